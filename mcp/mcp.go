@@ -1,0 +1,141 @@
+// Package mcp names what the Model Context Protocol names: versions, methods,
+// headers, _meta keys and error codes. It owns no behaviour beyond comparing
+// versions, so that every other package spells the protocol the same way.
+package mcp
+
+// Version is a protocol revision, spelled as its date string.
+type Version string
+
+// The revisions of the protocol. The first four are legacy: a client opens a
+// session with initialize. The last one is modern: stateless, no handshake.
+const (
+	V20241105 Version = "2024-11-05"
+	V20250326 Version = "2025-03-26"
+	V20250618 Version = "2025-06-18"
+	V20251125 Version = "2025-11-25"
+	V20260728 Version = "2026-07-28"
+)
+
+// Legacy lists the legacy versions, oldest first.
+var Legacy = []Version{V20241105, V20250326, V20250618, V20251125}
+
+// AtLeast reports whether v is o or a later revision. Date strings order
+// lexically, so no table is needed.
+func (v Version) AtLeast(o Version) bool { return v >= o }
+
+// IsLegacy reports whether v is one of the four legacy revisions.
+func (v Version) IsLegacy() bool {
+	switch v {
+	case V20241105, V20250326, V20250618, V20251125:
+		return true
+	}
+	return false
+}
+
+// Request methods of either era.
+const (
+	MethodInitialize             = "initialize"
+	MethodPing                   = "ping"
+	MethodToolsList              = "tools/list"
+	MethodToolsCall              = "tools/call"
+	MethodPromptsList            = "prompts/list"
+	MethodPromptsGet             = "prompts/get"
+	MethodResourcesList          = "resources/list"
+	MethodResourcesTemplatesList = "resources/templates/list"
+	MethodResourcesRead          = "resources/read"
+	MethodResourcesSubscribe     = "resources/subscribe"
+	MethodResourcesUnsubscribe   = "resources/unsubscribe"
+	MethodComplete               = "completion/complete"
+	MethodSetLevel               = "logging/setLevel"
+	MethodElicitationCreate      = "elicitation/create"
+	MethodSamplingCreateMessage  = "sampling/createMessage"
+	MethodRootsList              = "roots/list"
+	MethodDiscover               = "server/discover"
+	MethodListen                 = "subscriptions/listen"
+	MethodTasksGet               = "tasks/get"
+	MethodTasksUpdate            = "tasks/update"
+	MethodTasksCancel            = "tasks/cancel"
+	MethodTasksList              = "tasks/list"
+	MethodTasksResult            = "tasks/result"
+)
+
+// Notification methods of either era.
+const (
+	NotificationInitialized          = "notifications/initialized"
+	NotificationCancelled            = "notifications/cancelled"
+	NotificationProgress             = "notifications/progress"
+	NotificationMessage              = "notifications/message"
+	NotificationRootsListChanged     = "notifications/roots/list_changed"
+	NotificationToolsListChanged     = "notifications/tools/list_changed"
+	NotificationPromptsListChanged   = "notifications/prompts/list_changed"
+	NotificationResourcesListChanged = "notifications/resources/list_changed"
+	NotificationResourcesUpdated     = "notifications/resources/updated"
+	NotificationElicitationComplete  = "notifications/elicitation/complete"
+	NotificationAcknowledged         = "notifications/subscriptions/acknowledged"
+	NotificationTasks                = "notifications/tasks"
+	NotificationTasksStatus          = "notifications/tasks/status"
+)
+
+// HTTP headers, in the canonical form of net/http.
+const (
+	HeaderSessionID       = "Mcp-Session-Id"
+	HeaderProtocolVersion = "Mcp-Protocol-Version"
+	HeaderMethod          = "Mcp-Method"
+	HeaderName            = "Mcp-Name"
+	HeaderParamPrefix     = "Mcp-Param-"
+	HeaderLastEventID     = "Last-Event-Id"
+)
+
+// Keys under _meta that the protocol owns.
+const (
+	MetaPrefix             = "io.modelcontextprotocol/"
+	MetaProtocolVersion    = MetaPrefix + "protocolVersion"
+	MetaClientInfo         = MetaPrefix + "clientInfo"
+	MetaClientCapabilities = MetaPrefix + "clientCapabilities"
+	MetaLogLevel           = MetaPrefix + "logLevel"
+	MetaServerInfo         = MetaPrefix + "serverInfo"
+	MetaSubscriptionID     = MetaPrefix + "subscriptionId"
+	MetaRelatedTask        = MetaPrefix + "related-task"
+
+	// ExtensionTasks is the tasks extension's name in capability sets.
+	ExtensionTasks = MetaPrefix + "tasks"
+)
+
+// Error codes that the protocol adds to JSON-RPC's.
+const (
+	CodeResourceNotFound   = -32002
+	CodeHeaderMismatch     = -32020
+	CodeMissingCapability  = -32021
+	CodeUnsupportedVersion = -32022
+	CodeURLElicitation     = -32042
+)
+
+// Values of resultType in modern results.
+const (
+	ResultComplete      = "complete"
+	ResultInputRequired = "input_required"
+	ResultTask          = "task"
+)
+
+// MayRequireInput reports whether a modern server may answer method with
+// input_required (D-12).
+func MayRequireInput(method string) bool {
+	switch method {
+	case MethodToolsCall, MethodPromptsGet, MethodResourcesRead:
+		return true
+	}
+	return false
+}
+
+// LogLevels lists the log severities of RFC 5424 in rising order.
+var LogLevels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
+
+// Severity returns the rank of a log level, or -1 when it is unknown.
+func Severity(level string) int {
+	for i, l := range LogLevels {
+		if l == level {
+			return i
+		}
+	}
+	return -1
+}
