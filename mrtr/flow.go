@@ -1,0 +1,127 @@
+package mrtr
+
+import (
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// State is where a flow stands (D.2).
+type State string
+
+// The states of a flow. In Gathering, Pausing and the two ends nothing is in
+// flight upstream (D-I15); in Sending exactly one request is (D-I9).
+const (
+	Admitted  State = ""          // validated, nothing sent
+	Sending   State = "sending"   // one upstream request in flight
+	Gathering State = "gathering" // server requests wait for the client
+	Pausing   State = "pausing"   // a back-off runs
+	Polling   State = "polling"   // the server made a task of it (section G)
+	Done      State = "done"      // answered, with a result or an error
+	Silent    State = "silent"    // ended without an answer: cancelled or session gone
+)
+
+// Flow is everything the machine remembers of one client request. It can be
+// stored and resumed by another process: every field is data.
+//
+// Two flows share nothing, even for the same tool and arguments (D-I8).
+type Flow struct {
+	Method       string      `json:"method"`
+	Capabilities []byte      `json:"capabilities"` // declared upstream in round 0, kept for all rounds (D-I12)
+	Limits       Limits      `json:"limits"`
+	State        State       `json:"state"`
+	Round        int         `json:"round"`     // 0 is the first request, n the n-th retry
+	StateOnly    int         `json:"stateOnly"` // state-only rounds so far
+	RequestState []byte      `json:"requestState,omitempty"`
+	Inputs       []Input     `json:"inputs,omitempty"` // of the latest round
+	URLs         []URLMemory `json:"urls,omitempty"`
+}
+
+// Input is an input request of the latest round and what became of it.
+type Input struct {
+	InputRequest
+	ServerRequestID string `json:"serverRequestId,omitempty"` // raw token; set by the driver when it asks
+	ElicitationID   string `json:"elicitationId,omitempty"`   // URL mode only (C-27); set by the driver
+	Asked           bool   `json:"asked,omitempty"`
+	Response        []byte `json:"response,omitempty"` // bare input response; nil until answered
+}
+
+// URLMemory is a URL interaction that the user consented to. Accepting means
+// consent to open, not completion, so the server may ask again (C-30, C-31).
+type URLMemory struct {
+	URL           string `json:"url"`
+	Message       string `json:"message"`
+	ElicitationID string `json:"elicitationId"`
+	Repeats       int    `json:"repeats"`
+}
+
+// Over reports whether the flow has ended; every later event is dropped (D-T21).
+func (f *Flow) Over() bool { return f.State == Done || f.State == Silent }
+
+// InputResponses returns the inputResponses of the next round, or nil when the
+// latest one asked nothing. Only this round's answers are in it (D-I6), under
+// literally the keys that the server gave (D-I7).
+func (f *Flow) InputResponses() []byte {
+	if len(f.Inputs) == 0 {
+		return nil
+	}
+	out := []byte{'{'}
+	for i := range f.Inputs {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = rawjson.AppendQuote(out, f.Inputs[i].Key)
+		out = append(out, ':')
+		out = append(out, f.Inputs[i].Response...)
+	}
+	return append(out, '}')
+}
+
+// Outstanding returns the inputs that were asked and not answered.
+func (f *Flow) Outstanding() []*Input {
+	var open []*Input
+	for i := range f.Inputs {
+		if in := &f.Inputs[i]; in.Asked && in.Response == nil {
+			open = append(open, in)
+		}
+	}
+	return open
+}
+
+// Input returns the latest round's entry under key, or nil.
+func (f *Flow) Input(key string) *Input {
+	for i := range f.Inputs {
+		if f.Inputs[i].Key == key {
+			return &f.Inputs[i]
+		}
+	}
+	return nil
+}
+
+// Own replaces every slice that aliases a received message by a copy, so that
+// a suspended flow does not hold the upstream's whole response in memory.
+func (f *Flow) Own() {
+	f.RequestState = clone(f.RequestState)
+	for i := range f.Inputs {
+		f.Inputs[i].Params = clone(f.Inputs[i].Params)
+	}
+}
+
+func clone(b []byte) []byte {
+	if b == nil {
+		return nil
+	}
+	return append(make([]byte, 0, len(b)), b...)
+}
+
+// isElicitation reports whether in is put to a person, one at a time (C-37).
+func (in *Input) isElicitation() bool { return in.Method == mcp.MethodElicitationCreate }
+
+// url returns the question of a URL-mode elicitation; ok is false for others.
+func (in *Input) url() (url, message string, ok bool) {
+	if !in.isElicitation() || in.Mode() != "url" {
+		return "", "", false
+	}
+	url, _ = rawjson.Text(rawjson.Get(in.Params, "url"))
+	message, _ = rawjson.Text(rawjson.Get(in.Params, "message"))
+	return url, message, true
+}

@@ -1,0 +1,117 @@
+package mrtr
+
+import (
+	"fmt"
+
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// InputRequest is one entry of inputRequests: something the server needs from
+// the client before it can go on.
+type InputRequest struct {
+	Key    string `json:"key"`              // the server's name for it, echoed literally (D-I7)
+	Method string `json:"method"`           // elicitation/create, sampling/createMessage or roots/list
+	Params []byte `json:"params,omitempty"` // as the server sent them; nil when absent
+}
+
+// Round is the parsed outcome of one upstream request.
+type Round struct {
+	Type     string         // mcp.ResultComplete, ResultInputRequired or ResultTask
+	Requests []InputRequest // in document order; empty in a state-only round
+	State    []byte         // raw requestState token; nil when absent (D-I3, D-I4)
+}
+
+// Violation is a modern server's breach of the protocol. It ends the one flow
+// it occurred in with an error that names the upstream's fault.
+type Violation struct {
+	Rule string // rule id, for the log
+	Text string // what the server did, without its payload
+}
+
+// Error names the fault and its author.
+func (v *Violation) Error() string { return "upstream server: " + v.Text }
+
+// ResultType returns a result's resultType; absent means complete (B-27).
+// ok is false when the member is there but no string.
+func ResultType(result []byte) (typ string, ok bool) {
+	raw := rawjson.Get(result, "resultType")
+	if raw == nil {
+		return mcp.ResultComplete, true
+	}
+	if string(raw) == `"complete"` { // the common case, without a copy
+		return mcp.ResultComplete, true
+	}
+	return rawjson.Text(raw)
+}
+
+// ParseRound reads a result of method. maxState bounds the request state in
+// bytes of JSON text. The error is a *Violation.
+func ParseRound(method string, result []byte, maxState int) (Round, error) {
+	if rawjson.KindOf(result) != rawjson.Object {
+		return Round{}, &Violation{"B-30", "the result is not an object"}
+	}
+	typ, ok := ResultType(result)
+	switch {
+	case ok && (typ == mcp.ResultComplete || typ == mcp.ResultTask):
+		return Round{Type: typ}, nil
+	case !ok || typ != mcp.ResultInputRequired:
+		return Round{}, &Violation{"B-27", fmt.Sprintf("unknown resultType %.40q", typ)}
+	case !mcp.MayRequireInput(method):
+		return Round{}, &Violation{"D-12", "input_required is not allowed in answer to " + method}
+	}
+	return parseInputRequired(result, maxState)
+}
+
+func parseInputRequired(result []byte, maxState int) (Round, error) {
+	round := Round{Type: mcp.ResultInputRequired}
+	var err error
+	if round.State, err = parseState(rawjson.Get(result, "requestState"), maxState); err != nil {
+		return Round{}, err
+	}
+	if round.Requests, err = parseRequests(rawjson.Get(result, "inputRequests")); err != nil {
+		return Round{}, err
+	}
+	if len(round.Requests) == 0 && round.State == nil {
+		return Round{}, &Violation{"D-T6", "input_required with neither inputRequests nor requestState"}
+	}
+	return round, nil
+}
+
+// parseState keeps the token as it stood in the text: decoding and encoding it
+// again would replace lone surrogates (D-I3). null counts as absent (D-T6).
+func parseState(raw []byte, maxState int) ([]byte, error) {
+	switch rawjson.KindOf(raw) {
+	case rawjson.Invalid, rawjson.Null:
+		return nil, nil
+	case rawjson.String:
+		if len(raw) > maxState {
+			return nil, &Violation{"D-I5", fmt.Sprintf("requestState of %d bytes exceeds the limit of %d", len(raw), maxState)}
+		}
+		return raw, nil
+	}
+	return nil, &Violation{"D-T6", "requestState is not a string"}
+}
+
+func parseRequests(raw []byte) ([]InputRequest, error) {
+	switch rawjson.KindOf(raw) {
+	case rawjson.Invalid, rawjson.Null:
+		return nil, nil
+	case rawjson.Object:
+	default:
+		return nil, &Violation{"D-T6", "inputRequests is not an object"}
+	}
+	var requests []InputRequest
+	for key, value := range rawjson.Members(raw) {
+		if len(requests) == maxRequestsPerRound {
+			return nil, &Violation{"D-I18", fmt.Sprintf("more than %d input requests in one round", maxRequestsPerRound)}
+		}
+		method, _ := rawjson.Text(rawjson.Get(value, "method"))
+		requests = append(requests, InputRequest{
+			Key:    string(key),
+			Method: method,
+			Params: rawjson.Get(value, "params"),
+		})
+	}
+	return requests, nil
+}

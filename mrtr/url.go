@@ -1,0 +1,82 @@
+package mrtr
+
+import "github.com/mcpbridge/bridge/rawjson"
+
+// rememberURL notes a consent, so that the same question asked again can be
+// answered without a second prompt (C-31).
+func (f *Flow) rememberURL(in *Input) {
+	url, message, ok := in.url()
+	if !ok || string(rawjson.Get(in.Response, "action")) != `"accept"` {
+		return
+	}
+	f.URLs = append(f.URLs, URLMemory{URL: url, Message: message, ElicitationID: in.ElicitationID})
+}
+
+// recallURLs answers repeated URL questions from memory and returns the
+// highest number of repeats. After urlRepeats the user is asked again.
+func (f *Flow) recallURLs() (repeats int) {
+	for i := range f.Inputs {
+		in := &f.Inputs[i]
+		memory := f.consent(in)
+		if memory == nil {
+			continue
+		}
+		if memory.Repeats == urlRepeats {
+			f.forget(memory)
+			continue
+		}
+		memory.Repeats++
+		repeats = max(repeats, memory.Repeats)
+		in.Asked, in.Response = true, []byte(`{"action":"accept"}`)
+	}
+	return repeats
+}
+
+func (f *Flow) consent(in *Input) *URLMemory {
+	url, message, ok := in.url()
+	if !ok {
+		return nil
+	}
+	for i := range f.URLs {
+		if m := &f.URLs[i]; m.URL == url && m.Message == message {
+			return m
+		}
+	}
+	return nil
+}
+
+func (f *Flow) forget(memory *URLMemory) {
+	for i := range f.URLs {
+		if &f.URLs[i] == memory {
+			f.URLs = append(f.URLs[:i], f.URLs[i+1:]...)
+			return
+		}
+	}
+}
+
+// completedURLs takes out of memory, and returns, the interactions that a
+// round without an error no longer asks for (C-32).
+func (f *Flow) completedURLs(asked []Input, raw []byte) (completed []string) {
+	if len(f.URLs) == 0 || isError(raw) {
+		return nil
+	}
+	kept := f.URLs[:0]
+	for _, memory := range f.URLs {
+		if stillAsked(asked, memory.URL) {
+			kept = append(kept, memory)
+		} else {
+			completed = append(completed, memory.ElicitationID)
+		}
+	}
+	f.URLs = kept
+	return completed
+}
+
+func stillAsked(asked []Input, url string) bool {
+	for i := range asked {
+		if u, _, ok := asked[i].url(); ok && u == url {
+			return true
+		}
+	}
+	return false
+}
