@@ -1,0 +1,26 @@
+// The releases of the official TypeScript client that play the legacy clients, one per era.
+//
+// 1.10.2 is the last release that offers 2024-11-05 and the first generation with Streamable HTTP, so it carries that
+// revision over every transport; 1.4.1 knows only stdio, HTTP+SSE and WebSocket.
+
+const load = async (name) => {
+  const [client, streamable, types] = await Promise.all([
+    import(`${name}/client/index.js`),
+    import(`${name}/client/streamableHttp.js`),
+    import(`${name}/types.js`),
+  ]);
+  return { Client: client.Client, StreamableHTTPClientTransport: streamable.StreamableHTTPClientTransport, types };
+};
+
+const release = (name, version, can) => ({ name, version, load: () => load(name), ...can });
+
+/** Oldest first. `elicits`: the release knows elicitation; `urls`: URL mode; `primed`: it wants a priming event. */
+export const releases = [
+  release('sdk-2024-11', '2024-11-05', { elicits: false, urls: false, structured: false }),
+  release('sdk-2025-03', '2025-03-26', { elicits: false, urls: false, structured: false }),
+  release('sdk-2025-06', '2025-06-18', { elicits: true, urls: false, structured: true }),
+  release('sdk-2025-11', '2025-11-25', { elicits: true, urls: true, structured: true }),
+];
+
+export const eliciting = releases.filter((r) => r.elicits);
+export const newest = releases.at(-1);
