@@ -1,0 +1,58 @@
+// Package sessions owns what outlives a single exchange with a client: the
+// table of live sessions, and the event streams that clients can leave and
+// resume.
+//
+// A session costs memory for as long as its client thinks, so nothing here
+// starts a goroutine or a timer per session or per stream, and nothing is
+// allocated before it is needed. The package knows neither HTTP nor the wire
+// form of events; package legacy carries streams to clients.
+package sessions
+
+import (
+	"crypto/rand"
+	"time"
+
+	"github.com/mcpbridge/bridge/mcp"
+)
+
+// Record is the part of a session that can be written down: what initialize
+// settled, and for whom.
+type Record struct {
+	ID           string      `json:"id"`
+	Version      mcp.Version `json:"version"`
+	ClientInfo   []byte      `json:"clientInfo,omitempty"`   // raw JSON, as declared
+	Capabilities []byte      `json:"capabilities,omitempty"` // raw JSON, as declared
+	Principal    string      `json:"principal,omitempty"`    // H-6: who opened the session; "" is anonymous
+	Created      time.Time   `json:"created"`
+}
+
+// NewID returns an unguessable session id of 26 visible ASCII characters that
+// carries 130 bits of randomness (A-26).
+func NewID() string { return rand.Text() }
+
+// Cause says why a session left the table. It is an error so that it can be
+// handed on as the reason why the session's flows end.
+type Cause int32
+
+// The distinct ends of a session.
+const (
+	Removed Cause = iota + 1 // the client or the operator ended it
+	Expired                  // idle for too long (A-33)
+	Evicted                  // the least recently used one when the table was full
+	Closed                   // the bridge shuts down
+)
+
+// Error names the cause in words.
+func (c Cause) Error() string {
+	switch c {
+	case Removed:
+		return "session ended"
+	case Expired:
+		return "session expired"
+	case Evicted:
+		return "session evicted: too many sessions"
+	case Closed:
+		return "bridge is shutting down"
+	}
+	return "session ended for an unknown reason"
+}

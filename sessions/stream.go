@@ -1,0 +1,292 @@
+package sessions
+
+import (
+	"errors"
+	"sync"
+	"time"
+)
+
+// Carrier brings the events of a stream to a client for as long as one of its
+// connections lasts. A stream never calls two methods of a carrier at once,
+// except End, which may come at any time and must not wait for the stream.
+type Carrier interface {
+	// Write takes an event over; it only copies, and never waits for the
+	// client. Data is nil for a mark.
+	Write(stream, seq uint64, data []byte)
+	// Flush brings what was written to the client. After the last one End
+	// follows at once, so the carrier may leave the flushing to its own end.
+	Flush(last bool) error
+	// Ping shows the client that the connection is alive.
+	Ping() error
+	// End tells that no call follows: err is nil when the stream is finished
+	// and delivered, otherwise it says why the carrier was let go.
+	End(err error)
+}
+
+// Why a stream lets go of a carrier before the stream's end.
+var (
+	ErrReplaced = errors.New("stream was taken over by a newer connection")
+	ErrLagging  = errors.New("client reads too slowly: the event log overflowed")
+)
+
+// Stream is a logical sequence of events that connections attach to and drop
+// off. Events go to the log first and to the wire second, so that whatever a
+// client saw can be replayed. At most one carrier is attached.
+//
+// Whoever appends also delivers, outside of the stream's lock: while one
+// goroutine waits for a slow client, others only append and go on, and the
+// first one sends their events afterwards. Order therefore holds without a
+// goroutine per stream.
+type Stream struct {
+	id       uint64
+	volatile bool
+
+	mu    sync.Mutex
+	log   Log
+	at    *attachment
+	sent  uint64 // the last event that reached a carrier's connection
+	ended bool
+}
+
+// attachment is one carrier's time on a stream.
+type attachment struct {
+	carrier Carrier
+	cursor  uint64 // the last event handed to the carrier
+	replay  uint64 // marks up to here are history and not repeated
+	busy    bool   // a goroutine is delivering outside of the lock
+	last    time.Time
+}
+
+// NewStream returns a stream whose events can be replayed within the limits.
+func NewStream(id uint64, limits Limits) *Stream {
+	return &Stream{id: id, log: Log{limits: limits}}
+}
+
+// NewVolatileStream returns a stream that forgets what it delivered and what
+// nobody was there to receive. The limits bound what a slow client may owe.
+func NewVolatileStream(limits Limits) *Stream {
+	return &Stream{volatile: true, log: Log{limits: limits}}
+}
+
+// ID returns the stream's number within its session.
+func (s *Stream) ID() uint64 { return s.id }
+
+// Append adds an event, which it keeps, and delivers it to the attached
+// carrier, if there is one. It reports false when the stream has ended.
+func (s *Stream) Append(data []byte) bool {
+	if !s.Queue(data) {
+		return false
+	}
+	s.Flush()
+	return true
+}
+
+// Queue adds an event like Append but leaves delivery to the next Flush.
+func (s *Stream) Queue(data []byte) bool {
+	s.mu.Lock()
+	ok, lost := s.queue(data)
+	s.mu.Unlock()
+	letGo(lost, ErrLagging)
+	return ok
+}
+
+// QueueLive is Queue for an event that is only worth having when a carrier is
+// attached; it reports false when there is none.
+func (s *Stream) QueueLive(data []byte) bool {
+	s.mu.Lock()
+	if s.at == nil {
+		s.mu.Unlock()
+		return false
+	}
+	ok, lost := s.queue(data)
+	s.mu.Unlock()
+	letGo(lost, ErrLagging)
+	return ok && lost == nil
+}
+
+// Flush delivers what is queued.
+func (s *Stream) Flush() {
+	s.mu.Lock()
+	gone, err := s.deliver()
+	s.mu.Unlock()
+	letGo(gone, err)
+}
+
+// Finish ends the stream with a last event, or without one when data is nil.
+// The attached carrier ends once everything was delivered. Finish reports false
+// when the stream had ended before.
+func (s *Stream) Finish(data []byte) bool {
+	s.mu.Lock()
+	if s.ended {
+		s.mu.Unlock()
+		return false
+	}
+	var lost *attachment
+	if data != nil {
+		_, lost = s.queue(data)
+	}
+	s.ended = true
+	gone, err := s.deliver()
+	s.mu.Unlock()
+	letGo(lost, ErrLagging)
+	letGo(gone, err)
+	return true
+}
+
+// Attach makes c the stream's carrier, replays the events after the given one,
+// and lets the following ones go live without gap or duplicate. An earlier
+// carrier is let go. It returns how many events are missing because they had
+// already left the log. Events reach the client at the next Flush.
+func (s *Stream) Attach(c Carrier, after uint64) (missed uint64) {
+	s.mu.Lock()
+	missed, old := s.attach(c, after)
+	s.mu.Unlock()
+	letGo(old, ErrReplaced)
+	return missed
+}
+
+// Resume is Attach for a client that names no event: it continues after the
+// last one that reached a connection.
+func (s *Stream) Resume(c Carrier) {
+	s.mu.Lock()
+	_, old := s.attach(c, s.sent)
+	s.mu.Unlock()
+	letGo(old, ErrReplaced)
+}
+
+func (s *Stream) attach(c Carrier, after uint64) (missed uint64, old *attachment) {
+	after = min(after, s.log.Last())
+	if first := s.log.First(); after+1 < first {
+		missed = first - after - 1
+		after = first - 1
+	}
+	old = s.at
+	s.at = &attachment{carrier: c, cursor: after, replay: s.log.Last(), last: time.Now()}
+	return missed, old
+}
+
+// Detach takes c off the stream, when it is still its carrier, without ending
+// it: the caller is the one who ends it.
+func (s *Stream) Detach(c Carrier) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.at != nil && s.at.carrier == c {
+		s.at = nil
+	}
+}
+
+// Attached reports whether a carrier is attached.
+func (s *Stream) Attached() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.at != nil
+}
+
+// Exhausted reports that the stream has ended and holds nothing after this event.
+func (s *Stream) Exhausted(after uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ended && after >= s.log.Last()
+}
+
+// Holds reports whether an event of this number was ever sent on the stream;
+// 0 stands for its beginning.
+func (s *Stream) Holds(seq uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return seq <= s.log.Last()
+}
+
+// KeepAlive pings a carrier that was silent for at least this long.
+func (s *Stream) KeepAlive(silence time.Duration) {
+	s.mu.Lock()
+	at := s.at
+	if at == nil || at.busy || time.Since(at.last) < silence {
+		s.mu.Unlock()
+		return
+	}
+	at.busy = true
+	s.mu.Unlock()
+	err := at.carrier.Ping()
+	s.mu.Lock()
+	at.busy = false
+	at.last = time.Now()
+	var gone *attachment
+	if s.at == at {
+		if err != nil {
+			gone, s.at = at, nil
+		} else {
+			gone, err = s.deliver()
+		}
+	}
+	s.mu.Unlock()
+	letGo(gone, err)
+}
+
+// queue appends under the lock. A carrier that has not yet taken over an event
+// which the log now drops can no longer be served without a gap: it is lost.
+func (s *Stream) queue(data []byte) (ok bool, lost *attachment) {
+	if s.ended {
+		return false, nil
+	}
+	if s.volatile && s.at == nil {
+		return true, nil
+	}
+	s.log.Append(data)
+	if s.at != nil && s.at.cursor+1 < s.log.First() {
+		lost, s.at = s.at, nil
+	}
+	return true, lost
+}
+
+// deliver sends queued events while the lock is held, releasing it around each
+// flush. It returns the attachment that the caller must let go after unlocking.
+func (s *Stream) deliver() (gone *attachment, err error) {
+	at := s.at
+	if at == nil || at.busy {
+		return nil, nil
+	}
+	for at.cursor < s.log.Last() {
+		s.hand(at)
+		last := s.ended
+		at.busy = true
+		s.mu.Unlock()
+		err = at.carrier.Flush(last)
+		now := time.Now()
+		s.mu.Lock()
+		at.busy, at.last = false, now
+		if s.at != at { // replaced or detached meanwhile; it was let go there
+			return nil, nil
+		}
+		if err != nil {
+			s.at = nil
+			return at, err
+		}
+		s.sent = max(s.sent, at.cursor)
+		if s.volatile {
+			s.log.Trim(at.cursor)
+		}
+	}
+	if s.ended {
+		s.at = nil
+		return at, nil
+	}
+	return nil, nil
+}
+
+// hand gives the carrier all queued events.
+func (s *Stream) hand(at *attachment) {
+	for at.cursor < s.log.Last() {
+		at.cursor++
+		data, ok := s.log.At(at.cursor)
+		if ok && (data != nil || at.cursor > at.replay) {
+			at.carrier.Write(s.id, at.cursor, data)
+		}
+	}
+}
+
+func letGo(at *attachment, err error) {
+	if at != nil {
+		at.carrier.End(err)
+	}
+}

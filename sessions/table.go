@@ -1,0 +1,204 @@
+package sessions
+
+import (
+	"hash/maphash"
+	"sync/atomic"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+)
+
+// shardCount spreads the table over several locks, so that calls of different
+// sessions don't meet on one. It is a power of two.
+const shardCount = 16
+
+// busyTries bounds how many busy sessions an eviction passes over before it
+// takes one all the same.
+const busyTries = 8
+
+// TableOptions bounds a Table.
+type TableOptions[V any] struct {
+	// Capacity is the largest number of live sessions; at least 1.
+	Capacity int
+	// Idle is how long a session lives after its last use; 0 means forever.
+	Idle time.Duration
+	// Busy reports that a session must not expire now, since a flow of it is
+	// alive or a client is attached. It may be nil.
+	Busy func(V) bool
+	// Ended is called exactly once for each session that leaves the table, on
+	// the goroutine that took it out, without any lock held. It may be nil.
+	Ended func(V, Cause)
+}
+
+// Table holds the live sessions of one server in order of use. Expiry slides
+// and costs nothing while sessions are in use: since each shard is ordered, the
+// next session to expire is always the oldest one, so Expire never scans.
+// All methods are safe for concurrent use.
+type Table[V any] struct {
+	opt    TableOptions[V]
+	seed   maphash.Seed
+	start  time.Time
+	live   atomic.Int64
+	closed atomic.Bool
+	shards [shardCount]*lru.Cache[string, *entry[V]]
+}
+
+type entry[V any] struct {
+	value V
+	used  atomic.Int64 // time since Table.start of the last use
+	cause atomic.Int32 // the first cause given wins
+}
+
+// NewTable returns an empty table.
+func NewTable[V any](opt TableOptions[V]) *Table[V] {
+	opt.Capacity = max(opt.Capacity, 1)
+	t := &Table[V]{opt: opt, seed: maphash.MakeSeed(), start: time.Now()}
+	for i := range t.shards {
+		// A shard never fills up by itself: the table's own count evicts first.
+		// The size is positive, so the only possible error cannot occur.
+		t.shards[i], _ = lru.NewWithEvict(opt.Capacity+1, t.ended)
+	}
+	return t
+}
+
+// Get returns the session with this id and counts as a use of it.
+func (t *Table[V]) Get(id string) (V, bool) {
+	shard := t.shard(id)
+	e, ok := shard.Get(id)
+	if !ok {
+		var none V
+		return none, false
+	}
+	now := t.now()
+	if t.idle(e, now) && !t.busy(e) {
+		t.end(shard, id, e, Expired)
+		var none V
+		return none, false
+	}
+	e.used.Store(now)
+	return e.value, true
+}
+
+// Add puts a session in under a fresh id. When the table is full the least
+// recently used session is evicted. Add reports false, without calling Ended,
+// when the table was closed.
+func (t *Table[V]) Add(id string, v V) bool {
+	if t.closed.Load() {
+		return false
+	}
+	e := &entry[V]{value: v}
+	e.used.Store(t.now())
+	shard := t.shard(id)
+	if t.live.Add(1) > int64(t.opt.Capacity) {
+		t.evictOldest()
+	}
+	shard.Add(id, e)
+	if t.closed.Load() { // Close may have passed this shard already
+		t.end(shard, id, e, Closed)
+	}
+	return true
+}
+
+// Remove ends the session with this id and reports whether there was one.
+func (t *Table[V]) Remove(id string) bool {
+	shard := t.shard(id)
+	e, ok := shard.Peek(id)
+	return ok && t.end(shard, id, e, Removed)
+}
+
+// Len returns the number of live sessions.
+func (t *Table[V]) Len() int { return int(t.live.Load()) }
+
+// Expire ends every session whose idle time has passed and returns how many.
+// Its cost is that of the sessions it ends. Busy ones count as used now.
+func (t *Table[V]) Expire() (n int) {
+	if t.opt.Idle <= 0 {
+		return 0
+	}
+	now := t.now()
+	for _, shard := range t.shards {
+		for {
+			id, e, ok := shard.GetOldest()
+			if !ok || !t.idle(e, now) {
+				break
+			}
+			if t.busy(e) {
+				t.refresh(shard, id, e, now)
+				continue
+			}
+			if t.end(shard, id, e, Expired) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// Close ends all sessions and refuses new ones. It is idempotent.
+func (t *Table[V]) Close() {
+	t.closed.Store(true)
+	for _, shard := range t.shards {
+		for _, id := range shard.Keys() {
+			if e, ok := shard.Peek(id); ok {
+				t.end(shard, id, e, Closed)
+			}
+		}
+	}
+}
+
+// evictOldest takes out the least recently used session of all shards.
+func (t *Table[V]) evictOldest() {
+	for try := 0; ; try++ {
+		var (
+			shard  *lru.Cache[string, *entry[V]]
+			oldest *entry[V]
+			name   string
+		)
+		for _, s := range t.shards {
+			if id, e, ok := s.GetOldest(); ok && (oldest == nil || e.used.Load() < oldest.used.Load()) {
+				shard, oldest, name = s, e, id
+			}
+		}
+		if oldest == nil {
+			return
+		}
+		if try < busyTries && t.busy(oldest) {
+			t.refresh(shard, name, oldest, t.now())
+			continue
+		}
+		if t.end(shard, name, oldest, Evicted) {
+			return
+		}
+	}
+}
+
+// end takes a session out with a cause. The LRU calls its callback only for
+// the caller that really removed the key, which makes the end unique.
+func (t *Table[V]) end(shard *lru.Cache[string, *entry[V]], id string, e *entry[V], why Cause) bool {
+	e.cause.CompareAndSwap(0, int32(why))
+	return shard.Remove(id)
+}
+
+func (t *Table[V]) ended(_ string, e *entry[V]) {
+	t.live.Add(-1)
+	if t.opt.Ended != nil {
+		t.opt.Ended(e.value, Cause(e.cause.Load()))
+	}
+}
+
+func (t *Table[V]) refresh(shard *lru.Cache[string, *entry[V]], id string, e *entry[V], now int64) {
+	e.used.Store(now)
+	shard.Get(id)
+}
+
+func (t *Table[V]) busy(e *entry[V]) bool { return t.opt.Busy != nil && t.opt.Busy(e.value) }
+
+func (t *Table[V]) idle(e *entry[V], now int64) bool {
+	return t.opt.Idle > 0 && now-e.used.Load() >= int64(t.opt.Idle)
+}
+
+func (t *Table[V]) now() int64 { return int64(time.Since(t.start)) }
+
+func (t *Table[V]) shard(id string) *lru.Cache[string, *entry[V]] {
+	return t.shards[maphash.String(t.seed, id)&(shardCount-1)]
+}
