@@ -1,0 +1,191 @@
+// Package config owns everything about the bridge that a person can set: the
+// settings themselves, their defaults, where they are read from (a YAML file,
+// BRIDGE_… environment variables, command-line flags, all under the same names)
+// and what makes a value right. It knows nothing of the packages that obey the
+// settings; only cmd/bridge imports it and hands the values on.
+package config
+
+import "time"
+
+// Config is the whole configuration of one process.
+//
+// The comments of the fields below are the documentation: this file is embedded
+// in the binary, and `bridge config defaults`, `bridge config docs` and the help
+// of the flags are generated from it. The tag `key` names a setting in all three
+// sources; min, max and oneof are checked by Validate; secret keeps a value out
+// of every message.
+type Config struct {
+	// Where to accept clients: HOST:PORT, :PORT for every interface, or unix:PATH for a Unix socket.
+	Listen string `key:"listen"`
+	// How to serve HTTPS. Without a certificate the bridge serves plain HTTP.
+	TLS ServerTLS `key:"tls"`
+	// The browser origins that may call, as SCHEME://HOST[:PORT]; "*" stands for any. Pages on the loopback
+	// interface may always call; so may clients that send no Origin header, which is every client but a browser.
+	AllowedOrigins []string `key:"allowed-origins"`
+	// The host names under which clients may address the bridge, as HOST or HOST:PORT; "*" stands for any. Loopback
+	// names are always allowed. Empty: a bridge that listens on loopback only takes those (this stops DNS rebinding),
+	// one that listens elsewhere takes any name.
+	AllowedHosts []string `key:"allowed-hosts"`
+	// What is logged, and how.
+	Log Log `key:"log"`
+
+	Mount
+
+	// Several upstreams under one listener, each with a path of its own. An entry takes the settings above from
+	// path to limits; profile, modern, timeouts and limits stand in for what an entry leaves out. Can only be set in
+	// the file.
+	Upstreams []Mount `key:"upstreams"`
+}
+
+// Mount is one upstream and the path under which clients reach it.
+type Mount struct {
+	// The path of the MCP endpoint.
+	Path string `key:"path"`
+	// The URL of the server's MCP endpoint.
+	Upstream string `key:"upstream" url:"true"`
+	// The server as a command and its arguments, for one that speaks over standard input and output. Takes the place
+	// of upstream; on the command line it is what follows "--".
+	Command []string `key:"command" secret:"true"`
+	// Headers added to every request to the server, as NAME: VALUE. A header that is set here replaces the client's,
+	// Authorization included.
+	Headers map[string]string `key:"headers" secret:"true"`
+	// How to trust a server that is reached by https, and how to be known to it.
+	UpstreamTLS ClientTLS `key:"upstream-tls"`
+
+	Policy
+}
+
+// Policy is what a mount allows its clients and its server.
+type Policy struct {
+	// How much of a result older clients get: strict removes what their revision of the protocol does not define,
+	// minimal only what would break them.
+	Profile string `key:"profile" oneof:"strict|minimal"`
+	// What to do with requests that are modern already: pass them to the server unchanged, or refuse them.
+	Modern string `key:"modern" oneof:"pass|refuse"`
+	// How long things may take.
+	Timeouts Timeouts `key:"timeouts"`
+	// How large and how many things may get.
+	Limits Limits `key:"limits"`
+}
+
+// ServerTLS is the listener's certificate.
+type ServerTLS struct {
+	// A file with the certificate chain, PEM.
+	Cert string `key:"cert"`
+	// A file with the private key of the certificate, PEM.
+	Key string `key:"key"`
+}
+
+// ClientTLS is how the bridge and an upstream know each other.
+type ClientTLS struct {
+	// A file with the certificates to trust instead of the system's, PEM.
+	CA string `key:"ca"`
+	// A file with the certificate that the bridge shows the server, PEM.
+	Cert string `key:"cert"`
+	// A file with the private key of that certificate, PEM.
+	Key string `key:"key"`
+	// The name to expect in the server's certificate. Empty: the host of the URL.
+	ServerName string `key:"server-name"`
+}
+
+// Log is what is logged, and how.
+type Log struct {
+	// The least important level that is logged.
+	Level string `key:"level" oneof:"trace|debug|info|warn|error"`
+	// The form of the log on standard error: console for people, json for machines, auto for console on a terminal
+	// and json elsewhere.
+	Format string `key:"format" oneof:"auto|console|json"`
+}
+
+// Timeouts bound how long things may take.
+type Timeouts struct {
+	// How long the server may be silent during one round of a call. Progress starts it again.
+	Round time.Duration `key:"round" min:"1s" max:"24h"`
+	// How long a call may take altogether, the time that people need to answer included.
+	Flow time.Duration `key:"flow" min:"1s" max:"168h"`
+	// How long a client may take to answer one question of the server.
+	ServerRequest time.Duration `key:"server-request" min:"1s" max:"168h"`
+	// How long a response is held back in the hope that it can be plain JSON; a slower one becomes an event stream.
+	Commit time.Duration `key:"commit" min:"0s" max:"1m"`
+	// How often a quiet event stream carries a comment, so that nothing between the bridge and the client closes it.
+	KeepAlive time.Duration `key:"keep-alive" min:"1s" max:"10m"`
+	// How long a session may be idle before it is ended.
+	SessionIdle time.Duration `key:"session-idle" min:"1s" max:"720h"`
+	// How long the events of a finished response can still be fetched by a client that lost its connection.
+	Retention time.Duration `key:"retention" min:"0s" max:"24h"`
+	// How long running calls may go on after the bridge was asked to stop.
+	Drain time.Duration `key:"drain" min:"0s" max:"1h"`
+}
+
+// Limits bound how large and how many things may get. What exceeds one is
+// refused with an error that names it.
+type Limits struct {
+	// The longest message of a client.
+	MessageSize Size `key:"message-size" min:"1KiB" max:"1GiB"`
+	// The longest message of the server.
+	ResponseSize Size `key:"response-size" min:"1KiB" max:"1GiB"`
+	// Sessions that are open at the same time. One more ends the one that was idle longest.
+	Sessions int `key:"sessions" min:"1" max:"10000000"`
+	// Calls of one session that wait for an answer at the same time. One more ends the oldest.
+	Flows int `key:"flows" min:"1" max:"100000"`
+	// How often one call may be sent to the server again, be it with answers or because the server asked for that.
+	Rounds int `key:"rounds" min:"1" max:"1000"`
+	// How often of these the server may ask nothing and only want to be called again.
+	StateOnlyRounds int `key:"state-only-rounds" min:"1" max:"1000"`
+	// The longest request state of the server.
+	RequestState Size `key:"request-state" min:"1KiB" max:"64MiB"`
+	// Event streams of one session that are open or can still be resumed.
+	Streams int `key:"streams" min:"1" max:"100000"`
+	// Events that are kept of one stream for a client that lost its connection.
+	Events int `key:"events" min:"0" max:"1000000"`
+	// The size of those events together.
+	EventBytes Size `key:"event-bytes" min:"0B" max:"1GiB"`
+}
+
+// Default returns the configuration that holds when nothing is set. It lacks an
+// upstream, so it does not pass Validate.
+func Default() Config {
+	return Config{
+		Listen: "127.0.0.1:8080",
+		Log:    Log{Level: "info", Format: "auto"},
+		Mount:  Mount{Path: "/mcp", Policy: defaultPolicy()},
+	}
+}
+
+func defaultPolicy() Policy {
+	return Policy{
+		Profile: "strict",
+		Modern:  "pass",
+		Timeouts: Timeouts{
+			Round:         2 * time.Minute,
+			Flow:          30 * time.Minute,
+			ServerRequest: 10 * time.Minute,
+			Commit:        2 * time.Second,
+			KeepAlive:     15 * time.Second,
+			SessionIdle:   30 * time.Minute,
+			Retention:     5 * time.Minute,
+			Drain:         30 * time.Second,
+		},
+		Limits: Limits{
+			MessageSize:     4 << 20,
+			ResponseSize:    16 << 20,
+			Sessions:        10_000,
+			Flows:           16,
+			Rounds:          20,
+			StateOnlyRounds: 10,
+			RequestState:    1 << 20,
+			Streams:         64,
+			Events:          256,
+			EventBytes:      1 << 20,
+		},
+	}
+}
+
+// Mounts returns what the bridge fronts: the entries of Upstreams, or the one
+// upstream of the top level.
+func (c *Config) Mounts() []Mount {
+	if len(c.Upstreams) > 0 {
+		return c.Upstreams
+	}
+	return []Mount{c.Mount}
+}

@@ -1,0 +1,188 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+// writeFile puts text into a file named bridge.yaml and returns its path.
+func writeFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "bridge.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestDefaultsLackOnlyTheUpstream(t *testing.T) {
+	cfg := Default()
+	if got := cfg.problems(); len(got) != 1 || got[0].Key != "upstream" {
+		t.Errorf("the defaults have problems %v, want only the missing upstream", got)
+	}
+}
+
+func TestRenderedDefaultsLoadBackToTheDefaults(t *testing.T) {
+	cfg, err := Read(Sources{File: writeFile(t, RenderDefaults())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The file spells empty lists and maps out; they mean the same as absent ones.
+	for _, o := range rootSchema.options {
+		got, want := o.in(reflect.ValueOf(cfg)), o.in(reflect.ValueOf(Default()))
+		if o.List && got.Len() == 0 && want.Len() == 0 {
+			continue
+		}
+		if !reflect.DeepEqual(got.Interface(), want.Interface()) {
+			t.Errorf("%s = %v, want %v", o.Key, got, want)
+		}
+	}
+}
+
+func TestEverySettingIsDocumentedAndCanBeSetInEverySource(t *testing.T) {
+	if len(rootSchema.options) < 30 {
+		t.Fatalf("only %d settings were found", len(rootSchema.options))
+	}
+	variables := map[string]string{}
+	for _, o := range rootSchema.options {
+		if o.Doc == "" {
+			t.Errorf("%s has no documentation", o.Key)
+		}
+		if other, taken := variables[o.Env()]; taken {
+			t.Errorf("%s and %s share the variable %s", o.Key, other, o.Env())
+		}
+		if kubernetes.MatchString(o.Env()) {
+			t.Errorf("%s is ignored as a variable of Kubernetes", o.Env())
+		}
+		variables[o.Env()] = o.Key
+	}
+	for section, doc := range rootSchema.sections {
+		if doc == "" {
+			t.Errorf("section %s has no documentation", section)
+		}
+	}
+}
+
+func TestLaterSourcesWin(t *testing.T) {
+	file := writeFile(t, "upstream: http://file.example\nprofile: minimal\nlimits: {rounds: 2, flows: 3}\ntimeouts:\n  flow: 1h\n")
+	cfg, err := Load(Sources{
+		File:    file,
+		Environ: []string{"HOME=/root", "BRIDGE_LIMITS_FLOWS=5", "BRIDGE_UPSTREAM=http://env.example", "BRIDGE_CONFIG=ignored"},
+		Flags:   []Setting{{"upstream", []string{"http://flag.example"}}, {"limits.message-size", []string{"2 mib"}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Default()
+	want.Upstream, want.Profile = "http://flag.example", "minimal"
+	want.Limits.Rounds, want.Limits.Flows, want.Limits.MessageSize = 2, 5, 2<<20
+	want.Timeouts.Flow = time.Hour
+	if !reflect.DeepEqual(cfg, want) {
+		t.Errorf("got  %+v\nwant %+v", cfg, want)
+	}
+}
+
+func TestListsAndHeadersInEverySource(t *testing.T) {
+	command := []string{"serve-it", "--flag"}
+	headers := map[string]string{"Authorization": "Bearer a:b", "X-Team": "7"}
+	origins := []string{"https://a.example", "https://b.example"}
+	tests := map[string]Sources{
+		"file": {File: writeFile(t, "command: [serve-it, --flag]\nheaders:\n  Authorization: Bearer a:b\n  X-Team: 7\n"+
+			"allowed-origins:\n  - https://a.example\n  - https://b.example\n")},
+		"environment": {Environ: []string{"BRIDGE_COMMAND=serve-it --flag", "BRIDGE_HEADERS=Authorization: Bearer a:b\nX-Team: 7\n",
+			"BRIDGE_ALLOWED_ORIGINS=https://a.example, https://b.example"}},
+		"flags": {Flags: []Setting{{"command", command}, {"headers", []string{"Authorization: Bearer a:b", "X-Team: 7"}}, {"allowed-origins", origins}}},
+	}
+	for name, src := range tests {
+		t.Run(name, func(t *testing.T) {
+			cfg, err := Read(src)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(cfg.Command, command) || !reflect.DeepEqual(cfg.Headers, headers) || !reflect.DeepEqual(cfg.AllowedOrigins, origins) {
+				t.Errorf("got %q, %q, %q", cfg.Command, cfg.Headers, cfg.AllowedOrigins)
+			}
+		})
+	}
+}
+
+func TestUpstreamsTakeOverThePolicyButNoCredentials(t *testing.T) {
+	cfg, err := Load(Sources{
+		File: writeFile(t, `
+upstreams:
+  - path: /a
+    upstream: https://a.example/mcp
+    headers: {Authorization: Bearer a}
+    limits: {rounds: 3}
+  - path: /b
+    command: [b-server]
+profile: minimal
+limits: {flows: 9}
+`),
+		Environ: []string{"BRIDGE_MODERN=refuse"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := cfg.Mounts()[0], cfg.Mounts()[1]
+	for _, m := range cfg.Mounts() {
+		if m.Profile != "minimal" || m.Modern != "refuse" || m.Limits.Flows != 9 {
+			t.Errorf("%s has profile %s, modern %s, flows %d", m.Path, m.Profile, m.Modern, m.Limits.Flows)
+		}
+	}
+	if a.Limits.Rounds != 3 || b.Limits.Rounds != 20 {
+		t.Errorf("rounds are %d and %d, want 3 and 20", a.Limits.Rounds, b.Limits.Rounds)
+	}
+	if len(b.Headers) != 0 {
+		t.Errorf("the headers of %s reached %s: %v", a.Path, b.Path, b.Headers)
+	}
+}
+
+func TestKubernetesServiceVariablesAreIgnored(t *testing.T) {
+	_, err := Read(Sources{Environ: []string{
+		"BRIDGE_SERVICE_HOST=10.0.0.1", "BRIDGE_SERVICE_PORT=80", "BRIDGE_SERVICE_PORT_HTTP=80", "BRIDGE_PORT=tcp://10.0.0.1:80",
+		"BRIDGE_PORT_80_TCP=tcp://10.0.0.1:80", "BRIDGE_PORT_80_TCP_ADDR=10.0.0.1", "BRIDGE_EU_SERVICE_HOST=10.0.0.2",
+	}})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestUnits(t *testing.T) {
+	sizes := map[string]Size{"0B": 0, "512B": 512, "64KiB": 64 << 10, "4 MiB": 4 << 20, "1gib": 1 << 30, "3MB": 3e6, "1KB": 1000}
+	for text, want := range sizes {
+		if got, err := ParseSize(text); err != nil || got != want {
+			t.Errorf("ParseSize(%q) = %d, %v; want %d", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "B", "4", "4.5MiB", "-1KiB", "9999999999GiB", "4 MiBs"} {
+		if got, err := ParseSize(text); err == nil {
+			t.Errorf("ParseSize(%q) = %d, want an error", text, got)
+		}
+	}
+	for d, want := range map[time.Duration]string{0: "0s", 2 * time.Minute: "2m", 24 * time.Hour: "24h", 90 * time.Second: "1m30s", time.Hour + time.Second: "1h0m1s"} {
+		if got := formatDuration(d); got != want {
+			t.Errorf("formatDuration(%d) = %s, want %s", d, got, want)
+		}
+	}
+}
+
+func FuzzLoad(f *testing.F) {
+	f.Add(RenderDefaults())
+	f.Add("upstreams:\n - path: /a\n   headers: {A: [b]}\n")
+	f.Add("a: &x 1\nb: *x\n? [q]\n: 3\n<<: {listen: 4}\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		if len(text) > 4<<10 || strings.ContainsRune(text, 0) {
+			t.Skip() // the library's own time grows with size; that is not ours to test
+		}
+		l := &loader{cfg: Default(), origins: map[string]origin{}}
+		l.mounts("f", l.yaml("f", []byte(text)))
+		if err := errorOf(append(l.problems, l.cfg.problems()...)); err != nil && err.Error() == "" {
+			t.Error("an error without a text")
+		}
+	})
+}

@@ -1,0 +1,45 @@
+package config
+
+import (
+	_ "embed"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"strings"
+)
+
+// source is the file whose comments document the settings.
+//
+//go:embed config.go
+var source string
+
+// fieldDocs maps Type.Field to the field's comment as one paragraph. Reading it
+// takes a few hundred microseconds, once per process; a generated copy would be
+// a second text to keep equal.
+var fieldDocs = readFieldDocs(source)
+
+func readFieldDocs(source string) map[string]string {
+	file, err := parser.ParseFile(token.NewFileSet(), "config.go", source, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		panic(fmt.Sprintf("config: the embedded source does not parse: %v", err)) // it was compiled: impossible
+	}
+	docs := map[string]string{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.TypeSpec)
+		if !ok {
+			return true
+		}
+		body, ok := spec.Type.(*ast.StructType)
+		if !ok {
+			return false
+		}
+		for _, field := range body.Fields.List {
+			for _, name := range field.Names {
+				docs[spec.Name.Name+"."+name.Name] = strings.Join(strings.Fields(field.Doc.Text()), " ")
+			}
+		}
+		return false
+	})
+	return docs
+}

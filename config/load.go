@@ -1,0 +1,194 @@
+package config
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Sources are the places that settings come from. Later ones win: file,
+// environment, flags.
+type Sources struct {
+	File    string    // path of the YAML file; empty: none
+	Environ []string  // NAME=value, as os.Environ returns them
+	Flags   []Setting // in the order of the command line
+}
+
+// Setting is one flag of the command line.
+type Setting struct {
+	Key    string
+	Values []string // one, or more for settings that take a list
+}
+
+// Load reads the sources over the defaults and validates the outcome. The error
+// is an *Error with every problem of every source.
+func Load(src Sources) (Config, error) {
+	l := read(src)
+	if l.unreadable {
+		return l.cfg, errorOf(l.problems) // judging the defaults alone would only distract
+	}
+	broken := l.brokenKeys()
+	for _, p := range l.cfg.problems() {
+		if broken[p.Key] {
+			continue // its value could not even be read, which was reported
+		}
+		at := l.originOf(p.Key)
+		p.Where, p.Line = at.where, at.line
+		l.problems = append(l.problems, p)
+	}
+	return l.cfg, errorOf(l.problems)
+}
+
+// Read is Load without the validation: it accepts a configuration that is
+// readable but incomplete.
+func Read(src Sources) (Config, error) {
+	l := read(src)
+	return l.cfg, errorOf(l.problems)
+}
+
+// loader collects settings, where each came from, and what was wrong.
+type loader struct {
+	cfg      Config
+	origins  map[string]origin // by key
+	problems []Problem
+	// unreadable is set when the file gave no settings at all.
+	unreadable bool
+}
+
+// origin is where a setting was set.
+type origin struct {
+	where string
+	line  int
+}
+
+func read(src Sources) *loader {
+	l := &loader{cfg: Default(), origins: map[string]origin{}}
+	upstreams := l.file(src.File)
+	l.environment(src.Environ)
+	for _, flag := range src.Flags {
+		l.values(origin{where: "--" + flag.Key}, flag.Key, flag.Values)
+	}
+	// Entries of upstreams come last: they start from the final policy of the top level.
+	l.mounts(src.File, upstreams)
+	return l
+}
+
+func (l *loader) fail(at origin, key, text string) {
+	l.problems = append(l.problems, Problem{Where: at.where, Line: at.line, Key: key, Text: text})
+}
+
+// originOf tells where a key was set; for a key that is missing from an entry of
+// upstreams, where that entry begins.
+func (l *loader) originOf(key string) origin {
+	if at, ok := l.origins[key]; ok {
+		return at
+	}
+	if entry, _, inside := strings.Cut(key, "]."); inside {
+		return l.origins[entry+"]"]
+	}
+	return origin{}
+}
+
+func (l *loader) brokenKeys() map[string]bool {
+	broken := map[string]bool{}
+	for _, p := range l.problems {
+		broken[p.Key] = true
+	}
+	return broken
+}
+
+func (l *loader) file(path string) *sequence {
+	if path == "" {
+		return nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		var cause *fs.PathError
+		if errors.As(err, &cause) {
+			err = cause.Err
+		}
+		l.unreadable = true
+		l.fail(origin{where: path}, "", "cannot read the configuration: "+err.Error())
+		return nil
+	}
+	return l.yaml(path, data)
+}
+
+// kubernetes matches the variables that Kubernetes sets in every pod for a
+// service named bridge or bridge-…; they are no settings of ours.
+var kubernetes = regexp.MustCompile(`^BRIDGE_(.+_)?(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
+
+// configVariable names the configuration file, which is no setting itself.
+const configVariable = EnvPrefix + "CONFIG"
+
+func (l *loader) environment(environ []string) {
+	variables := make([]string, 0, len(rootSchema.options))
+	for _, o := range rootSchema.options {
+		variables = append(variables, o.Env())
+	}
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		if !strings.HasPrefix(name, EnvPrefix) || name == configVariable || kubernetes.MatchString(name) {
+			continue
+		}
+		at := slices.Index(variables, name)
+		if at < 0 {
+			l.fail(origin{where: name}, "", "is no setting of the bridge"+suggest(name, variables))
+			continue
+		}
+		option := rootSchema.options[at]
+		l.values(origin{where: name}, option.Key, split(option, value))
+	}
+}
+
+// split makes the values of a list out of one variable: words for a command,
+// lines for headers, items between commas for the rest.
+func split(o Option, value string) []string {
+	switch {
+	case !o.List:
+		return []string{value}
+	case o.Key == "command":
+		return strings.Fields(value)
+	case o.field.Type.Kind() == reflect.Map:
+		return nonEmpty(strings.Split(value, "\n"))
+	default:
+		return nonEmpty(strings.Split(value, ","))
+	}
+}
+
+func nonEmpty(items []string) []string {
+	var kept []string
+	for _, item := range items {
+		if item = strings.TrimSpace(item); item != "" {
+			kept = append(kept, item)
+		}
+	}
+	return kept
+}
+
+// values sets one option of the top level from text.
+func (l *loader) values(at origin, key string, values []string) {
+	option, ok := rootSchema.find(key)
+	if !ok {
+		l.fail(at, "", "is no setting of the bridge")
+		return
+	}
+	field := option.in(reflect.ValueOf(&l.cfg).Elem())
+	if err := assign(field, values); err != nil {
+		l.fail(at, key, option.describe(values, err))
+		return
+	}
+	l.origins[key] = at
+}
+
+// describe puts the offending value before the reason, unless it is a secret.
+func (o Option) describe(values []string, err error) string {
+	if o.secret() || len(values) != 1 {
+		return err.Error()
+	}
+	return shown(values[0]) + " " + err.Error()
+}

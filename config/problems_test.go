@@ -1,0 +1,125 @@
+package config
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestProblems has one case for each thing that can be wrong: the source and the
+// whole message, where @ stands for the file.
+func TestProblems(t *testing.T) {
+	const url = "upstream: https://a.example/mcp\n"
+	tests := map[string]struct {
+		yaml string
+		env  []string
+		flag []Setting
+		want string
+	}{
+		"unknown key":         {yaml: url + "profil: strict\n", want: `@:2: unknown key "profil"; did you mean "profile"?`},
+		"unknown nested key":  {yaml: url + "limits:\n  rounds: 3\n  state_only_rounds: 3\n", want: `@:4: unknown key "limits.state_only_rounds"; did you mean "state-only-rounds"?`},
+		"nothing near":        {yaml: url + "zzz: 1\n", want: `@:2: unknown key "zzz"`},
+		"unknown variable":    {yaml: url, env: []string{"BRIDGE_LISTN=:1"}, want: `BRIDGE_LISTN: is no setting of the bridge; did you mean "BRIDGE_LISTEN"?`},
+		"unknown flag":        {yaml: url, flag: []Setting{{"nope", nil}}, want: `--nope: is no setting of the bridge`},
+		"key twice":           {yaml: url + "listen: :1\nlisten: :2\n", want: `@:3: is no YAML: mapping key "listen" already defined at [2:1]`},
+		"broken YAML":         {yaml: "a: b\n  c: d\n", want: `@:1: is no YAML: mapping value is not allowed in this context`},
+		"two documents":       {yaml: url + "---\n" + url, want: `@: holds more than one YAML document; keep one`},
+		"no mapping":          {yaml: "- a\n", want: `@:1: must be a mapping of keys to values`},
+		"section as value":    {yaml: url + "limits: 3\n", want: `@:2: limits: must be a mapping of keys to values`},
+		"list as value":       {yaml: url + "path: [a]\n", want: `@:2: path: must be a single value`},
+		"value as list":       {yaml: url + "allowed-hosts: a\n", want: `@:2: allowed-hosts: must be a list, like [a, b]`},
+		"list in a list":      {yaml: url + "allowed-hosts: [[a]]\n", want: `@:2: allowed-hosts: must be a single value`},
+		"headers as list":     {yaml: url + "headers: [a]\n", want: `@:2: headers: must be a mapping of names to values`},
+		"header without name": {yaml: url, flag: []Setting{{"headers", []string{"hush"}}}, want: `--headers: must be written as NAME: VALUE`},
+		"no value":            {yaml: url + "path:\n", want: `@:2: path: has no value; give it one or remove the line`},
+		"anchor":              {yaml: url + "path: &p /a\n", want: `@:2: path: uses a YAML anchor, which is not supported; write the value out`},
+		"upstreams no list":   {yaml: "upstreams: 3\nupstream: http://a\n", want: `@:1: upstreams: must be a list; begin each entry with "- path: /…"`},
+		"number":              {yaml: url + "limits: {flows: many}\n", want: `@:2: limits.flows: "many" is no whole number`},
+		"duration":            {yaml: url + "timeouts: {flow: 30}\n", want: `@:2: timeouts.flow: "30" is no duration; write a number and a unit, like 500ms, 90s, 10m or 2h`},
+		"size":                {yaml: url + "limits: {message-size: 4}\n", want: `@:2: limits.message-size: "4" is no size; write a whole number and a unit, like 64KiB or 4MiB`},
+		"range":               {yaml: url + "limits: {rounds: 0}\n", want: `@:2: limits.rounds: 0 is out of range; use 1 to 1000`},
+		"size range":          {yaml: url + "limits: {message-size: 1B}\n", want: `@:2: limits.message-size: 1B is out of range; use 1KiB to 1GiB`},
+		"choice":              {yaml: url, env: []string{"BRIDGE_LOG_LEVEL=inof"}, want: `BRIDGE_LOG_LEVEL: log.level: "inof" is unknown; use one of trace, debug, info, warn, error`},
+		"choice near":         {yaml: url + "modern: refused\n", want: `@:2: modern: "refused" is unknown; use one of pass, refuse; did you mean "refuse"?`},
+		"listen":              {yaml: url + "listen: localhost\n", want: `@:2: listen: "localhost" is no address; write HOST:PORT, like 127.0.0.1:8080, or unix:PATH`},
+		"port":                {yaml: url + "listen: :99999\n", want: `@:2: listen: ":99999" has no port from 0 to 65535 after the colon`},
+		"socket":              {yaml: url + "listen: 'unix:'\n", want: `@:2: listen: "unix:" names no socket; write unix:/run/bridge.sock`},
+		"key without cert":    {yaml: url + "tls: {key: k.pem}\n", want: `tls.cert: is missing; tls.key belongs to it`},
+		"cert without key":    {yaml: url + "upstream-tls: {cert: c.pem}\n", want: `upstream-tls.key: is missing; upstream-tls.cert needs it`},
+		"origin":              {yaml: url + "allowed-origins: [app.example.com]\n", want: `@:2: allowed-origins: "app.example.com" is no origin; write SCHEME://HOST[:PORT] without a path, like https://app.example.com`},
+		"origin with path":    {yaml: url + "allowed-origins: [https://a.example/]\n", want: `@:2: allowed-origins: "https://a.example/" is no origin; write SCHEME://HOST[:PORT] without a path, like https://app.example.com`},
+		"host":                {yaml: url + "allowed-hosts: ['http://a']\n", want: `@:2: allowed-hosts: "http://a" is no host; write HOST or HOST:PORT, like bridge.example.com`},
+		"path":                {yaml: url + "path: mcp\n", want: `@:2: path: "mcp" must begin with a slash`},
+		"empty path":          {yaml: url + "path: ''\n", want: `@:2: path: is missing; give the path of the endpoint, like /mcp`},
+		"path with query":     {yaml: url + "path: /a?b\n", want: `@:2: path: "/a?b" must be a plain path, without a query, braces or spaces`},
+		"path of health":      {yaml: url + "path: /healthz\n", want: `@:2: path: "/healthz" is where the bridge tells its health; choose another`},
+		"no upstream":         {want: `upstream: is missing; give the URL of the server's MCP endpoint, or a command`},
+		"both":                {yaml: url + "command: [a]\n", want: `@:2: command: cannot be set beside upstream; keep one of the two`},
+		"bad URL":             {yaml: "upstream: 'http://user:hush@a b/'\n", want: `@:1: upstream: is no URL; write it like https://mcp.example.com/mcp`},
+		"scheme":              {yaml: "upstream: hush.example/mcp\n", want: `@:1: upstream: must begin with http:// or https://, like https://mcp.example.com/mcp`},
+		"no host":             {yaml: "upstream: 'http:///hush'\n", want: `@:1: upstream: names no host; write it like https://mcp.example.com/mcp`},
+		"password":            {yaml: "upstream: https://me:hush@a.example/\n", want: `@:1: upstream: (at "a.example") carries a user name or password; set an Authorization header under headers instead`},
+		"fragment":            {yaml: "upstream: https://a.example/#hush\n", want: `@:1: upstream: (at "a.example") has a fragment (#…), which no server ever sees; remove it`},
+		"header name":         {yaml: url + "headers: {'a b': hush}\n", want: `@:2: headers: "a b" is no header name`},
+		"header of ours":      {yaml: url + "headers: {mcp-session-id: hush}\n", want: `@:2: headers: "mcp-session-id" is set by the bridge itself; remove it`},
+		"header value":        {yaml: url + "headers: {authorization: \"hush\\nhush\"}\n", want: `@:2: headers: the value of "Authorization" holds a character that headers cannot carry`},
+		"header to command":   {yaml: "command: [a]\nheaders: {a: hush}\n", want: `@:2: headers: cannot be sent to a command; pass it arguments or environment variables`},
+		"round beyond flow":   {yaml: url + "timeouts: {flow: 11m, round: 12m}\n", want: `@:2: timeouts.round: 12m is longer than timeouts.flow (11m), which bounds it; lower this or raise that`},
+		"upstream beside":     {yaml: url + "upstreams: [{path: /b, upstream: http://b}]\n", want: `@:1: upstream: cannot be set beside upstreams; set it in the entry that it belongs to`},
+		"entry without URL":   {yaml: "upstreams:\n  - path: /b\n", want: `@:2: upstreams[0].upstream: is missing; give the URL of the server's MCP endpoint, or a command`},
+		"entry's key":         {yaml: "upstreams:\n  - {path: /b, upstream: http://b, listen: ':1'}\n", want: `@:2: unknown key "upstreams[0].listen"`},
+		"entry's limit":       {yaml: "upstreams:\n  - {path: /b, upstream: http://b, limits: {rounds: -1}}\n", want: `@:2: upstreams[0].limits.rounds: -1 is out of range; use 1 to 1000`},
+		"entry's timeout":     {yaml: "upstreams:\n  - {path: /b, upstream: http://b, timeouts: {flow: 1h, round: 2h}}\n", want: `@:2: upstreams[0].timeouts.round: 2h is longer than timeouts.flow (1h), which bounds it; lower this or raise that`},
+		"path taken":          {yaml: "upstreams:\n  - {path: /b, upstream: http://b}\n  - {path: /b, upstream: http://c}\n", want: `@:3: upstreams[1].path: "/b" is the path of upstreams[0] already; every upstream needs its own`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			file := writeFile(t, test.yaml)
+			_, err := Load(Sources{File: file, Environ: test.env, Flags: test.flag})
+			if err == nil {
+				t.Fatal("no error")
+			}
+			if got := strings.ReplaceAll(err.Error(), file, "@"); got != test.want {
+				t.Errorf("got\n%s\nwant\n%s", got, test.want)
+			}
+			if strings.Contains(err.Error(), "hush") {
+				t.Error("the message tells a secret")
+			}
+		})
+	}
+}
+
+func TestAllProblemsAreReportedAtOnceInTheOrderOfTheFile(t *testing.T) {
+	file := writeFile(t, "limits:\n  rounds: 0\n  rouns: 1\nlog: {level: loud}\n")
+	_, err := Load(Sources{File: file, Environ: []string{"BRIDGE_X=1"}})
+	var all *Error
+	if !errors.As(err, &all) {
+		t.Fatalf("got %v, want an *Error", err)
+	}
+	var keys []string
+	for _, p := range all.Problems {
+		keys = append(keys, p.Key+"@"+filepath.Base(p.Where))
+	}
+	want := "limits.rounds@bridge.yaml @bridge.yaml log.level@bridge.yaml @BRIDGE_X upstream@."
+	if got := strings.Join(keys, " "); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if !strings.HasPrefix(err.Error(), "5 problems in the configuration\n  ") {
+		t.Errorf("got %s", err)
+	}
+}
+
+func TestUnreadableFileIsTheOnlyProblem(t *testing.T) {
+	_, err := Load(Sources{File: "/does/not/exist.yaml"})
+	if want := "/does/not/exist.yaml: cannot read the configuration: no such file or directory"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func TestLongValuesAreShortened(t *testing.T) {
+	_, err := Load(Sources{Flags: []Setting{{"listen", []string{strings.Repeat("é", 500)}}, {"upstream", []string{"http://a"}}}})
+	if err == nil || len(err.Error()) > 250 {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,241 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
+)
+
+// Validate returns an *Error with everything that is wrong, or nil.
+func (c *Config) Validate() error { return errorOf(c.problems()) }
+
+func (c *Config) problems() []Problem {
+	var found problems
+	root := reflect.ValueOf(c).Elem()
+	for _, o := range rootSchema.options {
+		found.bounds(o, o.in(root), "")
+	}
+	found.listener(c)
+	found.times(&c.Timeouts, "")
+	if len(c.Upstreams) == 0 {
+		found.mount(&c.Mount, "")
+		return found
+	}
+	found.unused(&c.Mount)
+	found.upstreams(c)
+	return found
+}
+
+type problems []Problem
+
+func (p *problems) add(key, text string, args ...any) {
+	*p = append(*p, Problem{Key: key, Text: fmt.Sprintf(text, args...)})
+}
+
+func (p *problems) upstreams(c *Config) {
+	paths := map[string]int{}
+	for i := range c.Upstreams {
+		mount, label := &c.Upstreams[i], fmt.Sprintf("%s[%d].", upstreamsKey, i)
+		p.mount(mount, label)
+		p.policy(mount, &c.Mount, label)
+		if first, taken := paths[mount.Path]; taken {
+			p.add(label+"path", "%s is the path of %s[%d] already; every upstream needs its own", shown(mount.Path), upstreamsKey, first)
+		}
+		paths[mount.Path] = i
+	}
+}
+
+// policy checks what an entry sets differently from the top level; what it took
+// over was checked there.
+func (p *problems) policy(mount, top *Mount, label string) {
+	own, shared := reflect.ValueOf(mount).Elem(), reflect.ValueOf(top).Elem()
+	for _, o := range mountSchema.options {
+		if field := o.in(own); field.Comparable() && !field.Equal(o.in(shared)) {
+			p.bounds(o, field, label)
+		}
+	}
+	if mount.Timeouts != top.Timeouts {
+		p.times(&mount.Timeouts, label)
+	}
+}
+
+// bounds checks the tags min, max and oneof of one option.
+func (p *problems) bounds(o Option, field reflect.Value, label string) {
+	tag := o.field.Tag
+	if choices := tag.Get("oneof"); choices != "" && !slices.Contains(strings.Split(choices, "|"), field.String()) {
+		p.add(label+o.Key, "%s is unknown; use one of %s%s", shown(field.String()), o.Form(),
+			suggest(field.String(), strings.Split(choices, "|")))
+	}
+	if tag.Get("min") != "" && !within(field, tag.Get("min"), tag.Get("max")) {
+		p.add(label+o.Key, "%s is out of range; use %s", format(field), o.Form())
+	}
+}
+
+// within compares a field with bounds that are spelled like its values.
+func within(field reflect.Value, low, high string) bool {
+	bound := reflect.New(field.Type()).Elem()
+	for _, side := range []struct {
+		text string
+		sign int
+	}{{low, -1}, {high, 1}} {
+		if err := assign(bound, []string{side.text}); err != nil {
+			panic(fmt.Sprintf("config: bound %q: %v", side.text, err)) // a typo in config.go; every run of the tests meets it
+		}
+		if cmp.Compare(field.Int(), bound.Int()) == side.sign {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *problems) listener(c *Config) {
+	if err := checkListen(c.Listen); err != "" {
+		p.add("listen", "%s %s", shown(c.Listen), err)
+	}
+	p.pair("tls.cert", c.TLS.Cert, "tls.key", c.TLS.Key)
+	for _, origin := range c.AllowedOrigins {
+		u, err := url.Parse(origin)
+		if origin != "*" && (err != nil || u.Scheme == "" || u.Host == "" || u.Scheme+"://"+u.Host != origin) {
+			p.add("allowed-origins", "%s is no origin; write SCHEME://HOST[:PORT] without a path, like https://app.example.com", shown(origin))
+		}
+	}
+	for _, host := range c.AllowedHosts {
+		if host == "" || strings.ContainsAny(host, "/@ ") {
+			p.add("allowed-hosts", "%s is no host; write HOST or HOST:PORT, like bridge.example.com", shown(host))
+		}
+	}
+}
+
+func checkListen(listen string) string {
+	if path, ok := strings.CutPrefix(listen, "unix:"); ok {
+		if path == "" {
+			return "names no socket; write unix:/run/bridge.sock"
+		}
+		return ""
+	}
+	_, port, err := net.SplitHostPort(listen)
+	if err != nil {
+		return "is no address; write HOST:PORT, like 127.0.0.1:8080, or unix:PATH"
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
+		return "has no port from 0 to 65535 after the colon"
+	}
+	return ""
+}
+
+// pair reports a certificate without its key, or the reverse.
+func (p *problems) pair(certKey, cert, keyKey, key string) {
+	switch {
+	case cert != "" && key == "":
+		p.add(keyKey, "is missing; %s needs it", certKey)
+	case cert == "" && key != "":
+		p.add(certKey, "is missing; %s belongs to it", keyKey)
+	}
+}
+
+// unused reports settings of the single upstream beside a list of upstreams.
+func (p *problems) unused(m *Mount) {
+	for key, set := range map[string]bool{
+		"upstream":     m.Upstream != "",
+		"command":      len(m.Command) > 0,
+		"headers":      len(m.Headers) > 0,
+		"upstream-tls": m.UpstreamTLS != ClientTLS{},
+	} {
+		if set {
+			p.add(key, "cannot be set beside %s; set it in the entry that it belongs to", upstreamsKey)
+		}
+	}
+	slices.SortFunc(*p, func(a, b Problem) int { return cmp.Compare(a.Key, b.Key) })
+}
+
+func (p *problems) mount(m *Mount, label string) {
+	p.path(m.Path, label)
+	switch {
+	case m.Upstream == "" && len(m.Command) == 0:
+		p.add(label+"upstream", "is missing; give the URL of the server's MCP endpoint, or a command")
+	case m.Upstream != "" && len(m.Command) > 0:
+		p.add(label+"command", "cannot be set beside upstream; keep one of the two")
+	case m.Upstream != "":
+		p.upstream(m.Upstream, label)
+	}
+	p.headers(m, label)
+	p.pair(label+"upstream-tls.cert", m.UpstreamTLS.Cert, label+"upstream-tls.key", m.UpstreamTLS.Key)
+}
+
+func (p *problems) path(path, label string) {
+	key := label + "path"
+	switch {
+	case path == "":
+		p.add(key, "is missing; give the path of the endpoint, like /mcp")
+	case !strings.HasPrefix(path, "/"):
+		p.add(key, "%s must begin with a slash", shown(path))
+	case strings.ContainsAny(path, "?#{} \t\r\n"):
+		p.add(key, "%s must be a plain path, without a query, braces or spaces", shown(path))
+	case path == "/healthz" || path == "/readyz":
+		p.add(key, "%s is where the bridge tells its health; choose another", shown(path))
+	}
+}
+
+// upstream judges the URL. Messages show only scheme and host: the rest may
+// hold a password or a token.
+func (p *problems) upstream(text, label string) {
+	key := label + "upstream"
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		p.add(key, "is no URL; write it like https://mcp.example.com/mcp")
+	case u.Scheme != "http" && u.Scheme != "https":
+		p.add(key, "must begin with http:// or https://, like https://mcp.example.com/mcp")
+	case u.Host == "":
+		p.add(key, "names no host; write it like https://mcp.example.com/mcp")
+	case u.User != nil:
+		p.add(key, "(at %s) carries a user name or password; set an Authorization header under headers instead", shown(u.Host))
+	case u.Fragment != "":
+		p.add(key, "(at %s) has a fragment (#…), which no server ever sees; remove it", shown(u.Host))
+	}
+}
+
+// ours are the headers that the bridge computes for every request.
+var ours = []string{
+	"Accept", "Connection", "Content-Length", "Content-Type", "Host", "Last-Event-Id", "Transfer-Encoding", "Upgrade",
+}
+
+func (p *problems) headers(m *Mount, label string) {
+	key := label + "headers"
+	if len(m.Headers) > 0 && len(m.Command) > 0 {
+		p.add(key, "cannot be sent to a command; pass it arguments or environment variables")
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.Headers)) {
+		canonical := http.CanonicalHeaderKey(name)
+		switch {
+		case !httpguts.ValidHeaderFieldName(name):
+			p.add(key, "%s is no header name", shown(name))
+		case slices.Contains(ours, canonical) || strings.HasPrefix(canonical, "Mcp-"):
+			p.add(key, "%s is set by the bridge itself; remove it", shown(name))
+		case !httpguts.ValidHeaderFieldValue(m.Headers[name]):
+			p.add(key, "the value of %s holds a character that headers cannot carry", shown(canonical))
+		}
+	}
+}
+
+func (p *problems) times(t *Timeouts, label string) {
+	for _, part := range []struct {
+		key   string
+		value time.Duration
+	}{{"round", t.Round}, {"server-request", t.ServerRequest}} {
+		if part.value > t.Flow {
+			p.add(label+"timeouts."+part.key, "%s is longer than timeouts.flow (%s), which bounds it; lower this or raise that",
+				formatDuration(part.value), formatDuration(t.Flow))
+		}
+	}
+}
