@@ -172,7 +172,6 @@ func TestUnits(t *testing.T) {
 }
 
 func FuzzLoad(f *testing.F) {
-	f.Add(RenderDefaults())
 	f.Add("upstreams:\n - path: /a\n   headers: {A: [b]}\n")
 	f.Add("a: &x 1\nb: *x\n? [q]\n: 3\n<<: {listen: 4}\n")
 	f.Fuzz(func(t *testing.T, text string) {

@@ -1,0 +1,29 @@
+// Package logfield names the fields of the log, so that every package spells
+// them the same way and a search for one finds all. It owns names and the
+// shortening of session ids, nothing else. Params, answers, request state,
+// tokens and the queries of URLs never become fields.
+package logfield
+
+// The fields of a log line.
+const (
+	SessionID     = "session_id" // shortened with Short: a whole one is a credential
+	FlowID        = "flow_id"
+	Round         = "round"
+	Era           = "era"
+	Version       = "version"
+	Method        = "method"
+	ClientReqID   = "client_req_id"
+	UpstreamReqID = "upstream_req_id"
+	StreamID      = "stream_id"
+	Transport     = "transport"
+	Replica       = "replica"
+	Upstream      = "upstream" // scheme, host and path of its URL, or its command's name
+	Path          = "path"     // of the mount
+	Cause         = "cause"    // of an end or a failure
+)
+
+// Short returns the first eight bytes of a session id: enough to follow a
+// session through the log, too little to take it over.
+func Short(sessionID string) string {
+	return sessionID[:min(len(sessionID), 8)]
+}
