@@ -80,3 +80,17 @@ func stillAsked(asked []Input, url string) bool {
 	}
 	return false
 }
+
+// Identify gives a URL question the elicitationId that 2025-11-25 requires and
+// 2026-07-28 no longer has (C-27): a draft server's own if params carry one
+// (I-2), else a fresh one from mint.
+func (in *Input) Identify(params []byte, mint func() string) []byte {
+	if id, ok := rawjson.Text(rawjson.Get(params, "elicitationId")); ok {
+		in.ElicitationID = id
+		return params
+	}
+	in.ElicitationID = mint()
+	return rawjson.Apply(nil, params, rawjson.Edit{
+		Name: "elicitationId", Value: rawjson.AppendQuote(nil, in.ElicitationID),
+	})
+}

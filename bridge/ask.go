@@ -1,0 +1,224 @@
+package bridge
+
+import (
+	"crypto/rand"
+	"fmt"
+	mathrand "math/rand/v2"
+	"time"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/mrtr"
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// question is an open server request: whose it is, and what it answers.
+type question struct {
+	call *call
+	key  string
+}
+
+// ask puts input requests to the client and suspends the flow. The caller holds
+// mu. Every entry of the round is translated before the first is sent, so that
+// a round that this client's version cannot express has no side effects (C-33).
+func (k *call) ask(inputs []*mrtr.Input) (evicted *call) {
+	messages, err := k.serverRequests(inputs)
+	if err == nil && k.firstOfRound(inputs) {
+		err = k.expressible()
+	}
+	if err != nil {
+		act := k.flow.Step(mrtr.Failed(err))
+		k.perform(act)
+		return nil
+	}
+	now := time.Now()
+	k.due = now.Add(k.conv.b.limits.ServerRequest)
+	if k.progress.token != nil {
+		k.beat = now.Add(k.conv.b.limits.Heartbeat)
+	}
+	k.conv.await(k, inputs)
+	evicted = k.suspend()
+	k.arm(now)
+	// Registered first, sent second: an answer always finds its question.
+	for _, msg := range messages {
+		k.out.Send(msg)
+	}
+	return evicted
+}
+
+// serverRequests builds the legacy requests for inputs (C.4 to C.8).
+func (k *call) serverRequests(inputs []*mrtr.Input) ([][]byte, error) {
+	messages := make([][]byte, 0, len(inputs))
+	ids := make([]string, 0, len(inputs))
+	for _, in := range inputs {
+		params, err := k.conv.rules.InputRequest(in.Method, in.Params, k.flow.Capabilities)
+		if err != nil {
+			return nil, abortOf(in, err)
+		}
+		if in.Method == mcp.MethodElicitationCreate && in.Mode() == "url" {
+			params = in.Identify(params, mintUUID)
+		}
+		id := mintID()
+		messages = append(messages, jsonrpc.AppendRequest(nil, jsonrpc.ID(id), in.Method, params))
+		ids = append(ids, id)
+	}
+	for i, in := range inputs {
+		in.ServerRequestID = ids[i]
+	}
+	return messages, nil
+}
+
+func (k *call) firstOfRound(inputs []*mrtr.Input) bool {
+	asked := 0
+	for i := range k.flow.Inputs {
+		if k.flow.Inputs[i].Asked {
+			asked++
+		}
+	}
+	return asked == len(inputs)
+}
+
+// expressible reports the first entry of the round, asked already or not, that
+// the client's version has no words for.
+func (k *call) expressible() error {
+	for i := range k.flow.Inputs {
+		in := &k.flow.Inputs[i]
+		if in.Asked {
+			continue
+		}
+		if _, err := k.conv.rules.InputRequest(in.Method, in.Params, k.flow.Capabilities); err != nil {
+			return abortOf(in, err)
+		}
+	}
+	return nil
+}
+
+func abortOf(in *mrtr.Input, err error) error {
+	return &mrtr.Abort{Key: in.Key, Method: in.Method, Reason: err.Error()}
+}
+
+// withdraw tells the client that questions are no longer wanted (C-35).
+func (k *call) withdraw(inputs []*mrtr.Input) {
+	for _, in := range inputs {
+		if in.ServerRequestID == "" {
+			continue // decided upon, never sent
+		}
+		k.conv.drop(jsonrpc.ID(in.ServerRequestID))
+		params := append([]byte(`{"requestId":`), in.ServerRequestID...)
+		params = append(params, `,"reason":"the request that needed it is over"}`...)
+		k.out.Send(jsonrpc.AppendNotification(nil, mcp.NotificationCancelled, params))
+	}
+}
+
+// completed tells the client that URL interactions are over (C-32).
+func (k *call) completed(elicitationIDs []string) {
+	for _, id := range elicitationIDs {
+		params := append(rawjson.AppendQuote([]byte(`{"elicitationId":`), id), '}')
+		k.out.Send(jsonrpc.AppendNotification(nil, mcp.NotificationElicitationComplete, params))
+	}
+}
+
+// Answer implements legacy.Conversation. Late, duplicate and foreign answers
+// find no question and are ignored (C.9).
+func (c *conversation) Answer(caller legacy.Caller, msg jsonrpc.Message) {
+	c.mu.Lock()
+	q, ok := c.questions[msg.ID]
+	delete(c.questions, msg.ID)
+	c.mu.Unlock()
+	if ok {
+		q.call.answered(caller, q.key, msg)
+	}
+}
+
+// answered feeds the client's answer to the flow as an input response.
+func (k *call) answered(caller legacy.Caller, key string, msg jsonrpc.Message) {
+	k.mu.Lock()
+	in := k.flow.Input(key)
+	if in == nil {
+		k.mu.Unlock()
+		return
+	}
+	method, params := in.Method, in.Params
+	if caller.Principal == k.caller.Principal {
+		k.caller = caller // the newest credential of the same principal (H-2)
+	}
+	k.mu.Unlock()
+
+	if msg.Error != nil {
+		k.resume(mrtr.Unanswered(key, k.declined(method, msg.Error)))
+		return
+	}
+	response, err := k.conv.rules.InputResponse(method, params, msg.Result)
+	if err != nil {
+		k.resume(mrtr.Unanswered(key, "the client's answer to "+method+" is not usable: "+err.Error()))
+		return
+	}
+	k.resume(mrtr.Answered(key, response))
+}
+
+// declined words a client's error for whoever reads the call's failure (F.3).
+func (k *call) declined(method string, e *jsonrpc.Error) string {
+	switch e.Code {
+	case codeUserRejected:
+		return method + " was rejected by the user"
+	case jsonrpc.CodeMethodNotFound:
+		k.conv.mute(method)
+		return "the client declared support for " + method + " but does not implement it"
+	}
+	return "the client could not serve " + method + ": " + bounded(e.Message)
+}
+
+// codeUserRejected is what the legacy sampling pages use for a user's refusal.
+const codeUserRejected = -1
+
+// await registers questions, so that their answers are recognised.
+func (c *conversation) await(k *call, inputs []*mrtr.Input) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.questions == nil {
+		c.questions = make(map[jsonrpc.ID]question)
+	}
+	for _, in := range inputs {
+		c.questions[jsonrpc.ID(in.ServerRequestID)] = question{k, in.Key}
+	}
+}
+
+func (c *conversation) drop(id jsonrpc.ID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.questions, id)
+}
+
+func (c *conversation) suspend(k *call) (evicted *call) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	oldest, full := c.suspended.Add(k)
+	if full && oldest != k {
+		return oldest
+	}
+	return nil
+}
+
+func (c *conversation) resumed(k *call) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.suspended.Remove(k)
+}
+
+// mintID returns a server request id as a JSON token: unguessable, so that no
+// other session can answer it, and never used before (FIELD-NOTES 1.9, P-9).
+func mintID() string { return `"b-` + rand.Text() + `"` }
+
+// mintUUID returns a random UUID (version 4).
+func mintUUID() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// jitter varies d by a quarter either way.
+func jitter(d time.Duration) time.Duration {
+	return d*3/4 + mathrand.N(d/2+1)
+}

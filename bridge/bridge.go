@@ -1,0 +1,157 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/mrtr"
+	"github.com/mcpbridge/bridge/negotiate"
+	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/translate"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+// Options configures a Bridge. Upstream is required; every zero value means
+// its default.
+type Options struct {
+	Upstream upstream.Caller
+	Prober   *negotiate.Prober // judges the upstream and caches its server/discover
+	Name     string            // stands in for a serverInfo that the upstream does not send
+	Modern   http.Handler      // serves modern requests verbatim; nil refuses them (Q1)
+	Profile  translate.Profile
+	Limits   Limits
+	Log      zerolog.Logger
+}
+
+// Limits bounds what one session and one flow may use.
+type Limits struct {
+	Flow            mrtr.Limits
+	FlowsPerSession int           // suspended flows; the oldest makes room; default 32
+	Subscriptions   int           // resource URIs per session; default 256
+	ServerRequest   time.Duration // wait for a client's answer; default 10 min
+	Round           time.Duration // one upstream request without progress; default 120 s
+	Call            time.Duration // a whole call with all its rounds; default 30 min
+	Heartbeat       time.Duration // progress while the client decides; default 15 s
+}
+
+func (l Limits) withDefaults() Limits {
+	l.Flow = l.Flow.WithDefaults()
+	setDefault(&l.FlowsPerSession, 32)
+	setDefault(&l.Subscriptions, 256)
+	setDefault(&l.ServerRequest, 10*time.Minute)
+	setDefault(&l.Round, 120*time.Second)
+	setDefault(&l.Call, 30*time.Minute)
+	setDefault(&l.Heartbeat, 15*time.Second)
+	return l
+}
+
+func setDefault[T int | time.Duration](field *T, value T) {
+	if *field <= 0 {
+		*field = value
+	}
+}
+
+// ErrClosed ends the sessions of a Bridge that shuts down.
+var ErrClosed = errors.New("the bridge is shutting down")
+
+// Bridge translates between legacy clients and one modern upstream. It
+// implements legacy.Backend and is safe for concurrent use.
+type Bridge struct {
+	opt     Options
+	limits  Limits
+	log     zerolog.Logger
+	listens *hub
+	serial  atomic.Uint64 // numbers calls, for progress tokens and log lines
+
+	mu            sync.Mutex
+	conversations map[*conversation]struct{}
+	closed        bool
+}
+
+// New returns a Bridge. Close it to end its listens and sessions.
+func New(opt Options) *Bridge {
+	b := &Bridge{
+		opt:           opt,
+		limits:        opt.Limits.withDefaults(),
+		log:           opt.Log,
+		conversations: make(map[*conversation]struct{}),
+	}
+	b.listens = newHub(b)
+	return b
+}
+
+// Modern implements legacy.Backend.
+func (b *Bridge) Modern() http.Handler { return b.opt.Modern }
+
+// Open implements legacy.Backend: it answers initialize from the upstream's
+// server/discover, cached or fresh, and never forwards it.
+func (b *Bridge) Open(ctx context.Context, caller legacy.Caller, req jsonrpc.Message, push legacy.Pusher) (legacy.Conversation, []byte, error) {
+	version, rpcErr := negotiate.Version(req.Params)
+	if rpcErr != nil {
+		return nil, nil, rpcErr
+	}
+	server, err := b.discover(ctx, caller)
+	if err != nil {
+		return nil, nil, err
+	}
+	result, err := translate.InitializeResult(version, server.discover, translate.InitOptions{
+		Name: b.opt.Name, Profile: b.opt.Profile, Listen: push != nil,
+	})
+	if err != nil {
+		return nil, nil, internalError(err.Error(), nil)
+	}
+	conv := b.newConversation(version, caller, server, push)
+	conv.clientInfo = clone(rawjson.Get(req.Params, "clientInfo"))
+	conv.declared = clone(rawjson.Get(req.Params, "capabilities"))
+	conv.mirror()
+	if !b.adopt(conv) {
+		return nil, nil, internalError(ErrClosed.Error(), nil)
+	}
+	return conv, result, nil
+}
+
+// Stateless implements legacy.Backend: requests without a session are served,
+// but nothing can be asked on them, so no capability is mirrored.
+func (b *Bridge) Stateless(caller legacy.Caller, version mcp.Version) legacy.Conversation {
+	return b.newConversation(version, caller, unknownServer, nil)
+}
+
+// Close ends every session and listen. It returns when no goroutine of the
+// bridge is left, except for calls that upstream.Caller has yet to give up.
+func (b *Bridge) Close() {
+	b.mu.Lock()
+	b.closed = true
+	open := b.conversations
+	b.conversations = make(map[*conversation]struct{})
+	b.mu.Unlock()
+	for conv := range open {
+		conv.Close(ErrClosed)
+	}
+	b.listens.close()
+}
+
+func (b *Bridge) adopt(conv *conversation) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.closed {
+		b.conversations[conv] = struct{}{}
+	}
+	return !b.closed
+}
+
+func (b *Bridge) forget(conv *conversation) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.conversations, conv)
+}
+
+func clone(b []byte) []byte { return append([]byte(nil), b...) }

@@ -1,0 +1,208 @@
+package bridge
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/mrtr"
+	"github.com/mcpbridge/bridge/translate"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+// call is one client request from its arrival to its one end. Its flow decides;
+// the call carries out.
+type call struct {
+	conv   *conversation
+	req    jsonrpc.Message // owns its memory: the body it was parsed from
+	caller legacy.Caller
+	out    legacy.Reply
+	serial uint64
+
+	mu       sync.Mutex
+	flow     mrtr.Flow
+	progress progress
+	level    string    // log level sent upstream; empty: none (C-7)
+	deadline time.Time // of the whole call
+	due      time.Time // of the present state: round, answer or pause
+	beat     time.Time // of the next heartbeat
+	timer    *time.Timer
+	ctx      context.Context // of the round in flight
+	cancel   context.CancelFunc
+	resent   bool
+	latest   []byte // result of the latest round, while a step looks at it
+}
+
+func (c *conversation) newCall(caller legacy.Caller, req jsonrpc.Message, out legacy.Reply) *call {
+	k := &call{conv: c, req: req, caller: caller, out: out, serial: c.b.serial.Add(1)}
+	c.mu.Lock()
+	k.flow = mrtr.Flow{Method: req.Method, Capabilities: c.mirrored, Limits: c.b.limits.Flow}
+	if c.server.logging {
+		k.level = c.level
+	}
+	c.mu.Unlock()
+	if out.Interactive() {
+		k.progress.token = progressToken(req.Params)
+	} else { // nothing can reach the client before the response
+		k.flow.Capabilities, k.level = emptyObject, ""
+	}
+	return k
+}
+
+// drive feeds ev to the flow and carries out what it wants, round after round,
+// until it waits for somebody else or is over. The flow's lock is not held
+// while a round is in flight, so that the client can cancel.
+func (k *call) drive(ev mrtr.Event) {
+	for k.step(ev) {
+		ev = k.sendRound()
+	}
+}
+
+// resume is drive for callers that must not wait for the upstream: the client's
+// POST with the answer gets its 202 at once.
+func (k *call) resume(ev mrtr.Event) {
+	if k.step(ev) {
+		go func() { k.drive(k.sendRound()) }()
+	}
+}
+
+// step returns whether a round is to be sent.
+func (k *call) step(ev mrtr.Event) (send bool) {
+	k.mu.Lock()
+	act := k.flow.Step(ev)
+	evicted := k.perform(act)
+	k.latest = nil
+	send = act.Do == mrtr.Send && !k.flow.Over()
+	k.mu.Unlock()
+	if evicted != nil {
+		evicted.resume(mrtr.Failed(&mrtr.LimitReached{Limit: "flows_per_session", Value: k.conv.b.limits.FlowsPerSession}))
+	}
+	return send
+}
+
+// perform carries out an action except sending the round. The caller holds mu.
+// It returns another call that had to make room for this one.
+func (k *call) perform(act mrtr.Action) (evicted *call) {
+	k.withdraw(act.Withdraw)
+	switch act.Do {
+	case mrtr.Send:
+		k.beginRound()
+	case mrtr.Ask:
+		k.completed(act.Completed)
+		return k.ask(act.Ask)
+	case mrtr.Wait:
+		k.completed(act.Completed)
+		return k.pause(act.For)
+	case mrtr.Deliver:
+		k.completed(act.Completed)
+		k.deliver()
+		k.end(act)
+	case mrtr.Fail:
+		k.fail(act.Err)
+		k.end(act)
+	case mrtr.Stop:
+		k.out.Abandon()
+		k.end(act)
+	}
+	return nil
+}
+
+// beginRound prepares what a cancellation must find: the context of the round.
+// It descends from nothing: neither the client's HTTP request (E-12) nor the
+// process, whose end closes every session and so every call.
+func (k *call) beginRound() {
+	now := time.Now()
+	if k.deadline.IsZero() {
+		if !k.conv.enter(k) {
+			k.flow.Step(mrtr.Cancelled())
+			k.out.Abandon()
+			return
+		}
+		k.deadline = now.Add(k.conv.b.limits.Call)
+	} else {
+		k.conv.resumed(k)
+		k.progress.nextRound()
+	}
+	k.ctx, k.cancel = context.WithCancel(context.Background())
+	k.due = now.Add(k.conv.b.limits.Round)
+	k.arm(now)
+}
+
+// sendRound sends the round in flight and returns its outcome as an event.
+func (k *call) sendRound() mrtr.Event {
+	for {
+		answer, err := k.conv.b.opt.Upstream.Do(k.ctx, k.request(), k.notify)
+		k.mu.Lock()
+		if err != nil && k.mayResend(err) {
+			k.resent = true
+			k.mu.Unlock()
+			continue // D-15: a new request under a new id, same round
+		}
+		k.cancel()
+		if err == nil {
+			k.latest = answer.Result
+		}
+		k.mu.Unlock()
+		switch {
+		case err != nil:
+			return mrtr.Failed(err)
+		case answer.Error != nil:
+			return mrtr.Failed(answer.Error)
+		}
+		return mrtr.Result(answer.Result)
+	}
+}
+
+// request builds the upstream request of this round (D.4): the client's params,
+// unchanged in every round (D-I2), plus what this round adds.
+func (k *call) request() *upstream.Call {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	env := translate.Envelope{
+		Version:        string(mcp.V20260728),
+		ClientInfo:     k.conv.clientInfo,
+		Capabilities:   k.flow.Capabilities,
+		LogLevel:       k.level,
+		InputResponses: k.flow.InputResponses(),
+		RequestState:   k.flow.RequestState,
+	}
+	if k.progress.token != nil {
+		env.ProgressToken = k.progress.upstreamToken(k.serial, k.flow.Round)
+	}
+	return &upstream.Call{
+		Method:        k.req.Method,
+		Params:        translate.Params(nil, k.req.Params, &env),
+		Authorization: k.caller.Authorization,
+		Principal:     k.caller.Principal,
+		Header:        k.caller.Header,
+	}
+}
+
+// deliver answers the client with the completed result.
+func (k *call) deliver() {
+	result, err := k.conv.rules.Result(k.req.Method, k.latest)
+	if err != nil {
+		k.conv.b.logUpstreamFault(k, err)
+		k.out.Finish(reply(k.req.ID, nil, internalError(err.Error(), nil)))
+		return
+	}
+	k.out.Finish(reply(k.req.ID, result, nil))
+}
+
+// end releases what the call holds. The exchange has had its one end (D-I13).
+func (k *call) end(act mrtr.Action) {
+	if k.cancel != nil {
+		k.cancel() // closing the response stream cancels the call upstream (E-37)
+	}
+	if k.timer != nil {
+		k.timer.Stop()
+	}
+	k.conv.exit(k, act.Withdraw)
+}
+
+// id is the call's name in log lines.
+func (k *call) id() string { return "f" + strconv.FormatUint(k.serial, 10) }

@@ -1,0 +1,98 @@
+package bridge
+
+import (
+	"time"
+
+	"github.com/mcpbridge/bridge/mrtr"
+)
+
+// A call has one timer for everything that time does to it: the deadline of the
+// call, of the round or of the client's answer, the end of a pause, and the
+// heartbeat while a person decides.
+
+// arm sets the timer to whatever comes first. The caller holds mu.
+func (k *call) arm(now time.Time) {
+	next := k.due
+	if k.deadline.Before(next) {
+		next = k.deadline
+	}
+	if !k.beat.IsZero() && k.beat.Before(next) {
+		next = k.beat
+	}
+	if k.timer == nil {
+		k.timer = time.AfterFunc(next.Sub(now), k.tick)
+		return
+	}
+	k.timer.Reset(next.Sub(now))
+}
+
+// tick runs in the timer's own goroutine.
+func (k *call) tick() {
+	now := time.Now()
+	k.mu.Lock()
+	events := k.expired(now)
+	if len(events) == 0 && !k.flow.Over() {
+		k.heartbeat(now)
+		k.arm(now)
+	}
+	k.mu.Unlock()
+	for _, ev := range events {
+		k.drive(ev)
+	}
+}
+
+// expired returns what time has done to the flow. The caller holds mu.
+func (k *call) expired(now time.Time) []mrtr.Event {
+	limits := &k.conv.b.limits
+	switch {
+	case k.flow.Over():
+		return nil
+	case !now.Before(k.deadline):
+		return []mrtr.Event{mrtr.Failed(&mrtr.LimitReached{Limit: "call_timeout", Value: limits.Call})}
+	case now.Before(k.due):
+		return nil
+	}
+	switch k.flow.State {
+	case mrtr.Sending: // D-T20
+		return []mrtr.Event{mrtr.Failed(&mrtr.LimitReached{Limit: "round_timeout", Value: limits.Round})}
+	case mrtr.Pausing:
+		return []mrtr.Event{mrtr.Timer()}
+	case mrtr.Gathering:
+		return k.unanswered()
+	}
+	return nil
+}
+
+// unanswered gives up on every open server request: each is withdrawn, and the
+// capability behind it is not declared again, so that the server can take
+// another path next time (C.9, FIELD-NOTES 1.7).
+func (k *call) unanswered() []mrtr.Event {
+	open := k.flow.Outstanding()
+	k.withdraw(open)
+	k.due = k.deadline
+	var events []mrtr.Event
+	for _, in := range open {
+		k.conv.mute(in.Method)
+		events = append(events, mrtr.Unanswered(in.Key,
+			"the client did not answer "+in.Method+" within "+k.conv.b.limits.ServerRequest.String()))
+	}
+	return events
+}
+
+// pause suspends the flow for d, with jitter so that flows that were turned
+// away together do not come back together. The caller holds mu.
+func (k *call) pause(d time.Duration) (evicted *call) {
+	now := time.Now()
+	k.due = now.Add(jitter(d))
+	k.beat = time.Time{}
+	evicted = k.suspend()
+	k.arm(now)
+	return evicted
+}
+
+// suspend makes the flow independent of the upstream's response and puts it
+// into the session's LRU.
+func (k *call) suspend() (evicted *call) {
+	k.flow.Own()
+	return k.conv.suspend(k)
+}

@@ -1,0 +1,228 @@
+package bridge
+
+import (
+	"context"
+	"sync"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/mrtr"
+	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/translate"
+)
+
+// conversation is one client's session as the bridge sees it; it implements
+// legacy.Conversation. There may be tens of thousands, so what most of them
+// never use is made on first use.
+type conversation struct {
+	b             *Bridge
+	rules         translate.Rules
+	server        *server
+	push          legacy.Pusher // nil: no channel for unrelated messages
+	principal     string
+	authorization string // of the initialize request, for work that nobody in particular caused (H-2)
+	clientInfo    []byte // as the client declared it; nil when stateless
+	declared      []byte // capabilities as the client declared them
+
+	mu        sync.Mutex
+	mirrored  []byte // capabilities to declare upstream (A.5)
+	muted     muted
+	level     string // of logging/setLevel; empty: none asked for
+	announced bool   // initialized came, or a request that implies it
+	closed    bool
+	calls     []*call
+	questions map[jsonrpc.ID]question
+	suspended mrtr.Suspended[*call]
+	challenge *legacy.Refusal // to give to the next request (H-4)
+	resources *resourceListen // nil until the first resources/subscribe
+}
+
+// muted is the breaker for capabilities that the client declared and does not
+// serve: they are not declared upstream again (FIELD-NOTES 1.7, F.3).
+type muted struct{ elicitation, sampling, roots bool }
+
+func (b *Bridge) newConversation(version mcp.Version, caller legacy.Caller, srv *server, push legacy.Pusher) *conversation {
+	return &conversation{
+		b:             b,
+		rules:         translate.Rules{Version: version, Profile: b.opt.Profile},
+		server:        srv,
+		push:          push,
+		principal:     caller.Principal,
+		authorization: caller.Authorization,
+		mirrored:      emptyObject,
+		suspended:     mrtr.NewSuspended[*call](b.limits.FlowsPerSession),
+	}
+}
+
+var emptyObject = []byte("{}")
+
+// Version implements legacy.Conversation.
+func (c *conversation) Version() mcp.Version { return c.rules.Version }
+
+// mirror computes the capabilities to declare upstream: exactly those that the
+// client declared, as far as 2026-07-28 has them, less those found dead.
+func (c *conversation) mirror() {
+	caps := translate.ClientCapabilities(c.rules.Version, c.declared, true)
+	var drop []rawjson.Edit
+	for name, dead := range map[string]bool{
+		"elicitation": c.muted.elicitation, "sampling": c.muted.sampling, "roots": c.muted.roots,
+	} {
+		if dead {
+			drop = append(drop, rawjson.Edit{Name: name})
+		}
+	}
+	if len(drop) > 0 {
+		caps = rawjson.Apply(nil, caps, drop...)
+	}
+	c.mirrored = caps
+}
+
+// mute stops declaring the capability behind an input request's method.
+func (c *conversation) mute(method string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch method {
+	case mcp.MethodElicitationCreate:
+		c.muted.elicitation = true
+	case mcp.MethodSamplingCreateMessage:
+		c.muted.sampling = true
+	case mcp.MethodRootsList:
+		c.muted.roots = true
+	}
+	c.mirror()
+}
+
+// Serve implements legacy.Conversation.
+func (c *conversation) Serve(ctx context.Context, caller legacy.Caller, req jsonrpc.Message, out legacy.Reply) {
+	if refusal := c.takeChallenge(); refusal != nil && out.Refuse(refusal) {
+		return
+	}
+	if req.Method != mcp.MethodPing {
+		c.announce()
+	}
+	if serve, ok := localMethods[req.Method]; ok {
+		result, err := serve(c, ctx, caller, req)
+		out.Finish(reply(req.ID, result, err))
+		return
+	}
+	c.newCall(caller, req, out).drive(mrtr.Started())
+}
+
+// Notify implements legacy.Conversation. No client notification exists in
+// 2026-07-28 over HTTP, so each is used up here (P-5).
+func (c *conversation) Notify(_ legacy.Caller, msg jsonrpc.Message) {
+	switch msg.Method {
+	case mcp.NotificationInitialized:
+		c.announce()
+	case mcp.NotificationCancelled:
+		c.cancelled(jsonrpc.ID(rawjson.Get(msg.Params, "requestId")))
+	}
+}
+
+// announce notes that the client is ready for unrelated messages and begins to
+// listen for what the server announces. Clients that forget initialized are
+// common, so any request but ping counts too.
+func (c *conversation) announce() {
+	c.mu.Lock()
+	first := !c.announced && !c.closed
+	c.announced = true
+	c.mu.Unlock()
+	if first && c.push != nil && !c.server.lists.empty() {
+		c.b.listens.join(c)
+	}
+}
+
+// cancelled ends the call that the client gave the id, silently (D-T13). Some
+// clients send every request with the same id: then it is unknowable which one
+// is meant, and none is ended (FIELD-NOTES 1.4).
+func (c *conversation) cancelled(id jsonrpc.ID) {
+	c.mu.Lock()
+	var meant *call
+	for _, k := range c.calls {
+		if k.req.ID != id {
+			continue
+		}
+		if meant != nil {
+			meant = nil
+			break
+		}
+		meant = k
+	}
+	c.mu.Unlock()
+	if meant != nil {
+		meant.drive(mrtr.Cancelled())
+	}
+}
+
+// Close implements legacy.Conversation: it ends every flow without an answer
+// and stops listening (D-T19).
+func (c *conversation) Close(error) {
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return
+	}
+	c.closed = true
+	calls := append([]*call(nil), c.calls...)
+	resources := c.resources
+	c.mu.Unlock()
+
+	for _, k := range calls {
+		k.drive(mrtr.Cancelled())
+	}
+	if resources != nil {
+		resources.close()
+	}
+	c.b.listens.leave(c)
+	c.b.forget(c)
+}
+
+// enter registers a call; false means that the session is over.
+func (c *conversation) enter(k *call) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.calls = append(c.calls, k)
+	}
+	return !c.closed
+}
+
+// exit takes a call and its open questions out of the tables. It is idempotent.
+func (c *conversation) exit(k *call, open []*mrtr.Input) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range c.calls {
+		if c.calls[i] == k {
+			last := len(c.calls) - 1
+			c.calls[i], c.calls[last] = c.calls[last], nil
+			c.calls = c.calls[:last]
+			break
+		}
+	}
+	for _, in := range open {
+		delete(c.questions, jsonrpc.ID(in.ServerRequestID))
+	}
+	c.suspended.Remove(k)
+}
+
+func (c *conversation) takeChallenge() *legacy.Refusal {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	refusal := c.challenge
+	c.challenge = nil
+	return refusal
+}
+
+func (c *conversation) setChallenge(r *legacy.Refusal) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.challenge = r
+}
+
+func reply(id jsonrpc.ID, result []byte, err *jsonrpc.Error) []byte {
+	if err != nil {
+		return jsonrpc.AppendError(nil, id, err)
+	}
+	return jsonrpc.AppendResult(nil, id, result)
+}

@@ -1,0 +1,18 @@
+// Package bridge joins the client-facing server (package legacy) to the modern
+// client (package upstream): it implements legacy.Backend, drives the flows of
+// package mrtr and owns every goroutine, timer and lifetime in between.
+//
+//	legacy.HTTP ──▶ Bridge.Open ──▶ conversation ──▶ call ──▶ upstream.Caller
+//	                                     │             │
+//	                                     │             └─ mrtr.Flow (what to do next)
+//	                                     └─ listens (what the server announces)
+//
+// A [conversation] is one client's session: its version, capabilities, calls in
+// flight and open server requests. A [call] is one client request; it lives as
+// long as its flow, in the goroutine of whoever had the last event for it: the
+// client's request, the client's answer or a timer. While a person thinks there
+// is no goroutine, only data and one timer.
+//
+// Locks: a call's lock may be held while a conversation's is taken, never the
+// other way round; no lock is held across an upstream call.
+package bridge

@@ -1,0 +1,182 @@
+package bridge
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/mcpbridge/bridge/internal/logfield"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/mrtr"
+	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/translate"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+// This file is the one place where causes become what the client reads
+// (sections F.2 and F.4, C-34).
+
+// fail answers the client with err. The caller holds mu.
+func (k *call) fail(err error) {
+	if failure := (*upstream.Failure)(nil); errors.As(err, &failure) && failure.Cause == upstream.Unauthorized {
+		if k.unauthorized(failure) {
+			return
+		}
+	}
+	result, rpcErr := k.explain(err)
+	k.logEnd(err)
+	k.out.Finish(reply(k.req.ID, result, rpcErr))
+}
+
+// explain returns exactly one of a tool's error result and a JSON-RPC error.
+func (k *call) explain(err error) ([]byte, *jsonrpc.Error) {
+	var (
+		theirs    *jsonrpc.Error
+		abort     *mrtr.Abort
+		limit     *mrtr.LimitReached
+		violation *mrtr.Violation
+		failure   *upstream.Failure
+	)
+	switch {
+	case errors.As(err, &theirs):
+		return k.conv.rules.Error(k.req.Method, k.req.Params, theirs)
+	case errors.As(err, &abort):
+		return k.giveUp(abort.Reason, []rawjson.Edit{
+			quoted("inputRequest", abort.Key), quoted("method", abort.Method), quoted("reason", abort.Reason),
+		})
+	case errors.As(err, &limit) && limit.Limit != "round_timeout":
+		return k.giveUp(limit.Error(), []rawjson.Edit{quoted("limit", limit.Limit)})
+	case errors.As(err, &violation):
+		return nil, internalError(violation.Error(), []rawjson.Edit{quoted("rule", violation.Rule)})
+	case errors.As(err, &failure):
+		return nil, describe(failure)
+	}
+	return nil, internalError(err.Error(), nil)
+}
+
+// giveUp ends a call that could not get its input: for tools as a result that
+// the model can react to, for the others as an error (C-34).
+func (k *call) giveUp(reason string, data []rawjson.Edit) ([]byte, *jsonrpc.Error) {
+	if k.req.Method == mcp.MethodToolsCall {
+		return translate.ToolError(reason), nil
+	}
+	return nil, internalError(reason, data)
+}
+
+// unauthorized relays a challenge: as the HTTP status while nothing is
+// committed, else to the session's next request (H-3, H-4).
+func (k *call) unauthorized(f *upstream.Failure) (relayed bool) {
+	refusal := refusalOf(f)
+	if k.out.Refuse(refusal) {
+		return true
+	}
+	k.conv.setChallenge(refusal)
+	return false
+}
+
+func refusalOf(f *upstream.Failure) *legacy.Refusal {
+	return &legacy.Refusal{Status: f.Status, Challenge: f.Challenge}
+}
+
+// refuse converts the failure of a discover for the initialize answer (A-23 to A-25).
+func (b *Bridge) refuse(err error) error {
+	var failure *upstream.Failure
+	if !errors.As(err, &failure) {
+		return internalError(err.Error(), nil)
+	}
+	b.log.Warn().Str(logfield.Method, mcp.MethodInitialize).Err(err).Msg("the upstream cannot serve a new session")
+	if failure.Cause == upstream.Unauthorized {
+		return refusalOf(failure)
+	}
+	return describe(failure)
+}
+
+// describe words an upstream failure. Its HTTP status is told, never relayed:
+// 400 and 404 mean something else to a legacy client (E-19, A-25).
+func describe(f *upstream.Failure) *jsonrpc.Error {
+	data := []rawjson.Edit{quoted("reason", strings.ReplaceAll(f.Cause.String(), " ", "_"))}
+	if f.Status != 0 {
+		data = append(data, rawjson.Edit{Name: "httpStatus", Value: strconv.AppendInt(nil, int64(f.Status), 10)})
+	}
+	return internalError(f.Error(), data)
+}
+
+// internalError is an error of the bridge's own, marked by data.bridge so that
+// it cannot be taken for the server's (F-2).
+func internalError(message string, data []rawjson.Edit) *jsonrpc.Error {
+	inner := rawjson.Apply(nil, emptyObject, data...)
+	outer := append([]byte(`{"bridge":`), inner...)
+	return &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: bounded(message), Data: append(outer, '}')}
+}
+
+func methodNotFound(method string) *jsonrpc.Error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "method not offered: " + bounded(method)}
+}
+
+func invalidParams(message string) *jsonrpc.Error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: message}
+}
+
+func quoted(name, text string) rawjson.Edit {
+	return rawjson.Edit{Name: name, Value: rawjson.AppendQuote(nil, bounded(text))}
+}
+
+// maxText bounds peer-controlled text in errors and logs, in bytes.
+const maxText = 400
+
+func bounded(s string) string {
+	if len(s) <= maxText {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxText], "") + "…"
+}
+
+// mayResend is D-15: a lost round is sent again once, under a new id, when it
+// provably never left or when the method changes nothing. The caller holds mu.
+func (k *call) mayResend(err error) bool {
+	var failure *upstream.Failure
+	if k.resent || k.flow.Over() || !errors.As(err, &failure) {
+		return false
+	}
+	switch failure.Cause {
+	case upstream.Lost:
+		return !failure.Sent || k.readOnly()
+	case upstream.Unreachable:
+		return !failure.Sent
+	}
+	return false
+}
+
+func (k *call) readOnly() bool {
+	switch k.req.Method {
+	case mcp.MethodToolsList, mcp.MethodPromptsList, mcp.MethodResourcesList, mcp.MethodResourcesTemplatesList,
+		mcp.MethodResourcesRead, mcp.MethodPromptsGet, mcp.MethodComplete:
+		return true
+	}
+	return false
+}
+
+// logEnd writes one line for every flow that fails. It names the cause and
+// never the payload (D-I5, H-11).
+func (k *call) logEnd(err error) {
+	event := k.conv.b.log.Info()
+	var violation *mrtr.Violation
+	if errors.As(err, &violation) {
+		event = k.conv.b.log.Warn().Str(logfield.Rule, violation.Rule)
+	}
+	// A server's error text may quote arguments: only its code is logged.
+	if theirs := (*jsonrpc.Error)(nil); errors.As(err, &theirs) {
+		event = event.Int(logfield.Code, theirs.Code)
+	} else {
+		event = event.Err(err)
+	}
+	event.Str(logfield.FlowID, k.id()).Str(logfield.Method, k.req.Method).
+		Int(logfield.Round, k.flow.Round).Msg("call failed")
+}
+
+func (b *Bridge) logUpstreamFault(k *call, err error) {
+	b.log.Warn().Str(logfield.FlowID, k.id()).Str(logfield.Method, k.req.Method).Err(err).
+		Msg("the upstream's result cannot be translated")
+}

@@ -1,0 +1,90 @@
+package bridge
+
+import (
+	"context"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// localMethods is the method table: what is answered here and never forwarded.
+// Every other method, known or not, goes up (TRANSLATION B.4).
+var localMethods map[string]localMethod
+
+type localMethod func(*conversation, context.Context, legacy.Caller, jsonrpc.Message) ([]byte, *jsonrpc.Error)
+
+func init() {
+	localMethods = map[string]localMethod{
+		mcp.MethodPing:                 servePing,
+		mcp.MethodInitialize:           refuseInitialize,
+		mcp.MethodSetLevel:             serveSetLevel,
+		mcp.MethodResourcesSubscribe:   serveSubscribe,
+		mcp.MethodResourcesUnsubscribe: serveUnsubscribe,
+		// Modern-only methods and tasks, whose capability is not
+		// declared to clients (G.2).
+		mcp.MethodDiscover:    notOffered,
+		mcp.MethodListen:      notOffered,
+		mcp.MethodTasksUpdate: notOffered,
+		mcp.MethodTasksGet:    notOffered,
+		mcp.MethodTasksResult: notOffered,
+		mcp.MethodTasksList:   notOffered,
+		mcp.MethodTasksCancel: notOffered,
+	}
+}
+
+// servePing answers at once: the method no longer exists upstream.
+func servePing(*conversation, context.Context, legacy.Caller, jsonrpc.Message) ([]byte, *jsonrpc.Error) {
+	return emptyObject, nil
+}
+
+func refuseInitialize(*conversation, context.Context, legacy.Caller, jsonrpc.Message) ([]byte, *jsonrpc.Error) {
+	return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "this session is already initialized"}
+}
+
+func notOffered(_ *conversation, _ context.Context, _ legacy.Caller, req jsonrpc.Message) ([]byte, *jsonrpc.Error) {
+	return nil, methodNotFound(req.Method)
+}
+
+// serveSetLevel keeps the level for the _meta of later requests (B-6).
+func serveSetLevel(c *conversation, _ context.Context, _ legacy.Caller, req jsonrpc.Message) ([]byte, *jsonrpc.Error) {
+	if !c.server.logging {
+		return nil, methodNotFound(req.Method)
+	}
+	level, _ := rawjson.Text(rawjson.Get(req.Params, "level"))
+	if mcp.Severity(level) < 0 {
+		return nil, invalidParams("level must be one of debug, info, notice, warning, error, critical, alert, emergency")
+	}
+	c.mu.Lock()
+	c.level = level
+	c.mu.Unlock()
+	return emptyObject, nil
+}
+
+func serveSubscribe(c *conversation, ctx context.Context, caller legacy.Caller, req jsonrpc.Message) ([]byte, *jsonrpc.Error) {
+	uri, ok := rawjson.Text(rawjson.Get(req.Params, "uri"))
+	switch {
+	case !c.server.subscribe || c.push == nil:
+		return nil, methodNotFound(req.Method)
+	case !ok:
+		return nil, invalidParams("uri is missing or no string")
+	}
+	if err := c.resourceListen().subscribe(ctx, caller, uri); err != nil {
+		return nil, err
+	}
+	return emptyObject, nil
+}
+
+// serveUnsubscribe succeeds for a URI that is not subscribed, too.
+func serveUnsubscribe(c *conversation, ctx context.Context, caller legacy.Caller, req jsonrpc.Message) ([]byte, *jsonrpc.Error) {
+	uri, ok := rawjson.Text(rawjson.Get(req.Params, "uri"))
+	switch {
+	case !c.server.subscribe || c.push == nil:
+		return nil, methodNotFound(req.Method)
+	case !ok:
+		return nil, invalidParams("uri is missing or no string")
+	}
+	c.resourceListen().unsubscribe(ctx, caller, uri)
+	return emptyObject, nil
+}

@@ -1,0 +1,141 @@
+package bridge
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/mrtr"
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// progress makes one strictly rising sequence under the client's token out of
+// many: every round counts from its own start, and heartbeats fill the gaps (C-4).
+type progress struct {
+	token    []byte // the client's, raw and with its type; nil: it wants none
+	upstream []byte // of the round in flight
+	started  bool   // something was sent to the client
+	base     float64
+	last     float64
+}
+
+// heartbeatStep is small against any server's own progress, so that heartbeats
+// do not distort it.
+const heartbeatStep = 0.001
+
+// progressToken returns the client's token: a string or an integer, 0 included (P-7).
+func progressToken(params []byte) []byte {
+	token := rawjson.Get(rawjson.Get(params, "_meta"), "progressToken")
+	switch rawjson.KindOf(token) {
+	case rawjson.String, rawjson.Number:
+		return token
+	}
+	return nil
+}
+
+// upstreamToken mints the token of a round: clients of two sessions both use 1 (B-5).
+func (p *progress) upstreamToken(serial uint64, round int) []byte {
+	b := strconv.AppendUint([]byte(`"p`), serial, 10)
+	b = append(b, '-')
+	b = strconv.AppendInt(b, int64(round), 10)
+	p.upstream = append(b, '"')
+	return p.upstream
+}
+
+// nextRound makes the coming round count on from where the client is.
+func (p *progress) nextRound() { p.base = p.last }
+
+// rebase turns upstream progress params into the client's, or reports that the
+// notification is not to be delivered (C-2 to C-4).
+func (p *progress) rebase(params []byte) (out []byte, ok bool) {
+	if p.token == nil || string(rawjson.Get(params, "progressToken")) != string(p.upstream) {
+		return nil, false
+	}
+	raw := rawjson.Get(params, "progress")
+	value, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil {
+		return nil, false
+	}
+	value += p.base
+	if p.started && value <= p.last {
+		return nil, false
+	}
+	p.started, p.last = true, value
+	edits := []rawjson.Edit{{Name: "progressToken", Value: p.token}}
+	if p.base != 0 {
+		edits = append(edits, rawjson.Edit{Name: "progress", Value: number(value)})
+		if total, err := strconv.ParseFloat(string(rawjson.Get(params, "total")), 64); err == nil {
+			edits = append(edits, rawjson.Edit{Name: "total", Value: number(p.base + total)})
+		}
+	}
+	return rawjson.Apply(nil, params, edits...), true
+}
+
+// beat returns params that say no more than that the call is alive.
+func (p *progress) beat(withMessage bool) []byte {
+	if p.started {
+		p.last += heartbeatStep
+	}
+	p.started = true
+	out := append([]byte(`{"progressToken":`), p.token...)
+	out = append(out, `,"progress":`...)
+	out = append(out, number(p.last)...)
+	if withMessage {
+		out = append(out, `,"message":"Waiting for your answer"`...)
+	}
+	return append(out, '}')
+}
+
+func number(f float64) []byte { return strconv.AppendFloat(nil, f, 'g', -1, 64) }
+
+// heartbeat keeps clients that reset their timer on progress from giving up
+// while a person decides (FIELD-NOTES 1.12, D-17). The caller holds mu.
+func (k *call) heartbeat(now time.Time) {
+	if k.beat.IsZero() || now.Before(k.beat) {
+		return
+	}
+	k.beat = now.Add(k.conv.b.limits.Heartbeat)
+	// C-5: 2024-11-05 has no progress message.
+	params := k.progress.beat(k.conv.Version().AtLeast(mcp.V20250326))
+	k.out.Send(jsonrpc.AppendNotification(nil, mcp.NotificationProgress, params))
+}
+
+// notify delivers an interim notification of the round in flight on the
+// client's stream (section C.1). Nothing follows the response (C-11).
+func (k *call) notify(msg jsonrpc.Message) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.flow.State != mrtr.Sending || !k.out.Interactive() {
+		return
+	}
+	params := msg.Params
+	switch msg.Method {
+	case mcp.NotificationProgress:
+		k.due = time.Now().Add(k.conv.b.limits.Round) // progress resets the round, not the call
+		var ok bool
+		if params, ok = k.progress.rebase(params); !ok {
+			return
+		}
+	case mcp.NotificationMessage:
+		if !k.wantsLog(params) {
+			return
+		}
+	}
+	if params, ok := k.conv.rules.Notification(msg.Method, params); ok {
+		k.out.Send(jsonrpc.AppendNotification(nil, msg.Method, params))
+	}
+}
+
+// wantsLog applies the session's present level to a message that the server
+// filtered by the level at the time of the request (C-6, C-7).
+func (k *call) wantsLog(params []byte) bool {
+	if k.level == "" {
+		return false
+	}
+	k.conv.mu.Lock()
+	level := k.conv.level
+	k.conv.mu.Unlock()
+	severity, _ := rawjson.Text(rawjson.Get(params, "level"))
+	return mcp.Severity(severity) >= mcp.Severity(level)
+}

@@ -1,0 +1,318 @@
+package mrtr
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/bridge/mcp"
+)
+
+const everyCapability = `{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}},"roots":{}}`
+
+func newFlow() *Flow {
+	return &Flow{Method: mcp.MethodToolsCall, Capabilities: []byte(everyCapability)}
+}
+
+// sending returns a flow with round 0 in flight.
+func sending(t *testing.T) *Flow {
+	t.Helper()
+	f := newFlow()
+	if act := f.Step(Started()); act.Do != Send || f.State != Sending {
+		t.Fatalf("started: %v in state %q", act.Do, f.State)
+	}
+	return f
+}
+
+func form(key string) string {
+	return `"` + key + `":{"method":"elicitation/create","params":{"message":"` + key + `?","requestedSchema":{"type":"object","properties":{}}}}`
+}
+
+func urlQuestion(key, url string) string {
+	return `"` + key + `":{"method":"elicitation/create","params":{"mode":"url","message":"go","url":"` + url + `"}}`
+}
+
+const (
+	sampling = `"s":{"method":"sampling/createMessage","params":{"messages":[],"maxTokens":1}}`
+	roots    = `"r":{"method":"roots/list"}`
+	accept   = `{"action":"accept","content":{}}`
+)
+
+func required(requests ...string) []byte {
+	return []byte(`{"resultType":"input_required","inputRequests":{` + strings.Join(requests, ",") + `}}`)
+}
+
+func keys(inputs []*Input) string {
+	var names []string
+	for _, in := range inputs {
+		names = append(names, in.Key)
+	}
+	return strings.Join(names, ",")
+}
+
+func expect(t *testing.T, act Action, do Verb, ask string) {
+	t.Helper()
+	if act.Do != do || keys(act.Ask) != ask {
+		t.Fatalf("got verb %d asking %q, want %d asking %q (err %v)", act.Do, keys(act.Ask), do, ask, act.Err)
+	}
+}
+
+func TestCompleteResultEndsTheFlow_DT3(t *testing.T) {
+	for _, result := range []string{`{"content":[]}`, `{"resultType":"complete","inputRequests":{},"requestState":"x"}`} {
+		f := sending(t)
+		expect(t, f.Step(Result([]byte(result))), Deliver, "")
+		if f.State != Done {
+			t.Fatalf("state %q", f.State)
+		}
+		expect(t, f.Step(Result([]byte(result))), Nothing, "") // D-T21
+	}
+}
+
+func TestTwoRoundsCarryOnlyTheLatest_DI4_DI6(t *testing.T) {
+	f := sending(t)
+	first := `{"resultType":"input_required","requestState":"a\u002b","inputRequests":{` + form("one") + `}}`
+	expect(t, f.Step(Result([]byte(first))), Ask, "one")
+	expect(t, f.Step(Answered("one", []byte(accept))), Send, "")
+	if got := string(f.RequestState); got != `"a\u002b"` {
+		t.Fatalf("D-I3: request state token %s", got)
+	}
+	if got := string(f.InputResponses()); got != `{"one":`+accept+`}` {
+		t.Fatalf("responses %s", got)
+	}
+	expect(t, f.Step(Result(required(form("two")))), Ask, "two")
+	expect(t, f.Step(Answered("two", []byte(`{"action":"decline"}`))), Send, "")
+	if f.RequestState != nil {
+		t.Fatalf("D-I4: state of an earlier round was kept: %s", f.RequestState)
+	}
+	if got := string(f.InputResponses()); got != `{"two":{"action":"decline"}}` {
+		t.Fatalf("D-I6: %s", got)
+	}
+	if f.Round != 2 {
+		t.Fatalf("round %d", f.Round)
+	}
+}
+
+func TestEmptyStringStateIsPresent_DI4(t *testing.T) {
+	f := sending(t)
+	expect(t, f.Step(Result([]byte(`{"resultType":"input_required","requestState":""}`))), Wait, "")
+	if string(f.RequestState) != `""` {
+		t.Fatalf("got %q", f.RequestState)
+	}
+}
+
+func TestOrderOfQuestions_C37(t *testing.T) {
+	f := sending(t)
+	act := f.Step(Result(required(form("a"), sampling, form("b"), roots)))
+	expect(t, act, Ask, "a,s,r")
+	expect(t, f.Step(Answered("s", []byte(`{}`))), Nothing, "")
+	expect(t, f.Step(Answered("a", []byte(accept))), Ask, "b")
+	expect(t, f.Step(Answered("a", []byte(accept))), Nothing, "") // duplicate
+	expect(t, f.Step(Answered("b", []byte(accept))), Nothing, "")
+	expect(t, f.Step(Answered("r", []byte(`{"roots":[]}`))), Send, "")
+	want := `{"a":` + accept + `,"s":{},"b":` + accept + `,"r":{"roots":[]}}`
+	if got := string(f.InputResponses()); got != want {
+		t.Fatalf("D-I7:\n got %s\nwant %s", got, want)
+	}
+}
+
+func TestStateOnlyRoundsArePacedAndBounded_DT5(t *testing.T) {
+	f := sending(t)
+	busy := []byte(`{"resultType":"input_required","requestState":"s","inputRequests":{}}`)
+	want := []time.Duration{250, 500, 1000, 2000, 4000, 5000, 5000, 5000, 5000, 5000}
+	for i, ms := range want {
+		act := f.Step(Result(busy))
+		if act.Do != Wait || act.For != ms*time.Millisecond {
+			t.Fatalf("round %d: verb %d for %v", i, act.Do, act.For)
+		}
+		if f.InputResponses() != nil {
+			t.Fatal("answers in a state-only round")
+		}
+		expect(t, f.Step(Timer()), Send, "")
+	}
+	act := f.Step(Result(busy))
+	var limit *LimitReached
+	if act.Do != Fail || !errors.As(act.Err, &limit) {
+		t.Fatalf("D-I18: %v %v", act.Do, act.Err)
+	}
+}
+
+func TestRoundsAreBounded_DT17(t *testing.T) {
+	f := sending(t)
+	for range DefaultRounds {
+		expect(t, f.Step(Result(required(form("q")))), Ask, "q")
+		expect(t, f.Step(Answered("q", []byte(accept))), Send, "")
+	}
+	f.Step(Result(required(form("q"))))
+	if act := f.Step(Answered("q", []byte(accept))); act.Do != Fail {
+		t.Fatalf("verb %d", act.Do)
+	}
+}
+
+func TestViolationsEndTheFlow(t *testing.T) {
+	tests := []struct{ rule, method, result string }{
+		{"D-T6", mcp.MethodToolsCall, `{"resultType":"input_required"}`},
+		{"D-T6", mcp.MethodToolsCall, `{"resultType":"input_required","inputRequests":{}}`},
+		{"D-T6", mcp.MethodToolsCall, `{"resultType":"input_required","requestState":7}`},
+		{"D-T6", mcp.MethodToolsCall, `{"resultType":"input_required","requestState":null}`},
+		{"D-T6", mcp.MethodToolsCall, `{"resultType":"input_required","inputRequests":[]}`},
+		{"B-27", mcp.MethodToolsCall, `{"resultType":"incomplete"}`},
+		{"B-27", mcp.MethodToolsCall, `{"resultType":7}`},
+		{"B-27", mcp.MethodToolsCall, `{"resultType":"task","taskId":"1"}`},
+		{"D-12", mcp.MethodToolsList, `{"resultType":"input_required","requestState":"x"}`},
+		{"B-30", mcp.MethodToolsCall, `[]`},
+	}
+	for _, test := range tests {
+		f := sending(t)
+		f.Method = test.method
+		act := f.Step(Result([]byte(test.result)))
+		var violation *Violation
+		if act.Do != Fail || !errors.As(act.Err, &violation) || violation.Rule != test.rule {
+			t.Errorf("%s: %v, %v; want a violation of %s", test.result, act.Do, act.Err, test.rule)
+		}
+	}
+}
+
+func TestOversizedStateIsRefused_DI5(t *testing.T) {
+	f := sending(t)
+	f.Limits.State = 10
+	act := f.Step(Result([]byte(`{"resultType":"input_required","requestState":"0123456789"}`)))
+	if act.Do != Fail || strings.Contains(act.Err.Error(), "0123") {
+		t.Fatalf("%v %v", act.Do, act.Err)
+	}
+}
+
+func TestUndeclaredKindsRefuseTheWholeRound_C33(t *testing.T) {
+	tests := []struct{ caps, request string }{
+		{`{}`, form("q")},
+		{`{"elicitation":{"url":{}}}`, form("q")},
+		{`{"elicitation":{}}`, urlQuestion("q", "https://x")},
+		{`{"elicitation":{}}`, `"q":{"method":"elicitation/create"}`},
+		{`{"elicitation":{}}`, `"q":{"method":"elicitation/create","params":{"mode":"voice"}}`},
+		{`{"elicitation":{}}`, sampling},
+		{`{"sampling":{}}`, `"s":{"method":"sampling/createMessage","params":{"tools":[]}}`},
+		{`{"sampling":{}}`, roots},
+		{`{"sampling":{}}`, `"q":{"method":"ping","params":{}}`},
+		{`{"sampling":{}}`, `"q":7`},
+	}
+	for _, test := range tests {
+		f := sending(t)
+		f.Capabilities = []byte(test.caps)
+		act := f.Step(Result(required(test.request)))
+		var abort *Abort
+		if act.Do != Fail || !errors.As(act.Err, &abort) || len(act.Ask)+len(act.Withdraw) > 0 {
+			t.Errorf("%s with %s: %+v", test.request, test.caps, act)
+		}
+	}
+}
+
+func TestMissingAnswers_C9(t *testing.T) {
+	f := sending(t)
+	f.Step(Result(required(form("q"))))
+	expect(t, f.Step(Unanswered("q", "no answer")), Send, "")
+	if got := string(f.InputResponses()); got != `{"q":{"action":"cancel"}}` {
+		t.Fatalf("got %s", got)
+	}
+
+	f = sending(t)
+	f.Step(Result(required(sampling, form("q"), roots)))
+	act := f.Step(Unanswered("s", "client is broken"))
+	var abort *Abort
+	if act.Do != Fail || !errors.As(act.Err, &abort) || abort.Method != mcp.MethodSamplingCreateMessage {
+		t.Fatalf("C-34: %+v", act)
+	}
+	if got := keys(act.Withdraw); got != "q,r" {
+		t.Fatalf("C-35: withdrew %q", got)
+	}
+}
+
+func TestCancelIsSilentAndFinal_DT13(t *testing.T) {
+	f := sending(t)
+	expect(t, f.Step(Cancelled()), Stop, "")
+	expect(t, f.Step(Result([]byte(`{}`))), Nothing, "")
+
+	f = sending(t)
+	f.Step(Result(required(form("q"))))
+	act := f.Step(Cancelled())
+	if act.Do != Stop || keys(act.Withdraw) != "q" || f.State != Silent {
+		t.Fatalf("%+v", act)
+	}
+	expect(t, f.Step(Answered("q", []byte(accept))), Nothing, "") // it never executes afterwards
+}
+
+func TestURLConsentIsRemembered_C31(t *testing.T) {
+	f := sending(t)
+	asked := required(urlQuestion("u", "https://x"))
+	expect(t, f.Step(Result(asked)), Ask, "u")
+	f.Input("u").Identify([]byte(`{}`), func() string { return "id-1" })
+	expect(t, f.Step(Answered("u", []byte(`{"action":"accept"}`))), Send, "")
+	for i, seconds := range []time.Duration{1, 2, 4} {
+		act := f.Step(Result(asked))
+		if act.Do != Wait || act.For != seconds*time.Second || act.Completed != nil {
+			t.Fatalf("repeat %d: %+v", i, act)
+		}
+		expect(t, f.Step(Timer()), Send, "")
+		if got := string(f.InputResponses()); got != `{"u":{"action":"accept"}}` {
+			t.Fatalf("got %s", got)
+		}
+	}
+	expect(t, f.Step(Result(asked)), Ask, "u") // Q5: prompt again
+}
+
+func TestURLCompletion_C32(t *testing.T) {
+	consented := func() *Flow {
+		f := sending(t)
+		f.Step(Result(required(urlQuestion("u", "https://x"))))
+		f.Input("u").Identify([]byte(`{"elicitationId":"theirs"}`), nil)
+		f.Step(Answered("u", []byte(`{"action":"accept"}`)))
+		return f
+	}
+	act := consented().Step(Result([]byte(`{"content":[]}`)))
+	if strings.Join(act.Completed, ",") != "theirs" {
+		t.Fatalf("completed %v", act.Completed)
+	}
+	act = consented().Step(Result(required(form("q"))))
+	if act.Do != Ask || len(act.Completed) != 1 {
+		t.Fatalf("%+v", act)
+	}
+	act = consented().Step(Result([]byte(`{"content":[],"isError":true}`)))
+	if act.Do != Deliver || act.Completed != nil {
+		t.Fatalf("completed after a failure: %+v", act)
+	}
+}
+
+func TestFlowSurvivesStorage(t *testing.T) {
+	f := sending(t)
+	f.Step(Result([]byte(`{"resultType":"input_required","requestState":"\ud800","inputRequests":{` + form("q") + `}}`)))
+	f.Own()
+	stored, err := json.Marshal(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again Flow
+	if err := json.Unmarshal(stored, &again); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, again.Step(Answered("q", []byte(accept))), Send, "")
+	if string(again.RequestState) != `"\ud800"` {
+		t.Fatalf("D-I3 across storage: %s", again.RequestState)
+	}
+}
+
+func TestSuspendedEvictsTheOldest(t *testing.T) {
+	s := NewSuspended[int](2)
+	s.Remove(9)
+	for _, flow := range []int{1, 2, 1} {
+		if _, evicted := s.Add(flow); evicted {
+			t.Fatalf("evicted while adding %d", flow)
+		}
+	}
+	if oldest, evicted := s.Add(3); !evicted || oldest != 2 {
+		t.Fatalf("evicted %d, %v; want 2", oldest, evicted)
+	}
+	s.Remove(1)
+	if s.Len() != 1 {
+		t.Fatalf("len %d", s.Len())
+	}
+}
