@@ -20,6 +20,8 @@ const (
 	Upstream      = "upstream" // scheme, host and path of its URL, or its command's name
 	Path          = "path"     // of the mount
 	Cause         = "cause"    // of an end or a failure
+	Rule          = "rule"     // that a peer broke
+	Code          = "code"     // of a JSON-RPC error
 )
 
 // Short returns the first eight bytes of a session id: enough to follow a
