@@ -1,0 +1,141 @@
+package jsonrpc
+
+import (
+	"errors"
+
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// The members that an envelope defines, by their place in envelope.
+const (
+	fieldVersion = iota
+	fieldID
+	fieldMethod
+	fieldParams
+	fieldResult
+	fieldError
+	fieldCount
+)
+
+// envelope is what one pass over a text finds at its top level.
+type envelope [fieldCount]rawjson.Field
+
+// Parse reads one message. The text must satisfy rawjson.Validate and the
+// envelope rules: jsonrpc is "2.0"; a request has a method, an id that is a
+// string or an integer and never null (B-1), and params, if any, that are an
+// object; a response has exactly one of result and error, and an id. Only an
+// error response may lack the id or have null in its place: its sender could not
+// read the request. Unknown members are ignored.
+//
+// On failure the error is an *Error with CodeParse (the text is no JSON) or
+// CodeInvalidRequest (it is JSON but no message), and the Message holds nothing
+// but the ID, whenever one can be made out.
+func Parse(b []byte) (Message, error) {
+	var env envelope
+	env[fieldVersion].Name = "jsonrpc"
+	env[fieldID].Name = "id"
+	env[fieldMethod].Name = "method"
+	env[fieldParams].Name = "params"
+	env[fieldResult].Name = "result"
+	env[fieldError].Name = "error"
+	var m Message
+	if err := rawjson.Extract(b, env[:]); err != nil {
+		m.ID = recoverID(b)
+		return m, syntaxError(err)
+	}
+	if reason := m.read(&env, b); reason != "" {
+		return Message{ID: m.ID}, &Error{Code: CodeInvalidRequest, Message: reason}
+	}
+	return m, nil
+}
+
+// syntaxError converts what rawjson refused. A duplicate member is well-formed
+// JSON that no message may contain.
+func syntaxError(err error) *Error {
+	if errors.Is(err, rawjson.ErrDuplicate) {
+		return &Error{Code: CodeInvalidRequest, Message: err.Error()}
+	}
+	return &Error{Code: CodeParse, Message: err.Error()}
+}
+
+// read fills m from env and returns what is wrong, or "".
+func (m *Message) read(env *envelope, b []byte) string {
+	if rawjson.KindOf(b) != rawjson.Object {
+		return "a message is a JSON object"
+	}
+	id := env[fieldID].Value
+	validID := isID(id)
+	if validID {
+		m.ID = newID(id)
+	}
+	if string(env[fieldVersion].Value) != `"2.0"` {
+		return `jsonrpc must be "2.0"`
+	}
+	nullError := env[fieldError].Value != nil && rawjson.KindOf(id) == rawjson.Null
+	if id != nil && !validID && !nullError {
+		return "id must be a string or an integer"
+	}
+	if env[fieldMethod].Value != nil {
+		return m.readCall(env)
+	}
+	return m.readResponse(env)
+}
+
+func (m *Message) readCall(env *envelope) string {
+	if env[fieldResult].Value != nil || env[fieldError].Value != nil {
+		return "a message has either a method or a result or an error"
+	}
+	method, ok := methodName(env[fieldMethod].Value)
+	if !ok || method == "" {
+		return "method must be a string that is not empty"
+	}
+	params := env[fieldParams].Value
+	if params != nil && rawjson.KindOf(params) != rawjson.Object {
+		return "params must be an object"
+	}
+	m.Method, m.Params = method, params
+	return ""
+}
+
+func (m *Message) readResponse(env *envelope) string {
+	result, failure := env[fieldResult].Value, env[fieldError].Value
+	switch {
+	case result == nil && failure == nil:
+		return "a message has a method, a result or an error"
+	case result != nil && failure != nil:
+		return "a response has either a result or an error"
+	case result != nil && m.ID == "":
+		return "a result needs an id"
+	case result != nil:
+		m.Result = result
+		return ""
+	}
+	code, okCode := rawjson.Int(rawjson.Get(failure, "code"))
+	text, okText := rawjson.Text(rawjson.Get(failure, "message"))
+	if !okCode || !okText {
+		return "error must have an integer code and a string message"
+	}
+	m.Error = &Error{Code: int(code), Message: text, Data: rawjson.Get(failure, "data")}
+	return ""
+}
+
+// IsBatch reports whether b starts like an array.
+func IsBatch(b []byte) bool { return rawjson.KindOf(b) == rawjson.Array }
+
+// Split returns the elements of a batch array for Parse to judge one by one;
+// they alias b. It fails with an *Error: CodeParse when b is no JSON as a whole,
+// CodeInvalidRequest when it is no array or an empty one. The caller bounds the
+// size of b and thereby the number of elements.
+func Split(b []byte) ([][]byte, error) {
+	if err := rawjson.Balanced(b); err != nil {
+		return nil, syntaxError(err)
+	}
+	var all [][]byte
+	for element := range rawjson.Elements(b) {
+		all = append(all, element)
+	}
+	if len(all) == 0 {
+		return nil, &Error{Code: CodeInvalidRequest, Message: "a batch is an array with at least one message"}
+	}
+	return all, nil
+}

@@ -1,0 +1,83 @@
+package rawjson
+
+import (
+	"bytes"
+	"iter"
+)
+
+// Members yields the members of obj in their order: the name without quotes
+// and escapes, and the raw value. Both alias obj, except that a name with
+// escapes is decoded into new memory; a lone surrogate in it becomes the three
+// bytes that AppendQuote turns back into the escape. Nothing is yielded when
+// obj is no object.
+func Members(obj []byte) iter.Seq2[[]byte, []byte] {
+	return func(yield func(name, value []byte) bool) { members(obj, yield) }
+}
+
+func members(obj []byte, yield func(name, value []byte) bool) {
+	c, ok := newCursor(obj)
+	if !ok {
+		return
+	}
+	for c.next() {
+		if !yield(unescaped(c.name()), c.value()) {
+			return
+		}
+	}
+}
+
+// Elements yields the raw elements of arr in their order. Nothing is yielded
+// when arr is no array.
+func Elements(arr []byte) iter.Seq[[]byte] {
+	return func(yield func(value []byte) bool) { elements(arr, yield) }
+}
+
+func elements(arr []byte, yield func(value []byte) bool) {
+	i := skipSpace(arr, 0)
+	if i >= len(arr) || arr[i] != '[' {
+		return
+	}
+	for i = skipSpace(arr, i+1); i < len(arr) && arr[i] != ']'; {
+		end := skipValue(arr, i)
+		if end == i || !yield(arr[i:end:end]) {
+			return
+		}
+		i = skipSpace(arr, end)
+		if i >= len(arr) || arr[i] != ',' {
+			return
+		}
+		i = skipSpace(arr, i+1)
+	}
+}
+
+// Get returns the raw value of the member called name, without surrounding
+// whitespace. It returns nil when there is none or obj is no object. A member
+// whose value is null yields the text null, not nil (P-7).
+func Get(obj []byte, name string) []byte {
+	c, ok := newCursor(obj)
+	if !ok {
+		return nil
+	}
+	for c.next() {
+		if sameName(c.name(), name) {
+			return c.value()
+		}
+	}
+	return nil
+}
+
+// Has reports whether obj is an object with a member called name, whatever its
+// value.
+func Has(obj []byte, name string) bool { return Get(obj, name) != nil }
+
+// sameName compares a raw member name with a plain one.
+func sameName(raw []byte, name string) bool {
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return string(raw) == name
+	}
+	if len(raw) <= len(name) { // an escape is longer than what it stands for
+		return false
+	}
+	var buf [64]byte
+	return string(appendUnescaped(buf[:0], raw)) == name
+}

@@ -1,0 +1,174 @@
+package rawjson
+
+import (
+	"bytes"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Text returns the decoded JSON string v and whether v is one. A lone surrogate
+// escape becomes U+FFFD, so Text is for reading, never for passing on (P-6).
+func Text(v []byte) (string, bool) {
+	i := skipSpace(v, 0)
+	if i >= len(v) || v[i] != '"' {
+		return "", false
+	}
+	end := skipString(v, i)
+	if end < 0 {
+		return "", false
+	}
+	raw := v[i+1 : end-1]
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return string(raw), true
+	}
+	var buf [128]byte
+	return string(appendDecoded(buf[:0], raw, false)), true
+}
+
+// unescaped returns raw itself when it holds no escape, else its decoded copy.
+func unescaped(raw []byte) []byte {
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return raw
+	}
+	return appendUnescaped(make([]byte, 0, len(raw)), raw)
+}
+
+// appendUnescaped appends the decoded form of raw. A lone surrogate is written
+// the way UTF-8 would write it if it were a character: distinct names stay
+// distinct, and AppendQuote can restore the escape.
+func appendUnescaped(dst, raw []byte) []byte { return appendDecoded(dst, raw, true) }
+
+func appendDecoded(dst, raw []byte, keepSurrogates bool) []byte {
+	for {
+		i := bytes.IndexByte(raw, '\\')
+		if i < 0 || i+1 >= len(raw) {
+			return append(dst, raw...)
+		}
+		dst = append(dst, raw[:i]...)
+		if c := raw[i+1]; c != 'u' {
+			dst = append(dst, plainEscape(c))
+			raw = raw[i+2:]
+			continue
+		}
+		var r rune
+		r, raw = decodeUnicode(raw[i:])
+		if utf16.IsSurrogate(r) && keepSurrogates {
+			dst = append(dst, 0xE0|byte(r>>12), 0x80|byte(r>>6)&0x3F, 0x80|byte(r)&0x3F)
+		} else {
+			dst = utf8.AppendRune(dst, r)
+		}
+	}
+}
+
+func plainEscape(c byte) byte {
+	switch c {
+	case 'b':
+		return '\b'
+	case 'f':
+		return '\f'
+	case 'n':
+		return '\n'
+	case 'r':
+		return '\r'
+	case 't':
+		return '\t'
+	}
+	return c
+}
+
+// decodeUnicode reads the \u escape, or the pair of them, that b starts with
+// and returns the rest. Half a pair comes back as the surrogate itself.
+func decodeUnicode(b []byte) (rune, []byte) {
+	r, ok := hex4(b)
+	if !ok {
+		return utf8.RuneError, b[min(len(b), 2):]
+	}
+	b = b[6:]
+	if r < 0xD800 || r >= 0xDC00 || len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
+		return r, b
+	}
+	low, ok := hex4(b)
+	if !ok || low < 0xDC00 || low >= 0xE000 {
+		return r, b
+	}
+	return utf16.DecodeRune(r, low), b[6:]
+}
+
+// hex4 reads the four digits of the \u escape that b starts with.
+func hex4(b []byte) (rune, bool) {
+	if len(b) < 6 {
+		return 0, false
+	}
+	var r rune
+	for _, c := range b[2:6] {
+		d := hexDigit(c)
+		if d < 0 {
+			return 0, false
+		}
+		r = r<<4 | rune(d)
+	}
+	return r, true
+}
+
+func hexDigit(c byte) int {
+	switch {
+	case c >= '0' && c <= '9':
+		return int(c - '0')
+	case c >= 'a' && c <= 'f':
+		return int(c-'a') + 10
+	case c >= 'A' && c <= 'F':
+		return int(c-'A') + 10
+	}
+	return -1
+}
+
+const hexDigits = "0123456789abcdef"
+
+// AppendQuote appends s as a JSON string. Only what JSON demands is escaped;
+// <, > and & stay as they are. Bytes that are no UTF-8 become U+FFFD, except a
+// surrogate as Members yields it, which becomes its escape again.
+func AppendQuote(dst []byte, s string) []byte {
+	dst = append(dst, '"')
+	start := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= ' ' && c != '"' && c != '\\' && c < utf8.RuneSelf {
+			i++
+			continue
+		}
+		size := 1
+		if c >= utf8.RuneSelf {
+			var r rune
+			if r, size = utf8.DecodeRuneInString(s[i:]); r != utf8.RuneError || size > 1 {
+				i += size
+				continue
+			}
+		}
+		dst = append(dst, s[start:i]...)
+		dst, size = appendEscape(dst, s[i:], size)
+		i += size
+		start = i
+	}
+	return append(append(dst, s[start:]...), '"')
+}
+
+// appendEscape writes the first byte of s, which cannot stand in a JSON string
+// as it is, and returns how many bytes of s it used.
+func appendEscape(dst []byte, s string, size int) ([]byte, int) {
+	switch c := s[0]; {
+	case c == '"' || c == '\\':
+		return append(dst, '\\', c), size
+	case c == '\n':
+		return append(dst, '\\', 'n'), size
+	case c == '\r':
+		return append(dst, '\\', 'r'), size
+	case c == '\t':
+		return append(dst, '\\', 't'), size
+	case c < ' ':
+		return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15]), size
+	case c == 0xED && len(s) >= 3 && s[1]&0xE0 == 0xA0 && s[2]&0xC0 == 0x80:
+		low := s[1]&0x3F<<6 | s[2]&0x3F
+		return append(dst, '\\', 'u', 'd', hexDigits[s[1]&0x3F>>2], hexDigits[low>>4], hexDigits[low&15]), 3
+	}
+	return append(dst, "\uFFFD"...), size
+}
