@@ -82,6 +82,7 @@ type responseTee struct {
 	status int
 	stream bool
 	buf    []byte // the body, or the event that is not yet complete
+	final  bool   // the response to the request was written; what follows is no loss
 }
 
 // Unwrap lets http.ResponseController reach the connection.
@@ -123,7 +124,7 @@ func (w *responseTee) head(status int) {
 func (w *responseTee) body() {
 	if len(w.buf) > 0 {
 		w.x.add(Body, w.status, bytes.TrimSpace(w.buf))
-		w.buf = nil
+		w.buf, w.final = nil, true
 	}
 }
 
@@ -135,6 +136,7 @@ func (w *responseTee) events() {
 		}
 		if kind, data, ok := parseEvent(w.buf[:end]); ok {
 			w.x.add(kind, w.status, data)
+			w.final = w.final || isResponse(data)
 		}
 		w.buf = w.buf[end+2:]
 	}
@@ -161,6 +163,11 @@ func parseEvent(block []byte) (kind Kind, data []byte, ok bool) {
 	return kind, nil, ok && kind == Priming
 }
 
+func isResponse(data []byte) bool {
+	var msg struct{ Result, Error json.RawMessage }
+	return json.Unmarshal(data, &msg) == nil && (msg.Result != nil || msg.Error != nil)
+}
+
 func (w *responseTee) finish(abandoned bool) {
 	if w.status == 0 && !abandoned {
 		w.head(http.StatusOK)
@@ -168,7 +175,7 @@ func (w *responseTee) finish(abandoned bool) {
 	if !w.stream {
 		w.body()
 	}
-	if abandoned {
+	if abandoned && !w.final {
 		w.x.add(Abandoned, w.status, nil)
 	}
 }
