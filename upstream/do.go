@@ -1,0 +1,211 @@
+package upstream
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// sink is where a call's interim messages go.
+type sink struct {
+	notify func(jsonrpc.Message)
+	// listen: the stream is a subscription, whose messages name it (C-18).
+	listen bool
+}
+
+// nameMode remembers how the server wants Mcp-Name.
+type nameMode struct{ raw atomic.Bool }
+
+// mends counts what was already tried for one call, so that each remedy is
+// used once.
+type mends struct{ version, headers, name, busy bool }
+
+// run sends a call and, as long as the server refuses it before execution for
+// a reason that can be mended, sends it again.
+func (c *HTTP) run(ctx context.Context, call *Call, to sink) (*Answer, error) {
+	if f := interrupted(ctx, false); f != nil {
+		return nil, f
+	}
+	if c.ctx.Err() != nil {
+		return nil, &Failure{Cause: Canceled, Err: c.ctx.Err(), Detail: "the upstream client is closed"}
+	}
+	req := prepare(call)
+	req.rawName = c.rawNames.raw.Load()
+	if refused := c.mirror(req); refused != nil {
+		return &Answer{Error: refused}, nil
+	}
+	var done mends
+	for {
+		ans, err := c.send(ctx, req, to)
+		again := false
+		if err != nil {
+			again = c.awaitRetry(ctx, req, err, &done)
+		} else if ans.Error != nil {
+			again, ans = c.mend(ctx, req, ans, &done)
+		}
+		if !again {
+			if done.name && err == nil && !rejectedHeaders(ans) {
+				c.rawNames.raw.Store(req.rawName)
+			}
+			return ans, err
+		}
+	}
+}
+
+// mirror computes the headers that repeat the body.
+func (c *HTTP) mirror(req *request) *jsonrpc.Error {
+	if req.call.Method == mcp.MethodToolsCall && req.named {
+		if e := req.applyPlan(c.tools.plan(req.call.Principal, req.name)); e != nil {
+			return e
+		}
+	}
+	return req.check()
+}
+
+func rejectedHeaders(ans *Answer) bool {
+	return ans.Error != nil && ans.Error.Code == mcp.CodeHeaderMismatch
+}
+
+// mend looks at a refusal and prepares req to be sent again, if that can help.
+// The answer is replaced when the tool turned out to be uncallable.
+func (c *HTTP) mend(ctx context.Context, req *request, ans *Answer, done *mends) (bool, *Answer) {
+	switch ans.Error.Code {
+	case mcp.CodeUnsupportedVersion:
+		return c.mendVersion(req, ans.Error, done), ans
+	case mcp.CodeHeaderMismatch:
+		return c.mendHeaders(ctx, req, ans, done)
+	}
+	return false, ans
+}
+
+// mendVersion chooses a mutual version after -32022 (E-39). A server may name
+// the very version that was sent; then it is simply sent again.
+func (c *HTTP) mendVersion(req *request, e *jsonrpc.Error, done *mends) bool {
+	if done.version {
+		return false
+	}
+	done.version = true
+	for _, mine := range c.versions {
+		for offered := range rawjson.Elements(rawjson.Get(e.Data, "supported")) {
+			if v, ok := rawjson.Text(offered); ok && v == mine {
+				req.redeclare(v)
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// mendHeaders reacts to -32020: it refreshes the schemas and sends once more
+// (B-25), and sends Mcp-Name in its other form to servers that compare it
+// without decoding. The refused attempt was not executed.
+func (c *HTTP) mendHeaders(ctx context.Context, req *request, ans *Answer, done *mends) (bool, *Answer) {
+	flippable := req.named && !done.name && legalRaw(req.name) && !plain(req.name)
+	if req.call.Method == mcp.MethodToolsCall && req.named && !done.headers {
+		done.headers = true
+		before := fmt.Sprint(req.custom)
+		if err := c.refreshTools(ctx, req); err != nil {
+			c.opt.Log.Warn().Err(err).Msg("tools/list after a header mismatch failed")
+			return c.flipName(req, flippable, done), ans
+		}
+		if refused := c.mirror(req); refused != nil {
+			return false, &Answer{Error: refused}
+		}
+		if !flippable || before != fmt.Sprint(req.custom) {
+			return true, ans
+		}
+	}
+	return c.flipName(req, flippable, done), ans
+}
+
+func (c *HTTP) flipName(req *request, can bool, done *mends) bool {
+	if can {
+		req.rawName = !req.rawName
+		done.name = true
+	}
+	return can
+}
+
+const (
+	// maxToolPages bounds the pages of one refresh.
+	maxToolPages = 1000
+	// refreshTimeout bounds one refresh of all pages.
+	refreshTimeout = 30 * time.Second
+)
+
+// refreshTools reads tools/list to its last page into the store. Calls of one
+// principal that need it at the same time share one refresh, which outlives
+// the call that started it.
+func (c *HTTP) refreshTools(ctx context.Context, req *request) error {
+	key := req.call.Principal + "\x00" + req.call.Authorization
+	done := c.refresh.DoChan(key, func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refreshTimeout)
+		defer cancel()
+		return nil, c.listTools(ctx, req)
+	})
+	select {
+	case r := <-done:
+		return r.Err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (c *HTTP) listTools(ctx context.Context, req *request) error {
+	call := *req.call
+	call.Method = mcp.MethodToolsList
+	meta := rawjson.Apply(nil, req.meta, rawjson.Edit{Name: "progressToken"})
+	var cursor []byte
+	for range maxToolPages {
+		call.Params = rawjson.Apply(nil, []byte("{}"),
+			rawjson.Edit{Name: "_meta", Value: meta}, rawjson.Edit{Name: "cursor", Value: cursor})
+		ans, err := c.send(ctx, prepare(&call), sink{})
+		if err != nil {
+			return err
+		}
+		if ans.Error != nil {
+			return ans.Error
+		}
+		c.learn(call.Principal, ans)
+		cursor = rawjson.Get(ans.Result, "nextCursor")
+		if rawjson.KindOf(cursor) != rawjson.String {
+			return nil
+		}
+	}
+	return fmt.Errorf("tools/list did not end after %d pages", maxToolPages)
+}
+
+// awaitRetry waits as long as a busy server asked, once, for a call that may
+// be repeated (E-41). It reports whether to send again.
+func (c *HTTP) awaitRetry(ctx context.Context, req *request, err error, done *mends) bool {
+	f, ok := err.(*Failure)
+	if !ok || f.Cause != Busy || done.busy || !readOnly(req.call.Method) ||
+		f.RetryAfter <= 0 || f.RetryAfter > c.opt.MaxRetryAfter {
+		return false
+	}
+	done.busy = true
+	t := time.NewTimer(f.RetryAfter)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+	case <-c.ctx.Done():
+	}
+	return false
+}
+
+// readOnly reports whether a method changes nothing by definition.
+func readOnly(method string) bool {
+	switch method {
+	case mcp.MethodDiscover, mcp.MethodToolsList, mcp.MethodPromptsList, mcp.MethodPromptsGet, mcp.MethodResourcesList,
+		mcp.MethodResourcesTemplatesList, mcp.MethodResourcesRead, mcp.MethodComplete, mcp.MethodTasksGet:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,114 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Cause says why a request has no answer. Each cause has one treatment.
+type Cause int
+
+// The causes of failure.
+const (
+	// Unreachable: no connection could be made, or the child could not start.
+	Unreachable Cause = iota + 1
+	// TLS: the secure connection could not be set up.
+	TLS
+	// Timeout: the call's deadline passed, or the response head took too long.
+	Timeout
+	// Unauthorized: 401 or 403; Challenge has the WWW-Authenticate values (H-3).
+	Unauthorized
+	// NotModern: the peer does not speak 2026-07-28 (E-40).
+	NotModern
+	// BadResponse: the response breaks HTTP, JSON-RPC or MCP (E-41).
+	BadResponse
+	// TooLarge: the response or one of its events exceeds the limit.
+	TooLarge
+	// Lost: the connection or the child ended before the response was complete.
+	Lost
+	// Busy: 429 or 503; RetryAfter is set when the server named a delay.
+	Busy
+	// ServerError: another 5xx without a JSON-RPC error.
+	ServerError
+	// Canceled: the caller gave the call up.
+	Canceled
+)
+
+var causeNames = [...]string{
+	Unreachable: "unreachable", TLS: "tls", Timeout: "timeout", Unauthorized: "unauthorized",
+	NotModern: "not_modern", BadResponse: "bad_response", TooLarge: "too_large", Lost: "lost",
+	Busy: "busy", ServerError: "server_error", Canceled: "canceled",
+}
+
+// String returns a short stable name, fit for logs and metric labels.
+func (c Cause) String() string {
+	if c > 0 && int(c) < len(causeNames) {
+		return causeNames[c]
+	}
+	return "unknown"
+}
+
+// Failure is a request without an answer. Its text is written for the person
+// who runs the bridge; it never contains params, results or credentials.
+type Failure struct {
+	Cause Cause
+	// Status is the HTTP status, 0 when there was none.
+	Status int
+	// Challenge has the WWW-Authenticate values of a 401 or 403, verbatim.
+	Challenge []string
+	// Body is the body of a 401 or 403, at most maxRefusalBody bytes.
+	Body []byte
+	// RetryAfter is the delay that a busy server asked for, 0 when unknown.
+	RetryAfter time.Duration
+	// Sent is false when the request provably never left (D-15): sending it
+	// again cannot execute it twice.
+	Sent bool
+	// Detail is the sentence to show.
+	Detail string
+	// Err is the underlying error, if any.
+	Err error
+}
+
+// maxRefusalBody bounds the relayed body of a 401 or 403, in bytes.
+const maxRefusalBody = 4 << 10
+
+func (f *Failure) Error() string {
+	if f.Detail == "" {
+		return "upstream: " + f.Cause.String()
+	}
+	return f.Detail
+}
+
+func (f *Failure) Unwrap() error { return f.Err }
+
+// fail makes a Failure of a request that may have reached the server.
+func fail(cause Cause, err error, format string, args ...any) *Failure {
+	return &Failure{Cause: cause, Sent: true, Err: err, Detail: fmt.Sprintf(format, args...)}
+}
+
+// interrupted makes the Failure of a call whose context ended, and returns nil
+// while the context is alive.
+func interrupted(ctx context.Context, sent bool) *Failure {
+	err := ctx.Err()
+	if err == nil {
+		return nil
+	}
+	f := &Failure{Cause: Canceled, Sent: sent, Err: context.Cause(ctx), Detail: "the call to the upstream was cancelled"}
+	if errors.Is(err, context.DeadlineExceeded) {
+		f.Cause, f.Detail = Timeout, "the upstream did not answer in time"
+	}
+	return f
+}
+
+// maxQuote bounds peer-controlled text inside errors and logs, in bytes.
+const maxQuote = 200
+
+// clip bounds peer-controlled text.
+func clip(s string) string {
+	if len(s) <= maxQuote {
+		return s
+	}
+	return s[:maxQuote] + "…"
+}

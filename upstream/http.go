@@ -1,0 +1,185 @@
+package upstream
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/singleflight"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+)
+
+// Defaults of HTTPOptions.
+const (
+	DefaultMaxResponse   = 16 << 20
+	DefaultMaxIdle       = 256
+	DefaultIdleTimeout   = 90 * time.Second
+	DefaultDialTimeout   = 10 * time.Second
+	DefaultMaxRetryAfter = 5 * time.Second
+)
+
+// HTTPOptions configures NewHTTP. Zero values mean the defaults.
+type HTTPOptions struct {
+	// URL is the MCP endpoint, http or https.
+	URL string
+	// Header is sent with every request, for example a static Authorization.
+	Header http.Header
+	// TLS configures https: own CAs, a client certificate.
+	TLS *tls.Config
+	// Dial opens connections; nil dials TCP.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	// StandardTransport uses net/http's transport for plain http too.
+	StandardTransport bool
+	// MaxResponse bounds a JSON body and a single SSE event, in bytes.
+	MaxResponse int
+	// MaxIdle bounds the idle connections kept for reuse.
+	MaxIdle int
+	// IdleTimeout closes connections that were not used for so long.
+	IdleTimeout time.Duration
+	// DialTimeout bounds connecting, the TLS handshake included.
+	DialTimeout time.Duration
+	// HeaderTimeout bounds the wait for the head of a response, which for a
+	// JSON answer is the whole execution. 0 leaves it to each call's deadline.
+	HeaderTimeout time.Duration
+	// MaxRetryAfter is the longest Retry-After that a read-only call waits
+	// for before its one resend (E-41). Negative: never.
+	MaxRetryAfter time.Duration
+	// Versions are modern versions accepted besides 2026-07-28, most wanted
+	// first: draft dialects (I-8).
+	Versions []string
+	// UserAgent is the User-Agent header; default "mcp-bridge".
+	UserAgent string
+	Log       zerolog.Logger
+}
+
+func (o *HTTPOptions) defaults() {
+	o.MaxResponse = orDefault(o.MaxResponse, DefaultMaxResponse)
+	o.MaxIdle = orDefault(o.MaxIdle, DefaultMaxIdle)
+	o.IdleTimeout = orDefault(o.IdleTimeout, DefaultIdleTimeout)
+	o.DialTimeout = orDefault(o.DialTimeout, DefaultDialTimeout)
+	o.MaxRetryAfter = orDefault(o.MaxRetryAfter, DefaultMaxRetryAfter)
+	if o.UserAgent == "" {
+		o.UserAgent = "mcp-bridge"
+	}
+	if o.Dial == nil {
+		o.Dial = (&net.Dialer{Timeout: o.DialTimeout, KeepAlive: 30 * time.Second}).DialContext
+	}
+}
+
+func orDefault[T int | time.Duration](v, d T) T {
+	if v == 0 {
+		return d
+	}
+	return v
+}
+
+// HTTP is a Caller for a Streamable HTTP server. It POSTs, and does nothing
+// else (E-43).
+type HTTP struct {
+	opt      HTTPOptions
+	url      *url.URL
+	carrier  carrier
+	versions []string // acceptable modern versions, most wanted first
+	tools    store
+	refresh  singleflight.Group
+	// rawNames is set once the server proved to compare Mcp-Name undecoded.
+	rawNames nameMode
+
+	ctx  context.Context // ends with Close
+	stop context.CancelFunc
+}
+
+var _ Caller = (*HTTP)(nil)
+
+// NewHTTP makes a client. No connection is made before the first call.
+func NewHTTP(opt HTTPOptions) (*HTTP, error) {
+	u, err := endpoint(opt.URL)
+	if err != nil {
+		return nil, err
+	}
+	opt.defaults()
+	c := &HTTP{opt: opt, url: u, versions: append([]string{string(mcp.V20260728)}, opt.Versions...)}
+	c.ctx, c.stop = context.WithCancel(context.Background())
+	c.carrier = newCarrier(u, &c.opt)
+	return c, nil
+}
+
+// endpoint checks an upstream URL.
+func endpoint(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("upstream URL is not valid: %w", err)
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, fmt.Errorf("upstream URL needs the scheme http or https, not %q", clip(u.Scheme))
+	case u.Host == "" || u.Hostname() == "":
+		return nil, fmt.Errorf("upstream URL names no host")
+	case u.User != nil:
+		return nil, fmt.Errorf("upstream URL holds credentials; configure an Authorization header instead")
+	}
+	u.Fragment, u.RawFragment = "", ""
+	if u.Path == "" {
+		u.Path = "/"
+	}
+	return u, nil
+}
+
+// Close implements Caller: it closes every connection, which ends the calls
+// under way with cause Canceled.
+func (c *HTTP) Close() error {
+	c.stop()
+	c.carrier.close()
+	return nil
+}
+
+// Do implements Caller.
+func (c *HTTP) Do(ctx context.Context, call *Call, notify func(jsonrpc.Message)) (*Answer, error) {
+	ans, err := c.run(ctx, call, sink{notify: notify})
+	if err != nil {
+		return nil, err
+	}
+	if call.Method == mcp.MethodToolsList && ans.Error == nil {
+		c.learn(call.Principal, ans)
+	}
+	return ans, nil
+}
+
+// learn feeds the schema store and drops illegal tools from the result (B-23).
+func (c *HTTP) learn(principal string, ans *Answer) {
+	out, dropped := c.tools.learn(principal, ans.Result)
+	ans.Result = out
+	for _, d := range dropped {
+		c.opt.Log.Warn().Str("tool", d.Name).Str("reason", d.Reason).
+			Msg("tool excluded: illegal " + annotation + " annotation")
+	}
+}
+
+// Listen implements Caller.
+func (c *HTTP) Listen(ctx context.Context, call *Call, notify func(jsonrpc.Message)) error {
+	ans, err := c.run(ctx, call, sink{notify: notify, listen: true})
+	if err != nil {
+		return err
+	}
+	if ans.Error != nil {
+		return ans.Error
+	}
+	return nil
+}
+
+// origin is the scheme and authority of the upstream: safe to show, unlike
+// its path and query.
+func (o *HTTPOptions) origin() string {
+	u, err := url.Parse(o.URL)
+	if err != nil {
+		return "the upstream"
+	}
+	return strings.ToLower(u.Scheme) + "://" + u.Host
+}

@@ -1,0 +1,159 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/mcpbridge/bridge/mcp"
+)
+
+// netCarrier posts through net/http: https, HTTP/2, proxies.
+type netCarrier struct {
+	url       *url.URL
+	opt       *HTTPOptions
+	transport *http.Transport
+	ctx       context.Context // ends with close
+	stop      context.CancelFunc
+}
+
+// transportBuffer is the size of a connection's read and write buffers, in
+// bytes: large enough that a small call is one write and one read.
+const transportBuffer = 16 << 10
+
+func newNetCarrier(u *url.URL, opt *HTTPOptions) *netCarrier {
+	t := &netCarrier{url: u, opt: opt, transport: &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           opt.Dial,
+		TLSClientConfig:       opt.TLS,
+		TLSHandshakeTimeout:   opt.DialTimeout,
+		MaxIdleConns:          opt.MaxIdle,
+		MaxIdleConnsPerHost:   opt.MaxIdle,
+		IdleConnTimeout:       opt.IdleTimeout,
+		ResponseHeaderTimeout: opt.HeaderTimeout,
+		WriteBufferSize:       transportBuffer,
+		ReadBufferSize:        transportBuffer,
+		DisableCompression:    true,
+		ForceAttemptHTTP2:     true,
+	}}
+	t.ctx, t.stop = context.WithCancel(context.Background())
+	return t
+}
+
+// reuses is false: the transport may still be writing the body of a request
+// whose response is already there.
+func (t *netCarrier) reuses() bool { return false }
+
+func (t *netCarrier) close() {
+	t.stop()
+	t.transport.CloseIdleConnections()
+}
+
+func (t *netCarrier) post(ctx context.Context, req *request, body []byte) (exchange, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	release := context.AfterFunc(t.ctx, cancel)
+	end := func() { release(); cancel() }
+	target := t.url
+	if req.target != nil {
+		target = req.target
+	}
+	hr := (&http.Request{
+		Method: http.MethodPost, URL: target, Host: t.url.Host, Header: t.header(req),
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		ContentLength: int64(len(body)), Body: io.NopCloser(bytes.NewReader(body)),
+		GetBody: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil },
+	}).WithContext(ctx)
+	resp, err := t.transport.RoundTrip(hr)
+	if err != nil {
+		f := classify(ctx, t.opt.origin(), err)
+		end()
+		return nil, f
+	}
+	return &netExchange{resp: resp, cancel: end}, nil
+}
+
+// header builds the request's headers (B.2).
+func (t *netCarrier) header(req *request) http.Header {
+	h := http.Header{
+		"Content-Type":            {"application/json"},
+		"Accept":                  {"application/json, text/event-stream"},
+		"User-Agent":              {t.opt.UserAgent},
+		mcp.HeaderProtocolVersion: {req.version},
+		mcp.HeaderMethod:          {req.call.Method},
+	}
+	if req.named {
+		h[mcp.HeaderName] = []string{req.headerName()}
+	}
+	if auth := authorization(req, t.opt); auth != "" {
+		h["Authorization"] = []string{auth}
+	}
+	for _, f := range extra(extra(req.custom[:len(req.custom):len(req.custom)], t.opt.Header), req.call.Header) {
+		h.Add(f.name, f.value)
+	}
+	return h
+}
+
+// authorization is the credential of a request: its own, else the configured
+// one (H-1).
+func authorization(req *request, opt *HTTPOptions) string {
+	auth := req.call.Authorization
+	if auth == "" {
+		auth = opt.Header.Get("Authorization")
+	}
+	if !legalField(auth) {
+		return ""
+	}
+	return auth
+}
+
+// netExchange is a response of net/http.
+type netExchange struct {
+	resp   *http.Response
+	cancel context.CancelFunc
+}
+
+func (x *netExchange) Read(p []byte) (int, error)  { return x.resp.Body.Read(p) }
+func (x *netExchange) status() int                 { return x.resp.StatusCode }
+func (x *netExchange) length() int64               { return x.resp.ContentLength }
+func (x *netExchange) values(name string) []string { return x.resp.Header.Values(name) }
+func (x *netExchange) media() string               { return mediaType(x.resp.Header.Get("Content-Type")) }
+
+// drainTime and drainBytes bound the wait for the end of a body whose answer
+// was already read.
+const (
+	drainTime  = time.Second
+	drainBytes = 64 << 10
+)
+
+// finish reads to the end so that the transport can reuse the connection. The
+// answer does not wait for that.
+func (x *netExchange) finish() {
+	if x.resp.ContentLength >= 0 {
+		x.drain()
+		return
+	}
+	go func() { // ends after drainTime, or with close
+		defer time.AfterFunc(drainTime, x.cancel).Stop()
+		x.drain()
+	}()
+}
+
+func (x *netExchange) drain() {
+	_, _ = io.CopyN(io.Discard, x.resp.Body, drainBytes)
+	x.abort()
+}
+
+func (x *netExchange) abort() {
+	_ = x.resp.Body.Close()
+	x.cancel()
+}
+
+// mediaType is the media type of a Content-Type value, in lower case.
+func mediaType(v string) string {
+	v, _, _ = strings.Cut(v, ";")
+	return strings.ToLower(strings.TrimSpace(v))
+}

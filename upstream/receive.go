@@ -1,0 +1,179 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"sync"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/sse"
+)
+
+const (
+	mediaJSON = "application/json"
+	mediaSSE  = "text/event-stream"
+
+	// maxErrorBody bounds the body read with a status other than 200, in bytes.
+	maxErrorBody = 256 << 10
+	// maxAhead bounds the memory given to a body on the strength of its
+	// announced length alone, in bytes.
+	maxAhead = 1 << 20
+)
+
+var errTooLarge = errors.New("response too large")
+
+// receive reads the outcome of one attempt.
+func (c *HTTP) receive(ctx context.Context, req *request, x exchange, to sink) (*Answer, error) {
+	if x.status() != 200 {
+		return c.receiveRefusal(ctx, req, x)
+	}
+	switch x.media() {
+	case mediaJSON:
+		return c.receiveJSON(ctx, req, x)
+	case mediaSSE:
+		return c.receiveStream(ctx, req, x, to)
+	}
+	media := x.media()
+	x.abort()
+	if media == "" {
+		return nil, refused(200, "the upstream %s answered without a content type", c.opt.origin())
+	}
+	return nil, refused(200, "the upstream %s answered with %s instead of JSON; is the URL that of its MCP endpoint?",
+		c.opt.origin(), clip(media))
+}
+
+func (c *HTTP) receiveJSON(ctx context.Context, req *request, x exchange) (*Answer, error) {
+	body, err := readBody(x, c.opt.MaxResponse)
+	if err != nil {
+		x.abort()
+		return nil, c.lost(ctx, 200, err)
+	}
+	x.finish()
+	msg, err := jsonrpc.Parse(body)
+	if err != nil {
+		return nil, c.malformed(err)
+	}
+	ans, ok := match(&msg, req.id)
+	if !ok {
+		return nil, refused(200, "the upstream %s answered a different request or sent no response", c.opt.origin())
+	}
+	return ans, nil
+}
+
+func (c *HTTP) malformed(err error) *Failure {
+	f := refused(200, "the upstream %s sent a malformed message: %s", c.opt.origin(), clip(err.Error()))
+	f.Err = err
+	return f
+}
+
+// match returns the answer that msg is, if it is the response to id (E-38).
+// An error without an id can only mean the one request of its POST.
+func match(msg *jsonrpc.Message, id jsonrpc.ID) (*Answer, bool) {
+	if msg.Kind() != jsonrpc.Response || msg.ID != id && (msg.ID != "" || msg.Error == nil) {
+		return nil, false
+	}
+	return &Answer{Result: msg.Result, Error: msg.Error}, true
+}
+
+// readBody reads a whole body into memory of its own: in one go and of exact
+// size when its length is announced.
+func readBody(r exchange, limit int) ([]byte, error) {
+	n := r.length()
+	if n > int64(limit) {
+		return nil, errTooLarge
+	}
+	if n >= 0 && n <= maxAhead {
+		b := make([]byte, n)
+		_, err := io.ReadFull(r, b)
+		return b, err
+	}
+	buf := getBuffer()
+	defer putBuffer(buf)
+	all := bytes.NewBuffer((*buf)[:0])
+	if _, err := all.ReadFrom(io.LimitReader(r, int64(limit)+1)); err != nil {
+		return nil, err
+	}
+	*buf = all.Bytes()
+	if all.Len() > limit {
+		return nil, errTooLarge
+	}
+	return slices.Clone(all.Bytes()), nil
+}
+
+var decoders = sync.Pool{New: func() any { return new(sse.Decoder) }}
+
+// receiveStream reads an SSE response up to the response message; whatever
+// follows it is dropped.
+func (c *HTTP) receiveStream(ctx context.Context, req *request, x exchange, to sink) (*Answer, error) {
+	d := decoders.Get().(*sse.Decoder)
+	d.Reset(x, c.opt.MaxResponse)
+	defer func() {
+		d.Reset(nil, 0)
+		decoders.Put(d)
+	}()
+	for {
+		ev, err := d.Next()
+		if err != nil {
+			x.abort()
+			if errors.Is(err, sse.ErrTooLarge) {
+				err = errTooLarge
+			}
+			return nil, c.lost(ctx, 200, err)
+		}
+		if len(ev.Data) == 0 {
+			continue // E-36: priming and keep-alive events are no messages
+		}
+		msg, err := jsonrpc.Parse(ev.Data)
+		if err != nil {
+			x.abort()
+			return nil, c.malformed(err)
+		}
+		if ans, ok := match(&msg, req.id); ok {
+			x.finish()
+			return ans.own(), nil
+		}
+		c.interim(&msg, req, to)
+	}
+}
+
+// own makes the answer independent of the text that it was parsed from.
+func (a *Answer) own() *Answer {
+	a.Result = slices.Clone(a.Result)
+	if a.Error != nil {
+		a.Error.Data = slices.Clone(a.Error.Data)
+	}
+	return a
+}
+
+// interim passes a notification on. Requests and responses to something else
+// have no business on the stream and are ignored (E-38).
+func (c *HTTP) interim(msg *jsonrpc.Message, req *request, to sink) {
+	if msg.Kind() != jsonrpc.Notification {
+		c.opt.Log.Debug().Str("method", req.call.Method).Stringer("kind", msg.Kind()).Msg("unexpected upstream message ignored")
+		return
+	}
+	if to.listen && !subscribed(msg.Params, req.id) {
+		c.opt.Log.Debug().Msg("notification of another subscription ignored")
+		return
+	}
+	if to.notify != nil {
+		to.notify(*msg)
+	}
+}
+
+// subscribed reports whether a notification belongs to the listen called id
+// (C-18). Drafts spelled an integer id as a string (I-2), and a stream
+// identifies its subscription even when the message does not.
+func subscribed(params []byte, id jsonrpc.ID) bool {
+	v := rawjson.Get(rawjson.Get(params, "_meta"), mcp.MetaSubscriptionID)
+	if v == nil || string(v) == string(id) {
+		return true
+	}
+	text, ok := rawjson.Text(v)
+	return ok && text == string(id)
+}

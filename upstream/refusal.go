@@ -1,0 +1,80 @@
+package upstream
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+)
+
+// receiveRefusal reads a response whose status is not 200: a JSON-RPC error
+// where there is one (E-39), else a Failure by status (E-40, E-41).
+func (c *HTTP) receiveRefusal(ctx context.Context, req *request, x exchange) (*Answer, error) {
+	body, err := io.ReadAll(io.LimitReader(x, maxErrorBody))
+	if err != nil {
+		x.abort()
+		if f := interrupted(ctx, true); f != nil {
+			return nil, f
+		}
+	}
+	f := c.byStatus(x, body)
+	if err == nil {
+		x.finish()
+	}
+	if f.Cause == Unauthorized || f.Cause == Busy || f.Status < 300 {
+		return nil, f
+	}
+	if msg, err := jsonrpc.Parse(body); err == nil && msg.Error != nil {
+		if ans, ok := match(&msg, req.id); ok {
+			return ans, nil
+		}
+	}
+	return nil, f
+}
+
+// byStatus judges a status other than 200.
+func (c *HTTP) byStatus(x exchange, body []byte) *Failure {
+	status, origin := x.status(), c.opt.origin()
+	f := refused(status, "the upstream %s answered a request with HTTP %d", origin, status)
+	switch {
+	case status == 401 || status == 403:
+		f.Cause = Unauthorized
+		f.Challenge = x.values("Www-Authenticate")
+		f.Body = body[:min(len(body), maxRefusalBody)]
+		f.Detail = "the upstream " + origin + " demands authorization (HTTP " + strconv.Itoa(status) + ")"
+	case status == 429 || status == 503:
+		f.Cause = Busy
+		f.RetryAfter = retryAfter(x.values("Retry-After"), time.Now())
+		f.Detail = "the upstream " + origin + " is busy (HTTP " + strconv.Itoa(status) + ")"
+	case status == 400 && strings.Contains(string(body[:min(len(body), maxQuote)]), "HTTP request to an HTTPS server"):
+		f.Cause = TLS
+		f.Detail = "the port of the upstream " + origin + " speaks TLS; the URL should begin with https://"
+	case status == 400 || status == 404 || status == 405:
+		f.Cause = NotModern
+		f.Detail = "the upstream " + origin + " answered HTTP " + strconv.Itoa(status) +
+			" without a modern error: either the URL is wrong or the server does not speak MCP 2026-07-28"
+	case status >= 500:
+		f.Cause = ServerError
+		f.Detail = "the upstream " + origin + " failed with HTTP " + strconv.Itoa(status)
+	}
+	return f
+}
+
+// retryAfter reads a Retry-After value: seconds or an HTTP date. 0 means none.
+func retryAfter(values []string, now time.Time) time.Duration {
+	if len(values) == 0 {
+		return 0
+	}
+	v := strings.TrimSpace(values[0])
+	if n, err := strconv.ParseUint(v, 10, 31); err == nil {
+		return time.Duration(n) * time.Second
+	}
+	if t, err := http.ParseTime(v); err == nil {
+		return max(t.Sub(now), 0)
+	}
+	return 0
+}

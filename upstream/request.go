@@ -1,0 +1,161 @@
+package upstream
+
+import (
+	"fmt"
+	"net/http"
+	"net/textproto"
+	"net/url"
+	"strings"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// maxHeaderBytes bounds the header values computed from one request's params,
+// in bytes. Servers refuse heads much above it.
+const maxHeaderBytes = 32 << 10
+
+// field is one HTTP header.
+type field struct{ name, value string }
+
+// request is a call on its way: what its body says, read once, and the headers
+// that mirror it (B.2, B-26).
+type request struct {
+	call   *Call
+	id     jsonrpc.ID
+	params []byte // call.Params, or a copy that declares another version
+	meta   []byte
+	// version is what _meta declares; the header repeats it (A-21).
+	version string
+	name    string // decoded source of Mcp-Name
+	named   bool
+	rawName bool // send Mcp-Name undecorated
+	args    []byte
+	custom  []field // Mcp-Param-*
+	// target is where a redirect led, nil for the configured URL.
+	target *url.URL
+}
+
+// prepare reads the params in one pass.
+func prepare(call *Call) *request {
+	r := &request{call: call, params: call.Params, version: string(mcp.V20260728)}
+	source := nameSource(call.Method)
+	for name, value := range rawjson.Members(call.Params) {
+		switch string(name) {
+		case "_meta":
+			r.meta = value
+			if v, ok := rawjson.Text(rawjson.Get(value, mcp.MetaProtocolVersion)); ok {
+				r.version = v
+			}
+		case "arguments":
+			r.args = value
+		case source:
+			r.name, r.named = rawjson.Text(value)
+		}
+	}
+	return r
+}
+
+// nameSource is the member that Mcp-Name repeats, "" for methods without one.
+func nameSource(method string) string {
+	switch method {
+	case mcp.MethodToolsCall, mcp.MethodPromptsGet:
+		return "name"
+	case mcp.MethodResourcesRead:
+		return "uri"
+	case mcp.MethodTasksGet, mcp.MethodTasksUpdate, mcp.MethodTasksCancel:
+		return "taskId"
+	}
+	return ""
+}
+
+// headerName is the value of Mcp-Name (B-15).
+func (r *request) headerName() string {
+	if r.rawName && legalRaw(r.name) {
+		return r.name
+	}
+	return encodeValue(r.name)
+}
+
+// redeclare makes the request declare another protocol version (E-39).
+func (r *request) redeclare(version string) {
+	if version == r.version {
+		return
+	}
+	r.meta = rawjson.Apply(nil, r.meta, rawjson.Edit{
+		Name: mcp.MetaProtocolVersion, Value: rawjson.AppendQuote(nil, version)})
+	r.params = rawjson.Apply(nil, r.params, rawjson.Edit{Name: "_meta", Value: r.meta})
+	r.version = version
+}
+
+// applyPlan computes the Mcp-Param-* headers of a tools/call anew. It returns
+// an error to answer with when the tool may not be called (B-23).
+func (r *request) applyPlan(p *plan) *jsonrpc.Error {
+	r.custom = r.custom[:0]
+	if p == nil {
+		return nil
+	}
+	if p.illegal != "" {
+		return refuse(jsonrpc.CodeInvalidParams, "illegal_tool", fmt.Sprintf(
+			"tool %q cannot be called: its definition breaks the rules for %s (%s)", clip(r.name), annotation, p.illegal))
+	}
+	r.custom = p.fields(r.custom, r.args)
+	return nil
+}
+
+// check refuses what no header can carry, before anything is sent.
+func (r *request) check() *jsonrpc.Error {
+	if m := r.call.Method; m == "" || !plain(m) {
+		return refuse(jsonrpc.CodeMethodNotFound, "method_name", "the method name cannot stand in an HTTP header")
+	}
+	total := len(r.name)
+	for _, f := range r.custom {
+		total += len(f.value)
+	}
+	if total > maxHeaderBytes {
+		return refuse(jsonrpc.CodeInvalidParams, "header_too_large", fmt.Sprintf(
+			"the parts of the request that HTTP headers must repeat exceed %d bytes", maxHeaderBytes))
+	}
+	if !plain(r.version) {
+		return refuse(jsonrpc.CodeInternal, "version", "the protocol version cannot stand in an HTTP header")
+	}
+	return nil
+}
+
+// refuse makes an error born in the bridge (F-2).
+func refuse(code int, reason, message string) *jsonrpc.Error {
+	return &jsonrpc.Error{Code: code, Message: message, Data: []byte(`{"bridge":{"reason":"` + reason + `"}}`)}
+}
+
+// owned reports whether a header belongs to the protocol, the connection or
+// the peer's own identity, so that it is never taken over from elsewhere
+// (B-26, H-12). name is in canonical form.
+func owned(name string) bool {
+	if strings.HasPrefix(name, "Mcp-") || strings.HasPrefix(name, "Proxy-") || strings.HasPrefix(name, "Sec-") {
+		return true
+	}
+	switch name {
+	case "Accept", "Accept-Encoding", "Authorization", "Connection", "Content-Encoding", "Content-Length",
+		"Content-Type", "Cookie", "Expect", "Host", "Keep-Alive", "Last-Event-Id", "Origin", "Te", "Trailer",
+		"Transfer-Encoding", "Upgrade":
+		return true
+	}
+	return false
+}
+
+// extra appends the headers of h that may be sent. Values that would break
+// the message are left out.
+func extra(dst []field, h http.Header) []field {
+	for name, values := range h {
+		if owned(textproto.CanonicalMIMEHeaderKey(name)) || !isToken(name) {
+			continue
+		}
+		for _, v := range values {
+			if legalField(v) {
+				dst = append(dst, field{name, v})
+			}
+		}
+	}
+	return dst
+}

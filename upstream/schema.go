@@ -1,0 +1,174 @@
+package upstream
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// annotation is the schema keyword that makes an argument a header.
+const annotation = "x-mcp-header"
+
+const (
+	// maxBindings bounds the headers of one tool.
+	maxBindings = 64
+	// maxSchemaDepth bounds the nesting that is searched for annotations. It
+	// exceeds the nesting that a valid message can have.
+	maxSchemaDepth = 300
+)
+
+// binding maps the argument at path to a header (B-19).
+type binding struct {
+	path   []string
+	header string
+}
+
+// plan is what a tool's inputSchema says about headers: its bindings, or why
+// the tool must not be offered (B-23). Plans are immutable and shared.
+type plan struct {
+	bindings []binding
+	illegal  string
+}
+
+// parsePlan walks a valid inputSchema by keyword (B-21).
+func parsePlan(schema []byte) *plan {
+	w := walker{seen: map[string]bool{}}
+	w.schema(schema, nil, true, false, 0)
+	if w.illegal != "" {
+		return &plan{illegal: w.illegal}
+	}
+	return &plan{bindings: w.bindings}
+}
+
+type walker struct {
+	bindings []binding
+	seen     map[string]bool // lower-cased header names
+	illegal  string
+}
+
+func (w *walker) reject(format string, args ...any) {
+	if w.illegal == "" {
+		w.illegal = fmt.Sprintf(format, args...)
+	}
+}
+
+// schema visits one schema. path leads to it through properties keywords only
+// while static is true; property is false for the root, which is no parameter.
+func (w *walker) schema(s []byte, path []string, static, property bool, depth int) {
+	if rawjson.KindOf(s) != rawjson.Object || w.illegal != "" {
+		return
+	}
+	if depth > maxSchemaDepth {
+		w.reject("the schema is nested too deeply")
+		return
+	}
+	for keyword, value := range rawjson.Members(s) {
+		w.keyword(string(keyword), value, s, path, static, property, depth)
+	}
+}
+
+func (w *walker) keyword(keyword string, value, s []byte, path []string, static, property bool, depth int) {
+	switch keyword {
+	case annotation:
+		w.annotated(value, s, path, static && property)
+	case "properties":
+		for name, sub := range rawjson.Members(value) {
+			w.schema(sub, append(path[:len(path):len(path)], string(name)), static, true, depth+1)
+		}
+	case "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies":
+		for _, sub := range rawjson.Members(value) {
+			w.schema(sub, nil, false, true, depth+1)
+		}
+	case "allOf", "anyOf", "oneOf", "prefixItems":
+		w.each(value, depth)
+	case "items", "additionalItems", "additionalProperties", "unevaluatedItems", "unevaluatedProperties",
+		"contains", "propertyNames", "not", "if", "then", "else", "contentSchema":
+		w.each(value, depth)
+	}
+	// Everything else, default, const, enum and examples among it, is data.
+}
+
+// each visits a schema or the schemas of an array, none of them statically
+// reachable (B-20).
+func (w *walker) each(value []byte, depth int) {
+	for sub := range rawjson.Elements(value) {
+		w.schema(sub, nil, false, true, depth+1)
+	}
+	w.schema(value, nil, false, true, depth+1)
+}
+
+func (w *walker) annotated(value, s []byte, path []string, legal bool) {
+	name, ok := rawjson.Text(value)
+	switch {
+	case !legal:
+		w.reject("%s stands where no parameter is statically reachable", annotation)
+	case !ok || !isToken(name):
+		w.reject("%s of %q is no header name", annotation, clip(strings.Join(path, ".")))
+	case !primitive(rawjson.Get(s, "type")):
+		w.reject("%s of %q is on a type other than string, integer or boolean", annotation, clip(strings.Join(path, ".")))
+	case w.seen[strings.ToLower(name)]:
+		w.reject("%s %q is used twice", annotation, clip(name))
+	case len(w.bindings) == maxBindings:
+		w.reject("more than %d parameters have %s", maxBindings, annotation)
+	default:
+		w.seen[strings.ToLower(name)] = true
+		w.bindings = append(w.bindings, binding{path: path, header: mcp.HeaderParamPrefix + name})
+	}
+}
+
+// primitive judges the type keyword of an annotated parameter (B-19, B-22).
+func primitive(t []byte) bool {
+	if rawjson.KindOf(t) != rawjson.Array {
+		return primitiveName(t)
+	}
+	named := 0
+	for e := range rawjson.Elements(t) {
+		if s, _ := rawjson.Text(e); s == "null" {
+			continue
+		}
+		if !primitiveName(e) {
+			return false
+		}
+		named++
+	}
+	return named == 1
+}
+
+func primitiveName(t []byte) bool {
+	switch s, _ := rawjson.Text(t); s {
+	case "string", "integer", "boolean":
+		return true
+	}
+	return false
+}
+
+// isToken reports whether s is an RFC 9110 token.
+func isToken(s string) bool {
+	if s == "" {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		alnum := c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if !alnum && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// fields appends the headers that arguments call for (B-12…B-17).
+func (p *plan) fields(dst []field, arguments []byte) []field {
+	for _, b := range p.bindings {
+		v := arguments
+		for _, name := range b.path {
+			v = rawjson.Get(v, name)
+		}
+		if text, ok := argumentText(v); ok {
+			dst = append(dst, field{name: b.header, value: encodeValue(text)})
+		}
+	}
+	return dst
+}

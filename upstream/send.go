@@ -1,0 +1,117 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+)
+
+// maxPooled bounds the buffers that are kept for reuse, in bytes.
+const maxPooled = 256 << 10
+
+// bodies holds the buffers of request bodies and of bodies of unknown length.
+var bodies = sync.Pool{New: func() any { return new([]byte) }}
+
+func getBuffer() *[]byte { return bodies.Get().(*[]byte) }
+
+func putBuffer(b *[]byte) {
+	if cap(*b) <= maxPooled {
+		bodies.Put(b)
+	}
+}
+
+// maxRedirects bounds the same-origin redirects followed for one request.
+const maxRedirects = 3
+
+// send makes one attempt: one POST under a fresh id (B-2, E-36), repeated only
+// where a redirect says so.
+func (c *HTTP) send(ctx context.Context, req *request, to sink) (*Answer, error) {
+	req.id, req.target = nextID(), nil
+	var body []byte
+	if c.carrier.reuses() {
+		buf := getBuffer()
+		defer putBuffer(buf)
+		*buf = jsonrpc.AppendRequest((*buf)[:0], req.id, req.call.Method, req.params)
+		body = *buf
+	} else {
+		body = jsonrpc.AppendRequest(nil, req.id, req.call.Method, req.params)
+	}
+	for hop := 0; ; hop++ {
+		x, err := c.carrier.post(ctx, req, body)
+		if err != nil {
+			return nil, c.closed(err)
+		}
+		if s := x.status(); s < 300 || s > 399 {
+			ans, err := c.receive(ctx, req, x, to)
+			return ans, c.closed(err)
+		}
+		if err := c.redirect(req, x, hop); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// closed relabels failures that Close caused.
+func (c *HTTP) closed(err error) error {
+	f, ok := err.(*Failure)
+	if !ok || c.ctx.Err() == nil || f.Cause == Unauthorized {
+		return err
+	}
+	return &Failure{Cause: Canceled, Sent: f.Sent, Err: f.Err, Detail: "the upstream client was closed"}
+}
+
+// redirect points req at the new location, which must be a 307 or 308 within
+// the origin (E-42): credentials never leave it, the method never changes.
+func (c *HTTP) redirect(req *request, x exchange, hop int) error {
+	status, location := x.status(), strings.Join(x.values("Location"), "")
+	x.finish()
+	base := c.url
+	if req.target != nil {
+		base = req.target
+	}
+	next, err := base.Parse(location)
+	if err != nil || location == "" {
+		return refused(status, "the upstream %s redirects (HTTP %d) to nowhere", c.opt.origin(), status)
+	}
+	sameOrigin := next.Scheme == c.url.Scheme && strings.EqualFold(next.Host, c.url.Host)
+	if status != 307 && status != 308 || !sameOrigin {
+		return refused(status, "the upstream %s redirects (HTTP %d) to %s; if that is right, configure that URL",
+			c.opt.origin(), status, clip(showURL(next)))
+	}
+	if hop >= maxRedirects {
+		return refused(status, "the upstream %s redirects more than %d times", c.opt.origin(), maxRedirects)
+	}
+	next.User = nil
+	req.target = next
+	return nil
+}
+
+// showURL spells a URL without credentials and query (H-11).
+func showURL(u *url.URL) string { return u.Scheme + "://" + u.Host + u.EscapedPath() }
+
+// refused makes the Failure of a response that is no MCP answer.
+func refused(status int, format string, args ...any) *Failure {
+	f := fail(BadResponse, nil, format, args...)
+	f.Status = status
+	return f
+}
+
+// lost makes the Failure of a response that broke off while it was read.
+func (c *HTTP) lost(ctx context.Context, status int, err error) *Failure {
+	if f := interrupted(ctx, true); f != nil {
+		f.Status = status
+		return f
+	}
+	f := fail(Lost, err, "the upstream %s ended the response before it was complete", c.opt.origin())
+	f.Status = status
+	if errors.Is(err, errTooLarge) {
+		f.Cause = TooLarge
+		f.Detail = fmt.Sprintf("the response of the upstream %s exceeds %d bytes", c.opt.origin(), c.opt.MaxResponse)
+	}
+	return f
+}

@@ -1,0 +1,214 @@
+package upstream
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+const (
+	// maxPrincipals bounds the principals whose tools are remembered. Beyond
+	// it the least recently used ones are forgotten; their next annotated call
+	// is refused once and repaired (B-25).
+	maxPrincipals = 1024
+	// maxTools bounds the remembered tools of one principal. Only tools with
+	// annotations are remembered, so few servers come near it.
+	maxTools = 4096
+	// maxPlans bounds the parsed schemas that are shared between principals.
+	maxPlans = 4096
+)
+
+// store remembers, per principal and tool, which arguments become headers
+// (B-24, H-10). Tools without annotations, nearly all there are, take no room.
+// Readers take no lock.
+type store struct {
+	clock      atomic.Uint64
+	principals sync.Map // string → *toolSet
+
+	mu    sync.Mutex // serialises writers; guards the rest
+	count int
+	plans map[[sha256.Size]byte]*plan
+}
+
+// toolSet is what one principal's tools/list results said. The map is replaced,
+// never changed.
+type toolSet struct {
+	used  atomic.Uint64
+	tools atomic.Pointer[map[string]*plan]
+}
+
+// plan returns what is known about a tool, nil when nothing is.
+func (s *store) plan(principal, tool string) *plan {
+	v, ok := s.principals.Load(principal)
+	if !ok {
+		return nil
+	}
+	set := v.(*toolSet)
+	set.used.Store(s.clock.Add(1))
+	return (*set.tools.Load())[tool]
+}
+
+// DroppedTool is a tool that its annotations make unusable over HTTP.
+type DroppedTool struct {
+	Name   string
+	Reason string
+}
+
+// learn reads a valid tools/list result, remembers its annotations and returns
+// the result without the tools that break the rules (B-23). fresh has those
+// that were not already known to be illegal, for the log.
+func (s *store) learn(principal string, result []byte) (out []byte, fresh []DroppedTool) {
+	tools := rawjson.Get(result, "tools")
+	if rawjson.KindOf(tools) != rawjson.Array {
+		return result, nil
+	}
+	v, known := s.principals.Load(principal)
+	if !known && !mayAnnotate(tools) {
+		return result, nil
+	}
+	var old map[string]*plan
+	if known {
+		old = *v.(*toolSet).tools.Load()
+	}
+	page, drop := s.readPage(tools)
+	for name, p := range page {
+		if p != nil && p.illegal != "" && (old[name] == nil || old[name].illegal == "") {
+			fresh = append(fresh, DroppedTool{Name: clip(name), Reason: p.illegal})
+		}
+	}
+	s.remember(principal, page)
+	if drop {
+		result = withoutIllegal(result, tools, page)
+	}
+	return result, fresh
+}
+
+// readPage parses the tools of one page. A nil plan stands for a tool without
+// annotations; drop says whether any tool is illegal.
+func (s *store) readPage(tools []byte) (page map[string]*plan, drop bool) {
+	page = map[string]*plan{}
+	for tool := range rawjson.Elements(tools) {
+		name, ok := rawjson.Text(rawjson.Get(tool, "name"))
+		if !ok {
+			continue
+		}
+		p := s.parse(rawjson.Get(tool, "inputSchema"))
+		page[name] = p
+		drop = drop || p != nil && p.illegal != ""
+	}
+	return page, drop
+}
+
+// mayAnnotate is a quick test for texts that cannot contain an annotation. A
+// member name may be spelled with escapes, so those need the full walk.
+func mayAnnotate(text []byte) bool {
+	return bytes.Contains(text, []byte(annotation)) || bytes.Contains(text, []byte(`\u00`))
+}
+
+// parse returns the plan of a schema, parsed once per distinct text, and nil
+// for a schema without annotations.
+func (s *store) parse(schema []byte) *plan {
+	if !mayAnnotate(schema) {
+		return nil
+	}
+	key := sha256.Sum256(schema)
+	s.mu.Lock()
+	p, ok := s.plans[key]
+	s.mu.Unlock()
+	if ok {
+		return p
+	}
+	if p = parsePlan(schema); p.illegal == "" && len(p.bindings) == 0 {
+		p = nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.plans == nil || len(s.plans) >= maxPlans {
+		s.plans = map[[sha256.Size]byte]*plan{}
+	}
+	s.plans[key] = p
+	return p
+}
+
+// remember merges a page into the principal's tools: the newest definition of
+// a tool wins (B-24).
+func (s *store) remember(principal string, page map[string]*plan) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := map[string]*plan{}
+	v, known := s.principals.Load(principal)
+	if known {
+		maps.Copy(next, *v.(*toolSet).tools.Load())
+	}
+	for name, p := range page {
+		switch {
+		case p == nil:
+			delete(next, name)
+		case len(next) < maxTools || next[name] != nil:
+			next[name] = p
+		}
+	}
+	if known {
+		v.(*toolSet).tools.Store(&next)
+		return
+	}
+	if len(next) == 0 {
+		return
+	}
+	if s.count >= maxPrincipals {
+		s.forget()
+	}
+	set := &toolSet{}
+	set.tools.Store(&next)
+	set.used.Store(s.clock.Add(1))
+	s.principals.Store(principal, set)
+	s.count++
+}
+
+// forget drops the least recently used quarter of the principals, so that the
+// search for them is paid for by many insertions. s.mu is held.
+func (s *store) forget() {
+	type entry struct {
+		principal any
+		used      uint64
+	}
+	var all []entry
+	s.principals.Range(func(k, v any) bool {
+		all = append(all, entry{k, v.(*toolSet).used.Load()})
+		return true
+	})
+	slices.SortFunc(all, func(a, b entry) int {
+		if a.used < b.used {
+			return -1
+		}
+		return 1
+	})
+	for _, e := range all[:(len(all)+3)/4] {
+		s.principals.Delete(e.principal)
+		s.count--
+	}
+}
+
+// withoutIllegal cuts the illegal tools out of a result; everything else keeps
+// its bytes and order.
+func withoutIllegal(result, tools []byte, page map[string]*plan) []byte {
+	kept := make([]byte, 0, len(tools))
+	kept = append(kept, '[')
+	for tool := range rawjson.Elements(tools) {
+		name, _ := rawjson.Text(rawjson.Get(tool, "name"))
+		if p := page[name]; p != nil && p.illegal != "" {
+			continue
+		}
+		if len(kept) > 1 {
+			kept = append(kept, ',')
+		}
+		kept = append(kept, tool...)
+	}
+	kept = append(kept, ']')
+	return rawjson.Apply(nil, result, rawjson.Edit{Name: "tools", Value: kept})
+}

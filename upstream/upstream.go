@@ -1,0 +1,71 @@
+// Package upstream is the bridge's modern client: it sends one request to a
+// server of revision 2026-07-28 and brings back its one outcome, over HTTP or
+// over the pipes of a child process.
+//
+// It owns request ids, HTTP headers, the schemas that decide which arguments
+// become headers, response reading, limits, connections and child processes,
+// and it classifies every way in which a request can fail. It does not know
+// sessions, flows, rounds or legacy clients: what a request says is decided by
+// its caller, who also decides whether a failed request may be sent again. The
+// only resends made here are those of requests that the server refused before
+// executing them (B-25, E-39).
+package upstream
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+)
+
+// Caller sends requests to one upstream. Implementations are safe for
+// concurrent use.
+type Caller interface {
+	// Do sends one request under a fresh id (B-2) and returns its outcome.
+	// notify, which may be nil, gets the interim notifications of this
+	// response in order, on the calling goroutine; a message is valid only
+	// during the call. Cancelling ctx cancels the request upstream (E-37); its
+	// deadline is the request's time limit. The error is a *Failure.
+	Do(ctx context.Context, call *Call, notify func(jsonrpc.Message)) (*Answer, error)
+	// Listen opens subscriptions/listen and blocks until it ends. notify gets
+	// every message of the subscription, the acknowledgment first. The result
+	// is nil when the server ended it gracefully, a *jsonrpc.Error when it
+	// refused, and a *Failure otherwise; a stream that just stops is a Failure
+	// with cause Lost.
+	Listen(ctx context.Context, call *Call, notify func(jsonrpc.Message)) error
+	// Close ends everything that is still under way and frees connections or
+	// the child process. It returns when nothing is left running.
+	Close() error
+}
+
+// Call is one request to make. The client only reads it, so it may be shared
+// by resends.
+type Call struct {
+	Method string
+	// Params is the complete, valid params object including _meta.
+	Params []byte
+	// Authorization is the value of that header for this call; empty uses the
+	// upstream's configured one, if any. HTTP only.
+	Authorization string
+	// Principal selects the tool schemas that apply (H-10).
+	Principal string
+	// Header has further HTTP headers, such as traceparent. Headers that the
+	// protocol or the connection owns are ignored (B-26, H-12).
+	Header http.Header
+}
+
+// Answer is the upstream's response: exactly one of its members is set. Both
+// own their memory.
+type Answer struct {
+	Result []byte
+	Error  *jsonrpc.Error
+}
+
+// lastID numbers the requests of the whole process, over all upstreams, so
+// that the answer to an abandoned request can never match a later one (B-2).
+var lastID atomic.Int64
+
+func nextID() jsonrpc.ID {
+	return jsonrpc.IntID(lastID.Add(1))
+}

@@ -1,0 +1,130 @@
+package upstream
+
+import (
+	"encoding/base64"
+	"strconv"
+	"strings"
+
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+const (
+	sentinelPrefix = "=?base64?"
+	sentinelSuffix = "?="
+
+	// maxDigits bounds the decimal text of an integer argument: exponents such
+	// as 1e999999999 must not be written out (B-16).
+	maxDigits = 400
+)
+
+// encodeValue returns text as a header value, in the Base64 form of B-14
+// where plain text would be unsafe or ambiguous.
+func encodeValue(text string) string {
+	if plain(text) {
+		return text
+	}
+	return sentinelPrefix + base64.StdEncoding.EncodeToString([]byte(text)) + sentinelSuffix
+}
+
+// plain reports whether text may stand in a header as it is (B-14). net/http
+// would let bytes from 0x80 pass, so the test is our own (B-18).
+func plain(text string) bool {
+	if text == "" {
+		return true
+	}
+	for i := range len(text) {
+		if text[i] < 0x20 || text[i] > 0x7e {
+			return false
+		}
+	}
+	if text[0] == ' ' || text[len(text)-1] == ' ' {
+		return false
+	}
+	return !(strings.HasPrefix(text, sentinelPrefix) && strings.HasSuffix(text, sentinelSuffix))
+}
+
+// legalRaw reports whether the bytes of text are legal in a header value at
+// all. Servers that compare Mcp-Name without decoding it need such text raw.
+func legalRaw(text string) bool {
+	if text == "" || strings.Trim(text, " \t") != text {
+		return false
+	}
+	return legalField(text)
+}
+
+// legalField reports whether s can be written as a header value without
+// breaking the message: no control characters except tab.
+func legalField(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < 0x20 && c != '\t' || c == 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+// argumentText converts a primitive argument to header text (B-12). It reports
+// false for null and for values that make no header (B-13, B-17).
+func argumentText(v []byte) (string, bool) {
+	switch rawjson.KindOf(v) {
+	case rawjson.String:
+		return rawjson.Text(v)
+	case rawjson.True:
+		return "true", true
+	case rawjson.False:
+		return "false", true
+	case rawjson.Number:
+		return integerText(string(v))
+	}
+	return "", false
+}
+
+// integerText returns the plain decimal text of a JSON number literal that has
+// an integer value, exactly and whatever its size (B-12, B-16): 42.0 and 4.2e1
+// become 42. It reports false for fractions and for absurd exponents.
+func integerText(lit string) (string, bool) {
+	sign := ""
+	if strings.HasPrefix(lit, "-") {
+		sign, lit = "-", lit[1:]
+	}
+	mantissa, exponent := lit, 0
+	if i := strings.IndexAny(lit, "eE"); i >= 0 {
+		n, err := strconv.Atoi(lit[i+1:])
+		if err != nil || n > maxDigits || n < -maxDigits {
+			return "", false
+		}
+		mantissa, exponent = lit[:i], n
+	}
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	digits, ok := shift(whole, fraction, exponent)
+	if !ok {
+		return "", false
+	}
+	if digits == "0" {
+		sign = ""
+	}
+	return sign + digits, true
+}
+
+// shift moves the point between whole and fraction right by exponent places
+// and reports whether nothing but zeros remains behind it.
+func shift(whole, fraction string, exponent int) (string, bool) {
+	digits, point := whole+fraction, len(whole)+exponent
+	if len(digits) > maxDigits || point > maxDigits {
+		return "", false
+	}
+	if point < 0 {
+		digits, point = strings.Repeat("0", -point)+digits, 0
+	}
+	if point > len(digits) {
+		digits += strings.Repeat("0", point-len(digits))
+	}
+	if strings.Trim(digits[point:], "0") != "" {
+		return "", false
+	}
+	digits = strings.TrimLeft(digits[:point], "0")
+	if digits == "" {
+		digits = "0"
+	}
+	return digits, true
+}
