@@ -20,7 +20,9 @@ type ClientOptions struct {
 	Elicit func(context.Context, *mcp.ElicitParams) (*mcp.ElicitResult, error)
 	Sample func(context.Context, *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error)
 	Roots  []string // root URIs; nil declares no roots
-	URL    bool     // declares URL elicitation too
+	// RootsCalled is called when the roots are asked for; nil is fine.
+	RootsCalled func()
+	URL         bool // declares URL elicitation too
 
 	Progress func(*mcp.ProgressNotificationParams) // called on the session's reader
 
@@ -71,7 +73,7 @@ func Dial(ctx context.Context, url string, opts ClientOptions) (*Client, error) 
 	for _, uri := range opts.Roots {
 		client.AddRoots(&mcp.Root{URI: uri})
 	}
-	client.AddReceivingMiddleware(c.record)
+	client.AddReceivingMiddleware(c.record, rootsCalled(opts.RootsCalled))
 	session, err := client.Connect(ctx, &mcp.StreamableClientTransport{
 		Endpoint: url, HTTPClient: opts.HTTP, DisableStandaloneSSE: !opts.Standalone,
 	}, &mcp.ClientSessionOptions{ProtocolVersion: version})
@@ -105,6 +107,17 @@ func (c *Client) options(opts ClientOptions) *mcp.ClientOptions {
 		o.ProgressNotificationHandler = func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { opts.Progress(r.Params) }
 	}
 	return o
+}
+
+func rootsCalled(notify func()) mcp.Middleware {
+	return func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			if method == "roots/list" && notify != nil {
+				notify()
+			}
+			return next(ctx, method, req)
+		}
+	}
 }
 
 // record keeps every notification in the order of arrival.

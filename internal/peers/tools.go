@@ -14,6 +14,7 @@ import (
 func (s *Server) addTools() {
 	addTool(s, "echo", "Returns its arguments.", anyArgs, echo, readOnly)
 	addTool(s, "greet", "Asks for a name: one question, no request state.", anyArgs, greet)
+	addTool(s, "pick", "Asks to pick one of two titled options.", anyArgs, pick)
 	addTool(s, "book", "Asks where to, then which seat: two rounds with signed request state.", bookArgs, book)
 	addTool(s, "busy", "Sheds load with state-only rounds, then works.", anyArgs, busy)
 	addTool(s, "summarize", "Asks the client's model: sampling.", anyArgs, summarize)
@@ -50,6 +51,19 @@ func greet(_ context.Context, c *call) (*mcp.CallToolResult, error) {
 	}
 	c.effect("greet %v", answer.Content["name"])
 	return text("Hello, %v!", answer.Content["name"]), nil
+}
+
+func pick(_ context.Context, c *call) (*mcp.CallToolResult, error) {
+	answer, ok := c.elicited("class")
+	if !ok {
+		return c.ask(1, mcp.InputRequestMap{"class": form("Which class?",
+			`{"type":"object","properties":{"class":{"type":"string","title":"Class","oneOf":[{"const":"e","title":"Economy"},{"const":"b","title":"Business"}],"default":"e"}},"required":["class"]}`)})
+	}
+	if answer.Action != "accept" {
+		return text("nothing picked: %s", answer.Action), nil
+	}
+	c.effect("pick %v", answer.Content["class"])
+	return text("picked %v", answer.Content["class"]), nil
 }
 
 var bookArgs = json.RawMessage(`{"type":"object","properties":{"passenger":{"type":"string"}},"required":["passenger"]}`)

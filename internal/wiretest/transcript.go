@@ -1,0 +1,189 @@
+// Package wiretest keeps golden transcripts of a bridge's work: both hops, in
+// order, between the real peers of internal/peers. A change of what goes over
+// the wire shows up as a diff of a file that people can read. It owns the
+// format and the scenarios, no protocol code.
+package wiretest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/mcpbridge/bridge/internal/wirelog"
+)
+
+// Transcript renders entries as text. Ids, tokens and session names that differ
+// from run to run get names in order of appearance; everything else, spelling
+// of JSON included, is what went over the wire. Housekeeping (discover,
+// listens, GET and DELETE) is left out because its order is free.
+func Transcript(entries []wirelog.Entry) string {
+	entries = settle(withoutHousekeeping(entries))
+	var b strings.Builder
+	names := newNames()
+	for _, e := range entries {
+		b.WriteString(heading(e, names))
+		if len(e.Data) > 0 {
+			b.WriteString(fit(names.replace(e), "    "))
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+func heading(e wirelog.Entry, names *names) string {
+	client, server := "C", "B"
+	if e.Hop == wirelog.Upstream {
+		client, server = "B", "S"
+	}
+	switch e.Kind {
+	case wirelog.Request:
+		answer := fmt.Sprint(e.Status)
+		if e.Stream {
+			answer += " event stream"
+		}
+		return fmt.Sprintf("%s→%s %s%s  ⇒ %s\n", client, server, e.Method, headers(e.Header, names), answer)
+	case wirelog.Body:
+		return fmt.Sprintf("%s→%s %d JSON\n", server, client, e.Status)
+	case wirelog.Priming:
+		return fmt.Sprintf("%s→%s event without data (priming)\n", server, client)
+	case wirelog.Abandoned:
+		return fmt.Sprintf("%s→%s closes the response stream\n", client, server)
+	}
+	return fmt.Sprintf("%s→%s event\n", server, client)
+}
+
+// shown are the headers of a transcript, besides Mcp-Param-*.
+var shown = []string{"Mcp-Session-Id", "Mcp-Protocol-Version", "Mcp-Method", "Mcp-Name", "Last-Event-Id"}
+
+func headers(h http.Header, names *names) string {
+	var b strings.Builder
+	for _, name := range shown {
+		value := h.Get(name)
+		if value == "" {
+			continue
+		}
+		if name == "Mcp-Session-Id" {
+			value = names.of("session", value)
+		}
+		fmt.Fprintf(&b, "  %s: %s", name, value)
+	}
+	var params []string
+	for name := range h {
+		if strings.HasPrefix(name, "Mcp-Param-") {
+			params = append(params, fmt.Sprintf("  %s: %s", name, h.Get(name)))
+		}
+	}
+	slices.Sort(params)
+	return b.String() + strings.Join(params, "")
+}
+
+type message struct {
+	ID     json.RawMessage
+	Method string
+	Result json.RawMessage
+	Error  json.RawMessage
+}
+
+func parse(e wirelog.Entry) (m message) {
+	_ = json.Unmarshal(e.Data, &m) // not JSON: an empty message
+	return m
+}
+
+func (m message) isResponse() bool { return m.Method == "" && (m.Result != nil || m.Error != nil) }
+
+func withoutHousekeeping(entries []wirelog.Entry) []wirelog.Entry {
+	skip := map[int]bool{}
+	var kept []wirelog.Entry
+	for _, e := range entries {
+		if e.Kind == wirelog.Request {
+			switch parse(e).Method {
+			case "server/discover", "subscriptions/listen", "initialize", "notifications/initialized":
+				skip[e.Exchange] = true
+			}
+		}
+		if !skip[e.Exchange] && e.Method == http.MethodPost {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
+
+// settle sorts neighbours whose order is free: server requests of one round
+// that run concurrently, and the client's answers to them.
+func settle(entries []wirelog.Entry) []wirelog.Entry {
+	class := func(e wirelog.Entry) (string, []byte) {
+		m := parse(e)
+		switch {
+		case e.Hop == wirelog.Downstream && e.Kind == wirelog.Event && m.Method != "" && m.ID != nil:
+			return "asks", []byte(m.Method)
+		case e.Hop == wirelog.Downstream && e.Kind == wirelog.Request && m.isResponse():
+			return "answers", m.Result
+		}
+		return "", nil
+	}
+	for start := 0; start < len(entries); {
+		end := start + 1
+		kind, _ := class(entries[start])
+		for kind != "" && end < len(entries) {
+			if k, _ := class(entries[end]); k != kind {
+				break
+			}
+			end++
+		}
+		slices.SortStableFunc(entries[start:end], func(a, b wirelog.Entry) int {
+			_, ka := class(a)
+			_, kb := class(b)
+			return bytes.Compare(ka, kb)
+		})
+		start = end
+	}
+	return entries
+}
+
+// names gives run-dependent values names in order of appearance.
+type names struct {
+	known map[string]string // kind and value to name
+	count map[string]int    // names given by kind
+}
+
+func newNames() *names { return &names{map[string]string{}, map[string]int{}} }
+
+func (n *names) of(kind, value string) string {
+	key := kind + " " + value
+	if n.known[key] == "" {
+		n.count[kind]++
+		n.known[key] = fmt.Sprintf("%s-%d", kind, n.count[kind])
+	}
+	return n.known[key]
+}
+
+var identifiers = regexp.MustCompile(`"(id|progressToken|requestId|elicitationId)":\s*("(?:[^"\\]|\\.)*"|-?[0-9]+)`)
+
+// replace names the identifiers that the bridge minted: all ids and tokens
+// upstream, and those of server requests downstream. The client's own stay.
+func (n *names) replace(e wirelog.Entry) []byte {
+	return identifiers.ReplaceAllFunc(e.Data, func(match []byte) []byte {
+		parts := identifiers.FindSubmatch(match)
+		member, value := string(parts[1]), string(parts[2])
+		var name string
+		switch {
+		case member == "elicitationId":
+			name = n.of("elicitation", value)
+		case e.Hop == wirelog.Upstream && member == "progressToken":
+			name = n.of("token", value)
+		case e.Hop == wirelog.Upstream:
+			name = n.of("up", value)
+		case member == "id" && e.Kind == wirelog.Event && parse(e).Method != "":
+			name = n.of("ask", value)
+		case n.known["ask "+value] != "" && (member == "requestId" || parse(e).isResponse() && e.Kind == wirelog.Request):
+			name = n.of("ask", value)
+		default:
+			return match
+		}
+		return fmt.Appendf(nil, `"%s":"%s"`, member, name)
+	})
+}
