@@ -16,11 +16,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mcpbridge/bridge/internal/signed"
+	"github.com/mcpbridge/bridge/internal/modernonly"
 )
-
-// Modern is the only version that the server speaks.
-const Modern = "2026-07-28"
 
 // ServerOptions vary a Server. The zero value is the usual one.
 type ServerOptions struct {
@@ -43,7 +40,7 @@ type Server struct {
 	URL string
 
 	opts ServerOptions
-	key  signed.Key
+	key  modernonly.Key
 
 	mu        sync.Mutex
 	effects   []string          // side effects, in order
@@ -57,7 +54,7 @@ type Server struct {
 // NewServer starts a Server on a loopback port; it stops with the test.
 func NewServer(tb testing.TB, opts ServerOptions) *Server {
 	tb.Helper()
-	s := &Server{opts: opts, key: signed.Key("a fixed key keeps transcripts stable"), subs: map[string]int{}}
+	s := &Server{opts: opts, key: modernonly.Key("a fixed key keeps transcripts stable"), subs: map[string]int{}}
 	s.MCP = mcp.NewServer(&mcp.Implementation{Name: "mrtr-only", Title: "MRTR-only test server", Version: "1.0.0"}, s.options())
 	s.addTools()
 	s.addPrompts()
@@ -79,7 +76,7 @@ func (s *Server) options() *mcp.ServerOptions {
 	return &mcp.ServerOptions{
 		Instructions:              "Ask before you book.",
 		PageSize:                  s.opts.PageSize,
-		SupportedProtocolVersions: []string{Modern},
+		SupportedProtocolVersions: []string{modernonly.Version},
 		Capabilities:              &mcp.ServerCapabilities{Logging: &mcp.LoggingCapabilities{}},
 		SubscribeHandler: func(_ context.Context, r *mcp.SubscribeRequest) error {
 			s.note(func() { s.subs[r.Params.URI]++ })
@@ -99,7 +96,7 @@ func (s *Server) Handler() http.Handler {
 	s.MCP.AddReceivingMiddleware(s.observe)
 	h := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.MCP },
 		&mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: s.opts.JSON, PropagateRequestCancellation: true})
-	return RejectLegacy(h)
+	return modernonly.RejectLegacy(h)
 }
 
 // observe counts requests and keeps what the client declared for each call.

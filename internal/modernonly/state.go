@@ -1,7 +1,7 @@
-// Package signed seals small values into strings that a peer carries but cannot
-// change: the request state of the demo's and the tests' MRTR servers. It keeps
-// nothing secret; it only proves origin.
-package signed
+// Package modernonly holds what the demo's and the tests' modern-only servers
+// share: request state that a peer carries but cannot change, and the refusal
+// of legacy traffic. It owns no server.
+package modernonly
 
 import (
 	"crypto/hmac"

@@ -1,4 +1,4 @@
-package peers
+package modernonly
 
 import (
 	"bytes"
@@ -6,6 +6,9 @@ import (
 	"io"
 	"net/http"
 )
+
+// Version is the version that a modern-only server speaks.
+const Version = "2026-07-28"
 
 // RejectLegacy refuses what a modern-only server refuses: every request without
 // the modern protocol version in its _meta, initialize above all. The Go SDK
@@ -34,8 +37,8 @@ func RejectLegacy(next http.Handler) http.Handler {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusBadRequest)
 		_ = json.NewEncoder(w).Encode(map[string]any{"jsonrpc": "2.0", "id": msg.ID, "error": map[string]any{
-			"code": -32022, "message": "this server speaks 2026-07-28 only",
-			"data": map[string]any{"supported": []string{Modern}, "requested": "legacy"},
+			"code": -32022, "message": "this server speaks " + Version + " only",
+			"data": map[string]any{"supported": []string{Version}, "requested": "legacy"},
 		}})
 	})
 }
