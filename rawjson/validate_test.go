@@ -1,0 +1,209 @@
+package rawjson
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+var valid = []string{
+	`null`, `true`, `false`, `""`, `"a"`, `{}`, `[]`, `0`, `-0`, `1`, `-1.5e+10`, `1E5`, `0.0e-0`,
+	" \t\r\n{ } \n", `[ ]`, `[1,2]`, `[[],{}]`, `{"a":1,"b":{"a":1}}`, `[{"a":1},{"a":1}]`,
+	`123456789012345678901234567890`, `"\"\\\/\b\f\n\r\t\u00e9\uD83D\uDE00"`, `"é😀"`, "\"\u2028\x7f\"",
+	`"12345678"`, `"1234567890123456é"`, `{"":0}`, `{"a":1,"A":2,"a ":3}`,
+	`"\ud800"`, `"\udc00\ud800"`, `"\ud800\u0041"`, `{"\ud800":1,"\ud801":2,"\ufffd":3}`, `{"é":1,"è":2}`,
+}
+
+var invalid = []struct{ text, reason string }{
+	{``, reasonEnd}, {` `, reasonEnd}, {`{`, reasonEnd}, {`[`, reasonEnd}, {`[1`, reasonEnd}, {`[1,`, reasonEnd},
+	{`{"a"`, reasonEnd}, {`{"a":`, reasonEnd}, {`{"a":1`, reasonEnd}, {`{"a":1,`, reasonEnd}, {`"`, reasonEnd},
+	{`"abcdefghijk`, reasonEnd},
+	{`[1,]`, "expected a value"}, {`[,1]`, "expected a value"}, {`{,}`, "expected a member name"},
+	{`{"a":1,}`, "expected a member name"}, {`{a:1}`, "expected a member name"}, {`{'a':1}`, "expected a member name"},
+	{`{"a" 1}`, "expected a colon"}, {`{"a":1 "b":2}`, "expected a comma or the end of the object"},
+	{`[1 2]`, "expected a comma or the end of the array"}, {`[1}`, "expected a comma or the end of the array"},
+	{`{"a":1]`, "expected a comma or the end of the object"},
+	{`{} {}`, "unexpected byte after the value"}, {`1 2`, "unexpected byte after the value"}, {`nulll`, "unexpected byte after the value"},
+	{`01`, "expected a value"}, {`-01`, "expected a value"}, {`+1`, "expected a value"}, {`.5`, "expected a value"},
+	{`1.`, "expected a value"}, {`1.e1`, "expected a value"}, {`1e`, "expected a value"}, {`1e+`, "expected a value"}, {`-`, "expected a value"},
+	{`0x10`, "unexpected byte after the value"}, {`NaN`, "expected a value"}, {`Infinity`, "expected a value"}, {`-Infinity`, "expected a value"},
+	{`tru`, "unknown literal"}, {`True`, "expected a value"}, {`nul `, "unknown literal"},
+	{`"\x"`, "invalid escape"}, {`"\u12g4"`, "invalid escape"}, {`"\u123"`, "invalid escape"}, {`"\`, "invalid escape"},
+	{"\"a\nb\"", "control character in a string"}, {"\"\x00\"", "control character in a string"},
+	{"\"12345678\x1f\"", "control character in a string"},
+	{"\"\xff\"", "invalid UTF-8"}, {"\"\xed\xa0\x80\"", "invalid UTF-8"}, {"\"\xc0\xaf\"", "invalid UTF-8"}, {"\"12345678\xe9\"", "invalid UTF-8"},
+	{"\xEF\xBB\xBF{}", "expected a value"}, {"{}\x00", "unexpected byte after the value"}, {"[1,\u00a02]", "expected a value"},
+	{`// c`, "expected a value"}, {"[1,\f2]", "expected a value"},
+	{`{"a":1,"a":2}`, reasonDuplicate}, {`{"a":1,"\u0061":2}`, reasonDuplicate}, {`{"\ud800":1,"\uD800":2}`, reasonDuplicate},
+	{`[{"x":{"é":1,"\u00e9":2}}]`, reasonDuplicate}, {`{"":1,"":2}`, reasonDuplicate},
+	{`{"😀":1,"\ud83d\ude00":2}`, reasonDuplicate}, {`{"\/":1,"/":2}`, reasonDuplicate},
+}
+
+func TestValidateAcceptsRFC8259(t *testing.T) {
+	for _, text := range valid {
+		if err := Validate([]byte(text)); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+func TestValidateRefuses(t *testing.T) {
+	for _, tt := range invalid {
+		err := Validate([]byte(tt.text))
+		var syntax *SyntaxError
+		if !errors.As(err, &syntax) {
+			t.Errorf("%q: error %v", tt.text, err)
+			continue
+		}
+		last := tt.reason == reasonEnd && syntax.Offset != len(tt.text)
+		// A number or literal that breaks off at the end may be reported as either.
+		ends := syntax.Reason == reasonEnd && syntax.Offset == len(tt.text)
+		if syntax.Reason != tt.reason && !ends || last || syntax.Offset > len(tt.text) {
+			t.Errorf("%q: %v, want %s", tt.text, err, tt.reason)
+		}
+		if got, want := errors.Is(err, ErrDuplicate), tt.reason == reasonDuplicate; got != want {
+			t.Errorf("%q: errors.Is(%v, ErrDuplicate) = %v", tt.text, err, got)
+		}
+	}
+}
+
+func TestValidateTellsTheOffset(t *testing.T) {
+	for text, want := range map[string]int{
+		`[1, x]`: 4, `{"a":1 2}`: 7, "[\"ok\", \"\xff\"]": 8, `{"a":1, "a":2}`: 8, `{"a":tru}`: 5, `"\q"`: 1, `[`: 1,
+	} {
+		var syntax *SyntaxError
+		if err := Validate([]byte(text)); !errors.As(err, &syntax) || syntax.Offset != want {
+			t.Errorf("%q: %v, want byte %d", text, err, want)
+		}
+	}
+}
+
+func TestDepthIsBounded(t *testing.T) {
+	for _, pair := range [][2]string{{"[", "]"}, {`{"a":`, "}"}} {
+		nest := func(n int) []byte {
+			return []byte(strings.Repeat(pair[0], n) + "1" + strings.Repeat(pair[1], n))
+		}
+		if err := Validate(nest(MaxDepth)); err != nil {
+			t.Errorf("depth %d: %v", MaxDepth, err)
+		}
+		if err := Validate(nest(MaxDepth + 1)); !errors.Is(err, ErrDepth) {
+			t.Errorf("depth %d: %v", MaxDepth+1, err)
+		}
+	}
+	if err := Validate([]byte(strings.Repeat("[", 1<<20))); !errors.Is(err, ErrDepth) {
+		t.Errorf("depth %d: %v", 1<<20, err)
+	}
+}
+
+// object returns an object with n members that all differ, some of them
+// escaped, and nested objects in between.
+func object(n int, format string) string {
+	var b strings.Builder
+	for k := range n {
+		fmt.Fprintf(&b, `,"`+format+`":{"a":%d}`, k, k)
+	}
+	return "{" + strings.TrimPrefix(b.String(), ",") + "}"
+}
+
+func TestDuplicatesAreFoundInObjectsOfAnySize(t *testing.T) {
+	for _, n := range []int{1, 2, maxLinear - 1, maxLinear, maxLinear + 1, 63, 64, 65, 100, 1000, 20000} {
+		for _, format := range []string{"%d", "a name with a long beginning %06d and a long end", `\u0041%d`} {
+			text := object(n, format)
+			if err := Validate([]byte(text)); err != nil {
+				t.Fatalf("%d members %q: %v", n, format, err)
+			}
+			for _, k := range []int{0, n / 2, n - 1} {
+				again := strings.TrimSuffix(text, "}") + fmt.Sprintf(`,"`+format+`":null}`, k)
+				if err := Validate([]byte(again)); !errors.Is(err, ErrDuplicate) {
+					t.Fatalf("%d members, %q repeated: %v", n, fmt.Sprintf(format, k), err)
+				}
+			}
+		}
+	}
+}
+
+func TestDuplicatesAreFoundBesideManyOpenObjects(t *testing.T) {
+	// Each level holds five names when the next one opens, so that the fixed
+	// array of names runs out.
+	const level = `{"a":1,"b":2,"c":3,"d":4,"e":`
+	for depth := range 40 {
+		opened, closed := strings.Repeat(level, depth), strings.Repeat(`}`, depth)
+		if err := Validate([]byte(opened + `{"a":1,"b":2}` + closed)); err != nil {
+			t.Fatalf("depth %d: %v", depth, err)
+		}
+		if err := Validate([]byte(opened + `{"a":1,"b":2,"a":3}` + closed)); !errors.Is(err, ErrDuplicate) {
+			t.Fatalf("depth %d: %v", depth, err)
+		}
+		after := opened + `1` + strings.Repeat(`,"b":0}`, depth)
+		if err := Validate([]byte(after)); depth > 0 && !errors.Is(err, ErrDuplicate) {
+			t.Fatalf("depth %d: %v", depth, err)
+		}
+	}
+}
+
+func TestExtractFindsTopLevelMembers(t *testing.T) {
+	fields := []Field{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d/é"}}
+	text := `{"x":{"a":0}, "b" : [1, 2] ,"\u0061":null,"d\/\u00e9":"e"}`
+	if err := Extract([]byte(text), fields); err != nil {
+		t.Fatal(err)
+	}
+	got := fmt.Sprintf("%s|%s|%v|%s", fields[0].Value, fields[1].Value, fields[2].Value == nil, fields[3].Value)
+	if want := `null|[1, 2]|true|"e"`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	fields = []Field{{Name: "a"}, {Name: "b"}}
+	if err := Extract([]byte(`{"a":1,"b":tru}`), fields); err == nil || string(fields[0].Value) != "1" || fields[1].Value != nil {
+		t.Errorf("broken text: %v, %s, %s", err, fields[0].Value, fields[1].Value)
+	}
+}
+
+func TestBalancedIgnoresNamesAndUTF8(t *testing.T) {
+	if err := Balanced([]byte("[{\"a\":1,\"a\":2},\"\xff\"]")); err != nil {
+		t.Error(err)
+	}
+	if err := Balanced([]byte(`[{"a":1]`)); err == nil {
+		t.Error("broken text was accepted")
+	}
+}
+
+// FuzzValidate compares with jsontext. It has no mode for our rule on
+// surrogates (escapes of lone ones are fine, raw ones are not, and names differ
+// when the surrogates do), so texts with such escapes are only compared where
+// both rules say the same.
+func FuzzValidate(f *testing.F) {
+	for _, text := range valid {
+		f.Add([]byte(text))
+	}
+	for _, tt := range invalid {
+		f.Add([]byte(tt.text))
+	}
+	f.Add([]byte(object(20, `\u0041%d`)))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		err := Validate(b)
+		if errors.Is(err, ErrDepth) {
+			return
+		}
+		surrogates := strings.Contains(strings.ToLower(string(b)), `\ud`)
+		strict := jsontext.Value(b).IsValid()
+		loose := utf8.Valid(b) && jsontext.Value(b).IsValid(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+		if strict && err != nil {
+			t.Errorf("%q is valid, got %v", b, err)
+		}
+		if err == nil && !loose || err == nil && !strict && !surrogates {
+			t.Errorf("%q is invalid, got no error", b)
+		}
+		if errors.Is(err, ErrDuplicate) && utf8.Valid(b) && !loose {
+			return // the duplicate came before the other fault
+		}
+		if errors.Is(err, ErrDuplicate) && jsontext.Value(b).IsValid(jsontext.AllowInvalidUTF8(true)) {
+			t.Errorf("%q has no duplicates, got %v", b, err)
+		}
+		if (Balanced(b) == nil) != jsontext.Value(b).IsValid(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)) {
+			t.Errorf("%q: Balanced: %v", b, Balanced(b))
+		}
+	})
+}
