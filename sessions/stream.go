@@ -116,6 +116,13 @@ func (s *Stream) Flush() {
 // The attached carrier ends once everything was delivered. Finish reports false
 // when the stream had ended before.
 func (s *Stream) Finish(data []byte) bool {
+	ok := s.Seal(data)
+	s.Flush()
+	return ok
+}
+
+// Seal is Finish but leaves delivery, and the carrier's end, to the next Flush.
+func (s *Stream) Seal(data []byte) bool {
 	s.mu.Lock()
 	if s.ended {
 		s.mu.Unlock()
@@ -126,10 +133,8 @@ func (s *Stream) Finish(data []byte) bool {
 		_, lost = s.queue(data)
 	}
 	s.ended = true
-	gone, err := s.deliver()
 	s.mu.Unlock()
 	letGo(lost, ErrLagging)
-	letGo(gone, err)
 	return true
 }
 

@@ -1,0 +1,123 @@
+// Package legacy is the server that legacy clients see: Streamable HTTP,
+// HTTP+SSE, WebSocket and stdio, with their sessions, streams and event ids.
+//
+// It owns everything about how messages reach a client and come from it, and
+// nothing about what they mean: a Backend answers them. Package bridge
+// implements it.
+//
+//	POST ──▶ guard ──▶ parse ──▶ session ──▶ exchange ──▶ Conversation.Serve
+//	                                            │ Reply
+//	                      JSON ◀── result first ┤
+//	                       SSE ◀── Send, delay ─┴▶ sessions.Stream ──▶ carrier
+//
+// Key invariants
+//
+//   - An exchange is keyed by its own HTTP request, never by the client's id, so
+//     clients that reuse ids never see each other's answers.
+//   - An HTTP request is not its exchange: the client may leave while the work
+//     goes on, and fetch the rest with Last-Event-ID (E-12, E-20).
+//   - The shape of a response, JSON or SSE, is chosen as late as possible (E-6).
+//   - Nobody writes to a response outside of its exchange's or carrier's lock,
+//     and nobody does after its handler has returned.
+package legacy
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+)
+
+// Caller says who a message from downstream acts for.
+type Caller struct {
+	// Principal names the identity behind the request in an opaque form; "" is
+	// anonymous (H-6).
+	Principal string
+	// Authorization is the request's header of that name; "" when absent.
+	Authorization string
+	RemoteAddr    string
+	// Header holds the HTTP request's headers. It must not be changed and may
+	// be nil.
+	Header http.Header
+}
+
+// Backend answers what clients ask.
+type Backend interface {
+	// Open serves an initialize request. The result is the
+	// InitializeResult. An error is a *jsonrpc.Error for the client, a *Refusal
+	// when the upstream demands authorization, or anything else, of which
+	// the client only learns that the bridge failed. The pusher works until the
+	// conversation is closed, also before Open returns.
+	Open(ctx context.Context, caller Caller, req jsonrpc.Message, push Pusher) (conv Conversation, result []byte, err error)
+	// Stateless serves the messages of a request without a session.
+	Stateless(caller Caller, version mcp.Version) Conversation
+	// Modern serves requests of the modern era, or is nil when they are
+	// refused.
+	Modern() http.Handler
+}
+
+// Conversation is one client's session as the backend sees it. Its methods are
+// safe for concurrent use.
+type Conversation interface {
+	// Version is the negotiated version.
+	Version() mcp.Version
+	// Serve handles one request. It returns when the request was answered or
+	// suspended; out gets exactly one of Finish, Refuse (when it reports true)
+	// and Abandon, possibly later and from another goroutine (D-I13). The work
+	// belongs to the session and outlives the HTTP request, so ctx only carries
+	// values (E-12).
+	Serve(ctx context.Context, caller Caller, req jsonrpc.Message, out Reply)
+	// Notify takes a notification from the client.
+	Notify(caller Caller, msg jsonrpc.Message)
+	// Answer takes the client's response to a server request. Ids that are not
+	// or no longer open are ignored (C.9).
+	Answer(caller Caller, msg jsonrpc.Message)
+	// Close ends every flow of the conversation (D-T19). It is idempotent.
+	Close(cause error)
+}
+
+// Reply is where the answer to one request goes. Its methods are safe for
+// concurrent use; calls after the end are ignored.
+type Reply interface {
+	// Interactive reports whether notifications and server requests can reach
+	// the client on this exchange.
+	Interactive() bool
+	// Send delivers an interim message, a notification or a server request,
+	// and thereby turns the response into a stream (E-6). The message is copied
+	// before Send returns. A client that is not interactive gets nothing.
+	Send(msg []byte)
+	// Finish delivers the JSON-RPC response and ends the exchange. The message
+	// is copied or written before Finish returns.
+	Finish(msg []byte)
+	// Refuse relays the upstream's demand for authorization as an HTTP status
+	// (H-3) and ends the exchange. When the response is already under way, or the
+	// transport has no status, it reports false: the exchange goes on, and the
+	// client's next HTTP request gets the challenge (H-4).
+	Refuse(r *Refusal) bool
+	// Abandon ends the exchange without a response: the client cancelled it.
+	Abandon()
+}
+
+// Pusher delivers messages that no request of the client asked for:
+// list-changed notifications and resource updates (C.3).
+type Pusher interface {
+	// Push delivers a message, or keeps it until the client listens. Of several
+	// kept messages with one key only the newest is delivered. The message is
+	// retained and must not be changed afterwards, so that one message can be
+	// pushed to many sessions without copies.
+	Push(key string, msg []byte)
+}
+
+// Refusal is the upstream's answer to a request without the right credentials.
+type Refusal struct {
+	Status    int      // 401 or 403
+	Challenge []string // values of WWW-Authenticate
+	Body      []byte   // JSON, may be empty
+}
+
+// Error describes the refusal without its challenge.
+func (r *Refusal) Error() string {
+	return fmt.Sprintf("upstream refused the credentials with status %d", r.Status)
+}

@@ -1,0 +1,211 @@
+package legacy
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/mcpbridge/bridge/sessions"
+	"github.com/mcpbridge/bridge/sse"
+)
+
+// pingTimeout bounds how long a keep-alive may wait for a client: the janitor
+// writes them all.
+const pingTimeout = time.Second
+
+// maxPooled is the largest event buffer that is kept for reuse.
+const maxPooled = 64 << 10
+
+var eventBuffers = sync.Pool{New: func() any { return new([]byte) }}
+
+var errCarrierClosed = errors.New("connection is closed")
+
+// carrier brings a stream to a client as the SSE response of one HTTP request.
+// The handler's goroutine only waits for gone: all writing is done by whoever
+// appends to the stream, or by the janitor, under the carrier's lock.
+type carrier struct {
+	beat    entry
+	stream  *sessions.Stream
+	ids     bool
+	timeout time.Duration
+	silence time.Duration
+	gone    chan struct{}
+	once    sync.Once
+
+	mu       sync.Mutex
+	w        http.ResponseWriter // nil once the handler left
+	rc       *http.ResponseController
+	buf      *[]byte
+	begun    bool
+	deadline time.Time
+
+	cut     sync.Mutex // held only for moments, unlike mu
+	writing bool       // the connection is being written to, with mu held
+}
+
+func (h *HTTP) newCarrier(w http.ResponseWriter, s *sessions.Stream, ids bool) *carrier {
+	c := &carrier{
+		stream: s, ids: ids, timeout: h.opt.WriteTimeout, silence: h.opt.KeepAlive * 2 / 3,
+		gone: make(chan struct{}), w: w, rc: http.NewResponseController(w),
+	}
+	c.beat.item = c
+	h.beats.add(&c.beat)
+	return c
+}
+
+// Write frames an event into the buffer for the next Flush.
+func (c *carrier) Write(stream, seq uint64, data []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.buf == nil {
+		c.buf = eventBuffers.Get().(*[]byte)
+	}
+	var space [48]byte
+	id := space[:0]
+	if c.ids {
+		id = appendEventID(id, stream, seq)
+	}
+	if data == nil {
+		*c.buf = sse.AppendPriming(*c.buf, string(id))
+		return
+	}
+	*c.buf = sse.AppendEvent(*c.buf, string(id), data)
+}
+
+// Flush sends the buffer. The last one stays with net/http, which sends it
+// together with the end of the response: that saves a system call.
+func (c *carrier) Flush(last bool) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.w == nil {
+		return errCarrierClosed
+	}
+	c.begin()
+	c.extend(c.timeout)
+	c.setWriting(true)
+	defer c.setWriting(false)
+	err := c.send()
+	if err == nil && !last {
+		err = c.rc.Flush()
+	}
+	return err
+}
+
+// Ping sends a comment.
+func (c *carrier) Ping() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.w == nil {
+		return errCarrierClosed
+	}
+	c.begin()
+	c.deadline = time.Time{}
+	_ = c.rc.SetWriteDeadline(time.Now().Add(pingTimeout))
+	c.setWriting(true)
+	defer c.setWriting(false)
+	if _, err := c.w.Write(keepAlive); err != nil {
+		return err
+	}
+	return c.rc.Flush()
+}
+
+var keepAlive = sse.AppendComment(nil, "keep-alive")
+
+// End lets the handler return. A write that hangs meanwhile is cut short, since
+// nobody is interested in it any more.
+func (c *carrier) End(err error) {
+	if err != nil {
+		c.cut.Lock()
+		if c.writing { // so the handler is still there: leaving takes mu
+			_ = c.rc.SetWriteDeadline(time.Now())
+		}
+		c.cut.Unlock()
+	}
+	c.once.Do(func() { close(c.gone) })
+}
+
+func (c *carrier) setWriting(writing bool) {
+	c.cut.Lock()
+	c.writing = writing
+	c.cut.Unlock()
+}
+
+// open sends the response's head at once.
+func (c *carrier) open() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.begin()
+	c.extend(c.timeout)
+	return c.rc.Flush()
+}
+
+// leave takes the carrier off its stream before the handler returns.
+func (c *carrier) leave() {
+	c.stream.Detach(c)
+	c.End(nil)
+	c.beat.remove()
+	c.mu.Lock()
+	c.w = nil
+	c.release()
+	c.mu.Unlock()
+}
+
+func (c *carrier) due() (again bool) {
+	select {
+	case <-c.gone:
+		return false
+	default:
+		c.stream.KeepAlive(c.silence)
+		return true
+	}
+}
+
+func (c *carrier) begin() {
+	if c.begun {
+		return
+	}
+	c.begun = true
+	h := c.w.Header()
+	h["Content-Type"] = typeSSE
+	h["Cache-Control"] = noCache
+	h["X-Accel-Buffering"] = noBuffering
+	c.w.WriteHeader(http.StatusOK)
+}
+
+func (c *carrier) send() error {
+	if c.buf == nil {
+		return nil
+	}
+	_, err := c.w.Write(*c.buf)
+	c.release()
+	return err
+}
+
+func (c *carrier) release() {
+	if c.buf == nil {
+		return
+	}
+	if cap(*c.buf) <= maxPooled {
+		*c.buf = (*c.buf)[:0]
+		eventBuffers.Put(c.buf)
+	}
+	c.buf = nil
+}
+
+// extend moves the write deadline, but not for every event of a burst.
+func (c *carrier) extend(d time.Duration) {
+	now := time.Now()
+	if c.deadline.Sub(now) < d/2 {
+		c.deadline = now.Add(d)
+		_ = c.rc.SetWriteDeadline(c.deadline)
+	}
+}
+
+// appendEventID spells the id of an event, `<stream>-<seq>` (E-21).
+func appendEventID(dst []byte, stream, seq uint64) []byte {
+	dst = strconv.AppendUint(dst, stream, 10)
+	dst = append(dst, '-')
+	return strconv.AppendUint(dst, seq, 10)
+}

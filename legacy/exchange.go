@@ -1,0 +1,284 @@
+package legacy
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"sync"
+
+	"github.com/mcpbridge/bridge/sessions"
+)
+
+// phase is how far the response of an exchange is.
+type phase uint8
+
+const (
+	open      phase = iota // nothing written: JSON, SSE and a refusal are all possible
+	streaming              // an SSE stream
+	done                   // answered, refused or abandoned
+)
+
+// exchange is the work that one POST started, and its Reply. It outlives the
+// HTTP request when the client leaves. Of the response it knows the writer
+// until the first byte; an SSE response belongs to its carrier.
+type exchange struct {
+	entry
+	http    *HTTP
+	session *session // nil without one
+	accept  accept
+
+	mu      sync.Mutex
+	w       http.ResponseWriter // nil once the handler left
+	phase   phase
+	left    int      // responses still to come; more than one in a batch
+	batch   bool     // a JSON response is an array
+	parts   [][]byte // responses of a batch that wait for the others
+	stream  *sessions.Stream
+	carrier *carrier
+	changed chan struct{} // closed when phase leaves open; made only to wait
+}
+
+// begin opens an exchange for one request, nil during shutdown.
+func (h *HTTP) begin(w http.ResponseWriter, s *session, a accept) *exchange {
+	return h.start(&exchange{http: h, session: s, accept: a, w: w, left: 1})
+}
+
+// beginBatch opens an exchange for a batch with this many requests.
+func (h *HTTP) beginBatch(w http.ResponseWriter, s *session, a accept, requests int) *exchange {
+	return h.start(&exchange{http: h, session: s, accept: a, w: w, left: requests, batch: true})
+}
+
+func (h *HTTP) start(ex *exchange) *exchange {
+	if !h.enter() {
+		return nil
+	}
+	s, a := ex.session, ex.accept
+	ex.item = ex
+	if s != nil {
+		s.active.Add(1)
+	}
+	if a.has(acceptSSE) {
+		h.commits.add(&ex.entry)
+	}
+	return ex
+}
+
+// Interactive implements Reply.
+func (ex *exchange) Interactive() bool { return ex.accept.has(acceptSSE) }
+
+// Send implements Reply.
+func (ex *exchange) Send(msg []byte) {
+	if !ex.Interactive() {
+		return
+	}
+	ex.mu.Lock()
+	st := ex.startStream()
+	if st != nil {
+		st.Queue(bytes.Clone(msg))
+	}
+	ex.mu.Unlock()
+	if st != nil {
+		st.Flush()
+	}
+}
+
+// Finish implements Reply.
+func (ex *exchange) Finish(msg []byte) { ex.complete(msg) }
+
+// Abandon implements Reply.
+func (ex *exchange) Abandon() { ex.complete(nil) }
+
+// Refuse implements Reply (H-3, H-4). One member of a batch cannot have a
+// status of its own.
+func (ex *exchange) Refuse(r *Refusal) bool {
+	ex.mu.Lock()
+	if ex.phase != open || ex.w == nil || ex.batch {
+		ex.mu.Unlock()
+		if ex.session != nil {
+			ex.session.challenge.Store(r)
+		}
+		return false
+	}
+	writeRefusal(ex.w, r)
+	ex.settle()
+	ex.mu.Unlock()
+	ex.release()
+	return true
+}
+
+// complete takes one response, nil for none, and ends the exchange with the
+// last one.
+func (ex *exchange) complete(msg []byte) {
+	ex.mu.Lock()
+	if ex.phase == done || ex.left == 0 {
+		ex.mu.Unlock()
+		return
+	}
+	ex.left--
+	last := ex.left == 0
+	if ex.phase == open && last && ex.w != nil && !ex.accept.has(acceptJSON) && (msg != nil || len(ex.parts) > 0) {
+		ex.startStream()
+	}
+	var st *sessions.Stream
+	switch {
+	case ex.phase == streaming:
+		st = ex.stream
+		if last {
+			st.Seal(bytes.Clone(msg))
+		} else if msg != nil {
+			st.Queue(bytes.Clone(msg))
+		}
+	case !last:
+		if msg != nil {
+			ex.parts = append(ex.parts, bytes.Clone(msg))
+		}
+	default:
+		ex.writePlain(msg)
+	}
+	if last {
+		ex.settle()
+	}
+	ex.mu.Unlock()
+	if st != nil {
+		st.Flush()
+	}
+	if last {
+		ex.release()
+	}
+}
+
+// writePlain writes a response that needed no stream.
+func (ex *exchange) writePlain(msg []byte) {
+	switch {
+	case ex.w == nil: // the client left without ever seeing an event id
+	case ex.batch && msg != nil:
+		writeJSON(ex.w, http.StatusOK, array(append(ex.parts, msg)))
+	case ex.batch && len(ex.parts) > 0:
+		writeJSON(ex.w, http.StatusOK, array(ex.parts))
+	case msg != nil:
+		writeJSON(ex.w, http.StatusOK, msg)
+	default:
+		writeEmptySSE(ex.w) // cancelled: a stream that ends, not an error (E.9)
+	}
+}
+
+func array(parts [][]byte) []byte {
+	return append(append([]byte{'['}, bytes.Join(parts, []byte{','})...), ']')
+}
+
+// startStream turns the response into a stream, with the lock held. It returns
+// nil when that is impossible because the exchange is over, or because the
+// client left before it learnt the id of any event.
+func (ex *exchange) startStream() *sessions.Stream {
+	if ex.phase == streaming {
+		return ex.stream
+	}
+	if ex.phase == done || ex.w == nil {
+		return nil
+	}
+	ids := false
+	if ex.session == nil {
+		ex.stream = sessions.NewVolatileStream(ex.http.opt.Log)
+	} else {
+		ids = eventIDs(ex.session.rec.Version)
+		ex.stream = ex.session.newStream()
+	}
+	ex.carrier = ex.http.newCarrier(ex.w, ex.stream, ids)
+	ex.stream.Attach(ex.carrier, 0)
+	if ex.session != nil && priming(ex.session.rec.Version) {
+		ex.stream.Queue(nil)
+	}
+	for _, part := range ex.parts {
+		ex.stream.Queue(part)
+	}
+	ex.parts = nil
+	ex.phase = streaming
+	ex.notify()
+	return ex.stream
+}
+
+// due is called by the janitor when a response takes longer than the commit
+// delay (E-6). A held lock means that somebody is just answering.
+func (ex *exchange) due() (again bool) {
+	if !ex.mu.TryLock() {
+		return true
+	}
+	var c *carrier
+	var st *sessions.Stream
+	if ex.phase == open {
+		st = ex.startStream()
+		c = ex.carrier
+	}
+	ex.mu.Unlock()
+	if st != nil {
+		st.Flush()
+		_ = c.open() // when there was nothing to flush
+	}
+	return false
+}
+
+// settle ends the response with the lock held.
+func (ex *exchange) settle() {
+	ex.phase = done
+	ex.notify()
+}
+
+func (ex *exchange) notify() {
+	if ex.changed != nil {
+		close(ex.changed)
+		ex.changed = nil
+	}
+}
+
+// release gives back what the exchange held, once, after its end.
+func (ex *exchange) release() {
+	ex.entry.remove()
+	if ex.session != nil {
+		if ex.stream != nil {
+			ex.session.retire(ex.stream)
+		}
+		ex.session.active.Add(-1)
+	}
+	ex.http.exit()
+}
+
+// wait blocks the handler until the response is over or the client has left.
+func (ex *exchange) wait(ctx context.Context) {
+	for {
+		ex.mu.Lock()
+		var over <-chan struct{}
+		c := ex.carrier
+		switch {
+		case c != nil:
+			over = c.gone
+		case ex.phase == open:
+			if ex.changed == nil {
+				ex.changed = make(chan struct{})
+			}
+			over = ex.changed
+		}
+		ex.mu.Unlock()
+		if over == nil {
+			return
+		}
+		select {
+		case <-over:
+			if c != nil {
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// leave takes the response away before the handler returns; the work may go on.
+func (ex *exchange) leave() {
+	ex.mu.Lock()
+	ex.w = nil
+	c := ex.carrier
+	ex.mu.Unlock()
+	if c != nil {
+		c.leave()
+	}
+}

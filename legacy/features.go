@@ -1,0 +1,26 @@
+package legacy
+
+import "github.com/mcpbridge/bridge/mcp"
+
+// What the transports do differently by negotiated version. This file is the
+// only place of the package that compares versions (E.1).
+
+// eventIDs reports whether SSE events carry ids and streams can be resumed
+// (E-9): resumability came with Streamable HTTP itself.
+func eventIDs(v mcp.Version) bool { return v.AtLeast(mcp.V20250326) }
+
+// priming reports whether a stream opens with an empty event that tells the
+// client its first event id. Older clients take the empty data for a message
+// and fail (E-7).
+func priming(v mcp.Version) bool { return v.AtLeast(mcp.V20251125) }
+
+// batches reports whether arrays of messages are allowed (E-1, E-2).
+func batches(v mcp.Version) bool { return v == mcp.V20250326 }
+
+// versionHeader reports whether the version knows the MCP-Protocol-Version
+// header; older sessions ignore it (E-10).
+func versionHeader(v mcp.Version) bool { return v.AtLeast(mcp.V20250618) }
+
+// idlessErrors reports whether an error may answer a message whose id is
+// unknown; older schemas demand an id in every error (E-32).
+func idlessErrors(v mcp.Version) bool { return v.AtLeast(mcp.V20251125) }

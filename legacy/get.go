@@ -1,0 +1,121 @@
+package legacy
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/sessions"
+)
+
+// get opens the standalone stream, or resumes the stream that Last-Event-ID
+// names (A-31, E-21).
+func (h *HTTP) get(w http.ResponseWriter, r *http.Request) {
+	s, ok := h.sessionFor(w, r, h.opt.NoGET, "POST, DELETE, OPTIONS")
+	if !ok {
+		return
+	}
+	if !acceptOf(r.Header).has(acceptSSE) {
+		w.WriteHeader(http.StatusNotAcceptable)
+		return
+	}
+	if h.closing.Load() {
+		writeShuttingDown(w, "")
+		return
+	}
+	if s.refuse(w) {
+		return
+	}
+	if last := header(r.Header, mcp.HeaderLastEventID); last != "" {
+		h.resume(w, r, s, last)
+		return
+	}
+	st := s.standaloneStream()
+	if st == nil {
+		writeSessionGone(w, "")
+		return
+	}
+	h.attach(w, r, s, st, func(c *carrier) { s.listen(c, st, false, 0) })
+}
+
+// resume continues exactly the stream of the event that the client saw last.
+func (h *HTTP) resume(w http.ResponseWriter, r *http.Request, s *session, last string) {
+	id, seq, ok := parseEventID(last)
+	st := s.stream(id)
+	switch {
+	case !ok || st == nil || !st.Holds(seq):
+		writeError(w, http.StatusBadRequest, "", jsonrpc.CodeInvalidRequest, "unknown or expired event id")
+	case st.Exhausted(seq):
+		// The client has everything. This status is what tells readers of
+		// event streams to stop reconnecting.
+		w.WriteHeader(http.StatusNoContent)
+	case id == standaloneID:
+		h.attach(w, r, s, st, func(c *carrier) { s.listen(c, st, true, seq) })
+	default:
+		h.attach(w, r, s, st, func(c *carrier) {
+			if missed := st.Attach(c, seq); missed > 0 {
+				h.opt.Logger.Warn().Str("session_id", short(s.rec.ID)).Uint64("stream_id", id).
+					Uint64("missed", missed).Msg("resumed a stream whose log had overflowed")
+			}
+			st.Flush()
+		})
+	}
+}
+
+// attach serves a GET: the goroutine waits until the stream, the client or a
+// newer GET ends it.
+func (h *HTTP) attach(w http.ResponseWriter, r *http.Request, s *session, st *sessions.Stream, join func(*carrier)) {
+	s.active.Add(1)
+	defer s.active.Add(-1)
+	c := h.newCarrier(w, st, eventIDs(s.rec.Version))
+	defer c.leave()
+	if c.open() != nil {
+		return
+	}
+	join(c)
+	select {
+	case <-c.gone:
+	case <-r.Context().Done():
+	case <-h.drain:
+	}
+}
+
+// delete ends a session at its client's wish (A-30).
+func (h *HTTP) delete(w http.ResponseWriter, r *http.Request) {
+	s, ok := h.sessionFor(w, r, false, "")
+	if !ok {
+		return
+	}
+	h.table.Remove(s.rec.ID)
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// sessionFor finds the session of a GET or DELETE, or answers why there is none.
+// Without a session there is nothing to listen to or to end: 405, the only
+// refusal that clients take quietly.
+func (h *HTTP) sessionFor(w http.ResponseWriter, r *http.Request, off bool, allow string) (*session, bool) {
+	s, _, named := h.find(r)
+	switch {
+	case off:
+		writeNotAllowed(w, allow)
+	case !named:
+		writeNotAllowed(w, "POST, OPTIONS")
+	case s == nil:
+		writeSessionGone(w, "")
+	case !versionAllowed(s.rec.Version, mcp.Version(header(r.Header, mcp.HeaderProtocolVersion))):
+		writeBadVersion(w, "")
+	default:
+		return s, true
+	}
+	return nil, false
+}
+
+// parseEventID reads `<stream>-<seq>`.
+func parseEventID(s string) (stream, seq uint64, ok bool) {
+	a, b, found := strings.Cut(s, "-")
+	stream, err1 := strconv.ParseUint(a, 10, 64)
+	seq, err2 := strconv.ParseUint(b, 10, 64)
+	return stream, seq, found && err1 == nil && err2 == nil
+}

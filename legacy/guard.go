@@ -1,0 +1,121 @@
+package legacy
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+)
+
+// guard keeps foreign web pages out (E-11). A page can make a browser send
+// requests to a local server: by DNS rebinding, which shows in Host, or across
+// origins, which shows in Origin.
+type guard struct {
+	hosts, origins map[string]bool
+}
+
+func newGuard(hosts, origins []string) guard {
+	return guard{hosts: lowerSet(hosts), origins: lowerSet(origins)}
+}
+
+func lowerSet(list []string) map[string]bool {
+	set := make(map[string]bool, len(list))
+	for _, v := range list {
+		set[strings.ToLower(strings.TrimSuffix(v, "/"))] = true
+	}
+	return set
+}
+
+// admit checks Host and Origin, answers 403 when they are not allowed, and sets
+// the CORS headers when they are.
+func (g guard) admit(w http.ResponseWriter, r *http.Request) bool {
+	if !g.host(r.Host) {
+		writeError(w, http.StatusForbidden, "", jsonrpc.CodeInvalidRequest, "host is not allowed")
+		return false
+	}
+	origins := r.Header["Origin"]
+	if len(origins) == 0 {
+		return true
+	}
+	if len(origins) > 1 || !g.origin(origins[0], r.Host) {
+		writeError(w, http.StatusForbidden, "", jsonrpc.CodeInvalidRequest, "origin is not allowed")
+		return false
+	}
+	h := w.Header()
+	h["Access-Control-Allow-Origin"] = origins
+	h["Access-Control-Expose-Headers"] = exposed
+	h.Add("Vary", "Origin")
+	return true
+}
+
+// exposed lists what a page may read. Browsers want it on the real responses,
+// not on the preflight.
+var exposed = []string{"Mcp-Session-Id, WWW-Authenticate"}
+
+func (g guard) host(host string) bool {
+	if len(g.hosts) == 0 {
+		return isLoopback(hostname(host))
+	}
+	return g.hosts["*"] || g.listed(host)
+}
+
+func (g guard) listed(host string) bool {
+	host = strings.ToLower(host)
+	return g.hosts[host] || g.hosts[hostname(host)]
+}
+
+func (g guard) origin(origin, host string) bool {
+	if g.origins["*"] || g.origins[strings.ToLower(origin)] {
+		return true
+	}
+	u, err := url.Parse(origin)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return false
+	}
+	if len(g.origins) == 0 && isLoopback(u.Hostname()) {
+		return true
+	}
+	// The same origin is only trusted when its host was named: under a
+	// wildcard a rebound name would vouch for itself.
+	return strings.EqualFold(u.Host, host) && (g.listed(host) || isLoopback(u.Hostname()))
+}
+
+// hostname strips the port and the brackets of an IPv6 address.
+func hostname(host string) string {
+	if i := strings.LastIndexByte(host, ':'); i >= 0 && strings.IndexByte(host[i:], ']') < 0 {
+		if name, _, err := net.SplitHostPort(host); err == nil {
+			return name
+		}
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+}
+
+func isLoopback(name string) bool {
+	if name == "127.0.0.1" || strings.EqualFold(name, "localhost") {
+		return true
+	}
+	addr, err := netip.ParseAddr(name)
+	return err == nil && addr.IsLoopback()
+}
+
+// maxPreflight bounds the header names that a preflight may ask for.
+const maxPreflight = 1 << 10
+
+// preflight answers OPTIONS.
+func preflight(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Allow", "GET, POST, DELETE, OPTIONS")
+	if r.Header.Get("Origin") != "" {
+		h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS")
+		h.Set("Access-Control-Max-Age", "600")
+		// The origin was admitted, so whatever it wants to send is fine. Names
+		// cannot be listed: Mcp-Param-* has as many as there are tools.
+		if want := r.Header.Get("Access-Control-Request-Headers"); want != "" && len(want) <= maxPreflight {
+			h.Set("Access-Control-Allow-Headers", want)
+		}
+	}
+	w.WriteHeader(http.StatusNoContent)
+}

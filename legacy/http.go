@@ -1,0 +1,159 @@
+package legacy
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpbridge/bridge/sessions"
+)
+
+// HTTP serves the Streamable HTTP transport on one endpoint. A single janitor
+// goroutine does for all sessions what would otherwise need a timer for each
+// request, stream and session. Close ends it.
+type HTTP struct {
+	opt     Options
+	backend Backend
+	guard   guard
+	table   *sessions.Table[*session]
+
+	commits   agenda // exchanges that become streams if they take long (E-6)
+	beats     agenda // SSE carriers that may need a keep-alive
+	retention agenda // ended streams that can still be resumed (E-20)
+
+	closing  atomic.Bool
+	drain    chan struct{} // closed when closing: ends the streams of GET
+	inFlight atomic.Int64
+	quiet    chan struct{} // gets a value when inFlight falls to zero while closing
+
+	stop    chan struct{}
+	stopped chan struct{}
+	once    sync.Once
+}
+
+// NewHTTP returns a server in front of the backend and starts its janitor.
+func NewHTTP(opt Options, backend Backend) *HTTP {
+	opt = opt.withDefaults()
+	now := time.Now()
+	h := &HTTP{
+		opt: opt, backend: backend, guard: newGuard(opt.AllowedHosts, opt.AllowedOrigins),
+		commits: agenda{delay: opt.CommitDelay, start: now},
+		// Looking three times per interval and speaking after two thirds of
+		// it keeps the silence below the interval.
+		beats:     agenda{delay: opt.KeepAlive / 3, start: now},
+		retention: agenda{delay: opt.Retention, start: now},
+		quiet:     make(chan struct{}, 1),
+		drain:     make(chan struct{}),
+		stop:      make(chan struct{}), stopped: make(chan struct{}),
+	}
+	h.table = sessions.NewTable(sessions.TableOptions[*session]{
+		Capacity: opt.MaxSessions, Idle: opt.IdleTimeout, Busy: (*session).busy, Ended: (*session).end,
+	})
+	go h.tend()
+	return h
+}
+
+// ServeHTTP serves the MCP endpoint.
+func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !h.guard.admit(w, r) {
+		return
+	}
+	switch r.Method {
+	case http.MethodPost:
+		h.post(w, r)
+	case http.MethodGet:
+		h.get(w, r)
+	case http.MethodDelete:
+		h.delete(w, r)
+	case http.MethodOptions:
+		preflight(w, r)
+	default:
+		writeNotAllowed(w, "GET, POST, DELETE, OPTIONS")
+	}
+}
+
+// Sessions returns the number of live sessions.
+func (h *HTTP) Sessions() int { return h.table.Len() }
+
+// Shutdown stops taking requests, lets those under way finish until ctx is done,
+// then ends all sessions and the janitor. Answers to server requests are still
+// taken meanwhile, since requests under way may wait for them. It returns ctx's
+// error when requests had to be cut off.
+func (h *HTTP) Shutdown(ctx context.Context) error {
+	h.refuse()
+	var err error
+	for h.inFlight.Load() > 0 && err == nil {
+		select {
+		case <-h.quiet:
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
+	h.Close()
+	return err
+}
+
+// Close ends all sessions and the janitor at once. It is idempotent.
+func (h *HTTP) Close() {
+	h.refuse()
+	h.once.Do(func() { close(h.stop) })
+	<-h.stopped
+	h.table.Close()
+}
+
+// refuse stops taking requests and ends the streams of GET.
+func (h *HTTP) refuse() {
+	if !h.closing.Swap(true) {
+		close(h.drain)
+	}
+}
+
+// enter counts an exchange in, unless the server is closing.
+func (h *HTTP) enter() bool {
+	h.inFlight.Add(1)
+	if h.closing.Load() {
+		h.exit()
+		return false
+	}
+	return true
+}
+
+func (h *HTTP) exit() {
+	if h.inFlight.Add(-1) == 0 && h.closing.Load() {
+		select {
+		case h.quiet <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// janitorStep is the shortest time between two rounds of the janitor, so that
+// a crowd of due times costs few wake-ups.
+const janitorStep = 20 * time.Millisecond
+
+// tend is the janitor: it looks after everything that is due. Nothing has to
+// wake it, because whatever is added to an agenda is due later than one full
+// delay of that agenda, which is the longest that tend sleeps.
+func (h *HTTP) tend() {
+	defer close(h.stopped)
+	timer := time.NewTimer(h.pause(h.opt.CommitDelay))
+	defer timer.Stop()
+	for {
+		select {
+		case <-h.stop:
+			return
+		case <-timer.C:
+		}
+		next := h.commits.run()
+		next = min(next, h.beats.run())
+		next = min(next, h.retention.run())
+		h.table.Expire()
+		timer.Reset(h.pause(next))
+	}
+}
+
+func (h *HTTP) pause(next time.Duration) time.Duration {
+	return max(min(next, h.opt.CommitDelay, h.opt.KeepAlive/3, h.opt.Retention), janitorStep)
+}

@@ -1,0 +1,72 @@
+package legacy
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/sessions"
+)
+
+// initialize opens a session. A dead session's id doesn't hinder a new one, but
+// a live session cannot be initialized twice.
+func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, accept accept, live *session, msg jsonrpc.Message) {
+	if live != nil {
+		writeMessage(w, accept, jsonrpc.AppendError(nil, msg.ID,
+			&jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "session is already initialized"}))
+		return
+	}
+	if !h.enter() {
+		writeShuttingDown(w, msg.ID)
+		return
+	}
+	defer h.exit()
+	caller := h.caller(r)
+	s := &session{http: h, auth: caller.Authorization}
+	conv, result, err := h.backend.Open(context.WithoutCancel(r.Context()), caller, msg, s)
+	if err != nil {
+		writeOpenError(w, accept, msg.ID, err)
+		return
+	}
+	s.conv = conv
+	s.rec = record(caller, conv.Version(), msg.Params)
+	if !h.table.Add(s.rec.ID, s) {
+		conv.Close(sessions.Closed)
+		writeShuttingDown(w, msg.ID)
+		return
+	}
+	w.Header()[mcp.HeaderSessionID] = []string{s.rec.ID}
+	writeMessage(w, accept, jsonrpc.AppendResult(nil, msg.ID, result))
+}
+
+func record(caller Caller, version mcp.Version, params []byte) sessions.Record {
+	return sessions.Record{
+		ID:           sessions.NewID(),
+		Version:      version,
+		ClientInfo:   rawjson.Get(params, "clientInfo"),
+		Capabilities: rawjson.Get(params, "capabilities"),
+		Principal:    caller.Principal,
+		Created:      time.Now(),
+	}
+}
+
+// writeOpenError answers a failed initialize with status 200, or with the
+// upstream's 401 or 403: clients take 400, 404 and 405 for a server of
+// the HTTP+SSE era.
+func writeOpenError(w http.ResponseWriter, accept accept, id jsonrpc.ID, err error) {
+	var refusal *Refusal
+	if errors.As(err, &refusal) {
+		writeRefusal(w, refusal)
+		return
+	}
+	writeMessage(w, accept, jsonrpc.AppendError(nil, id, asError(err)))
+}
+
+func tooLargeText(limit int64) string {
+	return "message is larger than " + strconv.FormatInt(limit, 10) + " bytes"
+}

@@ -1,0 +1,68 @@
+package legacy
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/mcpbridge/bridge/sessions"
+	"github.com/rs/zerolog"
+)
+
+// Options bounds and tunes a legacy server. The zero value of each field
+// stands for the default that its comment names.
+type Options struct {
+	// AllowedHosts lists the values of Host that requests may carry, with or
+	// without a port, against DNS rebinding. Empty: loopback names only. "*"
+	// allows every host.
+	AllowedHosts []string
+	// AllowedOrigins lists the origins, such as https://app.example.com, whose
+	// pages may call (E-11). Empty: loopback origins. "*" allows every origin.
+	// Requests without an Origin, and those from an allowed host's own origin,
+	// pass in any case.
+	AllowedOrigins []string
+	// Principal names who an HTTP request acts for, opaquely; nil: a hash of
+	// its Authorization header (H-6).
+	Principal func(*http.Request) string
+
+	MaxBody     int64 // bytes of one message from the client; 4 MiB
+	MaxBatch    int   // messages in one batch; 64
+	MaxSessions int   // live sessions, the least recently used gives way; 10,000
+	MaxStreams  int   // ended streams kept per session for resume; 16
+	MaxPending  int   // messages kept per session while nobody listens; 64
+	Log         sessions.Limits
+
+	CommitDelay  time.Duration // a response that takes longer becomes SSE (E-6); 2 s
+	KeepAlive    time.Duration // longest silence on an SSE stream; 15 s
+	IdleTimeout  time.Duration // life of an unused session; 45 min
+	Retention    time.Duration // how long an ended stream can be resumed (E-20); 5 min
+	WriteTimeout time.Duration // how long a client may block one write; 10 s
+
+	// RequireSession refuses requests without a session id instead of serving
+	// them statelessly.
+	RequireSession bool
+	// NoGET answers 405 to GET. List changes and updates then have no
+	// way to the client.
+	NoGET bool
+
+	Logger zerolog.Logger // the zero Logger is silent
+}
+
+func (o Options) withDefaults() Options {
+	number(&o.MaxBody, 4<<20)
+	number(&o.MaxBatch, 64)
+	number(&o.MaxSessions, 10_000)
+	number(&o.MaxStreams, 16)
+	number(&o.MaxPending, 64)
+	number(&o.CommitDelay, 2*time.Second)
+	number(&o.KeepAlive, 15*time.Second)
+	number(&o.IdleTimeout, 45*time.Minute)
+	number(&o.Retention, 5*time.Minute)
+	number(&o.WriteTimeout, 10*time.Second)
+	return o
+}
+
+func number[N int | int64 | time.Duration](field *N, byDefault N) {
+	if *field <= 0 {
+		*field = byDefault
+	}
+}

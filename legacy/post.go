@@ -1,0 +1,183 @@
+package legacy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"runtime/debug"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+)
+
+// post takes a message from a client.
+func (h *HTTP) post(w http.ResponseWriter, r *http.Request) {
+	accept := acceptOf(r.Header)
+	if accept == 0 {
+		w.WriteHeader(http.StatusNotAcceptable)
+		return
+	}
+	if !isJSON(r.Header) {
+		w.WriteHeader(http.StatusUnsupportedMediaType)
+		return
+	}
+	body, ok := h.body(w, r)
+	if !ok {
+		return
+	}
+	if jsonrpc.IsBatch(body) {
+		h.postBatch(w, r, accept, body)
+		return
+	}
+	msg, err := jsonrpc.Parse(body)
+	if err != nil {
+		writeParseError(w, msg.ID, err)
+		return
+	}
+	h.postMessage(w, r, accept, body, &msg)
+}
+
+func (h *HTTP) postMessage(w http.ResponseWriter, r *http.Request, accept accept, body []byte, msg *jsonrpc.Message) {
+	s, caller, named := h.find(r)
+	switch {
+	case msg.Method == mcp.MethodInitialize && msg.Kind() == jsonrpc.Request:
+		h.initialize(w, r, accept, s, *msg)
+		return
+	case s == nil && isModern(r.Header, msg):
+		h.modern(w, r, body, msg.ID)
+		return
+	}
+	conv, caller, ok := h.conversation(w, r, s, caller, named, msg.ID)
+	if !ok {
+		return
+	}
+	switch msg.Kind() {
+	case jsonrpc.Notification:
+		conv.Notify(caller, *msg)
+		w.WriteHeader(http.StatusAccepted)
+	case jsonrpc.Response:
+		conv.Answer(caller, *msg)
+		w.WriteHeader(http.StatusAccepted)
+	default:
+		h.serve(w, r, accept, s, conv, caller, *msg)
+	}
+}
+
+// conversation finds who answers a request: its session's conversation, or one
+// without a session. It answers the request itself when there is none.
+func (h *HTTP) conversation(w http.ResponseWriter, r *http.Request, s *session, caller Caller, named bool, id jsonrpc.ID) (Conversation, Caller, bool) {
+	asked := mcp.Version(header(r.Header, mcp.HeaderProtocolVersion))
+	switch {
+	case s != nil:
+		if !versionAllowed(s.rec.Version, asked) {
+			writeBadVersion(w, id)
+			return nil, caller, false
+		}
+		return s.conv, caller, !s.refuse(w)
+	case named:
+		writeSessionGone(w, id)
+		return nil, caller, false
+	case h.opt.RequireSession:
+		writeError(w, http.StatusBadRequest, id, jsonrpc.CodeInvalidRequest, mcp.HeaderSessionID+" header is missing; initialize first")
+		return nil, caller, false
+	}
+	if asked == "" {
+		asked = mcp.V20250326 // what a missing header stands for
+	}
+	if !asked.IsLegacy() {
+		writeBadVersion(w, id)
+		return nil, caller, false
+	}
+	caller = h.caller(r)
+	return h.backend.Stateless(caller, asked), caller, true
+}
+
+// versionAllowed judges the MCP-Protocol-Version header of a session.
+// Another supported version than the session's is let pass, since clients do
+// send them, and changes nothing.
+func versionAllowed(session, asked mcp.Version) bool {
+	return asked == "" || asked == session || asked.IsLegacy() || !versionHeader(session)
+}
+
+// serve runs one request as an exchange.
+func (h *HTTP) serve(w http.ResponseWriter, r *http.Request, accept accept, s *session, conv Conversation, caller Caller, msg jsonrpc.Message) {
+	ex := h.begin(w, s, accept)
+	if ex == nil {
+		writeShuttingDown(w, msg.ID)
+		return
+	}
+	defer ex.leave()
+	defer h.recover(msg.Method, msg.ID, ex)
+	conv.Serve(context.WithoutCancel(r.Context()), caller, msg, ex)
+	ex.wait(r.Context())
+}
+
+// body reads the message into a buffer of just its size, since the parsed
+// message and the flow it starts go on pointing into it.
+func (h *HTTP) body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
+	if r.ContentLength > h.opt.MaxBody {
+		writeTooLarge(w, h.opt.MaxBody)
+		return nil, false
+	}
+	var body []byte
+	var err error
+	if r.ContentLength >= 0 {
+		body, err = readExactly(r.Body, int(r.ContentLength))
+	} else {
+		body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, h.opt.MaxBody))
+	}
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		writeTooLarge(w, h.opt.MaxBody)
+	case err != nil:
+		writeError(w, http.StatusBadRequest, "", jsonrpc.CodeParse, "request body ended early")
+	default:
+		return body, true
+	}
+	return nil, false
+}
+
+// unproven is how much is set aside for a body before any of it has arrived.
+const unproven = 64 << 10
+
+// readExactly reads n bytes. A large size must first be proven by sending the
+// beginning: a header alone must not cost us megabytes.
+func readExactly(r io.Reader, n int) ([]byte, error) {
+	body := make([]byte, min(n, unproven))
+	if _, err := io.ReadFull(r, body); err != nil || n <= unproven {
+		return body, err
+	}
+	body = append(make([]byte, 0, n), body...)
+	_, err := io.ReadFull(r, body[unproven:n])
+	return body[:n], err
+}
+
+func writeTooLarge(w http.ResponseWriter, limit int64) {
+	w.Header().Set("Connection", "close") // nobody wants to read the rest
+	writeError(w, http.StatusRequestEntityTooLarge, "", jsonrpc.CodeInvalidRequest, tooLargeText(limit))
+}
+
+// recover answers for a request on which the backend panicked, so that neither
+// the client nor a shutdown waits for it.
+func (h *HTTP) recover(method string, id jsonrpc.ID, out Reply) {
+	if v := recover(); v != nil {
+		h.opt.Logger.Error().Interface("panic", v).Bytes("stack", debug.Stack()).Str("method", method).Msg("request failed")
+		out.Finish(jsonrpc.AppendError(nil, id, asError(nil)))
+	}
+}
+
+func writeParseError(w http.ResponseWriter, id jsonrpc.ID, err error) {
+	writeJSON(w, http.StatusBadRequest, jsonrpc.AppendError(nil, id, asError(err)))
+}
+
+// asError turns any error into one for the client. Only the backend's own
+// *jsonrpc.Error may tell details.
+func asError(err error) *jsonrpc.Error {
+	var e *jsonrpc.Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "internal error of the bridge"}
+}

@@ -1,0 +1,52 @@
+package legacy
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"net/http"
+)
+
+// hashPrincipal is the default identity of a request: an opaque digest of its
+// credentials, "" without any.
+func hashPrincipal(r *http.Request) string {
+	auth := header(r.Header, "Authorization")
+	if auth == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(auth))
+	return base64.RawURLEncoding.EncodeToString(sum[:18])
+}
+
+func (h *HTTP) caller(r *http.Request) Caller {
+	return Caller{
+		Principal:     h.principal(r),
+		Authorization: header(r.Header, "Authorization"),
+		RemoteAddr:    r.RemoteAddr,
+		Header:        r.Header,
+	}
+}
+
+// callerOf is caller for a request that claims a session. The usual case, the
+// credentials that opened the session, needs no digest.
+func (h *HTTP) callerOf(s *session, r *http.Request) (Caller, bool) {
+	auth := header(r.Header, "Authorization")
+	c := Caller{Authorization: auth, RemoteAddr: r.RemoteAddr, Header: r.Header}
+	if h.opt.Principal == nil && subtle.ConstantTimeCompare([]byte(auth), []byte(s.auth)) == 1 {
+		c.Principal = s.rec.Principal
+		return c, true
+	}
+	c.Principal = h.principal(r)
+	return c, samePrincipal(c.Principal, s.rec.Principal)
+}
+
+func samePrincipal(a, b string) bool {
+	return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1
+}
+
+func (h *HTTP) principal(r *http.Request) string {
+	if h.opt.Principal != nil {
+		return h.opt.Principal(r)
+	}
+	return hashPrincipal(r)
+}

@@ -1,0 +1,89 @@
+package legacy
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/sse"
+)
+
+// Header values that every response shares, so that setting them costs nothing.
+// net/http only reads them.
+var (
+	typeJSON    = []string{"application/json"}
+	typeSSE     = []string{"text/event-stream"}
+	noCache     = []string{"no-cache"}
+	noBuffering = []string{"no"}
+)
+
+// smallBody is the size up to which net/http finds out the Content-Length by
+// itself, for less than we can.
+const smallBody = 2048
+
+// writeJSON writes a whole response body.
+func writeJSON(w http.ResponseWriter, status int, body []byte) {
+	h := w.Header()
+	h["Content-Type"] = typeJSON
+	if len(body) >= smallBody {
+		h["Content-Length"] = []string{strconv.Itoa(len(body))}
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // a client that left is none of the exchange's business (E-12)
+}
+
+// writeMessage answers a request that never became an exchange, with status 200
+// in the form that the client accepts (E-4).
+func writeMessage(w http.ResponseWriter, accept accept, msg []byte) {
+	if accept.has(acceptJSON) {
+		writeJSON(w, http.StatusOK, msg)
+		return
+	}
+	writeEmptySSE(w)
+	_, _ = w.Write(sse.AppendEvent(nil, "", msg))
+}
+
+// writeEmptySSE answers with a stream that ends at once.
+func writeEmptySSE(w http.ResponseWriter) {
+	h := w.Header()
+	h["Content-Type"] = typeSSE
+	h["Cache-Control"] = noCache
+	w.WriteHeader(http.StatusOK)
+}
+
+// writeError refuses an HTTP request. The body is a JSON-RPC error, with the id
+// of the request when it is known: without it the client would wait on.
+func writeError(w http.ResponseWriter, status int, id jsonrpc.ID, code int, message string) {
+	writeJSON(w, status, jsonrpc.AppendError(nil, id, &jsonrpc.Error{Code: code, Message: message}))
+}
+
+// writeRefusal relays the upstream's demand for authorization (H-3).
+func writeRefusal(w http.ResponseWriter, r *Refusal) {
+	if len(r.Challenge) > 0 {
+		w.Header()["Www-Authenticate"] = r.Challenge
+	}
+	if len(r.Body) > 0 {
+		writeJSON(w, r.Status, r.Body)
+		return
+	}
+	w.WriteHeader(r.Status)
+}
+
+func writeSessionGone(w http.ResponseWriter, id jsonrpc.ID) {
+	writeError(w, http.StatusNotFound, id, jsonrpc.CodeInvalidRequest, "no such session; initialize a new one")
+}
+
+func writeNotAllowed(w http.ResponseWriter, allow string) {
+	w.Header().Set("Allow", allow)
+	w.WriteHeader(http.StatusMethodNotAllowed)
+}
+
+func writeShuttingDown(w http.ResponseWriter, id jsonrpc.ID) {
+	w.Header().Set("Retry-After", "1")
+	writeError(w, http.StatusServiceUnavailable, id, jsonrpc.CodeInternal, "bridge is shutting down")
+}
+
+func writeBadVersion(w http.ResponseWriter, id jsonrpc.ID) {
+	writeError(w, http.StatusBadRequest, id, jsonrpc.CodeInvalidRequest, "unsupported "+mcp.HeaderProtocolVersion+" header")
+}

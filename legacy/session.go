@@ -1,0 +1,243 @@
+package legacy
+
+import (
+	"net/http"
+	"sync"
+	"sync/atomic"
+
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/sessions"
+)
+
+// standaloneID is the number of the stream that GET opens without Last-Event-ID.
+const standaloneID = 0
+
+// session is a client of the Streamable HTTP transport between initialize and
+// its end. It is kept small: everything that an idle session doesn't need is
+// allocated on first use.
+type session struct {
+	http *HTTP
+	rec  sessions.Record
+	auth string // the Authorization that opened it
+	conv Conversation
+
+	active    atomic.Int32 // exchanges under way and attached GET streams
+	challenge atomic.Pointer[Refusal]
+
+	mu         sync.Mutex
+	last       uint64 // number of the newest stream
+	streams    map[uint64]*sessions.Stream
+	retired    []*sessions.Stream // ended ones among streams, oldest first
+	standalone *sessions.Stream
+	pending    []push
+	closed     bool
+}
+
+// push is a message that waits for the client to listen.
+type push struct {
+	key string
+	msg []byte
+}
+
+// find returns the live session that a request names and who it acts for.
+// named reports whether it names one at all. To another principal the session
+// doesn't exist (H-8).
+func (h *HTTP) find(r *http.Request) (s *session, caller Caller, named bool) {
+	id := header(r.Header, mcp.HeaderSessionID)
+	if id == "" {
+		return nil, Caller{}, false
+	}
+	s, ok := h.table.Get(id)
+	if !ok {
+		return nil, Caller{}, true
+	}
+	caller, ok = h.callerOf(s, r)
+	if !ok {
+		return nil, Caller{}, true
+	}
+	return s, caller, true
+}
+
+func (s *session) busy() bool { return s.active.Load() > 0 }
+
+// newStream returns the stream for one exchange.
+func (s *session) newStream() *sessions.Stream {
+	if !eventIDs(s.rec.Version) {
+		return sessions.NewVolatileStream(s.http.opt.Log)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last++
+	st := sessions.NewStream(s.last, s.http.opt.Log)
+	if s.streams == nil {
+		s.streams = make(map[uint64]*sessions.Stream)
+	}
+	s.streams[s.last] = st
+	return st
+}
+
+// stream returns the stream with this number, nil when it is unknown or gone.
+func (s *session) stream(id uint64) *sessions.Stream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if id == standaloneID {
+		return s.standalone
+	}
+	return s.streams[id]
+}
+
+// retire keeps an ended stream for a while, so that a client that lost its
+// connection can fetch the end (E-20).
+func (s *session) retire(st *sessions.Stream) {
+	if st.ID() == standaloneID {
+		return // volatile
+	}
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return
+	}
+	s.retired = append(s.retired, st)
+	if len(s.retired) > s.http.opt.MaxStreams {
+		delete(s.streams, s.retired[0].ID())
+		s.retired[0] = nil
+		s.retired = s.retired[1:]
+	}
+	s.mu.Unlock()
+	k := &keepsake{session: s, stream: st}
+	k.item = k
+	s.http.retention.add(&k.entry)
+}
+
+// keepsake is an ended stream's place on the agenda of retention.
+type keepsake struct {
+	entry
+	session *session
+	stream  *sessions.Stream
+}
+
+func (k *keepsake) due() (again bool) {
+	s := k.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.streams, k.stream.ID())
+	if len(s.retired) > 0 && s.retired[0] == k.stream {
+		s.retired[0] = nil
+		s.retired = s.retired[1:]
+	}
+	if len(s.retired) == 0 {
+		s.retired = nil
+	}
+	if len(s.streams) == 0 {
+		s.streams = nil
+	}
+	return false
+}
+
+// Push implements Pusher (C.3).
+func (s *session) Push(key string, msg []byte) {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return
+	}
+	st := s.standalone
+	live := st != nil && st.QueueLive(msg)
+	if !live {
+		s.keep(key, msg)
+	}
+	s.mu.Unlock()
+	if live {
+		st.Flush()
+	}
+}
+
+// keep coalesces messages by key. When too many keys wait the oldest message
+// goes: it is the one that the client's next look is most likely to cover.
+func (s *session) keep(key string, msg []byte) {
+	for i := range s.pending {
+		if s.pending[i].key == key {
+			s.pending[i].msg = msg
+			return
+		}
+	}
+	if len(s.pending) >= s.http.opt.MaxPending {
+		s.http.opt.Logger.Warn().Str("session_id", short(s.rec.ID)).Str("key", s.pending[0].key).
+			Msg("too many messages wait for the client to listen; dropped the oldest")
+		s.pending = append(s.pending[:0], s.pending[1:]...)
+	}
+	s.pending = append(s.pending, push{key, msg})
+}
+
+// listen attaches a GET to the standalone stream; the newest one wins.
+// Without an event id to resume after, it goes on after what the last
+// connection was given.
+func (s *session) listen(c *carrier, st *sessions.Stream, resume bool, after uint64) {
+	s.mu.Lock()
+	if resume {
+		st.Attach(c, after)
+	} else {
+		st.Resume(c)
+		if priming(s.rec.Version) {
+			st.Queue(nil)
+		}
+	}
+	waiting := s.pending
+	s.pending = nil
+	for _, p := range waiting {
+		st.Queue(p.msg)
+	}
+	s.mu.Unlock()
+	st.Flush()
+}
+
+// standaloneStream returns the session's stream for GET, nil when it is closed.
+func (s *session) standaloneStream() *sessions.Stream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.standalone == nil && !s.closed {
+		if eventIDs(s.rec.Version) {
+			s.standalone = sessions.NewStream(standaloneID, s.http.opt.Log)
+		} else {
+			s.standalone = sessions.NewVolatileStream(s.http.opt.Log)
+		}
+	}
+	return s.standalone
+}
+
+// end closes the session after it left the table. The conversation ends first,
+// so that its flows can still say their last word.
+func (s *session) end(cause sessions.Cause) {
+	s.http.opt.Logger.Debug().Str("session_id", short(s.rec.ID)).Str("cause", cause.Error()).Msg("session ended")
+	s.conv.Close(cause)
+	s.mu.Lock()
+	s.closed = true
+	open := make([]*sessions.Stream, 0, len(s.streams)+1)
+	for _, st := range s.streams {
+		open = append(open, st)
+	}
+	if s.standalone != nil {
+		open = append(open, s.standalone)
+	}
+	s.streams, s.retired, s.pending, s.standalone = nil, nil, nil, nil
+	s.mu.Unlock()
+	for _, st := range open {
+		st.Finish(nil)
+	}
+}
+
+// refuse relays a challenge that came too late for its own exchange (H-4).
+func (s *session) refuse(w http.ResponseWriter) bool {
+	if s.challenge.Load() == nil {
+		return false
+	}
+	r := s.challenge.Swap(nil)
+	if r == nil {
+		return false
+	}
+	writeRefusal(w, r)
+	return true
+}
+
+// short cuts a session id for the log: the whole id is the key to the session.
+func short(id string) string { return id[:min(len(id), 6)] }
