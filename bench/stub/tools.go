@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/mcpbridge/bridge/bench/scan"
 )
 
 // Names of the tools that both servers offer. Every name that begins with
@@ -59,10 +61,21 @@ var bigText = func() string {
 	return s[:strings.LastIndex(s[:BigSize], `\n`)+2]
 }()
 
-// ResultText is the text, as it stands between the quotes in the JSON, that a
-// call of tool with nonce must return. For the asking tools it holds the answer
-// to the last question, which only the client that was asked can have given.
-func ResultText(tool, nonce string) string { return string(appendResultText(nil, tool, nonce)) }
+// IsResult reports whether v, a raw JSON string, is the text that a call of
+// tool with nonce must return. For the asking tools that holds the answer to
+// the last question, which only the client that was asked can have given.
+func IsResult(v []byte, tool, nonce string) bool {
+	text, ok := scan.Text(v)
+	if !ok {
+		return false
+	}
+	if tool == Big {
+		head := len(tool) + 1 + len(nonce)
+		return len(text) == head+len(bigText) && string(text[head:]) == bigText &&
+			string(text[:head]) == tool+":"+nonce
+	}
+	return string(text) == string(appendResultText(make([]byte, 0, 128), tool, nonce))
+}
 
 func appendResultText(dst []byte, tool, nonce string) []byte {
 	dst = append(dst, tool...)
