@@ -1,0 +1,51 @@
+# Everything here is a shorthand; .ci/run is what decides.
+SHELL := /bin/bash
+LINT  := go tool -modfile=tools/go.mod golangci-lint
+
+.DEFAULT_GOAL := help
+.PHONY: help build test race fuzz lint fmt docs golden e2e conformance bench demo ci clean
+
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
+
+build: ## Build bin/bridge, static
+	.ci/run build
+
+test: ## Run the tests
+	go test ./...
+
+race: ## Run the tests with the race detector
+	go test -race ./...
+
+fuzz: ## Fuzz every target for a minute each
+	FUZZ_TIME=60s .ci/run fuzz
+
+lint: ## Run the pinned linter
+	$(LINT) run ./...
+
+fmt: ## Format the code
+	$(LINT) fmt ./...
+
+docs: ## Write the generated parts of docs/
+	go run ./cmd/bridge config docs --write docs/configuration.md
+
+golden: ## Write the golden transcripts anew; review the difference
+	go test ./internal/wiretest -update
+
+e2e: ## Run the end-to-end tests with the TypeScript SDKs (Node 20)
+	.ci/run e2e
+
+conformance: ## Run the official conformance suites (Node 20)
+	.ci/run conformance
+
+bench: ## Run the benchmarks with allocations
+	go test -run '^$$' -bench . -benchmem ./...
+
+demo: ## Show the bridge at work
+	go run ./cmd/bridge demo
+
+ci: ## Run everything that must hold before a change lands
+	.ci/run
+
+clean: ## Remove what was built
+	rm -rf bin dist
