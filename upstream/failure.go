@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -110,5 +111,5 @@ func clip(s string) string {
 	if len(s) <= maxQuote {
 		return s
 	}
-	return s[:maxQuote] + "…"
+	return strings.ToValidUTF8(s[:maxQuote], "") + "…"
 }

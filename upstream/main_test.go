@@ -28,15 +28,15 @@ type got struct {
 // script answers the n-th request, counted from 0.
 type script func(n int, w http.ResponseWriter, g *got, r *http.Request)
 
-// peer is a scripted upstream that records what it saw.
-type peer struct {
+// scripted is an upstream with a script that records what it saw.
+type scripted struct {
 	*httptest.Server
 	seen chan *got
 }
 
-func newPeer(t testing.TB, s script) *peer {
+func newScripted(t testing.TB, s script) *scripted {
 	t.Helper()
-	p := &peer{seen: make(chan *got, 100)}
+	p := &scripted{seen: make(chan *got, 100)}
 	n := make(chan int, 1)
 	n <- 0
 	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -52,7 +52,7 @@ func newPeer(t testing.TB, s script) *peer {
 	return p
 }
 
-func (p *peer) next(t testing.TB) *got {
+func (p *scripted) next(t testing.TB) *got {
 	t.Helper()
 	select {
 	case g := <-p.seen:
@@ -63,7 +63,7 @@ func (p *peer) next(t testing.TB) *got {
 	}
 }
 
-func (p *peer) none(t testing.TB) {
+func (p *scripted) none(t testing.TB) {
 	t.Helper()
 	if n := len(p.seen); n > 0 {
 		t.Fatalf("the upstream saw %d more requests", n)

@@ -17,6 +17,7 @@ type netCarrier struct {
 	url       *url.URL
 	opt       *HTTPOptions
 	transport *http.Transport
+	legacy    bool            // leave out what the modern era added
 	ctx       context.Context // ends with close
 	stop      context.CancelFunc
 }
@@ -79,11 +80,13 @@ func (t *netCarrier) post(ctx context.Context, req *request, body []byte) (excha
 // header builds the request's headers (B.2).
 func (t *netCarrier) header(req *request) http.Header {
 	h := http.Header{
-		"Content-Type":            {"application/json"},
-		"Accept":                  {"application/json, text/event-stream"},
-		"User-Agent":              {t.opt.UserAgent},
-		mcp.HeaderProtocolVersion: {req.version},
-		mcp.HeaderMethod:          {req.call.Method},
+		"Content-Type": {"application/json"},
+		"Accept":       {"application/json, text/event-stream"},
+		"User-Agent":   {t.opt.UserAgent},
+	}
+	if !t.legacy {
+		h[mcp.HeaderProtocolVersion] = []string{req.version}
+		h[mcp.HeaderMethod] = []string{req.call.Method}
 	}
 	if req.named {
 		h[mcp.HeaderName] = []string{req.headerName()}

@@ -1,0 +1,274 @@
+package negotiate
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestA2VersionNegotiation(t *testing.T) {
+	for _, tc := range []struct {
+		requested string
+		want      mcp.Version
+	}{
+		{`"2024-11-05"`, mcp.V20241105}, {`"2025-03-26"`, mcp.V20250326}, {`"2025-06-18"`, mcp.V20250618},
+		{`"2025-11-25"`, mcp.V20251125}, {`"2026-07-28"`, mcp.V20251125}, {`"2023-01-01"`, mcp.V20251125},
+		{`"DRAFT-2026-v1"`, mcp.V20251125}, {`""`, mcp.V20251125},
+	} {
+		if v, err := Version([]byte(tc.requested)); err != nil || v != tc.want {
+			t.Errorf("%s: got %q, %v", tc.requested, v, err)
+		}
+	}
+	for _, requested := range []string{"", "null", "1", "{}", `["2025-11-25"]`} {
+		var raw []byte
+		if requested != "" {
+			raw = []byte(requested)
+		}
+		_, err := Version(raw)
+		if err == nil || err.Code != jsonrpc.CodeInvalidParams {
+			t.Fatalf("%q: %v", requested, err)
+		}
+		if rawjson.Validate(err.Data) != nil || len(texts(rawjson.Get(err.Data, "supported"))) != 4 || !rawjson.Has(err.Data, "requested") {
+			t.Errorf("%q: data %s", requested, err.Data)
+		}
+	}
+}
+
+func TestA11ClassifyByBodyFirst(t *testing.T) {
+	modern := `{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}`
+	header := func(kv ...string) http.Header {
+		h := http.Header{}
+		for i := 0; i < len(kv); i += 2 {
+			h.Set(kv[i], kv[i+1])
+		}
+		return h
+	}
+	for _, tc := range []struct {
+		name, method, params string
+		header               http.Header
+		want                 Era
+	}{
+		{"legacy initialize with modern headers", mcp.MethodInitialize, `{}`, header("Mcp-Method", "initialize", "Mcp-Protocol-Version", "2026-07-28"), Legacy},
+		{"initialize with modern _meta", mcp.MethodInitialize, modern, nil, Legacy},
+		{"modern _meta", mcp.MethodToolsCall, modern, nil, Modern},
+		{"modern _meta of a draft", mcp.MethodToolsCall, `{"_meta":{"io.modelcontextprotocol/protocolVersion":"DRAFT-2026-v1"}}`, nil, Modern},
+		{"plain call", mcp.MethodToolsCall, `{}`, nil, Legacy},
+		{"plain call with a legacy version", mcp.MethodToolsCall, `{}`, header("Mcp-Protocol-Version", "2025-11-25"), Legacy},
+		{"discover", mcp.MethodDiscover, ``, nil, Modern},
+		{"listen", mcp.MethodListen, ``, nil, Modern},
+		{"_meta forgotten", mcp.MethodToolsCall, `{}`, header("Mcp-Protocol-Version", "2026-07-28"), Modern},
+		{"modern header on a session", mcp.MethodToolsCall, `{}`, header("Mcp-Protocol-Version", "2026-07-28", "Mcp-Session-Id", "s"), Legacy},
+		{"nonsense version", mcp.MethodToolsCall, `{}`, header("Mcp-Protocol-Version", "zzz"), Legacy},
+		{"a response", "", ``, header("Mcp-Protocol-Version", "2026-07-28"), Legacy},
+		{"initialized", mcp.NotificationInitialized, ``, header("Mcp-Protocol-Version", "2026-07-28"), Legacy},
+	} {
+		if got := Classify(tc.method, []byte(tc.params), tc.header); got != tc.want {
+			t.Errorf("%s: %v", tc.name, got)
+		}
+	}
+}
+
+// fake is a Peer with a fixed outcome.
+type fake struct {
+	outcome Outcome
+	legacy  []string
+	asked   atomic.Int32
+	wait    time.Duration
+}
+
+func (f *fake) Discover(ctx context.Context) Outcome {
+	f.asked.Add(1)
+	select {
+	case <-time.After(f.wait):
+		return f.outcome
+	case <-ctx.Done():
+		return Outcome{Err: ctx.Err()}
+	}
+}
+func (f *fake) LegacyVersions(context.Context) []string { return f.legacy }
+
+func discover(versions, more string) Outcome {
+	return Outcome{Result: []byte(`{"resultType":"complete","supportedVersions":[` + versions + `],"capabilities":{}` + more + `}`)}
+}
+
+func TestVerdictComesFromSupportedVersions(t *testing.T) {
+	lost := errors.New("lost")
+	for _, tc := range []struct {
+		name    string
+		outcome Outcome
+		legacy  []string
+		era     Era
+		version string
+		text    string // in the error, "" for none
+	}{
+		{"modern", discover(`"2026-07-28"`, ""), nil, Modern, "2026-07-28", ""},
+		{"dual", discover(`"2026-07-28","2025-11-25"`, ""), nil, Dual, "2026-07-28", ""},
+		{"answers discover but is legacy", discover(`"2025-11-25","2025-06-18"`, ""), nil, Legacy, "", "2025-11-25, 2025-06-18"},
+		{"A-24 another modern version", discover(`"2027-01-01"`, ""), nil, Modern, "", "2027-01-01"},
+		{"no versions", discover(``, ""), nil, Unknown, "", "supportedVersions"},
+		{"A-24 unsupported version", Outcome{Error: &jsonrpc.Error{Code: -32022, Data: []byte(`{"supported":["2027-01-01"]}`)}}, nil, Modern, "", "2027-01-01"},
+		{"refuses what it names", Outcome{Error: &jsonrpc.Error{Code: -32022, Data: []byte(`{"supported":["2026-07-28"]}`)}}, nil, Modern, "2026-07-28", "refuses"},
+		{"header mismatch is modern", Outcome{Error: &jsonrpc.Error{Code: -32020}}, nil, Modern, "", "refused"},
+		{"method not found", Outcome{Error: &jsonrpc.Error{Code: -32601}}, []string{"2025-06-18"}, Legacy, "", "2025-06-18"},
+		{"a code of its own", Outcome{Error: &jsonrpc.Error{Code: -32000}}, nil, Legacy, "", "does not speak"},
+		{"no modern body", Outcome{Err: lost, NotModern: true}, []string{"2024-11-05"}, Legacy, "", "2024-11-05"},
+		{"internal error is no evidence", Outcome{Error: &jsonrpc.Error{Code: -32603}}, nil, Unknown, "", "failed"},
+		{"lost is no evidence", Outcome{Err: lost}, nil, Unknown, "", "lost"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			v := NewProber(Options{}).Probe(t.Context(), "", &fake{outcome: tc.outcome, legacy: tc.legacy})
+			if v.Era != tc.era || v.Version != tc.version {
+				t.Fatalf("verdict %+v", v)
+			}
+			if (v.Err == nil) != (tc.text == "") || v.Err != nil && !strings.Contains(v.Err.Error(), tc.text) {
+				t.Fatalf("error %v", v.Err)
+			}
+		})
+	}
+}
+
+func TestI8DraftVersionsAreAcceptedByConfigurationOnly(t *testing.T) {
+	f := &fake{outcome: discover(`"DRAFT-2026-v1"`, "")}
+	if v := NewProber(Options{}).Probe(t.Context(), "", f); v.Usable() || v.Era != Modern {
+		t.Fatalf("verdict %+v", v)
+	}
+	v := NewProber(Options{Versions: []string{"DRAFT-2026-v1"}}).Probe(t.Context(), "", f)
+	if !v.Usable() || v.Version != "DRAFT-2026-v1" {
+		t.Fatalf("verdict %+v", v)
+	}
+}
+
+func TestABurstOfProbesAsksOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{outcome: discover(`"2026-07-28"`, ""), wait: time.Second}
+		p := NewProber(Options{})
+		var wg sync.WaitGroup
+		for range 50 {
+			wg.Go(func() {
+				if v := p.Probe(t.Context(), "", f); !v.Usable() {
+					t.Errorf("verdict %+v", v)
+				}
+			})
+		}
+		wg.Wait()
+		if n := f.asked.Load(); n != 1 {
+			t.Fatalf("asked %d times", n)
+		}
+	})
+}
+
+func TestB40VerdictsLiveForTheirCappedTTL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{outcome: discover(`"2026-07-28"`, `,"ttlMs":3600000,"cacheScope":"private"`)}
+		p := NewProber(Options{MaxTTL: time.Minute})
+		ask := func(want int32) {
+			t.Helper()
+			p.Probe(t.Context(), "", f)
+			if n := f.asked.Load(); n != want {
+				t.Fatalf("asked %d times, want %d", n, want)
+			}
+		}
+		ask(1)
+		time.Sleep(59 * time.Second)
+		ask(1)
+		time.Sleep(2 * time.Second)
+		ask(2)
+		p.Forget()
+		ask(3)
+		f.outcome = discover(`"2026-07-28"`, `,"ttlMs":-5`)
+		p.Forget()
+		ask(4)
+		ask(5)
+	})
+}
+
+func TestFailuresAreAskedAgainSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{outcome: Outcome{Err: errors.New("down")}}
+		p := NewProber(Options{})
+		p.Probe(t.Context(), "", f)
+		f.outcome = discover(`"2025-11-25"`, `,"ttlMs":3600000`)
+		if v := p.Probe(t.Context(), "", f); v.Era != Legacy {
+			t.Fatalf("verdict %+v", v)
+		}
+		time.Sleep(DefaultLegacyTTL)
+		f.outcome = discover(`"2026-07-28"`, "")
+		if v := p.Probe(t.Context(), "", f); !v.Usable() {
+			t.Fatalf("verdict %+v", v)
+		}
+	})
+}
+
+func TestB42PrivateVerdictsStayWithTheirPrincipal(t *testing.T) {
+	ask := func(scope string, principals ...string) int32 {
+		f := &fake{outcome: discover(`"2026-07-28"`, `,"ttlMs":60000`+scope)}
+		p := NewProber(Options{})
+		for _, who := range principals {
+			p.Probe(t.Context(), who, f)
+		}
+		return f.asked.Load()
+	}
+	for _, tc := range []struct {
+		scope      string
+		principals []string
+		want       int32
+	}{
+		{`,"cacheScope":"private"`, []string{"a", "a", "b", ""}, 3},
+		{``, []string{"a", "b"}, 2},
+		{`,"cacheScope":"odd"`, []string{"", "b"}, 2},
+		{`,"cacheScope":"public"`, []string{"", "a", "b"}, 1},
+		{`,"cacheScope":"public"`, []string{"a", "a", ""}, 2}, // B-45
+	} {
+		if n := ask(tc.scope, tc.principals...); n != tc.want {
+			t.Errorf("scope %s, %q: asked %d times, want %d", tc.scope, tc.principals, n, tc.want)
+		}
+	}
+}
+
+func TestACallerThatGivesUpDoesNotSpoilTheProbe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{outcome: discover(`"2026-07-28"`, `,"ttlMs":60000`), wait: time.Second}
+		p := NewProber(Options{})
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { time.Sleep(time.Millisecond); cancel() }()
+		if v := p.Probe(ctx, "", f); !errors.Is(v.Err, context.Canceled) {
+			t.Fatalf("verdict %+v", v)
+		}
+		if v := p.Probe(t.Context(), "", f); !v.Usable() || f.asked.Load() != 1 {
+			t.Fatalf("verdict %+v after %d questions", v, f.asked.Load())
+		}
+	})
+}
+
+func TestVerdictTextsAreBounded(t *testing.T) {
+	long := `"` + strings.Repeat("x", 60) + `"`
+	out := discover(strings.Repeat(long+",", 100)+long, "")
+	v := NewProber(Options{}).Probe(t.Context(), "", &fake{outcome: out})
+	if v.Err == nil || len(v.Err.Error()) > 500 || len(v.Versions) > maxVersions {
+		t.Fatalf("%d versions, error %v", len(v.Versions), v.Err)
+	}
+}
+
+func TestCacheIsBounded(t *testing.T) {
+	p := NewProber(Options{})
+	for i := range 3 * maxEntries {
+		p.keep(strings.Repeat("p", i+1), Verdict{ttl: time.Minute}, 0)
+	}
+	if len(p.entries) > maxEntries {
+		t.Fatalf("%d entries", len(p.entries))
+	}
+}

@@ -1,0 +1,181 @@
+package negotiate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// Peer asks one upstream on behalf of one principal.
+type Peer interface {
+	// Discover sends server/discover.
+	Discover(ctx context.Context) Outcome
+	// LegacyVersions asks a server that looks legacy, for the error text only,
+	// which versions it offers; empty when that cannot be found out.
+	LegacyVersions(ctx context.Context) []string
+}
+
+// Outcome is what server/discover came to: exactly one of Result, Error and
+// Err is set.
+type Outcome struct {
+	Result []byte
+	Error  *jsonrpc.Error
+	Err    error
+	// NotModern says that Err is evidence of a peer that does not speak the
+	// modern era. Timeouts, refused credentials and server failures are not.
+	NotModern bool
+}
+
+// Verdict says what the upstream is.
+type Verdict struct {
+	Era Era
+	// Versions are those that the upstream offers, in its order, as far as
+	// they are known.
+	Versions []string
+	// Version is the modern version to speak with it; "" when there is none.
+	Version string
+	// Discover is the raw DiscoverResult, nil when there is none.
+	Discover []byte
+	// Err says why the upstream cannot be used, nil when it can. The cause of
+	// a failed request is wrapped in it.
+	Err error
+
+	ttl    time.Duration
+	public bool
+}
+
+// Usable reports whether the bridge can serve legacy clients from this upstream.
+func (v *Verdict) Usable() bool { return v.Err == nil }
+
+// judge turns an outcome into a verdict; accept lists the modern versions that
+// the bridge may speak, most wanted first.
+func judge(ctx context.Context, peer Peer, accept []string) Verdict {
+	out := peer.Discover(ctx)
+	switch {
+	case out.Result != nil:
+		return judgeResult(out.Result, accept)
+	case out.Error == nil && !out.NotModern:
+		return Verdict{Era: Unknown, Err: out.Err}
+	case out.Error == nil:
+		return judgeLegacy(ctx, peer, out.Err)
+	}
+	switch out.Error.Code {
+	case mcp.CodeUnsupportedVersion:
+		v := byVersions(texts(rawjson.Get(out.Error.Data, "supported")), accept)
+		if v.Err == nil { // it refused even the version that it names
+			v.Err = fmt.Errorf("the upstream refuses version %s, which it says it supports: %w", v.Version, out.Error)
+		}
+		return v
+	case mcp.CodeHeaderMismatch, mcp.CodeMissingCapability:
+		return Verdict{Era: Modern, Err: fmt.Errorf("the upstream refused server/discover: %w", out.Error)}
+	case jsonrpc.CodeInternal:
+		return Verdict{Era: Unknown, Err: fmt.Errorf("the upstream failed to answer server/discover: %w", out.Error)}
+	}
+	// Legacy servers refuse the unknown method with whatever code they like.
+	return judgeLegacy(ctx, peer, out.Error)
+}
+
+func judgeLegacy(ctx context.Context, peer Peer, cause error) Verdict {
+	v := Verdict{Era: Legacy, Versions: peer.LegacyVersions(ctx)}
+	if len(v.Versions) == 0 {
+		v.Err = fmt.Errorf("the upstream does not speak MCP %s (wrong URL, or a server for older clients only): %w",
+			mcp.V20260728, cause)
+		return v
+	}
+	v.Err = legacyOnly(v.Versions)
+	return v
+}
+
+func legacyOnly(versions []string) error {
+	return fmt.Errorf("the upstream is a legacy server: it offers %s, the bridge needs a server that speaks %s; legacy clients can connect to it directly",
+		prose(versions), mcp.V20260728)
+}
+
+func judgeResult(result []byte, accept []string) Verdict {
+	versions := texts(rawjson.Get(result, "supportedVersions"))
+	if len(versions) == 0 {
+		return Verdict{Era: Unknown, Err: errors.New("the upstream answered server/discover without supportedVersions")}
+	}
+	v := byVersions(versions, accept)
+	v.Discover = result
+	if ms, ok := rawjson.Int(rawjson.Get(result, "ttlMs")); ok && ms > 0 {
+		v.ttl = time.Duration(min(ms, int64(24*time.Hour/time.Millisecond))) * time.Millisecond
+	}
+	scope, _ := rawjson.Text(rawjson.Get(result, "cacheScope"))
+	v.public = scope == "public"
+	return v
+}
+
+// byVersions reads the era off a list of versions and picks the one to speak
+// . It is the list that decides, not that the server answered: a dual-era
+// server may offer legacy versions only.
+func byVersions(versions, accept []string) Verdict {
+	v := Verdict{Versions: versions}
+	legacy, modern := false, false
+	for _, s := range versions {
+		if mcp.Version(s).IsLegacy() {
+			legacy = true
+		} else {
+			modern = true
+		}
+	}
+	switch {
+	case legacy && modern:
+		v.Era = Dual
+	case modern:
+		v.Era = Modern
+	case legacy:
+		v.Era = Legacy
+	}
+	for _, s := range accept {
+		if slices.Contains(versions, s) {
+			v.Version = s
+			return v
+		}
+	}
+	if v.Era == Legacy {
+		v.Err = legacyOnly(versions)
+		return v
+	}
+	v.Err = fmt.Errorf("the upstream offers %s, the bridge speaks %s: there is no common version",
+		prose(versions), prose(accept))
+	return v
+}
+
+const (
+	maxVersions      = 32 // of a peer's list
+	maxVersionLength = 64
+)
+
+// texts reads an array of version strings, bounded.
+func texts(array []byte) []string {
+	var all []string
+	for e := range rawjson.Elements(array) {
+		if s, ok := rawjson.Text(e); ok && len(s) <= maxVersionLength && len(all) < maxVersions {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// maxProse bounds the list of versions in an error text, in bytes.
+const maxProse = 200
+
+// prose lists versions for a person.
+func prose(versions []string) string {
+	if len(versions) == 0 {
+		return "no version"
+	}
+	s := strings.Join(versions, ", ")
+	if len(s) > maxProse {
+		s = s[:maxProse] + "…"
+	}
+	return s
+}

@@ -1,0 +1,77 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/negotiate"
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// diagnoser is a Caller that can ask a server which legacy versions it offers.
+type diagnoser interface {
+	legacyVersions(ctx context.Context, call *Call) []string
+	// silent reports whether no answer at all is evidence of a legacy server.
+	silent() bool
+}
+
+// peer asks through a Caller on behalf of one principal.
+type peer struct {
+	caller Caller
+	call   Call
+}
+
+// NewPeer makes the Peer that a negotiate.Prober asks. call has the principal,
+// the credentials and the params, which are {"_meta": …}; its method is
+// ignored.
+func NewPeer(caller Caller, call Call) negotiate.Peer {
+	call.Method = mcp.MethodDiscover
+	return &peer{caller: caller, call: call}
+}
+
+// Discover implements negotiate.Peer.
+func (p *peer) Discover(ctx context.Context) negotiate.Outcome {
+	ans, err := p.caller.Do(ctx, &p.call, nil)
+	if err == nil {
+		return negotiate.Outcome{Result: ans.Result, Error: ans.Error}
+	}
+	f, ok := errors.AsType[*Failure](err)
+	notModern := ok && f.Cause == NotModern
+	if d, can := p.caller.(diagnoser); can && ok && f.Cause == Timeout {
+		notModern = d.silent()
+	}
+	return negotiate.Outcome{Err: err, NotModern: notModern}
+}
+
+// LegacyVersions implements negotiate.Peer.
+func (p *peer) LegacyVersions(ctx context.Context) []string {
+	if d, ok := p.caller.(diagnoser); ok {
+		return d.legacyVersions(ctx, &p.call)
+	}
+	return nil
+}
+
+// legacyInitialize is the params of the diagnostic handshake.
+const legacyInitialize = `{"protocolVersion":"` + string(mcp.V20251125) +
+	`","capabilities":{},"clientInfo":{"name":"mcp-bridge-probe","version":"1"}}`
+
+// offered reads the versions out of the outcome of a legacy initialize.
+func offered(ans *Answer) []string {
+	if ans == nil {
+		return nil
+	}
+	if v, ok := rawjson.Text(rawjson.Get(ans.Result, "protocolVersion")); ok {
+		return []string{clip(v)}
+	}
+	if ans.Error == nil {
+		return nil
+	}
+	var all []string
+	for e := range rawjson.Elements(rawjson.Get(ans.Error.Data, "supported")) {
+		if v, ok := rawjson.Text(e); ok && len(all) < 16 {
+			all = append(all, clip(v))
+		}
+	}
+	return all
+}
