@@ -32,7 +32,7 @@ type Config struct {
 	Mount
 
 	// Several upstreams under one listener, each with a path of its own. An entry takes the settings above from
-	// path to limits; profile, modern, timeouts and limits stand in for what an entry leaves out. Can only be set in
+	// path to limits; profile, modern, session, timeouts and limits stand in for what an entry leaves out. Can only be set in
 	// the file.
 	Upstreams []Mount `key:"upstreams"`
 }
@@ -62,6 +62,9 @@ type Policy struct {
 	Profile string `key:"profile" oneof:"strict|minimal"`
 	// What to do with requests that are modern already: pass them to the server unchanged, or refuse them.
 	Modern string `key:"modern" oneof:"pass|refuse"`
+	// Whether requests need a session: optional serves those without one on their own, so that the server can ask
+	// nothing back; required refuses them.
+	Session string `key:"session" oneof:"optional|required"`
 	// How long things may take.
 	Timeouts Timeouts `key:"timeouts"`
 	// How large and how many things may get.
@@ -99,6 +102,8 @@ type Log struct {
 
 // Timeouts bound how long things may take.
 type Timeouts struct {
+	// How long connecting to the server may take, the TLS handshake included.
+	Connect time.Duration `key:"connect" min:"100ms" max:"5m"`
 	// How long the server may be silent during one round of a call. Progress starts it again.
 	Round time.Duration `key:"round" min:"1s" max:"24h"`
 	// How long a call may take altogether, the time that people need to answer included.
@@ -106,13 +111,17 @@ type Timeouts struct {
 	// How long a client may take to answer one question of the server.
 	ServerRequest time.Duration `key:"server-request" min:"1s" max:"168h"`
 	// How long a response is held back in the hope that it can be plain JSON; a slower one becomes an event stream.
-	Commit time.Duration `key:"commit" min:"0s" max:"1m"`
+	Commit time.Duration `key:"commit" min:"1ms" max:"1m"`
 	// How often a quiet event stream carries a comment, so that nothing between the bridge and the client closes it.
 	KeepAlive time.Duration `key:"keep-alive" min:"1s" max:"10m"`
+	// How often a client that wants progress gets some while its person decides, so that it does not give up.
+	Heartbeat time.Duration `key:"heartbeat" min:"1s" max:"10m"`
+	// How long a client may block one write before its connection is closed.
+	Write time.Duration `key:"write" min:"100ms" max:"10m"`
 	// How long a session may be idle before it is ended.
 	SessionIdle time.Duration `key:"session-idle" min:"1s" max:"720h"`
 	// How long the events of a finished response can still be fetched by a client that lost its connection.
-	Retention time.Duration `key:"retention" min:"0s" max:"24h"`
+	Retention time.Duration `key:"retention" min:"1s" max:"24h"`
 	// How long running calls may go on after the bridge was asked to stop.
 	Drain time.Duration `key:"drain" min:"0s" max:"1h"`
 }
@@ -134,12 +143,18 @@ type Limits struct {
 	StateOnlyRounds int `key:"state-only-rounds" min:"1" max:"1000"`
 	// The longest request state of the server.
 	RequestState Size `key:"request-state" min:"1KiB" max:"64MiB"`
-	// Event streams of one session that are open or can still be resumed.
+	// Finished event streams of one session that can still be resumed.
 	Streams int `key:"streams" min:"1" max:"100000"`
 	// Events that are kept of one stream for a client that lost its connection.
-	Events int `key:"events" min:"0" max:"1000000"`
+	Events int `key:"events" min:"1" max:"1000000"`
 	// The size of those events together.
-	EventBytes Size `key:"event-bytes" min:"0B" max:"1GiB"`
+	EventBytes Size `key:"event-bytes" min:"1KiB" max:"1GiB"`
+	// Messages kept for a session that listens to none at the moment: list changes and updates of resources.
+	Pending int `key:"pending" min:"1" max:"100000"`
+	// Resources that one session may be subscribed to.
+	Subscriptions int `key:"subscriptions" min:"1" max:"100000"`
+	// Messages in one batch, which only clients of 2025-03-26 send.
+	Batch int `key:"batch" min:"1" max:"10000"`
 }
 
 // Default returns the configuration that holds when nothing is set. It lacks an
@@ -156,12 +171,16 @@ func defaultPolicy() Policy {
 	return Policy{
 		Profile: "strict",
 		Modern:  "pass",
+		Session: "optional",
 		Timeouts: Timeouts{
+			Connect:       10 * time.Second,
 			Round:         2 * time.Minute,
 			Flow:          30 * time.Minute,
 			ServerRequest: 10 * time.Minute,
 			Commit:        2 * time.Second,
 			KeepAlive:     15 * time.Second,
+			Heartbeat:     15 * time.Second,
+			Write:         10 * time.Second,
 			SessionIdle:   30 * time.Minute,
 			Retention:     5 * time.Minute,
 			Drain:         30 * time.Second,
@@ -170,13 +189,16 @@ func defaultPolicy() Policy {
 			MessageSize:     4 << 20,
 			ResponseSize:    16 << 20,
 			Sessions:        10_000,
-			Flows:           16,
+			Flows:           32,
 			Rounds:          20,
 			StateOnlyRounds: 10,
 			RequestState:    1 << 20,
-			Streams:         64,
+			Streams:         16,
 			Events:          256,
 			EventBytes:      1 << 20,
+			Pending:         64,
+			Subscriptions:   256,
+			Batch:           64,
 		},
 	}
 }
