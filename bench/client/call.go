@@ -35,6 +35,30 @@ func (s *Session) Call(tool, nonce string) error {
 	return nil
 }
 
+// Pending is a call that was sent and not read yet.
+type Pending struct {
+	s *Session
+	c call
+}
+
+// Start sends a call; the caller reads its answer with Finish, possibly on
+// another goroutine, before it starts the next one.
+func (s *Session) Start(tool, nonce string) (*Pending, error) {
+	p := &Pending{s: s, c: call{id: s.id(), tool: tool, nonce: nonce}}
+	if err := s.send(&p.c); err != nil {
+		return nil, fmt.Errorf("%s: %w", tool, err)
+	}
+	return p, nil
+}
+
+// Finish reads and checks the answer.
+func (p *Pending) Finish() error {
+	if err := p.s.finish(&p.c); err != nil {
+		return fmt.Errorf("%s: %w", p.c.tool, err)
+	}
+	return nil
+}
+
 // send writes the tools/call.
 func (s *Session) send(c *call) error {
 	b := append(append(s.msg[:0], `{"jsonrpc":"2.0","id":`...), c.id...)

@@ -137,3 +137,6 @@ func eofIsFine(err error) error {
 	}
 	return err
 }
+
+// Move continues the session on another connection.
+func (s *Session) Move(main *Conn) { s.main = main }
