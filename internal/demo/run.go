@@ -1,0 +1,121 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpbridge/bridge/internal/modernonly"
+	"github.com/mcpbridge/bridge/internal/wirelog"
+)
+
+// legacyVersion is what the demo's client speaks.
+const legacyVersion = "2025-11-25"
+
+// Run shows the demo and returns when ctx ends or, with Once, after the
+// summary. Ending it by ctx is no error.
+func Run(ctx context.Context, opts Options) error {
+	d := newDemo(opts)
+	err := d.run(ctx)
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		err = nil
+	}
+	if ctx.Err() != nil {
+		d.screen.print("\n Stopped.\n")
+	}
+	return err
+}
+
+type demo struct {
+	opts   Options
+	screen *screen
+	wire   *wirelog.Recorder
+	lines  <-chan string
+}
+
+func newDemo(opts Options) *demo {
+	d := &demo{opts: opts, screen: &screen{out: opts.Out, color: opts.Color, width: opts.Width, start: time.Now()}}
+	described := &describer{methods: map[int]string{}}
+	d.wire = &wirelog.Recorder{Limit: 1000, Notify: func(e wirelog.Entry) {
+		if l, ok := described.describe(e); ok {
+			d.screen.show(l)
+		}
+	}}
+	return d
+}
+
+func (d *demo) run(ctx context.Context) error {
+	server, stopServer, err := serve(d.wire.Handler(wirelog.Upstream, newFlights()))
+	if err != nil {
+		return err
+	}
+	defer stopServer()
+	d.intro()
+	bridge, stopBridge, err := d.opts.Start(ctx, server, func(h http.Handler) http.Handler {
+		return d.wire.Handler(wirelog.Downstream, h)
+	})
+	if err != nil {
+		return fmt.Errorf("start the bridge: %w", err)
+	}
+	defer stopBridge()
+	if err := d.book(ctx, bridge); err != nil {
+		return err
+	}
+	d.screen.summarize(d.wire.Entries(), d.opts.Interactive)
+	if d.opts.Once {
+		return nil
+	}
+	d.screen.invite(bridge, server)
+	d.screen.say(bold, " ", "Whatever they send appears here. Ctrl-C ends the demo.")
+	d.screen.print("\n")
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (d *demo) intro() {
+	d.screen.print("\n")
+	d.screen.say(bold, " ", "MCP Bridge demo: an old client books a flight on a server it cannot talk to")
+	d.screen.print("\n")
+	d.screen.say(plain, " ", "The client speaks "+legacyVersion+" and expects to be asked questions on an open stream. "+
+		"The server speaks "+modernonly.Version+" only, runs as several replicas and can hold no stream. The bridge stands between them.")
+	d.screen.print("\n")
+	d.screen.heading(
+		[2]string{"old client ⇄ bridge", legacyVersion + ", one session"},
+		[2]string{"bridge ⇄ MRTR-only server", fmt.Sprintf("%s, %d replicas", modernonly.Version, replicas)})
+}
+
+// book connects the old client and calls the tool.
+func (d *demo) book(ctx context.Context, url string) error {
+	if d.opts.Interactive {
+		d.lines = readLines(d.opts.In)
+	}
+	client := mcp.NewClient(&mcp.Implementation{Name: "old-client", Version: "1.0.0"}, &mcp.ClientOptions{
+		Capabilities:       &mcp.ClientCapabilities{},
+		ElicitationHandler: d.elicit,
+	})
+	session, err := client.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: url, DisableStandaloneSSE: true},
+		&mcp.ClientSessionOptions{ProtocolVersion: legacyVersion})
+	if err != nil {
+		return fmt.Errorf("connect the old client: %w", err)
+	}
+	_, err = session.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: map[string]any{"passenger": "Ada Lovelace"}})
+	if closed := session.Close(); err == nil && closed != nil {
+		return fmt.Errorf("close the session: %w", closed)
+	}
+	if err != nil {
+		return fmt.Errorf("call %s: %w", tool, err)
+	}
+	return nil
+}
+
+func (d *demo) elicit(ctx context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+	if !d.opts.Interactive {
+		return answer(d.screen, req.Params)
+	}
+	p := &prompter{screen: d.screen, lines: d.lines}
+	return p.ask(ctx, req.Params)
+}
