@@ -70,7 +70,8 @@ type Bridge struct {
 	limits  Limits
 	log     zerolog.Logger
 	listens *hub
-	serial  atomic.Uint64 // numbers calls, for progress tokens and log lines
+	server  atomic.Pointer[server] // of the latest discover
+	serial  atomic.Uint64          // numbers calls, for progress tokens and log lines
 
 	mu            sync.Mutex
 	conversations map[*conversation]struct{}
@@ -95,7 +96,7 @@ func (b *Bridge) Modern() http.Handler { return b.opt.Modern }
 // Open implements legacy.Backend: it answers initialize from the upstream's
 // server/discover, cached or fresh, and never forwards it.
 func (b *Bridge) Open(ctx context.Context, caller legacy.Caller, req jsonrpc.Message, push legacy.Pusher) (legacy.Conversation, []byte, error) {
-	version, rpcErr := negotiate.Version(req.Params)
+	version, rpcErr := negotiate.Version(rawjson.Get(req.Params, "protocolVersion"))
 	if rpcErr != nil {
 		return nil, nil, rpcErr
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy"
-	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/translate"
 	"github.com/mcpbridge/bridge/upstream"
@@ -163,7 +162,7 @@ func (k *call) request() *upstream.Call {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	env := translate.Envelope{
-		Version:        string(mcp.V20260728),
+		Version:        k.conv.server.version,
 		ClientInfo:     k.conv.clientInfo,
 		Capabilities:   k.flow.Capabilities,
 		LogLevel:       k.level,

@@ -34,7 +34,6 @@ type conversation struct {
 	calls     []*call
 	questions map[jsonrpc.ID]question
 	suspended mrtr.Suspended[*call]
-	challenge *legacy.Refusal // to give to the next request (H-4)
 	resources *resourceListen // nil until the first resources/subscribe
 }
 
@@ -95,9 +94,6 @@ func (c *conversation) mute(method string) {
 
 // Serve implements legacy.Conversation.
 func (c *conversation) Serve(ctx context.Context, caller legacy.Caller, req jsonrpc.Message, out legacy.Reply) {
-	if refusal := c.takeChallenge(); refusal != nil && out.Refuse(refusal) {
-		return
-	}
 	if req.Method != mcp.MethodPing {
 		c.announce()
 	}
@@ -204,20 +200,6 @@ func (c *conversation) exit(k *call, open []*mrtr.Input) {
 		delete(c.questions, jsonrpc.ID(in.ServerRequestID))
 	}
 	c.suspended.Remove(k)
-}
-
-func (c *conversation) takeChallenge() *legacy.Refusal {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	refusal := c.challenge
-	c.challenge = nil
-	return refusal
-}
-
-func (c *conversation) setChallenge(r *legacy.Refusal) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.challenge = r
 }
 
 func reply(id jsonrpc.ID, result []byte, err *jsonrpc.Error) []byte {

@@ -21,7 +21,7 @@ import (
 // fail answers the client with err. The caller holds mu.
 func (k *call) fail(err error) {
 	if failure := (*upstream.Failure)(nil); errors.As(err, &failure) && failure.Cause == upstream.Unauthorized {
-		if k.unauthorized(failure) {
+		if k.out.Refuse(refusalOf(failure)) { // H-3; too late: H-4
 			return
 		}
 	}
@@ -63,17 +63,6 @@ func (k *call) giveUp(reason string, data []rawjson.Edit) ([]byte, *jsonrpc.Erro
 		return translate.ToolError(reason), nil
 	}
 	return nil, internalError(reason, data)
-}
-
-// unauthorized relays a challenge: as the HTTP status while nothing is
-// committed, else to the session's next request (H-3, H-4).
-func (k *call) unauthorized(f *upstream.Failure) (relayed bool) {
-	refusal := refusalOf(f)
-	if k.out.Refuse(refusal) {
-		return true
-	}
-	k.conv.setChallenge(refusal)
-	return false
 }
 
 func refusalOf(f *upstream.Failure) *legacy.Refusal {

@@ -87,7 +87,8 @@ func (p *progress) beat(withMessage bool) []byte {
 	return append(out, '}')
 }
 
-func number(f float64) []byte { return strconv.AppendFloat(nil, f, 'g', -1, 64) }
+// number writes f with the digits that a sum of two decimals can be trusted for.
+func number(f float64) []byte { return strconv.AppendFloat(nil, f, 'g', 15, 64) }
 
 // heartbeat keeps clients that reset their timer on progress from giving up
 // while a person decides (FIELD-NOTES 1.12, D-17). The caller holds mu.

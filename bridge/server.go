@@ -4,21 +4,25 @@ import (
 	"context"
 
 	"github.com/mcpbridge/bridge/legacy"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/translate"
+	"github.com/mcpbridge/bridge/upstream"
 )
 
 // server is what the bridge knows about the upstream from one discover. Many
 // conversations share one, so it is never changed.
 type server struct {
 	discover  []byte // raw DiscoverResult
+	version   string // modern version to speak with it
 	logging   bool
 	subscribe bool // resources.subscribe
 	lists     listFilter
-	known     bool // false when nothing was discovered: gate nothing
 }
 
 // unknownServer stands for an upstream that nobody asked yet.
-var unknownServer = &server{logging: true}
+var unknownServer = &server{logging: true, version: string(mcp.V20260728)}
 
 // listFilter is the list-changed part of a subscriptions/listen filter.
 type listFilter struct{ tools, prompts, resources bool }
@@ -28,18 +32,37 @@ func (f listFilter) empty() bool { return f == listFilter{} }
 // discover returns what the upstream offers to caller. The error is ready for
 // the client: *legacy.Refusal or *jsonrpc.Error (A-23 to A-25).
 func (b *Bridge) discover(ctx context.Context, caller legacy.Caller) (*server, error) {
-	verdict, err := b.opt.Prober.Discover(ctx, caller.Principal, caller.Authorization)
-	if err != nil {
-		return nil, b.refuse(err)
+	verdict := b.opt.Prober.Probe(ctx, caller.Principal, b.peer(caller))
+	if !verdict.Usable() {
+		return nil, b.refuse(verdict.Err)
 	}
-	return parseServer(verdict.Discover), nil
+	if srv := b.server.Load(); srv != nil && &srv.discover[0] == &verdict.Discover[0] {
+		return srv, nil // the cached verdict: its sessions share what was read
+	}
+	srv := parseServer(verdict)
+	b.server.Store(srv)
+	return srv, nil
 }
 
-func parseServer(discover []byte) *server {
-	caps := rawjson.Get(discover, "capabilities")
+// peer asks on behalf of caller. The answer may be cached for others, so the
+// bridge speaks in its own name.
+func (b *Bridge) peer(caller legacy.Caller) negotiate.Peer {
+	return upstream.NewPeer(b.opt.Upstream, upstream.Call{
+		Principal:     caller.Principal,
+		Authorization: caller.Authorization,
+		Params: translate.Params(nil, nil, &translate.Envelope{
+			Version: string(mcp.V20260728), ClientInfo: ownInfo, Capabilities: emptyObject,
+		}),
+	})
+}
+
+var ownInfo = []byte(`{"name":"mcp-bridge","version":"1"}`)
+
+func parseServer(verdict negotiate.Verdict) *server {
+	caps := rawjson.Get(verdict.Discover, "capabilities")
 	return &server{
-		known:     true,
-		discover:  discover,
+		discover:  verdict.Discover,
+		version:   verdict.Version,
 		logging:   rawjson.KindOf(rawjson.Get(caps, "logging")) == rawjson.Object,
 		subscribe: flag(caps, "resources", "subscribe"),
 		lists: listFilter{
