@@ -1,6 +1,7 @@
 package rawjson
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -188,7 +189,7 @@ func FuzzApply(f *testing.F) {
 		if Validate(obj) != nil || KindOf(obj) != Object {
 			return
 		}
-		if err := Validate(got); err != nil && !strings.Contains(err.Error(), reasonDepth) {
+		if err := Validate(got); err != nil && !errors.Is(err, ErrDepth) {
 			t.Fatalf("%q, set %q to %q, cut %q: %q: %v", obj, x, value, y, got, err)
 		}
 		if Has(got, y) {

@@ -67,11 +67,43 @@ type SyntaxError struct {
 	Reason string // one of a fixed set of phrases
 }
 
+// A fault is the cause of a SyntaxError. The scanner holds it as a number: with
+// strings in it, its other contents would have to live on the heap.
+type fault uint8
+
 const (
-	reasonDuplicate = "duplicate member name"
-	reasonDepth     = "nested too deeply"
-	reasonEnd       = "unexpected end of text"
+	endOfText fault = iota
+	duplicate
+	tooDeep
+	textTooLong
+	trailing
+	badUTF8
+	badLiteral
+	badEscape
+	badControl
+	noValue
+	noName
+	noColon
+	noObjectEnd
+	noArrayEnd
 )
+
+var reasons = [...]string{
+	endOfText:   "unexpected end of text",
+	duplicate:   "duplicate member name",
+	tooDeep:     "nested too deeply",
+	textTooLong: "text too long",
+	trailing:    "unexpected byte after the value",
+	badUTF8:     "invalid UTF-8",
+	badLiteral:  "unknown literal",
+	badEscape:   "invalid escape",
+	badControl:  "control character in a string",
+	noValue:     "expected a value",
+	noName:      "expected a member name",
+	noColon:     "expected a colon",
+	noObjectEnd: "expected a comma or the end of the object",
+	noArrayEnd:  "expected a comma or the end of the array",
+}
 
 // Error implements error.
 func (e *SyntaxError) Error() string {
@@ -80,6 +112,6 @@ func (e *SyntaxError) Error() string {
 
 // Is makes duplicates and excessive nesting distinguishable by errors.Is.
 func (e *SyntaxError) Is(target error) bool {
-	return target == ErrDuplicate && e.Reason == reasonDuplicate ||
-		target == ErrDepth && e.Reason == reasonDepth
+	return target == ErrDuplicate && e.Reason == reasons[duplicate] ||
+		target == ErrDepth && e.Reason == reasons[tooDeep]
 }

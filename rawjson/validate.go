@@ -12,12 +12,17 @@ import (
 // MaxDepth levels, and no member name twice in one object at any depth, compared
 // after unescaping. Escapes of lone surrogates are allowed (P-6). The error is a
 // *SyntaxError.
-func Validate(b []byte) error { return Extract(b, nil) }
+func Validate(b []byte) error {
+	s := scanner{b: b}
+	return s.text()
+}
 
 // A Field asks Extract for one member of the outermost object.
 type Field struct {
 	Name  string // without quotes and escapes
 	Value []byte // raw; nil when there is no such member
+
+	start, end int // of Value while scanning: offsets let fields stay on the stack
 }
 
 // Extract validates b like Validate and, in the same pass, sets the Value of
@@ -25,8 +30,18 @@ type Field struct {
 // When b is no object no field is set. After an error the fields that were read
 // before the fault are set.
 func Extract(b []byte, fields []Field) error {
+	for k := range fields {
+		fields[k].start, fields[k].end = 0, 0
+	}
 	s := scanner{b: b, fields: fields}
-	return s.text()
+	err := s.text()
+	for k := range fields {
+		fields[k].Value = nil
+		if f := &fields[k]; f.end > 0 {
+			f.Value = b[f.start:f.end:f.end]
+		}
+	}
+	return err
 }
 
 // Balanced is Validate without the rules on member names and on UTF-8: it
@@ -47,7 +62,7 @@ type scanner struct {
 	escape bool   // the latest string held an escape
 
 	offset int // of the fault
-	reason string
+	reason fault
 
 	top   int // entries of names in use by the objects that are open
 	names [64]entry
@@ -55,19 +70,19 @@ type scanner struct {
 
 func (s *scanner) text() error {
 	if len(s.b) > math.MaxUint32 {
-		return &SyntaxError{Reason: "text too long"}
+		return &SyntaxError{Reason: reasons[textTooLong]}
 	}
 	i := s.value(skipSpace(s.b, 0), 0)
 	if i >= 0 {
 		if i = skipSpace(s.b, i); i < len(s.b) {
-			i = s.fail(i, "unexpected byte after the value")
+			i = s.fail(i, trailing)
 		}
 	}
 	if i >= 0 && s.seen&tops != 0 && !s.lax && !utf8.Valid(s.b) {
-		i = s.fail(firstInvalid(s.b), "invalid UTF-8")
+		i = s.fail(firstInvalid(s.b), badUTF8)
 	}
 	if i < 0 {
-		return &SyntaxError{Offset: s.offset, Reason: s.reason}
+		return &SyntaxError{Offset: s.offset, Reason: reasons[s.reason]}
 	}
 	return nil
 }
@@ -83,9 +98,9 @@ func firstInvalid(b []byte) int {
 	return len(b)
 }
 
-func (s *scanner) fail(i int, reason string) int {
-	if i >= len(s.b) && reason != reasonDuplicate {
-		i, reason = len(s.b), reasonEnd
+func (s *scanner) fail(i int, reason fault) int {
+	if i >= len(s.b) && reason != duplicate {
+		i, reason = len(s.b), endOfText
 	}
 	s.offset, s.reason = i, reason
 	return -1
@@ -93,7 +108,7 @@ func (s *scanner) fail(i int, reason string) int {
 
 func (s *scanner) value(i, depth int) int {
 	if i >= len(s.b) {
-		return s.fail(i, reasonEnd)
+		return s.fail(i, endOfText)
 	}
 	switch s.b[i] {
 	case '"':
@@ -116,13 +131,13 @@ func (s *scanner) literal(i int, want string) int {
 	if len(s.b)-i >= len(want) && string(s.b[i:i+len(want)]) == want {
 		return i + len(want)
 	}
-	return s.fail(i, "unknown literal")
+	return s.fail(i, badLiteral)
 }
 
 func (s *scanner) object(i, depth int) int {
 	b, at := s.b, i
 	if depth >= MaxDepth {
-		return s.fail(i, reasonDepth)
+		return s.fail(i, tooDeep)
 	}
 	if i = skipSpace(b, i+1); i < len(b) && b[i] == '}' {
 		return i + 1
@@ -130,7 +145,7 @@ func (s *scanner) object(i, depth int) int {
 	set := nameSet{base: s.top}
 	for {
 		if i >= len(b) || b[i] != '"' {
-			return s.fail(i, "expected a member name")
+			return s.fail(i, noName)
 		}
 		name := i + 1
 		s.escape = false
@@ -139,17 +154,17 @@ func (s *scanner) object(i, depth int) int {
 		}
 		end := i - 1
 		if !s.lax && !s.add(&set, name, end) {
-			return s.fail(name-1, reasonDuplicate)
+			return s.fail(name-1, duplicate)
 		}
 		if i = skipSpace(b, i); i >= len(b) || b[i] != ':' {
-			return s.fail(i, "expected a colon")
+			return s.fail(i, noColon)
 		}
 		value := skipSpace(b, i+1)
 		if i = s.value(value, depth+1); i < 0 {
 			return -1
 		}
 		if depth == 0 && s.fields != nil {
-			s.capture(b[name:end], b[value:i:i])
+			s.capture(b[name:end], value, i)
 		}
 		if i = skipSpace(b, i); i >= len(b) || b[i] != ',' {
 			break
@@ -157,19 +172,20 @@ func (s *scanner) object(i, depth int) int {
 		i = skipSpace(b, i+1)
 	}
 	if i >= len(b) || b[i] != '}' {
-		return s.fail(i, "expected a comma or the end of the object")
+		return s.fail(i, noObjectEnd)
 	}
 	s.top = set.base
 	if set.wide != nil && s.repeats(set.wide) {
-		return s.fail(at, reasonDuplicate)
+		return s.fail(at, duplicate)
 	}
 	return i + 1
 }
 
-func (s *scanner) capture(name, value []byte) {
+// capture notes the top-level member with this raw name and value b[start:end].
+func (s *scanner) capture(name []byte, start, end int) {
 	for k := range s.fields {
 		if f := &s.fields[k]; sameName(name, f.Name) {
-			f.Value = value
+			f.start, f.end = start, end
 			return
 		}
 	}
@@ -178,7 +194,7 @@ func (s *scanner) capture(name, value []byte) {
 func (s *scanner) array(i, depth int) int {
 	b := s.b
 	if depth >= MaxDepth {
-		return s.fail(i, reasonDepth)
+		return s.fail(i, tooDeep)
 	}
 	if i = skipSpace(b, i+1); i < len(b) && b[i] == ']' {
 		return i + 1
@@ -193,7 +209,7 @@ func (s *scanner) array(i, depth int) int {
 		i = skipSpace(b, i+1)
 	}
 	if i >= len(b) || b[i] != ']' {
-		return s.fail(i, "expected a comma or the end of the array")
+		return s.fail(i, noArrayEnd)
 	}
 	return i + 1
 }
@@ -214,7 +230,7 @@ func (s *scanner) str(i int) int {
 			i += 8
 		}
 		if i >= len(b) {
-			return s.fail(i, reasonEnd)
+			return s.fail(i, endOfText)
 		}
 		switch c := b[i]; {
 		case c == '"':
@@ -223,12 +239,12 @@ func (s *scanner) str(i int) int {
 		case c == '\\':
 			n := escapeLen(b[i:])
 			if n == 0 {
-				return s.fail(i, "invalid escape")
+				return s.fail(i, badEscape)
 			}
 			s.escape = true
 			i += n
 		case c < ' ':
-			return s.fail(i, "control character in a string")
+			return s.fail(i, badControl)
 		default:
 			seen |= uint64(c)
 			i++
@@ -257,5 +273,5 @@ func (s *scanner) number(i int) int {
 	if end := numberEnd(s.b, i); end > i {
 		return end
 	}
-	return s.fail(i, "expected a value")
+	return s.fail(i, noValue)
 }

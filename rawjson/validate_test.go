@@ -18,29 +18,32 @@ var valid = []string{
 	`"\ud800"`, `"\udc00\ud800"`, `"\ud800\u0041"`, `{"\ud800":1,"\ud801":2,"\ufffd":3}`, `{"é":1,"è":2}`,
 }
 
-var invalid = []struct{ text, reason string }{
-	{``, reasonEnd}, {` `, reasonEnd}, {`{`, reasonEnd}, {`[`, reasonEnd}, {`[1`, reasonEnd}, {`[1,`, reasonEnd},
-	{`{"a"`, reasonEnd}, {`{"a":`, reasonEnd}, {`{"a":1`, reasonEnd}, {`{"a":1,`, reasonEnd}, {`"`, reasonEnd},
-	{`"abcdefghijk`, reasonEnd},
-	{`[1,]`, "expected a value"}, {`[,1]`, "expected a value"}, {`{,}`, "expected a member name"},
-	{`{"a":1,}`, "expected a member name"}, {`{a:1}`, "expected a member name"}, {`{'a':1}`, "expected a member name"},
-	{`{"a" 1}`, "expected a colon"}, {`{"a":1 "b":2}`, "expected a comma or the end of the object"},
-	{`[1 2]`, "expected a comma or the end of the array"}, {`[1}`, "expected a comma or the end of the array"},
-	{`{"a":1]`, "expected a comma or the end of the object"},
-	{`{} {}`, "unexpected byte after the value"}, {`1 2`, "unexpected byte after the value"}, {`nulll`, "unexpected byte after the value"},
-	{`01`, "expected a value"}, {`-01`, "expected a value"}, {`+1`, "expected a value"}, {`.5`, "expected a value"},
-	{`1.`, "expected a value"}, {`1.e1`, "expected a value"}, {`1e`, "expected a value"}, {`1e+`, "expected a value"}, {`-`, "expected a value"},
-	{`0x10`, "unexpected byte after the value"}, {`NaN`, "expected a value"}, {`Infinity`, "expected a value"}, {`-Infinity`, "expected a value"},
-	{`tru`, "unknown literal"}, {`True`, "expected a value"}, {`nul `, "unknown literal"},
-	{`"\x"`, "invalid escape"}, {`"\u12g4"`, "invalid escape"}, {`"\u123"`, "invalid escape"}, {`"\`, "invalid escape"},
-	{"\"a\nb\"", "control character in a string"}, {"\"\x00\"", "control character in a string"},
-	{"\"12345678\x1f\"", "control character in a string"},
-	{"\"\xff\"", "invalid UTF-8"}, {"\"\xed\xa0\x80\"", "invalid UTF-8"}, {"\"\xc0\xaf\"", "invalid UTF-8"}, {"\"12345678\xe9\"", "invalid UTF-8"},
-	{"\xEF\xBB\xBF{}", "expected a value"}, {"{}\x00", "unexpected byte after the value"}, {"[1,\u00a02]", "expected a value"},
-	{`// c`, "expected a value"}, {"[1,\f2]", "expected a value"},
-	{`{"a":1,"a":2}`, reasonDuplicate}, {`{"a":1,"\u0061":2}`, reasonDuplicate}, {`{"\ud800":1,"\uD800":2}`, reasonDuplicate},
-	{`[{"x":{"é":1,"\u00e9":2}}]`, reasonDuplicate}, {`{"":1,"":2}`, reasonDuplicate},
-	{`{"😀":1,"\ud83d\ude00":2}`, reasonDuplicate}, {`{"\/":1,"/":2}`, reasonDuplicate},
+var invalid = []struct {
+	text   string
+	reason fault
+}{
+	{``, endOfText}, {` `, endOfText}, {`{`, endOfText}, {`[`, endOfText}, {`[1`, endOfText}, {`[1,`, endOfText},
+	{`{"a"`, endOfText}, {`{"a":`, endOfText}, {`{"a":1`, endOfText}, {`{"a":1,`, endOfText}, {`"`, endOfText},
+	{`"abcdefghijk`, endOfText},
+	{`[1,]`, noValue}, {`[,1]`, noValue}, {`{,}`, noName},
+	{`{"a":1,}`, noName}, {`{a:1}`, noName}, {`{'a':1}`, noName},
+	{`{"a" 1}`, noColon}, {`{"a":1 "b":2}`, noObjectEnd},
+	{`[1 2]`, noArrayEnd}, {`[1}`, noArrayEnd},
+	{`{"a":1]`, noObjectEnd},
+	{`{} {}`, trailing}, {`1 2`, trailing}, {`nulll`, trailing},
+	{`01`, noValue}, {`-01`, noValue}, {`+1`, noValue}, {`.5`, noValue},
+	{`1.`, noValue}, {`1.e1`, noValue}, {`1e`, noValue}, {`1e+`, noValue}, {`-`, noValue},
+	{`0x10`, trailing}, {`NaN`, noValue}, {`Infinity`, noValue}, {`-Infinity`, noValue},
+	{`tru`, badLiteral}, {`True`, noValue}, {`nul `, badLiteral},
+	{`"\x"`, badEscape}, {`"\u12g4"`, badEscape}, {`"\u123"`, badEscape}, {`"\`, badEscape},
+	{"\"a\nb\"", badControl}, {"\"\x00\"", badControl},
+	{"\"12345678\x1f\"", badControl},
+	{"\"\xff\"", badUTF8}, {"\"\xed\xa0\x80\"", badUTF8}, {"\"\xc0\xaf\"", badUTF8}, {"\"12345678\xe9\"", badUTF8},
+	{"\xEF\xBB\xBF{}", noValue}, {"{}\x00", trailing}, {"[1,\u00a02]", noValue},
+	{`// c`, noValue}, {"[1,\f2]", noValue},
+	{`{"a":1,"a":2}`, duplicate}, {`{"a":1,"\u0061":2}`, duplicate}, {`{"\ud800":1,"\uD800":2}`, duplicate},
+	{`[{"x":{"é":1,"\u00e9":2}}]`, duplicate}, {`{"":1,"":2}`, duplicate},
+	{`{"😀":1,"\ud83d\ude00":2}`, duplicate}, {`{"\/":1,"/":2}`, duplicate},
 }
 
 func TestValidateAcceptsRFC8259(t *testing.T) {
@@ -59,13 +62,13 @@ func TestValidateRefuses(t *testing.T) {
 			t.Errorf("%q: error %v", tt.text, err)
 			continue
 		}
-		last := tt.reason == reasonEnd && syntax.Offset != len(tt.text)
+		last := tt.reason == endOfText && syntax.Offset != len(tt.text)
 		// A number or literal that breaks off at the end may be reported as either.
-		ends := syntax.Reason == reasonEnd && syntax.Offset == len(tt.text)
-		if syntax.Reason != tt.reason && !ends || last || syntax.Offset > len(tt.text) {
-			t.Errorf("%q: %v, want %s", tt.text, err, tt.reason)
+		ends := syntax.Reason == reasons[endOfText] && syntax.Offset == len(tt.text)
+		if syntax.Reason != reasons[tt.reason] && !ends || last || syntax.Offset > len(tt.text) {
+			t.Errorf("%q: %v, want %s", tt.text, err, reasons[tt.reason])
 		}
-		if got, want := errors.Is(err, ErrDuplicate), tt.reason == reasonDuplicate; got != want {
+		if got, want := errors.Is(err, ErrDuplicate), tt.reason == duplicate; got != want {
 			t.Errorf("%q: errors.Is(%v, ErrDuplicate) = %v", tt.text, err, got)
 		}
 	}
