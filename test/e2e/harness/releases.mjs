@@ -6,21 +6,26 @@
 const load = async (name) => {
   const [client, streamable, types] = await Promise.all([
     import(`${name}/client/index.js`),
-    import(`${name}/client/streamableHttp.js`),
+    name === EARLY ? {} : import(`${name}/client/streamableHttp.js`),
     import(`${name}/types.js`),
   ]);
   return { Client: client.Client, StreamableHTTPClientTransport: streamable.StreamableHTTPClientTransport, types };
 };
 
+const EARLY = 'sdk-2024-11-early';
+
 const release = (name, version, can) => ({ name, version, load: () => load(name), ...can });
 
-/** Oldest first. `elicits`: the release knows elicitation; `urls`: URL mode; `primed`: it wants a priming event. */
+/** Oldest first. `elicits`: the release knows elicitation; `urls`: URL mode; `structured`: structured content and resource links. */
 export const releases = [
   release('sdk-2024-11', '2024-11-05', { elicits: false, urls: false, structured: false }),
   release('sdk-2025-03', '2025-03-26', { elicits: false, urls: false, structured: false }),
   release('sdk-2025-06', '2025-06-18', { elicits: true, urls: false, structured: true }),
   release('sdk-2025-11', '2025-11-25', { elicits: true, urls: true, structured: true }),
 ];
+
+/** Before Streamable HTTP: stdio, HTTP+SSE and WebSocket only. */
+export const early = release(EARLY, '2024-11-05', { elicits: false, urls: false, structured: false });
 
 export const eliciting = releases.filter((r) => r.elicits);
 export const newest = releases.at(-1);

@@ -1,0 +1,72 @@
+// The client suite's command: `node legacy-client.mjs URL`. It puts the bridge in front of the suite's mock server and drives it
+// with the legacy SDK, so that the client under test is the bridge.
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { CreateMessageRequestSchema, ElicitRequestSchema, ListRootsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
+import { startBridge } from '../../e2e/harness/bridge.mjs';
+
+const upstream = process.argv.at(-1);
+const scenario = process.env.MCP_CONFORMANCE_SCENARIO;
+const context = JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT ?? '{}');
+
+/** A legacy client that agrees to everything it is asked. */
+async function connect(url) {
+  const client = new Client({ name: 'legacy-conformance-client', version: '1.0.0' }, { capabilities: { elicitation: {}, sampling: {}, roots: {} } });
+  client.setRequestHandler(ElicitRequestSchema, async () => ({ action: 'accept', content: { confirmed: true } }));
+  client.setRequestHandler(CreateMessageRequestSchema, async () => ({
+    role: 'assistant',
+    model: 'conformance',
+    content: { type: 'text', text: 'an answer' },
+  }));
+  client.setRequestHandler(ListRootsRequestSchema, async () => ({ roots: [{ uri: 'file:///work' }] }));
+  await client.connect(new StreamableHTTPClientTransport(new URL(url)));
+  return client;
+}
+
+const call = (client, name, args = {}) => client.callTool({ name, arguments: args });
+
+// What a user of each scenario would do; scenarios that only want a list need no entry.
+const scenarios = {
+  tools_call: (client) => call(client, 'add_numbers', { a: 5, b: 3 }),
+
+  'sep-2322-client-request-state': async (client) => {
+    const asking = [call(client, 'test_mrtr_echo_state'), call(client, 'test_mrtr_no_state')];
+    await call(client, 'test_mrtr_unrelated');
+    await Promise.all(asking);
+    await call(client, 'test_mrtr_no_result_type');
+  },
+
+  'http-standard-headers': async (client, tools) => {
+    for (const { name } of tools) await call(client, name);
+    const { resources } = await client.listResources();
+    for (const { uri } of resources) await client.readResource({ uri });
+    const { prompts } = await client.listPrompts();
+    for (const { name } of prompts) await client.getPrompt({ name });
+  },
+
+  'http-custom-headers': async (client) => {
+    for (const { name, arguments: args } of context.toolCalls) await call(client, name, args);
+  },
+
+  // Every tool that the bridge let through is called; the invalid ones are asked for as well, and must not reach the server.
+  'http-invalid-tool-headers': async (client, tools) => {
+    for (const { name } of tools) await call(client, name, { value: 'x' });
+    for (const name of ['invalid_empty_header', 'invalid_array_header', 'invalid_number_header']) await call(client, name, { value: 'x' }).catch(() => {});
+  },
+
+  'json-schema-2020-12-preservation': (client, tools) =>
+    call(client, 'json_schema_echo', { schema: tools.find((tool) => tool.name === 'json_schema_2020_12_tool').inputSchema }),
+};
+
+const bridge = await startBridge(upstream);
+try {
+  const client = await connect(bridge.url);
+  const { tools } = client.getServerCapabilities()?.tools ? await client.listTools() : await client.listTools().catch(() => ({ tools: [] }));
+  await scenarios[scenario]?.(client, tools);
+  await client.close();
+} catch (error) {
+  process.stderr.write(`${error?.stack ?? error}\n--- bridge ---\n${bridge.log()}\n`);
+  process.exitCode = 1;
+} finally {
+  await bridge.stop();
+}

@@ -1,0 +1,92 @@
+// Runs the official conformance suites: `node run.mjs [WORD …]` runs those whose name contains a word.
+// Results stay in a temporary directory, which is printed when something failed.
+import { spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { bridgeBinary, startBridge } from '../e2e/harness/bridge.mjs';
+import { firstLine, start, stop } from '../e2e/harness/process.mjs';
+import { clientSuite, serverSuites } from './suites.mjs';
+import { judge, readChecks } from './verdict.mjs';
+
+const HERE = import.meta.dirname;
+const SUITE_LIMIT_MS = 240_000;
+const words = process.argv.slice(2);
+const wanted = ({ key }) => words.length === 0 || words.some((word) => key.includes(word));
+const baseline = JSON.parse(readFileSync(join(HERE, 'baseline.json'), 'utf8'));
+const results = mkdtempSync(join(tmpdir(), 'bridge-conformance-'));
+
+process.env.BRIDGE_BIN = await bridgeBinary();
+
+/** Runs one invocation of a suite with the loader hook; resolves with its output. */
+function suite(bin, args, outputDir) {
+  mkdirSync(outputDir, { recursive: true });
+  const child = spawn(process.execPath, ['--import', './hook/register.mjs', bin, ...args, '-o', outputDir], {
+    cwd: HERE,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: SUITE_LIMIT_MS,
+    killSignal: 'SIGKILL',
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (chunk) => (output += chunk));
+  return new Promise((resolve) => child.on('close', () => resolve(output)));
+}
+
+async function runServerSuites() {
+  const suites = serverSuites.filter(wanted);
+  if (suites.length === 0) return [];
+  const fixture = start(process.execPath, [join(HERE, 'peers/server.mjs')]);
+  const verdicts = [];
+  let bridge;
+  try {
+    const { url } = await firstLine(fixture);
+    if (suites.some(({ target }) => target === 'bridge')) bridge = await startBridge(url);
+    const targets = { fixture: url, bridge: bridge?.url };
+    for (const { key, bin, args, target } of suites) {
+      const dir = join(results, key.replaceAll(/[^\w.-]+/g, '_'));
+      await suite(bin, [...args, '--url', targets[target]], dir);
+      verdicts.push(report(judge(key, readChecks(dir), baseline)));
+    }
+  } finally {
+    if (bridge) await stop(bridge.handle);
+    await stop(fixture);
+  }
+  return verdicts;
+}
+
+async function runClientSuite() {
+  if (!wanted(clientSuite)) return [];
+  const dir = join(results, 'client');
+  const pending = [...clientSuite.scenarios];
+  const worker = async () => {
+    for (let name; (name = pending.shift()); ) {
+      const args = ['client', '--command', 'node peers/legacy-client.mjs', '--scenario', name, '--spec-version', '2026-07-28'];
+      await suite(clientSuite.bin, args, dir);
+    }
+  };
+  await Promise.all([worker(), worker()]);
+  const scenarios = readChecks(dir);
+  for (const name of clientSuite.scenarios) {
+    if (!scenarios.has(name)) scenarios.set(name, [{ id: name, status: 'FAILURE', description: 'left no checks' }]);
+  }
+  return [report(judge(clientSuite.key, scenarios, baseline))];
+}
+
+function report(verdict) {
+  process.stdout.write(`${summary(verdict)}\n${verdict.lines.map((line) => `${line}\n`).join('')}`);
+  return verdict;
+}
+
+function summary({ key, passed, total, exceptions }) {
+  const excepted = exceptions > 0 ? ` (${exceptions} with exceptions of baseline.json)` : '';
+  return `${key}: ${passed}/${total}${excepted}`;
+}
+
+const verdicts = [...(await runServerSuites()), ...(await runClientSuite())];
+const failed = verdicts.filter(({ ok }) => !ok).length;
+process.stdout.write(`\nConformance\n${verdicts.map((verdict) => `  ${summary(verdict)}\n`).join('')}`);
+const scenarios = verdicts.reduce((sum, { passed, total }) => ({ passed: sum.passed + passed, total: sum.total + total }), { passed: 0, total: 0 });
+process.stdout.write(`${scenarios.passed} passed, ${scenarios.total - scenarios.passed} failed\n`);
+if (failed === 0 && verdicts.length > 0) rmSync(results, { recursive: true, force: true });
+else process.stdout.write(`results: ${results}\n`);
+process.exit(failed === 0 && verdicts.length > 0 ? 0 : 1);
