@@ -1,0 +1,101 @@
+package translate
+
+import (
+	"strings"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// missingCapability turns -32021 into something that tells a person and a model
+// what to do: a failed tool call where that is possible, else -32603.
+func (r Rules) missingCapability(method string, e *jsonrpc.Error) (result []byte, out *jsonrpc.Error) {
+	required := rawjson.Get(e.Data, "requiredCapabilities")
+	if rawjson.KindOf(required) != rawjson.Object {
+		required = nil
+	}
+	text := r.missingText(required)
+	if method == mcp.MethodToolsCall {
+		return toolError(text, metaRequired, required), nil
+	}
+	out = recoded(&jsonrpc.Error{Code: e.Code}, jsonrpc.CodeInternal, text)
+	if required != nil {
+		bridge := rawjson.Apply(nil, rawjson.Get(out.Data, "bridge"),
+			rawjson.Edit{Name: "requiredCapabilities", Value: required})
+		out.Data = rawjson.Apply(nil, nil, rawjson.Edit{Name: "bridge", Value: bridge})
+	}
+	return nil, out
+}
+
+// missingText names what the client lacks and what to do about it.
+func (r Rules) missingText(required []byte) string {
+	needs := r.missingNeeds(required)
+	if len(needs) == 0 {
+		needs = []string{"a capability that the server did not name"}
+	}
+	return "The server can only do this with a client that supports " + strings.Join(needs, " and ") +
+		". The connected client (MCP " + string(r.Version) + ") does not. Trying again will not help. " +
+		"Give everything that is needed in the arguments if that is possible, use another tool, " +
+		"or ask the user to connect with a client that has this capability."
+}
+
+// missingNeeds describes required capabilities in words, each with the first
+// revision that has it when the client's is older.
+func (r Rules) missingNeeds(required []byte) (needs []string) {
+	for name, value := range rawjson.Members(required) {
+		switch string(name) {
+		case "elicitation":
+			needs = append(needs, r.elicitationNeed(value))
+		case "sampling":
+			if rawjson.Has(value, "tools") {
+				needs = append(needs, r.since("sampling with tools (capability sampling.tools)", mcp.V20251125))
+			} else {
+				needs = append(needs, "sampling: letting the server use the client's model")
+			}
+		case "roots":
+			needs = append(needs, "roots: telling the server which folders it may use")
+		case "extensions":
+			for extension := range rawjson.Members(value) {
+				needs = append(needs, "the extension "+bounded(string(extension)))
+			}
+		default:
+			needs = append(needs, "the capability "+bounded(string(name)))
+		}
+		if len(needs) >= 8 {
+			break
+		}
+	}
+	return needs
+}
+
+func (r Rules) elicitationNeed(value []byte) string {
+	if rawjson.Has(value, "url") {
+		return r.since("sending the user to a web page (capability elicitation.url)", mcp.V20251125)
+	}
+	return r.since("asking the user questions (capability elicitation)", mcp.V20250618)
+}
+
+func (r Rules) since(what string, first mcp.Version) string {
+	if r.Version.AtLeast(first) {
+		return what
+	}
+	return what + ", which needs MCP " + string(first) + " or newer"
+}
+
+// Abort ends a request whose round cannot be satisfied (C-34): a failed tool
+// call that the model can react to, or an error that names the input request.
+// It returns exactly one of the two.
+func Abort(method, key, inputMethod, reason string) (result []byte, out *jsonrpc.Error) {
+	if method == mcp.MethodToolsCall {
+		return ToolError(reason), nil
+	}
+	data := rawjson.AppendQuote([]byte(`{"bridge":{"inputRequest":`), bounded(key))
+	data = rawjson.AppendQuote(append(data, `,"method":`...), bounded(inputMethod))
+	data = rawjson.AppendQuote(append(data, `,"reason":`...), reason)
+	return nil, &jsonrpc.Error{
+		Code:    jsonrpc.CodeInternal,
+		Message: reason,
+		Data:    append(data, "}}"...),
+	}
+}
