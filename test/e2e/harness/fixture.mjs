@@ -7,12 +7,12 @@ const SERVER = fileURLToPath(new URL('../peers/server.mjs', import.meta.url));
 export async function startFixture() {
   const handle = start(process.execPath, [SERVER]);
   const { url, admin } = await firstLine(handle);
-  return { ...adminOf(admin), url, stop: () => stop(handle), log: () => handle.log };
+  return { ...adminOf(() => admin), url, stop: () => stop(handle), log: () => handle.log };
 }
 
-/** The admin side of any fixture, over HTTP or stdio. */
-export function adminOf(admin) {
-  const record = async () => (await fetch(`${admin}/record`)).json();
+/** The admin side of any fixture. `address` is asked each time: a stdio fixture that was started again has another. */
+export function adminOf(address) {
+  const record = async () => (await fetch(`${address()}/record`)).json();
   const calls = async (name, match = () => true) => (await record()).calls.filter((call) => call.name === name && match(call));
   return {
     record,
@@ -20,7 +20,7 @@ export function adminOf(admin) {
     effects: async () => (await record()).effects,
     /** Runs an admin command: open, add-tool, update-counter, require-token, drop-listens, … */
     async command(op, args = {}) {
-      const response = await fetch(`${admin}/command`, { method: 'POST', body: JSON.stringify({ op, ...args }) });
+      const response = await fetch(`${address()}/command`, { method: 'POST', body: JSON.stringify({ op, ...args }) });
       if (!response.ok) throw new Error(`${op}: ${await response.text()}`);
     },
     /** Waits until a run of the handler satisfies `match` and returns it. */

@@ -1,5 +1,5 @@
 // The ways into the bridge and out of it, each as something a test can connect.
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -22,14 +22,10 @@ export const upstreams = {
       target: ['--', process.execPath, STDIO_FIXTURE],
       env: { FIXTURE_ADMIN_FILE: file },
       /** Known once the bridge has started the child. */
-      admin: () =>
-        until(() => {
-          try {
-            return adminOf(JSON.parse(readFileSync(file, 'utf8')).admin);
-          } catch {
-            return undefined;
-          }
-        }, 'the stdio fixture to start'),
+      admin: async () => {
+        await until(() => existsSync(file), 'the stdio fixture to start');
+        return adminOf(() => JSON.parse(readFileSync(file, 'utf8')).admin);
+      },
       stop: async () => rmSync(dir, { recursive: true, force: true }),
     };
   },

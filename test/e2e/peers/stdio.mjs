@@ -32,3 +32,6 @@ if (file) {
   writeFileSync(`${file}.part`, JSON.stringify({ admin: admin.url, pid: process.pid }));
   renameSync(`${file}.part`, file);
 }
+
+// Connections to the admin port would keep the process alive after its wire is gone.
+process.stdin.once('end', () => setImmediate(() => process.exit(0)));
