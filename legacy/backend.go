@@ -49,7 +49,8 @@ type Backend interface {
 	// InitializeResult. An error is a *jsonrpc.Error for the client, a *Refusal
 	// when the upstream demands authorization, or anything else, of which
 	// the client only learns that the bridge failed. The pusher works until the
-	// conversation is closed, also before Open returns.
+	// conversation is closed, also before Open returns. It is nil when this
+	// client has no channel for such messages (A.4).
 	Open(ctx context.Context, caller Caller, req jsonrpc.Message, push Pusher) (conv Conversation, result []byte, err error)
 	// Stateless serves the messages of a request without a session.
 	Stateless(caller Caller, version mcp.Version) Conversation

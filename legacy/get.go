@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/sessions"
@@ -56,7 +57,7 @@ func (h *HTTP) resume(w http.ResponseWriter, r *http.Request, s *session, last s
 	default:
 		h.attach(w, r, s, st, func(c *carrier) {
 			if missed := st.Attach(c, seq); missed > 0 {
-				h.opt.Logger.Warn().Str("session_id", short(s.rec.ID)).Uint64("stream_id", id).
+				h.opt.Logger.Warn().Str(logfield.SessionID, logfield.Short(s.rec.ID)).Uint64(logfield.StreamID, id).
 					Uint64("missed", missed).Msg("resumed a stream whose log had overflowed")
 			}
 			st.Flush()

@@ -9,7 +9,6 @@ import (
 
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
-	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/sessions"
 )
 
@@ -28,13 +27,17 @@ func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, accept accept,
 	defer h.exit()
 	caller := h.caller(r)
 	s := &session{http: h, auth: caller.Authorization}
-	conv, result, err := h.backend.Open(context.WithoutCancel(r.Context()), caller, msg, s)
+	var push Pusher
+	if !h.opt.NoGET {
+		push = s
+	}
+	conv, result, err := h.backend.Open(context.WithoutCancel(r.Context()), caller, msg, push)
 	if err != nil {
 		writeOpenError(w, accept, msg.ID, err)
 		return
 	}
 	s.conv = conv
-	s.rec = record(caller, conv.Version(), msg.Params)
+	s.rec = sessions.Record{ID: sessions.NewID(), Version: conv.Version(), Principal: caller.Principal, Created: time.Now()}
 	if !h.table.Add(s.rec.ID, s) {
 		conv.Close(sessions.Closed)
 		writeShuttingDown(w, msg.ID)
@@ -42,17 +45,6 @@ func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, accept accept,
 	}
 	w.Header()[mcp.HeaderSessionID] = []string{s.rec.ID}
 	writeMessage(w, accept, jsonrpc.AppendResult(nil, msg.ID, result))
-}
-
-func record(caller Caller, version mcp.Version, params []byte) sessions.Record {
-	return sessions.Record{
-		ID:           sessions.NewID(),
-		Version:      version,
-		ClientInfo:   rawjson.Get(params, "clientInfo"),
-		Capabilities: rawjson.Get(params, "capabilities"),
-		Principal:    caller.Principal,
-		Created:      time.Now(),
-	}
 }
 
 // writeOpenError answers a failed initialize with status 200, or with the

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"runtime/debug"
 
+	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 )
@@ -163,7 +164,7 @@ func writeTooLarge(w http.ResponseWriter, limit int64) {
 // the client nor a shutdown waits for it.
 func (h *HTTP) recover(method string, id jsonrpc.ID, out Reply) {
 	if v := recover(); v != nil {
-		h.opt.Logger.Error().Interface("panic", v).Bytes("stack", debug.Stack()).Str("method", method).Msg("request failed")
+		h.opt.Logger.Error().Interface("panic", v).Bytes("stack", debug.Stack()).Str(logfield.Method, method).Msg("request failed")
 		out.Finish(jsonrpc.AppendError(nil, id, asError(nil)))
 	}
 }

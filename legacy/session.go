@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/sessions"
 )
@@ -162,7 +163,7 @@ func (s *session) keep(key string, msg []byte) {
 		}
 	}
 	if len(s.pending) >= s.http.opt.MaxPending {
-		s.http.opt.Logger.Warn().Str("session_id", short(s.rec.ID)).Str("key", s.pending[0].key).
+		s.http.opt.Logger.Warn().Str(logfield.SessionID, logfield.Short(s.rec.ID)).Str("key", s.pending[0].key).
 			Msg("too many messages wait for the client to listen; dropped the oldest")
 		s.pending = append(s.pending[:0], s.pending[1:]...)
 	}
@@ -208,7 +209,7 @@ func (s *session) standaloneStream() *sessions.Stream {
 // end closes the session after it left the table. The conversation ends first,
 // so that its flows can still say their last word.
 func (s *session) end(cause sessions.Cause) {
-	s.http.opt.Logger.Debug().Str("session_id", short(s.rec.ID)).Str("cause", cause.Error()).Msg("session ended")
+	s.http.opt.Logger.Debug().Str(logfield.SessionID, logfield.Short(s.rec.ID)).Str(logfield.Cause, cause.Error()).Msg("session ended")
 	s.conv.Close(cause)
 	s.mu.Lock()
 	s.closed = true
@@ -238,6 +239,3 @@ func (s *session) refuse(w http.ResponseWriter) bool {
 	writeRefusal(w, r)
 	return true
 }
-
-// short cuts a session id for the log: the whole id is the key to the session.
-func short(id string) string { return id[:min(len(id), 6)] }

@@ -15,15 +15,13 @@ import (
 	"github.com/mcpbridge/bridge/mcp"
 )
 
-// Record is the part of a session that can be written down: what initialize
-// settled, and for whom.
+// Record is what initialize settled about a session's transport. What the
+// client declared about itself belongs to its conversation, in package bridge.
 type Record struct {
-	ID           string      `json:"id"`
-	Version      mcp.Version `json:"version"`
-	ClientInfo   []byte      `json:"clientInfo,omitempty"`   // raw JSON, as declared
-	Capabilities []byte      `json:"capabilities,omitempty"` // raw JSON, as declared
-	Principal    string      `json:"principal,omitempty"`    // H-6: who opened the session; "" is anonymous
-	Created      time.Time   `json:"created"`
+	ID        string      `json:"id"`
+	Version   mcp.Version `json:"version"`
+	Principal string      `json:"principal,omitempty"` // H-6: who opened the session; "" is anonymous
+	Created   time.Time   `json:"created"`
 }
 
 // NewID returns an unguessable session id of 26 visible ASCII characters that

@@ -1,0 +1,354 @@
+package legacy
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/sse"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fakeBackend answers by method name. Its zero value serves "echo" and "hold".
+type fakeBackend struct {
+	open   func(Caller, jsonrpc.Message) error
+	modern http.Handler
+	held   chan *call // every request of method "hold"
+
+	mu    sync.Mutex
+	convs []*fakeConv
+}
+
+// call is a request that the test itself answers.
+type call struct {
+	Reply
+	caller Caller
+	req    jsonrpc.Message
+}
+
+func (c *call) finish(result string) {
+	c.Finish(jsonrpc.AppendResult(nil, c.req.ID, []byte(result)))
+}
+
+func newFake() *fakeBackend { return &fakeBackend{held: make(chan *call, 64)} }
+
+func (b *fakeBackend) Open(_ context.Context, caller Caller, req jsonrpc.Message, push Pusher) (Conversation, []byte, error) {
+	if b.open != nil {
+		if err := b.open(caller, req); err != nil {
+			return nil, nil, err
+		}
+	}
+	v, _ := rawjson.Text(rawjson.Get(req.Params, "protocolVersion"))
+	c := &fakeConv{backend: b, version: mcp.Version(v), push: push}
+	b.mu.Lock()
+	b.convs = append(b.convs, c)
+	b.mu.Unlock()
+	return c, []byte(`{"protocolVersion":"` + v + `"}`), nil
+}
+
+func (b *fakeBackend) Stateless(_ Caller, v mcp.Version) Conversation {
+	return &fakeConv{backend: b, version: v, stateless: true}
+}
+
+func (b *fakeBackend) Modern() http.Handler { return b.modern }
+
+// last returns the newest conversation.
+func (b *fakeBackend) last() *fakeConv {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.convs[len(b.convs)-1]
+}
+
+type fakeConv struct {
+	backend   *fakeBackend
+	version   mcp.Version
+	push      Pusher
+	stateless bool
+
+	mu       sync.Mutex
+	notified []string
+	answered []string
+	closed   error
+	open     []*call
+}
+
+func (c *fakeConv) Version() mcp.Version { return c.version }
+
+func (c *fakeConv) Serve(_ context.Context, caller Caller, req jsonrpc.Message, out Reply) {
+	switch req.Method {
+	case "hold":
+		k := &call{out, caller, req}
+		c.mu.Lock()
+		c.open = append(c.open, k)
+		c.mu.Unlock()
+		c.backend.held <- k
+	case "chatty":
+		out.Send([]byte(`{"jsonrpc":"2.0","method":"notifications/message"}`))
+		out.Finish(jsonrpc.AppendResult(nil, req.ID, []byte(`{}`)))
+	case "refuse":
+		r := &Refusal{Status: 401, Challenge: []string{`Bearer scope="x"`}}
+		if !out.Refuse(r) {
+			out.Finish(jsonrpc.AppendError(nil, req.ID, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "authorization needed"}))
+		}
+	case "abandon":
+		out.Abandon()
+	case "panic":
+		panic("backend bug")
+	case "whoami":
+		out.Finish(jsonrpc.AppendResult(nil, req.ID, fmt.Appendf(nil, `{"stateless":%t,"interactive":%t}`, c.stateless, out.Interactive())))
+	default:
+		result := req.Params
+		if result == nil {
+			result = []byte(`{}`)
+		}
+		out.Finish(jsonrpc.AppendResult(nil, req.ID, result))
+	}
+}
+
+func (c *fakeConv) Notify(_ Caller, msg jsonrpc.Message) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.notified = append(c.notified, msg.Method)
+}
+
+func (c *fakeConv) Answer(_ Caller, msg jsonrpc.Message) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.answered = append(c.answered, string(msg.ID))
+}
+
+func (c *fakeConv) Close(cause error) {
+	c.mu.Lock()
+	c.closed = cause
+	open := c.open
+	c.open = nil
+	c.mu.Unlock()
+	for _, k := range open {
+		k.Abandon()
+	}
+}
+
+func (c *fakeConv) cause() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closed
+}
+
+// peer is a client that shows the wire as it is.
+type peer struct {
+	t       *testing.T
+	client  *http.Client
+	url     string
+	session string
+	version string
+	header  http.Header
+}
+
+// serve starts a server on the loopback and returns a client for it.
+func serve(t *testing.T, opt Options, b Backend) (*HTTP, *peer) {
+	t.Helper()
+	h := NewHTTP(opt, b)
+	s := httptest.NewServer(h)
+	t.Cleanup(func() {
+		h.Close()
+		s.CloseClientConnections()
+		s.Close()
+	})
+	return h, &peer{t: t, client: s.Client(), url: s.URL, header: http.Header{}}
+}
+
+// servePipe does the same in memory, for tests in a bubble of synthetic time.
+func servePipe(t *testing.T, opt Options, b Backend) (*HTTP, *peer) {
+	t.Helper()
+	h := NewHTTP(opt, b)
+	l := &pipeListener{conns: make(chan net.Conn), done: make(chan struct{})}
+	s := &http.Server{Handler: h}
+	go func() { _ = s.Serve(l) }()
+	tr := &http.Transport{DialContext: l.dial}
+	t.Cleanup(func() {
+		h.Close()
+		tr.CloseIdleConnections()
+		_ = s.Close()
+	})
+	return h, &peer{t: t, client: &http.Client{Transport: tr}, url: "http://localhost", header: http.Header{}}
+}
+
+type pipeListener struct {
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+}
+
+func (l *pipeListener) dial(context.Context, string, string) (net.Conn, error) {
+	a, b := net.Pipe()
+	select {
+	case l.conns <- a:
+		return b, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipeListener) Close() error   { l.once.Do(func() { close(l.done) }); return nil }
+func (l *pipeListener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80} }
+
+func (p *peer) request(method, body string) *http.Request {
+	p.t.Helper()
+	r, err := http.NewRequestWithContext(p.t.Context(), method, p.url, strings.NewReader(body))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if method == http.MethodPost {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	if p.session != "" {
+		r.Header.Set("Mcp-Session-Id", p.session)
+		if p.version >= "2025-06-18" {
+			r.Header.Set("MCP-Protocol-Version", p.version)
+		}
+	}
+	for k, v := range p.header {
+		r.Header[k] = v
+	}
+	return r
+}
+
+func (p *peer) do(r *http.Request) *http.Response {
+	p.t.Helper()
+	resp, err := p.client.Do(r)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { _ = resp.Body.Close() })
+	return resp
+}
+
+func (p *peer) post(body string) *http.Response {
+	p.t.Helper()
+	return p.do(p.request(http.MethodPost, body))
+}
+
+// get opens a stream; last is the Last-Event-ID, "" for none.
+func (p *peer) get(last string) *http.Response {
+	p.t.Helper()
+	r := p.request(http.MethodGet, "")
+	if last != "" {
+		r.Header.Set("Last-Event-ID", last)
+	}
+	return p.do(r)
+}
+
+// call posts and returns status and body.
+func (p *peer) call(body string) (int, string) {
+	p.t.Helper()
+	resp := p.post(body)
+	return resp.StatusCode, text(p.t, resp)
+}
+
+// initialize opens a session of this version.
+func (p *peer) initialize(version mcp.Version) *http.Response {
+	p.t.Helper()
+	resp := p.post(initialize(version))
+	p.session, p.version = resp.Header.Get("Mcp-Session-Id"), string(version)
+	_ = text(p.t, resp)
+	if p.session == "" {
+		p.t.Fatalf("initialize gave no session: %s", resp.Status)
+	}
+	return resp
+}
+
+func initialize(version mcp.Version) string {
+	return `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"` + string(version) +
+		`","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`
+}
+
+func text(t *testing.T, resp *http.Response) string {
+	t.Helper()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// events reads an SSE body event by event.
+type events struct {
+	t *testing.T
+	d *sse.Decoder
+}
+
+func readEvents(t *testing.T, resp *http.Response) *events {
+	t.Helper()
+	if got := resp.Header.Get("Content-Type"); got != "text/event-stream" {
+		t.Fatalf("Content-Type = %q, want an event stream (%s)", got, resp.Status)
+	}
+	return &events{t, sse.NewDecoder(bufio.NewReader(resp.Body), 1<<20)}
+}
+
+// next returns the next event as "id|data".
+func (e *events) next() string {
+	e.t.Helper()
+	ev, err := e.d.Next()
+	if err != nil {
+		e.t.Fatalf("stream ended: %v", err)
+	}
+	return ev.ID + "|" + string(ev.Data)
+}
+
+// rest returns the events up to the end of the stream.
+func (e *events) rest() (all []string) {
+	e.t.Helper()
+	for {
+		ev, err := e.d.Next()
+		if err != nil {
+			return all
+		}
+		all = append(all, ev.ID+"|"+string(ev.Data))
+	}
+}
+
+func want(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if g, w := fmt.Sprint(got), fmt.Sprint(want); g != w {
+		t.Errorf("%s\n got %s\nwant %s", what, g, w)
+	}
+}
+
+// async posts without waiting for the response.
+func (p *peer) async(body string) <-chan *http.Response {
+	p.t.Helper()
+	r := p.request(http.MethodPost, body)
+	c := make(chan *http.Response, 1)
+	go func() {
+		resp, err := p.client.Do(r)
+		if err != nil {
+			p.t.Error(err)
+		} else {
+			p.t.Cleanup(func() { _ = resp.Body.Close() })
+		}
+		c <- resp
+	}()
+	return c
+}
