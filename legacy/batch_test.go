@@ -1,0 +1,92 @@
+package legacy
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+)
+
+func TestBatchIsOneArrayWhenNothingInterrupts_E16(t *testing.T) {
+	b := newFake()
+	_, p := serve(t, Options{}, b)
+	p.initialize(mcp.V20250326)
+	resp := p.post(`[{"jsonrpc":"2.0","id":1,"method":"echo","params":{"a":1}},
+		{"jsonrpc":"2.0","method":"notifications/initialized"},
+		{"jsonrpc":"2.0","id":"1","method":"echo","params":{"b":2}}]`)
+	want(t, "type", resp.Header.Get("Content-Type"), "application/json")
+	parts, err := jsonrpc.Split([]byte(text(t, resp)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := []string{string(parts[0]), string(parts[1])}
+	slices.Sort(got)
+	want(t, "responses", got, []string{`{"jsonrpc":"2.0","id":"1","result":{"b":2}}`, `{"jsonrpc":"2.0","id":1,"result":{"a":1}}`})
+	want(t, "notified", b.last().notified, []string{"notifications/initialized"})
+}
+
+func TestBatchIsAStreamWhenARequestSpeaks_E15_E16(t *testing.T) {
+	b := newFake()
+	_, p := serve(t, Options{}, b)
+	p.initialize(mcp.V20250326)
+	answer := p.async(`[{"jsonrpc":"2.0","id":1,"method":"hold"},{"jsonrpc":"2.0","id":2,"method":"hold"},{"jsonrpc":"2.0","id":3,"method":"hold"}]`)
+	calls := map[string]*call{}
+	for range 3 {
+		k := <-b.held
+		calls[string(k.req.ID)] = k
+	}
+	calls["3"].finish(`{"third":1}`) // waits for the others, then becomes an event
+	calls["2"].Send([]byte(note))
+	ev := readEvents(t, <-answer)
+	want(t, "collected", ev.next(), `1-1|{"jsonrpc":"2.0","id":3,"result":{"third":1}}`)
+	want(t, "interim", ev.next(), `1-2|`+note)
+	calls["1"].finish(`{"first":1}`)
+	want(t, "first", ev.next(), `1-3|{"jsonrpc":"2.0","id":1,"result":{"first":1}}`)
+	calls["2"].Abandon()
+	want(t, "ends after the last one", len(ev.rest()), 0)
+}
+
+func TestBatchRules_E14_A2(t *testing.T) {
+	for name, tc := range map[string]struct {
+		version  mcp.Version
+		body     string
+		status   int
+		contains string
+	}{
+		"empty":                        {mcp.V20250326, `[]`, 400, "-32600"},
+		"requests and responses":       {mcp.V20250326, `[{"jsonrpc":"2.0","id":1,"method":"echo"},{"jsonrpc":"2.0","id":2,"result":{}}]`, 400, "-32600"},
+		"initialize inside (A-2)":      {mcp.V20250326, `[` + initialize(mcp.V20250326) + `]`, 400, "-32600"},
+		"too many":                     {mcp.V20250326, `[` + strings.Repeat(`{"jsonrpc":"2.0","method":"a"},`, 5) + `{"jsonrpc":"2.0","method":"a"}]`, 400, "-32600"},
+		"only notifications":           {mcp.V20250326, `[{"jsonrpc":"2.0","method":"a"},{"jsonrpc":"2.0","method":"b"}]`, 202, ""},
+		"only responses":               {mcp.V20250326, `[{"jsonrpc":"2.0","id":1,"result":{}}]`, 202, ""},
+		"broken member with id":        {mcp.V20250326, `[{"jsonrpc":"2.0","id":9,"method":7}]`, 200, `"id":9`},
+		"broken member without id":     {mcp.V20250326, `[7]`, 400, "-32600"},
+		"duplicate names":              {mcp.V20250326, `[{"a":1,"a":2}]`, 400, "-32"},
+		"not in 2024-11-05":            {mcp.V20241105, `[{"jsonrpc":"2.0","id":1,"method":"echo"}]`, 400, "-32600"},
+		"not in 2025-06-18 (E-2)":      {mcp.V20250618, `[{"jsonrpc":"2.0","id":1,"method":"echo"}]`, 400, "-32600"},
+		"not in 2025-11-25 (E-2)":      {mcp.V20251125, `[{"jsonrpc":"2.0","id":1,"method":"echo"}]`, 400, "-32600"},
+		"a panic fails its own member": {mcp.V20250326, `[{"jsonrpc":"2.0","id":1,"method":"panic"}]`, 200, "-32603"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, p := serve(t, Options{MaxBatch: 5}, newFake())
+			p.initialize(tc.version)
+			status, body := p.call(tc.body)
+			want(t, "status", status, tc.status)
+			if !strings.Contains(body, tc.contains) {
+				t.Errorf("no %s in %s", tc.contains, body)
+			}
+		})
+	}
+}
+
+func TestBatchMembersCannotRefuseTheWhole_H3(t *testing.T) {
+	_, p := serve(t, Options{}, newFake())
+	p.initialize(mcp.V20250326)
+	status, body := p.call(`[{"jsonrpc":"2.0","id":1,"method":"refuse"},{"jsonrpc":"2.0","id":2,"method":"echo"}]`)
+	want(t, "status", status, 200)
+	if !strings.Contains(body, `"id":1`) || !strings.Contains(body, `"id":2`) {
+		t.Errorf("body = %s", body)
+	}
+}

@@ -1,0 +1,73 @@
+package legacy
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/mcpbridge/bridge/mcp"
+)
+
+func TestHostAndOriginAreChecked_E11(t *testing.T) {
+	for _, tc := range []struct {
+		name           string
+		hosts, origins []string
+		host, origin   string
+		status         int
+	}{
+		{"loopback by default", nil, nil, "localhost:8080", "", 200},
+		{"loopback address", nil, nil, "127.0.0.9:1", "", 200},
+		{"loopback IPv6", nil, nil, "[::1]:8080", "", 200},
+		{"loopback IPv6 without port", nil, nil, "[::1]", "", 200},
+		{"rebound name", nil, nil, "evil.example:8080", "", 403},
+		{"name that starts like loopback", nil, nil, "127.0.0.1.evil.example", "", 403},
+		{"listed host", []string{"MCP.example.com"}, nil, "mcp.example.com:443", "", 200},
+		{"listed host and port", []string{"mcp.example.com:443"}, nil, "mcp.example.com:443", "", 200},
+		{"other port than listed", []string{"mcp.example.com:443"}, nil, "mcp.example.com:80", "", 403},
+		{"loopback when a list says otherwise", []string{"mcp.example.com"}, nil, "localhost", "", 403},
+		{"any host", []string{"*"}, nil, "whatever", "", 200},
+
+		{"loopback origin", nil, nil, "localhost", "http://localhost:3000", 200},
+		{"foreign origin", nil, nil, "localhost", "https://evil.example", 403},
+		{"null origin", nil, nil, "localhost", "null", 403},
+		{"odd scheme", nil, nil, "localhost", "file://localhost", 403},
+		{"listed origin", nil, []string{"https://app.example.com"}, "localhost", "https://APP.example.com", 200},
+		{"origin not listed", nil, []string{"https://app.example.com"}, "localhost", "http://localhost:3000", 403},
+		{"any origin", nil, []string{"*"}, "localhost", "https://evil.example", 200},
+		{"own origin", []string{"mcp.example.com"}, nil, "mcp.example.com", "https://mcp.example.com", 200},
+		{"own origin under a wildcard proves nothing", []string{"*"}, nil, "evil.example", "http://evil.example", 403},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, p := serve(t, Options{AllowedHosts: tc.hosts, AllowedOrigins: tc.origins}, newFake())
+			r := p.request(http.MethodPost, initialize(mcp.V20251125))
+			r.Host = tc.host
+			if tc.origin != "" {
+				r.Header.Set("Origin", tc.origin)
+			}
+			resp := p.do(r)
+			want(t, "status", resp.StatusCode, tc.status)
+			if tc.origin == "" || tc.status != 200 {
+				want(t, "CORS", resp.Header.Get("Access-Control-Allow-Origin"), "")
+				return
+			}
+			want(t, "CORS origin", resp.Header.Get("Access-Control-Allow-Origin"), tc.origin)
+			want(t, "CORS exposure", resp.Header.Get("Access-Control-Expose-Headers"), "Mcp-Session-Id, WWW-Authenticate")
+			want(t, "Vary", resp.Header.Get("Vary"), "Origin")
+		})
+	}
+}
+
+func TestPreflightAllowsWhatThePageWantsToSend(t *testing.T) {
+	_, p := serve(t, Options{}, newFake())
+	r := p.request(http.MethodOptions, "")
+	r.Header.Set("Origin", "http://localhost:3000")
+	r.Header.Set("Access-Control-Request-Method", "POST")
+	r.Header.Set("Access-Control-Request-Headers", "content-type,mcp-session-id,mcp-param-region")
+	resp := p.do(r)
+	want(t, "status", resp.StatusCode, 204)
+	want(t, "origin", resp.Header.Get("Access-Control-Allow-Origin"), "http://localhost:3000")
+	want(t, "headers", resp.Header.Get("Access-Control-Allow-Headers"), "content-type,mcp-session-id,mcp-param-region")
+	want(t, "methods", resp.Header.Get("Access-Control-Allow-Methods"), "GET, POST, DELETE, OPTIONS")
+	r = p.request(http.MethodOptions, "")
+	r.Header.Set("Origin", "https://evil.example")
+	want(t, "foreign origin", p.do(r).StatusCode, 403)
+}
