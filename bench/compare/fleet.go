@@ -1,0 +1,161 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+
+	"github.com/mcpbridge/bridge/bench/proc"
+	"github.com/mcpbridge/bridge/bench/report"
+	"github.com/mcpbridge/bridge/bench/stub"
+)
+
+// fleet is every process of a run.
+type fleet struct {
+	self    string
+	program string // the bridge
+	dir     string // removed at the end; "" when nothing was built
+	tools   int
+	modern  *proc.Process
+	legacy  *proc.Process
+	systems []*system
+}
+
+// system is one thing that is compared: the process under test and the server
+// that stands behind it, which for the direct system are the same.
+type system struct {
+	name   string
+	under  *proc.Process
+	server *proc.Process
+}
+
+func newFleet(o *options) (f *fleet, err error) {
+	f = &fleet{tools: o.tools, program: o.bridge}
+	defer func() {
+		if err != nil {
+			f.stop()
+		}
+	}()
+	if f.self, err = proc.Self(); err != nil {
+		return f, err
+	}
+	if err = f.build(); err != nil {
+		return f, err
+	}
+	if f.modern, err = f.role(roleModern, ""); err != nil {
+		return f, err
+	}
+	if f.legacy, err = f.role(roleLegacy, ""); err != nil {
+		return f, err
+	}
+	return f, f.startSystems(o.keep)
+}
+
+// startSystems starts a fresh process of every system, so that one mode's
+// leftovers are not the next one's memory. hosted: with control endpoints.
+func (f *fleet) startSystems(hosted bool) error {
+	f.stopSystems()
+	f.systems = []*system{{name: report.Direct, under: f.legacy, server: f.legacy}}
+	p, err := f.role(roleProxy, f.legacy.Addr)
+	if err != nil {
+		return err
+	}
+	f.systems = append(f.systems, &system{name: report.Proxy, under: p, server: f.legacy})
+	if hosted {
+		p, err = f.role(roleBridge, f.modern.Addr)
+	} else {
+		p, err = f.startBridge()
+	}
+	if err != nil {
+		return err
+	}
+	f.systems = append(f.systems, &system{name: report.Bridge, under: p, server: f.modern})
+	return nil
+}
+
+// build makes the bridge program unless one was given.
+func (f *fleet) build() error {
+	if f.program != "" {
+		return nil
+	}
+	dir, err := os.MkdirTemp("", "bridge-compare-")
+	if err != nil {
+		return err
+	}
+	f.dir, f.program = dir, filepath.Join(dir, "bridge")
+	out, err := exec.Command("go", "build", "-o", f.program, "github.com/mcpbridge/bridge/cmd/bridge").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("build of the bridge: %w: %.2000s", err, out)
+	}
+	return nil
+}
+
+func (f *fleet) role(name, server string) (*proc.Process, error) {
+	args := []string{"role", name, "-tools", strconv.Itoa(f.tools)}
+	if server != "" {
+		args = append(args, "-upstream", "http://"+server)
+	}
+	return proc.Start(name, f.self, args...)
+}
+
+func (f *fleet) startBridge() (*proc.Process, error) {
+	addr, err := proc.FreeAddr()
+	if err != nil {
+		return nil, err
+	}
+	return proc.StartAt("bridge", addr, f.program, "serve", "--upstream", "http://"+f.modern.Addr+stub.Path, "--listen", addr, "--path", stub.Path)
+}
+
+func (f *fleet) stopSystems() {
+	for _, s := range f.systems {
+		if s.under != s.server {
+			s.under.Stop()
+		}
+	}
+	f.systems = nil
+}
+
+func (f *fleet) stop() {
+	f.stopSystems()
+	for _, p := range []*proc.Process{f.modern, f.legacy} {
+		if p != nil {
+			p.Stop()
+		}
+	}
+	if f.dir != "" {
+		_ = os.RemoveAll(f.dir)
+	}
+}
+
+// stats asks a server what it saw.
+func stats(p *proc.Process) (stub.Stats, error) {
+	var s stub.Stats
+	resp, err := http.Get("http://" + p.Addr + stub.PathStats)
+	if err != nil {
+		return s, err
+	}
+	defer resp.Body.Close()
+	return s, json.NewDecoder(resp.Body).Decode(&s)
+}
+
+// checkFleet records what the servers complain about and who died. Only the
+// modern server's complaints are the bridge's fault; the legacy one's come
+// from calls that ReverseProxy broke off.
+func (c *comparison) checkFleet(mode string) {
+	s, err := stats(c.fleet.modern)
+	switch {
+	case err != nil:
+		c.report.Errors = append(c.report.Errors, fmt.Sprintf("%s: modern server: %v", mode, err))
+	case s.Violations > 0:
+		c.report.Errors = append(c.report.Errors, fmt.Sprintf("%s: the modern server refused %d requests, the first: %s", mode, s.Violations, s.FirstViolation))
+	}
+	for _, sys := range c.fleet.systems {
+		if !sys.under.Alive() {
+			c.report.Errors = append(c.report.Errors, fmt.Sprintf("%s: %s ended: %s", mode, sys.name, sys.under.Log()))
+		}
+	}
+}
