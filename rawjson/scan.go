@@ -22,6 +22,12 @@ func stops(w uint64) uint64 {
 	return ((q-ones)&^q | (e-ones)&^e | (w-blanks)&^w) & tops
 }
 
+// ends is stops without control characters, which valid strings don't hold.
+func ends(w uint64) uint64 {
+	q, e := w^quotes, w^escapes
+	return ((q-ones)&^q | (e-ones)&^e) & tops
+}
+
 // skipSpace returns the index of the first byte at or after i that is no JSON
 // whitespace.
 func skipSpace(b []byte, i int) int {
@@ -37,7 +43,7 @@ func skipString(b []byte, i int) int {
 	i++
 	for {
 		for i+8 <= len(b) {
-			m := stops(binary.LittleEndian.Uint64(b[i:]))
+			m := ends(binary.LittleEndian.Uint64(b[i:]))
 			if m != 0 {
 				i += bits.TrailingZeros64(m) >> 3
 				break

@@ -65,7 +65,7 @@ type scanner struct {
 	reason fault
 
 	top   int // entries of names in use by the objects that are open
-	names [64]entry
+	names [32]entry
 }
 
 func (s *scanner) text() error {
