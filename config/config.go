@@ -19,12 +19,12 @@ type Config struct {
 	Listen string `key:"listen"`
 	// How to serve HTTPS. Without a certificate the bridge serves plain HTTP.
 	TLS ServerTLS `key:"tls"`
-	// The browser origins that may call, as SCHEME://HOST[:PORT]; "*" stands for any. Pages on the loopback
-	// interface may always call; so may clients that send no Origin header, which is every client but a browser.
+	// The browser origins that may call, as SCHEME://HOST[:PORT]; "*" stands for any. Empty: pages on the loopback
+	// interface. Clients that send no Origin header, which is every client but a browser, may call in any case.
 	AllowedOrigins []string `key:"allowed-origins"`
-	// The host names under which clients may address the bridge, as HOST or HOST:PORT; "*" stands for any. Loopback
-	// names are always allowed. Empty: a bridge that listens on loopback only takes those (this stops DNS rebinding),
-	// one that listens elsewhere takes any name.
+	// The host names under which clients may address the bridge, as HOST or HOST:PORT; "*" stands for any. Empty: a
+	// bridge that listens on loopback takes only loopback names, which stops DNS rebinding; one that listens elsewhere
+	// takes any name.
 	AllowedHosts []string `key:"allowed-hosts"`
 	// What is logged, and how.
 	Log Log `key:"log"`

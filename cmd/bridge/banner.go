@@ -1,0 +1,52 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"strings"
+
+	"github.com/rs/zerolog"
+
+	"github.com/mcpbridge/bridge/config"
+)
+
+// banner tells a person where the bridge listens, what it fronts, and what to
+// paste into a client. Machines that read the log are spared of it.
+func banner(w io.Writer, cfg *config.Config, listener net.Listener, log *zerolog.Logger) {
+	if cfg.Log.Format == "json" || cfg.Log.Format == "auto" && !isTerminal(w) {
+		log.Info().Strs("urls", urls(cfg, listener)).Msg("listening")
+		return
+	}
+	fmt.Fprintf(w, "\n  MCP Bridge %s\n\n", versionText())
+	for i, url := range urls(cfg, listener) {
+		fmt.Fprintf(w, "  clients connect to  %s\n  and are served by   %s\n\n", url, target(&cfg.Mounts()[i]))
+	}
+	fmt.Fprintf(w, "  Ctrl-C stops it.\n\n")
+}
+
+// urls returns the URL of each mount, as a client on this machine spells it.
+func urls(cfg *config.Config, listener net.Listener) []string {
+	scheme := "http"
+	if cfg.TLS.Cert != "" {
+		scheme = "https"
+	}
+	var list []string
+	for _, m := range cfg.Mounts() {
+		if strings.HasPrefix(cfg.Listen, "unix:") {
+			list = append(list, fmt.Sprintf("%s://localhost%s over the socket %s", scheme, m.Path, listener.Addr()))
+			continue
+		}
+		list = append(list, scheme+"://"+reachable(listener.Addr().String())+m.Path)
+	}
+	return list
+}
+
+// reachable puts a name that works on this machine for "every interface".
+func reachable(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); err == nil && ip.IsUnspecified() {
+		return net.JoinHostPort("localhost", port)
+	}
+	return address
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/mcpbridge/bridge/config"
+	"github.com/mcpbridge/bridge/internal/demo"
+)
+
+func newDemo(env surroundings) *cobra.Command {
+	var once bool
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Show the bridge at work, with a server and a client built in",
+		Long: `demo starts a modern server, the bridge in front of it, and a legacy client that
+calls a tool which asks questions. On a terminal you answer them; otherwise the
+demo does. Then it stays up for clients of yours until Ctrl-C.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return demo.Run(cmd.Context(), demo.Options{
+				In: env.in, Out: env.out,
+				Interactive: isTerminal(env.in) && isTerminal(env.out),
+				Color:       isTerminal(env.out) && variable(env.environ, "NO_COLOR") == "",
+				Width:       func() int { return columns(env.out) },
+				Once:        once,
+				Start:       startForDemo,
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&once, "once", false, "End after the call instead of staying up")
+	return cmd
+}
+
+// columns returns the width of a terminal, and of anything else 100.
+func columns(stream any) int {
+	if file, ok := stream.(*os.File); ok {
+		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
+			return width
+		}
+	}
+	return 100
+}
+
+// startForDemo starts a bridge with the default settings on a free port.
+func startForDemo(ctx context.Context, upstream string, observe func(http.Handler) http.Handler) (string, func(), error) {
+	cfg := config.Default()
+	cfg.Upstream = upstream
+	cfg.Listen = "127.0.0.1:0"
+	fronts, err := newFronts(&cfg, zerolog.Nop())
+	if err != nil {
+		return "", nil, err
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", cfg.Listen)
+	if err != nil {
+		closeAll(fronts)
+		return "", nil, fmt.Errorf("listen for the demo: %w", err)
+	}
+	server := newService(&cfg, fronts, zerolog.Nop()).http
+	server.Handler = observe(server.Handler)
+	done := make(chan struct{})
+	go func() { defer close(done); _ = server.Serve(listener) }()
+	stop := func() {
+		closeAll(fronts)
+		_ = server.Close()
+		<-done
+	}
+	return urls(&cfg, listener)[0], stop, nil
+}

@@ -1,0 +1,70 @@
+// Command bridge connects MCP clients of the older revisions to servers that
+// speak only the newest one.
+//
+// It owns what a process owns: the command line, the configuration's way into
+// the packages, logging, signals, listeners and the order of starting and
+// stopping. What the bridge does with a message is decided elsewhere.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/mcpbridge/bridge/config"
+)
+
+// surroundings are what a process is given besides its arguments; tests give
+// their own.
+type surroundings struct {
+	in       io.Reader
+	out, err io.Writer
+	environ  []string
+	// started is called with the address of each listener as it begins to accept; nil: nobody waits for that.
+	started func(address string)
+}
+
+// Exit codes.
+const (
+	exitFailure = 1
+	exitUsage   = 2 // the command line or the configuration is wrong
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// The first signal asks for an orderly end. Giving up the signals then makes
+	// the second one end the process at once, as if nobody had asked for them.
+	context.AfterFunc(ctx, stop)
+	env := surroundings{in: os.Stdin, out: os.Stdout, err: os.Stderr, environ: os.Environ()}
+	if err := run(ctx, os.Args[1:], env); err != nil {
+		fmt.Fprintf(os.Stderr, "bridge: %v\n", err)
+		os.Exit(exitCode(err))
+	}
+}
+
+// run is the program. It returns when the command is done or ctx has ended and
+// everything was stopped.
+func run(ctx context.Context, args []string, env surroundings) error {
+	root := newRoot(env)
+	root.SetArgs(args)
+	return root.ExecuteContext(ctx)
+}
+
+// usageError marks an error of the command line.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func exitCode(err error) int {
+	if _, usage := errors.AsType[usageError](err); usage {
+		return exitUsage
+	}
+	if _, wrong := errors.AsType[*config.Error](err); wrong {
+		return exitUsage
+	}
+	return exitFailure
+}

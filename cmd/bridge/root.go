@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+func newRoot(env surroundings) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "bridge",
+		Short: "Connect older MCP clients to servers that speak only MCP 2026-07-28",
+		Long: `bridge stands between MCP clients of the older revisions (2024-11-05 to
+2025-11-25) and servers that speak only 2026-07-28. It gives such a client the
+session, the streams and the questions that it expects.
+
+Start with: bridge demo`,
+		Args:          noArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetIn(env.in)
+	root.SetOut(env.out)
+	root.SetErr(env.err)
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 100"))
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageError{fmt.Errorf("%w; `%s --help` lists the flags", err, cmd.CommandPath())}
+	})
+	root.AddCommand(newServe(env), newDemo(env), newConfig(env), newVersion())
+	return root
+}
+
+// noArgs refuses arguments with an error that names the likely mistake.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if cmd.HasParent() {
+		return usageError{fmt.Errorf("`%s` takes no argument, but got %q", cmd.CommandPath(), args[0])}
+	}
+	return usageError{fmt.Errorf("no command %q; `bridge --help` lists them", args[0])}
+}
+
+// exactArgs is cobra.ExactArgs with an error of ours.
+func exactArgs(n int, usage string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != n {
+			return usageError{fmt.Errorf("usage: %s %s", cmd.CommandPath(), usage)}
+		}
+		return nil
+	}
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/mcpbridge/bridge/config"
+)
+
+// clientTLS reads the files that a mount names; nil when it names none.
+func clientTLS(c *config.ClientTLS) (*tls.Config, error) {
+	if *c == (config.ClientTLS{}) {
+		return nil, nil
+	}
+	out := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.ServerName}
+	if c.CA != "" {
+		pem, err := os.ReadFile(c.CA)
+		if err != nil {
+			return nil, fmt.Errorf("upstream-tls.ca: %w", err)
+		}
+		out.RootCAs = x509.NewCertPool()
+		if !out.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("upstream-tls.ca: %s holds no certificate in PEM form", c.CA)
+		}
+	}
+	if c.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
+		if err != nil {
+			return nil, fmt.Errorf("upstream-tls.cert: %w", err)
+		}
+		out.Certificates = []tls.Certificate{pair}
+	}
+	return out, nil
+}
+
+// serverTLS returns the listener's configuration, nil for plain HTTP. The
+// certificate is read again when its file changes, as renewals do.
+func serverTLS(c *config.ServerTLS) (*tls.Config, error) {
+	if c.Cert == "" {
+		return nil, nil
+	}
+	r := &reloader{files: *c}
+	if _, err := r.certificate(nil); err != nil {
+		return nil, fmt.Errorf("tls.cert: %w", err)
+	}
+	return &tls.Config{
+		MinVersion:     tls.VersionTLS12,
+		NextProtos:     []string{"h2", "http/1.1"},
+		GetCertificate: r.certificate,
+	}, nil
+}
+
+// reloadEvery bounds how often the files are looked at.
+const reloadEvery = 10 * time.Second
+
+// reloader holds a certificate and reads it anew after its file changed. While
+// the new files do not fit together it keeps the old certificate.
+type reloader struct {
+	files config.ServerTLS
+
+	mu      sync.Mutex
+	pair    *tls.Certificate
+	changed time.Time // modification time of the files that pair was read from
+	looked  time.Time
+}
+
+func (r *reloader) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	if r.pair != nil && now.Sub(r.looked) < reloadEvery {
+		return r.pair, nil
+	}
+	r.looked = now
+	info, err := os.Stat(r.files.Cert)
+	if err != nil || r.pair != nil && info.ModTime().Equal(r.changed) {
+		return r.current(err)
+	}
+	pair, err := tls.LoadX509KeyPair(r.files.Cert, r.files.Key)
+	if err == nil {
+		r.pair, r.changed = &pair, info.ModTime()
+	}
+	return r.current(err)
+}
+
+func (r *reloader) current(err error) (*tls.Certificate, error) {
+	if r.pair != nil {
+		return r.pair, nil
+	}
+	return nil, errors.Join(errors.New("the certificate cannot be loaded"), err)
+}

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpbridge/bridge/mcp"
+)
+
+// version is set by release builds: -ldflags "-X main.version=v1.2.3".
+var version string
+
+func newVersion() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version of the bridge and of the protocols it speaks",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "bridge %s (%s)\nclients: %v\nservers: %s\n",
+				versionText(), runtime.Version(), mcp.Legacy, mcp.V20260728)
+			return err
+		},
+	}
+}
+
+// versionText is the release, or what the build knows of its revision.
+func versionText() string {
+	info, ok := debug.ReadBuildInfo()
+	if version != "" || !ok {
+		return cmp.Or(version, "unknown")
+	}
+	return cmp.Or(info.Main.Version, "(devel)")
+}
