@@ -43,7 +43,7 @@ func (c *comparison) allocs() error {
 	c.report.Figures = append(c.report.Figures,
 		report.NewFigure("allocations per plain call", "objects", objects, objects[report.Bridge], report.Target{Must: 45, Aim: 35}),
 		report.NewFigure("allocated per plain call", "bytes", bytes, bytes[report.Bridge], report.Target{Must: 4 << 10, Aim: 3 << 10}))
-	return c.fleet.startSystems(c.keep)
+	return c.fleet.startSystems(c.open)
 }
 
 // settle is how long memory is given to come to rest before it is read: longer

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 
 	"github.com/mcpbridge/bridge/bench/proc"
@@ -17,9 +15,11 @@ import (
 // fleet is every process of a run.
 type fleet struct {
 	self    string
-	program string // the bridge
-	dir     string // removed at the end; "" when nothing was built
+	program string // the bridge as users run it
+	open    string // the bridge with a control endpoint
+	dir     string // where both were built; removed at the end
 	tools   int
+	flags   []string // more flags for the bridge
 	modern  *proc.Process
 	legacy  *proc.Process
 	systems []*system
@@ -34,7 +34,7 @@ type system struct {
 }
 
 func newFleet(o *options) (f *fleet, err error) {
-	f = &fleet{tools: o.tools, program: o.bridge}
+	f = &fleet{tools: o.tools, program: o.bridge, flags: o.flags}
 	defer func() {
 		if err != nil {
 			f.stop()
@@ -52,12 +52,13 @@ func newFleet(o *options) (f *fleet, err error) {
 	if f.legacy, err = f.role(roleLegacy, ""); err != nil {
 		return f, err
 	}
-	return f, f.startSystems(o.keep)
+	return f, f.startSystems(o.open)
 }
 
 // startSystems starts a fresh process of every system, so that one mode's
-// leftovers are not the next one's memory. hosted: with control endpoints.
-func (f *fleet) startSystems(hosted bool) error {
+// leftovers are not the next one's memory. open: the bridge with its control
+// endpoint; the others have theirs in any case.
+func (f *fleet) startSystems(open bool) error {
 	f.stopSystems()
 	f.systems = []*system{{name: report.Direct, under: f.legacy, server: f.legacy}}
 	p, err := f.role(roleProxy, f.legacy.Addr)
@@ -65,32 +66,10 @@ func (f *fleet) startSystems(hosted bool) error {
 		return err
 	}
 	f.systems = append(f.systems, &system{name: report.Proxy, under: p, server: f.legacy})
-	if hosted {
-		p, err = f.role(roleBridge, f.modern.Addr)
-	} else {
-		p, err = f.startBridge()
-	}
-	if err != nil {
+	if p, err = f.startBridge(open); err != nil {
 		return err
 	}
 	f.systems = append(f.systems, &system{name: report.Bridge, under: p, server: f.modern})
-	return nil
-}
-
-// build makes the bridge program unless one was given.
-func (f *fleet) build() error {
-	if f.program != "" {
-		return nil
-	}
-	dir, err := os.MkdirTemp("", "bridge-compare-")
-	if err != nil {
-		return err
-	}
-	f.dir, f.program = dir, filepath.Join(dir, "bridge")
-	out, err := exec.Command("go", "build", "-o", f.program, "github.com/mcpbridge/bridge/cmd/bridge").CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("build of the bridge: %w: %.2000s", err, out)
-	}
 	return nil
 }
 
@@ -100,14 +79,6 @@ func (f *fleet) role(name, server string) (*proc.Process, error) {
 		args = append(args, "-upstream", "http://"+server)
 	}
 	return proc.Start(name, f.self, args...)
-}
-
-func (f *fleet) startBridge() (*proc.Process, error) {
-	addr, err := proc.FreeAddr()
-	if err != nil {
-		return nil, err
-	}
-	return proc.StartAt("bridge", addr, f.program, "serve", "--upstream", "http://"+f.modern.Addr+stub.Path, "--listen", addr, "--path", stub.Path)
 }
 
 func (f *fleet) stopSystems() {

@@ -6,6 +6,7 @@
 //	go run ./bench/compare -smoke             a short run that only checks for errors
 //	go run ./bench/compare -modes hold -n 9000
 //	go run ./bench/compare -modes plots -plots docs/performance
+//	go run ./bench/compare -- --limits.flows 64   with more flags for the bridge
 //
 // Every system under test is a process of its own. The program starts itself
 // again in the roles of the servers and of the proxy, and starts the bridge
@@ -46,7 +47,8 @@ type options struct {
 	bridge  string
 	smoke   bool
 	json    bool
-	keep    bool
+	open    bool
+	flags   []string // more flags for the bridge
 }
 
 func main() {
@@ -94,10 +96,11 @@ func parse(args []string) (*options, error) {
 	f.StringVar(&o.bridge, "bridge", "", "bridge program to measure (default: build ./cmd/bridge)")
 	f.BoolVar(&o.smoke, "smoke", false, "short run of every mode that fails on errors only")
 	f.BoolVar(&o.json, "json", false, "print the report as JSON")
-	f.BoolVar(&o.keep, "profile", false, "measure the bridge as hosted by this program, with profiles on its control endpoint")
+	f.BoolVar(&o.open, "profile", false, "measure the bridge with a control endpoint, and print where its profiles are")
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}
+	o.flags = f.Args()
 	o.modes = strings.Split(which, ",")
 	for _, m := range o.modes {
 		if !slices.Contains(modes, m) {
@@ -137,6 +140,9 @@ func run(ctx context.Context, o *options, w io.Writer) error {
 		return err
 	}
 	defer c.fleet.stop()
+	if o.open {
+		c.progress("profiles of the bridge: go tool pprof 'http://%s/profile/cpu?seconds=5'", c.fleet.systems[2].under.Control)
+	}
 	for _, mode := range modes {
 		if !slices.Contains(o.modes, mode) || ctx.Err() != nil {
 			continue

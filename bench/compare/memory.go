@@ -97,7 +97,7 @@ func (c *comparison) hold() error {
 			c.holdFigures(w, r, perFlow)
 		}
 	}
-	return c.fleet.startSystems(c.keep)
+	return c.fleet.startSystems(c.open)
 }
 
 // heldFlows is how many calls a system can hold: ReverseProxy needs two
@@ -170,7 +170,7 @@ func (c *comparison) idle() error {
 		report.NewFigure("memory per session", "KiB", session, session[report.Bridge], report.Target{Must: 3, Aim: 1.5}),
 		report.NewFigure("memory per session with a stream", "KiB", stream, stream[report.Bridge], report.Target{Must: 6, Aim: 4}),
 		c.fanout(last))
-	return c.fleet.startSystems(c.keep)
+	return c.fleet.startSystems(c.open)
 }
 
 // listens is the number of listen streams that stood at the modern server

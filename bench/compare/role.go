@@ -11,7 +11,6 @@ import (
 	"runtime/debug"
 
 	"github.com/mcpbridge/bridge/bench/control"
-	"github.com/mcpbridge/bridge/bench/host"
 	"github.com/mcpbridge/bridge/bench/proc"
 	"github.com/mcpbridge/bridge/bench/proxy"
 	"github.com/mcpbridge/bridge/bench/stub"
@@ -22,7 +21,6 @@ const (
 	roleModern = "modern" // stub server of 2026-07-28
 	roleLegacy = "legacy" // stub server of 2025-11-25
 	roleProxy  = "proxy"  // ReverseProxy in front of -upstream
-	roleBridge = "bridge" // the bridge, hosted here so that its memory can be looked into
 )
 
 // runRole serves until it is killed.
@@ -44,7 +42,7 @@ func runRole(args []string) error {
 	if err != nil {
 		return err
 	}
-	at, err := control.Serve()
+	at, err := control.Serve("127.0.0.1:0")
 	if err != nil {
 		return err
 	}
@@ -71,8 +69,6 @@ func roleHandler(role, upstream string, tools int) (http.Handler, error) {
 		return stub.NewLegacy(tools), nil
 	case roleProxy:
 		return proxy.New(u), nil
-	case roleBridge:
-		return host.New(upstream + stub.Path)
 	}
 	return nil, fmt.Errorf("role: unknown name %q", role)
 }

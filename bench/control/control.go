@@ -1,7 +1,7 @@
 // Package control lets the benchmark look into a process that it hosts: what
 // the runtime has allocated, and how much memory is really in use once garbage
-// is collected. Only processes built for the benchmark serve it; the product
-// has no such endpoint.
+// is collected. Only processes built for the benchmark serve it: the product has
+// no such endpoint, and the benchmark adds one to it with an overlay build.
 package control
 
 import (
@@ -30,10 +30,10 @@ const (
 	pathCollect = "/memory/collected"
 )
 
-// Serve answers on a loopback listener of its own until the process ends, and
-// returns its address.
-func Serve() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// Serve answers on addr until the process ends, and returns the address it
+// listens on.
+func Serve(addr string) (string, error) {
+	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return "", err
 	}

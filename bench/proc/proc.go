@@ -67,9 +67,10 @@ func Start(name string, path string, args ...string) (*Process, error) {
 }
 
 // StartAt runs a command that serves addr without announcing it, and waits
-// until addr accepts connections.
-func StartAt(name, addr string, path string, args ...string) (*Process, error) {
+// until addr accepts connections. env is added to this process's environment.
+func StartAt(name, addr string, env []string, path string, args ...string) (*Process, error) {
 	p := &Process{Name: name, Addr: addr, cmd: exec.Command(path, args...), done: make(chan struct{}), log: &tail{}}
+	p.cmd.Env = append(os.Environ(), env...)
 	if err := p.run(); err != nil {
 		return nil, err
 	}

@@ -75,7 +75,7 @@ func TestAProcessThatDoesNotStartIsAnError(t *testing.T) {
 		p.Stop()
 		t.Error("no error")
 	}
-	if p, err := proc.StartAt("false", "127.0.0.1:1", "/bin/false"); err == nil {
+	if p, err := proc.StartAt("false", "127.0.0.1:1", nil, "/bin/false"); err == nil {
 		p.Stop()
 		t.Error("no error")
 	}

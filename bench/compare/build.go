@@ -1,0 +1,108 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/mcpbridge/bridge/bench/proc"
+	"github.com/mcpbridge/bridge/bench/stub"
+)
+
+const bridgePackage = "github.com/mcpbridge/bridge/cmd/bridge"
+
+// controlEnv names the environment variable that the added file reads.
+const controlEnv = "BRIDGE_BENCH_CONTROL"
+
+// controlFile is added to the bridge's main package by an overlay, so that
+// memory is measured in the very program that users run, wired by its own code,
+// and that program still has no such endpoint.
+const controlFile = `package main
+
+import (
+	"os"
+
+	"github.com/mcpbridge/bridge/bench/control"
+)
+
+func init() {
+	if _, err := control.Serve(os.Getenv("` + controlEnv + `")); err != nil {
+		panic(err)
+	}
+}
+`
+
+// build makes the bridge as users run it, and the bridge with a control
+// endpoint.
+func (f *fleet) build() error {
+	dir, err := os.MkdirTemp("", "bridge-compare-")
+	if err != nil {
+		return err
+	}
+	f.dir = dir
+	if f.program == "" {
+		f.program = filepath.Join(dir, "bridge")
+		if err := goBuild(f.program); err != nil {
+			return err
+		}
+	}
+	overlay, err := f.overlay()
+	if err != nil {
+		return err
+	}
+	f.open = filepath.Join(dir, "bridge-open")
+	return goBuild(f.open, "-overlay", overlay)
+}
+
+func goBuild(output string, flags ...string) error {
+	args := append([]string{"build", "-o", output}, flags...)
+	out, err := exec.Command("go", append(args, bridgePackage)...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("build of the bridge: %w: %.2000s", err, out)
+	}
+	return nil
+}
+
+// overlay writes the added file and the description that the go command wants.
+func (f *fleet) overlay() (string, error) {
+	source, err := exec.Command("go", "list", "-f", "{{.Dir}}", bridgePackage).Output()
+	if err != nil {
+		return "", fmt.Errorf("where the bridge's source is: %w", err)
+	}
+	added := filepath.Join(f.dir, "control.go.txt")
+	if err := os.WriteFile(added, []byte(controlFile), 0o600); err != nil {
+		return "", err
+	}
+	place := filepath.Join(strings.TrimSpace(string(source)), "bench_control.go")
+	text, err := json.Marshal(map[string]any{"Replace": map[string]string{place: added}})
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(f.dir, "overlay.json")
+	return file, os.WriteFile(file, text, 0o600)
+}
+
+// startBridge starts the bridge in front of the modern server.
+func (f *fleet) startBridge(open bool) (*proc.Process, error) {
+	addr, err := proc.FreeAddr()
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"serve", "--upstream", "http://" + f.modern.Addr + stub.Path, "--listen", addr, "--path", stub.Path}
+	args = append(args, f.flags...)
+	if !open {
+		return proc.StartAt("bridge", addr, nil, f.program, args...)
+	}
+	at, err := proc.FreeAddr()
+	if err != nil {
+		return nil, err
+	}
+	p, err := proc.StartAt("bridge", addr, []string{controlEnv + "=" + at}, f.open, args...)
+	if err == nil {
+		p.Control = at
+	}
+	return p, err
+}
