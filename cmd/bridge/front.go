@@ -2,9 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
-	"errors"
-	"net"
 	"net/http"
 	"net/url"
 	"path/filepath"
@@ -15,90 +12,36 @@ import (
 	"github.com/mcpbridge/bridge/bridge"
 	"github.com/mcpbridge/bridge/config"
 	"github.com/mcpbridge/bridge/internal/logfield"
-	"github.com/mcpbridge/bridge/internal/passthrough"
+	"github.com/mcpbridge/bridge/internal/mount"
 	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mrtr"
-	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/sessions"
 	"github.com/mcpbridge/bridge/translate"
 	"github.com/mcpbridge/bridge/upstream"
 )
 
-// front is one mount at work: the server that clients see, the bridge behind it
-// and the client of the real server.
+// front is one mount at work, and what is known of its upstream.
 type front struct {
-	mount  config.Mount
-	log    zerolog.Logger
-	caller upstream.Caller
-	prober *negotiate.Prober
-	bridge *bridge.Bridge
-	server *legacy.HTTP
-	state  health
-	idle   func() // closes the idle connections of the pass-through
+	*mount.Mount
+	settings config.Mount
+	log      zerolog.Logger
+	state    health
 }
 
-func newFront(cfg *config.Config, mount config.Mount, log zerolog.Logger) (*front, error) {
-	f := &front{mount: mount, prober: negotiate.NewProber(negotiate.Options{})}
-	f.log = log.With().Str(logfield.Path, mount.Path).Str(logfield.Upstream, target(&mount)).Logger()
-	options, err := upstreamOptions(&mount, f.log)
+func newFront(cfg *config.Config, settings config.Mount, log zerolog.Logger) (*front, error) {
+	f := &front{settings: settings}
+	f.log = log.With().Str(logfield.Path, settings.Path).Str(logfield.Upstream, target(&settings)).Logger()
+	options, err := upstreamOptions(&settings, f.log)
 	if err != nil {
 		return nil, err
 	}
-	caller, err := upstream.NewHTTP(options)
-	if err != nil {
-		return nil, err
-	}
-	f.caller = caller
-	f.bridge = bridge.New(bridge.Options{
-		Upstream: caller,
-		Prober:   f.prober,
-		Modern:   f.modern(&options),
-		Profile:  profile(mount.Profile),
-		Limits:   bridgeLimits(&mount),
-		Log:      f.log,
+	f.Mount, err = mount.New(mount.Options{
+		Upstream:     options,
+		Legacy:       legacyOptions(cfg, &settings, f.log),
+		Bridge:       bridge.Options{Profile: profile(settings.Profile), Limits: bridgeLimits(&settings), Log: f.log},
+		RefuseModern: settings.Modern == "refuse",
 	})
-	f.server = legacy.NewHTTP(legacyOptions(cfg, &mount, f.log), f.bridge)
-	return f, nil
-}
-
-// shutdown lets calls under way finish until ctx ends, then closes everything.
-func (f *front) shutdown(ctx context.Context) error {
-	err := f.server.Shutdown(ctx)
-	f.bridge.Close()
-	f.idle()
-	return errors.Join(err, f.caller.Close())
-}
-
-// close ends everything at once.
-func (f *front) close() {
-	f.server.Close()
-	f.bridge.Close()
-	f.idle()
-	_ = f.caller.Close()
-}
-
-// modern returns the handler of modern requests, nil when they are refused.
-func (f *front) modern(o *upstream.HTTPOptions) http.Handler {
-	f.idle = func() {}
-	if f.mount.Modern != "pass" {
-		return nil
-	}
-	endpoint, err := url.Parse(o.URL)
-	if err != nil {
-		return nil // upstream.NewHTTP has refused such a URL
-	}
-	transport := &http.Transport{
-		Proxy:               http.ProxyFromEnvironment,
-		DialContext:         (&net.Dialer{Timeout: o.DialTimeout}).DialContext,
-		TLSClientConfig:     o.TLS,
-		TLSHandshakeTimeout: o.DialTimeout,
-		MaxIdleConnsPerHost: upstream.DefaultMaxIdle,
-		IdleConnTimeout:     upstream.DefaultIdleTimeout,
-		DisableCompression:  true,
-		ForceAttemptHTTP2:   true,
-	}
-	f.idle = transport.CloseIdleConnections
-	return passthrough.New(passthrough.Options{URL: endpoint, Header: o.Header, Transport: transport, Log: f.log})
+	return f, err
 }
 
 // target names a mount's server for logs and messages: the URL without its

@@ -55,7 +55,7 @@ func (f *front) watch(ctx context.Context) {
 
 // examine probes once, logs what is new and reports whether to stop.
 func (f *front) examine(ctx context.Context, last *string) bool {
-	verdict := f.prober.Probe(ctx, "", ownPeer(f.caller))
+	verdict := f.Prober.Probe(ctx, "", ownPeer(f.Upstream))
 	if ctx.Err() != nil {
 		return true
 	}
@@ -120,7 +120,7 @@ func (r *readiness) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	upstreams := map[string]string{}
 	for _, f := range r.fronts {
 		ready, state := f.state.get()
-		upstreams[f.mount.Path] = state
+		upstreams[f.settings.Path] = state
 		if !ready {
 			status, code = "waiting for the upstream", http.StatusServiceUnavailable
 		}

@@ -75,7 +75,7 @@ func newFronts(cfg *config.Config, log zerolog.Logger) ([]*front, error) {
 
 func closeAll(fronts []*front) {
 	for _, f := range fronts {
-		f.close()
+		f.Close()
 	}
 }
 
@@ -101,7 +101,7 @@ func newService(cfg *config.Config, fronts []*front, log zerolog.Logger) *servic
 	mux.HandleFunc("GET /healthz", healthy)
 	mux.Handle("GET /readyz", ready)
 	for _, f := range fronts {
-		mux.Handle(f.mount.Path, f.server)
+		mux.Handle(f.settings.Path, f)
 	}
 	return &service{
 		fronts: fronts, ready: ready, drain: cfg.Timeouts.Drain, log: log,
@@ -141,7 +141,7 @@ func (s *service) stop() error {
 	defer cancel()
 	var fronts errgroup.Group
 	for _, f := range s.fronts {
-		fronts.Go(func() error { return f.shutdown(ctx) })
+		fronts.Go(func() error { return f.Shutdown(ctx) })
 	}
 	err := fronts.Wait()
 	if errors.Is(err, context.DeadlineExceeded) {

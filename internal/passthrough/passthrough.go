@@ -5,7 +5,9 @@ package passthrough
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -16,32 +18,60 @@ import (
 	"github.com/mcpbridge/bridge/internal/logfield"
 )
 
-// Options configures a handler.
+// Options configures a Relay. URL is required.
 type Options struct {
 	// URL is the server's endpoint; every request goes there, whatever its path.
 	URL *url.URL
 	// Header replaces headers of the client, for example a static Authorization.
 	Header http.Header
-	// Transport carries the requests.
-	Transport http.RoundTripper
-	Log       zerolog.Logger
+	// TLS configures https; nil means the system's certificates.
+	TLS *tls.Config
+	// Dial opens connections; nil dials TCP.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	Log  zerolog.Logger
 }
 
-// New returns the handler. Responses are flushed as they come, and a client that
-// goes away cancels its request, which is how modern clients cancel.
-func New(opt Options) http.Handler {
-	return &httputil.ReverseProxy{
-		Transport:     opt.Transport,
+// idleConnections bounds the connections that are kept for reuse.
+const idleConnections = 64
+
+// Relay is an http.Handler that hands every request to one server. Responses
+// are flushed as they come, and a client that goes away cancels its request,
+// which is how modern clients cancel.
+type Relay struct {
+	proxy     httputil.ReverseProxy
+	transport *http.Transport
+}
+
+// New returns a Relay. Nothing is sent before the first request.
+func New(opt Options) *Relay {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.TLSClientConfig = opt.TLS
+	transport.MaxIdleConnsPerHost = idleConnections
+	transport.DisableCompression = true
+	if opt.Dial != nil {
+		transport.DialContext = opt.Dial
+	}
+	return &Relay{transport: transport, proxy: httputil.ReverseProxy{
+		Transport:     transport,
 		FlushInterval: -1,
 		Rewrite:       func(r *httputil.ProxyRequest) { rewrite(r, &opt) },
-		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
-			if errors.Is(err, context.Canceled) {
-				return // the client is gone
-			}
-			opt.Log.Warn().Str(logfield.Era, "modern").Err(err).Msg("a modern request could not be passed on")
-			http.Error(w, "the bridge cannot reach the MCP server behind it", http.StatusBadGateway)
-		},
+		ErrorHandler:  func(w http.ResponseWriter, _ *http.Request, err error) { unreachable(w, err, &opt.Log) },
+	}}
+}
+
+// ServeHTTP implements http.Handler.
+func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) { r.proxy.ServeHTTP(w, req) }
+
+// Close closes the connections that are not in use; those in use close with
+// their requests.
+func (r *Relay) Close() { r.transport.CloseIdleConnections() }
+
+func unreachable(w http.ResponseWriter, err error, log *zerolog.Logger) {
+	if errors.Is(err, context.Canceled) {
+		return // the client is gone
 	}
+	log.Warn().Str(logfield.Era, "modern").Err(err).Msg("a modern request could not be passed on")
+	http.Error(w, "the bridge cannot reach the MCP server behind it", http.StatusBadGateway)
 }
 
 func rewrite(r *httputil.ProxyRequest, opt *Options) {

@@ -17,7 +17,9 @@ func handler(t *testing.T, upstream string) http.Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(Options{URL: u, Header: http.Header{"Authorization": {"Bearer ours"}}, Transport: &http.Transport{}, Log: zerolog.Nop()})
+	relay := New(Options{URL: u, Header: http.Header{"Authorization": {"Bearer ours"}}, Log: zerolog.Nop()})
+	t.Cleanup(relay.Close)
+	return relay
 }
 
 func TestRequestsCrossUnchangedButForHeadersOfTheHop(t *testing.T) {
