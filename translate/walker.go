@@ -121,17 +121,21 @@ func (w *walker) appendTo(dst []byte) []byte {
 	return append(dst, w.src[at:]...)
 }
 
-// sort orders the edits by position. They come almost in order, so insertion
-// beats a general sort; equal positions keep their order.
+// sort orders the edits by position, insertions before whatever goes at their
+// position. They come almost in order, so insertion sort beats a general one.
 func (w *walker) sort() {
 	for i := 1; i < len(w.edits); i++ {
 		e, k := w.edits[i], i
-		for k > 0 && w.edits[k-1].start > e.start {
+		for k > 0 && e.before(w.edits[k-1]) {
 			w.edits[k] = w.edits[k-1]
 			k--
 		}
 		w.edits[k] = e
 	}
+}
+
+func (e edit) before(o edit) bool {
+	return e.start < o.start || e.start == o.start && e.end == e.start && o.end > o.start
 }
 
 // meta removes the keys that belong to the modern protocol from the current

@@ -1,0 +1,214 @@
+package translate
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// A Dialect says how much of the drafts that preceded 2026-07-28 an upstream is
+// believed to speak. It normalises what such a server sends, once, at ingress;
+// nothing behind it knows dialects (I-1). The zero Dialect does only what is
+// harmless for final servers (I-2).
+type Dialect struct {
+	// On admits draft markers, members and error codes. Only configuration or a
+	// draft version string turns it on, never the shape of a result (I-3).
+	On bool
+	// WrapAnswers sends every input response as {"result": …}. It cannot be
+	// detected, so only configuration sets it (I-6).
+	WrapAnswers bool
+}
+
+// IsDraftVersion reports whether a version string names a draft of 2026-07-28
+// (I-3).
+func IsDraftVersion(version string) bool {
+	return strings.HasPrefix(version, "DRAFT-") ||
+		strings.HasPrefix(version, "2026-") && version < string(mcp.V20260728)
+}
+
+// SpeaksDraft reports whether a list of versions, as it stands in a discover
+// result's supportedVersions or an error's data.supported, names a draft (I-3).
+func SpeaksDraft(versions []byte) bool { return DraftVersion(versions) != "" }
+
+// DraftVersion returns the newest draft in a list of versions, spelled as the
+// server spells it (I-8), or "". A dated name counts as newer than a label.
+func DraftVersion(versions []byte) (newest string) {
+	for v := range rawjson.Elements(versions) {
+		name, _ := rawjson.Text(v)
+		if !IsDraftVersion(name) {
+			continue
+		}
+		dated, was := name[0] == '2', newest != "" && newest[0] == '2'
+		if newest == "" || dated && !was || dated == was && name > newest {
+			newest = name
+		}
+	}
+	return newest
+}
+
+// Result normalises a result of method to the final shapes.
+func (d Dialect) Result(method string, result []byte) []byte {
+	if rawjson.KindOf(result) != rawjson.Object {
+		return result
+	}
+	if method == mcp.MethodToolsCall || isTaskMethod(method) {
+		result = d.task(method, result)
+	}
+	if !d.On {
+		return result
+	}
+	if mayBeInterim(method) && isInterim(result) { // I-4
+		return rawjson.Apply(nil, result,
+			rawjson.Edit{Name: "result_type"},
+			rawjson.Edit{Name: "status"},
+			rawjson.Edit{Name: "resultType", Value: []byte(`"` + mcp.ResultInputRequired + `"`)})
+	}
+	return finalMembers(method, result)
+}
+
+// finalMembers renames the members of complete results that drafts spelled
+// differently (I-4, I-9).
+func finalMembers(method string, result []byte) []byte {
+	var edits []rawjson.Edit
+	if rawjson.Has(result, "result_type") {
+		edits = append(edits, rawjson.Edit{Name: "result_type"})
+	}
+	if isCacheable(method) && !rawjson.Has(result, "ttlMs") {
+		if ms := milliseconds(rawjson.Get(result, "ttl")); ms != nil {
+			edits = append(edits, rawjson.Edit{Name: "ttl"}, rawjson.Edit{Name: "ttlMs", Value: ms})
+		}
+	}
+	if edits == nil {
+		return result
+	}
+	return rawjson.Apply(nil, result, edits...)
+}
+
+// mayBeInterim names the methods whose results some draft let be interim.
+func mayBeInterim(method string) bool {
+	return mcp.MayRequireInput(method) || isList(method) || method == mcp.MethodTasksResult
+}
+
+// isInterim recognises every marker that a draft used (I-4).
+func isInterim(result []byte) bool {
+	marked := false
+	for _, name := range [...]string{"resultType", "result_type"} {
+		if value := rawjson.Get(result, name); value != nil {
+			marked = true
+			if isInterimType(value) {
+				return true
+			}
+		}
+	}
+	if marked {
+		return false
+	}
+	if string(rawjson.Get(result, "status")) == `"incomplete"` {
+		return true
+	}
+	for _, name := range [...]string{"content", "messages", "contents", "structuredContent",
+		"tools", "prompts", "resources", "resourceTemplates"} {
+		if rawjson.Has(result, name) {
+			return false
+		}
+	}
+	return isInputRequests(rawjson.Get(result, "inputRequests")) ||
+		rawjson.KindOf(rawjson.Get(result, "requestState")) == rawjson.String
+}
+
+func isInterimType(value []byte) bool {
+	typ, _ := rawjson.Text(value)
+	return typ == "incomplete" || typ == mcp.ResultInputRequired
+}
+
+// isInputRequests reports whether v is an object of nothing but input requests.
+func isInputRequests(v []byte) bool {
+	count := 0
+	for _, entry := range rawjson.Members(v) {
+		count++
+		switch method, _ := rawjson.Text(rawjson.Get(entry, "method")); method {
+		case mcp.MethodElicitationCreate, mcp.MethodSamplingCreateMessage, mcp.MethodRootsList:
+		default:
+			return false
+		}
+	}
+	return count > 0
+}
+
+// HintsAtDraft reports whether a result that was refused would make sense in
+// dialect mode, for a hint in the log (I-5).
+func HintsAtDraft(result []byte) bool {
+	typ, _ := rawjson.Text(rawjson.Get(result, "resultType"))
+	return typ == "incomplete" || rawjson.Has(result, "result_type")
+}
+
+// InputResponses puts this round's answers into the form that the server
+// expects (I-6).
+func (d Dialect) InputResponses(responses []byte) []byte {
+	if !d.WrapAnswers || responses == nil {
+		return responses
+	}
+	var wrapped members
+	for key, value := range rawjson.Members(responses) {
+		wrapped.put(string(key), append(append([]byte(`{"result":`), value...), '}'))
+	}
+	return wrapped.object()
+}
+
+// Error gives a draft's error code its final value, judged by the error's shape:
+// without it these codes are the implementation's own (I-7, F-3). status is the
+// HTTP status, or 0 on other transports.
+func (d Dialect) Error(status int, e *jsonrpc.Error) *jsonrpc.Error {
+	if !d.On {
+		return e
+	}
+	code := e.Code
+	switch e.Code {
+	case -32004:
+		if rawjson.KindOf(rawjson.Get(e.Data, "supported")) == rawjson.Array && rawjson.Has(e.Data, "requested") {
+			code = mcp.CodeUnsupportedVersion
+		}
+	case -32003:
+		if rawjson.KindOf(rawjson.Get(e.Data, "requiredCapabilities")) == rawjson.Object {
+			code = mcp.CodeMissingCapability
+		}
+	case -32001:
+		if message := strings.ToLower(e.Message); status == 400 && strings.Contains(message, "header") {
+			code = mcp.CodeHeaderMismatch
+		}
+	}
+	if code == e.Code {
+		return e
+	}
+	return &jsonrpc.Error{Code: code, Message: e.Message, Data: e.Data}
+}
+
+// SameSubscription reports whether a notification's subscriptionId names the
+// listen request with the given id: the same token, or, from a draft server,
+// the string form of an integer id (C-18, I-2).
+func SameSubscription(subscriptionID []byte, listen jsonrpc.ID) bool {
+	if string(subscriptionID) == string(listen) {
+		return true
+	}
+	if rawjson.KindOf(subscriptionID) == rawjson.String && rawjson.KindOf([]byte(listen)) == rawjson.String {
+		return rawjson.Equal(subscriptionID, []byte(listen))
+	}
+	inner, ok := bytes.CutPrefix(subscriptionID, []byte{'"'})
+	inner, closed := bytes.CutSuffix(inner, []byte{'"'})
+	return ok && closed && string(inner) == string(listen)
+}
+
+func isList(method string) bool {
+	switch method {
+	case mcp.MethodToolsList, mcp.MethodPromptsList, mcp.MethodResourcesList, mcp.MethodResourcesTemplatesList:
+		return true
+	}
+	return false
+}
+
+func isCacheable(method string) bool {
+	return isList(method) || method == mcp.MethodResourcesRead || method == mcp.MethodDiscover
+}
