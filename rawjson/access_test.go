@@ -194,6 +194,7 @@ func FuzzAccess(f *testing.F) {
 		}
 		_ = Apply(nil, b, Edit{"a", nil}, Edit{"b", []byte("1")})
 		small := Compact(nil, b)
+		_ = Equal(b, small)
 		if Validate(b) != nil {
 			return
 		}

@@ -9,13 +9,15 @@ import (
 // Equal reports whether a and b are the same JSON value: objects whatever the
 // order of their members, strings after unescaping, numbers by their exact value
 // (1, 1.0 and 10e-1 are equal).
-func Equal(a, b []byte) bool {
+func Equal(a, b []byte) bool { return equal(a, b, 0) }
+
+func equal(a, b []byte, depth int) bool {
 	a, b = trim(a), trim(b)
 	if bytes.Equal(a, b) {
 		return true
 	}
 	kind := KindOf(a)
-	if kind != KindOf(b) {
+	if kind != KindOf(b) || depth > MaxDepth { // the bound is for text that was not validated
 		return false
 	}
 	switch kind {
@@ -24,9 +26,9 @@ func Equal(a, b []byte) bool {
 	case Number:
 		return sameNumber(a, b)
 	case Array:
-		return sameElements(a, b)
+		return sameElements(a, b, depth+1)
 	case Object:
-		return sameMembers(a, b)
+		return sameMembers(a, b, depth+1)
 	}
 	return false
 }
@@ -36,12 +38,12 @@ func trim(v []byte) []byte {
 	return v[i:skipValue(v, i)]
 }
 
-func sameElements(a, b []byte) bool {
+func sameElements(a, b []byte, depth int) bool {
 	// Positions, not an iterator per side: both arrays are walked together.
 	i, j := skipSpace(a, 1), skipSpace(b, 1)
 	for i < len(a) && j < len(b) && a[i] != ']' && b[j] != ']' {
 		endA, endB := skipValue(a, i), skipValue(b, j)
-		if endA == i || endB == j || !Equal(a[i:endA], b[j:endB]) {
+		if endA == i || endB == j || !equal(a[i:endA], b[j:endB], depth) {
 			return false
 		}
 		i, j = nextElement(a, endA), nextElement(b, endB)
@@ -58,10 +60,10 @@ func nextElement(b []byte, i int) int {
 
 type member struct{ name, value []byte }
 
-func sameMembers(a, b []byte) bool {
+func sameMembers(a, b []byte, depth int) bool {
 	x, y := sorted(a), sorted(b)
 	return slices.EqualFunc(x, y, func(m, n member) bool {
-		return bytes.Equal(m.name, n.name) && Equal(m.value, n.value)
+		return bytes.Equal(m.name, n.name) && equal(m.value, n.value, depth)
 	})
 }
 
