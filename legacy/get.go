@@ -72,10 +72,10 @@ func (h *HTTP) attach(w http.ResponseWriter, r *http.Request, s *session, st *se
 	defer s.active.Add(-1)
 	c := h.newCarrier(w, st, eventIDs(s.rec.Version))
 	defer c.leave()
+	join(c) // before the head: a client that sees it is listening
 	if c.open() != nil {
 		return
 	}
-	join(c)
 	select {
 	case <-c.gone:
 	case <-r.Context().Done():

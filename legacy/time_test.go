@@ -1,0 +1,239 @@
+package legacy
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/sessions"
+)
+
+const hold = `{"jsonrpc":"2.0","id":1,"method":"hold"}`
+
+func TestSlowResponseBecomesAStreamAfterTheCommitDelay_E6(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		_, p := servePipe(t, Options{}, b)
+		p.initialize(mcp.V20251125)
+		start := time.Now()
+		resp := p.post(hold) // returns when the head arrives
+		if d := time.Since(start); d < 2*time.Second || d > 2*time.Second+2*janitorStep {
+			t.Errorf("committed after %v", d)
+		}
+		ev := readEvents(t, resp)
+		want(t, "priming (E-7)", ev.next(), "1-1|")
+		(<-b.held).finish(`{}`)
+		want(t, "result", ev.rest(), []string{`1-2|{"jsonrpc":"2.0","id":1,"result":{}}`})
+	})
+}
+
+func TestCommitWithoutPrimingStillSendsTheHead_E6_E7(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		_, p := servePipe(t, Options{CommitDelay: time.Second}, b)
+		p.initialize(mcp.V20250618)
+		start := time.Now()
+		resp := p.post(hold)
+		if d := time.Since(start); d > 2*time.Second {
+			t.Errorf("committed after %v", d)
+		}
+		k := <-b.held
+		if k.Refuse(&Refusal{Status: 401}) {
+			t.Error("refused after the commit (H-4)")
+		}
+		k.finish(`{}`)
+		want(t, "result", readEvents(t, resp).rest(), []string{`1-1|{"jsonrpc":"2.0","id":1,"result":{}}`})
+	})
+}
+
+func TestSlowResponseStaysJSONForAClientThatTakesNoStream_E5(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		_, p := servePipe(t, Options{}, b)
+		p.initialize(mcp.V20251125)
+		p.header.Set("Accept", "application/json")
+		answer := p.async(hold)
+		k := <-b.held
+		time.Sleep(time.Minute)
+		k.finish(`{}`)
+		want(t, "body", text(t, <-answer), `{"jsonrpc":"2.0","id":1,"result":{}}`)
+	})
+}
+
+func TestFastResponseIsNeverCommitted_E6(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		h, p := servePipe(t, Options{}, b)
+		p.initialize(mcp.V20251125)
+		answer := p.async(hold)
+		k := <-b.held
+		time.Sleep(1900 * time.Millisecond)
+		k.finish(`{}`)
+		want(t, "type", (<-answer).Header.Get("Content-Type"), "application/json")
+		time.Sleep(10 * time.Second)
+		for i := range h.commits.shards {
+			if h.commits.shards[i].head != nil {
+				t.Error("the answered exchange is still on the agenda")
+			}
+		}
+	})
+}
+
+func TestQuietStreamsAreKeptAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		_, p := servePipe(t, Options{}, b)
+		p.initialize(mcp.V20250618)
+		resp := p.get("")
+		last := time.Now()
+		buf := make([]byte, 256)
+		for range 5 {
+			n, err := resp.Body.Read(buf)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want(t, "comment", string(buf[:n]), ": keep-alive\n\n")
+			if d := time.Since(last); d > 15*time.Second {
+				t.Errorf("silent for %v", d)
+			}
+			last = time.Now()
+		}
+		b.last().push.Push("k", []byte(`{"n":1}`))
+		want(t, "then a message", readEvents(t, resp).next(), `0-1|{"n":1}`)
+	})
+}
+
+func TestIdleSessionExpires_A33(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		h, p := servePipe(t, Options{IdleTimeout: 30 * time.Minute}, b)
+		p.initialize(mcp.V20251125)
+		for range 4 { // every use slides the end
+			time.Sleep(20 * time.Minute)
+			want(t, "used", p.post(ping).StatusCode, 200)
+		}
+		time.Sleep(31 * time.Minute)
+		want(t, "sessions", h.Sessions(), 0)
+		want(t, "cause", b.last().cause(), error(sessions.Expired))
+		want(t, "afterwards", p.post(ping).StatusCode, 404)
+	})
+}
+
+func TestSessionWithALiveFlowOrListenerDoesNotExpire_A33(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		h, p := servePipe(t, Options{IdleTimeout: time.Minute}, b)
+		p.initialize(mcp.V20251125)
+		answer := p.async(hold)
+		k := <-b.held
+		ev := readEvents(t, <-answer)
+		ev.next()
+		time.Sleep(3 * time.Hour)
+		want(t, "sessions", h.Sessions(), 1)
+		k.finish(`{}`)
+		ev.rest()
+		get := p.get("")
+		go func() { _, _ = get.Body.Read(make([]byte, 1<<20)); ev2 := readEvents(t, get); ev2.rest() }()
+		time.Sleep(3 * time.Hour)
+		want(t, "sessions", h.Sessions(), 1)
+		_ = get.Body.Close()
+		time.Sleep(3 * time.Minute)
+		want(t, "sessions", h.Sessions(), 0)
+	})
+}
+
+func TestEndedStreamCanBeResumedForAWhile_E20(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, p := servePipe(t, Options{}, newFake())
+		p.initialize(mcp.V20251125)
+		_ = readEvents(t, p.post(`{"jsonrpc":"2.0","id":1,"method":"chatty"}`)).rest()
+		time.Sleep(4 * time.Minute)
+		want(t, "within the retention", len(readEvents(t, p.get("1-1")).rest()), 2)
+		time.Sleep(2 * time.Minute)
+		want(t, "after it", p.get("1-1").StatusCode, 400)
+		s, _ := h.table.Get(p.session)
+		want(t, "memory", s.streams == nil && s.retired == nil, true)
+	})
+}
+
+func TestDisconnectedClientFetchesTheResultLater_E12(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		_, p := servePipe(t, Options{}, b)
+		p.initialize(mcp.V20251125)
+		answer := p.async(hold)
+		k := <-b.held
+		resp := <-answer
+		want(t, "priming", readEvents(t, resp).next(), "1-1|")
+		_ = resp.Body.Close()
+		synctest.Wait()
+		time.Sleep(10 * time.Minute) // the flow goes on meanwhile
+		k.finish(`{"done":1}`)
+		want(t, "resumed", readEvents(t, p.get("1-1")).rest(), []string{`1-2|{"jsonrpc":"2.0","id":1,"result":{"done":1}}`})
+	})
+}
+
+func TestClientThatStopsReadingIsLetGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		_, p := servePipe(t, Options{WriteTimeout: 5 * time.Second}, b)
+		p.initialize(mcp.V20251125)
+		get := p.get("") // a pipe holds nothing: whoever doesn't read blocks at once
+		start := time.Now()
+		big := make([]byte, 1<<20)
+		for i := range big {
+			big[i] = ' '
+		}
+		b.last().push.Push("k", big)
+		if d := time.Since(start); d > 6*time.Second {
+			t.Errorf("the pusher was held up for %v", d)
+		}
+		_ = get
+		synctest.Wait()
+		want(t, "other requests are unharmed", p.post(ping).StatusCode, 200)
+	})
+}
+
+func TestShutdownLetsCallsFinishAndRefusesNewOnes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		h, p := servePipe(t, Options{}, b)
+		p.initialize(mcp.V20251125)
+		get := readEvents(t, p.get(""))
+		answer := p.async(hold)
+		k := <-b.held
+		down := make(chan error)
+		go func() { down <- h.Shutdown(t.Context()) }()
+		synctest.Wait()
+		get.rest() // ends
+		want(t, "new call", p.post(ping).StatusCode, http.StatusServiceUnavailable)
+		status, _ := p.call(`{"jsonrpc":"2.0","id":"leg","result":{}}`)
+		want(t, "answers still count", status, 202)
+		k.finish(`{}`)
+		want(t, "the call's status", (<-answer).StatusCode, 200)
+		want(t, "shutdown", <-down, error(nil))
+		want(t, "cause", b.last().cause(), error(sessions.Closed))
+		want(t, "sessions", h.Sessions(), 0)
+	})
+}
+
+func TestShutdownCutsCallsOffAtItsDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		h, p := servePipe(t, Options{}, b)
+		p.initialize(mcp.V20251125)
+		answer := p.async(hold)
+		<-b.held
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := h.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("err = %v", err)
+		}
+		want(t, "the call ended", (<-answer).StatusCode, 200)
+		want(t, "in flight", h.inFlight.Load(), 0)
+	})
+}
