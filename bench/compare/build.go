@@ -14,8 +14,9 @@ import (
 
 const bridgePackage = "github.com/mcpbridge/bridge/cmd/bridge"
 
-// controlEnv names the environment variable that the added file reads.
-const controlEnv = "BRIDGE_BENCH_CONTROL"
+// controlEnv names the environment variable that the added file reads. It does
+// not begin as the bridge's own settings do, because unknown ones are refused.
+const controlEnv = "BENCH_CONTROL_LISTEN"
 
 // controlFile is added to the bridge's main package by an overlay, so that
 // memory is measured in the very program that users run, wired by its own code,

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"time"
 
 	"github.com/mcpbridge/bridge/bench/load"
@@ -20,6 +21,16 @@ type usage struct {
 	err    error
 }
 
+// usageOf samples a run against one system.
+func (c *comparison) usageOf(sys *system) *usage {
+	u := &usage{pids: []int{sys.under.PID(), os.Getpid()}}
+	if sys.server != sys.under {
+		u.pids = append(u.pids, sys.server.PID())
+	}
+	return u
+}
+
+// mark takes the first and the second sample.
 func (u *usage) mark() {
 	if u.n > 1 {
 		return
@@ -37,11 +48,19 @@ func (u *usage) mark() {
 }
 
 // underTest is the CPU time of the process under test.
-func (u *usage) underTest() time.Duration { return u.cpu[1][0] - u.cpu[0][0] }
+func (u *usage) underTest() time.Duration {
+	if u.n < 2 {
+		return 0
+	}
+	return u.cpu[1][0] - u.cpu[0][0]
+}
 
 // foreign is the share of the machine that went to processes that are no part
 // of the run, or to other guests of the same host.
 func (u *usage) foreign(cpus int) float64 {
+	if u.n < 2 {
+		return 0
+	}
 	own := time.Duration(0)
 	for i := range u.pids {
 		own += u.cpu[1][i] - u.cpu[0][i]
@@ -78,10 +97,7 @@ func (c *comparison) closed() error {
 
 // sample runs one closed loop against one system.
 func (c *comparison) sample(sys *system, l load.Closed, round int) (report.Sample, error) {
-	u := &usage{pids: []int{sys.under.PID(), self()}}
-	if sys.server != sys.under {
-		u.pids = append(u.pids, sys.server.PID())
-	}
+	u := c.usageOf(sys)
 	l.Addr, l.Warm, l.Window, l.Mark = sys.under.Addr, c.window/5, c.window, u.mark
 	r := l.Run(c.ctx)
 	s := report.Sample{System: sys.name, Kind: l.Kind, Round: round, PerSecond: r.PerSecond(), P50: r.Quantile(0.5), P99: r.Quantile(0.99), Errors: r.Errors.Count(), Foreign: u.foreign(c.report.CPUs)}

@@ -14,15 +14,16 @@ import (
 
 // fleet is every process of a run.
 type fleet struct {
-	self    string
-	program string // the bridge as users run it
-	open    string // the bridge with a control endpoint
-	dir     string // where both were built; removed at the end
-	tools   int
-	flags   []string // more flags for the bridge
-	modern  *proc.Process
-	legacy  *proc.Process
-	systems []*system
+	self     string
+	program  string // the bridge as users run it
+	open     string // the bridge with a control endpoint
+	profiled bool   // whether the open one is measured everywhere
+	dir      string // where both were built; removed at the end
+	tools    int
+	flags    []string // more flags for the bridge
+	modern   *proc.Process
+	legacy   *proc.Process
+	systems  []*system
 }
 
 // system is one thing that is compared: the process under test and the server
@@ -34,7 +35,7 @@ type system struct {
 }
 
 func newFleet(o *options) (f *fleet, err error) {
-	f = &fleet{tools: o.tools, program: o.bridge, flags: o.flags}
+	f = &fleet{program: o.bridge, flags: o.flags, profiled: o.open}
 	defer func() {
 		if err != nil {
 			f.stop()
@@ -46,13 +47,21 @@ func newFleet(o *options) (f *fleet, err error) {
 	if err = f.build(); err != nil {
 		return f, err
 	}
+	return f, f.restart(o.tools)
+}
+
+// restart starts everything afresh, with servers that offer n tools.
+func (f *fleet) restart(tools int) (err error) {
+	f.stopSystems()
+	f.stopServers()
+	f.tools = tools
 	if f.modern, err = f.role(roleModern, ""); err != nil {
-		return f, err
+		return err
 	}
 	if f.legacy, err = f.role(roleLegacy, ""); err != nil {
-		return f, err
+		return err
 	}
-	return f, f.startSystems(o.open)
+	return f.startSystems(f.profiled)
 }
 
 // startSystems starts a fresh process of every system, so that one mode's
@@ -90,13 +99,18 @@ func (f *fleet) stopSystems() {
 	f.systems = nil
 }
 
-func (f *fleet) stop() {
-	f.stopSystems()
+func (f *fleet) stopServers() {
 	for _, p := range []*proc.Process{f.modern, f.legacy} {
 		if p != nil {
 			p.Stop()
 		}
 	}
+	f.modern, f.legacy = nil, nil
+}
+
+func (f *fleet) stop() {
+	f.stopSystems()
+	f.stopServers()
 	if f.dir != "" {
 		_ = os.RemoveAll(f.dir)
 	}

@@ -118,6 +118,8 @@ func parse(args []string) (*options, error) {
 		}
 	}
 	if o.smoke {
+		o.modes = modes
+		o.plots = os.TempDir()
 		o.rounds, o.window, o.n, o.streams = 1, 300*time.Millisecond, 300, 300
 	}
 	return o, nil
@@ -152,7 +154,7 @@ func run(ctx context.Context, o *options, w io.Writer) error {
 		}
 		c.checkFleet(mode)
 	}
-	c.report.Noise = report.NoiseOf(c.report.Samples)
+	c.report.Noise = report.NoiseOf(c.report.Samples, c.report.Rates)
 	return c.finish(w)
 }
 
@@ -169,7 +171,7 @@ func (c *comparison) measure(mode string) error {
 	case "hold":
 		return c.hold()
 	}
-	return nil
+	return c.plot()
 }
 
 // finish prints the report; errors of the bridge fail the run.

@@ -16,6 +16,7 @@ import (
 // collected and given back.
 type footprint struct {
 	rss        int64
+	heap       int64 // live objects
 	goroutines int
 	fds        int
 }
@@ -35,7 +36,7 @@ func (c *comparison) weigh(sys *system) (footprint, error) {
 	if err != nil {
 		return footprint{}, err
 	}
-	fp := footprint{goroutines: m.Goroutines}
+	fp := footprint{goroutines: m.Goroutines, heap: int64(m.Heap)}
 	if fp.rss, err = proc.RSS(sys.under.PID()); err != nil {
 		return fp, err
 	}
@@ -127,7 +128,8 @@ func (c *comparison) holdFigures(w *weighing, r *load.HoldResult, perFlow map[st
 	done := report.NewFigure("suspended flows completed", "of those held", nil, float64(r.Done)/n, report.Target{Must: 1, Aim: 1, AtLeast: true})
 	left := float64(after.rss-before.rss) / float64(max(during.rss-before.rss, 1))
 	back := report.NewFigure("memory kept afterwards", "of the growth", nil, max(left, 0.001), report.Target{Must: 0.10, Aim: 0.10})
-	back.Note = fmt.Sprintf("%.1f MiB before, %.1f held, %.1f after; %d goroutines before, %d after", mib(before.rss), mib(during.rss), mib(after.rss), before.goroutines, after.goroutines)
+	back.Note = fmt.Sprintf("MiB resident before, held, after: %.1f %.1f %.1f; live heap: %.1f %.1f %.1f; goroutines before, after: %d %d",
+		mib(before.rss), mib(during.rss), mib(after.rss), mib(before.heap), mib(during.heap), mib(after.heap), before.goroutines, after.goroutines)
 	c.report.Figures = append(c.report.Figures, f, done, back)
 }
 

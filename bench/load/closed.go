@@ -19,6 +19,7 @@ type Closed struct {
 	Clients  int
 	Sessions int           // sessions that each client takes turns with; at least 1
 	Tools    int           // echo tools to choose from; at least 1
+	List     bool          // whether each client lists the tools first
 	Warm     time.Duration // before the window
 	Window   time.Duration
 	// Mark is called right before and right after the window, to sample the
@@ -63,13 +64,13 @@ func (c Closed) Run(ctx context.Context) *Result {
 		wg.Go(func() { latencies[i] = c.loop(u, &phase, &res.Errors) })
 	}
 	pause(ctx, c.Warm)
-	c.mark()
+	call(c.Mark)
 	start := time.Now()
 	phase.Store(measuring)
 	pause(ctx, c.Window)
 	phase.Store(ending)
 	res.Wall = time.Since(start)
-	c.mark()
+	call(c.Mark)
 	wg.Wait()
 	for _, u := range users {
 		u.leave(&res.Errors)
@@ -78,12 +79,6 @@ func (c Closed) Run(ctx context.Context) *Result {
 	slices.Sort(res.Latencies)
 	res.Calls = int64(len(res.Latencies))
 	return res
-}
-
-func (c Closed) mark() {
-	if c.Mark != nil {
-		c.Mark()
-	}
 }
 
 // enter opens every client's sessions, a few clients at a time.
@@ -98,6 +93,9 @@ func (c Closed) enter(res *Result) []*user {
 			}
 			u, err := newUser(c.Addr, sessions)
 			res.Errors.Add(err)
+			if c.List && len(u.sessions) > 0 {
+				res.Errors.Add(u.sessions[0].List())
+			}
 			users[i] = u
 		})
 	}

@@ -22,6 +22,7 @@ type Rate struct {
 	Conns     int // calls that may be under way at once
 	Warm      time.Duration
 	Window    time.Duration
+	Mark      func() // called before the warm-up and after the window; may be nil
 }
 
 // due is a call that was sent.
@@ -56,6 +57,7 @@ func (r Rate) Run(ctx context.Context) *Result {
 	if len(slots) == 0 {
 		return res
 	}
+	call(r.Mark)
 	from := time.Now().Add(r.Warm)
 	var wg sync.WaitGroup
 	latencies := make([][]time.Duration, len(slots))
@@ -67,6 +69,7 @@ func (r Rate) Run(ctx context.Context) *Result {
 		close(s.due)
 	}
 	wg.Wait()
+	call(r.Mark)
 	for _, s := range slots {
 		s.user.leave(&res.Errors)
 	}

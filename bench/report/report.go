@@ -27,6 +27,17 @@ type Sample struct {
 	Foreign    float64       `json:"foreign"` // share of the machine that others used, 0..1
 }
 
+// RateSample is one fixed-rate window of one system.
+type RateSample struct {
+	System  string        `json:"system"`
+	Round   int           `json:"round"`
+	P50     time.Duration `json:"p50Ns"`
+	P99     time.Duration `json:"p99Ns"`
+	Calls   int64         `json:"calls"`
+	Errors  int64         `json:"errors"`
+	Foreign float64       `json:"foreign"`
+}
+
 // Row is one line of the closed-loop table.
 type Row struct {
 	Kind       load.Kind          `json:"kind"`
@@ -55,13 +66,15 @@ type Figure struct {
 
 // Report is everything that one run of the comparison found.
 type Report struct {
-	Go      string    `json:"go"`
-	CPUs    int       `json:"cpus"`
-	When    time.Time `json:"when"`
-	Noise   Noise     `json:"noise"`
-	Rows    []Row     `json:"rows"`
-	Figures []Figure  `json:"figures"`
-	Samples []Sample  `json:"samples"`
+	Go      string       `json:"go"`
+	CPUs    int          `json:"cpus"`
+	When    time.Time    `json:"when"`
+	Noise   Noise        `json:"noise"`
+	Rows    []Row        `json:"rows"`
+	Figures []Figure     `json:"figures"`
+	Samples []Sample     `json:"samples"`
+	Rates   []RateSample `json:"rateSamples"`
+	Plots   []Plot       `json:"plots,omitempty"`
 	// Errors lists what went wrong with the bridge or the direct server; the
 	// run fails when it is not empty. ReverseProxy's own failures are in Rows.
 	Errors []string `json:"errors"`
