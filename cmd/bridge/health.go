@@ -86,7 +86,7 @@ func advice(v negotiate.Verdict) string {
 	case !ok:
 		return text
 	case failure.Cause == upstream.Unreachable:
-		return text + "; is the server running, and the URL right? The bridge keeps trying"
+		return text + " The bridge keeps trying."
 	case failure.Cause == upstream.TLS:
 		return text + "; a private authority's certificates go into upstream-tls.ca"
 	}
