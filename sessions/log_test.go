@@ -1,0 +1,66 @@
+package sessions
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestEmptyLogHoldsNoMemory(t *testing.T) {
+	want(t, "allocations", testing.AllocsPerRun(100, func() {
+		var l Log
+		_, _ = l.At(1)
+		_ = l.Last()
+	}), 0)
+}
+
+func TestLogIsBoundedByEventsAndBytes_E20(t *testing.T) {
+	l := Log{limits: Limits{Events: 3, Bytes: 10}}
+	for _, s := range []string{"aa", "bb", "cc", "dd"} {
+		l.Append(ev(s))
+	}
+	want(t, "first", l.First(), 2)
+	l.Append(ev("eeeeeeee"))
+	want(t, "first", l.First(), 4)
+	l.Append(ev(strings.Repeat("f", 50))) // alone above the limit: kept
+	want(t, "first", l.First(), 6)
+	want(t, "last", l.Last(), 6)
+	got, ok := l.At(6)
+	want(t, "newest", len(got), 50)
+	want(t, "held", ok, true)
+	_, ok = l.At(5)
+	want(t, "dropped", ok, false)
+	_, ok = l.At(7)
+	want(t, "not yet", ok, false)
+}
+
+func TestLogAgreesWithAPlainList(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limits := Limits{Events: rapid.IntRange(1, 5).Draw(t, "events"), Bytes: rapid.IntRange(1, 20).Draw(t, "bytes")}
+		l := Log{limits: limits}
+		var all [][]byte
+		for _, op := range rapid.SliceOf(rapid.IntRange(-3, 9)).Draw(t, "ops") {
+			if op < 0 {
+				l.Trim(uint64(max(0, len(all)+op+1)))
+				continue
+			}
+			data := []byte(strings.Repeat("x", op))
+			all = append(all, data)
+			if got := l.Append(data); got != uint64(len(all)) {
+				t.Fatalf("seq = %d, want %d", got, len(all))
+			}
+		}
+		bytes := 0
+		for seq := l.First(); seq <= l.Last(); seq++ {
+			got, ok := l.At(seq)
+			if !ok || string(got) != string(all[seq-1]) {
+				t.Fatalf("event %d = %q, %t", seq, got, ok)
+			}
+			bytes += len(got)
+		}
+		if n := l.Last() - l.First() + 1; n > uint64(limits.Events) || (n > 1 && bytes > limits.Bytes) || bytes != l.bytes {
+			t.Fatalf("%d events, %d bytes (counted %d) exceed %+v", n, bytes, l.bytes, limits)
+		}
+	})
+}

@@ -1,0 +1,133 @@
+package sessions
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+type ends struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (e *ends) add(v string, c Cause) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.list = append(e.list, v+": "+c.Error())
+}
+
+func TestTableTellsEachEndOnceWithItsCause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var e ends
+		tab := NewTable(TableOptions[string]{Capacity: 2, Idle: time.Hour, Ended: e.add})
+		tab.Add("a", "a")
+		time.Sleep(time.Second)
+		tab.Add("b", "b")
+		time.Sleep(time.Second)
+		tab.Get("a")
+		time.Sleep(time.Second)
+		tab.Add("c", "c") // b is the least recently used
+		want(t, "removed", tab.Remove("a"), true)
+		want(t, "removed twice", tab.Remove("a"), false)
+		time.Sleep(2 * time.Hour)
+		want(t, "expired", tab.Expire(), 1)
+		tab.Add("d", "d")
+		tab.Close()
+		tab.Close()
+		want(t, "closed", tab.Add("e", "e"), false)
+		want(t, "ends", e.list, []string{
+			"b: session evicted: too many sessions", "a: session ended", "c: session expired", "d: bridge is shutting down",
+		})
+		want(t, "live", tab.Len(), 0)
+	})
+}
+
+func TestExpiryIsExactWithoutASweep_A33(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var e ends
+		tab := NewTable(TableOptions[string]{Capacity: 9, Idle: time.Minute, Ended: e.add})
+		tab.Add("a", "a")
+		time.Sleep(59 * time.Second)
+		_, ok := tab.Get("a")
+		want(t, "slides", ok, true)
+		time.Sleep(59 * time.Second)
+		_, ok = tab.Get("a")
+		want(t, "slides", ok, true)
+		time.Sleep(time.Minute)
+		_, ok = tab.Get("a")
+		want(t, "expired", ok, false)
+		want(t, "ends", e.list, []string{"a: session expired"})
+	})
+}
+
+func TestBusySessionsDoNotExpireAndAreEvictedLast_A33(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var e ends
+		tab := NewTable(TableOptions[string]{
+			Capacity: 3, Idle: time.Minute, Ended: e.add, Busy: func(v string) bool { return v == "busy" },
+		})
+		tab.Add("1", "busy")
+		time.Sleep(time.Second)
+		tab.Add("2", "b")
+		time.Sleep(time.Second)
+		tab.Add("3", "c")
+		tab.Add("4", "d")
+		want(t, "evicted", e.list, []string{"b: session evicted: too many sessions"})
+		time.Sleep(time.Hour)
+		want(t, "expired", tab.Expire(), 2)
+		want(t, "left", tab.Len(), 1)
+		_, ok := tab.Get("1")
+		want(t, "the busy one", ok, true)
+	})
+}
+
+func TestFullTableOfBusySessionsStillTakesANewOne(t *testing.T) {
+	tab := NewTable(TableOptions[int]{Capacity: 4, Busy: func(int) bool { return true }})
+	for i := range 50 {
+		tab.Add(fmt.Sprint(i), i)
+	}
+	want(t, "live", tab.Len(), 4)
+}
+
+func TestCapacityHoldsUnderConcurrency(t *testing.T) {
+	var ended atomic.Int64
+	tab := NewTable(TableOptions[int]{Capacity: 100, Idle: time.Hour, Ended: func(int, Cause) { ended.Add(1) }})
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			for i := range 500 {
+				id := fmt.Sprintf("%d-%d", g, i)
+				tab.Add(id, i)
+				tab.Get(id)
+				if i%3 == 0 {
+					tab.Remove(id)
+				}
+				if i%50 == 0 {
+					tab.Expire()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if tab.Len() > 100 {
+		t.Errorf("%d sessions live", tab.Len())
+	}
+	tab.Close()
+	want(t, "every session ended once", ended.Load(), 4000)
+	want(t, "live", tab.Len(), 0)
+}
+
+func TestSessionIDsAreUnguessable_A26(t *testing.T) {
+	seen := map[string]bool{}
+	for range 1000 {
+		id := NewID()
+		if len(id) != 26 || seen[id] {
+			t.Fatalf("id %q", id)
+		}
+		seen[id] = true
+	}
+}
