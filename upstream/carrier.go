@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"io"
+	"net/http"
 	"net/url"
 )
 
@@ -33,6 +34,12 @@ type exchange interface {
 	abort()
 }
 
+// newCarrier chooses the lean transport for plain http without a proxy, and
+// net/http's for everything else.
 func newCarrier(u *url.URL, opt *HTTPOptions) carrier {
+	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: u})
+	if u.Scheme == "http" && !opt.StandardTransport && proxy == nil && err == nil {
+		return newLeanCarrier(u, opt)
+	}
 	return newNetCarrier(u, opt)
 }

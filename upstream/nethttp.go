@@ -91,7 +91,7 @@ func (t *netCarrier) header(req *request) http.Header {
 	if req.named {
 		h[mcp.HeaderName] = []string{req.headerName()}
 	}
-	if auth := authorization(req, t.opt); auth != "" {
+	if auth := authorization(req, t.opt.Header.Get("Authorization")); auth != "" {
 		h["Authorization"] = []string{auth}
 	}
 	for _, f := range extra(extra(req.custom[:len(req.custom):len(req.custom)], t.opt.Header), req.call.Header) {
@@ -102,10 +102,10 @@ func (t *netCarrier) header(req *request) http.Header {
 
 // authorization is the credential of a request: its own, else the configured
 // one (H-1).
-func authorization(req *request, opt *HTTPOptions) string {
+func authorization(req *request, configured string) string {
 	auth := req.call.Authorization
 	if auth == "" {
-		auth = opt.Header.Get("Authorization")
+		auth = configured
 	}
 	if !legalField(auth) {
 		return ""

@@ -1,0 +1,171 @@
+package h1
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"time"
+)
+
+// readBuffer is the size of a connection's read buffer, in bytes: a small
+// answer is one read. Larger bodies are read past it into their destination.
+const readBuffer = 4 << 10
+
+// conn is one connection and the exchange on it.
+type conn struct {
+	client *Client
+	nc     net.Conn
+	br     *bufio.Reader
+	probe  *probe // nil when the socket cannot be looked at
+
+	interrupt func()      // closes nc
+	stop      func() bool // ends the watch on the context; nil without one
+
+	since   time.Time // idle since
+	pending string    // what must still arrive for the last response to end
+
+	resp   Response
+	peeked [16]byte
+	vec    net.Buffers
+	vecs   [2][]byte
+}
+
+func newConn(c *Client, nc net.Conn) *conn {
+	cn := &conn{client: c, nc: nc, br: bufio.NewReaderSize(nc, readBuffer), probe: newProbe(nc)}
+	cn.interrupt = func() { _ = nc.Close() }
+	cn.resp.cn = cn
+	return cn
+}
+
+// readiness is what an idle connection is good for.
+type readiness int
+
+const (
+	ready   readiness = iota
+	unready           // its last response has not ended yet
+	dead
+)
+
+// state judges an idle connection before its reuse. Bytes that nobody asked
+// for make it unusable, like its end.
+func (cn *conn) state(now time.Time) readiness {
+	age := now.Sub(cn.since)
+	if age >= cn.client.opt.IdleTimeout {
+		return dead
+	}
+	if cn.pending == "" && (age < fresh || cn.probe == nil) {
+		return ready
+	}
+	buf := cn.peeked[:]
+	n, open := cn.probe.peek(buf)
+	switch {
+	case !open || n > len(cn.pending):
+		return dead
+	case cn.pending == "":
+		return ready // n is 0
+	case string(buf[:n]) != cn.pending[:n]:
+		return dead
+	case n < len(cn.pending):
+		if age >= settleTime {
+			return dead
+		}
+		return unready
+	}
+	if _, err := io.ReadFull(cn.nc, buf[:n]); err != nil {
+		return dead
+	}
+	cn.pending = ""
+	return ready
+}
+
+// exchange writes r and reads the response head. nothing reports that not one
+// byte of a response came. On failure the connection is gone.
+func (cn *conn) exchange(ctx context.Context, r *Request) (resp *Response, failed *Error, nothing bool) {
+	if ctx.Done() != nil {
+		cn.stop = context.AfterFunc(ctx, cn.interrupt)
+	}
+	cn.resp.reset()
+	n, err := cn.write(r)
+	if err != nil && n == 0 {
+		cn.drop()
+		return nil, &Error{Op: OpWrite, Err: err}, true
+	}
+	// A server may refuse a request before it has read all of it; then the
+	// write fails, but the response is there.
+	writeErr := err
+	limit := cn.client.opt.HeaderTimeout
+	if writeErr != nil {
+		limit = settleTime
+	}
+	if limit > 0 {
+		_ = cn.nc.SetReadDeadline(time.Now().Add(limit))
+	}
+	nothing, err = cn.resp.readHead(cn.br, cn.client.opt.MaxHead)
+	if err != nil {
+		cn.drop()
+		op := OpRead
+		if errors.Is(err, ErrMalformed) {
+			op = OpParse
+		}
+		return nil, &Error{Op: op, Sent: true, Err: err}, nothing
+	}
+	if limit > 0 {
+		_ = cn.nc.SetReadDeadline(time.Time{})
+	}
+	if writeErr != nil {
+		cn.resp.close = true
+	}
+	return &cn.resp, nil, false
+}
+
+// write sends the request in one system call where the socket takes it.
+func (cn *conn) write(r *Request) (int64, error) {
+	if len(r.Body) == 0 {
+		n, err := cn.nc.Write(r.Wire)
+		return int64(n), err
+	}
+	cn.vecs = [2][]byte{r.Wire, r.Body}
+	cn.vec = cn.vecs[:]
+	n, err := cn.vec.WriteTo(cn.nc)
+	cn.vecs = [2][]byte{}
+	return n, err
+}
+
+// unwatch ends the watch on the context. It reports whether the connection
+// stayed untouched by it.
+func (cn *conn) unwatch() bool {
+	stop := cn.stop
+	cn.stop = nil
+	return stop == nil || stop()
+}
+
+// release makes the connection idle after a response that ended, or that ends
+// when pending has arrived.
+func (cn *conn) release(pending string) {
+	if !cn.unwatch() {
+		cn.client.discard(cn)
+		return
+	}
+	cn.pending, cn.since = pending, time.Now()
+	cn.client.put(cn)
+}
+
+// drop closes the connection.
+func (cn *conn) drop() {
+	cn.unwatch()
+	cn.client.discard(cn)
+}
+
+// broken reports whether err says that the peer ended or broke the connection,
+// as opposed to a deadline.
+func broken(err error) bool {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return false
+	}
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}

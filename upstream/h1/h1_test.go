@@ -1,0 +1,520 @@
+package h1
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// rawServer accepts connections and runs one script on each.
+func rawServer(t testing.TB, script func(n int, c net.Conn, br *bufio.Reader)) (addr string) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for n := 0; ; n++ {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() {
+				defer c.Close()
+				script(n, c, bufio.NewReader(c))
+			})
+		}
+	})
+	t.Cleanup(func() { _ = ln.Close(); wg.Wait() })
+	return ln.Addr().String()
+}
+
+func newTestClient(t testing.TB, addr string) *Client {
+	c := New(Options{Addr: addr, DialTimeout: 5 * time.Second})
+	t.Cleanup(c.Close)
+	return c
+}
+
+// readRequest reads one request of a client and reports whether there was one.
+func readRequest(br *bufio.Reader) bool {
+	r, err := http.ReadRequest(br)
+	if err != nil {
+		return false
+	}
+	_, err = io.Copy(io.Discard, r.Body)
+	return err == nil
+}
+
+func counts(c *Client) (open, idle int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.open), len(c.idle)
+}
+
+func request(body string) *Request {
+	return &Request{Wire: fmt.Appendf(nil, "POST /mcp HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(body), body)}
+}
+
+func fetch(t testing.TB, c *Client, r *Request) string {
+	t.Helper()
+	resp, err := c.Do(context.Background(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := io.ReadAll(resp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Finish()
+	return string(b)
+}
+
+func TestOneConnectionServesManyRequests(t *testing.T) {
+	for name, response := range map[string]string{
+		"length":   "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+		"chunked":  "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\no\r\n1;ext=1\r\nk\r\n0\r\nX-T: 1\r\n\r\n",
+		"interim":  "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+		"bare LFs": "HTTP/1.1 200 OK\nContent-Length: 2\n\nok",
+	} {
+		t.Run(name, func(t *testing.T) {
+			conns := make(chan int, 10)
+			c := newTestClient(t, rawServer(t, func(n int, nc net.Conn, br *bufio.Reader) {
+				conns <- n
+				for readRequest(br) {
+					_, _ = io.WriteString(nc, response)
+				}
+			}))
+			for range 3 {
+				if got := fetch(t, c, request("{}")); got != "ok" {
+					t.Fatalf("body %q", got)
+				}
+			}
+			if len(conns) != 1 {
+				t.Fatalf("%d connections", len(conns))
+			}
+		})
+	}
+}
+
+func TestConnectionsThatEndAreNotReused(t *testing.T) {
+	for name, response := range map[string]string{
+		"close":           "HTTP/1.1 200 OK\r\nConnection: x, Close\r\nContent-Length: 2\r\n\r\nok",
+		"HTTP/1.0":        "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok",
+		"surplus":         "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\n\r\n",
+		"length as well":  "HTTP/1.1 200 OK\r\nContent-Length: 7\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+		"until it closes": "HTTP/1.1 200 OK\r\n\r\nok",
+	} {
+		t.Run(name, func(t *testing.T) {
+			conns := make(chan int, 10)
+			c := newTestClient(t, rawServer(t, func(n int, nc net.Conn, br *bufio.Reader) {
+				conns <- n
+				if readRequest(br) {
+					_, _ = io.WriteString(nc, response)
+				}
+			}))
+			for i := range 3 {
+				if got := fetch(t, c, request("{}")); got != "ok" {
+					t.Fatalf("body %q", got)
+				}
+				if len(conns) != i+1 {
+					t.Fatalf("%d connections after %d requests", len(conns), i+1)
+				}
+			}
+		})
+	}
+}
+
+func TestBrokenBodiesAreNotTakenForWholeOnes(t *testing.T) {
+	for name, response := range map[string]string{
+		"short":           "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nok",
+		"in a chunk":      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nok",
+		"between chunks":  "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n",
+		"in the trailer":  "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n",
+		"bad chunk size":  "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\nok\r\n0\r\n\r\n",
+		"bare LF":         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\nok\n0\n\n",
+		"huge chunk size": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n",
+		"bad chunk end":   "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nokxx0\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newTestClient(t, rawServer(t, func(_ int, nc net.Conn, br *bufio.Reader) {
+				if readRequest(br) {
+					_, _ = io.WriteString(nc, response)
+				}
+			}))
+			resp, err := c.Do(t.Context(), request("{}"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if b, err := io.ReadAll(resp); err == nil {
+				t.Fatalf("read %q without an error", b)
+			}
+			resp.Finish()
+			if len(c.idle) != 0 {
+				t.Fatal("the connection was kept")
+			}
+		})
+	}
+}
+
+func TestMalformedHeadsAreRefused(t *testing.T) {
+	for name, response := range map[string]string{
+		"no HTTP":           "SSH-2.0-OpenSSH\r\n\r\n",
+		"HTTP/2":            "HTTP/2.0 200 OK\r\n\r\n",
+		"bad status":        "HTTP/1.1 2x0 OK\r\n\r\n",
+		"low status":        "HTTP/1.1 099 OK\r\n\r\n",
+		"long status":       "HTTP/1.1 2000 OK\r\n\r\n",
+		"upgrade":           "HTTP/1.1 101 Switching Protocols\r\n\r\n",
+		"endless interim":   strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", 10),
+		"two lengths":       "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nok",
+		"signed length":     "HTTP/1.1 200 OK\r\nContent-Length: +2\r\n\r\nok",
+		"negative length":   "HTTP/1.1 200 OK\r\nContent-Length: -2\r\n\r\nok",
+		"another coding":    "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+		"space before :":    "HTTP/1.1 200 OK\r\nContent-Length : 2\r\n\r\nok",
+		"no colon":          "HTTP/1.1 200 OK\r\nnonsense\r\n\r\nok",
+		"folded":            "HTTP/1.1 200 OK\r\nX: 1\r\n 2\r\nContent-Length: 2\r\n\r\nok",
+		"control character": "HTTP/1.1 200 OK\r\nX: a\x00b\r\nContent-Length: 2\r\n\r\nok",
+		"too large":         "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", DefaultMaxHead) + "\r\n\r\n",
+		"too many":          "HTTP/1.1 200 OK\r\n" + strings.Repeat("X: 1\r\n", DefaultMaxHead/6) + "\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newTestClient(t, rawServer(t, func(_ int, nc net.Conn, br *bufio.Reader) {
+				if readRequest(br) {
+					_, _ = io.WriteString(nc, response)
+				}
+			}))
+			_, err := c.Do(t.Context(), request("{}"))
+			failed, ok := errors.AsType[*Error](err)
+			if !ok || failed.Op != OpParse || !failed.Sent || !errors.Is(err, ErrMalformed) {
+				t.Fatalf("error %v", err)
+			}
+		})
+	}
+}
+
+func TestLongHeaderLinesAndValues(t *testing.T) {
+	long := strings.Repeat("y", 3*readBuffer)
+	c := newTestClient(t, rawServer(t, func(_ int, nc net.Conn, br *bufio.Reader) {
+		if readRequest(br) {
+			_, _ = io.WriteString(nc, "HTTP/1.1 401 No\r\nWWW-Authenticate: "+long+"\r\nContent-Type: Application/JSON ; charset=utf-8\r\nwww-authenticate:  b \r\nContent-Length: 0\r\n\r\n")
+		}
+	}))
+	resp, err := c.Do(t.Context(), request("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Finish()
+	if v := resp.Values("WWW-Authenticate"); resp.Status() != 401 || len(v) != 2 || v[0] != long || v[1] != "b" {
+		t.Fatalf("status %d, %d values", resp.Status(), len(v))
+	}
+	if resp.Media() != "application/json" || resp.Length() != 0 {
+		t.Fatalf("media %q, length %d", resp.Media(), resp.Length())
+	}
+}
+
+// D-15: only what provably never left, or may be repeated, is sent again.
+func TestD15AStaleConnectionIsReplacedOnlyWhenThatIsSafe(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		resend bool
+		idle   time.Duration
+		ok     bool
+	}{
+		{"noticed before use", false, time.Hour, true},
+		{"noticed after use, may be repeated", true, 0, true},
+		{"noticed after use, must not be repeated", false, 0, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			gone := make(chan struct{}, 1)
+			c := newTestClient(t, rawServer(t, func(n int, nc net.Conn, br *bufio.Reader) {
+				for readRequest(br) {
+					_, _ = io.WriteString(nc, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+					if n == 0 && tc.idle == 0 {
+						readRequest(br) // and never answer it
+						return
+					}
+					if n == 0 {
+						_ = nc.Close()
+						gone <- struct{}{}
+						return
+					}
+				}
+			}))
+			fetch(t, c, request("{}"))
+			if tc.idle > 0 {
+				<-gone
+				awaitEnd(t, c.idle[0])
+				c.idle[0].since = c.idle[0].since.Add(-time.Second)
+			}
+			r := request("{}")
+			r.Resend = tc.resend
+			resp, err := c.Do(t.Context(), r)
+			if err == nil {
+				resp.Finish()
+			}
+			failed, _ := errors.AsType[*Error](err)
+			if tc.ok != (err == nil) || failed != nil && !failed.Sent {
+				t.Fatalf("error %v", err)
+			}
+		})
+	}
+}
+
+// awaitEnd waits until the peer's close has arrived at the socket.
+func awaitEnd(t *testing.T, cn *conn) {
+	t.Helper()
+	var b [1]byte
+	for range 1_000_000 {
+		if _, open := cn.probe.peek(b[:]); !open {
+			return
+		}
+	}
+	t.Fatal("the connection did not end")
+}
+
+func TestARefusedDialSaysThatNothingWasSent(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := ln.Addr().String()
+	_ = ln.Close()
+	_, err = newTestClient(t, addr).Do(t.Context(), request("{}"))
+	failed, ok := errors.AsType[*Error](err)
+	if !ok || failed.Op != OpDial || failed.Sent {
+		t.Fatalf("error %v", err)
+	}
+}
+
+// E-37: the end of the context closes the connection, which is the cancel.
+func TestE37CancellationClosesTheConnection(t *testing.T) {
+	for _, head := range []string{"", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"} {
+		begun, closed := make(chan struct{}), make(chan struct{})
+		c := newTestClient(t, rawServer(t, func(_ int, nc net.Conn, br *bufio.Reader) {
+			readRequest(br)
+			close(begun)
+			_, _ = io.WriteString(nc, head)
+			_, _ = br.ReadByte()
+			close(closed)
+		}))
+		ctx, cancel := context.WithCancel(t.Context())
+		if head == "" {
+			go func() { <-begun; cancel() }()
+		}
+		resp, err := c.Do(ctx, request("{}"))
+		if head != "" {
+			if err != nil {
+				t.Fatal(err)
+			}
+			go cancel()
+			_, err = io.ReadAll(resp)
+			resp.Abort()
+		}
+		if err == nil {
+			t.Fatal("no error")
+		}
+		<-closed
+		cancel()
+		if open, idle := counts(c); open != 0 || idle != 0 {
+			t.Fatalf("%d open, %d idle", open, idle)
+		}
+	}
+}
+
+func TestACancelAfterTheResponseLeavesTheConnectionAlone(t *testing.T) {
+	c := newTestClient(t, rawServer(t, func(_ int, nc net.Conn, br *bufio.Reader) {
+		for readRequest(br) {
+			_, _ = io.WriteString(nc, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+		}
+	}))
+	for range 100 {
+		ctx, cancel := context.WithCancel(t.Context())
+		resp, err := c.Do(ctx, request("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.ReadAll(resp)
+		resp.Finish()
+		cancel()
+	}
+}
+
+// A stream read to its answer is reused once its end has arrived, and not before.
+func TestUnsettledStreams(t *testing.T) {
+	end := make(chan struct{})
+	ended := make(chan struct{})
+	conns := make(chan int, 10)
+	c := newTestClient(t, rawServer(t, func(n int, nc net.Conn, br *bufio.Reader) {
+		conns <- n
+		for i := 0; readRequest(br); i++ {
+			_, _ = io.WriteString(nc, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n")
+			if n == 0 && i == 0 {
+				<-end
+			}
+			_, _ = io.WriteString(nc, "0\r\n\r\n")
+			if n == 0 && i == 0 {
+				ended <- struct{}{}
+			}
+		}
+	}))
+	partly := func() {
+		t.Helper()
+		resp, err := c.Do(t.Context(), request("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := make([]byte, 2)
+		if _, err := io.ReadFull(resp, b); err != nil || string(b) != "ok" {
+			t.Fatalf("%q %v", b, err)
+		}
+		resp.Finish()
+	}
+	partly()
+	first := c.idle[0]
+	if got := fetch(t, c, request("{}")); got != "ok" || len(conns) != 2 {
+		t.Fatalf("body %q over %d connections", got, len(conns))
+	}
+	close(end)
+	<-ended
+	c.discard(c.pop()) // the second connection
+	if c.idle[0] != first {
+		t.Fatal("the unsettled connection is gone")
+	}
+	for first.state(time.Now()) == unready {
+	}
+	if got := fetch(t, c, request("{}")); got != "ok" || len(conns) != 2 {
+		t.Fatalf("body %q over %d connections", got, len(conns))
+	}
+}
+
+func TestAStreamThatGoesOnIsNotReused(t *testing.T) {
+	c := newTestClient(t, rawServer(t, func(_ int, nc net.Conn, br *bufio.Reader) {
+		if readRequest(br) {
+			_, _ = io.WriteString(nc, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n3\r\nmor")
+			_, _ = br.ReadByte()
+		}
+	}))
+	resp, err := c.Do(t.Context(), request("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(resp, make([]byte, 2)); err != nil {
+		t.Fatal(err)
+	}
+	resp.Finish()
+	if len(c.idle) == 1 {
+		for c.idle[0].state(time.Now()) == unready {
+		}
+		if c.takeIdle() != nil {
+			t.Fatal("the connection was reused")
+		}
+	}
+}
+
+func TestLargeRequestsAreWrittenWhole(t *testing.T) {
+	body := strings.Repeat("x", 1<<20)
+	c := newTestClient(t, rawServer(t, func(_ int, nc net.Conn, br *bufio.Reader) {
+		for {
+			r, err := http.ReadRequest(br)
+			if err != nil {
+				return
+			}
+			n, _ := io.Copy(io.Discard, r.Body)
+			text := fmt.Sprint(n)
+			_, _ = fmt.Fprintf(nc, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(text), text)
+		}
+	}))
+	for range 2 {
+		r := request(body)
+		r.Wire, r.Body = r.Wire[:len(r.Wire)-len(body)], []byte(body)
+		if got := fetch(t, c, r); got != fmt.Sprint(len(body)) {
+			t.Fatalf("the server read %s bytes", got)
+		}
+	}
+}
+
+// A server may refuse a body that it does not want to read.
+func TestAnEarlyRefusalIsRead(t *testing.T) {
+	c := newTestClient(t, rawServer(t, func(_ int, nc net.Conn, br *bufio.Reader) {
+		_, _ = br.ReadString('\n')
+		_, _ = io.WriteString(nc, "HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+		_, _ = io.Copy(io.Discard, br)
+	}))
+	r := request("")
+	r.Body = make([]byte, 8<<20)
+	resp, err := c.Do(t.Context(), r)
+	if err != nil || resp.Status() != 413 {
+		t.Fatalf("%v", err)
+	}
+	resp.Finish()
+}
+
+func TestIdleConnectionsExpire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := New(Options{IdleTimeout: time.Minute, Dial: func(context.Context, string, string) (net.Conn, error) {
+			client, server := net.Pipe()
+			go func() {
+				br := bufio.NewReader(server)
+				for readRequest(br) {
+					_, _ = io.WriteString(server, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+				}
+			}()
+			return client, nil
+		}})
+		defer c.Close()
+		fetch(t, c, request("{}"))
+		time.Sleep(50 * time.Second)
+		fetch(t, c, request("{}"))
+		time.Sleep(59 * time.Second)
+		if open, _ := counts(c); open != 1 {
+			t.Fatalf("%d connections are open", open)
+		}
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		if open, idle := counts(c); open != 0 || idle != 0 {
+			t.Fatalf("%d open, %d idle", open, idle)
+		}
+	})
+}
+
+func TestHeaderTimeout(t *testing.T) {
+	c := New(Options{HeaderTimeout: time.Millisecond, Addr: rawServer(t, func(_ int, _ net.Conn, br *bufio.Reader) {
+		readRequest(br)
+		_, _ = br.ReadByte()
+	})})
+	defer c.Close()
+	_, err := c.Do(t.Context(), request("{}"))
+	var ne net.Error
+	if !errors.As(err, &ne) || !ne.Timeout() {
+		t.Fatalf("error %v", err)
+	}
+}
+
+func TestCloseEndsExchanges(t *testing.T) {
+	begun := make(chan struct{})
+	c := New(Options{Addr: rawServer(t, func(_ int, _ net.Conn, br *bufio.Reader) {
+		readRequest(br)
+		close(begun)
+		_, _ = br.ReadByte()
+	})})
+	go func() { <-begun; c.Close() }()
+	if _, err := c.Do(context.Background(), request("{}")); err == nil {
+		t.Fatal("no error")
+	}
+	if _, err := c.Do(context.Background(), request("{}")); !errors.Is(err, ErrClosed) {
+		t.Fatalf("error %v", err)
+	}
+}

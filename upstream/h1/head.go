@@ -1,0 +1,238 @@
+package h1
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// ErrMalformed is wrapped by errors about responses that are no proper HTTP/1.1
+// or exceed a limit.
+var ErrMalformed = errors.New("malformed response")
+
+func malformed(what string) error { return fmt.Errorf("%w: %s", ErrMalformed, what) }
+
+// maxInterim bounds the 1xx responses before the response proper.
+const maxInterim = 5
+
+// head is a parsed response head.
+type head struct {
+	text    []byte // all lines, without the blank one
+	status  int
+	length  int64 // -1 when not announced
+	chunked bool
+	close   bool // the connection ends with this response
+	media   string
+}
+
+// readHead reads a response head, past interim responses. nothing reports that
+// the connection ended before the first byte.
+func (h *head) readHead(br *bufio.Reader, limit int) (nothing bool, err error) {
+	for range maxInterim {
+		empty, err := h.readLines(br, limit)
+		if err != nil {
+			return empty, err
+		}
+		if err := h.parse(); err != nil {
+			return false, err
+		}
+		if h.status >= 200 {
+			return false, nil
+		}
+		if h.status == 101 {
+			return false, malformed("unexpected upgrade")
+		}
+	}
+	return false, malformed("too many interim responses")
+}
+
+// readLines collects the lines up to the blank one.
+func (h *head) readLines(br *bufio.Reader, limit int) (nothing bool, err error) {
+	h.text = h.text[:0]
+	for start := 0; ; { // of the current line
+		part, err := br.ReadSlice('\n')
+		if len(h.text)+len(part) > limit {
+			return false, malformed("head too large")
+		}
+		h.text = append(h.text, part...)
+		switch {
+		case err == bufio.ErrBufferFull:
+			continue
+		case err != nil:
+			return len(h.text) == 0, err
+		}
+		if line := h.text[start:]; len(line) == 1 || len(line) == 2 && line[0] == '\r' {
+			h.text = h.text[:start]
+			return false, nil
+		}
+		start = len(h.text)
+	}
+}
+
+// parse reads the status line and the fields that frame the body.
+func (h *head) parse() error {
+	line, rest := cutLine(h.text)
+	version, err := h.statusLine(line)
+	if err != nil {
+		return err
+	}
+	h.length, h.chunked, h.media = -1, false, ""
+	h.close = version == 0
+	for len(rest) > 0 {
+		line, rest = cutLine(rest)
+		name, value, ok := cutField(line)
+		if !ok {
+			return malformed("header field")
+		}
+		if err := h.field(name, value, version); err != nil {
+			return err
+		}
+	}
+	if h.chunked && h.length >= 0 { // the coding counts; such a peer is not trusted twice
+		h.length, h.close = -1, true
+	}
+	return nil
+}
+
+// statusLine sets the status and returns the minor version.
+func (h *head) statusLine(line []byte) (minor int, err error) {
+	const form = "HTTP/1.x 200"
+	if len(line) < len(form) || string(line[:7]) != "HTTP/1." || line[7] != '0' && line[7] != '1' || line[8] != ' ' ||
+		len(line) > len(form) && line[len(form)] != ' ' {
+		return 0, malformed("status line")
+	}
+	h.status = 0
+	for _, c := range line[9:12] {
+		if c < '0' || c > '9' {
+			return 0, malformed("status")
+		}
+		h.status = h.status*10 + int(c-'0')
+	}
+	if h.status < 100 {
+		return 0, malformed("status")
+	}
+	return int(line[7] - '0'), nil
+}
+
+// field looks at one field. Names are compared in the order of likelihood.
+func (h *head) field(name, value []byte, version int) error {
+	switch {
+	case equalFold(name, "content-length"):
+		n, ok := parseLength(value)
+		if !ok || h.length >= 0 && h.length != n {
+			return malformed("content length")
+		}
+		h.length = n
+	case equalFold(name, "content-type"):
+		if h.media == "" {
+			h.media = mediaType(value)
+		}
+	case equalFold(name, "transfer-encoding"):
+		if h.chunked || version == 0 || !equalFold(value, "chunked") {
+			return malformed("transfer encoding")
+		}
+		h.chunked = true
+	case equalFold(name, "connection"):
+		for token := range bytes.SplitSeq(value, []byte(",")) {
+			if equalFold(bytes.Trim(token, " \t"), "close") {
+				h.close = true
+			}
+		}
+	}
+	return nil
+}
+
+// Values returns the values of a header field, in their order.
+func (h *head) Values(name string) []string {
+	var all []string
+	_, rest := cutLine(h.text)
+	for len(rest) > 0 {
+		var line []byte
+		line, rest = cutLine(rest)
+		if n, v, ok := cutField(line); ok && equalFold(n, name) {
+			all = append(all, string(v))
+		}
+	}
+	return all
+}
+
+// cutLine splits text after its first line, and strips the line's end.
+func cutLine(text []byte) (line, rest []byte) {
+	i := bytes.IndexByte(text, '\n')
+	if i < 0 {
+		return text, nil
+	}
+	return bytes.TrimSuffix(text[:i], []byte("\r")), text[i+1:]
+}
+
+// cutField splits a header line. Folded lines are not accepted.
+func cutField(line []byte) (name, value []byte, ok bool) {
+	i := bytes.IndexByte(line, ':')
+	if i <= 0 {
+		return nil, nil, false
+	}
+	for _, c := range line[:i] {
+		if c <= ' ' || c >= 0x7f || strings.IndexByte(`"(),/:;<=>?@[\]{}`, c) >= 0 {
+			return nil, nil, false
+		}
+	}
+	value = bytes.Trim(line[i+1:], " \t")
+	for _, c := range value {
+		if c < ' ' && c != '\t' || c == 0x7f {
+			return nil, nil, false
+		}
+	}
+	return line[:i], value, true
+}
+
+// equalFold compares without regard to ASCII case.
+func equalFold(a []byte, b string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if lower(a[i]) != lower(b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func lower(c byte) byte {
+	if c >= 'A' && c <= 'Z' {
+		return c + 'a' - 'A'
+	}
+	return c
+}
+
+// parseLength reads a Content-Length value: digits only.
+func parseLength(v []byte) (int64, bool) {
+	if len(v) == 0 || len(v) > 18 {
+		return 0, false
+	}
+	var n int64
+	for _, c := range v {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n, true
+}
+
+// mediaType is the lower-cased media type of a Content-Type value. The usual
+// ones cost no allocation.
+func mediaType(v []byte) string {
+	if i := bytes.IndexByte(v, ';'); i >= 0 {
+		v = bytes.TrimRight(v[:i], " \t")
+	}
+	switch {
+	case equalFold(v, "application/json"):
+		return "application/json"
+	case equalFold(v, "text/event-stream"):
+		return "text/event-stream"
+	}
+	return strings.ToLower(string(v))
+}

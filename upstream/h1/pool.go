@@ -1,0 +1,107 @@
+package h1
+
+import "time"
+
+const (
+	// fresh is how long an idle connection is trusted without a look at its
+	// socket. Servers close connections that are idle for seconds, not
+	// milliseconds, and the look is a system call.
+	fresh = 10 * time.Millisecond
+	// settleTime is how long a response whose answer is complete may take to
+	// end before its connection is given up.
+	settleTime = time.Second
+	// maxUnsettled bounds the unsettled connections looked at for one request.
+	maxUnsettled = 4
+)
+
+// takeIdle returns a usable idle connection, the most recently used one that
+// is ready, or nil.
+func (c *Client) takeIdle() *conn {
+	var unsettled []*conn
+	var found *conn
+	for len(unsettled) < maxUnsettled {
+		cn := c.pop()
+		if cn == nil {
+			break
+		}
+		switch cn.state(time.Now()) {
+		case ready:
+			found = cn
+		case unready:
+			unsettled = append(unsettled, cn)
+			continue
+		default:
+			c.discard(cn)
+			continue
+		}
+		break
+	}
+	for i := len(unsettled) - 1; i >= 0; i-- {
+		c.put(unsettled[i])
+	}
+	return found
+}
+
+func (c *Client) pop() *conn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := len(c.idle) - 1
+	if n < 0 {
+		return nil
+	}
+	cn := c.idle[n]
+	c.idle[n] = nil
+	c.idle = c.idle[:n]
+	return cn
+}
+
+// put makes a connection idle.
+func (c *Client) put(cn *conn) {
+	c.mu.Lock()
+	if c.closed || len(c.idle) >= c.opt.MaxIdle {
+		c.mu.Unlock()
+		c.discard(cn)
+		return
+	}
+	c.idle = append(c.idle, cn)
+	if !c.armed {
+		c.arm()
+	}
+	c.mu.Unlock()
+}
+
+// arm starts the reaper's timer. c.mu is held.
+func (c *Client) arm() {
+	c.armed = true
+	every := min(c.opt.IdleTimeout, settleTime)
+	if c.reaper == nil {
+		c.reaper = time.AfterFunc(every, c.reap)
+		return
+	}
+	c.reaper.Reset(every)
+}
+
+// reap closes connections that were idle, or unsettled, for too long.
+func (c *Client) reap() {
+	now := time.Now()
+	c.mu.Lock()
+	var old []*conn
+	kept := c.idle[:0]
+	for _, cn := range c.idle {
+		if age := now.Sub(cn.since); age >= c.opt.IdleTimeout || cn.pending != "" && age >= settleTime {
+			old = append(old, cn)
+		} else {
+			kept = append(kept, cn)
+		}
+	}
+	clear(c.idle[len(kept):])
+	c.idle = kept
+	c.armed = false
+	if len(kept) > 0 && !c.closed {
+		c.arm()
+	}
+	c.mu.Unlock()
+	for _, cn := range old {
+		c.discard(cn)
+	}
+}
