@@ -2,6 +2,7 @@ package legacy
 
 import (
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -28,7 +29,7 @@ type session struct {
 	mu         sync.Mutex
 	last       uint64 // number of the newest stream
 	streams    map[uint64]*sessions.Stream
-	retired    []*sessions.Stream // ended ones among streams, oldest first
+	retired    []*keepsake // the ended ones among streams, oldest first
 	standalone *sessions.Stream
 	pending    []push
 	closed     bool
@@ -93,44 +94,53 @@ func (s *session) retire(st *sessions.Stream) {
 	if st.ID() == standaloneID {
 		return // volatile
 	}
+	k := &keepsake{session: s, stream: st.ID()}
+	k.item = k
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.closed {
-		s.mu.Unlock()
 		return
 	}
-	s.retired = append(s.retired, st)
-	if len(s.retired) > s.http.opt.MaxStreams {
-		delete(s.streams, s.retired[0].ID())
-		s.retired[0] = nil
-		s.retired = s.retired[1:]
-	}
-	s.mu.Unlock()
-	k := &keepsake{session: s, stream: st}
-	k.item = k
 	s.http.retention.add(&k.entry)
+	s.retired = append(s.retired, k)
+	if len(s.retired) > s.http.opt.MaxStreams {
+		s.retired[0].remove()
+		s.forgetOldest()
+	}
+}
+
+// forgetOldest drops the stream that ended first, with the lock held.
+func (s *session) forgetOldest() {
+	delete(s.streams, s.retired[0].stream)
+	s.retired[0] = nil
+	s.retired = s.retired[1:]
+	if len(s.retired) == 0 {
+		s.retired = nil
+	}
+	if len(s.streams) == 0 {
+		s.streams = nil
+	}
 }
 
 // keepsake is an ended stream's place on the agenda of retention.
 type keepsake struct {
 	entry
 	session *session
-	stream  *sessions.Stream
+	stream  uint64
 }
 
+// due ends the retention of this stream and of those that ended before it.
 func (k *keepsake) due() (again bool) {
 	s := k.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.streams, k.stream.ID())
-	if len(s.retired) > 0 && s.retired[0] == k.stream {
-		s.retired[0] = nil
-		s.retired = s.retired[1:]
+	if !slices.Contains(s.retired, k) {
+		return false
 	}
-	if len(s.retired) == 0 {
-		s.retired = nil
-	}
-	if len(s.streams) == 0 {
-		s.streams = nil
+	for last := (*keepsake)(nil); last != k; {
+		last = s.retired[0]
+		last.remove()
+		s.forgetOldest()
 	}
 	return false
 }
@@ -219,6 +229,9 @@ func (s *session) end(cause sessions.Cause) {
 	}
 	if s.standalone != nil {
 		open = append(open, s.standalone)
+	}
+	for _, k := range s.retired {
+		k.remove()
 	}
 	s.streams, s.retired, s.pending, s.standalone = nil, nil, nil, nil
 	s.mu.Unlock()
