@@ -1,0 +1,157 @@
+package archtest
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const (
+	module = "github.com/mcpbridge/bridge"
+	root   = "../.."
+)
+
+// mayImport says which packages of the module each package may import. Those
+// under internal/, bench/ and test/ are not listed: internal ones serve the
+// listed ones and are held by the rules of owners, the others are nobody's
+// dependency.
+var mayImport = map[string][]string{
+	"rawjson":    {},
+	"sse":        {},
+	"jsonrpc":    {"rawjson"},
+	"mcp":        {"jsonrpc"},
+	"negotiate":  {"mcp", "jsonrpc", "rawjson"},
+	"translate":  {"mcp", "jsonrpc", "rawjson"},
+	"mrtr":       {"mcp", "jsonrpc", "rawjson"},
+	"sessions":   {"mcp", "jsonrpc", "rawjson"},
+	"legacy":     {"sessions", "negotiate", "sse", "mcp", "jsonrpc", "rawjson", "internal/transport", "internal/logfield"},
+	"upstream":   {"negotiate", "sse", "mcp", "jsonrpc", "rawjson", "internal/transport", "internal/logfield", "upstream/h1"},
+	"bridge":     {"legacy", "mrtr", "upstream", "negotiate", "sessions", "translate", "mcp", "jsonrpc", "rawjson", "internal/logfield"},
+	"config":     {},
+	"cmd/bridge": {"*"},
+
+	"upstream/h1": {},
+}
+
+// owners says who alone may import a package; it covers every package, tests
+// excepted.
+var owners = map[string][]string{
+	module + "/config":                {"cmd/bridge"},
+	module + "/cmd":                   {},
+	module + "/bench":                 {"bench"},
+	module + "/internal/peers":        {},
+	module + "/internal/demo":         {"cmd/bridge"},
+	"github.com/gorilla/websocket":    {"internal/transport"},
+	"github.com/hashicorp/golang-lru": {"mrtr", "sessions"},
+	"github.com/modelcontextprotocol": {"internal/demo", "internal/peers", "bench", "test"},
+	"github.com/spf13":                {"cmd/bridge"},
+	"github.com/goccy/go-yaml":        {"config"},
+	"github.com/rs/zerolog/log":       {}, // the logger is injected
+	"log/slog":                        {},
+}
+
+func TestImportsFollowTheArchitecture(t *testing.T) {
+	for file, imports := range sources(t) {
+		if strings.HasSuffix(file, "_test.go") {
+			continue // tests bring their own peers
+		}
+		importer := path.Dir(file)
+		for _, imported := range imports {
+			if own, ok := strings.CutPrefix(imported, module+"/"); ok {
+				checkOwn(t, file, importer, own)
+			}
+			for owned, allowed := range owners {
+				if within(imported, owned) && !within(importer, path.Join(strings.TrimPrefix(owned, module+"/"))) && !withinAny(importer, allowed) {
+					t.Errorf("%s imports %s, which only %v may", file, imported, allowed)
+				}
+			}
+		}
+	}
+}
+
+func checkOwn(t *testing.T, file, importer, imported string) {
+	allowed, listed := mayImport[importer]
+	if top, _, _ := strings.Cut(importer, "/"); !listed && !slices.Contains([]string{"internal", "bench", "test"}, top) {
+		t.Errorf("package %s has no rule; add it to docs/architecture.md and to mayImport", importer)
+		return
+	}
+	if listed && !slices.Contains(allowed, "*") && !slices.Contains(allowed, imported) {
+		t.Errorf("%s imports %s; package %s may import only %v", file, imported, importer, allowed)
+	}
+}
+
+// TestRulesNameRealPackages keeps the table free of packages that are gone.
+func TestRulesNameRealPackages(t *testing.T) {
+	exists := map[string]bool{}
+	for file := range sources(t) {
+		exists[path.Dir(file)] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(mayImport)) {
+		if !exists[name] {
+			t.Errorf("mayImport has a rule for %s, which does not exist", name)
+		}
+	}
+}
+
+func within(name, tree string) bool { return name == tree || strings.HasPrefix(name, tree+"/") }
+
+func withinAny(name string, trees []string) bool {
+	return slices.ContainsFunc(trees, func(tree string) bool { return within(name, tree) })
+}
+
+// sources returns the imports of every Go file of the module, by its path from
+// the root.
+func sources(t *testing.T) map[string][]string {
+	t.Helper()
+	found := map[string][]string{}
+	for _, file := range files(t, ".go") {
+		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, file), nil, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[file] = nil
+		for _, spec := range parsed.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found[file] = append(found[file], imported)
+		}
+	}
+	return found
+}
+
+// files lists the files of the repository with an extension, leaving out what
+// tools put there.
+func files(t *testing.T, extension string) []string {
+	t.Helper()
+	var list []string
+	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		base := entry.Name()
+		if entry.IsDir() && name != root && (base == "node_modules" || base == "testdata" || base == "bin" || base == "dist" || strings.HasPrefix(base, ".")) {
+			return fs.SkipDir
+		}
+		if filepath.Ext(base) == extension {
+			relative, err := filepath.Rel(root, name)
+			if err != nil {
+				return err
+			}
+			list = append(list, filepath.ToSlash(relative))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
