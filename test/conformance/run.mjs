@@ -16,7 +16,7 @@ const wanted = ({ key }) => words.length === 0 || words.some((word) => key.inclu
 const baseline = JSON.parse(readFileSync(join(HERE, 'baseline.json'), 'utf8'));
 const results = mkdtempSync(join(tmpdir(), 'bridge-conformance-'));
 
-process.env.BRIDGE_BIN = await bridgeBinary();
+process.env.E2E_BRIDGE = await bridgeBinary();
 
 /** Runs one invocation of a suite with the loader hook; resolves with its output. */
 function suite(bin, args, outputDir) {

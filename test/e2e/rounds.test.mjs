@@ -48,19 +48,14 @@ for (const release of eliciting) {
       });
     }
 
-    it('an error instead of an answer ends the call with a tool error, and the server never runs it', LIMIT, async () => {
+    it('an error instead of an answer is a cancel for the server (F.3)', LIMIT, async () => {
       const subject = `error-${release.name}`;
-      const peer = await at.connect(release, {
-        answers: {
-          ...agreeable,
-          elicit: () => {
-            throw new Error('the user interface is broken');
-          },
-        },
-      });
-      const result = await peer.call('confirm', { subject });
-      assert.equal(result.isError, true);
-      assert.equal((await at.fixture.calls('confirm', (c) => c.args.subject === subject)).length, 1);
+      const broken = () => {
+        throw new Error('the user interface is broken');
+      };
+      const peer = await at.connect(release, { answers: { ...agreeable, elicit: broken } });
+      assert.deepEqual(peer.json(await peer.call('confirm', { subject })).answer, { action: 'cancel' });
+      assert.equal((await at.fixture.effects())[`confirm:${subject}`], undefined);
     });
 
     it('two rounds with HMAC-protected state', LIMIT, async () => {
@@ -152,6 +147,16 @@ for (const release of releases) {
       assert.equal(params.maxTokens, 64);
       const runs = await at.fixture.calls('sampling', (c) => c.args.prompt === prompt);
       assert.equal(runs.at(-1).answers.model.content.text, 'model says hi');
+    });
+
+    it('a model that fails ends the call with a tool error, and the server never runs it again (C-34)', LIMIT, async () => {
+      const prompt = `failing ${release.name}`;
+      const broken = () => {
+        throw new Error('no model today');
+      };
+      const peer = await at.connect(release, { answers: { ...agreeable, sample: broken } });
+      assert.equal((await peer.call('sampling', { prompt })).isError, true);
+      assert.equal((await at.fixture.calls('sampling', (c) => c.args.prompt === prompt)).length, 1);
     });
 
     it('roots: the client’s list reaches the server', LIMIT, async () => {

@@ -1,4 +1,4 @@
-// Runs the end-to-end tests: `node run.mjs [FILE …]`. Builds the bridge once unless BRIDGE_BIN names one.
+// Runs the end-to-end tests: `node run.mjs [FILE …]`. Builds the bridge once unless E2E_BRIDGE names one.
 // E2E_TRANSPORTS=1 adds the transports matrix; E2E_REPORTER picks another reporter than "spec".
 import { spawn } from 'node:child_process';
 import { testFiles } from './harness/files.mjs';
@@ -10,6 +10,6 @@ const args = ['--test', '--test-concurrency=2', '--test-reporter', process.env.E
 const child = spawn(process.execPath, args, {
   cwd: import.meta.dirname,
   stdio: ['ignore', 'inherit', 'inherit'],
-  env: { ...process.env, BRIDGE_BIN: await bridgeBinary() },
+  env: { ...process.env, E2E_BRIDGE: await bridgeBinary() },
 });
 child.on('exit', (code) => process.exit(code ?? 1));

@@ -78,7 +78,7 @@ for (const release of releases) {
       const failed = await peer.call('fail');
       assert.equal(failed.isError, true);
       assert.match(peer.texts(failed)[0], /on purpose/);
-      await assert.rejects(peer.call('refuse'), (error) => error.code === -32602 && /refused on purpose/.test(error.message));
+      await assert.rejects(peer.client.getPrompt({ name: 'refuse', arguments: {} }), (error) => error.code === -32602 && /refused on purpose/.test(error.message));
       await assert.rejects(peer.call('no-such-tool'), (error) => typeof error.code === 'number');
       await assert.rejects(peer.client.readResource({ uri: 'memo://missing' }), (error) => [-32002, -32602].includes(error.code));
       await assert.rejects(peer.client.request({ method: 'vendor/unknown' }, peer.types.EmptyResultSchema), (error) => error.code === -32601);
@@ -119,7 +119,7 @@ for (const release of releases) {
 
     it('prompts, resources, templates and completion', LIMIT, async () => {
       const peer = await at.connect(release);
-      assert.deepEqual((await peer.client.listPrompts()).prompts.map((p) => p.name).sort(), ['ask', 'greet']);
+      assert.deepEqual((await peer.client.listPrompts()).prompts.map((p) => p.name).sort(), ['ask', 'greet', 'refuse']);
       const prompt = await peer.client.getPrompt({ name: 'greet', arguments: { who: 'Ada' } });
       assert.equal(prompt.messages[0].content.text, 'Greet Ada');
       assert.equal((await peer.client.listResourceTemplates()).resourceTemplates[0].uriTemplate, 'memo://item/{id}');

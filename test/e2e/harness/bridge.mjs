@@ -1,4 +1,4 @@
-// Builds the bridge once per process (or takes BRIDGE_BIN) and runs it in front of an upstream.
+// Builds the bridge once per process (or takes E2E_BRIDGE) and runs it in front of an upstream.
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -12,9 +12,9 @@ const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
 let built;
 
-/** The path of the bridge's binary. Without BRIDGE_BIN it is built into a directory that is removed at exit. */
+/** The path of the bridge's binary. Without E2E_BRIDGE it is built into a directory that is removed at exit. */
 export function bridgeBinary() {
-  if (process.env.BRIDGE_BIN) return Promise.resolve(process.env.BRIDGE_BIN);
+  if (process.env.E2E_BRIDGE) return Promise.resolve(process.env.E2E_BRIDGE);
   built ??= build();
   return built;
 }

@@ -1,12 +1,12 @@
 // Prompts, resources, completion and pagination of the fixture.
-import { completable, inputRequired, ResourceTemplate } from '@modelcontextprotocol/server';
+import { completable, inputRequired, ProtocolError, ResourceTemplate } from '@modelcontextprotocol/server';
 import * as z from 'zod/v4';
 import { form } from './tools-asking.mjs';
 
 const PAGE = 4;
 
-/** Registers prompts and resources; `surface` is what admin commands change between requests. */
 export function registerPrompts(server, record) {
+  registerRefusal(server, record);
   server.registerPrompt(
     'greet',
     {
@@ -28,6 +28,18 @@ export function registerPrompts(server, record) {
   );
 }
 
+// The SDK turns whatever a tool throws into a tool error; only the other two kinds of request can fail as one.
+function registerRefusal(server, record) {
+  server.registerPrompt(
+    'refuse',
+    { description: 'Fails as a request', argsSchema: z.object({}) },
+    record.tracked('refuse', async () => {
+      throw new ProtocolError(-32602, 'refused on purpose', { hint: 'fixture' });
+    }),
+  );
+}
+
+/** Registers the resources; `surface` is what admin commands change between requests. */
 export function registerResources(server, record, surface) {
   const read = (name, uri, config, handler) =>
     server.registerResource(name, uri, config, (url, ctx) => record.tracked(name, handler)({ uri: url.href }, ctx));

@@ -1,5 +1,5 @@
 // Tools that never ask: results of every shape, progress, logging, header parameters, errors.
-import { fromJsonSchema, ProtocolError } from '@modelcontextprotocol/server';
+import { fromJsonSchema } from '@modelcontextprotocol/server';
 import * as z from 'zod/v4';
 import { unlessAborted } from './record.mjs';
 
@@ -84,10 +84,6 @@ export function registerPlainTools(server, record) {
 
   tool('fail', { description: 'Fails as a tool', inputSchema: z.object({}) }, async () => {
     throw new Error('the tool failed on purpose');
-  });
-
-  tool('refuse', { description: 'Fails as a request', inputSchema: z.object({}) }, async () => {
-    throw new ProtocolError(-32602, 'refused on purpose', { hint: 'fixture' });
   });
 
   tool('名前 ツール', { description: 'A name that no header carries as it is', inputSchema: z.object({ 値: z.string() }) }, async (args) =>
