@@ -6,7 +6,7 @@ import { bridgeBinary } from './harness/bridge.mjs';
 
 const asked = process.argv.slice(2);
 const files = asked.length > 0 ? asked : testFiles(process.env.E2E_TRANSPORTS ? ['.', 'peers', 'transports'] : ['.', 'peers']);
-const args = ['--test', '--test-concurrency=2', '--test-reporter', process.env.E2E_REPORTER ?? 'spec', ...files];
+const args = ['--test', '--test-concurrency=2', '--test-force-exit', '--test-reporter', process.env.E2E_REPORTER ?? 'spec', ...files];
 const child = spawn(process.execPath, args, {
   cwd: import.meta.dirname,
   stdio: ['ignore', 'inherit', 'inherit'],
