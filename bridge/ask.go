@@ -33,7 +33,10 @@ func (k *call) ask(inputs []*mrtr.Input) (evicted *call) {
 		return nil
 	}
 	now := time.Now()
-	k.due = now.Add(k.conv.b.limits.ServerRequest)
+	if k.flow.State == mrtr.Gathering {
+		k.due = k.deadline
+	}
+	k.answerBy = now.Add(k.conv.b.limits.ServerRequest)
 	if k.progress.token != nil {
 		k.beat = now.Add(k.conv.b.limits.Heartbeat)
 	}

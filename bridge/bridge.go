@@ -140,6 +140,9 @@ func (b *Bridge) Close() {
 	b.listens.close()
 }
 
+// background runs work that belongs to no call any more, and that Close awaits.
+func (b *Bridge) background(work func()) { b.listens.wg.Go(work) }
+
 func (b *Bridge) adopt(conv *conversation) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

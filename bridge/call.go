@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy"
+	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/translate"
 	"github.com/mcpbridge/bridge/upstream"
@@ -27,7 +28,8 @@ type call struct {
 	progress progress
 	level    string    // log level sent upstream; empty: none (C-7)
 	deadline time.Time // of the whole call
-	due      time.Time // of the present state: round, answer or pause
+	due      time.Time // of the present state: round, pause or poll
+	answerBy time.Time // of the open server requests
 	beat     time.Time // of the next heartbeat
 	timer    *time.Timer
 	ctx      context.Context // of the round in flight
@@ -40,6 +42,7 @@ func (c *conversation) newCall(caller legacy.Caller, req jsonrpc.Message, out le
 	k := &call{conv: c, req: req, caller: caller, out: out, serial: c.b.serial.Add(1)}
 	c.mu.Lock()
 	k.flow = mrtr.Flow{Method: req.Method, Capabilities: c.mirrored, Limits: c.b.limits.Flow}
+	k.flow.TasksDeclared = c.server.tasks && req.Method == mcp.MethodToolsCall
 	if c.server.logging {
 		k.level = c.level
 	}
@@ -49,38 +52,51 @@ func (c *conversation) newCall(caller legacy.Caller, req jsonrpc.Message, out le
 	} else { // nothing can reach the client before the response
 		k.flow.Capabilities, k.level = emptyObject, ""
 	}
+	if k.flow.TasksDeclared {
+		k.flow.Capabilities = withTasks(k.flow.Capabilities)
+	}
 	return k
 }
 
 // drive feeds ev to the flow and carries out what it wants, round after round,
 // until it waits for somebody else or is over. The flow's lock is not held
-// while a round is in flight, so that the client can cancel.
+// while a request is in flight, so that the client can cancel.
 func (k *call) drive(ev mrtr.Event) {
-	for k.step(ev) {
-		ev = k.sendRound()
+	for {
+		request := k.step(ev)
+		if request == nil {
+			return
+		}
+		ev = request(k)
 	}
 }
 
 // resume is drive for callers that must not wait for the upstream: the client's
 // POST with the answer gets its 202 at once.
 func (k *call) resume(ev mrtr.Event) {
-	if k.step(ev) {
-		go func() { k.drive(k.sendRound()) }()
+	if request := k.step(ev); request != nil {
+		go func() { k.drive(request(k)) }()
 	}
 }
 
-// step returns whether a round is to be sent.
-func (k *call) step(ev mrtr.Event) (send bool) {
+// step takes one event. It returns the upstream request to make next, if any.
+func (k *call) step(ev mrtr.Event) (request func(*call) mrtr.Event) {
 	k.mu.Lock()
 	act := k.flow.Step(ev)
 	evicted := k.perform(act)
 	k.latest = nil
-	send = act.Do == mrtr.Send && !k.flow.Over()
+	switch {
+	case k.flow.Over():
+	case act.Do == mrtr.Send:
+		request = (*call).sendRound
+	case act.Do == mrtr.Fetch:
+		request = (*call).fetchTask
+	}
 	k.mu.Unlock()
 	if evicted != nil {
 		evicted.resume(mrtr.Failed(&mrtr.LimitReached{Limit: "flows_per_session", Value: k.conv.b.limits.FlowsPerSession}))
 	}
-	return send
+	return request
 }
 
 // perform carries out an action except sending the round. The caller holds mu.
@@ -96,8 +112,18 @@ func (k *call) perform(act mrtr.Action) (evicted *call) {
 	case mrtr.Wait:
 		k.completed(act.Completed)
 		return k.pause(act.For)
+	case mrtr.Poll:
+		return k.poll(act)
+	case mrtr.Fetch:
+		k.beginRequest()
+	case mrtr.Update:
+		k.update(act.Key)
+		return k.askTask(act.Ask)
 	case mrtr.Deliver:
 		k.completed(act.Completed)
+		if act.Result != nil {
+			k.latest = act.Result
+		}
 		k.deliver()
 		k.end(act)
 	case mrtr.Fail:
@@ -125,6 +151,16 @@ func (k *call) beginRound() {
 	} else {
 		k.conv.resumed(k)
 		k.progress.nextRound()
+	}
+	k.beginRequest()
+}
+
+// beginRequest makes the context of an upstream request, for a cancellation to
+// find, and starts its clock.
+func (k *call) beginRequest() {
+	now := time.Now()
+	if k.flow.State == mrtr.Sending {
+		k.answerBy, k.beat = time.Time{}, time.Time{}
 	}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	k.due = now.Add(k.conv.b.limits.Round)
@@ -172,9 +208,14 @@ func (k *call) request() *upstream.Call {
 	if k.progress.token != nil {
 		env.ProgressToken = k.progress.upstreamToken(k.serial, k.flow.Round)
 	}
+	return k.upstreamCall(k.req.Method, translate.Params(nil, k.req.Params, &env))
+}
+
+// upstreamCall addresses a request with the call's latest credentials (H-2).
+func (k *call) upstreamCall(method string, params []byte) *upstream.Call {
 	return &upstream.Call{
-		Method:        k.req.Method,
-		Params:        translate.Params(nil, k.req.Params, &env),
+		Method:        method,
+		Params:        params,
 		Authorization: k.caller.Authorization,
 		Principal:     k.caller.Principal,
 		Header:        k.caller.Header,
@@ -196,6 +237,9 @@ func (k *call) deliver() {
 func (k *call) end(act mrtr.Action) {
 	if k.cancel != nil {
 		k.cancel() // closing the response stream cancels the call upstream (E-37)
+	}
+	if act.Task != nil {
+		k.cancelTask(act.Task)
 	}
 	if k.timer != nil {
 		k.timer.Stop()

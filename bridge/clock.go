@@ -16,8 +16,10 @@ func (k *call) arm(now time.Time) {
 	if k.deadline.Before(next) {
 		next = k.deadline
 	}
-	if !k.beat.IsZero() && k.beat.Before(next) {
-		next = k.beat
+	for _, also := range [...]time.Time{k.answerBy, k.beat} {
+		if !also.IsZero() && also.Before(next) {
+			next = also
+		}
 	}
 	if k.timer == nil {
 		k.timer = time.AfterFunc(next.Sub(now), k.tick)
@@ -49,16 +51,17 @@ func (k *call) expired(now time.Time) []mrtr.Event {
 		return nil
 	case !now.Before(k.deadline):
 		return []mrtr.Event{mrtr.Failed(&mrtr.LimitReached{Limit: "call_timeout", Value: limits.Call})}
+	case !k.answerBy.IsZero() && !now.Before(k.answerBy):
+		return k.unanswered()
 	case now.Before(k.due):
 		return nil
 	}
 	switch k.flow.State {
 	case mrtr.Sending: // D-T20
 		return []mrtr.Event{mrtr.Failed(&mrtr.LimitReached{Limit: "round_timeout", Value: limits.Round})}
-	case mrtr.Pausing:
+	case mrtr.Pausing, mrtr.Polling:
+		k.due = now.Add(limits.Round) // of the request that follows
 		return []mrtr.Event{mrtr.Timer()}
-	case mrtr.Gathering:
-		return k.unanswered()
 	}
 	return nil
 }
@@ -69,7 +72,7 @@ func (k *call) expired(now time.Time) []mrtr.Event {
 func (k *call) unanswered() []mrtr.Event {
 	open := k.flow.Outstanding()
 	k.withdraw(open)
-	k.due = k.deadline
+	k.answerBy = time.Time{}
 	var events []mrtr.Event
 	for _, in := range open {
 		k.conv.mute(in.Method)
@@ -84,7 +87,7 @@ func (k *call) unanswered() []mrtr.Event {
 func (k *call) pause(d time.Duration) (evicted *call) {
 	now := time.Now()
 	k.due = now.Add(jitter(d))
-	k.beat = time.Time{}
+	k.answerBy, k.beat = time.Time{}, time.Time{}
 	evicted = k.suspend()
 	k.arm(now)
 	return evicted

@@ -18,6 +18,7 @@ type progress struct {
 	started  bool   // something was sent to the client
 	base     float64
 	last     float64
+	message  string // of the task, as last told (G-5)
 }
 
 // heartbeatStep is small against any server's own progress, so that heartbeats
@@ -73,7 +74,7 @@ func (p *progress) rebase(params []byte) (out []byte, ok bool) {
 }
 
 // beat returns params that say no more than that the call is alive.
-func (p *progress) beat(withMessage bool) []byte {
+func (p *progress) beat(message string) []byte {
 	if p.started {
 		p.last += heartbeatStep
 	}
@@ -81,8 +82,8 @@ func (p *progress) beat(withMessage bool) []byte {
 	out := append([]byte(`{"progressToken":`), p.token...)
 	out = append(out, `,"progress":`...)
 	out = append(out, number(p.last)...)
-	if withMessage {
-		out = append(out, `,"message":"Waiting for your answer"`...)
+	if message != "" {
+		out = rawjson.AppendQuote(append(out, `,"message":`...), message)
 	}
 	return append(out, '}')
 }
@@ -97,9 +98,15 @@ func (k *call) heartbeat(now time.Time) {
 		return
 	}
 	k.beat = now.Add(k.conv.b.limits.Heartbeat)
-	// C-5: 2024-11-05 has no progress message.
-	params := k.progress.beat(k.conv.Version().AtLeast(mcp.V20250326))
-	k.out.Send(jsonrpc.AppendNotification(nil, mcp.NotificationProgress, params))
+	k.tell("Waiting for your answer")
+}
+
+// tell sends progress that counts nothing.
+func (k *call) tell(message string) {
+	if !k.conv.Version().AtLeast(mcp.V20250326) {
+		message = "" // C-5
+	}
+	k.out.Send(jsonrpc.AppendNotification(nil, mcp.NotificationProgress, k.progress.beat(message)))
 }
 
 // notify delivers an interim notification of the round in flight on the

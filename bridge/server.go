@@ -18,6 +18,7 @@ type server struct {
 	version   string // modern version to speak with it
 	logging   bool
 	subscribe bool // resources.subscribe
+	tasks     bool // the tasks extension
 	lists     listFilter
 }
 
@@ -65,6 +66,7 @@ func parseServer(verdict negotiate.Verdict) *server {
 		version:   verdict.Version,
 		logging:   rawjson.KindOf(rawjson.Get(caps, "logging")) == rawjson.Object,
 		subscribe: flag(caps, "resources", "subscribe"),
+		tasks:     rawjson.Has(rawjson.Get(caps, "extensions"), mcp.ExtensionTasks),
 		lists: listFilter{
 			tools:     flag(caps, "tools", "listChanged"),
 			prompts:   flag(caps, "prompts", "listChanged"),

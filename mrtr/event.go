@@ -19,6 +19,7 @@ type eventKind int
 const (
 	started eventKind = iota + 1
 	result
+	taskStatus
 	input
 	noInput
 	timer
@@ -31,6 +32,9 @@ func Started() Event { return Event{kind: started} }
 
 // Result is the upstream's result of the round in flight.
 func Result(raw []byte) Event { return Event{kind: result, payload: raw} }
+
+// TaskStatus is the server's answer to tasks/get.
+func TaskStatus(raw []byte) Event { return Event{kind: taskStatus, payload: raw} }
 
 // Answered is the client's well-formed answer to the input request under key,
 // as the bare input response that goes upstream (C.9).
@@ -64,7 +68,9 @@ const (
 	Send         // build the round from the flow and send it (D.4)
 	Ask          // put Action.Ask to the client
 	Wait         // give a Timer event after Action.For
-	Poll         // poll the task (section G)
+	Poll         // give a Timer event after Action.For, and put Action.Ask to the client (G-3, G-6)
+	Fetch        // send tasks/get
+	Update       // send tasks/update for Action.Key, and put Action.Ask to the client
 	Deliver      // translate the result and answer the client
 	Fail         // answer the client with Action.Err
 	Stop         // end the exchange without an answer
@@ -75,9 +81,12 @@ type Action struct {
 	Do        Verb
 	Ask       []*Input      // to be asked now
 	Withdraw  []*Input      // asked, and no longer wanted: cancel them (C-35)
-	For       time.Duration // of Wait, before jitter
+	For       time.Duration // of Wait and Poll, before jitter
+	Key       string        // of Update
+	Result    []byte        // of Deliver, when it is not the upstream's whole result
 	Err       error         // of Fail
 	Completed []string      // elicitation ids whose URL interaction is over (C-32)
+	Task      *Task         // still runs and is no longer wanted: cancel it (G-12, G-13)
 }
 
 // Abort ends a flow because an input request could not be satisfied (C-34).

@@ -34,6 +34,9 @@ type Flow struct {
 	RequestState []byte      `json:"requestState,omitempty"`
 	Inputs       []Input     `json:"inputs,omitempty"` // of the latest round
 	URLs         []URLMemory `json:"urls,omitempty"`
+
+	TasksDeclared bool  `json:"tasksDeclared,omitempty"` // the server may answer with a task (G-1)
+	Task          *Task `json:"task,omitempty"`          // while Polling
 }
 
 // Input is an input request of the latest round and what became of it.

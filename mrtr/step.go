@@ -18,6 +18,14 @@ func (f *Flow) Step(ev Event) Action {
 		return Action{Do: Send}
 	case ev.kind == result && f.State == Sending:
 		return f.onResult(ev.payload)
+	case ev.kind == taskStatus && f.State == Polling:
+		return f.onTask(ev.payload)
+	case ev.kind == timer && f.State == Polling:
+		return Action{Do: Fetch}
+	case ev.kind == input && f.State == Polling:
+		return f.onTaskAnswer(ev.key, ev.payload)
+	case ev.kind == noInput && f.State == Polling:
+		return f.onNoInput(ev.key, ev.err)
 	case ev.kind == input && f.State == Gathering:
 		return f.onInput(ev.key, ev.payload)
 	case ev.kind == noInput && f.State == Gathering:
@@ -43,7 +51,7 @@ func (f *Flow) onResult(raw []byte) Action {
 		done := f.completedURLs(nil, raw)
 		return f.end(Done, Action{Do: Deliver, Completed: done})
 	case mcp.ResultTask:
-		return f.fail(&Violation{"B-27", "a task result, although tasks were not declared"})
+		return f.onTaskCreated(raw)
 	}
 	return f.onInputRequired(round, raw)
 }
@@ -135,7 +143,7 @@ func (f *Flow) onNoInput(key string, err error) Action {
 		return Action{}
 	}
 	if in.isElicitation() {
-		return f.onInput(key, []byte(`{"action":"cancel"}`))
+		return f.Step(Answered(key, []byte(`{"action":"cancel"}`)))
 	}
 	abort := *err.(*Abort)
 	abort.Method = in.Method
@@ -158,8 +166,9 @@ func (f *Flow) fail(err error) Action {
 
 // end is the only way out. Whatever was asked and not answered is withdrawn (C-35).
 func (f *Flow) end(state State, act Action) Action {
-	if f.State == Gathering {
+	if f.State == Gathering || f.State == Polling {
 		act.Withdraw = f.Outstanding()
+		act.Task, f.Task = f.Task, nil
 	}
 	f.State = state
 	return act

@@ -1,0 +1,143 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/mcpbridge/bridge/internal/logfield"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/mrtr"
+	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/translate"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+// Tasks of the server are hidden from legacy clients: the bridge declares the
+// extension, polls, passes answers on and delivers the result (section G.1).
+
+// withTasks adds the tasks extension to the capabilities of a tools/call: the
+// bridge itself is the declaring client.
+func withTasks(caps []byte) []byte {
+	extensions := rawjson.Get(caps, "extensions")
+	if extensions == nil {
+		extensions = emptyObject
+	}
+	extensions = rawjson.Apply(nil, extensions, rawjson.Edit{Name: mcp.ExtensionTasks, Value: emptyObject})
+	return rawjson.Apply(nil, caps, rawjson.Edit{Name: "extensions", Value: extensions})
+}
+
+// poll waits for the next look at the task, and asks what it newly needs. The
+// caller holds mu.
+func (k *call) poll(act mrtr.Action) (evicted *call) {
+	now := time.Now()
+	k.due = now.Add(jitter(act.For))
+	k.taskProgress()
+	if len(act.Ask) > 0 {
+		return k.askTask(act.Ask)
+	}
+	evicted = k.suspend()
+	k.arm(now)
+	return evicted
+}
+
+// askTask is ask for a task: polling goes on beside the questions.
+func (k *call) askTask(inputs []*mrtr.Input) (evicted *call) {
+	if len(inputs) == 0 {
+		if len(k.flow.Outstanding()) == 0 {
+			k.answerBy, k.beat = time.Time{}, time.Time{}
+		}
+		return nil
+	}
+	return k.ask(inputs)
+}
+
+// taskProgress tells a client that wants progress what the task says of itself (G-5).
+func (k *call) taskProgress() {
+	message := k.flow.Task.Message
+	if k.progress.token == nil || message == "" || message == k.progress.message {
+		return
+	}
+	k.progress.message = message
+	k.tell(bounded(message))
+}
+
+// fetchTask asks for the task's state. Transport failures are tried again until
+// the call's deadline: tasks/get is idempotent (G-14).
+func (k *call) fetchTask() mrtr.Event {
+	ctx, call := k.lookAtTask()
+	if call == nil {
+		return mrtr.Cancelled() // the flow has ended in the meantime
+	}
+	answer, err := backoff.Retry(ctx, func() (*upstream.Answer, error) {
+		answer, err := k.conv.b.opt.Upstream.Do(ctx, call, nil)
+		if failure := (*upstream.Failure)(nil); errors.As(err, &failure) && failure.Cause == upstream.Unauthorized {
+			return nil, backoff.Permanent(err)
+		}
+		return answer, err
+	}, backoff.WithMaxElapsedTime(k.conv.b.limits.Round))
+	k.mu.Lock()
+	k.cancel()
+	k.mu.Unlock()
+	switch {
+	case err != nil:
+		return mrtr.Failed(err)
+	case answer.Error != nil:
+		return mrtr.Failed(mrtr.Lost(answer.Error))
+	}
+	return mrtr.TaskStatus(answer.Result)
+}
+
+// update sends one answer to the task. The acknowledgment says nothing; the
+// next polls show what came of it. Repeating is safe (G-14).
+func (k *call) update(key string) {
+	ctx, cancel := context.WithTimeout(context.Background(), k.conv.b.limits.Round)
+	call := k.taskRequest(mcp.MethodTasksUpdate, k.flow.Task, k.flow.TaskResponse(key))
+	k.conv.b.background(func() {
+		defer cancel()
+		_, err := backoff.Retry(ctx, func() (*upstream.Answer, error) {
+			return k.conv.b.opt.Upstream.Do(ctx, call, nil)
+		})
+		if err != nil {
+			k.conv.b.log.Warn().Str(logfield.FlowID, k.id()).Err(err).Msg("an answer did not reach the task")
+		}
+	})
+}
+
+// cancelTask asks the server to give a task up, and does not wait for it:
+// cancelling is cooperative (G-12).
+func (k *call) cancelTask(task *mrtr.Task) {
+	call := k.taskRequest(mcp.MethodTasksCancel, task, nil)
+	k.conv.b.background(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), cancelTimeout)
+		defer cancel()
+		if _, err := k.conv.b.opt.Upstream.Do(ctx, call, nil); err != nil {
+			k.conv.b.log.Info().Str(logfield.FlowID, k.id()).Err(err).Msg("a task could not be cancelled")
+		}
+	})
+}
+
+// cancelTimeout bounds the wait for the acknowledgment of a tasks/cancel.
+const cancelTimeout = 10 * time.Second
+
+// lookAtTask builds a tasks/get; nil when the flow is over.
+func (k *call) lookAtTask() (context.Context, *upstream.Call) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.flow.Task == nil {
+		return nil, nil
+	}
+	return k.ctx, k.taskRequest(mcp.MethodTasksGet, k.flow.Task, nil)
+}
+
+// taskRequest builds a request about task; they never carry request state (G-15).
+func (k *call) taskRequest(method string, task *mrtr.Task, responses []byte) *upstream.Call {
+	return k.upstreamCall(method, translate.Params(nil, task.Params(), &translate.Envelope{
+		Version:        k.conv.server.version,
+		ClientInfo:     k.conv.clientInfo,
+		Capabilities:   k.flow.Capabilities,
+		InputResponses: responses,
+	}))
+}

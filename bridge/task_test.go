@@ -1,0 +1,107 @@
+package bridge
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+const taskCreated = `{"resultType":"task","taskId":"t1","status":"working","pollIntervalMs":1000,"statusMessage":"packing"}`
+
+// withTaskServer makes a session whose server advertises the tasks extension.
+func withTaskServer(t *testing.T, steps ...step) (*conversation, *script) {
+	conv, up := session(t, Limits{}, steps...)
+	conv.server = &server{tasks: true, version: string(mcp.V20260728)}
+	return conv, up
+}
+
+func methods(calls []*upstream.Call) string {
+	var names []string
+	for _, call := range calls {
+		names = append(names, call.Method)
+	}
+	return strings.Join(names, " ")
+}
+
+func TestTaskIsHidden_G1(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conv, up := withTaskServer(t,
+			result(taskCreated),
+			failure(&upstream.Failure{Cause: upstream.Unreachable}),
+			result(`{"resultType":"complete","status":"completed","taskId":"t1","result":{"content":[{"type":"text","text":"done"}]}}`))
+		c := request(t, conv, "1", mcp.MethodToolsCall, `{"name":"x","_meta":{"progressToken":"p"}}`)
+		pass(5 * time.Second)
+		if got := c.result(); got != `{"content":[{"type":"text","text":"done"}]}` {
+			t.Fatalf("got %s", got)
+		}
+		if got := methods(up.calls()); got != "tools/call tasks/get tasks/get" {
+			t.Fatalf("G-14: %s", got)
+		}
+		if got := member(up.calls()[1], "_meta", mcp.MetaClientCapabilities); !strings.Contains(got, mcp.ExtensionTasks) {
+			t.Fatalf("G-3: %s", got)
+		}
+		if got := c.notified(mcp.NotificationProgress); len(got) != 1 || !strings.Contains(string(got[0].Params), "packing") {
+			t.Fatalf("G-5: %v", got)
+		}
+	})
+}
+
+func TestTaskAsks_G6_G7(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asks := result(`{"status":"input_required","taskId":"t1","inputRequests":{` + question1("q") + `}}`)
+		conv, up := withTaskServer(t, result(taskCreated), asks, asks, result(`{}`), asks,
+			result(`{"status":"completed","result":{"content":[]}}`))
+		c := request(t, conv, "1", mcp.MethodToolsCall, book)
+		pass(2500 * time.Millisecond)
+		if n := len(c.asked()); n != 1 {
+			t.Fatalf("G-7: asked %d times", n)
+		}
+		c.answer(0, `{"action":"accept","content":{"k":"e"}}`)
+		pass(5 * time.Second)
+		c.result()
+		var update *upstream.Call
+		for _, call := range up.calls() {
+			if call.Method == mcp.MethodTasksUpdate {
+				update = call
+			}
+		}
+		if update == nil || member(update, "inputResponses") != `{"q":{"action":"accept","content":{"k":"e"}}}` {
+			t.Fatalf("G-6: %s", methods(up.calls()))
+		}
+		if n := len(c.asked()); n != 1 {
+			t.Fatalf("G-7: asked %d times", n)
+		}
+	})
+}
+
+func TestTaskIsCancelledWithTheCall_G12(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conv, up := withTaskServer(t, result(taskCreated), result(`{}`))
+		c := request(t, conv, "1", mcp.MethodToolsCall, book)
+		conv.Notify(legacy.Caller{}, jsonrpc.Message{Method: mcp.NotificationCancelled, Params: []byte(`{"requestId":1}`)})
+		synctest.Wait()
+		if got := methods(up.calls()); got != "tools/call tasks/cancel" || !c.abandoned {
+			t.Fatalf("got %s", got)
+		}
+	})
+}
+
+func TestTasksAreDeclaredForToolCallsOnly_A19(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conv, up := withTaskServer(t, result(`{"messages":[]}`), result(taskCreated))
+		request(t, conv, "1", mcp.MethodPromptsGet, `{"name":"x"}`).result()
+		if got := member(up.calls()[0], "_meta", mcp.MetaClientCapabilities); strings.Contains(got, "extensions") {
+			t.Fatalf("got %s", got)
+		}
+		e := request(t, conv, "2", mcp.MethodPromptsGet, `{"name":"x"}`).rpcError()
+		if e.Code != jsonrpc.CodeInternal || !strings.Contains(e.Message, "task") {
+			t.Fatalf("G-17: %v", e)
+		}
+	})
+}

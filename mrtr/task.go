@@ -1,0 +1,158 @@
+package mrtr
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// Task is a tool call that the server turned into a task. Legacy clients know
+// nothing of it: the flow polls until the task ends and answers the call with
+// its result (G.1).
+type Task struct {
+	ID       []byte        `json:"id"`       // raw taskId token, echoed as it stood
+	Interval time.Duration `json:"interval"` // of polling, as the server last wished
+	Message  string        `json:"message,omitempty"`
+}
+
+// Bounds of the polling interval (G-3).
+const (
+	pollDefault = time.Second
+	pollLeast   = 100 * time.Millisecond
+	pollMost    = 30 * time.Second
+)
+
+// maxTaskInputs bounds what one task may ask over its life.
+const maxTaskInputs = 256
+
+// onTaskCreated is D-T8. What the rounds before left ends with it: the task's
+// keys are a space of their own (D-I17, G-15).
+func (f *Flow) onTaskCreated(raw []byte) Action {
+	if !f.TasksDeclared {
+		return f.fail(&Violation{"B-27", "a task result, although tasks were not declared"})
+	}
+	raw = taskOf(raw)
+	id := rawjson.Get(raw, "taskId")
+	if rawjson.KindOf(id) != rawjson.String || len(id) > maxTaskID {
+		return f.fail(&Violation{"G-2", "a task result without a usable taskId"})
+	}
+	f.Inputs, f.RequestState = nil, nil
+	f.Task = &Task{ID: clone(id)}
+	f.State = Polling
+	return f.onTask(raw)
+}
+
+// maxTaskID bounds a taskId, in bytes of JSON text: it travels in a header.
+const maxTaskID = 1024
+
+// taskOf returns the task's members: at the root, or nested under "task" as
+// draft servers have it (I-2).
+func taskOf(raw []byte) []byte {
+	if nested := rawjson.Get(raw, "task"); rawjson.KindOf(nested) == rawjson.Object && !rawjson.Has(raw, "taskId") {
+		return nested
+	}
+	return raw
+}
+
+// onTask looks at a task's state, in its creation or in an answer to tasks/get (G-4).
+func (f *Flow) onTask(raw []byte) Action {
+	raw = taskOf(raw)
+	f.Task.Interval = interval(rawjson.Get(raw, "pollIntervalMs"))
+	message, _ := rawjson.Text(rawjson.Get(raw, "statusMessage"))
+	f.Task.Message = message
+	status, _ := rawjson.Text(rawjson.Get(raw, "status"))
+	switch status {
+	case "working", "submitted":
+		return Action{Do: Poll, For: f.Task.Interval}
+	case "input_required":
+		return f.onTaskInput(rawjson.Get(raw, "inputRequests"))
+	case "completed":
+		return f.endTask(Action{Do: Deliver, Result: rawjson.Get(raw, "result")})
+	case "failed":
+		return f.endTask(Action{Do: Fail, Err: taskError(rawjson.Get(raw, "error"))})
+	case "cancelled":
+		return f.endTask(Action{Do: Fail, Err: &Abort{Reason: "the server cancelled the task behind this call"}})
+	}
+	return f.fail(&Violation{"G-4", fmt.Sprintf("a task with the unknown status %.40q", status)})
+}
+
+// endTask ends the flow with its task: there is nothing left to cancel.
+func (f *Flow) endTask(act Action) Action {
+	f.Task = nil
+	return f.end(Done, act)
+}
+
+// onTaskInput asks for the keys that were not seen before. The server may show
+// an answered key for a while; it is neither asked nor sent again (G-6, G-7).
+func (f *Flow) onTaskInput(raw []byte) Action {
+	requests, err := parseRequests(raw)
+	if err != nil {
+		return f.fail(err)
+	}
+	for _, req := range requests {
+		if f.Input(req.Key) != nil {
+			continue
+		}
+		if len(f.Inputs) == maxTaskInputs {
+			return f.fail(&LimitReached{"input requests of one task", maxTaskInputs})
+		}
+		if reason := req.check(f.Capabilities); reason != "" {
+			return f.fail(&Abort{Key: req.Key, Method: req.Method, Reason: reason})
+		}
+		f.Inputs = append(f.Inputs, Input{InputRequest: req})
+	}
+	return Action{Do: Poll, For: f.Task.Interval, Ask: f.askable()}
+}
+
+// onTaskAnswer passes an answer on at once; polling goes on beside it (G-6).
+func (f *Flow) onTaskAnswer(key string, response []byte) Action {
+	in := f.Input(key)
+	if in == nil || !in.Asked || in.Response != nil {
+		return Action{}
+	}
+	in.Response = response
+	return Action{Do: Update, Key: key, Ask: f.askable()}
+}
+
+func interval(raw []byte) time.Duration {
+	ms, ok := rawjson.Int(raw)
+	if !ok {
+		return pollDefault
+	}
+	ms = max(0, min(ms, pollMost.Milliseconds()))
+	return max(time.Duration(ms)*time.Millisecond, pollLeast)
+}
+
+// taskError is the error of a failed task (G-10).
+func taskError(raw []byte) error {
+	code, ok := rawjson.Int(rawjson.Get(raw, "code"))
+	message, named := rawjson.Text(rawjson.Get(raw, "message"))
+	if !ok || !named {
+		return &Violation{"G-10", "a failed task without an error"}
+	}
+	return &jsonrpc.Error{Code: int(code), Message: message, Data: clone(rawjson.Get(raw, "data"))}
+}
+
+// TaskResponse returns the inputResponses of a tasks/update for one answered key.
+func (f *Flow) TaskResponse(key string) []byte {
+	in := f.Input(key)
+	out := append(rawjson.AppendQuote([]byte{'{'}, in.Key), ':')
+	return append(append(out, in.Response...), '}')
+}
+
+// Params names the task in requests about it.
+func (t *Task) Params() []byte {
+	return append(append([]byte(`{"taskId":`), t.ID...), '}')
+}
+
+// Lost is the failure of a task that the server no longer knows (G-11).
+func Lost(err *jsonrpc.Error) error {
+	if slices.Contains([]int{jsonrpc.CodeInvalidParams, mcp.CodeResourceNotFound}, err.Code) {
+		return &Abort{Reason: "the server no longer knows the task behind this call; its result is lost"}
+	}
+	return err
+}
