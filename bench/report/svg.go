@@ -66,16 +66,16 @@ func (p *Plot) scale() scale {
 	if !(s.xMax > s.xMin) { // one value or none
 		s.xMin, s.xMax = 0, 1
 	}
+	if s.yMax <= 0 {
+		s.yMax = 1
+	}
 	s.step = niceStep(s.yMax / 4)
 	s.yMax = math.Ceil(s.yMax*1.05/s.step) * s.step
 	return s
 }
 
-// niceStep is the next of 1, 2, 5, 10, … at or above v.
+// niceStep is the next of …, 1, 2, 5, 10, … at or above v, which is positive.
 func niceStep(v float64) float64 {
-	if v <= 0 {
-		return 1
-	}
 	base := math.Pow(10, math.Floor(math.Log10(v)))
 	for _, m := range []float64{1, 2, 5} {
 		if v <= m*base {

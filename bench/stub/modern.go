@@ -54,12 +54,17 @@ func (m *Modern) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		m.changed()
 		w.WriteHeader(http.StatusNoContent)
 	case PathStats:
-		s := Stats{Streams: m.listens.Load()}
-		m.fill(&s)
-		writeStats(w, s)
+		writeStats(w, m.Stats())
 	default:
 		http.NotFound(w, r)
 	}
+}
+
+// Stats returns what the server saw so far.
+func (m *Modern) Stats() Stats {
+	s := Stats{Streams: m.listens.Load()}
+	m.fill(&s)
+	return s
 }
 
 func (m *Modern) serve(w http.ResponseWriter, r *http.Request) {
