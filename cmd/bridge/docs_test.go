@@ -13,6 +13,7 @@ import (
 
 var (
 	yamlBlock  = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
+	shellWord  = regexp.MustCompile(`'[^']*'|"[^"]*"|[^\s&]+`)
 	shellBlock = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$")
 )
 
@@ -77,7 +78,10 @@ func TestCommandLinesInTheDocumentsAreValid(t *testing.T) {
 func bridgeArgs(line string) []string {
 	line, _, _ = strings.Cut(line, " #")
 	line = strings.TrimPrefix(strings.TrimSpace(line), "go run ./cmd/")
-	words := strings.Fields(strings.NewReplacer("'", "", `"`, "", "&", "").Replace(line))
+	words := shellWord.FindAllString(line, -1)
+	for i, word := range words {
+		words[i] = strings.Trim(word, `'"`)
+	}
 	for len(words) > 0 && strings.HasPrefix(words[0], "BRIDGE_") {
 		words = words[1:]
 	}

@@ -18,16 +18,15 @@ type settingFlags struct {
 	environ  []string
 }
 
-// addSettings gives a command one flag per setting. Timeouts and limits work
-// but are left out of the help, which would be too long to read.
-func addSettings(cmd *cobra.Command, environ []string) *settingFlags {
+// addSettings gives a command one flag per setting that it obeys. Timeouts and
+// limits work but are left out of the help, which would be too long to read.
+func addSettings(cmd *cobra.Command, environ []string, obeys func(key string) bool) *settingFlags {
 	s := &settingFlags{environ: environ}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&s.file, "config", variable(environ, "BRIDGE_CONFIG"), "A YAML `file` with settings; `bridge config defaults` prints one.")
 	for _, option := range config.Options() {
-		if option.Key == "command" {
-			continue // what follows --
+		if !obeys(option.Key) {
+			continue
 		}
 		flag := flags.VarPF(&optionFlag{option: option, into: s}, option.Key, "", firstSentence(option.Doc))
 		flag.Hidden = strings.HasPrefix(option.Key, "timeouts.") || strings.HasPrefix(option.Key, "limits.")
@@ -39,6 +38,12 @@ func addSettings(cmd *cobra.Command, environ []string) *settingFlags {
 		return pflag.NormalizedName(name)
 	})
 	return s
+}
+
+// addConfigFile adds the flag that names the configuration file.
+func (s *settingFlags) addConfigFile(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&s.file, "config", variable(s.environ, "BRIDGE_CONFIG"),
+		"A YAML `file` with settings; \"bridge config defaults\" prints one")
 }
 
 // load reads the configuration; command is what followed "--".

@@ -28,7 +28,8 @@ are --timeouts.… and --limits.…, which ` + "`bridge config docs`" + ` lists.
 		Example: "  bridge serve --upstream https://mcp.example.com/mcp\n  bridge serve --config bridge.yaml --listen :8080",
 		Args:    noArgs,
 	}
-	settings := addSettings(cmd, env.environ)
+	settings := addSettings(cmd, env.environ, func(key string) bool { return key != "command" })
+	settings.addConfigFile(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, err := settings.load(nil)
 		if err != nil {

@@ -1,0 +1,224 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+
+	"github.com/mcpbridge/bridge/config"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/negotiate"
+	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/translate"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+func newCheck(env surroundings) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "check URL",
+		Short: "Look at a server and say what each kind of client will get from it",
+		Long: `check asks the server at URL what it is and which tools it has, and prints what
+the bridge makes of it. The exit status is 0 when the bridge can use it.`,
+		Example: "  bridge check https://mcp.example.com/mcp\n  bridge check --headers 'Authorization: Bearer …' --json https://mcp.example.com/mcp",
+		Args:    exactArgs(1, "URL"),
+	}
+	settings := addSettings(cmd, env.environ, func(key string) bool {
+		return key == "headers" || key == "timeouts.connect" || strings.HasPrefix(key, "upstream-tls.")
+	})
+	cmd.Flags().BoolVar(&asJSON, "json", false, "Print the report as JSON")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		settings.settings = append(settings.settings, config.Setting{Key: "upstream", Values: args})
+		cfg, err := settings.load(nil)
+		if err != nil {
+			return err
+		}
+		r, err := examine(cmd.Context(), &cfg.Mount)
+		if err != nil {
+			return err
+		}
+		return r.print(cmd.OutOrStdout(), asJSON)
+	}
+	return cmd
+}
+
+// report is what check found out.
+type report struct {
+	URL           string        `json:"url"`
+	Usable        bool          `json:"usable"`
+	Problem       string        `json:"problem,omitempty"`
+	Milliseconds  int64         `json:"milliseconds"` // that server/discover took
+	Era           string        `json:"era"`
+	Versions      []string      `json:"versions,omitempty"`
+	Server        string        `json:"server,omitempty"`
+	Capabilities  []string      `json:"capabilities,omitempty"`
+	Authorization string        `json:"authorization"`
+	Tools         int           `json:"tools"`
+	ToolProblems  []toolProblem `json:"toolProblems,omitempty"`
+	Clients       []clientView  `json:"clients,omitempty"`
+}
+
+// toolProblem says why clients will not see a tool.
+type toolProblem struct {
+	Tool   string `json:"tool"`
+	Reason string `json:"reason"`
+}
+
+// clientView is what clients of one revision get.
+type clientView struct {
+	Version   string   `json:"version"`
+	Tools     int      `json:"tools"`
+	Omitted   []string `json:"omitted,omitempty"`
+	Questions string   `json:"questions"`
+}
+
+// checkTimeout bounds a whole check.
+const checkTimeout = 30 * time.Second
+
+func examine(ctx context.Context, m *config.Mount) (*report, error) {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	r := &report{URL: target(m), Authorization: "not asked for"}
+	options, err := upstreamOptions(m, zerolog.New(excluded{r}))
+	if err != nil {
+		return nil, err
+	}
+	caller, err := upstream.NewHTTP(options)
+	if err != nil {
+		return nil, err
+	}
+	defer caller.Close()
+	began := time.Now()
+	verdict := negotiate.NewProber(negotiate.Options{}).Probe(ctx, "", ownPeer(caller))
+	r.Milliseconds = time.Since(began).Milliseconds()
+	r.judge(&verdict)
+	if verdict.Usable() {
+		r.describe(verdict.Discover)
+		r.list(ctx, caller, profile(m.Profile))
+	}
+	return r, nil
+}
+
+func (r *report) judge(v *negotiate.Verdict) {
+	r.Era, r.Versions, r.Usable = v.Era.String(), v.Versions, v.Usable()
+	if v.Err == nil {
+		return
+	}
+	r.Problem = advice(*v)
+	failure, ok := errors.AsType[*upstream.Failure](v.Err)
+	if ok && failure.Cause == upstream.Unauthorized {
+		r.Usable = true
+		r.Authorization = fmt.Sprintf("wanted (HTTP %d); clients bring their own, check takes --headers 'Authorization: …'", failure.Status)
+		r.Problem = ""
+	}
+}
+
+func (r *report) describe(discover []byte) {
+	info := translate.ServerInfo(discover)
+	name, _ := rawjson.Text(rawjson.Get(info, "name"))
+	version, _ := rawjson.Text(rawjson.Get(info, "version"))
+	r.Server = printable(strings.TrimSpace(name + " " + version))
+	for name := range rawjson.Members(rawjson.Get(discover, "capabilities")) {
+		r.Capabilities = append(r.Capabilities, printable(string(name)))
+	}
+}
+
+// maxPages bounds the pages of tools that check reads.
+const maxPages = 100
+
+// list reads the tools and translates each page for every kind of client.
+func (r *report) list(ctx context.Context, caller upstream.Caller, p translate.Profile) {
+	for _, v := range mcp.Legacy {
+		r.Clients = append(r.Clients, clientView{Version: string(v), Questions: questions(v)})
+	}
+	var cursor []byte
+	for range maxPages {
+		answer, err := caller.Do(ctx, &upstream.Call{Method: mcp.MethodToolsList, Params: pageParams(cursor)}, nil)
+		if err != nil || answer.Error != nil {
+			r.note(answer, err)
+			return
+		}
+		r.page(answer.Result, p)
+		if cursor = rawjson.Get(answer.Result, "nextCursor"); rawjson.KindOf(cursor) != rawjson.String {
+			return
+		}
+	}
+}
+
+// note keeps why the tools could not be listed; a server without tools is none
+// the worse for it.
+func (r *report) note(answer *upstream.Answer, err error) {
+	switch {
+	case err != nil:
+		r.Problem = "the tools cannot be listed: " + err.Error()
+	case answer.Error.Code != -32601:
+		r.Problem = "the tools cannot be listed: the server answers " + printable(answer.Error.Message)
+	}
+}
+
+func (r *report) page(result []byte, p translate.Profile) {
+	for range rawjson.Elements(rawjson.Get(result, "tools")) {
+		r.Tools++
+	}
+	for i, v := range mcp.Legacy {
+		view := &r.Clients[i]
+		rules := translate.Rules{Version: v, Profile: p, Report: func(o translate.Omission) {
+			view.Omitted = append(view.Omitted, printable(o.Name)+": "+o.Reason)
+		}}
+		out, err := rules.Result(mcp.MethodToolsList, result)
+		if err != nil {
+			r.Problem = err.Error()
+			return
+		}
+		for range rawjson.Elements(rawjson.Get(out, "tools")) {
+			view.Tools++
+		}
+	}
+}
+
+func pageParams(cursor []byte) []byte {
+	params := []byte(`{}`)
+	if cursor != nil {
+		params = rawjson.Apply(nil, params, rawjson.Edit{Name: "cursor", Value: cursor})
+	}
+	return translate.Params(nil, params, &translate.Envelope{
+		Method: mcp.MethodToolsList, Version: string(mcp.V20260728), ClientInfo: ownInfo, Capabilities: []byte("{}"),
+	})
+}
+
+// excluded takes the upstream client's log, in which it says which tools it
+// leaves out because of their header annotations (B-23).
+type excluded struct{ *report }
+
+func (e excluded) Write(line []byte) (int, error) {
+	var entry toolProblem
+	if json.Unmarshal(line, &entry) == nil && entry.Tool != "" {
+		entry.Tool = printable(entry.Tool)
+		e.ToolProblems = append(e.ToolProblems, entry)
+		e.Tools++ // it is not in the result
+	}
+	return len(line), nil
+}
+
+// maxPrinted bounds text of the server in a report, in bytes.
+const maxPrinted = 80
+
+// printable makes text of the server safe for a terminal.
+func printable(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 {
+			return -1
+		}
+		return r
+	}, text)
+	if len(text) > maxPrinted {
+		text = strings.ToValidUTF8(text[:maxPrinted], "") + "…"
+	}
+	return text
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/mcpbridge/bridge/mcp"
+)
+
+// errUnusable ends a check of a server that the bridge cannot use.
+var errUnusable = errors.New("the bridge cannot use this server")
+
+// print writes the report. Its error makes the exit status say what it says.
+func (r *report) print(w io.Writer, asJSON bool) error {
+	if asJSON {
+		out := json.NewEncoder(w)
+		out.SetIndent("", "  ")
+		out.SetEscapeHTML(false)
+		if err := out.Encode(r); err != nil {
+			return err
+		}
+	} else if _, err := io.WriteString(w, r.text()); err != nil {
+		return err
+	}
+	if !r.Usable {
+		return errUnusable
+	}
+	return nil
+}
+
+func (r *report) text() string {
+	var b strings.Builder
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "  %-14s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	fmt.Fprintf(&b, "%s\n", r.URL)
+	usable := map[bool]string{true: "yes", false: "no"}[r.Usable]
+	line("usable", "%s", usable)
+	if r.Problem != "" {
+		line("problem", "%s", r.Problem)
+	}
+	line("era", "%s%s", r.Era, parenthesis(strings.Join(r.Versions, ", ")))
+	if r.Clients == nil {
+		line("authorization", "%s", r.Authorization)
+		return b.String()
+	}
+	line("server", "%s, answered in %d ms", cmp.Or(r.Server, "nameless"), r.Milliseconds)
+	line("capabilities", "%s", cmp.Or(strings.Join(r.Capabilities, ", "), "none"))
+	line("authorization", "%s", r.Authorization)
+	line("tools", "%d", r.Tools)
+	for _, p := range r.ToolProblems {
+		line("", "- %s is left out for every client: %s", p.Tool, p.Reason)
+	}
+	fmt.Fprintf(&b, "\n  clients of     get\n")
+	for _, c := range r.Clients {
+		line(c.Version, "%d of %d tools; questions: %s", c.Tools, r.Tools, c.Questions)
+		for _, o := range c.Omitted {
+			line("", "- without %s", o)
+		}
+	}
+	return b.String()
+}
+
+func parenthesis(text string) string {
+	if text == "" {
+		return ""
+	}
+	return " (" + text + ")"
+}
+
+// questions says what a server can ask clients of a revision, if they declare
+// it (C.4 to C.8).
+func questions(v mcp.Version) string {
+	switch {
+	case v.AtLeast(mcp.V20251125):
+		return "forms, URLs, sampling with tools, roots"
+	case v.AtLeast(mcp.V20250618):
+		return "forms, sampling, roots"
+	default:
+		return "sampling, roots"
+	}
+}
