@@ -52,7 +52,7 @@ func (w *walker) params(env *Envelope) {
 				w.drop(o.done())
 			}
 		case "inputResponses", "requestState":
-			if env.Method == "" || mcp.MayRequireInput(env.Method) {
+			if env.retries() || env.Method == "" || mcp.MayRequireInput(env.Method) {
 				w.drop(o.done())
 			}
 		case "cursor":
@@ -128,6 +128,9 @@ func (env *Envelope) appendMeta(dst []byte, comma bool) []byte {
 	}
 	return append(dst, '}')
 }
+
+// retries reports whether this round carries something of an earlier one.
+func (env *Envelope) retries() bool { return env.InputResponses != nil || env.RequestState != nil }
 
 // appendRest appends what a retry carries besides _meta (D.4).
 func (env *Envelope) appendRest(dst []byte) []byte {

@@ -50,7 +50,11 @@ func (o *object) next() bool {
 	i = skipSpace(o.b, i)
 	o.m = member{o.count, o.last, start, skipSpace(o.b, min(i+1, len(o.b))), 0}
 	o.count++
-	return o.m.val < len(o.b)
+	if o.m.val >= len(o.b) {
+		o.end = len(o.b)
+		return false
+	}
+	return true
 }
 
 // done returns the current member with its end, skipping the value if need be.
