@@ -86,13 +86,18 @@ func (f *fleet) overlay() (string, error) {
 	return file, os.WriteFile(file, text, 0o600)
 }
 
+// maxSessions is the only setting of the bridge that is not the default: the
+// default bound is below what the hold mode and the plots open.
+const maxSessions = "100000"
+
 // startBridge starts the bridge in front of the modern server.
 func (f *fleet) startBridge(open bool) (*proc.Process, error) {
 	addr, err := proc.FreeAddr()
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"serve", "--upstream", "http://" + f.modern.Addr + stub.Path, "--listen", addr, "--path", stub.Path}
+	args := []string{"serve", "--upstream", "http://" + f.modern.Addr + stub.Path, "--listen", addr, "--path", stub.Path,
+		"--limits.sessions", maxSessions}
 	args = append(args, f.flags...)
 	if !open {
 		return proc.StartAt("bridge", addr, nil, f.program, args...)

@@ -89,7 +89,7 @@ func parse(args []string) (*options, error) {
 	f.IntVar(&o.rounds, "rounds", 5, "rounds; each measures every system once")
 	f.DurationVar(&o.window, "window", 2*time.Second, "length of one measurement")
 	f.IntVar(&o.rate, "rate", 1000, "calls per second of the fixed-rate mode")
-	f.IntVar(&o.n, "n", 0, "suspended calls of the hold mode (default: what the descriptor limit allows, at most 10000)")
+	f.IntVar(&o.n, "n", 0, "suspended calls of the hold mode (default: what the descriptor limit allows, at most 20000)")
 	f.IntVar(&o.streams, "streams", 5000, "sessions and open streams of the idle mode")
 	f.IntVar(&o.tools, "tools", 20, "tools that the servers offer")
 	f.StringVar(&o.plots, "plots", ".", "directory that the plots mode writes its pictures to")

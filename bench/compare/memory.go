@@ -111,7 +111,7 @@ func (c *comparison) heldFlows(sys *system) (int, error) {
 	room := int(min(limit, 1<<20)) - 200
 	n := c.n
 	if n == 0 {
-		n = min(room, 10_000)
+		n = min(room, 20_000)
 	}
 	if sys.name == report.Proxy {
 		room /= 2
