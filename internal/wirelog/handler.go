@@ -12,7 +12,7 @@ import (
 // before the bytes are passed on, so that an effect never precedes its cause.
 func (r *Recorder) Handler(hop Hop, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		x := &exchange{r: r, hop: hop, number: r.begin(), method: req.Method, header: req.Header.Clone()}
+		x := &exchange{r: r, hop: hop, number: r.begin(), method: req.Method, header: req.Header.Clone(), gone: req.Context().Done()}
 		body := &bodyTee{x: x, body: req.Body, left: req.ContentLength}
 		if req.ContentLength == 0 {
 			body.finish()
@@ -22,7 +22,7 @@ func (r *Recorder) Handler(hop Hop, next http.Handler) http.Handler {
 		rw := &responseTee{ResponseWriter: w, x: x}
 		defer func() {
 			body.finish()
-			rw.finish(req.Context().Err() != nil)
+			rw.finish()
 		}()
 		next.ServeHTTP(rw, req)
 	})
@@ -34,6 +34,16 @@ type exchange struct {
 	number int
 	method string
 	header http.Header
+	gone   <-chan struct{} // closed when the peer is: it sees nothing any more
+}
+
+func (x *exchange) seen() bool {
+	select {
+	case <-x.gone:
+		return false
+	default:
+		return true
+	}
 }
 
 func (x *exchange) add(kind Kind, status int, data []byte) {
@@ -104,7 +114,9 @@ func (w *responseTee) WriteHeader(status int) {
 func (w *responseTee) Write(p []byte) (int, error) {
 	w.head(http.StatusOK)
 	w.buf = append(w.buf, p...)
-	if w.stream {
+	if !w.x.seen() {
+		w.buf = nil
+	} else if w.stream {
 		w.events()
 	} else if json.Valid(w.buf) {
 		w.body()
@@ -113,7 +125,7 @@ func (w *responseTee) Write(p []byte) (int, error) {
 }
 
 func (w *responseTee) head(status int) {
-	if w.status != 0 {
+	if w.status != 0 || !w.x.seen() {
 		return
 	}
 	w.status = status
@@ -168,14 +180,15 @@ func isResponse(data []byte) bool {
 	return json.Unmarshal(data, &msg) == nil && (msg.Result != nil || msg.Error != nil)
 }
 
-func (w *responseTee) finish(abandoned bool) {
-	if w.status == 0 && !abandoned {
-		w.head(http.StatusOK)
+func (w *responseTee) finish() {
+	if !w.x.seen() {
+		if !w.final {
+			w.x.add(Abandoned, w.status, nil)
+		}
+		return
 	}
+	w.head(http.StatusOK)
 	if !w.stream {
 		w.body()
-	}
-	if abandoned && !w.final {
-		w.x.add(Abandoned, w.status, nil)
 	}
 }

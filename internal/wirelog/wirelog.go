@@ -80,13 +80,6 @@ func (r *Recorder) Changed() <-chan struct{} {
 	return r.changed
 }
 
-// Reset forgets all entries; a transcript starts here.
-func (r *Recorder) Reset() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.entries = nil
-}
-
 func (r *Recorder) begin() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

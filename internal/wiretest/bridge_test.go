@@ -2,13 +2,25 @@ package wiretest
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"testing"
+
+	"github.com/mcpbridge/bridge/internal/mount"
+	"github.com/mcpbridge/bridge/upstream"
 )
 
 // startBridge starts a bridge in front of upstream and returns the URL for
 // legacy clients; it stops with the test.
-func startBridge(t *testing.T, upstream string, observe func(http.Handler) http.Handler) string {
+func startBridge(t *testing.T, url string, observe func(http.Handler) http.Handler) string {
 	t.Helper()
-	t.Skip("no bridge yet")
-	return ""
+	m, err := mount.New(mount.Options{Upstream: upstream.HTTPOptions{URL: url}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(observe(m))
+	t.Cleanup(func() {
+		m.Close()
+		server.Close()
+	})
+	return server.URL
 }

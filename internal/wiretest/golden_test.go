@@ -29,6 +29,7 @@ type wire struct {
 	rec    *wirelog.Recorder
 	server *peers.Server
 	url    string
+	from   int // entry at which the transcript starts
 }
 
 func newWire(t *testing.T, opts peers.ServerOptions) *wire {
@@ -49,7 +50,7 @@ func (w *wire) client(opts peers.ClientOptions) *peers.Client {
 	w.t.Helper()
 	opts.Name = "old"
 	c := peers.NewClient(w.t, w.url, opts)
-	w.rec.Reset()
+	w.from = len(w.rec.Entries())
 	return c
 }
 
@@ -71,7 +72,7 @@ func (w *wire) until(what string, ok func(wirelog.Entry) bool) {
 	w.t.Helper()
 	for {
 		changed := w.rec.Changed()
-		for _, e := range w.rec.Entries() {
+		for _, e := range w.rec.Entries()[w.from:] {
 			if ok(e) {
 				return
 			}
@@ -79,7 +80,7 @@ func (w *wire) until(what string, ok func(wirelog.Entry) bool) {
 		select {
 		case <-changed:
 		case <-w.ctx.Done():
-			w.t.Fatalf("waiting for %s; so far:\n%s", what, Transcript(w.rec.Entries()))
+			w.t.Fatalf("waiting for %s; so far:\n%s", what, Transcript(w.rec.Entries(), w.from))
 		}
 	}
 }
@@ -89,7 +90,7 @@ func (w *wire) until(what string, ok func(wirelog.Entry) bool) {
 func (w *wire) golden(title string) {
 	w.t.Helper()
 	w.settled()
-	got := "# " + title + "\n# C legacy client, B bridge, S modern server. Written by go test -update.\n\n" + Transcript(w.rec.Entries())
+	got := "# " + title + "\n# C legacy client, B bridge, S modern server. Written by go test -update.\n\n" + Transcript(w.rec.Entries(), w.from)
 	path := filepath.Join("testdata", filepath.FromSlash(w.t.Name())+".txt")
 	if *update {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -113,17 +114,22 @@ func (w *wire) golden(title string) {
 func (w *wire) settled() {
 	w.t.Helper()
 	for {
-		changed, open := w.rec.Changed(), false
-		for _, e := range withoutHousekeeping(w.rec.Entries()) {
-			open = open || e.Kind == wirelog.Request && e.Status == 0
+		changed, open := w.rec.Changed(), map[int]bool{}
+		for _, e := range withoutHousekeeping(w.rec.Entries(), w.from) {
+			switch {
+			case e.Kind == wirelog.Request && e.Status == 0:
+				open[e.Exchange] = true
+			case e.Kind == wirelog.Abandoned:
+				delete(open, e.Exchange)
+			}
 		}
-		if !open {
+		if len(open) == 0 {
 			return
 		}
 		select {
 		case <-changed:
 		case <-w.ctx.Done():
-			w.t.Fatalf("requests without an answer:\n%s", Transcript(w.rec.Entries()))
+			w.t.Fatalf("requests without an answer:\n%s", Transcript(w.rec.Entries(), w.from))
 		}
 	}
 }

@@ -2,6 +2,7 @@ package wiretest
 
 import (
 	"context"
+	"io"
 	"strings"
 	"testing"
 
@@ -19,11 +20,28 @@ func has(hop wirelog.Hop, kind wirelog.Kind, part string) func(wirelog.Entry) bo
 
 func TestCancelWhileTheUserIsAsked(t *testing.T) {
 	w := newWire(t, peers.ServerOptions{})
-	asked := make(chan struct{})
-	c := w.client(peers.ClientOptions{Elicit: func(ctx context.Context, _ *mcp.ElicitParams) (*mcp.ElicitResult, error) {
+	c := w.raw("2025-11-25", `{"elicitation":{}}`)
+	stream := c.post(`{"jsonrpc":"2.0","id":"call","method":"tools/call","params":{"name":"pick","arguments":{}}}`)
+	w.until("the question", has(wirelog.Downstream, wirelog.Event, "elicitation/create"))
+	_ = c.post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"call","reason":"changed my mind"}}`).Close()
+	rest, err := io.ReadAll(stream)
+	if err != nil || strings.Contains(string(rest), `"id":"call"`) {
+		t.Errorf("E.9: a cancelled call gets no response: %v\n%s", err, rest)
+	}
+	_ = stream.Close()
+	if e := w.server.Effects(); len(e) != 0 {
+		t.Errorf("side effects of a cancelled call: %q", e)
+	}
+	w.golden("The client cancels while its user is asked: the question is withdrawn, nothing goes upstream, nothing executes.")
+}
+
+func TestALateAnswerIsIgnored(t *testing.T) {
+	w := newWire(t, peers.ServerOptions{})
+	asked, release := make(chan struct{}), make(chan struct{})
+	c := w.client(peers.ClientOptions{Elicit: func(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
 		close(asked)
-		<-ctx.Done() // the form is withdrawn
-		return nil, ctx.Err()
+		<-release
+		return economy(ctx, p)
 	}})
 	ctx, cancel := context.WithCancel(w.ctx)
 	done := make(chan error)
@@ -36,25 +54,32 @@ func TestCancelWhileTheUserIsAsked(t *testing.T) {
 	if err := <-done; err == nil {
 		t.Error("the cancelled call succeeded")
 	}
-	w.until("the question to be withdrawn", has(wirelog.Downstream, wirelog.Event, "notifications/cancelled"))
+	w.until("the cancellation", has(wirelog.Downstream, wirelog.Request, "notifications/cancelled"))
+	w.settled()
+	close(release)
+	w.until("the late answer", has(wirelog.Downstream, wirelog.Request, `"action":"accept"`))
+	w.settled()
+	expect(t, w.call(c, "echo", nil), "{}") // the session lives on
 	if e := w.server.Effects(); len(e) != 0 {
-		t.Errorf("side effects of a cancelled call: %q", e)
+		t.Errorf("D-T21: a cancelled call executed: %q", e)
 	}
-	w.golden("The client cancels while its user is asked: the question is withdrawn, nothing goes upstream, nothing executes.")
+	if n := w.server.Requests("tools/call"); n != 2 {
+		t.Errorf("D-T21: %d upstream calls, want those of pick and echo", n)
+	}
 }
 
 func TestCancelOfARunningCall(t *testing.T) {
 	w := newWire(t, peers.ServerOptions{})
-	c := w.client(peers.ClientOptions{})
-	ctx, cancel := context.WithCancel(w.ctx)
-	done := make(chan error)
+	c := w.raw("2025-11-25", `{}`)
+	response := make(chan string)
 	go func() {
-		_, err := c.Call(ctx, "hang", nil)
-		done <- err
+		response <- c.drain(`{"jsonrpc":"2.0","id":"call","method":"tools/call","params":{"name":"hang","arguments":{}}}`)
 	}()
 	w.server.Wait(t, w.ctx, "the call", func() bool { return w.server.Requests("hang started") == 1 })
-	cancel()
-	<-done
+	c.drain(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"call"}}`)
+	if got := <-response; strings.Contains(got, "call") {
+		t.Errorf("E.9: a cancelled call gets no response: %s", got)
+	}
 	w.server.Wait(t, w.ctx, "the cancellation", func() bool { return len(w.server.Cancelled()) == 1 })
 	w.until("the upstream stream to be closed", has(wirelog.Upstream, wirelog.Abandoned, ""))
 	w.golden("Cancellation of a running call: the notification becomes the close of the upstream response.")

@@ -16,12 +16,12 @@ import (
 	"github.com/mcpbridge/bridge/internal/wirelog"
 )
 
-// Transcript renders entries as text. Ids, tokens and session names that differ
+// Transcript renders the entries from an index on as text. Ids, tokens and session names that differ
 // from run to run get names in order of appearance; everything else, spelling
 // of JSON included, is what went over the wire. Housekeeping (discover,
 // listens, GET and DELETE) is left out because its order is free.
-func Transcript(entries []wirelog.Entry) string {
-	entries = settle(withoutHousekeeping(entries))
+func Transcript(entries []wirelog.Entry, from int) string {
+	entries = settle(withoutHousekeeping(entries, from))
 	var b strings.Builder
 	names := newNames()
 	for _, e := range entries {
@@ -42,6 +42,9 @@ func heading(e wirelog.Entry, names *names) string {
 	switch e.Kind {
 	case wirelog.Request:
 		answer := fmt.Sprint(e.Status)
+		if e.Status == 0 {
+			answer = "never answered"
+		}
 		if e.Stream {
 			answer += " event stream"
 		}
@@ -95,17 +98,22 @@ func parse(e wirelog.Entry) (m message) {
 
 func (m message) isResponse() bool { return m.Method == "" && (m.Result != nil || m.Error != nil) }
 
-func withoutHousekeeping(entries []wirelog.Entry) []wirelog.Entry {
+// withoutHousekeeping looks at all entries, because a listen may have begun
+// before from and go on after it.
+func withoutHousekeeping(entries []wirelog.Entry, from int) []wirelog.Entry {
 	skip := map[int]bool{}
 	var kept []wirelog.Entry
-	for _, e := range entries {
+	for i, e := range entries {
 		if e.Kind == wirelog.Request {
 			switch parse(e).Method {
 			case "server/discover", "subscriptions/listen", "initialize", "notifications/initialized":
 				skip[e.Exchange] = true
 			}
 		}
-		if !skip[e.Exchange] && e.Method == http.MethodPost {
+		// A client that drops its stream cancels nothing, and when it does so
+		// is free.
+		dropped := e.Kind == wirelog.Abandoned && e.Hop == wirelog.Downstream
+		if i >= from && !skip[e.Exchange] && e.Method == http.MethodPost && !dropped {
 			kept = append(kept, e)
 		}
 	}
