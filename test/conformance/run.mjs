@@ -48,7 +48,7 @@ async function runServerSuites() {
       verdicts.push(report(judge(key, readChecks(dir), baseline)));
     }
   } finally {
-    if (bridge) await stop(bridge.handle);
+    await bridge?.stop();
     await stop(fixture);
   }
   return verdicts;

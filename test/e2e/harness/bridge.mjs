@@ -44,7 +44,14 @@ export async function startBridge(upstream, { flags = [], path = '/mcp', env = {
     20_000,
   );
   const base = `http://127.0.0.1:${port}`;
-  return { url: `${base}${path}`, base, port, pid: handle.child.pid, log: () => handle.log, stop: () => stop(handle), handle };
+  return { url: `${base}${path}`, base, port, pid: handle.child.pid, log: () => handle.log, stop: () => end(handle), handle };
+}
+
+// The bridge must stop when asked to, with nothing to complain about: with a race-enabled binary this reports races too.
+async function end(handle) {
+  const { code, signal } = await stop(handle, 10_000);
+  if (code !== 0) throw new Error(`bridge ended with ${signal ?? code}: ${handle.log}`);
+  if (/DATA RACE|panic:/.test(handle.log)) throw new Error(handle.log);
 }
 
 function accepts(port) {

@@ -26,9 +26,12 @@ export function world(options = {}) {
   });
 
   after(async () => {
-    await at.bridge?.stop();
-    await at.fixture?.stop();
-    if (process.env.E2E_LOG && at.bridge) process.stderr.write(at.bridge.log());
+    try {
+      await at.bridge?.stop();
+    } finally {
+      await at.fixture?.stop();
+      if (process.env.E2E_LOG && at.bridge) process.stderr.write(at.bridge.log());
+    }
   }, LIMIT);
 
   /** Connects a client that is closed (and checked) after the test. */

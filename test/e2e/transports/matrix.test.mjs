@@ -98,7 +98,10 @@ function conversation(release, open) {
     await peer.client.subscribeResource({ uri: 'memo://counter' });
     await fixture.command('update-counter');
     await until(() => peer.of('notifications/resources/updated').length === 1, 'the update');
-    await fixture.command('add-tool', { name: `new-${tag}` });
-    await until(() => peer.of('notifications/tools/list_changed').length > 0, 'tools/list_changed');
+    // A stdio fixture cannot tell when the bridge listens, so the change is repeated until it is heard of.
+    await until(async () => {
+      await fixture.command('add-tool', { name: `new-${tag}` });
+      return peer.of('notifications/tools/list_changed').length > 0;
+    }, 'tools/list_changed');
   });
 }

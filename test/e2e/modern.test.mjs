@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
-import { startBridge } from '../harness/bridge.mjs';
-import { startFixture } from '../harness/fixture.mjs';
-import { until } from '../harness/process.mjs';
-import { LIMIT } from '../harness/world.mjs';
+import { startBridge } from './harness/bridge.mjs';
+import { startFixture } from './harness/fixture.mjs';
+import { until } from './harness/process.mjs';
+import { LIMIT } from './harness/world.mjs';
 
 const META = 'io.modelcontextprotocol/';
 const json = (result) => JSON.parse(result.content[0].text);
