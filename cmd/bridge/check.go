@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcpbridge/bridge/config"
+	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -110,7 +111,7 @@ func (r *report) judge(v *negotiate.Verdict) {
 	if v.Err == nil {
 		return
 	}
-	r.Problem = advice(*v)
+	r.Problem, r.Authorization = advice(*v), "not known"
 	failure, ok := errors.AsType[*upstream.Failure](v.Err)
 	if ok && failure.Cause == upstream.Unauthorized {
 		r.Usable = true
@@ -157,7 +158,7 @@ func (r *report) note(answer *upstream.Answer, err error) {
 	switch {
 	case err != nil:
 		r.Problem = "the tools cannot be listed: " + err.Error()
-	case answer.Error.Code != -32601:
+	case answer.Error.Code != jsonrpc.CodeMethodNotFound:
 		r.Problem = "the tools cannot be listed: the server answers " + printable(answer.Error.Message)
 	}
 }

@@ -72,7 +72,7 @@ func (f *front) examine(ctx context.Context, last *string) bool {
 	text := verdict.Err.Error()
 	f.state.set(false, text)
 	if text != *last {
-		f.log.Warn().Str(logfield.Era, verdict.Era.String()).Msg(advice(verdict))
+		f.log.Warn().Str(logfield.Era, verdict.Era.String()).Msg(advice(verdict) + " (the bridge keeps trying)")
 		*last = text
 	}
 	return false
@@ -82,13 +82,8 @@ func (f *front) examine(ctx context.Context, last *string) bool {
 func advice(v negotiate.Verdict) string {
 	text := v.Err.Error()
 	failure, ok := errors.AsType[*upstream.Failure](v.Err)
-	switch {
-	case !ok:
-		return text
-	case failure.Cause == upstream.Unreachable:
-		return text + " The bridge keeps trying."
-	case failure.Cause == upstream.TLS:
-		return text + "; a private authority's certificates go into upstream-tls.ca"
+	if ok && failure.Cause == upstream.TLS {
+		text += "; a private authority's certificates go into upstream-tls.ca"
 	}
 	return text
 }

@@ -53,7 +53,8 @@ func TestWrongCommandLines(t *testing.T) {
 
 func TestUnreachableUpstreamIsWarnedAboutAndDoesNotStopTheBridge(t *testing.T) {
 	p := start(t, "serve", "--upstream", deadURL(t), "--listen", "127.0.0.1:0")
-	p.expect("The bridge keeps trying")
+	p.expect("connection refused")
+	p.expect("the bridge keeps trying")
 	if status, body := p.get("/healthz"); status != http.StatusOK {
 		t.Errorf("/healthz answers %d %s", status, body)
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -29,9 +28,12 @@ func newVersion() *cobra.Command {
 
 // versionText is the release, or what the build knows of its revision.
 func versionText() string {
-	info, ok := debug.ReadBuildInfo()
-	if version != "" || !ok {
-		return cmp.Or(version, "unknown")
+	if version != "" {
+		return version
 	}
-	return cmp.Or(info.Main.Version, "(devel)")
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
+		return "devel"
+	}
+	return info.Main.Version
 }
