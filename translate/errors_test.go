@@ -99,14 +99,3 @@ func TestToolError(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
-
-func TestAbort(t *testing.T) {
-	result, out := Abort("tools/call", "k", "roots/list", "why")
-	if out != nil || string(result) != string(ToolError("why")) {
-		t.Errorf("C-34: %s %v", result, out)
-	}
-	result, out = Abort("prompts/get", "k", "roots/list", "why")
-	if result != nil || out.Code != -32603 || string(out.Data) != `{"bridge":{"inputRequest":"k","method":"roots/list","reason":"why"}}` {
-		t.Errorf("C-34: %s %v", result, out)
-	}
-}

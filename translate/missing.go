@@ -82,20 +82,3 @@ func (r Rules) since(what string, first mcp.Version) string {
 	}
 	return what + ", which needs MCP " + string(first) + " or newer"
 }
-
-// Abort ends a request whose round cannot be satisfied (C-34): a failed tool
-// call that the model can react to, or an error that names the input request.
-// It returns exactly one of the two.
-func Abort(method, key, inputMethod, reason string) (result []byte, out *jsonrpc.Error) {
-	if method == mcp.MethodToolsCall {
-		return ToolError(reason), nil
-	}
-	data := rawjson.AppendQuote([]byte(`{"bridge":{"inputRequest":`), bounded(key))
-	data = rawjson.AppendQuote(append(data, `,"method":`...), bounded(inputMethod))
-	data = rawjson.AppendQuote(append(data, `,"reason":`...), reason)
-	return nil, &jsonrpc.Error{
-		Code:    jsonrpc.CodeInternal,
-		Message: reason,
-		Data:    append(data, "}}"...),
-	}
-}

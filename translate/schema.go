@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/mcpbridge/bridge/rawjson"
@@ -92,9 +93,18 @@ func (w *walker) schema(at int, root bool) (s schema) {
 
 // reference notes a reference to a place in the same document.
 func (w *walker) reference(o *object) {
-	if target, ok := rawjson.Text(o.value()); ok && (target == "#" || strings.HasPrefix(target, "#/")) {
+	if isLocal(o.value()) {
 		w.refs = append(w.refs, ref{o.m.val, o.m.end})
 	}
+}
+
+// isLocal reports whether a reference is the document's root or a path from it.
+func isLocal(v []byte) bool {
+	if bytes.IndexByte(v, '\\') >= 0 {
+		target, _ := rawjson.Text(v)
+		return target == "#" || strings.HasPrefix(target, "#/")
+	}
+	return string(v) == `"#"` || bytes.HasPrefix(v, []byte(`"#/`))
 }
 
 // subschemas enters the schemas in the current keyword of o.
@@ -156,17 +166,28 @@ func (w *walker) schemaMap(at int, properties bool, s *schema) (end int) {
 // result of an object schema. Its local references move along, its dialect is
 // declared at the new root (Q10).
 func (w *walker) wrapSchema(m member, s *schema) {
-	head := `{"type":"object",`
+	from := len(w.text)
+	w.text = append(w.text, `{"type":"object",`...)
 	if s.dialect.end > 0 {
-		head += string(w.src[s.dialect.start:s.dialect.end]) + ","
+		w.text = append(append(w.text, w.src[s.dialect.start:s.dialect.end]...), ',')
 		w.drop(s.dialect)
 	}
-	w.put(m.val, m.val, head+`"properties":{"result":`)
+	w.text = append(w.text, `"properties":{"result":`...)
+	w.putText(m.val, m.val, from)
 	w.put(m.end, m.end, `},"required":["result"]}`)
 	for _, r := range w.refs {
-		target, _ := rawjson.Text(w.src[r.start:r.end])
-		from := len(w.text)
-		w.text = rawjson.AppendQuote(w.text, "#/properties/result"+target[1:])
-		w.putText(r.start, r.end, from)
+		w.moveReference(r)
 	}
+}
+
+// moveReference lets a local reference start where the wrapped schema stands.
+func (w *walker) moveReference(r ref) {
+	if w.src[r.start+1] == '#' {
+		w.put(r.start+2, r.start+2, "/properties/result")
+		return
+	}
+	target, _ := rawjson.Text(w.src[r.start:r.end]) // the sign is spelled as an escape
+	from := len(w.text)
+	w.text = rawjson.AppendQuote(w.text, "#/properties/result"+target[1:])
+	w.putText(r.start, r.end, from)
 }
