@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/mcpbridge/bridge/internal/wirelog"
+	"github.com/mcpbridge/bridge/rawjson"
 )
 
 // line is one message as the screen shows it.
@@ -142,7 +143,7 @@ func (d *describer) call(l *line, m message) {
 		}
 		retry := len(p.InputResponses) > 0 || p.RequestState != nil
 		if retry {
-			l.head += ", again"
+			l.head += " (retry)"
 			l.details = append(answersOf(p.InputResponses), state(p.RequestState))
 		} else {
 			l.details = fields(p.Arguments)
@@ -205,16 +206,20 @@ func state(raw json.RawMessage) string {
 	return fmt.Sprintf("+ requestState •••• %d bytes", max(len(raw)-2, 0))
 }
 
-// fields lists an object's members as "name value".
-func fields(raw json.RawMessage) (list []string) {
-	var members map[string]any
-	if json.Unmarshal(raw, &members) != nil {
+// fields lists an object's members as "name value", in their order.
+func fields(raw json.RawMessage) []string {
+	var list []string
+	for name, value := range rawjson.Members(raw) {
+		text, ok := rawjson.Text(value)
+		if !ok {
+			text = string(value)
+		}
+		list = append(list, clip(string(name)+" "+text))
+	}
+	if len(list) == 0 {
 		return nil
 	}
-	for _, name := range sorted(members) {
-		list = append(list, clip(fmt.Sprintf("%s %v", name, members[name])))
-	}
-	return list
+	return []string{strings.Join(list, ", ")}
 }
 
 func texts(raw json.RawMessage) (list []string) {

@@ -80,8 +80,10 @@ func (d *demo) intro() {
 	d.screen.print("\n")
 	d.screen.say(bold, " ", "MCP Bridge demo: an old client books a flight on a server it cannot talk to")
 	d.screen.print("\n")
-	d.screen.say(plain, " ", "The client speaks "+legacyVersion+" and expects to be asked questions on an open stream. "+
-		"The server speaks "+modernonly.Version+" only, runs as several replicas and can hold no stream. The bridge stands between them.")
+	d.screen.say(plain, "  · ", "The old client speaks MCP "+legacyVersion+". A server may ask it questions while a call is running.")
+	d.screen.say(plain, "  · ", fmt.Sprintf("The server speaks %s only. To ask, it has to end the call and be called again (MRTR). "+
+		"It runs as %d replicas that remember nothing.", modernonly.Version, replicas))
+	d.screen.say(plain, "  · ", "The bridge stands between them. Time runs down, each message is one line:")
 	d.screen.print("\n")
 	d.screen.heading(
 		[2]string{"old client ⇄ bridge", legacyVersion + ", one session"},

@@ -14,6 +14,9 @@ import (
 // sideBySide is the narrowest terminal on which two columns are readable.
 const sideBySide = 100
 
+// readable is the widest that prose is set.
+const readable = 100
+
 // ANSI attributes; an empty one prints nothing.
 const (
 	dim, bold            = "2", "1"
@@ -55,12 +58,14 @@ func (s *screen) paint(attr, text string) string {
 	return "\x1b[" + attr + "m" + text + "\x1b[0m"
 }
 
-// say prints plain lines, wrapped to the width with a hanging indent.
-func (s *screen) say(attr, indent, text string) {
+// say prints text behind a lead, wrapped to the width with a hanging indent.
+func (s *screen) say(attr, lead, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, l := range wrap(text, min(s.columns(), 100)-len(indent)-1) {
-		fmt.Fprintln(s.out, indent+s.paint(attr, l))
+	indent := utf8.RuneCountInString(lead)
+	for _, l := range wrap(text, min(s.columns(), readable)-indent-1) {
+		fmt.Fprintln(s.out, lead+s.paint(attr, l))
+		lead = pad(indent)
 	}
 }
 

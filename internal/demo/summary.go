@@ -14,24 +14,22 @@ func (s *screen) summarize(entries []wirelog.Entry, answered bool) {
 	s.say(bold, " ", "What just happened")
 	s.print("\n")
 	for _, text := range []string{
-		fmt.Sprintf("The old client sent %s and was asked %s, the way it has always known: over one session, on one stream.", times(t.calls, "call"), times(t.questions, "question")),
-		fmt.Sprintf("The server never asked anybody anything: it ended each request with input_required, and %s arrived at %d replicas that share no memory and keep no connection.", times(t.rounds, "separate request"), replicas),
-		fmt.Sprintf("In between, the bridge held the call open, matched each answer to its question and sent the call again with the answers and the server's request state, untouched (%s). The client never saw that state.", times(t.states, "time")),
+		fmt.Sprintf("The old client sent %s and was asked %s on that call's open stream, as it has always known it.", times(t.calls, "call"), times(t.questions, "question")),
+		fmt.Sprintf("The server held nothing open. Whenever it needed an answer it ended the request with input_required, so %s came in, spread over replicas that share no memory.", times(t.rounds, "separate request")),
+		fmt.Sprintf("The bridge kept the call, matched each answer to its question and sent the call again with the answer and the server's request state, byte for byte, %s. The client never saw that state.", times(t.states, "time")),
 		t.waiting(answered),
 		"Neither side was changed, and neither knows the other's protocol.",
 	} {
-		if text != "" {
-			s.say(plain, " · ", text)
-		}
+		s.say(plain, "  · ", text)
 	}
 }
 
 func (t tally) waiting(answered bool) string {
-	inside := t.inside.Round(10 * time.Microsecond)
+	inside := t.inside.Round(100 * time.Microsecond)
 	if !answered {
-		return fmt.Sprintf("The bridge itself took %v for all of it, both hops included.", inside)
+		return fmt.Sprintf("All the bridge's work together took %v, first connections included.", inside)
 	}
-	return fmt.Sprintf("You took %v to answer. The bridge itself took %v for all of it.", t.asking.Round(100*time.Millisecond), inside)
+	return fmt.Sprintf("You took %v to answer. All the bridge's work together took %v, first connections included.", t.asking.Round(100*time.Millisecond), inside)
 }
 
 func times(n int, what string) string {
