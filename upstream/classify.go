@@ -95,16 +95,16 @@ func tlsReason(err error) string {
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
 		return "the port does not speak TLS; should the URL begin with http:// ?"
 	}
-	if e, ok := errors.AsType[tls.AlertError](err); ok {
-		return "the server refused the handshake (" + clip(e.Error()) + "); it may require a client certificate"
-	}
 	if e, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return "its certificate cannot be verified: " + clip(e.Err.Error())
 	}
-	if text := err.Error(); strings.Contains(text, "server gave HTTP response to HTTPS client") {
+	text := err.Error()
+	switch {
+	case strings.Contains(text, "server gave HTTP response to HTTPS client"):
 		return "the port speaks plain HTTP; the URL should begin with http://"
-	} else if strings.HasPrefix(text, "remote error: tls:") || strings.HasPrefix(text, "tls: ") ||
-		strings.HasPrefix(text, "net/http: TLS handshake timeout") {
+	case strings.Contains(text, "remote error: tls: "):
+		return "the server refused the handshake (" + clip(text) + "); it may require a client certificate or another TLS version"
+	case strings.HasPrefix(text, "tls: "), strings.HasPrefix(text, "net/http: TLS handshake timeout"):
 		return clip(text)
 	}
 	return ""

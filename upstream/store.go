@@ -104,10 +104,18 @@ func (s *store) readPage(tools []byte) (page map[string]*plan, drop bool) {
 	return page, drop
 }
 
-// mayAnnotate is a quick test for texts that cannot contain an annotation. A
-// member name may be spelled with escapes, so those need the full walk.
+// mayAnnotate is a quick test for texts that cannot contain an annotation. Its
+// letters and hyphens may be spelled as escapes, so those need the full walk.
 func mayAnnotate(text []byte) bool {
-	return bytes.Contains(text, []byte(annotation)) || bytes.Contains(text, []byte(`\u00`))
+	if bytes.Contains(text, []byte(annotation)) {
+		return true
+	}
+	for _, escape := range [...]string{`\u006`, `\u007`, `\u002d`, `\u002D`} {
+		if bytes.Contains(text, []byte(escape)) {
+			return true
+		}
+	}
+	return false
 }
 
 // parse returns the plan of a schema, parsed once per distinct text, and nil

@@ -89,21 +89,19 @@ func integerText(lit string) (string, bool) {
 	}
 	mantissa, exponent := lit, 0
 	if i := strings.IndexAny(lit, "eE"); i >= 0 {
+		mantissa = lit[:i]
 		n, err := strconv.Atoi(lit[i+1:])
 		if err != nil || n > maxDigits || n < -maxDigits {
-			return "", false
+			return "0", strings.Trim(mantissa, "0.") == ""
 		}
-		mantissa, exponent = lit[:i], n
+		exponent = n
 	}
 	whole, fraction, _ := strings.Cut(mantissa, ".")
 	digits, ok := shift(whole, fraction, exponent)
-	if !ok {
-		return "", false
-	}
 	if digits == "0" {
 		sign = ""
 	}
-	return sign + digits, true
+	return sign + digits, ok
 }
 
 // shift moves the point between whole and fraction right by exponent places

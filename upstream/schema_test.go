@@ -1,0 +1,161 @@
+package upstream
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+var schemaCases = []struct {
+	name   string
+	schema string
+	want   string // bindings as path=header, or "illegal"
+}{
+	{"none", `{"type":"object","properties":{"a":{"type":"string"}}}`, ""},
+	{"string, integer, boolean", `{"properties":{"a":{"type":"string","x-mcp-header":"A"},"b":{"type":"integer","x-mcp-header":"B"},"c":{"type":"boolean","x-mcp-header":"C"}}}`,
+		"a=Mcp-Param-A b=Mcp-Param-B c=Mcp-Param-C"},
+	{"nested through properties", `{"properties":{"o":{"type":"object","properties":{"p":{"type":"string","x-mcp-header":"P"}}}}}`, "o.p=Mcp-Param-P"},
+	{"B-22 nullable", `{"properties":{"a":{"type":["string","null"],"x-mcp-header":"A"}}}`, "a=Mcp-Param-A"},
+	{"two types", `{"properties":{"a":{"type":["string","integer"],"x-mcp-header":"A"}}}`, "illegal"},
+	{"B-21 a property of that name", `{"properties":{"x-mcp-header":{"type":"string"}}}`, ""},
+	{"B-21 inside data", `{"properties":{"a":{"default":{"x-mcp-header":"A"},"const":{"x-mcp-header":"A"},"enum":[{"x-mcp-header":"A"}],"examples":[{"x-mcp-header":"A"}]}}}`, ""},
+	{"spelled with escapes", `{"properties":{"a":{"type":"string","x\u002dmcp-header":"A"}}}`, "a=Mcp-Param-A"},
+	{"number", `{"properties":{"a":{"type":"number","x-mcp-header":"A"}}}`, "illegal"},
+	{"object", `{"properties":{"a":{"type":"object","x-mcp-header":"A"}}}`, "illegal"},
+	{"no type", `{"properties":{"a":{"x-mcp-header":"A"}}}`, "illegal"},
+	{"empty name", `{"properties":{"a":{"type":"string","x-mcp-header":""}}}`, "illegal"},
+	{"name is no token", `{"properties":{"a":{"type":"string","x-mcp-header":"A B"}}}`, "illegal"},
+	{"name breaks the line", `{"properties":{"a":{"type":"string","x-mcp-header":"A\r\nB"}}}`, "illegal"},
+	{"name is no string", `{"properties":{"a":{"type":"string","x-mcp-header":1}}}`, "illegal"},
+	{"same name in another case", `{"properties":{"a":{"type":"string","x-mcp-header":"A"},"b":{"type":"string","x-mcp-header":"a"}}}`, "illegal"},
+	{"root", `{"x-mcp-header":"A","type":"string"}`, "illegal"},
+	{"items", `{"properties":{"a":{"items":{"type":"string","x-mcp-header":"A"}}}}`, "illegal"},
+	{"prefixItems", `{"properties":{"a":{"prefixItems":[{"type":"string","x-mcp-header":"A"}]}}}`, "illegal"},
+	{"oneOf", `{"oneOf":[{"properties":{"a":{"type":"string","x-mcp-header":"A"}}}]}`, "illegal"},
+	{"anyOf in a property", `{"properties":{"a":{"anyOf":[{"type":"string","x-mcp-header":"A"}]}}}`, "illegal"},
+	{"allOf", `{"allOf":[{"properties":{"a":{"type":"string","x-mcp-header":"A"}}}]}`, "illegal"},
+	{"not", `{"not":{"properties":{"a":{"type":"string","x-mcp-header":"A"}}}}`, "illegal"},
+	{"if, then, else", `{"then":{"properties":{"a":{"type":"string","x-mcp-header":"A"}}}}`, "illegal"},
+	{"$defs", `{"$defs":{"d":{"type":"string","x-mcp-header":"A"}}}`, "illegal"},
+	{"definitions", `{"definitions":{"d":{"type":"string","x-mcp-header":"A"}}}`, "illegal"},
+	{"additionalProperties", `{"additionalProperties":{"type":"string","x-mcp-header":"A"}}`, "illegal"},
+	{"patternProperties", `{"patternProperties":{".*":{"type":"string","x-mcp-header":"A"}}}`, "illegal"},
+	{"dependentSchemas", `{"dependentSchemas":{"a":{"properties":{"a":{"type":"string","x-mcp-header":"A"}}}}}`, "illegal"},
+	{"properties below items", `{"properties":{"l":{"items":{"properties":{"a":{"type":"string","x-mcp-header":"A"}}}}}}`, "illegal"},
+	{"boolean schemas", `{"properties":{"a":true,"b":false},"additionalProperties":false}`, ""},
+}
+
+func TestB19B20B21SchemaWalk(t *testing.T) {
+	for _, tc := range schemaCases {
+		p := parsePlan([]byte(tc.schema))
+		var got []string
+		for _, b := range p.bindings {
+			got = append(got, strings.Join(b.path, ".")+"="+b.header)
+		}
+		text := strings.Join(got, " ")
+		if p.illegal != "" {
+			text = "illegal"
+		}
+		if text != tc.want {
+			t.Errorf("%s: %q (%s), want %q", tc.name, text, p.illegal, tc.want)
+		}
+	}
+}
+
+func TestB13HeadersFollowTheArgumentsAtTheExactPath(t *testing.T) {
+	p := parsePlan([]byte(`{"properties":{"a":{"type":"string","x-mcp-header":"A"},"o":{"type":"object","properties":{"n":{"type":"integer","x-mcp-header":"N"}}}}}`))
+	for args, want := range map[string]string{
+		`{"a":"x","o":{"n":42.0}}`:      "[{Mcp-Param-A x} {Mcp-Param-N 42}]",
+		`{"a":"","o":{"n":null}}`:       "[{Mcp-Param-A }]",
+		`{"o":1}`:                       "[]",
+		`{"n":5,"o":[{"n":5}]}`:         "[]",
+		`{"a":{"a":"x"},"o":{"n":1.5}}`: "[]",
+		`{"\u0061":"é"}`:                "[{Mcp-Param-A =?base64?w6k=?=}]",
+		``:                              "[]",
+	} {
+		if got := fmt.Sprint(p.fields(nil, []byte(args))); got != want {
+			t.Errorf("%s: %s, want %s", args, got, want)
+		}
+	}
+}
+
+const (
+	goodTool  = `{"name":"good","inputSchema":{"type":"object","properties":{"r":{"type":"string","x-mcp-header":"R"}}}}`
+	badTool   = `{"name":"bad","inputSchema":{"type":"object","properties":{"r":{"type":"number","x-mcp-header":"R"}}}}`
+	plainTool = `{"name":"plain","inputSchema":{"type":"object"}, "big":12345678901234567890}`
+)
+
+func TestB23IllegalToolsAreDroppedAndEverythingElseKeepsItsBytes(t *testing.T) {
+	var s store
+	in := `{"resultType":"complete", "tools":[` + goodTool + `, ` + badTool + `,` + plainTool + `],"nextCursor":""}`
+	out, dropped := s.learn("p", []byte(in))
+	want := `{"resultType":"complete", "tools":[` + goodTool + `,` + plainTool + `],"nextCursor":""}`
+	if string(out) != want {
+		t.Fatalf("result %s", out)
+	}
+	if len(dropped) != 1 || dropped[0].Name != "bad" || dropped[0].Reason == "" {
+		t.Fatalf("dropped %+v", dropped)
+	}
+	if _, again := s.learn("p", []byte(in)); len(again) != 0 {
+		t.Fatalf("reported again: %+v", again)
+	}
+	if p := s.plan("p", "bad"); p == nil || p.illegal == "" {
+		t.Fatal("the illegal tool was forgotten")
+	}
+	only := `{"tools":[` + badTool + `]}`
+	if out, _ := s.learn("p", []byte(only)); string(out) != `{"tools":[]}` {
+		t.Fatalf("result %s", out)
+	}
+}
+
+func TestB24TheNewestSchemaOfEachPrincipalCounts(t *testing.T) {
+	var s store
+	s.learn("a", []byte(`{"tools":[`+goodTool+`]}`))
+	if s.plan("a", "good") == nil || s.plan("b", "good") != nil {
+		t.Fatal("the schema is not the principal's own")
+	}
+	s.learn("a", []byte(`{"tools":[`+plainTool+`]}`)) // another page
+	if s.plan("a", "good") == nil {
+		t.Fatal("another page made the tool forgotten")
+	}
+	s.learn("a", []byte(`{"tools":[{"name":"good","inputSchema":{"type":"object"}}]}`))
+	if s.plan("a", "good") != nil {
+		t.Fatal("the old schema still counts")
+	}
+	s.learn("b", []byte(`{"tools":[`+goodTool+`]}`))
+	s.learn("c", []byte(`{"tools":[`+goodTool+`]}`))
+	if s.plan("b", "good") != s.plan("c", "good") {
+		t.Fatal("one schema text was parsed twice")
+	}
+}
+
+func TestStoreIsBounded(t *testing.T) {
+	var s store
+	page := []byte(`{"tools":[` + goodTool + `]}`)
+	for i := range 2 * maxPrincipals {
+		s.learn(fmt.Sprint(i), page)
+		s.plan("0", "good")
+	}
+	if s.count > maxPrincipals {
+		t.Fatalf("%d principals", s.count)
+	}
+	if s.plan("0", "good") == nil {
+		t.Fatal("a principal in constant use was forgotten")
+	}
+	for i := range maxTools + 100 {
+		s.learn("0", fmt.Appendf(nil, `{"tools":[%s]}`, strings.Replace(goodTool, "good", fmt.Sprint("t", i), 1)))
+	}
+	v, _ := s.principals.Load("0")
+	if n := len(*v.(*toolSet).tools.Load()); n > maxTools {
+		t.Fatalf("%d tools", n)
+	}
+}
+
+func TestStoreIgnoresResultsWithoutTools(t *testing.T) {
+	var s store
+	for _, in := range []string{`{}`, `{"tools":null}`, `{"tools":{}}`, `{"tools":[1,{"x-mcp-header":1},{"name":2}]}`} {
+		if out, dropped := s.learn("", []byte(in)); string(out) != in || dropped != nil {
+			t.Errorf("%s: %s, %v", in, out, dropped)
+		}
+	}
+}
