@@ -109,7 +109,7 @@ func (h *HTTP) serveBatch(ctx context.Context, conv Conversation, caller Caller,
 	for _, msg := range b.requests {
 		go func() {
 			out := &member{exchange: ex}
-			defer h.recover(msg.Method, msg.ID, out)
+			defer recoverRequest(h.opt.Logger, msg.Method, msg.ID, out)
 			conv.Serve(ctx, caller, msg, out)
 		}()
 	}

@@ -7,17 +7,22 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/transport"
+	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/sessions"
 )
 
-// HTTP serves the Streamable HTTP transport on one endpoint. A single janitor
-// goroutine does for all sessions what would otherwise need a timer for each
+// HTTP serves the transports that start with an HTTP request: Streamable HTTP
+// and WebSocket on the MCP endpoint, HTTP+SSE on paths of its own. A single
+// janitor goroutine does for all sessions what would otherwise need a timer for each
 // request, stream and session. Close ends it.
 type HTTP struct {
 	opt     Options
 	backend Backend
 	guard   guard
 	table   *sessions.Table[*session]
+
+	channels channels // WebSocket and HTTP+SSE
 
 	commits   agenda // exchanges that become streams if they take long (E-6)
 	beats     agenda // SSE carriers that may need a keep-alive
@@ -51,6 +56,7 @@ func NewHTTP(opt Options, backend Backend) *HTTP {
 	h.table = sessions.NewTable(sessions.TableOptions[*session]{
 		Capacity: opt.MaxSessions, Idle: opt.IdleTimeout, Busy: (*session).busy, Ended: (*session).end,
 	})
+	h.channels.limit = opt.MaxSessions
 	go h.tend()
 	return h
 }
@@ -64,7 +70,7 @@ func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case http.MethodPost:
 		h.post(w, r)
 	case http.MethodGet:
-		h.get(w, r)
+		h.listen(w, r)
 	case http.MethodDelete:
 		h.delete(w, r)
 	case http.MethodOptions:
@@ -74,8 +80,20 @@ func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Sessions returns the number of live sessions.
-func (h *HTTP) Sessions() int { return h.table.Len() }
+// listen sorts out what a GET on the MCP endpoint opens.
+func (h *HTTP) listen(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case !h.opt.NoWebSocket && transport.IsWebSocket(r):
+		h.webSocket(w, r)
+	case h.opt.SSEMessages != "" && header(r.Header, mcp.HeaderSessionID) == "" && header(r.Header, mcp.HeaderLastEventID) == "":
+		h.openSSE(w, r, h.opt.SSEMessages) // E-28
+	default:
+		h.get(w, r)
+	}
+}
+
+// Sessions returns the number of live sessions, on all transports.
+func (h *HTTP) Sessions() int { return h.table.Len() + h.channels.len() }
 
 // Shutdown stops taking requests, lets those under way finish until ctx is done,
 // then ends all sessions and the janitor. Answers to server requests are still
@@ -101,12 +119,14 @@ func (h *HTTP) Close() {
 	h.once.Do(func() { close(h.stop) })
 	<-h.stopped
 	h.table.Close()
+	h.channels.close(sessions.Closed)
 }
 
 // refuse stops taking requests and ends the streams of GET.
 func (h *HTTP) refuse() {
 	if !h.closing.Swap(true) {
 		close(h.drain)
+		h.channels.refuse()
 	}
 }
 

@@ -29,6 +29,7 @@ type Options struct {
 	MaxSessions int   // live sessions, the least recently used gives way; 10,000
 	MaxStreams  int   // ended streams kept per session for resume; 16
 	MaxPending  int   // messages kept per session while nobody listens; 64
+	MaxInFlight int   // requests under way per shared connection; 256
 	Log         sessions.Limits
 
 	CommitDelay  time.Duration // a response that takes longer becomes SSE (E-6); 2 s
@@ -43,6 +44,12 @@ type Options struct {
 	// NoGET answers 405 to GET. List changes and updates then have no
 	// way to the client.
 	NoGET bool
+	// NoWebSocket takes an upgrade to WebSocket for a plain GET.
+	NoWebSocket bool
+	// SSEMessages, when set, offers HTTP+SSE on the MCP endpoint, too: a GET
+	// without session opens it and is told to POST to this path (E-28). Such
+	// clients are better served on a path of their own, by HTTP.SSE.
+	SSEMessages string
 
 	Logger zerolog.Logger // the zero Logger is silent
 }
@@ -53,6 +60,7 @@ func (o Options) withDefaults() Options {
 	number(&o.MaxSessions, 10_000)
 	number(&o.MaxStreams, 16)
 	number(&o.MaxPending, 64)
+	number(&o.MaxInFlight, 256)
 	number(&o.CommitDelay, 2*time.Second)
 	number(&o.KeepAlive, 15*time.Second)
 	number(&o.IdleTimeout, 45*time.Minute)

@@ -10,6 +10,8 @@ import (
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/negotiate"
+	"github.com/rs/zerolog"
 )
 
 // post takes a message from a client.
@@ -45,7 +47,7 @@ func (h *HTTP) postMessage(w http.ResponseWriter, r *http.Request, accept accept
 	case msg.Method == mcp.MethodInitialize && msg.Kind() == jsonrpc.Request:
 		h.initialize(w, r, accept, s, *msg)
 		return
-	case s == nil && isModern(r.Header, msg):
+	case s == nil && negotiate.Classify(msg.Method, msg.Params, r.Header) == negotiate.Modern:
 		h.modern(w, r, body, msg.ID)
 		return
 	}
@@ -109,7 +111,7 @@ func (h *HTTP) serve(w http.ResponseWriter, r *http.Request, accept accept, s *s
 		return
 	}
 	defer ex.leave()
-	defer h.recover(msg.Method, msg.ID, ex)
+	defer recoverRequest(h.opt.Logger, msg.Method, msg.ID, ex)
 	conv.Serve(context.WithoutCancel(r.Context()), caller, msg, ex)
 	ex.wait(r.Context())
 }
@@ -160,11 +162,11 @@ func writeTooLarge(w http.ResponseWriter, limit int64) {
 	writeError(w, http.StatusRequestEntityTooLarge, "", jsonrpc.CodeInvalidRequest, tooLargeText(limit))
 }
 
-// recover answers for a request on which the backend panicked, so that neither
-// the client nor a shutdown waits for it.
-func (h *HTTP) recover(method string, id jsonrpc.ID, out Reply) {
+// recoverRequest answers for a request on which the backend panicked, so that
+// neither the client nor a shutdown waits for it. It must be deferred itself.
+func recoverRequest(log zerolog.Logger, method string, id jsonrpc.ID, out Reply) {
 	if v := recover(); v != nil {
-		h.opt.Logger.Error().Interface("panic", v).Bytes("stack", debug.Stack()).Str(logfield.Method, method).Msg("request failed")
+		log.Error().Interface("panic", v).Bytes("stack", debug.Stack()).Str(logfield.Method, method).Msg("request failed")
 		out.Finish(jsonrpc.AppendError(nil, id, asError(nil)))
 	}
 }

@@ -1,0 +1,66 @@
+package transport
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+)
+
+// LineReader reads messages that stand on one line each (E-31). It accepts CRLF
+// and skips blank lines.
+type LineReader struct {
+	r   *bufio.Reader
+	max int
+}
+
+// NewLineReader returns a reader of lines of at most max bytes.
+func NewLineReader(r io.Reader, max int) *LineReader {
+	return &LineReader{r: bufio.NewReaderSize(r, 64<<10), max: max}
+}
+
+// Read returns the next line in memory of its own. For a line above the limit it
+// returns the beginning, as much as the limit allows, with ErrTooLarge, and goes
+// on with the next line afterwards. A last line without its end counts. At the
+// end it returns io.EOF.
+func (l *LineReader) Read() ([]byte, error) {
+	for {
+		line, tooLarge, err := l.line()
+		line = bytes.TrimSpace(line)
+		switch {
+		case tooLarge:
+			return line, ErrTooLarge
+		case len(line) > 0:
+			return line, nil
+		case err != nil:
+			return nil, err
+		}
+	}
+}
+
+// line reads up to the next newline, keeping no more than the limit.
+func (l *LineReader) line() (line []byte, tooLarge bool, err error) {
+	for {
+		part, err := l.r.ReadSlice('\n')
+		if room := l.max - len(line); len(bytes.TrimRight(part, "\r\n")) > room {
+			tooLarge, part = true, part[:room]
+		}
+		line = append(line, part...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, tooLarge, err
+		}
+	}
+}
+
+// AppendLine appends a message and the newline that ends it. Newlines within,
+// which valid JSON only has between tokens, become spaces.
+func AppendLine(dst, msg []byte) []byte {
+	start := len(dst)
+	dst = append(dst, msg...)
+	for i := start; i < len(dst); i++ {
+		if dst[i] == '\n' || dst[i] == '\r' {
+			dst[i] = ' '
+		}
+	}
+	return append(dst, '\n')
+}

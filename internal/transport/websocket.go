@@ -1,0 +1,101 @@
+package transport
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+// Subprotocol is the WebSocket subprotocol that MCP clients ask for (E-33).
+const Subprotocol = "mcp"
+
+// Close codes of WebSocket that callers choose between.
+const (
+	CloseNormal    = websocket.CloseNormalClosure
+	CloseGoingAway = websocket.CloseGoingAway
+)
+
+// WebSocketOptions bounds a WebSocket.
+type WebSocketOptions struct {
+	MaxMessage   int64         // bytes of a message from the peer
+	WriteTimeout time.Duration // for one message to the peer
+	// Silence is how long the peer may say nothing at all; it must answer
+	// pings meanwhile.
+	Silence time.Duration
+}
+
+// WebSocket carries one message per text frame. One goroutine may read and one
+// may write at a time; Ping and Close may be called at any time.
+type WebSocket struct {
+	conn *websocket.Conn
+	opt  WebSocketOptions
+}
+
+// IsWebSocket reports whether a request asks for an upgrade to WebSocket.
+func IsWebSocket(r *http.Request) bool { return websocket.IsWebSocketUpgrade(r) }
+
+// Upgrade turns an HTTP request into a WebSocket. The caller has checked the
+// Origin. When it fails the response is already written.
+func Upgrade(w http.ResponseWriter, r *http.Request, opt WebSocketOptions) (*WebSocket, error) {
+	up := websocket.Upgrader{
+		Subprotocols:     []string{Subprotocol},
+		CheckOrigin:      func(*http.Request) bool { return true },
+		HandshakeTimeout: opt.WriteTimeout,
+		ReadBufferSize:   2048, WriteBufferSize: 2048,
+	}
+	conn, err := up.Upgrade(w, r, nil)
+	if err != nil {
+		return nil, err
+	}
+	ws := &WebSocket{conn: conn, opt: opt}
+	conn.SetReadLimit(opt.MaxMessage)
+	conn.SetPongHandler(func(string) error { return ws.heard() })
+	return ws, ws.heard()
+}
+
+// heard gives the peer another stretch of silence.
+func (ws *WebSocket) heard() error {
+	return ws.conn.SetReadDeadline(time.Now().Add(ws.opt.Silence))
+}
+
+// Read returns the next message. It returns io.EOF when the peer closed the
+// connection properly, and ErrTooLarge for a message above the limit. Binary
+// frames are refused with code 1003. After an error the WebSocket is only good
+// for Close.
+func (ws *WebSocket) Read() ([]byte, error) {
+	kind, msg, err := ws.conn.ReadMessage()
+	switch {
+	case errors.Is(err, websocket.ErrReadLimit): // closed with 1009 by then
+		return nil, ErrTooLarge
+	case websocket.IsCloseError(err, websocket.CloseNormalClosure, websocket.CloseGoingAway, websocket.CloseNoStatusReceived):
+		return nil, io.EOF
+	case err != nil:
+		return nil, err
+	case kind != websocket.TextMessage:
+		_ = ws.Close(websocket.CloseUnsupportedData, "only text frames carry messages")
+		return nil, errors.New("peer sent a binary frame")
+	}
+	return msg, ws.heard()
+}
+
+// Write sends one message.
+func (ws *WebSocket) Write(msg []byte) error {
+	if err := ws.conn.SetWriteDeadline(time.Now().Add(ws.opt.WriteTimeout)); err != nil {
+		return err
+	}
+	return ws.conn.WriteMessage(websocket.TextMessage, msg)
+}
+
+// Ping asks the peer for a sign of life, waiting at most this long.
+func (ws *WebSocket) Ping(timeout time.Duration) error {
+	return ws.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(timeout))
+}
+
+// Close says goodbye with a code and a short reason, and closes the connection.
+func (ws *WebSocket) Close(code int, reason string) error {
+	_ = ws.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason), time.Now().Add(time.Second))
+	return ws.conn.Close()
+}

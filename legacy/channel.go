@@ -1,0 +1,182 @@
+package legacy
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/mcpbridge/bridge/internal/logfield"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/rs/zerolog"
+)
+
+// ErrDisconnected is the cause of a conversation's end when the client closed
+// the connection that was its session (D-T19).
+var ErrDisconnected = errors.New("client disconnected")
+
+// channel is a session over one connection that carries everything: stdio, a
+// WebSocket, or the pair of GET and POSTs of HTTP+SSE. Closing the connection
+// ends the session.
+//
+//	frame ──▶ receive ──▶ take ──▶ Conversation        (channel_in.go)
+//	                                   │ Reply, Push
+//	     write ◀── send, one at a time ┘
+//
+// It is the same for all three; they only differ in how a message is written
+// and how the end shows.
+type channel struct {
+	opt     Options
+	backend Backend
+	ctx     context.Context // for the backend; ends with the channel
+	cancel  context.CancelFunc
+	caller  Caller
+	log     zerolog.Logger
+	gate    *HTTP // counts requests for its shutdown; nil without a server
+
+	out   sync.Mutex         // E-35: messages interleave, their bytes never do
+	write func([]byte) error // writes one message; called with out held
+	shut  bool               // nothing is written any more
+
+	gone chan struct{} // closed when the connection is of no more use
+	once sync.Once
+	err  error // why; set before gone is closed
+
+	in       sync.Mutex
+	conv     Conversation
+	opening  bool     // an initialize is being answered
+	touched  bool     // something followed the last initialize
+	backlog  []queued // what came behind the initialize being answered
+	inFlight map[jsonrpc.ID]struct{}
+	closed   bool
+	work     sync.WaitGroup
+}
+
+// queued is a message that waits, and where its response goes.
+type queued struct {
+	msg    jsonrpc.Message
+	answer func([]byte)
+}
+
+// newChannel returns a channel whose messages are written by write, which gets
+// one JSON message at a time and must not keep it.
+func newChannel(ctx context.Context, opt Options, b Backend, caller Caller, transport string, write func([]byte) error) *channel {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	return &channel{
+		opt: opt, backend: b, ctx: ctx, cancel: cancel, caller: caller, write: write,
+		log:  opt.Logger.With().Str(logfield.Transport, transport).Logger(),
+		gone: make(chan struct{}), inFlight: make(map[jsonrpc.ID]struct{}),
+	}
+}
+
+// send writes one message; nil is none. When writing fails the connection is
+// given up.
+func (c *channel) send(msg []byte) {
+	if msg == nil {
+		return
+	}
+	c.out.Lock()
+	defer c.out.Unlock()
+	if c.shut {
+		return
+	}
+	if err := c.write(msg); err != nil {
+		c.shut = true
+		c.hangUp(err)
+	}
+}
+
+// Push implements Pusher. The one connection is always there, so nothing is
+// kept or coalesced.
+func (c *channel) Push(_ string, msg []byte) { c.send(msg) }
+
+// hangUp tells the transport that the connection is to end, and why; nil means
+// that the client closed it.
+func (c *channel) hangUp(err error) {
+	c.once.Do(func() {
+		c.err = err
+		close(c.gone)
+	})
+}
+
+// close ends the conversation for this cause and waits for its requests, whose
+// last words still go out if the connection stands. It is idempotent.
+func (c *channel) close(cause error) {
+	c.in.Lock()
+	c.closed = true
+	conv := c.conv
+	c.backlog = nil
+	c.in.Unlock()
+	if conv != nil {
+		conv.Close(cause)
+	}
+	c.cancel()
+	c.work.Wait()
+	c.out.Lock()
+	c.shut = true
+	c.out.Unlock()
+	c.hangUp(cause)
+}
+
+// channelReply is the Reply of one request on a channel.
+type channelReply struct {
+	c      *channel
+	id     jsonrpc.ID
+	answer func([]byte) // takes the response, nil for none
+
+	mu   sync.Mutex // orders Send before Finish: nothing follows a response
+	over bool
+}
+
+// Interactive implements Reply: the connection carries everything.
+func (r *channelReply) Interactive() bool { return true }
+
+// Send implements Reply.
+func (r *channelReply) Send(msg []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.over {
+		r.c.send(msg)
+	}
+}
+
+// Finish implements Reply.
+func (r *channelReply) Finish(msg []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over {
+		return
+	}
+	r.over = true
+	r.c.settle(r.id) // first: a quick client may use the id again
+	r.answer(msg)
+	if r.c.gate != nil {
+		r.c.gate.exit() // last: now a shutdown may close the connection
+	}
+}
+
+// Refuse implements Reply: there is no HTTP status to relay (H-13).
+func (r *channelReply) Refuse(*Refusal) bool { return false }
+
+// Abandon implements Reply.
+func (r *channelReply) Abandon() { r.Finish(nil) }
+
+// gather collects the responses to a batch, which go out as one array when all
+// are there (E-17).
+type gather struct {
+	c     *channel
+	mu    sync.Mutex
+	left  int
+	parts [][]byte
+}
+
+func (g *gather) add(msg []byte) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if msg != nil {
+		g.parts = append(g.parts, append([]byte(nil), msg...))
+	}
+	g.left--
+	if g.left == 0 && len(g.parts) > 0 {
+		g.c.send(array(g.parts))
+	}
+}

@@ -1,0 +1,226 @@
+package legacy
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/mcpbridge/bridge/internal/logfield"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/negotiate"
+)
+
+// receive takes one frame or line, which it keeps. It doesn't wait for answers.
+func (c *channel) receive(frame []byte) {
+	if jsonrpc.IsBatch(frame) {
+		c.receiveBatch(frame)
+		return
+	}
+	msg, err := jsonrpc.Parse(frame)
+	if err != nil {
+		c.reject(msg.ID, asError(err))
+		return
+	}
+	c.take(&msg, c.send)
+}
+
+// reject answers a frame that is no message. Without an id only the newest
+// version allows an error at all (E-32).
+func (c *channel) reject(id jsonrpc.ID, err *jsonrpc.Error) {
+	if id == "" && !c.allowsIDlessErrors() {
+		c.log.Warn().Int(logfield.Code, err.Code).Msg("dropped a message that is not JSON-RPC")
+		return
+	}
+	c.send(jsonrpc.AppendError(nil, id, err))
+}
+
+func (c *channel) allowsIDlessErrors() bool {
+	c.in.Lock()
+	defer c.in.Unlock()
+	return c.conv != nil && idlessErrors(c.conv.Version())
+}
+
+// receiveBatch takes an array (E-17). Before initialize the version is unknown,
+// so it is accepted there.
+func (c *channel) receiveBatch(frame []byte) {
+	b, err := parseBatch(frame, c.opt.MaxBatch)
+	if err != nil {
+		c.reject("", err)
+		return
+	}
+	c.in.Lock()
+	allowed := c.conv == nil || batches(c.conv.Version()) || c.conv.Version() == mcp.V20241105
+	c.in.Unlock()
+	if !allowed {
+		c.refuseBatch(b)
+		return
+	}
+	for i := range b.notifications {
+		c.take(&b.notifications[i], c.send)
+	}
+	for i := range b.responses {
+		c.take(&b.responses[i], c.send)
+	}
+	g := &gather{c: c, left: len(b.broken) + len(b.requests)}
+	for _, msg := range b.broken {
+		g.add(msg)
+	}
+	for i := range b.requests {
+		c.take(&b.requests[i], g.add)
+	}
+}
+
+// refuseBatch answers each request on its own: a client that sent an array
+// waits for these ids.
+func (c *channel) refuseBatch(b *batch) {
+	refusal := invalid("batches are not part of this protocol version")
+	for i := range b.requests {
+		c.reject(b.requests[i].ID, refusal)
+	}
+	if len(b.requests) == 0 {
+		c.reject("", refusal)
+	}
+}
+
+// take handles one message; answer gets the response to a request.
+func (c *channel) take(msg *jsonrpc.Message, answer func([]byte)) {
+	if msg.Kind() == jsonrpc.Request {
+		c.request(msg, answer)
+		return
+	}
+	c.in.Lock()
+	conv, wait := c.conv, c.opening && !c.closed
+	if wait && len(c.backlog) < c.opt.MaxPending {
+		c.backlog = append(c.backlog, queued{*msg, answer})
+	}
+	c.touched = c.touched || !wait
+	c.in.Unlock()
+	switch {
+	case wait || conv == nil: // an answer to nothing, or a notification too early
+	case msg.Kind() == jsonrpc.Notification:
+		conv.Notify(c.caller, *msg)
+	default:
+		conv.Answer(c.caller, *msg)
+	}
+}
+
+// request admits a request and starts it, or answers why not.
+func (c *channel) request(msg *jsonrpc.Message, answer func([]byte)) {
+	start, err := c.admit(msg, answer)
+	switch {
+	case err != nil:
+		answer(jsonrpc.AppendError(nil, msg.ID, err))
+	case start != nil:
+		go start()
+	}
+}
+
+// admit decides on a request with the inbound lock held. It returns what to run,
+// or nothing when the request waits behind initialize.
+func (c *channel) admit(msg *jsonrpc.Message, answer func([]byte)) (start func(), err *jsonrpc.Error) {
+	c.in.Lock()
+	defer c.in.Unlock()
+	switch {
+	case c.closed:
+		return nil, internal("the session is closed")
+	case msg.Method == mcp.MethodPing && c.conv == nil:
+		return func() { answer(jsonrpc.AppendResult(nil, msg.ID, []byte(`{}`))) }, nil // A-9
+	case msg.Method == mcp.MethodInitialize:
+		return c.admitInitialize(msg, answer)
+	case c.opening:
+		if len(c.backlog) >= c.opt.MaxPending {
+			return nil, invalid("too many messages before initialize was answered")
+		}
+		c.backlog = append(c.backlog, queued{*msg, answer}) // A-7
+		return nil, nil
+	case c.conv == nil && negotiate.Classify(msg.Method, msg.Params, nil) == negotiate.Modern:
+		// A-11: at once, and no error of the modern era, so that a dual-era
+		// client falls back to initialize.
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "method not found: initialize first"}
+	case c.conv == nil:
+		return nil, invalid("initialize first")
+	}
+	if _, used := c.inFlight[msg.ID]; used {
+		return nil, invalid("a request with this id is already under way") // B-1
+	}
+	if len(c.inFlight) >= c.opt.MaxInFlight {
+		return nil, internal("too many requests are under way on this connection")
+	}
+	if c.gate != nil && !c.gate.enter() {
+		return nil, internal("bridge is shutting down")
+	}
+	c.touched = true
+	c.inFlight[msg.ID] = struct{}{}
+	c.work.Add(1)
+	conv, req := c.conv, *msg
+	return func() { c.serve(conv, req, answer) }, nil
+}
+
+// admitInitialize opens the session, or restarts it as long as nothing has
+// happened in it (A-4).
+func (c *channel) admitInitialize(msg *jsonrpc.Message, answer func([]byte)) (func(), *jsonrpc.Error) {
+	if c.opening || (c.conv != nil && c.touched) {
+		return nil, invalid("session is already initialized")
+	}
+	old, req := c.conv, *msg
+	c.conv, c.opening, c.touched = nil, true, false
+	c.work.Add(1)
+	return func() {
+		defer c.work.Done()
+		if old != nil {
+			old.Close(errors.New("session was initialized again"))
+		}
+		c.open(req, answer)
+	}, nil
+}
+
+func (c *channel) open(req jsonrpc.Message, answer func([]byte)) {
+	conv, result, err := c.backend.Open(c.ctx, c.caller, req, c)
+	if err != nil {
+		answer(jsonrpc.AppendError(nil, req.ID, openError(err)))
+	} else {
+		answer(jsonrpc.AppendResult(nil, req.ID, result))
+	}
+	c.in.Lock()
+	c.opening = false
+	backlog := c.backlog
+	c.backlog = nil
+	closed := c.closed
+	if err == nil && !closed {
+		c.conv = conv
+	}
+	c.in.Unlock()
+	if err == nil && closed {
+		conv.Close(ErrDisconnected)
+	}
+	for i := range backlog {
+		c.take(&backlog[i].msg, backlog[i].answer)
+	}
+}
+
+// openError is what a client without HTTP statuses learns of a failed
+// initialize (A-23).
+func openError(err error) *jsonrpc.Error {
+	var refusal *Refusal
+	if errors.As(err, &refusal) {
+		return internal(fmt.Sprintf("the upstream server demands authorization (status %d): configure credentials for it", refusal.Status))
+	}
+	return asError(err)
+}
+
+func (c *channel) serve(conv Conversation, req jsonrpc.Message, answer func([]byte)) {
+	defer c.work.Done()
+	out := &channelReply{c: c, id: req.ID, answer: answer}
+	defer recoverRequest(c.log, req.Method, req.ID, out)
+	conv.Serve(c.ctx, c.caller, req, out)
+}
+
+func (c *channel) settle(id jsonrpc.ID) {
+	c.in.Lock()
+	delete(c.inFlight, id)
+	c.in.Unlock()
+}
+
+func internal(message string) *jsonrpc.Error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: message}
+}

@@ -1,0 +1,140 @@
+package legacy
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/sessions"
+	"github.com/mcpbridge/bridge/sse"
+)
+
+// SSE returns the handler of the GET endpoint of HTTP+SSE, the transport of
+// 2024-11-05 (E-25). Clients are told to POST to the path messages, where the
+// handler of Messages must be; it is resolved against the GET's URL and thus
+// stays on its origin.
+func (h *HTTP) SSE(messages string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case !h.guard.admit(w, r):
+		case r.Method == http.MethodOptions:
+			preflight(w, r)
+		case r.Method != http.MethodGet:
+			writeNotAllowed(w, "GET, OPTIONS")
+		default:
+			h.openSSE(w, r, messages)
+		}
+	})
+}
+
+// openSSE serves one HTTP+SSE connection, which is the session (E-27).
+func (h *HTTP) openSSE(w http.ResponseWriter, r *http.Request, messages string) {
+	if !acceptOf(r.Header).has(acceptSSE) {
+		w.WriteHeader(http.StatusNotAcceptable)
+		return
+	}
+	s := &sseWriter{w: w, rc: http.NewResponseController(w), timeout: h.opt.WriteTimeout}
+	c := newChannel(r.Context(), h.opt, h.backend, h.caller(r), "http+sse", s.message)
+	c.gate = h
+	id := sessions.NewID()
+	if !h.channels.add(id, c) {
+		c.close(sessions.Closed)
+		writeError(w, http.StatusServiceUnavailable, "", jsonrpc.CodeInternal, "too many connections, or shutting down")
+		return
+	}
+	defer h.channels.remove(id)
+	defer c.close(ErrDisconnected)
+	c.out.Lock()
+	err := s.open(messages + "?sessionId=" + id)
+	c.out.Unlock()
+	if err != nil {
+		return
+	}
+	defer h.keepAlive(c, s.comment).remove()
+	select {
+	case <-c.gone:
+	case <-r.Context().Done():
+	}
+}
+
+// Messages returns the handler of the POST endpoint of HTTP+SSE. Everything
+// that is well formed is answered 202; the answers go over the stream (E-26).
+func (h *HTTP) Messages() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case !h.guard.admit(w, r):
+		case r.Method == http.MethodOptions:
+			preflight(w, r)
+		case r.Method != http.MethodPost:
+			writeNotAllowed(w, "POST, OPTIONS")
+		default:
+			h.postSSE(w, r)
+		}
+	})
+}
+
+func (h *HTTP) postSSE(w http.ResponseWriter, r *http.Request) {
+	c := h.channels.get(r.URL.Query().Get("sessionId"))
+	if c == nil || !samePrincipal(c.caller.Principal, h.principal(r)) { // E-30
+		writeSessionGone(w, "")
+		return
+	}
+	if !isJSON(r.Header) {
+		w.WriteHeader(http.StatusUnsupportedMediaType)
+		return
+	}
+	body, ok := h.body(w, r)
+	if !ok {
+		return
+	}
+	if jsonrpc.IsBatch(body) {
+		c.receiveBatch(body)
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	msg, err := jsonrpc.Parse(body)
+	if err != nil {
+		writeParseError(w, msg.ID, err)
+		return
+	}
+	c.take(&msg, c.send)
+	w.WriteHeader(http.StatusAccepted)
+}
+
+// sseWriter writes the event stream of HTTP+SSE: no ids, no priming (E-27). Its
+// methods are called with the channel's lock held.
+type sseWriter struct {
+	w       http.ResponseWriter
+	rc      *http.ResponseController
+	timeout time.Duration
+	buf     []byte
+}
+
+// open sends the head and the endpoint event.
+func (s *sseWriter) open(endpoint string) error {
+	h := s.w.Header()
+	h["Content-Type"] = typeSSE
+	h["Cache-Control"] = noCache
+	h["X-Accel-Buffering"] = noBuffering
+	s.w.WriteHeader(http.StatusOK)
+	return s.flush([]byte("event: endpoint\ndata: "+endpoint+"\n\n"), s.timeout)
+}
+
+func (s *sseWriter) message(msg []byte) error {
+	s.buf = sse.AppendEvent(s.buf[:0], "", msg)
+	err := s.flush(s.buf, s.timeout)
+	if cap(s.buf) > maxKept {
+		s.buf = nil
+	}
+	return err
+}
+
+func (s *sseWriter) comment() error { return s.flush(keepAlive, pingTimeout) }
+
+func (s *sseWriter) flush(b []byte, timeout time.Duration) error {
+	_ = s.rc.SetWriteDeadline(time.Now().Add(timeout))
+	if _, err := s.w.Write(b); err != nil {
+		return err
+	}
+	return s.rc.Flush()
+}

@@ -1,0 +1,65 @@
+package legacy
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/mcpbridge/bridge/internal/transport"
+	"github.com/mcpbridge/bridge/jsonrpc"
+)
+
+// maxKept is the largest write buffer that a connection keeps between messages.
+const maxKept = 64 << 10
+
+// ServeStdio serves one client over a pair of pipes, one message per line
+// (E-31). It returns nil when in ends, ctx's error when ctx ends, and the write
+// error when the client no longer reads. By then every request has ended
+// . The goroutine that reads ends with in, which ServeStdio doesn't close:
+// nothing interrupts a read of a standard input.
+func ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt Options, b Backend) error {
+	opt = opt.withDefaults()
+	var buf []byte
+	c := newChannel(ctx, opt, b, Caller{}, "stdio", func(msg []byte) error {
+		buf = transport.AppendLine(buf[:0], msg)
+		_, err := out.Write(buf)
+		if cap(buf) > maxKept {
+			buf = nil
+		}
+		return err
+	})
+	go c.readLines(transport.NewLineReader(in, int(opt.MaxBody)))
+	select {
+	case <-c.gone:
+		c.close(ErrDisconnected)
+		return c.err
+	case <-ctx.Done():
+		c.close(context.Cause(ctx))
+		return ctx.Err()
+	}
+}
+
+func (c *channel) readLines(lines *transport.LineReader) {
+	for {
+		line, err := lines.Read()
+		switch {
+		case err == nil:
+			c.receive(line)
+		case errors.Is(err, transport.ErrTooLarge):
+			c.rejectLarge(line)
+		case errors.Is(err, io.EOF):
+			c.hangUp(nil)
+			return
+		default:
+			c.hangUp(err)
+			return
+		}
+	}
+}
+
+// rejectLarge answers a message above the limit, of which only the beginning was
+// kept. The id usually stands there.
+func (c *channel) rejectLarge(beginning []byte) {
+	msg, _ := jsonrpc.Parse(beginning)
+	c.reject(msg.ID, invalid(tooLargeText(c.opt.MaxBody)))
+}
