@@ -100,6 +100,17 @@ func TestRulesNameRealPackages(t *testing.T) {
 	}
 }
 
+// TestNobodySleepsOutsideOfABubble: in the bubbles of testing/synctest sleeping
+// takes no time; elsewhere it makes tests slow and guesses at what they wait for.
+func TestNobodySleepsOutsideOfABubble(t *testing.T) {
+	for file, imports := range sources(t) {
+		tested := strings.HasSuffix(file, "_test.go")
+		if tested && !slices.Contains(imports, "testing/synctest") && strings.Contains(read(t, file), "time."+"Sleep(") {
+			t.Errorf("%s sleeps; wait for an event, or use testing/synctest", file)
+		}
+	}
+}
+
 func within(name, tree string) bool { return name == tree || strings.HasPrefix(name, tree+"/") }
 
 func withinAny(name string, trees []string) bool {
