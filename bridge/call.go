@@ -169,8 +169,10 @@ func (k *call) beginRequest() {
 
 // sendRound sends the round in flight and returns its outcome as an event.
 func (k *call) sendRound() mrtr.Event {
+	buf := borrow()
+	defer giveBack(buf)
 	for {
-		answer, err := k.conv.b.opt.Upstream.Do(k.ctx, k.request(), k.notify)
+		answer, err := k.conv.b.opt.Upstream.Do(k.ctx, k.request(buf), k.notify)
 		k.mu.Lock()
 		if err != nil && k.mayResend(err) {
 			k.resent = true
@@ -193,11 +195,13 @@ func (k *call) sendRound() mrtr.Event {
 }
 
 // request builds the upstream request of this round (D.4): the client's params,
-// unchanged in every round (D-I2), plus what this round adds.
-func (k *call) request() *upstream.Call {
+// unchanged in every round (D-I2), plus what this round adds. The params are
+// built in buf and borrow it.
+func (k *call) request(buf *[]byte) *upstream.Call {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	env := translate.Envelope{
+		Method:         k.req.Method,
 		Version:        k.conv.server.version,
 		ClientInfo:     k.conv.clientInfo,
 		Capabilities:   k.flow.Capabilities,
@@ -208,7 +212,8 @@ func (k *call) request() *upstream.Call {
 	if k.progress.token != nil {
 		env.ProgressToken = k.progress.upstreamToken(k.serial, k.flow.Round)
 	}
-	return k.upstreamCall(k.req.Method, translate.Params(nil, k.req.Params, &env))
+	*buf = translate.Params((*buf)[:0], k.req.Params, &env)
+	return k.upstreamCall(k.req.Method, *buf)
 }
 
 // upstreamCall addresses a request with the call's latest credentials (H-2).
@@ -227,10 +232,22 @@ func (k *call) deliver() {
 	result, err := k.conv.rules.Result(k.req.Method, k.latest)
 	if err != nil {
 		k.conv.b.logUpstreamFault(k, err)
-		k.out.Finish(reply(k.req.ID, nil, internalError(err.Error(), nil)))
+		finish(k.out, k.req.ID, nil, internalError(err.Error(), nil))
 		return
 	}
-	k.out.Finish(reply(k.req.ID, result, nil))
+	finish(k.out, k.req.ID, result, nil)
+}
+
+// finish answers with exactly one of result and err.
+func finish(out legacy.Reply, id jsonrpc.ID, result []byte, err *jsonrpc.Error) {
+	buf := borrow()
+	defer giveBack(buf)
+	if err != nil {
+		*buf = jsonrpc.AppendError((*buf)[:0], id, err)
+	} else {
+		*buf = jsonrpc.AppendResult((*buf)[:0], id, result)
+	}
+	out.Finish(*buf)
 }
 
 // end releases what the call holds. The exchange has had its one end (D-I13).

@@ -99,7 +99,7 @@ func (c *conversation) Serve(ctx context.Context, caller legacy.Caller, req json
 	}
 	if serve, ok := localMethods[req.Method]; ok {
 		result, err := serve(c, ctx, caller, req)
-		out.Finish(reply(req.ID, result, err))
+		finish(out, req.ID, result, err)
 		return
 	}
 	c.newCall(caller, req, out).drive(mrtr.Started())
@@ -200,11 +200,4 @@ func (c *conversation) exit(k *call, open []*mrtr.Input) {
 		delete(c.questions, jsonrpc.ID(in.ServerRequestID))
 	}
 	c.suspended.Remove(k)
-}
-
-func reply(id jsonrpc.ID, result []byte, err *jsonrpc.Error) []byte {
-	if err != nil {
-		return jsonrpc.AppendError(nil, id, err)
-	}
-	return jsonrpc.AppendResult(nil, id, result)
 }

@@ -27,7 +27,7 @@ func (k *call) fail(err error) {
 	}
 	result, rpcErr := k.explain(err)
 	k.logEnd(err)
-	k.out.Finish(reply(k.req.ID, result, rpcErr))
+	finish(k.out, k.req.ID, result, rpcErr)
 }
 
 // explain returns exactly one of a tool's error result and a JSON-RPC error.

@@ -34,7 +34,9 @@ type step func(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Mes
 func (s *script) Do(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error) {
 	s.mu.Lock()
 	n := len(s.seen)
-	s.seen = append(s.seen, call)
+	seen := *call
+	seen.Params = clone(call.Params) // borrowed until Do returns
+	s.seen = append(s.seen, &seen)
 	s.mu.Unlock()
 	if n >= len(s.steps) {
 		return nil, &upstream.Failure{Cause: upstream.Lost, Sent: true, Detail: "the script has no further step"}

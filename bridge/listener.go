@@ -71,7 +71,7 @@ func pauseFor(ctx context.Context, d time.Duration) bool {
 func (c *conversation) listenParams(filter []byte) []byte {
 	params := rawjson.Apply(nil, emptyObject, rawjson.Edit{Name: "notifications", Value: filter})
 	return translate.Params(nil, params, &translate.Envelope{
-		Version: c.server.version, ClientInfo: c.clientInfo, Capabilities: emptyObject,
+		Method: mcp.MethodListen, Version: c.server.version, ClientInfo: c.clientInfo, Capabilities: emptyObject,
 	})
 }
 

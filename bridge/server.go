@@ -52,7 +52,7 @@ func (b *Bridge) peer(caller legacy.Caller) negotiate.Peer {
 		Principal:     caller.Principal,
 		Authorization: caller.Authorization,
 		Params: translate.Params(nil, nil, &translate.Envelope{
-			Version: string(mcp.V20260728), ClientInfo: ownInfo, Capabilities: emptyObject,
+			Method: mcp.MethodDiscover, Version: string(mcp.V20260728), ClientInfo: ownInfo, Capabilities: emptyObject,
 		}),
 	})
 }

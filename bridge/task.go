@@ -135,6 +135,7 @@ func (k *call) lookAtTask() (context.Context, *upstream.Call) {
 // taskRequest builds a request about task; they never carry request state (G-15).
 func (k *call) taskRequest(method string, task *mrtr.Task, responses []byte) *upstream.Call {
 	return k.upstreamCall(method, translate.Params(nil, task.Params(), &translate.Envelope{
+		Method:         method,
 		Version:        k.conv.server.version,
 		ClientInfo:     k.conv.clientInfo,
 		Capabilities:   k.flow.Capabilities,

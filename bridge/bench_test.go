@@ -1,0 +1,55 @@
+package bridge
+
+import (
+	"context"
+	"testing"
+
+	"github.com/rs/zerolog"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+// instant is an upstream that answers at once.
+type instant struct{ answer upstream.Answer }
+
+func (i *instant) Do(context.Context, *upstream.Call, func(jsonrpc.Message)) (*upstream.Answer, error) {
+	return &i.answer, nil
+}
+func (*instant) Listen(context.Context, *upstream.Call, func(jsonrpc.Message)) error { return nil }
+func (*instant) Close() error                                                        { return nil }
+
+type discard struct{}
+
+func (discard) Interactive() bool           { return true }
+func (discard) Send([]byte)                 {}
+func (discard) Finish([]byte)               {}
+func (discard) Refuse(*legacy.Refusal) bool { return true }
+func (discard) Abandon()                    {}
+
+func benchmarkCall(b *testing.B, conv *conversation) {
+	req := jsonrpc.Message{ID: "7", Method: mcp.MethodToolsCall, Params: []byte(`{"name":"echo","arguments":{"text":"hello"}}`)}
+	var out legacy.Reply = discard{}
+	ctx := context.Background()
+	b.ReportAllocs()
+	for b.Loop() {
+		conv.Serve(ctx, legacy.Caller{}, req, out)
+	}
+}
+
+func benchConversation(b *testing.B) *conversation {
+	up := &instant{upstream.Answer{Result: []byte(`{"resultType":"complete","content":[{"type":"text","text":"hello"}]}`)}}
+	bridge := New(Options{Upstream: up, Log: zerolog.Nop()})
+	b.Cleanup(bridge.Close)
+	conv := bridge.newConversation(mcp.V20251125, legacy.Caller{}, unknownServer, nil)
+	conv.clientInfo = []byte(`{"name":"old","version":"1"}`)
+	conv.declared = []byte(`{"elicitation":{},"sampling":{}}`)
+	conv.mirror()
+	return conv
+}
+
+// BenchmarkPlainCall is the bridge's own share of a call: everything between
+// the two hops.
+func BenchmarkPlainCall(b *testing.B) { benchmarkCall(b, benchConversation(b)) }
