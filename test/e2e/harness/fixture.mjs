@@ -4,8 +4,9 @@ import { firstLine, start, stop, until } from './process.mjs';
 
 const SERVER = fileURLToPath(new URL('../peers/server.mjs', import.meta.url));
 
-export async function startFixture() {
-  const handle = start(process.execPath, [SERVER]);
+/** Starts the fixture on a free port, or on the one that is asked for. */
+export async function startFixture({ port } = {}) {
+  const handle = start(process.execPath, [SERVER, ...(port ? [String(port)] : [])]);
   const { url, admin } = await firstLine(handle);
   return { ...adminOf(() => admin), url, stop: () => stop(handle), log: () => handle.log };
 }

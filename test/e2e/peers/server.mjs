@@ -50,7 +50,7 @@ function parse(raw) {
 }
 
 const http = createServer((req, res) => void handle(req, res));
-await new Promise((resolve) => http.listen(0, '127.0.0.1', resolve));
+await new Promise((resolve) => http.listen(Number(process.argv[2] ?? 0), '127.0.0.1', resolve));
 const admin = await serveAdmin(fixture, {
   toolsChanged: () => handler.notify.toolsChanged(),
   promptsChanged: () => handler.notify.promptsChanged(),

@@ -63,6 +63,13 @@ export function registerAskingTools(server, record, mint) {
     return text({ done, answers: ctx.mcpReq.inputResponses ?? null });
   });
 
+  // Asks the same again however it is answered, so that only the bridge's own limit ends it.
+  tool('insatiable', { kind: z.enum(['form', 'state']) }, async ({ kind }, ctx) => {
+    const round = (ctx.mcpReq.requestState()?.round ?? 0) + 1;
+    const inputRequests = kind === 'form' ? { more: form(`more? (${round})`, { ok: { type: 'boolean' } }) } : undefined;
+    return inputRequired({ ...(inputRequests ? { inputRequests } : {}), requestState: await mint({ round }, ctx) });
+  });
+
   tool('sampling', { prompt: z.string() }, async ({ prompt }, ctx) => {
     const answer = ctx.mcpReq.inputResponses?.model;
     if (!answer) return inputRequired({ inputRequests: { model: sample(prompt) } });
