@@ -11,16 +11,24 @@ import (
 // protocol does not define only lose the members of P-4. The error is a
 // *Malformed.
 func (r Rules) Result(method string, result []byte) ([]byte, error) {
-	if rawjson.KindOf(result) != rawjson.Object {
-		return nil, &Malformed{method, "not an object"}
-	}
 	w := newWalker(&r, method, result)
 	defer w.release()
-	w.result()
-	if w.err != nil {
+	if w.result(); w.err != nil {
 		return nil, w.err
 	}
 	return w.bytes(), nil
+}
+
+// AppendResult appends to dst what Result would return. It saves the copy for
+// callers that frame the result themselves. On an error dst comes back as it
+// was. dst must not overlap result.
+func (r Rules) AppendResult(dst []byte, method string, result []byte) ([]byte, error) {
+	w := newWalker(&r, method, result)
+	defer w.release()
+	if w.result(); w.err != nil {
+		return dst, w.err
+	}
+	return w.appendTo(dst), nil
 }
 
 // payload returns the member that a result of method must have, and its kind
@@ -48,6 +56,10 @@ func payload(method string) (name string, kind rawjson.Kind) {
 }
 
 func (w *walker) result() {
+	if rawjson.KindOf(w.src) != rawjson.Object {
+		w.fail("not an object")
+		return
+	}
 	name, kind := payload(w.method)
 	o := enterObject(w.src, skipSpace(w.src, 0))
 	out := output{}

@@ -35,6 +35,9 @@ func runResults(t *testing.T, tests []resultTest) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if framed, err := tt.rules.AppendResult([]byte("id:"), tt.method, in); err != nil || string(framed) != "id:"+string(got) {
+				t.Errorf("AppendResult differs: %s %v", framed, err)
+			}
 			if tt.want == "=" {
 				if &got[0] != &in[0] || len(got) != len(in) {
 					t.Errorf("was copied or changed: %s", got)
