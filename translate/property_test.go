@@ -86,7 +86,7 @@ func TestParamsGoUp(t *testing.T) {
 		g := gen{rt, mcp.V20251125}
 		method := g.method()
 		meta := `"_meta":` + g.with(nil, `"traceparent":`+g.scalar(), `"progressToken":`+g.pick("0", `"x"`), `"io.modelcontextprotocol/logLevel":"debug"`,
-			`"io.modelcontextprotocol/clientCapabilities":{"sampling":{}}`, `"io.modelcontextprotocol\u002fserverInfo":{}`, `"acme":`+g.value(1))
+			`"io.modelcontextprotocol/clientCapabilities":{"sampling":{}}`, `"io.modelcontextprotocol/protocolVersion":"2025-06-18"`, `"io.modelcontextprotocol/clientInfo":{}`, `"io.modelcontextprotocol\u002fserverInfo":{}`, `"acme":`+g.value(1))
 		in := []byte(g.with(nil, `"name":"n"`, `"arguments":`+g.value(3), `"uri":"a:b"`, `"cursor":`+g.pick(`""`, `null`), meta,
 			`"task":{"ttl":1}`, `"requestState":"smuggled"`, `"inputResponses":{"a":1}`))
 		env := Envelope{Method: method, Capabilities: []byte(`{"roots":{}}`), ClientInfo: []byte(`{"name":"c"}`)}
