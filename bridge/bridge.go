@@ -70,6 +70,7 @@ type Bridge struct {
 	limits  Limits
 	log     zerolog.Logger
 	listens *hub
+	cache   *cache
 	server  atomic.Pointer[server] // of the latest discover
 	serial  atomic.Uint64          // numbers calls, for progress tokens and log lines
 
@@ -84,6 +85,7 @@ func New(opt Options) *Bridge {
 		opt:           opt,
 		limits:        opt.Limits.withDefaults(),
 		log:           opt.Log,
+		cache:         newCache(),
 		conversations: make(map[*conversation]struct{}),
 	}
 	b.listens = newHub(b)

@@ -35,7 +35,8 @@ type call struct {
 	ctx      context.Context // of the round in flight
 	cancel   context.CancelFunc
 	resent   bool
-	latest   []byte // result of the latest round, while a step looks at it
+	keep     func(result []byte) // stores the result of a cacheable call; nil for others
+	latest   []byte              // result of the latest round, while a step looks at it
 }
 
 func (c *conversation) newCall(caller legacy.Caller, req jsonrpc.Message, out legacy.Reply) *call {
@@ -234,6 +235,9 @@ func (k *call) deliver() {
 		k.conv.b.logUpstreamFault(k, err)
 		finish(k.out, k.req.ID, nil, internalError(err.Error(), nil))
 		return
+	}
+	if k.keep != nil && k.flow.Round == 0 { // D-I10
+		k.keep(k.latest)
 	}
 	finish(k.out, k.req.ID, result, nil)
 }

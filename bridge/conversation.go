@@ -102,7 +102,9 @@ func (c *conversation) Serve(ctx context.Context, caller legacy.Caller, req json
 		finish(out, req.ID, result, err)
 		return
 	}
-	c.newCall(caller, req, out).drive(mrtr.Started())
+	if k := c.newCall(caller, req, out); !k.cached() {
+		k.drive(mrtr.Started())
+	}
 }
 
 // Notify implements legacy.Conversation. No client notification exists in

@@ -118,6 +118,7 @@ func (l *sharedListen) deliver(msg jsonrpc.Message) {
 	default:
 		return // not asked for
 	}
+	l.hub.b.invalidates(msg)
 	for _, c := range l.audience() {
 		c.pushed(msg.Method, msg.Method, msg.Params)
 	}
@@ -126,6 +127,9 @@ func (l *sharedListen) deliver(msg jsonrpc.Message) {
 // announceAll says after a gap that everything may have changed: what did is
 // unknowable (C-20).
 func (l *sharedListen) announceAll(lists listFilter) {
+	for _, method := range lists.methods() {
+		l.hub.b.cache.invalidate(method)
+	}
 	for _, c := range l.audience() {
 		for _, method := range lists.methods() {
 			c.pushed(method, method, nil)

@@ -179,6 +179,7 @@ func (r *resourceListen) deliver(s *resourceStream, msg jsonrpc.Message) {
 	if msg.Method != mcp.NotificationResourcesUpdated || !r.isCurrent(s) {
 		return
 	}
+	r.conv.b.invalidates(msg)
 	uri, _ := rawjson.Text(rawjson.Get(msg.Params, "uri"))
 	r.conv.pushed(msg.Method+" "+uri, msg.Method, msg.Params)
 }
@@ -189,6 +190,7 @@ func (r *resourceListen) announceAll(s *resourceStream, uris []string) {
 		return
 	}
 	for _, uri := range uris {
+		r.conv.b.cache.invalidateRead(uri)
 		params := append(rawjson.AppendQuote([]byte(`{"uri":`), uri), '}')
 		r.conv.pushed(mcp.NotificationResourcesUpdated+" "+uri, mcp.NotificationResourcesUpdated, params)
 	}

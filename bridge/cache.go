@@ -1,0 +1,206 @@
+package bridge
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// cache keeps the upstream's list and read results for as long as their ttlMs
+// allows (B-40). It holds them as the upstream sent them: what a client gets
+// depends on its version. Nothing of a flow with answers or request state goes
+// in or out (B-43, D-I10).
+type cache struct {
+	mu      sync.Mutex
+	entries map[cacheKey]cacheEntry
+	bytes   int
+	epoch   uint64 // counts invalidations, so that an older answer is not stored after one
+}
+
+// cacheKey has everything that a result may depend on (B-41, B-42).
+type cacheKey struct {
+	principal string // anyone's under everyone
+	method    string
+	uri       string // of resources/read
+	rest      string // the other params and the declared capabilities
+}
+
+type cacheEntry struct {
+	result  []byte
+	expires time.Time
+}
+
+// everyone owns the results that the server calls public and gave to a caller
+// without credentials. A public result that took credentials to get is not
+// shown to those who have none (B-45).
+const everyone = "\x00"
+
+// Bounds of the cache: what a server calls cacheable for ever is asked again
+// after maxCacheTTL, and what does not fit is not kept.
+const (
+	maxCacheTTL     = 5 * time.Minute
+	maxCacheEntries = 1024
+	maxCacheBytes   = 32 << 20
+)
+
+func newCache() *cache { return &cache{entries: make(map[cacheKey]cacheEntry)} }
+
+// cacheable reports whether results of method may be kept at all.
+func cacheable(method string) bool {
+	switch method {
+	case mcp.MethodToolsList, mcp.MethodPromptsList, mcp.MethodResourcesList,
+		mcp.MethodResourcesTemplatesList, mcp.MethodResourcesRead:
+		return true
+	}
+	return false
+}
+
+// keyOf builds the key of a request; _meta is about its delivery, not its result.
+func (k *call) keyOf() cacheKey {
+	params := k.req.Params
+	if params == nil {
+		params = emptyObject
+	}
+	uri, _ := rawjson.Text(rawjson.Get(params, "uri"))
+	rest := rawjson.Apply(nil, params, rawjson.Edit{Name: "_meta"}, rawjson.Edit{Name: "uri"})
+	return cacheKey{
+		principal: k.caller.Principal,
+		method:    k.req.Method,
+		uri:       uri,
+		rest:      string(append(rest, k.flow.Capabilities...)),
+	}
+}
+
+// get returns a fresh result, or nil and the epoch to store one under.
+func (c *cache) get(key cacheKey) (result []byte, epoch uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	for _, owner := range [...]string{key.principal, everyone} {
+		key.principal = owner
+		if e, ok := c.entries[key]; ok && now.Before(e.expires) {
+			return e.result, c.epoch
+		}
+	}
+	return nil, c.epoch
+}
+
+// put keeps result for as long as it says, unless something was invalidated
+// since epoch.
+func (c *cache) put(key cacheKey, epoch uint64, result []byte) {
+	ttl := ttlOf(result)
+	if ttl <= 0 || len(result) > maxCacheBytes/16 {
+		return
+	}
+	scope, _ := rawjson.Text(rawjson.Get(result, "cacheScope"))
+	if scope == "public" && key.principal == "" {
+		key.principal = everyone
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.epoch != epoch {
+		return
+	}
+	c.remove(key)
+	c.makeRoom(len(result))
+	c.entries[key] = cacheEntry{clone(result), time.Now().Add(ttl)}
+	c.bytes += len(result)
+}
+
+func ttlOf(result []byte) time.Duration {
+	ms, ok := rawjson.Int(rawjson.Get(result, "ttlMs"))
+	if !ok {
+		return 0
+	}
+	return time.Duration(max(0, min(ms, maxCacheTTL.Milliseconds()))) * time.Millisecond
+}
+
+// makeRoom drops what has expired, then whatever the map yields first: a cache
+// this full has no order worth keeping. The caller holds mu.
+func (c *cache) makeRoom(size int) {
+	full := func() bool { return len(c.entries) >= maxCacheEntries || c.bytes+size > maxCacheBytes }
+	now := time.Now()
+	for _, onlyExpired := range [...]bool{true, false} {
+		for key, e := range c.entries {
+			if !full() {
+				return
+			}
+			if !onlyExpired || !now.Before(e.expires) {
+				c.remove(key)
+			}
+		}
+	}
+}
+
+func (c *cache) remove(key cacheKey) {
+	c.bytes -= len(c.entries[key].result)
+	delete(c.entries, key)
+}
+
+// invalidate drops what a list-changed notification makes stale (B-44).
+func (c *cache) invalidate(notification string) {
+	c.drop(func(key cacheKey) bool {
+		switch notification {
+		case mcp.NotificationToolsListChanged:
+			return key.method == mcp.MethodToolsList
+		case mcp.NotificationPromptsListChanged:
+			return key.method == mcp.MethodPromptsList
+		case mcp.NotificationResourcesListChanged:
+			return key.method == mcp.MethodResourcesList || key.method == mcp.MethodResourcesTemplatesList
+		}
+		return false
+	})
+}
+
+// invalidateRead drops reads of uri and of what it may be a part of: an update
+// may name a sub-resource of the one that was subscribed.
+func (c *cache) invalidateRead(uri string) {
+	c.drop(func(key cacheKey) bool {
+		return key.method == mcp.MethodResourcesRead && strings.HasPrefix(uri, key.uri)
+	})
+}
+
+func (c *cache) drop(stale func(cacheKey) bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.epoch++
+	for key := range c.entries {
+		if stale(key) {
+			c.remove(key)
+		}
+	}
+}
+
+// cached answers a call from the cache, or begins to watch for its result.
+func (k *call) cached() bool {
+	if !cacheable(k.req.Method) {
+		return false
+	}
+	key := k.keyOf()
+	result, epoch := k.conv.b.cache.get(key)
+	if result == nil {
+		k.keep = func(result []byte) { k.conv.b.cache.put(key, epoch, result) }
+		return false
+	}
+	translated, err := k.conv.rules.Result(k.req.Method, result)
+	if err != nil {
+		return false // as it was when it came; the upstream's fault is reported again
+	}
+	finish(k.out, k.req.ID, translated, nil)
+	return true
+}
+
+// invalidates tells the cache what a notification makes stale, before the
+// client hears of it and asks again (B-44, C-21).
+func (b *Bridge) invalidates(msg jsonrpc.Message) {
+	if msg.Method == mcp.NotificationResourcesUpdated {
+		uri, _ := rawjson.Text(rawjson.Get(msg.Params, "uri"))
+		b.cache.invalidateRead(uri)
+		return
+	}
+	b.cache.invalidate(msg.Method)
+}

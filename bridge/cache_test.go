@@ -1,0 +1,99 @@
+package bridge
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+)
+
+const (
+	listed   = `{"resultType":"complete","tools":[],"ttlMs":60000,"cacheScope":"private"}`
+	resource = `{"contents":[{"uri":"file:///a","text":"x"}],"ttlMs":60000,"cacheScope":"public"}`
+)
+
+func TestListsAreCached_B40_B46(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conv, up := session(t, Limits{}, result(listed), result(listed), result(listed))
+		for range 3 {
+			request(t, conv, "1", mcp.MethodToolsList, `{"_meta":{"progressToken":1}}`).result()
+		}
+		if n := len(up.calls()); n != 1 {
+			t.Fatalf("%d upstream requests", n)
+		}
+		request(t, conv, "1", mcp.MethodToolsList, `{"cursor":""}`).result() // B-41: another result
+		pass(2 * time.Minute)
+		if n := len(up.calls()); n != 2 {
+			t.Fatalf("B-46: %d upstream requests without a client's", n)
+		}
+		request(t, conv, "1", mcp.MethodToolsList, `{}`).result()
+		if n := len(up.calls()); n != 3 {
+			t.Fatalf("%d upstream requests after the TTL", n)
+		}
+	})
+}
+
+func TestCacheIsPartitionedByPrincipal_B42_B45(t *testing.T) {
+	c := newCache()
+	key := func(principal string) cacheKey {
+		return cacheKey{principal: principal, method: mcp.MethodResourcesRead}
+	}
+	c.put(key("alice"), 0, []byte(resource))
+	for _, principal := range []string{"bob", ""} {
+		if got, _ := c.get(key(principal)); got != nil {
+			t.Fatalf("%q got what took alice's credentials", principal)
+		}
+	}
+	c.put(key(""), 0, []byte(resource))
+	if got, _ := c.get(key("bob")); got == nil {
+		t.Fatal("a public result is not shared")
+	}
+}
+
+func TestNotificationsInvalidate_B44(t *testing.T) {
+	c := newCache()
+	tools := cacheKey{method: mcp.MethodToolsList}
+	read := cacheKey{method: mcp.MethodResourcesRead, uri: "file:///dir"}
+	b := &Bridge{cache: c}
+	c.put(tools, 0, []byte(listed))
+	c.put(read, 0, []byte(resource))
+	b.invalidates(jsonrpc.Message{Method: mcp.NotificationToolsListChanged})
+	if got, _ := c.get(tools); got != nil {
+		t.Fatal("tools survived")
+	}
+	c.put(tools, 0, []byte(listed)) // asked for before the notification
+	if got, _ := c.get(tools); got != nil {
+		t.Fatal("an older answer was stored after the notification")
+	}
+	b.invalidates(jsonrpc.Message{Method: mcp.NotificationResourcesUpdated, Params: []byte(`{"uri":"file:///dir/part"}`)})
+	if got, _ := c.get(read); got != nil {
+		t.Fatal("the ancestor of an updated resource survived")
+	}
+}
+
+func TestFlowsAreNeverCached_B43(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conv, up := session(t, Limits{}, inputRequired(`"s"`, question1("q")), result(resource),
+			inputRequired(`"s"`, question1("q")))
+		c := request(t, conv, "1", mcp.MethodResourcesRead, `{"uri":"file:///a"}`)
+		c.answer(0, `{"action":"accept"}`)
+		c.result()
+		request(t, conv, "2", mcp.MethodResourcesRead, `{"uri":"file:///a"}`)
+		if n := len(up.calls()); n != 3 {
+			t.Fatalf("%d upstream requests", n)
+		}
+		conv.Close(nil)
+	})
+}
+
+func TestCacheIsBounded(t *testing.T) {
+	c := newCache()
+	for i := range maxCacheEntries + 10 {
+		c.put(cacheKey{rest: string(rune(i))}, 0, []byte(listed))
+	}
+	if len(c.entries) > maxCacheEntries || c.bytes != len(c.entries)*len(listed) {
+		t.Fatalf("%d entries, %d bytes", len(c.entries), c.bytes)
+	}
+}
