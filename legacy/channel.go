@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
 	"github.com/rs/zerolog"
 )
 
@@ -43,9 +44,10 @@ type channel struct {
 
 	in       sync.Mutex
 	conv     Conversation
-	opening  bool     // an initialize is being answered
-	touched  bool     // something followed the last initialize
-	backlog  []queued // what came behind the initialize being answered
+	version  mcp.Version // known, and set, before the client hears of it
+	opening  bool        // an initialize is being answered
+	touched  bool        // something followed the last initialize
+	backlog  []queued    // what came behind the initialize being answered
 	inFlight map[jsonrpc.ID]struct{}
 	closed   bool
 	work     sync.WaitGroup
@@ -102,11 +104,12 @@ func (c *channel) hangUp(err error) {
 // last words still go out if the connection stands. It is idempotent.
 func (c *channel) close(cause error) {
 	c.in.Lock()
+	first := !c.closed
 	c.closed = true
 	conv := c.conv
 	c.backlog = nil
 	c.in.Unlock()
-	if conv != nil {
+	if first && conv != nil {
 		conv.Close(cause)
 	}
 	c.cancel()

@@ -37,7 +37,7 @@ func (c *channel) reject(id jsonrpc.ID, err *jsonrpc.Error) {
 func (c *channel) allowsIDlessErrors() bool {
 	c.in.Lock()
 	defer c.in.Unlock()
-	return c.conv != nil && idlessErrors(c.conv.Version())
+	return idlessErrors(c.version)
 }
 
 // receiveBatch takes an array (E-17). Before initialize the version is unknown,
@@ -49,7 +49,7 @@ func (c *channel) receiveBatch(frame []byte) {
 		return
 	}
 	c.in.Lock()
-	allowed := c.conv == nil || batches(c.conv.Version()) || c.conv.Version() == mcp.V20241105
+	allowed := c.version == "" || arrays(c.version)
 	c.in.Unlock()
 	if !allowed {
 		c.refuseBatch(b)
@@ -179,6 +179,9 @@ func (c *channel) open(req jsonrpc.Message, answer func([]byte)) {
 	if err != nil {
 		answer(jsonrpc.AppendError(nil, req.ID, openError(err)))
 	} else {
+		c.in.Lock()
+		c.version = conv.Version()
+		c.in.Unlock()
 		answer(jsonrpc.AppendResult(nil, req.ID, result))
 	}
 	c.in.Lock()

@@ -17,6 +17,10 @@ func priming(v mcp.Version) bool { return v.AtLeast(mcp.V20251125) }
 // batches reports whether arrays of messages are allowed (E-1, E-2).
 func batches(v mcp.Version) bool { return v == mcp.V20250326 }
 
+// arrays is batches for shared connections, where 2024-11-05, which is silent
+// about arrays, is taken by the JSON-RPC that it builds on (E-17).
+func arrays(v mcp.Version) bool { return !v.AtLeast(mcp.V20250618) }
+
 // versionHeader reports whether the version knows the MCP-Protocol-Version
 // header; older sessions ignore it (E-10).
 func versionHeader(v mcp.Version) bool { return v.AtLeast(mcp.V20250618) }

@@ -1,0 +1,354 @@
+package legacy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+)
+
+// line is a stdio client.
+type line struct {
+	t    *testing.T
+	in   *io.PipeWriter
+	out  *io.PipeReader
+	read chan string
+	done chan error
+	stop context.CancelFunc
+}
+
+func serveStdio(t *testing.T, opt Options, b Backend) *line {
+	t.Helper()
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	ctx, cancel := context.WithCancel(t.Context())
+	l := &line{t: t, in: inW, out: outR, read: make(chan string, 256), done: make(chan error, 1), stop: cancel}
+	go func() {
+		l.done <- ServeStdio(ctx, inR, outW, opt, b)
+		_ = outW.Close()
+	}()
+	go func() {
+		defer close(l.read)
+		buf, rest := make([]byte, 1<<16), ""
+		for {
+			n, err := outR.Read(buf)
+			rest += string(buf[:n])
+			for {
+				msg, more, ok := strings.Cut(rest, "\n")
+				if !ok {
+					break
+				}
+				l.read <- msg
+				rest = more
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		_ = inW.Close()
+		_ = outR.Close()
+	})
+	return l
+}
+
+func (l *line) send(msg string) {
+	l.t.Helper()
+	if _, err := io.WriteString(l.in, msg+"\n"); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+func (l *line) next() string {
+	l.t.Helper()
+	msg, ok := <-l.read
+	if !ok {
+		l.t.Fatal("the output ended")
+	}
+	return msg
+}
+
+func (l *line) initialize(v mcp.Version) {
+	l.t.Helper()
+	l.send(initialize(v))
+	want(l.t, "initialize", l.next(), `{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"`+string(v)+`"}}`)
+}
+
+func TestStdioServesOneMessagePerLine_E31(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		l := serveStdio(t, Options{}, b)
+		l.initialize(mcp.V20251125)
+		l.send("\r\n\n" + `{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\r")
+		l.send(`{"jsonrpc":"2.0","id":1,"method":"chatty"}`)
+		want(t, "interim", l.next(), note)
+		want(t, "result", l.next(), `{"jsonrpc":"2.0","id":1,"result":{}}`)
+		b.last().push.Push("k", []byte("{\n\"pushed\":1}"))
+		want(t, "push without raw newline", l.next(), `{ "pushed":1}`)
+		l.send(`{"jsonrpc":"2.0","id":"leg","result":{}}`)
+		l.send(`{"jsonrpc":"2.0","id":2,"method":"whoami"}`)
+		want(t, "interactive", l.next(), `{"jsonrpc":"2.0","id":2,"result":{"stateless":false,"interactive":true}}`)
+		want(t, "notified", b.last().notified, []string{"notifications/initialized"})
+		want(t, "answered", b.last().answered, []string{`"leg"`})
+	})
+}
+
+func TestStdioEndsEverythingAtEOF_A36(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		l := serveStdio(t, Options{}, b)
+		l.initialize(mcp.V20251125)
+		l.send(hold)
+		<-b.held
+		_ = l.in.Close()
+		want(t, "returns", <-l.done, error(nil))
+		want(t, "cause", b.last().cause(), ErrDisconnected)
+	})
+}
+
+func TestStdioEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		l := serveStdio(t, Options{}, b)
+		l.initialize(mcp.V20251125)
+		l.stop()
+		want(t, "returns", <-l.done, context.Canceled)
+	})
+}
+
+func TestStdioEndsWhenNobodyReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		l := serveStdio(t, Options{}, b)
+		l.initialize(mcp.V20251125)
+		_ = l.out.Close()
+		l.send(ping)
+		if err := <-l.done; !errors.Is(err, io.ErrClosedPipe) {
+			t.Errorf("err = %v", err)
+		}
+	})
+}
+
+func TestSharedChannelsRefuseDuplicateIDs_B1(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		l := serveStdio(t, Options{}, b)
+		l.initialize(mcp.V20251125)
+		l.send(`{"jsonrpc":"2.0","id":1,"method":"hold"}`)
+		k := <-b.held
+		l.send(`{"jsonrpc":"2.0","id":1,"method":"echo"}`)
+		if got := l.next(); !strings.Contains(got, "-32600") || !strings.Contains(got, `"id":1,`) {
+			t.Errorf("got %s", got)
+		}
+		l.send(`{"jsonrpc":"2.0","id":"1","method":"echo"}`) // another type, another id (P-8)
+		want(t, "string id", l.next(), `{"jsonrpc":"2.0","id":"1","result":{}}`)
+		k.finish(`{"first":1}`)
+		want(t, "first", l.next(), `{"jsonrpc":"2.0","id":1,"result":{"first":1}}`)
+		l.send(`{"jsonrpc":"2.0","id":1,"method":"echo"}`)
+		want(t, "free again", l.next(), `{"jsonrpc":"2.0","id":1,"result":{}}`)
+	})
+}
+
+func TestRequestsBeforeInitialize_A7_A9_A11(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := serveStdio(t, Options{}, newFake())
+		for msg, answer := range map[string]string{
+			`{"jsonrpc":"2.0","id":1,"method":"ping"}`:            `"result":{}`,
+			`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`:      "-32600",
+			`{"jsonrpc":"2.0","id":3,"method":"server/discover"}`: "-32601",
+			`{"jsonrpc":"2.0","id":4,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`: "-32601",
+		} {
+			l.send(msg)
+			if got := l.next(); !strings.Contains(got, answer) {
+				t.Errorf("%s\n got %s\nwant %s", msg, got, answer)
+			}
+		}
+	})
+}
+
+// slowBackend opens sessions only when told.
+type slowBackend struct {
+	*fakeBackend
+	proceed chan struct{}
+}
+
+func (b *slowBackend) Open(ctx context.Context, c Caller, req jsonrpc.Message, p Pusher) (Conversation, []byte, error) {
+	select {
+	case <-b.proceed:
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	}
+	return b.fakeBackend.Open(ctx, c, req, p)
+}
+
+func TestRequestsQueueBehindInitialize_A7(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &slowBackend{newFake(), make(chan struct{})}
+		l := serveStdio(t, Options{MaxPending: 4}, b)
+		l.send(initialize(mcp.V20250326))
+		l.send(`[{"jsonrpc":"2.0","id":1,"method":"echo"},{"jsonrpc":"2.0","id":2,"method":"echo"}]`)
+		l.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		l.send(`{"jsonrpc":"2.0","id":3,"method":"ping"}`)
+		want(t, "ping is answered meanwhile (A-9)", l.next(), `{"jsonrpc":"2.0","id":3,"result":{}}`)
+		l.send(initialize(mcp.V20250326))
+		if got := l.next(); !strings.Contains(got, "-32600") {
+			t.Errorf("second initialize: %s (A-4)", got)
+		}
+		synctest.Wait()
+		close(b.proceed)
+		if got := l.next(); !strings.Contains(got, "protocolVersion") {
+			t.Errorf("initialize: %s", got)
+		}
+		if got := l.next(); !strings.HasPrefix(got, "[") || !strings.Contains(got, `"id":1`) || !strings.Contains(got, `"id":2`) {
+			t.Errorf("batch: %s", got)
+		}
+		synctest.Wait()
+		want(t, "notified", b.last().notified, []string{"notifications/initialized"})
+	})
+}
+
+func TestEndDuringInitializeLeavesNothing_A36(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &slowBackend{newFake(), make(chan struct{})}
+		l := serveStdio(t, Options{}, b)
+		l.send(initialize(mcp.V20251125))
+		_ = l.in.Close()
+		want(t, "returns", <-l.done, error(nil))
+	})
+}
+
+func TestRepeatedInitialize_A4(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		l := serveStdio(t, Options{}, b)
+		l.initialize(mcp.V20250618)
+		first := b.last()
+		synctest.Wait()
+		l.initialize(mcp.V20251125) // nothing happened in between: a restart
+		if first.cause() == nil {
+			t.Error("the first conversation goes on")
+		}
+		synctest.Wait()
+		l.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		l.send(initialize(mcp.V20251125))
+		if got := l.next(); !strings.Contains(got, "-32600") {
+			t.Errorf("got %s", got)
+		}
+		want(t, "the session goes on", b.last().cause(), error(nil))
+	})
+}
+
+func TestFailedInitializeOnAChannel_A23(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		b.open = func(Caller, jsonrpc.Message) error { return &Refusal{Status: 401} }
+		l := serveStdio(t, Options{}, b)
+		l.send(initialize(mcp.V20251125))
+		if got := l.next(); !strings.Contains(got, "-32603") || !strings.Contains(got, "authorization") {
+			t.Errorf("got %s", got)
+		}
+	})
+}
+
+func TestBadLinesAreAnsweredWhenAllowedAndNothingStops_E32(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for version, idless := range map[mcp.Version]bool{mcp.V20251125: true, mcp.V20250618: false} {
+			l := serveStdio(t, Options{MaxBody: 300}, newFake())
+			l.initialize(version)
+			l.send(`not JSON`)
+			if idless {
+				if got := l.next(); !strings.Contains(got, "-32700") || strings.Contains(got, `"id"`) {
+					t.Errorf("got %s", got)
+				}
+			}
+			l.send(`{"jsonrpc":"2.0","id":4,"method":"echo","params":{"a":1,"a":2}}`)
+			if got := l.next(); !strings.Contains(got, `"id":4`) {
+				t.Errorf("duplicate members: %s", got)
+			}
+			l.send(`{"jsonrpc":"2.0","id":5,"method":"echo","params":{"s":"` + strings.Repeat("x", 900) + `"}}`)
+			if got := l.next(); !strings.Contains(got, `"id":5`) || !strings.Contains(got, "300 bytes") {
+				t.Errorf("oversized: %s", got)
+			}
+			l.send(`[{"jsonrpc":"2.0","id":6,"method":"echo"}]`)
+			if got := l.next(); !strings.Contains(got, `"id":6`) || !strings.Contains(got, "-32600") {
+				t.Errorf("forbidden batch: %s", got)
+			}
+			l.send(ping)
+			want(t, "still works", l.next(), `{"jsonrpc":"2.0","id":1,"result":{"n":1}}`)
+		}
+	})
+}
+
+func TestBatchOnAChannelIsOneArray_E17(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		l := serveStdio(t, Options{}, b)
+		l.initialize(mcp.V20250326)
+		l.send(`[{"jsonrpc":"2.0","id":1,"method":"hold"},{"jsonrpc":"2.0","id":2,"method":"hold"},{"jsonrpc":"2.0","id":3,"method":9}]`)
+		one, two := <-b.held, <-b.held
+		one.Send([]byte(note))
+		want(t, "interim goes out meanwhile", l.next(), note)
+		one.finish(`{}`)
+		two.finish(`{}`)
+		got := l.next()
+		for _, id := range []string{`"id":1`, `"id":2`, `"id":3`} {
+			if !strings.Contains(got, id) {
+				t.Errorf("no %s in %s", id, got)
+			}
+		}
+	})
+}
+
+func TestRequestsOnAChannelAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		l := serveStdio(t, Options{MaxInFlight: 1}, b)
+		l.initialize(mcp.V20251125)
+		l.send(hold)
+		k := <-b.held
+		l.send(`{"jsonrpc":"2.0","id":2,"method":"echo"}`)
+		if got := l.next(); !strings.Contains(got, "-32603") {
+			t.Errorf("got %s", got)
+		}
+		if k.Refuse(&Refusal{Status: 401}) {
+			t.Error("a pipe has no status")
+		}
+		k.Abandon()
+		k.Send([]byte(note)) // ignored
+		l.send(`{"jsonrpc":"2.0","id":3,"method":"panic"}`)
+		if got := l.next(); !strings.Contains(got, `"id":3`) || !strings.Contains(got, "-32603") {
+			t.Errorf("got %s", got)
+		}
+	})
+}
+
+func TestHTTPSSEIsKeptAliveAndEndsWithItsConnection_E27(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		h, p := servePipe(t, Options{SSEMessages: "/messages"}, b)
+		resp := p.get("")
+		buf := make([]byte, 256)
+		n, _ := resp.Body.Read(buf)
+		if !strings.HasPrefix(string(buf[:n]), "event: endpoint\ndata: /messages?sessionId=") {
+			t.Fatalf("got %q", buf[:n])
+		}
+		start := time.Now()
+		n, _ = resp.Body.Read(buf)
+		want(t, "comment", string(buf[:n]), ": keep-alive\n\n")
+		if d := time.Since(start); d > 15*time.Second {
+			t.Errorf("silent for %v", d)
+		}
+		want(t, "sessions", h.Sessions(), 1)
+		_ = resp.Body.Close()
+		synctest.Wait()
+		want(t, "sessions", h.Sessions(), 0)
+	})
+}
