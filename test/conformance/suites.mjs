@@ -14,11 +14,11 @@ export const serverSuites = [
   server('server 0.2.0-alpha.12 at 2025-06-18', SUITE_02, '2025-06-18'),
 ];
 
-/** Scenarios of the client suite at 2026-07-28 that concern a client without authorization and without extensions. */
-export const clientSuite = {
-  key: 'client 0.2.0-alpha.12 at 2026-07-28',
-  bin: SUITE_02,
-  scenarios: [
+const client = (key, scenarios) => ({ key, bin: SUITE_02, scenarios });
+
+/** The client suite at 2026-07-28 with the bridge as the client under test, driven by a legacy client. */
+export const clientSuites = [
+  client('client 0.2.0-alpha.12 at 2026-07-28', [
     'tools_call',
     'request-metadata',
     'sep-2322-client-request-state',
@@ -27,5 +27,36 @@ export const clientSuite = {
     'http-invalid-tool-headers',
     'json-schema-ref-no-deref',
     'json-schema-2020-12-preservation',
-  ],
-};
+  ]),
+  // The legacy client authorizes itself; the bridge lets challenges down and tokens up.
+  client(
+    'client authorization 0.2.0-alpha.12 at 2026-07-28',
+    [
+      'metadata-default',
+      'metadata-var1',
+      'metadata-var2',
+      'metadata-var3',
+      'basic-cimd',
+      'scope-from-www-authenticate',
+      'scope-from-scopes-supported',
+      'scope-omitted-when-undefined',
+      'scope-step-up',
+      'scope-retry-limit',
+      'token-endpoint-auth-basic',
+      'token-endpoint-auth-post',
+      'token-endpoint-auth-none',
+      'pre-registration',
+      'resource-mismatch',
+      'offline-access-scope',
+      'offline-access-not-supported',
+      'authorization-server-migration',
+      'iss-supported',
+      'iss-not-advertised',
+      'iss-supported-missing',
+      'iss-wrong-issuer',
+      'iss-unexpected',
+      'iss-normalized',
+      'metadata-issuer-mismatch',
+    ].map((name) => `auth/${name}`),
+  ),
+];

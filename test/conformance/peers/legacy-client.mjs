@@ -3,6 +3,7 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { CreateMessageRequestSchema, ElicitRequestSchema, ListRootsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
+import { authorizingFetch } from './oauth.mjs';
 import { startBridge } from '../../e2e/harness/bridge.mjs';
 
 const upstream = process.argv.at(-1);
@@ -19,7 +20,8 @@ async function connect(url) {
     content: { type: 'text', text: 'an answer' },
   }));
   client.setRequestHandler(ListRootsRequestSchema, async () => ({ roots: [{ uri: 'file:///work' }] }));
-  await client.connect(new StreamableHTTPClientTransport(new URL(url)));
+  const fetch = scenario.startsWith('auth/') ? authorizingFetch(upstream, context) : undefined;
+  await client.connect(new StreamableHTTPClientTransport(new URL(url), { fetch }));
   return client;
 }
 
@@ -58,11 +60,14 @@ const scenarios = {
     call(client, 'json_schema_echo', { schema: tools.find((tool) => tool.name === 'json_schema_2020_12_tool').inputSchema }),
 };
 
+const authorized = (client) => call(client, 'test-tool');
+
 const bridge = await startBridge(upstream);
 try {
   const client = await connect(bridge.url);
-  const { tools } = client.getServerCapabilities()?.tools ? await client.listTools() : await client.listTools().catch(() => ({ tools: [] }));
-  await scenarios[scenario]?.(client, tools);
+  const { tools } = await client.listTools();
+  const drive = scenario.startsWith('auth/') ? authorized : scenarios[scenario];
+  await drive?.(client, tools);
   await client.close();
 } catch (error) {
   process.stderr.write(`${error?.stack ?? error}\n--- bridge ---\n${bridge.log()}\n`);
