@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/translate"
 )
 
 // question is an open server request: whose it is, and what it answers.
@@ -22,15 +24,20 @@ type question struct {
 // ask puts input requests to the client and suspends the flow. The caller holds
 // mu. Every entry of the round is translated before the first is sent, so that
 // a round that this client's version cannot express has no side effects (C-33).
-func (k *call) ask(inputs []*mrtr.Input) (evicted *call) {
-	messages, err := k.serverRequests(inputs)
-	if err == nil && k.firstOfRound(inputs) {
-		err = k.expressible()
+// Entries that are settled without asking come back as events.
+func (k *call) ask(inputs []*mrtr.Input) []mrtr.Event {
+	if err := k.expressible(); err != nil {
+		return []mrtr.Event{mrtr.Failed(err)}
 	}
-	if err != nil {
-		act := k.flow.Step(mrtr.Failed(err))
-		k.perform(act)
-		return nil
+	var settled []mrtr.Event
+	var messages [][]byte
+	for _, in := range inputs {
+		msg, err := k.serverRequest(in)
+		if unasked := (*translate.Unexpressible)(nil); errors.As(err, &unasked) {
+			settled = append(settled, mrtr.Answered(in.Key, unasked.Answer))
+			continue
+		}
+		messages = append(messages, msg)
 	}
 	now := time.Now()
 	if k.flow.State == mrtr.Gathering {
@@ -40,65 +47,46 @@ func (k *call) ask(inputs []*mrtr.Input) (evicted *call) {
 	if k.progress.token != nil {
 		k.beat = now.Add(k.conv.b.limits.Heartbeat)
 	}
-	k.conv.await(k, inputs)
-	evicted = k.suspend()
-	k.arm(now)
 	// Registered first, sent second: an answer always finds its question.
+	k.conv.await(k, inputs)
+	k.suspend()
+	k.arm(now)
 	for _, msg := range messages {
 		k.out.Send(msg)
 	}
-	return evicted
+	return settled
 }
 
-// serverRequests builds the legacy requests for inputs (C.4 to C.8).
-func (k *call) serverRequests(inputs []*mrtr.Input) ([][]byte, error) {
-	messages := make([][]byte, 0, len(inputs))
-	ids := make([]string, 0, len(inputs))
-	for _, in := range inputs {
-		params, err := k.conv.rules.InputRequest(in.Method, in.Params, k.flow.Capabilities)
-		if err != nil {
-			return nil, abortOf(in, err)
-		}
-		if in.Method == mcp.MethodElicitationCreate && in.Mode() == "url" {
-			params = in.Identify(params, mintUUID)
-		}
-		id := mintID()
-		messages = append(messages, jsonrpc.AppendRequest(nil, jsonrpc.ID(id), in.Method, params))
-		ids = append(ids, id)
+// serverRequest builds the legacy request for in (C.4 to C.8).
+func (k *call) serverRequest(in *mrtr.Input) ([]byte, error) {
+	params, err := k.conv.rules.InputRequest(in.Method, in.Params, k.flow.Capabilities)
+	if err != nil {
+		return nil, err
 	}
-	for i, in := range inputs {
-		in.ServerRequestID = ids[i]
+	if in.Method == mcp.MethodElicitationCreate && in.Mode() == "url" {
+		params = in.Identify(params, mintUUID)
 	}
-	return messages, nil
+	in.ServerRequestID = mintID()
+	return jsonrpc.AppendRequest(nil, jsonrpc.ID(in.ServerRequestID), in.Method, params), nil
 }
 
-func (k *call) firstOfRound(inputs []*mrtr.Input) bool {
-	asked := 0
-	for i := range k.flow.Inputs {
-		if k.flow.Inputs[i].Asked {
-			asked++
-		}
-	}
-	return asked == len(inputs)
-}
-
-// expressible reports the first entry of the round, asked already or not, that
-// the client's version has no words for.
+// expressible reports the first entry of the round that the client's version
+// has no words for, unless it can be answered without asking.
 func (k *call) expressible() error {
 	for i := range k.flow.Inputs {
 		in := &k.flow.Inputs[i]
-		if in.Asked {
+		if in.Response != nil || in.ServerRequestID != "" {
 			continue
 		}
-		if _, err := k.conv.rules.InputRequest(in.Method, in.Params, k.flow.Capabilities); err != nil {
-			return abortOf(in, err)
+		_, err := k.conv.rules.InputRequest(in.Method, in.Params, k.flow.Capabilities)
+		if unasked := (*translate.Unexpressible)(nil); errors.As(err, &unasked) && unasked.Answer != nil {
+			continue
+		}
+		if err != nil {
+			return &mrtr.Abort{Key: in.Key, Method: in.Method, Reason: err.Error()}
 		}
 	}
 	return nil
-}
-
-func abortOf(in *mrtr.Input, err error) error {
-	return &mrtr.Abort{Key: in.Key, Method: in.Method, Reason: err.Error()}
 }
 
 // withdraw tells the client that questions are no longer wanted (C-35).
@@ -153,11 +141,28 @@ func (k *call) answered(caller legacy.Caller, key string, msg jsonrpc.Message) {
 		return
 	}
 	response, err := k.conv.rules.InputResponse(method, params, msg.Result)
+	if bad := (*translate.BadAnswer)(nil); errors.As(err, &bad) && bad.AskAgain && k.askAgain(key) {
+		return
+	}
 	if err != nil {
 		k.resume(mrtr.Unanswered(key, "the client's answer to "+method+" is not usable: "+err.Error()))
 		return
 	}
 	k.resume(mrtr.Answered(key, response))
+}
+
+// askAgain repeats a question once, when the answer broke a rule that the
+// question could not express (C-26).
+func (k *call) askAgain(key string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	in := k.flow.Input(key)
+	if in == nil || in.AskedAgain || k.flow.Over() {
+		return false
+	}
+	in.AskedAgain = true
+	k.ask([]*mrtr.Input{in})
+	return true
 }
 
 // declined words a client's error for whoever reads the call's failure (F.3).
@@ -183,6 +188,9 @@ func (c *conversation) await(k *call, inputs []*mrtr.Input) {
 		c.questions = make(map[jsonrpc.ID]question)
 	}
 	for _, in := range inputs {
+		if in.ServerRequestID == "" {
+			continue // settled without asking
+		}
 		c.questions[jsonrpc.ID(in.ServerRequestID)] = question{k, in.Key}
 	}
 }

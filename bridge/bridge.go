@@ -27,7 +27,7 @@ type Options struct {
 	Prober   *negotiate.Prober // judges the upstream and caches its server/discover
 	Name     string            // stands in for a serverInfo that the upstream does not send
 	Modern   http.Handler      // serves modern requests verbatim; nil refuses them (Q1)
-	Profile  translate.Profile
+	Rules    translate.Rules   // how results are brought down; Version is each session's own
 	Limits   Limits
 	Log      zerolog.Logger
 }
@@ -71,6 +71,7 @@ type Bridge struct {
 	log     zerolog.Logger
 	listens *hub
 	cache   *cache
+	report  func(translate.Omission)
 	server  atomic.Pointer[server] // of the latest discover
 	serial  atomic.Uint64          // numbers calls, for progress tokens and log lines
 
@@ -107,7 +108,7 @@ func (b *Bridge) Open(ctx context.Context, caller legacy.Caller, req jsonrpc.Mes
 		return nil, nil, err
 	}
 	result, err := translate.InitializeResult(version, server.discover, translate.InitOptions{
-		Name: b.opt.Name, Profile: b.opt.Profile, Listen: push != nil,
+		Name: b.opt.Name, Profile: b.opt.Rules.Profile, Listen: push != nil,
 	})
 	if err != nil {
 		return nil, nil, internalError(err.Error(), nil)

@@ -186,12 +186,7 @@ func (k *call) cached() bool {
 		k.keep = func(result []byte) { k.conv.b.cache.put(key, epoch, result) }
 		return false
 	}
-	translated, err := k.conv.rules.Result(k.req.Method, result)
-	if err != nil {
-		return false // as it was when it came; the upstream's fault is reported again
-	}
-	finish(k.out, k.req.ID, translated, nil)
-	return true
+	return k.conv.deliver(k.out, k.req, result) == nil
 }
 
 // invalidates tells the cache what a notification makes stale, before the

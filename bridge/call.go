@@ -35,6 +35,7 @@ type call struct {
 	ctx      context.Context // of the round in flight
 	cancel   context.CancelFunc
 	resent   bool
+	evicted  *call               // had to make room for this one
 	keep     func(result []byte) // stores the result of a cacheable call; nil for others
 	latest   []byte              // result of the latest round, while a step looks at it
 }
@@ -54,7 +55,7 @@ func (c *conversation) newCall(caller legacy.Caller, req jsonrpc.Message, out le
 		k.flow.Capabilities, k.level = emptyObject, ""
 	}
 	if k.flow.TasksDeclared {
-		k.flow.Capabilities = withTasks(k.flow.Capabilities)
+		k.flow.Capabilities = translate.WithTasks(k.flow.Capabilities)
 	}
 	return k
 }
@@ -83,9 +84,16 @@ func (k *call) resume(ev mrtr.Event) {
 // step takes one event. It returns the upstream request to make next, if any.
 func (k *call) step(ev mrtr.Event) (request func(*call) mrtr.Event) {
 	k.mu.Lock()
-	act := k.flow.Step(ev)
-	evicted := k.perform(act)
+	var act mrtr.Action
+	for events := []mrtr.Event{ev}; len(events) > 0; events = events[1:] {
+		if next := k.flow.Step(events[0]); next.Do != mrtr.Nothing {
+			act = next
+			events = append(events, k.perform(act)...)
+		}
+	}
 	k.latest = nil
+	evicted := k.evicted
+	k.evicted = nil
 	switch {
 	case k.flow.Over():
 	case act.Do == mrtr.Send:
@@ -100,28 +108,26 @@ func (k *call) step(ev mrtr.Event) (request func(*call) mrtr.Event) {
 	return request
 }
 
-// perform carries out an action except sending the round. The caller holds mu.
-// It returns another call that had to make room for this one.
-func (k *call) perform(act mrtr.Action) (evicted *call) {
+// perform carries out an action, except for the upstream request that it may
+// want, and returns events that it led to at once. The caller holds mu.
+func (k *call) perform(act mrtr.Action) []mrtr.Event {
 	k.withdraw(act.Withdraw)
+	k.completed(act.Completed)
 	switch act.Do {
 	case mrtr.Send:
 		k.beginRound()
-	case mrtr.Ask:
-		k.completed(act.Completed)
-		return k.ask(act.Ask)
-	case mrtr.Wait:
-		k.completed(act.Completed)
-		return k.pause(act.For)
-	case mrtr.Poll:
-		return k.poll(act)
 	case mrtr.Fetch:
 		k.beginRequest()
+	case mrtr.Ask:
+		return k.ask(act.Ask)
+	case mrtr.Wait:
+		k.pause(act.For)
+	case mrtr.Poll:
+		return k.poll(act)
 	case mrtr.Update:
 		k.update(act.Key)
 		return k.askTask(act.Ask)
 	case mrtr.Deliver:
-		k.completed(act.Completed)
 		if act.Result != nil {
 			k.latest = act.Result
 		}
@@ -228,18 +234,31 @@ func (k *call) upstreamCall(method string, params []byte) *upstream.Call {
 	}
 }
 
-// deliver answers the client with the completed result.
+// deliver answers the client with the completed result, translated straight
+// into its message.
 func (k *call) deliver() {
-	result, err := k.conv.rules.Result(k.req.Method, k.latest)
-	if err != nil {
-		k.conv.b.logUpstreamFault(k, err)
-		finish(k.out, k.req.ID, nil, internalError(err.Error(), nil))
-		return
-	}
 	if k.keep != nil && k.flow.Round == 0 { // D-I10
 		k.keep(k.latest)
 	}
-	finish(k.out, k.req.ID, result, nil)
+	if err := k.conv.deliver(k.out, k.req, k.latest); err != nil {
+		k.conv.b.logUpstreamFault(k, err)
+		finish(k.out, k.req.ID, nil, internalError(err.Error(), nil))
+	}
+}
+
+// deliver answers req with an upstream result. On an error nothing was sent.
+func (c *conversation) deliver(out legacy.Reply, req jsonrpc.Message, result []byte) error {
+	buf := borrow()
+	defer giveBack(buf)
+	rules := c.rulesFor(req, result)
+	msg := jsonrpc.AppendResultHead((*buf)[:0], req.ID)
+	msg, err := rules.AppendResult(msg, req.Method, result)
+	if err != nil {
+		return err
+	}
+	*buf = append(msg, '}')
+	out.Finish(*buf)
+	return nil
 }
 
 // finish answers with exactly one of result and err.

@@ -84,18 +84,20 @@ func (k *call) unanswered() []mrtr.Event {
 
 // pause suspends the flow for d, with jitter so that flows that were turned
 // away together do not come back together. The caller holds mu.
-func (k *call) pause(d time.Duration) (evicted *call) {
+func (k *call) pause(d time.Duration) {
 	now := time.Now()
 	k.due = now.Add(jitter(d))
 	k.answerBy, k.beat = time.Time{}, time.Time{}
-	evicted = k.suspend()
+	k.suspend()
 	k.arm(now)
-	return evicted
 }
 
 // suspend makes the flow independent of the upstream's response and puts it
-// into the session's LRU.
-func (k *call) suspend() (evicted *call) {
+// into the session's LRU. A flow that must make room is ended after the step.
+func (k *call) suspend() {
 	k.flow.Own()
-	return k.conv.suspend(k)
+	k.caller.Header = nil // a whole request's headers, for as long as a person thinks
+	if oldest := k.conv.suspend(k); oldest != nil {
+		k.evicted = oldest
+	}
 }

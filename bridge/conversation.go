@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mcp"
@@ -35,6 +36,7 @@ type conversation struct {
 	questions map[jsonrpc.ID]question
 	suspended mrtr.Suspended[*call]
 	resources *resourceListen // nil until the first resources/subscribe
+	wrapped   map[string]bool // tools whose output schema the client was given wrapped (Q10)
 }
 
 // muted is the breaker for capabilities that the client declared and does not
@@ -44,7 +46,7 @@ type muted struct{ elicitation, sampling, roots bool }
 func (b *Bridge) newConversation(version mcp.Version, caller legacy.Caller, srv *server, push legacy.Pusher) *conversation {
 	return &conversation{
 		b:             b,
-		rules:         translate.Rules{Version: version, Profile: b.opt.Profile},
+		rules:         b.rules(version),
 		server:        srv,
 		push:          push,
 		principal:     caller.Principal,
@@ -52,6 +54,63 @@ func (b *Bridge) newConversation(version mcp.Version, caller legacy.Caller, srv 
 		mirrored:      emptyObject,
 		suspended:     mrtr.NewSuspended[*call](b.limits.FlowsPerSession),
 	}
+}
+
+// rules returns the downlevel rules of sessions that negotiated version.
+func (b *Bridge) rules(version mcp.Version) translate.Rules {
+	rules := b.opt.Rules
+	rules.Version = version
+	rules.Report = b.report
+	return rules
+}
+
+// report logs what was left out of a list, so that one bad entry neither spoils
+// the rest nor vanishes without a trace (B-23).
+func (b *Bridge) logOmission(o translate.Omission) {
+	b.log.Warn().Str(logfield.Method, o.Method).Str(logfield.Entry, o.Name).Str(logfield.Cause, o.Reason).
+		Msg("an entry of the upstream's list is not shown to clients")
+}
+
+// rulesFor returns the rules for the result of one request. A tool whose output
+// schema was shown wrapped must have its structured content wrapped, whatever
+// its kind, so that it matches what the client was told (Q10).
+func (c *conversation) rulesFor(req jsonrpc.Message, result []byte) translate.Rules {
+	rules := c.rules
+	switch req.Method {
+	case mcp.MethodToolsList:
+		c.noteWrapped(result)
+	case mcp.MethodToolsCall:
+		rules.WrapOutput = c.isWrapped(req.Params)
+	}
+	return rules
+}
+
+// noteWrapped remembers the tools of a page that are shown wrapped. Most
+// servers have none, so most sessions remember nothing.
+func (c *conversation) noteWrapped(result []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name := range c.rules.WrappedTools(result) {
+		if c.wrapped == nil {
+			c.wrapped = make(map[string]bool)
+		}
+		if len(c.wrapped) < maxWrapped {
+			c.wrapped[name] = true
+		}
+	}
+}
+
+// maxWrapped bounds what one session remembers of a server's tools.
+const maxWrapped = 4096
+
+func (c *conversation) isWrapped(params []byte) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.wrapped == nil {
+		return false
+	}
+	name, _ := rawjson.Text(rawjson.Get(params, "name"))
+	return c.wrapped[name]
 }
 
 var emptyObject = []byte("{}")

@@ -10,7 +10,6 @@ import (
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
-	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/translate"
 	"github.com/mcpbridge/bridge/upstream"
 )
@@ -18,33 +17,22 @@ import (
 // Tasks of the server are hidden from legacy clients: the bridge declares the
 // extension, polls, passes answers on and delivers the result (section G.1).
 
-// withTasks adds the tasks extension to the capabilities of a tools/call: the
-// bridge itself is the declaring client.
-func withTasks(caps []byte) []byte {
-	extensions := rawjson.Get(caps, "extensions")
-	if extensions == nil {
-		extensions = emptyObject
-	}
-	extensions = rawjson.Apply(nil, extensions, rawjson.Edit{Name: mcp.ExtensionTasks, Value: emptyObject})
-	return rawjson.Apply(nil, caps, rawjson.Edit{Name: "extensions", Value: extensions})
-}
-
 // poll waits for the next look at the task, and asks what it newly needs. The
 // caller holds mu.
-func (k *call) poll(act mrtr.Action) (evicted *call) {
+func (k *call) poll(act mrtr.Action) []mrtr.Event {
 	now := time.Now()
 	k.due = now.Add(jitter(act.For))
 	k.taskProgress()
 	if len(act.Ask) > 0 {
 		return k.askTask(act.Ask)
 	}
-	evicted = k.suspend()
+	k.suspend()
 	k.arm(now)
-	return evicted
+	return nil
 }
 
 // askTask is ask for a task: polling goes on beside the questions.
-func (k *call) askTask(inputs []*mrtr.Input) (evicted *call) {
+func (k *call) askTask(inputs []*mrtr.Input) []mrtr.Event {
 	if len(inputs) == 0 {
 		if len(k.flow.Outstanding()) == 0 {
 			k.answerBy, k.beat = time.Time{}, time.Time{}

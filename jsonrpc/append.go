@@ -25,12 +25,17 @@ func AppendNotification(dst []byte, method string, params []byte) []byte {
 // AppendResult appends the response with the raw JSON result to dst. A nil
 // result is written as {}.
 func AppendResult(dst []byte, id ID, result []byte) []byte {
-	dst = appendID(append(dst, version...), id)
-	dst = append(dst, `,"result":`...)
+	dst = AppendResultHead(dst, id)
 	if len(result) == 0 {
 		result = []byte("{}")
 	}
 	return append(append(dst, result...), '}')
+}
+
+// AppendResultHead begins a response: the caller appends the raw result and a
+// closing brace, which saves a copy where the result is written piece by piece.
+func AppendResultHead(dst []byte, id ID) []byte {
+	return append(appendID(append(dst, version...), id), `,"result":`...)
 }
 
 // AppendError appends the response with the error e to dst. The empty id leaves

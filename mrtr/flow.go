@@ -45,6 +45,7 @@ type Input struct {
 	ServerRequestID string `json:"serverRequestId,omitempty"` // raw token; set by the driver when it asks
 	ElicitationID   string `json:"elicitationId,omitempty"`   // URL mode only (C-27); set by the driver
 	Asked           bool   `json:"asked,omitempty"`
+	AskedAgain      bool   `json:"askedAgain,omitempty"` // after an unusable answer, once (C-26)
 	Response        []byte `json:"response,omitempty"` // bare input response; nil until answered
 }
 

@@ -38,7 +38,7 @@ func newFront(cfg *config.Config, settings config.Mount, log zerolog.Logger) (*f
 	f.Mount, err = mount.New(mount.Options{
 		Upstream:     options,
 		Legacy:       legacyOptions(cfg, &settings, f.log),
-		Bridge:       bridge.Options{Profile: profile(settings.Profile), Limits: bridgeLimits(&settings), Log: f.log},
+		Bridge:       bridge.Options{Rules: translate.Rules{Profile: profile(settings.Profile)}, Limits: bridgeLimits(&settings), Log: f.log},
 		RefuseModern: settings.Modern == "refuse",
 	})
 	return f, err

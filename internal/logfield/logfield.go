@@ -21,6 +21,7 @@ const (
 	Path          = "path"     // of the mount
 	Cause         = "cause"    // of an end or a failure
 	Rule          = "rule"     // that a peer broke
+	Entry         = "entry"    // of a list: a tool, a prompt, a resource
 	Code          = "code"     // of a JSON-RPC error
 )
 
