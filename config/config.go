@@ -39,7 +39,8 @@ type Config struct {
 
 // Mount is one upstream and the path under which clients reach it.
 type Mount struct {
-	// The path of the MCP endpoint.
+	// The path of the MCP endpoint. Clients of 2024-11-05 find HTTP+SSE at the path with /sse after it, and if there is
+	// only one upstream also at /sse itself.
 	Path string `key:"path"`
 	// The URL of the server's MCP endpoint.
 	Upstream string `key:"upstream" url:"true"`
@@ -60,7 +61,8 @@ type Policy struct {
 	// How much of a result older clients get: strict removes what their revision of the protocol does not define,
 	// minimal only what would break them.
 	Profile string `key:"profile" oneof:"strict|minimal"`
-	// What to do with requests that are modern already: pass them to the server unchanged, or refuse them.
+	// What to do with requests that are modern already: pass them to the server unchanged, or refuse them. To a command
+	// they cannot be passed.
 	Modern string `key:"modern" oneof:"pass|refuse"`
 	// Whether requests need a session: optional serves those without one on their own, so that the server can ask
 	// nothing back; required refuses them.
@@ -153,6 +155,8 @@ type Limits struct {
 	Pending int `key:"pending" min:"1" max:"100000"`
 	// Resources that one session may be subscribed to.
 	Subscriptions int `key:"subscriptions" min:"1" max:"100000"`
+	// Requests under way at the same time on one connection of stdio, WebSocket or HTTP+SSE.
+	InFlight int `key:"in-flight" min:"1" max:"100000"`
 	// Messages in one batch, which only clients of 2025-03-26 send.
 	Batch int `key:"batch" min:"1" max:"10000"`
 }
@@ -198,6 +202,7 @@ func defaultPolicy() Policy {
 			EventBytes:      1 << 20,
 			Pending:         64,
 			Subscriptions:   256,
+			InFlight:        256,
 			Batch:           64,
 		},
 	}

@@ -23,20 +23,19 @@ import (
 func newCheck(env surroundings) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "check URL",
+		Use:   "check (URL | -- COMMAND [ARGUMENT…])",
 		Short: "Look at a server and say what each kind of client will get from it",
-		Long: `check asks the server at URL what it is and which tools it has, and prints what
-the bridge makes of it. The exit status is 0 when the bridge can use it.`,
+		Long: `check asks a server what it is and which tools it has, and prints what the bridge
+makes of it. The exit status is 0 when the bridge can use it.`,
 		Example: "  bridge check https://mcp.example.com/mcp\n  bridge check --headers 'Authorization: Bearer …' --json https://mcp.example.com/mcp",
-		Args:    exactArgs(1, "URL"),
+		Args:    urlOrCommand,
 	}
 	settings := addSettings(cmd, env.environ, func(key string) bool {
 		return key == "headers" || key == "timeouts.connect" || strings.HasPrefix(key, "upstream-tls.")
 	})
 	cmd.Flags().BoolVar(&asJSON, "json", false, "Print the report as JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		settings.settings = append(settings.settings, config.Setting{Key: "upstream", Values: args})
-		cfg, err := settings.load(nil)
+		cfg, err := settings.load(commandOf(cmd, settings, args))
 		if err != nil {
 			return err
 		}
@@ -47,6 +46,15 @@ the bridge makes of it. The exit status is 0 when the bridge can use it.`,
 		return r.print(cmd.OutOrStdout(), asJSON)
 	}
 	return cmd
+}
+
+// commandOf returns the command after "--", or notes the URL.
+func commandOf(cmd *cobra.Command, settings *settingFlags, args []string) []string {
+	if cmd.ArgsLenAtDash() == 0 {
+		return args
+	}
+	settings.settings = append(settings.settings, config.Setting{Key: "upstream", Values: args})
+	return nil
 }
 
 // report is what check found out.
@@ -86,11 +94,7 @@ func examine(ctx context.Context, m *config.Mount) (*report, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	r := &report{URL: target(m), Authorization: "not asked for"}
-	options, err := upstreamOptions(m, zerolog.New(excluded{r}))
-	if err != nil {
-		return nil, err
-	}
-	caller, err := upstream.NewHTTP(options)
+	caller, err := newCaller(m, zerolog.New(excluded{r}))
 	if err != nil {
 		return nil, err
 	}

@@ -31,17 +31,36 @@ type front struct {
 func newFront(cfg *config.Config, settings config.Mount, log zerolog.Logger) (*front, error) {
 	f := &front{settings: settings}
 	f.log = log.With().Str(logfield.Path, settings.Path).Str(logfield.Upstream, target(&settings)).Logger()
-	options, err := upstreamOptions(&settings, f.log)
-	if err != nil {
-		return nil, err
-	}
-	f.Mount, err = mount.New(mount.Options{
-		Upstream:     options,
+	options := mount.Options{
 		Legacy:       legacyOptions(cfg, &settings, f.log),
 		Bridge:       bridge.Options{Rules: translate.Rules{Profile: profile(settings.Profile)}, Limits: bridgeLimits(&settings), Log: f.log},
 		RefuseModern: settings.Modern == "refuse",
-	})
+	}
+	var err error
+	if len(settings.Command) > 0 {
+		options.Caller, err = newCaller(&settings, f.log)
+	} else {
+		options.Upstream, err = upstreamOptions(&settings, f.log)
+	}
+	if err != nil {
+		return nil, err
+	}
+	f.Mount, err = mount.New(options)
 	return f, err
+}
+
+// newCaller makes the client of a mount's server, whichever way that is reached.
+func newCaller(m *config.Mount, log zerolog.Logger) (upstream.Caller, error) {
+	if len(m.Command) > 0 {
+		return upstream.NewStdio(upstream.StdioOptions{
+			Command: m.Command[0], Args: m.Command[1:], MaxLine: int(m.Limits.ResponseSize), Log: log,
+		})
+	}
+	options, err := upstreamOptions(m, log)
+	if err != nil {
+		return nil, err
+	}
+	return upstream.NewHTTP(options)
 }
 
 // target names a mount's server for logs and messages: the URL without its
@@ -102,6 +121,7 @@ func legacyOptions(cfg *config.Config, m *config.Mount, log zerolog.Logger) lega
 		MaxSessions:    m.Limits.Sessions,
 		MaxStreams:     m.Limits.Streams,
 		MaxPending:     m.Limits.Pending,
+		MaxInFlight:    m.Limits.InFlight,
 		Log:            sessions.Limits{Events: m.Limits.Events, Bytes: int(m.Limits.EventBytes)},
 		CommitDelay:    m.Timeouts.Commit,
 		KeepAlive:      m.Timeouts.KeepAlive,

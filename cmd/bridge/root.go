@@ -29,7 +29,7 @@ Start with: bridge demo`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w; `%s --help` lists the flags", err, cmd.CommandPath())}
 	})
-	root.AddCommand(newServe(env), newCheck(env), newDemo(env), newConfig(env), newVersion())
+	root.AddCommand(newServe(env), newStdio(env), newCheck(env), newDemo(env), newConfig(env), newVersion())
 	return root
 }
 
@@ -44,12 +44,18 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	return usageError{fmt.Errorf("no command %q; `bridge --help` lists them", args[0])}
 }
 
-// exactArgs is cobra.ExactArgs with an error of ours.
-func exactArgs(n int, usage string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) != n {
-			return usageError{fmt.Errorf("usage: %s %s", cmd.CommandPath(), usage)}
-		}
+// commandOnly accepts arguments only after "--", where they are a command.
+func commandOnly(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 || cmd.ArgsLenAtDash() == 0 {
 		return nil
 	}
+	return usageError{fmt.Errorf("`%s` takes no argument %q; a URL goes after --upstream, a command after --", cmd.CommandPath(), args[0])}
+}
+
+// urlOrCommand accepts one URL, or a command after "--".
+func urlOrCommand(cmd *cobra.Command, args []string) error {
+	if dash := cmd.ArgsLenAtDash(); dash == 0 && len(args) > 0 || dash < 0 && len(args) == 1 {
+		return nil
+	}
+	return usageError{fmt.Errorf("usage: %s (URL | -- COMMAND [ARGUMENT…])", cmd.CommandPath())}
 }

@@ -19,19 +19,21 @@ import (
 
 func newServe(env surroundings) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "serve --upstream URL",
+		Use:   "serve [flags] (--upstream URL | -- COMMAND [ARGUMENT…])",
 		Short: "Serve clients over HTTP",
-		Long: `serve accepts legacy clients over HTTP and connects them to a modern server.
+		Long: `serve accepts legacy clients over HTTP and connects them to a modern server: one
+that listens at a URL, or one that it starts as a command. Clients come over
+Streamable HTTP, HTTP+SSE or WebSocket.
 
 Every setting of the configuration is a flag: besides those listed below there
 are --timeouts.… and --limits.…, which ` + "`bridge config docs`" + ` lists.`,
-		Example: "  bridge serve --upstream https://mcp.example.com/mcp\n  bridge serve --config bridge.yaml --listen :8080",
-		Args:    noArgs,
+		Example: "  bridge serve --upstream https://mcp.example.com/mcp\n  bridge serve --config bridge.yaml --listen :8080\n  bridge serve -- my-server --verbose",
+		Args:    commandOnly,
 	}
 	settings := addSettings(cmd, env.environ, func(key string) bool { return key != "command" })
 	settings.addConfigFile(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, err := settings.load(nil)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		cfg, err := settings.load(args)
 		if err != nil {
 			return err
 		}
@@ -101,8 +103,8 @@ func newService(cfg *config.Config, fronts []*front, log zerolog.Logger) *servic
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", healthy)
 	mux.Handle("GET /readyz", ready)
-	for _, f := range fronts {
-		mux.Handle(f.settings.Path, f)
+	for path, handler := range routes(fronts) {
+		mux.Handle(path, handler)
 	}
 	return &service{
 		fronts: fronts, ready: ready, drain: cfg.Timeouts.Drain, log: log,
@@ -113,6 +115,28 @@ func newService(cfg *config.Config, fronts []*front, log zerolog.Logger) *servic
 			ErrorLog:          stdlog.New(connectionLog{log}, "", 0),
 		},
 	}
+}
+
+// routes gives each front its path and, unless another front has it, the paths
+// of HTTP+SSE below it; a single front has those of the old servers, too.
+func routes(fronts []*front) map[string]http.Handler {
+	all := map[string]http.Handler{}
+	for _, f := range fronts {
+		all[f.settings.Path] = f
+	}
+	offer := func(base string, f *front) {
+		events, messages := base+"/sse", base+"/messages"
+		if all[events] == nil && all[messages] == nil {
+			all[events], all[messages] = f.SSE(messages), f.Messages()
+		}
+	}
+	for _, f := range fronts {
+		offer(strings.TrimSuffix(f.settings.Path, "/"), f)
+	}
+	if len(fronts) == 1 {
+		offer("", fronts[0])
+	}
+	return all
 }
 
 func (s *service) run(ctx context.Context, listener net.Listener) error {

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpbridge/bridge/config"
+	"github.com/mcpbridge/bridge/legacy"
+)
+
+func newStdio(env surroundings) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "stdio [flags] (--upstream URL | -- COMMAND [ARGUMENT…])",
+		Short: "Serve one client over standard input and output",
+		Long: `stdio is for clients that launch a command. It speaks with the client over standard
+input and output, and ends when the client closes the input. Everything it has
+to say besides goes to standard error.`,
+		Example: "  bridge stdio --upstream https://mcp.example.com/mcp\n  bridge stdio -- my-server --verbose",
+		Args:    commandOnly,
+	}
+	settings := addSettings(cmd, env.environ, concernsStdio)
+	settings.addConfigFile(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		cfg, err := settings.load(args)
+		if err != nil {
+			return err
+		}
+		return serveStdio(cmd.Context(), &cfg, env)
+	}
+	return cmd
+}
+
+// concernsStdio leaves out the settings of listeners.
+func concernsStdio(key string) bool {
+	switch key {
+	case "command", "listen", "path", "allowed-origins", "allowed-hosts", "modern", "session":
+		return false
+	}
+	return !strings.HasPrefix(key, "tls.")
+}
+
+func serveStdio(ctx context.Context, cfg *config.Config, env surroundings) error {
+	mounts := cfg.Mounts()
+	if len(mounts) > 1 {
+		return fmt.Errorf("stdio serves one upstream, but the configuration has %d", len(mounts))
+	}
+	// With a handler for SIGPIPE, writing to a client that is gone is an error and
+	// no longer the end of the process, which has a child to end first. Ignoring
+	// the signal would do the same to the child.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	log := newLogger(env.err, cfg.Log, env.environ)
+	f, err := newFront(cfg, mounts[0], log)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	watched := make(chan struct{})
+	go func() { defer close(watched); f.watch(ctx) }()
+	err = legacy.ServeStdio(ctx, env.in, env.out, legacyOptions(cfg, &f.settings, f.log), f.Bridge)
+	cancel()
+	<-watched
+	f.Close()
+	if errors.Is(err, context.Canceled) || errors.Is(err, syscall.EPIPE) {
+		return nil // asked to stop, or the client left without closing the input first
+	}
+	return err
+}
