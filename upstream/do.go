@@ -91,11 +91,19 @@ func (c *HTTP) mendVersion(req *request, e *jsonrpc.Error, done *mends) bool {
 	}
 	done.version = true
 	for _, mine := range c.versions {
-		for offered := range rawjson.Elements(rawjson.Get(e.Data, "supported")) {
-			if v, ok := rawjson.Text(offered); ok && v == mine {
-				req.redeclare(v)
-				return true
-			}
+		if namesVersion(e, mine) {
+			req.redeclare(mine)
+			return true
+		}
+	}
+	return false
+}
+
+// namesVersion reports whether a -32022 lists version as supported.
+func namesVersion(e *jsonrpc.Error, version string) bool {
+	for offered := range rawjson.Elements(rawjson.Get(e.Data, "supported")) {
+		if v, ok := rawjson.Text(offered); ok && v == version {
+			return true
 		}
 	}
 	return false

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -14,7 +15,13 @@ import (
 	"github.com/mcpbridge/bridge/mcp"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if mode := os.Getenv(childMode); mode != "" {
+		actAsChild(mode)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // got is what a scripted server saw of one request.
 type got struct {

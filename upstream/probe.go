@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/negotiate"
@@ -32,13 +33,21 @@ func NewPeer(caller Caller, call Call) negotiate.Peer {
 
 // Discover implements negotiate.Peer.
 func (p *peer) Discover(ctx context.Context) negotiate.Outcome {
+	d, diagnoses := p.caller.(diagnoser)
+	if diagnoses && d.silent() { // leave time for LegacyVersions
+		if deadline, ok := ctx.Deadline(); ok {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithDeadline(ctx, deadline.Add(-time.Until(deadline)/4))
+			defer cancel()
+		}
+	}
 	ans, err := p.caller.Do(ctx, &p.call, nil)
 	if err == nil {
 		return negotiate.Outcome{Result: ans.Result, Error: ans.Error}
 	}
 	f, ok := errors.AsType[*Failure](err)
 	notModern := ok && f.Cause == NotModern
-	if d, can := p.caller.(diagnoser); can && ok && f.Cause == Timeout {
+	if diagnoses && ok && f.Cause == Timeout {
 		notModern = d.silent()
 	}
 	return negotiate.Outcome{Err: err, NotModern: notModern}

@@ -142,9 +142,11 @@ func TestStoreIsBounded(t *testing.T) {
 	if s.plan("0", "good") == nil {
 		t.Fatal("a principal in constant use was forgotten")
 	}
-	for i := range maxTools + 100 {
-		s.learn("0", fmt.Appendf(nil, `{"tools":[%s]}`, strings.Replace(goodTool, "good", fmt.Sprint("t", i), 1)))
+	tools := make([]string, maxTools+100)
+	for i := range tools {
+		tools[i] = strings.Replace(goodTool, "good", fmt.Sprint("t", i), 1)
 	}
+	s.learn("0", []byte(`{"tools":[`+strings.Join(tools, ",")+`]}`))
 	v, _ := s.principals.Load("0")
 	if n := len(*v.(*toolSet).tools.Load()); n > maxTools {
 		t.Fatalf("%d tools", n)

@@ -81,7 +81,9 @@ func (s *store) learn(principal string, result []byte) (out []byte, fresh []Drop
 			fresh = append(fresh, DroppedTool{Name: clip(name), Reason: p.illegal})
 		}
 	}
-	s.remember(principal, page)
+	if !same(old, page) {
+		s.remember(principal, page)
+	}
 	if drop {
 		result = withoutIllegal(result, tools, page)
 	}
@@ -141,6 +143,17 @@ func (s *store) parse(schema []byte) *plan {
 	}
 	s.plans[key] = p
 	return p
+}
+
+// same reports whether a page says nothing new, which is the rule: equal
+// schemas share one plan.
+func same(old, page map[string]*plan) bool {
+	for name, p := range page {
+		if old[name] != p {
+			return false
+		}
+	}
+	return true
 }
 
 // remember merges a page into the principal's tools: the newest definition of

@@ -1,0 +1,167 @@
+package upstream
+
+import (
+	"bufio"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+// child is one run of a server process. Its goroutines, for input, output,
+// stderr and the end, are all gone when done is closed.
+type child struct {
+	*pipe
+	cmd    *exec.Cmd
+	stdin  *os.File
+	grace  time.Duration
+	begun  time.Time
+	quit   chan struct{} // closed to ask for a shutdown
+	asked  sync.Once
+	deaf   chan struct{} // closed when its input takes no more
+	exited chan struct{} // the process is gone
+	done   chan struct{}
+}
+
+// startChild starts the server.
+func startChild(opt *StdioOptions) (*child, error) {
+	cmd := exec.Command(opt.Command, opt.Args...)
+	cmd.Dir = opt.Dir
+	cmd.Env = append(os.Environ(), opt.Env...)
+	ownGroup(cmd)
+	var files [6]*os.File // stdin, stdout, stderr: child's end, our end
+	shut := func(which ...int) {
+		for _, i := range which {
+			if files[i] != nil {
+				_ = files[i].Close()
+			}
+		}
+	}
+	var err error
+	for i := 0; i < 6 && err == nil; i += 2 {
+		files[i], files[i+1], err = os.Pipe() // read end, write end
+	}
+	if err != nil {
+		shut(0, 1, 2, 3, 4, 5)
+		return nil, err
+	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = files[0], files[3], files[5]
+	if err := cmd.Start(); err != nil {
+		shut(0, 1, 2, 3, 4, 5)
+		return nil, err
+	}
+	shut(0, 3, 5)
+	c := &child{pipe: newPipe(opt.MaxLine, opt.Log), cmd: cmd, stdin: files[1], grace: opt.Grace, begun: time.Now(),
+		quit: make(chan struct{}), deaf: make(chan struct{}), exited: make(chan struct{}), done: make(chan struct{})}
+	c.run(files[2], files[4])
+	return c, nil
+}
+
+// drainGrace is how long output may still be read after the process is gone;
+// processes that it left behind may hold the pipes open.
+const drainGrace = 500 * time.Millisecond
+
+// run starts the child's goroutines.
+func (c *child) run(stdout, stderr *os.File) {
+	var readers, all sync.WaitGroup
+	read := make(chan struct{})
+	readers.Go(func() { c.read(stdout); close(read) })
+	readers.Go(func() { logLines(stderr, c.log) })
+	all.Go(func() { c.write(c.stdin); close(c.deaf) })
+	all.Go(func() { c.reap(stdout, stderr) })
+	all.Go(func() { c.shutdown(read) })
+	go func() {
+		readers.Wait()
+		all.Wait()
+		_ = stdout.Close()
+		_ = stderr.Close()
+		close(c.done)
+	}()
+}
+
+// reap waits for the process, then for the rest of its output.
+func (c *child) reap(stdout, stderr *os.File) {
+	err := c.cmd.Wait()
+	close(c.exited)
+	deadline := time.Now().Add(drainGrace)
+	_ = stdout.SetReadDeadline(deadline)
+	_ = stderr.SetReadDeadline(deadline)
+	event := c.log.Info()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		event = c.log.Warn().Str("status", exit.String())
+	}
+	event.Dur("ran", time.Since(c.begun)).Msg("upstream process ended")
+}
+
+// shutdown ends the process when that is asked for or when it closed its
+// output: stdin is closed, then SIGTERM, then SIGKILL. It ends the pipe
+// once nothing more can be read.
+func (c *child) shutdown(read <-chan struct{}) {
+	select {
+	case <-c.quit:
+	case <-read:
+	case <-c.deaf:
+		c.await(read, c.grace) // a process that is ending may still answer
+	case <-c.exited:
+		<-read // answers that were written before the end count
+	}
+	c.end()
+	_ = c.stdin.Close()
+	for _, harder := range []func(*exec.Cmd){terminate, kill} {
+		if c.await(c.exited, c.grace) {
+			return
+		}
+		harder(c.cmd)
+	}
+	<-c.exited
+}
+
+// await waits for ch to be closed, for limit at most, and reports whether it was.
+func (c *child) await(ch <-chan struct{}, limit time.Duration) bool {
+	t := time.NewTimer(limit)
+	defer t.Stop()
+	select {
+	case <-ch:
+		return true
+	case <-t.C:
+		return false
+	}
+}
+
+// stop asks for a shutdown and does not wait for it.
+func (c *child) stop() { c.asked.Do(func() { close(c.quit) }) }
+
+// alive reports whether the child takes requests.
+func (c *child) alive() bool {
+	select {
+	case <-c.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// maxStderrLine bounds one line of a server's stderr in the log, in bytes.
+const maxStderrLine = 4 << 10
+
+// logLines copies a server's stderr into the log, and draws no conclusions
+// from it (E-50).
+func logLines(stderr *os.File, log zerolog.Logger) {
+	br := bufio.NewReaderSize(stderr, maxStderrLine)
+	for {
+		line, isPrefix, err := br.ReadLine()
+		if err != nil {
+			return
+		}
+		if text := strings.ToValidUTF8(strings.TrimSpace(string(line)), "\ufffd"); text != "" {
+			log.Info().Str("stderr", text).Msg("upstream")
+		}
+		for isPrefix && err == nil {
+			_, isPrefix, err = br.ReadLine()
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package upstream
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// childMode makes the test binary act as a server process.
+const childMode = "UPSTREAM_TEST_CHILD"
+
+// newStdio runs the test binary as a server of a kind.
+func newStdio(t testing.TB, mode string, opt StdioOptions) *Stdio {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	opt.Command = exe
+	opt.Env = append(opt.Env, childMode+"="+mode, "GORACE=atexit_sleep_ms=0")
+	s, err := NewStdio(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// actAsChild is the main function of the server process.
+func actAsChild(mode string) {
+	switch mode {
+	case "sdk":
+		s := sdk.NewServer(&sdk.Implementation{Name: "child", Version: "1"}, nil)
+		sdk.AddTool(s, &sdk.Tool{Name: "echo"}, func(_ context.Context, _ *sdk.CallToolRequest, a struct {
+			Text string `json:"text"`
+		}) (*sdk.CallToolResult, any, error) {
+			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: a.Text}}}, nil, nil
+		})
+		_ = s.Run(context.Background(), &sdk.StdioTransport{})
+	case "stubborn":
+		signal.Ignore(syscall.SIGTERM)
+		serveChild(func(m jsonrpc.Message) {})
+		select {}
+	case "crash":
+		os.Exit(3)
+	case "legacy":
+		serveChild(func(m jsonrpc.Message) {
+			if m.Method == mcp.MethodInitialize {
+				fmt.Printf("{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"protocolVersion\":\"2025-03-26\"}}\n", m.ID)
+				return
+			}
+			fmt.Printf("{\"jsonrpc\":\"2.0\",\"id\":%s,\"error\":{\"code\":-32601,\"message\":\"unknown\"}}\n", m.ID)
+		})
+	default:
+		serveChild(childTool)
+	}
+}
+
+func serveChild(handle func(m jsonrpc.Message)) {
+	in := bufio.NewScanner(os.Stdin)
+	in.Buffer(nil, 1<<20)
+	for in.Scan() {
+		m, _ := jsonrpc.Parse(in.Bytes())
+		handle(m)
+	}
+}
+
+// childTool answers a tools/call by its tool's name.
+func childTool(m jsonrpc.Message) {
+	name, _ := rawjson.Text(rawjson.Get(m.Params, "name"))
+	switch name {
+	case "pid":
+		fmt.Printf("{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"pid\":%d}}\n", m.ID, os.Getpid())
+	case "exit":
+		os.Exit(3)
+	case "answer and exit":
+		fmt.Printf("{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{}}\n", m.ID)
+		os.Exit(0)
+	case "garbage":
+		fmt.Printf("Server listening on stdio\n\n\x00\xff\n[]\n{\"jsonrpc\":\"2.0\",\"id\":99,\"result\":{}}\n{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{}}\n", m.ID)
+	case "long":
+		fmt.Printf("%s\n{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"x\":\"%s\"}}\n", strings.Repeat("x", 1<<16), m.ID, strings.Repeat("x", 1<<16))
+	case "malformed":
+		fmt.Printf("{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"a\":1,\"a\":2}}\n", m.ID)
+	case "stderr":
+		fmt.Fprintf(os.Stderr, "error: all is well\n%s\n", strings.Repeat("y", 3*maxStderrLine))
+		fmt.Printf("{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{}}\n", m.ID)
+	}
+}

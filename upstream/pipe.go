@@ -1,0 +1,231 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+
+	"github.com/rs/zerolog"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// maxOutgoing bounds the messages that wait for a child to read them.
+const maxOutgoing = 256
+
+// pipe is one channel of newline-delimited messages, shared by all requests
+// (E-46). Key invariants:
+//   - one goroutine writes, one reads; callers wait on their own channels;
+//   - what is written is a request or notifications/cancelled (E-50);
+//   - the read side never waits for a caller.
+type pipe struct {
+	log   zerolog.Logger
+	limit int
+	out   chan []byte
+
+	ended chan struct{} // closed when no more answers can come
+
+	mu      sync.Mutex
+	waiting map[jsonrpc.ID]*waiter
+	over    bool
+}
+
+func newPipe(limit int, log zerolog.Logger) *pipe {
+	return &pipe{log: log, limit: limit, out: make(chan []byte, maxOutgoing),
+		ended: make(chan struct{}), waiting: map[jsonrpc.ID]*waiter{}}
+}
+
+// write sends what callers hand over until the pipe ends.
+func (p *pipe) write(w io.Writer) {
+	for {
+		select {
+		case line := <-p.out:
+			if _, err := w.Write(line); err != nil {
+				return // the reader notices the end as well
+			}
+		case <-p.ended:
+			return
+		}
+	}
+}
+
+// read dispatches what the server writes, until its end.
+func (p *pipe) read(r io.Reader) {
+	lines := newLineReader(r, p.limit)
+	for {
+		line, err := lines.next()
+		switch {
+		case errors.Is(err, errLineTooLong):
+			p.oversized(line)
+		case err != nil:
+			return
+		case len(line) > 0:
+			p.dispatch(line)
+		}
+	}
+}
+
+// end fails everything that is still waiting: the server is gone (E-48).
+func (p *pipe) end() {
+	p.mu.Lock()
+	if !p.over {
+		p.over = true
+		close(p.ended)
+	}
+	p.mu.Unlock()
+}
+
+// dispatch routes one line. A line that is no message is skipped: some servers
+// print banners.
+func (p *pipe) dispatch(line []byte) {
+	msg, err := jsonrpc.Parse(line)
+	switch {
+	case err != nil && msg.ID != "":
+		p.settle(msg.ID, nil, &Failure{Cause: BadResponse, Sent: true, Err: err,
+			Detail: "the upstream sent a malformed message: " + clip(err.Error())})
+	case err != nil:
+		p.log.Warn().Int("bytes", len(line)).Msg("upstream printed a line that is no message; skipped")
+	case msg.Kind() == jsonrpc.Response:
+		p.settle(msg.ID, &Answer{Result: msg.Result, Error: msg.Error}, nil)
+	case msg.Kind() == jsonrpc.Request: // C-10: never answered
+		p.log.Debug().Msg("unexpected upstream request ignored")
+	default:
+		p.notification(msg)
+	}
+}
+
+func (p *pipe) oversized(line []byte) {
+	p.log.Warn().Int("limit", p.limit).Msg("upstream sent a message beyond the limit; skipped")
+	if id := oversizedID(line); id != "" {
+		p.settle(id, nil, &Failure{Cause: TooLarge, Sent: true, Detail: "the response of the upstream exceeds the limit"})
+	}
+}
+
+// settle hands an outcome to the request that waits for it. Late answers to
+// abandoned requests find nobody (E-47).
+func (p *pipe) settle(id jsonrpc.ID, ans *Answer, failed *Failure) {
+	p.mu.Lock()
+	w := p.waiting[id]
+	delete(p.waiting, id)
+	p.mu.Unlock()
+	if w != nil {
+		w.finish(ans, failed)
+	}
+}
+
+// notification finds the request that a notification belongs to (E-46).
+func (p *pipe) notification(msg jsonrpc.Message) {
+	if msg.Method == mcp.NotificationCancelled { // C-19: only ever ends a listen
+		id := jsonrpc.ID(rawjson.Get(msg.Params, "requestId"))
+		if w := p.find(func(w *waiter) bool { return w.listen && w.id == id }); w != nil {
+			p.settle(id, nil, &Failure{Cause: Lost, Sent: true, Detail: "the upstream ended the subscription"})
+		}
+		return
+	}
+	var w *waiter
+	meta := rawjson.Get(msg.Params, "_meta")
+	token := rawjson.Get(msg.Params, "progressToken")
+	switch {
+	case msg.Method == mcp.NotificationProgress:
+		w = p.find(func(w *waiter) bool { return w.token != nil && string(w.token) == string(token) })
+	case rawjson.Has(meta, mcp.MetaSubscriptionID):
+		w = p.find(func(w *waiter) bool { return w.listen && subscribed(msg.Params, w.id) })
+	case msg.Method == mcp.NotificationMessage: // C-8
+		w = p.only(func(w *waiter) bool { return w.logs })
+	default:
+		w = p.only(func(w *waiter) bool { return !w.listen })
+	}
+	if w == nil || !w.push(msg) {
+		p.log.Debug().Str("method", clip(msg.Method)).Msg("upstream notification without an owner dropped")
+	}
+}
+
+func (p *pipe) find(match func(*waiter) bool) *waiter {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, w := range p.waiting {
+		if match(w) {
+			return w
+		}
+	}
+	return nil
+}
+
+// only returns the one waiter that matches, nil when there are several.
+func (p *pipe) only(match func(*waiter) bool) *waiter {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var found *waiter
+	for _, w := range p.waiting {
+		if match(w) {
+			if found != nil {
+				return nil
+			}
+			found = w
+		}
+	}
+	return found
+}
+
+// do sends a request and waits for its outcome.
+func (p *pipe) do(ctx context.Context, req *request, to sink) (*Answer, error) {
+	req.id = nextID()
+	w := newWaiter(req, to)
+	p.mu.Lock()
+	if p.over {
+		p.mu.Unlock()
+		return nil, &Failure{Cause: Lost, Detail: "the upstream process has ended"}
+	}
+	p.waiting[req.id] = w
+	p.mu.Unlock()
+	defer p.forget(req.id)
+	select {
+	case p.out <- encodeLine(req):
+	case <-ctx.Done():
+		return nil, interrupted(ctx, false)
+	case <-p.ended:
+		return nil, &Failure{Cause: Lost, Detail: "the upstream process has ended"}
+	}
+	ans, err := w.wait(ctx, p.ended, to)
+	if f, ok := err.(*Failure); ok && ctx.Err() != nil && (f.Cause == Canceled || f.Cause == Timeout) {
+		p.cancel(req.id, f.Cause)
+	}
+	return ans, err
+}
+
+func (p *pipe) forget(id jsonrpc.ID) {
+	p.mu.Lock()
+	delete(p.waiting, id)
+	p.mu.Unlock()
+}
+
+// cancel tells the server that nobody waits any more (E-47). When the server
+// does not even read its input, telling it is of no use.
+func (p *pipe) cancel(id jsonrpc.ID, why Cause) {
+	reason := "cancelled by the client"
+	if why == Timeout {
+		reason = "timed out"
+	}
+	params := []byte(`{"requestId":` + string(id) + `,"reason":"` + reason + `"}`)
+	select {
+	case p.out <- append(jsonrpc.AppendNotification(nil, mcp.NotificationCancelled, params), '\n'):
+	case <-p.ended:
+	default:
+		p.log.Warn().Msg("cancellation not sent: the upstream does not read its input")
+	}
+}
+
+// encodeLine writes a request as one line. Line breaks in JSON text can only
+// be whitespace between tokens.
+func encodeLine(req *request) []byte {
+	line := jsonrpc.AppendRequest(nil, req.id, req.call.Method, req.params)
+	for i, c := range line {
+		if c == '\n' || c == '\r' {
+			line[i] = ' '
+		}
+	}
+	return append(line, '\n')
+}

@@ -1,0 +1,305 @@
+package upstream
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// wire is a pipe whose far end is the test.
+type wire struct {
+	*pipe
+	t    *testing.T
+	in   *bufio.Reader // what the client wrote
+	out  io.WriteCloser
+	stop func()
+}
+
+// withWire runs a test on a pipe under a fake clock.
+func withWire(t *testing.T, f func(t *testing.T, w *wire)) {
+	synctest.Test(t, func(t *testing.T) {
+		toServer, fromClient := io.Pipe()
+		toClient, fromServer := io.Pipe()
+		p := newPipe(1<<16, zerolog.Nop())
+		go p.write(fromClient)
+		go func() { p.read(toClient); p.end() }()
+		f(t, &wire{pipe: p, t: t, in: bufio.NewReader(toServer), out: fromServer})
+		_ = fromServer.Close()
+		_ = toServer.Close()
+		synctest.Wait()
+	})
+}
+
+// receive reads the client's next line.
+func (w *wire) receive() jsonrpc.Message {
+	w.t.Helper()
+	line, err := w.in.ReadBytes('\n')
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	m, err := jsonrpc.Parse(line)
+	if err != nil {
+		w.t.Fatalf("%s: %v", line, err)
+	}
+	return m
+}
+
+func (w *wire) send(format string, args ...any) {
+	_, _ = fmt.Fprintf(w.out, format+"\n", args...)
+	synctest.Wait()
+}
+
+type result struct {
+	ans  *Answer
+	err  error
+	seen []string
+}
+
+// begin makes a call and returns where its outcome will be.
+func (w *wire) begin(ctx context.Context, cl *Call, listen bool) (jsonrpc.ID, <-chan result) {
+	done := make(chan result, 1)
+	go func() {
+		var r result
+		r.ans, r.err = w.do(ctx, prepare(cl), sink{listen: listen, notify: func(m jsonrpc.Message) {
+			r.seen = append(r.seen, strings.TrimPrefix(m.Method, "notifications/"))
+		}})
+		done <- r
+	}()
+	return w.receive().ID, done
+}
+
+func withMeta(name, member string) *Call {
+	cl := tool(name)
+	cl.Params = []byte(strings.Replace(string(cl.Params), `"_meta":{`, `"_meta":{`+member+`,`, 1))
+	return cl
+}
+
+func TestE46OneChannelServesManyRequests(t *testing.T) {
+	withWire(t, func(t *testing.T, w *wire) {
+		a, doneA := w.begin(t.Context(), withMeta("a", `"progressToken":1`), false)
+		b, doneB := w.begin(t.Context(), withMeta("b", `"progressToken":"1"`), false)
+		w.send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"1","progress":1}}`)
+		w.send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":2,"progress":1}}`)
+		w.send(`{"jsonrpc":"2.0","method":"notifications/vendor","params":{}}`) // whose?
+		w.send(`{"jsonrpc":"2.0","id":%s,"method":"ping"}`, a)                  // C-10
+		w.send(`{"jsonrpc":"2.0","id":%s,"result":{"of":"b"}}`, b)
+		w.send(`{"jsonrpc":"2.0","method":"notifications/vendor","params":{}}`) // a's, now
+		w.send(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"no"}}`, a)
+		ra, rb := <-doneA, <-doneB
+		if rb.err != nil || string(rb.ans.Result) != `{"of":"b"}` || strings.Join(rb.seen, " ") != "progress" {
+			t.Errorf("b: %+v", rb)
+		}
+		if ra.err != nil || ra.ans.Error.Code != -32602 || strings.Join(ra.seen, " ") != "vendor" {
+			t.Errorf("a: %+v", ra)
+		}
+	})
+}
+
+func TestC8LogsAreDeliveredOnlyWhenTheirOwnerIsCertain(t *testing.T) {
+	withWire(t, func(t *testing.T, w *wire) {
+		const logs = `"` + mcp.MetaLogLevel + `":"info"`
+		const line = `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`
+		a, doneA := w.begin(t.Context(), withMeta("a", logs), false)
+		b, doneB := w.begin(t.Context(), tool("b"), false)
+		w.send(line)
+		c, doneC := w.begin(t.Context(), withMeta("c", logs), false)
+		w.send(line)
+		for _, id := range []jsonrpc.ID{a, b, c} {
+			w.send(`{"jsonrpc":"2.0","id":%s,"result":{}}`, id)
+		}
+		if ra, rb, rc := <-doneA, <-doneB, <-doneC; len(ra.seen) != 1 || len(rb.seen) != 0 || len(rc.seen) != 0 {
+			t.Errorf("a %v, b %v, c %v", ra.seen, rb.seen, rc.seen)
+		}
+	})
+}
+
+func TestE47CancellationIsANotificationAndTheLateAnswerIsIgnored(t *testing.T) {
+	withWire(t, func(t *testing.T, w *wire) {
+		ctx, cancel := context.WithCancel(t.Context())
+		a, doneA := w.begin(ctx, tool("a"), false)
+		cancel()
+		m := w.receive()
+		if m.Method != mcp.NotificationCancelled || string(rawjson.Get(m.Params, "requestId")) != string(a) || m.ID != "" {
+			t.Fatalf("%+v", m)
+		}
+		if f, ok := (<-doneA).err.(*Failure); !ok || f.Cause != Canceled {
+			t.Fatalf("error %v", f)
+		}
+		w.send(`{"jsonrpc":"2.0","id":%s,"result":{}}`, a)
+		b, doneB := w.begin(t.Context(), tool("b"), false)
+		w.send(`{"jsonrpc":"2.0","id":%s,"result":{}}`, b)
+		if r := <-doneB; r.err != nil {
+			t.Fatal(r.err)
+		}
+	})
+}
+
+func TestADeadlineCancelsTheRequestUpstream(t *testing.T) {
+	withWire(t, func(t *testing.T, w *wire) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, done := w.begin(ctx, tool("a"), false)
+		if m := w.receive(); m.Method != mcp.NotificationCancelled {
+			t.Fatalf("%+v", m)
+		}
+		if f, ok := (<-done).err.(*Failure); !ok || f.Cause != Timeout {
+			t.Fatalf("error %v", f)
+		}
+	})
+}
+
+func TestC18ListensAreToldApartBySubscription(t *testing.T) {
+	withWire(t, func(t *testing.T, w *wire) {
+		event := func(what string, id jsonrpc.ID, quote string) {
+			w.send(`{"jsonrpc":"2.0","method":"notifications/%s","params":{"_meta":{"%s":%s%s%s}}}`, what, mcp.MetaSubscriptionID, quote, id, quote)
+		}
+		a, doneA := w.begin(t.Context(), call(mcp.MethodListen, ""), true)
+		b, doneB := w.begin(t.Context(), call(mcp.MethodListen, ""), true)
+		c, doneC := w.begin(t.Context(), tool("c"), false)
+		event("subscriptions/acknowledged", b, "")
+		event("subscriptions/acknowledged", a, `"`)
+		event("tools/list_changed", a, "")
+		event("tools/list_changed", c, "")                                                                         // no listen
+		w.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s,"reason":"bye"}}`, b) // C-19
+		w.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, c)                // ignored
+		w.send(`{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete"}}`, a)
+		w.send(`{"jsonrpc":"2.0","id":%s,"result":{}}`, c)
+		ra, rb, rc := <-doneA, <-doneB, <-doneC
+		if ra.err != nil || strings.Join(ra.seen, " ") != "subscriptions/acknowledged tools/list_changed" {
+			t.Errorf("a: %+v", ra)
+		}
+		if f, ok := rb.err.(*Failure); !ok || f.Cause != Lost || len(rb.seen) != 1 {
+			t.Errorf("b: %+v", rb)
+		}
+		if rc.err != nil || len(rc.seen) != 0 {
+			t.Errorf("c: %+v", rc)
+		}
+	})
+}
+
+func TestE48TheEndOfTheChannelFailsEveryRequest(t *testing.T) {
+	withWire(t, func(t *testing.T, w *wire) {
+		_, doneA := w.begin(t.Context(), tool("a"), false)
+		_, doneB := w.begin(t.Context(), call(mcp.MethodListen, ""), true)
+		_ = w.out.Close()
+		for _, done := range []<-chan result{doneA, doneB} {
+			if f, ok := (<-done).err.(*Failure); !ok || f.Cause != Lost || !f.Sent {
+				t.Errorf("error %v", f)
+			}
+		}
+		_, err := w.do(t.Context(), prepare(tool("c")), sink{})
+		if f, ok := err.(*Failure); !ok || f.Cause != Lost || f.Sent {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+func TestAServerThatReadsNothingHoldsNobodyUp(t *testing.T) {
+	withWire(t, func(t *testing.T, w *wire) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		done := make(chan error, 2*maxOutgoing)
+		for range 2 * maxOutgoing {
+			go func() {
+				_, err := w.do(ctx, prepare(tool("a")), sink{})
+				done <- err
+			}()
+		}
+		unsent := 0
+		for range 2 * maxOutgoing {
+			f, ok := (<-done).(*Failure)
+			if !ok || f.Cause != Timeout {
+				t.Fatalf("error %v", f)
+			}
+			if !f.Sent {
+				unsent++
+			}
+		}
+		if unsent == 0 || len(w.waitingIDs()) != 0 {
+			t.Errorf("%d unsent, %d waiting", unsent, len(w.waitingIDs()))
+		}
+	})
+}
+
+func TestASlowCallerHoldsNobodyUp(t *testing.T) {
+	withWire(t, func(t *testing.T, w *wire) {
+		release := make(chan struct{})
+		slow := make(chan error, 1)
+		go func() {
+			_, err := w.do(t.Context(), prepare(withMeta("a", `"progressToken":1`)), sink{notify: func(jsonrpc.Message) { <-release }})
+			slow <- err
+		}()
+		a := w.receive().ID
+		for range 2 * maxQueued {
+			w.send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1}}`)
+		}
+		w.send(`{"jsonrpc":"2.0","id":%s,"result":{}}`, a)
+		b, done := w.begin(t.Context(), tool("b"), false)
+		w.send(`{"jsonrpc":"2.0","id":%s,"result":{}}`, b)
+		if r := <-done; r.err != nil {
+			t.Fatal(r.err)
+		}
+		close(release)
+		if err := <-slow; err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestLinesAreBoundedAndOversizedOnesSkipped(t *testing.T) {
+	in := "short\r\n" + strings.Repeat("x", 100) + "\nnext\n\n" + strings.Repeat("y", 10) + "\ncut off"
+	l := newLineReader(iotestOneByte{strings.NewReader(in)}, 10)
+	var got []string
+	for {
+		line, err := l.next()
+		if err == io.EOF {
+			break
+		}
+		text := string(line)
+		if err != nil {
+			text = err.Error()
+		}
+		got = append(got, text)
+	}
+	if want := "short|line too long|next||yyyyyyyyyy"; strings.Join(got, "|") != want {
+		t.Fatalf("%q", got)
+	}
+}
+
+type iotestOneByte struct{ r io.Reader }
+
+func (o iotestOneByte) Read(p []byte) (int, error) { return o.r.Read(p[:1]) }
+
+func TestOversizedResponsesAreRecognisedByTheirID(t *testing.T) {
+	for line, want := range map[string]jsonrpc.ID{
+		`{"jsonrpc":"2.0","id":12,"result":{`: "12", ` { "id" : 7 ,`: "7", `{"jsonrpc": "2.0", "id": 5}`: "5",
+		`{"result":{"id":12}`: "", `{"jsonrpc":"2.0","method":"x","params":{"id":12}}`: "", `{"id":"12"`: "", `{"id"`: "", `{`: "", ``: "", `[{"id":1`: "", `{"jsonrpc"`: "",
+	} {
+		if got := oversizedID([]byte(line)); got != want {
+			t.Errorf("%s: %q", line, got)
+		}
+	}
+}
+
+func FuzzPipeInput(f *testing.F) {
+	f.Add([]byte("{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\nx\n"))
+	f.Add([]byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}` + "\n"))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		p := newPipe(64, zerolog.Nop())
+		w := newWaiter(&request{id: "1"}, sink{listen: true})
+		p.waiting["1"] = w
+		p.read(strings.NewReader(string(in)))
+		oversizedID(in)
+	})
+}

@@ -1,0 +1,238 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/rs/zerolog"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+)
+
+// Defaults of StdioOptions.
+const (
+	DefaultMaxLine    = 16 << 20
+	DefaultGrace      = 2 * time.Second
+	DefaultMinBackoff = 250 * time.Millisecond
+	DefaultMaxBackoff = 30 * time.Second
+)
+
+const (
+	// stable is how long a child must have run for its end not to count as a
+	// crash on start.
+	stable = 30 * time.Second
+	// maxStartWait is the longest that a call waits for the next start.
+	maxStartWait = 5 * time.Second
+)
+
+// StdioOptions configures NewStdio. Zero values mean the defaults.
+type StdioOptions struct {
+	Command string
+	Args    []string
+	// Dir is the working directory; empty means the bridge's own.
+	Dir string
+	// Env is added to the bridge's environment, as "KEY=value".
+	Env []string
+	// MaxLine bounds one message, in bytes.
+	MaxLine int
+	// Grace is given to a child after its stdin was closed, and again after
+	// SIGTERM.
+	Grace time.Duration
+	// MinBackoff and MaxBackoff bound the delay between starts.
+	MinBackoff, MaxBackoff time.Duration
+	Log                    zerolog.Logger
+}
+
+// Stdio is a Caller for a server that runs as a child process. The child is
+// started by the first call, and again by the first call after it ended, at
+// growing intervals. All callers share it (E-49).
+type Stdio struct {
+	opt StdioOptions
+	ctx context.Context // ends with Close
+
+	mu      sync.Mutex
+	stop    context.CancelFunc
+	child   *child
+	delays  *backoff.ExponentialBackOff
+	startAt time.Time // the next start is not before
+	ending  sync.WaitGroup
+}
+
+var _ Caller = (*Stdio)(nil)
+
+// NewStdio makes a client. Nothing is started yet.
+func NewStdio(opt StdioOptions) (*Stdio, error) {
+	if opt.Command == "" {
+		return nil, errors.New("the upstream command is empty")
+	}
+	opt.MaxLine = orDefault(opt.MaxLine, DefaultMaxLine)
+	opt.Grace = orDefault(opt.Grace, DefaultGrace)
+	delays := backoff.NewExponentialBackOff()
+	delays.InitialInterval = orDefault(opt.MinBackoff, DefaultMinBackoff)
+	delays.MaxInterval = orDefault(opt.MaxBackoff, DefaultMaxBackoff)
+	delays.Multiplier = 2
+	delays.Reset()
+	s := &Stdio{opt: opt, delays: delays}
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	return s, nil
+}
+
+// Close implements Caller: it ends the child and waits for that, at
+// most about twice the grace period.
+func (s *Stdio) Close() error {
+	s.mu.Lock()
+	s.stop()
+	if s.child != nil {
+		s.child.stop()
+	}
+	s.mu.Unlock()
+	s.ending.Wait()
+	return nil
+}
+
+// Do implements Caller.
+func (s *Stdio) Do(ctx context.Context, call *Call, notify func(jsonrpc.Message)) (*Answer, error) {
+	return s.run(ctx, call, sink{notify: notify})
+}
+
+// Listen implements Caller. A subscription ends with the process; asking for
+// it again starts the next one (C-19).
+func (s *Stdio) Listen(ctx context.Context, call *Call, notify func(jsonrpc.Message)) error {
+	ans, err := s.run(ctx, call, sink{notify: notify, listen: true})
+	if err != nil {
+		return err
+	}
+	if ans.Error != nil {
+		return ans.Error
+	}
+	return nil
+}
+
+func (s *Stdio) run(ctx context.Context, call *Call, to sink) (*Answer, error) {
+	if f := interrupted(ctx, false); f != nil {
+		return nil, f
+	}
+	req := prepare(call)
+	ans, err := s.attempt(ctx, req, to)
+	if f, ok := err.(*Failure); ok && f.Cause == Lost && !f.Sent { // it ended just now
+		ans, err = s.attempt(ctx, req, to)
+	}
+	if err == nil && ans.Error != nil && ans.Error.Code == mcp.CodeUnsupportedVersion && namesVersion(ans.Error, req.version) {
+		ans, err = s.attempt(ctx, req, to) // E-39: it names the very version that was sent
+	}
+	if f, ok := err.(*Failure); ok && s.ctx.Err() != nil && f.Cause == Lost {
+		f.Cause, f.Detail = Canceled, "the upstream client was closed"
+	}
+	return ans, err
+}
+
+func (s *Stdio) attempt(ctx context.Context, req *request, to sink) (*Answer, error) {
+	c, err := s.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.do(ctx, req, to)
+}
+
+// get returns a running child, starting one when that is due.
+func (s *Stdio) get(ctx context.Context) (*child, error) {
+	for {
+		c, wait, err := s.current()
+		if c != nil || err != nil {
+			return c, err
+		}
+		if wait > maxStartWait {
+			return nil, &Failure{Cause: Unreachable, RetryAfter: wait, Detail: fmt.Sprintf(
+				"the upstream command %s keeps ending; it is started again in %s (its messages are in the log)", s.name(), wait.Round(time.Second))}
+		}
+		t := time.NewTimer(wait)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return nil, interrupted(ctx, false)
+		case <-s.ctx.Done():
+			t.Stop()
+		}
+	}
+}
+
+// current returns the child, or how long its start has to wait.
+func (s *Stdio) current() (*child, time.Duration, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() != nil {
+		return nil, 0, &Failure{Cause: Canceled, Detail: "the upstream client is closed"}
+	}
+	if s.child != nil && s.child.alive() {
+		return s.child, 0, nil
+	}
+	if s.child != nil { // it ended since the last call
+		s.bury(time.Since(s.child.begun))
+	}
+	if wait := time.Until(s.startAt); wait > 0 {
+		return nil, wait, nil
+	}
+	c, err := startChild(&s.opt)
+	if err != nil {
+		s.bury(0)
+		return nil, 0, &Failure{Cause: Unreachable, Err: err,
+			Detail: fmt.Sprintf("the upstream command %s cannot be started: %s", s.name(), startReason(err))}
+	}
+	s.opt.Log.Info().Str("command", s.name()).Int("pid", c.cmd.Process.Pid).Msg("upstream process started")
+	s.child = c
+	s.ending.Go(func() { <-c.done })
+	return c, 0, nil
+}
+
+// bury lets go of a child that ran for so long and says when the next may
+// start. s.mu is held.
+func (s *Stdio) bury(ran time.Duration) {
+	s.child = nil
+	if ran >= stable {
+		s.delays.Reset()
+	}
+	s.startAt = time.Now().Add(s.delays.NextBackOff())
+}
+
+// name is the command as it may be shown: its arguments may hold secrets.
+func (s *Stdio) name() string { return clip(filepath.Base(s.opt.Command)) }
+
+func startReason(err error) string {
+	switch {
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+		return "there is no such program (is it installed and in PATH?)"
+	case errors.Is(err, fs.ErrPermission):
+		return "it may not be executed"
+	}
+	return clip(err.Error())
+}
+
+// silent: a server that does not answer server/discover is a legacy one (E-45).
+func (s *Stdio) silent() bool { return true }
+
+// legacyVersions asks a server that refused server/discover what it is. The
+// handshake leaves the process in a legacy session, so it is ended afterwards.
+func (s *Stdio) legacyVersions(ctx context.Context, _ *Call) []string {
+	c, err := s.get(ctx)
+	if err != nil {
+		return nil
+	}
+	req := &request{call: &Call{Method: mcp.MethodInitialize}, params: []byte(legacyInitialize)}
+	ans, _ := c.do(ctx, req, sink{})
+	s.mu.Lock()
+	if s.child == c {
+		s.child = nil
+	}
+	s.mu.Unlock()
+	c.stop()
+	return offered(ans)
+}

@@ -1,0 +1,204 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/negotiate"
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+func tool(name string) *Call { return call(mcp.MethodToolsCall, `"name":"`+name+`"`) }
+
+// quick restarts children at once.
+var quick = StdioOptions{MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond}
+
+func pidOf(t *testing.T, s *Stdio) int64 {
+	t.Helper()
+	pid, ok := rawjson.Int(rawjson.Get(mustDo(t, s, tool("pid")).Result, "pid"))
+	if !ok {
+		t.Fatal("no pid")
+	}
+	return pid
+}
+
+func TestGoSDKServerOverStdio(t *testing.T) {
+	s := newStdio(t, "sdk", StdioOptions{})
+	v := negotiate.NewProber(negotiate.Options{}).Probe(t.Context(), "", NewPeer(s, *call("", "")))
+	if !v.Usable() {
+		t.Fatalf("verdict %+v", v)
+	}
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			ans, err := s.Do(t.Context(), call(mcp.MethodToolsCall, `"name":"echo",`+"\n"+`"arguments":{"text":"hi"}`), nil)
+			if err != nil || !strings.Contains(string(ans.Result), `"hi"`) {
+				t.Errorf("%+v, %v", ans, err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestE45ALegacyChildIsRecognisedAndReplaced(t *testing.T) {
+	s := newStdio(t, "legacy", quick)
+	v := negotiate.NewProber(negotiate.Options{}).Probe(t.Context(), "", NewPeer(s, *call("", "")))
+	if v.Era != negotiate.Legacy || !strings.Contains(v.Err.Error(), "2025-03-26") {
+		t.Fatalf("verdict %+v", v)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.child != nil {
+		t.Fatal("the process in a legacy session was kept")
+	}
+}
+
+func TestE45ASilentChildIsLegacy(t *testing.T) {
+	s := newStdio(t, "script", quick) // answers no discover
+	v := negotiate.NewProber(negotiate.Options{Timeout: 200 * time.Millisecond}).Probe(t.Context(), "", NewPeer(s, *call("", "")))
+	if v.Era != negotiate.Legacy || v.Err == nil {
+		t.Fatalf("verdict %+v", v)
+	}
+}
+
+func TestE48ACrashFailsWhatIsInFlightAndTheNextCallStartsAnew(t *testing.T) {
+	s := newStdio(t, "script", quick)
+	first := pidOf(t, s)
+	_, err := s.Do(t.Context(), tool("exit"), nil)
+	if f, ok := err.(*Failure); !ok || f.Cause != Lost || !f.Sent {
+		t.Fatalf("error %v", err)
+	}
+	if second := pidOf(t, s); second == first {
+		t.Fatal("the same process answered")
+	}
+}
+
+func TestAnAnswerBeforeTheEndCounts(t *testing.T) {
+	s := newStdio(t, "script", quick)
+	for range 10 {
+		c, err := s.get(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustDo(t, s, tool("answer and exit"))
+		<-c.ended
+	}
+}
+
+func TestGarbageIsSkipped(t *testing.T) {
+	s := newStdio(t, "script", StdioOptions{})
+	mustDo(t, s, tool("garbage"))
+}
+
+func TestMessagesBeyondTheLimitFailTheirCallOnly(t *testing.T) {
+	s := newStdio(t, "script", StdioOptions{MaxLine: 32 << 10})
+	pid := pidOf(t, s)
+	for name, cause := range map[string]Cause{"long": TooLarge, "malformed": BadResponse} {
+		_, err := s.Do(t.Context(), tool(name), nil)
+		if f, ok := err.(*Failure); !ok || f.Cause != cause {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	if pidOf(t, s) != pid {
+		t.Fatal("the process was replaced")
+	}
+}
+
+// lockedBuffer is a log that a child's goroutines write to.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func TestE50StderrIsLoggedLineByLineAndBounded(t *testing.T) {
+	var log lockedBuffer
+	s := newStdio(t, "script", StdioOptions{Log: zerolog.New(&log)})
+	mustDo(t, s, tool("stderr"))
+	_ = s.Close()
+	text := log.b.String()
+	if !strings.Contains(text, "error: all is well") || strings.Count(text, "y") > maxStderrLine+20 {
+		t.Fatalf("%d bytes of log", len(text))
+	}
+}
+
+func TestA36CloseEndsTheChild(t *testing.T) {
+	for _, mode := range []string{"script", "stubborn"} {
+		s := newStdio(t, mode, StdioOptions{Grace: 50 * time.Millisecond})
+		c, err := s.get(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		failed := make(chan error)
+		go func() {
+			_, err := s.Do(context.Background(), tool("never answered"), nil)
+			failed <- err
+		}()
+		for len(c.waitingIDs()) == 0 {
+		}
+		_ = s.Close()
+		if f, ok := (<-failed).(*Failure); !ok || f.Cause != Canceled {
+			t.Fatalf("%s: %v", mode, f)
+		}
+		if err := syscall.Kill(c.cmd.Process.Pid, 0); !errors.Is(err, syscall.ESRCH) {
+			t.Fatalf("%s: the process still runs (%v)", mode, err)
+		}
+		if _, err := s.Do(t.Context(), tool("pid"), nil); err == nil {
+			t.Fatal("a closed client made a call")
+		}
+	}
+}
+
+func (p *pipe) waitingIDs() (ids []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id := range p.waiting {
+		ids = append(ids, string(id))
+	}
+	return ids
+}
+
+func TestACommandThatCannotBeStartedSaysWhy(t *testing.T) {
+	for command, text := range map[string]string{"no-such-program-anywhere": "no such program", t.TempDir(): "executed"} {
+		s, err := NewStdio(StdioOptions{Command: command, Args: []string{"--token=secret"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.Do(t.Context(), tool("x"), nil)
+		if f, ok := err.(*Failure); !ok || f.Cause != Unreachable || f.Sent || !strings.Contains(f.Error(), text) || strings.Contains(f.Error(), "secret") {
+			t.Errorf("%s: %v", command, err)
+		}
+		_ = s.Close()
+	}
+	if _, err := NewStdio(StdioOptions{}); err == nil {
+		t.Error("an empty command was accepted")
+	}
+}
+
+func TestE48RestartsBackOff(t *testing.T) {
+	s := newStdio(t, "crash", StdioOptions{MinBackoff: time.Hour, MaxBackoff: time.Hour})
+	for range 2 {
+		_, err := s.Do(t.Context(), tool("x"), nil)
+		f, ok := err.(*Failure)
+		if !ok || f.Cause != Lost && f.Cause != Unreachable {
+			t.Fatalf("error %v", err)
+		}
+		if f.Cause == Unreachable && (f.Sent || f.RetryAfter <= 0 || !strings.Contains(f.Error(), "keeps ending")) {
+			t.Fatalf("%+v", f)
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package upstream
+
+import (
+	"context"
+	"sync"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// maxQueued bounds the notifications that wait for a slow caller.
+const maxQueued = 1024
+
+// waiter is a request in flight on a pipe, and what has arrived for it.
+type waiter struct {
+	id     jsonrpc.ID
+	token  []byte // raw progress token, nil for none
+	listen bool
+	logs   bool // asked for log notifications
+
+	wake chan struct{} // holds a token when something has arrived
+
+	mu     sync.Mutex
+	queue  []jsonrpc.Message
+	ans    *Answer
+	failed *Failure
+}
+
+func newWaiter(req *request, to sink) *waiter {
+	return &waiter{id: req.id, listen: to.listen, wake: make(chan struct{}, 1),
+		token: rawjson.Get(req.meta, "progressToken"), logs: rawjson.Has(req.meta, mcp.MetaLogLevel)}
+}
+
+// push queues a notification. It reports false when the queue is full.
+func (w *waiter) push(msg jsonrpc.Message) bool {
+	w.mu.Lock()
+	full := len(w.queue) >= maxQueued
+	if !full {
+		w.queue = append(w.queue, msg)
+	}
+	w.mu.Unlock()
+	w.signal()
+	return !full
+}
+
+// finish sets the outcome; the first one counts.
+func (w *waiter) finish(ans *Answer, failed *Failure) {
+	w.mu.Lock()
+	if w.ans == nil && w.failed == nil {
+		w.ans, w.failed = ans, failed
+	}
+	w.mu.Unlock()
+	w.signal()
+}
+
+func (w *waiter) signal() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// wait delivers notifications on the calling goroutine until there is an
+// outcome. What arrived before the server's end still counts.
+func (w *waiter) wait(ctx context.Context, ended <-chan struct{}, to sink) (*Answer, error) {
+	for {
+		gone := false
+		select {
+		case <-w.wake:
+		case <-ctx.Done():
+			return nil, interrupted(ctx, true)
+		case <-ended:
+			gone = true
+		}
+		ans, failed := w.deliver(to)
+		switch {
+		case failed != nil:
+			return nil, failed
+		case ans != nil:
+			return ans, nil
+		case gone:
+			return nil, fail(Lost, nil, "the upstream process ended before it answered")
+		}
+	}
+}
+
+func (w *waiter) deliver(to sink) (*Answer, *Failure) {
+	w.mu.Lock()
+	queue := w.queue
+	w.queue = nil
+	ans, failed := w.ans, w.failed
+	w.mu.Unlock()
+	if to.notify != nil {
+		for _, msg := range queue {
+			to.notify(msg)
+		}
+	}
+	return ans, failed
+}
