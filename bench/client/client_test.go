@@ -2,12 +2,15 @@ package client_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -60,6 +63,31 @@ func TestEveryToolAnswersItsOwnCall(t *testing.T) {
 	wg.Wait()
 	if s := stats(t, addr); s.Violations != 0 || s.Sessions != 0 || s.Calls != 56 || s.Questions != 32 {
 		t.Errorf("stats: %+v", s)
+	}
+}
+
+// TestASessionNeedsOneConnection: DELETE's 204 has no length, and must not cost
+// the connection.
+func TestASessionNeedsOneConnection(t *testing.T) {
+	var opened atomic.Int32
+	srv := httptest.NewUnstartedServer(stub.NewLegacy(5))
+	srv.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			opened.Add(1)
+		}
+	}
+	srv.Start()
+	defer srv.Close()
+	main := client.NewConn(srv.Listener.Addr().String(), 1024)
+	defer main.Close()
+	for range 3 {
+		s := client.NewSession("x", main, nil)
+		if err := errors.Join(s.Open(), s.List(), s.Call(stub.Echo, "n"), s.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := opened.Load(); n != 1 {
+		t.Errorf("%d connections", n)
 	}
 }
 

@@ -143,7 +143,7 @@ func (c *Conn) readHead() error {
 	}
 	switch {
 	case c.Status == 202 && c.left < 0 && !c.chunked, c.Status == 204, c.left == 0:
-		c.ended = true
+		c.ended, c.left = true, 0
 	case c.chunked:
 		c.left = 0
 	}
