@@ -132,12 +132,20 @@ func (c *carrier) setWriting(writing bool) {
 	c.cut.Unlock()
 }
 
-// open sends the response's head at once.
+// open sends the response's head, unless an event already took it along.
 func (c *carrier) open() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.w == nil {
+		return errCarrierClosed
+	}
+	if c.begun {
+		return nil
+	}
 	c.begin()
 	c.extend(c.timeout)
+	c.setWriting(true)
+	defer c.setWriting(false)
 	return c.rc.Flush()
 }
 

@@ -102,7 +102,7 @@ func TestQuietStreamsAreKeptAlive(t *testing.T) {
 			}
 			last = time.Now()
 		}
-		b.last().push.Push("k", []byte(`{"n":1}`))
+		go b.last().push.Push("k", []byte(`{"n":1}`)) // a pipe holds nothing: pushing waits for reading
 		want(t, "then a message", readEvents(t, resp).next(), `0-1|{"n":1}`)
 	})
 }
