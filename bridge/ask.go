@@ -117,9 +117,13 @@ func (c *conversation) Answer(caller legacy.Caller, msg jsonrpc.Message) {
 	q, ok := c.questions[msg.ID]
 	delete(c.questions, msg.ID)
 	c.mu.Unlock()
-	if ok {
-		q.call.answered(caller, q.key, msg)
+	if !ok {
+		return
 	}
+	if t, hosted := q.call.out.(*hostedTask); hosted {
+		t.answered(msg.ID)
+	}
+	q.call.answered(caller, q.key, msg)
 }
 
 // answered feeds the client's answer to the flow as an input response.

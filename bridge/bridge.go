@@ -109,6 +109,7 @@ func (b *Bridge) Open(ctx context.Context, caller legacy.Caller, req jsonrpc.Mes
 	}
 	result, err := translate.InitializeResult(version, server.discover, translate.InitOptions{
 		Name: b.opt.Name, Profile: b.opt.Rules.Profile, Listen: push != nil,
+		HostTasks: b.opt.Rules.HostTasks && push != nil, ListTasks: true, // each session sees its own
 	})
 	if err != nil {
 		return nil, nil, internalError(err.Error(), nil)

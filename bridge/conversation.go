@@ -36,6 +36,7 @@ type conversation struct {
 	questions map[jsonrpc.ID]question
 	suspended mrtr.Suspended[*call]
 	resources *resourceListen // nil until the first resources/subscribe
+	tasks     []*hostedTask   // of mode 2, oldest first
 	wrapped   map[string]bool // tools whose output schema the client was given wrapped (Q10)
 }
 
@@ -156,6 +157,9 @@ func (c *conversation) Serve(ctx context.Context, caller legacy.Caller, req json
 	if req.Method != mcp.MethodPing {
 		c.announce()
 	}
+	if c.host(caller, req, out) || c.serveTasksResult(req, out) {
+		return
+	}
 	if serve, ok := localMethods[req.Method]; ok {
 		result, err := serve(c, ctx, caller, req)
 		finish(out, req.ID, result, err)
@@ -197,8 +201,8 @@ func (c *conversation) cancelled(id jsonrpc.ID) {
 	c.mu.Lock()
 	var meant *call
 	for _, k := range c.calls {
-		if k.req.ID != id {
-			continue
+		if k.req.ID != id || k.isHosted() {
+			continue // a hosted task's request was answered; tasks/cancel ends it
 		}
 		if meant != nil {
 			meant = nil
@@ -209,6 +213,10 @@ func (c *conversation) cancelled(id jsonrpc.ID) {
 	c.mu.Unlock()
 	if meant != nil {
 		meant.drive(mrtr.Cancelled())
+		return
+	}
+	for _, t := range c.hosted() {
+		t.leave(id)
 	}
 }
 

@@ -22,15 +22,15 @@ func init() {
 		mcp.MethodSetLevel:             serveSetLevel,
 		mcp.MethodResourcesSubscribe:   serveSubscribe,
 		mcp.MethodResourcesUnsubscribe: serveUnsubscribe,
-		// Modern-only methods and tasks, whose capability is not
-		// declared to clients (G.2).
+		// Tasks that the bridge hosts, else not declared to clients (G.2, G.3).
+		mcp.MethodTasksGet:    serveTasksGet,
+		mcp.MethodTasksList:   serveTasksList,
+		mcp.MethodTasksCancel: serveTasksCancel,
+		mcp.MethodTasksResult: notOffered, // where hosted, Serve has taken it
+		// Modern-only methods.
 		mcp.MethodDiscover:    notOffered,
 		mcp.MethodListen:      notOffered,
 		mcp.MethodTasksUpdate: notOffered,
-		mcp.MethodTasksGet:    notOffered,
-		mcp.MethodTasksResult: notOffered,
-		mcp.MethodTasksList:   notOffered,
-		mcp.MethodTasksCancel: notOffered,
 	}
 }
 

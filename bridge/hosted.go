@@ -1,0 +1,219 @@
+package bridge
+
+import (
+	"crypto/rand"
+	"sync"
+	"time"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// hostedTask is a task of revision 2025-11-25 that the bridge hosts for its
+// client (mode 2, G.3): the whole flow, with its rounds or the server's own
+// task, runs behind a handle. It is the legacy.Reply of that flow.
+type hostedTask struct {
+	id      string
+	created time.Time
+	ttl     time.Duration
+	call    *call
+
+	mu      sync.Mutex
+	status  string
+	updated time.Time
+	outcome []byte         // the response of the flow, once there is one; its id is not the waiter's
+	waiters []taskWaiter   // pending tasks/result requests
+	queue   [][]byte       // what waits for one
+	open    map[string]int // unanswered server requests, by raw id
+}
+
+// taskWaiter is a tasks/result request that blocks until the task ends.
+type taskWaiter struct {
+	id  jsonrpc.ID
+	out legacy.Reply
+}
+
+// Statuses of a legacy task.
+const (
+	taskWorking   = "working"
+	taskInput     = "input_required"
+	taskCompleted = "completed"
+	taskFailed    = "failed"
+	taskCancelled = "cancelled"
+)
+
+// Bounds of hosted tasks: the ttl that a client may ask for, how many a session
+// may hold, and what may wait for a tasks/result.
+const (
+	maxTaskTTL      = time.Hour
+	maxHostedTasks  = 64
+	maxTaskMessages = 256
+)
+
+func newHostedTask(ttl time.Duration) *hostedTask {
+	now := time.Now()
+	return &hostedTask{id: rand.Text(), created: now, updated: now, ttl: ttl, status: taskWorking, open: map[string]int{}}
+}
+
+// Interactive implements legacy.Reply: a question waits for a tasks/result.
+func (t *hostedTask) Interactive() bool { return true }
+
+// Send implements legacy.Reply. What the flow has to say travels on the stream
+// of a pending tasks/result, or waits for one: clients that see input_required
+// are told to send it. Every message names its task.
+func (t *hostedTask) Send(msg []byte) {
+	parsed, err := jsonrpc.Parse(msg)
+	if err != nil {
+		return // the bridge wrote it itself
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	params := t.related(parsed.Params)
+	if parsed.Kind() == jsonrpc.Request {
+		t.open[string(parsed.ID)]++
+		t.set(taskInput)
+		msg = jsonrpc.AppendRequest(nil, parsed.ID, parsed.Method, params)
+	} else {
+		delete(t.open, string(rawjson.Get(parsed.Params, "requestId")))
+		msg = jsonrpc.AppendNotification(nil, parsed.Method, params)
+	}
+	if len(t.waiters) > 0 {
+		t.waiters[len(t.waiters)-1].out.Send(msg)
+	} else if len(t.queue) < maxTaskMessages {
+		t.queue = append(t.queue, msg)
+	}
+}
+
+// Finish implements legacy.Reply. 2025-11-25 counts a tool's error as a failed
+// task, which 2026-07-28 does not.
+func (t *hostedTask) Finish(msg []byte) {
+	parsed, err := jsonrpc.Parse(clone(msg))
+	if err != nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.terminal() {
+		return
+	}
+	t.outcome = msgOf(parsed, t.related)
+	status := taskCompleted
+	if parsed.Error != nil || string(rawjson.Get(parsed.Result, "isError")) == "true" {
+		status = taskFailed
+	}
+	t.end(status)
+}
+
+// msgOf is the outcome without its id: a raw result member or a raw error member.
+func msgOf(m jsonrpc.Message, related func([]byte) []byte) []byte {
+	if m.Error != nil {
+		return jsonrpc.AppendError(nil, "", m.Error)
+	}
+	return jsonrpc.AppendResult(nil, "", related(m.Result))
+}
+
+// Refuse implements legacy.Reply: there is no HTTP status to give.
+func (t *hostedTask) Refuse(*legacy.Refusal) bool { return false }
+
+// Abandon implements legacy.Reply: the flow was cancelled.
+func (t *hostedTask) Abandon() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.terminal() {
+		t.outcome = jsonrpc.AppendError(nil, "", internalError("the task was cancelled", nil))
+		t.end(taskCancelled)
+	}
+}
+
+// end settles the task and answers whoever waits. The caller holds mu.
+func (t *hostedTask) end(status string) {
+	t.set(status)
+	t.queue, t.open = nil, nil
+	for _, w := range t.waiters {
+		w.out.Finish(withID(t.outcome, w.id))
+	}
+	t.waiters = nil
+}
+
+// withID puts the id of a tasks/result into the task's outcome.
+func withID(outcome []byte, id jsonrpc.ID) []byte {
+	return rawjson.Apply(nil, outcome, rawjson.Edit{Name: "id", Value: []byte(id)})
+}
+
+func (t *hostedTask) set(status string) {
+	if t.status != status {
+		t.status, t.updated = status, time.Now()
+	}
+}
+
+func (t *hostedTask) terminal() bool {
+	return t.status == taskCompleted || t.status == taskFailed || t.status == taskCancelled
+}
+
+// wait answers a tasks/result: at once, or when the task ends.
+func (t *hostedTask) wait(id jsonrpc.ID, out legacy.Reply) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.terminal() {
+		out.Finish(withID(t.outcome, id))
+		return
+	}
+	t.waiters = append(t.waiters, taskWaiter{id, out})
+	for _, msg := range t.queue {
+		out.Send(msg)
+	}
+	t.queue = nil
+}
+
+// leave ends a tasks/result that its client cancelled; the task goes on.
+func (t *hostedTask) leave(id jsonrpc.ID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i, w := range t.waiters {
+		if w.id == id {
+			w.out.Abandon()
+			t.waiters = append(t.waiters[:i], t.waiters[i+1:]...)
+			return
+		}
+	}
+}
+
+// answered notes that the client answered a question of the task.
+func (t *hostedTask) answered(id jsonrpc.ID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.open, string(id))
+	if len(t.open) == 0 && t.status == taskInput {
+		t.set(taskWorking)
+	}
+}
+
+// related adds the reference that every message of a task carries.
+func (t *hostedTask) related(object []byte) []byte {
+	if object == nil {
+		object = emptyObject
+	}
+	meta := rawjson.Get(object, "_meta")
+	if meta == nil {
+		meta = emptyObject
+	}
+	ref := append(rawjson.AppendQuote([]byte(`{"taskId":`), t.id), '}')
+	meta = rawjson.Apply(nil, meta, rawjson.Edit{Name: mcp.MetaRelatedTask, Value: ref})
+	return rawjson.Apply(nil, object, rawjson.Edit{Name: "_meta", Value: meta})
+}
+
+// describe returns the legacy Task object. It never holds results or questions.
+func (t *hostedTask) describe() []byte {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return rawjson.Apply(nil, emptyObject,
+		quoted("taskId", t.id),
+		quoted("status", t.status),
+		quoted("createdAt", t.created.UTC().Format(time.RFC3339Nano)),
+		quoted("lastUpdatedAt", t.updated.UTC().Format(time.RFC3339Nano)),
+		rawjson.Edit{Name: "ttl", Value: number(float64(t.ttl.Milliseconds()))},
+		rawjson.Edit{Name: "pollInterval", Value: []byte("1000")},
+	)
+}

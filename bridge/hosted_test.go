@@ -1,0 +1,122 @@
+package bridge
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+type noPush struct{}
+
+func (noPush) Push(string, []byte) {}
+
+const asTask = `{"name":"book","arguments":{},"task":{"ttl":60000}}`
+
+// hosting returns a session for which the bridge hosts tasks.
+func hosting(t *testing.T, steps ...step) (*conversation, *script) {
+	conv, up := session(t, Limits{}, steps...)
+	conv.rules.HostTasks = true
+	conv.push = noPush{}
+	return conv, up
+}
+
+// startTask calls a tool as a task and returns the params that name it.
+func startTask(t *testing.T, conv *conversation) string {
+	t.Helper()
+	created := request(t, conv, "1", mcp.MethodToolsCall, asTask).result()
+	task := rawjson.Get([]byte(created), "task")
+	if status := string(rawjson.Get(task, "status")); !strings.Contains(`"working""input_required""completed"`, status) {
+		t.Fatalf("got %s", created)
+	}
+	return `{"taskId":` + string(rawjson.Get(task, "taskId")) + `}`
+}
+
+func taskStatusOf(t *testing.T, conv *conversation, id string) string {
+	t.Helper()
+	return string(rawjson.Get([]byte(request(t, conv, "2", mcp.MethodTasksGet, id).result()), "status"))
+}
+
+func TestHostedTaskRunsBehindItsHandle_G3(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conv, up := hosting(t, inputRequired(`"s"`, question1("q")), result(booked))
+		id := startTask(t, conv)
+		if got := member(up.calls()[0], "task"); got != "" {
+			t.Fatalf("B-7: %s", got)
+		}
+		if got := taskStatusOf(t, conv, id); got != `"input_required"` {
+			t.Fatalf("got %s", got)
+		}
+		c := request(t, conv, "3", mcp.MethodTasksResult, id)
+		asked := c.asked()
+		if len(asked) != 1 || !strings.Contains(string(asked[0].Params), mcp.MetaRelatedTask) {
+			t.Fatalf("asked %v", asked)
+		}
+		c.answer(0, `{"action":"accept"}`)
+		if got := c.result(); !strings.Contains(got, `"ok"`) || !strings.Contains(got, mcp.MetaRelatedTask) || c.response.ID != "3" {
+			t.Fatalf("got %s under %s", got, c.response.ID)
+		}
+		if got := taskStatusOf(t, conv, id); got != `"completed"` {
+			t.Fatalf("got %s", got)
+		}
+		if got := request(t, conv, "4", mcp.MethodTasksResult, id).result(); !strings.Contains(got, `"ok"`) {
+			t.Fatalf("got %s", got)
+		}
+		if e := request(t, conv, "5", mcp.MethodTasksCancel, id).rpcError(); e.Code != jsonrpc.CodeInvalidParams {
+			t.Fatalf("code %d", e.Code)
+		}
+		pass(2 * time.Minute)
+		if e := request(t, conv, "6", mcp.MethodTasksGet, id).rpcError(); e.Code != jsonrpc.CodeInvalidParams {
+			t.Fatalf("ttl: code %d", e.Code)
+		}
+	})
+}
+
+func TestHostedTaskFailsWithItsTool_G3(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conv, _ := hosting(t, result(`{"content":[],"isError":true}`), rpcError(&jsonrpc.Error{Code: -5, Message: "no"}))
+		if got := taskStatusOf(t, conv, startTask(t, conv)); got != `"failed"` {
+			t.Fatalf("got %s", got)
+		}
+		id := startTask(t, conv)
+		if e := request(t, conv, "3", mcp.MethodTasksResult, id).rpcError(); e.Code != -5 {
+			t.Fatalf("code %d", e.Code)
+		}
+		list := request(t, conv, "4", mcp.MethodTasksList, `{}`).result()
+		if n := strings.Count(list, `"taskId"`); n != 2 {
+			t.Fatalf("listed %d: %s", n, list)
+		}
+	})
+}
+
+func TestHostedTaskIsCancelledForGood_G3(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conv, _ := hosting(t, hang)
+		created := request(t, conv, "1", mcp.MethodToolsCall, asTask)
+		id := `{"taskId":` + string(rawjson.Get(rawjson.Get([]byte(created.result()), "task"), "taskId")) + `}`
+		waiting := request(t, conv, "2", mcp.MethodTasksResult, id)
+		left := request(t, conv, "3", mcp.MethodTasksResult, id)
+		conv.Notify(legacy.Caller{}, jsonrpc.Message{Method: mcp.NotificationCancelled, Params: []byte(`{"requestId":3}`)})
+		if !left.abandoned {
+			t.Fatal("a cancelled tasks/result still waits")
+		}
+		got := request(t, conv, "4", mcp.MethodTasksCancel, id).result()
+		if !strings.Contains(got, `"cancelled"`) || waiting.rpcError().Code != jsonrpc.CodeInternal {
+			t.Fatalf("got %s", got)
+		}
+	})
+}
+
+func TestTaskParamsAreIgnoredWhereNotHosted_G2(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conv, _ := session(t, Limits{}, result(booked))
+		if got := request(t, conv, "1", mcp.MethodToolsCall, asTask).result(); !strings.Contains(got, `"ok"`) {
+			t.Fatalf("got %s", got)
+		}
+	})
+}
