@@ -103,7 +103,7 @@ func (k *call) step(ev mrtr.Event) (request func(*call) mrtr.Event) {
 	}
 	k.mu.Unlock()
 	if evicted != nil {
-		evicted.resume(mrtr.Failed(&mrtr.LimitReached{Limit: "flows_per_session", Value: k.conv.b.limits.FlowsPerSession}))
+		evicted.resume(mrtr.Failed(&mrtr.LimitReached{Limit: "limits.flows", Value: k.conv.b.limits.FlowsPerSession}))
 	}
 	return request
 }

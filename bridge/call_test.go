@@ -220,9 +220,9 @@ func TestDeadlines_DT17_DT20(t *testing.T) {
 		step   step
 		want   string
 	}{
-		"round":   {Limits{Round: time.Second}, hang, "round_timeout"},
-		"call":    {Limits{Call: time.Second}, hang, "call_timeout"},
-		"waiting": {Limits{Call: time.Second}, inputRequired(`"s"`, question1("q")), "call_timeout"},
+		"round":   {Limits{Round: time.Second}, hang, "timeouts.round"},
+		"call":    {Limits{Call: time.Second}, hang, "timeouts.flow"},
+		"waiting": {Limits{Call: time.Second}, inputRequired(`"s"`, question1("q")), "timeouts.flow"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -335,7 +335,7 @@ func TestFlowsPerSession(t *testing.T) {
 		first := request(t, conv, "1", mcp.MethodToolsCall, book)
 		request(t, conv, "2", mcp.MethodToolsCall, book)
 		request(t, conv, "3", mcp.MethodToolsCall, book)
-		if got := first.result(); !strings.Contains(got, "flows_per_session") {
+		if got := first.result(); !strings.Contains(got, "limits.flows") {
 			t.Fatalf("got %s", got)
 		}
 		if conv.suspended.Len() != 2 || len(conv.questions) != 2 {

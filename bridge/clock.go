@@ -50,7 +50,7 @@ func (k *call) expired(now time.Time) []mrtr.Event {
 	case k.flow.Over():
 		return nil
 	case !now.Before(k.deadline):
-		return []mrtr.Event{mrtr.Failed(&mrtr.LimitReached{Limit: "call_timeout", Value: limits.Call})}
+		return []mrtr.Event{mrtr.Failed(&mrtr.LimitReached{Limit: "timeouts.flow", Value: limits.Call})}
 	case !k.answerBy.IsZero() && !now.Before(k.answerBy):
 		return k.unanswered()
 	case now.Before(k.due):
@@ -58,7 +58,7 @@ func (k *call) expired(now time.Time) []mrtr.Event {
 	}
 	switch k.flow.State {
 	case mrtr.Sending: // D-T20
-		return []mrtr.Event{mrtr.Failed(&mrtr.LimitReached{Limit: "round_timeout", Value: limits.Round})}
+		return []mrtr.Event{mrtr.Failed(&mrtr.LimitReached{Limit: "timeouts.round", Value: limits.Round})}
 	case mrtr.Pausing, mrtr.Polling:
 		k.due = now.Add(limits.Round) // of the request that follows
 		return []mrtr.Event{mrtr.Timer()}

@@ -46,7 +46,7 @@ func (k *call) explain(err error) ([]byte, *jsonrpc.Error) {
 		return k.giveUp(abort.Reason, []rawjson.Edit{
 			quoted("inputRequest", abort.Key), quoted("method", abort.Method), quoted("reason", abort.Reason),
 		})
-	case errors.As(err, &limit) && limit.Limit != "round_timeout":
+	case errors.As(err, &limit) && limit.Limit != "timeouts.round":
 		return k.giveUp(limit.Error(), []rawjson.Edit{quoted("limit", limit.Limit)})
 	case errors.As(err, &violation):
 		return nil, internalError(violation.Error(), []rawjson.Edit{quoted("rule", violation.Rule)})

@@ -83,7 +83,7 @@ func (f *Flow) gather() Action {
 	if len(f.Inputs) == 0 {
 		f.StateOnly++
 		if limit := f.Limits.WithDefaults().StateOnly; f.StateOnly > limit {
-			return f.fail(&LimitReached{"state_only_rounds", limit})
+			return f.fail(&LimitReached{"limits.state-only-rounds", limit})
 		}
 		f.State = Pausing
 		return Action{Do: Wait, For: backoff(stateOnlyFirst, stateOnlyMost, f.StateOnly-1)}
@@ -153,7 +153,7 @@ func (f *Flow) onNoInput(key string, err error) Action {
 
 func (f *Flow) nextRound() Action {
 	if limit := f.Limits.WithDefaults().Rounds; f.Round >= limit {
-		return f.fail(&LimitReached{"rounds", limit})
+		return f.fail(&LimitReached{"limits.rounds", limit})
 	}
 	f.Round++
 	f.State = Sending
