@@ -57,10 +57,10 @@ func actAsChild(mode string) {
 	case "legacy":
 		serveChild(func(m jsonrpc.Message) {
 			if m.Method == mcp.MethodInitialize {
-				fmt.Printf("{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"protocolVersion\":\"2025-03-26\"}}\n", m.ID)
+				fmt.Fprintf(os.Stdout, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"protocolVersion\":\"2025-03-26\"}}\n", m.ID)
 				return
 			}
-			fmt.Printf("{\"jsonrpc\":\"2.0\",\"id\":%s,\"error\":{\"code\":-32601,\"message\":\"unknown\"}}\n", m.ID)
+			fmt.Fprintf(os.Stdout, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"error\":{\"code\":-32601,\"message\":\"unknown\"}}\n", m.ID)
 		})
 	default:
 		serveChild(childTool)
@@ -81,20 +81,20 @@ func childTool(m jsonrpc.Message) {
 	name, _ := rawjson.Text(rawjson.Get(m.Params, "name"))
 	switch name {
 	case "pid":
-		fmt.Printf("{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"pid\":%d}}\n", m.ID, os.Getpid())
+		fmt.Fprintf(os.Stdout, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"pid\":%d}}\n", m.ID, os.Getpid())
 	case "exit":
 		os.Exit(3)
 	case "answer and exit":
-		fmt.Printf("{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{}}\n", m.ID)
+		fmt.Fprintf(os.Stdout, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{}}\n", m.ID)
 		os.Exit(0)
 	case "garbage":
-		fmt.Printf("Server listening on stdio\n\n\x00\xff\n[]\n{\"jsonrpc\":\"2.0\",\"id\":99,\"result\":{}}\n{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{}}\n", m.ID)
+		fmt.Fprintf(os.Stdout, "Server listening on stdio\n\n\x00\xff\n[]\n{\"jsonrpc\":\"2.0\",\"id\":99,\"result\":{}}\n{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{}}\n", m.ID)
 	case "long":
-		fmt.Printf("%s\n{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"x\":\"%s\"}}\n", strings.Repeat("x", 1<<16), m.ID, strings.Repeat("x", 1<<16))
+		fmt.Fprintf(os.Stdout, "%s\n{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"x\":\"%s\"}}\n", strings.Repeat("x", 1<<16), m.ID, strings.Repeat("x", 1<<16))
 	case "malformed":
-		fmt.Printf("{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"a\":1,\"a\":2}}\n", m.ID)
+		fmt.Fprintf(os.Stdout, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"a\":1,\"a\":2}}\n", m.ID)
 	case "stderr":
 		fmt.Fprintf(os.Stderr, "error: all is well\n%s\n", strings.Repeat("y", 3*maxStderrLine))
-		fmt.Printf("{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{}}\n", m.ID)
+		fmt.Fprintf(os.Stdout, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{}}\n", m.ID)
 	}
 }

@@ -68,7 +68,7 @@ func (t *netCarrier) post(ctx context.Context, req *request, body []byte) (excha
 		ContentLength: int64(len(body)), Body: io.NopCloser(bytes.NewReader(body)),
 		GetBody: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil },
 	}).WithContext(ctx)
-	resp, err := t.transport.RoundTrip(hr)
+	resp, err := t.transport.RoundTrip(hr) //nolint:bodyclose // netExchange closes it
 	if err != nil {
 		f := classify(ctx, t.opt.origin(), err)
 		end()

@@ -20,10 +20,9 @@ import (
 // wire is a pipe whose far end is the test.
 type wire struct {
 	*pipe
-	t    *testing.T
-	in   *bufio.Reader // what the client wrote
-	out  io.WriteCloser
-	stop func()
+	t   *testing.T
+	in  *bufio.Reader // what the client wrote
+	out io.WriteCloser
 }
 
 // withWire runs a test on a pipe under a fake clock.
