@@ -94,7 +94,7 @@ func examine(ctx context.Context, m *config.Mount) (*report, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	r := &report{URL: target(m), Authorization: "not asked for"}
-	caller, err := newCaller(m, zerolog.New(excluded{r}))
+	caller, err := newCaller(m, zerolog.New(zerolog.SyncWriter(excluded{r})))
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ func newLogger(w io.Writer, cfg config.Log, environ []string) zerolog.Logger {
 		plain := variable(environ, "NO_COLOR") != "" || !isTerminal(w)
 		w = zerolog.ConsoleWriter{Out: w, TimeFormat: time.TimeOnly, NoColor: plain}
 	}
-	return zerolog.New(w).Level(level).With().Timestamp().Logger()
+	return zerolog.New(zerolog.SyncWriter(w)).Level(level).With().Timestamp().Logger()
 }
 
 func isTerminal(stream any) bool {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -15,7 +16,15 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain runs the tests, or in a process that a test started as a command the
+// canned server over stdio.
+func TestMain(m *testing.M) {
+	if os.Getenv(cannedVariable) != "" {
+		serveCanned(os.Stdin, os.Stdout)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // patience bounds every wait; reaching it is a failure.
 const patience = 20 * time.Second
