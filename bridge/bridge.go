@@ -71,6 +71,7 @@ type Bridge struct {
 	log     zerolog.Logger
 	listens *hub
 	cache   *cache
+	tools   *toolbox
 	report  func(translate.Omission)
 	server  atomic.Pointer[server] // of the latest discover
 	serial  atomic.Uint64          // numbers calls, for progress tokens and log lines
@@ -87,6 +88,7 @@ func New(opt Options) *Bridge {
 		limits:        opt.Limits.withDefaults(),
 		log:           opt.Log,
 		cache:         newCache(),
+		tools:         newToolbox(),
 		conversations: make(map[*conversation]struct{}),
 	}
 	b.listens = newHub(b)

@@ -403,6 +403,20 @@ func TestResend_D15(t *testing.T) {
 	}
 }
 
+func TestLostCallOfARepeatableToolIsResent_D15_Q8(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lost := failure(&upstream.Failure{Cause: upstream.Lost, Sent: true})
+		conv, up := session(t, Limits{},
+			result(`{"tools":[{"name":"safe","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}},{"name":"book","inputSchema":{"type":"object"}}]}`),
+			lost, result(booked), lost)
+		request(t, conv, "1", mcp.MethodToolsList, `{}`).result()
+		request(t, conv, "2", mcp.MethodToolsCall, `{"name":"safe"}`).result()
+		if e := request(t, conv, "3", mcp.MethodToolsCall, book).rpcError(); len(up.calls()) != 4 || e.Code != jsonrpc.CodeInternal {
+			t.Fatalf("%d upstream requests", len(up.calls()))
+		}
+	})
+}
+
 func TestLocalMethods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conv, up := session(t, Limits{})

@@ -37,7 +37,6 @@ type conversation struct {
 	suspended mrtr.Suspended[*call]
 	resources *resourceListen // nil until the first resources/subscribe
 	tasks     []*hostedTask   // of mode 2, oldest first
-	wrapped   map[string]bool // tools whose output schema the client was given wrapped (Q10)
 }
 
 // muted is the breaker for capabilities that the client declared and does not
@@ -65,7 +64,7 @@ func (b *Bridge) rules(version mcp.Version) translate.Rules {
 	return rules
 }
 
-// report logs what was left out of a list, so that one bad entry neither spoils
+// logOmission logs what was left out of a list, so that one bad entry neither spoils
 // the rest nor vanishes without a trace (B-23).
 func (b *Bridge) logOmission(o translate.Omission) {
 	b.log.Warn().Str(logfield.Method, o.Method).Str(logfield.Entry, o.Name).Str(logfield.Cause, o.Reason).
@@ -79,39 +78,11 @@ func (c *conversation) rulesFor(req jsonrpc.Message, result []byte) translate.Ru
 	rules := c.rules
 	switch req.Method {
 	case mcp.MethodToolsList:
-		c.noteWrapped(result)
+		c.b.tools.learn(c.principal, req, result)
 	case mcp.MethodToolsCall:
-		rules.WrapOutput = c.isWrapped(req.Params)
+		rules.WrapOutput = c.b.tools.about(c.principal, req.Params).wrapped
 	}
 	return rules
-}
-
-// noteWrapped remembers the tools of a page that are shown wrapped. Most
-// servers have none, so most sessions remember nothing.
-func (c *conversation) noteWrapped(result []byte) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for name := range c.rules.WrappedTools(result) {
-		if c.wrapped == nil {
-			c.wrapped = make(map[string]bool)
-		}
-		if len(c.wrapped) < maxWrapped {
-			c.wrapped[name] = true
-		}
-	}
-}
-
-// maxWrapped bounds what one session remembers of a server's tools.
-const maxWrapped = 4096
-
-func (c *conversation) isWrapped(params []byte) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.wrapped == nil {
-		return false
-	}
-	name, _ := rawjson.Text(rawjson.Get(params, "name"))
-	return c.wrapped[name]
 }
 
 var emptyObject = []byte("{}")

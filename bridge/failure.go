@@ -131,15 +131,19 @@ func (k *call) mayResend(err error) bool {
 	}
 	switch failure.Cause {
 	case upstream.Lost:
-		return !failure.Sent || k.readOnly()
+		return !failure.Sent || k.repeatable()
 	case upstream.Unreachable:
 		return !failure.Sent
 	}
 	return false
 }
 
-func (k *call) readOnly() bool {
+// repeatable reports whether sending the round twice does no more than sending
+// it once: by the method, or by what the tool's own hints promise (Q8).
+func (k *call) repeatable() bool {
 	switch k.req.Method {
+	case mcp.MethodToolsCall:
+		return k.conv.b.tools.about(k.conv.principal, k.req.Params).repeatable
 	case mcp.MethodToolsList, mcp.MethodPromptsList, mcp.MethodResourcesList, mcp.MethodResourcesTemplatesList,
 		mcp.MethodResourcesRead, mcp.MethodPromptsGet, mcp.MethodComplete:
 		return true

@@ -76,5 +76,5 @@ func parseServer(verdict negotiate.Verdict) *server {
 }
 
 func flag(caps []byte, name, member string) bool {
-	return string(rawjson.Get(rawjson.Get(caps, name), member)) == "true"
+	return isTrue(rawjson.Get(caps, name), member)
 }

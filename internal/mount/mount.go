@@ -7,6 +7,7 @@ package mount
 import (
 	"context"
 	"net/url"
+	"time"
 
 	"github.com/mcpbridge/bridge/bridge"
 	"github.com/mcpbridge/bridge/internal/passthrough"
@@ -73,6 +74,15 @@ func (m *Mount) dial(opt *Options) error {
 	})
 	return nil
 }
+
+// defaultMinTTL serves sessions that open in a burst from one discover, whatever
+// its ttlMs says: clients that open a session per call would else double the
+// upstream's load.
+const defaultMinTTL = 5 * time.Second
+
+// commandTimeout is how long a server that is a command may take to its first
+// answer: many are fetched by a package runner at their start.
+const commandTimeout = 25 * time.Second
 
 // Shutdown ends the endpoint: it stops taking requests, gives running calls
 // until ctx to finish, then ends every session and closes the upstream.

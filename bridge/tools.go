@@ -1,0 +1,114 @@
+package bridge
+
+import (
+	"hash/maphash"
+	"sync"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/translate"
+)
+
+// toolbox remembers, per principal, the few facts about tools that later calls
+// depend on. It learns from every tools/list result that passes; a page that
+// says what it said before is recognised by its hash and not read again.
+type toolbox struct {
+	seed maphash.Seed
+
+	mu         sync.RWMutex
+	principals map[string]*tools
+}
+
+// tools are one principal's tools, as far as they differ from most.
+type tools struct {
+	pages map[string]uint64    // hash of the latest result, by raw cursor
+	facts map[string]toolFacts // by name; tools without any are not listed
+}
+
+// toolFacts is what a call needs to know of its tool.
+type toolFacts struct {
+	wrapped    bool // its output schema is shown wrapped as {"result": …} (Q10)
+	repeatable bool // calling it twice does no more than calling it once (D-15)
+}
+
+// Bounds of the toolbox. What is forgotten is learnt again from the next list.
+const (
+	maxToolPrincipals = 1024
+	maxToolPages      = 1024
+	maxToolFacts      = 8192
+)
+
+func newToolbox() *toolbox {
+	return &toolbox{seed: maphash.MakeSeed(), principals: make(map[string]*tools)}
+}
+
+// about returns the facts of the tool that params of a tools/call name.
+func (b *toolbox) about(principal string, params []byte) toolFacts {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	known := b.principals[principal]
+	if known == nil || len(known.facts) == 0 {
+		return toolFacts{}
+	}
+	name, _ := rawjson.Text(rawjson.Get(params, "name"))
+	return known.facts[name]
+}
+
+// learn reads the upstream's answer to a tools/list.
+func (b *toolbox) learn(principal string, req jsonrpc.Message, result []byte) {
+	cursor := string(rawjson.Get(req.Params, "cursor"))
+	hash := maphash.Bytes(b.seed, result)
+	b.mu.RLock()
+	known := b.principals[principal]
+	seen := known != nil && known.pages[cursor] == hash
+	b.mu.RUnlock()
+	if seen {
+		return
+	}
+	facts := readTools(result)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	known = b.room(principal)
+	known.pages[cursor] = hash
+	for name, f := range facts {
+		if f == (toolFacts{}) {
+			delete(known.facts, name)
+		} else {
+			known.facts[name] = f
+		}
+	}
+}
+
+// room returns the principal's entry, emptied when it is full. The caller holds mu.
+func (b *toolbox) room(principal string) *tools {
+	known := b.principals[principal]
+	if known == nil || len(known.pages) >= maxToolPages || len(known.facts) >= maxToolFacts {
+		if len(b.principals) >= maxToolPrincipals {
+			clear(b.principals)
+		}
+		known = &tools{pages: make(map[string]uint64), facts: make(map[string]toolFacts)}
+		b.principals[principal] = known
+	}
+	return known
+}
+
+// readTools lists every tool of a page, also those without facts: their earlier
+// ones no longer hold. Which output schemas are wrapped is the same for all
+// versions that have output schemas.
+func readTools(result []byte) map[string]toolFacts {
+	facts := make(map[string]toolFacts)
+	for tool := range rawjson.Elements(rawjson.Get(result, "tools")) {
+		name, _ := rawjson.Text(rawjson.Get(tool, "name"))
+		hints := rawjson.Get(tool, "annotations")
+		facts[name] = toolFacts{repeatable: isTrue(hints, "readOnlyHint") || isTrue(hints, "idempotentHint")}
+	}
+	for name := range (translate.Rules{Version: mcp.V20251125}).WrappedTools(result) {
+		f := facts[name]
+		f.wrapped = true
+		facts[name] = f
+	}
+	return facts
+}
+
+func isTrue(object []byte, name string) bool { return string(rawjson.Get(object, name)) == "true" }
