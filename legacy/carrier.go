@@ -93,6 +93,9 @@ func (c *carrier) Flush(last bool) error {
 	return err
 }
 
+// Drain does nothing: Flush has waited.
+func (c *carrier) Drain() error { return nil }
+
 // Ping sends a comment.
 func (c *carrier) Ping() error {
 	c.mu.Lock()

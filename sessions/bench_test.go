@@ -11,6 +11,7 @@ type sink struct{ n int }
 func (c *sink) Write(_, _ uint64, data []byte) { c.n += len(data) }
 func (c *sink) Flush(bool) error               { return nil }
 func (c *sink) Ping() error                    { return nil }
+func (c *sink) Drain() error                   { return nil }
 func (c *sink) End(error)                      {}
 
 func BenchmarkStreamAppend(b *testing.B) {

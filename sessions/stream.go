@@ -1,32 +1,8 @@
 package sessions
 
 import (
-	"errors"
 	"sync"
 	"time"
-)
-
-// Carrier brings the events of a stream to a client for as long as one of its
-// connections lasts. A stream never calls two methods of a carrier at once,
-// except End, which may come at any time and must not wait for the stream.
-type Carrier interface {
-	// Write takes an event over; it only copies, and never waits for the
-	// client. Data is nil for a mark.
-	Write(stream, seq uint64, data []byte)
-	// Flush brings what was written to the client. After the last one End
-	// follows at once, so the carrier may leave the flushing to its own end.
-	Flush(last bool) error
-	// Ping shows the client that the connection is alive.
-	Ping() error
-	// End tells that no call follows: err is nil when the stream is finished
-	// and delivered, otherwise it says why the carrier was let go.
-	End(err error)
-}
-
-// Why a stream lets go of a carrier before the stream's end.
-var (
-	ErrReplaced = errors.New("stream was taken over by a newer connection")
-	ErrLagging  = errors.New("client reads too slowly: the event log overflowed")
 )
 
 // Stream is a logical sequence of events that connections attach to and drop
@@ -34,9 +10,9 @@ var (
 // client saw can be replayed. At most one carrier is attached.
 //
 // Whoever appends also delivers, outside of the stream's lock: while one
-// goroutine waits for a slow client, others only append and go on, and the
-// first one sends their events afterwards. Order therefore holds without a
-// goroutine per stream.
+// goroutine writes to a client, others only append and go on, and the first one
+// sends their events afterwards. Order therefore holds without a goroutine per
+// stream; only a client that doesn't keep up costs one, until it does.
 type Stream struct {
 	id       uint64
 	volatile bool
@@ -46,15 +22,6 @@ type Stream struct {
 	at    *attachment
 	sent  uint64 // the last event that reached a carrier's connection
 	ended bool
-}
-
-// attachment is one carrier's time on a stream.
-type attachment struct {
-	carrier Carrier
-	cursor  uint64 // the last event handed to the carrier
-	replay  uint64 // marks up to here are history and not repeated
-	busy    bool   // a goroutine is delivering outside of the lock
-	last    time.Time
 }
 
 // NewStream returns a stream whose events can be replayed within the limits.
@@ -202,32 +169,6 @@ func (s *Stream) Holds(seq uint64) bool {
 	return seq <= s.log.Last()
 }
 
-// KeepAlive pings a carrier that was silent for at least this long.
-func (s *Stream) KeepAlive(silence time.Duration) {
-	s.mu.Lock()
-	at := s.at
-	if at == nil || at.busy || time.Since(at.last) < silence {
-		s.mu.Unlock()
-		return
-	}
-	at.busy = true
-	s.mu.Unlock()
-	err := at.carrier.Ping()
-	s.mu.Lock()
-	at.busy = false
-	at.last = time.Now()
-	var gone *attachment
-	if s.at == at {
-		if err != nil {
-			gone, s.at = at, nil
-		} else {
-			gone, err = s.deliver()
-		}
-	}
-	s.mu.Unlock()
-	letGo(gone, err)
-}
-
 // queue appends under the lock. A carrier that has not yet taken over an event
 // which the log now drops can no longer be served without a gap: it is lost.
 func (s *Stream) queue(data []byte) (ok bool, lost *attachment) {
@@ -242,56 +183,4 @@ func (s *Stream) queue(data []byte) (ok bool, lost *attachment) {
 		lost, s.at = s.at, nil
 	}
 	return true, lost
-}
-
-// deliver sends queued events while the lock is held, releasing it around each
-// flush. It returns the attachment that the caller must let go after unlocking.
-func (s *Stream) deliver() (gone *attachment, err error) {
-	at := s.at
-	if at == nil || at.busy {
-		return nil, nil
-	}
-	for at.cursor < s.log.Last() {
-		s.hand(at)
-		last := s.ended
-		at.busy = true
-		s.mu.Unlock()
-		err = at.carrier.Flush(last)
-		now := time.Now()
-		s.mu.Lock()
-		at.busy, at.last = false, now
-		if s.at != at { // replaced or detached meanwhile; it was let go there
-			return nil, nil
-		}
-		if err != nil {
-			s.at = nil
-			return at, err
-		}
-		s.sent = max(s.sent, at.cursor)
-		if s.volatile {
-			s.log.Trim(at.cursor)
-		}
-	}
-	if s.ended {
-		s.at = nil
-		return at, nil
-	}
-	return nil, nil
-}
-
-// hand gives the carrier all queued events.
-func (s *Stream) hand(at *attachment) {
-	for at.cursor < s.log.Last() {
-		at.cursor++
-		data, ok := s.log.At(at.cursor)
-		if ok && (data != nil || at.cursor > at.replay) {
-			at.carrier.Write(s.id, at.cursor, data)
-		}
-	}
-}
-
-func letGo(at *attachment, err error) {
-	if at != nil {
-		at.carrier.End(err)
-	}
 }

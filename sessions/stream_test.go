@@ -215,7 +215,7 @@ func TestResumingClientSeesEveryEventOnceInOrder(t *testing.T) {
 			c.flushed = nil
 			c.mu.Unlock()
 		}
-		for _, op := range rapid.SliceOfN(rapid.IntRange(0, 4), 1, 60).Draw(t, "ops") {
+		for _, op := range rapid.SliceOfN(rapid.IntRange(0, 5), 1, 60).Draw(t, "ops") {
 			switch op {
 			case 0, 1:
 				next++
@@ -232,6 +232,15 @@ func TestResumingClientSeesEveryEventOnceInOrder(t *testing.T) {
 				c = new(tape)
 				s.Attach(c, uint64(len(seen)))
 				s.Flush()
+			case 5: // the connection gets another carrier
+				if s.Hold(c) {
+					next++
+					s.Append(fmt.Appendf(nil, "%d", next))
+					take()
+					successor := &tape{fail: c.fail}
+					s.Pass(c, successor)
+					c = successor
+				}
 			}
 		}
 		take()

@@ -1,0 +1,186 @@
+package sessions
+
+import (
+	"errors"
+	"time"
+)
+
+// Carrier brings the events of a stream to a client for as long as one of its
+// connections lasts. A stream never calls two methods of a carrier at once,
+// except End, which may come at any time and must not wait for the stream.
+type Carrier interface {
+	// Write takes an event over; it only copies, and never waits for the
+	// client. Data is nil for a mark.
+	Write(stream, seq uint64, data []byte)
+	// Flush brings what was written to the client. After the last one End
+	// follows at once, so the carrier may leave the flushing to its own end.
+	// ErrBlocked says that this takes waiting, which is left to Drain.
+	Flush(last bool) error
+	// Ping shows the client that the connection is alive. It may return
+	// ErrBlocked, too.
+	Ping() error
+	// Drain follows ErrBlocked, on a goroutine that may wait: it brings the
+	// rest to the client.
+	Drain() error
+	// End tells that no call follows, except a Drain that is due: err is nil
+	// when the stream is finished and delivered, otherwise it says why the
+	// carrier was let go.
+	End(err error)
+}
+
+// Why a stream lets go of a carrier before the stream's end, and why a carrier
+// doesn't finish by itself.
+var (
+	ErrReplaced = errors.New("stream was taken over by a newer connection")
+	ErrLagging  = errors.New("client reads too slowly: the event log overflowed")
+	ErrBlocked  = errors.New("client takes no more for now")
+)
+
+// attachment is one carrier's time on a stream.
+type attachment struct {
+	carrier Carrier
+	cursor  uint64 // the last event handed to the carrier
+	replay  uint64 // marks up to here are history and not repeated
+	busy    bool   // somebody else uses the carrier, outside of the lock
+	last    time.Time
+}
+
+// KeepAlive pings a carrier that was silent for at least this long.
+func (s *Stream) KeepAlive(silence time.Duration) {
+	s.mu.Lock()
+	at := s.at
+	if !at.quiet(silence) {
+		s.mu.Unlock()
+		return
+	}
+	at.busy = true
+	s.mu.Unlock()
+	err := at.carrier.Ping()
+	if errors.Is(err, ErrBlocked) {
+		go s.drain(at)
+		return
+	}
+	s.proceed(at, err)
+}
+
+// Quiet reports whether a carrier is attached and was silent for at least this long.
+func (s *Stream) Quiet(silence time.Duration) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.at.quiet(silence)
+}
+
+func (at *attachment) quiet(silence time.Duration) bool {
+	return at != nil && !at.busy && time.Since(at.last) >= silence
+}
+
+// Hold keeps deliveries back while c hands its connection to another carrier,
+// until Pass or Release. It reports false when c is not the stream's carrier or
+// is just being used.
+func (s *Stream) Hold(c Carrier) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.at == nil || s.at.carrier != c || s.at.busy {
+		return false
+	}
+	s.at.busy = true
+	return true
+}
+
+// Pass puts successor in the place of c, which was held, and goes on with the
+// delivery. It reports false when c was let go meanwhile.
+func (s *Stream) Pass(c, successor Carrier) bool {
+	s.mu.Lock()
+	at := s.at
+	if at == nil || at.carrier != c {
+		s.mu.Unlock()
+		return false
+	}
+	at.carrier, at.busy = successor, false
+	gone, err := s.deliver()
+	s.mu.Unlock()
+	letGo(gone, err)
+	return true
+}
+
+// Release ends a Hold without a successor.
+func (s *Stream) Release(c Carrier) { s.Pass(c, c) }
+
+// deliver sends queued events while the lock is held, releasing it around each
+// flush. It returns the attachment that the caller must let go after unlocking.
+func (s *Stream) deliver() (gone *attachment, err error) {
+	at := s.at
+	if at == nil || at.busy {
+		return nil, nil
+	}
+	for at.cursor < s.log.Last() {
+		s.hand(at)
+		last := s.ended
+		at.busy = true
+		s.mu.Unlock()
+		err = at.carrier.Flush(last)
+		s.mu.Lock()
+		if errors.Is(err, ErrBlocked) {
+			go s.drain(at)
+			return nil, nil
+		}
+		if lost, over := s.flushed(at, err); over {
+			return lost, err
+		}
+	}
+	if s.ended {
+		s.at = nil
+		return at, nil
+	}
+	return nil, nil
+}
+
+// hand gives the carrier all queued events.
+func (s *Stream) hand(at *attachment) {
+	for at.cursor < s.log.Last() {
+		at.cursor++
+		data, ok := s.log.At(at.cursor)
+		if ok && (data != nil || at.cursor > at.replay) {
+			at.carrier.Write(s.id, at.cursor, data)
+		}
+	}
+}
+
+// flushed notes under the lock that the carrier is free again. It reports over
+// when there is nothing to deliver to it any more; gone is then to be let go,
+// unless that was done before.
+func (s *Stream) flushed(at *attachment, err error) (gone *attachment, over bool) {
+	at.busy, at.last = false, time.Now()
+	if s.at != at { // replaced or detached meanwhile; it was let go there
+		return nil, true
+	}
+	if err != nil {
+		s.at = nil
+		return at, true
+	}
+	s.sent = max(s.sent, at.cursor)
+	if s.volatile {
+		s.log.Trim(at.cursor)
+	}
+	return nil, false
+}
+
+// drain waits for a client that is behind, and then goes on with the delivery.
+func (s *Stream) drain(at *attachment) { s.proceed(at, at.carrier.Drain()) }
+
+// proceed goes on after a carrier was used.
+func (s *Stream) proceed(at *attachment, err error) {
+	s.mu.Lock()
+	gone, over := s.flushed(at, err)
+	if !over {
+		gone, err = s.deliver()
+	}
+	s.mu.Unlock()
+	letGo(gone, err)
+}
+
+func letGo(at *attachment, err error) {
+	if at != nil {
+		at.carrier.End(err)
+	}
+}
