@@ -132,6 +132,9 @@ type comparison struct {
 	fleet  *fleet
 	report *report.Report
 	out    io.Writer // progress
+	// listens is how many listen streams stood at the modern server while the
+	// bridge's standalone streams were open.
+	listens int64
 }
 
 func run(ctx context.Context, o *options, w io.Writer) error {
@@ -177,7 +180,9 @@ func (c *comparison) measure(mode string) error {
 // finish prints the report; errors of the bridge fail the run.
 func (c *comparison) finish(w io.Writer) error {
 	var err error
-	if c.json {
+	if c.smoke && !c.json {
+		_, err = fmt.Fprintf(w, "smoke run: %d samples, %d figures, %d kinds of errors\n", len(c.report.Samples), len(c.report.Figures), len(c.report.Errors))
+	} else if c.json {
 		e := json.NewEncoder(w)
 		e.SetIndent("", " ")
 		err = e.Encode(c.report)

@@ -175,13 +175,9 @@ func (c *comparison) idle() error {
 	return c.fleet.startSystems(c.open)
 }
 
-// listens is the number of listen streams that stood at the modern server
-// during the last idle run.
-var listens int64
-
 func (c *comparison) fanout(last map[string]float64) report.Figure {
 	f := report.NewFigure("list change, last of all streams", "ms", last, last[report.Bridge], report.Target{Must: 100, Aim: 50})
-	f.Note = fmt.Sprintf("%d streams, %d upstream listens", c.streams, listens)
+	f.Note = fmt.Sprintf("%d streams, %d upstream listens", c.streams, c.listens)
 	return f
 }
 
@@ -192,7 +188,7 @@ func (c *comparison) idleRun(sys *system, n int, w *weighing, measured bool) *lo
 		l.Streamed = func() {
 			w.step()
 			if s, err := stats(sys.server); err == nil {
-				listens = s.Streams
+				c.listens = s.Streams
 			}
 		}
 	}

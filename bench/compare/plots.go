@@ -18,6 +18,7 @@ var (
 // plot measures CPU per plain call against the number of sessions and the
 // number of tools, and writes two pictures and their numbers.
 func (c *comparison) plot() error {
+	sessionCounts, toolCounts := sessionCounts, toolCounts
 	if c.smoke {
 		sessionCounts, toolCounts = sessionCounts[:2], toolCounts[:2]
 	}
