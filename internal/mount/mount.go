@@ -40,7 +40,7 @@ type Mount struct {
 
 // New mounts an upstream. Nothing is sent before the first request.
 func New(opt Options) (*Mount, error) {
-	m := &Mount{Upstream: opt.Caller, Prober: negotiate.NewProber(opt.Probe)}
+	m := &Mount{Upstream: opt.Caller, Prober: negotiate.NewProber(probeOptions(&opt))}
 	if m.Upstream == nil {
 		if err := m.dial(&opt); err != nil {
 			return nil, err
@@ -83,6 +83,18 @@ const defaultMinTTL = 5 * time.Second
 // commandTimeout is how long a server that is a command may take to its first
 // answer: many are fetched by a package runner at their start.
 const commandTimeout = 25 * time.Second
+
+// probeOptions fills in what Options leaves to the mount.
+func probeOptions(opt *Options) negotiate.Options {
+	probe := opt.Probe
+	if probe.MinTTL == 0 {
+		probe.MinTTL = defaultMinTTL
+	}
+	if probe.Timeout == 0 && opt.Caller != nil {
+		probe.Timeout = commandTimeout
+	}
+	return probe
+}
 
 // Shutdown ends the endpoint: it stops taking requests, gives running calls
 // until ctx to finish, then ends every session and closes the upstream.
