@@ -31,7 +31,7 @@ var mayImport = map[string][]string{
 	"translate":  {"mcp", "jsonrpc", "rawjson"},
 	"mrtr":       {"mcp", "jsonrpc", "rawjson"},
 	"sessions":   {"mcp", "jsonrpc", "rawjson"},
-	"legacy":     {"sessions", "negotiate", "sse", "mcp", "jsonrpc", "rawjson", "internal/transport", "internal/logfield"},
+	"legacy":     {"sessions", "negotiate", "sse", "mcp", "jsonrpc", "rawjson", "internal/transport", "internal/park", "internal/logfield"},
 	"upstream":   {"negotiate", "sse", "mcp", "jsonrpc", "rawjson", "internal/transport", "internal/logfield", "upstream/h1"},
 	"bridge":     {"legacy", "mrtr", "upstream", "negotiate", "sessions", "translate", "mcp", "jsonrpc", "rawjson", "internal/logfield"},
 	"config":     {},
