@@ -3,6 +3,8 @@
 // versions, so that every other package spells the protocol the same way.
 package mcp
 
+import "strings"
+
 // Version is a protocol revision, spelled as its date string.
 type Version string
 
@@ -31,6 +33,23 @@ func (v Version) IsLegacy() bool {
 	}
 	return false
 }
+
+// IsDraft reports whether v names a draft of 2026-07-28 (I-3): those were called
+// DRAFT-… or by an earlier date. Names that no header could carry are none.
+func (v Version) IsDraft() bool {
+	if len(v) > maxDraftName {
+		return false
+	}
+	for i := range len(v) {
+		if v[i] <= ' ' || v[i] > '~' {
+			return false
+		}
+	}
+	return strings.HasPrefix(string(v), "DRAFT-") || strings.HasPrefix(string(v), "2026-") && v < V20260728
+}
+
+// maxDraftName bounds the name of a draft, in bytes.
+const maxDraftName = 64
 
 // Request methods of either era.
 const (

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/singleflight"
-
-	"github.com/mcpbridge/bridge/mcp"
 )
 
 // Defaults of Options.
@@ -23,9 +21,10 @@ const maxEntries = 1024
 
 // Options configures a Prober. Zero values mean the defaults.
 type Options struct {
-	// Versions are modern versions to accept besides 2026-07-28, most wanted
-	// first (I-8).
-	Versions []string
+	// Draft chooses the version to speak with a server that does not offer
+	// 2026-07-28, from the versions that it offers, a JSON array; "" for none.
+	// nil refuses every draft (I-8).
+	Draft func(offered []byte) string
 	// MinTTL and MaxTTL bound how long a verdict is served from the cache,
 	// whatever ttlMs says. MinTTL 0 asks afresh when the server gave no TTL.
 	MinTTL, MaxTTL time.Duration
@@ -39,9 +38,8 @@ type Options struct {
 // Prober holds the cached verdict on one upstream. It is safe for concurrent
 // use.
 type Prober struct {
-	opt    Options
-	accept []string
-	group  singleflight.Group
+	opt   Options
+	group singleflight.Group
 
 	mu      sync.Mutex
 	entries map[string]entry // by principal; anyone's under shared
@@ -69,8 +67,7 @@ func NewProber(opt Options) *Prober {
 	if opt.LegacyTTL <= 0 {
 		opt.LegacyTTL = DefaultLegacyTTL
 	}
-	accept := append([]string{string(mcp.V20260728)}, opt.Versions...)
-	return &Prober{opt: opt, accept: accept, entries: map[string]entry{}}
+	return &Prober{opt: opt, entries: map[string]entry{}}
 }
 
 // Probe returns the verdict on the upstream as principal sees it: from the
@@ -86,7 +83,7 @@ func (p *Prober) Probe(ctx context.Context, principal string, peer Peer) Verdict
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.opt.Timeout)
 		defer cancel()
 		epoch := p.currentEpoch()
-		v := judge(ctx, peer, p.accept)
+		v := judge(ctx, peer, p.opt.Draft)
 		p.keep(principal, v, epoch)
 		return v, nil
 	})

@@ -54,13 +54,12 @@ type Verdict struct {
 // Usable reports whether the bridge can serve legacy clients from this upstream.
 func (v *Verdict) Usable() bool { return v.Err == nil }
 
-// judge turns an outcome into a verdict; accept lists the modern versions that
-// the bridge may speak, most wanted first.
-func judge(ctx context.Context, peer Peer, accept []string) Verdict {
+// judge turns an outcome into a verdict; draft may choose a draft to speak.
+func judge(ctx context.Context, peer Peer, draft func([]byte) string) Verdict {
 	out := peer.Discover(ctx)
 	switch {
 	case out.Result != nil:
-		return judgeResult(out.Result, accept)
+		return judgeResult(out.Result, draft)
 	case out.Error == nil && !out.NotModern:
 		return Verdict{Era: Unknown, Err: out.Err}
 	case out.Error == nil:
@@ -68,7 +67,7 @@ func judge(ctx context.Context, peer Peer, accept []string) Verdict {
 	}
 	switch out.Error.Code {
 	case mcp.CodeUnsupportedVersion:
-		v := byVersions(texts(rawjson.Get(out.Error.Data, "supported")), accept)
+		v := byVersions(rawjson.Get(out.Error.Data, "supported"), draft)
 		if v.Err == nil { // it refused even the version that it names
 			v.Err = fmt.Errorf("the upstream refuses version %s, which it says it supports: %w", v.Version, out.Error)
 		}
@@ -94,16 +93,20 @@ func judgeLegacy(ctx context.Context, peer Peer, cause error) Verdict {
 }
 
 func legacyOnly(versions []string) error {
+	if slices.ContainsFunc(versions, func(v string) bool { return mcp.Version(v).IsDraft() }) { // I-12
+		return fmt.Errorf("the upstream speaks a draft of %s that still begins with a handshake (it offers %s): the bridge cannot speak that, the server needs an update",
+			mcp.V20260728, prose(versions))
+	}
 	return fmt.Errorf("the upstream is a legacy server: it offers %s, the bridge needs a server that speaks %s; legacy clients can connect to it directly",
 		prose(versions), mcp.V20260728)
 }
 
-func judgeResult(result []byte, accept []string) Verdict {
-	versions := texts(rawjson.Get(result, "supportedVersions"))
-	if len(versions) == 0 {
+func judgeResult(result []byte, draft func([]byte) string) Verdict {
+	versions := rawjson.Get(result, "supportedVersions")
+	if len(texts(versions)) == 0 {
 		return Verdict{Era: Unknown, Err: errors.New("the upstream answered server/discover without supportedVersions")}
 	}
-	v := byVersions(versions, accept)
+	v := byVersions(versions, draft)
 	v.Discover = result
 	if ms, ok := rawjson.Int(rawjson.Get(result, "ttlMs")); ok && ms > 0 {
 		v.ttl = time.Duration(min(ms, int64(24*time.Hour/time.Millisecond))) * time.Millisecond
@@ -116,7 +119,8 @@ func judgeResult(result []byte, accept []string) Verdict {
 // byVersions reads the era off a list of versions and picks the one to speak
 // . It is the list that decides, not that the server answered: a dual-era
 // server may offer legacy versions only.
-func byVersions(versions, accept []string) Verdict {
+func byVersions(list []byte, draft func([]byte) string) Verdict {
+	versions := texts(list)
 	v := Verdict{Versions: versions}
 	legacy, modern := false, false
 	for _, s := range versions {
@@ -134,18 +138,20 @@ func byVersions(versions, accept []string) Verdict {
 	case legacy:
 		v.Era = Legacy
 	}
-	for _, s := range accept {
-		if slices.Contains(versions, s) {
-			v.Version = s
-			return v
-		}
+	switch {
+	case slices.Contains(versions, string(mcp.V20260728)):
+		v.Version = string(mcp.V20260728)
+		return v
+	case draft != nil && draft(list) != "":
+		v.Version = draft(list)
+		return v
 	}
 	if v.Era == Legacy {
 		v.Err = legacyOnly(versions)
 		return v
 	}
 	v.Err = fmt.Errorf("the upstream offers %s, the bridge speaks %s: there is no common version",
-		prose(versions), prose(accept))
+		prose(versions), mcp.V20260728)
 	return v
 }
 

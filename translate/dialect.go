@@ -1,7 +1,6 @@
 package translate
 
 import (
-	"bytes"
 	"strings"
 
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -22,13 +21,6 @@ type Dialect struct {
 	WrapAnswers bool
 }
 
-// IsDraftVersion reports whether a version string names a draft of 2026-07-28
-// (I-3).
-func IsDraftVersion(version string) bool {
-	return strings.HasPrefix(version, "DRAFT-") ||
-		strings.HasPrefix(version, "2026-") && version < string(mcp.V20260728)
-}
-
 // SpeaksDraft reports whether a list of versions, as it stands in a discover
 // result's supportedVersions or an error's data.supported, names a draft (I-3).
 func SpeaksDraft(versions []byte) bool { return DraftVersion(versions) != "" }
@@ -38,7 +30,7 @@ func SpeaksDraft(versions []byte) bool { return DraftVersion(versions) != "" }
 func DraftVersion(versions []byte) (newest string) {
 	for v := range rawjson.Elements(versions) {
 		name, _ := rawjson.Text(v)
-		if !IsDraftVersion(name) {
+		if !mcp.Version(name).IsDraft() {
 			continue
 		}
 		dated, was := name[0] == '2', newest != "" && newest[0] == '2'
@@ -57,8 +49,11 @@ func (d Dialect) Result(method string, result []byte) []byte {
 	if method == mcp.MethodToolsCall || isTaskMethod(method) {
 		result = d.task(method, result)
 	}
-	if !d.On {
+	switch {
+	case !d.On:
 		return result
+	case method == mcp.MethodDiscover:
+		result = finalCapabilities(result)
 	}
 	if mayBeInterim(method) && isInterim(result) { // I-4
 		return rawjson.Apply(nil, result,
@@ -67,6 +62,22 @@ func (d Dialect) Result(method string, result []byte) []byte {
 			rawjson.Edit{Name: "resultType", Value: []byte(`"` + mcp.ResultInputRequired + `"`)})
 	}
 	return finalMembers(method, result)
+}
+
+// finalCapabilities declares the tasks extension for a server whose draft still
+// had tasks in the core (I-14).
+func finalCapabilities(discover []byte) []byte {
+	caps := rawjson.Get(discover, "capabilities")
+	extensions := rawjson.Get(caps, "extensions")
+	if rawjson.KindOf(rawjson.Get(caps, "tasks")) != rawjson.Object || rawjson.Has(extensions, mcp.ExtensionTasks) {
+		return discover
+	}
+	if extensions == nil {
+		extensions = []byte("{}")
+	}
+	extensions = rawjson.Apply(nil, extensions, rawjson.Edit{Name: mcp.ExtensionTasks, Value: []byte("{}")})
+	caps = rawjson.Apply(nil, caps, rawjson.Edit{Name: "extensions", Value: extensions})
+	return rawjson.Apply(nil, discover, rawjson.Edit{Name: "capabilities", Value: caps})
 }
 
 // finalMembers renames the members of complete results that drafts spelled
@@ -106,16 +117,14 @@ func isInterim(result []byte) bool {
 	if marked {
 		return false
 	}
-	if string(rawjson.Get(result, "status")) == `"incomplete"` {
-		return true
-	}
 	for _, name := range [...]string{"content", "messages", "contents", "structuredContent",
 		"tools", "prompts", "resources", "resourceTemplates"} {
 		if rawjson.Has(result, name) {
 			return false
 		}
 	}
-	return isInputRequests(rawjson.Get(result, "inputRequests")) ||
+	return string(rawjson.Get(result, "status")) == `"incomplete"` ||
+		isInputRequests(rawjson.Get(result, "inputRequests")) ||
 		rawjson.KindOf(rawjson.Get(result, "requestState")) == rawjson.String
 }
 
@@ -167,8 +176,8 @@ func (d Dialect) Error(status int, e *jsonrpc.Error) *jsonrpc.Error {
 	}
 	code := e.Code
 	switch e.Code {
-	case -32004:
-		if rawjson.KindOf(rawjson.Get(e.Data, "supported")) == rawjson.Array && rawjson.Has(e.Data, "requested") {
+	case -32004, jsonrpc.CodeInvalidParams:
+		if refusesVersion(e) {
 			code = mcp.CodeUnsupportedVersion
 		}
 	case -32003:
@@ -186,19 +195,26 @@ func (d Dialect) Error(status int, e *jsonrpc.Error) *jsonrpc.Error {
 	return &jsonrpc.Error{Code: code, Message: e.Message, Data: e.Data}
 }
 
-// SameSubscription reports whether a notification's subscriptionId names the
-// listen request with the given id: the same token, or, from a draft server,
-// the string form of an integer id (C-18, I-2).
-func SameSubscription(subscriptionID []byte, listen jsonrpc.ID) bool {
-	if string(subscriptionID) == string(listen) {
-		return true
+// refusesVersion recognises the refusal of a protocol version. For the first
+// days of server/discover it had the code of invalid params, which says nothing,
+// so the version that is refused must be one that the bridge sends.
+func refusesVersion(e *jsonrpc.Error) bool {
+	requested, _ := rawjson.Text(rawjson.Get(e.Data, "requested"))
+	version := mcp.Version(requested)
+	return rawjson.KindOf(rawjson.Get(e.Data, "supported")) == rawjson.Array &&
+		(e.Code != jsonrpc.CodeInvalidParams && rawjson.Has(e.Data, "requested") || version == mcp.V20260728 || version.IsDraft())
+}
+
+// RefusesVersion returns the versions that a server supports, as JSON, when e
+// has the shape of refusing one in any draft or in 2026-07-28; else nil (I-3).
+func RefusesVersion(e *jsonrpc.Error) (supported []byte) {
+	switch e.Code {
+	case mcp.CodeUnsupportedVersion, -32004, jsonrpc.CodeInvalidParams:
+		if refusesVersion(e) {
+			return rawjson.Get(e.Data, "supported")
+		}
 	}
-	if rawjson.KindOf(subscriptionID) == rawjson.String && rawjson.KindOf([]byte(listen)) == rawjson.String {
-		return rawjson.Equal(subscriptionID, []byte(listen))
-	}
-	inner, ok := bytes.CutPrefix(subscriptionID, []byte{'"'})
-	inner, closed := bytes.CutSuffix(inner, []byte{'"'})
-	return ok && closed && string(inner) == string(listen)
+	return nil
 }
 
 func isList(method string) bool {

@@ -19,11 +19,15 @@ func isTaskMethod(method string) bool {
 // task, and examples label the answer to tasks/get as a task (I-2, G-2, G-4).
 // The drafts' member names are read in dialect mode only (I-9).
 func (d Dialect) task(method string, result []byte) []byte {
-	typ, _ := rawjson.Text(rawjson.Get(result, "resultType"))
+	typ, marked := rawjson.Text(rawjson.Get(result, "resultType"))
+	var edits []rawjson.Edit
+	if d.On && !marked && method == mcp.MethodToolsCall && isBareTask(result) { // drafts with tasks in the core
+		typ = mcp.ResultTask
+		edits = append(edits, rawjson.Edit{Name: "resultType", Value: []byte(`"` + mcp.ResultTask + `"`)})
+	}
 	if typ != mcp.ResultTask && !isTaskMethod(method) {
 		return result
 	}
-	var edits []rawjson.Edit
 	nested := rawjson.Get(result, "task")
 	if rawjson.KindOf(nested) == rawjson.Object && !rawjson.Has(result, "taskId") {
 		edits = append(edits, rawjson.Edit{Name: "task"})
@@ -31,7 +35,7 @@ func (d Dialect) task(method string, result []byte) []byte {
 			edits = append(edits, rawjson.Edit{Name: string(name), Value: value})
 		}
 		if rawjson.Has(nested, "resultType") { // the handle's own marker counts
-			edits = append(edits, rawjson.Edit{Name: "resultType", Value: rawjson.Get(result, "resultType")})
+			edits = append(edits, rawjson.Edit{Name: "resultType", Value: []byte(`"` + mcp.ResultTask + `"`)})
 		}
 	} else {
 		nested = nil
@@ -48,6 +52,12 @@ func (d Dialect) task(method string, result []byte) []byte {
 	return result
 }
 
+// isBareTask recognises a task handle without a marker (I-14).
+func isBareTask(result []byte) bool {
+	task := rawjson.Get(result, "task")
+	return rawjson.Has(task, "taskId") && rawjson.Has(task, "status") && !rawjson.Has(result, "content")
+}
+
 // finalTask gives a draft task's durations their final names and unit. What
 // plain ttl counts depends on the draft, so it is ignored (I-9).
 func finalTask(task []byte) []byte {
@@ -62,6 +72,10 @@ func finalTask(task []byte) []byte {
 		move("pollIntervalMilliseconds", "pollIntervalMs", rawjson.Get(task, "pollIntervalMilliseconds"))
 	} else {
 		move("pollInterval", "pollIntervalMs", rawjson.Get(task, "pollInterval"))
+	}
+	if inner := rawjson.Get(task, "result"); rawjson.Has(inner, "result_type") {
+		inner = rawjson.Apply(nil, inner, rawjson.Edit{Name: "result_type"})
+		edits = append(edits, rawjson.Edit{Name: "result", Value: inner})
 	}
 	if edits == nil {
 		return task

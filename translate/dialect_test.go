@@ -26,6 +26,7 @@ func TestDialectResult(t *testing.T) {
 		{"I-4 W5 final", on, "tools/call", `{"resultType":"input_required","requestState":"s"}`, `=`},
 		{"I-4 a marker decides", on, "tools/call", `{"resultType":"complete",` + requests + `}`, "="},
 		{"I-4 a payload decides", on, "tools/call", `{"content":[],` + requests + `}`, "="},
+		{"I-4 a payload decides, whatever the status", on, "tools/call", `{"content":[],"status":"incomplete"}`, "="},
 		{"I-4 foreign inputRequests", on, "tools/call", `{"inputRequests":{"a":{"method":"x"}}}`, "="},
 		{"I-4 other methods", on, "completion/complete", `{` + requests + `}`, "="},
 		{"I-3 shape alone is no evidence", off, "tools/call", `{"status":"incomplete",` + requests + `}`, "="},
@@ -37,6 +38,12 @@ func TestDialectResult(t *testing.T) {
 		{"I-2 a tool's own task member", off, "tools/call", `{"content":[],"task":{"taskId":"t"}}`, "="},
 		{"I-2 tasks/get labelled task", off, "tasks/get", `{"resultType":"task","taskId":"t","status":"failed"}`, `{"resultType":"complete","taskId":"t","status":"failed"}`},
 		{"I-9 task durations", on, "tasks/get", `{"taskId":"t","ttlSeconds":60,"pollIntervalMilliseconds":500}`, `{"taskId":"t","ttlMs":60000,"pollIntervalMs":500}`},
+		{"I-14 a bare task", on, "tools/call", `{"task":{"taskId":"t","status":"working","pollInterval":100}}`, `{"resultType":"task","taskId":"t","status":"working","pollIntervalMs":100}`},
+		{"I-14 a bare task off", off, "tools/call", `{"task":{"taskId":"t","status":"working"}}`, "="},
+		{"I-14 a tool's own task", on, "tools/call", `{"content":[],"task":{"taskId":"t","status":"working"}}`, "="},
+		{"I-14 tasks in the core", on, "server/discover", `{"capabilities":{"tasks":{}}}`, `{"capabilities":{"tasks":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}}`},
+		{"I-14 tasks in the core off", off, "server/discover", `{"capabilities":{"tasks":{}}}`, "="},
+		{"I-4 a marker inside of a task", on, "tasks/get", `{"taskId":"t","result":{"result_type":"complete","content":[]}}`, `{"taskId":"t","result":{"content":[]}}`},
 		{"I-9 nested draft task", on, "tools/call", `{"resultType":"task","task":{"taskId":"t","ttl":60,"pollInterval":500}}`, `{"resultType":"task","taskId":"t","ttl":60,"pollIntervalMs":500}`},
 	}
 	for _, tt := range tests {
@@ -63,6 +70,8 @@ func TestDialectErrors(t *testing.T) {
 	}{
 		{"I-7 version", on, 400, jsonrpc.Error{Code: -32004, Data: []byte(`{"supported":["a"],"requested":"b"}`)}, -32022},
 		{"I-7 version without shape", on, 400, jsonrpc.Error{Code: -32004}, -32004},
+		{"I-7 version as invalid params", on, 400, jsonrpc.Error{Code: -32602, Data: []byte(`{"supported":["a"],"requested":"2026-07-28"}`)}, -32022},
+		{"I-7 invalid params", on, 400, jsonrpc.Error{Code: -32602, Data: []byte(`{"supported":["a"],"requested":"b"}`)}, -32602},
 		{"I-7 capability", on, 0, jsonrpc.Error{Code: -32003, Data: []byte(`{"requiredCapabilities":{}}`)}, -32021},
 		{"I-7 capability without shape", on, 0, jsonrpc.Error{Code: -32003, Data: []byte(`[]`)}, -32003},
 		{"I-7 header", on, 400, jsonrpc.Error{Code: -32001, Message: "Header mismatch"}, -32020},
@@ -100,16 +109,5 @@ func TestDialectAnswers(t *testing.T) {
 	}
 	if got := (Dialect{WrapAnswers: true}).InputResponses(nil); got != nil {
 		t.Errorf("D-I4: %s", got)
-	}
-}
-
-func TestSameSubscription(t *testing.T) {
-	for _, tt := range []struct {
-		id, listen string
-		want       bool
-	}{{`7`, `7`, true}, {`"7"`, `7`, true}, {`7`, `"7"`, false}, {`"a"`, `"a"`, true}, {`"\u0061"`, `"a"`, true}, {``, `7`, false}, {`"8"`, `7`, false}} {
-		if got := SameSubscription([]byte(tt.id), jsonrpc.ID(tt.listen)); got != tt.want {
-			t.Errorf("I-2: SameSubscription(%s, %s) = %v", tt.id, tt.listen, got)
-		}
 	}
 }

@@ -90,13 +90,11 @@ func (c *HTTP) mendVersion(req *request, e *jsonrpc.Error, done *mends) bool {
 		return false
 	}
 	done.version = true
-	for _, mine := range c.versions {
-		if namesVersion(e, mine) {
-			req.redeclare(mine)
-			return true
-		}
+	version := mutual(c.opt.Drafts, e, string(mcp.V20260728))
+	if version != "" {
+		req.redeclare(version)
 	}
-	return false
+	return version != ""
 }
 
 // namesVersion reports whether a -32022 lists version as supported.

@@ -52,9 +52,8 @@ type HTTPOptions struct {
 	// MaxRetryAfter is the longest Retry-After that a read-only call waits
 	// for before its one resend (E-41). Negative: never.
 	MaxRetryAfter time.Duration
-	// Versions are modern versions accepted besides 2026-07-28, most wanted
-	// first: draft dialects (I-8).
-	Versions []string
+	// Drafts admits servers that speak a draft of 2026-07-28; nil: none.
+	Drafts Drafts
 	// UserAgent is the User-Agent header; default "mcp-bridge".
 	UserAgent string
 	Log       zerolog.Logger
@@ -84,12 +83,11 @@ func orDefault[T int | time.Duration](v, d T) T {
 // HTTP is a Caller for a Streamable HTTP server. It POSTs, and does nothing
 // else (E-43).
 type HTTP struct {
-	opt      HTTPOptions
-	url      *url.URL
-	carrier  carrier
-	versions []string // acceptable modern versions, most wanted first
-	tools    store
-	refresh  singleflight.Group
+	opt     HTTPOptions
+	url     *url.URL
+	carrier carrier
+	tools   store
+	refresh singleflight.Group
 	// rawNames is set once the server proved to compare Mcp-Name undecoded.
 	rawNames nameMode
 
@@ -106,7 +104,7 @@ func NewHTTP(opt HTTPOptions) (*HTTP, error) {
 		return nil, err
 	}
 	opt.defaults()
-	c := &HTTP{opt: opt, url: u, versions: append([]string{string(mcp.V20260728)}, opt.Versions...)}
+	c := &HTTP{opt: opt, url: u}
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	c.carrier = newCarrier(u, &c.opt)
 	return c, nil

@@ -63,17 +63,17 @@ func TestRetryAfterValues(t *testing.T) {
 func TestE39UnsupportedVersionIsSentAgainOnce(t *testing.T) {
 	for _, tc := range []struct {
 		name, supported string
-		accept          []string
+		drafts          Drafts
 		requests        int
 		version         string
 	}{
 		{"the very version just sent", `["2026-07-28"]`, nil, 2, "2026-07-28"},
-		{"a draft that is accepted", `["2025-11-25","DRAFT-2026-v1"]`, []string{"DRAFT-2026-v1"}, 2, "DRAFT-2026-v1"},
+		{"a draft that is accepted", `["2025-11-25","DRAFT-2026-v1"]`, onlyDraft{}, 2, "DRAFT-2026-v1"},
 		{"nothing mutual", `["2025-11-25"]`, nil, 1, ""},
 		{"nothing at all", `null`, nil, 1, ""},
 	} {
 		eachTransport(t, func(t *testing.T, opt HTTPOptions) {
-			opt.Versions = tc.accept
+			opt.Drafts = tc.drafts
 			p := newScripted(t, func(n int, w http.ResponseWriter, g *got, _ *http.Request) {
 				if n == 0 {
 					refuseWith(w, g.msg.ID, 400, mcp.CodeUnsupportedVersion, `{"supported":`+tc.supported+`}`)

@@ -17,6 +17,26 @@ type diagnoser interface {
 	silent() bool
 }
 
+// Wrapper is a Caller around another one, which it hands out.
+type Wrapper interface {
+	Caller
+	Unwrap() Caller
+}
+
+// diagnose returns what diagnoses a caller's server, nil when nothing does.
+func diagnose(caller Caller) diagnoser {
+	for {
+		switch c := caller.(type) {
+		case diagnoser:
+			return c
+		case Wrapper:
+			caller = c.Unwrap()
+		default:
+			return nil
+		}
+	}
+}
+
 // peer asks through a Caller on behalf of one principal.
 type peer struct {
 	caller Caller
@@ -33,8 +53,8 @@ func NewPeer(caller Caller, call Call) negotiate.Peer {
 
 // Discover implements negotiate.Peer.
 func (p *peer) Discover(ctx context.Context) negotiate.Outcome {
-	d, diagnoses := p.caller.(diagnoser)
-	if diagnoses && d.silent() { // leave time for LegacyVersions
+	d := diagnose(p.caller)
+	if d != nil && d.silent() { // leave time for LegacyVersions
 		if deadline, ok := ctx.Deadline(); ok {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithDeadline(ctx, deadline.Add(-time.Until(deadline)/4))
@@ -47,7 +67,7 @@ func (p *peer) Discover(ctx context.Context) negotiate.Outcome {
 	}
 	f, ok := errors.AsType[*Failure](err)
 	notModern := ok && f.Cause == NotModern
-	if diagnoses && ok && f.Cause == Timeout {
+	if d != nil && ok && f.Cause == Timeout {
 		notModern = d.silent()
 	}
 	return negotiate.Outcome{Err: err, NotModern: notModern}
@@ -55,7 +75,7 @@ func (p *peer) Discover(ctx context.Context) negotiate.Outcome {
 
 // LegacyVersions implements negotiate.Peer.
 func (p *peer) LegacyVersions(ctx context.Context) []string {
-	if d, ok := p.caller.(diagnoser); ok {
+	if d := diagnose(p.caller); d != nil {
 		return d.legacyVersions(ctx, &p.call)
 	}
 	return nil

@@ -29,9 +29,17 @@ var errTooLarge = errors.New("response too large")
 
 // receive reads the outcome of one attempt.
 func (c *HTTP) receive(ctx context.Context, req *request, x exchange, to sink) (*Answer, error) {
-	if x.status() != 200 {
-		return c.receiveRefusal(ctx, req, x)
+	if status := x.status(); status != 200 {
+		ans, err := c.receiveRefusal(ctx, req, x)
+		ans.settle(c.opt.Drafts, status)
+		return ans, err
 	}
+	ans, err := c.receiveOK(ctx, req, x, to)
+	ans.settle(c.opt.Drafts, 200)
+	return ans, err
+}
+
+func (c *HTTP) receiveOK(ctx context.Context, req *request, x exchange, to sink) (*Answer, error) {
 	switch x.media() {
 	case mediaJSON:
 		return c.receiveJSON(ctx, req, x)

@@ -48,7 +48,9 @@ type StdioOptions struct {
 	Grace time.Duration
 	// MinBackoff and MaxBackoff bound the delay between starts.
 	MinBackoff, MaxBackoff time.Duration
-	Log                    zerolog.Logger
+	// Drafts admits servers that speak a draft of 2026-07-28; nil: none.
+	Drafts Drafts
+	Log    zerolog.Logger
 }
 
 // Stdio is a Caller for a server that runs as a child process. The child is
@@ -125,8 +127,11 @@ func (s *Stdio) run(ctx context.Context, call *Call, to sink) (*Answer, error) {
 	if f, ok := err.(*Failure); ok && f.Cause == Lost && !f.Sent { // it ended just now
 		ans, err = s.attempt(ctx, req, to)
 	}
-	if err == nil && ans.Error != nil && ans.Error.Code == mcp.CodeUnsupportedVersion && namesVersion(ans.Error, req.version) {
-		ans, err = s.attempt(ctx, req, to) // E-39: it names the very version that was sent
+	if err == nil && ans.Error != nil && ans.Error.Code == mcp.CodeUnsupportedVersion {
+		if version := mutual(s.opt.Drafts, ans.Error, string(mcp.V20260728)); version != "" {
+			req.redeclare(version)
+			ans, err = s.attempt(ctx, req, to)
+		}
 	}
 	if f, ok := err.(*Failure); ok && s.ctx.Err() != nil && f.Cause == Lost {
 		f.Cause, f.Detail = Canceled, "the upstream client was closed"
@@ -139,7 +144,9 @@ func (s *Stdio) attempt(ctx context.Context, req *request, to sink) (*Answer, er
 	if err != nil {
 		return nil, err
 	}
-	return c.do(ctx, req, to)
+	ans, err := c.do(ctx, req, to)
+	ans.settle(s.opt.Drafts, 0)
+	return ans, err
 }
 
 // get returns a running child, starting one when that is due.

@@ -1,0 +1,36 @@
+package upstream
+
+import (
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// Drafts knows the drafts that preceded 2026-07-28, for servers that still speak
+// one. Its methods may be called concurrently.
+type Drafts interface {
+	// Error gives a server's error the code that it has in 2026-07-28, before
+	// anything acts on it (I-1, I-7). status is that of HTTP, 0 elsewhere.
+	Error(status int, e *jsonrpc.Error) *jsonrpc.Error
+	// Version chooses the version to speak with a server that does not offer
+	// 2026-07-28, from those that it offers, a JSON array; "" for none (I-8).
+	Version(offered []byte) string
+}
+
+// settle gives the answer's error its final code. d may be nil.
+func (a *Answer) settle(d Drafts, status int) {
+	if d != nil && a != nil && a.Error != nil {
+		a.Error = d.Error(status, a.Error)
+	}
+}
+
+// mutual chooses the version to send again with after a -32022: mine, when the
+// server names it, else a draft; "" for none (E-39, I-8).
+func mutual(d Drafts, refusal *jsonrpc.Error, mine string) string {
+	if namesVersion(refusal, mine) {
+		return mine
+	}
+	if d == nil {
+		return ""
+	}
+	return d.Version(rawjson.Get(refusal.Data, "supported"))
+}
