@@ -92,6 +92,7 @@ func New(opt Options) *Bridge {
 		conversations: make(map[*conversation]struct{}),
 	}
 	b.listens = newHub(b)
+	b.report = b.logOmission
 	return b
 }
 

@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,6 +26,7 @@ type hub struct {
 type sharedListen struct {
 	hub       *hub
 	principal string
+	methods   []string // what was asked for
 	cancel    context.CancelFunc
 	linger    *time.Timer // runs while nobody listens
 
@@ -60,14 +62,14 @@ func (h *hub) join(c *conversation) {
 // open starts the listen of c's principal with c's credentials. The caller holds mu.
 func (h *hub) open(c *conversation) *sharedListen {
 	ctx, cancel := context.WithCancel(context.Background())
-	l := &sharedListen{hub: h, principal: c.principal, cancel: cancel, members: make(map[*conversation]struct{})}
+	l := &sharedListen{hub: h, principal: c.principal, methods: c.server.lists.methods(), cancel: cancel, members: make(map[*conversation]struct{})}
 	h.shared[c.principal] = l
 	keeper := &listener{
 		up:    h.b.opt.Upstream,
 		log:   h.b.log,
 		call:  c.listenCall(listFilterParams(c.server.lists)),
 		event: l.deliver,
-		gap:   func() { l.announceAll(c.server.lists) },
+		gap:   l.announceAll,
 	}
 	h.wg.Go(func() { keeper.run(ctx) })
 	return l
@@ -113,10 +115,8 @@ func (h *hub) close() {
 
 // deliver passes a list-changed notification to every member (C-22).
 func (l *sharedListen) deliver(msg jsonrpc.Message) {
-	switch msg.Method {
-	case mcp.NotificationToolsListChanged, mcp.NotificationPromptsListChanged, mcp.NotificationResourcesListChanged:
-	default:
-		return // not asked for
+	if !slices.Contains(l.methods, msg.Method) {
+		return // not asked for, so not advertised to anybody
 	}
 	l.hub.b.invalidates(msg)
 	for _, c := range l.audience() {
@@ -126,12 +126,12 @@ func (l *sharedListen) deliver(msg jsonrpc.Message) {
 
 // announceAll says after a gap that everything may have changed: what did is
 // unknowable (C-20).
-func (l *sharedListen) announceAll(lists listFilter) {
-	for _, method := range lists.methods() {
+func (l *sharedListen) announceAll() {
+	for _, method := range l.methods {
 		l.hub.b.cache.invalidate(method)
 	}
 	for _, c := range l.audience() {
-		for _, method := range lists.methods() {
+		for _, method := range l.methods {
 			c.pushed(method, method, nil)
 		}
 	}

@@ -45,7 +45,8 @@ func (l *listener) run(ctx context.Context) {
 			}
 			opened = true
 		})
-		if ctx.Err() != nil || l.ended != nil && !l.ended(err) {
+		// ended first: whoever waits for the first acknowledgment must hear.
+		if again := l.ended == nil || l.ended(err); !again || ctx.Err() != nil {
 			return
 		}
 		delay := wait.NextBackOff()

@@ -62,7 +62,7 @@ func serveSetLevel(c *conversation, _ context.Context, _ legacy.Caller, req json
 	return emptyObject, nil
 }
 
-func serveSubscribe(c *conversation, ctx context.Context, caller legacy.Caller, req jsonrpc.Message) ([]byte, *jsonrpc.Error) {
+func serveSubscribe(c *conversation, _ context.Context, caller legacy.Caller, req jsonrpc.Message) ([]byte, *jsonrpc.Error) {
 	uri, ok := rawjson.Text(rawjson.Get(req.Params, "uri"))
 	switch {
 	case !c.server.subscribe || c.push == nil:
@@ -70,14 +70,14 @@ func serveSubscribe(c *conversation, ctx context.Context, caller legacy.Caller, 
 	case !ok:
 		return nil, invalidParams("uri is missing or no string")
 	}
-	if err := c.resourceListen().subscribe(ctx, caller, uri); err != nil {
+	if err := c.resourceListen().subscribe(caller, uri); err != nil {
 		return nil, err
 	}
 	return emptyObject, nil
 }
 
 // serveUnsubscribe succeeds for a URI that is not subscribed, too.
-func serveUnsubscribe(c *conversation, ctx context.Context, caller legacy.Caller, req jsonrpc.Message) ([]byte, *jsonrpc.Error) {
+func serveUnsubscribe(c *conversation, _ context.Context, caller legacy.Caller, req jsonrpc.Message) ([]byte, *jsonrpc.Error) {
 	uri, ok := rawjson.Text(rawjson.Get(req.Params, "uri"))
 	switch {
 	case !c.server.subscribe || c.push == nil:
@@ -85,6 +85,6 @@ func serveUnsubscribe(c *conversation, ctx context.Context, caller legacy.Caller
 	case !ok:
 		return nil, invalidParams("uri is missing or no string")
 	}
-	c.resourceListen().unsubscribe(ctx, caller, uri)
+	c.resourceListen().unsubscribe(caller, uri)
 	return emptyObject, nil
 }

@@ -29,6 +29,7 @@ type resourceListen struct {
 	mu      sync.Mutex
 	uris    []string
 	current *resourceStream
+	pending *resourceStream // opened last, perhaps not acknowledged yet
 	closed  bool
 }
 
@@ -51,7 +52,7 @@ func (c *conversation) resourceListen() *resourceListen {
 
 // subscribe returns once the server acknowledged uri: an update between the
 // answer and a later acknowledgment would be lost (C-15).
-func (r *resourceListen) subscribe(ctx context.Context, caller legacy.Caller, uri string) *jsonrpc.Error {
+func (r *resourceListen) subscribe(caller legacy.Caller, uri string) *jsonrpc.Error {
 	r.change.Lock()
 	defer r.change.Unlock()
 	uris := r.subscribed()
@@ -61,10 +62,10 @@ func (r *resourceListen) subscribe(ctx context.Context, caller legacy.Caller, ur
 	if limit := r.conv.b.limits.Subscriptions; len(uris) >= limit {
 		return internalError("too many subscriptions in this session", []rawjson.Edit{quoted("limit", "subscriptions")})
 	}
-	return r.replace(ctx, caller, append(slices.Clone(uris), uri), uri)
+	return r.replace(caller, append(slices.Clone(uris), uri), uri)
 }
 
-func (r *resourceListen) unsubscribe(ctx context.Context, caller legacy.Caller, uri string) {
+func (r *resourceListen) unsubscribe(caller legacy.Caller, uri string) {
 	r.change.Lock()
 	defer r.change.Unlock()
 	uris := r.subscribed()
@@ -73,7 +74,7 @@ func (r *resourceListen) unsubscribe(ctx context.Context, caller legacy.Caller, 
 		return
 	}
 	rest := slices.Delete(slices.Clone(uris), i, i+1)
-	if len(rest) == 0 || r.replace(ctx, caller, rest, "") != nil {
+	if len(rest) == 0 || r.replace(caller, rest, "") != nil {
 		r.swap(nil, rest) // without a listen rather than with one too many
 	}
 }
@@ -86,8 +87,9 @@ func (r *resourceListen) subscribed() []string {
 
 // replace makes the new listen before it breaks the old one (C-14). required
 // names the URI that the acknowledgment must include; empty: none.
-func (r *resourceListen) replace(ctx context.Context, caller legacy.Caller, uris []string, required string) *jsonrpc.Error {
+func (r *resourceListen) replace(caller legacy.Caller, uris []string, required string) *jsonrpc.Error {
 	next := r.open(caller, uris, required)
+	r.await(next)
 	timeout := time.NewTimer(ackTimeout)
 	defer timeout.Stop()
 	var err *jsonrpc.Error
@@ -104,6 +106,16 @@ func (r *resourceListen) replace(ctx context.Context, caller legacy.Caller, uris
 	}
 	next.cancel()
 	return err
+}
+
+// await lets the end of the session find a listen that is not acknowledged yet.
+func (r *resourceListen) await(next *resourceStream) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.pending = next
+	if r.closed {
+		next.cancel()
+	}
 }
 
 func subscribeFailed(cause error) *jsonrpc.Error {
@@ -164,7 +176,7 @@ func (r *resourceListen) open(caller legacy.Caller, uris []string, required stri
 		}
 		return once
 	}
-	r.conv.b.listens.wg.Go(func() { keeper.run(ctx) })
+	r.conv.b.background(func() { keeper.run(ctx) })
 	return s
 }
 
@@ -199,10 +211,12 @@ func (r *resourceListen) announceAll(s *resourceStream, uris []string) {
 func (r *resourceListen) close() {
 	r.mu.Lock()
 	r.closed = true
-	current := r.current
+	streams := [...]*resourceStream{r.current, r.pending}
 	r.mu.Unlock()
-	if current != nil {
-		current.cancel()
+	for _, s := range streams {
+		if s != nil {
+			s.cancel()
+		}
 	}
 }
 

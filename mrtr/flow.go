@@ -46,7 +46,7 @@ type Input struct {
 	ElicitationID   string `json:"elicitationId,omitempty"`   // URL mode only (C-27); set by the driver
 	Asked           bool   `json:"asked,omitempty"`
 	AskedAgain      bool   `json:"askedAgain,omitempty"` // after an unusable answer, once (C-26)
-	Response        []byte `json:"response,omitempty"` // bare input response; nil until answered
+	Response        []byte `json:"response,omitempty"`   // bare input response; nil until answered
 }
 
 // URLMemory is a URL interaction that the user consented to. Accepting means

@@ -1,0 +1,206 @@
+package bridge
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+// announcer is an upstream whose listens a test holds in its hand.
+type announcer struct {
+	script
+	opened chan *openListen
+}
+
+// openListen is one subscriptions/listen as the server sees it.
+type openListen struct {
+	call   *upstream.Call
+	notify func(jsonrpc.Message)
+	end    chan error
+	closed chan struct{} // the bridge ended it
+}
+
+func (a *announcer) Listen(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) error {
+	l := &openListen{call: call, notify: notify, end: make(chan error, 1), closed: make(chan struct{})}
+	defer close(l.closed)
+	a.opened <- l
+	select {
+	case err := <-l.end:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// acknowledge accepts the filter as it was asked for.
+func (l *openListen) acknowledge() {
+	l.notify(jsonrpc.Message{Method: mcp.NotificationAcknowledged, Params: []byte(`{"notifications":` + member(l.call, "notifications") + `}`)})
+	synctest.Wait()
+}
+
+func (l *openListen) say(method, params string) {
+	l.notify(jsonrpc.Message{Method: method, Params: []byte(params)})
+}
+
+// inbox records what is pushed to a client.
+type inbox struct {
+	mu  sync.Mutex
+	got []string
+}
+
+func (i *inbox) Push(_ string, msg []byte) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.got = append(i.got, string(msg))
+}
+
+func (i *inbox) take() string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	all := strings.Join(i.got, "\n")
+	i.got = nil
+	return all
+}
+
+var announcing = &server{subscribe: true, lists: listFilter{tools: true}, version: string(mcp.V20260728)}
+
+// listening returns a bridge whose upstream announces changes, and a way to
+// open sessions on it.
+func listening(t *testing.T) (*announcer, func() (*conversation, *inbox)) {
+	up := &announcer{opened: make(chan *openListen, 8)}
+	b := New(Options{Upstream: up, Log: zerolog.Nop()})
+	t.Cleanup(b.Close)
+	return up, func() (*conversation, *inbox) {
+		box := &inbox{}
+		conv := b.newConversation(mcp.V20251125, legacy.Caller{}, announcing, box)
+		b.adopt(conv)
+		return conv, box
+	}
+}
+
+func TestListChangedListenIsShared_Q15(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up, open := listening(t)
+		one, oneBox := open()
+		two, twoBox := open()
+		one.Notify(legacy.Caller{}, jsonrpc.Message{Method: mcp.NotificationInitialized})
+		two.Notify(legacy.Caller{}, jsonrpc.Message{Method: mcp.NotificationInitialized})
+		l := <-up.opened
+		l.acknowledge()
+		if got := member(l.call, "notifications"); got != `{"toolsListChanged":true}` {
+			t.Fatalf("C-13: %s", got)
+		}
+		l.say(mcp.NotificationToolsListChanged, `{"_meta":{"io.modelcontextprotocol/subscriptionId":1}}`)
+		l.say(mcp.NotificationPromptsListChanged, `{}`)
+		want := `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`
+		if a, b := oneBox.take(), twoBox.take(); a != want || b != want {
+			t.Fatalf("C-22: got %q and %q", a, b)
+		}
+		one.Close(nil)
+		two.Close(nil)
+		pass(lingering + time.Second)
+		<-l.closed // C-24
+		if len(up.opened) != 0 {
+			t.Fatal("more than one listen")
+		}
+	})
+}
+
+func TestGapIsAnnounced_C19_C20(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up, open := listening(t)
+		conv, box := open()
+		conv.announce()
+		l := <-up.opened
+		l.acknowledge()
+		if got := box.take(); got != "" {
+			t.Fatalf("announced without a gap: %s", got)
+		}
+		l.end <- nil
+		l = <-up.opened
+		l.acknowledge()
+		if got := box.take(); !strings.Contains(got, mcp.NotificationToolsListChanged) {
+			t.Fatalf("C-20: %q", got)
+		}
+	})
+}
+
+func TestSubscribeWaitsForItsAcknowledgment_C14_C15(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up, open := listening(t)
+		conv, box := open()
+		conv.announce()
+		(<-up.opened).acknowledge()
+
+		first := request(t, conv, "1", mcp.MethodResourcesSubscribe, `{"uri":"file:///a"}`)
+		old := <-up.opened
+		if first.ends != 0 {
+			t.Fatal("C-15: answered before the acknowledgment")
+		}
+		old.acknowledge()
+		first.result()
+
+		second := request(t, conv, "2", mcp.MethodResourcesSubscribe, `{"uri":"file:///b"}`)
+		next := <-up.opened
+		if got := member(next.call, "notifications", "resourceSubscriptions"); got != `["file:///a","file:///b"]` {
+			t.Fatalf("C-14: %s", got)
+		}
+		old.say(mcp.NotificationResourcesUpdated, `{"uri":"file:///a"}`) // make before break
+		next.acknowledge()
+		second.result()
+		<-old.closed
+		old.say(mcp.NotificationResourcesUpdated, `{"uri":"file:///late"}`)
+		next.say(mcp.NotificationResourcesUpdated, `{"uri":"file:///b/part"}`)
+		got := box.take()
+		if !strings.Contains(got, "file:///a") || !strings.Contains(got, "file:///b/part") || strings.Contains(got, "late") {
+			t.Fatalf("got %s", got)
+		}
+
+		gone := request(t, conv, "3", mcp.MethodResourcesUnsubscribe, `{"uri":"file:///a"}`)
+		(<-up.opened).acknowledge()
+		gone.result()
+		request(t, conv, "4", mcp.MethodResourcesUnsubscribe, `{"uri":"file:///a"}`).result() // idempotent
+	})
+}
+
+func TestRefusedSubscription_C17(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up, open := listening(t)
+		conv, _ := open()
+		conv.announce()
+		(<-up.opened).acknowledge()
+
+		c := request(t, conv, "1", mcp.MethodResourcesSubscribe, `{"uri":"file:///a"}`)
+		l := <-up.opened
+		l.notify(jsonrpc.Message{Method: mcp.NotificationAcknowledged, Params: []byte(`{"notifications":{}}`)})
+		synctest.Wait()
+		if e := c.rpcError(); e.Code != jsonrpc.CodeInvalidParams {
+			t.Fatalf("code %d", e.Code)
+		}
+		<-l.closed
+
+		c = request(t, conv, "2", mcp.MethodResourcesSubscribe, `{"uri":"file:///a"}`)
+		(<-up.opened).end <- &upstream.Failure{Cause: upstream.Unreachable, Detail: "gone"}
+		synctest.Wait()
+		if e := c.rpcError(); e.Code != jsonrpc.CodeInternal {
+			t.Fatalf("code %d", e.Code)
+		}
+
+		c = request(t, conv, "3", mcp.MethodResourcesSubscribe, `{"uri":"file:///a"}`)
+		l = <-up.opened
+		conv.Close(nil) // does not wait for an acknowledgment that may never come
+		<-l.closed
+		synctest.Wait()
+		c.rpcError()
+	})
+}
