@@ -146,6 +146,15 @@ func MayRequireInput(method string) bool {
 	return false
 }
 
+// IsList reports whether method lists what a server offers.
+func IsList(method string) bool {
+	switch method {
+	case MethodToolsList, MethodPromptsList, MethodResourcesList, MethodResourcesTemplatesList:
+		return true
+	}
+	return false
+}
+
 // LogLevels lists the log severities of RFC 5424 in rising order.
 var LogLevels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 

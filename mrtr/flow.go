@@ -35,6 +35,7 @@ type Flow struct {
 	Inputs       []Input     `json:"inputs,omitempty"` // of the latest round
 	URLs         []URLMemory `json:"urls,omitempty"`
 
+	ListsAsk      bool  `json:"listsAsk,omitempty"`      // the server speaks a draft in which lists may ask too (I-4)
 	TasksDeclared bool  `json:"tasksDeclared,omitempty"` // the server may answer with a task (G-1)
 	Task          *Task `json:"task,omitempty"`          // while Polling
 }
@@ -46,6 +47,7 @@ type Input struct {
 	ElicitationID   string `json:"elicitationId,omitempty"`   // URL mode only (C-27); set by the driver
 	Asked           bool   `json:"asked,omitempty"`
 	AskedAgain      bool   `json:"askedAgain,omitempty"` // after an unusable answer, once (C-26)
+	Announced       bool   `json:"announced,omitempty"`  // the server said that the URL interaction is over (I-11)
 	Response        []byte `json:"response,omitempty"`   // bare input response; nil until answered
 }
 
@@ -56,6 +58,7 @@ type URLMemory struct {
 	Message       string `json:"message"`
 	ElicitationID string `json:"elicitationId"`
 	Repeats       int    `json:"repeats"`
+	Announced     bool   `json:"announced,omitempty"` // as of Input
 }
 
 // Over reports whether the flow has ended; every later event is dropped (D-T21).

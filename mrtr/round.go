@@ -63,6 +63,20 @@ func ParseRound(method string, result []byte, maxState int) (Round, error) {
 	return parseInputRequired(result, maxState)
 }
 
+// parseRound is ParseRound with what the flow allows.
+func (f *Flow) parseRound(raw []byte) (Round, error) {
+	limit := f.Limits.WithDefaults().State
+	if f.ListsAsk && mcp.IsList(f.Method) && isInputRequired(raw) {
+		return parseInputRequired(raw, limit)
+	}
+	return ParseRound(f.Method, raw, limit)
+}
+
+func isInputRequired(result []byte) bool {
+	typ, _ := ResultType(result)
+	return typ == mcp.ResultInputRequired
+}
+
 func parseInputRequired(result []byte, maxState int) (Round, error) {
 	round := Round{Type: mcp.ResultInputRequired}
 	var err error

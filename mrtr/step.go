@@ -42,7 +42,7 @@ func (f *Flow) Step(ev Event) Action {
 
 // onResult is D-T3 to D-T8.
 func (f *Flow) onResult(raw []byte) Action {
-	round, err := ParseRound(f.Method, raw, f.Limits.WithDefaults().State)
+	round, err := f.parseRound(raw)
 	if err != nil {
 		return f.fail(err)
 	}

@@ -9,7 +9,7 @@ func (f *Flow) rememberURL(in *Input) {
 	if !ok || string(rawjson.Get(in.Response, "action")) != `"accept"` {
 		return
 	}
-	f.URLs = append(f.URLs, URLMemory{URL: url, Message: message, ElicitationID: in.ElicitationID})
+	f.URLs = append(f.URLs, URLMemory{URL: url, Message: message, ElicitationID: in.ElicitationID, Announced: in.Announced})
 }
 
 // recallURLs answers repeated URL questions from memory and returns the
@@ -62,14 +62,36 @@ func (f *Flow) completedURLs(asked []Input, raw []byte) (completed []string) {
 	}
 	kept := f.URLs[:0]
 	for _, memory := range f.URLs {
-		if stillAsked(asked, memory.URL) {
+		switch {
+		case stillAsked(asked, memory.URL):
 			kept = append(kept, memory)
-		} else {
+		case !memory.Announced:
 			completed = append(completed, memory.ElicitationID)
 		}
 	}
 	f.URLs = kept
 	return completed
+}
+
+// AnnounceURL notes a draft server's word that the URL interaction called
+// elicitationID is over. It reports whether the client has yet to be told (I-11).
+func (f *Flow) AnnounceURL(elicitationID string) bool {
+	if f.Over() || elicitationID == "" {
+		return false
+	}
+	for i := range f.Inputs {
+		if in := &f.Inputs[i]; in.ElicitationID == elicitationID && in.Response == nil && !in.Announced {
+			in.Announced = true
+			return true
+		}
+	}
+	for i := range f.URLs {
+		if m := &f.URLs[i]; m.ElicitationID == elicitationID && !m.Announced {
+			m.Announced = true
+			return true
+		}
+	}
+	return false
 }
 
 func stillAsked(asked []Input, url string) bool {

@@ -100,7 +100,7 @@ func finalMembers(method string, result []byte) []byte {
 
 // mayBeInterim names the methods whose results some draft let be interim.
 func mayBeInterim(method string) bool {
-	return mcp.MayRequireInput(method) || isList(method) || method == mcp.MethodTasksResult
+	return mcp.MayRequireInput(method) || mcp.IsList(method) || method == mcp.MethodTasksResult
 }
 
 // isInterim recognises every marker that a draft used (I-4).
@@ -217,14 +217,6 @@ func RefusesVersion(e *jsonrpc.Error) (supported []byte) {
 	return nil
 }
 
-func isList(method string) bool {
-	switch method {
-	case mcp.MethodToolsList, mcp.MethodPromptsList, mcp.MethodResourcesList, mcp.MethodResourcesTemplatesList:
-		return true
-	}
-	return false
-}
-
 func isCacheable(method string) bool {
-	return isList(method) || method == mcp.MethodResourcesRead || method == mcp.MethodDiscover
+	return mcp.IsList(method) || method == mcp.MethodResourcesRead || method == mcp.MethodDiscover
 }

@@ -1,0 +1,140 @@
+package dialect
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+// Bounds of what is remembered of tasks. When a further one does not fit, an
+// arbitrary one is forgotten.
+const (
+	maxTasks = 1024
+	maxState = 64 << 10 // bytes of one request state
+)
+
+// methodInputResponse takes the answers of a task whose questions came by
+// tasks/result.
+const methodInputResponse = "tasks/input_response"
+
+// tasks remembers, of running tasks, what the final protocol has no place for.
+type tasks struct {
+	mu    sync.Mutex
+	known map[taskKey]task
+}
+
+type taskKey struct{ principal, id string } // id is the raw token
+
+type task struct {
+	state []byte // raw requestState of the latest answer about it; nil: absent (I-10)
+	core  bool   // asks by tasks/result, takes answers by tasks/input_response (I-14)
+}
+
+func keyOf(call *upstream.Call) taskKey {
+	return taskKey{call.Principal, string(rawjson.Get(call.Params, "taskId"))}
+}
+
+// created notes the task that a tools/call was answered with.
+func (t *tasks) created(principal string, ans *upstream.Answer) error {
+	if ans.Error != nil || string(rawjson.Get(ans.Result, "resultType")) != `"`+mcp.ResultTask+`"` {
+		return nil
+	}
+	return t.note(taskKey{principal, string(rawjson.Get(ans.Result, "taskId"))}, ans.Result, false)
+}
+
+// seen notes the answer to a tasks/get. Nothing more is asked about a task that
+// is over, but for its payload, which still needs the state.
+func (t *tasks) seen(get *upstream.Call, result []byte) error {
+	status, _ := rawjson.Text(rawjson.Get(result, "status"))
+	over := slices.Contains([]string{"completed", "failed", "cancelled"}, status)
+	if over && missingPayload(result) == "" {
+		t.forget(get)
+		return nil
+	}
+	return t.note(keyOf(get), result, false)
+}
+
+// asks notes what tasks/result brought.
+func (t *tasks) asks(get *upstream.Call, result []byte) error {
+	if !isInterim(result) {
+		t.forget(get)
+		return nil
+	}
+	return t.note(keyOf(get), result, true)
+}
+
+// note keeps the latest request state, or its absence. Only an answer to
+// tasks/result says nothing when it has none.
+func (t *tasks) note(key taskKey, result []byte, payload bool) error {
+	state := rawjson.Get(result, "requestState")
+	if rawjson.KindOf(state) != rawjson.String {
+		state = nil
+	}
+	if len(state) > maxState {
+		return tooLarge(len(state))
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	was, is := t.known[key]
+	next := task{state: slices.Clone(state), core: payload || was.core}
+	if payload && state == nil {
+		next.state = was.state
+	}
+	if next.state == nil && !next.core {
+		delete(t.known, key)
+		return nil
+	}
+	if t.known == nil {
+		t.known = make(map[taskKey]task)
+	}
+	if !is {
+		t.makeRoom()
+	}
+	t.known[key] = next
+	return nil
+}
+
+// makeRoom keeps the book within its bound. The caller holds mu.
+func (t *tasks) makeRoom() {
+	for key := range t.known {
+		if len(t.known) < maxTasks {
+			return
+		}
+		delete(t.known, key)
+	}
+}
+
+func (t *tasks) forget(call *upstream.Call) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.known, keyOf(call))
+}
+
+// outgoing adapts a request about a task: it carries the task's latest state,
+// and answers go where the draft takes them.
+func (t *tasks) outgoing(principal, method string, params []byte) (string, []byte) {
+	id := rawjson.Get(params, "taskId")
+	t.mu.Lock()
+	known, ok := t.known[taskKey{principal, string(id)}]
+	t.mu.Unlock()
+	if !ok {
+		return method, params
+	}
+	var edits []rawjson.Edit
+	if known.state != nil {
+		edits = append(edits, rawjson.Edit{Name: "requestState", Value: known.state})
+	}
+	if known.core && method == mcp.MethodTasksUpdate {
+		method = methodInputResponse
+		related := rawjson.Apply(nil, []byte("{}"), rawjson.Edit{Name: "taskId", Value: id})
+		meta := rawjson.Apply(nil, rawjson.Get(params, "_meta"), rawjson.Edit{Name: mcp.MetaRelatedTask, Value: related})
+		edits = append(edits, rawjson.Edit{Name: "taskId"}, rawjson.Edit{Name: "_meta", Value: meta})
+	}
+	if edits == nil {
+		return method, params
+	}
+	return method, rawjson.Apply(nil, params, edits...)
+}
