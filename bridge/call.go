@@ -1,7 +1,6 @@
 package bridge
 
 import (
-	"context"
 	"strconv"
 	"sync"
 	"time"
@@ -32,8 +31,8 @@ type call struct {
 	answerBy time.Time // of the open server requests
 	beat     time.Time // of the next heartbeat
 	timer    *time.Timer
-	ctx      context.Context // of the round in flight
-	cancel   context.CancelFunc
+	ctx      *roundContext // of the request in flight; nil before the first
+	first    roundContext  // that of the first request, which is the only one of most calls
 	resent   bool
 	evicted  *call               // had to make room for this one
 	keep     func(result []byte) // stores the result of a cacheable call; nil for others
@@ -169,7 +168,11 @@ func (k *call) beginRequest() {
 	if k.flow.State == mrtr.Sending {
 		k.answerBy, k.beat = time.Time{}, time.Time{}
 	}
-	k.ctx, k.cancel = context.WithCancel(context.Background())
+	if k.ctx == nil {
+		k.ctx = &k.first
+	} else {
+		k.ctx = &roundContext{}
+	}
 	k.due = now.Add(k.conv.b.limits.Round)
 	k.arm(now)
 }
@@ -186,7 +189,7 @@ func (k *call) sendRound() mrtr.Event {
 			k.mu.Unlock()
 			continue // D-15: a new request under a new id, same round
 		}
-		k.cancel()
+		k.ctx.cancel()
 		if err == nil {
 			k.latest = answer.Result
 		}
@@ -220,12 +223,13 @@ func (k *call) request(buf *[]byte) *upstream.Call {
 		env.ProgressToken = k.progress.upstreamToken(k.serial, k.flow.Round)
 	}
 	*buf = translate.Params((*buf)[:0], k.req.Params, &env)
-	return k.upstreamCall(k.req.Method, *buf)
+	k.sent = k.upstreamCall(k.req.Method, *buf)
+	return &k.sent
 }
 
 // upstreamCall addresses a request with the call's latest credentials (H-2).
-func (k *call) upstreamCall(method string, params []byte) *upstream.Call {
-	return &upstream.Call{
+func (k *call) upstreamCall(method string, params []byte) upstream.Call {
+	return upstream.Call{
 		Method:        method,
 		Params:        params,
 		Authorization: k.caller.Authorization,
@@ -275,8 +279,8 @@ func finish(out legacy.Reply, id jsonrpc.ID, result []byte, err *jsonrpc.Error) 
 
 // end releases what the call holds. The exchange has had its one end (D-I13).
 func (k *call) end(act mrtr.Action) {
-	if k.cancel != nil {
-		k.cancel() // closing the response stream cancels the call upstream (E-37)
+	if k.ctx != nil {
+		k.ctx.cancel() // closing the response stream cancels the call upstream (E-37)
 	}
 	if act.Task != nil {
 		k.cancelTask(act.Task)

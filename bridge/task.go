@@ -67,7 +67,7 @@ func (k *call) fetchTask() mrtr.Event {
 		return answer, err
 	}, backoff.WithMaxElapsedTime(k.conv.b.limits.Round))
 	k.mu.Lock()
-	k.cancel()
+	k.ctx.cancel()
 	k.mu.Unlock()
 	switch {
 	case err != nil:
@@ -122,11 +122,12 @@ func (k *call) lookAtTask() (context.Context, *upstream.Call) {
 
 // taskRequest builds a request about task; they never carry request state (G-15).
 func (k *call) taskRequest(method string, task *mrtr.Task, responses []byte) *upstream.Call {
-	return k.upstreamCall(method, translate.Params(nil, task.Params(), &translate.Envelope{
+	call := k.upstreamCall(method, translate.Params(nil, task.Params(), &translate.Envelope{
 		Method:         method,
 		Version:        k.conv.server.version,
 		ClientInfo:     k.conv.clientInfo,
 		Capabilities:   k.flow.Capabilities,
 		InputResponses: responses,
 	}))
+	return &call
 }
