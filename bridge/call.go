@@ -36,6 +36,7 @@ type call struct {
 	resent   bool
 	evicted  *call               // had to make room for this one
 	keep     func(result []byte) // stores the result of a cacheable call; nil for others
+	sent     upstream.Call       // the round in flight
 	latest   []byte              // result of the latest round, while a step looks at it
 }
 
