@@ -29,6 +29,7 @@ type Options struct {
 	Modern   http.Handler      // serves modern requests verbatim; nil refuses them (Q1)
 	Rules    translate.Rules   // how results are brought down; Version is each session's own
 	Limits   Limits
+	Draft    func() bool // whether the upstream speaks a draft, in which lists may ask, too (I-4); nil: never
 	Log      zerolog.Logger
 }
 

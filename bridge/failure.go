@@ -157,7 +157,7 @@ func (k *call) logEnd(err error) {
 	event := k.conv.b.log.Info()
 	var violation *mrtr.Violation
 	if errors.As(err, &violation) {
-		event = k.conv.b.log.Warn().Str(logfield.Rule, violation.Rule)
+		event = hintAtDraft(k.conv.b.log.Warn().Str(logfield.Rule, violation.Rule), k.latest)
 	}
 	// A server's error text may quote arguments: only its code is logged.
 	if theirs := (*jsonrpc.Error)(nil); errors.As(err, &theirs) {

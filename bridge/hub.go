@@ -115,6 +115,12 @@ func (h *hub) close() {
 
 // deliver passes a list-changed notification to every member (C-22).
 func (l *sharedListen) deliver(msg jsonrpc.Message) {
+	if msg.Method == mcp.NotificationElicitationComplete {
+		for _, c := range l.audience() {
+			c.elicitationOver(msg)
+		}
+		return
+	}
 	if !slices.Contains(l.methods, msg.Method) {
 		return // not asked for, so not advertised to anybody
 	}

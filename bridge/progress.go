@@ -129,6 +129,9 @@ func (k *call) notify(msg jsonrpc.Message) {
 		if !k.wantsLog(params) {
 			return
 		}
+	case mcp.NotificationElicitationComplete:
+		k.elicitationOver(params)
+		return
 	}
 	if params, ok := k.conv.rules.Notification(msg.Method, params); ok {
 		k.out.Send(jsonrpc.AppendNotification(nil, msg.Method, params))

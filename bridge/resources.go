@@ -188,7 +188,7 @@ func (r *resourceListen) isCurrent(s *resourceStream) bool {
 
 // deliver forwards an update, once: during an overlap from one listen only.
 func (r *resourceListen) deliver(s *resourceStream, msg jsonrpc.Message) {
-	if msg.Method != mcp.NotificationResourcesUpdated || !r.isCurrent(s) {
+	if r.conv.elicitationOver(msg) || msg.Method != mcp.NotificationResourcesUpdated || !r.isCurrent(s) {
 		return
 	}
 	r.conv.b.invalidates(msg)

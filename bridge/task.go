@@ -61,7 +61,7 @@ func (k *call) fetchTask() mrtr.Event {
 	}
 	answer, err := backoff.Retry(ctx, func() (*upstream.Answer, error) {
 		answer, err := k.conv.b.opt.Upstream.Do(ctx, call, nil)
-		if failure := (*upstream.Failure)(nil); errors.As(err, &failure) && failure.Cause == upstream.Unauthorized {
+		if failure := (*upstream.Failure)(nil); err != nil && (!errors.As(err, &failure) || failure.Cause == upstream.Unauthorized) {
 			return nil, backoff.Permanent(err)
 		}
 		return answer, err

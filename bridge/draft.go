@@ -1,0 +1,48 @@
+package bridge
+
+import (
+	"github.com/rs/zerolog"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/translate"
+)
+
+// Servers that speak a draft of 2026-07-28 are internal/dialect's business. Here
+// is what only the sessions can do for them.
+
+// elicitationOver passes a draft server's word that a URL interaction is over to
+// the call that it belongs to (I-11). It reports whether msg was such a word: it
+// goes to nobody else, and to nobody when no call knows the id.
+func (c *conversation) elicitationOver(msg jsonrpc.Message) bool {
+	if msg.Method != mcp.NotificationElicitationComplete {
+		return false
+	}
+	c.mu.Lock()
+	calls := append([]*call(nil), c.calls...)
+	c.mu.Unlock()
+	for _, k := range calls {
+		k.mu.Lock()
+		k.elicitationOver(msg.Params)
+		k.mu.Unlock()
+	}
+	return true
+}
+
+// elicitationOver tells the client, if the id is one of this call's. The caller
+// holds mu.
+func (k *call) elicitationOver(params []byte) {
+	if id, _ := rawjson.Text(rawjson.Get(params, "elicitationId")); k.flow.AnnounceURL(id) {
+		k.completed([]string{id})
+	}
+}
+
+// hintAtDraft adds to the log line of a refused result what would make sense of
+// it (I-5).
+func hintAtDraft(event *zerolog.Event, result []byte) *zerolog.Event {
+	if translate.HintsAtDraft(result) {
+		return event.Str("hint", "the server seems to speak a draft of 2026-07-28; the setting draft: on admits that")
+	}
+	return event
+}
