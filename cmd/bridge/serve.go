@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mcpbridge/bridge/config"
+	"github.com/mcpbridge/bridge/internal/gctune"
 )
 
 func newServe(env surroundings) *cobra.Command {
@@ -42,9 +43,13 @@ are --timeouts.… and --limits.…, which ` + "`bridge config docs`" + ` lists.
 	return cmd
 }
 
+// heapFloor is what the heap may grow to before it is collected, in bytes.
+const heapFloor = 32 << 20
+
 // serve runs until ctx ends and everything has stopped, or until something
 // fails for good.
 func serve(ctx context.Context, cfg *config.Config, env surroundings) error {
+	gctune.Floor(heapFloor)
 	log := newLogger(env.err, cfg.Log, env.environ)
 	fronts, err := newFronts(cfg, log)
 	if err != nil {
