@@ -32,8 +32,7 @@ type Config struct {
 	Mount
 
 	// Several upstreams under one listener, each with a path of its own. An entry takes the settings above from
-	// path to limits; profile, modern, session, timeouts and limits stand in for what an entry leaves out. Can only be set in
-	// the file.
+	// path to limits; those from profile on stand in for what an entry leaves out. Can only be set in the file.
 	Upstreams []Mount `key:"upstreams"`
 }
 
@@ -67,6 +66,12 @@ type Policy struct {
 	// Whether requests need a session: optional serves those without one on their own, so that the server can ask
 	// nothing back; required refuses them.
 	Session string `key:"session" oneof:"optional|required"`
+	// Whether the server may speak a draft of 2026-07-28: auto believes the versions that it offers, on takes it for
+	// granted, off refuses servers that offer only drafts.
+	Draft string `key:"draft" oneof:"auto|on|off"`
+	// How answers go to a server that speaks a draft: bare, or each wrapped as {"result": …}, which only the first
+	// drafts expected.
+	DraftAnswers string `key:"draft-answers" oneof:"bare|wrapped"`
 	// How long things may take.
 	Timeouts Timeouts `key:"timeouts"`
 	// How large and how many things may get.
@@ -173,9 +178,11 @@ func Default() Config {
 
 func defaultPolicy() Policy {
 	return Policy{
-		Profile: "strict",
-		Modern:  "pass",
-		Session: "optional",
+		Profile:      "strict",
+		Modern:       "pass",
+		Session:      "optional",
+		Draft:        "auto",
+		DraftAnswers: "bare",
 		Timeouts: Timeouts{
 			Connect:       10 * time.Second,
 			Round:         2 * time.Minute,

@@ -110,6 +110,13 @@ func TestListsAndHeadersInEverySource(t *testing.T) {
 	}
 }
 
+func TestOnIsAWord(t *testing.T) { // in YAML 1.1 it is true
+	cfg, err := Load(Sources{File: writeFile(t, "upstream: http://a.example\ndraft: on\n")})
+	if err != nil || cfg.Draft != "on" {
+		t.Errorf("draft is %q: %v", cfg.Draft, err)
+	}
+}
+
 func TestUpstreamsTakeOverThePolicyButNoCredentials(t *testing.T) {
 	cfg, err := Load(Sources{
 		File: writeFile(t, `

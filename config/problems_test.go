@@ -42,6 +42,7 @@ func TestProblems(t *testing.T) {
 		"size range":          {yaml: url + "limits: {message-size: 1B}\n", want: `@:2: limits.message-size: 1B is out of range; use 1KiB to 1GiB`},
 		"choice":              {yaml: url, env: []string{"BRIDGE_LOG_LEVEL=inof"}, want: `BRIDGE_LOG_LEVEL: log.level: "inof" is unknown; use one of trace, debug, info, warn, error`},
 		"choice near":         {yaml: url + "modern: refused\n", want: `@:2: modern: "refused" is unknown; use one of pass, refuse; did you mean "refuse"?`},
+		"draft answers":       {yaml: url + "draft: off\ndraft-answers: wrapped\n", want: `@:3: draft-answers: has no effect while draft is off; remove it, or set draft to auto or on`},
 		"listen":              {yaml: url + "listen: localhost\n", want: `@:2: listen: "localhost" is no address; write HOST:PORT, like 127.0.0.1:8080, or unix:PATH`},
 		"port":                {yaml: url + "listen: :99999\n", want: `@:2: listen: ":99999" has no port from 0 to 65535 after the colon`},
 		"socket":              {yaml: url + "listen: 'unix:'\n", want: `@:2: listen: "unix:" names no socket; write unix:/run/bridge.sock`},

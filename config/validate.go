@@ -168,6 +168,9 @@ func (p *problems) mount(m *Mount, label string) {
 	case m.Upstream != "":
 		p.upstream(m.Upstream, label)
 	}
+	if m.Draft == "off" && m.DraftAnswers == "wrapped" {
+		p.add(label+"draft-answers", "has no effect while draft is off; remove it, or set draft to auto or on")
+	}
 	p.headers(m, label)
 	p.pair(label+"upstream-tls.cert", m.UpstreamTLS.Cert, label+"upstream-tls.key", m.UpstreamTLS.Key)
 }

@@ -31,7 +31,7 @@ makes of it. The exit status is 0 when the bridge can use it.`,
 		Args:    urlOrCommand,
 	}
 	settings := addSettings(cmd, env.environ, func(key string) bool {
-		return key == "headers" || key == "timeouts.connect" || strings.HasPrefix(key, "upstream-tls.")
+		return key == "headers" || key == "draft" || key == "timeouts.connect" || strings.HasPrefix(key, "upstream-tls.")
 	})
 	cmd.Flags().BoolVar(&asJSON, "json", false, "Print the report as JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -94,13 +94,16 @@ func examine(ctx context.Context, m *config.Mount) (*report, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	r := &report{URL: target(m), Authorization: "not asked for"}
-	caller, err := newCaller(m, zerolog.New(zerolog.SyncWriter(excluded{r})))
+	log := zerolog.New(zerolog.SyncWriter(excluded{r}))
+	draft := newDialect(m, log)
+	direct, err := newCaller(m, draft, log)
 	if err != nil {
 		return nil, err
 	}
-	defer caller.Close()
+	defer direct.Close()
+	caller := draft.Caller(direct)
 	began := time.Now()
-	verdict := negotiate.NewProber(negotiate.Options{}).Probe(ctx, "", ownPeer(caller))
+	verdict := negotiate.NewProber(negotiate.Options{Draft: draft.Version}).Probe(ctx, "", ownPeer(caller))
 	r.Milliseconds = time.Since(began).Milliseconds()
 	r.judge(&verdict)
 	if verdict.Usable() {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpbridge/bridge/bridge"
 	"github.com/mcpbridge/bridge/config"
+	"github.com/mcpbridge/bridge/internal/dialect"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/internal/mount"
 	"github.com/mcpbridge/bridge/legacy"
@@ -32,13 +33,14 @@ func newFront(cfg *config.Config, settings config.Mount, log zerolog.Logger) (*f
 	f := &front{settings: settings}
 	f.log = log.With().Str(logfield.Path, settings.Path).Str(logfield.Upstream, target(&settings)).Logger()
 	options := mount.Options{
+		Draft:        newDialect(&settings, f.log),
 		Legacy:       legacyOptions(cfg, &settings, f.log),
 		Bridge:       bridge.Options{Rules: translate.Rules{Profile: profile(settings.Profile)}, Limits: bridgeLimits(&settings), Log: f.log},
 		RefuseModern: settings.Modern == "refuse",
 	}
 	var err error
 	if len(settings.Command) > 0 {
-		options.Caller, err = newCaller(&settings, f.log)
+		options.Caller, err = newCaller(&settings, options.Draft, f.log)
 	} else {
 		options.Upstream, err = upstreamOptions(&settings, f.log)
 	}
@@ -50,17 +52,25 @@ func newFront(cfg *config.Config, settings config.Mount, log zerolog.Logger) (*f
 }
 
 // newCaller makes the client of a mount's server, whichever way that is reached.
-func newCaller(m *config.Mount, log zerolog.Logger) (upstream.Caller, error) {
+func newCaller(m *config.Mount, draft *dialect.Dialect, log zerolog.Logger) (upstream.Caller, error) {
 	if len(m.Command) > 0 {
 		return upstream.NewStdio(upstream.StdioOptions{
-			Command: m.Command[0], Args: m.Command[1:], MaxLine: int(m.Limits.ResponseSize), Log: log,
+			Command: m.Command[0], Args: m.Command[1:], MaxLine: int(m.Limits.ResponseSize), Drafts: draft, Log: log,
 		})
 	}
 	options, err := upstreamOptions(m, log)
 	if err != nil {
 		return nil, err
 	}
+	options.Drafts = draft
 	return upstream.NewHTTP(options)
+}
+
+// newDialect makes what speaks to a mount's server if that speaks a draft.
+func newDialect(m *config.Mount, log zerolog.Logger) *dialect.Dialect {
+	return dialect.New(dialect.Options{
+		Mode: dialect.Mode(m.Draft), WrapAnswers: m.DraftAnswers == "wrapped", Log: log,
+	})
 }
 
 // target names a mount's server for logs and messages: the URL without its

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/bridge"
+	"github.com/mcpbridge/bridge/internal/dialect"
 	"github.com/mcpbridge/bridge/internal/passthrough"
 	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/negotiate"
@@ -20,9 +21,12 @@ import (
 type Options struct {
 	Upstream upstream.HTTPOptions
 	Caller   upstream.Caller // instead of Upstream, for servers that are not HTTP
+	// Draft says how to speak to servers of a draft; nil: as they say that they
+	// speak. Whoever brings a Caller gives it the same one.
+	Draft    *dialect.Dialect
 	Probe    negotiate.Options
 	Legacy   legacy.Options
-	Bridge   bridge.Options // Upstream, Prober and Modern are filled in
+	Bridge   bridge.Options // Upstream, Prober, Draft and Modern are filled in
 	// RefuseModern answers modern requests as a legacy server would, instead
 	// of relaying them (Q1).
 	RefuseModern bool
@@ -40,6 +44,10 @@ type Mount struct {
 
 // New mounts an upstream. Nothing is sent before the first request.
 func New(opt Options) (*Mount, error) {
+	if opt.Draft == nil {
+		opt.Draft = dialect.New(dialect.Options{Log: opt.Bridge.Log})
+	}
+	opt.Upstream.Drafts = opt.Draft
 	m := &Mount{Upstream: opt.Caller, Prober: negotiate.NewProber(probeOptions(&opt))}
 	if m.Upstream == nil {
 		if err := m.dial(&opt); err != nil {
@@ -49,7 +57,8 @@ func New(opt Options) (*Mount, error) {
 	if m.relay != nil {
 		opt.Bridge.Modern = m.relay
 	}
-	opt.Bridge.Upstream, opt.Bridge.Prober = m.Upstream, m.Prober
+	m.Upstream = opt.Draft.Caller(m.Upstream)
+	opt.Bridge.Upstream, opt.Bridge.Prober, opt.Bridge.Draft = m.Upstream, m.Prober, opt.Draft.Active
 	m.Bridge = bridge.New(opt.Bridge)
 	m.HTTP = legacy.NewHTTP(opt.Legacy, m.Bridge)
 	return m, nil
@@ -87,6 +96,7 @@ const commandTimeout = 25 * time.Second
 // probeOptions fills in what Options leaves to the mount.
 func probeOptions(opt *Options) negotiate.Options {
 	probe := opt.Probe
+	probe.Draft = opt.Draft.Version
 	if probe.MinTTL == 0 {
 		probe.MinTTL = defaultMinTTL
 	}
