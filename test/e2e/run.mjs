@@ -1,11 +1,11 @@
 // Runs the end-to-end tests: `node run.mjs [FILE …]`. Builds the bridge once unless E2E_BRIDGE names one.
-// E2E_TRANSPORTS=1 adds the transports matrix; E2E_REPORTER picks another reporter than "spec".
+// E2E_REPORTER picks another reporter than "spec".
 import { spawn } from 'node:child_process';
 import { testFiles } from './harness/files.mjs';
 import { bridgeBinary } from './harness/bridge.mjs';
 
 const asked = process.argv.slice(2);
-const files = asked.length > 0 ? asked : testFiles(process.env.E2E_TRANSPORTS ? ['.', 'peers', 'transports'] : ['.', 'peers']);
+const files = asked.length > 0 ? asked : testFiles(['.', 'peers']);
 const args = ['--test', '--test-concurrency=2', '--test-force-exit', '--test-reporter', process.env.E2E_REPORTER ?? 'spec', ...files];
 const child = spawn(process.execPath, args, {
   cwd: import.meta.dirname,

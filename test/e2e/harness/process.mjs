@@ -69,6 +69,17 @@ export async function until(probe, what, timeoutMs = 10_000) {
   }
 }
 
+/** Waits until no process has this id any more. */
+export const ended = (pid, what) =>
+  until(() => {
+    try {
+      process.kill(pid, 0);
+      return false;
+    } catch {
+      return true;
+    }
+  }, `the end of ${what}`);
+
 export async function freePort() {
   const probe = createServer();
   await new Promise((resolve) => probe.listen(0, '127.0.0.1', resolve));

@@ -24,7 +24,8 @@ export const upstreams = {
       /** Known once the bridge has started the child. */
       admin: async () => {
         await until(() => existsSync(file), 'the stdio fixture to start');
-        return adminOf(() => JSON.parse(readFileSync(file, 'utf8')).admin);
+        const read = () => JSON.parse(readFileSync(file, 'utf8'));
+        return { ...adminOf(() => read().admin), pid: read().pid };
       },
       stop: async () => rmSync(dir, { recursive: true, force: true }),
     };
@@ -37,7 +38,8 @@ export const serve = (upstream, { flags = [] } = {}) =>
 
 const load = (release, module) => import(`${release}/client/${module}.js`);
 
-/** Downstream transports: make(release name, bridge or upstream) returns an SDK transport. `listens`: needs `bridge serve`. */
+/** Downstream transports: make(release name, where) returns an SDK transport to the bridge at `where.url`, or one that starts the
+ * bridge for `where.target`. `listens`: needs `bridge serve`. */
 export const downstreams = {
   streamable: {
     listens: true,
