@@ -153,6 +153,7 @@ type client struct {
 	session string
 	log     buffer // of the bridge
 	opened  jsonrpc.Message
+	heard   chan string // gets the method of every notification; nil: nobody waits
 }
 
 const declared = `{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{"listChanged":true}}`
@@ -287,6 +288,9 @@ func (c *client) handle(x *exchange, data []byte, answer answers) {
 		c.post(string(reply)).Body.Close() //nolint:errcheck // it is empty
 	default:
 		x.told = append(x.told, msg)
+		if c.heard != nil {
+			c.heard <- msg.Method
+		}
 	}
 }
 

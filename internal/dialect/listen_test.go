@@ -3,6 +3,7 @@ package dialect_test
 import (
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/mcpbridge/bridge/internal/dialect"
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -45,24 +46,32 @@ func (a *announcer) listen(w http.ResponseWriter, r *http.Request, s *seen) {
 // client sees (I-2), and the notice about it comes once, on the call's stream.
 func TestI11CompletionGoesToItsOwner(t *testing.T) {
 	const page = `{"method":"elicitation/create","params":{"mode":"url","message":"Sign in","url":"https://a.example/","elicitationId":"e1"}}`
-	a := newAnnouncer()
-	notice := [2]string{mcp.NotificationElicitationComplete, `,"elicitationId":"e1"`}
+	a, dealtWith, heard := newAnnouncer(), make(chan struct{}), make(chan string, 3)
 	srv := newServer(t, script{
 		mcp.MethodDiscover: {discovered("2026-06-30", `{"tools":{"listChanged":true}}`)},
 		mcp.MethodListen:   {a.listen},
 		mcp.MethodToolsCall: {
 			result(`{"resultType":"input_required","inputRequests":{"a":` + page + `},"requestState":"s"}`),
 			func(w http.ResponseWriter, r *http.Request, s *seen) {
-				a.say <- [2]string{mcp.NotificationElicitationComplete, `,"elicitationId":"someone else's"`}
-				a.say <- notice
-				a.say <- notice
-				a.say <- notice // the one before has been dealt with
+				for _, id := range []string{"someone else's", "e1", "e1"} {
+					a.say <- [2]string{mcp.NotificationElicitationComplete, `,"elicitationId":"` + id + `"`}
+				}
+				a.say <- [2]string{mcp.NotificationToolsListChanged, ""}
+				<-dealtWith
+				untilHeard(t, heard)
 				result(hello)(w, r, s)
 			},
 		},
 	})
 	c := connect(t, srv, dialect.Options{})
+	c.heard = heard
 	<-a.ready
+	stream := c.get()
+	go func() { // what the listen brought is dealt with in order
+		defer close(dealtWith)
+		defer stream.Body.Close() //nolint:errcheck // nothing more is wanted
+		next(stream)
+	}()
 	x := c.call(mcp.MethodToolsCall, sayHello, agree)
 	want(t, "answer", string(x.response.Result), hello)
 	want(t, "asked", x.names(), "elicitation/create")
@@ -72,6 +81,52 @@ func TestI11CompletionGoesToItsOwner(t *testing.T) {
 	}
 	want(t, "I-11 id", string(x.told[0].Params), `{"elicitationId":"e1"}`)
 	want(t, "never asked for", srv.all(mcp.MethodListen)[0].member("notifications"), `{"toolsListChanged":true}`)
+}
+
+// untilHeard waits until the client was told something, long before its call is
+// over.
+func untilHeard(t *testing.T, heard <-chan string) {
+	select {
+	case <-heard:
+	case <-time.After(5 * time.Second):
+		t.Error("I-11: the client was not told while the call went on")
+	}
+}
+
+// next returns the data of the next message on a stream; nil at its end.
+func next(stream *http.Response) []byte {
+	events := sse.NewDecoder(stream.Body, 1<<20)
+	for {
+		event, err := events.Next()
+		if err != nil || len(event.Data) > 0 {
+			return event.Data
+		}
+	}
+}
+
+// TestI11CompletionOnTheCallItself: drafts with sessions had it there.
+func TestI11CompletionOnTheCallItself(t *testing.T) {
+	heard := make(chan string, 3)
+	const page = `{"method":"elicitation/create","params":{"mode":"url","message":"Sign in","url":"https://a.example/","elicitationId":"e1"}}`
+	srv := newServer(t, script{mcp.MethodDiscover: {early}, mcp.MethodToolsCall: {
+		result(`{"resultType":"input_required","inputRequests":{"a":` + page + `}}`),
+		func(w http.ResponseWriter, _ *http.Request, s *seen) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			for _, id := range []string{"e2", "e1", "e1"} {
+				notice := jsonrpc.AppendNotification(nil, mcp.NotificationElicitationComplete, []byte(`{"elicitationId":"`+id+`"}`))
+				_, _ = w.Write(sse.AppendEvent(nil, "", notice))
+			}
+			w.(http.Flusher).Flush()
+			untilHeard(t, heard)
+			_, _ = w.Write(sse.AppendEvent(nil, "", jsonrpc.AppendResult(nil, s.msg.ID, []byte(hello))))
+		},
+	}})
+	c := connect(t, srv, dialect.Options{})
+	c.heard = heard
+	x := c.call(mcp.MethodToolsCall, sayHello, agree)
+	if len(x.told) != 1 || string(x.told[0].Params) != `{"elicitationId":"e1"}` {
+		t.Fatalf("told %v", x.told)
+	}
 }
 
 // TestC32CompletionIsMadeUpWhereTheServerSaysNothing keeps the two apart.
@@ -100,19 +155,9 @@ func TestI2SubscriptionsNamedByAString(t *testing.T) {
 	stream := c.get()
 	defer stream.Body.Close() //nolint:errcheck // the test has what it wants
 	a.say <- [2]string{mcp.NotificationToolsListChanged, ""}
-	events := sse.NewDecoder(stream.Body, 1<<20)
-	for {
-		event, err := events.Next()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(event.Data) > 0 {
-			msg := c.parse(event.Data)
-			want(t, "announced", msg.Method, mcp.NotificationToolsListChanged)
-			want(t, "params", string(msg.Params), "")
-			break
-		}
-	}
+	msg := c.parse(next(stream))
+	want(t, "announced", msg.Method, mcp.NotificationToolsListChanged)
+	want(t, "params", string(msg.Params), "")
 	c.call(mcp.MethodToolsList, `{}`, agree)
 	want(t, "C-21 the cache was emptied first", srv.methods(), "tools/list tools/list")
 }
