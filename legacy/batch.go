@@ -64,6 +64,9 @@ func invalid(message string) *jsonrpc.Error {
 // postBatch takes an array, which only one version allows (E-1, E-2).
 func (h *HTTP) postBatch(w http.ResponseWriter, r *http.Request, accept accept, body []byte) {
 	s, caller, named := h.find(r)
+	if s == nil && h.relayed(w, r, body, nil) {
+		return
+	}
 	conv, caller, ok := h.conversation(w, r, s, caller, named, "")
 	if !ok {
 		return

@@ -1,8 +1,6 @@
 package legacy
 
 import (
-	"bytes"
-	"io"
 	"net/http"
 
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -17,7 +15,5 @@ func (h *HTTP) modern(w http.ResponseWriter, r *http.Request, body []byte, id js
 		writeError(w, http.StatusBadRequest, id, jsonrpc.CodeInvalidRequest, "no session: initialize first")
 		return
 	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	r.ContentLength = int64(len(body))
-	next.ServeHTTP(w, r)
+	handOn(w, r, body, next)
 }

@@ -99,6 +99,7 @@ func (h *HTTP) delete(w http.ResponseWriter, r *http.Request) {
 func (h *HTTP) sessionFor(w http.ResponseWriter, r *http.Request, off bool, allow string) (*session, bool) {
 	s, _, named := h.find(r)
 	switch {
+	case s == nil && h.relayed(w, r, nil, nil):
 	case off:
 		writeNotAllowed(w, allow)
 	case !named:

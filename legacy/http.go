@@ -19,6 +19,7 @@ import (
 type HTTP struct {
 	opt     Options
 	backend Backend
+	relayer Relayer // the backend, if it is one
 	guard   guard
 	table   *sessions.Table[*session]
 
@@ -53,6 +54,7 @@ func NewHTTP(opt Options, backend Backend) *HTTP {
 		drain:     make(chan struct{}),
 		stop:      make(chan struct{}), stopped: make(chan struct{}),
 	}
+	h.relayer, _ = backend.(Relayer)
 	h.table = sessions.NewTable(sessions.TableOptions[*session]{
 		Capacity: opt.MaxSessions, Idle: opt.IdleTimeout, Busy: (*session).busy, Ended: (*session).end,
 	})

@@ -45,10 +45,14 @@ func (h *HTTP) postMessage(w http.ResponseWriter, r *http.Request, accept accept
 	s, caller, named := h.find(r)
 	switch {
 	case msg.Method == mcp.MethodInitialize && msg.Kind() == jsonrpc.Request:
-		h.initialize(w, r, accept, s, *msg)
+		if s != nil || !h.relayed(w, r, body, msg) {
+			h.initialize(w, r, accept, s, *msg)
+		}
 		return
 	case s == nil && negotiate.Classify(msg.Method, msg.Params, r.Header) == negotiate.Modern:
 		h.modern(w, r, body, msg.ID)
+		return
+	case s == nil && h.relayed(w, r, body, msg):
 		return
 	}
 	conv, caller, ok := h.conversation(w, r, s, caller, named, msg.ID)

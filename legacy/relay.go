@@ -1,0 +1,52 @@
+package legacy
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+)
+
+// Relayer is a Backend that knows a server of the clients' own era, to which
+// whole HTTP exchanges can be handed.
+type Relayer interface {
+	Backend
+	// Relay returns who serves a request that belongs to no session here, or nil
+	// when it is to be served as if there were no such server. msg is the message
+	// of a POST, nil when there is none or several. caller tells who the request
+	// acts for; it may be called once.
+	Relay(r *http.Request, msg *jsonrpc.Message, caller func() Caller) http.Handler
+}
+
+// Holds reports whether id names a live session of Streamable HTTP or HTTP+SSE
+// here. It counts as a use of it.
+func (h *HTTP) Holds(id string) bool {
+	if id == "" {
+		return false
+	}
+	_, live := h.table.Get(id)
+	return live || h.channels.get(id) != nil
+}
+
+// relayed hands a request without a session on, if the backend wants that.
+func (h *HTTP) relayed(w http.ResponseWriter, r *http.Request, body []byte, msg *jsonrpc.Message) bool {
+	if h.relayer == nil {
+		return false
+	}
+	next := h.relayer.Relay(r, msg, func() Caller { return h.caller(r) })
+	if next == nil {
+		return false
+	}
+	handOn(w, r, body, next)
+	return true
+}
+
+// handOn lets next serve a request whose body was read.
+func handOn(w http.ResponseWriter, r *http.Request, body []byte, next http.Handler) {
+	if body != nil {
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		r.ContentLength = int64(len(body))
+	}
+	next.ServeHTTP(w, r)
+}
