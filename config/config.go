@@ -26,6 +26,9 @@ type Config struct {
 	// bridge that listens on loopback takes only loopback names, which stops DNS rebinding; one that listens elsewhere
 	// takes any name.
 	AllowedHosts []string `key:"allowed-hosts"`
+	// The proxies whose word on a client's address is believed, as IP addresses, CIDR blocks, or unix for whoever comes
+	// over a Unix socket. From anyone else Forwarded and X-Forwarded-… headers are ignored; to the server they never go.
+	TrustedProxies []string `key:"trusted-proxies"`
 	// What is logged, and how.
 	Log Log `key:"log"`
 
@@ -43,6 +46,9 @@ type Mount struct {
 	Path string `key:"path"`
 	// The URL of the server's MCP endpoint.
 	Upstream string `key:"upstream" url:"true"`
+	// The Unix socket on which that server listens; the URL then only says the path, the Host header and whether to use
+	// TLS, like http://localhost/mcp.
+	UpstreamSocket string `key:"upstream-socket"`
 	// The server as a command and its arguments, for one that speaks over standard input and output. Takes the place
 	// of upstream; on the command line it is what follows "--".
 	Command []string `key:"command" secret:"true"`
@@ -60,9 +66,18 @@ type Policy struct {
 	// How much of a result older clients get: strict removes what their revision of the protocol does not define,
 	// minimal only what would break them.
 	Profile string `key:"profile" oneof:"strict|minimal"`
+	// Whether a client's Authorization header goes to the server: relay hands it on, drop keeps it from a server that it
+	// is not meant for.
+	Authorization string `key:"authorization" oneof:"relay|drop"`
 	// What to do with requests that are modern already: pass them to the server unchanged, or refuse them. To a command
 	// they cannot be passed.
 	Modern string `key:"modern" oneof:"pass|refuse"`
+	// When older clients are handed to the server as they are, because it speaks their revision itself: auto where it
+	// speaks no newer one, or the client wants what only its own revision has; always where the server offers the
+	// client's revision; never. Works for Streamable HTTP on both sides.
+	LegacyRelay string `key:"legacy-relay" oneof:"auto|always|never"`
+	// How the processes of a command serve sessions: one shared by all, or one per-session for each.
+	CommandMode string `key:"command-mode" oneof:"shared|per-session"`
 	// Whether requests need a session: optional serves those without one on their own, so that the server can ask
 	// nothing back; required refuses them.
 	Session string `key:"session" oneof:"optional|required"`
@@ -111,6 +126,8 @@ type Log struct {
 type Timeouts struct {
 	// How long connecting to the server may take, the TLS handshake included.
 	Connect time.Duration `key:"connect" min:"100ms" max:"5m"`
+	// How long a command may take from its start to its first answer.
+	Start time.Duration `key:"start" min:"100ms" max:"10m"`
 	// How long the server may be silent during one round of a call. Progress starts it again.
 	Round time.Duration `key:"round" min:"1s" max:"24h"`
 	// How long a call may take altogether, the time that people need to answer included.
@@ -131,6 +148,9 @@ type Timeouts struct {
 	Retention time.Duration `key:"retention" min:"1s" max:"24h"`
 	// How long running calls may go on after the bridge was asked to stop.
 	Drain time.Duration `key:"drain" min:"0s" max:"1h"`
+	// How long sessions may go on under the settings that they began with, after a reload of the configuration changed
+	// or removed these.
+	Handover time.Duration `key:"handover" min:"0s" max:"168h"`
 }
 
 // Limits bound how large and how many things may get. What exceeds one is
@@ -162,6 +182,8 @@ type Limits struct {
 	Subscriptions int `key:"subscriptions" min:"1" max:"100000"`
 	// Requests under way at the same time on one connection of stdio, WebSocket or HTTP+SSE.
 	InFlight int `key:"in-flight" min:"1" max:"100000"`
+	// Processes of a command that serve one session each, with command-mode per-session. One more session is refused.
+	Children int `key:"children" min:"1" max:"10000"`
 	// Messages in one batch, which only clients of 2025-03-26 send.
 	Batch int `key:"batch" min:"1" max:"10000"`
 }
@@ -178,13 +200,17 @@ func Default() Config {
 
 func defaultPolicy() Policy {
 	return Policy{
-		Profile:      "strict",
-		Modern:       "pass",
-		Session:      "optional",
-		Draft:        "auto",
-		DraftAnswers: "bare",
+		Profile:       "strict",
+		Modern:        "pass",
+		Authorization: "relay",
+		LegacyRelay:   "auto",
+		CommandMode:   "shared",
+		Session:       "optional",
+		Draft:         "auto",
+		DraftAnswers:  "bare",
 		Timeouts: Timeouts{
 			Connect:       10 * time.Second,
+			Start:         25 * time.Second,
 			Round:         2 * time.Minute,
 			Flow:          30 * time.Minute,
 			ServerRequest: 10 * time.Minute,
@@ -195,6 +221,7 @@ func defaultPolicy() Policy {
 			SessionIdle:   30 * time.Minute,
 			Retention:     5 * time.Minute,
 			Drain:         30 * time.Second,
+			Handover:      time.Hour,
 		},
 		Limits: Limits{
 			MessageSize:     4 << 20,
@@ -210,6 +237,7 @@ func defaultPolicy() Policy {
 			Pending:         64,
 			Subscriptions:   256,
 			InFlight:        256,
+			Children:        32,
 			Batch:           64,
 		},
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -191,4 +192,16 @@ func FuzzLoad(f *testing.F) {
 			t.Error("an error without a text")
 		}
 	})
+}
+
+func TestTrustedProxiesAreAddressesNetworksAndSockets(t *testing.T) {
+	cfg := Config{TrustedProxies: []string{"10.1.2.3/8", "192.0.2.7", "::ffff:192.0.2.8", "2001:db8::/32", "unix"}}
+	networks, unix := cfg.ProxyNetworks()
+	want := []netip.Prefix{
+		netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.7/32"), netip.MustParsePrefix("192.0.2.8/32"),
+		netip.MustParsePrefix("2001:db8::/32"),
+	}
+	if !reflect.DeepEqual(networks, want) || !unix {
+		t.Errorf("got %v, unix %v, want %v, true", networks, unix, want)
+	}
 }

@@ -114,6 +114,11 @@ func (p *problems) listener(c *Config) {
 			p.add("allowed-hosts", "%s is no host; write HOST or HOST:PORT, like bridge.example.com", shown(host))
 		}
 	}
+	for _, proxy := range c.TrustedProxies {
+		if _, ok := network(proxy); !ok && proxy != unixProxies {
+			p.add("trusted-proxies", "%s is no network; write an IP address, a CIDR block like 10.0.0.0/8, or unix", shown(proxy))
+		}
+	}
 }
 
 func checkListen(listen string) string {
@@ -146,10 +151,11 @@ func (p *problems) pair(certKey, cert, keyKey, key string) {
 // unused reports settings of the single upstream beside a list of upstreams.
 func (p *problems) unused(m *Mount) {
 	for key, set := range map[string]bool{
-		"upstream":     m.Upstream != "",
-		"command":      len(m.Command) > 0,
-		"headers":      len(m.Headers) > 0,
-		"upstream-tls": m.UpstreamTLS != ClientTLS{},
+		"upstream":        m.Upstream != "",
+		"command":         len(m.Command) > 0,
+		"headers":         len(m.Headers) > 0,
+		"upstream-tls":    m.UpstreamTLS != ClientTLS{},
+		"upstream-socket": m.UpstreamSocket != "",
 	} {
 		if set {
 			p.add(key, "cannot be set beside %s; set it in the entry that it belongs to", upstreamsKey)
@@ -171,6 +177,7 @@ func (p *problems) mount(m *Mount, label string) {
 	if m.Draft == "off" && m.DraftAnswers == "wrapped" {
 		p.add(label+"draft-answers", "has no effect while draft is off; remove it, or set draft to auto or on")
 	}
+	p.socket(m, label)
 	p.headers(m, label)
 	p.pair(label+"upstream-tls.cert", m.UpstreamTLS.Cert, label+"upstream-tls.key", m.UpstreamTLS.Key)
 }
@@ -205,6 +212,16 @@ func (p *problems) upstream(text, label string) {
 		p.add(key, "(at %s) carries a user name or password; set an Authorization header under headers instead", shown(u.Host))
 	case u.Fragment != "":
 		p.add(key, "(at %s) has a fragment (#…), which no server ever sees; remove it", shown(u.Host))
+	}
+}
+
+func (p *problems) socket(m *Mount, label string) {
+	switch key := label + "upstream-socket"; {
+	case m.UpstreamSocket == "":
+	case len(m.Command) > 0:
+		p.add(key, "cannot be set beside command, which is spoken with over its standard input and output")
+	case m.Upstream == "":
+		p.add(key, "needs upstream to name the path, like http://localhost/mcp")
 	}
 }
 
