@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/rs/zerolog"
-	"go.uber.org/goleak"
 
 	"github.com/mcpbridge/bridge/bridge"
 	"github.com/mcpbridge/bridge/internal/dialect"
@@ -22,8 +21,6 @@ import (
 	"github.com/mcpbridge/bridge/sse"
 	"github.com/mcpbridge/bridge/upstream"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // seen is one request that the server got.
 type seen struct {

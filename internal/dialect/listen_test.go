@@ -104,6 +104,28 @@ func next(stream *http.Response) []byte {
 	}
 }
 
+// TestI11CompletionOnAResourceListen: any listen of the session may bring it.
+func TestI11CompletionOnAResourceListen(t *testing.T) {
+	const page = `{"method":"elicitation/create","params":{"mode":"url","message":"Sign in","url":"https://a.example/","elicitationId":"e1"}}`
+	a, heard := newAnnouncer(), make(chan string, 3)
+	srv := newServer(t, script{
+		mcp.MethodDiscover: {discovered("2026-06-30", `{"tools":{},"resources":{"subscribe":true}}`)},
+		mcp.MethodListen:   {a.listen},
+		mcp.MethodToolsCall: {
+			result(`{"resultType":"input_required","inputRequests":{"a":` + page + `}}`),
+			func(w http.ResponseWriter, r *http.Request, s *seen) {
+				a.say <- [2]string{mcp.NotificationElicitationComplete, `,"elicitationId":"e1"`}
+				untilHeard(t, heard)
+				result(hello)(w, r, s)
+			},
+		},
+	})
+	c := connect(t, srv, dialect.Options{})
+	c.call(mcp.MethodResourcesSubscribe, `{"uri":"file:///a"}`, agree)
+	c.heard = heard
+	c.call(mcp.MethodToolsCall, sayHello, agree)
+}
+
 // TestI11CompletionOnTheCallItself: drafts with sessions had it there.
 func TestI11CompletionOnTheCallItself(t *testing.T) {
 	heard := make(chan string, 3)
