@@ -92,7 +92,7 @@ func (h *HTTP) postBatch(w http.ResponseWriter, r *http.Request, accept accept, 
 	}
 	defer ex.leave()
 	h.serveBatch(context.WithoutCancel(r.Context()), conv, caller, b, ex)
-	ex.wait(r.Context())
+	ex.wait(r)
 }
 
 func (b *batch) deliver(conv Conversation, caller Caller) {

@@ -5,14 +5,14 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/bridge/sessions"
 	"github.com/mcpbridge/bridge/sse"
 )
 
-// pingTimeout bounds how long a keep-alive may wait for a client: the janitor
-// writes them all.
+// pingTimeout bounds how long a keep-alive may wait for a client.
 const pingTimeout = time.Second
 
 // maxPooled is the largest event buffer that is kept for reuse.
@@ -23,21 +23,25 @@ var eventBuffers = sync.Pool{New: func() any { return new([]byte) }}
 var errCarrierClosed = errors.New("connection is closed")
 
 // carrier brings a stream to a client as the SSE response of one HTTP request.
-// The handler's goroutine only waits for gone: all writing is done by whoever
-// appends to the stream, or by the janitor, under the carrier's lock.
+// The handler's goroutine only waits in attend: all writing is done by whoever
+// appends to the stream, under the carrier's lock. When the stream is quiet for
+// a while the carrier gives way to a parked one (park.go).
 type carrier struct {
-	beat    entry
-	stream  *sessions.Stream
-	ids     bool
-	timeout time.Duration
-	silence time.Duration
-	gone    chan struct{}
-	once    sync.Once
+	beat   entry
+	http   *HTTP
+	stream *sessions.Stream
+	ids    bool
+	fixed  atomic.Bool   // it cannot be parked
+	over   atomic.Bool   // no event follows
+	wake   chan struct{} // tells attend that over was set, or that it is time to rest
 
 	mu       sync.Mutex
 	w        http.ResponseWriter // nil once the handler left
 	rc       *http.ResponseController
 	buf      *[]byte
+	lazy     bool // Flush leaves the writing to Drain
+	last     bool // of Flush, for Drain
+	ping     bool // Drain is to send a comment
 	begun    bool
 	deadline time.Time
 
@@ -47,8 +51,7 @@ type carrier struct {
 
 func (h *HTTP) newCarrier(w http.ResponseWriter, s *sessions.Stream, ids bool) *carrier {
 	c := &carrier{
-		stream: s, ids: ids, timeout: h.opt.WriteTimeout, silence: h.opt.KeepAlive * 2 / 3,
-		gone: make(chan struct{}), w: w, rc: http.NewResponseController(w),
+		http: h, stream: s, ids: ids, wake: make(chan struct{}, 1), w: w, rc: http.NewResponseController(w),
 	}
 	c.beat.item = c
 	h.beats.add(&c.beat)
@@ -79,11 +82,19 @@ func (c *carrier) Write(stream, seq uint64, data []byte) {
 func (c *carrier) Flush(last bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.lazy {
+		c.last = last
+		return sessions.ErrBlocked
+	}
+	return c.flush(last)
+}
+
+func (c *carrier) flush(last bool) error {
 	if c.w == nil {
 		return errCarrierClosed
 	}
 	c.begin()
-	c.extend(c.timeout)
+	c.extend(c.http.opt.WriteTimeout)
 	c.setWriting(true)
 	defer c.setWriting(false)
 	err := c.send()
@@ -93,13 +104,26 @@ func (c *carrier) Flush(last bool) error {
 	return err
 }
 
-// Drain does nothing: Flush has waited.
-func (c *carrier) Drain() error { return nil }
+// Drain does what Flush or Ping has put off.
+func (c *carrier) Drain() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.ping {
+		return c.flush(c.last)
+	}
+	c.ping = false
+	return c.comment()
+}
 
-// Ping sends a comment.
+// Ping sends a comment, not on the janitor's goroutine.
 func (c *carrier) Ping() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.ping = true
+	return sessions.ErrBlocked
+}
+
+func (c *carrier) comment() error {
 	if c.w == nil {
 		return errCarrierClosed
 	}
@@ -126,7 +150,16 @@ func (c *carrier) End(err error) {
 		}
 		c.cut.Unlock()
 	}
-	c.once.Do(func() { close(c.gone) })
+	c.over.Store(true)
+	c.nudge()
+}
+
+// nudge wakes the handler.
+func (c *carrier) nudge() {
+	select {
+	case c.wake <- struct{}{}:
+	default: // it is being woken already
+	}
 }
 
 func (c *carrier) setWriting(writing bool) {
@@ -135,18 +168,20 @@ func (c *carrier) setWriting(writing bool) {
 	c.cut.Unlock()
 }
 
-// open sends the response's head, unless an event already took it along.
+// open sends the response's head, unless an event already took it along. From
+// then on nobody waits for this client any more.
 func (c *carrier) open() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.w == nil {
 		return errCarrierClosed
 	}
+	c.lazy = true
 	if c.begun {
 		return nil
 	}
 	c.begin()
-	c.extend(c.timeout)
+	c.extend(c.http.opt.WriteTimeout)
 	c.setWriting(true)
 	defer c.setWriting(false)
 	return c.rc.Flush()
@@ -164,13 +199,14 @@ func (c *carrier) leave() {
 }
 
 func (c *carrier) due() (again bool) {
-	select {
-	case <-c.gone:
+	if c.over.Load() {
 		return false
-	default:
-		c.stream.KeepAlive(c.silence)
-		return true
 	}
+	c.stream.KeepAlive(c.http.opt.KeepAlive * 2 / 3)
+	if !c.fixed.Load() && c.stream.Quiet(c.http.opt.Rest) {
+		c.nudge()
+	}
+	return true
 }
 
 func (c *carrier) begin() {

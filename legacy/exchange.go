@@ -2,7 +2,6 @@ package legacy
 
 import (
 	"bytes"
-	"context"
 	"net/http"
 	"sync"
 
@@ -242,31 +241,30 @@ func (ex *exchange) release() {
 	ex.http.exit()
 }
 
-// wait blocks the handler until the response is over or the client has left.
-func (ex *exchange) wait(ctx context.Context) {
+// wait blocks the handler until the response is over or goes on without it, or
+// the client has left.
+func (ex *exchange) wait(r *http.Request) {
 	for {
 		ex.mu.Lock()
 		var over <-chan struct{}
 		c := ex.carrier
-		switch {
-		case c != nil:
-			over = c.gone
-		case ex.phase == open:
+		if c == nil && ex.phase == open {
 			if ex.changed == nil {
 				ex.changed = make(chan struct{})
 			}
 			over = ex.changed
 		}
 		ex.mu.Unlock()
+		if c != nil {
+			c.attend(r, nil, nil)
+			return
+		}
 		if over == nil {
 			return
 		}
 		select {
 		case <-over:
-			if c != nil {
-				return
-			}
-		case <-ctx.Done():
+		case <-r.Context().Done():
 			return
 		}
 	}
@@ -275,8 +273,8 @@ func (ex *exchange) wait(ctx context.Context) {
 // leave takes the response away before the handler returns; the work may go on.
 func (ex *exchange) leave() {
 	ex.mu.Lock()
-	ex.w = nil
 	c := ex.carrier
+	ex.w, ex.carrier = nil, nil
 	ex.mu.Unlock()
 	if c != nil {
 		c.leave()

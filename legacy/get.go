@@ -66,21 +66,16 @@ func (h *HTTP) resume(w http.ResponseWriter, r *http.Request, s *session, last s
 }
 
 // attach serves a GET: the goroutine waits until the stream, the client or a
-// newer GET ends it.
+// newer GET ends it, or until it is no longer needed.
 func (h *HTTP) attach(w http.ResponseWriter, r *http.Request, s *session, st *sessions.Stream, join func(*carrier)) {
 	s.active.Add(1)
-	defer s.active.Add(-1)
 	c := h.newCarrier(w, st, eventIDs(s.rec.Version))
 	defer c.leave()
 	join(c) // before the head: a client that sees it is listening
-	if c.open() != nil {
+	if c.open() == nil && c.attend(r, h.drain, s) {
 		return
 	}
-	select {
-	case <-c.gone:
-	case <-r.Context().Done():
-	case <-h.drain:
-	}
+	s.active.Add(-1)
 }
 
 // delete ends a session at its client's wish.

@@ -28,6 +28,7 @@ type HTTP struct {
 	commits   agenda // exchanges that become streams if they take long (E-6)
 	beats     agenda // SSE carriers that may need a keep-alive
 	retention agenda // ended streams that can still be resumed (E-20)
+	lot       lot    // connections that no goroutine serves
 
 	closing  atomic.Bool
 	drain    chan struct{} // closed when closing: ends the streams of GET
@@ -48,7 +49,7 @@ func NewHTTP(opt Options, backend Backend) *HTTP {
 		commits: agenda{delay: opt.CommitDelay, start: now},
 		// Looking three times per interval and speaking after two thirds of
 		// it keeps the silence below the interval.
-		beats:     agenda{delay: opt.KeepAlive / 3, start: now},
+		beats:     agenda{delay: min(opt.KeepAlive/3, opt.Rest), start: now},
 		retention: agenda{delay: opt.Retention, start: now},
 		quiet:     make(chan struct{}, 1),
 		drain:     make(chan struct{}),
@@ -59,6 +60,7 @@ func NewHTTP(opt Options, backend Backend) *HTTP {
 		Capacity: opt.MaxSessions, Idle: opt.IdleTimeout, Busy: (*session).busy, Ended: (*session).end,
 	})
 	h.channels.limit = opt.MaxSessions
+	h.lot.init(&h.opt, now)
 	go h.tend()
 	return h
 }
@@ -122,12 +124,14 @@ func (h *HTTP) Close() {
 	<-h.stopped
 	h.table.Close()
 	h.channels.close(sessions.Closed)
+	h.lot.close()
 }
 
 // refuse stops taking requests and ends the streams of GET.
 func (h *HTTP) refuse() {
 	if !h.closing.Swap(true) {
 		close(h.drain)
+		h.lot.endListeners()
 		h.channels.refuse()
 	}
 }
@@ -170,12 +174,12 @@ func (h *HTTP) tend() {
 		}
 		next := h.commits.run()
 		next = min(next, h.beats.run())
-		next = min(next, h.retention.run())
+		next = min(next, h.retention.run(), h.lot.run())
 		h.table.Expire()
 		timer.Reset(h.pause(next))
 	}
 }
 
 func (h *HTTP) pause(next time.Duration) time.Duration {
-	return max(min(next, h.opt.CommitDelay, h.opt.KeepAlive/3, h.opt.Retention), janitorStep)
+	return max(min(next, h.opt.CommitDelay, h.beats.delay, h.opt.Retention), janitorStep)
 }

@@ -159,8 +159,11 @@ type peer struct {
 // serve starts a server on the loopback and returns a client for it.
 func serve(t *testing.T, opt Options, b Backend) (*HTTP, *peer) {
 	t.Helper()
+	number(&opt.Rest, janitorStep) // most tests also run across the parking of their streams
 	h := NewHTTP(opt, b)
-	s := httptest.NewServer(h)
+	s := httptest.NewUnstartedServer(h)
+	s.Config.ConnContext = ConnContext
+	s.Start()
 	t.Cleanup(func() {
 		h.Close()
 		s.CloseClientConnections()

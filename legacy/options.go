@@ -37,6 +37,7 @@ type Options struct {
 	IdleTimeout  time.Duration // life of an unused session; 45 min
 	Retention    time.Duration // how long an ended stream can be resumed (E-20); 5 min
 	WriteTimeout time.Duration // how long a client may block one write; 10 s
+	Rest         time.Duration // a stream that is quiet for this long gives its goroutine up (ConnContext); 1 s
 
 	// RequireSession refuses requests without a session id instead of serving
 	// them statelessly.
@@ -66,6 +67,7 @@ func (o Options) withDefaults() Options {
 	number(&o.IdleTimeout, 45*time.Minute)
 	number(&o.Retention, 5*time.Minute)
 	number(&o.WriteTimeout, 10*time.Second)
+	number(&o.Rest, time.Second)
 	return o
 }
 

@@ -117,7 +117,7 @@ func (h *HTTP) serve(w http.ResponseWriter, r *http.Request, accept accept, s *s
 	defer ex.leave()
 	defer recoverRequest(h.opt.Logger, msg.Method, msg.ID, ex)
 	conv.Serve(context.WithoutCancel(r.Context()), caller, msg, ex)
-	ex.wait(r.Context())
+	ex.wait(r)
 }
 
 // body reads the message into a buffer of just its size, since the parsed

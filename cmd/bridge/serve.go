@@ -117,6 +117,7 @@ func newService(cfg *config.Config, fronts []*front, log zerolog.Logger) *servic
 			Handler:           mux,
 			ReadHeaderTimeout: headTimeout,
 			IdleTimeout:       idleTimeout,
+			ConnContext:       legacy.ConnContext, // quiet streams give their goroutines up
 			ErrorLog:          stdlog.New(connectionLog{log}, "", 0),
 		},
 	}

@@ -1,0 +1,136 @@
+package legacy
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpbridge/bridge/internal/park"
+)
+
+// A stream that says nothing for a while, because a person thinks or because
+// nothing happens, would cost two goroutines, the request and its buffers: some
+// 25 KiB. Therefore it gives its connection to the lot and lets its handler
+// return:
+//
+//	handler: carrier ──quiet for Options.Rest──▶ parked ──end of the stream──▶ between
+//	                       (hijack)                │                             │ next request
+//	                                               ▼ hang-up                     ▼
+//	                                            detached              back to the http.Server
+//
+// A parked carrier writes to the connection by itself, and the poller of the lot
+// tells it when the client hangs up. After the end of the response the poller
+// waits for the client's next request, with which net/http gets the connection
+// back. Clients notice nothing of all this.
+type lot struct {
+	once   sync.Once
+	poller atomic.Pointer[park.Poller] // nil: nothing is parked
+	vigils agenda                      // parked carriers that may need a keep-alive
+	idles  agenda                      // connections between two requests
+}
+
+// idleConn is how long a connection that was parked waits for another request.
+const idleConn = 2 * time.Minute
+
+func (l *lot) init(opt *Options, now time.Time) {
+	l.vigils = agenda{delay: opt.KeepAlive / 3, start: now}
+	l.idles = agenda{delay: idleConn, start: now}
+}
+
+// open returns the poller, or nil when connections must stay where they are. It
+// is made for the first one, since it has a goroutine and a descriptor.
+func (l *lot) open() *park.Poller {
+	l.once.Do(func() {
+		if poller, err := park.New(); err == nil {
+			l.poller.Store(poller)
+		}
+	})
+	return l.poller.Load()
+}
+
+// run tells everything that is due.
+func (l *lot) run() time.Duration { return min(l.vigils.run(), l.idles.run()) }
+
+// endListeners ends the parked streams of GET.
+func (l *lot) endListeners() {
+	poller := l.poller.Load()
+	if poller == nil {
+		return
+	}
+	for _, o := range poller.Owners() {
+		if p, ok := o.(*parked); ok && p.session != nil {
+			p.stream.Detach(p)
+			p.End(nil)
+		}
+	}
+}
+
+// close cuts the connections that are left. None is taken in afterwards.
+func (l *lot) close() {
+	l.once.Do(func() {})
+	poller := l.poller.Load()
+	if poller == nil {
+		return
+	}
+	poller.Close()
+	for _, o := range poller.Owners() {
+		switch o := o.(type) {
+		case *parked:
+			o.abort()
+		case *between:
+			o.due()
+		}
+	}
+}
+
+type connKey struct{}
+
+// ConnContext tells HTTP about a request's connection, so that streams that are
+// quiet for long need no goroutine. It is made for http.Server.ConnContext;
+// without it every stream keeps its goroutine.
+func ConnContext(ctx context.Context, conn net.Conn) context.Context {
+	if a, ok := conn.(*aheadConn); ok {
+		conn = a.Conn
+	}
+	if !park.Pollable(conn) {
+		return ctx
+	}
+	return context.WithValue(ctx, connKey{}, conn)
+}
+
+// detachable reports whether the response's connection can be taken away from
+// net/http and be given back after the end of the response. That takes HTTP/1.1,
+// whose framing shows the end, without TLS, whose state cannot be moved, and a
+// response that nothing else watches.
+func detachable(w http.ResponseWriter, r *http.Request) bool {
+	if r.TLS != nil || r.ProtoMajor != 1 || r.ProtoMinor < 1 || r.Context().Value(connKey{}) == nil {
+		return false
+	}
+	if r.Method != http.MethodPost && r.ContentLength != 0 {
+		return false // nobody has read the body
+	}
+	_, hijacker := w.(http.Hijacker)
+	_, server := r.Context().Value(http.ServerContextKey).(*http.Server)
+	return hijacker && server
+}
+
+// hijack takes the connection away from net/http, with what the client has sent
+// ahead.
+func hijack(w http.ResponseWriter) (net.Conn, []byte, error) {
+	conn, buf, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	var early []byte
+	if n := buf.Reader.Buffered(); n > 0 {
+		early, _ = buf.Reader.Peek(n)
+		early = append([]byte(nil), early...)
+	}
+	if a, ok := conn.(*aheadConn); ok {
+		conn, early = a.Conn, append(early, a.early...)
+	}
+	return conn, early, nil
+}

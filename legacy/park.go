@@ -1,0 +1,91 @@
+package legacy
+
+import (
+	"net/http"
+
+	"github.com/mcpbridge/bridge/internal/park"
+	"github.com/mcpbridge/bridge/sessions"
+)
+
+// attend keeps the handler until its response is over, the client has left or
+// drain is closed, or until the stream needs no goroutine any more. It reports
+// whether the latter is so; session is then still in use by the stream.
+func (c *carrier) attend(r *http.Request, drain <-chan struct{}, s *session) (parked bool) {
+	ctx := r.Context()
+	for {
+		select {
+		case <-c.wake:
+		case <-ctx.Done():
+			return false
+		case <-drain:
+			return false
+		}
+		switch {
+		case c.over.Load():
+			return false
+		case c.park(r, s):
+			return true
+		}
+	}
+}
+
+// park hands the stream, if it is still quiet, from this carrier to one without
+// a goroutine. It runs on the handler's goroutine, which must return when it
+// succeeds: the response is no longer net/http's.
+func (c *carrier) park(r *http.Request, s *session) bool {
+	if !detachable(c.w, r) || c.http.lot.open() == nil {
+		c.fixed.Store(true)
+		return false
+	}
+	if !c.stream.Quiet(c.http.opt.Rest) || !c.stream.Hold(c) {
+		return false
+	}
+	c.mu.Lock()
+	begun := c.begun // and so is flushed, since nobody writes while the stream is held
+	c.mu.Unlock()
+	if !begun {
+		c.stream.Release(c)
+		return false
+	}
+	conn, early, err := hijack(c.w)
+	if err != nil {
+		c.fixed.Store(true)
+		c.stream.Release(c)
+		return false
+	}
+	p := &parked{http: c.http, stream: c.stream, session: s, conn: conn, ids: c.ids, early: early}
+	p.beat.item = p
+	if !r.Close {
+		p.server, _ = r.Context().Value(http.ServerContextKey).(*http.Server)
+	}
+	p.take(c)
+	return true
+}
+
+// take puts p in the place of the carrier c, whose stream is held.
+func (p *parked) take(c *carrier) {
+	p.mu.Lock()
+	poller := p.http.lot.poller.Load()
+	var err error
+	p.watch, err = poller.Watch(p.conn, park.HangUp, p)
+	p.http.lot.vigils.add(&p.beat)
+	p.mu.Unlock()
+	passed := c.stream.Pass(c, p)
+	switch {
+	case err != nil: // the poller is closed, or full: the client may resume
+		p.Ready()
+	case !passed:
+		p.End(sessions.ErrReplaced)
+	case p.ended(): // by a hang-up, before the stream knew p
+		c.stream.Detach(p)
+	case p.session != nil && p.http.closing.Load():
+		c.stream.Detach(p)
+		p.End(nil)
+	}
+}
+
+func (p *parked) ended() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.over
+}
