@@ -62,6 +62,14 @@ func actAsChild(mode string) {
 			}
 			fmt.Fprintf(os.Stdout, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"error\":{\"code\":-32601,\"message\":\"unknown\"}}\n", m.ID)
 		})
+	case "draft":
+		serveChild(func(m jsonrpc.Message) {
+			answer := `"result":{"supportedVersions":["DRAFT-2026-v1"],"capabilities":{}}`
+			if !strings.Contains(string(m.Params), "DRAFT-2026-v1") {
+				answer = `"error":{"code":-32004,"message":"no","data":{"supported":["DRAFT-2026-v1"]}}`
+			}
+			fmt.Fprintf(os.Stdout, "{\"jsonrpc\":\"2.0\",\"id\":%s,%s}\n", m.ID, answer)
+		})
 	default:
 		serveChild(childTool)
 	}

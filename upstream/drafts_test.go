@@ -13,7 +13,7 @@ import (
 type onlyDraft struct{}
 
 func (onlyDraft) Error(status int, e *jsonrpc.Error) *jsonrpc.Error {
-	if status != 400 || e.Code != -32004 {
+	if status == 200 || e.Code != -32004 {
 		return e
 	}
 	return &jsonrpc.Error{Code: mcp.CodeUnsupportedVersion, Message: e.Message, Data: e.Data}
@@ -37,6 +37,19 @@ func TestI1ErrorsAreSettledBeforeTheyAreMended(t *testing.T) {
 		})
 		ans := mustDo(t, newClient(t, p.URL, HTTPOptions{Drafts: drafts}), call(mcp.MethodDiscover, ""))
 		if admitted := drafts != nil; (ans.Error == nil) != admitted || ans.Error != nil && ans.Error.Code != -32004 {
+			t.Errorf("admitted %v: %+v", admitted, ans)
+		}
+	}
+}
+
+func TestI8DraftsOverStdio(t *testing.T) {
+	for _, drafts := range []Drafts{nil, onlyDraft{}} {
+		s := newStdio(t, "draft", StdioOptions{Drafts: drafts})
+		ans, err := s.Do(t.Context(), call(mcp.MethodDiscover, ""), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if admitted := drafts != nil; (ans.Error == nil) != admitted {
 			t.Errorf("admitted %v: %+v", admitted, ans)
 		}
 	}
