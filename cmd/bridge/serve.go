@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mcpbridge/bridge/config"
+	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/internal/gctune"
 )
 

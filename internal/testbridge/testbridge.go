@@ -33,7 +33,7 @@ func Start(upstreamURL string, observe func(http.Handler) http.Handler) (url str
 	if err != nil {
 		return "", nil, err
 	}
-	srv := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+	srv := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, ConnContext: legacy.ConnContext}
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
