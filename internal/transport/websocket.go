@@ -68,7 +68,8 @@ func (ws *WebSocket) heard() error {
 func (ws *WebSocket) Read() ([]byte, error) {
 	kind, msg, err := ws.conn.ReadMessage()
 	switch {
-	case errors.Is(err, websocket.ErrReadLimit): // closed with 1009 by then
+	case errors.Is(err, websocket.ErrReadLimit): // gorilla has said 1009 by then
+		ws.drain()
 		return nil, ErrTooLarge
 	case websocket.IsCloseError(err, websocket.CloseNormalClosure, websocket.CloseGoingAway, websocket.CloseNoStatusReceived):
 		return nil, io.EOF
@@ -79,6 +80,21 @@ func (ws *WebSocket) Read() ([]byte, error) {
 		return nil, errors.New("peer sent a binary frame")
 	}
 	return msg, ws.heard()
+}
+
+// Bounds of what is read, and for how long, from a peer that is to be cut off.
+const (
+	drainBytes = 64 << 20
+	drainTime  = time.Second
+)
+
+// drain takes in what the peer still sends until it has read the close frame.
+// Closing with bytes unread would reset the connection, and the frame would be
+// lost with it.
+func (ws *WebSocket) drain() {
+	conn := ws.conn.NetConn()
+	_ = conn.SetReadDeadline(time.Now().Add(drainTime))
+	_, _ = io.CopyN(io.Discard, conn, drainBytes)
 }
 
 // Write sends one message.
