@@ -1,6 +1,9 @@
 package passthrough
 
 import (
+	"bufio"
+	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -66,4 +69,146 @@ func TestDeadServerIsBadGateway(t *testing.T) {
 	if rec.Code != http.StatusBadGateway || strings.Contains(rec.Body.String(), server.URL) {
 		t.Errorf("the client got %d %q", rec.Code, rec.Body)
 	}
+}
+
+func TestCredentialsOfClientsAreDroppedWhereTheyAreNotMeantForTheServer(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "got "+r.Header.Get("Authorization"))
+	}))
+	defer server.Close()
+	u, _ := url.Parse(server.URL)
+	relay := New(Options{URL: u, DropAuthorization: true})
+	defer relay.Close()
+	req := httptest.NewRequest(http.MethodPost, "/", nil)
+	req.Header.Set("Authorization", "Bearer theirs")
+	rec := httptest.NewRecorder()
+	relay.ServeHTTP(rec, req)
+	if rec.Body.String() != "got " {
+		t.Errorf("the server %s", rec.Body)
+	}
+}
+
+// TestTheBridgeDecidesAboutPages: it has answered the preflight and set its own
+// headers; two of a kind would make a browser refuse the response.
+func TestTheBridgeDecidesAboutPages(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Access-Control-Allow-Origin", "*")
+		w.Header().Set("X-Kept", "yes")
+	}))
+	defer server.Close()
+	rec := httptest.NewRecorder()
+	rec.Header().Set("Access-Control-Allow-Origin", "https://page.example")
+	handler(t, server.URL).ServeHTTP(rec, httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader("{}")))
+	if got := rec.Header()["Access-Control-Allow-Origin"]; len(got) != 1 || got[0] != "https://page.example" || rec.Header().Get("X-Kept") != "yes" {
+		t.Errorf("the client got %v", rec.Header())
+	}
+}
+
+// held is a server whose responses begin and go on until they are released.
+func held(t *testing.T) (front *httptest.Server, relay *Relay, release chan struct{}) {
+	t.Helper()
+	release = make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "first\n")
+		_ = http.NewResponseController(w).Flush()
+		select {
+		case <-release:
+			_, _ = io.WriteString(w, "last\n")
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(server.Close)
+	u, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	relay = New(Options{URL: u})
+	front = httptest.NewServer(relay)
+	t.Cleanup(func() { relay.Close(); front.Close() })
+	return front, relay, release
+}
+
+// open sends a request and reads the first line of the response.
+func open(t *testing.T, client *http.Client, method, url, mcpMethod string) (rest *bufio.Reader) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Mcp-Method", mcpMethod)
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = resp.Body.Close() })
+	rest = bufio.NewReader(resp.Body)
+	if line, err := rest.ReadString('\n'); line != "first\n" {
+		t.Fatalf("the response begins with %q, %v", line, err)
+	}
+	return rest
+}
+
+func TestDrainingEndsWhatNeverEndsAndLetsCallsFinish(t *testing.T) {
+	front, relay, release := held(t)
+	call := open(t, front.Client(), http.MethodPost, front.URL, "tools/call")
+	listen := open(t, front.Client(), http.MethodPost, front.URL, "subscriptions/listen")
+	stream := open(t, front.Client(), http.MethodGet, front.URL, "")
+	if relay.Active() != 3 {
+		t.Errorf("%d requests are under way", relay.Active())
+	}
+	stopped := make(chan error, 1)
+	go func() { stopped <- relay.Shutdown(t.Context()) }()
+	for name, rest := range map[string]*bufio.Reader{"listen": listen, "stream": stream} {
+		if text, err := io.ReadAll(rest); err == nil || len(text) > 0 {
+			t.Errorf("%s ends with %q, %v", name, text, err)
+		}
+	}
+	resp, err := front.Client().Post(front.URL, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("another request gets %s", resp.Status)
+	}
+	close(release)
+	if text, err := io.ReadAll(call); string(text) != "last\n" || err != nil {
+		t.Errorf("the call ends with %q, %v", text, err)
+	}
+	if err := <-stopped; err != nil || relay.Active() != 0 {
+		t.Errorf("the shutdown ends with %v and %d requests under way", err, relay.Active())
+	}
+}
+
+func TestTheTimeToDrainIsBounded(t *testing.T) {
+	front, relay, _ := held(t)
+	call := open(t, front.Client(), http.MethodPost, front.URL, "tools/call")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := relay.Shutdown(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("the shutdown ends with %v", err)
+	}
+	if text, err := io.ReadAll(call); err == nil {
+		t.Errorf("the call that was cut off ends with %q as if it were complete", text)
+	}
+}
+
+func TestAClientThatLeavesCancelsItsRequest(t *testing.T) {
+	gone := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = io.WriteString(w, "first\n")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+		close(gone)
+	}))
+	defer server.Close()
+	front := httptest.NewServer(handler(t, server.URL))
+	defer front.Close()
+	client := front.Client()
+	open(t, client, http.MethodPost, front.URL, "tools/call")
+	front.CloseClientConnections()
+	<-gone
 }
