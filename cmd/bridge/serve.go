@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mcpbridge/bridge/config"
-	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/internal/gctune"
+	"github.com/mcpbridge/bridge/legacy"
 )
 
 func newServe(env surroundings) *cobra.Command {
