@@ -60,6 +60,19 @@ func TestCheckFailsForServersThatTheBridgeCannotUse(t *testing.T) {
 	}
 }
 
+func TestI3CheckOfAServerThatSpeaksADraft(t *testing.T) {
+	server := answering(t, http.StatusNotFound, map[string]string{
+		mcp.MethodDiscover:  strings.Replace(discovered, "2026-07-28", "DRAFT-2026-v1", 1),
+		mcp.MethodToolsList: `{"jsonrpc":"2.0","id":ID,"result":{"result_type":"complete","tools":[]}}`,
+	})
+	if out, err := check(t, server.URL); err != nil || !strings.Contains(out, "modern (DRAFT-2026-v1)") {
+		t.Errorf("check says %v and\n%s", err, out)
+	}
+	if out, err := check(t, "--draft", "off", server.URL); !errors.Is(err, errUnusable) || !strings.Contains(out, "no common version") {
+		t.Errorf("switched off, check says %v and\n%s", err, out)
+	}
+}
+
 func TestCheckOfAServerThatWantsAuthorization(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer good" {

@@ -75,7 +75,7 @@ func TestA24DraftsAreRefusedWhenSwitchedOff(t *testing.T) {
 	}
 }
 
-// TestI12HandshakesAreOutOfScope: a server of the drafts up to April has no
+// TestI12HandshakesAreOutOfScope: a server of the drafts before May has no
 // server/discover and begins with initialize.
 func TestI12HandshakesAreOutOfScope(t *testing.T) {
 	srv := newServer(t, script{"initialize": {result(
