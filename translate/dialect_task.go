@@ -36,9 +36,8 @@ func (d Dialect) task(method string, result []byte) []byte {
 		}
 		if rawjson.Has(nested, "resultType") { // the handle's own marker counts
 			edits = append(edits, rawjson.Edit{Name: "resultType", Value: []byte(`"` + mcp.ResultTask + `"`)})
+			typ = mcp.ResultTask
 		}
-	} else {
-		nested = nil
 	}
 	if typ == mcp.ResultTask && isTaskMethod(method) {
 		edits = append(edits, rawjson.Edit{Name: "resultType", Value: []byte(`"` + mcp.ResultComplete + `"`)})

@@ -69,7 +69,7 @@ func TestI11CompletionGoesToItsOwner(t *testing.T) {
 	stream := c.get()
 	go func() { // what the listen brought is dealt with in order
 		defer close(dealtWith)
-		defer stream.Body.Close() //nolint:errcheck // nothing more is wanted
+		defer stream.Body.Close()
 		next(stream)
 	}()
 	x := c.call(mcp.MethodToolsCall, sayHello, agree)
@@ -175,7 +175,7 @@ func TestI2SubscriptionsNamedByAString(t *testing.T) {
 	<-a.ready
 	c.call(mcp.MethodToolsList, `{}`, agree)
 	stream := c.get()
-	defer stream.Body.Close() //nolint:errcheck // the test has what it wants
+	defer stream.Body.Close()
 	a.say <- [2]string{mcp.NotificationToolsListChanged, ""}
 	msg := c.parse(next(stream))
 	want(t, "announced", msg.Method, mcp.NotificationToolsListChanged)
