@@ -37,7 +37,7 @@ func TestDialectResult(t *testing.T) {
 		{"I-2 nested task", off, "tools/call", `{"resultType":"task","task":{"taskId":"t","status":"working"}}`, `{"resultType":"task","taskId":"t","status":"working"}`},
 		{"I-2 a tool's own task member", off, "tools/call", `{"content":[],"task":{"taskId":"t"}}`, "="},
 		{"I-2 tasks/get labelled task", off, "tasks/get", `{"resultType":"task","taskId":"t","status":"failed"}`, `{"resultType":"complete","taskId":"t","status":"failed"}`},
-		{"I-2 tasks/get nests a labelled task", off, "tasks/get", `{"task":{"resultType":"task","taskId":"t"}}`, `{"resultType":"complete","taskId":"t"}`},
+		{"I-2 tasks/get nests a labelled task", off, "tasks/get", `{"task":{"resultType":"task","taskId":"t"}}`, `{"taskId":"t","resultType":"complete"}`},
 		{"I-9 task durations", on, "tasks/get", `{"taskId":"t","ttlSeconds":60,"pollIntervalMilliseconds":500}`, `{"taskId":"t","ttlMs":60000,"pollIntervalMs":500}`},
 		{"I-14 a bare task", on, "tools/call", `{"task":{"taskId":"t","status":"working","pollInterval":100}}`, `{"resultType":"task","taskId":"t","status":"working","pollIntervalMs":100}`},
 		{"I-14 a bare task off", off, "tools/call", `{"task":{"taskId":"t","status":"working"}}`, "="},
