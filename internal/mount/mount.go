@@ -1,11 +1,12 @@
 // Package mount puts one upstream behind one client-facing endpoint: it joins
-// the client-facing server, the bridge and the upstream client, and owns their
-// lifetimes. The command, the demo, the benchmarks and the tests all mount the
-// same way.
+// the client-facing server, the bridge and the upstream client, decides which
+// clients are handed to the server as they are, and owns the lifetimes of all.
+// The command, the demo, the benchmarks and the tests all mount the same way.
 package mount
 
 import (
 	"context"
+	"errors"
 	"net/url"
 	"time"
 
@@ -17,29 +18,41 @@ import (
 	"github.com/mcpbridge/bridge/upstream"
 )
 
-// Options says what to mount. Only Upstream.URL, or Caller, is required.
+// Options says what to mount. Only Upstream.URL, Caller or Command is required.
 type Options struct {
 	Upstream upstream.HTTPOptions
-	Caller   upstream.Caller // instead of Upstream, for servers that are not HTTP
+	Caller   upstream.Caller // instead of Upstream, for servers that are neither HTTP nor a process
+	Command  *Command        // instead of Upstream, for servers that are a process
 	// Draft says how to speak to servers of a draft; nil: as they say that they
 	// speak. Whoever brings a Caller gives it the same one.
-	Draft    *dialect.Dialect
-	Probe    negotiate.Options
-	Legacy   legacy.Options
-	Bridge   bridge.Options // Upstream, Prober, Draft and Modern are filled in
+	Draft  *dialect.Dialect
+	Probe  negotiate.Options
+	Legacy legacy.Options
+	Bridge bridge.Options // Upstream, Prober, Draft and Modern are filled in
 	// RefuseModern answers modern requests as a legacy server would, instead
 	// of relaying them (Q1).
 	RefuseModern bool
+	// Relay says which legacy clients are handed to a server that speaks their
+	// revision. Only servers over HTTP can take them.
+	Relay negotiate.RelayPolicy
+	// DropAuthorization keeps clients' credentials from the server. Credentials
+	// in Upstream.Header do so in any case.
+	DropAuthorization bool
 }
 
 // Mount is one running endpoint. It is an http.Handler for the MCP path.
 type Mount struct {
 	*legacy.HTTP
+	// Backend answers clients that come over other ways than HTTP.
+	Backend  legacy.Backend
 	Bridge   *bridge.Bridge
 	Prober   *negotiate.Prober
 	Upstream upstream.Caller
 
-	relay *passthrough.Relay // nil when modern requests are refused
+	eras     *eras              // nil when no client is handed on
+	relay    *passthrough.Relay // nil when nothing is handed on
+	logs     *logGate           // nil unless sessions share a process
+	children *children          // nil unless each session has a process
 }
 
 // New mounts an upstream. Nothing is sent before the first request.
@@ -49,19 +62,41 @@ func New(opt Options) (*Mount, error) {
 	}
 	opt.Upstream.Drafts = opt.Draft
 	m := &Mount{Upstream: opt.Caller, Prober: negotiate.NewProber(probeOptions(&opt))}
-	if m.Upstream == nil {
-		if err := m.dial(&opt); err != nil {
-			return nil, err
-		}
+	if err := m.connect(&opt); err != nil {
+		return nil, err
 	}
-	if m.relay != nil {
+	if m.relay != nil && !opt.RefuseModern {
 		opt.Bridge.Modern = m.relay
 	}
 	m.Upstream = opt.Draft.Caller(m.Upstream)
 	opt.Bridge.Upstream, opt.Bridge.Prober, opt.Bridge.Draft = m.Upstream, m.Prober, opt.Draft.Active
 	m.Bridge = bridge.New(opt.Bridge)
-	m.HTTP = legacy.NewHTTP(opt.Legacy, m.Bridge)
+	m.Backend = m.backend(&opt)
+	m.HTTP = legacy.NewHTTP(opt.Legacy, m.Backend)
 	return m, nil
+}
+
+// connect makes what speaks to the server.
+func (m *Mount) connect(opt *Options) (err error) {
+	switch {
+	case opt.Caller != nil:
+	case opt.Command != nil:
+		opt.Command.Stdio.Drafts = opt.Draft
+		m.Upstream, err = m.start(opt)
+	default:
+		err = m.dial(opt)
+	}
+	return err
+}
+
+// start makes what speaks to a process. Nothing runs before the first call.
+func (m *Mount) start(opt *Options) (upstream.Caller, error) {
+	process, err := upstream.NewStdio(opt.Command.Stdio)
+	if err != nil || opt.Command.PerSession > 0 {
+		return process, err
+	}
+	m.logs = &logGate{log: opt.Bridge.Log}
+	return &gated{process, m.logs}, nil
 }
 
 // dial makes what speaks to a server over HTTP.
@@ -70,8 +105,8 @@ func (m *Mount) dial(opt *Options) error {
 	if err != nil {
 		return err
 	}
-	m.Upstream = caller
-	if opt.RefuseModern {
+	m.Upstream = decide(caller, opt)
+	if opt.RefuseModern && opt.Relay == negotiate.RelayNever {
 		return nil
 	}
 	endpoint, err := url.Parse(opt.Upstream.URL)
@@ -79,9 +114,26 @@ func (m *Mount) dial(opt *Options) error {
 		return err // impossible: NewHTTP has parsed it
 	}
 	m.relay = passthrough.New(passthrough.Options{
-		URL: endpoint, Header: opt.Upstream.Header, TLS: opt.Upstream.TLS, Dial: opt.Upstream.Dial, Log: opt.Upstream.Log,
+		URL: endpoint, Header: opt.Upstream.Header, DropAuthorization: opt.DropAuthorization, TLS: opt.Upstream.TLS,
+		Dial: opt.Upstream.Dial, Answered: m.answered, Log: opt.Upstream.Log,
 	})
 	return nil
+}
+
+// backend chooses what answers clients: the bridge, with what its upstream
+// makes necessary around it.
+func (m *Mount) backend(opt *Options) legacy.Backend {
+	switch {
+	case opt.Command != nil && opt.Command.PerSession > 0:
+		m.children = newChildren(m.Bridge, opt)
+		return m.children
+	case opt.Command != nil:
+		return &shared{Bridge: m.Bridge, logs: m.logs}
+	case m.relay != nil && opt.Relay != negotiate.RelayNever:
+		m.eras = newEras(m, opt)
+		return m.eras
+	}
+	return m.Bridge
 }
 
 // defaultMinTTL serves sessions that open in a burst from one discover, whatever
@@ -93,37 +145,72 @@ const defaultMinTTL = 5 * time.Second
 // answer: many are fetched by a package runner at their start.
 const commandTimeout = 25 * time.Second
 
+// legacyTTL is how long a legacy server that clients are relayed to is believed
+// to be one. Finding out takes three requests.
+const legacyTTL = 30 * time.Second
+
 // probeOptions fills in what Options leaves to the mount.
 func probeOptions(opt *Options) negotiate.Options {
 	probe := opt.Probe
 	probe.Draft = opt.Draft.Version
+	process := opt.Caller != nil || opt.Command != nil
 	if probe.MinTTL == 0 {
 		probe.MinTTL = defaultMinTTL
 	}
-	if probe.Timeout == 0 && opt.Caller != nil {
+	if probe.Timeout == 0 && process {
 		probe.Timeout = commandTimeout
 	}
+	if probe.LegacyTTL == 0 && !process && opt.Relay != negotiate.RelayNever {
+		probe.LegacyTTL = legacyTTL
+	}
 	return probe
+}
+
+// Holds reports whether a session, named by its id, is served or relayed here.
+func (m *Mount) Holds(session string) bool {
+	return m.HTTP.Holds(session) || m.eras != nil && m.eras.holds(session)
+}
+
+// Busy returns how many sessions and requests handed on are left here.
+func (m *Mount) Busy() int {
+	busy := m.Sessions()
+	if m.relay != nil {
+		busy += m.relay.Active()
+	}
+	if m.eras != nil {
+		busy += m.eras.own()
+	}
+	return busy
 }
 
 // Shutdown ends the endpoint: it stops taking requests, gives running calls
 // until ctx to finish, then ends every session and closes the upstream.
 func (m *Mount) Shutdown(ctx context.Context) error {
+	var relayed error
+	if m.relay != nil {
+		m.relay.Drain()
+	}
 	err := m.HTTP.Shutdown(ctx)
+	if m.relay != nil {
+		relayed = m.relay.Shutdown(ctx)
+	}
 	m.release()
-	return err
+	return errors.Join(err, relayed)
 }
 
 // Close ends the endpoint at once.
 func (m *Mount) Close() {
+	if m.relay != nil {
+		m.relay.Close()
+	}
 	m.HTTP.Close()
 	m.release()
 }
 
 func (m *Mount) release() {
+	if m.children != nil {
+		m.children.close()
+	}
 	m.Bridge.Close()
 	_ = m.Upstream.Close() // it has nothing to report but what its calls did
-	if m.relay != nil {
-		m.relay.Close()
-	}
 }

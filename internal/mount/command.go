@@ -1,0 +1,222 @@
+package mount
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rs/zerolog"
+
+	"github.com/mcpbridge/bridge/bridge"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/negotiate"
+	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+// Command is a server that runs as a process.
+type Command struct {
+	Stdio upstream.StdioOptions // Drafts is filled in
+	// PerSession gives each session a process of its own, at most so many; 0
+	// shares one between all sessions (E-49).
+	PerSession int
+}
+
+// shared is the bridge in front of a process that all sessions share. A log
+// message of the process does not say on whose behalf it was written, and may
+// come when that request is over. So as soon as two sessions want such messages
+// nobody gets them (C-8).
+type shared struct {
+	*bridge.Bridge
+	logs *logGate
+}
+
+// logGate counts the sessions that want log messages.
+type logGate struct {
+	wanting atomic.Int64
+	log     zerolog.Logger
+}
+
+func (g *logGate) enter() {
+	if g.wanting.Add(1) == 2 {
+		g.log.Warn().Msg("log messages of the shared process are withheld while more than one session wants them; " +
+			"command-mode: per-session gives each its own process")
+	}
+}
+
+func (g *logGate) exit() { g.wanting.Add(-1) }
+
+// Open implements legacy.Backend.
+func (s *shared) Open(ctx context.Context, caller legacy.Caller, req jsonrpc.Message, push legacy.Pusher) (legacy.Conversation, []byte, error) {
+	conv, result, err := s.Bridge.Open(ctx, caller, req, push)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &listener{Conversation: conv, gate: s.logs}, result, nil
+}
+
+// listener is a conversation that may want log messages.
+type listener struct {
+	legacy.Conversation
+	gate *logGate
+
+	mu           sync.Mutex
+	wants, ended bool
+}
+
+// Serve implements legacy.Conversation. The level counts before it is answered:
+// from then on messages may come.
+func (l *listener) Serve(ctx context.Context, caller legacy.Caller, req jsonrpc.Message, out legacy.Reply) {
+	if req.Method == mcp.MethodSetLevel {
+		level, _ := rawjson.Text(rawjson.Get(req.Params, "level"))
+		l.want(mcp.Severity(level) >= 0)
+	}
+	l.Conversation.Serve(ctx, caller, req, out)
+}
+
+func (l *listener) want(valid bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if valid && !l.wants && !l.ended {
+		l.wants = true
+		l.gate.enter()
+	}
+}
+
+// Close implements legacy.Conversation.
+func (l *listener) Close(cause error) {
+	l.Conversation.Close(cause)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.wants && !l.ended {
+		l.gate.exit()
+	}
+	l.ended = true
+}
+
+// gated is a process's client that withholds log messages as the gate says.
+type gated struct {
+	upstream.Caller
+	gate *logGate
+}
+
+var _ upstream.Wrapper = (*gated)(nil)
+
+// Unwrap implements upstream.Wrapper.
+func (g *gated) Unwrap() upstream.Caller { return g.Caller }
+
+// Do implements upstream.Caller.
+func (g *gated) Do(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error) {
+	if notify == nil {
+		return g.Caller.Do(ctx, call, nil)
+	}
+	return g.Caller.Do(ctx, call, func(msg jsonrpc.Message) {
+		if msg.Method == mcp.NotificationMessage && g.gate.wanting.Load() > 1 {
+			g.gate.log.Debug().Msg("a log message without a certain owner was withheld")
+			return
+		}
+		notify(msg)
+	})
+}
+
+// children is a backend in which each session has a process, and thus a bridge,
+// of its own: nothing of one session can reach another. What has no session is
+// served by the one bridge that is always there.
+type children struct {
+	*bridge.Bridge
+	opt  Options
+	slot chan struct{}
+
+	mu     sync.Mutex
+	ending sync.WaitGroup
+	closed bool
+}
+
+func newChildren(common *bridge.Bridge, opt *Options) *children {
+	return &children{Bridge: common, opt: *opt, slot: make(chan struct{}, opt.Command.PerSession)}
+}
+
+// Open implements legacy.Backend: it starts a process for the session.
+func (c *children) Open(ctx context.Context, caller legacy.Caller, req jsonrpc.Message, push legacy.Pusher) (legacy.Conversation, []byte, error) {
+	release, err := c.acquire()
+	if err != nil {
+		return nil, nil, err
+	}
+	own, err := c.start()
+	if err != nil {
+		release()
+		return nil, nil, err
+	}
+	conv, result, err := own.Open(ctx, caller, req, push)
+	if err != nil {
+		go own.end(release)
+		return nil, nil, err
+	}
+	return &tenant{Conversation: conv, end: func() { go own.end(release) }}, result, nil
+}
+
+// acquire takes one of the places for processes. It is free again when the
+// process has really ended.
+func (c *children) acquire() (release func(), err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, bridge.ErrClosed
+	}
+	select {
+	case c.slot <- struct{}{}:
+	default:
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternal,
+			Message: fmt.Sprintf("all %d processes of this server are in use (limits.children); try again later", cap(c.slot)),
+			Data:    []byte(`{"bridge":{"reason":"limit","limit":"limits.children"}}`)}
+	}
+	c.ending.Add(1)
+	return func() { <-c.slot; c.ending.Done() }, nil
+}
+
+// child is one process and the bridge in front of it.
+type child struct {
+	*bridge.Bridge
+	process upstream.Caller
+}
+
+func (c *children) start() (*child, error) {
+	process, err := upstream.NewStdio(c.opt.Command.Stdio)
+	if err != nil {
+		return nil, err
+	}
+	opt := c.opt.Bridge
+	opt.Upstream = c.opt.Draft.Caller(process)
+	opt.Prober = negotiate.NewProber(probeOptions(&c.opt))
+	return &child{bridge.New(opt), process}, nil
+}
+
+func (c *child) end(release func()) {
+	c.Bridge.Close()
+	_ = c.process.Close()
+	release()
+}
+
+// tenant is a conversation with a process of its own.
+type tenant struct {
+	legacy.Conversation
+	once sync.Once
+	end  func()
+}
+
+// Close implements legacy.Conversation. It does not wait for the process.
+func (t *tenant) Close(cause error) {
+	t.Conversation.Close(cause)
+	t.once.Do(t.end)
+}
+
+// close waits for the processes of sessions that were closed before.
+func (c *children) close() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.ending.Wait()
+}

@@ -1,0 +1,170 @@
+package mount
+
+import (
+	"io"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpbridge/bridge/internal/peers"
+	"github.com/mcpbridge/bridge/negotiate"
+)
+
+func TestClientsOfALegacyServerAreRelayedWithTheirSessions_A16(t *testing.T) {
+	server := newSDKServer(t, "2025-06-18", "2025-03-26")
+	m, url := serve(t, over(server.URL))
+	c := agreeable(t, url, peers.ClientOptions{Version: "2025-06-18", Standalone: true})
+	if _, err := c.Call(patience(t), "ask", nil); err != nil {
+		t.Fatal(err)
+	}
+	direct := agreeable(t, server.URL, peers.ClientOptions{Version: "2025-06-18"})
+	for name, client := range map[string]*peers.Client{"relayed": c, "direct": direct} {
+		res, err := client.CallTool(patience(t), &mcp.CallToolParams{Name: "ask", Meta: mcp.Meta{"progressToken": "p"}})
+		if err != nil || peers.Text(res) != "you said accept" {
+			t.Errorf("%s: %+v, %v", name, res, err)
+		}
+		client.WaitFor(t, patience(t), "notifications/progress", 1)
+	}
+	if got, want := c.InitializeResult(), direct.InitializeResult(); !reflect.DeepEqual(got, want) {
+		t.Errorf("initialized with %+v, directly with %+v", got, want)
+	}
+	if m.Sessions() != 0 || m.Bridge == nil {
+		t.Errorf("the bridge holds %d sessions itself", m.Sessions())
+	}
+	// The session is the server's own, on every way to it.
+	server.mcp.AddTool(&mcp.Tool{Name: "new", InputSchema: map[string]any{"type": "object"}}, nil)
+	c.WaitFor(t, patience(t), "notifications/tools/list_changed", 1)
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	id := c.ID()
+	if id == "" {
+		t.Fatal("no session")
+	}
+	for _, method := range []string{http.MethodPost, http.MethodGet, http.MethodDelete} {
+		named := false
+		for _, x := range server.requests(method) {
+			named = named || x.header.Get("Mcp-Session-Id") == id
+		}
+		if !named && method != http.MethodGet { // the GET has not ended when it is looked for
+			t.Errorf("the server saw no %s of session %s", method, id)
+		}
+	}
+}
+
+func TestSessionsOfALegacyServerSurviveTheBridge_A16(t *testing.T) {
+	server := newSDKServer(t, "2025-06-18")
+	_, first := serve(t, over(server.URL))
+	session, _ := initialize(t, first, "2025-06-18", `{}`)
+	second, again := serve(t, over(server.URL))
+	second.Judge(t.Context()) // as the command does at its start
+	if status, body := post(t, again, session, listTools); status != http.StatusOK || !strings.Contains(body, `"ask"`) {
+		t.Errorf("another bridge answers the session with %d %s", status, body)
+	}
+}
+
+func TestLegacyServersAreRefusedWhereNobodyMayBeRelayed_A24(t *testing.T) {
+	server := newSDKServer(t, "2025-06-18")
+	opt := over(server.URL)
+	opt.Relay = negotiate.RelayNever
+	_, url := serve(t, opt)
+	if session, body := initialize(t, url, "2025-06-18", `{}`); session != "" || !strings.Contains(body, "legacy server: it offers 2025-06-18") {
+		t.Errorf("session %q, %s", session, body)
+	}
+}
+
+// TestDualEraServers: the policy and what the client wants decide who answers;
+// the bridge's own sessions work all the same beside the server's.
+func TestDualEraServersAreTranslatedOrRelayed_A16(t *testing.T) {
+	server := newSDKServer(t)
+	const plain, tasks = `{}`, `{"tasks":{}}`
+	for _, tc := range []struct {
+		name    string
+		policy  negotiate.RelayPolicy
+		caps    string
+		relayed bool
+	}{
+		{"auto", negotiate.RelayAuto, plain, false},
+		{"auto, client that hosts tasks", negotiate.RelayAuto, tasks, true},
+		{"always", negotiate.RelayAlways, plain, true},
+		{"never", negotiate.RelayNever, tasks, false},
+	} {
+		opt := over(server.URL)
+		opt.Relay = tc.policy
+		m, url := serve(t, opt)
+		session, body := initialize(t, url, "2025-11-25", tc.caps)
+		if session == "" || !strings.Contains(body, `"name":"sdk"`) {
+			t.Fatalf("%s: initialize answers %s", tc.name, body)
+		}
+		if m.HTTP.Holds(session) == tc.relayed || !m.Holds(session) {
+			t.Errorf("%s: the session is the bridge's: %v", tc.name, m.HTTP.Holds(session))
+		}
+		if status, body := post(t, url, session, listTools); status != http.StatusOK || !strings.Contains(body, `"ask"`) {
+			t.Errorf("%s: tools/list answers %d %s", tc.name, status, body)
+		}
+		if m.Busy() != 1 {
+			t.Errorf("%s: %d sessions", tc.name, m.Busy())
+		}
+		if status, _ := send(t, http.MethodDelete, url, session, ""); status >= 300 {
+			t.Errorf("%s: DELETE answers %d", tc.name, status)
+		}
+		if status, _ := post(t, url, session, listTools); status != http.StatusNotFound || m.Busy() != 0 {
+			t.Errorf("%s: after its end the session answers %d, %d are left", tc.name, status, m.Busy())
+		}
+	}
+}
+
+func TestAServerThatBecameModernIsTranslatedFor_A16(t *testing.T) {
+	old, modern := newSDKServer(t, "2025-06-18"), peers.NewServer(t, peers.ServerOptions{})
+	now := old.URL
+	m, url := serve(t, over(replaceable(t, &now)))
+	session, _ := initialize(t, url, "2025-06-18", `{}`)
+	now = modern.URL
+	m.Prober.Forget() // as if its time had come
+	if id, body := initialize(t, url, "2025-06-18", `{}`); !m.HTTP.Holds(id) {
+		t.Errorf("the bridge does not serve the new session: %s", body)
+	}
+	if status, _ := post(t, url, session, listTools); status != http.StatusNotFound {
+		t.Errorf("the old session answers %d; its client must learn that it is gone", status)
+	}
+}
+
+func TestRequestsWithoutASessionFollowTheServersEra_A28(t *testing.T) {
+	for name, versions := range map[string][]string{"legacy": {"2025-06-18"}, "dual-era": nil} {
+		server := newSDKServer(t, versions...)
+		m, url := serve(t, over(server.URL))
+		m.Judge(t.Context())
+		before := len(server.requests(http.MethodPost))
+		_, body := post(t, url, "", listTools)
+		arrived := server.requests(http.MethodPost)[before:]
+		relayed := len(arrived) > 0 && arrived[0].header.Get("Mcp-Method") == ""
+		if relayed != (name == "legacy") {
+			t.Errorf("%s: relayed %v, %s", name, relayed, body)
+		}
+	}
+}
+
+const listTools = `{"jsonrpc":"2.0","id":"l","method":"tools/list"}`
+
+// replaceable is a URL behind which the server can change.
+func replaceable(t *testing.T, url *string) string {
+	t.Helper()
+	return newFront(t, func(w http.ResponseWriter, r *http.Request) {
+		req, _ := http.NewRequestWithContext(r.Context(), r.Method, *url, r.Body)
+		req.Header, req.ContentLength = r.Header.Clone(), r.ContentLength
+		resp, err := http.DefaultTransport.RoundTrip(req)
+		if err != nil {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		defer resp.Body.Close()
+		for name, values := range resp.Header {
+			w.Header()[name] = values
+		}
+		w.WriteHeader(resp.StatusCode)
+		_, _ = io.Copy(w, resp.Body)
+	})
+}

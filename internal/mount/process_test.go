@@ -1,0 +1,196 @@
+package mount
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/bridge/negotiate"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+// processMode makes the test binary a modern server over stdio.
+const processMode = "MOUNT_PROCESS"
+
+// The modes: a good server, one that prints what is no message around each
+// answer, one that reads and never answers.
+const (
+	good    = "good"
+	garbage = "garbage"
+	silent  = "silent"
+)
+
+// actAsProcess serves until its input ends. The tool "pid" tells the process,
+// "log" logs before it answers.
+func actAsProcess(mode string) {
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		var msg struct {
+			ID     json.RawMessage
+			Method string
+			Params struct{ Name string }
+		}
+		_ = json.Unmarshal(lines.Bytes(), &msg)
+		if msg.ID == nil || mode == silent {
+			continue
+		}
+		if mode == garbage {
+			fmt.Printf("Listening on port 80…\n\x00\xff\xfe{\"jsonrpc\":\n[]\n\"x\"\n%s\n", strings.Repeat("x", 70_000))
+			fmt.Fprintln(os.Stderr, "warning \x1b[31m\xff")
+		}
+		if msg.Params.Name == "log" {
+			fmt.Println(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","data":"said"}}`)
+		}
+		result := `{"resultType":"complete","content":[{"type":"text","text":"pid ` + fmt.Sprint(os.Getpid()) + `"}]}`
+		if msg.Method == "server/discover" {
+			result = `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"logging":{}},"ttlMs":0,"cacheScope":"private"}`
+		}
+		fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", msg.ID, result)
+	}
+}
+
+// process is a server of this mode as an upstream.
+func process(t *testing.T, mode string, perSession int) Options {
+	t.Helper()
+	return Options{Command: &Command{PerSession: perSession, Stdio: upstream.StdioOptions{
+		Command: os.Args[0], Env: []string{processMode + "=" + mode}, MaxLine: 64 << 10,
+		MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond,
+	}}}
+}
+
+func call(tool string) string {
+	return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + tool + `","arguments":{}}}`
+}
+
+const setLevel = `{"jsonrpc":"2.0","id":9,"method":"logging/setLevel","params":{"level":"debug"}}`
+
+// session opens a session and fails the test without one.
+func session(t *testing.T, url string) string {
+	t.Helper()
+	id, body := initialize(t, url, "2025-06-18", `{}`)
+	if id == "" {
+		t.Fatalf("no session: %s", body)
+	}
+	return id
+}
+
+// pidOf returns what the process of a session says of itself.
+func pidOf(t *testing.T, url, session string) string {
+	t.Helper()
+	_, body := post(t, url, session, call("pid"))
+	_, rest, ok := strings.Cut(body, "pid ")
+	pid, _, _ := strings.Cut(rest, `"`)
+	if !ok {
+		t.Fatalf("no pid in %s", body)
+	}
+	return pid
+}
+
+func TestSessionsShareOneProcessUnlessToldOtherwise_E49(t *testing.T) {
+	for _, perSession := range []int{0, 2} {
+		_, url := serve(t, process(t, good, perSession))
+		a, b := session(t, url), session(t, url)
+		shared := pidOf(t, url, a) == pidOf(t, url, b)
+		if shared != (perSession == 0) {
+			t.Errorf("with %d processes for sessions: shared %v", perSession, shared)
+		}
+		if stateless := pidOf(t, url, ""); perSession > 0 && (stateless == pidOf(t, url, a) || stateless == pidOf(t, url, b)) {
+			t.Error("a request without a session reached the process of one")
+		}
+	}
+}
+
+func TestProcessesOfSessionsAreCappedAndEndWithThem_Q4(t *testing.T) {
+	_, url := serve(t, process(t, good, 1))
+	a := session(t, url)
+	pid := pidOf(t, url, a)
+	if id, body := initialize(t, url, "2025-06-18", `{}`); id != "" || !strings.Contains(body, "all 1 processes of this server are in use (limits.children)") {
+		t.Errorf("a session above the cap gets %q %s", id, body)
+	}
+	if got := pidOf(t, url, a); got != pid {
+		t.Error("the refusal cost the first session its process")
+	}
+	if status, _ := send(t, http.MethodDelete, url, a, ""); status != http.StatusNoContent {
+		t.Errorf("DELETE answers %d", status)
+	}
+	for deadline := patience(t); ; { // the place is free when the process has really ended
+		if id, _ := initialize(t, url, "2025-06-18", `{}`); id != "" {
+			break
+		}
+		if deadline.Err() != nil {
+			t.Fatal("the place is not given back")
+		}
+	}
+	var n int
+	_, _ = fmt.Sscan(pid, &n)
+	if err := syscall.Kill(n, 0); err == nil {
+		t.Errorf("process %d outlives its session", n)
+	}
+}
+
+func TestEndingTheMountEndsEveryProcess_A36(t *testing.T) {
+	m, url := serve(t, process(t, good, 2))
+	var pids []int
+	for range 2 {
+		var n int
+		_, _ = fmt.Sscan(pidOf(t, url, session(t, url)), &n)
+		pids = append(pids, n)
+	}
+	if err := m.Shutdown(patience(t)); err != nil {
+		t.Error(err)
+	}
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, 0); err == nil {
+			t.Errorf("process %d is still there", pid)
+		}
+	}
+}
+
+func TestLogMessagesOfASharedProcessReachNobodyWhenTwoSessionsWantThem_C8(t *testing.T) {
+	for _, tc := range []struct{ perSession, wanting int }{{0, 1}, {0, 2}, {2, 2}} {
+		_, url := serve(t, process(t, good, tc.perSession))
+		a, b := session(t, url), session(t, url)
+		for _, s := range []string{a, b}[:tc.wanting] {
+			if status, body := post(t, url, s, setLevel); status != http.StatusOK || strings.Contains(body, "error") {
+				t.Fatalf("setLevel answers %d %s", status, body)
+			}
+		}
+		_, body := post(t, url, a, call("log"))
+		if got, want := strings.Contains(body, "said"), tc.perSession > 0 || tc.wanting == 1; got != want || !strings.Contains(body, "pid ") {
+			t.Errorf("%+v: delivered %v, want %v: %s", tc, got, want, body)
+		}
+		if status, _ := send(t, http.MethodDelete, url, b, ""); status != http.StatusNoContent {
+			t.Errorf("DELETE answers %d", status)
+		}
+		if _, body := post(t, url, a, call("log")); !strings.Contains(body, "said") {
+			t.Errorf("%+v: with one session left nothing is delivered: %s", tc, body)
+		}
+	}
+}
+
+func TestWhatAProcessPrintsBesidesMessagesStopsNothing_E46(t *testing.T) {
+	_, url := serve(t, process(t, garbage, 0))
+	a := session(t, url)
+	for range 3 {
+		if status, body := post(t, url, a, call("pid")); status != http.StatusOK || !strings.Contains(body, "pid ") {
+			t.Errorf("a call answers %d %s", status, body)
+		}
+	}
+}
+
+func TestAProcessThatNeverAnswersFailsInitializeInTime_E45(t *testing.T) {
+	opt := process(t, silent, 0)
+	opt.Probe = negotiate.Options{Timeout: 200 * time.Millisecond}
+	m, url := serve(t, opt)
+	if id, body := initialize(t, url, "2025-06-18", `{}`); id != "" || !strings.Contains(body, "-32603") || !strings.Contains(body, `"bridge"`) {
+		t.Errorf("initialize answers %q %s", id, body)
+	}
+	if v := m.Judge(t.Context()); v.Usable() || m.Relayed(&v) {
+		t.Errorf("verdict %+v", v)
+	}
+}
