@@ -5,38 +5,38 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/mcpbridge/bridge/internal/park"
 )
 
 // between is a connection between two requests: the first one was parked, the
 // next one has yet to come. The poller, the janitor and whoever closes the lot
-// use it; the poller's watch decides which of them gets the connection.
+// use it; the poller's watch decides which of them gets the socket.
 type between struct {
 	entry
-	poller *park.Poller
+	http   *HTTP
 	server *http.Server
-	conn   net.Conn
+	sock   park.Socket
 
 	mu    sync.Mutex
 	watch park.Watch
 }
 
 // await keeps a connection whose response is over until the client's next
-// request, of which early is what it has sent already. It takes the connection
-// over.
-func (h *HTTP) await(server *http.Server, conn net.Conn, early []byte) {
+// request, of which early is what it has sent already. It takes the socket over.
+func (h *HTTP) await(server *http.Server, sock park.Socket, early []byte) {
+	b := &between{http: h, server: server, sock: sock}
 	if len(early) > 0 {
-		giveBack(server, conn, early)
+		b.giveBack(early)
 		return
 	}
-	b := &between{poller: h.lot.poller.Load(), server: server, conn: conn}
 	b.item = b
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	watch, err := b.poller.Watch(conn, park.Data, b)
-	if err != nil {
-		_ = conn.Close()
+	watch, err := h.lot.poller.Load().Watch(sock, park.Data, b)
+	if err != nil { // the poller is closed, or full
+		sock.Close()
 		return
 	}
 	b.watch = watch
@@ -48,32 +48,51 @@ func (b *between) Ready() {
 	b.mu.Lock() // until await is done
 	b.entry.remove()
 	b.mu.Unlock()
-	if ok, err := park.Waiting(b.conn); err != nil || !ok {
-		_ = b.conn.Close()
+	if ok, err := b.sock.Waiting(); err != nil || !ok {
+		b.sock.Close()
 		return
 	}
-	giveBack(b.server, b.conn, nil)
+	b.http.lot.poller.Load().Drop(b.sock)
+	b.giveBack(nil)
 }
 
 // due closes the connection: there was no request for long.
 func (b *between) due() (again bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.poller.Forget(b.watch) {
-		_ = b.conn.Close()
+	if b.http.lot.poller.Load().Forget(b.watch) {
+		b.sock.Close()
 	}
 	return false
 }
 
-// giveBack lets net/http serve a connection again, from its next request on. It
-// does not wait for it.
-func giveBack(server *http.Server, conn net.Conn, early []byte) {
-	if len(early) > 0 {
-		conn = &aheadConn{Conn: conn, early: early}
+// patience is how long to wait before a connection is tried to be given back
+// again, after too many files were open.
+const patience = 50 * time.Millisecond
+
+// giveBack lets net/http serve the connection again, from its next request on.
+// It does not wait for that.
+func (b *between) giveBack(early []byte) {
+	conn, err := b.sock.Conn()
+	switch {
+	case err == nil:
+		if len(early) > 0 {
+			conn = &aheadConn{Conn: conn, early: early}
+		}
+		serveOne(b.server, conn)
+	case park.Exhausted(err) && !b.http.closing.Load():
+		time.AfterFunc(patience, func() { b.giveBack(early) })
+	default:
+		b.sock.Close()
 	}
+}
+
+// serveOne has the server serve one connection, or closes it when the server
+// was shut down.
+func serveOne(server *http.Server, conn net.Conn) {
 	l := &onceListener{conn: conn}
-	_ = server.Serve(l) // returns at once, since the listener has only one connection
-	if l.conn != nil {  // the server was shut down
+	_ = server.Serve(l) // returns at once: there is no second connection to accept
+	if l.conn != nil {
 		_ = conn.Close()
 	}
 }

@@ -20,7 +20,10 @@ const maxPooled = 64 << 10
 
 var eventBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
-var errCarrierClosed = errors.New("connection is closed")
+var (
+	errCarrierClosed = errors.New("connection is closed")
+	errSlow          = errors.New("client did not take an event in time")
+)
 
 // carrier brings a stream to a client as the SSE response of one HTTP request.
 // The handler's goroutine only waits in attend: all writing is done by whoever

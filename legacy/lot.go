@@ -26,10 +26,10 @@ import (
 // waits for the client's next request, with which net/http gets the connection
 // back. Clients notice nothing of all this.
 type lot struct {
-	once   sync.Once
-	poller atomic.Pointer[park.Poller] // nil: nothing is parked
-	vigils agenda                      // parked carriers that may need a keep-alive
-	idles  agenda                      // connections between two requests
+	poller onePoller // of what clients do
+	rooms  onePoller // of clients that are behind, for room to write to them
+	vigils agenda    // parked carriers that may need a keep-alive
+	idles  agenda    // connections between two requests
 }
 
 // idleConn is how long a connection that was parked waits for another request.
@@ -40,15 +40,32 @@ func (l *lot) init(opt *Options, now time.Time) {
 	l.idles = agenda{delay: idleConn, start: now}
 }
 
-// open returns the poller, or nil when connections must stay where they are. It
-// is made for the first one, since it has a goroutine and a descriptor.
-func (l *lot) open() *park.Poller {
-	l.once.Do(func() {
+// onePoller is a poller that is made when it is needed, since it has a goroutine
+// and a descriptor.
+type onePoller struct {
+	once sync.Once
+	atomic.Pointer[park.Poller]
+}
+
+// open returns the poller, nil when there cannot be one or none any more.
+func (o *onePoller) open() *park.Poller {
+	o.once.Do(func() {
 		if poller, err := park.New(); err == nil {
-			l.poller.Store(poller)
+			o.Store(poller)
 		}
 	})
-	return l.poller.Load()
+	return o.Load()
+}
+
+// close ends the poller and returns whom it left waiting.
+func (o *onePoller) close() []park.Owner {
+	o.once.Do(func() {})
+	poller := o.Load()
+	if poller == nil {
+		return nil
+	}
+	poller.Close()
+	return poller.Owners()
 }
 
 // run tells everything that is due.
@@ -70,13 +87,7 @@ func (l *lot) endListeners() {
 
 // close cuts the connections that are left. None is taken in afterwards.
 func (l *lot) close() {
-	l.once.Do(func() {})
-	poller := l.poller.Load()
-	if poller == nil {
-		return
-	}
-	poller.Close()
-	for _, o := range poller.Owners() {
+	for _, o := range l.poller.close() {
 		switch o := o.(type) {
 		case *parked:
 			o.abort()
@@ -84,6 +95,7 @@ func (l *lot) close() {
 			o.due()
 		}
 	}
+	l.rooms.close()
 }
 
 type connKey struct{}
@@ -95,7 +107,7 @@ func ConnContext(ctx context.Context, conn net.Conn) context.Context {
 	if a, ok := conn.(*aheadConn); ok {
 		conn = a.Conn
 	}
-	if !park.Pollable(conn) {
+	if !park.Parkable(conn) {
 		return ctx
 	}
 	return context.WithValue(ctx, connKey{}, conn)
@@ -117,20 +129,25 @@ func detachable(w http.ResponseWriter, r *http.Request) bool {
 	return hijacker && server
 }
 
-// hijack takes the connection away from net/http, with what the client has sent
-// ahead.
-func hijack(w http.ResponseWriter) (net.Conn, []byte, error) {
-	conn, buf, err := http.NewResponseController(w).Hijack()
-	if err != nil {
-		return nil, nil, err
+// detach takes the connection away from net/http and the runtime, with what the
+// client has sent ahead. An error leaves everything as it is.
+func detach(w http.ResponseWriter, r *http.Request) (sock park.Socket, early []byte, err error) {
+	conn, _ := r.Context().Value(connKey{}).(net.Conn)
+	if sock, err = park.Dup(conn); err != nil {
+		return 0, nil, err
 	}
-	var early []byte
+	hijacked, buf, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		sock.Close()
+		return 0, nil, err
+	}
 	if n := buf.Reader.Buffered(); n > 0 {
 		early, _ = buf.Reader.Peek(n)
 		early = append([]byte(nil), early...)
 	}
-	if a, ok := conn.(*aheadConn); ok {
-		conn, early = a.Conn, append(early, a.early...)
+	if a, ok := hijacked.(*aheadConn); ok {
+		early = append(early, a.early...)
 	}
-	return conn, early, nil
+	_ = hijacked.Close() // the socket stands
+	return sock, early, nil
 }

@@ -33,7 +33,7 @@ func (c *carrier) attend(r *http.Request, drain <-chan struct{}, s *session) (pa
 // a goroutine. It runs on the handler's goroutine, which must return when it
 // succeeds: the response is no longer net/http's.
 func (c *carrier) park(r *http.Request, s *session) bool {
-	if !detachable(c.w, r) || c.http.lot.open() == nil {
+	if !detachable(c.w, r) || c.http.lot.poller.open() == nil {
 		c.fixed.Store(true)
 		return false
 	}
@@ -47,13 +47,12 @@ func (c *carrier) park(r *http.Request, s *session) bool {
 		c.stream.Release(c)
 		return false
 	}
-	conn, early, err := hijack(c.w)
-	if err != nil {
-		c.fixed.Store(true)
+	sock, early, err := detach(c.w, r)
+	if err != nil { // too many open files, perhaps: the next time may be better
 		c.stream.Release(c)
 		return false
 	}
-	p := &parked{http: c.http, stream: c.stream, session: s, conn: conn, ids: c.ids, early: early}
+	p := &parked{http: c.http, stream: c.stream, session: s, sock: sock, ids: c.ids, early: early}
 	p.beat.item = p
 	if !r.Close {
 		p.server, _ = r.Context().Value(http.ServerContextKey).(*http.Server)
@@ -65,9 +64,8 @@ func (c *carrier) park(r *http.Request, s *session) bool {
 // take puts p in the place of the carrier c, whose stream is held.
 func (p *parked) take(c *carrier) {
 	p.mu.Lock()
-	poller := p.http.lot.poller.Load()
 	var err error
-	p.watch, err = poller.Watch(p.conn, park.HangUp, p)
+	p.watch, err = p.http.lot.poller.Load().Watch(p.sock, park.HangUp, p)
 	p.http.lot.vigils.add(&p.beat)
 	p.mu.Unlock()
 	passed := c.stream.Pass(c, p)

@@ -20,6 +20,7 @@ import (
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/sessions"
 	"github.com/mcpbridge/bridge/sse"
+	"golang.org/x/sys/unix"
 )
 
 // eventually waits for what no event tells.
@@ -128,9 +129,18 @@ func (l *wire) waitParked(h *HTTP) {
 		poller := h.lot.poller.Load()
 		return poller != nil && slices.ContainsFunc(poller.Owners(), func(o park.Owner) bool {
 			p, ok := o.(*parked)
-			return ok && p.conn.RemoteAddr().String() == l.conn.LocalAddr().String()
+			return ok && peerPort(p.sock) == l.conn.LocalAddr().(*net.TCPAddr).Port
 		})
 	})
+}
+
+func peerPort(s park.Socket) int {
+	sa, _ := unix.Getpeername(int(s))
+	in4, ok := sa.(*unix.SockaddrInet4)
+	if !ok {
+		return 0
+	}
+	return in4.Port
 }
 
 // heldCall starts a call on a fresh connection and waits until it is parked.

@@ -2,7 +2,6 @@ package legacy
 
 import (
 	"errors"
-	"net"
 	"net/http"
 	"strconv"
 	"sync"
@@ -22,17 +21,30 @@ type parked struct {
 	stream  *sessions.Stream
 	session *session     // of GET, which counts as a use of it; else nil
 	server  *http.Server // gets the connection back; nil: it is closed
-	conn    net.Conn
 	ids     bool
 
 	mu       sync.Mutex
+	sock     park.Socket // none once gone
+	gone     bool        // the socket was closed or passed on
+	cut      bool        // Drain is to give up
+	complete bool        // the last chunk was written, or is part of owed
+	over     bool        // no event follows
 	watch    park.Watch
 	early    []byte  // what the client sent ahead
-	out      *[]byte // room for a chunk's head, then events; nil: none
+	out      *[]byte // space for a chunk's head, then events; nil: none
 	owed     []byte  // of out, what the client has yet to take
-	draining bool    // a goroutine is on its way to write owed
-	complete bool    // the last chunk was written, or is part of owed
-	over     bool    // no event follows
+	room     alarm   // wakes Drain, who alone may close the socket meanwhile; nil without a Drain
+}
+
+// alarm wakes one goroutine.
+type alarm chan struct{}
+
+// Ready implements park.Owner.
+func (a alarm) Ready() {
+	select {
+	case a <- struct{}{}:
+	default: // it is awake
+	}
 }
 
 // chunkRoom is the space for a chunk's head: its size in hexadecimal digits.
@@ -100,12 +112,12 @@ func (p *parked) chunk() []byte {
 
 // send writes what the client takes at once.
 func (p *parked) send(b []byte) error {
-	n, err := park.TryWrite(p.conn, b)
+	n, err := p.sock.TryWrite(b)
 	if err != nil || n == len(b) {
 		p.release()
 		return err
 	}
-	p.owed, p.draining = b[n:], true
+	p.owed, p.room = b[n:], make(alarm, 1)
 	p.http.inFlight.Add(1) // a shutdown waits for it
 	return sessions.ErrBlocked
 }
@@ -120,24 +132,59 @@ func (p *parked) Ping() error {
 	return p.send(keepAliveChunk)
 }
 
-// Drain brings the client what it is owed.
+// Drain brings the client what it is owed, or gives it up.
 func (p *parked) Drain() error {
 	defer p.http.exit()
-	p.mu.Lock()
-	owed := p.owed
-	_ = p.conn.SetWriteDeadline(time.Now().Add(p.http.opt.WriteTimeout))
-	p.mu.Unlock()
-	_, err := p.conn.Write(owed)
+	err := p.pay()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_ = p.conn.SetWriteDeadline(time.Time{})
-	p.draining, p.owed = false, nil
+	p.room, p.owed = nil, nil
 	p.release()
 	if p.over {
 		p.hangUp()
 		return errCarrierClosed
 	}
 	return err
+}
+
+// pay writes whenever the socket has room.
+func (p *parked) pay() error {
+	rooms := p.http.lot.rooms.open()
+	if rooms == nil {
+		return errCarrierClosed
+	}
+	defer rooms.Drop(p.sock) // only Drain closes it meanwhile
+	timeout := time.NewTimer(p.http.opt.WriteTimeout)
+	defer timeout.Stop()
+	for {
+		watch, err := rooms.Watch(p.sock, park.Room, p.room)
+		if err != nil {
+			return err
+		}
+		select {
+		case <-p.room:
+		case <-timeout.C:
+			err = errSlow
+		}
+		rooms.Forget(watch)
+		if err != nil {
+			return err
+		}
+		if done, err := p.payMore(); done {
+			return err
+		}
+	}
+}
+
+func (p *parked) payMore() (done bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cut {
+		return true, errCarrierClosed
+	}
+	n, err := p.sock.TryWrite(p.owed)
+	p.owed = p.owed[n:]
+	return err != nil || len(p.owed) == 0, err
 }
 
 func (p *parked) release() {
@@ -162,14 +209,15 @@ func (p *parked) End(err error) {
 	}
 	p.leave()
 	switch {
-	case p.draining && err == nil:
+	case p.room != nil && err == nil:
 		// Drain hangs up.
-	case p.draining || !orderly || !p.finish() || p.server == nil || p.http.closing.Load():
+	case p.room != nil || !orderly || !p.finish() || p.server == nil || p.http.closing.Load():
 		p.hangUp()
 	case p.http.lot.poller.Load().Forget(p.watch):
-		p.http.await(p.server, p.conn, p.early)
-	default:
-		_ = p.conn.Close() // the client was quicker
+		p.gone = true
+		p.http.await(p.server, p.sock, p.early)
+	default: // the client was quicker
+		p.hangUp()
 	}
 }
 
@@ -180,7 +228,7 @@ func (p *parked) leave() {
 	if p.session != nil {
 		p.session.active.Add(-1)
 	}
-	if !p.draining {
+	if p.room == nil {
 		p.release()
 	}
 }
@@ -191,14 +239,22 @@ func (p *parked) finish() bool {
 		return true
 	}
 	p.complete = true
-	n, err := park.TryWrite(p.conn, lastChunk)
+	n, err := p.sock.TryWrite(lastChunk)
 	return err == nil && n == len(lastChunk)
 }
 
-// hangUp closes the connection. A Drain that writes to it fails.
+// hangUp closes the connection, or has Drain do so.
 func (p *parked) hangUp() {
-	p.http.lot.poller.Load().Forget(p.watch)
-	_ = p.conn.Close()
+	switch {
+	case p.gone:
+	case p.room != nil:
+		p.cut = true
+		p.room.Ready()
+	default:
+		p.gone = true
+		p.http.lot.poller.Load().Forget(p.watch)
+		p.sock.Close()
+	}
 }
 
 // abort cuts the connection in whatever state it is.
@@ -220,7 +276,7 @@ func (p *parked) Ready() {
 		return
 	}
 	p.leave()
-	_ = p.conn.Close()
+	p.hangUp()
 	p.mu.Unlock()
 	p.stream.Detach(p)
 }

@@ -6,12 +6,15 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // owner notes what it is told.
@@ -38,7 +41,28 @@ func newPoller(t testing.TB) *Poller {
 }
 
 // pair returns both ends of a TCP connection.
-func pair(t testing.TB) (here, there net.Conn) { return pairOver(t, "tcp", "127.0.0.1:0") }
+func pair(t testing.TB) (here Socket, there net.Conn) {
+	t.Helper()
+	conn, there := pairOver(t, "tcp", "127.0.0.1:0")
+	return socket(t, conn), there
+}
+
+// socket takes a connection from the runtime.
+func socket(t testing.TB, conn net.Conn) Socket {
+	t.Helper()
+	s, err := Dup(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+	return s
+}
+
+// read reads what is there.
+func read(s Socket) (int, error) {
+	var b [64]byte
+	return unix.Read(int(s), b[:])
+}
 
 func pairOver(t testing.TB, network, address string) (here, there net.Conn) {
 	t.Helper()
@@ -58,9 +82,9 @@ func pairOver(t testing.TB, network, address string) (here, there net.Conn) {
 	return here, there
 }
 
-func watch(t testing.TB, p *Poller, conn net.Conn, ev Event, o Owner) Watch {
+func watch(t testing.TB, p *Poller, s Socket, ev Event, o Owner) Watch {
 	t.Helper()
-	w, err := p.Watch(conn, ev, o)
+	w, err := p.Watch(s, ev, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,11 +125,13 @@ func TestOwnerLearnsOfTheHangUp(t *testing.T) {
 
 func TestUnixSocketsAreWatchedToo(t *testing.T) {
 	p := newPoller(t)
-	here, there := pairOver(t, "unix", filepath.Join(t.TempDir(), "s"))
+	conn, there := pairOver(t, "unix", filepath.Join(t.TempDir(), "s"))
 	o := newOwner()
+	here := socket(t, conn)
 	watch(t, p, here, HangUp, o)
 	there.Close()
 	<-o.ready
+	here.Close()
 }
 
 func TestDataIsNoHangUp(t *testing.T) {
@@ -127,13 +153,13 @@ func TestDataIsNoHangUp(t *testing.T) {
 func TestEventBeforeTheWatchCounts(t *testing.T) {
 	p := newPoller(t)
 	here, there := pair(t)
+	first, second := newOwner(), newOwner()
+	watch(t, p, here, HangUp, first)
 	there.Close()
-	if n, err := here.Read(make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
-		t.Fatal(n, err)
-	}
-	o := newOwner()
-	watch(t, p, here, HangUp, o)
-	<-o.ready
+	<-first.ready
+	watch(t, p, here, HangUp, second)
+	<-second.ready
+	here.Close()
 }
 
 func TestEventIsToldOnce(t *testing.T) {
@@ -167,7 +193,7 @@ func TestForgottenWatchIsSilentAndConnectionUsable(t *testing.T) {
 	if _, err := there.Write([]byte("x")); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := here.Read(make([]byte, 8)); n != 1 || err != nil {
+	if n, err := read(here); n != 1 || err != nil {
 		t.Fatal("read after the watch", n, err)
 	}
 	watch(t, p, here, Data, o) // again
@@ -199,19 +225,29 @@ func TestReusedDescriptorsAndEntriesAreToldApart(t *testing.T) {
 	}
 }
 
-func TestClosingWithoutForgettingHarmsNobody(t *testing.T) {
+func TestSocketIsWatchedForOneThingAfterTheOther(t *testing.T) {
+	p := newPoller(t)
+	here, there := pair(t)
+	for range 3 {
+		o := newOwner()
+		watch(t, p, here, Data, o)
+		if _, err := there.Write([]byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		<-o.ready
+		watch(t, p, here, Room, o)
+		<-o.ready
+		_, _ = read(here)
+	}
+	here.Close()
+}
+
+func TestWatchOfAClosedSocketFails(t *testing.T) {
 	p := newPoller(t)
 	here, _ := pair(t)
-	stale := newOwner()
-	w := watch(t, p, here, HangUp, stale)
 	here.Close()
-	here.Close()
-	settle(t, p)
-	if !p.Forget(w) {
-		t.Error("the entry is lost")
-	}
-	if _, err := p.Watch(here, HangUp, stale); err == nil {
-		t.Error("watches a closed connection")
+	if _, err := p.Watch(here, HangUp, newOwner()); err == nil {
+		t.Error("watches a closed socket")
 	}
 	if p.Len() != 0 {
 		t.Errorf("%d entries left", p.Len())
@@ -263,8 +299,9 @@ func TestThousandsNeedOneGoroutine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { here.Close() })
-		watch(t, p, here, HangUp, o)
+		s := socket(t, here)
+		t.Cleanup(s.Close)
+		watch(t, p, s, HangUp, o)
 		peers = append(peers, there)
 	}
 	if n := runtime.NumGoroutine(); n > before+1 {
@@ -305,20 +342,99 @@ func TestClosedPollerTakesNobody(t *testing.T) {
 	}
 }
 
-func TestOnlyPlainSocketsArePollable(t *testing.T) {
-	here, _ := pair(t)
+func TestOnlyPlainSocketsAreParkable(t *testing.T) {
+	here, _ := pairOver(t, "tcp", "127.0.0.1:0")
 	a, b := net.Pipe()
 	defer a.Close()
 	defer b.Close()
-	if !Pollable(here) || Pollable(a) || Pollable(struct{ net.Conn }{here}) {
+	if !Parkable(here) || Parkable(a) || Parkable(struct{ net.Conn }{here}) {
 		t.Error("wrong judgement")
 	}
-	p := newPoller(t)
-	if _, err := p.Watch(a, HangUp, newOwner()); !errors.Is(err, ErrUnsupported) {
+	if _, err := Dup(a); !errors.Is(err, ErrUnsupported) {
 		t.Errorf("err = %v", err)
 	}
-	if p.Len() != 0 {
-		t.Error("an entry is left")
+	here.Close()
+	if _, err := Dup(here); err == nil {
+		t.Error("took the descriptor of a closed connection")
+	}
+}
+
+func TestConnectionSurvivesBeingParked(t *testing.T) {
+	conn, there := pairOver(t, "tcp", "127.0.0.1:0")
+	local, remote := conn.LocalAddr().String(), conn.RemoteAddr().String()
+	p := newPoller(t)
+	for range 3 {
+		s := socket(t, conn)
+		o := newOwner()
+		watch(t, p, s, Data, o)
+		if _, err := there.Write([]byte("ahead")); err != nil {
+			t.Fatal(err)
+		}
+		<-o.ready
+		var err error
+		if conn, err = s.Conn(); err != nil {
+			t.Fatal(err)
+		}
+		if conn.LocalAddr().String() != local || conn.RemoteAddr().String() != remote {
+			t.Error("other addresses", conn.LocalAddr(), conn.RemoteAddr())
+		}
+		b := make([]byte, 8)
+		if n, err := conn.Read(b); n != 5 || err != nil {
+			t.Fatal(n, err)
+		}
+		if _, err := conn.Write(b); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(there, b); err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.SetReadDeadline(time.Now())
+		if _, err := conn.Read(b); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("deadline: %v", err)
+		}
+	}
+	conn.Close()
+	if _, err := there.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("a descriptor is left open: %v", err)
+	}
+}
+
+func TestSocketStaysWhenItCannotBecomeAConnection(t *testing.T) {
+	here, there := pair(t)
+	var old unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &old); err != nil {
+		t.Fatal(err)
+	}
+	tight := old
+	tight.Cur = uint64(here) + 1 // not one more
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &tight); err != nil {
+		t.Fatal(err)
+	}
+	var fill []int
+	for {
+		fd, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			break
+		}
+		fill = append(fill, fd)
+	}
+	_, err := here.Conn()
+	if restored := unix.Setrlimit(unix.RLIMIT_NOFILE, &old); restored != nil {
+		t.Fatal(restored)
+	}
+	for _, fd := range fill {
+		_ = unix.Close(fd)
+	}
+	if !Exhausted(err) || Exhausted(io.EOF) {
+		t.Errorf("err = %v", err)
+	}
+	conn, err := here.Conn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+	if _, err := there.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Error(err)
 	}
 }
 
@@ -327,7 +443,7 @@ func TestTryWriteNeverWaits(t *testing.T) {
 	b := make([]byte, 64<<10)
 	total := 0
 	for {
-		n, err := TryWrite(here, b)
+		n, err := here.TryWrite(b)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -336,34 +452,39 @@ func TestTryWriteNeverWaits(t *testing.T) {
 			break
 		}
 	}
-	if n, err := TryWrite(here, b); n != 0 || err != nil {
+	if n, err := here.TryWrite(b); n != 0 || err != nil {
 		t.Errorf("full connection: %d, %v", n, err)
 	}
+	p := newPoller(t)
+	o := newOwner()
+	watch(t, p, here, Room, o)
 	if _, err := io.CopyN(io.Discard, there, int64(total)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := here.Write([]byte("the usual way still works")); err != nil {
-		t.Error(err)
+	<-o.ready
+	if n, err := here.TryWrite(b); n == 0 || err != nil {
+		t.Errorf("there is room again: %d, %v", n, err)
 	}
+	here.Close()
 }
 
 func TestTryWriteTellsOfABrokenConnection(t *testing.T) {
 	here, there := pair(t)
 	_ = there.(*net.TCPConn).SetLinger(0)
+	p := newPoller(t)
+	o := newOwner()
+	watch(t, p, here, HangUp, o)
 	there.Close()
-	_, _ = here.Read(make([]byte, 1)) // until the reset has arrived
-	if _, err := TryWrite(here, []byte("x")); err == nil {
+	<-o.ready
+	if _, err := here.TryWrite([]byte("x")); err == nil {
 		t.Error("no error")
 	}
 	here.Close()
-	if _, err := TryWrite(here, []byte("x")); err == nil {
-		t.Error("no error after Close")
-	}
 }
 
 func TestWaitingTellsDataFromTheEnd(t *testing.T) {
 	here, there := pair(t)
-	if ok, err := Waiting(here); ok || err != nil {
+	if ok, err := here.Waiting(); ok || err != nil {
 		t.Errorf("nothing there: %t, %v", ok, err)
 	}
 	if _, err := there.Write([]byte("x")); err != nil {
@@ -374,13 +495,14 @@ func TestWaitingTellsDataFromTheEnd(t *testing.T) {
 	o := newOwner()
 	watch(t, p, here, HangUp, o)
 	<-o.ready
-	if ok, err := Waiting(here); !ok || err != nil {
+	if ok, err := here.Waiting(); !ok || err != nil {
 		t.Errorf("data before the end: %t, %v", ok, err)
 	}
-	_, _ = here.Read(make([]byte, 8))
-	if ok, err := Waiting(here); ok || err == nil {
+	_, _ = read(here)
+	if ok, err := here.Waiting(); ok || !errors.Is(err, io.EOF) {
 		t.Errorf("the end: %t, %v", ok, err)
 	}
+	here.Close()
 }
 
 func BenchmarkWatchAndForget(b *testing.B) {
@@ -405,7 +527,7 @@ func BenchmarkWake(b *testing.B) {
 			b.Fatal(err)
 		}
 		<-o.ready
-		if _, err := here.Read(buf); err != nil {
+		if _, err := read(here); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -417,9 +539,27 @@ func BenchmarkTryWrite(b *testing.B) {
 	buf := make([]byte, 200)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := TryWrite(here, buf); err != nil {
+		if _, err := here.TryWrite(buf); err != nil {
 			b.Fatal(err)
 		}
 	}
-	_ = there.SetDeadline(time.Now())
+	here.Close()
+}
+
+// BenchmarkParkAndBack is what it costs a connection to be parked and to come
+// back, without what net/http does about it.
+func BenchmarkParkAndBack(b *testing.B) {
+	p := newPoller(b)
+	conn, _ := pairOver(b, "tcp", "127.0.0.1:0")
+	o := newOwner()
+	b.ReportAllocs()
+	for b.Loop() {
+		s := socket(b, conn)
+		p.Forget(watch(b, p, s, Data, o))
+		var err error
+		if conn, err = s.Conn(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	conn.Close()
 }

@@ -3,7 +3,6 @@ package park
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"syscall"
 
@@ -15,12 +14,9 @@ const supported = true
 // batch is how many events are fetched at once.
 const batch = 128
 
-// Poller waits for all its connections at once, by epoll. The descriptors stay
-// with the runtime's own poller as well, so a connection can be written to, and
-// read again after its watch, as ever.
-//
-// The epoll descriptor is itself handed to the runtime's poller, which knows how
-// to wait for it without a thread and how to end that wait.
+// Poller waits for all its sockets at once, by epoll. The epoll descriptor is
+// handed to the runtime's own poller, which knows how to wait for it without a
+// thread and how to end that wait.
 type Poller struct {
 	watches table
 	epoll   *os.File
@@ -44,21 +40,21 @@ func New() (*Poller, error) {
 	return p, nil
 }
 
-// Watch waits for an event on a connection that nobody reads from. An event that
-// happened before counts as well, so Ready may be called before Watch returns.
-// The owner must Forget the watch before it closes the connection itself.
-func (p *Poller) Watch(conn net.Conn, ev Event, owner Owner) (Watch, error) {
-	w, err := p.watches.add(conn, owner)
+// Watch waits for an event on a socket; a Poller has at most one watch of each.
+// An event that happened before counts as well, so Ready may be called before
+// Watch returns. The owner must Forget the watch before it closes the socket.
+func (p *Poller) Watch(sock Socket, ev Event, owner Owner) (Watch, error) {
+	w, err := p.watches.add(sock, owner)
 	if err != nil {
 		return 0, err
 	}
-	// Data that arrives during a watch for a hang-up is no event: it stays
-	// in the socket's buffer. A reset is always one.
-	interest := unix.EpollEvent{Events: unix.EPOLLRDHUP, Fd: int32(uint32(w)), Pad: int32(uint32(w >> 32))}
-	if ev == Data {
-		interest.Events |= unix.EPOLLIN
+	// An event disarms its watch. That saves a system call, and nobody needs
+	// to touch the descriptor when its owner may be closing it.
+	what := unix.EpollEvent{Events: interest(ev) | unix.EPOLLONESHOT, Fd: int32(uint32(w)), Pad: int32(uint32(w >> 32))}
+	err = p.ctl(unix.EPOLL_CTL_ADD, sock, &what)
+	if errors.Is(err, unix.EEXIST) { // disarmed by an earlier event
+		err = p.ctl(unix.EPOLL_CTL_MOD, sock, &what)
 	}
-	err = p.ctl(conn, unix.EPOLL_CTL_ADD, &interest)
 	if err != nil {
 		p.watches.take(w)
 		return 0, err
@@ -66,42 +62,50 @@ func (p *Poller) Watch(conn net.Conn, ev Event, owner Owner) (Watch, error) {
 	return w, nil
 }
 
+// interest spells an event for the kernel. Data that arrives during a watch for
+// a hang-up is none: it stays in the socket's buffer. A reset always counts.
+func interest(ev Event) uint32 {
+	switch ev {
+	case Data:
+		return unix.EPOLLIN | unix.EPOLLRDHUP
+	case Room:
+		return unix.EPOLLOUT
+	}
+	return unix.EPOLLRDHUP
+}
+
 // Forget ends a watch. It reports false when the watch was over: the owner has
-// been called or is about to be, and until then it must not watch the connection
-// again.
+// been called or is about to be.
 func (p *Poller) Forget(w Watch) bool {
-	conn, owner := p.watches.take(w)
+	sock, owner := p.watches.take(w)
 	if owner == nil {
 		return false
 	}
-	_ = p.ctl(conn, unix.EPOLL_CTL_DEL, nil)
+	p.Drop(sock)
 	return true
 }
 
-// ctl changes what the kernel watches. The descriptor cannot be closed, and so
-// not be somebody else's, meanwhile.
-func (p *Poller) ctl(conn net.Conn, op int, interest *unix.EpollEvent) error {
-	c, err := raw(conn)
-	if err != nil {
-		return err
+// Drop makes the kernel forget a socket whose watch is over. That is needed only
+// before the socket lives on as a connection.
+func (p *Poller) Drop(sock Socket) { _ = p.ctl(unix.EPOLL_CTL_DEL, sock, nil) }
+
+func (p *Poller) ctl(op int, sock Socket, what *unix.EpollEvent) error {
+	var err error
+	closed := p.control.Control(func(epoll uintptr) { err = unix.EpollCtl(int(epoll), op, int(sock), what) })
+	if closed != nil {
+		return closed
 	}
-	outer := p.control.Control(func(epoll uintptr) {
-		inner := c.Control(func(fd uintptr) {
-			err = unix.EpollCtl(int(epoll), op, int(fd), interest)
-		})
-		err = errors.Join(err, inner)
-	})
-	return errors.Join(err, outer)
+	return err
 }
 
-// Owners returns the owners of all connections that are watched right now.
+// Owners returns the owners of all sockets that are watched right now.
 func (p *Poller) Owners() []Owner { return p.watches.owners() }
 
-// Len returns the number of connections that are watched.
+// Len returns the number of sockets that are watched.
 func (p *Poller) Len() int { return p.watches.len() }
 
-// Close ends all watches. Afterwards no owner is called any more; it must not be
-// called by an owner from Ready.
+// Close ends the calling of owners; their watches can only be forgotten. It must
+// not be called from Ready.
 func (p *Poller) Close() {
 	p.watches.close()
 	_ = p.epoll.Close()
@@ -117,79 +121,24 @@ func (p *Poller) run() {
 			return // closed
 		}
 		for i := range events[:n] {
-			p.wake(Watch(uint32(events[i].Pad))<<32 | Watch(uint32(events[i].Fd)))
+			w := Watch(uint32(events[i].Pad))<<32 | Watch(uint32(events[i].Fd))
+			if _, owner := p.watches.take(w); owner != nil {
+				owner.Ready()
+			} // else it was forgotten while the event was on its way
 		}
 	}
 }
 
 func (p *Poller) wait(events []unix.EpollEvent) (n int, err error) {
-	outer := p.control.Read(func(epoll uintptr) bool {
+	closed := p.control.Read(func(epoll uintptr) bool {
 		n, err = unix.EpollWait(int(epoll), events, 0)
 		if errors.Is(err, unix.EINTR) {
 			n, err = 0, nil
 		}
 		return n > 0 || err != nil
 	})
-	return n, errors.Join(err, outer)
-}
-
-// wake ends a watch because of its event.
-func (p *Poller) wake(w Watch) {
-	conn, owner := p.watches.take(w)
-	if owner == nil {
-		return // forgotten while the event was on its way
+	if closed != nil {
+		return 0, closed
 	}
-	_ = p.ctl(conn, unix.EPOLL_CTL_DEL, nil)
-	owner.Ready()
-}
-
-// TryWrite writes as much as the connection takes at once. It is no error that
-// this is less than everything, or nothing.
-func TryWrite(conn net.Conn, b []byte) (n int, err error) {
-	c, err := raw(conn)
-	if err != nil {
-		return 0, err
-	}
-	outer := c.Write(func(fd uintptr) bool {
-		for n < len(b) && err == nil {
-			var some int
-			if some, err = unix.Write(int(fd), b[n:]); some > 0 {
-				n += some
-			}
-			if errors.Is(err, unix.EINTR) {
-				err = nil
-			}
-		}
-		return true
-	})
-	if errors.Is(err, unix.EAGAIN) {
-		err = nil
-	}
-	return n, errors.Join(err, outer)
-}
-
-// Waiting reports whether there is something to read. It is false, without an
-// error, when there is not; an error tells that there never will be.
-func Waiting(conn net.Conn) (bool, error) {
-	c, err := raw(conn)
-	if err != nil {
-		return false, err
-	}
-	n := 0
-	outer := c.Read(func(fd uintptr) bool {
-		var one [1]byte
-		n, _, err = unix.Recvfrom(int(fd), one[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
-		return true
-	})
-	switch {
-	case outer != nil:
-		return false, outer
-	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
-		return false, nil
-	case err != nil:
-		return false, err
-	case n <= 0:
-		return false, net.ErrClosed
-	}
-	return true, nil
+	return n, err
 }

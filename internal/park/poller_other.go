@@ -6,17 +6,20 @@ import "net"
 
 const supported = false
 
-// Poller waits for connections. This system has none.
+// Poller waits for sockets. This system has none.
 type Poller struct{}
 
 // New returns ErrUnsupported.
 func New() (*Poller, error) { return nil, ErrUnsupported }
 
 // Watch returns ErrUnsupported.
-func (p *Poller) Watch(net.Conn, Event, Owner) (Watch, error) { return 0, ErrUnsupported }
+func (p *Poller) Watch(Socket, Event, Owner) (Watch, error) { return 0, ErrUnsupported }
 
 // Forget reports false: there are no watches.
 func (p *Poller) Forget(Watch) bool { return false }
+
+// Drop does nothing.
+func (p *Poller) Drop(Socket) {}
 
 // Owners returns nothing.
 func (p *Poller) Owners() []Owner { return nil }
@@ -27,8 +30,20 @@ func (p *Poller) Len() int { return 0 }
 // Close does nothing.
 func (p *Poller) Close() {}
 
+// Dup returns ErrUnsupported.
+func Dup(net.Conn) (Socket, error) { return 0, ErrUnsupported }
+
+// Close does nothing.
+func (s Socket) Close() {}
+
+// Conn returns ErrUnsupported.
+func (s Socket) Conn() (net.Conn, error) { return nil, ErrUnsupported }
+
+// Exhausted reports false.
+func Exhausted(error) bool { return false }
+
 // TryWrite returns ErrUnsupported.
-func TryWrite(net.Conn, []byte) (int, error) { return 0, ErrUnsupported }
+func (s Socket) TryWrite([]byte) (int, error) { return 0, ErrUnsupported }
 
 // Waiting returns ErrUnsupported.
-func Waiting(net.Conn) (bool, error) { return false, ErrUnsupported }
+func (s Socket) Waiting() (bool, error) { return false, ErrUnsupported }

@@ -1,9 +1,6 @@
 package park
 
-import (
-	"net"
-	"sync"
-)
+import "sync"
 
 // table holds the watches. A Watch is the index of an entry, counted from 1, and
 // the entry's turn, which is another one each time the entry is used: a late
@@ -20,12 +17,12 @@ type table struct {
 
 type entry struct {
 	owner Owner // nil: free
-	conn  net.Conn
 	turn  uint32
+	sock  Socket
 	next  uint32 // of the free entries
 }
 
-func (t *table) add(conn net.Conn, owner Owner) (Watch, error) {
+func (t *table) add(sock Socket, owner Owner) (Watch, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
@@ -39,31 +36,31 @@ func (t *table) add(conn net.Conn, owner Owner) (Watch, error) {
 	e := &t.entries[n-1]
 	t.free = e.next
 	t.turns++
-	*e = entry{owner: owner, conn: conn, turn: t.turns}
+	*e = entry{owner: owner, sock: sock, turn: t.turns}
 	t.count++
 	return Watch(e.turn)<<32 | Watch(n), nil
 }
 
-// take ends a watch. Only one caller gets the connection and its owner.
-func (t *table) take(w Watch) (net.Conn, Owner) {
+// take ends a watch. Only one caller gets the socket and its owner.
+func (t *table) take(w Watch) (Socket, Owner) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := uint32(w)
 	if n == 0 || int(n) > len(t.entries) {
-		return nil, nil
+		return 0, nil
 	}
 	e := &t.entries[n-1]
 	if e.owner == nil || e.turn != uint32(w>>32) {
-		return nil, nil
+		return 0, nil
 	}
-	conn, owner := e.conn, e.owner
+	sock, owner := e.sock, e.owner
 	*e = entry{next: t.free}
 	t.free = n
 	t.count--
 	if t.count == 0 && len(t.entries) > keep {
 		t.entries, t.free = nil, 0 // a rush is over
 	}
-	return conn, owner
+	return sock, owner
 }
 
 // keep is the largest number of entries that stay when none is in use.

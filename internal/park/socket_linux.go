@@ -1,0 +1,92 @@
+package park
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Dup returns a second descriptor of a connection, which stands until both are
+// closed.
+func Dup(conn net.Conn) (Socket, error) {
+	c, ok := conn.(syscall.Conn)
+	if !ok || !Parkable(conn) {
+		return 0, ErrUnsupported
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	dup := 0
+	closed := raw.Control(func(fd uintptr) { dup, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) })
+	if closed != nil {
+		return 0, closed
+	}
+	if err != nil {
+		return 0, os.NewSyscallError("dup", err)
+	}
+	return Socket(dup), nil
+}
+
+// Close closes the descriptor.
+func (s Socket) Close() { _ = unix.Close(int(s)) } // there is nothing to do about an error
+
+// Conn returns the connection of a socket, which it closes. On an error the
+// socket stays as it is; Exhausted tells whether it is worth trying again.
+func (s Socket) Conn() (net.Conn, error) {
+	dup, err := unix.FcntlInt(uintptr(s), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("dup", err)
+	}
+	f := os.NewFile(uintptr(dup), "socket")
+	defer f.Close()
+	conn, err := net.FileConn(f) // has yet another descriptor
+	if err != nil {
+		return nil, err
+	}
+	s.Close()
+	return conn, nil
+}
+
+// Exhausted reports that something failed only because too many files are open.
+func Exhausted(err error) bool {
+	return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE)
+}
+
+// TryWrite writes as much as the socket takes at once. It is no error that this
+// is less than everything, or nothing.
+func (s Socket) TryWrite(b []byte) (n int, err error) {
+	for n < len(b) {
+		some, err := unix.Write(int(s), b[n:])
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.EAGAIN):
+			return n, nil
+		case err != nil:
+			return n, os.NewSyscallError("write", err)
+		}
+		n += some
+	}
+	return n, nil
+}
+
+// Waiting reports whether there is something to read. The error is io.EOF when
+// the peer will send nothing more.
+func (s Socket) Waiting() (bool, error) {
+	var one [1]byte
+	n, _, err := unix.Recvfrom(int(s), one[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+	switch {
+	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
+		return false, nil
+	case err != nil:
+		return false, os.NewSyscallError("recvfrom", err)
+	case n == 0:
+		return false, io.EOF
+	}
+	return true, nil
+}
