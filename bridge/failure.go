@@ -41,7 +41,9 @@ func (k *call) explain(err error) ([]byte, *jsonrpc.Error) {
 	)
 	switch {
 	case errors.As(err, &theirs):
-		return k.conv.rules.Error(k.req.Method, k.req.Params, theirs)
+		rules := k.conv.rules
+		rules.Capabilities = k.flow.Capabilities
+		return rules.Error(k.req.Method, k.req.Params, theirs)
 	case errors.As(err, &abort):
 		return k.giveUp(abort.Reason, []rawjson.Edit{
 			quoted("inputRequest", abort.Key), quoted("method", abort.Method), quoted("reason", abort.Reason),
