@@ -23,15 +23,19 @@ type prompter struct {
 	lines  <-chan string // closed at the end of the input
 }
 
-// readLines reads lines until the end of in. The goroutine ends with in: a read
-// from a terminal cannot be interrupted, so it may outlive the demo.
-func readLines(in io.Reader) <-chan string {
+// readLines reads lines until in or ctx ends. A read from a terminal cannot be
+// interrupted, so the goroutine may wait for one more line after ctx.
+func readLines(ctx context.Context, in io.Reader) <-chan string {
 	lines := make(chan string)
 	go func() {
 		defer close(lines)
 		scan := bufio.NewScanner(in)
 		for scan.Scan() {
-			lines <- strings.TrimSpace(scan.Text())
+			select {
+			case lines <- strings.TrimSpace(scan.Text()):
+			case <-ctx.Done():
+				return
+			}
 		}
 	}()
 	return lines

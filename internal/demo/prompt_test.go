@@ -20,7 +20,7 @@ func fill(t *testing.T, typed string) (*mcp.ElicitResult, string) {
 	t.Helper()
 	var shown strings.Builder
 	s := &screen{out: &shown, width: func() int { return 80 }}
-	p := &prompter{screen: s, lines: readLines(strings.NewReader(typed))}
+	p := &prompter{screen: s, lines: readLines(t.Context(), strings.NewReader(typed))}
 	res, err := p.ask(t.Context(), &mcp.ElicitParams{Message: "Which seat?", RequestedSchema: json.RawMessage(detailsForm)})
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +61,7 @@ func TestDeclineCancelAndTheEndOfInput(t *testing.T) {
 
 func TestAnEndedCallEndsItsQuestion(t *testing.T) {
 	in, typing := io.Pipe()
-	p := &prompter{screen: &screen{out: io.Discard}, lines: readLines(in)}
+	p := &prompter{screen: &screen{out: io.Discard}, lines: readLines(t.Context(), in)}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	_, err := p.ask(ctx, &mcp.ElicitParams{RequestedSchema: json.RawMessage(detailsForm)})
@@ -75,7 +75,7 @@ func TestAnEndedCallEndsItsQuestion(t *testing.T) {
 
 func TestThePromptTellsHowToAnswer(t *testing.T) {
 	_, shown := fill(t, "\n\n\n")
-	for _, says := range []string{"Which seat?", "d declines, c cancels", "1) Window", "Bags, checked bags (from 0 to 3, Enter = 1): ", "(y/n, Enter = y)"} {
+	for _, says := range []string{"Which seat?", "d declines, c cancels", "1) Window", "Checked bags (from 0 to 3, Enter = 1): ", "(y/n, Enter = y)"} {
 		if !strings.Contains(shown, says) {
 			t.Errorf("the prompt lacks %q:\n%s", says, shown)
 		}

@@ -49,6 +49,8 @@ func newDemo(opts Options) *demo {
 }
 
 func (d *demo) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	server, stopServer, err := serve(d.wire.Handler(wirelog.Upstream, newFlights()))
 	if err != nil {
 		return err
@@ -70,8 +72,6 @@ func (d *demo) run(ctx context.Context) error {
 		return nil
 	}
 	d.screen.invite(bridge, server)
-	d.screen.say(bold, " ", "Whatever they send appears here. Ctrl-C ends the demo.")
-	d.screen.print("\n")
 	<-ctx.Done()
 	return ctx.Err()
 }
@@ -83,7 +83,7 @@ func (d *demo) intro() {
 	d.screen.say(plain, "  · ", "The old client speaks MCP "+legacyVersion+". A server may ask it questions while a call is running.")
 	d.screen.say(plain, "  · ", fmt.Sprintf("The server speaks %s only. To ask, it has to end the call and be called again (MRTR). "+
 		"It runs as %d replicas that remember nothing.", modernonly.Version, replicas))
-	d.screen.say(plain, "  · ", "The bridge stands between them. Time runs down, each message is one line:")
+	d.screen.say(plain, "  · ", "The bridge stands between them. Time runs down, arrows point to the receiver:")
 	d.screen.print("\n")
 	d.screen.heading(
 		[2]string{"old client ⇄ bridge", legacyVersion + ", one session"},
@@ -93,11 +93,15 @@ func (d *demo) intro() {
 // book connects the old client and calls the tool.
 func (d *demo) book(ctx context.Context, url string) error {
 	if d.opts.Interactive {
-		d.lines = readLines(d.opts.In)
+		d.lines = readLines(ctx, d.opts.In)
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: "old-client", Version: "1.0.0"}, &mcp.ClientOptions{
-		Capabilities:       &mcp.ClientCapabilities{},
-		ElicitationHandler: d.elicit,
+		Capabilities: &mcp.ClientCapabilities{},
+		ElicitationHandler: func(_ context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			// The SDK's context outlives the call, and Close would wait for
+			// the person: the demo's own ends the question.
+			return d.elicit(ctx, req)
+		},
 	})
 	session, err := client.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: url, DisableStandaloneSSE: true},
 		&mcp.ClientSessionOptions{ProtocolVersion: legacyVersion})

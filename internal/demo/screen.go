@@ -83,7 +83,7 @@ func (s *screen) heading(left, right [2]string) {
 	w := s.columns()
 	if w < sideBySide {
 		for i, h := range [][2]string{left, right} {
-			fmt.Fprintf(s.out, "  %s  %s\n", s.paint(hopColor(wirelog.Hop(i)), hopTag(wirelog.Hop(i))), strings.Join(h[:], ", "))
+			fmt.Fprintf(s.out, "%s%s%s\n", pad(gutter), s.hopLead(wirelog.Hop(i)), s.paint(bold, strings.Join(h[:], ", ")))
 		}
 		fmt.Fprintln(s.out)
 		return
@@ -157,23 +157,30 @@ func (s *screen) write(l line, at time.Duration) {
 
 func (s *screen) blank(half int) string { return pad(half) + s.paint(dim, "│") + "  " }
 
-// stacked shows one hop under the other, told apart by a tag and an indent.
+// stacked shows both hops in one column, the server's further in.
 func (s *screen) stacked(l line, stamp string, w int) {
-	tag := hopTag(l.hop)
-	for i, r := range s.rows(l, w-gutter-utf8.RuneCountInString(tag)-1) {
-		lead := s.paint(dim, stamp) + s.paint(hopColor(l.hop), tag) + " "
+	lead := s.hopLead(l.hop)
+	for i, r := range s.rows(l, w-gutter-leadWidth(l.hop)) {
 		if i > 0 {
-			lead = pad(gutter) + s.paint(hopColor(l.hop), tag) + " "
+			stamp = pad(gutter)
 		}
-		fmt.Fprintln(s.out, lead+r.text)
+		fmt.Fprintln(s.out, s.paint(dim, stamp)+lead+r.text)
 	}
 }
 
-func hopTag(h wirelog.Hop) string {
+// hopLead is what stands before a message of a hop when the hops are stacked.
+func (s *screen) hopLead(h wirelog.Hop) string {
 	if h == wirelog.Upstream {
-		return "      server │"
+		return pad(7) + s.paint(dim, "│ ") + s.paint(magenta, "server") + s.paint(dim, " │ ")
 	}
-	return "client │      "
+	return s.paint(cyan, "client") + s.paint(dim, " │ ")
+}
+
+func leadWidth(h wirelog.Hop) int {
+	if h == wirelog.Upstream {
+		return 18
+	}
+	return 9
 }
 
 func hopColor(h wirelog.Hop) string {

@@ -63,7 +63,7 @@ func serve(h http.Handler) (url string, stop func(), err error) {
 
 func (f *flights) replica(n int) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "flights", Title: fmt.Sprintf("Flights, replica %d", n), Version: "1.0.0"},
-		&mcp.ServerOptions{SupportedProtocolVersions: []string{modernonly.Version}, Capabilities: &mcp.ServerCapabilities{}})
+		&mcp.ServerOptions{SupportedProtocolVersions: []string{modernonly.Version}, Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}})
 	s.AddTool(&mcp.Tool{
 		Name:        tool,
 		Description: "Books a flight. Asks where to, then for seat, bags and confirmation.",
@@ -91,7 +91,7 @@ const (
 		"oneOf":[{"const":"Lisbon","title":"Lisbon, 129 EUR"},{"const":"Oslo","title":"Oslo, 94 EUR"},{"const":"Tokyo","title":"Tokyo, 742 EUR"}],"default":"Lisbon"}}}`
 	detailsForm = `{"type":"object","required":["seat","bags","confirm"],"properties":{
 		"seat":{"type":"string","title":"Seat","oneOf":[{"const":"window","title":"Window"},{"const":"aisle","title":"Aisle"}],"default":"window"},
-		"bags":{"type":"integer","title":"Bags","description":"checked bags","minimum":0,"maximum":3,"default":1},
+		"bags":{"type":"integer","title":"Checked bags","minimum":0,"maximum":3,"default":1},
 		"confirm":{"type":"boolean","title":"Book it","default":true}}}`
 )
 
@@ -102,9 +102,13 @@ func (f *flights) book(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallTo
 	if err := json.Unmarshal(req.Params.Arguments, &args); err != nil || args.Passenger == "" {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "passenger is missing"}
 	}
+	if p := req.Session.InitializeParams(); p == nil || p.Capabilities == nil || p.Capabilities.Elicitation == nil {
+		return nil, &jsonrpc.Error{Code: mcp.CodeMissingRequiredClientCapabilities, Message: "booking takes a client that can ask its user",
+			Data: json.RawMessage(`{"requiredCapabilities":{"elicitation":{}}}`)}
+	}
 	subject := fmt.Sprintf("%s %x", tool, sha256.Sum256(req.Params.Arguments))
 	if req.Params.RequestState == "" {
-		return f.ask(subject, trip{Passenger: args.Passenger, Quoted: time.Now().UTC()}, "destination", "Where do you want to fly?", destinationForm)
+		return f.ask(subject, trip{Passenger: args.Passenger, Quoted: time.Now().UTC().Truncate(time.Second)}, "destination", "Where do you want to fly?", destinationForm)
 	}
 	var t trip
 	if err := f.key.Open(subject, req.Params.RequestState, &t); err != nil {

@@ -39,22 +39,26 @@ func times(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// invite says how to try the same with one's own client.
+// invite says how to try the same with one's own client. Every command fits 80
+// columns, so that it can be copied whole.
 func (s *screen) invite(bridge, server string) {
 	s.print("\n")
-	s.say(bold, " ", "Try it with your own client")
+	s.say(bold, " ", "Try it with your own client: "+bridge)
 	s.print("\n")
 	for _, l := range [][2]string{
-		{"Claude Code", "claude mcp add --transport http flights " + bridge},
-		{"Cursor, VS Code", `"flights": { "type": "http", "url": "` + bridge + `" }`},
-		{"Inspector", "npx @modelcontextprotocol/inspector, Streamable HTTP, " + bridge},
+		{"Claude Code", "claude mcp add -t http flights " + bridge},
+		{"mcp.json", `"flights":{"type":"http","url":"` + bridge + `"}`},
+		{"Inspector", "npx @modelcontextprotocol/inspector  (Streamable HTTP, URL above)"},
 		{"curl", "curl -s " + bridge + " \\"},
 		{"", "  -H 'Content-Type: application/json' \\"},
 		{"", "  -H 'Accept: application/json, text/event-stream' \\"},
 		{"", `  -d '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'`},
 	} {
-		s.print(fmt.Sprintf("   %s%s%s\n", s.paint(cyan, l[0]), pad(17-len(l[0])), l[1]))
+		s.print(fmt.Sprintf("   %s%s%s\n", s.paint(cyan, l[0]), pad(14-len(l[0])), l[1]))
 	}
 	s.print("\n")
-	s.say(dim, "   ", "The server without the bridge refuses all of these: "+server)
+	s.say(dim, "   ", "Without the bridge the server refuses them all; see for yourself: "+server)
+	s.print("\n")
+	s.say(bold, " ", "What your client sends appears here. Ctrl-C ends the demo.")
+	s.print("\n")
 }

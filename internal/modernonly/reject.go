@@ -25,7 +25,8 @@ func RejectLegacy(next http.Handler) http.Handler {
 			ID     json.RawMessage
 			Method string
 			Params struct {
-				Meta map[string]json.RawMessage `json:"_meta"`
+				ProtocolVersion string
+				Meta            map[string]json.RawMessage `json:"_meta"`
 			}
 		}
 		_ = json.Unmarshal(body, &msg) // the SDK answers what is not JSON
@@ -38,7 +39,7 @@ func RejectLegacy(next http.Handler) http.Handler {
 		w.WriteHeader(http.StatusBadRequest)
 		_ = json.NewEncoder(w).Encode(map[string]any{"jsonrpc": "2.0", "id": msg.ID, "error": map[string]any{
 			"code": -32022, "message": "this server speaks " + Version + " only",
-			"data": map[string]any{"supported": []string{Version}, "requested": "legacy"},
+			"data": map[string]any{"supported": []string{Version}, "requested": msg.Params.ProtocolVersion},
 		}})
 	})
 }
