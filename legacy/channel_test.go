@@ -101,6 +101,21 @@ func TestStdioServesOneMessagePerLine_E31(t *testing.T) {
 	})
 }
 
+func TestALineAboveTheLimitIsAnsweredByIDWhereverThatStands(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := serveStdio(t, Options{MaxBody: 500}, newFake())
+		l.initialize(mcp.V20250618)
+		filler := `"params":{"x":"` + strings.Repeat("x", 1000) + `"}`
+		for _, large := range []string{
+			`{"jsonrpc":"2.0","id":"big","method":"echo",` + filler + `}`,
+			`{"method":"echo",` + filler + `,"jsonrpc":"2.0","id":"big"}`, // as the TypeScript SDK writes it
+		} {
+			l.send(large)
+			want(t, "refusal", l.next(), `{"jsonrpc":"2.0","id":"big","error":{"code":-32600,"message":"`+tooLargeText(500)+`"}}`)
+		}
+	})
+}
+
 func TestStdioEndsEverythingAtEOF_A36(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newFake()

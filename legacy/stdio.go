@@ -1,6 +1,7 @@
 package legacy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -46,7 +47,7 @@ func (c *channel) readLines(lines *transport.LineReader) {
 		case err == nil:
 			c.receive(line)
 		case errors.Is(err, transport.ErrTooLarge):
-			c.rejectLarge(line)
+			c.rejectLarge(line, lines.Tail())
 		case errors.Is(err, io.EOF):
 			c.hangUp(nil)
 			return
@@ -57,9 +58,9 @@ func (c *channel) readLines(lines *transport.LineReader) {
 	}
 }
 
-// rejectLarge answers a message above the limit, of which only the beginning was
-// kept. The id usually stands there.
-func (c *channel) rejectLarge(beginning []byte) {
+// rejectLarge answers a message above the limit, of which only the beginning and
+// the end were kept. The id stands in one of them.
+func (c *channel) rejectLarge(beginning, end []byte) {
 	msg, _ := jsonrpc.Parse(beginning)
-	c.reject(msg.ID, invalid(tooLargeText(c.opt.MaxBody)))
+	c.reject(cmp.Or(msg.ID, jsonrpc.TrailingID(end)), invalid(tooLargeText(c.opt.MaxBody)))
 }

@@ -99,6 +99,8 @@ func childTool(m jsonrpc.Message) {
 		fmt.Fprintf(os.Stdout, "Server listening on stdio\n\n\x00\xff\n[]\n{\"jsonrpc\":\"2.0\",\"id\":99,\"result\":{}}\n{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{}}\n", m.ID)
 	case "long":
 		fmt.Fprintf(os.Stdout, "%s\n{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"x\":\"%s\"}}\n", strings.Repeat("x", 1<<16), m.ID, strings.Repeat("x", 1<<16))
+	case "long, id last":
+		fmt.Fprintf(os.Stdout, "{\"result\":{\"x\":\"%s\"},\"jsonrpc\":\"2.0\",\"id\":%s}\n", strings.Repeat("x", 1<<16), m.ID)
 	case "malformed":
 		fmt.Fprintf(os.Stdout, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"a\":1,\"a\":2}}\n", m.ID)
 	case "stderr":

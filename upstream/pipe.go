@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/mcpbridge/bridge/internal/transport"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -54,15 +56,15 @@ func (p *pipe) write(w io.Writer) {
 
 // read dispatches what the server writes, until its end.
 func (p *pipe) read(r io.Reader) {
-	lines := newLineReader(r, p.limit)
+	lines := transport.NewLineReader(r, p.limit)
 	for {
-		line, err := lines.next()
+		line, err := lines.Read()
 		switch {
-		case errors.Is(err, errLineTooLong):
-			p.oversized(line)
+		case errors.Is(err, transport.ErrTooLarge):
+			p.oversized(line, lines.Tail())
 		case err != nil:
 			return
-		case len(line) > 0:
+		default:
 			p.dispatch(line)
 		}
 	}
@@ -97,9 +99,12 @@ func (p *pipe) dispatch(line []byte) {
 	}
 }
 
-func (p *pipe) oversized(line []byte) {
+// oversized fails the call whose answer is above the limit. Its id stands before
+// the result or behind it, as servers usually write it.
+func (p *pipe) oversized(beginning, end []byte) {
 	p.log.Warn().Int("limit", p.limit).Msg("upstream sent a message beyond the limit; skipped")
-	if id := oversizedID(line); id != "" {
+	msg, _ := jsonrpc.Parse(beginning)
+	if id := cmp.Or(msg.ID, jsonrpc.TrailingID(end)); id != "" {
 		p.settle(id, nil, &Failure{Cause: TooLarge, Sent: true, Detail: "the response of the upstream exceeds the limit"})
 	}
 }
@@ -218,8 +223,6 @@ func (p *pipe) cancel(id jsonrpc.ID, why Cause) {
 	}
 }
 
-// encodeLine writes a request as one line. Line breaks in JSON text can only
-// be whitespace between tokens.
 func encodeLine(req *request) []byte {
 	line := jsonrpc.AppendRequest(nil, req.id, req.call.Method, req.params)
 	for i, c := range line {

@@ -102,7 +102,7 @@ func TestGarbageIsSkipped(t *testing.T) {
 func TestMessagesBeyondTheLimitFailTheirCallOnly(t *testing.T) {
 	s := newStdio(t, "script", StdioOptions{MaxLine: 32 << 10})
 	pid := pidOf(t, s)
-	for name, cause := range map[string]Cause{"long": TooLarge, "malformed": BadResponse} {
+	for name, cause := range map[string]Cause{"long": TooLarge, "long, id last": TooLarge, "malformed": BadResponse} {
 		_, err := s.Do(t.Context(), tool(name), nil)
 		if f, ok := err.(*Failure); !ok || f.Cause != cause {
 			t.Fatalf("%s: %v", name, err)

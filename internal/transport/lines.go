@@ -10,9 +10,13 @@ import (
 // LineReader reads messages that stand on one line each (E-31). It accepts CRLF
 // and skips blank lines.
 type LineReader struct {
-	r   *bufio.Reader
-	max int
+	r    *bufio.Reader
+	max  int
+	tail []byte // the end of the last line above the limit
 }
+
+// tailSize is how much of the end of a line above the limit is kept, in bytes.
+const tailSize = 256
 
 // NewLineReader returns a reader of lines of at most max bytes.
 func NewLineReader(r io.Reader, max int) *LineReader {
@@ -20,8 +24,8 @@ func NewLineReader(r io.Reader, max int) *LineReader {
 }
 
 // Read returns the next line in memory of its own. For a line above the limit it
-// returns the beginning, as much as the limit allows, with ErrTooLarge, and goes
-// on with the next line afterwards. A last line without its end counts. At the
+// returns the beginning, as much as the limit allows, with ErrTooLarge (Tail has
+// the end), and goes on with the next line afterwards. A last line without its end counts. At the
 // end it returns io.EOF.
 func (l *LineReader) Read() ([]byte, error) {
 	for {
@@ -38,11 +42,21 @@ func (l *LineReader) Read() ([]byte, error) {
 	}
 }
 
+// Tail returns the end of the last line for which Read returned ErrTooLarge, at
+// most 256 bytes, which may overlap with its beginning. It is valid until the
+// next Read.
+func (l *LineReader) Tail() []byte { return bytes.TrimSpace(l.tail) }
+
 // line reads up to the next newline, keeping no more than the limit.
 func (l *LineReader) line() (line []byte, tooLarge bool, err error) {
 	for {
 		part, err := l.r.ReadSlice('\n')
 		if room := l.max - len(line); len(bytes.TrimRight(part, "\r\n")) > room {
+			if !tooLarge {
+				l.tail = l.tail[:0]
+				l.keepTail(line)
+			}
+			l.keepTail(part)
 			tooLarge, part = true, part[:room]
 		}
 		line = append(line, part...)
@@ -50,6 +64,16 @@ func (l *LineReader) line() (line []byte, tooLarge bool, err error) {
 			return line, tooLarge, err
 		}
 	}
+}
+
+// keepTail notes the end of what was read of a line.
+func (l *LineReader) keepTail(part []byte) {
+	if len(part) >= tailSize {
+		l.tail = append(l.tail[:0], part[len(part)-tailSize:]...)
+		return
+	}
+	l.tail = append(l.tail, part...)
+	l.tail = append(l.tail[:0], l.tail[max(0, len(l.tail)-tailSize):]...)
 }
 
 // AppendLine appends a message and the newline that ends it. Newlines within,

@@ -49,6 +49,21 @@ func TestLines_E31(t *testing.T) {
 	}
 }
 
+func TestTheEndOfALineAboveTheLimitIsKept(t *testing.T) {
+	for _, line := range []string{"0123456789abc", strings.Repeat("0123456789", 20_000) + "x", strings.Repeat("y", 65536) + "abc"} {
+		l := NewLineReader(strings.NewReader("an earlier line above the limit\n"+line+"\r\n{}\n"), 10)
+		_, _ = l.Read()
+		_, err := l.Read()
+		want := line[max(0, len(line)-tailSize+2):]
+		if got := string(l.Tail()); !errors.Is(err, ErrTooLarge) || !strings.HasSuffix(got, want) || len(got) > tailSize || !strings.HasSuffix(line, got) {
+			t.Errorf("the end of %.20q…: %q, %v", line, got, err)
+		}
+		if next, err := l.Read(); string(next) != "{}" || err != nil {
+			t.Errorf("after it: %q, %v", next, err)
+		}
+	}
+}
+
 func TestLinesHaveMemoryOfTheirOwn(t *testing.T) {
 	l := NewLineReader(strings.NewReader("aaaa\nbbbb\n"), 10)
 	a, _ := l.Read()
