@@ -206,7 +206,7 @@ func (c *carrier) due() (again bool) {
 		return false
 	}
 	c.stream.KeepAlive(c.http.opt.KeepAlive * 2 / 3)
-	if !c.fixed.Load() && c.stream.Quiet(c.http.opt.Rest) {
+	if !c.fixed.Load() && c.stream.Quiet(c.http.rest()) {
 		c.nudge()
 	}
 	return true

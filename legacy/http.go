@@ -25,10 +25,11 @@ type HTTP struct {
 
 	channels channels // WebSocket and HTTP+SSE
 
-	commits   agenda // exchanges that become streams if they take long (E-6)
-	beats     agenda // SSE carriers that may need a keep-alive
-	retention agenda // ended streams that can still be resumed (E-20)
-	lot       lot    // connections that no goroutine serves
+	commits   agenda       // exchanges that become streams if they take long (E-6)
+	beats     agenda       // SSE carriers that may need a keep-alive
+	retention agenda       // ended streams that can still be resumed (E-20)
+	lot       lot          // connections that no goroutine serves
+	attended  atomic.Int32 // SSE responses that have a goroutine
 
 	closing  atomic.Bool
 	drain    chan struct{} // closed when closing: ends the streams of GET
@@ -49,7 +50,7 @@ func NewHTTP(opt Options, backend Backend) *HTTP {
 		commits: agenda{delay: opt.CommitDelay, start: now},
 		// Looking three times per interval and speaking after two thirds of
 		// it keeps the silence below the interval.
-		beats:     agenda{delay: min(opt.KeepAlive/3, opt.Rest), start: now},
+		beats:     agenda{delay: min(opt.KeepAlive/3, opt.Rest/restless), start: now},
 		retention: agenda{delay: opt.Retention, start: now},
 		quiet:     make(chan struct{}, 1),
 		drain:     make(chan struct{}),

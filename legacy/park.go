@@ -2,6 +2,7 @@ package legacy
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/mcpbridge/bridge/internal/park"
 	"github.com/mcpbridge/bridge/sessions"
@@ -11,6 +12,8 @@ import (
 // drain is closed, or until the stream needs no goroutine any more. It reports
 // whether the latter is so; session is then still in use by the stream.
 func (c *carrier) attend(r *http.Request, drain <-chan struct{}, s *session) (parked bool) {
+	c.http.attended.Add(1)
+	defer c.http.attended.Add(-1)
 	ctx := r.Context()
 	for {
 		select {
@@ -29,6 +32,22 @@ func (c *carrier) attend(r *http.Request, drain <-chan struct{}, s *session) (pa
 	}
 }
 
+// crowd is how many streams may have a goroutine before quiet ones are parked
+// sooner. What a rush leaves behind in the runtime is never given back, and
+// objects that live long between the many that don't keep their pages.
+const crowd = 200
+
+// restless is the part of Options.Rest after which streams of a crowd are parked.
+const restless = 10
+
+// rest is how long a stream must be quiet now to be parked.
+func (h *HTTP) rest() time.Duration {
+	if h.attended.Load() > crowd {
+		return h.opt.Rest / restless
+	}
+	return h.opt.Rest
+}
+
 // park hands the stream, if it is still quiet, from this carrier to one without
 // a goroutine. It runs on the handler's goroutine, which must return when it
 // succeeds: the response is no longer net/http's.
@@ -37,7 +56,7 @@ func (c *carrier) park(r *http.Request, s *session) bool {
 		c.fixed.Store(true)
 		return false
 	}
-	if !c.stream.Quiet(c.http.opt.Rest) || !c.stream.Hold(c) {
+	if !c.stream.Quiet(c.http.rest()) || !c.stream.Hold(c) {
 		return false
 	}
 	c.mu.Lock()
