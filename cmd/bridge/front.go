@@ -2,6 +2,8 @@ package main
 
 import (
 	"cmp"
+	"context"
+	"net"
 	"net/http"
 	"net/url"
 	"path/filepath"
@@ -16,6 +18,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/mount"
 	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mrtr"
+	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/sessions"
 	"github.com/mcpbridge/bridge/translate"
 	"github.com/mcpbridge/bridge/upstream"
@@ -25,38 +28,90 @@ import (
 type front struct {
 	*mount.Mount
 	settings config.Mount
+	identity identity
 	log      zerolog.Logger
 	state    health
+
+	watching  context.Context
+	stopWatch context.CancelFunc
+	watched   chan struct{} // closed when nobody watches any more; nil: nobody began
 }
 
 func newFront(cfg *config.Config, settings config.Mount, log zerolog.Logger) (*front, error) {
-	f := &front{settings: settings}
+	f := &front{settings: settings, identity: identify(cfg, &settings)}
 	f.log = log.With().Str(logfield.Path, settings.Path).Str(logfield.Upstream, target(&settings)).Logger()
+	f.watching, f.stopWatch = context.WithCancel(context.Background())
 	options := mount.Options{
-		Draft:        newDialect(&settings, f.log),
-		Legacy:       legacyOptions(cfg, &settings, f.log),
-		Bridge:       bridge.Options{Rules: translate.Rules{Profile: profile(settings.Profile)}, Limits: bridgeLimits(&settings), Log: f.log},
-		RefuseModern: settings.Modern == "refuse",
+		Draft:             newDialect(&settings, f.log),
+		Legacy:            legacyOptions(cfg, &settings, f.log),
+		Bridge:            bridge.Options{Rules: translate.Rules{Profile: profile(settings.Profile)}, Limits: bridgeLimits(&settings), Log: f.log},
+		Relay:             relayPolicy(&settings),
+		RefuseModern:      settings.Modern == "refuse",
+		DropAuthorization: settings.Authorization == "drop",
 	}
 	var err error
 	if len(settings.Command) > 0 {
-		options.Caller, err = newCaller(&settings, options.Draft, f.log)
-	} else {
-		options.Upstream, err = upstreamOptions(&settings, f.log)
-	}
-	if err != nil {
+		options.Command, options.Probe.Timeout = command(&settings, f.log), settings.Timeouts.Start
+	} else if options.Upstream, err = upstreamOptions(&settings, f.log); err != nil {
 		return nil, err
 	}
 	f.Mount, err = mount.New(options)
 	return f, err
 }
 
-// newCaller makes the client of a mount's server, whichever way that is reached.
+// watch follows the upstream's health in the background until the front ends.
+func (f *front) watch() {
+	f.watched = make(chan struct{})
+	go func() { defer close(f.watched); f.observe(f.watching) }()
+}
+
+// stopWatching returns when nobody watches the upstream any more.
+func (f *front) stopWatching() {
+	f.stopWatch()
+	if f.watched != nil {
+		<-f.watched
+	}
+}
+
+// Close ends the front at once.
+func (f *front) Close() {
+	f.stopWatching()
+	f.Mount.Close()
+}
+
+// Shutdown ends the front; running calls may finish until ctx ends.
+func (f *front) Shutdown(ctx context.Context) error {
+	f.stopWatching()
+	return f.Mount.Shutdown(ctx)
+}
+
+// command is how a mount's server is run.
+func command(m *config.Mount, log zerolog.Logger) *mount.Command {
+	c := &mount.Command{Stdio: upstream.StdioOptions{
+		Command: m.Command[0], Args: m.Command[1:], MaxLine: int(m.Limits.ResponseSize), Log: log,
+	}}
+	if m.CommandMode == "per-session" {
+		c.PerSession = m.Limits.Children
+	}
+	return c
+}
+
+func relayPolicy(m *config.Mount) negotiate.RelayPolicy {
+	switch m.LegacyRelay {
+	case "always":
+		return negotiate.RelayAlways
+	case "never":
+		return negotiate.RelayNever
+	}
+	return negotiate.RelayAuto
+}
+
+// newCaller makes a client of a mount's server for a single look at it.
 func newCaller(m *config.Mount, draft *dialect.Dialect, log zerolog.Logger) (upstream.Caller, error) {
 	if len(m.Command) > 0 {
-		return upstream.NewStdio(upstream.StdioOptions{
-			Command: m.Command[0], Args: m.Command[1:], MaxLine: int(m.Limits.ResponseSize), Drafts: draft, Log: log,
-		})
+		options := command(m, log).Stdio
+		options.Drafts = draft
+		return upstream.NewStdio(options)
 	}
 	options, err := upstreamOptions(m, log)
 	if err != nil {
@@ -99,11 +154,24 @@ func upstreamOptions(m *config.Mount, log zerolog.Logger) (upstream.HTTPOptions,
 		URL:         m.Upstream,
 		Header:      header,
 		TLS:         tlsConfig,
+		Dial:        dialer(m),
 		MaxResponse: int(m.Limits.ResponseSize),
 		DialTimeout: m.Timeouts.Connect,
 		UserAgent:   "mcp-bridge/" + versionText(),
 		Log:         log,
 	}, nil
+}
+
+// dialer connects to the Unix socket that a mount names, whatever its URL says;
+// nil when it names none.
+func dialer(m *config.Mount) func(ctx context.Context, network, address string) (net.Conn, error) {
+	if m.UpstreamSocket == "" {
+		return nil
+	}
+	dialer := &net.Dialer{Timeout: m.Timeouts.Connect}
+	return func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return dialer.DialContext(ctx, "unix", m.UpstreamSocket)
+	}
 }
 
 func bridgeLimits(m *config.Mount) bridge.Limits {

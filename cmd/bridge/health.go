@@ -37,10 +37,10 @@ func (h *health) get() (ready bool, state string) {
 	return h.ready, h.state
 }
 
-// watch probes the upstream until it has proven to be one that the bridge can
+// observe probes the upstream until it has proven to be one that the bridge can
 // use, or ctx ends. Nothing waits for it: the upstream may come later, and
 // sessions probe for themselves.
-func (f *front) watch(ctx context.Context) {
+func (f *front) observe(ctx context.Context) {
 	f.state.set(false, "not probed yet")
 	wait := backoff.NewExponentialBackOff()
 	wait.InitialInterval, wait.MaxInterval = time.Second, 30*time.Second
@@ -55,7 +55,7 @@ func (f *front) watch(ctx context.Context) {
 
 // examine probes once, logs what is new and reports whether to stop.
 func (f *front) examine(ctx context.Context, last *string) bool {
-	verdict := f.Prober.Probe(ctx, "", ownPeer(f.Upstream))
+	verdict := f.Judge(ctx)
 	if ctx.Err() != nil {
 		return true
 	}
@@ -68,6 +68,10 @@ func (f *front) examine(ctx context.Context, last *string) bool {
 		f.state.set(true, "serving; the upstream wants clients to authorize")
 		f.log.Info().Msg("the upstream is there and wants clients to authorize")
 		return true
+	}
+	if f.Relayed(&verdict) {
+		f.state.set(true, "serving; the upstream is a legacy server, clients are relayed to it")
+		return true // the mount has said so in the log
 	}
 	text := verdict.Err.Error()
 	f.state.set(false, text)
@@ -106,14 +110,14 @@ func healthy(w http.ResponseWriter, _ *http.Request) {
 // readiness answers readiness probes: every upstream has been reached once, and
 // the bridge is not about to stop.
 type readiness struct {
-	fronts   []*front
+	board    *board
 	stopping atomic.Bool
 }
 
 func (r *readiness) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	status, code := "ready", http.StatusOK
 	upstreams := map[string]string{}
-	for _, f := range r.fronts {
+	for _, f := range r.board.fronts() {
 		ready, state := f.state.get()
 		upstreams[f.settings.Path] = state
 		if !ready {

@@ -16,11 +16,12 @@ import (
 	"github.com/mcpbridge/bridge/config"
 )
 
-// listen opens the listener that the configuration names.
-func listen(ctx context.Context, cfg *config.Config) (net.Listener, error) {
-	secure, err := serverTLS(&cfg.TLS)
+// listen opens the listener that the configuration names, and returns what holds
+// its certificate, nil without one.
+func listen(ctx context.Context, cfg *config.Config) (net.Listener, *reloader, error) {
+	secure, certificate, err := serverTLS(&cfg.TLS)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	network, address := "tcp", cfg.Listen
 	if path, ok := strings.CutPrefix(cfg.Listen, "unix:"); ok {
@@ -29,12 +30,12 @@ func listen(ctx context.Context, cfg *config.Config) (net.Listener, error) {
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, network, address)
 	if err != nil {
-		return nil, listenError(cfg.Listen, err)
+		return nil, nil, listenError(cfg.Listen, err)
 	}
 	if secure != nil {
 		listener = tls.NewListener(listener, secure)
 	}
-	return listener, nil
+	return listener, certificate, nil
 }
 
 // removeDeadSocket removes a Unix socket that a killed process left behind. A

@@ -14,16 +14,23 @@ import (
 // newLogger makes the logger of the process: for people on a terminal, for
 // machines elsewhere, unless the configuration decides.
 func newLogger(w io.Writer, cfg config.Log, environ []string) zerolog.Logger {
-	level, err := zerolog.ParseLevel(cfg.Level)
-	if err != nil {
-		level = zerolog.InfoLevel // Validate lets no other name through
-	}
+	setLevel(cfg.Level)
 	console := cfg.Format == "console" || cfg.Format == "auto" && isTerminal(w)
 	if console {
 		plain := variable(environ, "NO_COLOR") != "" || !isTerminal(w)
 		w = zerolog.ConsoleWriter{Out: w, TimeFormat: time.TimeOnly, NoColor: plain}
 	}
-	return zerolog.New(zerolog.SyncWriter(w)).Level(level).With().Timestamp().Logger()
+	return zerolog.New(zerolog.SyncWriter(w)).With().Timestamp().Logger()
+}
+
+// setLevel decides what is logged from now on. It holds for the whole process:
+// the one level of zerolog that can change while loggers are in use.
+func setLevel(name string) {
+	level, err := zerolog.ParseLevel(name)
+	if err != nil {
+		level = zerolog.InfoLevel // Validate lets no other name through
+	}
+	zerolog.SetGlobalLevel(level)
 }
 
 func isTerminal(stream any) bool {

@@ -7,7 +7,10 @@ import (
 	stdlog "log"
 	"net"
 	"net/http"
+	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -35,11 +38,15 @@ are --timeouts.… and --limits.…, which ` + "`bridge config docs`" + ` lists.
 	settings := addSettings(cmd, env.environ, func(key string) bool { return key != "command" })
 	settings.addConfigFile(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		cfg, err := settings.load(args)
+		load := func() (config.Config, error) { return settings.load(args) }
+		cfg, err := load()
 		if err != nil {
 			return err
 		}
-		return serve(cmd.Context(), &cfg, env)
+		if settings.file == "" && isTerminal(env.err) {
+			load = nil // there is nothing to read again, and a closed terminal should end the program
+		}
+		return serve(cmd.Context(), &cfg, load, env)
 	}
 	return cmd
 }
@@ -48,20 +55,25 @@ are --timeouts.… and --limits.…, which ` + "`bridge config docs`" + ` lists.
 const heapFloor = 32 << 20
 
 // serve runs until ctx ends and everything has stopped, or until something
-// fails for good.
-func serve(ctx context.Context, cfg *config.Config, env surroundings) error {
+// fails for good. On SIGHUP it obeys what load then returns; load may be nil.
+func serve(ctx context.Context, cfg *config.Config, load func() (config.Config, error), env surroundings) error {
 	gctune.Floor(heapFloor)
 	log := newLogger(env.err, cfg.Log, env.environ)
 	fronts, err := newFronts(cfg, log)
 	if err != nil {
 		return err
 	}
-	listener, err := listen(ctx, cfg)
+	listener, certificate, err := listen(ctx, cfg)
 	if err != nil {
 		closeAll(fronts)
 		return err
 	}
 	s := newService(cfg, fronts, log)
+	s.certificate, s.load = certificate, load
+	if load != nil {
+		signal.Notify(s.hangUp, syscall.SIGHUP)
+		defer signal.Stop(s.hangUp)
+	}
 	banner(env.err, cfg, listener, &log)
 	if env.started != nil {
 		env.started(listener.Addr().String())
@@ -75,12 +87,14 @@ func newFronts(cfg *config.Config, log zerolog.Logger) ([]*front, error) {
 		f, err := newFront(cfg, mount, log)
 		if err != nil {
 			closeAll(fronts)
-			return nil, fmt.Errorf("%s: %w", mount.Path, err)
+			return nil, mountError(mount.Path, err)
 		}
 		fronts = append(fronts, f)
 	}
 	return fronts, nil
 }
+
+func mountError(path string, err error) error { return fmt.Errorf("%s: %w", path, err) }
 
 func closeAll(fronts []*front) {
 	for _, f := range fronts {
@@ -90,11 +104,16 @@ func closeAll(fronts []*front) {
 
 // service is a listener's HTTP server and the fronts behind it.
 type service struct {
-	http   *http.Server
-	fronts []*front
-	ready  *readiness
-	drain  time.Duration
-	log    zerolog.Logger
+	http        *http.Server
+	board       *board
+	addresses   *addresses
+	certificate *reloader // nil for plain HTTP
+	log         zerolog.Logger
+
+	// What a reload needs; cfg is what is obeyed at present.
+	cfg    config.Config
+	load   func() (config.Config, error)
+	hangUp chan os.Signal
 }
 
 // Bounds of the HTTP server that no setting changes: how long a client may take
@@ -105,74 +124,51 @@ const (
 )
 
 func newService(cfg *config.Config, fronts []*front, log zerolog.Logger) *service {
-	ready := &readiness{fronts: fronts}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", healthy)
-	mux.Handle("GET /readyz", ready)
-	for path, handler := range routes(fronts) {
-		mux.Handle(path, handler)
+	s := &service{board: newBoard(fronts, log), log: log, cfg: *cfg, hangUp: make(chan os.Signal, 1)}
+	s.addresses = newAddresses(cfg, s.board, log)
+	s.http = &http.Server{
+		Handler:           s.addresses,
+		ReadHeaderTimeout: headTimeout,
+		IdleTimeout:       idleTimeout,
+		ErrorLog:          stdlog.New(connectionLog{log}, "", 0),
+		ConnContext:       legacy.ConnContext, // quiet streams give their goroutines up
+		Protocols:         new(http.Protocols),
 	}
-	return &service{
-		fronts: fronts, ready: ready, drain: cfg.Timeouts.Drain, log: log,
-		http: &http.Server{
-			Handler:           mux,
-			ReadHeaderTimeout: headTimeout,
-			IdleTimeout:       idleTimeout,
-			ConnContext:       legacy.ConnContext, // quiet streams give their goroutines up
-			ErrorLog:          stdlog.New(connectionLog{log}, "", 0),
-		},
-	}
-}
-
-// routes gives each front its path and, unless another front has it, the paths
-// of HTTP+SSE below it; a single front has those of the old servers, too.
-func routes(fronts []*front) map[string]http.Handler {
-	all := map[string]http.Handler{}
-	for _, f := range fronts {
-		all[f.settings.Path] = f
-	}
-	offer := func(base string, f *front) {
-		events, messages := base+"/sse", base+"/messages"
-		if all[events] == nil && all[messages] == nil {
-			all[events], all[messages] = f.SSE(messages), f.Messages()
-		}
-	}
-	for _, f := range fronts {
-		offer(strings.TrimSuffix(f.settings.Path, "/"), f)
-	}
-	if len(fronts) == 1 {
-		offer("", fronts[0])
-	}
-	return all
+	s.http.Protocols.SetHTTP1(true)
+	s.http.Protocols.SetHTTP2(true)
+	s.http.Protocols.SetUnencryptedHTTP2(true) // as proxies in a pod speak it
+	return s
 }
 
 func (s *service) run(ctx context.Context, listener net.Listener) error {
-	watching, stopWatching := context.WithCancel(ctx)
-	var watchers errgroup.Group
-	for _, f := range s.fronts {
-		watchers.Go(func() error { f.watch(watching); return nil })
+	for _, f := range s.board.fronts() {
+		f.watch()
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- s.http.Serve(listener) }()
 	var err error
-	select {
-	case err = <-failed:
-		err = fmt.Errorf("the listener failed: %w", err)
-	case <-ctx.Done():
+	for ctx.Err() == nil && err == nil {
+		select {
+		case err = <-failed:
+			err = fmt.Errorf("the listener failed: %w", err)
+		case <-s.hangUp:
+			s.reload()
+		case <-ctx.Done():
+		}
 	}
-	stopWatching()
-	return errors.Join(err, watchers.Wait(), s.stop())
+	return errors.Join(err, s.stop())
 }
 
 // stop drains: new requests are refused, running ones get the time that the
 // configuration allows, then everything ends.
 func (s *service) stop() error {
-	s.ready.stopping.Store(true)
-	s.log.Info().Dur("drain", s.drain).Msg("stopping: running calls may finish; a second signal ends them at once")
-	ctx, cancel := context.WithTimeout(context.Background(), s.drain)
+	drain := s.cfg.Timeouts.Drain
+	s.board.ready.stopping.Store(true)
+	s.log.Info().Dur("drain", drain).Msg("stopping: running calls may finish; a second signal ends them at once")
+	ctx, cancel := context.WithTimeout(context.Background(), drain)
 	defer cancel()
 	var fronts errgroup.Group
-	for _, f := range s.fronts {
+	for _, f := range s.board.all() {
 		fronts.Go(func() error { return f.Shutdown(ctx) })
 	}
 	err := fronts.Wait()

@@ -77,12 +77,21 @@ func TestReadyOnceTheUpstreamHasAnswered(t *testing.T) {
 	}
 }
 
-func TestLegacyOnlyUpstreamIsNamedWithItsVersions(t *testing.T) {
+func TestLegacyOnlyUpstreamIsNamedWithItsVersionsAndRelayedTo(t *testing.T) {
 	server := answering(t, http.StatusBadRequest, map[string]string{
 		mcp.MethodInitialize: `{"jsonrpc":"2.0","id":ID,"result":{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"old","version":"1"}}}`,
 	})
 	p := start(t, "serve", "--upstream", server.URL, "--listen", "127.0.0.1:0")
-	p.expect("the upstream is a legacy server: it offers 2025-06-18")
+	p.expect("they are relayed to it unchanged")
+	p.expect(`"versions":["2025-06-18"]`)
+	if status, body := p.get("/readyz"); status != http.StatusOK || !strings.Contains(body, "the upstream is a legacy server") {
+		t.Errorf("/readyz answers %d %s", status, body)
+	}
+	if _, body := p.post("/mcp", initialize); !strings.Contains(body, `"name":"old"`) {
+		t.Errorf("initialize answers %s", body)
+	}
+	never := start(t, "serve", "--upstream", server.URL, "--listen", "127.0.0.1:0", "--legacy-relay", "never")
+	never.expect("the upstream is a legacy server: it offers 2025-06-18")
 }
 
 func TestUntrustedCertificateOfTheUpstreamTellsWhereToPutTheAuthority(t *testing.T) {

@@ -60,12 +60,8 @@ func serveStdio(ctx context.Context, cfg *config.Config, env surroundings) error
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	watched := make(chan struct{})
-	go func() { defer close(watched); f.watch(ctx) }()
-	err = legacy.ServeStdio(ctx, env.in, env.out, legacyOptions(cfg, &f.settings, f.log), f.Bridge)
-	cancel()
-	<-watched
+	f.watch()
+	err = legacy.ServeStdio(ctx, env.in, env.out, legacyOptions(cfg, &f.settings, f.log), f.Backend)
 	f.Close()
 	if errors.Is(err, context.Canceled) || errors.Is(err, syscall.EPIPE) {
 		return nil // asked to stop, or the client left without closing the input first

@@ -40,19 +40,19 @@ func clientTLS(c *config.ClientTLS) (*tls.Config, error) {
 
 // serverTLS returns the listener's configuration, nil for plain HTTP. The
 // certificate is read again when its file changes, as renewals do.
-func serverTLS(c *config.ServerTLS) (*tls.Config, error) {
+func serverTLS(c *config.ServerTLS) (*tls.Config, *reloader, error) {
 	if c.Cert == "" {
-		return nil, nil
+		return nil, nil, nil
 	}
 	r := &reloader{files: *c}
 	if _, err := r.certificate(nil); err != nil {
-		return nil, fmt.Errorf("tls.cert: %w", err)
+		return nil, nil, fmt.Errorf("tls.cert: %w", err)
 	}
 	return &tls.Config{
 		MinVersion:     tls.VersionTLS12,
 		NextProtos:     []string{"h2", "http/1.1"},
 		GetCertificate: r.certificate,
-	}, nil
+	}, r, nil
 }
 
 // reloadEvery bounds how often the files are looked at.
@@ -86,6 +86,28 @@ func (r *reloader) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		r.pair, r.changed = &pair, info.ModTime()
 	}
 	return r.current(err)
+}
+
+// replace takes the certificate of these files from now on. When they hold none
+// it changes nothing and says so.
+func (r *reloader) replace(files config.ServerTLS) error {
+	pair, changed, err := load(files)
+	if err != nil {
+		return fmt.Errorf("tls.cert: %w", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.files, r.pair, r.changed, r.looked = files, pair, changed, time.Now()
+	return nil
+}
+
+func load(files config.ServerTLS) (*tls.Certificate, time.Time, error) {
+	info, err := os.Stat(files.Cert)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	pair, err := tls.LoadX509KeyPair(files.Cert, files.Key)
+	return &pair, info.ModTime(), err
 }
 
 func (r *reloader) current(err error) (*tls.Certificate, error) {

@@ -103,3 +103,14 @@ func TestRenewedCertificateIsTakenAndABrokenOneIsNot(t *testing.T) {
 	}
 	expect("removed", 2)
 }
+
+// servedSerial returns the serial number of the certificate at an address.
+func servedSerial(t *testing.T, address string) int64 {
+	t.Helper()
+	conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // which one it is, is the question
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	return conn.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
+}

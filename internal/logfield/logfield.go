@@ -23,6 +23,8 @@ const (
 	Rule          = "rule"     // that a peer broke
 	Entry         = "entry"    // of a list: a tool, a prompt, a resource
 	Code          = "code"     // of a JSON-RPC error
+	Remote        = "remote"   // address of a client, as far as it is known
+	HTTPMethod    = "http_method"
 )
 
 // Short returns the first eight bytes of a session id: enough to follow a

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/rs/zerolog"
+
+	"github.com/mcpbridge/bridge/config"
+	"github.com/mcpbridge/bridge/internal/logfield"
+)
+
+// addresses settles, before anything else sees a request, whom it comes from.
+// What a proxy says about that is believed only of proxies that the operator
+// trusts; after that the headers that say it are gone, so that nobody further
+// in, and no server, can believe them by mistake (H-12).
+type addresses struct {
+	next    http.Handler
+	log     zerolog.Logger
+	trusted atomic.Pointer[proxies]
+}
+
+// proxies are the peers whose word on a client's address is believed.
+type proxies struct {
+	networks []netip.Prefix
+	unix     bool
+}
+
+func newAddresses(cfg *config.Config, next http.Handler, log zerolog.Logger) *addresses {
+	a := &addresses{next: next, log: log}
+	a.trust(cfg)
+	return a
+}
+
+// trust replaces the trusted proxies.
+func (a *addresses) trust(cfg *config.Config) {
+	networks, unix := cfg.ProxyNetworks()
+	a.trusted.Store(&proxies{networks, unix})
+}
+
+// ServeHTTP implements http.Handler.
+func (a *addresses) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if client := a.trusted.Load().client(r); client.IsValid() {
+		r.RemoteAddr = client.String()
+	}
+	for name := range r.Header {
+		if speaksOfClient(name) {
+			delete(r.Header, name)
+		}
+	}
+	a.log.Debug().Str(logfield.Remote, r.RemoteAddr).Str(logfield.HTTPMethod, r.Method).Str(logfield.Path, r.URL.Path).Msg("request")
+	a.next.ServeHTTP(w, r)
+}
+
+// speaksOfClient names the headers in which proxies tell whom they speak for.
+func speaksOfClient(name string) bool {
+	return strings.HasPrefix(name, "X-Forwarded-") || name == "Forwarded" || name == "X-Real-Ip"
+}
+
+// client returns the address that trusted proxies give for the sender of a
+// request; invalid when none is known but the peer's own. A proxy that knows one
+// header may hand the client's own spelling of the other on: when both are there
+// and differ, neither is believed.
+func (p *proxies) client(r *http.Request) netip.AddrPort {
+	peer, isIP := parseAddress(r.RemoteAddr)
+	if isIP && !p.contain(peer.Addr()) || !isIP && !p.unix {
+		return netip.AddrPort{}
+	}
+	listed := p.walk(r.Header["X-Forwarded-For"], asIs)
+	standard := p.walk(r.Header["Forwarded"], forwardedFor)
+	switch {
+	case !listed.IsValid():
+		return standard
+	case standard.IsValid() && standard.Addr() != listed.Addr():
+		return netip.AddrPort{}
+	}
+	return listed
+}
+
+func (p *proxies) contain(addr netip.Addr) bool {
+	return slices.ContainsFunc(p.networks, func(n netip.Prefix) bool { return n.Contains(addr) })
+}
+
+// walk reads a list to which each proxy has appended whom it spoke with, from
+// its end to the first one that is not trusted: what stands before that could be
+// anybody's invention.
+func (p *proxies) walk(values []string, address func(string) string) (client netip.AddrPort) {
+	elements := strings.Split(strings.Join(values, ","), ",")
+	for _, element := range slices.Backward(elements) {
+		next, ok := parseAddress(address(strings.TrimSpace(element)))
+		if !ok {
+			return client
+		}
+		client = next
+		if !p.contain(client.Addr()) {
+			return client
+		}
+	}
+	return client
+}
+
+func asIs(element string) string { return element }
+
+// forwardedFor returns the node of `for=` in one element of Forwarded (RFC 7239).
+func forwardedFor(element string) string {
+	for pair := range strings.SplitSeq(element, ";") {
+		name, value, _ := strings.Cut(pair, "=")
+		if strings.EqualFold(strings.TrimSpace(name), "for") {
+			return strings.Trim(strings.TrimSpace(value), `"`)
+		}
+	}
+	return ""
+}
+
+// parseAddress reads an IP address with or without a port; IPv6 with a port, and
+// in Forwarded without one too, stands in brackets.
+func parseAddress(text string) (netip.AddrPort, bool) {
+	if at, err := netip.ParseAddrPort(text); err == nil {
+		return netip.AddrPortFrom(at.Addr().Unmap(), at.Port()), true
+	}
+	host := strings.TrimSuffix(strings.TrimPrefix(text, "["), "]")
+	if name, _, err := net.SplitHostPort(text); err == nil {
+		host = name // its port is no number: an obfuscated one
+	}
+	addr, err := netip.ParseAddr(host)
+	return netip.AddrPortFrom(addr.Unmap(), 0), err == nil
+}

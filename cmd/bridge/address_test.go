@@ -1,0 +1,68 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/rs/zerolog"
+
+	"github.com/mcpbridge/bridge/config"
+)
+
+func TestClientAddressesAreBelievedOnlyOfTrustedProxies_H12(t *testing.T) {
+	for _, tc := range []struct {
+		name, peer string
+		trusted    []string
+		header     http.Header
+		want       string
+	}{
+		{"nobody is trusted", "10.0.0.1:5", nil, http.Header{"X-Forwarded-For": {"1.2.3.4"}}, "10.0.0.1:5"},
+		{"another is trusted", "10.0.0.1:5", []string{"192.0.2.0/24"}, http.Header{"X-Forwarded-For": {"1.2.3.4"}}, "10.0.0.1:5"},
+		{"trusted", "10.0.0.1:5", []string{"10.0.0.0/8"}, http.Header{"X-Forwarded-For": {"1.2.3.4"}}, "1.2.3.4:0"},
+		{"trusted, silent", "10.0.0.1:5", []string{"10.0.0.0/8"}, http.Header{}, "10.0.0.1:5"},
+		{"trusted as IPv4 in IPv6", "[::ffff:10.0.0.1]:5", []string{"10.0.0.0/8"}, http.Header{"X-Forwarded-For": {"1.2.3.4"}}, "1.2.3.4:0"},
+		{"chain of proxies", "10.0.0.1:5", []string{"10.0.0.0/8"}, http.Header{"X-Forwarded-For": {"1.2.3.4, 10.0.0.3", "10.0.0.2"}}, "1.2.3.4:0"},
+		{"invention before the chain", "10.0.0.1:5", []string{"10.0.0.0/8"}, http.Header{"X-Forwarded-For": {"6.6.6.6, 1.2.3.4, 10.0.0.2"}}, "1.2.3.4:0"},
+		{"nonsense", "10.0.0.1:5", []string{"10.0.0.0/8"}, http.Header{"X-Forwarded-For": {"1.2.3.4, who knows"}}, "10.0.0.1:5"},
+		{"port", "10.0.0.1:5", []string{"10.0.0.0/8"}, http.Header{"X-Forwarded-For": {"1.2.3.4:77"}}, "1.2.3.4:77"},
+		{"Forwarded", "10.0.0.1:5", []string{"10.0.0.1"}, http.Header{"Forwarded": {`for=6.6.6.6, For="[2001:db8::17]:4711";proto=https`}}, "[2001:db8::17]:4711"},
+		{"Forwarded, hidden", "10.0.0.1:5", []string{"10.0.0.1"}, http.Header{"Forwarded": {`for=_secret`}}, "10.0.0.1:5"},
+		{"Forwarded, hidden port", "10.0.0.1:5", []string{"10.0.0.1"}, http.Header{"Forwarded": {`for="1.2.3.4:_x"`}}, "1.2.3.4:0"},
+		{"both, the same", "10.0.0.1:5", []string{"10.0.0.1"}, http.Header{"Forwarded": {"for=1.2.3.4"}, "X-Forwarded-For": {"1.2.3.4"}}, "1.2.3.4:0"},
+		{"both, one is the client's own", "10.0.0.1:5", []string{"10.0.0.1"}, http.Header{"Forwarded": {"for=6.6.6.6"}, "X-Forwarded-For": {"1.2.3.4"}}, "10.0.0.1:5"},
+		{"Unix socket", "@", []string{"unix"}, http.Header{"X-Forwarded-For": {"1.2.3.4"}}, "1.2.3.4:0"},
+		{"Unix socket, not trusted", "@", []string{"10.0.0.0/8"}, http.Header{"X-Forwarded-For": {"1.2.3.4"}}, "@"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := httptest.NewRequest(http.MethodPost, "/mcp", nil)
+			r.RemoteAddr, r.Header = tc.peer, tc.header
+			r.Header.Set("X-Forwarded-Host", "evil.example")
+			r.Header.Set("X-Real-Ip", "6.6.6.6")
+			r.Header.Set("X-Kept", "yes")
+			handler := newAddresses(&config.Config{TrustedProxies: tc.trusted}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				if r.RemoteAddr != tc.want {
+					t.Errorf("the client is %s, want %s", r.RemoteAddr, tc.want)
+				}
+				if len(r.Header) != 1 || r.Header.Get("X-Kept") != "yes" {
+					t.Errorf("headers %v go on", r.Header)
+				}
+			}), zerolog.Nop())
+			handler.ServeHTTP(httptest.NewRecorder(), r)
+		})
+	}
+}
+
+func FuzzClientAddress(f *testing.F) {
+	f.Add("1.2.3.4, 10.0.0.1", `for="[::1]:x";by=_a`)
+	cfg := config.Config{TrustedProxies: []string{"10.0.0.0/8", "::1"}}
+	networks, _ := cfg.ProxyNetworks()
+	p := &proxies{networks: networks}
+	f.Fuzz(func(t *testing.T, listed, standard string) {
+		r := httptest.NewRequest(http.MethodPost, "/", nil)
+		r.RemoteAddr, r.Header = "10.0.0.9:1", http.Header{"X-Forwarded-For": {listed}, "Forwarded": {standard}}
+		if client := p.client(r); client.IsValid() && !client.Addr().IsValid() {
+			t.Errorf("%q and %q give %v", listed, standard, client)
+		}
+	})
+}
