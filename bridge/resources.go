@@ -100,7 +100,7 @@ func (r *resourceListen) replace(caller legacy.Caller, uris []string, required s
 		}
 		err = invalidParams("the server does not accept a subscription to this resource")
 	case cause := <-next.ended:
-		err = subscribeFailed(cause)
+		err = r.failed(cause)
 	case <-timeout.C:
 		err = internalError("the server did not acknowledge the subscription in time", nil)
 	}
@@ -118,14 +118,16 @@ func (r *resourceListen) await(next *resourceStream) {
 	}
 }
 
-func subscribeFailed(cause error) *jsonrpc.Error {
-	var refused *jsonrpc.Error
-	if errors.As(cause, &refused) {
-		return refused
-	}
+// failed words why a listen ended before it was acknowledged (F.2).
+func (r *resourceListen) failed(cause error) *jsonrpc.Error {
 	var failure *upstream.Failure
 	if errors.As(cause, &failure) {
 		return describe(failure)
+	}
+	var refused *jsonrpc.Error
+	if errors.As(cause, &refused) {
+		_, refused = r.conv.rules.Error(mcp.MethodResourcesSubscribe, nil, refused)
+		return refused
 	}
 	return internalError("the server ended the subscription before it acknowledged it", nil)
 }
