@@ -79,12 +79,14 @@ func (k *call) expressible() error {
 			continue
 		}
 		_, err := k.conv.rules.InputRequest(in.Method, in.Params, k.flow.Capabilities)
-		if unasked := (*translate.Unexpressible)(nil); errors.As(err, &unasked) && unasked.Answer != nil {
+		var unasked *translate.Unexpressible
+		switch {
+		case err == nil, errors.As(err, &unasked) && unasked.Answer != nil:
 			continue
-		}
-		if err != nil {
+		case unasked != nil && unasked.Older:
 			return &mrtr.Abort{Key: in.Key, Method: in.Method, Reason: err.Error()}
 		}
+		return &mrtr.Abort{Key: in.Key, Method: in.Method, Reason: err.Error(), Rule: "C-33"}
 	}
 	return nil
 }

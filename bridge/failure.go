@@ -40,6 +40,8 @@ func (k *call) explain(err error) ([]byte, *jsonrpc.Error) {
 		failure   *upstream.Failure
 	)
 	switch {
+	case errors.As(err, &failure): // first: it may wrap an error that is the bridge's own
+		return nil, describe(failure)
 	case errors.As(err, &theirs):
 		rules := k.conv.rules
 		rules.Capabilities = k.flow.Capabilities
@@ -52,8 +54,6 @@ func (k *call) explain(err error) ([]byte, *jsonrpc.Error) {
 		return k.giveUp(limit.Error(), []rawjson.Edit{quoted("limit", limit.Limit)})
 	case errors.As(err, &violation):
 		return nil, internalError(violation.Error(), []rawjson.Edit{quoted("rule", violation.Rule)})
-	case errors.As(err, &failure):
-		return nil, describe(failure)
 	}
 	return nil, internalError(err.Error(), nil)
 }
@@ -157,12 +157,15 @@ func (k *call) repeatable() bool {
 // never the payload (D-I5, H-11).
 func (k *call) logEnd(err error) {
 	event := k.conv.b.log.Info()
-	var violation *mrtr.Violation
-	if errors.As(err, &violation) {
-		event = hintAtDraft(k.conv.b.log.Warn().Str(logfield.Rule, violation.Rule), k.latest)
+	if rule := brokenRule(err); rule != "" {
+		event = hintAtDraft(k.conv.b.log.Warn().Str(logfield.Rule, rule), k.latest)
 	}
 	// A server's error text may quote arguments: only its code is logged.
-	if theirs := (*jsonrpc.Error)(nil); errors.As(err, &theirs) {
+	var (
+		failure *upstream.Failure
+		theirs  *jsonrpc.Error
+	)
+	if !errors.As(err, &failure) && errors.As(err, &theirs) {
 		event = event.Int(logfield.Code, theirs.Code)
 	} else {
 		event = event.Err(err)
@@ -171,7 +174,36 @@ func (k *call) logEnd(err error) {
 		Int(logfield.Round, k.flow.Round).Msg("call failed")
 }
 
+// brokenRule names the rule that the server broke; empty when the failure is
+// no breach of the protocol.
+func brokenRule(err error) string {
+	var (
+		violation *mrtr.Violation
+		abort     *mrtr.Abort
+		failure   *upstream.Failure
+	)
+	switch {
+	case errors.As(err, &violation):
+		return violation.Rule
+	case errors.As(err, &abort):
+		return abort.Rule
+	case !errors.As(err, &failure):
+		return ""
+	case failure.Rule != "":
+		return failure.Rule
+	}
+	switch failure.Cause {
+	case upstream.BadResponse, upstream.TooLarge, upstream.ServerError:
+		return "E-41"
+	case upstream.NotModern:
+		return "E-40"
+	case upstream.Lost:
+		return "D-15"
+	}
+	return ""
+}
+
 func (b *Bridge) logUpstreamFault(k *call, err error) {
-	b.log.Warn().Str(logfield.FlowID, k.id()).Str(logfield.Method, k.req.Method).Err(err).
+	b.log.Warn().Str(logfield.Rule, "B-30").Str(logfield.FlowID, k.id()).Str(logfield.Method, k.req.Method).Err(err).
 		Msg("the upstream's result cannot be translated")
 }

@@ -12,7 +12,7 @@ import (
 // means it may.
 func (req *InputRequest) check(caps []byte) string {
 	if req.Method != mcp.MethodRootsList && rawjson.KindOf(req.Params) != rawjson.Object {
-		return fmt.Sprintf("input request %.40q lacks params", req.Key)
+		return fmt.Sprintf("the server's input request %.40q lacks params", req.Key)
 	}
 	switch req.Method {
 	case mcp.MethodElicitationCreate:
@@ -25,7 +25,7 @@ func (req *InputRequest) check(caps []byte) string {
 		}
 		return ""
 	}
-	return fmt.Sprintf("input request %.40q has the unknown method %.40q", req.Key, req.Method)
+	return fmt.Sprintf("the server's input request %.40q has the unknown method %.40q", req.Key, req.Method)
 }
 
 func checkElicitation(req *InputRequest, declared []byte) string {
@@ -35,7 +35,7 @@ func checkElicitation(req *InputRequest, declared []byte) string {
 	mode := req.Mode()
 	switch {
 	case mode != "form" && mode != "url":
-		return fmt.Sprintf("input request %.40q has the unknown elicitation mode %.20q", req.Key, mode)
+		return fmt.Sprintf("the server's input request %.40q has the unknown elicitation mode %.20q", req.Key, mode)
 	case mode == "form" && !rawjson.Has(declared, "form") && rawjson.Has(declared, "url"):
 		return undeclared("elicitation.form")
 	case mode == "url" && !rawjson.Has(declared, "url"):

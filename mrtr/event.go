@@ -94,6 +94,7 @@ type Abort struct {
 	Key    string // of the input request; empty when no single one is at fault
 	Method string // of the input request
 	Reason string // for a person and a model
+	Rule   string // that the server broke, for the log; empty when it broke none
 }
 
 // Error returns the reason.

@@ -69,7 +69,7 @@ func (f *Flow) onInputRequired(round Round, raw []byte) Action {
 	for i := range f.Inputs {
 		if reason := f.Inputs[i].check(f.Capabilities); reason != "" {
 			in := f.Inputs[i]
-			return f.fail(&Abort{Key: in.Key, Method: in.Method, Reason: reason})
+			return f.fail(&Abort{Key: in.Key, Method: in.Method, Reason: reason, Rule: "C-33"})
 		}
 	}
 	completed := f.completedURLs(f.Inputs, raw)

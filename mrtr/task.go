@@ -101,7 +101,7 @@ func (f *Flow) onTaskInput(raw []byte) Action {
 			return f.fail(&LimitReached{"input requests of one task", maxTaskInputs})
 		}
 		if reason := req.check(f.Capabilities); reason != "" {
-			return f.fail(&Abort{Key: req.Key, Method: req.Method, Reason: reason})
+			return f.fail(&Abort{Key: req.Key, Method: req.Method, Reason: reason, Rule: "C-33"})
 		}
 		f.Inputs = append(f.Inputs, Input{InputRequest: req})
 	}

@@ -12,6 +12,7 @@ type Unexpressible struct {
 	Key    string // of the input request; for the caller to fill in
 	Reason string // for a person and a model; holds nothing of the payload
 	Answer []byte // input response to give without asking the client; usually nil
+	Older  bool   // only the client's revision is too old for it: the server did no wrong
 }
 
 // Error returns the reason.

@@ -12,7 +12,7 @@ func (r Rules) sampling(params, caps []byte) ([]byte, error) {
 	defer w.release()
 	tools := r.Version.AtLeast(mcp.V20251125) && rawjson.Has(rawjson.Get(caps, "sampling"), "tools")
 	if reason := w.sampling(tools); reason != "" {
-		return nil, &Unexpressible{Reason: reason}
+		return nil, &Unexpressible{Reason: reason, Older: reason == noSamplingAudio}
 	}
 	return w.bytes(), nil
 }

@@ -66,6 +66,9 @@ type Failure struct {
 	// Sent is false when the request provably never left (D-15): sending it
 	// again cannot execute it twice.
 	Sent bool
+	// Rule is the translation rule that the server broke, where Cause does not
+	// tell; for the log.
+	Rule string
 	// Detail is the sentence to show.
 	Detail string
 	// Err is the underlying error, if any.

@@ -68,7 +68,9 @@ func (c *HTTP) receiveJSON(ctx context.Context, req *request, x exchange) (*Answ
 	}
 	ans, ok := match(&msg, req.id)
 	if !ok {
-		return nil, refused(200, "the upstream %s answered a different request or sent no response", c.opt.origin())
+		f := refused(200, "the upstream %s answered a different request or sent no response", c.opt.origin())
+		f.Rule = "E-38"
+		return nil, f
 	}
 	return ans, nil
 }
