@@ -1,6 +1,10 @@
 package bridge
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/mcpbridge/bridge/upstream"
+)
 
 // buffers holds what a message is put together in. A buffer is only borrowed
 // for one call of something that copies or writes it before it returns.
@@ -14,5 +18,21 @@ func borrow() *[]byte { return buffers.Get().(*[]byte) }
 func giveBack(b *[]byte) {
 	if cap(*b) <= maxPooled {
 		buffers.Put(b)
+	}
+}
+
+// round is the upstream request of a round in flight. It is borrowed like a
+// buffer, so that a suspended call holds neither it nor the headers it names.
+type round struct {
+	call   upstream.Call
+	params []byte
+}
+
+var rounds = sync.Pool{New: func() any { return new(round) }}
+
+func (r *round) giveBack() {
+	r.call = upstream.Call{}
+	if cap(r.params) <= maxPooled {
+		rounds.Put(r)
 	}
 }

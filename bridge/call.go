@@ -36,7 +36,6 @@ type call struct {
 	resent   bool
 	evicted  *call               // had to make room for this one
 	keep     func(result []byte) // stores the result of a cacheable call; nil for others
-	sent     upstream.Call       // the round in flight
 	latest   []byte              // result of the latest round, while a step looks at it
 }
 
@@ -181,10 +180,11 @@ func (k *call) beginRequest() {
 
 // sendRound sends the round in flight and returns its outcome as an event.
 func (k *call) sendRound() mrtr.Event {
-	buf := borrow()
-	defer giveBack(buf)
+	r := rounds.Get().(*round)
+	defer r.giveBack()
 	for {
-		answer, err := k.conv.b.opt.Upstream.Do(k.ctx, k.request(buf), k.notify)
+		k.request(r)
+		answer, err := k.conv.b.opt.Upstream.Do(k.ctx, &r.call, k.notify)
 		k.mu.Lock()
 		if err != nil && k.mayResend(err) {
 			k.resent = true
@@ -207,9 +207,8 @@ func (k *call) sendRound() mrtr.Event {
 }
 
 // request builds the upstream request of this round (D.4): the client's params,
-// unchanged in every round (D-I2), plus what this round adds. The params are
-// built in buf and borrow it.
-func (k *call) request(buf *[]byte) *upstream.Call {
+// unchanged in every round (D-I2), plus what this round adds.
+func (k *call) request(r *round) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	env := translate.Envelope{
@@ -224,9 +223,8 @@ func (k *call) request(buf *[]byte) *upstream.Call {
 	if k.progress.token != nil {
 		env.ProgressToken = k.progress.upstreamToken(k.serial, k.flow.Round)
 	}
-	*buf = translate.Params((*buf)[:0], k.req.Params, &env)
-	k.sent = k.upstreamCall(k.req.Method, *buf)
-	return &k.sent
+	r.params = translate.Params(r.params[:0], k.req.Params, &env)
+	r.call = k.upstreamCall(k.req.Method, r.params)
 }
 
 // upstreamCall addresses a request with the call's latest credentials (H-2).

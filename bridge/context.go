@@ -22,6 +22,13 @@ type roundContext struct {
 	taken bool   // it was stopped
 }
 
+// closed is what Done returns after the cancellation.
+var closed = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
 // Deadline implements context.Context: the call's timer ends rounds.
 func (*roundContext) Deadline() (time.Time, bool) { return time.Time{}, false }
 
@@ -39,11 +46,12 @@ func (c *roundContext) Err() error {
 func (c *roundContext) Done() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.done == nil {
+	switch {
+	case c.done != nil:
+	case c.err != nil:
+		c.done = closed
+	default:
 		c.done = make(chan struct{})
-		if c.err != nil {
-			close(c.done)
-		}
 	}
 	return c.done
 }
@@ -98,6 +106,7 @@ func (c *roundContext) cancel() {
 	c.err = context.Canceled
 	if c.done != nil {
 		close(c.done)
+		c.done = closed // whoever suspends the call need not keep another one
 	}
 	if c.hook != nil && !c.taken {
 		go c.hook()
