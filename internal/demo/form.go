@@ -242,5 +242,5 @@ func (f field) auto() any {
 	case f.kind == "integer" || f.kind == "number":
 		return math.Ceil(low)
 	}
-	return "demo" + strings.Repeat("!", max(int(low)-4, 0))
+	return "demo" + strings.Repeat("!", min(max(int(low)-4, 0), 100))
 }

@@ -110,3 +110,24 @@ func TestAutomaticAnswersFitTheirSchema(t *testing.T) {
 		}
 	}
 }
+
+func FuzzFormsNeverPanic(f *testing.F) {
+	f.Add([]byte(destinationForm), "1")
+	f.Add([]byte(detailsForm), "y")
+	f.Add([]byte(`{"properties":{"x":{"type":"array","minItems":9,"items":{"enum":["a"]}}}}`), "1,2")
+	f.Add([]byte(`{"properties":{"x":{"type":"string","minLength":1e300}}}`), "")
+	f.Fuzz(func(_ *testing.T, schema []byte, typed string) {
+		if !json.Valid(schema) {
+			return
+		}
+		parsed, err := newForm(json.RawMessage(schema))
+		if err != nil {
+			return
+		}
+		for _, field := range parsed.fields {
+			_ = field.hint()
+			_ = field.auto()
+			_, _ = field.parse(typed)
+		}
+	})
+}

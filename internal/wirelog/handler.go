@@ -134,10 +134,11 @@ func (w *responseTee) head(status int) {
 }
 
 func (w *responseTee) body() {
-	if len(w.buf) > 0 {
-		w.x.add(Body, w.status, bytes.TrimSpace(w.buf))
-		w.buf, w.final = nil, true
+	if text := bytes.TrimSpace(w.buf); len(text) > 0 {
+		w.x.add(Body, w.status, text)
+		w.final = true
 	}
+	w.buf = nil
 }
 
 func (w *responseTee) events() {
