@@ -30,8 +30,7 @@ type entry struct {
 	item       interface{ due() (again bool) }
 	shard      *agendaShard
 	prev, next *entry
-	at         time.Duration
-	listed     bool
+	at         time.Duration // since the agenda's start; 0: not on it
 }
 
 // add puts e on the agenda, unless it is there already.
@@ -42,10 +41,10 @@ func (a *agenda) add(e *entry) {
 	s := e.shard
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e.listed {
+	if e.at != 0 {
 		return
 	}
-	e.listed, e.at = true, time.Since(a.start)+a.delay
+	e.at = time.Since(a.start) + a.delay
 	e.prev = s.tail
 	if s.tail != nil {
 		s.tail.next = e
@@ -65,7 +64,7 @@ func (e *entry) remove() {
 }
 
 func (s *agendaShard) unlink(e *entry) {
-	if !e.listed {
+	if e.at == 0 {
 		return
 	}
 	if e.prev != nil {
@@ -78,7 +77,7 @@ func (s *agendaShard) unlink(e *entry) {
 	} else {
 		s.tail = e.prev
 	}
-	e.prev, e.next, e.listed = nil, nil, false
+	e.prev, e.next, e.at = nil, nil, 0
 }
 
 // run tells everything that is due, and returns when the next thing will be.

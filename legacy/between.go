@@ -25,7 +25,7 @@ type between struct {
 
 // await keeps a connection whose response is over until the client's next
 // request, of which early is what it has sent already. It takes the socket over.
-func (h *HTTP) await(server *http.Server, sock park.Socket, early []byte) {
+func (h *HTTP) await(server *http.Server, sock park.Socket, early string) {
 	b := &between{http: h, server: server, sock: sock}
 	if len(early) > 0 {
 		b.giveBack(early)
@@ -53,7 +53,7 @@ func (b *between) Ready() {
 		return
 	}
 	b.http.lot.poller.Load().Drop(b.sock)
-	b.giveBack(nil)
+	b.giveBack("")
 }
 
 // due closes the connection: there was no request for long.
@@ -72,7 +72,7 @@ const patience = 50 * time.Millisecond
 
 // giveBack lets net/http serve the connection again, from its next request on.
 // It does not wait for that.
-func (b *between) giveBack(early []byte) {
+func (b *between) giveBack(early string) {
 	conn, err := b.sock.Conn()
 	switch {
 	case err == nil:
@@ -119,7 +119,7 @@ func (l *onceListener) Addr() net.Addr { return &net.TCPAddr{} }
 // aheadConn is a connection of which some bytes were read ahead.
 type aheadConn struct {
 	net.Conn
-	early []byte
+	early string
 }
 
 // Read implements net.Conn.
@@ -128,8 +128,6 @@ func (c *aheadConn) Read(b []byte) (int, error) {
 		return c.Conn.Read(b)
 	}
 	n := copy(b, c.early)
-	if c.early = c.early[n:]; len(c.early) == 0 {
-		c.early = nil
-	}
+	c.early = c.early[n:]
 	return n, nil
 }

@@ -24,14 +24,15 @@ type exchange struct {
 	entry
 	http    *HTTP
 	session *session // nil without one
-	accept  accept
 
+	accept accept
+	batch  bool // a JSON response is an array
+
+	phase   phase // with what follows guarded by mu
+	left    int32 // responses still to come; more than one in a batch
 	mu      sync.Mutex
 	w       http.ResponseWriter // nil once the handler left
-	phase   phase
-	left    int      // responses still to come; more than one in a batch
-	batch   bool     // a JSON response is an array
-	parts   [][]byte // responses of a batch that wait for the others
+	parts   [][]byte            // responses of a batch that wait for the others
 	stream  *sessions.Stream
 	carrier *carrier
 	changed chan struct{} // closed when phase leaves open; made only to wait
@@ -44,7 +45,7 @@ func (h *HTTP) begin(w http.ResponseWriter, s *session, a accept) *exchange {
 
 // beginBatch opens an exchange for a batch with this many requests.
 func (h *HTTP) beginBatch(w http.ResponseWriter, s *session, a accept, requests int) *exchange {
-	return h.start(&exchange{http: h, session: s, accept: a, w: w, left: requests, batch: true})
+	return h.start(&exchange{http: h, session: s, accept: a, w: w, left: int32(requests), batch: true})
 }
 
 func (h *HTTP) start(ex *exchange) *exchange {

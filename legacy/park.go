@@ -71,7 +71,7 @@ func (c *carrier) park(r *http.Request, s *session) bool {
 		c.stream.Release(c)
 		return false
 	}
-	p := &parked{http: c.http, stream: c.stream, session: s, sock: sock, ids: c.ids, early: early}
+	p := &parked{http: c.http, stream: c.stream, session: s, sock: sock, ids: c.ids, early: string(early)}
 	p.beat.item = p
 	if !r.Close {
 		p.server, _ = r.Context().Value(http.ServerContextKey).(*http.Server)

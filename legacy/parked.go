@@ -21,19 +21,24 @@ type parked struct {
 	stream  *sessions.Stream
 	session *session     // of GET, which counts as a use of it; else nil
 	server  *http.Server // gets the connection back; nil: it is closed
+	early   string       // what the client sent ahead
 	ids     bool
 
+	complete bool // with what follows guarded by mu: the last chunk was written, or is part of the debt
+	over     bool // no event follows
+	gone     bool // the socket was closed or passed on
+	sock     park.Socket
 	mu       sync.Mutex
-	sock     park.Socket // none once gone
-	gone     bool        // the socket was closed or passed on
-	cut      bool        // Drain is to give up
-	complete bool        // the last chunk was written, or is part of owed
-	over     bool        // no event follows
 	watch    park.Watch
-	early    []byte  // what the client sent ahead
 	out      *[]byte // space for a chunk's head, then events; nil: none
-	owed     []byte  // of out, what the client has yet to take
-	room     alarm   // wakes Drain, who alone may close the socket meanwhile; nil without a Drain
+	debt     *debt   // nil without a Drain, who alone may close the socket meanwhile
+}
+
+// debt is what a client that is behind has yet to take.
+type debt struct {
+	owed []byte // part of parked.out, or of a constant
+	room alarm  // wakes Drain
+	cut  bool   // Drain is to give up
 }
 
 // alarm wakes one goroutine.
@@ -117,7 +122,7 @@ func (p *parked) send(b []byte) error {
 		p.release()
 		return err
 	}
-	p.owed, p.room = b[n:], make(alarm, 1)
+	p.debt = &debt{owed: b[n:], room: make(alarm, 1)}
 	p.http.inFlight.Add(1) // a shutdown waits for it
 	return sessions.ErrBlocked
 }
@@ -138,7 +143,7 @@ func (p *parked) Drain() error {
 	err := p.pay()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.room, p.owed = nil, nil
+	p.debt = nil
 	p.release()
 	if p.over {
 		p.hangUp()
@@ -153,16 +158,17 @@ func (p *parked) pay() error {
 	if rooms == nil {
 		return errCarrierClosed
 	}
-	defer rooms.Drop(p.sock) // only Drain closes it meanwhile
+	defer rooms.Drop(p.sock) // nobody closes it meanwhile
+	room := p.debt.room
 	timeout := time.NewTimer(p.http.opt.WriteTimeout)
 	defer timeout.Stop()
 	for {
-		watch, err := rooms.Watch(p.sock, park.Room, p.room)
+		watch, err := rooms.Watch(p.sock, park.Room, room)
 		if err != nil {
 			return err
 		}
 		select {
-		case <-p.room:
+		case <-room:
 		case <-timeout.C:
 			err = errSlow
 		}
@@ -179,12 +185,12 @@ func (p *parked) pay() error {
 func (p *parked) payMore() (done bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.cut {
+	if p.debt.cut {
 		return true, errCarrierClosed
 	}
-	n, err := p.sock.TryWrite(p.owed)
-	p.owed = p.owed[n:]
-	return err != nil || len(p.owed) == 0, err
+	n, err := p.sock.TryWrite(p.debt.owed)
+	p.debt.owed = p.debt.owed[n:]
+	return err != nil || len(p.debt.owed) == 0, err
 }
 
 func (p *parked) release() {
@@ -209,9 +215,9 @@ func (p *parked) End(err error) {
 	}
 	p.leave()
 	switch {
-	case p.room != nil && err == nil:
+	case p.debt != nil && err == nil:
 		// Drain hangs up.
-	case p.room != nil || !orderly || !p.finish() || p.server == nil || p.http.closing.Load():
+	case p.debt != nil || !orderly || !p.finish() || p.server == nil || p.http.closing.Load():
 		p.hangUp()
 	case p.http.lot.poller.Load().Forget(p.watch):
 		p.gone = true
@@ -228,7 +234,7 @@ func (p *parked) leave() {
 	if p.session != nil {
 		p.session.active.Add(-1)
 	}
-	if p.room == nil {
+	if p.debt == nil {
 		p.release()
 	}
 }
@@ -247,9 +253,9 @@ func (p *parked) finish() bool {
 func (p *parked) hangUp() {
 	switch {
 	case p.gone:
-	case p.room != nil:
-		p.cut = true
-		p.room.Ready()
+	case p.debt != nil:
+		p.debt.cut = true
+		p.debt.room.Ready()
 	default:
 		p.gone = true
 		p.http.lot.poller.Load().Forget(p.watch)

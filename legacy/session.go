@@ -1,6 +1,7 @@
 package legacy
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"sync"
@@ -27,9 +28,9 @@ type session struct {
 	challenge atomic.Pointer[Refusal]
 
 	mu         sync.Mutex
-	last       uint64 // number of the newest stream
-	streams    map[uint64]*sessions.Stream
-	retired    []*keepsake // the ended ones among streams, oldest first
+	last       uint64             // number of the newest stream
+	streams    []*sessions.Stream // by number, which only grows
+	retired    []*keepsake        // the ended ones among streams, oldest first
 	standalone *sessions.Stream
 	pending    []push
 	closed     bool
@@ -71,10 +72,7 @@ func (s *session) newStream() *sessions.Stream {
 	defer s.mu.Unlock()
 	s.last++
 	st := sessions.NewStream(s.last, s.http.opt.Log)
-	if s.streams == nil {
-		s.streams = make(map[uint64]*sessions.Stream)
-	}
-	s.streams[s.last] = st
+	s.streams = append(s.streams, st)
 	return st
 }
 
@@ -85,7 +83,15 @@ func (s *session) stream(id uint64) *sessions.Stream {
 	if id == standaloneID {
 		return s.standalone
 	}
-	return s.streams[id]
+	if i, ok := s.index(id); ok {
+		return s.streams[i]
+	}
+	return nil
+}
+
+// index finds a stream, with the lock held.
+func (s *session) index(id uint64) (int, bool) {
+	return slices.BinarySearchFunc(s.streams, id, func(st *sessions.Stream, id uint64) int { return cmp.Compare(st.ID(), id) })
 }
 
 // retire keeps an ended stream for a while, so that a client that lost its
@@ -111,7 +117,9 @@ func (s *session) retire(st *sessions.Stream) {
 
 // forgetOldest drops the stream that ended first, with the lock held.
 func (s *session) forgetOldest() {
-	delete(s.streams, s.retired[0].stream)
+	if i, ok := s.index(s.retired[0].stream); ok {
+		s.streams = slices.Delete(s.streams, i, i+1)
+	}
 	s.retired[0] = nil
 	s.retired = s.retired[1:]
 	if len(s.retired) == 0 {
@@ -223,10 +231,7 @@ func (s *session) end(cause sessions.Cause) {
 	s.conv.Close(cause)
 	s.mu.Lock()
 	s.closed = true
-	open := make([]*sessions.Stream, 0, len(s.streams)+1)
-	for _, st := range s.streams {
-		open = append(open, st)
-	}
+	open := s.streams
 	if s.standalone != nil {
 		open = append(open, s.standalone)
 	}

@@ -39,11 +39,16 @@ var (
 // attachment is one carrier's time on a stream.
 type attachment struct {
 	carrier Carrier
-	cursor  uint64 // the last event handed to the carrier
-	replay  uint64 // marks up to here are history and not repeated
-	busy    bool   // somebody else uses the carrier, outside of the lock
-	last    time.Time
+	cursor  uint64        // the last event handed to the carrier
+	replay  uint64        // marks up to here are history and not repeated
+	busy    bool          // somebody else uses the carrier, outside of the lock
+	last    time.Duration // when it was used last
 }
+
+// epoch is what attachments count time from: a time.Time is three times as large.
+var epoch = time.Now()
+
+func now() time.Duration { return time.Since(epoch) }
 
 // KeepAlive pings a carrier that was silent for at least this long.
 func (s *Stream) KeepAlive(silence time.Duration) {
@@ -71,7 +76,7 @@ func (s *Stream) Quiet(silence time.Duration) bool {
 }
 
 func (at *attachment) quiet(silence time.Duration) bool {
-	return at != nil && !at.busy && time.Since(at.last) >= silence
+	return at != nil && !at.busy && now()-at.last >= silence
 }
 
 // Hold keeps deliveries back while c hands its connection to another carrier,
@@ -150,7 +155,7 @@ func (s *Stream) hand(at *attachment) {
 // when there is nothing to deliver to it any more; gone is then to be let go,
 // unless that was done before.
 func (s *Stream) flushed(at *attachment, err error) (gone *attachment, over bool) {
-	at.busy, at.last = false, time.Now()
+	at.busy, at.last = false, now()
 	if s.at != at { // replaced or detached meanwhile; it was let go there
 		return nil, true
 	}

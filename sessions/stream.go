@@ -2,7 +2,6 @@ package sessions
 
 import (
 	"sync"
-	"time"
 )
 
 // Stream is a logical sequence of events that connections attach to and drop
@@ -17,11 +16,11 @@ type Stream struct {
 	id       uint64
 	volatile bool
 
+	ended bool // with what follows guarded by mu
 	mu    sync.Mutex
 	log   Log
 	at    *attachment
 	sent  uint64 // the last event that reached a carrier's connection
-	ended bool
 }
 
 // NewStream returns a stream whose events can be replayed within the limits.
@@ -133,7 +132,7 @@ func (s *Stream) attach(c Carrier, after uint64) (missed uint64, old *attachment
 		after = first - 1
 	}
 	old = s.at
-	s.at = &attachment{carrier: c, cursor: after, replay: s.log.Last(), last: time.Now()}
+	s.at = &attachment{carrier: c, cursor: after, replay: s.log.Last(), last: now()}
 	return missed, old
 }
 
