@@ -35,14 +35,14 @@ func equal(a, b []byte, depth int) bool {
 
 func trim(v []byte) []byte {
 	i := skipSpace(v, 0)
-	return v[i:skipValue(v, i)]
+	return v[i:End(v, i)]
 }
 
 func sameElements(a, b []byte, depth int) bool {
 	// Positions, not an iterator per side: both arrays are walked together.
 	i, j := skipSpace(a, 1), skipSpace(b, 1)
 	for i < len(a) && j < len(b) && a[i] != ']' && b[j] != ']' {
-		endA, endB := skipValue(a, i), skipValue(b, j)
+		endA, endB := End(a, i), End(b, j)
 		if endA == i || endB == j || !equal(a[i:endA], b[j:endB], depth) {
 			return false
 		}

@@ -38,7 +38,7 @@ func elements(arr []byte, yield func(value []byte) bool) {
 		return
 	}
 	for i = skipSpace(arr, i+1); i < len(arr) && arr[i] != ']'; {
-		end := skipValue(arr, i)
+		end := End(arr, i)
 		if end == i || !yield(arr[i:end:end]) {
 			return
 		}

@@ -44,7 +44,7 @@ func digitsEnd(b []byte, i int) int {
 // fraction and exponent, that fits.
 func Int(v []byte) (int64, bool) {
 	i := skipSpace(v, 0)
-	end := skipValue(v, i)
+	end := End(v, i)
 	v = v[i:end]
 	negative := len(v) > 0 && v[0] == '-'
 	if negative {

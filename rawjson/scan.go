@@ -1,9 +1,6 @@
 package rawjson
 
-import (
-	"encoding/binary"
-	"math/bits"
-)
+import "bytes"
 
 // Eight bytes are looked at in one step: each constant repeats a byte.
 const (
@@ -15,17 +12,10 @@ const (
 )
 
 // stops marks with its top bit each byte of w that ends a run of plain string
-// bytes: a quote, a backslash or a control character. Only the lowest mark is
-// exact, because borrows travel upwards.
+// bytes: a quote, a backslash, a control character or one outside ASCII. Only
+// the lowest mark is exact, because borrows travel upwards.
 func stops(w uint64) uint64 {
-	q, e := w^quotes, w^escapes
-	return ((q-ones)&^q | (e-ones)&^e | (w-blanks)&^w) & tops
-}
-
-// ends is stops without control characters, which valid strings don't hold.
-func ends(w uint64) uint64 {
-	q, e := w^quotes, w^escapes
-	return ((q-ones)&^q | (e-ones)&^e) & tops
+	return (((w ^ quotes) - ones) | ((w ^ escapes) - ones) | (w - blanks) | w) & tops
 }
 
 // skipSpace returns the index of the first byte at or after i that is no JSON
@@ -38,35 +28,32 @@ func skipSpace(b []byte, i int) int {
 }
 
 // skipString returns the index after the string whose opening quote is at i,
-// or -1 when the string has no end. It trusts escapes and characters.
+// or -1 when the string has no end. It trusts escapes and characters: a quote
+// ends the string unless an odd number of backslashes stands before it.
 func skipString(b []byte, i int) int {
-	i++
-	for {
-		for i+8 <= len(b) {
-			m := ends(binary.LittleEndian.Uint64(b[i:]))
-			if m != 0 {
-				i += bits.TrailingZeros64(m) >> 3
-				break
-			}
-			i += 8
+	for start := i + 1; start < len(b); {
+		n := bytes.IndexByte(b[start:], '"')
+		if n < 0 {
+			break
 		}
-		if i >= len(b) {
-			return -1
+		quote := start + n
+		slash := quote
+		for slash > start && b[slash-1] == '\\' {
+			slash--
 		}
-		switch b[i] {
-		case '"':
-			return i + 1
-		case '\\':
-			i += 2
-		default:
-			i++
+		start = quote + 1
+		if (quote-slash)%2 == 0 {
+			return start
 		}
+		start = skipBlocks(b, start) // an escaped quote is seldom alone
 	}
+	return -1
 }
 
-// skipValue returns the index after the value that starts at i. In text that
-// Validate would refuse it may return any index from i to len(b).
-func skipValue(b []byte, i int) int {
+// End returns the index after the value of which b[i] is the first byte, for
+// walks over a text by offset. In text that Validate would refuse it is any
+// index from i to len(b).
+func End(b []byte, i int) int {
 	if i >= len(b) {
 		return i
 	}
@@ -150,7 +137,7 @@ func (c *cursor) next() bool {
 	}
 	c.nameStart, c.nameEnd = start, end
 	c.valueStart = skipSpace(b, i+1)
-	c.valueEnd = skipValue(b, c.valueStart)
+	c.valueEnd = End(b, c.valueStart)
 	c.i = c.valueEnd
 	return true
 }

@@ -57,9 +57,8 @@ func Balanced(b []byte) error {
 type scanner struct {
 	b      []byte
 	fields []Field
-	lax    bool   // names and UTF-8 are not looked at
-	seen   uint64 // all string bytes or-ed together: a top bit means non-ASCII
-	escape bool   // the latest string held an escape
+	lax    bool // names and UTF-8 are not looked at
+	escape bool // the latest string held an escape, or may have
 
 	offset int // of the fault
 	reason fault
@@ -78,24 +77,10 @@ func (s *scanner) text() error {
 			i = s.fail(i, trailing)
 		}
 	}
-	if i >= 0 && s.seen&tops != 0 && !s.lax && !utf8.Valid(s.b) {
-		i = s.fail(firstInvalid(s.b), badUTF8)
-	}
 	if i < 0 {
 		return &SyntaxError{Offset: s.offset, Reason: reasons[s.reason]}
 	}
 	return nil
-}
-
-func firstInvalid(b []byte) int {
-	for i := 0; i < len(b); {
-		r, size := utf8.DecodeRune(b[i:])
-		if r == utf8.RuneError && size <= 1 {
-			return i
-		}
-		i += size
-	}
-	return len(b)
 }
 
 func (s *scanner) fail(i int, reason fault) int {
@@ -216,13 +201,11 @@ func (s *scanner) array(i, depth int) int {
 
 // str accepts the string whose opening quote is at i.
 func (s *scanner) str(i int) int {
-	b, seen := s.b, s.seen
+	b := s.b
 	i++
-	for {
-		for i+8 <= len(b) {
-			w := binary.LittleEndian.Uint64(b[i:])
-			seen |= w
-			m := stops(w)
+	for pause := i + loopLead; ; {
+		for words := min(pause, len(b)-7); i < words; {
+			m := stops(binary.LittleEndian.Uint64(b[i:]))
 			if m != 0 {
 				i += bits.TrailingZeros64(m) >> 3
 				break
@@ -234,7 +217,6 @@ func (s *scanner) str(i int) int {
 		}
 		switch c := b[i]; {
 		case c == '"':
-			s.seen = seen
 			return i + 1
 		case c == '\\':
 			n := escapeLen(b[i:])
@@ -245,11 +227,39 @@ func (s *scanner) str(i int) int {
 			i += n
 		case c < ' ':
 			return s.fail(i, badControl)
-		default:
-			seen |= uint64(c)
+		case c < utf8.RuneSelf:
 			i++
+		default:
+			if i = s.characters(i, pause); i < 0 {
+				return -1
+			}
+		}
+		if i >= pause {
+			i = s.blocks(i)
+			pause = i + loopLead
 		}
 	}
+}
+
+// blocks takes what checkBlocks accepts of the string that goes on at i. An
+// escape may have been among it.
+func (s *scanner) blocks(i int) int {
+	end := checkBlocks(s.b, i)
+	s.escape = s.escape || end > i
+	return end
+}
+
+// characters accepts characters outside ASCII from i on, the first one at least
+// and none that starts at limit or after.
+func (s *scanner) characters(i, limit int) int {
+	for ok := true; ok; ok = i < min(limit, len(s.b)) && s.b[i] >= utf8.RuneSelf {
+		r, size := utf8.DecodeRune(s.b[i:])
+		if r == utf8.RuneError && size <= 1 && !s.lax {
+			return s.fail(i, badUTF8)
+		}
+		i += size
+	}
+	return i
 }
 
 // escapeLen returns the length of the escape that b starts with, 0 if it is

@@ -173,6 +173,17 @@ func TestBalancedIgnoresNamesAndUTF8(t *testing.T) {
 	}
 }
 
+// paddings are what surrounds the part of interest in a long string.
+var paddings = []string{"plain text ", `\\`, `\"`, `\n\t`, "é", "日本", "😀", "a\\\\é"}
+
+// parts can occur in strings, or must not.
+var parts = []string{
+	``, `\"`, `\\`, `\\\"`, `\\\\`, `\/\b\f\n\r\t`, `\u00e9`, `\ud83d\ude00`, "é", "日", "😀", "\x7f", "\u2028",
+	`"`, `\`, `\x`, `\"\`, `\u12g4`, `\u`, `\é`, "\n", "\x00", "\x1f", "\\\x00",
+	"\x80", "\xbf", "\xc0\xaf", "\xc3", "\xc3a", "\xc3\"", "\xe0\x80\x80", "\xe0\x9f\xbf", "\xe6\x97", "\xed\xa0\x80", "\xed\xbf\xbf",
+	"\xf0\x8f\xbf\xbf", "\xf0\x9f\x98", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xff", "é\x80", "日\xbf", "😀\x80",
+}
+
 // FuzzValidate compares with jsontext. It has no mode for our rule on
 // surrogates (escapes of lone ones are fine, raw ones are not, and names differ
 // when the surrogates do), so texts with such escapes are only compared where
@@ -185,6 +196,11 @@ func FuzzValidate(f *testing.F) {
 		f.Add([]byte(tt.text))
 	}
 	f.Add([]byte(object(20, `\u0041%d`)))
+	for _, pad := range paddings { // long strings take another path
+		for k, part := range parts {
+			f.Add([]byte(`{"a":"` + strings.Repeat(pad, 150/len(pad)) + part + strings.Repeat(pad, k) + `"}`))
+		}
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		err := Validate(b)
 		if errors.Is(err, ErrDepth) {

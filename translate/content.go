@@ -21,7 +21,7 @@ func (w *walker) blocks(at int) (end int) {
 // and keeps its annotations (B.8, B-39).
 func (w *walker) block(at, n int) (end int) {
 	if kindAt(w.src, at) != rawjson.Object {
-		return w.replaceBlock(at, valueEnd(w.src, at), n, "")
+		return w.replaceBlock(at, rawjson.End(w.src, at), n, "")
 	}
 	edits, mark := len(w.edits), len(w.drops)
 	typ := ""

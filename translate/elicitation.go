@@ -201,7 +201,7 @@ func (w *walker) renameOneOf(at int) (end int) {
 	o := enterObject(w.src, at)
 	for o.next() {
 		if string(o.key) == "oneOf" {
-			w.put(o.m.start, stringEnd(w.src, o.m.start), `"anyOf"`)
+			w.put(o.m.start, rawjson.End(w.src, o.m.start), `"anyOf"`)
 		}
 	}
 	return o.end

@@ -114,7 +114,7 @@ func (w *walker) payload(at int) (end int) {
 	case mcp.MethodResourcesRead:
 		return w.contents(at)
 	}
-	return valueEnd(w.src, at)
+	return rawjson.End(w.src, at)
 }
 
 // modernMember reports whether a result's member must never reach a legacy

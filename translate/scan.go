@@ -45,7 +45,7 @@ func (o *object) next() bool {
 		return false
 	}
 	start := i
-	i = stringEnd(o.b, i)
+	i = rawjson.End(o.b, i)
 	o.key = memberName(o.b[start:i])
 	i = skipSpace(o.b, i)
 	o.m = member{o.count, o.last, start, skipSpace(o.b, min(i+1, len(o.b))), 0}
@@ -60,7 +60,7 @@ func (o *object) next() bool {
 // done returns the current member with its end, skipping the value if need be.
 func (o *object) done() member {
 	if o.m.end == 0 {
-		o.m.end = valueEnd(o.b, o.m.val)
+		o.m.end = rawjson.End(o.b, o.m.val)
 	}
 	return o.m
 }
@@ -101,7 +101,7 @@ func (a *array) next() bool {
 // done returns the current element with its end, skipping it if need be.
 func (a *array) done() member {
 	if a.m.end == 0 {
-		a.m.end = valueEnd(a.b, a.m.val)
+		a.m.end = rawjson.End(a.b, a.m.val)
 	}
 	return a.m
 }
@@ -138,65 +138,6 @@ func kindAt(b []byte, i int) rawjson.Kind {
 
 func skipSpace(b []byte, i int) int {
 	for i < len(b) && (b[i] == ' ' || b[i] == '\n' || b[i] == '\r' || b[i] == '\t') {
-		i++
-	}
-	return i
-}
-
-// stringEnd returns the index after the string whose opening quote is at i. A
-// quote ends it unless an odd number of backslashes stands before.
-func stringEnd(b []byte, i int) int {
-	for start := i + 1; ; {
-		n := bytes.IndexByte(b[start:], '"')
-		if n < 0 {
-			return len(b)
-		}
-		quote := start + n
-		slash := quote
-		for slash > start && b[slash-1] == '\\' {
-			slash--
-		}
-		start = quote + 1
-		if (quote-slash)%2 == 0 {
-			return start
-		}
-	}
-}
-
-// valueEnd returns the index after the value at i.
-func valueEnd(b []byte, i int) int {
-	if i >= len(b) {
-		return len(b)
-	}
-	switch b[i] {
-	case '"':
-		return stringEnd(b, i)
-	case '{', '[':
-		return nestedEnd(b, i)
-	}
-	for i < len(b) {
-		switch b[i] {
-		case ',', '}', ']', ' ', '\n', '\r', '\t':
-			return i
-		}
-		i++
-	}
-	return i
-}
-
-func nestedEnd(b []byte, i int) int {
-	for depth := 0; i < len(b); {
-		switch b[i] {
-		case '"':
-			i = stringEnd(b, i)
-			continue
-		case '{', '[':
-			depth++
-		case '}', ']':
-			if depth--; depth == 0 {
-				return i + 1
-			}
-		}
 		i++
 	}
 	return i
