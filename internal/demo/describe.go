@@ -3,6 +3,7 @@ package demo
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -80,7 +81,7 @@ func (d *describer) describe(e wirelog.Entry) (line, bool) {
 		l.head = "closes the stream: cancelled"
 		return l, d.methods[e.Exchange] != "" && !quiet[d.methods[e.Exchange]]
 	}
-	if e.Kind == wirelog.Request && e.Method == "DELETE" {
+	if e.Kind == wirelog.Request && e.Method == http.MethodDelete {
 		l.head = "DELETE: session ends"
 		return l, true
 	}

@@ -56,7 +56,7 @@ func (c *raw) post(message string) io.ReadCloser {
 func (c *raw) drain(message string) string {
 	c.w.t.Helper()
 	body := c.post(message)
-	defer body.Close() //nolint:errcheck // read to the end
+	defer body.Close()
 	text, err := io.ReadAll(body)
 	if err != nil {
 		c.w.t.Fatal(err)

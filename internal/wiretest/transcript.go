@@ -120,31 +120,34 @@ func withoutHousekeeping(entries []wirelog.Entry, from int) []wirelog.Entry {
 	return kept
 }
 
+// unordered names the group of entries among which e's place is free, with a
+// key to sort them by; "" when its place is fixed.
+func unordered(e wirelog.Entry) (group string, key []byte) {
+	m := parse(e)
+	switch {
+	case e.Hop == wirelog.Downstream && e.Kind == wirelog.Event && m.Method != "" && m.ID != nil:
+		return "asks", []byte(m.Method)
+	case e.Hop == wirelog.Downstream && e.Kind == wirelog.Request && m.isResponse():
+		return "answers", m.Result
+	}
+	return "", nil
+}
+
 // settle sorts neighbours whose order is free: server requests of one round
 // that run concurrently, and the client's answers to them.
 func settle(entries []wirelog.Entry) []wirelog.Entry {
-	class := func(e wirelog.Entry) (string, []byte) {
-		m := parse(e)
-		switch {
-		case e.Hop == wirelog.Downstream && e.Kind == wirelog.Event && m.Method != "" && m.ID != nil:
-			return "asks", []byte(m.Method)
-		case e.Hop == wirelog.Downstream && e.Kind == wirelog.Request && m.isResponse():
-			return "answers", m.Result
-		}
-		return "", nil
-	}
 	for start := 0; start < len(entries); {
 		end := start + 1
-		kind, _ := class(entries[start])
+		kind, _ := unordered(entries[start])
 		for kind != "" && end < len(entries) {
-			if k, _ := class(entries[end]); k != kind {
+			if k, _ := unordered(entries[end]); k != kind {
 				break
 			}
 			end++
 		}
 		slices.SortStableFunc(entries[start:end], func(a, b wirelog.Entry) int {
-			_, ka := class(a)
-			_, kb := class(b)
+			_, ka := unordered(a)
+			_, kb := unordered(b)
 			return bytes.Compare(ka, kb)
 		})
 		start = end
