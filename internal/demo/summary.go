@@ -48,7 +48,7 @@ func (s *screen) invite(bridge, server string) {
 	for _, l := range [][2]string{
 		{"Claude Code", "claude mcp add -t http flights " + bridge},
 		{"mcp.json", `"flights":{"type":"http","url":"` + bridge + `"}`},
-		{"Inspector", "npx @modelcontextprotocol/inspector  (Streamable HTTP, URL above)"},
+		{"Inspector", "npx @modelcontextprotocol/inspector  (Streamable HTTP)"},
 		{"curl", "curl -s " + bridge + " \\"},
 		{"", "  -H 'Content-Type: application/json' \\"},
 		{"", "  -H 'Accept: application/json, text/event-stream' \\"},
