@@ -86,6 +86,7 @@ func (p *prompter) field(ctx context.Context, f field) (value any, action string
 		text, ok, err := p.line(ctx)
 		switch {
 		case err != nil:
+			p.screen.mute() // before the question is gone
 			return nil, "", err
 		case !ok:
 			p.screen.print("\n")

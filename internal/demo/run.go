@@ -20,6 +20,7 @@ const legacyVersion = "2025-11-25"
 // summary. Ending it by ctx is no error.
 func Run(ctx context.Context, opts Options) error {
 	d := newDemo(opts)
+	defer context.AfterFunc(ctx, d.screen.mute)()
 	err := d.run(ctx)
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		err = nil

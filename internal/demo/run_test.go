@@ -167,6 +167,9 @@ func TestCtrlCAtAQuestionEndsTheDemo(t *testing.T) {
 	}
 	_ = keyboard.Close()
 	_ = in.Close()
+	if screen := out.text.String(); !strings.HasSuffix(screen, "Enter = 1): \n Stopped.\n") {
+		t.Errorf("messages followed the end:\n%s", screen)
+	}
 }
 
 func TestABridgeThatDoesNotStartIsReported(t *testing.T) {

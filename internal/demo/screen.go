@@ -126,9 +126,19 @@ func (s *screen) release() {
 	defer s.mu.Unlock()
 	s.held = false
 	for i, l := range s.queue {
-		s.write(l, s.begun[i])
+		if !s.silent {
+			s.write(l, s.begun[i])
+		}
 	}
 	s.queue, s.begun = nil, nil
+}
+
+// mute keeps messages off the screen for good: the demo is ending, and how its
+// parts take leave tells nobody anything.
+func (s *screen) mute() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.silent = true
 }
 
 func (s *screen) write(l line, at time.Duration) {
