@@ -27,7 +27,7 @@ const (
 )
 
 // actAsProcess serves until its input ends. The tool "pid" tells the process,
-// "log" logs before it answers.
+// "log" logs before it answers, "never" has no answer.
 func actAsProcess(mode string) {
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		var msg struct {
@@ -36,7 +36,7 @@ func actAsProcess(mode string) {
 			Params struct{ Name string }
 		}
 		_ = json.Unmarshal(lines.Bytes(), &msg)
-		if msg.ID == nil || mode == silent {
+		if msg.ID == nil || mode == silent || msg.Params.Name == "never" {
 			continue
 		}
 		if mode == garbage {
@@ -192,5 +192,24 @@ func TestAProcessThatNeverAnswersFailsInitializeInTime_E45(t *testing.T) {
 	}
 	if v := m.Judge(t.Context()); v.Usable() || m.Relayed(&v) {
 		t.Errorf("verdict %+v", v)
+	}
+}
+
+func TestACallThatIsNeverAnsweredFailsAndOthersGoOn(t *testing.T) {
+	opt := process(t, good, 0)
+	opt.Bridge.Limits.Round = 100 * time.Millisecond
+	_, url := serve(t, opt)
+	a, b := session(t, url), session(t, url)
+	stuck := make(chan string, 1)
+	go func() {
+		_, body := post(t, url, a, call("never"))
+		stuck <- body
+	}()
+	pid := pidOf(t, url, b)
+	if body := <-stuck; !strings.Contains(body, "-32603") || !strings.Contains(body, "timeouts.round") && !strings.Contains(body, "in time") {
+		t.Errorf("the call that is never answered gets %s", body)
+	}
+	if pidOf(t, url, a) != pid {
+		t.Error("the process did not survive the call")
 	}
 }
