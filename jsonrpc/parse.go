@@ -30,7 +30,11 @@ type envelope [fieldCount]rawjson.Field
 // On failure the error is an *Error with CodeParse (the text is no JSON) or
 // CodeInvalidRequest (it is JSON but no message), and the Message holds nothing
 // but the ID, whenever one can be made out.
-func Parse(b []byte) (Message, error) {
+func Parse(b []byte) (Message, error) { return ParseFor(b, "") }
+
+// ParseFor is Parse for one who waits for the response to the request id. A
+// message with that id gets the very ID, where Parse would copy it.
+func ParseFor(b []byte, id ID) (Message, error) {
 	var env envelope
 	env[fieldVersion].Name = "jsonrpc"
 	env[fieldID].Name = "id"
@@ -43,7 +47,7 @@ func Parse(b []byte) (Message, error) {
 		m.ID = recoverID(b)
 		return m, syntaxError(err)
 	}
-	if reason := m.read(&env, b); reason != "" {
+	if reason := m.read(&env, b, id); reason != "" {
 		return Message{ID: m.ID}, &Error{Code: CodeInvalidRequest, Message: reason}
 	}
 	return m, nil
@@ -59,14 +63,17 @@ func syntaxError(err error) *Error {
 }
 
 // read fills m from env and returns what is wrong, or "".
-func (m *Message) read(env *envelope, b []byte) string {
+func (m *Message) read(env *envelope, b []byte, expected ID) string {
 	if rawjson.KindOf(b) != rawjson.Object {
 		return "a message is a JSON object"
 	}
 	id := env[fieldID].Value
 	validID := isID(id)
 	if validID {
-		m.ID = newID(id)
+		m.ID = expected
+		if string(id) != string(expected) {
+			m.ID = newID(id)
+		}
 	}
 	if string(env[fieldVersion].Value) != `"2.0"` {
 		return `jsonrpc must be "2.0"`
