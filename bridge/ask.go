@@ -117,7 +117,10 @@ func (k *call) completed(elicitationIDs []string) {
 func (c *conversation) Answer(caller legacy.Caller, msg jsonrpc.Message) {
 	c.mu.Lock()
 	q, ok := c.questions[msg.ID]
-	delete(c.questions, msg.ID)
+	ok = ok && q.call.of(caller)
+	if ok {
+		delete(c.questions, msg.ID)
+	}
 	c.mu.Unlock()
 	if !ok {
 		return
@@ -126,6 +129,12 @@ func (c *conversation) Answer(caller legacy.Caller, msg jsonrpc.Message) {
 		t.answered(msg.ID)
 	}
 	q.call.answered(caller, q.key, msg)
+}
+
+// of reports whether caller may answer and cancel the call: it acts for whom the
+// call was made, or for somebody where nobody was known (D-I11).
+func (k *call) of(caller legacy.Caller) bool {
+	return k.principal == caller.Principal || k.principal == ""
 }
 
 // answered feeds the client's answer to the flow as an input response.
@@ -137,9 +146,7 @@ func (k *call) answered(caller legacy.Caller, key string, msg jsonrpc.Message) {
 		return
 	}
 	method, params := in.Method, in.Params
-	if caller.Principal == k.caller.Principal {
-		k.caller = caller // the newest credential of the same principal (H-2)
-	}
+	k.caller = caller // the newest credential of the same principal (H-2)
 	k.mu.Unlock()
 
 	if msg.Error != nil {

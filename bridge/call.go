@@ -16,13 +16,14 @@ import (
 // call is one client request from its arrival to its one end. Its flow decides;
 // the call carries out.
 type call struct {
-	conv   *conversation
-	req    jsonrpc.Message // owns its memory: the body it was parsed from
-	caller legacy.Caller
-	out    legacy.Reply
-	serial uint64
+	conv      *conversation
+	req       jsonrpc.Message // owns its memory: the body it was parsed from
+	principal string          // who made it
+	out       legacy.Reply
+	serial    uint64
 
 	mu       sync.Mutex
+	caller   legacy.Caller // with the newest credentials of the principal
 	flow     mrtr.Flow
 	progress progress
 	level    string    // log level sent upstream; empty: none (C-7)
@@ -40,7 +41,7 @@ type call struct {
 }
 
 func (c *conversation) newCall(caller legacy.Caller, req jsonrpc.Message, out legacy.Reply) *call {
-	k := &call{conv: c, req: req, caller: caller, out: out, serial: c.b.serial.Add(1)}
+	k := &call{conv: c, req: req, principal: caller.Principal, caller: caller, out: out, serial: c.b.serial.Add(1)}
 	c.mu.Lock()
 	k.flow = mrtr.Flow{Method: req.Method, Capabilities: c.mirrored, Limits: c.b.limits.Flow}
 	k.flow.ListsAsk = c.b.opt.Draft != nil && c.b.opt.Draft()
@@ -192,10 +193,17 @@ func (k *call) sendRound() mrtr.Event {
 			continue // D-15: a new request under a new id, same round
 		}
 		k.ctx.cancel()
+		var accepted func()
 		if err == nil {
 			k.latest = answer.Result
 		}
+		if err == nil && answer.Error == nil {
+			accepted, k.caller.Accepted = k.caller.Accepted, nil
+		}
 		k.mu.Unlock()
+		if accepted != nil {
+			accepted()
+		}
 		switch {
 		case err != nil:
 			return mrtr.Failed(err)

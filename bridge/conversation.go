@@ -143,12 +143,12 @@ func (c *conversation) Serve(ctx context.Context, caller legacy.Caller, req json
 
 // Notify implements legacy.Conversation. No client notification exists in
 // 2026-07-28 over HTTP, so each is used up here (P-5).
-func (c *conversation) Notify(_ legacy.Caller, msg jsonrpc.Message) {
+func (c *conversation) Notify(caller legacy.Caller, msg jsonrpc.Message) {
 	switch msg.Method {
 	case mcp.NotificationInitialized:
 		c.announce()
 	case mcp.NotificationCancelled:
-		c.cancelled(jsonrpc.ID(rawjson.Get(msg.Params, "requestId")))
+		c.cancelled(caller, jsonrpc.ID(rawjson.Get(msg.Params, "requestId")))
 	}
 }
 
@@ -168,11 +168,11 @@ func (c *conversation) announce() {
 // cancelled ends the call that the client gave the id, silently (D-T13). Some
 // clients send every request with the same id: then it is unknowable which one
 // is meant, and none is ended (FIELD-NOTES 1.4).
-func (c *conversation) cancelled(id jsonrpc.ID) {
+func (c *conversation) cancelled(caller legacy.Caller, id jsonrpc.ID) {
 	c.mu.Lock()
 	var meant *call
 	for _, k := range c.calls {
-		if k.req.ID != id || k.isHosted() {
+		if k.req.ID != id || k.isHosted() || !k.of(caller) {
 			continue // a hosted task's request was answered; tasks/cancel ends it
 		}
 		if meant != nil {

@@ -37,7 +37,10 @@ type Caller struct {
 	Principal string
 	// Authorization is the request's header of that name; "" when absent.
 	Authorization string
-	RemoteAddr    string
+	// Accepted, when it isn't nil, is to be called once the upstream has
+	// answered a request that carried Authorization (H-6).
+	Accepted   func()
+	RemoteAddr string
 	// Header holds the HTTP request's headers. It must not be changed and may
 	// be nil.
 	Header http.Header

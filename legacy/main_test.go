@@ -80,6 +80,7 @@ type fakeConv struct {
 	mu       sync.Mutex
 	notified []string
 	answered []string
+	answerer []string // principals
 	closed   error
 	open     []*call
 }
@@ -87,13 +88,15 @@ type fakeConv struct {
 func (c *fakeConv) Version() mcp.Version { return c.version }
 
 func (c *fakeConv) Serve(_ context.Context, caller Caller, req jsonrpc.Message, out Reply) {
-	switch req.Method {
-	case "hold":
+	if req.Method == "hold" || rawjson.Has(req.Params, "hold") {
 		k := &call{out, caller, req}
 		c.mu.Lock()
 		c.open = append(c.open, k)
 		c.mu.Unlock()
 		c.backend.held <- k
+		return
+	}
+	switch req.Method {
 	case "chatty":
 		out.Send([]byte(`{"jsonrpc":"2.0","method":"notifications/message"}`))
 		out.Finish(jsonrpc.AppendResult(nil, req.ID, []byte(`{}`)))
@@ -123,9 +126,10 @@ func (c *fakeConv) Notify(_ Caller, msg jsonrpc.Message) {
 	c.notified = append(c.notified, msg.Method)
 }
 
-func (c *fakeConv) Answer(_ Caller, msg jsonrpc.Message) {
+func (c *fakeConv) Answer(caller Caller, msg jsonrpc.Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.answerer = append(c.answerer, caller.Principal)
 	c.answered = append(c.answered, string(msg.ID))
 }
 

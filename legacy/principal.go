@@ -28,16 +28,17 @@ func (h *HTTP) caller(r *http.Request) Caller {
 }
 
 // callerOf is caller for a request that claims a session. The usual case, the
-// credentials that opened the session, needs no digest.
+// credentials that the session is bound to, needs no digest.
 func (h *HTTP) callerOf(s *session, r *http.Request) (Caller, bool) {
 	auth := header(r.Header, "Authorization")
 	c := Caller{Authorization: auth, RemoteAddr: r.RemoteAddr, Header: r.Header}
-	if h.opt.Principal == nil && subtle.ConstantTimeCompare([]byte(auth), []byte(s.auth)) == 1 {
-		c.Principal = s.rec.Principal
+	bound, principal := s.owner()
+	if h.opt.Principal == nil && subtle.ConstantTimeCompare([]byte(auth), []byte(bound)) == 1 {
+		c.Principal = principal
 		return c, true
 	}
 	c.Principal = h.principal(r)
-	return c, samePrincipal(c.Principal, s.rec.Principal)
+	return c, samePrincipal(c.Principal, principal)
 }
 
 func samePrincipal(a, b string) bool {

@@ -24,6 +24,8 @@ type session struct {
 	auth string // the Authorization that opened it
 	conv Conversation
 
+	rebound atomic.Pointer[binding] // when it is bound to newer credentials
+
 	active    atomic.Int32 // exchanges under way and attached GET streams
 	challenge atomic.Pointer[Refusal]
 

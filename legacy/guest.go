@@ -1,0 +1,92 @@
+package legacy
+
+import (
+	"encoding/base64"
+	"net/http"
+	"strings"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// binding is whose session it is, once that is no longer who opened it.
+type binding struct{ auth, principal string }
+
+// owner returns the credentials that the session is bound to and the principal
+// that they stand for.
+func (s *session) owner() (auth, principal string) {
+	if b := s.rebound.Load(); b != nil {
+		return b.auth, b.principal
+	}
+	return s.auth, s.rec.Principal
+}
+
+// guest finds the session of a message that comes with other credentials than
+// those it is bound to: tokens are refreshed, stepped up, or obtained only after
+// initialize. That the upstream accepts a token proves a user, not the user
+// (H-6, Q6), so a guest may begin calls, which the upstream authorizes, and
+// answer their questions, but finds no stream and ends nothing.
+//
+// An accepted token takes the place of the one that the session is bound to if
+// it claims the same issuer and subject, or if the session was opened without.
+func (h *HTTP) guest(r *http.Request, msg *jsonrpc.Message) (*session, Caller) {
+	c := h.caller(r)
+	if h.opt.Principal != nil || c.Authorization == "" || !guestMay(msg) {
+		return nil, Caller{}
+	}
+	s, ok := h.table.Get(header(r.Header, mcp.HeaderSessionID))
+	if !ok {
+		return nil, Caller{}
+	}
+	before := s.rebound.Load()
+	switch auth, principal := s.owner(); {
+	case auth == "":
+		c.Accepted = func() { s.rebound.CompareAndSwap(before, &binding{c.Authorization, c.Principal}) }
+	case sameSubject(auth, c.Authorization):
+		c.Accepted = func() { s.rebound.CompareAndSwap(before, &binding{c.Authorization, principal}) }
+	}
+	return s, c
+}
+
+// guestMay reports whether a message is safe with unproven credentials: the
+// upstream is asked about each call, and the conversation tells whose questions
+// and cancellations are whose. What the bridge serves by itself is not (H-9).
+func guestMay(msg *jsonrpc.Message) bool {
+	if msg.Kind() != jsonrpc.Request {
+		return true
+	}
+	switch msg.Method {
+	case mcp.MethodToolsCall, mcp.MethodToolsList, mcp.MethodPromptsGet, mcp.MethodPromptsList, mcp.MethodResourcesRead,
+		mcp.MethodResourcesList, mcp.MethodResourcesTemplatesList, mcp.MethodComplete:
+		return true
+	}
+	return false
+}
+
+// sameSubject reports whether two Authorization headers carry JSON web tokens
+// that claim the same issuer and subject. The claims are not verified here.
+func sameSubject(a, b string) bool {
+	subject := subjectOf(a)
+	return subject != "" && subject == subjectOf(b)
+}
+
+// subjectOf returns issuer and subject of a JSON web token; "" for anything
+// else, as tokens are opaque to all but their issuer and resource.
+func subjectOf(auth string) string {
+	scheme, token, _ := strings.Cut(auth, " ")
+	parts := strings.Split(token, ".")
+	if !strings.EqualFold(scheme, "Bearer") || len(parts) != 3 {
+		return ""
+	}
+	claims, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil || rawjson.Validate(claims) != nil {
+		return ""
+	}
+	issuer, ok := rawjson.Text(rawjson.Get(claims, "iss"))
+	subject, okSubject := rawjson.Text(rawjson.Get(claims, "sub"))
+	if !ok || !okSubject || issuer == "" || subject == "" {
+		return ""
+	}
+	return issuer + "\x00" + subject
+}

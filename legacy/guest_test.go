@@ -1,0 +1,97 @@
+package legacy
+
+import (
+	"encoding/base64"
+	"testing"
+
+	"github.com/mcpbridge/bridge/mcp"
+)
+
+// jwt is the header with a token that claims these.
+func jwt(claims, signature string) string {
+	return "Bearer eyJhbGciOiJub25lIn0." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + "." + signature
+}
+
+const (
+	answerToLeg = `{"jsonrpc":"2.0","id":"leg","result":{}}`
+	callTool    = `{"jsonrpc":"2.0","id":7,"method":"tools/call"}`
+)
+
+// asUser sets the credentials of the next requests.
+func (p *peer) asUser(auth string) *peer {
+	p.header.Set("Authorization", auth)
+	return p
+}
+
+// holding starts a tools/call that the backend answers when accept was called,
+// and returns who made it.
+func (p *peer) callAs(t *testing.T, b *fakeBackend, auth string) Caller {
+	t.Helper()
+	p.asUser(auth)
+	answer := p.async(`{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"hold":true}}`)
+	k := <-b.held
+	if k.caller.Accepted != nil {
+		k.caller.Accepted()
+	}
+	k.finish(`{}`)
+	want(t, "a new call with "+auth, (<-answer).StatusCode, 200)
+	return k.caller
+}
+
+func TestARefreshedTokenOfTheSameSubjectTakesTheSessionOver_H6(t *testing.T) {
+	b := newFake()
+	_, p := serve(t, Options{}, b)
+	first, refreshed := jwt(`{"iss":"https://as","sub":"alice","jti":"1"}`, "a"), jwt(`{"jti":"2","sub":"alice","iss":"https://as"}`, "b")
+	p.asUser(first).initialize(mcp.V20251125)
+	opened := p.callAs(t, b, first)
+	want(t, "GET before the upstream accepted the token", p.asUser(refreshed).get("").StatusCode, 404)
+	want(t, "ping before", p.post(ping).StatusCode, 404)
+	if c := p.callAs(t, b, refreshed); c.Authorization != refreshed || c.Principal == opened.Principal {
+		t.Errorf("the unproven caller was %q", c.Principal)
+	}
+	want(t, "ping after", p.post(ping).StatusCode, 200)
+	want(t, "principal after", p.callAs(t, b, refreshed).Principal, opened.Principal)
+	again := jwt(`{"iss":"https://as","sub":"alice","jti":"3"}`, "c")
+	p.callAs(t, b, again)
+	want(t, "the second refresh", p.post(ping).StatusCode, 200)
+	want(t, "DELETE", p.do(p.request("DELETE", "")).StatusCode, 204)
+}
+
+func TestOtherTokensMayCallButNeverTakeOver_H6_Q6(t *testing.T) {
+	alice := jwt(`{"iss":"https://as","sub":"alice"}`, "a")
+	for _, other := range []string{
+		"Bearer opaque",
+		"Basic " + alice[len("Bearer "):],
+		jwt(`{"iss":"https://as","sub":"mallory"}`, "a"),
+		jwt(`{"iss":"https://evil","sub":"alice"}`, "a"),
+		jwt(`{"iss":"https://as"}`, "a"),
+		jwt(`{"iss":"https://as","sub":"alice","sub":"alice"}`, "a"),
+		jwt(`["alice"]`, "a"),
+		"Bearer a.%%%.c",
+	} {
+		b := newFake()
+		_, p := serve(t, Options{}, b)
+		p.asUser(alice).initialize(mcp.V20251125)
+		if c := p.callAs(t, b, other); c.Authorization != other {
+			t.Errorf("the call went up with %q", c.Authorization)
+		}
+		want(t, "ping of "+other, p.post(ping).StatusCode, 404)
+		want(t, "GET of "+other, p.get("").StatusCode, 404)
+		want(t, "the owner's ping", p.asUser(alice).post(ping).StatusCode, 200)
+	}
+}
+
+func TestASessionThatWasOpenedWithoutCredentialsIsBoundToTheFirst_H6(t *testing.T) {
+	b := newFake()
+	_, p := serve(t, Options{}, b)
+	p.initialize(mcp.V20251125)
+	want(t, "anonymous", p.post(ping).StatusCode, 200)
+	alice := p.callAs(t, b, "Bearer alice")
+	want(t, "alice", p.post(ping).StatusCode, 200)
+	want(t, "principal", p.callAs(t, b, "Bearer alice").Principal, alice.Principal)
+	p.callAs(t, b, "Bearer mallory")
+	want(t, "the second user", p.post(ping).StatusCode, 404)
+	p.header.Del("Authorization")
+	want(t, "anonymous again", p.post(callTool).StatusCode, 404)
+	want(t, "and its answers", p.post(answerToLeg).StatusCode, 404)
+}
