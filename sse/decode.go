@@ -37,10 +37,20 @@ type Decoder struct {
 	cr      bool   // the latest line ended in CR: a line feed right after belongs to it
 	id      string // the latest id
 
+	state              state
 	ev                 Event // the event being read
 	known              bool  // it has at least one field that is not ignored
 	dataStart, dataEnd int   // its joined data, in the buffer
 }
+
+// A state is how far a decoder is with its current event.
+type state uint8
+
+const (
+	between  state = iota // the latest event was returned, the next one not begun
+	within                // some lines were taken, perhaps none
+	complete              // Next has only to return it
+)
 
 // NewDecoder returns a decoder of r. maxEvent bounds one event in bytes, with
 // the names of its fields and the ends of its lines; zero or less means
@@ -69,31 +79,43 @@ func (d *Decoder) Reset(r io.Reader, maxEvent int) {
 // dropped. An event beyond the bound is ErrTooLarge, and any other read error
 // comes wrapped after the events before it. Errors are final.
 func (d *Decoder) Next() (Event, error) {
-	d.discard()
-	for {
+	for !d.Ready() {
+		shift, err := d.in.fill()
+		if err != nil {
+			return Event{}, err
+		}
+		d.dataStart -= shift
+		d.dataEnd -= shift
+	}
+	d.state = between
+	return d.event(), nil
+}
+
+// Ready reports whether Next has an event to return without reading, so that a
+// caller who passes events on knows when to flush. It does not read itself, and
+// the data of the latest event stays valid.
+func (d *Decoder) Ready() bool {
+	if d.state == between {
+		d.discard()
+		d.state = within
+	}
+	for d.state == within {
 		from, to, ok := d.line()
 		switch {
-		case !ok:
-			shift, err := d.in.fill()
-			if err != nil {
-				return Event{}, err
-			}
-			d.dataStart -= shift
-			d.dataEnd -= shift
+		case !ok || from < to && d.in.bound() != nil: // fill returns that error
+			return false
 		case from < to:
-			if err := d.in.bound(); err != nil {
-				return Event{}, err
-			}
 			d.field(from, to)
 			if !d.known {
 				d.discard() // leading comments don't count against the bound
 			}
 		case d.known:
-			return d.event(), nil
+			d.state = complete
 		default:
 			d.discard()
 		}
 	}
+	return true
 }
 
 // discard starts a new event at the current line.

@@ -139,6 +139,28 @@ func TestReaderWithoutProgressFails(t *testing.T) {
 	}
 }
 
+func TestReadyTellsWhetherNextWouldRead(t *testing.T) {
+	for rest, want := range map[string]bool{
+		"":                           false,
+		"data: b\n\n":                true,
+		"data: b\r\n\r":              true,
+		": ping\n\n: ping\n\n":       false,
+		": ping\n\ndata\n\ndata: c":  true,
+		"data: b\ndata: c\n":         false,
+		"data: b\ndata: c\n\ndata: ": true,
+		"id: 7\n\n":                  true, // an event, although no message
+	} {
+		d := NewDecoder(strings.NewReader("data: a\ndata: a\n\n"+rest), 0)
+		if d.Ready() {
+			t.Errorf("%q: ready before anything was read", rest)
+		}
+		ev, err := d.Next()
+		if got := d.Ready(); got != want || d.Ready() != got || err != nil || string(ev.Data) != "a\na" {
+			t.Errorf("%q: ready %v, want %v; %q, %v", rest, got, want, ev.Data, err)
+		}
+	}
+}
+
 func TestResetForgetsTheStreamBefore(t *testing.T) {
 	d := NewDecoder(strings.NewReader("id: 1\nevent: x\ndata: a\n\ndata: b\r"), 0)
 	if _, err := d.Next(); err != nil {

@@ -77,11 +77,21 @@ func rendered(kind, id, data string, retry int64) string {
 
 func decoded(t testing.TB, r io.Reader, maxEvent int) ([]string, error) {
 	var events []string
-	d := NewDecoder(r, maxEvent)
-	for {
+	counted := &counter{r: r}
+	d := NewDecoder(counted, maxEvent)
+	for ready := false; ; {
+		reads := counted.n
 		ev, err := d.Next()
+		if ready && (err != nil || counted.n > reads) {
+			t.Errorf("Next after Ready: %v, %d reads", err, counted.n-reads)
+		}
 		if err != nil {
 			return events, err
+		}
+		reads = counted.n
+		ready = d.Ready() // must leave the data as it is
+		if counted.n > reads {
+			t.Error("Ready has read")
 		}
 		retry := ev.Retry.Milliseconds()
 		if ev.Retry < 0 {
@@ -96,6 +106,17 @@ func decoded(t testing.TB, r io.Reader, maxEvent int) ([]string, error) {
 		}
 		events = append(events, rendered(ev.Type, ev.ID, data, retry))
 	}
+}
+
+// counter counts the reads from r.
+type counter struct {
+	r io.Reader
+	n int
+}
+
+func (c *counter) Read(p []byte) (int, error) {
+	c.n++
+	return c.r.Read(p)
 }
 
 // FuzzDecode compares with the standard's algorithm, for any way in which the
