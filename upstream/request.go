@@ -132,13 +132,15 @@ func refuse(code int, reason, message string) *jsonrpc.Error {
 // the peer's own identity, so that it is never taken over from elsewhere
 // (B-26, H-12). name is in canonical form.
 func owned(name string) bool {
-	if strings.HasPrefix(name, "Mcp-") || strings.HasPrefix(name, "Proxy-") || strings.HasPrefix(name, "Sec-") {
-		return true
+	for _, prefix := range [...]string{"Mcp-", "Proxy-", "Sec-", "X-Forwarded-"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
 	}
 	switch name {
 	case "Accept", "Accept-Encoding", "Authorization", "Connection", "Content-Encoding", "Content-Length",
-		"Content-Type", "Cookie", "Expect", "Host", "Keep-Alive", "Last-Event-Id", "Origin", "Te", "Trailer",
-		"Transfer-Encoding", "Upgrade":
+		"Content-Type", "Cookie", "Expect", "Forwarded", "Host", "Keep-Alive", "Last-Event-Id", "Origin", "Te", "Trailer",
+		"Transfer-Encoding", "Upgrade", "X-Real-Ip":
 		return true
 	}
 	return false
