@@ -14,7 +14,7 @@ var connecting = group{"Connecting", []feature{
 	{name: "`MCP-Protocol-Version` header", rules: "A-34, E-10", kinds: "NNYY", run: versionHeader},
 	{name: "`ping`", rules: "A-9, P-5", kinds: "TTTT", run: ping},
 	{name: "Batches of messages", rules: "E-1, E-2, E-14, E-15, E-16, E-18, A-2, J-25", kinds: "NTNN", run: batches},
-	{name: "Answer as JSON or as event stream", rules: "E-4, E-6, C-25", kinds: "YYYY", run: jsonOrStream},
+	{name: "Answer as JSON or as event stream", rules: "D-T1, D-T2, D-T3, E-4, E-6, C-25", kinds: "YYYY", run: jsonOrStream},
 	{name: "Priming event at the start of a stream", rules: "E-7", kinds: "NNNY", run: primingEvent},
 	{name: "Resuming a dropped stream (`Last-Event-ID`)", rules: "E-9, E-12, E-20, E-21, D-T18, J-11", kinds: "NYYY", run: resuming},
 	{name: "Over HTTP+SSE", rules: "E-25, E-26, E-27, E-29", kinds: "YYYY", run: overHTTPSSE},

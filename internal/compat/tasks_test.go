@@ -7,7 +7,7 @@ import (
 )
 
 var tasks = group{"Tasks", []feature{
-	{name: "Tasks of the server", rules: "A-19, G-1, G-2, G-3, G-9, P-4", kinds: "TTTT", script: withTasks, run: hiddenTask},
+	{name: "Tasks of the server", rules: "A-19, D-T8, D-T16, G-1, G-2, G-3, G-9, P-4", kinds: "TTTT", script: withTasks, run: hiddenTask},
 	{name: "Questions of a task", rules: "G-6, G-7, D-I17", kinds: "TTTT", script: withTasks, run: askingTask},
 	{name: "Failed and cancelled tasks", rules: "G-10, G-12, F.2", kinds: "TTTT", script: withTasks, run: failedTask},
 	{name: "`params.task` and `tasks/*` of 2025-11-25", rules: "G.2, B-7, A-12, P-5", kinds: "TTTT", run: noTasks},

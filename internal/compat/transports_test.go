@@ -1,6 +1,9 @@
 package compat
 
 import (
+	"fmt"
+	"testing"
+
 	"bufio"
 	"context"
 	"io"
@@ -12,6 +15,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/mcpbridge/bridge/legacy"
+	"github.com/mcpbridge/bridge/mcp"
 )
 
 // channel is a connection that is a session: what comes from the bridge on it,
@@ -138,4 +142,59 @@ func overHTTPSSE(w *world) cell {
 			}
 		},
 	})
+}
+
+func readLine(t *testing.T, r io.Reader) string {
+	t.Helper()
+	line, err := bufio.NewReader(r).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return line
+}
+
+// E-35: whatever many calls say at once, no message is torn.
+func TestMessagesOnAChannelStayWhole_E35(t *testing.T) {
+	w := newWorld(t, mcp.V20251125, nil)
+	w.server.on("tools/call", func(x *incoming) {
+		for n := range 3 {
+			x.notify("notifications/progress", fmt.Sprintf(`{"progressToken":%s,"progress":%d,"message":%q}`, x.token(), n+1, strings.Repeat("m", 3000)))
+		}
+		x.result(`{"resultType":"complete","content":[{"type":"text","text":"` + strings.Repeat("r", 5000) + `"}]}`)
+	})
+	in, toBridge := io.Pipe()
+	fromBridge, out := io.Pipe()
+	served := make(chan error, 1)
+	go func() {
+		served <- legacy.ServeStdio(context.Background(), in, out, legacy.Options{}, w.mount.Bridge)
+		out.Close()
+	}()
+	const calls = 40
+	go func() {
+		for _, text := range openings(w.version) {
+			_, _ = io.WriteString(toBridge, text+"\n")
+		}
+		for n := range calls {
+			_, _ = fmt.Fprintf(toBridge, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"t","_meta":{"progressToken":%d}}}`+"\n", n, n)
+		}
+	}()
+	lines := bufio.NewReader(fromBridge)
+	answered, progressed := 0, 0
+	for answered < calls+1 { // and initialize
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch m := parse(t, line); {
+		case m.isResponse():
+			answered++
+		case m.Method == "notifications/progress":
+			progressed++
+		}
+	}
+	if progressed != 3*calls {
+		t.Errorf("E-35: %d notifications, want %d", progressed, 3*calls)
+	}
+	toBridge.Close()
+	<-served
 }
