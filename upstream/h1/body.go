@@ -80,14 +80,34 @@ func (r *Response) Read(p []byte) (int, error) {
 }
 
 func (r *Response) read(br *bufio.Reader, p []byte) (int, error) {
-	if r.framing == byClose {
+	switch r.framing {
+	case byClose:
 		return br.Read(p)
+	case byLength:
+		n, err := r.readSome(br, p)
+		if err == nil && r.left == 0 {
+			r.done = true
+		}
+		return n, err
 	}
-	if r.framing == byChunks && r.left == 0 {
+	if r.left == 0 {
 		if err := r.nextChunk(br); err != nil {
 			return 0, err
 		}
 	}
+	n, err := r.readSome(br, p)
+	for err == nil && n < len(p) && r.moreBuffered(br) {
+		if err = r.nextChunk(br); err == nil && br.Buffered() > 0 {
+			var m int
+			m, err = r.readSome(br, p[n:])
+			n += m
+		}
+	}
+	return n, err
+}
+
+// readSome reads what is left of the body or chunk, or a part of it.
+func (r *Response) readSome(br *bufio.Reader, p []byte) (int, error) {
 	if int64(len(p)) > r.left {
 		p = p[:r.left]
 	}
@@ -96,10 +116,20 @@ func (r *Response) read(br *bufio.Reader, p []byte) (int, error) {
 	if err == io.EOF {
 		err = io.ErrUnexpectedEOF
 	}
-	if err == nil && r.left == 0 && r.framing == byLength {
-		r.done = true
-	}
 	return n, err
+}
+
+// moreBuffered reports whether the next chunk can be begun without waiting for
+// the peer. So the events that a server wrote one by one, each a chunk, come
+// out of one Read when they came in by one. The last chunk is left for the next
+// Read.
+func (r *Response) moreBuffered(br *bufio.Reader) bool {
+	if r.left > 0 {
+		return false
+	}
+	have, _ := br.Peek(br.Buffered())
+	have, ok := bytes.CutPrefix(have, []byte("\r\n"))
+	return ok && len(have) > 0 && have[0] != '0' && bytes.IndexByte(have, '\n') >= 0
 }
 
 // nextChunk reads a chunk's size line, or the end of the body: io.EOF.

@@ -85,9 +85,7 @@ func (cn *conn) state(now time.Time) readiness {
 // exchange writes r and reads the response head. nothing reports that not one
 // byte of a response came. On failure the connection is gone.
 func (cn *conn) exchange(ctx context.Context, r *Request) (resp *Response, failed *Error, nothing bool) {
-	if ctx.Done() != nil {
-		cn.stop = context.AfterFunc(ctx, cn.interrupt)
-	}
+	cn.stop = watch(ctx, cn.interrupt)
 	cn.resp.reset()
 	n, err := cn.write(r)
 	if err != nil && n == 0 {
