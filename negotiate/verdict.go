@@ -84,7 +84,7 @@ func judge(ctx context.Context, peer Peer, draft func([]byte) string) Verdict {
 func judgeLegacy(ctx context.Context, peer Peer, cause error) Verdict {
 	v := Verdict{Era: Legacy, Versions: peer.LegacyVersions(ctx)}
 	if len(v.Versions) == 0 {
-		v.Err = fmt.Errorf("the upstream does not speak MCP %s (wrong URL, or a server for older clients only): %w",
+		v.Err = fmt.Errorf("the upstream does not speak MCP %s (a wrong URL or command, or a server for older clients only): %w",
 			mcp.V20260728, cause)
 		return v
 	}

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -31,7 +29,7 @@ makes of it. The exit status is 0 when the bridge can use it.`,
 		Args:    urlOrCommand,
 	}
 	settings := addSettings(cmd, env.environ, func(key string) bool {
-		return key == "headers" || key == "draft" || key == "timeouts.connect" || strings.HasPrefix(key, "upstream-tls.")
+		return concernsCheck(key) || strings.HasPrefix(key, "upstream-tls.")
 	})
 	cmd.Flags().BoolVar(&asJSON, "json", false, "Print the report as JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -57,17 +55,29 @@ func commandOf(cmd *cobra.Command, settings *settingFlags, args []string) []stri
 	return nil
 }
 
+// concernsCheck names the settings that decide how a server is reached, and what
+// its clients get.
+func concernsCheck(key string) bool {
+	switch key {
+	case "headers", "upstream-socket", "profile", "draft", "legacy-relay", "timeouts.connect", "timeouts.start":
+		return true
+	}
+	return false
+}
+
 // report is what check found out.
 type report struct {
-	URL           string        `json:"url"`
+	URL           string        `json:"url"` // of a command its name
 	Usable        bool          `json:"usable"`
 	Problem       string        `json:"problem,omitempty"`
-	Milliseconds  int64         `json:"milliseconds"` // that server/discover took
+	Note          string        `json:"note,omitempty"`
+	Milliseconds  int64         `json:"milliseconds"` // until it was known what the server is
 	Era           string        `json:"era"`
 	Versions      []string      `json:"versions,omitempty"`
 	Server        string        `json:"server,omitempty"`
 	Capabilities  []string      `json:"capabilities,omitempty"`
 	Authorization string        `json:"authorization"`
+	Resource      string        `json:"resource,omitempty"` // for which the server accepts tokens
 	Tools         int           `json:"tools"`
 	ToolProblems  []toolProblem `json:"toolProblems,omitempty"`
 	Clients       []clientView  `json:"clients,omitempty"`
@@ -82,16 +92,17 @@ type toolProblem struct {
 // clientView is what clients of one revision get.
 type clientView struct {
 	Version   string   `json:"version"`
-	Tools     int      `json:"tools"`
+	Relayed   bool     `json:"relayed,omitempty"` // to the server, unchanged; what follows then is the server's business
+	Tools     int      `json:"tools,omitempty"`
 	Omitted   []string `json:"omitted,omitempty"`
-	Questions string   `json:"questions"`
+	Questions string   `json:"questions,omitempty"`
 }
 
-// checkTimeout bounds a whole check.
+// checkTimeout bounds a whole check, in addition to the start of a command.
 const checkTimeout = 30 * time.Second
 
 func examine(ctx context.Context, m *config.Mount) (*report, error) {
-	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout+m.Timeouts.Start)
 	defer cancel()
 	r := &report{URL: target(m), Authorization: "not asked for"}
 	log := zerolog.New(zerolog.SyncWriter(excluded{r}))
@@ -102,28 +113,57 @@ func examine(ctx context.Context, m *config.Mount) (*report, error) {
 	}
 	defer direct.Close()
 	caller := draft.Caller(direct)
+	probe := negotiate.Options{Draft: draft.Version}
+	if len(m.Command) > 0 {
+		probe.Timeout = m.Timeouts.Start
+	}
 	began := time.Now()
-	verdict := negotiate.NewProber(negotiate.Options{Draft: draft.Version}).Probe(ctx, "", ownPeer(caller))
+	verdict := negotiate.NewProber(probe).Probe(ctx, "", ownPeer(caller))
 	r.Milliseconds = time.Since(began).Milliseconds()
 	r.judge(&verdict)
 	if verdict.Usable() {
 		r.describe(verdict.Discover)
 		r.list(ctx, caller, profile(m.Profile))
 	}
+	r.relay(m, &verdict)
+	if failure := refusal(&verdict); failure != nil {
+		r.authorize(ctx, m, failure)
+	}
 	return r, nil
 }
 
+// judge copies the verdict.
 func (r *report) judge(v *negotiate.Verdict) {
 	r.Era, r.Versions, r.Usable = v.Era.String(), v.Versions, v.Usable()
-	if v.Err == nil {
-		return
+	if v.Era == negotiate.Legacy && len(v.Versions) == 0 {
+		r.Era = negotiate.Unknown.String() // it is only not modern
 	}
-	r.Problem, r.Authorization = advice(*v), "not known"
-	failure, ok := errors.AsType[*upstream.Failure](v.Err)
-	if ok && failure.Cause == upstream.Unauthorized {
-		r.Usable = true
-		r.Authorization = fmt.Sprintf("wanted (HTTP %d); clients bring their own, check takes --headers 'Authorization: …'", failure.Status)
-		r.Problem = ""
+	if v.Err != nil {
+		r.Problem, r.Authorization = advice(*v), "not known"
+	}
+}
+
+// relay says which clients are the server's own (A-16), and what else the
+// operator could have.
+func (r *report) relay(m *config.Mount, v *negotiate.Verdict) {
+	policy := relayPolicy(m)
+	switch {
+	case len(m.Command) > 0:
+		return // only servers over HTTP can take clients over
+	case v.LegacyServer() && policy != negotiate.RelayNever:
+		r.Usable, r.Problem = true, ""
+		r.Note = "a legacy server: it needs no bridge, which relays Streamable HTTP clients to it unchanged and serves no others"
+		for _, version := range mcp.Legacy {
+			r.Clients = append(r.Clients, clientView{Version: string(version)})
+		}
+	case v.Usable() && v.Era == negotiate.Dual && policy == negotiate.RelayAuto:
+		r.Note = "speaks older revisions too; their clients are translated for, with legacy-relay: always relayed unchanged"
+	}
+	for i := range r.Clients {
+		c := &r.Clients[i]
+		if v.Relays(policy, []byte(`{"protocolVersion":"`+c.Version+`","capabilities":{}}`)) {
+			*c = clientView{Version: c.Version, Relayed: true}
+		}
 	}
 }
 

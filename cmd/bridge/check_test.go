@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,15 +49,58 @@ func TestCheckShowsWhichToolsWhichClientsWillNotSee(t *testing.T) {
 	}
 }
 
-func TestCheckFailsForServersThatTheBridgeCannotUse(t *testing.T) {
-	old := answering(t, http.StatusBadRequest, map[string]string{
-		mcp.MethodInitialize: `{"jsonrpc":"2.0","id":ID,"result":{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"old","version":"1"}}}`,
-	})
-	for url, want := range map[string]string{deadURL(t): "connection refused", old.URL: "it offers 2025-06-18"} {
-		out, err := check(t, url)
-		if !errors.Is(err, errUnusable) || !strings.Contains(out, "usable         no") || !strings.Contains(out, want) {
-			t.Errorf("check says %v and\n%s", err, out)
-		}
+// TestCheckJudgesEachKindOfServer: by exit status, the JSON and the text.
+func TestCheckJudgesEachKindOfServer(t *testing.T) {
+	http := func(kind string) func(*testing.T) []string {
+		return func(t *testing.T) []string { return []string{answering(t, 400, cannedAnswers[kind]).URL} }
+	}
+	command := func(kind string) func(*testing.T) []string {
+		return func(t *testing.T) []string { return append([]string{"--"}, cannedKind(t, kind)...) }
+	}
+	dead := func(t *testing.T) []string { return []string{deadURL(t)} }
+	never := []string{"--legacy-relay", "never"}
+	for _, tc := range []struct {
+		name    string
+		server  func(*testing.T) []string
+		flags   []string
+		usable  bool
+		era     string
+		relayed int // of the four legacy revisions
+		text    string
+	}{
+		{"modern over HTTP", http("weather"), nil, true, "modern", 0, "era            modern (2026-07-28)"},
+		{"modern command", command("weather"), nil, true, "modern", 0, "era            modern (2026-07-28)"},
+		{"dual-era over HTTP", http("dual"), nil, true, "dual-era", 0, "speaks older revisions too"},
+		{"dual-era over HTTP, relayed", http("dual"), []string{"--legacy-relay", "always"}, true, "dual-era", 2, "2025-06-18     the server itself"},
+		{"dual-era command", command("dual"), nil, true, "dual-era", 0, "1 of 1 tools"},
+		{"legacy over HTTP", http("legacy"), nil, true, "legacy", 4, "a legacy server"},
+		{"legacy over HTTP, not relayed", http("legacy"), never, false, "legacy", 0, "it offers 2025-06-18"},
+		{"legacy command", command("legacy"), nil, false, "legacy", 0, "it offers 2025-06-18"},
+		{"dead over HTTP", dead, nil, false, "unknown", 0, "connection refused"},
+		{"dead command", command("dead"), nil, false, "unknown", 0, "ended before it answered"},
+		{"no MCP over HTTP", http("nothing"), nil, false, "unknown", 0, "wrong URL"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			args := append(slices.Clone(tc.flags), tc.server(t)...)
+			text, err := check(t, args...)
+			if (err == nil) != tc.usable || err != nil && !errors.Is(err, errUnusable) || !strings.Contains(text, tc.text) {
+				t.Errorf("check ends with %v and\n%s", err, text)
+			}
+			out, _ := check(t, append([]string{"--json"}, args...)...)
+			var got report
+			if err := json.Unmarshal([]byte(out), &got); err != nil {
+				t.Fatal(err)
+			}
+			relayed := 0
+			for _, c := range got.Clients {
+				if c.Relayed {
+					relayed++
+				}
+			}
+			if got.Usable != tc.usable || got.Era != tc.era || relayed != tc.relayed || (got.Problem == "") != tc.usable {
+				t.Errorf("the report is %s", out)
+			}
+		})
 	}
 }
 
@@ -87,6 +131,30 @@ func TestCheckOfAServerThatWantsAuthorization(t *testing.T) {
 	}
 	if out, err := check(t, server.URL, "--header", "Authorization: Bearer good"); err != nil || !strings.Contains(out, "canned 1") {
 		t.Errorf("with credentials: %v and\n%s", err, out)
+	}
+}
+
+func TestCheckTellsForWhichResourceTokensAre(t *testing.T) {
+	metadata := `{"resource":"https://mcp.example.com/mcp"}`
+	foreign := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		t.Error("a challenge sent check to another server")
+	}))
+	defer foreign.Close()
+	var at string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			_, _ = io.WriteString(w, metadata)
+			return
+		}
+		w.Header().Set("WWW-Authenticate", `Bearer realm="x", resource_metadata="`+at+`/.well-known/oauth-protected-resource"`)
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	defer server.Close()
+	for url, want := range map[string]bool{server.URL: true, foreign.URL: false} {
+		at = url
+		if out, err := check(t, server.URL); err != nil || strings.Contains(out, "accepts tokens for https://mcp.example.com/mcp;") != want {
+			t.Errorf("metadata at %s: %v and\n%s", url, err, out)
+		}
 	}
 }
 

@@ -38,31 +38,46 @@ func (r *report) text() string {
 		fmt.Fprintf(&b, "  %-14s %s\n", name, fmt.Sprintf(format, args...))
 	}
 	fmt.Fprintf(&b, "%s\n", r.URL)
-	usable := map[bool]string{true: "yes", false: "no"}[r.Usable]
-	line("usable", "%s", usable)
+	line("usable", "%s", map[bool]string{true: "yes", false: "no"}[r.Usable])
 	if r.Problem != "" {
 		line("problem", "%s", r.Problem)
 	}
+	if r.Note != "" {
+		line("note", "%s", r.Note)
+	}
 	line("era", "%s%s", r.Era, parenthesis(strings.Join(r.Versions, ", ")))
-	if r.Clients == nil {
-		line("authorization", "%s", r.Authorization)
-		return b.String()
+	if r.Server != "" || r.Capabilities != nil {
+		line("server", "%s, answered in %d ms", cmp.Or(r.Server, "nameless"), r.Milliseconds)
+		line("capabilities", "%s", cmp.Or(strings.Join(r.Capabilities, ", "), "none"))
 	}
-	line("server", "%s, answered in %d ms", cmp.Or(r.Server, "nameless"), r.Milliseconds)
-	line("capabilities", "%s", cmp.Or(strings.Join(r.Capabilities, ", "), "none"))
 	line("authorization", "%s", r.Authorization)
-	line("tools", "%d", r.Tools)
-	for _, p := range r.ToolProblems {
-		line("", "- %s is left out for every client: %s", p.Tool, p.Reason)
+	if r.Resource != "" {
+		line("", "- accepts tokens for %s; with authorization: relay that must be the bridge's public URL", r.Resource)
 	}
-	fmt.Fprintf(&b, "\n  clients of     get\n")
+	r.tools(line)
+	if r.Clients != nil {
+		fmt.Fprintf(&b, "\n  clients of     get\n")
+	}
 	for _, c := range r.Clients {
+		if c.Relayed {
+			line(c.Version, "the server itself: relayed unchanged")
+			continue
+		}
 		line(c.Version, "%d of %d tools; questions: %s", c.Tools, r.Tools, c.Questions)
 		for _, o := range c.Omitted {
 			line("", "- without %s", o)
 		}
 	}
 	return b.String()
+}
+
+func (r *report) tools(line func(name, format string, args ...any)) {
+	if r.Capabilities != nil || r.Tools > 0 {
+		line("tools", "%d", r.Tools)
+	}
+	for _, p := range r.ToolProblems {
+		line("", "- %s is left out for every client: %s", p.Tool, p.Reason)
+	}
 }
 
 func parenthesis(text string) string {

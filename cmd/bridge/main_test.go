@@ -19,8 +19,8 @@ import (
 // TestMain runs the tests, or in a process that a test started as a command the
 // canned server over stdio.
 func TestMain(m *testing.M) {
-	if os.Getenv(cannedVariable) != "" {
-		serveCanned(os.Stdin, os.Stdout)
+	if kind := os.Getenv(cannedVariable); kind != "" {
+		serveCanned(kind, os.Stdin, os.Stdout)
 		return
 	}
 	goleak.VerifyTestMain(m)
