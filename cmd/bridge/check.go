@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -91,11 +91,11 @@ type toolProblem struct {
 
 // clientView is what clients of one revision get.
 type clientView struct {
-	Version   string   `json:"version"`
-	Relayed   bool     `json:"relayed,omitempty"` // to the server, unchanged; what follows then is the server's business
-	Tools     int      `json:"tools,omitempty"`
-	Omitted   []string `json:"omitted,omitempty"`
-	Questions string   `json:"questions,omitempty"`
+	Version   string        `json:"version"`
+	Relayed   bool          `json:"relayed,omitempty"` // to the server, unchanged; what follows then is the server's business
+	Tools     int           `json:"tools,omitempty"`
+	Omitted   []toolProblem `json:"omitted,omitempty"` // besides those of all clients
+	Questions string        `json:"questions,omitempty"`
 }
 
 // checkTimeout bounds a whole check, in addition to the start of a command.
@@ -105,13 +105,17 @@ func examine(ctx context.Context, m *config.Mount) (*report, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout+m.Timeouts.Start)
 	defer cancel()
 	r := &report{URL: target(m), Authorization: "not asked for"}
-	log := zerolog.New(zerolog.SyncWriter(excluded{r}))
+	heard := &hearing{report: r}
+	log := zerolog.New(zerolog.SyncWriter(heard))
 	draft := newDialect(m, log)
 	direct, err := newCaller(m, draft, log)
 	if err != nil {
 		return nil, err
 	}
-	defer direct.Close()
+	defer func() {
+		_ = direct.Close() // then its process, if it is one, has said its last words
+		heard.tell()
+	}()
 	caller := draft.Caller(direct)
 	probe := negotiate.Options{Draft: draft.Version}
 	if len(m.Command) > 0 {
@@ -151,7 +155,7 @@ func (r *report) relay(m *config.Mount, v *negotiate.Verdict) {
 	case len(m.Command) > 0:
 		return // only servers over HTTP can take clients over
 	case v.LegacyServer() && policy != negotiate.RelayNever:
-		r.Usable, r.Problem = true, ""
+		r.Usable, r.Problem, r.Authorization = true, "", "not asked for"
 		r.Note = "a legacy server: it needs no bridge, which relays Streamable HTTP clients to it unchanged and serves no others"
 		for _, version := range mcp.Legacy {
 			r.Clients = append(r.Clients, clientView{Version: string(version)})
@@ -185,6 +189,7 @@ func (r *report) list(ctx context.Context, caller upstream.Caller, p translate.P
 	for _, v := range mcp.Legacy {
 		r.Clients = append(r.Clients, clientView{Version: string(v), Questions: questions(v)})
 	}
+	defer r.summarize()
 	var cursor []byte
 	for range maxPages {
 		answer, err := caller.Do(ctx, &upstream.Call{Method: mcp.MethodToolsList, Params: pageParams(cursor)}, nil)
@@ -192,7 +197,9 @@ func (r *report) list(ctx context.Context, caller upstream.Caller, p translate.P
 			r.note(answer, err)
 			return
 		}
-		r.page(answer.Result, p)
+		if r.page(answer.Result, p); r.Problem != "" {
+			return
+		}
 		if cursor = rawjson.Get(answer.Result, "nextCursor"); rawjson.KindOf(cursor) != rawjson.String {
 			return
 		}
@@ -217,7 +224,7 @@ func (r *report) page(result []byte, p translate.Profile) {
 	for i, v := range mcp.Legacy {
 		view := &r.Clients[i]
 		rules := translate.Rules{Version: v, Profile: p, Report: func(o translate.Omission) {
-			view.Omitted = append(view.Omitted, printable(o.Name)+": "+o.Reason)
+			view.Omitted = append(view.Omitted, toolProblem{printable(o.Name), o.Reason})
 		}}
 		out, err := rules.Result(mcp.MethodToolsList, result)
 		if err != nil {
@@ -230,6 +237,20 @@ func (r *report) page(result []byte, p translate.Profile) {
 	}
 }
 
+// summarize moves what every client lacks to one place.
+func (r *report) summarize() {
+	for _, problem := range slices.Clone(r.Clients[0].Omitted) {
+		everywhere := !slices.ContainsFunc(r.Clients, func(c clientView) bool { return !slices.Contains(c.Omitted, problem) })
+		if !everywhere {
+			continue
+		}
+		r.ToolProblems = append(r.ToolProblems, problem)
+		for i := range r.Clients {
+			r.Clients[i].Omitted = slices.DeleteFunc(r.Clients[i].Omitted, func(p toolProblem) bool { return p == problem })
+		}
+	}
+}
+
 func pageParams(cursor []byte) []byte {
 	params := []byte(`{}`)
 	if cursor != nil {
@@ -238,20 +259,6 @@ func pageParams(cursor []byte) []byte {
 	return translate.Params(nil, params, &translate.Envelope{
 		Method: mcp.MethodToolsList, Version: string(mcp.V20260728), ClientInfo: ownInfo, Capabilities: []byte("{}"),
 	})
-}
-
-// excluded takes the upstream client's log, in which it says which tools it
-// leaves out because of their header annotations (B-23).
-type excluded struct{ *report }
-
-func (e excluded) Write(line []byte) (int, error) {
-	var entry toolProblem
-	if json.Unmarshal(line, &entry) == nil && entry.Tool != "" {
-		entry.Tool = printable(entry.Tool)
-		e.ToolProblems = append(e.ToolProblems, entry)
-		e.Tools++ // it is not in the result
-	}
-	return len(line), nil
 }
 
 // maxPrinted bounds text of the server in a report, in bytes.

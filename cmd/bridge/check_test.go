@@ -38,7 +38,7 @@ func TestCheckShowsWhichToolsWhichClientsWillNotSee(t *testing.T) {
 	for _, part := range []string{
 		"usable         yes", "era            modern (2026-07-28)", "server         canned 1", "capabilities   tools",
 		"tools          3", "- illegal is left out for every client: x-mcp-header of",
-		"2024-11-05     1 of 3 tools; questions: sampling, roots", "- without no[31mschema: ",
+		"2024-11-05     1 of 3 tools; questions: sampling, roots", "- no[31mschema is left out for every client: ",
 	} {
 		if !strings.Contains(out, part) {
 			t.Errorf("%q is not in\n%s", part, out)

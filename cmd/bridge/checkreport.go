@@ -65,7 +65,7 @@ func (r *report) text() string {
 		}
 		line(c.Version, "%d of %d tools; questions: %s", c.Tools, r.Tools, c.Questions)
 		for _, o := range c.Omitted {
-			line("", "- without %s", o)
+			line("", "- without %s: %s", o.Tool, o.Reason)
 		}
 	}
 	return b.String()
