@@ -2,6 +2,11 @@
 // small. A bridge keeps little alive, so at Go's default it would collect after
 // every few megabytes of requests: some hundred times a second under load.
 // Measured gain: a tenth of the CPU of a small call, a quarter of a 64 KiB one.
+//
+// While sessions or waiting calls accumulate it lets the collector run as often
+// as usual: what lives long would otherwise be scattered among the garbage of a
+// whole cycle, and hold its pages. Measured: 1.5 instead of 4.5 KiB per session.
+//
 // It owns the collector's percentage, nothing else.
 package gctune
 
@@ -16,27 +21,49 @@ import (
 // base is Go's own percentage: the heap may double before a collection.
 const base = 100
 
+// least is the heap below which Go does not collect at its default.
+const least = 4 << 20
+
 // floor is what Floor was last asked for; 0 ends the adjusting.
 var floor atomic.Uint64
 
-// Floor lets the heap grow to at least bytes before it is collected, and leaves
-// larger heaps to Go's default, so that what is held costs no extra memory.
-// The operator's own GOGC takes precedence: then Floor does nothing.
+// Floor lets the heap grow to at least bytes before it is collected, as long as
+// nothing accumulates, and leaves larger heaps to Go's default, so that what is
+// held costs no extra memory. The operator's own GOGC takes precedence: then
+// Floor does nothing.
 func Floor(bytes uint64) {
 	if os.Getenv("GOGC") == "" && floor.Swap(bytes) == 0 {
-		adjust()
+		adjust(cycle{level: least})
 	}
 }
 
-// adjust sets the percentage that makes the next goal the floor, and again after
+// cycle is what is known at the end of a collection.
+type cycle struct {
+	live, allocated uint64 // bytes alive, and allocated since the start
+	level           uint64 // what the heap may grow to, at least
+}
+
+// adjust sets the percentage that makes the next goal the level, and again after
 // each collection: the finalizer of an object that nobody refers to runs then.
-func adjust() {
-	bytes := floor.Load()
-	if bytes == 0 {
+func adjust(last cycle) {
+	most := floor.Load()
+	if most == 0 {
 		return
 	}
-	debug.SetGCPercent(percent(live(), bytes))
-	runtime.SetFinalizer(new(*int), func(**int) { adjust() })
+	now := read()
+	now.level = level(last, now, most)
+	debug.SetGCPercent(percent(now.live, now.level))
+	runtime.SetFinalizer(new(*int), func(**int) { adjust(now) })
+}
+
+// level returns how far the heap may grow in the next cycle. It rises quickly to
+// the most as long as what is allocated dies, and falls as quickly when more
+// than a tenth of it stays.
+func level(last, now cycle, most uint64) uint64 {
+	if now.live > last.live+(now.allocated-last.allocated)/10 {
+		return max(last.level/4, least)
+	}
+	return min(2*last.level, max(most, least))
 }
 
 // percent returns the growth that takes live bytes to floor, at least base and
@@ -50,12 +77,14 @@ func percent(live, floor uint64) int {
 	return int((floor - live) * 100 / live)
 }
 
-// live returns the bytes that the latest collection found alive.
-func live() uint64 {
-	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	metrics.Read(sample)
-	if sample[0].Value.Kind() != metrics.KindUint64 {
-		return 0
+// read returns what the latest collection found alive, and what was allocated.
+func read() cycle {
+	samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(samples)
+	for _, s := range samples {
+		if s.Value.Kind() != metrics.KindUint64 {
+			return cycle{}
+		}
 	}
-	return sample[0].Value.Uint64()
+	return cycle{live: samples[0].Value.Uint64(), allocated: samples[1].Value.Uint64()}
 }
