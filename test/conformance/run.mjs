@@ -4,8 +4,8 @@ import { spawn } from 'node:child_process';
 import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { bridgeBinary, startBridge } from '../e2e/harness/bridge.mjs';
-import { firstLine, start, stop } from '../e2e/harness/process.mjs';
+import { bridgeBinary } from '../e2e/harness/bridge.mjs';
+import { Targets } from './targets.mjs';
 import { clientSuites, serverSuites } from './suites.mjs';
 import { isBad, judge, readChecks } from './verdict.mjs';
 
@@ -32,23 +32,16 @@ function suite(bin, args, outputDir) {
 }
 
 async function runServerSuites() {
-  const suites = serverSuites.filter(wanted);
-  if (suites.length === 0) return [];
-  const fixture = start(process.execPath, [join(HERE, 'peers/server.mjs')]);
+  const running = new Targets();
   const verdicts = [];
-  let bridge;
   try {
-    const { url } = await firstLine(fixture);
-    if (suites.some(({ target }) => target === 'bridge')) bridge = await startBridge(url);
-    const targets = { fixture: url, bridge: bridge?.url };
-    for (const { key, bin, args, target } of suites) {
+    for (const { key, bin, args, target } of serverSuites.filter(wanted)) {
       const dir = join(results, key.replaceAll(/[^\w.-]+/g, '_'));
-      await suite(bin, [...args, '--url', targets[target]], dir);
+      await suite(bin, [...args, '--url', await running.url(target)], dir);
       verdicts.push(report(judge(key, readChecks(dir), baseline)));
     }
   } finally {
-    await bridge?.stop();
-    await stop(fixture);
+    await running.stop();
   }
   return verdicts;
 }

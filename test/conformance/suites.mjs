@@ -5,13 +5,19 @@ const SUITE_01 = 'node_modules/conformance-0.1/dist/index.js';
 
 const server = (key, bin, version, target = 'bridge') => ({ key, bin, target, args: ['server', '--suite', 'all', '--spec-version', version] });
 
-/** Suites against a server: the fixture itself first, then the bridge in front of it. */
+/** Suites against a server: the fixture itself first, then the bridge in front of it; the same for the Go SDK's. */
 export const serverSuites = [
   server('fixture alone, 0.2.0-alpha.12 at 2026-07-28', SUITE_02, '2026-07-28', 'fixture'),
   server('server 0.1.16 at 2025-11-25', SUITE_01, '2025-11-25'),
   server('server 0.1.16 at 2025-06-18', SUITE_01, '2025-06-18'),
   server('server 0.2.0-alpha.12 at 2025-11-25', SUITE_02, '2025-11-25'),
   server('server 0.2.0-alpha.12 at 2025-06-18', SUITE_02, '2025-06-18'),
+  server('Go SDK server alone, 0.2.0-alpha.12 at 2026-07-28', SUITE_02, '2026-07-28', 'go'),
+  server('Go SDK server 0.1.16 at 2025-11-25', SUITE_01, '2025-11-25', 'bridge-go'),
+  server('Go SDK server 0.1.16 at 2025-06-18', SUITE_01, '2025-06-18', 'bridge-go'),
+  server('Go SDK server 0.2.0-alpha.12 at 2025-11-25', SUITE_02, '2025-11-25', 'bridge-go'),
+  server('Go SDK server 0.2.0-alpha.12 at 2025-06-18', SUITE_02, '2025-06-18', 'bridge-go'),
+  server('Go SDK server over stdio 0.2.0-alpha.12 at 2025-11-25', SUITE_02, '2025-11-25', 'bridge-go-stdio'),
 ];
 
 const client = (key, scenarios) => ({ key, bin: SUITE_02, scenarios });
