@@ -9,20 +9,35 @@ import (
 // Text returns the decoded JSON string v and whether v is one. A lone surrogate
 // escape becomes U+FFFD, so Text is for reading, never for passing on (P-6).
 func Text(v []byte) (string, bool) {
-	i := skipSpace(v, 0)
-	if i >= len(v) || v[i] != '"' {
-		return "", false
-	}
-	end := skipString(v, i)
-	if end < 0 {
-		return "", false
-	}
-	raw := v[i+1 : end-1]
+	raw, ok := contents(v)
 	if bytes.IndexByte(raw, '\\') < 0 {
-		return string(raw), true
+		return string(raw), ok
 	}
 	var buf [128]byte
 	return string(appendDecoded(buf[:0], raw, false)), true
+}
+
+// TextBytes is Text without a copy: what it returns aliases v, unless v holds
+// escapes.
+func TextBytes(v []byte) ([]byte, bool) {
+	raw, ok := contents(v)
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return raw, ok
+	}
+	return appendDecoded(make([]byte, 0, len(raw)), raw, false), true
+}
+
+// contents returns what stands between the quotes of the string v, if it is one.
+func contents(v []byte) (raw []byte, ok bool) {
+	i := skipSpace(v, 0)
+	if i >= len(v) || v[i] != '"' {
+		return nil, false
+	}
+	end := skipString(v, i)
+	if end < 0 {
+		return nil, false
+	}
+	return v[i+1 : end-1 : end-1], true
 }
 
 // unescaped returns raw itself when it holds no escape, else its decoded copy.

@@ -54,10 +54,12 @@ func BenchmarkDo(b *testing.B) {
 				b.SetParallelism(8)
 				b.RunParallel(func(pb *testing.PB) {
 					for pb.Next() {
-						if _, err := c.Do(ctx, cl, func(jsonrpc.Message) {}); err != nil {
+						ans, err := c.Do(ctx, cl, func(jsonrpc.Message) {})
+						if err != nil {
 							b.Error(err)
 							return
 						}
+						ans.Release()
 					}
 				})
 			})
@@ -75,6 +77,7 @@ func BenchmarkPrepare(b *testing.B) {
 		if e := c.mirror(req); e != nil || len(req.custom) != 1 {
 			b.Fatal(e, req.custom)
 		}
+		req.release()
 	}
 }
 

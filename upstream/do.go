@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 // sink is where a call's interim messages go.
 type sink struct {
 	notify func(jsonrpc.Message)
+	idle   func() // of the Call
 	// listen: the stream is a subscription, whose messages name it (C-18).
 	listen bool
 }
@@ -35,6 +37,7 @@ func (c *HTTP) run(ctx context.Context, call *Call, to sink) (*Answer, error) {
 		return nil, &Failure{Cause: Canceled, Err: c.ctx.Err(), Detail: "the upstream client is closed"}
 	}
 	req := prepare(call)
+	defer req.release()
 	req.rawName = c.rawNames.raw.Load()
 	if refused := c.mirror(req); refused != nil {
 		return &Answer{Error: refused}, nil
@@ -148,11 +151,14 @@ const (
 // principal that need it at the same time share one refresh, which outlives
 // the call that started it.
 func (c *HTTP) refreshTools(ctx context.Context, req *request) error {
-	key := req.call.Principal + "\x00" + req.call.Authorization
+	call := *req.call
+	call.Method, call.Idle = mcp.MethodToolsList, nil
+	meta := rawjson.Apply(nil, req.meta, rawjson.Edit{Name: "progressToken"}) // a copy: params are only lent
+	key := call.Principal + "\x00" + call.Authorization
 	done := c.refresh.DoChan(key, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refreshTimeout)
 		defer cancel()
-		return nil, c.listTools(ctx, req)
+		return nil, c.listTools(ctx, call, meta)
 	})
 	select {
 	case r := <-done:
@@ -162,28 +168,38 @@ func (c *HTTP) refreshTools(ctx context.Context, req *request) error {
 	}
 }
 
-func (c *HTTP) listTools(ctx context.Context, req *request) error {
-	call := *req.call
-	call.Method = mcp.MethodToolsList
-	meta := rawjson.Apply(nil, req.meta, rawjson.Edit{Name: "progressToken"})
+func (c *HTTP) listTools(ctx context.Context, call Call, meta []byte) error {
 	var cursor []byte
 	for range maxToolPages {
 		call.Params = rawjson.Apply(nil, []byte("{}"),
 			rawjson.Edit{Name: "_meta", Value: meta}, rawjson.Edit{Name: "cursor", Value: cursor})
-		ans, err := c.send(ctx, prepare(&call), sink{})
-		if err != nil {
+		more, err := c.listPage(ctx, &call)
+		if more == nil || err != nil {
 			return err
 		}
-		if ans.Error != nil {
-			return ans.Error
-		}
-		c.learn(call.Principal, ans)
-		cursor = rawjson.Get(ans.Result, "nextCursor")
-		if rawjson.KindOf(cursor) != rawjson.String {
-			return nil
-		}
+		cursor = more
 	}
 	return fmt.Errorf("tools/list did not end after %d pages", maxToolPages)
+}
+
+// listPage reads one page into the store and returns the raw cursor of the
+// next, nil after the last one.
+func (c *HTTP) listPage(ctx context.Context, call *Call) (cursor []byte, err error) {
+	req := prepare(call)
+	defer req.release()
+	ans, err := c.send(ctx, req, sink{})
+	if err != nil {
+		return nil, err
+	}
+	defer ans.Release()
+	if ans.Error != nil {
+		return nil, ans.Error
+	}
+	c.learn(call.Principal, ans)
+	if cursor = rawjson.Get(ans.Result, "nextCursor"); rawjson.KindOf(cursor) != rawjson.String {
+		return nil, nil
+	}
+	return slices.Clone(cursor), nil
 }
 
 // awaitRetry waits as long as a busy server asked, once, for a call that may

@@ -140,7 +140,7 @@ func (c *HTTP) Close() error {
 
 // Do implements Caller.
 func (c *HTTP) Do(ctx context.Context, call *Call, notify func(jsonrpc.Message)) (*Answer, error) {
-	ans, err := c.run(ctx, call, sink{notify: notify})
+	ans, err := c.run(ctx, call, sink{notify: notify, idle: call.Idle})
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +162,7 @@ func (c *HTTP) learn(principal string, ans *Answer) {
 
 // Listen implements Caller.
 func (c *HTTP) Listen(ctx context.Context, call *Call, notify func(jsonrpc.Message)) error {
-	ans, err := c.run(ctx, call, sink{notify: notify, listen: true})
+	ans, err := c.run(ctx, call, sink{notify: notify, idle: call.Idle, listen: true})
 	if err != nil {
 		return err
 	}

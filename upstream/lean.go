@@ -14,6 +14,9 @@ import (
 // that both leave in one write, in bytes.
 const maxJoined = 16 << 10
 
+// headSize is room for a request's header, in bytes.
+const headSize = 1 << 10
+
 // leanCarrier posts over plain http on the calling goroutine.
 type leanCarrier struct {
 	opt    *HTTPOptions
@@ -32,9 +35,7 @@ func newLeanCarrier(u *url.URL, opt *HTTPOptions) *leanCarrier {
 	b := appendField(nil, "Host", u.Host)
 	b = appendField(b, "User-Agent", opt.UserAgent)
 	b = append(b, "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"...)
-	for _, f := range extra(nil, opt.Header) {
-		b = appendField(b, f.name, f.value)
-	}
+	forward(opt.Header, func(name, value string) { b = appendField(b, name, value) })
 	t.common = b
 	return t
 }
@@ -64,7 +65,7 @@ func (t *leanCarrier) reuses() bool { return true }
 func (t *leanCarrier) close() { t.client.Close() }
 
 func (t *leanCarrier) post(ctx context.Context, req *request, body []byte) (exchange, error) {
-	buf := getBuffer()
+	buf := getBuffer(min(len(body), maxJoined) + headSize)
 	defer putBuffer(buf)
 	wire := t.appendHead((*buf)[:0], req, len(body))
 	out := h1.Request{Wire: wire, Body: body, Resend: readOnly(req.call.Method)}
@@ -91,7 +92,8 @@ func (t *leanCarrier) appendHead(b []byte, req *request, length int) []byte {
 	b = appendField(b, mcp.HeaderProtocolVersion, req.version)
 	b = appendField(b, mcp.HeaderMethod, req.call.Method)
 	if req.named {
-		b = appendField(b, mcp.HeaderName, req.headerName())
+		b = append(append(b, mcp.HeaderName...), ": "...)
+		b = append(req.appendName(b), "\r\n"...)
 	}
 	for _, f := range req.custom {
 		b = appendField(b, f.name, f.value)
@@ -99,9 +101,7 @@ func (t *leanCarrier) appendHead(b []byte, req *request, length int) []byte {
 	if auth := authorization(req, t.auth); auth != "" {
 		b = appendField(b, "Authorization", auth)
 	}
-	for _, f := range extra(nil, req.call.Header) {
-		b = appendField(b, f.name, f.value)
-	}
+	forward(req.call.Header, func(name, value string) { b = appendField(b, name, value) })
 	b = append(b, "Content-Length: "...)
 	b = strconv.AppendInt(b, int64(length), 10)
 	return append(b, "\r\n\r\n"...)

@@ -89,14 +89,16 @@ func (t *netCarrier) header(req *request) http.Header {
 		h[mcp.HeaderMethod] = []string{req.call.Method}
 	}
 	if req.named {
-		h[mcp.HeaderName] = []string{req.headerName()}
+		h[mcp.HeaderName] = []string{string(req.appendName(nil))}
 	}
 	if auth := authorization(req, t.opt.Header.Get("Authorization")); auth != "" {
 		h["Authorization"] = []string{auth}
 	}
-	for _, f := range extra(extra(req.custom[:len(req.custom):len(req.custom)], t.opt.Header), req.call.Header) {
+	for _, f := range req.custom {
 		h.Add(f.name, f.value)
 	}
+	forward(t.opt.Header, h.Add)
+	forward(req.call.Header, h.Add)
 	return h
 }
 

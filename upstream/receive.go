@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -58,15 +57,27 @@ func (c *HTTP) receiveOK(ctx context.Context, req *request, x exchange, to sink)
 func (c *HTTP) receiveJSON(ctx context.Context, req *request, x exchange) (*Answer, error) {
 	body, err := readBody(x, c.opt.MaxResponse)
 	if err != nil {
+		putBuffer(body)
 		x.abort()
 		return nil, c.lost(ctx, 200, err)
 	}
 	x.finish()
-	msg, err := jsonrpc.Parse(body)
+	ans, err := c.parseBody(*body, req.id)
+	if err != nil || ans.Error != nil {
+		putBuffer(body)
+		return ans, err
+	}
+	ans.body = body
+	return ans, nil
+}
+
+// parseBody reads the response to the request id out of a JSON body.
+func (c *HTTP) parseBody(body []byte, id jsonrpc.ID) (*Answer, error) {
+	msg, err := jsonrpc.ParseFor(body, id)
 	if err != nil {
 		return nil, c.malformed(err)
 	}
-	ans, ok := match(&msg, req.id)
+	ans, ok := match(&msg, id)
 	if !ok {
 		f := refused(200, "the upstream %s answered a different request or sent no response", c.opt.origin())
 		f.Rule = "E-38"
@@ -82,37 +93,32 @@ func (c *HTTP) malformed(err error) *Failure {
 }
 
 // match returns the answer that msg is, if it is the response to id (E-38).
-// An error without an id can only mean the one request of its POST.
+// An error without an id can only mean the one request of its POST. The result
+// aliases the text of msg, an error does not.
 func match(msg *jsonrpc.Message, id jsonrpc.ID) (*Answer, bool) {
 	if msg.Kind() != jsonrpc.Response || msg.ID != id && (msg.ID != "" || msg.Error == nil) {
 		return nil, false
 	}
+	if msg.Error != nil {
+		msg.Error.Data = slices.Clone(msg.Error.Data)
+	}
 	return &Answer{Result: msg.Result, Error: msg.Error}, true
 }
 
-// readBody reads a whole body into memory of its own: in one go and of exact
-// size when its length is announced.
-func readBody(r exchange, limit int) ([]byte, error) {
+// readBody reads a whole body into a buffer of its own: in one go when its
+// length is announced.
+func readBody(r exchange, limit int) (*[]byte, error) {
 	n := r.length()
 	if n > int64(limit) {
-		return nil, errTooLarge
+		return getBuffer(0), errTooLarge
 	}
-	if n >= 0 && n <= maxAhead {
-		b := make([]byte, n)
-		_, err := io.ReadFull(r, b)
-		return b, err
+	if n < 0 || n > maxAhead {
+		return readAll(getBuffer(0), r, limit)
 	}
-	buf := getBuffer()
-	defer putBuffer(buf)
-	all := bytes.NewBuffer((*buf)[:0])
-	if _, err := all.ReadFrom(io.LimitReader(r, int64(limit)+1)); err != nil {
-		return nil, err
-	}
-	*buf = all.Bytes()
-	if all.Len() > limit {
-		return nil, errTooLarge
-	}
-	return slices.Clone(all.Bytes()), nil
+	body := getBuffer(int(n))
+	*body = (*body)[:n]
+	_, err := io.ReadFull(r, *body)
+	return body, err
 }
 
 var decoders = sync.Pool{New: func() any { return new(sse.Decoder) }}
@@ -126,7 +132,11 @@ func (c *HTTP) receiveStream(ctx context.Context, req *request, x exchange, to s
 		d.Reset(nil, 0)
 		decoders.Put(d)
 	}()
-	for {
+	for news := false; ; {
+		if news && !d.Ready() {
+			to.idle()
+			news = false
+		}
 		ev, err := d.Next()
 		if err != nil {
 			x.abort()
@@ -138,7 +148,7 @@ func (c *HTTP) receiveStream(ctx context.Context, req *request, x exchange, to s
 		if len(ev.Data) == 0 {
 			continue // E-36: priming and keep-alive events are no messages
 		}
-		msg, err := jsonrpc.Parse(ev.Data)
+		msg, err := jsonrpc.ParseFor(ev.Data, req.id)
 		if err != nil {
 			x.abort()
 			return nil, c.malformed(err)
@@ -147,33 +157,38 @@ func (c *HTTP) receiveStream(ctx context.Context, req *request, x exchange, to s
 			x.finish()
 			return ans.own(), nil
 		}
-		c.interim(&msg, req, to)
+		if c.interim(&msg, req, to) && to.idle != nil {
+			news = true
+		}
 	}
 }
 
 // own makes the answer independent of the text that it was parsed from.
 func (a *Answer) own() *Answer {
-	a.Result = slices.Clone(a.Result)
-	if a.Error != nil {
-		a.Error.Data = slices.Clone(a.Error.Data)
+	if a.Result != nil {
+		a.body = getBuffer(len(a.Result))
+		*a.body = append(*a.body, a.Result...)
+		a.Result = *a.body
 	}
 	return a
 }
 
-// interim passes a notification on. Requests and responses to something else
-// have no business on the stream and are ignored (E-38).
-func (c *HTTP) interim(msg *jsonrpc.Message, req *request, to sink) {
+// interim passes a notification on and reports whether it was one. Requests and
+// responses to something else have no business on the stream and are ignored
+// (E-38).
+func (c *HTTP) interim(msg *jsonrpc.Message, req *request, to sink) bool {
 	if msg.Kind() != jsonrpc.Notification {
 		c.opt.Log.Debug().Str("method", req.call.Method).Stringer("kind", msg.Kind()).Msg("unexpected upstream message ignored")
-		return
+		return false
 	}
 	if to.listen && !subscribed(msg.Params, req.id) {
 		c.opt.Log.Debug().Msg("notification of another subscription ignored")
-		return
+		return false
 	}
 	if to.notify != nil {
 		to.notify(*msg)
 	}
+	return true
 }
 
 // subscribed reports whether a notification belongs to the listen called id

@@ -6,6 +6,7 @@ import (
 	"net/textproto"
 	"net/url"
 	"strings"
+	"sync"
 
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -28,7 +29,7 @@ type request struct {
 	meta   []byte
 	// version is what _meta declares; the header repeats it.
 	version string
-	name    string // decoded source of Mcp-Name
+	name    []byte // decoded source of Mcp-Name; may alias params
 	named   bool
 	rawName bool // send Mcp-Name undecorated
 	args    []byte
@@ -37,24 +38,34 @@ type request struct {
 	target *url.URL
 }
 
-// prepare reads the params in one pass.
+var requests = sync.Pool{New: func() any { return new(request) }}
+
+// prepare reads the params in one pass. The request must be released.
 func prepare(call *Call) *request {
-	r := &request{call: call, params: call.Params, version: string(mcp.V20260728)}
+	r := requests.Get().(*request)
+	*r = request{call: call, params: call.Params, version: string(mcp.V20260728), custom: r.custom[:0]}
 	source := nameSource(call.Method)
 	for name, value := range rawjson.Members(call.Params) {
 		switch string(name) {
 		case "_meta":
 			r.meta = value
-			if v, ok := rawjson.Text(rawjson.Get(value, mcp.MetaProtocolVersion)); ok {
-				r.version = v
+			if v, ok := rawjson.TextBytes(rawjson.Get(value, mcp.MetaProtocolVersion)); ok && string(v) != r.version {
+				r.version = string(v)
 			}
 		case "arguments":
 			r.args = value
 		case source:
-			r.name, r.named = rawjson.Text(value)
+			r.name, r.named = rawjson.TextBytes(value)
 		}
 	}
 	return r
+}
+
+// release ends the use of r.
+func (r *request) release() {
+	clear(r.custom)
+	*r = request{custom: r.custom[:0]}
+	requests.Put(r)
 }
 
 // nameSource is the member that Mcp-Name repeats, "" for methods without one.
@@ -70,12 +81,12 @@ func nameSource(method string) string {
 	return ""
 }
 
-// headerName is the value of Mcp-Name (B-15).
-func (r *request) headerName() string {
+// appendName appends the value of Mcp-Name (B-15).
+func (r *request) appendName(dst []byte) []byte {
 	if r.rawName && legalRaw(r.name) {
-		return r.name
+		return append(dst, r.name...)
 	}
-	return encodeValue(r.name)
+	return appendValue(dst, r.name)
 }
 
 // redeclare makes the request declare another protocol version (E-39).
@@ -98,7 +109,7 @@ func (r *request) applyPlan(p *plan) *jsonrpc.Error {
 	}
 	if p.illegal != "" {
 		return refuse(jsonrpc.CodeInvalidParams, "illegal_tool", fmt.Sprintf(
-			"tool %q cannot be called: its definition breaks the rules for %s (%s)", clip(r.name), annotation, p.illegal))
+			"tool %q cannot be called: its definition breaks the rules for %s (%s)", clip(string(r.name)), annotation, p.illegal))
 	}
 	r.custom = p.fields(r.custom, r.args)
 	return nil
@@ -146,18 +157,17 @@ func owned(name string) bool {
 	return false
 }
 
-// extra appends the headers of h that may be sent. Values that would break
-// the message are left out.
-func extra(dst []field, h http.Header) []field {
+// forward passes the headers of h that may be sent to add. Values that would
+// break the message are left out.
+func forward(h http.Header, add func(name, value string)) {
 	for name, values := range h {
 		if owned(textproto.CanonicalMIMEHeaderKey(name)) || !isToken(name) {
 			continue
 		}
 		for _, v := range values {
 			if legalField(v) {
-				dst = append(dst, field{name, v})
+				add(name, v)
 			}
 		}
 	}
-	return dst
 }

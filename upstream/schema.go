@@ -167,7 +167,7 @@ func (p *plan) fields(dst []field, arguments []byte) []field {
 			v = rawjson.Get(v, name)
 		}
 		if text, ok := argumentText(v); ok {
-			dst = append(dst, field{name: b.header, value: encodeValue(text)})
+			dst = append(dst, field{name: b.header, value: string(appendValue(nil, text))})
 		}
 	}
 	return dst

@@ -99,7 +99,7 @@ func TestB23IllegalToolsAreDroppedAndEverythingElseKeepsItsBytes(t *testing.T) {
 	if _, again := s.learn("p", []byte(in)); len(again) != 0 {
 		t.Fatalf("reported again: %+v", again)
 	}
-	if p := s.plan("p", "bad"); p == nil || p.illegal == "" {
+	if p := s.plan("p", []byte("bad")); p == nil || p.illegal == "" {
 		t.Fatal("the illegal tool was forgotten")
 	}
 	only := `{"tools":[` + badTool + `]}`
@@ -111,20 +111,20 @@ func TestB23IllegalToolsAreDroppedAndEverythingElseKeepsItsBytes(t *testing.T) {
 func TestB24TheNewestSchemaOfEachPrincipalCounts(t *testing.T) {
 	var s store
 	s.learn("a", []byte(`{"tools":[`+goodTool+`]}`))
-	if s.plan("a", "good") == nil || s.plan("b", "good") != nil {
+	if s.plan("a", []byte("good")) == nil || s.plan("b", []byte("good")) != nil {
 		t.Fatal("the schema is not the principal's own")
 	}
 	s.learn("a", []byte(`{"tools":[`+plainTool+`]}`)) // another page
-	if s.plan("a", "good") == nil {
+	if s.plan("a", []byte("good")) == nil {
 		t.Fatal("another page made the tool forgotten")
 	}
 	s.learn("a", []byte(`{"tools":[{"name":"good","inputSchema":{"type":"object"}}]}`))
-	if s.plan("a", "good") != nil {
+	if s.plan("a", []byte("good")) != nil {
 		t.Fatal("the old schema still counts")
 	}
 	s.learn("b", []byte(`{"tools":[`+goodTool+`]}`))
 	s.learn("c", []byte(`{"tools":[`+goodTool+`]}`))
-	if s.plan("b", "good") != s.plan("c", "good") {
+	if s.plan("b", []byte("good")) != s.plan("c", []byte("good")) {
 		t.Fatal("one schema text was parsed twice")
 	}
 }
@@ -134,12 +134,12 @@ func TestStoreIsBounded(t *testing.T) {
 	page := []byte(`{"tools":[` + goodTool + `]}`)
 	for i := range 2 * maxPrincipals {
 		s.learn(fmt.Sprint(i), page)
-		s.plan("0", "good")
+		s.plan("0", []byte("good"))
 	}
-	if s.count > maxPrincipals {
-		t.Fatalf("%d principals", s.count)
+	if n := len(*s.principals.Load()); n > maxPrincipals {
+		t.Fatalf("%d principals", n)
 	}
-	if s.plan("0", "good") == nil {
+	if s.plan("0", []byte("good")) == nil {
 		t.Fatal("a principal in constant use was forgotten")
 	}
 	tools := make([]string, maxTools+100)
@@ -147,8 +147,7 @@ func TestStoreIsBounded(t *testing.T) {
 		tools[i] = strings.Replace(goodTool, "good", fmt.Sprint("t", i), 1)
 	}
 	s.learn("0", []byte(`{"tools":[`+strings.Join(tools, ",")+`]}`))
-	v, _ := s.principals.Load("0")
-	if n := len(*v.(*toolSet).tools.Load()); n > maxTools {
+	if n := len(*s.of("0").tools.Load()); n > maxTools {
 		t.Fatalf("%d tools", n)
 	}
 }

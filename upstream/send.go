@@ -6,24 +6,12 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
-	"sync"
 
 	"github.com/mcpbridge/bridge/jsonrpc"
 )
 
-// maxPooled bounds the buffers that are kept for reuse, in bytes.
-const maxPooled = 256 << 10
-
-// bodies holds the buffers of request bodies and of bodies of unknown length.
-var bodies = sync.Pool{New: func() any { return new([]byte) }}
-
-func getBuffer() *[]byte { return bodies.Get().(*[]byte) }
-
-func putBuffer(b *[]byte) {
-	if cap(*b) <= maxPooled {
-		bodies.Put(b)
-	}
-}
+// envelopeSize is room for what a request has besides its params, in bytes.
+const envelopeSize = 256
 
 // maxRedirects bounds the same-origin redirects followed for one request.
 const maxRedirects = 3
@@ -34,7 +22,7 @@ func (c *HTTP) send(ctx context.Context, req *request, to sink) (*Answer, error)
 	req.id, req.target = nextID(), nil
 	var body []byte
 	if c.carrier.reuses() {
-		buf := getBuffer()
+		buf := getBuffer(len(req.params) + envelopeSize)
 		defer putBuffer(buf)
 		*buf = jsonrpc.AppendRequest((*buf)[:0], req.id, req.call.Method, req.params)
 		body = *buf

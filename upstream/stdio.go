@@ -102,13 +102,13 @@ func (s *Stdio) Close() error {
 
 // Do implements Caller.
 func (s *Stdio) Do(ctx context.Context, call *Call, notify func(jsonrpc.Message)) (*Answer, error) {
-	return s.run(ctx, call, sink{notify: notify})
+	return s.run(ctx, call, sink{notify: notify, idle: call.Idle})
 }
 
 // Listen implements Caller. A subscription ends with the process; asking for
 // it again starts the next one (C-19).
 func (s *Stdio) Listen(ctx context.Context, call *Call, notify func(jsonrpc.Message)) error {
-	ans, err := s.run(ctx, call, sink{notify: notify, listen: true})
+	ans, err := s.run(ctx, call, sink{notify: notify, idle: call.Idle, listen: true})
 	if err != nil {
 		return err
 	}
@@ -123,6 +123,7 @@ func (s *Stdio) run(ctx context.Context, call *Call, to sink) (*Answer, error) {
 		return nil, f
 	}
 	req := prepare(call)
+	defer req.release()
 	ans, err := s.attempt(ctx, req, to)
 	if f, ok := err.(*Failure); ok && f.Cause == Lost && !f.Sent { // it ended just now
 		ans, err = s.attempt(ctx, req, to)

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"maps"
 	"slices"
@@ -27,11 +28,12 @@ const (
 // (B-24, H-10). Tools without annotations, nearly all there are, take no room.
 // Readers take no lock.
 type store struct {
-	clock      atomic.Uint64
-	principals sync.Map // string → *toolSet
+	clock atomic.Uint64
+	// principals is replaced, never changed. (A sync.Map would cost readers an
+	// allocation for the key.)
+	principals atomic.Pointer[map[string]*toolSet]
 
 	mu    sync.Mutex // serialises writers; guards the rest
-	count int
 	plans map[[sha256.Size]byte]*plan
 }
 
@@ -43,14 +45,22 @@ type toolSet struct {
 }
 
 // plan returns what is known about a tool, nil when nothing is.
-func (s *store) plan(principal, tool string) *plan {
-	v, ok := s.principals.Load(principal)
-	if !ok {
+func (s *store) plan(principal string, tool []byte) *plan {
+	set := s.of(principal)
+	if set == nil {
 		return nil
 	}
-	set := v.(*toolSet)
 	set.used.Store(s.clock.Add(1))
-	return (*set.tools.Load())[tool]
+	return (*set.tools.Load())[string(tool)]
+}
+
+// of returns the tools of a principal, nil when none are remembered.
+func (s *store) of(principal string) *toolSet {
+	all := s.principals.Load()
+	if all == nil {
+		return nil
+	}
+	return (*all)[principal]
 }
 
 // DroppedTool is a tool that its annotations make unusable over HTTP.
@@ -67,13 +77,13 @@ func (s *store) learn(principal string, result []byte) (out []byte, fresh []Drop
 	if rawjson.KindOf(tools) != rawjson.Array {
 		return result, nil
 	}
-	v, known := s.principals.Load(principal)
-	if !known && !mayAnnotate(tools) {
+	set := s.of(principal)
+	if set == nil && !mayAnnotate(tools) {
 		return result, nil
 	}
 	var old map[string]*plan
-	if known {
-		old = *v.(*toolSet).tools.Load()
+	if set != nil {
+		old = *set.tools.Load()
 	}
 	page, drop := s.readPage(tools)
 	for name, p := range page {
@@ -162,9 +172,9 @@ func (s *store) remember(principal string, page map[string]*plan) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	next := map[string]*plan{}
-	v, known := s.principals.Load(principal)
-	if known {
-		maps.Copy(next, *v.(*toolSet).tools.Load())
+	set := s.of(principal)
+	if set != nil {
+		maps.Copy(next, *set.tools.Load())
 	}
 	for name, p := range page {
 		switch {
@@ -174,44 +184,41 @@ func (s *store) remember(principal string, page map[string]*plan) {
 			next[name] = p
 		}
 	}
-	if known {
-		v.(*toolSet).tools.Store(&next)
+	if set != nil {
+		set.tools.Store(&next)
 		return
 	}
 	if len(next) == 0 {
 		return
 	}
-	if s.count >= maxPrincipals {
-		s.forget()
-	}
-	set := &toolSet{}
+	set = &toolSet{}
 	set.tools.Store(&next)
 	set.used.Store(s.clock.Add(1))
-	s.principals.Store(principal, set)
-	s.count++
+	all := map[string]*toolSet{}
+	if old := s.principals.Load(); old != nil {
+		all = maps.Clone(*old)
+	}
+	if len(all) >= maxPrincipals {
+		forget(all)
+	}
+	all[principal] = set
+	s.principals.Store(&all)
 }
 
 // forget drops the least recently used quarter of the principals, so that the
-// search for them is paid for by many insertions. s.mu is held.
-func (s *store) forget() {
+// search for them is paid for by many insertions.
+func forget(all map[string]*toolSet) {
 	type entry struct {
-		principal any
-		used      uint64
+		principal string
+		used      uint64 // read once: calls go on meanwhile
 	}
-	var all []entry
-	s.principals.Range(func(k, v any) bool {
-		all = append(all, entry{k, v.(*toolSet).used.Load()})
-		return true
-	})
-	slices.SortFunc(all, func(a, b entry) int {
-		if a.used < b.used {
-			return -1
-		}
-		return 1
-	})
-	for _, e := range all[:(len(all)+3)/4] {
-		s.principals.Delete(e.principal)
-		s.count--
+	entries := make([]entry, 0, len(all))
+	for principal, set := range all {
+		entries = append(entries, entry{principal, set.used.Load()})
+	}
+	slices.SortFunc(entries, func(a, b entry) int { return cmp.Compare(a.used, b.used) })
+	for _, e := range entries[:(len(entries)+3)/4] {
+		delete(all, e.principal)
 	}
 }
 

@@ -53,13 +53,35 @@ type Call struct {
 	// Header has further HTTP headers, such as traceparent. Headers that the
 	// protocol or the connection owns are ignored (B-26, H-12).
 	Header http.Header
+	// Idle, which may be nil, is called on the calling goroutine before it
+	// waits for more of the response, if notify was called since the last time.
+	// A caller who passes notifications on can collect them until then. It is
+	// not called between the last notification and the outcome.
+	Idle func()
 }
 
-// Answer is the upstream's response: exactly one of its members is set. Both
-// own their memory.
+// Answer is the upstream's response: exactly one of its members is set.
 type Answer struct {
+	// Result is valid until Release.
 	Result []byte
 	Error  *jsonrpc.Error
+
+	body *[]byte // what Result is part of, if that is to be reused
+}
+
+// Release gives the memory of Result back, for the client to reuse. Nobody may
+// use Result, or any part of it, afterwards: what is kept must be copied before.
+// Releasing is optional, and doing so again does nothing. An Error owns its
+// memory.
+func (a *Answer) Release() {
+	if a == nil {
+		return
+	}
+	body := a.body
+	a.Result, a.body = nil, nil
+	if body != nil {
+		putBuffer(body)
+	}
 }
 
 // lastID numbers the requests of the whole process, over all upstreams, so

@@ -17,19 +17,20 @@ const (
 	maxDigits = 400
 )
 
-// encodeValue returns text as a header value, in the Base64 form of B-14
-// where plain text would be unsafe or ambiguous.
-func encodeValue(text string) string {
+// appendValue appends text as a header value, in the Base64 form of B-14 where
+// plain text would be unsafe or ambiguous.
+func appendValue[T string | []byte](dst []byte, text T) []byte {
 	if plain(text) {
-		return text
+		return append(dst, text...)
 	}
-	return sentinelPrefix + base64.StdEncoding.EncodeToString([]byte(text)) + sentinelSuffix
+	dst = base64.StdEncoding.AppendEncode(append(dst, sentinelPrefix...), []byte(text))
+	return append(dst, sentinelSuffix...)
 }
 
 // plain reports whether text may stand in a header as it is (B-14). net/http
 // would let bytes from 0x80 pass, so the test is our own (B-18).
-func plain(text string) bool {
-	if text == "" {
+func plain[T string | []byte](text T) bool {
+	if len(text) == 0 {
 		return true
 	}
 	for i := range len(text) {
@@ -40,21 +41,28 @@ func plain(text string) bool {
 	if text[0] == ' ' || text[len(text)-1] == ' ' {
 		return false
 	}
-	return !(strings.HasPrefix(text, sentinelPrefix) && strings.HasSuffix(text, sentinelSuffix))
+	return !looksEncoded(text)
+}
+
+// looksEncoded reports whether text would be taken for the Base64 form.
+func looksEncoded[T string | []byte](text T) bool {
+	const p, s = len(sentinelPrefix), len(sentinelSuffix)
+	n := len(text)
+	return n >= p && string(text[:p]) == sentinelPrefix && string(text[n-s:]) == sentinelSuffix
 }
 
 // legalRaw reports whether the bytes of text are legal in a header value at
 // all. Servers that compare Mcp-Name without decoding it need such text raw.
-func legalRaw(text string) bool {
-	if text == "" || strings.Trim(text, " \t") != text {
-		return false
-	}
-	return legalField(text)
+func legalRaw[T string | []byte](text T) bool {
+	n := len(text)
+	return n > 0 && !blank(text[0]) && !blank(text[n-1]) && legalField(text)
 }
+
+func blank(c byte) bool { return c == ' ' || c == '\t' }
 
 // legalField reports whether s can be written as a header value without
 // breaking the message: no control characters except tab.
-func legalField(s string) bool {
+func legalField[T string | []byte](s T) bool {
 	for i := range len(s) {
 		if c := s[i]; c < 0x20 && c != '\t' || c == 0x7f {
 			return false

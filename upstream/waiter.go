@@ -73,28 +73,31 @@ func (w *waiter) wait(ctx context.Context, ended <-chan struct{}, to sink) (*Ans
 		case <-ended:
 			gone = true
 		}
-		ans, failed := w.deliver(to)
+		news, ans, failed := w.deliver(to)
 		switch {
 		case failed != nil:
 			return nil, failed
 		case ans != nil:
 			return ans, nil
+		case news && to.idle != nil && !gone:
+			to.idle()
 		case gone:
 			return nil, fail(Lost, nil, "the upstream process ended before it answered")
 		}
 	}
 }
 
-func (w *waiter) deliver(to sink) (*Answer, *Failure) {
+// deliver passes on what has arrived. news tells whether that were notifications.
+func (w *waiter) deliver(to sink) (news bool, ans *Answer, failed *Failure) {
 	w.mu.Lock()
 	queue := w.queue
 	w.queue = nil
-	ans, failed := w.ans, w.failed
+	ans, failed = w.ans, w.failed
 	w.mu.Unlock()
 	if to.notify != nil {
 		for _, msg := range queue {
 			to.notify(msg)
 		}
 	}
-	return ans, failed
+	return len(queue) > 0, ans, failed
 }
