@@ -55,10 +55,11 @@ func TestCredentialsAccompanyEveryRequest_B10_H1_H2(t *testing.T) {
 	}
 }
 
-// A session id proves nothing (H-7): with another credential, or none, the
-// session does not exist (H-8), for whatever the bridge would answer by itself
-// (H-9): streams, resumes (E-24), pings, levels, subscriptions, kept lists, and
-// the end of the session.
+// A session id proves nothing (H-7): with another credential, or none, nobody
+// gets at what the bridge has or does by itself (H-9): streams, resumes (E-24),
+// pings, levels, subscriptions, kept lists, questions, and the end of the
+// session (H-8). What another credential may begin is a call, which the server
+// authorizes (H-6).
 func TestASessionIDProvesNothing_H7_H8_H9_E24(t *testing.T) {
 	w := newWorld(t, mcp.V20251125, nil)
 	c := w.client
@@ -70,39 +71,44 @@ func TestASessionIDProvesNothing_H7_H8_H9_E24(t *testing.T) {
 	x := c.start("tools/call", `{"name":"t"}`)
 	question := x.until("roots/list")
 
-	requests := map[string]func(*client) *reply{
-		"GET":    func(c *client) *reply { return c.send(http.MethodGet, "", nil) },
-		"DELETE": func(c *client) *reply { return c.send(http.MethodDelete, "", nil) },
-		"resume": func(c *client) *reply { return c.send(http.MethodGet, "", http.Header{"Last-Event-Id": {x.primed}}) },
-		"answer": func(c *client) *reply {
-			return c.post(`{"jsonrpc":"2.0","id":` + question.ID + `,"result":{"roots":[]}}`)
-		},
-		"cancel": func(c *client) *reply {
-			return c.post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + x.id + `}}`)
-		},
+	refused := map[string]func(*client) *reply{
+		"GET":     func(c *client) *reply { return c.send(http.MethodGet, "", nil) },
+		"DELETE":  func(c *client) *reply { return c.send(http.MethodDelete, "", nil) },
+		"resume":  func(c *client) *reply { return c.send(http.MethodGet, "", http.Header{"Last-Event-Id": {x.primed}}) },
 		"unknown": func(c *client) *reply { return c.post(`{"jsonrpc":"2.0","id":1,"method":"x/y"}`) },
 	}
-	for _, method := range []string{"ping", "prompts/list", "tools/call", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"} {
-		requests[method] = func(c *client) *reply {
-			return c.post(`{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":{"uri":"u:1","level":"info","name":"t"}}`)
+	for _, method := range []string{"ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", "tasks/list"} {
+		refused[method] = func(c *client) *reply {
+			return c.post(`{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":{"uri":"u:1","level":"info"}}`)
 		}
 	}
-	before := len(w.server.requests("tools/call"))
 	for who, header := range map[string]http.Header{"mallory": bearer("mallory"), "nobody": nil} {
 		thief := w.newClient()
 		thief.session, thief.header = c.session, header
-		for what, send := range requests {
+		for what, send := range refused {
 			if r := send(thief); r.status != http.StatusNotFound && r.status != http.StatusForbidden {
 				t.Errorf("H-7, H-9: %s of %s: HTTP %d", what, who, r.status)
 			}
 		}
+		// Neither of these means anything, whatever its status.
+		thief.post(`{"jsonrpc":"2.0","id":` + question.ID + `,"result":{"roots":[{"uri":"file:///stolen"}]}}`)
+		thief.post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + x.id + `}}`)
+		// And what is kept for alice is no answer for others.
+		thief.post(`{"jsonrpc":"2.0","id":1,"method":"prompts/list"}`)
 	}
-	if n := len(w.server.requests("tools/call")); n != before {
-		t.Errorf("H-8: %d requests went up", n-before)
+	for n, up := range w.server.requests("prompts/list") {
+		if want := []string{"Bearer alice", "Bearer mallory"}[n]; up.Header.Get("Authorization") != want {
+			t.Errorf("H-1, H-9: prompts/list number %d went up with %q, want %s", n, up.Header.Get("Authorization"), want)
+		}
 	}
 	c.answer(question, `{"roots":[]}`)
-	if x.finish(); x.response == nil {
-		t.Error("H-8: the session was disturbed")
+	if x.finish(); x.response == nil || x.response.Error != nil {
+		t.Fatalf("H-8: the session was disturbed: %+v", x.response)
+	}
+	for _, up := range w.server.requests("tools/call") {
+		if got := member(up.Params, "inputResponses"); got != "" && !same(got, `{"r":{"roots":[]}}`) || up.Header.Get("Authorization") != "Bearer alice" {
+			t.Errorf("H-8, D-I11: %s went up with %s", up.Params, up.Header.Get("Authorization"))
+		}
 	}
 }
 
