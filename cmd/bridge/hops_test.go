@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -22,7 +23,6 @@ import (
 type hop struct {
 	flags  []string
 	major  int // of HTTP
-	unix   bool
 	secure bool
 	client *http.Client // downstream only
 	url    string       // downstream: with the bridge's address for ADDRESS
@@ -112,12 +112,12 @@ func downstreamHops(t *testing.T) map[string]hop {
 	roots := x509.NewCertPool()
 	roots.AddCert(cert)
 	path := filepath.Join(t.TempDir(), "bridge.sock")
-	clear := new(http.Protocols)
-	clear.SetUnencryptedHTTP2(true)
+	prior := new(http.Protocols)
+	prior.SetUnencryptedHTTP2(true)
 	return map[string]hop{
 		"http":  {flags: []string{"--listen", "127.0.0.1:0"}, major: 1, url: "http://ADDRESS/mcp", client: transport(t, &http.Transport{})},
 		"https": {flags: []string{"--listen", "127.0.0.1:0", "--tls.cert", files.Cert, "--tls.key", files.Key}, major: 2, secure: true, url: "https://ADDRESS/mcp", client: transport(t, &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: roots}})},
-		"h2c":   {flags: []string{"--listen", "127.0.0.1:0"}, major: 2, url: "http://ADDRESS/mcp", client: transport(t, &http.Transport{Protocols: clear})},
+		"h2c":   {flags: []string{"--listen", "127.0.0.1:0"}, major: 2, url: "http://ADDRESS/mcp", client: transport(t, &http.Transport{Protocols: prior})},
 		"socket": {flags: []string{"--listen", "unix:" + path}, major: 1, url: "http://localhost/mcp", client: transport(t, &http.Transport{
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 				return new(net.Dialer).DialContext(ctx, "unix", path)
@@ -170,15 +170,7 @@ func TestEveryHopCarriesQuestionsStreamsAndBothEras(t *testing.T) {
 	}
 }
 
-func (h hop) at(address string) string {
-	const placeholder = "ADDRESS"
-	for i := range len(h.url) - len(placeholder) + 1 {
-		if h.url[i:i+len(placeholder)] == placeholder {
-			return h.url[:i] + address + h.url[i+len(placeholder):]
-		}
-	}
-	return h.url
-}
+func (h hop) at(address string) string { return strings.Replace(h.url, "ADDRESS", address, 1) }
 
 // legacyOverHop: a question, progress, the standalone stream.
 func legacyOverHop(t *testing.T, server *peers.Server, url string, wire *http.Client) {

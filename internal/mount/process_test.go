@@ -40,17 +40,17 @@ func actAsProcess(mode string) {
 			continue
 		}
 		if mode == garbage {
-			fmt.Printf("Listening on port 80…\n\x00\xff\xfe{\"jsonrpc\":\n[]\n\"x\"\n%s\n", strings.Repeat("x", 70_000))
+			fmt.Fprintf(os.Stdout, "Listening on port 80…\n\x00\xff\xfe{\"jsonrpc\":\n[]\n\"x\"\n%s\n", strings.Repeat("x", 70_000))
 			fmt.Fprintln(os.Stderr, "warning \x1b[31m\xff")
 		}
 		if msg.Params.Name == "log" {
-			fmt.Println(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","data":"said"}}`)
+			fmt.Fprintln(os.Stdout, `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","data":"said"}}`)
 		}
 		result := `{"resultType":"complete","content":[{"type":"text","text":"pid ` + fmt.Sprint(os.Getpid()) + `"}]}`
 		if msg.Method == "server/discover" {
 			result = `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"logging":{}},"ttlMs":0,"cacheScope":"private"}`
 		}
-		fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", msg.ID, result)
+		fmt.Fprintf(os.Stdout, `{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", msg.ID, result)
 	}
 }
 
