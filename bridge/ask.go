@@ -15,12 +15,6 @@ import (
 	"github.com/mcpbridge/bridge/translate"
 )
 
-// question is an open server request: whose it is, and what it answers.
-type question struct {
-	call *call
-	key  string
-}
-
 // ask puts input requests to the client and suspends the flow. The caller holds
 // mu. Every entry of the round is translated before the first is sent, so that
 // a round that this client's version cannot express has no side effects (C-33).
@@ -116,10 +110,10 @@ func (k *call) completed(elicitationIDs []string) {
 // find no question and are ignored (C.9).
 func (c *conversation) Answer(caller legacy.Caller, msg jsonrpc.Message) {
 	c.mu.Lock()
-	q, ok := c.questions[msg.ID]
-	ok = ok && q.call.of(caller)
+	q := c.questions.find(msg.ID)
+	ok := q != nil && q.call.of(caller)
 	if ok {
-		delete(c.questions, msg.ID)
+		c.questions.remove(msg.ID)
 	}
 	c.mu.Unlock()
 	if !ok {
@@ -197,21 +191,18 @@ const codeUserRejected = -1
 func (c *conversation) await(k *call, inputs []*mrtr.Input) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.questions == nil {
-		c.questions = make(map[jsonrpc.ID]question)
-	}
 	for _, in := range inputs {
 		if in.ServerRequestID == "" {
 			continue // settled without asking
 		}
-		c.questions[jsonrpc.ID(in.ServerRequestID)] = question{k, in.Key}
+		c.questions.add(jsonrpc.ID(in.ServerRequestID), in.Key, k)
 	}
 }
 
 func (c *conversation) drop(id jsonrpc.ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.questions, id)
+	c.questions.remove(id)
 }
 
 func (c *conversation) suspend(k *call) (evicted *call) {

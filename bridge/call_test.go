@@ -338,8 +338,8 @@ func TestFlowsPerSession(t *testing.T) {
 		if got := first.result(); !strings.Contains(got, "limits.flows") {
 			t.Fatalf("got %s", got)
 		}
-		if conv.suspended.Len() != 2 || len(conv.questions) != 2 {
-			t.Fatalf("%d suspended, %d questions", conv.suspended.Len(), len(conv.questions))
+		if conv.suspended.Len() != 2 || conv.questions.len() != 2 {
+			t.Fatalf("%d suspended, %d questions", conv.suspended.Len(), conv.questions.len())
 		}
 	})
 }
@@ -445,7 +445,7 @@ func TestCloseEndsEverything_DT19(t *testing.T) {
 		conv.Close(nil)
 		conv.Close(nil)
 		synctest.Wait()
-		if !asked.abandoned || !running.abandoned || len(conv.calls)+len(conv.questions) != 0 {
+		if !asked.abandoned || !running.abandoned || len(conv.calls)+conv.questions.len() != 0 {
 			t.Fatal("something is left")
 		}
 		late := request(t, conv, "3", mcp.MethodToolsCall, book)

@@ -33,7 +33,7 @@ type conversation struct {
 	announced bool   // initialized came, or a request that implies it
 	closed    bool
 	calls     []*call
-	questions map[jsonrpc.ID]question
+	questions questions
 	suspended mrtr.Suspended[*call]
 	resources *resourceListen // nil until the first resources/subscribe
 	tasks     []*hostedTask   // of mode 2, oldest first
@@ -237,7 +237,7 @@ func (c *conversation) exit(k *call, open []*mrtr.Input) {
 		}
 	}
 	for _, in := range open {
-		delete(c.questions, jsonrpc.ID(in.ServerRequestID))
+		c.questions.remove(jsonrpc.ID(in.ServerRequestID))
 	}
 	c.suspended.Remove(k)
 }

@@ -1,0 +1,47 @@
+package bridge
+
+import (
+	"github.com/mcpbridge/bridge/jsonrpc"
+)
+
+// question is an open server request: whose it is, and what it answers.
+type question struct {
+	id   jsonrpc.ID
+	key  string
+	call *call
+	next *question
+}
+
+// questions holds a session's open server requests. There is rarely more than
+// one, for which a map would need ten times the memory of a list.
+type questions struct{ first *question }
+
+func (qs *questions) add(id jsonrpc.ID, key string, k *call) {
+	qs.first = &question{id: id, key: key, call: k, next: qs.first}
+}
+
+// find returns the question that went out under id, or nil.
+func (qs *questions) find(id jsonrpc.ID) *question {
+	q := qs.first
+	for q != nil && q.id != id {
+		q = q.next
+	}
+	return q
+}
+
+// remove is idempotent.
+func (qs *questions) remove(id jsonrpc.ID) {
+	for at := &qs.first; *at != nil; at = &(*at).next {
+		if (*at).id == id {
+			*at = (*at).next
+			return
+		}
+	}
+}
+
+func (qs *questions) len() (n int) {
+	for q := qs.first; q != nil; q = q.next {
+		n++
+	}
+	return n
+}
