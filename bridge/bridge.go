@@ -78,19 +78,18 @@ type Bridge struct {
 	serial  atomic.Uint64          // numbers calls, for progress tokens and log lines
 
 	mu            sync.Mutex
-	conversations map[*conversation]struct{}
+	conversations roster
 	closed        bool
 }
 
 // New returns a Bridge. Close it to end its listens and sessions.
 func New(opt Options) *Bridge {
 	b := &Bridge{
-		opt:           opt,
-		limits:        opt.Limits.withDefaults(),
-		log:           opt.Log,
-		cache:         newCache(),
-		tools:         newToolbox(),
-		conversations: make(map[*conversation]struct{}),
+		opt:    opt,
+		limits: opt.Limits.withDefaults(),
+		log:    opt.Log,
+		cache:  newCache(),
+		tools:  newToolbox(),
 	}
 	b.listens = newHub(b)
 	b.report = b.logOmission
@@ -139,10 +138,10 @@ func (b *Bridge) Stateless(caller legacy.Caller, version mcp.Version) legacy.Con
 func (b *Bridge) Close() {
 	b.mu.Lock()
 	b.closed = true
-	open := b.conversations
-	b.conversations = make(map[*conversation]struct{})
+	open := b.conversations.all()
+	b.conversations = roster{}
 	b.mu.Unlock()
-	for conv := range open {
+	for _, conv := range open {
 		conv.Close(ErrClosed)
 	}
 	b.listens.close()
@@ -155,7 +154,7 @@ func (b *Bridge) adopt(conv *conversation) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.closed {
-		b.conversations[conv] = struct{}{}
+		b.conversations.add(conv)
 	}
 	return !b.closed
 }
@@ -163,7 +162,7 @@ func (b *Bridge) adopt(conv *conversation) bool {
 func (b *Bridge) forget(conv *conversation) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.conversations, conv)
+	b.conversations.remove(conv)
 }
 
 func clone(b []byte) []byte { return append([]byte(nil), b...) }

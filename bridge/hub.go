@@ -30,7 +30,7 @@ type sharedListen struct {
 	cancel    context.CancelFunc
 	linger    *time.Timer // runs while nobody listens
 
-	members map[*conversation]struct{} // guarded by hub.mu
+	members roster // guarded by hub.mu
 }
 
 // lingering keeps a listen that nobody hears for a while: clients that open a
@@ -56,13 +56,13 @@ func (h *hub) join(c *conversation) {
 		l.linger.Stop()
 		l.linger = nil
 	}
-	l.members[c] = struct{}{}
+	l.members.add(c)
 }
 
 // open starts the listen of c's principal with c's credentials. The caller holds mu.
 func (h *hub) open(c *conversation) *sharedListen {
 	ctx, cancel := context.WithCancel(context.Background())
-	l := &sharedListen{hub: h, principal: c.principal, methods: c.server.lists.methods(), cancel: cancel, members: make(map[*conversation]struct{})}
+	l := &sharedListen{hub: h, principal: c.principal, methods: c.server.lists.methods(), cancel: cancel}
 	h.shared[c.principal] = l
 	keeper := &listener{
 		up:    h.b.opt.Upstream,
@@ -83,8 +83,8 @@ func (h *hub) leave(c *conversation) {
 	if l == nil {
 		return
 	}
-	delete(l.members, c)
-	if len(l.members) == 0 && l.linger == nil && !h.closed {
+	l.members.remove(c)
+	if l.members.len() == 0 && l.linger == nil && !h.closed {
 		l.linger = time.AfterFunc(lingering, func() { h.retire(l) })
 	}
 }
@@ -93,7 +93,7 @@ func (h *hub) leave(c *conversation) {
 func (h *hub) retire(l *sharedListen) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(l.members) == 0 && h.shared[l.principal] == l {
+	if l.members.len() == 0 && h.shared[l.principal] == l {
 		delete(h.shared, l.principal)
 		l.cancel()
 	}
@@ -146,11 +146,7 @@ func (l *sharedListen) announceAll() {
 func (l *sharedListen) audience() []*conversation {
 	l.hub.mu.Lock()
 	defer l.hub.mu.Unlock()
-	members := make([]*conversation, 0, len(l.members))
-	for c := range l.members {
-		members = append(members, c)
-	}
-	return members
+	return l.members.all()
 }
 
 func (f listFilter) methods() (methods []string) {
