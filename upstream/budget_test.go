@@ -73,7 +73,9 @@ const (
 	oneProgress = "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":1,\"progress\":1}}\n\n"
 )
 
-func bigAnswer() string { return strings.Replace(smallAnswer, "ok", strings.Repeat(`line\n`, 13<<10), 1) }
+func bigAnswer() string {
+	return strings.Replace(smallAnswer, "ok", strings.Repeat(`line\n`, 13<<10), 1)
+}
 
 // TestAllocationBudget: of a call's allocations two are the client's own, its id
 // and its Answer; with one more for the stop function of a real context.
