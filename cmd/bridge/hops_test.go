@@ -249,3 +249,22 @@ func modernOverHop(t *testing.T, server *peers.Server, url string, wire *http.Cl
 		t.Errorf("through the bridge a modern client sees\n%.200s\nand directly\n%.200s", results[0][at:], results[1][at:])
 	}
 }
+
+// TestAModernClientInFrontOfACommandFallsBack: its requests cannot be passed to a
+// command, and the refusal is that of a legacy server.
+func TestAModernClientInFrontOfACommandFallsBack_A11(t *testing.T) {
+	p := start(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--"}, cannedCommand(t)...)...)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	c, err := peers.Dial(ctx, "http://"+p.address+"/mcp", peers.ClientOptions{Version: "2026-07-28", HTTP: client})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if v := c.InitializeResult().ProtocolVersion; v != "2025-11-25" {
+		t.Errorf("it settled on %s", v)
+	}
+	if tools, err := c.ListTools(ctx, nil); err != nil || len(tools.Tools) != 1 {
+		t.Errorf("tools %+v, %v", tools, err)
+	}
+}
