@@ -29,6 +29,9 @@ type Config struct {
 	// The proxies whose word on a client's address is believed, as IP addresses, CIDR blocks, or unix for whoever comes
 	// over a Unix socket. From anyone else Forwarded and X-Forwarded-… headers are ignored; to the server they never go.
 	TrustedProxies []string `key:"trusted-proxies"`
+	// Whether connections of these proxies begin with a header of the PROXY protocol, version 1 or 2, that gives the client's
+	// address, as balancers of TCP connections send it. When on, connections of theirs without one are closed.
+	ProxyProtocol string `key:"proxy-protocol" oneof:"off|on"`
 	// What is logged, and how.
 	Log Log `key:"log"`
 
@@ -192,9 +195,10 @@ type Limits struct {
 // upstream, so it does not pass Validate.
 func Default() Config {
 	return Config{
-		Listen: "127.0.0.1:8080",
-		Log:    Log{Level: "info", Format: "auto"},
-		Mount:  Mount{Path: "/mcp", Policy: defaultPolicy()},
+		Listen:        "127.0.0.1:8080",
+		ProxyProtocol: "off",
+		Log:           Log{Level: "info", Format: "auto"},
+		Mount:         Mount{Path: "/mcp", Policy: defaultPolicy()},
 	}
 }
 

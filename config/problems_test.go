@@ -52,6 +52,7 @@ func TestProblems(t *testing.T) {
 		"origin with path":    {yaml: url + "allowed-origins: [https://a.example/]\n", want: `@:2: allowed-origins: "https://a.example/" is no origin; write SCHEME://HOST[:PORT] without a path, like https://app.example.com`},
 		"host":                {yaml: url + "allowed-hosts: ['http://a']\n", want: `@:2: allowed-hosts: "http://a" is no host; write HOST or HOST:PORT, like bridge.example.com`},
 		"proxy":               {yaml: url + "trusted-proxies: [10.0.0.0/8, proxy.example]\n", want: `@:2: trusted-proxies: "proxy.example" is no network; write an IP address, a CIDR block like 10.0.0.0/8, or unix`},
+		"PROXY of nobody":     {yaml: url + "proxy-protocol: on\n", want: `@:2: proxy-protocol: needs trusted-proxies: from anyone else such a header is not believed`},
 		"socket of a command": {yaml: "command: [a]\nupstream-socket: /s\n", want: `@:2: upstream-socket: cannot be set beside command, which is spoken with over its standard input and output`},
 		"socket without URL":  {yaml: "upstreams:\n  - {path: /b, upstream: '', upstream-socket: /s}\n", want: "2 problems in the configuration\n  @:2: upstreams[0].upstream: is missing; give the URL of the server's MCP endpoint, or a command\n  @:2: upstreams[0].upstream-socket: needs upstream to name the path, like http://localhost/mcp"},
 		"entry's choice":      {yaml: "upstreams:\n  - {path: /b, upstream: http://b, legacy-relay: no}\n", want: `@:2: upstreams[0].legacy-relay: "no" is unknown; use one of auto, always, never`},

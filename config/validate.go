@@ -114,6 +114,9 @@ func (p *problems) listener(c *Config) {
 			p.add("allowed-hosts", "%s is no host; write HOST or HOST:PORT, like bridge.example.com", shown(host))
 		}
 	}
+	if c.ProxyProtocol == "on" && len(c.TrustedProxies) == 0 {
+		p.add("proxy-protocol", "needs trusted-proxies: from anyone else such a header is not believed")
+	}
 	for _, proxy := range c.TrustedProxies {
 		if _, ok := network(proxy); !ok && proxy != unixProxies {
 			p.add("trusted-proxies", "%s is no network; write an IP address, a CIDR block like 10.0.0.0/8, or unix", shown(proxy))

@@ -28,6 +28,7 @@ type addresses struct {
 type proxies struct {
 	networks []netip.Prefix
 	unix     bool
+	protocol bool // their connections begin with a header of the PROXY protocol
 }
 
 func newAddresses(cfg *config.Config, next http.Handler, log zerolog.Logger) *addresses {
@@ -39,7 +40,7 @@ func newAddresses(cfg *config.Config, next http.Handler, log zerolog.Logger) *ad
 // trust replaces the trusted proxies.
 func (a *addresses) trust(cfg *config.Config) {
 	networks, unix := cfg.ProxyNetworks()
-	a.trusted.Store(&proxies{networks, unix})
+	a.trusted.Store(&proxies{networks, unix, cfg.ProxyProtocol == "on"})
 }
 
 // ServeHTTP implements http.Handler.
@@ -66,8 +67,7 @@ func speaksOfClient(name string) bool {
 // header may hand the client's own spelling of the other on: when both are there
 // and differ, neither is believed.
 func (p *proxies) client(r *http.Request) netip.AddrPort {
-	peer, isIP := parseAddress(r.RemoteAddr)
-	if isIP && !p.contain(peer.Addr()) || !isIP && !p.unix {
+	if !p.include(r.RemoteAddr) {
 		return netip.AddrPort{}
 	}
 	listed := p.walk(r.Header["X-Forwarded-For"], asIs)
@@ -79,6 +79,16 @@ func (p *proxies) client(r *http.Request) netip.AddrPort {
 		return netip.AddrPort{}
 	}
 	return listed
+}
+
+// include reports whether a peer is to be believed; one without an IP address came
+// over a Unix socket.
+func (p *proxies) include(peer string) bool {
+	if len(p.networks) == 0 && !p.unix {
+		return false
+	}
+	at, isIP := parseAddress(peer)
+	return isIP && p.contain(at.Addr()) || !isIP && p.unix
 }
 
 func (p *proxies) contain(addr netip.Addr) bool {

@@ -17,8 +17,8 @@ import (
 )
 
 // listen opens the listener that the configuration names, and returns what holds
-// its certificate, nil without one.
-func listen(ctx context.Context, cfg *config.Config) (net.Listener, *reloader, error) {
+// its certificate, nil without one. What begin wraps sees connections before TLS does.
+func listen(ctx context.Context, cfg *config.Config, begin func(net.Listener) net.Listener) (net.Listener, *reloader, error) {
 	secure, certificate, err := serverTLS(&cfg.TLS)
 	if err != nil {
 		return nil, nil, err
@@ -32,6 +32,7 @@ func listen(ctx context.Context, cfg *config.Config) (net.Listener, *reloader, e
 	if err != nil {
 		return nil, nil, listenError(cfg.Listen, err)
 	}
+	listener = begin(listener)
 	if secure != nil {
 		listener = tls.NewListener(listener, secure)
 	}

@@ -63,12 +63,12 @@ func serve(ctx context.Context, cfg *config.Config, load func() (config.Config, 
 	if err != nil {
 		return err
 	}
-	listener, certificate, err := listen(ctx, cfg)
+	s := newService(cfg, fronts, log)
+	listener, certificate, err := listen(ctx, cfg, func(l net.Listener) net.Listener { return &proxied{l, s.addresses} })
 	if err != nil {
 		closeAll(fronts)
 		return err
 	}
-	s := newService(cfg, fronts, log)
 	s.certificate, s.load = certificate, load
 	if load != nil {
 		signal.Notify(s.hangUp, syscall.SIGHUP)
