@@ -4,8 +4,6 @@ import (
 	"hash/maphash"
 	"sync/atomic"
 	"time"
-
-	lru "github.com/hashicorp/golang-lru/v2"
 )
 
 // shardCount spreads the table over several locks, so that calls of different
@@ -40,13 +38,12 @@ type Table[V any] struct {
 	start  time.Time
 	live   atomic.Int64
 	closed atomic.Bool
-	shards [shardCount]*lru.Cache[string, *entry[V]]
+	shards [shardCount]*shard[V]
 }
 
 type entry[V any] struct {
 	value V
 	used  atomic.Int64 // time since Table.start of the last use
-	cause atomic.Int32 // the first cause given wins
 }
 
 // NewTable returns an empty table.
@@ -55,8 +52,7 @@ func NewTable[V any](opt TableOptions[V]) *Table[V] {
 	t := &Table[V]{opt: opt, seed: maphash.MakeSeed(), start: time.Now()}
 	for i := range t.shards {
 		// A shard never fills up by itself: the table's own count evicts first.
-		// The size is positive, so the only possible error cannot occur.
-		t.shards[i], _ = lru.NewWithEvict(opt.Capacity+1, t.ended)
+		t.shards[i] = newShard[V](opt.Capacity + 1)
 	}
 	return t
 }
@@ -64,7 +60,7 @@ func NewTable[V any](opt TableOptions[V]) *Table[V] {
 // Get returns the session with this id and counts as a use of it.
 func (t *Table[V]) Get(id string) (V, bool) {
 	shard := t.shard(id)
-	e, ok := shard.Get(id)
+	e, ok := shard.get(id)
 	if !ok {
 		var none V
 		return none, false
@@ -92,7 +88,7 @@ func (t *Table[V]) Add(id string, v V) bool {
 	if t.live.Add(1) > int64(t.opt.Capacity) {
 		t.evictOldest()
 	}
-	shard.Add(id, e)
+	shard.add(id, e)
 	if t.closed.Load() { // Close may have passed this shard already
 		t.end(shard, id, e, Closed)
 	}
@@ -102,7 +98,7 @@ func (t *Table[V]) Add(id string, v V) bool {
 // Remove ends the session with this id and reports whether there was one.
 func (t *Table[V]) Remove(id string) bool {
 	shard := t.shard(id)
-	e, ok := shard.Peek(id)
+	e, ok := shard.peek(id)
 	return ok && t.end(shard, id, e, Removed)
 }
 
@@ -118,7 +114,7 @@ func (t *Table[V]) Expire() (n int) {
 	now := t.now()
 	for _, shard := range t.shards {
 		for {
-			id, e, ok := shard.GetOldest()
+			id, e, ok := shard.oldest()
 			if !ok || !t.idle(e, now) {
 				break
 			}
@@ -138,8 +134,8 @@ func (t *Table[V]) Expire() (n int) {
 func (t *Table[V]) Close() {
 	t.closed.Store(true)
 	for _, shard := range t.shards {
-		for _, id := range shard.Keys() {
-			if e, ok := shard.Peek(id); ok {
+		for _, id := range shard.ids() {
+			if e, ok := shard.peek(id); ok {
 				t.end(shard, id, e, Closed)
 			}
 		}
@@ -150,12 +146,12 @@ func (t *Table[V]) Close() {
 func (t *Table[V]) evictOldest() {
 	for try := 0; ; try++ {
 		var (
-			shard  *lru.Cache[string, *entry[V]]
+			shard  *shard[V]
 			oldest *entry[V]
 			name   string
 		)
 		for _, s := range t.shards {
-			if id, e, ok := s.GetOldest(); ok && (oldest == nil || e.used.Load() < oldest.used.Load()) {
+			if id, e, ok := s.oldest(); ok && (oldest == nil || e.used.Load() < oldest.used.Load()) {
 				shard, oldest, name = s, e, id
 			}
 		}
@@ -172,23 +168,22 @@ func (t *Table[V]) evictOldest() {
 	}
 }
 
-// end takes a session out with a cause. The LRU calls its callback only for
-// the caller that really removed the key, which makes the end unique.
-func (t *Table[V]) end(shard *lru.Cache[string, *entry[V]], id string, e *entry[V], why Cause) bool {
-	e.cause.CompareAndSwap(0, int32(why))
-	return shard.Remove(id)
-}
-
-func (t *Table[V]) ended(_ string, e *entry[V]) {
+// end takes a session out with a cause. Only one caller really removes it, which
+// makes the end unique.
+func (t *Table[V]) end(shard *shard[V], id string, e *entry[V], why Cause) bool {
+	if !shard.remove(id) {
+		return false
+	}
 	t.live.Add(-1)
 	if t.opt.Ended != nil {
-		t.opt.Ended(e.value, Cause(e.cause.Load()))
+		t.opt.Ended(e.value, why)
 	}
+	return true
 }
 
-func (t *Table[V]) refresh(shard *lru.Cache[string, *entry[V]], id string, e *entry[V], now int64) {
+func (t *Table[V]) refresh(shard *shard[V], id string, e *entry[V], now int64) {
 	e.used.Store(now)
-	shard.Get(id)
+	shard.get(id)
 }
 
 func (t *Table[V]) busy(e *entry[V]) bool { return t.opt.Busy != nil && t.opt.Busy(e.value) }
@@ -199,6 +194,6 @@ func (t *Table[V]) idle(e *entry[V], now int64) bool {
 
 func (t *Table[V]) now() int64 { return int64(time.Since(t.start)) }
 
-func (t *Table[V]) shard(id string) *lru.Cache[string, *entry[V]] {
+func (t *Table[V]) shard(id string) *shard[V] {
 	return t.shards[maphash.String(t.seed, id)&(shardCount-1)]
 }

@@ -131,3 +131,35 @@ func TestSessionIDsAreUnguessable_A26(t *testing.T) {
 		seen[id] = true
 	}
 }
+
+func TestTableShrinksWithoutForgettingOrder(t *testing.T) {
+	const n = 16 * roomy * 8
+	tab := NewTable(TableOptions[int]{Capacity: n})
+	for i := range n {
+		tab.Add(fmt.Sprint(i), i)
+	}
+	for i := range n - 100 {
+		if !tab.Remove(fmt.Sprint(i)) {
+			t.Fatalf("session %d is lost", i)
+		}
+	}
+	want(t, "left", tab.Len(), 100)
+	for _, s := range tab.shards {
+		if s.most >= 4*roomy {
+			t.Errorf("a shard is still one for %d sessions", s.most)
+		}
+		ids := s.ids()
+		for i := 1; i < len(ids); i++ {
+			before, _ := s.peek(ids[i-1])
+			after, _ := s.peek(ids[i])
+			if before.value >= after.value {
+				t.Fatalf("the order of use changed: %v", ids)
+			}
+		}
+	}
+	for i := n - 100; i < n; i++ {
+		if got, ok := tab.Get(fmt.Sprint(i)); !ok || got != i {
+			t.Fatalf("session %d is %d, %t", i, got, ok)
+		}
+	}
+}
