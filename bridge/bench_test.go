@@ -16,7 +16,8 @@ import (
 type instant struct{ answer upstream.Answer }
 
 func (i *instant) Do(context.Context, *upstream.Call, func(jsonrpc.Message)) (*upstream.Answer, error) {
-	return &i.answer, nil
+	answer := i.answer
+	return &answer, nil
 }
 func (*instant) Listen(context.Context, *upstream.Call, func(jsonrpc.Message)) error { return nil }
 func (*instant) Close() error                                                        { return nil }
@@ -24,6 +25,8 @@ func (*instant) Close() error                                                   
 type discard struct{}
 
 func (discard) Interactive() bool           { return true }
+func (discard) Queue([]byte)                {}
+func (discard) Flush()                      {}
 func (discard) Send([]byte)                 {}
 func (discard) Finish([]byte)               {}
 func (discard) Refuse(*legacy.Refusal) bool { return true }

@@ -3,6 +3,7 @@ package bridge
 import (
 	"sync"
 
+	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/upstream"
 )
 
@@ -24,14 +25,22 @@ func giveBack(b *[]byte) {
 // round is the upstream request of a round in flight. It is borrowed like a
 // buffer, so that a suspended call holds neither it nor the headers it names.
 type round struct {
+	of     *call
 	call   upstream.Call
 	params []byte
+	notify func(jsonrpc.Message) // bound once, not once a call
+	idle   func()
 }
 
-var rounds = sync.Pool{New: func() any { return new(round) }}
+var rounds = sync.Pool{New: func() any {
+	r := new(round)
+	r.notify = func(msg jsonrpc.Message) { r.of.notify(msg) }
+	r.idle = func() { r.of.out.Flush() }
+	return r
+}}
 
 func (r *round) giveBack() {
-	r.call = upstream.Call{}
+	r.of, r.call = nil, upstream.Call{}
 	if cap(r.params) <= maxPooled {
 		rounds.Put(r)
 	}

@@ -65,30 +65,37 @@ func (c *conversation) newCall(caller legacy.Caller, req jsonrpc.Message, out le
 // until it waits for somebody else or is over. The flow's lock is not held
 // while a request is in flight, so that the client can cancel.
 func (k *call) drive(ev mrtr.Event) {
-	for {
-		request := k.step(ev)
-		if request == nil {
-			return
-		}
-		ev = request(k)
+	k.carryOn(k.step(ev))
+}
+
+// carryOn makes upstream requests for as long as the flow wants them.
+func (k *call) carryOn(next sender) {
+	for next != nil {
+		ev, answer := next(k)
+		next = k.step(ev)
+		answer.Release() // the step has used or copied all of it
 	}
 }
 
 // resume is drive for callers that must not wait for the upstream: the client's
 // POST with the answer gets its 202 at once.
 func (k *call) resume(ev mrtr.Event) {
-	if request := k.step(ev); request != nil {
-		go func() { k.drive(request(k)) }()
+	if next := k.step(ev); next != nil {
+		go k.carryOn(next)
 	}
 }
 
+// sender makes an upstream request for a call. It returns its outcome as an event,
+// and the answer that the event is part of, if there is one.
+type sender func(*call) (mrtr.Event, *upstream.Answer)
+
 // step takes one event. It returns the upstream request to make next, if any.
-func (k *call) step(ev mrtr.Event) (request func(*call) mrtr.Event) {
+func (k *call) step(ev mrtr.Event) (next sender) {
 	k.mu.Lock()
 	var act mrtr.Action
 	for events := []mrtr.Event{ev}; len(events) > 0; events = events[1:] {
-		if next := k.flow.Step(events[0]); next.Do != mrtr.Nothing {
-			act = next
+		if wanted := k.flow.Step(events[0]); wanted.Do != mrtr.Nothing {
+			act = wanted
 			events = append(events, k.perform(act)...)
 		}
 	}
@@ -98,15 +105,15 @@ func (k *call) step(ev mrtr.Event) (request func(*call) mrtr.Event) {
 	switch {
 	case k.flow.Over():
 	case act.Do == mrtr.Send:
-		request = (*call).sendRound
+		next = (*call).sendRound
 	case act.Do == mrtr.Fetch:
-		request = (*call).fetchTask
+		next = (*call).fetchTask
 	}
 	k.mu.Unlock()
 	if evicted != nil {
 		evicted.resume(mrtr.Failed(&mrtr.LimitReached{Limit: "limits.flows", Value: k.conv.b.limits.FlowsPerSession}))
 	}
-	return request
+	return next
 }
 
 // perform carries out an action, except for the upstream request that it may
@@ -180,12 +187,13 @@ func (k *call) beginRequest() {
 }
 
 // sendRound sends the round in flight and returns its outcome as an event.
-func (k *call) sendRound() mrtr.Event {
+func (k *call) sendRound() (mrtr.Event, *upstream.Answer) {
 	r := rounds.Get().(*round)
+	r.of = k
 	defer r.giveBack()
 	for {
-		k.request(r)
-		answer, err := k.conv.b.opt.Upstream.Do(k.ctx, &r.call, k.notify)
+		k.build(r)
+		answer, err := k.conv.b.opt.Upstream.Do(k.ctx, &r.call, r.notify)
 		k.mu.Lock()
 		if err != nil && k.mayResend(err) {
 			k.resent = true
@@ -206,17 +214,17 @@ func (k *call) sendRound() mrtr.Event {
 		}
 		switch {
 		case err != nil:
-			return mrtr.Failed(err)
+			return mrtr.Failed(err), nil
 		case answer.Error != nil:
-			return mrtr.Failed(answer.Error)
+			return mrtr.Failed(answer.Error), answer
 		}
-		return mrtr.Result(answer.Result)
+		return mrtr.Result(answer.Result), answer
 	}
 }
 
-// request builds the upstream request of this round (D.4): the client's params,
+// build makes the upstream request of this round (D.4): the client's params,
 // unchanged in every round (D-I2), plus what this round adds.
-func (k *call) request(r *round) {
+func (k *call) build(r *round) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	env := translate.Envelope{
@@ -233,6 +241,7 @@ func (k *call) request(r *round) {
 	}
 	r.params = translate.Params(r.params[:0], k.req.Params, &env)
 	r.call = k.upstreamCall(k.req.Method, r.params)
+	r.call.Idle = r.idle
 }
 
 // upstreamCall addresses a request with the call's latest credentials (H-2).

@@ -99,6 +99,9 @@ type client struct {
 
 func (c *client) Interactive() bool { return !c.jsonOnly }
 
+func (c *client) Queue(msg []byte) { c.Send(msg) }
+func (c *client) Flush()           {}
+
 func (c *client) Send(msg []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -60,6 +60,12 @@ func newHostedTask(ttl time.Duration) *hostedTask {
 // Interactive implements legacy.Reply: a question waits for a tasks/result.
 func (t *hostedTask) Interactive() bool { return true }
 
+// Queue implements legacy.Reply.
+func (t *hostedTask) Queue(msg []byte) { t.Send(msg) }
+
+// Flush implements legacy.Reply: whoever waits has been told already.
+func (t *hostedTask) Flush() {}
+
 // Send implements legacy.Reply. What the flow has to say travels on the stream
 // of a pending tasks/result, or waits for one: clients that see input_required
 // are told to send it. Every message names its task.

@@ -134,7 +134,10 @@ func (k *call) notify(msg jsonrpc.Message) {
 		return
 	}
 	if params, ok := k.conv.rules.Notification(msg.Method, params); ok {
-		k.out.Send(jsonrpc.AppendNotification(nil, msg.Method, params))
+		buf := borrow()
+		defer giveBack(buf)
+		*buf = jsonrpc.AppendNotification((*buf)[:0], msg.Method, params)
+		k.out.Queue(*buf)
 	}
 }
 

@@ -54,10 +54,10 @@ func (k *call) taskProgress() {
 
 // fetchTask asks for the task's state. Transport failures are tried again until
 // the call's deadline: tasks/get is idempotent (G-14).
-func (k *call) fetchTask() mrtr.Event {
+func (k *call) fetchTask() (mrtr.Event, *upstream.Answer) {
 	ctx, call := k.lookAtTask()
 	if call == nil {
-		return mrtr.Cancelled() // the flow has ended in the meantime
+		return mrtr.Cancelled(), nil // the flow has ended in the meantime
 	}
 	answer, err := backoff.Retry(ctx, func() (*upstream.Answer, error) {
 		answer, err := k.conv.b.opt.Upstream.Do(ctx, call, nil)
@@ -71,11 +71,11 @@ func (k *call) fetchTask() mrtr.Event {
 	k.mu.Unlock()
 	switch {
 	case err != nil:
-		return mrtr.Failed(err)
+		return mrtr.Failed(err), nil
 	case answer.Error != nil:
-		return mrtr.Failed(mrtr.Lost(answer.Error))
+		return mrtr.Failed(mrtr.Lost(answer.Error)), answer
 	}
-	return mrtr.TaskStatus(answer.Result)
+	return mrtr.TaskStatus(answer.Result), answer
 }
 
 // update sends one answer to the task. The acknowledgment says nothing; the

@@ -92,6 +92,11 @@ type Reply interface {
 	// and thereby turns the response into a stream (E-6). The message is copied
 	// before Send returns. A client that is not interactive gets nothing.
 	Send(msg []byte)
+	// Queue is Send without its own write: the message leaves with the next
+	// Send, Flush or Finish. Messages that arrive together share a write so.
+	Queue(msg []byte)
+	// Flush sends what is queued.
+	Flush()
 	// Finish delivers the JSON-RPC response and ends the exchange. The message
 	// is copied or written before Finish returns.
 	Finish(msg []byte)

@@ -50,6 +50,7 @@ type channel struct {
 	backlog  []queued    // what came behind the initialize being answered
 	inFlight map[jsonrpc.ID]struct{}
 	closed   bool
+	cause    error // of closing
 	work     sync.WaitGroup
 }
 
@@ -105,7 +106,9 @@ func (c *channel) hangUp(err error) {
 func (c *channel) close(cause error) {
 	c.in.Lock()
 	first := !c.closed
-	c.closed = true
+	if first {
+		c.closed, c.cause = true, cause
+	}
 	conv := c.conv
 	c.backlog = nil
 	c.in.Unlock()
@@ -134,7 +137,13 @@ type channelReply struct {
 func (r *channelReply) Interactive() bool { return true }
 
 // Send implements Reply.
-func (r *channelReply) Send(msg []byte) {
+func (r *channelReply) Send(msg []byte) { r.Queue(msg) }
+
+// Flush implements Reply: a shared channel holds nothing back.
+func (r *channelReply) Flush() {}
+
+// Queue implements Reply.
+func (r *channelReply) Queue(msg []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.over {

@@ -188,13 +188,13 @@ func (c *channel) open(req jsonrpc.Message, answer func([]byte)) {
 	c.opening = false
 	backlog := c.backlog
 	c.backlog = nil
-	closed := c.closed
+	closed, cause := c.closed, c.cause
 	if err == nil && !closed {
 		c.conv = conv
 	}
 	c.in.Unlock()
 	if err == nil && closed {
-		conv.Close(ErrDisconnected)
+		conv.Close(cause)
 	}
 	for i := range backlog {
 		c.take(&backlog[i].msg, backlog[i].answer)

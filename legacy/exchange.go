@@ -68,14 +68,26 @@ func (ex *exchange) Interactive() bool { return ex.accept.has(acceptSSE) }
 
 // Send implements Reply.
 func (ex *exchange) Send(msg []byte) {
+	ex.Queue(msg)
+	ex.Flush()
+}
+
+// Queue implements Reply.
+func (ex *exchange) Queue(msg []byte) {
 	if !ex.Interactive() {
 		return
 	}
 	ex.mu.Lock()
-	st := ex.startStream()
-	if st != nil {
+	defer ex.mu.Unlock()
+	if st := ex.startStream(); st != nil {
 		st.Queue(bytes.Clone(msg))
 	}
+}
+
+// Flush implements Reply.
+func (ex *exchange) Flush() {
+	ex.mu.Lock()
+	st := ex.stream
 	ex.mu.Unlock()
 	if st != nil {
 		st.Flush()
