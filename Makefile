@@ -3,7 +3,7 @@ SHELL := /bin/bash
 LINT  := go tool -modfile=tools/go.mod golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race fuzz lint fmt docs golden e2e conformance bench demo ci clean
+.PHONY: help build test race fuzz lint fmt docs golden e2e conformance bench demo ci release image clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -46,6 +46,12 @@ demo: ## Show the bridge at work
 
 ci: ## Run everything that must hold before a change lands
 	.ci/run
+
+release: ## Build the archives of a release: make release VERSION=v1.2.3
+	go run ./deploy/release -version "$(VERSION)" -out dist
+
+image: ## Build the container image: make image VERSION=v1.2.3
+	deploy/build-image.sh "$(VERSION)"
 
 clean: ## Remove what was built
 	rm -rf bin dist
