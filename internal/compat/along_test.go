@@ -122,13 +122,20 @@ func otherNotifications(w *world) cell {
 }
 
 func cancelRunning(w *world) cell {
-	gone := make(chan struct{}, 1)
+	gone, more := make(chan struct{}, 1), make(chan string, 1)
 	w.server.on("tools/call", func(x *incoming) {
 		x.notify("notifications/progress", `{"progressToken":`+x.token()+`,"progress":1}`)
+		receive(w, x, more)
+		x.notify("notifications/progress", `{"progressToken":`+x.token()+`,"progress":2}`)
 		x.gone()
 		gone <- struct{}{}
 	})
 	x := w.client.start("tools/call", `{"name":"t","_meta":{"progressToken":1}}`)
+	x.until("notifications/progress")
+	for _, other := range []string{`999`, `"` + x.id + `"`, `null`} { // no call has this id (P-8)
+		w.client.notify(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + other + `}}`)
+	}
+	more <- "now"
 	x.until("notifications/progress")
 	w.client.notify(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + x.id + `}}`)
 	if x.finish(); x.response != nil {

@@ -199,6 +199,13 @@ func TestARefusedSubscriptionLeaksNoModernCode(t *testing.T) {
 	if e := w.client.call("resources/subscribe", `{"uri":"u:1"}`).response.Error; e == nil || e.Code != -32603 {
 		t.Errorf("F.2: %+v", e)
 	}
+	w.server.on("subscriptions/listen", func(x *incoming) { // accepted, but not this resource (C-17)
+		x.announce("notifications/subscriptions/acknowledged", `"notifications":{}`)
+		x.gone()
+	})
+	if e := w.client.call("resources/subscribe", `{"uri":"u:1"}`).response.Error; e == nil || e.Code != -32602 {
+		t.Errorf("C-17, F.4: %+v", e)
+	}
 	w.server.on("subscriptions/listen", failing(-32602, "no such resource", ""))
 	if e := w.client.call("resources/subscribe", `{"uri":"u:1"}`).response.Error; e == nil || e.Code != -32602 {
 		t.Errorf("F.2: %+v", e)

@@ -206,6 +206,12 @@ func webPage(w *world) cell {
 		w.Fatalf("C-32: %d completions before the response", len(done))
 	}
 	expect(w.T, "C-32", string(done[0].Params), `{"elicitationId":`+id+`}`)
+	// Who declines has opened nothing: nothing is remembered, nothing completed.
+	w.client.answers["elicitation/create"] = func(string) string { return `{"action":"decline"}` }
+	w.server.on("tools/call", ask, result(`{"resultType":"input_required","inputRequests":{"k":`+page+`}}`), result(`{"resultType":"complete","content":[]}`))
+	if y := w.client.call("tools/call", `{"name":"t"}`); len(y.notified("notifications/elicitation/complete")) != 0 || len(w.client.asked) != 3 {
+		w.Errorf("C-31, C-32: %d completions, %d questions", len(y.before), len(w.client.asked))
+	}
 	if strings.Contains(w.log.String(), "example.com/in") {
 		w.Errorf("C-28: the log tells the address: %s", w.log)
 	}
@@ -213,7 +219,8 @@ func webPage(w *world) cell {
 }
 
 func roots(w *world) cell {
-	w.server.on("tools/call", rootsFirst(`{"content":[]}`))
+	// M-5: a stray id in the entry means nothing.
+	w.server.on("tools/call", asking("roots", `"r"`, `{"id":1,"method":"roots/list","params":{"_meta":{"a":1}}}`, `{"content":[]}`))
 	n := 0
 	w.client.answers["roots/list"] = func(params string) string {
 		if params != "" {
