@@ -71,7 +71,7 @@ func TestAllocationBudget(t *testing.T) {
 	}{
 		"parse a request with a small id": {0, func() { _, _ = Parse(call) }},
 		"parse a response, string id":     {1, func() { _, _ = Parse(result) }},
-		"parse the expected response":     {0, func() { _, _ = ParseFor(result, `"8b1d6c0e"`) }},
+		"parse the expected response":     {0, func() { _, _, _ = ParseResponse(result, `"8b1d6c0e"`) }},
 		"append a request":                {0, func() { dst = AppendRequest(dst[:0], "42", "tools/call", call) }},
 		"append a result":                 {0, func() { dst = AppendResult(dst[:0], "42", call) }},
 	}

@@ -14,6 +14,7 @@ const (
 	fieldParams
 	fieldResult
 	fieldError
+	fieldResultType // only asked for in responses
 	fieldCount
 )
 
@@ -30,12 +31,26 @@ type envelope [fieldCount]rawjson.Field
 // On failure the error is an *Error with CodeParse (the text is no JSON) or
 // CodeInvalidRequest (it is JSON but no message), and the Message holds nothing
 // but the ID, whenever one can be made out.
-func Parse(b []byte) (Message, error) { return ParseFor(b, "") }
-
-// ParseFor is Parse for one who waits for the response to the request id. A
-// message with that id gets the very ID, where Parse would copy it.
-func ParseFor(b []byte, id ID) (Message, error) {
+func Parse(b []byte) (Message, error) {
 	var env envelope
+	return env.parse(b, "", fieldError)
+}
+
+// ParseResponse is Parse for one who waits for the response to the request id. A
+// message with that id gets the very ID, where Parse would copy it, and of a
+// result it returns the raw member resultType, nil when there is none: that one
+// decides what becomes of the result, and looking for it later would mean to go
+// over all of the result again.
+func ParseResponse(b []byte, id ID) (msg Message, resultType []byte, err error) {
+	var env envelope
+	env[fieldResultType].Name, env[fieldResultType].In = "resultType", "result"
+	msg, err = env.parse(b, id, fieldResultType)
+	return msg, env[fieldResultType].Value, err
+}
+
+// parse reads a message whose id is probably id. last is the last of the fields
+// to look for.
+func (env *envelope) parse(b []byte, id ID, last int) (Message, error) {
 	env[fieldVersion].Name = "jsonrpc"
 	env[fieldID].Name = "id"
 	env[fieldMethod].Name = "method"
@@ -43,11 +58,11 @@ func ParseFor(b []byte, id ID) (Message, error) {
 	env[fieldResult].Name = "result"
 	env[fieldError].Name = "error"
 	var m Message
-	if err := rawjson.Extract(b, env[:]); err != nil {
+	if err := rawjson.Extract(b, env[:last+1]); err != nil {
 		m.ID = recoverID(b)
 		return m, syntaxError(err)
 	}
-	if reason := m.read(&env, b, id); reason != "" {
+	if reason := m.read(env, b, id); reason != "" {
 		return Message{ID: m.ID}, &Error{Code: CodeInvalidRequest, Message: reason}
 	}
 	return m, nil

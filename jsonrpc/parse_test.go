@@ -3,6 +3,7 @@ package jsonrpc
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -203,6 +204,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"jsonrpc":"2.0","id":"a","error":{"code":-32602,"message":"x","data":null}}`))
 	f.Add([]byte(`[{"jsonrpc":"2.0","id":null,"result":{}}, {}]`))
 	f.Add([]byte(`{"id":7,"params":{"na`))
+	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"result":{"resultType":{"resultType":1},"content":[{"resultType":2}]}}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := Parse(b)
 		if err != nil {
@@ -215,6 +217,10 @@ func FuzzParse(f *testing.F) {
 			}
 		} else {
 			again(t, b, m)
+		}
+		r, typ, rerr := ParseResponse(b, m.ID)
+		if fmt.Sprint(r, rerr) != fmt.Sprint(m, err) || rerr == nil && string(typ) != string(rawjson.Get(m.Result, "resultType")) {
+			t.Errorf("%q: %+v, %s, %v; want %+v, %v", b, r, typ, rerr, m, err)
 		}
 		if all, err := Split(b); err == nil {
 			for _, element := range all {

@@ -1,11 +1,6 @@
 package rawjson
 
-import (
-	"encoding/binary"
-	"math"
-	"math/bits"
-	"unicode/utf8"
-)
+import "math"
 
 // Validate reports whether b is exactly one JSON value, with or without
 // whitespace around it: the grammar of RFC 8259, UTF-8 throughout, at most
@@ -17,16 +12,18 @@ func Validate(b []byte) error {
 	return s.text()
 }
 
-// A Field asks Extract for one member of the outermost object.
+// A Field asks Extract for one member of the outermost object, or of an object
+// that is a member of that.
 type Field struct {
 	Name  string // without quotes and escapes
+	In    string // the member that is the object; empty: the outermost object
 	Value []byte // raw; nil when there is no such member
 
 	start, end int // of Value while scanning: offsets let fields stay on the stack
 }
 
 // Extract validates b like Validate and, in the same pass, sets the Value of
-// each field whose Name is a member of the outermost object. Values alias b.
+// each field that b has. Fields with In come behind those without. Values alias b.
 // When b is no object no field is set. After an error the fields that were read
 // before the fault are set.
 func Extract(b []byte, fields []Field) error {
@@ -34,6 +31,12 @@ func Extract(b []byte, fields []Field) error {
 		fields[k].start, fields[k].end = 0, 0
 	}
 	s := scanner{b: b, fields: fields}
+	for k := range fields {
+		if fields[k].In != "" {
+			s.fields, s.inner = fields[:k], fields[k:]
+			break
+		}
+	}
 	err := s.text()
 	for k := range fields {
 		fields[k].Value = nil
@@ -57,8 +60,10 @@ func Balanced(b []byte) error {
 type scanner struct {
 	b      []byte
 	fields []Field
-	lax    bool // names and UTF-8 are not looked at
-	escape bool // the latest string held an escape, or may have
+	inner  []Field // those with In
+	within [2]int  // name of the outermost member that is being scanned, if there are any
+	lax    bool    // names and UTF-8 are not looked at
+	escape bool    // the latest string held an escape, or may have
 
 	offset int // of the fault
 	reason fault
@@ -145,11 +150,17 @@ func (s *scanner) object(i, depth int) int {
 			return s.fail(i, noColon)
 		}
 		value := skipSpace(b, i+1)
+		if depth == 0 && s.inner != nil {
+			s.within = [2]int{name, end} // no slice, or fields would have to live on the heap
+		}
 		if i = s.value(value, depth+1); i < 0 {
 			return -1
 		}
-		if depth == 0 && s.fields != nil {
-			s.capture(b[name:end], value, i)
+		switch depth {
+		case 0:
+			capture(s.fields, nil, b[name:end], value, i)
+		case 1:
+			capture(s.inner, b[s.within[0]:s.within[1]], b[name:end], value, i)
 		}
 		if i = skipSpace(b, i); i >= len(b) || b[i] != ',' {
 			break
@@ -166,10 +177,10 @@ func (s *scanner) object(i, depth int) int {
 	return i + 1
 }
 
-// capture notes the top-level member with this raw name and value b[start:end].
-func (s *scanner) capture(name []byte, start, end int) {
-	for k := range s.fields {
-		if f := &s.fields[k]; sameName(name, f.Name) {
+// capture notes the member with this raw name and value b[start:end].
+func capture(fields []Field, within, name []byte, start, end int) {
+	for k := range fields {
+		if f := &fields[k]; sameName(name, f.Name) && (f.In == "" || sameName(within, f.In)) {
 			f.start, f.end = start, end
 			return
 		}
@@ -197,86 +208,6 @@ func (s *scanner) array(i, depth int) int {
 		return s.fail(i, noArrayEnd)
 	}
 	return i + 1
-}
-
-// str accepts the string whose opening quote is at i.
-func (s *scanner) str(i int) int {
-	b := s.b
-	i++
-	for pause := i + loopLead; ; {
-		for words := min(pause, len(b)-7); i < words; {
-			m := stops(binary.LittleEndian.Uint64(b[i:]))
-			if m != 0 {
-				i += bits.TrailingZeros64(m) >> 3
-				break
-			}
-			i += 8
-		}
-		if i >= len(b) {
-			return s.fail(i, endOfText)
-		}
-		switch c := b[i]; {
-		case c == '"':
-			return i + 1
-		case c == '\\':
-			n := escapeLen(b[i:])
-			if n == 0 {
-				return s.fail(i, badEscape)
-			}
-			s.escape = true
-			i += n
-		case c < ' ':
-			return s.fail(i, badControl)
-		case c < utf8.RuneSelf:
-			i++
-		default:
-			if i = s.characters(i, pause); i < 0 {
-				return -1
-			}
-		}
-		if i >= pause {
-			i = s.blocks(i)
-			pause = i + loopLead
-		}
-	}
-}
-
-// blocks takes what checkBlocks accepts of the string that goes on at i. An
-// escape may have been among it.
-func (s *scanner) blocks(i int) int {
-	end := checkBlocks(s.b, i)
-	s.escape = s.escape || end > i
-	return end
-}
-
-// characters accepts characters outside ASCII from i on, the first one at least
-// and none that starts at limit or after.
-func (s *scanner) characters(i, limit int) int {
-	for ok := true; ok; ok = i < min(limit, len(s.b)) && s.b[i] >= utf8.RuneSelf {
-		r, size := utf8.DecodeRune(s.b[i:])
-		if r == utf8.RuneError && size <= 1 && !s.lax {
-			return s.fail(i, badUTF8)
-		}
-		i += size
-	}
-	return i
-}
-
-// escapeLen returns the length of the escape that b starts with, 0 if it is
-// none.
-func escapeLen(b []byte) int {
-	if len(b) < 2 {
-		return 0
-	}
-	switch b[1] {
-	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-		return 2
-	case 'u':
-		if _, ok := hex4(b); ok {
-			return 6
-		}
-	}
-	return 0
 }
 
 func (s *scanner) number(i int) int {

@@ -164,6 +164,26 @@ func TestExtractFindsTopLevelMembers(t *testing.T) {
 	}
 }
 
+func TestExtractFindsInnerMembers(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"a":1,"o":{"x":{"a":0},"a":2},"p":{"a":3}}`: `1 2 `,
+		`{"o":{"a":2, "b" : [3] }}`:                   ` 2 [3]`,
+		`{"p":{"a":2},"\u006f":{"\u0061":4}}`:         ` 4 `,
+		`{"o":[{"a":2}]}`:                             `  `,
+		`{"q":{"o":{"a":2}}}`:                         `  `,
+		`[{"a":2}]`:                                   `  `,
+		`{"a":"o"}`:                                   `"o"  `,
+	} {
+		fields := []Field{{Name: "a"}, {Name: "a", In: "o"}, {Name: "b", In: "o"}}
+		if err := Extract([]byte(text), fields); err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprintf("%s %s %s", fields[0].Value, fields[1].Value, fields[2].Value); got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestBalancedIgnoresNamesAndUTF8(t *testing.T) {
 	if err := Balanced([]byte("[{\"a\":1,\"a\":2},\"\xff\"]")); err != nil {
 		t.Error(err)

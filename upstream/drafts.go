@@ -16,13 +16,6 @@ type Drafts interface {
 	Version(offered []byte) string
 }
 
-// settle gives the answer's error its final code. d may be nil.
-func (a *Answer) settle(d Drafts, status int) {
-	if d != nil && a != nil && a.Error != nil {
-		a.Error = d.Error(status, a.Error)
-	}
-}
-
 // mutual chooses the version to send again with after a -32022: mine, when the
 // server names it, else a draft; "" for none (E-39, I-8).
 func mutual(d Drafts, refusal *jsonrpc.Error, mine string) string {

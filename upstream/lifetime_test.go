@@ -43,6 +43,28 @@ func TestReleaseIsIdempotent(t *testing.T) {
 	(&Answer{Error: &jsonrpc.Error{}}).Release()
 }
 
+func TestTheResultTypeIsThatOfTheResult(t *testing.T) {
+	for _, stream := range []bool{false, true} {
+		url, _ := newEcho(t, func() bool { return stream })
+		c := newClient(t, url, HTTPOptions{})
+		for typ, result := range map[string]string{
+			`"complete"`: `{"a":{"resultType":"no"},"resultType":"complete"}`, `"odd"`: `{"resultType":"odd"}`, `7`: `{"resultType":7}`, ``: `{}`,
+		} {
+			a := mustDo(t, c, call(mcp.MethodToolsCall, `"name":"t","arguments":`+result))
+			if got := a.ResultType(); got != typ {
+				t.Errorf("%s: %s", result, got)
+			}
+			a.Result = []byte(`{"resultType":"task"}`) // whoever replaces the result replaces its type
+			if got := a.ResultType(); got != `"task"` {
+				t.Errorf("replaced: %s", got)
+			}
+			if a.Release(); a.ResultType() != "" {
+				t.Error("released, but of some type")
+			}
+		}
+	}
+}
+
 // TestIdleIsCalledBeforeEveryWait: what a server sends at once is passed on at
 // once, and nothing that was passed on waits for what comes later.
 func TestIdleIsCalledBeforeEveryWait(t *testing.T) {

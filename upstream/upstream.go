@@ -60,30 +60,6 @@ type Call struct {
 	Idle func()
 }
 
-// Answer is the upstream's response: exactly one of its members is set.
-type Answer struct {
-	// Result is valid until Release.
-	Result []byte
-	Error  *jsonrpc.Error
-
-	body *[]byte // what Result is part of, if that is to be reused
-}
-
-// Release gives the memory of Result back, for the client to reuse. Nobody may
-// use Result, or any part of it, afterwards: what is kept must be copied before.
-// Releasing is optional, and doing so again does nothing. An Error owns its
-// memory.
-func (a *Answer) Release() {
-	if a == nil {
-		return
-	}
-	body := a.body
-	a.Result, a.body = nil, nil
-	if body != nil {
-		putBuffer(body)
-	}
-}
-
 // lastID numbers the requests of the whole process, over all upstreams, so
 // that the answer to an abandoned request can never match a later one (B-2).
 var lastID atomic.Int64

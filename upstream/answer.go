@@ -1,0 +1,70 @@
+package upstream
+
+import (
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// Answer is the upstream's response: exactly one of its members is set.
+type Answer struct {
+	// Result is valid until Release.
+	Result []byte
+	Error  *jsonrpc.Error
+
+	body  *[]byte // what Result is part of, if that is to be reused
+	typ   string  // raw resultType
+	typed []byte  // the result whose type typ is
+}
+
+// ResultType returns the raw JSON of Result's member resultType, empty when there
+// is none. For a Result as it came it was found while that was parsed: looking
+// for it behind 64 KiB of text takes 2.5 µs.
+func (a *Answer) ResultType() string {
+	if len(a.Result) > 0 && len(a.Result) == len(a.typed) && &a.Result[0] == &a.typed[0] {
+		return a.typ
+	}
+	return typeText(rawjson.Get(a.Result, "resultType"))
+}
+
+// typeText returns a raw resultType as a string, without memory for the usual ones.
+func typeText(raw []byte) string {
+	for _, known := range [...]string{`"` + mcp.ResultComplete + `"`, `"` + mcp.ResultInputRequired + `"`, `"` + mcp.ResultTask + `"`} {
+		if string(raw) == known {
+			return known
+		}
+	}
+	return string(raw)
+}
+
+// Release gives the memory of Result back, for the client to reuse. Nobody may
+// use Result, or any part of it, afterwards: what is kept must be copied before.
+// Releasing is optional, and doing so again does nothing. An Error owns its
+// memory.
+func (a *Answer) Release() {
+	if a == nil {
+		return
+	}
+	body := a.body
+	a.Result, a.typed, a.body = nil, nil, nil
+	if body != nil {
+		putBuffer(body)
+	}
+}
+
+// settle gives the answer's error its final code. d may be nil.
+func (a *Answer) settle(d Drafts, status int) {
+	if d != nil && a != nil && a.Error != nil {
+		a.Error = d.Error(status, a.Error)
+	}
+}
+
+// own makes the answer independent of the text that it was parsed from.
+func (a *Answer) own() *Answer {
+	if a.Result != nil {
+		a.body = getBuffer(len(a.Result))
+		*a.body = append(*a.body, a.Result...)
+		a.Result, a.typed = *a.body, *a.body
+	}
+	return a
+}
