@@ -3,7 +3,7 @@ SHELL := /bin/bash
 LINT  := go tool -modfile=tools/go.mod golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race fuzz lint fmt docs golden e2e conformance bench demo ci release image clean
+.PHONY: help build test race fuzz lint fmt docs golden e2e conformance bench bench-compare demo ci release image clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -40,6 +40,9 @@ conformance: ## Run the official conformance suites (Node 20)
 
 bench: ## Run the benchmarks with allocations
 	go test -run '^$$' -bench . -benchmem ./...
+
+bench-compare: ## Compare the bridge with a plain reverse proxy on the same traffic
+	go run ./bench/compare
 
 demo: ## Show the bridge at work
 	go run ./cmd/bridge demo

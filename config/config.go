@@ -69,6 +69,15 @@ type Policy struct {
 	// How much of a result older clients get: strict removes what their revision of the protocol does not define,
 	// minimal only what would break them.
 	Profile string `key:"profile" oneof:"strict|minimal"`
+	// What a client gets for structured content and output schemas that are no JSON objects, which older revisions do
+	// not have: wrap puts them into an object under "result", drop leaves them out and keeps the text.
+	NonObject string `key:"non-object" oneof:"wrap|drop"`
+	// What a client of 2025-06-18, which knows no choice of several, gets for such a question: expand asks yes or no for
+	// each option, cancel answers for the client that it was cancelled.
+	MultiSelect string `key:"multi-select" oneof:"expand|cancel"`
+	// Tasks for clients of 2025-11-25: hide runs every call to its end within the call, host lets the client start calls
+	// as tasks, which the bridge then keeps.
+	Tasks string `key:"tasks" oneof:"hide|host"`
 	// Whether a client's Authorization header goes to the server: relay hands it on, drop keeps it from a server that it
 	// is not meant for.
 	Authorization string `key:"authorization" oneof:"relay|drop"`
@@ -205,6 +214,9 @@ func Default() Config {
 func defaultPolicy() Policy {
 	return Policy{
 		Profile:       "strict",
+		NonObject:     "wrap",
+		MultiSelect:   "expand",
+		Tasks:         "hide",
 		Modern:        "pass",
 		Authorization: "relay",
 		LegacyRelay:   "auto",

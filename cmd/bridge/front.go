@@ -44,7 +44,7 @@ func newFront(cfg *config.Config, settings config.Mount, log zerolog.Logger) (*f
 	options := mount.Options{
 		Draft:             newDialect(&settings, f.log),
 		Legacy:            legacyOptions(cfg, &settings, f.log),
-		Bridge:            bridge.Options{Rules: translate.Rules{Profile: profile(settings.Profile)}, Limits: bridgeLimits(&settings), Log: f.log},
+		Bridge:            bridge.Options{Rules: rules(&settings.Policy), Limits: bridgeLimits(&settings), Log: f.log},
 		Relay:             relayPolicy(&settings),
 		RefuseModern:      settings.Modern == "refuse",
 		DropAuthorization: settings.Authorization == "drop",
@@ -219,6 +219,16 @@ func allowedHosts(cfg *config.Config) []string {
 		return cfg.AllowedHosts
 	}
 	return []string{"*"}
+}
+
+// rules says how results are brought down for the clients of a mount.
+func rules(p *config.Policy) translate.Rules {
+	return translate.Rules{
+		Profile:           profile(p.Profile),
+		DropNonObject:     p.NonObject == "drop",
+		CancelMultiSelect: p.MultiSelect == "cancel",
+		HostTasks:         p.Tasks == "host",
+	}
 }
 
 func profile(name string) translate.Profile {
