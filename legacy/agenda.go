@@ -80,10 +80,11 @@ func (s *agendaShard) unlink(e *entry) {
 	e.prev, e.next, e.at = nil, nil, 0
 }
 
-// run tells everything that is due, and returns when the next thing will be.
-func (a *agenda) run() (next time.Duration) {
-	now := time.Since(a.start)
-	next = a.delay
+// run tells everything that is due within ahead, and returns how long it may be
+// until it should run again.
+func (a *agenda) run(ahead time.Duration) (next time.Duration) {
+	now := time.Since(a.start) + ahead
+	next = a.delay - ahead
 	for i := range a.shards {
 		s := &a.shards[i]
 		for {

@@ -48,22 +48,27 @@ func (b *between) Ready() {
 	b.mu.Lock() // until await is done
 	b.entry.remove()
 	b.mu.Unlock()
-	if ok, err := b.sock.Waiting(); err != nil || !ok {
-		b.sock.Close()
-		return
-	}
 	b.http.lot.poller.Load().Drop(b.sock)
-	b.giveBack("")
+	b.goOn()
 }
 
-// due closes the connection: there was no request for long.
+// due closes the connection: there was no request for long, or the lot is closed.
 func (b *between) due() (again bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.http.lot.poller.Load().Forget(b.watch) {
-		b.sock.Close()
+		b.goOn()
 	}
 	return false
+}
+
+// goOn serves the request that waits, if there is one.
+func (b *between) goOn() {
+	if ok, err := b.sock.Waiting(); ok && err == nil {
+		b.giveBack("")
+		return
+	}
+	b.sock.Close()
 }
 
 // patience is how long to wait before a connection is tried to be given back

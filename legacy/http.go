@@ -36,6 +36,7 @@ type HTTP struct {
 	inFlight atomic.Int64
 	quiet    chan struct{} // gets a value when inFlight falls to zero while closing
 
+	hurry   chan struct{} // gets a value when streams begin to be a crowd
 	stop    chan struct{}
 	stopped chan struct{}
 	once    sync.Once
@@ -50,10 +51,11 @@ func NewHTTP(opt Options, backend Backend) *HTTP {
 		commits: agenda{delay: opt.CommitDelay, start: now},
 		// Looking three times per interval and speaking after two thirds of
 		// it keeps the silence below the interval.
-		beats:     agenda{delay: min(opt.KeepAlive/3, opt.Rest/restless), start: now},
+		beats:     agenda{delay: min(opt.KeepAlive/3, opt.Rest), start: now},
 		retention: agenda{delay: opt.Retention, start: now},
 		quiet:     make(chan struct{}, 1),
 		drain:     make(chan struct{}),
+		hurry:     make(chan struct{}, 1),
 		stop:      make(chan struct{}), stopped: make(chan struct{}),
 	}
 	h.relayer, _ = backend.(Relayer)
@@ -160,9 +162,9 @@ func (h *HTTP) exit() {
 // a crowd of due times costs few wake-ups.
 const janitorStep = 20 * time.Millisecond
 
-// tend is the janitor: it looks after everything that is due. Nothing has to
-// wake it, because whatever is added to an agenda is due later than one full
-// delay of that agenda, which is the longest that tend sleeps.
+// tend is the janitor: it looks after everything that is due. Nothing but a crowd
+// has to wake it, because whatever is added to an agenda is due later than one
+// full delay of that agenda, which is the longest that tend sleeps.
 func (h *HTTP) tend() {
 	defer close(h.stopped)
 	timer := time.NewTimer(h.pause(h.opt.CommitDelay))
@@ -172,10 +174,9 @@ func (h *HTTP) tend() {
 		case <-h.stop:
 			return
 		case <-timer.C:
+		case <-h.hurry:
 		}
-		next := h.commits.run()
-		next = min(next, h.beats.run())
-		next = min(next, h.retention.run(), h.lot.run())
+		next := min(h.commits.run(0), h.beats.run(h.ahead()), h.retention.run(0), h.lot.run())
 		h.table.Expire()
 		timer.Reset(h.pause(next))
 	}

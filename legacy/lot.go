@@ -69,7 +69,7 @@ func (o *onePoller) close() []park.Owner {
 }
 
 // run tells everything that is due.
-func (l *lot) run() time.Duration { return min(l.vigils.run(), l.idles.run()) }
+func (l *lot) run() time.Duration { return min(l.vigils.run(0), l.idles.run(0)) }
 
 // endListeners ends the parked streams of GET.
 func (l *lot) endListeners() {

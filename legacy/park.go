@@ -12,7 +12,12 @@ import (
 // drain is closed, or until the stream needs no goroutine any more. It reports
 // whether the latter is so; session is then still in use by the stream.
 func (c *carrier) attend(r *http.Request, drain <-chan struct{}, s *session) (parked bool) {
-	c.http.attended.Add(1)
+	if c.http.attended.Add(1) == crowd+1 {
+		select {
+		case c.http.hurry <- struct{}{}:
+		default:
+		}
+	}
 	defer c.http.attended.Add(-1)
 	ctx := r.Context()
 	for {
@@ -46,6 +51,14 @@ func (h *HTTP) rest() time.Duration {
 		return h.opt.Rest / restless
 	}
 	return h.opt.Rest
+}
+
+// ahead is how much earlier than usual the janitor looks at streams now.
+func (h *HTTP) ahead() time.Duration {
+	if h.attended.Load() > crowd {
+		return h.beats.delay - h.beats.delay/restless
+	}
+	return 0
 }
 
 // park hands the stream, if it is still quiet, from this carrier to one without
