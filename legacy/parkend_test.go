@@ -1,0 +1,205 @@
+//go:build linux
+
+package legacy
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/bridge/mcp"
+)
+
+func TestShutdownEndsListenersWaitsForCallsAndClosesConnections(t *testing.T) {
+	b := newFake()
+	h, p := serve(t, Options{}, b)
+	p.initialize(mcp.V20250618)
+	callLine, call, k := heldCall(t, h, p, b)
+	getLine, get := heldGet(t, h, p, "")
+	down := make(chan error)
+	go func() { down <- h.Shutdown(t.Context()) }()
+	want(t, "GET ends", readEvents(t, get).rest(), []string{})
+	want(t, "and is closed", getLine.closed(), true)
+	k.Send([]byte(`{"still":"there"}`))
+	k.finish(`{}`)
+	want(t, "the call", len(readEvents(t, call).rest()), 3)
+	want(t, "shutdown", <-down, error(nil))
+	want(t, "the call's connection", callLine.closed(), true)
+	waitParked(t, h, 0, 0)
+}
+
+func TestCloseCutsEverythingThatIsParked(t *testing.T) {
+	b := newFake()
+	h, p := serve(t, Options{}, b)
+	p.initialize(mcp.V20250618)
+	l, resp, k := heldCall(t, h, p, b)
+	k.finish(`{}`)
+	_ = readEvents(t, resp).rest()
+	waitParked(t, h, 0, 1)
+	stateless := dialWire(t, p) // its conversation belongs to no session
+	r := p.request(http.MethodPost, hold)
+	r.Header.Del("Mcp-Session-Id")
+	stateless.send(r)
+	k = <-b.held
+	k.Send([]byte(note))
+	_ = stateless.response()
+	waitParked(t, h, 1, 1)
+	h.Close()
+	waitParked(t, h, 0, 0)
+	want(t, "idle connection", l.closed(), true)
+	k.finish(`{}`) // finds nobody
+}
+
+func TestIdleConnectionIsClosedInTheEnd(t *testing.T) {
+	b := newFake()
+	h, p := serve(t, Options{}, b)
+	p.initialize(mcp.V20250618)
+	l, resp, k := heldCall(t, h, p, b)
+	k.finish(`{}`)
+	_ = readEvents(t, resp).rest()
+	waitParked(t, h, 0, 1)
+	for _, o := range h.lot.poller.Load().Owners() {
+		o.(*between).due()
+	}
+	want(t, "closed", l.closed(), true)
+	waitParked(t, h, 0, 0)
+}
+
+func TestIdleConnectionThatTheClientClosesIsForgotten(t *testing.T) {
+	b := newFake()
+	h, p := serve(t, Options{}, b)
+	p.initialize(mcp.V20250618)
+	l, resp, k := heldCall(t, h, p, b)
+	k.finish(`{}`)
+	_ = readEvents(t, resp).rest()
+	waitParked(t, h, 0, 1)
+	l.conn.Close()
+	waitParked(t, h, 0, 0)
+	eventually(t, "it is off the agenda", func() bool {
+		for i := range h.lot.idles.shards {
+			s := &h.lot.idles.shards[i]
+			s.mu.Lock()
+			first := s.head
+			s.mu.Unlock()
+			if first != nil {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func TestConnectionOfAStoppedServerIsClosed(t *testing.T) {
+	b := newFake()
+	h := NewHTTP(Options{Rest: janitorStep}, b)
+	s := httptest.NewUnstartedServer(h)
+	s.Config.ConnContext = ConnContext
+	s.Start()
+	p := &peer{t: t, client: s.Client(), url: s.URL, header: http.Header{}}
+	p.initialize(mcp.V20250618)
+	l, resp, k := heldCall(t, h, p, b)
+	k.finish(`{}`)
+	_ = readEvents(t, resp).rest()
+	waitParked(t, h, 0, 1)
+	_ = s.Config.Close() // only the http.Server
+	l.send(p.request(http.MethodPost, ping))
+	want(t, "closed", l.closed(), true)
+	h.Close()
+	s.Close()
+}
+
+func TestParkedStreamsAreKeptAlive(t *testing.T) {
+	b := newFake()
+	h, p := serve(t, Options{KeepAlive: 90 * time.Millisecond}, b)
+	p.initialize(mcp.V20250618)
+	_, resp, k := heldCall(t, h, p, b)
+	r := bufio.NewReader(resp.Body)
+	comments := 0
+	for comments < 5 {
+		text, err := r.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text == ": keep-alive\n" {
+			comments++
+		}
+	}
+	k.finish(`{}`)
+	rest, err := io.ReadAll(r)
+	if err != nil || !strings.Contains(string(rest), `"result":{}`) {
+		t.Errorf("%q, %v", rest, err)
+	}
+}
+
+func TestWhatCannotBeParkedStaysAsItIs(t *testing.T) {
+	plain := func(h http.Handler) *httptest.Server {
+		s := httptest.NewUnstartedServer(h)
+		s.Config.ConnContext = ConnContext
+		return s
+	}
+	for name, start := range map[string]func(http.Handler) *httptest.Server{
+		"no ConnContext": httptest.NewServer,
+		"TLS": func(h http.Handler) *httptest.Server {
+			s := plain(h)
+			s.StartTLS()
+			return s
+		},
+		"HTTP/2": func(h http.Handler) *httptest.Server {
+			s := plain(h)
+			s.EnableHTTP2 = true
+			s.StartTLS()
+			return s
+		},
+		"wrapped connection": func(h http.Handler) *httptest.Server {
+			s := plain(h)
+			s.Listener = wrappingListener{s.Listener}
+			s.Start()
+			return s
+		},
+		"wrapped writer": func(h http.Handler) *httptest.Server {
+			s := plain(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(wrappedWriter{w}, r) }))
+			s.Start()
+			return s
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newFake()
+			h := NewHTTP(Options{Rest: janitorStep, KeepAlive: 90 * time.Millisecond}, b)
+			s := start(h)
+			defer func() { h.Close(); s.CloseClientConnections(); s.Close() }()
+			p := &peer{t: t, client: s.Client(), url: s.URL, header: http.Header{}}
+			p.initialize(mcp.V20250618)
+			answer := p.async(hold)
+			k := <-b.held
+			k.Send([]byte(note))
+			resp := <-answer
+			r := bufio.NewReader(resp.Body)
+			for text := ""; text != ": keep-alive\n"; {
+				var err error
+				if text, err = r.ReadString('\n'); err != nil {
+					t.Fatal(err)
+				}
+			}
+			streams, idle := h.parkedCount()
+			want(t, "parked", streams+idle, 0)
+			k.finish(`{}`)
+			_, _ = io.Copy(io.Discard, r)
+		})
+	}
+}
+
+type wrappingListener struct{ net.Listener }
+
+func (l wrappingListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	return struct{ net.Conn }{c}, err
+}
+
+type wrappedWriter struct{ http.ResponseWriter }
+
+func (w wrappedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
