@@ -15,6 +15,8 @@ type Answer struct {
 	body  *[]byte // what Result is part of, if that is to be reused
 	typ   string  // raw resultType
 	typed []byte  // the result whose type typ is
+
+	refused bool // by HTTP status 400: nothing was executed
 }
 
 // ResultType returns the raw JSON of Result's member resultType, empty when there

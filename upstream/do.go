@@ -81,7 +81,9 @@ func (c *HTTP) mend(ctx context.Context, req *request, ans *Answer, done *mends)
 	case mcp.CodeUnsupportedVersion:
 		return c.mendVersion(req, ans.Error, done), ans
 	case mcp.CodeHeaderMismatch:
-		return c.mendHeaders(ctx, req, ans, done)
+		if ans.refused { // else a tool said so of its own accord, and has run (B-25)
+			return c.mendHeaders(ctx, req, ans, done)
+		}
 	}
 	return false, ans
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"slices"
 	"sync"
 
@@ -31,6 +32,9 @@ func (c *HTTP) receive(ctx context.Context, req *request, x exchange, to sink) (
 	if status := x.status(); status != 200 {
 		ans, err := c.receiveRefusal(ctx, req, x)
 		ans.settle(c.opt.Drafts, status)
+		if ans != nil {
+			ans.refused = status == http.StatusBadRequest
+		}
 		return ans, err
 	}
 	ans, err := c.receiveOK(ctx, req, x, to)
