@@ -72,7 +72,7 @@ func (w *walker) samplingMessages(at int, tools bool) (end int, reason string) {
 			continue
 		}
 		// Before 2025-11-25 a message has one block.
-		split := w.splitMessage(a.m, content)
+		split := w.splitMessage(a.m)
 		w.edits, w.drops = w.edits[:edits], w.drops[:drops]
 		if split == "" {
 			w.drop(a.m)
@@ -176,7 +176,7 @@ func (w *walker) samplingBlock(at int, tools bool) (end int, reason string) {
 
 // splitMessage returns the message at m as consecutive messages of the same
 // role, one per block of its content array, in order.
-func (w *walker) splitMessage(m, content member) string {
+func (w *walker) splitMessage(m member) string {
 	message := w.part(m.start, m.end)
 	var b []byte
 	for block := range rawjson.Elements(rawjson.Get(message, "content")) {

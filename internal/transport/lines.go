@@ -18,9 +18,9 @@ type LineReader struct {
 // tailSize is how much of the end of a line above the limit is kept, in bytes.
 const tailSize = 256
 
-// NewLineReader returns a reader of lines of at most max bytes.
-func NewLineReader(r io.Reader, max int) *LineReader {
-	return &LineReader{r: bufio.NewReaderSize(r, 64<<10), max: max}
+// NewLineReader returns a reader of lines of at most limit bytes.
+func NewLineReader(r io.Reader, limit int) *LineReader {
+	return &LineReader{r: bufio.NewReaderSize(r, 64<<10), max: limit}
 }
 
 // Read returns the next line in memory of its own. For a line above the limit it

@@ -82,18 +82,18 @@ func TestAppendLineNeverBreaksAMessage_E31(t *testing.T) {
 
 func FuzzLines(f *testing.F) {
 	f.Add([]byte("{}\r\n\n[]"), 3)
-	f.Fuzz(func(t *testing.T, in []byte, max int) {
-		if max <= 0 || max > 1<<16 {
+	f.Fuzz(func(t *testing.T, in []byte, limit int) {
+		if limit <= 0 || limit > 1<<16 {
 			return
 		}
-		l := NewLineReader(bytes.NewReader(in), max)
+		l := NewLineReader(bytes.NewReader(in), limit)
 		for {
 			line, err := l.Read()
 			if err != nil && !errors.Is(err, ErrTooLarge) {
 				return
 			}
-			if len(line) > max || bytes.IndexByte(line, '\n') >= 0 {
-				t.Fatalf("line %q for limit %d", line, max)
+			if len(line) > limit || bytes.IndexByte(line, '\n') >= 0 {
+				t.Fatalf("line %q for limit %d", line, limit)
 			}
 		}
 	})
