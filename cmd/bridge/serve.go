@@ -108,6 +108,7 @@ type service struct {
 	board       *board
 	addresses   *addresses
 	certificate *reloader // nil for plain HTTP
+	unused      unused
 	log         zerolog.Logger
 
 	// What a reload needs; cfg is what is obeyed at present.
@@ -132,6 +133,7 @@ func newService(cfg *config.Config, fronts []*front, log zerolog.Logger) *servic
 		IdleTimeout:       idleTimeout,
 		ErrorLog:          stdlog.New(connectionLog{log}, "", 0),
 		ConnContext:       legacy.ConnContext, // quiet streams give their goroutines up
+		ConnState:         s.unused.note,
 		Protocols:         new(http.Protocols),
 	}
 	s.http.Protocols.SetHTTP1(true)
@@ -176,7 +178,8 @@ func (s *service) stop() error {
 		s.log.Warn().Msg("the time to drain was over: running calls were cut off")
 		err = nil
 	}
-	// The exchanges are over, so what is left are idle connections and health probes.
+	// The exchanges are over, so what is left are modern ones, idle connections and health probes.
+	s.unused.close()
 	if closing := s.http.Shutdown(ctx); closing != nil {
 		_ = s.http.Close()
 	}
