@@ -346,6 +346,14 @@ func errorToRoots(w *world) cell {
 	if e := y.response.Error; e == nil || e.Code != -32603 || member(e.Data, "bridge", "inputRequest") != `"r"` {
 		w.Errorf("C-34: %s", y.response.Text)
 	}
+	// A client that does not know the method after all is not asked again (F.3).
+	w.client.answers["roots/list"] = func(string) string { return `!{"code":-32601,"message":"unknown"}` }
+	w.client.call("tools/call", `{"name":"t"}`)
+	before := len(w.client.asked)
+	z := w.client.call("tools/call", `{"name":"t"}`)
+	if len(w.client.asked) != before || member([]byte(w.server.last("tools/call").meta("clientCapabilities")), "roots") != "" {
+		w.Errorf("F.3: roots are declared and asked for again: %s", z.response.Text)
+	}
 	return via("the call fails with the client's words")
 }
 

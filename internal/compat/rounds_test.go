@@ -64,6 +64,34 @@ func TestRoundsNeverTouchTheCache_DI10_B43(t *testing.T) {
 	}
 }
 
+// B-41, A-14: what is kept for one client serves clients of other revisions, in
+// their own words, as long as they declare the same and ask for the same.
+func TestKeptResultsServeEveryRevision_B41(t *testing.T) {
+	w := newWorld(t, mcp.V20251125, nil)
+	tool := `{"name":"t","inputSchema":{"type":"object"},"title":"T"}`
+	w.server.on("tools/list", result(`{"resultType":"complete","ttlMs":60000,"cacheScope":"private","tools":[`+tool+`]}`))
+	for _, c := range []struct {
+		version                    mcp.Version
+		capabilities, params, want string
+		asked                      int // requests that the server has got by then
+	}{
+		{mcp.V20251125, `{}`, ``, tool, 1},
+		{mcp.V20250326, `{}`, ``, `{"name":"t","inputSchema":{"type":"object"},"annotations":{"title":"T"}}`, 1},
+		{mcp.V20241105, `{}`, `{"_meta":{"x":1}}`, bareTool, 1},
+		{mcp.V20241105, `{}`, `{"cursor":"c"}`, bareTool, 2},
+		{mcp.V20251125, `{"roots":{}}`, ``, tool, 3},
+	} {
+		w.version = c.version
+		client := w.newClient()
+		client.initialize(c.capabilities)
+		x := client.call("tools/list", c.params)
+		expect(t, string(c.version), string(x.response.Result), `{"tools":[`+c.want+`]}`)
+		if n := len(w.server.requests("tools/list")); n != c.asked {
+			t.Errorf("B-41: %s %s %s: %d requests, want %d", c.version, c.capabilities, c.params, n, c.asked)
+		}
+	}
+}
+
 // D-I16: what a server says behind an interim result, a second outcome among
 // it, is dropped.
 func TestAnInterimResultEndsItsStream_DI16(t *testing.T) {
