@@ -72,10 +72,10 @@ func Has(obj []byte, name string) bool { return Get(obj, name) != nil }
 
 // sameName compares a raw member name with a plain one.
 func sameName(raw []byte, name string) bool {
-	if bytes.IndexByte(raw, '\\') < 0 {
-		return string(raw) == name
-	}
 	if len(raw) <= len(name) { // an escape is longer than what it stands for
+		return string(raw) == name && bytes.IndexByte(raw, '\\') < 0
+	}
+	if bytes.IndexByte(raw, '\\') < 0 {
 		return false
 	}
 	var buf [64]byte
