@@ -1,9 +1,11 @@
 package legacy
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -123,14 +125,24 @@ func (c *channel) close(cause error) {
 	c.hangUp(cause)
 }
 
+// progressGap is how far behind progress a response stays. The TypeScript SDK
+// hands a response on at once and a notification a moment later, so progress
+// that it reads together with the response comes too late: the SDK reports a
+// token that nobody knows, and some clients give the connection up for that.
+const progressGap = 10 * time.Millisecond
+
+// progressHead is how all progress begins.
+var progressHead = jsonrpc.AppendNotification(nil, mcp.NotificationProgress, nil)[:len(`{"jsonrpc":"2.0","method":"`)+len(mcp.NotificationProgress)]
+
 // channelReply is the Reply of one request on a channel.
 type channelReply struct {
 	c      *channel
 	id     jsonrpc.ID
 	answer func([]byte) // takes the response, nil for none
 
-	mu   sync.Mutex // orders Send before Finish: nothing follows a response
-	over bool
+	mu       sync.Mutex // orders Send before Finish: nothing follows a response
+	over     bool
+	progress time.Time // when there was any last
 }
 
 // Interactive implements Reply: the connection carries everything.
@@ -146,8 +158,12 @@ func (r *channelReply) Flush() {}
 func (r *channelReply) Queue(msg []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.over {
-		r.c.send(msg)
+	if r.over {
+		return
+	}
+	r.c.send(msg)
+	if bytes.HasPrefix(msg, progressHead) {
+		r.progress = time.Now()
 	}
 }
 
@@ -159,10 +175,26 @@ func (r *channelReply) Finish(msg []byte) {
 		return
 	}
 	r.over = true
+	if msg != nil && !r.progress.IsZero() {
+		r.c.pause(progressGap - time.Since(r.progress))
+	}
 	r.c.settle(r.id) // first: a quick client may use the id again
 	r.answer(msg)
 	if r.c.gate != nil {
 		r.c.gate.exit() // last: now a shutdown may close the connection
+	}
+}
+
+// pause waits, unless the connection is of no more use.
+func (c *channel) pause(d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-c.gone:
 	}
 }
 

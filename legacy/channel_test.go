@@ -116,6 +116,37 @@ func TestALineAboveTheLimitIsAnsweredByIDWhereverThatStands(t *testing.T) {
 	})
 }
 
+func TestAResponseStaysBehindProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		l := serveStdio(t, Options{}, b)
+		l.initialize(mcp.V20250618)
+		answered := func(interim string, before time.Duration) time.Duration {
+			l.send(hold)
+			k := <-b.held
+			k.Send([]byte(interim))
+			want(t, "interim", l.next(), interim)
+			<-time.After(before)
+			began := time.Now()
+			go k.finish(`{}`)
+			l.next()
+			return time.Since(began)
+		}
+		progress := `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}`
+		want(t, "right after progress", answered(progress, 0), progressGap)
+		want(t, "a little later", answered(progress, 2*time.Millisecond), progressGap-2*time.Millisecond)
+		want(t, "much later", answered(progress, time.Second), time.Duration(0))
+		want(t, "after something else", answered(note, 0), time.Duration(0))
+		l.send(hold)
+		k := <-b.held
+		k.Send([]byte(progress))
+		l.next()
+		_ = l.in.Close()
+		k.finish(`{}`) // by then there may be nobody to wait for
+		<-l.done
+	})
+}
+
 func TestStdioEndsEverythingAtEOF_A36(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newFake()
