@@ -19,16 +19,17 @@ import (
 // mark stands wherever the other hop must not hear of it.
 const mark = "m4rk-of-the-other-hop"
 
-// everyVersion checks a property with an open session of each revision.
+// everyVersion checks a property with open sessions of all revisions.
 func everyVersion(t *testing.T, property func(*rapid.T, *world)) {
+	t.Parallel()
+	worlds := map[mcp.Version]*world{}
 	for _, version := range mcp.Legacy {
-		t.Run(string(version), func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, version, nil)
-			w.open()
-			rapid.Check(t, func(rt *rapid.T) { property(rt, w) })
-		})
+		worlds[version] = newWorld(t, version, nil)
+		worlds[version].open()
 	}
+	rapid.Check(t, func(rt *rapid.T) {
+		property(rt, worlds[rapid.SampledFrom(mcp.Legacy).Draw(rt, "version")])
+	})
 }
 
 // exact posts a request and returns the text of its JSON response.

@@ -5,6 +5,9 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"time"
+
+	"github.com/mcpbridge/bridge/internal/mount"
 )
 
 var questions = group{"Questions to the client in the middle of a call", []feature{
@@ -25,6 +28,7 @@ var questions = group{"Questions to the client in the middle of a call", []featu
 	{name: "A round without a question (state only)", rules: "D-T5, D-T15, D-I3, D-16", kinds: "TTTT", run: stateOnly},
 	{name: "An error instead of an answer, to a form", rules: "C.9, F.3, J-4", kinds: "NNTT", run: errorToForm},
 	{name: "An error instead of an answer, to roots", rules: "C-34, F.3, D-T14, J-4", kinds: "TTTT", run: errorToRoots},
+	{name: "A question that is never answered", rules: "C.9, C-35, F.3", kinds: "TTTT", options: impatient, run: neverAnswered},
 	{name: "A client that takes only JSON", rules: "A-18, J-10, E-5", kinds: "TTTT", run: jsonOnly},
 	{name: "A server that asks for what was not declared", rules: "C-33, C-34", kinds: "TTTT", run: undeclared},
 }}
@@ -355,6 +359,29 @@ func errorToRoots(w *world) cell {
 		w.Errorf("F.3: roots are declared and asked for again: %s", z.response.Text)
 	}
 	return via("the call fails with the client's words")
+}
+
+func impatient(o *mount.Options) { o.Bridge.Limits.ServerRequest = 50 * time.Millisecond }
+
+// neverAnswered: the question is withdrawn after a while, the call ends, and
+// the server is not told again that the client can be asked.
+func neverAnswered(w *world) cell {
+	w.server.on("tools/call", rootsFirst(`{"content":[]}`))
+	x := w.client.start("tools/call", `{"name":"t"}`)
+	question := x.until("roots/list")
+	x.finish()
+	expect(w.T, "C.9", member(x.response.Result, "isError"), `true`)
+	withdrawn := x.notified("notifications/cancelled")
+	if len(withdrawn) != 1 || !strings.Contains(string(x.response.Result), "did not answer") {
+		w.Fatalf("C.9: %d withdrawals, %s", len(withdrawn), x.response.Text)
+	}
+	expect(w.T, "C-35", member(withdrawn[0].Params, "requestId"), question.ID)
+	w.client.answer(question, `{"roots":[]}`) // too late
+	w.client.call("tools/call", `{"name":"t"}`)
+	if got := w.server.last("tools/call"); member([]byte(got.meta("clientCapabilities")), "roots") != "" || member(got.Params, "inputResponses") != "" {
+		w.Errorf("C.9: %s", got.Params)
+	}
+	return via("withdrawn after a time (a setting); the call fails, and nothing of the kind is asked again")
 }
 
 func jsonOnly(w *world) cell {
