@@ -142,7 +142,7 @@ func (s *scanner) object(i, depth int) int {
 		if i = s.str(i); i < 0 {
 			return -1
 		}
-		end := i - 1
+		end, escaped := i-1, s.escape
 		if !s.lax && !s.add(&set, name, end) {
 			return s.fail(name-1, duplicate)
 		}
@@ -158,9 +158,9 @@ func (s *scanner) object(i, depth int) int {
 		}
 		switch depth {
 		case 0:
-			capture(s.fields, nil, b[name:end], value, i)
+			capture(s.fields, nil, b[name:end], escaped, value, i)
 		case 1:
-			capture(s.inner, b[s.within[0]:s.within[1]], b[name:end], value, i)
+			capture(s.inner, b[s.within[0]:s.within[1]], b[name:end], escaped, value, i)
 		}
 		if i = skipSpace(b, i); i >= len(b) || b[i] != ',' {
 			break
@@ -177,10 +177,16 @@ func (s *scanner) object(i, depth int) int {
 	return i + 1
 }
 
-// capture notes the member with this raw name and value b[start:end].
-func capture(fields []Field, within, name []byte, start, end int) {
+// capture notes the member with this raw name, which may hold escapes only if
+// escaped says so, and the value b[start:end].
+func capture(fields []Field, within, name []byte, escaped bool, start, end int) {
 	for k := range fields {
-		if f := &fields[k]; sameName(name, f.Name) && (f.In == "" || sameName(within, f.In)) {
+		f := &fields[k]
+		same := string(name) == f.Name
+		if escaped {
+			same = sameName(name, f.Name)
+		}
+		if same && (f.In == "" || sameName(within, f.In)) {
 			f.start, f.end = start, end
 			return
 		}
