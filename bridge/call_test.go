@@ -417,6 +417,22 @@ func TestLostCallOfARepeatableToolIsResent_D15_Q8(t *testing.T) {
 	})
 }
 
+func TestRequestsAboutNothingAreRefusedHere_F4(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conv, up := session(t, Limits{})
+		for method, params := range map[string]string{
+			mcp.MethodToolsCall: `{"arguments":{}}`, mcp.MethodPromptsGet: `{"name":5}`, mcp.MethodResourcesRead: ``,
+		} {
+			if e := request(t, conv, "1", method, params).rpcError(); e.Code != jsonrpc.CodeInvalidParams {
+				t.Errorf("%s: %v", method, e)
+			}
+		}
+		if n := len(up.calls()); n != 0 {
+			t.Fatalf("%d requests went up", n)
+		}
+	})
+}
+
 func TestLocalMethods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conv, up := session(t, Limits{})

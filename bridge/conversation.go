@@ -136,9 +136,30 @@ func (c *conversation) Serve(ctx context.Context, caller legacy.Caller, req json
 		finish(out, req.ID, result, err)
 		return
 	}
+	if missing := unnamed(req); missing != "" {
+		finish(out, req.ID, nil, invalidParams(missing+" is missing or no string"))
+		return
+	}
 	if k := c.newCall(caller, req, out); !k.cached() {
 		k.drive(mrtr.Started())
 	}
+}
+
+// unnamed returns the member that must name what req is about and does not. The
+// upstream would refuse the request too, but for a header that legacy clients
+// know nothing of (B.2).
+func unnamed(req jsonrpc.Message) string {
+	member := ""
+	switch req.Method {
+	case mcp.MethodToolsCall, mcp.MethodPromptsGet:
+		member = "name"
+	case mcp.MethodResourcesRead:
+		member = "uri"
+	}
+	if member == "" || rawjson.KindOf(rawjson.Get(req.Params, member)) == rawjson.String {
+		return ""
+	}
+	return member
 }
 
 // Notify implements legacy.Conversation. No client notification exists in

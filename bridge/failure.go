@@ -160,14 +160,19 @@ func (k *call) logEnd(err error) {
 	if rule := brokenRule(err); rule != "" {
 		event = hintAtDraft(k.conv.b.log.Warn().Str(logfield.Rule, rule), k.latest)
 	}
-	// A server's error text may quote arguments: only its code is logged.
+	// A peer's own error text may quote anything, so it is not logged: of the
+	// server's the code, of the client's what it was asked.
 	var (
 		failure *upstream.Failure
 		theirs  *jsonrpc.Error
+		abort   *mrtr.Abort
 	)
-	if !errors.As(err, &failure) && errors.As(err, &theirs) {
+	switch {
+	case !errors.As(err, &failure) && errors.As(err, &theirs):
 		event = event.Int(logfield.Code, theirs.Code)
-	} else {
+	case errors.As(err, &abort) && abort.Rule == "":
+		event = event.Str(logfield.Cause, "no usable answer to "+abort.Method)
+	default:
 		event = event.Err(err)
 	}
 	event.Str(logfield.FlowID, k.id()).Str(logfield.Method, k.req.Method).
