@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -39,10 +40,17 @@ func newHeadersSeen(t *testing.T) *headersSeen {
 	return s
 }
 
+// last returns the headers of the latest request of a client: the bridge's own
+// discovers come whenever a mount starts.
 func (s *headersSeen) last() http.Header {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.all[len(s.all)-1]
+	for _, header := range slices.Backward(s.all) {
+		if header.Get("Mcp-Method") != "server/discover" {
+			return header
+		}
+	}
+	return nil
 }
 
 // TestEachMountHasItsOwnHeadersAndAuthorization: for clients of both eras. What
