@@ -6,7 +6,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -40,17 +39,10 @@ func newHeadersSeen(t *testing.T) *headersSeen {
 	return s
 }
 
-// last returns the headers of the latest request of a client: the bridge's own
-// discovers come whenever a mount starts.
 func (s *headersSeen) last() http.Header {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, header := range slices.Backward(s.all) {
-		if header.Get("Mcp-Method") != "server/discover" {
-			return header
-		}
-	}
-	return nil
+	return s.all[len(s.all)-1]
 }
 
 // TestEachMountHasItsOwnHeadersAndAuthorization: for clients of both eras. What
