@@ -33,39 +33,44 @@ type envelope [fieldCount]rawjson.Field
 // but the ID, whenever one can be made out.
 func Parse(b []byte) (Message, error) {
 	var env envelope
-	return env.parse(b, "", fieldError)
+	msg, _, err := env.parse(b, "", fieldError)
+	return msg, err
+}
+
+// Findings are what the pass over a response found besides the message. They
+// alias the text, and spare others passes of their own: one over 64 KiB takes
+// 2.5 µs.
+type Findings struct {
+	ResultType []byte // raw member resultType of the result; nil: there is none
+	Long       []byte // the longest string (rawjson.Survey); nil: all are short
 }
 
 // ParseResponse is Parse for one who waits for the response to the request id. A
-// message with that id gets the very ID, where Parse would copy it, and of a
-// result it returns the raw member resultType, nil when there is none: that one
-// decides what becomes of the result, and looking for it later would mean to go
-// over all of the result again.
-func ParseResponse(b []byte, id ID) (msg Message, resultType []byte, err error) {
+// message with that id gets the very ID, where Parse would copy it.
+func ParseResponse(b []byte, id ID) (Message, Findings, error) {
 	var env envelope
 	env[fieldResultType].Name, env[fieldResultType].In = "resultType", "result"
-	msg, err = env.parse(b, id, fieldResultType)
-	return msg, env[fieldResultType].Value, err
+	msg, long, err := env.parse(b, id, fieldResultType)
+	return msg, Findings{env[fieldResultType].Value, long}, err
 }
 
 // parse reads a message whose id is probably id. last is the last of the fields
 // to look for.
-func (env *envelope) parse(b []byte, id ID, last int) (Message, error) {
+func (env *envelope) parse(b []byte, id ID, last int) (m Message, long []byte, err error) {
 	env[fieldVersion].Name = "jsonrpc"
 	env[fieldID].Name = "id"
 	env[fieldMethod].Name = "method"
 	env[fieldParams].Name = "params"
 	env[fieldResult].Name = "result"
 	env[fieldError].Name = "error"
-	var m Message
-	if err := rawjson.Extract(b, env[:last+1]); err != nil {
+	if long, err = rawjson.Survey(b, env[:last+1]); err != nil {
 		m.ID = recoverID(b)
-		return m, syntaxError(err)
+		return m, nil, syntaxError(err)
 	}
 	if reason := m.read(env, b, id); reason != "" {
-		return Message{ID: m.ID}, &Error{Code: CodeInvalidRequest, Message: reason}
+		return Message{ID: m.ID}, nil, &Error{Code: CodeInvalidRequest, Message: reason}
 	}
-	return m, nil
+	return m, long, nil
 }
 
 // syntaxError converts what rawjson refused. A duplicate member is well-formed

@@ -184,6 +184,37 @@ func TestExtractFindsInnerMembers(t *testing.T) {
 	}
 }
 
+func TestSurveyFindsTheLongestString(t *testing.T) {
+	a, b := strings.Repeat("a", minLong), strings.Repeat(`\"`, minLong)
+	for text, want := range map[string]string{
+		`["` + a[2:] + `"]`: "", `["` + a + `"]`: `"` + a + `"`, `{"x":["` + a + `"],"` + b + `":"` + a + `"}`: `"` + b + `"`,
+		`["` + b + `","` + a + `"]`: `"` + b + `"`, `["` + a + `1","` + a + `2"]`: `"` + a + `1"`, `{}`: "",
+	} {
+		long, err := Survey([]byte(text), nil)
+		if err != nil || string(long) != want {
+			t.Errorf("%.20s…: %d bytes, %v; want %d", text, len(long), err, len(want))
+		}
+	}
+}
+
+func TestEndKnowingIsEnd(t *testing.T) {
+	text := []byte(`[1,"` + strings.Repeat("a", minLong) + `",{"a":[]}]`)
+	long, _ := Survey(text, nil)
+	for _, known := range [][]byte{long, nil, []byte(string(long))} {
+		for i := range text {
+			if text[i] != ',' && EndKnowing(text, i, known) != End(text, i) {
+				t.Fatalf("ends differ at %d", i)
+			}
+			if i == 4 {
+				break
+			}
+		}
+		if EndKnowing(text[:3], 3, known) != 3 {
+			t.Error("read beyond the end")
+		}
+	}
+}
+
 func TestBalancedIgnoresNamesAndUTF8(t *testing.T) {
 	if err := Balanced([]byte("[{\"a\":1,\"a\":2},\"\xff\"]")); err != nil {
 		t.Error(err)
