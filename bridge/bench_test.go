@@ -31,6 +31,7 @@ func (discard) Send([]byte)                 {}
 func (discard) Finish([]byte)               {}
 func (discard) Refuse(*legacy.Refusal) bool { return true }
 func (discard) Abandon()                    {}
+func (discard) Continue(work func())        { go work() }
 
 func benchmarkCall(b *testing.B, conv *conversation) {
 	req := jsonrpc.Message{ID: "7", Method: mcp.MethodToolsCall, Params: []byte(`{"name":"echo","arguments":{"text":"hello"}}`)}

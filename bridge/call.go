@@ -81,7 +81,7 @@ func (k *call) carryOn(next sender) {
 // POST with the answer gets its 202 at once.
 func (k *call) resume(ev mrtr.Event) {
 	if next := k.step(ev); next != nil {
-		go k.carryOn(next)
+		k.out.Continue(func() { k.carryOn(next) })
 	}
 }
 

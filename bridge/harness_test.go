@@ -131,6 +131,8 @@ func (c *client) Refuse(r *legacy.Refusal) bool {
 	return true
 }
 
+func (c *client) Continue(work func()) { go work() }
+
 func (c *client) Abandon() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

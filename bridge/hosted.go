@@ -133,6 +133,9 @@ func (t *hostedTask) Abandon() {
 	}
 }
 
+// Continue implements legacy.Reply.
+func (t *hostedTask) Continue(work func()) { go work() }
+
 // end settles the task and answers whoever waits. The caller holds mu.
 func (t *hostedTask) end(status string) {
 	t.set(status)

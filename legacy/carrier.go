@@ -37,6 +37,7 @@ type carrier struct {
 	fixed  atomic.Bool   // it cannot be parked
 	over   atomic.Bool   // no event follows
 	wake   chan struct{} // tells attend that over was set, or that it is time to rest
+	work   chan func()   // for the goroutine that would only wait in attend otherwise
 
 	mu       sync.Mutex
 	w        http.ResponseWriter // nil once the handler left
@@ -54,7 +55,8 @@ type carrier struct {
 
 func (h *HTTP) newCarrier(w http.ResponseWriter, s *sessions.Stream, ids bool) *carrier {
 	c := &carrier{
-		http: h, stream: s, ids: ids, wake: make(chan struct{}, 1), w: w, rc: http.NewResponseController(w),
+		http: h, stream: s, ids: ids, wake: make(chan struct{}, 1), work: make(chan func()),
+		w: w, rc: http.NewResponseController(w),
 	}
 	c.beat.item = c
 	h.beats.add(&c.beat)
@@ -162,6 +164,16 @@ func (c *carrier) nudge() {
 	select {
 	case c.wake <- struct{}{}:
 	default: // it is being woken already
+	}
+}
+
+// hand gives work to the goroutine in attend, unless that has some already.
+func (c *carrier) hand(work func()) bool {
+	select {
+	case c.work <- work:
+		return true
+	default:
+		return false
 	}
 }
 

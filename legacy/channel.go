@@ -204,6 +204,9 @@ func (r *channelReply) Refuse(*Refusal) bool { return false }
 // Abandon implements Reply.
 func (r *channelReply) Abandon() { r.Finish(nil) }
 
+// Continue implements Reply.
+func (r *channelReply) Continue(work func()) { go work() }
+
 // gather collects the responses to a batch, which go out as one array when all
 // are there (E-17).
 type gather struct {

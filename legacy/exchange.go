@@ -100,6 +100,16 @@ func (ex *exchange) Finish(msg []byte) { ex.complete(msg) }
 // Abandon implements Reply.
 func (ex *exchange) Abandon() { ex.complete(nil) }
 
+// Continue implements Reply.
+func (ex *exchange) Continue(work func()) {
+	ex.mu.Lock()
+	c := ex.carrier
+	ex.mu.Unlock()
+	if c == nil || !c.hand(work) {
+		go work()
+	}
+}
+
 // Refuse implements Reply (H-3, H-4). One member of a batch cannot have a
 // status of its own.
 func (ex *exchange) Refuse(r *Refusal) bool {

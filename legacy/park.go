@@ -23,6 +23,9 @@ func (c *carrier) attend(r *http.Request, drain <-chan struct{}, s *session) (pa
 	for {
 		select {
 		case <-c.wake:
+		case work := <-c.work:
+			work()
+			continue
 		case <-ctx.Done():
 			return false
 		case <-drain:

@@ -40,6 +40,7 @@ func Floor(bytes uint64) {
 // cycle is what is known at the end of a collection.
 type cycle struct {
 	live, allocated uint64 // bytes alive, and allocated since the start
+	roots           uint64 // bytes of stacks and globals, which the percentage counts too
 	level           uint64 // what the heap may grow to, at least
 }
 
@@ -52,7 +53,7 @@ func adjust(last cycle) {
 	}
 	now := read()
 	now.level = level(last, now, most)
-	debug.SetGCPercent(percent(now.live, now.level))
+	debug.SetGCPercent(percent(now))
 	runtime.SetFinalizer(new(*int), func(**int) { adjust(now) })
 }
 
@@ -66,25 +67,29 @@ func level(last, now cycle, most uint64) uint64 {
 	return min(2*last.level, max(most, least))
 }
 
-// percent returns the growth that takes live bytes to floor, at least base and
-// at most what a heap of one megabyte needs.
-func percent(live, floor uint64) int {
-	const least = 1 << 20
-	live = max(live, least)
-	if floor < 2*live {
+// percent returns the growth that takes the heap to the level, at least base. Go
+// scales its own least heap by the same percentage, which bounds it for small ones.
+func percent(c cycle) int {
+	if c.level < 2*c.live {
 		return base
 	}
-	return int((floor - live) * 100 / live)
+	most := c.level * 100 / least
+	return max(base, int(min(most, (c.level-c.live)*100/max(c.live+c.roots, 1))))
 }
 
-// read returns what the latest collection found alive, and what was allocated.
+// read returns what the latest collection found, and what was allocated.
 func read() cycle {
-	samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/heap/allocs:bytes"}}
+	samples := []metrics.Sample{
+		{Name: "/gc/heap/live:bytes"}, {Name: "/gc/heap/allocs:bytes"},
+		{Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"},
+	}
 	metrics.Read(samples)
-	for _, s := range samples {
+	var values [4]uint64
+	for i, s := range samples {
 		if s.Value.Kind() != metrics.KindUint64 {
 			return cycle{}
 		}
+		values[i] = s.Value.Uint64()
 	}
-	return cycle{live: samples[0].Value.Uint64(), allocated: samples[1].Value.Uint64()}
+	return cycle{live: values[0], allocated: values[1], roots: values[2] + values[3]}
 }

@@ -9,16 +9,18 @@ import (
 func TestPercent(t *testing.T) {
 	const mib = 1 << 20
 	tests := []struct {
-		live, floor uint64
-		want        int
+		live, roots, level uint64
+		want               int
 	}{
-		{0, 32 * mib, 3100},
-		{8 * mib, 32 * mib, 300},
-		{16 * mib, 32 * mib, 100},
-		{500 * mib, 32 * mib, 100},
+		{0, 0, 32 * mib, 800}, // of the 4 MiB that Go begins with
+		{1 * mib, 1 * mib, 32 * mib, 800},
+		{2 * mib, 8 * mib, 32 * mib, 300}, // the goal counts roots, the heap does not hold them
+		{8 * mib, 0, 32 * mib, 300},
+		{16 * mib, 0, 32 * mib, 100},
+		{500 * mib, 0, 32 * mib, 100},
 	}
 	for _, test := range tests {
-		if got := percent(test.live, test.floor); got != test.want {
+		if got := percent(cycle{live: test.live, roots: test.roots, level: test.level}); got != test.want {
 			t.Errorf("%d MiB alive: %d %%, want %d %%", test.live/mib, got, test.want)
 		}
 	}
