@@ -3,6 +3,7 @@ package upstream
 import (
 	"bufio"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -12,10 +13,44 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// child is one run of a server process. Its goroutines, for input, output,
-// stderr and the end, are all gone when done is closed.
+// child is one run of a server process that answers requests.
 type child struct {
 	*pipe
+	*process
+}
+
+// startChild starts the server.
+func startChild(opt *StdioOptions) (*child, error) {
+	p := newPipe(opt.MaxLine, opt.Log)
+	run, err := startProcess(opt, p)
+	if err != nil {
+		return nil, err
+	}
+	return &child{p, run}, nil
+}
+
+// alive reports whether the child takes requests.
+func (c *child) alive() bool {
+	select {
+	case <-c.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// speech is what goes over the pipes of a process.
+type speech interface {
+	write(w io.Writer) // until end, or until the process reads no more
+	read(r io.Reader)  // until the process writes no more
+	end()              // nothing more can be read; may be called twice
+}
+
+// process is one run of a server process. Its goroutines, for input, output,
+// stderr and the end, are all gone when done is closed.
+type process struct {
+	speech speech
+	log    zerolog.Logger
 	cmd    *exec.Cmd
 	stdin  *os.File
 	grace  time.Duration
@@ -27,8 +62,7 @@ type child struct {
 	done   chan struct{}
 }
 
-// startChild starts the server.
-func startChild(opt *StdioOptions) (*child, error) {
+func startProcess(opt *StdioOptions, talk speech) (*process, error) {
 	cmd := exec.Command(opt.Command, opt.Args...)
 	cmd.Dir = opt.Dir
 	cmd.Env = append(os.Environ(), opt.Env...)
@@ -55,73 +89,73 @@ func startChild(opt *StdioOptions) (*child, error) {
 		return nil, err
 	}
 	shut(0, 3, 5)
-	c := &child{pipe: newPipe(opt.MaxLine, opt.Log), cmd: cmd, stdin: files[1], grace: opt.Grace, begun: time.Now(),
+	p := &process{speech: talk, log: opt.Log, cmd: cmd, stdin: files[1], grace: opt.Grace, begun: time.Now(),
 		quit: make(chan struct{}), deaf: make(chan struct{}), exited: make(chan struct{}), done: make(chan struct{})}
-	c.run(files[2], files[4])
-	return c, nil
+	p.run(files[2], files[4])
+	return p, nil
 }
 
 // drainGrace is how long output may still be read after the process is gone;
 // processes that it left behind may hold the pipes open.
 const drainGrace = 500 * time.Millisecond
 
-// run starts the child's goroutines.
-func (c *child) run(stdout, stderr *os.File) {
+// run starts its goroutines.
+func (p *process) run(stdout, stderr *os.File) {
 	var readers, all sync.WaitGroup
 	read := make(chan struct{})
-	readers.Go(func() { c.read(stdout); close(read) })
-	readers.Go(func() { logLines(stderr, c.log) })
-	all.Go(func() { c.write(c.stdin); close(c.deaf) })
-	all.Go(func() { c.reap(stdout, stderr) })
-	all.Go(func() { c.shutdown(read) })
+	readers.Go(func() { p.speech.read(stdout); close(read) })
+	readers.Go(func() { logLines(stderr, p.log) })
+	all.Go(func() { p.speech.write(p.stdin); close(p.deaf) })
+	all.Go(func() { p.reap(stdout, stderr) })
+	all.Go(func() { p.shutdown(read) })
 	go func() {
 		readers.Wait()
 		all.Wait()
 		_ = stdout.Close()
 		_ = stderr.Close()
-		close(c.done)
+		close(p.done)
 	}()
 }
 
 // reap waits for the process, then for the rest of its output.
-func (c *child) reap(stdout, stderr *os.File) {
-	err := c.cmd.Wait()
-	close(c.exited)
+func (p *process) reap(stdout, stderr *os.File) {
+	err := p.cmd.Wait()
+	close(p.exited)
 	deadline := time.Now().Add(drainGrace)
 	_ = stdout.SetReadDeadline(deadline)
 	_ = stderr.SetReadDeadline(deadline)
-	event := c.log.Info()
+	event := p.log.Info()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		event = c.log.Warn().Str("status", exit.String())
+		event = p.log.Warn().Str("status", exit.String())
 	}
-	event.Dur("ran", time.Since(c.begun)).Msg("upstream process ended")
+	event.Dur("ran", time.Since(p.begun)).Msg("upstream process ended")
 }
 
 // shutdown ends the process when that is asked for or when it closed its
 // output: stdin is closed, then SIGTERM, then SIGKILL. It ends the pipe
 // once nothing more can be read.
-func (c *child) shutdown(read <-chan struct{}) {
+func (p *process) shutdown(read <-chan struct{}) {
 	select {
-	case <-c.quit:
+	case <-p.quit:
 	case <-read:
-	case <-c.deaf:
-		c.await(read, c.grace) // a process that is ending may still answer
-	case <-c.exited:
+	case <-p.deaf:
+		p.await(read, p.grace) // a process that is ending may still answer
+	case <-p.exited:
 		<-read // answers that were written before the end count
 	}
-	c.end()
-	_ = c.stdin.Close()
+	p.speech.end()
+	_ = p.stdin.Close()
 	for _, harder := range []func(*exec.Cmd){terminate, kill} {
-		if c.await(c.exited, c.grace) {
+		if p.await(p.exited, p.grace) {
 			return
 		}
-		harder(c.cmd)
+		harder(p.cmd)
 	}
-	<-c.exited
+	<-p.exited
 }
 
 // await waits for ch to be closed, for limit at most, and reports whether it was.
-func (c *child) await(ch <-chan struct{}, limit time.Duration) bool {
+func (p *process) await(ch <-chan struct{}, limit time.Duration) bool {
 	t := time.NewTimer(limit)
 	defer t.Stop()
 	select {
@@ -133,17 +167,7 @@ func (c *child) await(ch <-chan struct{}, limit time.Duration) bool {
 }
 
 // stop asks for a shutdown and does not wait for it.
-func (c *child) stop() { c.asked.Do(func() { close(c.quit) }) }
-
-// alive reports whether the child takes requests.
-func (c *child) alive() bool {
-	select {
-	case <-c.ended:
-		return false
-	default:
-		return true
-	}
-}
+func (p *process) stop() { p.asked.Do(func() { close(p.quit) }) }
 
 // maxStderrLine bounds one line of a server's stderr in the log, in bytes.
 const maxStderrLine = 4 << 10

@@ -187,18 +187,26 @@ func (p *pipe) do(ctx context.Context, req *request, to sink) (*Answer, error) {
 	p.waiting[req.id] = w
 	p.mu.Unlock()
 	defer p.forget(req.id)
-	select {
-	case p.out <- encodeLine(req):
-	case <-ctx.Done():
-		return nil, interrupted(ctx, false)
-	case <-p.ended:
-		return nil, &Failure{Cause: Lost, Detail: "the upstream process has ended"}
+	if err := p.tell(ctx, encodeLine(req)); err != nil {
+		return nil, err
 	}
 	ans, err := w.wait(ctx, p.ended, to)
 	if f, ok := err.(*Failure); ok && ctx.Err() != nil && (f.Cause == Canceled || f.Cause == Timeout) {
 		p.cancel(req.id, f.Cause)
 	}
 	return ans, err
+}
+
+// tell hands a line over for writing.
+func (p *pipe) tell(ctx context.Context, line []byte) error {
+	select {
+	case p.out <- line:
+		return nil
+	case <-ctx.Done():
+		return interrupted(ctx, false)
+	case <-p.ended:
+		return &Failure{Cause: Lost, Detail: "the upstream process has ended"}
+	}
 }
 
 func (p *pipe) forget(id jsonrpc.ID) {

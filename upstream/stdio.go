@@ -13,6 +13,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"github.com/rs/zerolog"
 
+	"github.com/mcpbridge/bridge/internal/transport"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 )
@@ -124,15 +125,45 @@ func (s *Stdio) run(ctx context.Context, call *Call, to sink) (*Answer, error) {
 	}
 	req := prepare(call)
 	defer req.release()
-	ans, err := s.attempt(ctx, req, to)
-	if f, ok := err.(*Failure); ok && f.Cause == Lost && !f.Sent { // it ended just now
-		ans, err = s.attempt(ctx, req, to)
-	}
+	ans, err := s.send(ctx, req, to)
+	ans.settle(s.opt.Drafts, 0)
 	if err == nil && ans.Error != nil && ans.Error.Code == mcp.CodeUnsupportedVersion {
 		if version := mutual(s.opt.Drafts, ans.Error, string(mcp.V20260728)); version != "" {
 			req.redeclare(version)
-			ans, err = s.attempt(ctx, req, to)
+			ans, err = s.send(ctx, req, to)
+			ans.settle(s.opt.Drafts, 0)
 		}
+	}
+	return ans, err
+}
+
+// Verbatim sends the request of a modern client as it is: under a fresh id, but
+// with the version that the client chose, and the outcome as it came. For
+// subscriptions/listen that is the response which ends the subscription.
+func (s *Stdio) Verbatim(ctx context.Context, call *Call, notify func(jsonrpc.Message)) (*Answer, error) {
+	if f := interrupted(ctx, false); f != nil {
+		return nil, f
+	}
+	req := prepare(call)
+	defer req.release()
+	return s.send(ctx, req, sink{notify: notify, idle: call.Idle, listen: call.Method == mcp.MethodListen})
+}
+
+// Notify hands a notification on.
+func (s *Stdio) Notify(ctx context.Context, method string, params []byte) error {
+	c, err := s.get(ctx)
+	if err != nil {
+		return err
+	}
+	return c.tell(ctx, transport.AppendLine(nil, jsonrpc.AppendNotification(nil, method, params)))
+}
+
+// send makes an attempt, and another one when the process turns out to have
+// ended before the request was written.
+func (s *Stdio) send(ctx context.Context, req *request, to sink) (*Answer, error) {
+	ans, err := s.attempt(ctx, req, to)
+	if f, ok := err.(*Failure); ok && f.Cause == Lost && !f.Sent { // it ended just now
+		ans, err = s.attempt(ctx, req, to)
 	}
 	if f, ok := err.(*Failure); ok && s.ctx.Err() != nil && f.Cause == Lost {
 		f.Cause, f.Detail = Canceled, "the upstream client was closed"
@@ -145,9 +176,7 @@ func (s *Stdio) attempt(ctx context.Context, req *request, to sink) (*Answer, er
 	if err != nil {
 		return nil, err
 	}
-	ans, err := c.do(ctx, req, to)
-	ans.settle(s.opt.Drafts, 0)
-	return ans, err
+	return c.do(ctx, req, to)
 }
 
 // get returns a running child, starting one when that is due.
