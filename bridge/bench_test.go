@@ -9,6 +9,7 @@ import (
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/upstream"
 )
 
@@ -52,6 +53,20 @@ func benchConversation(b *testing.B) *conversation {
 	conv.declared = []byte(`{"elicitation":{},"sampling":{}}`)
 	conv.mirror()
 	return conv
+}
+
+// BenchmarkProgress is the bridge's own share of a progress notification.
+func BenchmarkProgress(b *testing.B) {
+	k := &call{conv: benchConversation(b), out: discard{}}
+	k.progress.token, k.progress.upstream = []byte("7"), []byte(`"p-1-0"`)
+	k.flow.State = mrtr.Sending
+	msg := jsonrpc.Message{Method: mcp.NotificationProgress,
+		Params: []byte(`{"progressToken":"p-1-0","progress":3,"total":10,"message":"step 3 of 10"}`)}
+	b.ReportAllocs()
+	for b.Loop() {
+		k.progress.started = false
+		k.notify(msg)
+	}
 }
 
 // BenchmarkPlainCall is the bridge's own share of a call: everything between

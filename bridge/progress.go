@@ -47,30 +47,37 @@ func (p *progress) upstreamToken(serial uint64, round int) []byte {
 // nextRound makes the coming round count on from where the client is.
 func (p *progress) nextRound() { p.base = p.last }
 
-// rebase turns upstream progress params into the client's, or reports that the
-// notification is not to be delivered (C-2 to C-4).
-func (p *progress) rebase(params []byte) (out []byte, ok bool) {
-	if p.token == nil || string(rawjson.Get(params, "progressToken")) != string(p.upstream) {
+// rebase appends to edits what makes upstream progress params the client's, or
+// reports that the notification is not to be delivered (C-2 to C-4).
+func (p *progress) rebase(edits []rawjson.Edit, params []byte) (_ []rawjson.Edit, ok bool) {
+	if p.token == nil {
 		return nil, false
 	}
-	raw := rawjson.Get(params, "progress")
-	value, err := strconv.ParseFloat(string(raw), 64)
-	if err != nil {
-		return nil, false
+	var token, count, total []byte
+	for name, value := range rawjson.Members(params) {
+		switch string(name) {
+		case "progressToken":
+			token = value
+		case "progress":
+			count = value
+		case "total":
+			total = value
+		}
 	}
+	value, err := strconv.ParseFloat(string(count), 64)
 	value += p.base
-	if p.started && value <= p.last {
+	if err != nil || string(token) != string(p.upstream) || p.started && value <= p.last {
 		return nil, false
 	}
 	p.started, p.last = true, value
-	edits := []rawjson.Edit{{Name: "progressToken", Value: p.token}}
+	edits = append(edits, rawjson.Edit{Name: "progressToken", Value: p.token})
 	if p.base != 0 {
 		edits = append(edits, rawjson.Edit{Name: "progress", Value: number(value)})
-		if total, err := strconv.ParseFloat(string(rawjson.Get(params, "total")), 64); err == nil {
+		if total, err := strconv.ParseFloat(string(total), 64); err == nil {
 			edits = append(edits, rawjson.Edit{Name: "total", Value: number(p.base + total)})
 		}
 	}
-	return rawjson.Apply(nil, params, edits...), true
+	return edits, true
 }
 
 // beat returns params that say no more than that the call is alive.
@@ -117,28 +124,38 @@ func (k *call) notify(msg jsonrpc.Message) {
 	if k.flow.State != mrtr.Sending || !k.out.Interactive() {
 		return
 	}
-	params := msg.Params
 	switch msg.Method {
 	case mcp.NotificationProgress:
 		k.due = time.Now().Add(k.conv.b.limits.Round) // progress resets the round, not the call
-		var ok bool
-		if params, ok = k.progress.rebase(params); !ok {
-			return
-		}
+		k.notifyProgress(msg.Params)
+		return
 	case mcp.NotificationMessage:
-		if !k.wantsLog(params) {
+		if !k.wantsLog(msg.Params) {
 			return
 		}
 	case mcp.NotificationElicitationComplete:
-		k.elicitationOver(params)
+		k.elicitationOver(msg.Params)
 		return
 	}
-	if params, ok := k.conv.rules.Notification(msg.Method, params); ok {
-		buf := borrow()
-		defer giveBack(buf)
-		*buf = jsonrpc.AppendNotification((*buf)[:0], msg.Method, params)
-		k.out.Queue(*buf)
+	if params, ok := k.conv.rules.Notification(msg.Method, msg.Params); ok {
+		k.out.Queue(jsonrpc.AppendNotification(nil, msg.Method, params))
 	}
+}
+
+// progressHead begins a progress notification.
+const progressHead = `{"jsonrpc":"2.0","method":"` + mcp.NotificationProgress + `","params":`
+
+// notifyProgress delivers progress under the client's token. There may be many of
+// these, so the message is written once, into memory of its own.
+func (k *call) notifyProgress(params []byte) {
+	var space [3]rawjson.Edit
+	edits, ok := k.progress.rebase(space[:0], params)
+	if !ok {
+		return
+	}
+	msg := make([]byte, 0, len(progressHead)+len(params)+len(k.progress.token)+8)
+	msg = k.conv.rules.AppendProgress(append(msg, progressHead...), params, edits...)
+	k.out.Queue(append(msg, '}'))
 }
 
 // wantsLog applies the session's present level to a message that the server

@@ -89,8 +89,8 @@ type Reply interface {
 	// the client on this exchange.
 	Interactive() bool
 	// Send delivers an interim message, a notification or a server request,
-	// and thereby turns the response into a stream (E-6). The message is copied
-	// before Send returns. A client that is not interactive gets nothing.
+	// and thereby turns the response into a stream (E-6). The message is kept and
+	// must not be changed afterwards. A client that is not interactive gets nothing.
 	Send(msg []byte)
 	// Queue is Send without its own write: the message leaves with the next
 	// Send, Flush or Finish. Messages that arrive together share a write so.

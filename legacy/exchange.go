@@ -80,7 +80,7 @@ func (ex *exchange) Queue(msg []byte) {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
 	if st := ex.startStream(); st != nil {
-		st.Queue(bytes.Clone(msg))
+		st.Queue(msg)
 	}
 }
 

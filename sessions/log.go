@@ -28,6 +28,9 @@ type Log struct {
 // returns its sequence number; the first is 1. An event without data is a mark:
 // it takes a number but says nothing.
 func (l *Log) Append(data []byte) uint64 {
+	if l.events == nil {
+		l.events = make([][]byte, 0, 4)
+	}
 	l.events = append(l.events, data)
 	l.bytes += len(data)
 	for len(l.events) > 1 && (len(l.events) > l.limits.events() || l.bytes > l.limits.bytes()) {
