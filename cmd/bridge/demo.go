@@ -28,7 +28,7 @@ demo does. Then it stays up for clients of yours until Ctrl-C.`,
 			return demo.Run(cmd.Context(), demo.Options{
 				In: env.in, Out: env.out,
 				Interactive: isTerminal(env.in) && isTerminal(env.out),
-				Color:       isTerminal(env.out) && variable(env.environ, "NO_COLOR") == "",
+				Color:       colourful(env.out, env.environ),
 				Width:       func() int { return columns(env.out) },
 				Once:        once,
 				Start:       startForDemo,

@@ -17,8 +17,7 @@ func newLogger(w io.Writer, cfg config.Log, environ []string) zerolog.Logger {
 	setLevel(cfg.Level)
 	console := cfg.Format == "console" || cfg.Format == "auto" && isTerminal(w)
 	if console {
-		plain := variable(environ, "NO_COLOR") != "" || !isTerminal(w)
-		w = zerolog.ConsoleWriter{Out: w, TimeFormat: time.TimeOnly, NoColor: plain}
+		w = zerolog.ConsoleWriter{Out: w, TimeFormat: time.TimeOnly, NoColor: !colourful(w, environ)}
 	}
 	return zerolog.New(zerolog.SyncWriter(w)).With().Timestamp().Logger()
 }
@@ -36,4 +35,9 @@ func setLevel(name string) {
 func isTerminal(stream any) bool {
 	file, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// colourful reports whether stream shows colours and its user wants them.
+func colourful(stream any, environ []string) bool {
+	return isTerminal(stream) && variable(environ, "NO_COLOR") == "" && variable(environ, "TERM") != "dumb"
 }
