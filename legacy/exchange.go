@@ -174,11 +174,11 @@ func (ex *exchange) writePlain(msg []byte) {
 	switch {
 	case ex.w == nil: // the client left without ever seeing an event id
 	case ex.batch && msg != nil:
-		writeJSON(ex.w, http.StatusOK, array(append(ex.parts, msg)))
+		ex.http.writeResult(ex.w, array(append(ex.parts, msg)))
 	case ex.batch && len(ex.parts) > 0:
-		writeJSON(ex.w, http.StatusOK, array(ex.parts))
+		ex.http.writeResult(ex.w, array(ex.parts))
 	case msg != nil:
-		writeJSON(ex.w, http.StatusOK, msg)
+		ex.http.writeResult(ex.w, msg)
 	default:
 		writeEmptySSE(ex.w) // cancelled: a stream that ends, not an error (E.9)
 	}

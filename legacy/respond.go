@@ -2,7 +2,9 @@ package legacy
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
+	"time"
 
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -24,13 +26,37 @@ const smallBody = 2048
 
 // writeJSON writes a whole response body.
 func writeJSON(w http.ResponseWriter, status int, body []byte) {
+	writeHead(w, status, len(body))
+	_, _ = w.Write(body) // a client that left is none of the exchange's business (E-12)
+}
+
+func writeHead(w http.ResponseWriter, status, size int) {
 	h := w.Header()
 	h["Content-Type"] = typeJSON
-	if len(body) >= smallBody {
-		h["Content-Length"] = []string{strconv.Itoa(len(body))}
+	if size >= smallBody {
+		h["Content-Length"] = []string{strconv.Itoa(size)}
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // a client that left is none of the exchange's business (E-12)
+}
+
+// writePart is what a client must take of a result within Options.WriteTimeout.
+const writePart = 256 << 10
+
+// writeResult is writeJSON for results, which may be so large that a client has
+// to read while we write: one that stops reading must not hold the call up.
+func (h *HTTP) writeResult(w http.ResponseWriter, body []byte) {
+	if len(body) < smallBody {
+		writeJSON(w, http.StatusOK, body)
+		return
+	}
+	rc := http.NewResponseController(w)
+	writeHead(w, http.StatusOK, len(body))
+	for part := range slices.Chunk(body, writePart) {
+		_ = rc.SetWriteDeadline(time.Now().Add(h.opt.WriteTimeout))
+		if _, err := w.Write(part); err != nil {
+			return
+		}
+	}
 }
 
 // writeMessage answers a request that never became an exchange, with status 200

@@ -3,7 +3,9 @@ package legacy
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -195,6 +197,30 @@ func TestClientThatStopsReadingIsLetGo(t *testing.T) {
 		_ = get
 		synctest.Wait()
 		want(t, "other requests are unharmed", p.post(ping).StatusCode, 200)
+	})
+}
+
+func TestClientThatTakesALargeResultSlowlyGetsItAndOneThatStopsIsLetGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, p := servePipe(t, Options{WriteTimeout: 5 * time.Second}, newFake())
+		p.initialize(mcp.V20251125)
+		large := `{"jsonrpc":"2.0","id":1,"method":"echo","params":{"n":"` + strings.Repeat("x", 1<<20) + `"}}`
+		slow, part, size := p.post(large), make([]byte, 128<<10), 0
+		for {
+			n, err := io.ReadFull(slow.Body, part)
+			size += n
+			if err != nil {
+				break
+			}
+			time.Sleep(2 * time.Second)
+		}
+		want(t, "what the slow one got", size, slow.ContentLength)
+		stopped := p.post(large)
+		time.Sleep(6 * time.Second)
+		want(t, "calls whose answer nobody takes", h.inFlight.Load(), 0)
+		if _, err := io.ReadAll(stopped.Body); err == nil {
+			t.Error("the connection was not closed")
+		}
 	})
 }
 
