@@ -111,12 +111,13 @@ func (c *channel) request(msg *jsonrpc.Message, answer func([]byte)) {
 	case err != nil:
 		answer(jsonrpc.AppendError(nil, msg.ID, err))
 	case start != nil:
-		go start()
+		start()
 	}
 }
 
 // admit decides on a request with the inbound lock held. It returns what to run,
-// or nothing when the request waits behind initialize.
+// which does not wait for answers, or nothing when the request waits behind
+// initialize.
 func (c *channel) admit(msg *jsonrpc.Message, answer func([]byte)) (start func(), err *jsonrpc.Error) {
 	c.in.Lock()
 	defer c.in.Unlock()
@@ -124,7 +125,7 @@ func (c *channel) admit(msg *jsonrpc.Message, answer func([]byte)) (start func()
 	case c.closed:
 		return nil, internal("the session is closed")
 	case msg.Method == mcp.MethodPing && c.conv == nil:
-		return func() { answer(jsonrpc.AppendResult(nil, msg.ID, []byte(`{}`))) }, nil // A-9
+		return func() { go answer(jsonrpc.AppendResult(nil, msg.ID, []byte(`{}`))) }, nil // A-9
 	case msg.Method == mcp.MethodInitialize:
 		return c.admitInitialize(msg, answer)
 	case c.opening:
@@ -153,7 +154,10 @@ func (c *channel) admit(msg *jsonrpc.Message, answer func([]byte)) (start func()
 	c.inFlight[msg.ID] = struct{}{}
 	c.work.Add(1)
 	conv, req := c.conv, *msg
-	return func() { c.serve(conv, req, answer) }, nil
+	if _, ok := conv.(Orderly); ok {
+		return func() { c.serve(conv, req, answer) }, nil
+	}
+	return func() { go c.serve(conv, req, answer) }, nil
 }
 
 // admitInitialize opens the session, or restarts it as long as nothing has
@@ -166,11 +170,13 @@ func (c *channel) admitInitialize(msg *jsonrpc.Message, answer func([]byte)) (fu
 	c.conv, c.opening, c.touched = nil, true, false
 	c.work.Add(1)
 	return func() {
-		defer c.work.Done()
-		if old != nil {
-			old.Close(errors.New("session was initialized again"))
-		}
-		c.open(req, answer)
+		go func() {
+			defer c.work.Done()
+			if old != nil {
+				old.Close(errors.New("session was initialized again"))
+			}
+			c.open(req, answer)
+		}()
 	}, nil
 }
 

@@ -50,3 +50,23 @@ func handOn(w http.ResponseWriter, r *http.Request, body []byte, next http.Handl
 	}
 	next.ServeHTTP(w, r)
 }
+
+// Orderly is a Conversation whose Serve only hands requests on. On a connection
+// it is called in the order in which they came.
+type Orderly interface {
+	Conversation
+	Orderly()
+}
+
+// Ender is a Pusher whose client can be told that its session is over, since its
+// connection is the session.
+type Ender interface {
+	Pusher
+	// End closes the connection after what was sent. The error is for the log.
+	End(why error)
+}
+
+var _ Ender = (*channel)(nil)
+
+// End implements Ender.
+func (c *channel) End(why error) { c.hangUp(why) }

@@ -1,14 +1,12 @@
 package mount
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"sync"
-	"sync/atomic"
-
-	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/bridge"
+	"github.com/mcpbridge/bridge/internal/relay"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mcp"
@@ -23,7 +21,18 @@ type Command struct {
 	// PerSession gives each session a process of its own, at most so many; 0
 	// shares one between all sessions (E-49).
 	PerSession int
+	// Children bounds the processes of clients that are handed to a server of
+	// their own era, which has one client per process (A-16); 0: 32, or as many as
+	// PerSession says, together with those.
+	Children int
 }
+
+// places returns those for processes of single sessions.
+func (c *Command) places() relay.Places {
+	return make(relay.Places, cmp.Or(c.PerSession, c.Children, defaultChildren))
+}
+
+const defaultChildren = 32
 
 // shared is the bridge in front of a process that all sessions share. A log
 // message of the process does not say on whose behalf it was written, and may
@@ -33,21 +42,6 @@ type shared struct {
 	*bridge.Bridge
 	logs *logGate
 }
-
-// logGate counts the sessions that want log messages.
-type logGate struct {
-	wanting atomic.Int64
-	log     zerolog.Logger
-}
-
-func (g *logGate) enter() {
-	if g.wanting.Add(1) == 2 {
-		g.log.Warn().Msg("log messages of the shared process are withheld while more than one session wants them; " +
-			"command-mode: per-session gives each its own process")
-	}
-}
-
-func (g *logGate) exit() { g.wanting.Add(-1) }
 
 // Open implements legacy.Backend.
 func (s *shared) Open(ctx context.Context, caller legacy.Caller, req jsonrpc.Message, push legacy.Pusher) (legacy.Conversation, []byte, error) {
@@ -114,7 +108,7 @@ func (g *gated) Do(ctx context.Context, call *upstream.Call, notify func(jsonrpc
 		return g.Caller.Do(ctx, call, nil)
 	}
 	return g.Caller.Do(ctx, call, func(msg jsonrpc.Message) {
-		if msg.Method == mcp.NotificationMessage && g.gate.wanting.Load() > 1 {
+		if msg.Method == mcp.NotificationMessage && g.gate.crowded() {
 			g.gate.log.Debug().Msg("a log message without a certain owner was withheld")
 			return
 		}
@@ -127,16 +121,16 @@ func (g *gated) Do(ctx context.Context, call *upstream.Call, notify func(jsonrpc
 // served by the one bridge that is always there.
 type children struct {
 	*bridge.Bridge
-	opt  Options
-	slot chan struct{}
+	opt    Options
+	places relay.Places
 
 	mu     sync.Mutex
 	ending sync.WaitGroup
 	closed bool
 }
 
-func newChildren(common *bridge.Bridge, opt *Options) *children {
-	return &children{Bridge: common, opt: *opt, slot: make(chan struct{}, opt.Command.PerSession)}
+func newChildren(common *bridge.Bridge, opt *Options, places relay.Places) *children {
+	return &children{Bridge: common, opt: *opt, places: places}
 }
 
 // Open implements legacy.Backend: it starts a process for the session.
@@ -166,15 +160,12 @@ func (c *children) acquire() (release func(), err error) {
 	if c.closed {
 		return nil, bridge.ErrClosed
 	}
-	select {
-	case c.slot <- struct{}{}:
-	default:
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternal,
-			Message: fmt.Sprintf("all %d processes of this server are in use (limits.children); try again later", cap(c.slot)),
-			Data:    []byte(`{"bridge":{"reason":"limit","limit":"limits.children"}}`)}
+	free, err := c.places.Take()
+	if err != nil {
+		return nil, err
 	}
 	c.ending.Add(1)
-	return func() { <-c.slot; c.ending.Done() }, nil
+	return func() { free(); c.ending.Done() }, nil
 }
 
 // child is one process and the bridge in front of it.

@@ -4,38 +4,22 @@ import (
 	"context"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/rs/zerolog"
-
-	"github.com/mcpbridge/bridge/bridge"
-	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mcp"
-	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/sessions"
-	"github.com/mcpbridge/bridge/translate"
-	"github.com/mcpbridge/bridge/upstream"
 )
 
-// eras is the bridge as a backend that hands legacy clients to a server of their
-// own era where that is more faithful than translating for them (A-16). It
-// decides by the server's verdict, once per session, and remembers which
-// sessions are the server's own.
+// eras is a handover for a server over HTTP, to which clients of Streamable HTTP
+// are handed with whole exchanges. It remembers which sessions are the server's
+// own.
 type eras struct {
-	*bridge.Bridge
-	policy negotiate.RelayPolicy
-	prober *negotiate.Prober
-	caller upstream.Caller
-	next   http.Handler
-	log    zerolog.Logger
-	limit  int
-	idle   time.Duration
-
-	// legacyOnly is the latest verdict: all clients are the server's.
-	legacyOnly atomic.Bool
+	*handover
+	next  http.Handler
+	limit int
+	idle  time.Duration
 
 	mu      sync.Mutex
 	relayed *sessions.Table[struct{}]
@@ -49,11 +33,9 @@ const (
 	defaultRelayedIdle = 45 * time.Minute
 )
 
-func newEras(m *Mount, opt *Options) *eras {
-	e := &eras{
-		Bridge: m.Bridge, policy: opt.Relay, prober: m.Prober, caller: m.Upstream, next: m.relay, log: opt.Bridge.Log,
-		limit: opt.Legacy.MaxSessions, idle: opt.Legacy.IdleTimeout,
-	}
+func newEras(h *handover, next http.Handler, opt *Options) *eras {
+	e := &eras{handover: h, next: next, limit: opt.Legacy.MaxSessions, idle: opt.Legacy.IdleTimeout}
+	h.modernised = e.forget
 	if e.limit <= 0 {
 		e.limit = defaultRelayed
 	}
@@ -85,36 +67,8 @@ func (e *eras) Relay(r *http.Request, msg *jsonrpc.Message, caller func() legacy
 	return nil
 }
 
-func (e *eras) relays(ctx context.Context, caller legacy.Caller, params []byte) bool {
-	v := e.prober.Probe(ctx, caller.Principal, upstream.NewPeer(e.caller, upstream.Call{
-		Principal: caller.Principal, Authorization: caller.Authorization, Params: probeParams,
-	}))
-	e.note(&v)
-	return v.Relays(e.policy, params)
-}
-
-// probeParams ask in the bridge's own name: the answer may serve others too.
-var probeParams = translate.Params(nil, nil, &translate.Envelope{
-	Method: mcp.MethodDiscover, Version: string(mcp.V20260728),
-	ClientInfo: []byte(`{"name":"mcp-bridge","version":"1"}`), Capabilities: []byte("{}"),
-})
-
-// note remembers what the server is. When it ceases to be a legacy one, it has
-// lost the sessions of its clients: they must learn that, and begin anew.
-func (e *eras) note(v *negotiate.Verdict) {
-	if v.Era == negotiate.Unknown {
-		return // it says nothing new
-	}
-	now := v.LegacyServer()
-	if e.legacyOnly.Swap(now) == now {
-		return
-	}
-	if now {
-		e.log.Info().Str(logfield.Era, v.Era.String()).Strs("versions", v.Versions).
-			Msg("the upstream speaks no newer revision than its clients: they are relayed to it unchanged")
-		return
-	}
-	e.log.Info().Str(logfield.Era, v.Era.String()).Msg("the upstream is no legacy server any more: clients are translated for")
+// forget drops the sessions of a server that has lost them.
+func (e *eras) forget() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.relayed = e.table()
@@ -168,17 +122,3 @@ func (m *Mount) answered(resp *http.Response) {
 		table.Remove(resp.Request.Header.Get(mcp.HeaderSessionID))
 	}
 }
-
-// Judge asks the server what it is, in the bridge's own name, and makes what
-// follows from it take effect.
-func (m *Mount) Judge(ctx context.Context) negotiate.Verdict {
-	v := m.Prober.Probe(ctx, "", upstream.NewPeer(m.Upstream, upstream.Call{Params: probeParams}))
-	if m.eras != nil {
-		m.eras.note(&v)
-	}
-	return v
-}
-
-// Relayed reports whether a server with this verdict gets all legacy clients as
-// they are.
-func (m *Mount) Relayed(v *negotiate.Verdict) bool { return m.eras != nil && v.LegacyServer() }

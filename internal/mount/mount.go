@@ -7,12 +7,15 @@ package mount
 import (
 	"context"
 	"errors"
+	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/bridge/bridge"
 	"github.com/mcpbridge/bridge/internal/dialect"
 	"github.com/mcpbridge/bridge/internal/passthrough"
+	"github.com/mcpbridge/bridge/internal/relay"
 	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/upstream"
@@ -33,7 +36,7 @@ type Options struct {
 	// of relaying them (Q1).
 	RefuseModern bool
 	// Relay says which legacy clients are handed to a server that speaks their
-	// revision. Only servers over HTTP can take them.
+	// revision.
 	Relay negotiate.RelayPolicy
 	// DropAuthorization keeps clients' credentials from the server. Credentials
 	// in Upstream.Header do so in any case.
@@ -49,10 +52,22 @@ type Mount struct {
 	Prober   *negotiate.Prober
 	Upstream upstream.Caller
 
-	eras     *eras              // nil when no client is handed on
-	relay    *passthrough.Relay // nil when nothing is handed on
-	logs     *logGate           // nil unless sessions share a process
-	children *children          // nil unless each session has a process
+	handover *handover // nil when no client is handed on
+	eras     *eras     // the same, of a server over HTTP
+	servers  *relay.HTTP
+	past     past      // nil when no request is handed on
+	logs     *logGate  // nil without a process
+	children *children // nil unless each session has a process
+	modern   atomic.Bool
+}
+
+// past hands requests past the bridge.
+type past interface {
+	http.Handler
+	Active() int
+	Drain()
+	Shutdown(context.Context) error
+	Close()
 }
 
 // New mounts an upstream. Nothing is sent before the first request.
@@ -65,8 +80,8 @@ func New(opt Options) (*Mount, error) {
 	if err := m.connect(&opt); err != nil {
 		return nil, err
 	}
-	if m.relay != nil && !opt.RefuseModern {
-		opt.Bridge.Modern = m.relay
+	if m.past != nil && !opt.RefuseModern {
+		opt.Bridge.Modern = m.past
 	}
 	m.Upstream = opt.Draft.Caller(m.Upstream)
 	opt.Bridge.Upstream, opt.Bridge.Prober, opt.Bridge.Draft = m.Upstream, m.Prober, opt.Draft.Active
@@ -92,11 +107,28 @@ func (m *Mount) connect(opt *Options) (err error) {
 // start makes what speaks to a process. Nothing runs before the first call.
 func (m *Mount) start(opt *Options) (upstream.Caller, error) {
 	process, err := upstream.NewStdio(opt.Command.Stdio)
-	if err != nil || opt.Command.PerSession > 0 {
-		return process, err
+	if err != nil {
+		return nil, err
 	}
 	m.logs = &logGate{log: opt.Bridge.Log}
+	if !opt.RefuseModern {
+		m.past = passthrough.NewProcess(passthrough.ProcessOptions{
+			Server: process, Legacy: m.isLegacy, Logs: m.logs.visit, Log: opt.Bridge.Log,
+			CommitDelay: opt.Legacy.CommitDelay, KeepAlive: opt.Legacy.KeepAlive, WriteTimeout: opt.Legacy.WriteTimeout,
+		})
+	}
 	return &gated{process, m.logs}, nil
+}
+
+// isLegacy reports whether a command turned out to be a legacy server. One that
+// has proved to be modern is not asked again.
+func (m *Mount) isLegacy(ctx context.Context) bool {
+	if m.modern.Load() {
+		return false
+	}
+	v := m.Judge(ctx)
+	m.modern.Store(v.Usable())
+	return v.LegacyServer()
 }
 
 // dial makes what speaks to a server over HTTP.
@@ -113,9 +145,13 @@ func (m *Mount) dial(opt *Options) error {
 	if err != nil {
 		return err // impossible: NewHTTP has parsed it
 	}
-	m.relay = passthrough.New(passthrough.Options{
+	m.past = passthrough.New(passthrough.Options{
 		URL: endpoint, Header: opt.Upstream.Header, DropAuthorization: opt.DropAuthorization, TLS: opt.Upstream.TLS,
 		Dial: opt.Upstream.Dial, Answered: m.answered, Log: opt.Upstream.Log,
+	})
+	m.servers = relay.NewHTTP(relay.HTTPOptions{
+		URL: endpoint, Header: opt.Upstream.Header, DropAuthorization: opt.DropAuthorization, TLS: opt.Upstream.TLS,
+		Dial: opt.Upstream.Dial, MaxMessage: opt.Upstream.MaxResponse, UserAgent: opt.Upstream.UserAgent, Log: opt.Upstream.Log,
 	})
 	return nil
 }
@@ -124,16 +160,34 @@ func (m *Mount) dial(opt *Options) error {
 // makes necessary around it.
 func (m *Mount) backend(opt *Options) legacy.Backend {
 	switch {
-	case opt.Command != nil && opt.Command.PerSession > 0:
-		m.children = newChildren(m.Bridge, opt)
-		return m.children
 	case opt.Command != nil:
-		return &shared{Bridge: m.Bridge, logs: m.logs}
-	case m.relay != nil && opt.Relay != negotiate.RelayNever:
-		m.eras = newEras(m, opt)
+		places := opt.Command.places()
+		inner := legacy.Backend(&shared{Bridge: m.Bridge, logs: m.logs})
+		if opt.Command.PerSession > 0 {
+			m.children = newChildren(m.Bridge, opt, places)
+			inner = m.children
+		}
+		if opt.Relay == negotiate.RelayNever {
+			return inner
+		}
+		m.handover = m.newHandover(inner, &relay.Process{Options: opt.Command.Stdio, Places: places}, opt)
+		m.handover.everyone = true
+		return m.handover
+	case m.servers != nil && opt.Relay != negotiate.RelayNever:
+		m.handover = m.newHandover(m.Bridge, m.servers, opt)
+		m.eras = newEras(m.handover, m.past, opt)
 		return m.eras
 	}
 	return m.Bridge
+}
+
+func (m *Mount) newHandover(inner legacy.Backend, server relay.Server, opt *Options) *handover {
+	return &handover{
+		Backend: inner, policy: opt.Relay, prober: m.Prober, caller: m.Upstream, log: opt.Bridge.Log,
+		relay: relay.New(relay.Options{
+			Server: server, Start: opt.Probe.Timeout, Call: opt.Bridge.Limits.Call, Calls: opt.Legacy.MaxInFlight, Log: opt.Bridge.Log,
+		}),
+	}
 }
 
 // defaultMinTTL serves sessions that open in a burst from one discover, whatever
@@ -145,9 +199,13 @@ const defaultMinTTL = 5 * time.Second
 // answer: many are fetched by a package runner at their start.
 const commandTimeout = 25 * time.Second
 
-// legacyTTL is how long a legacy server that clients are relayed to is believed
-// to be one. Finding out takes three requests.
-const legacyTTL = 30 * time.Second
+// How long a legacy server that clients are relayed to is believed to be one.
+// Finding out takes three requests, or a process, which may not even answer the
+// first of them. A command does not change as easily as what is behind a URL.
+const (
+	legacyTTL        = 30 * time.Second
+	legacyCommandTTL = time.Hour
+)
 
 // probeOptions fills in what Options leaves to the mount.
 func probeOptions(opt *Options) negotiate.Options {
@@ -160,8 +218,11 @@ func probeOptions(opt *Options) negotiate.Options {
 	if probe.Timeout == 0 && process {
 		probe.Timeout = commandTimeout
 	}
-	if probe.LegacyTTL == 0 && !process && opt.Relay != negotiate.RelayNever {
+	if probe.LegacyTTL == 0 && opt.Relay != negotiate.RelayNever {
 		probe.LegacyTTL = legacyTTL
+		if process {
+			probe.LegacyTTL = legacyCommandTTL
+		}
 	}
 	return probe
 }
@@ -174,8 +235,8 @@ func (m *Mount) Holds(session string) bool {
 // Busy returns how many sessions and requests handed on are left here.
 func (m *Mount) Busy() int {
 	busy := m.Sessions()
-	if m.relay != nil {
-		busy += m.relay.Active()
+	if m.past != nil {
+		busy += m.past.Active()
 	}
 	if m.eras != nil {
 		busy += m.eras.own()
@@ -187,12 +248,12 @@ func (m *Mount) Busy() int {
 // until ctx to finish, then ends every session and closes the upstream.
 func (m *Mount) Shutdown(ctx context.Context) error {
 	var relayed error
-	if m.relay != nil {
-		m.relay.Drain()
+	if m.past != nil {
+		m.past.Drain()
 	}
 	err := m.HTTP.Shutdown(ctx)
-	if m.relay != nil {
-		relayed = m.relay.Shutdown(ctx)
+	if m.past != nil {
+		relayed = m.past.Shutdown(ctx)
 	}
 	m.release()
 	return errors.Join(err, relayed)
@@ -200,14 +261,20 @@ func (m *Mount) Shutdown(ctx context.Context) error {
 
 // Close ends the endpoint at once.
 func (m *Mount) Close() {
-	if m.relay != nil {
-		m.relay.Close()
+	if m.past != nil {
+		m.past.Close()
 	}
 	m.HTTP.Close()
 	m.release()
 }
 
 func (m *Mount) release() {
+	if m.handover != nil {
+		m.handover.relay.Close()
+	}
+	if m.servers != nil {
+		m.servers.Close()
+	}
 	if m.children != nil {
 		m.children.close()
 	}

@@ -1,6 +1,9 @@
 // Package passthrough hands requests to a server of the client's own era as
-// they are, so that one URL serves both eras. It owns which HTTP
-// headers cross and how a dead server is reported; it reads no message.
+// they are, so that one URL serves both eras. Relay is for servers
+// over HTTP: it owns which headers cross and how a dead server is reported, and
+// reads no message. Process is for modern servers that are a process: it owns
+// what their transport has no words for, the headers, statuses and streams of
+// HTTP, and reads of a message what these are made of.
 package passthrough
 
 import (
@@ -14,12 +17,8 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"strings"
-	"sync"
-	"sync/atomic"
 
 	"github.com/rs/zerolog"
-
-	"github.com/mcpbridge/bridge/mcp"
 )
 
 // Options configures a Relay. URL is required.
@@ -48,14 +47,7 @@ const idleConnections = 64
 type Relay struct {
 	proxy     httputil.ReverseProxy
 	transport *http.Transport
-	active    atomic.Int64
-
-	draining context.Context // ends with Drain
-	drain    context.CancelFunc
-	closing  context.Context // ends with Close
-	cut      context.CancelFunc
-	idle     sync.WaitGroup
-	mu       sync.Mutex // orders idle.Add before Close waits
+	traffic
 }
 
 // New returns a Relay. Nothing is sent before the first request.
@@ -68,8 +60,7 @@ func New(opt Options) *Relay {
 		transport.DialContext = opt.Dial
 	}
 	r := &Relay{transport: transport}
-	r.draining, r.drain = context.WithCancel(context.Background())
-	r.closing, r.cut = context.WithCancel(context.Background())
+	r.open()
 	r.proxy = httputil.ReverseProxy{
 		Transport:      transport,
 		FlushInterval:  -1,
@@ -83,73 +74,27 @@ func New(opt Options) *Relay {
 
 // ServeHTTP implements http.Handler.
 func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	if !r.enter() {
+	ctx, leave := r.enter(req)
+	if leave == nil {
 		w.Header().Set("Retry-After", "1")
-		http.Error(w, "the bridge is shutting down", http.StatusServiceUnavailable)
+		http.Error(w, shuttingDown, http.StatusServiceUnavailable)
 		return
 	}
-	defer r.idle.Done()
-	defer r.active.Add(-1)
-	ctx, cancel := context.WithCancel(req.Context())
-	defer cancel()
-	ends := r.closing
-	if endless(req) {
-		ends = r.draining
-	}
-	defer context.AfterFunc(ends, cancel)()
+	defer leave()
 	r.proxy.ServeHTTP(w, req.WithContext(ctx))
-}
-
-func (r *Relay) enter() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.draining.Err() != nil {
-		return false
-	}
-	r.idle.Add(1)
-	r.active.Add(1)
-	return true
-}
-
-// endless reports a request whose response never ends by itself: nobody waits
-// for that when the relay stops.
-func endless(r *http.Request) bool {
-	return r.Method == http.MethodGet || r.Header.Get(mcp.HeaderMethod) == mcp.MethodListen
-}
-
-// Active returns the number of requests under way.
-func (r *Relay) Active() int { return int(r.active.Load()) }
-
-// Drain takes no further requests and ends those that would never end.
-func (r *Relay) Drain() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.drain()
 }
 
 // Shutdown drains and returns when every request has ended. When ctx ends first
 // it cuts them off and returns its error.
 func (r *Relay) Shutdown(ctx context.Context) error {
-	r.Drain()
-	done := make(chan struct{})
-	go func() { defer close(done); r.idle.Wait() }()
-	var err error
-	select {
-	case <-done:
-	case <-ctx.Done():
-		err = ctx.Err()
-	}
-	r.cut()
-	<-done
-	r.transport.CloseIdleConnections()
-	return err
+	defer r.transport.CloseIdleConnections()
+	return r.traffic.Shutdown(ctx)
 }
 
 // Close cuts every request off.
 func (r *Relay) Close() {
-	ended, cancel := context.WithCancel(context.Background())
-	cancel()
-	_ = r.Shutdown(ended) // its error is that of the context
+	r.traffic.Close()
+	r.transport.CloseIdleConnections()
 }
 
 func unreachable(w http.ResponseWriter, err error, log *zerolog.Logger) {

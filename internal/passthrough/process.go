@@ -1,0 +1,217 @@
+package passthrough
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/singleflight"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+// Server is a modern server that many clients share over one channel.
+type Server interface {
+	// Verbatim sends a request as it is, under an id of its own, and returns the
+	// response. notify gets what belongs to it meanwhile. Ending ctx cancels it.
+	Verbatim(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error)
+	// Notify hands a notification on.
+	Notify(ctx context.Context, method string, params []byte) error
+}
+
+// ProcessOptions configures a Process. Server is required.
+type ProcessOptions struct {
+	Server Server
+	// Legacy reports whether the server turned out to speak no modern revision;
+	// nil: it does. Then requests are refused as a legacy server would, so that
+	// clients of both eras fall back to initialize.
+	Legacy func(context.Context) bool
+	// Logs is told of a request that wants log messages, and by whom. May says
+	// whether one that arrives can only be meant for that request; done ends it.
+	// nil: nobody gets any.
+	Logs func(caller string) (may func() bool, done func())
+
+	CommitDelay  time.Duration // a response that takes longer becomes a stream; 2 s
+	KeepAlive    time.Duration // longest silence on a stream; 15 s
+	WriteTimeout time.Duration // how long a client may block one write; 10 s
+	Log          zerolog.Logger
+}
+
+// Process is an http.Handler that serves modern requests from a modern server
+// that is a process (E-45 to E-50). Of a message it changes what is unique to
+// the one channel that all requests share: the id, the progress token and the
+// name of a subscription; the client sees its own. A client that goes away
+// cancels its request.
+//
+//	POST ──▶ headers match body? ──▶ Verbatim ──▶ notifications as SSE
+//	           400, -32020                   └──▶ response: JSON, or the last event
+type Process struct {
+	opt    ProcessOptions
+	mirror upstream.Mirror
+	look   singleflight.Group
+	tokens atomic.Uint64
+	traffic
+}
+
+// NewProcess returns a Process. Nothing is sent before the first request.
+func NewProcess(opt ProcessOptions) *Process {
+	for field, byDefault := range map[*time.Duration]time.Duration{
+		&opt.CommitDelay: 2 * time.Second, &opt.KeepAlive: 15 * time.Second, &opt.WriteTimeout: 10 * time.Second,
+	} {
+		if *field <= 0 {
+			*field = byDefault
+		}
+	}
+	p := &Process{opt: opt}
+	p.open()
+	return p
+}
+
+// ServeHTTP implements http.Handler. Its caller has bounded the body.
+func (p *Process) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	ctx, leave := p.enter(r)
+	if leave == nil {
+		w.Header().Set("Retry-After", "1")
+		writeError(w, http.StatusServiceUnavailable, "", &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: shuttingDown})
+		return
+	}
+	defer leave()
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // nobody is there to be told
+	}
+	msg, err := jsonrpc.Parse(body)
+	if refusal := (*jsonrpc.Error)(nil); errors.As(err, &refusal) {
+		writeError(w, http.StatusBadRequest, msg.ID, refusal)
+		return
+	}
+	if p.opt.Legacy != nil && p.opt.Legacy(ctx) {
+		// A-11: no error of the modern era.
+		writeError(w, http.StatusBadRequest, msg.ID, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "no session: initialize first"})
+		return
+	}
+	if msg.Method == mcp.MethodToolsCall && p.mirror.Blind() {
+		p.learn(ctx, &msg)
+	}
+	if fault := p.mirror.Fault(r.Header, &msg); fault != nil {
+		writeError(w, http.StatusBadRequest, msg.ID, fault)
+		return
+	}
+	if msg.Kind() != jsonrpc.Request {
+		p.notify(ctx, w, &msg)
+		return
+	}
+	p.call(ctx, w, r, &msg)
+}
+
+// notify hands a notification on. A cancellation names a request by an id that
+// only the client knows, and over HTTP has no meaning: closing the stream is
+// how modern clients cancel.
+func (p *Process) notify(ctx context.Context, w http.ResponseWriter, msg *jsonrpc.Message) {
+	if msg.Method != mcp.NotificationCancelled {
+		if err := p.opt.Server.Notify(ctx, msg.Method, msg.Params); err != nil {
+			p.fail(ctx, w, "", err)
+			return
+		}
+	}
+	w.WriteHeader(http.StatusAccepted)
+}
+
+// call serves a request.
+func (p *Process) call(ctx context.Context, w http.ResponseWriter, r *http.Request, msg *jsonrpc.Message) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	out := newResponse(w, r, msg, p, cancel)
+	defer out.end()
+	meta := rawjson.Get(msg.Params, "_meta")
+	params := msg.Params
+	if kind := rawjson.KindOf(out.token); kind == rawjson.String || kind == rawjson.Number {
+		fresh := strconv.AppendUint([]byte(`"m`), p.tokens.Add(1), 10)
+		meta := rawjson.Apply(nil, meta, rawjson.Edit{Name: "progressToken", Value: append(fresh, '"')})
+		params = rawjson.Apply(nil, params, rawjson.Edit{Name: "_meta", Value: meta})
+	}
+	if p.opt.Logs != nil && rawjson.Has(meta, mcp.MetaLogLevel) {
+		may, done := p.opt.Logs(identity(r, meta))
+		out.mayLog = may
+		defer done()
+	}
+	ans, err := p.opt.Server.Verbatim(ctx, &upstream.Call{Method: msg.Method, Params: params, Idle: out.flush}, out.notify)
+	switch {
+	case err == nil:
+		if msg.Method == mcp.MethodToolsList && ans.Error == nil {
+			p.mirror.Learn(ans.Result)
+		}
+		out.finish(ans)
+		ans.Release()
+	case r.Context().Err() != nil: // the client is gone
+	case out.listen && p.draining.Err() != nil:
+		out.finish(&upstream.Answer{Result: []byte(`{"resultType":"complete","_meta":{}}`)})
+	default:
+		out.fail(err)
+	}
+}
+
+// identity names who wants log messages, as far as one can know: two that have
+// one name are not kept apart.
+func identity(r *http.Request, meta []byte) string {
+	host := r.RemoteAddr
+	for i := len(host) - 1; i >= 0; i-- {
+		if host[i] == ':' {
+			host = host[:i]
+			break
+		}
+	}
+	return host + "\x00" + r.Header.Get("Authorization") + "\x00" + string(rawjson.Get(meta, mcp.MetaClientInfo))
+}
+
+// maxPages bounds the lists of tools that are read to learn about headers.
+const maxPages = 64
+
+// learn asks the server for its tools, once, in the name of a client that calls
+// one before anybody has listed them: its headers may repeat arguments. Without
+// an answer they are not compared.
+func (p *Process) learn(ctx context.Context, msg *jsonrpc.Message) {
+	meta := rawjson.Apply(nil, rawjson.Get(msg.Params, "_meta"),
+		rawjson.Edit{Name: "progressToken"}, rawjson.Edit{Name: mcp.MetaLogLevel})
+	if rawjson.KindOf(meta) != rawjson.Object {
+		return
+	}
+	done := p.look.DoChan("", func() (any, error) {
+		ctx, cancel := context.WithTimeout(p.closing, p.opt.WriteTimeout)
+		defer cancel()
+		p.list(ctx, meta)
+		return nil, nil
+	})
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+}
+
+func (p *Process) list(ctx context.Context, meta []byte) {
+	var cursor []byte
+	for range maxPages {
+		edits := []rawjson.Edit{{Name: "_meta", Value: meta}}
+		if cursor != nil {
+			edits = append(edits, rawjson.Edit{Name: "cursor", Value: cursor})
+		}
+		params := rawjson.Apply(nil, []byte(`{}`), edits...)
+		ans, err := p.opt.Server.Verbatim(ctx, &upstream.Call{Method: mcp.MethodToolsList, Params: params}, nil)
+		if err != nil || ans.Error != nil {
+			p.mirror.Learn([]byte(`{}`)) // not again for every call
+			return
+		}
+		p.mirror.Learn(ans.Result)
+		if cursor = rawjson.Get(ans.Result, "nextCursor"); rawjson.KindOf(cursor) != rawjson.String {
+			return
+		}
+	}
+}

@@ -1,0 +1,225 @@
+package passthrough
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/sse"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+// response is what a modern client gets for one request: JSON when the response
+// is all there is to say, else a stream of events.
+type response struct {
+	p      *Process
+	w      http.ResponseWriter
+	rc     *http.ResponseController
+	cancel context.CancelFunc // gives the request up
+	id     jsonrpc.ID
+	token  []byte // the client's progress token, nil for none
+	listen bool
+	stream bool // the client takes streams
+	plain  bool // the client takes JSON
+	mayLog func() bool
+
+	mu    sync.Mutex
+	began bool // the stream has
+	over  bool
+	buf   []byte // events to be written
+	timer *time.Timer
+}
+
+func newResponse(w http.ResponseWriter, r *http.Request, msg *jsonrpc.Message, p *Process, cancel context.CancelFunc) *response {
+	accept := strings.Join(r.Header["Accept"], ",")
+	any := accept == "" || strings.Contains(accept, "*/*")
+	out := &response{
+		p: p, w: w, rc: http.NewResponseController(w), cancel: cancel, id: msg.ID, listen: msg.Method == mcp.MethodListen,
+		token:  rawjson.Get(rawjson.Get(msg.Params, "_meta"), "progressToken"),
+		stream: any || strings.Contains(accept, "text/event-stream"),
+		plain:  any || strings.Contains(accept, "application/json"),
+	}
+	if out.stream {
+		out.mu.Lock()
+		defer out.mu.Unlock()
+		out.timer = time.AfterFunc(p.opt.CommitDelay, out.breathe)
+	}
+	return out
+}
+
+// breathe makes a response that takes long a stream, and keeps a quiet one alive.
+func (o *response) breathe() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.over {
+		return
+	}
+	o.buf = append(o.buf, ":\n\n"...)
+	o.write()
+	o.timer.Reset(o.p.opt.KeepAlive)
+}
+
+// notify takes a notification that belongs to the request.
+func (o *response) notify(msg jsonrpc.Message) {
+	if !o.stream {
+		return
+	}
+	params := msg.Params
+	switch {
+	case msg.Method == mcp.NotificationMessage && (o.mayLog == nil || !o.mayLog()): // C-8
+		o.p.opt.Log.Debug().Msg("a log message without a certain owner was withheld")
+		return
+	case msg.Method == mcp.NotificationProgress && o.token != nil:
+		params = rawjson.Apply(nil, params, rawjson.Edit{Name: "progressToken", Value: o.token})
+	case o.listen:
+		params = o.named(params)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.buf = sse.AppendEvent(o.buf, "", jsonrpc.AppendNotification(nil, msg.Method, params))
+}
+
+// named gives a message of a subscription the name that the client knows.
+func (o *response) named(object []byte) []byte {
+	meta := rawjson.Get(object, "_meta")
+	if rawjson.KindOf(meta) != rawjson.Object {
+		return object
+	}
+	meta = rawjson.Apply(nil, meta, rawjson.Edit{Name: mcp.MetaSubscriptionID, Value: []byte(o.id)})
+	return rawjson.Apply(nil, object, rawjson.Edit{Name: "_meta", Value: meta})
+}
+
+// flush writes what notify has collected.
+func (o *response) flush() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.buf) > 0 {
+		o.write()
+	}
+}
+
+// write sends the collected events, with the lock held. A client that cannot be
+// written to is gone.
+func (o *response) write() {
+	_ = o.rc.SetWriteDeadline(time.Now().Add(o.p.opt.WriteTimeout)) // where the server knows deadlines
+	if !o.began {
+		o.began = true
+		h := o.w.Header()
+		h.Set("Content-Type", "text/event-stream")
+		h.Set("Cache-Control", "no-cache")
+		h.Set("X-Accel-Buffering", "no")
+		o.w.WriteHeader(http.StatusOK)
+	}
+	_, err := o.w.Write(o.buf)
+	o.buf = o.buf[:0]
+	if err == nil {
+		err = o.rc.Flush()
+	}
+	if err != nil {
+		o.over = true
+		o.cancel()
+	}
+}
+
+// finish delivers the response.
+func (o *response) finish(ans *upstream.Answer) {
+	if ans.Error != nil {
+		o.deliver(statusOf(ans.Error.Code), jsonrpc.AppendError(nil, o.id, ans.Error))
+		return
+	}
+	result := ans.Result
+	if o.listen {
+		result = o.named(result)
+	}
+	o.deliver(http.StatusOK, jsonrpc.AppendResult(nil, o.id, result))
+}
+
+// fail delivers that there is no response of the server.
+func (o *response) fail(err error) {
+	status, retry, refusal := failure(err)
+	o.p.opt.Log.Warn().Err(err).Msg("a modern request could not be passed on")
+	o.mu.Lock()
+	if retry > 0 && !o.began {
+		o.w.Header().Set("Retry-After", strconv.Itoa(int(retry.Seconds())+1))
+	}
+	o.mu.Unlock()
+	o.deliver(status, jsonrpc.AppendError(nil, o.id, refusal))
+}
+
+// deliver writes the message that ends the response. Once the stream began, or
+// where the client takes nothing else, it is the last event.
+func (o *response) deliver(status int, msg []byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.over {
+		return
+	}
+	o.over = true
+	if o.began || len(o.buf) > 0 || !o.plain && o.stream && status == http.StatusOK {
+		o.buf = sse.AppendEvent(o.buf, "", msg)
+		o.write()
+		return
+	}
+	writeJSON(o.w, status, msg)
+}
+
+// end lets go of the response: nothing is written after it.
+func (o *response) end() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.over = true
+	if o.timer != nil {
+		o.timer.Stop()
+	}
+}
+
+// fail answers a message other than a request that could not be handed on.
+func (p *Process) fail(ctx context.Context, w http.ResponseWriter, id jsonrpc.ID, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	status, _, refusal := failure(err)
+	writeError(w, status, id, refusal)
+}
+
+// statusOf is the HTTP status that goes with an error of the server.
+func statusOf(code int) int {
+	switch code {
+	case jsonrpc.CodeMethodNotFound:
+		return http.StatusNotFound
+	case jsonrpc.CodeInvalidParams, jsonrpc.CodeInvalidRequest, jsonrpc.CodeParse,
+		mcp.CodeHeaderMismatch, mcp.CodeMissingCapability, mcp.CodeUnsupportedVersion:
+		return http.StatusBadRequest
+	}
+	return http.StatusOK
+}
+
+// failure says how a request without a response is answered (F.4).
+func failure(err error) (status int, retry time.Duration, refusal *jsonrpc.Error) {
+	reason := "internal"
+	if f, ok := errors.AsType[*upstream.Failure](err); ok {
+		reason, retry = f.Cause.String(), f.RetryAfter
+	}
+	refusal = &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: err.Error(), Data: []byte(`{"bridge":{"reason":"` + reason + `"}}`)}
+	if retry > 0 {
+		return http.StatusServiceUnavailable, retry, refusal
+	}
+	return http.StatusBadGateway, 0, refusal
+}
+
+func writeError(w http.ResponseWriter, status int, id jsonrpc.ID, e *jsonrpc.Error) {
+	writeJSON(w, status, jsonrpc.AppendError(nil, id, e))
+}
+
+func writeJSON(w http.ResponseWriter, status int, body []byte) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // a client that left is told nothing
+}

@@ -1,0 +1,290 @@
+package relay
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// conversation is one client's session with a server of its own era.
+type conversation struct {
+	relay     *Relay
+	principal string
+	version   mcp.Version
+	push      legacy.Pusher // nil: only its own requests reach the client
+
+	mu     sync.Mutex
+	line   Line                 // set once, before the client can say anything
+	calls  map[jsonrpc.ID]*call // under way
+	last   uint64               // number of the newest call, or message pushed
+	ended  error                // of the line, nil while it stands
+	closed bool
+}
+
+var (
+	_ legacy.Orderly = (*conversation)(nil)
+	_ Inbox          = (*conversation)(nil)
+)
+
+// call is a request of the client that the server has yet to answer.
+type call struct {
+	out    legacy.Reply
+	token  []byte // raw progress token, nil for none
+	number uint64
+	limit  *time.Timer
+}
+
+// Orderly implements legacy.Orderly.
+func (c *conversation) Orderly() {}
+
+// Version implements legacy.Conversation.
+func (c *conversation) Version() mcp.Version { return c.version }
+
+// Serve implements legacy.Conversation. It returns before the answer.
+func (c *conversation) Serve(_ context.Context, caller legacy.Caller, req jsonrpc.Message, out legacy.Reply) {
+	if c.strange(caller) || c.gone() {
+		gone := jsonrpc.AppendError(nil, req.ID, internalError("this session is over: initialize a new one"))
+		if !out.Refuse(&legacy.Refusal{Status: http.StatusNotFound, Body: gone}) { // the status that makes clients begin anew
+			out.Finish(gone)
+		}
+		return
+	}
+	if err := c.begin(&req, out); err != nil {
+		out.Finish(jsonrpc.AppendError(nil, req.ID, err))
+		return
+	}
+	if !c.line.Send(caller, &req, jsonrpc.AppendRequest(nil, req.ID, req.Method, req.Params)) {
+		c.Fail(req.ID, errEnded)
+	}
+}
+
+// strange reports somebody else than who opened the session. Nobody on the other
+// side would look at the credentials.
+func (c *conversation) strange(caller legacy.Caller) bool { return caller.Principal != c.principal }
+
+func (c *conversation) gone() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ended != nil
+}
+
+// begin admits a call.
+func (c *conversation) begin(req *jsonrpc.Message, out legacy.Reply) *jsonrpc.Error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.closed:
+		return internalError(errOver.Error())
+	case c.calls[req.ID] != nil: // B-1: the server could not tell them apart either
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "a request with this id is already under way"}
+	case len(c.calls) >= c.relay.opt.Calls:
+		return internalError("too many requests are under way in this session")
+	}
+	c.last++
+	k := &call{out: out, number: c.last, token: rawjson.Get(rawjson.Get(req.Params, "_meta"), "progressToken")}
+	id := req.ID
+	k.limit = time.AfterFunc(c.relay.opt.Call, func() { c.expire(id, k) })
+	c.calls[id] = k
+	return nil
+}
+
+// expire ends a call that took too long.
+func (c *conversation) expire(id jsonrpc.ID, k *call) {
+	c.mu.Lock()
+	present := c.calls[id] == k
+	c.mu.Unlock()
+	if !present {
+		return
+	}
+	c.Fail(id, errors.New("the server did not answer in time (timeouts.flow)"))
+	params := []byte(`{"requestId":` + string(id) + `,"reason":"timed out"}`)
+	msg := jsonrpc.Message{Method: mcp.NotificationCancelled, Params: params}
+	c.line.Send(legacy.Caller{Principal: c.principal}, &msg, jsonrpc.AppendNotification(nil, msg.Method, params))
+}
+
+// take ends a call: whoever gets it says its last word.
+func (c *conversation) take(id jsonrpc.ID) *call {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := c.calls[id]
+	if k != nil {
+		delete(c.calls, id)
+		k.limit.Stop()
+	}
+	return k
+}
+
+// Notify implements legacy.Conversation.
+func (c *conversation) Notify(caller legacy.Caller, msg jsonrpc.Message) {
+	if c.strange(caller) {
+		return
+	}
+	c.line.Send(caller, &msg, jsonrpc.AppendNotification(nil, msg.Method, msg.Params))
+	if msg.Method == mcp.NotificationCancelled { // no answer will come
+		if k := c.take(jsonrpc.ID(rawjson.Get(msg.Params, "requestId"))); k != nil {
+			k.out.Abandon()
+		}
+	}
+}
+
+// Answer implements legacy.Conversation.
+func (c *conversation) Answer(caller legacy.Caller, msg jsonrpc.Message) {
+	if c.strange(caller) {
+		return
+	}
+	text := jsonrpc.AppendResult(nil, msg.ID, msg.Result)
+	if msg.Error != nil {
+		text = jsonrpc.AppendError(nil, msg.ID, msg.Error)
+	}
+	c.line.Send(caller, &msg, text)
+}
+
+// Close implements legacy.Conversation. It does not wait for the server.
+func (c *conversation) Close(error) {
+	c.mu.Lock()
+	closed := c.closed
+	c.closed = true
+	c.mu.Unlock()
+	if closed {
+		return
+	}
+	c.finish(errOver)
+	go func() {
+		defer c.relay.ending.Done()
+		c.line.Close()
+	}()
+}
+
+// finish ends every call.
+func (c *conversation) finish(why error) {
+	c.mu.Lock()
+	ids := make([]jsonrpc.ID, 0, len(c.calls))
+	for id := range c.calls {
+		ids = append(ids, id)
+	}
+	c.mu.Unlock()
+	for _, id := range ids {
+		c.Fail(id, why)
+	}
+}
+
+// Fail implements Inbox.
+func (c *conversation) Fail(id jsonrpc.ID, why error) {
+	k := c.take(id)
+	if k == nil {
+		return
+	}
+	if refusal := (*legacy.Refusal)(nil); errors.As(why, &refusal) && k.out.Refuse(refusal) {
+		return
+	}
+	e := (*jsonrpc.Error)(nil)
+	if !errors.As(why, &e) {
+		e = internalError(why.Error())
+	}
+	k.out.Finish(jsonrpc.AppendError(nil, id, e))
+}
+
+var errEnded = errors.New("the connection to the server has ended")
+
+// Ended implements Inbox: the calls get their errors, and then a client whose
+// connection is the session loses that.
+func (c *conversation) Ended(why error) {
+	why = cmp.Or(why, errEnded)
+	c.mu.Lock()
+	c.ended = cmp.Or(c.ended, why)
+	c.mu.Unlock()
+	c.finish(why)
+	if ender, ok := c.push.(legacy.Ender); ok {
+		ender.End(why)
+	}
+}
+
+// Receive implements Inbox.
+func (c *conversation) Receive(text []byte) (response jsonrpc.ID) {
+	if jsonrpc.IsBatch(text) { // of a server of 2025-03-26
+		parts, _ := jsonrpc.Split(text)
+		for _, part := range parts {
+			response = cmp.Or(c.receive(part), response)
+		}
+		return response
+	}
+	return c.receive(text)
+}
+
+func (c *conversation) receive(text []byte) (response jsonrpc.ID) {
+	msg, err := jsonrpc.Parse(text)
+	switch {
+	case err != nil && msg.ID != "":
+		c.Fail(msg.ID, errors.New("the server sent a malformed message"))
+		return msg.ID
+	case err != nil:
+		c.relay.opt.Log.Warn().Int("bytes", len(text)).Msg("the server sent what is no message; skipped")
+	case msg.Kind() == jsonrpc.Response:
+		if k := c.take(msg.ID); k != nil {
+			k.out.Finish(text)
+		}
+		return msg.ID
+	default:
+		c.deliver(&msg, text)
+	}
+	return ""
+}
+
+// deliver hands a request or notification of the server to the client: on the
+// stream of the call that it belongs to, as far as that shows, or on its own.
+func (c *conversation) deliver(msg *jsonrpc.Message, text []byte) {
+	key, out := c.place(msg)
+	switch {
+	case out != nil:
+		out.Send(text)
+	case c.push != nil:
+		c.push.Push(key, bytes.Clone(text))
+	case msg.Kind() == jsonrpc.Request:
+		c.decline(msg.ID)
+	}
+}
+
+// decline answers a question that nobody can be asked.
+func (c *conversation) decline(id jsonrpc.ID) {
+	c.mu.Lock()
+	line := c.line
+	c.mu.Unlock()
+	if line != nil { // else not even initialize was sent
+		e := internalError("the client cannot be asked now")
+		line.Send(legacy.Caller{Principal: c.principal}, &jsonrpc.Message{ID: id, Error: e}, jsonrpc.AppendError(nil, id, e))
+	}
+}
+
+// place finds where a message goes: to a call, or under a key.
+func (c *conversation) place(msg *jsonrpc.Message) (key string, out legacy.Reply) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch msg.Method {
+	case mcp.NotificationToolsListChanged, mcp.NotificationPromptsListChanged, mcp.NotificationResourcesListChanged:
+		return msg.Method, nil
+	case mcp.NotificationResourcesUpdated:
+		return msg.Method + " " + string(rawjson.Get(msg.Params, "uri")), nil
+	}
+	token := []byte(nil)
+	if msg.Method == mcp.NotificationProgress {
+		token = rawjson.Get(msg.Params, "progressToken")
+	}
+	newest := uint64(0)
+	for _, k := range c.calls {
+		if k.number > newest && k.out.Interactive() && (token == nil || bytes.Equal(token, k.token)) {
+			newest, out = k.number, k.out
+		}
+	}
+	c.last++
+	return "m" + strconv.FormatUint(c.last, 10), out
+}

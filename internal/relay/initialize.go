@@ -1,0 +1,86 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy"
+)
+
+// initialize hands the request that opens the session over, and waits for its
+// result.
+func (c *conversation) initialize(ctx context.Context, caller legacy.Caller, req *jsonrpc.Message) ([]byte, error) {
+	out := &outcome{done: make(chan struct{})}
+	if err := c.begin(req, out); err != nil {
+		return nil, err
+	}
+	if !c.line.Send(caller, req, jsonrpc.AppendRequest(nil, req.ID, req.Method, req.Params)) {
+		c.Fail(req.ID, errEnded)
+	}
+	late := time.NewTimer(c.relay.opt.Start)
+	defer late.Stop()
+	select {
+	case <-out.done:
+	case <-late.C:
+		c.Fail(req.ID, errors.New("the server did not answer initialize in time"))
+	case <-ctx.Done():
+		c.Fail(req.ID, context.Cause(ctx))
+	}
+	<-out.done
+	return out.result, out.err
+}
+
+// outcome is the Reply of initialize.
+type outcome struct {
+	once   sync.Once
+	done   chan struct{}
+	result []byte
+	err    error
+}
+
+func (o *outcome) end(result []byte, err error) {
+	o.once.Do(func() {
+		o.result, o.err = result, err
+		close(o.done)
+	})
+}
+
+// Interactive implements legacy.Reply: nothing may come before the answer.
+func (o *outcome) Interactive() bool { return false }
+
+// Send implements legacy.Reply.
+func (o *outcome) Send([]byte) {}
+
+// Queue implements legacy.Reply.
+func (o *outcome) Queue([]byte) {}
+
+// Flush implements legacy.Reply.
+func (o *outcome) Flush() {}
+
+// Finish implements legacy.Reply.
+func (o *outcome) Finish(text []byte) {
+	msg, err := jsonrpc.Parse(append([]byte(nil), text...))
+	switch {
+	case err != nil:
+		o.end(nil, err)
+	case msg.Error != nil:
+		o.end(nil, msg.Error)
+	default:
+		o.end(msg.Result, nil)
+	}
+}
+
+// Refuse implements legacy.Reply.
+func (o *outcome) Refuse(r *legacy.Refusal) bool {
+	o.end(nil, r)
+	return true
+}
+
+// Abandon implements legacy.Reply.
+func (o *outcome) Abandon() { o.end(nil, errOver) }
+
+// Continue implements legacy.Reply.
+func (o *outcome) Continue(work func()) { go work() }

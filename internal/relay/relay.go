@@ -1,0 +1,146 @@
+// Package relay connects a legacy client to a server of its own era where the
+// two do not share a transport (A-16): a client on a WebSocket, on HTTP+SSE or
+// on stdio to a Streamable HTTP server, and any client to a process, one for
+// each. Messages pass unchanged, ids included.
+//
+//	client ◀──▶ legacy ◀──▶ conversation ◀──▶ Line ◀──▶ server
+//
+// It owns the way of a message, and nothing of what it says: what the server
+// writes goes to the client as it came, what the client writes is put together
+// again from the same id, method and raw params. Clients and servers that both
+// speak Streamable HTTP do not need it: package passthrough hands their
+// exchanges on whole.
+package relay
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// Server is what clients are connected to.
+type Server interface {
+	// Connect opens a line for one client. An error is a *jsonrpc.Error, or
+	// anything with words for a person.
+	Connect(caller legacy.Caller, inbox Inbox) (Line, error)
+}
+
+// Line carries messages to the server. It is safe for concurrent use.
+type Line interface {
+	// Send hands a message over, the text of msg. It may wait while the server is
+	// slow, and reports false when the line has ended.
+	Send(caller legacy.Caller, msg *jsonrpc.Message, text []byte) bool
+	// Close ends the line, and the session or the process at its end, and waits
+	// for that.
+	Close()
+}
+
+// Inbox takes what comes from the server. It is safe for concurrent use.
+type Inbox interface {
+	// Receive takes a message, which it may keep, and returns its id if it is a
+	// response.
+	Receive(text []byte) jsonrpc.ID
+	// Fail ends a request to which there will be no response.
+	Fail(id jsonrpc.ID, why error)
+	// Ended says that the line is of no more use; nil: nobody knows why.
+	Ended(why error)
+}
+
+// Options configures a Relay. Server is required.
+type Options struct {
+	Server Server
+	// Start bounds the wait for the answer to initialize; 25 s.
+	Start time.Duration
+	// Call bounds how long one call may take; 30 min.
+	Call time.Duration
+	// Calls bounds the calls of one client under way at the same time; 256.
+	Calls int
+	Log   zerolog.Logger
+}
+
+// Relay opens conversations, and waits for their ends.
+type Relay struct {
+	opt Options
+
+	mu     sync.Mutex
+	closed bool
+	ending sync.WaitGroup
+}
+
+// New returns a Relay. Nothing is opened yet.
+func New(opt Options) *Relay {
+	if opt.Start <= 0 {
+		opt.Start = 25 * time.Second
+	}
+	if opt.Call <= 0 {
+		opt.Call = 30 * time.Minute
+	}
+	if opt.Calls <= 0 {
+		opt.Calls = 256
+	}
+	return &Relay{opt: opt}
+}
+
+// Open does for a client what legacy.Backend says: it opens a line and hands the
+// initialize request over. The result is the server's own.
+func (r *Relay) Open(ctx context.Context, caller legacy.Caller, req jsonrpc.Message, push legacy.Pusher) (legacy.Conversation, []byte, error) {
+	if !r.enter() {
+		return nil, nil, internalError("the bridge is shutting down")
+	}
+	c := &conversation{relay: r, principal: caller.Principal, push: push, calls: map[jsonrpc.ID]*call{}}
+	line, err := r.opt.Server.Connect(caller, c)
+	if err != nil {
+		r.ending.Done()
+		return nil, nil, err
+	}
+	c.mu.Lock()
+	c.line = line
+	c.mu.Unlock()
+	result, err := c.initialize(ctx, caller, &req)
+	if err != nil {
+		c.Close(err)
+		return nil, nil, err
+	}
+	version, ok := rawjson.Text(rawjson.Get(result, "protocolVersion"))
+	if !ok {
+		err := internalError("the server answered initialize without a protocolVersion")
+		c.Close(err)
+		return nil, nil, err
+	}
+	c.version = mcp.Version(version)
+	return c, result, nil
+}
+
+// enter counts a conversation in, which Close waits for.
+func (r *Relay) enter() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.closed {
+		r.ending.Add(1)
+	}
+	return !r.closed
+}
+
+// Close waits for the lines of conversations that were closed before, and opens
+// no more.
+func (r *Relay) Close() {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	r.ending.Wait()
+}
+
+// errOver ends what is under way when the conversation is closed.
+var errOver = errors.New("the session has ended")
+
+func internalError(message string) *jsonrpc.Error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: message, Data: []byte(`{"bridge":{"reason":"relay"}}`)}
+}

@@ -1,0 +1,243 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"time"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/sse"
+)
+
+// request sends a request and hands everything on that its response says.
+func (l *httpLine) request(ctx context.Context, o *outgoing) {
+	resp, err := l.exchange(ctx, http.MethodPost, o.caller, o.text, "")
+	if err != nil {
+		l.fail(o.id, fmt.Errorf("the server cannot be reached: %w", err))
+		return
+	}
+	defer resp.Body.Close()
+	switch {
+	case resp.StatusCode == http.StatusOK && media(resp) == "text/event-stream":
+		l.opened(o, resp)
+		l.follow(ctx, o, resp)
+	case resp.StatusCode == http.StatusOK && media(resp) == "application/json":
+		l.opened(o, resp)
+		l.whole(o, resp)
+	default:
+		l.refused(o, resp)
+	}
+}
+
+// opened notes the session that the answer to initialize names.
+func (l *httpLine) opened(o *outgoing, resp *http.Response) {
+	if o.method == mcp.MethodInitialize {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.session = resp.Header.Get(mcp.HeaderSessionID)
+	}
+}
+
+// whole hands a response on that is one message.
+func (l *httpLine) whole(o *outgoing, resp *http.Response) {
+	body, err := io.ReadAll(io.LimitReader(resp.Body, int64(l.server.opt.MaxMessage)+1))
+	switch {
+	case err != nil:
+		l.fail(o.id, errors.New("the connection to the server broke in the middle of a response"))
+	case len(body) > l.server.opt.MaxMessage:
+		l.fail(o.id, errTooLarge)
+	default:
+		if l.receive(o, body) != o.id {
+			l.fail(o.id, errors.New("the server answered with another message than the response"))
+		}
+	}
+}
+
+var errTooLarge = errors.New("the response of the server exceeds the limit (limits.response-size)")
+
+// receive hands a message on, and learns the version from the answer to
+// initialize before anybody else does.
+func (l *httpLine) receive(o *outgoing, text []byte) jsonrpc.ID {
+	if o.method == mcp.MethodInitialize {
+		if msg, err := jsonrpc.Parse(text); err == nil && msg.ID == o.id {
+			version, _ := rawjson.Text(rawjson.Get(msg.Result, "protocolVersion"))
+			l.mu.Lock()
+			l.version = version
+			l.mu.Unlock()
+		}
+	}
+	return l.inbox.Receive(text)
+}
+
+// maxRefusal bounds the body of a response that is none, in bytes.
+const maxRefusal = 64 << 10
+
+// refused tells the client of a response with another status or type.
+func (l *httpLine) refused(o *outgoing, resp *http.Response) {
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
+	msg, err := jsonrpc.Parse(body)
+	switch {
+	case l.lost(resp):
+		l.fail(o.id, errSession)
+		l.inbox.Ended(errSession)
+	case resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden:
+		l.fail(o.id, &legacy.Refusal{Status: resp.StatusCode, Challenge: resp.Header.Values("Www-Authenticate")})
+	case err == nil && msg.Error != nil && msg.ID == o.id:
+		l.inbox.Receive(body)
+	case err == nil && msg.Error != nil:
+		l.fail(o.id, msg.Error)
+	default:
+		l.fail(o.id, fmt.Errorf("the server answered a request with HTTP %d", resp.StatusCode))
+	}
+}
+
+// fail ends a request without a response. Of one that was given up nobody wants
+// to hear any more.
+func (l *httpLine) fail(id jsonrpc.ID, why error) {
+	if l.ctx.Err() == nil {
+		l.inbox.Fail(id, why)
+	}
+}
+
+// Bounds of resuming a stream that broke off.
+const (
+	maxResumes = 5           // in a row without an event
+	minWait    = time.Second // unless the server names another time
+	leastWait  = 50 * time.Millisecond
+	maxWait    = 30 * time.Second
+)
+
+// follow hands the events of a response on until the response is among them. A
+// stream that ends before is resumed if the server gave a place to resume from:
+// since 2025-11-25 servers end streams on purpose, to be asked again.
+func (l *httpLine) follow(ctx context.Context, o *outgoing, resp *http.Response) {
+	at := place{wait: minWait}
+	for resumes := 0; ; resumes++ {
+		before := at.last
+		done, err := l.events(resp, &at, func(text []byte) bool { return l.receive(o, text) == o.id })
+		_ = resp.Body.Close()
+		if done {
+			return
+		}
+		if at.last != before {
+			resumes = 0
+		}
+		if at.last == "" || resumes >= maxResumes || errors.Is(err, sse.ErrTooLarge) || !l.pause(ctx, at.wait) {
+			l.fail(o.id, broken(err))
+			return
+		}
+		if resp, err = l.exchange(ctx, http.MethodGet, o.caller, nil, at.last); err != nil {
+			l.fail(o.id, fmt.Errorf("the stream of the response broke off and the server cannot be reached: %w", err))
+			return
+		}
+		if resp.StatusCode != http.StatusOK || media(resp) != "text/event-stream" {
+			l.refused(o, resp)
+			_ = resp.Body.Close()
+			return
+		}
+	}
+}
+
+func broken(err error) error {
+	if errors.Is(err, sse.ErrTooLarge) {
+		return errTooLarge
+	}
+	return errors.New("the stream of the response ended before the response")
+}
+
+// place is where a stream can be resumed.
+type place struct {
+	last string
+	wait time.Duration
+}
+
+// events hands the events of a stream on until take says that it was the last.
+func (l *httpLine) events(resp *http.Response, at *place, take func([]byte) bool) (done bool, err error) {
+	events := sse.NewDecoder(resp.Body, l.server.opt.MaxMessage)
+	for {
+		ev, err := events.Next()
+		if err != nil {
+			return false, err
+		}
+		at.last = ev.ID
+		if ev.Retry >= 0 {
+			at.wait = min(max(ev.Retry, leastWait), maxWait)
+		}
+		if len(ev.Data) > 0 && take(append([]byte(nil), ev.Data...)) {
+			return true, nil
+		}
+	}
+}
+
+func (l *httpLine) pause(ctx context.Context, wait time.Duration) bool {
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// listen opens the stream of messages that belong to no request, once.
+func (l *httpLine) listen() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.listening {
+		l.listening = true
+		l.work.Go(l.attend)
+	}
+}
+
+// attend reads that stream, and opens it again whenever it ends, as long as the
+// server has one.
+func (l *httpLine) attend() {
+	at := place{wait: minWait}
+	for failures := 0; l.ctx.Err() == nil; {
+		l.mu.Lock()
+		caller := l.caller
+		l.mu.Unlock()
+		began := time.Now()
+		resp, err := l.exchange(l.ctx, http.MethodGet, caller, nil, at.last)
+		if err == nil {
+			again := l.heard(resp, &at)
+			_ = resp.Body.Close()
+			if !again {
+				return
+			}
+		}
+		if failures++; time.Since(began) > maxWait {
+			failures = 1
+		}
+		if !l.pause(l.ctx, min(at.wait<<min(failures-1, 5), maxWait)) {
+			return
+		}
+	}
+}
+
+// heard hands on what one GET brings, and reports whether to send another.
+func (l *httpLine) heard(resp *http.Response, at *place) bool {
+	switch {
+	case resp.StatusCode == http.StatusOK && media(resp) == "text/event-stream":
+		_, _ = l.events(resp, at, func(text []byte) bool { l.inbox.Receive(text); return false })
+		return true
+	case l.lost(resp):
+		l.inbox.Ended(errSession)
+		return false
+	}
+	return resp.StatusCode >= http.StatusInternalServerError || resp.StatusCode == http.StatusTooManyRequests
+}
+
+// media is the media type of a response.
+func media(resp *http.Response) string {
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	return kind
+}
