@@ -8,6 +8,7 @@ import (
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/translate"
 )
 
 // progress makes one strictly rising sequence under the client's token out of
@@ -47,37 +48,22 @@ func (p *progress) upstreamToken(serial uint64, round int) []byte {
 // nextRound makes the coming round count on from where the client is.
 func (p *progress) nextRound() { p.base = p.last }
 
-// rebase appends to edits what makes upstream progress params the client's, or
-// reports that the notification is not to be delivered (C-2 to C-4).
-func (p *progress) rebase(edits []rawjson.Edit, params []byte) (_ []rawjson.Edit, ok bool) {
-	if p.token == nil {
-		return nil, false
+// rebase returns the value and the total that make upstream progress the client's,
+// nil where they stay, or reports that it is not to be delivered (C-2 to C-4).
+func (p *progress) rebase(from *translate.Progress) (value, total []byte, ok bool) {
+	count, err := strconv.ParseFloat(string(from.Value), 64)
+	count += p.base
+	if err != nil || p.token == nil || string(from.Token) != string(p.upstream) || p.started && count <= p.last {
+		return nil, nil, false
 	}
-	var token, count, total []byte
-	for name, value := range rawjson.Members(params) {
-		switch string(name) {
-		case "progressToken":
-			token = value
-		case "progress":
-			count = value
-		case "total":
-			total = value
-		}
+	p.started, p.last = true, count
+	if p.base == 0 {
+		return nil, nil, true
 	}
-	value, err := strconv.ParseFloat(string(count), 64)
-	value += p.base
-	if err != nil || string(token) != string(p.upstream) || p.started && value <= p.last {
-		return nil, false
+	if all, err := strconv.ParseFloat(string(from.Total), 64); err == nil {
+		total = number(p.base + all)
 	}
-	p.started, p.last = true, value
-	edits = append(edits, rawjson.Edit{Name: "progressToken", Value: p.token})
-	if p.base != 0 {
-		edits = append(edits, rawjson.Edit{Name: "progress", Value: number(value)})
-		if total, err := strconv.ParseFloat(string(total), 64); err == nil {
-			edits = append(edits, rawjson.Edit{Name: "total", Value: number(p.base + total)})
-		}
-	}
-	return edits, true
+	return number(count), total, true
 }
 
 // beat returns params that say no more than that the call is alive.
@@ -148,13 +134,14 @@ const progressHead = `{"jsonrpc":"2.0","method":"` + mcp.NotificationProgress + 
 // notifyProgress delivers progress under the client's token. There may be many of
 // these, so the message is written once, into memory of its own.
 func (k *call) notifyProgress(params []byte) {
-	var space [3]rawjson.Edit
-	edits, ok := k.progress.rebase(space[:0], params)
+	from := k.conv.rules.Progress(params)
+	value, total, ok := k.progress.rebase(&from)
 	if !ok {
+		from.Drop()
 		return
 	}
-	msg := make([]byte, 0, len(progressHead)+len(params)+len(k.progress.token)+8)
-	msg = k.conv.rules.AppendProgress(append(msg, progressHead...), params, edits...)
+	msg := make([]byte, 0, len(progressHead)+len(params)+len(k.progress.token)+len(value)+len(total)+1)
+	msg = from.AppendTo(append(msg, progressHead...), k.progress.token, value, total)
 	k.out.Queue(append(msg, '}'))
 }
 

@@ -25,14 +25,46 @@ func (r Rules) Notification(method string, params []byte) (out []byte, ok bool) 
 	return w.bytes(), true
 }
 
-// AppendProgress appends to dst what Notification would return for the params of
-// a progress notification, with members replaced as edits say. dst must not
-// overlap params or edits.
-func (r Rules) AppendProgress(dst, params []byte, edits ...rawjson.Edit) []byte {
+// A Progress is a progress notification on its way down. Its members alias the
+// params, and are valid until AppendTo or Drop, one of which must be called.
+type Progress struct {
+	Token, Value, Total []byte // raw members; nil: there is none
+
+	w                   *walker
+	token, value, total member
+}
+
+// Progress goes over the params of a progress notification once, for both what the
+// caller must know of it and what Notification would do to it.
+func (r Rules) Progress(params []byte) Progress {
 	w := newWalker(&r, mcp.NotificationProgress, params)
-	defer w.release()
-	w.notification(edits)
-	return w.appendTo(dst)
+	p := Progress{w: w}
+	w.notification(&p)
+	return p
+}
+
+// Drop gives up a notification that is not delivered.
+func (p *Progress) Drop() { p.w.release() }
+
+// AppendTo appends the params to dst, under another token and, unless they are
+// nil, with another value and total.
+func (p *Progress) AppendTo(dst, token, value, total []byte) []byte {
+	defer p.w.release()
+	p.w.replace(p.token, token)
+	p.w.replace(p.value, value)
+	p.w.replace(p.total, total)
+	return p.w.appendTo(dst)
+}
+
+// replace puts text in the place of a member's value, unless there is no text or
+// no such member.
+func (w *walker) replace(m member, text []byte) {
+	if text == nil || m.end == 0 {
+		return
+	}
+	from := len(w.text)
+	w.text = append(w.text, text...)
+	w.putText(m.val, m.end, from)
 }
 
 // delivers reports whether notifications of a method reach this client at all.
@@ -47,17 +79,13 @@ func (r *Rules) delivers(method string) bool {
 	return true
 }
 
-// notification replaces members as edits say and reports whether params end up
-// empty (C-22).
-func (w *walker) notification(edits []rawjson.Edit) (empty bool) {
+// notification reports whether params end up empty (C-22). It fills p, unless
+// that is nil.
+func (w *walker) notification(p *Progress) (empty bool) {
 	o := enterObject(w.src, skipSpace(w.src, 0))
 	for o.next() {
-		for _, e := range edits {
-			if string(o.key) == e.Name {
-				m, from := o.done(), len(w.text)
-				w.text = append(w.text, e.Value...)
-				w.putText(m.val, m.end, from)
-			}
+		if p != nil {
+			p.note(&o)
 		}
 		switch string(o.key) {
 		case "_meta":
@@ -75,6 +103,18 @@ func (w *walker) notification(edits []rawjson.Edit) (empty bool) {
 		w.prune(0)
 	}
 	return empty
+}
+
+// note remembers the current member of o, if it is one of a progress notification's.
+func (p *Progress) note(o *object) {
+	switch string(o.key) {
+	case "progressToken":
+		p.token, p.Token = o.done(), o.value()
+	case "progress":
+		p.value, p.Value = o.done(), o.value()
+	case "total":
+		p.total, p.Total = o.done(), o.value()
+	}
 }
 
 func isListChanged(method string) bool {

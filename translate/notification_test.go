@@ -53,3 +53,26 @@ func TestNotification(t *testing.T) {
 		}
 	}
 }
+
+// C-2: the token, and where a round counts on from another one the numbers, change
+// in place; everything else is as Notification leaves it.
+func TestC2ProgressIsEditedInPlace(t *testing.T) {
+	const in = `{ "progress":0.50, "x":[1],"progressToken":"p1", "total":10,"_meta":{"io.modelcontextprotocol/subscriptionId":1},"message":"m"}`
+	for v, want := range map[mcp.Version][2]string{
+		r24:  {`{ "progress":0.50, "x":[1],"progressToken":7, "total":10}`, `{ "progress":1.5, "x":[1],"progressToken":7, "total":11}`},
+		r25c: {`{ "progress":0.50, "x":[1],"progressToken":7, "total":10,"message":"m"}`, `{ "progress":1.5, "x":[1],"progressToken":7, "total":11,"message":"m"}`},
+	} {
+		rules := Rules{Version: v}
+		p := rules.Progress([]byte(in))
+		if string(p.Token) != `"p1"` || string(p.Value) != "0.50" || string(p.Total) != "10" {
+			t.Errorf("%s: read %s, %s, %s", v, p.Token, p.Value, p.Total)
+		}
+		if got := string(p.AppendTo(nil, []byte("7"), nil, nil)); got != want[0] {
+			t.Errorf("%s: %s, want %s", v, got, want[0])
+		}
+		p = rules.Progress([]byte(in))
+		if got := string(p.AppendTo([]byte("a"), []byte("7"), []byte("1.5"), []byte("11"))); got != "a"+want[1] {
+			t.Errorf("%s: %s, want %s", v, got, want[1])
+		}
+	}
+}
