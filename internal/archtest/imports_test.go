@@ -31,12 +31,13 @@ var mayImport = map[string][]string{
 	"translate":  {"mcp", "jsonrpc", "rawjson"},
 	"mrtr":       {"mcp", "jsonrpc", "rawjson"},
 	"sessions":   {"mcp", "jsonrpc", "rawjson"},
-	"legacy":     {"sessions", "negotiate", "sse", "mcp", "jsonrpc", "rawjson", "internal/transport", "internal/park", "internal/logfield"},
+	"legacy":     {"sessions", "negotiate", "sse", "mcp", "jsonrpc", "rawjson", "internal/transport", "internal/park", "internal/logfield", "legacy/h1"},
 	"upstream":   {"negotiate", "sse", "mcp", "jsonrpc", "rawjson", "internal/transport", "internal/logfield", "upstream/h1"},
 	"bridge":     {"legacy", "mrtr", "upstream", "negotiate", "sessions", "translate", "mcp", "jsonrpc", "rawjson", "internal/logfield"},
 	"config":     {},
 	"cmd/bridge": {"*"},
 
+	"legacy/h1":   {},
 	"upstream/h1": {},
 }
 

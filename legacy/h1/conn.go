@@ -1,0 +1,258 @@
+package h1
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+)
+
+// What a connection is busy with, as a shutdown sees it.
+const (
+	idle      int32 = iota // it waits for a request's head
+	active                 // a handler runs
+	receiving              // it waits for what a request's body lacks
+	dismissed              // it was closed while idle
+)
+
+// conn is one connection. Its goroutine reads heads, runs the handlers and ends
+// with it.
+type conn struct {
+	server *Server
+	nc     net.Conn
+	state  atomic.Int32
+	in     input
+	head   head
+	values context.Context // what requests inherit
+	served bool            // a request at least
+	given  bool            // nc is somebody else's
+	stale  bool            // nc has a write deadline of an exchange that is over
+	vec    net.Buffers
+	vecs   [3][]byte
+}
+
+func newConn(s *Server, nc net.Conn) *conn {
+	cn := &conn{server: s, nc: nc}
+	cn.in.init(nc)
+	return cn
+}
+
+// verdict is what is known of a head.
+type verdict int
+
+const (
+	partial verdict = iota // more is needed
+	whole                  // it is one of ours
+	foreign                // it is net/http's
+	gone                   // there will be none
+)
+
+// serve is the connection's goroutine.
+func (cn *conn) serve() {
+	defer cn.leave()
+	cn.settle()
+	for {
+		switch cn.next() {
+		case gone:
+			return
+		case foreign:
+			cn.handOver(nil)
+			return
+		}
+		if !cn.exchange() {
+			return
+		}
+		cn.served = true
+		cn.state.Store(idle)
+		if cn.server.closing.Load() {
+			return
+		}
+	}
+}
+
+// giveUp hands a connection over that cannot even be read here.
+func (cn *conn) giveUp(early []byte) {
+	defer cn.leave()
+	cn.handOver(early)
+}
+
+// settle finds out what all requests of the connection have in common. The
+// address comes first: asking for it may read from the connection.
+func (cn *conn) settle() {
+	cn.head.remote = cn.nc.RemoteAddr().String()
+	ctx := context.WithValue(context.Background(), http.ServerContextKey, cn.server.standard)
+	ctx = context.WithValue(ctx, http.LocalAddrContextKey, cn.nc.LocalAddr())
+	ctx = context.WithValue(ctx, serverKey{}, cn.server)
+	if f := cn.server.standard.ConnContext; f != nil {
+		ctx = f(ctx, cn.nc)
+	}
+	cn.values = ctx
+}
+
+// next waits for a request's head.
+func (cn *conn) next() verdict {
+	limit := after(cn.server.headTimeout())
+	if cn.served {
+		limit = after(cn.server.idleTimeout())
+	}
+	begun := !cn.served
+	v := cn.look()
+	for v == partial {
+		if cn.in.buffered() > 0 && !begun {
+			begun, limit = true, after(cn.server.headTimeout())
+		}
+		if err := cn.in.fill(limit); err != nil {
+			if v = gone; err == io.EOF && cn.in.buffered() > 0 {
+				v = foreign // net/http knows what to say to half a head
+			}
+			break
+		}
+		v = cn.look()
+	}
+	if v != gone && !cn.state.CompareAndSwap(idle, active) {
+		v = gone
+	}
+	return v
+}
+
+// look judges what has been read.
+func (cn *conn) look() verdict {
+	b := cn.in.bytes()
+	if len(b) == 0 {
+		return partial
+	}
+	n, v := cn.head.read(b)
+	cn.in.skip(n)
+	if v == partial && len(b) == cn.in.size() {
+		v = foreign
+	}
+	return v
+}
+
+func after(d time.Duration) time.Time {
+	if d == 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(d)
+}
+
+// exchange is one request and its response, in one piece of memory.
+type exchange struct {
+	ctx  reqContext
+	body body
+	resp response
+}
+
+// exchange serves the request whose head was read. It reports whether the
+// connection can serve another one.
+func (cn *conn) exchange() (again bool) {
+	x := &exchange{}
+	x.ctx.cn, x.body.cn, x.resp.cn, x.resp.x = cn, cn, cn, x
+	r := cn.head.req.WithContext(&x.ctx)
+	r.ContentLength = cn.head.length
+	r.Body = http.NoBody
+	if r.ContentLength > 0 {
+		r.Body = &x.body
+		x.body.left = r.ContentLength
+	}
+	x.resp.length, x.resp.head = -1, r.Method == http.MethodHead
+	cn.in.begin(r.ContentLength)
+	ok := cn.call(&x.resp, r)
+	x.ctx.end()
+	cn.head.check()
+	if !ok || x.resp.hijacked {
+		return false
+	}
+	again = x.resp.finish()
+	if !x.body.end(again) {
+		if x.resp.err == nil {
+			cn.linger()
+		}
+		return false
+	}
+	return again
+}
+
+// call runs the handler. It reports false when the handler gave up.
+func (cn *conn) call(w *response, r *http.Request) (ok bool) {
+	defer func() {
+		if ok {
+			return
+		}
+		if v := recover(); v != nil && v != http.ErrAbortHandler {
+			cn.server.logf("http: panic serving %v: %v\n%s", cn.head.remote, v, debug.Stack())
+		}
+	}()
+	cn.server.handler.ServeHTTP(w, r)
+	return true
+}
+
+// lingering is how long a client may go on sending a request that was refused
+// unread: closing at once could destroy the response on its way.
+const lingering = 500 * time.Millisecond
+
+// linger closes the sending half and waits for the client to close.
+func (cn *conn) linger() {
+	half, ok := cn.nc.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil {
+		return
+	}
+	limit := time.Now().Add(lingering)
+	for cn.receive(func() error { return cn.in.discard(limit) }) == nil {
+	}
+}
+
+// receive runs what waits for the client to send more of a request. A shutdown
+// cuts it short.
+func (cn *conn) receive(wait func() error) error {
+	cn.state.Store(receiving)
+	defer cn.state.Store(active)
+	if cn.server.closing.Load() {
+		return errShutdown
+	}
+	return wait()
+}
+
+// dismiss is the shutdown's word to the connection.
+func (cn *conn) dismiss() {
+	if cn.state.CompareAndSwap(idle, dismissed) {
+		_ = cn.nc.Close()
+		return
+	}
+	if cn.state.Load() == receiving {
+		cn.in.cutOff()
+	}
+}
+
+// handOver lets net/http serve the connection from now on. A nil early stands
+// for what is in the buffer.
+func (cn *conn) handOver(early []byte) {
+	cn.takeAway()
+	if early == nil {
+		early = append(early, cn.in.bytes()...)
+	}
+	ServeOne(cn.server.standard, cn.nc, early)
+}
+
+// takeAway makes the connection somebody else's: nobody reads from it any more,
+// and it has no deadlines.
+func (cn *conn) takeAway() {
+	cn.in.stop()
+	if cn.stale {
+		_ = cn.nc.SetWriteDeadline(time.Time{})
+	}
+	cn.given = true
+}
+
+// leave ends the connection's part in the server.
+func (cn *conn) leave() {
+	if !cn.given {
+		_ = cn.nc.Close()
+	}
+	cn.in.stop()
+	cn.in.release()
+	cn.server.remove(cn)
+}

@@ -1,0 +1,268 @@
+package h1
+
+import (
+	"bytes"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// head is what is known of the last request's head. The next one is mostly the
+// same but for the length of its body: then the request is the same, too.
+type head struct {
+	remote string
+
+	text   string // up to and with the blank line; "" when it cannot serve again
+	digits int    // text[digits:after] is the body's length
+	after  int    // 0 when there is no Content-Length
+
+	req    http.Request // without body and context
+	fields int          // of req.Header
+	length int64        // of the body
+}
+
+// read judges the head at the beginning of b, of n bytes when it is whole.
+func (h *head) read(b []byte) (n int, v verdict) {
+	if n := h.repeated(b); n > 0 {
+		return n, whole
+	}
+	end := bytes.Index(b, headEnd)
+	if end < 0 {
+		return 0, unfinished(b)
+	}
+	n = end + len(headEnd)
+	h.text = string(b[:n])
+	if !h.parse() {
+		h.text = ""
+		return 0, foreign
+	}
+	return n, whole
+}
+
+var headEnd = []byte("\r\n\r\n")
+
+// unfinished looks for the signs that a head, of which more is to come, is
+// none of ours: we could wait in vain for its end.
+func unfinished(b []byte) verdict {
+	if b[0] < 'A' || b[0] > 'Z' {
+		return foreign
+	}
+	for i := 0; ; {
+		next := bytes.IndexByte(b[i:], '\n')
+		if next < 0 {
+			return partial
+		}
+		if i += next; i == 0 || b[i-1] != '\r' {
+			return foreign
+		}
+		i++
+	}
+}
+
+// repeated returns the length of the head at the beginning of b if it is the
+// last one again, with any length of the body.
+func (h *head) repeated(b []byte) int {
+	if h.text == "" || len(b) < h.digits+1 {
+		return 0
+	}
+	if h.after == 0 {
+		if len(b) < len(h.text) || string(b[:len(h.text)]) != h.text {
+			return 0
+		}
+		h.length = 0
+		return len(h.text)
+	}
+	if string(b[:h.digits]) != h.text[:h.digits] {
+		return 0
+	}
+	i := h.digits
+	var length int64
+	for i < len(b) && b[i] >= '0' && b[i] <= '9' {
+		length = length*10 + int64(b[i]-'0')
+		i++
+	}
+	rest := h.text[h.after:]
+	if i == h.digits || i-h.digits > maxDigits || len(b)-i < len(rest) || string(b[i:i+len(rest)]) != rest {
+		return 0
+	}
+	h.length = length
+	return i + len(rest)
+}
+
+// check forgets the head if a handler changed it in spite of all.
+func (h *head) check() {
+	if len(h.req.Header) != h.fields {
+		h.text = ""
+	}
+}
+
+// parse makes the request of h.text. It reports false unless it is one of ours.
+func (h *head) parse() bool {
+	line, rest, _ := strings.Cut(h.text, "\r\n")
+	h.req = http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, RemoteAddr: h.remote}
+	if !h.requestLine(line) {
+		return false
+	}
+	h.length, h.digits, h.after = 0, 0, 0
+	h.req.Header = make(http.Header, strings.Count(rest, "\n"))
+	host := false
+	var values []string
+	for {
+		if line, rest, _ = strings.Cut(rest, "\r\n"); line == "" {
+			break
+		}
+		name, value, ok := cutField(line)
+		if !ok {
+			return false
+		}
+		switch name = canonical(name); name {
+		case "Host":
+			if host || !validHost(value) {
+				return false
+			}
+			host, h.req.Host = true, value
+			continue
+		case "Content-Length":
+			if h.after > 0 || !h.setLength(value, len(h.text)-len(rest)-len(line)-len("\r\n")) {
+				return false
+			}
+			continue
+		case "Connection":
+			if !strings.EqualFold(value, "keep-alive") {
+				return false
+			}
+		case "Transfer-Encoding", "Expect", "Upgrade", "Trailer", "Pragma", "Http2-Settings":
+			return false // net/http treats these specially
+		}
+		if values == nil {
+			values = make([]string, 0, strings.Count(rest, "\n"))
+		}
+		h.add(name, value, &values)
+	}
+	h.fields = len(h.req.Header)
+	return host
+}
+
+// add adds a field to the header. The values of all fields stand in one array.
+func (h *head) add(name, value string, values *[]string) {
+	if have, again := h.req.Header[name]; again {
+		h.req.Header[name] = append(have, value)
+		return
+	}
+	*values = append(*values, value)
+	last := len(*values)
+	h.req.Header[name] = (*values)[last-1 : last : last]
+}
+
+// requestLine takes METHOD SP TARGET SP HTTP/1.1 with a target in origin form.
+func (h *head) requestLine(line string) bool {
+	method, target, _ := strings.Cut(line, " ")
+	target, ok := strings.CutSuffix(target, " HTTP/1.1")
+	if !ok || !ours(method) || target == "" || target[0] != '/' {
+		return false
+	}
+	for i := range len(target) {
+		if target[i] <= ' ' || target[i] >= 0x7f {
+			return false
+		}
+	}
+	u, err := url.ParseRequestURI(target)
+	if err != nil {
+		return false
+	}
+	h.req.Method, h.req.URL, h.req.RequestURI = method, u, target
+	return true
+}
+
+func ours(method string) bool {
+	switch method {
+	case http.MethodPost, http.MethodGet, http.MethodDelete, http.MethodOptions, http.MethodHead, http.MethodPut:
+		return true
+	}
+	return false
+}
+
+// maxDigits keeps lengths within an int64.
+const maxDigits = 18
+
+// setLength notes the length of the body, and where in the text the value is
+// whose line begins at line.
+func (h *head) setLength(value string, line int) bool {
+	if value == "" || len(value) > maxDigits {
+		return false
+	}
+	h.length = 0
+	for i := range len(value) {
+		if value[i] < '0' || value[i] > '9' {
+			return false
+		}
+		h.length = h.length*10 + int64(value[i]-'0')
+	}
+	h.digits = line + strings.IndexByte(h.text[line:], ':') + 1
+	for h.text[h.digits] == ' ' || h.text[h.digits] == '\t' {
+		h.digits++
+	}
+	h.after = h.digits + len(value)
+	return true
+}
+
+// cutField splits a line of the header. Names must be tokens and values free of
+// control characters, which also excludes folded lines.
+func cutField(line string) (name, value string, ok bool) {
+	i := strings.IndexByte(line, ':')
+	if i <= 0 || !isToken(line[:i]) {
+		return "", "", false
+	}
+	value = strings.Trim(line[i+1:], " \t")
+	for j := range len(value) {
+		if c := value[j]; c < ' ' && c != '\t' || c == 0x7f {
+			return "", "", false
+		}
+	}
+	return line[:i], value, true
+}
+
+// tokenTable holds the characters of a token (RFC 9110), hostTable those that
+// we take in a Host.
+var (
+	tokenTable = tableOf("!#$%&'*+-.^_`|~")
+	hostTable  = tableOf("-.:[]_~%")
+)
+
+func tableOf(others string) (table [256]bool) {
+	for _, c := range []byte("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" + others) {
+		table[c] = true
+	}
+	return table
+}
+
+func isToken(s string) bool {
+	for i := range len(s) {
+		if !tokenTable[s[i]] {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func validHost(s string) bool {
+	for i := range len(s) {
+		if !hostTable[s[i]] {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// canonical spells the name of a field as http.Header does.
+func canonical(name string) string {
+	upper := true
+	for i := range len(name) {
+		c := name[i]
+		if upper && 'a' <= c && c <= 'z' || !upper && 'A' <= c && c <= 'Z' {
+			return http.CanonicalHeaderKey(name)
+		}
+		upper = c == '-'
+	}
+	return name
+}

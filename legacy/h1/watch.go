@@ -1,0 +1,107 @@
+package h1
+
+import "time"
+
+// begin prepares for a request with so much body. Nobody else knows of the
+// request yet.
+func (in *input) begin(length int64) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.custom = time.Time{}
+	if length == 0 {
+		in.makeRoom() // for the watcher
+	}
+	in.quiet = length == 0 || length <= int64(in.buffered()) && in.w < readBuffer
+}
+
+// bodyRead says that the request's body was read to its end.
+func (in *input) bodyRead() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.quiet {
+		return
+	}
+	in.quiet = true
+	in.makeRoom()
+	in.ensure()
+}
+
+// ask has the client's departure told to c. It reports whether that has
+// happened already. in.mu is held.
+func (in *input) ask(c *reqContext) (left bool) {
+	in.asker = c
+	if in.err != nil {
+		return true
+	}
+	in.ensure()
+	return false
+}
+
+// ensure starts the watcher if one is wanted and possible: the request's body
+// must not need the connection, and there must be room for what comes. in.mu is
+// held.
+func (in *input) ensure() {
+	if in.asker == nil || !in.quiet || in.err != nil {
+		return
+	}
+	in.claimed, in.limit = false, time.Time{}
+	if at := in.w + in.got; !in.watching && at < readBuffer {
+		in.watching = true
+		go in.watch(at)
+	}
+}
+
+// watch reads what the client sends ahead, into the buffer from at on.
+func (in *input) watch(at int) {
+	for {
+		n, err := in.nc.Read(in.page[at:])
+		at += n
+		if in.watched(n, err, at < readBuffer) {
+			return
+		}
+	}
+}
+
+// watched notes what the watcher got, and reports whether it is done.
+func (in *input) watched(n int, err error, room bool) (over bool) {
+	in.mu.Lock()
+	if in.got += n; n > 0 {
+		err = nil
+	}
+	end := err != nil && !timeout(err)
+	if !end && (n == 0 && (err == nil || !in.isLate()) || n > 0 && room && !in.claimed) {
+		in.mu.Unlock()
+		return false
+	}
+	in.watching = false
+	var asker *reqContext
+	if end {
+		in.err, asker = err, in.asker
+	}
+	in.cond.Broadcast()
+	in.mu.Unlock()
+	if asker != nil {
+		asker.clientLeft()
+	}
+	return true
+}
+
+// stop ends the watcher and waits for it. What it got is buffered then. The
+// connection has no deadline, and gets none from here any more.
+func (in *input) stop() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.asker, in.claimed, in.stopped = nil, true, true
+	if in.watching {
+		in.limit = longAgo
+		in.deadline(longAgo)
+		for in.watching {
+			in.cond.Wait()
+		}
+	}
+	in.w += in.got
+	in.got = 0
+	if !in.armed.IsZero() {
+		in.deadline(time.Time{})
+	}
+}
