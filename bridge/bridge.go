@@ -121,6 +121,7 @@ func (b *Bridge) Open(ctx context.Context, caller legacy.Caller, req jsonrpc.Mes
 	conv.clientInfo = clone(rawjson.Get(req.Params, "clientInfo"))
 	conv.declared = clone(rawjson.Get(req.Params, "capabilities"))
 	conv.mirror()
+	conv.overtaken.ended(req.ID) // a cancellation of initialize is nobody else's either
 	if !b.adopt(conv) {
 		return nil, nil, internalError(ErrClosed.Error(), nil)
 	}

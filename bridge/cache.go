@@ -186,6 +186,7 @@ func (k *call) cached() bool {
 		k.keep = func(result []byte) { k.conv.b.cache.put(key, epoch, result) }
 		return false
 	}
+	k.conv.ended(k.req.ID)
 	return k.conv.deliver(k.out, k.req, result) == nil
 }
 

@@ -33,6 +33,7 @@ type conversation struct {
 	announced bool   // initialized came, or a request that implies it
 	closed    bool
 	calls     []*call
+	overtaken overtaken
 	questions questions
 	suspended mrtr.Suspended[*call]
 	resources *resourceListen // nil until the first resources/subscribe
@@ -133,10 +134,12 @@ func (c *conversation) Serve(ctx context.Context, caller legacy.Caller, req json
 	}
 	if serve, ok := localMethods[req.Method]; ok {
 		result, err := serve(c, ctx, caller, req)
+		c.ended(req.ID)
 		finish(out, req.ID, result, err)
 		return
 	}
 	if missing := unnamed(req); missing != "" {
+		c.ended(req.ID)
 		finish(out, req.ID, nil, invalidParams(missing+" is missing or no string"))
 		return
 	}
@@ -186,21 +189,32 @@ func (c *conversation) announce() {
 	}
 }
 
-// cancelled ends the call that the client gave the id, silently (D-T13). Some
-// clients send every request with the same id: then it is unknowable which one
-// is meant, and none is ended (FIELD-NOTES 1.4).
+// ended notes that a request was answered that never became a registered call.
+func (c *conversation) ended(id jsonrpc.ID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.overtaken.ended(id)
+}
+
+// cancelled ends the call that the client gave the id, silently (D-T13), be it
+// here or about to come. Some clients send every request with the same id: then
+// it is unknowable which one is meant, and none is ended (FIELD-NOTES 1.4).
 func (c *conversation) cancelled(caller legacy.Caller, id jsonrpc.ID) {
 	c.mu.Lock()
 	var meant *call
+	found := 0
 	for _, k := range c.calls {
 		if k.req.ID != id || k.isHosted() || !k.of(caller) {
 			continue // a hosted task's request was answered; tasks/cancel ends it
 		}
-		if meant != nil {
-			meant = nil
-			break
-		}
 		meant = k
+		found++
+	}
+	if found > 1 {
+		meant = nil
+	}
+	if found == 0 && len(c.tasks) == 0 { // else it may mean a tasks/result
+		c.overtaken.keep(id, caller.Principal)
 	}
 	c.mu.Unlock()
 	if meant != nil {
@@ -235,14 +249,16 @@ func (c *conversation) Close(error) {
 	c.b.forget(c)
 }
 
-// enter registers a call; false means that the session is over.
+// enter registers a call; false means that the session is over, or that the call
+// was cancelled already.
 func (c *conversation) enter(k *call) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.closed {
-		c.calls = append(c.calls, k)
+	if c.closed || !k.isHosted() && c.overtaken.take(k) {
+		return false
 	}
-	return !c.closed
+	c.calls = append(c.calls, k)
+	return true
 }
 
 // exit takes a call and its open questions out of the tables. It is idempotent.
@@ -254,6 +270,7 @@ func (c *conversation) exit(k *call, open []*mrtr.Input) {
 			last := len(c.calls) - 1
 			c.calls[i], c.calls[last] = c.calls[last], nil
 			c.calls = c.calls[:last]
+			c.overtaken.ended(k.req.ID)
 			break
 		}
 	}

@@ -84,7 +84,8 @@ func batches(w *world) cell {
 	w.server.on("tools/list", result(`{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":[]}`))
 	w.server.on("prompts/list", result(`{"resultType":"complete","ttlMs":0,"cacheScope":"private","prompts":[]}`))
 	r := w.client.post(`[{"jsonrpc":"2.0","id":"a","method":"tools/list"},{"jsonrpc":"2.0","method":"notifications/x"},` +
-		`{"jsonrpc":"2.0","id":"b","method":"prompts/list"}]`)
+		`{"jsonrpc":"2.0","id":"b","method":"prompts/list"},{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{"name":"t"}},` +
+		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"c"}}]`)
 	if r.status == http.StatusBadRequest {
 		if m := r.next(); m == nil || m.Error == nil || m.Error.Code != -32600 {
 			w.Errorf("E-2: %+v", m)
@@ -97,6 +98,9 @@ func batches(w *world) cell {
 	}
 	expect(w.T, "a", got[`"a"`], `{"tools":[]}`)
 	expect(w.T, "b", got[`"b"`], `{"prompts":[]}`)
+	if answer, ok := got[`"c"`]; ok {
+		w.Errorf("J-13: the cancelled call was answered: %q", answer)
+	}
 	// What the bridge must refuse: an empty array, responses among requests,
 	// initialize in an array.
 	for _, bad := range []string{

@@ -1,0 +1,78 @@
+package bridge
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy"
+	"github.com/mcpbridge/bridge/mcp"
+)
+
+func cancel(conv *conversation, principal string, id int) {
+	conv.Notify(legacy.Caller{Principal: principal}, jsonrpc.Message{
+		Method: mcp.NotificationCancelled, Params: fmt.Appendf(nil, `{"requestId":%d}`, id),
+	})
+}
+
+func TestCancelThatOvertakesItsCallEndsIt_DT13(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conv, up := session(t, Limits{}, result(`{"content":[]}`))
+		cancel(conv, "", 7)
+		cancel(conv, "", 7) // said twice, it still means one call
+		cancelled := request(t, conv, "7", mcp.MethodToolsCall, book)
+		if !cancelled.abandoned || len(up.calls()) != 0 {
+			t.Fatalf("abandoned %v, upstream calls %d", cancelled.abandoned, len(up.calls()))
+		}
+		request(t, conv, "8", mcp.MethodToolsCall, book).result()
+	})
+}
+
+func TestCancelThatComesTooLateSparesALaterCallWithItsID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for before, params := range map[string]string{
+			mcp.MethodToolsCall: book,
+			mcp.MethodPing:      `{}`, // answered here
+			mcp.MethodToolsList: `{}`, // kept from the first time
+		} {
+			done := result(`{"content":[],"tools":[],"ttlMs":60000,"cacheScope":"public"}`)
+			conv, _ := session(t, Limits{}, done, done, done)
+			request(t, conv, "2", mcp.MethodToolsList, `{}`)
+			request(t, conv, "1", before, params).result()
+			cancel(conv, "", 1)
+			if c := request(t, conv, "1", mcp.MethodToolsCall, book); c.response == nil {
+				t.Errorf("after %s: the next call was cancelled", before)
+			}
+		}
+	})
+}
+
+func TestCancelThatComesBeforeItsCallIsRememberedBriefly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conv, _ := session(t, Limits{}, result(`{"content":[]}`), result(`{"content":[]}`), result(`{"content":[]}`))
+		cancel(conv, "", 1)
+		pass(maxOvertaken + time.Millisecond)
+		request(t, conv, "1", mcp.MethodToolsCall, book).result()
+		for id := range 2 * maxEarly {
+			cancel(conv, "", 100+id)
+		}
+		if n := len(conv.overtaken.cancels); n != maxEarly {
+			t.Errorf("%d cancellations are kept", n)
+		}
+		request(t, conv, "100", mcp.MethodToolsCall, book).result()
+	})
+}
+
+func TestCancelOfAnotherPrincipalWaitsForNobodysCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conv, _ := session(t, Limits{}, result(`{"content":[]}`))
+		cancel(conv, "mallory", 1)
+		c := &client{t: t, conv: conv}
+		conv.Serve(t.Context(), legacy.Caller{Principal: "alice"}, jsonrpc.Message{
+			ID: "1", Method: mcp.MethodToolsCall, Params: []byte(book),
+		}, c)
+		c.result()
+	})
+}
