@@ -250,21 +250,24 @@ func modernOverHop(t *testing.T, server *peers.Server, url string, wire *http.Cl
 	}
 }
 
-// TestAModernClientInFrontOfACommandFallsBack: its requests cannot be passed to a
-// command, and the refusal is that of a legacy server.
-func TestAModernClientInFrontOfACommandFallsBack_A11(t *testing.T) {
-	p := start(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--"}, cannedCommand(t)...)...)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	c, err := peers.Dial(ctx, "http://"+p.address+"/mcp", peers.ClientOptions{Version: "2026-07-28", HTTP: client})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if v := c.InitializeResult().ProtocolVersion; v != "2025-11-25" {
-		t.Errorf("it settled on %s", v)
-	}
-	if tools, err := c.ListTools(ctx, nil); err != nil || len(tools.Tools) != 1 {
-		t.Errorf("tools %+v, %v", tools, err)
+// TestModernClientsOfACommand: they are served in their own era, unless that is
+// switched off. Then the refusal is that of a legacy server.
+func TestModernClientsOfACommandAreServedOrFallBack_A11(t *testing.T) {
+	for version, flags := range map[string][]string{"2026-07-28": nil, "2025-11-25": {"--modern", "refuse"}} {
+		args := append([]string{"serve", "--listen", "127.0.0.1:0"}, flags...)
+		p := start(t, append(append(args, "--"), cannedCommand(t)...)...)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		c, err := peers.Dial(ctx, "http://"+p.address+"/mcp", peers.ClientOptions{Version: "2026-07-28", HTTP: client})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if v := c.InitializeResult().ProtocolVersion; v != version {
+			t.Errorf("%v: it settled on %s", flags, v)
+		}
+		if tools, err := c.ListTools(ctx, nil); err != nil || len(tools.Tools) != 1 {
+			t.Errorf("%v: tools %+v, %v", flags, tools, err)
+		}
 	}
 }

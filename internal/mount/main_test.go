@@ -44,8 +44,7 @@ type sdkServer struct {
 
 func newSDKServer(t *testing.T, versions ...string) *sdkServer {
 	t.Helper()
-	s := &sdkServer{mcp: mcp.NewServer(&mcp.Implementation{Name: "sdk", Version: "1"}, &mcp.ServerOptions{SupportedProtocolVersions: versions})}
-	mcp.AddTool(s.mcp, &mcp.Tool{Name: "ask"}, ask)
+	s := &sdkServer{mcp: newLegacy(versions...)}
 	get := func(*http.Request) *mcp.Server { return s.mcp }
 	handler, modern := mcp.NewStreamableHTTPHandler(get, nil), mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{Stateless: true})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -67,6 +66,27 @@ func newSDKServer(t *testing.T, versions ...string) *sdkServer {
 		}
 	})
 	s.URL = server.URL
+	return s
+}
+
+// newLegacy is such a server without a way to it. Its tool "grow" adds a tool,
+// "hang" runs until it is cancelled and "end" ends the process.
+func newLegacy(versions ...string) *mcp.Server {
+	s := mcp.NewServer(&mcp.Implementation{Name: "sdk", Version: "1"}, &mcp.ServerOptions{SupportedProtocolVersions: versions})
+	mcp.AddTool(s, &mcp.Tool{Name: "ask"}, ask)
+	mcp.AddTool(s, &mcp.Tool{Name: "grow"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+		s.AddTool(&mcp.Tool{Name: "new", InputSchema: map[string]any{"type": "object"}}, nil)
+		return &mcp.CallToolResult{}, nil, nil
+	})
+	mcp.AddTool(s, &mcp.Tool{Name: "hang"}, func(ctx context.Context, req *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+		_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: req.Params.GetProgressToken(), Progress: 1})
+		<-ctx.Done()
+		return nil, nil, ctx.Err()
+	})
+	mcp.AddTool(s, &mcp.Tool{Name: "end"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+		os.Exit(1)
+		return nil, nil, nil
+	})
 	return s
 }
 

@@ -2,6 +2,7 @@ package mount
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -11,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpbridge/bridge/internal/peers"
 	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/upstream"
 )
@@ -19,16 +23,26 @@ import (
 const processMode = "MOUNT_PROCESS"
 
 // The modes: a good server, one that prints what is no message around each
-// answer, one that reads and never answers.
+// answer, one that reads and never answers, and servers of the Go SDK.
 const (
-	good    = "good"
-	garbage = "garbage"
-	silent  = "silent"
+	good      = "good"
+	garbage   = "garbage"
+	silent    = "silent"
+	sdkModern = "sdk modern"
+	sdkLegacy = "sdk legacy"
 )
 
 // actAsProcess serves until its input ends. The tool "pid" tells the process,
 // "log" logs before it answers, "never" has no answer.
 func actAsProcess(mode string) {
+	switch mode {
+	case sdkModern:
+		_ = changeable(peers.New(peers.ServerOptions{})).MCP.Run(context.Background(), &sdk.StdioTransport{})
+		return
+	case sdkLegacy:
+		_ = newLegacy("2025-06-18", "2025-03-26", "2024-11-05").Run(context.Background(), &sdk.StdioTransport{})
+		return
+	}
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		var msg struct {
 			ID     json.RawMessage

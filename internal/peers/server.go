@@ -54,11 +54,7 @@ type Server struct {
 // NewServer starts a Server on a loopback port; it stops with the test.
 func NewServer(tb testing.TB, opts ServerOptions) *Server {
 	tb.Helper()
-	s := &Server{opts: opts, key: modernonly.Key("a fixed key keeps transcripts stable"), subs: map[string]int{}}
-	s.MCP = mcp.NewServer(&mcp.Implementation{Name: "mrtr-only", Title: "MRTR-only test server", Version: "1.0.0"}, s.options())
-	s.addTools()
-	s.addPrompts()
-	s.addResources()
+	s := New(opts)
 	h := s.Handler()
 	if opts.Wrap != nil {
 		h = opts.Wrap(h)
@@ -69,6 +65,17 @@ func NewServer(tb testing.TB, opts ServerOptions) *Server {
 		srv.Close()
 	})
 	s.URL = srv.URL + "/mcp"
+	return s
+}
+
+// New makes a Server that is not reachable yet, for tests that bring another
+// transport.
+func New(opts ServerOptions) *Server {
+	s := &Server{opts: opts, key: modernonly.Key("a fixed key keeps transcripts stable"), subs: map[string]int{}}
+	s.MCP = mcp.NewServer(&mcp.Implementation{Name: "mrtr-only", Title: "MRTR-only test server", Version: "1.0.0"}, s.options())
+	s.addTools()
+	s.addPrompts()
+	s.addResources()
 	return s
 }
 
