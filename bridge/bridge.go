@@ -72,6 +72,7 @@ type Bridge struct {
 	log     zerolog.Logger
 	listens *hub
 	cache   *cache
+	lists   *lists
 	tools   *toolbox
 	report  func(translate.Omission)
 	server  atomic.Pointer[server] // of the latest discover
@@ -89,6 +90,7 @@ func New(opt Options) *Bridge {
 		limits: opt.Limits.withDefaults(),
 		log:    opt.Log,
 		cache:  newCache(),
+		lists:  newLists(),
 		tools:  newToolbox(),
 	}
 	b.listens = newHub(b)
@@ -110,10 +112,7 @@ func (b *Bridge) Open(ctx context.Context, caller legacy.Caller, req jsonrpc.Mes
 	if err != nil {
 		return nil, nil, err
 	}
-	result, err := translate.InitializeResult(version, server.discover, translate.InitOptions{
-		Name: b.opt.Name, Profile: b.opt.Rules.Profile, Listen: push != nil,
-		HostTasks: b.opt.Rules.HostTasks && push != nil, ListTasks: true, // each session sees its own
-	})
+	result, err := b.greet(version, server, push != nil)
 	if err != nil {
 		return nil, nil, internalError(err.Error(), nil)
 	}
@@ -126,6 +125,21 @@ func (b *Bridge) Open(ctx context.Context, caller legacy.Caller, req jsonrpc.Mes
 		return nil, nil, internalError(ErrClosed.Error(), nil)
 	}
 	return conv, result, nil
+}
+
+// greet returns the InitializeResult for clients of a version that can or cannot
+// listen.
+func (b *Bridge) greet(version mcp.Version, server *server, listen bool) ([]byte, error) {
+	render := func() ([]byte, error) {
+		return translate.InitializeResult(version, server.discover, translate.InitOptions{
+			Name: b.opt.Name, Profile: b.opt.Rules.Profile, Listen: listen,
+			HostTasks: b.opt.Rules.HostTasks && listen, ListTasks: true, // each session sees its own
+		})
+	}
+	if !listen {
+		return render()
+	}
+	return server.greetings.of(version, render)
 }
 
 // Stateless implements legacy.Backend: requests without a session are served,

@@ -91,13 +91,11 @@ func (c *cache) get(key cacheKey) (result []byte, epoch uint64) {
 
 // put keeps result for as long as it says, unless something was invalidated
 // since epoch.
-func (c *cache) put(key cacheKey, epoch uint64, result []byte) {
-	ttl := ttlOf(result)
+func (c *cache) put(key cacheKey, epoch uint64, result []byte, ttl time.Duration, public bool) {
 	if ttl <= 0 || len(result) > maxCacheBytes/16 {
 		return
 	}
-	scope, _ := rawjson.Text(rawjson.Get(result, "cacheScope"))
-	if scope == "public" && key.principal == "" {
+	if public && key.principal == "" {
 		key.principal = everyone
 	}
 	c.mu.Lock()
@@ -109,6 +107,21 @@ func (c *cache) put(key cacheKey, epoch uint64, result []byte) {
 	c.makeRoom(len(result))
 	c.entries[key] = cacheEntry{clone(result), time.Now().Add(ttl)}
 	c.bytes += len(result)
+}
+
+// lifetime returns how long a result may be kept, and whether everyone may see it
+// (B-40, B-42).
+func (b *Bridge) lifetime(method string, result []byte) (ttl time.Duration, public bool) {
+	if isList(method) {
+		known := b.lists.about(method, result)
+		return known.ttl, known.public
+	}
+	return lifetime(result)
+}
+
+func lifetime(result []byte) (ttl time.Duration, public bool) {
+	scope, _ := rawjson.Text(rawjson.Get(result, "cacheScope"))
+	return ttlOf(result), scope == "public"
 }
 
 func ttlOf(result []byte) time.Duration {
@@ -183,7 +196,10 @@ func (k *call) cached() bool {
 	key := k.keyOf()
 	result, epoch := k.conv.b.cache.get(key)
 	if result == nil {
-		k.keep = func(result []byte) { k.conv.b.cache.put(key, epoch, result) }
+		k.keep = func(result []byte) {
+			ttl, public := k.conv.b.lifetime(key.method, result)
+			k.conv.b.cache.put(key, epoch, result, ttl, public)
+		}
 		return false
 	}
 	k.conv.ended(k.req.ID)

@@ -40,13 +40,13 @@ func TestCacheIsPartitionedByPrincipal_B42_B45(t *testing.T) {
 	key := func(principal string) cacheKey {
 		return cacheKey{principal: principal, method: mcp.MethodResourcesRead}
 	}
-	c.put(key("alice"), 0, []byte(resource))
+	put(c, key("alice"), 0, []byte(resource))
 	for _, principal := range []string{"bob", ""} {
 		if got, _ := c.get(key(principal)); got != nil {
 			t.Fatalf("%q got what took alice's credentials", principal)
 		}
 	}
-	c.put(key(""), 0, []byte(resource))
+	put(c, key(""), 0, []byte(resource))
 	if got, _ := c.get(key("bob")); got == nil {
 		t.Fatal("a public result is not shared")
 	}
@@ -57,13 +57,13 @@ func TestNotificationsInvalidate_B44(t *testing.T) {
 	tools := cacheKey{method: mcp.MethodToolsList}
 	read := cacheKey{method: mcp.MethodResourcesRead, uri: "file:///dir"}
 	b := &Bridge{cache: c}
-	c.put(tools, 0, []byte(listed))
-	c.put(read, 0, []byte(resource))
+	put(c, tools, 0, []byte(listed))
+	put(c, read, 0, []byte(resource))
 	b.invalidates(jsonrpc.Message{Method: mcp.NotificationToolsListChanged})
 	if got, _ := c.get(tools); got != nil {
 		t.Fatal("tools survived")
 	}
-	c.put(tools, 0, []byte(listed)) // asked for before the notification
+	put(c, tools, 0, []byte(listed)) // asked for before the notification
 	if got, _ := c.get(tools); got != nil {
 		t.Fatal("an older answer was stored after the notification")
 	}
@@ -91,9 +91,15 @@ func TestFlowsAreNeverCached_B43(t *testing.T) {
 func TestCacheIsBounded(t *testing.T) {
 	c := newCache()
 	for i := range maxCacheEntries + 10 {
-		c.put(cacheKey{rest: string(rune(i))}, 0, []byte(listed))
+		put(c, cacheKey{rest: string(rune(i))}, 0, []byte(listed))
 	}
 	if len(c.entries) > maxCacheEntries || c.bytes != len(c.entries)*len(listed) {
 		t.Fatalf("%d entries, %d bytes", len(c.entries), c.bytes)
 	}
+}
+
+// put keeps a result for as long as it says.
+func put(c *cache, key cacheKey, epoch uint64, result []byte) {
+	ttl, public := lifetime(result)
+	c.put(key, epoch, result, ttl, public)
 }

@@ -271,9 +271,7 @@ func (k *call) deliver() {
 func (c *conversation) deliver(out legacy.Reply, req jsonrpc.Message, result []byte) error {
 	buf := borrow()
 	defer giveBack(buf)
-	rules := c.rulesFor(req, result)
-	msg := jsonrpc.AppendResultHead((*buf)[:0], req.ID)
-	msg, err := rules.AppendResult(msg, req.Method, result)
+	msg, err := c.appendResult(jsonrpc.AppendResultHead((*buf)[:0], req.ID), req, result)
 	if err != nil {
 		return err
 	}

@@ -72,18 +72,23 @@ func (b *Bridge) logOmission(o translate.Omission) {
 		Msg("an entry of the upstream's list is not shown to clients")
 }
 
-// rulesFor returns the rules for the result of one request. A tool whose output
-// schema was shown wrapped must have its structured content wrapped, whatever
-// its kind, so that it matches what the client was told (Q10).
-func (c *conversation) rulesFor(req jsonrpc.Message, result []byte) translate.Rules {
+// appendResult appends what the client gets to see of an upstream result.
+func (c *conversation) appendResult(dst []byte, req jsonrpc.Message, result []byte) ([]byte, error) {
+	if isList(req.Method) {
+		list := c.b.lists.about(req.Method, result)
+		if req.Method == mcp.MethodToolsList {
+			c.b.tools.learn(c.principal, req, list)
+		}
+		return list.appendTo(dst, &c.rules, req.Method)
+	}
 	rules := c.rules
-	switch req.Method {
-	case mcp.MethodToolsList:
-		c.b.tools.learn(c.principal, req, result)
-	case mcp.MethodToolsCall:
+	if req.Method == mcp.MethodToolsCall {
+		// A tool whose output schema was shown wrapped must have its structured
+		// content wrapped, whatever its kind, so that it matches what the client
+		// was told (Q10).
 		rules.WrapOutput = c.b.tools.about(c.principal, req.Params).wrapped
 	}
-	return rules
+	return rules.AppendResult(dst, req.Method, result)
 }
 
 var emptyObject = []byte("{}")

@@ -12,7 +12,7 @@ import (
 )
 
 // server is what the bridge knows about the upstream from one discover. Many
-// conversations share one, so it is never changed.
+// conversations share one, so what it says is never changed.
 type server struct {
 	discover  []byte // raw DiscoverResult
 	version   string // modern version to speak with it
@@ -20,6 +20,7 @@ type server struct {
 	subscribe bool // resources.subscribe
 	tasks     bool // the tasks extension
 	lists     listFilter
+	greetings renderings // results of initialize for clients that can listen
 }
 
 // unknownServer stands for an upstream that nobody asked yet.

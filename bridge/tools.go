@@ -1,7 +1,6 @@
 package bridge
 
 import (
-	"hash/maphash"
 	"sync"
 
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -14,8 +13,6 @@ import (
 // depend on. It learns from every tools/list result that passes; a page that
 // says what it said before is recognised by its hash and not read again.
 type toolbox struct {
-	seed maphash.Seed
-
 	mu         sync.RWMutex
 	principals map[string]*tools
 }
@@ -40,7 +37,7 @@ const (
 )
 
 func newToolbox() *toolbox {
-	return &toolbox{seed: maphash.MakeSeed(), principals: make(map[string]*tools)}
+	return &toolbox{principals: make(map[string]*tools)}
 }
 
 // about returns the facts of the tool that params of a tools/call name.
@@ -56,21 +53,20 @@ func (b *toolbox) about(principal string, params []byte) toolFacts {
 }
 
 // learn reads the upstream's answer to a tools/list.
-func (b *toolbox) learn(principal string, req jsonrpc.Message, result []byte) {
+func (b *toolbox) learn(principal string, req jsonrpc.Message, page *list) {
 	cursor := string(rawjson.Get(req.Params, "cursor"))
-	hash := maphash.Bytes(b.seed, result)
 	b.mu.RLock()
 	known := b.principals[principal]
-	seen := known != nil && known.pages[cursor] == hash
+	seen := known != nil && known.pages[cursor] == page.hash
 	b.mu.RUnlock()
 	if seen {
 		return
 	}
-	facts := readTools(result)
+	facts := readTools(page.source)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	known = b.room(principal)
-	known.pages[cursor] = hash
+	known.pages[cursor] = page.hash
 	for name, f := range facts {
 		if f == (toolFacts{}) {
 			delete(known.facts, name)

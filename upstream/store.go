@@ -73,12 +73,12 @@ type DroppedTool struct {
 // the result without the tools that break the rules (B-23). fresh has those
 // that were not already known to be illegal, for the log.
 func (s *store) learn(principal string, result []byte) (out []byte, fresh []DroppedTool) {
-	tools := rawjson.Get(result, "tools")
-	if rawjson.KindOf(tools) != rawjson.Array {
+	set := s.of(principal)
+	if set == nil && !mayAnnotate(result) {
 		return result, nil
 	}
-	set := s.of(principal)
-	if set == nil && !mayAnnotate(tools) {
+	tools := rawjson.Get(result, "tools")
+	if rawjson.KindOf(tools) != rawjson.Array {
 		return result, nil
 	}
 	var old map[string]*plan
@@ -122,12 +122,16 @@ func mayAnnotate(text []byte) bool {
 	if bytes.Contains(text, []byte(annotation)) {
 		return true
 	}
-	for _, escape := range [...]string{`\u006`, `\u007`, `\u002d`, `\u002D`} {
-		if bytes.Contains(text, []byte(escape)) {
+	for {
+		i := bytes.IndexByte(text, '\\')
+		if i < 0 || i+len(`\u006`) > len(text) {
+			return false
+		}
+		switch text = text[i+1:]; string(text[:len(`u006`)]) {
+		case "u006", "u007", "u002":
 			return true
 		}
 	}
-	return false
 }
 
 // parse returns the plan of a schema, parsed once per distinct text, and nil

@@ -1,0 +1,110 @@
+package bridge
+
+import (
+	"bytes"
+	"hash/maphash"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/translate"
+)
+
+// lists remembers what was found out about the results of list requests. They are
+// long, rarely change, and are the same for most clients, while going over one of
+// 20 tools takes longer than a whole small call. A result that came before, byte
+// for byte, is not gone over again; whether it may be shown without asking the
+// server is the cache's business, not decided here.
+type lists struct {
+	seed maphash.Seed
+
+	mu    sync.RWMutex
+	known map[listKey]*list
+	bytes int
+}
+
+type listKey struct {
+	method string
+	hash   uint64
+}
+
+// list is one result and what follows from it. Its source never changes.
+type list struct {
+	source []byte
+	hash   uint64
+	ttl    time.Duration
+	public bool
+	shown  renderings
+}
+
+// Bounds of lists. What is forgotten is found out again.
+const (
+	maxListBytes = 4 << 20 // of sources; what clients see of them may be four times that
+	maxListSize  = 1 << 20 // of one source
+)
+
+func newLists() *lists { return &lists{seed: maphash.MakeSeed(), known: make(map[listKey]*list)} }
+
+// isList reports whether results of method are lists.
+func isList(method string) bool {
+	switch method {
+	case mcp.MethodToolsList, mcp.MethodPromptsList, mcp.MethodResourcesList, mcp.MethodResourcesTemplatesList:
+		return true
+	}
+	return false
+}
+
+// about returns what is known about a list result, or finds it out.
+func (l *lists) about(method string, result []byte) *list {
+	key := listKey{method, maphash.Bytes(l.seed, result)}
+	l.mu.RLock()
+	known := l.known[key]
+	l.mu.RUnlock()
+	if known != nil && bytes.Equal(known.source, result) {
+		return known
+	}
+	ttl, public := lifetime(result)
+	known = &list{source: clone(result), hash: key.hash, ttl: ttl, public: public}
+	if len(result) <= maxListSize {
+		l.remember(key, known)
+	}
+	return known
+}
+
+func (l *lists) remember(key listKey, known *list) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.bytes += len(known.source); l.bytes > maxListBytes {
+		clear(l.known)
+		l.bytes = len(known.source)
+	}
+	l.known[key] = known
+}
+
+// appendTo appends the result as clients with these rules see it.
+func (l *list) appendTo(dst []byte, rules *translate.Rules, method string) ([]byte, error) {
+	shown, err := l.shown.of(rules.Version, func() ([]byte, error) { return rules.AppendResult(nil, method, l.source) })
+	return append(dst, shown...), err
+}
+
+// renderings are what clients of each legacy version see of one thing.
+type renderings [4]atomic.Pointer[[]byte] // by place in mcp.Legacy; nil: not yet asked for
+
+// of returns the rendering for a version, which render makes when it is needed
+// first. Nobody may change it.
+func (r *renderings) of(version mcp.Version, render func() ([]byte, error)) ([]byte, error) {
+	place := slices.Index(mcp.Legacy, version)
+	if place < 0 {
+		return render()
+	}
+	if shown := r[place].Load(); shown != nil {
+		return *shown, nil
+	}
+	shown, err := render()
+	if err == nil {
+		r[place].Store(&shown)
+	}
+	return shown, err
+}
