@@ -1,13 +1,12 @@
 package legacy
 
 import (
-	"io"
-	"net"
 	"net/http"
 	"sync"
 	"time"
 
 	"github.com/mcpbridge/bridge/internal/park"
+	"github.com/mcpbridge/bridge/legacy/h1"
 )
 
 // between is a connection between two requests: the first one was parked, the
@@ -75,64 +74,20 @@ func (b *between) goOn() {
 // again, after too many files were open.
 const patience = 50 * time.Millisecond
 
-// giveBack lets net/http serve the connection again, from its next request on.
+// giveBack lets the server serve the connection again, from its next request on.
 // It does not wait for that.
 func (b *between) giveBack(early string) {
 	conn, err := b.sock.Conn()
 	switch {
 	case err == nil:
-		if len(early) > 0 {
-			conn = &aheadConn{Conn: conn, early: early}
+		if lean := h1.Of(b.server); lean != nil {
+			lean.ServeConn(conn, []byte(early))
+			return
 		}
-		serveOne(b.server, conn)
+		h1.ServeOne(b.server, conn, []byte(early))
 	case park.Exhausted(err) && !b.http.closing.Load():
 		time.AfterFunc(patience, func() { b.giveBack(early) })
 	default:
 		b.sock.Close()
 	}
-}
-
-// serveOne has the server serve one connection, or closes it when the server
-// was shut down.
-func serveOne(server *http.Server, conn net.Conn) {
-	l := &onceListener{conn: conn}
-	_ = server.Serve(l) // returns at once: there is no second connection to accept
-	if l.conn != nil {
-		_ = conn.Close()
-	}
-}
-
-// onceListener accepts one connection.
-type onceListener struct{ conn net.Conn }
-
-// Accept implements net.Listener.
-func (l *onceListener) Accept() (net.Conn, error) {
-	conn := l.conn
-	if conn == nil {
-		return nil, io.EOF
-	}
-	l.conn = nil
-	return conn, nil
-}
-
-// Close implements net.Listener.
-func (l *onceListener) Close() error { return nil }
-
-// Addr implements net.Listener.
-func (l *onceListener) Addr() net.Addr { return &net.TCPAddr{} }
-
-// aheadConn is a connection of which some bytes were read ahead.
-type aheadConn struct {
-	net.Conn
-	early string
-}
-
-// Read implements net.Conn.
-func (c *aheadConn) Read(b []byte) (int, error) {
-	if len(c.early) == 0 || len(b) == 0 {
-		return c.Conn.Read(b)
-	}
-	n := copy(b, c.early)
-	c.early = c.early[n:]
-	return n, nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/internal/park"
+	"github.com/mcpbridge/bridge/legacy/h1"
 )
 
 // A stream that says nothing for a while, because a person thinks or because
@@ -19,11 +20,11 @@ import (
 //	handler: carrier ──quiet for Options.Rest──▶ parked ──end of the stream──▶ between
 //	                       (hijack)                │                             │ next request
 //	                                               ▼ hang-up                     ▼
-//	                                            detached              back to the http.Server
+//	                                            detached                back to the server
 //
 // A parked carrier writes to the connection by itself, and the poller of the lot
 // tells it when the client hangs up. After the end of the response the poller
-// waits for the client's next request, with which net/http gets the connection
+// waits for the client's next request, with which the server gets the connection
 // back. Clients notice nothing of all this.
 type lot struct {
 	poller onePoller // of what clients do
@@ -101,10 +102,10 @@ func (l *lot) close() {
 type connKey struct{}
 
 // ConnContext tells HTTP about a request's connection, so that streams that are
-// quiet for long need no goroutine. It is made for http.Server.ConnContext;
-// without it every stream keeps its goroutine.
+// quiet for long need no goroutine. It is made for http.Server.ConnContext, also
+// with an h1.Server in front; without it every stream keeps its goroutine.
 func ConnContext(ctx context.Context, conn net.Conn) context.Context {
-	if a, ok := conn.(*aheadConn); ok {
+	if a, ok := conn.(*h1.Ahead); ok {
 		conn = a.Conn
 	}
 	if !park.Parkable(conn) {
@@ -145,8 +146,8 @@ func detach(w http.ResponseWriter, r *http.Request) (sock park.Socket, early []b
 		early, _ = buf.Reader.Peek(n)
 		early = append([]byte(nil), early...)
 	}
-	if a, ok := hijacked.(*aheadConn); ok {
-		early = append(early, a.early...)
+	if a, ok := hijacked.(*h1.Ahead); ok {
+		early = append(early, a.Rest()...)
 	}
 	_ = hijacked.Close() // the socket stands
 	return sock, early, nil

@@ -5,14 +5,15 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy/h1"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/sse"
@@ -160,20 +161,53 @@ type peer struct {
 	header  http.Header
 }
 
+// throughNetHTTP has tests serve by net/http instead of by h1.
+var throughNetHTTP bool
+
+// server is what is common to h1 and net/http.
+type server interface {
+	Serve(net.Listener) error
+	Close() error
+}
+
+func newServer(h http.Handler) server {
+	s := &http.Server{Handler: h, ConnContext: ConnContext, ErrorLog: log.New(io.Discard, "", 0)}
+	if throughNetHTTP {
+		return s
+	}
+	return h1.New(h, s)
+}
+
 // serve starts a server on the loopback and returns a client for it.
 func serve(t *testing.T, opt Options, b Backend) (*HTTP, *peer) {
 	t.Helper()
 	number(&opt.Rest, janitorStep) // most tests also run across the parking of their streams
 	h := NewHTTP(opt, b)
-	s := httptest.NewUnstartedServer(h)
-	s.Config.ConnContext = ConnContext
-	s.Start()
+	return h, &peer{t: t, client: client(t), url: start(t, h, newServer(h)), header: http.Header{}}
+}
+
+// client returns a client without connections of other tests.
+func client(t *testing.T) *http.Client {
+	tr := &http.Transport{}
+	t.Cleanup(tr.CloseIdleConnections)
+	return &http.Client{Transport: tr}
+}
+
+// start has a server listen on the loopback until the test ends, and h with it.
+func start(t *testing.T, h *HTTP, s server) (url string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(l) }()
 	t.Cleanup(func() {
 		h.Close()
-		s.CloseClientConnections()
-		s.Close()
+		_ = s.Close()
+		<-done
 	})
-	return h, &peer{t: t, client: s.Client(), url: s.URL, header: http.Header{}}
+	return "http://" + l.Addr().String()
 }
 
 // servePipe does the same in memory, for tests in a bubble of synthetic time.
@@ -181,7 +215,7 @@ func servePipe(t *testing.T, opt Options, b Backend) (*HTTP, *peer) {
 	t.Helper()
 	h := NewHTTP(opt, b)
 	l := &pipeListener{conns: make(chan net.Conn), done: make(chan struct{})}
-	s := &http.Server{Handler: h}
+	s := newServer(h)
 	go func() { _ = s.Serve(l) }()
 	tr := &http.Transport{DialContext: l.dial}
 	t.Cleanup(func() {

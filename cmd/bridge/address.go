@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -48,13 +49,25 @@ func (a *addresses) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if client := a.trusted.Load().client(r); client.IsValid() {
 		r.RemoteAddr = client.String()
 	}
-	for name := range r.Header {
-		if speaksOfClient(name) {
-			delete(r.Header, name)
-		}
-	}
+	r.Header = withoutClient(r.Header)
 	a.log.Debug().Str(logfield.Remote, r.RemoteAddr).Str(logfield.HTTPMethod, r.Method).Str(logfield.Path, r.URL.Path).Msg("request")
 	a.next.ServeHTTP(w, r)
+}
+
+// withoutClient returns a header without those fields. The connection's further
+// requests share it, so it is not changed itself.
+func withoutClient(h http.Header) http.Header {
+	shared := true
+	for name := range h {
+		if !speaksOfClient(name) {
+			continue
+		}
+		if shared {
+			h, shared = maps.Clone(h), false
+		}
+		delete(h, name)
+	}
+	return h
 }
 
 // speaksOfClient names the headers in which proxies tell whom they speak for.

@@ -20,6 +20,7 @@ import (
 	"github.com/mcpbridge/bridge/config"
 	"github.com/mcpbridge/bridge/internal/gctune"
 	"github.com/mcpbridge/bridge/legacy"
+	"github.com/mcpbridge/bridge/legacy/h1"
 )
 
 func newServe(env surroundings) *cobra.Command {
@@ -105,6 +106,7 @@ func closeAll(fronts []*front) {
 // service is a listener's HTTP server and the fronts behind it.
 type service struct {
 	http        *http.Server
+	lean        *h1.Server // in front of http, but for TLS
 	board       *board
 	addresses   *addresses
 	certificate *reloader // nil for plain HTTP
@@ -128,7 +130,6 @@ func newService(cfg *config.Config, fronts []*front, log zerolog.Logger) *servic
 	s := &service{board: newBoard(fronts, log), log: log, cfg: *cfg, hangUp: make(chan os.Signal, 1)}
 	s.addresses = newAddresses(cfg, s.board, log)
 	s.http = &http.Server{
-		Handler:           s.addresses,
 		ReadHeaderTimeout: headTimeout,
 		IdleTimeout:       idleTimeout,
 		ErrorLog:          stdlog.New(connectionLog{log}, "", 0),
@@ -139,6 +140,7 @@ func newService(cfg *config.Config, fronts []*front, log zerolog.Logger) *servic
 	s.http.Protocols.SetHTTP1(true)
 	s.http.Protocols.SetHTTP2(true)
 	s.http.Protocols.SetUnencryptedHTTP2(true) // as proxies in a pod speak it
+	s.lean = h1.New(s.addresses, s.http)
 	return s
 }
 
@@ -147,7 +149,11 @@ func (s *service) run(ctx context.Context, listener net.Listener) error {
 		f.watch()
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- s.http.Serve(listener) }()
+	serve := s.lean.Serve
+	if s.certificate != nil {
+		serve = s.http.Serve
+	}
+	go func() { failed <- serve(listener) }()
 	var err error
 	for ctx.Err() == nil && err == nil {
 		select {
@@ -180,8 +186,8 @@ func (s *service) stop() error {
 	}
 	// The exchanges are over, so what is left are modern ones, idle connections and health probes.
 	s.unused.close()
-	if closing := s.http.Shutdown(ctx); closing != nil {
-		_ = s.http.Close()
+	if closing := s.lean.Shutdown(ctx); closing != nil {
+		_ = s.lean.Close()
 	}
 	s.log.Info().Msg("stopped")
 	return err

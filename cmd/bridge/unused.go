@@ -8,7 +8,8 @@ import (
 
 // unused keeps the connections on which nothing has come yet. Clients open some
 // in advance, and a shutdown of net/http would wait five seconds for each in
-// case a request is on its way. Requests are refused by then.
+// case a request is on its way. Requests are refused by then. Those of h1 are
+// closed by its own shutdown.
 type unused struct {
 	mu    sync.Mutex
 	conns map[net.Conn]struct{}

@@ -2,6 +2,7 @@ package mount
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -59,7 +60,8 @@ func (e *eras) Relay(r *http.Request, msg *jsonrpc.Message, caller func() legacy
 		if !e.relays(r.Context(), caller(), msg.Params) {
 			return nil
 		}
-		r.Header.Del(mcp.HeaderSessionID) // of a session that is dead: this opens a new one
+		r.Header = maps.Clone(r.Header)       // which the connection's requests share
+		delete(r.Header, mcp.HeaderSessionID) // of a session that is dead: this opens a new one
 		return opening{e.next}
 	case e.legacyOnly.Load(), session != "" && e.holds(session):
 		return e.next

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpbridge/bridge/bridge"
 	"github.com/mcpbridge/bridge/legacy"
+	"github.com/mcpbridge/bridge/legacy/h1"
 	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/upstream"
 )
@@ -33,7 +34,7 @@ func Start(upstreamURL string, observe func(http.Handler) http.Handler) (url str
 	if err != nil {
 		return "", nil, err
 	}
-	srv := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, ConnContext: legacy.ConnContext}
+	srv := h1.New(handler, &http.Server{ReadHeaderTimeout: 10 * time.Second, ConnContext: legacy.ConnContext})
 	served := make(chan struct{})
 	go func() {
 		defer close(served)

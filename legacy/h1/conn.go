@@ -85,7 +85,6 @@ func (cn *conn) settle() {
 	cn.head.remote = cn.nc.RemoteAddr().String()
 	ctx := context.WithValue(context.Background(), http.ServerContextKey, cn.server.standard)
 	ctx = context.WithValue(ctx, http.LocalAddrContextKey, cn.nc.LocalAddr())
-	ctx = context.WithValue(ctx, serverKey{}, cn.server)
 	if f := cn.server.standard.ConnContext; f != nil {
 		ctx = f(ctx, cn.nc)
 	}

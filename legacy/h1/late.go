@@ -21,8 +21,12 @@ type lateBody struct {
 	done  bool // no deadline must be set any more
 }
 
-// serveLate is the handler of net/http's server.
-func (s *Server) serveLate(w http.ResponseWriter, r *http.Request) {
+// lateHandler is the handler of net/http's server.
+type lateHandler struct{ server *Server }
+
+// ServeHTTP implements http.Handler.
+func (h lateHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s := h.server
 	if r.Body == nil || r.Body == http.NoBody {
 		s.handler.ServeHTTP(w, r)
 		return

@@ -58,7 +58,7 @@ func New(handler http.Handler, standard *http.Server) *Server {
 		conns: map[*conn]struct{}{}, bodies: map[*lateBody]struct{}{}, listeners: map[net.Listener]struct{}{},
 		empty: make(chan struct{}),
 	}
-	standard.Handler = http.HandlerFunc(s.serveLate)
+	standard.Handler = lateHandler{s}
 	return s
 }
 
@@ -237,13 +237,12 @@ func (s *Server) idleTimeout() time.Duration {
 	return max(s.standard.ReadTimeout, 0)
 }
 
-type serverKey struct{}
-
-// FromContext returns the server that serves a request, nil when that is
-// another one.
-func FromContext(ctx context.Context) *Server {
-	s, _ := ctx.Value(serverKey{}).(*Server)
-	return s
+// Of returns the server that New has put in front of standard, nil without one.
+func Of(standard *http.Server) *Server {
+	if h, ok := standard.Handler.(lateHandler); ok {
+		return h.server
+	}
+	return nil
 }
 
 var errShutdown = errors.New("server is shutting down")
