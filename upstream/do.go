@@ -82,7 +82,11 @@ func (c *HTTP) mend(ctx context.Context, req *request, ans *Answer, done *mends)
 		return c.mendVersion(req, ans.Error, done), ans
 	case mcp.CodeHeaderMismatch:
 		if ans.refused { // else a tool said so of its own accord, and has run (B-25)
-			return c.mendHeaders(ctx, req, ans, done)
+			again, ans := c.mendHeaders(ctx, req, ans, done)
+			if rejectedHeaders(ans) && !again && req.named && !plain(req.name) && !legalRaw(req.name) {
+				return false, &Answer{Error: undecoded(req)}
+			}
+			return again, ans
 		}
 	}
 	return false, ans
@@ -132,6 +136,13 @@ func (c *HTTP) mendHeaders(ctx context.Context, req *request, ans *Answer, done 
 		}
 	}
 	return c.flipName(req, flippable, done), ans
+}
+
+// undecoded words the refusal of a name that can only travel encoded, by a server
+// that compares Mcp-Name without decoding it: to clients the header means nothing.
+func undecoded(req *request) *jsonrpc.Error {
+	return refuse(jsonrpc.CodeInvalidParams, "name_characters", fmt.Sprintf(
+		"the upstream server does not take %q: such characters reach it in an encoded form that it refuses", clip(string(req.name))))
 }
 
 func (c *HTTP) flipName(req *request, can bool, done *mends) bool {

@@ -133,3 +133,20 @@ func TestGoSDKListenDeliversListChangedAndEndsWithItsContext(t *testing.T) {
 		}
 	})
 }
+
+func TestNameThatTheServerCannotReadFromItsHeaderIsRefusedAsAParameter_B15(t *testing.T) {
+	eachTransport(t, func(t *testing.T, opt HTTPOptions) {
+		_, url := newSDKServer(t)
+		c := newClient(t, url, opt)
+		for _, named := range []*Call{
+			call(mcp.MethodToolsCall, `"name":"ec\r\nho","arguments":{}`),
+			call(mcp.MethodPromptsGet, `"name":"ec\r\nho"`),
+			call(mcp.MethodResourcesRead, `"uri":"file:///ec\r\nho"`),
+		} {
+			ans := mustDo(t, c, named)
+			if ans.Error == nil || ans.Error.Code != jsonrpc.CodeInvalidParams || !strings.Contains(ans.Error.Message, `ec\r\nho`) {
+				t.Errorf("%s: %s %+v", named.Method, ans.Result, ans.Error)
+			}
+		}
+	})
+}
