@@ -198,14 +198,12 @@ func (ex *exchange) startStream() *sessions.Stream {
 	if ex.phase == done || ex.w == nil {
 		return nil
 	}
-	ids := false
 	if ex.session == nil {
 		ex.stream = sessions.NewVolatileStream(ex.http.opt.Log)
 	} else {
-		ids = eventIDs(ex.session.rec.Version)
 		ex.stream = ex.session.newStream()
 	}
-	ex.carrier = ex.http.newCarrier(ex.w, ex.stream, ids)
+	ex.carrier = ex.http.newCarrier(ex.w, ex.stream, ex.session != nil)
 	ex.stream.Attach(ex.carrier, 0)
 	if ex.session != nil && priming(ex.session.rec.Version) {
 		ex.stream.Queue(nil)

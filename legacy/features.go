@@ -5,10 +5,6 @@ import "github.com/mcpbridge/bridge/mcp"
 // What the transports do differently by negotiated version. This file is the
 // only place of the package that compares versions (E.1).
 
-// eventIDs reports whether SSE events carry ids and streams can be resumed
-// (E-9): resumability came with Streamable HTTP itself.
-func eventIDs(v mcp.Version) bool { return v.AtLeast(mcp.V20250326) }
-
 // priming reports whether a stream opens with an empty event that tells the
 // client its first event id. Older clients take the empty data for a message
 // and fail (E-7).

@@ -65,11 +65,10 @@ func (h *HTTP) find(r *http.Request) (s *session, caller Caller, named bool) {
 
 func (s *session) busy() bool { return s.active.Load() > 0 }
 
-// newStream returns the stream for one exchange.
+// newStream returns the stream for one exchange. Its events have ids whatever the
+// version (E-9): resumability came with Streamable HTTP itself, and clients that
+// offer 2024-11-05 over it make use of it, too.
 func (s *session) newStream() *sessions.Stream {
-	if !eventIDs(s.rec.Version) {
-		return sessions.NewVolatileStream(s.http.opt.Log)
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last++
@@ -99,9 +98,6 @@ func (s *session) index(id uint64) (int, bool) {
 // retire keeps an ended stream for a while, so that a client that lost its
 // connection can fetch the end (E-20).
 func (s *session) retire(st *sessions.Stream) {
-	if st.ID() == standaloneID {
-		return // volatile
-	}
 	k := &keepsake{session: s, stream: st.ID()}
 	k.item = k
 	s.mu.Lock()
@@ -217,11 +213,7 @@ func (s *session) standaloneStream() *sessions.Stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.standalone == nil && !s.closed {
-		if eventIDs(s.rec.Version) {
-			s.standalone = sessions.NewStream(standaloneID, s.http.opt.Log)
-		} else {
-			s.standalone = sessions.NewVolatileStream(s.http.opt.Log)
-		}
+		s.standalone = sessions.NewStream(standaloneID, s.http.opt.Log)
 	}
 	return s.standalone
 }

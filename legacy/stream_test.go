@@ -17,7 +17,7 @@ func TestInterimMessageTurnsTheResponseIntoAStream_E6_E7_E9(t *testing.T) {
 		mcp.V20251125: {"1-1|", "1-2|" + note, "1-3|" + result},
 		mcp.V20250618: {"1-1|" + note, "1-2|" + result},
 		mcp.V20250326: {"1-1|" + note, "1-2|" + result},
-		mcp.V20241105: {"|" + note, "|" + result},
+		mcp.V20241105: {"1-1|" + note, "1-2|" + result},
 	} {
 		t.Run(string(version), func(t *testing.T) {
 			_, p := serve(t, Options{}, newFake())

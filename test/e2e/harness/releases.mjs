@@ -17,10 +17,10 @@ const EARLY = 'sdk-2024-11-early';
 const release = (name, version, can) => ({ name, version, load: () => load(name), ...can });
 
 /** Oldest first. `elicits`: the release knows elicitation; `urls`: URL mode; `structured`: structured content and resource links.
- * `resumes`: how it gets back to a POST's stream after a drop. 1.12 reconnects whenever it saw an event id, 1.20 only when the
- * application asks for it, 1.32 after a priming event; 2024-11-05 knows no event ids. */
+ * `resumes`: how it gets back to a POST's stream after a drop. 1.10 and 1.12 reconnect whenever they saw an event id, 1.20 only when
+ * the application asks for it, 1.32 after a priming event. */
 export const releases = [
-  release('sdk-2024-11', '2024-11-05', { elicits: false, urls: false, structured: false, resumes: 'never' }),
+  release('sdk-2024-11', '2024-11-05', { elicits: false, urls: false, structured: false, resumes: 'itself' }),
   release('sdk-2025-03', '2025-03-26', { elicits: false, urls: false, structured: false, resumes: 'itself' }),
   release('sdk-2025-06', '2025-06-18', { elicits: true, urls: false, structured: true, resumes: 'when told' }),
   release('sdk-2025-11', '2025-11-25', { elicits: true, urls: true, structured: true, resumes: 'itself' }),
