@@ -30,6 +30,8 @@ const (
 	silent    = "silent"
 	sdkModern = "sdk modern"
 	sdkLegacy = "sdk legacy"
+	sdkDual   = "sdk dual-era"
+	parrot    = "parrot" // a legacy one that says what it was told
 )
 
 // actAsProcess serves until its input ends. The tool "pid" tells the process,
@@ -41,6 +43,12 @@ func actAsProcess(mode string) {
 		return
 	case sdkLegacy:
 		_ = newLegacy("2025-06-18", "2025-03-26", "2024-11-05").Run(context.Background(), &sdk.StdioTransport{})
+		return
+	case sdkDual:
+		_ = newLegacy().Run(context.Background(), &sdk.StdioTransport{})
+		return
+	case parrot:
+		repeat()
 		return
 	}
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
@@ -68,11 +76,29 @@ func actAsProcess(mode string) {
 	}
 }
 
+// repeat answers every request with its own text, but for server/discover.
+func repeat() {
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		var msg struct {
+			ID     json.RawMessage
+			Method string
+		}
+		_ = json.Unmarshal(lines.Bytes(), &msg)
+		said, _ := json.Marshal(lines.Text())
+		switch {
+		case msg.Method == "server/discover":
+			fmt.Fprintf(os.Stdout, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"unknown"}}`+"\n", msg.ID)
+		case msg.ID != nil:
+			fmt.Fprintf(os.Stdout, `{ "result": {"protocolVersion":"2025-06-18","said":%s},"id":%s,"jsonrpc":"2.0" , "vendor": [1,  2] }`+"\n", said, msg.ID)
+		}
+	}
+}
+
 // process is a server of this mode as an upstream.
 func process(t *testing.T, mode string, perSession int) Options {
 	t.Helper()
 	return Options{Command: &Command{PerSession: perSession, Stdio: upstream.StdioOptions{
-		Command: os.Args[0], Env: []string{processMode + "=" + mode}, MaxLine: 64 << 10,
+		Command: os.Args[0], Env: []string{processMode + "=" + mode, "GORACE=atexit_sleep_ms=0"}, MaxLine: 64 << 10,
 		MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond,
 	}}}
 }

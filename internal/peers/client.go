@@ -61,6 +61,13 @@ func NewClient(tb testing.TB, url string, opts ClientOptions) *Client {
 
 // Dial connects a Client to a URL. The error is the SDK's.
 func Dial(ctx context.Context, url string, opts ClientOptions) (*Client, error) {
+	return Connect(ctx, &mcp.StreamableClientTransport{
+		Endpoint: url, HTTPClient: opts.HTTP, DisableStandaloneSSE: !opts.Standalone,
+	}, opts)
+}
+
+// Connect connects a Client over any transport of the SDK.
+func Connect(ctx context.Context, transport mcp.Transport, opts ClientOptions) (*Client, error) {
 	c := &Client{}
 	version, name := opts.Version, opts.Name
 	if version == "" {
@@ -74,9 +81,7 @@ func Dial(ctx context.Context, url string, opts ClientOptions) (*Client, error) 
 		client.AddRoots(&mcp.Root{URI: uri})
 	}
 	client.AddReceivingMiddleware(c.record, rootsCalled(opts.RootsCalled))
-	session, err := client.Connect(ctx, &mcp.StreamableClientTransport{
-		Endpoint: url, HTTPClient: opts.HTTP, DisableStandaloneSSE: !opts.Standalone,
-	}, &mcp.ClientSessionOptions{ProtocolVersion: version})
+	session, err := client.Connect(ctx, transport, &mcp.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {
 		return nil, err
 	}
