@@ -1,0 +1,89 @@
+package upstream
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+)
+
+// listener keeps what a process writes.
+type listener struct {
+	lines chan string
+	large chan jsonrpc.ID
+	ended chan struct{}
+}
+
+func newListener() *listener {
+	return &listener{make(chan string, 16), make(chan jsonrpc.ID, 16), make(chan struct{})}
+}
+
+func (l *listener) Line(line []byte)       { l.lines <- string(line) }
+func (l *listener) TooLarge(id jsonrpc.ID) { l.large <- id }
+func (l *listener) Ended()                 { close(l.ended) }
+
+// startLines runs the test binary as a server of a kind.
+func startLines(t *testing.T, mode string, opt StdioOptions) (*Lines, *listener) {
+	t.Helper()
+	s := newStdio(t, mode, opt)
+	to := newListener()
+	l, err := StartLines(s.opt, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	return l, to
+}
+
+func TestLinesGoToAProcessAndComeFromItAsTheyAre_E31(t *testing.T) {
+	l, to := startLines(t, "legacy", StdioOptions{MaxLine: 100})
+	if !l.Send([]byte("{\"jsonrpc\":\"2.0\",\n\"id\":7,\"method\":\"initialize\"}")) {
+		t.Error("the process is gone")
+	}
+	if got := <-to.lines; got != `{"jsonrpc":"2.0","id":7,"result":{"protocolVersion":"2025-03-26"}}` {
+		t.Errorf("it wrote %s", got)
+	}
+	l.Send([]byte(`{"jsonrpc":"2.0","id":"` + strings.Repeat("x", 90) + `","method":"other"}`))
+	<-to.large
+	l.Close()
+	<-to.ended
+	if l.Send([]byte(`{}`)) {
+		t.Error("a line reached a process that has ended")
+	}
+}
+
+func TestTheEndOfAProcessIsHeard(t *testing.T) {
+	_, to := startLines(t, "crash", StdioOptions{})
+	<-to.ended
+}
+
+func TestACommandThatIsNotThereIsAFailure(t *testing.T) {
+	_, err := StartLines(StdioOptions{Command: "/no/such/program"}, newListener())
+	if f, ok := err.(*Failure); !ok || f.Cause != Unreachable || !strings.Contains(f.Detail, "there is no such program") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestTheIDOfALargeResponseIsNotThatOfAQuestion(t *testing.T) {
+	for text, want := range map[string]jsonrpc.ID{
+		`{"jsonrpc":"2.0","id":"a","result":{"x":"`:                                   `"a"`,
+		`{"jsonrpc":"2.0","id":"a","method":"sampling/createMessage","params":{"x":"`: "",
+	} {
+		if got := responseID([]byte(text), nil); got != want {
+			t.Errorf("of %s it is %s", text, got)
+		}
+	}
+}
+
+func TestARequestOfAModernClientGoesOutAsItIs_A11(t *testing.T) {
+	s := newStdio(t, "sdk", StdioOptions{})
+	ask := &Call{Method: mcp.MethodToolsList, Params: []byte(`{"_meta":{"` + mcp.MetaProtocolVersion + `":"2099-01-01","` + mcp.MetaClientCapabilities + `":{}}}`)}
+	ans, err := s.Verbatim(t.Context(), ask, nil)
+	if err != nil || ans.Error == nil || ans.Error.Code != mcp.CodeUnsupportedVersion {
+		t.Errorf("its version was not its own: %+v, %v", ans, err)
+	}
+	if err := s.Notify(t.Context(), "notifications/x", nil); err != nil {
+		t.Error(err)
+	}
+}
