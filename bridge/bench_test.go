@@ -32,6 +32,7 @@ func (discard) Send([]byte)                 {}
 func (discard) Finish([]byte)               {}
 func (discard) Refuse(*legacy.Refusal) bool { return true }
 func (discard) Abandon()                    {}
+func (discard) Reachable() bool             { return true }
 func (discard) Continue(work func())        { go work() }
 
 func benchmarkCall(b *testing.B, conv *conversation) {

@@ -42,6 +42,7 @@ type Limits struct {
 	Round           time.Duration // one upstream request without progress; default 120 s
 	Call            time.Duration // a whole call with all its rounds; default 30 min
 	Heartbeat       time.Duration // progress while the client decides; default 15 s
+	Grace           time.Duration // work for a client that has no way back (E-23); default 1 min
 }
 
 func (l Limits) withDefaults() Limits {
@@ -52,6 +53,7 @@ func (l Limits) withDefaults() Limits {
 	setDefault(&l.Round, 120*time.Second)
 	setDefault(&l.Call, 30*time.Minute)
 	setDefault(&l.Heartbeat, 15*time.Second)
+	setDefault(&l.Grace, time.Minute)
 	return l
 }
 

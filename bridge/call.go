@@ -31,6 +31,8 @@ type call struct {
 	due      time.Time // of the present state: round, pause or poll
 	answerBy time.Time // of the open server requests
 	beat     time.Time // of the next heartbeat
+	look     time.Time // at whether the client is there
+	gone     bool      // it was not at the last look
 	timer    *time.Timer
 	ctx      *roundContext // of the request in flight; nil before the first
 	first    roundContext  // that of the first request, which is the only one of most calls
@@ -163,6 +165,7 @@ func (k *call) beginRound() {
 			return
 		}
 		k.deadline = now.Add(k.conv.b.limits.Call)
+		k.look = now.Add(k.conv.b.limits.Grace)
 	} else {
 		k.conv.resumed(k)
 		k.progress.nextRound()

@@ -7,8 +7,8 @@ import (
 )
 
 // A call has one timer for everything that time does to it: the deadline of the
-// call, of the round or of the client's answer, the end of a pause, and the
-// heartbeat while a person decides.
+// call, of the round or of the client's answer, the end of a pause, the heartbeat
+// while a person decides, and a look at whether the client is still there.
 
 // arm sets the timer to whatever comes first. The caller holds mu.
 func (k *call) arm(now time.Time) {
@@ -16,7 +16,7 @@ func (k *call) arm(now time.Time) {
 	if k.deadline.Before(next) {
 		next = k.deadline
 	}
-	for _, also := range [...]time.Time{k.answerBy, k.beat} {
+	for _, also := range [...]time.Time{k.answerBy, k.beat, k.look} {
 		if !also.IsZero() && also.Before(next) {
 			next = also
 		}
@@ -53,6 +53,8 @@ func (k *call) expired(now time.Time) []mrtr.Event {
 		return []mrtr.Event{mrtr.Failed(&mrtr.LimitReached{Limit: "timeouts.flow", Value: limits.Call})}
 	case !k.answerBy.IsZero() && !now.Before(k.answerBy):
 		return k.unanswered()
+	case !now.Before(k.look) && k.deserted(now):
+		return []mrtr.Event{mrtr.Failed(&mrtr.LimitReached{Limit: "timeouts.grace", Value: limits.Grace})}
 	case now.Before(k.due):
 		return nil
 	}
@@ -64,6 +66,15 @@ func (k *call) expired(now time.Time) []mrtr.Event {
 		return []mrtr.Event{mrtr.Timer()}
 	}
 	return nil
+}
+
+// deserted looks whether the client can still be reached, and reports that it could
+// not the last time either (E-23). The caller holds mu.
+func (k *call) deserted(now time.Time) bool {
+	before := k.gone
+	k.gone = !k.out.Reachable()
+	k.look = now.Add(k.conv.b.limits.Grace)
+	return before && k.gone
 }
 
 // unanswered gives up on every open server request: each is withdrawn, and the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -95,6 +96,7 @@ type client struct {
 	abandoned bool
 	jsonOnly  bool
 	ends      int
+	gone      atomic.Bool
 }
 
 func (c *client) Interactive() bool { return !c.jsonOnly }
@@ -131,6 +133,7 @@ func (c *client) Refuse(r *legacy.Refusal) bool {
 	return true
 }
 
+func (c *client) Reachable() bool      { return !c.gone.Load() }
 func (c *client) Continue(work func()) { go work() }
 
 func (c *client) Abandon() {

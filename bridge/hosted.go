@@ -133,6 +133,9 @@ func (t *hostedTask) Abandon() {
 	}
 }
 
+// Reachable implements legacy.Reply: a task waits for its client.
+func (t *hostedTask) Reachable() bool { return true }
+
 // Continue implements legacy.Reply.
 func (t *hostedTask) Continue(work func()) { go work() }
 

@@ -146,6 +146,8 @@ type Timeouts struct {
 	Flow time.Duration `key:"flow" min:"1s" max:"168h"`
 	// How long a client may take to answer one question of the server.
 	ServerRequest time.Duration `key:"server-request" min:"1s" max:"168h"`
+	// How long a call goes on at least when its client has gone and has no way back to the answer.
+	Grace time.Duration `key:"grace" min:"1s" max:"168h"`
 	// How long a response is held back in the hope that it can be plain JSON; a slower one becomes an event stream.
 	Commit time.Duration `key:"commit" min:"1ms" max:"1m"`
 	// How often a quiet event stream carries a comment, so that nothing between the bridge and the client closes it.
@@ -230,6 +232,7 @@ func defaultPolicy() Policy {
 			Round:         2 * time.Minute,
 			Flow:          30 * time.Minute,
 			ServerRequest: 10 * time.Minute,
+			Grace:         time.Minute,
 			Commit:        2 * time.Second,
 			KeepAlive:     15 * time.Second,
 			Heartbeat:     15 * time.Second,

@@ -107,6 +107,9 @@ type Reply interface {
 	Refuse(r *Refusal) bool
 	// Abandon ends the exchange without a response: the client cancelled it.
 	Abandon()
+	// Reachable reports whether what is sent can get to the client, now or when it
+	// comes back. Work for a client that stays away may be given up (E-23).
+	Reachable() bool
 	// Continue runs work that goes on with the request and may wait, without
 	// waiting for it: on the goroutine that waits for the end of the exchange
 	// where there is one, which saves two switches and a stack that has yet to

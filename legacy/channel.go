@@ -204,6 +204,9 @@ func (r *channelReply) Refuse(*Refusal) bool { return false }
 // Abandon implements Reply.
 func (r *channelReply) Abandon() { r.Finish(nil) }
 
+// Reachable implements Reply: without the connection there is no session either.
+func (r *channelReply) Reachable() bool { return true }
+
 // Continue implements Reply.
 func (r *channelReply) Continue(work func()) { go work() }
 

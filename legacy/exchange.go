@@ -100,6 +100,20 @@ func (ex *exchange) Finish(msg []byte) { ex.complete(msg) }
 // Abandon implements Reply.
 func (ex *exchange) Abandon() { ex.complete(nil) }
 
+// Reachable implements Reply. A client that left before it saw the id of an event
+// has no way back.
+func (ex *exchange) Reachable() bool {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	switch ex.phase {
+	case open:
+		return ex.w != nil
+	case streaming:
+		return ex.stream.Reachable()
+	}
+	return true
+}
+
 // Continue implements Reply.
 func (ex *exchange) Continue(work func()) {
 	ex.mu.Lock()

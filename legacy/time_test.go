@@ -179,6 +179,71 @@ func TestDisconnectedClientFetchesTheResultLater_E12(t *testing.T) {
 	})
 }
 
+func TestClientThatLeftIsReachableIfItCanResume_E23(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, tc := range map[string]struct {
+			version   mcp.Version // none: no session
+			send      int         // events before the client leaves
+			missed    int         // and after it
+			reachable bool
+		}{
+			"before it learnt of an event": {mcp.V20250618, 0, 0, false},
+			"with a priming event":         {mcp.V20251125, 0, 0, true},
+			"with an event":                {mcp.V20241105, 1, 0, true},
+			"within the log":               {mcp.V20250618, 1, sessions.DefaultEvents, true},
+			"beyond the log":               {mcp.V20250618, 1, sessions.DefaultEvents + 1, false},
+			"without a session":            {"", 1, 0, false},
+		} {
+			b := newFake()
+			_, p := servePipe(t, Options{}, b)
+			if tc.version != "" {
+				p.initialize(tc.version)
+			}
+			answer := p.async(hold)
+			k := <-b.held
+			for range tc.send {
+				go k.Send([]byte(note))
+			}
+			resp := <-answer
+			if !k.Reachable() {
+				t.Errorf("%s: gone while it was there", name)
+			}
+			if tc.send > 0 || priming(tc.version) {
+				readEvents(t, resp).next()
+			}
+			_ = resp.Body.Close()
+			synctest.Wait()
+			for range tc.missed {
+				k.Send([]byte(note))
+			}
+			if got := k.Reachable(); got != tc.reachable {
+				t.Errorf("%s: reachable %v", name, got)
+			}
+			k.finish(`{}`)
+		}
+	})
+}
+
+func TestClientThatLeftAtOnceIsNotReachable_E23(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		_, p := servePipe(t, Options{}, b)
+		p.initialize(mcp.V20251125)
+		ctx, leave := context.WithCancel(t.Context())
+		go func() {
+			if resp, err := p.client.Do(p.request(http.MethodPost, hold).WithContext(ctx)); err == nil {
+				_ = resp.Body.Close()
+			}
+		}()
+		k := <-b.held
+		want(t, "while it waits", k.Reachable(), true)
+		leave()
+		synctest.Wait()
+		want(t, "reachable", k.Reachable(), false)
+		k.finish(`{}`)
+	})
+}
+
 func TestClientThatStopsReadingIsLetGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newFake()

@@ -153,6 +153,14 @@ func (s *Stream) Attached() bool {
 	return s.at != nil
 }
 
+// Reachable reports whether a client is attached, or may come back and miss
+// nothing of what was sent meanwhile.
+func (s *Stream) Reachable() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.at != nil || !s.volatile && s.sent > 0 && s.log.First() <= s.sent+1
+}
+
 // Exhausted reports that the stream has ended and holds nothing after this event.
 func (s *Stream) Exhausted(after uint64) bool {
 	s.mu.Lock()

@@ -187,6 +187,7 @@ func bridgeLimits(m *config.Mount) bridge.Limits {
 		Round:           m.Timeouts.Round,
 		Call:            m.Timeouts.Flow,
 		Heartbeat:       m.Timeouts.Heartbeat,
+		Grace:           m.Timeouts.Grace,
 	}
 }
 

@@ -82,5 +82,8 @@ func (o *outcome) Refuse(r *legacy.Refusal) bool {
 // Abandon implements legacy.Reply.
 func (o *outcome) Abandon() { o.end(nil, errOver) }
 
+// Reachable implements legacy.Reply.
+func (o *outcome) Reachable() bool { return true }
+
 // Continue implements legacy.Reply.
 func (o *outcome) Continue(work func()) { go work() }

@@ -45,6 +45,7 @@ func (r *reply) Interactive() bool { return !r.deaf }
 func (r *reply) Queue(msg []byte)  { r.Send(msg) }
 func (r *reply) Flush()            {}
 func (r *reply) Abandon()          { r.Finish([]byte("abandoned")) }
+func (r *reply) Reachable() bool   { return true }
 func (r *reply) Continue(f func()) { go f() }
 
 func (r *reply) Send(msg []byte) {
