@@ -81,12 +81,11 @@ type Policy struct {
 	// Whether a client's Authorization header goes to the server: relay hands it on, drop keeps it from a server that it
 	// is not meant for.
 	Authorization string `key:"authorization" oneof:"relay|drop"`
-	// What to do with requests that are modern already: pass them to the server unchanged, or refuse them. To a command
-	// they cannot be passed.
+	// What to do with requests that are modern already: pass them to the server unchanged, or refuse them.
 	Modern string `key:"modern" oneof:"pass|refuse"`
 	// When older clients are handed to the server as they are, because it speaks their revision itself: auto where it
 	// speaks no newer one, or the client wants what only its own revision has; always where the server offers the
-	// client's revision; never. Works for Streamable HTTP on both sides.
+	// client's revision; never. A command gets a process for each such client.
 	LegacyRelay string `key:"legacy-relay" oneof:"auto|always|never"`
 	// How the processes of a command serve sessions: one shared by all, or one per-session for each.
 	CommandMode string `key:"command-mode" oneof:"shared|per-session"`
@@ -196,7 +195,8 @@ type Limits struct {
 	Subscriptions int `key:"subscriptions" min:"1" max:"100000"`
 	// Requests under way at the same time on one connection of stdio, WebSocket or HTTP+SSE.
 	InFlight int `key:"in-flight" min:"1" max:"100000"`
-	// Processes of a command that serve one session each, with command-mode per-session. One more session is refused.
+	// Processes of a command that serve one session each: with command-mode per-session, and of clients that are handed
+	// to it as they are. One more session is refused.
 	Children int `key:"children" min:"1" max:"10000"`
 	// Messages in one batch, which only clients of 2025-03-26 send.
 	Batch int `key:"batch" min:"1" max:"10000"`

@@ -97,7 +97,7 @@ func legacyOnly(versions []string) error {
 		return fmt.Errorf("the upstream speaks a draft of %s that still begins with a handshake (it offers %s): the bridge cannot speak that, the server needs an update",
 			mcp.V20260728, prose(versions))
 	}
-	return fmt.Errorf("the upstream is a legacy server: it offers %s, the bridge needs a server that speaks %s; legacy clients can connect to it directly",
+	return fmt.Errorf("the upstream is a legacy server: it offers %s, the bridge needs a server that speaks %s; legacy clients can connect to it directly, or be relayed to it (legacy-relay)",
 		prose(versions), mcp.V20260728)
 }
 

@@ -152,11 +152,12 @@ func (r *report) judge(v *negotiate.Verdict) {
 func (r *report) relay(m *config.Mount, v *negotiate.Verdict) {
 	policy := relayPolicy(m)
 	switch {
-	case len(m.Command) > 0:
-		return // only servers over HTTP can take clients over
 	case v.LegacyServer() && policy != negotiate.RelayNever:
 		r.Usable, r.Problem, r.Authorization = true, "", "not asked for"
-		r.Note = "a legacy server: it needs no bridge, which relays Streamable HTTP clients to it unchanged and serves no others"
+		r.Note = "a legacy server: it needs no bridge, which relays clients to it unchanged"
+		if len(m.Command) > 0 {
+			r.Note += ", each to a process of its own"
+		}
 		for _, version := range mcp.Legacy {
 			r.Clients = append(r.Clients, clientView{Version: string(version)})
 		}

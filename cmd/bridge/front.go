@@ -89,7 +89,7 @@ func (f *front) Shutdown(ctx context.Context) error {
 func command(m *config.Mount, log zerolog.Logger) *mount.Command {
 	c := &mount.Command{Stdio: upstream.StdioOptions{
 		Command: m.Command[0], Args: m.Command[1:], MaxLine: int(m.Limits.ResponseSize), Log: log,
-	}}
+	}, Children: m.Limits.Children}
 	if m.CommandMode == "per-session" {
 		c.PerSession = m.Limits.Children
 	}

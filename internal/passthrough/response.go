@@ -39,12 +39,12 @@ type response struct {
 
 func newResponse(w http.ResponseWriter, r *http.Request, msg *jsonrpc.Message, p *Process, cancel context.CancelFunc) *response {
 	accept := strings.Join(r.Header["Accept"], ",")
-	any := accept == "" || strings.Contains(accept, "*/*")
+	anything := accept == "" || strings.Contains(accept, "*/*")
 	out := &response{
 		p: p, w: w, rc: http.NewResponseController(w), cancel: cancel, id: msg.ID, listen: msg.Method == mcp.MethodListen,
 		token:  rawjson.Get(rawjson.Get(msg.Params, "_meta"), "progressToken"),
-		stream: any || strings.Contains(accept, "text/event-stream"),
-		plain:  any || strings.Contains(accept, "application/json"),
+		stream: anything || strings.Contains(accept, "text/event-stream"),
+		plain:  anything || strings.Contains(accept, "application/json"),
 	}
 	if out.stream {
 		out.mu.Lock()
