@@ -72,6 +72,16 @@ func isJSON(h http.Header) bool {
 	return strings.EqualFold(strings.TrimSpace(media), "application/json")
 }
 
+// isPlain reports whether the body comes without a content coding.
+func isPlain(h http.Header) bool {
+	for _, v := range h["Content-Encoding"] {
+		if v != "" && !strings.EqualFold(v, "identity") {
+			return false
+		}
+	}
+	return true
+}
+
 // header returns the first value of a header given in canonical form.
 func header(h http.Header, name string) string {
 	if v := h[name]; len(v) > 0 {

@@ -126,6 +126,11 @@ func (h *HTTP) serve(w http.ResponseWriter, r *http.Request, accept accept, s *s
 // body reads the message into a buffer of just its size, since the parsed
 // message and the flow it starts go on pointing into it.
 func (h *HTTP) body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
+	if !isPlain(r.Header) {
+		w.Header()["Accept-Encoding"] = []string{"identity"} // what would be taken instead
+		w.WriteHeader(http.StatusUnsupportedMediaType)
+		return nil, false
+	}
 	if r.ContentLength > h.opt.MaxBody {
 		writeTooLarge(w, h.opt.MaxBody)
 		return nil, false

@@ -74,7 +74,7 @@ func (c *reqContext) end() {
 	in := &c.cn.in
 	in.mu.Lock()
 	c.over = true
-	in.asker = nil
+	in.asker, in.custom = nil, time.Time{}
 	inner := c.inner.Load()
 	in.mu.Unlock()
 	if inner != nil {

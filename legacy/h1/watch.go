@@ -7,7 +7,6 @@ import "time"
 func (in *input) begin(length int64) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.custom = time.Time{}
 	if length == 0 {
 		in.makeRoom() // for the watcher
 	}
@@ -41,7 +40,7 @@ func (in *input) ask(c *reqContext) (left bool) {
 // must not need the connection, and there must be room for what comes. in.mu is
 // held.
 func (in *input) ensure() {
-	if in.asker == nil || !in.quiet || in.err != nil {
+	if in.asker == nil || !in.quiet || in.err != nil || in.stopped {
 		return
 	}
 	in.claimed, in.limit = false, time.Time{}
