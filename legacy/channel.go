@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/bridge/internal/logfield"
@@ -50,7 +51,7 @@ type channel struct {
 	opening  bool        // an initialize is being answered
 	touched  bool        // something followed the last initialize
 	backlog  []queued    // what came behind the initialize being answered
-	inFlight map[jsonrpc.ID]struct{}
+	inFlight map[jsonrpc.ID]*channelReply
 	closed   bool
 	cause    error // of closing
 	work     sync.WaitGroup
@@ -69,7 +70,7 @@ func newChannel(ctx context.Context, opt Options, b Backend, caller Caller, tran
 	return &channel{
 		opt: opt, backend: b, ctx: ctx, cancel: cancel, caller: caller, write: write,
 		log:  opt.Logger.With().Str(logfield.Transport, transport).Logger(),
-		gone: make(chan struct{}), inFlight: make(map[jsonrpc.ID]struct{}),
+		gone: make(chan struct{}), inFlight: make(map[jsonrpc.ID]*channelReply),
 	}
 }
 
@@ -139,11 +140,19 @@ type channelReply struct {
 	c      *channel
 	id     jsonrpc.ID
 	answer func([]byte) // takes the response, nil for none
+	fate   atomic.Int32 // waiting, started or withdrawn
 
 	mu       sync.Mutex // orders Send before Finish: nothing follows a response
 	over     bool
 	progress time.Time // when there was any last
 }
+
+// What has become of a request: a client may cancel it before its goroutine runs.
+const (
+	waiting int32 = iota
+	started
+	withdrawn
+)
 
 // Interactive implements Reply: the connection carries everything.
 func (r *channelReply) Interactive() bool { return true }
@@ -178,7 +187,7 @@ func (r *channelReply) Finish(msg []byte) {
 	if msg != nil && !r.progress.IsZero() {
 		r.c.pause(progressGap - time.Since(r.progress))
 	}
-	r.c.settle(r.id) // first: a quick client may use the id again
+	r.c.settle(r) // first: a quick client may use the id again
 	r.answer(msg)
 	if r.c.gate != nil {
 		r.c.gate.exit() // last: now a shutdown may close the connection

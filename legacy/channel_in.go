@@ -8,6 +8,7 @@ import (
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/negotiate"
+	"github.com/mcpbridge/bridge/rawjson"
 )
 
 // receive takes one frame or line, which it keeps. It doesn't wait for answers.
@@ -98,7 +99,9 @@ func (c *channel) take(msg *jsonrpc.Message, answer func([]byte)) {
 	switch {
 	case wait || conv == nil: // an answer to nothing, or a notification too early
 	case msg.Kind() == jsonrpc.Notification:
-		conv.Notify(c.caller, *msg)
+		if !c.withdraw(conv, msg) {
+			conv.Notify(c.caller, *msg)
+		}
 	default:
 		conv.Answer(c.caller, *msg)
 	}
@@ -151,13 +154,14 @@ func (c *channel) admit(msg *jsonrpc.Message, answer func([]byte)) (start func()
 		return nil, internal("bridge is shutting down")
 	}
 	c.touched = true
-	c.inFlight[msg.ID] = struct{}{}
+	out := &channelReply{c: c, id: msg.ID, answer: answer}
+	c.inFlight[msg.ID] = out
 	c.work.Add(1)
 	conv, req := c.conv, *msg
 	if _, ok := conv.(Orderly); ok {
-		return func() { c.serve(conv, req, answer) }, nil
+		return func() { c.serve(conv, req, out) }, nil
 	}
-	return func() { go c.serve(conv, req, answer) }, nil
+	return func() { go c.serve(conv, req, out) }, nil
 }
 
 // admitInitialize opens the session, or restarts it as long as nothing has
@@ -217,17 +221,37 @@ func openError(err error) *jsonrpc.Error {
 	return asError(err)
 }
 
-func (c *channel) serve(conv Conversation, req jsonrpc.Message, answer func([]byte)) {
+func (c *channel) serve(conv Conversation, req jsonrpc.Message, out *channelReply) {
 	defer c.work.Done()
-	out := &channelReply{c: c, id: req.ID, answer: answer}
+	if !out.fate.CompareAndSwap(waiting, started) {
+		out.Abandon()
+		return
+	}
 	defer recoverRequest(c.log, req.Method, req.ID, out)
 	conv.Serve(c.ctx, c.caller, req, out)
 }
 
-func (c *channel) settle(id jsonrpc.ID) {
+// withdraw looks for a cancelled request. Its id is free again at once; a request
+// that nobody has begun to serve is done with here, and withdraw reports true.
+func (c *channel) withdraw(conv Conversation, msg *jsonrpc.Message) bool {
+	if _, ok := conv.(Orderly); ok || msg.Method != mcp.NotificationCancelled {
+		return false
+	}
 	c.in.Lock()
+	defer c.in.Unlock()
+	id := jsonrpc.ID(rawjson.Get(msg.Params, "requestId"))
+	out := c.inFlight[id]
 	delete(c.inFlight, id)
-	c.in.Unlock()
+	return out != nil && out.fate.CompareAndSwap(waiting, withdrawn)
+}
+
+// settle frees the id of a request that is over.
+func (c *channel) settle(out *channelReply) {
+	c.in.Lock()
+	defer c.in.Unlock()
+	if c.inFlight[out.id] == out {
+		delete(c.inFlight, out.id)
+	}
 }
 
 func internal(message string) *jsonrpc.Error {
