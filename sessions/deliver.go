@@ -42,6 +42,8 @@ type attachment struct {
 	cursor  uint64        // the last event handed to the carrier
 	replay  uint64        // marks up to here are history and not repeated
 	busy    bool          // somebody else uses the carrier, outside of the lock
+	writing bool          // namely for events
+	after   *attachment   // the replaced one that is writing; busy until it has
 	last    time.Duration // when it was used last
 }
 
@@ -49,6 +51,15 @@ type attachment struct {
 var epoch = time.Now()
 
 func now() time.Duration { return time.Since(epoch) }
+
+// source returns the attachment that decides what comes next, if there is one that
+// is writing.
+func (at *attachment) source() *attachment {
+	if at.writing {
+		return at
+	}
+	return at.after
+}
 
 // KeepAlive pings a carrier that was silent for at least this long.
 func (s *Stream) KeepAlive(silence time.Duration) {
@@ -121,7 +132,7 @@ func (s *Stream) deliver() (gone *attachment, err error) {
 	for at.cursor < s.log.Last() {
 		s.hand(at)
 		last := s.ended
-		at.busy = true
+		at.busy, at.writing = true, true
 		s.mu.Unlock()
 		err = at.carrier.Flush(last)
 		s.mu.Lock()
@@ -129,8 +140,10 @@ func (s *Stream) deliver() (gone *attachment, err error) {
 			go s.drain(at)
 			return nil, nil
 		}
-		if lost, over := s.flushed(at, err); over {
+		if lost, over := s.flushed(at, err); lost != nil {
 			return lost, err
+		} else if over {
+			return s.deliver()
 		}
 	}
 	if s.ended {
@@ -155,8 +168,9 @@ func (s *Stream) hand(at *attachment) {
 // when there is nothing to deliver to it any more; gone is then to be let go,
 // unless that was done before.
 func (s *Stream) flushed(at *attachment, err error) (gone *attachment, over bool) {
-	at.busy, at.last = false, now()
+	at.busy, at.writing, at.last = false, false, now()
 	if s.at != at { // replaced or detached meanwhile; it was let go there
+		s.inherit(at, err)
 		return nil, true
 	}
 	if err != nil {
@@ -170,14 +184,27 @@ func (s *Stream) flushed(at *attachment, err error) (gone *attachment, over bool
 	return nil, false
 }
 
+// inherit lets the successor of a replaced attachment go on, after what that one
+// got across.
+func (s *Stream) inherit(at *attachment, err error) {
+	if s.at == nil || s.at.after != at {
+		return
+	}
+	s.at.after, s.at.busy = nil, false
+	if err == nil {
+		s.sent = max(s.sent, at.cursor)
+		s.at.cursor = max(s.at.cursor, at.cursor)
+	}
+}
+
 // drain waits for a client that is behind, and then goes on with the delivery.
 func (s *Stream) drain(at *attachment) { s.proceed(at, at.carrier.Drain()) }
 
 // proceed goes on after a carrier was used.
 func (s *Stream) proceed(at *attachment, err error) {
 	s.mu.Lock()
-	gone, over := s.flushed(at, err)
-	if !over {
+	gone, _ := s.flushed(at, err)
+	if gone == nil {
 		gone, err = s.deliver()
 	}
 	s.mu.Unlock()

@@ -82,6 +82,38 @@ func TestClientThatIsBehindIsReplacedAtOnce_A31(t *testing.T) {
 	})
 }
 
+func TestClientThatNamesNoEventGetsWhatWasOnItsWayOnlyIfThatFailed_A31(t *testing.T) {
+	for name, tc := range map[string]struct {
+		outcome error
+		events  []string // of the successor
+	}{
+		"it arrived": {nil, []string{"1-2:b"}},
+		"it did not": {errors.New("cut short"), []string{"1-1:a", "1-2:b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := NewStream(1, Limits{})
+				c := newClogged()
+				s.Attach(c, 0)
+				s.Append(ev("a"))
+				s.Resume(new(tape)) // which is replaced in turn
+				next := new(tape)
+				s.Resume(next)
+				s.Append(ev("b"))
+				got, _, _ := next.state()
+				want(t, "before it is known", got, []string{})
+				c.free <- tc.outcome
+				synctest.Wait()
+				got, _, _ = next.state()
+				want(t, "successor", got, tc.events)
+				s.Append(ev("c"))
+				got, _, _ = next.state()
+				want(t, "afterwards", got, append(tc.events, "1-3:c"))
+			})
+		})
+	}
+}
+
 func TestPingMayBlockAsWell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewStream(1, Limits{})

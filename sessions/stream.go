@@ -117,10 +117,14 @@ func (s *Stream) Attach(c Carrier, after uint64) (missed uint64) {
 }
 
 // Resume is Attach for a client that names no event: it continues after the
-// last one that reached a connection.
+// last one that reached a connection. While events are on their way to the earlier
+// carrier's, it waits to know which.
 func (s *Stream) Resume(c Carrier) {
 	s.mu.Lock()
 	_, old := s.attach(c, s.sent)
+	if old != nil && old.source() != nil {
+		s.at.after, s.at.busy = old.source(), true
+	}
 	s.mu.Unlock()
 	letGo(old, ErrReplaced)
 }
