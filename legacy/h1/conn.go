@@ -28,6 +28,7 @@ type conn struct {
 	head   head
 	values context.Context // what requests inherit
 	served bool            // a request at least
+	stray  int             // line ends that may stand before the next head
 	given  bool            // nc is somebody else's
 	stale  bool            // nc has a write deadline of an exchange that is over
 	vec    net.Buffers
@@ -117,14 +118,24 @@ func (cn *conn) next() verdict {
 	return v
 }
 
+// strayEnds is how many line end characters are passed over after a POST, for old
+// clients that send one too many.
+const strayEnds = 4
+
 // look judges what has been read.
 func (cn *conn) look() verdict {
 	b := cn.in.bytes()
+	for len(b) > 0 && cn.stray > 0 && (b[0] == '\r' || b[0] == '\n') {
+		cn.in.skip(1)
+		cn.stray--
+		b = cn.in.bytes()
+	}
 	if len(b) == 0 {
 		return partial
 	}
 	n, v := cn.head.read(b)
 	cn.in.skip(n)
+	cn.stray = 0
 	if v == partial && len(b) == cn.in.size() {
 		v = foreign
 	}
@@ -164,6 +175,9 @@ func (cn *conn) exchange() (again bool) {
 	cn.head.check()
 	if !ok || x.resp.hijacked {
 		return false
+	}
+	if cn.head.req.Method == http.MethodPost {
+		cn.stray = strayEnds
 	}
 	again = x.resp.finish()
 	if !x.body.end(again) {

@@ -1,0 +1,79 @@
+package h1
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+)
+
+// heard is what a handler hears of the requests on a connection.
+type heard struct {
+	mu   sync.Mutex
+	said []string
+}
+
+func (h *heard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	header := r.Header.Clone()
+	header.Del("Content-Length")
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.said = append(h.said, fmt.Sprint(r.Method, r.RequestURI, r.URL, r.Proto, r.Host, header, r.ContentLength, r.TransferEncoding, r.Trailer, r.Close,
+		string(body), err))
+}
+
+// hear serves one connection on which the client sends text and then no more.
+func hear(t *testing.T, text []byte, serve func(http.Handler, net.Conn)) []string {
+	var h heard
+	synctest.Test(t, func(*testing.T) {
+		near, far := net.Pipe()
+		go func() { _, _ = io.Copy(io.Discard, near) }()
+		serve(&h, &halfClosed{far, bytes.NewReader(text)})
+		synctest.Wait()
+		_ = near.Close()
+		_ = far.Close()
+		synctest.Wait()
+	})
+	return h.said
+}
+
+// halfClosed is a connection whose client has closed its sending half.
+type halfClosed struct {
+	net.Conn
+	in io.Reader
+}
+
+func (c *halfClosed) Read(p []byte) (int, error) { return c.in.Read(p) }
+
+// FuzzConnection: whatever comes on a connection, the handler hears the same
+// requests as behind net/http alone. No request hides in another one.
+func FuzzConnection(f *testing.F) {
+	for _, a := range seeds {
+		for _, b := range seeds {
+			f.Add([]byte(a + b))
+		}
+	}
+	chunked := "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
+	f.Add([]byte(get + chunked + get))
+	f.Add([]byte(strings.Replace(chunked, "Host: a", "Host: a\r\nContent-Length: 4", 1) + get))
+	f.Add([]byte(post(get) + get))
+	f.Add([]byte(post("{}") + "\r\n\r\n" + get))
+	f.Add([]byte(get + "\r\n" + get))
+	f.Add([]byte(post("{}") + "\r\n\r\n\r" + chunked))
+	quiet := log.New(io.Discard, "", 0)
+	f.Fuzz(func(t *testing.T, text []byte) {
+		ours := hear(t, text, func(h http.Handler, nc net.Conn) { New(h, &http.Server{ErrorLog: quiet}).ServeConn(nc, nil) })
+		theirs := hear(t, text, func(h http.Handler, nc net.Conn) { ServeOne(&http.Server{Handler: h, ErrorLog: quiet}, nc, nil) })
+		if !slices.Equal(ours, theirs) {
+			t.Errorf("%q\n  h1:       %q\n  net/http: %q", text, ours, theirs)
+		}
+	})
+}
