@@ -122,6 +122,12 @@ func (c *client) Finish(msg []byte) {
 	c.ends++
 }
 
+func (c *client) over() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ends > 0
+}
+
 func (c *client) Refuse(r *legacy.Refusal) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,7 +11,14 @@ import (
 // attend keeps the handler until its response is over, the client has left or
 // drain is closed, or until the stream needs no goroutine any more. It reports
 // whether the latter is so; session is then still in use by the stream.
+//
+// Watching for the client's departure takes a goroutine, which costs a twentieth
+// of a question. So a stream that can be parked is not watched before it is, or
+// could not be: a client that leaves within that second is noticed after it.
 func (c *carrier) attend(r *http.Request, drain <-chan struct{}, s *session) (parked bool) {
+	if c.over.Load() {
+		return false // before anybody watches for the client's departure
+	}
 	if c.http.attended.Add(1) == crowd+1 {
 		select {
 		case c.http.hurry <- struct{}{}:
@@ -19,14 +26,17 @@ func (c *carrier) attend(r *http.Request, drain <-chan struct{}, s *session) (pa
 		}
 	}
 	defer c.http.attended.Add(-1)
-	ctx := r.Context()
+	var left <-chan struct{} // the client has
+	if !detachable(c.w, r) {
+		left = r.Context().Done()
+	}
 	for {
 		select {
 		case <-c.wake:
 		case work := <-c.work:
 			work()
 			continue
-		case <-ctx.Done():
+		case <-left:
 			return false
 		case <-drain:
 			return false
@@ -37,6 +47,7 @@ func (c *carrier) attend(r *http.Request, drain <-chan struct{}, s *session) (pa
 		case c.park(r, s):
 			return true
 		}
+		left = r.Context().Done()
 	}
 }
 
