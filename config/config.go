@@ -149,6 +149,10 @@ type Timeouts struct {
 	Grace time.Duration `key:"grace" min:"1s" max:"168h"`
 	// How long a response is held back in the hope that it can be plain JSON; a slower one becomes an event stream.
 	Commit time.Duration `key:"commit" min:"1ms" max:"1m"`
+	// How long the event stream of a call may last before it is ended and the client told to come back for the rest; 0s: as
+	// long as the call. For networks that cut long responses, and only for clients of 2025-11-25, which alone know
+	// of this: one that does not come back loses its answer, and the Java SDK takes the hint for an error.
+	Poll time.Duration `key:"poll" min:"0s" max:"1h"`
 	// How often a quiet event stream carries a comment, so that nothing between the bridge and the client closes it.
 	KeepAlive time.Duration `key:"keep-alive" min:"1s" max:"10m"`
 	// How often a client that wants progress gets some while its person decides, so that it does not give up.

@@ -110,11 +110,7 @@ func (h *HTTP) serveBatch(ctx context.Context, conv Conversation, caller Caller,
 		ex.complete(msg)
 	}
 	for _, msg := range b.requests {
-		go func() {
-			out := &member{exchange: ex}
-			defer recoverRequest(h.opt.Logger, msg.Method, msg.ID, out)
-			conv.Serve(ctx, caller, msg, out)
-		}()
+		go h.work(ctx, conv, caller, msg, &member{exchange: ex})
 	}
 }
 

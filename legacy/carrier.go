@@ -35,6 +35,7 @@ type carrier struct {
 	stream *sessions.Stream
 	ids    bool
 	fixed  atomic.Bool   // it cannot be parked
+	until  time.Time     // when the client is to come again instead (poll.go); zero: never
 	over   atomic.Bool   // no event follows
 	wake   chan struct{} // tells attend that over was set, or that it is time to rest
 	work   chan func()   // for the goroutine that would only wait in attend otherwise
@@ -53,9 +54,11 @@ type carrier struct {
 	writing bool       // the connection is being written to, with mu held
 }
 
-func (h *HTTP) newCarrier(w http.ResponseWriter, s *sessions.Stream, ids bool) *carrier {
+// newCarrier returns the carrier of a stream of session, which is nil where there is
+// none: then nothing can be resumed, and events have no ids.
+func (h *HTTP) newCarrier(w http.ResponseWriter, s *sessions.Stream, session *session) *carrier {
 	c := &carrier{
-		http: h, stream: s, ids: ids, wake: make(chan struct{}, 1), work: make(chan func()),
+		http: h, stream: s, ids: session != nil, until: h.until(s, session), wake: make(chan struct{}, 1), work: make(chan func()),
 		w: w, rc: http.NewResponseController(w),
 	}
 	c.beat.item = c
@@ -218,7 +221,7 @@ func (c *carrier) due() (again bool) {
 		return false
 	}
 	c.stream.KeepAlive(c.http.opt.KeepAlive * 2 / 3)
-	if !c.fixed.Load() && c.stream.Quiet(c.http.rest()) {
+	if !c.fixed.Load() && c.stream.Quiet(c.http.rest()) || c.spent() {
 		c.nudge()
 	}
 	return true

@@ -119,7 +119,7 @@ func (ex *exchange) Continue(work func()) {
 	ex.mu.Lock()
 	c := ex.carrier
 	ex.mu.Unlock()
-	if c == nil || !c.hand(work) {
+	if c == nil || !c.until.IsZero() || !c.hand(work) {
 		go work()
 	}
 }
@@ -217,7 +217,7 @@ func (ex *exchange) startStream() *sessions.Stream {
 	} else {
 		ex.stream = ex.session.newStream()
 	}
-	ex.carrier = ex.http.newCarrier(ex.w, ex.stream, ex.session != nil)
+	ex.carrier = ex.http.newCarrier(ex.w, ex.stream, ex.session)
 	ex.stream.Attach(ex.carrier, 0)
 	if ex.session != nil && priming(ex.session.rec.Version) {
 		ex.stream.Queue(nil)

@@ -10,6 +10,10 @@ import "github.com/mcpbridge/bridge/mcp"
 // and fail (E-7).
 func priming(v mcp.Version) bool { return v.AtLeast(mcp.V20251125) }
 
+// polls reports whether a stream may end before its response, and the client then
+// comes back for that (E-8). It takes a priming event, after which it can.
+func polls(v mcp.Version) bool { return priming(v) }
+
 // batches reports whether arrays of messages are allowed (E-1, E-2).
 func batches(v mcp.Version) bool { return v == mcp.V20250326 }
 

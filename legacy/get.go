@@ -69,7 +69,7 @@ func (h *HTTP) resume(w http.ResponseWriter, r *http.Request, s *session, last s
 // newer GET ends it, or until it is no longer needed.
 func (h *HTTP) attach(w http.ResponseWriter, r *http.Request, s *session, st *sessions.Stream, join func(*carrier)) {
 	s.active.Add(1)
-	c := h.newCarrier(w, st, true)
+	c := h.newCarrier(w, st, s)
 	defer c.leave()
 	join(c) // before the head: a client that sees it is listening
 	if c.open() == nil && c.attend(r, h.drain, s) {

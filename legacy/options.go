@@ -39,6 +39,11 @@ type Options struct {
 	WriteTimeout time.Duration // how long a client may block one write; 10 s
 	Rest         time.Duration // a stream that is quiet for this long gives its goroutine up (ConnContext); 1 s
 
+	// Poll ends the stream of a call that has been open for this long, and has the
+	// client come back for the rest (E-8); 0: never. Only clients that know of that
+	// are asked to. Such streams are not parked.
+	Poll time.Duration
+
 	// RequireSession refuses requests without a session id instead of serving
 	// them statelessly.
 	RequireSession bool

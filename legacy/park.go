@@ -42,7 +42,7 @@ func (c *carrier) attend(r *http.Request, drain <-chan struct{}, s *session) (pa
 			return false
 		}
 		switch {
-		case c.over.Load():
+		case c.over.Load(), c.adjourn():
 			return false
 		case c.park(r, s):
 			return true
@@ -79,7 +79,7 @@ func (h *HTTP) ahead() time.Duration {
 // a goroutine. It runs on the handler's goroutine, which must return when it
 // succeeds: the response is no longer net/http's.
 func (c *carrier) park(r *http.Request, s *session) bool {
-	if !detachable(c.w, r) || c.http.lot.poller.open() == nil {
+	if !detachable(c.w, r) || !c.until.IsZero() || c.http.lot.poller.open() == nil {
 		c.fixed.Store(true)
 		return false
 	}

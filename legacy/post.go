@@ -118,9 +118,18 @@ func (h *HTTP) serve(w http.ResponseWriter, r *http.Request, accept accept, s *s
 		return
 	}
 	defer ex.leave()
-	defer recoverRequest(h.opt.Logger, msg.Method, msg.ID, ex)
-	conv.Serve(context.WithoutCancel(r.Context()), caller, msg, ex)
+	ctx := context.WithoutCancel(r.Context())
+	if h.polled(s) {
+		go h.work(ctx, conv, caller, msg, ex)
+	} else {
+		h.work(ctx, conv, caller, msg, ex)
+	}
 	ex.wait(r)
+}
+
+func (h *HTTP) work(ctx context.Context, conv Conversation, caller Caller, msg jsonrpc.Message, out Reply) {
+	defer recoverRequest(h.opt.Logger, msg.Method, msg.ID, out)
+	conv.Serve(ctx, caller, msg, out)
 }
 
 // body reads the message into a buffer of just its size, since the parsed

@@ -203,6 +203,7 @@ func legacyOptions(cfg *config.Config, m *config.Mount, log zerolog.Logger) lega
 		MaxInFlight:    m.Limits.InFlight,
 		Log:            sessions.Limits{Events: m.Limits.Events, Bytes: int(m.Limits.EventBytes)},
 		CommitDelay:    m.Timeouts.Commit,
+		Poll:           m.Timeouts.Poll,
 		KeepAlive:      m.Timeouts.KeepAlive,
 		IdleTimeout:    m.Timeouts.SessionIdle,
 		Retention:      m.Timeouts.Retention,

@@ -1,9 +1,12 @@
 package compat
 
 import (
+	"io"
 	"net/http"
 	"strings"
+	"time"
 
+	"github.com/mcpbridge/bridge/internal/mount"
 	"github.com/mcpbridge/bridge/mcp"
 )
 
@@ -17,6 +20,7 @@ var connecting = group{"Connecting", []feature{
 	{name: "Answer as JSON or as event stream", rules: "D-T1, D-T2, D-T3, E-4, E-6, C-25", kinds: "YYYY", run: jsonOrStream},
 	{name: "Priming event at the start of a stream", rules: "E-7", kinds: "NNNY", run: primingEvent},
 	{name: "Resuming a dropped stream (`Last-Event-ID`)", rules: "E-9, E-12, E-20, E-21, D-T18, J-11", kinds: "YYYY", run: resuming},
+	{name: "Long streams ended early, the rest to be fetched (a setting)", rules: "E-8", kinds: "NNNY", options: polling, run: polled},
 	{name: "Over HTTP+SSE", rules: "E-25, E-26, E-27, E-29", kinds: "YYYY", run: overHTTPSSE},
 	{name: "Over WebSocket", rules: "E-33", kinds: "YYYY", run: overWebSocket},
 	{name: "Over stdio", rules: "E-31, A-36", kinds: "YYYY", run: overStdio},
@@ -176,6 +180,46 @@ func resuming(w *world) cell {
 	}
 	if n := len(w.server.requests("tools/call")); n != 1 {
 		w.Errorf("E-12: the call was made %d times", n)
+	}
+	return asItIs()
+}
+
+func polling(opt *mount.Options) { opt.Legacy.Poll, opt.Legacy.Rest = 50*time.Millisecond, 20*time.Millisecond }
+
+// polled: the stream of a call that takes long ends with a hint when to come back
+// for the rest, if the client is of the revision that knows of this.
+func polled(w *world) cell {
+	release := make(chan struct{})
+	w.server.on("tools/call", func(x *incoming) {
+		x.notify("notifications/progress", `{"progressToken":`+x.token()+`,"progress":1}`)
+		<-release
+		x.result(`{"resultType":"complete","content":[]}`)
+	})
+	x := w.client.start("tools/call", `{"name":"t","arguments":{},"_meta":{"progressToken":1}}`)
+	seen := x.until("notifications/progress")
+	var rest []byte
+	if w.version == mcp.V20251125 {
+		rest, _ = io.ReadAll(x.body)
+	}
+	close(release)
+	if len(rest) == 0 {
+		if x.finish(); x.response == nil {
+			w.Error("E-8: the stream ended without the response")
+		}
+		return lacks("the stream lasts as long as the call")
+	}
+	if text := string(rest); !strings.Contains(text, "retry: ") || strings.Contains(text, "data: {") {
+		w.Errorf("E-8: the stream ended with %q", text)
+	}
+	var m *message
+	for range 100 { // while the result has yet to come this one ends early, too
+		if m != nil {
+			break
+		}
+		m = w.client.send(http.MethodGet, "", http.Header{"Last-Event-Id": {seen.EventID}}).next()
+	}
+	if m == nil || m.ID != x.id {
+		w.Errorf("E-8: the rest is %+v", m)
 	}
 	return asItIs()
 }

@@ -8,9 +8,9 @@ const server = (key, bin, version, target = 'bridge') => ({ key, bin, target, ar
 /** Suites against a server: the fixture itself first, then the bridge in front of it; the same for the Go SDK's. */
 export const serverSuites = [
   server('fixture alone, 0.2.0-alpha.12 at 2026-07-28', SUITE_02, '2026-07-28', 'fixture'),
-  server('server 0.1.16 at 2025-11-25', SUITE_01, '2025-11-25'),
+  server('server 0.1.16 at 2025-11-25', SUITE_01, '2025-11-25', 'bridge-polling'),
   server('server 0.1.16 at 2025-06-18', SUITE_01, '2025-06-18'),
-  server('server 0.2.0-alpha.12 at 2025-11-25', SUITE_02, '2025-11-25'),
+  server('server 0.2.0-alpha.12 at 2025-11-25', SUITE_02, '2025-11-25', 'bridge-polling'),
   server('server 0.2.0-alpha.12 at 2025-06-18', SUITE_02, '2025-06-18'),
   server('Go SDK server alone, 0.2.0-alpha.12 at 2026-07-28', SUITE_02, '2026-07-28', 'go'),
   server('Go SDK server 0.1.16 at 2025-11-25', SUITE_01, '2025-11-25', 'bridge-go'),

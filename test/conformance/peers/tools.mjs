@@ -61,9 +61,10 @@ function registerInterim(tool) {
     }
     return text('Tool with progress executed');
   });
-  // Longer than any proxy waits before it commits to a stream: the polling scenario looks at nothing but SSE.
+  // The polling scenario looks at nothing but SSE: longer than the bridge waits before it commits to a stream, and then so long
+  // that the stream is ended once (`bridge-polling` of targets.mjs) and not twice.
   tool('test_reconnection', async () => {
-    await pause(3000);
+    await pause(4800);
     return text('Reconnection test completed');
   });
 }
