@@ -26,6 +26,9 @@ type exchange interface {
 	// length is the announced body length, -1 when there is none.
 	length() int64
 	values(name string) []string
+	// arriving reports whether Read is sure to return at once with content. False
+	// is always a valid answer.
+	arriving() bool
 	// finish ends an exchange whose answer is complete; the connection is
 	// kept for reuse where the rest of the body allows it.
 	finish()

@@ -134,5 +134,6 @@ func (x *leanExchange) status() int                 { return x.lean().Status() }
 func (x *leanExchange) media() string               { return x.lean().Media() }
 func (x *leanExchange) length() int64               { return x.lean().Length() }
 func (x *leanExchange) values(name string) []string { return x.lean().Values(name) }
+func (x *leanExchange) arriving() bool              { return x.lean().Arriving() }
 func (x *leanExchange) finish()                     { x.lean().Finish() }
 func (x *leanExchange) abort()                      { x.lean().Abort() }

@@ -122,6 +122,7 @@ type netExchange struct {
 }
 
 func (x *netExchange) Read(p []byte) (int, error)  { return x.resp.Body.Read(p) }
+func (x *netExchange) arriving() bool              { return false }
 func (x *netExchange) status() int                 { return x.resp.StatusCode }
 func (x *netExchange) length() int64               { return x.resp.ContentLength }
 func (x *netExchange) values(name string) []string { return x.resp.Header.Values(name) }

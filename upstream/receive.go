@@ -138,7 +138,7 @@ func (c *HTTP) receiveStream(ctx context.Context, req *request, x exchange, to s
 		decoders.Put(d)
 	}()
 	for news := false; ; {
-		if news && !d.Ready() {
+		if news && !d.Ready() && !x.arriving() {
 			to.idle()
 			news = false
 		}

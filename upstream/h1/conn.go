@@ -29,7 +29,7 @@ type conn struct {
 	pending string    // what must still arrive for the last response to end
 
 	resp   Response
-	peeked [16]byte
+	peeked [32]byte
 	vec    net.Buffers
 	vecs   [2][]byte
 }

@@ -268,3 +268,55 @@ func TestHeaderTimeout(t *testing.T) {
 		t.Fatalf("error %v", err)
 	}
 }
+
+func TestArrivingIsOnlyWhatAReadReturnsAtOnce(t *testing.T) {
+	const head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none"
+	for sent, want := range map[string]bool{
+		"":                  false,
+		"\r":                false,
+		"\r\n":              false,
+		"\r\n3":             false,
+		"\r\n3\r\n":         false, // the line, but nothing of the chunk
+		"\r\n3\r\nt":        true,
+		"\r\n3\r\ntwo\r\n":  true,
+		"\r\n0\r\n\r\n":     false, // the end is no content
+		"\r\n00003\r\ntwo":  false,
+		"nonsense\r\nabout": false,
+	} {
+		t.Run(sent, func(t *testing.T) {
+			more, written := make(chan struct{}), make(chan struct{})
+			c := newTestClient(t, rawServer(t, func(_ int, nc net.Conn, br *bufio.Reader) {
+				readRequest(br)
+				_, _ = io.WriteString(nc, head)
+				<-more
+				_, _ = io.WriteString(nc, sent)
+				close(written)
+				_, _ = br.ReadByte()
+			}))
+			resp, err := c.Do(t.Context(), request("{}"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Abort()
+			buf := make([]byte, 16)
+			if n, err := resp.Read(buf); n != 3 || err != nil {
+				t.Fatal(n, err)
+			}
+			if resp.Arriving() {
+				t.Fatal("something arrives before it was sent")
+			}
+			close(more)
+			<-written
+			if resp.cn.probe != nil && sent != "" { // what was written to loopback is there
+				for range 1000 {
+					if n, _ := resp.cn.probe.peek(buf); n > 0 {
+						break
+					}
+				}
+			}
+			if got := resp.Arriving(); got != (want && resp.cn.probe != nil) {
+				t.Errorf("%q: arriving %v", sent, got)
+			}
+		})
+	}
+}
