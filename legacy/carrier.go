@@ -42,7 +42,7 @@ type carrier struct {
 
 	mu       sync.Mutex
 	w        http.ResponseWriter // nil once the handler left
-	rc       *http.ResponseController
+	rc       http.ResponseController
 	buf      *[]byte
 	lazy     bool // Flush leaves the writing to Drain
 	last     bool // of Flush, for Drain
@@ -59,7 +59,7 @@ type carrier struct {
 func (h *HTTP) newCarrier(w http.ResponseWriter, s *sessions.Stream, session *session) *carrier {
 	c := &carrier{
 		http: h, stream: s, ids: session != nil, until: h.until(s, session), wake: make(chan struct{}, 1), work: make(chan func()),
-		w: w, rc: http.NewResponseController(w),
+		w: w, rc: *http.NewResponseController(w),
 	}
 	c.beat.item = c
 	h.beats.add(&c.beat)
