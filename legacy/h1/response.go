@@ -50,6 +50,10 @@ const (
 	maxPooled   = 16 << 10
 )
 
+// hijackBuffer is the size of the buffers of a hijacked connection, in bytes: who
+// hijacks one of ours takes it away altogether, since upgrades are net/http's.
+const hijackBuffer = 128
+
 var writeBuffers = sync.Pool{New: func() any { b := make([]byte, 0, writeBuffer); return &b }}
 
 var errHandlerDone = errors.New("http: response used after its handler returned")
@@ -216,12 +220,10 @@ func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	cn := w.cn
 	cn.stale = cn.stale || w.limited.Load()
 	cn.takeAway()
-	in := bufio.NewReader(cn.nc)
-	if early := cn.in.bytes(); len(early) > 0 {
-		in = bufio.NewReader(NewAhead(cn.nc, append([]byte(nil), early...)))
-		_, _ = in.Peek(len(early)) // so that it is buffered
-	}
-	return cn.nc, bufio.NewReadWriter(in, bufio.NewWriter(cn.nc)), nil
+	early := append([]byte(nil), cn.in.bytes()...)
+	in := bufio.NewReaderSize(NewAhead(cn.nc, early), max(len(early), hijackBuffer))
+	_, _ = in.Peek(len(early)) // so that it is buffered
+	return cn.nc, bufio.NewReadWriter(in, bufio.NewWriterSize(cn.nc, hijackBuffer)), nil
 }
 
 // begin writes the head into the buffer: from now on the handler's changes of
