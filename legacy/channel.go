@@ -36,6 +36,7 @@ type channel struct {
 	caller  Caller
 	log     zerolog.Logger
 	gate    *HTTP // counts requests for its shutdown; nil without a server
+	lapse   lapse // of the credentials of a WebSocket
 
 	out   sync.Mutex         // E-35: messages interleave, their bytes never do
 	write func([]byte) error // writes one message; called with out held
@@ -208,7 +209,10 @@ func (c *channel) pause(d time.Duration) {
 }
 
 // Refuse implements Reply: there is no HTTP status to relay (H-13).
-func (r *channelReply) Refuse(*Refusal) bool { return false }
+func (r *channelReply) Refuse(refusal *Refusal) bool {
+	r.c.lapse.note(r.c.caller.Authorization, refusal)
+	return false
+}
 
 // Abandon implements Reply.
 func (r *channelReply) Abandon() { r.Finish(nil) }

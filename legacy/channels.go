@@ -96,6 +96,10 @@ func (p *pinger) due() (again bool) {
 		return false
 	default:
 	}
+	if p.c.lapsed() {
+		p.c.hangUp(errLapsed)
+		return false
+	}
 	now := time.Now()
 	if now.Sub(p.last) < p.every || !p.c.out.TryLock() {
 		return true // a held lock means that somebody is just writing

@@ -71,22 +71,28 @@ func sameSubject(a, b string) bool {
 	return subject != "" && subject == subjectOf(b)
 }
 
-// subjectOf returns issuer and subject of a JSON web token; "" for anything
-// else, as tokens are opaque to all but their issuer and resource.
+// subjectOf returns issuer and subject of a JSON web token; "" for anything else.
 func subjectOf(auth string) string {
-	scheme, token, _ := strings.Cut(auth, " ")
-	parts := strings.Split(token, ".")
-	if !strings.EqualFold(scheme, "Bearer") || len(parts) != 3 {
-		return ""
-	}
-	claims, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil || rawjson.Validate(claims) != nil {
-		return ""
-	}
+	claims := claimsOf(auth)
 	issuer, ok := rawjson.Text(rawjson.Get(claims, "iss"))
 	subject, okSubject := rawjson.Text(rawjson.Get(claims, "sub"))
 	if !ok || !okSubject || issuer == "" || subject == "" {
 		return ""
 	}
 	return issuer + "\x00" + subject
+}
+
+// claimsOf returns what a JSON web token claims; nil for anything else, as tokens
+// are opaque to all but their issuer and resource. Nothing is verified here.
+func claimsOf(auth string) []byte {
+	scheme, token, _ := strings.Cut(auth, " ")
+	parts := strings.Split(token, ".")
+	if !strings.EqualFold(scheme, "Bearer") || len(parts) != 3 {
+		return nil
+	}
+	claims, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil || rawjson.Validate(claims) != nil {
+		return nil
+	}
+	return claims
 }

@@ -12,7 +12,7 @@ import (
 
 // webSocket serves a client over a WebSocket (E-33): one text frame is one
 // message, the connection is the session. Origin and Host were checked, and the
-// principal is settled, at the upgrade (E-34).
+// principal is settled, at the upgrade; credentials that lapse end it (E-34).
 func (h *HTTP) webSocket(w http.ResponseWriter, r *http.Request) {
 	if !h.channels.room() {
 		writeError(w, http.StatusServiceUnavailable, "", jsonrpc.CodeInternal, "too many connections, or shutting down")
@@ -27,6 +27,7 @@ func (h *HTTP) webSocket(w http.ResponseWriter, r *http.Request) {
 	}
 	c := newChannel(r.Context(), h.opt, h.backend, caller, "websocket", ws.Write)
 	c.gate = h
+	c.lapse.watch(caller.Authorization)
 	id := sessions.NewID()
 	if !h.channels.add(id, c) {
 		c.close(sessions.Closed)
@@ -38,11 +39,14 @@ func (h *HTTP) webSocket(w http.ResponseWriter, r *http.Request) {
 	go c.readFrames(ws)
 	<-c.gone
 	c.close(ErrDisconnected)
-	if errors.Is(c.err, sessions.Closed) {
+	switch {
+	case errors.Is(c.err, sessions.Closed):
 		_ = ws.Close(transport.CloseGoingAway, c.err.Error())
-		return
+	case errors.Is(c.err, errLapsed):
+		_ = ws.Close(transport.ClosePolicy, c.err.Error())
+	default:
+		_ = ws.Close(transport.CloseNormal, "")
 	}
-	_ = ws.Close(transport.CloseNormal, "")
 }
 
 func (c *channel) readFrames(ws *transport.WebSocket) {

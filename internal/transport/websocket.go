@@ -16,6 +16,7 @@ const Subprotocol = "mcp"
 const (
 	CloseNormal    = websocket.CloseNormalClosure
 	CloseGoingAway = websocket.CloseGoingAway
+	ClosePolicy    = websocket.ClosePolicyViolation
 )
 
 // WebSocketOptions bounds a WebSocket.
