@@ -63,10 +63,11 @@ func BenchmarkProgress(b *testing.B) {
 	k.flow.State = mrtr.Sending
 	msg := jsonrpc.Message{Method: mcp.NotificationProgress,
 		Params: []byte(`{"progressToken":"p-1-0","progress":3,"total":10,"message":"step 3 of 10"}`)}
+	var memory slab
 	b.ReportAllocs()
 	for b.Loop() {
 		k.progress.started = false
-		k.notify(msg)
+		k.notify(msg, &memory)
 	}
 }
 

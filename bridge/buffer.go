@@ -30,11 +30,32 @@ type round struct {
 	params []byte
 	notify func(jsonrpc.Message) // bound once, not once a call
 	idle   func()
+	slab   slab
+}
+
+// slab hands out memory for small messages that are kept, such as progress that an
+// event log holds for a client to resume: one allocation for a dozen of them.
+type slab struct{ free []byte }
+
+// slabSize is how much is set aside at once, in bytes.
+const slabSize = 2 << 10
+
+// take returns memory for n bytes, which nobody else uses.
+func (s *slab) take(n int) []byte {
+	if n > slabSize/4 {
+		return make([]byte, 0, n)
+	}
+	if n > len(s.free) {
+		s.free = make([]byte, slabSize)
+	}
+	taken := s.free[:0:n]
+	s.free = s.free[n:]
+	return taken
 }
 
 var rounds = sync.Pool{New: func() any {
 	r := new(round)
-	r.notify = func(msg jsonrpc.Message) { r.of.notify(msg) }
+	r.notify = func(msg jsonrpc.Message) { r.of.notify(msg, &r.slab) }
 	r.idle = func() { r.of.out.Flush() }
 	return r
 }}

@@ -104,7 +104,7 @@ func (k *call) tell(message string) {
 
 // notify delivers an interim notification of the round in flight on the
 // client's stream (section C.1). Nothing follows the response (C-11).
-func (k *call) notify(msg jsonrpc.Message) {
+func (k *call) notify(msg jsonrpc.Message, memory *slab) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.flow.State != mrtr.Sending || !k.out.Interactive() {
@@ -113,7 +113,7 @@ func (k *call) notify(msg jsonrpc.Message) {
 	switch msg.Method {
 	case mcp.NotificationProgress:
 		k.due = time.Now().Add(k.conv.b.limits.Round) // progress resets the round, not the call
-		k.notifyProgress(msg.Params)
+		k.notifyProgress(msg.Params, memory)
 		return
 	case mcp.NotificationMessage:
 		if !k.wantsLog(msg.Params) {
@@ -132,15 +132,15 @@ func (k *call) notify(msg jsonrpc.Message) {
 const progressHead = `{"jsonrpc":"2.0","method":"` + mcp.NotificationProgress + `","params":`
 
 // notifyProgress delivers progress under the client's token. There may be many of
-// these, so the message is written once, into memory of its own.
-func (k *call) notifyProgress(params []byte) {
+// these, so the message is written but once.
+func (k *call) notifyProgress(params []byte, memory *slab) {
 	from := k.conv.rules.Progress(params)
 	value, total, ok := k.progress.rebase(&from)
 	if !ok {
 		from.Drop()
 		return
 	}
-	msg := make([]byte, 0, len(progressHead)+len(params)+len(k.progress.token)+len(value)+len(total)+1)
+	msg := memory.take(len(progressHead) + len(params) + len(k.progress.token) + len(value) + len(total) + 1)
 	msg = from.AppendTo(append(msg, progressHead...), k.progress.token, value, total)
 	k.out.Queue(append(msg, '}'))
 }
