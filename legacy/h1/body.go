@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Bounds on how long a request's body may take: bodyGrace, and a second more for
-// each bodyRate bytes that have come. Slower clients are not distinguishable from
-// ones that only want to hold a connection.
+// Bounds on how long a body may take: bodyGrace, and a second more for each
+// bodyRate bytes that have come. Slower clients are not distinguishable from ones
+// that only want to hold a connection.
 const (
 	bodyGrace = 30 * time.Second
 	bodyRate  = 64 << 10

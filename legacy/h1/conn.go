@@ -30,9 +30,10 @@ type conn struct {
 	served bool            // a request at least
 	stray  int             // line ends that may stand before the next head
 	given  bool            // nc is somebody else's
-	stale  bool            // nc has a write deadline of an exchange that is over
 	vec    net.Buffers
 	vecs   [3][]byte
+
+	writeUntil time.Time // the write deadline, unless a handler has set another one
 }
 
 func newConn(s *Server, nc net.Conn) *conn {
@@ -171,7 +172,6 @@ func (cn *conn) exchange() (again bool) {
 	x.resp.length, x.resp.head = -1, r.Method == http.MethodHead
 	cn.in.begin(r.ContentLength)
 	ok := cn.call(&x.resp, r)
-	x.ctx.end()
 	cn.head.check()
 	if !ok || x.resp.hijacked {
 		return false
@@ -189,9 +189,11 @@ func (cn *conn) exchange() (again bool) {
 	return again
 }
 
-// call runs the handler. It reports false when the handler gave up.
+// call runs the handler, and ends the request's context. It reports false when the
+// handler gave up.
 func (cn *conn) call(w *response, r *http.Request) (ok bool) {
 	defer func() {
+		w.x.ctx.end()
 		if ok {
 			return
 		}
@@ -254,9 +256,7 @@ func (cn *conn) handOver(early []byte) {
 // and it has no deadlines.
 func (cn *conn) takeAway() {
 	cn.in.stop()
-	if cn.stale {
-		_ = cn.nc.SetWriteDeadline(time.Time{})
-	}
+	_ = cn.nc.SetWriteDeadline(time.Time{})
 	cn.given = true
 }
 

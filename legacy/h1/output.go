@@ -99,10 +99,9 @@ func (w *response) tail(chunk, last bool) []byte {
 // write writes the pieces in one go. A failure ends the request's context.
 func (w *response) write(a, b, c []byte) {
 	cn := w.cn
-	if cn.stale && !w.limited.Load() {
-		_ = cn.nc.SetWriteDeadline(time.Time{})
+	if !w.limited.Load() {
+		cn.allowWrite(len(a) + len(b) + len(c))
 	}
-	cn.stale = false
 	var err error
 	if len(b) == 0 && len(c) == 0 {
 		_, err = cn.nc.Write(a)
@@ -115,6 +114,17 @@ func (w *response) write(a, b, c []byte) {
 	if err != nil && w.err == nil {
 		w.err = err
 		w.x.ctx.clientLeft()
+	}
+}
+
+// allowWrite bounds a write of n bytes whose handler does not: a client that
+// reads nothing must not hold it for ever. The deadline is moved only when it is
+// too near.
+func (cn *conn) allowWrite(n int) {
+	limit := bodyLimit(time.Now(), int64(n))
+	if cn.writeUntil.Before(limit) {
+		cn.writeUntil = limit.Add(bodyGrace)
+		_ = cn.nc.SetWriteDeadline(cn.writeUntil)
 	}
 }
 

@@ -167,7 +167,7 @@ func (w *response) finish() (again bool) {
 	w.over = true
 	w.release()
 	if w.limited.Load() {
-		w.cn.stale = true
+		w.cn.writeUntil = time.Time{}
 	}
 	short := w.length >= 0 && w.written != w.length && !w.bodiless
 	return w.err == nil && !w.close && !short
@@ -218,7 +218,6 @@ func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	w.hijacked = true
 	w.release()
 	cn := w.cn
-	cn.stale = cn.stale || w.limited.Load()
 	cn.takeAway()
 	early := append([]byte(nil), cn.in.bytes()...)
 	in := bufio.NewReaderSize(NewAhead(cn.nc, early), max(len(early), hijackBuffer))

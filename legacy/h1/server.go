@@ -20,8 +20,8 @@
 //   - Request.Header and Request.URL are shared by the requests of a connection,
 //     and may be kept. Handlers must not change them, as http.Handler demands;
 //     they may replace them. Content-Length stands only in Request.ContentLength.
-//   - Whatever a client can leave unfinished, a head or a body, is bounded in
-//     time, and holds up no shutdown.
+//   - Whatever a client can leave unfinished is bounded in time: a head, a body,
+//     or its reading of the response. The first two hold up no shutdown.
 package h1
 
 import (

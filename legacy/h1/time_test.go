@@ -179,7 +179,7 @@ func TestWriteDeadlineEndsAWriteToASlowReaderAndNoLaterOne(t *testing.T) {
 		w.read()
 		time.Sleep(time.Minute) // past the deadline, which is none of the next response's
 		w.send(post(""))
-		time.Sleep(time.Minute)
+		time.Sleep(bodyGrace - time.Second)
 		w.read()
 		if failed != nil {
 			t.Error(failed)
@@ -188,6 +188,25 @@ func TestWriteDeadlineEndsAWriteToASlowReaderAndNoLaterOne(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		if _, err := http.ReadResponse(w.in, nil); err == nil || failed == nil || !timeout(failed) {
 			t.Errorf("%v; the handler got %v", err, failed)
+		}
+	})
+}
+
+func TestClientThatReadsNothingIsGivenUp(t *testing.T) {
+	var failed error
+	var took time.Duration
+	inBubble(t, func(w http.ResponseWriter, _ *http.Request) {
+		began := time.Now()
+		_, failed = w.Write(make([]byte, 10<<20))
+		took = time.Since(began)
+	}, func(t *testing.T, _ *Server, connect func() *wire) {
+		w := connect()
+		w.send(get)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		want := 2*bodyGrace + 10<<20/bodyRate*time.Second
+		if _ = w.Close(); failed == nil || !timeout(failed) || took != want {
+			t.Errorf("%v after %s, want %s", failed, took, want)
 		}
 	})
 }

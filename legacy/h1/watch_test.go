@@ -121,30 +121,3 @@ func TestWritesFailAndTheContextEndsAfterTheClientLeft(t *testing.T) {
 		t.Error("no error")
 	}
 }
-
-// A handler's own goroutine may ask for the context's end when the connection is
-// no longer the server's: nobody may read from it then.
-func TestAskingAfterTheHijackReadsNothing(t *testing.T) {
-	_, addr := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		nc, _, err := http.NewResponseController(w).Hijack()
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		select {
-		case <-r.Context().Done():
-			t.Error("the context ended")
-		case <-time.After(time.Millisecond):
-		}
-		b := make([]byte, 3)
-		_, _ = io.WriteString(nc, "go\n")
-		_, _ = io.ReadFull(nc, b)
-		_, _ = nc.Write(append(b, '\n'))
-		_ = nc.Close()
-	})
-	w := dial(t, addr)
-	w.send(get)
-	w.line("go\n")
-	w.send("abc")
-	w.line("abc\n")
-}
