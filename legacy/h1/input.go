@@ -99,7 +99,7 @@ func (in *input) fill(limit time.Time) error {
 	if took, err := in.claim(limit); took || err != nil {
 		return err
 	}
-	n, err := in.read(in.page[in.w:], limit)
+	n, err := in.read(in.page[in.w:])
 	in.w += n
 	return err
 }
@@ -115,7 +115,7 @@ func (in *input) readPast(p []byte, limit time.Time) (int, error) {
 		in.skip(n)
 		return n, nil
 	}
-	return in.read(p, limit)
+	return in.read(p)
 }
 
 // discard reads and forgets.
@@ -148,8 +148,9 @@ func (in *input) claim(limit time.Time) (took bool, err error) {
 	return false, nil
 }
 
-// read reads until something came, the limit has passed, or the connection ended.
-func (in *input) read(p []byte, limit time.Time) (int, error) {
+// read reads until something came, what arm has set has passed, or the connection
+// ended.
+func (in *input) read(p []byte) (int, error) {
 	for {
 		n, err := in.nc.Read(p)
 		if n > 0 {

@@ -169,7 +169,7 @@ func (s *Server) checkEmpty() {
 
 // Shutdown stops accepting, closes connections that wait for a request, or whose
 // request has not arrived whole, and waits for the others to finish theirs. The
-// same goes for those of net/http. The error is that of ctx when it ended first.
+// same goes for those of net/http. The error wraps that of ctx when it ended first.
 func (s *Server) Shutdown(ctx context.Context) error {
 	for cn := range s.begin() {
 		cn.dismiss()
@@ -179,8 +179,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	select {
 	case <-s.empty:
 	case <-ctx.Done():
-		<-standard
-		return ctx.Err()
+		return errors.Join(ctx.Err(), <-standard)
 	}
 	return <-standard
 }
@@ -214,11 +213,11 @@ func (s *Server) begin() map[*conn]struct{} {
 }
 
 func (s *Server) logf(format string, args ...any) {
-	if l := s.standard.ErrorLog; l != nil {
-		l.Printf(format, args...)
-		return
+	l := s.standard.ErrorLog
+	if l == nil {
+		l = log.Default() // as net/http does
 	}
-	log.Printf(format, args...)
+	l.Printf(format, args...)
 }
 
 // headTimeout is how long a head may take, 0 for ever.
