@@ -20,16 +20,21 @@ import (
 // a round that this client's version cannot express has no side effects (C-33).
 // Entries that are settled without asking come back as events.
 func (k *call) ask(inputs []*mrtr.Input) []mrtr.Event {
-	if err := k.expressible(); err != nil {
-		return []mrtr.Event{mrtr.Failed(err)}
+	if len(k.flow.Inputs) > 1 {
+		if err := k.expressible(); err != nil {
+			return []mrtr.Event{mrtr.Failed(err)}
+		}
 	}
 	var settled []mrtr.Event
 	var messages [][]byte
 	for _, in := range inputs {
 		msg, err := k.serverRequest(in)
-		if unasked := (*translate.Unexpressible)(nil); errors.As(err, &unasked) {
+		if unasked, ok := errors.AsType[*translate.Unexpressible](err); ok && unasked.Answer != nil {
 			settled = append(settled, mrtr.Answered(in.Key, unasked.Answer))
 			continue
+		}
+		if err != nil {
+			return []mrtr.Event{mrtr.Failed(inexpressible(in, err))}
 		}
 		messages = append(messages, msg)
 	}
@@ -73,16 +78,23 @@ func (k *call) expressible() error {
 			continue
 		}
 		_, err := k.conv.rules.InputRequest(in.Method, in.Params, k.flow.Capabilities)
-		var unasked *translate.Unexpressible
-		switch {
-		case err == nil, errors.As(err, &unasked) && unasked.Answer != nil:
+		if unasked, ok := errors.AsType[*translate.Unexpressible](err); ok && unasked.Answer != nil {
 			continue
-		case unasked != nil && unasked.Older:
-			return &mrtr.Abort{Key: in.Key, Method: in.Method, Reason: err.Error()}
 		}
-		return &mrtr.Abort{Key: in.Key, Method: in.Method, Reason: err.Error(), Rule: "C-33"}
+		if err != nil {
+			return inexpressible(in, err)
+		}
 	}
 	return nil
+}
+
+// inexpressible ends a call because of a question that InputRequest refused.
+func inexpressible(in *mrtr.Input, err error) error {
+	abort := &mrtr.Abort{Key: in.Key, Method: in.Method, Reason: err.Error(), Rule: "C-33"}
+	if unasked, ok := errors.AsType[*translate.Unexpressible](err); ok && unasked.Older {
+		abort.Rule = ""
+	}
+	return abort
 }
 
 // withdraw tells the client that questions are no longer wanted (C-35).
