@@ -184,7 +184,9 @@ func resuming(w *world) cell {
 	return asItIs()
 }
 
-func polling(opt *mount.Options) { opt.Legacy.Poll, opt.Legacy.Rest = 50*time.Millisecond, 20*time.Millisecond }
+func polling(opt *mount.Options) {
+	opt.Legacy.Poll, opt.Legacy.Rest = 50*time.Millisecond, 20*time.Millisecond
+}
 
 // polled: the stream of a call that takes long ends with a hint when to come back
 // for the rest, if the client is of the revision that knows of this.
