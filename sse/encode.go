@@ -72,7 +72,12 @@ func AppendRetry(dst []byte, d time.Duration) []byte {
 }
 
 func appendID(dst []byte, id string) []byte {
-	if id == "" || strings.ContainsAny(id, "\x00\r\n") {
+	for i := range len(id) { // ids are short: a loop beats a search
+		if c := id[i]; c == 0 || c == '\r' || c == '\n' {
+			return dst
+		}
+	}
+	if id == "" {
 		return dst
 	}
 	return append(append(append(dst, "id: "...), id...), '\n')
