@@ -169,6 +169,9 @@ func (s *Stream) hand(at *attachment) {
 // unless that was done before.
 func (s *Stream) flushed(at *attachment, err error) (gone *attachment, over bool) {
 	at.busy, at.writing, at.last = false, false, now()
+	if err == nil {
+		s.sent = max(s.sent, at.cursor)
+	}
 	if s.at != at { // replaced or detached meanwhile; it was let go there
 		s.inherit(at, err)
 		return nil, true
@@ -177,7 +180,6 @@ func (s *Stream) flushed(at *attachment, err error) (gone *attachment, over bool
 		s.at = nil
 		return at, true
 	}
-	s.sent = max(s.sent, at.cursor)
 	if s.volatile {
 		s.log.Trim(at.cursor)
 	}
@@ -192,7 +194,6 @@ func (s *Stream) inherit(at *attachment, err error) {
 	}
 	s.at.after, s.at.busy = nil, false
 	if err == nil {
-		s.sent = max(s.sent, at.cursor)
 		s.at.cursor = max(s.at.cursor, at.cursor)
 	}
 }

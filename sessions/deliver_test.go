@@ -114,6 +114,20 @@ func TestClientThatNamesNoEventGetsWhatWasOnItsWayOnlyIfThatFailed_A31(t *testin
 	}
 }
 
+func TestEventsThatArriveWhileTheClientLeavesCountAsSent_E23(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewStream(1, Limits{})
+		c := newClogged()
+		s.Attach(c, 0)
+		s.Append(ev("a"))
+		s.Detach(c)
+		want(t, "before it is known", s.Reachable(), false)
+		c.free <- nil
+		synctest.Wait()
+		want(t, "afterwards", s.Reachable(), true)
+	})
+}
+
 func TestPingMayBlockAsWell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewStream(1, Limits{})
