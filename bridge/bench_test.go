@@ -35,8 +35,10 @@ func (discard) Abandon()                    {}
 func (discard) Reachable() bool             { return true }
 func (discard) Continue(work func())        { go work() }
 
+var benchRequest = jsonrpc.Message{ID: "7", Method: mcp.MethodToolsCall, Params: []byte(`{"name":"echo","arguments":{"text":"hello"}}`)}
+
 func benchmarkCall(b *testing.B, conv *conversation) {
-	req := jsonrpc.Message{ID: "7", Method: mcp.MethodToolsCall, Params: []byte(`{"name":"echo","arguments":{"text":"hello"}}`)}
+	req := benchRequest
 	var out legacy.Reply = discard{}
 	ctx := context.Background()
 	b.ReportAllocs()
@@ -45,10 +47,15 @@ func benchmarkCall(b *testing.B, conv *conversation) {
 	}
 }
 
-func benchConversation(b *testing.B) *conversation {
-	up := &instant{upstream.Answer{Result: []byte(`{"resultType":"complete","content":[{"type":"text","text":"hello"}]}`)}}
+const benchResult = `{"resultType":"complete","content":[{"type":"text","text":"hello"}]}`
+
+func benchConversation(t testing.TB) *conversation {
+	return conversationOn(t, &instant{upstream.Answer{Result: []byte(benchResult)}})
+}
+
+func conversationOn(t testing.TB, up upstream.Caller) *conversation {
 	bridge := New(Options{Upstream: up, Log: zerolog.Nop()})
-	b.Cleanup(bridge.Close)
+	t.Cleanup(bridge.Close)
 	conv := bridge.newConversation(mcp.V20251125, legacy.Caller{}, unknownServer, nil)
 	conv.clientInfo = []byte(`{"name":"old","version":"1"}`)
 	conv.declared = []byte(`{"elicitation":{},"sampling":{}}`)
@@ -56,18 +63,26 @@ func benchConversation(b *testing.B) *conversation {
 	return conv
 }
 
-// BenchmarkProgress is the bridge's own share of a progress notification.
-func BenchmarkProgress(b *testing.B) {
-	k := &call{conv: benchConversation(b), out: discard{}}
+// progressing returns a function that has a call notify its client of progress.
+func progressing(t testing.TB) func() {
+	k := &call{conv: benchConversation(t), out: discard{}}
 	k.progress.token, k.progress.upstream = []byte("7"), []byte(`"p-1-0"`)
 	k.flow.State = mrtr.Sending
 	msg := jsonrpc.Message{Method: mcp.NotificationProgress,
 		Params: []byte(`{"progressToken":"p-1-0","progress":3,"total":10,"message":"step 3 of 10"}`)}
-	var memory slab
+	memory := new(slab)
+	return func() {
+		k.progress.started = false
+		k.notify(msg, memory)
+	}
+}
+
+// BenchmarkProgress is the bridge's own share of a progress notification.
+func BenchmarkProgress(b *testing.B) {
+	notify := progressing(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		k.progress.started = false
-		k.notify(msg, &memory)
+		notify()
 	}
 }
 

@@ -65,13 +65,10 @@ func TestListsAreBounded(t *testing.T) {
 }
 
 func BenchmarkKnownToolsList(b *testing.B) {
-	tool := `{"name":"a tool","description":"what it does","inputSchema":{"type":"object","properties":{"text":{"type":"string"}}}}`
-	result := []byte(`{"resultType":"complete","tools":[` + strings.Repeat(tool+",", 19) + tool + `]}`)
-	l, rules := newLists(), translate.Rules{Version: mcp.V20251125}
-	var dst []byte
+	list, size := listing(20)
 	b.ReportAllocs()
-	b.SetBytes(int64(len(result)))
+	b.SetBytes(int64(size))
 	for b.Loop() {
-		dst, _ = l.about(mcp.MethodToolsList, result).appendTo(dst[:0], &rules, mcp.MethodToolsList)
+		list()
 	}
 }

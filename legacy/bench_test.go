@@ -31,8 +31,8 @@ type body struct{ bytes.Reader }
 func (*body) Close() error { return nil }
 
 // posts returns a function that sends msg through the handler again and again.
-func posts(b *testing.B, h *HTTP, msg string) (send func() int) {
-	b.Helper()
+func posts(t testing.TB, h *HTTP, msg string) (send func() int) {
+	t.Helper()
 	w := &recorder{h: http.Header{}}
 	header := http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
 	r := (&http.Request{Method: http.MethodPost, Host: "localhost", Header: header}).WithContext(context.Background())
@@ -63,6 +63,10 @@ type fixedConv struct {
 
 func (*fixedConv) Version() mcp.Version { return mcp.V20251125 }
 func (*fixedConv) Close(error)          {}
+
+func (*fixedConv) Notify(Caller, jsonrpc.Message) {}
+func (*fixedConv) Answer(Caller, jsonrpc.Message) {}
+
 func (c *fixedConv) Serve(_ context.Context, _ Caller, _ jsonrpc.Message, out Reply) {
 	for range c.notes {
 		out.Send(c.note)
@@ -126,6 +130,35 @@ func TestPlainCallAllocatesLittle(t *testing.T) {
 	}
 	if got := r.AllocedBytesPerOp(); got > 1024 {
 		t.Errorf("%d bytes, budget 1024", got)
+	}
+}
+
+// TestAllocationBudget has no server around the handler: responses cost nothing,
+// requests one allocation for their text.
+func TestAllocationBudget(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	for name, tt := range map[string]struct {
+		max     float64
+		backend Backend
+		msg     string
+	}{
+		"answer in JSON":              {6, fixedBackend{&fixedConv{answer: fixedAnswer}}, benchCall},
+		"answer after a note":         {16, fixedBackend{&fixedConv{answer: fixedAnswer, note: []byte(note), notes: 1}}, benchCall},
+		"answer after ten notes":      {18, fixedBackend{&fixedConv{answer: fixedAnswer, note: []byte(note), notes: 10}}, benchCall},
+		"client answers":              {5, fixedBackend{&fixedConv{}}, `{"jsonrpc":"2.0","id":"leg","result":{"action":"accept"}}`},
+		"client sends a notification": {4, fixedBackend{&fixedConv{}}, `{"jsonrpc":"2.0","method":"notifications/initialized"}`},
+	} {
+		h := NewHTTP(Options{}, tt.backend)
+		send, status := posts(t, h, tt.msg), 0
+		if got := testing.AllocsPerRun(200, func() { status = send() }); got > tt.max {
+			t.Errorf("%s: %v allocations, budget %v", name, got, tt.max)
+		}
+		if status/100 != 2 {
+			t.Errorf("%s: status %d", name, status)
+		}
+		h.Close()
 	}
 }
 

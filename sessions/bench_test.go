@@ -14,6 +14,15 @@ func (c *sink) Ping() error                    { return nil }
 func (c *sink) Drain() error                   { return nil }
 func (c *sink) End(error)                      {}
 
+func BenchmarkLogAppend(b *testing.B) {
+	var l Log
+	event := make([]byte, 200)
+	b.ReportAllocs()
+	for b.Loop() {
+		l.Append(event)
+	}
+}
+
 func BenchmarkStreamAppend(b *testing.B) {
 	event := make([]byte, 200)
 	for name, s := range map[string]*Stream{"logged": NewStream(1, Limits{}), "volatile": NewVolatileStream(Limits{})} {
@@ -58,5 +67,55 @@ func BenchmarkSessionLookup(b *testing.B) {
 				}
 			})
 		})
+	}
+}
+
+// fullLog returns a log in which each event takes the place of another one.
+func fullLog() *Log {
+	l := new(Log)
+	for range 2 * DefaultEvents {
+		l.Append(ev("event"))
+	}
+	return l
+}
+
+// TestAllocationBudget: events are kept, not copied, so only the lists of them
+// take memory. A volatile stream's is given back whenever all is delivered.
+func TestAllocationBudget(t *testing.T) {
+	log, event := fullLog(), ev("event")
+	logged, volatile, lone := NewStream(1, Limits{}), NewVolatileStream(Limits{}), NewVolatileStream(Limits{})
+	logged.Attach(new(sink), 0)
+	volatile.Attach(new(sink), 0)
+	c := new(sink)
+	table := NewTable(TableOptions[int]{Capacity: 1000, Idle: time.Hour, Busy: func(int) bool { return false }})
+	ids := make([]string, 1000)
+	for i := range ids {
+		ids[i] = NewID()
+		table.Add(ids[i], i)
+	}
+	for name, tt := range map[string]struct {
+		max float64
+		f   func()
+	}{
+		"ten times what a log holds": {8, func() {
+			for range 10 * DefaultEvents {
+				log.Append(event)
+			}
+		}},
+		"first event of a log":                       {1, func() { new(Log).Append(event) }},
+		"event that a client gets and may ask again": {0, func() { logged.Append(event) }},
+		"event that a client gets":                   {1, func() { volatile.Append(event) }},
+		"event for nobody":                           {0, func() { lone.Append(event) }},
+		"another connection of a stream":             {1, func() { logged.Attach(c, logged.log.Last()) }},
+		"look up a thousand sessions": {0, func() {
+			for _, id := range ids {
+				_, _ = table.Get(id)
+			}
+		}},
+		"look up no session": {0, func() { _, _ = table.Get("none") }},
+	} {
+		if got := testing.AllocsPerRun(100, tt.f); got > tt.max {
+			t.Errorf("%s: %v allocations, budget %v", name, got, tt.max)
+		}
 	}
 }

@@ -109,3 +109,37 @@ func TestAllocationBudget(t *testing.T) {
 		})
 	}
 }
+
+// TestAllocationBudgetOfHeaders: what is in the params by itself costs nothing. A
+// mirrored argument is decoded, made a header's value, and that a string.
+func TestAllocationBudgetOfHeaders(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector empties pools")
+	}
+	c := newClient(t, "http://127.0.0.1:1", HTTPOptions{})
+	c.tools.learn("", []byte(`{"tools":[{"name":"annotated","inputSchema":{"type":"object","properties":{`+
+		`"region":{"type":"string","x-mcp-header":"Region"},"size":{"type":"integer","x-mcp-header":"Size"}}}}]}`))
+	for name, tt := range map[string]struct {
+		max     float64
+		params  string
+		headers int
+	}{
+		"tool without annotations": {0, `"name":"echo","arguments":{"text":"hello"}`, 0},
+		"no argument to mirror":    {0, `"name":"annotated","arguments":{}`, 0},
+		"one argument":             {3, `"name":"annotated","arguments":{"region":"eu"}`, 1},
+		"two arguments":            {4, `"name":"annotated","arguments":{"region":"eu","size":3}`, 2},
+		"argument in Base64":       {4, `"name":"annotated","arguments":{"region":"köln"}`, 1},
+	} {
+		cl := call(mcp.MethodToolsCall, tt.params)
+		got := testing.AllocsPerRun(200, func() {
+			req := prepare(cl)
+			if e := c.mirror(req); e != nil || len(req.custom) != tt.headers {
+				t.Fatal(name, e, req.custom)
+			}
+			req.release()
+		})
+		if got > tt.max {
+			t.Errorf("%s: %v allocations, budget %v", name, got, tt.max)
+		}
+	}
+}
