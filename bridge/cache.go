@@ -112,7 +112,7 @@ func (c *cache) put(key cacheKey, epoch uint64, result []byte, ttl time.Duration
 // lifetime returns how long a result may be kept, and whether everyone may see it
 // (B-40, B-42).
 func (b *Bridge) lifetime(method string, result []byte) (ttl time.Duration, public bool) {
-	if isList(method) {
+	if mcp.IsList(method) {
 		known := b.lists.about(method, result)
 		return known.ttl, known.public
 	}
@@ -203,7 +203,7 @@ func (k *call) cached() bool {
 		return false
 	}
 	k.conv.ended(k.req.ID)
-	return k.conv.deliver(k.out, k.req, result) == nil
+	return k.conv.deliver(k.out, k.req, result, nil) == nil
 }
 
 // invalidates tells the cache what a notification makes stale, before the

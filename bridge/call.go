@@ -40,6 +40,7 @@ type call struct {
 	evicted  *call               // had to make room for this one
 	keep     func(result []byte) // stores the result of a cacheable call; nil for others
 	latest   []byte              // result of the latest round, while a step looks at it
+	long     []byte              // its longest string, if that is long
 }
 
 func (c *conversation) newCall(caller legacy.Caller, req jsonrpc.Message, out legacy.Reply) *call {
@@ -101,7 +102,7 @@ func (k *call) step(ev mrtr.Event) (next sender) {
 			events = append(events, k.perform(act)...)
 		}
 	}
-	k.latest = nil
+	k.latest, k.long = nil, nil
 	evicted := k.evicted
 	k.evicted = nil
 	switch {
@@ -206,7 +207,7 @@ func (k *call) sendRound() (mrtr.Event, *upstream.Answer) {
 		k.ctx.cancel()
 		var accepted func()
 		if err == nil {
-			k.latest = answer.Result
+			k.latest, k.long = answer.Result, answer.Long()
 		}
 		if err == nil && answer.Error == nil {
 			accepted, k.caller.Accepted = k.caller.Accepted, nil
@@ -221,7 +222,7 @@ func (k *call) sendRound() (mrtr.Event, *upstream.Answer) {
 		case answer.Error != nil:
 			return mrtr.Failed(answer.Error), answer
 		}
-		return mrtr.Result(answer.Result), answer
+		return mrtr.ResultOfType(answer.Result, answer.ResultType()), answer
 	}
 }
 
@@ -264,17 +265,18 @@ func (k *call) deliver() {
 	if k.keep != nil && k.flow.Round == 0 { // D-I10
 		k.keep(k.latest)
 	}
-	if err := k.conv.deliver(k.out, k.req, k.latest); err != nil {
+	if err := k.conv.deliver(k.out, k.req, k.latest, k.long); err != nil {
 		k.conv.b.logUpstreamFault(k, err)
 		finish(k.out, k.req.ID, nil, internalError(err.Error(), nil))
 	}
 }
 
-// deliver answers req with an upstream result. On an error nothing was sent.
-func (c *conversation) deliver(out legacy.Reply, req jsonrpc.Message, result []byte) error {
+// deliver answers req with an upstream result, whose longest string is long, where
+// that is known. On an error nothing was sent.
+func (c *conversation) deliver(out legacy.Reply, req jsonrpc.Message, result, long []byte) error {
 	buf := borrow()
 	defer giveBack(buf)
-	msg, err := c.appendResult(jsonrpc.AppendResultHead((*buf)[:0], req.ID), req, result)
+	msg, err := c.appendResult(jsonrpc.AppendResultHead((*buf)[:0], req.ID), req, result, long)
 	if err != nil {
 		return err
 	}

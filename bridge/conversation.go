@@ -73,8 +73,8 @@ func (b *Bridge) logOmission(o translate.Omission) {
 }
 
 // appendResult appends what the client gets to see of an upstream result.
-func (c *conversation) appendResult(dst []byte, req jsonrpc.Message, result []byte) ([]byte, error) {
-	if isList(req.Method) {
+func (c *conversation) appendResult(dst []byte, req jsonrpc.Message, result, long []byte) ([]byte, error) {
+	if mcp.IsList(req.Method) {
 		list := c.b.lists.about(req.Method, result)
 		if req.Method == mcp.MethodToolsList {
 			c.b.tools.learn(c.principal, req, list)
@@ -82,6 +82,7 @@ func (c *conversation) appendResult(dst []byte, req jsonrpc.Message, result []by
 		return list.appendTo(dst, &c.rules, req.Method)
 	}
 	rules := c.rules
+	rules.Long = long
 	if req.Method == mcp.MethodToolsCall {
 		// A tool whose output schema was shown wrapped must have its structured
 		// content wrapped, whatever its kind, so that it matches what the client

@@ -47,15 +47,6 @@ const (
 
 func newLists() *lists { return &lists{seed: maphash.MakeSeed(), known: make(map[listKey]*list)} }
 
-// isList reports whether results of method are lists.
-func isList(method string) bool {
-	switch method {
-	case mcp.MethodToolsList, mcp.MethodPromptsList, mcp.MethodResourcesList, mcp.MethodResourcesTemplatesList:
-		return true
-	}
-	return false
-}
-
 // about returns what is known about a list result, or finds it out.
 func (l *lists) about(method string, result []byte) *list {
 	key := listKey{method, maphash.Bytes(l.seed, result)}

@@ -35,12 +35,16 @@ func (v *Violation) Error() string { return "upstream server: " + v.Text }
 // ResultType returns a result's resultType; absent means complete (B-27).
 // ok is false when the member is there but no string.
 func ResultType(result []byte) (typ string, ok bool) {
-	raw := rawjson.Get(result, "resultType")
-	if raw == nil {
+	return readType(rawjson.Get(result, "resultType"))
+}
+
+// readType reads the raw member, without a copy of the usual ones.
+func readType(raw []byte) (typ string, ok bool) {
+	switch string(raw) {
+	case "", `"` + mcp.ResultComplete + `"`:
 		return mcp.ResultComplete, true
-	}
-	if string(raw) == `"complete"` { // the common case, without a copy
-		return mcp.ResultComplete, true
+	case `"` + mcp.ResultInputRequired + `"`:
+		return mcp.ResultInputRequired, true
 	}
 	return rawjson.Text(raw)
 }
@@ -48,11 +52,15 @@ func ResultType(result []byte) (typ string, ok bool) {
 // ParseRound reads a result of method. maxState bounds the request state in
 // bytes of JSON text. The error is a *Violation.
 func ParseRound(method string, result []byte, maxState int) (Round, error) {
-	if rawjson.KindOf(result) != rawjson.Object {
-		return Round{}, &Violation{"B-30", "the result is not an object"}
-	}
 	typ, ok := ResultType(result)
+	return parseTyped(method, result, typ, ok, maxState)
+}
+
+// parseTyped is ParseRound with what ResultType says of the result.
+func parseTyped(method string, result []byte, typ string, ok bool, maxState int) (Round, error) {
 	switch {
+	case rawjson.KindOf(result) != rawjson.Object:
+		return Round{}, &Violation{"B-30", "the result is not an object"}
 	case ok && (typ == mcp.ResultComplete || typ == mcp.ResultTask):
 		return Round{Type: typ}, nil
 	case !ok || typ != mcp.ResultInputRequired:
@@ -64,17 +72,12 @@ func ParseRound(method string, result []byte, maxState int) (Round, error) {
 }
 
 // parseRound is ParseRound with what the flow allows.
-func (f *Flow) parseRound(raw []byte) (Round, error) {
+func (f *Flow) parseRound(raw []byte, typ string, ok bool) (Round, error) {
 	limit := f.Limits.WithDefaults().State
-	if f.ListsAsk && mcp.IsList(f.Method) && isInputRequired(raw) {
+	if f.ListsAsk && mcp.IsList(f.Method) && typ == mcp.ResultInputRequired {
 		return parseInputRequired(raw, limit)
 	}
-	return ParseRound(f.Method, raw, limit)
-}
-
-func isInputRequired(result []byte) bool {
-	typ, _ := ResultType(result)
-	return typ == mcp.ResultInputRequired
+	return parseTyped(f.Method, raw, typ, ok, limit)
 }
 
 func parseInputRequired(result []byte, maxState int) (Round, error) {

@@ -17,7 +17,7 @@ func (f *Flow) Step(ev Event) Action {
 		f.State = Sending
 		return Action{Do: Send}
 	case ev.kind == result && f.State == Sending:
-		return f.onResult(ev.payload)
+		return f.onResult(&ev)
 	case ev.kind == taskStatus && f.State == Polling:
 		return f.onTask(ev.payload)
 	case ev.kind == timer && f.State == Polling:
@@ -41,8 +41,10 @@ func (f *Flow) Step(ev Event) Action {
 }
 
 // onResult is D-T3 to D-T8.
-func (f *Flow) onResult(raw []byte) Action {
-	round, err := f.parseRound(raw)
+func (f *Flow) onResult(ev *Event) Action {
+	raw := ev.payload
+	typ, ok := ev.resultType()
+	round, err := f.parseRound(raw, typ, ok)
 	if err != nil {
 		return f.fail(err)
 	}
