@@ -70,10 +70,10 @@ func progressing(t testing.TB) func() {
 	k.flow.State = mrtr.Sending
 	msg := jsonrpc.Message{Method: mcp.NotificationProgress,
 		Params: []byte(`{"progressToken":"p-1-0","progress":3,"total":10,"message":"step 3 of 10"}`)}
-	memory := new(slab)
+	came := new(burst)
 	return func() {
 		k.progress.started = false
-		k.notify(msg, memory)
+		k.notify(msg, came)
 	}
 }
 

@@ -30,7 +30,25 @@ type round struct {
 	params []byte
 	notify func(jsonrpc.Message) // bound once, not once a call
 	idle   func()
-	slab   slab
+	burst  burst
+}
+
+// burst is a run of notifications that came without a pause between them.
+type burst struct {
+	count uint
+	slab  slab
+}
+
+// timeless is how many notifications of a burst are taken to come at the same time,
+// since a look at the clock costs as much as a small part of one.
+const timeless = 64
+
+// next counts a notification in and reports whether time may have passed since
+// the one before.
+func (b *burst) next() (later bool) {
+	later = b.count%timeless == 0
+	b.count++
+	return later
 }
 
 // slab hands out memory for small messages that are kept, such as progress that an
@@ -55,13 +73,16 @@ func (s *slab) take(n int) []byte {
 
 var rounds = sync.Pool{New: func() any {
 	r := new(round)
-	r.notify = func(msg jsonrpc.Message) { r.of.notify(msg, &r.slab) }
-	r.idle = func() { r.of.out.Flush() }
+	r.notify = func(msg jsonrpc.Message) { r.of.notify(msg, &r.burst) }
+	r.idle = func() {
+		r.burst.count = 0
+		r.of.out.Flush()
+	}
 	return r
 }}
 
 func (r *round) giveBack() {
-	r.of, r.call = nil, upstream.Call{}
+	r.of, r.call, r.burst.count = nil, upstream.Call{}, 0
 	if cap(r.params) <= maxPooled {
 		rounds.Put(r)
 	}

@@ -104,7 +104,7 @@ func (k *call) tell(message string) {
 
 // notify delivers an interim notification of the round in flight on the
 // client's stream (section C.1). Nothing follows the response (C-11).
-func (k *call) notify(msg jsonrpc.Message, memory *slab) {
+func (k *call) notify(msg jsonrpc.Message, burst *burst) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.flow.State != mrtr.Sending || !k.out.Interactive() {
@@ -112,8 +112,10 @@ func (k *call) notify(msg jsonrpc.Message, memory *slab) {
 	}
 	switch msg.Method {
 	case mcp.NotificationProgress:
-		k.due = time.Now().Add(k.conv.b.limits.Round) // progress resets the round, not the call
-		k.notifyProgress(msg.Params, memory)
+		if burst.next() {
+			k.due = time.Now().Add(k.conv.b.limits.Round) // progress resets the round, not the call
+		}
+		k.notifyProgress(msg.Params, &burst.slab)
 		return
 	case mcp.NotificationMessage:
 		if !k.wantsLog(msg.Params) {

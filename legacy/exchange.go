@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/http"
 	"sync"
+	"sync/atomic"
 
 	"github.com/mcpbridge/bridge/sessions"
 )
@@ -34,6 +35,7 @@ type exchange struct {
 	w       http.ResponseWriter // nil once the handler left
 	parts   [][]byte            // responses of a batch that wait for the others
 	stream  *sessions.Stream
+	live    atomic.Pointer[sessions.Stream] // stream, for those without the lock
 	carrier *carrier
 	changed chan struct{} // closed when phase leaves open; made only to wait
 }
@@ -77,19 +79,20 @@ func (ex *exchange) Queue(msg []byte) {
 	if !ex.Interactive() {
 		return
 	}
-	ex.mu.Lock()
-	defer ex.mu.Unlock()
-	if st := ex.startStream(); st != nil {
+	st := ex.live.Load()
+	if st == nil {
+		ex.mu.Lock()
+		st = ex.startStream()
+		ex.mu.Unlock()
+	}
+	if st != nil {
 		st.Queue(msg)
 	}
 }
 
 // Flush implements Reply.
 func (ex *exchange) Flush() {
-	ex.mu.Lock()
-	st := ex.stream
-	ex.mu.Unlock()
-	if st != nil {
+	if st := ex.live.Load(); st != nil {
 		st.Flush()
 	}
 }
@@ -227,6 +230,7 @@ func (ex *exchange) startStream() *sessions.Stream {
 	}
 	ex.parts = nil
 	ex.phase = streaming
+	ex.live.Store(ex.stream)
 	ex.notify()
 	return ex.stream
 }
