@@ -137,7 +137,12 @@ func (r *Response) moreBuffered(br *bufio.Reader) bool {
 // often about to write the next, and passing two on together saves half the work.
 func (r *Response) Arriving() bool {
 	cn := r.cn
-	if r.done || r.err != nil || cn.probe == nil || cn.br.Buffered() > 0 {
+	if r.done || r.err != nil || cn.probe == nil {
+		return false
+	}
+	rest, _ := cn.br.Peek(cn.br.Buffered())
+	ended := r.inChunk && r.left == 0 && string(rest) == "\r\n"
+	if len(rest) > 0 && !ended {
 		return false
 	}
 	n, _ := cn.probe.peek(cn.peeked[:])
@@ -145,8 +150,7 @@ func (r *Response) Arriving() bool {
 	if r.framing != byChunks || r.left > 0 {
 		return n > 0
 	}
-	if r.inChunk {
-		var ended bool
+	if r.inChunk && !ended {
 		if have, ended = bytes.CutPrefix(have, []byte("\r\n")); !ended {
 			return false
 		}
