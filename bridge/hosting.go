@@ -21,8 +21,11 @@ func (c *conversation) hosts() bool {
 // Without params.task, or when tasks are not hosted, it reports false and the
 // call is an ordinary one (G.2).
 func (c *conversation) host(caller legacy.Caller, req jsonrpc.Message, out legacy.Reply) bool {
+	if req.Method != mcp.MethodToolsCall || !c.hosts() {
+		return false
+	}
 	wish := rawjson.Get(req.Params, "task")
-	if req.Method != mcp.MethodToolsCall || wish == nil || !c.hosts() {
+	if wish == nil {
 		return false
 	}
 	t := newHostedTask(taskTTL(rawjson.Get(wish, "ttl")))
