@@ -139,7 +139,6 @@ func (k *call) notifyProgress(params []byte, memory *slab) {
 	from := k.conv.rules.Progress(params)
 	value, total, ok := k.progress.rebase(&from)
 	if !ok {
-		from.Drop()
 		return
 	}
 	msg := memory.take(len(progressHead) + len(params) + len(k.progress.token) + len(value) + len(total) + 1)

@@ -81,10 +81,6 @@ func TestAllocationBudgetOfEachVersion(t *testing.T) {
 				from := rules.Progress(progress)
 				dst = from.AppendTo(dst[:0], []byte("7"), nil, nil)
 			}},
-			"progress that is not delivered": {0, func() {
-				from := rules.Progress(progress)
-				from.Drop()
-			}},
 		} {
 			if got := testing.AllocsPerRun(200, tt.f); got > tt.max {
 				t.Errorf("%s, %s: %v allocations, budget %v", v, name, got, tt.max)

@@ -107,7 +107,8 @@ func FuzzInput(f *testing.F) {
 
 func FuzzOthers(f *testing.F) {
 	seed(f, `{"capabilities":{"tools":{},"extensions":{"io.modelcontextprotocol/tasks":{}}},"_meta":{"io.modelcontextprotocol/serverInfo":{}}}`,
-		`{"_meta":{"io.modelcontextprotocol/subscriptionId":1},"message":""}`, `{"resultType":"task","task":{"taskId":"a","resultType":1}}`,
+		`{"_meta":{"io.modelcontextprotocol/subscriptionId":1},"message":""}`,
+		`{"total":3,"x":[1],"progress":1,"progressToken":"a","message":"m"}`, `{"resultType":"task","task":{"taskId":"a","resultType":1}}`,
 		`{"inputRequests":{"a":{"method":"roots/list"}},"ttl":3}`, `{"supported":["x"],"requiredCapabilities":{"elicitation":{}},"uri":""}`)
 	f.Fuzz(func(t *testing.T, n, m uint8, in []byte) {
 		rules, method := fuzzRules(n), fuzzMethods[int(m)%len(fuzzMethods)]
@@ -122,6 +123,11 @@ func FuzzOthers(f *testing.F) {
 		}
 		if rawjson.Validate(in) != nil {
 			return
+		}
+		if p := rules.Progress(in); rawjson.KindOf(in) == rawjson.Object {
+			if got := p.AppendTo(nil, p.Token, p.Value, p.Total); string(got) != string(note) {
+				t.Fatalf("progress %s\n became %s\n    not %s", in, got, note)
+			}
 		}
 		if (result == nil) == (out == nil) {
 			t.Fatal("Error must return exactly one")

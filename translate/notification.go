@@ -19,52 +19,84 @@ func (r Rules) Notification(method string, params []byte) (out []byte, ok bool) 
 	}
 	w := newWalker(&r, method, params)
 	defer w.release()
-	if empty := w.notification(nil); empty && isListChanged(method) {
+	if empty := w.notification(); empty && isListChanged(method) {
 		return nil, true
 	}
 	return w.bytes(), true
 }
 
 // A Progress is a progress notification on its way down. Its members alias the
-// params, and are valid until AppendTo or Drop, one of which must be called.
+// params.
 type Progress struct {
 	Token, Value, Total []byte // raw members; nil: there is none
 
-	w                   *walker
-	token, value, total member
+	params []byte
+	places [3]member // of the members above
+	rules  *Rules    // to be applied to the rest; nil: it stays as it is
 }
 
-// Progress goes over the params of a progress notification once, for both what the
-// caller must know of it and what Notification would do to it.
-func (r Rules) Progress(params []byte) Progress {
-	w := newWalker(&r, mcp.NotificationProgress, params)
-	p := Progress{w: w}
-	w.notification(&p)
+// Progress reads the params of a progress notification.
+func (r *Rules) Progress(params []byte) Progress {
+	p := Progress{params: params}
+	o := enterObject(params, skipSpace(params, 0))
+	for o.next() {
+		switch string(o.key) {
+		case "progressToken":
+			p.places[0], p.Token = o.done(), o.value()
+		case "progress":
+			p.places[1], p.Value = o.done(), o.value()
+		case "total":
+			p.places[2], p.Total = o.done(), o.value()
+		case "message":
+			if r.removals().message {
+				p.rules = r
+			}
+		case "_meta":
+			p.rules = r
+		}
+	}
 	return p
 }
 
-// Drop gives up a notification that is not delivered.
-func (p *Progress) Drop() { p.w.release() }
-
-// AppendTo appends the params to dst, under another token and, unless they are
-// nil, with another value and total.
+// AppendTo appends to dst what Notification would return, under another token and,
+// unless they are nil, with another value and total. There may be thousands of
+// these in a row, most of which need nothing but that: they are no walker's work.
 func (p *Progress) AppendTo(dst, token, value, total []byte) []byte {
-	defer p.w.release()
-	p.w.replace(p.token, token)
-	p.w.replace(p.value, value)
-	p.w.replace(p.total, total)
-	return p.w.appendTo(dst)
+	texts := [3][]byte{token, value, total}
+	if p.rules != nil {
+		return p.walk(dst, texts)
+	}
+	at := 0
+	for range texts {
+		next := -1
+		for k, m := range p.places {
+			if texts[k] != nil && m.end > 0 && m.val >= at && (next < 0 || m.val < p.places[next].val) {
+				next = k
+			}
+		}
+		if next < 0 {
+			break
+		}
+		m := p.places[next]
+		dst = append(append(dst, p.params[at:m.val]...), texts[next]...)
+		at = m.end
+	}
+	return append(dst, p.params[at:]...)
 }
 
-// replace puts text in the place of a member's value, unless there is no text or
-// no such member.
-func (w *walker) replace(m member, text []byte) {
-	if text == nil || m.end == 0 {
-		return
+// walk is AppendTo by the rules for all notifications.
+func (p *Progress) walk(dst []byte, texts [3][]byte) []byte {
+	w := newWalker(p.rules, mcp.NotificationProgress, p.params)
+	defer w.release()
+	w.notification()
+	for k, m := range p.places {
+		if texts[k] != nil && m.end > 0 {
+			from := len(w.text)
+			w.text = append(w.text, texts[k]...)
+			w.putText(m.val, m.end, from)
+		}
 	}
-	from := len(w.text)
-	w.text = append(w.text, text...)
-	w.putText(m.val, m.end, from)
+	return w.appendTo(dst)
 }
 
 // delivers reports whether notifications of a method reach this client at all.
@@ -79,14 +111,10 @@ func (r *Rules) delivers(method string) bool {
 	return true
 }
 
-// notification reports whether params end up empty (C-22). It fills p, unless
-// that is nil.
-func (w *walker) notification(p *Progress) (empty bool) {
+// notification reports whether params end up empty (C-22).
+func (w *walker) notification() (empty bool) {
 	o := enterObject(w.src, skipSpace(w.src, 0))
 	for o.next() {
-		if p != nil {
-			p.note(&o)
-		}
 		switch string(o.key) {
 		case "_meta":
 			w.meta(&o)
@@ -103,18 +131,6 @@ func (w *walker) notification(p *Progress) (empty bool) {
 		w.prune(0)
 	}
 	return empty
-}
-
-// note remembers the current member of o, if it is one of a progress notification's.
-func (p *Progress) note(o *object) {
-	switch string(o.key) {
-	case "progressToken":
-		p.token, p.Token = o.done(), o.value()
-	case "progress":
-		p.value, p.Value = o.done(), o.value()
-	case "total":
-		p.total, p.Total = o.done(), o.value()
-	}
 }
 
 func isListChanged(method string) bool {
