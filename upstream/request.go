@@ -164,7 +164,7 @@ func Forward(client http.Header, add func(name, value string)) { forward(client,
 // break the message are left out.
 func forward(h http.Header, add func(name, value string)) {
 	for name, values := range h {
-		if owned(textproto.CanonicalMIMEHeaderKey(name)) || !isToken(name) {
+		if owned(name) || owned(textproto.CanonicalMIMEHeaderKey(name)) || !isToken(name) { // most are the first
 			continue
 		}
 		for _, v := range values {
