@@ -76,6 +76,7 @@ type Bridge struct {
 	cache   *cache
 	lists   *lists
 	tools   *toolbox
+	texts   texts
 	report  func(translate.Omission)
 	server  atomic.Pointer[server] // of the latest discover
 	serial  atomic.Uint64          // numbers calls, for progress tokens and log lines
@@ -119,8 +120,8 @@ func (b *Bridge) Open(ctx context.Context, caller legacy.Caller, req jsonrpc.Mes
 		return nil, nil, internalError(err.Error(), nil)
 	}
 	conv := b.newConversation(version, caller, server, push)
-	conv.clientInfo = clone(rawjson.Get(req.Params, "clientInfo"))
-	conv.declared = clone(rawjson.Get(req.Params, "capabilities"))
+	conv.clientInfo = b.texts.share(rawjson.Get(req.Params, "clientInfo"))
+	conv.declared = b.texts.share(rawjson.Get(req.Params, "capabilities"))
 	conv.mirror()
 	conv.overtaken.ended(req.ID) // a cancellation of initialize is nobody else's either
 	if !b.adopt(conv) {

@@ -112,7 +112,7 @@ func (c *conversation) mirror() {
 	if len(drop) > 0 {
 		caps = rawjson.Apply(nil, caps, drop...)
 	}
-	c.mirrored = caps
+	c.mirrored = c.b.texts.share(caps)
 }
 
 // mute stops declaring the capability behind an input request's method.

@@ -1,0 +1,35 @@
+package bridge
+
+import "sync"
+
+// texts lets sessions share what their clients declared: thousands of clients of
+// one kind say the same of themselves. The zero texts is empty.
+type texts struct {
+	mu    sync.Mutex
+	known map[string][]byte
+}
+
+// Bounds of texts. Longer ones are not shared, and when there are too many kinds
+// sharing begins anew.
+const (
+	maxTexts    = 256
+	maxTextSize = 4 << 10 // bytes
+)
+
+// share returns a copy of text, which nobody may change, nil for nil.
+func (t *texts) share(text []byte) []byte {
+	if len(text) == 0 || len(text) > maxTextSize {
+		return clone(text)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if known, ok := t.known[string(text)]; ok {
+		return known
+	}
+	if t.known == nil || len(t.known) >= maxTexts {
+		t.known = make(map[string][]byte)
+	}
+	shared := clone(text)
+	t.known[string(shared)] = shared
+	return shared
+}
