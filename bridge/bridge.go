@@ -77,7 +77,7 @@ type Bridge struct {
 	lists   *lists
 	tools   *toolbox
 	texts   texts
-	report  func(translate.Omission)
+	ruled   [4]translate.Rules     // for clients of mcp.Legacy
 	server  atomic.Pointer[server] // of the latest discover
 	serial  atomic.Uint64          // numbers calls, for progress tokens and log lines
 
@@ -97,7 +97,9 @@ func New(opt Options) *Bridge {
 		tools:  newToolbox(),
 	}
 	b.listens = newHub(b)
-	b.report = b.logOmission
+	for i, version := range mcp.Legacy {
+		b.ruled[i] = b.newRules(version)
+	}
 	return b
 }
 

@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/mcpbridge/bridge/internal/logfield"
@@ -18,7 +19,7 @@ import (
 // never use is made on first use.
 type conversation struct {
 	b             *Bridge
-	rules         translate.Rules
+	rules         *translate.Rules // shared by all of its version
 	server        *server
 	push          legacy.Pusher // nil: no channel for unrelated messages
 	principal     string
@@ -58,10 +59,18 @@ func (b *Bridge) newConversation(version mcp.Version, caller legacy.Caller, srv 
 }
 
 // rules returns the downlevel rules of sessions that negotiated version.
-func (b *Bridge) rules(version mcp.Version) translate.Rules {
+func (b *Bridge) rules(version mcp.Version) *translate.Rules {
+	if i := slices.Index(mcp.Legacy, version); i >= 0 {
+		return &b.ruled[i]
+	}
+	rules := b.newRules(version)
+	return &rules
+}
+
+func (b *Bridge) newRules(version mcp.Version) translate.Rules {
 	rules := b.opt.Rules
 	rules.Version = version
-	rules.Report = b.report
+	rules.Report = b.logOmission
 	return rules
 }
 
@@ -79,9 +88,9 @@ func (c *conversation) appendResult(dst []byte, req jsonrpc.Message, result, lon
 		if req.Method == mcp.MethodToolsList {
 			c.b.tools.learn(c.principal, req, list)
 		}
-		return list.appendTo(dst, &c.rules, req.Method)
+		return list.appendTo(dst, c.rules, req.Method)
 	}
-	rules := c.rules
+	rules := *c.rules
 	rules.Long = long
 	if req.Method == mcp.MethodToolsCall {
 		// A tool whose output schema was shown wrapped must have its structured

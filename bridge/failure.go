@@ -43,7 +43,7 @@ func (k *call) explain(err error) ([]byte, *jsonrpc.Error) {
 	case errors.As(err, &failure): // first: it may wrap an error that is the bridge's own
 		return nil, describe(failure)
 	case errors.As(err, &theirs):
-		rules := k.conv.rules
+		rules := *k.conv.rules
 		rules.Capabilities = k.flow.Capabilities
 		return rules.Error(k.req.Method, k.req.Params, theirs)
 	case errors.As(err, &abort):
