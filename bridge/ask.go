@@ -56,6 +56,9 @@ func (k *call) ask(inputs []*mrtr.Input) []mrtr.Event {
 	return settled
 }
 
+// requestFrame is room for what a request has besides id, method and params.
+const requestFrame = 64
+
 // serverRequest builds the legacy request for in (C.4 to C.8).
 func (k *call) serverRequest(in *mrtr.Input) ([]byte, error) {
 	params, err := k.conv.rules.InputRequest(in.Method, in.Params, k.flow.Capabilities)
@@ -66,7 +69,8 @@ func (k *call) serverRequest(in *mrtr.Input) ([]byte, error) {
 		params = in.Identify(params, mintUUID)
 	}
 	in.ServerRequestID = mintID()
-	return jsonrpc.AppendRequest(nil, jsonrpc.ID(in.ServerRequestID), in.Method, params), nil
+	msg := make([]byte, 0, requestFrame+len(in.ServerRequestID)+len(in.Method)+len(params))
+	return jsonrpc.AppendRequest(msg, jsonrpc.ID(in.ServerRequestID), in.Method, params), nil
 }
 
 // expressible reports the first entry of the round that the client's version

@@ -93,7 +93,7 @@ func TestAllocationBudget(t *testing.T) {
 		f   func()
 	}{
 		"plain call": {4, func() { conv.Serve(ctx, legacy.Caller{}, benchRequest, out) }},
-		"call with one question": {35, func() {
+		"call with one question": {30, func() {
 			if !ask() {
 				t.Error("the call did not end")
 			}
