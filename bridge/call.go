@@ -40,7 +40,7 @@ type call struct {
 	evicted  *call               // had to make room for this one
 	keep     func(result []byte) // stores the result of a cacheable call; nil for others
 	latest   []byte              // result of the latest round, while a step looks at it
-	long     []byte              // its longest string, if that is long
+	answer   *upstream.Answer    // what it came in, while a step looks at it
 }
 
 func (c *conversation) newCall(caller legacy.Caller, req jsonrpc.Message, out legacy.Reply) *call {
@@ -102,7 +102,7 @@ func (k *call) step(ev mrtr.Event) (next sender) {
 			events = append(events, k.perform(act)...)
 		}
 	}
-	k.latest, k.long = nil, nil
+	k.latest, k.answer = nil, nil
 	evicted := k.evicted
 	k.evicted = nil
 	switch {
@@ -207,7 +207,7 @@ func (k *call) sendRound() (mrtr.Event, *upstream.Answer) {
 		k.ctx.cancel()
 		var accepted func()
 		if err == nil {
-			k.latest, k.long = answer.Result, answer.Long()
+			k.latest, k.answer = answer.Result, answer
 		}
 		if err == nil && answer.Error == nil {
 			accepted, k.caller.Accepted = k.caller.Accepted, nil
@@ -265,7 +265,11 @@ func (k *call) deliver() {
 	if k.keep != nil && k.flow.Round == 0 { // D-I10
 		k.keep(k.latest)
 	}
-	if err := k.conv.deliver(k.out, k.req, k.latest, k.long); err != nil {
+	var long []byte
+	if k.answer != nil {
+		long = k.answer.Long()
+	}
+	if err := k.conv.deliver(k.out, k.req, k.latest, long); err != nil {
 		k.conv.b.logUpstreamFault(k, err)
 		finish(k.out, k.req.ID, nil, internalError(err.Error(), nil))
 	}
