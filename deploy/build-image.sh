@@ -27,17 +27,21 @@ for name in BASE_IMAGE GO_IMAGE; do
   if [[ -n ${!name:-} ]]; then args+=(--build-arg "$name=${!name}"); fi
 done
 
-engine() {
-  local candidate
-  for candidate in ${ENGINE:-docker podman}; do
-    if command -v "$candidate" >/dev/null; then echo "$candidate"; return; fi
-  done
-  echo "neither docker nor podman is installed" >&2
-  exit 1
-}
+fail() { echo "$1" >&2; exit "${2:-1}"; }
 
-case $(engine) in
+case ${ENGINE:=} in
+  docker | podman) command -v "$ENGINE" >/dev/null || fail "$ENGINE is not installed" ;;
+  "")
+    if command -v docker >/dev/null; then ENGINE=docker
+    elif command -v podman >/dev/null; then ENGINE=podman
+    else fail "neither docker nor podman is installed"; fi
+    ;;
+  *) fail "ENGINE is docker or podman, not $ENGINE" 2 ;;
+esac
+
+case $ENGINE in
   docker)
+    docker buildx version >/dev/null 2>&1 || fail "docker is installed without buildx; install that, or podman with ENGINE=podman"
     if [[ -n ${PLATFORMS:-} ]]; then args+=(--platform "$PLATFORMS"); fi
     # An image for several platforms has no place in the engine itself: it is pushed, or only built.
     if [[ -n ${PUSH:-} ]]; then args+=(--push); elif [[ ${PLATFORMS:-} != *,* ]]; then args+=(--load); fi
@@ -53,5 +57,4 @@ case $(engine) in
       if [[ -n ${PUSH:-} ]]; then podman push "$tag"; fi
     fi
     ;;
-  *) exit 1 ;;
 esac

@@ -148,6 +148,36 @@ func TestTheImageIsBuiltByDockerAndPodman(t *testing.T) {
 	}
 }
 
+func TestTheImageScriptSaysWhatIsMissing(t *testing.T) {
+	bin := t.TempDir()
+	for _, name := range []string{"bash", "dirname"} {
+		program, err := exec.LookPath(name)
+		if err != nil {
+			t.Skip("no " + name)
+		}
+		if err := os.Symlink(program, filepath.Join(bin, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tc := range []struct{ engine, docker, want string }{
+		{"", "", "neither docker nor podman is installed"},
+		{"podman", "", "podman is not installed"},
+		{"nerdctl", "", "ENGINE is docker or podman, not nerdctl"},
+		{"", "#!/bin/sh\necho \"unknown command: docker $1\" >&2\nexit 1\n", "docker is installed without buildx"},
+	} {
+		if tc.docker != "" {
+			if err := os.WriteFile(filepath.Join(bin, "docker"), []byte(tc.docker), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cmd := exec.CommandContext(t.Context(), "bash", "../../deploy/build-image.sh", "v1.2.3")
+		cmd.Env = []string{"PATH=" + bin, "ENGINE=" + tc.engine}
+		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), tc.want) {
+			t.Errorf("ENGINE=%s: %v, no %q in\n%s", tc.engine, err, tc.want, out)
+		}
+	}
+}
+
 // Snippets for clients: what they start is started, without a conversation.
 func TestTheSnippetsForClients(t *testing.T) {
 	for name, list := range map[string]string{"claude-desktop": "mcpServers", "claude-code": "mcpServers", "cursor": "mcpServers", "vscode": "servers"} {
