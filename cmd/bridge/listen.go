@@ -14,12 +14,13 @@ import (
 	"syscall"
 
 	"github.com/mcpbridge/bridge/config"
+	"github.com/rs/zerolog"
 )
 
 // listen opens the listener that the configuration names, and returns what holds
 // its certificate, nil without one. What begin wraps sees connections before TLS does.
-func listen(ctx context.Context, cfg *config.Config, begin func(net.Listener) net.Listener) (net.Listener, *reloader, error) {
-	secure, certificate, err := serverTLS(&cfg.TLS)
+func listen(ctx context.Context, cfg *config.Config, log zerolog.Logger, begin func(net.Listener) net.Listener) (net.Listener, *reloader, error) {
+	secure, certificate, err := serverTLS(&cfg.TLS, log)
 	if err != nil {
 		return nil, nil, err
 	}

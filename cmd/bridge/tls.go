@@ -3,13 +3,13 @@ package main
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"os"
 	"sync"
 	"time"
 
 	"github.com/mcpbridge/bridge/config"
+	"github.com/rs/zerolog"
 )
 
 // clientTLS reads the files that a mount names; nil when it names none.
@@ -40,11 +40,11 @@ func clientTLS(c *config.ClientTLS) (*tls.Config, error) {
 
 // serverTLS returns the listener's configuration, nil for plain HTTP. The
 // certificate is read again when its file changes, as renewals do.
-func serverTLS(c *config.ServerTLS) (*tls.Config, *reloader, error) {
+func serverTLS(c *config.ServerTLS, log zerolog.Logger) (*tls.Config, *reloader, error) {
 	if c.Cert == "" {
 		return nil, nil, nil
 	}
-	r := &reloader{files: *c}
+	r := &reloader{files: *c, log: log}
 	if _, err := r.certificate(nil); err != nil {
 		return nil, nil, fmt.Errorf("tls.cert: %w", err)
 	}
@@ -62,11 +62,13 @@ const reloadEvery = 10 * time.Second
 // the new files do not fit together it keeps the old certificate.
 type reloader struct {
 	files config.ServerTLS
+	log   zerolog.Logger
 
 	mu      sync.Mutex
 	pair    *tls.Certificate
 	changed time.Time // modification time of the files that pair was read from
 	looked  time.Time
+	told    string // the last failure that was logged
 }
 
 func (r *reloader) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -83,7 +85,7 @@ func (r *reloader) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	}
 	pair, err := tls.LoadX509KeyPair(r.files.Cert, r.files.Key)
 	if err == nil {
-		r.pair, r.changed = &pair, info.ModTime()
+		r.pair, r.changed, r.told = &pair, info.ModTime(), ""
 	}
 	return r.current(err)
 }
@@ -97,7 +99,7 @@ func (r *reloader) replace(files config.ServerTLS) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.files, r.pair, r.changed, r.looked = files, pair, changed, time.Now()
+	r.files, r.pair, r.changed, r.looked, r.told = files, pair, changed, time.Now(), ""
 	return nil
 }
 
@@ -110,9 +112,15 @@ func load(files config.ServerTLS) (*tls.Certificate, time.Time, error) {
 	return &pair, info.ModTime(), err
 }
 
+// current returns the certificate that there is, and logs a new reason why there
+// is no newer one.
 func (r *reloader) current(err error) (*tls.Certificate, error) {
-	if r.pair != nil {
-		return r.pair, nil
+	if r.pair == nil {
+		return nil, fmt.Errorf("the certificate cannot be loaded from %s and %s: %w", r.files.Cert, r.files.Key, err)
 	}
-	return nil, errors.Join(errors.New("the certificate cannot be loaded"), err)
+	if err != nil && err.Error() != r.told {
+		r.told = err.Error()
+		r.log.Warn().Err(err).Msgf("tls.cert: %s cannot be loaded; the certificate that was read before stays in use", r.files.Cert)
+	}
+	return r.pair, nil
 }

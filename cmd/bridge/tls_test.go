@@ -12,10 +12,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/mcpbridge/bridge/config"
+	"github.com/rs/zerolog"
 )
 
 // writePair writes a self-signed certificate for 127.0.0.1 and its key.
@@ -66,7 +68,8 @@ func TestListenerServesHTTPS(t *testing.T) {
 func TestRenewedCertificateIsTakenAndABrokenOneIsNot(t *testing.T) {
 	dir := t.TempDir()
 	files, _ := writePair(t, dir, 1)
-	r := &reloader{files: files}
+	var log strings.Builder
+	r := &reloader{files: files, log: zerolog.New(&log)}
 	expect := func(what string, serial int64) {
 		t.Helper()
 		r.looked = time.Time{} // as if it had been long ago
@@ -98,6 +101,10 @@ func TestRenewedCertificateIsTakenAndABrokenOneIsNot(t *testing.T) {
 	}
 	age(2 * time.Minute)
 	expect("broken", 2)
+	expect("still broken", 2)
+	if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, files.Cert) {
+		t.Errorf("the log says of a broken certificate: %s", got)
+	}
 	if err := os.Remove(files.Cert); err != nil {
 		t.Fatal(err)
 	}
