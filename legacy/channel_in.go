@@ -9,6 +9,7 @@ import (
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/rs/zerolog"
 )
 
 // receive takes one frame or line, which it keeps. It doesn't wait for answers.
@@ -29,7 +30,7 @@ func (c *channel) receive(frame []byte) {
 // version allows an error at all (E-32).
 func (c *channel) reject(id jsonrpc.ID, err *jsonrpc.Error) {
 	if id == "" && !c.allowsIDlessErrors() {
-		c.log.Warn().Int(logfield.Code, err.Code).Msg("dropped a message that is not JSON-RPC")
+		c.log.Warn().Int(logfield.Code, err.Code).Str(zerolog.ErrorFieldName, err.Message).Msg("dropped a message that shows no id to answer")
 		return
 	}
 	c.send(jsonrpc.AppendError(nil, id, err))
@@ -187,7 +188,7 @@ func (c *channel) admitInitialize(msg *jsonrpc.Message, answer func([]byte)) (fu
 func (c *channel) open(req jsonrpc.Message, answer func([]byte)) {
 	conv, result, err := c.backend.Open(c.ctx, c.caller, req, c)
 	if err != nil {
-		answer(jsonrpc.AppendError(nil, req.ID, openError(err)))
+		answer(jsonrpc.AppendError(nil, req.ID, c.openError(err)))
 	} else {
 		c.in.Lock()
 		c.version = conv.Version()
@@ -213,7 +214,10 @@ func (c *channel) open(req jsonrpc.Message, answer func([]byte)) {
 
 // openError is what a client without HTTP statuses learns of a failed
 // initialize.
-func openError(err error) *jsonrpc.Error {
+func (c *channel) openError(err error) *jsonrpc.Error {
+	if c.ctx.Err() != nil { // who closes only the input still reads
+		return internal("the connection ended before the server had answered")
+	}
 	var refusal *Refusal
 	if errors.As(err, &refusal) {
 		return internal(fmt.Sprintf("the upstream server demands authorization (status %d): configure credentials for it", refusal.Status))

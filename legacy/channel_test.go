@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/rs/zerolog"
 )
 
 // line is a stdio client.
@@ -112,6 +113,25 @@ func TestALineAboveTheLimitIsAnsweredByIDWhereverThatStands(t *testing.T) {
 		} {
 			l.send(large)
 			want(t, "refusal", l.next(), `{"jsonrpc":"2.0","id":"big","error":{"code":-32600,"message":"`+tooLargeText(500)+`"}}`)
+		}
+	})
+}
+
+func TestTheLogSaysWhyAMessageWasDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		l := serveStdio(t, Options{MaxBody: 300, Logger: zerolog.New(&log)}, newFake())
+		l.initialize(mcp.V20250618)
+		l.send(`{"jsonrpc":"2.0","method":"` + strings.Repeat("x", 900) + `"}`)
+		l.send(`{"jsonrpc":`)
+		synctest.Wait()
+		for _, why := range []string{tooLargeText(300), "json: "} {
+			if !strings.Contains(log.String(), why) {
+				t.Errorf("no %q in %s", why, &log)
+			}
+		}
+		if got := log.String(); strings.Contains(got, "xxx") || strings.Contains(got, "not JSON-RPC") {
+			t.Errorf("log: %s", got)
 		}
 	})
 }
@@ -267,6 +287,7 @@ func TestEndDuringInitializeLeavesNothing_A36(t *testing.T) {
 		l := serveStdio(t, Options{}, b)
 		l.send(initialize(mcp.V20251125))
 		_ = l.in.Close()
+		want(t, "answer", l.next(), `{"jsonrpc":"2.0","id":0,"error":{"code":-32603,"message":"the connection ended before the server had answered"}}`)
 		want(t, "returns", <-l.done, error(nil))
 	})
 }
