@@ -99,8 +99,11 @@ func integerText(lit string) (string, bool) {
 	if i := strings.IndexAny(lit, "eE"); i >= 0 {
 		mantissa = lit[:i]
 		n, err := strconv.Atoi(lit[i+1:])
+		if strings.Trim(mantissa, "0.") == "" {
+			return "0", true // whatever the exponent
+		}
 		if err != nil || n > maxDigits || n < -maxDigits {
-			return "0", strings.Trim(mantissa, "0.") == ""
+			return "", false
 		}
 		exponent = n
 	}

@@ -101,7 +101,7 @@ func FuzzEncodeValue(f *testing.F) {
 }
 
 func FuzzIntegerText(f *testing.F) {
-	for _, s := range []string{"0", "-1.50e1", "1e5", "12.340E2", "0.1"} {
+	for _, s := range []string{"0", "-1.50e1", "1e5", "12.340E2", "0.1", "0E400", "-0.0e-400"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, lit string) {
