@@ -93,7 +93,7 @@ func tlsReason(err error) string {
 		return "its certificate is not valid: " + clip(e.Error())
 	}
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
-		return "the port does not speak TLS; should the URL begin with http:// ?"
+		return "the port does not speak TLS; perhaps the URL should begin with http://"
 	}
 	if e, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return "its certificate cannot be verified: " + clip(e.Err.Error())

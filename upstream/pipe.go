@@ -80,6 +80,9 @@ func (p *pipe) end() {
 	p.mu.Unlock()
 }
 
+// SkippedLine is what the log says of a line of a process that is no message.
+const SkippedLine = "upstream printed a line that is no message; skipped"
+
 // dispatch routes one line. A line that is no message is skipped: some servers
 // print banners.
 func (p *pipe) dispatch(line []byte) {
@@ -89,7 +92,7 @@ func (p *pipe) dispatch(line []byte) {
 		p.settle(msg.ID, nil, &Failure{Cause: BadResponse, Sent: true, Err: err,
 			Detail: "the upstream sent a malformed message: " + clip(err.Error())})
 	case err != nil:
-		p.log.Warn().Int("bytes", len(line)).Msg("upstream printed a line that is no message; skipped")
+		p.log.Warn().Int("bytes", len(line)).Msg(SkippedLine)
 	case msg.Kind() == jsonrpc.Response:
 		p.settle(msg.ID, &Answer{Result: msg.Result, Error: msg.Error}, nil)
 	case msg.Kind() == jsonrpc.Request: // C-10: never answered

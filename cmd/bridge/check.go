@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -35,7 +36,7 @@ makes of it. The exit status is 0 when the bridge can use it.`,
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		cfg, err := settings.load(commandOf(cmd, settings, args))
 		if err != nil {
-			return err
+			return asArgument(err)
 		}
 		r, err := examine(cmd.Context(), &cfg.Mount)
 		if err != nil {
@@ -53,6 +54,18 @@ func commandOf(cmd *cobra.Command, settings *settingFlags, args []string) []stri
 	}
 	settings.settings = append(settings.settings, config.Setting{Key: "upstream", Values: args})
 	return nil
+}
+
+// asArgument names the URL in an error as the argument that it is to check.
+func asArgument(err error) error {
+	if bad, ok := errors.AsType[*config.Error](err); ok {
+		for i := range bad.Problems {
+			if p := &bad.Problems[i]; p.Where == "--upstream" {
+				p.Where, p.Key = "URL", ""
+			}
+		}
+	}
+	return err
 }
 
 // concernsCheck names the settings that decide how a server is reached, and what
@@ -138,13 +151,19 @@ func examine(ctx context.Context, m *config.Mount) (*report, error) {
 
 // judge copies the verdict.
 func (r *report) judge(v *negotiate.Verdict) {
-	r.Era, r.Versions, r.Usable = v.Era.String(), v.Versions, v.Usable()
-	if v.Era == negotiate.Legacy && len(v.Versions) == 0 {
-		r.Era = negotiate.Unknown.String() // it is only not modern
-	}
+	r.Era, r.Versions, r.Usable = eraOf(v).String(), v.Versions, v.Usable()
 	if v.Err != nil {
 		r.Problem, r.Authorization = advice(*v), "not known"
 	}
+}
+
+// eraOf is the era that a server has shown to be of. One that named no version
+// is only not modern.
+func eraOf(v *negotiate.Verdict) negotiate.Era {
+	if v.Era == negotiate.Legacy && len(v.Versions) == 0 {
+		return negotiate.Unknown
+	}
+	return v.Era
 }
 
 // relay says which clients are the server's own (A-16), and what else the

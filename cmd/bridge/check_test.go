@@ -174,3 +174,35 @@ func TestCheckPrintsJSON(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+func TestCheckOfACommandThatPrintsSomethingElse(t *testing.T) {
+	if out, err := check(t, "--timeouts.start", "5s", "--", "echo", "usage: server"); err == nil || !strings.Contains(out, "; it printed 1 line that is no MCP message on its standard output") {
+		t.Errorf("check ends with %v and\n%s", err, out)
+	}
+}
+
+// What it says about authorities helps only where one is not known.
+func TestAdviceOnAuthoritiesStandsWhereItHelps(t *testing.T) {
+	plain := strings.Replace(answering(t, http.StatusNotFound, nil).URL, "http:", "https:", 1)
+	if out, _ := check(t, plain); !strings.Contains(out, "does not speak TLS; perhaps the URL should begin with http://\n") {
+		t.Errorf("of a port without TLS check says\n%s", out)
+	}
+	server := httptest.NewTLSServer(canned(http.StatusNotFound, nil))
+	defer server.Close()
+	server.Config.ErrorLog = discard
+	if out, _ := check(t, server.URL); strings.Count(out, "authority") != 2 || !strings.Contains(out, "upstream-tls.ca") {
+		t.Errorf("of an unknown authority check says\n%s", out)
+	}
+}
+
+func TestTheLogCallsAServerLegacyOnlyWhenItIs(t *testing.T) {
+	p := start(t, "serve", "--upstream", answering(t, http.StatusBadRequest, cannedAnswers["nothing"]).URL, "--listen", "127.0.0.1:0")
+	p.expect("the bridge keeps trying")
+	p.expect(`"era":"unknown"`)
+}
+
+func TestCheckNamesWhatWasGivenInsteadOfAURL(t *testing.T) {
+	if _, err := check(t, "mcp.example.com"); err == nil || strings.Contains(err.Error(), "--upstream") || !strings.Contains(err.Error(), "URL: must begin with http://") {
+		t.Errorf("check says %v", err)
+	}
+}

@@ -2,7 +2,10 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
+
+	"github.com/mcpbridge/bridge/upstream"
 )
 
 // hearing takes the upstream client's log, in which it says what a report should:
@@ -12,11 +15,12 @@ type hearing struct {
 	*report
 	last   string // line of a process's standard error
 	status string // with which the process ended
+	noise  int    // lines of its standard output that are no messages
 }
 
 // Write implements io.Writer.
 func (h *hearing) Write(line []byte) (int, error) {
-	var entry struct{ Tool, Reason, Stderr, Status string }
+	var entry struct{ Tool, Reason, Stderr, Status, Message string }
 	switch err := json.Unmarshal(line, &entry); {
 	case err != nil:
 	case entry.Tool != "":
@@ -26,18 +30,26 @@ func (h *hearing) Write(line []byte) (int, error) {
 		h.last = printable(entry.Stderr)
 	case entry.Status != "" && h.status == "":
 		h.status = entry.Status
+	case entry.Message == upstream.SkippedLine:
+		h.noise++
 	}
 	return len(line), nil
 }
 
-// tell adds the last words of a process to the problem that it is. A process
-// that check itself ended has none.
+// tell adds to a problem what the process printed that is no answer, and its last
+// words. A process that check itself ended has none of these.
 func (h *hearing) tell() {
-	if !strings.Contains(h.Problem, "ended") {
-		return
+	if strings.Contains(h.Problem, "ended") {
+		h.Problem += parenthesis(h.status)
+		if h.last != "" {
+			h.Problem += "; its last words: " + h.last
+		}
 	}
-	h.Problem += parenthesis(h.status)
-	if h.last != "" {
-		h.Problem += "; its last words: " + h.last
+	switch {
+	case h.Problem == "" || h.noise == 0:
+	case h.noise == 1:
+		h.Problem += "; it printed 1 line that is no MCP message on its standard output"
+	default:
+		h.Problem += fmt.Sprintf("; it printed %d lines that are no MCP messages on its standard output", h.noise)
 	}
 }

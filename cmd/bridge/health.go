@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -76,7 +77,7 @@ func (f *front) examine(ctx context.Context, last *string) bool {
 	text := verdict.Err.Error()
 	f.state.set(false, text)
 	if text != *last {
-		f.log.Warn().Str(logfield.Era, verdict.Era.String()).Msg(advice(verdict) + " (the bridge keeps trying)")
+		f.log.Warn().Str(logfield.Era, eraOf(&verdict).String()).Msg(advice(verdict) + " (the bridge keeps trying)")
 		*last = text
 	}
 	return false
@@ -85,9 +86,8 @@ func (f *front) examine(ctx context.Context, last *string) bool {
 // advice adds to a verdict what a person can do about it.
 func advice(v negotiate.Verdict) string {
 	text := v.Err.Error()
-	failure, ok := errors.AsType[*upstream.Failure](v.Err)
-	if ok && failure.Cause == upstream.TLS {
-		text += "; a private authority's certificates go into upstream-tls.ca"
+	if _, unknown := errors.AsType[x509.UnknownAuthorityError](v.Err); unknown {
+		text += " (upstream-tls.ca)"
 	}
 	return text
 }
