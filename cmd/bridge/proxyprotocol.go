@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/rs/zerolog"
 )
 
 // proxied is a listener whose connections tell, when they come from a trusted
@@ -21,6 +23,7 @@ import (
 type proxied struct {
 	net.Listener
 	addresses *addresses
+	log       zerolog.Logger
 }
 
 // Accept implements net.Listener. It does not wait for the header.
@@ -33,7 +36,7 @@ func (l *proxied) Accept() (net.Conn, error) {
 	if !p.protocol || !p.include(conn.RemoteAddr().String()) {
 		return conn, nil
 	}
-	return &proxyConn{Conn: conn, in: bufio.NewReaderSize(conn, maxProxyHeader)}, nil
+	return &proxyConn{Conn: conn, log: l.log, in: bufio.NewReaderSize(conn, maxProxyHeader)}, nil
 }
 
 // proxyConn is a connection that begins with a header of the PROXY protocol. The
@@ -41,6 +44,7 @@ func (l *proxied) Accept() (net.Conn, error) {
 // by the goroutine that serves the connection.
 type proxyConn struct {
 	net.Conn
+	log    zerolog.Logger
 	in     *bufio.Reader
 	once   sync.Once
 	client net.Addr // nil: the proxy speaks for itself
@@ -68,6 +72,7 @@ func (c *proxyConn) begin() {
 	client, err := readProxyHeader(c.in)
 	if err != nil {
 		c.err = fmt.Errorf("the PROXY header of %s: %w", c.Conn.RemoteAddr(), err)
+		c.log.Debug().Err(c.err).Msg("closed a connection without a valid PROXY header")
 		return
 	}
 	_ = c.Conn.SetReadDeadline(time.Time{})

@@ -104,6 +104,7 @@ func TestPROXYHeadersOfTrustedProxiesGiveTheClientsAddress(t *testing.T) {
 	if got := exchange(t, dial(p), request); got != "" && !strings.HasPrefix(got, "HTTP/1.1 400") {
 		t.Errorf("a connection without a header gets %q", got)
 	}
+	p.expect("closed a connection without a valid PROXY header")
 
 	secure := start(t, append(flags, "--proxy-protocol", "on", "--trusted-proxies", "127.0.0.1", "--tls.cert", files.Cert, "--tls.key", files.Key)...)
 	conn := dial(secure)

@@ -65,7 +65,7 @@ func serve(ctx context.Context, cfg *config.Config, load func() (config.Config, 
 		return err
 	}
 	s := newService(cfg, fronts, log)
-	listener, certificate, err := listen(ctx, cfg, log, func(l net.Listener) net.Listener { return &proxied{l, s.addresses} })
+	listener, certificate, err := listen(ctx, cfg, log, func(l net.Listener) net.Listener { return &proxied{l, s.addresses, log} })
 	if err != nil {
 		closeAll(fronts)
 		return err
