@@ -74,6 +74,26 @@ func TestCommandLinesInTheDocumentsAreValid(t *testing.T) {
 	}
 }
 
+// inlineStdio finds `bridge stdio` within a sentence, which is run for a client
+// that says nothing.
+var inlineStdio = regexp.MustCompile("`(bridge stdio [^`\n]*--upstream [^`\n]+)`")
+
+func TestCommandLinesWithinSentencesOfTheDocumentsRun(t *testing.T) {
+	checked := 0
+	for name, text := range documents(t) {
+		for _, found := range inlineStdio.FindAllStringSubmatch(text, -1) {
+			args := bridgeArgs(strings.ReplaceAll(found[1], " URL", " "+deadURL(t)))
+			if err := run(t.Context(), args, surroundings{in: strings.NewReader(""), out: io.Discard, err: io.Discard}); err != nil {
+				t.Errorf("%s has `%s`: %v", name, found[1], err)
+			}
+			checked++
+		}
+	}
+	if checked == 0 {
+		t.Error("no command line was found")
+	}
+}
+
 // bridgeArgs returns the arguments of a line that calls the bridge.
 func bridgeArgs(line string) []string {
 	line, _, _ = strings.Cut(line, " #")
