@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -310,6 +311,31 @@ func TestALongResponseIsAStreamThatIsKeptAlive_E6(t *testing.T) {
 		rec := ask(t, ProcessOptions{Server: s}, request("x/y", "", ""))
 		if got := rec.Body.String(); rec.Code != 200 || strings.Count(got, ":\n\n") != 3 || !strings.HasSuffix(got, "\"code\":-32601,\"message\":\"m\"}}\n\n") {
 			t.Errorf("the client got %d %q", rec.Code, got)
+		}
+	})
+}
+
+// takesNothing is the connection of a client that has stopped reading.
+type takesNothing struct {
+	*httptest.ResponseRecorder
+	until time.Time
+}
+
+func (c *takesNothing) SetWriteDeadline(t time.Time) error { c.until = t; return nil }
+
+func (c *takesNothing) Write([]byte) (int, error) {
+	time.Sleep(time.Until(c.until)) // of a write without a deadline the test need not wait for the end
+	return 0, os.ErrDeadlineExceeded
+}
+
+func TestClientThatTakesNoResponseIsLetGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := NewProcess(ProcessOptions{Server: answering(upstream.Answer{Result: []byte(`{}`)}, nil), WriteTimeout: time.Second})
+		defer p.Close()
+		began := time.Now()
+		p.ServeHTTP(&takesNothing{ResponseRecorder: httptest.NewRecorder()}, request("x/y", "", ""))
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("it took %v", took)
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -167,7 +168,25 @@ func (o *response) deliver(status int, msg []byte) {
 		o.write()
 		return
 	}
-	writeJSON(o.w, status, msg)
+	o.writeWhole(status, msg)
+}
+
+// writePart is what a client must take of a response within WriteTimeout.
+const writePart = 256 << 10
+
+// writeWhole writes a response that is no stream. It may be so large that the
+// client has to read meanwhile: one that stops must not hold the request up.
+func (o *response) writeWhole(status int, msg []byte) {
+	h := o.w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(msg)))
+	o.w.WriteHeader(status)
+	for part := range slices.Chunk(msg, writePart) {
+		_ = o.rc.SetWriteDeadline(time.Now().Add(o.p.opt.WriteTimeout)) // where the server knows deadlines
+		if _, err := o.w.Write(part); err != nil {
+			return // a client that left is told nothing
+		}
+	}
 }
 
 // end lets go of the response: nothing is written after it.
