@@ -33,7 +33,7 @@ func lowerSet(list []string) map[string]bool {
 // the CORS headers when they are.
 func (g guard) admit(w http.ResponseWriter, r *http.Request) bool {
 	if !g.host(r.Host) {
-		writeError(w, http.StatusForbidden, "", jsonrpc.CodeInvalidRequest, "host is not allowed")
+		writeError(w, http.StatusForbidden, "", jsonrpc.CodeInvalidRequest, "host is not allowed; see the setting allowed-hosts")
 		return false
 	}
 	origins := r.Header["Origin"]
@@ -41,7 +41,7 @@ func (g guard) admit(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	}
 	if len(origins) > 1 || !g.origin(origins[0], r.Host) {
-		writeError(w, http.StatusForbidden, "", jsonrpc.CodeInvalidRequest, "origin is not allowed")
+		writeError(w, http.StatusForbidden, "", jsonrpc.CodeInvalidRequest, "origin is not allowed; see the setting allowed-origins")
 		return false
 	}
 	h := w.Header()
