@@ -176,7 +176,9 @@ func (l *httpLine) begin(o *outgoing) {
 		l.request(traced, o)
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		delete(l.calls, o.id)
+		if ctx.Err() == nil { // else hand has deleted it, and there may be another one
+			delete(l.calls, o.id)
+		}
 	})
 	<-written
 }
@@ -207,8 +209,10 @@ func (l *httpLine) hand(o *outgoing) {
 	case o.method == mcp.NotificationCancelled: // what its response would still say nobody reads
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if end := l.calls[jsonrpc.ID(rawjson.Get(o.params, "requestId"))]; end != nil {
+		id := jsonrpc.ID(rawjson.Get(o.params, "requestId"))
+		if end := l.calls[id]; end != nil {
 			end()
+			delete(l.calls, id)
 		}
 	}
 }

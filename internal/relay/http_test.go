@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy"
@@ -220,6 +221,36 @@ func TestCancellingLetsGoOfTheResponse(t *testing.T) {
 		message(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a"}}`))
 	out.wait(t)
 	<-gone
+}
+
+// TestACancelledRequestDoesNotEndTheNextOneWithItsID: some clients give every
+// request the same id (FIELD-NOTES 1.4).
+func TestACancelledRequestDoesNotEndTheNextOneWithItsID_B1(t *testing.T) {
+	var once sync.Once
+	begun := make(chan struct{})
+	_, _, conv := connected(t, func(w http.ResponseWriter, r *http.Request, _ *jsonrpc.Message) {
+		first := false
+		once.Do(func() { first = true })
+		if first {
+			events(w, ": begun\n\n")
+			close(begun)
+			<-r.Context().Done()
+			return
+		}
+		select {
+		case <-time.After(200 * time.Millisecond): // for the first one's end to do harm
+		case <-r.Context().Done():
+		}
+		plain(w, response(`"a"`))
+	})
+	cancelled := ask(t, conv, aCall)
+	<-begun
+	conv.Notify(legacy.Caller{Authorization: "Bearer mine"},
+		message(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a"}}`))
+	cancelled.wait(t)
+	if got := ask(t, conv, aCall).wait(t); got != response(`"a"`) {
+		t.Errorf("the next call got %s", got)
+	}
 }
 
 func TestAServerThatIsNotThereIsAnError_A25(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 func (l *httpLine) request(ctx context.Context, o *outgoing) {
 	resp, err := l.exchange(ctx, http.MethodPost, o.caller, o.text, "")
 	if err != nil {
-		l.fail(o.id, fmt.Errorf("the server cannot be reached: %w", err))
+		l.fail(ctx, o.id, fmt.Errorf("the server cannot be reached: %w", err))
 		return
 	}
 	defer resp.Body.Close()
@@ -30,9 +30,9 @@ func (l *httpLine) request(ctx context.Context, o *outgoing) {
 		l.follow(ctx, o, resp)
 	case resp.StatusCode == http.StatusOK && media(resp) == "application/json":
 		l.opened(o, resp)
-		l.whole(o, resp)
+		l.whole(ctx, o, resp)
 	default:
-		l.refused(o, resp)
+		l.refused(ctx, o, resp)
 	}
 }
 
@@ -46,16 +46,16 @@ func (l *httpLine) opened(o *outgoing, resp *http.Response) {
 }
 
 // whole hands a response on that is one message.
-func (l *httpLine) whole(o *outgoing, resp *http.Response) {
+func (l *httpLine) whole(ctx context.Context, o *outgoing, resp *http.Response) {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, int64(l.server.opt.MaxMessage)+1))
 	switch {
 	case err != nil:
-		l.fail(o.id, errors.New("the connection to the server broke in the middle of a response"))
+		l.fail(ctx, o.id, errors.New("the connection to the server broke in the middle of a response"))
 	case len(body) > l.server.opt.MaxMessage:
-		l.fail(o.id, errTooLarge)
+		l.fail(ctx, o.id, errTooLarge)
 	default:
 		if l.receive(o, body) != o.id {
-			l.fail(o.id, errors.New("the server answered with another message than the response"))
+			l.fail(ctx, o.id, errors.New("the server answered with another message than the response"))
 		}
 	}
 }
@@ -80,28 +80,28 @@ func (l *httpLine) receive(o *outgoing, text []byte) jsonrpc.ID {
 const maxRefusal = 64 << 10
 
 // refused tells the client of a response with another status or type.
-func (l *httpLine) refused(o *outgoing, resp *http.Response) {
+func (l *httpLine) refused(ctx context.Context, o *outgoing, resp *http.Response) {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
 	msg, err := jsonrpc.Parse(body)
 	switch {
 	case l.lost(resp):
-		l.fail(o.id, errSession)
+		l.fail(ctx, o.id, errSession)
 		l.inbox.Ended(errSession)
 	case resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden:
-		l.fail(o.id, &legacy.Refusal{Status: resp.StatusCode, Challenge: resp.Header.Values("Www-Authenticate")})
+		l.fail(ctx, o.id, &legacy.Refusal{Status: resp.StatusCode, Challenge: resp.Header.Values("Www-Authenticate")})
 	case err == nil && msg.Error != nil && msg.ID == o.id:
 		l.inbox.Receive(body)
 	case err == nil && msg.Error != nil:
-		l.fail(o.id, msg.Error)
+		l.fail(ctx, o.id, msg.Error)
 	default:
-		l.fail(o.id, fmt.Errorf("the server answered a request with HTTP %d", resp.StatusCode))
+		l.fail(ctx, o.id, fmt.Errorf("the server answered a request with HTTP %d", resp.StatusCode))
 	}
 }
 
 // fail ends a request without a response. Of one that was given up nobody wants
-// to hear any more.
-func (l *httpLine) fail(id jsonrpc.ID, why error) {
-	if l.ctx.Err() == nil {
+// to hear any more, and its id may be that of another one by now.
+func (l *httpLine) fail(ctx context.Context, id jsonrpc.ID, why error) {
+	if ctx.Err() == nil {
 		l.inbox.Fail(id, why)
 	}
 }
@@ -130,15 +130,15 @@ func (l *httpLine) follow(ctx context.Context, o *outgoing, resp *http.Response)
 			resumes = 0
 		}
 		if at.last == "" || resumes >= maxResumes || errors.Is(err, sse.ErrTooLarge) || !l.pause(ctx, at.wait) {
-			l.fail(o.id, broken(err))
+			l.fail(ctx, o.id, broken(err))
 			return
 		}
 		if resp, err = l.exchange(ctx, http.MethodGet, o.caller, nil, at.last); err != nil {
-			l.fail(o.id, fmt.Errorf("the stream of the response broke off and the server cannot be reached: %w", err))
+			l.fail(ctx, o.id, fmt.Errorf("the stream of the response broke off and the server cannot be reached: %w", err))
 			return
 		}
 		if resp.StatusCode != http.StatusOK || media(resp) != "text/event-stream" {
-			l.refused(o, resp)
+			l.refused(ctx, o, resp)
 			_ = resp.Body.Close()
 			return
 		}
