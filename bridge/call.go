@@ -1,10 +1,12 @@
 package bridge
 
 import (
+	"runtime/debug"
 	"strconv"
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mcp"
@@ -84,7 +86,19 @@ func (k *call) carryOn(next sender) {
 // POST with the answer gets its 202 at once.
 func (k *call) resume(ev mrtr.Event) {
 	if next := k.step(ev); next != nil {
-		k.out.Continue(func() { k.carryOn(next) })
+		k.out.Continue(func() {
+			defer k.survive()
+			k.carryOn(next)
+		})
+	}
+}
+
+// survive answers for a call that panicked where nobody else would: a fault of one
+// call must not end the process. It must be deferred itself.
+func (k *call) survive() {
+	if v := recover(); v != nil {
+		k.conv.b.log.Error().Interface("panic", v).Bytes("stack", debug.Stack()).Str(logfield.Method, k.req.Method).Msg("request failed")
+		finish(k.out, k.req.ID, nil, internalError("internal error of the bridge", nil))
 	}
 }
 

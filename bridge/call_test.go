@@ -494,3 +494,18 @@ func TestURLElicitation_C27_C32(t *testing.T) {
 		c.result()
 	})
 }
+
+func TestPanicAfterAnAnswerEndsNothingButItsCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conv, _ := session(t, Limits{}, inputRequired(`"s"`, question1("q")),
+			func(context.Context, *upstream.Call, func(jsonrpc.Message)) (*upstream.Answer, error) {
+				panic("a fault")
+			})
+		c := request(t, conv, "1", mcp.MethodToolsCall, book)
+		c.answer(0, `{"action":"accept"}`)
+		synctest.Wait()
+		if c.response == nil || c.response.Error == nil || c.response.Error.Code != jsonrpc.CodeInternal {
+			t.Fatalf("the client got %+v", c.response)
+		}
+	})
+}

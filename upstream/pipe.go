@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -25,6 +26,7 @@ const maxOutgoing = 256
 //   - the read side never waits for a caller.
 type pipe struct {
 	log   zerolog.Logger
+	noise zerolog.Logger // for what a process can print without end
 	limit int
 	out   chan []byte
 
@@ -36,7 +38,8 @@ type pipe struct {
 }
 
 func newPipe(limit int, log zerolog.Logger) *pipe {
-	return &pipe{log: log, limit: limit, out: make(chan []byte, maxOutgoing),
+	noise := log.Sample(&zerolog.BurstSampler{Burst: SkippedBurst, Period: time.Minute})
+	return &pipe{log: log, noise: noise, limit: limit, out: make(chan []byte, maxOutgoing),
 		ended: make(chan struct{}), waiting: map[jsonrpc.ID]*waiter{}}
 }
 
@@ -83,6 +86,10 @@ func (p *pipe) end() {
 // SkippedLine is what the log says of a line of a process that is no message.
 const SkippedLine = "upstream printed a line that is no message; skipped"
 
+// SkippedBurst is how many such lines the log tells of per minute, so that a process
+// that prints garbage does not fill the disk.
+const SkippedBurst = 20
+
 // dispatch routes one line. A line that is no message is skipped: some servers
 // print banners.
 func (p *pipe) dispatch(line []byte) {
@@ -92,7 +99,7 @@ func (p *pipe) dispatch(line []byte) {
 		p.settle(msg.ID, nil, &Failure{Cause: BadResponse, Sent: true, Err: err,
 			Detail: "the upstream sent a malformed message: " + clip(err.Error())})
 	case err != nil:
-		p.log.Warn().Int("bytes", len(line)).Msg(SkippedLine)
+		p.noise.Warn().Int("bytes", len(line)).Msg(SkippedLine)
 	case msg.Kind() == jsonrpc.Response:
 		p.settle(msg.ID, &Answer{Result: msg.Result, Error: msg.Error}, nil)
 	case msg.Kind() == jsonrpc.Request: // C-10: never answered
@@ -105,7 +112,7 @@ func (p *pipe) dispatch(line []byte) {
 // oversized fails the call whose answer is above the limit. Its id stands before
 // the result or behind it, as servers usually write it.
 func (p *pipe) oversized(beginning, end []byte) {
-	p.log.Warn().Int("limit", p.limit).Msg("upstream sent a message beyond the limit; skipped")
+	p.noise.Warn().Int("limit", p.limit).Msg("upstream sent a message beyond the limit; skipped")
 	msg, _ := jsonrpc.Parse(beginning)
 	if id := cmp.Or(msg.ID, jsonrpc.TrailingID(end)); id != "" {
 		p.settle(id, nil, &Failure{Cause: TooLarge, Sent: true, Detail: "the response of the upstream exceeds the limit"})

@@ -266,3 +266,14 @@ func FuzzPipeInput(f *testing.F) {
 		p.read(strings.NewReader(string(in)))
 	})
 }
+
+func TestGarbageOfAProcessDoesNotFillTheLog(t *testing.T) {
+	var log strings.Builder
+	p := newPipe(1<<16, zerolog.New(&log))
+	for range 10 * SkippedBurst {
+		p.dispatch([]byte("loading …"))
+	}
+	if n := strings.Count(log.String(), SkippedLine); n != SkippedBurst {
+		t.Errorf("%d lines in the log, want %d", n, SkippedBurst)
+	}
+}

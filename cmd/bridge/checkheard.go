@@ -49,6 +49,8 @@ func (h *hearing) tell() {
 	case h.Problem == "" || h.noise == 0:
 	case h.noise == 1:
 		h.Problem += "; it printed 1 line that is no MCP message on its standard output"
+	case h.noise >= upstream.SkippedBurst:
+		h.Problem += fmt.Sprintf("; it printed %d lines or more that are no MCP messages on its standard output", h.noise)
 	default:
 		h.Problem += fmt.Sprintf("; it printed %d lines that are no MCP messages on its standard output", h.noise)
 	}

@@ -228,7 +228,7 @@ func (c *conversation) receive(text []byte) (response jsonrpc.ID) {
 		c.Fail(msg.ID, errors.New("the server sent a malformed message"))
 		return msg.ID
 	case err != nil:
-		c.relay.opt.Log.Warn().Int("bytes", len(text)).Msg("the server sent what is no message; skipped")
+		c.relay.noise.Warn().Int("bytes", len(text)).Msg("the server sent what is no message; skipped")
 	case msg.Kind() == jsonrpc.Response:
 		if k := c.take(msg.ID); k != nil {
 			k.out.Finish(text)

@@ -24,6 +24,7 @@ import (
 	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/upstream"
 )
 
 // Server is what clients are connected to.
@@ -68,7 +69,8 @@ type Options struct {
 
 // Relay opens conversations, and waits for their ends.
 type Relay struct {
-	opt Options
+	opt   Options
+	noise zerolog.Logger // for what a process can print without end
 
 	mu     sync.Mutex
 	closed bool
@@ -86,7 +88,8 @@ func New(opt Options) *Relay {
 	if opt.Calls <= 0 {
 		opt.Calls = 256
 	}
-	return &Relay{opt: opt}
+	noise := opt.Log.Sample(&zerolog.BurstSampler{Burst: upstream.SkippedBurst, Period: time.Minute})
+	return &Relay{opt: opt, noise: noise}
 }
 
 // Open does for a client what legacy.Backend says: it opens a line and hands the
