@@ -28,6 +28,7 @@ import (
 	"context"
 	"errors"
 	"log"
+	"maps"
 	"net"
 	"net/http"
 	"sync"
@@ -44,6 +45,7 @@ type Server struct {
 
 	mu        sync.Mutex
 	conns     map[*conn]struct{}
+	most      int                    // of conns since the map was made
 	bodies    map[*lateBody]struct{} // of requests that net/http serves
 	listeners map[net.Listener]struct{}
 	empty     chan struct{} // closed when there are no connections while closing
@@ -145,13 +147,23 @@ func (s *Server) add(cn *conn) bool {
 		return false
 	}
 	s.conns[cn] = struct{}{}
+	s.most = max(s.most, len(s.conns))
 	return true
 }
+
+// roomy is the number of connections below which their map is not worth making
+// anew when most of them are gone, which is how it gives memory back.
+const roomy = 1024
 
 func (s *Server) remove(cn *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, cn)
+	if s.most >= roomy && len(s.conns) <= s.most/4 {
+		left := make(map[*conn]struct{}, len(s.conns))
+		maps.Copy(left, s.conns)
+		s.conns, s.most = left, len(left)
+	}
 	s.checkEmpty()
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -15,12 +16,16 @@ import (
 // answer is one read. Larger bodies are read past it into their destination.
 const readBuffer = 4 << 10
 
+// readers are lent to connections for as long as they have an exchange: after a
+// rush hundreds may be idle for a while.
+var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, readBuffer) }}
+
 // conn is one connection and the exchange on it.
 type conn struct {
 	client *Client
 	nc     net.Conn
-	br     *bufio.Reader
-	probe  *probe // nil when the socket cannot be looked at
+	br     *bufio.Reader // nil while idle
+	probe  *probe        // nil when the socket cannot be looked at
 
 	interrupt func()      // closes nc
 	stop      func() bool // ends the watch on the context; nil without one
@@ -35,10 +40,26 @@ type conn struct {
 }
 
 func newConn(c *Client, nc net.Conn) *conn {
-	cn := &conn{client: c, nc: nc, br: bufio.NewReaderSize(nc, readBuffer), probe: newProbe(nc)}
+	cn := &conn{client: c, nc: nc, probe: newProbe(nc)}
+	cn.borrow()
 	cn.interrupt = func() { _ = nc.Close() }
 	cn.resp.cn = cn
 	return cn
+}
+
+// borrow takes a reader, unless there is one.
+func (cn *conn) borrow() {
+	if cn.br == nil {
+		cn.br = readers.Get().(*bufio.Reader)
+		cn.br.Reset(cn.nc)
+	}
+}
+
+// giveBack ends the use of the reader, which must be empty.
+func (cn *conn) giveBack() {
+	cn.br.Reset(nil)
+	readers.Put(cn.br)
+	cn.br = nil
 }
 
 // readiness is what an idle connection is good for.
@@ -87,6 +108,7 @@ func (cn *conn) state(now time.Time) readiness {
 func (cn *conn) exchange(ctx context.Context, r *Request) (resp *Response, failed *Error, nothing bool) {
 	cn.stop = watch(ctx, cn.interrupt)
 	cn.resp.reset()
+	cn.borrow()
 	n, err := cn.write(r)
 	if err != nil && n == 0 {
 		cn.drop()
@@ -148,6 +170,7 @@ func (cn *conn) release(pending string) {
 		cn.client.discard(cn)
 		return
 	}
+	cn.giveBack()
 	cn.pending, cn.since = pending, time.Now()
 	cn.client.put(cn)
 }
