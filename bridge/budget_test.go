@@ -92,8 +92,8 @@ func TestAllocationBudget(t *testing.T) {
 		max float64
 		f   func()
 	}{
-		"plain call": {4, func() { conv.Serve(ctx, legacy.Caller{}, benchRequest, out) }},
-		"call with one question": {30, func() {
+		"plain call": {5, func() { conv.Serve(ctx, legacy.Caller{}, benchRequest, out) }},
+		"call with one question": {31, func() {
 			if !ask() {
 				t.Error("the call did not end")
 			}

@@ -36,6 +36,7 @@ type call struct {
 	look     time.Time // at whether the client is there
 	gone     bool      // it was not at the last look
 	timer    *time.Timer
+	bell     *bell         // of timer
 	ctx      *roundContext // of the request in flight; nil before the first
 	first    roundContext  // that of the first request, which is the only one of most calls
 	resent   bool
@@ -323,9 +324,7 @@ func (k *call) end(act mrtr.Action) {
 	if act.Task != nil {
 		k.cancelTask(act.Task)
 	}
-	if k.timer != nil {
-		k.timer.Stop()
-	}
+	k.disarm()
 	k.conv.exit(k, act.Withdraw)
 }
 

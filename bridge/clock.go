@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/bridge/mrtr"
@@ -22,10 +23,30 @@ func (k *call) arm(now time.Time) {
 		}
 	}
 	if k.timer == nil {
-		k.timer = time.AfterFunc(next.Sub(now), k.tick)
+		k.bell = new(bell)
+		k.bell.call.Store(k)
+		k.timer = time.AfterFunc(next.Sub(now), k.bell.ring)
 		return
 	}
 	k.timer.Reset(next.Sub(now))
+}
+
+// bell stands between a timer and its call: the runtime may go on holding a timer
+// that was stopped, thousands of them after a rush, and must not hold calls by it.
+type bell struct{ call atomic.Pointer[call] }
+
+func (b *bell) ring() {
+	if k := b.call.Load(); k != nil {
+		k.tick()
+	}
+}
+
+// disarm stops the timer for good. The caller holds mu.
+func (k *call) disarm() {
+	if k.timer != nil {
+		k.timer.Stop()
+		k.bell.call.Store(nil)
+	}
 }
 
 // tick runs in the timer's own goroutine.
