@@ -28,15 +28,14 @@ type call struct {
 	caller   legacy.Caller // with the newest credentials of the principal
 	flow     mrtr.Flow
 	progress progress
-	level    string    // log level sent upstream; empty: none (C-7)
-	deadline time.Time // of the whole call
-	due      time.Time // of the present state: round, pause or poll
-	answerBy time.Time // of the open server requests
-	beat     time.Time // of the next heartbeat
-	look     time.Time // at whether the client is there
-	gone     bool      // it was not at the last look
-	timer    *time.Timer
-	bell     *bell         // of timer
+	level    string        // log level sent upstream; empty: none (C-7)
+	deadline time.Time     // of the whole call
+	due      time.Time     // of the present state: round, pause or poll
+	answerBy time.Time     // of the open server requests
+	beat     time.Time     // of the next heartbeat
+	look     time.Time     // at whether the client is there
+	gone     bool          // it was not at the last look
+	bell     *bell         // nil before the first request
 	ctx      *roundContext // of the request in flight; nil before the first
 	first    roundContext  // that of the first request, which is the only one of most calls
 	resent   bool

@@ -22,18 +22,21 @@ func (k *call) arm(now time.Time) {
 			next = also
 		}
 	}
-	if k.timer == nil {
+	if k.bell == nil {
 		k.bell = new(bell)
 		k.bell.call.Store(k)
-		k.timer = time.AfterFunc(next.Sub(now), k.bell.ring)
+		k.bell.timer = time.AfterFunc(next.Sub(now), k.bell.ring)
 		return
 	}
-	k.timer.Reset(next.Sub(now))
+	k.bell.timer.Reset(next.Sub(now))
 }
 
 // bell stands between a timer and its call: the runtime may go on holding a timer
 // that was stopped, thousands of them after a rush, and must not hold calls by it.
-type bell struct{ call atomic.Pointer[call] }
+type bell struct {
+	call  atomic.Pointer[call]
+	timer *time.Timer
+}
 
 func (b *bell) ring() {
 	if k := b.call.Load(); k != nil {
@@ -43,8 +46,8 @@ func (b *bell) ring() {
 
 // disarm stops the timer for good. The caller holds mu.
 func (k *call) disarm() {
-	if k.timer != nil {
-		k.timer.Stop()
+	if k.bell != nil {
+		k.bell.timer.Stop()
 		k.bell.call.Store(nil)
 	}
 }
