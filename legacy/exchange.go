@@ -32,10 +32,9 @@ type exchange struct {
 	phase   phase // with what follows guarded by mu
 	left    int32 // responses still to come; more than one in a batch
 	mu      sync.Mutex
-	w       http.ResponseWriter // nil once the handler left
-	parts   [][]byte            // responses of a batch that wait for the others
-	stream  *sessions.Stream
-	live    atomic.Pointer[sessions.Stream] // stream, for those without the lock
+	w       http.ResponseWriter             // nil once the handler left
+	parts   [][]byte                        // responses of a batch that wait for the others
+	stream  atomic.Pointer[sessions.Stream] // nil until the response is one; read without the lock
 	carrier *carrier
 	changed chan struct{} // closed when phase leaves open; made only to wait
 }
@@ -79,7 +78,7 @@ func (ex *exchange) Queue(msg []byte) {
 	if !ex.Interactive() {
 		return
 	}
-	st := ex.live.Load()
+	st := ex.stream.Load()
 	if st == nil {
 		ex.mu.Lock()
 		st = ex.startStream()
@@ -92,7 +91,7 @@ func (ex *exchange) Queue(msg []byte) {
 
 // Flush implements Reply.
 func (ex *exchange) Flush() {
-	if st := ex.live.Load(); st != nil {
+	if st := ex.stream.Load(); st != nil {
 		st.Flush()
 	}
 }
@@ -112,7 +111,7 @@ func (ex *exchange) Reachable() bool {
 	case open:
 		return ex.w != nil
 	case streaming:
-		return ex.stream.Reachable()
+		return ex.stream.Load().Reachable()
 	}
 	return true
 }
@@ -161,7 +160,7 @@ func (ex *exchange) complete(msg []byte) {
 	var st *sessions.Stream
 	switch {
 	case ex.phase == streaming:
-		st = ex.stream
+		st = ex.stream.Load()
 		if last {
 			st.Seal(bytes.Clone(msg))
 		} else if msg != nil {
@@ -210,29 +209,30 @@ func array(parts [][]byte) []byte {
 // client left before it learnt the id of any event.
 func (ex *exchange) startStream() *sessions.Stream {
 	if ex.phase == streaming {
-		return ex.stream
+		return ex.stream.Load()
 	}
 	if ex.phase == done || ex.w == nil {
 		return nil
 	}
+	var st *sessions.Stream
 	if ex.session == nil {
-		ex.stream = sessions.NewVolatileStream(ex.http.opt.Log)
+		st = sessions.NewVolatileStream(ex.http.opt.Log)
 	} else {
-		ex.stream = ex.session.newStream()
+		st = ex.session.newStream()
 	}
-	ex.carrier = ex.http.newCarrier(ex.w, ex.stream, ex.session)
-	ex.stream.Attach(ex.carrier, 0)
+	ex.carrier = ex.http.newCarrier(ex.w, st, ex.session)
+	st.Attach(ex.carrier, 0)
 	if ex.session != nil && priming(ex.session.rec.Version) {
-		ex.stream.Queue(nil)
+		st.Queue(nil)
 	}
 	for _, part := range ex.parts {
-		ex.stream.Queue(part)
+		st.Queue(part)
 	}
 	ex.parts = nil
 	ex.phase = streaming
-	ex.live.Store(ex.stream)
+	ex.stream.Store(st)
 	ex.notify()
-	return ex.stream
+	return st
 }
 
 // due is called by the janitor when a response takes longer than the commit
@@ -272,8 +272,8 @@ func (ex *exchange) notify() {
 func (ex *exchange) release() {
 	ex.entry.remove()
 	if ex.session != nil {
-		if ex.stream != nil {
-			ex.session.retire(ex.stream)
+		if st := ex.stream.Load(); st != nil {
+			ex.session.retire(st)
 		}
 		ex.session.active.Add(-1)
 	}
