@@ -35,7 +35,7 @@ func newLeanCarrier(u *url.URL, opt *HTTPOptions) *leanCarrier {
 	b := appendField(nil, "Host", u.Host)
 	b = appendField(b, "User-Agent", opt.UserAgent)
 	b = append(b, "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"...)
-	forward(opt.Header, func(name, value string) { b = appendField(b, name, value) })
+	Forward(opt.Header, func(name, value string) { b = appendField(b, name, value) })
 	t.common = b
 	return t
 }
@@ -101,7 +101,7 @@ func (t *leanCarrier) appendHead(b []byte, req *request, length int) []byte {
 	if auth := authorization(req, t.auth); auth != "" {
 		b = appendField(b, "Authorization", auth)
 	}
-	forward(req.call.Header, func(name, value string) { b = appendField(b, name, value) })
+	Forward(req.call.Header, func(name, value string) { b = appendField(b, name, value) })
 	b = append(b, "Content-Length: "...)
 	b = strconv.AppendInt(b, int64(length), 10)
 	return append(b, "\r\n\r\n"...)

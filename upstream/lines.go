@@ -3,7 +3,6 @@ package upstream
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"io"
 	"sync"
 
@@ -72,32 +71,10 @@ func (l *Lines) Close() {
 	<-l.process.done
 }
 
-func (l *Lines) write(w io.Writer) {
-	for {
-		select {
-		case line := <-l.out:
-			if _, err := w.Write(line); err != nil {
-				return
-			}
-		case <-l.ended:
-			return
-		}
-	}
-}
+func (l *Lines) write(w io.Writer) { writeLines(w, l.out, l.ended) }
 
 func (l *Lines) read(r io.Reader) {
-	lines := transport.NewLineReader(r, l.limit)
-	for {
-		line, err := lines.Read()
-		switch {
-		case err == nil:
-			l.to.Line(line)
-		case errors.Is(err, transport.ErrTooLarge):
-			l.to.TooLarge(responseID(line, lines.Tail()))
-		default:
-			return
-		}
-	}
+	readLines(r, l.limit, l.to.Line, func(beginning, end []byte) { l.to.TooLarge(responseID(beginning, end)) })
 }
 
 func (l *Lines) end() {

@@ -97,8 +97,8 @@ func (t *netCarrier) header(req *request) http.Header {
 	for _, f := range req.custom {
 		h.Add(f.name, f.value)
 	}
-	forward(t.opt.Header, h.Add)
-	forward(req.call.Header, h.Add)
+	Forward(t.opt.Header, h.Add)
+	Forward(req.call.Header, h.Add)
 	return h
 }
 

@@ -44,31 +44,39 @@ func newPipe(limit int, log zerolog.Logger) *pipe {
 }
 
 // write sends what callers hand over until the pipe ends.
-func (p *pipe) write(w io.Writer) {
+func (p *pipe) write(w io.Writer) { writeLines(w, p.out, p.ended) }
+
+// read dispatches what the server writes, until its end.
+func (p *pipe) read(r io.Reader) { readLines(r, p.limit, p.dispatch, p.oversized) }
+
+// writeLines writes what comes through out until there is an end, or nobody who
+// takes it: the reader notices that as well.
+func writeLines(w io.Writer, out <-chan []byte, ended <-chan struct{}) {
 	for {
 		select {
-		case line := <-p.out:
+		case line := <-out:
 			if _, err := w.Write(line); err != nil {
-				return // the reader notices the end as well
+				return
 			}
-		case <-p.ended:
+		case <-ended:
 			return
 		}
 	}
 }
 
-// read dispatches what the server writes, until its end.
-func (p *pipe) read(r io.Reader) {
-	lines := transport.NewLineReader(r, p.limit)
+// readLines passes on what a process writes, until its end: whole lines to line, of
+// those beyond the limit the beginning and the end to tooLarge.
+func readLines(r io.Reader, limit int, line func([]byte), tooLarge func(beginning, end []byte)) {
+	lines := transport.NewLineReader(r, limit)
 	for {
-		line, err := lines.Read()
+		text, err := lines.Read()
 		switch {
+		case err == nil:
+			line(text)
 		case errors.Is(err, transport.ErrTooLarge):
-			p.oversized(line, lines.Tail())
-		case err != nil:
-			return
+			tooLarge(text, lines.Tail())
 		default:
-			p.dispatch(line)
+			return
 		}
 	}
 }

@@ -157,12 +157,9 @@ func owned(name string) bool {
 	return false
 }
 
-// Forward passes the headers of a client that any server may see to add.
-func Forward(client http.Header, add func(name, value string)) { forward(client, add) }
-
-// forward passes the headers of h that may be sent to add. Values that would
+// Forward passes the headers of h that any server may see to add. Values that would
 // break the message are left out.
-func forward(h http.Header, add func(name, value string)) {
+func Forward(h http.Header, add func(name, value string)) {
 	for name, values := range h {
 		if owned(name) || owned(textproto.CanonicalMIMEHeaderKey(name)) || !isToken(name) { // most are the first
 			continue

@@ -66,7 +66,7 @@ func TestB26HeadersThatAreNeverTakenOver(t *testing.T) {
 	h := http.Header{"Traceparent": {"00-1-2-01"}, "x-own": {"a", "b"}, "Mcp-Name": {"spoofed"}, "mcp-param-x": {"spoofed"}, "Cookie": {"c"},
 		"Origin": {"o"}, "Content-Length": {"9"}, "Authorization": {"stolen"}, "Host": {"h"}, "Bad Name": {"x"}, "X-Bad": {"a\r\nb"}, "Proxy-Authorization": {"p"}}
 	var got []field
-	forward(h, func(name, value string) { got = append(got, field{name, value}) })
+	Forward(h, func(name, value string) { got = append(got, field{name, value}) })
 	if len(got) != 3 {
 		t.Fatalf("headers %v", got)
 	}
