@@ -107,14 +107,23 @@ func (w *response) Write(p []byte) (int, error) {
 // WriteString implements io.StringWriter.
 func (w *response) WriteString(s string) (int, error) { return w.Write([]byte(s)) }
 
-// prepare counts what the handler is about to write.
-func (w *response) prepare(n int) error {
+// usable reports why a handler has nothing to do with the response any more.
+func (w *response) usable() error {
 	switch {
 	case w.hijacked:
 		return http.ErrHijacked
 	case w.over:
 		return errHandlerDone
-	case w.err != nil:
+	}
+	return nil
+}
+
+// prepare counts what the handler is about to write.
+func (w *response) prepare(n int) error {
+	if err := w.usable(); err != nil {
+		return err
+	}
+	if w.err != nil {
 		return w.err
 	}
 	if w.status == 0 {
@@ -176,11 +185,8 @@ func (w *response) finish() (again bool) {
 // SetReadDeadline bounds the reading of the request's body instead of its own
 // bound, which a zero time restores.
 func (w *response) SetReadDeadline(t time.Time) error {
-	switch {
-	case w.hijacked:
-		return http.ErrHijacked
-	case w.over:
-		return errHandlerDone
+	if err := w.usable(); err != nil {
+		return err
 	}
 	return w.cn.in.hold(t)
 }
@@ -188,11 +194,8 @@ func (w *response) SetReadDeadline(t time.Time) error {
 // SetWriteDeadline implements what http.ResponseController wants. It may be
 // called while another goroutine writes.
 func (w *response) SetWriteDeadline(t time.Time) error {
-	switch {
-	case w.hijacked:
-		return http.ErrHijacked
-	case w.over:
-		return errHandlerDone
+	if err := w.usable(); err != nil {
+		return err
 	}
 	w.limited.Store(true)
 	return w.cn.nc.SetWriteDeadline(t)
@@ -204,11 +207,8 @@ func (w *response) EnableFullDuplex() error { return nil }
 
 // Hijack implements http.Hijacker.
 func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	switch {
-	case w.hijacked:
-		return nil, nil, http.ErrHijacked
-	case w.over:
-		return nil, nil, errHandlerDone
+	if err := w.usable(); err != nil {
+		return nil, nil, err
 	}
 	if w.status != 0 {
 		if err := w.send(nil, false); err != nil {
