@@ -67,6 +67,9 @@ func (l *lists) about(method string, result []byte) *list {
 func (l *lists) remember(key listKey, known *list) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if old := l.known[key]; old != nil { // somebody was quicker, or another text has the hash
+		l.bytes -= len(old.source)
+	}
 	if l.bytes += len(known.source); l.bytes > maxListBytes {
 		clear(l.known)
 		l.bytes = len(known.source)
