@@ -10,6 +10,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/mcpbridge/bridge/internal/roster"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mcp"
@@ -82,7 +83,7 @@ type Bridge struct {
 	serial  atomic.Uint64          // numbers calls, for progress tokens and log lines
 
 	mu            sync.Mutex
-	conversations roster
+	conversations roster.Set[*conversation]
 	closed        bool
 }
 
@@ -158,8 +159,8 @@ func (b *Bridge) Stateless(caller legacy.Caller, version mcp.Version) legacy.Con
 func (b *Bridge) Close() {
 	b.mu.Lock()
 	b.closed = true
-	open := b.conversations.all()
-	b.conversations = roster{}
+	open := b.conversations.All()
+	b.conversations = roster.Set[*conversation]{}
 	b.mu.Unlock()
 	for _, conv := range open {
 		conv.Close(ErrClosed)
@@ -174,7 +175,7 @@ func (b *Bridge) adopt(conv *conversation) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.closed {
-		b.conversations.add(conv)
+		b.conversations.Add(conv)
 	}
 	return !b.closed
 }
@@ -182,7 +183,7 @@ func (b *Bridge) adopt(conv *conversation) bool {
 func (b *Bridge) forget(conv *conversation) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.conversations.remove(conv)
+	b.conversations.Remove(conv)
 }
 
 func clone(b []byte) []byte { return append([]byte(nil), b...) }

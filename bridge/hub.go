@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/roster"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/upstream"
@@ -30,7 +31,7 @@ type sharedListen struct {
 	cancel    context.CancelFunc
 	linger    *time.Timer // runs while nobody listens
 
-	members roster // guarded by hub.mu
+	members roster.Set[*conversation] // guarded by hub.mu
 }
 
 // lingering keeps a listen that nobody hears for a while: clients that open a
@@ -56,7 +57,7 @@ func (h *hub) join(c *conversation) {
 		l.linger.Stop()
 		l.linger = nil
 	}
-	l.members.add(c)
+	l.members.Add(c)
 }
 
 // open starts the listen of c's principal with c's credentials. The caller holds mu.
@@ -83,8 +84,8 @@ func (h *hub) leave(c *conversation) {
 	if l == nil {
 		return
 	}
-	l.members.remove(c)
-	if l.members.len() == 0 && l.linger == nil && !h.closed {
+	l.members.Remove(c)
+	if l.members.Len() == 0 && l.linger == nil && !h.closed {
 		l.linger = time.AfterFunc(lingering, func() { h.retire(l) })
 	}
 }
@@ -93,7 +94,7 @@ func (h *hub) leave(c *conversation) {
 func (h *hub) retire(l *sharedListen) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if l.members.len() == 0 && h.shared[l.principal] == l {
+	if l.members.Len() == 0 && h.shared[l.principal] == l {
 		delete(h.shared, l.principal)
 		l.cancel()
 	}
@@ -146,7 +147,7 @@ func (l *sharedListen) announceAll() {
 func (l *sharedListen) audience() []*conversation {
 	l.hub.mu.Lock()
 	defer l.hub.mu.Unlock()
-	return l.members.all()
+	return l.members.All()
 }
 
 func (f listFilter) methods() (methods []string) {

@@ -33,11 +33,11 @@ var mayImport = map[string][]string{
 	"sessions":   {"mcp", "jsonrpc", "rawjson"},
 	"legacy":     {"sessions", "negotiate", "sse", "mcp", "jsonrpc", "rawjson", "internal/transport", "internal/park", "internal/logfield", "legacy/h1"},
 	"upstream":   {"negotiate", "sse", "mcp", "jsonrpc", "rawjson", "internal/transport", "internal/logfield", "upstream/h1"},
-	"bridge":     {"legacy", "mrtr", "upstream", "negotiate", "sessions", "translate", "mcp", "jsonrpc", "rawjson", "internal/logfield"},
+	"bridge":     {"legacy", "mrtr", "upstream", "negotiate", "sessions", "translate", "mcp", "jsonrpc", "rawjson", "internal/logfield", "internal/roster"},
 	"config":     {},
 	"cmd/bridge": {"*"},
 
-	"legacy/h1":   {},
+	"legacy/h1":   {"internal/roster"},
 	"upstream/h1": {},
 }
 

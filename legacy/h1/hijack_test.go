@@ -62,8 +62,8 @@ func TestHijackedConnectionHasEverythingThatWasSentAhead(t *testing.T) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.conns) != 0 {
-		t.Errorf("%d connections are still the server's", len(s.conns))
+	if s.conns.Len() != 0 {
+		t.Errorf("%d connections are still the server's", s.conns.Len())
 	}
 }
 

@@ -28,12 +28,13 @@ import (
 	"context"
 	"errors"
 	"log"
-	"maps"
 	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/mcpbridge/bridge/internal/roster"
 )
 
 // Server serves connections. It is safe for concurrent use.
@@ -44,8 +45,7 @@ type Server struct {
 	closing atomic.Bool
 
 	mu        sync.Mutex
-	conns     map[*conn]struct{}
-	most      int                    // of conns since the map was made
+	conns     roster.Set[*conn]
 	bodies    map[*lateBody]struct{} // of requests that net/http serves
 	listeners map[net.Listener]struct{}
 	empty     chan struct{} // closed when there are no connections while closing
@@ -57,7 +57,7 @@ type Server struct {
 func New(handler http.Handler, standard *http.Server) *Server {
 	s := &Server{
 		handler: handler, standard: standard,
-		conns: map[*conn]struct{}{}, bodies: map[*lateBody]struct{}{}, listeners: map[net.Listener]struct{}{},
+		bodies: map[*lateBody]struct{}{}, listeners: map[net.Listener]struct{}{},
 		empty: make(chan struct{}),
 	}
 	standard.Handler = lateHandler{s}
@@ -146,30 +146,20 @@ func (s *Server) add(cn *conn) bool {
 	if s.closing.Load() {
 		return false
 	}
-	s.conns[cn] = struct{}{}
-	s.most = max(s.most, len(s.conns))
+	s.conns.Add(cn)
 	return true
 }
-
-// roomy is the number of connections below which their map is not worth making
-// anew when most of them are gone, which is how it gives memory back.
-const roomy = 1024
 
 func (s *Server) remove(cn *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.conns, cn)
-	if s.most >= roomy && len(s.conns) <= s.most/4 {
-		left := make(map[*conn]struct{}, len(s.conns))
-		maps.Copy(left, s.conns)
-		s.conns, s.most = left, len(left)
-	}
+	s.conns.Remove(cn)
 	s.checkEmpty()
 }
 
 // checkEmpty tells Shutdown that the last connection is gone. s.mu is held.
 func (s *Server) checkEmpty() {
-	if len(s.conns) > 0 || !s.closing.Load() {
+	if s.conns.Len() > 0 || !s.closing.Load() {
 		return
 	}
 	select {
@@ -183,7 +173,7 @@ func (s *Server) checkEmpty() {
 // request has not arrived whole, and waits for the others to finish theirs. The
 // same goes for those of net/http. The error wraps that of ctx when it ended first.
 func (s *Server) Shutdown(ctx context.Context) error {
-	for cn := range s.begin() {
+	for _, cn := range s.begin() {
 		cn.dismiss()
 	}
 	standard := make(chan error, 1)
@@ -198,7 +188,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 
 // Close closes all listeners and connections at once. It waits for nobody.
 func (s *Server) Close() error {
-	for cn := range s.begin() {
+	for _, cn := range s.begin() {
 		_ = cn.nc.Close()
 	}
 	return s.standard.Close()
@@ -206,7 +196,7 @@ func (s *Server) Close() error {
 
 // begin stops accepting and cuts the bodies that net/http waits for. It returns
 // the connections that were open.
-func (s *Server) begin() map[*conn]struct{} {
+func (s *Server) begin() []*conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closing.Store(true)
@@ -216,12 +206,8 @@ func (s *Server) begin() map[*conn]struct{} {
 	for b := range s.bodies {
 		b.cut()
 	}
-	open := make(map[*conn]struct{}, len(s.conns))
-	for cn := range s.conns {
-		open[cn] = struct{}{}
-	}
 	s.checkEmpty()
-	return open
+	return s.conns.All()
 }
 
 func (s *Server) logf(format string, args ...any) {

@@ -32,7 +32,7 @@ func inBubble(t *testing.T, h http.HandlerFunc, f func(t *testing.T, s *Server, 
 			_ = w.Close()
 		}
 		synctest.Wait()
-		if n := len(s.conns); n > 0 {
+		if n := s.conns.Len(); n > 0 {
 			t.Errorf("%d connections are left", n)
 		}
 	})
