@@ -35,8 +35,9 @@ func (h lateHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b.extend(0)
 	s.watchBody(b)
 	defer s.forgetBody(b)
-	r.Body = b
-	s.handler.ServeHTTP(w, r)
+	own := *r // net/http looks at the body of r afterwards: whether the connection can be kept
+	own.Body = b
+	s.handler.ServeHTTP(w, &own)
 }
 
 func (s *Server) watchBody(b *lateBody) {
