@@ -17,8 +17,8 @@ test: ## Run the tests
 race: ## Run the tests with the race detector
 	go test -race ./...
 
-fuzz: ## Fuzz every target for a minute each
-	FUZZ_TIME=60s .ci/run fuzz
+fuzz: ## Fuzz every target with a million inputs
+	FUZZ_INPUTS=1000000 .ci/run fuzz
 
 lint: ## Run the pinned linter
 	$(LINT) run ./...
