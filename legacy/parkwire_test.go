@@ -149,6 +149,17 @@ func heldCall(t *testing.T, h *HTTP, p *peer, b *fakeBackend) (*wire, *http.Resp
 	return l, resp, k
 }
 
+// idleAfterCall makes a call and waits until its connection is parked without a
+// stream. The call is over.
+func idleAfterCall(t *testing.T, h *HTTP, p *peer, b *fakeBackend) (*wire, *call) {
+	t.Helper()
+	l, resp, k := heldCall(t, h, p, b)
+	k.finish(`{}`)
+	_ = readEvents(t, resp).rest()
+	waitParked(t, h, 0, 1)
+	return l, k
+}
+
 // heldGet opens a standalone stream and waits until it is parked.
 func heldGet(t *testing.T, h *HTTP, p *peer, last string) (*wire, *http.Response) {
 	t.Helper()
