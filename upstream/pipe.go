@@ -161,8 +161,11 @@ func (p *pipe) notification(msg jsonrpc.Message) {
 	default:
 		w = p.only(func(w *waiter) bool { return !w.listen })
 	}
-	if w == nil || !w.push(msg) {
+	switch {
+	case w == nil:
 		p.log.Debug().Str("method", clip(msg.Method)).Msg("upstream notification without an owner dropped")
+	case !w.push(msg):
+		p.log.Debug().Str("method", clip(msg.Method)).Msg("upstream notification dropped: the client is too slow")
 	}
 }
 

@@ -9,8 +9,12 @@ import (
 	"github.com/mcpbridge/bridge/rawjson"
 )
 
-// maxQueued bounds the notifications that wait for a slow caller.
-const maxQueued = 1024
+// Bounds on the notifications that wait for a slow caller: how many, and the bytes of
+// their params. One is always taken.
+const (
+	maxQueued      = 1024
+	maxQueuedBytes = 8 << 20
+)
 
 // waiter is a request in flight on a pipe, and what has arrived for it.
 type waiter struct {
@@ -23,6 +27,7 @@ type waiter struct {
 
 	mu     sync.Mutex
 	queue  []jsonrpc.Message
+	size   int // of the queue's params, in bytes
 	ans    *Answer
 	failed *Failure
 }
@@ -35,9 +40,10 @@ func newWaiter(req *request, to sink) *waiter {
 // push queues a notification. It reports false when the queue is full.
 func (w *waiter) push(msg jsonrpc.Message) bool {
 	w.mu.Lock()
-	full := len(w.queue) >= maxQueued
+	size := w.size + len(msg.Params)
+	full := len(w.queue) >= maxQueued || len(w.queue) > 0 && size > maxQueuedBytes
 	if !full {
-		w.queue = append(w.queue, msg)
+		w.queue, w.size = append(w.queue, msg), size
 	}
 	w.mu.Unlock()
 	w.signal()
@@ -91,7 +97,7 @@ func (w *waiter) wait(ctx context.Context, ended <-chan struct{}, to sink) (*Ans
 func (w *waiter) deliver(to sink) (news bool, ans *Answer, failed *Failure) {
 	w.mu.Lock()
 	queue := w.queue
-	w.queue = nil
+	w.queue, w.size = nil, 0
 	ans, failed = w.ans, w.failed
 	w.mu.Unlock()
 	if to.notify != nil {
