@@ -55,7 +55,7 @@ type channel struct {
 	inFlight map[jsonrpc.ID]*channelReply
 	closed   bool
 	cause    error // of closing
-	work     sync.WaitGroup
+	work     sync.WaitGroup // requests, until they are answered and nothing runs for them
 }
 
 // queued is a message that waits, and where its response goes.
@@ -191,8 +191,9 @@ func (r *channelReply) Finish(msg []byte) {
 	r.c.settle(r) // first: a quick client may use the id again
 	r.answer(msg)
 	if r.c.gate != nil {
-		r.c.gate.exit() // last: now a shutdown may close the connection
+		r.c.gate.exit() // now a shutdown may close the connection
 	}
+	r.c.work.Done()
 }
 
 // pause waits, unless the connection is of no more use.

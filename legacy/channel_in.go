@@ -129,7 +129,7 @@ func (c *channel) admit(msg *jsonrpc.Message, answer func([]byte)) (start func()
 	case c.closed:
 		return nil, internal("the session is closed")
 	case msg.Method == mcp.MethodPing && c.conv == nil:
-		return func() { go answer(jsonrpc.AppendResult(nil, msg.ID, []byte(`{}`))) }, nil // A-9
+		return func() { c.work.Go(func() { answer(jsonrpc.AppendResult(nil, msg.ID, []byte(`{}`))) }) }, nil // A-9
 	case msg.Method == mcp.MethodInitialize:
 		return c.admitInitialize(msg, answer)
 	case c.opening:
@@ -157,7 +157,7 @@ func (c *channel) admit(msg *jsonrpc.Message, answer func([]byte)) (start func()
 	c.touched = true
 	out := &channelReply{c: c, id: msg.ID, answer: answer}
 	c.inFlight[msg.ID] = out
-	c.work.Add(1)
+	c.work.Add(2) // serve, and the reply that may outlive it
 	conv, req := c.conv, *msg
 	if _, ok := conv.(Orderly); ok {
 		return func() { c.serve(conv, req, out) }, nil

@@ -180,6 +180,29 @@ func TestStdioEndsEverythingAtEOF_A36(t *testing.T) {
 	})
 }
 
+func TestWhatTheInputBroughtIsStillAnswered(t *testing.T) {
+	for _, late := range []time.Duration{lastAnswers - time.Millisecond, lastAnswers + time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			b := &slowBackend{newFake(), make(chan struct{})}
+			l := serveStdio(t, Options{}, b)
+			l.send(initialize(mcp.V20251125))
+			l.send(hold)
+			l.send(`{"jsonrpc":"2.0","id":2,"method":"echo"}`)
+			_ = l.in.Close()
+			synctest.Wait()
+			close(b.proceed)
+			want(t, "initialize", l.next(), `{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25"}}`)
+			want(t, "a quick one", l.next(), `{"jsonrpc":"2.0","id":2,"result":{}}`)
+			k := <-b.held
+			time.Sleep(late)
+			k.finish(`{"slow":1}`)
+			want(t, "returns", <-l.done, error(nil))
+			_, answered := <-l.read
+			want(t, "the slow one is answered", answered, late < lastAnswers)
+		})
+	}
+}
+
 func TestStdioEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newFake()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
 
 	"github.com/mcpbridge/bridge/internal/transport"
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -13,10 +14,15 @@ import (
 // maxKept is the largest write buffer that a connection keeps between messages.
 const maxKept = 64 << 10
 
+// lastAnswers is how long requests may go on when the client has closed its end of
+// the connection: it may still read, like a shell that waits for what it piped in.
+// Clients that only want to leave give a process two seconds.
+const lastAnswers = time.Second
+
 // ServeStdio serves one client over a pair of pipes, one message per line
-// (E-31). It returns nil when in ends, ctx's error when ctx ends, and the write
-// error when the client no longer reads. By then every request has ended
-// . The goroutine that reads ends with in, which ServeStdio doesn't close:
+// (E-31). It returns nil when in ends and what it brought was answered or took too
+// long, ctx's error when ctx ends, and the write error when the client no longer
+// reads. By then every request has ended. The goroutine that reads ends with in, which ServeStdio doesn't close:
 // nothing interrupts a read of a standard input.
 func ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt Options, b Backend) error {
 	opt = opt.withDefaults()
@@ -32,11 +38,29 @@ func ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt Options, b
 	go c.readLines(transport.NewLineReader(in, int(opt.MaxBody)))
 	select {
 	case <-c.gone:
+		if c.err == nil {
+			c.awaitAnswers(ctx)
+		}
 		c.close(ErrDisconnected)
 		return c.err
 	case <-ctx.Done():
 		c.close(context.Cause(ctx))
 		return ctx.Err()
+	}
+}
+
+// awaitAnswers waits until nothing is under way, but not for ever. Nothing more is
+// received.
+func (c *channel) awaitAnswers(ctx context.Context) {
+	answered := make(chan struct{})
+	go func() { c.work.Wait(); close(answered) }() // at the latest after close
+	limit := time.NewTimer(lastAnswers)
+	defer limit.Stop()
+	select {
+	case <-answered:
+	case <-ctx.Done():
+	case <-limit.C:
+		c.log.Warn().Dur("after", lastAnswers).Msg("the input has ended; requests that are still under way are cancelled")
 	}
 }
 

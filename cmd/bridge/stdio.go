@@ -20,8 +20,9 @@ func newStdio(env surroundings) *cobra.Command {
 		Use:   "stdio [flags] (--upstream URL | -- COMMAND [ARGUMENT…])",
 		Short: "Serve one client over standard input and output",
 		Long: `stdio is for clients that launch a command. It speaks with the client over standard
-input and output, and ends when the client closes the input. Everything it has
-to say besides goes to standard error.`,
+input and output, and ends when the client closes the input: requests that came
+before have a second to be answered. Everything it has to say besides goes to
+standard error.`,
 		Example: "  bridge stdio --upstream https://mcp.example.com/mcp\n  bridge stdio -- my-server --verbose",
 		Args:    commandOnly,
 	}
