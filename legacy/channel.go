@@ -54,7 +54,7 @@ type channel struct {
 	backlog  []queued    // what came behind the initialize being answered
 	inFlight map[jsonrpc.ID]*channelReply
 	closed   bool
-	cause    error // of closing
+	cause    error          // of closing
 	work     sync.WaitGroup // requests, until they are answered and nothing runs for them
 }
 

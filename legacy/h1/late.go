@@ -12,6 +12,8 @@ import (
 // a handler that did not read the body.
 type lateBody struct {
 	io.ReadCloser
+	from  *http.Request // net/http's
+	to    *http.Request // the handler's
 	rc    *http.ResponseController
 	start time.Time
 
@@ -31,12 +33,12 @@ func (h lateHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.handler.ServeHTTP(w, r)
 		return
 	}
-	b := &lateBody{ReadCloser: r.Body, rc: http.NewResponseController(w), start: time.Now()}
+	own := *r // net/http looks at the body of r afterwards: whether the connection can be kept
+	b := &lateBody{ReadCloser: r.Body, from: r, to: &own, rc: http.NewResponseController(w), start: time.Now()}
+	own.Body = b
 	b.extend(0)
 	s.watchBody(b)
 	defer s.forgetBody(b)
-	own := *r // net/http looks at the body of r afterwards: whether the connection can be kept
-	own.Body = b
 	s.handler.ServeHTTP(w, &own)
 }
 
@@ -61,6 +63,7 @@ func (b *lateBody) Read(p []byte) (int, error) {
 	if err == nil {
 		b.extend(n)
 	} else {
+		b.to.Trailer = b.from.Trailer
 		b.end(err == io.EOF)
 	}
 	return n, err

@@ -70,6 +70,7 @@ func FuzzConnection(f *testing.F) {
 	f.Add([]byte(get + "\r\n" + get))
 	f.Add([]byte(post("{}") + "\r\n\r\n\r" + chunked))
 	f.Add([]byte(strings.Replace(chunked, "0\r\n\r\n", "0\r\nno trailer\r\n", 1) + get))
+	f.Add([]byte(strings.Replace(chunked, "0\r\n\r\n", "0\r\na: trailer\r\n\r\n", 1) + get))
 	f.Add([]byte("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 300000\r\n\r\n"))
 	quiet := log.New(io.Discard, "", 0)
 	f.Fuzz(func(t *testing.T, text []byte) {
