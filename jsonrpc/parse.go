@@ -2,6 +2,7 @@ package jsonrpc
 
 import (
 	"errors"
+	"strconv"
 
 	"github.com/mcpbridge/bridge/rawjson"
 )
@@ -21,6 +22,9 @@ const (
 // envelope is what one pass over a text finds at its top level.
 type envelope [fieldCount]rawjson.Field
 
+// MaxMethod bounds the name of a method, in bytes: it stands in logs and headers.
+const MaxMethod = 256
+
 // Parse reads one message. The text must satisfy rawjson.Validate and the
 // envelope rules: jsonrpc is "2.0"; a request has a method, an id that is a
 // string or an integer and never null (B-1), and params, if any, that are an
@@ -30,7 +34,8 @@ type envelope [fieldCount]rawjson.Field
 //
 // On failure the error is an *Error with CodeParse (the text is no JSON) or
 // CodeInvalidRequest (it is JSON but no message), and the Message holds nothing
-// but the ID, whenever one can be made out.
+// but the ID, whenever one can be made out. If the text was meant as a response, the
+// Message has that error as its Error too: it is the end of what the ID names.
 func Parse(b []byte) (Message, error) {
 	var env envelope
 	msg, _, err := env.parse(b, "", fieldError)
@@ -68,9 +73,18 @@ func (env *envelope) parse(b []byte, id ID, last int) (m Message, long []byte, e
 		return m, nil, syntaxError(err)
 	}
 	if reason := m.read(env, b, id); reason != "" {
-		return Message{ID: m.ID}, nil, &Error{Code: CodeInvalidRequest, Message: reason}
+		broken := &Error{Code: CodeInvalidRequest, Message: reason}
+		if m = (Message{ID: m.ID}); env.isResponse() {
+			m.Error = broken
+		}
+		return m, nil, broken
 	}
 	return m, long, nil
+}
+
+// isResponse reports whether a text can be meant as nothing but a response.
+func (env *envelope) isResponse() bool {
+	return env[fieldMethod].Value == nil && (env[fieldResult].Value != nil || env[fieldError].Value != nil)
 }
 
 // syntaxError converts what rawjson refused. A duplicate member is well-formed
@@ -115,6 +129,9 @@ func (m *Message) readCall(env *envelope) string {
 	method, ok := methodName(env[fieldMethod].Value)
 	if !ok || method == "" {
 		return "method must be a string that is not empty"
+	}
+	if len(method) > MaxMethod {
+		return "a method name must not be longer than " + strconv.Itoa(MaxMethod) + " bytes"
 	}
 	params := env[fieldParams].Value
 	if params != nil && rawjson.KindOf(params) != rawjson.Object {

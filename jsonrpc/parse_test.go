@@ -81,6 +81,7 @@ func TestParseRefuses(t *testing.T) { // B-1
 		{"id true", `{"jsonrpc":"2.0","id":true,"method":"ping"}`, CodeInvalidRequest, ""},
 		{"method number", `{"jsonrpc":"2.0","id":1,"method":1}`, CodeInvalidRequest, "1"},
 		{"method null", `{"jsonrpc":"2.0","id":1,"method":null}`, CodeInvalidRequest, "1"},
+		{"method too long", `{"jsonrpc":"2.0","id":1,"method":"` + strings.Repeat("m", MaxMethod+1) + `"}`, CodeInvalidRequest, "1"},
 		{"method empty", `{"jsonrpc":"2.0","id":1,"method":""}`, CodeInvalidRequest, "1"},
 		{"params array", `{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}`, CodeInvalidRequest, "1"},
 		{"params null", `{"jsonrpc":"2.0","id":1,"method":"ping","params":null}`, CodeInvalidRequest, "1"},
@@ -123,8 +124,12 @@ func TestParseRefuses(t *testing.T) { // B-1
 			if !errors.As(err, &e) || e.Code != tt.code {
 				t.Errorf("error %v, want code %d", err, tt.code)
 			}
-			if !same(m, Message{ID: tt.id}) {
-				t.Errorf("message %+v, want only the id %s", m, tt.id)
+			want := Message{ID: tt.id}
+			if !strings.Contains(tt.text, `"method"`) && (strings.Contains(tt.text, `"result"`) || strings.Contains(tt.text, `"error"`)) {
+				want.Error = e // a response, broken as it is
+			}
+			if !same(m, want) {
+				t.Errorf("message %+v, want %+v", m, want)
 			}
 		})
 	}

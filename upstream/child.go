@@ -1,12 +1,10 @@
 package upstream
 
 import (
-	"bufio"
 	"errors"
 	"io"
 	"os"
 	"os/exec"
-	"strings"
 	"sync"
 	"time"
 
@@ -104,7 +102,7 @@ func (p *process) run(stdout, stderr *os.File) {
 	var readers, all sync.WaitGroup
 	read := make(chan struct{})
 	readers.Go(func() { p.speech.read(stdout); close(read) })
-	readers.Go(func() { logLines(stderr, p.log) })
+	readers.Go(func() { relayStderr(stderr, p.log) })
 	all.Go(func() { p.speech.write(p.stdin); close(p.deaf) })
 	all.Go(func() { p.reap(stdout, stderr) })
 	all.Go(func() { p.shutdown(read) })
@@ -168,24 +166,3 @@ func (p *process) await(ch <-chan struct{}, limit time.Duration) bool {
 
 // stop asks for a shutdown and does not wait for it.
 func (p *process) stop() { p.asked.Do(func() { close(p.quit) }) }
-
-// maxStderrLine bounds one line of a server's stderr in the log, in bytes.
-const maxStderrLine = 4 << 10
-
-// logLines copies a server's stderr into the log, and draws no conclusions
-// from it (E-50).
-func logLines(stderr *os.File, log zerolog.Logger) {
-	br := bufio.NewReaderSize(stderr, maxStderrLine)
-	for {
-		line, isPrefix, err := br.ReadLine()
-		if err != nil {
-			return
-		}
-		if text := strings.ToValidUTF8(strings.TrimSpace(string(line)), "\ufffd"); text != "" {
-			log.Info().Str("stderr", text).Msg("upstream")
-		}
-		for isPrefix && err == nil {
-			_, isPrefix, err = br.ReadLine()
-		}
-	}
-}
