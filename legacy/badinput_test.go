@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/mcpbridge/bridge/mcp"
 )
@@ -110,5 +111,33 @@ func FuzzHeaders(f *testing.F) {
 		g := newGuard(nil, nil)
 		_ = g.host(host)
 		_ = g.origin(origin, host)
+	})
+}
+
+func TestABrokenAnswerEndsItsQuestionAndHasNoIDInItsError_C9(t *testing.T) {
+	const broken = `{"jsonrpc":"2.0","id":"q","error":{}}`
+	const both = `{"jsonrpc":"2.0","id":"q","result":{},"error":{"code":1,"message":""}}`
+	b := newFake()
+	_, p := serve(t, Options{}, b)
+	p.initialize(mcp.V20251125)
+	for _, text := range []string{broken, both} {
+		status, body := p.call(text)
+		want(t, "status", status, http.StatusBadRequest)
+		if strings.Contains(body, `"id"`) || !strings.Contains(body, "-32600") {
+			t.Errorf("%s is answered %s", text, body)
+		}
+	}
+	p.session = "gone"
+	if _, body := p.call(`{"jsonrpc":"2.0","id":"q","result":{}}`); strings.Contains(body, `"id"`) {
+		t.Errorf("without its session an answer is answered %s", body)
+	}
+	want(t, "answers", b.last().answered, []string{`"q"`, `"q"`})
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		l := serveStdio(t, Options{}, b)
+		l.initialize(mcp.V20251125)
+		l.send(broken)
+		want(t, "on a line", l.next(), `{"jsonrpc":"2.0","error":{"code":-32600,"message":"error must have an integer code and a string message"}}`)
+		want(t, "answers", b.last().answered, []string{`"q"`})
 	})
 }

@@ -20,10 +20,19 @@ func (c *channel) receive(frame []byte) {
 	}
 	msg, err := jsonrpc.Parse(frame)
 	if err != nil {
-		c.reject(msg.ID, asError(err))
+		c.takeBroken(&msg)
+		c.reject(errorID(&msg), asError(err))
 		return
 	}
 	c.take(&msg, c.send)
+}
+
+// takeBroken ends the question to which a broken text was meant as the answer: no
+// better one will come (C.9).
+func (c *channel) takeBroken(msg *jsonrpc.Message) {
+	if msg.Error != nil {
+		c.take(msg, c.send)
+	}
 }
 
 // reject answers a frame that is no message. Without an id only the newest

@@ -94,7 +94,8 @@ func (h *HTTP) postSSE(w http.ResponseWriter, r *http.Request) {
 	}
 	msg, err := jsonrpc.Parse(body)
 	if err != nil {
-		writeParseError(w, msg.ID, err)
+		c.takeBroken(&msg)
+		writeParseError(w, errorID(&msg), err)
 		return
 	}
 	c.take(&msg, c.send)

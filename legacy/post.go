@@ -35,7 +35,10 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request) {
 	}
 	msg, err := jsonrpc.Parse(body)
 	if err != nil {
-		writeParseError(w, msg.ID, err)
+		if s, caller, _ := h.find(r); s != nil && msg.Error != nil {
+			s.conv.Answer(caller, msg) // C.9: no better answer will come
+		}
+		writeParseError(w, errorID(&msg), err)
 		return
 	}
 	h.postMessage(w, r, accept, body, &msg)
@@ -58,7 +61,7 @@ func (h *HTTP) postMessage(w http.ResponseWriter, r *http.Request, accept accept
 	case s == nil && h.relayed(w, r, body, msg):
 		return
 	}
-	conv, caller, ok := h.conversation(w, r, s, caller, named, msg.ID)
+	conv, caller, ok := h.conversation(w, r, s, caller, named, errorID(msg))
 	if !ok {
 		return
 	}
@@ -190,6 +193,15 @@ func recoverRequest(log zerolog.Logger, method string, id jsonrpc.ID, out Reply)
 		log.Error().Interface("panic", v).Bytes("stack", debug.Stack()).Str(logfield.Method, method).Msg("request failed")
 		out.Finish(jsonrpc.AppendError(nil, id, asError(nil)))
 	}
+}
+
+// errorID returns the id that an error about msg carries: that of a request. An id
+// that the client took over from a question would end a request of its own.
+func errorID(msg *jsonrpc.Message) jsonrpc.ID {
+	if msg.Error != nil || msg.Result != nil {
+		return ""
+	}
+	return msg.ID
 }
 
 func writeParseError(w http.ResponseWriter, id jsonrpc.ID, err error) {
