@@ -58,8 +58,12 @@ func TestProblems(t *testing.T) {
 		"entry's choice":      {yaml: "upstreams:\n  - {path: /b, upstream: http://b, legacy-relay: no}\n", want: `@:2: upstreams[0].legacy-relay: "no" is unknown; use one of auto, always, never`},
 		"path":                {yaml: url + "path: mcp\n", want: `@:2: path: "mcp" must begin with a slash`},
 		"empty path":          {yaml: url + "path: ''\n", want: `@:2: path: is missing; give the path of the endpoint, like /mcp`},
-		"path with query":     {yaml: url + "path: /a?b\n", want: `@:2: path: "/a?b" must be a plain path, without a query, braces or spaces`},
+		"path with query":     {yaml: url + "path: /a?b\n", want: `@:2: path: "/a?b" must be a plain path, without a query, escapes, braces or spaces`},
 		"path of health":      {yaml: url + "path: /healthz\n", want: `@:2: path: "/healthz" is where the bridge tells its health; choose another`},
+		"path ends in slash":  {yaml: url + "path: /mcp/\n", want: `@:2: path: "/mcp/" must be written "/mcp": without empty parts, . and .., or a slash at the end`},
+		"path with dots":      {yaml: url + "path: /mcp/../x\n", want: `@:2: path: "/mcp/../x" must be written "/x": without empty parts, . and .., or a slash at the end`},
+		"path of two slashes": {yaml: url, flag: []Setting{{"path", []string{"//x"}}}, want: `--path: "//x" must be written "/x": without empty parts, . and .., or a slash at the end`},
+		"path with escape":    {yaml: url + "path: /%6dcp\n", want: `@:2: path: "/%6dcp" must be a plain path, without a query, escapes, braces or spaces`},
 		"no upstream":         {want: `upstream: is missing; give the URL of the server's MCP endpoint, or a command`},
 		"both":                {yaml: url + "command: [a]\n", want: `@:2: command: cannot be set beside upstream; keep one of the two`},
 		"bad URL":             {yaml: "upstream: 'http://user:hush@a b/'\n", want: `@:1: upstream: is no URL; write it like https://mcp.example.com/mcp`},
@@ -78,6 +82,11 @@ func TestProblems(t *testing.T) {
 		"entry's limit":       {yaml: "upstreams:\n  - {path: /b, upstream: http://b, limits: {rounds: -1}}\n", want: `@:2: upstreams[0].limits.rounds: -1 is out of range; use 1 to 1000`},
 		"entry's timeout":     {yaml: "upstreams:\n  - {path: /b, upstream: http://b, timeouts: {flow: 1h, round: 2h}}\n", want: `@:2: upstreams[0].timeouts.round: 2h is longer than timeouts.flow (1h), which bounds it; lower this or raise that`},
 		"path taken":          {yaml: "upstreams:\n  - {path: /b, upstream: http://b}\n  - {path: /b, upstream: http://c}\n", want: `@:3: upstreams[1].path: "/b" is the path of upstreams[0] already; every upstream needs its own`},
+		"path of HTTP+SSE":    {yaml: "upstreams:\n  - {path: /a, upstream: http://b}\n  - {path: /a/sse, upstream: http://c}\n", want: `@:3: upstreams[1].path: "/a/sse" is where clients of upstreams[0] find HTTP+SSE; choose another`},
+		"path of messages":    {yaml: "upstreams:\n  - {path: /a/messages, upstream: http://b}\n  - {path: /a, upstream: http://c}\n", want: `@:2: upstreams[0].path: "/a/messages" is where clients of upstreams[1] find HTTP+SSE; choose another`},
+		"path below the root": {yaml: "upstreams:\n  - {path: /, upstream: http://b}\n  - {path: /sse, upstream: http://c}\n", want: `@:3: upstreams[1].path: "/sse" is where clients of upstreams[0] find HTTP+SSE; choose another`},
+		"header beside": {yaml: "headers: {'a b': hush}\nupstreams: [{path: /b, upstream: http://b}]\n", want: "2 problems in the configuration\n" +
+			"  @:1: headers: cannot be set beside upstreams; set it in the entry that it belongs to\n  @:1: headers: \"a b\" is no header name"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -127,5 +136,16 @@ func TestLongValuesAreShortened(t *testing.T) {
 	_, err := Load(Sources{Flags: []Setting{{"listen", []string{strings.Repeat("é", 500)}}, {"upstream", []string{"http://a"}}}})
 	if err == nil || len(err.Error()) > 250 {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestPathsThatWork(t *testing.T) {
+	for _, text := range []string{
+		"{path: /, upstream: http://a}", "{path: /sse, upstream: http://a}", "{path: /a/b.c, upstream: http://a}",
+		"{upstreams: [{path: /, upstream: http://a}, {path: /a, upstream: http://b}, {path: /a/b, upstream: http://c}, {path: /assets/sse, upstream: http://d}]}",
+	} {
+		if _, err := Load(Sources{File: writeFile(t, text)}); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }

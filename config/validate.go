@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"path"
 	"reflect"
 	"slices"
 	"strconv"
@@ -32,6 +33,7 @@ func (c *Config) problems() []Problem {
 		return found
 	}
 	found.unused(&c.Mount)
+	found.headers(&c.Mount, "") // wrong in the entry, too
 	found.upstreams(c)
 	return found
 }
@@ -53,6 +55,20 @@ func (p *problems) upstreams(c *Config) {
 		}
 		paths[mount.Path] = i
 	}
+	for i := range c.Upstreams {
+		events, messages := SSEPaths(c.Upstreams[i].Path)
+		for _, below := range []string{events, messages} {
+			if other, taken := paths[below]; taken {
+				p.add(fmt.Sprintf("%s[%d].path", upstreamsKey, other), "%s is where clients of %s[%d] find HTTP+SSE; choose another", shown(below), upstreamsKey, i)
+			}
+		}
+	}
+}
+
+// SSEPaths returns where clients of the endpoint at a path find HTTP+SSE: the
+// path of its event stream, and the one to which they post messages.
+func SSEPaths(endpoint string) (events, messages string) {
+	return path.Join(endpoint, "sse"), path.Join(endpoint, "messages")
 }
 
 // policy checks what an entry sets differently from the top level; what it took
@@ -185,17 +201,19 @@ func (p *problems) mount(m *Mount, label string) {
 	p.pair(label+"upstream-tls.cert", m.UpstreamTLS.Cert, label+"upstream-tls.key", m.UpstreamTLS.Key)
 }
 
-func (p *problems) path(path, label string) {
+func (p *problems) path(endpoint, label string) {
 	key := label + "path"
 	switch {
-	case path == "":
+	case endpoint == "":
 		p.add(key, "is missing; give the path of the endpoint, like /mcp")
-	case !strings.HasPrefix(path, "/"):
-		p.add(key, "%s must begin with a slash", shown(path))
-	case strings.ContainsAny(path, "?#{} \t\r\n"):
-		p.add(key, "%s must be a plain path, without a query, braces or spaces", shown(path))
-	case path == "/healthz" || path == "/readyz":
-		p.add(key, "%s is where the bridge tells its health; choose another", shown(path))
+	case !strings.HasPrefix(endpoint, "/"):
+		p.add(key, "%s must begin with a slash", shown(endpoint))
+	case strings.ContainsAny(endpoint, "?#%{} \t\r\n"):
+		p.add(key, "%s must be a plain path, without a query, escapes, braces or spaces", shown(endpoint))
+	case endpoint != path.Clean(endpoint): // to net/http another path, or all below this one
+		p.add(key, "%s must be written %s: without empty parts, . and .., or a slash at the end", shown(endpoint), shown(path.Clean(endpoint)))
+	case endpoint == "/healthz" || endpoint == "/readyz":
+		p.add(key, "%s is where the bridge tells its health; choose another", shown(endpoint))
 	}
 }
 

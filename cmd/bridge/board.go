@@ -4,13 +4,13 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
 
+	"github.com/mcpbridge/bridge/config"
 	"github.com/mcpbridge/bridge/mcp"
 )
 
@@ -202,24 +202,24 @@ func (b *board) all() []*front {
 	return slices.Concat(b.present, b.past)
 }
 
-// routes gives each front its path and, unless another front has it, the paths
-// of HTTP+SSE below it; a single front has those of the old servers, too.
+// routes gives each front its path and the paths of HTTP+SSE below it; a single
+// front has those of the old servers, too, unless one of them is its own path.
 func routes(fronts []*front) map[string]entry {
 	all := map[string]entry{}
 	for _, f := range fronts {
 		all[f.settings.Path] = entry{f, f}
 	}
-	offer := func(base string, f *front) {
-		events, messages := base+"/sse", base+"/messages"
+	offer := func(endpoint string, f *front) {
+		events, messages := config.SSEPaths(endpoint)
 		if all[events].front == nil && all[messages].front == nil {
 			all[events], all[messages] = entry{f, f.SSE(messages)}, entry{f, f.Messages()}
 		}
 	}
 	for _, f := range fronts {
-		offer(strings.TrimSuffix(f.settings.Path, "/"), f)
+		offer(f.settings.Path, f)
 	}
 	if len(fronts) == 1 {
-		offer("", fronts[0])
+		offer("/", fronts[0])
 	}
 	return all
 }

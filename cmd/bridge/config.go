@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
 	"github.com/mcpbridge/bridge/config"
@@ -38,14 +39,15 @@ func newConfigValidate(env surroundings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "validate [FILE]",
 		Short: "Check a configuration file together with the BRIDGE_… variables",
-		Long:  "validate reads FILE, or the file that BRIDGE_CONFIG names, and the environment, and reports everything that is wrong.",
-		Args:  cobra.MaximumNArgs(1),
+		Long: `validate reads FILE, or the file that BRIDGE_CONFIG names, the environment, and the
+certificates and keys that they name, and reports everything that is wrong.`,
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			file := variable(env.environ, "BRIDGE_CONFIG")
 			if len(args) == 1 {
 				file = args[0]
 			}
-			cfg, err := config.Load(config.Sources{File: file, Environ: env.environ})
+			cfg, err := validate(file, env.environ)
 			if err != nil {
 				return err
 			}
@@ -55,6 +57,53 @@ func newConfigValidate(env surroundings) *cobra.Command {
 			return nil
 		},
 	}
+}
+
+// validate is config.Load and a look at the files of TLS, which need not be there
+// for every command that reads the configuration.
+func validate(file string, environ []string) (config.Config, error) {
+	cfg, err := config.Load(config.Sources{File: file, Environ: environ})
+	wrong, _ := errors.AsType[*config.Error](err)
+	if wrong == nil {
+		wrong = new(config.Error)
+	}
+	for _, err := range unloadable(&cfg) {
+		wrong.Problems = append(wrong.Problems, config.Problem{Text: err.Error()})
+	}
+	switch {
+	case len(wrong.Problems) == 0:
+		return cfg, nil
+	case file == "":
+		wrong.Problems = append(wrong.Problems, config.Problem{
+			Text: "no file was named: give one, like `bridge config validate bridge.yaml`, or set BRIDGE_CONFIG",
+		})
+	}
+	return cfg, wrong
+}
+
+// unloadable returns why serve could not load the certificates and keys of a
+// configuration. Where one is named without the other, Load has said so.
+func unloadable(cfg *config.Config) (found []error) {
+	if cfg.TLS.Key != "" {
+		if _, _, err := serverTLS(&cfg.TLS, zerolog.Nop()); err != nil {
+			found = append(found, err)
+		}
+	}
+	for _, m := range cfg.Mounts() {
+		if len(m.Command) > 0 {
+			continue // it is spoken with otherwise
+		}
+		if _, err := authorities(m.UpstreamTLS.CA); err != nil {
+			found = append(found, mountError(m.Path, err))
+		}
+		if m.UpstreamTLS.Key == "" {
+			continue
+		}
+		if _, err := ownPair(&m.UpstreamTLS); err != nil {
+			found = append(found, mountError(m.Path, err))
+		}
+	}
+	return found
 }
 
 // The generated part of docs/configuration.md stands between these lines.

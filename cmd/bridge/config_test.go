@@ -24,6 +24,44 @@ func TestPrintedDefaultsAreAValidFileOnceTheUpstreamIsKnown(t *testing.T) {
 	}
 }
 
+func TestValidateLoadsTheFilesOfTLSAsServeDoes(t *testing.T) {
+	files, _ := writePair(t, t.TempDir(), 1)
+	file := filepath.Join(t.TempDir(), "bridge.yaml")
+	text := "tls: {cert: /no/c, key: /no/k}\nlimits: {rounds: 0}\nupstreams:\n" +
+		"- {path: /a, upstream: https://a.example, upstream-tls: {ca: /no/ca, cert: " + files.Cert + ", key: /no/k2}}\n" +
+		"- {path: /b, upstream: https://b.example, upstream-tls: {ca: " + files.Key + "}}\n" +
+		"- {path: /c, upstream: https://c.example, upstream-tls: {cert: /no/pair}}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := fails(t, nil, "config", "validate", file)
+	want := "6 problems in the configuration\n" +
+		"  " + file + ":2: limits.rounds: 0 is out of range; use 1 to 1000\n" +
+		"  " + file + ":6: upstreams[2].upstream-tls.key: is missing; upstreams[2].upstream-tls.cert needs it\n" +
+		"  tls.cert: the certificate cannot be loaded from /no/c and /no/k: stat /no/c: no such file or directory\n" +
+		"  /a: upstream-tls.ca: open /no/ca: no such file or directory\n" +
+		"  /a: upstream-tls.cert: open /no/k2: no such file or directory\n" +
+		"  /b: upstream-tls.ca: " + files.Key + " holds no certificate in PEM form"
+	if err.Error() != want || exitCode(err) != exitUsage {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+	text = "tls: {cert: " + files.Cert + ", key: " + files.Key + "}\nupstream: https://a.example\nupstream-tls: {ca: " + files.Cert + "}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	prints(t, nil, "config", "validate", file)
+}
+
+func TestValidateWithoutAFileSaysSo(t *testing.T) {
+	err := fails(t, []string{"BRIDGE_PROFILE=minimal"}, "config", "validate")
+	want := "2 problems in the configuration\n  upstream: is missing; give the URL of the server's MCP endpoint, or a command\n" +
+		"  no file was named: give one, like `bridge config validate bridge.yaml`, or set BRIDGE_CONFIG"
+	if err.Error() != want || exitCode(err) != exitUsage {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+	prints(t, []string{"BRIDGE_UPSTREAM=https://a.example"}, "config", "validate") // nothing is missing
+}
+
 // TestConfigurationDocumentIsUpToDate keeps docs/configuration.md equal to what
 // the code says; `make docs` writes it anew.
 func TestConfigurationDocumentIsUpToDate(t *testing.T) {

@@ -64,6 +64,11 @@ func listenError(address string, err error) error {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return fmt.Errorf("%s is taken by another program; stop that one, or choose another address with --listen %s",
 			address, alternative(host, port))
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("the directory of %s does not exist; create it, or choose another path with --listen %s", address, alternative(host, port))
+	case errors.Is(err, fs.ErrPermission) && strings.HasPrefix(address, "unix:"):
+		return fmt.Errorf("this user may not create %s; allow it to write to the directory, or choose another path with --listen %s",
+			address, alternative(host, port))
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("this user may not listen on %s; choose a port above 1023 with --listen %s", address, net.JoinHostPort(host, "8080"))
 	case errors.Is(err, syscall.EADDRNOTAVAIL):

@@ -11,6 +11,9 @@ import (
 	"github.com/mcpbridge/bridge/config"
 )
 
+// Durations are logged as they are written in the configuration, with their unit.
+func init() { zerolog.DurationFieldFormat = zerolog.DurationFormatString }
+
 // newLogger makes the logger of the process: for people on a terminal, for
 // machines elsewhere, unless the configuration decides.
 func newLogger(w io.Writer, cfg config.Log, environ []string) zerolog.Logger {

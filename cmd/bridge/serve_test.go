@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/mcpbridge/bridge/mcp"
@@ -65,6 +66,7 @@ func TestUnreachableUpstreamIsWarnedAboutAndDoesNotStopTheBridge(t *testing.T) {
 	if err := p.wait(); err != nil {
 		t.Errorf("the program ended with %v", err)
 	}
+	p.expect(`"drain":"30s"`)
 	p.expect(`"message":"stopped"`)
 }
 
@@ -168,5 +170,19 @@ func TestUnixSocketIsServedAndADeadOneReplaced(t *testing.T) {
 	conn.Close()
 	if err := fails(t, nil, "serve", "--upstream", deadURL(t), "--listen", "unix:"+path); !strings.Contains(err.Error(), "is taken") {
 		t.Errorf("a second bridge on the socket fails with %v", err)
+	}
+}
+
+func TestSocketThatCannotBeMadeNamesItsDirectory(t *testing.T) {
+	dir := t.TempDir()
+	missing := "unix:" + filepath.Join(dir, "no", "s")
+	err := fails(t, nil, "serve", "--upstream", deadURL(t), "--listen", missing)
+	want := "the directory of " + missing + " does not exist; create it, or choose another path with --listen unix:OTHER-PATH"
+	if err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	want = "this user may not create " + missing + "; allow it to write to the directory, or choose another path with --listen unix:OTHER-PATH"
+	if err := listenError(missing, syscall.EACCES); err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
