@@ -160,9 +160,13 @@ func (k *call) answered(caller legacy.Caller, key string, msg jsonrpc.Message) {
 	k.mu.Unlock()
 
 	if msg.Error != nil {
+		if msg.Error.Code != jsonrpc.CodeMethodNotFound {
+			k.conv.trust(kindOf(method))
+		}
 		k.resume(mrtr.Unanswered(key, k.declined(method, msg.Error)))
 		return
 	}
+	k.conv.trust(kindOf(method))
 	response, err := k.conv.rules.InputResponse(method, params, msg.Result)
 	if bad := (*translate.BadAnswer)(nil); errors.As(err, &bad) && bad.AskAgain && k.askAgain(key) {
 		return
@@ -194,7 +198,7 @@ func (k *call) declined(method string, e *jsonrpc.Error) string {
 	case codeUserRejected:
 		return method + " was rejected by the user"
 	case jsonrpc.CodeMethodNotFound:
-		k.conv.mute(method)
+		k.conv.distrust(kindOf(method), forGood)
 		return "the client declared support for " + method + " but does not implement it"
 	}
 	return "the client could not serve " + method + ": " + bounded(e.Message)

@@ -93,7 +93,7 @@ func TestAllocationBudget(t *testing.T) {
 		f   func()
 	}{
 		"plain call": {5, func() { conv.Serve(ctx, legacy.Caller{}, benchRequest, out) }},
-		"call with one question": {31, func() {
+		"call with one question": {27, func() {
 			if !ask() {
 				t.Error("the call did not end")
 			}

@@ -48,7 +48,7 @@ type call struct {
 func (c *conversation) newCall(caller legacy.Caller, req jsonrpc.Message, out legacy.Reply) *call {
 	k := &call{conv: c, req: req, principal: caller.Principal, caller: caller, out: out, serial: c.b.serial.Add(1)}
 	c.mu.Lock()
-	k.flow = mrtr.Flow{Method: req.Method, Capabilities: c.mirrored, Limits: c.b.limits.Flow}
+	k.flow = mrtr.Flow{Method: req.Method, Capabilities: c.capabilities(), Limits: c.b.limits.Flow}
 	k.flow.ListsAsk = c.b.opt.Draft != nil && c.b.opt.Draft()
 	k.flow.TasksDeclared = c.server.tasks && req.Method == mcp.MethodToolsCall
 	if c.server.logging {

@@ -101,16 +101,14 @@ func (k *call) deserted(now time.Time) bool {
 	return before && k.gone
 }
 
-// unanswered gives up on every open server request: each is withdrawn, and the
-// capability behind it is not declared again, so that the server can take
-// another path next time (C.9, FIELD-NOTES 1.7).
+// unanswered gives up on every open server request and withdraws it (C.9).
 func (k *call) unanswered() []mrtr.Event {
 	open := k.flow.Outstanding()
 	k.withdraw(open)
 	k.answerBy = time.Time{}
 	var events []mrtr.Event
 	for _, in := range open {
-		k.conv.mute(in.Method)
+		k.conv.distrust(kindOf(in.Method), restOver*k.conv.b.limits.ServerRequest)
 		events = append(events, mrtr.Unanswered(in.Key,
 			"the client did not answer "+in.Method+" within "+k.conv.b.limits.ServerRequest.String()))
 	}

@@ -28,10 +28,11 @@ type conversation struct {
 	declared      []byte // capabilities as the client declared them
 
 	mu        sync.Mutex
-	mirrored  []byte // capabilities to declare upstream (A.5)
-	muted     muted
-	level     string // of logging/setLevel; empty: none asked for
-	announced bool   // initialized came, or a request that implies it
+	mirrored  []byte   // capabilities to declare upstream (A.5)
+	breaker   *breaker // nil while nothing is switched off
+	level     string   // of logging/setLevel; empty: none asked for
+	served    uint8    // which kinds the client has answered, a bit each
+	announced bool     // initialized came, or a request that implies it
 	closed    bool
 	calls     []*call
 	overtaken overtaken
@@ -40,10 +41,6 @@ type conversation struct {
 	resources *resourceListen // nil until the first resources/subscribe
 	tasks     []*hostedTask   // of mode 2, oldest first
 }
-
-// muted is the breaker for capabilities that the client declared and does not
-// serve: they are not declared upstream again (FIELD-NOTES 1.7, F.3).
-type muted struct{ elicitation, sampling, roots bool }
 
 func (b *Bridge) newConversation(version mcp.Version, caller legacy.Caller, srv *server, push legacy.Pusher) *conversation {
 	return &conversation{
@@ -107,36 +104,17 @@ var emptyObject = []byte("{}")
 func (c *conversation) Version() mcp.Version { return c.rules.Version }
 
 // mirror computes the capabilities to declare upstream: exactly those that the
-// client declared, as far as 2026-07-28 has them, less those found dead.
+// client declared, as far as 2026-07-28 has them, less those that the breaker has switched off.
 func (c *conversation) mirror() {
 	caps := translate.ClientCapabilities(c.rules.Version, c.declared, true)
-	var drop []rawjson.Edit
-	for name, dead := range map[string]bool{
-		"elicitation": c.muted.elicitation, "sampling": c.muted.sampling, "roots": c.muted.roots,
-	} {
-		if dead {
-			drop = append(drop, rawjson.Edit{Name: name})
+	if c.breaker != nil {
+		for k, until := range c.breaker {
+			if !until.IsZero() {
+				caps = rawjson.Apply(nil, caps, rawjson.Edit{Name: capabilityOf[k]})
+			}
 		}
 	}
-	if len(drop) > 0 {
-		caps = rawjson.Apply(nil, caps, drop...)
-	}
 	c.mirrored = c.b.texts.share(caps)
-}
-
-// mute stops declaring the capability behind an input request's method.
-func (c *conversation) mute(method string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch method {
-	case mcp.MethodElicitationCreate:
-		c.muted.elicitation = true
-	case mcp.MethodSamplingCreateMessage:
-		c.muted.sampling = true
-	case mcp.MethodRootsList:
-		c.muted.roots = true
-	}
-	c.mirror()
 }
 
 // Serve implements legacy.Conversation.

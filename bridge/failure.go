@@ -47,8 +47,12 @@ func (k *call) explain(err error) ([]byte, *jsonrpc.Error) {
 		rules.Capabilities = k.flow.Capabilities
 		return rules.Error(k.req.Method, k.req.Params, theirs)
 	case errors.As(err, &abort):
-		return k.giveUp(abort.Reason, []rawjson.Edit{
-			quoted("inputRequest", abort.Key), quoted("method", abort.Method), quoted("reason", abort.Reason),
+		reason := abort.Reason
+		if abort.Undeclared != "" {
+			reason = k.undeclared(abort.Undeclared)
+		}
+		return k.giveUp(reason, []rawjson.Edit{
+			quoted("inputRequest", abort.Key), quoted("method", abort.Method), quoted("reason", reason),
 		})
 	case errors.As(err, &limit) && limit.Limit != "timeouts.round":
 		return k.giveUp(limit.Error(), []rawjson.Edit{quoted("limit", limit.Limit)})

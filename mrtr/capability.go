@@ -8,62 +8,85 @@ import (
 )
 
 // check reports why req may not be put to a client that declared caps: an
-// unknown method, missing params or an undeclared capability (C-33). Empty
-// means it may.
-func (req *InputRequest) check(caps []byte) string {
-	if req.Method != mcp.MethodRootsList && rawjson.KindOf(req.Params) != rawjson.Object {
+// unknown method, missing params or an undeclared capability (C-33). Nil means
+// that it may.
+func (req *InputRequest) check(caps []byte) *Abort {
+	reason, undeclared := req.fault(), ""
+	if reason == "" {
+		undeclared = req.missing(caps)
+	}
+	if undeclared != "" {
+		reason = "the server asked for " + undeclared + ", which was not declared"
+	}
+	if reason == "" {
+		return nil
+	}
+	return &Abort{Key: req.Key, Method: req.Method, Reason: reason, Undeclared: undeclared, Rule: "C-33"}
+}
+
+// fault returns what is wrong with the request, whoever gets it.
+func (req *InputRequest) fault() string {
+	switch req.Method {
+	case mcp.MethodRootsList:
+		return ""
+	case mcp.MethodElicitationCreate, mcp.MethodSamplingCreateMessage:
+	default:
+		return fmt.Sprintf("the server's input request %.40q has the unknown method %.40q", req.Key, req.Method)
+	}
+	if rawjson.KindOf(req.Params) != rawjson.Object {
 		return fmt.Sprintf("the server's input request %.40q lacks params", req.Key)
 	}
+	if mode := req.Mode(); req.Method == mcp.MethodElicitationCreate && mode != "form" && mode != "url" {
+		return fmt.Sprintf("the server's input request %.40q has the unknown elicitation mode %.20q", req.Key, mode)
+	}
+	return ""
+}
+
+// missing returns the capability that the request needs and caps lacks, or "".
+func (req *InputRequest) missing(caps []byte) string {
 	switch req.Method {
 	case mcp.MethodElicitationCreate:
-		return checkElicitation(req, rawjson.Get(caps, "elicitation"))
+		return missingElicitation(req.Mode(), rawjson.Get(caps, "elicitation"))
 	case mcp.MethodSamplingCreateMessage:
-		return checkSampling(req, rawjson.Get(caps, "sampling"))
-	case mcp.MethodRootsList:
-		if !rawjson.Has(caps, "roots") {
-			return undeclared("roots")
-		}
-		return ""
+		return missingSampling(req.Params, rawjson.Get(caps, "sampling"))
 	}
-	return fmt.Sprintf("the server's input request %.40q has the unknown method %.40q", req.Key, req.Method)
+	if !rawjson.Has(caps, "roots") {
+		return "roots"
+	}
+	return ""
 }
 
-func checkElicitation(req *InputRequest, declared []byte) string {
-	if declared == nil {
-		return undeclared("elicitation")
-	}
-	mode := req.Mode()
+func missingElicitation(mode string, declared []byte) string {
 	switch {
-	case mode != "form" && mode != "url":
-		return fmt.Sprintf("the server's input request %.40q has the unknown elicitation mode %.20q", req.Key, mode)
+	case declared == nil:
+		return "elicitation"
 	case mode == "form" && !rawjson.Has(declared, "form") && rawjson.Has(declared, "url"):
-		return undeclared("elicitation.form")
+		return "elicitation.form"
 	case mode == "url" && !rawjson.Has(declared, "url"):
-		return undeclared("elicitation.url")
+		return "elicitation.url"
 	}
 	return ""
 }
 
-func checkSampling(req *InputRequest, declared []byte) string {
-	if declared == nil {
-		return undeclared("sampling")
-	}
-	usesTools := rawjson.Has(req.Params, "tools") || rawjson.Has(req.Params, "toolChoice")
-	if usesTools && !rawjson.Has(declared, "tools") {
-		return undeclared("sampling.tools")
+func missingSampling(params, declared []byte) string {
+	usesTools := rawjson.Has(params, "tools") || rawjson.Has(params, "toolChoice")
+	switch {
+	case declared == nil:
+		return "sampling"
+	case usesTools && !rawjson.Has(declared, "tools"):
+		return "sampling.tools"
 	}
 	return ""
-}
-
-func undeclared(capability string) string {
-	return "the server asked for " + capability + ", which the client did not declare"
 }
 
 // Mode returns an elicitation's mode; a missing one means form (C.4).
 func (req *InputRequest) Mode() string {
 	raw := rawjson.Get(req.Params, "mode")
-	if raw == nil {
+	switch string(raw) {
+	case "", `"form"`:
 		return "form"
+	case `"url"`:
+		return "url"
 	}
 	mode, _ := rawjson.Text(raw)
 	return mode

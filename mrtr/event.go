@@ -107,10 +107,11 @@ type Action struct {
 
 // Abort ends a flow because an input request could not be satisfied (C-34).
 type Abort struct {
-	Key    string // of the input request; empty when no single one is at fault
-	Method string // of the input request
-	Reason string // for a person and a model
-	Rule   string // that the server broke, for the log; empty when it broke none
+	Key        string // of the input request; empty when no single one is at fault
+	Method     string // of the input request
+	Reason     string // for a person and a model
+	Undeclared string // the capability that was needed and not declared; mostly empty
+	Rule       string // that the server broke, for the log; empty when it broke none
 }
 
 // Error returns the reason.

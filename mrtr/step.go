@@ -69,9 +69,8 @@ func (f *Flow) onInputRequired(round Round, raw []byte) Action {
 	// The whole map is checked before the first entry is asked, so that a
 	// refused round has no side effects (C-33).
 	for i := range f.Inputs {
-		if reason := f.Inputs[i].check(f.Capabilities); reason != "" {
-			in := f.Inputs[i]
-			return f.fail(&Abort{Key: in.Key, Method: in.Method, Reason: reason, Rule: "C-33"})
+		if abort := f.Inputs[i].check(f.Capabilities); abort != nil {
+			return f.fail(abort)
 		}
 	}
 	completed := f.completedURLs(f.Inputs, raw)

@@ -100,8 +100,8 @@ func (f *Flow) onTaskInput(raw []byte) Action {
 		if len(f.Inputs) == maxTaskInputs {
 			return f.fail(&LimitReached{"input requests of one task", maxTaskInputs})
 		}
-		if reason := req.check(f.Capabilities); reason != "" {
-			return f.fail(&Abort{Key: req.Key, Method: req.Method, Reason: reason, Rule: "C-33"})
+		if abort := req.check(f.Capabilities); abort != nil {
+			return f.fail(abort)
 		}
 		f.Inputs = append(f.Inputs, Input{InputRequest: req})
 	}

@@ -1,0 +1,118 @@
+package bridge
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	"github.com/mcpbridge/bridge/mcp"
+)
+
+// The breaker keeps calls from asking in vain: clients declare capabilities that
+// they do not serve (FIELD-NOTES 1.7, F.3). What it has switched off is not declared
+// upstream, so that the server can take another path. A client that has answered
+// once is trusted: when it does not do so again, a person may just be away.
+
+// kind is one of the things that servers ask clients for.
+type kind int
+
+const (
+	elicitation kind = iota
+	sampling
+	roots
+	kinds
+)
+
+var capabilityOf = [kinds]string{"elicitation", "sampling", "roots"}
+
+func kindOf(method string) kind {
+	switch method {
+	case mcp.MethodElicitationCreate:
+		return elicitation
+	case mcp.MethodSamplingCreateMessage:
+		return sampling
+	}
+	return roots
+}
+
+// breaker tells until when kinds are switched off; the zero time stands for not.
+type breaker [kinds]time.Time
+
+// How long a kind is switched off: for good when the client said that it has no such
+// method, else for so many times what it was given to answer.
+const (
+	forGood  = time.Duration(math.MaxInt64)
+	restOver = 6
+)
+
+// distrust switches a kind off, for a while only if the client has never served it.
+func (c *conversation) distrust(k kind, d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if d != forGood && c.served&(1<<k) != 0 {
+		return
+	}
+	if c.breaker == nil {
+		c.breaker = new(breaker)
+	}
+	c.breaker[k] = time.Now().Add(d)
+	c.mirror()
+	c.b.log.Warn().Str("capability", capabilityOf[k]).
+		Msg("the client does not serve a capability that it declared; it is not asked again for now")
+}
+
+// trust notes that the client serves a kind.
+func (c *conversation) trust(k kind) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.served |= 1 << k
+	if c.breaker != nil && !c.breaker[k].IsZero() {
+		c.breaker[k] = time.Time{}
+		c.mirror()
+	}
+}
+
+// capabilities returns what to declare upstream now. The caller holds mu.
+func (c *conversation) capabilities() []byte {
+	if c.breaker != nil && c.breaker.reset(time.Now()) {
+		c.mirror()
+	}
+	return c.mirrored
+}
+
+// reset switches on again whose time is over, and reports whether there was any.
+func (b *breaker) reset(now time.Time) (changed bool) {
+	for k, until := range b {
+		if !until.IsZero() && !now.Before(until) {
+			b[k], changed = time.Time{}, true
+		}
+	}
+	return changed
+}
+
+// undeclared words the refusal of a round that asks for what was not declared
+// upstream (C-33). Why it was not is the client's business, and may be in its hands.
+func (k *call) undeclared(capability string) string {
+	asked := "the server asked for " + capability + ", "
+	switch {
+	case k.conv.push == nil && k.conv.declared == nil:
+		return asked + "which needs a session: send initialize first"
+	case !k.out.Interactive():
+		return asked + "but nothing can be asked on this request: its Accept header lacks text/event-stream"
+	case k.conv.distrusts(capability):
+		return asked + "which this client declared but did not serve when it was last asked"
+	}
+	return asked + "which the client did not declare"
+}
+
+func (c *conversation) distrusts(capability string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	name, _, _ := strings.Cut(capability, ".")
+	for k, declared := range capabilityOf {
+		if declared == name && c.breaker != nil && !c.breaker[k].IsZero() {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,91 @@
+package bridge
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy"
+	"github.com/mcpbridge/bridge/mcp"
+)
+
+// declares reports whether a capability was declared with the latest request.
+func declares(up *script, capability string) bool {
+	calls := up.calls()
+	return strings.Contains(member(calls[len(calls)-1], "_meta", mcp.MetaClientCapabilities), `"`+capability+`"`)
+}
+
+func TestAClientThatHasNeverAnsweredIsNotAskedAgainForAWhile_F3(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asks, done := inputRequired(`"s"`, question1("q")), result(booked)
+		conv, up := session(t, Limits{ServerRequest: time.Minute}, asks, done, asks, asks, done)
+		request(t, conv, "1", mcp.MethodToolsCall, book)
+		pass(time.Minute)
+		c := request(t, conv, "2", mcp.MethodToolsCall, book)
+		if got := c.result(); declares(up, "elicitation") || !declares(up, "sampling") || !strings.Contains(got, "did not serve when it was last asked") {
+			t.Errorf("declared %s, result %s", up.calls()[2].Params, got)
+		}
+		pass(restOver * time.Minute)
+		c = request(t, conv, "3", mcp.MethodToolsCall, book)
+		if !declares(up, "elicitation") {
+			t.Error("not declared after the rest")
+		}
+		c.answer(0, `{"action":"decline"}`)
+		c.result()
+	})
+}
+
+func TestAClientThatHasAnsweredOnceMayLeaveQuestionsUnanswered_F3(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asks, done := inputRequired(`"s"`, question1("q")), result(booked)
+		conv, up := session(t, Limits{ServerRequest: time.Minute}, asks, done, asks, done, asks, done)
+		request(t, conv, "1", mcp.MethodToolsCall, book).answer(0, `{"action":"decline"}`)
+		request(t, conv, "2", mcp.MethodToolsCall, book)
+		pass(time.Minute)
+		request(t, conv, "3", mcp.MethodToolsCall, book).answer(0, `{"action":"decline"}`)
+		if !declares(up, "elicitation") || len(up.calls()) != 6 {
+			t.Errorf("not declared, or a call too many or too few: %d", len(up.calls()))
+		}
+	})
+}
+
+func TestAClientThatLacksAMethodIsNotAskedAgain_F3(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asks, done := inputRequired(`"s"`, question1("q")), result(booked)
+		conv, up := session(t, Limits{}, asks, done, done)
+		request(t, conv, "1", mcp.MethodToolsCall, book).refuseToAnswer(0, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound})
+		pass(1000 * time.Hour)
+		request(t, conv, "2", mcp.MethodToolsCall, book).result()
+		if declares(up, "elicitation") {
+			t.Error("declared again")
+		}
+	})
+}
+
+func TestWhyNothingWasDeclared_C33(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ask := inputRequired(`"s"`, question1("q"))
+		conv, _ := session(t, Limits{}, ask, ask)
+		c := requestOn(&client{t: t, conv: conv, jsonOnly: true}, "1", mcp.MethodToolsCall, book)
+		if got := c.result(); !strings.Contains(got, "Accept header lacks text/event-stream") {
+			t.Error(got)
+		}
+		conv.declared = nil
+		conv.mirror()
+		if got := request(t, conv, "2", mcp.MethodToolsCall, book).result(); !strings.Contains(got, "which needs a session") {
+			t.Error(got)
+		}
+		b := New(Options{Upstream: &script{steps: []step{ask}}, Log: zerolog.Nop()})
+		defer b.Close()
+		conv = b.newConversation(mcp.V20251125, legacy.Caller{}, unknownServer, nil)
+		conv.declared = []byte(`{"roots":{}}`)
+		conv.mirror()
+		if got := request(t, conv, "3", mcp.MethodToolsCall, book).result(); !strings.Contains(got, "which the client did not declare") {
+			t.Error(got)
+		}
+	})
+}
