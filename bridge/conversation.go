@@ -205,6 +205,7 @@ func (c *conversation) cancelled(caller legacy.Caller, id jsonrpc.ID) {
 	}
 	if found > 1 {
 		meant = nil
+		c.b.log.Debug().Int("calls", found).Msg("a cancellation names an id that several requests have; none is cancelled")
 	}
 	if found == 0 && len(c.tasks) == 0 { // else it may mean a tasks/result
 		c.overtaken.keep(id, caller.Principal)
