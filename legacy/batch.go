@@ -2,6 +2,7 @@ package legacy
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"sync/atomic"
 
@@ -23,8 +24,8 @@ func parseBatch(body []byte, limit int) (*batch, *jsonrpc.Error) {
 	if err != nil {
 		return nil, asError(err)
 	}
-	if len(parts) == 0 || len(parts) > limit {
-		return nil, invalid("a batch must hold at least one message and not too many")
+	if n := len(parts); n > limit {
+		return nil, invalid(fmt.Sprintf("a batch of %d messages is too large; the limit is %d (limits.batch)", n, limit))
 	}
 	b := new(batch)
 	for _, part := range parts {

@@ -15,7 +15,9 @@ import (
 // receive takes one frame or line, which it keeps. It doesn't wait for answers.
 func (c *channel) receive(frame []byte) {
 	if jsonrpc.IsBatch(frame) {
-		c.receiveBatch(frame)
+		if err := c.receiveBatch(frame); err != nil {
+			c.reject("", err)
+		}
 		return
 	}
 	msg, err := jsonrpc.Parse(frame)
@@ -52,19 +54,17 @@ func (c *channel) allowsIDlessErrors() bool {
 }
 
 // receiveBatch takes an array (E-17). Before initialize the version is unknown,
-// so it is accepted there.
-func (c *channel) receiveBatch(frame []byte) {
+// so it is accepted there. The error is one that belongs to no id.
+func (c *channel) receiveBatch(frame []byte) *jsonrpc.Error {
 	b, err := parseBatch(frame, c.opt.MaxBatch)
 	if err != nil {
-		c.reject("", err)
-		return
+		return err
 	}
 	c.in.Lock()
 	allowed := c.version == "" || arrays(c.version)
 	c.in.Unlock()
 	if !allowed {
-		c.refuseBatch(b)
-		return
+		return c.refuseBatch(b)
 	}
 	for i := range b.notifications {
 		c.take(&b.notifications[i], c.send)
@@ -79,18 +79,20 @@ func (c *channel) receiveBatch(frame []byte) {
 	for i := range b.requests {
 		c.take(&b.requests[i], g.add)
 	}
+	return nil
 }
 
 // refuseBatch answers each request on its own: a client that sent an array
-// waits for these ids.
-func (c *channel) refuseBatch(b *batch) {
+// waits for these ids. When there is none it returns the refusal.
+func (c *channel) refuseBatch(b *batch) *jsonrpc.Error {
 	refusal := invalid("batches are not part of this protocol version")
+	if len(b.requests) == 0 {
+		return refusal
+	}
 	for i := range b.requests {
 		c.reject(b.requests[i].ID, refusal)
 	}
-	if len(b.requests) == 0 {
-		c.reject("", refusal)
-	}
+	return nil
 }
 
 // take handles one message; answer gets the response to a request.

@@ -19,7 +19,7 @@ func (h *HTTP) get(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !acceptOf(r.Header).has(acceptSSE) {
-		w.WriteHeader(http.StatusNotAcceptable)
+		writeNotAcceptable(w, "text/event-stream")
 		return
 	}
 	if h.closing.Load() {
@@ -96,9 +96,9 @@ func (h *HTTP) sessionFor(w http.ResponseWriter, r *http.Request, off bool, allo
 	switch {
 	case s == nil && h.relayed(w, r, nil, nil):
 	case off:
-		writeNotAllowed(w, allow)
+		writeNotAllowed(w, "", allow)
 	case !named:
-		writeNotAllowed(w, "POST, OPTIONS")
+		writeNotAllowed(w, " without a session", "POST, OPTIONS")
 	case s == nil:
 		writeSessionGone(w, "")
 	case !versionAllowed(s.rec.Version, mcp.Version(header(r.Header, mcp.HeaderProtocolVersion))):

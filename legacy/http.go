@@ -83,7 +83,7 @@ func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case http.MethodOptions:
 		preflight(w, r)
 	default:
-		writeNotAllowed(w, "GET, POST, DELETE, OPTIONS")
+		writeNotAllowed(w, "", "GET, POST, DELETE, OPTIONS")
 	}
 }
 

@@ -371,9 +371,8 @@ func TestOtherMethodsAre405(t *testing.T) {
 	_, p := serve(t, Options{NoGET: true}, newFake())
 	resp := p.do(p.request("PUT", "{}"))
 	want(t, "PUT", resp.StatusCode, 405)
-	if resp.Header.Get("Allow") == "" {
-		t.Error("no Allow header")
-	}
+	want(t, "Allow", resp.Header.Get("Allow"), "GET, POST, DELETE, OPTIONS")
+	want(t, "why", text(t, resp), `{"jsonrpc":"2.0","error":{"code":-32600,"message":"method is not allowed here; use GET, POST, DELETE, OPTIONS"}}`)
 	p.initialize(mcp.V20251125)
 	resp = p.get("")
 	want(t, "GET when not offered (A-31)", resp.StatusCode, 405)
@@ -384,7 +383,10 @@ func TestOtherMethodsAre405(t *testing.T) {
 
 func TestGetWithoutASessionIs405(t *testing.T) {
 	_, p := serve(t, Options{}, newFake())
-	want(t, "GET", p.get("").StatusCode, 405)
+	resp := p.get("")
+	want(t, "GET", resp.StatusCode, 405)
+	want(t, "Allow", resp.Header.Get("Allow"), "POST, OPTIONS")
+	want(t, "why", text(t, resp), `{"jsonrpc":"2.0","error":{"code":-32600,"message":"method is not allowed here without a session; use POST, OPTIONS"}}`)
 	want(t, "DELETE", p.do(p.request("DELETE", "")).StatusCode, 405)
 }
 

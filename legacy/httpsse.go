@@ -20,7 +20,7 @@ func (h *HTTP) SSE(messages string) http.Handler {
 		case r.Method == http.MethodOptions:
 			preflight(w, r)
 		case r.Method != http.MethodGet:
-			writeNotAllowed(w, "GET, OPTIONS")
+			writeNotAllowed(w, "", "GET, OPTIONS")
 		default:
 			h.openSSE(w, r, messages)
 		}
@@ -30,7 +30,7 @@ func (h *HTTP) SSE(messages string) http.Handler {
 // openSSE serves one HTTP+SSE connection, which is the session (E-27).
 func (h *HTTP) openSSE(w http.ResponseWriter, r *http.Request, messages string) {
 	if !acceptOf(r.Header).has(acceptSSE) {
-		w.WriteHeader(http.StatusNotAcceptable)
+		writeNotAcceptable(w, "text/event-stream")
 		return
 	}
 	s := &sseWriter{w: w, rc: http.NewResponseController(w), timeout: h.opt.WriteTimeout}
@@ -66,7 +66,7 @@ func (h *HTTP) Messages() http.Handler {
 		case r.Method == http.MethodOptions:
 			preflight(w, r)
 		case r.Method != http.MethodPost:
-			writeNotAllowed(w, "POST, OPTIONS")
+			writeNotAllowed(w, "", "POST, OPTIONS")
 		default:
 			h.postSSE(w, r)
 		}
@@ -80,7 +80,7 @@ func (h *HTTP) postSSE(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !isJSON(r.Header) {
-		w.WriteHeader(http.StatusUnsupportedMediaType)
+		writeNotJSON(w)
 		return
 	}
 	body, ok := h.body(w, r)
@@ -88,7 +88,10 @@ func (h *HTTP) postSSE(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if jsonrpc.IsBatch(body) {
-		c.receiveBatch(body)
+		if err := c.receiveBatch(body); err != nil {
+			writeParseError(w, "", err) // older versions have no place for it on the stream (E-32)
+			return
+		}
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}

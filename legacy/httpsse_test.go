@@ -112,11 +112,46 @@ func TestHTTPSSEBadInput(t *testing.T) {
 	at := *p
 	at.url += "/messages"
 	want(t, "no session", at.post(ping).StatusCode, 404)
-	want(t, "GET", at.get("").StatusCode, 405)
+	resp := at.get("")
+	want(t, "GET", resp.StatusCode, 405)
+	if why := text(t, resp); !strings.Contains(why, "use POST, OPTIONS") {
+		t.Errorf("405 says %s", why)
+	}
+	post.header = http.Header{"Content-Type": {"text/plain"}}
+	resp = post.post(ping)
+	want(t, "type", resp.StatusCode, 415)
+	if why := text(t, resp); !strings.Contains(why, "application/json") {
+		t.Errorf("415 says %s", why)
+	}
+	post.header = http.Header{}
 	at.url = p.url + "/sse"
 	want(t, "POST to the stream", at.post(ping).StatusCode, 405)
 	post.call(initialize(mcp.V20241105))
 	stream.next()
+}
+
+// What names no id has no place on the stream of older versions (E-32), so the POST
+// itself says what was wrong.
+func TestHTTPSSEAnswersThePOSTOfABatchThatNoIDCanRefuse_E14(t *testing.T) {
+	_, p := serveAll(t, Options{MaxBatch: 1}, newFake())
+	for _, version := range []mcp.Version{mcp.V20250326, mcp.V20250618, mcp.V20251125} {
+		_, stream, post := p.openSSE()
+		post.call(initialize(version))
+		stream.next()
+		bad := []string{`[]`, `[` + note + `,` + note + `]`, `[7]`, `[{"jsonrpc":`}
+		if version != mcp.V20250326 {
+			bad = append(bad, `[`+note+`]`)
+		}
+		for _, body := range bad {
+			status, answer := post.call(body)
+			want(t, "status of "+body, status, 400)
+			if !strings.HasPrefix(answer, `{"jsonrpc":"2.0","error":{"code":-32`) {
+				t.Errorf("%s: %s gets %s", version, body, answer)
+			}
+		}
+		post.call(ping)
+		want(t, "nothing of it on the stream", stream.next(), `|{"jsonrpc":"2.0","id":1,"result":{"n":1}}`)
+	}
 }
 
 func TestHTTPSSEOnTheEndpointOnlyWhenAsked_E28(t *testing.T) {

@@ -18,11 +18,11 @@ import (
 func (h *HTTP) post(w http.ResponseWriter, r *http.Request) {
 	accept := acceptOf(r.Header)
 	if accept == 0 {
-		w.WriteHeader(http.StatusNotAcceptable)
+		writeNotAcceptable(w, "application/json or text/event-stream")
 		return
 	}
 	if !isJSON(r.Header) {
-		w.WriteHeader(http.StatusUnsupportedMediaType)
+		writeNotJSON(w)
 		return
 	}
 	body, ok := h.body(w, r)
@@ -140,7 +140,7 @@ func (h *HTTP) work(ctx context.Context, conv Conversation, caller Caller, msg j
 func (h *HTTP) body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	if !isPlain(r.Header) {
 		w.Header()["Accept-Encoding"] = []string{"identity"} // what would be taken instead
-		w.WriteHeader(http.StatusUnsupportedMediaType)
+		writeError(w, http.StatusUnsupportedMediaType, "", jsonrpc.CodeInvalidRequest, "the body must not be compressed")
 		return nil, false
 	}
 	if r.ContentLength > h.opt.MaxBody {

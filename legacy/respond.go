@@ -100,9 +100,18 @@ func writeSessionGone(w http.ResponseWriter, id jsonrpc.ID) {
 	writeError(w, http.StatusNotFound, id, jsonrpc.CodeInvalidRequest, "no such session; initialize a new one")
 }
 
-func writeNotAllowed(w http.ResponseWriter, allow string) {
+// writeNotAllowed refuses a method; when says on which condition.
+func writeNotAllowed(w http.ResponseWriter, when, allow string) {
 	w.Header().Set("Allow", allow)
-	w.WriteHeader(http.StatusMethodNotAllowed)
+	writeError(w, http.StatusMethodNotAllowed, "", jsonrpc.CodeInvalidRequest, "method is not allowed here"+when+"; use "+allow)
+}
+
+func writeNotAcceptable(w http.ResponseWriter, types string) {
+	writeError(w, http.StatusNotAcceptable, "", jsonrpc.CodeInvalidRequest, "Accept must allow "+types)
+}
+
+func writeNotJSON(w http.ResponseWriter) {
+	writeError(w, http.StatusUnsupportedMediaType, "", jsonrpc.CodeInvalidRequest, "Content-Type must be application/json")
 }
 
 func writeShuttingDown(w http.ResponseWriter, id jsonrpc.ID) {

@@ -244,7 +244,9 @@ func TestGetNeedsAnAcceptThatTakesStreams_E5(t *testing.T) {
 	_, p := serve(t, Options{}, newFake())
 	p.initialize(mcp.V20251125)
 	p.header.Set("Accept", "application/json")
-	want(t, "status", p.get("").StatusCode, 406)
+	resp := p.get("")
+	want(t, "status", resp.StatusCode, 406)
+	want(t, "why", text(t, resp), `{"jsonrpc":"2.0","error":{"code":-32600,"message":"Accept must allow text/event-stream"}}`)
 }
 
 func TestCallsAfterTheEndAreIgnored_DI13(t *testing.T) {
