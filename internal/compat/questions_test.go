@@ -28,7 +28,8 @@ var questions = group{"Questions to the client in the middle of a call", []featu
 	{name: "A round without a question (state only)", rules: "D-T5, D-T15, D-I3, D-16", kinds: "TTTT", run: stateOnly},
 	{name: "An error instead of an answer, to a form", rules: "C.9, F.3, J-4", kinds: "NNTT", run: errorToForm},
 	{name: "An error instead of an answer, to roots", rules: "C-34, F.3, D-T14, J-4", kinds: "TTTT", run: errorToRoots},
-	{name: "A question that is never answered", rules: "C.9, C-35, F.3", kinds: "TTTT", options: impatient, run: neverAnswered},
+	{name: "No answer at all, to a form", rules: "C.9, C-35, F.3", kinds: "NNTT", options: impatient, run: noAnswerToForm},
+	{name: "No answer at all, to roots or sampling", rules: "C.9, C-35, F.3", kinds: "TTTT", options: impatient, run: noAnswerToOthers},
 	{name: "A client that takes only JSON", rules: "A-18, J-10, E-5", kinds: "TTTT", run: jsonOnly},
 	{name: "A server that asks for what was not declared", rules: "C-33, C-34", kinds: "TTTT", run: undeclared},
 }}
@@ -361,27 +362,52 @@ func errorToRoots(w *world) cell {
 	return via("the call fails with the client's words")
 }
 
-func impatient(o *mount.Options) { o.Bridge.Limits.ServerRequest = 50 * time.Millisecond }
+func impatient(o *mount.Options) { o.Bridge.Limits.ServerRequest = 200 * time.Millisecond }
 
-// neverAnswered: the question is withdrawn after a while, the call ends, and
-// the server is not told again that the client can be asked.
-func neverAnswered(w *world) cell {
-	w.server.on("tools/call", rootsFirst(`{"content":[]}`))
+// unanswered has a call ask a client that says nothing until it is too late. The
+// question is withdrawn after a while, and in the next call the server is not told
+// that the client can be asked such things.
+func (w *world) unanswered(capability, request, tooLate string) *exchange {
+	w.Helper()
+	w.server.on("tools/call", asking(capability, `"k"`, request, `{"content":[]}`))
 	x := w.client.start("tools/call", `{"name":"t"}`)
-	question := x.until("roots/list")
+	question := x.until(strings.Trim(member([]byte(request), "method"), `"`))
 	x.finish()
-	expect(w.T, "C.9", member(x.response.Result, "isError"), `true`)
 	withdrawn := x.notified("notifications/cancelled")
-	if len(withdrawn) != 1 || !strings.Contains(string(x.response.Result), "did not answer") {
+	if len(withdrawn) != 1 {
 		w.Fatalf("C.9: %d withdrawals, %s", len(withdrawn), x.response.Text)
 	}
 	expect(w.T, "C-35", member(withdrawn[0].Params, "requestId"), question.ID)
-	w.client.answer(question, `{"roots":[]}`) // too late
+	w.client.answer(question, tooLate)
 	w.client.call("tools/call", `{"name":"t"}`)
-	if got := w.server.last("tools/call"); member([]byte(got.meta("clientCapabilities")), "roots") != "" || member(got.Params, "inputResponses") != "" {
+	if got := w.server.last("tools/call"); member([]byte(got.meta("clientCapabilities")), capability) != "" || member(got.Params, "inputResponses") != "" {
 		w.Errorf("C.9: %s", got.Params)
 	}
-	return via("withdrawn after a time (a setting); the call fails, and nothing of the kind is asked again")
+	return x
+}
+
+func noAnswerToForm(w *world) cell {
+	if w.before("2025-06-18") {
+		w.server.on("tools/call", asking("elicitation", `"k"`, form(formSchema), `{"content":[]}`))
+		return w.told(w.client.call("tools/call", `{"name":"t"}`), "asking the user questions")
+	}
+	x := w.unanswered("elicitation", form(formSchema), `{"action":"accept","content":{"n":1}}`)
+	expect(w.T, "the result", string(x.response.Result), `{"content":[]}`)
+	expect(w.T, "C.9", member(w.server.requests("tools/call")[1].Params, "inputResponses"), `{"k":{"action":"cancel"}}`)
+	return via("withdrawn after a time (a setting), and the server is told `cancel`; a client that never answered a form gets none for a while")
+}
+
+func noAnswerToOthers(w *world) cell {
+	for _, x := range []*exchange{
+		w.unanswered("roots", `{"method":"roots/list"}`, `{"roots":[]}`),
+		w.unanswered("sampling", `{"method":"sampling/createMessage","params":{"messages":[],"maxTokens":1}}`, sampled),
+	} {
+		expect(w.T, "C.9", member(x.response.Result, "isError"), `true`)
+		if !strings.Contains(string(x.response.Result), "did not answer") {
+			w.Errorf("C-34: %s", x.response.Text)
+		}
+	}
+	return via("withdrawn after a time (a setting), and the call fails; a client that never answered such a question is not asked for a while")
 }
 
 func jsonOnly(w *world) cell {
