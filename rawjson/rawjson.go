@@ -91,7 +91,7 @@ const (
 var reasons = [...]string{
 	endOfText:   "unexpected end of text",
 	duplicate:   "duplicate member name",
-	tooDeep:     "nested too deeply",
+	tooDeep:     "more than " + strconv.Itoa(MaxDepth) + " levels of nesting",
 	textTooLong: "text too long",
 	trailing:    "unexpected byte after the value",
 	badUTF8:     "invalid UTF-8",

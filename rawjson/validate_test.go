@@ -93,7 +93,7 @@ func TestDepthIsBounded(t *testing.T) {
 		if err := Validate(nest(MaxDepth)); err != nil {
 			t.Errorf("depth %d: %v", MaxDepth, err)
 		}
-		if err := Validate(nest(MaxDepth + 1)); !errors.Is(err, ErrDepth) {
+		if err := Validate(nest(MaxDepth + 1)); !errors.Is(err, ErrDepth) || !strings.Contains(err.Error(), "more than 256 levels") {
 			t.Errorf("depth %d: %v", MaxDepth+1, err)
 		}
 	}
