@@ -138,6 +138,7 @@ func TestABrokenAnswerEndsItsQuestionAndHasNoIDInItsError_C9(t *testing.T) {
 		l.initialize(mcp.V20251125)
 		l.send(broken)
 		want(t, "on a line", l.next(), `{"jsonrpc":"2.0","error":{"code":-32600,"message":"error must have an integer code and a string message"}}`)
+		synctest.Wait()
 		want(t, "answers", b.last().answered, []string{`"q"`})
 	})
 }

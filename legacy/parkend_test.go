@@ -37,12 +37,12 @@ func TestCloseCutsEverythingThatIsParked(t *testing.T) {
 	b := newFake()
 	h, p := serve(t, Options{}, b)
 	p.initialize(mcp.V20250618)
-	l, k := idleAfterCall(t, h, p, b)
+	l := idleAfterCall(t, h, p, b)
 	stateless := dialWire(t, p) // its conversation belongs to no session
 	r := p.request(http.MethodPost, hold)
 	r.Header.Del("Mcp-Session-Id")
 	stateless.send(r)
-	k = <-b.held
+	k := <-b.held
 	k.Send([]byte(note))
 	_ = stateless.response()
 	waitParked(t, h, 1, 1)
@@ -56,7 +56,7 @@ func TestIdleConnectionIsClosedInTheEnd(t *testing.T) {
 	b := newFake()
 	h, p := serve(t, Options{}, b)
 	p.initialize(mcp.V20250618)
-	l, _ := idleAfterCall(t, h, p, b)
+	l := idleAfterCall(t, h, p, b)
 	for _, o := range h.lot.poller.Load().Owners() {
 		o.(*between).due()
 	}
@@ -68,7 +68,7 @@ func TestIdleConnectionThatTheClientClosesIsForgotten(t *testing.T) {
 	b := newFake()
 	h, p := serve(t, Options{}, b)
 	p.initialize(mcp.V20250618)
-	l, _ := idleAfterCall(t, h, p, b)
+	l := idleAfterCall(t, h, p, b)
 	l.conn.Close()
 	waitParked(t, h, 0, 0)
 	eventually(t, "it is off the agenda", func() bool {
@@ -93,7 +93,7 @@ func TestConnectionOfAStoppedServerIsClosed(t *testing.T) {
 	s.Start()
 	p := &peer{t: t, client: s.Client(), url: s.URL, header: http.Header{}}
 	p.initialize(mcp.V20250618)
-	l, _ := idleAfterCall(t, h, p, b)
+	l := idleAfterCall(t, h, p, b)
 	_ = s.Config.Close() // only the http.Server
 	l.send(p.request(http.MethodPost, ping))
 	want(t, "closed", l.closed(), true)

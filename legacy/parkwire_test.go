@@ -150,14 +150,14 @@ func heldCall(t *testing.T, h *HTTP, p *peer, b *fakeBackend) (*wire, *http.Resp
 }
 
 // idleAfterCall makes a call and waits until its connection is parked without a
-// stream. The call is over.
-func idleAfterCall(t *testing.T, h *HTTP, p *peer, b *fakeBackend) (*wire, *call) {
+// stream.
+func idleAfterCall(t *testing.T, h *HTTP, p *peer, b *fakeBackend) *wire {
 	t.Helper()
 	l, resp, k := heldCall(t, h, p, b)
 	k.finish(`{}`)
 	_ = readEvents(t, resp).rest()
 	waitParked(t, h, 0, 1)
-	return l, k
+	return l
 }
 
 // heldGet opens a standalone stream and waits until it is parked.
