@@ -209,12 +209,13 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"jsonrpc":"2.0","id":"a","error":{"code":-32602,"message":"x","data":null}}`))
 	f.Add([]byte(`[{"jsonrpc":"2.0","id":null,"result":{}}, {}]`))
 	f.Add([]byte(`{"id":7,"params":{"na`))
+	f.Add([]byte(`{"id":7,"error":{}}`))
 	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"result":{"resultType":{"resultType":1},"content":[{"resultType":2}]}}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := Parse(b)
 		if err != nil {
 			var e *Error
-			if !errors.As(err, &e) || e.Code != CodeParse && e.Code != CodeInvalidRequest || !same(m, Message{ID: m.ID}) {
+			if !errors.As(err, &e) || e.Code != CodeParse && e.Code != CodeInvalidRequest || !same(m, Message{ID: m.ID, Error: m.Error}) || m.Error != nil && m.Error != e {
 				t.Errorf("%q: %+v, %v", b, m, err)
 			}
 			if m.ID != "" && (rawjson.Validate([]byte(m.ID)) != nil || !strings.Contains(string(b), string(m.ID))) {

@@ -42,7 +42,7 @@ func parseBatch(body []byte, limit int) (*batch, *jsonrpc.Error) {
 func (b *batch) add(part []byte) *jsonrpc.Error {
 	msg, err := jsonrpc.Parse(part)
 	switch {
-	case msg.Error != nil: // also a broken one: it is the end of a question (C.9)
+	case err != nil && isBrokenAnswer(&msg): // C.9
 		b.responses = append(b.responses, msg)
 	case err != nil && msg.ID == "":
 		return asError(err)

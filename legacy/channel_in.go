@@ -32,7 +32,7 @@ func (c *channel) receive(frame []byte) {
 // takeBroken ends the question to which a broken text was meant as the answer: no
 // better one will come (C.9).
 func (c *channel) takeBroken(msg *jsonrpc.Message) {
-	if msg.Error != nil {
+	if isBrokenAnswer(msg) {
 		c.take(msg, c.send)
 	}
 }

@@ -35,7 +35,7 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request) {
 	}
 	msg, err := jsonrpc.Parse(body)
 	if err != nil {
-		if s, caller, _ := h.find(r); s != nil && msg.Error != nil {
+		if s, caller, _ := h.find(r); s != nil && isBrokenAnswer(&msg) {
 			s.conv.Answer(caller, msg) // C.9: no better answer will come
 		}
 		writeParseError(w, errorID(&msg), err)
@@ -194,6 +194,10 @@ func recoverRequest(log zerolog.Logger, method string, id jsonrpc.ID, out Reply)
 		out.Finish(jsonrpc.AppendError(nil, id, asError(nil)))
 	}
 }
+
+// isBrokenAnswer reports whether Parse refused a text that was meant as a response to
+// what msg, all that it returned, still names.
+func isBrokenAnswer(msg *jsonrpc.Message) bool { return msg.Error != nil && msg.ID != "" }
 
 // errorID returns the id that an error about msg carries: that of a request. An id
 // that the client took over from a question would end a request of its own.
