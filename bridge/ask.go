@@ -184,7 +184,7 @@ func (k *call) askAgain(key string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	in := k.flow.Input(key)
-	if in == nil || in.AskedAgain || k.flow.Over() {
+	if in == nil || in.Response != nil || in.AskedAgain || k.flow.Over() {
 		return false
 	}
 	in.AskedAgain = true

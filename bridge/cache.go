@@ -29,6 +29,9 @@ type cacheKey struct {
 	rest      string // the other params and the declared capabilities
 }
 
+// size counts what a client wrote into the key.
+func (k *cacheKey) size() int { return len(k.uri) + len(k.rest) }
+
 type cacheEntry struct {
 	result  []byte
 	expires time.Time
@@ -92,7 +95,8 @@ func (c *cache) get(key cacheKey) (result []byte, epoch uint64) {
 // put keeps result for as long as it says, unless something was invalidated
 // since epoch.
 func (c *cache) put(key cacheKey, epoch uint64, result []byte, ttl time.Duration, public bool) {
-	if ttl <= 0 || len(result) > maxCacheBytes/16 {
+	size := key.size() + len(result)
+	if ttl <= 0 || size > maxCacheBytes/16 {
 		return
 	}
 	if public && key.principal == "" {
@@ -104,9 +108,9 @@ func (c *cache) put(key cacheKey, epoch uint64, result []byte, ttl time.Duration
 		return
 	}
 	c.remove(key)
-	c.makeRoom(len(result))
+	c.makeRoom(size)
 	c.entries[key] = cacheEntry{clone(result), time.Now().Add(ttl)}
-	c.bytes += len(result)
+	c.bytes += size
 }
 
 // lifetime returns how long a result may be kept, and whether everyone may see it
@@ -150,8 +154,10 @@ func (c *cache) makeRoom(size int) {
 }
 
 func (c *cache) remove(key cacheKey) {
-	c.bytes -= len(c.entries[key].result)
-	delete(c.entries, key)
+	if e, ok := c.entries[key]; ok {
+		c.bytes -= key.size() + len(e.result)
+		delete(c.entries, key)
+	}
 }
 
 // invalidate drops what a list-changed notification makes stale (B-44).

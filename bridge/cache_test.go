@@ -1,6 +1,8 @@
 package bridge
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -91,10 +93,20 @@ func TestFlowsAreNeverCached_B43(t *testing.T) {
 func TestCacheIsBounded(t *testing.T) {
 	c := newCache()
 	for i := range maxCacheEntries + 10 {
-		put(c, cacheKey{rest: string(rune(i))}, 0, []byte(listed))
+		put(c, cacheKey{rest: fmt.Sprintf("%04d", i)}, 0, []byte(listed))
 	}
-	if len(c.entries) > maxCacheEntries || c.bytes != len(c.entries)*len(listed) {
+	if len(c.entries) > maxCacheEntries || c.bytes != len(c.entries)*(4+len(listed)) {
 		t.Fatalf("%d entries, %d bytes", len(c.entries), c.bytes)
+	}
+	for i := range 100 { // what a client writes into its requests counts as well
+		put(c, cacheKey{rest: fmt.Sprint(i) + strings.Repeat("x", 1<<20)}, 0, []byte(listed))
+	}
+	if c.bytes > maxCacheBytes || c.bytes < maxCacheBytes/2 {
+		t.Fatalf("%d entries, %d bytes", len(c.entries), c.bytes)
+	}
+	c.drop(func(cacheKey) bool { return true })
+	if c.bytes != 0 {
+		t.Fatalf("%d bytes in an empty cache", c.bytes)
 	}
 }
 

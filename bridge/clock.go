@@ -83,14 +83,19 @@ func (k *call) expired(now time.Time) []mrtr.Event {
 		return nil
 	}
 	switch k.flow.State {
-	case mrtr.Sending: // D-T20
-		return []mrtr.Event{mrtr.Failed(&mrtr.LimitReached{Limit: "timeouts.round", Value: limits.Round})}
+	case mrtr.Gathering:
+		return nil
 	case mrtr.Pausing, mrtr.Polling:
-		k.due = now.Add(limits.Round) // of the request that follows
-		return []mrtr.Event{mrtr.Timer()}
+		if !k.requesting() {
+			k.due = now.Add(limits.Round) // of the request that follows
+			return []mrtr.Event{mrtr.Timer()}
+		}
 	}
-	return nil
+	return []mrtr.Event{mrtr.Failed(&mrtr.LimitReached{Limit: "timeouts.round", Value: limits.Round})} // D-T20
 }
+
+// requesting reports whether an upstream request is under way. The caller holds mu.
+func (k *call) requesting() bool { return k.ctx != nil && k.ctx.Err() == nil }
 
 // deserted looks whether the client can still be reached, and reports that it could
 // not the last time either (E-23). The caller holds mu.

@@ -178,7 +178,18 @@ func (c *conversation) announce() {
 	c.announced = true
 	c.mu.Unlock()
 	if first && c.push != nil && !c.server.lists.empty() {
-		c.b.listens.join(c)
+		c.listen()
+	}
+}
+
+// listen has the conversation hear what the server announces, unless it is over.
+func (c *conversation) listen() {
+	c.b.listens.join(c)
+	c.mu.Lock()
+	closed := c.closed
+	c.mu.Unlock()
+	if closed { // meanwhile, so that Close had nothing to leave
+		c.b.listens.leave(c)
 	}
 }
 

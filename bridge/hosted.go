@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"crypto/rand"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,16 +24,22 @@ type hostedTask struct {
 	mu      sync.Mutex
 	status  string
 	updated time.Time
-	outcome []byte         // the response of the flow, once there is one; its id is not the waiter's
-	waiters []taskWaiter   // pending tasks/result requests
-	queue   [][]byte       // what waits for one
-	open    map[string]int // unanswered server requests, by raw id
+	outcome []byte                  // the response of the flow, once there is one; its id is not the waiter's
+	waiters []taskWaiter            // pending tasks/result requests
+	queue   []taskMessage           // what waits for one
+	open    map[jsonrpc.ID]struct{} // unanswered server requests
 }
 
 // taskWaiter is a tasks/result request that blocks until the task ends.
 type taskWaiter struct {
 	id  jsonrpc.ID
 	out legacy.Reply
+}
+
+// taskMessage is a message for whoever waits for the task.
+type taskMessage struct {
+	question jsonrpc.ID // that it asks; empty for a notification
+	text     []byte
 }
 
 // Statuses of a legacy task.
@@ -45,16 +52,18 @@ const (
 )
 
 // Bounds of hosted tasks: the ttl that a client may ask for, how many a session
-// may hold, and what may wait for a tasks/result.
+// may hold, how many notifications may wait for a tasks/result of one, and how many
+// of those requests may wait for it. Questions are bounded by the flow.
 const (
 	maxTaskTTL      = time.Hour
 	maxHostedTasks  = 64
 	maxTaskMessages = 256
+	maxTaskWaiters  = 16
 )
 
 func newHostedTask(ttl time.Duration) *hostedTask {
 	now := time.Now()
-	return &hostedTask{id: rand.Text(), created: now, updated: now, ttl: ttl, status: taskWorking, open: map[string]int{}}
+	return &hostedTask{id: rand.Text(), created: now, updated: now, ttl: ttl, status: taskWorking, open: map[jsonrpc.ID]struct{}{}}
 }
 
 // Interactive implements legacy.Reply: a question waits for a tasks/result.
@@ -77,18 +86,53 @@ func (t *hostedTask) Send(msg []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	params := t.related(parsed.Params)
-	if parsed.Kind() == jsonrpc.Request {
-		t.open[string(parsed.ID)]++
+	switch {
+	case parsed.Kind() == jsonrpc.Request:
+		t.open[parsed.ID] = struct{}{}
 		t.set(taskInput)
-		msg = jsonrpc.AppendRequest(nil, parsed.ID, parsed.Method, params)
-	} else {
-		delete(t.open, string(rawjson.Get(parsed.Params, "requestId")))
-		msg = jsonrpc.AppendNotification(nil, parsed.Method, params)
+		t.pass(taskMessage{parsed.ID, jsonrpc.AppendRequest(nil, parsed.ID, parsed.Method, params)})
+	case parsed.Method == mcp.NotificationCancelled && t.withdraw(jsonrpc.ID(rawjson.Get(parsed.Params, "requestId"))):
+	default:
+		t.pass(taskMessage{text: jsonrpc.AppendNotification(nil, parsed.Method, params)})
 	}
-	if len(t.waiters) > 0 {
-		t.waiters[len(t.waiters)-1].out.Send(msg)
-	} else if len(t.queue) < maxTaskMessages {
+}
+
+// pass hands a message to the newest request that waits for the task and whose
+// client is there, or keeps it for the next one. The caller holds mu.
+func (t *hostedTask) pass(msg taskMessage) {
+	t.forgetDeserters()
+	if n := len(t.waiters); n > 0 {
+		t.waiters[n-1].out.Send(msg.text)
+	} else if msg.question != "" || len(t.queue) < maxTaskMessages {
 		t.queue = append(t.queue, msg)
+	}
+}
+
+// forgetDeserters ends the requests whose client left. The caller holds mu.
+func (t *hostedTask) forgetDeserters() {
+	t.waiters = slices.DeleteFunc(t.waiters, func(w taskWaiter) bool {
+		gone := !w.out.Reachable()
+		if gone {
+			w.out.Abandon()
+		}
+		return gone
+	})
+}
+
+// withdraw closes a question, and reports whether nobody has heard of it yet. The
+// caller holds mu.
+func (t *hostedTask) withdraw(id jsonrpc.ID) (unheard bool) {
+	t.close(id)
+	before := len(t.queue)
+	t.queue = slices.DeleteFunc(t.queue, func(m taskMessage) bool { return m.question == id })
+	return len(t.queue) < before
+}
+
+// close notes that a question is open no more. The caller holds mu.
+func (t *hostedTask) close(id jsonrpc.ID) {
+	delete(t.open, id)
+	if len(t.open) == 0 && t.status == taskInput {
+		t.set(taskWorking)
 	}
 }
 
@@ -172,9 +216,14 @@ func (t *hostedTask) wait(id jsonrpc.ID, out legacy.Reply) {
 		out.Finish(withID(t.outcome, id))
 		return
 	}
+	t.forgetDeserters()
+	if len(t.waiters) >= maxTaskWaiters {
+		finish(out, id, nil, internalError("too many requests wait for this task", []rawjson.Edit{quoted("limit", "tasks/result of one task")}))
+		return
+	}
 	t.waiters = append(t.waiters, taskWaiter{id, out})
 	for _, msg := range t.queue {
-		out.Send(msg)
+		out.Send(msg.text)
 	}
 	t.queue = nil
 }
@@ -196,10 +245,7 @@ func (t *hostedTask) leave(id jsonrpc.ID) {
 func (t *hostedTask) answered(id jsonrpc.ID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.open, string(id))
-	if len(t.open) == 0 && t.status == taskInput {
-		t.set(taskWorking)
-	}
+	t.close(id)
 }
 
 // related adds the reference that every message of a task carries.

@@ -1,6 +1,9 @@
 package bridge
 
 import (
+	"context"
+	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -10,6 +13,7 @@ import (
 	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/upstream"
 )
 
 type noPush struct{}
@@ -118,5 +122,62 @@ func TestTaskParamsAreIgnoredWhereNotHosted_G2(t *testing.T) {
 		if got := request(t, conv, "1", mcp.MethodToolsCall, asTask).result(); !strings.Contains(got, `"ok"`) {
 			t.Fatalf("got %s", got)
 		}
+	})
+}
+
+func TestAQuestionOfATaskIsNeverDroppedForItsProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		noisy := func(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error) {
+			for i := range maxTaskMessages + 10 {
+				notify(jsonrpc.Message{Method: mcp.NotificationProgress,
+					Params: fmt.Appendf(nil, `{"progressToken":%s,"progress":%d}`, member(call, "_meta", "progressToken"), i+1)})
+			}
+			return inputRequired(`"s"`, question1("q"))(ctx, call, notify)
+		}
+		conv, _ := hosting(t, noisy, result(booked))
+		created := request(t, conv, "1", mcp.MethodToolsCall, `{"name":"book","arguments":{},"task":{},"_meta":{"progressToken":7}}`).result()
+		id := `{"taskId":` + string(rawjson.Get(rawjson.Get([]byte(created), "task"), "taskId")) + `}`
+		c := request(t, conv, "3", mcp.MethodTasksResult, id)
+		c.answer(0, `{"action":"accept"}`)
+		if n := len(c.notified(mcp.NotificationProgress)); n != maxTaskMessages {
+			t.Errorf("%d progress notifications", n)
+		}
+		c.result()
+	})
+}
+
+func TestATaskWhoseQuestionTimedOutWorksOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conv, _ := hosting(t, inputRequired(`"s"`, question1("q")), hang)
+		id := startTask(t, conv)
+		pass(conv.b.limits.ServerRequest)
+		if got := taskStatusOf(t, conv, id); got != `"working"` {
+			t.Errorf("got %s", got)
+		}
+		if c := request(t, conv, "3", mcp.MethodTasksResult, id); len(c.sent) != 0 {
+			t.Errorf("who comes later is told %v", c.sent)
+		}
+		conv.Close(nil)
+	})
+}
+
+func TestRequestsThatWaitForATaskAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conv, _ := hosting(t, inputRequired(`"s"`, question1("q")), hang)
+		id := startTask(t, conv)
+		for i := range 3 * maxTaskWaiters { // each client leaves before the next one comes
+			c := request(t, conv, strconv.Itoa(100+i), mcp.MethodTasksResult, id)
+			if c.over() {
+				t.Fatalf("%d was refused", i)
+			}
+			c.gone.Store(true)
+		}
+		for i := range maxTaskWaiters {
+			request(t, conv, strconv.Itoa(200+i), mcp.MethodTasksResult, id)
+		}
+		if e := request(t, conv, "300", mcp.MethodTasksResult, id).rpcError(); !strings.Contains(e.Message, "too many") {
+			t.Errorf("got %v", e)
+		}
+		conv.Close(nil)
 	})
 }

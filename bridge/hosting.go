@@ -54,13 +54,13 @@ func taskTTL(raw []byte) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// keepTask registers a task until its ttl; the oldest ended one makes room.
+// keepTask registers a task until its ttl, which an ended one may rely on.
 func (c *conversation) keepTask(t *hostedTask) *jsonrpc.Error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.expireTasks()
 	if len(c.tasks) >= maxHostedTasks {
-		return internalError("this session holds too many tasks", []rawjson.Edit{quoted("limit", "hosted_tasks")})
+		return internalError("this session holds too many tasks", []rawjson.Edit{quoted("limit", "tasks of one session")})
 	}
 	c.tasks = append(c.tasks, t)
 	return nil

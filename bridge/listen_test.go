@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -203,4 +204,70 @@ func TestRefusedSubscription_C17(t *testing.T) {
 		synctest.Wait()
 		c.rpcError()
 	})
+}
+
+func TestASessionThatEndsWhileItBeginsToListenIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conv, _ := session(t, Limits{})
+		conv.push = noPush{}
+		conv.server = &server{version: string(mcp.V20260728), lists: listFilter{tools: true}}
+		conv.mu.Lock()
+		conv.closed = true // Close has been there, all but its leaving
+		conv.mu.Unlock()
+		conv.b.listens.leave(conv)
+		conv.listen()
+		pass(2 * lingering)
+		conv.b.listens.mu.Lock()
+		defer conv.b.listens.mu.Unlock()
+		if n := len(conv.b.listens.shared); n != 0 {
+			t.Errorf("%d listens are left", n)
+		}
+	})
+}
+
+// tardy acknowledges its second listen at the very moment when that is given up.
+type tardy struct {
+	script
+	listens int
+	open    atomic.Int32
+}
+
+func (a *tardy) Listen(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) error {
+	a.open.Add(1)
+	defer a.open.Add(-1)
+	a.listens++
+	if a.listens == 2 {
+		select {
+		case <-time.After(ackTimeout):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	notify(jsonrpc.Message{Method: mcp.NotificationAcknowledged, Params: []byte(`{"notifications":` + member(call, "notifications") + `}`)})
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func TestALateAcknowledgmentLosesNoSubscription_C15(t *testing.T) {
+	for range 100 { // either may win
+		synctest.Test(t, func(t *testing.T) {
+			up := &tardy{}
+			b := New(Options{Upstream: up, Log: zerolog.Nop()})
+			defer b.Close()
+			conv := b.newConversation(mcp.V20251125, legacy.Caller{}, &server{version: string(mcp.V20260728), subscribe: true}, noPush{})
+			b.adopt(conv)
+			r := conv.resourceListen()
+			if err := r.subscribe(legacy.Caller{}, "a"); err != nil {
+				t.Fatal(err)
+			}
+			subscribed := 1
+			if err := r.subscribe(legacy.Caller{}, "b"); err == nil {
+				subscribed = 2
+			}
+			synctest.Wait()
+			if n, open := len(r.subscribed()), up.open.Load(); n != subscribed || open != 1 {
+				t.Errorf("%d subscriptions, want %d; %d listens, want 1", n, subscribed, open)
+			}
+		})
+	}
 }

@@ -37,6 +37,7 @@ type resourceListen struct {
 // changed, only replaced (C-14).
 type resourceStream struct {
 	cancel context.CancelFunc
+	late   bool       // nobody waits for the acknowledgment any more; guarded by mu of its owner
 	acked  chan bool  // acknowledged, with or without what was required
 	ended  chan error // the listen ended before it was acknowledged
 }
@@ -60,7 +61,7 @@ func (r *resourceListen) subscribe(caller legacy.Caller, uri string) *jsonrpc.Er
 		return nil
 	}
 	if limit := r.conv.b.limits.Subscriptions; len(uris) >= limit {
-		return internalError("too many subscriptions in this session", []rawjson.Edit{quoted("limit", "subscriptions")})
+		return internalError("too many subscriptions in this session", []rawjson.Edit{quoted("limit", "limits.subscriptions")})
 	}
 	return r.replace(caller, append(slices.Clone(uris), uri), uri)
 }
@@ -102,10 +103,22 @@ func (r *resourceListen) replace(caller legacy.Caller, uris []string, required s
 	case cause := <-next.ended:
 		err = r.failed(cause)
 	case <-timeout.C:
+		if !r.giveUp(next) {
+			return nil // acknowledged just now
+		}
 		err = internalError("the server did not acknowledge the subscription in time", nil)
 	}
 	next.cancel()
 	return err
+}
+
+// giveUp makes a listen's acknowledgment come too late, and reports false when it
+// has come already.
+func (r *resourceListen) giveUp(s *resourceStream) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.late = r.current != s
+	return s.late
 }
 
 // await lets the end of the session find a listen that is not acknowledged yet.
@@ -132,9 +145,14 @@ func (r *resourceListen) failed(cause error) *jsonrpc.Error {
 	return internalError("the server ended the subscription before it acknowledged it", nil)
 }
 
-// swap makes next the listen whose events count and ends the one before.
+// swap makes next the listen whose events count and ends the one before, unless
+// next has been given up.
 func (r *resourceListen) swap(next *resourceStream, uris []string) {
 	r.mu.Lock()
+	if next != nil && next.late {
+		r.mu.Unlock()
+		return
+	}
 	old := r.current
 	r.current, r.uris = next, uris
 	closed := r.closed

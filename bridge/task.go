@@ -20,6 +20,7 @@ import (
 // poll waits for the next look at the task, and asks what it newly needs. The
 // caller holds mu.
 func (k *call) poll(act mrtr.Action) []mrtr.Event {
+	k.ctx.cancel() // of the request that told of the task: now it is over
 	now := time.Now()
 	k.due = now.Add(jitter(act.For))
 	k.taskProgress()
@@ -52,8 +53,8 @@ func (k *call) taskProgress() {
 	k.tell(bounded(message))
 }
 
-// fetchTask asks for the task's state. Transport failures are tried again until
-// the call's deadline: tasks/get is idempotent (G-14).
+// fetchTask asks for the task's state. Transport failures are tried again for as
+// long as a round may take: tasks/get is idempotent (G-14).
 func (k *call) fetchTask() (mrtr.Event, *upstream.Answer) {
 	ctx, call := k.lookAtTask()
 	if call == nil {
@@ -66,9 +67,6 @@ func (k *call) fetchTask() (mrtr.Event, *upstream.Answer) {
 		}
 		return answer, err
 	}, backoff.WithMaxElapsedTime(k.conv.b.limits.Round))
-	k.mu.Lock()
-	k.ctx.cancel()
-	k.mu.Unlock()
 	switch {
 	case err != nil:
 		return mrtr.Failed(err), nil

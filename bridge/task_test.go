@@ -1,7 +1,9 @@
 package bridge
 
 import (
+	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -55,8 +57,18 @@ func TestTaskIsHidden_G1(t *testing.T) {
 func TestTaskAsks_G6_G7(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asks := result(`{"status":"input_required","taskId":"t1","inputRequests":{` + question1("q") + `}}`)
-		conv, up := withTaskServer(t, result(taskCreated), asks, asks, result(`{}`), asks,
-			result(`{"status":"completed","result":{"content":[]}}`))
+		var shown atomic.Int32 // how often since the answer
+		task := func(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error) {
+			switch {
+			case call.Method == mcp.MethodTasksUpdate:
+				shown.Store(1)
+				return result(`{}`)(ctx, call, notify)
+			case shown.Load() == 0, shown.CompareAndSwap(1, 2):
+				return asks(ctx, call, notify)
+			}
+			return result(`{"status":"completed","result":{"content":[]}}`)(ctx, call, notify)
+		}
+		conv, up := withTaskServer(t, result(taskCreated), task, task, task, task, task, task, task)
 		c := request(t, conv, "1", mcp.MethodToolsCall, book)
 		pass(2500 * time.Millisecond)
 		if n := len(c.asked()); n != 1 {
@@ -102,6 +114,21 @@ func TestTasksAreDeclaredForToolCallsOnly_A19(t *testing.T) {
 		e := request(t, conv, "2", mcp.MethodPromptsGet, `{"name":"x"}`).rpcError()
 		if e.Code != jsonrpc.CodeInternal || !strings.Contains(e.Message, "task") {
 			t.Fatalf("G-17: %v", e)
+		}
+	})
+}
+
+func TestATaskThatIsAskedInVainEndsTheCall_DT20(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conv, up := withTaskServer(t, result(taskCreated), hang, result(`{}`))
+		conv.b.limits.Round = 10 * time.Second
+		c := request(t, conv, "1", mcp.MethodToolsCall, book)
+		pass(time.Minute)
+		if got := c.rpcError(); !strings.Contains(got.Message, "timeouts.round") {
+			t.Errorf("got %v", got)
+		}
+		if got := methods(up.calls()); got != "tools/call tasks/get tasks/cancel" {
+			t.Errorf("sent %s", got)
 		}
 	})
 }

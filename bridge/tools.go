@@ -29,8 +29,10 @@ type toolFacts struct {
 	repeatable bool // calling it twice does no more than calling it once (D-15)
 }
 
-// Bounds of the toolbox. What is forgotten is learnt again from the next list.
+// Bounds of the toolbox, maxCursor in bytes. What is forgotten is learnt again from
+// the next list.
 const (
+	maxCursor         = 1 << 10
 	maxToolPrincipals = 1024
 	maxToolPages      = 1024
 	maxToolFacts      = 8192
@@ -66,7 +68,9 @@ func (b *toolbox) learn(principal string, req jsonrpc.Message, page *list) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	known = b.room(principal)
-	known.pages[cursor] = page.hash
+	if len(cursor) <= maxCursor {
+		known.pages[cursor] = page.hash
+	}
 	for name, f := range facts {
 		if f == (toolFacts{}) {
 			delete(known.facts, name)

@@ -48,11 +48,12 @@ type channel struct {
 
 	in       sync.Mutex
 	conv     Conversation
-	version  mcp.Version // known, and set, before the client hears of it
-	opening  bool        // an initialize is being answered
-	touched  bool        // something followed the last initialize
-	backlog  []queued    // what came behind the initialize being answered
-	inFlight map[jsonrpc.ID]*channelReply
+	version  mcp.Version                  // known, and set, before the client hears of it
+	opening  bool                         // an initialize is being answered
+	touched  bool                         // something followed the last initialize
+	backlog  []queued                     // what came behind the initialize being answered
+	inFlight map[jsonrpc.ID]*channelReply // by the ids in use
+	running  int                          // also those whose id a cancellation freed
 	closed   bool
 	cause    error          // of closing
 	work     sync.WaitGroup // requests, until they are answered and nothing runs for them

@@ -159,7 +159,7 @@ func (c *channel) admit(msg *jsonrpc.Message, answer func([]byte)) (start func()
 	if _, used := c.inFlight[msg.ID]; used {
 		return nil, invalid("a request with this id is already under way") // B-1
 	}
-	if len(c.inFlight) >= c.opt.MaxInFlight {
+	if c.running >= c.opt.MaxInFlight {
 		return nil, internal("too many requests are under way on this connection")
 	}
 	if c.gate != nil && !c.gate.enter() {
@@ -168,6 +168,7 @@ func (c *channel) admit(msg *jsonrpc.Message, answer func([]byte)) (start func()
 	c.touched = true
 	out := &channelReply{c: c, id: msg.ID, answer: answer}
 	c.inFlight[msg.ID] = out
+	c.running++
 	c.work.Add(2) // serve, and the reply that may outlive it
 	conv, req := c.conv, *msg
 	if _, ok := conv.(Orderly); ok {
@@ -260,10 +261,11 @@ func (c *channel) withdraw(conv Conversation, msg *jsonrpc.Message) bool {
 	return out != nil && out.fate.CompareAndSwap(waiting, withdrawn)
 }
 
-// settle frees the id of a request that is over.
+// settle frees the id and the place of a request that is over.
 func (c *channel) settle(out *channelReply) {
 	c.in.Lock()
 	defer c.in.Unlock()
+	c.running--
 	if c.inFlight[out.id] == out {
 		delete(c.inFlight, out.id)
 	}

@@ -442,3 +442,21 @@ func TestHTTPSSEIsKeptAliveAndEndsWithItsConnection_E27(t *testing.T) {
 		want(t, "sessions", h.Sessions(), 0)
 	})
 }
+
+func TestACancelledRequestThatGoesOnTakesItsPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		l := serveStdio(t, Options{MaxInFlight: 1}, b)
+		l.initialize(mcp.V20251125)
+		l.send(`{"jsonrpc":"2.0","id":1,"method":"hold"}`)
+		k := <-b.held
+		l.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
+		l.send(`{"jsonrpc":"2.0","id":1,"method":"echo"}`)
+		if got := l.next(); !strings.Contains(got, "too many requests") {
+			t.Errorf("got %s", got)
+		}
+		k.Abandon()
+		l.send(`{"jsonrpc":"2.0","id":1,"method":"echo"}`)
+		want(t, "afterwards", l.next(), `{"jsonrpc":"2.0","id":1,"result":{}}`)
+	})
+}
