@@ -273,48 +273,6 @@ func (k *call) upstreamCall(method string, params []byte) upstream.Call {
 	}
 }
 
-// deliver answers the client with the completed result, translated straight
-// into its message.
-func (k *call) deliver() {
-	if k.keep != nil && k.flow.Round == 0 { // D-I10
-		k.keep(k.latest)
-	}
-	var long []byte
-	if k.answer != nil {
-		long = k.answer.Long()
-	}
-	if err := k.conv.deliver(k.out, k.req, k.latest, long); err != nil {
-		k.conv.b.logUpstreamFault(k, err)
-		finish(k.out, k.req.ID, nil, internalError(err.Error(), nil))
-	}
-}
-
-// deliver answers req with an upstream result, whose longest string is long, where
-// that is known. On an error nothing was sent.
-func (c *conversation) deliver(out legacy.Reply, req jsonrpc.Message, result, long []byte) error {
-	buf := borrow()
-	defer giveBack(buf)
-	msg, err := c.appendResult(jsonrpc.AppendResultHead((*buf)[:0], req.ID), req, result, long)
-	if err != nil {
-		return err
-	}
-	*buf = append(msg, '}')
-	out.Finish(*buf)
-	return nil
-}
-
-// finish answers with exactly one of result and err.
-func finish(out legacy.Reply, id jsonrpc.ID, result []byte, err *jsonrpc.Error) {
-	buf := borrow()
-	defer giveBack(buf)
-	if err != nil {
-		*buf = jsonrpc.AppendError((*buf)[:0], id, err)
-	} else {
-		*buf = jsonrpc.AppendResult((*buf)[:0], id, result)
-	}
-	out.Finish(*buf)
-}
-
 // end releases what the call holds. The exchange has had its one end (D-I13).
 func (k *call) end(act mrtr.Action) {
 	if k.ctx != nil {

@@ -78,26 +78,6 @@ func (b *Bridge) logOmission(o translate.Omission) {
 		Msg("an entry of the upstream's list is not shown to clients")
 }
 
-// appendResult appends what the client gets to see of an upstream result.
-func (c *conversation) appendResult(dst []byte, req jsonrpc.Message, result, long []byte) ([]byte, error) {
-	if mcp.IsList(req.Method) {
-		list := c.b.lists.about(req.Method, result)
-		if req.Method == mcp.MethodToolsList {
-			c.b.tools.learn(c.principal, req, list)
-		}
-		return list.appendTo(dst, c.rules, req.Method)
-	}
-	rules := *c.rules
-	rules.Long = long
-	if req.Method == mcp.MethodToolsCall {
-		// A tool whose output schema was shown wrapped must have its structured
-		// content wrapped, whatever its kind, so that it matches what the client
-		// was told (Q10).
-		rules.WrapOutput = c.b.tools.about(c.principal, req.Params).wrapped
-	}
-	return rules.AppendResult(dst, req.Method, result)
-}
-
 var emptyObject = []byte("{}")
 
 // Version implements legacy.Conversation.

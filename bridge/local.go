@@ -63,28 +63,31 @@ func serveSetLevel(c *conversation, _ context.Context, _ legacy.Caller, req json
 }
 
 func serveSubscribe(c *conversation, _ context.Context, caller legacy.Caller, req jsonrpc.Message) ([]byte, *jsonrpc.Error) {
-	uri, ok := rawjson.Text(rawjson.Get(req.Params, "uri"))
-	switch {
-	case !c.server.subscribe || c.push == nil:
-		return nil, methodNotFound(req.Method)
-	case !ok:
-		return nil, invalidParams("uri is missing or no string")
+	uri, err := c.subscribable(req)
+	if err == nil {
+		err = c.resourceListen().subscribe(caller, uri)
 	}
-	if err := c.resourceListen().subscribe(caller, uri); err != nil {
-		return nil, err
-	}
-	return emptyObject, nil
+	return emptyObject, err
 }
 
 // serveUnsubscribe succeeds for a URI that is not subscribed, too.
 func serveUnsubscribe(c *conversation, _ context.Context, caller legacy.Caller, req jsonrpc.Message) ([]byte, *jsonrpc.Error) {
-	uri, ok := rawjson.Text(rawjson.Get(req.Params, "uri"))
-	switch {
-	case !c.server.subscribe || c.push == nil:
-		return nil, methodNotFound(req.Method)
-	case !ok:
-		return nil, invalidParams("uri is missing or no string")
+	uri, err := c.subscribable(req)
+	if err == nil {
+		c.resourceListen().unsubscribe(caller, uri)
 	}
-	c.resourceListen().unsubscribe(caller, uri)
-	return emptyObject, nil
+	return emptyObject, err
+}
+
+// subscribable returns the resource that a request is about, where any can be
+// subscribed to.
+func (c *conversation) subscribable(req jsonrpc.Message) (uri string, err *jsonrpc.Error) {
+	if !c.server.subscribe || c.push == nil {
+		return "", methodNotFound(req.Method)
+	}
+	uri, ok := rawjson.Text(rawjson.Get(req.Params, "uri"))
+	if !ok {
+		return "", invalidParams("uri is missing or no string")
+	}
+	return uri, nil
 }

@@ -1,0 +1,69 @@
+package bridge
+
+import (
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy"
+	"github.com/mcpbridge/bridge/mcp"
+)
+
+// deliver answers the client with the completed result, translated straight
+// into its message.
+func (k *call) deliver() {
+	if k.keep != nil && k.flow.Round == 0 { // D-I10
+		k.keep(k.latest)
+	}
+	var long []byte
+	if k.answer != nil {
+		long = k.answer.Long()
+	}
+	if err := k.conv.deliver(k.out, k.req, k.latest, long); err != nil {
+		k.conv.b.logUpstreamFault(k, err)
+		finish(k.out, k.req.ID, nil, internalError(err.Error(), nil))
+	}
+}
+
+// deliver answers req with an upstream result, whose longest string is long, where
+// that is known. On an error nothing was sent.
+func (c *conversation) deliver(out legacy.Reply, req jsonrpc.Message, result, long []byte) error {
+	buf := borrow()
+	defer giveBack(buf)
+	msg, err := c.appendResult(jsonrpc.AppendResultHead((*buf)[:0], req.ID), req, result, long)
+	if err != nil {
+		return err
+	}
+	*buf = append(msg, '}')
+	out.Finish(*buf)
+	return nil
+}
+
+// finish answers with exactly one of result and err.
+func finish(out legacy.Reply, id jsonrpc.ID, result []byte, err *jsonrpc.Error) {
+	buf := borrow()
+	defer giveBack(buf)
+	if err != nil {
+		*buf = jsonrpc.AppendError((*buf)[:0], id, err)
+	} else {
+		*buf = jsonrpc.AppendResult((*buf)[:0], id, result)
+	}
+	out.Finish(*buf)
+}
+
+// appendResult appends what the client gets to see of an upstream result.
+func (c *conversation) appendResult(dst []byte, req jsonrpc.Message, result, long []byte) ([]byte, error) {
+	if mcp.IsList(req.Method) {
+		list := c.b.lists.about(req.Method, result)
+		if req.Method == mcp.MethodToolsList {
+			c.b.tools.learn(c.principal, req, list)
+		}
+		return list.appendTo(dst, c.rules, req.Method)
+	}
+	rules := *c.rules
+	rules.Long = long
+	if req.Method == mcp.MethodToolsCall {
+		// A tool whose output schema was shown wrapped must have its structured
+		// content wrapped, whatever its kind, so that it matches what the client
+		// was told (Q10).
+		rules.WrapOutput = c.b.tools.about(c.principal, req.Params).wrapped
+	}
+	return rules.AppendResult(dst, req.Method, result)
+}

@@ -1,0 +1,67 @@
+package legacy
+
+import (
+	"bytes"
+
+	"github.com/mcpbridge/bridge/sessions"
+)
+
+// complete takes one response, nil for none, and ends the exchange with the
+// last one.
+func (ex *exchange) complete(msg []byte) {
+	ex.mu.Lock()
+	if ex.phase == done || ex.left == 0 {
+		ex.mu.Unlock()
+		return
+	}
+	ex.left--
+	last := ex.left == 0
+	if ex.phase == open && last && ex.w != nil && !ex.accept.has(acceptJSON) && (msg != nil || len(ex.parts) > 0) {
+		ex.startStream()
+	}
+	var st *sessions.Stream
+	switch {
+	case ex.phase == streaming:
+		st = ex.stream.Load()
+		if last {
+			st.Seal(bytes.Clone(msg))
+		} else if msg != nil {
+			st.Queue(bytes.Clone(msg))
+		}
+	case !last:
+		if msg != nil {
+			ex.parts = append(ex.parts, bytes.Clone(msg))
+		}
+	default:
+		ex.writePlain(msg)
+	}
+	if last {
+		ex.settle()
+	}
+	ex.mu.Unlock()
+	if st != nil {
+		st.Flush()
+	}
+	if last {
+		ex.release()
+	}
+}
+
+// writePlain writes a response that needed no stream.
+func (ex *exchange) writePlain(msg []byte) {
+	switch {
+	case ex.w == nil: // the client left without ever seeing an event id
+	case ex.batch && msg != nil:
+		ex.http.writeResult(ex.w, array(append(ex.parts, msg)))
+	case ex.batch && len(ex.parts) > 0:
+		ex.http.writeResult(ex.w, array(ex.parts))
+	case msg != nil:
+		ex.http.writeResult(ex.w, msg)
+	default:
+		writeEmptySSE(ex.w) // cancelled: a stream that ends, not an error (E.9)
+	}
+}
+
+func array(parts [][]byte) []byte {
+	return append(append([]byte{'['}, bytes.Join(parts, []byte{','})...), ']')
+}
