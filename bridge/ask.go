@@ -242,7 +242,7 @@ func (c *conversation) resumed(k *call) {
 }
 
 // mintID returns a server request id as a JSON token: unguessable, so that no
-// other session can answer it, and never used before (FIELD-NOTES 1.9, P-9).
+// other session can answer it, and never used before (P-9).
 func mintID() string { return `"b-` + rand.Text() + `"` }
 
 // mintUUID returns a random UUID (version 4).

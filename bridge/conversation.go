@@ -182,7 +182,7 @@ func (c *conversation) ended(id jsonrpc.ID) {
 
 // cancelled ends the call that the client gave the id, silently (D-T13), be it
 // here or about to come. Some clients send every request with the same id: then
-// it is unknowable which one is meant, and none is ended (FIELD-NOTES 1.4).
+// it is unknowable which one is meant, and none is ended (B-1).
 func (c *conversation) cancelled(caller legacy.Caller, id jsonrpc.ID) {
 	c.mu.Lock()
 	var meant *call
