@@ -9,9 +9,9 @@ import (
 )
 
 // The breaker keeps calls from asking in vain: clients declare capabilities that
-// they do not serve (FIELD-NOTES 1.7, F.3). What it has switched off is not declared
-// upstream, so that the server can take another path. A client that has answered
-// once is trusted: when it does not do so again, a person may just be away.
+// they do not serve (F.3). What it has switched off is not declared upstream, so
+// that the server can take another path. A client that has answered once is
+// trusted: when it does not do so again, a person may just be away.
 
 // kind is one of the things that servers ask clients for.
 type kind int

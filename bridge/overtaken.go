@@ -13,7 +13,7 @@ import (
 // batch, from right behind it on a shared connection, or over a connection of
 // their own. Nothing but time and the ids of requests that are over tells these
 // from cancellations that came too late, and those must not end a later call that
-// has the id again: some clients give every request the same one (FIELD-NOTES 1.4).
+// has the id again: some clients give every request the same one.
 type overtaken struct {
 	cancels []earlyCancel // oldest first
 	over    [16]uint32    // hashes of the ids of the requests that ended last

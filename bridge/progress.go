@@ -85,7 +85,7 @@ func (p *progress) beat(message string) []byte {
 func number(f float64) []byte { return strconv.AppendFloat(nil, f, 'g', 15, 64) }
 
 // heartbeat keeps clients that reset their timer on progress from giving up
-// while a person decides (FIELD-NOTES 1.12, D-17). The caller holds mu.
+// while a person decides (D-17). The caller holds mu.
 func (k *call) heartbeat(now time.Time) {
 	if k.beat.IsZero() || now.Before(k.beat) {
 		return

@@ -129,7 +129,7 @@ type Pusher interface {
 
 // Refusal is the upstream's answer to a request without the right credentials.
 type Refusal struct {
-	Status    int      // 401 or 403
+	Status    int      // 401 or 403; 404 from a server that no longer knows the session
 	Challenge []string // values of WWW-Authenticate
 	Body      []byte   // JSON, may be empty
 }

@@ -119,7 +119,7 @@ func (a *Abort) Error() string { return a.Reason }
 
 // LimitReached ends a flow that ran into one of its bounds (D-T17).
 type LimitReached struct {
-	Limit string // name of the setting
+	Limit string // name of the setting, or words for a fixed limit
 	Value any
 }
 

@@ -98,7 +98,7 @@ func (f *Flow) onTaskInput(raw []byte) Action {
 			continue
 		}
 		if len(f.Inputs) == maxTaskInputs {
-			return f.fail(&LimitReached{"input requests of one task", maxTaskInputs})
+			return f.fail(&LimitReached{"the number of input requests of one task", maxTaskInputs})
 		}
 		if abort := req.check(f.Capabilities); abort != nil {
 			return f.fail(abort)

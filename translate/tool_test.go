@@ -100,7 +100,7 @@ func TestOutputSchemaIsWrapped(t *testing.T) {
 	})
 }
 
-// B-23 and FIELD-NOTES: one bad entry never costs the list.
+// B-23: one bad entry never costs the list, although SDKs read lists as a whole.
 func TestBadEntriesAreQuarantined(t *testing.T) {
 	tests := []struct{ method, member, in, want, omitted string }{
 		{

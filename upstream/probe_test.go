@@ -73,7 +73,8 @@ func TestE40ProbeOfALegacyServerClosesTheSessionItOpened(t *testing.T) {
 	})
 }
 
-// FIELD-NOTES: 401, 403, 5xx and timeouts are no evidence of an era.
+// 401, 403, 5xx and timeouts are no evidence of an era: whatever stands in front of a
+// server answers like that, too.
 func TestA23RefusalsAndServerFailuresAreNoEvidence(t *testing.T) {
 	for _, status := range []int{401, 403, 429, 500, 502, 503} {
 		eachTransport(t, func(t *testing.T, opt HTTPOptions) {

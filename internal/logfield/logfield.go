@@ -6,25 +6,22 @@ package logfield
 
 // The fields of a log line.
 const (
-	SessionID     = "session_id" // shortened with Short: a whole one is a credential
-	FlowID        = "flow_id"
-	Round         = "round"
-	Era           = "era"
-	Version       = "version"
-	Method        = "method"
-	ClientReqID   = "client_req_id"
-	UpstreamReqID = "upstream_req_id"
-	StreamID      = "stream_id"
-	Transport     = "transport"
-	Replica       = "replica"
-	Upstream      = "upstream" // scheme, host and path of its URL, or its command's name
-	Path          = "path"     // of the mount
-	Cause         = "cause"    // of an end or a failure
-	Rule          = "rule"     // that a peer broke
-	Entry         = "entry"    // of a list: a tool, a prompt, a resource
-	Code          = "code"     // of a JSON-RPC error
-	Remote        = "remote"   // address of a client, as far as it is known
-	HTTPMethod    = "http_method"
+	SessionID  = "session_id" // shortened with Short: a whole one is a credential
+	FlowID     = "flow_id"
+	Round      = "round"
+	Era        = "era"
+	Version    = "version"
+	Method     = "method"
+	StreamID   = "stream_id"
+	Transport  = "transport"
+	Upstream   = "upstream" // scheme, host and path of its URL, or its command's name
+	Path       = "path"     // of the mount
+	Cause      = "cause"    // of an end or a failure
+	Rule       = "rule"     // that a peer broke
+	Entry      = "entry"    // of a list: a tool, a prompt, a resource
+	Code       = "code"     // of a JSON-RPC error
+	Remote     = "remote"   // address of a client, as far as it is known
+	HTTPMethod = "http_method"
 )
 
 // Short returns the first eight bytes of a session id: enough to follow a

@@ -224,7 +224,7 @@ func TestCancellingLetsGoOfTheResponse(t *testing.T) {
 }
 
 // TestACancelledRequestDoesNotEndTheNextOneWithItsID: some clients give every
-// request the same id (FIELD-NOTES 1.4).
+// request the same id.
 func TestACancelledRequestDoesNotEndTheNextOneWithItsID_B1(t *testing.T) {
 	var once sync.Once
 	begun := make(chan struct{})
