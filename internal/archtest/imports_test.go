@@ -4,7 +4,6 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"maps"
 	"path"
 	"path/filepath"
 	"slices"
@@ -18,28 +17,44 @@ const (
 	root   = "../.."
 )
 
-// mayImport says which packages of the module each package may import. Those
-// under internal/, bench/ and test/ are not listed: internal ones serve the
-// listed ones and are held by the rules of owners, the others are nobody's
-// dependency.
+// mayImport says which packages of the module each package of the program may
+// import, as the table in docs/architecture.md does.
 var mayImport = map[string][]string{
 	"rawjson":    {},
 	"sse":        {},
 	"jsonrpc":    {"rawjson"},
-	"mcp":        {"jsonrpc"},
+	"mcp":        {},
 	"negotiate":  {"mcp", "jsonrpc", "rawjson"},
 	"translate":  {"mcp", "jsonrpc", "rawjson"},
 	"mrtr":       {"mcp", "jsonrpc", "rawjson"},
-	"sessions":   {"mcp", "jsonrpc", "rawjson"},
-	"legacy":     {"sessions", "negotiate", "sse", "mcp", "jsonrpc", "rawjson", "internal/transport", "internal/park", "internal/logfield", "legacy/h1"},
-	"upstream":   {"negotiate", "sse", "mcp", "jsonrpc", "rawjson", "internal/transport", "internal/logfield", "upstream/h1"},
-	"bridge":     {"legacy", "mrtr", "upstream", "negotiate", "sessions", "translate", "mcp", "jsonrpc", "rawjson", "internal/logfield", "internal/roster"},
+	"sessions":   {"mcp"},
+	"legacy":     {"sessions", "negotiate", "sse", "mcp", "jsonrpc", "rawjson", "legacy/h1", "internal/transport", "internal/park", "internal/logfield"},
+	"upstream":   {"negotiate", "sse", "mcp", "jsonrpc", "rawjson", "upstream/h1", "internal/transport"},
+	"bridge":     {"legacy", "mrtr", "upstream", "negotiate", "translate", "mcp", "jsonrpc", "rawjson", "internal/logfield", "internal/roster"},
 	"config":     {},
 	"cmd/bridge": {"*"},
 
 	"legacy/h1":   {"internal/roster"},
 	"upstream/h1": {},
+
+	"internal/transport": {},
+	"internal/park":      {},
+	"internal/mount": {"legacy", "bridge", "upstream", "sessions", "negotiate", "translate", "mcp", "jsonrpc", "rawjson",
+		"internal/dialect", "internal/passthrough", "internal/relay", "internal/logfield"},
+	"internal/dialect":     {"upstream", "translate", "mrtr", "mcp", "jsonrpc", "rawjson", "internal/logfield"},
+	"internal/passthrough": {"upstream", "sse", "mcp", "jsonrpc", "rawjson"},
+	"internal/relay":       {"legacy", "upstream", "sse", "mcp", "jsonrpc", "rawjson"},
+	"internal/roster":      {},
+	"internal/logfield":    {},
+	"internal/gctune":      {},
+	"internal/demo":        {"internal/modernonly", "internal/wirelog", "rawjson"},
+	"internal/modernonly":  {},
+	"internal/wirelog":     {},
 }
+
+// beside lists the trees that are no part of the program: only each other and
+// tests import them.
+var beside = []string{"internal/archtest", "internal/compat", "internal/peers", "internal/testbridge", "internal/wiretest", "bench", "deploy", "test"}
 
 // owners says who alone may import a package; it covers every package, tests
 // excepted.
@@ -59,6 +74,7 @@ var owners = map[string][]string{
 }
 
 func TestImportsFollowTheArchitecture(t *testing.T) {
+	used := map[string]bool{}
 	for file, imports := range sources(t) {
 		if strings.HasSuffix(file, "_test.go") {
 			continue // tests bring their own peers
@@ -67,36 +83,76 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 		for _, imported := range imports {
 			if own, ok := strings.CutPrefix(imported, module+"/"); ok {
 				checkOwn(t, file, importer, own)
+				used[importer+" "+own] = true
 			}
 			for owned, allowed := range owners {
-				if within(imported, owned) && !within(importer, path.Join(strings.TrimPrefix(owned, module+"/"))) && !withinAny(importer, allowed) {
+				if within(imported, owned) && !within(importer, strings.TrimPrefix(owned, module+"/")) && !withinAny(importer, allowed) {
 					t.Errorf("%s imports %s, which only %v may", file, imported, allowed)
 				}
+			}
+		}
+	}
+	for importer, allowed := range mayImport {
+		for _, imported := range allowed {
+			if imported != "*" && !used[importer+" "+imported] {
+				t.Errorf("package %s no longer imports %s; take it out of docs/architecture.md and mayImport", importer, imported)
 			}
 		}
 	}
 }
 
 func checkOwn(t *testing.T, file, importer, imported string) {
-	allowed, listed := mayImport[importer]
-	if top, _, _ := strings.Cut(importer, "/"); !listed && !slices.Contains([]string{"internal", "bench", "test"}, top) {
-		t.Errorf("package %s has no rule; add it to docs/architecture.md and to mayImport", importer)
+	if withinAny(importer, beside) {
 		return
 	}
-	if listed && !slices.Contains(allowed, "*") && !slices.Contains(allowed, imported) {
+	if withinAny(imported, beside) {
+		t.Errorf("%s imports %s, which is no part of the program", file, imported)
+	}
+	if allowed := mayImport[importer]; !slices.Contains(allowed, "*") && !slices.Contains(allowed, imported) {
 		t.Errorf("%s imports %s; package %s may import only %v", file, imported, importer, allowed)
 	}
 }
 
-// TestRulesNameRealPackages keeps the table free of packages that are gone.
-func TestRulesNameRealPackages(t *testing.T) {
+// TestEveryPackageHasARule keeps the table complete, and free of packages that are
+// gone.
+func TestEveryPackageHasARule(t *testing.T) {
 	exists := map[string]bool{}
 	for file := range sources(t) {
 		exists[path.Dir(file)] = true
 	}
-	for _, name := range slices.Sorted(maps.Keys(mayImport)) {
+	for name := range exists {
+		if _, listed := mayImport[name]; !listed && !withinAny(name, beside) {
+			t.Errorf("package %s has no rule; add it to docs/architecture.md and to mayImport", name)
+		}
+	}
+	for name := range mayImport {
 		if !exists[name] {
 			t.Errorf("mayImport has a rule for %s, which does not exist", name)
+		}
+	}
+}
+
+// TestTheTableSaysWhatIsChecked: docs/architecture.md names every package that has
+// a rule, and what it may import.
+func TestTheTableSaysWhatIsChecked(t *testing.T) {
+	rows := map[string]string{}
+	for line := range strings.Lines(read(t, "docs/architecture.md")) {
+		cells := strings.Split(line, "|")
+		if len(cells) == 5 {
+			for name := range strings.SplitSeq(cells[1], ",") {
+				rows[strings.Trim(name, " `")] = cells[3]
+			}
+		}
+	}
+	for name, allowed := range mayImport {
+		row, listed := rows[name]
+		if !listed {
+			t.Errorf("docs/architecture.md has no row for %s", name)
+		}
+		for _, imported := range allowed {
+			if imported != "*" && !strings.Contains(row, imported) && !strings.Contains(row, "those") {
+				t.Errorf("docs/architecture.md does not say that %s may import %s", name, imported)
+			}
 		}
 	}
 }
