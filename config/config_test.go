@@ -20,6 +20,13 @@ func writeFile(t *testing.T, text string) string {
 	return path
 }
 
+// readable is Load without the validation: it accepts a configuration that is
+// incomplete.
+func readable(src Sources) (Config, error) {
+	l := read(src)
+	return l.cfg, errorOf(l.problems)
+}
+
 func TestDefaultsLackOnlyTheUpstream(t *testing.T) {
 	cfg := Default()
 	if got := cfg.problems(); len(got) != 1 || got[0].Key != "upstream" {
@@ -28,7 +35,7 @@ func TestDefaultsLackOnlyTheUpstream(t *testing.T) {
 }
 
 func TestRenderedDefaultsLoadBackToTheDefaults(t *testing.T) {
-	cfg, err := Read(Sources{File: writeFile(t, RenderDefaults())})
+	cfg, err := readable(Sources{File: writeFile(t, RenderDefaults())})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +107,7 @@ func TestListsAndHeadersInEverySource(t *testing.T) {
 	}
 	for name, src := range tests {
 		t.Run(name, func(t *testing.T) {
-			cfg, err := Read(src)
+			cfg, err := readable(src)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -151,7 +158,7 @@ limits: {flows: 9}
 }
 
 func TestKubernetesServiceVariablesAreIgnored(t *testing.T) {
-	_, err := Read(Sources{Environ: []string{
+	_, err := readable(Sources{Environ: []string{
 		"BRIDGE_SERVICE_HOST=10.0.0.1", "BRIDGE_SERVICE_PORT=80", "BRIDGE_SERVICE_PORT_HTTP=80", "BRIDGE_PORT=tcp://10.0.0.1:80",
 		"BRIDGE_PORT_80_TCP=tcp://10.0.0.1:80", "BRIDGE_PORT_80_TCP_ADDR=10.0.0.1", "BRIDGE_EU_SERVICE_HOST=10.0.0.2",
 	}})

@@ -43,13 +43,6 @@ func Load(src Sources) (Config, error) {
 	return l.cfg, errorOf(l.problems)
 }
 
-// Read is Load without the validation: it accepts a configuration that is
-// readable but incomplete.
-func Read(src Sources) (Config, error) {
-	l := read(src)
-	return l.cfg, errorOf(l.problems)
-}
-
 // loader collects settings, where each came from, and what was wrong.
 type loader struct {
 	cfg      Config

@@ -13,9 +13,6 @@ import "strconv"
 // type, so `1` and `"1"` differ (P-8), and by their bytes.
 type ID string
 
-// StringID returns the ID whose value is the string s.
-func StringID(s string) ID { return ID(appendQuoted(nil, s)) }
-
 // IntID returns the ID whose value is n.
 func IntID(n int64) ID { return ID(strconv.FormatInt(n, 10)) }
 

@@ -39,8 +39,7 @@ type Caller struct {
 	Authorization string
 	// Accepted, when it isn't nil, is to be called once the upstream has
 	// answered a request that carried Authorization (H-6).
-	Accepted   func()
-	RemoteAddr string
+	Accepted func()
 	// Header holds the HTTP request's headers. It must not be changed and may
 	// be nil.
 	Header http.Header
@@ -131,7 +130,7 @@ type Pusher interface {
 type Refusal struct {
 	Status    int      // 401 or 403; 404 from a server that no longer knows the session
 	Challenge []string // values of WWW-Authenticate
-	Body      []byte   // JSON, may be empty
+	Body      []byte   // JSON; empty where the challenge says it all
 }
 
 // Error describes the refusal without its challenge.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -37,7 +36,7 @@ func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, accept accept,
 		return
 	}
 	s.conv = conv
-	s.rec = sessions.Record{ID: sessions.NewID(), Version: conv.Version(), Principal: caller.Principal, Created: time.Now()}
+	s.rec = sessions.Record{ID: sessions.NewID(), Version: conv.Version(), Principal: caller.Principal}
 	if !h.table.Add(s.rec.ID, s) {
 		conv.Close(sessions.Closed)
 		writeShuttingDown(w, msg.ID)

@@ -22,7 +22,6 @@ func (h *HTTP) caller(r *http.Request) Caller {
 	return Caller{
 		Principal:     h.principal(r),
 		Authorization: header(r.Header, "Authorization"),
-		RemoteAddr:    r.RemoteAddr,
 		Header:        r.Header,
 	}
 }
@@ -31,7 +30,7 @@ func (h *HTTP) caller(r *http.Request) Caller {
 // credentials that the session is bound to, needs no digest.
 func (h *HTTP) callerOf(s *session, r *http.Request) (Caller, bool) {
 	auth := header(r.Header, "Authorization")
-	c := Caller{Authorization: auth, RemoteAddr: r.RemoteAddr, Header: r.Header}
+	c := Caller{Authorization: auth, Header: r.Header}
 	bound, principal := s.owner()
 	if h.opt.Principal == nil && subtle.ConstantTimeCompare([]byte(auth), []byte(bound)) == 1 {
 		c.Principal = principal

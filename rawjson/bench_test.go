@@ -73,10 +73,10 @@ func BenchmarkValidate(b *testing.B) {
 	}
 }
 
-func BenchmarkExtract(b *testing.B) {
+func BenchmarkSurvey(b *testing.B) {
 	sample(b, call, func() {
 		fields := [3]Field{{Name: "id"}, {Name: "method"}, {Name: "params"}}
-		if err := Extract(call, fields[:]); err != nil {
+		if _, err := Survey(call, fields[:]); err != nil {
 			b.Fatal(err)
 		}
 	})
@@ -161,9 +161,9 @@ func TestAllocationBudget(t *testing.T) {
 	for name, f := range map[string]func(){
 		"Validate": func() { _ = Validate(call) },
 		"Balanced": func() { _ = Balanced(call) },
-		"Extract": func() {
+		"Survey": func() {
 			fields := [2]Field{{Name: "id"}, {Name: "params"}}
-			_ = Extract(call, fields[:])
+			_, _ = Survey(call, fields[:])
 		},
 		"Get": func() { _ = Get(call, "params") },
 		"Members": func() {

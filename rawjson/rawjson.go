@@ -1,6 +1,6 @@
 // Package rawjson reads and edits JSON text without decoding it.
 //
-// It owns three things: judging a text (Validate, Extract), finding a part of
+// It owns three things: judging a text (Validate, Survey), finding a part of
 // it (Members, Elements, Get, Text, Int) and splicing edits into it (Apply,
 // Compact). Payloads of the protocol pass through the bridge as the bytes the
 // peer wrote: large integers, member order, escapes, lone surrogates and the
@@ -9,7 +9,7 @@
 // It does not own any meaning: member names, envelopes and protocol rules
 // belong to the packages above.
 //
-// Everything except Validate, Extract and AppendQuote expects text that
+// Everything except Validate, Survey and AppendQuote expects text that
 // Validate accepted. On other text the results are unspecified, but no function
 // panics, loops or reads outside of the text.
 package rawjson

@@ -12,7 +12,7 @@ func Validate(b []byte) error {
 	return s.text()
 }
 
-// A Field asks Extract for one member of the outermost object, or of an object
+// A Field asks Survey for one member of the outermost object, or of an object
 // that is a member of that.
 type Field struct {
 	Name  string // without quotes and escapes
@@ -22,17 +22,11 @@ type Field struct {
 	start, end int // of Value while scanning: offsets let fields stay on the stack
 }
 
-// Extract validates b like Validate and, in the same pass, sets the Value of
-// each field that b has. Fields with In come behind those without. Values alias b.
+// Survey validates b like Validate and, in the same pass, sets the Value of each
+// field that b has. Fields with In come behind those without. Values alias b.
 // When b is no object no field is set. After an error the fields that were read
-// before the fault are set.
-func Extract(b []byte, fields []Field) error {
-	_, err := Survey(b, fields)
-	return err
-}
-
-// Survey is Extract that also returns the longest string of b, with its quotes,
-// or nil when none has minLong bytes. EndKnowing uses it.
+// before the fault are set. It also returns the longest string of b, with its
+// quotes, or nil when none has minLong bytes: EndKnowing uses it.
 func Survey(b []byte, fields []Field) (long []byte, err error) {
 	for k := range fields {
 		fields[k].start, fields[k].end = 0, 0

@@ -148,10 +148,10 @@ func TestDuplicatesAreFoundBesideManyOpenObjects(t *testing.T) {
 	}
 }
 
-func TestExtractFindsTopLevelMembers(t *testing.T) {
+func TestSurveyFindsTopLevelMembers(t *testing.T) {
 	fields := []Field{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d/é"}}
 	text := `{"x":{"a":0}, "b" : [1, 2] ,"\u0061":null,"d\/\u00e9":"e"}`
-	if err := Extract([]byte(text), fields); err != nil {
+	if _, err := Survey([]byte(text), fields); err != nil {
 		t.Fatal(err)
 	}
 	got := fmt.Sprintf("%s|%s|%v|%s", fields[0].Value, fields[1].Value, fields[2].Value == nil, fields[3].Value)
@@ -159,12 +159,12 @@ func TestExtractFindsTopLevelMembers(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	fields = []Field{{Name: "a"}, {Name: "b"}}
-	if err := Extract([]byte(`{"a":1,"b":tru}`), fields); err == nil || string(fields[0].Value) != "1" || fields[1].Value != nil {
+	if _, err := Survey([]byte(`{"a":1,"b":tru}`), fields); err == nil || string(fields[0].Value) != "1" || fields[1].Value != nil {
 		t.Errorf("broken text: %v, %s, %s", err, fields[0].Value, fields[1].Value)
 	}
 }
 
-func TestExtractFindsInnerMembers(t *testing.T) {
+func TestSurveyFindsInnerMembers(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"a":1,"o":{"x":{"a":0},"a":2},"p":{"a":3}}`: `1 2 `,
 		`{"o":{"a":2, "b" : [3] }}`:                   ` 2 [3]`,
@@ -175,7 +175,7 @@ func TestExtractFindsInnerMembers(t *testing.T) {
 		`{"a":"o"}`:                                   `"o"  `,
 	} {
 		fields := []Field{{Name: "a"}, {Name: "a", In: "o"}, {Name: "b", In: "o"}}
-		if err := Extract([]byte(text), fields); err != nil {
+		if _, err := Survey([]byte(text), fields); err != nil {
 			t.Fatal(err)
 		}
 		if got := fmt.Sprintf("%s %s %s", fields[0].Value, fields[1].Value, fields[2].Value); got != want {

@@ -10,7 +10,6 @@ package sessions
 
 import (
 	"crypto/rand"
-	"time"
 
 	"github.com/mcpbridge/bridge/mcp"
 )
@@ -18,10 +17,9 @@ import (
 // Record is what initialize settled about a session's transport. What the
 // client declared about itself belongs to its conversation, in package bridge.
 type Record struct {
-	ID        string      `json:"id"`
-	Version   mcp.Version `json:"version"`
-	Principal string      `json:"principal,omitempty"` // H-6: who opened the session; "" is anonymous
-	Created   time.Time   `json:"created"`
+	ID        string
+	Version   mcp.Version
+	Principal string // H-6: who opened the session; "" is anonymous
 }
 
 // NewID returns an unguessable session id of 26 visible ASCII characters that

@@ -59,8 +59,6 @@ type Failure struct {
 	Status int
 	// Challenge has the WWW-Authenticate values of a 401 or 403, verbatim.
 	Challenge []string
-	// Body is the body of a 401 or 403, at most maxRefusalBody bytes.
-	Body []byte
 	// RetryAfter is the delay that a busy server asked for, 0 when unknown.
 	RetryAfter time.Duration
 	// Sent is false when the request provably never left (D-15): sending it
@@ -74,9 +72,6 @@ type Failure struct {
 	// Err is the underlying error, if any.
 	Err error
 }
-
-// maxRefusalBody bounds the relayed body of a 401 or 403, in bytes.
-const maxRefusalBody = 4 << 10
 
 func (f *Failure) Error() string {
 	if f.Detail == "" {

@@ -44,7 +44,6 @@ func (c *HTTP) byStatus(x exchange, body []byte) *Failure {
 	case status == 401 || status == 403:
 		f.Cause = Unauthorized
 		f.Challenge = x.values("Www-Authenticate")
-		f.Body = body[:min(len(body), maxRefusalBody)]
 		f.Detail = "the upstream " + origin + " demands authorization (HTTP " + strconv.Itoa(status) + ")"
 	case status == 429 || status == 503:
 		f.Cause = Busy

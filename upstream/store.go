@@ -63,8 +63,8 @@ func (s *store) of(principal string) *toolSet {
 	return (*all)[principal]
 }
 
-// DroppedTool is a tool that its annotations make unusable over HTTP.
-type DroppedTool struct {
+// droppedTool is a tool that its annotations make unusable over HTTP.
+type droppedTool struct {
 	Name   string
 	Reason string
 }
@@ -72,7 +72,7 @@ type DroppedTool struct {
 // learn reads a valid tools/list result, remembers its annotations and returns
 // the result without the tools that break the rules (B-23). fresh has those
 // that were not already known to be illegal, for the log.
-func (s *store) learn(principal string, result []byte) (out []byte, fresh []DroppedTool) {
+func (s *store) learn(principal string, result []byte) (out []byte, fresh []droppedTool) {
 	set := s.of(principal)
 	if set == nil && !mayAnnotate(result) {
 		return result, nil
@@ -88,7 +88,7 @@ func (s *store) learn(principal string, result []byte) (out []byte, fresh []Drop
 	page, drop := s.readPage(tools)
 	for name, p := range page {
 		if p != nil && p.illegal != "" && (old[name] == nil || old[name].illegal == "") {
-			fresh = append(fresh, DroppedTool{Name: clip(name), Reason: p.illegal})
+			fresh = append(fresh, droppedTool{Name: clip(name), Reason: p.illegal})
 		}
 	}
 	if !same(old, page) {

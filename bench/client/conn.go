@@ -37,15 +37,11 @@ type Conn struct {
 	chunked   bool
 	ended     bool
 	close     bool
-	timeout   time.Duration
 	armed     time.Time // when the deadline was last moved
 }
 
 // NewConn makes a connection to addr with a read buffer of size bytes.
-func NewConn(addr string, size int) *Conn { return &Conn{addr: addr, size: size, timeout: Timeout} }
-
-// SetTimeout bounds each exchange by d instead of Timeout; 0 is unbounded.
-func (c *Conn) SetTimeout(d time.Duration) { c.timeout = d }
+func NewConn(addr string, size int) *Conn { return &Conn{addr: addr, size: size} }
 
 // Close closes the connection; the next exchange dials again.
 func (c *Conn) Close() {
@@ -90,15 +86,12 @@ func (c *Conn) Send(head string, body []byte) error {
 // read, so it is moved only when a good part of it has passed; an exchange
 // still has at least three quarters of the timeout.
 func (c *Conn) arm() {
-	if c.timeout == 0 {
-		return
-	}
 	now := time.Now()
-	if now.Sub(c.armed) < c.timeout/4 {
+	if now.Sub(c.armed) < Timeout/4 {
 		return
 	}
 	c.armed = now
-	_ = c.nc.SetDeadline(now.Add(c.timeout))
+	_ = c.nc.SetDeadline(now.Add(Timeout))
 }
 
 // rest lifts the deadline, for a stream that may stay quiet.

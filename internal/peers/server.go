@@ -6,7 +6,6 @@ package peers
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -43,11 +42,10 @@ type Server struct {
 	key  modernonly.Key
 
 	mu        sync.Mutex
-	effects   []string          // side effects, in order
-	cancelled []string          // calls whose request was cancelled
-	subs      map[string]int    // live subscriptions by URI
-	requests  []string          // methods of the requests received
-	caps      []json.RawMessage // client capabilities of each tools/call
+	effects   []string       // side effects, in order
+	cancelled []string       // calls whose request was cancelled
+	subs      map[string]int // live subscriptions by URI
+	requests  []string       // methods of the requests received
 	changed   chan struct{}
 }
 
@@ -106,16 +104,10 @@ func (s *Server) Handler() http.Handler {
 	return modernonly.RejectLegacy(h)
 }
 
-// observe counts requests and keeps what the client declared for each call.
+// observe counts requests.
 func (s *Server) observe(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		s.note(func() {
-			s.requests = append(s.requests, method)
-			if method == "tools/call" {
-				declared, _ := json.Marshal(req.GetParams().GetMeta()["io.modelcontextprotocol/clientCapabilities"])
-				s.caps = append(s.caps, declared)
-			}
-		})
+		s.note(func() { s.requests = append(s.requests, method) })
 		return next(ctx, method, req)
 	}
 }
@@ -157,13 +149,6 @@ func (s *Server) Requests(method string) int {
 		}
 	}
 	return n
-}
-
-// Capabilities returns what the client declared with each tools/call, in order.
-func (s *Server) Capabilities() []json.RawMessage {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.caps)
 }
 
 // Subscriptions returns how many listens cover a resource now.
