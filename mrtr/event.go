@@ -11,8 +11,7 @@ type Event struct {
 	kind    eventKind
 	key     string
 	payload []byte
-	typ     string // raw resultType of payload
-	typed   bool   // typ is known
+	typ     string // raw resultType of a result
 	err     error
 }
 
@@ -32,21 +31,11 @@ const (
 // Started begins the flow: credentials and capabilities are ready (D-T1).
 func Started() Event { return Event{kind: started} }
 
-// Result is the upstream's result of the round in flight.
-func Result(raw []byte) Event { return Event{kind: result, payload: raw} }
-
-// ResultOfType is Result for one who knows the raw member resultType, empty when
-// there is none. Looking for it behind 64 KiB of text takes 2.5 µs.
+// ResultOfType is the upstream's result of the round in flight. typ is its raw
+// member resultType, empty when there is none, which who parsed the result knows:
+// looking for it behind 64 KiB of text takes 2.5 µs.
 func ResultOfType(raw []byte, typ string) Event {
-	return Event{kind: result, payload: raw, typ: typ, typed: true}
-}
-
-// resultType is ResultType of the event's result.
-func (ev *Event) resultType() (typ string, ok bool) {
-	if ev.typed {
-		return readType([]byte(ev.typ))
-	}
-	return ResultType(ev.payload)
+	return Event{kind: result, payload: raw, typ: typ}
 }
 
 // TaskStatus is the server's answer to tasks/get.

@@ -1,6 +1,9 @@
 package mrtr
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // maxRequestsPerRound bounds what one round may put to a client: no person
 // answers more, and each costs a registered server request.
@@ -23,15 +26,9 @@ const (
 
 // WithDefaults fills unset fields.
 func (l Limits) WithDefaults() Limits {
-	if l.Rounds <= 0 {
-		l.Rounds = DefaultRounds
-	}
-	if l.StateOnly <= 0 {
-		l.StateOnly = DefaultStateOnly
-	}
-	if l.State <= 0 {
-		l.State = DefaultState
-	}
+	l.Rounds = cmp.Or(max(l.Rounds, 0), DefaultRounds)
+	l.StateOnly = cmp.Or(max(l.StateOnly, 0), DefaultStateOnly)
+	l.State = cmp.Or(max(l.State, 0), DefaultState)
 	return l
 }
 

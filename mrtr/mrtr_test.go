@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
 )
 
 const everyCapability = `{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}},"roots":{}}`
@@ -25,6 +26,9 @@ func sending(t *testing.T) *Flow {
 	}
 	return f
 }
+
+// outcome is the event of a result of whatever type it says.
+func outcome(raw []byte) Event { return ResultOfType(raw, string(rawjson.Get(raw, "resultType"))) }
 
 func form(key string) string {
 	return `"` + key + `":{"method":"elicitation/create","params":{"message":"` + key + `?","requestedSchema":{"type":"object","properties":{}}}}`
@@ -62,18 +66,18 @@ func expect(t *testing.T, act Action, do Verb, ask string) {
 func TestCompleteResultEndsTheFlow_DT3(t *testing.T) {
 	for _, result := range []string{`{"content":[]}`, `{"resultType":"complete","inputRequests":{},"requestState":"x"}`} {
 		f := sending(t)
-		expect(t, f.Step(Result([]byte(result))), Deliver, "")
+		expect(t, f.Step(outcome([]byte(result))), Deliver, "")
 		if f.State != Done {
 			t.Fatalf("state %q", f.State)
 		}
-		expect(t, f.Step(Result([]byte(result))), Nothing, "") // D-T21
+		expect(t, f.Step(outcome([]byte(result))), Nothing, "") // D-T21
 	}
 }
 
 func TestTwoRoundsCarryOnlyTheLatest_DI4_DI6(t *testing.T) {
 	f := sending(t)
 	first := `{"resultType":"input_required","requestState":"a\u002b","inputRequests":{` + form("one") + `}}`
-	expect(t, f.Step(Result([]byte(first))), Ask, "one")
+	expect(t, f.Step(outcome([]byte(first))), Ask, "one")
 	expect(t, f.Step(Answered("one", []byte(accept))), Send, "")
 	if got := string(f.RequestState); got != `"a\u002b"` {
 		t.Fatalf("D-I3: request state token %s", got)
@@ -81,7 +85,7 @@ func TestTwoRoundsCarryOnlyTheLatest_DI4_DI6(t *testing.T) {
 	if got := string(f.InputResponses()); got != `{"one":`+accept+`}` {
 		t.Fatalf("responses %s", got)
 	}
-	expect(t, f.Step(Result(required(form("two")))), Ask, "two")
+	expect(t, f.Step(outcome(required(form("two")))), Ask, "two")
 	expect(t, f.Step(Answered("two", []byte(`{"action":"decline"}`))), Send, "")
 	if f.RequestState != nil {
 		t.Fatalf("D-I4: state of an earlier round was kept: %s", f.RequestState)
@@ -96,7 +100,7 @@ func TestTwoRoundsCarryOnlyTheLatest_DI4_DI6(t *testing.T) {
 
 func TestEmptyStringStateIsPresent_DI4(t *testing.T) {
 	f := sending(t)
-	expect(t, f.Step(Result([]byte(`{"resultType":"input_required","requestState":""}`))), Wait, "")
+	expect(t, f.Step(outcome([]byte(`{"resultType":"input_required","requestState":""}`))), Wait, "")
 	if string(f.RequestState) != `""` {
 		t.Fatalf("got %q", f.RequestState)
 	}
@@ -104,7 +108,7 @@ func TestEmptyStringStateIsPresent_DI4(t *testing.T) {
 
 func TestOrderOfQuestions_C37(t *testing.T) {
 	f := sending(t)
-	act := f.Step(Result(required(form("a"), sampling, form("b"), roots)))
+	act := f.Step(outcome(required(form("a"), sampling, form("b"), roots)))
 	expect(t, act, Ask, "a,s,r")
 	expect(t, f.Step(Answered("s", []byte(`{}`))), Nothing, "")
 	expect(t, f.Step(Answered("a", []byte(accept))), Ask, "b")
@@ -122,7 +126,7 @@ func TestStateOnlyRoundsArePacedAndBounded_DT5(t *testing.T) {
 	busy := []byte(`{"resultType":"input_required","requestState":"s","inputRequests":{}}`)
 	want := []time.Duration{250, 500, 1000, 2000, 4000, 5000, 5000, 5000, 5000, 5000}
 	for i, ms := range want {
-		act := f.Step(Result(busy))
+		act := f.Step(outcome(busy))
 		if act.Do != Wait || act.For != ms*time.Millisecond {
 			t.Fatalf("round %d: verb %d for %v", i, act.Do, act.For)
 		}
@@ -131,7 +135,7 @@ func TestStateOnlyRoundsArePacedAndBounded_DT5(t *testing.T) {
 		}
 		expect(t, f.Step(Timer()), Send, "")
 	}
-	act := f.Step(Result(busy))
+	act := f.Step(outcome(busy))
 	var limit *LimitReached
 	if act.Do != Fail || !errors.As(act.Err, &limit) {
 		t.Fatalf("D-I18: %v %v", act.Do, act.Err)
@@ -141,10 +145,10 @@ func TestStateOnlyRoundsArePacedAndBounded_DT5(t *testing.T) {
 func TestRoundsAreBounded_DT17(t *testing.T) {
 	f := sending(t)
 	for range DefaultRounds {
-		expect(t, f.Step(Result(required(form("q")))), Ask, "q")
+		expect(t, f.Step(outcome(required(form("q")))), Ask, "q")
 		expect(t, f.Step(Answered("q", []byte(accept))), Send, "")
 	}
-	f.Step(Result(required(form("q"))))
+	f.Step(outcome(required(form("q"))))
 	if act := f.Step(Answered("q", []byte(accept))); act.Do != Fail {
 		t.Fatalf("verb %d", act.Do)
 	}
@@ -166,7 +170,7 @@ func TestViolationsEndTheFlow(t *testing.T) {
 	for _, test := range tests {
 		f := sending(t)
 		f.Method = test.method
-		act := f.Step(Result([]byte(test.result)))
+		act := f.Step(outcome([]byte(test.result)))
 		var violation *Violation
 		if act.Do != Fail || !errors.As(act.Err, &violation) || violation.Rule != test.rule {
 			t.Errorf("%s: %v, %v; want a violation of %s", test.result, act.Do, act.Err, test.rule)
@@ -177,7 +181,7 @@ func TestViolationsEndTheFlow(t *testing.T) {
 func TestOversizedStateIsRefused_DI5(t *testing.T) {
 	f := sending(t)
 	f.Limits.State = 10
-	act := f.Step(Result([]byte(`{"resultType":"input_required","requestState":"0123456789"}`)))
+	act := f.Step(outcome([]byte(`{"resultType":"input_required","requestState":"0123456789"}`)))
 	if act.Do != Fail || strings.Contains(act.Err.Error(), "0123") {
 		t.Fatalf("%v %v", act.Do, act.Err)
 	}
@@ -199,7 +203,7 @@ func TestUndeclaredKindsRefuseTheWholeRound_C33(t *testing.T) {
 	for _, test := range tests {
 		f := sending(t)
 		f.Capabilities = []byte(test.caps)
-		act := f.Step(Result(required(test.request)))
+		act := f.Step(outcome(required(test.request)))
 		var abort *Abort
 		if act.Do != Fail || !errors.As(act.Err, &abort) || len(act.Ask)+len(act.Withdraw) > 0 {
 			t.Errorf("%s with %s: %+v", test.request, test.caps, act)
@@ -209,14 +213,14 @@ func TestUndeclaredKindsRefuseTheWholeRound_C33(t *testing.T) {
 
 func TestMissingAnswers_C9(t *testing.T) {
 	f := sending(t)
-	f.Step(Result(required(form("q"))))
+	f.Step(outcome(required(form("q"))))
 	expect(t, f.Step(Unanswered("q", "no answer")), Send, "")
 	if got := string(f.InputResponses()); got != `{"q":{"action":"cancel"}}` {
 		t.Fatalf("got %s", got)
 	}
 
 	f = sending(t)
-	f.Step(Result(required(sampling, form("q"), roots)))
+	f.Step(outcome(required(sampling, form("q"), roots)))
 	act := f.Step(Unanswered("s", "client is broken"))
 	var abort *Abort
 	if act.Do != Fail || !errors.As(act.Err, &abort) || abort.Method != mcp.MethodSamplingCreateMessage {
@@ -230,10 +234,10 @@ func TestMissingAnswers_C9(t *testing.T) {
 func TestCancelIsSilentAndFinal_DT13(t *testing.T) {
 	f := sending(t)
 	expect(t, f.Step(Cancelled()), Stop, "")
-	expect(t, f.Step(Result([]byte(`{}`))), Nothing, "")
+	expect(t, f.Step(outcome([]byte(`{}`))), Nothing, "")
 
 	f = sending(t)
-	f.Step(Result(required(form("q"))))
+	f.Step(outcome(required(form("q"))))
 	act := f.Step(Cancelled())
 	if act.Do != Stop || keys(act.Withdraw) != "q" || f.State != Silent {
 		t.Fatalf("%+v", act)
@@ -244,11 +248,11 @@ func TestCancelIsSilentAndFinal_DT13(t *testing.T) {
 func TestURLConsentIsRemembered_C31(t *testing.T) {
 	f := sending(t)
 	asked := required(urlQuestion("u", "https://x"))
-	expect(t, f.Step(Result(asked)), Ask, "u")
+	expect(t, f.Step(outcome(asked)), Ask, "u")
 	f.Input("u").Identify([]byte(`{}`), func() string { return "id-1" })
 	expect(t, f.Step(Answered("u", []byte(`{"action":"accept"}`))), Send, "")
 	for i, seconds := range []time.Duration{1, 2, 4} {
-		act := f.Step(Result(asked))
+		act := f.Step(outcome(asked))
 		if act.Do != Wait || act.For != seconds*time.Second || act.Completed != nil {
 			t.Fatalf("repeat %d: %+v", i, act)
 		}
@@ -257,26 +261,26 @@ func TestURLConsentIsRemembered_C31(t *testing.T) {
 			t.Fatalf("got %s", got)
 		}
 	}
-	expect(t, f.Step(Result(asked)), Ask, "u") // Q5: prompt again
+	expect(t, f.Step(outcome(asked)), Ask, "u") // Q5: prompt again
 }
 
 func TestURLCompletion_C32(t *testing.T) {
 	consented := func() *Flow {
 		f := sending(t)
-		f.Step(Result(required(urlQuestion("u", "https://x"))))
+		f.Step(outcome(required(urlQuestion("u", "https://x"))))
 		f.Input("u").Identify([]byte(`{"elicitationId":"theirs"}`), nil)
 		f.Step(Answered("u", []byte(`{"action":"accept"}`)))
 		return f
 	}
-	act := consented().Step(Result([]byte(`{"content":[]}`)))
+	act := consented().Step(outcome([]byte(`{"content":[]}`)))
 	if strings.Join(act.Completed, ",") != "theirs" {
 		t.Fatalf("completed %v", act.Completed)
 	}
-	act = consented().Step(Result(required(form("q"))))
+	act = consented().Step(outcome(required(form("q"))))
 	if act.Do != Ask || len(act.Completed) != 1 {
 		t.Fatalf("%+v", act)
 	}
-	act = consented().Step(Result([]byte(`{"content":[],"isError":true}`)))
+	act = consented().Step(outcome([]byte(`{"content":[],"isError":true}`)))
 	if act.Do != Deliver || act.Completed != nil {
 		t.Fatalf("completed after a failure: %+v", act)
 	}
@@ -284,7 +288,7 @@ func TestURLCompletion_C32(t *testing.T) {
 
 func TestFlowSurvivesStorage(t *testing.T) {
 	f := sending(t)
-	f.Step(Result([]byte(`{"resultType":"input_required","requestState":"\ud800","inputRequests":{` + form("q") + `}}`)))
+	f.Step(outcome([]byte(`{"resultType":"input_required","requestState":"\ud800","inputRequests":{` + form("q") + `}}`)))
 	f.Own()
 	stored, err := json.Marshal(f)
 	if err != nil {

@@ -32,32 +32,22 @@ type Violation struct {
 // Error names the fault and its author.
 func (v *Violation) Error() string { return "upstream server: " + v.Text }
 
-// ResultType returns a result's resultType; absent means complete (B-27).
-// ok is false when the member is there but no string.
-func ResultType(result []byte) (typ string, ok bool) {
-	return readType(rawjson.Get(result, "resultType"))
-}
-
-// readType reads the raw member, without a copy of the usual ones.
-func readType(raw []byte) (typ string, ok bool) {
-	switch string(raw) {
+// readType reads the raw member resultType; absent means complete (B-27). ok is
+// false when it is there but no string.
+func readType(raw string) (typ string, ok bool) {
+	switch raw { // the usual ones without a copy
 	case "", `"` + mcp.ResultComplete + `"`:
 		return mcp.ResultComplete, true
 	case `"` + mcp.ResultInputRequired + `"`:
 		return mcp.ResultInputRequired, true
 	}
-	return rawjson.Text(raw)
+	return rawjson.Text([]byte(raw))
 }
 
-// ParseRound reads a result of method. maxState bounds the request state in
-// bytes of JSON text. The error is a *Violation.
-func ParseRound(method string, result []byte, maxState int) (Round, error) {
-	typ, ok := ResultType(result)
-	return parseTyped(method, result, typ, ok, maxState)
-}
-
-// parseTyped is ParseRound with what ResultType says of the result.
-func parseTyped(method string, result []byte, typ string, ok bool, maxState int) (Round, error) {
+// parseRound reads the result of the round in flight, of raw type rawType. The
+// error is a *Violation.
+func (f *Flow) parseRound(result []byte, rawType string) (Round, error) {
+	typ, ok := readType(rawType)
 	switch {
 	case rawjson.KindOf(result) != rawjson.Object:
 		return Round{}, &Violation{"B-30", "the result is not an object"}
@@ -65,21 +55,13 @@ func parseTyped(method string, result []byte, typ string, ok bool, maxState int)
 		return Round{Type: typ}, nil
 	case !ok || typ != mcp.ResultInputRequired:
 		return Round{}, &Violation{"B-27", fmt.Sprintf("unknown resultType %.40q", typ)}
-	case !mcp.MayRequireInput(method):
-		return Round{}, &Violation{"D-12", "input_required is not allowed in answer to " + method}
+	case !mcp.MayRequireInput(f.Method) && (!f.ListsAsk || !mcp.IsList(f.Method)):
+		return Round{}, &Violation{"D-12", "input_required is not allowed in answer to " + f.Method}
 	}
-	return parseInputRequired(result, maxState)
+	return parseInputRequired(result, f.Limits.WithDefaults().State)
 }
 
-// parseRound is ParseRound with what the flow allows.
-func (f *Flow) parseRound(raw []byte, typ string, ok bool) (Round, error) {
-	limit := f.Limits.WithDefaults().State
-	if f.ListsAsk && mcp.IsList(f.Method) && typ == mcp.ResultInputRequired {
-		return parseInputRequired(raw, limit)
-	}
-	return parseTyped(f.Method, raw, typ, ok, limit)
-}
-
+// parseInputRequired bounds the request state to maxState bytes of JSON text.
 func parseInputRequired(result []byte, maxState int) (Round, error) {
 	round := Round{Type: mcp.ResultInputRequired}
 	var err error

@@ -43,8 +43,7 @@ func (f *Flow) Step(ev Event) Action {
 // onResult is D-T3 to D-T8.
 func (f *Flow) onResult(ev *Event) Action {
 	raw := ev.payload
-	typ, ok := ev.resultType()
-	round, err := f.parseRound(raw, typ, ok)
+	round, err := f.parseRound(raw, ev.typ)
 	if err != nil {
 		return f.fail(err)
 	}

@@ -13,7 +13,7 @@ func polling(t *testing.T) *Flow {
 	t.Helper()
 	f := sending(t)
 	f.TasksDeclared = true
-	act := f.Step(Result([]byte(`{"resultType":"task","taskId":"t\u002d1","status":"working","pollIntervalMs":5}`)))
+	act := f.Step(outcome([]byte(`{"resultType":"task","taskId":"t\u002d1","status":"working","pollIntervalMs":5}`)))
 	if act.Do != Poll || act.For != pollLeast || f.State != Polling {
 		t.Fatalf("G-3: %+v in %q", act, f.State)
 	}
@@ -86,9 +86,9 @@ func TestTaskIsCancelledWithItsCall_G8_G12(t *testing.T) {
 func TestRoundsBeforeATaskEndWithIt_G15(t *testing.T) {
 	f := sending(t)
 	f.TasksDeclared = true
-	f.Step(Result([]byte(`{"resultType":"input_required","requestState":"s","inputRequests":{` + form("a") + `}}`)))
+	f.Step(outcome([]byte(`{"resultType":"input_required","requestState":"s","inputRequests":{` + form("a") + `}}`)))
 	f.Step(Answered("a", []byte(accept)))
-	act := f.Step(Result([]byte(`{"resultType":"task","taskId":"t","status":"input_required","inputRequests":{` + form("a") + `}}`)))
+	act := f.Step(outcome([]byte(`{"resultType":"task","taskId":"t","status":"input_required","inputRequests":{` + form("a") + `}}`)))
 	expect(t, act, Poll, "a") // D-I17: the same key is another question
 	if f.RequestState != nil || act.For != time.Second {
 		t.Fatalf("%+v", act)
