@@ -34,6 +34,7 @@ type carrier struct {
 	http   *HTTP
 	stream *sessions.Stream
 	ids    bool
+	primed bool          // the client knows priming events
 	fixed  atomic.Bool   // it cannot be parked
 	until  time.Time     // when the client is to come again instead (poll.go); zero: never
 	over   atomic.Bool   // no event follows
@@ -58,7 +59,7 @@ type carrier struct {
 // none: then nothing can be resumed, and events have no ids.
 func (h *HTTP) newCarrier(w http.ResponseWriter, s *sessions.Stream, session *session) *carrier {
 	c := &carrier{
-		http: h, stream: s, ids: session != nil, until: h.until(s, session), wake: make(chan struct{}, 1), work: make(chan func()),
+		http: h, stream: s, ids: session != nil, primed: session != nil && priming(session.rec.Version), until: h.until(s, session), wake: make(chan struct{}, 1), work: make(chan func()),
 		w: w, rc: *http.NewResponseController(w),
 	}
 	c.beat.item = c
@@ -83,6 +84,15 @@ func (c *carrier) Write(stream, seq uint64, data []byte) {
 		return
 	}
 	*c.buf = sse.AppendEvent(*c.buf, string(id), data)
+}
+
+// remind begins a resumed response that has nothing to replay with the id of the event
+// that the client saw last: clients that know priming events forget where they were
+// with each response, and there may be no other event in this one (E-8).
+func (c *carrier) remind(seq uint64) {
+	if c.primed && c.stream.Last() == seq {
+		c.Write(c.stream.ID(), seq, nil)
+	}
 }
 
 // Flush sends the buffer. The last one stays with net/http, which sends it
@@ -202,6 +212,9 @@ func (c *carrier) open() error {
 	c.extend(c.http.opt.WriteTimeout)
 	c.setWriting(true)
 	defer c.setWriting(false)
+	if err := c.send(); err != nil {
+		return err
+	}
 	return c.rc.Flush()
 }
 

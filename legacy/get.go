@@ -53,9 +53,13 @@ func (h *HTTP) resume(w http.ResponseWriter, r *http.Request, s *session, last s
 		// event streams to stop reconnecting.
 		w.WriteHeader(http.StatusNoContent)
 	case id == standaloneID:
-		h.attach(w, r, s, st, func(c *carrier) { s.listen(c, st, true, seq) })
+		h.attach(w, r, s, st, func(c *carrier) {
+			c.remind(seq)
+			s.listen(c, st, true, seq)
+		})
 	default:
 		h.attach(w, r, s, st, func(c *carrier) {
+			c.remind(seq)
 			if missed := st.Attach(c, seq); missed > 0 {
 				h.opt.Logger.Warn().Str(logfield.SessionID, logfield.Short(s.rec.ID)).Uint64(logfield.StreamID, id).
 					Uint64("missed", missed).Msg("resumed a stream whose log had overflowed")

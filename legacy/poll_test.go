@@ -35,6 +35,23 @@ func TestLongStreamOfACallEndsAndItsClientComesBackForTheRest_E8(t *testing.T) {
 	})
 }
 
+func TestEachResumedStreamSaysWhereItIs_E8(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		_, p := servePipe(t, Options{Poll: time.Second}, b)
+		p.initialize(mcp.V20251125)
+		answer := p.async(hold)
+		k := <-b.held
+		_, _ = io.ReadAll((<-answer).Body)
+		for range 3 { // SDK clients know only the ids of the latest response
+			body, _ := io.ReadAll(p.get("1-1").Body)
+			want(t, "a resumed stream without news", string(body), "id: 1-1\ndata: \n\nretry: 500\n\n")
+		}
+		k.finish(`{}`)
+		want(t, "the rest", readEvents(t, p.get("1-1")).rest(), []string{`1-2|{"jsonrpc":"2.0","id":1,"result":{}}`})
+	})
+}
+
 func TestStreamsThatNobodyWouldComeBackToLastAsLongAsTheyAreNeeded_E8(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, tc := range map[string]struct {

@@ -172,6 +172,13 @@ func (s *Stream) Exhausted(after uint64) bool {
 	return s.ended && after >= s.log.Last()
 }
 
+// Last returns the number of the latest event, 0 before the first.
+func (s *Stream) Last() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.log.Last()
+}
+
 // Holds reports whether an event of this number was ever sent on the stream;
 // 0 stands for its beginning.
 func (s *Stream) Holds(seq uint64) bool {
