@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -48,20 +49,14 @@ type Limits struct {
 
 func (l Limits) withDefaults() Limits {
 	l.Flow = l.Flow.WithDefaults()
-	setDefault(&l.FlowsPerSession, 32)
-	setDefault(&l.Subscriptions, 256)
-	setDefault(&l.ServerRequest, 10*time.Minute)
-	setDefault(&l.Round, 120*time.Second)
-	setDefault(&l.Call, 30*time.Minute)
-	setDefault(&l.Heartbeat, 15*time.Second)
-	setDefault(&l.Grace, time.Minute)
+	l.FlowsPerSession = cmp.Or(l.FlowsPerSession, 32)
+	l.Subscriptions = cmp.Or(l.Subscriptions, 256)
+	l.ServerRequest = cmp.Or(l.ServerRequest, 10*time.Minute)
+	l.Round = cmp.Or(l.Round, 120*time.Second)
+	l.Call = cmp.Or(l.Call, 30*time.Minute)
+	l.Heartbeat = cmp.Or(l.Heartbeat, 15*time.Second)
+	l.Grace = cmp.Or(l.Grace, time.Minute)
 	return l
-}
-
-func setDefault[T int | time.Duration](field *T, value T) {
-	if *field <= 0 {
-		*field = value
-	}
 }
 
 // ErrClosed ends the sessions of a Bridge that shuts down.

@@ -2,6 +2,7 @@ package legacy
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -181,7 +182,7 @@ func newServer(h http.Handler) server {
 // serve starts a server on the loopback and returns a client for it.
 func serve(t *testing.T, opt Options, b Backend) (*HTTP, *peer) {
 	t.Helper()
-	number(&opt.Rest, janitorStep) // most tests also run across the parking of their streams
+	opt.Rest = cmp.Or(opt.Rest, janitorStep) // most tests also run across the parking of their streams
 	h := NewHTTP(opt, b)
 	return h, &peer{t: t, client: client(t), url: start(t, h, newServer(h)), header: http.Header{}}
 }

@@ -1,6 +1,7 @@
 package legacy
 
 import (
+	"cmp"
 	"net/http"
 	"time"
 
@@ -61,23 +62,17 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	number(&o.MaxBody, 4<<20)
-	number(&o.MaxBatch, 64)
-	number(&o.MaxSessions, 10_000)
-	number(&o.MaxStreams, 16)
-	number(&o.MaxPending, 64)
-	number(&o.MaxInFlight, 256)
-	number(&o.CommitDelay, 2*time.Second)
-	number(&o.KeepAlive, 15*time.Second)
-	number(&o.IdleTimeout, 45*time.Minute)
-	number(&o.Retention, 5*time.Minute)
-	number(&o.WriteTimeout, 10*time.Second)
-	number(&o.Rest, time.Second)
+	o.MaxBody = cmp.Or(o.MaxBody, 4<<20)
+	o.MaxBatch = cmp.Or(o.MaxBatch, 64)
+	o.MaxSessions = cmp.Or(o.MaxSessions, 10_000)
+	o.MaxStreams = cmp.Or(o.MaxStreams, 16)
+	o.MaxPending = cmp.Or(o.MaxPending, 64)
+	o.MaxInFlight = cmp.Or(o.MaxInFlight, 256)
+	o.CommitDelay = cmp.Or(o.CommitDelay, 2*time.Second)
+	o.KeepAlive = cmp.Or(o.KeepAlive, 15*time.Second)
+	o.IdleTimeout = cmp.Or(o.IdleTimeout, 45*time.Minute)
+	o.Retention = cmp.Or(o.Retention, 5*time.Minute)
+	o.WriteTimeout = cmp.Or(o.WriteTimeout, 10*time.Second)
+	o.Rest = cmp.Or(o.Rest, time.Second)
 	return o
-}
-
-func number[N int | int64 | time.Duration](field *N, byDefault N) {
-	if *field <= 0 {
-		*field = byDefault
-	}
 }

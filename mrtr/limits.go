@@ -26,9 +26,9 @@ const (
 
 // WithDefaults fills unset fields.
 func (l Limits) WithDefaults() Limits {
-	l.Rounds = cmp.Or(max(l.Rounds, 0), DefaultRounds)
-	l.StateOnly = cmp.Or(max(l.StateOnly, 0), DefaultStateOnly)
-	l.State = cmp.Or(max(l.State, 0), DefaultState)
+	l.Rounds = cmp.Or(l.Rounds, DefaultRounds)
+	l.StateOnly = cmp.Or(l.StateOnly, DefaultStateOnly)
+	l.State = cmp.Or(l.State, DefaultState)
 	return l
 }
 

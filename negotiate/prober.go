@@ -1,6 +1,7 @@
 package negotiate
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"sync"
@@ -58,15 +59,9 @@ const shared = "\x00shared"
 
 // NewProber makes a Prober with nothing cached.
 func NewProber(opt Options) *Prober {
-	if opt.MaxTTL <= 0 {
-		opt.MaxTTL = DefaultMaxTTL
-	}
-	if opt.Timeout <= 0 {
-		opt.Timeout = DefaultTimeout
-	}
-	if opt.LegacyTTL <= 0 {
-		opt.LegacyTTL = DefaultLegacyTTL
-	}
+	opt.MaxTTL = cmp.Or(opt.MaxTTL, DefaultMaxTTL)
+	opt.Timeout = cmp.Or(opt.Timeout, DefaultTimeout)
+	opt.LegacyTTL = cmp.Or(opt.LegacyTTL, DefaultLegacyTTL)
 	return &Prober{opt: opt, entries: map[string]entry{}}
 }
 

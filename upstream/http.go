@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -60,24 +61,15 @@ type HTTPOptions struct {
 }
 
 func (o *HTTPOptions) defaults() {
-	o.MaxResponse = orDefault(o.MaxResponse, DefaultMaxResponse)
-	o.MaxIdle = orDefault(o.MaxIdle, DefaultMaxIdle)
-	o.IdleTimeout = orDefault(o.IdleTimeout, DefaultIdleTimeout)
-	o.DialTimeout = orDefault(o.DialTimeout, DefaultDialTimeout)
-	o.MaxRetryAfter = orDefault(o.MaxRetryAfter, DefaultMaxRetryAfter)
-	if o.UserAgent == "" {
-		o.UserAgent = "mcp-bridge"
-	}
+	o.MaxResponse = cmp.Or(o.MaxResponse, DefaultMaxResponse)
+	o.MaxIdle = cmp.Or(o.MaxIdle, DefaultMaxIdle)
+	o.IdleTimeout = cmp.Or(o.IdleTimeout, DefaultIdleTimeout)
+	o.DialTimeout = cmp.Or(o.DialTimeout, DefaultDialTimeout)
+	o.MaxRetryAfter = cmp.Or(o.MaxRetryAfter, DefaultMaxRetryAfter)
+	o.UserAgent = cmp.Or(o.UserAgent, "mcp-bridge")
 	if o.Dial == nil {
 		o.Dial = (&net.Dialer{Timeout: o.DialTimeout, KeepAlive: 30 * time.Second}).DialContext
 	}
-}
-
-func orDefault[T int | time.Duration](v, d T) T {
-	if v == 0 {
-		return d
-	}
-	return v
 }
 
 // HTTP is a Caller for a Streamable HTTP server. It POSTs, and does nothing

@@ -36,8 +36,8 @@ type Lines struct {
 // StartLines starts a process. StdioOptions says how; what concerns a second
 // start has no meaning here.
 func StartLines(opt StdioOptions, to LineHandler) (*Lines, error) {
-	opt.MaxLine = orDefault(opt.MaxLine, DefaultMaxLine)
-	opt.Grace = orDefault(opt.Grace, DefaultGrace)
+	opt.MaxLine = cmp.Or(opt.MaxLine, DefaultMaxLine)
+	opt.Grace = cmp.Or(opt.Grace, DefaultGrace)
 	l := &Lines{limit: opt.MaxLine, to: to, out: make(chan []byte, maxOutgoing), ended: make(chan struct{})}
 	var err error
 	if l.process, err = startProcess(&opt, l); err != nil {

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,11 +77,11 @@ func NewStdio(opt StdioOptions) (*Stdio, error) {
 	if opt.Command == "" {
 		return nil, errors.New("the upstream command is empty")
 	}
-	opt.MaxLine = orDefault(opt.MaxLine, DefaultMaxLine)
-	opt.Grace = orDefault(opt.Grace, DefaultGrace)
+	opt.MaxLine = cmp.Or(opt.MaxLine, DefaultMaxLine)
+	opt.Grace = cmp.Or(opt.Grace, DefaultGrace)
 	delays := backoff.NewExponentialBackOff()
-	delays.InitialInterval = orDefault(opt.MinBackoff, DefaultMinBackoff)
-	delays.MaxInterval = orDefault(opt.MaxBackoff, DefaultMaxBackoff)
+	delays.InitialInterval = cmp.Or(opt.MinBackoff, DefaultMinBackoff)
+	delays.MaxInterval = cmp.Or(opt.MaxBackoff, DefaultMaxBackoff)
 	delays.Multiplier = 2
 	delays.Reset()
 	s := &Stdio{opt: opt, delays: delays}

@@ -1,6 +1,7 @@
 package mount
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net/http"
@@ -35,14 +36,9 @@ const (
 )
 
 func newEras(h *handover, next http.Handler, opt *Options) *eras {
-	e := &eras{handover: h, next: next, limit: opt.Legacy.MaxSessions, idle: opt.Legacy.IdleTimeout}
+	e := &eras{handover: h, next: next, limit: cmp.Or(opt.Legacy.MaxSessions, defaultRelayed),
+		idle: cmp.Or(opt.Legacy.IdleTimeout, defaultRelayedIdle)}
 	h.modernised = e.forget
-	if e.limit <= 0 {
-		e.limit = defaultRelayed
-	}
-	if e.idle <= 0 {
-		e.idle = defaultRelayedIdle
-	}
 	e.relayed = e.table()
 	return e
 }

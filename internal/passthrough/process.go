@@ -1,6 +1,7 @@
 package passthrough
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -63,13 +64,9 @@ type Process struct {
 
 // NewProcess returns a Process. Nothing is sent before the first request.
 func NewProcess(opt ProcessOptions) *Process {
-	for field, byDefault := range map[*time.Duration]time.Duration{
-		&opt.CommitDelay: 2 * time.Second, &opt.KeepAlive: 15 * time.Second, &opt.WriteTimeout: 10 * time.Second,
-	} {
-		if *field <= 0 {
-			*field = byDefault
-		}
-	}
+	opt.CommitDelay = cmp.Or(opt.CommitDelay, 2*time.Second)
+	opt.KeepAlive = cmp.Or(opt.KeepAlive, 15*time.Second)
+	opt.WriteTimeout = cmp.Or(opt.WriteTimeout, 10*time.Second)
 	p := &Process{opt: opt}
 	p.open()
 	return p

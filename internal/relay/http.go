@@ -2,6 +2,7 @@ package relay
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -47,12 +48,8 @@ type HTTP struct {
 
 // NewHTTP returns an HTTP. Nothing is sent yet.
 func NewHTTP(opt HTTPOptions) *HTTP {
-	if opt.MaxMessage <= 0 {
-		opt.MaxMessage = 16 << 20
-	}
-	if opt.UserAgent == "" {
-		opt.UserAgent = "mcp-bridge"
-	}
+	opt.MaxMessage = cmp.Or(opt.MaxMessage, 16<<20)
+	opt.UserAgent = cmp.Or(opt.UserAgent, "mcp-bridge")
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = opt.TLS
 	transport.MaxIdleConnsPerHost = 64

@@ -13,6 +13,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -79,15 +80,9 @@ type Relay struct {
 
 // New returns a Relay. Nothing is opened yet.
 func New(opt Options) *Relay {
-	if opt.Start <= 0 {
-		opt.Start = 25 * time.Second
-	}
-	if opt.Call <= 0 {
-		opt.Call = 30 * time.Minute
-	}
-	if opt.Calls <= 0 {
-		opt.Calls = 256
-	}
+	opt.Start = cmp.Or(opt.Start, 25*time.Second)
+	opt.Call = cmp.Or(opt.Call, 30*time.Minute)
+	opt.Calls = cmp.Or(opt.Calls, 256)
 	noise := opt.Log.Sample(&zerolog.BurstSampler{Burst: upstream.SkippedBurst, Period: time.Minute})
 	return &Relay{opt: opt, noise: noise}
 }

@@ -17,6 +17,7 @@
 package h1
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -61,21 +62,13 @@ type Client struct {
 
 // New makes a client without connections.
 func New(opt Options) *Client {
-	if opt.Network == "" {
-		opt.Network = "tcp"
-	}
+	opt.Network = cmp.Or(opt.Network, "tcp")
 	if opt.Dial == nil {
 		opt.Dial = (&net.Dialer{}).DialContext
 	}
-	if opt.MaxIdle <= 0 {
-		opt.MaxIdle = DefaultMaxIdle
-	}
-	if opt.IdleTimeout <= 0 {
-		opt.IdleTimeout = DefaultIdleTimeout
-	}
-	if opt.MaxHead <= 0 {
-		opt.MaxHead = DefaultMaxHead
-	}
+	opt.MaxIdle = cmp.Or(opt.MaxIdle, DefaultMaxIdle)
+	opt.IdleTimeout = cmp.Or(opt.IdleTimeout, DefaultIdleTimeout)
+	opt.MaxHead = cmp.Or(opt.MaxHead, DefaultMaxHead)
 	return &Client{opt: opt, open: map[*conn]struct{}{}}
 }
 
