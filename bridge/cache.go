@@ -1,13 +1,19 @@
 package bridge
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"net/textproto"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/upstream"
 )
 
 // cache keeps the upstream's list and read results for as long as their ttlMs
@@ -23,7 +29,7 @@ type cache struct {
 
 // cacheKey has everything that a result may depend on (B-41, B-42).
 type cacheKey struct {
-	principal string // anyone's under everyone
+	principal string // for whom it is; anyone's under everyone
 	method    string
 	uri       string // of resources/read
 	rest      string // the other params and the declared capabilities
@@ -62,20 +68,63 @@ func cacheable(method string) bool {
 	return false
 }
 
-// keyOf builds the key of a request; _meta is about its delivery, not its result.
+// keyOf builds the key of a request.
 func (k *call) keyOf() cacheKey {
 	params := k.req.Params
 	if params == nil {
 		params = emptyObject
 	}
 	uri, _ := rawjson.Text(rawjson.Get(params, "uri"))
-	rest := rawjson.Apply(nil, params, rawjson.Edit{Name: "_meta"}, rawjson.Edit{Name: "uri"})
+	meta := foreignMeta(rawjson.Get(params, "_meta"))
+	rest := rawjson.Apply(nil, params, rawjson.Edit{Name: "_meta", Value: meta}, rawjson.Edit{Name: "uri"})
 	return cacheKey{
-		principal: k.caller.Principal,
+		principal: audience(&k.caller),
 		method:    k.req.Method,
 		uri:       uri,
 		rest:      string(append(rest, k.flow.Capabilities...)),
 	}
+}
+
+// foreignMeta returns what a request's _meta holds besides the protocol's own members,
+// which are about its delivery and not its result; nil: nothing.
+func foreignMeta(meta []byte) []byte {
+	own := []rawjson.Edit{{Name: "progressToken"}}
+	foreign := 0
+	for name := range rawjson.Members(meta) {
+		switch {
+		case bytes.HasPrefix(name, []byte(mcp.MetaPrefix)):
+			own = append(own, rawjson.Edit{Name: string(name)})
+		case string(name) != "progressToken":
+			foreign++
+		}
+	}
+	if foreign == 0 {
+		return nil
+	}
+	return rawjson.Apply(nil, meta, own...)
+}
+
+// audience names for whom a request is: its principal, and whatever else its headers
+// tell the server, which may know users by another one than Authorization (B-42).
+func audience(caller *legacy.Caller) string {
+	var told []string
+	upstream.Forward(caller.Header, func(name, value string) {
+		if name = textproto.CanonicalMIMEHeaderKey(name); !impersonal[name] {
+			told = append(told, name+":"+value)
+		}
+	})
+	if len(told) == 0 {
+		return caller.Principal
+	}
+	slices.Sort(told)
+	sum := sha256.Sum256([]byte(strings.Join(told, "\n")))
+	return caller.Principal + "\x00" + string(sum[:])
+}
+
+// impersonal headers are sent by clients of all users alike, or differ by request.
+var impersonal = map[string]bool{
+	"Accept-Language": true, "Baggage": true, "Cache-Control": true, "Dnt": true, "Pragma": true, "Priority": true, "Referer": true,
+	"Traceparent": true, "Tracestate": true, "User-Agent": true, "X-Correlation-Id": true, "X-Request-Id": true,
 }
 
 // get returns a fresh result, or nil and the epoch to store one under.

@@ -1,13 +1,16 @@
 package bridge
 
 import (
+	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mcp"
 )
 
@@ -52,6 +55,43 @@ func TestCacheIsPartitionedByPrincipal_B42_B45(t *testing.T) {
 	if got, _ := c.get(key("bob")); got == nil {
 		t.Fatal("a public result is not shared")
 	}
+}
+
+func TestWhatDistinguishesRequestsPartitionsTheCache_B41_B42(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var steps []step
+		for range 9 {
+			steps = append(steps, result(listed))
+		}
+		conv, up := session(t, Limits{}, steps...)
+		read := func(header http.Header, params string) (asked bool) {
+			before := len(up.calls())
+			c := &client{t: t, conv: conv}
+			conv.Serve(context.Background(), legacy.Caller{Header: header},
+				jsonrpc.Message{ID: "1", Method: mcp.MethodToolsList, Params: []byte(params)}, c)
+			c.result()
+			return len(up.calls()) > before
+		}
+		alice, bob := http.Header{"X-Api-Key": {"alice"}}, http.Header{"X-Api-Key": {"bob"}}
+		for i, tc := range []struct {
+			header http.Header
+			params string
+			asked  bool
+		}{
+			{nil, `{}`, true},
+			{http.Header{"User-Agent": {"x"}, "Mcp-Session-Id": {"s"}}, `{"_meta":{"progressToken":1,"` + mcp.MetaClientInfo + `":{}}}`, false},
+			{alice, `{}`, true},
+			{bob, `{}`, true},
+			{alice, `{}`, false},
+			{nil, `{"_meta":{"vendor/x":1,"progressToken":1}}`, true},
+			{nil, `{"_meta":{"vendor/x":2}}`, true},
+			{nil, `{"_meta":{"vendor/x":1,"progressToken":2}}`, false},
+		} {
+			if got := read(tc.header, tc.params); got != tc.asked {
+				t.Errorf("request %d: the server was asked: %v", i, got)
+			}
+		}
+	})
 }
 
 func TestNotificationsInvalidate_B44(t *testing.T) {

@@ -147,14 +147,10 @@ func (k *call) mayResend(err error) bool {
 // repeatable reports whether sending the round twice does no more than sending
 // it once: by the method, or by what the tool's own hints promise (Q8).
 func (k *call) repeatable() bool {
-	switch k.req.Method {
-	case mcp.MethodToolsCall:
+	if k.req.Method == mcp.MethodToolsCall {
 		return k.conv.b.tools.about(k.conv.principal, k.req.Params).repeatable
-	case mcp.MethodToolsList, mcp.MethodPromptsList, mcp.MethodResourcesList, mcp.MethodResourcesTemplatesList,
-		mcp.MethodResourcesRead, mcp.MethodPromptsGet, mcp.MethodComplete:
-		return true
 	}
-	return false
+	return mcp.IsReadOnly(k.req.Method)
 }
 
 // logEnd writes one line for every flow that fails. It names the cause and

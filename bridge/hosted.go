@@ -24,6 +24,7 @@ type hostedTask struct {
 	mu      sync.Mutex
 	status  string
 	updated time.Time
+	fetched bool                    // the outcome was
 	outcome []byte                  // the response of the flow, once there is one; its id is not the waiter's
 	waiters []taskWaiter            // pending tasks/result requests
 	queue   []taskMessage           // what waits for one
@@ -187,6 +188,7 @@ func (t *hostedTask) Continue(work func()) { go work() }
 func (t *hostedTask) end(status string) {
 	t.set(status)
 	t.queue, t.open = nil, nil
+	t.fetched = len(t.waiters) > 0
 	for _, w := range t.waiters {
 		w.out.Finish(withID(t.outcome, w.id))
 	}
@@ -204,6 +206,12 @@ func (t *hostedTask) set(status string) {
 	}
 }
 
+func (t *hostedTask) isFetched() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.fetched
+}
+
 func (t *hostedTask) terminal() bool {
 	return t.status == taskCompleted || t.status == taskFailed || t.status == taskCancelled
 }
@@ -213,6 +221,7 @@ func (t *hostedTask) wait(id jsonrpc.ID, out legacy.Reply) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.terminal() {
+		t.fetched = true
 		out.Finish(withID(t.outcome, id))
 		return
 	}

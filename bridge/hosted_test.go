@@ -181,3 +181,43 @@ func TestRequestsThatWaitForATaskAreBounded(t *testing.T) {
 		conv.Close(nil)
 	})
 }
+
+func TestTheHandleOfATaskDoesNotWaitForTheServer_G3(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conv, _ := hosting(t, hang)
+		c := &client{t: t, conv: conv}
+		returned := false
+		go func() { // over HTTP the answer leaves when the handler returns
+			conv.Serve(context.Background(), legacy.Caller{}, jsonrpc.Message{ID: "1", Method: mcp.MethodToolsCall, Params: []byte(asTask)}, c)
+			returned = true
+		}()
+		synctest.Wait()
+		if got := c.result(); !returned || !strings.Contains(got, taskWorking) {
+			t.Errorf("returned: %v, %s", returned, got)
+		}
+		conv.Close(nil)
+	})
+}
+
+func TestATaskWhoseResultWasFetchedMakesRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var steps []step
+		for range maxHostedTasks + 1 {
+			steps = append(steps, result(booked))
+		}
+		conv, _ := hosting(t, steps...)
+		var ids []string
+		for range maxHostedTasks {
+			ids = append(ids, startTask(t, conv))
+		}
+		if e := request(t, conv, "1", mcp.MethodToolsCall, asTask).rpcError(); !strings.Contains(e.Message, "too many tasks") {
+			t.Errorf("got %v", e)
+		}
+		request(t, conv, "3", mcp.MethodTasksResult, ids[5]).result()
+		startTask(t, conv)
+		if e := request(t, conv, "4", mcp.MethodTasksGet, ids[5]).rpcError(); e.Code != jsonrpc.CodeInvalidParams {
+			t.Errorf("got %v", e)
+		}
+		request(t, conv, "4", mcp.MethodTasksGet, ids[0]).result()
+	})
+}

@@ -36,7 +36,10 @@ func (c *conversation) host(caller legacy.Caller, req jsonrpc.Message, out legac
 	}
 	created := append([]byte(`{"task":`), t.describe()...)
 	finish(out, req.ID, append(created, '}'), nil)
-	t.call.drive(mrtr.Started())
+	c.b.background(func() { // the handle reaches the client when its request is over
+		defer t.call.survive()
+		t.call.drive(mrtr.Started())
+	})
 	return true
 }
 
@@ -54,11 +57,17 @@ func taskTTL(raw []byte) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// keepTask registers a task until its ttl, which an ended one may rely on.
+// keepTask registers a task until its ttl. When there are too many, the oldest of
+// those whose result was fetched makes room.
 func (c *conversation) keepTask(t *hostedTask) *jsonrpc.Error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.expireTasks()
+	if len(c.tasks) >= maxHostedTasks {
+		if i := slices.IndexFunc(c.tasks, (*hostedTask).isFetched); i >= 0 {
+			c.tasks = slices.Delete(c.tasks, i, i+1)
+		}
+	}
 	if len(c.tasks) >= maxHostedTasks {
 		return internalError("this session holds too many tasks", []rawjson.Edit{quoted("limit", "tasks of one session")})
 	}
