@@ -53,15 +53,7 @@ func (h *HTTP) guest(r *http.Request, msg *jsonrpc.Message) (*session, Caller) {
 // upstream is asked about each call, and the conversation tells whose questions
 // and cancellations are whose. What the bridge serves by itself is not (H-9).
 func guestMay(msg *jsonrpc.Message) bool {
-	if msg.Kind() != jsonrpc.Request {
-		return true
-	}
-	switch msg.Method {
-	case mcp.MethodToolsCall, mcp.MethodToolsList, mcp.MethodPromptsGet, mcp.MethodPromptsList, mcp.MethodResourcesRead,
-		mcp.MethodResourcesList, mcp.MethodResourcesTemplatesList, mcp.MethodComplete:
-		return true
-	}
-	return false
+	return msg.Kind() != jsonrpc.Request || msg.Method == mcp.MethodToolsCall || mcp.IsReadOnly(msg.Method)
 }
 
 // sameSubject reports whether two Authorization headers carry JSON web tokens

@@ -155,6 +155,17 @@ func IsList(method string) bool {
 	return false
 }
 
+// IsReadOnly reports whether a request with which clients of every era use what a
+// server offers changes nothing by definition.
+func IsReadOnly(method string) bool {
+	switch method {
+	case MethodToolsList, MethodPromptsList, MethodPromptsGet, MethodResourcesList, MethodResourcesTemplatesList,
+		MethodResourcesRead, MethodComplete:
+		return true
+	}
+	return false
+}
+
 // LogLevels lists the log severities of RFC 5424 in rising order.
 var LogLevels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 

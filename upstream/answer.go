@@ -86,3 +86,14 @@ func (a *Answer) own() *Answer {
 	}
 	return a
 }
+
+// endOfListen is the result of Caller.Listen for the response that ended it.
+func endOfListen(ans *Answer, err error) error {
+	if err != nil {
+		return err
+	}
+	if ans.Error != nil {
+		return ans.Error
+	}
+	return nil
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -19,9 +18,6 @@ type sink struct {
 	// listen: the stream is a subscription, whose messages name it (C-18).
 	listen bool
 }
-
-// nameMode remembers how the server wants Mcp-Name.
-type nameMode struct{ raw atomic.Bool }
 
 // mends counts what was already tried for one call, so that each remedy is
 // used once.
@@ -38,7 +34,7 @@ func (c *HTTP) run(ctx context.Context, call *Call, to sink) (*Answer, error) {
 	}
 	req := prepare(call)
 	defer req.release()
-	req.rawName = c.rawNames.raw.Load()
+	req.rawName = c.rawNames.Load()
 	if refused := c.mirror(req); refused != nil {
 		return &Answer{Error: refused}, nil
 	}
@@ -53,7 +49,7 @@ func (c *HTTP) run(ctx context.Context, call *Call, to sink) (*Answer, error) {
 		}
 		if !again {
 			if done.name && err == nil && !rejectedHeaders(ans) {
-				c.rawNames.raw.Store(req.rawName)
+				c.rawNames.Store(req.rawName)
 			}
 			return ans, err
 		}
@@ -235,12 +231,8 @@ func (c *HTTP) awaitRetry(ctx context.Context, req *request, err error, done *me
 	return false
 }
 
-// readOnly reports whether a method changes nothing by definition.
+// readOnly reports whether a method changes nothing by definition, those included
+// that only the bridge sends.
 func readOnly(method string) bool {
-	switch method {
-	case mcp.MethodDiscover, mcp.MethodToolsList, mcp.MethodPromptsList, mcp.MethodPromptsGet, mcp.MethodResourcesList,
-		mcp.MethodResourcesTemplatesList, mcp.MethodResourcesRead, mcp.MethodComplete, mcp.MethodTasksGet:
-		return true
-	}
-	return false
+	return mcp.IsReadOnly(method) || method == mcp.MethodDiscover || method == mcp.MethodTasksGet
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -81,7 +82,7 @@ type HTTP struct {
 	tools   store
 	refresh singleflight.Group
 	// rawNames is set once the server proved to compare Mcp-Name undecoded.
-	rawNames nameMode
+	rawNames atomic.Bool
 
 	ctx  context.Context // ends with Close
 	stop context.CancelFunc
@@ -154,14 +155,7 @@ func (c *HTTP) learn(principal string, ans *Answer) {
 
 // Listen implements Caller.
 func (c *HTTP) Listen(ctx context.Context, call *Call, notify func(jsonrpc.Message)) error {
-	ans, err := c.run(ctx, call, sink{notify: notify, idle: call.Idle, listen: true})
-	if err != nil {
-		return err
-	}
-	if ans.Error != nil {
-		return ans.Error
-	}
-	return nil
+	return endOfListen(c.run(ctx, call, sink{notify: notify, idle: call.Idle, listen: true}))
 }
 
 // origin is the scheme and authority of the upstream: safe to show, unlike

@@ -41,8 +41,7 @@ func StartLines(opt StdioOptions, to LineHandler) (*Lines, error) {
 	l := &Lines{limit: opt.MaxLine, to: to, out: make(chan []byte, maxOutgoing), ended: make(chan struct{})}
 	var err error
 	if l.process, err = startProcess(&opt, l); err != nil {
-		s := Stdio{opt: opt}
-		return nil, &Failure{Cause: Unreachable, Err: err, Detail: "the command " + s.name() + " cannot be started: " + startReason(err)}
+		return nil, opt.startFailure(err)
 	}
 	return l, nil
 }

@@ -208,7 +208,7 @@ func (p *pipe) do(ctx context.Context, req *request, to sink) (*Answer, error) {
 	p.waiting[req.id] = w
 	p.mu.Unlock()
 	defer p.forget(req.id)
-	if err := p.tell(ctx, encodeLine(req)); err != nil {
+	if err := p.tell(ctx, transport.EndLine(jsonrpc.AppendRequest(nil, req.id, req.call.Method, req.params))); err != nil {
 		return nil, err
 	}
 	ans, err := w.wait(ctx, p.ended, to)
@@ -245,19 +245,9 @@ func (p *pipe) cancel(id jsonrpc.ID, why Cause) {
 	}
 	params := []byte(`{"requestId":` + string(id) + `,"reason":"` + reason + `"}`)
 	select {
-	case p.out <- append(jsonrpc.AppendNotification(nil, mcp.NotificationCancelled, params), '\n'):
+	case p.out <- transport.EndLine(jsonrpc.AppendNotification(nil, mcp.NotificationCancelled, params)):
 	case <-p.ended:
 	default:
 		p.log.Warn().Msg("cancellation not sent: the upstream does not read its input")
 	}
-}
-
-func encodeLine(req *request) []byte {
-	line := jsonrpc.AppendRequest(nil, req.id, req.call.Method, req.params)
-	for i, c := range line {
-		if c == '\n' || c == '\r' {
-			line[i] = ' '
-		}
-	}
-	return append(line, '\n')
 }

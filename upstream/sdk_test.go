@@ -103,7 +103,7 @@ func TestB15GoSDKGetsAnEncodedNameRaw(t *testing.T) {
 				t.Fatalf("tools/call: %s %v", ans.Result, ans.Error)
 			}
 		}
-		if !c.rawNames.raw.Load() {
+		if !c.rawNames.Load() {
 			t.Fatal("the raw form was not remembered")
 		}
 	})

@@ -110,14 +110,7 @@ func (s *Stdio) Do(ctx context.Context, call *Call, notify func(jsonrpc.Message)
 // Listen implements Caller. A subscription ends with the process; asking for
 // it again starts the next one (C-19).
 func (s *Stdio) Listen(ctx context.Context, call *Call, notify func(jsonrpc.Message)) error {
-	ans, err := s.run(ctx, call, sink{notify: notify, idle: call.Idle, listen: true})
-	if err != nil {
-		return err
-	}
-	if ans.Error != nil {
-		return ans.Error
-	}
-	return nil
+	return endOfListen(s.run(ctx, call, sink{notify: notify, idle: call.Idle, listen: true}))
 }
 
 func (s *Stdio) run(ctx context.Context, call *Call, to sink) (*Answer, error) {
@@ -156,7 +149,7 @@ func (s *Stdio) Notify(ctx context.Context, method string, params []byte) error 
 	if err != nil {
 		return err
 	}
-	return c.tell(ctx, transport.AppendLine(nil, jsonrpc.AppendNotification(nil, method, params)))
+	return c.tell(ctx, transport.EndLine(jsonrpc.AppendNotification(nil, method, params)))
 }
 
 // send makes an attempt, and another one when the process turns out to have
@@ -189,7 +182,7 @@ func (s *Stdio) get(ctx context.Context) (*child, error) {
 		}
 		if wait > maxStartWait {
 			return nil, &Failure{Cause: Unreachable, RetryAfter: wait, Detail: fmt.Sprintf(
-				"the upstream command %s keeps ending; it is started again in %s (its messages are in the log)", s.name(), wait.Round(time.Second))}
+				"the upstream command %s keeps ending; it is started again in %s (its messages are in the log)", s.opt.name(), wait.Round(time.Second))}
 		}
 		t := time.NewTimer(wait)
 		select {
@@ -222,10 +215,9 @@ func (s *Stdio) current() (*child, time.Duration, error) {
 	c, err := startChild(&s.opt)
 	if err != nil {
 		s.bury(0)
-		return nil, 0, &Failure{Cause: Unreachable, Err: err,
-			Detail: fmt.Sprintf("the upstream command %s cannot be started: %s", s.name(), startReason(err))}
+		return nil, 0, s.opt.startFailure(err)
 	}
-	s.opt.Log.Info().Str("command", s.name()).Int("pid", c.cmd.Process.Pid).Msg("upstream process started")
+	s.opt.Log.Info().Str("command", s.opt.name()).Int("pid", c.cmd.Process.Pid).Msg("upstream process started")
 	s.child = c
 	s.ending.Go(func() { <-c.done })
 	return c, 0, nil
@@ -242,7 +234,12 @@ func (s *Stdio) bury(ran time.Duration) {
 }
 
 // name is the command as it may be shown: its arguments may hold secrets.
-func (s *Stdio) name() string { return clip(filepath.Base(s.opt.Command)) }
+func (o *StdioOptions) name() string { return clip(filepath.Base(o.Command)) }
+
+func (o *StdioOptions) startFailure(err error) *Failure {
+	return &Failure{Cause: Unreachable, Err: err,
+		Detail: fmt.Sprintf("the upstream command %s cannot be started: %s", o.name(), startReason(err))}
+}
 
 func startReason(err error) string {
 	switch {

@@ -79,12 +79,21 @@ func (l *LineReader) keepTail(part []byte) {
 // AppendLine appends a message and the newline that ends it. Newlines within,
 // which valid JSON only has between tokens, become spaces.
 func AppendLine(dst, msg []byte) []byte {
-	start := len(dst)
 	dst = append(dst, msg...)
-	for i := start; i < len(dst); i++ {
-		if dst[i] == '\n' || dst[i] == '\r' {
-			dst[i] = ' '
+	flatten(dst[len(dst)-len(msg):])
+	return append(dst, '\n')
+}
+
+// EndLine is AppendLine for a message that may be changed: it becomes the line.
+func EndLine(msg []byte) []byte {
+	flatten(msg)
+	return append(msg, '\n')
+}
+
+func flatten(msg []byte) {
+	for i, c := range msg {
+		if c == '\n' || c == '\r' {
+			msg[i] = ' '
 		}
 	}
-	return append(dst, '\n')
 }
