@@ -3,7 +3,6 @@ package legacy
 import (
 	"errors"
 	"net/http"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,11 +13,6 @@ import (
 
 // pingTimeout bounds how long a keep-alive may wait for a client.
 const pingTimeout = time.Second
-
-// maxPooled is the largest event buffer that is kept for reuse.
-const maxPooled = 64 << 10
-
-var eventBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
 var (
 	errCarrierClosed = errors.New("connection is closed")
@@ -74,16 +68,7 @@ func (c *carrier) Write(stream, seq uint64, data []byte) {
 	if c.buf == nil {
 		c.buf = eventBuffers.Get().(*[]byte)
 	}
-	var space [48]byte
-	id := space[:0]
-	if c.ids {
-		id = appendEventID(id, stream, seq)
-	}
-	if data == nil {
-		*c.buf = sse.AppendPriming(*c.buf, string(id))
-		return
-	}
-	*c.buf = sse.AppendEvent(*c.buf, string(id), data)
+	appendEvent(c.buf, c.ids, stream, seq, data)
 }
 
 // remind begins a resumed response that has nothing to replay with the id of the event
@@ -225,7 +210,7 @@ func (c *carrier) leave() {
 	c.beat.remove()
 	c.mu.Lock()
 	c.w = nil
-	c.release()
+	releaseEvents(&c.buf)
 	c.mu.Unlock()
 }
 
@@ -257,19 +242,8 @@ func (c *carrier) send() error {
 		return nil
 	}
 	_, err := c.w.Write(*c.buf)
-	c.release()
+	releaseEvents(&c.buf)
 	return err
-}
-
-func (c *carrier) release() {
-	if c.buf == nil {
-		return
-	}
-	if cap(*c.buf) <= maxPooled {
-		*c.buf = (*c.buf)[:0]
-		eventBuffers.Put(c.buf)
-	}
-	c.buf = nil
 }
 
 // extend moves the write deadline, but not for every event of a burst.
@@ -279,11 +253,4 @@ func (c *carrier) extend(d time.Duration) {
 		c.deadline = now.Add(d)
 		_ = c.rc.SetWriteDeadline(c.deadline)
 	}
-}
-
-// appendEventID spells the id of an event, `<stream>-<seq>` (E-21).
-func appendEventID(dst []byte, stream, seq uint64) []byte {
-	dst = strconv.AppendUint(dst, stream, 10)
-	dst = append(dst, '-')
-	return strconv.AppendUint(dst, seq, 10)
 }

@@ -1,6 +1,7 @@
 package legacy
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -403,4 +404,33 @@ func TestLeastRecentlyUsedSessionGivesWay(t *testing.T) {
 	want(t, "cause", conv.cause(), error(sessions.Evicted))
 	p.session = first
 	want(t, "the first one", p.post(ping).StatusCode, 404)
+}
+
+func TestASessionEndedFromTheOtherSideIsGone(t *testing.T) {
+	b := newFake()
+	_, p := serve(t, Options{}, b)
+	p.initialize(mcp.V20251125)
+	get := readEvents(t, p.get(""))
+	want(t, "priming", get.next(), "0-1|")
+	b.last().push.(Ender).End(errors.New("the process has ended"))
+	want(t, "its stream", get.rest(), []string{})
+	status, _ := p.call(ping)
+	want(t, "the next request", status, http.StatusNotFound)
+	want(t, "the conversation is closed", b.last().cause() != nil, true)
+}
+
+// stillborn ends its sessions before they are opened.
+type stillborn struct{ *fakeBackend }
+
+func (b stillborn) Open(ctx context.Context, caller Caller, req jsonrpc.Message, push Pusher) (Conversation, []byte, error) {
+	push.(Ender).End(nil)
+	return b.fakeBackend.Open(ctx, caller, req, push)
+}
+
+func TestASessionThatEndedBeforeItBeganIsGone(t *testing.T) {
+	b := newFake()
+	_, p := serve(t, Options{}, stillborn{b})
+	p.initialize(mcp.V20251125)
+	status, _ := p.call(ping)
+	want(t, "the next request", status, http.StatusNotFound)
 }

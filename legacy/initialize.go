@@ -42,6 +42,10 @@ func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, accept accept,
 		writeShuttingDown(w, msg.ID)
 		return
 	}
+	s.listed.Store(true)
+	if s.ended.Load() {
+		s.End(nil)
+	}
 	w.Header()[mcp.HeaderSessionID] = []string{s.rec.ID}
 	writeMessage(w, accept, jsonrpc.AppendResult(nil, msg.ID, result))
 }

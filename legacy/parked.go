@@ -9,7 +9,6 @@ import (
 
 	"github.com/mcpbridge/bridge/internal/park"
 	"github.com/mcpbridge/bridge/sessions"
-	"github.com/mcpbridge/bridge/sse"
 )
 
 // parked brings a stream to a client over a connection that has no goroutine. It
@@ -74,16 +73,7 @@ func (p *parked) Write(stream, seq uint64, data []byte) {
 		p.out = eventBuffers.Get().(*[]byte)
 		*p.out = append(*p.out, make([]byte, chunkRoom)...)
 	}
-	var space [48]byte
-	id := space[:0]
-	if p.ids {
-		id = appendEventID(id, stream, seq)
-	}
-	if data == nil {
-		*p.out = sse.AppendPriming(*p.out, string(id))
-		return
-	}
-	*p.out = sse.AppendEvent(*p.out, string(id), data)
+	appendEvent(p.out, p.ids, stream, seq, data)
 }
 
 // Flush sends the chunk, the last one together with the end of the response.
@@ -119,7 +109,7 @@ func (p *parked) chunk() []byte {
 func (p *parked) send(b []byte) error {
 	n, err := p.sock.TryWrite(b)
 	if err != nil || n == len(b) {
-		p.release()
+		releaseEvents(&p.out)
 		return err
 	}
 	p.debt = &debt{owed: b[n:], room: make(alarm, 1)}
@@ -144,7 +134,7 @@ func (p *parked) Drain() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.debt = nil
-	p.release()
+	releaseEvents(&p.out)
 	if p.over {
 		p.hangUp()
 		return errCarrierClosed
@@ -193,17 +183,6 @@ func (p *parked) payMore() (done bool, err error) {
 	return err != nil || len(p.debt.owed) == 0, err
 }
 
-func (p *parked) release() {
-	if p.out == nil {
-		return
-	}
-	if cap(*p.out) <= maxPooled {
-		*p.out = (*p.out)[:0]
-		eventBuffers.Put(p.out)
-	}
-	p.out = nil
-}
-
 // End ends the response, unless the connection is broken, and lets the client
 // use it for further requests.
 func (p *parked) End(err error) {
@@ -235,7 +214,7 @@ func (p *parked) leave() {
 		p.session.active.Add(-1)
 	}
 	if p.debt == nil {
-		p.release()
+		releaseEvents(&p.out)
 	}
 }
 

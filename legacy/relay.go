@@ -58,15 +58,18 @@ type Orderly interface {
 	Orderly()
 }
 
-// Ender is a Pusher whose client can be told that its session is over, since its
-// connection is the session.
+// Ender is a Pusher whose session can be ended from this side.
 type Ender interface {
 	Pusher
-	// End closes the connection after what was sent. The error is for the log.
+	// End closes the connection that is the session after what was sent, or makes
+	// the client's next request find no session. The error is for the log.
 	End(why error)
 }
 
-var _ Ender = (*channel)(nil)
+var (
+	_ Ender = (*channel)(nil)
+	_ Ender = (*session)(nil)
+)
 
 // End implements Ender.
 func (c *channel) End(why error) { c.hangUp(why) }

@@ -27,6 +27,8 @@ type session struct {
 	rebound atomic.Pointer[binding] // when it is bound to newer credentials
 
 	active    atomic.Int32 // exchanges under way and attached GET streams
+	listed    atomic.Bool  // in the table, or no longer
+	ended     atomic.Bool  // by the conversation's other side
 	challenge atomic.Pointer[Refusal]
 
 	mu         sync.Mutex
@@ -216,6 +218,15 @@ func (s *session) standaloneStream() *sessions.Stream {
 		s.standalone = sessions.NewStream(standaloneID, s.http.opt.Log)
 	}
 	return s.standalone
+}
+
+// End implements Ender: what the session stood for is gone. It may come before the
+// session is in the table, which then takes it out at once.
+func (s *session) End(error) {
+	s.ended.Store(true)
+	if s.listed.Load() {
+		s.http.table.Remove(s.rec.ID)
+	}
 }
 
 // end closes the session after it left the table. The conversation ends first,

@@ -196,16 +196,19 @@ func (c *conversation) Fail(id jsonrpc.ID, why error) {
 
 var errEnded = errors.New("the connection to the server has ended")
 
-// Ended implements Inbox: the calls get their errors, and then a client whose
-// connection is the session loses that.
+// Ended implements Inbox: the calls get their errors, and then the client loses its
+// session. At least the line is given back, unless Open has yet to see this.
 func (c *conversation) Ended(why error) {
 	why = cmp.Or(why, errEnded)
 	c.mu.Lock()
 	c.ended = cmp.Or(c.ended, why)
+	opened := c.line != nil
 	c.mu.Unlock()
 	c.finish(why)
 	if ender, ok := c.push.(legacy.Ender); ok {
 		ender.End(why)
+	} else if opened {
+		c.Close(why)
 	}
 }
 

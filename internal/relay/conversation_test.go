@@ -197,6 +197,21 @@ func TestClosingEndsCallsAndTheLineOnce(t *testing.T) {
 	}
 }
 
+func TestALineThatEndedIsGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, conv := converse(t, nil) // nobody ends the session meanwhile
+		s.inbox.Ended(nil)
+		synctest.Wait()
+		s.mu.Lock()
+		over := s.over
+		s.mu.Unlock()
+		if over != 1 {
+			t.Errorf("the line was closed %d times", over)
+		}
+		conv.Close(nil)
+	})
+}
+
 func TestSilenceIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		if _, _, err := open(t, Options{Server: &scripted{mute: true}, Start: time.Minute}, nil); err == nil || !strings.Contains(err.Error(), "in time") {
