@@ -1,5 +1,5 @@
 // Package passthrough hands requests to a server of the client's own era as
-// they are, so that one URL serves both eras. Relay is for servers
+// they are, so that one URL serves both eras. Proxy is for servers
 // over HTTP: it owns which headers cross and how a dead server is reported, and
 // reads no message. Process is for modern servers that are a process: it owns
 // what their transport has no words for, the headers, statuses and streams of
@@ -21,7 +21,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Options configures a Relay. URL is required.
+// Options configures a Proxy. URL is required.
 type Options struct {
 	// URL is the server's endpoint; every request goes there, whatever its path.
 	URL *url.URL
@@ -41,17 +41,17 @@ type Options struct {
 // idleConnections bounds the connections that are kept for reuse.
 const idleConnections = 64
 
-// Relay is an http.Handler that hands every request to one server. Responses
+// Proxy is an http.Handler that hands every request to one server. Responses
 // are flushed as they come, and a client that goes away cancels its request,
 // which is how modern clients cancel.
-type Relay struct {
-	proxy     httputil.ReverseProxy
+type Proxy struct {
+	reverse   httputil.ReverseProxy
 	transport *http.Transport
 	traffic
 }
 
-// New returns a Relay. Nothing is sent before the first request.
-func New(opt Options) *Relay {
+// New returns a Proxy. Nothing is sent before the first request.
+func New(opt Options) *Proxy {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = opt.TLS
 	transport.MaxIdleConnsPerHost = idleConnections
@@ -59,9 +59,9 @@ func New(opt Options) *Relay {
 	if opt.Dial != nil {
 		transport.DialContext = opt.Dial
 	}
-	r := &Relay{transport: transport}
-	r.open()
-	r.proxy = httputil.ReverseProxy{
+	p := &Proxy{transport: transport}
+	p.open()
+	p.reverse = httputil.ReverseProxy{
 		Transport:      transport,
 		FlushInterval:  -1,
 		Rewrite:        func(r *httputil.ProxyRequest) { rewrite(r, &opt) },
@@ -69,37 +69,37 @@ func New(opt Options) *Relay {
 		ErrorHandler:   func(w http.ResponseWriter, _ *http.Request, err error) { unreachable(w, err, &opt.Log) },
 		ErrorLog:       log.New(io.Discard, "", 0), // what breaks off in the middle has two peers that notice
 	}
-	return r
+	return p
 }
 
 // ServeHTTP implements http.Handler.
-func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	ctx, leave := r.enter(req)
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	ctx, leave := p.enter(r)
 	if leave == nil {
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, shuttingDown, http.StatusServiceUnavailable)
 		return
 	}
 	defer leave()
-	r.proxy.ServeHTTP(w, req.WithContext(ctx))
+	p.reverse.ServeHTTP(w, r.WithContext(ctx))
 }
 
 // Shutdown drains and returns when every request has ended. When ctx ends first
 // it cuts them off and returns its error.
-func (r *Relay) Shutdown(ctx context.Context) error {
-	defer r.transport.CloseIdleConnections()
-	return r.traffic.Shutdown(ctx)
+func (p *Proxy) Shutdown(ctx context.Context) error {
+	defer p.transport.CloseIdleConnections()
+	return p.traffic.Shutdown(ctx)
 }
 
 // Close cuts every request off.
-func (r *Relay) Close() {
-	r.traffic.Close()
-	r.transport.CloseIdleConnections()
+func (p *Proxy) Close() {
+	p.traffic.Close()
+	p.transport.CloseIdleConnections()
 }
 
 func unreachable(w http.ResponseWriter, err error, log *zerolog.Logger) {
 	if errors.Is(err, context.Canceled) {
-		panic(http.ErrAbortHandler) // the client is gone, or the relay is closed: no response
+		panic(http.ErrAbortHandler) // the client is gone, or the proxy is closed: no response
 	}
 	log.Warn().Err(err).Msg("a request could not be passed on")
 	http.Error(w, "the bridge cannot reach the MCP server behind it", http.StatusBadGateway)

@@ -20,9 +20,9 @@ func handler(t *testing.T, upstream string) http.Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	relay := New(Options{URL: u, Header: http.Header{"Authorization": {"Bearer ours"}}, Log: zerolog.Nop()})
-	t.Cleanup(relay.Close)
-	return relay
+	proxy := New(Options{URL: u, Header: http.Header{"Authorization": {"Bearer ours"}}, Log: zerolog.Nop()})
+	t.Cleanup(proxy.Close)
+	return proxy
 }
 
 func TestRequestsCrossUnchangedButForHeadersOfTheHop(t *testing.T) {
@@ -77,12 +77,12 @@ func TestCredentialsOfClientsAreDroppedWhereTheyAreNotMeantForTheServer(t *testi
 	}))
 	defer server.Close()
 	u, _ := url.Parse(server.URL)
-	relay := New(Options{URL: u, DropAuthorization: true})
-	defer relay.Close()
+	proxy := New(Options{URL: u, DropAuthorization: true})
+	defer proxy.Close()
 	req := httptest.NewRequest(http.MethodPost, "/", nil)
 	req.Header.Set("Authorization", "Bearer theirs")
 	rec := httptest.NewRecorder()
-	relay.ServeHTTP(rec, req)
+	proxy.ServeHTTP(rec, req)
 	if rec.Body.String() != "got " {
 		t.Errorf("the server %s", rec.Body)
 	}
@@ -105,7 +105,7 @@ func TestTheBridgeDecidesAboutPages(t *testing.T) {
 }
 
 // held is a server whose responses begin and go on until they are released.
-func held(t *testing.T) (front *httptest.Server, relay *Relay, release chan struct{}) {
+func held(t *testing.T) (front *httptest.Server, proxy *Proxy, release chan struct{}) {
 	t.Helper()
 	release = make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -124,10 +124,10 @@ func held(t *testing.T) (front *httptest.Server, relay *Relay, release chan stru
 	if err != nil {
 		t.Fatal(err)
 	}
-	relay = New(Options{URL: u})
-	front = httptest.NewServer(relay)
-	t.Cleanup(func() { relay.Close(); front.Close() })
-	return front, relay, release
+	proxy = New(Options{URL: u})
+	front = httptest.NewServer(proxy)
+	t.Cleanup(func() { proxy.Close(); front.Close() })
+	return front, proxy, release
 }
 
 // open sends a request and reads the first line of the response.
@@ -151,15 +151,15 @@ func open(t *testing.T, client *http.Client, method, url, mcpMethod string) (res
 }
 
 func TestDrainingEndsWhatNeverEndsAndLetsCallsFinish(t *testing.T) {
-	front, relay, release := held(t)
+	front, proxy, release := held(t)
 	call := open(t, front.Client(), http.MethodPost, front.URL, "tools/call")
 	listen := open(t, front.Client(), http.MethodPost, front.URL, "subscriptions/listen")
 	stream := open(t, front.Client(), http.MethodGet, front.URL, "")
-	if relay.Active() != 3 {
-		t.Errorf("%d requests are under way", relay.Active())
+	if proxy.Active() != 3 {
+		t.Errorf("%d requests are under way", proxy.Active())
 	}
 	stopped := make(chan error, 1)
-	go func() { stopped <- relay.Shutdown(t.Context()) }()
+	go func() { stopped <- proxy.Shutdown(t.Context()) }()
 	for name, rest := range map[string]*bufio.Reader{"listen": listen, "stream": stream} {
 		if text, err := io.ReadAll(rest); err == nil || len(text) > 0 {
 			t.Errorf("%s ends with %q, %v", name, text, err)
@@ -177,17 +177,17 @@ func TestDrainingEndsWhatNeverEndsAndLetsCallsFinish(t *testing.T) {
 	if text, err := io.ReadAll(call); string(text) != "last\n" || err != nil {
 		t.Errorf("the call ends with %q, %v", text, err)
 	}
-	if err := <-stopped; err != nil || relay.Active() != 0 {
-		t.Errorf("the shutdown ends with %v and %d requests under way", err, relay.Active())
+	if err := <-stopped; err != nil || proxy.Active() != 0 {
+		t.Errorf("the shutdown ends with %v and %d requests under way", err, proxy.Active())
 	}
 }
 
 func TestTheTimeToDrainIsBounded(t *testing.T) {
-	front, relay, _ := held(t)
+	front, proxy, _ := held(t)
 	call := open(t, front.Client(), http.MethodPost, front.URL, "tools/call")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := relay.Shutdown(ctx); !errors.Is(err, context.Canceled) {
+	if err := proxy.Shutdown(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("the shutdown ends with %v", err)
 	}
 	if text, err := io.ReadAll(call); err == nil {
