@@ -1,0 +1,46 @@
+package legacy
+
+import (
+	"strconv"
+	"sync"
+
+	"github.com/mcpbridge/bridge/sse"
+)
+
+// maxPooled is the largest event buffer that is kept for reuse.
+const maxPooled = 64 << 10
+
+var eventBuffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// appendEvent frames an event of a stream, one without data as a priming event.
+func appendEvent(buf *[]byte, ids bool, stream, seq uint64, data []byte) {
+	var space [48]byte
+	id := space[:0]
+	if ids {
+		id = appendEventID(id, stream, seq)
+	}
+	if data == nil {
+		*buf = sse.AppendPriming(*buf, string(id))
+		return
+	}
+	*buf = sse.AppendEvent(*buf, string(id), data)
+}
+
+// releaseEvents takes the buffer, if there is one, away from its user.
+func releaseEvents(buf **[]byte) {
+	if *buf == nil {
+		return
+	}
+	if cap(**buf) <= maxPooled {
+		**buf = (**buf)[:0]
+		eventBuffers.Put(*buf)
+	}
+	*buf = nil
+}
+
+// appendEventID spells the id of an event, `<stream>-<seq>` (E-21).
+func appendEventID(dst []byte, stream, seq uint64) []byte {
+	dst = strconv.AppendUint(dst, stream, 10)
+	dst = append(dst, '-')
+	return strconv.AppendUint(dst, seq, 10)
+}
