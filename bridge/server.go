@@ -52,13 +52,9 @@ func (b *Bridge) peer(caller legacy.Caller) negotiate.Peer {
 	return upstream.NewPeer(b.opt.Upstream, upstream.Call{
 		Principal:     caller.Principal,
 		Authorization: caller.Authorization,
-		Params: translate.Params(nil, nil, &translate.Envelope{
-			Method: mcp.MethodDiscover, Version: string(mcp.V20260728), ClientInfo: ownInfo, Capabilities: emptyObject,
-		}),
+		Params:        translate.OwnParams(mcp.MethodDiscover, nil),
 	})
 }
-
-var ownInfo = []byte(`{"name":"mcp-bridge","version":"1"}`)
 
 func parseServer(verdict negotiate.Verdict) *server {
 	caps := rawjson.Get(verdict.Discover, "capabilities")

@@ -39,6 +39,14 @@ func Params(dst, params []byte, env *Envelope) []byte {
 	return w.appendTo(dst)
 }
 
+// OwnParams returns the params of a request in the bridge's own name, whose answer
+// may serve every client: with the bridge's client info, and no capabilities.
+func OwnParams(method string, params []byte) []byte {
+	return Params(nil, params, &Envelope{Method: method, ClientInfo: ownInfo})
+}
+
+var ownInfo = []byte(`{"name":"mcp-bridge","version":"1"}`)
+
 func (w *walker) params(env *Envelope) {
 	o := enterObject(w.src, skipSpace(w.src, 0))
 	hasMeta := false

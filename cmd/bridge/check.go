@@ -276,9 +276,7 @@ func pageParams(cursor []byte) []byte {
 	if cursor != nil {
 		params = rawjson.Apply(nil, params, rawjson.Edit{Name: "cursor", Value: cursor})
 	}
-	return translate.Params(nil, params, &translate.Envelope{
-		Method: mcp.MethodToolsList, Version: string(mcp.V20260728), ClientInfo: ownInfo, Capabilities: []byte("{}"),
-	})
+	return translate.OwnParams(mcp.MethodToolsList, params)
 }
 
 // maxPrinted bounds text of the server in a report, in bytes.

@@ -95,12 +95,8 @@ func advice(v negotiate.Verdict) string {
 // ownPeer asks the upstream in the bridge's own name, without credentials but
 // the configured ones.
 func ownPeer(caller upstream.Caller) negotiate.Peer {
-	return upstream.NewPeer(caller, upstream.Call{Params: translate.Params(nil, nil, &translate.Envelope{
-		Version: string(mcp.V20260728), ClientInfo: ownInfo, Capabilities: []byte("{}"),
-	})})
+	return upstream.NewPeer(caller, upstream.Call{Params: translate.OwnParams(mcp.MethodDiscover, nil)})
 }
-
-var ownInfo = []byte(`{"name":"mcp-bridge","version":"1"}`)
 
 // healthy answers liveness probes: the process serves.
 func healthy(w http.ResponseWriter, _ *http.Request) {

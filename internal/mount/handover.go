@@ -66,10 +66,7 @@ func (h *handover) judge(ctx context.Context, caller legacy.Caller) negotiate.Ve
 }
 
 // probeParams ask in the bridge's own name: the answer may serve others too.
-var probeParams = translate.Params(nil, nil, &translate.Envelope{
-	Method: mcp.MethodDiscover, Version: string(mcp.V20260728),
-	ClientInfo: []byte(`{"name":"mcp-bridge","version":"1"}`), Capabilities: []byte("{}"),
-})
+var probeParams = translate.OwnParams(mcp.MethodDiscover, nil)
 
 // note remembers what the server is. When it ceases to be a legacy one, it has
 // lost the sessions of its clients: they must learn that, and begin anew.
