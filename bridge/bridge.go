@@ -3,7 +3,6 @@ package bridge
 import (
 	"cmp"
 	"context"
-	"errors"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -60,7 +59,7 @@ func (l Limits) withDefaults() Limits {
 }
 
 // ErrClosed ends the sessions of a Bridge that shuts down.
-var ErrClosed = errors.New("the bridge is shutting down")
+var ErrClosed = legacy.ErrStopping
 
 // Bridge translates between legacy clients and one modern upstream. It
 // implements legacy.Backend and is safe for concurrent use.

@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 
@@ -211,9 +212,8 @@ func (c *conversation) cancelled(caller legacy.Caller, id jsonrpc.ID) {
 	}
 }
 
-// Close implements legacy.Conversation: it ends every flow without an answer
-// and stops listening (D-T19).
-func (c *conversation) Close(error) {
+// Close implements legacy.Conversation: it ends every flow, and stops listening.
+func (c *conversation) Close(cause error) {
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
@@ -224,8 +224,12 @@ func (c *conversation) Close(error) {
 	resources := c.resources
 	c.mu.Unlock()
 
+	last := mrtr.Cancelled() // D-T19
+	if errors.Is(cause, legacy.ErrStopping) {
+		last = mrtr.Failed(cause)
+	}
 	for _, k := range calls {
-		k.drive(mrtr.Cancelled())
+		k.drive(last)
 	}
 	if resources != nil {
 		resources.close()

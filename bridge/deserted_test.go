@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mcp"
 )
 
@@ -50,4 +51,26 @@ func TestCallOfAClientThatIsThereOrCameBackGoesOn_E23(t *testing.T) {
 		c.answer(0, `{"action":"accept"}`)
 		c.result()
 	})
+}
+
+func TestCallsAreAnsweredWhenTheBridgeStops(t *testing.T) {
+	for name, first := range map[string]step{
+		"running": hang,
+		"asking":  inputRequired(`"s"`, question1("q")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conv, _ := session(t, Limits{}, first)
+				c := request(t, conv, "1", mcp.MethodToolsCall, book)
+				conv.Close(legacy.ErrStopping)
+				synctest.Wait()
+				if e := c.rpcError(); !strings.Contains(e.Message, "shutting down") {
+					t.Errorf("got %v", e)
+				}
+				if n := len(c.notified(mcp.NotificationCancelled)); n != len(c.asked()) {
+					t.Errorf("C-35: %d of %d questions were withdrawn", n, len(c.asked()))
+				}
+			})
+		})
+	}
 }

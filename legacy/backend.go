@@ -77,7 +77,8 @@ type Conversation interface {
 	// Answer takes the client's response to a server request. Ids that are not
 	// or no longer open are ignored (C.9).
 	Answer(caller Caller, msg jsonrpc.Message)
-	// Close ends every flow of the conversation (D-T19). It is idempotent.
+	// Close ends every flow of the conversation: without an answer when the client
+	// is gone or wanted it so (D-T19), with an error for ErrStopping. It is idempotent.
 	Close(cause error)
 }
 

@@ -11,12 +11,17 @@ import (
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/sessions"
 	"github.com/rs/zerolog"
 )
 
 // ErrDisconnected is the cause of a conversation's end when the client closed
 // the connection that was its session (D-T19).
 var ErrDisconnected = errors.New("client disconnected")
+
+// ErrStopping is the cause of a conversation's end when the bridge stops. Clients are
+// still there, and are told.
+var ErrStopping error = sessions.Closed
 
 // channel is a session over one connection that carries everything: stdio, a
 // WebSocket, or the pair of GET and POSTs of HTTP+SSE. Closing the connection

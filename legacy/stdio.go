@@ -44,7 +44,7 @@ func ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt Options, b
 		c.close(ErrDisconnected)
 		return c.err
 	case <-ctx.Done():
-		c.close(context.Cause(ctx))
+		c.close(ErrStopping)
 		return ctx.Err()
 	}
 }
