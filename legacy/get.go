@@ -22,14 +22,15 @@ func (h *HTTP) get(w http.ResponseWriter, r *http.Request) {
 		writeNotAcceptable(w, "text/event-stream")
 		return
 	}
-	if h.closing.Load() {
+	last := header(r.Header, mcp.HeaderLastEventID)
+	if h.closing.Load() && !ofCall(last) {
 		writeShuttingDown(w, "")
 		return
 	}
 	if s.refuse(w) {
 		return
 	}
-	if last := header(r.Header, mcp.HeaderLastEventID); last != "" {
+	if last != "" {
 		h.resume(w, r, s, last)
 		return
 	}
@@ -76,10 +77,20 @@ func (h *HTTP) attach(w http.ResponseWriter, r *http.Request, s *session, st *se
 	c := h.newCarrier(w, st, s)
 	defer c.leave()
 	join(c) // before the head: a client that sees it is listening
-	if c.open() == nil && c.attend(r, h.drain, s) {
+	drain := h.drain
+	if st.ID() != standaloneID { // a running call may finish
+		drain = nil
+	}
+	if c.open() == nil && c.attend(r, drain, s) {
 		return
 	}
 	s.active.Add(-1)
+}
+
+// ofCall reports whether an event id is one of a call's stream.
+func ofCall(last string) bool {
+	stream, _, ok := parseEventID(last)
+	return ok && stream != standaloneID
 }
 
 // delete ends a session at its client's wish.

@@ -130,7 +130,7 @@ func (h *HTTP) Close() {
 	h.lot.close()
 }
 
-// refuse stops taking requests and ends the streams of GET.
+// refuse stops taking requests and ends the standalone streams.
 func (h *HTTP) refuse() {
 	if !h.closing.Swap(true) {
 		close(h.drain)

@@ -72,14 +72,14 @@ func (o *onePoller) close() []park.Owner {
 // run tells everything that is due.
 func (l *lot) run() time.Duration { return min(l.vigils.run(0), l.idles.run(0)) }
 
-// endListeners ends the parked streams of GET.
+// endListeners ends the parked standalone streams.
 func (l *lot) endListeners() {
 	poller := l.poller.Load()
 	if poller == nil {
 		return
 	}
 	for _, o := range poller.Owners() {
-		if p, ok := o.(*parked); ok && p.session != nil {
+		if p, ok := o.(*parked); ok && p.session != nil && p.stream.ID() == standaloneID {
 			p.stream.Detach(p)
 			p.End(nil)
 		}

@@ -191,3 +191,29 @@ func (l wrappingListener) Accept() (net.Conn, error) {
 type wrappedWriter struct{ http.ResponseWriter }
 
 func (w wrappedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func TestShutdownLetsCallsBeFetched(t *testing.T) {
+	for _, parks := range []bool{false, true} {
+		b := newFake()
+		h, p := serve(t, Options{}, b)
+		p.initialize(mcp.V20250618)
+		l, _, k := heldCall(t, h, p, b)
+		l.conn.Close()
+		waitParked(t, h, 0, 0)
+		down := make(chan error)
+		if parks { // it resumed before, and its stream is parked by now
+			_, get := heldGet(t, h, p, "1-1")
+			go func() { down <- h.Shutdown(t.Context()) }()
+			<-h.drain
+			k.finish(`{}`)
+			want(t, "the rest", readEvents(t, get).rest(), []string{`1-2|{"jsonrpc":"2.0","id":1,"result":{}}`})
+		} else {
+			go func() { down <- h.Shutdown(t.Context()) }()
+			<-h.drain
+			get := readEvents(t, p.get("1-1"))
+			k.finish(`{}`)
+			want(t, "the rest", get.rest(), []string{`1-2|{"jsonrpc":"2.0","id":1,"result":{}}`})
+		}
+		want(t, "shutdown", <-down, error(nil))
+	}
+}
