@@ -236,7 +236,7 @@ func (k *call) sendRound() (mrtr.Event, *upstream.Answer) {
 		case answer.Error != nil:
 			return mrtr.Failed(answer.Error), answer
 		}
-		return mrtr.ResultOfType(answer.Result, answer.ResultType()), answer
+		return mrtr.Result(answer.Result, answer.ResultType()), answer
 	}
 }
 

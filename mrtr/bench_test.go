@@ -17,7 +17,7 @@ var (
 func plainFlow() Verb {
 	f := Flow{Method: mcp.MethodToolsCall, Capabilities: benchCaps}
 	f.Step(Started())
-	return f.Step(ResultOfType(benchComplete, `"complete"`)).Do
+	return f.Step(Result(benchComplete, `"complete"`)).Do
 }
 
 // askingFlow is a call with that many rounds of one question each. It also makes
@@ -26,12 +26,12 @@ func askingFlow(rounds int) Verb {
 	f := Flow{Method: mcp.MethodToolsCall, Capabilities: benchCaps}
 	f.Step(Started())
 	for range rounds {
-		f.Step(ResultOfType(benchQuestion, `"input_required"`))
+		f.Step(Result(benchQuestion, `"input_required"`))
 		f.Own()
 		f.Step(Answered("q", benchAccept))
 		_ = f.InputResponses()
 	}
-	return f.Step(ResultOfType(benchComplete, `"complete"`)).Do
+	return f.Step(Result(benchComplete, `"complete"`)).Do
 }
 
 func BenchmarkFlow(b *testing.B) {

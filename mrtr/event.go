@@ -31,10 +31,10 @@ const (
 // Started begins the flow: credentials and capabilities are ready (D-T1).
 func Started() Event { return Event{kind: started} }
 
-// ResultOfType is the upstream's result of the round in flight. typ is its raw
+// Result is the upstream's result of the round in flight. typ is its raw
 // member resultType, empty when there is none, which who parsed the result knows:
 // looking for it behind 64 KiB of text takes 2.5 µs.
-func ResultOfType(raw []byte, typ string) Event {
+func Result(raw []byte, typ string) Event {
 	return Event{kind: result, payload: raw, typ: typ}
 }
 

@@ -28,7 +28,7 @@ func sending(t *testing.T) *Flow {
 }
 
 // outcome is the event of a result of whatever type it says.
-func outcome(raw []byte) Event { return ResultOfType(raw, string(rawjson.Get(raw, "resultType"))) }
+func outcome(raw []byte) Event { return Result(raw, string(rawjson.Get(raw, "resultType"))) }
 
 func form(key string) string {
 	return `"` + key + `":{"method":"elicitation/create","params":{"message":"` + key + `?","requestedSchema":{"type":"object","properties":{}}}}`
