@@ -44,7 +44,7 @@ func ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt Options, b
 		c.close(ErrDisconnected)
 		return c.err
 	case <-ctx.Done():
-		c.close(ErrStopping)
+		c.close(context.Cause(ctx)) // not ErrStopping: it is the client that has a process end
 		return ctx.Err()
 	}
 }
