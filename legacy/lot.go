@@ -31,6 +31,11 @@ type lot struct {
 	rooms  onePoller // of clients that are behind, for room to write to them
 	vigils agenda    // parked carriers that may need a keep-alive
 	idles  agenda    // connections between two requests
+
+	// One stream is parked at a time. When hundreds come to rest at once, each in
+	// system calls of its own, the runtime makes a thread for every few of them and
+	// keeps it: 40 threads and 2 MiB after 20,000 calls.
+	entrance sync.Mutex
 }
 
 // idleConn is how long a connection that was parked waits for another request.

@@ -93,6 +93,8 @@ func (c *carrier) park(r *http.Request, s *session) bool {
 		c.stream.Release(c)
 		return false
 	}
+	c.http.lot.entrance.Lock()
+	defer c.http.lot.entrance.Unlock()
 	sock, early, err := detach(c.w, r)
 	if err != nil { // too many open files, perhaps: the next time may be better
 		c.stream.Release(c)
