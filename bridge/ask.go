@@ -159,14 +159,13 @@ func (k *call) answered(caller legacy.Caller, key string, msg jsonrpc.Message) {
 	k.caller = caller // the newest credential of the same principal (H-2)
 	k.mu.Unlock()
 
+	if msg.Error == nil || msg.Error.Code != jsonrpc.CodeMethodNotFound {
+		k.conv.trust(kindOf(method))
+	}
 	if msg.Error != nil {
-		if msg.Error.Code != jsonrpc.CodeMethodNotFound {
-			k.conv.trust(kindOf(method))
-		}
 		k.resume(mrtr.Unanswered(key, k.declined(method, msg.Error)))
 		return
 	}
-	k.conv.trust(kindOf(method))
 	response, err := k.conv.rules.InputResponse(method, params, msg.Result)
 	if bad := (*translate.BadAnswer)(nil); errors.As(err, &bad) && bad.AskAgain && k.askAgain(key) {
 		return
