@@ -22,8 +22,8 @@ const lastAnswers = time.Second
 // ServeStdio serves one client over a pair of pipes, one message per line
 // (E-31). It returns nil when in ends and what it brought was answered or took too
 // long, ctx's error when ctx ends, and the write error when the client no longer
-// reads. By then every request has ended. The goroutine that reads ends with in, which ServeStdio doesn't close:
-// nothing interrupts a read of a standard input.
+// reads. By then every request has ended. The goroutine that reads ends with
+// in, which ServeStdio doesn't close: nothing interrupts a read of a standard input.
 func ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt Options, b Backend) error {
 	opt = opt.withDefaults()
 	var buf []byte
