@@ -1,8 +1,8 @@
 package bridge
 
 import (
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mcp"
 )
 
@@ -24,7 +24,7 @@ func (k *call) deliver() {
 
 // deliver answers req with an upstream result, whose longest string is long, where
 // that is known. On an error nothing was sent.
-func (c *conversation) deliver(out legacy.Reply, req jsonrpc.Message, result, long []byte) error {
+func (c *conversation) deliver(out downstream.Reply, req jsonrpc.Message, result, long []byte) error {
 	buf := borrow()
 	defer giveBack(buf)
 	msg, err := c.appendResult(jsonrpc.AppendResultHead((*buf)[:0], req.ID), req, result, long)
@@ -37,7 +37,7 @@ func (c *conversation) deliver(out legacy.Reply, req jsonrpc.Message, result, lo
 }
 
 // finish answers with exactly one of result and err.
-func finish(out legacy.Reply, id jsonrpc.ID, result []byte, err *jsonrpc.Error) {
+func finish(out downstream.Reply, id jsonrpc.ID, result []byte, err *jsonrpc.Error) {
 	buf := borrow()
 	defer giveBack(buf)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	mathrand "math/rand/v2"
 	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -122,9 +122,9 @@ func (k *call) completed(elicitationIDs []string) {
 	}
 }
 
-// Answer implements legacy.Conversation. Late, duplicate and foreign answers
+// Answer implements downstream.Conversation. Late, duplicate and foreign answers
 // find no question and are ignored (C.9).
-func (c *conversation) Answer(caller legacy.Caller, msg jsonrpc.Message) {
+func (c *conversation) Answer(caller downstream.Caller, msg jsonrpc.Message) {
 	c.mu.Lock()
 	q := c.questions.find(msg.ID)
 	ok := q != nil && q.call.of(caller)
@@ -143,12 +143,12 @@ func (c *conversation) Answer(caller legacy.Caller, msg jsonrpc.Message) {
 
 // of reports whether caller may answer and cancel the call: it acts for whom the
 // call was made, or for somebody where nobody was known (D-I11).
-func (k *call) of(caller legacy.Caller) bool {
+func (k *call) of(caller downstream.Caller) bool {
 	return k.principal == caller.Principal || k.principal == ""
 }
 
 // answered feeds the client's answer to the flow as an input response.
-func (k *call) answered(caller legacy.Caller, key string, msg jsonrpc.Message) {
+func (k *call) answered(caller downstream.Caller, key string, msg jsonrpc.Message) {
 	k.mu.Lock()
 	in := k.flow.Input(key)
 	if in == nil {

@@ -6,8 +6,8 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/upstream"
@@ -25,25 +25,25 @@ func (*instant) Close() error                                                   
 
 type discard struct{}
 
-func (discard) Interactive() bool           { return true }
-func (discard) Queue([]byte)                {}
-func (discard) Flush()                      {}
-func (discard) Send([]byte)                 {}
-func (discard) Finish([]byte)               {}
-func (discard) Refuse(*legacy.Refusal) bool { return true }
-func (discard) Abandon()                    {}
-func (discard) Reachable() bool             { return true }
-func (discard) Continue(work func())        { go work() }
+func (discard) Interactive() bool               { return true }
+func (discard) Queue([]byte)                    {}
+func (discard) Flush()                          {}
+func (discard) Send([]byte)                     {}
+func (discard) Finish([]byte)                   {}
+func (discard) Refuse(*downstream.Refusal) bool { return true }
+func (discard) Abandon()                        {}
+func (discard) Reachable() bool                 { return true }
+func (discard) Continue(work func())            { go work() }
 
 var benchRequest = jsonrpc.Message{ID: "7", Method: mcp.MethodToolsCall, Params: []byte(`{"name":"echo","arguments":{"text":"hello"}}`)}
 
 func benchmarkCall(b *testing.B, conv *conversation) {
 	req := benchRequest
-	var out legacy.Reply = discard{}
+	var out downstream.Reply = discard{}
 	ctx := context.Background()
 	b.ReportAllocs()
 	for b.Loop() {
-		conv.Serve(ctx, legacy.Caller{}, req, out)
+		conv.Serve(ctx, downstream.Caller{}, req, out)
 	}
 }
 
@@ -56,7 +56,7 @@ func benchConversation(t testing.TB) *conversation {
 func conversationOn(t testing.TB, up upstream.Caller) *conversation {
 	bridge := New(Options{Upstream: up, Log: zerolog.Nop()})
 	t.Cleanup(bridge.Close)
-	conv := bridge.newConversation(mcp.V20251125, legacy.Caller{}, unknownServer, nil)
+	conv := bridge.newConversation(mcp.V20251125, downstream.Caller{}, unknownServer, nil)
 	conv.clientInfo = []byte(`{"name":"old","version":"1"}`)
 	conv.declared = []byte(`{"elicitation":{},"sampling":{}}`)
 	conv.mirror()

@@ -10,9 +10,9 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/roster"
 	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/negotiate"
@@ -59,10 +59,10 @@ func (l Limits) withDefaults() Limits {
 }
 
 // ErrClosed ends the sessions of a Bridge that shuts down.
-var ErrClosed = legacy.ErrStopping
+var ErrClosed = downstream.ErrStopping
 
 // Bridge translates between legacy clients and one modern upstream. It
-// implements legacy.Backend and is safe for concurrent use.
+// implements downstream.Backend and is safe for concurrent use.
 type Bridge struct {
 	opt     Options
 	limits  Limits
@@ -98,12 +98,12 @@ func New(opt Options) *Bridge {
 	return b
 }
 
-// Modern implements legacy.Backend.
+// Modern implements downstream.Backend.
 func (b *Bridge) Modern() http.Handler { return b.opt.Modern }
 
-// Open implements legacy.Backend: it answers initialize from the upstream's
+// Open implements downstream.Backend: it answers initialize from the upstream's
 // server/discover, cached or fresh, and never forwards it.
-func (b *Bridge) Open(ctx context.Context, caller legacy.Caller, req jsonrpc.Message, push legacy.Pusher) (legacy.Conversation, []byte, error) {
+func (b *Bridge) Open(ctx context.Context, caller downstream.Caller, req jsonrpc.Message, push downstream.Pusher) (downstream.Conversation, []byte, error) {
 	version, rpcErr := negotiate.Version(rawjson.Get(req.Params, "protocolVersion"))
 	if rpcErr != nil {
 		return nil, nil, rpcErr
@@ -142,9 +142,9 @@ func (b *Bridge) greet(version mcp.Version, server *server, listen bool) ([]byte
 	return server.greetings.of(version, render)
 }
 
-// Stateless implements legacy.Backend: requests without a session are served,
+// Stateless implements downstream.Backend: requests without a session are served,
 // but nothing can be asked on them, so no capability is mirrored.
-func (b *Bridge) Stateless(caller legacy.Caller, version mcp.Version) legacy.Conversation {
+func (b *Bridge) Stateless(caller downstream.Caller, version mcp.Version) downstream.Conversation {
 	return b.newConversation(version, caller, unknownServer, nil)
 }
 

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/translate"
@@ -50,8 +50,8 @@ func questioned(t testing.TB) func() bool {
 	out := &answering{}
 	return func() bool {
 		out.ends = 0
-		conv.Serve(ctx, legacy.Caller{}, benchRequest, out)
-		conv.Answer(legacy.Caller{}, jsonrpc.Message{ID: out.asked, Result: accept})
+		conv.Serve(ctx, downstream.Caller{}, benchRequest, out)
+		conv.Answer(downstream.Caller{}, jsonrpc.Message{ID: out.asked, Result: accept})
 		return out.ends == 1
 	}
 }
@@ -85,14 +85,14 @@ func TestAllocationBudget(t *testing.T) {
 		t.Skip("the race detector empties pools")
 	}
 	conv, notify, ask := benchConversation(t), progressing(t), questioned(t)
-	var out legacy.Reply = discard{}
+	var out downstream.Reply = discard{}
 	ctx := context.Background()
 	list, _ := listing(20)
 	for name, tt := range map[string]struct {
 		max float64
 		f   func()
 	}{
-		"plain call": {5, func() { conv.Serve(ctx, legacy.Caller{}, benchRequest, out) }},
+		"plain call": {5, func() { conv.Serve(ctx, downstream.Caller{}, benchRequest, out) }},
 		"call with one question": {27, func() {
 			if !ask() {
 				t.Error("the call did not end")

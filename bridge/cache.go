@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/upstream"
@@ -106,7 +106,7 @@ func foreignMeta(meta []byte) []byte {
 
 // audience names for whom a request is: its principal, and whatever else its headers
 // tell the server, which may know users by another one than Authorization (B-42).
-func audience(caller *legacy.Caller) string {
+func audience(caller *downstream.Caller) string {
 	var told []string
 	upstream.Forward(caller.Header, func(name, value string) {
 		if name = textproto.CanonicalMIMEHeaderKey(name); !impersonal[name] {

@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mcp"
 )
 
@@ -67,7 +67,7 @@ func TestWhatDistinguishesRequestsPartitionsTheCache_B41_B42(t *testing.T) {
 		read := func(header http.Header, params string) (asked bool) {
 			before := len(up.calls())
 			c := &client{t: t, conv: conv}
-			conv.Serve(context.Background(), legacy.Caller{Header: header},
+			conv.Serve(context.Background(), downstream.Caller{Header: header},
 				jsonrpc.Message{ID: "1", Method: mcp.MethodToolsList, Params: []byte(params)}, c)
 			c.result()
 			return len(up.calls()) > before

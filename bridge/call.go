@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/translate"
@@ -21,11 +21,11 @@ type call struct {
 	conv      *conversation
 	req       jsonrpc.Message // owns its memory: the body it was parsed from
 	principal string          // who made it
-	out       legacy.Reply
+	out       downstream.Reply
 	serial    uint64
 
 	mu       sync.Mutex
-	caller   legacy.Caller // with the newest credentials of the principal
+	caller   downstream.Caller // with the newest credentials of the principal
 	flow     mrtr.Flow
 	progress progress
 	level    string        // log level sent upstream; empty: none (C-7)
@@ -45,7 +45,7 @@ type call struct {
 	answer   *upstream.Answer    // what it came in, while a step looks at it
 }
 
-func (c *conversation) newCall(caller legacy.Caller, req jsonrpc.Message, out legacy.Reply) *call {
+func (c *conversation) newCall(caller downstream.Caller, req jsonrpc.Message, out downstream.Reply) *call {
 	k := &call{conv: c, req: req, principal: caller.Principal, caller: caller, out: out, serial: c.b.serial.Add(1)}
 	c.mu.Lock()
 	k.flow = mrtr.Flow{Method: req.Method, Capabilities: c.capabilities(), Limits: c.b.limits.Flow}

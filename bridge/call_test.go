@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/upstream"
 )
@@ -88,7 +88,7 @@ func TestDuplicateAndForeignAnswersAreIgnored_C9(t *testing.T) {
 		other, _ := session(t, Limits{})
 		c := request(t, conv, "1", mcp.MethodToolsCall, book)
 		id := c.asked()[0].ID
-		other.Answer(legacy.Caller{}, jsonrpc.Message{ID: id, Result: []byte(`{"action":"accept"}`)})
+		other.Answer(downstream.Caller{}, jsonrpc.Message{ID: id, Result: []byte(`{"action":"accept"}`)})
 		if len(up.calls()) != 1 {
 			t.Fatal("another session answered")
 		}
@@ -108,7 +108,7 @@ func TestRepeatedClientIDsNeverCross(t *testing.T) {
 			result(`{"content":[],"_meta":{"for":"b"}}`), result(`{"content":[],"_meta":{"for":"a"}}`))
 		a := request(t, conv, "1", mcp.MethodToolsCall, book)
 		b := request(t, conv, "1", mcp.MethodToolsCall, book)
-		conv.Notify(legacy.Caller{}, jsonrpc.Message{Method: mcp.NotificationCancelled, Params: []byte(`{"requestId":1}`)})
+		conv.Notify(downstream.Caller{}, jsonrpc.Message{Method: mcp.NotificationCancelled, Params: []byte(`{"requestId":1}`)})
 		b.answer(0, `{"action":"accept"}`)
 		a.answer(0, `{"action":"accept"}`)
 		if !strings.Contains(a.result(), `"for":"a"`) || !strings.Contains(b.result(), `"for":"b"`) {
@@ -121,7 +121,7 @@ func TestCancelOfARunningCallClosesTheUpstreamStream_DT13(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conv, _ := session(t, Limits{}, hang)
 		c := request(t, conv, `"x"`, mcp.MethodToolsCall, book)
-		conv.Notify(legacy.Caller{}, jsonrpc.Message{Method: mcp.NotificationCancelled, Params: []byte(`{"requestId":"x"}`)})
+		conv.Notify(downstream.Caller{}, jsonrpc.Message{Method: mcp.NotificationCancelled, Params: []byte(`{"requestId":"x"}`)})
 		synctest.Wait()
 		if !c.abandoned || c.ends != 1 || len(conv.calls) != 0 {
 			t.Fatalf("abandoned %v, ends %d, calls %d", c.abandoned, c.ends, len(conv.calls))
@@ -134,7 +134,7 @@ func TestCancelWhileAskedNeverExecutes_DT13(t *testing.T) {
 		conv, up := session(t, Limits{}, inputRequired(`"s"`, question1("q")))
 		c := request(t, conv, "5", mcp.MethodToolsCall, book)
 		id := c.asked()[0].ID
-		conv.Notify(legacy.Caller{}, jsonrpc.Message{Method: mcp.NotificationCancelled, Params: []byte(`{"requestId":5}`)})
+		conv.Notify(downstream.Caller{}, jsonrpc.Message{Method: mcp.NotificationCancelled, Params: []byte(`{"requestId":5}`)})
 		if got := c.notified(mcp.NotificationCancelled); len(got) != 1 || !strings.Contains(string(got[0].Params), string(id)) {
 			t.Fatalf("C-35: %v", got)
 		}
@@ -519,7 +519,7 @@ func TestTimerOfAFinishedCallHoldsNothing(t *testing.T) {
 		conv.mu.Lock()
 		k := conv.calls[0]
 		conv.mu.Unlock()
-		conv.Notify(legacy.Caller{}, jsonrpc.Message{Method: mcp.NotificationCancelled, Params: []byte(`{"requestId":1}`)})
+		conv.Notify(downstream.Caller{}, jsonrpc.Message{Method: mcp.NotificationCancelled, Params: []byte(`{"requestId":1}`)})
 		synctest.Wait()
 		if !c.over() || k.bell.call.Load() != nil {
 			t.Error("the timer still leads to the call")

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -16,13 +16,13 @@ import (
 )
 
 // conversation is one client's session as the bridge sees it; it implements
-// legacy.Conversation. There may be tens of thousands, so what most of them
+// downstream.Conversation. There may be tens of thousands, so what most of them
 // never use is made on first use.
 type conversation struct {
 	b             *Bridge
 	rules         *translate.Rules // shared by all of its version
 	server        *server
-	push          legacy.Pusher // nil: no channel for unrelated messages
+	push          downstream.Pusher // nil: no channel for unrelated messages
 	principal     string
 	authorization string // of the initialize request, for work that nobody in particular caused (H-2)
 	clientInfo    []byte // as the client declared it; nil when stateless
@@ -43,7 +43,7 @@ type conversation struct {
 	tasks     []*hostedTask   // of mode 2, oldest first
 }
 
-func (b *Bridge) newConversation(version mcp.Version, caller legacy.Caller, srv *server, push legacy.Pusher) *conversation {
+func (b *Bridge) newConversation(version mcp.Version, caller downstream.Caller, srv *server, push downstream.Pusher) *conversation {
 	return &conversation{
 		b:             b,
 		rules:         b.rules(version),
@@ -81,7 +81,7 @@ func (b *Bridge) logOmission(o translate.Omission) {
 
 var emptyObject = []byte("{}")
 
-// Version implements legacy.Conversation.
+// Version implements downstream.Conversation.
 func (c *conversation) Version() mcp.Version { return c.rules.Version }
 
 // mirror computes the capabilities to declare upstream: exactly those that the
@@ -98,8 +98,8 @@ func (c *conversation) mirror() {
 	c.mirrored = c.b.texts.share(caps)
 }
 
-// Serve implements legacy.Conversation.
-func (c *conversation) Serve(ctx context.Context, caller legacy.Caller, req jsonrpc.Message, out legacy.Reply) {
+// Serve implements downstream.Conversation.
+func (c *conversation) Serve(ctx context.Context, caller downstream.Caller, req jsonrpc.Message, out downstream.Reply) {
 	if req.Method != mcp.MethodPing {
 		c.announce()
 	}
@@ -139,9 +139,9 @@ func unnamed(req jsonrpc.Message) string {
 	return member
 }
 
-// Notify implements legacy.Conversation. No client notification exists in
+// Notify implements downstream.Conversation. No client notification exists in
 // 2026-07-28 over HTTP, so each is used up here (P-5).
-func (c *conversation) Notify(caller legacy.Caller, msg jsonrpc.Message) {
+func (c *conversation) Notify(caller downstream.Caller, msg jsonrpc.Message) {
 	switch msg.Method {
 	case mcp.NotificationInitialized:
 		c.announce()
@@ -184,7 +184,7 @@ func (c *conversation) ended(id jsonrpc.ID) {
 // cancelled ends the call that the client gave the id, silently (D-T13), be it
 // here or about to come. Some clients send every request with the same id: then
 // it is unknowable which one is meant, and none is ended (B-1).
-func (c *conversation) cancelled(caller legacy.Caller, id jsonrpc.ID) {
+func (c *conversation) cancelled(caller downstream.Caller, id jsonrpc.ID) {
 	c.mu.Lock()
 	var meant *call
 	found := 0
@@ -212,7 +212,7 @@ func (c *conversation) cancelled(caller legacy.Caller, id jsonrpc.ID) {
 	}
 }
 
-// Close implements legacy.Conversation: it ends every flow, and stops listening.
+// Close implements downstream.Conversation: it ends every flow, and stops listening.
 func (c *conversation) Close(cause error) {
 	c.mu.Lock()
 	if c.closed {
@@ -225,7 +225,7 @@ func (c *conversation) Close(cause error) {
 	c.mu.Unlock()
 
 	last := mrtr.Cancelled() // D-T19
-	if errors.Is(cause, legacy.ErrStopping) {
+	if errors.Is(cause, downstream.ErrStopping) {
 		last = mrtr.Failed(cause)
 	}
 	for _, k := range calls {

@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpbridge/bridge/legacy"
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/mcp"
 )
 
@@ -62,7 +62,7 @@ func TestCallsAreAnsweredWhenTheBridgeStops(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				conv, _ := session(t, Limits{}, first)
 				c := request(t, conv, "1", mcp.MethodToolsCall, book)
-				conv.Close(legacy.ErrStopping)
+				conv.Close(downstream.ErrStopping)
 				synctest.Wait()
 				if e := c.rpcError(); !strings.Contains(e.Message, "shutting down") {
 					t.Errorf("got %v", e)

@@ -1,5 +1,5 @@
 // Package bridge joins the client-facing server (package legacy) to the modern
-// client (package upstream): it implements legacy.Backend, drives the flows of
+// client (package upstream): it implements downstream.Backend, drives the flows of
 // package mrtr and owns every goroutine, timer and lifetime in between.
 //
 //	legacy.HTTP ──▶ Bridge.Open ──▶ conversation ──▶ call ──▶ upstream.Caller

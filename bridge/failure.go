@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -71,8 +71,8 @@ func (k *call) giveUp(reason string, data []rawjson.Edit) ([]byte, *jsonrpc.Erro
 	return nil, internalError(reason, data)
 }
 
-func refusalOf(f *upstream.Failure) *legacy.Refusal {
-	return &legacy.Refusal{Status: f.Status, Challenge: f.Challenge}
+func refusalOf(f *upstream.Failure) *downstream.Refusal {
+	return &downstream.Refusal{Status: f.Status, Challenge: f.Challenge}
 }
 
 // refuse converts the failure of a discover for the initialize answer.

@@ -12,8 +12,8 @@ import (
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/upstream"
@@ -91,7 +91,7 @@ type client struct {
 	mu        sync.Mutex
 	sent      []jsonrpc.Message
 	response  *jsonrpc.Message
-	refused   *legacy.Refusal
+	refused   *downstream.Refusal
 	committed bool
 	abandoned bool
 	jsonOnly  bool
@@ -128,7 +128,7 @@ func (c *client) over() bool {
 	return c.ends > 0
 }
 
-func (c *client) Refuse(r *legacy.Refusal) bool {
+func (c *client) Refuse(r *downstream.Refusal) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.committed {
@@ -192,13 +192,13 @@ func (c *client) answer(n int, result string) {
 	if n >= len(asked) {
 		c.t.Fatalf("only %d server requests", len(asked))
 	}
-	c.conv.Answer(legacy.Caller{}, jsonrpc.Message{ID: asked[n].ID, Result: []byte(result)})
+	c.conv.Answer(downstream.Caller{}, jsonrpc.Message{ID: asked[n].ID, Result: []byte(result)})
 	synctest.Wait()
 }
 
 func (c *client) refuseToAnswer(n int, e *jsonrpc.Error) {
 	c.t.Helper()
-	c.conv.Answer(legacy.Caller{}, jsonrpc.Message{ID: c.asked()[n].ID, Error: e})
+	c.conv.Answer(downstream.Caller{}, jsonrpc.Message{ID: c.asked()[n].ID, Error: e})
 	synctest.Wait()
 }
 
@@ -231,7 +231,7 @@ func session(t *testing.T, limits Limits, steps ...step) (*conversation, *script
 	up := &script{steps: steps}
 	b := New(Options{Upstream: up, Limits: limits, Log: zerolog.Nop()})
 	t.Cleanup(b.Close)
-	conv := b.newConversation(mcp.V20251125, legacy.Caller{}, unknownServer, nil)
+	conv := b.newConversation(mcp.V20251125, downstream.Caller{}, unknownServer, nil)
 	conv.clientInfo = []byte(`{"name":"old","version":"1"}`)
 	conv.declared = []byte(declaredByClient)
 	conv.mirror()
@@ -245,7 +245,7 @@ func request(t *testing.T, conv *conversation, id, method, params string) *clien
 }
 
 func requestOn(c *client, id, method, params string) *client {
-	go c.conv.Serve(context.Background(), legacy.Caller{}, jsonrpc.Message{
+	go c.conv.Serve(context.Background(), downstream.Caller{}, jsonrpc.Message{
 		ID: jsonrpc.ID(id), Method: method, Params: []byte(params),
 	}, c)
 	synctest.Wait()

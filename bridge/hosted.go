@@ -6,15 +6,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
 )
 
 // hostedTask is a task of revision 2025-11-25 that the bridge hosts for its
 // client (mode 2, G.3): the whole flow, with its rounds or the server's own
-// task, runs behind a handle. It is the legacy.Reply of that flow.
+// task, runs behind a handle. It is the downstream.Reply of that flow.
 type hostedTask struct {
 	id      string
 	created time.Time
@@ -34,7 +34,7 @@ type hostedTask struct {
 // taskWaiter is a tasks/result request that blocks until the task ends.
 type taskWaiter struct {
 	id  jsonrpc.ID
-	out legacy.Reply
+	out downstream.Reply
 }
 
 // taskMessage is a message for whoever waits for the task.
@@ -67,16 +67,16 @@ func newHostedTask(ttl time.Duration) *hostedTask {
 	return &hostedTask{id: rand.Text(), created: now, updated: now, ttl: ttl, status: taskWorking, open: map[jsonrpc.ID]struct{}{}}
 }
 
-// Interactive implements legacy.Reply: a question waits for a tasks/result.
+// Interactive implements downstream.Reply: a question waits for a tasks/result.
 func (t *hostedTask) Interactive() bool { return true }
 
-// Queue implements legacy.Reply.
+// Queue implements downstream.Reply.
 func (t *hostedTask) Queue(msg []byte) { t.Send(msg) }
 
-// Flush implements legacy.Reply: whoever waits has been told already.
+// Flush implements downstream.Reply: whoever waits has been told already.
 func (t *hostedTask) Flush() {}
 
-// Send implements legacy.Reply. What the flow has to say travels on the stream
+// Send implements downstream.Reply. What the flow has to say travels on the stream
 // of a pending tasks/result, or waits for one: clients that see input_required
 // are told to send it. Every message names its task.
 func (t *hostedTask) Send(msg []byte) {
@@ -137,7 +137,7 @@ func (t *hostedTask) close(id jsonrpc.ID) {
 	}
 }
 
-// Finish implements legacy.Reply. 2025-11-25 counts a tool's error as a failed
+// Finish implements downstream.Reply. 2025-11-25 counts a tool's error as a failed
 // task, which 2026-07-28 does not.
 func (t *hostedTask) Finish(msg []byte) {
 	parsed, err := jsonrpc.Parse(clone(msg))
@@ -165,10 +165,10 @@ func msgOf(m jsonrpc.Message, related func([]byte) []byte) []byte {
 	return jsonrpc.AppendResult(nil, "", related(m.Result))
 }
 
-// Refuse implements legacy.Reply: there is no HTTP status to give.
-func (t *hostedTask) Refuse(*legacy.Refusal) bool { return false }
+// Refuse implements downstream.Reply: there is no HTTP status to give.
+func (t *hostedTask) Refuse(*downstream.Refusal) bool { return false }
 
-// Abandon implements legacy.Reply: the flow was cancelled.
+// Abandon implements downstream.Reply: the flow was cancelled.
 func (t *hostedTask) Abandon() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -178,10 +178,10 @@ func (t *hostedTask) Abandon() {
 	}
 }
 
-// Reachable implements legacy.Reply: a task waits for its client.
+// Reachable implements downstream.Reply: a task waits for its client.
 func (t *hostedTask) Reachable() bool { return true }
 
-// Continue implements legacy.Reply.
+// Continue implements downstream.Reply.
 func (t *hostedTask) Continue(work func()) { go work() }
 
 // end settles the task and answers whoever waits. The caller holds mu.
@@ -217,7 +217,7 @@ func (t *hostedTask) terminal() bool {
 }
 
 // wait answers a tasks/result: at once, or when the task ends.
-func (t *hostedTask) wait(id jsonrpc.ID, out legacy.Reply) {
+func (t *hostedTask) wait(id jsonrpc.ID, out downstream.Reply) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.terminal() {

@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/upstream"
@@ -105,7 +105,7 @@ func TestHostedTaskIsCancelledForGood_G3(t *testing.T) {
 		id := `{"taskId":` + string(rawjson.Get(rawjson.Get([]byte(created.result()), "task"), "taskId")) + `}`
 		waiting := request(t, conv, "2", mcp.MethodTasksResult, id)
 		left := request(t, conv, "3", mcp.MethodTasksResult, id)
-		conv.Notify(legacy.Caller{}, jsonrpc.Message{Method: mcp.NotificationCancelled, Params: []byte(`{"requestId":3}`)})
+		conv.Notify(downstream.Caller{}, jsonrpc.Message{Method: mcp.NotificationCancelled, Params: []byte(`{"requestId":3}`)})
 		if !left.abandoned {
 			t.Fatal("a cancelled tasks/result still waits")
 		}
@@ -188,7 +188,7 @@ func TestTheHandleOfATaskDoesNotWaitForTheServer_G3(t *testing.T) {
 		c := &client{t: t, conv: conv}
 		returned := false
 		go func() { // over HTTP the answer leaves when the handler returns
-			conv.Serve(context.Background(), legacy.Caller{}, jsonrpc.Message{ID: "1", Method: mcp.MethodToolsCall, Params: []byte(asTask)}, c)
+			conv.Serve(context.Background(), downstream.Caller{}, jsonrpc.Message{ID: "1", Method: mcp.MethodToolsCall, Params: []byte(asTask)}, c)
 			returned = true
 		}()
 		synctest.Wait()

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -20,7 +20,7 @@ func (c *conversation) hosts() bool {
 // host starts a tools/call as a task and answers at once with its handle.
 // Without params.task, or when tasks are not hosted, it reports false and the
 // call is an ordinary one (G.2).
-func (c *conversation) host(caller legacy.Caller, req jsonrpc.Message, out legacy.Reply) bool {
+func (c *conversation) host(caller downstream.Caller, req jsonrpc.Message, out downstream.Reply) bool {
 	if req.Method != mcp.MethodToolsCall || !c.hosts() {
 		return false
 	}
@@ -107,7 +107,7 @@ func (c *conversation) hosted() []*hostedTask {
 	return slices.Clone(c.tasks)
 }
 
-func serveTasksGet(c *conversation, _ context.Context, _ legacy.Caller, req jsonrpc.Message) ([]byte, *jsonrpc.Error) {
+func serveTasksGet(c *conversation, _ context.Context, _ downstream.Caller, req jsonrpc.Message) ([]byte, *jsonrpc.Error) {
 	if !c.hosts() {
 		return nil, methodNotFound(req.Method)
 	}
@@ -120,7 +120,7 @@ func serveTasksGet(c *conversation, _ context.Context, _ legacy.Caller, req json
 
 // serveTasksCancel marks the task cancelled now and for good, whatever the
 // server makes of it.
-func serveTasksCancel(c *conversation, _ context.Context, _ legacy.Caller, req jsonrpc.Message) ([]byte, *jsonrpc.Error) {
+func serveTasksCancel(c *conversation, _ context.Context, _ downstream.Caller, req jsonrpc.Message) ([]byte, *jsonrpc.Error) {
 	if !c.hosts() {
 		return nil, methodNotFound(req.Method)
 	}
@@ -143,7 +143,7 @@ const tasksPage = 32
 
 // serveTasksList shows the session's own tasks; the cursor is the id of the
 // last task of the page before.
-func serveTasksList(c *conversation, _ context.Context, _ legacy.Caller, req jsonrpc.Message) ([]byte, *jsonrpc.Error) {
+func serveTasksList(c *conversation, _ context.Context, _ downstream.Caller, req jsonrpc.Message) ([]byte, *jsonrpc.Error) {
 	if !c.hosts() {
 		return nil, methodNotFound(req.Method)
 	}
@@ -172,7 +172,7 @@ func serveTasksList(c *conversation, _ context.Context, _ legacy.Caller, req jso
 }
 
 // serveTasksResult blocks in the task, not here.
-func (c *conversation) serveTasksResult(req jsonrpc.Message, out legacy.Reply) bool {
+func (c *conversation) serveTasksResult(req jsonrpc.Message, out downstream.Reply) bool {
 	if req.Method != mcp.MethodTasksResult || !c.hosts() {
 		return false
 	}

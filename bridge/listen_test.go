@@ -11,8 +11,8 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/upstream"
 )
@@ -83,7 +83,7 @@ func listening(t *testing.T) (*announcer, func() (*conversation, *inbox)) {
 	t.Cleanup(b.Close)
 	return up, func() (*conversation, *inbox) {
 		box := &inbox{}
-		conv := b.newConversation(mcp.V20251125, legacy.Caller{}, announcing, box)
+		conv := b.newConversation(mcp.V20251125, downstream.Caller{}, announcing, box)
 		b.adopt(conv)
 		return conv, box
 	}
@@ -94,8 +94,8 @@ func TestListChangedListenIsShared_Q15(t *testing.T) {
 		up, open := listening(t)
 		one, oneBox := open()
 		two, twoBox := open()
-		one.Notify(legacy.Caller{}, jsonrpc.Message{Method: mcp.NotificationInitialized})
-		two.Notify(legacy.Caller{}, jsonrpc.Message{Method: mcp.NotificationInitialized})
+		one.Notify(downstream.Caller{}, jsonrpc.Message{Method: mcp.NotificationInitialized})
+		two.Notify(downstream.Caller{}, jsonrpc.Message{Method: mcp.NotificationInitialized})
 		l := <-up.opened
 		l.acknowledge()
 		if got := member(l.call, "notifications"); got != `{"toolsListChanged":true}` {
@@ -254,14 +254,14 @@ func TestALateAcknowledgmentLosesNoSubscription_C15(t *testing.T) {
 			up := &tardy{}
 			b := New(Options{Upstream: up, Log: zerolog.Nop()})
 			defer b.Close()
-			conv := b.newConversation(mcp.V20251125, legacy.Caller{}, &server{version: string(mcp.V20260728), subscribe: true}, noPush{})
+			conv := b.newConversation(mcp.V20251125, downstream.Caller{}, &server{version: string(mcp.V20260728), subscribe: true}, noPush{})
 			b.adopt(conv)
 			r := conv.resourceListen()
-			if err := r.subscribe(legacy.Caller{}, "a"); err != nil {
+			if err := r.subscribe(downstream.Caller{}, "a"); err != nil {
 				t.Fatal(err)
 			}
 			subscribed := 1
-			if err := r.subscribe(legacy.Caller{}, "b"); err == nil {
+			if err := r.subscribe(downstream.Caller{}, "b"); err == nil {
 				subscribed = 2
 			}
 			synctest.Wait()

@@ -3,8 +3,8 @@ package bridge
 import (
 	"context"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
 )
@@ -13,7 +13,7 @@ import (
 // Every other method, known or not, goes up (TRANSLATION B.4).
 var localMethods map[string]localMethod
 
-type localMethod func(*conversation, context.Context, legacy.Caller, jsonrpc.Message) ([]byte, *jsonrpc.Error)
+type localMethod func(*conversation, context.Context, downstream.Caller, jsonrpc.Message) ([]byte, *jsonrpc.Error)
 
 func init() {
 	localMethods = map[string]localMethod{
@@ -35,20 +35,20 @@ func init() {
 }
 
 // servePing answers at once: the method no longer exists upstream.
-func servePing(*conversation, context.Context, legacy.Caller, jsonrpc.Message) ([]byte, *jsonrpc.Error) {
+func servePing(*conversation, context.Context, downstream.Caller, jsonrpc.Message) ([]byte, *jsonrpc.Error) {
 	return emptyObject, nil
 }
 
-func refuseInitialize(*conversation, context.Context, legacy.Caller, jsonrpc.Message) ([]byte, *jsonrpc.Error) {
+func refuseInitialize(*conversation, context.Context, downstream.Caller, jsonrpc.Message) ([]byte, *jsonrpc.Error) {
 	return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "this session is already initialized"}
 }
 
-func notOffered(_ *conversation, _ context.Context, _ legacy.Caller, req jsonrpc.Message) ([]byte, *jsonrpc.Error) {
+func notOffered(_ *conversation, _ context.Context, _ downstream.Caller, req jsonrpc.Message) ([]byte, *jsonrpc.Error) {
 	return nil, methodNotFound(req.Method)
 }
 
 // serveSetLevel keeps the level for the _meta of later requests (B-6).
-func serveSetLevel(c *conversation, _ context.Context, _ legacy.Caller, req jsonrpc.Message) ([]byte, *jsonrpc.Error) {
+func serveSetLevel(c *conversation, _ context.Context, _ downstream.Caller, req jsonrpc.Message) ([]byte, *jsonrpc.Error) {
 	if !c.server.logging {
 		return nil, methodNotFound(req.Method)
 	}
@@ -62,7 +62,7 @@ func serveSetLevel(c *conversation, _ context.Context, _ legacy.Caller, req json
 	return emptyObject, nil
 }
 
-func serveSubscribe(c *conversation, _ context.Context, caller legacy.Caller, req jsonrpc.Message) ([]byte, *jsonrpc.Error) {
+func serveSubscribe(c *conversation, _ context.Context, caller downstream.Caller, req jsonrpc.Message) ([]byte, *jsonrpc.Error) {
 	uri, err := c.subscribable(req)
 	if err == nil {
 		err = c.resourceListen().subscribe(caller, uri)
@@ -71,7 +71,7 @@ func serveSubscribe(c *conversation, _ context.Context, caller legacy.Caller, re
 }
 
 // serveUnsubscribe succeeds for a URI that is not subscribed, too.
-func serveUnsubscribe(c *conversation, _ context.Context, caller legacy.Caller, req jsonrpc.Message) ([]byte, *jsonrpc.Error) {
+func serveUnsubscribe(c *conversation, _ context.Context, caller downstream.Caller, req jsonrpc.Message) ([]byte, *jsonrpc.Error) {
 	uri, err := c.subscribable(req)
 	if err == nil {
 		c.resourceListen().unsubscribe(caller, uri)

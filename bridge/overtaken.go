@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/legacy"
 )
 
 // overtaken knows of the cancellations that came before their call: from the same
@@ -62,7 +62,7 @@ func (o *overtaken) keep(id jsonrpc.ID, principal string) {
 // take reports whether the call was cancelled before it came.
 func (o *overtaken) take(k *call) bool {
 	for i, c := range o.cancels {
-		if c.id != k.req.ID || !k.of(legacy.Caller{Principal: c.principal}) {
+		if c.id != k.req.ID || !k.of(downstream.Caller{Principal: c.principal}) {
 			continue
 		}
 		o.cancels = slices.Delete(o.cancels, i, i+1)

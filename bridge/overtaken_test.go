@@ -6,13 +6,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mcp"
 )
 
 func cancel(conv *conversation, principal string, id int) {
-	conv.Notify(legacy.Caller{Principal: principal}, jsonrpc.Message{
+	conv.Notify(downstream.Caller{Principal: principal}, jsonrpc.Message{
 		Method: mcp.NotificationCancelled, Params: fmt.Appendf(nil, `{"requestId":%d}`, id),
 	})
 }
@@ -70,7 +70,7 @@ func TestCancelOfAnotherPrincipalWaitsForNobodysCall(t *testing.T) {
 		conv, _ := session(t, Limits{}, result(`{"content":[]}`))
 		cancel(conv, "mallory", 1)
 		c := &client{t: t, conv: conv}
-		conv.Serve(t.Context(), legacy.Caller{Principal: "alice"}, jsonrpc.Message{
+		conv.Serve(t.Context(), downstream.Caller{Principal: "alice"}, jsonrpc.Message{
 			ID: "1", Method: mcp.MethodToolsCall, Params: []byte(book),
 		}, c)
 		c.result()

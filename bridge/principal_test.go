@@ -5,8 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mcp"
 )
 
@@ -15,7 +15,7 @@ import (
 func TestAnotherPrincipalNeitherAnswersNorCancels_DI11(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conv, up := session(t, Limits{}, inputRequired(`"s"`, question1("q")), result(booked))
-		alice, mallory := legacy.Caller{Principal: "alice", Authorization: "a1"}, legacy.Caller{Principal: "mallory", Authorization: "m"}
+		alice, mallory := downstream.Caller{Principal: "alice", Authorization: "a1"}, downstream.Caller{Principal: "mallory", Authorization: "m"}
 		accepted := 0
 		alice.Accepted = func() { accepted++ }
 		c := &client{t: t, conv: conv}
@@ -26,7 +26,7 @@ func TestAnotherPrincipalNeitherAnswersNorCancels_DI11(t *testing.T) {
 		}
 		answer := jsonrpc.Message{ID: c.asked()[0].ID, Result: []byte(`{"action":"accept"}`)}
 		cancel := jsonrpc.Message{Method: mcp.NotificationCancelled, Params: []byte(`{"requestId":1}`)}
-		for _, other := range []legacy.Caller{mallory, {}} {
+		for _, other := range []downstream.Caller{mallory, {}} {
 			conv.Answer(other, answer)
 			conv.Notify(other, cancel)
 			synctest.Wait()
@@ -34,7 +34,7 @@ func TestAnotherPrincipalNeitherAnswersNorCancels_DI11(t *testing.T) {
 				t.Fatalf("%q interfered", other.Principal)
 			}
 		}
-		conv.Answer(legacy.Caller{Principal: "alice", Authorization: "a2"}, answer)
+		conv.Answer(downstream.Caller{Principal: "alice", Authorization: "a2"}, answer)
 		synctest.Wait()
 		c.result()
 		if got := up.calls()[1].Authorization; got != "a2" {
@@ -47,7 +47,7 @@ func TestARefusedTokenIsNotAccepted_H6(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conv, _ := session(t, Limits{}) // every request fails
 		c := &client{t: t, conv: conv}
-		caller := legacy.Caller{Principal: "p", Accepted: func() { t.Error("accepted") }}
+		caller := downstream.Caller{Principal: "p", Accepted: func() { t.Error("accepted") }}
 		go conv.Serve(context.Background(), caller, jsonrpc.Message{ID: "1", Method: mcp.MethodToolsCall, Params: []byte(book)}, c)
 		synctest.Wait()
 		c.result()

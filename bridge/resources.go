@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/upstream"
@@ -53,7 +53,7 @@ func (c *conversation) resourceListen() *resourceListen {
 
 // subscribe returns once the server acknowledged uri: an update between the
 // answer and a later acknowledgment would be lost (C-15).
-func (r *resourceListen) subscribe(caller legacy.Caller, uri string) *jsonrpc.Error {
+func (r *resourceListen) subscribe(caller downstream.Caller, uri string) *jsonrpc.Error {
 	r.change.Lock()
 	defer r.change.Unlock()
 	uris := r.subscribed()
@@ -66,7 +66,7 @@ func (r *resourceListen) subscribe(caller legacy.Caller, uri string) *jsonrpc.Er
 	return r.replace(caller, append(slices.Clone(uris), uri), uri)
 }
 
-func (r *resourceListen) unsubscribe(caller legacy.Caller, uri string) {
+func (r *resourceListen) unsubscribe(caller downstream.Caller, uri string) {
 	r.change.Lock()
 	defer r.change.Unlock()
 	uris := r.subscribed()
@@ -88,7 +88,7 @@ func (r *resourceListen) subscribed() []string {
 
 // replace makes the new listen before it breaks the old one (C-14). required
 // names the URI that the acknowledgment must include; empty: none.
-func (r *resourceListen) replace(caller legacy.Caller, uris []string, required string) *jsonrpc.Error {
+func (r *resourceListen) replace(caller downstream.Caller, uris []string, required string) *jsonrpc.Error {
 	next := r.open(caller, uris, required)
 	r.await(next)
 	timeout := time.NewTimer(ackTimeout)
@@ -166,7 +166,7 @@ func (r *resourceListen) swap(next *resourceStream, uris []string) {
 }
 
 // open starts a listen for uris. Its events count only while it is current.
-func (r *resourceListen) open(caller legacy.Caller, uris []string, required string) *resourceStream {
+func (r *resourceListen) open(caller downstream.Caller, uris []string, required string) *resourceStream {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &resourceStream{cancel: cancel, acked: make(chan bool, 1), ended: make(chan error, 1)}
 	call := r.conv.listenCall(resourceFilter(uris))

@@ -3,7 +3,7 @@ package bridge
 import (
 	"context"
 
-	"github.com/mcpbridge/bridge/legacy"
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -32,8 +32,8 @@ type listFilter struct{ tools, prompts, resources bool }
 func (f listFilter) empty() bool { return f == listFilter{} }
 
 // discover returns what the upstream offers to caller. The error is ready for
-// the client: *legacy.Refusal or *jsonrpc.Error.
-func (b *Bridge) discover(ctx context.Context, caller legacy.Caller) (*server, error) {
+// the client: *downstream.Refusal or *jsonrpc.Error.
+func (b *Bridge) discover(ctx context.Context, caller downstream.Caller) (*server, error) {
 	verdict := b.opt.Prober.Probe(ctx, caller.Principal, b.peer(caller))
 	if !verdict.Usable() {
 		return nil, b.refuse(verdict.Err)
@@ -48,7 +48,7 @@ func (b *Bridge) discover(ctx context.Context, caller legacy.Caller) (*server, e
 
 // peer asks on behalf of caller. The answer may be cached for others, so the
 // bridge speaks in its own name.
-func (b *Bridge) peer(caller legacy.Caller) negotiate.Peer {
+func (b *Bridge) peer(caller downstream.Caller) negotiate.Peer {
 	return upstream.NewPeer(b.opt.Upstream, upstream.Call{
 		Principal:     caller.Principal,
 		Authorization: caller.Authorization,

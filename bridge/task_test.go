@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/upstream"
 )
@@ -96,7 +96,7 @@ func TestTaskIsCancelledWithTheCall_G12(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conv, up := withTaskServer(t, result(taskCreated), result(`{}`))
 		c := request(t, conv, "1", mcp.MethodToolsCall, book)
-		conv.Notify(legacy.Caller{}, jsonrpc.Message{Method: mcp.NotificationCancelled, Params: []byte(`{"requestId":1}`)})
+		conv.Notify(downstream.Caller{}, jsonrpc.Message{Method: mcp.NotificationCancelled, Params: []byte(`{"requestId":1}`)})
 		synctest.Wait()
 		if got := methods(up.calls()); got != "tools/call tasks/cancel" || !c.abandoned {
 			t.Fatalf("got %s", got)

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"sync/atomic"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 )
@@ -98,7 +99,7 @@ func (h *HTTP) postBatch(w http.ResponseWriter, r *http.Request, accept accept, 
 	ex.wait(r)
 }
 
-func (b *batch) deliver(conv Conversation, caller Caller) {
+func (b *batch) deliver(conv downstream.Conversation, caller downstream.Caller) {
 	for _, msg := range b.notifications {
 		conv.Notify(caller, msg)
 	}
@@ -108,7 +109,7 @@ func (b *batch) deliver(conv Conversation, caller Caller) {
 }
 
 // serveBatch runs the requests side by side: each is a flow of its own (E-15).
-func (h *HTTP) serveBatch(ctx context.Context, conv Conversation, caller Caller, b *batch, ex *exchange) {
+func (h *HTTP) serveBatch(ctx context.Context, conv downstream.Conversation, caller downstream.Caller, b *batch, ex *exchange) {
 	for _, msg := range b.broken {
 		ex.complete(msg)
 	}

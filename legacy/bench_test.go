@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 )
@@ -56,7 +57,7 @@ func posts(t testing.TB, h *HTTP, msg string) (send func() int) {
 
 // fixedConv answers at once from memory.
 type fixedConv struct {
-	Conversation
+	downstream.Conversation
 	answer, note []byte
 	notes        int
 }
@@ -64,10 +65,10 @@ type fixedConv struct {
 func (*fixedConv) Version() mcp.Version { return mcp.V20251125 }
 func (*fixedConv) Close(error)          {}
 
-func (*fixedConv) Notify(Caller, jsonrpc.Message) {}
-func (*fixedConv) Answer(Caller, jsonrpc.Message) {}
+func (*fixedConv) Notify(downstream.Caller, jsonrpc.Message) {}
+func (*fixedConv) Answer(downstream.Caller, jsonrpc.Message) {}
 
-func (c *fixedConv) Serve(_ context.Context, _ Caller, _ jsonrpc.Message, out Reply) {
+func (c *fixedConv) Serve(_ context.Context, _ downstream.Caller, _ jsonrpc.Message, out downstream.Reply) {
 	for range c.notes {
 		out.Send(c.note)
 	}
@@ -76,11 +77,13 @@ func (c *fixedConv) Serve(_ context.Context, _ Caller, _ jsonrpc.Message, out Re
 
 type fixedBackend struct{ conv *fixedConv }
 
-func (b fixedBackend) Open(context.Context, Caller, jsonrpc.Message, Pusher) (Conversation, []byte, error) {
+func (b fixedBackend) Open(context.Context, downstream.Caller, jsonrpc.Message, downstream.Pusher) (downstream.Conversation, []byte, error) {
 	return b.conv, []byte(`{}`), nil
 }
-func (b fixedBackend) Stateless(Caller, mcp.Version) Conversation { return b.conv }
-func (fixedBackend) Modern() http.Handler                         { return nil }
+func (b fixedBackend) Stateless(downstream.Caller, mcp.Version) downstream.Conversation {
+	return b.conv
+}
+func (fixedBackend) Modern() http.Handler { return nil }
 
 var fixedAnswer = []byte(`{"jsonrpc":"2.0","id":17,"result":{"content":[{"type":"text","text":"hello, world"}]}}`)
 
@@ -141,7 +144,7 @@ func TestAllocationBudget(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		max     float64
-		backend Backend
+		backend downstream.Backend
 		msg     string
 	}{
 		"answer in JSON":              {6, fixedBackend{&fixedConv{answer: fixedAnswer}}, benchCall},

@@ -8,20 +8,16 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
-	"github.com/mcpbridge/bridge/sessions"
 	"github.com/rs/zerolog"
 )
 
 // ErrDisconnected is the cause of a conversation's end when the client closed
 // the connection that was its session (D-T19).
 var ErrDisconnected = errors.New("client disconnected")
-
-// ErrStopping is the cause of a conversation's end when the bridge stops. Clients are
-// still there, and are told.
-var ErrStopping error = sessions.Closed
 
 // channel is a session over one connection that carries everything: stdio, a
 // WebSocket, or the pair of GET and POSTs of HTTP+SSE. Closing the connection
@@ -35,10 +31,10 @@ var ErrStopping error = sessions.Closed
 // and how the end shows.
 type channel struct {
 	opt     Options
-	backend Backend
+	backend downstream.Backend
 	ctx     context.Context // for the backend; ends with the channel
 	cancel  context.CancelFunc
-	caller  Caller
+	caller  downstream.Caller
 	log     zerolog.Logger
 	gate    *HTTP // counts requests for its shutdown; nil without a server
 	lapse   lapse // of the credentials of a WebSocket
@@ -52,7 +48,7 @@ type channel struct {
 	err  error // why; set before gone is closed
 
 	in       sync.Mutex
-	conv     Conversation
+	conv     downstream.Conversation
 	version  mcp.Version                  // known, and set, before the client hears of it
 	opening  bool                         // an initialize is being answered
 	touched  bool                         // something followed the last initialize
@@ -72,7 +68,7 @@ type queued struct {
 
 // newChannel returns a channel whose messages are written by write, which gets
 // one JSON message at a time and must not keep it.
-func newChannel(ctx context.Context, opt Options, b Backend, caller Caller, transport string, write func([]byte) error) *channel {
+func newChannel(ctx context.Context, opt Options, b downstream.Backend, caller downstream.Caller, transport string, write func([]byte) error) *channel {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	return &channel{
 		opt: opt, backend: b, ctx: ctx, cancel: cancel, caller: caller, write: write,
@@ -216,7 +212,7 @@ func (c *channel) pause(d time.Duration) {
 }
 
 // Refuse implements Reply: there is no HTTP status to relay (H-13).
-func (r *channelReply) Refuse(refusal *Refusal) bool {
+func (r *channelReply) Refuse(refusal *downstream.Refusal) bool {
 	r.c.lapse.note(r.c.caller.Authorization, refusal)
 	return false
 }

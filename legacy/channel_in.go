@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -171,7 +172,7 @@ func (c *channel) admit(msg *jsonrpc.Message, answer func([]byte)) (start func()
 	c.running++
 	c.work.Add(2) // serve, and the reply that may outlive it
 	conv, req := c.conv, *msg
-	if _, ok := conv.(Orderly); ok {
+	if _, ok := conv.(downstream.Orderly); ok {
 		return func() { c.serve(conv, req, out) }, nil
 	}
 	return func() { go c.serve(conv, req, out) }, nil
@@ -230,14 +231,14 @@ func (c *channel) openError(err error) *jsonrpc.Error {
 	if c.ctx.Err() != nil { // who closes only the input still reads
 		return internal("the connection ended before the server had answered")
 	}
-	var refusal *Refusal
+	var refusal *downstream.Refusal
 	if errors.As(err, &refusal) {
 		return internal(fmt.Sprintf("the upstream server demands authorization (status %d): configure credentials for it", refusal.Status))
 	}
 	return asError(err)
 }
 
-func (c *channel) serve(conv Conversation, req jsonrpc.Message, out *channelReply) {
+func (c *channel) serve(conv downstream.Conversation, req jsonrpc.Message, out *channelReply) {
 	defer c.work.Done()
 	if !out.fate.CompareAndSwap(waiting, started) {
 		out.Abandon()
@@ -249,8 +250,8 @@ func (c *channel) serve(conv Conversation, req jsonrpc.Message, out *channelRepl
 
 // withdraw looks for a cancelled request. Its id is free again at once; a request
 // that nobody has begun to serve is done with here, and withdraw reports true.
-func (c *channel) withdraw(conv Conversation, msg *jsonrpc.Message) bool {
-	if _, ok := conv.(Orderly); ok || msg.Method != mcp.NotificationCancelled {
+func (c *channel) withdraw(conv downstream.Conversation, msg *jsonrpc.Message) bool {
+	if _, ok := conv.(downstream.Orderly); ok || msg.Method != mcp.NotificationCancelled {
 		return false
 	}
 	c.in.Lock()

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/rs/zerolog"
@@ -24,7 +25,7 @@ type line struct {
 	stop context.CancelFunc
 }
 
-func serveStdio(t *testing.T, opt Options, b Backend) *line {
+func serveStdio(t *testing.T, opt Options, b downstream.Backend) *line {
 	t.Helper()
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
@@ -269,7 +270,7 @@ type slowBackend struct {
 	proceed chan struct{}
 }
 
-func (b *slowBackend) Open(ctx context.Context, c Caller, req jsonrpc.Message, p Pusher) (Conversation, []byte, error) {
+func (b *slowBackend) Open(ctx context.Context, c downstream.Caller, req jsonrpc.Message, p downstream.Pusher) (downstream.Conversation, []byte, error) {
 	select {
 	case <-b.proceed:
 	case <-ctx.Done():
@@ -339,7 +340,7 @@ func TestRepeatedInitialize_A4(t *testing.T) {
 func TestFailedInitializeOnAChannel_A23(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newFake()
-		b.open = func(Caller, jsonrpc.Message) error { return &Refusal{Status: 401} }
+		b.open = func(downstream.Caller, jsonrpc.Message) error { return &downstream.Refusal{Status: 401} }
 		l := serveStdio(t, Options{}, b)
 		l.send(initialize(mcp.V20251125))
 		if got := l.next(); !strings.Contains(got, "-32603") || !strings.Contains(got, "authorization") {
@@ -408,7 +409,7 @@ func TestRequestsOnAChannelAreBounded(t *testing.T) {
 		if got := l.next(); !strings.Contains(got, "-32603") {
 			t.Errorf("got %s", got)
 		}
-		if k.Refuse(&Refusal{Status: 401}) {
+		if k.Refuse(&downstream.Refusal{Status: 401}) {
 			t.Error("a pipe has no status")
 		}
 		k.Abandon()

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/sessions"
 )
 
@@ -127,7 +128,7 @@ func (ex *exchange) Continue(work func()) {
 
 // Refuse implements Reply (H-3, H-4). One member of a batch cannot have a
 // status of its own.
-func (ex *exchange) Refuse(r *Refusal) bool {
+func (ex *exchange) Refuse(r *downstream.Refusal) bool {
 	ex.mu.Lock()
 	if ex.phase != open || ex.w == nil || ex.batch {
 		ex.mu.Unlock()

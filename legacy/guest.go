@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -30,14 +31,14 @@ func (s *session) owner() (auth, principal string) {
 //
 // An accepted token takes the place of the one that the session is bound to if
 // it claims the same issuer and subject, or if the session was opened without.
-func (h *HTTP) guest(r *http.Request, msg *jsonrpc.Message) (*session, Caller) {
+func (h *HTTP) guest(r *http.Request, msg *jsonrpc.Message) (*session, downstream.Caller) {
 	c := h.caller(r)
 	if h.opt.Principal != nil || c.Authorization == "" || !guestMay(msg) {
-		return nil, Caller{}
+		return nil, downstream.Caller{}
 	}
 	s, ok := h.table.Get(header(r.Header, mcp.HeaderSessionID))
 	if !ok {
-		return nil, Caller{}
+		return nil, downstream.Caller{}
 	}
 	before := s.rebound.Load()
 	switch auth, principal := s.owner(); {

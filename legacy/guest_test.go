@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"testing"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/mcp"
 )
 
@@ -25,7 +26,7 @@ func (p *peer) asUser(auth string) *peer {
 
 // holding starts a tools/call that the backend answers when accept was called,
 // and returns who made it.
-func (p *peer) callAs(t *testing.T, b *fakeBackend, auth string) Caller {
+func (p *peer) callAs(t *testing.T, b *fakeBackend, auth string) downstream.Caller {
 	t.Helper()
 	p.asUser(auth)
 	answer := p.async(`{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"hold":true}}`)

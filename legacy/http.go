@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/transport"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/sessions"
@@ -18,8 +19,8 @@ import (
 // request, stream and session. Close ends it.
 type HTTP struct {
 	opt     Options
-	backend Backend
-	relayer Relayer // the backend, if it is one
+	backend downstream.Backend
+	relayer downstream.Relayer // the backend, if it is one
 	guard   guard
 	table   *sessions.Table[*session]
 
@@ -43,7 +44,7 @@ type HTTP struct {
 }
 
 // NewHTTP returns a server in front of the backend and starts its janitor.
-func NewHTTP(opt Options, backend Backend) *HTTP {
+func NewHTTP(opt Options, backend downstream.Backend) *HTTP {
 	opt = opt.withDefaults()
 	now := time.Now()
 	h := &HTTP{
@@ -58,7 +59,7 @@ func NewHTTP(opt Options, backend Backend) *HTTP {
 		hurry:     make(chan struct{}, 1),
 		stop:      make(chan struct{}), stopped: make(chan struct{}),
 	}
-	h.relayer, _ = backend.(Relayer)
+	h.relayer, _ = backend.(downstream.Relayer)
 	h.table = sessions.NewTable(sessions.TableOptions[*session]{
 		Capacity: opt.MaxSessions, Idle: opt.IdleTimeout, Busy: (*session).busy, Ended: (*session).end,
 	})

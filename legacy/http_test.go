@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/sessions"
@@ -67,11 +68,11 @@ func TestInitializeErrorsAre200ExceptAuthorization_A23_A25(t *testing.T) {
 	}{
 		"rpc error":   {&jsonrpc.Error{Code: -32602, Message: "bad version"}, 200, `{"jsonrpc":"2.0","id":0,"error":{"code":-32602,"message":"bad version"}}`},
 		"other error": {errors.New("secret detail"), 200, `{"jsonrpc":"2.0","id":0,"error":{"code":-32603,"message":"internal error of the bridge"}}`},
-		"refusal":     {&Refusal{Status: 403, Challenge: []string{"Bearer a", "Basic b"}, Body: []byte(`{"e":1}`)}, 403, `{"e":1}`},
+		"refusal":     {&downstream.Refusal{Status: 403, Challenge: []string{"Bearer a", "Basic b"}, Body: []byte(`{"e":1}`)}, 403, `{"e":1}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newFake()
-			b.open = func(Caller, jsonrpc.Message) error { return tc.err }
+			b.open = func(downstream.Caller, jsonrpc.Message) error { return tc.err }
 			h, p := serve(t, Options{}, b)
 			resp := p.post(initialize(mcp.V20251125))
 			want(t, "status", resp.StatusCode, tc.status)
@@ -196,8 +197,8 @@ func TestAnotherPrincipalSeesNoSession_H8(t *testing.T) {
 
 func TestCallerCarriesPrincipalAndCredentials_H6(t *testing.T) {
 	b := newFake()
-	var seen Caller
-	b.open = func(c Caller, _ jsonrpc.Message) error { seen = c; return nil }
+	var seen downstream.Caller
+	b.open = func(c downstream.Caller, _ jsonrpc.Message) error { seen = c; return nil }
 	_, p := serve(t, Options{}, b)
 	p.header.Set("Authorization", "Bearer alice")
 	p.initialize(mcp.V20251125)
@@ -337,7 +338,7 @@ func TestRefusalAfterCommitMeetsTheNextRequest_H4(t *testing.T) {
 	go func() {
 		k := <-b.held
 		k.Send([]byte(`{"jsonrpc":"2.0","method":"notifications/message"}`))
-		if k.Refuse(&Refusal{Status: 401, Challenge: []string{"Bearer"}}) {
+		if k.Refuse(&downstream.Refusal{Status: 401, Challenge: []string{"Bearer"}}) {
 			t.Error("refused after the stream had begun")
 		}
 		k.finish(`{"isError":true}`)
@@ -412,7 +413,7 @@ func TestASessionEndedFromTheOtherSideIsGone(t *testing.T) {
 	p.initialize(mcp.V20251125)
 	get := readEvents(t, p.get(""))
 	want(t, "priming", get.next(), "0-1|")
-	b.last().push.(Ender).End(errors.New("the process has ended"))
+	b.last().push.(downstream.Ender).End(errors.New("the process has ended"))
 	want(t, "its stream", get.rest(), []string{})
 	status, _ := p.call(ping)
 	want(t, "the next request", status, http.StatusNotFound)
@@ -422,8 +423,8 @@ func TestASessionEndedFromTheOtherSideIsGone(t *testing.T) {
 // stillborn ends its sessions before they are opened.
 type stillborn struct{ *fakeBackend }
 
-func (b stillborn) Open(ctx context.Context, caller Caller, req jsonrpc.Message, push Pusher) (Conversation, []byte, error) {
-	push.(Ender).End(nil)
+func (b stillborn) Open(ctx context.Context, caller downstream.Caller, req jsonrpc.Message, push downstream.Pusher) (downstream.Conversation, []byte, error) {
+	push.(downstream.Ender).End(nil)
 	return b.fakeBackend.Open(ctx, caller, req, push)
 }
 

@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"github.com/gorilla/websocket"
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/sessions"
 )
 
 // serveAll mounts every transport and returns a client for the server's root.
-func serveAll(t *testing.T, opt Options, b Backend) (*HTTP, *peer) {
+func serveAll(t *testing.T, opt Options, b downstream.Backend) (*HTTP, *peer) {
 	t.Helper()
 	h := NewHTTP(opt, b)
 	mux := http.NewServeMux()

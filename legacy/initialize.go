@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/sessions"
@@ -26,7 +27,7 @@ func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, accept accept,
 	defer h.exit()
 	caller := h.caller(r)
 	s := &session{http: h, auth: caller.Authorization}
-	var push Pusher
+	var push downstream.Pusher
 	if !h.opt.NoGET {
 		push = s
 	}
@@ -54,7 +55,7 @@ func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, accept accept,
 // upstream's 401 or 403: clients take 400, 404 and 405 for a server of
 // the HTTP+SSE era.
 func writeOpenError(w http.ResponseWriter, accept accept, id jsonrpc.ID, err error) {
-	var refusal *Refusal
+	var refusal *downstream.Refusal
 	if errors.As(err, &refusal) {
 		writeRefusal(w, refusal)
 		return

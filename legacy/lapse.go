@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/rawjson"
 )
 
@@ -35,7 +36,7 @@ func (l *lapse) watch(auth string) {
 }
 
 // note takes the upstream's refusal of a call that carried the credentials.
-func (l *lapse) note(auth string, r *Refusal) {
+func (l *lapse) note(auth string, r *downstream.Refusal) {
 	if auth != "" && r.Status == http.StatusUnauthorized {
 		l.refused.Store(true)
 	}

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/h1"
 	"github.com/mcpbridge/bridge/mcp"
@@ -25,7 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fakeBackend answers by method name. Its zero value serves "echo" and "hold".
 type fakeBackend struct {
-	open   func(Caller, jsonrpc.Message) error
+	open   func(downstream.Caller, jsonrpc.Message) error
 	modern http.Handler
 	held   chan *call // every request of method "hold"
 
@@ -35,8 +36,8 @@ type fakeBackend struct {
 
 // call is a request that the test itself answers.
 type call struct {
-	Reply
-	caller Caller
+	downstream.Reply
+	caller downstream.Caller
 	req    jsonrpc.Message
 }
 
@@ -46,7 +47,7 @@ func (c *call) finish(result string) {
 
 func newFake() *fakeBackend { return &fakeBackend{held: make(chan *call, 64)} }
 
-func (b *fakeBackend) Open(_ context.Context, caller Caller, req jsonrpc.Message, push Pusher) (Conversation, []byte, error) {
+func (b *fakeBackend) Open(_ context.Context, caller downstream.Caller, req jsonrpc.Message, push downstream.Pusher) (downstream.Conversation, []byte, error) {
 	if b.open != nil {
 		if err := b.open(caller, req); err != nil {
 			return nil, nil, err
@@ -60,7 +61,7 @@ func (b *fakeBackend) Open(_ context.Context, caller Caller, req jsonrpc.Message
 	return c, []byte(`{"protocolVersion":"` + v + `"}`), nil
 }
 
-func (b *fakeBackend) Stateless(_ Caller, v mcp.Version) Conversation {
+func (b *fakeBackend) Stateless(_ downstream.Caller, v mcp.Version) downstream.Conversation {
 	return &fakeConv{backend: b, version: v, stateless: true}
 }
 
@@ -76,7 +77,7 @@ func (b *fakeBackend) last() *fakeConv {
 type fakeConv struct {
 	backend   *fakeBackend
 	version   mcp.Version
-	push      Pusher
+	push      downstream.Pusher
 	stateless bool
 
 	mu       sync.Mutex
@@ -89,7 +90,7 @@ type fakeConv struct {
 
 func (c *fakeConv) Version() mcp.Version { return c.version }
 
-func (c *fakeConv) Serve(_ context.Context, caller Caller, req jsonrpc.Message, out Reply) {
+func (c *fakeConv) Serve(_ context.Context, caller downstream.Caller, req jsonrpc.Message, out downstream.Reply) {
 	if req.Method == "hold" || rawjson.Has(req.Params, "hold") {
 		k := &call{out, caller, req}
 		c.mu.Lock()
@@ -103,7 +104,7 @@ func (c *fakeConv) Serve(_ context.Context, caller Caller, req jsonrpc.Message, 
 		out.Send([]byte(`{"jsonrpc":"2.0","method":"notifications/message"}`))
 		out.Finish(jsonrpc.AppendResult(nil, req.ID, []byte(`{}`)))
 	case "refuse":
-		r := &Refusal{Status: 401, Challenge: []string{`Bearer scope="x"`}}
+		r := &downstream.Refusal{Status: 401, Challenge: []string{`Bearer scope="x"`}}
 		if !out.Refuse(r) {
 			out.Finish(jsonrpc.AppendError(nil, req.ID, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "authorization needed"}))
 		}
@@ -122,13 +123,13 @@ func (c *fakeConv) Serve(_ context.Context, caller Caller, req jsonrpc.Message, 
 	}
 }
 
-func (c *fakeConv) Notify(_ Caller, msg jsonrpc.Message) {
+func (c *fakeConv) Notify(_ downstream.Caller, msg jsonrpc.Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.notified = append(c.notified, msg.Method)
 }
 
-func (c *fakeConv) Answer(caller Caller, msg jsonrpc.Message) {
+func (c *fakeConv) Answer(caller downstream.Caller, msg jsonrpc.Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.answerer = append(c.answerer, caller.Principal)
@@ -180,7 +181,7 @@ func newServer(h http.Handler) server {
 }
 
 // serve starts a server on the loopback and returns a client for it.
-func serve(t *testing.T, opt Options, b Backend) (*HTTP, *peer) {
+func serve(t *testing.T, opt Options, b downstream.Backend) (*HTTP, *peer) {
 	t.Helper()
 	opt.Rest = cmp.Or(opt.Rest, janitorStep) // most tests also run across the parking of their streams
 	h := NewHTTP(opt, b)
@@ -212,7 +213,7 @@ func start(t *testing.T, h *HTTP, s server) (url string) {
 }
 
 // servePipe does the same in memory, for tests in a bubble of synthetic time.
-func servePipe(t *testing.T, opt Options, b Backend) (*HTTP, *peer) {
+func servePipe(t *testing.T, opt Options, b downstream.Backend) (*HTTP, *peer) {
 	t.Helper()
 	h := NewHTTP(opt, b)
 	l := &pipeListener{conns: make(chan net.Conn), done: make(chan struct{})}

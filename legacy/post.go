@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"runtime/debug"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -79,7 +80,7 @@ func (h *HTTP) postMessage(w http.ResponseWriter, r *http.Request, accept accept
 
 // conversation finds who answers a request: its session's conversation, or one
 // without a session. It answers the request itself when there is none.
-func (h *HTTP) conversation(w http.ResponseWriter, r *http.Request, s *session, caller Caller, named bool, id jsonrpc.ID) (Conversation, Caller, bool) {
+func (h *HTTP) conversation(w http.ResponseWriter, r *http.Request, s *session, caller downstream.Caller, named bool, id jsonrpc.ID) (downstream.Conversation, downstream.Caller, bool) {
 	asked := mcp.Version(header(r.Header, mcp.HeaderProtocolVersion))
 	switch {
 	case s != nil:
@@ -114,7 +115,7 @@ func versionAllowed(session, asked mcp.Version) bool {
 }
 
 // serve runs one request as an exchange.
-func (h *HTTP) serve(w http.ResponseWriter, r *http.Request, accept accept, s *session, conv Conversation, caller Caller, msg jsonrpc.Message) {
+func (h *HTTP) serve(w http.ResponseWriter, r *http.Request, accept accept, s *session, conv downstream.Conversation, caller downstream.Caller, msg jsonrpc.Message) {
 	ex := h.begin(w, s, accept)
 	if ex == nil {
 		writeShuttingDown(w, msg.ID)
@@ -130,7 +131,7 @@ func (h *HTTP) serve(w http.ResponseWriter, r *http.Request, accept accept, s *s
 	ex.wait(r)
 }
 
-func (h *HTTP) work(ctx context.Context, conv Conversation, caller Caller, msg jsonrpc.Message, out Reply) {
+func (h *HTTP) work(ctx context.Context, conv downstream.Conversation, caller downstream.Caller, msg jsonrpc.Message, out downstream.Reply) {
 	defer recoverRequest(h.opt.Logger, msg.Method, msg.ID, out)
 	conv.Serve(ctx, caller, msg, out)
 }
@@ -188,7 +189,7 @@ func writeTooLarge(w http.ResponseWriter, limit int64) {
 
 // recoverRequest answers for a request on which the backend panicked, so that
 // neither the client nor a shutdown waits for it. It must be deferred itself.
-func recoverRequest(log zerolog.Logger, method string, id jsonrpc.ID, out Reply) {
+func recoverRequest(log zerolog.Logger, method string, id jsonrpc.ID, out downstream.Reply) {
 	if v := recover(); v != nil {
 		log.Error().Interface("panic", v).Bytes("stack", debug.Stack()).Str(logfield.Method, method).Msg("request failed")
 		out.Finish(jsonrpc.AppendError(nil, id, asError(nil)))

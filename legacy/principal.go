@@ -5,6 +5,8 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"net/http"
+
+	"github.com/mcpbridge/bridge/downstream"
 )
 
 // hashPrincipal is the default identity of a request: an opaque digest of its
@@ -18,8 +20,8 @@ func hashPrincipal(r *http.Request) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:18])
 }
 
-func (h *HTTP) caller(r *http.Request) Caller {
-	return Caller{
+func (h *HTTP) caller(r *http.Request) downstream.Caller {
+	return downstream.Caller{
 		Principal:     h.principal(r),
 		Authorization: header(r.Header, "Authorization"),
 		Header:        r.Header,
@@ -28,9 +30,9 @@ func (h *HTTP) caller(r *http.Request) Caller {
 
 // callerOf is caller for a request that claims a session. The usual case, the
 // credentials that the session is bound to, needs no digest.
-func (h *HTTP) callerOf(s *session, r *http.Request) (Caller, bool) {
+func (h *HTTP) callerOf(s *session, r *http.Request) (downstream.Caller, bool) {
 	auth := header(r.Header, "Authorization")
-	c := Caller{Authorization: auth, Header: r.Header}
+	c := downstream.Caller{Authorization: auth, Header: r.Header}
 	bound, principal := s.owner()
 	if h.opt.Principal == nil && subtle.ConstantTimeCompare([]byte(auth), []byte(bound)) == 1 {
 		c.Principal = principal

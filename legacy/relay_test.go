@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 )
@@ -16,7 +17,7 @@ type relaying struct {
 	off bool
 }
 
-func (b relaying) Relay(_ *http.Request, msg *jsonrpc.Message, caller func() Caller) http.Handler {
+func (b relaying) Relay(_ *http.Request, msg *jsonrpc.Message, caller func() downstream.Caller) http.Handler {
 	if b.off {
 		return nil
 	}

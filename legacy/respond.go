@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/sse"
@@ -85,7 +86,7 @@ func writeError(w http.ResponseWriter, status int, id jsonrpc.ID, code int, mess
 }
 
 // writeRefusal relays the upstream's demand for authorization (H-3).
-func writeRefusal(w http.ResponseWriter, r *Refusal) {
+func writeRefusal(w http.ResponseWriter, r *downstream.Refusal) {
 	if len(r.Challenge) > 0 {
 		w.Header()["Www-Authenticate"] = r.Challenge
 	}

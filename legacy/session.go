@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/sessions"
@@ -22,14 +23,14 @@ type session struct {
 	http *HTTP
 	rec  sessions.Record
 	auth string // the Authorization that opened it
-	conv Conversation
+	conv downstream.Conversation
 
 	rebound atomic.Pointer[binding] // when it is bound to newer credentials
 
 	active    atomic.Int32 // exchanges under way and attached GET streams
 	listed    atomic.Bool  // in the table, or no longer
 	ended     atomic.Bool  // by the conversation's other side
-	challenge atomic.Pointer[Refusal]
+	challenge atomic.Pointer[downstream.Refusal]
 
 	mu         sync.Mutex
 	last       uint64             // number of the newest stream
@@ -49,18 +50,18 @@ type push struct {
 // find returns the live session that a request names and who it acts for.
 // named reports whether it names one at all. To another principal the session
 // doesn't exist (H-8).
-func (h *HTTP) find(r *http.Request) (s *session, caller Caller, named bool) {
+func (h *HTTP) find(r *http.Request) (s *session, caller downstream.Caller, named bool) {
 	id := header(r.Header, mcp.HeaderSessionID)
 	if id == "" {
-		return nil, Caller{}, false
+		return nil, downstream.Caller{}, false
 	}
 	s, ok := h.table.Get(id)
 	if !ok {
-		return nil, Caller{}, true
+		return nil, downstream.Caller{}, true
 	}
 	caller, ok = h.callerOf(s, r)
 	if !ok {
-		return nil, Caller{}, true
+		return nil, downstream.Caller{}, true
 	}
 	return s, caller, true
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/transport"
 	"github.com/mcpbridge/bridge/jsonrpc"
 )
@@ -24,10 +25,10 @@ const lastAnswers = time.Second
 // long, ctx's error when ctx ends, and the write error when the client no longer
 // reads. By then every request has ended. The goroutine that reads ends with
 // in, which ServeStdio doesn't close: nothing interrupts a read of a standard input.
-func ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt Options, b Backend) error {
+func ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt Options, b downstream.Backend) error {
 	opt = opt.withDefaults()
 	var buf []byte
-	c := newChannel(ctx, opt, b, Caller{}, "stdio", func(msg []byte) error {
+	c := newChannel(ctx, opt, b, downstream.Caller{}, "stdio", func(msg []byte) error {
 		buf = transport.AppendLine(buf[:0], msg)
 		_, err := out.Write(buf)
 		if cap(buf) > maxKept {

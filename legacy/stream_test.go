@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 )
@@ -259,7 +260,7 @@ func TestCallsAfterTheEndAreIgnored_DI13(t *testing.T) {
 	k.Finish([]byte(`{"jsonrpc":"2.0","id":1,"result":2}`))
 	k.Send([]byte(note))
 	k.Abandon()
-	if k.Refuse(&Refusal{Status: 401}) {
+	if k.Refuse(&downstream.Refusal{Status: 401}) {
 		t.Error("refused after the end")
 	}
 	want(t, "body", text(t, <-answer), `{"jsonrpc":"2.0","id":1,"result":1}`)

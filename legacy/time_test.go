@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/sessions"
 )
@@ -44,7 +45,7 @@ func TestCommitWithoutPrimingStillSendsTheHead_E6_E7(t *testing.T) {
 			t.Errorf("committed after %v", d)
 		}
 		k := <-b.held
-		if k.Refuse(&Refusal{Status: 401}) {
+		if k.Refuse(&downstream.Refusal{Status: 401}) {
 			t.Error("refused after the commit (H-4)")
 		}
 		k.finish(`{}`)

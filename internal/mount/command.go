@@ -6,9 +6,9 @@ import (
 	"sync"
 
 	"github.com/mcpbridge/bridge/bridge"
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/relay"
 	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -43,8 +43,8 @@ type shared struct {
 	logs *logGate
 }
 
-// Open implements legacy.Backend.
-func (s *shared) Open(ctx context.Context, caller legacy.Caller, req jsonrpc.Message, push legacy.Pusher) (legacy.Conversation, []byte, error) {
+// Open implements downstream.Backend.
+func (s *shared) Open(ctx context.Context, caller downstream.Caller, req jsonrpc.Message, push downstream.Pusher) (downstream.Conversation, []byte, error) {
 	conv, result, err := s.Bridge.Open(ctx, caller, req, push)
 	if err != nil {
 		return nil, nil, err
@@ -54,16 +54,16 @@ func (s *shared) Open(ctx context.Context, caller legacy.Caller, req jsonrpc.Mes
 
 // listener is a conversation that may want log messages.
 type listener struct {
-	legacy.Conversation
+	downstream.Conversation
 	gate *logGate
 
 	mu           sync.Mutex
 	wants, ended bool
 }
 
-// Serve implements legacy.Conversation. The level counts before it is answered:
+// Serve implements downstream.Conversation. The level counts before it is answered:
 // from then on messages may come.
-func (l *listener) Serve(ctx context.Context, caller legacy.Caller, req jsonrpc.Message, out legacy.Reply) {
+func (l *listener) Serve(ctx context.Context, caller downstream.Caller, req jsonrpc.Message, out downstream.Reply) {
 	if req.Method == mcp.MethodSetLevel {
 		level, _ := rawjson.Text(rawjson.Get(req.Params, "level"))
 		l.want(mcp.Severity(level) >= 0)
@@ -80,7 +80,7 @@ func (l *listener) want(valid bool) {
 	}
 }
 
-// Close implements legacy.Conversation.
+// Close implements downstream.Conversation.
 func (l *listener) Close(cause error) {
 	l.Conversation.Close(cause)
 	l.mu.Lock()
@@ -133,8 +133,8 @@ func newChildren(common *bridge.Bridge, opt *Options, places relay.Places) *chil
 	return &children{Bridge: common, opt: *opt, places: places}
 }
 
-// Open implements legacy.Backend: it starts a process for the session.
-func (c *children) Open(ctx context.Context, caller legacy.Caller, req jsonrpc.Message, push legacy.Pusher) (legacy.Conversation, []byte, error) {
+// Open implements downstream.Backend: it starts a process for the session.
+func (c *children) Open(ctx context.Context, caller downstream.Caller, req jsonrpc.Message, push downstream.Pusher) (downstream.Conversation, []byte, error) {
 	release, err := c.acquire()
 	if err != nil {
 		return nil, nil, err
@@ -193,12 +193,12 @@ func (c *child) end(release func()) {
 
 // tenant is a conversation with a process of its own.
 type tenant struct {
-	legacy.Conversation
+	downstream.Conversation
 	once sync.Once
 	end  func()
 }
 
-// Close implements legacy.Conversation. It does not wait for the process.
+// Close implements downstream.Conversation. It does not wait for the process.
 func (t *tenant) Close(cause error) {
 	t.Conversation.Close(cause)
 	t.once.Do(t.end)

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/sessions"
 )
@@ -27,7 +27,7 @@ type eras struct {
 	relayed *sessions.Table[struct{}]
 }
 
-var _ legacy.Relayer = (*eras)(nil)
+var _ downstream.Relayer = (*eras)(nil)
 
 // Bounds on remembering sessions, where Options leaves them open.
 const (
@@ -47,9 +47,9 @@ func (e *eras) table() *sessions.Table[struct{}] {
 	return sessions.NewTable(sessions.TableOptions[struct{}]{Capacity: e.limit, Idle: e.idle})
 }
 
-// Relay implements legacy.Relayer. Only initialize waits for a verdict; what has
+// Relay implements downstream.Relayer. Only initialize waits for a verdict; what has
 // no session follows the latest one.
-func (e *eras) Relay(r *http.Request, msg *jsonrpc.Message, caller func() legacy.Caller) http.Handler {
+func (e *eras) Relay(r *http.Request, msg *jsonrpc.Message, caller func() downstream.Caller) http.Handler {
 	session := r.Header.Get(mcp.HeaderSessionID)
 	switch {
 	case msg != nil && msg.Method == mcp.MethodInitialize && msg.Kind() == jsonrpc.Request:

@@ -6,10 +6,10 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/internal/relay"
 	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/translate"
@@ -20,21 +20,21 @@ import (
 // era where that is more faithful than translating for them. It decides
 // by the server's verdict, once per session.
 type handover struct {
-	legacy.Backend // serves everybody else
-	policy         negotiate.RelayPolicy
-	prober         *negotiate.Prober
-	caller         upstream.Caller
-	relay          *relay.Relay
-	log            zerolog.Logger
-	everyone       bool   // a verdict holds for all: the server cannot see who asks
-	modernised     func() // called when the server ceases to be a legacy one; may be nil
+	downstream.Backend // serves everybody else
+	policy             negotiate.RelayPolicy
+	prober             *negotiate.Prober
+	caller             upstream.Caller
+	relay              *relay.Relay
+	log                zerolog.Logger
+	everyone           bool   // a verdict holds for all: the server cannot see who asks
+	modernised         func() // called when the server ceases to be a legacy one; may be nil
 
 	// legacyOnly is the latest verdict: all clients are the server's.
 	legacyOnly atomic.Bool
 }
 
-// Open implements legacy.Backend.
-func (h *handover) Open(ctx context.Context, caller legacy.Caller, req jsonrpc.Message, push legacy.Pusher) (legacy.Conversation, []byte, error) {
+// Open implements downstream.Backend.
+func (h *handover) Open(ctx context.Context, caller downstream.Caller, req jsonrpc.Message, push downstream.Pusher) (downstream.Conversation, []byte, error) {
 	if !h.relays(ctx, caller, req.Params) {
 		return h.Backend.Open(ctx, caller, req, push)
 	}
@@ -45,19 +45,19 @@ func (h *handover) Open(ctx context.Context, caller legacy.Caller, req jsonrpc.M
 	return conv, result, err
 }
 
-func (h *handover) relays(ctx context.Context, caller legacy.Caller, params []byte) bool {
+func (h *handover) relays(ctx context.Context, caller downstream.Caller, params []byte) bool {
 	if h.policy == negotiate.RelayNever {
 		return false
 	}
 	if h.everyone {
-		caller = legacy.Caller{}
+		caller = downstream.Caller{}
 	}
 	v := h.judge(ctx, caller)
 	return v.Relays(h.policy, params)
 }
 
 // judge asks the server what it is on behalf of a client.
-func (h *handover) judge(ctx context.Context, caller legacy.Caller) negotiate.Verdict {
+func (h *handover) judge(ctx context.Context, caller downstream.Caller) negotiate.Verdict {
 	v := h.prober.Probe(ctx, caller.Principal, upstream.NewPeer(h.caller, upstream.Call{
 		Principal: caller.Principal, Authorization: caller.Authorization, Params: probeParams,
 	}))
@@ -93,7 +93,7 @@ func (h *handover) note(v *negotiate.Verdict) {
 // follows from it take effect.
 func (m *Mount) Judge(ctx context.Context) negotiate.Verdict {
 	if m.handover != nil {
-		return m.handover.judge(ctx, legacy.Caller{})
+		return m.handover.judge(ctx, downstream.Caller{})
 	}
 	return m.Prober.Probe(ctx, "", upstream.NewPeer(m.Upstream, upstream.Call{Params: probeParams}))
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/bridge"
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/dialect"
 	"github.com/mcpbridge/bridge/internal/passthrough"
 	"github.com/mcpbridge/bridge/internal/relay"
@@ -47,7 +48,7 @@ type Options struct {
 type Mount struct {
 	*legacy.HTTP
 	// Backend answers clients that come over other ways than HTTP.
-	Backend  legacy.Backend
+	Backend  downstream.Backend
 	Bridge   *bridge.Bridge
 	Prober   *negotiate.Prober
 	Upstream upstream.Caller
@@ -158,11 +159,11 @@ func (m *Mount) dial(opt *Options) error {
 
 // backend chooses what answers clients: the bridge, with what its upstream
 // makes necessary around it.
-func (m *Mount) backend(opt *Options) legacy.Backend {
+func (m *Mount) backend(opt *Options) downstream.Backend {
 	switch {
 	case opt.Command != nil:
 		places := opt.Command.places()
-		inner := legacy.Backend(&shared{Bridge: m.Bridge, logs: m.logs})
+		inner := downstream.Backend(&shared{Bridge: m.Bridge, logs: m.logs})
 		if opt.Command.PerSession > 0 {
 			m.children = newChildren(m.Bridge, opt, places)
 			inner = m.children
@@ -181,7 +182,7 @@ func (m *Mount) backend(opt *Options) legacy.Backend {
 	return m.Bridge
 }
 
-func (m *Mount) newHandover(inner legacy.Backend, server relay.Server, opt *Options) *handover {
+func (m *Mount) newHandover(inner downstream.Backend, server relay.Server, opt *Options) *handover {
 	return &handover{
 		Backend: inner, policy: opt.Relay, prober: m.Prober, caller: m.Upstream, log: opt.Bridge.Log,
 		relay: relay.New(relay.Options{

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
 )
@@ -21,7 +21,7 @@ type conversation struct {
 	relay     *Relay
 	principal string
 	version   mcp.Version
-	push      legacy.Pusher // nil: only its own requests reach the client
+	push      downstream.Pusher // nil: only its own requests reach the client
 
 	mu     sync.Mutex
 	line   Line                 // set once, before the client can say anything
@@ -32,29 +32,29 @@ type conversation struct {
 }
 
 var (
-	_ legacy.Orderly = (*conversation)(nil)
-	_ Inbox          = (*conversation)(nil)
+	_ downstream.Orderly = (*conversation)(nil)
+	_ Inbox              = (*conversation)(nil)
 )
 
 // call is a request of the client that the server has yet to answer.
 type call struct {
-	out    legacy.Reply
+	out    downstream.Reply
 	token  []byte // raw progress token, nil for none
 	number uint64
 	limit  *time.Timer
 }
 
-// Orderly implements legacy.Orderly.
+// Orderly implements downstream.Orderly.
 func (c *conversation) Orderly() {}
 
-// Version implements legacy.Conversation.
+// Version implements downstream.Conversation.
 func (c *conversation) Version() mcp.Version { return c.version }
 
-// Serve implements legacy.Conversation. It returns before the answer.
-func (c *conversation) Serve(_ context.Context, caller legacy.Caller, req jsonrpc.Message, out legacy.Reply) {
+// Serve implements downstream.Conversation. It returns before the answer.
+func (c *conversation) Serve(_ context.Context, caller downstream.Caller, req jsonrpc.Message, out downstream.Reply) {
 	if c.strange(caller) || c.gone() {
 		gone := jsonrpc.AppendError(nil, req.ID, internalError("this session is over: initialize a new one"))
-		if !out.Refuse(&legacy.Refusal{Status: http.StatusNotFound, Body: gone}) { // the status that makes clients begin anew
+		if !out.Refuse(&downstream.Refusal{Status: http.StatusNotFound, Body: gone}) { // the status that makes clients begin anew
 			out.Finish(gone)
 		}
 		return
@@ -70,7 +70,7 @@ func (c *conversation) Serve(_ context.Context, caller legacy.Caller, req jsonrp
 
 // strange reports somebody else than who opened the session. Nobody on the other
 // side would look at the credentials.
-func (c *conversation) strange(caller legacy.Caller) bool { return caller.Principal != c.principal }
+func (c *conversation) strange(caller downstream.Caller) bool { return caller.Principal != c.principal }
 
 func (c *conversation) gone() bool {
 	c.mu.Lock()
@@ -79,7 +79,7 @@ func (c *conversation) gone() bool {
 }
 
 // begin admits a call.
-func (c *conversation) begin(req *jsonrpc.Message, out legacy.Reply) *jsonrpc.Error {
+func (c *conversation) begin(req *jsonrpc.Message, out downstream.Reply) *jsonrpc.Error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -109,7 +109,7 @@ func (c *conversation) expire(id jsonrpc.ID, k *call) {
 	c.Fail(id, errors.New("the server did not answer in time (timeouts.flow)"))
 	params := []byte(`{"requestId":` + string(id) + `,"reason":"timed out"}`)
 	msg := jsonrpc.Message{Method: mcp.NotificationCancelled, Params: params}
-	c.line.Send(legacy.Caller{Principal: c.principal}, &msg, jsonrpc.AppendNotification(nil, msg.Method, params))
+	c.line.Send(downstream.Caller{Principal: c.principal}, &msg, jsonrpc.AppendNotification(nil, msg.Method, params))
 }
 
 // take ends a call: whoever gets it says its last word.
@@ -124,8 +124,8 @@ func (c *conversation) take(id jsonrpc.ID) *call {
 	return k
 }
 
-// Notify implements legacy.Conversation.
-func (c *conversation) Notify(caller legacy.Caller, msg jsonrpc.Message) {
+// Notify implements downstream.Conversation.
+func (c *conversation) Notify(caller downstream.Caller, msg jsonrpc.Message) {
 	if c.strange(caller) {
 		return
 	}
@@ -137,8 +137,8 @@ func (c *conversation) Notify(caller legacy.Caller, msg jsonrpc.Message) {
 	}
 }
 
-// Answer implements legacy.Conversation.
-func (c *conversation) Answer(caller legacy.Caller, msg jsonrpc.Message) {
+// Answer implements downstream.Conversation.
+func (c *conversation) Answer(caller downstream.Caller, msg jsonrpc.Message) {
 	if c.strange(caller) {
 		return
 	}
@@ -149,7 +149,7 @@ func (c *conversation) Answer(caller legacy.Caller, msg jsonrpc.Message) {
 	c.line.Send(caller, &msg, text)
 }
 
-// Close implements legacy.Conversation. It does not wait for the server.
+// Close implements downstream.Conversation. It does not wait for the server.
 func (c *conversation) Close(error) {
 	c.mu.Lock()
 	closed := c.closed
@@ -184,7 +184,7 @@ func (c *conversation) Fail(id jsonrpc.ID, why error) {
 	if k == nil {
 		return
 	}
-	if refusal := (*legacy.Refusal)(nil); errors.As(why, &refusal) && k.out.Refuse(refusal) {
+	if refusal := (*downstream.Refusal)(nil); errors.As(why, &refusal) && k.out.Refuse(refusal) {
 		return
 	}
 	e := (*jsonrpc.Error)(nil)
@@ -205,7 +205,7 @@ func (c *conversation) Ended(why error) {
 	opened := c.line != nil
 	c.mu.Unlock()
 	c.finish(why)
-	if ender, ok := c.push.(legacy.Ender); ok {
+	if ender, ok := c.push.(downstream.Ender); ok {
 		ender.End(why)
 	} else if opened {
 		c.Close(why)
@@ -264,12 +264,12 @@ func (c *conversation) decline(id jsonrpc.ID) {
 	c.mu.Unlock()
 	if line != nil { // else not even initialize was sent
 		e := internalError("the client cannot be asked now")
-		line.Send(legacy.Caller{Principal: c.principal}, &jsonrpc.Message{ID: id, Error: e}, jsonrpc.AppendError(nil, id, e))
+		line.Send(downstream.Caller{Principal: c.principal}, &jsonrpc.Message{ID: id, Error: e}, jsonrpc.AppendError(nil, id, e))
 	}
 }
 
 // place finds where a message goes: to a call, or under a key.
-func (c *conversation) place(msg *jsonrpc.Message) (key string, out legacy.Reply) {
+func (c *conversation) place(msg *jsonrpc.Message) (key string, out downstream.Reply) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch msg.Method {

@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/legacy"
 )
 
 // scripted is a Server whose end of the line is the test.
@@ -23,12 +23,12 @@ type scripted struct {
 	over  int
 }
 
-func (s *scripted) Connect(_ legacy.Caller, inbox Inbox) (Line, error) {
+func (s *scripted) Connect(_ downstream.Caller, inbox Inbox) (Line, error) {
 	s.inbox = inbox
 	return s, nil
 }
 
-func (s *scripted) Send(_ legacy.Caller, msg *jsonrpc.Message, text []byte) bool {
+func (s *scripted) Send(_ downstream.Caller, msg *jsonrpc.Message, text []byte) bool {
 	s.mu.Lock()
 	s.got = append(s.got, string(text))
 	dead := s.dead
@@ -51,7 +51,7 @@ func (s *scripted) last() string {
 	return s.got[len(s.got)-1]
 }
 
-func converse(t *testing.T, push legacy.Pusher) (*scripted, legacy.Conversation) {
+func converse(t *testing.T, push downstream.Pusher) (*scripted, downstream.Conversation) {
 	t.Helper()
 	s := &scripted{}
 	conv, result, err := open(t, Options{Server: s, Calls: 3}, push)
@@ -86,8 +86,8 @@ func TestMessagesOfTheServerGoWhereTheyBelong(t *testing.T) {
 	second := ask(t, conv, strings.Replace(aCall, `"id":"a"`, `"id":"b"`, 1))
 	third := newReply()
 	third.deaf = true
-	conv.Serve(t.Context(), legacy.Caller{}, message(t, `{"jsonrpc":"2.0","id":"c","method":"x"}`), third)
-	conv.Serve(t.Context(), legacy.Caller{}, message(t, `{"jsonrpc":"2.0","method":"x","id":"d"}`), newReply()) // one too many
+	conv.Serve(t.Context(), downstream.Caller{}, message(t, `{"jsonrpc":"2.0","id":"c","method":"x"}`), third)
+	conv.Serve(t.Context(), downstream.Caller{}, message(t, `{"jsonrpc":"2.0","method":"x","id":"d"}`), newReply()) // one too many
 	progress := `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"p"}}`
 	question := `{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{}}`
 	for _, msg := range []string{progress, question} {
@@ -96,7 +96,7 @@ func TestMessagesOfTheServerGoWhereTheyBelong(t *testing.T) {
 	if !slices.Equal(second.sent, []string{progress, question}) || len(first.sent)+len(third.sent) > 0 {
 		t.Errorf("the calls got %s, %s and %s", first.sent, second.sent, third.sent)
 	}
-	conv.Answer(legacy.Caller{}, message(t, `{"jsonrpc":"2.0","id":"q","result":{"action":"accept"}}`))
+	conv.Answer(downstream.Caller{}, message(t, `{"jsonrpc":"2.0","id":"q","result":{"action":"accept"}}`))
 	if got := s.last(); got != `{"jsonrpc":"2.0","id":"q","result":{"action":"accept"}}` {
 		t.Errorf("the server got the answer %s", got)
 	}
@@ -127,7 +127,7 @@ func TestCancelledCallsEndWithoutAnAnswer_DT13(t *testing.T) {
 	s, conv := converse(t, newClient())
 	out := ask(t, conv, aCall)
 	cancel := `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a"}}`
-	conv.Notify(legacy.Caller{}, message(t, cancel))
+	conv.Notify(downstream.Caller{}, message(t, cancel))
 	if got := out.wait(t); got != "abandoned" || s.last() != cancel {
 		t.Errorf("the call ends with %s, the server got %s", got, s.last())
 	}
@@ -136,7 +136,7 @@ func TestCancelledCallsEndWithoutAnAnswer_DT13(t *testing.T) {
 
 func TestWhoDidNotOpenTheSessionHasNoPartInIt_H8(t *testing.T) {
 	s, conv := converse(t, newClient())
-	stranger, before := legacy.Caller{Principal: "other"}, len(s.got)
+	stranger, before := downstream.Caller{Principal: "other"}, len(s.got)
 	conv.Notify(stranger, message(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a"}}`))
 	conv.Answer(stranger, message(t, `{"jsonrpc":"2.0","id":"q","result":{}}`))
 	out := newReply()
@@ -178,7 +178,7 @@ func TestTheEndOfTheLineEndsEveryCallAndTheConnection_DT19(t *testing.T) {
 func TestClosingEndsCallsAndTheLineOnce(t *testing.T) {
 	s := &scripted{}
 	r := New(Options{Server: s})
-	conv, _, err := r.Open(t.Context(), legacy.Caller{}, message(t, initialize), newClient())
+	conv, _, err := r.Open(t.Context(), downstream.Caller{}, message(t, initialize), newClient())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +192,7 @@ func TestClosingEndsCallsAndTheLineOnce(t *testing.T) {
 	if got := ask(t, conv, aCall).wait(t); !strings.Contains(got, "session has ended") {
 		t.Errorf("a later call gets %s", got)
 	}
-	if _, _, err := r.Open(t.Context(), legacy.Caller{}, message(t, initialize), nil); err == nil {
+	if _, _, err := r.Open(t.Context(), downstream.Caller{}, message(t, initialize), nil); err == nil {
 		t.Error("a closed relay opens a conversation")
 	}
 }

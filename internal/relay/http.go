@@ -15,8 +15,8 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/upstream"
@@ -67,7 +67,7 @@ func (s *HTTP) Close() { s.transport.CloseIdleConnections() }
 const maxWaiting = 64
 
 // Connect implements Server. The session opens with the client's initialize.
-func (s *HTTP) Connect(_ legacy.Caller, inbox Inbox) (Line, error) {
+func (s *HTTP) Connect(_ downstream.Caller, inbox Inbox) (Line, error) {
 	l := &httpLine{server: s, inbox: inbox, queue: make(chan outgoing, maxWaiting), calls: map[jsonrpc.ID]context.CancelFunc{}}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.work.Go(l.deliver)
@@ -76,7 +76,7 @@ func (s *HTTP) Connect(_ legacy.Caller, inbox Inbox) (Line, error) {
 
 // outgoing is a message on its way to the server.
 type outgoing struct {
-	caller legacy.Caller
+	caller downstream.Caller
 	kind   jsonrpc.Kind
 	id     jsonrpc.ID
 	method string
@@ -100,12 +100,12 @@ type httpLine struct {
 	session   string
 	version   string
 	listening bool
-	caller    legacy.Caller                     // who spoke last
+	caller    downstream.Caller                 // who spoke last
 	calls     map[jsonrpc.ID]context.CancelFunc // whose responses are being read
 }
 
 // Send implements Line.
-func (l *httpLine) Send(caller legacy.Caller, msg *jsonrpc.Message, text []byte) bool {
+func (l *httpLine) Send(caller downstream.Caller, msg *jsonrpc.Message, text []byte) bool {
 	if l.ctx.Err() != nil {
 		return false
 	}
@@ -224,7 +224,7 @@ func (l *httpLine) lost(resp *http.Response) bool {
 }
 
 // exchange makes an HTTP request; after is the event to resume behind.
-func (l *httpLine) exchange(ctx context.Context, method string, caller legacy.Caller, body []byte, after string) (*http.Response, error) {
+func (l *httpLine) exchange(ctx context.Context, method string, caller downstream.Caller, body []byte, after string) (*http.Response, error) {
 	opt := &l.server.opt
 	req, err := http.NewRequestWithContext(ctx, method, opt.URL.String(), bytes.NewReader(body))
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/legacy"
 )
 
 // legacyServer answers as the test says and keeps what it saw.
@@ -61,7 +61,7 @@ func response(id string) string {
 	return `{"jsonrpc":"2.0","id":` + id + `,"result":{"x": 1}}`
 }
 
-func connected(t *testing.T, answer func(w http.ResponseWriter, r *http.Request, msg *jsonrpc.Message)) (*legacyServer, *client, legacy.Conversation) {
+func connected(t *testing.T, answer func(w http.ResponseWriter, r *http.Request, msg *jsonrpc.Message)) (*legacyServer, *client, downstream.Conversation) {
 	t.Helper()
 	s, c := &legacyServer{answer: answer}, newClient()
 	conv, _, err := open(t, Options{Server: over(t, s.serve)}, c)
@@ -82,7 +82,7 @@ func TestEachMessageIsAPostOfTheSession_A16(t *testing.T) {
 		}
 	}}
 	relay := New(Options{Server: over(t, s.serve)})
-	caller := legacy.Caller{Authorization: "Bearer mine", Header: http.Header{"Upgrade": {"websocket"}, "X-Client": {"a"}}}
+	caller := downstream.Caller{Authorization: "Bearer mine", Header: http.Header{"Upgrade": {"websocket"}, "X-Client": {"a"}}}
 	conv, _, err := relay.Open(t.Context(), caller, message(t, initialize), newClient())
 	if err != nil {
 		t.Fatal(err)
@@ -170,7 +170,7 @@ func TestTheServersDemandForAuthorizationIsOne_A23(t *testing.T) {
 		w.WriteHeader(http.StatusUnauthorized)
 	}
 	_, _, err := open(t, Options{Server: over(t, demand)}, nil)
-	if refusal, ok := errors.AsType[*legacy.Refusal](err); !ok || refusal.Status != 401 || len(refusal.Challenge) != 1 {
+	if refusal, ok := errors.AsType[*downstream.Refusal](err); !ok || refusal.Status != 401 || len(refusal.Challenge) != 1 {
 		t.Errorf("initialize ends with %v", err)
 	}
 }
@@ -201,7 +201,7 @@ func TestTheStreamOfGetBringsWhatNobodyAskedFor(t *testing.T) {
 			<-r.Context().Done()
 		}
 	})
-	conv.Notify(legacy.Caller{Authorization: "Bearer mine"}, message(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`))
+	conv.Notify(downstream.Caller{Authorization: "Bearer mine"}, message(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`))
 	for range 2 {
 		if got := <-c.pushed; got != changed {
 			t.Errorf("pushed %s", got)
@@ -217,7 +217,7 @@ func TestCancellingLetsGoOfTheResponse(t *testing.T) {
 		close(gone)
 	})
 	out := ask(t, conv, aCall)
-	conv.Notify(legacy.Caller{Authorization: "Bearer mine"},
+	conv.Notify(downstream.Caller{Authorization: "Bearer mine"},
 		message(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a"}}`))
 	out.wait(t)
 	<-gone
@@ -245,7 +245,7 @@ func TestACancelledRequestDoesNotEndTheNextOneWithItsID_B1(t *testing.T) {
 	})
 	cancelled := ask(t, conv, aCall)
 	<-begun
-	conv.Notify(legacy.Caller{Authorization: "Bearer mine"},
+	conv.Notify(downstream.Caller{Authorization: "Bearer mine"},
 		message(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a"}}`))
 	cancelled.wait(t)
 	if got := ask(t, conv, aCall).wait(t); got != response(`"a"`) {

@@ -6,13 +6,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/legacy"
 )
 
 // initialize hands the request that opens the session over, and waits for its
 // result.
-func (c *conversation) initialize(ctx context.Context, caller legacy.Caller, req *jsonrpc.Message) ([]byte, error) {
+func (c *conversation) initialize(ctx context.Context, caller downstream.Caller, req *jsonrpc.Message) ([]byte, error) {
 	out := &outcome{done: make(chan struct{})}
 	if err := c.begin(req, out); err != nil {
 		return nil, err
@@ -48,19 +48,19 @@ func (o *outcome) end(result []byte, err error) {
 	})
 }
 
-// Interactive implements legacy.Reply: nothing may come before the answer.
+// Interactive implements downstream.Reply: nothing may come before the answer.
 func (o *outcome) Interactive() bool { return false }
 
-// Send implements legacy.Reply.
+// Send implements downstream.Reply.
 func (o *outcome) Send([]byte) {}
 
-// Queue implements legacy.Reply.
+// Queue implements downstream.Reply.
 func (o *outcome) Queue([]byte) {}
 
-// Flush implements legacy.Reply.
+// Flush implements downstream.Reply.
 func (o *outcome) Flush() {}
 
-// Finish implements legacy.Reply.
+// Finish implements downstream.Reply.
 func (o *outcome) Finish(text []byte) {
 	msg, err := jsonrpc.Parse(append([]byte(nil), text...))
 	switch {
@@ -73,17 +73,17 @@ func (o *outcome) Finish(text []byte) {
 	}
 }
 
-// Refuse implements legacy.Reply.
-func (o *outcome) Refuse(r *legacy.Refusal) bool {
+// Refuse implements downstream.Reply.
+func (o *outcome) Refuse(r *downstream.Refusal) bool {
 	o.end(nil, r)
 	return true
 }
 
-// Abandon implements legacy.Reply.
+// Abandon implements downstream.Reply.
 func (o *outcome) Abandon() { o.end(nil, errOver) }
 
-// Reachable implements legacy.Reply.
+// Reachable implements downstream.Reply.
 func (o *outcome) Reachable() bool { return true }
 
-// Continue implements legacy.Reply.
+// Continue implements downstream.Reply.
 func (o *outcome) Continue(work func()) { go work() }

@@ -10,8 +10,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/legacy"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -34,7 +34,7 @@ type reply struct {
 
 	mu      sync.Mutex
 	sent    []string
-	refused *legacy.Refusal
+	refused *downstream.Refusal
 	final   string
 	done    chan struct{}
 }
@@ -61,7 +61,7 @@ func (r *reply) Finish(msg []byte) {
 	close(r.done)
 }
 
-func (r *reply) Refuse(refusal *legacy.Refusal) bool {
+func (r *reply) Refuse(refusal *downstream.Refusal) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.refused = refusal
@@ -93,10 +93,10 @@ func message(t *testing.T, text string) jsonrpc.Message {
 const initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`
 
 // open opens a conversation with a server.
-func open(t *testing.T, opt Options, push legacy.Pusher) (legacy.Conversation, []byte, error) {
+func open(t *testing.T, opt Options, push downstream.Pusher) (downstream.Conversation, []byte, error) {
 	t.Helper()
 	r := New(opt)
-	conv, result, err := r.Open(t.Context(), legacy.Caller{Authorization: "Bearer mine"}, message(t, initialize), push)
+	conv, result, err := r.Open(t.Context(), downstream.Caller{Authorization: "Bearer mine"}, message(t, initialize), push)
 	t.Cleanup(func() {
 		if conv != nil {
 			conv.Close(context.Canceled)
@@ -107,10 +107,10 @@ func open(t *testing.T, opt Options, push legacy.Pusher) (legacy.Conversation, [
 }
 
 // ask makes a request and returns where its answer will be.
-func ask(t *testing.T, conv legacy.Conversation, text string) *reply {
+func ask(t *testing.T, conv downstream.Conversation, text string) *reply {
 	t.Helper()
 	out := newReply()
-	conv.Serve(t.Context(), legacy.Caller{Authorization: "Bearer mine"}, message(t, text), out)
+	conv.Serve(t.Context(), downstream.Caller{Authorization: "Bearer mine"}, message(t, text), out)
 	return out
 }
 

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/upstream"
 )
 
@@ -34,7 +34,7 @@ type Process struct {
 }
 
 // Connect implements Server.
-func (p *Process) Connect(_ legacy.Caller, inbox Inbox) (Line, error) {
+func (p *Process) Connect(_ downstream.Caller, inbox Inbox) (Line, error) {
 	free, err := p.Places.Take()
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ type processLine struct {
 }
 
 // Send implements Line.
-func (l *processLine) Send(_ legacy.Caller, _ *jsonrpc.Message, text []byte) bool {
+func (l *processLine) Send(_ downstream.Caller, _ *jsonrpc.Message, text []byte) bool {
 	return l.lines.Send(text)
 }
 

@@ -21,8 +21,8 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/upstream"
@@ -32,14 +32,14 @@ import (
 type Server interface {
 	// Connect opens a line for one client. An error is a *jsonrpc.Error, or
 	// anything with words for a person.
-	Connect(caller legacy.Caller, inbox Inbox) (Line, error)
+	Connect(caller downstream.Caller, inbox Inbox) (Line, error)
 }
 
 // Line carries messages to the server. It is safe for concurrent use.
 type Line interface {
 	// Send hands a message over, the text of msg. It may wait while the server is
 	// slow, and reports false when the line has ended.
-	Send(caller legacy.Caller, msg *jsonrpc.Message, text []byte) bool
+	Send(caller downstream.Caller, msg *jsonrpc.Message, text []byte) bool
 	// Close ends the line, and the session or the process at its end, and waits
 	// for that.
 	Close()
@@ -87,9 +87,9 @@ func New(opt Options) *Relay {
 	return &Relay{opt: opt, noise: noise}
 }
 
-// Open does for a client what legacy.Backend says: it opens a line and hands the
+// Open does for a client what downstream.Backend says: it opens a line and hands the
 // initialize request over. The result is the server's own.
-func (r *Relay) Open(ctx context.Context, caller legacy.Caller, req jsonrpc.Message, push legacy.Pusher) (legacy.Conversation, []byte, error) {
+func (r *Relay) Open(ctx context.Context, caller downstream.Caller, req jsonrpc.Message, push downstream.Pusher) (downstream.Conversation, []byte, error) {
 	if !r.enter() {
 		return nil, nil, internalError("the bridge is shutting down")
 	}

@@ -9,8 +9,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/sse"
@@ -88,7 +88,7 @@ func (l *httpLine) refused(ctx context.Context, o *outgoing, resp *http.Response
 		l.fail(ctx, o.id, errSession)
 		l.inbox.Ended(errSession)
 	case resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden:
-		l.fail(ctx, o.id, &legacy.Refusal{Status: resp.StatusCode, Challenge: resp.Header.Values("Www-Authenticate")})
+		l.fail(ctx, o.id, &downstream.Refusal{Status: resp.StatusCode, Challenge: resp.Header.Values("Www-Authenticate")})
 	case err == nil && msg.Error != nil && msg.ID == o.id:
 		l.inbox.Receive(body)
 	case err == nil && msg.Error != nil:

@@ -1,25 +1,15 @@
-// Package legacy is the server that legacy clients see: Streamable HTTP,
-// HTTP+SSE, WebSocket and stdio, with their sessions, streams and event ids.
+// Package downstream is the contract between the rooms that speak with clients
+// and the rooms that answer them: who a message acts for, what answers it, where
+// a reply goes, what can be pushed, and why a session ends.
 //
-// It owns everything about how messages reach a client and come from it, and
-// nothing about what they mean: a Backend answers them. Package bridge
-// implements it.
+// Package legacy calls it, on behalf of every transport. Packages bridge and
+// internal/relay implement Backend and Conversation. It holds types only; nobody's
+// state lives here.
 //
-//	POST ──▶ guard ──▶ parse ──▶ session ──▶ exchange ──▶ Conversation.Serve
-//	                                            │ Reply
-//	                      JSON ◀── result first ┤
-//	                       SSE ◀── Send, delay ─┴▶ sessions.Stream ──▶ carrier
-//
-// Key invariants
-//
-//   - An exchange is keyed by its own HTTP request, never by the client's id, so
-//     clients that reuse ids never see each other's answers.
-//   - An HTTP request is not its exchange: the client may leave while the work
-//     goes on, and fetch the rest with Last-Event-ID (E-12, E-20).
-//   - The shape of a response, JSON or SSE, is chosen as late as possible (E-6).
-//   - Nobody writes to a response outside of its exchange's or carrier's lock,
-//     and nobody does after its handler has returned.
-package legacy
+//	legacy ──▶ Backend ──▶ Conversation.Serve(caller, request, Reply)
+//	       ◀── Reply.Send, Finish, Refuse, Abandon
+//	       ◀── Pusher.Push
+package downstream
 
 import (
 	"context"
@@ -28,7 +18,12 @@ import (
 
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/sessions"
 )
+
+// ErrStopping is the cause of a conversation's end when the bridge stops. Clients are
+// still there, and are told.
+var ErrStopping error = sessions.Closed
 
 // Caller says who a message from downstream acts for.
 type Caller struct {
@@ -137,4 +132,30 @@ type Refusal struct {
 // Error describes the refusal without its challenge.
 func (r *Refusal) Error() string {
 	return fmt.Sprintf("upstream refused the credentials with status %d", r.Status)
+}
+
+// Relayer is a Backend that knows a server of the clients' own era, to which
+// whole HTTP exchanges can be handed.
+type Relayer interface {
+	Backend
+	// Relay returns who serves a request that belongs to no session here, or nil
+	// when it is to be served as if there were no such server. msg is the message
+	// of a POST, nil when there is none or several. caller tells who the request
+	// acts for; it may be called once.
+	Relay(r *http.Request, msg *jsonrpc.Message, caller func() Caller) http.Handler
+}
+
+// Orderly is a Conversation whose Serve only hands requests on. On a connection
+// it is called in the order in which they came.
+type Orderly interface {
+	Conversation
+	Orderly()
+}
+
+// Ender is a Pusher whose session can be ended from this side.
+type Ender interface {
+	Pusher
+	// End closes the connection that is the session after what was sent, or makes
+	// the client's next request find no session. The error is for the log.
+	End(why error)
 }

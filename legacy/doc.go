@@ -1,0 +1,22 @@
+// Package legacy is the server that legacy clients see: Streamable HTTP,
+// HTTP+SSE, WebSocket and stdio, with their sessions, streams and event ids.
+//
+// It owns everything about how messages reach a client and come from it, and
+// nothing about what they mean: a downstream.Backend answers
+// them. Package bridge implements it.
+//
+//	POST ──▶ guard ──▶ parse ──▶ session ──▶ exchange ──▶ Conversation.Serve
+//	                                            │ Reply
+//	                      JSON ◀── result first ┤
+//	                       SSE ◀── Send, delay ─┴▶ sessions.Stream ──▶ carrier
+//
+// Key invariants
+//
+//   - An exchange is keyed by its own HTTP request, never by the client's id, so
+//     clients that reuse ids never see each other's answers.
+//   - An HTTP request is not its exchange: the client may leave while the work
+//     goes on, and fetch the rest with Last-Event-ID (E-12, E-20).
+//   - The shape of a response, JSON or SSE, is chosen as late as possible (E-6).
+//   - Nobody writes to a response outside of its exchange's or carrier's lock,
+//     and nobody does after its handler has returned.
+package legacy
