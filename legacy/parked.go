@@ -3,10 +3,10 @@ package legacy
 import (
 	"errors"
 	"net/http"
-	"strconv"
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/http1"
 	"github.com/mcpbridge/bridge/internal/park"
 	"github.com/mcpbridge/bridge/sessions"
 )
@@ -51,19 +51,10 @@ func (a alarm) Ready() {
 	}
 }
 
-// chunkRoom is the space for a chunk's head: its size in hexadecimal digits.
-const chunkRoom = 10
-
 var (
-	lastChunk      = []byte("0\r\n\r\n")
-	keepAliveChunk = appendChunk(nil, keepAlive)
+	lastChunk      = []byte(http1.LastChunk)
+	keepAliveChunk = http1.AppendChunk(nil, keepAlive)
 )
-
-func appendChunk(dst, data []byte) []byte {
-	dst = strconv.AppendInt(dst, int64(len(data)), 16)
-	dst = append(append(dst, "\r\n"...), data...)
-	return append(dst, "\r\n"...)
-}
 
 // Write frames an event into the chunk for the next Flush.
 func (p *parked) Write(stream, seq uint64, data []byte) {
@@ -71,7 +62,7 @@ func (p *parked) Write(stream, seq uint64, data []byte) {
 	defer p.mu.Unlock()
 	if p.out == nil {
 		p.out = eventBuffers.Get().(*[]byte)
-		*p.out = append(*p.out, make([]byte, chunkRoom)...)
+		*p.out = append(*p.out, make([]byte, http1.ChunkRoom)...)
 	}
 	appendEvent(p.out, p.ids, stream, seq, data)
 }
@@ -96,12 +87,11 @@ func (p *parked) chunk() []byte {
 	if p.out == nil {
 		return nil
 	}
-	var head [chunkRoom]byte
-	size := strconv.AppendInt(head[:0], int64(len(*p.out)-chunkRoom), 16)
-	size = append(size, "\r\n"...)
-	begin := chunkRoom - len(size)
+	var head [http1.ChunkRoom]byte
+	size := http1.AppendChunkHead(head[:0], len(*p.out)-http1.ChunkRoom)
+	begin := http1.ChunkRoom - len(size)
 	copy((*p.out)[begin:], size)
-	*p.out = append(*p.out, "\r\n"...)
+	*p.out = append(*p.out, http1.LineEnd...)
 	return (*p.out)[begin:]
 }
 

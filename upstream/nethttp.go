@@ -6,9 +6,9 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/http1"
 	"github.com/mcpbridge/bridge/mcp"
 )
 
@@ -109,7 +109,7 @@ func authorization(req *request, configured string) string {
 	if auth == "" {
 		auth = configured
 	}
-	if !legalField(auth) {
+	if !http1.IsValue(auth) {
 		return ""
 	}
 	return auth
@@ -126,7 +126,7 @@ func (x *netExchange) arriving() bool              { return false }
 func (x *netExchange) status() int                 { return x.resp.StatusCode }
 func (x *netExchange) length() int64               { return x.resp.ContentLength }
 func (x *netExchange) values(name string) []string { return x.resp.Header.Values(name) }
-func (x *netExchange) media() string               { return mediaType(x.resp.Header.Get("Content-Type")) }
+func (x *netExchange) media() string               { return http1.MediaType(x.resp.Header.Get("Content-Type")) }
 
 // drainTime and drainBytes bound the wait for the end of a body whose answer
 // was already read.
@@ -156,10 +156,4 @@ func (x *netExchange) drain() {
 func (x *netExchange) abort() {
 	_ = x.resp.Body.Close()
 	x.cancel()
-}
-
-// mediaType is the media type of a Content-Type value, in lower case.
-func mediaType(v string) string {
-	v, _, _ = strings.Cut(v, ";")
-	return strings.ToLower(strings.TrimSpace(v))
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/mcpbridge/bridge/internal/http1"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -161,11 +162,11 @@ func owned(name string) bool {
 // break the message are left out.
 func Forward(h http.Header, add func(name, value string)) {
 	for name, values := range h {
-		if owned(name) || owned(textproto.CanonicalMIMEHeaderKey(name)) || !isToken(name) { // most are the first
+		if owned(name) || owned(textproto.CanonicalMIMEHeaderKey(name)) || !http1.IsToken(name) { // most are the first
 			continue
 		}
 		for _, v := range values {
-			if legalField(v) {
+			if http1.IsValue(v) {
 				add(name, v)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/mcpbridge/bridge/internal/http1"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
 )
@@ -104,7 +105,7 @@ func (w *walker) annotated(value, s []byte, path []string, legal bool) {
 	switch {
 	case !legal:
 		w.reject("%s stands where no parameter is statically reachable", annotation)
-	case !ok || !isToken(name):
+	case !ok || !http1.IsToken(name):
 		w.reject("%s of %q is no header name", annotation, clip(strings.Join(path, ".")))
 	case !primitive(rawjson.Get(s, "type")):
 		w.reject("%s of %q is on a type other than string, integer or boolean", annotation, clip(strings.Join(path, ".")))
@@ -142,21 +143,6 @@ func primitiveName(t []byte) bool {
 		return true
 	}
 	return false
-}
-
-// isToken reports whether s is an RFC 9110 token.
-func isToken(s string) bool {
-	if s == "" {
-		return false
-	}
-	for i := range len(s) {
-		c := s[i]
-		alnum := c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-		if !alnum && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // fields appends the headers that arguments call for (B-12…B-17).

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mcpbridge/bridge/internal/http1"
 	"github.com/mcpbridge/bridge/rawjson"
 )
 
@@ -55,21 +56,10 @@ func looksEncoded[T string | []byte](text T) bool {
 // all. Servers that compare Mcp-Name without decoding it need such text raw.
 func legalRaw[T string | []byte](text T) bool {
 	n := len(text)
-	return n > 0 && !blank(text[0]) && !blank(text[n-1]) && legalField(text)
+	return n > 0 && !blank(text[0]) && !blank(text[n-1]) && http1.IsValue(text)
 }
 
 func blank(c byte) bool { return c == ' ' || c == '\t' }
-
-// legalField reports whether s can be written as a header value without
-// breaking the message: no control characters except tab.
-func legalField[T string | []byte](s T) bool {
-	for i := range len(s) {
-		if c := s[i]; c < 0x20 && c != '\t' || c == 0x7f {
-			return false
-		}
-	}
-	return true
-}
 
 // argumentText converts a primitive argument to header text (B-12). It reports
 // false for null and for values that make no header (B-13, B-17).

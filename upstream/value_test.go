@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpbridge/bridge/internal/http1"
 	"github.com/mcpbridge/bridge/rawjson"
 )
 
@@ -83,7 +84,7 @@ func FuzzEncodeValue(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		v := string(appendValue(nil, text))
-		if !legalField(v) || strings.ContainsAny(v, "\t\r\n") || v != strings.Trim(v, " ") {
+		if !http1.IsValue(v) || strings.ContainsAny(v, "\t\r\n") || v != strings.Trim(v, " ") {
 			t.Fatalf("unsafe value %q", v)
 		}
 		back := v
@@ -145,7 +146,7 @@ func FuzzSchema(f *testing.F) {
 		seen := map[string]bool{}
 		for _, b := range p.bindings {
 			name := strings.ToLower(b.header)
-			if seen[name] || !isToken(b.header) || len(b.path) == 0 {
+			if seen[name] || !http1.IsToken(b.header) || len(b.path) == 0 {
 				t.Fatalf("binding %+v", b)
 			}
 			seen[name] = true

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/mcpbridge/bridge/internal/http1"
 )
 
 // head is what is known of the last request's head. The next one is mostly the
@@ -75,14 +77,9 @@ func (h *head) repeated(b []byte) int {
 	if string(b[:h.digits]) != h.text[:h.digits] {
 		return 0
 	}
-	i := h.digits
-	var length int64
-	for i < len(b) && b[i] >= '0' && b[i] <= '9' {
-		length = length*10 + int64(b[i]-'0')
-		i++
-	}
-	rest := h.text[h.after:]
-	if i == h.digits || i-h.digits > maxDigits || len(b)-i < len(rest) || string(b[i:i+len(rest)]) != rest {
+	length, n, ok := http1.Digits(b[h.digits:])
+	i, rest := h.digits+n, h.text[h.after:]
+	if !ok || len(b)-i < len(rest) || string(b[i:i+len(rest)]) != rest {
 		return 0
 	}
 	h.length = length
@@ -111,7 +108,7 @@ func (h *head) parse() bool {
 		if line, rest, _ = strings.Cut(rest, "\r\n"); line == "" {
 			break
 		}
-		name, value, ok := cutField(line)
+		name, value, ok := http1.CutField(line)
 		if !ok {
 			return false
 		}
@@ -182,22 +179,14 @@ func ours(method string) bool {
 	return false
 }
 
-// maxDigits keeps lengths within an int64.
-const maxDigits = 18
-
 // setLength notes the length of the body, and where in the text the value is
 // whose line begins at line.
 func (h *head) setLength(value string, line int) bool {
-	if value == "" || len(value) > maxDigits {
+	length, ok := http1.ParseLength(value)
+	if !ok {
 		return false
 	}
-	h.length = 0
-	for i := range len(value) {
-		if value[i] < '0' || value[i] > '9' {
-			return false
-		}
-		h.length = h.length*10 + int64(value[i]-'0')
-	}
+	h.length = length
 	h.digits = line + strings.IndexByte(h.text[line:], ':') + 1
 	for h.text[h.digits] == ' ' || h.text[h.digits] == '\t' {
 		h.digits++
@@ -206,44 +195,13 @@ func (h *head) setLength(value string, line int) bool {
 	return true
 }
 
-// cutField splits a line of the header. Names must be tokens and values free of
-// control characters, which also excludes folded lines.
-func cutField(line string) (name, value string, ok bool) {
-	i := strings.IndexByte(line, ':')
-	if i <= 0 || !isToken(line[:i]) {
-		return "", "", false
-	}
-	value = strings.Trim(line[i+1:], " \t")
-	for j := range len(value) {
-		if c := value[j]; c < ' ' && c != '\t' || c == 0x7f {
-			return "", "", false
-		}
-	}
-	return line[:i], value, true
-}
-
-// tokenTable holds the characters of a token (RFC 9110), hostTable those that
-// we take in a Host.
-var (
-	tokenTable = tableOf("!#$%&'*+-.^_`|~")
-	hostTable  = tableOf("-.:[]_~%")
-)
-
-func tableOf(others string) (table [256]bool) {
-	for _, c := range []byte("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" + others) {
+// hostTable holds the characters that we take in a Host.
+var hostTable = func() (table [256]bool) {
+	for _, c := range []byte("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-.:[]_~%") {
 		table[c] = true
 	}
 	return table
-}
-
-func isToken(s string) bool {
-	for i := range len(s) {
-		if !tokenTable[s[i]] {
-			return false
-		}
-	}
-	return s != ""
-}
+}()
 
 func validHost(s string) bool {
 	for i := range len(s) {

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/mcpbridge/bridge/internal/http1"
 )
 
 const (
-	// chunkRoom is the space for a chunk's size: 16 digits and a line end.
-	chunkRoom = 18
 	// headRoom is the space for what ends a head: framing, "Connection: close",
 	// a guessed media type, and the first chunk's size.
 	headRoom = 192
@@ -38,7 +38,7 @@ func (w *response) send(extra []byte, last bool) error {
 		*out, extra, data = (*out)[:w.body], nil, 0
 	}
 	if w.chunked && data > 0 {
-		front = append(strconv.AppendInt(front, int64(data), 16), "\r\n"...)
+		front = http1.AppendChunkHead(front, data)
 	}
 	begin -= len(front)
 	copy((*out)[begin:], front)
@@ -71,9 +71,9 @@ func (w *response) sendPieces(begin int, extra []byte, data int, last bool) erro
 }
 
 var (
-	lineEnd   = []byte("\r\n")
-	lastChunk = []byte("0\r\n\r\n")
-	bothEnds  = []byte("\r\n0\r\n\r\n")
+	lineEnd   = []byte(http1.LineEnd)
+	lastChunk = []byte(http1.LastChunk)
+	bothEnds  = []byte(http1.LineEnd + http1.LastChunk)
 )
 
 // tail is what follows the data of a chunk, and of all of them.
@@ -199,7 +199,7 @@ func (w *response) appendHeader(b []byte) []byte {
 		w.declare(declared)
 	}
 	for _, f := range fields {
-		if w.plain(f) && isToken(f.name) {
+		if w.plain(f) && http1.IsToken(f.name) {
 			b = appendField(b, f.name, f.values)
 		}
 	}

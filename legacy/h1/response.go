@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/mcpbridge/bridge/internal/http1"
 )
 
 // response is the http.ResponseWriter of one exchange. What a handler writes
@@ -140,8 +142,8 @@ func (w *response) prepare(n int) error {
 func (w *response) buffer() *[]byte {
 	if w.out == nil {
 		w.out = writeBuffers.Get().(*[]byte)
-		*w.out = (*w.out)[:chunkRoom]
-		w.body = chunkRoom
+		*w.out = (*w.out)[:http1.ChunkRoom]
+		w.body = http1.ChunkRoom
 	}
 	return w.out
 }
@@ -246,7 +248,7 @@ func (w *response) begin(status int) {
 func (w *response) inform(status int) {
 	b := appendStatus(nil, status)
 	for name, values := range w.header {
-		if isToken(name) && name != "Content-Length" && name != "Transfer-Encoding" {
+		if http1.IsToken(name) && name != "Content-Length" && name != "Transfer-Encoding" {
 			b = appendField(b, name, values)
 		}
 	}

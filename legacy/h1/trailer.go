@@ -3,6 +3,8 @@ package h1
 import (
 	"net/http"
 	"strings"
+
+	"github.com/mcpbridge/bridge/internal/http1"
 )
 
 // declare notes the fields that the handler will set behind the body.
@@ -12,7 +14,7 @@ func (w *response) declare(values []string) {
 			switch name = http.CanonicalHeaderKey(strings.TrimSpace(name)); name {
 			case "Transfer-Encoding", "Content-Length", "Trailer":
 			default:
-				if isToken(name) {
+				if http1.IsToken(name) {
 					w.trailers = append(w.trailers, name)
 				}
 			}
@@ -47,7 +49,7 @@ func (w *response) appendTrailers(b []byte) []byte {
 		b = appendField(b, name, w.header[name])
 	}
 	for name, values := range w.header {
-		if rest, ok := strings.CutPrefix(name, http.TrailerPrefix); ok && isToken(rest) {
+		if rest, ok := strings.CutPrefix(name, http.TrailerPrefix); ok && http1.IsToken(rest) {
 			b = appendField(b, rest, values)
 		}
 	}

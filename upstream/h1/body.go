@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"io"
 	"strings"
+
+	"github.com/mcpbridge/bridge/internal/http1"
 )
 
 // framing is how the end of a body is known.
@@ -171,7 +173,7 @@ func (r *Response) nextChunk(br *bufio.Reader) error {
 	if err != nil {
 		return brokenLine(err)
 	}
-	n, ok := parseChunkSize(line)
+	n, ok := http1.ParseChunkSize(line)
 	if !ok {
 		return malformed("chunk size")
 	}
@@ -196,7 +198,7 @@ func (r *Response) trailer(br *bufio.Reader) error {
 			return malformed("trailer too large")
 		}
 		line, ok := bytes.CutSuffix(line, []byte("\r\n"))
-		if _, _, field := cutField(line); !ok || !field {
+		if _, _, field := http1.CutField(line); !ok || !field {
 			return malformed("trailer")
 		}
 	}
@@ -223,38 +225,6 @@ func expect(br *bufio.Reader, want string) error {
 		}
 	}
 	return nil
-}
-
-// maxChunkDigits keeps sizes within an int64.
-const maxChunkDigits = 15
-
-// parseChunkSize reads a chunk's size line, which must end in CRLF.
-func parseChunkSize(line []byte) (int64, bool) {
-	line, ok := bytes.CutSuffix(line, []byte("\r\n"))
-	if !ok || bytes.IndexByte(line, '\r') >= 0 {
-		return 0, false
-	}
-	if i := bytes.IndexByte(line, ';'); i >= 0 {
-		line = line[:i]
-	}
-	line = bytes.TrimRight(line, " \t")
-	if len(line) == 0 || len(line) > maxChunkDigits {
-		return 0, false
-	}
-	var n int64
-	for _, c := range line {
-		var d byte
-		switch c = lower(c); {
-		case c >= '0' && c <= '9':
-			d = c - '0'
-		case c >= 'a' && c <= 'f':
-			d = c - 'a' + 10
-		default:
-			return 0, false
-		}
-		n = n<<4 | int64(d)
-	}
-	return n, true
 }
 
 // Finish ends an exchange whose content is no longer needed. The connection is
@@ -288,9 +258,9 @@ func (r *Response) missing() (string, bool) {
 	if r.framing != byChunks || r.left > 0 || r.cn.probe == nil {
 		return "", false
 	}
-	rest := "\r\n0\r\n\r\n"
-	if !r.inChunk {
-		rest = rest[2:]
+	rest := http1.LastChunk
+	if r.inChunk {
+		rest = http1.LineEnd + http1.LastChunk
 	}
 	have, _ := r.cn.br.Peek(r.cn.br.Buffered())
 	if !strings.HasPrefix(rest, string(have)) {

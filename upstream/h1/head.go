@@ -2,10 +2,10 @@ package h1
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
-	"strings"
+
+	"github.com/mcpbridge/bridge/internal/http1"
 )
 
 // ErrMalformed is wrapped by errors about responses that are no proper HTTP/1.1
@@ -73,7 +73,7 @@ func (h *head) readLines(br *bufio.Reader, limit int) (nothing bool, err error) 
 
 // parse reads the status line and the fields that frame the body.
 func (h *head) parse() error {
-	line, rest := cutLine(h.text)
+	line, rest := http1.CutLine(h.text)
 	version, err := h.statusLine(line)
 	if err != nil {
 		return err
@@ -81,8 +81,8 @@ func (h *head) parse() error {
 	h.length, h.chunked, h.media = -1, false, ""
 	h.close = version == 0
 	for len(rest) > 0 {
-		line, rest = cutLine(rest)
-		name, value, ok := cutField(line)
+		line, rest = http1.CutLine(rest)
+		name, value, ok := http1.CutField(line)
 		if !ok {
 			return malformed("header field")
 		}
@@ -119,26 +119,24 @@ func (h *head) statusLine(line []byte) (minor int, err error) {
 // field looks at one field. Names are compared in the order of likelihood.
 func (h *head) field(name, value []byte, version int) error {
 	switch {
-	case equalFold(name, "content-length"):
-		n, ok := parseLength(value)
+	case http1.EqualFold(name, "content-length"):
+		n, ok := http1.ParseLength(value)
 		if !ok || h.length >= 0 && h.length != n {
 			return malformed("content length")
 		}
 		h.length = n
-	case equalFold(name, "content-type"):
+	case http1.EqualFold(name, "content-type"):
 		if h.media == "" {
-			h.media = mediaType(value)
+			h.media = http1.MediaType(value)
 		}
-	case equalFold(name, "transfer-encoding"):
-		if h.chunked || version == 0 || !equalFold(value, "chunked") {
+	case http1.EqualFold(name, "transfer-encoding"):
+		if h.chunked || version == 0 || !http1.EqualFold(value, "chunked") {
 			return malformed("transfer encoding")
 		}
 		h.chunked = true
-	case equalFold(name, "connection"):
-		for token := range bytes.SplitSeq(value, []byte(",")) {
-			if equalFold(bytes.Trim(token, " \t"), "close") {
-				h.close = true
-			}
+	case http1.EqualFold(name, "connection"):
+		if http1.HasElement(value, "close") {
+			h.close = true
 		}
 	}
 	return nil
@@ -147,92 +145,13 @@ func (h *head) field(name, value []byte, version int) error {
 // Values returns the values of a header field, in their order.
 func (h *head) Values(name string) []string {
 	var all []string
-	_, rest := cutLine(h.text)
+	_, rest := http1.CutLine(h.text)
 	for len(rest) > 0 {
 		var line []byte
-		line, rest = cutLine(rest)
-		if n, v, ok := cutField(line); ok && equalFold(n, name) {
+		line, rest = http1.CutLine(rest)
+		if n, v, ok := http1.CutField(line); ok && http1.EqualFold(n, name) {
 			all = append(all, string(v))
 		}
 	}
 	return all
-}
-
-// cutLine splits text after its first line, and strips the line's end.
-func cutLine(text []byte) (line, rest []byte) {
-	i := bytes.IndexByte(text, '\n')
-	if i < 0 {
-		return text, nil
-	}
-	return bytes.TrimSuffix(text[:i], []byte("\r")), text[i+1:]
-}
-
-// cutField splits a header line. Folded lines are not accepted.
-func cutField(line []byte) (name, value []byte, ok bool) {
-	i := bytes.IndexByte(line, ':')
-	if i <= 0 {
-		return nil, nil, false
-	}
-	for _, c := range line[:i] {
-		if c <= ' ' || c >= 0x7f || strings.IndexByte(`"(),/:;<=>?@[\]{}`, c) >= 0 {
-			return nil, nil, false
-		}
-	}
-	value = bytes.Trim(line[i+1:], " \t")
-	for _, c := range value {
-		if c < ' ' && c != '\t' || c == 0x7f {
-			return nil, nil, false
-		}
-	}
-	return line[:i], value, true
-}
-
-// equalFold compares without regard to ASCII case.
-func equalFold(a []byte, b string) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if lower(a[i]) != lower(b[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-func lower(c byte) byte {
-	if c >= 'A' && c <= 'Z' {
-		return c + 'a' - 'A'
-	}
-	return c
-}
-
-// parseLength reads a Content-Length value: digits only.
-func parseLength(v []byte) (int64, bool) {
-	if len(v) == 0 || len(v) > 18 {
-		return 0, false
-	}
-	var n int64
-	for _, c := range v {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		n = n*10 + int64(c-'0')
-	}
-	return n, true
-}
-
-// mediaType is the lower-cased media type of a Content-Type value. The usual
-// ones cost no allocation.
-func mediaType(v []byte) string {
-	if i := bytes.IndexByte(v, ';'); i >= 0 {
-		v = bytes.TrimRight(v[:i], " \t")
-	}
-	switch {
-	case equalFold(v, "application/json"):
-		return "application/json"
-	case equalFold(v, "text/event-stream"):
-		return "text/event-stream"
-	}
-	return strings.ToLower(string(v))
 }
