@@ -16,40 +16,40 @@ func (k *call) deliver() {
 	if k.answer != nil {
 		long = k.answer.Long()
 	}
-	if err := k.conv.deliver(k.out, k.req, k.latest, long); err != nil {
+	if err := k.conv.deliver(k.out, &k.req, k.latest, long); err != nil {
 		k.conv.b.logUpstreamFault(k, err)
-		finish(k.out, k.req.ID, nil, internalError(err.Error(), nil))
+		k.out.Finish(downstream.Failure(k.req.ID, internalError(err.Error(), nil)))
 	}
 }
 
 // deliver answers req with an upstream result, whose longest string is long, where
 // that is known. On an error nothing was sent.
-func (c *conversation) deliver(out downstream.Reply, req jsonrpc.Message, result, long []byte) error {
+func (c *conversation) deliver(out downstream.Reply, req *downstream.Request, result, long []byte) error {
 	buf := borrow()
 	defer giveBack(buf)
-	msg, err := c.appendResult(jsonrpc.AppendResultHead((*buf)[:0], req.ID), req, result, long)
+	head := jsonrpc.AppendResultHead((*buf)[:0], req.ID)
+	text, err := c.appendResult(head, req, result, long)
 	if err != nil {
 		return err
 	}
-	*buf = append(msg, '}')
-	out.Finish(*buf)
+	msg := downstream.Result(req.ID, text[len(head):])
+	*buf = append(text, '}')
+	msg.Text = *buf
+	out.Finish(msg)
 	return nil
 }
 
 // finish answers with exactly one of result and err.
 func finish(out downstream.Reply, id jsonrpc.ID, result []byte, err *jsonrpc.Error) {
-	buf := borrow()
-	defer giveBack(buf)
 	if err != nil {
-		*buf = jsonrpc.AppendError((*buf)[:0], id, err)
-	} else {
-		*buf = jsonrpc.AppendResult((*buf)[:0], id, result)
+		out.Finish(downstream.Failure(id, err))
+		return
 	}
-	out.Finish(*buf)
+	out.Finish(downstream.Result(id, result))
 }
 
 // appendResult appends what the client gets to see of an upstream result.
-func (c *conversation) appendResult(dst []byte, req jsonrpc.Message, result, long []byte) ([]byte, error) {
+func (c *conversation) appendResult(dst []byte, req *downstream.Request, result, long []byte) ([]byte, error) {
 	if mcp.IsList(req.Method) {
 		list := c.b.lists.about(req.Method, result)
 		if req.Method == mcp.MethodToolsList {
@@ -63,7 +63,7 @@ func (c *conversation) appendResult(dst []byte, req jsonrpc.Message, result, lon
 		// A tool whose output schema was shown wrapped must have its structured
 		// content wrapped, whatever its kind, so that it matches what the client
 		// was told (Q10).
-		rules.WrapOutput = c.b.tools.about(c.principal, req.Params).wrapped
+		rules.WrapOutput = c.b.tools.about(c.principal, req.Name).wrapped
 	}
 	return rules.AppendResult(dst, req.Method, result)
 }

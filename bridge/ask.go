@@ -26,7 +26,7 @@ func (k *call) ask(inputs []*mrtr.Input) []mrtr.Event {
 		}
 	}
 	var settled []mrtr.Event
-	var messages [][]byte
+	var messages []downstream.Message
 	for _, in := range inputs {
 		msg, err := k.serverRequest(in)
 		if unasked, ok := errors.AsType[*translate.Unexpressible](err); ok && unasked.Answer != nil {
@@ -56,21 +56,17 @@ func (k *call) ask(inputs []*mrtr.Input) []mrtr.Event {
 	return settled
 }
 
-// requestFrame is room for what a request has besides id, method and params.
-const requestFrame = 64
-
 // serverRequest builds the legacy request for in (C.4 to C.8).
-func (k *call) serverRequest(in *mrtr.Input) ([]byte, error) {
+func (k *call) serverRequest(in *mrtr.Input) (msg downstream.Message, err error) {
 	params, err := k.conv.rules.InputRequest(in.Method, in.Params, k.flow.Capabilities)
 	if err != nil {
-		return nil, err
+		return msg, err
 	}
 	if in.Method == mcp.MethodElicitationCreate && in.Mode() == "url" {
 		params = in.Identify(params, mintUUID)
 	}
 	in.ServerRequestID = mintID()
-	msg := make([]byte, 0, requestFrame+len(in.ServerRequestID)+len(in.Method)+len(params))
-	return jsonrpc.AppendRequest(msg, jsonrpc.ID(in.ServerRequestID), in.Method, params), nil
+	return downstream.Question(jsonrpc.ID(in.ServerRequestID), in.Method, params), nil
 }
 
 // expressible reports the first entry of the round that the client's version
@@ -110,7 +106,7 @@ func (k *call) withdraw(inputs []*mrtr.Input) {
 		k.conv.drop(jsonrpc.ID(in.ServerRequestID))
 		params := append([]byte(`{"requestId":`), in.ServerRequestID...)
 		params = append(params, `,"reason":"the request that needed it is over"}`...)
-		k.out.Send(jsonrpc.AppendNotification(nil, mcp.NotificationCancelled, params))
+		k.out.Send(downstream.Notification(mcp.NotificationCancelled, params))
 	}
 }
 
@@ -118,7 +114,7 @@ func (k *call) withdraw(inputs []*mrtr.Input) {
 func (k *call) completed(elicitationIDs []string) {
 	for _, id := range elicitationIDs {
 		params := append(rawjson.AppendQuote([]byte(`{"elicitationId":`), id), '}')
-		k.out.Send(jsonrpc.AppendNotification(nil, mcp.NotificationElicitationComplete, params))
+		k.out.Send(downstream.Notification(mcp.NotificationElicitationComplete, params))
 	}
 }
 
@@ -135,8 +131,8 @@ func (c *conversation) Answer(caller downstream.Caller, msg jsonrpc.Message) {
 	if !ok {
 		return
 	}
-	if t, hosted := q.call.out.(*hostedTask); hosted {
-		t.answered(msg.ID)
+	if q.call.task != nil {
+		q.call.task.answered(msg.ID)
 	}
 	q.call.answered(caller, q.key, msg)
 }

@@ -26,16 +26,16 @@ func (*instant) Close() error                                                   
 type discard struct{}
 
 func (discard) Interactive() bool               { return true }
-func (discard) Queue([]byte)                    {}
+func (discard) Queue(downstream.Message)        {}
 func (discard) Flush()                          {}
-func (discard) Send([]byte)                     {}
-func (discard) Finish([]byte)                   {}
+func (discard) Send(downstream.Message)         {}
+func (discard) Finish(downstream.Message)       {}
 func (discard) Refuse(*downstream.Refusal) bool { return true }
 func (discard) Abandon()                        {}
 func (discard) Reachable() bool                 { return true }
 func (discard) Continue(work func())            { go work() }
 
-var benchRequest = jsonrpc.Message{ID: "7", Method: mcp.MethodToolsCall, Params: []byte(`{"name":"echo","arguments":{"text":"hello"}}`)}
+var benchRequest = downstream.NewRequest(jsonrpc.Message{ID: "7", Method: mcp.MethodToolsCall, Params: []byte(`{"name":"echo","arguments":{"text":"hello"}}`)})
 
 func benchmarkCall(b *testing.B, conv *conversation) {
 	req := benchRequest

@@ -101,6 +101,9 @@ func New(opt Options) *Bridge {
 // Modern implements downstream.Backend.
 func (b *Bridge) Modern() http.Handler { return b.opt.Modern }
 
+// Relayer implements downstream.Backend: there is no server of the clients' own era.
+func (b *Bridge) Relayer() downstream.Relayer { return nil }
+
 // Open implements downstream.Backend: it answers initialize from the upstream's
 // server/discover, cached or fresh, and never forwards it.
 func (b *Bridge) Open(ctx context.Context, caller downstream.Caller, req jsonrpc.Message, push downstream.Pusher) (downstream.Conversation, []byte, error) {

@@ -34,9 +34,9 @@ type answering struct {
 	ends  int
 }
 
-func (a *answering) Send(msg []byte)      { a.asked = jsonrpc.ID(rawjson.Get(msg, "id")) }
-func (a *answering) Finish([]byte)        { a.ends++ }
-func (a *answering) Continue(work func()) { work() }
+func (a *answering) Send(msg downstream.Message) { a.asked = msg.ID }
+func (a *answering) Finish(downstream.Message)   { a.ends++ }
+func (a *answering) Continue(work func())        { work() }
 
 // questioned returns a function that makes a call with one question, on one
 // goroutine, and reports whether it ended.

@@ -35,8 +35,8 @@ type round struct {
 
 // burst is a run of notifications that came without a pause between them.
 type burst struct {
-	count uint
-	slab  slab
+	count  uint
+	params []byte // of the notification that is put together
 }
 
 // timeless is how many notifications of a burst are taken to come at the same time,
@@ -49,26 +49,6 @@ func (b *burst) next() (later bool) {
 	later = b.count%timeless == 0
 	b.count++
 	return later
-}
-
-// slab hands out memory for small messages that are kept, such as progress that an
-// event log holds for a client to resume: one allocation for a dozen of them.
-type slab struct{ free []byte }
-
-// slabSize is how much is set aside at once, in bytes.
-const slabSize = 2 << 10
-
-// take returns memory for n bytes, which nobody else uses.
-func (s *slab) take(n int) []byte {
-	if n > slabSize/4 {
-		return make([]byte, 0, n)
-	}
-	if n > len(s.free) {
-		s.free = make([]byte, slabSize)
-	}
-	taken := s.free[:0:n]
-	s.free = s.free[n:]
-	return taken
 }
 
 var rounds = sync.Pool{New: func() any {

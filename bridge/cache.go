@@ -74,8 +74,8 @@ func (k *call) keyOf() cacheKey {
 	if params == nil {
 		params = emptyObject
 	}
-	uri, _ := rawjson.Text(rawjson.Get(params, "uri"))
-	meta := foreignMeta(rawjson.Get(params, "_meta"))
+	uri, _ := rawjson.Text(k.req.URI)
+	meta := foreignMeta(k.req.Meta)
 	rest := rawjson.Apply(nil, params, rawjson.Edit{Name: "_meta", Value: meta}, rawjson.Edit{Name: "uri"})
 	return cacheKey{
 		principal: audience(&k.caller),
@@ -258,7 +258,7 @@ func (k *call) cached() bool {
 		return false
 	}
 	k.conv.ended(k.req.ID)
-	return k.conv.deliver(k.out, k.req, result, nil) == nil
+	return k.conv.deliver(k.out, &k.req, result, nil) == nil
 }
 
 // invalidates tells the cache what a notification makes stale, before the

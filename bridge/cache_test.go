@@ -68,7 +68,7 @@ func TestWhatDistinguishesRequestsPartitionsTheCache_B41_B42(t *testing.T) {
 			before := len(up.calls())
 			c := &client{t: t, conv: conv}
 			conv.Serve(context.Background(), downstream.Caller{Header: header},
-				jsonrpc.Message{ID: "1", Method: mcp.MethodToolsList, Params: []byte(params)}, c)
+				downstream.NewRequest(jsonrpc.Message{ID: "1", Method: mcp.MethodToolsList, Params: []byte(params)}), c)
 			c.result()
 			return len(up.calls()) > before
 		}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/logfield"
-	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/translate"
@@ -19,9 +18,10 @@ import (
 // the call carries out.
 type call struct {
 	conv      *conversation
-	req       jsonrpc.Message // owns its memory: the body it was parsed from
-	principal string          // who made it
+	req       downstream.Request // owns its memory: the body it was parsed from
+	principal string             // who made it
 	out       downstream.Reply
+	task      *hostedTask // behind which it runs, and its out; nil for most
 	serial    uint64
 
 	mu       sync.Mutex
@@ -45,7 +45,7 @@ type call struct {
 	answer   *upstream.Answer    // what it came in, while a step looks at it
 }
 
-func (c *conversation) newCall(caller downstream.Caller, req jsonrpc.Message, out downstream.Reply) *call {
+func (c *conversation) newCall(caller downstream.Caller, req downstream.Request, out downstream.Reply) *call {
 	k := &call{conv: c, req: req, principal: caller.Principal, caller: caller, out: out, serial: c.b.serial.Add(1)}
 	c.mu.Lock()
 	k.flow = mrtr.Flow{Method: req.Method, Capabilities: c.capabilities(), Limits: c.b.limits.Flow}
@@ -56,7 +56,7 @@ func (c *conversation) newCall(caller downstream.Caller, req jsonrpc.Message, ou
 	}
 	c.mu.Unlock()
 	if out.Interactive() {
-		k.progress.token = progressToken(req.Params)
+		k.progress.token = req.ProgressToken
 	} else { // nothing can reach the client before the response
 		k.flow.Capabilities, k.level = emptyObject, ""
 	}

@@ -81,6 +81,9 @@ func (b *Bridge) logOmission(o translate.Omission) {
 
 var emptyObject = []byte("{}")
 
+// Orderly implements downstream.Conversation: calls run side by side.
+func (c *conversation) Orderly() bool { return false }
+
 // Version implements downstream.Conversation.
 func (c *conversation) Version() mcp.Version { return c.rules.Version }
 
@@ -99,11 +102,11 @@ func (c *conversation) mirror() {
 }
 
 // Serve implements downstream.Conversation.
-func (c *conversation) Serve(ctx context.Context, caller downstream.Caller, req jsonrpc.Message, out downstream.Reply) {
+func (c *conversation) Serve(ctx context.Context, caller downstream.Caller, req downstream.Request, out downstream.Reply) {
 	if req.Method != mcp.MethodPing {
 		c.announce()
 	}
-	if c.host(caller, req, out) || c.serveTasksResult(req, out) {
+	if c.host(caller, req, out) || c.serveTasksResult(&req, out) {
 		return
 	}
 	if serve, ok := localMethods[req.Method]; ok {
@@ -112,7 +115,7 @@ func (c *conversation) Serve(ctx context.Context, caller downstream.Caller, req 
 		finish(out, req.ID, result, err)
 		return
 	}
-	if missing := unnamed(req); missing != "" {
+	if missing := unnamed(&req); missing != "" {
 		c.ended(req.ID)
 		finish(out, req.ID, nil, invalidParams(missing+" is missing or no string"))
 		return
@@ -125,18 +128,18 @@ func (c *conversation) Serve(ctx context.Context, caller downstream.Caller, req 
 // unnamed returns the member that must name what req is about and does not. The
 // upstream would refuse the request too, but for a header that legacy clients
 // know nothing of (B.2).
-func unnamed(req jsonrpc.Message) string {
-	member := ""
+func unnamed(req *downstream.Request) string {
 	switch req.Method {
 	case mcp.MethodToolsCall, mcp.MethodPromptsGet:
-		member = "name"
+		if rawjson.KindOf(req.Name) != rawjson.String {
+			return "name"
+		}
 	case mcp.MethodResourcesRead:
-		member = "uri"
+		if rawjson.KindOf(req.URI) != rawjson.String {
+			return "uri"
+		}
 	}
-	if member == "" || rawjson.KindOf(rawjson.Get(req.Params, member)) == rawjson.String {
-		return ""
-	}
-	return member
+	return ""
 }
 
 // Notify implements downstream.Conversation. No client notification exists in

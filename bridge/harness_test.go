@@ -101,20 +101,20 @@ type client struct {
 
 func (c *client) Interactive() bool { return !c.jsonOnly }
 
-func (c *client) Queue(msg []byte) { c.Send(msg) }
-func (c *client) Flush()           {}
+func (c *client) Queue(msg downstream.Message) { c.Send(msg) }
+func (c *client) Flush()                       {}
 
-func (c *client) Send(msg []byte) {
+func (c *client) Send(msg downstream.Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ends > 0 {
-		c.t.Errorf("D-I13: sent after the end: %s", msg)
+		c.t.Errorf("D-I13: sent after the end: %s", msg.AppendTo(nil))
 	}
 	c.committed = true
 	c.sent = append(c.sent, c.parse(msg))
 }
 
-func (c *client) Finish(msg []byte) {
+func (c *client) Finish(msg downstream.Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m := c.parse(msg)
@@ -149,10 +149,15 @@ func (c *client) Abandon() {
 	c.ends++
 }
 
-func (c *client) parse(msg []byte) jsonrpc.Message {
-	m, err := jsonrpc.Parse(append([]byte(nil), msg...))
+func (c *client) parse(sent downstream.Message) jsonrpc.Message {
+	msg := sent.AppendTo(nil)
+	m, err := jsonrpc.Parse(msg)
 	if err != nil {
 		c.t.Errorf("the bridge sent a bad message: %v: %s", err, msg)
+	}
+	if m.ID != sent.ID || m.Method != sent.Method || string(m.Params) != string(sent.Params) ||
+		sent.Result != nil && string(m.Result) != string(sent.Result) || (m.Error == nil) != (sent.Error == nil) {
+		c.t.Errorf("the parts of a message are not what it says: %+v: %s", sent, msg)
 	}
 	for _, leak := range []string{"resultType", "inputRequests", "requestState", "ttlMs"} {
 		if strings.Contains(string(msg), `"`+leak+`"`) {
@@ -245,9 +250,9 @@ func request(t *testing.T, conv *conversation, id, method, params string) *clien
 }
 
 func requestOn(c *client, id, method, params string) *client {
-	go c.conv.Serve(context.Background(), downstream.Caller{}, jsonrpc.Message{
+	go c.conv.Serve(context.Background(), downstream.Caller{}, downstream.NewRequest(jsonrpc.Message{
 		ID: jsonrpc.ID(id), Method: method, Params: []byte(params),
-	}, c)
+	}), c)
 	synctest.Wait()
 	return c
 }

@@ -25,9 +25,9 @@ type hostedTask struct {
 	status  string
 	updated time.Time
 	fetched bool                    // the outcome was
-	outcome []byte                  // the response of the flow, once there is one; its id is not the waiter's
+	outcome downstream.Message      // the response of the flow, once there is one; its id is not the waiter's
 	waiters []taskWaiter            // pending tasks/result requests
-	queue   []taskMessage           // what waits for one
+	queue   []downstream.Message    // questions and notifications that wait for one
 	open    map[jsonrpc.ID]struct{} // unanswered server requests
 }
 
@@ -35,12 +35,6 @@ type hostedTask struct {
 type taskWaiter struct {
 	id  jsonrpc.ID
 	out downstream.Reply
-}
-
-// taskMessage is a message for whoever waits for the task.
-type taskMessage struct {
-	question jsonrpc.ID // that it asks; empty for a notification
-	text     []byte
 }
 
 // Statuses of a legacy task.
@@ -71,7 +65,7 @@ func newHostedTask(ttl time.Duration) *hostedTask {
 func (t *hostedTask) Interactive() bool { return true }
 
 // Queue implements downstream.Reply.
-func (t *hostedTask) Queue(msg []byte) { t.Send(msg) }
+func (t *hostedTask) Queue(msg downstream.Message) { t.Send(msg) }
 
 // Flush implements downstream.Reply: whoever waits has been told already.
 func (t *hostedTask) Flush() {}
@@ -79,32 +73,28 @@ func (t *hostedTask) Flush() {}
 // Send implements downstream.Reply. What the flow has to say travels on the stream
 // of a pending tasks/result, or waits for one: clients that see input_required
 // are told to send it. Every message names its task.
-func (t *hostedTask) Send(msg []byte) {
-	parsed, err := jsonrpc.Parse(msg)
-	if err != nil {
-		return // the bridge wrote it itself
-	}
+func (t *hostedTask) Send(msg downstream.Message) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	params := t.related(parsed.Params)
+	params := t.related(msg.Params)
 	switch {
-	case parsed.Kind() == jsonrpc.Request:
-		t.open[parsed.ID] = struct{}{}
+	case msg.Kind() == jsonrpc.Request:
+		t.open[msg.ID] = struct{}{}
 		t.set(taskInput)
-		t.pass(taskMessage{parsed.ID, jsonrpc.AppendRequest(nil, parsed.ID, parsed.Method, params)})
-	case parsed.Method == mcp.NotificationCancelled && t.withdraw(jsonrpc.ID(rawjson.Get(parsed.Params, "requestId"))):
+		t.pass(downstream.Question(msg.ID, msg.Method, params))
+	case msg.Method == mcp.NotificationCancelled && t.withdraw(jsonrpc.ID(rawjson.Get(msg.Params, "requestId"))):
 	default:
-		t.pass(taskMessage{text: jsonrpc.AppendNotification(nil, parsed.Method, params)})
+		t.pass(downstream.Notification(msg.Method, params))
 	}
 }
 
 // pass hands a message to the newest request that waits for the task and whose
 // client is there, or keeps it for the next one. The caller holds mu.
-func (t *hostedTask) pass(msg taskMessage) {
+func (t *hostedTask) pass(msg downstream.Message) {
 	t.forgetDeserters()
 	if n := len(t.waiters); n > 0 {
-		t.waiters[n-1].out.Send(msg.text)
-	} else if msg.question != "" || len(t.queue) < maxTaskMessages {
+		t.waiters[n-1].out.Send(msg)
+	} else if msg.ID != "" || len(t.queue) < maxTaskMessages {
 		t.queue = append(t.queue, msg)
 	}
 }
@@ -125,7 +115,7 @@ func (t *hostedTask) forgetDeserters() {
 func (t *hostedTask) withdraw(id jsonrpc.ID) (unheard bool) {
 	t.close(id)
 	before := len(t.queue)
-	t.queue = slices.DeleteFunc(t.queue, func(m taskMessage) bool { return m.question == id })
+	t.queue = slices.DeleteFunc(t.queue, func(m downstream.Message) bool { return m.ID == id })
 	return len(t.queue) < before
 }
 
@@ -139,30 +129,22 @@ func (t *hostedTask) close(id jsonrpc.ID) {
 
 // Finish implements downstream.Reply. 2025-11-25 counts a tool's error as a failed
 // task, which 2026-07-28 does not.
-func (t *hostedTask) Finish(msg []byte) {
-	parsed, err := jsonrpc.Parse(clone(msg))
-	if err != nil {
-		return
-	}
+func (t *hostedTask) Finish(msg downstream.Message) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.terminal() {
-		return
+	switch {
+	case t.terminal():
+	case msg.Error != nil:
+		t.outcome = downstream.Failure("", msg.Error)
+		t.end(taskFailed)
+	default:
+		t.outcome = downstream.Result("", t.related(msg.Result))
+		status := taskCompleted
+		if isTrue(msg.Result, "isError") {
+			status = taskFailed
+		}
+		t.end(status)
 	}
-	t.outcome = msgOf(parsed, t.related)
-	status := taskCompleted
-	if parsed.Error != nil || string(rawjson.Get(parsed.Result, "isError")) == "true" {
-		status = taskFailed
-	}
-	t.end(status)
-}
-
-// msgOf is the outcome without its id: a raw result member or a raw error member.
-func msgOf(m jsonrpc.Message, related func([]byte) []byte) []byte {
-	if m.Error != nil {
-		return jsonrpc.AppendError(nil, "", m.Error)
-	}
-	return jsonrpc.AppendResult(nil, "", related(m.Result))
 }
 
 // Refuse implements downstream.Reply: there is no HTTP status to give.
@@ -173,7 +155,7 @@ func (t *hostedTask) Abandon() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.terminal() {
-		t.outcome = jsonrpc.AppendError(nil, "", internalError("the task was cancelled", nil))
+		t.outcome = downstream.Failure("", internalError("the task was cancelled", nil))
 		t.end(taskCancelled)
 	}
 }
@@ -190,14 +172,16 @@ func (t *hostedTask) end(status string) {
 	t.queue, t.open = nil, nil
 	t.fetched = len(t.waiters) > 0
 	for _, w := range t.waiters {
-		w.out.Finish(withID(t.outcome, w.id))
+		w.out.Finish(t.answerTo(w.id))
 	}
 	t.waiters = nil
 }
 
-// withID puts the id of a tasks/result into the task's outcome.
-func withID(outcome []byte, id jsonrpc.ID) []byte {
-	return rawjson.Apply(nil, outcome, rawjson.Edit{Name: "id", Value: []byte(id)})
+// answerTo is the task's outcome as the answer to a tasks/result.
+func (t *hostedTask) answerTo(id jsonrpc.ID) downstream.Message {
+	answer := t.outcome
+	answer.ID = id
+	return answer
 }
 
 func (t *hostedTask) set(status string) {
@@ -222,7 +206,7 @@ func (t *hostedTask) wait(id jsonrpc.ID, out downstream.Reply) {
 	defer t.mu.Unlock()
 	if t.terminal() {
 		t.fetched = true
-		out.Finish(withID(t.outcome, id))
+		out.Finish(t.answerTo(id))
 		return
 	}
 	t.forgetDeserters()
@@ -232,7 +216,7 @@ func (t *hostedTask) wait(id jsonrpc.ID, out downstream.Reply) {
 	}
 	t.waiters = append(t.waiters, taskWaiter{id, out})
 	for _, msg := range t.queue {
-		out.Send(msg.text)
+		out.Send(msg)
 	}
 	t.queue = nil
 }

@@ -18,7 +18,8 @@ import (
 
 type noPush struct{}
 
-func (noPush) Push(string, []byte) {}
+func (noPush) Push(string, downstream.Message) {}
+func (noPush) End(error)                       {}
 
 const asTask = `{"name":"book","arguments":{},"task":{"ttl":60000}}`
 
@@ -188,7 +189,7 @@ func TestTheHandleOfATaskDoesNotWaitForTheServer_G3(t *testing.T) {
 		c := &client{t: t, conv: conv}
 		returned := false
 		go func() { // over HTTP the answer leaves when the handler returns
-			conv.Serve(context.Background(), downstream.Caller{}, jsonrpc.Message{ID: "1", Method: mcp.MethodToolsCall, Params: []byte(asTask)}, c)
+			conv.Serve(context.Background(), downstream.Caller{}, downstream.NewRequest(jsonrpc.Message{ID: "1", Method: mcp.MethodToolsCall, Params: []byte(asTask)}), c)
 			returned = true
 		}()
 		synctest.Wait()

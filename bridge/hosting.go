@@ -20,16 +20,13 @@ func (c *conversation) hosts() bool {
 // host starts a tools/call as a task and answers at once with its handle.
 // Without params.task, or when tasks are not hosted, it reports false and the
 // call is an ordinary one (G.2).
-func (c *conversation) host(caller downstream.Caller, req jsonrpc.Message, out downstream.Reply) bool {
-	if req.Method != mcp.MethodToolsCall || !c.hosts() {
+func (c *conversation) host(caller downstream.Caller, req downstream.Request, out downstream.Reply) bool {
+	if req.Method != mcp.MethodToolsCall || req.Task == nil || !c.hosts() {
 		return false
 	}
-	wish := rawjson.Get(req.Params, "task")
-	if wish == nil {
-		return false
-	}
-	t := newHostedTask(taskTTL(rawjson.Get(wish, "ttl")))
+	t := newHostedTask(taskTTL(rawjson.Get(req.Task, "ttl")))
 	t.call = c.newCall(caller, req, t)
+	t.call.task = t
 	if err := c.keepTask(t); err != nil {
 		finish(out, req.ID, nil, err)
 		return true
@@ -45,8 +42,7 @@ func (c *conversation) host(caller downstream.Caller, req jsonrpc.Message, out d
 
 // isHosted reports whether the call runs behind a task handle.
 func (k *call) isHosted() bool {
-	_, hosted := k.out.(*hostedTask)
-	return hosted
+	return k.task != nil
 }
 
 func taskTTL(raw []byte) time.Duration {
@@ -107,7 +103,7 @@ func (c *conversation) hosted() []*hostedTask {
 	return slices.Clone(c.tasks)
 }
 
-func serveTasksGet(c *conversation, _ context.Context, _ downstream.Caller, req jsonrpc.Message) ([]byte, *jsonrpc.Error) {
+func serveTasksGet(c *conversation, _ context.Context, _ downstream.Caller, req downstream.Request) ([]byte, *jsonrpc.Error) {
 	if !c.hosts() {
 		return nil, methodNotFound(req.Method)
 	}
@@ -120,7 +116,7 @@ func serveTasksGet(c *conversation, _ context.Context, _ downstream.Caller, req 
 
 // serveTasksCancel marks the task cancelled now and for good, whatever the
 // server makes of it.
-func serveTasksCancel(c *conversation, _ context.Context, _ downstream.Caller, req jsonrpc.Message) ([]byte, *jsonrpc.Error) {
+func serveTasksCancel(c *conversation, _ context.Context, _ downstream.Caller, req downstream.Request) ([]byte, *jsonrpc.Error) {
 	if !c.hosts() {
 		return nil, methodNotFound(req.Method)
 	}
@@ -143,7 +139,7 @@ const tasksPage = 32
 
 // serveTasksList shows the session's own tasks; the cursor is the id of the
 // last task of the page before.
-func serveTasksList(c *conversation, _ context.Context, _ downstream.Caller, req jsonrpc.Message) ([]byte, *jsonrpc.Error) {
+func serveTasksList(c *conversation, _ context.Context, _ downstream.Caller, req downstream.Request) ([]byte, *jsonrpc.Error) {
 	if !c.hosts() {
 		return nil, methodNotFound(req.Method)
 	}
@@ -172,7 +168,7 @@ func serveTasksList(c *conversation, _ context.Context, _ downstream.Caller, req
 }
 
 // serveTasksResult blocks in the task, not here.
-func (c *conversation) serveTasksResult(req jsonrpc.Message, out downstream.Reply) bool {
+func (c *conversation) serveTasksResult(req *downstream.Request, out downstream.Reply) bool {
 	if req.Method != mcp.MethodTasksResult || !c.hosts() {
 		return false
 	}

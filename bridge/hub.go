@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/roster"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -166,7 +167,7 @@ func (f listFilter) methods() (methods []string) {
 // pushed delivers a message that belongs to no request (C.3).
 func (c *conversation) pushed(key, method string, params []byte) {
 	if params, ok := c.rules.Notification(method, params); ok {
-		c.push.Push(key, jsonrpc.AppendNotification(nil, method, params))
+		c.push.Push(key, downstream.Notification(method, params))
 	}
 }
 

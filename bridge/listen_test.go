@@ -59,10 +59,12 @@ type inbox struct {
 	got []string
 }
 
-func (i *inbox) Push(_ string, msg []byte) {
+func (i *inbox) End(error) {}
+
+func (i *inbox) Push(_ string, msg downstream.Message) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.got = append(i.got, string(msg))
+	i.got = append(i.got, string(msg.AppendTo(nil)))
 }
 
 func (i *inbox) take() string {

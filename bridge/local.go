@@ -13,7 +13,7 @@ import (
 // Every other method, known or not, goes up (TRANSLATION B.4).
 var localMethods map[string]localMethod
 
-type localMethod func(*conversation, context.Context, downstream.Caller, jsonrpc.Message) ([]byte, *jsonrpc.Error)
+type localMethod func(*conversation, context.Context, downstream.Caller, downstream.Request) ([]byte, *jsonrpc.Error)
 
 func init() {
 	localMethods = map[string]localMethod{
@@ -35,24 +35,24 @@ func init() {
 }
 
 // servePing answers at once: the method no longer exists upstream.
-func servePing(*conversation, context.Context, downstream.Caller, jsonrpc.Message) ([]byte, *jsonrpc.Error) {
+func servePing(*conversation, context.Context, downstream.Caller, downstream.Request) ([]byte, *jsonrpc.Error) {
 	return emptyObject, nil
 }
 
-func refuseInitialize(*conversation, context.Context, downstream.Caller, jsonrpc.Message) ([]byte, *jsonrpc.Error) {
+func refuseInitialize(*conversation, context.Context, downstream.Caller, downstream.Request) ([]byte, *jsonrpc.Error) {
 	return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "this session is already initialized"}
 }
 
-func notOffered(_ *conversation, _ context.Context, _ downstream.Caller, req jsonrpc.Message) ([]byte, *jsonrpc.Error) {
+func notOffered(_ *conversation, _ context.Context, _ downstream.Caller, req downstream.Request) ([]byte, *jsonrpc.Error) {
 	return nil, methodNotFound(req.Method)
 }
 
 // serveSetLevel keeps the level for the _meta of later requests (B-6).
-func serveSetLevel(c *conversation, _ context.Context, _ downstream.Caller, req jsonrpc.Message) ([]byte, *jsonrpc.Error) {
+func serveSetLevel(c *conversation, _ context.Context, _ downstream.Caller, req downstream.Request) ([]byte, *jsonrpc.Error) {
 	if !c.server.logging {
 		return nil, methodNotFound(req.Method)
 	}
-	level, _ := rawjson.Text(rawjson.Get(req.Params, "level"))
+	level, _ := rawjson.Text(req.Level)
 	if mcp.Severity(level) < 0 {
 		return nil, invalidParams("level must be one of debug, info, notice, warning, error, critical, alert, emergency")
 	}
@@ -62,7 +62,7 @@ func serveSetLevel(c *conversation, _ context.Context, _ downstream.Caller, req 
 	return emptyObject, nil
 }
 
-func serveSubscribe(c *conversation, _ context.Context, caller downstream.Caller, req jsonrpc.Message) ([]byte, *jsonrpc.Error) {
+func serveSubscribe(c *conversation, _ context.Context, caller downstream.Caller, req downstream.Request) ([]byte, *jsonrpc.Error) {
 	uri, err := c.subscribable(req)
 	if err == nil {
 		err = c.resourceListen().subscribe(caller, uri)
@@ -71,7 +71,7 @@ func serveSubscribe(c *conversation, _ context.Context, caller downstream.Caller
 }
 
 // serveUnsubscribe succeeds for a URI that is not subscribed, too.
-func serveUnsubscribe(c *conversation, _ context.Context, caller downstream.Caller, req jsonrpc.Message) ([]byte, *jsonrpc.Error) {
+func serveUnsubscribe(c *conversation, _ context.Context, caller downstream.Caller, req downstream.Request) ([]byte, *jsonrpc.Error) {
 	uri, err := c.subscribable(req)
 	if err == nil {
 		c.resourceListen().unsubscribe(caller, uri)
@@ -81,11 +81,11 @@ func serveUnsubscribe(c *conversation, _ context.Context, caller downstream.Call
 
 // subscribable returns the resource that a request is about, where any can be
 // subscribed to.
-func (c *conversation) subscribable(req jsonrpc.Message) (uri string, err *jsonrpc.Error) {
+func (c *conversation) subscribable(req downstream.Request) (uri string, err *jsonrpc.Error) {
 	if !c.server.subscribe || c.push == nil {
 		return "", methodNotFound(req.Method)
 	}
-	uri, ok := rawjson.Text(rawjson.Get(req.Params, "uri"))
+	uri, ok := rawjson.Text(req.URI)
 	if !ok {
 		return "", invalidParams("uri is missing or no string")
 	}

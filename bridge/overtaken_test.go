@@ -70,9 +70,9 @@ func TestCancelOfAnotherPrincipalWaitsForNobodysCall(t *testing.T) {
 		conv, _ := session(t, Limits{}, result(`{"content":[]}`))
 		cancel(conv, "mallory", 1)
 		c := &client{t: t, conv: conv}
-		conv.Serve(t.Context(), downstream.Caller{Principal: "alice"}, jsonrpc.Message{
+		conv.Serve(t.Context(), downstream.Caller{Principal: "alice"}, downstream.NewRequest(jsonrpc.Message{
 			ID: "1", Method: mcp.MethodToolsCall, Params: []byte(book),
-		}, c)
+		}), c)
 		c.result()
 	})
 }

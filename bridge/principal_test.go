@@ -19,7 +19,7 @@ func TestAnotherPrincipalNeitherAnswersNorCancels_DI11(t *testing.T) {
 		accepted := 0
 		alice.Accepted = func() { accepted++ }
 		c := &client{t: t, conv: conv}
-		go conv.Serve(context.Background(), alice, jsonrpc.Message{ID: "1", Method: mcp.MethodToolsCall, Params: []byte(book)}, c)
+		go conv.Serve(context.Background(), alice, downstream.NewRequest(jsonrpc.Message{ID: "1", Method: mcp.MethodToolsCall, Params: []byte(book)}), c)
 		synctest.Wait()
 		if accepted != 1 {
 			t.Fatalf("the upstream's answer was reported %d times", accepted)
@@ -48,7 +48,7 @@ func TestARefusedTokenIsNotAccepted_H6(t *testing.T) {
 		conv, _ := session(t, Limits{}) // every request fails
 		c := &client{t: t, conv: conv}
 		caller := downstream.Caller{Principal: "p", Accepted: func() { t.Error("accepted") }}
-		go conv.Serve(context.Background(), caller, jsonrpc.Message{ID: "1", Method: mcp.MethodToolsCall, Params: []byte(book)}, c)
+		go conv.Serve(context.Background(), caller, downstream.NewRequest(jsonrpc.Message{ID: "1", Method: mcp.MethodToolsCall, Params: []byte(book)}), c)
 		synctest.Wait()
 		c.result()
 	})

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
@@ -25,16 +26,6 @@ type progress struct {
 // heartbeatStep is small against any server's own progress, so that heartbeats
 // do not distort it.
 const heartbeatStep = 0.001
-
-// progressToken returns the client's token: a string or an integer, 0 included (P-7).
-func progressToken(params []byte) []byte {
-	token := rawjson.Get(rawjson.Get(params, "_meta"), "progressToken")
-	switch rawjson.KindOf(token) {
-	case rawjson.String, rawjson.Number:
-		return token
-	}
-	return nil
-}
 
 // upstreamToken mints the token of a round: clients of two sessions both use 1 (B-5).
 func (p *progress) upstreamToken(serial uint64, round int) []byte {
@@ -99,7 +90,7 @@ func (k *call) tell(message string) {
 	if !k.conv.Version().AtLeast(mcp.V20250326) {
 		message = "" // C-5
 	}
-	k.out.Send(jsonrpc.AppendNotification(nil, mcp.NotificationProgress, k.progress.beat(message)))
+	k.out.Send(downstream.Notification(mcp.NotificationProgress, k.progress.beat(message)))
 }
 
 // notify delivers an interim notification of the round in flight on the
@@ -115,7 +106,7 @@ func (k *call) notify(msg jsonrpc.Message, burst *burst) {
 		if burst.next() {
 			k.due = time.Now().Add(k.conv.b.limits.Round) // progress resets the round, not the call
 		}
-		k.notifyProgress(msg.Params, &burst.slab)
+		k.notifyProgress(msg.Params, burst)
 		return
 	case mcp.NotificationMessage:
 		if !k.wantsLog(msg.Params) {
@@ -126,24 +117,19 @@ func (k *call) notify(msg jsonrpc.Message, burst *burst) {
 		return
 	}
 	if params, ok := k.conv.rules.Notification(msg.Method, msg.Params); ok {
-		k.out.Queue(jsonrpc.AppendNotification(nil, msg.Method, params))
+		k.out.Queue(downstream.Notification(msg.Method, params))
 	}
 }
 
-// progressHead begins a progress notification.
-const progressHead = `{"jsonrpc":"2.0","method":"` + mcp.NotificationProgress + `","params":`
-
-// notifyProgress delivers progress under the client's token. There may be many of
-// these, so the message is written but once.
-func (k *call) notifyProgress(params []byte, memory *slab) {
+// notifyProgress delivers progress under the client's token.
+func (k *call) notifyProgress(params []byte, burst *burst) {
 	from := k.conv.rules.Progress(params)
 	value, total, ok := k.progress.rebase(&from)
 	if !ok {
 		return
 	}
-	msg := memory.take(len(progressHead) + len(params) + len(k.progress.token) + len(value) + len(total) + 1)
-	msg = from.AppendTo(append(msg, progressHead...), k.progress.token, value, total)
-	k.out.Queue(append(msg, '}'))
+	burst.params = from.AppendTo(burst.params[:0], k.progress.token, value, total)
+	k.out.Queue(downstream.Notification(mcp.NotificationProgress, burst.params))
 }
 
 // wantsLog applies the session's present level to a message that the server

@@ -3,7 +3,7 @@ package bridge
 import (
 	"sync"
 
-	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/translate"
@@ -42,20 +42,20 @@ func newToolbox() *toolbox {
 	return &toolbox{principals: make(map[string]*tools)}
 }
 
-// about returns the facts of the tool that params of a tools/call name.
-func (b *toolbox) about(principal string, params []byte) toolFacts {
+// about returns the facts of the tool with this raw name.
+func (b *toolbox) about(principal string, raw []byte) toolFacts {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	known := b.principals[principal]
 	if known == nil || len(known.facts) == 0 {
 		return toolFacts{}
 	}
-	name, _ := rawjson.Text(rawjson.Get(params, "name"))
+	name, _ := rawjson.Text(raw)
 	return known.facts[name]
 }
 
 // learn reads the upstream's answer to a tools/list.
-func (b *toolbox) learn(principal string, req jsonrpc.Message, page *list) {
+func (b *toolbox) learn(principal string, req *downstream.Request, page *list) {
 	cursor := string(rawjson.Get(req.Params, "cursor"))
 	b.mu.RLock()
 	known := b.principals[principal]

@@ -4,7 +4,8 @@
 //
 // Package legacy calls it, on behalf of every transport. Packages bridge and
 // internal/relay implement Backend and Conversation. It holds types only; nobody's
-// state lives here.
+// state lives here. Messages cross it with their parts apart ([Message], [Request]):
+// nobody parses what the room before has just written.
 //
 //	legacy ──▶ Backend ──▶ Conversation.Serve(caller, request, Reply)
 //	       ◀── Reply.Send, Finish, Refuse, Abandon
@@ -54,6 +55,9 @@ type Backend interface {
 	// Modern serves requests of the modern era, or is nil when they are
 	// refused.
 	Modern() http.Handler
+	// Relayer takes requests that are a server's of the clients' own era, or is nil
+	// when there is none.
+	Relayer() Relayer
 }
 
 // Conversation is one client's session as the backend sees it. Its methods are
@@ -66,7 +70,10 @@ type Conversation interface {
 	// and Abandon, possibly later and from another goroutine (D-I13). The work
 	// belongs to the session and outlives the HTTP request, so ctx only carries
 	// values (E-12).
-	Serve(ctx context.Context, caller Caller, req jsonrpc.Message, out Reply)
+	Serve(ctx context.Context, caller Caller, req Request, out Reply)
+	// Orderly reports that Serve only hands requests on: on a connection it is
+	// called in the order in which they came.
+	Orderly() bool
 	// Notify takes a notification from the client.
 	Notify(caller Caller, msg jsonrpc.Message)
 	// Answer takes the client's response to a server request. Ids that are not
@@ -84,17 +91,18 @@ type Reply interface {
 	// the client on this exchange.
 	Interactive() bool
 	// Send delivers an interim message, a notification or a server request,
-	// and thereby turns the response into a stream (E-6). The message is kept and
-	// must not be changed afterwards. A client that is not interactive gets nothing.
-	Send(msg []byte)
+	// and thereby turns the response into a stream (E-6). A Text is kept and must not
+	// be changed afterwards; a message without one is copied before Send returns. A
+	// client that is not interactive gets nothing.
+	Send(msg Message)
 	// Queue is Send without its own write: the message leaves with the next
 	// Send, Flush or Finish. Messages that arrive together share a write so.
-	Queue(msg []byte)
+	Queue(msg Message)
 	// Flush sends what is queued.
 	Flush()
 	// Finish delivers the JSON-RPC response and ends the exchange. The message
 	// is copied or written before Finish returns.
-	Finish(msg []byte)
+	Finish(msg Message)
 	// Refuse relays the upstream's demand for authorization as an HTTP status
 	// (H-3) and ends the exchange. When the response is already under way, or the
 	// transport has no status, it reports false: the exchange goes on, and the
@@ -116,10 +124,14 @@ type Reply interface {
 // list-changed notifications and resource updates (C.3).
 type Pusher interface {
 	// Push delivers a message, or keeps it until the client listens. Of several
-	// kept messages with one key only the newest is delivered. The message is
-	// retained and must not be changed afterwards, so that one message can be
-	// pushed to many sessions without copies.
-	Push(key string, msg []byte)
+	// kept messages with one key only the newest is delivered. A Text is kept and
+	// must not be changed afterwards; a message without one is copied before Push
+	// returns.
+	Push(key string, msg Message)
+	// End ends the session from this side, because what it stood for is gone: it
+	// closes the connection that is the session after what was sent, or makes the
+	// client's next request find none. The error is for the log.
+	End(why error)
 }
 
 // Refusal is the upstream's answer to a request without the right credentials.
@@ -134,28 +146,12 @@ func (r *Refusal) Error() string {
 	return fmt.Sprintf("upstream refused the credentials with status %d", r.Status)
 }
 
-// Relayer is a Backend that knows a server of the clients' own era, to which
-// whole HTTP exchanges can be handed.
+// Relayer knows a server of the clients' own era, to which whole HTTP exchanges can
+// be handed.
 type Relayer interface {
-	Backend
 	// Relay returns who serves a request that belongs to no session here, or nil
 	// when it is to be served as if there were no such server. msg is the message
 	// of a POST, nil when there is none or several. caller tells who the request
 	// acts for; it may be called once.
 	Relay(r *http.Request, msg *jsonrpc.Message, caller func() Caller) http.Handler
-}
-
-// Orderly is a Conversation whose Serve only hands requests on. On a connection
-// it is called in the order in which they came.
-type Orderly interface {
-	Conversation
-	Orderly()
-}
-
-// Ender is a Pusher whose session can be ended from this side.
-type Ender interface {
-	Pusher
-	// End closes the connection that is the session after what was sent, or makes
-	// the client's next request find no session. The error is for the log.
-	End(why error)
 }

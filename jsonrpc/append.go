@@ -67,3 +67,17 @@ func appendCall(dst []byte, method string, params []byte) []byte {
 	}
 	return append(dst, '}')
 }
+
+// AppendTo appends the message to dst: a response without an Error as one with the
+// result, which is {} when it is nil.
+func (m *Message) AppendTo(dst []byte) []byte {
+	switch {
+	case m.Method != "" && m.ID != "":
+		return AppendRequest(dst, m.ID, m.Method, m.Params)
+	case m.Method != "":
+		return AppendNotification(dst, m.Method, m.Params)
+	case m.Error != nil:
+		return AppendError(dst, m.ID, m.Error)
+	}
+	return AppendResult(dst, m.ID, m.Result)
+}

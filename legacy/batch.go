@@ -111,10 +111,10 @@ func (b *batch) deliver(conv downstream.Conversation, caller downstream.Caller) 
 // serveBatch runs the requests side by side: each is a flow of its own (E-15).
 func (h *HTTP) serveBatch(ctx context.Context, conv downstream.Conversation, caller downstream.Caller, b *batch, ex *exchange) {
 	for _, msg := range b.broken {
-		ex.complete(msg)
+		ex.complete(&downstream.Message{Text: msg})
 	}
 	for _, msg := range b.requests {
-		go h.work(ctx, conv, caller, msg, &member{exchange: ex})
+		go h.work(ctx, conv, caller, downstream.NewRequest(msg), &member{exchange: ex})
 	}
 }
 
@@ -126,18 +126,22 @@ type member struct {
 }
 
 // Send implements Reply.
-func (m *member) Send(msg []byte) {
+func (m *member) Send(msg downstream.Message) {
 	if !m.over.Load() {
 		m.exchange.Send(msg)
 	}
 }
 
 // Finish implements Reply.
-func (m *member) Finish(msg []byte) {
+func (m *member) Finish(msg downstream.Message) {
 	if !m.over.Swap(true) {
-		m.complete(msg)
+		m.complete(&msg)
 	}
 }
 
 // Abandon implements Reply.
-func (m *member) Abandon() { m.Finish(nil) }
+func (m *member) Abandon() {
+	if !m.over.Swap(true) {
+		m.complete(nil)
+	}
+}

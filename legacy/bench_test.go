@@ -58,7 +58,7 @@ func posts(t testing.TB, h *HTTP, msg string) (send func() int) {
 // fixedConv answers at once from memory.
 type fixedConv struct {
 	downstream.Conversation
-	answer, note []byte
+	answer, note downstream.Message
 	notes        int
 }
 
@@ -68,7 +68,7 @@ func (*fixedConv) Close(error)          {}
 func (*fixedConv) Notify(downstream.Caller, jsonrpc.Message) {}
 func (*fixedConv) Answer(downstream.Caller, jsonrpc.Message) {}
 
-func (c *fixedConv) Serve(_ context.Context, _ downstream.Caller, _ jsonrpc.Message, out downstream.Reply) {
+func (c *fixedConv) Serve(_ context.Context, _ downstream.Caller, _ downstream.Request, out downstream.Reply) {
 	for range c.notes {
 		out.Send(c.note)
 	}
@@ -83,9 +83,10 @@ func (b fixedBackend) Open(context.Context, downstream.Caller, jsonrpc.Message, 
 func (b fixedBackend) Stateless(downstream.Caller, mcp.Version) downstream.Conversation {
 	return b.conv
 }
-func (fixedBackend) Modern() http.Handler { return nil }
+func (fixedBackend) Modern() http.Handler        { return nil }
+func (fixedBackend) Relayer() downstream.Relayer { return nil }
 
-var fixedAnswer = []byte(`{"jsonrpc":"2.0","id":17,"result":{"content":[{"type":"text","text":"hello, world"}]}}`)
+var fixedAnswer = texted([]byte(`{"jsonrpc":"2.0","id":17,"result":{"content":[{"type":"text","text":"hello, world"}]}}`))
 
 func BenchmarkPostJSON(b *testing.B) {
 	h := NewHTTP(Options{}, fixedBackend{&fixedConv{answer: fixedAnswer}})
@@ -100,7 +101,7 @@ func BenchmarkPostJSON(b *testing.B) {
 }
 
 func BenchmarkPostSSE(b *testing.B) {
-	h := NewHTTP(Options{}, fixedBackend{&fixedConv{answer: fixedAnswer, note: []byte(note), notes: 10}})
+	h := NewHTTP(Options{}, fixedBackend{&fixedConv{answer: fixedAnswer, note: downstream.Notification(mcp.NotificationMessage, nil), notes: 10}})
 	defer h.Close()
 	send := posts(b, h, benchCall)
 	b.ReportAllocs()
@@ -148,8 +149,8 @@ func TestAllocationBudget(t *testing.T) {
 		msg     string
 	}{
 		"answer in JSON":              {6, fixedBackend{&fixedConv{answer: fixedAnswer}}, benchCall},
-		"answer after a note":         {16, fixedBackend{&fixedConv{answer: fixedAnswer, note: []byte(note), notes: 1}}, benchCall},
-		"answer after ten notes":      {18, fixedBackend{&fixedConv{answer: fixedAnswer, note: []byte(note), notes: 10}}, benchCall},
+		"answer after a note":         {16, fixedBackend{&fixedConv{answer: fixedAnswer, note: downstream.Notification(mcp.NotificationMessage, nil), notes: 1}}, benchCall},
+		"answer after ten notes":      {18, fixedBackend{&fixedConv{answer: fixedAnswer, note: downstream.Notification(mcp.NotificationMessage, nil), notes: 10}}, benchCall},
 		"client answers":              {5, fixedBackend{&fixedConv{}}, `{"jsonrpc":"2.0","id":"leg","result":{"action":"accept"}}`},
 		"client sends a notification": {4, fixedBackend{&fixedConv{}}, `{"jsonrpc":"2.0","method":"notifications/initialized"}`},
 	} {

@@ -1,7 +1,6 @@
 package legacy
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"sync"
@@ -96,7 +95,12 @@ func (c *channel) send(msg []byte) {
 
 // Push implements Pusher. The one connection is always there, so nothing is
 // kept or coalesced.
-func (c *channel) Push(_ string, msg []byte) { c.send(msg) }
+func (c *channel) Push(_ string, msg downstream.Message) { c.sendMessage(&msg) }
+
+// sendMessage gives a message its frame and sends it.
+func (c *channel) sendMessage(msg *downstream.Message) {
+	framed(msg, c.send)
+}
 
 // hangUp tells the transport that the connection is to end, and why; nil means
 // that the client closed it.
@@ -135,9 +139,6 @@ func (c *channel) close(cause error) {
 // token that nobody knows, and some clients give the connection up for that.
 const progressGap = 10 * time.Millisecond
 
-// progressHead is how all progress begins.
-var progressHead = jsonrpc.AppendNotification(nil, mcp.NotificationProgress, nil)[:len(`{"jsonrpc":"2.0","method":"`)+len(mcp.NotificationProgress)]
-
 // channelReply is the Reply of one request on a channel.
 type channelReply struct {
 	c      *channel
@@ -161,26 +162,29 @@ const (
 func (r *channelReply) Interactive() bool { return true }
 
 // Send implements Reply.
-func (r *channelReply) Send(msg []byte) { r.Queue(msg) }
+func (r *channelReply) Send(msg downstream.Message) { r.Queue(msg) }
 
 // Flush implements Reply: a shared channel holds nothing back.
 func (r *channelReply) Flush() {}
 
 // Queue implements Reply.
-func (r *channelReply) Queue(msg []byte) {
+func (r *channelReply) Queue(msg downstream.Message) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.over {
 		return
 	}
-	r.c.send(msg)
-	if bytes.HasPrefix(msg, progressHead) {
+	r.c.sendMessage(&msg)
+	if msg.IsProgress() {
 		r.progress = time.Now()
 	}
 }
 
 // Finish implements Reply.
-func (r *channelReply) Finish(msg []byte) {
+func (r *channelReply) Finish(msg downstream.Message) { r.end(&msg) }
+
+// end takes the response, nil for none.
+func (r *channelReply) end(msg *downstream.Message) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.over {
@@ -191,7 +195,7 @@ func (r *channelReply) Finish(msg []byte) {
 		r.c.pause(progressGap - time.Since(r.progress))
 	}
 	r.c.settle(r) // first: a quick client may use the id again
-	r.answer(msg)
+	framed(msg, r.answer)
 	if r.c.gate != nil {
 		r.c.gate.exit() // now a shutdown may close the connection
 	}
@@ -218,7 +222,7 @@ func (r *channelReply) Refuse(refusal *downstream.Refusal) bool {
 }
 
 // Abandon implements Reply.
-func (r *channelReply) Abandon() { r.Finish(nil) }
+func (r *channelReply) Abandon() { r.end(nil) }
 
 // Reachable implements Reply: without the connection there is no session either.
 func (r *channelReply) Reachable() bool { return true }

@@ -172,7 +172,7 @@ func (c *channel) admit(msg *jsonrpc.Message, answer func([]byte)) (start func()
 	c.running++
 	c.work.Add(2) // serve, and the reply that may outlive it
 	conv, req := c.conv, *msg
-	if _, ok := conv.(downstream.Orderly); ok {
+	if conv.Orderly() {
 		return func() { c.serve(conv, req, out) }, nil
 	}
 	return func() { go c.serve(conv, req, out) }, nil
@@ -245,13 +245,13 @@ func (c *channel) serve(conv downstream.Conversation, req jsonrpc.Message, out *
 		return
 	}
 	defer recoverRequest(c.log, req.Method, req.ID, out)
-	conv.Serve(c.ctx, c.caller, req, out)
+	conv.Serve(c.ctx, c.caller, downstream.NewRequest(req), out)
 }
 
 // withdraw looks for a cancelled request. Its id is free again at once; a request
 // that nobody has begun to serve is done with here, and withdraw reports true.
 func (c *channel) withdraw(conv downstream.Conversation, msg *jsonrpc.Message) bool {
-	if _, ok := conv.(downstream.Orderly); ok || msg.Method != mcp.NotificationCancelled {
+	if conv.Orderly() || msg.Method != mcp.NotificationCancelled {
 		return false
 	}
 	c.in.Lock()

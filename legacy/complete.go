@@ -3,12 +3,13 @@ package legacy
 import (
 	"bytes"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/sessions"
 )
 
 // complete takes one response, nil for none, and ends the exchange with the
 // last one.
-func (ex *exchange) complete(msg []byte) {
+func (ex *exchange) complete(msg *downstream.Message) {
 	ex.mu.Lock()
 	if ex.phase == done || ex.left == 0 {
 		ex.mu.Unlock()
@@ -24,13 +25,13 @@ func (ex *exchange) complete(msg []byte) {
 	case ex.phase == streaming:
 		st = ex.stream.Load()
 		if last {
-			st.Seal(bytes.Clone(msg))
+			st.Seal(ownText(msg))
 		} else if msg != nil {
-			st.Queue(bytes.Clone(msg))
+			st.Queue(ownText(msg))
 		}
 	case !last:
 		if msg != nil {
-			ex.parts = append(ex.parts, bytes.Clone(msg))
+			ex.parts = append(ex.parts, ownText(msg))
 		}
 	default:
 		ex.writePlain(msg)
@@ -48,15 +49,15 @@ func (ex *exchange) complete(msg []byte) {
 }
 
 // writePlain writes a response that needed no stream.
-func (ex *exchange) writePlain(msg []byte) {
+func (ex *exchange) writePlain(msg *downstream.Message) {
 	switch {
 	case ex.w == nil: // the client left without ever seeing an event id
 	case ex.batch && msg != nil:
-		ex.http.writeResult(ex.w, array(append(ex.parts, msg)))
+		ex.http.writeResult(ex.w, array(append(ex.parts, ownText(msg))))
 	case ex.batch && len(ex.parts) > 0:
 		ex.http.writeResult(ex.w, array(ex.parts))
 	case msg != nil:
-		ex.http.writeResult(ex.w, msg)
+		ex.http.writeResponse(ex.w, msg)
 	default:
 		writeEmptySSE(ex.w) // cancelled: a stream that ends, not an error (E.9)
 	}

@@ -68,13 +68,13 @@ func (h *HTTP) start(ex *exchange) *exchange {
 func (ex *exchange) Interactive() bool { return ex.accept.has(acceptSSE) }
 
 // Send implements Reply.
-func (ex *exchange) Send(msg []byte) {
+func (ex *exchange) Send(msg downstream.Message) {
 	ex.Queue(msg)
 	ex.Flush()
 }
 
 // Queue implements Reply.
-func (ex *exchange) Queue(msg []byte) {
+func (ex *exchange) Queue(msg downstream.Message) {
 	if !ex.Interactive() {
 		return
 	}
@@ -85,7 +85,7 @@ func (ex *exchange) Queue(msg []byte) {
 		ex.mu.Unlock()
 	}
 	if st != nil {
-		st.Queue(msg)
+		st.Queue(textOf(&msg))
 	}
 }
 
@@ -97,7 +97,7 @@ func (ex *exchange) Flush() {
 }
 
 // Finish implements Reply.
-func (ex *exchange) Finish(msg []byte) { ex.complete(msg) }
+func (ex *exchange) Finish(msg downstream.Message) { ex.complete(&msg) }
 
 // Abandon implements Reply.
 func (ex *exchange) Abandon() { ex.complete(nil) }

@@ -20,7 +20,7 @@ import (
 type HTTP struct {
 	opt     Options
 	backend downstream.Backend
-	relayer downstream.Relayer // the backend, if it is one
+	relayer downstream.Relayer // the backend's; may be nil
 	guard   guard
 	table   *sessions.Table[*session]
 
@@ -59,7 +59,7 @@ func NewHTTP(opt Options, backend downstream.Backend) *HTTP {
 		hurry:     make(chan struct{}, 1),
 		stop:      make(chan struct{}), stopped: make(chan struct{}),
 	}
-	h.relayer, _ = backend.(downstream.Relayer)
+	h.relayer = backend.Relayer()
 	h.table = sessions.NewTable(sessions.TableOptions[*session]{
 		Capacity: opt.MaxSessions, Idle: opt.IdleTimeout, Busy: (*session).busy, Ended: (*session).end,
 	})

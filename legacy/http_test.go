@@ -413,7 +413,7 @@ func TestASessionEndedFromTheOtherSideIsGone(t *testing.T) {
 	p.initialize(mcp.V20251125)
 	get := readEvents(t, p.get(""))
 	want(t, "priming", get.next(), "0-1|")
-	b.last().push.(downstream.Ender).End(errors.New("the process has ended"))
+	b.last().push.End(errors.New("the process has ended"))
 	want(t, "its stream", get.rest(), []string{})
 	status, _ := p.call(ping)
 	want(t, "the next request", status, http.StatusNotFound)
@@ -424,7 +424,7 @@ func TestASessionEndedFromTheOtherSideIsGone(t *testing.T) {
 type stillborn struct{ *fakeBackend }
 
 func (b stillborn) Open(ctx context.Context, caller downstream.Caller, req jsonrpc.Message, push downstream.Pusher) (downstream.Conversation, []byte, error) {
-	push.(downstream.Ender).End(nil)
+	push.End(nil)
 	return b.fakeBackend.Open(ctx, caller, req, push)
 }
 

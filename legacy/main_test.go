@@ -38,12 +38,27 @@ type fakeBackend struct {
 type call struct {
 	downstream.Reply
 	caller downstream.Caller
-	req    jsonrpc.Message
+	req    downstream.Request
 }
 
 func (c *call) finish(result string) {
-	c.Finish(jsonrpc.AppendResult(nil, c.req.ID, []byte(result)))
+	c.Reply.Finish(downstream.Result(c.req.ID, []byte(result)))
 }
+
+// Send and Finish take whatever text a test wants on the wire.
+func (c *call) Send(text []byte)   { c.Reply.Send(texted(text)) }
+func (c *call) Finish(text []byte) { c.Reply.Finish(texted(text)) }
+
+// texted is a message with this text, and parts as far as it has any.
+func texted(text []byte) downstream.Message {
+	msg, _ := jsonrpc.Parse(text)
+	return downstream.Message{Message: msg, Text: text}
+}
+
+// pusher pushes whatever text a test wants on the wire.
+type pusher struct{ downstream.Pusher }
+
+func (p pusher) Push(key string, text []byte) { p.Pusher.Push(key, texted(text)) }
 
 func newFake() *fakeBackend { return &fakeBackend{held: make(chan *call, 64)} }
 
@@ -54,7 +69,7 @@ func (b *fakeBackend) Open(_ context.Context, caller downstream.Caller, req json
 		}
 	}
 	v, _ := rawjson.Text(rawjson.Get(req.Params, "protocolVersion"))
-	c := &fakeConv{backend: b, version: mcp.Version(v), push: push}
+	c := &fakeConv{backend: b, version: mcp.Version(v), push: pusher{push}}
 	b.mu.Lock()
 	b.convs = append(b.convs, c)
 	b.mu.Unlock()
@@ -65,7 +80,8 @@ func (b *fakeBackend) Stateless(_ downstream.Caller, v mcp.Version) downstream.C
 	return &fakeConv{backend: b, version: v, stateless: true}
 }
 
-func (b *fakeBackend) Modern() http.Handler { return b.modern }
+func (b *fakeBackend) Modern() http.Handler        { return b.modern }
+func (b *fakeBackend) Relayer() downstream.Relayer { return nil }
 
 // last returns the newest conversation.
 func (b *fakeBackend) last() *fakeConv {
@@ -77,7 +93,7 @@ func (b *fakeBackend) last() *fakeConv {
 type fakeConv struct {
 	backend   *fakeBackend
 	version   mcp.Version
-	push      downstream.Pusher
+	push      pusher
 	stateless bool
 
 	mu       sync.Mutex
@@ -89,8 +105,9 @@ type fakeConv struct {
 }
 
 func (c *fakeConv) Version() mcp.Version { return c.version }
+func (c *fakeConv) Orderly() bool        { return false }
 
-func (c *fakeConv) Serve(_ context.Context, caller downstream.Caller, req jsonrpc.Message, out downstream.Reply) {
+func (c *fakeConv) Serve(_ context.Context, caller downstream.Caller, req downstream.Request, out downstream.Reply) {
 	if req.Method == "hold" || rawjson.Has(req.Params, "hold") {
 		k := &call{out, caller, req}
 		c.mu.Lock()
@@ -101,25 +118,25 @@ func (c *fakeConv) Serve(_ context.Context, caller downstream.Caller, req jsonrp
 	}
 	switch req.Method {
 	case "chatty":
-		out.Send([]byte(`{"jsonrpc":"2.0","method":"notifications/message"}`))
-		out.Finish(jsonrpc.AppendResult(nil, req.ID, []byte(`{}`)))
+		out.Send(downstream.Notification(mcp.NotificationMessage, nil))
+		out.Finish(downstream.Result(req.ID, nil))
 	case "refuse":
 		r := &downstream.Refusal{Status: 401, Challenge: []string{`Bearer scope="x"`}}
 		if !out.Refuse(r) {
-			out.Finish(jsonrpc.AppendError(nil, req.ID, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "authorization needed"}))
+			out.Finish(downstream.Failure(req.ID, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "authorization needed"}))
 		}
 	case "abandon":
 		out.Abandon()
 	case "panic":
 		panic("backend bug")
 	case "whoami":
-		out.Finish(jsonrpc.AppendResult(nil, req.ID, fmt.Appendf(nil, `{"stateless":%t,"interactive":%t}`, c.stateless, out.Interactive())))
+		out.Finish(downstream.Result(req.ID, fmt.Appendf(nil, `{"stateless":%t,"interactive":%t}`, c.stateless, out.Interactive())))
 	default:
 		result := req.Params
 		if result == nil {
 			result = []byte(`{}`)
 		}
-		out.Finish(jsonrpc.AppendResult(nil, req.ID, result))
+		out.Finish(downstream.Result(req.ID, result))
 	}
 }
 

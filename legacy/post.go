@@ -123,17 +123,18 @@ func (h *HTTP) serve(w http.ResponseWriter, r *http.Request, accept accept, s *s
 	}
 	defer ex.leave()
 	ctx := context.WithoutCancel(r.Context())
+	req := downstream.NewRequest(msg)
 	if h.polled(s) {
-		go h.work(ctx, conv, caller, msg, ex)
+		go h.work(ctx, conv, caller, req, ex)
 	} else {
-		h.work(ctx, conv, caller, msg, ex)
+		h.work(ctx, conv, caller, req, ex)
 	}
 	ex.wait(r)
 }
 
-func (h *HTTP) work(ctx context.Context, conv downstream.Conversation, caller downstream.Caller, msg jsonrpc.Message, out downstream.Reply) {
-	defer recoverRequest(h.opt.Logger, msg.Method, msg.ID, out)
-	conv.Serve(ctx, caller, msg, out)
+func (h *HTTP) work(ctx context.Context, conv downstream.Conversation, caller downstream.Caller, req downstream.Request, out downstream.Reply) {
+	defer recoverRequest(h.opt.Logger, req.Method, req.ID, out)
+	conv.Serve(ctx, caller, req, out)
 }
 
 // body reads the message into a buffer of just its size, since the parsed
@@ -192,7 +193,7 @@ func writeTooLarge(w http.ResponseWriter, limit int64) {
 func recoverRequest(log zerolog.Logger, method string, id jsonrpc.ID, out downstream.Reply) {
 	if v := recover(); v != nil {
 		log.Error().Interface("panic", v).Bytes("stack", debug.Stack()).Str(logfield.Method, method).Msg("request failed")
-		out.Finish(jsonrpc.AppendError(nil, id, asError(nil)))
+		out.Finish(downstream.Failure(id, asError(nil)))
 	}
 }
 

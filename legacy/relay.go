@@ -41,10 +41,5 @@ func handOn(w http.ResponseWriter, r *http.Request, body []byte, next http.Handl
 	next.ServeHTTP(w, r)
 }
 
-var (
-	_ downstream.Ender = (*channel)(nil)
-	_ downstream.Ender = (*session)(nil)
-)
-
-// End implements Ender.
+// End implements Pusher.
 func (c *channel) End(why error) { c.hangUp(why) }

@@ -17,6 +17,8 @@ type relaying struct {
 	off bool
 }
 
+func (b relaying) Relayer() downstream.Relayer { return b }
+
 func (b relaying) Relay(_ *http.Request, msg *jsonrpc.Message, caller func() downstream.Caller) http.Handler {
 	if b.off {
 		return nil

@@ -155,7 +155,8 @@ func (k *keepsake) due() (again bool) {
 }
 
 // Push implements Pusher (C.3).
-func (s *session) Push(key string, msg []byte) {
+func (s *session) Push(key string, m downstream.Message) {
+	msg := textOf(&m)
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -221,7 +222,7 @@ func (s *session) standaloneStream() *sessions.Stream {
 	return s.standalone
 }
 
-// End implements Ender: what the session stood for is gone. It may come before the
+// End implements Pusher: what the session stood for is gone. It may come before the
 // session is in the table, which then takes it out at once.
 func (s *session) End(error) {
 	s.ended.Store(true)

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/mcpbridge/bridge/downstream"
-	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 )
 
@@ -236,7 +235,7 @@ func TestNoPusherWhenGetIsNotOffered_A4(t *testing.T) {
 	b := newFake()
 	_, p := serve(t, Options{NoGET: true}, b)
 	p.initialize(mcp.V20251125)
-	if b.last().push != nil {
+	if b.last().push.Pusher != nil {
 		t.Error("a pusher that cannot deliver")
 	}
 }
@@ -274,8 +273,8 @@ func TestClientThatLeftBeforeTheFirstByteLosesOnlyItsOwnAnswer_E12(t *testing.T)
 	s, _ := h.table.Get(p.session)
 	ex := h.begin(discard{http.Header{}}, s, acceptBoth)
 	ex.leave()
-	ex.Send([]byte(note))
-	ex.Finish(jsonrpc.AppendResult(nil, "1", []byte(`{}`)))
+	ex.Send(texted([]byte(note)))
+	ex.Finish(downstream.Result("1", nil))
 	want(t, "in flight", h.inFlight.Load(), 0)
 	want(t, "streams", len(s.streams), 0)
 	want(t, "busy", s.busy(), false)

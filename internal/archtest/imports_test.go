@@ -28,7 +28,7 @@ var mayImport = map[string][]string{
 	"translate":  {"mcp", "jsonrpc", "rawjson"},
 	"mrtr":       {"mcp", "jsonrpc", "rawjson"},
 	"sessions":   {"mcp"},
-	"downstream": {"sessions", "mcp", "jsonrpc"},
+	"downstream": {"sessions", "mcp", "jsonrpc", "rawjson"},
 	"legacy":     {"downstream", "sessions", "negotiate", "sse", "mcp", "jsonrpc", "rawjson", "legacy/h1", "internal/http1", "internal/transport", "internal/park", "internal/logfield"},
 	"upstream":   {"negotiate", "sse", "mcp", "jsonrpc", "rawjson", "upstream/h1", "internal/http1", "internal/transport"},
 	"bridge":     {"downstream", "mrtr", "upstream", "negotiate", "translate", "mcp", "jsonrpc", "rawjson", "internal/logfield", "internal/roster"},

@@ -63,9 +63,9 @@ type listener struct {
 
 // Serve implements downstream.Conversation. The level counts before it is answered:
 // from then on messages may come.
-func (l *listener) Serve(ctx context.Context, caller downstream.Caller, req jsonrpc.Message, out downstream.Reply) {
+func (l *listener) Serve(ctx context.Context, caller downstream.Caller, req downstream.Request, out downstream.Reply) {
 	if req.Method == mcp.MethodSetLevel {
-		level, _ := rawjson.Text(rawjson.Get(req.Params, "level"))
+		level, _ := rawjson.Text(req.Level)
 		l.want(mcp.Severity(level) >= 0)
 	}
 	l.Conversation.Serve(ctx, caller, req, out)

@@ -27,7 +27,8 @@ type eras struct {
 	relayed *sessions.Table[struct{}]
 }
 
-var _ downstream.Relayer = (*eras)(nil)
+// Relayer implements downstream.Backend.
+func (e *eras) Relayer() downstream.Relayer { return e }
 
 // Bounds on remembering sessions, where Options leaves them open.
 const (

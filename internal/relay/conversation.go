@@ -31,10 +31,7 @@ type conversation struct {
 	closed bool
 }
 
-var (
-	_ downstream.Orderly = (*conversation)(nil)
-	_ Inbox              = (*conversation)(nil)
-)
+var _ Inbox = (*conversation)(nil)
 
 // call is a request of the client that the server has yet to answer.
 type call struct {
@@ -44,26 +41,26 @@ type call struct {
 	limit  *time.Timer
 }
 
-// Orderly implements downstream.Orderly.
-func (c *conversation) Orderly() {}
+// Orderly implements downstream.Conversation.
+func (c *conversation) Orderly() bool { return true }
 
 // Version implements downstream.Conversation.
 func (c *conversation) Version() mcp.Version { return c.version }
 
 // Serve implements downstream.Conversation. It returns before the answer.
-func (c *conversation) Serve(_ context.Context, caller downstream.Caller, req jsonrpc.Message, out downstream.Reply) {
+func (c *conversation) Serve(_ context.Context, caller downstream.Caller, req downstream.Request, out downstream.Reply) {
 	if c.strange(caller) || c.gone() {
-		gone := jsonrpc.AppendError(nil, req.ID, internalError("this session is over: initialize a new one"))
-		if !out.Refuse(&downstream.Refusal{Status: http.StatusNotFound, Body: gone}) { // the status that makes clients begin anew
+		gone := downstream.Failure(req.ID, internalError("this session is over: initialize a new one"))
+		if !out.Refuse(&downstream.Refusal{Status: http.StatusNotFound, Body: gone.AppendTo(nil)}) { // the status that makes clients begin anew
 			out.Finish(gone)
 		}
 		return
 	}
 	if err := c.begin(&req, out); err != nil {
-		out.Finish(jsonrpc.AppendError(nil, req.ID, err))
+		out.Finish(downstream.Failure(req.ID, err))
 		return
 	}
-	if !c.line.Send(caller, &req, jsonrpc.AppendRequest(nil, req.ID, req.Method, req.Params)) {
+	if !c.line.Send(caller, &req.Message, req.AppendTo(nil)) {
 		c.Fail(req.ID, errEnded)
 	}
 }
@@ -79,7 +76,7 @@ func (c *conversation) gone() bool {
 }
 
 // begin admits a call.
-func (c *conversation) begin(req *jsonrpc.Message, out downstream.Reply) *jsonrpc.Error {
+func (c *conversation) begin(req *downstream.Request, out downstream.Reply) *jsonrpc.Error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -91,7 +88,7 @@ func (c *conversation) begin(req *jsonrpc.Message, out downstream.Reply) *jsonrp
 		return internalError("too many requests are under way in this session")
 	}
 	c.last++
-	k := &call{out: out, number: c.last, token: rawjson.Get(rawjson.Get(req.Params, "_meta"), "progressToken")}
+	k := &call{out: out, number: c.last, token: req.ProgressToken}
 	id := req.ID
 	k.limit = time.AfterFunc(c.relay.opt.Call, func() { c.expire(id, k) })
 	c.calls[id] = k
@@ -109,7 +106,7 @@ func (c *conversation) expire(id jsonrpc.ID, k *call) {
 	c.Fail(id, errors.New("the server did not answer in time (timeouts.flow)"))
 	params := []byte(`{"requestId":` + string(id) + `,"reason":"timed out"}`)
 	msg := jsonrpc.Message{Method: mcp.NotificationCancelled, Params: params}
-	c.line.Send(downstream.Caller{Principal: c.principal}, &msg, jsonrpc.AppendNotification(nil, msg.Method, params))
+	c.line.Send(downstream.Caller{Principal: c.principal}, &msg, msg.AppendTo(nil))
 }
 
 // take ends a call: whoever gets it says its last word.
@@ -129,7 +126,7 @@ func (c *conversation) Notify(caller downstream.Caller, msg jsonrpc.Message) {
 	if c.strange(caller) {
 		return
 	}
-	c.line.Send(caller, &msg, jsonrpc.AppendNotification(nil, msg.Method, msg.Params))
+	c.line.Send(caller, &msg, msg.AppendTo(nil))
 	if msg.Method == mcp.NotificationCancelled { // no answer will come
 		if k := c.take(jsonrpc.ID(rawjson.Get(msg.Params, "requestId"))); k != nil {
 			k.out.Abandon()
@@ -142,11 +139,7 @@ func (c *conversation) Answer(caller downstream.Caller, msg jsonrpc.Message) {
 	if c.strange(caller) {
 		return
 	}
-	text := jsonrpc.AppendResult(nil, msg.ID, msg.Result)
-	if msg.Error != nil {
-		text = jsonrpc.AppendError(nil, msg.ID, msg.Error)
-	}
-	c.line.Send(caller, &msg, text)
+	c.line.Send(caller, &msg, msg.AppendTo(nil))
 }
 
 // Close implements downstream.Conversation. It does not wait for the server.
@@ -191,7 +184,7 @@ func (c *conversation) Fail(id jsonrpc.ID, why error) {
 	if !errors.As(why, &e) {
 		e = internalError(why.Error())
 	}
-	k.out.Finish(jsonrpc.AppendError(nil, id, e))
+	k.out.Finish(downstream.Failure(id, e))
 }
 
 var errEnded = errors.New("the connection to the server has ended")
@@ -205,8 +198,8 @@ func (c *conversation) Ended(why error) {
 	opened := c.line != nil
 	c.mu.Unlock()
 	c.finish(why)
-	if ender, ok := c.push.(downstream.Ender); ok {
-		ender.End(why)
+	if c.push != nil {
+		c.push.End(why)
 	} else if opened {
 		c.Close(why)
 	}
@@ -234,7 +227,7 @@ func (c *conversation) receive(text []byte) (response jsonrpc.ID) {
 		c.relay.noise.Warn().Int("bytes", len(text)).Msg("the server sent what is no message; skipped")
 	case msg.Kind() == jsonrpc.Response:
 		if k := c.take(msg.ID); k != nil {
-			k.out.Finish(text)
+			k.out.Finish(downstream.Message{Message: msg, Text: text})
 		}
 		return msg.ID
 	default:
@@ -249,9 +242,9 @@ func (c *conversation) deliver(msg *jsonrpc.Message, text []byte) {
 	key, out := c.place(msg)
 	switch {
 	case out != nil:
-		out.Send(text)
+		out.Send(downstream.Message{Message: *msg, Text: text})
 	case c.push != nil:
-		c.push.Push(key, bytes.Clone(text))
+		c.push.Push(key, downstream.Message{Message: *msg, Text: bytes.Clone(text)})
 	case msg.Kind() == jsonrpc.Request:
 		c.decline(msg.ID)
 	}
@@ -264,7 +257,8 @@ func (c *conversation) decline(id jsonrpc.ID) {
 	c.mu.Unlock()
 	if line != nil { // else not even initialize was sent
 		e := internalError("the client cannot be asked now")
-		line.Send(downstream.Caller{Principal: c.principal}, &jsonrpc.Message{ID: id, Error: e}, jsonrpc.AppendError(nil, id, e))
+		msg := jsonrpc.Message{ID: id, Error: e}
+		line.Send(downstream.Caller{Principal: c.principal}, &msg, msg.AppendTo(nil))
 	}
 }
 

@@ -86,8 +86,8 @@ func TestMessagesOfTheServerGoWhereTheyBelong(t *testing.T) {
 	second := ask(t, conv, strings.Replace(aCall, `"id":"a"`, `"id":"b"`, 1))
 	third := newReply()
 	third.deaf = true
-	conv.Serve(t.Context(), downstream.Caller{}, message(t, `{"jsonrpc":"2.0","id":"c","method":"x"}`), third)
-	conv.Serve(t.Context(), downstream.Caller{}, message(t, `{"jsonrpc":"2.0","method":"x","id":"d"}`), newReply()) // one too many
+	conv.Serve(t.Context(), downstream.Caller{}, downstream.NewRequest(message(t, `{"jsonrpc":"2.0","id":"c","method":"x"}`)), third)
+	conv.Serve(t.Context(), downstream.Caller{}, downstream.NewRequest(message(t, `{"jsonrpc":"2.0","method":"x","id":"d"}`)), newReply()) // one too many
 	progress := `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"p"}}`
 	question := `{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{}}`
 	for _, msg := range []string{progress, question} {
@@ -140,7 +140,7 @@ func TestWhoDidNotOpenTheSessionHasNoPartInIt_H8(t *testing.T) {
 	conv.Notify(stranger, message(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a"}}`))
 	conv.Answer(stranger, message(t, `{"jsonrpc":"2.0","id":"q","result":{}}`))
 	out := newReply()
-	conv.Serve(t.Context(), stranger, message(t, aCall), out)
+	conv.Serve(t.Context(), stranger, downstream.NewRequest(message(t, aCall)), out)
 	if out.refused == nil || out.refused.Status != 404 || len(s.got) != before {
 		t.Errorf("refused with %+v, the server got %s", out.refused, s.got[before:])
 	}

@@ -90,7 +90,7 @@ func TestEachMessageIsAPostOfTheSession_A16(t *testing.T) {
 	note := `{"jsonrpc":"2.0","method":"notifications/initialized"}`
 	conv.Notify(caller, message(t, note))
 	out := newReply()
-	conv.Serve(t.Context(), caller, message(t, aCall), out)
+	conv.Serve(t.Context(), caller, downstream.NewRequest(message(t, aCall)), out)
 	if got := out.wait(t); got != response(`"a"`) {
 		t.Errorf("the call got %s", got)
 	}

@@ -1,23 +1,23 @@
 package relay
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"sync"
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
-	"github.com/mcpbridge/bridge/jsonrpc"
 )
 
 // initialize hands the request that opens the session over, and waits for its
 // result.
-func (c *conversation) initialize(ctx context.Context, caller downstream.Caller, req *jsonrpc.Message) ([]byte, error) {
+func (c *conversation) initialize(ctx context.Context, caller downstream.Caller, req *downstream.Request) ([]byte, error) {
 	out := &outcome{done: make(chan struct{})}
 	if err := c.begin(req, out); err != nil {
 		return nil, err
 	}
-	if !c.line.Send(caller, req, jsonrpc.AppendRequest(nil, req.ID, req.Method, req.Params)) {
+	if !c.line.Send(caller, &req.Message, req.AppendTo(nil)) {
 		c.Fail(req.ID, errEnded)
 	}
 	late := time.NewTimer(c.relay.opt.Start)
@@ -52,25 +52,21 @@ func (o *outcome) end(result []byte, err error) {
 func (o *outcome) Interactive() bool { return false }
 
 // Send implements downstream.Reply.
-func (o *outcome) Send([]byte) {}
+func (o *outcome) Send(downstream.Message) {}
 
 // Queue implements downstream.Reply.
-func (o *outcome) Queue([]byte) {}
+func (o *outcome) Queue(downstream.Message) {}
 
 // Flush implements downstream.Reply.
 func (o *outcome) Flush() {}
 
 // Finish implements downstream.Reply.
-func (o *outcome) Finish(text []byte) {
-	msg, err := jsonrpc.Parse(append([]byte(nil), text...))
-	switch {
-	case err != nil:
-		o.end(nil, err)
-	case msg.Error != nil:
+func (o *outcome) Finish(msg downstream.Message) {
+	if msg.Error != nil {
 		o.end(nil, msg.Error)
-	default:
-		o.end(msg.Result, nil)
+		return
 	}
+	o.end(bytes.Clone(msg.Result), nil)
 }
 
 // Refuse implements downstream.Reply.

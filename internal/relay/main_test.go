@@ -25,8 +25,8 @@ type client struct {
 
 func newClient() *client { return &client{make(chan string, 64), make(chan error, 4)} }
 
-func (c *client) Push(_ string, msg []byte) { c.pushed <- string(msg) }
-func (c *client) End(why error)             { c.ended <- why }
+func (c *client) Push(_ string, msg downstream.Message) { c.pushed <- string(msg.AppendTo(nil)) }
+func (c *client) End(why error)                         { c.ended <- why }
 
 // reply keeps what one request got.
 type reply struct {
@@ -41,23 +41,23 @@ type reply struct {
 
 func newReply() *reply { return &reply{done: make(chan struct{})} }
 
-func (r *reply) Interactive() bool { return !r.deaf }
-func (r *reply) Queue(msg []byte)  { r.Send(msg) }
-func (r *reply) Flush()            {}
-func (r *reply) Abandon()          { r.Finish([]byte("abandoned")) }
-func (r *reply) Reachable() bool   { return true }
-func (r *reply) Continue(f func()) { go f() }
+func (r *reply) Interactive() bool            { return !r.deaf }
+func (r *reply) Queue(msg downstream.Message) { r.Send(msg) }
+func (r *reply) Flush()                       {}
+func (r *reply) Abandon()                     { r.Finish(downstream.Message{Text: []byte("abandoned")}) }
+func (r *reply) Reachable() bool              { return true }
+func (r *reply) Continue(f func())            { go f() }
 
-func (r *reply) Send(msg []byte) {
+func (r *reply) Send(msg downstream.Message) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.sent = append(r.sent, string(msg))
+	r.sent = append(r.sent, string(msg.AppendTo(nil)))
 }
 
-func (r *reply) Finish(msg []byte) {
+func (r *reply) Finish(msg downstream.Message) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.final = string(msg)
+	r.final = string(msg.AppendTo(nil))
 	close(r.done)
 }
 
@@ -110,7 +110,7 @@ func open(t *testing.T, opt Options, push downstream.Pusher) (downstream.Convers
 func ask(t *testing.T, conv downstream.Conversation, text string) *reply {
 	t.Helper()
 	out := newReply()
-	conv.Serve(t.Context(), downstream.Caller{Authorization: "Bearer mine"}, message(t, text), out)
+	conv.Serve(t.Context(), downstream.Caller{Authorization: "Bearer mine"}, downstream.NewRequest(message(t, text)), out)
 	return out
 }
 

@@ -102,7 +102,8 @@ func (r *Relay) Open(ctx context.Context, caller downstream.Caller, req jsonrpc.
 	c.mu.Lock()
 	c.line = line
 	c.mu.Unlock()
-	result, err := c.initialize(ctx, caller, &req)
+	asked := downstream.NewRequest(req)
+	result, err := c.initialize(ctx, caller, &asked)
 	if err != nil {
 		c.Close(err)
 		return nil, nil, err
