@@ -119,3 +119,7 @@ func preflight(w http.ResponseWriter, r *http.Request) {
 	}
 	w.WriteHeader(http.StatusNoContent)
 }
+
+// HostAllowed returns what reports whether requests may be addressed to a host,
+// when allowed are the hosts that Options.AllowedHosts names.
+func HostAllowed(allowed []string) func(host string) bool { return newGuard(allowed, nil).host }

@@ -185,3 +185,12 @@ func prose(versions []string) string {
 	}
 	return s
 }
+
+// Proven is the era that a server has shown to be of. One that named no version
+// is only not modern.
+func (v *Verdict) Proven() Era {
+	if v.Era == Legacy && len(v.Versions) == 0 {
+		return Unknown
+	}
+	return v.Era
+}

@@ -13,20 +13,20 @@ import (
 
 // banner tells a person where the bridge listens, what it fronts, and what to
 // paste into a client. Machines that read the log are spared of it.
-func banner(w io.Writer, cfg *config.Config, listener net.Listener, log *zerolog.Logger) {
+func banner(w io.Writer, cfg *config.Config, at net.Addr, log *zerolog.Logger) {
 	if cfg.Log.Format == "json" || cfg.Log.Format == "auto" && !isTerminal(w) {
-		log.Info().Strs("urls", urls(cfg, listener)).Msg("listening")
+		log.Info().Strs("urls", urls(cfg, at)).Msg("listening")
 		return
 	}
 	fmt.Fprintf(w, "\n  MCP Bridge %s\n\n", versionText())
-	for i, url := range urls(cfg, listener) {
+	for i, url := range urls(cfg, at) {
 		fmt.Fprintf(w, "  clients connect to  %s\n  and are served by   %s\n\n", url, target(&cfg.Mounts()[i]))
 	}
 	fmt.Fprintf(w, "  Ctrl-C stops it.\n\n")
 }
 
 // urls returns the URL of each mount, as a client on this machine spells it.
-func urls(cfg *config.Config, listener net.Listener) []string {
+func urls(cfg *config.Config, at net.Addr) []string {
 	scheme := "http"
 	if cfg.TLS.Cert != "" {
 		scheme = "https"
@@ -34,10 +34,10 @@ func urls(cfg *config.Config, listener net.Listener) []string {
 	var list []string
 	for _, m := range cfg.Mounts() {
 		if strings.HasPrefix(cfg.Listen, "unix:") {
-			list = append(list, fmt.Sprintf("%s://localhost%s over the socket %s", scheme, m.Path, listener.Addr()))
+			list = append(list, fmt.Sprintf("%s://localhost%s over the socket %s", scheme, m.Path, at))
 			continue
 		}
-		list = append(list, scheme+"://"+reachable(listener.Addr().String())+m.Path)
+		list = append(list, scheme+"://"+reachable(at.String())+m.Path)
 	}
 	return list
 }

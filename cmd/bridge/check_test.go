@@ -12,11 +12,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpbridge/bridge/internal/check"
 	"github.com/mcpbridge/bridge/mcp"
 )
 
-// check runs `bridge check` and returns what it prints.
-func check(t *testing.T, args ...string) (out string, err error) {
+// runCheck runs `bridge check` and returns what it prints.
+func runCheck(t *testing.T, args ...string) (out string, err error) {
 	t.Helper()
 	var text bytes.Buffer
 	err = run(t.Context(), append([]string{"check"}, args...), surroundings{in: strings.NewReader(""), out: &text, err: io.Discard})
@@ -31,7 +32,7 @@ func TestCheckShowsWhichToolsWhichClientsWillNotSee(t *testing.T) {
 			{"name":"no\u001b[31mschema","inputSchema":7},
 			{"name":"illegal","inputSchema":{"type":"object","properties":{"a":{"type":"array","x-mcp-header":"A"}}}}]}}`,
 	})
-	out, err := check(t, server.URL+"?token=hush")
+	out, err := runCheck(t, server.URL+"?token=hush")
 	if err != nil {
 		t.Error(err)
 	}
@@ -84,12 +85,12 @@ func TestCheckJudgesEachKindOfServer(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			args := append(slices.Clone(tc.flags), tc.server(t)...)
-			text, err := check(t, args...)
-			if (err == nil) != tc.usable || err != nil && !errors.Is(err, errUnusable) || !strings.Contains(text, tc.text) {
+			text, err := runCheck(t, args...)
+			if (err == nil) != tc.usable || err != nil && !errors.Is(err, check.ErrUnusable) || !strings.Contains(text, tc.text) {
 				t.Errorf("check ends with %v and\n%s", err, text)
 			}
-			out, _ := check(t, append([]string{"--json"}, args...)...)
-			var got report
+			out, _ := runCheck(t, append([]string{"--json"}, args...)...)
+			var got check.Report
 			if err := json.Unmarshal([]byte(out), &got); err != nil {
 				t.Fatal(err)
 			}
@@ -111,10 +112,10 @@ func TestI3CheckOfAServerThatSpeaksADraft(t *testing.T) {
 		mcp.MethodDiscover:  strings.Replace(discovered, "2026-07-28", "DRAFT-2026-v1", 1),
 		mcp.MethodToolsList: `{"jsonrpc":"2.0","id":ID,"result":{"result_type":"complete","tools":[]}}`,
 	})
-	if out, err := check(t, server.URL); err != nil || !strings.Contains(out, "modern (DRAFT-2026-v1)") {
+	if out, err := runCheck(t, server.URL); err != nil || !strings.Contains(out, "modern (DRAFT-2026-v1)") {
 		t.Errorf("check says %v and\n%s", err, out)
 	}
-	if out, err := check(t, "--draft", "off", server.URL); !errors.Is(err, errUnusable) || !strings.Contains(out, "no common version") {
+	if out, err := runCheck(t, "--draft", "off", server.URL); !errors.Is(err, check.ErrUnusable) || !strings.Contains(out, "no common version") {
 		t.Errorf("switched off, check says %v and\n%s", err, out)
 	}
 }
@@ -128,10 +129,10 @@ func TestCheckOfAServerThatWantsAuthorization(t *testing.T) {
 		canned(http.StatusNotFound, map[string]string{mcp.MethodDiscover: discovered}).ServeHTTP(w, r)
 	}))
 	defer server.Close()
-	if out, err := check(t, server.URL); err != nil || !strings.Contains(out, "wanted (HTTP 401)") {
+	if out, err := runCheck(t, server.URL); err != nil || !strings.Contains(out, "wanted (HTTP 401)") {
 		t.Errorf("without credentials: %v and\n%s", err, out)
 	}
-	if out, err := check(t, server.URL, "--header", "Authorization: Bearer good"); err != nil || !strings.Contains(out, "canned 1") {
+	if out, err := runCheck(t, server.URL, "--header", "Authorization: Bearer good"); err != nil || !strings.Contains(out, "canned 1") {
 		t.Errorf("with credentials: %v and\n%s", err, out)
 	}
 }
@@ -154,7 +155,7 @@ func TestCheckTellsForWhichResourceTokensAre(t *testing.T) {
 	defer server.Close()
 	for url, want := range map[string]bool{server.URL: true, foreign.URL: false} {
 		at = url
-		if out, err := check(t, server.URL); err != nil || strings.Contains(out, "accepts tokens for https://mcp.example.com/mcp;") != want {
+		if out, err := runCheck(t, server.URL); err != nil || strings.Contains(out, "accepts tokens for https://mcp.example.com/mcp;") != want {
 			t.Errorf("metadata at %s: %v and\n%s", url, err, out)
 		}
 	}
@@ -162,11 +163,11 @@ func TestCheckTellsForWhichResourceTokensAre(t *testing.T) {
 
 func TestCheckPrintsJSON(t *testing.T) {
 	server := answering(t, http.StatusNotFound, map[string]string{mcp.MethodDiscover: discovered})
-	out, err := check(t, "--json", server.URL)
+	out, err := runCheck(t, "--json", server.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got report
+	var got check.Report
 	if err := json.Unmarshal([]byte(out), &got); err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +177,7 @@ func TestCheckPrintsJSON(t *testing.T) {
 }
 
 func TestCheckOfACommandThatPrintsSomethingElse(t *testing.T) {
-	if out, err := check(t, "--timeouts.start", "5s", "--", "echo", "usage: server"); err == nil || !strings.Contains(out, "; it printed 1 line that is no MCP message on its standard output") {
+	if out, err := runCheck(t, "--timeouts.start", "5s", "--", "echo", "usage: server"); err == nil || !strings.Contains(out, "; it printed 1 line that is no MCP message on its standard output") {
 		t.Errorf("check ends with %v and\n%s", err, out)
 	}
 }
@@ -184,13 +185,13 @@ func TestCheckOfACommandThatPrintsSomethingElse(t *testing.T) {
 // What it says about authorities helps only where one is not known.
 func TestAdviceOnAuthoritiesStandsWhereItHelps(t *testing.T) {
 	plain := strings.Replace(answering(t, http.StatusNotFound, nil).URL, "http:", "https:", 1)
-	if out, _ := check(t, plain); !strings.Contains(out, "does not speak TLS; perhaps the URL should begin with http://\n") {
+	if out, _ := runCheck(t, plain); !strings.Contains(out, "does not speak TLS; perhaps the URL should begin with http://\n") {
 		t.Errorf("of a port without TLS check says\n%s", out)
 	}
 	server := httptest.NewTLSServer(canned(http.StatusNotFound, nil))
 	defer server.Close()
 	server.Config.ErrorLog = discard
-	if out, _ := check(t, server.URL); strings.Count(out, "authority") != 2 || !strings.Contains(out, "upstream-tls.ca") {
+	if out, _ := runCheck(t, server.URL); strings.Count(out, "authority") != 2 || !strings.Contains(out, "upstream-tls.ca") {
 		t.Errorf("of an unknown authority check says\n%s", out)
 	}
 }
@@ -202,7 +203,7 @@ func TestTheLogCallsAServerLegacyOnlyWhenItIs(t *testing.T) {
 }
 
 func TestCheckNamesWhatWasGivenInsteadOfAURL(t *testing.T) {
-	if _, err := check(t, "mcp.example.com"); err == nil || strings.Contains(err.Error(), "--upstream") || !strings.Contains(err.Error(), "URL: must begin with http://") {
+	if _, err := runCheck(t, "mcp.example.com"); err == nil || strings.Contains(err.Error(), "--upstream") || !strings.Contains(err.Error(), "URL: must begin with http://") {
 		t.Errorf("check says %v", err)
 	}
 }

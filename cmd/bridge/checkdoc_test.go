@@ -26,7 +26,7 @@ const endPrint = "<!-- end of what was printed -->"
 // printed is everything that a run of check shows, as a person at a shell sees it.
 func printed(t *testing.T, args []string, instead *strings.Replacer) string {
 	t.Helper()
-	out, err := check(t, args...)
+	out, err := runCheck(t, args...)
 	status := "0"
 	if err != nil {
 		out += "bridge: " + err.Error() + "\n"

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
 	"github.com/mcpbridge/bridge/config"
+	"github.com/mcpbridge/bridge/internal/edge"
 )
 
 func newConfig(env surroundings) *cobra.Command {
@@ -85,7 +85,7 @@ func validate(file string, environ []string) (config.Config, error) {
 // configuration. Where one is named without the other, Load has said so.
 func unloadable(cfg *config.Config) (found []error) {
 	if cfg.TLS.Key != "" {
-		if _, _, err := serverTLS(&cfg.TLS, zerolog.Nop()); err != nil {
+		if err := edge.Files(cfg.TLS).Check(); err != nil {
 			found = append(found, err)
 		}
 	}
@@ -94,13 +94,13 @@ func unloadable(cfg *config.Config) (found []error) {
 			continue // it is spoken with otherwise
 		}
 		if _, err := authorities(m.UpstreamTLS.CA); err != nil {
-			found = append(found, mountError(m.Path, err))
+			found = append(found, fmt.Errorf("%s: %w", m.Path, err))
 		}
 		if m.UpstreamTLS.Key == "" {
 			continue
 		}
 		if _, err := ownPair(&m.UpstreamTLS); err != nil {
-			found = append(found, mountError(m.Path, err))
+			found = append(found, fmt.Errorf("%s: %w", m.Path, err))
 		}
 	}
 	return found

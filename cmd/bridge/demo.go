@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"net"
 	"net/http"
 	"os"
 
@@ -13,6 +11,8 @@ import (
 
 	"github.com/mcpbridge/bridge/config"
 	"github.com/mcpbridge/bridge/internal/demo"
+	"github.com/mcpbridge/bridge/internal/edge"
+	"github.com/mcpbridge/bridge/internal/fleet"
 )
 
 func newDemo(env surroundings) *cobra.Command {
@@ -54,23 +54,22 @@ func startForDemo(ctx context.Context, upstream string, observe func(http.Handle
 	cfg := config.Default()
 	cfg.Upstream = upstream
 	cfg.Listen = "127.0.0.1:0"
-	fronts, err := newFronts(&cfg, zerolog.Nop())
+	log := zerolog.Nop()
+	mounts, err := fleet.Open(specs(&cfg, log), fleetOptions(&cfg, log))
 	if err != nil {
 		return "", nil, err
 	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", cfg.Listen)
+	door, err := edge.Open(ctx, observe(mounts), edge.Options{Listen: cfg.Listen, Log: log})
 	if err != nil {
-		closeAll(fronts)
-		return "", nil, fmt.Errorf("listen for the demo: %w", err)
+		mounts.Close()
+		return "", nil, err
 	}
-	server := newService(&cfg, fronts, zerolog.Nop()).http
-	server.Handler = observe(server.Handler)
 	done := make(chan struct{})
-	go func() { defer close(done); _ = server.Serve(listener) }()
+	go func() { defer close(done); _ = door.Serve() }()
 	stop := func() {
-		closeAll(fronts)
-		_ = server.Close()
+		mounts.Close()
+		door.Shutdown(context.Background())
 		<-done
 	}
-	return urls(&cfg, listener)[0], stop, nil
+	return urls(&cfg, door.Addr())[0], stop, nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/tls"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -37,7 +38,7 @@ func TestReloadTakesAnotherCertificateAtOnce(t *testing.T) {
 	expect("a missing file", 3)
 }
 
-func TestIdentityCoversWhatAFrontIsMadeOf(t *testing.T) {
+func TestIdentityCoversWhatAMountIsMadeOf(t *testing.T) {
 	ca := filepath.Join(t.TempDir(), "ca.pem")
 	if err := os.WriteFile(ca, []byte("one"), 0o600); err != nil {
 		t.Fatal(err)
@@ -51,4 +52,15 @@ func TestIdentityCoversWhatAFrontIsMadeOf(t *testing.T) {
 	if identify(&cfg, &cfg.Mount).files == before.files {
 		t.Error("another authority in the same file is not noticed")
 	}
+}
+
+// servedSerial returns the serial number of the certificate at an address.
+func servedSerial(t *testing.T, address string) int64 {
+	t.Helper()
+	conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // which one it is, is the question
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	return conn.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
 }

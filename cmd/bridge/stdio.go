@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcpbridge/bridge/config"
+	"github.com/mcpbridge/bridge/internal/fleet"
 	"github.com/mcpbridge/bridge/legacy"
 )
 
@@ -57,13 +58,14 @@ func serveStdio(ctx context.Context, cfg *config.Config, env surroundings) error
 	// the signal would do the same to the child.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	log := newLogger(env.err, cfg.Log, env.environ)
-	f, err := newFront(cfg, mounts[0], log)
+	how := spec(cfg, mounts[0], log)
+	m, err := fleet.NewMember(how)
 	if err != nil {
 		return err
 	}
-	f.watch()
-	err = legacy.ServeStdio(ctx, env.in, env.out, legacyOptions(cfg, &f.settings, f.log), f.Backend)
-	f.Close()
+	m.Watch()
+	err = legacy.ServeStdio(ctx, env.in, env.out, legacyOptions(cfg, &mounts[0], how.Log), m.Backend)
+	m.Close()
 	if errors.Is(err, context.Canceled) || errors.Is(err, syscall.EPIPE) {
 		return nil // asked to stop, or the client left without closing the input first
 	}

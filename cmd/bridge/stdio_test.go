@@ -112,7 +112,7 @@ func TestServeInFrontOfACommand(t *testing.T) {
 }
 
 func TestCheckOfACommand(t *testing.T) {
-	out, err := check(t, append([]string{"--"}, cannedCommand(t)...)...)
+	out, err := runCheck(t, append([]string{"--"}, cannedCommand(t)...)...)
 	if err != nil || !strings.Contains(out, "usable         yes") || !strings.Contains(out, "tools          1") {
 		t.Errorf("check says %v and\n%s", err, out)
 	}

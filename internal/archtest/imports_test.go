@@ -38,7 +38,11 @@ var mayImport = map[string][]string{
 	"legacy/h1":   {"internal/http1", "internal/roster"},
 	"upstream/h1": {"internal/http1"},
 
-	"internal/http1":     {},
+	"internal/http1": {},
+	"internal/edge":  {"legacy", "legacy/h1", "internal/logfield"},
+	"internal/fleet": {"upstream", "mcp", "internal/mount", "internal/logfield"},
+	"internal/check": {"upstream", "negotiate", "translate", "mcp", "jsonrpc", "rawjson", "internal/dialect"},
+
 	"internal/transport": {},
 	"internal/park":      {},
 	"internal/mount": {"downstream", "legacy", "bridge", "upstream", "sessions", "negotiate", "translate", "mcp", "jsonrpc", "rawjson",
@@ -56,7 +60,7 @@ var mayImport = map[string][]string{
 
 // beside lists the trees that are no part of the program: only each other and
 // tests import them.
-var beside = []string{"internal/archtest", "internal/compat", "internal/peers", "internal/testbridge", "internal/wiretest", "bench", "deploy", "test"}
+var beside = []string{"internal/archtest", "internal/compat", "internal/peers", "internal/testbridge", "internal/testcert", "internal/wiretest", "bench", "deploy", "test"}
 
 // owners says who alone may import a package; it covers every package, tests
 // excepted.

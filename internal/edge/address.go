@@ -1,4 +1,4 @@
-package main
+package edge
 
 import (
 	"maps"
@@ -11,7 +11,6 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/mcpbridge/bridge/config"
 	"github.com/mcpbridge/bridge/internal/logfield"
 )
 
@@ -22,26 +21,21 @@ import (
 type addresses struct {
 	next    http.Handler
 	log     zerolog.Logger
-	trusted atomic.Pointer[proxies]
+	trusted atomic.Pointer[Proxies]
 }
 
-// proxies are the peers whose word on a client's address is believed.
-type proxies struct {
-	networks []netip.Prefix
-	unix     bool
-	protocol bool // their connections begin with a header of the PROXY protocol
+// Proxies are the peers whose word on a client's address is believed. The zero
+// value trusts nobody.
+type Proxies struct {
+	Networks []netip.Prefix
+	Unix     bool // whoever comes over a Unix socket
+	Protocol bool // their connections begin with a header of the PROXY protocol
 }
 
-func newAddresses(cfg *config.Config, next http.Handler, log zerolog.Logger) *addresses {
+func newAddresses(trusted Proxies, next http.Handler, log zerolog.Logger) *addresses {
 	a := &addresses{next: next, log: log}
-	a.trust(cfg)
+	a.trusted.Store(&trusted)
 	return a
-}
-
-// trust replaces the trusted proxies.
-func (a *addresses) trust(cfg *config.Config) {
-	networks, unix := cfg.ProxyNetworks()
-	a.trusted.Store(&proxies{networks, unix, cfg.ProxyProtocol == "on"})
 }
 
 // ServeHTTP implements http.Handler.
@@ -79,7 +73,7 @@ func speaksOfClient(name string) bool {
 // request; invalid when none is known but the peer's own. A proxy that knows one
 // header may hand the client's own spelling of the other on: when both are there
 // and differ, neither is believed.
-func (p *proxies) client(r *http.Request) netip.AddrPort {
+func (p *Proxies) client(r *http.Request) netip.AddrPort {
 	if !p.include(r.RemoteAddr) {
 		return netip.AddrPort{}
 	}
@@ -96,22 +90,22 @@ func (p *proxies) client(r *http.Request) netip.AddrPort {
 
 // include reports whether a peer is to be believed; one without an IP address came
 // over a Unix socket.
-func (p *proxies) include(peer string) bool {
-	if len(p.networks) == 0 && !p.unix {
+func (p *Proxies) include(peer string) bool {
+	if len(p.Networks) == 0 && !p.Unix {
 		return false
 	}
 	at, isIP := parseAddress(peer)
-	return isIP && p.contain(at.Addr()) || !isIP && p.unix
+	return isIP && p.contain(at.Addr()) || !isIP && p.Unix
 }
 
-func (p *proxies) contain(addr netip.Addr) bool {
-	return slices.ContainsFunc(p.networks, func(n netip.Prefix) bool { return n.Contains(addr) })
+func (p *Proxies) contain(addr netip.Addr) bool {
+	return slices.ContainsFunc(p.Networks, func(n netip.Prefix) bool { return n.Contains(addr) })
 }
 
 // walk reads a list to which each proxy has appended whom it spoke with, from
 // its end to the first one that is not trusted: what stands before that could be
 // anybody's invention.
-func (p *proxies) walk(values []string, address func(string) string) (client netip.AddrPort) {
+func (p *Proxies) walk(values []string, address func(string) string) (client netip.AddrPort) {
 	elements := strings.Split(strings.Join(values, ","), ",")
 	for _, element := range slices.Backward(elements) {
 		next, ok := parseAddress(address(strings.TrimSpace(element)))

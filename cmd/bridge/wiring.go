@@ -14,7 +14,7 @@ import (
 	"github.com/mcpbridge/bridge/bridge"
 	"github.com/mcpbridge/bridge/config"
 	"github.com/mcpbridge/bridge/internal/dialect"
-	"github.com/mcpbridge/bridge/internal/logfield"
+	"github.com/mcpbridge/bridge/internal/edge"
 	"github.com/mcpbridge/bridge/internal/mount"
 	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mrtr"
@@ -24,65 +24,23 @@ import (
 	"github.com/mcpbridge/bridge/upstream"
 )
 
-// front is one mount at work, and what is known of its upstream.
-type front struct {
-	*mount.Mount
-	settings config.Mount
-	identity identity
-	log      zerolog.Logger
-	state    health
-
-	watching  context.Context
-	stopWatch context.CancelFunc
-	watched   chan struct{} // closed when nobody watches any more; nil: nobody began
-}
-
-func newFront(cfg *config.Config, settings config.Mount, log zerolog.Logger) (*front, error) {
-	f := &front{settings: settings, identity: identify(cfg, &settings)}
-	f.log = log.With().Str(logfield.Path, settings.Path).Str(logfield.Upstream, target(&settings)).Logger()
-	f.watching, f.stopWatch = context.WithCancel(context.Background())
+// open makes a mount as the settings say.
+func open(cfg *config.Config, settings *config.Mount, log zerolog.Logger) (*mount.Mount, error) {
 	options := mount.Options{
-		Draft:             newDialect(&settings, f.log),
-		Legacy:            legacyOptions(cfg, &settings, f.log),
-		Bridge:            bridge.Options{Rules: rules(&settings.Policy), Limits: bridgeLimits(&settings), Log: f.log},
-		Relay:             relayPolicy(&settings),
+		Draft:             dialect.New(draftOptions(settings, log)),
+		Legacy:            legacyOptions(cfg, settings, log),
+		Bridge:            bridge.Options{Rules: rules(&settings.Policy), Limits: bridgeLimits(settings), Log: log},
+		Relay:             relayPolicy(settings),
 		RefuseModern:      settings.Modern == "refuse",
 		DropAuthorization: settings.Authorization == "drop",
 	}
 	var err error
 	if len(settings.Command) > 0 {
-		options.Command, options.Probe.Timeout = command(&settings, f.log), settings.Timeouts.Start
-	} else if options.Upstream, err = upstreamOptions(&settings, f.log); err != nil {
+		options.Command, options.Probe.Timeout = command(settings, log), settings.Timeouts.Start
+	} else if options.Upstream, err = upstreamOptions(settings, log); err != nil {
 		return nil, err
 	}
-	f.Mount, err = mount.New(options)
-	return f, err
-}
-
-// watch follows the upstream's health in the background until the front ends.
-func (f *front) watch() {
-	f.watched = make(chan struct{})
-	go func() { defer close(f.watched); f.observe(f.watching) }()
-}
-
-// stopWatching returns when nobody watches the upstream any more.
-func (f *front) stopWatching() {
-	f.stopWatch()
-	if f.watched != nil {
-		<-f.watched
-	}
-}
-
-// Close ends the front at once.
-func (f *front) Close() {
-	f.stopWatching()
-	f.Mount.Close()
-}
-
-// Shutdown ends the front; running calls may finish until ctx ends.
-func (f *front) Shutdown(ctx context.Context) error {
-	f.stopWatching()
-	return f.Mount.Shutdown(ctx)
+	return mount.New(options)
 }
 
 // command is how a mount's server is run.
@@ -106,26 +64,9 @@ func relayPolicy(m *config.Mount) negotiate.RelayPolicy {
 	return negotiate.RelayAuto
 }
 
-// newCaller makes a client of a mount's server for a single look at it.
-func newCaller(m *config.Mount, draft *dialect.Dialect, log zerolog.Logger) (upstream.Caller, error) {
-	if len(m.Command) > 0 {
-		options := command(m, log).Stdio
-		options.Drafts = draft
-		return upstream.NewStdio(options)
-	}
-	options, err := upstreamOptions(m, log)
-	if err != nil {
-		return nil, err
-	}
-	options.Drafts = draft
-	return upstream.NewHTTP(options)
-}
-
-// newDialect makes what speaks to a mount's server if that speaks a draft.
-func newDialect(m *config.Mount, log zerolog.Logger) *dialect.Dialect {
-	return dialect.New(dialect.Options{
-		Mode: dialect.Mode(m.Draft), WrapAnswers: m.DraftAnswers == "wrapped", Log: log,
-	})
+// draftOptions say how to speak to a mount's server if that speaks a draft.
+func draftOptions(m *config.Mount, log zerolog.Logger) dialect.Options {
+	return dialect.Options{Mode: dialect.Mode(m.Draft), WrapAnswers: m.DraftAnswers == "wrapped", Log: log}
 }
 
 // target names a mount's server for logs and messages: the URL without its
@@ -217,7 +158,7 @@ func legacyOptions(cfg *config.Config, m *config.Mount, log zerolog.Logger) lega
 // name, unless the configuration names some: DNS rebinding is an attack on
 // servers that only the victim's own machine can reach.
 func allowedHosts(cfg *config.Config) []string {
-	if len(cfg.AllowedHosts) > 0 || isLoopback(cfg.Listen) {
+	if len(cfg.AllowedHosts) > 0 || edge.IsLoopback(cfg.Listen) {
 		return cfg.AllowedHosts
 	}
 	return []string{"*"}

@@ -1,4 +1,4 @@
-package main
+package check
 
 import (
 	"encoding/json"
@@ -12,7 +12,7 @@ import (
 // which tools it leaves out because of their header annotations (B-23), and what
 // a process had to say before it ended.
 type hearing struct {
-	*report
+	*Report
 	last   string // line of a process's standard error
 	status string // with which the process ended
 	noise  int    // lines of its standard output that are no messages
@@ -24,7 +24,7 @@ func (h *hearing) Write(line []byte) (int, error) {
 	switch err := json.Unmarshal(line, &entry); {
 	case err != nil:
 	case entry.Tool != "":
-		h.ToolProblems = append(h.ToolProblems, toolProblem{printable(entry.Tool), entry.Reason})
+		h.ToolProblems = append(h.ToolProblems, ToolProblem{printable(entry.Tool), entry.Reason})
 		h.Tools++ // it is not in the result
 	case entry.Stderr != "":
 		h.last = printable(entry.Stderr)

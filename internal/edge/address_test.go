@@ -1,14 +1,25 @@
-package main
+package edge
 
 import (
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"testing"
 
 	"github.com/rs/zerolog"
-
-	"github.com/mcpbridge/bridge/config"
 )
+
+// trusting makes the proxies of these networks; unix stands for a Unix socket.
+func trusting(list []string) (p Proxies) {
+	for _, text := range list {
+		if text == "unix" {
+			p.Unix = true
+			continue
+		}
+		p.Networks = append(p.Networks, netip.MustParsePrefix(text))
+	}
+	return p
+}
 
 func TestClientAddressesAreBelievedOnlyOfTrustedProxies_H12(t *testing.T) {
 	for _, tc := range []struct {
@@ -26,11 +37,11 @@ func TestClientAddressesAreBelievedOnlyOfTrustedProxies_H12(t *testing.T) {
 		{"invention before the chain", "10.0.0.1:5", []string{"10.0.0.0/8"}, http.Header{"X-Forwarded-For": {"6.6.6.6, 1.2.3.4, 10.0.0.2"}}, "1.2.3.4:0"},
 		{"nonsense", "10.0.0.1:5", []string{"10.0.0.0/8"}, http.Header{"X-Forwarded-For": {"1.2.3.4, who knows"}}, "10.0.0.1:5"},
 		{"port", "10.0.0.1:5", []string{"10.0.0.0/8"}, http.Header{"X-Forwarded-For": {"1.2.3.4:77"}}, "1.2.3.4:77"},
-		{"Forwarded", "10.0.0.1:5", []string{"10.0.0.1"}, http.Header{"Forwarded": {`for=6.6.6.6, For="[2001:db8::17]:4711";proto=https`}}, "[2001:db8::17]:4711"},
-		{"Forwarded, hidden", "10.0.0.1:5", []string{"10.0.0.1"}, http.Header{"Forwarded": {`for=_secret`}}, "10.0.0.1:5"},
-		{"Forwarded, hidden port", "10.0.0.1:5", []string{"10.0.0.1"}, http.Header{"Forwarded": {`for="1.2.3.4:_x"`}}, "1.2.3.4:0"},
-		{"both, the same", "10.0.0.1:5", []string{"10.0.0.1"}, http.Header{"Forwarded": {"for=1.2.3.4"}, "X-Forwarded-For": {"1.2.3.4"}}, "1.2.3.4:0"},
-		{"both, one is the client's own", "10.0.0.1:5", []string{"10.0.0.1"}, http.Header{"Forwarded": {"for=6.6.6.6"}, "X-Forwarded-For": {"1.2.3.4"}}, "10.0.0.1:5"},
+		{"Forwarded", "10.0.0.1:5", []string{"10.0.0.1/32"}, http.Header{"Forwarded": {`for=6.6.6.6, For="[2001:db8::17]:4711";proto=https`}}, "[2001:db8::17]:4711"},
+		{"Forwarded, hidden", "10.0.0.1:5", []string{"10.0.0.1/32"}, http.Header{"Forwarded": {`for=_secret`}}, "10.0.0.1:5"},
+		{"Forwarded, hidden port", "10.0.0.1:5", []string{"10.0.0.1/32"}, http.Header{"Forwarded": {`for="1.2.3.4:_x"`}}, "1.2.3.4:0"},
+		{"both, the same", "10.0.0.1:5", []string{"10.0.0.1/32"}, http.Header{"Forwarded": {"for=1.2.3.4"}, "X-Forwarded-For": {"1.2.3.4"}}, "1.2.3.4:0"},
+		{"both, one is the client's own", "10.0.0.1:5", []string{"10.0.0.1/32"}, http.Header{"Forwarded": {"for=6.6.6.6"}, "X-Forwarded-For": {"1.2.3.4"}}, "10.0.0.1:5"},
 		{"Unix socket", "@", []string{"unix"}, http.Header{"X-Forwarded-For": {"1.2.3.4"}}, "1.2.3.4:0"},
 		{"Unix socket, not trusted", "@", []string{"10.0.0.0/8"}, http.Header{"X-Forwarded-For": {"1.2.3.4"}}, "@"},
 	} {
@@ -40,7 +51,7 @@ func TestClientAddressesAreBelievedOnlyOfTrustedProxies_H12(t *testing.T) {
 			r.Header.Set("X-Forwarded-Host", "evil.example")
 			r.Header.Set("X-Real-Ip", "6.6.6.6")
 			r.Header.Set("X-Kept", "yes")
-			handler := newAddresses(&config.Config{TrustedProxies: tc.trusted}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			handler := newAddresses(trusting(tc.trusted), http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 				if r.RemoteAddr != tc.want {
 					t.Errorf("the client is %s, want %s", r.RemoteAddr, tc.want)
 				}
@@ -55,9 +66,7 @@ func TestClientAddressesAreBelievedOnlyOfTrustedProxies_H12(t *testing.T) {
 
 func FuzzClientAddress(f *testing.F) {
 	f.Add("1.2.3.4, 10.0.0.1", `for="[::1]:x";by=_a`)
-	cfg := config.Config{TrustedProxies: []string{"10.0.0.0/8", "::1"}}
-	networks, _ := cfg.ProxyNetworks()
-	p := &proxies{networks: networks}
+	p := trusting([]string{"10.0.0.0/8", "::1/128"})
 	f.Fuzz(func(t *testing.T, listed, standard string) {
 		r := httptest.NewRequest(http.MethodPost, "/", nil)
 		r.RemoteAddr, r.Header = "10.0.0.9:1", http.Header{"X-Forwarded-For": {listed}, "Forwarded": {standard}}

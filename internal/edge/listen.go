@@ -1,8 +1,7 @@
-package main
+package edge
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,32 +11,20 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-
-	"github.com/mcpbridge/bridge/config"
-	"github.com/rs/zerolog"
 )
 
-// listen opens the listener that the configuration names, and returns what holds
-// its certificate, nil without one. What begin wraps sees connections before TLS does.
-func listen(ctx context.Context, cfg *config.Config, log zerolog.Logger, begin func(net.Listener) net.Listener) (net.Listener, *reloader, error) {
-	secure, certificate, err := serverTLS(&cfg.TLS, log)
-	if err != nil {
-		return nil, nil, err
-	}
-	network, address := "tcp", cfg.Listen
-	if path, ok := strings.CutPrefix(cfg.Listen, "unix:"); ok {
-		network, address = "unix", path
+// open opens the socket of an address, HOST:PORT or unix:PATH.
+func open(ctx context.Context, address string) (net.Listener, error) {
+	network, at := "tcp", address
+	if path, ok := strings.CutPrefix(address, "unix:"); ok {
+		network, at = "unix", path
 		removeDeadSocket(ctx, path)
 	}
-	listener, err := new(net.ListenConfig).Listen(ctx, network, address)
+	listener, err := new(net.ListenConfig).Listen(ctx, network, at)
 	if err != nil {
-		return nil, nil, listenError(cfg.Listen, err)
+		return nil, listenError(address, err)
 	}
-	listener = begin(listener)
-	if secure != nil {
-		listener = tls.NewListener(listener, secure)
-	}
-	return listener, certificate, nil
+	return listener, nil
 }
 
 // removeDeadSocket removes a Unix socket that a killed process left behind. A
@@ -86,8 +73,8 @@ func alternative(host, port string) string {
 	return net.JoinHostPort(host, strconv.Itoa(n%65535+1))
 }
 
-// isLoopback reports whether only this machine can reach an address.
-func isLoopback(address string) bool {
+// IsLoopback reports whether only this machine can reach an address.
+func IsLoopback(address string) bool {
 	if strings.HasPrefix(address, "unix:") {
 		return true
 	}

@@ -1,4 +1,4 @@
-package main
+package edge
 
 import (
 	"bufio"
@@ -7,9 +7,10 @@ import (
 	"errors"
 	"io"
 	"net"
-	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/mcpbridge/bridge/internal/testcert"
 )
 
 // block is a header of version 2; body is hexadecimal.
@@ -84,46 +85,40 @@ func exchange(t *testing.T, conn net.Conn, bytes string) string {
 }
 
 func TestPROXYHeadersOfTrustedProxiesGiveTheClientsAddress(t *testing.T) {
-	files, _ := writePair(t, t.TempDir(), 1)
-	t.Cleanup(func() { setLevel("info") })
 	header := "PROXY TCP4 192.0.2.7 10.0.0.1 4660 80\r\n"
-	dial := func(p *process) net.Conn {
-		conn, err := net.Dial("tcp", p.address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return conn
-	}
-	flags := []string{"serve", "--upstream", deadURL(t), "--listen", "127.0.0.1:0", "--log.level", "debug"}
-
-	p := start(t, append(flags, "--proxy-protocol", "on", "--trusted-proxies", "127.0.0.0/8")...)
-	if got := exchange(t, dial(p), header+request); !strings.HasPrefix(got, "HTTP/1.1 200") {
+	local := trusting([]string{"127.0.0.0/8"})
+	local.Protocol = true
+	p, log := serve(t, from, Options{Proxies: local})
+	if got := exchange(t, dial(t, p), header+request); !strings.HasPrefix(got, "HTTP/1.1 200") || !strings.HasSuffix(got, "192.0.2.7:4660") {
 		t.Errorf("got %q", got)
 	}
-	p.expect(`"remote":"192.0.2.7:4660"`)
-	if got := exchange(t, dial(p), request); got != "" && !strings.HasPrefix(got, "HTTP/1.1 400") {
+	log.expect(t, `"remote":"192.0.2.7:4660"`)
+	if got := exchange(t, dial(t, p), request); got != "" && !strings.HasPrefix(got, "HTTP/1.1 400") {
 		t.Errorf("a connection without a header gets %q", got)
 	}
-	p.expect("closed a connection without a valid PROXY header")
+	log.expect(t, "closed a connection without a valid PROXY header")
 
-	secure := start(t, append(flags, "--proxy-protocol", "on", "--trusted-proxies", "127.0.0.1", "--tls.cert", files.Cert, "--tls.key", files.Key)...)
-	conn := dial(secure)
+	cert, key, _ := testcert.Write(t, t.TempDir(), 1)
+	secure, _ := serve(t, from, Options{Proxies: local, TLS: Files{cert, key}})
+	conn := dial(t, secure)
 	if _, err := io.WriteString(conn, header); err != nil {
 		t.Fatal(err)
 	}
-	if got := exchange(t, tls.Client(conn, &tls.Config{InsecureSkipVerify: true}), request); !strings.HasPrefix(got, "HTTP/1.1 200") { //nolint:gosec // its own
+	if got := exchange(t, tls.Client(conn, &tls.Config{InsecureSkipVerify: true}), request); !strings.HasSuffix(got, "192.0.2.7:4660") { //nolint:gosec // its own
 		t.Errorf("over TLS: got %q", got)
 	}
-	secure.expect(`"remote":"192.0.2.7:4660"`)
 
-	stranger := start(t, append(flags, "--proxy-protocol", "on", "--trusted-proxies", "10.0.0.0/8")...)
-	if got := exchange(t, dial(stranger), request); !strings.HasPrefix(got, "HTTP/1.1 200") {
+	far := trusting([]string{"10.0.0.0/8"})
+	far.Protocol = true
+	stranger, _ := serve(t, from, Options{Proxies: far})
+	if got := exchange(t, dial(t, stranger), request); !strings.HasPrefix(got, "HTTP/1.1 200") {
 		t.Errorf("one who is no proxy gets %q", got)
 	}
-	if got := exchange(t, dial(stranger), header+request); strings.HasPrefix(got, "HTTP/1.1 200") {
+	if got := exchange(t, dial(t, stranger), header+request); strings.HasPrefix(got, "HTTP/1.1 200") {
 		t.Errorf("one who only says that he is a proxy gets %q", got)
 	}
-	if status, _ := stranger.get("/healthz"); status != http.StatusOK {
-		t.Errorf("the others get %d afterwards", status)
+	stranger.Trust(local)
+	if got := exchange(t, dial(t, stranger), header+request); !strings.HasSuffix(got, "192.0.2.7:4660") {
+		t.Errorf("one who is trusted by now gets %q", got)
 	}
 }

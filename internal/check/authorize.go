@@ -1,9 +1,8 @@
-package main
+package check
 
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,28 +10,17 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcpbridge/bridge/config"
-	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/upstream"
 )
 
-// refusal returns the failure of a server that wants authorization, else nil.
-func refusal(v *negotiate.Verdict) *upstream.Failure {
-	failure, ok := errors.AsType[*upstream.Failure](v.Err)
-	if !ok || failure.Cause != upstream.Unauthorized {
-		return nil
-	}
-	return failure
-}
-
 // authorize says what a server wants that did not answer for want of it. The
 // bridge can use such a server: clients bring their credentials.
-func (r *report) authorize(ctx context.Context, m *config.Mount, failure *upstream.Failure) {
+func (r *Report) authorize(ctx context.Context, server *upstream.HTTPOptions, failure *upstream.Failure) {
 	r.Usable, r.Problem = true, ""
 	r.Authorization = fmt.Sprintf("wanted (HTTP %d); clients bring their own, check takes --headers 'Authorization: …'", failure.Status)
 	for _, challenge := range failure.Challenge {
 		if metadata := parameter(challenge, "resource_metadata"); metadata != "" {
-			r.Resource = printable(resource(ctx, m, metadata))
+			r.Resource = printable(resource(ctx, server, metadata))
 		}
 	}
 }
@@ -63,10 +51,10 @@ const (
 // resource returns for which resource a server accepts tokens, as its metadata
 // says (RFC 9728), "" when that cannot be found out. Only the server itself is
 // asked: a challenge must not send check anywhere else.
-func resource(ctx context.Context, m *config.Mount, metadata string) string {
+func resource(ctx context.Context, server *upstream.HTTPOptions, metadata string) string {
 	at, err := url.Parse(metadata)
-	server, err2 := url.Parse(m.Upstream)
-	if err != nil || err2 != nil || at.Scheme != server.Scheme || at.Host != server.Host {
+	own, err2 := url.Parse(server.URL)
+	if err != nil || err2 != nil || at.Scheme != own.Scheme || at.Host != own.Host {
 		return ""
 	}
 	ctx, cancel := context.WithTimeout(ctx, metadataTimeout)
@@ -77,11 +65,9 @@ func resource(ctx context.Context, m *config.Mount, metadata string) string {
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.DisableKeepAlives = true
-	if transport.TLSClientConfig, err = clientTLS(&m.UpstreamTLS); err != nil {
-		return ""
-	}
-	if dial := dialer(m); dial != nil {
-		transport.DialContext = dial
+	transport.TLSClientConfig = server.TLS.Clone()
+	if server.Dial != nil {
+		transport.DialContext = server.Dial
 	}
 	resp, err := transport.RoundTrip(req) // not a Client, which would follow redirects
 	if err != nil {

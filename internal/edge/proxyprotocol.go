@@ -1,4 +1,4 @@
-package main
+package edge
 
 import (
 	"bufio"
@@ -33,7 +33,7 @@ func (l *proxied) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	p := l.addresses.trusted.Load()
-	if !p.protocol || !p.include(conn.RemoteAddr().String()) {
+	if !p.Protocol || !p.include(conn.RemoteAddr().String()) {
 		return conn, nil
 	}
 	return &proxyConn{Conn: conn, log: l.log, in: bufio.NewReaderSize(conn, maxProxyHeader)}, nil

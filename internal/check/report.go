@@ -1,4 +1,4 @@
-package main
+package check
 
 import (
 	"cmp"
@@ -11,11 +11,44 @@ import (
 	"github.com/mcpbridge/bridge/mcp"
 )
 
-// errUnusable ends a check of a server that the bridge cannot use.
-var errUnusable = errors.New("the bridge cannot use this server")
+// Report is what a look at a server found out.
+type Report struct {
+	URL           string        `json:"url"` // of a command its name
+	Usable        bool          `json:"usable"`
+	Problem       string        `json:"problem,omitempty"`
+	Note          string        `json:"note,omitempty"`
+	Milliseconds  int64         `json:"milliseconds"` // until it was known what the server is
+	Era           string        `json:"era"`
+	Versions      []string      `json:"versions,omitempty"`
+	Server        string        `json:"server,omitempty"`
+	Capabilities  []string      `json:"capabilities,omitempty"`
+	Authorization string        `json:"authorization"`
+	Resource      string        `json:"resource,omitempty"` // for which the server accepts tokens
+	Tools         int           `json:"tools"`
+	ToolProblems  []ToolProblem `json:"toolProblems,omitempty"`
+	Clients       []ClientView  `json:"clients,omitempty"`
+}
 
-// print writes the report. Its error makes the exit status say what it says.
-func (r *report) print(w io.Writer, asJSON bool) error {
+// ToolProblem says why clients will not see a tool.
+type ToolProblem struct {
+	Tool   string `json:"tool"`
+	Reason string `json:"reason"`
+}
+
+// ClientView is what clients of one revision get.
+type ClientView struct {
+	Version   string        `json:"version"`
+	Relayed   bool          `json:"relayed,omitempty"` // to the server, unchanged; what follows then is the server's business
+	Tools     int           `json:"tools,omitempty"`
+	Omitted   []ToolProblem `json:"omitted,omitempty"` // besides those of all clients
+	Questions string        `json:"questions,omitempty"`
+}
+
+// ErrUnusable ends a check of a server that the bridge cannot use.
+var ErrUnusable = errors.New("the bridge cannot use this server")
+
+// Print writes the report. Its error makes the exit status say what it says.
+func (r *Report) Print(w io.Writer, asJSON bool) error {
 	if asJSON {
 		out := json.NewEncoder(w)
 		out.SetIndent("", "  ")
@@ -27,12 +60,12 @@ func (r *report) print(w io.Writer, asJSON bool) error {
 		return err
 	}
 	if !r.Usable {
-		return errUnusable
+		return ErrUnusable
 	}
 	return nil
 }
 
-func (r *report) text() string {
+func (r *Report) text() string {
 	var b strings.Builder
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "  %-14s %s\n", name, fmt.Sprintf(format, args...))
@@ -71,7 +104,7 @@ func (r *report) text() string {
 	return b.String()
 }
 
-func (r *report) tools(line func(name, format string, args ...any)) {
+func (r *Report) tools(line func(name, format string, args ...any)) {
 	if r.Capabilities != nil || r.Tools > 0 {
 		line("tools", "%d", r.Tools)
 	}

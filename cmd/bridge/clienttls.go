@@ -1,0 +1,52 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/mcpbridge/bridge/config"
+)
+
+// clientTLS reads the files that a mount names; nil when it names none.
+func clientTLS(c *config.ClientTLS) (*tls.Config, error) {
+	if *c == (config.ClientTLS{}) {
+		return nil, nil
+	}
+	roots, noRoots := authorities(c.CA)
+	pairs, noPairs := ownPair(c)
+	if err := errors.Join(noRoots, noPairs); err != nil {
+		return nil, err
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.ServerName, RootCAs: roots, Certificates: pairs}, nil
+}
+
+// authorities reads the certificates to trust; nil stands for the system's.
+func authorities(file string) (*x509.CertPool, error) {
+	if file == "" {
+		return nil, nil
+	}
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("upstream-tls.ca: %w", err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("upstream-tls.ca: %s holds no certificate in PEM form", file)
+	}
+	return roots, nil
+}
+
+// ownPair reads what the bridge shows the server, if anything.
+func ownPair(c *config.ClientTLS) ([]tls.Certificate, error) {
+	if c.Cert == "" {
+		return nil, nil
+	}
+	pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
+	if err != nil {
+		return nil, fmt.Errorf("upstream-tls.cert: %w", err)
+	}
+	return []tls.Certificate{pair}, nil
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"crypto/sha256"
+	"os"
+
+	"github.com/rs/zerolog"
+
+	"github.com/mcpbridge/bridge/config"
+	"github.com/mcpbridge/bridge/internal/fleet"
+	"github.com/mcpbridge/bridge/internal/logfield"
+	"github.com/mcpbridge/bridge/internal/mount"
+	"github.com/mcpbridge/bridge/legacy"
+)
+
+// specs say how to make the mounts of a configuration.
+func specs(cfg *config.Config, log zerolog.Logger) []fleet.Spec {
+	var list []fleet.Spec
+	for _, m := range cfg.Mounts() {
+		list = append(list, spec(cfg, m, log))
+	}
+	return list
+}
+
+func spec(cfg *config.Config, m config.Mount, log zerolog.Logger) fleet.Spec {
+	log = log.With().Str(logfield.Path, m.Path).Str(logfield.Upstream, target(&m)).Logger()
+	return fleet.Spec{
+		Path: m.Path, Identity: identify(cfg, &m), Log: log,
+		Open: func() (*mount.Mount, error) { return open(cfg, &m, log) },
+	}
+}
+
+func fleetOptions(cfg *config.Config, log zerolog.Logger) fleet.Options {
+	return fleet.Options{SSE: config.SSEPaths, Host: legacy.HostAllowed(allowedHosts(cfg)), Log: log}
+}
+
+// identity is everything that a mount was made from: one with an equal identity
+// need not be made anew.
+type identity struct {
+	settings config.Mount
+	hosts    []string
+	origins  []string
+	files    [sha256.Size]byte // the contents of those that settings name
+}
+
+func identify(cfg *config.Config, m *config.Mount) identity {
+	settings := *m
+	// These are the process's, and obeyed at once.
+	settings.Timeouts.Drain, settings.Timeouts.Handover = 0, 0
+	digest := sha256.New()
+	for _, name := range []string{m.UpstreamTLS.CA, m.UpstreamTLS.Cert, m.UpstreamTLS.Key} {
+		text, _ := os.ReadFile(name) // a missing file fails the front itself
+		sum := sha256.Sum256(text)
+		digest.Write(sum[:])
+	}
+	return identity{settings, allowedHosts(cfg), cfg.AllowedOrigins, [sha256.Size]byte(digest.Sum(nil))}
+}

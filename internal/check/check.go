@@ -1,0 +1,222 @@
+// Package check looks at a server once and says what the bridge makes of it, and
+// what each kind of client will get.
+package check
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/mcpbridge/bridge/internal/dialect"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/negotiate"
+	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/translate"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+// Options say which server to look at: one over HTTP, or a command.
+type Options struct {
+	Name    string // of the server, for the report
+	HTTP    upstream.HTTPOptions
+	Command *upstream.StdioOptions // instead of HTTP
+	Draft   dialect.Options
+	Start   time.Duration // in addition, for a command to start
+	Relay   negotiate.RelayPolicy
+	Profile translate.Profile
+}
+
+// checkTimeout bounds a whole check, in addition to the start of a command.
+const checkTimeout = 30 * time.Second
+
+// Examine looks at a server. An error means that it could not even be asked.
+func Examine(ctx context.Context, opt Options) (*Report, error) {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout+opt.Start)
+	defer cancel()
+	r := &Report{URL: opt.Name, Authorization: "not asked for"}
+	heard := &hearing{Report: r}
+	log := zerolog.New(zerolog.SyncWriter(heard))
+	opt.Draft.Log = log
+	draft := dialect.New(opt.Draft)
+	direct, err := opt.caller(draft, log)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		_ = direct.Close() // then its process, if it is one, has said its last words
+		heard.tell()
+	}()
+	caller := draft.Caller(direct)
+	probe := negotiate.Options{Draft: draft.Version}
+	if opt.Command != nil {
+		probe.Timeout = opt.Start
+	}
+	began := time.Now()
+	own := upstream.NewPeer(caller, upstream.Call{Params: translate.OwnParams(mcp.MethodDiscover, nil)})
+	verdict := negotiate.NewProber(probe).Probe(ctx, "", own)
+	r.Milliseconds = time.Since(began).Milliseconds()
+	r.judge(&verdict)
+	if verdict.Usable() {
+		r.describe(verdict.Discover)
+		r.list(ctx, caller, opt.Profile)
+	}
+	r.relay(&opt, &verdict)
+	if failure := upstream.Refused(&verdict); failure != nil {
+		r.authorize(ctx, &opt.HTTP, failure)
+	}
+	return r, nil
+}
+
+// caller makes a client of the server.
+func (o *Options) caller(draft *dialect.Dialect, log zerolog.Logger) (upstream.Caller, error) {
+	if o.Command != nil {
+		command := *o.Command
+		command.Drafts, command.Log = draft, log
+		return upstream.NewStdio(command)
+	}
+	server := o.HTTP
+	server.Drafts, server.Log = draft, log
+	return upstream.NewHTTP(server)
+}
+
+// judge copies the verdict.
+func (r *Report) judge(v *negotiate.Verdict) {
+	r.Era, r.Versions, r.Usable = v.Proven().String(), v.Versions, v.Usable()
+	if v.Err != nil {
+		r.Problem, r.Authorization = upstream.Advice(v), "not known"
+	}
+}
+
+// relay says which clients are the server's own (A-16), and what else the
+// operator could have.
+func (r *Report) relay(opt *Options, v *negotiate.Verdict) {
+	policy := opt.Relay
+	switch {
+	case v.LegacyServer() && policy != negotiate.RelayNever:
+		r.Usable, r.Problem, r.Authorization = true, "", "not asked for"
+		r.Note = "a legacy server: it needs no bridge, which relays clients to it unchanged"
+		if opt.Command != nil {
+			r.Note += ", each to a process of its own"
+		}
+		for _, version := range mcp.Legacy {
+			r.Clients = append(r.Clients, ClientView{Version: string(version)})
+		}
+	case v.Usable() && v.Era == negotiate.Dual && policy == negotiate.RelayAuto:
+		r.Note = "speaks older revisions too; their clients are translated for, with legacy-relay: always relayed unchanged"
+	}
+	for i := range r.Clients {
+		c := &r.Clients[i]
+		if v.Relays(policy, []byte(`{"protocolVersion":"`+c.Version+`","capabilities":{}}`)) {
+			*c = ClientView{Version: c.Version, Relayed: true}
+		}
+	}
+}
+
+func (r *Report) describe(discover []byte) {
+	info := translate.ServerInfo(discover)
+	name, _ := rawjson.Text(rawjson.Get(info, "name"))
+	version, _ := rawjson.Text(rawjson.Get(info, "version"))
+	r.Server = printable(strings.TrimSpace(name + " " + version))
+	for name := range rawjson.Members(rawjson.Get(discover, "capabilities")) {
+		r.Capabilities = append(r.Capabilities, printable(string(name)))
+	}
+}
+
+// maxPages bounds the pages of tools that check reads.
+const maxPages = 100
+
+// list reads the tools and translates each page for every kind of client.
+func (r *Report) list(ctx context.Context, caller upstream.Caller, p translate.Profile) {
+	for _, v := range mcp.Legacy {
+		r.Clients = append(r.Clients, ClientView{Version: string(v), Questions: questions(v)})
+	}
+	defer r.summarize()
+	var cursor []byte
+	for range maxPages {
+		answer, err := caller.Do(ctx, &upstream.Call{Method: mcp.MethodToolsList, Params: pageParams(cursor)}, nil)
+		if err != nil || answer.Error != nil {
+			r.note(answer, err)
+			return
+		}
+		if r.page(answer.Result, p); r.Problem != "" {
+			return
+		}
+		if cursor = rawjson.Get(answer.Result, "nextCursor"); rawjson.KindOf(cursor) != rawjson.String {
+			return
+		}
+	}
+}
+
+// note keeps why the tools could not be listed; a server without tools is none
+// the worse for it.
+func (r *Report) note(answer *upstream.Answer, err error) {
+	switch {
+	case err != nil:
+		r.Problem = "the tools cannot be listed: " + err.Error()
+	case answer.Error.Code != jsonrpc.CodeMethodNotFound:
+		r.Problem = "the tools cannot be listed: the server answers " + printable(answer.Error.Message)
+	}
+}
+
+func (r *Report) page(result []byte, p translate.Profile) {
+	for range rawjson.Elements(rawjson.Get(result, "tools")) {
+		r.Tools++
+	}
+	for i, v := range mcp.Legacy {
+		view := &r.Clients[i]
+		rules := translate.Rules{Version: v, Profile: p, Report: func(o translate.Omission) {
+			view.Omitted = append(view.Omitted, ToolProblem{printable(o.Name), o.Reason})
+		}}
+		out, err := rules.Result(mcp.MethodToolsList, result)
+		if err != nil {
+			r.Problem = err.Error()
+			return
+		}
+		for range rawjson.Elements(rawjson.Get(out, "tools")) {
+			view.Tools++
+		}
+	}
+}
+
+// summarize moves what every client lacks to one place.
+func (r *Report) summarize() {
+	for _, problem := range slices.Clone(r.Clients[0].Omitted) {
+		everywhere := !slices.ContainsFunc(r.Clients, func(c ClientView) bool { return !slices.Contains(c.Omitted, problem) })
+		if !everywhere {
+			continue
+		}
+		r.ToolProblems = append(r.ToolProblems, problem)
+		for i := range r.Clients {
+			r.Clients[i].Omitted = slices.DeleteFunc(r.Clients[i].Omitted, func(p ToolProblem) bool { return p == problem })
+		}
+	}
+}
+
+func pageParams(cursor []byte) []byte {
+	params := []byte(`{}`)
+	if cursor != nil {
+		params = rawjson.Apply(nil, params, rawjson.Edit{Name: "cursor", Value: cursor})
+	}
+	return translate.OwnParams(mcp.MethodToolsList, params)
+}
+
+// maxPrinted bounds text of the server in a report, in bytes.
+const maxPrinted = 80
+
+// printable makes text of the server safe for a terminal.
+func printable(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 {
+			return -1
+		}
+		return r
+	}, text)
+	if len(text) > maxPrinted {
+		text = strings.ToValidUTF8(text[:maxPrinted], "") + "…"
+	}
+	return text
+}

@@ -1,0 +1,17 @@
+//go:build unix
+
+package edge
+
+import (
+	"math"
+	"syscall"
+)
+
+// descriptors returns how many files this process may have open.
+func descriptors() int {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return math.MaxInt
+	}
+	return int(min(uint64(limit.Cur), math.MaxInt32)) //nolint:unconvert // signed on some systems
+}

@@ -1,0 +1,134 @@
+// Package edge is where connections of clients arrive: the listener and the
+// socket that a killed process left behind, TLS with a certificate that may be
+// renewed, PROXY headers, whom a request comes from, what happens when the
+// process has no file descriptors left, and the order in which all that ends.
+//
+// It knows no MCP. The order of a connection:
+//
+//	socket ─▶ crowd (is there room?) ─▶ PROXY header ─▶ TLS ─▶ HTTP server ─▶ addresses ─▶ handler
+package edge
+
+import (
+	"context"
+	"crypto/tls"
+	stdlog "log"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/mcpbridge/bridge/legacy"
+	"github.com/mcpbridge/bridge/legacy/h1"
+)
+
+// Bounds of the HTTP server that no setting changes: how long a client may take
+// to send a request's head, and how long an unused connection is kept.
+const (
+	headTimeout = 10 * time.Second
+	idleTimeout = 2 * time.Minute
+)
+
+// Options say where clients arrive. Only Listen is required.
+type Options struct {
+	Listen  string // HOST:PORT, or unix:PATH
+	TLS     Files
+	Proxies Proxies
+	Log     zerolog.Logger
+}
+
+// Edge is an open listener and its HTTP server.
+type Edge struct {
+	listener    net.Listener
+	crowd       *crowd
+	serve       func(net.Listener) error
+	standard    *http.Server
+	lean        *h1.Server // in front of standard, but for TLS
+	addresses   *addresses
+	certificate *reloader // nil for plain HTTP
+	unused      unused
+}
+
+// Open opens the listener. Connections wait until Serve; an Edge that will not
+// be served wants Shutdown, too.
+func Open(ctx context.Context, handler http.Handler, opt Options) (*Edge, error) {
+	e := &Edge{addresses: newAddresses(opt.Proxies, handler, opt.Log)}
+	secured := func(l net.Listener) net.Listener { return l }
+	if opt.TLS != (Files{}) {
+		certificate, err := newReloader(opt.TLS, opt.Log)
+		if err != nil {
+			return nil, err
+		}
+		e.certificate = certificate
+		secured = func(l net.Listener) net.Listener { return tls.NewListener(l, certificate.config()) }
+	}
+	socket, err := open(ctx, opt.Listen)
+	if err != nil {
+		return nil, err
+	}
+	begin := func(l net.Listener) net.Listener { return secured(&proxied{l, e.addresses, opt.Log}) }
+	e.standard = e.server(opt.Log)
+	e.lean = h1.New(e.addresses, e.standard)
+	if e.serve = e.lean.Serve; e.certificate != nil {
+		e.serve = e.standard.Serve
+	}
+	e.crowd = newCrowd(socket, begin, handler, opt.Log)
+	e.listener = begin(e.crowd)
+	return e, nil
+}
+
+// server makes what serves the connections that are not simple.
+func (e *Edge) server(log zerolog.Logger) *http.Server {
+	s := &http.Server{
+		ReadHeaderTimeout: headTimeout,
+		IdleTimeout:       idleTimeout,
+		ErrorLog:          stdlog.New(connectionLog{log}, "", 0),
+		ConnContext:       legacy.ConnContext, // quiet streams give their goroutines up
+		ConnState:         e.unused.note,
+		Protocols:         new(http.Protocols),
+	}
+	s.Protocols.SetHTTP1(true)
+	s.Protocols.SetHTTP2(true)
+	s.Protocols.SetUnencryptedHTTP2(true) // as proxies in a pod speak it
+	return s
+}
+
+// Addr returns where clients arrive.
+func (e *Edge) Addr() net.Addr { return e.listener.Addr() }
+
+// Serve serves clients until Shutdown, whose error is http.ErrServerClosed, or
+// until the listener fails.
+func (e *Edge) Serve() error { return e.serve(e.listener) }
+
+// Trust replaces the trusted proxies.
+func (e *Edge) Trust(p Proxies) { e.addresses.trusted.Store(&p) }
+
+// Renew takes the certificate of other files, or of the same ones at once. On an
+// error nothing has changed. It does nothing for plain HTTP.
+func (e *Edge) Renew(files Files) error {
+	if e.certificate == nil {
+		return nil
+	}
+	return e.certificate.replace(files)
+}
+
+// Shutdown stops listening and ends every connection: those that are used when
+// their request is over or ctx ends, the others at once.
+func (e *Edge) Shutdown(ctx context.Context) {
+	e.unused.close()
+	if err := e.lean.Shutdown(ctx); err != nil {
+		_ = e.lean.Close()
+	}
+	_ = e.listener.Close() // nobody has served it, perhaps
+	e.crowd.end()
+}
+
+// connectionLog takes what net/http says about single connections, which is of
+// interest only to somebody who looks for a fault.
+type connectionLog struct{ log zerolog.Logger }
+
+func (c connectionLog) Write(line []byte) (int, error) {
+	c.log.Debug().Msg(strings.TrimSpace(string(line)))
+	return len(line), nil
+}

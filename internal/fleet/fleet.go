@@ -1,0 +1,200 @@
+// Package fleet is the set of mounts behind one listener: which of them serves a
+// request, how they are replaced while sessions go on, what is known of the
+// health of their upstreams, and how all of them end.
+//
+// It knows neither settings nor listeners. A mount never changes: a reload puts a
+// new one beside it, and the old one, then retired, ends with its last session.
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mcpbridge/bridge/internal/mount"
+)
+
+// Spec says how to make one mount.
+type Spec struct {
+	// Path is that of its endpoint.
+	Path string
+	// Identity is everything that the mount is made from: while it is deeply equal,
+	// the mount need not be made anew.
+	Identity any
+	// Open makes the mount. Nothing is sent before the first request.
+	Open func() (*mount.Mount, error)
+	Log  zerolog.Logger
+}
+
+// Options say what holds for all mounts.
+type Options struct {
+	// SSE returns where clients of the endpoint at a path find HTTP+SSE.
+	SSE func(endpoint string) (events, messages string)
+	// Host reports whether requests may be addressed to a host; nil: to any.
+	Host func(host string) bool
+	Log  zerolog.Logger
+}
+
+// Fleet is an http.Handler for all mounts and for health probes.
+type Fleet struct {
+	opt   Options
+	ready readiness
+	table atomic.Pointer[table]
+
+	stopping context.Context // ends the handovers
+	stop     context.CancelFunc
+	handover sync.WaitGroup
+
+	mu      sync.Mutex // guards what follows, and replacing the table
+	present []*Member
+	retired []*Member
+	known   map[*Member]map[string]http.Handler // every path at which a mount was ever reached
+}
+
+// Open makes the mounts, or none.
+func Open(specs []Spec, opt Options) (*Fleet, error) {
+	f := &Fleet{opt: opt, known: map[*Member]map[string]http.Handler{}}
+	f.ready.fleet = f
+	f.stopping, f.stop = context.WithCancel(context.Background())
+	change, err := f.Prepare(specs)
+	if err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.setLocked(change.members)
+	return f, nil
+}
+
+// Members returns those that serve newcomers.
+func (f *Fleet) Members() []*Member { return f.table.Load().members }
+
+// ServeHTTP implements http.Handler.
+func (f *Fleet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.table.Load().mux.ServeHTTP(w, r)
+}
+
+// Watch follows the health of all upstreams until the end.
+func (f *Fleet) Watch() {
+	for _, m := range f.Members() {
+		m.Watch()
+	}
+}
+
+// Change is a set of mounts that is ready to take the place of the present one.
+type Change struct {
+	fleet   *Fleet
+	members []*Member
+	fresh   []*Member
+}
+
+// Prepare makes the mounts that are not there already. Nothing changes until
+// Commit; a Change without one wants Discard.
+func (f *Fleet) Prepare(specs []Spec) (*Change, error) {
+	var present []*Member
+	if t := f.table.Load(); t != nil {
+		present = t.members
+	}
+	c := &Change{fleet: f}
+	for _, spec := range specs {
+		at := slices.IndexFunc(present, func(m *Member) bool { return reflect.DeepEqual(m.spec.Identity, spec.Identity) })
+		if at >= 0 {
+			c.members = append(c.members, present[at])
+			continue
+		}
+		m, err := NewMember(spec)
+		if err != nil {
+			c.Discard()
+			return nil, fmt.Errorf("%s: %w", spec.Path, err)
+		}
+		c.members, c.fresh = append(c.members, m), append(c.fresh, m)
+	}
+	return c, nil
+}
+
+// Discard ends the mounts that were made for nothing.
+func (c *Change) Discard() {
+	for _, m := range c.fresh {
+		m.Close()
+	}
+}
+
+// Commit makes the change. Mounts that are no more among the present ones keep
+// their sessions for as long as handover, and then have drain to end.
+func (c *Change) Commit(handover, drain time.Duration) {
+	for _, m := range c.fresh {
+		m.Watch()
+	}
+	before := c.fleet.Members()
+	c.fleet.replace(c.members, handover, drain)
+	c.summarize(before)
+}
+
+// summarize says which mounts changed.
+func (c *Change) summarize(before []*Member) {
+	var added, changed, removed, kept []string
+	at := func(path string) func(*Member) bool {
+		return func(m *Member) bool { return m.spec.Path == path }
+	}
+	for _, m := range c.members {
+		switch {
+		case slices.Contains(before, m):
+			kept = append(kept, m.spec.Path)
+		case slices.ContainsFunc(before, at(m.spec.Path)):
+			changed = append(changed, m.spec.Path)
+		default:
+			added = append(added, m.spec.Path)
+		}
+	}
+	for _, m := range before {
+		if !slices.ContainsFunc(c.members, at(m.spec.Path)) {
+			removed = append(removed, m.spec.Path)
+		}
+	}
+	event := c.fleet.opt.Log.Info()
+	for name, paths := range map[string][]string{"added": added, "changed": changed, "removed": removed, "kept": kept} {
+		if len(paths) > 0 {
+			event.Strs(name, paths)
+		}
+	}
+	event.Msg("the configuration was reloaded")
+}
+
+// Shutdown ends every mount: it refuses what is new and gives running calls until
+// ctx to finish.
+func (f *Fleet) Shutdown(ctx context.Context) error {
+	f.ready.stopping.Store(true)
+	var ends errgroup.Group
+	for _, m := range f.all() {
+		ends.Go(func() error { return m.Shutdown(ctx) })
+	}
+	return ends.Wait()
+}
+
+// Close ends every mount at once.
+func (f *Fleet) Close() {
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := f.Shutdown(ended); err != nil && !errors.Is(err, context.Canceled) {
+		f.opt.Log.Debug().Err(err).Msg("a mount did not end in order")
+	}
+}
+
+// all returns every mount and ends the handovers: from now on the caller ends
+// the mounts.
+func (f *Fleet) all() []*Member {
+	f.stop()
+	f.handover.Wait()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Concat(f.present, f.retired)
+}

@@ -1,0 +1,68 @@
+package fleet
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// replace makes these the present mounts. Those that are so no more are retired:
+// they keep their sessions for as long as limit.
+func (f *Fleet) replace(members []*Member, limit, drain time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var leaving []*Member
+	for _, m := range f.present {
+		if !slices.Contains(members, m) {
+			leaving = append(leaving, m)
+		}
+	}
+	f.retired = append(f.retired, leaving...)
+	f.setLocked(members)
+	for _, m := range leaving {
+		f.handover.Go(func() { f.retire(m, limit, drain) })
+	}
+}
+
+// lookEvery is how often a retired mount is asked whether its sessions have ended.
+const lookEvery = 200 * time.Millisecond
+
+// retire ends a mount when its last session has ended or limit has passed.
+func (f *Fleet) retire(m *Member, limit, drain time.Duration) {
+	if !f.outlast(m, limit) {
+		return // everything ends now
+	}
+	if left := m.Busy(); left > 0 {
+		m.spec.Log.Warn().Int("sessions", left).Msg("timeouts.handover is over: the sessions under the old settings end")
+	} else {
+		m.spec.Log.Info().Msg("the last session under the old settings has ended")
+	}
+	ctx, cancel := context.WithTimeout(f.stopping, drain)
+	defer cancel()
+	_ = m.Shutdown(ctx) // what it cut off was said to end
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.retired = slices.DeleteFunc(f.retired, func(r *Member) bool { return r == m })
+	f.setLocked(f.present)
+}
+
+// outlast waits until a retired mount is idle, but no longer than limit. It
+// reports false when the whole fleet ended meanwhile.
+func (f *Fleet) outlast(m *Member, limit time.Duration) bool {
+	over := time.NewTimer(limit)
+	defer over.Stop()
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	for {
+		select {
+		case <-look.C:
+			if m.Busy() == 0 {
+				return true
+			}
+		case <-over.C:
+			return true
+		case <-f.stopping.Done():
+			return false
+		}
+	}
+}

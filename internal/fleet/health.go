@@ -1,0 +1,68 @@
+package fleet
+
+import (
+	"io"
+	"net/http"
+	"net/netip"
+	"sync/atomic"
+)
+
+// health is what is known of one upstream.
+type health struct{ ready atomic.Bool }
+
+// healthy answers liveness probes: the process serves.
+func healthy(w http.ResponseWriter, _ *http.Request) { writeStatus(w, http.StatusOK, "ok") }
+
+// readiness answers readiness probes: every upstream can be reached, and the
+// bridge is not about to stop. Which upstream is missing, and why, stands in the
+// log: who asks may be anybody.
+type readiness struct {
+	fleet    *Fleet
+	stopping atomic.Bool
+}
+
+func (r *readiness) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	if r.stopping.Load() {
+		writeStatus(w, http.StatusServiceUnavailable, "stopping")
+		return
+	}
+	for _, m := range r.fleet.Members() {
+		if !m.state.ready.Load() {
+			writeStatus(w, http.StatusServiceUnavailable, "waiting for the upstream")
+			return
+		}
+	}
+	writeStatus(w, http.StatusOK, "ready")
+}
+
+// guarded keeps web pages out that came by DNS rebinding, for which they need a
+// name (E-11). Probes name an address.
+func (f *Fleet) guarded(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if f.opt.Host != nil && !f.opt.Host(r.Host) && !isAddress(r.Host) {
+			writeStatus(w, http.StatusForbidden, "host is not allowed; see the setting allowed-hosts")
+			return
+		}
+		next(w, r)
+	}
+}
+
+// isAddress reports a host that is an IP address, with or without a port.
+func isAddress(host string) bool {
+	if _, err := netip.ParseAddrPort(host); err == nil {
+		return true
+	}
+	if len(host) > 2 && host[0] == '[' && host[len(host)-1] == ']' {
+		host = host[1 : len(host)-1]
+	}
+	_, err := netip.ParseAddr(host)
+	return err == nil
+}
+
+// writeStatus answers a probe. The text is one of ours and needs no escapes.
+func writeStatus(w http.ResponseWriter, code int, status string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(code)
+	_, _ = io.WriteString(w, `{"status":"`+status+"\"}\n")
+}

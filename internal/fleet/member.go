@@ -1,0 +1,100 @@
+package fleet
+
+import (
+	"context"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/mcpbridge/bridge/internal/logfield"
+	"github.com/mcpbridge/bridge/internal/mount"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+// Member is one mount at work, and what is known of its upstream.
+type Member struct {
+	*mount.Mount
+	spec  Spec
+	state health
+
+	watching  context.Context
+	stopWatch context.CancelFunc
+	watched   chan struct{} // closed when nobody watches any more; nil: nobody began
+}
+
+// NewMember makes a mount. Nothing is sent before the first request or Watch.
+func NewMember(spec Spec) (*Member, error) {
+	at, err := spec.Open()
+	if err != nil {
+		return nil, err
+	}
+	m := &Member{Mount: at, spec: spec}
+	m.watching, m.stopWatch = context.WithCancel(context.Background())
+	return m, nil
+}
+
+// Watch follows the upstream's health in the background until the mount ends. It
+// may be called once.
+func (m *Member) Watch() {
+	m.watched = make(chan struct{})
+	go func() { defer close(m.watched); m.observe(m.watching) }()
+}
+
+// stopWatching returns when nobody watches the upstream any more.
+func (m *Member) stopWatching() {
+	m.stopWatch()
+	if m.watched != nil {
+		<-m.watched
+	}
+}
+
+// Close ends the mount at once.
+func (m *Member) Close() {
+	m.stopWatching()
+	m.Mount.Close()
+}
+
+// Shutdown ends the mount; running calls may finish until ctx ends.
+func (m *Member) Shutdown(ctx context.Context) error {
+	m.stopWatching()
+	return m.Mount.Shutdown(ctx)
+}
+
+// observe probes the upstream until it has proven to be one that the bridge can
+// use, or ctx ends. Nothing waits for it: the upstream may come later, and
+// sessions probe for themselves.
+func (m *Member) observe(ctx context.Context) {
+	wait := backoff.NewExponentialBackOff()
+	wait.InitialInterval, wait.MaxInterval = time.Second, 30*time.Second
+	for last := ""; !m.examine(ctx, &last); {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait.NextBackOff()):
+		}
+	}
+}
+
+// examine probes once, logs what is new and reports whether to stop.
+func (m *Member) examine(ctx context.Context, last *string) bool {
+	verdict := m.Judge(ctx)
+	log := &m.spec.Log
+	switch {
+	case ctx.Err() != nil:
+	case verdict.Usable():
+		m.state.ready.Store(true)
+		log.Info().Str(logfield.Era, verdict.Era.String()).Str(logfield.Version, verdict.Version).Msg("the upstream is ready")
+	case upstream.Refused(&verdict) != nil:
+		m.state.ready.Store(true)
+		log.Info().Msg("the upstream is there and wants clients to authorize")
+	case m.Relayed(&verdict):
+		m.state.ready.Store(true) // the mount has said so in the log
+	default:
+		if text := verdict.Err.Error(); text != *last {
+			log.Warn().Str(logfield.Era, verdict.Proven().String()).Msg(upstream.Advice(&verdict) + " (the bridge keeps trying)")
+			*last = text
+		}
+		return false
+	}
+	return true
+}
