@@ -43,6 +43,10 @@ var mayImport = map[string][]string{
 	"internal/fleet": {"upstream", "mcp", "internal/mount", "internal/logfield"},
 	"internal/check": {"upstream", "negotiate", "translate", "mcp", "jsonrpc", "rawjson", "internal/dialect"},
 
+	"sessions/store":        {},
+	"sessions/sessionstest": {"sessions/store"},
+	"sessions/boltstore":    {"sessions/store"},
+
 	"internal/transport": {},
 	"internal/park":      {},
 	"internal/mount": {"downstream", "legacy", "bridge", "upstream", "sessions", "negotiate", "translate", "mcp", "jsonrpc", "rawjson",
@@ -73,6 +77,7 @@ var owners = map[string][]string{
 	"github.com/gorilla/websocket":    {"internal/transport"},
 	"github.com/hashicorp/golang-lru": {"mrtr", "sessions"},
 	"github.com/modelcontextprotocol": {"internal/demo", "internal/peers", "bench", "test"},
+	"go.etcd.io/bbolt":                {"sessions/boltstore"},
 	"github.com/spf13":                {"cmd/bridge"},
 	"github.com/goccy/go-yaml":        {"config"},
 	"github.com/rs/zerolog/log":       {}, // the logger is injected

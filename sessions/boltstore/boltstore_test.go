@@ -1,0 +1,249 @@
+package boltstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/bridge/sessions/sessionstest"
+	"github.com/mcpbridge/bridge/sessions/store"
+	bolt "go.etcd.io/bbolt"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var background = context.Background()
+
+func open(t *testing.T, path string, opt Options) *Store {
+	t.Helper()
+	s, err := Open(path, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func pathIn(t *testing.T) string { return filepath.Join(t.TempDir(), "sessions.db") }
+
+// crash opens a copy of what the store has in its file this moment, which is what a
+// kill leaves, and then ends the first one.
+func crash(opt Options) func(*testing.T, store.Store) store.Store {
+	return func(t *testing.T, s store.Store) store.Store {
+		t.Helper()
+		text, err := os.ReadFile(s.(*Store).db.Path())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		path := pathIn(t)
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return open(t, path, opt)
+	}
+}
+
+func TestContract(t *testing.T) {
+	for name, opt := range map[string]Options{"strict": {}, "relaxed": {Relaxed: true}} {
+		t.Run(name, func(t *testing.T) {
+			sessionstest.Run(t, sessionstest.Engine{
+				Open:  func(t *testing.T) store.Store { return open(t, pathIn(t), opt) },
+				Crash: crash(opt),
+			})
+		})
+	}
+}
+
+func put(id string, value string) store.Change {
+	return store.Change{Kind: store.Flow, ID: id, TTL: time.Hour, Value: []byte(value)}
+}
+
+func commit(t *testing.T, s *Store, session string, changes ...store.Change) {
+	t.Helper()
+	if err := s.Commit(background, session, changes...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTheFileIsItsOwnersAlone(t *testing.T) {
+	path := pathIn(t)
+	open(t, path, Options{})
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("got %v, %v", info.Mode(), err)
+	}
+}
+
+func TestOneProcessHasTheFile(t *testing.T) {
+	path := pathIn(t)
+	open(t, path, Options{})
+	if _, err := Open(path, Options{}); err == nil || !strings.Contains(err.Error(), "another process") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestDamagedFilesAreRefusedAndLeftAsTheyAre(t *testing.T) {
+	path := pathIn(t)
+	s := open(t, path, Options{})
+	for i := range 50 {
+		commit(t, s, store.Name(fmt.Sprint(i)), put("f", strings.Repeat("x", 5000)))
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string][]byte{
+		"no store":      []byte(strings.Repeat("not a store\n", 1000)),
+		"half of it":    whole[:len(whole)/2],
+		"its beginning": whole[:3*os.Getpagesize()],
+		"a few bytes":   whole[:100],
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := pathIn(t)
+			if err := os.WriteFile(path, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Open(path, Options{}); !errors.Is(err, store.ErrCorrupt) || !strings.Contains(err.Error(), path) {
+				t.Errorf("got %v", err)
+			}
+			if after, _ := os.ReadFile(path); string(after) != string(text) {
+				t.Error("the file was changed")
+			}
+		})
+	}
+}
+
+func TestFileThatIsCutWhileOpenIsAnErrorAndNoCrash(t *testing.T) {
+	path := pathIn(t)
+	s := open(t, path, Options{})
+	for i := range 200 {
+		commit(t, s, store.Name(fmt.Sprint(i)), put("f", strings.Repeat("x", 5000)))
+	}
+	if err := os.Truncate(path, int64(4*os.Getpagesize())); err != nil {
+		t.Fatal(err)
+	}
+	failed := 0
+	for i := range 200 {
+		_, get := s.Get(background, store.Address{Session: store.Name(fmt.Sprint(i)), Kind: store.Flow, ID: "f"})
+		if errors.Is(get, store.ErrCorrupt) {
+			failed++
+		}
+	}
+	if failed == 0 {
+		t.Error("nobody noticed")
+	}
+	if err := s.Commit(background, store.Name("1"), put("g", "x")); !errors.Is(err, store.ErrCorrupt) {
+		t.Errorf("commit: got %v", err)
+	}
+}
+
+func TestExpiredRecordsLeaveTheFile(t *testing.T) {
+	s := open(t, pathIn(t), Options{})
+	session := store.Name("s")
+	var changes []store.Change
+	for i := range 10 {
+		c := put(fmt.Sprint(i), "brief")
+		c.TTL = time.Millisecond
+		changes = append(changes, c)
+	}
+	commit(t, s, session, append(changes, put("lasting", "x"))...)
+	for left := 11; left > 1; {
+		for next := s.sweep(nil, 3); next != nil; {
+			next = s.sweep(next, 3)
+		}
+		err := s.view(func(b *bolt.Bucket) { left = b.Stats().KeyN })
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if list, err := s.Load(background, session); err != nil || len(list) != 1 {
+		t.Errorf("got %v, %v", list, err)
+	}
+}
+
+// TestCommitsThatMeetShareAWrite: the writer is held up by one transaction while
+// others queue.
+func TestCommitsThatMeetShareAWrite(t *testing.T) {
+	path := pathIn(t)
+	synctest.Test(t, func(t *testing.T) {
+		s, err := Open(path, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = s.Close() }()
+		const clients = 50
+		proceed := make(chan struct{})
+		go func() {
+			_ = s.do(background, func(*bolt.Bucket) error {
+				<-proceed
+				return nil
+			})
+		}()
+		synctest.Wait()
+		before := writes(s)
+		for i := range clients {
+			go func() { _ = s.Commit(background, store.Name(fmt.Sprint(i)), put("f", "x")) }()
+		}
+		synctest.Wait()
+		close(proceed)
+		synctest.Wait()
+		page, err := s.List(background, "", clients)
+		if err != nil || len(page.Records) != clients {
+			t.Errorf("kept %d records, %v", len(page.Records), err)
+		}
+		if n := writes(s) - before; n > clients/2 {
+			t.Errorf("%d commits took %d writes", clients, n)
+		}
+	})
+}
+
+func writes(s *Store) int64 {
+	stats := s.db.Stats()
+	return stats.TxStats.GetWrite()
+}
+
+func TestConflictLeavesOthersOfItsTransactionAlone(t *testing.T) {
+	path := pathIn(t)
+	synctest.Test(t, func(t *testing.T) {
+		s, err := Open(path, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = s.Close() }()
+		proceed := make(chan struct{})
+		go func() {
+			_ = s.do(background, func(*bolt.Bucket) error {
+				<-proceed
+				return nil
+			})
+		}()
+		synctest.Wait()
+		errs := make(chan error, 3)
+		for range 3 {
+			go func() { errs <- s.Commit(background, "session", put("f", "x")) }()
+		}
+		synctest.Wait()
+		close(proceed)
+		won := 0
+		for range 3 {
+			if err := <-errs; err == nil {
+				won++
+			}
+		}
+		if won != 1 {
+			t.Errorf("%d made the same record", won)
+		}
+	})
+}

@@ -1,0 +1,143 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+)
+
+// Sealed keeps the values of another store secret and whole: each is encrypted under
+// the first of several keys and bound to its address, so that whoever can write to
+// the engine can neither read nor swap nor make records. What is left to them is to
+// remove records, and to bring back an older value of the same one.
+//
+// A value begins with a byte for its format, which a newer version of the bridge may
+// raise, and the mark of its key. Each session has a key of its own, derived from the
+// configured one, so that no key seals too many values for random nonces.
+type Sealed struct {
+	Store
+	keys []sealingKey
+}
+
+type sealingKey struct {
+	key  Key
+	mark [markSize]byte // of the key, without telling anything of it
+}
+
+const (
+	sealFormat = 1
+	markSize   = 4
+	headSize   = 1 + markSize
+)
+
+// NewSealed puts a seal around a store. The first key seals; there must be one.
+func NewSealed(inner Store, keys []Key) (*Sealed, error) {
+	if len(keys) == 0 {
+		return nil, errors.New("a sealed store needs a key")
+	}
+	s := &Sealed{Store: inner, keys: make([]sealingKey, len(keys))}
+	for i, key := range keys {
+		mark, err := hkdf.Expand(sha256.New, key[:], "mcp-bridge store: mark", markSize)
+		if err != nil {
+			return nil, err
+		}
+		s.keys[i] = sealingKey{key, [markSize]byte(mark)}
+	}
+	return s, nil
+}
+
+// Commit implements Store.
+func (s *Sealed) Commit(ctx context.Context, session string, changes ...Change) error {
+	if err := Check(session, changes); err != nil {
+		return err
+	}
+	aead, err := s.keys[0].aead(session)
+	if err != nil {
+		return err
+	}
+	sealed := make([]Change, len(changes))
+	for i, c := range changes {
+		if !c.Delete {
+			c.Value = s.seal(aead, Address{session, c.Kind, c.ID}, c.Value)
+		}
+		sealed[i] = c
+	}
+	return s.Store.Commit(ctx, session, sealed...)
+}
+
+// Get implements Store.
+func (s *Sealed) Get(ctx context.Context, at Address) (Record, error) {
+	record, err := s.Store.Get(ctx, at)
+	if err == nil {
+		s.open(&record)
+	}
+	return record, err
+}
+
+// Load implements Store.
+func (s *Sealed) Load(ctx context.Context, session string) ([]Record, error) {
+	list, err := s.Store.Load(ctx, session)
+	for i := range list {
+		s.open(&list[i])
+	}
+	return list, err
+}
+
+func (s *Sealed) seal(aead cipher.AEAD, at Address, value []byte) []byte {
+	out := make([]byte, headSize, headSize+len(value)+aead.Overhead())
+	out[0] = sealFormat
+	copy(out[1:], s.keys[0].mark[:])
+	return aead.Seal(out, nil, value, at.bound(out[:headSize]))
+}
+
+// bound returns what a value is bound to: its address, and the head before it.
+func (a Address) bound(head []byte) []byte {
+	return fmt.Appendf(append([]byte(nil), head...), "%c%d:%s%s", a.Kind, len(a.Session), a.Session, a.ID)
+}
+
+// open replaces a record's sealed value by the one that was sealed, or says why it can't.
+func (s *Sealed) open(r *Record) {
+	sealed := r.Value
+	r.Value = nil
+	if len(sealed) > 0 && sealed[0] > sealFormat {
+		r.Err = ErrNewer
+		return
+	}
+	r.Err = ErrForeign
+	if len(sealed) < headSize || sealed[0] != sealFormat {
+		return
+	}
+	head, text := sealed[:headSize], sealed[headSize:]
+	for i := range s.keys {
+		if !bytes.Equal(s.keys[i].mark[:], head[1:]) {
+			continue
+		}
+		aead, err := s.keys[i].aead(r.Session)
+		if err != nil {
+			r.Err = err
+			return
+		}
+		if value, err := aead.Open(nil, nil, text, r.bound(head)); err == nil {
+			r.Value, r.Err = value, nil
+			return
+		}
+	}
+}
+
+// aead returns the cipher of one session.
+func (k *sealingKey) aead(session string) (cipher.AEAD, error) {
+	key, err := hkdf.Expand(sha256.New, k.key[:], "mcp-bridge store: session "+session, KeySize)
+	if err != nil {
+		return nil, err
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCMWithRandomNonce(block)
+}
