@@ -9,8 +9,8 @@ import (
 // deliver answers the client with the completed result, translated straight
 // into its message.
 func (k *call) deliver() {
-	if k.keep != nil && k.flow.Round == 0 { // D-I10
-		k.keep(k.latest)
+	if k.slot != nil && k.flow.Round == 0 { // D-I10
+		k.slot.Keep(k.latest)
 	}
 	var long []byte
 	if k.answer != nil {
@@ -20,6 +20,17 @@ func (k *call) deliver() {
 		k.conv.b.logUpstreamFault(k, err)
 		k.out.Finish(downstream.Failure(k.req.ID, internalError(err.Error(), nil)))
 	}
+}
+
+// cached answers a call from the catalogue, or begins to watch for its result.
+func (k *call) cached() bool {
+	result, slot := k.conv.b.catalog.Lookup(&k.caller, &k.req, k.flow.Capabilities)
+	k.slot = slot
+	if result == nil {
+		return false
+	}
+	k.conv.ended(k.req.ID)
+	return k.conv.deliver(k.out, &k.req, result, nil) == nil
 }
 
 // deliver answers req with an upstream result, whose longest string is long, where
@@ -51,11 +62,7 @@ func finish(out downstream.Reply, id jsonrpc.ID, result []byte, err *jsonrpc.Err
 // appendResult appends what the client gets to see of an upstream result.
 func (c *conversation) appendResult(dst []byte, req *downstream.Request, result, long []byte) ([]byte, error) {
 	if mcp.IsList(req.Method) {
-		list := c.b.lists.about(req.Method, result)
-		if req.Method == mcp.MethodToolsList {
-			c.b.tools.learn(c.principal, req, list)
-		}
-		return list.appendTo(dst, c.rules, req.Method)
+		return c.b.catalog.AppendList(dst, c.rules, c.principal, req, result)
 	}
 	rules := *c.rules
 	rules.Long = long
@@ -63,7 +70,7 @@ func (c *conversation) appendResult(dst []byte, req *downstream.Request, result,
 		// A tool whose output schema was shown wrapped must have its structured
 		// content wrapped, whatever its kind, so that it matches what the client
 		// was told (Q10).
-		rules.WrapOutput = c.b.tools.about(c.principal, req.Name).wrapped
+		rules.WrapOutput = c.b.catalog.Tool(c.principal, req.Name).Wrapped
 	}
 	return rules.AppendResult(dst, req.Method, result)
 }

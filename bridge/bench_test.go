@@ -6,6 +6,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/mcpbridge/bridge/bridge/catalog"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -56,7 +57,7 @@ func benchConversation(t testing.TB) *conversation {
 func conversationOn(t testing.TB, up upstream.Caller) *conversation {
 	bridge := New(Options{Upstream: up, Log: zerolog.Nop()})
 	t.Cleanup(bridge.Close)
-	conv := bridge.newConversation(mcp.V20251125, downstream.Caller{}, unknownServer, nil)
+	conv := bridge.newConversation(mcp.V20251125, downstream.Caller{}, catalog.Unknown, nil)
 	conv.clientInfo = []byte(`{"name":"old","version":"1"}`)
 	conv.declared = []byte(`{"elicitation":{},"sampling":{}}`)
 	conv.mirror()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/mcpbridge/bridge/bridge/catalog"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -81,7 +82,7 @@ func TestWhyNothingWasDeclared_C33(t *testing.T) {
 		}
 		b := New(Options{Upstream: &script{steps: []step{ask}}, Log: zerolog.Nop()})
 		defer b.Close()
-		conv = b.newConversation(mcp.V20251125, downstream.Caller{}, unknownServer, nil)
+		conv = b.newConversation(mcp.V20251125, downstream.Caller{}, catalog.Unknown, nil)
 		conv.declared = []byte(`{"roots":{}}`)
 		conv.mirror()
 		if got := request(t, conv, "3", mcp.MethodToolsCall, book).result(); !strings.Contains(got, "which the client did not declare") {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/mcpbridge/bridge/bridge/catalog"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/roster"
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -68,13 +69,9 @@ type Bridge struct {
 	limits  Limits
 	log     zerolog.Logger
 	listens *hub
-	cache   *cache
-	lists   *lists
-	tools   *toolbox
-	texts   texts
-	ruled   [4]translate.Rules     // for clients of mcp.Legacy
-	server  atomic.Pointer[server] // of the latest discover
-	serial  atomic.Uint64          // numbers calls, for progress tokens and log lines
+	catalog *catalog.Catalog
+	ruled   [len(mcp.Legacy)]translate.Rules // for clients of mcp.Legacy
+	serial  atomic.Uint64                    // numbers calls, for progress tokens and log lines
 
 	mu            sync.Mutex
 	conversations roster.Set[*conversation]
@@ -87,9 +84,8 @@ func New(opt Options) *Bridge {
 		opt:    opt,
 		limits: opt.Limits.withDefaults(),
 		log:    opt.Log,
-		cache:  newCache(),
-		lists:  newLists(),
-		tools:  newToolbox(),
+
+		catalog: catalog.New(opt.Prober),
 	}
 	b.listens = newHub(b)
 	for i, version := range mcp.Legacy {
@@ -120,8 +116,8 @@ func (b *Bridge) Open(ctx context.Context, caller downstream.Caller, req jsonrpc
 		return nil, nil, internalError(err.Error(), nil)
 	}
 	conv := b.newConversation(version, caller, server, push)
-	conv.clientInfo = b.texts.share(rawjson.Get(req.Params, "clientInfo"))
-	conv.declared = b.texts.share(rawjson.Get(req.Params, "capabilities"))
+	conv.clientInfo = b.catalog.Share(rawjson.Get(req.Params, "clientInfo"))
+	conv.declared = b.catalog.Share(rawjson.Get(req.Params, "capabilities"))
 	conv.mirror()
 	conv.overtaken.ended(req.ID) // a cancellation of initialize is nobody else's either
 	if !b.adopt(conv) {
@@ -132,9 +128,9 @@ func (b *Bridge) Open(ctx context.Context, caller downstream.Caller, req jsonrpc
 
 // greet returns the InitializeResult for clients of a version that can or cannot
 // listen.
-func (b *Bridge) greet(version mcp.Version, server *server, listen bool) ([]byte, error) {
+func (b *Bridge) greet(version mcp.Version, server *catalog.Server, listen bool) ([]byte, error) {
 	render := func() ([]byte, error) {
-		return translate.InitializeResult(version, server.discover, translate.InitOptions{
+		return translate.InitializeResult(version, server.Discover, translate.InitOptions{
 			Name: b.opt.Name, Profile: b.opt.Rules.Profile, Listen: listen,
 			HostTasks: b.opt.Rules.HostTasks && listen, ListTasks: true, // each session sees its own
 		})
@@ -142,13 +138,13 @@ func (b *Bridge) greet(version mcp.Version, server *server, listen bool) ([]byte
 	if !listen {
 		return render()
 	}
-	return server.greetings.of(version, render)
+	return server.Greeting(version, render)
 }
 
 // Stateless implements downstream.Backend: requests without a session are served,
 // but nothing can be asked on them, so no capability is mirrored.
 func (b *Bridge) Stateless(caller downstream.Caller, version mcp.Version) downstream.Conversation {
-	return b.newConversation(version, caller, unknownServer, nil)
+	return b.newConversation(version, caller, catalog.Unknown, nil)
 }
 
 // Close ends every session and listen. It returns when no goroutine of the
@@ -183,4 +179,17 @@ func (b *Bridge) forget(conv *conversation) {
 	b.conversations.Remove(conv)
 }
 
-func clone(b []byte) []byte { return append([]byte(nil), b...) }
+// discover returns what the upstream offers to caller. The error is ready for
+// the client: *downstream.Refusal or *jsonrpc.Error. The answer may
+// be cached for others, so the bridge asks in its own name.
+func (b *Bridge) discover(ctx context.Context, caller downstream.Caller) (*catalog.Server, error) {
+	server, err := b.catalog.Discover(ctx, caller.Principal, upstream.NewPeer(b.opt.Upstream, upstream.Call{
+		Principal:     caller.Principal,
+		Authorization: caller.Authorization,
+		Params:        translate.OwnParams(mcp.MethodDiscover, nil),
+	}))
+	if err != nil {
+		return nil, b.refuse(err)
+	}
+	return server, nil
+}

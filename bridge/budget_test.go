@@ -2,14 +2,11 @@ package bridge
 
 import (
 	"context"
-	"strings"
 	"testing"
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
-	"github.com/mcpbridge/bridge/translate"
 	"github.com/mcpbridge/bridge/upstream"
 )
 
@@ -67,17 +64,6 @@ func BenchmarkQuestion(b *testing.B) {
 	}
 }
 
-// listing returns a function that brings down a list of tools that came before.
-func listing(tools int) (f func(), size int) {
-	tool := `{"name":"a tool","description":"what it does","inputSchema":{"type":"object","properties":{"text":{"type":"string"}}}}`
-	result := []byte(`{"resultType":"complete","tools":[` + strings.Repeat(tool+",", tools-1) + tool + `]}`)
-	l, rules := newLists(), translate.Rules{Version: mcp.V20251125}
-	var dst []byte
-	return func() {
-		dst, _ = l.about(mcp.MethodToolsList, result).appendTo(dst[:0], &rules, mcp.MethodToolsList)
-	}, len(result)
-}
-
 // TestAllocationBudget is the bridge's own share: the hops cost nothing, except
 // for the Answer of each round, and the question's id that the client remembers.
 func TestAllocationBudget(t *testing.T) {
@@ -87,7 +73,6 @@ func TestAllocationBudget(t *testing.T) {
 	conv, notify, ask := benchConversation(t), progressing(t), questioned(t)
 	var out downstream.Reply = discard{}
 	ctx := context.Background()
-	list, _ := listing(20)
 	for name, tt := range map[string]struct {
 		max float64
 		f   func()
@@ -103,7 +88,6 @@ func TestAllocationBudget(t *testing.T) {
 				notify()
 			}
 		}},
-		"known list of tools": {0, list},
 	} {
 		if got := testing.AllocsPerRun(200, tt.f); got > tt.max {
 			t.Errorf("%s: %v allocations, budget %v", name, got, tt.max)

@@ -2,9 +2,7 @@ package bridge
 
 import (
 	"context"
-	"fmt"
 	"net/http"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,23 +36,6 @@ func TestListsAreCached_B40_B46(t *testing.T) {
 			t.Fatalf("%d upstream requests after the TTL", n)
 		}
 	})
-}
-
-func TestCacheIsPartitionedByPrincipal_B42_B45(t *testing.T) {
-	c := newCache()
-	key := func(principal string) cacheKey {
-		return cacheKey{principal: principal, method: mcp.MethodResourcesRead}
-	}
-	put(c, key("alice"), 0, []byte(resource))
-	for _, principal := range []string{"bob", ""} {
-		if got, _ := c.get(key(principal)); got != nil {
-			t.Fatalf("%q got what took alice's credentials", principal)
-		}
-	}
-	put(c, key(""), 0, []byte(resource))
-	if got, _ := c.get(key("bob")); got == nil {
-		t.Fatal("a public result is not shared")
-	}
 }
 
 func TestWhatDistinguishesRequestsPartitionsTheCache_B41_B42(t *testing.T) {
@@ -94,27 +75,6 @@ func TestWhatDistinguishesRequestsPartitionsTheCache_B41_B42(t *testing.T) {
 	})
 }
 
-func TestNotificationsInvalidate_B44(t *testing.T) {
-	c := newCache()
-	tools := cacheKey{method: mcp.MethodToolsList}
-	read := cacheKey{method: mcp.MethodResourcesRead, uri: "file:///dir"}
-	b := &Bridge{cache: c}
-	put(c, tools, 0, []byte(listed))
-	put(c, read, 0, []byte(resource))
-	b.invalidates(jsonrpc.Message{Method: mcp.NotificationToolsListChanged})
-	if got, _ := c.get(tools); got != nil {
-		t.Fatal("tools survived")
-	}
-	put(c, tools, 0, []byte(listed)) // asked for before the notification
-	if got, _ := c.get(tools); got != nil {
-		t.Fatal("an older answer was stored after the notification")
-	}
-	b.invalidates(jsonrpc.Message{Method: mcp.NotificationResourcesUpdated, Params: []byte(`{"uri":"file:///dir/part"}`)})
-	if got, _ := c.get(read); got != nil {
-		t.Fatal("the ancestor of an updated resource survived")
-	}
-}
-
 func TestFlowsAreNeverCached_B43(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conv, up := session(t, Limits{}, inputRequired(`"s"`, question1("q")), result(resource),
@@ -128,30 +88,4 @@ func TestFlowsAreNeverCached_B43(t *testing.T) {
 		}
 		conv.Close(nil)
 	})
-}
-
-func TestCacheIsBounded(t *testing.T) {
-	c := newCache()
-	for i := range maxCacheEntries + 10 {
-		put(c, cacheKey{rest: fmt.Sprintf("%04d", i)}, 0, []byte(listed))
-	}
-	if len(c.entries) > maxCacheEntries || c.bytes != len(c.entries)*(4+len(listed)) {
-		t.Fatalf("%d entries, %d bytes", len(c.entries), c.bytes)
-	}
-	for i := range 100 { // what a client writes into its requests counts as well
-		put(c, cacheKey{rest: fmt.Sprint(i) + strings.Repeat("x", 1<<20)}, 0, []byte(listed))
-	}
-	if c.bytes > maxCacheBytes || c.bytes < maxCacheBytes/2 {
-		t.Fatalf("%d entries, %d bytes", len(c.entries), c.bytes)
-	}
-	c.drop(func(cacheKey) bool { return true })
-	if c.bytes != 0 {
-		t.Fatalf("%d bytes in an empty cache", c.bytes)
-	}
-}
-
-// put keeps a result for as long as it says.
-func put(c *cache, key cacheKey, epoch uint64, result []byte) {
-	ttl, public := lifetime(result)
-	c.put(key, epoch, result, ttl, public)
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/bridge/bridge/catalog"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/mcp"
@@ -39,10 +40,10 @@ type call struct {
 	ctx      *roundContext // of the request in flight; nil before the first
 	first    roundContext  // that of the first request, which is the only one of most calls
 	resent   bool
-	evicted  *call               // had to make room for this one
-	keep     func(result []byte) // stores the result of a cacheable call; nil for others
-	latest   []byte              // result of the latest round, while a step looks at it
-	answer   *upstream.Answer    // what it came in, while a step looks at it
+	evicted  *call            // had to make room for this one
+	slot     *catalog.Slot    // of the result; nil where it is not to be kept
+	latest   []byte           // result of the latest round, while a step looks at it
+	answer   *upstream.Answer // what it came in, while a step looks at it
 }
 
 func (c *conversation) newCall(caller downstream.Caller, req downstream.Request, out downstream.Reply) *call {
@@ -50,8 +51,8 @@ func (c *conversation) newCall(caller downstream.Caller, req downstream.Request,
 	c.mu.Lock()
 	k.flow = mrtr.Flow{Method: req.Method, Capabilities: c.capabilities(), Limits: c.b.limits.Flow}
 	k.flow.ListsAsk = c.b.opt.Draft != nil && c.b.opt.Draft()
-	k.flow.TasksDeclared = c.server.tasks && req.Method == mcp.MethodToolsCall
-	if c.server.logging {
+	k.flow.TasksDeclared = c.server.Tasks && req.Method == mcp.MethodToolsCall
+	if c.server.Logging {
 		k.level = c.level
 	}
 	c.mu.Unlock()
@@ -247,7 +248,7 @@ func (k *call) build(r *round) {
 	defer k.mu.Unlock()
 	env := translate.Envelope{
 		Method:         k.req.Method,
-		Version:        k.conv.server.version,
+		Version:        k.conv.server.Version,
 		ClientInfo:     k.conv.clientInfo,
 		Capabilities:   k.flow.Capabilities,
 		LogLevel:       k.level,

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/mcpbridge/bridge/bridge/catalog"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -21,7 +22,7 @@ import (
 type conversation struct {
 	b             *Bridge
 	rules         *translate.Rules // shared by all of its version
-	server        *server
+	server        *catalog.Server
 	push          downstream.Pusher // nil: no channel for unrelated messages
 	principal     string
 	authorization string // of the initialize request, for work that nobody in particular caused (H-2)
@@ -43,7 +44,7 @@ type conversation struct {
 	tasks     []*hostedTask   // of mode 2, oldest first
 }
 
-func (b *Bridge) newConversation(version mcp.Version, caller downstream.Caller, srv *server, push downstream.Pusher) *conversation {
+func (b *Bridge) newConversation(version mcp.Version, caller downstream.Caller, srv *catalog.Server, push downstream.Pusher) *conversation {
 	return &conversation{
 		b:             b,
 		rules:         b.rules(version),
@@ -58,7 +59,7 @@ func (b *Bridge) newConversation(version mcp.Version, caller downstream.Caller, 
 
 // rules returns the downlevel rules of sessions that negotiated version.
 func (b *Bridge) rules(version mcp.Version) *translate.Rules {
-	if i := slices.Index(mcp.Legacy, version); i >= 0 {
+	if i := slices.Index(mcp.Legacy[:], version); i >= 0 {
 		return &b.ruled[i]
 	}
 	rules := b.newRules(version)
@@ -98,7 +99,7 @@ func (c *conversation) mirror() {
 			}
 		}
 	}
-	c.mirrored = c.b.texts.share(caps)
+	c.mirrored = c.b.catalog.Share(caps)
 }
 
 // Serve implements downstream.Conversation.
@@ -161,7 +162,7 @@ func (c *conversation) announce() {
 	first := !c.announced && !c.closed
 	c.announced = true
 	c.mu.Unlock()
-	if first && c.push != nil && !c.server.lists.empty() {
+	if first && c.push != nil && !c.server.Lists.Empty() {
 		c.listen()
 	}
 }

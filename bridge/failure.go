@@ -148,7 +148,7 @@ func (k *call) mayResend(err error) bool {
 // it once: by the method, or by what the tool's own hints promise (Q8).
 func (k *call) repeatable() bool {
 	if k.req.Method == mcp.MethodToolsCall {
-		return k.conv.b.tools.about(k.conv.principal, k.req.Name).repeatable
+		return k.conv.b.catalog.Tool(k.conv.principal, k.req.Name).Repeatable
 	}
 	return mcp.IsReadOnly(k.req.Method)
 }

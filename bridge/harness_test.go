@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"bytes"
 	"context"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
+	"github.com/mcpbridge/bridge/bridge/catalog"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -36,7 +38,7 @@ func (s *script) Do(ctx context.Context, call *upstream.Call, notify func(jsonrp
 	s.mu.Lock()
 	n := len(s.seen)
 	seen := *call
-	seen.Params = clone(call.Params) // borrowed until Do returns
+	seen.Params = bytes.Clone(call.Params) // borrowed until Do returns
 	s.seen = append(s.seen, &seen)
 	s.mu.Unlock()
 	if n >= len(s.steps) {
@@ -236,7 +238,7 @@ func session(t *testing.T, limits Limits, steps ...step) (*conversation, *script
 	up := &script{steps: steps}
 	b := New(Options{Upstream: up, Limits: limits, Log: zerolog.Nop()})
 	t.Cleanup(b.Close)
-	conv := b.newConversation(mcp.V20251125, downstream.Caller{}, unknownServer, nil)
+	conv := b.newConversation(mcp.V20251125, downstream.Caller{}, catalog.Unknown, nil)
 	conv.clientInfo = []byte(`{"name":"old","version":"1"}`)
 	conv.declared = []byte(declaredByClient)
 	conv.mirror()

@@ -140,7 +140,7 @@ func (t *hostedTask) Finish(msg downstream.Message) {
 	default:
 		t.outcome = downstream.Result("", t.related(msg.Result))
 		status := taskCompleted
-		if isTrue(msg.Result, "isError") {
+		if string(rawjson.Get(msg.Result, "isError")) == "true" {
 			status = taskFailed
 		}
 		t.end(status)

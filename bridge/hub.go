@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/bridge/bridge/catalog"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/roster"
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -64,12 +65,12 @@ func (h *hub) join(c *conversation) {
 // open starts the listen of c's principal with c's credentials. The caller holds mu.
 func (h *hub) open(c *conversation) *sharedListen {
 	ctx, cancel := context.WithCancel(context.Background())
-	l := &sharedListen{hub: h, principal: c.principal, methods: c.server.lists.methods(), cancel: cancel}
+	l := &sharedListen{hub: h, principal: c.principal, methods: announcements(c.server.Lists), cancel: cancel}
 	h.shared[c.principal] = l
 	keeper := &listener{
 		up:    h.b.opt.Upstream,
 		log:   h.b.log,
-		call:  c.listenCall(listFilterParams(c.server.lists)),
+		call:  c.listenCall(listFilterParams(c.server.Lists)),
 		event: l.deliver,
 		gap:   l.announceAll,
 	}
@@ -126,7 +127,7 @@ func (l *sharedListen) deliver(msg jsonrpc.Message) {
 	if !slices.Contains(l.methods, msg.Method) {
 		return // not asked for, so not advertised to anybody
 	}
-	l.hub.b.invalidates(msg)
+	l.hub.b.catalog.Invalidate(msg.Method, msg.Params)
 	for _, c := range l.audience() {
 		c.pushed(msg.Method, msg.Method, msg.Params)
 	}
@@ -136,7 +137,7 @@ func (l *sharedListen) deliver(msg jsonrpc.Message) {
 // unknowable (C-20).
 func (l *sharedListen) announceAll() {
 	for _, method := range l.methods {
-		l.hub.b.cache.invalidate(method)
+		l.hub.b.catalog.Invalidate(method, nil)
 	}
 	for _, c := range l.audience() {
 		for _, method := range l.methods {
@@ -151,14 +152,14 @@ func (l *sharedListen) audience() []*conversation {
 	return l.members.All()
 }
 
-func (f listFilter) methods() (methods []string) {
-	if f.tools {
+func announcements(f catalog.Lists) (methods []string) {
+	if f.Tools {
 		methods = append(methods, mcp.NotificationToolsListChanged)
 	}
-	if f.prompts {
+	if f.Prompts {
 		methods = append(methods, mcp.NotificationPromptsListChanged)
 	}
-	if f.resources {
+	if f.Resources {
 		methods = append(methods, mcp.NotificationResourcesListChanged)
 	}
 	return methods

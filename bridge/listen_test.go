@@ -11,6 +11,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/mcpbridge/bridge/bridge/catalog"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -75,7 +76,7 @@ func (i *inbox) take() string {
 	return all
 }
 
-var announcing = &server{subscribe: true, lists: listFilter{tools: true}, version: string(mcp.V20260728)}
+var announcing = &catalog.Server{Subscribe: true, Lists: catalog.Lists{Tools: true}, Version: string(mcp.V20260728)}
 
 // listening returns a bridge whose upstream announces changes, and a way to
 // open sessions on it.
@@ -212,7 +213,7 @@ func TestASessionThatEndsWhileItBeginsToListenIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conv, _ := session(t, Limits{})
 		conv.push = noPush{}
-		conv.server = &server{version: string(mcp.V20260728), lists: listFilter{tools: true}}
+		conv.server = &catalog.Server{Version: string(mcp.V20260728), Lists: catalog.Lists{Tools: true}}
 		conv.mu.Lock()
 		conv.closed = true // Close has been there, all but its leaving
 		conv.mu.Unlock()
@@ -256,7 +257,7 @@ func TestALateAcknowledgmentLosesNoSubscription_C15(t *testing.T) {
 			up := &tardy{}
 			b := New(Options{Upstream: up, Log: zerolog.Nop()})
 			defer b.Close()
-			conv := b.newConversation(mcp.V20251125, downstream.Caller{}, &server{version: string(mcp.V20260728), subscribe: true}, noPush{})
+			conv := b.newConversation(mcp.V20251125, downstream.Caller{}, &catalog.Server{Version: string(mcp.V20260728), Subscribe: true}, noPush{})
 			b.adopt(conv)
 			r := conv.resourceListen()
 			if err := r.subscribe(downstream.Caller{}, "a"); err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"github.com/rs/zerolog"
 
+	"github.com/mcpbridge/bridge/bridge/catalog"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -72,19 +73,19 @@ func pauseFor(ctx context.Context, d time.Duration) bool {
 func (c *conversation) listenParams(filter []byte) []byte {
 	params := rawjson.Apply(nil, emptyObject, rawjson.Edit{Name: "notifications", Value: filter})
 	return translate.Params(nil, params, &translate.Envelope{
-		Method: mcp.MethodListen, Version: c.server.version, ClientInfo: c.clientInfo, Capabilities: emptyObject,
+		Method: mcp.MethodListen, Version: c.server.Version, ClientInfo: c.clientInfo, Capabilities: emptyObject,
 	})
 }
 
-func listFilterParams(lists listFilter) []byte {
+func listFilterParams(lists catalog.Lists) []byte {
 	var edits []rawjson.Edit
 	for _, part := range []struct {
 		name string
 		on   bool
 	}{
-		{"toolsListChanged", lists.tools},
-		{"promptsListChanged", lists.prompts},
-		{"resourcesListChanged", lists.resources},
+		{"toolsListChanged", lists.Tools},
+		{"promptsListChanged", lists.Prompts},
+		{"resourcesListChanged", lists.Resources},
 	} {
 		if part.on {
 			edits = append(edits, rawjson.Edit{Name: part.name, Value: []byte("true")})

@@ -49,7 +49,7 @@ func notOffered(_ *conversation, _ context.Context, _ downstream.Caller, req dow
 
 // serveSetLevel keeps the level for the _meta of later requests (B-6).
 func serveSetLevel(c *conversation, _ context.Context, _ downstream.Caller, req downstream.Request) ([]byte, *jsonrpc.Error) {
-	if !c.server.logging {
+	if !c.server.Logging {
 		return nil, methodNotFound(req.Method)
 	}
 	level, _ := rawjson.Text(req.Level)
@@ -82,7 +82,7 @@ func serveUnsubscribe(c *conversation, _ context.Context, caller downstream.Call
 // subscribable returns the resource that a request is about, where any can be
 // subscribed to.
 func (c *conversation) subscribable(req downstream.Request) (uri string, err *jsonrpc.Error) {
-	if !c.server.subscribe || c.push == nil {
+	if !c.server.Subscribe || c.push == nil {
 		return "", methodNotFound(req.Method)
 	}
 	uri, ok := rawjson.Text(req.URI)

@@ -211,7 +211,7 @@ func (r *resourceListen) deliver(s *resourceStream, msg jsonrpc.Message) {
 	if r.conv.elicitationOver(msg) || msg.Method != mcp.NotificationResourcesUpdated || !r.isCurrent(s) {
 		return
 	}
-	r.conv.b.invalidates(msg)
+	r.conv.b.catalog.Invalidate(msg.Method, msg.Params)
 	uri, _ := rawjson.Text(rawjson.Get(msg.Params, "uri"))
 	r.conv.pushed(msg.Method+" "+uri, msg.Method, msg.Params)
 }
@@ -222,8 +222,8 @@ func (r *resourceListen) announceAll(s *resourceStream, uris []string) {
 		return
 	}
 	for _, uri := range uris {
-		r.conv.b.cache.invalidateRead(uri)
 		params := append(rawjson.AppendQuote([]byte(`{"uri":`), uri), '}')
+		r.conv.b.catalog.Invalidate(mcp.NotificationResourcesUpdated, params)
 		r.conv.pushed(mcp.NotificationResourcesUpdated+" "+uri, mcp.NotificationResourcesUpdated, params)
 	}
 }

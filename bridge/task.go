@@ -122,7 +122,7 @@ func (k *call) lookAtTask() (context.Context, *upstream.Call) {
 func (k *call) taskRequest(method string, task *mrtr.Task, responses []byte) *upstream.Call {
 	call := k.upstreamCall(method, translate.Params(nil, task.Params(), &translate.Envelope{
 		Method:         method,
-		Version:        k.conv.server.version,
+		Version:        k.conv.server.Version,
 		ClientInfo:     k.conv.clientInfo,
 		Capabilities:   k.flow.Capabilities,
 		InputResponses: responses,

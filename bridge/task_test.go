@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/bridge/bridge/catalog"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -19,7 +20,7 @@ const taskCreated = `{"resultType":"task","taskId":"t1","status":"working","poll
 // withTaskServer makes a session whose server advertises the tasks extension.
 func withTaskServer(t *testing.T, steps ...step) (*conversation, *script) {
 	conv, up := session(t, Limits{}, steps...)
-	conv.server = &server{tasks: true, version: string(mcp.V20260728)}
+	conv.server = &catalog.Server{Tasks: true, Version: string(mcp.V20260728)}
 	return conv, up
 }
 

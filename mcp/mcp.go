@@ -19,7 +19,7 @@ const (
 )
 
 // Legacy lists the legacy versions, oldest first.
-var Legacy = []Version{V20241105, V20250326, V20250618, V20251125}
+var Legacy = [...]Version{V20241105, V20250326, V20250618, V20251125}
 
 // AtLeast reports whether v is o or a later revision. Date strings order
 // lexically, so no table is needed.

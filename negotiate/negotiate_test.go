@@ -280,12 +280,14 @@ func TestVerdictTextsAreBounded(t *testing.T) {
 	}
 }
 
-func TestCacheIsBounded(t *testing.T) {
-	p := NewProber(Options{})
-	for i := range 3 * maxEntries {
-		p.keep(strings.Repeat("p", i+1), Verdict{ttl: time.Minute}, 0)
+func TestACachedVerdictKeepsItsGeneration(t *testing.T) {
+	f, p := &fake{outcome: discover(`"2026-07-28"`, `,"ttlMs":60000`)}, NewProber(Options{})
+	first, again := p.Probe(t.Context(), "", f), p.Probe(t.Context(), "", f)
+	if first.Generation == 0 || again.Generation != first.Generation {
+		t.Errorf("generations %d and %d of one verdict", first.Generation, again.Generation)
 	}
-	if len(p.entries) > maxEntries {
-		t.Fatalf("%d entries", len(p.entries))
+	p.Forget()
+	if fresh := p.Probe(t.Context(), "", f); fresh.Generation == first.Generation {
+		t.Error("another verdict has the same generation")
 	}
 }

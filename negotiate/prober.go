@@ -3,11 +3,12 @@ package negotiate
 import (
 	"cmp"
 	"context"
-	"maps"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/singleflight"
+
+	"github.com/mcpbridge/bridge/internal/ttlcache"
 )
 
 // Defaults of Options.
@@ -42,27 +43,16 @@ type Prober struct {
 	opt   Options
 	group singleflight.Group
 
-	mu      sync.Mutex
-	entries map[string]entry // by principal; anyone's under shared
-	epoch   int              // counts Forget, so that older answers are not stored
+	verdicts *ttlcache.Cache[struct{}, Verdict]
+	judged   atomic.Uint64 // verdicts so far
 }
-
-type entry struct {
-	verdict Verdict
-	expires time.Time
-}
-
-// shared is the key of verdicts that everyone may see: those that a server
-// calls public and gives to callers without credentials. A public verdict that
-// took credentials to get is not shown to those who have none (B-45).
-const shared = "\x00shared"
 
 // NewProber makes a Prober with nothing cached.
 func NewProber(opt Options) *Prober {
 	opt.MaxTTL = cmp.Or(opt.MaxTTL, DefaultMaxTTL)
 	opt.Timeout = cmp.Or(opt.Timeout, DefaultTimeout)
 	opt.LegacyTTL = cmp.Or(opt.LegacyTTL, DefaultLegacyTTL)
-	return &Prober{opt: opt, entries: map[string]entry{}}
+	return &Prober{opt: opt, verdicts: ttlcache.New[struct{}, Verdict](ttlcache.Limits{Entries: maxEntries})}
 }
 
 // Probe returns the verdict on the upstream as principal sees it: from the
@@ -71,15 +61,16 @@ func NewProber(opt Options) *Prober {
 // principal "" means without credentials; distinct credentials need distinct
 // principals.
 func (p *Prober) Probe(ctx context.Context, principal string, peer Peer) Verdict {
-	if v, ok := p.cached(principal); ok {
+	if v, _, ok := p.verdicts.Get(principal, struct{}{}); ok {
 		return v
 	}
 	done := p.group.DoChan(principal, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.opt.Timeout)
 		defer cancel()
-		epoch := p.currentEpoch()
+		_, epoch, _ := p.verdicts.Get(principal, struct{}{})
 		v := judge(ctx, peer, p.opt.Draft)
-		p.keep(principal, v, epoch)
+		v.Generation = p.judged.Add(1)
+		p.verdicts.Put(principal, struct{}{}, epoch, ttlcache.Item[Verdict]{Value: v, TTL: p.ttl(&v), Public: v.public})
 		return v, nil
 	})
 	select {
@@ -91,58 +82,15 @@ func (p *Prober) Probe(ctx context.Context, principal string, peer Peer) Verdict
 }
 
 // Forget drops every cached verdict, for when the upstream proved it wrong.
-func (p *Prober) Forget() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	clear(p.entries)
-	p.epoch++
-}
+func (p *Prober) Forget() { p.verdicts.Drop(func(struct{}) bool { return true }) }
 
-func (p *Prober) currentEpoch() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.epoch
-}
-
-func (p *Prober) cached(principal string) (Verdict, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	now := time.Now()
-	for _, key := range [...]string{principal, shared} {
-		if e, ok := p.entries[key]; ok && now.Before(e.expires) {
-			return e.verdict, true
-		}
+// ttl is how long a verdict may be served (B-40).
+func (p *Prober) ttl(v *Verdict) time.Duration {
+	switch {
+	case v.Err == nil:
+		return min(max(v.ttl, p.opt.MinTTL), p.opt.MaxTTL)
+	case v.Era == Legacy:
+		return p.opt.LegacyTTL
 	}
-	return Verdict{}, false
-}
-
-// keep caches a verdict for as long as it may be served (B-40).
-func (p *Prober) keep(principal string, v Verdict, epoch int) {
-	ttl := min(max(v.ttl, p.opt.MinTTL), p.opt.MaxTTL)
-	if v.Err != nil {
-		ttl = 0
-		if v.Era == Legacy {
-			ttl = p.opt.LegacyTTL
-		}
-	}
-	if ttl <= 0 {
-		return
-	}
-	key := principal
-	if v.public && principal == "" {
-		key = shared
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.epoch != epoch {
-		return
-	}
-	now := time.Now()
-	if len(p.entries) >= maxEntries {
-		maps.DeleteFunc(p.entries, func(_ string, e entry) bool { return !now.Before(e.expires) })
-	}
-	if len(p.entries) >= maxEntries {
-		clear(p.entries)
-	}
-	p.entries[key] = entry{verdict: v, expires: now.Add(ttl)}
+	return 0
 }

@@ -46,6 +46,9 @@ type Verdict struct {
 	// Err says why the upstream cannot be used, nil when it can. The cause of
 	// a failed request is wrapped in it.
 	Err error
+	// Generation tells verdicts of one Prober apart: the same number is the same
+	// verdict, served from the cache. 0 when none was reached.
+	Generation uint64
 
 	ttl    time.Duration
 	public bool

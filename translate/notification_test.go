@@ -14,18 +14,18 @@ func TestNotification(t *testing.T) {
 		method   string
 		in, want string
 	}{
-		{"C-17", mcp.Legacy, "notifications/subscriptions/acknowledged", `{"notifications":{}}`, dropped},
-		{"C-23", mcp.Legacy, "notifications/tasks", `{}`, dropped},
-		{"C-19", mcp.Legacy, "notifications/cancelled", `{"requestId":1}`, dropped},
-		{"C-22 subscriptionId", mcp.Legacy, "notifications/tools/list_changed", `{"_meta":{"io.modelcontextprotocol/subscriptionId":1}}`, none},
-		{"C-22 other _meta", mcp.Legacy, "notifications/tools/list_changed", `{"_meta":{"io.modelcontextprotocol/subscriptionId":1,"a":2}}`, `{"_meta":{"a":2}}`},
-		{"C-22 empty params", mcp.Legacy, "notifications/prompts/list_changed", `{}`, none},
-		{"C-22 no params", mcp.Legacy, "notifications/resources/list_changed", ``, none},
-		{"C-22 updated", mcp.Legacy, "notifications/resources/updated", `{"uri":"a:b","_meta":{"io.modelcontextprotocol/subscriptionId":"x"}}`, `{"uri":"a:b"}`},
-		{"C-6 payload stays", mcp.Legacy, "notifications/message", `{"level":"info","data":{"message":1,"n":9007199254740993}}`, "="},
+		{"C-17", mcp.Legacy[:], "notifications/subscriptions/acknowledged", `{"notifications":{}}`, dropped},
+		{"C-23", mcp.Legacy[:], "notifications/tasks", `{}`, dropped},
+		{"C-19", mcp.Legacy[:], "notifications/cancelled", `{"requestId":1}`, dropped},
+		{"C-22 subscriptionId", mcp.Legacy[:], "notifications/tools/list_changed", `{"_meta":{"io.modelcontextprotocol/subscriptionId":1}}`, none},
+		{"C-22 other _meta", mcp.Legacy[:], "notifications/tools/list_changed", `{"_meta":{"io.modelcontextprotocol/subscriptionId":1,"a":2}}`, `{"_meta":{"a":2}}`},
+		{"C-22 empty params", mcp.Legacy[:], "notifications/prompts/list_changed", `{}`, none},
+		{"C-22 no params", mcp.Legacy[:], "notifications/resources/list_changed", ``, none},
+		{"C-22 updated", mcp.Legacy[:], "notifications/resources/updated", `{"uri":"a:b","_meta":{"io.modelcontextprotocol/subscriptionId":"x"}}`, `{"uri":"a:b"}`},
+		{"C-6 payload stays", mcp.Legacy[:], "notifications/message", `{"level":"info","data":{"message":1,"n":9007199254740993}}`, "="},
 		{"C-5 message", []mcp.Version{r24}, "notifications/progress", `{"progressToken":0,"progress":0.50,"message":"m"}`, `{"progressToken":0,"progress":0.50}`},
 		{"C-5 message", []mcp.Version{r25a, r25b, r25c}, "notifications/progress", `{"progressToken":0,"progress":0.50,"message":"m"}`, "="},
-		{"C-9 unknown", mcp.Legacy, "notifications/acme", `{"_meta":{"io.modelcontextprotocol/subscriptionId":1}}`, `{}`},
+		{"C-9 unknown", mcp.Legacy[:], "notifications/acme", `{"_meta":{"io.modelcontextprotocol/subscriptionId":1}}`, `{}`},
 		{"I-11 older than 2025-11-25", []mcp.Version{r24, r25a, r25b}, "notifications/elicitation/complete", `{"elicitationId":"a"}`, dropped},
 		{"I-11", []mcp.Version{r25c}, "notifications/elicitation/complete", `{"elicitationId":"a"}`, "="},
 	}

@@ -28,7 +28,7 @@ func everyVersion(t *testing.T, property func(*rapid.T, *world)) {
 		worlds[version].open()
 	}
 	rapid.Check(t, func(rt *rapid.T) {
-		property(rt, worlds[rapid.SampledFrom(mcp.Legacy).Draw(rt, "version")])
+		property(rt, worlds[rapid.SampledFrom(mcp.Legacy[:]).Draw(rt, "version")])
 	})
 }
 

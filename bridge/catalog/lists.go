@@ -1,4 +1,4 @@
-package bridge
+package catalog
 
 import (
 	"bytes"
@@ -8,7 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/translate"
 )
 
@@ -57,7 +59,7 @@ func (l *lists) about(method string, result []byte) *list {
 		return known
 	}
 	ttl, public := lifetime(result)
-	known = &list{source: clone(result), hash: key.hash, ttl: ttl, public: public}
+	known = &list{source: bytes.Clone(result), hash: key.hash, ttl: ttl, public: public}
 	if len(result) <= maxListSize {
 		l.remember(key, known)
 	}
@@ -77,19 +79,24 @@ func (l *lists) remember(key listKey, known *list) {
 	l.known[key] = known
 }
 
-// appendTo appends the result as clients with these rules see it.
-func (l *list) appendTo(dst []byte, rules *translate.Rules, method string) ([]byte, error) {
-	shown, err := l.shown.of(rules.Version, func() ([]byte, error) { return rules.AppendResult(nil, method, l.source) })
+// AppendList appends a list result as clients with these rules see it, and learns
+// the facts about its tools for principal.
+func (c *Catalog) AppendList(dst []byte, rules *translate.Rules, principal string, req *downstream.Request, result []byte) ([]byte, error) {
+	known := c.lists.about(req.Method, result)
+	if req.Method == mcp.MethodToolsList {
+		c.tools.learn(principal, rawjson.Get(req.Params, "cursor"), known)
+	}
+	shown, err := known.shown.of(rules.Version, func() ([]byte, error) { return rules.AppendResult(nil, req.Method, known.source) })
 	return append(dst, shown...), err
 }
 
 // renderings are what clients of each legacy version see of one thing.
-type renderings [4]atomic.Pointer[[]byte] // by place in mcp.Legacy; nil: not yet asked for
+type renderings [len(mcp.Legacy)]atomic.Pointer[[]byte] // by place in mcp.Legacy; nil: not yet asked for
 
 // of returns the rendering for a version, which render makes when it is needed
 // first. Nobody may change it.
 func (r *renderings) of(version mcp.Version, render func() ([]byte, error)) ([]byte, error) {
-	place := slices.Index(mcp.Legacy, version)
+	place := slices.Index(mcp.Legacy[:], version)
 	if place < 0 {
 		return render()
 	}

@@ -1,6 +1,9 @@
-package bridge
+package catalog
 
-import "sync"
+import (
+	"bytes"
+	"sync"
+)
 
 // texts lets sessions share what their clients declared: thousands of clients of
 // one kind say the same of themselves. The zero texts is empty.
@@ -19,7 +22,7 @@ const (
 // share returns a copy of text, which nobody may change, nil for nil.
 func (t *texts) share(text []byte) []byte {
 	if len(text) == 0 || len(text) > maxTextSize {
-		return clone(text)
+		return bytes.Clone(text)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -29,7 +32,7 @@ func (t *texts) share(text []byte) []byte {
 	if t.known == nil || len(t.known) >= maxTexts {
 		t.known = make(map[string][]byte)
 	}
-	shared := clone(text)
+	shared := bytes.Clone(text)
 	t.known[string(shared)] = shared
 	return shared
 }

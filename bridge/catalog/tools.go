@@ -1,9 +1,8 @@
-package bridge
+package catalog
 
 import (
 	"sync"
 
-	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/translate"
@@ -19,14 +18,15 @@ type toolbox struct {
 
 // tools are one principal's tools, as far as they differ from most.
 type tools struct {
-	pages map[string]uint64    // hash of the latest result, by raw cursor
-	facts map[string]toolFacts // by name; tools without any are not listed
+	pages map[string]uint64 // hash of the latest result, by raw cursor
+	facts map[string]Tool   // by name; tools without any are not listed
 }
 
-// toolFacts is what a call needs to know of its tool.
-type toolFacts struct {
-	wrapped    bool // its output schema is shown wrapped as {"result": …} (Q10)
-	repeatable bool // calling it twice does no more than calling it once (D-15)
+// Tool is what a call needs to know of its tool. The zero Tool is one that nobody
+// listed or that is like most.
+type Tool struct {
+	Wrapped    bool // its output schema is shown wrapped as {"result": …} (Q10)
+	Repeatable bool // calling it twice does no more than calling it once (D-15)
 }
 
 // Bounds of the toolbox, maxCursor in bytes. What is forgotten is learnt again from
@@ -42,21 +42,23 @@ func newToolbox() *toolbox {
 	return &toolbox{principals: make(map[string]*tools)}
 }
 
-// about returns the facts of the tool with this raw name.
-func (b *toolbox) about(principal string, raw []byte) toolFacts {
+// Tool returns the facts about the tool with this raw name, as principal's lists said.
+func (c *Catalog) Tool(principal string, raw []byte) Tool { return c.tools.about(principal, raw) }
+
+func (b *toolbox) about(principal string, raw []byte) Tool {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	known := b.principals[principal]
 	if known == nil || len(known.facts) == 0 {
-		return toolFacts{}
+		return Tool{}
 	}
 	name, _ := rawjson.Text(raw)
 	return known.facts[name]
 }
 
-// learn reads the upstream's answer to a tools/list.
-func (b *toolbox) learn(principal string, req *downstream.Request, page *list) {
-	cursor := string(rawjson.Get(req.Params, "cursor"))
+// learn reads the page of a list that came for a raw cursor.
+func (b *toolbox) learn(principal string, raw []byte, page *list) {
+	cursor := string(raw)
 	b.mu.RLock()
 	known := b.principals[principal]
 	seen := known != nil && known.pages[cursor] == page.hash
@@ -67,12 +69,12 @@ func (b *toolbox) learn(principal string, req *downstream.Request, page *list) {
 	facts := readTools(page.source)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	known = b.room(principal)
+	known = b.roomLocked(principal)
 	if len(cursor) <= maxCursor {
 		known.pages[cursor] = page.hash
 	}
 	for name, f := range facts {
-		if f == (toolFacts{}) {
+		if f == (Tool{}) {
 			delete(known.facts, name)
 		} else {
 			known.facts[name] = f
@@ -80,14 +82,14 @@ func (b *toolbox) learn(principal string, req *downstream.Request, page *list) {
 	}
 }
 
-// room returns the principal's entry, emptied when it is full. The caller holds mu.
-func (b *toolbox) room(principal string) *tools {
+// roomLocked returns the principal's entry, emptied when it is full.
+func (b *toolbox) roomLocked(principal string) *tools {
 	known := b.principals[principal]
 	if known == nil || len(known.pages) >= maxToolPages || len(known.facts) >= maxToolFacts {
 		if len(b.principals) >= maxToolPrincipals {
 			clear(b.principals)
 		}
-		known = &tools{pages: make(map[string]uint64), facts: make(map[string]toolFacts)}
+		known = &tools{pages: make(map[string]uint64), facts: make(map[string]Tool)}
 		b.principals[principal] = known
 	}
 	return known
@@ -96,16 +98,16 @@ func (b *toolbox) room(principal string) *tools {
 // readTools lists every tool of a page, also those without facts: their earlier
 // ones no longer hold. Which output schemas are wrapped is the same for all
 // versions that have output schemas.
-func readTools(result []byte) map[string]toolFacts {
-	facts := make(map[string]toolFacts)
+func readTools(result []byte) map[string]Tool {
+	facts := make(map[string]Tool)
 	for tool := range rawjson.Elements(rawjson.Get(result, "tools")) {
 		name, _ := rawjson.Text(rawjson.Get(tool, "name"))
 		hints := rawjson.Get(tool, "annotations")
-		facts[name] = toolFacts{repeatable: isTrue(hints, "readOnlyHint") || isTrue(hints, "idempotentHint")}
+		facts[name] = Tool{Repeatable: isTrue(hints, "readOnlyHint") || isTrue(hints, "idempotentHint")}
 	}
 	for name := range (translate.Rules{Version: mcp.V20251125}).WrappedTools(result) {
 		f := facts[name]
-		f.wrapped = true
+		f.Wrapped = true
 		facts[name] = f
 	}
 	return facts

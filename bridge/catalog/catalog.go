@@ -1,0 +1,42 @@
+// Package catalog is what the bridge knows of one server: what it offers, its
+// lists as clients of each revision see them, the few facts about its tools that
+// later calls depend on, and results that need not be asked for again. It owns for
+// whom and how long each of these may be used, their bounds, and their one
+// invalidation ([Catalog.Invalidate]). It sends nothing: what it learns passes by.
+//
+//	Discover ──▶ Server          what the server offers to a principal
+//	Lookup   ──▶ result or Slot  a result that is still fresh, or where to keep one
+//	AppendList                   a list as a client sees it; learns its tools
+//	Tool                         what a call needs to know of its tool
+package catalog
+
+import (
+	"sync/atomic"
+
+	"github.com/mcpbridge/bridge/internal/ttlcache"
+	"github.com/mcpbridge/bridge/negotiate"
+)
+
+// Catalog is safe for concurrent use.
+type Catalog struct {
+	prober  *negotiate.Prober
+	server  atomic.Pointer[Server] // of the latest discover
+	results *ttlcache.Cache[question, []byte]
+	lists   *lists
+	tools   *toolbox
+	texts   texts
+}
+
+// New returns a catalogue of the server that the prober judges.
+func New(prober *negotiate.Prober) *Catalog {
+	return &Catalog{
+		prober:  prober,
+		results: ttlcache.New[question, []byte](ttlcache.Limits{Entries: maxResults, Bytes: maxResultBytes}),
+		lists:   newLists(),
+		tools:   newToolbox(),
+	}
+}
+
+// Share returns a copy of a client's text that sessions share, as thousands of
+// clients of one kind say the same of themselves; nil for nil. Nobody may change it.
+func (c *Catalog) Share(text []byte) []byte { return c.texts.share(text) }

@@ -1,0 +1,118 @@
+package catalog
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/translate"
+)
+
+func TestB40AListIsReadOncePerText(t *testing.T) {
+	l := newLists()
+	result := []byte(`{"resultType":"complete","tools":[],"ttlMs":1000,"cacheScope":"public"}`)
+	known := l.about(mcp.MethodToolsList, result)
+	if known.ttl.Milliseconds() != 1000 || !known.public {
+		t.Fatalf("lifetime %v, public %v", known.ttl, known.public)
+	}
+	if l.about(mcp.MethodToolsList, append([]byte(nil), result...)) != known {
+		t.Error("the same text is read again")
+	}
+	if l.about(mcp.MethodPromptsList, result) == known {
+		t.Error("the list of another method is taken for it")
+	}
+	result[len(result)-3] = 'x' // the caller's memory is its own
+	if !strings.Contains(string(known.source), `"public"`) {
+		t.Error("what is remembered is not a copy")
+	}
+}
+
+func TestAListIsShownAsItsRevisionHasIt(t *testing.T) {
+	c, req := fresh(), requestOf(mcp.MethodToolsList, `{}`)
+	result := []byte(`{"resultType":"complete","tools":[{"name":"a","icons":[],"inputSchema":{"type":"object"}}],"ttlMs":1000}`)
+	for range 2 { // found out, then remembered
+		for _, version := range mcp.Legacy {
+			rules := translate.Rules{Version: version}
+			want, err := rules.AppendResult([]byte("head"), mcp.MethodToolsList, result)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := c.AppendList([]byte("head"), &rules, "", req, result)
+			if err != nil || string(got) != string(want) {
+				t.Errorf("%s: %s (%v), want %s", version, got, err, want)
+			}
+		}
+	}
+}
+
+func TestAMalformedListIsNotRemembered(t *testing.T) {
+	c, rules := fresh(), translate.Rules{Version: mcp.V20251125}
+	for range 2 {
+		got, err := c.AppendList([]byte("head"), &rules, "", requestOf(mcp.MethodToolsList, `{}`), []byte(`{"tools":1}`))
+		if err == nil || string(got) != "head" {
+			t.Errorf("%s, %v", got, err)
+		}
+	}
+}
+
+func TestListsAreBounded(t *testing.T) {
+	l := newLists()
+	for i := range 100 {
+		l.about(mcp.MethodToolsList, []byte(`{"tools":[],"x":"`+strings.Repeat(string(rune('a'+i%26)), 100<<10+i)+`"}`))
+		if l.bytes > maxListBytes {
+			t.Fatalf("%d bytes are remembered", l.bytes)
+		}
+	}
+	l.about(mcp.MethodToolsList, make([]byte, maxListSize+1))
+	if l.bytes > maxListBytes || len(l.known) == 0 {
+		t.Fatalf("%d bytes, %d lists", l.bytes, len(l.known))
+	}
+}
+
+func TestFactsAboutToolsAreThePrincipalsOwn_Q8_Q10(t *testing.T) {
+	c, rules := fresh(), translate.Rules{Version: mcp.V20251125}
+	show := func(tool string) {
+		if _, err := c.AppendList(nil, &rules, "alice", requestOf(mcp.MethodToolsList, `{}`), []byte(`{"tools":[`+tool+`]}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	show(`{"name":"a","inputSchema":{"type":"object"},"outputSchema":{"type":"array"},"annotations":{"readOnlyHint":true}}`)
+	name := []byte(`"\u0061"`)
+	if got := c.Tool("alice", name); got != (Tool{Wrapped: true, Repeatable: true}) {
+		t.Errorf("alice's tool: %+v", got)
+	}
+	if got := c.Tool("bob", name); got != (Tool{}) {
+		t.Errorf("bob was told of alice's tool: %+v", got)
+	}
+	show(`{"name":"a","inputSchema":{"type":"object"}}`)
+	if got := c.Tool("alice", name); got != (Tool{}) {
+		t.Errorf("after the list changed: %+v", got)
+	}
+}
+
+// listing returns a function that brings down a list of tools that came before.
+func listing(tools int) (f func(), size int) {
+	tool := `{"name":"a tool","description":"what it does","inputSchema":{"type":"object","properties":{"text":{"type":"string"}}}}`
+	result := []byte(`{"resultType":"complete","tools":[` + strings.Repeat(tool+",", tools-1) + tool + `]}`)
+	c, rules, req := fresh(), translate.Rules{Version: mcp.V20251125}, requestOf(mcp.MethodToolsList, `{}`)
+	var dst []byte
+	return func() { dst, _ = c.AppendList(dst[:0], &rules, "", req, result) }, len(result)
+}
+
+// TestAKnownListCostsNoAllocation is the budget of lists.
+func TestAKnownListCostsNoAllocation(t *testing.T) {
+	list, _ := listing(20)
+	list()
+	if got := testing.AllocsPerRun(200, list); got > 0 {
+		t.Errorf("%v allocations", got)
+	}
+}
+
+func BenchmarkKnownToolsList(b *testing.B) {
+	list, size := listing(20)
+	b.ReportAllocs()
+	b.SetBytes(int64(size))
+	for b.Loop() {
+		list()
+	}
+}

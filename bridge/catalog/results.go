@@ -1,0 +1,175 @@
+package catalog
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"net/textproto"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/ttlcache"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+// Results are kept as the server sent them, for as long as their ttlMs allows
+// (B-40): what a client gets depends on its version. Nothing of a flow with answers
+// or request state goes in or out (B-43, D-I10).
+
+// Bounds of the results: what a server calls cacheable for ever is asked again
+// after maxResultTTL, and what does not fit is not kept.
+const (
+	maxResultTTL   = 5 * time.Minute
+	maxResults     = 1024
+	maxResultBytes = 32 << 20
+)
+
+// question has everything that a result may depend on besides who asks (B-41).
+type question struct {
+	method string
+	uri    string // of resources/read
+	rest   string // the other params and the declared capabilities
+}
+
+// size counts what a client wrote into it.
+func (q *question) size() int { return len(q.uri) + len(q.rest) }
+
+// Slot is where the result of a request may be kept.
+type Slot struct {
+	catalog  *Catalog
+	audience string
+	question question
+	epoch    ttlcache.Epoch
+}
+
+// Lookup returns a result that is still fresh for this caller's request, made with
+// the declared capabilities. Without one it returns the slot to keep one in, which
+// is nil for requests whose results are never kept.
+func (c *Catalog) Lookup(caller *downstream.Caller, req *downstream.Request, capabilities []byte) ([]byte, *Slot) {
+	if !cacheable(req.Method) {
+		return nil, nil
+	}
+	slot := &Slot{catalog: c, audience: audience(caller), question: questionOf(req, capabilities)}
+	result, epoch, ok := c.results.Get(slot.audience, slot.question)
+	if ok {
+		return result, nil
+	}
+	slot.epoch = epoch
+	return nil, slot
+}
+
+// Keep keeps a copy of the result for as long as it says, unless something was
+// invalidated since the Lookup.
+func (s *Slot) Keep(result []byte) {
+	ttl, public := s.catalog.lifetime(s.question.method, result)
+	size := s.question.size() + len(result)
+	if ttl <= 0 || size > maxResultBytes/16 {
+		return // it would be copied for nothing
+	}
+	s.catalog.results.Put(s.audience, s.question, s.epoch, ttlcache.Item[[]byte]{
+		Value: bytes.Clone(result), Size: size, TTL: ttl, Public: public,
+	})
+}
+
+// Invalidate forgets what a notification of the server makes stale. It comes before
+// the client hears of it and asks again (B-44, C-21). params is raw JSON.
+func (c *Catalog) Invalidate(notification string, params []byte) {
+	uri, _ := rawjson.Text(rawjson.Get(params, "uri"))
+	c.results.Drop(func(q question) bool {
+		switch notification {
+		case mcp.NotificationToolsListChanged:
+			return q.method == mcp.MethodToolsList
+		case mcp.NotificationPromptsListChanged:
+			return q.method == mcp.MethodPromptsList
+		case mcp.NotificationResourcesListChanged:
+			return q.method == mcp.MethodResourcesList || q.method == mcp.MethodResourcesTemplatesList
+		case mcp.NotificationResourcesUpdated: // of the resource or of a part of it
+			return q.method == mcp.MethodResourcesRead && strings.HasPrefix(uri, q.uri)
+		}
+		return false
+	})
+}
+
+// cacheable reports whether results of method may be kept at all.
+func cacheable(method string) bool {
+	switch method {
+	case mcp.MethodToolsList, mcp.MethodPromptsList, mcp.MethodResourcesList,
+		mcp.MethodResourcesTemplatesList, mcp.MethodResourcesRead:
+		return true
+	}
+	return false
+}
+
+func questionOf(req *downstream.Request, capabilities []byte) question {
+	params := req.Params
+	if params == nil {
+		params = []byte("{}")
+	}
+	uri, _ := rawjson.Text(req.URI)
+	rest := rawjson.Apply(nil, params, rawjson.Edit{Name: "_meta", Value: foreignMeta(req.Meta)}, rawjson.Edit{Name: "uri"})
+	return question{method: req.Method, uri: uri, rest: string(append(rest, capabilities...))}
+}
+
+// foreignMeta returns what a request's _meta holds besides the protocol's own members,
+// which are about its delivery and not its result; nil: nothing.
+func foreignMeta(meta []byte) []byte {
+	own := []rawjson.Edit{{Name: "progressToken"}}
+	foreign := 0
+	for name := range rawjson.Members(meta) {
+		switch {
+		case bytes.HasPrefix(name, []byte(mcp.MetaPrefix)):
+			own = append(own, rawjson.Edit{Name: string(name)})
+		case string(name) != "progressToken":
+			foreign++
+		}
+	}
+	if foreign == 0 {
+		return nil
+	}
+	return rawjson.Apply(nil, meta, own...)
+}
+
+// audience names for whom a request is: its principal, and whatever else its headers
+// tell the server, which may know users by another one than Authorization (B-42).
+func audience(caller *downstream.Caller) string {
+	var told []string
+	upstream.Forward(caller.Header, func(name, value string) {
+		if name = textproto.CanonicalMIMEHeaderKey(name); !impersonal[name] {
+			told = append(told, name+":"+value)
+		}
+	})
+	if len(told) == 0 {
+		return caller.Principal
+	}
+	slices.Sort(told)
+	sum := sha256.Sum256([]byte(strings.Join(told, "\n")))
+	return caller.Principal + "\x00" + string(sum[:])
+}
+
+// impersonal headers are sent by clients of all users alike, or differ by request.
+var impersonal = map[string]bool{
+	"Accept-Language": true, "Baggage": true, "Cache-Control": true, "Dnt": true, "Pragma": true, "Priority": true, "Referer": true,
+	"Traceparent": true, "Tracestate": true, "User-Agent": true, "X-Correlation-Id": true, "X-Request-Id": true,
+}
+
+// lifetime returns how long a result may be kept, and whether everyone may see it
+// (B-40, B-42).
+func (c *Catalog) lifetime(method string, result []byte) (ttl time.Duration, public bool) {
+	if mcp.IsList(method) {
+		known := c.lists.about(method, result)
+		return known.ttl, known.public
+	}
+	return lifetime(result)
+}
+
+func lifetime(result []byte) (ttl time.Duration, public bool) {
+	scope, _ := rawjson.Text(rawjson.Get(result, "cacheScope"))
+	ms, ok := rawjson.Int(rawjson.Get(result, "ttlMs"))
+	if !ok {
+		return 0, false
+	}
+	return time.Duration(max(0, min(ms, maxResultTTL.Milliseconds()))) * time.Millisecond, scope == "public"
+}

@@ -1,0 +1,88 @@
+package catalog
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/negotiate"
+)
+
+const (
+	listed   = `{"resultType":"complete","tools":[],"ttlMs":60000,"cacheScope":"private"}`
+	resource = `{"contents":[{"uri":"file:///a","text":"x"}],"ttlMs":60000,"cacheScope":"public"}`
+)
+
+func fresh() *Catalog { return New(negotiate.NewProber(negotiate.Options{})) }
+
+func requestOf(method, params string) *downstream.Request {
+	req := downstream.NewRequest(jsonrpc.Message{ID: "1", Method: method, Params: []byte(params)})
+	return &req
+}
+
+// ask answers a request as a session does: from the catalogue, or else with result,
+// which it keeps. It reports whether the server was asked.
+func ask(c *Catalog, principal string, req *downstream.Request, result string) (asked bool) {
+	known, slot := c.Lookup(&downstream.Caller{Principal: principal}, req, nil)
+	if slot != nil {
+		slot.Keep([]byte(result))
+	}
+	return known == nil
+}
+
+func TestResultsArePartitionedByPrincipal_B42_B45(t *testing.T) {
+	c, read := fresh(), requestOf(mcp.MethodResourcesRead, `{"uri":"file:///a"}`)
+	for _, tt := range []struct {
+		principal string
+		asked     bool
+	}{{"alice", true}, {"alice", false}, {"bob", true}, {"", true}, {"carol", false}} {
+		if asked := ask(c, tt.principal, read, resource); asked != tt.asked {
+			t.Errorf("%q: the server was asked: %v", tt.principal, asked)
+		}
+	}
+}
+
+func TestNotificationsInvalidate_B44(t *testing.T) {
+	c := fresh()
+	tools, read := requestOf(mcp.MethodToolsList, `{}`), requestOf(mcp.MethodResourcesRead, `{"uri":"file:///dir"}`)
+	ask(c, "", tools, listed)
+	ask(c, "", read, resource)
+	c.Invalidate(mcp.NotificationToolsListChanged, nil)
+	if ask(c, "", read, resource) || !ask(c, "", tools, listed) {
+		t.Error("a changed list of tools makes the tools stale, and nothing else")
+	}
+	c.Invalidate(mcp.NotificationResourcesUpdated, []byte(`{"uri":"file:///dir/part"}`))
+	if !ask(c, "", read, resource) {
+		t.Error("the ancestor of an updated resource survived")
+	}
+	_, slot := c.Lookup(&downstream.Caller{}, requestOf(mcp.MethodPromptsList, `{}`), nil)
+	c.Invalidate(mcp.NotificationPromptsListChanged, nil)
+	slot.Keep([]byte(`{"prompts":[],"ttlMs":60000}`))
+	if result, _ := c.Lookup(&downstream.Caller{}, requestOf(mcp.MethodPromptsList, `{}`), nil); result != nil {
+		t.Error("an answer from before the notification was kept after it")
+	}
+}
+
+func TestOtherMethodsAreNeverKept_B43(t *testing.T) {
+	if result, slot := fresh().Lookup(&downstream.Caller{}, requestOf(mcp.MethodToolsCall, `{"name":"a"}`), nil); result != nil || slot != nil {
+		t.Error("a call of a tool may be answered from the catalogue")
+	}
+}
+
+func TestWhatClientsWriteIntoRequestsIsBounded(t *testing.T) {
+	c := fresh()
+	asked := 0
+	for range 2 {
+		for i := range 100 { // a mebibyte each: 32 of them fit
+			if ask(c, "", requestOf(mcp.MethodToolsList, fmt.Sprintf(`{"x":"%d%s"}`, i, strings.Repeat("x", 1<<20))), listed) {
+				asked++
+			}
+		}
+	}
+	if kept := 200 - asked; kept > 32 {
+		t.Errorf("%d results of a mebibyte are kept", kept)
+	}
+}
