@@ -132,6 +132,53 @@ func TestAServerThatBecameModernIsTranslatedFor_A16(t *testing.T) {
 	}
 }
 
+func TestSessionsEndWhenTheirServerBecameALegacyOne_A16(t *testing.T) {
+	old, modern := newSDKServer(t, "2025-06-18"), peers.NewServer(t, peers.ServerOptions{})
+	now := modern.URL
+	m, url := serve(t, over(replaceable(t, &now)))
+	session, _ := initialize(t, url, "2025-06-18", `{}`)
+	kept, _ := initialize(t, url, "2025-06-18", `{}`)
+	if status, _ := send(t, http.MethodDelete, url, kept, ""); status >= 300 {
+		t.Fatalf("DELETE answers %d", status)
+	}
+	if !m.HTTP.Holds(session) {
+		t.Fatal("the bridge does not serve the session")
+	}
+	now = old.URL
+	m.Prober.Forget() // as if its time had come
+	if _, body := initialize(t, url, "2025-06-18", `{}`); !strings.Contains(body, `"sdk"`) {
+		t.Fatalf("the new session is not relayed: %s", body)
+	}
+	for ctx := patience(t); m.HTTP.Holds(session); runtime.Gosched() {
+		if ctx.Err() != nil {
+			t.Fatal("the old session is still there")
+		}
+	}
+	if status, body := post(t, url, session, listTools); status != http.StatusNotFound {
+		t.Errorf("the old session answers %d %s; its client must learn that it is gone", status, body)
+	}
+}
+
+// A server that became modern shows that to the first newcomer who is relayed.
+func TestInitializeProvesAVerdictStale_A25(t *testing.T) {
+	old, modern := newSDKServer(t, "2025-06-18"), peers.NewServer(t, peers.ServerOptions{})
+	for name, way := range ways {
+		now := old.URL
+		m, base := mounted(t, over(replaceable(t, &now)))
+		m.Judge(t.Context()) // a legacy one
+		now = modern.URL
+		c, err := peers.Connect(patience(t), way(t, m, base), peers.ClientOptions{Version: "2025-06-18"})
+		if err != nil {
+			t.Errorf("%s: a newcomer gets %v", name, err)
+			continue
+		}
+		if list, err := c.ListTools(patience(t), nil); err != nil || len(list.Tools) == 0 {
+			t.Errorf("%s: tools/list: %v, %v", name, list, err)
+		}
+		_ = c.Close()
+	}
+}
+
 func TestRequestsWithoutASessionFollowTheServersEra_A28(t *testing.T) {
 	for name, versions := range map[string][]string{"legacy": {"2025-06-18"}, "dual-era": nil} {
 		server := newSDKServer(t, versions...)

@@ -192,7 +192,18 @@ func TestEndingTheMountEndsEveryProcess_A36(t *testing.T) {
 }
 
 func TestLogMessagesOfASharedProcessReachNobodyWhenTwoSessionsWantThem_C8(t *testing.T) {
-	for _, tc := range []struct{ perSession, wanting int }{{0, 1}, {0, 2}, {2, 2}} {
+	for _, tc := range []struct {
+		name       string
+		perSession int
+		wanting    int  // sessions with a level
+		calling    bool // the second one has just called
+		delivered  bool
+	}{
+		{"one wants them", 0, 1, true, true},
+		{"another wants them but does nothing", 0, 2, false, true},
+		{"another could get them", 0, 2, true, false},
+		{"each has a process", 2, 2, true, true},
+	} {
 		_, url := serve(t, process(t, good, tc.perSession))
 		a, b := session(t, url), session(t, url)
 		for _, s := range []string{a, b}[:tc.wanting] {
@@ -200,15 +211,17 @@ func TestLogMessagesOfASharedProcessReachNobodyWhenTwoSessionsWantThem_C8(t *tes
 				t.Fatalf("setLevel answers %d %s", status, body)
 			}
 		}
-		_, body := post(t, url, a, call("log"))
-		if got, want := strings.Contains(body, "said"), tc.perSession > 0 || tc.wanting == 1; got != want || !strings.Contains(body, "pid ") {
-			t.Errorf("%+v: delivered %v, want %v: %s", tc, got, want, body)
+		if tc.calling {
+			pidOf(t, url, b)
+		}
+		if _, body := post(t, url, a, call("log")); strings.Contains(body, "said") != tc.delivered || !strings.Contains(body, "pid ") {
+			t.Errorf("%s: delivered %v: %s", tc.name, !tc.delivered, body)
 		}
 		if status, _ := send(t, http.MethodDelete, url, b, ""); status != http.StatusNoContent {
 			t.Errorf("DELETE answers %d", status)
 		}
 		if _, body := post(t, url, a, call("log")); !strings.Contains(body, "said") {
-			t.Errorf("%+v: with one session left nothing is delivered: %s", tc, body)
+			t.Errorf("%s: with one session left nothing is delivered: %s", tc.name, body)
 		}
 	}
 }

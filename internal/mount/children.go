@@ -1,0 +1,109 @@
+package mount
+
+import (
+	"context"
+	"sync"
+
+	"github.com/mcpbridge/bridge/bridge"
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/relay"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/negotiate"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+// children is a backend in which each session has a process, and thus a bridge,
+// of its own: nothing of one session can reach another. What has no session is
+// served by the one bridge that is always there.
+type children struct {
+	*bridge.Bridge
+	opt    Options
+	places relay.Places
+
+	mu     sync.Mutex
+	ending sync.WaitGroup
+	closed bool
+}
+
+func newChildren(common *bridge.Bridge, opt *Options, places relay.Places) *children {
+	return &children{Bridge: common, opt: *opt, places: places}
+}
+
+// Open implements downstream.Backend: it starts a process for the session.
+func (c *children) Open(ctx context.Context, caller downstream.Caller, req jsonrpc.Message, push downstream.Pusher) (downstream.Conversation, []byte, error) {
+	release, err := c.acquire()
+	if err != nil {
+		return nil, nil, err
+	}
+	own, err := c.start()
+	if err != nil {
+		release()
+		return nil, nil, err
+	}
+	conv, result, err := own.Open(ctx, caller, req, push)
+	if err != nil {
+		go own.end(release)
+		return nil, nil, err
+	}
+	return &tenant{Conversation: conv, end: func() { go own.end(release) }}, result, nil
+}
+
+// acquire takes one of the places for processes. It is free again when the
+// process has really ended.
+func (c *children) acquire() (release func(), err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, bridge.ErrClosed
+	}
+	free, err := c.places.Take()
+	if err != nil {
+		return nil, err
+	}
+	c.ending.Add(1)
+	return func() { free(); c.ending.Done() }, nil
+}
+
+// child is one process and the bridge in front of it.
+type child struct {
+	*bridge.Bridge
+	process upstream.Caller
+}
+
+func (c *children) start() (*child, error) {
+	process, err := upstream.NewStdio(c.opt.Command.Stdio)
+	if err != nil {
+		return nil, err
+	}
+	opt := c.opt.Bridge
+	opt.Upstream = c.opt.Draft.Caller(process)
+	opt.Prober = negotiate.NewProber(probeOptions(&c.opt))
+	return &child{bridge.New(opt), process}, nil
+}
+
+func (c *child) end(release func()) {
+	c.Bridge.Close()
+	_ = c.process.Close()
+	release()
+}
+
+// tenant is a conversation with a process of its own.
+type tenant struct {
+	downstream.Conversation
+	once sync.Once
+	end  func()
+}
+
+// Close implements downstream.Conversation. It does not wait for the process.
+func (t *tenant) Close(cause error) {
+	t.Conversation.Close(cause)
+	t.once.Do(t.end)
+}
+
+// close waits for the processes of sessions that were closed before.
+func (c *children) close() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.ending.Wait()
+}

@@ -1,0 +1,168 @@
+package mount
+
+import (
+	"cmp"
+	"maps"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/mcpbridge/bridge/bridge"
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/passthrough"
+	"github.com/mcpbridge/bridge/internal/relay"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/negotiate"
+	"github.com/mcpbridge/bridge/sessions"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+// remote is a server over HTTP, to which modern requests, and legacy clients of
+// Streamable HTTP, are handed with whole exchanges. It remembers which sessions
+// are the server's own.
+type remote struct {
+	opt      *Options
+	verdicts *verdicts
+	client   upstream.Caller
+	proxy    *passthrough.Proxy
+	servers  *relay.HTTP
+	handover *handover
+	limit    int
+	idle     time.Duration
+
+	mu      sync.Mutex
+	relayed *sessions.Table[struct{}]
+}
+
+// newRemote makes what speaks with a server over HTTP.
+func newRemote(opt *Options, v *verdicts) (*remote, error) {
+	caller, err := upstream.NewHTTP(opt.Upstream)
+	if err != nil {
+		return nil, err
+	}
+	endpoint, err := url.Parse(opt.Upstream.URL)
+	if err != nil {
+		return nil, err // impossible: NewHTTP has parsed it
+	}
+	r := &remote{opt: opt, verdicts: v, client: decide(caller, opt),
+		limit: cmp.Or(opt.Legacy.MaxSessions, defaultRelayed), idle: cmp.Or(opt.Legacy.IdleTimeout, defaultRelayedIdle)}
+	r.relayed = r.table()
+	r.proxy = passthrough.New(passthrough.Options{
+		URL: endpoint, Header: opt.Upstream.Header, DropAuthorization: opt.DropAuthorization, TLS: opt.Upstream.TLS,
+		Dial: opt.Upstream.Dial, Answered: r.answered, Log: opt.Upstream.Log,
+	})
+	r.servers = relay.NewHTTP(relay.HTTPOptions{
+		URL: endpoint, Header: opt.Upstream.Header, DropAuthorization: opt.DropAuthorization, TLS: opt.Upstream.TLS,
+		Dial: opt.Upstream.Dial, MaxMessage: opt.Upstream.MaxResponse, UserAgent: opt.Upstream.UserAgent, Log: opt.Upstream.Log,
+	})
+	v.changed = append(v.changed, r.changed)
+	return r, nil
+}
+
+func (r *remote) caller() upstream.Caller { return r.client }
+
+func (r *remote) bypass() bypass { return r.proxy }
+
+func (r *remote) asModern() http.Handler { return r.proxy }
+
+func (r *remote) backend(b *bridge.Bridge, again http.Handler) downstream.Backend {
+	r.handover = newHandover(b, r.verdicts, r.servers, r.opt)
+	if r.opt.Relay == negotiate.RelayNever {
+		return b
+	}
+	return &eras{r.handover, r, again}
+}
+
+func (r *remote) close() {
+	r.handover.relay.Close()
+	r.servers.Close()
+}
+
+// eras is a handover of whole exchanges, where the client's transport is the
+// server's.
+type eras struct {
+	*handover
+	server *remote
+	again  http.Handler // the mount's own
+}
+
+var _ downstream.Relayer = (*eras)(nil)
+
+// Relayer implements downstream.Backend.
+func (e *eras) Relayer() downstream.Relayer { return e }
+
+// Relay implements downstream.Relayer. Only initialize waits for a verdict; what has
+// no session follows the latest one.
+func (e *eras) Relay(r *http.Request, msg *jsonrpc.Message, caller func() downstream.Caller) http.Handler {
+	session := r.Header.Get(mcp.HeaderSessionID)
+	switch {
+	case msg != nil && msg.Method == mcp.MethodInitialize && msg.Kind() == jsonrpc.Request:
+		if !e.verdicts.relays(r.Context(), caller(), msg.Params) {
+			return nil
+		}
+		r.Header = maps.Clone(r.Header)       // which the connection's requests share
+		delete(r.Header, mcp.HeaderSessionID) // of a session that is dead: this opens a new one
+		return opening{e.server, e.again}
+	case e.verdicts.legacyOnly.Load(), session != "" && e.server.holds(session):
+		return e.server.proxy
+	}
+	return nil
+}
+
+// Bounds on remembering sessions, where Options leaves them open.
+const (
+	defaultRelayed     = 10_000
+	defaultRelayedIdle = 45 * time.Minute
+)
+
+func (r *remote) table() *sessions.Table[struct{}] {
+	return sessions.NewTable(sessions.TableOptions[struct{}]{Capacity: r.limit, Idle: r.idle})
+}
+
+// changed drops the sessions of a server that has lost them.
+func (r *remote) changed(legacy bool) {
+	if legacy {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.relayed = r.table()
+}
+
+func (r *remote) sessions() *sessions.Table[struct{}] {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.relayed
+}
+
+func (r *remote) holds(session string) bool {
+	_, ok := r.sessions().Get(session)
+	return ok
+}
+
+// own returns how many sessions of the server only this mount knows. Those of a
+// legacy server need nobody to know them.
+func (r *remote) own() int {
+	if r.verdicts.legacyOnly.Load() {
+		return 0
+	}
+	table := r.sessions()
+	table.Expire()
+	return table.Len()
+}
+
+// answered learns the sessions of the server, and their ends, from the heads of
+// its responses.
+func (r *remote) answered(resp *http.Response) {
+	switch table := r.sessions(); {
+	case resp.Request.Context().Value(openingKey{}) == true:
+		if session := resp.Header.Get(mcp.HeaderSessionID); session != "" {
+			table.Expire()
+			table.Add(session, struct{}{})
+		}
+	case resp.Request.Method == http.MethodDelete && resp.StatusCode < http.StatusMultipleChoices:
+		table.Remove(resp.Request.Header.Get(mcp.HeaderSessionID))
+	}
+}

@@ -1,0 +1,80 @@
+package mount
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/rs/zerolog"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/logfield"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/negotiate"
+	"github.com/mcpbridge/bridge/translate"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+// verdicts is what a mount knows of its server's era, and what follows from a
+// change of it.
+type verdicts struct {
+	policy   negotiate.RelayPolicy
+	prober   *negotiate.Prober
+	caller   upstream.Caller
+	everyone bool // a verdict holds for all: the server cannot see who asks
+	log      zerolog.Logger
+	changed  []func(legacy bool) // called when the server becomes, or ceases to be, a legacy one
+
+	// legacyOnly is the latest verdict: all clients are the server's.
+	legacyOnly atomic.Bool
+}
+
+// relays reports whether a client that initializes with these params is handed to
+// the server as it is.
+func (v *verdicts) relays(ctx context.Context, caller downstream.Caller, params []byte) bool {
+	if v.policy == negotiate.RelayNever {
+		return false
+	}
+	verdict := v.judge(ctx, caller)
+	return verdict.Relays(v.policy, params)
+}
+
+// judge asks the server what it is on behalf of a client.
+func (v *verdicts) judge(ctx context.Context, caller downstream.Caller) negotiate.Verdict {
+	if v.everyone {
+		caller = downstream.Caller{}
+	}
+	verdict := v.prober.Probe(ctx, caller.Principal, v.peer(caller))
+	v.note(&verdict)
+	return verdict
+}
+
+func (v *verdicts) peer(caller downstream.Caller) negotiate.Peer {
+	return upstream.NewPeer(v.caller, upstream.Call{
+		Principal: caller.Principal, Authorization: caller.Authorization, Params: probeParams,
+	})
+}
+
+// probeParams ask in the bridge's own name: the answer may serve others too.
+var probeParams = translate.OwnParams(mcp.MethodDiscover, nil)
+
+// note remembers what the server is. When that changes the server has lost the
+// sessions of its clients, or does not know those of the bridge's: their clients
+// must learn that, and begin anew.
+func (v *verdicts) note(verdict *negotiate.Verdict) {
+	if verdict.Era == negotiate.Unknown || v.policy == negotiate.RelayNever {
+		return // it says nothing new, or nothing follows from it
+	}
+	now := verdict.LegacyServer()
+	if v.legacyOnly.Swap(now) == now {
+		return
+	}
+	if now {
+		v.log.Info().Str(logfield.Era, verdict.Era.String()).Strs("versions", verdict.Versions).
+			Msg("the upstream speaks no newer revision than its clients: they are relayed to it unchanged")
+	} else {
+		v.log.Info().Str(logfield.Era, verdict.Era.String()).Msg("the upstream is no legacy server any more: clients are translated for")
+	}
+	for _, learn := range v.changed {
+		learn(now)
+	}
+}
