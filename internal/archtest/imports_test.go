@@ -32,6 +32,7 @@ var mayImport = map[string][]string{
 	"legacy":     {"downstream", "sessions", "negotiate", "sse", "mcp", "jsonrpc", "rawjson", "legacy/h1", "internal/http1", "internal/transport", "internal/park", "internal/logfield"},
 	"upstream":   {"negotiate", "sse", "mcp", "jsonrpc", "rawjson", "upstream/h1", "internal/http1", "internal/transport"},
 	"bridge":     {"bridge/catalog", "downstream", "mrtr", "upstream", "negotiate", "translate", "mcp", "jsonrpc", "rawjson", "internal/logfield", "internal/roster"},
+	"authorize":  {},
 	"config":     {},
 	"cmd/bridge": {"*"},
 
@@ -79,12 +80,20 @@ var owners = map[string][]string{
 	module + "/internal/demo":         {"cmd/bridge"},
 	"github.com/gorilla/websocket":    {"internal/transport"},
 	"github.com/hashicorp/golang-lru": {"mrtr", "sessions"},
-	"github.com/modelcontextprotocol": {"internal/demo", "internal/peers", "bench", "test"},
 	"go.etcd.io/bbolt":                {"sessions/boltstore"},
 	"github.com/spf13":                {"cmd/bridge"},
 	"github.com/goccy/go-yaml":        {"config"},
 	"github.com/rs/zerolog/log":       {}, // the logger is injected
 	"log/slog":                        {},
+
+	"github.com/modelcontextprotocol/go-sdk/mcp":     {"internal/demo", "internal/peers", "bench", "test"},
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc": {"internal/demo", "internal/peers", "bench", "test"},
+	"github.com/modelcontextprotocol/go-sdk/auth":    {},
+	"github.com/modelcontextprotocol/go-sdk/oauthex": {"authorize"},
+	"golang.org/x/oauth2":                            {"authorize"},
+	"github.com/golang-jwt":                          {"authorize"},
+	"github.com/gofrs/flock":                         {"authorize"},
+	"github.com/zalando/go-keyring":                  {"authorize"},
 }
 
 func TestImportsFollowTheArchitecture(t *testing.T) {

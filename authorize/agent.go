@@ -1,0 +1,201 @@
+package authorize
+
+import (
+	"context"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Agent is signed in to one server, or knows how to be. It is safe for concurrent
+// use, and shares what it has with the agents of other processes.
+type Agent struct {
+	opt   Options
+	store *store
+	login atomic.Pointer[Login] // the newest that is known here; nil: none
+
+	renewing sync.Mutex // one refresh at a time in this process
+
+	mu      sync.Mutex
+	attempt *attempt // under way; nil: none
+	changed []func() // called after each sign-in
+
+	ctx  context.Context // ends with Close
+	stop context.CancelFunc
+	work sync.WaitGroup
+}
+
+// New returns an agent. It reads what is kept, and asks nobody for anything yet.
+func New(opt Options) (*Agent, error) {
+	if err := opt.defaults(); err != nil {
+		return nil, err
+	}
+	if len(opt.ClientKey) > 0 {
+		if _, _, err := signingKey(opt.ClientKey); err != nil {
+			return nil, failf(err, "auth.client-key cannot be used: %v", err)
+		}
+	}
+	store, err := newStore(&opt)
+	if err != nil {
+		return nil, err
+	}
+	a := &Agent{opt: opt, store: store}
+	a.ctx, a.stop = context.WithCancel(context.Background())
+	if l, err := store.load(); err == nil {
+		a.login.Store(l)
+	}
+	return a, nil
+}
+
+// Close ends a sign-in that is under way here. Another process, or a later one,
+// can finish it.
+func (a *Agent) Close() {
+	a.stop()
+	a.work.Wait()
+}
+
+// OnSignIn has f called after each sign-in of this process or another one, on a
+// goroutine that f must not hold up.
+func (a *Agent) OnSignIn(f func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.changed = append(a.changed, f)
+}
+
+// Authorization returns the header to send with a request, empty when there is
+// nothing to send: then the server's refusal says what it wants. A token that is
+// about to expire is renewed first.
+func (a *Agent) Authorization(ctx context.Context) (string, error) {
+	l := a.login.Load()
+	now := time.Now()
+	if l == nil || l.Access == "" || l.fresh(now) {
+		return l.header(), nil
+	}
+	next, err := a.refresh(ctx, l.Access)
+	if err != nil {
+		if l.valid(now) {
+			a.opt.Log.Warn().Err(err).Msg("the login could not be renewed yet")
+			return l.header(), nil
+		}
+		return "", err
+	}
+	return next.header(), nil
+}
+
+// Login returns the login that is known at present, nil without one.
+func (a *Agent) Login() *Login { return a.login.Load() }
+
+// refresh replaces a token that is or will be no good. It returns the newest
+// login, which has no token when the person has to sign in again. What another
+// process has done meanwhile is used: a refresh token may be good for one use.
+func (a *Agent) refresh(ctx context.Context, used string) (*Login, error) {
+	a.renewing.Lock()
+	defer a.renewing.Unlock()
+	if l := a.login.Load(); l != nil && l.Access != used && l.fresh(time.Now()) {
+		return l, nil
+	}
+	unlock, err := a.store.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	l, err := a.store.load()
+	if err != nil {
+		return nil, err
+	}
+	if l == nil || l.Access != used && l.fresh(time.Now()) || l.Refresh == "" {
+		if l != nil && l.Refresh == "" && l.Access == used {
+			l = l.bare(true) // it is over, and nothing can be done about it
+		}
+		a.login.Store(l)
+		return l, nil
+	}
+	// A server that rotates refresh tokens has rotated this one even if nobody
+	// waits for its answer any more.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+	defer cancel()
+	next, err := a.redeemRefresh(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.store.save(next); err != nil {
+		return nil, err
+	}
+	a.login.Store(next)
+	return next, nil
+}
+
+// redeemRefresh trades a refresh token for new tokens. One that is refused is
+// dropped, and so is a client that the authorization server has forgotten;
+// whatever may pass by itself loses nothing.
+func (a *Agent) redeemRefresh(ctx context.Context, l *Login) (*Login, error) {
+	token, err := a.exchange(ctx, l.TokenEndpoint, l.Issuer, &l.Client, grantRefresh, url.Values{
+		"refresh_token": {l.Refresh}, "resource": {a.parameter(l.Resource)},
+	})
+	switch codeOf(err) {
+	case "invalid_grant":
+		return l.bare(true), nil
+	case "invalid_client", "unauthorized_client":
+		return l.bare(false), nil
+	}
+	if err != nil {
+		return nil, refusedToken(l.Issuer, err)
+	}
+	return a.take(*l, token)
+}
+
+// adopt makes a login the present one, and tells whoever wants to know.
+func (a *Agent) adopt(l *Login) {
+	a.login.Store(l)
+	a.mu.Lock()
+	changed := a.changed
+	a.mu.Unlock()
+	for _, f := range changed {
+		f()
+	}
+}
+
+// Renew gets other credentials than those that the server refused, if need be from
+// the person. nil means: send the request again. While ctx lasts it waits; then
+// it returns a *Pending, and the sign-in goes on. Any other error is a *Failure.
+func (a *Agent) Renew(ctx context.Context, refused Refusal) error {
+	if !refused.Mendable() {
+		return failf(nil, "%s does not allow this with your account (HTTP %d)", a.opt.host(), refused.Status)
+	}
+	try := a.join(&refused)
+	if try == nil {
+		return failf(nil, "the bridge is stopping")
+	}
+	select {
+	case <-try.done:
+		return try.err
+	case <-ctx.Done():
+		return try.pending()
+	}
+}
+
+// join returns the attempt that is under way, or begins one; nil after Close.
+func (a *Agent) join(refused *Refusal) *attempt {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.ctx.Err() != nil {
+		return nil
+	}
+	wanted := refused.read()
+	if t := a.attempt; t != nil && covers(t.asked.scopes, wanted.scopes) {
+		return t
+	}
+	t := &attempt{agent: a, refused: *refused, asked: wanted, before: a.attempt, done: make(chan struct{})}
+	a.attempt = t
+	a.work.Go(func() {
+		t.run(a.ctx)
+		a.mu.Lock()
+		if a.attempt == t {
+			a.attempt = nil
+		}
+		a.mu.Unlock()
+		close(t.done)
+	})
+	return t
+}

@@ -1,0 +1,181 @@
+package authorize
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// attempt is one endeavour of this process to get credentials that the server
+// takes. It ends when it has them, when the person or the authorization server
+// refused, or when nobody signed in for as long as a sign-in is good.
+type attempt struct {
+	agent   *Agent
+	refused Refusal
+	asked   challenge
+	before  *attempt // which this one follows; nil: none
+
+	done chan struct{} // closed at the end
+	err  error         // why it failed; read after done
+
+	shown func(Pending) // called with what the person can do; may be nil
+
+	mu   sync.Mutex
+	tell Pending
+}
+
+// pending says what the person can do meanwhile.
+func (t *attempt) pending() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	told := t.tell
+	told.Server = t.agent.opt.host()
+	return &told
+}
+
+func (t *attempt) show(p Pending) {
+	p.Server = t.agent.opt.host()
+	t.mu.Lock()
+	news := t.tell != p
+	t.tell = p
+	t.mu.Unlock()
+	if news && t.shown != nil {
+		t.shown(p)
+	}
+}
+
+func (t *attempt) run(ctx context.Context) {
+	if t.before != nil {
+		select {
+		case <-t.before.done:
+		case <-ctx.Done():
+		}
+		t.before = nil
+	}
+	t.err = t.get(ctx)
+	if t.err != nil && ctx.Err() == nil {
+		t.agent.opt.Log.Warn().Err(t.err).Msg("the sign-in failed")
+	}
+}
+
+// get tries what needs nobody first.
+func (t *attempt) get(ctx context.Context) error {
+	if found, err := t.kept(ctx); found || err != nil {
+		return err
+	}
+	return t.obtain(ctx)
+}
+
+// obtain gets credentials anew.
+func (t *attempt) obtain(ctx context.Context) error {
+	a := t.agent
+	ctx, cancel := context.WithTimeout(ctx, signInLife)
+	defer cancel()
+	at, err := a.locate(ctx, &t.asked)
+	if err != nil {
+		return err
+	}
+	if err := t.hopeless(at); err != nil {
+		return err
+	}
+	switch a.opt.Grant {
+	case ClientCredentials:
+		return a.enter(ctx, func(scopes []string) (*Login, error) { return a.asMachine(ctx, at, scopes) }, t.scopes(at))
+	case Enterprise:
+		return a.enter(ctx, func(scopes []string) (*Login, error) { return a.asEmployee(ctx, at, scopes) }, t.scopes(at))
+	}
+	return t.ask(ctx, at)
+}
+
+// kept looks for credentials that another process got, or that a renewal brings.
+func (t *attempt) kept(ctx context.Context) (bool, error) {
+	a := t.agent
+	l, err := a.store.load()
+	if err != nil {
+		return false, err
+	}
+	if t.suits(l) {
+		a.adopt(l)
+		return true, nil
+	}
+	a.login.Store(l)
+	if l == nil || t.refused.Status != http.StatusUnauthorized || l.header() != t.refused.Authorization || l.Access == "" ||
+		time.Since(l.Updated) < again {
+		return false, nil
+	}
+	next, err := a.refresh(ctx, l.Access)
+	return err == nil && next.header() != "", err
+}
+
+// again is how soon tokens that were refused right after they were got are got in
+// the same way once more.
+const again = 30 * time.Second
+
+// hopeless ends an attempt that would only repeat a sign-in which has just been
+// of no use.
+func (t *attempt) hopeless(at *place) error {
+	l := t.agent.login.Load()
+	if l == nil || l.header() == "" || l.header() != t.refused.Authorization || l.Issuer != at.meta.Issuer || time.Since(l.SignedIn) > tabEvery {
+		return nil
+	}
+	switch {
+	case t.refused.Status == http.StatusUnauthorized:
+		return failf(nil, "%s refuses the token that %s gave for it a moment ago; its operator should know", t.agent.opt.host(), hostOf(l.Issuer))
+	case covers(l.Requested, t.scopes(at)):
+		return failf(nil, "%s wants rights (%s) that %s was asked for and did not give; you may not have them", t.agent.opt.host(),
+			clip(strings.Join(t.asked.scopes, " ")), hostOf(l.Issuer))
+	}
+	return nil
+}
+
+// suits reports whether a login may do where the refused credentials did not.
+func (t *attempt) suits(l *Login) bool {
+	if l == nil || !l.valid(time.Now()) || l.header() == t.refused.Authorization {
+		return false
+	}
+	return covers(union(l.Requested, l.Granted), t.asked.scopes)
+}
+
+// scopes chooses what to ask for: what the operator set, else what the challenge
+// wants, else what the metadata list; with all that was asked for before, so that
+// a step-up takes nothing away (SEP-2350).
+func (t *attempt) scopes(at *place) []string {
+	a := t.agent
+	var wanted []string
+	switch {
+	case len(a.opt.Scopes) > 0:
+		wanted = union(a.opt.Scopes, t.asked.scopes)
+	case len(t.asked.scopes) > 0:
+		wanted = t.asked.scopes
+	default:
+		wanted = at.scopes
+	}
+	if l := a.login.Load(); l != nil && l.Issuer == at.meta.Issuer && t.refused.Status == http.StatusForbidden {
+		wanted = union(union(l.Requested, l.Granted), wanted)
+	}
+	if a.opt.Grant != ClientCredentials && a.opt.Grant != Enterprise && covers(at.meta.ScopesSupported, []string{"offline_access"}) {
+		wanted = union(wanted, []string{"offline_access"})
+	}
+	return wanted
+}
+
+// enter gets a login that needs no person, once across processes.
+func (a *Agent) enter(ctx context.Context, get func(scopes []string) (*Login, error), scopes []string) error {
+	unlock, err := a.store.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	l, err := get(scopes)
+	if err != nil {
+		return err
+	}
+	l.SignedIn = l.Updated
+	if err := a.store.save(l); err != nil {
+		return err
+	}
+	a.adopt(l)
+	return nil
+}

@@ -1,0 +1,75 @@
+package authorize
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+)
+
+// Refusal is a response with which the server refused a request's credentials.
+type Refusal struct {
+	// Authorization is the header that the request was sent with; empty for none.
+	Authorization string
+	Status        int
+	// Challenge has the values of WWW-Authenticate.
+	Challenge []string
+}
+
+// challenge is what a refusal says about tokens that would do.
+type challenge struct {
+	metadata string   // URL of the protected resource's metadata
+	scopes   []string // wanted for the request
+	code     string   // the error
+}
+
+// read merges the challenges of a refusal. A malformed header is none: the
+// well-known places are left to look at.
+func (r *Refusal) read() (c challenge) {
+	for _, value := range r.Challenge {
+		parsed, err := oauthex.ParseWWWAuthenticate([]string{value})
+		if err != nil {
+			continue
+		}
+		for _, one := range parsed {
+			c.merge(one)
+		}
+	}
+	return c
+}
+
+func (c *challenge) merge(one oauthex.Challenge) {
+	if one.Scheme != "bearer" && one.Scheme != "dpop" {
+		return
+	}
+	if c.metadata == "" {
+		c.metadata = one.Params["resource_metadata"]
+	}
+	if c.scopes == nil && one.Params["scope"] != "" {
+		c.scopes = strings.Fields(one.Params["scope"])
+	}
+	if c.code == "" {
+		c.code = one.Params["error"]
+	}
+}
+
+// Mendable reports whether other credentials could help: a 403 is the server's
+// last word unless it is about scopes.
+func (r *Refusal) Mendable() bool {
+	return r.Status == http.StatusUnauthorized || r.Status == http.StatusForbidden && r.read().code == "insufficient_scope"
+}
+
+// union returns the scopes of both lists, those of the first in front.
+func union(a, b []string) []string {
+	all := slices.Clone(a)
+	for _, scope := range b {
+		if !slices.Contains(all, scope) {
+			all = append(all, scope)
+		}
+	}
+	return all
+}
+
+// covers reports whether all of the wanted scopes are among those.
+func covers(those, wanted []string) bool { return len(union(those, wanted)) == len(those) }

@@ -1,0 +1,116 @@
+package authorize
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"golang.org/x/oauth2"
+)
+
+// SignIn gets a new login, whatever there is: what a person asked for by command.
+// challenge is what the server answered, empty if it did not refuse. show, which
+// may be called several times, tells what to do.
+func (a *Agent) SignIn(ctx context.Context, challenge []string, show func(Pending)) (*Login, error) {
+	t := a.byCommand(challenge)
+	t.shown = show
+	if err := t.obtain(ctx); err != nil {
+		return nil, err
+	}
+	return a.login.Load(), nil
+}
+
+// Paste is SignIn where no browser can come back to this machine: the person opens
+// a page anywhere, and read returns the address at which it ended.
+func (a *Agent) Paste(ctx context.Context, challenge []string, show func(Pending), read func() (string, error)) (*Login, error) {
+	t := a.byCommand(challenge)
+	at, err := a.locate(ctx, &t.asked)
+	if err != nil {
+		return nil, err
+	}
+	all := a.opt.callbacks()
+	c, err := a.client(ctx, at, all)
+	if err != nil {
+		return nil, err
+	}
+	p := a.begin(at, &c, all[0], t.scopes(at))
+	if err := a.store.keepPending(p); err != nil {
+		return nil, err
+	}
+	show(p.told(false))
+	text, err := read()
+	if err != nil {
+		return nil, err
+	}
+	answer, err := pasted(text)
+	if err != nil {
+		return nil, err
+	}
+	return a.complete(ctx, answer)
+}
+
+// byCommand is an attempt that nothing but a command has caused.
+func (a *Agent) byCommand(challenge []string) *attempt {
+	refused := Refusal{Status: http.StatusUnauthorized, Challenge: challenge}
+	return &attempt{agent: a, refused: refused, asked: refused.read()}
+}
+
+// SignOut ends the login here and, where the authorization server has a way to be
+// told so, there. It reports whether there was one.
+func (a *Agent) SignOut(ctx context.Context) (bool, error) {
+	unlock, err := a.store.lock(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	l, err := a.store.load()
+	if err == nil && l != nil {
+		a.revoke(ctx, l)
+	}
+	had := l != nil || err != nil // one that cannot be read is one
+	a.login.Store(nil)
+	return had, a.store.remove()
+}
+
+// revoke tells the authorization server (RFC 7009). Nothing depends on it: what
+// is not known here any more is of no use to anybody.
+func (a *Agent) revoke(ctx context.Context, l *Login) {
+	token, hint := l.Refresh, "refresh_token"
+	if token == "" {
+		token, hint = l.Access, "access_token"
+	}
+	if token == "" || l.Revocation == "" || secure(l.Revocation) != nil {
+		return
+	}
+	form := url.Values{"token": {token}, "token_type_hint": {hint}}
+	if l.Client.style() == oauth2.AuthStyleInParams {
+		form.Set("client_id", l.Client.ID)
+		if l.Client.Method == methodPost {
+			form.Set("client_secret", l.Client.Secret)
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, l.Revocation, strings.NewReader(form.Encode()))
+	if err != nil {
+		return
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if l.Client.style() == oauth2.AuthStyleInHeader {
+		req.SetBasicAuth(url.QueryEscape(l.Client.ID), url.QueryEscape(l.Client.Secret))
+	}
+	resp, err := a.opt.Issuers.Do(req)
+	if err != nil {
+		a.opt.Log.Debug().Str("cause", reason(err)).Msg("the authorization server could not be told that the login ended")
+		return
+	}
+	_ = resp.Body.Close()
+}
+
+// Note keeps what a program learnt of the server, for its next start. It is no
+// secret.
+func (a *Agent) Note(name string, content []byte) error {
+	return a.store.replace(key(a.opt.Server)+"."+name+noteFile, content)
+}
+
+// Noted returns what was kept by Note, nil without that.
+func (a *Agent) Noted(name string) []byte { return a.store.note(name) }

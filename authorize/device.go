@@ -1,0 +1,55 @@
+package authorize
+
+import (
+	"context"
+	"errors"
+
+	"golang.org/x/oauth2"
+)
+
+// leadDevice has the person type a code in on another device (RFC 8628), with the
+// lock held.
+func (t *attempt) leadDevice(ctx context.Context, at *place) error {
+	a := t.agent
+	if at.meta.DeviceEndpoint == "" {
+		return failf(nil, "%s has no sign-in by code; run `bridge login --paste %s` on this machine instead", hostOf(at.meta.Issuer), a.opt.Server)
+	}
+	c, err := a.client(ctx, at, a.opt.callbacks())
+	if err != nil {
+		return err
+	}
+	scopes := t.scopes(at)
+	request := oauth2.Config{ClientID: c.ID, ClientSecret: c.Secret, Scopes: scopes, Endpoint: oauth2.Endpoint{
+		DeviceAuthURL: at.meta.DeviceEndpoint, TokenURL: at.meta.TokenEndpoint, AuthStyle: c.style(),
+	}}
+	var options []oauth2.AuthCodeOption
+	if resource := a.parameter(at.resource); resource != "" {
+		options = append(options, oauth2.SetAuthURLParam("resource", resource))
+	}
+	code, err := request.DeviceAuth(a.speaking(ctx), options...)
+	if err != nil {
+		return refusedToken(at.meta.Issuer, err)
+	}
+	if err := secure(code.VerificationURI); err != nil {
+		return failf(err, "%s names an address to sign in at that is not safe: %v", hostOf(at.meta.Issuer), err)
+	}
+	t.show(Pending{URL: code.VerificationURI, Code: clip(code.UserCode)})
+	a.opt.Log.Warn().Str("url", code.VerificationURI).Str("code", clip(code.UserCode)).Msg("sign in: open this address on any device and enter the code")
+	token, err := request.DeviceAccessToken(a.speaking(ctx), code, options...)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), codeOf(err) == "expired_token":
+		return failf(err, "nobody entered the code in time; try again when you are ready")
+	case codeOf(err) == "access_denied":
+		return failf(err, "the sign-in at %s was declined; try again if that was not meant", hostOf(at.meta.Issuer))
+	case err != nil:
+		return refusedToken(at.meta.Issuer, err)
+	}
+	l, err := a.take(Login{
+		Resource: at.resource, Issuer: at.meta.Issuer, Requested: scopes, TokenEndpoint: at.meta.TokenEndpoint, Revocation: at.meta.RevocationEndpoint,
+		secrets: secrets{Client: c},
+	}, token)
+	if err != nil {
+		return err
+	}
+	return a.finish(ctx, l)
+}

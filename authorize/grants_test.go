@@ -1,0 +1,232 @@
+package authorize
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestSignInByCode(t *testing.T) {
+	i := newIssuer(t)
+	a := newAgent(t, i, func(o *Options) { o.Grant = Device })
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	_, err := a.SignIn(ctx, nil, func(p Pending) {
+		if p.Code != "WDJB-MJHT" || p.URL != i.URL+"/enter" {
+			t.Errorf("told %+v", p)
+		}
+		i.set(func() { i.agreed = true })
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := call(t, a); err != nil || i.get(&i.tabs) != 0 {
+		t.Errorf("%v; %d tabs", err, i.tabs)
+	}
+}
+
+func TestPastedRedirect(t *testing.T) {
+	i := newIssuer(t)
+	a := newAgent(t, i, nil)
+	var page string
+	read := func() (string, error) {
+		client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+		resp, err := client.Get(page)
+		if err != nil {
+			return "", err
+		}
+		_ = resp.Body.Close()
+		client.CloseIdleConnections()
+		return " " + resp.Header.Get("Location") + "\n", nil
+	}
+	if _, err := a.Paste(t.Context(), nil, func(p Pending) { page = p.URL }, read); err != nil {
+		t.Fatal(err)
+	}
+	if err := call(t, a); err != nil {
+		t.Error(err)
+	}
+	if _, err := a.Paste(t.Context(), nil, func(Pending) {}, func() (string, error) { return "the end", nil }); err == nil || !strings.Contains(err.Error(), "code= and state=") {
+		t.Errorf("told %v", err)
+	}
+}
+
+func TestMachineAccounts(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(*Options){
+		"secret": func(o *Options) { o.ClientID, o.ClientSecret = "machine", "hush" },
+		"key": func(o *Options) {
+			o.ClientID, o.ClientKey = "machine", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := newIssuer(t)
+			i.scopes = []string{"read"}
+			a := newAgent(t, i, func(o *Options) { o.Grant = ClientCredentials; change(o) })
+			if err := call(t, a); err != nil || i.get(&i.tabs) != 0 {
+				t.Fatalf("%v; %d tabs", err, i.tabs)
+			}
+			if last := i.requests[len(i.requests)-1]; last.Get("resource") != i.server() || last.Get("scope") != "read" {
+				t.Errorf("asked with %v", last)
+			}
+		})
+	}
+}
+
+func TestMachineWithoutProof(t *testing.T) {
+	a := newAgent(t, newIssuer(t), func(o *Options) { o.Grant = ClientCredentials })
+	if err := call(t, a); err == nil || !strings.Contains(err.Error(), "needs auth.client-id") {
+		t.Errorf("told %v", err)
+	}
+}
+
+// Vendors refuse the standard's parameters and want others.
+func TestVendorsParameters(t *testing.T) {
+	i := newIssuer(t)
+	a := newAgent(t, i, func(o *Options) {
+		o.Resource, o.Scopes, o.Parameters = OmitResource, []string{"api://x/.default"}, map[string]string{"access_type": "offline"}
+	})
+	if err := call(t, a); err != nil {
+		t.Fatal(err)
+	}
+	if q := i.requests[0]; q.Has("resource") || q.Get("scope") != "api://x/.default" || q.Get("access_type") != "offline" {
+		t.Errorf("asked with %v", q)
+	}
+	if i.requests[1].Has("resource") {
+		t.Error("the token request names a resource")
+	}
+}
+
+// ring is a keyring for tests.
+type ring struct {
+	value string
+	err   error
+}
+
+func (r *ring) Get() (string, error) {
+	if r.err == nil && r.value == "" {
+		return "", ErrNoKey
+	}
+	return r.value, r.err
+}
+
+func (r *ring) Set(value string) error { r.value = value; return r.err }
+
+func TestLoginsAreSealed(t *testing.T) {
+	i := newIssuer(t)
+	keys := &ring{}
+	a := newAgent(t, i, func(o *Options) { o.Store, o.Keys = "auto", keys })
+	if err := call(t, a); err != nil {
+		t.Fatal(err)
+	}
+	list, err := List(a.opt.Dir)
+	if err != nil || len(list) != 1 || !list[0].Sealed {
+		t.Fatalf("kept %+v %v", list, err)
+	}
+	text, err := os.ReadFile(list[0].File)
+	if err != nil || strings.Contains(string(text), a.login.Load().Access) || strings.Contains(string(text), a.login.Load().Refresh) {
+		t.Error("the file shows the tokens", err)
+	}
+	again := newAgent(t, i, func(o *Options) { o.Store, o.Keys, o.Dir = "keyring", keys, a.opt.Dir })
+	if err := call(t, again); err != nil || i.get(&i.tabs) != 1 {
+		t.Errorf("after a restart: %v, %d tabs", err, i.tabs)
+	}
+
+	locked := newAgent(t, i, func(o *Options) { o.Store, o.Keys, o.Dir = "auto", &ring{err: errors.New("it is locked")}, a.opt.Dir })
+	if err := call(t, locked); err == nil || !strings.Contains(err.Error(), "Unlock the keyring") || i.get(&i.tabs) != 1 {
+		t.Errorf("with the keyring locked: %v, %d tabs", err, i.tabs)
+	}
+}
+
+func TestWithoutKeyring(t *testing.T) {
+	i := newIssuer(t)
+	none := &ring{err: errors.New("no Secret Service")}
+	a := newAgent(t, i, func(o *Options) { o.Store, o.Keys = "auto", none })
+	if err := call(t, a); err != nil {
+		t.Fatal(err)
+	}
+	strict := newAgent(t, i, func(o *Options) { o.Store, o.Keys = "keyring", none })
+	if err := call(t, strict); err == nil || !strings.Contains(err.Error(), "set auth.store to file") {
+		t.Errorf("told %v", err)
+	}
+}
+
+// Nothing that a program says holds what nobody may see.
+func TestSecretsStayInside(t *testing.T) {
+	i := newIssuer(t)
+	a := newAgent(t, i, func(o *Options) { o.Browser = []string{"true"} })
+	p := begun(t, a)
+	page, err := url.Parse(p.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pending := a.store.pendingOf(page.Query().Get("state"))
+	if pending == nil || pending.Verifier == "" || strings.Contains(p.Error(), pending.Verifier) {
+		t.Error("the verifier is missing, or shown")
+	}
+	i.set(func() { i.broken = 400 })
+	resp, err := http.Get(page.Query().Get("redirect_uri") + "?code=SECRETCODE&state=" + pending.State)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := make([]byte, 1<<16)
+	n, _ := resp.Body.Read(body)
+	_ = resp.Body.Close()
+	if text := string(body[:n]); strings.Contains(text, "SECRETCODE") || !strings.Contains(text, "You are not signed in") {
+		t.Errorf("the page says %s", text)
+	}
+}
+
+func TestNamesOfServers(t *testing.T) {
+	for _, test := range []struct {
+		identifier string
+		same       bool
+	}{
+		{"https://mcp.example.com/a/mcp", true},
+		{"https://mcp.example.com/a", true},
+		{"https://mcp.example.com/", true},
+		{"https://mcp.example.com", true},
+		{"https://mcp.example.com/a/mcp/x", false},
+		{"https://mcp.example.com/a/m", false},
+		{"https://example.com/a/mcp", false},
+		{"http://mcp.example.com/a/mcp", false},
+		{"", false},
+	} {
+		if names(test.identifier, "https://mcp.example.com/a/mcp") != test.same {
+			t.Errorf("%q: not %v", test.identifier, test.same)
+		}
+	}
+}
+
+func TestALateSignInIsForgotten(t *testing.T) {
+	a := newAgent(t, newIssuer(t), nil)
+	old := &pending{Began: time.Now().Add(-2 * signInLife), pendingSecrets: pendingSecrets{State: "old"}}
+	if err := a.store.keepPending(old); err != nil {
+		t.Fatal(err)
+	}
+	if a.store.pendingOf("old") != nil || a.store.newestPending() != nil {
+		t.Error("it can still be finished")
+	}
+	if err := a.store.keepPending(&pending{Began: time.Now(), pendingSecrets: pendingSecrets{State: "new"}}); err != nil {
+		t.Fatal(err)
+	}
+	if names, _ := a.store.names("", pendingFile); len(names) != 1 {
+		t.Errorf("kept are %v", names)
+	}
+}

@@ -1,0 +1,139 @@
+package authorize
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+)
+
+const (
+	// signInLife is how long a person may take to sign in.
+	signInLife = 10 * time.Minute
+	// lookEvery is how often a process looks for what another one has done.
+	lookEvery = 200 * time.Millisecond
+	// tabEvery bounds how often a browser is asked to open a page for one server,
+	// by however many processes.
+	tabEvery = 2 * time.Minute
+)
+
+// ask has the person sign in. One process at a time leads: it holds the port to
+// which the browser comes back. The others look at what is kept, and one of them
+// leads on when the leader dies.
+func (t *attempt) ask(ctx context.Context, at *place) error {
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	for {
+		unlock, leads, err := t.agent.store.tryLead()
+		if err != nil {
+			return failf(err, "the place for logins %s cannot be used: %v", t.agent.opt.Dir, err)
+		}
+		if leads {
+			defer unlock()
+			return t.lead(ctx, at)
+		}
+		if p := t.agent.store.newestPending(); p != nil {
+			t.show(p.told(true))
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return t.late(ctx)
+		}
+		if l, err := t.agent.store.load(); err == nil && t.suits(l) {
+			t.agent.adopt(l)
+			return nil
+		}
+	}
+}
+
+// late words that nobody signed in.
+func (t *attempt) late(ctx context.Context) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return failf(nil, "nobody signed in to %s within %s; try again when you are ready", t.agent.opt.host(), signInLife)
+	}
+	return failf(nil, "the bridge is stopping")
+}
+
+// lead carries a sign-in through, with the lock held.
+func (t *attempt) lead(ctx context.Context, at *place) error {
+	a := t.agent
+	if l, err := a.store.load(); err == nil && t.suits(l) { // before the lock was free
+		a.adopt(l)
+		return nil
+	}
+	if a.opt.Grant == Device || a.opt.Grant == Auto && len(a.opt.Browser) == 0 && !hasBrowser() && at.meta.DeviceEndpoint != "" {
+		return t.leadDevice(ctx, at)
+	}
+	entrance, err := a.listen(ctx, at)
+	if err != nil {
+		return err
+	}
+	defer entrance.close()
+	p, err := t.prepare(ctx, at, entrance)
+	if err != nil {
+		return err
+	}
+	opened := t.browse(p)
+	t.show(p.told(opened))
+	return t.await(ctx, entrance)
+}
+
+// await returns when the browser came back, or another process has the login: a
+// person may sign in with a command in a terminal meanwhile.
+func (t *attempt) await(ctx context.Context, e *entrance) error {
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	for {
+		select {
+		case err := <-e.came:
+			return err
+		case <-look.C:
+		case <-ctx.Done():
+			return t.late(ctx)
+		}
+		if l, err := t.agent.store.load(); err == nil && t.suits(l) {
+			t.agent.adopt(l)
+			return nil
+		}
+	}
+}
+
+// prepare returns the pending sign-in that another process began and the person
+// may have in a tab, or begins one.
+func (t *attempt) prepare(ctx context.Context, at *place, e *entrance) (*pending, error) {
+	a := t.agent
+	scopes := t.scopes(at)
+	if p := a.store.newestPending(); p != nil && p.Issuer == at.meta.Issuer && p.Resource == at.resource && covers(p.Scopes, scopes) && p.Redirect == e.redirect {
+		return p, nil
+	}
+	c, err := a.client(ctx, at, e.redirects)
+	if err != nil {
+		return nil, err
+	}
+	p := a.begin(at, &c, e.redirect, scopes)
+	return p, a.store.keepPending(p)
+}
+
+// browse opens the page of a sign-in, unless a browser was asked to do so a short
+// time ago. It reports whether one was.
+func (t *attempt) browse(p *pending) bool {
+	a := t.agent
+	if len(a.opt.Browser) == 0 && !hasBrowser() {
+		a.opt.Log.Warn().Str("url", p.URL).Msg("sign in: open this address in a browser")
+		return false
+	}
+	stamp := key(a.opt.Server) + openedFile
+	if info, err := os.Stat(a.store.path(stamp)); err == nil && time.Since(info.ModTime()) < tabEvery {
+		return true
+	}
+	if err := a.store.replace(stamp, nil); err != nil {
+		return false // else nothing would keep tabs from being opened again and again
+	}
+	if err := openBrowser(a.opt.Browser, p.URL); err != nil {
+		a.opt.Log.Warn().Err(err).Str("url", p.URL).Msg("the browser cannot be opened: open this address to sign in")
+		return false
+	}
+	a.opt.Log.Info().Str("server", a.opt.host()).Msg("a sign-in page was opened in the browser")
+	return true
+}

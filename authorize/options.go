@@ -1,0 +1,136 @@
+package authorize
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+// Grant is the way in which tokens are got.
+type Grant string
+
+// The grants.
+const (
+	// Auto is Code where there is a browser, and else Device where the
+	// authorization server has it.
+	Auto Grant = "auto"
+	// Code sends the person's browser to the authorization server.
+	Code Grant = "code"
+	// Device shows a short code to type in on another device (RFC 8628).
+	Device Grant = "device"
+	// ClientCredentials is for machines, which have an account of their own.
+	ClientCredentials Grant = "client-credentials"
+	// Enterprise exchanges an ID token of the company's identity provider.
+	Enterprise Grant = "enterprise"
+)
+
+// OmitResource leaves the parameter resource out, for authorization servers that
+// refuse it.
+const OmitResource = "omit"
+
+// Options says for which server to sign in, and how. Server and Dir are required.
+type Options struct {
+	// Server is the URL of the MCP endpoint.
+	Server string
+	// Dir is where logins are kept; it is made with mode 0700.
+	Dir string
+	// Store is "file", "keyring" or "auto", which is keyring where there is one.
+	Store string
+	Grant Grant
+	// Browser is the command that shows a URL, which it gets as last argument;
+	// empty: the system's.
+	Browser []string
+	// ClientID is the id that the authorization server gave the bridge, or the
+	// https URL of a client ID metadata document; empty: the bridge registers.
+	ClientID     string
+	ClientSecret string
+	// ClientKey is the private key that proves the client, PEM (private_key_jwt).
+	ClientKey []byte
+	// ClientName is what people read when they are asked for consent.
+	ClientName string
+	// Issuer is the authorization server to use; empty: one that the server names.
+	Issuer string
+	// Scopes are asked for instead of those that the server names.
+	Scopes []string
+	// Resource stands in for the identifier that the server's metadata names, or
+	// is OmitResource.
+	Resource string
+	// Parameters are added to the authorization request.
+	Parameters map[string]string
+	// Callback is the URL on this machine to which the browser comes back; empty:
+	// one of a few ports that depend on the server.
+	Callback string
+	// IDToken sends the ID token to the server instead of the access token.
+	IDToken bool
+	// IDP is the company's identity provider, for Enterprise.
+	IDP IDP
+	// Resources asks the server for its metadata, Issuers speaks with
+	// authorization servers.
+	Resources, Issuers *http.Client
+	// Keys holds the key of the store; nil: the system's keyring.
+	Keys Keyring
+	Log  zerolog.Logger
+}
+
+// IDP is an identity provider and what it knows the bridge by.
+type IDP struct {
+	Issuer       string
+	ClientID     string
+	ClientSecret string
+	// TokenFile holds an ID token of the person, which something else keeps fresh.
+	TokenFile string
+}
+
+// requestTimeout bounds one request to an authorization server.
+const requestTimeout = 20 * time.Second
+
+func (o *Options) defaults() error {
+	u, err := url.Parse(o.Server)
+	if err != nil || u.Host == "" {
+		return fmt.Errorf("the server's URL %q is not valid", o.Server)
+	}
+	u.Fragment, u.RawFragment = "", ""
+	o.Server = u.String()
+	o.Grant = cmp.Or(o.Grant, Auto)
+	o.Store = cmp.Or(o.Store, "auto")
+	o.ClientName = cmp.Or(o.ClientName, "MCP Bridge")
+	if o.Resources == nil {
+		o.Resources = &http.Client{Timeout: requestTimeout}
+	}
+	if o.Issuers == nil {
+		o.Issuers = &http.Client{Timeout: requestTimeout}
+	}
+	if o.Keys == nil {
+		o.Keys = systemKeyring{}
+	}
+	if o.Dir == "" {
+		o.Dir, err = DefaultDir()
+	}
+	return err
+}
+
+// DefaultDir is where logins are kept when nothing else is said.
+func DefaultDir() (string, error) {
+	base, err := os.UserConfigDir()
+	if err != nil {
+		return "", fmt.Errorf("there is no place for logins: %w; set auth.dir", err)
+	}
+	return filepath.Join(base, "mcp-bridge", "auth"), nil
+}
+
+// host names the server in messages.
+func (o *Options) host() string { return hostOf(o.Server) }
+
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return "the server"
+	}
+	return u.Host
+}

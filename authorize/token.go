@@ -1,0 +1,150 @@
+package authorize
+
+import (
+	"cmp"
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/clientcredentials"
+)
+
+// Grant types at the token endpoint.
+const (
+	grantCode    = "authorization_code"
+	grantRefresh = "refresh_token"
+	grantDevice  = "urn:ietf:params:oauth:grant-type:device_code"
+	grantMachine = "client_credentials"
+	grantJWT     = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+)
+
+// exchange makes a request to a token endpoint. The package that it uses is named
+// after one grant, but makes the request of any.
+func (a *Agent) exchange(ctx context.Context, endpoint, issuer string, c *client, grant string, params url.Values) (*oauth2.Token, error) {
+	if err := secure(endpoint); err != nil || endpoint == "" {
+		return nil, failf(err, "the authorization server %s has no safe token endpoint", hostOf(issuer))
+	}
+	values := url.Values{"grant_type": {grant}}
+	for name, value := range params {
+		if len(value) > 0 && value[0] != "" {
+			values[name] = value
+		}
+	}
+	if c.Method == methodKey {
+		assertion, err := a.assertion(c.ID, issuer)
+		if err != nil {
+			return nil, err
+		}
+		values.Set("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
+		values.Set("client_assertion", assertion)
+	}
+	request := clientcredentials.Config{
+		ClientID: c.ID, TokenURL: endpoint, AuthStyle: c.style(), EndpointParams: values,
+	}
+	if c.Method != methodKey && c.Method != methodNone {
+		request.ClientSecret = c.Secret
+	}
+	token, err := request.Token(a.speaking(ctx))
+	if err != nil {
+		return nil, err
+	}
+	if kind := token.Type(); kind != "Bearer" && grant != grantExchange {
+		return nil, failf(nil, "the authorization server %s gave a token of type %s, which the bridge cannot use", hostOf(issuer), clip(kind))
+	}
+	return token, nil
+}
+
+const grantExchange = "urn:ietf:params:oauth:grant-type:token-exchange"
+
+// speaking gives x/oauth2 the client for authorization servers.
+func (a *Agent) speaking(ctx context.Context) context.Context {
+	return context.WithValue(ctx, oauth2.HTTPClient, a.opt.Issuers)
+}
+
+// assertionLife is how long a proof of the client is good, in case it leaks.
+const assertionLife = time.Minute
+
+// assertion proves the client by its key (RFC 7523).
+func (a *Agent) assertion(id, audience string) (string, error) {
+	key, method, err := signingKey(a.opt.ClientKey)
+	if err != nil {
+		return "", failf(err, "auth.client-key cannot be used: %v", err)
+	}
+	now := time.Now()
+	return jwt.NewWithClaims(method, jwt.RegisteredClaims{
+		Issuer: id, Subject: id, Audience: jwt.ClaimStrings{audience}, ID: rand.Text(),
+		IssuedAt: jwt.NewNumericDate(now), ExpiresAt: jwt.NewNumericDate(now.Add(assertionLife)),
+	}).SignedString(key)
+}
+
+// signingKey reads a private key, and says which signatures it makes.
+func signingKey(text []byte) (crypto.Signer, jwt.SigningMethod, error) {
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, nil, errors.New("it holds no PEM block")
+	}
+	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return nil, nil, errors.New("it is no private key in PKCS #8; `openssl pkcs8 -topk8 -nocrypt` makes one of others")
+	}
+	switch key := parsed.(type) {
+	case *rsa.PrivateKey:
+		return key, jwt.SigningMethodRS256, nil
+	case ed25519.PrivateKey:
+		return key, jwt.SigningMethodEdDSA, nil
+	case *ecdsa.PrivateKey:
+		for _, method := range []*jwt.SigningMethodECDSA{jwt.SigningMethodES256, jwt.SigningMethodES384, jwt.SigningMethodES512} {
+			if key.Curve.Params().BitSize == method.CurveBits {
+				return key, method, nil
+			}
+		}
+	}
+	return nil, nil, fmt.Errorf("a key of the kind %T is not supported", parsed)
+}
+
+// parameter returns the value of resource in requests, "" to leave it out.
+func (a *Agent) parameter(resource string) string {
+	if a.opt.Resource == OmitResource {
+		return ""
+	}
+	return resource
+}
+
+// take makes a login out of a token that an authorization server gave.
+func (a *Agent) take(l Login, token *oauth2.Token) (*Login, error) {
+	now := time.Now().Round(0) // by the wall clock: the other one stops while a laptop sleeps
+	l.Server, l.Updated = a.opt.Server, now
+	l.Access = token.AccessToken
+	if id, _ := token.Extra("id_token").(string); a.opt.IDToken {
+		if id = cmp.Or(id, l.ID); id == "" {
+			return nil, failf(nil, "the authorization server %s gave no ID token, which auth.token asks for; add openid to auth.scopes", hostOf(l.Issuer))
+		}
+		l.ID, l.Access = id, id
+	}
+	l.Refresh = cmp.Or(token.RefreshToken, l.Refresh)
+	if granted, _ := token.Extra("scope").(string); granted != "" {
+		l.Granted = strings.Fields(granted)
+	} else {
+		l.Granted = l.Requested
+	}
+	l.Active, l.Renews = true, l.Refresh != ""
+	l.Expires, l.Renew = time.Time{}, time.Time{}
+	if !token.Expiry.IsZero() {
+		l.Expires = token.Expiry.Round(0)
+		life := l.Expires.Sub(now)
+		l.Renew = l.Expires.Add(-min(life/10, time.Minute))
+	}
+	return &l, nil
+}
