@@ -3,6 +3,7 @@ package legacy
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,16 +25,15 @@ var (
 // appends to the stream, under the carrier's lock. When the stream is quiet for
 // a while the carrier gives way to a parked one (park.go).
 type carrier struct {
-	beat   entry
-	http   *HTTP
-	stream *sessions.Stream
-	ids    bool
-	primed bool          // the client knows priming events
-	fixed  atomic.Bool   // it cannot be parked
-	until  time.Time     // when the client is to come again instead (poll.go); zero: never
-	over   atomic.Bool   // no event follows
-	wake   chan struct{} // tells attend that over was set, or that it is time to rest
-	work   chan func()   // for the goroutine that would only wait in attend otherwise
+	beat    entry
+	http    *HTTP
+	stream  *sessions.Stream
+	session *session      // nil without one: then nothing can be resumed, and events have no ids
+	fixed   atomic.Bool   // it cannot be parked
+	until   time.Time     // when the client is to come again instead (poll.go); zero: never
+	over    atomic.Bool   // no event follows
+	wake    chan struct{} // tells attend that over was set, or that it is time to rest
+	work    chan func()   // for the goroutine that would only wait in attend otherwise
 
 	mu       sync.Mutex
 	w        http.ResponseWriter // nil once the handler left
@@ -47,13 +47,13 @@ type carrier struct {
 
 	cut     sync.Mutex // held only for moments, unlike mu
 	writing bool       // the connection is being written to, with mu held
+	aborted bool       // what is written now is of no more use
 }
 
-// newCarrier returns the carrier of a stream of session, which is nil where there is
-// none: then nothing can be resumed, and events have no ids.
+// newCarrier returns the carrier of a stream of session.
 func (h *HTTP) newCarrier(w http.ResponseWriter, s *sessions.Stream, session *session) *carrier {
 	c := &carrier{
-		http: h, stream: s, ids: session != nil, primed: session != nil && priming(session.rec.Version), until: h.until(s, session), wake: make(chan struct{}, 1), work: make(chan func()),
+		http: h, stream: s, session: session, until: h.until(s, session), wake: make(chan struct{}, 1), work: make(chan func()),
 		w: w, rc: *http.NewResponseController(w),
 	}
 	c.beat.item = c
@@ -68,14 +68,14 @@ func (c *carrier) Write(stream, seq uint64, data []byte) {
 	if c.buf == nil {
 		c.buf = eventBuffers.Get().(*[]byte)
 	}
-	appendEvent(c.buf, c.ids, stream, seq, data)
+	appendEvent(c.buf, c.session != nil, stream, seq, data)
 }
 
 // remind begins a resumed response that has nothing to replay with the id of the event
 // that the client saw last: clients that know priming events forget where they were
 // with each response, and there may be no other event in this one (E-8).
 func (c *carrier) remind(seq uint64) {
-	if c.primed && c.stream.Last() == seq {
+	if priming(c.session.rec.Version) && c.stream.Last() == seq {
 		c.Write(c.stream.ID(), seq, nil)
 	}
 }
@@ -146,9 +146,11 @@ var keepAlive = sse.AppendComment(nil, "keep-alive")
 // End lets the handler return. A write that hangs meanwhile is cut short, since
 // nobody is interested in it any more.
 func (c *carrier) End(err error) {
+	c.http.notices.letGo(c.session, c.stream, err)
 	if err != nil {
 		c.cut.Lock()
 		if c.writing { // so the handler is still there: leaving takes mu
+			c.aborted = true
 			_ = c.rc.SetWriteDeadline(time.Now())
 		}
 		c.cut.Unlock()
@@ -209,6 +211,9 @@ func (c *carrier) leave() {
 	c.End(nil)
 	c.beat.remove()
 	c.mu.Lock()
+	if c.w != nil && !c.begun { // let go before there was anything to send: a stream that ends, not an empty body
+		c.begin()
+	}
 	c.w = nil
 	releaseEvents(&c.buf)
 	c.mu.Unlock()
@@ -241,16 +246,26 @@ func (c *carrier) send() error {
 	if c.buf == nil {
 		return nil
 	}
-	_, err := c.w.Write(*c.buf)
-	releaseEvents(&c.buf)
-	return err
+	defer releaseEvents(&c.buf)
+	for part := range slices.Chunk(*c.buf, writePart) {
+		c.extend(c.http.opt.WriteTimeout)
+		if _, err := c.w.Write(part); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // extend moves the write deadline, but not for every event of a burst.
 func (c *carrier) extend(d time.Duration) {
 	now := time.Now()
-	if c.deadline.Sub(now) < d/2 {
-		c.deadline = now.Add(d)
+	if c.deadline.Sub(now) >= d/2 {
+		return
+	}
+	c.deadline = now.Add(d)
+	c.cut.Lock()
+	defer c.cut.Unlock()
+	if !c.aborted {
 		_ = c.rc.SetWriteDeadline(c.deadline)
 	}
 }

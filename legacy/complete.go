@@ -27,7 +27,7 @@ func (ex *exchange) complete(msg *downstream.Message) {
 		if last {
 			st.Seal(ownText(msg))
 		} else if msg != nil {
-			st.Queue(ownText(msg))
+			st.Put(ownText(msg))
 		}
 	case !last:
 		if msg != nil {

@@ -163,10 +163,10 @@ func (ex *exchange) startStream() *sessions.Stream {
 	ex.carrier = ex.http.newCarrier(ex.w, st, ex.session)
 	st.Attach(ex.carrier, 0)
 	if ex.session != nil && priming(ex.session.rec.Version) {
-		st.Queue(nil)
+		st.Put(nil)
 	}
 	for _, part := range ex.parts {
-		st.Queue(part)
+		st.Put(part)
 	}
 	ex.parts = nil
 	ex.phase = streaming

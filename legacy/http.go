@@ -22,6 +22,7 @@ type HTTP struct {
 	backend downstream.Backend
 	relayer downstream.Relayer // the backend's; may be nil
 	guard   guard
+	notices notices
 	table   *sessions.Table[*session]
 
 	channels channels // WebSocket and HTTP+SSE
@@ -49,6 +50,7 @@ func NewHTTP(opt Options, backend downstream.Backend) *HTTP {
 	now := time.Now()
 	h := &HTTP{
 		opt: opt, backend: backend, guard: newGuard(opt.AllowedHosts, opt.AllowedOrigins),
+		notices: newNotices(opt.Logger),
 		commits: agenda{delay: opt.CommitDelay, start: now},
 		// Looking three times per interval and speaking after two thirds of
 		// it keeps the silence below the interval.

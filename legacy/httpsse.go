@@ -2,6 +2,7 @@ package legacy
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -136,9 +137,11 @@ func (s *sseWriter) message(msg []byte) error {
 func (s *sseWriter) comment() error { return s.flush(keepAlive, pingTimeout) }
 
 func (s *sseWriter) flush(b []byte, timeout time.Duration) error {
-	_ = s.rc.SetWriteDeadline(time.Now().Add(timeout))
-	if _, err := s.w.Write(b); err != nil {
-		return err
+	for part := range slices.Chunk(b, writePart) {
+		_ = s.rc.SetWriteDeadline(time.Now().Add(timeout))
+		if _, err := s.w.Write(part); err != nil {
+			return err
+		}
 	}
 	return s.rc.Flush()
 }

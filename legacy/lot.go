@@ -84,7 +84,7 @@ func (l *lot) endListeners() {
 		return
 	}
 	for _, o := range poller.Owners() {
-		if p, ok := o.(*parked); ok && p.session != nil && p.stream.ID() == standaloneID {
+		if p, ok := o.(*parked); ok && p.counted && p.stream.ID() == standaloneID {
 			p.stream.Detach(p)
 			p.End(nil)
 		}

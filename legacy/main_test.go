@@ -46,6 +46,7 @@ func (c *call) finish(result string) {
 }
 
 // Send and Finish take whatever text a test wants on the wire.
+func (c *call) Queue(text []byte)  { c.Reply.Queue(texted(text)) }
 func (c *call) Send(text []byte)   { c.Reply.Send(texted(text)) }
 func (c *call) Finish(text []byte) { c.Reply.Finish(texted(text)) }
 
@@ -364,7 +365,7 @@ func readEvents(t *testing.T, resp *http.Response) *events {
 	if got := resp.Header.Get("Content-Type"); got != "text/event-stream" {
 		t.Fatalf("Content-Type = %q, want an event stream (%s)", got, resp.Status)
 	}
-	return &events{t, sse.NewDecoder(bufio.NewReader(resp.Body), 1<<20)}
+	return &events{t, sse.NewDecoder(bufio.NewReader(resp.Body), 32<<20)}
 }
 
 // next returns the next event as "id|data".

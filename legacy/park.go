@@ -100,7 +100,7 @@ func (c *carrier) park(r *http.Request, s *session) bool {
 		c.stream.Release(c)
 		return false
 	}
-	p := &parked{http: c.http, stream: c.stream, session: s, sock: sock, ids: c.ids, early: string(early)}
+	p := &parked{http: c.http, stream: c.stream, session: c.session, counted: s != nil, sock: sock, early: string(early)}
 	p.beat.item = p
 	if !r.Close {
 		p.server, _ = r.Context().Value(http.ServerContextKey).(*http.Server)
@@ -124,7 +124,7 @@ func (p *parked) take(c *carrier) {
 		p.End(sessions.ErrReplaced)
 	case p.ended(): // by a hang-up, before the stream knew p
 		c.stream.Detach(p)
-	case p.session != nil && p.http.closing.Load():
+	case p.counted && p.http.closing.Load():
 		c.stream.Detach(p)
 		p.End(nil)
 	}

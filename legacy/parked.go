@@ -18,10 +18,10 @@ type parked struct {
 	beat    entry
 	http    *HTTP
 	stream  *sessions.Stream
-	session *session     // of GET, which counts as a use of it; else nil
+	session *session     // nil without one
 	server  *http.Server // gets the connection back; nil: it is closed
 	early   string       // what the client sent ahead
-	ids     bool
+	counted bool         // as a use of the session, as a GET is
 
 	complete bool // with what follows guarded by mu: the last chunk was written, or is part of the debt
 	over     bool // no event follows
@@ -37,6 +37,7 @@ type parked struct {
 type debt struct {
 	owed []byte // part of parked.out, or of a constant
 	room alarm  // wakes Drain
+	paid int    // bytes since the client was last given WriteTimeout
 	cut  bool   // Drain is to give up
 }
 
@@ -64,7 +65,7 @@ func (p *parked) Write(stream, seq uint64, data []byte) {
 		p.out = eventBuffers.Get().(*[]byte)
 		*p.out = append(*p.out, make([]byte, http1.ChunkRoom)...)
 	}
-	appendEvent(p.out, p.ids, stream, seq, data)
+	appendEvent(p.out, p.session != nil, stream, seq, data)
 }
 
 // Flush sends the chunk, the last one together with the end of the response.
@@ -156,21 +157,30 @@ func (p *parked) pay() error {
 		if err != nil {
 			return err
 		}
-		if done, err := p.payMore(); done {
+		done, quick, err := p.payMore()
+		if done {
 			return err
+		}
+		if quick {
+			timeout.Reset(p.http.opt.WriteTimeout)
 		}
 	}
 }
 
-func (p *parked) payMore() (done bool, err error) {
+// payMore writes what the socket takes. It reports quick when that completes the
+// part that a client must take within WriteTimeout.
+func (p *parked) payMore() (done, quick bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.debt.cut {
-		return true, errCarrierClosed
+		return true, false, errCarrierClosed
 	}
 	n, err := p.sock.TryWrite(p.debt.owed)
 	p.debt.owed = p.debt.owed[n:]
-	return err != nil || len(p.debt.owed) == 0, err
+	if p.debt.paid += n; p.debt.paid >= writePart {
+		p.debt.paid, quick = 0, true
+	}
+	return err != nil || len(p.debt.owed) == 0, quick, err
 }
 
 // End ends the response, unless the connection is broken, and lets the client
@@ -182,6 +192,7 @@ func (p *parked) End(err error) {
 	if p.over {
 		return
 	}
+	p.http.notices.letGo(p.session, p.stream, err)
 	p.leave()
 	switch {
 	case p.debt != nil && err == nil:
@@ -200,7 +211,7 @@ func (p *parked) End(err error) {
 func (p *parked) leave() {
 	p.over = true
 	p.beat.remove()
-	if p.session != nil {
+	if p.counted {
 		p.session.active.Add(-1)
 	}
 	if p.debt == nil {

@@ -200,13 +200,13 @@ func (s *session) listen(c *carrier, st *sessions.Stream, resume bool, after uin
 	} else {
 		st.Resume(c)
 		if priming(s.rec.Version) {
-			st.Queue(nil)
+			st.Put(nil)
 		}
 	}
 	waiting := s.pending
 	s.pending = nil
 	for _, p := range waiting {
-		st.Queue(p.msg)
+		st.Put(p.msg)
 	}
 	s.mu.Unlock()
 	st.Flush()

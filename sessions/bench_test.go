@@ -20,6 +20,7 @@ func BenchmarkLogAppend(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		l.Append(event)
+		l.Bound(l.Last())
 	}
 }
 
@@ -74,7 +75,7 @@ func BenchmarkSessionLookup(b *testing.B) {
 func fullLog() *Log {
 	l := new(Log)
 	for range 2 * DefaultEvents {
-		l.Append(ev("event"))
+		l.add("event")
 	}
 	return l
 }
@@ -100,6 +101,7 @@ func TestAllocationBudget(t *testing.T) {
 		"ten times what a log holds": {8, func() {
 			for range 10 * DefaultEvents {
 				log.Append(event)
+				log.Bound(log.Last())
 			}
 		}},
 		"first event of a log":                       {1, func() { new(Log).Append(event) }},

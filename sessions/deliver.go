@@ -36,16 +36,36 @@ var (
 	ErrBlocked  = errors.New("client takes no more for now")
 )
 
-// attachment is one carrier's time on a stream.
+// An attachment is one carrier's time on a stream. Its carrier is used by one
+// goroutine at a time, outside of the stream's lock; who that is, its state says:
+//
+//	            ┌──▶ writing: events are on their way, by a Flush or a Drain
+//	free ◀──────┼──▶ held:    for a ping, or while it hands its connection on
+//	            └─── waiting: for the attachment before it, which is still writing
+//	                          and decides after which event this one begins
+//
+// Only who finds it free may take it (deliverLocked, KeepAlive, Hold), and frees it
+// again (flushedLocked, Pass); a waiting one is freed by its predecessor (inheritLocked). An
+// attachment that is no longer its stream's goes through the same states to its end.
 type attachment struct {
 	carrier Carrier
-	cursor  uint64        // the last event handed to the carrier
-	replay  uint64        // marks up to here are history and not repeated
-	busy    bool          // somebody else uses the carrier, outside of the lock
-	writing bool          // namely for events
-	after   *attachment   // the replaced one that is writing; busy until it has
+	cursor  uint64 // the last event handed to the carrier
+	replay  uint64 // marks up to here are history and not repeated
+	state   use
+	after   *attachment   // the replaced one that it waits for
 	last    time.Duration // when it was used last
+	freed   chan struct{} // closed when it is free or off its stream; made only to wait
 }
+
+// use is the state of an attachment.
+type use uint8
+
+const (
+	free use = iota
+	writing
+	held
+	waiting
+)
 
 // epoch is what attachments count time from: a time.Time is three times as large.
 var epoch = time.Now()
@@ -55,10 +75,33 @@ func now() time.Duration { return time.Since(epoch) }
 // source returns the attachment that decides what comes next, if there is one that
 // is writing.
 func (at *attachment) source() *attachment {
-	if at.writing {
+	if at.state == writing {
 		return at
 	}
 	return at.after
+}
+
+// freeLocked ends a use of the carrier.
+func (at *attachment) freeLocked() {
+	at.state = free
+	at.wake()
+}
+
+// freedLocked returns what is closed when the state changes to free.
+func (at *attachment) freedLocked() <-chan struct{} {
+	if at.freed == nil {
+		at.freed = make(chan struct{})
+	}
+	return at.freed
+}
+
+// wake tells who waits for at, which may be nil, to look again. The stream's lock is
+// held.
+func (at *attachment) wake() {
+	if at != nil && at.freed != nil {
+		close(at.freed)
+		at.freed = nil
+	}
 }
 
 // KeepAlive pings a carrier that was silent for at least this long.
@@ -69,7 +112,7 @@ func (s *Stream) KeepAlive(silence time.Duration) {
 		s.mu.Unlock()
 		return
 	}
-	at.busy = true
+	at.state = held
 	s.mu.Unlock()
 	err := at.carrier.Ping()
 	if errors.Is(err, ErrBlocked) {
@@ -87,7 +130,7 @@ func (s *Stream) Quiet(silence time.Duration) bool {
 }
 
 func (at *attachment) quiet(silence time.Duration) bool {
-	return at != nil && !at.busy && now()-at.last >= silence
+	return at != nil && at.state == free && now()-at.last >= silence
 }
 
 // Hold keeps deliveries back while c hands its connection to another carrier,
@@ -96,10 +139,10 @@ func (at *attachment) quiet(silence time.Duration) bool {
 func (s *Stream) Hold(c Carrier) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.at == nil || s.at.carrier != c || s.at.busy {
+	if s.at == nil || s.at.carrier != c || s.at.state != free {
 		return false
 	}
-	s.at.busy = true
+	s.at.state = held
 	return true
 }
 
@@ -112,8 +155,9 @@ func (s *Stream) Pass(c, successor Carrier) bool {
 		s.mu.Unlock()
 		return false
 	}
-	at.carrier, at.busy = successor, false
-	gone, err := s.deliver()
+	at.carrier = successor
+	at.freeLocked()
+	gone, err := s.deliverLocked()
 	s.mu.Unlock()
 	letGo(gone, err)
 	return true
@@ -122,17 +166,17 @@ func (s *Stream) Pass(c, successor Carrier) bool {
 // Release ends a Hold without a successor.
 func (s *Stream) Release(c Carrier) { s.Pass(c, c) }
 
-// deliver sends queued events while the lock is held, releasing it around each
-// flush. It returns the attachment that the caller must let go after unlocking.
-func (s *Stream) deliver() (gone *attachment, err error) {
+// deliverLocked sends queued events, releasing the lock around each flush. It
+// returns the attachment that the caller must let go after unlocking.
+func (s *Stream) deliverLocked() (gone *attachment, err error) {
 	at := s.at
-	if at == nil || at.busy {
+	if at == nil || at.state != free {
 		return nil, nil
 	}
 	for at.cursor < s.log.Last() {
-		s.hand(at)
+		s.handLocked(at)
 		last := s.ended
-		at.busy, at.writing = true, true
+		at.state = writing
 		s.mu.Unlock()
 		err = at.carrier.Flush(last)
 		s.mu.Lock()
@@ -140,21 +184,20 @@ func (s *Stream) deliver() (gone *attachment, err error) {
 			go s.drain(at)
 			return nil, nil
 		}
-		if lost, over := s.flushed(at, err); lost != nil {
+		if lost, over := s.flushedLocked(at, err); lost != nil {
 			return lost, err
 		} else if over {
-			return s.deliver()
+			return s.deliverLocked()
 		}
 	}
 	if s.ended {
-		s.at = nil
-		return at, nil
+		return s.unsetLocked(), nil
 	}
 	return nil, nil
 }
 
-// hand gives the carrier all queued events.
-func (s *Stream) hand(at *attachment) {
+// handLocked gives the carrier all queued events.
+func (s *Stream) handLocked(at *attachment) {
 	for at.cursor < s.log.Last() {
 		at.cursor++
 		data, ok := s.log.At(at.cursor)
@@ -162,23 +205,24 @@ func (s *Stream) hand(at *attachment) {
 			at.carrier.Write(s.id, at.cursor, data)
 		}
 	}
+	s.boundLocked()
 }
 
-// flushed notes under the lock that the carrier is free again. It reports over
+// flushedLocked notes that the carrier is free again. It reports over
 // when there is nothing to deliver to it any more; gone is then to be let go,
 // unless that was done before.
-func (s *Stream) flushed(at *attachment, err error) (gone *attachment, over bool) {
-	at.busy, at.writing, at.last = false, false, now()
+func (s *Stream) flushedLocked(at *attachment, err error) (gone *attachment, over bool) {
+	at.last = now()
+	at.freeLocked()
 	if err == nil {
 		s.sent = max(s.sent, at.cursor)
 	}
 	if s.at != at { // replaced or detached meanwhile; it was let go there
-		s.inherit(at, err)
+		s.inheritLocked(at, err)
 		return nil, true
 	}
 	if err != nil {
-		s.at = nil
-		return at, true
+		return s.unsetLocked(), true
 	}
 	if s.volatile {
 		s.log.Trim(at.cursor)
@@ -186,16 +230,17 @@ func (s *Stream) flushed(at *attachment, err error) (gone *attachment, over bool
 	return nil, false
 }
 
-// inherit lets the successor of a replaced attachment go on, after what that one
+// inheritLocked lets the successor of a replaced attachment go on, after what that one
 // got across.
-func (s *Stream) inherit(at *attachment, err error) {
+func (s *Stream) inheritLocked(at *attachment, err error) {
 	if s.at == nil || s.at.after != at {
 		return
 	}
-	s.at.after, s.at.busy = nil, false
+	s.at.after = nil
 	if err == nil {
 		s.at.cursor = max(s.at.cursor, at.cursor)
 	}
+	s.at.freeLocked()
 }
 
 // drain waits for a client that is behind, and then goes on with the delivery.
@@ -204,9 +249,9 @@ func (s *Stream) drain(at *attachment) { s.proceed(at, at.carrier.Drain()) }
 // proceed goes on after a carrier was used.
 func (s *Stream) proceed(at *attachment, err error) {
 	s.mu.Lock()
-	gone, _ := s.flushed(at, err)
+	gone, _ := s.flushedLocked(at, err)
 	if gone == nil {
-		gone, err = s.deliver()
+		gone, err = s.deliverLocked()
 	}
 	s.mu.Unlock()
 	letGo(gone, err)

@@ -15,8 +15,8 @@ const (
 )
 
 // Log is the bounded event log of one stream: a run of events with consecutive
-// sequence numbers, of which the oldest give way when a limit is reached. The
-// zero Log is empty and holds no memory. It is not safe for concurrent use.
+// sequence numbers, of which the oldest give way at Bound. The zero Log is empty
+// and holds no memory. It is not safe for concurrent use.
 type Log struct {
 	limits  Limits
 	dropped uint64 // events that once stood before events[0]
@@ -33,10 +33,20 @@ func (l *Log) Append(data []byte) uint64 {
 	}
 	l.events = append(l.events, data)
 	l.bytes += len(data)
-	for len(l.events) > 1 && (len(l.events) > l.limits.events() || l.bytes > l.limits.bytes()) {
+	return l.Last()
+}
+
+// Over reports whether the log is beyond its limits.
+func (l *Log) Over() bool {
+	return len(l.events) > 1 && (len(l.events) > l.limits.events() || l.bytes > l.limits.bytes())
+}
+
+// Bound drops the oldest events until the log is within its limits, but none
+// after taken.
+func (l *Log) Bound(taken uint64) {
+	for l.Over() && l.dropped < taken {
 		l.drop()
 	}
-	return l.Last()
 }
 
 // Last returns the sequence number of the newest event ever appended, 0 if none.

@@ -15,15 +15,31 @@ func TestEmptyLogHoldsNoMemory(t *testing.T) {
 	}), 0)
 }
 
+// add appends within the limits.
+func (l *Log) add(s string) {
+	l.Append(ev(s))
+	l.Bound(l.Last())
+}
+
+func TestLogKeepsWhatIsNotTaken(t *testing.T) {
+	l := Log{limits: Limits{Events: 1}}
+	for _, s := range []string{"a", "b", "c"} {
+		l.Append(ev(s))
+		l.Bound(1)
+	}
+	want(t, "first", l.First(), 2)
+	want(t, "over", l.Over(), true)
+}
+
 func TestLogIsBoundedByEventsAndBytes_E20(t *testing.T) {
 	l := Log{limits: Limits{Events: 3, Bytes: 10}}
 	for _, s := range []string{"aa", "bb", "cc", "dd"} {
-		l.Append(ev(s))
+		l.add(s)
 	}
 	want(t, "first", l.First(), 2)
-	l.Append(ev("eeeeeeee"))
+	l.add("eeeeeeee")
 	want(t, "first", l.First(), 4)
-	l.Append(ev(strings.Repeat("f", 50))) // alone above the limit: kept
+	l.add(strings.Repeat("f", 50)) // alone above the limit: kept
 	want(t, "first", l.First(), 6)
 	want(t, "last", l.Last(), 6)
 	got, ok := l.At(6)
@@ -50,6 +66,7 @@ func TestLogAgreesWithAPlainList(t *testing.T) {
 			if got := l.Append(data); got != uint64(len(all)) {
 				t.Fatalf("seq = %d, want %d", got, len(all))
 			}
+			l.Bound(l.Last())
 		}
 		bytes := 0
 		for seq := l.First(); seq <= l.Last(); seq++ {

@@ -12,6 +12,10 @@ import (
 // goroutine writes to a client, others only append and go on, and the first one
 // sends their events afterwards. Order therefore holds without a goroutine per
 // stream; only a client that doesn't keep up costs one, until it does.
+//
+// The limits of the log bound what is kept for a client that may come back. What
+// the attached carrier has yet to take is never dropped: who appends more than the
+// limits waits for the carrier (Queue), or has it let go (QueueLive).
 type Stream struct {
 	id       uint64
 	volatile bool
@@ -47,33 +51,47 @@ func (s *Stream) Append(data []byte) bool {
 	return true
 }
 
-// Queue adds an event like Append but leaves delivery to the next Flush.
+// Queue adds an event like Append but leaves delivery to the next Flush. When that
+// is more than the log may hold, Queue delivers, and waits until the attached
+// carrier has taken it over or is let go.
 func (s *Stream) Queue(data []byte) bool {
 	s.mu.Lock()
-	ok, lost := s.queue(data)
+	ok := s.addLocked(data)
+	crowded := s.crowdedLocked()
+	s.mu.Unlock()
+	if crowded {
+		s.makeRoom()
+	}
+	return ok
+}
+
+// Put is Queue for those who must not wait, and who bound by themselves how much
+// they add.
+func (s *Stream) Put(data []byte) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.addLocked(data)
+}
+
+// QueueLive is Put for an event that is only worth having when a carrier is
+// attached; it reports false when there is none. It never waits: a carrier that is
+// a whole log behind is let go.
+func (s *Stream) QueueLive(data []byte) bool {
+	s.mu.Lock()
+	var lost *attachment
+	if s.crowdedLocked() && s.at.state != free {
+		lost = s.unsetLocked()
+	}
+	ok := s.at != nil && s.addLocked(data)
 	s.mu.Unlock()
 	letGo(lost, ErrLagging)
 	return ok
 }
 
-// QueueLive is Queue for an event that is only worth having when a carrier is
-// attached; it reports false when there is none.
-func (s *Stream) QueueLive(data []byte) bool {
-	s.mu.Lock()
-	if s.at == nil {
-		s.mu.Unlock()
-		return false
-	}
-	ok, lost := s.queue(data)
-	s.mu.Unlock()
-	letGo(lost, ErrLagging)
-	return ok && lost == nil
-}
-
 // Flush delivers what is queued.
 func (s *Stream) Flush() {
 	s.mu.Lock()
-	gone, err := s.deliver()
+	gone, err := s.deliverLocked()
 	s.mu.Unlock()
 	letGo(gone, err)
 }
@@ -87,20 +105,18 @@ func (s *Stream) Finish(data []byte) bool {
 	return ok
 }
 
-// Seal is Finish but leaves delivery, and the carrier's end, to the next Flush.
+// Seal is Finish but leaves delivery, and the carrier's end, to the next Flush. It
+// does not wait: a last event may exceed the limits until it is delivered.
 func (s *Stream) Seal(data []byte) bool {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.ended {
-		s.mu.Unlock()
 		return false
 	}
-	var lost *attachment
 	if data != nil {
-		_, lost = s.queue(data)
+		s.addLocked(data)
 	}
 	s.ended = true
-	s.mu.Unlock()
-	letGo(lost, ErrLagging)
 	return true
 }
 
@@ -110,7 +126,7 @@ func (s *Stream) Seal(data []byte) bool {
 // already left the log. Events reach the client at the next Flush.
 func (s *Stream) Attach(c Carrier, after uint64) (missed uint64) {
 	s.mu.Lock()
-	missed, old := s.attach(c, after)
+	missed, old := s.attachLocked(c, after)
 	s.mu.Unlock()
 	letGo(old, ErrReplaced)
 	return missed
@@ -121,21 +137,22 @@ func (s *Stream) Attach(c Carrier, after uint64) (missed uint64) {
 // carrier's, it waits to know which.
 func (s *Stream) Resume(c Carrier) {
 	s.mu.Lock()
-	_, old := s.attach(c, s.sent)
+	_, old := s.attachLocked(c, s.sent)
 	if old != nil && old.source() != nil {
-		s.at.after, s.at.busy = old.source(), true
+		s.at.after, s.at.state = old.source(), waiting
 	}
 	s.mu.Unlock()
 	letGo(old, ErrReplaced)
 }
 
-func (s *Stream) attach(c Carrier, after uint64) (missed uint64, old *attachment) {
+func (s *Stream) attachLocked(c Carrier, after uint64) (missed uint64, old *attachment) {
 	after = min(after, s.log.Last())
 	if first := s.log.First(); after+1 < first {
 		missed = first - after - 1
 		after = first - 1
 	}
 	old = s.at
+	old.wake()
 	s.at = &attachment{carrier: c, cursor: after, replay: s.log.Last(), last: now()}
 	return missed, old
 }
@@ -146,7 +163,7 @@ func (s *Stream) Detach(c Carrier) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.at != nil && s.at.carrier == c {
-		s.at = nil
+		s.unsetLocked()
 	}
 }
 
@@ -187,18 +204,59 @@ func (s *Stream) Holds(seq uint64) bool {
 	return seq <= s.log.Last()
 }
 
-// queue appends under the lock. A carrier that has not yet taken over an event
-// which the log now drops can no longer be served without a gap: it is lost.
-func (s *Stream) queue(data []byte) (ok bool, lost *attachment) {
+// addLocked appends an event. Of those that the attached carrier took over, the
+// oldest give way.
+func (s *Stream) addLocked(data []byte) bool {
 	if s.ended {
-		return false, nil
+		return false
 	}
 	if s.volatile && s.at == nil {
-		return true, nil
+		return true
 	}
 	s.log.Append(data)
-	if s.at != nil && s.at.cursor+1 < s.log.First() {
-		lost, s.at = s.at, nil
+	s.boundLocked()
+	return true
+}
+
+func (s *Stream) boundLocked() {
+	taken := s.log.Last()
+	if s.at != nil {
+		taken = s.at.cursor
 	}
-	return true, lost
+	s.log.Bound(taken)
+}
+
+// crowdedLocked reports whether the attached carrier has yet to take more than the
+// log may hold.
+func (s *Stream) crowdedLocked() bool { return s.at != nil && s.log.Over() }
+
+// unsetLocked takes the carrier off the stream and returns it.
+func (s *Stream) unsetLocked() *attachment {
+	at := s.at
+	s.at = nil
+	at.wake()
+	if s.volatile {
+		s.log.Trim(s.log.Last())
+	}
+	s.boundLocked()
+	return at
+}
+
+// makeRoom delivers, and waits, until the attached carrier is less than a log
+// behind. The carrier bounds how long that takes.
+func (s *Stream) makeRoom() {
+	s.mu.Lock()
+	for s.crowdedLocked() {
+		if s.at.state != free {
+			freed := s.at.freedLocked()
+			s.mu.Unlock()
+			<-freed
+		} else {
+			gone, err := s.deliverLocked()
+			s.mu.Unlock()
+			letGo(gone, err)
+		}
+		s.mu.Lock()
+	}
+	s.mu.Unlock()
 }

@@ -130,16 +130,18 @@ func TestReplacingABlockedCarrierServesTheNewOneAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
-func TestSlowCarrierIsLetGoBeforeItWouldSeeAGap(t *testing.T) {
+func TestSlowCarrierOfALiveStreamIsLetGoBeforeItWouldSeeAGap(t *testing.T) {
 	s := NewStream(1, Limits{Events: 2})
 	c := &tape{block: make(chan struct{}), inside: make(chan struct{}, 9)}
 	s.Attach(c, 0)
 	var wg sync.WaitGroup
 	wg.Go(func() { s.Append(ev("a")) })
 	<-c.inside
-	for i := range 3 {
-		s.Append(fmt.Appendf(nil, "%d", i))
+	var taken []bool
+	for i := range 4 {
+		taken = append(taken, s.QueueLive(fmt.Appendf(nil, "%d", i)))
 	}
+	want(t, "taken", taken, []bool{true, true, true, false})
 	close(c.block)
 	wg.Wait()
 	_, ended, err := c.state()
