@@ -49,6 +49,7 @@ var mayImport = map[string][]string{
 	"sessions/store":        {},
 	"sessions/sessionstest": {"sessions/store"},
 	"sessions/boltstore":    {"sessions/store"},
+	"sessions/redisstore":   {"sessions/store"},
 
 	"internal/transport": {},
 	"internal/park":      {},
@@ -68,7 +69,7 @@ var mayImport = map[string][]string{
 
 // beside lists the trees that are no part of the program: only each other and
 // tests import them.
-var beside = []string{"internal/archtest", "internal/compat", "internal/peers", "internal/testbridge", "internal/testcert", "internal/wiretest", "bench", "deploy", "test"}
+var beside = []string{"internal/archtest", "internal/compat", "internal/peers", "internal/redistest", "internal/testbridge", "internal/testcert", "internal/wiretest", "bench", "deploy", "test"}
 
 // owners says who alone may import a package; it covers every package, tests
 // excepted.
@@ -81,6 +82,7 @@ var owners = map[string][]string{
 	"github.com/gorilla/websocket":    {"internal/transport"},
 	"github.com/hashicorp/golang-lru": {"mrtr", "sessions"},
 	"go.etcd.io/bbolt":                {"sessions/boltstore"},
+	"github.com/redis/rueidis":        {"sessions/redisstore"},
 	"github.com/spf13":                {"cmd/bridge"},
 	"github.com/goccy/go-yaml":        {"config"},
 	"github.com/rs/zerolog/log":       {}, // the logger is injected

@@ -1,0 +1,284 @@
+// Package redisstore keeps a bridge's sessions in Redis or Valkey, where any number of
+// replicas share them: one server, one behind Sentinels, or a cluster.
+//
+// A session has two keys in one slot. The first holds its own record, which is rarely
+// written and which replicas cache: the server tells them when it changes. The second
+// is a hash of everything else. Changes are one script each, so that of all replicas
+// exactly one replaces a version. All times are the server's.
+package redisstore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpbridge/bridge/sessions/store"
+	"github.com/redis/rueidis"
+)
+
+// Store is a store.Store in Redis.
+type Store struct {
+	client rueidis.Client
+	prefix string
+	closed atomic.Bool
+}
+
+// Open connects to what a URL names, and tries whether it can be written to. See
+// parse for its forms. Errors don't quote its password.
+func Open(ctx context.Context, url string) (*Store, error) {
+	option, prefix, err := parse(url)
+	if err != nil {
+		return nil, err
+	}
+	client, err := rueidis.NewClient(option)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to %s: %w", strings.Join(option.InitAddress, ", "), err)
+	}
+	s := &Store{client: client, prefix: prefix}
+	if err := s.Ping(ctx); err != nil {
+		client.Close()
+		return nil, fmt.Errorf("writing to %s: %w", strings.Join(option.InitAddress, ", "), err)
+	}
+	return s, nil
+}
+
+// keys returns a session's two keys: of its own record, and of its others. The braces
+// put both into one slot of a cluster.
+func (s *Store) keys(session string) []string {
+	tag := s.prefix + "{" + session + "}"
+	return []string{tag + ":s", tag + ":r"}
+}
+
+// lua has what the scripts share. A session's record is kept as its version and its
+// value; others also with the time of their expiry in milliseconds.
+const lua = `
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local function split(raw)
+  local version, till, start = string.match(raw, '^(%d+) (%d+) ()')
+  return tonumber(version), tonumber(till), start
+end
+`
+
+// commitScript makes changes: for each one its field, the version that it replaces or
+// -1, its lifetime in milliseconds or 0 to delete, and the value. It returns 0, or the
+// number of the change that does not apply.
+var commitScript = rueidis.NewLuaScript(lua + `
+local function version(field)
+  if field == 's' then
+    local raw = redis.call('GET', KEYS[1])
+    return raw and tonumber(string.match(raw, '^%d+')) or 0
+  end
+  local raw = redis.call('HGET', KEYS[2], field)
+  if not raw then return 0 end
+  local v, till = split(raw)
+  return till > now and v or 0
+end
+local versions = {}
+for i = 1, #ARGV, 4 do
+  local replaces = tonumber(ARGV[i + 1])
+  versions[i] = version(ARGV[i])
+  if replaces >= 0 and replaces ~= versions[i] then return (i + 3) / 4 end
+end
+local longest = 0
+for i = 1, #ARGV, 4 do
+  local field, ttl = ARGV[i], tonumber(ARGV[i + 2])
+  local next = string.format('%.0f', versions[i] + 1)
+  if field == 's' and ttl == 0 then
+    redis.call('DEL', KEYS[1])
+  elseif field == 's' then
+    redis.call('SET', KEYS[1], next .. ' ' .. ARGV[i + 3], 'PX', ttl)
+  elseif ttl == 0 then
+    redis.call('HDEL', KEYS[2], field)
+  else
+    redis.call('HSET', KEYS[2], field, next .. ' ' .. string.format('%.0f', now + ttl) .. ' ' .. ARGV[i + 3])
+    longest = math.max(longest, ttl)
+  end
+end
+if longest > redis.call('PTTL', KEYS[2]) then
+  redis.call('PEXPIRE', KEYS[2], longest)
+end
+return 0
+`)
+
+// loadScript returns all live records: field, version, lifetime in milliseconds and
+// value of each, without values when its argument says so.
+var loadScript = rueidis.NewLuaScript(lua + `
+local out = {}
+local function add(field, version, ttl, value)
+  if ARGV[1] == 'heads' then value = '' end
+  out[#out + 1] = field
+  out[#out + 1] = string.format('%.0f', version)
+  out[#out + 1] = string.format('%.0f', ttl)
+  out[#out + 1] = value
+end
+local raw = redis.call('GET', KEYS[1])
+if raw then
+  local version, start = string.match(raw, '^(%d+) ()')
+  add('s', tonumber(version), redis.call('PTTL', KEYS[1]), string.sub(raw, start))
+end
+local all = redis.call('HGETALL', KEYS[2])
+for i = 1, #all, 2 do
+  local version, till, start = split(all[i + 1])
+  if till > now then
+    add(all[i], version, till - now, string.sub(all[i + 1], start))
+  else
+    redis.call('HDEL', KEYS[2], all[i])
+  end
+end
+return out
+`)
+
+// Commit implements store.Store.
+func (s *Store) Commit(ctx context.Context, session string, changes ...store.Change) error {
+	if err := cmp.Or(store.Check(session, changes), s.usable(ctx)); err != nil {
+		return err
+	}
+	args := make([]string, 0, 4*len(changes))
+	for _, c := range changes {
+		replaces, ttl := strconv.FormatUint(c.Replaces, 10), strconv.FormatInt(c.TTL.Milliseconds(), 10)
+		if c.Replaces == store.Any {
+			replaces = "-1"
+		}
+		if c.Delete {
+			ttl = "0"
+		}
+		args = append(args, fieldOf(c.Kind, c.ID), replaces, ttl, rueidis.BinaryString(c.Value))
+	}
+	failed, err := commitScript.Exec(ctx, s.client, s.keys(session), args).AsInt64()
+	if err != nil {
+		return plain(err)
+	}
+	if failed > 0 {
+		c := changes[failed-1]
+		return &store.ConflictError{Address: store.Address{Session: session, Kind: c.Kind, ID: c.ID}}
+	}
+	return nil
+}
+
+// fieldOf returns the name of a record within its session: its kind, then its id.
+func fieldOf(kind store.Kind, id string) string { return string(rune(kind)) + id }
+
+// Load implements store.Store.
+func (s *Store) Load(ctx context.Context, session string) ([]store.Record, error) {
+	if err := s.usable(ctx); err != nil {
+		return nil, err
+	}
+	parts, err := loadScript.Exec(ctx, s.client, s.keys(session), nil).AsStrSlice()
+	if err != nil {
+		return nil, plain(err)
+	}
+	return records(session, parts), nil
+}
+
+// records reads what loadScript returns.
+func records(session string, parts []string) []store.Record {
+	var list []store.Record
+	for ; len(parts) >= 4; parts = parts[4:] {
+		version, _ := strconv.ParseUint(parts[1], 10, 64) // the script made them
+		ttl, _ := strconv.ParseInt(parts[2], 10, 64)
+		list = append(list, store.Record{
+			Address: store.Address{Session: session, Kind: store.Kind(parts[0][0]), ID: parts[0][1:]},
+			Version: version, TTL: time.Duration(ttl) * time.Millisecond, Value: []byte(parts[3]),
+		})
+	}
+	slices.SortFunc(list, func(a, b store.Record) int { return a.Compare(b.Address) })
+	return list
+}
+
+// Get implements store.Store. A session's own record comes from this replica's copy
+// for as long as the server has not told of a change.
+func (s *Store) Get(ctx context.Context, at store.Address) (store.Record, error) {
+	if err := s.usable(ctx); err != nil {
+		return store.Record{}, err
+	}
+	if at.Kind == store.Session {
+		return s.cached(ctx, at)
+	}
+	list, err := s.Load(ctx, at.Session)
+	if err != nil {
+		return store.Record{}, err
+	}
+	for _, r := range list {
+		if r.Address == at {
+			return r, nil
+		}
+	}
+	return store.Record{}, store.ErrNotFound
+}
+
+// mostCached bounds how long a copy is used without a word from the server.
+const mostCached = 10 * time.Minute
+
+func (s *Store) cached(ctx context.Context, at store.Address) (store.Record, error) {
+	reply := s.client.DoCache(ctx, s.client.B().Get().Key(s.keys(at.Session)[0]).Cache(), mostCached)
+	raw, err := reply.ToString()
+	if rueidis.IsRedisNil(err) {
+		return store.Record{}, store.ErrNotFound
+	}
+	if err != nil {
+		return store.Record{}, plain(err)
+	}
+	number, value, _ := strings.Cut(raw, " ")
+	version, err := strconv.ParseUint(number, 10, 64)
+	return store.Record{Address: at, Version: version, TTL: time.Duration(reply.CachePTTL()) * time.Millisecond, Value: []byte(value)}, err
+}
+
+// Touch implements store.Store.
+func (s *Store) Touch(ctx context.Context, touches ...store.Touch) error {
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
+	commands := make(rueidis.Commands, len(touches))
+	for i, touch := range touches {
+		commands[i] = s.client.B().Pexpire().Key(s.keys(touch.Session)[0]).Milliseconds(touch.TTL.Milliseconds()).Build()
+	}
+	for _, reply := range s.client.DoMulti(ctx, commands...) {
+		if err := reply.Error(); err != nil {
+			return plain(err)
+		}
+	}
+	return nil
+}
+
+// End implements store.Store.
+func (s *Store) End(ctx context.Context, session string) error {
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
+	return plain(s.client.Do(ctx, s.client.B().Unlink().Key(s.keys(session)...).Build()).Error())
+}
+
+// Ping implements store.Store. It writes, which a server that is read-only or full
+// refuses.
+func (s *Store) Ping(ctx context.Context) error {
+	return plain(s.client.Do(ctx, s.client.B().Set().Key(s.prefix+"ping").Value("").Px(time.Second).Build()).Error())
+}
+
+// Close implements store.Store.
+func (s *Store) Close() error {
+	s.closed.Store(true)
+	s.client.Close()
+	return nil
+}
+
+func (s *Store) usable(ctx context.Context) error {
+	if s.closed.Load() {
+		return store.ErrClosed
+	}
+	return ctx.Err()
+}
+
+// plain says in the store's words what the client means.
+func plain(err error) error {
+	if errors.Is(err, rueidis.ErrClosing) {
+		return store.ErrClosed
+	}
+	return err
+}
