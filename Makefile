@@ -28,6 +28,7 @@ fmt: ## Format the code
 
 docs: ## Write the generated parts of docs/
 	go run ./cmd/bridge config docs --write docs/configuration.md
+	go test ./observe/metrics -run TheDocument -update
 
 golden: ## Write the golden transcripts anew; review the difference
 	go test ./internal/wiretest -update

@@ -90,7 +90,7 @@ func (k *call) expressible() error {
 
 // inexpressible ends a call because of a question that InputRequest refused.
 func inexpressible(in *mrtr.Input, err error) error {
-	abort := &mrtr.Abort{Key: in.Key, Method: in.Method, Reason: err.Error(), Rule: "C-33"}
+	abort := &mrtr.Abort{Key: in.Key, Method: in.Method, Reason: err.Error(), Rule: "C-33", Unasked: true}
 	if unasked, ok := errors.AsType[*translate.Unexpressible](err); ok && unasked.Older {
 		abort.Rule = ""
 	}
@@ -153,6 +153,7 @@ func (k *call) answered(caller downstream.Caller, key string, msg jsonrpc.Messag
 	}
 	method, params := in.Method, in.Params
 	k.caller = caller // the newest credential of the same principal (H-2)
+	k.reportAnswer(in, &msg)
 	k.mu.Unlock()
 
 	if msg.Error == nil || msg.Error.Code != jsonrpc.CodeMethodNotFound {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/observe"
 )
 
 // The breaker keeps calls from asking in vain: clients declare capabilities that
@@ -57,6 +58,9 @@ func (c *conversation) distrust(k kind, d time.Duration) {
 	}
 	c.breaker[k] = time.Now().Add(d)
 	c.mirror()
+	if c.b.opt.Watch != nil {
+		c.b.opt.Watch.Distrusted([kinds]observe.Kind{observe.Form, observe.Sampling, observe.Roots}[k])
+	}
 	c.b.log.Warn().Str("capability", capabilityOf[k]).
 		Msg("the client does not serve a capability that it declared; it is not asked again for now")
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/negotiate"
+	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/translate"
 	"github.com/mcpbridge/bridge/upstream"
@@ -31,7 +32,8 @@ type Options struct {
 	Modern   http.Handler      // serves modern requests verbatim; nil refuses them (Q1)
 	Rules    translate.Rules   // how results are brought down; Version is each session's own
 	Limits   Limits
-	Draft    func() bool // whether the upstream speaks a draft, in which lists may ask, too (I-4); nil: never
+	Draft    func() bool     // whether the upstream speaks a draft, in which lists may ask, too (I-4); nil: never
+	Watch    observe.Watcher // is told what ends; nil: nobody is
 	Log      zerolog.Logger
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/observe/metrics"
 	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/upstream"
 )
@@ -73,6 +74,8 @@ func TestAllocationBudget(t *testing.T) {
 	conv, notify, ask := benchConversation(t), progressing(t), questioned(t)
 	var out downstream.Reply = discard{}
 	ctx := context.Background()
+	watched := benchConversation(t)
+	watched.b.opt.Watch = metrics.NewRegistry("").Mount("/mcp")
 	for name, tt := range map[string]struct {
 		max float64
 		f   func()
@@ -88,6 +91,7 @@ func TestAllocationBudget(t *testing.T) {
 				notify()
 			}
 		}},
+		"plain call, watched": {5, func() { watched.Serve(ctx, downstream.Caller{}, benchRequest, out) }},
 	} {
 		if got := testing.AllocsPerRun(200, tt.f); got > tt.max {
 			t.Errorf("%s: %v allocations, budget %v", name, got, tt.max)

@@ -282,6 +282,7 @@ func (k *call) end(act mrtr.Action) {
 	if act.Task != nil {
 		k.cancelTask(act.Task)
 	}
+	k.report(&act)
 	k.disarm()
 	k.conv.exit(k, act.Withdraw)
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/mrtr"
+	"github.com/mcpbridge/bridge/observe"
 )
 
 // A call has one timer for everything that time does to it: the deadline of the
@@ -109,6 +110,9 @@ func (k *call) deserted(now time.Time) bool {
 // unanswered gives up on every open server request and withdraws it (C.9).
 func (k *call) unanswered() []mrtr.Event {
 	open := k.flow.Outstanding()
+	for _, in := range open {
+		k.reportQuestion(in, observe.Unanswered)
+	}
 	k.withdraw(open)
 	k.answerBy = time.Time{}
 	var events []mrtr.Event

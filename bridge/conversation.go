@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/mcpbridge/bridge/bridge/catalog"
 	"github.com/mcpbridge/bridge/downstream"
@@ -111,8 +112,10 @@ func (c *conversation) Serve(ctx context.Context, caller downstream.Caller, req 
 		return
 	}
 	if serve, ok := localMethods[req.Method]; ok {
+		began := time.Now()
 		result, err := serve(c, ctx, caller, req)
 		c.ended(req.ID)
+		c.reportLocal(req.Method, began, err)
 		finish(out, req.ID, result, err)
 		return
 	}
@@ -121,7 +124,10 @@ func (c *conversation) Serve(ctx context.Context, caller downstream.Caller, req 
 		finish(out, req.ID, nil, invalidParams(missing+" is missing or no string"))
 		return
 	}
-	if k := c.newCall(caller, req, out); !k.cached() {
+	began := time.Now()
+	if k := c.newCall(caller, req, out); k.cached() {
+		c.reportLocal(req.Method, began, nil)
+	} else {
 		k.drive(mrtr.Started())
 	}
 }

@@ -34,6 +34,9 @@ type Config struct {
 	ProxyProtocol string `key:"proxy-protocol" oneof:"off|on"`
 	// What is logged, and how.
 	Log Log `key:"log"`
+	// A second listener, for the people who run the bridge: metrics for machines, and a page that shows what is going on.
+	// Nothing of it is served to clients.
+	Admin Admin `key:"admin"`
 
 	Mount
 
@@ -131,6 +134,18 @@ type Log struct {
 	// The form of the log on standard error: console for people, json for machines, auto for console on a terminal
 	// and json elsewhere.
 	Format string `key:"format" oneof:"auto|console|json"`
+}
+
+// Admin is the listener for the people who run the bridge.
+type Admin struct {
+	// Where to serve them: HOST:PORT on the loopback interface, or unix:PATH for a Unix socket. Any other address also needs
+	// admin.tls.cert and admin.token-file. Empty: nowhere.
+	Listen string `key:"listen"`
+	// A file with the token that opens that listener, at least 16 characters. Empty: a random one, which is shown at the
+	// start as part of the address to open.
+	TokenFile string `key:"token-file"`
+	// How to serve it by HTTPS. Its host names are those of the certificate.
+	TLS ServerTLS `key:"tls"`
 }
 
 // Timeouts bound how long things may take.

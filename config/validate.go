@@ -27,6 +27,7 @@ func (c *Config) problems() []Problem {
 		found.bounds(o, o.in(root), "")
 	}
 	found.listener(c)
+	found.admin(&c.Admin)
 	found.times(&c.Timeouts, "")
 	if len(c.Upstreams) == 0 {
 		found.mount(&c.Mount, "")

@@ -19,6 +19,7 @@ import (
 
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/sessions"
 )
 
@@ -79,6 +80,8 @@ type Conversation interface {
 	// Answer takes the client's response to a server request. Ids that are not
 	// or no longer open are ignored (C.9).
 	Answer(caller Caller, msg jsonrpc.Message)
+	// Look tells what there is to see of the session at this moment.
+	Look() observe.Conversation
 	// Close ends every flow of the conversation: without an answer when the client
 	// is gone or wanted it so (D-T19), with an error for ErrStopping. It is idempotent.
 	Close(cause error)

@@ -108,7 +108,7 @@ func FuzzHeaders(f *testing.F) {
 	f.Add("application/json;q=0.5, */*;q=0", "localhost:1", "http://[::1]:80")
 	f.Fuzz(func(_ *testing.T, accept, host, origin string) {
 		_ = acceptOf(http.Header{"Accept": {accept}})
-		g := newGuard(nil, nil)
+		g := newGuard(&Options{})
 		_ = g.host(host)
 		_ = g.origin(origin, host)
 	})

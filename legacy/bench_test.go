@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/observe"
 )
 
 const benchCall = `{"jsonrpc":"2.0","id":17,"method":"tools/call","params":{"name":"echo","arguments":{"text":"hello, world"}}}`
@@ -62,8 +63,9 @@ type fixedConv struct {
 	notes        int
 }
 
-func (*fixedConv) Version() mcp.Version { return mcp.V20251125 }
-func (*fixedConv) Close(error)          {}
+func (*fixedConv) Version() mcp.Version       { return mcp.V20251125 }
+func (*fixedConv) Look() observe.Conversation { return observe.Conversation{} }
+func (*fixedConv) Close(error)                {}
 
 func (*fixedConv) Notify(downstream.Caller, jsonrpc.Message) {}
 func (*fixedConv) Answer(downstream.Caller, jsonrpc.Message) {}

@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/observe"
 	"github.com/rs/zerolog"
 )
 
@@ -29,14 +30,16 @@ var ErrDisconnected = errors.New("client disconnected")
 // It is the same for all three; they only differ in how a message is written
 // and how the end shows.
 type channel struct {
-	opt     Options
-	backend downstream.Backend
-	ctx     context.Context // for the backend; ends with the channel
-	cancel  context.CancelFunc
-	caller  downstream.Caller
-	log     zerolog.Logger
-	gate    *HTTP // counts requests for its shutdown; nil without a server
-	lapse   lapse // of the credentials of a WebSocket
+	opt       Options
+	backend   downstream.Backend
+	ctx       context.Context // for the backend; ends with the channel
+	cancel    context.CancelFunc
+	caller    downstream.Caller
+	log       zerolog.Logger
+	transport observe.Transport
+	born      time.Time
+	gate      *HTTP // counts requests for its shutdown; nil without a server
+	lapse     lapse // of the credentials of a WebSocket
 
 	out   sync.Mutex         // E-35: messages interleave, their bytes never do
 	write func([]byte) error // writes one message; called with out held
@@ -67,11 +70,12 @@ type queued struct {
 
 // newChannel returns a channel whose messages are written by write, which gets
 // one JSON message at a time and must not keep it.
-func newChannel(ctx context.Context, opt Options, b downstream.Backend, caller downstream.Caller, transport string, write func([]byte) error) *channel {
+func newChannel(ctx context.Context, opt Options, b downstream.Backend, caller downstream.Caller, transport observe.Transport, write func([]byte) error) *channel {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	return &channel{
 		opt: opt, backend: b, ctx: ctx, cancel: cancel, caller: caller, write: write,
-		log:  opt.Logger.With().Str(logfield.Transport, transport).Logger(),
+		transport: transport, born: time.Now(),
+		log:  opt.Logger.With().Str(logfield.Transport, transport.String()).Logger(),
 		gone: make(chan struct{}), inFlight: make(map[jsonrpc.ID]*channelReply),
 	}
 }
@@ -124,6 +128,7 @@ func (c *channel) close(cause error) {
 	c.in.Unlock()
 	if first && conv != nil {
 		conv.Close(cause)
+		c.reportEnd(cause)
 	}
 	c.cancel()
 	c.work.Wait()

@@ -8,6 +8,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/sessions"
 )
 
@@ -48,12 +49,15 @@ func (h *HTTP) resume(w http.ResponseWriter, r *http.Request, s *session, last s
 	st := s.stream(id)
 	switch {
 	case !ok || st == nil || !st.Holds(seq):
+		h.resumed(observe.Unknown)
 		writeError(w, http.StatusBadRequest, "", jsonrpc.CodeInvalidRequest, "unknown or expired event id")
 	case st.Exhausted(seq):
+		h.resumed(observe.Replayed)
 		// The client has everything. This status is what tells readers of
 		// event streams to stop reconnecting.
 		w.WriteHeader(http.StatusNoContent)
 	case id == standaloneID:
+		h.resumed(observe.Replayed)
 		h.attach(w, r, s, st, func(c *carrier) {
 			c.remind(seq)
 			s.listen(c, st, true, seq)
@@ -61,7 +65,11 @@ func (h *HTTP) resume(w http.ResponseWriter, r *http.Request, s *session, last s
 	default:
 		h.attach(w, r, s, st, func(c *carrier) {
 			c.remind(seq)
-			if missed := st.Attach(c, seq); missed > 0 {
+			missed := st.Attach(c, seq)
+			if missed == 0 {
+				h.resumed(observe.Replayed)
+			} else {
+				h.resumed(observe.Gap)
 				h.opt.Logger.Warn().Str(logfield.SessionID, logfield.Short(s.rec.ID)).Uint64(logfield.StreamID, id).
 					Uint64("missed", missed).Msg("resumed a stream whose log had overflowed")
 			}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/observe"
 )
 
 // guard keeps foreign web pages out (E-11). A page can make a browser send
@@ -15,10 +16,18 @@ import (
 // origins, which shows in Origin.
 type guard struct {
 	hosts, origins map[string]bool
+	watch          observe.Watcher // is told who was kept out; nil: nobody is
 }
 
-func newGuard(hosts, origins []string) guard {
-	return guard{hosts: lowerSet(hosts), origins: lowerSet(origins)}
+func newGuard(opt *Options) guard {
+	return guard{hosts: lowerSet(opt.AllowedHosts), origins: lowerSet(opt.AllowedOrigins), watch: opt.Watch}
+}
+
+// refused tells who watches that a request was turned away.
+func (g guard) refused(why observe.Refusal) {
+	if g.watch != nil {
+		g.watch.Refused(why)
+	}
 }
 
 func lowerSet(list []string) map[string]bool {
@@ -33,6 +42,7 @@ func lowerSet(list []string) map[string]bool {
 // the CORS headers when they are.
 func (g guard) admit(w http.ResponseWriter, r *http.Request) bool {
 	if !g.host(r.Host) {
+		g.refused(observe.BadHost)
 		writeError(w, http.StatusForbidden, "", jsonrpc.CodeInvalidRequest, "host is not allowed; see the setting allowed-hosts")
 		return false
 	}
@@ -41,6 +51,7 @@ func (g guard) admit(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	}
 	if len(origins) > 1 || !g.origin(origins[0], r.Host) {
+		g.refused(observe.BadOrigin)
 		writeError(w, http.StatusForbidden, "", jsonrpc.CodeInvalidRequest, "origin is not allowed; see the setting allowed-origins")
 		return false
 	}
@@ -122,4 +133,6 @@ func preflight(w http.ResponseWriter, r *http.Request) {
 
 // HostAllowed returns what reports whether requests may be addressed to a host,
 // when allowed are the hosts that Options.AllowedHosts names.
-func HostAllowed(allowed []string) func(host string) bool { return newGuard(allowed, nil).host }
+func HostAllowed(allowed []string) func(host string) bool {
+	return newGuard(&Options{AllowedHosts: allowed}).host
+}

@@ -49,7 +49,7 @@ func NewHTTP(opt Options, backend downstream.Backend) *HTTP {
 	opt = opt.withDefaults()
 	now := time.Now()
 	h := &HTTP{
-		opt: opt, backend: backend, guard: newGuard(opt.AllowedHosts, opt.AllowedOrigins),
+		opt: opt, backend: backend, guard: newGuard(&opt),
 		notices: newNotices(opt.Logger),
 		commits: agenda{delay: opt.CommitDelay, start: now},
 		// Looking three times per interval and speaking after two thirds of

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/sessions"
 	"github.com/mcpbridge/bridge/sse"
 )
@@ -35,7 +36,7 @@ func (h *HTTP) openSSE(w http.ResponseWriter, r *http.Request, messages string) 
 		return
 	}
 	s := &sseWriter{w: w, rc: http.NewResponseController(w), timeout: h.opt.WriteTimeout}
-	c := newChannel(r.Context(), h.opt, h.backend, h.caller(r), "http+sse", s.message)
+	c := newChannel(r.Context(), h.opt, h.backend, h.caller(r), observe.HTTPSSE, s.message)
 	c.gate = h
 	id := sessions.NewID()
 	if !h.channels.add(id, c) {

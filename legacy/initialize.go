@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -26,7 +27,7 @@ func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, accept accept,
 	}
 	defer h.exit()
 	caller := h.caller(r)
-	s := &session{http: h, auth: caller.Authorization}
+	s := &session{http: h, auth: caller.Authorization, born: time.Now()}
 	var push downstream.Pusher
 	if !h.opt.NoGET {
 		push = s

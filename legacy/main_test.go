@@ -17,6 +17,7 @@ import (
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/h1"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/sse"
 	"go.uber.org/goleak"
@@ -153,6 +154,8 @@ func (c *fakeConv) Answer(caller downstream.Caller, msg jsonrpc.Message) {
 	c.answerer = append(c.answerer, caller.Principal)
 	c.answered = append(c.answered, string(msg.ID))
 }
+
+func (c *fakeConv) Look() observe.Conversation { return observe.Conversation{Version: c.version} }
 
 func (c *fakeConv) Close(cause error) {
 	c.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/sessions"
 	"github.com/rs/zerolog"
 )
@@ -57,6 +58,9 @@ type Options struct {
 	// without session opens it and is told to POST to this path (E-28). Such
 	// clients are better served on a path of their own, by HTTP.SSE.
 	SSEMessages string
+
+	// Watch is told which sessions end and which requests are turned away; nil: nobody is.
+	Watch observe.Watcher
 
 	Logger zerolog.Logger // the zero Logger is silent
 }

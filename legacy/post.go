@@ -12,6 +12,7 @@ import (
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/negotiate"
+	"github.com/mcpbridge/bridge/observe"
 	"github.com/rs/zerolog"
 )
 
@@ -19,10 +20,12 @@ import (
 func (h *HTTP) post(w http.ResponseWriter, r *http.Request) {
 	accept := acceptOf(r.Header)
 	if accept == 0 {
+		h.guard.refused(observe.BadAccept)
 		writeNotAcceptable(w, "application/json or text/event-stream")
 		return
 	}
 	if !isJSON(r.Header) {
+		h.guard.refused(observe.BadContentType)
 		writeNotJSON(w)
 		return
 	}
@@ -90,9 +93,11 @@ func (h *HTTP) conversation(w http.ResponseWriter, r *http.Request, s *session, 
 		}
 		return s.conv, caller, !s.refuse(w)
 	case named:
+		h.guard.refused(observe.NoSession)
 		writeSessionGone(w, id)
 		return nil, caller, false
 	case h.opt.RequireSession:
+		h.guard.refused(observe.NoSession)
 		writeError(w, http.StatusBadRequest, id, jsonrpc.CodeInvalidRequest, mcp.HeaderSessionID+" header is missing; initialize first")
 		return nil, caller, false
 	}
@@ -118,6 +123,7 @@ func versionAllowed(session, asked mcp.Version) bool {
 func (h *HTTP) serve(w http.ResponseWriter, r *http.Request, accept accept, s *session, conv downstream.Conversation, caller downstream.Caller, msg jsonrpc.Message) {
 	ex := h.begin(w, s, accept)
 	if ex == nil {
+		h.guard.refused(observe.Draining)
 		writeShuttingDown(w, msg.ID)
 		return
 	}
@@ -146,6 +152,7 @@ func (h *HTTP) body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 		return nil, false
 	}
 	if r.ContentLength > h.opt.MaxBody {
+		h.guard.refused(observe.TooLarge)
 		writeTooLarge(w, h.opt.MaxBody)
 		return nil, false
 	}
@@ -159,6 +166,7 @@ func (h *HTTP) body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
+		h.guard.refused(observe.TooLarge)
 		writeTooLarge(w, h.opt.MaxBody)
 	case err != nil:
 		writeError(w, http.StatusBadRequest, "", jsonrpc.CodeParse, "request body ended early")

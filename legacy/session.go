@@ -6,10 +6,12 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/sessions"
 )
 
@@ -22,6 +24,7 @@ const standaloneID = 0
 type session struct {
 	http *HTTP
 	rec  sessions.Record
+	born time.Time
 	auth string // the Authorization that opened it
 	conv downstream.Conversation
 
@@ -236,6 +239,11 @@ func (s *session) End(error) {
 func (s *session) end(cause sessions.Cause) {
 	s.http.opt.Logger.Debug().Str(logfield.SessionID, logfield.Short(s.rec.ID)).Str(logfield.Cause, cause.Error()).Msg("session ended")
 	s.conv.Close(cause)
+	if watch := s.http.opt.Watch; watch != nil {
+		watch.SessionEnded(observe.Session{
+			Version: s.rec.Version, Transport: observe.StreamableHTTP, Reason: reasonOf(cause), Took: time.Since(s.born),
+		})
+	}
 	s.mu.Lock()
 	s.closed = true
 	open := s.streams

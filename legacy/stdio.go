@@ -10,6 +10,7 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/transport"
 	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/observe"
 )
 
 // maxKept is the largest write buffer that a connection keeps between messages.
@@ -28,7 +29,7 @@ const lastAnswers = time.Second
 func ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt Options, b downstream.Backend) error {
 	opt = opt.withDefaults()
 	var buf []byte
-	c := newChannel(ctx, opt, b, downstream.Caller{}, "stdio", func(msg []byte) error {
+	c := newChannel(ctx, opt, b, downstream.Caller{}, observe.Stdio, func(msg []byte) error {
 		buf = transport.AppendLine(buf[:0], msg)
 		_, err := out.Write(buf)
 		if cap(buf) > maxKept {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpbridge/bridge/internal/transport"
 	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/sessions"
 )
 
@@ -25,7 +26,7 @@ func (h *HTTP) webSocket(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the response says why
 	}
-	c := newChannel(r.Context(), h.opt, h.backend, caller, "websocket", ws.Write)
+	c := newChannel(r.Context(), h.opt, h.backend, caller, observe.WebSocket, ws.Write)
 	c.gate = h
 	c.lapse.watch(caller.Authorization)
 	id := sessions.NewID()

@@ -101,6 +101,7 @@ type Abort struct {
 	Reason     string // for a person and a model
 	Undeclared string // the capability that was needed and not declared; mostly empty
 	Rule       string // that the server broke, for the log; empty when it broke none
+	Unasked    bool   // the client's revision has no words for the question
 }
 
 // Error returns the reason.

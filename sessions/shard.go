@@ -55,6 +55,12 @@ func (s *shard[V]) ids() []string {
 	return s.lru.Keys()
 }
 
+func (s *shard[V]) entries() []*entry[V] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lru.Values()
+}
+
 func (s *shard[V]) add(id string, e *entry[V]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

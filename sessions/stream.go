@@ -2,6 +2,8 @@ package sessions
 
 import (
 	"sync"
+
+	"github.com/mcpbridge/bridge/observe"
 )
 
 // Stream is a logical sequence of events that connections attach to and drop
@@ -180,6 +182,15 @@ func (s *Stream) Reachable() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.at != nil || !s.volatile && s.sent > 0 && s.log.First() <= s.sent+1
+}
+
+// Look tells what there is to see of the stream at this moment.
+func (s *Stream) Look() observe.Stream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return observe.Stream{
+		ID: s.id, Attached: s.at != nil, Ended: s.ended, Missing: int(s.log.Last() - s.sent), Kept: int(s.log.Last() - s.log.First() + 1),
+	}
 }
 
 // Exhausted reports that the stream has ended and holds nothing after this event.

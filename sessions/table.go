@@ -105,6 +105,23 @@ func (t *Table[V]) Remove(id string) bool {
 // Len returns the number of live sessions.
 func (t *Table[V]) Len() int { return int(t.live.Load()) }
 
+// Use is a session and when it was used last.
+type Use[V any] struct {
+	Value V
+	At    time.Time
+}
+
+// All returns every live session, without counting as a use of it.
+func (t *Table[V]) All() []Use[V] {
+	all := make([]Use[V], 0, t.Len())
+	for _, shard := range t.shards {
+		for _, e := range shard.entries() {
+			all = append(all, Use[V]{e.value, t.start.Add(time.Duration(e.used.Load()))})
+		}
+	}
+	return all
+}
+
 // Expire ends every session whose idle time has passed and returns how many.
 // Its cost is that of the sessions it ends. Busy ones count as used now.
 func (t *Table[V]) Expire() (n int) {

@@ -13,14 +13,20 @@ import (
 
 // banner tells a person where the bridge listens, what it fronts, and what to
 // paste into a client. Machines that read the log are spared of it.
-func banner(w io.Writer, cfg *config.Config, at net.Addr, log *zerolog.Logger) {
+func banner(w io.Writer, cfg *config.Config, at net.Addr, admin *administration, log *zerolog.Logger) {
 	if cfg.Log.Format == "json" || cfg.Log.Format == "auto" && !isTerminal(w) {
 		log.Info().Strs("urls", urls(cfg, at)).Msg("listening")
+		if admin != nil {
+			log.Info().Str("url", admin.address).Msg("the admin listener is open")
+		}
 		return
 	}
 	fmt.Fprintf(w, "\n  MCP Bridge %s\n\n", versionText())
 	for i, url := range urls(cfg, at) {
 		fmt.Fprintf(w, "  clients connect to  %s\n  and are served by   %s\n\n", url, target(&cfg.Mounts()[i]))
+	}
+	if admin != nil {
+		fmt.Fprintf(w, "  see what goes on at %s\n\n", admin.address)
 	}
 	fmt.Fprintf(w, "  Ctrl-C stops it.\n\n")
 }

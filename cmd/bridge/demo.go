@@ -55,7 +55,7 @@ func startForDemo(ctx context.Context, upstream string, observe func(http.Handle
 	cfg.Upstream = upstream
 	cfg.Listen = "127.0.0.1:0"
 	log := zerolog.Nop()
-	mounts, err := fleet.Open(specs(&cfg, log), fleetOptions(&cfg, log))
+	mounts, err := fleet.Open(specs(&cfg, nil, log), fleetOptions(&cfg, log))
 	if err != nil {
 		return "", nil, err
 	}

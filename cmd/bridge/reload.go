@@ -18,7 +18,7 @@ func (s *service) reload() {
 		return
 	}
 	s.keepUntilRestart(&cfg)
-	change, err := s.fleet.Prepare(specs(&cfg, s.log))
+	change, err := s.fleet.Prepare(specs(&cfg, s.admin, s.log))
 	if err != nil {
 		s.refuse(err)
 		return
@@ -53,6 +53,10 @@ func (s *service) keepUntilRestart(cfg *config.Config) {
 	if cfg.Listen != s.cfg.Listen {
 		warn("listen")
 		cfg.Listen = s.cfg.Listen
+	}
+	if cfg.Admin != s.cfg.Admin {
+		warn("admin")
+		cfg.Admin = s.cfg.Admin
 	}
 	if cfg.Log.Format != s.cfg.Log.Format {
 		warn("log.format")

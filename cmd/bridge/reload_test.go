@@ -218,8 +218,8 @@ func TestWhatOnlyARestartCanChangeIsSaid(t *testing.T) {
 	one := named(t, "one")
 	r := startWithFile(t, "listen: 127.0.0.1:0\nupstream: '"+one+"'\n")
 	session := r.session("/mcp")
-	log := r.reload("listen: 127.0.0.1:1\nlog: {format: console}\ntls: {cert: c.pem, key: k.pem}\nupstream: '"+one+"'\n", "was reloaded")
-	for _, key := range []string{"listen", "log.format", "tls.cert"} {
+	log := r.reload("listen: 127.0.0.1:1\nadmin: {listen: 127.0.0.1:1}\nlog: {format: console}\ntls: {cert: c.pem, key: k.pem}\nupstream: '"+one+"'\n", "was reloaded")
+	for _, key := range []string{"listen", "admin", "log.format", "tls.cert"} {
 		if !strings.Contains(log, `"setting":"`+key+`"`) {
 			t.Errorf("%s is not named in\n%s", key, log)
 		}

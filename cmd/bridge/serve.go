@@ -58,12 +58,13 @@ func serve(ctx context.Context, cfg *config.Config, load func() (config.Config, 
 	if err != nil {
 		return err
 	}
+	defer s.admin.stop()
 	s.load = load
 	if load != nil {
 		signal.Notify(s.hangUp, syscall.SIGHUP)
 		defer signal.Stop(s.hangUp)
 	}
-	banner(env.err, cfg, s.edge.Addr(), &log)
+	banner(env.err, cfg, s.edge.Addr(), s.admin, &log)
 	if env.started != nil {
 		env.started(s.edge.Addr().String())
 	}
@@ -74,6 +75,7 @@ func serve(ctx context.Context, cfg *config.Config, load func() (config.Config, 
 type service struct {
 	edge  *edge.Edge
 	fleet *fleet.Fleet
+	admin *administration // nil without one
 	log   zerolog.Logger
 
 	// What a reload needs; cfg is what is obeyed at present.
@@ -83,16 +85,22 @@ type service struct {
 }
 
 func newService(ctx context.Context, cfg *config.Config, log zerolog.Logger) (*service, error) {
-	mounts, err := fleet.Open(specs(cfg, log), fleetOptions(cfg, log))
+	admin, err := newAdministration(ctx, &cfg.Admin, log)
 	if err != nil {
+		return nil, err
+	}
+	mounts, err := fleet.Open(specs(cfg, admin, log), fleetOptions(cfg, log))
+	if err != nil {
+		admin.stop()
 		return nil, err
 	}
 	door, err := edge.Open(ctx, mounts, edge.Options{Listen: cfg.Listen, TLS: edge.Files(cfg.TLS), Proxies: proxies(cfg), Log: log})
 	if err != nil {
 		mounts.Close()
+		admin.stop()
 		return nil, err
 	}
-	return &service{edge: door, fleet: mounts, log: log, cfg: *cfg, hangUp: make(chan os.Signal, 1)}, nil
+	return &service{edge: door, fleet: mounts, admin: admin, log: log, cfg: *cfg, hangUp: make(chan os.Signal, 1)}, nil
 }
 
 func proxies(cfg *config.Config) edge.Proxies {
@@ -102,6 +110,7 @@ func proxies(cfg *config.Config) edge.Proxies {
 
 func (s *service) run(ctx context.Context) error {
 	s.fleet.Watch()
+	s.admin.serve(s.fleet)
 	failed := make(chan error, 1)
 	go func() { failed <- s.edge.Serve() }()
 	var err error

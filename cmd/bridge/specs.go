@@ -14,19 +14,19 @@ import (
 )
 
 // specs say how to make the mounts of a configuration.
-func specs(cfg *config.Config, log zerolog.Logger) []fleet.Spec {
+func specs(cfg *config.Config, admin *administration, log zerolog.Logger) []fleet.Spec {
 	var list []fleet.Spec
 	for _, m := range cfg.Mounts() {
-		list = append(list, spec(cfg, m, log))
+		list = append(list, spec(cfg, m, admin, log))
 	}
 	return list
 }
 
-func spec(cfg *config.Config, m config.Mount, log zerolog.Logger) fleet.Spec {
+func spec(cfg *config.Config, m config.Mount, admin *administration, log zerolog.Logger) fleet.Spec {
 	log = log.With().Str(logfield.Path, m.Path).Str(logfield.Upstream, target(&m)).Logger()
 	return fleet.Spec{
 		Path: m.Path, Identity: identify(cfg, &m), Log: log,
-		Open: func() (*mount.Mount, error) { return open(cfg, &m, log) },
+		Open: func() (*mount.Mount, error) { return open(cfg, &m, admin.watcher(m.Path), log) },
 	}
 }
 

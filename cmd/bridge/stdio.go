@@ -45,7 +45,7 @@ func concernsStdio(key string) bool {
 	case "command", "listen", "path", "allowed-origins", "allowed-hosts", "modern", "session":
 		return false
 	}
-	return !strings.HasPrefix(key, "tls.")
+	return !strings.HasPrefix(key, "tls.") && !strings.HasPrefix(key, "admin.")
 }
 
 func serveStdio(ctx context.Context, cfg *config.Config, env surroundings) error {
@@ -58,7 +58,7 @@ func serveStdio(ctx context.Context, cfg *config.Config, env surroundings) error
 	// the signal would do the same to the child.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	log := newLogger(env.err, cfg.Log, env.environ)
-	how := spec(cfg, mounts[0], log)
+	how := spec(cfg, mounts[0], nil, log)
 	m, err := fleet.NewMember(how)
 	if err != nil {
 		return err

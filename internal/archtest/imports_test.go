@@ -27,16 +27,21 @@ var mayImport = map[string][]string{
 	"negotiate":  {"internal/ttlcache", "mcp", "jsonrpc", "rawjson"},
 	"translate":  {"mcp", "jsonrpc", "rawjson"},
 	"mrtr":       {"mcp", "jsonrpc", "rawjson"},
-	"sessions":   {"mcp"},
-	"downstream": {"sessions", "mcp", "jsonrpc", "rawjson"},
-	"legacy":     {"downstream", "sessions", "negotiate", "sse", "mcp", "jsonrpc", "rawjson", "legacy/h1", "internal/http1", "internal/transport", "internal/park", "internal/logfield"},
+	"observe":    {"mcp"},
+	"sessions":   {"observe", "mcp"},
+	"downstream": {"observe", "sessions", "mcp", "jsonrpc", "rawjson"},
+	"legacy":     {"downstream", "observe", "sessions", "negotiate", "sse", "mcp", "jsonrpc", "rawjson", "legacy/h1", "internal/http1", "internal/transport", "internal/park", "internal/logfield"},
 	"upstream":   {"negotiate", "sse", "mcp", "jsonrpc", "rawjson", "upstream/h1", "internal/http1", "internal/transport"},
-	"bridge":     {"bridge/catalog", "downstream", "mrtr", "upstream", "negotiate", "translate", "mcp", "jsonrpc", "rawjson", "internal/logfield", "internal/roster"},
+	"bridge":     {"observe", "bridge/catalog", "downstream", "mrtr", "upstream", "negotiate", "translate", "mcp", "jsonrpc", "rawjson", "internal/logfield", "internal/roster"},
 	"authorize":  {},
 	"config":     {},
 	"cmd/bridge": {"*"},
 
 	"bridge/catalog": {"downstream", "upstream", "negotiate", "translate", "mcp", "rawjson", "internal/ttlcache"},
+
+	"observe/tap":     {"observe", "downstream", "upstream", "mcp", "jsonrpc", "rawjson"},
+	"observe/metrics": {"observe", "mcp"},
+	"observe/admin":   {},
 
 	"legacy/h1":   {"internal/http1", "internal/roster"},
 	"upstream/h1": {"internal/http1"},
@@ -53,11 +58,11 @@ var mayImport = map[string][]string{
 
 	"internal/transport": {},
 	"internal/park":      {},
-	"internal/mount": {"downstream", "legacy", "bridge", "upstream", "sessions", "negotiate", "translate", "mcp", "jsonrpc", "rawjson",
+	"internal/mount": {"downstream", "observe", "observe/tap", "legacy", "bridge", "upstream", "sessions", "negotiate", "translate", "mcp", "jsonrpc", "rawjson",
 		"internal/dialect", "internal/passthrough", "internal/relay", "internal/logfield"},
 	"internal/dialect":     {"upstream", "translate", "mrtr", "mcp", "jsonrpc", "rawjson", "internal/logfield"},
 	"internal/passthrough": {"upstream", "sse", "mcp", "jsonrpc", "rawjson"},
-	"internal/relay":       {"downstream", "upstream", "sse", "mcp", "jsonrpc", "rawjson"},
+	"internal/relay":       {"downstream", "observe", "upstream", "sse", "mcp", "jsonrpc", "rawjson"},
 	"internal/roster":      {},
 	"internal/ttlcache":    {},
 	"internal/logfield":    {},
@@ -85,6 +90,7 @@ var owners = map[string][]string{
 	"github.com/redis/rueidis":        {"sessions/redisstore"},
 	"github.com/spf13":                {"cmd/bridge"},
 	"github.com/goccy/go-yaml":        {"config"},
+	"github.com/prometheus":           {"observe/metrics"},
 	"github.com/rs/zerolog/log":       {}, // the logger is injected
 	"log/slog":                        {},
 

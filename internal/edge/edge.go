@@ -63,7 +63,7 @@ func Open(ctx context.Context, handler http.Handler, opt Options) (*Edge, error)
 		e.certificate = certificate
 		secured = func(l net.Listener) net.Listener { return tls.NewListener(l, certificate.config()) }
 	}
-	socket, err := open(ctx, opt.Listen)
+	socket, err := open(ctx, "--listen", opt.Listen)
 	if err != nil {
 		return nil, err
 	}

@@ -13,8 +13,8 @@ import (
 	"syscall"
 )
 
-// open opens the socket of an address, HOST:PORT or unix:PATH.
-func open(ctx context.Context, address string) (net.Listener, error) {
+// open opens the socket of an address, HOST:PORT or unix:PATH, which a flag names.
+func open(ctx context.Context, flag, address string) (net.Listener, error) {
 	network, at := "tcp", address
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
 		network, at = "unix", path
@@ -22,7 +22,7 @@ func open(ctx context.Context, address string) (net.Listener, error) {
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, network, at)
 	if err != nil {
-		return nil, listenError(address, err)
+		return nil, listenError(flag, address, err)
 	}
 	return listener, nil
 }
@@ -45,21 +45,21 @@ func removeDeadSocket(ctx context.Context, path string) {
 }
 
 // listenError says what to do about a listener that did not open.
-func listenError(address string, err error) error {
+func listenError(flag, address string, err error) error {
 	host, port, _ := net.SplitHostPort(address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("%s is taken by another program; stop that one, or choose another address with --listen %s",
-			address, alternative(host, port))
+		return fmt.Errorf("%s is taken by another program; stop that one, or choose another address with %s %s",
+			address, flag, alternative(host, port))
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("the directory of %s does not exist; create it, or choose another path with --listen %s", address, alternative(host, port))
+		return fmt.Errorf("the directory of %s does not exist; create it, or choose another path with %s %s", address, flag, alternative(host, port))
 	case errors.Is(err, fs.ErrPermission) && strings.HasPrefix(address, "unix:"):
-		return fmt.Errorf("this user may not create %s; allow it to write to the directory, or choose another path with --listen %s",
-			address, alternative(host, port))
+		return fmt.Errorf("this user may not create %s; allow it to write to the directory, or choose another path with %s %s",
+			address, flag, alternative(host, port))
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("this user may not listen on %s; choose a port above 1023 with --listen %s", address, net.JoinHostPort(host, "8080"))
+		return fmt.Errorf("this user may not listen on %s; choose a port above 1023 with %s %s", address, flag, net.JoinHostPort(host, "8080"))
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return fmt.Errorf("%s is no address of this machine; listen on all of them with --listen :%s", host, port)
+		return fmt.Errorf("%s is no address of this machine; listen on all of them with %s :%s", host, flag, port)
 	}
 	return fmt.Errorf("cannot listen on %s: %w", address, err)
 }

@@ -33,6 +33,12 @@ func NewMember(spec Spec) (*Member, error) {
 	return m, nil
 }
 
+// Path is that of the mount's endpoint.
+func (m *Member) Path() string { return m.spec.Path }
+
+// Ready reports whether the upstream is one that clients can be served from.
+func (m *Member) Ready() bool { return m.state.ready.Load() }
+
 // Watch follows the upstream's health in the background until the mount ends. It
 // may be called once.
 func (m *Member) Watch() {

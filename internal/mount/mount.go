@@ -15,6 +15,8 @@ import (
 	"github.com/mcpbridge/bridge/internal/dialect"
 	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/negotiate"
+	"github.com/mcpbridge/bridge/observe"
+	"github.com/mcpbridge/bridge/observe/tap"
 	"github.com/mcpbridge/bridge/upstream"
 )
 
@@ -29,6 +31,8 @@ type Options struct {
 	Probe  negotiate.Options
 	Legacy legacy.Options
 	Bridge bridge.Options // Upstream, Prober, Draft and Modern are filled in
+	// Watch is told what ends here; nil: nobody is.
+	Watch observe.Watcher
 	// RefuseModern answers modern requests as a legacy server would, instead
 	// of relaying them (Q1).
 	RefuseModern bool
@@ -51,6 +55,7 @@ type Mount struct {
 
 	server   server
 	verdicts *verdicts
+	limits   Limits
 }
 
 // server is what a mount stands in front of. There are three kinds: remote ones,
@@ -88,13 +93,19 @@ func New(opt Options) (*Mount, error) {
 		opt.Draft = dialect.New(dialect.Options{Log: opt.Bridge.Log})
 	}
 	opt.Upstream.Drafts = opt.Draft
-	m := &Mount{Prober: negotiate.NewProber(probeOptions(&opt))}
+	m := &Mount{
+		Prober: negotiate.NewProber(probeOptions(&opt)), limits: Limits{opt.Legacy.MaxSessions, opt.Bridge.Limits.FlowsPerSession},
+	}
 	m.verdicts = &verdicts{policy: opt.Relay, prober: m.Prober, log: opt.Bridge.Log}
 	var err error
 	if m.server, err = newServer(&opt, m.verdicts); err != nil {
 		return nil, err
 	}
 	m.Upstream = opt.Draft.Caller(m.server.caller())
+	if opt.Watch != nil {
+		m.Upstream = tap.Caller(m.Upstream, opt.Watch)
+		opt.Bridge.Watch, opt.Legacy.Watch = opt.Watch, opt.Watch
+	}
 	m.verdicts.caller = m.Upstream
 	if !opt.RefuseModern {
 		opt.Bridge.Modern = m.server.asModern()
@@ -102,6 +113,9 @@ func New(opt Options) (*Mount, error) {
 	opt.Bridge.Upstream, opt.Bridge.Prober, opt.Bridge.Draft = m.Upstream, m.Prober, opt.Draft.Active
 	m.Bridge = bridge.New(opt.Bridge)
 	m.Backend = m.server.backend(m.Bridge, http.HandlerFunc(m.serveAgain))
+	if opt.Watch != nil {
+		m.Backend = tap.Backend(m.Backend, opt.Watch)
+	}
 	m.HTTP = legacy.NewHTTP(opt.Legacy, m.Backend)
 	return m, nil
 }
@@ -135,6 +149,15 @@ func (m *Mount) Relayed(v *negotiate.Verdict) bool {
 func (m *Mount) Holds(session string) bool {
 	return m.HTTP.Holds(session) || m.server.holds(session)
 }
+
+// Limits says what bounds sessions and their calls.
+type Limits struct {
+	Sessions int
+	Flows    int // that wait, of one session
+}
+
+// Limits returns those of the mount.
+func (m *Mount) Limits() Limits { return m.limits }
 
 // Busy returns how many sessions and requests handed on are left here.
 func (m *Mount) Busy() int { return m.Sessions() + m.server.bypass().Active() + m.server.own() }

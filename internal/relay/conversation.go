@@ -13,6 +13,7 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/rawjson"
 )
 
@@ -140,6 +141,11 @@ func (c *conversation) Answer(caller downstream.Caller, msg jsonrpc.Message) {
 		return
 	}
 	c.line.Send(caller, &msg, msg.AppendTo(nil))
+}
+
+// Look implements downstream.Conversation.
+func (c *conversation) Look() observe.Conversation {
+	return observe.Conversation{Version: c.Version(), Relayed: true}
 }
 
 // Close implements downstream.Conversation. It does not wait for the server.

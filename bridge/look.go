@@ -1,0 +1,94 @@
+package bridge
+
+import (
+	"time"
+
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/mrtr"
+	"github.com/mcpbridge/bridge/observe"
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// Look implements downstream.Conversation.
+func (c *conversation) Look() observe.Conversation {
+	c.mu.Lock()
+	seen := observe.Conversation{Version: c.rules.Version, ClientInfo: c.clientInfo, Declared: c.declared, Effective: c.mirrored}
+	if c.breaker != nil {
+		for k, until := range c.breaker {
+			if !until.IsZero() {
+				seen.Distrusted = append(seen.Distrusted, capabilityOf[k])
+			}
+		}
+	}
+	served := c.served
+	calls := append([]*call(nil), c.calls...)
+	c.mu.Unlock()
+	for _, k := range calls {
+		if flow, alive := k.sight(served); alive {
+			seen.Flows = append(seen.Flows, flow)
+		}
+	}
+	return seen
+}
+
+// sight describes the call as it stands; alive is false when it has ended. served has
+// the kinds that its client has answered.
+func (k *call) sight(served uint8) (flow observe.Flow, alive bool) {
+	reachable := k.out.Reachable()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	limits := &k.conv.b.limits
+	flow = observe.Flow{
+		ID: k.id(), Method: k.req.Method, Name: nameOf(k.req.Method, k.req.Params), Reachable: reachable,
+		Began: k.deadline.Add(-limits.Call), Deadline: k.deadline, Until: k.due,
+		Round: k.flow.Round, StateOnly: k.flow.StateOnly, StateMost: k.flow.Limits.WithDefaults().StateOnly,
+	}
+	switch k.flow.State {
+	case mrtr.Sending:
+		flow.Waits, flow.Since = observe.ForServer, k.due.Add(-limits.Round)
+	case mrtr.Gathering:
+		flow.Waits, flow.Since, flow.Until = observe.ForClient, k.answerBy.Add(-limits.ServerRequest), k.answerBy
+	case mrtr.Pausing:
+		flow.Waits, flow.Since = observe.ForTime, time.Now()
+	case mrtr.Polling:
+		flow.Waits, flow.Since = observe.ForTask, time.Now()
+		if !k.answerBy.IsZero() {
+			flow.Waits, flow.Since, flow.Until = observe.ForClient, k.answerBy.Add(-limits.ServerRequest), k.answerBy
+		}
+	}
+	for i := range k.flow.Inputs {
+		flow.Questions = append(flow.Questions, k.open(&k.flow.Inputs[i], served))
+	}
+	return flow, !k.flow.Over()
+}
+
+// open describes a question of the round.
+func (k *call) open(in *mrtr.Input, served uint8) observe.Open {
+	message, _ := rawjson.Text(rawjson.Get(in.Params, "message"))
+	return observe.Open{
+		Kind: questionKind(in), Asked: in.Asked, Answered: in.Response != nil,
+		Proven: served&(1<<kindOf(in.Method)) != 0, Message: bounded(message),
+	}
+}
+
+func questionKind(in *mrtr.Input) observe.Kind {
+	switch {
+	case kindOf(in.Method) == sampling:
+		return observe.Sampling
+	case kindOf(in.Method) == roots:
+		return observe.Roots
+	case in.Mode() == "url":
+		return observe.URL
+	}
+	return observe.Form
+}
+
+// nameOf returns the name of the tool or prompt that a request is about. URIs of
+// resources are not told: they may hold secrets.
+func nameOf(method string, params []byte) string {
+	if method != mcp.MethodToolsCall && method != mcp.MethodPromptsGet {
+		return ""
+	}
+	name, _ := rawjson.Text(rawjson.Get(params, "name"))
+	return bounded(name)
+}

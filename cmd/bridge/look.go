@@ -1,0 +1,47 @@
+package main
+
+import (
+	"time"
+
+	"github.com/mcpbridge/bridge/internal/fleet"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/observe"
+	"github.com/mcpbridge/bridge/observe/metrics"
+)
+
+// states tells what is under way at every mount, for the metrics.
+func states(mounts *fleet.Fleet) []metrics.State {
+	var all []metrics.State
+	for _, m := range mounts.Members() {
+		all = append(all, stateOf(m))
+	}
+	return all
+}
+
+func stateOf(m *fleet.Member) metrics.State {
+	limits := m.Limits()
+	s := metrics.State{
+		Mount: m.Path(), Ready: m.Ready(), SessionLimit: limits.Sessions, FlowLimit: limits.Flows,
+		Sessions: map[mcp.Version]int{}, Suspended: map[string]int{},
+	}
+	now := time.Now()
+	for _, version := range mcp.Legacy {
+		s.Sessions[version] = 0
+	}
+	for w := observe.ForServer + 1; w < observe.Waits; w++ {
+		s.Suspended[w.String()] = 0
+	}
+	for _, session := range m.Look() {
+		s.Sessions[session.Version]++
+		for i := range session.Flows {
+			flow := &session.Flows[i]
+			if flow.Waits == observe.ForServer {
+				s.InFlight++
+				continue
+			}
+			s.Suspended[flow.Waits.String()]++
+			s.Oldest = max(s.Oldest, now.Sub(flow.Since).Seconds())
+		}
+	}
+	return s
+}

@@ -1,0 +1,259 @@
+package observe
+
+import (
+	"time"
+
+	"github.com/mcpbridge/bridge/mcp"
+)
+
+// Watcher is told what has ended. Its methods are called on the path of a call and
+// under its locks, so they neither block nor allocate nor call back. They are safe for
+// concurrent use.
+type Watcher interface {
+	// SessionOpened says who opened a session, as the client declared, and what it speaks.
+	SessionOpened(client string, version mcp.Version)
+	CallEnded(Call)
+	QuestionEnded(Question)
+	SessionEnded(Session)
+	// RequestEnded says how a request to the server went.
+	RequestEnded(Request)
+	// Resumed says how a client's attempt to fetch the rest of a stream went.
+	Resumed(Resumption)
+	// Refused says that an HTTP request of a client was turned away at the door.
+	Refused(why Refusal)
+	// Distrusted says that a client is no longer asked for something that it declared.
+	Distrusted(Kind)
+	// Passed says that a request went to the server as it was, be it a modern client's
+	// or one of a client that is relayed to a server of its own era.
+	Passed(modern bool)
+}
+
+// End is how a call ended. Every call has exactly one.
+type End uint8
+
+// The ends of a call.
+const (
+	Complete  End = iota // answered with a result
+	Failed               // answered with an error, the server's or the bridge's
+	Cancelled            // by its client, which gets no answer
+	Expired              // a time limit passed
+	Evicted              // a limit on how many made it give way
+	Shutdown             // the bridge stopped
+	Ends                 // how many there are
+)
+
+var endNames = [Ends]string{"complete", "failed", "cancelled", "expired", "evicted", "shutdown"}
+
+// String returns a stable name, fit for logs and metric labels.
+func (e End) String() string {
+	if e < Ends {
+		return endNames[e]
+	}
+	return "unknown"
+}
+
+// Call is a client's request that has ended.
+type Call struct {
+	Method  string
+	Version mcp.Version // of the session
+	Took    time.Duration
+	End     End
+	// Cause says why it did not complete, as one of the bridge's own words; "" otherwise.
+	Cause string
+	// Code is that of the JSON-RPC error that the client got; 0: none.
+	Code int
+	// ToolError says that the result is that of a tool which failed.
+	ToolError bool
+	// Rounds is how many requests went up for it; 0: it was answered here.
+	Rounds int
+}
+
+// Transport is how a client speaks with the bridge.
+type Transport uint8
+
+// The transports.
+const (
+	NoTransport Transport = iota
+	StreamableHTTP
+	HTTPSSE
+	WebSocket
+	Stdio
+	Transports // how many there are
+)
+
+var transportNames = [Transports]string{"unknown", "streamable-http", "http+sse", "websocket", "stdio"}
+
+// String returns a stable name, fit for logs and metric labels.
+func (t Transport) String() string {
+	if t < Transports {
+		return transportNames[t]
+	}
+	return transportNames[NoTransport]
+}
+
+// Kind is what a question asks for.
+type Kind uint8
+
+// The kinds of questions.
+const (
+	Form Kind = iota
+	URL
+	Sampling
+	Roots
+	Kinds // how many there are
+)
+
+var kindNames = [Kinds]string{"form", "url", "sampling", "roots"}
+
+// String returns a stable name, fit for logs and metric labels.
+func (k Kind) String() string {
+	if k < Kinds {
+		return kindNames[k]
+	}
+	return "unknown"
+}
+
+// Outcome is what became of a question.
+type Outcome uint8
+
+// The outcomes of a question.
+const (
+	Accepted       Outcome = iota // an answer that goes up
+	Declined                      // the person said no
+	Dismissed                     // the person did not decide
+	ClientError                   // the client answered with an error, or nonsense
+	Unanswered                    // the client did not answer in time
+	Withdrawn                     // nobody wanted the answer any more
+	NotDeclared                   // not asked: the client did not declare that it can be
+	NotExpressible                // not asked: the client's revision has no words for it
+	Outcomes                      // how many there are
+)
+
+var outcomeNames = [Outcomes]string{
+	"accept", "decline", "cancel", "client_error", "timeout", "withdrawn", "not_declared", "not_expressible",
+}
+
+// String returns a stable name, fit for logs and metric labels.
+func (o Outcome) String() string {
+	if o < Outcomes {
+		return outcomeNames[o]
+	}
+	return "unknown"
+}
+
+// Question is a question of the server to a client that has ended.
+type Question struct {
+	Kind    Kind
+	Version mcp.Version // of the session
+	Outcome Outcome
+	Took    time.Duration // 0 when it was not asked
+}
+
+// Request is a request to the server that has ended.
+type Request struct {
+	Method  string
+	Version mcp.Version // that it was made in
+	Took    time.Duration
+	Result  Result
+	Cause   string // of a failure: one of the bridge's own words; "" when there was an answer
+	Code    int    // of the server's JSON-RPC error; 0: none
+}
+
+// Result is what came of a request to the server.
+type Result uint8
+
+// The results.
+const (
+	Final         Result = iota // the last word
+	InputRequired               // the server wants answers, or another try
+	Task                        // the server made a task of it
+	Error                       // an error, or no answer
+	Results                     // how many there are
+)
+
+var resultNames = [Results]string{"complete", "input_required", "task", "error"}
+
+// String returns a stable name, fit for logs and metric labels.
+func (r Result) String() string {
+	if r < Results {
+		return resultNames[r]
+	}
+	return "unknown"
+}
+
+// Session is a session that has ended.
+type Session struct {
+	Version   mcp.Version
+	Transport Transport
+	Reason    Reason
+	Took      time.Duration
+}
+
+// Reason is why a session ended.
+type Reason uint8
+
+// The reasons.
+const (
+	Deleted      Reason = iota // its client ended it
+	Idle                       // nothing used it for too long
+	Displaced                  // it made room for another one
+	Disconnected               // its client closed the connection that was the session
+	Stopped                    // the bridge stopped
+	Reasons                    // how many there are
+)
+
+var reasonNames = [Reasons]string{"delete", "idle", "evicted", "disconnect", "shutdown"}
+
+// String returns a stable name, fit for logs and metric labels.
+func (r Reason) String() string {
+	if r < Reasons {
+		return reasonNames[r]
+	}
+	return "unknown"
+}
+
+// Resumption is what a client got that came back for the rest of a stream.
+type Resumption uint8
+
+// The outcomes of a resumption.
+const (
+	Replayed    Resumption = iota // all that it missed
+	Gap                           // some of it was no longer there
+	Unknown                       // nothing: the event id was not known, or no longer
+	Resumptions                   // how many there are
+)
+
+var resumptionNames = [Resumptions]string{"replayed", "gap", "unknown"}
+
+// String returns a stable name, fit for logs and metric labels.
+func (r Resumption) String() string {
+	if r < Resumptions {
+		return resumptionNames[r]
+	}
+	return "unknown"
+}
+
+// Refusal is why an HTTP request of a client was turned away.
+type Refusal uint8
+
+// The refusals.
+const (
+	BadHost Refusal = iota
+	BadOrigin
+	BadAccept
+	BadContentType
+	TooLarge
+	NoSession // named one that is not here, or named none where one is required
+	Draining
+	Refusals // how many there are
+)
+
+var refusalNames = [Refusals]string{"host", "origin", "accept", "content_type", "size", "session", "draining"}
+
+// String returns a stable name, fit for logs and metric labels.
+func (r Refusal) String() string {
+	if r < Refusals {
+		return refusalNames[r]
+	}
+	return "unknown"
+}

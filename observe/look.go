@@ -1,0 +1,86 @@
+package observe
+
+import (
+	"time"
+
+	"github.com/mcpbridge/bridge/mcp"
+)
+
+// Sight is a session as it stands at a moment. What is in it belongs to the session
+// and must not be changed.
+type Sight struct {
+	ID        string // shortened: a whole one is a credential
+	Transport Transport
+	Began     time.Time
+	Used      time.Time // the last request; zero where the connection is the session
+	Streams   []Stream
+	Conversation
+}
+
+// Stream is a stream of events as it stands at a moment.
+type Stream struct {
+	ID       uint64 // 0 is that of GET
+	Attached bool   // a client reads it
+	Ended    bool   // it has its last event, and is kept for a client that comes back
+	Missing  int    // events that have reached no connection
+	Kept     int    // events that could be sent again
+}
+
+// Conversation is what a session's other side knows of it at a moment.
+type Conversation struct {
+	Version    mcp.Version
+	Relayed    bool     // to a server of the client's own era: nothing is translated
+	ClientInfo []byte   // as the client declared it
+	Declared   []byte   // capabilities as the client declared them
+	Effective  []byte   // those that the server is told of
+	Distrusted []string // capabilities that the client declared and did not serve
+	Flows      []Flow
+}
+
+// Wait is for whom or what a call waits.
+type Wait uint8
+
+// What a call can wait for.
+const (
+	ForServer Wait = iota // a request is with the server
+	ForClient             // questions are with the client
+	ForTime               // the server wants to be called again later
+	ForTask               // the server made a task of it and is asked from time to time
+	Waits                 // how many there are
+)
+
+var waitNames = [Waits]string{"server", "client", "time", "task"}
+
+// String returns a stable name, fit for logs and metric labels.
+func (w Wait) String() string {
+	if w < Waits {
+		return waitNames[w]
+	}
+	return "unknown"
+}
+
+// Flow is a call as it stands at a moment.
+type Flow struct {
+	ID        string
+	Method    string
+	Name      string // of the tool or prompt; "" for other methods
+	Waits     Wait
+	Began     time.Time
+	Since     time.Time // when it began to wait; of the server: when it last gave a sign
+	Until     time.Time // when the bridge gives this wait up
+	Deadline  time.Time // of the whole call
+	Round     int       // 0 is the first request
+	StateOnly int       // how often the server asked nothing and wanted to be called again
+	StateMost int       // how often it may
+	Reachable bool      // what is sent now can get to the client
+	Questions []Open
+}
+
+// Open is a question that waits for its answer.
+type Open struct {
+	Kind     Kind
+	Asked    bool // false: it waits for the questions before it
+	Answered bool // there are others without an answer
+	Proven   bool // the client has answered such a question before
+	Message  string
+}

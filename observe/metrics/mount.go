@@ -1,0 +1,193 @@
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/observe"
+)
+
+// Mount takes the reports of one mount. It implements observe.Watcher; a mount that a
+// reload replaces goes on counting here.
+type Mount struct {
+	calls    *children[callKey, prometheus.Observer]
+	requests *children[requestKey, prometheus.Observer]
+	ends     *children[endKey, prometheus.Counter]
+	rounds   *children[string, prometheus.Observer]
+	sessions *children[sessionKey, prometheus.Observer]
+	causes   *children[string, prometheus.Counter]
+	clients  *clientele
+
+	outcomes     [observe.Kinds][observe.Outcomes]prometheus.Counter
+	questionTime [observe.Kinds]prometheus.Observer
+	reasons      [observe.Reasons]prometheus.Counter
+	refusals     [observe.Refusals]prometheus.Counter
+	resumptions  [observe.Resumptions]prometheus.Counter
+	breaker      [observe.Kinds]prometheus.Counter
+	modern       prometheus.Counter
+	relayed      prometheus.Counter
+}
+
+// The keys of children: label values that are constants, but for the mount's.
+type (
+	callKey    struct{ method, version, operation, fault, code string }
+	requestKey struct{ method, version, operation, fault, result string }
+	endKey     struct {
+		end   observe.End
+		cause string
+	}
+	sessionKey struct {
+		version   string
+		transport observe.Transport
+		reason    observe.Reason
+	}
+)
+
+var _ observe.Watcher = (*Mount)(nil)
+
+func (r *Registry) newMount(path string) *Mount {
+	m := &Mount{clients: newClientele(r, path)}
+	m.calls = newChildren(func(k callKey) prometheus.Observer {
+		return r.histogram(serverOperation).WithLabelValues(path, k.method, k.version, k.operation, k.fault, k.code)
+	})
+	m.requests = newChildren(func(k requestKey) prometheus.Observer {
+		return r.histogram(clientOperation).WithLabelValues(path, k.method, k.version, k.operation, k.fault, k.result)
+	})
+	m.ends = newChildren(func(k endKey) prometheus.Counter {
+		return r.counter(flowsEnded).WithLabelValues(path, k.end.String(), k.cause)
+	})
+	m.rounds = newChildren(func(method string) prometheus.Observer {
+		return r.histogram(rounds).WithLabelValues(path, method)
+	})
+	m.sessions = newChildren(func(k sessionKey) prometheus.Observer {
+		return r.histogram(serverSession).WithLabelValues(path, k.version, network(k.transport), k.reason.String())
+	})
+	m.causes = newChildren(func(cause string) prometheus.Counter {
+		return r.counter(upstreamFailures).WithLabelValues(path, cause)
+	})
+	m.modern = r.counter(passed).WithLabelValues(path, "modern")
+	m.relayed = r.counter(passed).WithLabelValues(path, "legacy")
+	m.arrays(r, path)
+	return m
+}
+
+// arrays resolves what is counted by the words of package observe: those who read a
+// counter see it at zero before the first event.
+func (m *Mount) arrays(r *Registry, path string) {
+	for k := range observe.Kinds {
+		m.questionTime[k] = r.histogram(questionTime).WithLabelValues(path, k.String())
+		m.breaker[k] = r.counter(breaker).WithLabelValues(path, k.String())
+		for o := range observe.Outcomes {
+			m.outcomes[k][o] = r.counter(questions).WithLabelValues(path, k.String(), o.String())
+		}
+	}
+	for reason := range observe.Reasons {
+		m.reasons[reason] = r.counter(sessionsEnded).WithLabelValues(path, reason.String())
+	}
+	for refusal := range observe.Refusals {
+		m.refusals[refusal] = r.counter(refused).WithLabelValues(path, refusal.String())
+	}
+	for outcome := range observe.Resumptions {
+		m.resumptions[outcome] = r.counter(resumptions).WithLabelValues(path, outcome.String())
+	}
+}
+
+// network is the conventions' network.transport.
+func network(t observe.Transport) string {
+	if t == observe.Stdio {
+		return "pipe"
+	}
+	return "tcp"
+}
+
+// CallEnded implements observe.Watcher.
+func (m *Mount) CallEnded(c observe.Call) {
+	method := methodWord(c.Method)
+	m.calls.of(callKey{method, versionWord(c.Version), operation(method), fault(&c), codeWord(c.Code)}).Observe(c.Took.Seconds())
+	m.ends.of(endKey{c.End, c.Cause}).Inc()
+	if c.Rounds > 0 {
+		m.rounds.of(method).Observe(float64(c.Rounds))
+	}
+}
+
+// fault is the conventions' error.type for a call: "" for one without an error.
+func fault(c *observe.Call) string {
+	switch {
+	case c.ToolError:
+		return "tool_error"
+	case isServersError(c.Code):
+		return codeWord(c.Code)
+	case c.End == observe.Complete, c.Code != 0:
+		return ""
+	}
+	return c.End.String()
+}
+
+// QuestionEnded implements observe.Watcher.
+func (m *Mount) QuestionEnded(q observe.Question) {
+	m.outcomes[q.Kind][q.Outcome].Inc()
+	if q.Outcome == observe.NotDeclared || q.Outcome == observe.NotExpressible {
+		return // it was never asked
+	}
+	m.questionTime[q.Kind].Observe(q.Took.Seconds())
+	failed := ""
+	if q.Outcome >= observe.ClientError {
+		failed = q.Outcome.String()
+	}
+	m.requests.of(requestKey{method: questionMethod(q.Kind), version: versionWord(q.Version), fault: failed, result: "complete"}).Observe(q.Took.Seconds())
+}
+
+func questionMethod(k observe.Kind) string {
+	switch k {
+	case observe.Sampling:
+		return mcp.MethodSamplingCreateMessage
+	case observe.Roots:
+		return mcp.MethodRootsList
+	}
+	return mcp.MethodElicitationCreate
+}
+
+// SessionEnded implements observe.Watcher.
+func (m *Mount) SessionEnded(s observe.Session) {
+	m.sessions.of(sessionKey{versionWord(s.Version), s.Transport, s.Reason}).Observe(s.Took.Seconds())
+	m.reasons[s.Reason].Inc()
+}
+
+// Refused implements observe.Watcher.
+func (m *Mount) Refused(why observe.Refusal) { m.refusals[why].Inc() }
+
+// Resumed implements observe.Watcher.
+func (m *Mount) Resumed(r observe.Resumption) { m.resumptions[r].Inc() }
+
+// Distrusted implements observe.Watcher.
+func (m *Mount) Distrusted(k observe.Kind) { m.breaker[k].Inc() }
+
+// RequestEnded implements observe.Watcher.
+func (m *Mount) RequestEnded(r observe.Request) {
+	method := methodWord(r.Method)
+	k := requestKey{method: method, version: versionWord(r.Version), operation: operation(method), result: r.Result.String()}
+	switch {
+	case r.Cause != "":
+		k.fault = r.Cause
+		m.causes.of(r.Cause).Inc()
+	case r.Code != 0:
+		k.fault = codeWord(r.Code)
+	}
+	m.requests.of(k).Observe(r.Took.Seconds())
+}
+
+// SessionOpened implements observe.Watcher.
+func (m *Mount) SessionOpened(client string, version mcp.Version) {
+	m.clients.seen(client, versionWord(version), "legacy", time.Now())
+}
+
+// Passed implements observe.Watcher.
+func (m *Mount) Passed(modern bool) {
+	if modern {
+		m.modern.Inc()
+	} else {
+		m.relayed.Inc()
+	}
+}

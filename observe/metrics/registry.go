@@ -1,0 +1,77 @@
+package metrics
+
+import (
+	"net/http"
+	"runtime"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Registry holds the metrics of one process.
+type Registry struct {
+	prometheus *prometheus.Registry
+	histograms map[string]*prometheus.HistogramVec
+	counters   map[string]*prometheus.CounterVec
+	gauges     map[string]*prometheus.GaugeVec
+
+	mu     sync.Mutex
+	mounts map[string]*Mount
+}
+
+// NewRegistry returns the metrics of a program of this version.
+func NewRegistry(version string) *Registry {
+	r := &Registry{
+		prometheus: prometheus.NewRegistry(),
+		histograms: map[string]*prometheus.HistogramVec{},
+		counters:   map[string]*prometheus.CounterVec{},
+		gauges:     map[string]*prometheus.GaugeVec{},
+		mounts:     map[string]*Mount{},
+	}
+	for _, m := range table {
+		if !lookedAt(m.name) {
+			r.register(m)
+		}
+	}
+	r.gauge(buildInfo).WithLabelValues(version, runtime.Version()).Set(1)
+	r.prometheus.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return r
+}
+
+// Look has look called for each scrape, to tell what is under way. It is to be called once.
+func (r *Registry) Look(look func() []State) { r.prometheus.MustRegister(newSight(look)) }
+
+func (r *Registry) register(m metric) {
+	switch m.kind {
+	case histogram:
+		r.histograms[m.name] = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: m.name, Help: m.help, Buckets: m.buckets}, m.labels)
+		r.prometheus.MustRegister(r.histograms[m.name])
+	case counter:
+		r.counters[m.name] = prometheus.NewCounterVec(prometheus.CounterOpts{Name: m.name, Help: m.help}, m.labels)
+		r.prometheus.MustRegister(r.counters[m.name])
+	case gauge:
+		r.gauges[m.name] = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: m.name, Help: m.help}, m.labels)
+		r.prometheus.MustRegister(r.gauges[m.name])
+	}
+}
+
+func (r *Registry) histogram(m metric) *prometheus.HistogramVec { return r.histograms[m.name] }
+func (r *Registry) counter(m metric) *prometheus.CounterVec     { return r.counters[m.name] }
+func (r *Registry) gauge(m metric) *prometheus.GaugeVec         { return r.gauges[m.name] }
+
+// Mount returns what takes the reports of the mount at a path.
+func (r *Registry) Mount(path string) *Mount {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.mounts[path] == nil {
+		r.mounts[path] = r.newMount(path)
+	}
+	return r.mounts[path]
+}
+
+// Handler serves the metrics to scrapers.
+func (r *Registry) Handler() http.Handler {
+	return promhttp.HandlerFor(r.prometheus, promhttp.HandlerOpts{EnableOpenMetrics: true})
+}

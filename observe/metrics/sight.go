@@ -1,0 +1,76 @@
+package metrics
+
+import (
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/mcpbridge/bridge/mcp"
+)
+
+// State is what is under way at one mount.
+type State struct {
+	Mount        string
+	Ready        bool
+	Sessions     map[mcp.Version]int
+	SessionLimit int
+	FlowLimit    int
+	InFlight     int            // calls that wait for the server
+	Suspended    map[string]int // calls that wait for others, by whom
+	Oldest       float64        // age of the oldest of those, in seconds
+}
+
+// looks are the metrics that are read at each scrape.
+var looks = []metric{sessionsOpen, sessionLimit, flowLimit, callsInFlight, flowsSuspended, oldestFlow, upstreamReady}
+
+func lookedAt(name string) bool {
+	return slices.ContainsFunc(looks, func(m metric) bool { return m.name == name })
+}
+
+// sight collects them.
+type sight struct {
+	look  func() []State
+	descs map[string]*prometheus.Desc
+}
+
+func newSight(look func() []State) *sight {
+	s := &sight{look: look, descs: map[string]*prometheus.Desc{}}
+	for _, m := range looks {
+		s.descs[m.name] = prometheus.NewDesc(m.name, m.help, m.labels, nil)
+	}
+	return s
+}
+
+// Describe implements prometheus.Collector.
+func (s *sight) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range s.descs {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (s *sight) Collect(out chan<- prometheus.Metric) {
+	for _, state := range s.look() {
+		set := func(m metric, value float64, labels ...string) {
+			out <- prometheus.MustNewConstMetric(s.descs[m.name], prometheus.GaugeValue, value, append([]string{state.Mount}, labels...)...)
+		}
+		for version, n := range state.Sessions {
+			set(sessionsOpen, float64(n), versionWord(version))
+		}
+		for who, n := range state.Suspended {
+			set(flowsSuspended, float64(n), who)
+		}
+		set(sessionLimit, float64(state.SessionLimit))
+		set(flowLimit, float64(state.FlowLimit))
+		set(callsInFlight, float64(state.InFlight))
+		set(oldestFlow, state.Oldest)
+		set(upstreamReady, truth(state.Ready))
+	}
+}
+
+func truth(set bool) float64 {
+	if set {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,144 @@
+package metrics
+
+// kind is the kind of a metric, in Prometheus' words.
+type kind string
+
+const (
+	counter   kind = "counter"
+	gauge     kind = "gauge"
+	histogram kind = "histogram"
+)
+
+// metric is one metric as it is registered, and documented.
+type metric struct {
+	name    string // in Prometheus' spelling
+	otel    string // by the conventions of OpenTelemetry; "" for the bridge's own
+	kind    kind
+	labels  []string
+	buckets []float64 // of histograms, in their unit
+	help    string    // one sentence
+}
+
+// Buckets of histograms. The first are those of the conventions for MCP.
+var (
+	conventional = []float64{.01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 30, 60, 120, 300}
+	patient      = append(conventional[:len(conventional):len(conventional)], 600, 1800)
+	sessionLong  = append(conventional[:len(conventional):len(conventional)], 600, 1200, 1800, 3600, 14400, 86400)
+	human        = []float64{1, 2, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600}
+	fewRounds    = []float64{1, 2, 3, 4, 6, 8, 12, 16, 20}
+)
+
+// The conventions for MCP of OpenTelemetry, in Prometheus' spelling. They are in
+// development, so the names stand here and a test compares them with a copy.
+var (
+	serverOperation = metric{
+		name: "mcp_server_operation_duration_seconds", otel: "mcp.server.operation.duration", kind: histogram, buckets: patient,
+		labels: []string{"mount", "mcp_method_name", "mcp_protocol_version", "gen_ai_operation_name", "error_type", "rpc_response_status_code"},
+		help:   "Requests of clients, from their arrival to their answer, the time that people needed included.",
+	}
+	clientOperation = metric{
+		name: "mcp_client_operation_duration_seconds", otel: "mcp.client.operation.duration", kind: histogram, buckets: conventional,
+		labels: []string{"mount", "mcp_method_name", "mcp_protocol_version", "gen_ai_operation_name", "error_type", "mcpbridge_result"},
+		help:   "Requests of the bridge: one for each round to the server, and one for each question to a client.",
+	}
+	serverSession = metric{
+		name: "mcp_server_session_duration_seconds", otel: "mcp.server.session.duration", kind: histogram, buckets: sessionLong,
+		labels: []string{"mount", "mcp_protocol_version", "network_transport", "mcpbridge_session_end"},
+		help:   "Sessions of clients, from initialize to their end.",
+	}
+)
+
+// The bridge's own: what has ended.
+var (
+	rounds = metric{
+		name: "mcpbridge_rounds", kind: histogram, buckets: fewRounds, labels: []string{"mount", "method"},
+		help: "How many requests to the server one call took.",
+	}
+	flowsEnded = metric{
+		name: "mcpbridge_flows_ended_total", kind: counter, labels: []string{"mount", "end", "cause"},
+		help: "Calls by their end; every call has exactly one. The cause is empty for those that completed.",
+	}
+	questionTime = metric{
+		name: "mcpbridge_question_duration_seconds", kind: histogram, buckets: human, labels: []string{"mount", "kind"},
+		help: "How long clients took for questions of the server.",
+	}
+	questions = metric{
+		name: "mcpbridge_questions_total", kind: counter, labels: []string{"mount", "kind", "outcome"},
+		help: "Questions of the server to clients, by what became of them.",
+	}
+	sessionsEnded = metric{
+		name: "mcpbridge_sessions_ended_total", kind: counter, labels: []string{"mount", "reason"},
+		help: "Sessions by why they ended.",
+	}
+	refused = metric{
+		name: "mcpbridge_refused_total", kind: counter, labels: []string{"mount", "reason"},
+		help: "HTTP requests of clients that were turned away before they meant anything.",
+	}
+	resumptions = metric{
+		name: "mcpbridge_resumptions_total", kind: counter, labels: []string{"mount", "outcome"},
+		help: "Clients that came back for the rest of a stream, by what they got.",
+	}
+	upstreamFailures = metric{
+		name: "mcpbridge_upstream_failures_total", kind: counter, labels: []string{"mount", "cause"},
+		help: "Requests to the server that got no answer, by the cause that the log names too.",
+	}
+	breaker = metric{
+		name: "mcpbridge_breaker_total", kind: counter, labels: []string{"mount", "kind"},
+		help: "How often a client was no longer asked for something that it had declared, because it did not serve it.",
+	}
+	clients = metric{
+		name: "mcpbridge_clients_total", kind: counter, labels: []string{"mount", "client", "version", "era"},
+		help: "Sessions by the name that the client declared, at most 50 names and then _OTHER, and the revision that it speaks.",
+	}
+	clientSeen = metric{
+		name: "mcpbridge_client_last_seen_timestamp_seconds", kind: gauge, labels: clients.labels,
+		help: "When such a client last opened a session.",
+	}
+	passed = metric{
+		name: "mcpbridge_passthrough_total", kind: counter, labels: []string{"mount", "era"},
+		help: "Requests that went to the server as they were: of modern clients, and of legacy ones that are relayed to a server of their own era.",
+	}
+)
+
+// The bridge's own: what is under way, and what limits it.
+var (
+	sessionsOpen = metric{
+		name: "mcpbridge_sessions", kind: gauge, labels: []string{"mount", "version"},
+		help: "Open sessions by revision.",
+	}
+	sessionLimit = metric{
+		name: "mcpbridge_session_limit", kind: gauge, labels: []string{"mount"},
+		help: "How many sessions there may be: limits.sessions.",
+	}
+	flowLimit = metric{
+		name: "mcpbridge_flow_limit", kind: gauge, labels: []string{"mount"},
+		help: "How many calls of one session may wait: limits.flows.",
+	}
+	callsInFlight = metric{
+		name: "mcpbridge_calls_in_flight", kind: gauge, labels: []string{"mount"},
+		help: "Calls that wait for the server.",
+	}
+	flowsSuspended = metric{
+		name: "mcpbridge_flows_suspended", kind: gauge, labels: []string{"mount", "waiting_for"},
+		help: "Calls that wait for somebody else than the server.",
+	}
+	oldestFlow = metric{
+		name: "mcpbridge_flow_oldest_seconds", kind: gauge, labels: []string{"mount"},
+		help: "For how long the oldest of them has waited.",
+	}
+	upstreamReady = metric{
+		name: "mcpbridge_upstream_ready", kind: gauge, labels: []string{"mount"},
+		help: "1 when the server is one that the bridge can use, as /readyz says.",
+	}
+	buildInfo = metric{
+		name: "mcpbridge_build_info", kind: gauge, labels: []string{"version", "goversion"},
+		help: "Always 1; the labels tell what runs.",
+	}
+)
+
+// table has every metric, in the order of the documentation.
+var table = []metric{
+	serverOperation, clientOperation, serverSession,
+	flowsEnded, rounds, questions, questionTime, sessionsEnded, refused, resumptions, upstreamFailures, breaker, clients, clientSeen, passed,
+	sessionsOpen, sessionLimit, callsInFlight, flowsSuspended, oldestFlow, flowLimit, upstreamReady, buildInfo,
+}
