@@ -89,7 +89,7 @@ func (h *HTTP) postBatch(w http.ResponseWriter, r *http.Request, accept accept, 
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	ex := h.beginBatch(w, s, accept, len(b.requests)+len(b.broken))
+	ex := h.beginBatch(w, s, accept, caller.Authorization, len(b.requests)+len(b.broken))
 	if ex == nil {
 		writeShuttingDown(w, "")
 		return

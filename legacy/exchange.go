@@ -27,6 +27,7 @@ type exchange struct {
 	session *session // nil without one
 
 	accept accept
+	auth   string // the credentials that it carries
 	batch  bool // a JSON response is an array
 
 	phase   phase // with what follows guarded by mu
@@ -40,13 +41,13 @@ type exchange struct {
 }
 
 // begin opens an exchange for one request, nil during shutdown.
-func (h *HTTP) begin(w http.ResponseWriter, s *session, a accept) *exchange {
-	return h.start(&exchange{http: h, session: s, accept: a, w: w, left: 1})
+func (h *HTTP) begin(w http.ResponseWriter, s *session, a accept, auth string) *exchange {
+	return h.start(&exchange{http: h, session: s, accept: a, auth: auth, w: w, left: 1})
 }
 
 // beginBatch opens an exchange for a batch with this many requests.
-func (h *HTTP) beginBatch(w http.ResponseWriter, s *session, a accept, requests int) *exchange {
-	return h.start(&exchange{http: h, session: s, accept: a, w: w, left: int32(requests), batch: true})
+func (h *HTTP) beginBatch(w http.ResponseWriter, s *session, a accept, auth string, requests int) *exchange {
+	return h.start(&exchange{http: h, session: s, accept: a, auth: auth, w: w, left: int32(requests), batch: true})
 }
 
 func (h *HTTP) start(ex *exchange) *exchange {
@@ -133,7 +134,7 @@ func (ex *exchange) Refuse(r *downstream.Refusal) bool {
 	if ex.phase != open || ex.w == nil || ex.batch {
 		ex.mu.Unlock()
 		if ex.session != nil {
-			ex.session.challenge.Store(r)
+			ex.session.challenge.Store(&challenge{r, ex.auth})
 		}
 		return false
 	}

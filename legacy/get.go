@@ -28,11 +28,11 @@ func (h *HTTP) get(w http.ResponseWriter, r *http.Request) {
 		writeShuttingDown(w, "")
 		return
 	}
-	if s.refuse(w) {
-		return
-	}
 	if last != "" {
 		h.resume(w, r, s, last)
+		return
+	}
+	if s.refuse(w, header(r.Header, "Authorization")) {
 		return
 	}
 	st := s.standaloneStream()

@@ -435,3 +435,34 @@ func TestASessionThatEndedBeforeItBeganIsGone(t *testing.T) {
 	status, _ := p.call(ping)
 	want(t, "the next request", status, http.StatusNotFound)
 }
+
+// A late challenge is for the next request that the same credentials begin. What
+// only runs once, answers and notifications, is taken whoever was refused.
+func TestLateRefusalSwallowsNoAnswerAndNoNotification_H4(t *testing.T) {
+	const note, reply = `{"jsonrpc":"2.0","method":"notifications/x"}`, `{"jsonrpc":"2.0","id":"q","result":{}}`
+	b := newFake()
+	_, p := serve(t, Options{}, b)
+	p.header.Set("Authorization", "Bearer one")
+	p.initialize(mcp.V20250326)
+	go func() {
+		k := <-b.held
+		k.Send([]byte(note))
+		k.Refuse(&downstream.Refusal{Status: 403, Challenge: []string{"Bearer"}})
+		k.finish(`{"isError":true}`)
+	}()
+	first := readEvents(t, p.post(hold)).rest()
+	want(t, "an answer", p.post(reply).StatusCode, 202)
+	want(t, "a notification", p.post(note).StatusCode, 202)
+	want(t, "a batch", p.post("["+reply+","+note+"]").StatusCode, 202)
+	last, _, _ := strings.Cut(first[0], "|")
+	want(t, "a lost stream", len(readEvents(t, p.get(last)).rest()), 1)
+	conv := b.last()
+	conv.mu.Lock()
+	want(t, "answers", conv.answered, []string{`"q"`, `"q"`})
+	want(t, "notifications", len(conv.notified), 2)
+	conv.mu.Unlock()
+	p.header.Set("Authorization", "Bearer two") // fresh ones were not refused
+	want(t, "a request with other credentials", p.post(`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`).StatusCode, 200)
+	p.header.Set("Authorization", "Bearer one")
+	want(t, "a request", p.post(ping).StatusCode, 403)
+}

@@ -77,7 +77,9 @@ func (h *HTTP) postMessage(w http.ResponseWriter, r *http.Request, accept accept
 		conv.Answer(caller, *msg)
 		w.WriteHeader(http.StatusAccepted)
 	default:
-		h.serve(w, r, accept, s, conv, caller, *msg)
+		if s == nil || !s.refuse(w, caller.Authorization) {
+			h.serve(w, r, accept, s, conv, caller, *msg)
+		}
 	}
 }
 
@@ -91,7 +93,7 @@ func (h *HTTP) conversation(w http.ResponseWriter, r *http.Request, s *session, 
 			writeBadVersion(w, id)
 			return nil, caller, false
 		}
-		return s.conv, caller, !s.refuse(w)
+		return s.conv, caller, true
 	case named:
 		h.guard.refused(observe.NoSession)
 		writeSessionGone(w, id)
@@ -121,7 +123,7 @@ func versionAllowed(session, asked mcp.Version) bool {
 
 // serve runs one request as an exchange.
 func (h *HTTP) serve(w http.ResponseWriter, r *http.Request, accept accept, s *session, conv downstream.Conversation, caller downstream.Caller, msg jsonrpc.Message) {
-	ex := h.begin(w, s, accept)
+	ex := h.begin(w, s, accept, caller.Authorization)
 	if ex == nil {
 		h.guard.refused(observe.Draining)
 		writeShuttingDown(w, msg.ID)

@@ -33,7 +33,7 @@ type session struct {
 	active    atomic.Int32 // exchanges under way and attached GET streams
 	listed    atomic.Bool  // in the table, or no longer
 	ended     atomic.Bool  // by the conversation's other side
-	challenge atomic.Pointer[downstream.Refusal]
+	challenge atomic.Pointer[challenge]
 
 	mu         sync.Mutex
 	last       uint64             // number of the newest stream
@@ -260,15 +260,21 @@ func (s *session) end(cause sessions.Cause) {
 	}
 }
 
-// refuse relays a challenge that came too late for its own exchange (H-4).
-func (s *session) refuse(w http.ResponseWriter) bool {
-	if s.challenge.Load() == nil {
+// challenge is the upstream's refusal of credentials that came too late for the
+// exchange that carried them.
+type challenge struct {
+	refusal *downstream.Refusal
+	auth    string // which were refused
+}
+
+// refuse relays a late challenge to a request with the credentials that were refused
+// (H-4). It is only asked for what the client can do again without loss: neither an
+// answer nor a notification, nor the way back to the stream of a call.
+func (s *session) refuse(w http.ResponseWriter, auth string) bool {
+	c := s.challenge.Load()
+	if c == nil || c.auth != auth || !s.challenge.CompareAndSwap(c, nil) {
 		return false
 	}
-	r := s.challenge.Swap(nil)
-	if r == nil {
-		return false
-	}
-	writeRefusal(w, r)
+	writeRefusal(w, c.refusal)
 	return true
 }
