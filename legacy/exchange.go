@@ -28,7 +28,7 @@ type exchange struct {
 
 	accept accept
 	auth   string // the credentials that it carries
-	batch  bool // a JSON response is an array
+	batch  bool   // a JSON response is an array
 
 	phase   phase // with what follows guarded by mu
 	left    int32 // responses still to come; more than one in a batch

@@ -38,7 +38,7 @@ type session struct {
 	mu         sync.Mutex
 	last       uint64             // number of the newest stream
 	streams    []*sessions.Stream // by number, which only grows
-	retired    []*keepsake        // the ended ones among streams, oldest first
+	retired    []*retiredStream   // the ended ones among streams, oldest first
 	standalone *sessions.Stream
 	pending    []push
 	closed     bool
@@ -102,9 +102,10 @@ func (s *session) index(id uint64) (int, bool) {
 }
 
 // retire keeps an ended stream for a while, so that a client that lost its
-// connection can fetch the end (E-20).
+// connection can fetch the end (E-20). When there are too many, one whose last word
+// was delivered gives way, if there is one.
 func (s *session) retire(st *sessions.Stream) {
-	k := &keepsake{session: s, stream: st.ID()}
+	k := &retiredStream{session: s, stream: st}
 	k.item = k
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,18 +115,18 @@ func (s *session) retire(st *sessions.Stream) {
 	s.http.retention.add(&k.entry)
 	s.retired = append(s.retired, k)
 	if len(s.retired) > s.http.opt.MaxStreams {
-		s.retired[0].remove()
-		s.forgetOldest()
+		s.forgetLocked(max(0, slices.IndexFunc(s.retired, (*retiredStream).delivered)))
 	}
 }
 
-// forgetOldest drops the stream that ended first, with the lock held.
-func (s *session) forgetOldest() {
-	if i, ok := s.index(s.retired[0].stream); ok {
-		s.streams = slices.Delete(s.streams, i, i+1)
+// forgetLocked drops the retired stream at this index.
+func (s *session) forgetLocked(i int) {
+	k := s.retired[i]
+	k.remove()
+	if at, ok := s.index(k.stream.ID()); ok {
+		s.streams = slices.Delete(s.streams, at, at+1)
 	}
-	s.retired[0] = nil
-	s.retired = s.retired[1:]
+	s.retired = slices.Delete(s.retired, i, i+1)
 	if len(s.retired) == 0 {
 		s.retired = nil
 	}
@@ -134,25 +135,22 @@ func (s *session) forgetOldest() {
 	}
 }
 
-// keepsake is an ended stream's place on the agenda of retention.
-type keepsake struct {
+// retiredStream is an ended stream's place on the agenda of retention.
+type retiredStream struct {
 	entry
 	session *session
-	stream  uint64
+	stream  *sessions.Stream
 }
 
-// due ends the retention of this stream and of those that ended before it.
-func (k *keepsake) due() (again bool) {
+func (k *retiredStream) delivered() bool { return k.stream.Delivered() }
+
+// due ends the retention.
+func (k *retiredStream) due() (again bool) {
 	s := k.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !slices.Contains(s.retired, k) {
-		return false
-	}
-	for last := (*keepsake)(nil); last != k; {
-		last = s.retired[0]
-		last.remove()
-		s.forgetOldest()
+	if i := slices.Index(s.retired, k); i >= 0 {
+		s.forgetLocked(i)
 	}
 	return false
 }

@@ -286,3 +286,27 @@ func (d discard) Header() http.Header         { return d.h }
 func (d discard) Write(b []byte) (int, error) { return len(b), nil }
 func (d discard) WriteHeader(int)             {}
 func (d discard) Flush()                      {}
+
+// What nobody has fetched yet is worth more than what was delivered (E-20).
+func TestUndeliveredEndsOutliveDeliveredOnes_E20(t *testing.T) {
+	b := newFake()
+	h, p := serve(t, Options{MaxStreams: 2, CommitDelay: janitorStep}, b)
+	p.initialize(mcp.V20251125)
+	s, _ := h.table.Get(p.session)
+	answer := p.async(hold)
+	k := <-b.held
+	resp := <-answer
+	_ = readEvents(t, resp).next() // the priming event
+	_ = resp.Body.Close()
+	eventually(t, "it left", func() bool { return !s.stream(1).Attached() })
+	k.finish(`{"kept":true}`)
+	for range 5 {
+		_ = readEvents(t, p.post(`{"jsonrpc":"2.0","id":2,"method":"chatty"}`)).rest()
+	}
+	want(t, "kept", len(s.streams), 2)
+	want(t, "fetched", readEvents(t, p.get("1-1")).rest(), []string{`1-2|{"jsonrpc":"2.0","id":1,"result":{"kept":true}}`})
+	for range 2 {
+		_ = readEvents(t, p.post(`{"jsonrpc":"2.0","id":2,"method":"chatty"}`)).rest()
+	}
+	want(t, "then it is one of them", p.get("1-1").StatusCode, 400)
+}

@@ -200,6 +200,14 @@ func (s *Stream) Exhausted(after uint64) bool {
 	return s.ended && after >= s.log.Last()
 }
 
+// Delivered reports that the stream has ended and its last event reached a
+// connection.
+func (s *Stream) Delivered() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ended && s.sent >= s.log.Last()
+}
+
 // Last returns the number of the latest event, 0 before the first.
 func (s *Stream) Last() uint64 {
 	s.mu.Lock()
