@@ -168,15 +168,18 @@ func IsBatch(b []byte) bool { return rawjson.KindOf(b) == rawjson.Array }
 
 // Split returns the elements of a batch array for Parse to judge one by one;
 // they alias b. It fails with an *Error: CodeParse when b is no JSON as a whole,
-// CodeInvalidRequest when it is no array or an empty one. The caller bounds the
-// size of b and thereby the number of elements.
-func Split(b []byte) ([][]byte, error) {
+// CodeInvalidRequest when it is no array or an empty one. Of a longer array it
+// returns limit+1 elements, so that the caller sees that there are more, and spends
+// nothing on the others.
+func Split(b []byte, limit int) ([][]byte, error) {
 	if err := rawjson.Balanced(b); err != nil {
 		return nil, syntaxError(err)
 	}
 	var all [][]byte
 	for element := range rawjson.Elements(b) {
-		all = append(all, element)
+		if all = append(all, element); len(all) > limit {
+			break
+		}
 	}
 	if len(all) == 0 {
 		return nil, &Error{Code: CodeInvalidRequest, Message: "a batch is an array with at least one message"}

@@ -142,14 +142,24 @@ func TestErrorTextIsBounded(t *testing.T) {
 	}
 }
 
+func TestSplitSpendsNothingOnABatchBeyondTheLimit(t *testing.T) {
+	bomb := []byte("[" + strings.Repeat("1,", 1<<20) + "1]")
+	if got, err := Split(bomb, 64); err != nil || len(got) != 65 {
+		t.Errorf("%d elements, %v", len(got), err)
+	}
+	if n := testing.AllocsPerRun(3, func() { _, _ = Split(bomb, 64) }); n > 10 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
 func TestSplit(t *testing.T) { // E.2
-	got, err := Split([]byte(` [ {"a":1} , 2,{"a":1,"a":2} ] `))
+	got, err := Split([]byte(` [ {"a":1} , 2,{"a":1,"a":2} ] `), 3)
 	if err != nil || len(got) != 3 || string(got[0]) != `{"a":1}` || string(got[1]) != `2` || string(got[2]) != `{"a":1,"a":2}` {
 		t.Errorf("got %q, %v", got, err)
 	}
 	for text, code := range map[string]int{`[]`: CodeInvalidRequest, `{}`: CodeInvalidRequest, `[{]`: CodeParse, ``: CodeParse, `[1`: CodeParse} {
 		var e *Error
-		if _, err := Split([]byte(text)); !errors.As(err, &e) || e.Code != code {
+		if _, err := Split([]byte(text), 9); !errors.As(err, &e) || e.Code != code {
 			t.Errorf("%s: %v, want code %d", text, err, code)
 		}
 	}
@@ -228,7 +238,7 @@ func FuzzParse(f *testing.F) {
 		if fmt.Sprint(r, rerr) != fmt.Sprint(m, err) || rerr == nil && string(found.ResultType) != string(rawjson.Get(m.Result, "resultType")) {
 			t.Errorf("%q: %+v, %s, %v; want %+v, %v", b, r, found, rerr, m, err)
 		}
-		if all, err := Split(b); err == nil {
+		if all, err := Split(b, 100); err == nil {
 			for _, element := range all {
 				_, _ = Parse(element)
 			}

@@ -21,12 +21,12 @@ type batch struct {
 
 // parseBatch splits an array and applies the rules of E-14 and A-2.
 func parseBatch(body []byte, limit int) (*batch, *jsonrpc.Error) {
-	parts, err := jsonrpc.Split(body)
+	parts, err := jsonrpc.Split(body, limit)
 	if err != nil {
 		return nil, asError(err)
 	}
-	if n := len(parts); n > limit {
-		return nil, invalid(fmt.Sprintf("a batch of %d messages is too large; the limit is %d (limits.batch)", n, limit))
+	if len(parts) > limit {
+		return nil, invalid(fmt.Sprintf("a batch of more than %d messages is too large (limits.batch)", limit))
 	}
 	b := new(batch)
 	for _, part := range parts {

@@ -211,10 +211,18 @@ func (c *conversation) Ended(why error) {
 	}
 }
 
+// maxBatch is the largest batch that is taken from a server. Of a larger one it cannot
+// be told which calls it answers, so it ends the session.
+const maxBatch = 1024
+
 // Receive implements Inbox.
 func (c *conversation) Receive(text []byte) (response jsonrpc.ID) {
 	if jsonrpc.IsBatch(text) { // of a server of 2025-03-26
-		parts, _ := jsonrpc.Split(text)
+		parts, _ := jsonrpc.Split(text, maxBatch)
+		if len(parts) > maxBatch {
+			c.Ended(errors.New("the server sent a batch of more than " + strconv.Itoa(maxBatch) + " messages"))
+			return ""
+		}
 		for _, part := range parts {
 			response = cmp.Or(c.receive(part), response)
 		}

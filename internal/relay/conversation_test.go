@@ -79,6 +79,16 @@ func TestResponsesFindTheirRequests_A16(t *testing.T) {
 	}
 }
 
+func TestBatchOfTheServerBeyondTheLimitEndsTheSession(t *testing.T) {
+	c := newClient()
+	s, conv := converse(t, c)
+	a := ask(t, conv, aCall)
+	s.inbox.Receive([]byte("[" + strings.Repeat("1,", maxBatch) + "1]"))
+	if got := a.wait(t); !strings.Contains(got, "a batch of more than 1024 messages") {
+		t.Errorf("the call got %s", got)
+	}
+}
+
 func TestMessagesOfTheServerGoWhereTheyBelong(t *testing.T) {
 	c := newClient()
 	s, conv := converse(t, c)
