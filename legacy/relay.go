@@ -35,8 +35,10 @@ func (h *HTTP) relayed(w http.ResponseWriter, r *http.Request, body []byte, msg 
 // handOn lets next serve a request whose body was read.
 func handOn(w http.ResponseWriter, r *http.Request, body []byte, next http.Handler) {
 	if body != nil {
-		r.Body = io.NopCloser(bytes.NewReader(body))
+		r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+		r.Body, _ = r.GetBody()
 		r.ContentLength = int64(len(body))
+		r.TransferEncoding, r.Trailer = nil, nil
 	}
 	next.ServeHTTP(w, r)
 }

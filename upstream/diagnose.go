@@ -26,7 +26,6 @@ func (c *HTTP) legacyVersions(ctx context.Context, call *Call) []string {
 	t := newNetCarrier(c.url, &c.opt)
 	defer t.close()
 	t.legacy = true
-	t.transport.DisableKeepAlives = true
 	once := &HTTP{opt: c.opt, url: c.url, carrier: t, ctx: c.ctx}
 	req := &request{call: &Call{Method: mcp.MethodInitialize, Authorization: call.Authorization, Header: call.Header},
 		id: nextID(), params: []byte(legacyInitialize)}

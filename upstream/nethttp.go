@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/internal/http1"
+	"github.com/mcpbridge/bridge/internal/roundtrip"
 	"github.com/mcpbridge/bridge/mcp"
 )
 
@@ -16,31 +17,17 @@ import (
 type netCarrier struct {
 	url       *url.URL
 	opt       *HTTPOptions
-	transport *http.Transport
+	transport *roundtrip.Transport
 	legacy    bool            // leave out what the modern era added
 	ctx       context.Context // ends with close
 	stop      context.CancelFunc
 }
 
-// transportBuffer is the size of a connection's read and write buffers, in
-// bytes: large enough that a small call is one write and one read.
-const transportBuffer = 16 << 10
-
 func newNetCarrier(u *url.URL, opt *HTTPOptions) *netCarrier {
-	t := &netCarrier{url: u, opt: opt, transport: &http.Transport{
-		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           opt.Dial,
-		TLSClientConfig:       opt.TLS,
-		TLSHandshakeTimeout:   opt.DialTimeout,
-		MaxIdleConns:          opt.MaxIdle,
-		MaxIdleConnsPerHost:   opt.MaxIdle,
-		IdleConnTimeout:       opt.IdleTimeout,
-		ResponseHeaderTimeout: opt.HeaderTimeout,
-		WriteBufferSize:       transportBuffer,
-		ReadBufferSize:        transportBuffer,
-		DisableCompression:    true,
-		ForceAttemptHTTP2:     true,
-	}}
+	t := &netCarrier{url: u, opt: opt, transport: roundtrip.New(roundtrip.Options{
+		TLS: opt.TLS, Dial: opt.Dial, DialTimeout: opt.DialTimeout, HeaderTimeout: opt.HeaderTimeout,
+		MaxIdle: opt.MaxIdle, IdleTimeout: opt.IdleTimeout,
+	})}
 	t.ctx, t.stop = context.WithCancel(context.Background())
 	return t
 }
@@ -68,13 +55,14 @@ func (t *netCarrier) post(ctx context.Context, req *request, body []byte) (excha
 		ContentLength: int64(len(body)), Body: io.NopCloser(bytes.NewReader(body)),
 		GetBody: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil },
 	}).WithContext(ctx)
-	resp, err := t.transport.RoundTrip(hr) //nolint:bodyclose // netExchange closes it
+	resp, use, err := t.transport.Do(hr, readOnly(req.call.Method)) //nolint:bodyclose // netExchange closes it
 	if err != nil {
 		f := classify(ctx, t.opt.origin(), err)
+		f.Sent = f.Sent && !roundtrip.Unsent(err)
 		end()
 		return nil, f
 	}
-	return &netExchange{resp: resp, cancel: end}, nil
+	return &netExchange{resp: resp, use: use, cancel: end}, nil
 }
 
 // header builds the request's headers (B.2).
@@ -118,6 +106,7 @@ func authorization(req *request, configured string) string {
 // netExchange is a response of net/http.
 type netExchange struct {
 	resp   *http.Response
+	use    *roundtrip.Use
 	cancel context.CancelFunc
 }
 
@@ -150,10 +139,16 @@ func (x *netExchange) finish() {
 
 func (x *netExchange) drain() {
 	_, _ = io.CopyN(io.Discard, x.resp.Body, drainBytes)
-	x.abort()
+	x.end(true)
 }
 
-func (x *netExchange) abort() {
+func (x *netExchange) abort() { x.end(false) }
+
+func (x *netExchange) end(trusted bool) {
+	if !trusted {
+		x.use.End(false) // first: a body that was read lets the connection go
+	}
 	_ = x.resp.Body.Close()
+	x.use.End(trusted)
 	x.cancel()
 }

@@ -65,8 +65,8 @@ func (c *HTTP) receiveJSON(ctx context.Context, req *request, x exchange) (*Answ
 		x.abort()
 		return nil, c.lost(ctx, 200, err)
 	}
-	x.finish()
-	ans, err := c.parseBody(*body, req.id)
+	ans, ours, err := c.parseBody(*body, req.id)
+	release(x, ours)
 	if err != nil || ans.Error != nil {
 		putBuffer(body)
 		return ans, err
@@ -75,19 +75,31 @@ func (c *HTTP) receiveJSON(ctx context.Context, req *request, x exchange) (*Answ
 	return ans, nil
 }
 
-// parseBody reads the response to the request id out of a JSON body.
-func (c *HTTP) parseBody(body []byte, id jsonrpc.ID) (*Answer, error) {
+// release ends an exchange whose body was read. Only a response that names our
+// request proves that the connection is where we think it is: after any other
+// the next response could be the one to this request, and go to the next caller.
+func release(x exchange, ours bool) {
+	if ours {
+		x.finish()
+	} else {
+		x.abort()
+	}
+}
+
+// parseBody reads the response to the request id out of a JSON body. ours reports
+// whether it names that request.
+func (c *HTTP) parseBody(body []byte, id jsonrpc.ID) (ans *Answer, ours bool, err error) {
 	msg, found, err := jsonrpc.ParseResponse(body, id)
 	if err != nil {
-		return nil, c.malformed(err)
+		return nil, false, c.malformed(err)
 	}
 	ans, ok := match(&msg, &found, id)
 	if !ok {
 		f := refused(200, "the upstream %s answered a different request or sent no response", c.opt.origin())
 		f.Rule = "E-38"
-		return nil, f
+		return nil, false, f
 	}
-	return ans, nil
+	return ans, msg.ID == id, nil
 }
 
 func (c *HTTP) malformed(err error) *Failure {
@@ -137,7 +149,7 @@ func (c *HTTP) receiveStream(ctx context.Context, req *request, x exchange, to s
 		d.Reset(nil, 0)
 		decoders.Put(d)
 	}()
-	for news := false; ; {
+	for news, stray := false, false; ; {
 		if news && !d.Ready() && !x.arriving() {
 			to.idle()
 			news = false
@@ -159,9 +171,10 @@ func (c *HTTP) receiveStream(ctx context.Context, req *request, x exchange, to s
 			return nil, c.malformed(err)
 		}
 		if ans, ok := match(&msg, &found, req.id); ok {
-			x.finish()
+			release(x, !stray && msg.ID == req.id)
 			return ans.own(), nil
 		}
+		stray = stray || msg.Kind() == jsonrpc.Response
 		if c.interim(&msg, req, to) && to.idle != nil {
 			news = true
 		}

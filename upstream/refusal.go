@@ -22,13 +22,14 @@ func (c *HTTP) receiveRefusal(ctx context.Context, req *request, x exchange) (*A
 		}
 	}
 	f := c.byStatus(x, body)
+	msg, malformed := jsonrpc.Parse(body)
 	if err == nil {
-		x.finish()
+		release(x, malformed == nil && msg.ID == req.id && msg.Kind() == jsonrpc.Response)
 	}
 	if f.Cause == Unauthorized || f.Cause == Busy || f.Status < 300 {
 		return nil, f
 	}
-	if msg, err := jsonrpc.Parse(body); err == nil && msg.Error != nil {
+	if malformed == nil && msg.Error != nil {
 		if ans, ok := match(&msg, &jsonrpc.Findings{}, req.id); ok {
 			return ans, nil
 		}

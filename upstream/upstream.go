@@ -13,6 +13,7 @@ package upstream
 
 import (
 	"context"
+	"math/rand/v2"
 	"net/http"
 	"sync/atomic"
 
@@ -64,6 +65,16 @@ type Call struct {
 // that the answer to an abandoned request can never match a later one (B-2).
 var lastID atomic.Int64
 
+const (
+	// randomBits of an id are drawn, so that whoever can put a response on
+	// somebody else's connection cannot know which id to put on it.
+	randomBits = 32
+	// countedBits of it count. Together they stay below 2^53, up to which every
+	// JSON library keeps integers.
+	countedBits = 20
+)
+
 func nextID() jsonrpc.ID {
-	return jsonrpc.IntID(lastID.Add(1))
+	count := lastID.Add(1) & (1<<countedBits - 1)
+	return jsonrpc.IntID(count<<randomBits | int64(rand.Uint32()))
 }

@@ -19,6 +19,8 @@ import (
 	"strings"
 
 	"github.com/rs/zerolog"
+
+	"github.com/mcpbridge/bridge/internal/roundtrip"
 )
 
 // Options configures a Proxy. URL is required.
@@ -38,27 +40,18 @@ type Options struct {
 	Log      zerolog.Logger
 }
 
-// idleConnections bounds the connections that are kept for reuse.
-const idleConnections = 64
-
 // Proxy is an http.Handler that hands every request to one server. Responses
 // are flushed as they come, and a client that goes away cancels its request,
 // which is how modern clients cancel.
 type Proxy struct {
 	reverse   httputil.ReverseProxy
-	transport *http.Transport
+	transport *roundtrip.Transport
 	traffic
 }
 
 // New returns a Proxy. Nothing is sent before the first request.
 func New(opt Options) *Proxy {
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.TLSClientConfig = opt.TLS
-	transport.MaxIdleConnsPerHost = idleConnections
-	transport.DisableCompression = true
-	if opt.Dial != nil {
-		transport.DialContext = opt.Dial
-	}
+	transport := roundtrip.New(roundtrip.Options{TLS: opt.TLS, Dial: opt.Dial})
 	p := &Proxy{transport: transport}
 	p.open()
 	p.reverse = httputil.ReverseProxy{

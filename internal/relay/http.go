@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/roundtrip"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -43,21 +44,14 @@ type HTTPOptions struct {
 // has a session of the server's.
 type HTTP struct {
 	opt       HTTPOptions
-	transport *http.Transport
+	transport *roundtrip.Transport
 }
 
 // NewHTTP returns an HTTP. Nothing is sent yet.
 func NewHTTP(opt HTTPOptions) *HTTP {
 	opt.MaxMessage = cmp.Or(opt.MaxMessage, 16<<20)
 	opt.UserAgent = cmp.Or(opt.UserAgent, "mcp-bridge")
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.TLSClientConfig = opt.TLS
-	transport.MaxIdleConnsPerHost = 64
-	transport.DisableCompression = true
-	if opt.Dial != nil {
-		transport.DialContext = opt.Dial
-	}
-	return &HTTP{opt: opt, transport: transport}
+	return &HTTP{opt: opt, transport: roundtrip.New(roundtrip.Options{TLS: opt.TLS, Dial: opt.Dial})}
 }
 
 // Close closes the connections that nobody uses. The lines are closed before.

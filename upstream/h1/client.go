@@ -10,6 +10,8 @@
 // Key invariants:
 //   - A connection is used by one exchange at a time, and is reused only when
 //     its last response was read exactly to its end.
+//   - A connection is not reused when the server's announced Keep-Alive timeout
+//     is nearly over, nor when one of its age turned out to be lost.
 //   - Cancelling the context closes the connection; whether that happened is
 //     known before the connection is reused.
 //   - A request is written a second time only when no byte of it left, or when
@@ -116,9 +118,13 @@ type Request struct {
 func (c *Client) Do(ctx context.Context, r *Request) (*Response, error) {
 	cn := c.takeIdle()
 	if cn != nil {
+		began := time.Now()
 		resp, err, nothing := cn.exchange(ctx, r)
 		if err == nil {
 			return resp, nil
+		}
+		if ctx.Err() == nil && broken(err) {
+			c.distrust(began)
 		}
 		again := !err.Sent || r.Resend && nothing && broken(err)
 		if !again || ctx.Err() != nil {

@@ -30,8 +30,9 @@ type conn struct {
 	interrupt func()      // closes nc
 	stop      func() bool // ends the watch on the context; nil without one
 
-	since   time.Time // idle since
-	pending string    // what must still arrive for the last response to end
+	since   time.Time     // idle since
+	reuse   time.Duration // how long it may be idle
+	pending string        // what must still arrive for the last response to end
 
 	resp   Response
 	peeked [32]byte
@@ -75,7 +76,7 @@ const (
 // for make it unusable, like its end.
 func (cn *conn) state(now time.Time) readiness {
 	age := now.Sub(cn.since)
-	if age >= cn.client.opt.IdleTimeout {
+	if age >= cn.reuse {
 		return dead
 	}
 	if cn.pending == "" && (age < fresh || cn.probe == nil) {
@@ -171,7 +172,10 @@ func (cn *conn) release(pending string) {
 		return
 	}
 	cn.giveBack()
-	cn.pending, cn.since = pending, time.Now()
+	cn.pending, cn.since, cn.reuse = pending, time.Now(), cn.client.opt.IdleTimeout
+	if cn.resp.reuse > 0 {
+		cn.reuse = min(cn.reuse, cn.resp.reuse)
+	}
 	cn.client.put(cn)
 }
 

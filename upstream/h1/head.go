@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/mcpbridge/bridge/internal/http1"
 )
@@ -25,6 +26,7 @@ type head struct {
 	chunked bool
 	close   bool // the connection ends with this response
 	media   string
+	reuse   time.Duration // how long the connection may be idle; 0: not announced
 }
 
 // readHead reads a response head, past interim responses. nothing reports that
@@ -78,7 +80,7 @@ func (h *head) parse() error {
 	if err != nil {
 		return err
 	}
-	h.length, h.chunked, h.media = -1, false, ""
+	h.length, h.chunked, h.media, h.reuse = -1, false, "", 0
 	h.close = version == 0
 	for len(rest) > 0 {
 		line, rest = http1.CutLine(rest)
@@ -137,6 +139,11 @@ func (h *head) field(name, value []byte, version int) error {
 	case http1.EqualFold(name, "connection"):
 		if http1.HasElement(value, "close") {
 			h.close = true
+		}
+	case http1.EqualFold(name, "keep-alive"):
+		if timeout, ok := http1.KeepAlive(value); ok {
+			h.reuse = http1.ReuseFor(timeout)
+			h.close = h.close || h.reuse == 0
 		}
 	}
 	return nil

@@ -5,8 +5,10 @@ import "time"
 const (
 	// fresh is how long an idle connection is trusted without a look at its
 	// socket. Servers close connections that are idle for seconds, not
-	// milliseconds, and the look is a system call.
-	fresh = 10 * time.Millisecond
+	// milliseconds, and the look is a system call of some microseconds. Should a
+	// response that nobody asked for come in this time, it fails one call: the
+	// caller closes the connection on which something else arrived.
+	fresh = time.Millisecond
 	// settleTime is how long a response whose answer is complete may take to
 	// end before its connection is given up.
 	settleTime = time.Second
@@ -55,6 +57,28 @@ func (c *Client) pop() *conn {
 	return cn
 }
 
+// distrust closes the idle connections that nobody has heard of since the given
+// time. The loss of a connection that had been used before mostly means that the
+// server, or something on the way to it, has forgotten the others as well.
+func (c *Client) distrust(since time.Time) {
+	c.mu.Lock()
+	var old []*conn
+	kept := c.idle[:0]
+	for _, cn := range c.idle {
+		if cn.since.After(since) {
+			kept = append(kept, cn)
+		} else {
+			old = append(old, cn)
+		}
+	}
+	clear(c.idle[len(kept):])
+	c.idle = kept
+	c.mu.Unlock()
+	for _, cn := range old {
+		c.discard(cn)
+	}
+}
+
 // put makes a connection idle.
 func (c *Client) put(cn *conn) {
 	c.mu.Lock()
@@ -88,7 +112,7 @@ func (c *Client) reap() {
 	var old []*conn
 	kept := c.idle[:0]
 	for _, cn := range c.idle {
-		if age := now.Sub(cn.since); age >= c.opt.IdleTimeout || cn.pending != "" && age >= settleTime {
+		if age := now.Sub(cn.since); age >= cn.reuse || cn.pending != "" && age >= settleTime {
 			old = append(old, cn)
 		} else {
 			kept = append(kept, cn)

@@ -1,0 +1,179 @@
+// Package roundtrip is net/http's transport as the bridge wants it on the way to
+// a server, for https, proxies and HTTP/2: translating, passing on and relaying
+// use it alike. It owns connections and their reuse, and knows no MCP.
+//
+// What it adds to http.Transport:
+//   - A request is sent again only when no byte of it left, or when the caller
+//     allowed that (D-15); a header of the client's allows nothing.
+//   - An idle connection is given up shortly before the server said that it would
+//     close it (Keep-Alive: timeout=…).
+//   - When a connection that was used before is lost with a request on it, the
+//     idle ones that nobody has heard of since are given up, too.
+//   - The next request on a connection waits until the caller has judged the
+//     response before; a caller that distrusts it closes the connection.
+//   - Trailers do not cross.
+//
+// All but the first and last concern HTTP/1.1 only: HTTP/2 names the request that
+// a response belongs to, and says when it closes.
+package roundtrip
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"sync"
+	"time"
+)
+
+// Defaults of Options.
+const (
+	DefaultMaxIdle     = 256
+	DefaultIdleTimeout = 90 * time.Second
+	DefaultDialTimeout = 10 * time.Second
+)
+
+// buffer is the size of a connection's read and write buffers, in bytes: large
+// enough that a small call is one write and one read.
+const buffer = 16 << 10
+
+// Options configures New. Zero values mean the defaults.
+type Options struct {
+	// TLS configures https; nil means the system's certificates.
+	TLS *tls.Config
+	// Dial opens connections; nil dials TCP.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	// MaxIdle bounds the idle connections kept for reuse.
+	MaxIdle int
+	// IdleTimeout closes connections that were not used for so long.
+	IdleTimeout time.Duration
+	// DialTimeout bounds the TLS handshake, and connecting where Dial is nil.
+	DialTimeout time.Duration
+	// HeaderTimeout bounds the wait for a response head; 0 leaves it to the context.
+	HeaderTimeout time.Duration
+}
+
+// Transport is an http.RoundTripper. It is safe for concurrent use.
+type Transport struct {
+	std  *http.Transport
+	dial func(ctx context.Context, network, addr string) (net.Conn, error)
+
+	mu    sync.Mutex
+	conns map[*conn]struct{} // all that are open
+}
+
+// New returns a Transport without connections.
+func New(opt Options) *Transport {
+	opt.MaxIdle = cmp.Or(opt.MaxIdle, DefaultMaxIdle)
+	opt.DialTimeout = cmp.Or(opt.DialTimeout, DefaultDialTimeout)
+	if opt.Dial == nil {
+		opt.Dial = (&net.Dialer{Timeout: opt.DialTimeout, KeepAlive: 30 * time.Second}).DialContext
+	}
+	t := &Transport{dial: opt.Dial, conns: map[*conn]struct{}{}}
+	t.std = &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           t.connect,
+		TLSClientConfig:       opt.TLS,
+		TLSHandshakeTimeout:   opt.DialTimeout,
+		MaxIdleConns:          opt.MaxIdle,
+		MaxIdleConnsPerHost:   opt.MaxIdle,
+		IdleConnTimeout:       cmp.Or(opt.IdleTimeout, DefaultIdleTimeout),
+		ResponseHeaderTimeout: opt.HeaderTimeout,
+		WriteBufferSize:       buffer,
+		ReadBufferSize:        buffer,
+		DisableCompression:    true,
+		ForceAttemptHTTP2:     true,
+	}
+	return t
+}
+
+// CloseIdleConnections closes the connections that nobody uses.
+func (t *Transport) CloseIdleConnections() { t.std.CloseIdleConnections() }
+
+// RoundTrip implements http.RoundTripper. A response is trusted once its body was
+// read to its end.
+func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, use, err := t.Do(r, false)
+	if err != nil {
+		return nil, err
+	}
+	if resp.Body == http.NoBody {
+		use.End(true)
+		return resp, nil
+	}
+	resp.Body = &body{resp.Body, use}
+	return resp, nil
+}
+
+// body ends the use of the connection with itself.
+type body struct {
+	io.ReadCloser
+	use *Use
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil {
+		b.use.End(err == io.EOF)
+	}
+	return n, err
+}
+
+func (b *body) Close() error {
+	err := b.ReadCloser.Close() // one that was not read to its end takes the connection with it
+	b.use.End(true)
+	return err
+}
+
+// Do sends a request and reads the head of its response. again allows sending it
+// a second time although the first may have been executed. The caller must end
+// the use of the connection; the error may be asked by Unsent.
+func (t *Transport) Do(r *http.Request, again bool) (*http.Response, *Use, error) {
+	use := &Use{transport: t}
+	out := r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{GotConn: use.begin}))
+	out.Header = repeatable(r.Header, again)
+	resp, err := t.std.RoundTrip(out)
+	if err != nil {
+		return nil, nil, use.fail(r.Context(), err)
+	}
+	use.heed(resp)
+	own := *resp // what net/http fills in later goes to the other one
+	own.Trailer = nil
+	return &own, use, nil
+}
+
+// The headers by which net/http takes a request for one that may be repeated.
+const (
+	idempotency     = "Idempotency-Key"
+	idempotencyToo  = "X-Idempotency-Key"
+	idempotencyWire = "idempotency-key" // names are the same in any case, but not to net/http
+)
+
+// repeatable returns a header by which net/http repeats a request only if again
+// says so. The server gets the same fields in any case.
+func repeatable(h http.Header, again bool) http.Header {
+	_, first := h[idempotency]
+	_, second := h[idempotencyToo]
+	if !first && !second && !again {
+		return h
+	}
+	h = h.Clone()
+	if h == nil {
+		h = http.Header{}
+	}
+	if first {
+		h[idempotencyWire] = h[idempotency]
+		delete(h, idempotency)
+	}
+	if second {
+		h["x-"+idempotencyWire] = h[idempotencyToo]
+		delete(h, idempotencyToo)
+	}
+	if again {
+		h[idempotencyToo] = nil // says so and is not sent
+	}
+	return h
+}
