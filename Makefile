@@ -3,7 +3,7 @@ SHELL := /bin/bash
 LINT  := go tool -modfile=tools/go.mod golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race fuzz lint fmt docs golden e2e conformance bench bench-compare demo ci release image clean
+.PHONY: help build test race fuzz lint fmt docs golden e2e conformance chaos bench bench-compare demo ci release image clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -38,6 +38,9 @@ e2e: ## Run the end-to-end tests with the TypeScript SDKs (Node 20)
 
 conformance: ## Run the official conformance suites (Node 20)
 	.ci/run conformance
+
+chaos: ## Make 100,000 calls under faults and account for every one
+	CHAOS_CALLS=100000 .ci/run chaos
 
 bench: ## Run the benchmarks with allocations
 	go test -run '^$$' -bench . -benchmem ./...
