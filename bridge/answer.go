@@ -2,35 +2,51 @@ package bridge
 
 import (
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/mrtr"
 )
+
+// lastWord is the effect that ends the call. It takes the answer that the end came
+// with.
+func lastWord(act *mrtr.Action, d *decision) effect {
+	e := effect{do: act.Do, err: act.Err, answer: d.answer}
+	if d.answer != nil {
+		e.result, d.answer = d.answer.Result, nil
+	}
+	if act.Result != nil {
+		e.result = act.Result
+	}
+	return e
+}
 
 // deliver answers the client with the completed result, translated straight
 // into its message.
-func (k *call) deliver() {
+func (k *call) deliver(e *effect) {
 	if k.slot != nil && k.flow.Round == 0 { // D-I10
-		k.slot.Keep(k.latest)
+		k.slot.Keep(e.result)
 	}
 	var long []byte
-	if k.answer != nil {
-		long = k.answer.Long()
+	if e.answer != nil {
+		long = e.answer.Long()
 	}
-	if err := k.conv.deliver(k.out, &k.req, k.latest, long); err != nil {
-		k.conv.b.logUpstreamFault(k, err)
-		k.out.Finish(downstream.Failure(k.req.ID, internalError(err.Error(), nil)))
+	req := k.request()
+	if err := k.conv.deliver(k.out, &req, e.result, long); err != nil {
+		k.logLine(k.conv.b.log.Warn()).Str(logfield.Rule, "B-30").Err(err).Msg("the upstream's result cannot be translated")
+		finish(k.out, req.ID, nil, internalError(err.Error(), nil))
 	}
 }
 
 // cached answers a call from the catalogue, or begins to watch for its result.
-func (k *call) cached() bool {
-	result, slot := k.conv.b.catalog.Lookup(&k.caller, &k.req, k.flow.Capabilities)
+func (k *call) cached(req *downstream.Request) bool {
+	result, slot := k.conv.b.catalog.Lookup(&k.caller, req, k.flow.Capabilities)
 	k.slot = slot
 	if result == nil {
 		return false
 	}
-	k.conv.ended(k.req.ID)
-	return k.conv.deliver(k.out, &k.req, result, nil) == nil
+	k.conv.ended(req.ID)
+	return k.conv.deliver(k.out, req, result, nil) == nil
 }
 
 // deliver answers req with an upstream result, whose longest string is long, where

@@ -4,8 +4,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	mathrand "math/rand/v2"
-	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -15,20 +13,24 @@ import (
 	"github.com/mcpbridge/bridge/translate"
 )
 
-// ask puts input requests to the client and suspends the flow. The caller holds
-// mu. Every entry of the round is translated before the first is sent, so that
-// a round that this client's version cannot express has no side effects (C-33).
-// Entries that are settled without asking come back as events.
-func (k *call) ask(inputs []*mrtr.Input) []mrtr.Event {
+// askLocked puts input requests to the client. Every entry of the round is
+// translated before the first is sent, so that a round that this client's version
+// cannot express has no side effects (C-33). Entries that are settled without
+// asking come back as events.
+func (k *call) askLocked(inputs []*mrtr.Input) []mrtr.Event {
+	if len(inputs) == 0 {
+		return nil
+	}
 	if len(k.flow.Inputs) > 1 {
-		if err := k.expressible(); err != nil {
+		if err := k.expressibleLocked(); err != nil {
 			return []mrtr.Event{mrtr.Failed(err)}
 		}
 	}
 	var settled []mrtr.Event
-	var messages []downstream.Message
+	var space [1]question
+	questions := space[:0]
 	for _, in := range inputs {
-		msg, err := k.serverRequest(in)
+		q, err := k.question(in)
 		if unasked, ok := errors.AsType[*translate.Unexpressible](err); ok && unasked.Answer != nil {
 			settled = append(settled, mrtr.Answered(in.Key, unasked.Answer))
 			continue
@@ -36,42 +38,48 @@ func (k *call) ask(inputs []*mrtr.Input) []mrtr.Event {
 		if err != nil {
 			return []mrtr.Event{mrtr.Failed(inexpressible(in, err))}
 		}
-		messages = append(messages, msg)
+		questions = append(questions, q)
 	}
-	now := time.Now()
-	if k.flow.State == mrtr.Gathering {
-		k.due = k.deadline
-	}
-	k.answerBy = now.Add(k.conv.b.limits.ServerRequest)
-	if k.progress.token != nil {
-		k.beat = now.Add(k.conv.b.limits.Heartbeat)
-	}
-	// Registered first, sent second: an answer always finds its question.
-	k.conv.await(k, inputs)
-	k.suspend()
-	k.arm(now)
-	for _, msg := range messages {
-		k.out.Send(msg)
+	for i := range questions {
+		k.putLocked(&questions[i])
 	}
 	return settled
 }
 
-// serverRequest builds the legacy request for in (C.4 to C.8).
-func (k *call) serverRequest(in *mrtr.Input) (msg downstream.Message, err error) {
-	params, err := k.conv.rules.InputRequest(in.Method, in.Params, k.flow.Capabilities)
-	if err != nil {
-		return msg, err
+// putLocked puts a question to the client. It is registered first and sent second: an
+// answer always finds it.
+func (k *call) putLocked(q *question) {
+	if k.flow.Home.Stream == 0 {
+		k.flow.Step(mrtr.Housed(mrtr.Address(k.out.Address())), mrtr.Moment{})
 	}
-	if in.Method == mcp.MethodElicitationCreate && in.Mode() == "url" {
-		params = in.Identify(params, mintUUID)
-	}
-	in.ServerRequestID = mintID()
-	return downstream.Question(jsonrpc.ID(in.ServerRequestID), in.Method, params), nil
+	k.flow.Step(mrtr.Asked(q.key, string(q.msg.ID), q.elicitation), mrtr.Moment{})
+	k.conv.await(k, q.msg.ID, q.key)
+	k.outbox.sayLocked(q.msg)
 }
 
-// expressible reports the first entry of the round that the client's version
+// question is a server request that is about to leave.
+type question struct {
+	key         string // of the input request
+	msg         downstream.Message
+	elicitation string // elicitationId that it carries; mostly empty
+}
+
+// question builds the legacy request for in (C.4 to C.8).
+func (k *call) question(in *mrtr.Input) (q question, err error) {
+	params, err := k.conv.rules.InputRequest(in.Method, in.Params, k.flow.Capabilities)
+	if err != nil {
+		return q, err
+	}
+	if in.Method == mcp.MethodElicitationCreate && in.Mode() == "url" {
+		params, q.elicitation = mrtr.Identify(params, mintUUID)
+	}
+	q.key, q.msg = in.Key, downstream.Question(mintID(), in.Method, params)
+	return q, nil
+}
+
+// expressibleLocked reports the first entry of the round that the client's version
 // has no words for, unless it can be answered without asking.
-func (k *call) expressible() error {
+func (k *call) expressibleLocked() error {
 	for i := range k.flow.Inputs {
 		in := &k.flow.Inputs[i]
 		if in.Response != nil || in.ServerRequestID != "" {
@@ -97,24 +105,33 @@ func inexpressible(in *mrtr.Input, err error) error {
 	return abort
 }
 
-// withdraw tells the client that questions are no longer wanted (C-35).
-func (k *call) withdraw(inputs []*mrtr.Input) {
-	for _, in := range inputs {
+// withdrawLocked tells the client that questions are no longer wanted (C-35), and
+// no longer counts on a client for what it has let time out (F.3).
+func (k *call) withdrawLocked(act *mrtr.Action) {
+	for _, in := range act.Withdraw {
 		if in.ServerRequestID == "" {
 			continue // decided upon, never sent
 		}
 		k.conv.drop(jsonrpc.ID(in.ServerRequestID))
+		k.reportWithdrawnLocked(in, act)
 		params := append([]byte(`{"requestId":`), in.ServerRequestID...)
 		params = append(params, `,"reason":"the request that needed it is over"}`...)
-		k.out.Send(downstream.Notification(mcp.NotificationCancelled, params))
+		k.outbox.sayLocked(downstream.Notification(mcp.NotificationCancelled, params))
+	}
+	for _, in := range act.Ignored {
+		k.conv.distrust(kindOf(in.Method), restOver*k.conv.b.flows.ServerRequest)
 	}
 }
 
-// completed tells the client that URL interactions are over (C-32).
-func (k *call) completed(elicitationIDs []string) {
-	for _, id := range elicitationIDs {
+// tellLocked tells the client that URL interactions are over (C-32), and that the
+// call is alive.
+func (k *call) tellLocked(act *mrtr.Action) {
+	for _, id := range act.Completed {
 		params := append(rawjson.AppendQuote([]byte(`{"elicitationId":`), id), '}')
-		k.out.Send(downstream.Notification(mcp.NotificationElicitationComplete, params))
+		k.outbox.sayLocked(downstream.Notification(mcp.NotificationElicitationComplete, params))
+	}
+	if act.Say != "" {
+		k.outbox.sayLocked(k.alive(act))
 	}
 }
 
@@ -137,55 +154,41 @@ func (c *conversation) Answer(caller downstream.Caller, msg jsonrpc.Message) {
 	q.call.answered(caller, q.key, msg)
 }
 
-// of reports whether caller may answer and cancel the call: it acts for whom the
-// call was made, or for somebody where nobody was known (D-I11).
-func (k *call) of(caller downstream.Caller) bool {
-	return k.principal == caller.Principal || k.principal == ""
-}
-
 // answered feeds the client's answer to the flow as an input response.
 func (k *call) answered(caller downstream.Caller, key string, msg jsonrpc.Message) {
-	k.mu.Lock()
-	in := k.flow.Input(key)
-	if in == nil {
-		k.mu.Unlock()
+	defer k.survive()
+	in, ok := k.asked(caller, key, &msg)
+	if !ok {
 		return
 	}
-	method, params := in.Method, in.Params
-	k.caller = caller // the newest credential of the same principal (H-2)
-	k.reportAnswer(in, &msg)
-	k.mu.Unlock()
-
 	if msg.Error == nil || msg.Error.Code != jsonrpc.CodeMethodNotFound {
-		k.conv.trust(kindOf(method))
+		k.conv.trust(kindOf(in.Method))
 	}
 	if msg.Error != nil {
-		k.resume(mrtr.Unanswered(key, k.declined(method, msg.Error)))
+		k.resume(mrtr.Unanswered(key, k.declined(in.Method, msg.Error)))
 		return
 	}
-	response, err := k.conv.rules.InputResponse(method, params, msg.Result)
-	if bad := (*translate.BadAnswer)(nil); errors.As(err, &bad) && bad.AskAgain && k.askAgain(key) {
-		return
-	}
+	response, err := k.conv.rules.InputResponse(in.Method, in.Params, msg.Result)
 	if err != nil {
-		k.resume(mrtr.Unanswered(key, "the client's answer to "+method+" is not usable: "+err.Error()))
+		bad, ok := errors.AsType[*translate.BadAnswer](err)
+		k.resume(mrtr.Unusable(key, "the client's answer to "+in.Method+" is not usable: "+err.Error(), ok && bad.AskAgain))
 		return
 	}
 	k.resume(mrtr.Answered(key, response))
 }
 
-// askAgain repeats a question once, when the answer broke a rule that the
-// question could not express (C-26).
-func (k *call) askAgain(key string) bool {
+// asked returns what was asked under key, and notes who answers: with the newest
+// credentials of the same principal (H-2).
+func (k *call) asked(caller downstream.Caller, key string, msg *jsonrpc.Message) (req mrtr.InputRequest, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	in := k.flow.Input(key)
-	if in == nil || in.Response != nil || in.AskedAgain || k.flow.Over() {
-		return false
+	if in == nil {
+		return req, false
 	}
-	in.AskedAgain = true
-	k.ask([]*mrtr.Input{in})
-	return true
+	k.caller = caller
+	k.reportAnswerLocked(in, msg)
+	return in.InputRequest, true
 }
 
 // declined words a client's error for whoever reads the call's failure (F.3).
@@ -203,16 +206,11 @@ func (k *call) declined(method string, e *jsonrpc.Error) string {
 // codeUserRejected is what the legacy sampling pages use for a user's refusal.
 const codeUserRejected = -1
 
-// await registers questions, so that their answers are recognised.
-func (c *conversation) await(k *call, inputs []*mrtr.Input) {
+// await registers a question, so that its answer is recognised.
+func (c *conversation) await(k *call, id jsonrpc.ID, key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, in := range inputs {
-		if in.ServerRequestID == "" {
-			continue // settled without asking
-		}
-		c.questions.add(jsonrpc.ID(in.ServerRequestID), in.Key, k)
-	}
+	c.questions.add(id, key, k)
 }
 
 func (c *conversation) drop(id jsonrpc.ID) {
@@ -221,6 +219,7 @@ func (c *conversation) drop(id jsonrpc.ID) {
 	c.questions.remove(id)
 }
 
+// suspend puts a call into the LRU, and returns the one that must make room for it.
 func (c *conversation) suspend(k *call) (evicted *call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -239,7 +238,7 @@ func (c *conversation) resumed(k *call) {
 
 // mintID returns a server request id as a JSON token: unguessable, so that no
 // other session can answer it, and never used before (P-9).
-func mintID() string { return `"b-` + rand.Text() + `"` }
+func mintID() jsonrpc.ID { return jsonrpc.ID(`"b-` + rand.Text() + `"`) }
 
 // mintUUID returns a random UUID (version 4).
 func mintUUID() string {
@@ -247,9 +246,4 @@ func mintUUID() string {
 	rand.Read(b[:]) // never fails
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
-}
-
-// jitter varies d by a quarter either way.
-func jitter(d time.Duration) time.Duration {
-	return d*3/4 + mathrand.N(d/2+1)
 }

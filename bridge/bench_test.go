@@ -33,6 +33,7 @@ func (discard) Send(downstream.Message)         {}
 func (discard) Finish(downstream.Message)       {}
 func (discard) Refuse(*downstream.Refusal) bool { return true }
 func (discard) Abandon()                        {}
+func (discard) Address() downstream.Address     { return downstream.Address{} }
 func (discard) Reachable() bool                 { return true }
 func (discard) Continue(work func())            { go work() }
 
@@ -60,20 +61,20 @@ func conversationOn(t testing.TB, up upstream.Caller) *conversation {
 	conv := bridge.newConversation(mcp.V20251125, downstream.Caller{}, catalog.Unknown, nil)
 	conv.clientInfo = []byte(`{"name":"old","version":"1"}`)
 	conv.declared = []byte(`{"elicitation":{},"sampling":{}}`)
-	conv.mirror()
+	conv.mirrorLocked()
 	return conv
 }
 
 // progressing returns a function that has a call notify its client of progress.
 func progressing(t testing.TB) func() {
 	k := &call{conv: benchConversation(t), out: discard{}}
-	k.progress.token, k.progress.upstream = []byte("7"), []byte(`"p-1-0"`)
+	k.flow.Progress.Token, k.token = []byte("7"), []byte(`"p-1-0"`)
 	k.flow.State = mrtr.Sending
 	msg := jsonrpc.Message{Method: mcp.NotificationProgress,
 		Params: []byte(`{"progressToken":"p-1-0","progress":3,"total":10,"message":"step 3 of 10"}`)}
 	came := new(burst)
 	return func() {
-		k.progress.started = false
+		k.flow.Progress.Started = false
 		k.notify(msg, came)
 	}
 }

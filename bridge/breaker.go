@@ -57,7 +57,7 @@ func (c *conversation) distrust(k kind, d time.Duration) {
 		c.breaker = new(breaker)
 	}
 	c.breaker[k] = time.Now().Add(d)
-	c.mirror()
+	c.mirrorLocked()
 	if c.b.opt.Watch != nil {
 		c.b.opt.Watch.Distrusted([kinds]observe.Kind{observe.Form, observe.Sampling, observe.Roots}[k])
 	}
@@ -72,14 +72,14 @@ func (c *conversation) trust(k kind) {
 	c.served |= 1 << k
 	if c.breaker != nil && !c.breaker[k].IsZero() {
 		c.breaker[k] = time.Time{}
-		c.mirror()
+		c.mirrorLocked()
 	}
 }
 
-// capabilities returns what to declare upstream now. The caller holds mu.
-func (c *conversation) capabilities() []byte {
+// capabilitiesLocked returns what to declare upstream now.
+func (c *conversation) capabilitiesLocked() []byte {
 	if c.breaker != nil && c.breaker.reset(time.Now()) {
-		c.mirror()
+		c.mirrorLocked()
 	}
 	return c.mirrored
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/mrtr"
 )
 
 // declares reports whether a capability was declared with the latest request.
@@ -23,7 +24,7 @@ func declares(up *script, capability string) bool {
 func TestAClientThatHasNeverAnsweredIsNotAskedAgainForAWhile_F3(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asks, done := inputRequired(`"s"`, question1("q")), result(booked)
-		conv, up := session(t, Limits{ServerRequest: time.Minute}, asks, done, asks, asks, done)
+		conv, up := session(t, Limits{Flow: mrtr.Limits{ServerRequest: time.Minute}}, asks, done, asks, asks, done)
 		request(t, conv, "1", mcp.MethodToolsCall, book)
 		pass(time.Minute)
 		c := request(t, conv, "2", mcp.MethodToolsCall, book)
@@ -43,7 +44,7 @@ func TestAClientThatHasNeverAnsweredIsNotAskedAgainForAWhile_F3(t *testing.T) {
 func TestAClientThatHasAnsweredOnceMayLeaveQuestionsUnanswered_F3(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asks, done := inputRequired(`"s"`, question1("q")), result(booked)
-		conv, up := session(t, Limits{ServerRequest: time.Minute}, asks, done, asks, done, asks, done)
+		conv, up := session(t, Limits{Flow: mrtr.Limits{ServerRequest: time.Minute}}, asks, done, asks, done, asks, done)
 		request(t, conv, "1", mcp.MethodToolsCall, book).answer(0, `{"action":"decline"}`)
 		request(t, conv, "2", mcp.MethodToolsCall, book)
 		pass(time.Minute)
@@ -76,7 +77,7 @@ func TestWhyNothingWasDeclared_C33(t *testing.T) {
 			t.Error(got)
 		}
 		conv.declared = nil
-		conv.mirror()
+		conv.mirrorLocked()
 		if got := request(t, conv, "2", mcp.MethodToolsCall, book).result(); !strings.Contains(got, "which needs a session") {
 			t.Error(got)
 		}
@@ -84,7 +85,7 @@ func TestWhyNothingWasDeclared_C33(t *testing.T) {
 		defer b.Close()
 		conv = b.newConversation(mcp.V20251125, downstream.Caller{}, catalog.Unknown, nil)
 		conv.declared = []byte(`{"roots":{}}`)
-		conv.mirror()
+		conv.mirrorLocked()
 		if got := request(t, conv, "3", mcp.MethodToolsCall, book).result(); !strings.Contains(got, "which the client did not declare") {
 			t.Error(got)
 		}

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/rs/zerolog"
 
@@ -40,24 +39,13 @@ type Options struct {
 // Limits bounds what one session and one flow may use.
 type Limits struct {
 	Flow            mrtr.Limits
-	FlowsPerSession int           // suspended flows; the oldest makes room; default 32
-	Subscriptions   int           // resource URIs per session; default 256
-	ServerRequest   time.Duration // wait for a client's answer; default 10 min
-	Round           time.Duration // one upstream request without progress; default 120 s
-	Call            time.Duration // a whole call with all its rounds; default 30 min
-	Heartbeat       time.Duration // progress while the client decides; default 15 s
-	Grace           time.Duration // work for a client that has no way back (E-23); default 1 min
+	FlowsPerSession int // suspended flows; the oldest makes room; default 32
+	Subscriptions   int // resource URIs per session; default 256
 }
 
 func (l Limits) withDefaults() Limits {
-	l.Flow = l.Flow.WithDefaults()
 	l.FlowsPerSession = cmp.Or(l.FlowsPerSession, 32)
 	l.Subscriptions = cmp.Or(l.Subscriptions, 256)
-	l.ServerRequest = cmp.Or(l.ServerRequest, 10*time.Minute)
-	l.Round = cmp.Or(l.Round, 120*time.Second)
-	l.Call = cmp.Or(l.Call, 30*time.Minute)
-	l.Heartbeat = cmp.Or(l.Heartbeat, 15*time.Second)
-	l.Grace = cmp.Or(l.Grace, time.Minute)
 	return l
 }
 
@@ -69,6 +57,7 @@ var ErrClosed = downstream.ErrStopping
 type Bridge struct {
 	opt     Options
 	limits  Limits
+	flows   mrtr.Limits // of every flow; never changed
 	log     zerolog.Logger
 	listens *hub
 	catalog *catalog.Catalog
@@ -85,6 +74,7 @@ func New(opt Options) *Bridge {
 	b := &Bridge{
 		opt:    opt,
 		limits: opt.Limits.withDefaults(),
+		flows:  opt.Limits.Flow.WithDefaults(),
 		log:    opt.Log,
 
 		catalog: catalog.New(opt.Prober),
@@ -120,8 +110,8 @@ func (b *Bridge) Open(ctx context.Context, caller downstream.Caller, req jsonrpc
 	conv := b.newConversation(version, caller, server, push)
 	conv.clientInfo = b.catalog.Share(rawjson.Get(req.Params, "clientInfo"))
 	conv.declared = b.catalog.Share(rawjson.Get(req.Params, "capabilities"))
-	conv.mirror()
-	conv.overtaken.ended(req.ID) // a cancellation of initialize is nobody else's either
+	conv.mirrorLocked()
+	conv.early.ended(req.ID) // a cancellation of initialize is nobody else's either
 	if !b.adopt(conv) {
 		return nil, nil, internalError(ErrClosed.Error(), nil)
 	}

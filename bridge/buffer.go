@@ -51,15 +51,22 @@ func (b *burst) next() (later bool) {
 	return later
 }
 
-var rounds = sync.Pool{New: func() any {
-	r := new(round)
-	r.notify = func(msg jsonrpc.Message) { r.of.notify(msg, &r.burst) }
-	r.idle = func() {
-		r.burst.count = 0
-		r.of.out.Flush()
+var rounds sync.Pool
+
+// borrowRound returns a round of the call k.
+func borrowRound(k *call) *round {
+	r, ok := rounds.Get().(*round)
+	if !ok {
+		r = new(round)
+		r.notify = func(msg jsonrpc.Message) { r.of.notify(msg, &r.burst) }
+		r.idle = func() {
+			r.burst.count = 0
+			r.of.out.Flush()
+		}
 	}
+	r.of = k
 	return r
-}}
+}
 
 func (r *round) giveBack() {
 	r.of, r.call, r.burst.count = nil, upstream.Call{}, 0

@@ -1,65 +1,64 @@
 package bridge
 
 import (
-	"runtime/debug"
+	"math/rand/v2"
 	"strconv"
 	"sync"
 	"time"
 
 	"github.com/mcpbridge/bridge/bridge/catalog"
 	"github.com/mcpbridge/bridge/downstream"
-	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/translate"
 	"github.com/mcpbridge/bridge/upstream"
 )
 
-// call is one client request from its arrival to its one end. Its flow decides;
-// the call carries out.
+// call is one client request from its arrival to its one end. Its flow decides,
+// the call carries out:
+//
+//	event ──▶ decide, under mu ──▶ effects, in order ──▶ carry out, without mu
+//	   ▲                      └──▶ the next upstream request, by whoever stepped
+//	   └──────── its outcome ──────────────┘
+//
+// What goes to the client is an effect (outbox.go): a client that reads slowly holds
+// up the effects behind it, and no lock. All else that an event leads to is done
+// under mu, since none of it waits: the timer, the cancellation of the request in
+// flight, the tables of the conversation.
+//
+// Its states are those of the flow. While Sending, the request in flight belongs to
+// the goroutine that steps; in the other states none does, and the call is data and
+// a timer. A call is in the tables of its conversation from start to its end.
 type call struct {
-	conv      *conversation
-	req       downstream.Request // owns its memory: the body it was parsed from
-	principal string             // who made it
-	out       downstream.Reply
-	task      *hostedTask // behind which it runs, and its out; nil for most
-	serial    uint64
+	conv   *conversation
+	out    downstream.Reply
+	task   *hostedTask // behind which it runs, and its out; nil for most
+	serial uint64
+	name   []byte        // raw, of the tool or prompt
+	slot   *catalog.Slot // of the result; nil where it is not to be kept
 
-	mu       sync.Mutex
-	caller   downstream.Caller // with the newest credentials of the principal
-	flow     mrtr.Flow
-	progress progress
-	level    string        // log level sent upstream; empty: none (C-7)
-	deadline time.Time     // of the whole call
-	due      time.Time     // of the present state: round, pause or poll
-	answerBy time.Time     // of the open server requests
-	beat     time.Time     // of the next heartbeat
-	look     time.Time     // at whether the client is there
-	gone     bool          // it was not at the last look
-	bell     *bell         // nil before the first request
-	ctx      *roundContext // of the request in flight; nil before the first
-	first    roundContext  // that of the first request, which is the only one of most calls
-	resent   bool
-	evicted  *call            // had to make room for this one
-	slot     *catalog.Slot    // of the result; nil where it is not to be kept
-	latest   []byte           // result of the latest round, while a step looks at it
-	answer   *upstream.Answer // what it came in, while a step looks at it
+	mu        sync.Mutex
+	flow      mrtr.Flow         // what stands before its state in the struct never changes, and needs no lock
+	caller    downstream.Caller // with the newest credentials of the principal
+	token     []byte            // of progress in the round in flight, as told upstream
+	suspended bool              // it is in the conversation's LRU, unless it was evicted
+	timer     *timer            // nil before the first request
+	ctx       *roundContext     // of the request in flight; nil before the first
+	first     roundContext      // that of the first request, which is the only one of most calls
+	outbox    outbox
 }
 
 func (c *conversation) newCall(caller downstream.Caller, req downstream.Request, out downstream.Reply) *call {
-	k := &call{conv: c, req: req, principal: caller.Principal, caller: caller, out: out, serial: c.b.serial.Add(1)}
-	c.mu.Lock()
-	k.flow = mrtr.Flow{Method: req.Method, Capabilities: c.capabilities(), Limits: c.b.limits.Flow}
-	k.flow.ListsAsk = c.b.opt.Draft != nil && c.b.opt.Draft()
-	k.flow.TasksDeclared = c.server.Tasks && req.Method == mcp.MethodToolsCall
-	if c.server.Logging {
-		k.level = c.level
+	k := &call{conv: c, name: req.Name, caller: caller, out: out, serial: c.b.serial.Add(1)}
+	k.flow = mrtr.Flow{
+		ID: req.ID, Method: req.Method, Params: req.Params, Principal: caller.Principal, Limits: &c.b.flows, Home: mrtr.Address{Session: caller.Session},
+		ListsAsk: c.b.opt.Draft != nil && c.b.opt.Draft(), TasksDeclared: c.server.Tasks && req.Method == mcp.MethodToolsCall,
 	}
-	c.mu.Unlock()
+	k.flow.Capabilities, k.flow.Level = c.declares()
 	if out.Interactive() {
-		k.progress.token = req.ProgressToken
+		k.flow.Progress.Token = req.ProgressToken
 	} else { // nothing can reach the client before the response
-		k.flow.Capabilities, k.level = emptyObject, ""
+		k.flow.Capabilities, k.flow.Level = emptyObject, ""
 	}
 	if k.flow.TasksDeclared {
 		k.flow.Capabilities = translate.WithTasks(k.flow.Capabilities)
@@ -67,200 +66,219 @@ func (c *conversation) newCall(caller downstream.Caller, req downstream.Request,
 	return k
 }
 
-// drive feeds ev to the flow and carries out what it wants, round after round,
-// until it waits for somebody else or is over. The flow's lock is not held
-// while a request is in flight, so that the client can cancel.
-func (k *call) drive(ev mrtr.Event) {
-	k.carryOn(k.step(ev))
+// start registers the call, for a cancellation to find, and makes its requests. It
+// returns when the call is over or waits.
+func (k *call) start() {
+	if !k.conv.enter(k) { // over before it began
+		k.out.Abandon()
+		return
+	}
+	k.drive(mrtr.Started())
 }
 
-// carryOn makes upstream requests for as long as the flow wants them.
-func (k *call) carryOn(next sender) {
-	for next != nil {
-		ev, answer := next(k)
-		next = k.step(ev)
-		answer.Release() // the step has used or copied all of it
-	}
-}
+// drive takes an event, and makes upstream requests for as long as the flow wants
+// them.
+func (k *call) drive(ev mrtr.Event) { k.goOn(k.step(ev, nil)) }
 
 // resume is drive for callers that must not wait for the upstream: the client's
 // POST with the answer gets its 202 at once.
 func (k *call) resume(ev mrtr.Event) {
-	if next := k.step(ev); next != nil {
-		k.out.Continue(func() {
-			defer k.survive()
-			k.carryOn(next)
-		})
+	if next := k.step(ev, nil); next != nil {
+		k.out.Continue(func() { k.goOn(next) })
 	}
 }
 
-// survive answers for a call that panicked where nobody else would: a fault of one
-// call must not end the process. It must be deferred itself.
-func (k *call) survive() {
-	if v := recover(); v != nil {
-		k.conv.b.log.Error().Interface("panic", v).Bytes("stack", debug.Stack()).Str(logfield.Method, k.req.Method).Msg("request failed")
-		finish(k.out, k.req.ID, nil, internalError("internal error of the bridge", nil))
+// goOn makes an upstream request and those that its outcome leads to. A fault of one
+// call ends that call and nothing else.
+func (k *call) goOn(next roundTrip) {
+	defer k.survive()
+	for next != nil {
+		ev, answer := next(k)
+		next = k.step(ev, answer)
 	}
 }
 
-// sender makes an upstream request for a call. It returns its outcome as an event,
+// roundTrip makes an upstream request for a call. It returns its outcome as an event,
 // and the answer that the event is part of, if there is one.
-type sender func(*call) (mrtr.Event, *upstream.Answer)
+type roundTrip func(*call) (mrtr.Event, *upstream.Answer)
 
-// step takes one event. It returns the upstream request to make next, if any.
-func (k *call) step(ev mrtr.Event) (next sender) {
-	k.mu.Lock()
-	var act mrtr.Action
-	for events := []mrtr.Event{ev}; len(events) > 0; events = events[1:] {
-		if wanted := k.flow.Step(events[0]); wanted.Do != mrtr.Nothing {
-			act = wanted
-			events = append(events, k.perform(act)...)
-		}
+// step takes one event, carries out what follows from it, and returns the upstream
+// request to make next, if any. It uses answer up.
+func (k *call) step(ev mrtr.Event, answer *upstream.Answer) roundTrip {
+	d := k.decide(ev, answer)
+	k.carryOut(d.effects)
+	if d.evicted != nil {
+		d.evicted.resume(mrtr.Failed(&mrtr.LimitReached{Limit: "limits.flows", Value: k.conv.b.limits.FlowsPerSession}))
 	}
-	k.latest, k.answer = nil, nil
-	evicted := k.evicted
-	k.evicted = nil
-	switch {
-	case k.flow.Over():
-	case act.Do == mrtr.Send:
-		next = (*call).sendRound
-	case act.Do == mrtr.Fetch:
-		next = (*call).fetchTask
-	}
-	k.mu.Unlock()
-	if evicted != nil {
-		evicted.resume(mrtr.Failed(&mrtr.LimitReached{Limit: "limits.flows", Value: k.conv.b.limits.FlowsPerSession}))
-	}
-	return next
+	return d.next
 }
 
-// perform carries out an action, except for the upstream request that it may
-// want, and returns events that it led to at once. The caller holds mu.
-func (k *call) perform(act mrtr.Action) []mrtr.Event {
-	k.withdraw(act.Withdraw)
-	k.completed(act.Completed)
+// decision is what came of one event.
+type decision struct {
+	next    roundTrip // to be made
+	effects *[]effect // to be carried out by whoever decided; nil: none, or somebody else is at it
+	evicted *call     // had to make room for this one
+
+	answer    *upstream.Answer // that the event is part of; nil when an effect has taken it
+	suspended bool             // the flow waits for somebody
+}
+
+// decide is the part of a step that needs the lock. It never waits.
+func (k *call) decide(ev mrtr.Event, answer *upstream.Answer) (d decision) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	defer func() {
+		if v := recover(); v != nil {
+			d = decision{}
+			k.crashLocked(v)
+		}
+		d.effects = k.outbox.claimLocked()
+	}()
+	d.answer = answer
+	k.feedLocked(ev, &d)
+	d.answer.Release()
+	return d
+}
+
+// feedLocked feeds an event to the flow, and those that it leads to at once.
+func (k *call) feedLocked(ev mrtr.Event, d *decision) {
+	at := mrtr.Moment{Now: time.Now(), Luck: rand.Float64()}
+	var space [2]mrtr.Event
+	for events := append(space[:0], ev); len(events) > 0; events = events[1:] {
+		act := k.flow.Step(events[0], at)
+		events = append(events, k.applyLocked(&act, d)...)
+	}
+	if k.flow.Over() {
+		k.endLocked(d)
+		return
+	}
+	if d.suspended && k.flow.State != mrtr.Sending {
+		k.suspendLocked(d)
+	}
+	k.armLocked(at.Now)
+}
+
+// applyLocked turns an action into effects and the next request, and returns events
+// that it leads to.
+func (k *call) applyLocked(act *mrtr.Action, d *decision) []mrtr.Event {
+	k.withdrawLocked(act)
+	k.tellLocked(act)
 	switch act.Do {
 	case mrtr.Send:
-		k.beginRound()
+		k.resumedLocked()
+		k.beginRequestLocked()
+		d.next = (*call).sendRound
 	case mrtr.Fetch:
-		k.beginRequest()
-	case mrtr.Ask:
-		return k.ask(act.Ask)
+		k.beginRequestLocked()
+		d.next = (*call).fetchTask
 	case mrtr.Wait:
-		k.pause(act.For)
+		d.suspended = true
 	case mrtr.Poll:
-		return k.poll(act)
+		k.ctx.cancel() // of the request that told of the task: now it is over
+		d.suspended = true
+		return k.askLocked(act.Ask)
+	case mrtr.Ask:
+		d.suspended = true
+		return k.askLocked(act.Ask)
 	case mrtr.Update:
 		k.update(act.Key)
-		return k.askTask(act.Ask)
-	case mrtr.Deliver:
-		if act.Result != nil {
-			k.latest = act.Result
+		return k.askLocked(act.Ask)
+	case mrtr.Deliver, mrtr.Fail, mrtr.Stop:
+		k.outbox.addLocked(lastWord(act, d))
+		if act.Task != nil {
+			k.cancelTask(act.Task)
 		}
-		k.deliver()
-		k.end(act)
-	case mrtr.Fail:
-		k.fail(act.Err)
-		k.end(act)
-	case mrtr.Stop:
-		k.out.Abandon()
-		k.end(act)
 	}
 	return nil
 }
 
-// beginRound prepares what a cancellation must find: the context of the round.
-// It descends from nothing: neither the client's HTTP request (E-12) nor the
+// beginRequestLocked makes the context of an upstream request, for a cancellation to
+// find. It descends from nothing: neither the client's HTTP request (E-12) nor the
 // process, whose end closes every session and so every call.
-func (k *call) beginRound() {
-	now := time.Now()
-	if k.deadline.IsZero() {
-		if !k.conv.enter(k) {
-			k.flow.Step(mrtr.Cancelled())
-			k.out.Abandon()
-			return
-		}
-		k.deadline = now.Add(k.conv.b.limits.Call)
-		k.look = now.Add(k.conv.b.limits.Grace)
-	} else {
-		k.conv.resumed(k)
-		k.progress.nextRound()
-	}
-	k.beginRequest()
-}
-
-// beginRequest makes the context of an upstream request, for a cancellation to
-// find, and starts its clock.
-func (k *call) beginRequest() {
-	now := time.Now()
-	if k.flow.State == mrtr.Sending {
-		k.answerBy, k.beat = time.Time{}, time.Time{}
-	}
+func (k *call) beginRequestLocked() {
 	if k.ctx == nil {
 		k.ctx = &k.first
 	} else {
 		k.ctx = &roundContext{}
 	}
-	k.due = now.Add(k.conv.b.limits.Round)
-	k.arm(now)
+}
+
+// suspendLocked puts the call into the session's LRU. A call that must make room is
+// ended after the step.
+func (k *call) suspendLocked(d *decision) {
+	k.caller.Header = nil // a whole request's headers, for as long as a person thinks
+	k.suspended = true
+	d.evicted = k.conv.suspend(k)
+}
+
+func (k *call) resumedLocked() {
+	if k.suspended {
+		k.suspended = false
+		k.conv.resumed(k)
+	}
+}
+
+// endLocked releases what the call holds. Its last word is in the outbox. It is
+// idempotent.
+func (k *call) endLocked(d *decision) {
+	d.next = nil
+	if k.ctx != nil {
+		k.ctx.cancel() // closing the response stream cancels the call upstream (E-37)
+	}
+	k.disarmLocked()
+	k.conv.exit(k)
 }
 
 // sendRound sends the round in flight and returns its outcome as an event.
 func (k *call) sendRound() (mrtr.Event, *upstream.Answer) {
-	r := rounds.Get().(*round)
-	r.of = k
+	r := borrowRound(k)
 	defer r.giveBack()
-	for {
-		k.build(r)
-		answer, err := k.conv.b.opt.Upstream.Do(k.ctx, &r.call, r.notify)
-		k.mu.Lock()
-		if err != nil && k.mayResend(err) {
-			k.resent = true
-			k.mu.Unlock()
-			continue // D-15: a new request under a new id, same round
-		}
-		k.ctx.cancel()
-		var accepted func()
-		if err == nil {
-			k.latest, k.answer = answer.Result, answer
-		}
-		if err == nil && answer.Error == nil {
-			accepted, k.caller.Accepted = k.caller.Accepted, nil
-		}
-		k.mu.Unlock()
-		if accepted != nil {
-			accepted()
-		}
-		switch {
-		case err != nil:
-			return mrtr.Failed(err), nil
-		case answer.Error != nil:
-			return mrtr.Failed(answer.Error), answer
-		}
-		return mrtr.Result(answer.Result, answer.ResultType()), answer
+	ctx := k.build(r)
+	answer, err := k.conv.b.opt.Upstream.Do(ctx, &r.call, r.notify)
+	ctx.cancel()
+	switch {
+	case err != nil:
+		return k.broke(err), nil
+	case answer.Error != nil:
+		return mrtr.Failed(answer.Error), answer
+	}
+	k.accepted()
+	return mrtr.Result(answer.Result, answer.ResultType()), answer
+}
+
+// accepted tells that the upstream takes the credentials of the call (H-6).
+func (k *call) accepted() {
+	k.mu.Lock()
+	accepted := k.caller.Accepted
+	k.caller.Accepted = nil
+	k.mu.Unlock()
+	if accepted != nil {
+		accepted()
 	}
 }
 
 // build makes the upstream request of this round (D.4): the client's params,
 // unchanged in every round (D-I2), plus what this round adds.
-func (k *call) build(r *round) {
+func (k *call) build(r *round) *roundContext {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	env := translate.Envelope{
-		Method:         k.req.Method,
+		Method:         k.flow.Method,
 		Version:        k.conv.server.Version,
 		ClientInfo:     k.conv.clientInfo,
 		Capabilities:   k.flow.Capabilities,
-		LogLevel:       k.level,
+		LogLevel:       k.flow.Level,
 		InputResponses: k.flow.InputResponses(),
 		RequestState:   k.flow.RequestState,
 	}
-	if k.progress.token != nil {
-		env.ProgressToken = k.progress.upstreamToken(k.serial, k.flow.Round)
+	if k.flow.Progress.Token != nil {
+		k.token = upstreamToken(k.serial, k.flow.Round)
+		env.ProgressToken = k.token
 	}
-	r.params = translate.Params(r.params[:0], k.req.Params, &env)
-	r.call = k.upstreamCall(k.req.Method, r.params)
+	r.params = translate.Params(r.params[:0], k.flow.Params, &env)
+	r.call = k.upstreamCall(k.flow.Method, r.params)
 	r.call.Idle = r.idle
+	return k.ctx
 }
 
 // upstreamCall addresses a request with the call's latest credentials (H-2).
@@ -274,17 +292,17 @@ func (k *call) upstreamCall(method string, params []byte) upstream.Call {
 	}
 }
 
-// end releases what the call holds. The exchange has had its one end (D-I13).
-func (k *call) end(act mrtr.Action) {
-	if k.ctx != nil {
-		k.ctx.cancel() // closing the response stream cancels the call upstream (E-37)
-	}
-	if act.Task != nil {
-		k.cancelTask(act.Task)
-	}
-	k.report(&act)
-	k.disarm()
-	k.conv.exit(k, act.Withdraw)
+// request returns the client's request, as far as answering needs it.
+func (k *call) request() downstream.Request {
+	req := downstream.Request{Name: k.name}
+	req.ID, req.Method, req.Params = k.flow.ID, k.flow.Method, k.flow.Params
+	return req
+}
+
+// of reports whether caller may answer and cancel the call: it acts for whom the
+// call was made, or for somebody where nobody was known (D-I11).
+func (k *call) of(caller downstream.Caller) bool {
+	return k.flow.Principal == caller.Principal || k.flow.Principal == ""
 }
 
 // id is the call's name in log lines.

@@ -11,6 +11,8 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/mrtr"
+	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/upstream"
 )
 
@@ -186,7 +188,7 @@ func TestAbortedSampling_C34(t *testing.T) {
 
 func TestNoAnswer_C9(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		conv, up := session(t, Limits{ServerRequest: time.Minute}, inputRequired(`"s"`, question1("q")), result(booked))
+		conv, up := session(t, Limits{Flow: mrtr.Limits{ServerRequest: time.Minute}}, inputRequired(`"s"`, question1("q")), result(booked))
 		c := request(t, conv, "5", mcp.MethodToolsCall, book)
 		pass(time.Minute + time.Second)
 		if got := member(up.calls()[1], "inputResponses"); got != `{"q":{"action":"cancel"}}` {
@@ -220,9 +222,9 @@ func TestDeadlines_DT17_DT20(t *testing.T) {
 		step   step
 		want   string
 	}{
-		"round":   {Limits{Round: time.Second}, hang, "timeouts.round"},
-		"call":    {Limits{Call: time.Second}, hang, "timeouts.flow"},
-		"waiting": {Limits{Call: time.Second}, inputRequired(`"s"`, question1("q")), "timeouts.flow"},
+		"round":   {Limits{Flow: mrtr.Limits{Round: time.Second}}, hang, "timeouts.round"},
+		"call":    {Limits{Flow: mrtr.Limits{Call: time.Second}}, hang, "timeouts.flow"},
+		"waiting": {Limits{Flow: mrtr.Limits{Call: time.Second}}, inputRequired(`"s"`, question1("q")), "timeouts.flow"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -260,11 +262,32 @@ func during(before func(*upstream.Call, func(jsonrpc.Message)), then step) step 
 	}
 }
 
+// A server that counts on across its rounds is let.
+func TestProgressKeepsTheServersOwnCount_C4(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conv, _ := session(t, Limits{},
+			during(progressTo("", "1", "2"), inputRequired(`"s"`, question1("q"))),
+			during(progressTo("", "3", "4"), inputRequired(`"s"`, question1("q"))),
+			during(progressTo("", "1", "5"), result(booked)))
+		c := request(t, conv, "5", mcp.MethodToolsCall, `{"name":"book","_meta":{"progressToken":0}}`)
+		c.answer(0, `{"action":"accept"}`)
+		c.answer(1, `{"action":"accept"}`)
+		c.result()
+		var got []string
+		for _, m := range c.notified(mcp.NotificationProgress) {
+			got = append(got, string(rawjson.Get(m.Params, "progress")))
+		}
+		if all := strings.Join(got, " "); all != "1 2 3 4 5 9" { // the last round began anew
+			t.Fatalf("got %s", all)
+		}
+	})
+}
+
 func TestProgressRisesAcrossRounds_C4(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conv, up := session(t, Limits{},
 			during(progressTo("", "0.4", "0.4", "0.2"), inputRequired(`"s"`, question1("q"))),
-			during(progressTo("", "0.5", "0.6"), result(booked)))
+			during(progressTo("", "0.1", "0.2"), result(booked)))
 		c := request(t, conv, "5", mcp.MethodToolsCall, `{"name":"book","_meta":{"progressToken":0}}`)
 		pass(31 * time.Second) // two heartbeats
 		c.answer(0, `{"action":"accept"}`)
@@ -277,8 +300,8 @@ func TestProgressRisesAcrossRounds_C4(t *testing.T) {
 			`{"progressToken":0,"progress":0.4,"total":1}`,
 			`{"progressToken":0,"progress":0.401,"message":"Waiting for your answer"}`,
 			`{"progressToken":0,"progress":0.402,"message":"Waiting for your answer"}`,
-			`{"progressToken":0,"progress":0.902,"total":1.402}`,
-			`{"progressToken":0,"progress":1.002,"total":1.402}`,
+			`{"progressToken":0,"progress":0.502,"total":1.402}`,
+			`{"progressToken":0,"progress":0.602,"total":1.402}`,
 		}
 		if strings.Join(got, "\n") != strings.Join(want, "\n") {
 			t.Fatalf("got\n%s", strings.Join(got, "\n"))
@@ -521,9 +544,9 @@ func TestTimerOfAFinishedCallHoldsNothing(t *testing.T) {
 		conv.mu.Unlock()
 		conv.Notify(downstream.Caller{}, jsonrpc.Message{Method: mcp.NotificationCancelled, Params: []byte(`{"requestId":1}`)})
 		synctest.Wait()
-		if !c.over() || k.bell.call.Load() != nil {
+		if !c.over() || k.timer.call.Load() != nil {
 			t.Error("the timer still leads to the call")
 		}
-		k.bell.ring() // comes to nothing
+		k.timer.ring() // comes to nothing
 	})
 }

@@ -2,7 +2,6 @@ package bridge
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -38,7 +37,7 @@ type conversation struct {
 	announced bool     // initialized came, or a request that implies it
 	closed    bool
 	calls     []*call
-	overtaken overtaken
+	early     earlyCancels
 	questions questions
 	suspended mrtr.Suspended[*call]
 	resources *resourceListen // nil until the first resources/subscribe
@@ -89,9 +88,9 @@ func (c *conversation) Orderly() bool { return false }
 // Version implements downstream.Conversation.
 func (c *conversation) Version() mcp.Version { return c.rules.Version }
 
-// mirror computes the capabilities to declare upstream: exactly those that the
+// mirrorLocked computes the capabilities to declare upstream: exactly those that the
 // client declared, as far as 2026-07-28 has them, less those that the breaker has switched off.
-func (c *conversation) mirror() {
+func (c *conversation) mirrorLocked() {
 	caps := translate.ClientCapabilities(c.rules.Version, c.declared, true)
 	if c.breaker != nil {
 		for k, until := range c.breaker {
@@ -125,10 +124,10 @@ func (c *conversation) Serve(ctx context.Context, caller downstream.Caller, req 
 		return
 	}
 	began := time.Now()
-	if k := c.newCall(caller, req, out); k.cached() {
+	if k := c.newCall(caller, req, out); k.cached(&req) {
 		c.reportLocal(req.Method, began, nil)
 	} else {
-		k.drive(mrtr.Started())
+		k.start()
 	}
 }
 
@@ -147,6 +146,23 @@ func unnamed(req *downstream.Request) string {
 		}
 	}
 	return ""
+}
+
+// declares returns what a call tells the server of the client: its capabilities, and
+// the level of log messages that it wants; empty: none.
+func (c *conversation) declares() (capabilities []byte, level string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.server.Logging {
+		level = c.level
+	}
+	return c.capabilitiesLocked(), level
+}
+
+func (c *conversation) logLevel() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.level
 }
 
 // Notify implements downstream.Conversation. No client notification exists in
@@ -188,7 +204,7 @@ func (c *conversation) listen() {
 func (c *conversation) ended(id jsonrpc.ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.overtaken.ended(id)
+	c.early.ended(id)
 }
 
 // cancelled ends the call that the client gave the id, silently (D-T13), be it
@@ -199,7 +215,7 @@ func (c *conversation) cancelled(caller downstream.Caller, id jsonrpc.ID) {
 	var meant *call
 	found := 0
 	for _, k := range c.calls {
-		if k.req.ID != id || k.isHosted() || !k.of(caller) {
+		if k.flow.ID != id || k.task != nil || !k.of(caller) {
 			continue // a hosted task's request was answered; tasks/cancel ends it
 		}
 		meant = k
@@ -210,7 +226,7 @@ func (c *conversation) cancelled(caller downstream.Caller, id jsonrpc.ID) {
 		c.b.log.Debug().Int("calls", found).Msg("a cancellation names an id that several requests have; none is cancelled")
 	}
 	if found == 0 && len(c.tasks) == 0 { // else it may mean a tasks/result
-		c.overtaken.keep(id, caller.Principal)
+		c.early.keep(id, caller.Principal)
 	}
 	c.mu.Unlock()
 	if meant != nil {
@@ -235,7 +251,7 @@ func (c *conversation) Close(cause error) {
 	c.mu.Unlock()
 
 	last := mrtr.Cancelled() // D-T19
-	if errors.Is(cause, downstream.ErrStopping) {
+	if downstream.Audible(cause) {
 		last = mrtr.Failed(cause)
 	}
 	for _, k := range calls {
@@ -253,15 +269,15 @@ func (c *conversation) Close(cause error) {
 func (c *conversation) enter(k *call) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed || !k.isHosted() && c.overtaken.take(k) {
+	if c.closed || k.task == nil && c.early.take(k) {
 		return false
 	}
 	c.calls = append(c.calls, k)
 	return true
 }
 
-// exit takes a call and its open questions out of the tables. It is idempotent.
-func (c *conversation) exit(k *call, open []*mrtr.Input) {
+// exit takes a call out of the tables. It is idempotent.
+func (c *conversation) exit(k *call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range c.calls {
@@ -269,12 +285,9 @@ func (c *conversation) exit(k *call, open []*mrtr.Input) {
 			last := len(c.calls) - 1
 			c.calls[i], c.calls[last] = c.calls[last], nil
 			c.calls = c.calls[:last]
-			c.overtaken.ended(k.req.ID)
+			c.early.ended(k.flow.ID)
 			break
 		}
-	}
-	for _, in := range open {
-		c.questions.remove(jsonrpc.ID(in.ServerRequestID))
 	}
 	c.suspended.Remove(k)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/mrtr"
 )
 
 func TestCallOfAClientThatHasNoWayBackEndsAfterTheGracePeriod_E23(t *testing.T) {
@@ -17,7 +18,7 @@ func TestCallOfAClientThatHasNoWayBackEndsAfterTheGracePeriod_E23(t *testing.T) 
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				conv, _ := session(t, Limits{Grace: time.Minute, Round: time.Hour}, first)
+				conv, _ := session(t, Limits{Flow: mrtr.Limits{Grace: time.Minute, Round: time.Hour}}, first)
 				c := request(t, conv, "1", mcp.MethodToolsCall, book)
 				pass(10 * time.Second)
 				c.gone.Store(true)
@@ -39,7 +40,7 @@ func TestCallOfAClientThatHasNoWayBackEndsAfterTheGracePeriod_E23(t *testing.T) 
 
 func TestCallOfAClientThatIsThereOrCameBackGoesOn_E23(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		conv, _ := session(t, Limits{Grace: time.Minute}, inputRequired(`"s"`, question1("q")), result(booked))
+		conv, _ := session(t, Limits{Flow: mrtr.Limits{Grace: time.Minute}}, inputRequired(`"s"`, question1("q")), result(booked))
 		c := request(t, conv, "1", mcp.MethodToolsCall, book)
 		pass(3 * time.Minute)
 		for range 3 {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/translate"
 )
@@ -23,19 +24,15 @@ func (c *conversation) elicitationOver(msg jsonrpc.Message) bool {
 	calls := append([]*call(nil), c.calls...)
 	c.mu.Unlock()
 	for _, k := range calls {
-		k.mu.Lock()
 		k.elicitationOver(msg.Params)
-		k.mu.Unlock()
 	}
 	return true
 }
 
-// elicitationOver tells the client, if the id is one of this call's. The caller
-// holds mu.
+// elicitationOver tells the client, if the id is one of this call's.
 func (k *call) elicitationOver(params []byte) {
-	if id, _ := rawjson.Text(rawjson.Get(params, "elicitationId")); k.flow.AnnounceURL(id) {
-		k.completed([]string{id})
-	}
+	id, _ := rawjson.Text(rawjson.Get(params, "elicitationId"))
+	k.step(mrtr.Announced(id), nil)
 }
 
 // hintAtDraft adds to the log line of a refused result what would make sense of

@@ -4,6 +4,9 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/logfield"
@@ -18,16 +21,17 @@ import (
 // This file is the one place where causes become what the client reads
 // (sections F.2 and F.4, C-34).
 
-// fail answers the client with err. The caller holds mu.
-func (k *call) fail(err error) {
+// fail answers the client with the error of e.
+func (k *call) fail(e *effect) {
+	err := e.err
 	if failure := (*upstream.Failure)(nil); errors.As(err, &failure) && failure.Cause == upstream.Unauthorized {
 		if k.out.Refuse(refusalOf(failure)) { // H-3; too late: H-4
 			return
 		}
 	}
+	k.logEnd(err, e.result)
 	result, rpcErr := k.explain(err)
-	k.logEnd(err)
-	finish(k.out, k.req.ID, result, rpcErr)
+	finish(k.out, k.flow.ID, result, rpcErr)
 }
 
 // explain returns exactly one of a tool's error result and a JSON-RPC error.
@@ -45,7 +49,7 @@ func (k *call) explain(err error) ([]byte, *jsonrpc.Error) {
 	case errors.As(err, &theirs):
 		rules := *k.conv.rules
 		rules.Capabilities = k.flow.Capabilities
-		return rules.Error(k.req.Method, k.req.Params, theirs)
+		return rules.Error(k.flow.Method, k.flow.Params, theirs)
 	case errors.As(err, &abort):
 		reason := abort.Reason
 		if abort.Undeclared != "" {
@@ -65,7 +69,7 @@ func (k *call) explain(err error) ([]byte, *jsonrpc.Error) {
 // giveUp ends a call that could not get its input: for tools as a result that
 // the model can react to, for the others as an error (C-34).
 func (k *call) giveUp(reason string, data []rawjson.Edit) ([]byte, *jsonrpc.Error) {
-	if k.req.Method == mcp.MethodToolsCall {
+	if k.flow.Method == mcp.MethodToolsCall {
 		return translate.ToolError(reason), nil
 	}
 	return nil, internalError(reason, data)
@@ -128,37 +132,38 @@ func bounded(s string) string {
 	return strings.ToValidUTF8(s[:maxText], "") + "…"
 }
 
-// mayResend is D-15: a lost round is sent again once, under a new id, when it
-// provably never left or when the method changes nothing. The caller holds mu.
-func (k *call) mayResend(err error) bool {
-	var failure *upstream.Failure
-	if k.resent || k.flow.Over() || !errors.As(err, &failure) {
-		return false
+// broke is the event of a round that failed, which says whether it may be sent again
+// (D-15).
+func (k *call) broke(err error) mrtr.Event {
+	failure, ok := errors.AsType[*upstream.Failure](err)
+	switch {
+	case !ok:
+	case failure.Cause == upstream.Busy && failure.RetryAfter > 0:
+		return mrtr.Busy(err, failure.RetryAfter)
+	case failure.Cause != upstream.Lost && failure.Cause != upstream.Unreachable:
+	case !failure.Sent:
+		return mrtr.Unsent(err)
+	case failure.Cause == upstream.Lost && k.repeatable():
+		return mrtr.Lost(err)
 	}
-	switch failure.Cause {
-	case upstream.Lost:
-		return !failure.Sent || k.repeatable()
-	case upstream.Unreachable:
-		return !failure.Sent
-	}
-	return false
+	return mrtr.Failed(err)
 }
 
 // repeatable reports whether sending the round twice does no more than sending
 // it once: by the method, or by what the tool's own hints promise (Q8).
 func (k *call) repeatable() bool {
-	if k.req.Method == mcp.MethodToolsCall {
-		return k.conv.b.catalog.Tool(k.conv.principal, k.req.Name).Repeatable
+	if k.flow.Method == mcp.MethodToolsCall {
+		return k.conv.b.catalog.Tool(k.conv.principal, k.name).Repeatable
 	}
-	return mcp.IsReadOnly(k.req.Method)
+	return mcp.IsReadOnly(k.flow.Method)
 }
 
 // logEnd writes one line for every flow that fails. It names the cause and
-// never the payload (D-I5, H-11).
-func (k *call) logEnd(err error) {
+// never the payload (D-I5, H-11). result is what the upstream sent last, if anything.
+func (k *call) logEnd(err error, result []byte) {
 	event := k.conv.b.log.Info()
 	if rule := brokenRule(err); rule != "" {
-		event = hintAtDraft(k.conv.b.log.Warn().Str(logfield.Rule, rule), k.latest)
+		event = hintAtDraft(k.conv.b.log.Warn().Str(logfield.Rule, rule), result)
 	}
 	// A peer's own error text may quote anything, so it is not logged: of the
 	// server's the code, of the client's what it was asked.
@@ -175,8 +180,22 @@ func (k *call) logEnd(err error) {
 	default:
 		event = event.Err(err)
 	}
-	event.Str(logfield.FlowID, k.id()).Str(logfield.Method, k.req.Method).
-		Int(logfield.Round, k.flow.Round).Msg("call failed")
+	k.logLine(event).Msg("call failed")
+}
+
+// logLine says which call a line is about: whose, of what, since when.
+func (k *call) logLine(event *zerolog.Event) *zerolog.Event {
+	if k.flow.Home.Session != "" {
+		event = event.Str(logfield.SessionID, logfield.Short(k.flow.Home.Session))
+	}
+	if name, ok := rawjson.Text(k.name); ok {
+		event = event.Str(logfield.Tool, bounded(name))
+	}
+	event = event.Str(logfield.FlowID, k.id()).Str(logfield.Method, k.flow.Method).Int(logfield.Round, k.flow.Round)
+	if !k.flow.Clock.Began.IsZero() {
+		event = event.Dur(logfield.Duration, time.Since(k.flow.Clock.Began))
+	}
+	return event
 }
 
 // brokenRule names the rule that the server broke; empty when the failure is
@@ -206,9 +225,4 @@ func brokenRule(err error) string {
 		return "D-15"
 	}
 	return ""
-}
-
-func (b *Bridge) logUpstreamFault(k *call, err error) {
-	b.log.Warn().Str(logfield.Rule, "B-30").Str(logfield.FlowID, k.id()).Str(logfield.Method, k.req.Method).Err(err).
-		Msg("the upstream's result cannot be translated")
 }

@@ -144,6 +144,8 @@ func (c *client) Refuse(r *downstream.Refusal) bool {
 func (c *client) Reachable() bool      { return !c.gone.Load() }
 func (c *client) Continue(work func()) { go work() }
 
+func (c *client) Address() downstream.Address { return downstream.Address{} }
+
 func (c *client) Abandon() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -241,7 +243,7 @@ func session(t *testing.T, limits Limits, steps ...step) (*conversation, *script
 	conv := b.newConversation(mcp.V20251125, downstream.Caller{}, catalog.Unknown, nil)
 	conv.clientInfo = []byte(`{"name":"old","version":"1"}`)
 	conv.declared = []byte(declaredByClient)
-	conv.mirror()
+	conv.mirrorLocked()
 	b.adopt(conv)
 	return conv, up
 }

@@ -3,6 +3,7 @@ package bridge
 import (
 	"crypto/rand"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -160,6 +161,9 @@ func (t *hostedTask) Abandon() {
 	}
 }
 
+// Address implements downstream.Reply: what the task has to say waits with it.
+func (t *hostedTask) Address() downstream.Address { return downstream.Address{} }
+
 // Reachable implements downstream.Reply: a task waits for its client.
 func (t *hostedTask) Reachable() bool { return true }
 
@@ -264,7 +268,7 @@ func (t *hostedTask) describe() []byte {
 		quoted("status", t.status),
 		quoted("createdAt", t.created.UTC().Format(time.RFC3339Nano)),
 		quoted("lastUpdatedAt", t.updated.UTC().Format(time.RFC3339Nano)),
-		rawjson.Edit{Name: "ttl", Value: number(float64(t.ttl.Milliseconds()))},
+		rawjson.Edit{Name: "ttl", Value: strconv.AppendInt(nil, t.ttl.Milliseconds(), 10)},
 		rawjson.Edit{Name: "pollInterval", Value: []byte("1000")},
 	)
 }

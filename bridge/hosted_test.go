@@ -151,7 +151,7 @@ func TestATaskWhoseQuestionTimedOutWorksOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conv, _ := hosting(t, inputRequired(`"s"`, question1("q")), hang)
 		id := startTask(t, conv)
-		pass(conv.b.limits.ServerRequest)
+		pass(conv.b.flows.ServerRequest)
 		if got := taskStatusOf(t, conv, id); got != `"working"` {
 			t.Errorf("got %s", got)
 		}

@@ -34,15 +34,9 @@ func (c *conversation) host(caller downstream.Caller, req downstream.Request, ou
 	created := append([]byte(`{"task":`), t.describe()...)
 	finish(out, req.ID, append(created, '}'), nil)
 	c.b.background(func() { // the handle reaches the client when its request is over
-		defer t.call.survive()
-		t.call.drive(mrtr.Started())
+		t.call.start()
 	})
 	return true
-}
-
-// isHosted reports whether the call runs behind a task handle.
-func (k *call) isHosted() bool {
-	return k.task != nil
 }
 
 func taskTTL(raw []byte) time.Duration {

@@ -37,23 +37,23 @@ func (k *call) sight(served uint8) (flow observe.Flow, alive bool) {
 	reachable := k.out.Reachable()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	limits := &k.conv.b.limits
+	limits, clock := &k.conv.b.flows, &k.flow.Clock
 	flow = observe.Flow{
-		ID: k.id(), Method: k.req.Method, Name: nameOf(k.req.Method, k.req.Params), Reachable: reachable,
-		Began: k.deadline.Add(-limits.Call), Deadline: k.deadline, Until: k.due,
-		Round: k.flow.Round, StateOnly: k.flow.StateOnly, StateMost: k.flow.Limits.WithDefaults().StateOnly,
+		ID: k.id(), Method: k.flow.Method, Name: nameOf(k.flow.Method, k.name), Reachable: reachable,
+		Began: clock.Began, Deadline: clock.Deadline, Until: clock.Due,
+		Round: k.flow.Round, StateOnly: k.flow.StateOnly, StateMost: limits.StateOnly,
 	}
 	switch k.flow.State {
 	case mrtr.Sending:
-		flow.Waits, flow.Since = observe.ForServer, k.due.Add(-limits.Round)
+		flow.Waits, flow.Since = observe.ForServer, clock.Due.Add(-limits.Round)
 	case mrtr.Gathering:
-		flow.Waits, flow.Since, flow.Until = observe.ForClient, k.answerBy.Add(-limits.ServerRequest), k.answerBy
+		flow.Waits, flow.Since, flow.Until = observe.ForClient, clock.AnswerBy.Add(-limits.ServerRequest), clock.AnswerBy
 	case mrtr.Pausing:
 		flow.Waits, flow.Since = observe.ForTime, time.Now()
 	case mrtr.Polling:
 		flow.Waits, flow.Since = observe.ForTask, time.Now()
-		if !k.answerBy.IsZero() {
-			flow.Waits, flow.Since, flow.Until = observe.ForClient, k.answerBy.Add(-limits.ServerRequest), k.answerBy
+		if !clock.AnswerBy.IsZero() {
+			flow.Waits, flow.Since, flow.Until = observe.ForClient, clock.AnswerBy.Add(-limits.ServerRequest), clock.AnswerBy
 		}
 	}
 	for i := range k.flow.Inputs {
@@ -85,10 +85,10 @@ func questionKind(in *mrtr.Input) observe.Kind {
 
 // nameOf returns the name of the tool or prompt that a request is about. URIs of
 // resources are not told: they may hold secrets.
-func nameOf(method string, params []byte) string {
+func nameOf(method string, raw []byte) string {
 	if method != mcp.MethodToolsCall && method != mcp.MethodPromptsGet {
 		return ""
 	}
-	name, _ := rawjson.Text(rawjson.Get(params, "name"))
+	name, _ := rawjson.Text(raw)
 	return bounded(name)
 }

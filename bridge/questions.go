@@ -4,24 +4,25 @@ import (
 	"github.com/mcpbridge/bridge/jsonrpc"
 )
 
-// question is an open server request: whose it is, and what it answers.
-type question struct {
+// openQuestion is a server request that waits for its answer: whose it is, and what it
+// answers.
+type openQuestion struct {
 	id   jsonrpc.ID
 	key  string
 	call *call
-	next *question
+	next *openQuestion
 }
 
 // questions holds a session's open server requests. There is rarely more than
 // one, for which a map would need ten times the memory of a list.
-type questions struct{ first *question }
+type questions struct{ first *openQuestion }
 
 func (qs *questions) add(id jsonrpc.ID, key string, k *call) {
-	qs.first = &question{id: id, key: key, call: k, next: qs.first}
+	qs.first = &openQuestion{id: id, key: key, call: k, next: qs.first}
 }
 
 // find returns the question that went out under id, or nil.
-func (qs *questions) find(id jsonrpc.ID) *question {
+func (qs *questions) find(id jsonrpc.ID) *openQuestion {
 	q := qs.first
 	for q != nil && q.id != id {
 		q = q.next

@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
@@ -13,30 +14,24 @@ import (
 	"github.com/mcpbridge/bridge/upstream"
 )
 
-// report tells who watches how the call ended. The caller holds mu.
-func (k *call) report(act *mrtr.Action) {
+// report tells who watches how the call ended, with its last word.
+func (k *call) report(e *effect) {
 	watch := k.conv.b.opt.Watch
-	if watch == nil {
+	if watch == nil || e.do == mrtr.Tell || e.again {
 		return
 	}
-	now := time.Now()
-	for _, in := range act.Withdraw {
-		if in.ServerRequestID != "" {
-			k.reportQuestion(in, observe.Withdrawn)
-		}
+	done := observe.Call{Method: k.flow.Method, Version: k.conv.rules.Version, Rounds: k.flow.Round + 1}
+	if began := k.flow.Clock.Began; !began.IsZero() { // else nothing was sent
+		done.Took = time.Since(began)
 	}
-	done := observe.Call{Method: k.req.Method, Version: k.conv.rules.Version, Rounds: k.flow.Round + 1}
-	if !k.deadline.IsZero() { // else nothing was sent
-		done.Took = now.Sub(k.deadline.Add(-k.conv.b.limits.Call))
-	}
-	switch act.Do {
+	switch e.do {
 	case mrtr.Deliver:
-		done.ToolError = failedTool(k.req.Method, k.latest)
+		done.ToolError = failedTool(k.flow.Method, e.result)
 	case mrtr.Stop:
 		done.End = observe.Cancelled
 	case mrtr.Fail:
-		done.End, done.Cause, done.Code = endOf(act.Err)
-		k.reportUnasked(act.Err)
+		done.End, done.Cause, done.Code = endOf(e.err)
+		k.reportUnasked(e.err)
 	}
 	watch.CallEnded(done)
 }
@@ -99,17 +94,29 @@ func failedTool(method string, result []byte) bool {
 	return method == mcp.MethodToolsCall && string(rawjson.Get(result, "isError")) == "true"
 }
 
-// reportQuestion tells who watches what became of a question. The caller holds mu.
-func (k *call) reportQuestion(in *mrtr.Input, outcome observe.Outcome) {
-	watch := k.conv.b.opt.Watch
-	if watch == nil {
+// reportQuestion tells who watches what became of a question, after so long.
+func (k *call) reportQuestion(in *mrtr.Input, outcome observe.Outcome, took time.Duration) {
+	if watch := k.conv.b.opt.Watch; watch != nil {
+		watch.QuestionEnded(observe.Question{Kind: questionKind(in), Version: k.conv.rules.Version, Outcome: outcome, Took: took})
+	}
+}
+
+// askedForLocked returns how long the questions have been open.
+func (k *call) askedForLocked() time.Duration {
+	by := k.flow.Clock.AnswerBy
+	if by.IsZero() {
+		return 0
+	}
+	return time.Since(by.Add(-k.conv.b.flows.ServerRequest))
+}
+
+// reportWithdrawnLocked tells who watches that a question was taken back.
+func (k *call) reportWithdrawnLocked(in *mrtr.Input, act *mrtr.Action) {
+	if slices.Contains(act.Ignored, in) {
+		k.reportQuestion(in, observe.Unanswered, k.conv.b.flows.ServerRequest)
 		return
 	}
-	q := observe.Question{Kind: questionKind(in), Version: k.conv.rules.Version, Outcome: outcome}
-	if !k.answerBy.IsZero() {
-		q.Took = time.Since(k.answerBy.Add(-k.conv.b.limits.ServerRequest))
-	}
-	watch.QuestionEnded(q)
+	k.reportQuestion(in, observe.Withdrawn, k.askedForLocked())
 }
 
 // reportUnasked tells who watches of a question that the client could not be asked.
@@ -121,20 +128,20 @@ func (k *call) reportUnasked(err error) {
 	in := &mrtr.Input{InputRequest: mrtr.InputRequest{Method: abort.Method}}
 	switch {
 	case abort.Undeclared != "":
-		k.reportQuestion(in, observe.NotDeclared)
+		k.reportQuestion(in, observe.NotDeclared, 0)
 	case abort.Unasked:
-		k.reportQuestion(in, observe.NotExpressible)
+		k.reportQuestion(in, observe.NotExpressible, 0)
 	}
 }
 
-// reportAnswer tells who watches what a client answered. The caller holds mu.
-func (k *call) reportAnswer(in *mrtr.Input, msg *jsonrpc.Message) {
+// reportAnswerLocked tells who watches what a client answered.
+func (k *call) reportAnswerLocked(in *mrtr.Input, msg *jsonrpc.Message) {
 	switch {
 	case k.conv.b.opt.Watch == nil:
 	case msg.Error != nil:
-		k.reportQuestion(in, observe.ClientError)
+		k.reportQuestion(in, observe.ClientError, k.askedForLocked())
 	default:
-		k.reportQuestion(in, outcomeOf(in, msg.Result))
+		k.reportQuestion(in, outcomeOf(in, msg.Result), k.askedForLocked())
 	}
 }
 

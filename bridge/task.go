@@ -17,42 +17,6 @@ import (
 // Tasks of the server are hidden from legacy clients: the bridge declares the
 // extension, polls, passes answers on and delivers the result (section G.1).
 
-// poll waits for the next look at the task, and asks what it newly needs. The
-// caller holds mu.
-func (k *call) poll(act mrtr.Action) []mrtr.Event {
-	k.ctx.cancel() // of the request that told of the task: now it is over
-	now := time.Now()
-	k.due = now.Add(jitter(act.For))
-	k.taskProgress()
-	if len(act.Ask) > 0 {
-		return k.askTask(act.Ask)
-	}
-	k.suspend()
-	k.arm(now)
-	return nil
-}
-
-// askTask is ask for a task: polling goes on beside the questions.
-func (k *call) askTask(inputs []*mrtr.Input) []mrtr.Event {
-	if len(inputs) == 0 {
-		if len(k.flow.Outstanding()) == 0 {
-			k.answerBy, k.beat = time.Time{}, time.Time{}
-		}
-		return nil
-	}
-	return k.ask(inputs)
-}
-
-// taskProgress tells a client that wants progress what the task says of itself (G-5).
-func (k *call) taskProgress() {
-	message := k.flow.Task.Message
-	if k.progress.token == nil || message == "" || message == k.progress.message {
-		return
-	}
-	k.progress.message = message
-	k.tell(bounded(message))
-}
-
 // fetchTask asks for the task's state. Transport failures are tried again for as
 // long as a round may take: tasks/get is idempotent (G-14).
 func (k *call) fetchTask() (mrtr.Event, *upstream.Answer) {
@@ -66,12 +30,12 @@ func (k *call) fetchTask() (mrtr.Event, *upstream.Answer) {
 			return nil, backoff.Permanent(err)
 		}
 		return answer, err
-	}, backoff.WithMaxElapsedTime(k.conv.b.limits.Round))
+	}, backoff.WithMaxElapsedTime(k.conv.b.flows.Round))
 	switch {
 	case err != nil:
 		return mrtr.Failed(err), nil
 	case answer.Error != nil:
-		return mrtr.Failed(mrtr.Lost(answer.Error)), answer
+		return mrtr.Failed(mrtr.TaskGone(answer.Error)), answer
 	}
 	return mrtr.TaskStatus(answer.Result), answer
 }
@@ -79,7 +43,7 @@ func (k *call) fetchTask() (mrtr.Event, *upstream.Answer) {
 // update sends one answer to the task. The acknowledgment says nothing; the
 // next polls show what came of it. Repeating is safe (G-14).
 func (k *call) update(key string) {
-	ctx, cancel := context.WithTimeout(context.Background(), k.conv.b.limits.Round)
+	ctx, cancel := context.WithTimeout(context.Background(), k.conv.b.flows.Round)
 	call := k.taskRequest(mcp.MethodTasksUpdate, k.flow.Task, k.flow.TaskResponse(key))
 	k.conv.b.background(func() {
 		defer cancel()

@@ -122,7 +122,7 @@ func TestTasksAreDeclaredForToolCallsOnly_A19(t *testing.T) {
 func TestATaskThatIsAskedInVainEndsTheCall_DT20(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conv, up := withTaskServer(t, result(taskCreated), hang, result(`{}`))
-		conv.b.limits.Round = 10 * time.Second
+		conv.b.flows.Round = 10 * time.Second
 		c := request(t, conv, "1", mcp.MethodToolsCall, book)
 		pass(time.Minute)
 		if got := c.rpcError(); !strings.Contains(got.Message, "timeouts.round") {

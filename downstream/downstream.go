@@ -14,6 +14,7 @@ package downstream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -27,6 +28,13 @@ import (
 // still there, and are told.
 var ErrStopping error = sessions.Closed
 
+// Audible reports whether a client may still hear why its conversation ended: it
+// neither ended it itself nor went away.
+func Audible(cause error) bool {
+	end, ok := errors.AsType[sessions.Cause](cause)
+	return ok && end != sessions.Removed
+}
+
 // Caller says who a message from downstream acts for.
 type Caller struct {
 	// Principal names the identity behind the request in an opaque form; "" is
@@ -34,6 +42,9 @@ type Caller struct {
 	Principal string
 	// Authorization is the request's header of that name; "" when absent.
 	Authorization string
+	// Session is the id of the session that the message belongs to, which is a
+	// credential; "" without one that has an id.
+	Session string
 	// Accepted, when it isn't nil, is to be called once the upstream has
 	// answered a request that carried Authorization (H-6).
 	Accepted func()
@@ -113,6 +124,10 @@ type Reply interface {
 	Refuse(r *Refusal) bool
 	// Abandon ends the exchange without a response: the client cancelled it.
 	Abandon()
+	// Address names the stream that messages of this exchange go to, and begins it if
+	// need be, so that it can be written down before the first message leaves. It is
+	// zero where there is none to come back to.
+	Address() Address
 	// Reachable reports whether what is sent can get to the client, now or when it
 	// comes back. Work for a client that stays away may be given up (E-23).
 	Reachable() bool
@@ -121,6 +136,12 @@ type Reply interface {
 	// where there is one, which saves two switches and a stack that has yet to
 	// grow, otherwise on a new one.
 	Continue(work func())
+}
+
+// Address names a stream of a session, for whoever is to go on with a call.
+type Address struct {
+	Session string // the whole id, which is a credential
+	Stream  uint64
 }
 
 // Pusher delivers messages that no request of the client asked for:

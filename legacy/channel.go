@@ -229,6 +229,9 @@ func (r *channelReply) Refuse(refusal *downstream.Refusal) bool {
 // Abandon implements Reply.
 func (r *channelReply) Abandon() { r.end(nil) }
 
+// Address implements Reply: a connection that ends takes its session along.
+func (r *channelReply) Address() downstream.Address { return downstream.Address{} }
+
 // Reachable implements Reply: without the connection there is no session either.
 func (r *channelReply) Reachable() bool { return true }
 

@@ -103,6 +103,20 @@ func (ex *exchange) Finish(msg downstream.Message) { ex.complete(&msg) }
 // Abandon implements Reply.
 func (ex *exchange) Abandon() { ex.complete(nil) }
 
+// Address implements Reply.
+func (ex *exchange) Address() downstream.Address {
+	if ex.session == nil || !ex.Interactive() {
+		return downstream.Address{}
+	}
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	st := ex.startStream()
+	if st == nil {
+		return downstream.Address{}
+	}
+	return downstream.Address{Session: ex.session.rec.ID, Stream: st.ID()}
+}
+
 // Reachable implements Reply. A client that left before it saw the id of an event
 // has no way back.
 func (ex *exchange) Reachable() bool {

@@ -40,6 +40,7 @@ func (h *HTTP) guest(r *http.Request, msg *jsonrpc.Message) (*session, downstrea
 	if !ok {
 		return nil, downstream.Caller{}
 	}
+	c.Session = s.rec.ID
 	before := s.rebound.Load()
 	switch auth, principal := s.owner(); {
 	case auth == "":

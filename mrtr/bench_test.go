@@ -16,22 +16,21 @@ var (
 // plainFlow is a call that is answered at once. It returns the last verb.
 func plainFlow() Verb {
 	f := Flow{Method: mcp.MethodToolsCall, Capabilities: benchCaps}
-	f.Step(Started())
-	return f.Step(Result(benchComplete, `"complete"`)).Do
+	step(&f, Started())
+	return step(&f, Result(benchComplete, `"complete"`)).Do
 }
 
 // askingFlow is a call with that many rounds of one question each. It also makes
-// what the next round carries, and copies what a suspended flow keeps.
+// what the next round carries.
 func askingFlow(rounds int) Verb {
 	f := Flow{Method: mcp.MethodToolsCall, Capabilities: benchCaps}
-	f.Step(Started())
+	step(&f, Started())
 	for range rounds {
-		f.Step(Result(benchQuestion, `"input_required"`))
-		f.Own()
-		f.Step(Answered("q", benchAccept))
+		step(&f, Result(benchQuestion, `"input_required"`))
+		step(&f, Answered("q", benchAccept))
 		_ = f.InputResponses()
 	}
-	return f.Step(Result(benchComplete, `"complete"`)).Do
+	return step(&f, Result(benchComplete, `"complete"`)).Do
 }
 
 func BenchmarkFlow(b *testing.B) {

@@ -9,10 +9,13 @@ import (
 // below; the zero Event is not valid.
 type Event struct {
 	kind    eventKind
-	key     string
+	flag    bool   // reachable, or ask again
+	key     string // of an input; an elicitation id
 	payload []byte
-	typ     string // raw resultType of a result
+	typ     string // raw resultType of a result; a question's id
 	err     error
+	after   time.Duration
+	home    *Address
 }
 
 type eventKind int
@@ -23,10 +26,26 @@ const (
 	taskStatus
 	input
 	noInput
-	timer
+	unusable
+	asked
+	housed
+	announced
+	tick
+	unsent
+	busy
+	lost
 	cancelled
 	failed
 )
+
+var eventNames = [...]string{
+	started: "started", result: "result", taskStatus: "task status", input: "input", noInput: "no input",
+	unusable: "unusable", asked: "asked", housed: "housed", announced: "announced", tick: "tick", unsent: "unsent", busy: "busy",
+	lost: "lost", cancelled: "cancelled", failed: "failed",
+}
+
+// String returns the name of the event's kind.
+func (ev Event) String() string { return eventNames[ev.kind] }
 
 // Started begins the flow: credentials and capabilities are ready (D-T1).
 func Started() Event { return Event{kind: started} }
@@ -54,8 +73,41 @@ func Unanswered(key, reason string) Event {
 	return Event{kind: noInput, key: key, err: &Abort{Key: key, Reason: reason}}
 }
 
-// Timer says that the wait of an earlier [Wait] is over (D-T15).
-func Timer() Event { return Event{kind: timer} }
+// Unusable says that the client's answer to the input request under key breaks a
+// rule. again says that the rule is one that the question could not express: then
+// it is asked once more (C-26).
+func Unusable(key, reason string, again bool) Event {
+	return Event{kind: unusable, key: key, flag: again, err: &Abort{Key: key, Reason: reason}}
+}
+
+// Asked says under which id the input request under key goes to the client, as a raw
+// token, and what elicitationId it carries, if any. It comes before the question
+// leaves, so that an answer always finds it.
+func Asked(key, serverRequestID, elicitationID string) Event {
+	return Event{kind: asked, key: key, typ: serverRequestID, payload: []byte(elicitationID)}
+}
+
+// Housed says where the call's messages go from now on.
+func Housed(home Address) Event { return Event{kind: housed, home: &home} }
+
+// Announced is a draft server's word that a URL interaction is over (I-11).
+func Announced(elicitationID string) Event { return Event{kind: announced, key: elicitationID} }
+
+// Tick says that time has passed, at the latest when [Clock.Next] came (D-T15).
+// reachable tells whether the client can get what is sent; it counts from
+// Clock.Look on. One tick does one thing: it is to be repeated until it does Nothing.
+func Tick(reachable bool) Event { return Event{kind: tick, flag: reachable} }
+
+// Unsent says that the round in flight failed and provably never left (D-15).
+func Unsent(err error) Event { return Event{kind: unsent, err: err} }
+
+// Busy says that the server turned the round in flight away and asks for this much
+// patience; 0: it does not say how much.
+func Busy(err error, after time.Duration) Event { return Event{kind: busy, err: err, after: after} }
+
+// Lost says that the round in flight failed and may have reached the server, but
+// does no more when it is sent twice than when it is sent once (D-15).
+func Lost(err error) Event { return Event{kind: lost, err: err} }
 
 // Cancelled is the client's notifications/cancelled, or the end of its session
 // (D-T13, D-T19).
@@ -70,10 +122,11 @@ type Verb int
 // The verbs. After Deliver, Fail and Stop the flow is over.
 const (
 	Nothing Verb = iota
+	Tell         // only what the other fields say
 	Send         // build the round from the flow and send it (D.4)
 	Ask          // put Action.Ask to the client
-	Wait         // give a Timer event after Action.For
-	Poll         // give a Timer event after Action.For, and put Action.Ask to the client (G-3, G-6)
+	Wait         // nothing, until Clock.Due
+	Poll         // nothing, until Clock.Due, and put Action.Ask to the client (G-3, G-6)
 	Fetch        // send tasks/get
 	Update       // send tasks/update for Action.Key, and put Action.Ask to the client
 	Deliver      // translate the result and answer the client
@@ -86,12 +139,15 @@ type Action struct {
 	Do        Verb
 	Ask       []*Input      // to be asked now
 	Withdraw  []*Input      // asked, and no longer wanted: cancel them (C-35)
-	For       time.Duration // of Wait and Poll, before jitter
+	Ignored   []*Input      // those of Withdraw that the client let time out (C.9)
+	For       time.Duration // of Wait and Poll, before it is spread
 	Key       string        // of Update
 	Result    []byte        // of Deliver, when it is not the upstream's whole result
 	Err       error         // of Fail
 	Completed []string      // elicitation ids whose URL interaction is over (C-32)
-	Task      *Task         // still runs and is no longer wanted: cancel it (G-12, G-13)
+	Say       string        // tell the client by progress Count that the call is alive; empty: do not
+	Count     float64
+	Task      *Task // still runs and is no longer wanted: cancel it (G-12, G-13)
 }
 
 // Abort ends a flow because an input request could not be satisfied (C-34).

@@ -1,6 +1,9 @@
 package mrtr
 
 import (
+	"time"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
 )
@@ -20,31 +23,61 @@ const (
 	Silent    State = "silent"    // ended without an answer: cancelled or session gone
 )
 
-// Flow is everything the machine remembers of one client request. It can be
-// stored and resumed by another process: every field is data.
+// Flow is everything there is to remember of one client request between two events:
+// what was asked and by whom, how far it is, what the client was told and asked,
+// and what is due when. It is data and nothing else, so another process can go on
+// with it ([Flow.Encode], [Decode]). Only [Flow.Step] and [Flow.Count] change it
+// once it has started.
 //
-// Two flows share nothing, even for the same tool and arguments (D-I8).
+// Two flows share nothing but their Limits, even for the same tool and arguments
+// (D-I8).
 type Flow struct {
-	Method       string      `json:"method"`
-	Capabilities []byte      `json:"capabilities"` // declared upstream in round 0, kept for all rounds (D-I12)
-	Limits       Limits      `json:"limits"`
-	State        State       `json:"state"`
-	Round        int         `json:"round"`     // 0 is the first request, n the n-th retry
-	StateOnly    int         `json:"stateOnly"` // state-only rounds so far
+	// Who asked for what. Set before the first step.
+	ID           jsonrpc.ID `json:"id"` // of the client's request, which its response carries
+	Method       string     `json:"method"`
+	Params       []byte     `json:"params,omitempty"`       // the same in all rounds (D-I2)
+	Principal    string     `json:"principal,omitempty"`    // who made the request (H-6)
+	Capabilities []byte     `json:"capabilities,omitempty"` // declared upstream in round 0, kept for all rounds (D-I12)
+	Level        string     `json:"level,omitempty"`        // of log messages, as told upstream; empty: none (C-7)
+	Home         Address    `json:"home,omitzero"`
+	Limits       *Limits    `json:"limits,omitempty"` // shared by many flows and never changed; nil: the defaults
+
+	ListsAsk      bool `json:"listsAsk,omitempty"`      // the server speaks a draft in which lists may ask too (I-4)
+	TasksDeclared bool `json:"tasksDeclared,omitempty"` // the server may answer with a task (G-1)
+
+	// How far it is.
+	State        State       `json:"state,omitempty"`
+	Round        int         `json:"round,omitempty"`     // 0 is the first request, n the n-th retry
+	StateOnly    int         `json:"stateOnly,omitempty"` // state-only rounds so far
 	RequestState []byte      `json:"requestState,omitempty"`
 	Inputs       []Input     `json:"inputs,omitempty"` // of the latest round
 	URLs         []URLMemory `json:"urls,omitempty"`
+	Task         *Task       `json:"task,omitempty"`   // while Polling
+	Resent       bool        `json:"resent,omitempty"` // a request was sent twice, which happens once (D-15)
+	Outage       Outage      `json:"outage,omitzero"`
 
-	ListsAsk      bool  `json:"listsAsk,omitempty"`      // the server speaks a draft in which lists may ask too (I-4)
-	TasksDeclared bool  `json:"tasksDeclared,omitempty"` // the server may answer with a task (G-1)
-	Task          *Task `json:"task,omitempty"`          // while Polling
+	Clock    Clock    `json:"clock,omitzero"`
+	Progress Progress `json:"progress,omitzero"`
+}
+
+// Address is where a call's messages go: the stream of a session. The zero Address
+// is nowhere that another process could find.
+type Address struct {
+	Session string `json:"session,omitempty"` // the whole id, which is a credential
+	Stream  uint64 `json:"stream,omitempty"`
+}
+
+// Outage is a round that could not be sent and is tried again (D-15).
+type Outage struct {
+	Tries int       `json:"tries,omitempty"` // so far, of this round
+	Until time.Time `json:"until,omitzero"`  // no longer than that; zero: there is none
 }
 
 // Input is an input request of the latest round and what became of it.
 type Input struct {
 	InputRequest
-	ServerRequestID string `json:"serverRequestId,omitempty"` // raw token; set by the driver when it asks
-	ElicitationID   string `json:"elicitationId,omitempty"`   // URL mode only (C-27); set by the driver
+	ServerRequestID string `json:"serverRequestId,omitempty"` // raw token of the question (event Asked)
+	ElicitationID   string `json:"elicitationId,omitempty"`   // URL mode only (C-27)
 	Asked           bool   `json:"asked,omitempty"`
 	AskedAgain      bool   `json:"askedAgain,omitempty"` // after an unusable answer, once (C-26)
 	Announced       bool   `json:"announced,omitempty"`  // the server said that the URL interaction is over (I-11)
@@ -102,15 +135,6 @@ func (f *Flow) Input(key string) *Input {
 		}
 	}
 	return nil
-}
-
-// Own replaces every slice that aliases a received message by a copy, so that
-// a suspended flow does not hold the upstream's whole response in memory.
-func (f *Flow) Own() {
-	f.RequestState = clone(f.RequestState)
-	for i := range f.Inputs {
-		f.Inputs[i].Params = clone(f.Inputs[i].Params)
-	}
 }
 
 func clone(b []byte) []byte {

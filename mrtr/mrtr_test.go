@@ -1,7 +1,6 @@
 package mrtr
 
 import (
-	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -17,11 +16,19 @@ func newFlow() *Flow {
 	return &Flow{Method: mcp.MethodToolsCall, Capabilities: []byte(everyCapability)}
 }
 
+// noon is when everything happens in these tests.
+var noon = time.Date(2026, 7, 28, 12, 0, 0, 0, time.UTC)
+
+func step(f *Flow, ev Event) Action { return f.Step(ev, Moment{Now: noon, Luck: .5}) }
+
+// lapse lets the flow's pause end.
+func lapse(f *Flow) Action { return f.Step(Tick(true), Moment{Now: f.Clock.Due, Luck: .5}) }
+
 // sending returns a flow with round 0 in flight.
 func sending(t *testing.T) *Flow {
 	t.Helper()
 	f := newFlow()
-	if act := f.Step(Started()); act.Do != Send || f.State != Sending {
+	if act := step(f, Started()); act.Do != Send || f.State != Sending {
 		t.Fatalf("started: %v in state %q", act.Do, f.State)
 	}
 	return f
@@ -66,27 +73,27 @@ func expect(t *testing.T, act Action, do Verb, ask string) {
 func TestCompleteResultEndsTheFlow_DT3(t *testing.T) {
 	for _, result := range []string{`{"content":[]}`, `{"resultType":"complete","inputRequests":{},"requestState":"x"}`} {
 		f := sending(t)
-		expect(t, f.Step(outcome([]byte(result))), Deliver, "")
+		expect(t, step(f, outcome([]byte(result))), Deliver, "")
 		if f.State != Done {
 			t.Fatalf("state %q", f.State)
 		}
-		expect(t, f.Step(outcome([]byte(result))), Nothing, "") // D-T21
+		expect(t, step(f, outcome([]byte(result))), Nothing, "") // D-T21
 	}
 }
 
 func TestTwoRoundsCarryOnlyTheLatest_DI4_DI6(t *testing.T) {
 	f := sending(t)
 	first := `{"resultType":"input_required","requestState":"a\u002b","inputRequests":{` + form("one") + `}}`
-	expect(t, f.Step(outcome([]byte(first))), Ask, "one")
-	expect(t, f.Step(Answered("one", []byte(accept))), Send, "")
+	expect(t, step(f, outcome([]byte(first))), Ask, "one")
+	expect(t, step(f, Answered("one", []byte(accept))), Send, "")
 	if got := string(f.RequestState); got != `"a\u002b"` {
 		t.Fatalf("D-I3: request state token %s", got)
 	}
 	if got := string(f.InputResponses()); got != `{"one":`+accept+`}` {
 		t.Fatalf("responses %s", got)
 	}
-	expect(t, f.Step(outcome(required(form("two")))), Ask, "two")
-	expect(t, f.Step(Answered("two", []byte(`{"action":"decline"}`))), Send, "")
+	expect(t, step(f, outcome(required(form("two")))), Ask, "two")
+	expect(t, step(f, Answered("two", []byte(`{"action":"decline"}`))), Send, "")
 	if f.RequestState != nil {
 		t.Fatalf("D-I4: state of an earlier round was kept: %s", f.RequestState)
 	}
@@ -100,7 +107,7 @@ func TestTwoRoundsCarryOnlyTheLatest_DI4_DI6(t *testing.T) {
 
 func TestEmptyStringStateIsPresent_DI4(t *testing.T) {
 	f := sending(t)
-	expect(t, f.Step(outcome([]byte(`{"resultType":"input_required","requestState":""}`))), Wait, "")
+	expect(t, step(f, outcome([]byte(`{"resultType":"input_required","requestState":""}`))), Wait, "")
 	if string(f.RequestState) != `""` {
 		t.Fatalf("got %q", f.RequestState)
 	}
@@ -108,13 +115,13 @@ func TestEmptyStringStateIsPresent_DI4(t *testing.T) {
 
 func TestOrderOfQuestions_C37(t *testing.T) {
 	f := sending(t)
-	act := f.Step(outcome(required(form("a"), sampling, form("b"), roots)))
+	act := step(f, outcome(required(form("a"), sampling, form("b"), roots)))
 	expect(t, act, Ask, "a,s,r")
-	expect(t, f.Step(Answered("s", []byte(`{}`))), Nothing, "")
-	expect(t, f.Step(Answered("a", []byte(accept))), Ask, "b")
-	expect(t, f.Step(Answered("a", []byte(accept))), Nothing, "") // duplicate
-	expect(t, f.Step(Answered("b", []byte(accept))), Nothing, "")
-	expect(t, f.Step(Answered("r", []byte(`{"roots":[]}`))), Send, "")
+	expect(t, step(f, Answered("s", []byte(`{}`))), Nothing, "")
+	expect(t, step(f, Answered("a", []byte(accept))), Ask, "b")
+	expect(t, step(f, Answered("a", []byte(accept))), Nothing, "") // duplicate
+	expect(t, step(f, Answered("b", []byte(accept))), Nothing, "")
+	expect(t, step(f, Answered("r", []byte(`{"roots":[]}`))), Send, "")
 	want := `{"a":` + accept + `,"s":{},"b":` + accept + `,"r":{"roots":[]}}`
 	if got := string(f.InputResponses()); got != want {
 		t.Fatalf("D-I7:\n got %s\nwant %s", got, want)
@@ -126,16 +133,16 @@ func TestStateOnlyRoundsArePacedAndBounded_DT5(t *testing.T) {
 	busy := []byte(`{"resultType":"input_required","requestState":"s","inputRequests":{}}`)
 	want := []time.Duration{250, 500, 1000, 2000, 4000, 5000, 5000, 5000, 5000, 5000}
 	for i, ms := range want {
-		act := f.Step(outcome(busy))
+		act := step(f, outcome(busy))
 		if act.Do != Wait || act.For != ms*time.Millisecond {
 			t.Fatalf("round %d: verb %d for %v", i, act.Do, act.For)
 		}
 		if f.InputResponses() != nil {
 			t.Fatal("answers in a state-only round")
 		}
-		expect(t, f.Step(Timer()), Send, "")
+		expect(t, lapse(f), Send, "")
 	}
-	act := f.Step(outcome(busy))
+	act := step(f, outcome(busy))
 	var limit *LimitReached
 	if act.Do != Fail || !errors.As(act.Err, &limit) {
 		t.Fatalf("D-I18: %v %v", act.Do, act.Err)
@@ -145,11 +152,11 @@ func TestStateOnlyRoundsArePacedAndBounded_DT5(t *testing.T) {
 func TestRoundsAreBounded_DT17(t *testing.T) {
 	f := sending(t)
 	for range DefaultRounds {
-		expect(t, f.Step(outcome(required(form("q")))), Ask, "q")
-		expect(t, f.Step(Answered("q", []byte(accept))), Send, "")
+		expect(t, step(f, outcome(required(form("q")))), Ask, "q")
+		expect(t, step(f, Answered("q", []byte(accept))), Send, "")
 	}
-	f.Step(outcome(required(form("q"))))
-	if act := f.Step(Answered("q", []byte(accept))); act.Do != Fail {
+	step(f, outcome(required(form("q"))))
+	if act := step(f, Answered("q", []byte(accept))); act.Do != Fail {
 		t.Fatalf("verb %d", act.Do)
 	}
 }
@@ -170,7 +177,7 @@ func TestViolationsEndTheFlow(t *testing.T) {
 	for _, test := range tests {
 		f := sending(t)
 		f.Method = test.method
-		act := f.Step(outcome([]byte(test.result)))
+		act := step(f, outcome([]byte(test.result)))
 		var violation *Violation
 		if act.Do != Fail || !errors.As(act.Err, &violation) || violation.Rule != test.rule {
 			t.Errorf("%s: %v, %v; want a violation of %s", test.result, act.Do, act.Err, test.rule)
@@ -180,8 +187,9 @@ func TestViolationsEndTheFlow(t *testing.T) {
 
 func TestOversizedStateIsRefused_DI5(t *testing.T) {
 	f := sending(t)
-	f.Limits.State = 10
-	act := f.Step(outcome([]byte(`{"resultType":"input_required","requestState":"0123456789"}`)))
+	limits := Limits{State: 10}.WithDefaults()
+	f.Limits = &limits
+	act := step(f, outcome([]byte(`{"resultType":"input_required","requestState":"0123456789"}`)))
 	if act.Do != Fail || strings.Contains(act.Err.Error(), "0123") {
 		t.Fatalf("%v %v", act.Do, act.Err)
 	}
@@ -203,7 +211,7 @@ func TestUndeclaredKindsRefuseTheWholeRound_C33(t *testing.T) {
 	for _, test := range tests {
 		f := sending(t)
 		f.Capabilities = []byte(test.caps)
-		act := f.Step(outcome(required(test.request)))
+		act := step(f, outcome(required(test.request)))
 		var abort *Abort
 		if act.Do != Fail || !errors.As(act.Err, &abort) || len(act.Ask)+len(act.Withdraw) > 0 {
 			t.Errorf("%s with %s: %+v", test.request, test.caps, act)
@@ -213,15 +221,15 @@ func TestUndeclaredKindsRefuseTheWholeRound_C33(t *testing.T) {
 
 func TestMissingAnswers_C9(t *testing.T) {
 	f := sending(t)
-	f.Step(outcome(required(form("q"))))
-	expect(t, f.Step(Unanswered("q", "no answer")), Send, "")
+	step(f, outcome(required(form("q"))))
+	expect(t, step(f, Unanswered("q", "no answer")), Send, "")
 	if got := string(f.InputResponses()); got != `{"q":{"action":"cancel"}}` {
 		t.Fatalf("got %s", got)
 	}
 
 	f = sending(t)
-	f.Step(outcome(required(sampling, form("q"), roots)))
-	act := f.Step(Unanswered("s", "client is broken"))
+	step(f, outcome(required(sampling, form("q"), roots)))
+	act := step(f, Unanswered("s", "client is broken"))
 	var abort *Abort
 	if act.Do != Fail || !errors.As(act.Err, &abort) || abort.Method != mcp.MethodSamplingCreateMessage {
 		t.Fatalf("C-34: %+v", act)
@@ -233,54 +241,55 @@ func TestMissingAnswers_C9(t *testing.T) {
 
 func TestCancelIsSilentAndFinal_DT13(t *testing.T) {
 	f := sending(t)
-	expect(t, f.Step(Cancelled()), Stop, "")
-	expect(t, f.Step(outcome([]byte(`{}`))), Nothing, "")
+	expect(t, step(f, Cancelled()), Stop, "")
+	expect(t, step(f, outcome([]byte(`{}`))), Nothing, "")
 
 	f = sending(t)
-	f.Step(outcome(required(form("q"))))
-	act := f.Step(Cancelled())
+	step(f, outcome(required(form("q"))))
+	act := step(f, Cancelled())
 	if act.Do != Stop || keys(act.Withdraw) != "q" || f.State != Silent {
 		t.Fatalf("%+v", act)
 	}
-	expect(t, f.Step(Answered("q", []byte(accept))), Nothing, "") // it never executes afterwards
+	expect(t, step(f, Answered("q", []byte(accept))), Nothing, "") // it never executes afterwards
 }
 
 func TestURLConsentIsRemembered_C31(t *testing.T) {
 	f := sending(t)
 	asked := required(urlQuestion("u", "https://x"))
-	expect(t, f.Step(outcome(asked)), Ask, "u")
-	f.Input("u").Identify([]byte(`{}`), func() string { return "id-1" })
-	expect(t, f.Step(Answered("u", []byte(`{"action":"accept"}`))), Send, "")
+	expect(t, step(f, outcome(asked)), Ask, "u")
+	step(f, Asked("u", `"b-1"`, "id-1"))
+	expect(t, step(f, Answered("u", []byte(`{"action":"accept"}`))), Send, "")
 	for i, seconds := range []time.Duration{1, 2, 4} {
-		act := f.Step(outcome(asked))
+		act := step(f, outcome(asked))
 		if act.Do != Wait || act.For != seconds*time.Second || act.Completed != nil {
 			t.Fatalf("repeat %d: %+v", i, act)
 		}
-		expect(t, f.Step(Timer()), Send, "")
+		expect(t, lapse(f), Send, "")
 		if got := string(f.InputResponses()); got != `{"u":{"action":"accept"}}` {
 			t.Fatalf("got %s", got)
 		}
 	}
-	expect(t, f.Step(outcome(asked)), Ask, "u") // Q5: prompt again
+	expect(t, step(f, outcome(asked)), Ask, "u") // Q5: prompt again
 }
 
 func TestURLCompletion_C32(t *testing.T) {
 	consented := func() *Flow {
 		f := sending(t)
-		f.Step(outcome(required(urlQuestion("u", "https://x"))))
-		f.Input("u").Identify([]byte(`{"elicitationId":"theirs"}`), nil)
-		f.Step(Answered("u", []byte(`{"action":"accept"}`)))
+		step(f, outcome(required(urlQuestion("u", "https://x"))))
+		_, id := Identify([]byte(`{"elicitationId":"theirs"}`), nil)
+		step(f, Asked("u", `"b-1"`, id))
+		step(f, Answered("u", []byte(`{"action":"accept"}`)))
 		return f
 	}
-	act := consented().Step(outcome([]byte(`{"content":[]}`)))
+	act := step(consented(), outcome([]byte(`{"content":[]}`)))
 	if strings.Join(act.Completed, ",") != "theirs" {
 		t.Fatalf("completed %v", act.Completed)
 	}
-	act = consented().Step(outcome(required(form("q"))))
+	act = step(consented(), outcome(required(form("q"))))
 	if act.Do != Ask || len(act.Completed) != 1 {
 		t.Fatalf("%+v", act)
 	}
-	act = consented().Step(outcome([]byte(`{"content":[],"isError":true}`)))
+	act = step(consented(), outcome([]byte(`{"content":[],"isError":true}`)))
 	if act.Do != Deliver || act.Completed != nil {
 		t.Fatalf("completed after a failure: %+v", act)
 	}
@@ -288,17 +297,16 @@ func TestURLCompletion_C32(t *testing.T) {
 
 func TestFlowSurvivesStorage(t *testing.T) {
 	f := sending(t)
-	f.Step(outcome([]byte(`{"resultType":"input_required","requestState":"\ud800","inputRequests":{` + form("q") + `}}`)))
-	f.Own()
-	stored, err := json.Marshal(f)
+	step(f, outcome([]byte(`{"resultType":"input_required","requestState":"\ud800","inputRequests":{`+form("q")+`}}`)))
+	stored, err := f.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var again Flow
-	if err := json.Unmarshal(stored, &again); err != nil {
+	again, err := Decode(stored)
+	if err != nil {
 		t.Fatal(err)
 	}
-	expect(t, again.Step(Answered("q", []byte(accept))), Send, "")
+	expect(t, step(again, Answered("q", []byte(accept))), Send, "")
 	if string(again.RequestState) != `"\ud800"` {
 		t.Fatalf("D-I3 across storage: %s", again.RequestState)
 	}

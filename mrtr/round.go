@@ -58,7 +58,7 @@ func (f *Flow) parseRound(result []byte, rawType string) (Round, error) {
 	case !mcp.MayRequireInput(f.Method) && (!f.ListsAsk || !mcp.IsList(f.Method)):
 		return Round{}, &Violation{"D-12", "input_required is not allowed in answer to " + f.Method}
 	}
-	return parseInputRequired(result, f.Limits.WithDefaults().State)
+	return parseInputRequired(result, f.limits().State)
 }
 
 // parseInputRequired bounds the request state to maxState bytes of JSON text.

@@ -1,47 +1,82 @@
 package mrtr
 
 import (
+	"time"
+
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
 )
 
-// Step takes one event and returns what to do. It is pure: the same flow and
-// event give the same flow and action. Events that no longer matter, and late
-// ones, change nothing (D-T21).
-func (f *Flow) Step(ev Event) Action {
+// Step takes one event and returns what to do. The same flow, event and moment give
+// the same flow and action. Events that no longer matter, and late ones, change
+// nothing (D-T21).
+func (f *Flow) Step(ev Event, at Moment) Action {
 	if f.Over() {
 		return Action{}
 	}
-	switch {
-	case ev.kind == started && f.State == Admitted:
-		f.State = Sending
-		return Action{Do: Send}
-	case ev.kind == result && f.State == Sending:
-		return f.onResult(&ev)
-	case ev.kind == taskStatus && f.State == Polling:
-		return f.onTask(ev.payload)
-	case ev.kind == timer && f.State == Polling:
-		return Action{Do: Fetch}
-	case ev.kind == input && f.State == Polling:
-		return f.onTaskAnswer(ev.key, ev.payload)
-	case ev.kind == noInput && f.State == Polling:
-		return f.onNoInput(ev.key, ev.err)
-	case ev.kind == input && f.State == Gathering:
-		return f.onInput(ev.key, ev.payload)
-	case ev.kind == noInput && f.State == Gathering:
-		return f.onNoInput(ev.key, ev.err)
-	case ev.kind == timer && f.State == Pausing:
-		return f.nextRound()
-	case ev.kind == cancelled:
+	switch ev.kind {
+	case tick:
+		return f.onTick(ev.flag, at)
+	case asked:
+		return f.onAsked(&ev)
+	case housed:
+		f.Home = *ev.home
+		return Action{}
+	case announced:
+		return f.onAnnounced(ev.key)
+	case cancelled:
 		return f.end(Silent, Action{Do: Stop})
-	case ev.kind == failed:
+	case failed:
 		return f.fail(ev.err)
+	}
+	switch f.State {
+	case Admitted:
+		if ev.kind == started {
+			return f.begin(at)
+		}
+	case Sending:
+		return f.whileSending(&ev, at)
+	case Gathering, Polling:
+		return f.whileAsking(&ev, at)
+	}
+	return Action{}
+}
+
+// whileSending takes what becomes of the round in flight.
+func (f *Flow) whileSending(ev *Event, at Moment) Action {
+	switch ev.kind {
+	case result:
+		f.Outage = Outage{}
+		return f.onResult(ev, at)
+	case unsent:
+		return f.onUnsent(ev.err, at)
+	case busy:
+		return f.outlast(ev.err, ev.after, at)
+	case lost:
+		return f.onLost(ev.err, at)
+	}
+	return Action{}
+}
+
+// whileAsking takes answers, and what the server says of its task.
+func (f *Flow) whileAsking(ev *Event, at Moment) Action {
+	switch ev.kind {
+	case taskStatus:
+		if f.State == Polling {
+			return f.onTask(ev.payload, at)
+		}
+	case input:
+		return f.onInput(ev.key, ev.payload, at)
+	case noInput:
+		return f.onNoInput(ev.key, ev.err, at)
+	case unusable:
+		return f.onUnusable(ev, at)
 	}
 	return Action{}
 }
 
 // onResult is D-T3 to D-T8.
-func (f *Flow) onResult(ev *Event) Action {
+func (f *Flow) onResult(ev *Event, at Moment) Action {
 	raw := ev.payload
 	round, err := f.parseRound(raw, ev.typ)
 	if err != nil {
@@ -52,17 +87,18 @@ func (f *Flow) onResult(ev *Event) Action {
 		done := f.completedURLs(nil, raw)
 		return f.end(Done, Action{Do: Deliver, Completed: done})
 	case mcp.ResultTask:
-		return f.onTaskCreated(raw)
+		return f.onTaskCreated(raw, at)
 	}
-	return f.onInputRequired(round, raw)
+	return f.onInputRequired(round, raw, at)
 }
 
 // onInputRequired replaces what the last round left: the latest result alone
-// decides about state and answers (D-I4, D-I6).
-func (f *Flow) onInputRequired(round Round, raw []byte) Action {
-	f.RequestState = round.State
+// decides about state and answers (D-I4, D-I6). Nothing that is kept aliases it.
+func (f *Flow) onInputRequired(round Round, raw []byte, at Moment) Action {
+	f.RequestState = clone(round.State)
 	f.Inputs = make([]Input, len(round.Requests))
 	for i, req := range round.Requests {
+		req.Params = clone(req.Params)
 		f.Inputs[i] = Input{InputRequest: req}
 	}
 	// The whole map is checked before the first entry is asked, so that a
@@ -73,28 +109,35 @@ func (f *Flow) onInputRequired(round Round, raw []byte) Action {
 		}
 	}
 	completed := f.completedURLs(f.Inputs, raw)
-	act := f.gather()
+	act := f.gather(at)
 	act.Completed = completed
 	return act
 }
 
 // gather asks what must be asked, or pauses when nothing must.
-func (f *Flow) gather() Action {
+func (f *Flow) gather(at Moment) Action {
 	if len(f.Inputs) == 0 {
 		f.StateOnly++
-		if limit := f.Limits.WithDefaults().StateOnly; f.StateOnly > limit {
+		if limit := f.limits().StateOnly; f.StateOnly > limit {
 			return f.fail(&LimitReached{"limits.state-only-rounds", limit})
 		}
-		f.State = Pausing
-		return Action{Do: Wait, For: backoff(stateOnlyFirst, stateOnlyMost, f.StateOnly-1)}
+		return f.pause(backoff(stateOnlyFirst, stateOnlyMost, f.StateOnly-1), at)
 	}
 	repeats := f.recallURLs()
-	f.State = Gathering
 	if ask := f.askable(); len(ask) > 0 {
-		return Action{Do: Ask, Ask: ask}
+		f.State = Gathering
+		return f.ask(ask, at)
 	}
-	f.State = Pausing // D-T22: every entry is a remembered consent
-	return Action{Do: Wait, For: backoff(urlFirst, urlMost, repeats-1)}
+	return f.pause(backoff(urlFirst, urlMost, repeats-1), at) // D-T22: every entry is a remembered consent
+}
+
+// ask puts inputs to the client, which has until the call's deadline for all of them.
+func (f *Flow) ask(inputs []*Input, at Moment) Action {
+	if f.State == Gathering {
+		f.Clock.Due = f.Clock.Deadline
+	}
+	f.asking(inputs, at)
+	return Action{Do: Ask, Ask: inputs}
 }
 
 // askable marks and returns the inputs to put to the client now: roots and
@@ -118,32 +161,52 @@ func (f *Flow) askable() []*Input {
 	return ask
 }
 
-// onInput records an answer; an unknown or answered key changes nothing.
-func (f *Flow) onInput(key string, response []byte) Action {
+// open returns the input under key if it waits for an answer.
+func (f *Flow) open(key string) *Input {
 	in := f.Input(key)
 	if in == nil || !in.Asked || in.Response != nil {
+		return nil
+	}
+	return in
+}
+
+// onAsked notes under which ids a question goes out.
+func (f *Flow) onAsked(ev *Event) Action {
+	if in := f.open(ev.key); in != nil {
+		in.ServerRequestID, in.ElicitationID = ev.typ, string(ev.payload)
+	}
+	return Action{}
+}
+
+// onInput records an answer; an unknown or answered key changes nothing.
+func (f *Flow) onInput(key string, response []byte, at Moment) Action {
+	if f.State == Polling {
+		return f.onTaskAnswer(key, response, at)
+	}
+	in := f.open(key)
+	if in == nil {
 		return Action{}
 	}
 	in.Response = response
 	f.rememberURL(in)
 	if ask := f.askable(); len(ask) > 0 {
-		return Action{Do: Ask, Ask: ask}
+		return f.ask(ask, at)
 	}
 	if len(f.Outstanding()) > 0 {
 		return Action{}
 	}
-	return f.nextRound() // D-T12
+	return f.nextRound(at) // D-T12
 }
 
 // onNoInput is C.9: a missing elicitation answer becomes cancel, for the
 // server to judge; sampling and roots have no such word and abort (C-34).
-func (f *Flow) onNoInput(key string, err error) Action {
-	in := f.Input(key)
-	if in == nil || !in.Asked || in.Response != nil {
+func (f *Flow) onNoInput(key string, err error, at Moment) Action {
+	in := f.open(key)
+	if in == nil {
 		return Action{}
 	}
 	if in.isElicitation() {
-		return f.Step(Answered(key, []byte(`{"action":"cancel"}`)))
+		return f.onInput(key, []byte(`{"action":"cancel"}`), at)
 	}
 	abort := *err.(*Abort)
 	abort.Method = in.Method
@@ -151,12 +214,33 @@ func (f *Flow) onNoInput(key string, err error) Action {
 	return f.fail(&abort)
 }
 
-func (f *Flow) nextRound() Action {
-	if limit := f.Limits.WithDefaults().Rounds; f.Round >= limit {
+// onUnusable asks once more, or does without an answer (C-26).
+func (f *Flow) onUnusable(ev *Event, at Moment) Action {
+	in := f.open(ev.key)
+	if in == nil {
+		return Action{}
+	}
+	if !ev.flag || in.AskedAgain {
+		return f.onNoInput(ev.key, ev.err, at)
+	}
+	in.AskedAgain = true
+	return f.ask([]*Input{in}, at)
+}
+
+func (f *Flow) nextRound(at Moment) Action {
+	if limit := f.limits().Rounds; f.Round >= limit {
 		return f.fail(&LimitReached{"limits.rounds", limit})
 	}
 	f.Round++
+	f.Progress.nextRound()
+	return f.send(at)
+}
+
+// send puts the present round in flight.
+func (f *Flow) send(at Moment) Action {
 	f.State = Sending
+	f.Clock.Due = at.Now.Add(f.limits().Round)
+	f.Clock.AnswerBy, f.Clock.Beat = time.Time{}, time.Time{}
 	return Action{Do: Send}
 }
 

@@ -17,6 +17,7 @@ type Task struct {
 	ID       []byte        `json:"id"`       // raw taskId token, echoed as it stood
 	Interval time.Duration `json:"interval"` // of polling, as the server last wished
 	Message  string        `json:"message,omitempty"`
+	Fetching bool          `json:"fetching,omitempty"` // a tasks/get is in flight
 }
 
 // Bounds of the polling interval (G-3).
@@ -31,7 +32,7 @@ const maxTaskInputs = 256
 
 // onTaskCreated is D-T8. What the rounds before left ends with it: the task's
 // keys are a space of their own (D-I17, G-15).
-func (f *Flow) onTaskCreated(raw []byte) Action {
+func (f *Flow) onTaskCreated(raw []byte, at Moment) Action {
 	if !f.TasksDeclared {
 		return f.fail(&Violation{"B-27", "a task result, although tasks were not declared"})
 	}
@@ -43,7 +44,7 @@ func (f *Flow) onTaskCreated(raw []byte) Action {
 	f.Inputs, f.RequestState = nil, nil
 	f.Task = &Task{ID: clone(id)}
 	f.State = Polling
-	return f.onTask(raw)
+	return f.onTask(raw, at)
 }
 
 // maxTaskID bounds a taskId, in bytes of JSON text: it travels in a header.
@@ -59,17 +60,18 @@ func taskOf(raw []byte) []byte {
 }
 
 // onTask looks at a task's state, in its creation or in an answer to tasks/get (G-4).
-func (f *Flow) onTask(raw []byte) Action {
+func (f *Flow) onTask(raw []byte, at Moment) Action {
 	raw = taskOf(raw)
+	f.Task.Fetching = false
 	f.Task.Interval = interval(rawjson.Get(raw, "pollIntervalMs"))
 	message, _ := rawjson.Text(rawjson.Get(raw, "statusMessage"))
 	f.Task.Message = message
 	status, _ := rawjson.Text(rawjson.Get(raw, "status"))
 	switch status {
 	case "working", "submitted":
-		return Action{Do: Poll, For: f.Task.Interval}
+		return f.poll(nil, at)
 	case "input_required":
-		return f.onTaskInput(rawjson.Get(raw, "inputRequests"))
+		return f.onTaskInput(rawjson.Get(raw, "inputRequests"), at)
 	case "completed":
 		return f.endTask(Action{Do: Deliver, Result: rawjson.Get(raw, "result")})
 	case "failed":
@@ -88,7 +90,7 @@ func (f *Flow) endTask(act Action) Action {
 
 // onTaskInput asks for the keys that were not seen before. The server may show
 // an answered key for a while; it is neither asked nor sent again (G-6, G-7).
-func (f *Flow) onTaskInput(raw []byte) Action {
+func (f *Flow) onTaskInput(raw []byte, at Moment) Action {
 	requests, err := parseRequests(raw)
 	if err != nil {
 		return f.fail(err)
@@ -103,19 +105,38 @@ func (f *Flow) onTaskInput(raw []byte) Action {
 		if abort := req.check(f.Capabilities); abort != nil {
 			return f.fail(abort)
 		}
+		req.Params = clone(req.Params)
 		f.Inputs = append(f.Inputs, Input{InputRequest: req})
 	}
-	return Action{Do: Poll, For: f.Task.Interval, Ask: f.askable()}
+	return f.poll(f.askable(), at)
+}
+
+// poll looks at the task again later, and asks what it newly wants to know.
+func (f *Flow) poll(ask []*Input, at Moment) Action {
+	f.Clock.Due = at.later(f.Task.Interval)
+	f.asking(ask, at)
+	act := Action{Do: Poll, For: f.Task.Interval, Ask: ask}
+	f.sayOfTask(&act)
+	return act
+}
+
+// fetch looks at the task.
+func (f *Flow) fetch(at Moment) Action {
+	f.Task.Fetching = true
+	f.Clock.Due = at.Now.Add(f.limits().Round)
+	return Action{Do: Fetch}
 }
 
 // onTaskAnswer passes an answer on at once; polling goes on beside it (G-6).
-func (f *Flow) onTaskAnswer(key string, response []byte) Action {
+func (f *Flow) onTaskAnswer(key string, response []byte, at Moment) Action {
 	in := f.Input(key)
 	if in == nil || !in.Asked || in.Response != nil {
 		return Action{}
 	}
 	in.Response = response
-	return Action{Do: Update, Key: key, Ask: f.askable()}
+	ask := f.askable()
+	f.asking(ask, at)
+	return Action{Do: Update, Key: key, Ask: ask}
 }
 
 func interval(raw []byte) time.Duration {
@@ -149,8 +170,8 @@ func (t *Task) Params() []byte {
 	return append(append([]byte(`{"taskId":`), t.ID...), '}')
 }
 
-// Lost is the failure of a task that the server no longer knows (G-11).
-func Lost(err *jsonrpc.Error) error {
+// TaskGone is the failure of a task that the server no longer knows (G-11).
+func TaskGone(err *jsonrpc.Error) error {
 	if slices.Contains([]int{jsonrpc.CodeInvalidParams, mcp.CodeResourceNotFound}, err.Code) {
 		return &Abort{Reason: "the server no longer knows the task behind this call; its result is lost"}
 	}

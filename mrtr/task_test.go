@@ -13,7 +13,7 @@ func polling(t *testing.T) *Flow {
 	t.Helper()
 	f := sending(t)
 	f.TasksDeclared = true
-	act := f.Step(outcome([]byte(`{"resultType":"task","taskId":"t\u002d1","status":"working","pollIntervalMs":5}`)))
+	act := step(f, outcome([]byte(`{"resultType":"task","taskId":"t\u002d1","status":"working","pollIntervalMs":5}`)))
 	if act.Do != Poll || act.For != pollLeast || f.State != Polling {
 		t.Fatalf("G-3: %+v in %q", act, f.State)
 	}
@@ -25,12 +25,12 @@ func TestTaskIsPolledToItsEnd_G1(t *testing.T) {
 	if got := string(f.Task.Params()); got != `{"taskId":"t\u002d1"}` {
 		t.Fatalf("got %s", got)
 	}
-	expect(t, f.Step(Timer()), Fetch, "")
-	act := f.Step(TaskStatus([]byte(`{"resultType":"task","task":{"status":"working","pollIntervalMs":99999999}}`)))
+	expect(t, lapse(f), Fetch, "")
+	act := step(f, TaskStatus([]byte(`{"resultType":"task","task":{"status":"working","pollIntervalMs":99999999}}`)))
 	if act.Do != Poll || act.For != pollMost {
 		t.Fatalf("G-3: %+v", act)
 	}
-	act = f.Step(TaskStatus([]byte(`{"status":"completed","result":{"content":[]}}`)))
+	act = step(f, TaskStatus([]byte(`{"status":"completed","result":{"content":[]}}`)))
 	if act.Do != Deliver || string(act.Result) != `{"content":[]}` || act.Task != nil || f.State != Done {
 		t.Fatalf("G-9: %+v", act)
 	}
@@ -38,17 +38,17 @@ func TestTaskIsPolledToItsEnd_G1(t *testing.T) {
 
 func TestTaskFailures_G10(t *testing.T) {
 	var rpc *jsonrpc.Error
-	act := polling(t).Step(TaskStatus([]byte(`{"status":"failed","error":{"code":-5,"message":"no"}}`)))
+	act := step(polling(t), TaskStatus([]byte(`{"status":"failed","error":{"code":-5,"message":"no"}}`)))
 	if act.Do != Fail || !errors.As(act.Err, &rpc) || rpc.Code != -5 || act.Task != nil {
 		t.Fatalf("%+v", act)
 	}
 	var abort *Abort
-	if act = polling(t).Step(TaskStatus([]byte(`{"status":"cancelled"}`))); act.Do != Fail || !errors.As(act.Err, &abort) {
+	if act = step(polling(t), TaskStatus([]byte(`{"status":"cancelled"}`))); act.Do != Fail || !errors.As(act.Err, &abort) {
 		t.Fatalf("%+v", act)
 	}
 	var violation *Violation
 	for _, raw := range []string{`{"status":"failed"}`, `{"status":"dreaming"}`, `{}`} {
-		if act = polling(t).Step(TaskStatus([]byte(raw))); !errors.As(act.Err, &violation) {
+		if act = step(polling(t), TaskStatus([]byte(raw))); !errors.As(act.Err, &violation) {
 			t.Fatalf("%s: %+v", raw, act)
 		}
 	}
@@ -57,28 +57,28 @@ func TestTaskFailures_G10(t *testing.T) {
 func TestTaskKeysAreAskedOnce_G6_G7(t *testing.T) {
 	f := polling(t)
 	asks := []byte(`{"status":"input_required","inputRequests":{` + form("a") + `,` + form("b") + `}}`)
-	expect(t, f.Step(TaskStatus(asks)), Poll, "a")
-	expect(t, f.Step(TaskStatus(asks)), Poll, "") // still shown, not asked again
-	act := f.Step(Answered("a", []byte(accept)))
+	expect(t, step(f, TaskStatus(asks)), Poll, "a")
+	expect(t, step(f, TaskStatus(asks)), Poll, "") // still shown, not asked again
+	act := step(f, Answered("a", []byte(accept)))
 	expect(t, act, Update, "b")
 	if got := string(f.TaskResponse(act.Key)); got != `{"a":`+accept+`}` {
 		t.Fatalf("got %s", got)
 	}
-	expect(t, f.Step(TaskStatus(asks)), Poll, "")
-	expect(t, f.Step(Answered("a", []byte(accept))), Nothing, "")
-	expect(t, f.Step(Unanswered("b", "gone")), Update, "") // G-8: cancel
+	expect(t, step(f, TaskStatus(asks)), Poll, "")
+	expect(t, step(f, Answered("a", []byte(accept))), Nothing, "")
+	expect(t, step(f, Unanswered("b", "gone")), Update, "") // G-8: cancel
 }
 
 func TestTaskIsCancelledWithItsCall_G8_G12(t *testing.T) {
 	f := polling(t)
-	f.Step(TaskStatus([]byte(`{"status":"input_required","inputRequests":{` + form("a") + `}}`)))
-	act := f.Step(Cancelled())
+	step(f, TaskStatus([]byte(`{"status":"input_required","inputRequests":{`+form("a")+`}}`)))
+	act := step(f, Cancelled())
 	if act.Do != Stop || act.Task == nil || keys(act.Withdraw) != "a" {
 		t.Fatalf("G-12: %+v", act)
 	}
 	f = polling(t)
-	f.Step(TaskStatus([]byte(`{"status":"input_required","inputRequests":{` + sampling + `}}`)))
-	if act = f.Step(Unanswered("s", "gone")); act.Do != Fail || act.Task == nil {
+	step(f, TaskStatus([]byte(`{"status":"input_required","inputRequests":{`+sampling+`}}`)))
+	if act = step(f, Unanswered("s", "gone")); act.Do != Fail || act.Task == nil {
 		t.Fatalf("G-8: %+v", act)
 	}
 }
@@ -86,9 +86,9 @@ func TestTaskIsCancelledWithItsCall_G8_G12(t *testing.T) {
 func TestRoundsBeforeATaskEndWithIt_G15(t *testing.T) {
 	f := sending(t)
 	f.TasksDeclared = true
-	f.Step(outcome([]byte(`{"resultType":"input_required","requestState":"s","inputRequests":{` + form("a") + `}}`)))
-	f.Step(Answered("a", []byte(accept)))
-	act := f.Step(outcome([]byte(`{"resultType":"task","taskId":"t","status":"input_required","inputRequests":{` + form("a") + `}}`)))
+	step(f, outcome([]byte(`{"resultType":"input_required","requestState":"s","inputRequests":{`+form("a")+`}}`)))
+	step(f, Answered("a", []byte(accept)))
+	act := step(f, outcome([]byte(`{"resultType":"task","taskId":"t","status":"input_required","inputRequests":{`+form("a")+`}}`)))
 	expect(t, act, Poll, "a") // D-I17: the same key is another question
 	if f.RequestState != nil || act.For != time.Second {
 		t.Fatalf("%+v", act)

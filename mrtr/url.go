@@ -73,25 +73,26 @@ func (f *Flow) completedURLs(asked []Input, raw []byte) (completed []string) {
 	return completed
 }
 
-// AnnounceURL notes a draft server's word that the URL interaction called
-// elicitationID is over. It reports whether the client has yet to be told (I-11).
-func (f *Flow) AnnounceURL(elicitationID string) bool {
-	if f.Over() || elicitationID == "" {
-		return false
+// onAnnounced notes that the URL interaction called elicitationID is over. The client
+// is told once (I-11).
+func (f *Flow) onAnnounced(elicitationID string) Action {
+	if elicitationID == "" {
+		return Action{}
 	}
+	told := Action{Do: Tell, Completed: []string{elicitationID}}
 	for i := range f.Inputs {
 		if in := &f.Inputs[i]; in.ElicitationID == elicitationID && in.Response == nil && !in.Announced {
 			in.Announced = true
-			return true
+			return told
 		}
 	}
 	for i := range f.URLs {
 		if m := &f.URLs[i]; m.ElicitationID == elicitationID && !m.Announced {
 			m.Announced = true
-			return true
+			return told
 		}
 	}
-	return false
+	return Action{}
 }
 
 func stillAsked(asked []Input, url string) bool {
@@ -105,14 +106,11 @@ func stillAsked(asked []Input, url string) bool {
 
 // Identify gives a URL question the elicitationId that 2025-11-25 requires and
 // 2026-07-28 no longer has (C-27): a draft server's own if params carry one
-// (I-2), else a fresh one from mint.
-func (in *Input) Identify(params []byte, mint func() string) []byte {
+// (I-2), else a fresh one from mint. The question's id belongs into the event Asked.
+func Identify(params []byte, mint func() string) (identified []byte, elicitationID string) {
 	if id, ok := rawjson.Text(rawjson.Get(params, "elicitationId")); ok {
-		in.ElicitationID = id
-		return params
+		return params, id
 	}
-	in.ElicitationID = mint()
-	return rawjson.Apply(nil, params, rawjson.Edit{
-		Name: "elicitationId", Value: rawjson.AppendQuote(nil, in.ElicitationID),
-	})
+	id := mint()
+	return rawjson.Apply(nil, params, rawjson.Edit{Name: "elicitationId", Value: rawjson.AppendQuote(nil, id)}), id
 }

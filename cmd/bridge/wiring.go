@@ -123,14 +123,15 @@ func bridgeLimits(m *config.Mount) bridge.Limits {
 			Rounds:    m.Limits.Rounds,
 			StateOnly: m.Limits.StateOnlyRounds,
 			State:     int(m.Limits.RequestState),
+
+			Call:          m.Timeouts.Flow,
+			Round:         m.Timeouts.Round,
+			ServerRequest: m.Timeouts.ServerRequest,
+			Heartbeat:     m.Timeouts.Heartbeat,
+			Grace:         m.Timeouts.Grace,
 		},
 		FlowsPerSession: m.Limits.Flows,
 		Subscriptions:   m.Limits.Subscriptions,
-		ServerRequest:   m.Timeouts.ServerRequest,
-		Round:           m.Timeouts.Round,
-		Call:            m.Timeouts.Flow,
-		Heartbeat:       m.Timeouts.Heartbeat,
-		Grace:           m.Timeouts.Grace,
 	}
 }
 

@@ -362,7 +362,7 @@ func errorToRoots(w *world) cell {
 	return via("the call fails with the client's words")
 }
 
-func impatient(o *mount.Options) { o.Bridge.Limits.ServerRequest = 200 * time.Millisecond }
+func impatient(o *mount.Options) { o.Bridge.Limits.Flow.ServerRequest = 200 * time.Millisecond }
 
 // unanswered has a call ask a client that says nothing until it is too late. The
 // question is withdrawn after a while, and in the next call the server is not told

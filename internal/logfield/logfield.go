@@ -22,6 +22,8 @@ const (
 	Code       = "code"     // of a JSON-RPC error
 	Remote     = "remote"   // address of a client, as far as it is known
 	HTTPMethod = "http_method"
+	Tool       = "tool"     // or prompt that a call is about
+	Duration   = "duration" // of a call, in ms
 )
 
 // Short returns the first eight bytes of a session id: enough to follow a

@@ -26,7 +26,7 @@ type handover struct {
 
 func newHandover(inner downstream.Backend, v *verdicts, server relay.Server, opt *Options) *handover {
 	h := &handover{Backend: inner, verdicts: v, translated: map[*translated]struct{}{}, relay: relay.New(relay.Options{
-		Server: server, Start: opt.Probe.Timeout, Call: opt.Bridge.Limits.Call, Calls: opt.Legacy.MaxInFlight, Log: opt.Bridge.Log,
+		Server: server, Start: opt.Probe.Timeout, Call: opt.Bridge.Limits.Flow.Call, Calls: opt.Legacy.MaxInFlight, Log: opt.Bridge.Log,
 	})}
 	v.changed = append(v.changed, h.changed)
 	return h

@@ -250,7 +250,7 @@ func TestAProcessThatNeverAnswersFailsInitializeInTime_E45(t *testing.T) {
 
 func TestACallThatIsNeverAnsweredFailsAndOthersGoOn(t *testing.T) {
 	opt := process(t, good, 0)
-	opt.Bridge.Limits.Round = 100 * time.Millisecond
+	opt.Bridge.Limits.Flow.Round = 100 * time.Millisecond
 	_, url := serve(t, opt)
 	a, b := session(t, url), session(t, url)
 	stuck := make(chan string, 1)

@@ -78,6 +78,9 @@ func (o *outcome) Refuse(r *downstream.Refusal) bool {
 // Abandon implements downstream.Reply.
 func (o *outcome) Abandon() { o.end(nil, errOver) }
 
+// Address implements downstream.Reply.
+func (o *outcome) Address() downstream.Address { return downstream.Address{} }
+
 // Reachable implements downstream.Reply.
 func (o *outcome) Reachable() bool { return true }
 

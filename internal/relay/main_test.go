@@ -46,6 +46,7 @@ func (r *reply) Queue(msg downstream.Message) { r.Send(msg) }
 func (r *reply) Flush()                       {}
 func (r *reply) Abandon()                     { r.Finish(downstream.Message{Text: []byte("abandoned")}) }
 func (r *reply) Reachable() bool              { return true }
+func (r *reply) Address() downstream.Address  { return downstream.Address{} }
 func (r *reply) Continue(f func())            { go f() }
 
 func (r *reply) Send(msg downstream.Message) {

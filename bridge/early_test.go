@@ -53,12 +53,12 @@ func TestCancelThatComesBeforeItsCallIsRememberedBriefly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conv, _ := session(t, Limits{}, result(`{"content":[]}`), result(`{"content":[]}`), result(`{"content":[]}`))
 		cancel(conv, "", 1)
-		pass(maxOvertaken + time.Millisecond)
+		pass(earlyCancelLife + time.Millisecond)
 		request(t, conv, "1", mcp.MethodToolsCall, book).result()
-		for id := range 2 * maxEarly {
+		for id := range 2 * maxEarlyCancels {
 			cancel(conv, "", 100+id)
 		}
-		if n := len(conv.overtaken.cancels); n != maxEarly {
+		if n := len(conv.early.waiting); n != maxEarlyCancels {
 			t.Errorf("%d cancellations are kept", n)
 		}
 		request(t, conv, "100", mcp.MethodToolsCall, book).result()

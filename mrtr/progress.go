@@ -1,0 +1,98 @@
+package mrtr
+
+import (
+	"strconv"
+
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// Progress makes one strictly rising sequence under the client's token out of many:
+// every round counts for itself, and heartbeats fill the gaps (C-4).
+type Progress struct {
+	Token   []byte  `json:"token,omitempty"`   // the client's, raw and with its type; nil: it wants none
+	Started bool    `json:"started,omitempty"` // something was sent to the client
+	Fresh   bool    `json:"fresh,omitempty"`   // nothing of the present round was yet
+	Base    float64 `json:"base,omitempty"`    // what is added in the present round
+	Last    float64 `json:"last,omitempty"`    // what the client was told last
+	Message string  `json:"message,omitempty"` // of the task, as last told (G-5)
+}
+
+// heartbeatStep is small against any server's own progress, so that heartbeats
+// do not distort it.
+const heartbeatStep = 0.001
+
+// Count is the event of progress in the round in flight: it is a method of its own
+// because there may be thousands in one call. It returns what makes the raw value
+// and total of the server the client's, nil where they stay, or reports that the
+// progress is not to be delivered (C-2 to C-4). renew restarts the clock of the
+// round (D-T20).
+func (f *Flow) Count(value, total []byte, renew bool, at Moment) (told, of []byte, ok bool) {
+	if f.State != Sending {
+		return nil, nil, false
+	}
+	if renew {
+		f.Clock.Due = at.Now.Add(f.limits().Round)
+	}
+	return f.Progress.count(value, total)
+}
+
+func (p *Progress) count(value, total []byte) (told, of []byte, ok bool) {
+	count, err := strconv.ParseFloat(string(value), 64)
+	if err != nil || p.Token == nil {
+		return nil, nil, false
+	}
+	if p.Fresh { // a server that counts on by itself is let (C-4)
+		p.Fresh = false
+		if p.Started && count > p.Last {
+			p.Base = 0
+		}
+	}
+	count += p.Base
+	if p.Started && count <= p.Last {
+		return nil, nil, false
+	}
+	p.Started, p.Last = true, count
+	if p.Base == 0 {
+		return nil, nil, true
+	}
+	if all, err := strconv.ParseFloat(string(total), 64); err == nil {
+		of = number(p.Base + all)
+	}
+	return number(count), of, true
+}
+
+// nextRound makes the coming round count on from where the client is.
+func (p *Progress) nextRound() { p.Base, p.Fresh = p.Last, true }
+
+// say makes act tell the client that its call is alive, by progress that counts next
+// to nothing.
+func (p *Progress) say(act *Action, message string) {
+	if p.Started {
+		p.Last += heartbeatStep
+	}
+	p.Started = true
+	act.Say, act.Count = message, p.Last
+}
+
+// sayOfTask makes act tell what the task says of itself, once (G-5).
+func (f *Flow) sayOfTask(act *Action) {
+	message := f.Task.Message
+	if f.Progress.Token == nil || message == "" || message == f.Progress.Message {
+		return
+	}
+	f.Progress.Message = message
+	f.Progress.say(act, message)
+}
+
+// Params returns those of a notification that tells count and message; empty: none.
+func (p *Progress) Params(count float64, message string) []byte {
+	out := append([]byte(`{"progressToken":`), p.Token...)
+	out = append(append(out, `,"progress":`...), number(count)...)
+	if message != "" {
+		out = rawjson.AppendQuote(append(out, `,"message":`...), message)
+	}
+	return append(out, '}')
+}
+
+// number writes f with the digits that a sum of two decimals can be trusted for.
+func number(f float64) []byte { return strconv.AppendFloat(nil, f, 'g', 15, 64) }
