@@ -192,7 +192,8 @@ type Limits struct {
 	MessageSize Size `key:"message-size" min:"1KiB" max:"1GiB"`
 	// The longest message of the server.
 	ResponseSize Size `key:"response-size" min:"1KiB" max:"1GiB"`
-	// Sessions that are open at the same time. One more ends the one that was idle longest.
+	// Sessions that are open at the same time. One more ends the oldest that was never used, or else the one that was idle
+	// longest; while all have been used within a minute or have a call or a stream open, it is refused with 503.
 	Sessions int `key:"sessions" min:"1" max:"10000000"`
 	// Calls of one session that wait for an answer at the same time. One more ends the oldest.
 	Flows int `key:"flows" min:"1" max:"100000"`

@@ -239,6 +239,7 @@ func (c *carrier) begin() {
 	h["Content-Type"] = typeSSE
 	h["Cache-Control"] = noCache
 	h["X-Accel-Buffering"] = noBuffering
+	c.http.leaving(c.w)
 	c.w.WriteHeader(http.StatusOK)
 }
 

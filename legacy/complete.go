@@ -50,6 +50,9 @@ func (ex *exchange) complete(msg *downstream.Message) {
 
 // writePlain writes a response that needed no stream.
 func (ex *exchange) writePlain(msg *downstream.Message) {
+	if ex.w != nil {
+		ex.http.leaving(ex.w)
+	}
 	switch {
 	case ex.w == nil: // the client left without ever seeing an event id
 	case ex.batch && msg != nil:

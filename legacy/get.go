@@ -37,7 +37,7 @@ func (h *HTTP) get(w http.ResponseWriter, r *http.Request) {
 	}
 	st := s.standaloneStream()
 	if st == nil {
-		writeSessionGone(w, "")
+		h.refuseUnknown(w, header(r.Header, mcp.HeaderSessionID), "")
 		return
 	}
 	h.attach(w, r, s, st, func(c *carrier) { s.listen(c, st, false, 0) })
@@ -123,7 +123,7 @@ func (h *HTTP) sessionFor(w http.ResponseWriter, r *http.Request, off bool, allo
 	case !named:
 		writeNotAllowed(w, " without a session", "POST, OPTIONS")
 	case s == nil:
-		writeSessionGone(w, "")
+		h.refuseUnknown(w, header(r.Header, mcp.HeaderSessionID), "")
 	case !versionAllowed(s.rec.Version, mcp.Version(header(r.Header, mcp.HeaderProtocolVersion))):
 		writeBadVersion(w, "")
 	default:

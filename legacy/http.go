@@ -63,7 +63,7 @@ func NewHTTP(opt Options, backend downstream.Backend) *HTTP {
 	}
 	h.relayer = backend.Relayer()
 	h.table = sessions.NewTable(sessions.TableOptions[*session]{
-		Capacity: opt.MaxSessions, Idle: opt.IdleTimeout, Busy: (*session).busy, Ended: (*session).end,
+		Capacity: opt.MaxSessions, Idle: opt.IdleTimeout, Recent: recentUse, Busy: (*session).busy, Ended: (*session).end,
 	})
 	h.channels.limit = opt.MaxSessions
 	h.lot.init(&h.opt, now)
@@ -73,7 +73,7 @@ func NewHTTP(opt Options, backend downstream.Backend) *HTTP {
 
 // ServeHTTP serves the MCP endpoint.
 func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !h.guard.admit(w, r) {
+	if !h.admit(w, r) {
 		return
 	}
 	switch r.Method {
@@ -88,6 +88,12 @@ func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		writeNotAllowed(w, "", "GET, POST, DELETE, OPTIONS")
 	}
+}
+
+// admit judges a request's origin and host, and refuses it if they are wrong.
+func (h *HTTP) admit(w http.ResponseWriter, r *http.Request) bool {
+	h.leaving(w)
+	return h.guard.admit(w, r)
 }
 
 // listen sorts out what a GET on the MCP endpoint opens.

@@ -18,7 +18,7 @@ import (
 func (h *HTTP) SSE(messages string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case !h.guard.admit(w, r):
+		case !h.admit(w, r):
 		case r.Method == http.MethodOptions:
 			preflight(w, r)
 		case r.Method != http.MethodGet:
@@ -41,7 +41,7 @@ func (h *HTTP) openSSE(w http.ResponseWriter, r *http.Request, messages string) 
 	id := sessions.NewID()
 	if !h.channels.add(id, c) {
 		c.close(sessions.Closed)
-		writeError(w, http.StatusServiceUnavailable, "", jsonrpc.CodeInternal, "too many connections, or shutting down")
+		h.refuseConnection(w)
 		return
 	}
 	defer h.channels.remove(id)
@@ -64,7 +64,7 @@ func (h *HTTP) openSSE(w http.ResponseWriter, r *http.Request, messages string) 
 func (h *HTTP) Messages() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case !h.guard.admit(w, r):
+		case !h.admit(w, r):
 		case r.Method == http.MethodOptions:
 			preflight(w, r)
 		case r.Method != http.MethodPost:
@@ -76,9 +76,10 @@ func (h *HTTP) Messages() http.Handler {
 }
 
 func (h *HTTP) postSSE(w http.ResponseWriter, r *http.Request) {
-	c := h.channels.get(r.URL.Query().Get("sessionId"))
+	id := r.URL.Query().Get("sessionId")
+	c := h.channels.get(id)
 	if c == nil || !samePrincipal(c.caller.Principal, h.principal(r)) { // E-30
-		writeSessionGone(w, "")
+		h.refuseUnknown(w, id, "")
 		return
 	}
 	if !isJSON(r.Header) {

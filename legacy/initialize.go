@@ -26,6 +26,10 @@ func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, accept accept,
 		return
 	}
 	defer h.exit()
+	if !h.table.Room() { // before anything is asked upstream
+		h.writeFull(w, msg.ID)
+		return
+	}
 	caller := h.caller(r)
 	s := &session{http: h, auth: caller.Authorization, born: time.Now()}
 	var push downstream.Pusher
@@ -39,7 +43,12 @@ func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, accept accept,
 	}
 	s.conv = conv
 	s.rec = sessions.Record{ID: sessions.NewID(), Version: conv.Version(), Principal: caller.Principal}
-	if !h.table.Add(s.rec.ID, s) {
+	switch err := h.table.Add(s.rec.ID, s); {
+	case errors.Is(err, sessions.ErrFull):
+		conv.Close(sessions.Evicted)
+		h.writeFull(w, msg.ID)
+		return
+	case err != nil:
 		conv.Close(sessions.Closed)
 		writeShuttingDown(w, msg.ID)
 		return
@@ -50,6 +59,19 @@ func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, accept accept,
 	}
 	w.Header()[mcp.HeaderSessionID] = []string{s.rec.ID}
 	writeMessage(w, accept, jsonrpc.AppendResult(nil, msg.ID, result))
+}
+
+// recentUse is how long after its last use a session is not evicted.
+const recentUse = time.Minute
+
+// fullAgain is when a client that was refused may try again, in seconds.
+const fullAgain = "10"
+
+// writeFull refuses a client because all sessions there may be are in use.
+func (h *HTTP) writeFull(w http.ResponseWriter, id jsonrpc.ID) {
+	h.notices.full.Warn().Int("limit", h.opt.MaxSessions).Msg("no place for another session (limits.sessions): all are in use; a client was refused")
+	w.Header().Set("Retry-After", fullAgain)
+	writeError(w, http.StatusServiceUnavailable, id, jsonrpc.CodeInternal, "too many sessions; try again later")
 }
 
 // writeOpenError answers a failed initialize with status 200, or with the

@@ -17,14 +17,17 @@ const noticeBurst = 20
 // notices are the loggers for what clients cause, one per kind, each with a rate of
 // its own.
 type notices struct {
-	slow zerolog.Logger // connections that were let go
+	slow    zerolog.Logger // connections that were let go
+	evicted zerolog.Logger // sessions that had to go for others
+	full    zerolog.Logger // clients that were refused
+	unknown zerolog.Logger // requests of sessions that are not here
 }
 
 func newNotices(log zerolog.Logger) notices {
 	kind := func() zerolog.Logger {
 		return log.Sample(&zerolog.BurstSampler{Burst: noticeBurst, Period: time.Minute})
 	}
-	return notices{slow: kind()}
+	return notices{slow: kind(), evicted: kind(), full: kind(), unknown: kind()}
 }
 
 // letGo logs that a carrier was let go since its client does not read. s is nil for

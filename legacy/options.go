@@ -28,7 +28,7 @@ type Options struct {
 
 	MaxBody     int64 // bytes of one message from the client; 4 MiB
 	MaxBatch    int   // messages in one batch; 64
-	MaxSessions int   // live sessions, the least recently used gives way; 10,000
+	MaxSessions int   // live sessions; see sessions.Table for who gives way; 10,000
 	MaxStreams  int   // ended streams kept per session for resume; 16
 	MaxPending  int   // messages kept per session while nobody listens; 64
 	MaxInFlight int   // requests under way per shared connection; 256

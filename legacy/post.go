@@ -96,7 +96,7 @@ func (h *HTTP) conversation(w http.ResponseWriter, r *http.Request, s *session, 
 		return s.conv, caller, true
 	case named:
 		h.guard.refused(observe.NoSession)
-		writeSessionGone(w, id)
+		h.refuseUnknown(w, header(r.Header, mcp.HeaderSessionID), id)
 		return nil, caller, false
 	case h.opt.RequireSession:
 		h.guard.refused(observe.NoSession)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/sse"
@@ -19,6 +20,7 @@ var (
 	typeSSE     = []string{"text/event-stream"}
 	noCache     = []string{"no-cache"}
 	noBuffering = []string{"no"}
+	connClose   = []string{"close"}
 )
 
 // smallBody is the size up to which net/http finds out the Content-Length by
@@ -97,8 +99,22 @@ func writeRefusal(w http.ResponseWriter, r *downstream.Refusal) {
 	w.WriteHeader(r.Status)
 }
 
-func writeSessionGone(w http.ResponseWriter, id jsonrpc.ID) {
+// refuseUnknown answers a request of a session that is not here: it has ended, or is of
+// another bridge, or of this one before it was started again.
+func (h *HTTP) refuseUnknown(w http.ResponseWriter, session string, id jsonrpc.ID) {
+	h.notices.unknown.Info().Str(logfield.SessionID, logfield.Short(session)).Msg("a request named a session that is not here; its client must initialize again")
 	writeError(w, http.StatusNotFound, id, jsonrpc.CodeInvalidRequest, "no such session; initialize a new one")
+}
+
+// refuseConnection refuses a connection that would be a session.
+func (h *HTTP) refuseConnection(w http.ResponseWriter) {
+	if h.closing.Load() {
+		writeShuttingDown(w, "")
+		return
+	}
+	h.notices.full.Warn().Int("limit", h.opt.MaxSessions).Msg("no place for another connection (limits.sessions); a client was refused")
+	w.Header().Set("Retry-After", fullAgain)
+	writeError(w, http.StatusServiceUnavailable, "", jsonrpc.CodeInternal, "too many connections; try again later")
 }
 
 // writeNotAllowed refuses a method; when says on which condition.
@@ -113,6 +129,14 @@ func writeNotAcceptable(w http.ResponseWriter, types string) {
 
 func writeNotJSON(w http.ResponseWriter) {
 	writeError(w, http.StatusUnsupportedMediaType, "", jsonrpc.CodeInvalidRequest, "Content-Type must be application/json")
+}
+
+// leaving has a response be the connection's last while the bridge drains, so that the
+// client's next request finds another instance behind a balancer of connections.
+func (h *HTTP) leaving(w http.ResponseWriter) {
+	if h.closing.Load() {
+		w.Header()["Connection"] = connClose
+	}
 }
 
 func writeShuttingDown(w http.ResponseWriter, id jsonrpc.ID) {

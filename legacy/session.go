@@ -232,10 +232,15 @@ func (s *session) End(error) {
 	}
 }
 
-// end closes the session after it left the table. The conversation ends first,
-// so that its flows can still say their last word.
+// end closes the session after it left the table. The conversation ends every call
+// with a last word where the client is to have one, now or a moment later: the stream
+// of a call therefore ends with its exchange, and only the others end here.
 func (s *session) end(cause sessions.Cause) {
-	s.http.opt.Logger.Debug().Str(logfield.SessionID, logfield.Short(s.rec.ID)).Str(logfield.Cause, cause.Error()).Msg("session ended")
+	line := s.http.opt.Logger.Debug()
+	if cause == sessions.Evicted {
+		line = s.http.notices.evicted.Warn().Int("limit", s.http.opt.MaxSessions)
+	}
+	line.Str(logfield.SessionID, logfield.Short(s.rec.ID)).Str(logfield.Cause, cause.Error()).Msg("session ended")
 	s.conv.Close(cause)
 	if watch := s.http.opt.Watch; watch != nil {
 		watch.SessionEnded(observe.Session{
@@ -244,17 +249,14 @@ func (s *session) end(cause sessions.Cause) {
 	}
 	s.mu.Lock()
 	s.closed = true
-	open := s.streams
-	if s.standalone != nil {
-		open = append(open, s.standalone)
-	}
+	standalone := s.standalone
 	for _, k := range s.retired {
 		k.remove()
 	}
 	s.streams, s.retired, s.pending, s.standalone = nil, nil, nil, nil
 	s.mu.Unlock()
-	for _, st := range open {
-		st.Finish(nil)
+	if standalone != nil {
+		standalone.Finish(nil)
 	}
 }
 

@@ -302,11 +302,15 @@ func TestShutdownLetsCallsFinishAndRefusesNewOnes(t *testing.T) {
 		go func() { down <- h.Shutdown(t.Context()) }()
 		synctest.Wait()
 		get.rest() // ends
-		want(t, "new call", p.post(ping).StatusCode, http.StatusServiceUnavailable)
-		status, _ := p.call(`{"jsonrpc":"2.0","id":"leg","result":{}}`)
-		want(t, "answers still count", status, 202)
+		refused, taken := p.post(ping), p.post(`{"jsonrpc":"2.0","id":"leg","result":{}}`)
+		want(t, "new call", refused.StatusCode, http.StatusServiceUnavailable)
+		want(t, "answers still count", taken.StatusCode, 202)
 		k.finish(`{}`)
-		want(t, "the call's status", (<-answer).StatusCode, 200)
+		last := <-answer
+		want(t, "the call's status", last.StatusCode, 200)
+		for _, resp := range []*http.Response{refused, taken, last} {
+			want(t, "the connection's last response", resp.Close, true)
+		}
 		want(t, "shutdown", <-down, error(nil))
 		want(t, "cause", b.last().cause(), error(sessions.Closed))
 		want(t, "sessions", h.Sessions(), 0)

@@ -6,7 +6,6 @@ import (
 	"net/http"
 
 	"github.com/mcpbridge/bridge/internal/transport"
-	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/sessions"
 )
@@ -16,7 +15,7 @@ import (
 // principal is settled, at the upgrade; credentials that lapse end it (E-34).
 func (h *HTTP) webSocket(w http.ResponseWriter, r *http.Request) {
 	if !h.channels.room() {
-		writeError(w, http.StatusServiceUnavailable, "", jsonrpc.CodeInternal, "too many connections, or shutting down")
+		h.refuseConnection(w)
 		return
 	}
 	caller := h.caller(r)

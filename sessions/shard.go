@@ -7,83 +7,110 @@ import (
 )
 
 // shard is a part of a Table, with its sessions in order of use. It differs from
-// the LRU that it holds in what Go's maps don't do: when most sessions are gone
+// the LRUs that it holds in what Go's maps don't do: when most sessions are gone
 // it gives their memory back.
 type shard[V any] struct {
-	mu   sync.Mutex
 	size int
-	lru  *simplelru.LRU[string, *entry[V]]
-	most int // how many there were since the LRU was made
+
+	mu    sync.Mutex
+	fresh *lru[V] // sessions that were never used since they were opened
+	used  *lru[V]
+	most  int // how many there were since the LRUs were made
 }
 
-// roomy is the number of sessions below which an LRU is not worth making anew.
+type lru[V any] = simplelru.LRU[string, *entry[V]]
+
+// roomy is the number of sessions below which LRUs are not worth making anew.
 const roomy = 64
 
 func newShard[V any](size int) *shard[V] {
 	s := &shard[V]{size: size}
-	s.lru = s.empty()
+	s.fresh, s.used = s.empty(), s.empty()
 	return s
 }
 
-func (s *shard[V]) empty() *simplelru.LRU[string, *entry[V]] {
-	lru, _ := simplelru.NewLRU[string, *entry[V]](s.size, nil) // the only error is a size below 1
-	return lru
+func (s *shard[V]) empty() *lru[V] {
+	empty, _ := simplelru.NewLRU[string, *entry[V]](s.size, nil) // the only error is a size below 1
+	return empty
 }
 
-// get returns an entry and makes it the newest.
+// get returns an entry and makes it the one that was used last.
 func (s *shard[V]) get(id string) (*entry[V], bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.lru.Get(id)
+	if e, ok := s.used.Get(id); ok {
+		return e, true
+	}
+	e, ok := s.fresh.Peek(id)
+	if ok {
+		s.fresh.Remove(id)
+		s.used.Add(id, e)
+	}
+	return e, ok
 }
 
 func (s *shard[V]) peek(id string) (*entry[V], bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.lru.Peek(id)
+	if e, ok := s.used.Peek(id); ok {
+		return e, true
+	}
+	return s.fresh.Peek(id)
 }
 
-func (s *shard[V]) oldest() (string, *entry[V], bool) {
+// oldest returns the session that was opened, or used, before all others: of the
+// fresh ones, or of those that were used.
+func (s *shard[V]) oldest(fresh bool) (string, *entry[V], bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.lru.GetOldest()
+	if fresh {
+		return s.fresh.GetOldest()
+	}
+	return s.used.GetOldest()
 }
 
 func (s *shard[V]) ids() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.lru.Keys()
+	return append(s.fresh.Keys(), s.used.Keys()...)
 }
 
 func (s *shard[V]) entries() []*entry[V] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.lru.Values()
+	return append(s.fresh.Values(), s.used.Values()...)
 }
+
+func (s *shard[V]) lenLocked() int { return s.fresh.Len() + s.used.Len() }
 
 func (s *shard[V]) add(id string, e *entry[V]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lru.Add(id, e)
-	s.most = max(s.most, s.lru.Len())
+	s.fresh.Add(id, e)
+	s.most = max(s.most, s.lenLocked())
 }
 
 // remove reports whether this call took the entry out.
 func (s *shard[V]) remove(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	removed := s.lru.Remove(id)
-	if s.most >= roomy && s.lru.Len() <= s.most/4 {
-		s.shrink()
+	removed := s.used.Remove(id) || s.fresh.Remove(id)
+	if s.most >= roomy && s.lenLocked() <= s.most/4 {
+		s.shrinkLocked()
 	}
 	return removed
 }
 
-func (s *shard[V]) shrink() {
-	old := s.lru
-	s.lru, s.most = s.empty(), old.Len()
+func (s *shard[V]) shrinkLocked() {
+	s.most = s.lenLocked()
+	s.fresh, s.used = s.copyOf(s.fresh), s.copyOf(s.used)
+}
+
+func (s *shard[V]) copyOf(old *lru[V]) *lru[V] {
+	smaller := s.empty()
 	for _, id := range old.Keys() { // oldest first
 		e, _ := old.Peek(id)
-		s.lru.Add(id, e)
+		smaller.Add(id, e)
 	}
+	return smaller
 }

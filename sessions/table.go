@@ -1,6 +1,7 @@
 package sessions
 
 import (
+	"errors"
 	"hash/maphash"
 	"sync/atomic"
 	"time"
@@ -10,9 +11,15 @@ import (
 // sessions don't meet on one. It is a power of two.
 const shardCount = 16
 
-// busyTries bounds how many busy sessions an eviction passes over before it
-// takes one all the same.
-const busyTries = 8
+// busyTries bounds how many busy sessions an eviction passes over before the
+// newcomer is refused. Those passed over count as used, so the next one looks on.
+const busyTries = 64
+
+// Why a Table takes no session in.
+var (
+	ErrFull   = errors.New("too many sessions, and all are in use")
+	ErrClosed = errors.New("no sessions are opened any more")
+)
 
 // TableOptions bounds a Table.
 type TableOptions[V any] struct {
@@ -20,7 +27,9 @@ type TableOptions[V any] struct {
 	Capacity int
 	// Idle is how long a session lives after its last use; 0 means forever.
 	Idle time.Duration
-	// Busy reports that a session must not expire now, since a flow of it is
+	// Recent is how long a session that was used is safe from eviction; 0: not at all.
+	Recent time.Duration
+	// Busy reports that a session must not end now, since a flow of it is
 	// alive or a client is attached. It may be nil.
 	Busy func(V) bool
 	// Ended is called exactly once for each session that leaves the table, on
@@ -28,7 +37,10 @@ type TableOptions[V any] struct {
 	Ended func(V, Cause)
 }
 
-// Table holds the live sessions of one server in order of use. Expiry slides
+// Table holds the live sessions of one server in order of use. When it is full a
+// newcomer takes the place of the oldest session that was never used, or else of the
+// least recently used one, or is refused when all are in use: a flood of new sessions
+// harms nobody who has one. Expiry slides
 // and costs nothing while sessions are in use: since each shard is ordered, the
 // next session to expire is always the oldest one, so Expire never scans.
 // All methods are safe for concurrent use.
@@ -75,24 +87,36 @@ func (t *Table[V]) Get(id string) (V, bool) {
 	return e.value, true
 }
 
-// Add puts a session in under a fresh id. When the table is full the least
-// recently used session is evicted. Add reports false, without calling Ended,
-// when the table was closed.
-func (t *Table[V]) Add(id string, v V) bool {
+// Add puts a session in under a fresh id. When the table is full another one is
+// evicted. The error is ErrFull or ErrClosed; Ended is not called then.
+func (t *Table[V]) Add(id string, v V) error {
 	if t.closed.Load() {
-		return false
+		return ErrClosed
 	}
 	e := &entry[V]{value: v}
 	e.used.Store(t.now())
 	shard := t.shard(id)
-	if t.live.Add(1) > int64(t.opt.Capacity) {
-		t.evictOldest()
+	if t.live.Add(1) > int64(t.opt.Capacity) && !t.evict() {
+		t.live.Add(-1)
+		return ErrFull
 	}
 	shard.add(id, e)
 	if t.closed.Load() { // Close may have passed this shard already
 		t.end(shard, id, e, Closed)
 	}
-	return true
+	return nil
+}
+
+// Room reports whether Add would take a session in now.
+func (t *Table[V]) Room() bool {
+	if t.closed.Load() {
+		return false
+	}
+	if t.live.Load() < int64(t.opt.Capacity) {
+		return true
+	}
+	shard, _, _ := t.evictable()
+	return shard != nil
 }
 
 // Remove ends the session with this id and reports whether there was one.
@@ -128,23 +152,27 @@ func (t *Table[V]) Expire() (n int) {
 	if t.opt.Idle <= 0 {
 		return 0
 	}
-	now := t.now()
 	for _, shard := range t.shards {
-		for {
-			id, e, ok := shard.oldest()
-			if !ok || !t.idle(e, now) {
-				break
-			}
-			if t.busy(e) {
-				t.refresh(shard, id, e, now)
-				continue
-			}
-			if t.end(shard, id, e, Expired) {
-				n++
-			}
-		}
+		n += t.expire(shard, true) + t.expire(shard, false)
 	}
 	return n
+}
+
+func (t *Table[V]) expire(shard *shard[V], fresh bool) (n int) {
+	now := t.now()
+	for {
+		id, e, ok := shard.oldest(fresh)
+		if !ok || !t.idle(e, now) {
+			return n
+		}
+		if t.busy(e) {
+			t.refresh(shard, id, e, now)
+			continue
+		}
+		if t.end(shard, id, e, Expired) {
+			n++
+		}
+	}
 }
 
 // Close ends all sessions and refuses new ones. It is idempotent.
@@ -159,30 +187,45 @@ func (t *Table[V]) Close() {
 	}
 }
 
-// evictOldest takes out the least recently used session of all shards.
-func (t *Table[V]) evictOldest() {
-	for try := 0; ; try++ {
-		var (
-			shard  *shard[V]
-			oldest *entry[V]
-			name   string
-		)
-		for _, s := range t.shards {
-			if id, e, ok := s.oldest(); ok && (oldest == nil || e.used.Load() < oldest.used.Load()) {
-				shard, oldest, name = s, e, id
-			}
+// evict takes a session out, if there is one that may go.
+func (t *Table[V]) evict() bool {
+	for {
+		shard, id, e := t.evictable()
+		if shard == nil {
+			return false
 		}
-		if oldest == nil {
-			return
-		}
-		if try < busyTries && t.busy(oldest) {
-			t.refresh(shard, name, oldest, t.now())
-			continue
-		}
-		if t.end(shard, name, oldest, Evicted) {
-			return
+		if t.end(shard, id, e, Evicted) {
+			return true
 		}
 	}
+}
+
+// evictable finds the session that goes next, nil when all are in use.
+func (t *Table[V]) evictable() (*shard[V], string, *entry[V]) {
+	for range busyTries {
+		shard, id, e := t.oldest(true)
+		if shard == nil {
+			shard, id, e = t.oldest(false)
+			if shard == nil || t.opt.Recent > 0 && t.now()-e.used.Load() < int64(t.opt.Recent) {
+				return nil, "", nil
+			}
+		}
+		if !t.busy(e) {
+			return shard, id, e
+		}
+		t.refresh(shard, id, e, t.now())
+	}
+	return nil, "", nil
+}
+
+// oldest returns the oldest session of all shards.
+func (t *Table[V]) oldest(fresh bool) (shard *shard[V], id string, e *entry[V]) {
+	for _, s := range t.shards {
+		if name, found, ok := s.oldest(fresh); ok && (e == nil || found.used.Load() < e.used.Load()) {
+			shard, id, e = s, name, found
+		}
+	}
+	return shard, id, e
 }
 
 // end takes a session out with a cause. Only one caller really removes it, which

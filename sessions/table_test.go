@@ -2,6 +2,7 @@ package sessions
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -38,7 +39,7 @@ func TestTableTellsEachEndOnceWithItsCause(t *testing.T) {
 		tab.Add("d", "d")
 		tab.Close()
 		tab.Close()
-		want(t, "closed", tab.Add("e", "e"), false)
+		want(t, "closed", tab.Add("e", "e"), ErrClosed)
 		want(t, "ends", e.list, []string{
 			"b: session evicted: too many sessions", "a: session ended", "c: session expired", "d: bridge is shutting down",
 		})
@@ -85,12 +86,51 @@ func TestBusySessionsDoNotExpireAndAreEvictedLast_A33(t *testing.T) {
 	})
 }
 
-func TestFullTableOfBusySessionsStillTakesANewOne(t *testing.T) {
-	tab := NewTable(TableOptions[int]{Capacity: 4, Busy: func(int) bool { return true }})
-	for i := range 50 {
-		tab.Add(fmt.Sprint(i), i)
+func TestFullTableOfBusySessionsRefusesNewOnes(t *testing.T) {
+	tab := NewTable(TableOptions[int]{Capacity: 400, Busy: func(int) bool { return true }})
+	for i := range 400 {
+		_ = tab.Add(fmt.Sprint(i), i)
 	}
-	want(t, "live", tab.Len(), 4)
+	want(t, "room", tab.Room(), false)
+	for i := range 50 {
+		want(t, "one more", tab.Add(fmt.Sprint(400+i), i), ErrFull)
+	}
+	want(t, "live", tab.Len(), 400)
+}
+
+func TestFloodOfNewSessionsEndsNoneThatIsInUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var e ends
+		tab := NewTable(TableOptions[string]{Capacity: 20, Recent: time.Minute, Ended: e.add})
+		for i := range 10 {
+			_ = tab.Add(fmt.Sprint("used", i), "used")
+			tab.Get(fmt.Sprint("used", i))
+		}
+		time.Sleep(time.Hour) // however long ago that was
+		for i := range 1000 {
+			time.Sleep(time.Millisecond)
+			want(t, "newcomer", tab.Add(fmt.Sprint(i), "new"), error(nil))
+		}
+		want(t, "evicted", len(e.list), 990)
+		for _, end := range e.list {
+			want(t, "end", end, "new: session evicted: too many sessions")
+		}
+		for i := range 10 {
+			_, ok := tab.Get(fmt.Sprint(990 + i))
+			want(t, "the newest stay", ok, true)
+		}
+		e.list = nil
+		for i := range 10 { // which now are in use, unlike the first ones
+			want(t, "newcomer", tab.Add(fmt.Sprint("late", i), "late"), error(nil))
+			tab.Get(fmt.Sprint("late", i))
+		}
+		want(t, "evicted", e.list, slices.Repeat([]string{"used: session evicted: too many sessions"}, 10))
+		want(t, "room", tab.Room(), false)
+		want(t, "one more", tab.Add("more", "more"), ErrFull)
+		time.Sleep(time.Minute)
+		want(t, "room", tab.Room(), true)
+		want(t, "a minute later", tab.Add("more", "more"), error(nil))
+	})
 }
 
 func TestCapacityHoldsUnderConcurrency(t *testing.T) {

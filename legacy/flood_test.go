@@ -1,0 +1,76 @@
+package legacy
+
+import (
+	"bytes"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/rs/zerolog"
+)
+
+func TestFloodOfInitializeEndsNoSessionInUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		b := newFake()
+		h, p := servePipe(t, Options{MaxSessions: 5, KeepAlive: time.Hour, Logger: zerolog.New(&log).Level(zerolog.WarnLevel)}, b)
+		p.initialize(mcp.V20251125)
+		answer := p.async(hold)
+		calling := <-b.held
+		used := *p
+		p.session = ""
+		p.initialize(mcp.V20251125)
+		listening := readEvents(t, p.get(""))
+		_ = listening.next()
+		time.Sleep(5 * time.Minute) // neither has said anything since
+		p.session = ""
+		for range 200 {
+			p.initialize(mcp.V20251125)
+			p.session = ""
+		}
+		want(t, "sessions", h.Sessions(), 5)
+		want(t, "told", strings.Count(log.String(), "session evicted: too many sessions"), noticeBurst)
+		log.Reset()
+		for range 3 {
+			p.initialize(mcp.V20251125)
+			want(t, "a session that is used", p.post(ping).StatusCode, 200)
+			p.session = ""
+		}
+		resp := p.post(initialize(mcp.V20251125))
+		want(t, "one too many", resp.StatusCode, http.StatusServiceUnavailable)
+		want(t, "again after", resp.Header.Get("Retry-After"), "10")
+		want(t, "body", text(t, resp), `{"jsonrpc":"2.0","id":0,"error":{"code":-32603,"message":"too many sessions; try again later"}}`)
+		want(t, "told", strings.Contains(log.String(), "no place for another session"), true)
+		want(t, "asked upstream", len(b.convs), 205)
+		time.Sleep(recentUse)
+		want(t, "a minute later", p.post(initialize(mcp.V20251125)).StatusCode, 200)
+		calling.finish(`{}`)
+		_ = readEvents(t, <-answer).rest()
+		want(t, "the one that called", used.post(ping).StatusCode, 200)
+		b.convs[1].push.Push("k", []byte(`{"n":1}`))
+		want(t, "the one that listens", strings.HasSuffix(listening.next(), `|{"n":1}`), true)
+	})
+}
+
+// A conversation may say its last words after it was closed; they still go out.
+func TestCallsOfAnEndedSessionGetAnswersThatComeLate(t *testing.T) {
+	var log bytes.Buffer
+	b := newFake()
+	h, p := serve(t, Options{CommitDelay: janitorStep, Logger: zerolog.New(&log).Level(zerolog.InfoLevel)}, b)
+	p.initialize(mcp.V20250618)
+	answer := p.async(hold)
+	k := <-b.held
+	resp := <-answer
+	conv := b.last()
+	conv.mu.Lock()
+	conv.open = nil // it answers later
+	conv.mu.Unlock()
+	h.table.Remove(p.session)
+	want(t, "ended", p.post(ping).StatusCode, 404)
+	want(t, "told", strings.Count(log.String(), "a request named a session that is not here"), 1)
+	k.finish(`{"late":true}`)
+	want(t, "answer", readEvents(t, resp).rest(), []string{`1-1|{"jsonrpc":"2.0","id":1,"result":{"late":true}}`})
+}
