@@ -40,7 +40,7 @@ func (k *call) deliver(e *effect) {
 
 // cached answers a call from the catalogue, or begins to watch for its result.
 func (k *call) cached(req *downstream.Request) bool {
-	result, slot := k.conv.b.catalog.Lookup(&k.caller, req, k.flow.Capabilities)
+	result, slot := k.conv.b.catalog.Lookup(k.conv.b.seenAs(k.caller.Principal), k.caller.Header, req, k.flow.Capabilities)
 	k.slot = slot
 	if result == nil {
 		return false

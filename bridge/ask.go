@@ -149,7 +149,7 @@ func (c *conversation) Answer(caller downstream.Caller, msg jsonrpc.Message) {
 		return
 	}
 	if q.call.task != nil {
-		q.call.task.answered(msg.ID)
+		q.call.task.Answered(msg.ID)
 	}
 	q.call.answered(caller, q.key, msg)
 }

@@ -59,9 +59,7 @@ func conversationOn(t testing.TB, up upstream.Caller) *conversation {
 	bridge := New(Options{Upstream: up, Log: zerolog.Nop()})
 	t.Cleanup(bridge.Close)
 	conv := bridge.newConversation(mcp.V20251125, downstream.Caller{}, catalog.Unknown, nil)
-	conv.clientInfo = []byte(`{"name":"old","version":"1"}`)
-	conv.declared = []byte(`{"elicitation":{},"sampling":{}}`)
-	conv.mirrorLocked()
+	conv.declare([]byte(`{"name":"old","version":"1"}`), []byte(`{"elicitation":{},"sampling":{}}`))
 	return conv
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
+	"github.com/mcpbridge/bridge/rawjson"
 )
 
 // The breaker keeps calls from asking in vain: clients declare capabilities that
@@ -36,7 +37,7 @@ func kindOf(method string) kind {
 	return roots
 }
 
-// breaker tells until when kinds are switched off; the zero time stands for not.
+// breaker tells until when kinds are switched off; the past stands for not.
 type breaker [kinds]time.Time
 
 // How long a kind is switched off: for good when the client said that it has no such
@@ -57,7 +58,6 @@ func (c *conversation) distrust(k kind, d time.Duration) {
 		c.breaker = new(breaker)
 	}
 	c.breaker[k] = time.Now().Add(d)
-	c.mirrorLocked()
 	if c.b.opt.Watch != nil {
 		c.b.opt.Watch.Distrusted([kinds]observe.Kind{observe.Form, observe.Sampling, observe.Roots}[k])
 	}
@@ -70,28 +70,28 @@ func (c *conversation) trust(k kind) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.served |= 1 << k
-	if c.breaker != nil && !c.breaker[k].IsZero() {
+	if c.breaker != nil {
 		c.breaker[k] = time.Time{}
-		c.mirrorLocked()
 	}
 }
 
-// capabilitiesLocked returns what to declare upstream now.
+// capabilitiesLocked returns what to declare upstream now: what the client declared,
+// less what is switched off.
 func (c *conversation) capabilitiesLocked() []byte {
-	if c.breaker != nil && c.breaker.reset(time.Now()) {
-		c.mirrorLocked()
+	switch {
+	case c.capable == nil:
+		return emptyObject
+	case c.breaker == nil:
+		return c.capable
 	}
-	return c.mirrored
-}
-
-// reset switches on again whose time is over, and reports whether there was any.
-func (b *breaker) reset(now time.Time) (changed bool) {
-	for k, until := range b {
-		if !until.IsZero() && !now.Before(until) {
-			b[k], changed = time.Time{}, true
+	now := time.Now()
+	var off []rawjson.Edit
+	for k, until := range c.breaker {
+		if now.Before(until) {
+			off = append(off, rawjson.Edit{Name: capabilityOf[k]})
 		}
 	}
-	return changed
+	return rawjson.Apply(nil, c.capable, off...)
 }
 
 // undeclared words the refusal of a round that asks for what was not declared
@@ -99,7 +99,7 @@ func (b *breaker) reset(now time.Time) (changed bool) {
 func (k *call) undeclared(capability string) string {
 	asked := "the server asked for " + capability + ", "
 	switch {
-	case k.conv.push == nil && k.conv.declared == nil:
+	case k.conv.capable == nil:
 		return asked + "which needs a session: send initialize first"
 	case !k.out.Interactive():
 		return asked + "but nothing can be asked on this request: its Accept header lacks text/event-stream"
@@ -114,7 +114,7 @@ func (c *conversation) distrusts(capability string) bool {
 	defer c.mu.Unlock()
 	name, _, _ := strings.Cut(capability, ".")
 	for k, declared := range capabilityOf {
-		if declared == name && c.breaker != nil && !c.breaker[k].IsZero() {
+		if declared == name && c.breaker != nil && time.Now().Before(c.breaker[k]) {
 			return true
 		}
 	}

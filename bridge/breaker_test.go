@@ -76,16 +76,14 @@ func TestWhyNothingWasDeclared_C33(t *testing.T) {
 		if got := c.result(); !strings.Contains(got, "Accept header lacks text/event-stream") {
 			t.Error(got)
 		}
-		conv.declared = nil
-		conv.mirrorLocked()
+		conv.capable = nil
 		if got := request(t, conv, "2", mcp.MethodToolsCall, book).result(); !strings.Contains(got, "which needs a session") {
 			t.Error(got)
 		}
 		b := New(Options{Upstream: &script{steps: []step{ask}}, Log: zerolog.Nop()})
 		defer b.Close()
 		conv = b.newConversation(mcp.V20251125, downstream.Caller{}, catalog.Unknown, nil)
-		conv.declared = []byte(`{"roots":{}}`)
-		conv.mirrorLocked()
+		conv.declare(nil, []byte(`{"roots":{}}`))
 		if got := request(t, conv, "3", mcp.MethodToolsCall, book).result(); !strings.Contains(got, "which the client did not declare") {
 			t.Error(got)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/bridge/catalog"
+	"github.com/mcpbridge/bridge/bridge/subscriptions"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/roster"
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -31,21 +32,27 @@ type Options struct {
 	Modern   http.Handler      // serves modern requests verbatim; nil refuses them (Q1)
 	Rules    translate.Rules   // how results are brought down; Version is each session's own
 	Limits   Limits
-	Draft    func() bool     // whether the upstream speaks a draft, in which lists may ask, too (I-4); nil: never
-	Watch    observe.Watcher // is told what ends; nil: nobody is
-	Log      zerolog.Logger
+	// OneIdentity says that the server is told of no client's credentials, so that all
+	// clients are one to it: what it says to one may be told to all.
+	OneIdentity bool
+	Draft       func() bool     // whether the upstream speaks a draft, in which lists may ask, too (I-4); nil: never
+	Watch       observe.Watcher // is told what ends; nil: nobody is
+	Log         zerolog.Logger
 }
 
 // Limits bounds what one session and one flow may use.
 type Limits struct {
 	Flow            mrtr.Limits
 	FlowsPerSession int // suspended flows; the oldest makes room; default 32
-	Subscriptions   int // resource URIs per session; default 256
+	Subscriptions   int // resource URIs per session, of 1 KiB on average; default 256
+	Listens         int // listens that sessions share, one for each identity; default 1024
+	Declaration     int // bytes of client info, capabilities and Authorization; default 64 KiB
 }
 
 func (l Limits) withDefaults() Limits {
 	l.FlowsPerSession = cmp.Or(l.FlowsPerSession, 32)
 	l.Subscriptions = cmp.Or(l.Subscriptions, 256)
+	l.Declaration = cmp.Or(l.Declaration, 64<<10)
 	return l
 }
 
@@ -59,10 +66,12 @@ type Bridge struct {
 	limits  Limits
 	flows   mrtr.Limits // of every flow; never changed
 	log     zerolog.Logger
-	listens *hub
+	listens *subscriptions.Hub
 	catalog *catalog.Catalog
 	ruled   [len(mcp.Legacy)]translate.Rules // for clients of mcp.Legacy
 	serial  atomic.Uint64                    // numbers calls, for progress tokens and log lines
+
+	working sync.WaitGroup // work that belongs to no call any more
 
 	mu            sync.Mutex
 	conversations roster.Set[*conversation]
@@ -79,7 +88,9 @@ func New(opt Options) *Bridge {
 
 		catalog: catalog.New(opt.Prober),
 	}
-	b.listens = newHub(b)
+	b.listens = subscriptions.NewHub(subscriptions.Options{
+		Upstream: opt.Upstream, Catalog: b.catalog, Listens: b.limits.Listens, Log: opt.Log,
+	})
 	for i, version := range mcp.Legacy {
 		b.ruled[i] = b.newRules(version)
 	}
@@ -99,6 +110,10 @@ func (b *Bridge) Open(ctx context.Context, caller downstream.Caller, req jsonrpc
 	if rpcErr != nil {
 		return nil, nil, rpcErr
 	}
+	clientInfo, capabilities := rawjson.Get(req.Params, "clientInfo"), rawjson.Get(req.Params, "capabilities")
+	if size := len(clientInfo) + len(capabilities) + len(caller.Authorization); size > b.limits.Declaration {
+		return nil, nil, tooMuchDeclared(size, b.limits.Declaration)
+	}
 	server, err := b.discover(ctx, caller)
 	if err != nil {
 		return nil, nil, err
@@ -108,9 +123,7 @@ func (b *Bridge) Open(ctx context.Context, caller downstream.Caller, req jsonrpc
 		return nil, nil, internalError(err.Error(), nil)
 	}
 	conv := b.newConversation(version, caller, server, push)
-	conv.clientInfo = b.catalog.Share(rawjson.Get(req.Params, "clientInfo"))
-	conv.declared = b.catalog.Share(rawjson.Get(req.Params, "capabilities"))
-	conv.mirrorLocked()
+	conv.declare(clientInfo, capabilities)
 	conv.early.ended(req.ID) // a cancellation of initialize is nobody else's either
 	if !b.adopt(conv) {
 		return nil, nil, internalError(ErrClosed.Error(), nil)
@@ -150,11 +163,20 @@ func (b *Bridge) Close() {
 	for _, conv := range open {
 		conv.Close(ErrClosed)
 	}
-	b.listens.close()
+	b.listens.Close()
+	b.working.Wait()
 }
 
 // background runs work that belongs to no call any more, and that Close awaits.
-func (b *Bridge) background(work func()) { b.listens.wg.Go(work) }
+func (b *Bridge) background(work func()) { b.working.Go(work) }
+
+// seenAs returns the principal that the server knows this one as.
+func (b *Bridge) seenAs(principal string) string {
+	if b.opt.OneIdentity {
+		return ""
+	}
+	return principal
+}
 
 func (b *Bridge) adopt(conv *conversation) bool {
 	b.mu.Lock()
@@ -175,8 +197,9 @@ func (b *Bridge) forget(conv *conversation) {
 // the client: *downstream.Refusal or *jsonrpc.Error. The answer may
 // be cached for others, so the bridge asks in its own name.
 func (b *Bridge) discover(ctx context.Context, caller downstream.Caller) (*catalog.Server, error) {
-	server, err := b.catalog.Discover(ctx, caller.Principal, upstream.NewPeer(b.opt.Upstream, upstream.Call{
-		Principal:     caller.Principal,
+	principal := b.seenAs(caller.Principal)
+	server, err := b.catalog.Discover(ctx, principal, upstream.NewPeer(b.opt.Upstream, upstream.Call{
+		Principal:     principal,
 		Authorization: caller.Authorization,
 		Params:        translate.OwnParams(mcp.MethodDiscover, nil),
 	}))

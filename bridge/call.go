@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/bridge/catalog"
+	"github.com/mcpbridge/bridge/bridge/tasks"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
@@ -32,7 +33,7 @@ import (
 type call struct {
 	conv   *conversation
 	out    downstream.Reply
-	task   *hostedTask // behind which it runs, and its out; nil for most
+	task   *tasks.Task // behind which it runs, and its out; nil for most
 	serial uint64
 	name   []byte        // raw, of the tool or prompt
 	slot   *catalog.Slot // of the result; nil where it is not to be kept
@@ -236,6 +237,9 @@ func (k *call) sendRound() (mrtr.Event, *upstream.Answer) {
 	ctx := k.build(r)
 	answer, err := k.conv.b.opt.Upstream.Do(ctx, &r.call, r.notify)
 	ctx.cancel()
+	if err == nil {
+		k.conv.b.listens.Alive()
+	}
 	switch {
 	case err != nil:
 		return k.broke(err), nil
@@ -287,7 +291,7 @@ func (k *call) upstreamCall(method string, params []byte) upstream.Call {
 		Method:        method,
 		Params:        params,
 		Authorization: k.caller.Authorization,
-		Principal:     k.caller.Principal,
+		Principal:     k.conv.b.seenAs(k.caller.Principal),
 		Header:        k.caller.Header,
 	}
 }

@@ -1,12 +1,15 @@
 package bridge
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/mcpbridge/bridge/bridge/catalog"
+	"github.com/mcpbridge/bridge/bridge/subscriptions"
+	"github.com/mcpbridge/bridge/bridge/tasks"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -24,13 +27,15 @@ type conversation struct {
 	rules         *translate.Rules // shared by all of its version
 	server        *catalog.Server
 	push          downstream.Pusher // nil: no channel for unrelated messages
-	principal     string
-	authorization string // of the initialize request, for work that nobody in particular caused (H-2)
-	clientInfo    []byte // as the client declared it; nil when stateless
-	declared      []byte // capabilities as the client declared them
+	principal     string            // as far as the server can tell clients apart
+	authorization string            // of the initialize request, for work that nobody in particular caused (H-2)
+	clientInfo    []byte            // as the client declared it; nil when stateless
+	declared      []byte            // capabilities as the client declared them
+	capable       []byte            // the same as 2026-07-28 has them, to declare upstream (A.5); nil when stateless
+
+	tasks tasks.Set // that the bridge hosts for the client (mode 2)
 
 	mu        sync.Mutex
-	mirrored  []byte   // capabilities to declare upstream (A.5)
 	breaker   *breaker // nil while nothing is switched off
 	level     string   // of logging/setLevel; empty: none asked for
 	served    uint8    // which kinds the client has answered, a bit each
@@ -40,8 +45,7 @@ type conversation struct {
 	early     earlyCancels
 	questions questions
 	suspended mrtr.Suspended[*call]
-	resources *resourceListen // nil until the first resources/subscribe
-	tasks     []*hostedTask   // of mode 2, oldest first
+	resources *subscriptions.Resources // nil until the first resources/subscribe
 }
 
 func (b *Bridge) newConversation(version mcp.Version, caller downstream.Caller, srv *catalog.Server, push downstream.Pusher) *conversation {
@@ -50,10 +54,21 @@ func (b *Bridge) newConversation(version mcp.Version, caller downstream.Caller, 
 		rules:         b.rules(version),
 		server:        srv,
 		push:          push,
-		principal:     caller.Principal,
+		principal:     b.seenAs(caller.Principal),
 		authorization: caller.Authorization,
-		mirrored:      emptyObject,
 		suspended:     mrtr.NewSuspended[*call](b.limits.FlowsPerSession),
+	}
+}
+
+// declare keeps what the client says of itself, as raw JSON: sessions share it, since
+// thousands of clients of one kind say the same. As far as the revision's
+// capabilities exist in 2026-07-28, they are mirrored (A.5).
+func (c *conversation) declare(clientInfo, capabilities []byte) {
+	c.clientInfo = c.b.catalog.Share(clientInfo)
+	c.declared = c.b.catalog.Share(capabilities)
+	c.capable = c.declared // one copy of what most clients declare
+	if caps := translate.ClientCapabilities(c.rules.Version, capabilities, true); !bytes.Equal(caps, c.declared) {
+		c.capable = c.b.catalog.Share(caps)
 	}
 }
 
@@ -87,20 +102,6 @@ func (c *conversation) Orderly() bool { return false }
 
 // Version implements downstream.Conversation.
 func (c *conversation) Version() mcp.Version { return c.rules.Version }
-
-// mirrorLocked computes the capabilities to declare upstream: exactly those that the
-// client declared, as far as 2026-07-28 has them, less those that the breaker has switched off.
-func (c *conversation) mirrorLocked() {
-	caps := translate.ClientCapabilities(c.rules.Version, c.declared, true)
-	if c.breaker != nil {
-		for k, until := range c.breaker {
-			if !until.IsZero() {
-				caps = rawjson.Apply(nil, caps, rawjson.Edit{Name: capabilityOf[k]})
-			}
-		}
-	}
-	c.mirrored = c.b.catalog.Share(caps)
-}
 
 // Serve implements downstream.Conversation.
 func (c *conversation) Serve(ctx context.Context, caller downstream.Caller, req downstream.Request, out downstream.Reply) {
@@ -176,30 +177,6 @@ func (c *conversation) Notify(caller downstream.Caller, msg jsonrpc.Message) {
 	}
 }
 
-// announce notes that the client is ready for unrelated messages and begins to
-// listen for what the server announces. Clients that forget initialized are
-// common, so any request but ping counts too.
-func (c *conversation) announce() {
-	c.mu.Lock()
-	first := !c.announced && !c.closed
-	c.announced = true
-	c.mu.Unlock()
-	if first && c.push != nil && !c.server.Lists.Empty() {
-		c.listen()
-	}
-}
-
-// listen has the conversation hear what the server announces, unless it is over.
-func (c *conversation) listen() {
-	c.b.listens.join(c)
-	c.mu.Lock()
-	closed := c.closed
-	c.mu.Unlock()
-	if closed { // meanwhile, so that Close had nothing to leave
-		c.b.listens.leave(c)
-	}
-}
-
 // ended notes that a request was answered that never became a registered call.
 func (c *conversation) ended(id jsonrpc.ID) {
 	c.mu.Lock()
@@ -225,7 +202,7 @@ func (c *conversation) cancelled(caller downstream.Caller, id jsonrpc.ID) {
 		meant = nil
 		c.b.log.Debug().Int("calls", found).Msg("a cancellation names an id that several requests have; none is cancelled")
 	}
-	if found == 0 && len(c.tasks) == 0 { // else it may mean a tasks/result
+	if found == 0 && c.tasks.Empty() { // else it may mean a tasks/result
 		c.early.keep(id, caller.Principal)
 	}
 	c.mu.Unlock()
@@ -233,9 +210,7 @@ func (c *conversation) cancelled(caller downstream.Caller, id jsonrpc.ID) {
 		meant.drive(mrtr.Cancelled())
 		return
 	}
-	for _, t := range c.hosted() {
-		t.leave(id)
-	}
+	c.tasks.Leave(id)
 }
 
 // Close implements downstream.Conversation: it ends every flow, and stops listening.
@@ -258,9 +233,9 @@ func (c *conversation) Close(cause error) {
 		k.drive(last)
 	}
 	if resources != nil {
-		resources.close()
+		resources.Close()
 	}
-	c.b.listens.leave(c)
+	c.b.listens.Leave(c, c.principal)
 	c.b.forget(c)
 }
 

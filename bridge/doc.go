@@ -5,7 +5,7 @@
 //	legacy.HTTP ──▶ Bridge.Open ──▶ conversation ──▶ call ──▶ upstream.Caller
 //	                                     │             │
 //	                                     │             └─ mrtr.Flow (what to do next)
-//	                                     └─ listens (what the server announces)
+//	                                     └─ package subscriptions (what the server announces)
 //
 // A [conversation] is one client's session: its version, capabilities, calls in
 // flight and open server requests. A [call] is one client request; it lives as

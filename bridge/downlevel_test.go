@@ -15,7 +15,7 @@ const multiSelect = `"q":{"method":"elicitation/create","params":{"message":"Whi
 func oldSession(t *testing.T, steps ...step) (*conversation, *script) {
 	conv, up := session(t, Limits{}, steps...)
 	conv.rules.Version = mcp.V20250618
-	conv.mirrorLocked()
+	conv.declare(nil, []byte(declaredByClient))
 	return conv, up
 }
 

@@ -3,8 +3,6 @@ package bridge
 import (
 	"github.com/rs/zerolog"
 
-	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/translate"
@@ -12,22 +10,6 @@ import (
 
 // Servers that speak a draft of 2026-07-28 are internal/dialect's business. Here
 // is what only the sessions can do for them.
-
-// elicitationOver passes a draft server's word that a URL interaction is over to
-// the call that it belongs to (I-11). It reports whether msg was such a word: it
-// goes to nobody else, and to nobody when no call knows the id.
-func (c *conversation) elicitationOver(msg jsonrpc.Message) bool {
-	if msg.Method != mcp.NotificationElicitationComplete {
-		return false
-	}
-	c.mu.Lock()
-	calls := append([]*call(nil), c.calls...)
-	c.mu.Unlock()
-	for _, k := range calls {
-		k.elicitationOver(msg.Params)
-	}
-	return true
-}
 
 // elicitationOver tells the client, if the id is one of this call's.
 func (k *call) elicitationOver(params []byte) {

@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -116,6 +117,15 @@ func methodNotFound(method string) *jsonrpc.Error {
 
 func invalidParams(message string) *jsonrpc.Error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: message}
+}
+
+// tooMuchDeclared refuses an initialize whose text a session would keep.
+func tooMuchDeclared(size, limit int) *jsonrpc.Error {
+	return &jsonrpc.Error{
+		Code:    jsonrpc.CodeInvalidParams,
+		Message: fmt.Sprintf("clientInfo, capabilities and Authorization have %d bytes together; the limit is %d (limits.declaration)", size, limit),
+		Data:    []byte(`{"bridge":{"limit":"limits.declaration"}}`),
+	}
 }
 
 func quoted(name, text string) rawjson.Edit {

@@ -241,9 +241,7 @@ func session(t *testing.T, limits Limits, steps ...step) (*conversation, *script
 	b := New(Options{Upstream: up, Limits: limits, Log: zerolog.Nop()})
 	t.Cleanup(b.Close)
 	conv := b.newConversation(mcp.V20251125, downstream.Caller{}, catalog.Unknown, nil)
-	conv.clientInfo = []byte(`{"name":"old","version":"1"}`)
-	conv.declared = []byte(declaredByClient)
-	conv.mirrorLocked()
+	conv.declare([]byte(`{"name":"old","version":"1"}`), []byte(declaredByClient))
 	b.adopt(conv)
 	return conv, up
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -112,7 +111,7 @@ func TestListChangedListenIsShared_Q15(t *testing.T) {
 		}
 		one.Close(nil)
 		two.Close(nil)
-		pass(lingering + time.Second)
+		pass(31 * time.Second)
 		<-l.closed // C-24
 		if len(up.opened) != 0 {
 			t.Fatal("more than one listen")
@@ -211,66 +210,27 @@ func TestRefusedSubscription_C17(t *testing.T) {
 
 func TestASessionThatEndsWhileItBeginsToListenIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		conv, _ := session(t, Limits{})
-		conv.push = noPush{}
-		conv.server = &catalog.Server{Version: string(mcp.V20260728), Lists: catalog.Lists{Tools: true}}
-		conv.mu.Lock()
-		conv.closed = true // Close has been there, all but its leaving
-		conv.mu.Unlock()
-		conv.b.listens.leave(conv)
-		conv.listen()
-		pass(2 * lingering)
-		conv.b.listens.mu.Lock()
-		defer conv.b.listens.mu.Unlock()
-		if n := len(conv.b.listens.shared); n != 0 {
-			t.Errorf("%d listens are left", n)
-		}
+		up, open := listening(t)
+		conv, _ := open()
+		conv.Close(nil)
+		conv.listen() // begun before the end
+		l := <-up.opened
+		pass(time.Minute)
+		<-l.closed
 	})
 }
 
-// tardy acknowledges its second listen at the very moment when that is given up.
-type tardy struct {
-	script
-	listens int
-	open    atomic.Int32
-}
-
-func (a *tardy) Listen(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) error {
-	a.open.Add(1)
-	defer a.open.Add(-1)
-	a.listens++
-	if a.listens == 2 {
-		select {
-		case <-time.After(ackTimeout):
-		case <-ctx.Done():
-			return ctx.Err()
+func TestClientsOfOneIdentityShareAListen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up := &announcer{opened: make(chan *openListen, 8)}
+		b := New(Options{Upstream: up, OneIdentity: true, Log: zerolog.Nop()})
+		defer b.Close()
+		for _, principal := range []string{"alice", "bob", ""} {
+			b.newConversation(mcp.V20251125, downstream.Caller{Principal: principal}, announcing, &inbox{}).announce()
 		}
-	}
-	notify(jsonrpc.Message{Method: mcp.NotificationAcknowledged, Params: []byte(`{"notifications":` + member(call, "notifications") + `}`)})
-	<-ctx.Done()
-	return ctx.Err()
-}
-
-func TestALateAcknowledgmentLosesNoSubscription_C15(t *testing.T) {
-	for range 100 { // either may win
-		synctest.Test(t, func(t *testing.T) {
-			up := &tardy{}
-			b := New(Options{Upstream: up, Log: zerolog.Nop()})
-			defer b.Close()
-			conv := b.newConversation(mcp.V20251125, downstream.Caller{}, &catalog.Server{Version: string(mcp.V20260728), Subscribe: true}, noPush{})
-			b.adopt(conv)
-			r := conv.resourceListen()
-			if err := r.subscribe(downstream.Caller{}, "a"); err != nil {
-				t.Fatal(err)
-			}
-			subscribed := 1
-			if err := r.subscribe(downstream.Caller{}, "b"); err == nil {
-				subscribed = 2
-			}
-			synctest.Wait()
-			if n, open := len(r.subscribed()), up.open.Load(); n != subscribed || open != 1 {
-				t.Errorf("%d subscriptions, want %d; %d listens, want 1", n, subscribed, open)
-			}
-		})
-	}
+		synctest.Wait()
+		if n := len(up.opened); n != 1 {
+			t.Errorf("%d listens at a server that cannot tell clients apart", n)
+		}
+	})
 }

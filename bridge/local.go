@@ -61,33 +61,3 @@ func serveSetLevel(c *conversation, _ context.Context, _ downstream.Caller, req 
 	c.mu.Unlock()
 	return emptyObject, nil
 }
-
-func serveSubscribe(c *conversation, _ context.Context, caller downstream.Caller, req downstream.Request) ([]byte, *jsonrpc.Error) {
-	uri, err := c.subscribable(req)
-	if err == nil {
-		err = c.resourceListen().subscribe(caller, uri)
-	}
-	return emptyObject, err
-}
-
-// serveUnsubscribe succeeds for a URI that is not subscribed, too.
-func serveUnsubscribe(c *conversation, _ context.Context, caller downstream.Caller, req downstream.Request) ([]byte, *jsonrpc.Error) {
-	uri, err := c.subscribable(req)
-	if err == nil {
-		c.resourceListen().unsubscribe(caller, uri)
-	}
-	return emptyObject, err
-}
-
-// subscribable returns the resource that a request is about, where any can be
-// subscribed to.
-func (c *conversation) subscribable(req downstream.Request) (uri string, err *jsonrpc.Error) {
-	if !c.server.Subscribe || c.push == nil {
-		return "", methodNotFound(req.Method)
-	}
-	uri, ok := rawjson.Text(req.URI)
-	if !ok {
-		return "", invalidParams("uri is missing or no string")
-	}
-	return uri, nil
-}

@@ -12,10 +12,11 @@ import (
 // Look implements downstream.Conversation.
 func (c *conversation) Look() observe.Conversation {
 	c.mu.Lock()
-	seen := observe.Conversation{Version: c.rules.Version, ClientInfo: c.clientInfo, Declared: c.declared, Effective: c.mirrored}
+	seen := observe.Conversation{Version: c.rules.Version, ClientInfo: c.clientInfo, Declared: c.declared, Effective: c.capabilitiesLocked()}
 	if c.breaker != nil {
+		now := time.Now()
 		for k, until := range c.breaker {
-			if !until.IsZero() {
+			if now.Before(until) {
 				seen.Distrusted = append(seen.Distrusted, capabilityOf[k])
 			}
 		}

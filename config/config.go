@@ -211,8 +211,13 @@ type Limits struct {
 	EventBytes Size `key:"event-bytes" min:"1KiB" max:"1GiB"`
 	// Messages kept for a session that listens to none at the moment: list changes and updates of resources.
 	Pending int `key:"pending" min:"1" max:"100000"`
-	// Resources that one session may be subscribed to.
+	// What a client says of itself with initialize, and its Authorization, which a session keeps: their size together.
+	Declaration Size `key:"declaration" min:"1KiB" max:"64MiB"`
+	// Resources that one session may be subscribed to. Their URIs may have 1 KiB on average.
 	Subscriptions int `key:"subscriptions" min:"1" max:"100000"`
+	// Subscriptions to list changes at the server, which sessions with the same credentials share. One more ends one that
+	// nobody hears; where there is none, the session does not hear of changes, and the log says so.
+	Listens int `key:"listens" min:"1" max:"1000000"`
 	// Requests under way at the same time on one connection of stdio, WebSocket or HTTP+SSE.
 	InFlight int `key:"in-flight" min:"1" max:"100000"`
 	// Processes of a command that serve one session each: with command-mode per-session, and of clients that are handed
@@ -274,7 +279,9 @@ func defaultPolicy() Policy {
 			Events:          256,
 			EventBytes:      1 << 20,
 			Pending:         64,
+			Declaration:     64 << 10,
 			Subscriptions:   256,
+			Listens:         1024,
 			InFlight:        256,
 			Children:        32,
 			Batch:           64,

@@ -3,7 +3,6 @@ package upstream
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -149,12 +148,8 @@ func (c *HTTP) flipName(req *request, can bool, done *mends) bool {
 	return can
 }
 
-const (
-	// maxToolPages bounds the pages of one refresh.
-	maxToolPages = 1000
-	// refreshTimeout bounds one refresh of all pages.
-	refreshTimeout = 30 * time.Second
-)
+// refreshTimeout bounds one refresh of all pages.
+const refreshTimeout = 30 * time.Second
 
 // refreshTools reads tools/list to its last page into the store. Calls of one
 // principal that need it at the same time share one refresh, which outlives
@@ -178,37 +173,16 @@ func (c *HTTP) refreshTools(ctx context.Context, req *request) error {
 }
 
 func (c *HTTP) listTools(ctx context.Context, call Call, meta []byte) error {
-	var cursor []byte
-	for range maxToolPages {
-		call.Params = rawjson.Apply(nil, []byte("{}"),
-			rawjson.Edit{Name: "_meta", Value: meta}, rawjson.Edit{Name: "cursor", Value: cursor})
-		more, err := c.listPage(ctx, &call)
-		if more == nil || err != nil {
-			return err
-		}
-		cursor = more
+	ask := func(params []byte) (*Answer, error) {
+		call.Params = params
+		req := prepare(&call)
+		defer req.release()
+		return c.send(ctx, req, sink{})
 	}
-	return fmt.Errorf("tools/list did not end after %d pages", maxToolPages)
-}
-
-// listPage reads one page into the store and returns the raw cursor of the
-// next, nil after the last one.
-func (c *HTTP) listPage(ctx context.Context, call *Call) (cursor []byte, err error) {
-	req := prepare(call)
-	defer req.release()
-	ans, err := c.send(ctx, req, sink{})
-	if err != nil {
-		return nil, err
-	}
-	defer ans.Release()
-	if ans.Error != nil {
-		return nil, ans.Error
-	}
-	c.learn(call.Principal, ans)
-	if cursor = rawjson.Get(ans.Result, "nextCursor"); rawjson.KindOf(cursor) != rawjson.String {
-		return nil, nil
-	}
-	return slices.Clone(cursor), nil
+	return EachPage(meta, ask, func(page *Answer) error {
+		c.learn(call.Principal, page)
+		return nil
+	})
 }
 
 // awaitRetry waits as long as a busy server asked, once, for a call that may

@@ -3,6 +3,7 @@ package catalog
 import (
 	"bytes"
 	"crypto/sha256"
+	"net/http"
 	"net/textproto"
 	"slices"
 	"strings"
@@ -45,14 +46,14 @@ type Slot struct {
 	epoch    ttlcache.Epoch
 }
 
-// Lookup returns a result that is still fresh for this caller's request, made with
-// the declared capabilities. Without one it returns the slot to keep one in, which
+// Lookup returns a result that is still fresh for this principal's request, made with
+// the headers and the declared capabilities. Without one it returns the slot to keep one in, which
 // is nil for requests whose results are never kept.
-func (c *Catalog) Lookup(caller *downstream.Caller, req *downstream.Request, capabilities []byte) ([]byte, *Slot) {
+func (c *Catalog) Lookup(principal string, header http.Header, req *downstream.Request, capabilities []byte) ([]byte, *Slot) {
 	if !cacheable(req.Method) {
 		return nil, nil
 	}
-	slot := &Slot{catalog: c, audience: audience(caller), question: questionOf(req, capabilities)}
+	slot := &Slot{catalog: c, audience: audience(principal, header), question: questionOf(req, capabilities)}
 	result, epoch, ok := c.results.Get(slot.audience, slot.question)
 	if ok {
 		return result, nil
@@ -134,19 +135,19 @@ func foreignMeta(meta []byte) []byte {
 
 // audience names for whom a request is: its principal, and whatever else its headers
 // tell the server, which may know users by another one than Authorization (B-42).
-func audience(caller *downstream.Caller) string {
+func audience(principal string, header http.Header) string {
 	var told []string
-	upstream.Forward(caller.Header, func(name, value string) {
+	upstream.Forward(header, func(name, value string) {
 		if name = textproto.CanonicalMIMEHeaderKey(name); !impersonal[name] {
 			told = append(told, name+":"+value)
 		}
 	})
 	if len(told) == 0 {
-		return caller.Principal
+		return principal
 	}
 	slices.Sort(told)
 	sum := sha256.Sum256([]byte(strings.Join(told, "\n")))
-	return caller.Principal + "\x00" + string(sum[:])
+	return principal + "\x00" + string(sum[:])
 }
 
 // impersonal headers are sent by clients of all users alike, or differ by request.

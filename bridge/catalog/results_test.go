@@ -26,7 +26,7 @@ func requestOf(method, params string) *downstream.Request {
 // ask answers a request as a session does: from the catalogue, or else with result,
 // which it keeps. It reports whether the server was asked.
 func ask(c *Catalog, principal string, req *downstream.Request, result string) (asked bool) {
-	known, slot := c.Lookup(&downstream.Caller{Principal: principal}, req, nil)
+	known, slot := c.Lookup(principal, nil, req, nil)
 	if slot != nil {
 		slot.Keep([]byte(result))
 	}
@@ -58,16 +58,16 @@ func TestNotificationsInvalidate_B44(t *testing.T) {
 	if !ask(c, "", read, resource) {
 		t.Error("the ancestor of an updated resource survived")
 	}
-	_, slot := c.Lookup(&downstream.Caller{}, requestOf(mcp.MethodPromptsList, `{}`), nil)
+	_, slot := c.Lookup("", nil, requestOf(mcp.MethodPromptsList, `{}`), nil)
 	c.Invalidate(mcp.NotificationPromptsListChanged, nil)
 	slot.Keep([]byte(`{"prompts":[],"ttlMs":60000}`))
-	if result, _ := c.Lookup(&downstream.Caller{}, requestOf(mcp.MethodPromptsList, `{}`), nil); result != nil {
+	if result, _ := c.Lookup("", nil, requestOf(mcp.MethodPromptsList, `{}`), nil); result != nil {
 		t.Error("an answer from before the notification was kept after it")
 	}
 }
 
 func TestOtherMethodsAreNeverKept_B43(t *testing.T) {
-	if result, slot := fresh().Lookup(&downstream.Caller{}, requestOf(mcp.MethodToolsCall, `{"name":"a"}`), nil); result != nil || slot != nil {
+	if result, slot := fresh().Lookup("", nil, requestOf(mcp.MethodToolsCall, `{"name":"a"}`), nil); result != nil || slot != nil {
 		t.Error("a call of a tool may be answered from the catalogue")
 	}
 }

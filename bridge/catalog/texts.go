@@ -10,13 +10,15 @@ import (
 type texts struct {
 	mu    sync.Mutex
 	known map[string][]byte
+	bytes int
 }
 
-// Bounds of texts. Longer ones are not shared, and when there are too many kinds
-// sharing begins anew.
+// Bounds of texts, in bytes. Longer ones are not shared, and when there are too many
+// kinds sharing begins anew.
 const (
-	maxTexts    = 256
-	maxTextSize = 4 << 10 // bytes
+	maxTexts     = 256
+	maxTextSize  = 64 << 10
+	maxTextBytes = 2 << 20 // of all
 )
 
 // share returns a copy of text, which nobody may change, nil for nil.
@@ -29,9 +31,10 @@ func (t *texts) share(text []byte) []byte {
 	if known, ok := t.known[string(text)]; ok {
 		return known
 	}
-	if t.known == nil || len(t.known) >= maxTexts {
-		t.known = make(map[string][]byte)
+	if t.known == nil || len(t.known) >= maxTexts || t.bytes+len(text) > maxTextBytes {
+		t.known, t.bytes = make(map[string][]byte), 0
 	}
+	t.bytes += len(text)
 	shared := bytes.Clone(text)
 	t.known[string(shared)] = shared
 	return shared

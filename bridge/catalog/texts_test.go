@@ -28,6 +28,12 @@ func TestSharedTextsAreBounded(t *testing.T) {
 			t.Fatalf("%d texts are known after %s", len(shared.known), text)
 		}
 	}
+	for i := range 100 {
+		shared.share([]byte(strconv.Itoa(i) + strings.Repeat("x", maxTextSize-2)))
+		if shared.bytes > maxTextBytes {
+			t.Fatalf("%d bytes are known", shared.bytes)
+		}
+	}
 	if long := strings.Repeat("x", maxTextSize+1); string(shared.share([]byte(long))) != long || shared.known[long] != nil {
 		t.Error("a long text is known")
 	}

@@ -131,7 +131,9 @@ func bridgeLimits(m *config.Mount) bridge.Limits {
 			Grace:         m.Timeouts.Grace,
 		},
 		FlowsPerSession: m.Limits.Flows,
+		Declaration:     int(m.Limits.Declaration),
 		Subscriptions:   m.Limits.Subscriptions,
+		Listens:         m.Limits.Listens,
 	}
 }
 

@@ -32,12 +32,14 @@ var mayImport = map[string][]string{
 	"downstream": {"observe", "sessions", "mcp", "jsonrpc", "rawjson"},
 	"legacy":     {"downstream", "observe", "sessions", "negotiate", "sse", "mcp", "jsonrpc", "rawjson", "legacy/h1", "internal/http1", "internal/transport", "internal/park", "internal/logfield"},
 	"upstream":   {"negotiate", "sse", "mcp", "jsonrpc", "rawjson", "upstream/h1", "internal/http1", "internal/roundtrip", "internal/transport"},
-	"bridge":     {"observe", "bridge/catalog", "downstream", "mrtr", "upstream", "negotiate", "translate", "mcp", "jsonrpc", "rawjson", "internal/logfield", "internal/roster"},
+	"bridge":     {"observe", "bridge/catalog", "bridge/subscriptions", "bridge/tasks", "downstream", "mrtr", "upstream", "negotiate", "translate", "mcp", "jsonrpc", "rawjson", "internal/logfield", "internal/roster"},
 	"authorize":  {},
 	"config":     {},
 	"cmd/bridge": {"*"},
 
-	"bridge/catalog": {"downstream", "upstream", "negotiate", "translate", "mcp", "rawjson", "internal/ttlcache"},
+	"bridge/tasks":         {"downstream", "mcp", "jsonrpc", "rawjson"},
+	"bridge/subscriptions": {"bridge/catalog", "upstream", "translate", "mcp", "jsonrpc", "rawjson", "internal/roster"},
+	"bridge/catalog":       {"downstream", "upstream", "negotiate", "translate", "mcp", "rawjson", "internal/ttlcache"},
 
 	"observe/tap":     {"observe", "downstream", "upstream", "mcp", "jsonrpc", "rawjson"},
 	"observe/metrics": {"observe", "mcp"},

@@ -126,43 +126,35 @@ func (r *Report) describe(discover []byte) {
 	}
 }
 
-// maxPages bounds the pages of tools that check reads.
-const maxPages = 100
-
 // list reads the tools and translates each page for every kind of client.
 func (r *Report) list(ctx context.Context, caller upstream.Caller, p translate.Profile) {
 	for _, v := range mcp.Legacy {
 		r.Clients = append(r.Clients, ClientView{Version: string(v), Questions: questions(v)})
 	}
 	defer r.summarize()
-	var cursor []byte
-	for range maxPages {
-		answer, err := caller.Do(ctx, &upstream.Call{Method: mcp.MethodToolsList, Params: pageParams(cursor)}, nil)
-		if err != nil || answer.Error != nil {
-			r.note(answer, err)
-			return
-		}
-		if r.page(answer.Result, p); r.Problem != "" {
-			return
-		}
-		if cursor = rawjson.Get(answer.Result, "nextCursor"); rawjson.KindOf(cursor) != rawjson.String {
-			return
-		}
-	}
+	own := rawjson.Get(translate.OwnParams(mcp.MethodToolsList, []byte("{}")), "_meta")
+	err := upstream.EachPage(own, func(params []byte) (*upstream.Answer, error) {
+		return caller.Do(ctx, &upstream.Call{Method: mcp.MethodToolsList, Params: params}, nil)
+	}, func(page *upstream.Answer) error {
+		return r.page(page.Result, p)
+	})
+	r.note(err)
 }
 
 // note keeps why the tools could not be listed; a server without tools is none
 // the worse for it.
-func (r *Report) note(answer *upstream.Answer, err error) {
+func (r *Report) note(err error) {
+	refusal, refused := err.(*jsonrpc.Error) // a failure of the connection may wrap one
 	switch {
-	case err != nil:
+	case err == nil, refused && refusal.Code == jsonrpc.CodeMethodNotFound:
+	case refused:
+		r.Problem = "the tools cannot be listed: the server answers " + printable(refusal.Message)
+	default:
 		r.Problem = "the tools cannot be listed: " + err.Error()
-	case answer.Error.Code != jsonrpc.CodeMethodNotFound:
-		r.Problem = "the tools cannot be listed: the server answers " + printable(answer.Error.Message)
 	}
 }
 
-func (r *Report) page(result []byte, p translate.Profile) {
+func (r *Report) page(result []byte, p translate.Profile) error {
 	for range rawjson.Elements(rawjson.Get(result, "tools")) {
 		r.Tools++
 	}
@@ -173,13 +165,13 @@ func (r *Report) page(result []byte, p translate.Profile) {
 		}}
 		out, err := rules.Result(mcp.MethodToolsList, result)
 		if err != nil {
-			r.Problem = err.Error()
-			return
+			return err
 		}
 		for range rawjson.Elements(rawjson.Get(out, "tools")) {
 			view.Tools++
 		}
 	}
+	return nil
 }
 
 // summarize moves what every client lacks to one place.
@@ -194,14 +186,6 @@ func (r *Report) summarize() {
 			r.Clients[i].Omitted = slices.DeleteFunc(r.Clients[i].Omitted, func(p ToolProblem) bool { return p == problem })
 		}
 	}
-}
-
-func pageParams(cursor []byte) []byte {
-	params := []byte(`{}`)
-	if cursor != nil {
-		params = rawjson.Apply(nil, params, rawjson.Edit{Name: "cursor", Value: cursor})
-	}
-	return translate.OwnParams(mcp.MethodToolsList, params)
 }
 
 // maxPrinted bounds text of the server in a report, in bytes.

@@ -110,6 +110,7 @@ func New(opt Options) (*Mount, error) {
 	if !opt.RefuseModern {
 		opt.Bridge.Modern = m.server.asModern()
 	}
+	opt.Bridge.OneIdentity = opt.dropsAuthorization() || opt.Command != nil // which has no way to be told
 	opt.Bridge.Upstream, opt.Bridge.Prober, opt.Bridge.Draft = m.Upstream, m.Prober, opt.Draft.Active
 	m.Bridge = bridge.New(opt.Bridge)
 	m.Backend = m.server.backend(m.Bridge, http.HandlerFunc(m.serveAgain))

@@ -169,9 +169,6 @@ func identity(r *http.Request, meta []byte) string {
 	return host + "\x00" + r.Header.Get("Authorization") + "\x00" + string(rawjson.Get(meta, mcp.MetaClientInfo))
 }
 
-// maxPages bounds the lists of tools that are read to learn about headers.
-const maxPages = 64
-
 // learn asks the server for its tools, once, in the name of a client that calls
 // one before anybody has listed them: its headers may repeat arguments. Without
 // an answer they are not compared.
@@ -194,21 +191,13 @@ func (p *Process) learn(ctx context.Context, msg *jsonrpc.Message) {
 }
 
 func (p *Process) list(ctx context.Context, meta []byte) {
-	var cursor []byte
-	for range maxPages {
-		edits := []rawjson.Edit{{Name: "_meta", Value: meta}}
-		if cursor != nil {
-			edits = append(edits, rawjson.Edit{Name: "cursor", Value: cursor})
-		}
-		params := rawjson.Apply(nil, []byte(`{}`), edits...)
-		ans, err := p.opt.Server.Verbatim(ctx, &upstream.Call{Method: mcp.MethodToolsList, Params: params}, nil)
-		if err != nil || ans.Error != nil {
-			p.mirror.Learn([]byte(`{}`)) // not again for every call
-			return
-		}
-		p.mirror.Learn(ans.Result)
-		if cursor = rawjson.Get(ans.Result, "nextCursor"); rawjson.KindOf(cursor) != rawjson.String {
-			return
-		}
+	err := upstream.EachPage(meta, func(params []byte) (*upstream.Answer, error) {
+		return p.opt.Server.Verbatim(ctx, &upstream.Call{Method: mcp.MethodToolsList, Params: params}, nil)
+	}, func(page *upstream.Answer) error {
+		p.mirror.Learn(page.Result)
+		return nil
+	})
+	if err != nil {
+		p.mirror.Learn([]byte(`{}`)) // not again for every call
 	}
 }

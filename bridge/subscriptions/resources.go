@@ -1,28 +1,49 @@
-package bridge
+package subscriptions
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
-	"github.com/mcpbridge/bridge/upstream"
 )
 
 // ackTimeout bounds how long a resources/subscribe waits for the server's
 // acknowledgment.
 const ackTimeout = 30 * time.Second
 
-// resourceListen is one session's resource subscriptions, carried by one listen
-// at a time. It is not shared: an update may name a sub-resource of what was
-// subscribed, so its owner could not be told from the URI (C-16).
-type resourceListen struct {
-	conv *conversation
+// uriRoom is how many bytes the URIs of a session may have on average: together so
+// many times what the session may subscribe to.
+const uriRoom = 1 << 10
+
+// Why a subscription failed, besides what the server or the connection said.
+var (
+	ErrNotAccepted     = errors.New("the server does not accept a subscription to this resource")
+	ErrNotAcknowledged = errors.New("the server did not acknowledge the subscription in time")
+	ErrEnded           = errors.New("the server ended the subscription before it acknowledged it")
+)
+
+// TooMany is the refusal of a subscription that exceeds the session's limit.
+type TooMany struct{ Limit int }
+
+// Error names the bound.
+func (e *TooMany) Error() string {
+	return fmt.Sprintf("too many subscriptions in this session: there may be %d, whose URIs have %d bytes together", e.Limit, e.Limit*uriRoom)
+}
+
+// Resources is one session's resource subscriptions, carried by one listen at a
+// time. It is not shared: an update may name a sub-resource of what was subscribed,
+// so its owner could not be told from the URI (C-16). It is safe for concurrent use.
+type Resources struct {
+	hub     *Hub
+	session Session
+	as      Identity
+	limit   int
 
 	change sync.Mutex // one change of the URI set at a time
 
@@ -42,31 +63,34 @@ type resourceStream struct {
 	ended  chan error // the listen ended before it was acknowledged
 }
 
-func (c *conversation) resourceListen() *resourceListen {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.resources == nil {
-		c.resources = &resourceListen{conv: c, closed: c.closed}
-	}
-	return c.resources
+// Resources returns the subscriptions of a session, none yet. It may have up to
+// limit, whose URIs have 1 KiB on average.
+func (h *Hub) Resources(s Session, as Identity, limit int) *Resources {
+	return &Resources{hub: h, session: s, as: as, limit: limit}
 }
 
-// subscribe returns once the server acknowledged uri: an update between the
-// answer and a later acknowledgment would be lost (C-15).
-func (r *resourceListen) subscribe(caller downstream.Caller, uri string) *jsonrpc.Error {
+// Subscribe returns once the server acknowledged uri: an update between the answer
+// and a later acknowledgment would be lost (C-15). The error is a *TooMany, a
+// *jsonrpc.Error of the server, a *upstream.Failure, or one of those above.
+func (r *Resources) Subscribe(authorization, uri string) error {
 	r.change.Lock()
 	defer r.change.Unlock()
 	uris := r.subscribed()
 	if slices.Contains(uris, uri) {
 		return nil
 	}
-	if limit := r.conv.b.limits.Subscriptions; len(uris) >= limit {
-		return internalError("too many subscriptions in this session", []rawjson.Edit{quoted("limit", "limits.subscriptions")})
+	bytes := len(uri)
+	for _, other := range uris {
+		bytes += len(other)
 	}
-	return r.replace(caller, append(slices.Clone(uris), uri), uri)
+	if len(uris) >= r.limit || bytes > r.limit*uriRoom {
+		return &TooMany{r.limit}
+	}
+	return r.replace(authorization, append(slices.Clone(uris), uri), uri)
 }
 
-func (r *resourceListen) unsubscribe(caller downstream.Caller, uri string) {
+// Unsubscribe is idempotent.
+func (r *Resources) Unsubscribe(authorization, uri string) {
 	r.change.Lock()
 	defer r.change.Unlock()
 	uris := r.subscribed()
@@ -75,12 +99,12 @@ func (r *resourceListen) unsubscribe(caller downstream.Caller, uri string) {
 		return
 	}
 	rest := slices.Delete(slices.Clone(uris), i, i+1)
-	if len(rest) == 0 || r.replace(caller, rest, "") != nil {
+	if len(rest) == 0 || r.replace(authorization, rest, "") != nil {
 		r.swap(nil, rest) // without a listen rather than with one too many
 	}
 }
 
-func (r *resourceListen) subscribed() []string {
+func (r *Resources) subscribed() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.uris
@@ -88,25 +112,27 @@ func (r *resourceListen) subscribed() []string {
 
 // replace makes the new listen before it breaks the old one (C-14). required
 // names the URI that the acknowledgment must include; empty: none.
-func (r *resourceListen) replace(caller downstream.Caller, uris []string, required string) *jsonrpc.Error {
-	next := r.open(caller, uris, required)
+func (r *Resources) replace(authorization string, uris []string, required string) error {
+	next := r.open(authorization, uris, required)
 	r.await(next)
 	timeout := time.NewTimer(ackTimeout)
 	defer timeout.Stop()
-	var err *jsonrpc.Error
+	var err error
 	select {
 	case accepted := <-next.acked:
 		if accepted {
 			return nil
 		}
-		err = invalidParams("the server does not accept a subscription to this resource")
-	case cause := <-next.ended:
-		err = r.failed(cause)
+		err = ErrNotAccepted
+	case err = <-next.ended:
+		if err == nil {
+			err = ErrEnded
+		}
 	case <-timeout.C:
 		if !r.giveUp(next) {
 			return nil // acknowledged just now
 		}
-		err = internalError("the server did not acknowledge the subscription in time", nil)
+		err = ErrNotAcknowledged
 	}
 	next.cancel()
 	return err
@@ -114,7 +140,7 @@ func (r *resourceListen) replace(caller downstream.Caller, uris []string, requir
 
 // giveUp makes a listen's acknowledgment come too late, and reports false when it
 // has come already.
-func (r *resourceListen) giveUp(s *resourceStream) bool {
+func (r *Resources) giveUp(s *resourceStream) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s.late = r.current != s
@@ -122,7 +148,7 @@ func (r *resourceListen) giveUp(s *resourceStream) bool {
 }
 
 // await lets the end of the session find a listen that is not acknowledged yet.
-func (r *resourceListen) await(next *resourceStream) {
+func (r *Resources) await(next *resourceStream) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.pending = next
@@ -131,23 +157,9 @@ func (r *resourceListen) await(next *resourceStream) {
 	}
 }
 
-// failed words why a listen ended before it was acknowledged (F.2).
-func (r *resourceListen) failed(cause error) *jsonrpc.Error {
-	var failure *upstream.Failure
-	if errors.As(cause, &failure) {
-		return describe(failure)
-	}
-	var refused *jsonrpc.Error
-	if errors.As(cause, &refused) {
-		_, refused = r.conv.rules.Error(mcp.MethodResourcesSubscribe, nil, refused)
-		return refused
-	}
-	return internalError("the server ended the subscription before it acknowledged it", nil)
-}
-
 // swap makes next the listen whose events count and ends the one before, unless
 // next has been given up.
-func (r *resourceListen) swap(next *resourceStream, uris []string) {
+func (r *Resources) swap(next *resourceStream, uris []string) {
 	r.mu.Lock()
 	if next != nil && next.late {
 		r.mu.Unlock()
@@ -166,15 +178,14 @@ func (r *resourceListen) swap(next *resourceStream, uris []string) {
 }
 
 // open starts a listen for uris. Its events count only while it is current.
-func (r *resourceListen) open(caller downstream.Caller, uris []string, required string) *resourceStream {
+func (r *Resources) open(authorization string, uris []string, required string) *resourceStream {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &resourceStream{cancel: cancel, acked: make(chan bool, 1), ended: make(chan error, 1)}
-	call := r.conv.listenCall(resourceFilter(uris))
-	call.Authorization = caller.Authorization
+	as := r.as
+	as.Authorization = authorization
 	keeper := &listener{
-		up:    r.conv.b.opt.Upstream,
-		log:   r.conv.b.log,
-		call:  call,
+		hub:   r.hub,
+		call:  as.listen(resourceFilter(uris)),
 		event: func(msg jsonrpc.Message) { r.deliver(s, msg) },
 		gap:   func() { r.announceAll(s, uris) },
 	}
@@ -196,39 +207,43 @@ func (r *resourceListen) open(caller downstream.Caller, uris []string, required 
 		}
 		return once
 	}
-	r.conv.b.background(func() { keeper.run(ctx) })
+	r.hub.wg.Go(func() { keeper.run(ctx) })
 	return s
 }
 
-func (r *resourceListen) isCurrent(s *resourceStream) bool {
+func (r *Resources) isCurrent(s *resourceStream) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.current == s && !r.closed
 }
 
 // deliver forwards an update, once: during an overlap from one listen only.
-func (r *resourceListen) deliver(s *resourceStream, msg jsonrpc.Message) {
-	if r.conv.elicitationOver(msg) || msg.Method != mcp.NotificationResourcesUpdated || !r.isCurrent(s) {
-		return
+func (r *Resources) deliver(s *resourceStream, msg jsonrpc.Message) {
+	switch {
+	case msg.Method == mcp.NotificationElicitationComplete:
+		r.session.ElicitationOver(msg.Params)
+	case msg.Method == mcp.NotificationResourcesUpdated && r.isCurrent(s):
+		r.hub.opt.Catalog.Invalidate(msg.Method, msg.Params)
+		uri, _ := rawjson.Text(rawjson.Get(msg.Params, "uri"))
+		r.session.Announce(msg.Method+" "+uri, msg.Method, msg.Params)
 	}
-	r.conv.b.catalog.Invalidate(msg.Method, msg.Params)
-	uri, _ := rawjson.Text(rawjson.Get(msg.Params, "uri"))
-	r.conv.pushed(msg.Method+" "+uri, msg.Method, msg.Params)
 }
 
 // announceAll reports every subscribed resource after a gap (C-20).
-func (r *resourceListen) announceAll(s *resourceStream, uris []string) {
+func (r *Resources) announceAll(s *resourceStream, uris []string) {
 	if !r.isCurrent(s) {
 		return
 	}
+	const method = mcp.NotificationResourcesUpdated
 	for _, uri := range uris {
 		params := append(rawjson.AppendQuote([]byte(`{"uri":`), uri), '}')
-		r.conv.b.catalog.Invalidate(mcp.NotificationResourcesUpdated, params)
-		r.conv.pushed(mcp.NotificationResourcesUpdated+" "+uri, mcp.NotificationResourcesUpdated, params)
+		r.hub.opt.Catalog.Invalidate(method, params)
+		r.session.Announce(method+" "+uri, method, params)
 	}
 }
 
-func (r *resourceListen) close() {
+// Close ends the listen, and refuses further ones. It does not wait.
+func (r *Resources) Close() {
 	r.mu.Lock()
 	r.closed = true
 	streams := [...]*resourceStream{r.current, r.pending}

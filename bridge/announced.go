@@ -1,0 +1,132 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+
+	"github.com/mcpbridge/bridge/bridge/subscriptions"
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+// Here is a session's part in what the server announces; package subscriptions
+// listens for it.
+
+var _ subscriptions.Session = (*conversation)(nil)
+
+// announce notes that the client is ready for unrelated messages and begins to
+// listen for what the server announces. Clients that forget initialized are
+// common, so any request but ping counts too.
+func (c *conversation) announce() {
+	c.mu.Lock()
+	first := !c.announced && !c.closed
+	c.announced = true
+	c.mu.Unlock()
+	if first && c.push != nil && !c.server.Lists.Empty() {
+		c.listen()
+	}
+}
+
+// listen has the conversation hear what the server announces, unless it is over.
+func (c *conversation) listen() {
+	c.b.listens.Join(c, c.identity(), c.server.Lists)
+	c.mu.Lock()
+	closed := c.closed
+	c.mu.Unlock()
+	if closed { // meanwhile, so that Close had nothing to leave
+		c.b.listens.Leave(c, c.principal)
+	}
+}
+
+func (c *conversation) identity() subscriptions.Identity {
+	return subscriptions.Identity{
+		Principal: c.principal, Authorization: c.authorization, Version: c.server.Version, ClientInfo: c.clientInfo,
+	}
+}
+
+// Announce implements subscriptions.Session (C.3).
+func (c *conversation) Announce(key, method string, params []byte) {
+	if params, ok := c.rules.Notification(method, params); ok {
+		c.push.Push(key, downstream.Notification(method, params))
+	}
+}
+
+// ElicitationOver implements subscriptions.Session: the word is for the call that
+// the interaction belongs to (I-11), and for nobody when no call knows the id.
+func (c *conversation) ElicitationOver(params []byte) {
+	c.mu.Lock()
+	calls := append([]*call(nil), c.calls...)
+	c.mu.Unlock()
+	for _, k := range calls {
+		k.elicitationOver(params)
+	}
+}
+
+func serveSubscribe(c *conversation, _ context.Context, caller downstream.Caller, req downstream.Request) ([]byte, *jsonrpc.Error) {
+	uri, err := c.subscribable(req)
+	if err == nil {
+		err = c.explainSubscription(c.subscriptions().Subscribe(caller.Authorization, uri))
+	}
+	return emptyObject, err
+}
+
+// serveUnsubscribe succeeds for a URI that is not subscribed, too.
+func serveUnsubscribe(c *conversation, _ context.Context, caller downstream.Caller, req downstream.Request) ([]byte, *jsonrpc.Error) {
+	uri, err := c.subscribable(req)
+	if err == nil {
+		c.subscriptions().Unsubscribe(caller.Authorization, uri)
+	}
+	return emptyObject, err
+}
+
+// subscribable returns the resource that a request is about, where any can be
+// subscribed to.
+func (c *conversation) subscribable(req downstream.Request) (uri string, err *jsonrpc.Error) {
+	if !c.server.Subscribe || c.push == nil {
+		return "", methodNotFound(req.Method)
+	}
+	uri, ok := rawjson.Text(req.URI)
+	if !ok {
+		return "", invalidParams("uri is missing or no string")
+	}
+	return uri, nil
+}
+
+// subscriptions returns those of the session, made on first use.
+func (c *conversation) subscriptions() *subscriptions.Resources {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.resources == nil {
+		c.resources = c.b.listens.Resources(c, c.identity(), c.b.limits.Subscriptions)
+		if c.closed {
+			c.resources.Close()
+		}
+	}
+	return c.resources
+}
+
+// explainSubscription words why a subscription failed (F.2).
+func (c *conversation) explainSubscription(err error) *jsonrpc.Error {
+	var (
+		tooMany *subscriptions.TooMany
+		failure *upstream.Failure
+		refused *jsonrpc.Error
+	)
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &tooMany):
+		return internalError(err.Error(), []rawjson.Edit{quoted("limit", "limits.subscriptions")})
+	case errors.As(err, &failure):
+		return describe(failure)
+	case errors.As(err, &refused):
+		_, refused = c.rules.Error(mcp.MethodResourcesSubscribe, nil, refused)
+		return refused
+	case errors.Is(err, subscriptions.ErrNotAccepted):
+		return invalidParams(err.Error())
+	}
+	return internalError(err.Error(), nil)
+}

@@ -1,0 +1,49 @@
+// Package subscriptions listens for what the server announces and hands it to the
+// sessions that hear it. It owns every subscriptions/listen upstream: who shares
+// one, how many there may be, when one is opened again, and the goroutine of each.
+//
+//	Hub.Join  ──▶ one listen for all sessions of a principal: list changes
+//	Resources ──▶ one listen for each session that subscribed to resources
+//
+// Locks: that of a Hub and those of Resources are taken alone.
+package subscriptions
+
+import (
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/translate"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+// Session hears what the server announces. Its methods are called by one listen at
+// a time, in order, without locks.
+type Session interface {
+	// Announce takes a notification that belongs to no request. Of several that wait
+	// for the client under one key only the newest counts.
+	Announce(key, method string, params []byte)
+	// ElicitationOver takes a draft server's word that a URL interaction is over (I-11).
+	ElicitationOver(params []byte)
+}
+
+// Identity is in whose name a listen is opened.
+type Identity struct {
+	Principal     string // as far as the server can tell clients apart
+	Authorization string
+	Version       string // modern version to speak
+	ClientInfo    []byte
+}
+
+// listen builds a subscriptions/listen for a raw filter. Nothing can be asked on
+// it, so it declares no capability.
+func (as *Identity) listen(filter []byte) *upstream.Call {
+	empty := []byte("{}")
+	params := rawjson.Apply(nil, empty, rawjson.Edit{Name: "notifications", Value: filter})
+	return &upstream.Call{
+		Method: mcp.MethodListen,
+		Params: translate.Params(nil, params, &translate.Envelope{
+			Method: mcp.MethodListen, Version: as.Version, ClientInfo: as.ClientInfo, Capabilities: empty,
+		}),
+		Principal:     as.Principal,
+		Authorization: as.Authorization,
+	}
+}

@@ -1,0 +1,232 @@
+package subscriptions
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/mcpbridge/bridge/bridge/catalog"
+	"github.com/mcpbridge/bridge/internal/roster"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+// Options configures a Hub. Upstream and Catalog are required.
+type Options struct {
+	Upstream upstream.Caller
+	Catalog  *catalog.Catalog // is told what became stale
+	Listens  int              // shared ones that are open at the same time; default 1024
+	Log      zerolog.Logger
+}
+
+// Hub shares one listen for list changes among all sessions of a principal (Q15):
+// ten thousand idle clients cost the upstream one stream. It is safe for concurrent
+// use.
+type Hub struct {
+	opt   Options
+	wg    sync.WaitGroup // of all listens
+	alive signal
+	ended notice
+	again notice
+	full  notice
+
+	mu     sync.Mutex
+	shared map[string]*sharedListen // by principal
+	closed bool
+}
+
+// sharedListen is one principal's listen and who hears it.
+type sharedListen struct {
+	hub       *Hub
+	principal string
+	methods   []string // what was asked for
+	cancel    context.CancelFunc
+
+	// Guarded by hub.mu.
+	members roster.Set[Session]
+	linger  *time.Timer // runs while nobody listens
+	idle    time.Time   // since when
+}
+
+// lingering keeps a listen that nobody hears for a while: clients that open a
+// session per call would else open and close one each time.
+const lingering = 30 * time.Second
+
+// NewHub returns a Hub. Close it to end its listens.
+func NewHub(opt Options) *Hub {
+	opt.Listens = cmp.Or(opt.Listens, 1024)
+	return &Hub{opt: opt, shared: make(map[string]*sharedListen)}
+}
+
+// Alive tells the hub that the server has just answered something: listens that
+// wait to be opened again need not wait much longer. It costs little.
+func (h *Hub) Alive() { h.alive.send() }
+
+// Join has a session hear what the server announces about its lists. When there are
+// too many listens, it hears nothing.
+func (h *Hub) Join(s Session, as Identity, lists catalog.Lists) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return
+	}
+	l := h.shared[as.Principal]
+	if l == nil {
+		if l = h.openLocked(as, lists); l == nil {
+			return
+		}
+	}
+	if l.linger != nil {
+		l.linger.Stop()
+		l.linger = nil
+	}
+	l.members.Add(s)
+}
+
+// openLocked starts the listen of a principal, nil when there are too many.
+func (h *Hub) openLocked(as Identity, lists catalog.Lists) *sharedListen {
+	if len(h.shared) >= h.opt.Listens && !h.makeRoomLocked() {
+		if missed, ok := h.full.due(); ok {
+			h.opt.Log.Warn().Int("limit", h.opt.Listens).Int("before", missed).
+				Msg("too many subscriptions at the server (limits.listens); a session will not hear of list changes")
+		}
+		return nil
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	l := &sharedListen{hub: h, principal: as.Principal, methods: announcements(lists), cancel: cancel}
+	h.shared[as.Principal] = l
+	keeper := &listener{hub: h, call: as.listen(listFilter(lists)), event: l.deliver, gap: l.announceAll}
+	h.wg.Go(func() { keeper.run(ctx) })
+	return l
+}
+
+// makeRoomLocked ends the listen that nobody has heard for longest, if there is any.
+func (h *Hub) makeRoomLocked() bool {
+	var oldest *sharedListen
+	for _, l := range h.shared {
+		if l.linger != nil && (oldest == nil || l.idle.Before(oldest.idle)) {
+			oldest = l
+		}
+	}
+	if oldest == nil {
+		return false
+	}
+	h.endLocked(oldest)
+	return true
+}
+
+// Leave is idempotent.
+func (h *Hub) Leave(s Session, principal string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	l := h.shared[principal]
+	if l == nil {
+		return
+	}
+	l.members.Remove(s)
+	if l.members.Len() == 0 && l.linger == nil && !h.closed {
+		l.idle = time.Now()
+		l.linger = time.AfterFunc(lingering, func() { h.retire(l) })
+	}
+}
+
+// retire ends a listen that nobody has joined in the meantime.
+func (h *Hub) retire(l *sharedListen) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if l.members.Len() == 0 && h.shared[l.principal] == l {
+		h.endLocked(l)
+	}
+}
+
+func (h *Hub) endLocked(l *sharedListen) {
+	delete(h.shared, l.principal)
+	if l.linger != nil {
+		l.linger.Stop()
+	}
+	l.cancel()
+}
+
+// Close ends every shared listen. It returns when no listen is left, those of
+// resources included, which end with their sessions.
+func (h *Hub) Close() {
+	h.mu.Lock()
+	h.closed = true
+	for _, l := range h.shared {
+		h.endLocked(l)
+	}
+	h.mu.Unlock()
+	h.wg.Wait()
+}
+
+// deliver passes a list-changed notification to every member (C-22).
+func (l *sharedListen) deliver(msg jsonrpc.Message) {
+	if msg.Method == mcp.NotificationElicitationComplete {
+		for _, s := range l.audience() {
+			s.ElicitationOver(msg.Params)
+		}
+		return
+	}
+	if !slices.Contains(l.methods, msg.Method) {
+		return // not asked for, so not advertised to anybody
+	}
+	l.hub.opt.Catalog.Invalidate(msg.Method, msg.Params)
+	for _, s := range l.audience() {
+		s.Announce(msg.Method, msg.Method, msg.Params)
+	}
+}
+
+// announceAll says after a gap that everything may have changed: what did is
+// unknowable (C-20).
+func (l *sharedListen) announceAll() {
+	for _, method := range l.methods {
+		l.hub.opt.Catalog.Invalidate(method, nil)
+	}
+	for _, s := range l.audience() {
+		for _, method := range l.methods {
+			s.Announce(method, method, nil)
+		}
+	}
+}
+
+func (l *sharedListen) audience() []Session {
+	l.hub.mu.Lock()
+	defer l.hub.mu.Unlock()
+	return l.members.All()
+}
+
+func announcements(lists catalog.Lists) (methods []string) {
+	if lists.Tools {
+		methods = append(methods, mcp.NotificationToolsListChanged)
+	}
+	if lists.Prompts {
+		methods = append(methods, mcp.NotificationPromptsListChanged)
+	}
+	if lists.Resources {
+		methods = append(methods, mcp.NotificationResourcesListChanged)
+	}
+	return methods
+}
+
+func listFilter(lists catalog.Lists) []byte {
+	var edits []rawjson.Edit
+	for _, part := range []struct {
+		name string
+		on   bool
+	}{
+		{"toolsListChanged", lists.Tools},
+		{"promptsListChanged", lists.Prompts},
+		{"resourcesListChanged", lists.Resources},
+	} {
+		if part.on {
+			edits = append(edits, rawjson.Edit{Name: part.name, Value: []byte("true")})
+		}
+	}
+	return rawjson.Apply(nil, []byte("{}"), edits...)
+}

@@ -1,0 +1,114 @@
+package subscriptions
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+// listener keeps one subscriptions/listen open for as long as its context
+// lives: it opens it again with back-off and reports the gap (C-19, C-20).
+type listener struct {
+	hub   *Hub
+	call  *upstream.Call
+	acked func(filter []byte)          // the acknowledged filter, each time; may be nil
+	event func(jsonrpc.Message)        // what was announced
+	gap   func()                       // after a re-opened listen was acknowledged
+	ended func(err error) (again bool) // decides about an end; nil: always again
+}
+
+// How long a listen waits before it is opened again: from firstPause, twice as long
+// each time, up to longestPause. When the server shows that it is there, a tenth of
+// that is enough. A server that refuses is asked a quarter as often.
+const (
+	firstPause   = 500 * time.Millisecond
+	longestPause = 15 * time.Second
+	refusedPause = 4  // times as long
+	alivePause   = 10 // times as short
+)
+
+func (l *listener) run(ctx context.Context) {
+	wait := backoff.NewExponentialBackOff()
+	wait.InitialInterval, wait.MaxInterval, wait.Multiplier = firstPause, longestPause, 2
+	opened := false
+	for {
+		err := l.hub.opt.Upstream.Listen(ctx, l.call, func(msg jsonrpc.Message) {
+			if msg.Method != mcp.NotificationAcknowledged {
+				l.event(msg)
+				return
+			}
+			wait.Reset()
+			l.acknowledged(rawjson.Get(msg.Params, "notifications"), opened)
+			opened = true
+		})
+		// ended first: whoever waits for the first acknowledgment must hear.
+		if again := l.ended == nil || l.ended(err); !again || ctx.Err() != nil {
+			return
+		}
+		if !l.hub.pause(ctx, err, wait.NextBackOff()) {
+			return
+		}
+	}
+}
+
+func (l *listener) acknowledged(filter []byte, again bool) {
+	if l.acked != nil {
+		l.acked(filter)
+	}
+	if !again {
+		return
+	}
+	if missed, ok := l.hub.again.due(); ok {
+		l.hub.opt.Log.Info().Int("before", missed).Msg("a subscription at the server is open again")
+	}
+	l.hub.Alive()
+	l.gap()
+}
+
+// logEnd says that a subscription ended, and how many have since the last line.
+func (h *Hub) logEnd(err error, pause time.Duration) {
+	missed, ok := h.ended.due()
+	if !ok {
+		return
+	}
+	event := h.opt.Log.Info() // the server ended it in order
+	if err != nil {
+		event = h.opt.Log.Warn().Err(err)
+	}
+	event.Dur("again_in", pause).Int("before", missed).Msg("a subscription at the server ended; it is opened again")
+}
+
+// pause waits before a listen that ended with err is opened again. It returns false
+// when ctx ended first.
+func (h *Hub) pause(ctx context.Context, err error, d time.Duration) bool {
+	if refused := (*jsonrpc.Error)(nil); errors.As(err, &refused) {
+		h.logEnd(err, d*refusedPause)
+		return sleep(ctx, d*refusedPause, nil)
+	}
+	h.logEnd(err, d)
+	alive, done := h.alive.wait()
+	defer done()
+	least := d / alivePause
+	return sleep(ctx, least, nil) && sleep(ctx, d-least, alive)
+}
+
+// sleep returns false when ctx ended first. enough, which may be nil, ends it early.
+func sleep(ctx context.Context, d time.Duration, enough <-chan struct{}) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-enough:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,67 @@
+package subscriptions
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestSubscriptionsAreBoundedInNumberAndSize(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, _ := hubOf(t, &server{}, 0)
+		r := h.Resources(&ear{}, as(""), 3)
+		defer r.Close()
+		var tooMany *TooMany
+		if err := r.Subscribe("", strings.Repeat("x", 3*uriRoom+1)); !errors.As(err, &tooMany) {
+			t.Errorf("a URI longer than all may be: %v", err)
+		}
+		for _, uri := range []string{strings.Repeat("x", 2*uriRoom), "b"} {
+			if err := r.Subscribe("", uri); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := r.Subscribe("", strings.Repeat("y", uriRoom)); !errors.As(err, &tooMany) {
+			t.Errorf("URIs that are too long together: %v", err)
+		}
+		if err := r.Subscribe("", "c"); err != nil {
+			t.Error(err)
+		}
+		if err := r.Subscribe("", "d"); !errors.As(err, &tooMany) {
+			t.Errorf("one too many: %v", err)
+		}
+		if err := r.Subscribe("", "c"); err != nil { // has it already
+			t.Error(err)
+		}
+	})
+}
+
+func TestALateAcknowledgmentLosesNoSubscription_C15(t *testing.T) {
+	for range 100 { // either may win
+		synctest.Test(t, func(t *testing.T) {
+			s := &server{acknowledge: func(ctx context.Context, n int) {
+				if n == 2 { // at the very moment when it is given up
+					select {
+					case <-time.After(ackTimeout):
+					case <-ctx.Done():
+					}
+				}
+			}}
+			h, _ := hubOf(t, s, 0)
+			r := h.Resources(&ear{}, as(""), 8)
+			defer r.Close()
+			if err := r.Subscribe("", "a"); err != nil {
+				t.Fatal(err)
+			}
+			subscribed := 1
+			if err := r.Subscribe("", "b"); err == nil {
+				subscribed = 2
+			}
+			if open, _ := s.listens(); len(r.subscribed()) != subscribed || open != 1 {
+				t.Errorf("%d subscriptions, want %d; %d listens, want 1", len(r.subscribed()), subscribed, open)
+			}
+		})
+	}
+}

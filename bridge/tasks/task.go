@@ -1,0 +1,260 @@
+package tasks
+
+import (
+	"crypto/rand"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// Task is one task. It is the downstream.Reply of the call that it stands for: what
+// that has to say travels on the stream of a tasks/result, or waits for one.
+//
+// Its states are those of the revision: working, input_required while a question is
+// open, then for good completed, failed or cancelled.
+type Task struct {
+	id      string
+	created time.Time
+	ttl     time.Duration
+
+	mu      sync.Mutex
+	cancel  func() // ends the call; nil once it is over
+	status  string
+	updated time.Time
+	fetched bool                    // the outcome was
+	outcome downstream.Message      // the response of the call, once there is one; its id is not the waiter's
+	waiters []waiter                // pending tasks/result requests
+	queue   []downstream.Message    // questions and notifications that wait for one
+	queued  int                     // bytes in queue
+	open    map[jsonrpc.ID]struct{} // unanswered server requests
+	outbox  []func()                // what is to be written to clients, in order
+	writing bool                    // somebody empties the outbox
+}
+
+var _ downstream.Reply = (*Task)(nil)
+
+// waiter is a tasks/result request that blocks until the task ends.
+type waiter struct {
+	id  jsonrpc.ID
+	out downstream.Reply
+}
+
+// Statuses of a task.
+const (
+	working       = "working"
+	inputRequired = "input_required"
+	completed     = "completed"
+	failed        = "failed"
+	cancelled     = "cancelled"
+)
+
+// Bounds of a task: the ttl that a client may ask for, how many notifications of how
+// many bytes may wait for a tasks/result, and how many of those requests may wait for
+// the task. Questions are bounded by the call.
+const (
+	maxTTL         = time.Hour
+	maxQueue       = 256
+	maxQueuedBytes = 1 << 20
+	maxWaiters     = 16
+)
+
+// New returns a working task. wish is what the client asked for, in raw JSON.
+func New(wish []byte) *Task {
+	now := time.Now()
+	return &Task{
+		id: rand.Text(), created: now, updated: now, ttl: ttlOf(rawjson.Get(wish, "ttl")), status: working,
+		open: make(map[jsonrpc.ID]struct{}),
+	}
+}
+
+func ttlOf(raw []byte) time.Duration {
+	ms, ok := rawjson.Int(raw)
+	if !ok || ms < 0 || ms > maxTTL.Milliseconds() {
+		return maxTTL
+	}
+	return time.Duration(ms) * time.Millisecond
+}
+
+// Interactive implements downstream.Reply: a question waits for a tasks/result.
+func (t *Task) Interactive() bool { return true }
+
+// Address implements downstream.Reply: what the task has to say waits with it.
+func (t *Task) Address() downstream.Address { return downstream.Address{} }
+
+// Reachable implements downstream.Reply: a task waits for its client.
+func (t *Task) Reachable() bool { return true }
+
+// Continue implements downstream.Reply.
+func (t *Task) Continue(work func()) { go work() }
+
+// Refuse implements downstream.Reply: there is no HTTP status to give.
+func (t *Task) Refuse(*downstream.Refusal) bool { return false }
+
+// Queue implements downstream.Reply.
+func (t *Task) Queue(msg downstream.Message) { t.Send(msg) }
+
+// Flush implements downstream.Reply: whoever waits has been told already.
+func (t *Task) Flush() {}
+
+// Send implements downstream.Reply. Every message names its task. Clients that see
+// input_required are told to send a tasks/result.
+func (t *Task) Send(msg downstream.Message) {
+	defer t.write()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	params := t.related(msg.Params)
+	switch {
+	case t.overLocked():
+	case msg.Kind() == jsonrpc.Request:
+		t.open[msg.ID] = struct{}{}
+		t.setLocked(inputRequired)
+		t.passLocked(downstream.Question(msg.ID, msg.Method, params))
+	case msg.Method == mcp.NotificationCancelled && t.withdrawLocked(jsonrpc.ID(rawjson.Get(msg.Params, "requestId"))):
+	default:
+		t.passLocked(downstream.Notification(msg.Method, params))
+	}
+}
+
+// Finish implements downstream.Reply. 2025-11-25 counts a tool's error as a failed
+// task, which 2026-07-28 does not.
+func (t *Task) Finish(msg downstream.Message) {
+	status := completed
+	if msg.Error != nil || string(rawjson.Get(msg.Result, "isError")) == "true" {
+		status = failed
+	}
+	outcome := downstream.Failure("", msg.Error)
+	if msg.Error == nil {
+		outcome = downstream.Result("", t.related(msg.Result))
+	}
+	t.end(status, outcome)
+}
+
+// Abandon implements downstream.Reply: the call was cancelled.
+func (t *Task) Abandon() {
+	t.end(cancelled, downstream.Failure("", &jsonrpc.Error{
+		Code: jsonrpc.CodeInternal, Message: "the task was cancelled", Data: []byte(`{"bridge":{}}`),
+	}))
+}
+
+// end settles the task, once, and answers whoever waits.
+func (t *Task) end(status string, outcome downstream.Message) {
+	defer t.write()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.overLocked() {
+		return
+	}
+	t.setLocked(status)
+	t.outcome, t.cancel = outcome, nil
+	t.queue, t.queued, t.open = nil, 0, nil
+	t.fetched = len(t.waiters) > 0
+	for _, w := range t.waiters {
+		t.finishLocked(w)
+	}
+	t.waiters = nil
+}
+
+// Wait answers a tasks/result: at once, or when the task ends. ErrWaiters refuses one
+// too many; then out has not been used.
+func (t *Task) Wait(id jsonrpc.ID, out downstream.Reply) error {
+	defer t.write()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.overLocked() {
+		t.fetched = true
+		t.finishLocked(waiter{id, out})
+		return nil
+	}
+	t.forgetDesertersLocked()
+	if len(t.waiters) >= maxWaiters {
+		return ErrWaiters
+	}
+	t.waiters = append(t.waiters, waiter{id, out})
+	for _, msg := range t.queue {
+		t.outbox = append(t.outbox, func() { out.Send(msg) })
+	}
+	t.queue, t.queued = nil, 0
+	return nil
+}
+
+// Cancel ends the task now and for good, whatever the server makes of it.
+func (t *Task) Cancel() error {
+	t.mu.Lock()
+	cancel := t.cancel
+	t.mu.Unlock()
+	if cancel == nil {
+		return ErrOver
+	}
+	cancel()
+	return nil
+}
+
+// Answered notes that the client answered a question of the task.
+func (t *Task) Answered(id jsonrpc.ID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closeLocked(id)
+}
+
+// Describe returns the task as the revision shows it, in raw JSON. It never holds
+// results or questions.
+func (t *Task) Describe() []byte {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	text := func(name, value string) rawjson.Edit {
+		return rawjson.Edit{Name: name, Value: rawjson.AppendQuote(nil, value)}
+	}
+	return rawjson.Apply(nil, []byte("{}"),
+		text("taskId", t.id),
+		text("status", t.status),
+		text("createdAt", t.created.UTC().Format(time.RFC3339Nano)),
+		text("lastUpdatedAt", t.updated.UTC().Format(time.RFC3339Nano)),
+		rawjson.Edit{Name: "ttl", Value: strconv.AppendInt(nil, t.ttl.Milliseconds(), 10)},
+		rawjson.Edit{Name: "pollInterval", Value: []byte("1000")},
+	)
+}
+
+// leave ends a tasks/result that its client cancelled; the task goes on.
+func (t *Task) leave(id jsonrpc.ID) {
+	defer t.write()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if i := slices.IndexFunc(t.waiters, func(w waiter) bool { return w.id == id }); i >= 0 {
+		t.outbox = append(t.outbox, t.waiters[i].out.Abandon)
+		t.waiters = slices.Delete(t.waiters, i, i+1)
+	}
+}
+
+// expired reports whether the task may be forgotten. One that still runs is kept to
+// its end, which the call's deadline bounds.
+func (t *Task) expired(now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.overLocked() && now.After(t.created.Add(t.ttl))
+}
+
+func (t *Task) isFetched() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.fetched
+}
+
+// related adds the reference that every message of a task carries.
+func (t *Task) related(object []byte) []byte {
+	if object == nil {
+		object = []byte("{}")
+	}
+	meta := rawjson.Get(object, "_meta")
+	if meta == nil {
+		meta = []byte("{}")
+	}
+	ref := append(rawjson.AppendQuote([]byte(`{"taskId":`), t.id), '}')
+	meta = rawjson.Apply(nil, meta, rawjson.Edit{Name: mcp.MetaRelatedTask, Value: ref})
+	return rawjson.Apply(nil, object, rawjson.Edit{Name: "_meta", Value: meta})
+}
