@@ -101,10 +101,19 @@ type Policy struct {
 	// How answers go to a server that speaks a draft: bare, or each wrapped as {"result": …}, which only the first
 	// drafts expected.
 	DraftAnswers string `key:"draft-answers" oneof:"bare|wrapped"`
+	// What some clients need that the protocol does not ask for.
+	Legacy Legacy `key:"legacy"`
 	// How long things may take.
 	Timeouts Timeouts `key:"timeouts"`
 	// How large and how many things may get.
 	Limits Limits `key:"limits"`
+}
+
+// Legacy is what some clients need that the protocol does not ask for.
+type Legacy struct {
+	// Whether every answer is an event stream where the client takes one, for clients that drop JSON bodies though they
+	// accept them, like go-sdk before v0.3.
+	AlwaysStream string `key:"always-stream" oneof:"off|on"`
 }
 
 // ServerTLS is the listener's certificate.
@@ -251,6 +260,7 @@ func defaultPolicy() Policy {
 		Session:       "optional",
 		Draft:         "auto",
 		DraftAnswers:  "bare",
+		Legacy:        Legacy{AlwaysStream: "off"},
 		Timeouts: Timeouts{
 			Connect:       10 * time.Second,
 			Start:         25 * time.Second,

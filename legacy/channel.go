@@ -49,11 +49,10 @@ type channel struct {
 	once sync.Once
 	err  error // why; set before gone is closed
 
-	in       sync.Mutex
+	in       sync.Mutex // guards what follows
 	conv     downstream.Conversation
 	version  mcp.Version                  // known, and set, before the client hears of it
 	opening  bool                         // an initialize is being answered
-	touched  bool                         // something followed the last initialize
 	backlog  []queued                     // what came behind the initialize being answered
 	inFlight map[jsonrpc.ID]*channelReply // by the ids in use
 	running  int                          // also those whose id a cancellation freed

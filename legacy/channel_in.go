@@ -107,7 +107,6 @@ func (c *channel) take(msg *jsonrpc.Message, answer func([]byte)) {
 	if wait && len(c.backlog) < c.opt.MaxPending {
 		c.backlog = append(c.backlog, queued{*msg, answer})
 	}
-	c.touched = c.touched || !wait
 	c.in.Unlock()
 	switch {
 	case wait || conv == nil: // an answer to nothing, or a notification too early
@@ -142,14 +141,14 @@ func (c *channel) admit(msg *jsonrpc.Message, answer func([]byte)) (start func()
 		return nil, internal("the session is closed")
 	case msg.Method == mcp.MethodPing && c.conv == nil:
 		return func() { c.work.Go(func() { answer(jsonrpc.AppendResult(nil, msg.ID, []byte(`{}`))) }) }, nil // A-9
-	case msg.Method == mcp.MethodInitialize:
-		return c.admitInitialize(msg, answer)
 	case c.opening:
 		if len(c.backlog) >= c.opt.MaxPending {
 			return nil, invalid("too many messages before initialize was answered")
 		}
 		c.backlog = append(c.backlog, queued{*msg, answer}) // A-7
 		return nil, nil
+	case msg.Method == mcp.MethodInitialize:
+		return c.admitInitialize(msg, answer), nil
 	case c.conv == nil && negotiate.Classify(msg.Method, msg.Params, nil) == negotiate.Modern:
 		// A-11: at once, and no error of the modern era, so that a dual-era
 		// client falls back to initialize.
@@ -166,7 +165,6 @@ func (c *channel) admit(msg *jsonrpc.Message, answer func([]byte)) (start func()
 	if c.gate != nil && !c.gate.enter() {
 		return nil, internal("bridge is shutting down")
 	}
-	c.touched = true
 	out := &channelReply{c: c, id: msg.ID, answer: answer}
 	c.inFlight[msg.ID] = out
 	c.running++
@@ -178,24 +176,41 @@ func (c *channel) admit(msg *jsonrpc.Message, answer func([]byte)) (start func()
 	return func() { go c.serve(conv, req, out) }, nil
 }
 
-// admitInitialize opens the session, or restarts it as long as nothing has
-// happened in it (A-4).
-func (c *channel) admitInitialize(msg *jsonrpc.Message, answer func([]byte)) (func(), *jsonrpc.Error) {
-	if c.opening || (c.conv != nil && c.touched) {
-		return nil, invalid("session is already initialized")
-	}
+// errAgain is the cause of a conversation's end when its client began anew.
+var errAgain = errors.New("session was initialized again")
+
+// admitInitialize opens the session, or begins anew (A-4): gateways hand one
+// connection to one client after the other, each of which initializes it. The inbound
+// lock is held.
+func (c *channel) admitInitialize(msg *jsonrpc.Message, answer func([]byte)) (start func()) {
 	old, req := c.conv, *msg
-	c.conv, c.opening, c.touched = nil, true, false
+	c.conv, c.opening = nil, true
 	c.work.Add(1)
 	return func() {
 		go func() {
 			defer c.work.Done()
 			if old != nil {
-				old.Close(errors.New("session was initialized again"))
+				old.Close(errAgain)
+				c.abandonAll()
 			}
 			c.open(req, answer)
 		}()
-	}, nil
+	}
+}
+
+// abandonAll gives up the requests that are left of a conversation that ended. Their
+// ids may be used again from now on, and an answer that comes late must not be taken for
+// one to the next client's request.
+func (c *channel) abandonAll() {
+	c.in.Lock()
+	left := make([]*channelReply, 0, len(c.inFlight))
+	for _, out := range c.inFlight {
+		left = append(left, out)
+	}
+	c.in.Unlock()
+	for _, out := range left {
+		out.Abandon()
+	}
 }
 
 func (c *channel) open(req jsonrpc.Message, answer func([]byte)) {

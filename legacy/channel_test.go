@@ -288,10 +288,6 @@ func TestRequestsQueueBehindInitialize_A7(t *testing.T) {
 		l.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 		l.send(`{"jsonrpc":"2.0","id":3,"method":"ping"}`)
 		want(t, "ping is answered meanwhile (A-9)", l.next(), `{"jsonrpc":"2.0","id":3,"result":{}}`)
-		l.send(initialize(mcp.V20250326))
-		if got := l.next(); !strings.Contains(got, "-32600") {
-			t.Errorf("second initialize: %s (A-4)", got)
-		}
 		synctest.Wait()
 		close(b.proceed)
 		if got := l.next(); !strings.Contains(got, "protocolVersion") {
@@ -316,24 +312,65 @@ func TestEndDuringInitializeLeavesNothing_A36(t *testing.T) {
 	})
 }
 
-func TestRepeatedInitialize_A4(t *testing.T) {
+// Gateways hand one connection to several clients, one after the other.
+func TestRepeatedInitializeBeginsAnew_A4(t *testing.T) {
+	for name, before := range map[string]func(*line, *fakeBackend){
+		"at once":           func(*line, *fakeBackend) {},
+		"after initialized": func(l *line, _ *fakeBackend) { l.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`) },
+		"after a call": func(l *line, _ *fakeBackend) {
+			l.send(ping)
+			_ = l.next()
+		},
+		"during a call": func(l *line, b *fakeBackend) {
+			l.send(hold)
+			<-b.held
+		},
+		"during a call that is not given up": func(l *line, b *fakeBackend) {
+			l.send(hold)
+			k := <-b.held
+			b.last().open = nil
+			go func() {
+				time.Sleep(time.Second)
+				k.finish(`{"late":true}`)
+			}()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newFake()
+				l := serveStdio(t, Options{}, b)
+				l.initialize(mcp.V20250618)
+				first := b.last()
+				before(l, b)
+				synctest.Wait()
+				l.initialize(mcp.V20251125)
+				want(t, "the first conversation", first.cause(), errAgain)
+				l.send(hold) // the id is free again, whoever had it
+				second := <-b.held
+				time.Sleep(time.Minute)
+				second.finish(`{"second":true}`)
+				want(t, "answer", l.next(), `{"jsonrpc":"2.0","id":1,"result":{"second":true}}`)
+				want(t, "the session goes on", b.last().cause(), error(nil))
+			})
+		})
+	}
+}
+
+func TestInitializeBehindAnotherOneWaitsForIt_A4(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newFake()
+		b := &slowBackend{newFake(), make(chan struct{})}
 		l := serveStdio(t, Options{}, b)
-		l.initialize(mcp.V20250618)
-		first := b.last()
-		synctest.Wait()
-		l.initialize(mcp.V20251125) // nothing happened in between: a restart
-		if first.cause() == nil {
-			t.Error("the first conversation goes on")
-		}
-		synctest.Wait()
-		l.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		l.send(initialize(mcp.V20250326))
 		l.send(initialize(mcp.V20251125))
-		if got := l.next(); !strings.Contains(got, "-32600") {
-			t.Errorf("got %s", got)
+		l.send(`{"jsonrpc":"2.0","id":1,"method":"echo"}`)
+		synctest.Wait()
+		close(b.proceed)
+		for _, part := range []string{"2025-03-26", "2025-11-25", `"id":1`} {
+			if got := l.next(); !strings.Contains(got, part) {
+				t.Errorf("%s, want %s", got, part)
+			}
 		}
-		want(t, "the session goes on", b.last().cause(), error(nil))
+		want(t, "the first conversation", b.convs[0].cause(), errAgain)
 	})
 }
 

@@ -16,6 +16,15 @@ const (
 
 func (a accept) has(b accept) bool { return a&b != 0 }
 
+// acceptOf returns what a client takes of what it may be given.
+func (h *HTTP) acceptOf(r *http.Request) accept {
+	a := acceptOf(r.Header)
+	if h.opt.AlwaysStream && a.has(acceptSSE) {
+		return acceptSSE
+	}
+	return a
+}
+
 // acceptOf reads the Accept headers leniently: a missing one accepts all (E-5).
 func acceptOf(h http.Header) accept {
 	values := h["Accept"]

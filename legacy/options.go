@@ -46,6 +46,8 @@ type Options struct {
 	// are asked to. Such streams are not parked.
 	Poll time.Duration
 
+	// AlwaysStream answers with an event stream whenever the client takes one (E-4).
+	AlwaysStream bool
 	// RequireSession refuses requests without a session id instead of serving
 	// them statelessly.
 	RequireSession bool

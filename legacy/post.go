@@ -18,7 +18,7 @@ import (
 
 // post takes a message from a client.
 func (h *HTTP) post(w http.ResponseWriter, r *http.Request) {
-	accept := acceptOf(r.Header)
+	accept := h.acceptOf(r)
 	if accept == 0 {
 		h.guard.refused(observe.BadAccept)
 		writeNotAcceptable(w, "application/json or text/event-stream")

@@ -3,6 +3,7 @@ package legacy
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/mcpbridge/bridge/downstream"
@@ -309,4 +310,21 @@ func TestUndeliveredEndsOutliveDeliveredOnes_E20(t *testing.T) {
 		_ = readEvents(t, p.post(`{"jsonrpc":"2.0","id":2,"method":"chatty"}`)).rest()
 	}
 	want(t, "then it is one of them", p.get("1-1").StatusCode, 400)
+}
+
+// Some clients drop JSON bodies, though they must accept them (E-4).
+func TestAnswersAreStreamsIfThatIsWanted_E4(t *testing.T) {
+	_, p := serve(t, Options{AlwaysStream: true}, newFake())
+	for name, body := range map[string]string{
+		"initialize": initialize(mcp.V20250618), "a result": ping, "an error": `{"jsonrpc":"2.0","id":1,"method":"panic"}`,
+	} {
+		got := readEvents(t, p.post(body)).rest()
+		if len(got) != 1 || !strings.Contains(got[0], `"jsonrpc"`) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	p.initialize(mcp.V20250326)
+	want(t, "a batch", len(readEvents(t, p.post("["+ping+"]")).rest()), 1)
+	p.header.Set("Accept", "application/json")
+	want(t, "who takes no stream", p.post(ping).Header.Get("Content-Type"), "application/json")
 }

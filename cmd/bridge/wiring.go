@@ -155,6 +155,7 @@ func legacyOptions(cfg *config.Config, m *config.Mount, log zerolog.Logger) lega
 		Retention:      m.Timeouts.Retention,
 		WriteTimeout:   m.Timeouts.Write,
 		RequireSession: m.Session == "required",
+		AlwaysStream:   m.Legacy.AlwaysStream == "on",
 		Logger:         log,
 	}
 }
