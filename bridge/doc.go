@@ -13,6 +13,9 @@
 // client's request, the client's answer or a timer. While a person thinks there
 // is no goroutine, only data and one timer.
 //
+// What is known of the server is package catalog's, what it announces package
+// subscriptions', and calls that run as tasks of their client package tasks' business.
+//
 // Locks: a call's lock may be held while a conversation's is taken, never the
 // other way round; no lock is held across an upstream call.
 package bridge
