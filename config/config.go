@@ -58,6 +58,9 @@ type Mount struct {
 	// The server as a command and its arguments, for one that speaks over standard input and output. Takes the place
 	// of upstream; on the command line it is what follows "--".
 	Command []string `key:"command" secret:"true"`
+	// What a command is given of the bridge's environment, besides what every program needs (PATH, HOME, LANG and the like):
+	// NAME, NAME* for all that begin so, * for all, or NAME=VALUE. What begins with BRIDGE_ is never handed on.
+	CommandEnv []string `key:"command-env" secret:"true"`
 	// Headers added to every request to the server, as NAME: VALUE. A header that is set here replaces the client's,
 	// Authorization included.
 	Headers map[string]string `key:"headers" secret:"true"`
@@ -163,6 +166,9 @@ type Timeouts struct {
 	Connect time.Duration `key:"connect" min:"100ms" max:"5m"`
 	// How long a command may take from its start to its first answer.
 	Start time.Duration `key:"start" min:"100ms" max:"10m"`
+	// How long a command may be silent before it is pinged, and how long it may leave that unanswered before it is replaced. Calls
+	// that it was given before, and that may still take their time, excuse it.
+	Ping time.Duration `key:"ping" min:"100ms" max:"1h"`
 	// How long the server may be silent during one round of a call. Progress starts it again.
 	Round time.Duration `key:"round" min:"1s" max:"24h"`
 	// How long a call may take altogether, the time that people need to answer included.
@@ -264,6 +270,7 @@ func defaultPolicy() Policy {
 		Timeouts: Timeouts{
 			Connect:       10 * time.Second,
 			Start:         25 * time.Second,
+			Ping:          30 * time.Second,
 			Round:         2 * time.Minute,
 			Flow:          30 * time.Minute,
 			ServerRequest: 10 * time.Minute,

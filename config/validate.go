@@ -173,6 +173,7 @@ func (p *problems) unused(m *Mount) {
 	for key, set := range map[string]bool{
 		"upstream":        m.Upstream != "",
 		"command":         len(m.Command) > 0,
+		"command-env":     len(m.CommandEnv) > 0,
 		"headers":         len(m.Headers) > 0,
 		"upstream-tls":    m.UpstreamTLS != ClientTLS{},
 		"upstream-socket": m.UpstreamSocket != "",
@@ -198,6 +199,7 @@ func (p *problems) mount(m *Mount, label string) {
 		p.add(label+"draft-answers", "has no effect while draft is off; remove it, or set draft to auto or on")
 	}
 	p.socket(m, label)
+	p.environment(m, label)
 	p.headers(m, label)
 	p.pair(label+"upstream-tls.cert", m.UpstreamTLS.Cert, label+"upstream-tls.key", m.UpstreamTLS.Key)
 }
@@ -244,6 +246,22 @@ func (p *problems) socket(m *Mount, label string) {
 		p.add(key, "cannot be set beside command, which is spoken with over its standard input and output")
 	case m.Upstream == "":
 		p.add(key, "needs upstream to name the path, like http://localhost/mcp")
+	}
+}
+
+func (p *problems) environment(m *Mount, label string) {
+	key := label + "command-env"
+	if len(m.CommandEnv) > 0 && m.Upstream != "" {
+		p.add(key, "has no effect beside upstream: only a command has an environment")
+	}
+	for i, entry := range m.CommandEnv {
+		name, _, _ := strings.Cut(entry, "=")
+		switch {
+		case name == "":
+			p.add(key, "entry %d has no name", i+1)
+		case strings.HasPrefix(strings.ToUpper(name), "BRIDGE_"):
+			p.add(key, "%s is the bridge's own and never handed on; remove it", shown(name))
+		}
 	}
 }
 

@@ -5,7 +5,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -15,6 +17,8 @@ import (
 type child struct {
 	*pipe
 	*process
+	served atomic.Bool // it has answered a call, so it did not crash at its start
+	modern atomic.Bool // it has answered server/discover
 }
 
 // startChild starts the server.
@@ -24,7 +28,7 @@ func startChild(opt *StdioOptions) (*child, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &child{p, run}, nil
+	return &child{pipe: p, process: run}, nil
 }
 
 // alive reports whether the child takes requests.
@@ -63,7 +67,7 @@ type process struct {
 func startProcess(opt *StdioOptions, talk speech) (*process, error) {
 	cmd := exec.Command(opt.Command, opt.Args...)
 	cmd.Dir = opt.Dir
-	cmd.Env = append(os.Environ(), opt.Env...)
+	cmd.Env = append(opt.environment(), opt.Env...)
 	ownGroup(cmd)
 	var files [6]*os.File // stdin, stdout, stderr: child's end, our end
 	shut := func(which ...int) {
@@ -82,15 +86,33 @@ func startProcess(opt *StdioOptions, talk speech) (*process, error) {
 		return nil, err
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = files[0], files[3], files[5]
-	if err := cmd.Start(); err != nil {
+	ended, err := launch(cmd)
+	if err != nil {
 		shut(0, 1, 2, 3, 4, 5)
 		return nil, err
 	}
 	shut(0, 3, 5)
 	p := &process{speech: talk, log: opt.Log, cmd: cmd, stdin: files[1], grace: opt.Grace, begun: time.Now(),
 		quit: make(chan struct{}), deaf: make(chan struct{}), exited: make(chan struct{}), done: make(chan struct{})}
-	p.run(files[2], files[4])
+	p.run(files[2], files[4], ended)
 	return p, nil
+}
+
+// launch starts a process and tells how it ended. On Linux it ends with the
+// thread that started it, so that thread waits for it: the runtime could end any
+// other at any time, but ends this one only with the bridge.
+func launch(cmd *exec.Cmd) (ended <-chan error, err error) {
+	begun, over := make(chan error, 1), make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		begun <- err
+		if err == nil {
+			over <- cmd.Wait()
+		}
+	}()
+	return over, <-begun
 }
 
 // drainGrace is how long output may still be read after the process is gone;
@@ -98,13 +120,13 @@ func startProcess(opt *StdioOptions, talk speech) (*process, error) {
 const drainGrace = 500 * time.Millisecond
 
 // run starts its goroutines.
-func (p *process) run(stdout, stderr *os.File) {
+func (p *process) run(stdout, stderr *os.File, ended <-chan error) {
 	var readers, all sync.WaitGroup
 	read := make(chan struct{})
 	readers.Go(func() { p.speech.read(stdout); close(read) })
 	readers.Go(func() { relayStderr(stderr, p.log) })
 	all.Go(func() { p.speech.write(p.stdin); close(p.deaf) })
-	all.Go(func() { p.reap(stdout, stderr) })
+	all.Go(func() { p.reap(stdout, stderr, <-ended) })
 	all.Go(func() { p.shutdown(read) })
 	go func() {
 		readers.Wait()
@@ -115,9 +137,9 @@ func (p *process) run(stdout, stderr *os.File) {
 	}()
 }
 
-// reap waits for the process, then for the rest of its output.
-func (p *process) reap(stdout, stderr *os.File) {
-	err := p.cmd.Wait()
+// reap takes leave of a process that is gone: of the rest of its output, and of
+// what it left behind.
+func (p *process) reap(stdout, stderr *os.File, err error) {
 	close(p.exited)
 	deadline := time.Now().Add(drainGrace)
 	_ = stdout.SetReadDeadline(deadline)
@@ -127,6 +149,27 @@ func (p *process) reap(stdout, stderr *os.File) {
 		event = p.log.Warn().Str("status", exit.String())
 	}
 	event.Dur("ran", time.Since(p.begun)).Msg("upstream process ended")
+	p.endGroup(deadline)
+}
+
+// endGroup ends the processes that a process left behind in its group: gently,
+// and at the deadline for good.
+func (p *process) endGroup(deadline time.Time) {
+	if !terminate(p.cmd) {
+		return // there are none
+	}
+	look := time.NewTicker(20 * time.Millisecond)
+	defer look.Stop()
+	for now := range look.C {
+		if !groupLives(p.cmd) {
+			return
+		}
+		if now.After(deadline) {
+			kill(p.cmd)
+			p.log.Warn().Msg("the upstream process left others behind, which did not end when asked to")
+			return
+		}
+	}
 }
 
 // shutdown ends the process when that is asked for or when it closed its
@@ -143,7 +186,7 @@ func (p *process) shutdown(read <-chan struct{}) {
 	}
 	p.speech.end()
 	_ = p.stdin.Close()
-	for _, harder := range []func(*exec.Cmd){terminate, kill} {
+	for _, harder := range []func(*exec.Cmd) bool{terminate, kill} {
 		if p.await(p.exited, p.grace) {
 			return
 		}

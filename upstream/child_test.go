@@ -5,10 +5,12 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -54,6 +56,8 @@ func actAsChild(mode string) {
 		select {}
 	case "crash":
 		os.Exit(3)
+	case "parent":
+		actAsParent()
 	case "legacy":
 		serveChild(func(m jsonrpc.Message) {
 			if m.Method == mcp.MethodInitialize {
@@ -103,8 +107,31 @@ func childTool(m jsonrpc.Message) {
 		fmt.Fprintf(os.Stdout, "{\"result\":{\"x\":\"%s\"},\"jsonrpc\":\"2.0\",\"id\":%s}\n", strings.Repeat("x", 1<<16), m.ID)
 	case "malformed":
 		fmt.Fprintf(os.Stdout, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"a\":1,\"a\":2}}\n", m.ID)
+	case "slow": // and deaf meanwhile
+		<-time.After(500 * time.Millisecond)
+		fmt.Fprintf(os.Stdout, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{}}\n", m.ID)
+	case "leave others":
+		cmd := exec.Command("sleep", "300")
+		_ = cmd.Start()
+		fmt.Fprintf(os.Stdout, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"pid\":%d}}\n", m.ID, cmd.Process.Pid)
 	case "stderr":
 		fmt.Fprintf(os.Stderr, "error: all is well\n%s\n", strings.Repeat("y", 3*maxStderrLine))
 		fmt.Fprintf(os.Stdout, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{}}\n", m.ID)
 	}
+}
+
+// actAsParent is a bridge with a child that only SIGKILL ends. It tells the
+// child's number and waits to be killed.
+func actAsParent() {
+	exe, _ := os.Executable()
+	s, err := NewStdio(StdioOptions{Command: exe, Env: []string{childMode + "=stubborn"}})
+	if err != nil {
+		os.Exit(1)
+	}
+	c, err := s.get(context.Background())
+	if err != nil {
+		os.Exit(1)
+	}
+	fmt.Println(c.cmd.Process.Pid)
+	select {}
 }

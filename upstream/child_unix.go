@@ -9,9 +9,17 @@ import (
 
 // ownGroup makes the child lead its own process group, so that a Ctrl-C at the
 // terminal does not reach it before the orderly shutdown does, and so that its
-// children end with it.
-func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+// children end with it. Where the system can do that it ends with the bridge,
+// too, however that ends.
+func ownGroup(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	endWithParent(cmd.SysProcAttr)
+}
 
-func terminate(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+// terminate, kill and groupLives report whether there is anybody in the group. Its
+// number cannot be another's while somebody is.
+func terminate(cmd *exec.Cmd) bool { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) == nil }
 
-func kill(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+func kill(cmd *exec.Cmd) bool { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) == nil }
+
+func groupLives(cmd *exec.Cmd) bool { return syscall.Kill(-cmd.Process.Pid, 0) == nil }

@@ -95,7 +95,7 @@ func interrupted(ctx context.Context, sent bool) *Failure {
 		return nil
 	}
 	f := &Failure{Cause: Canceled, Sent: sent, Err: context.Cause(ctx), Detail: "the call to the upstream was cancelled"}
-	if errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(f.Err, context.DeadlineExceeded) {
 		f.Cause, f.Detail = Timeout, "the upstream did not answer in time"
 	}
 	return f

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -31,10 +32,12 @@ type pipe struct {
 	out   chan []byte
 
 	ended chan struct{} // closed when no more answers can come
+	heard atomic.Uint64 // counts what came
 
 	mu      sync.Mutex
 	waiting map[jsonrpc.ID]*waiter
 	over    bool
+	why     string // it is over; "" when the process ended by itself
 }
 
 func newPipe(limit int, log zerolog.Logger) *pipe {
@@ -101,6 +104,7 @@ const SkippedBurst = 20
 // dispatch routes one line. A line that is no message is skipped: some servers
 // print banners.
 func (p *pipe) dispatch(line []byte) {
+	p.heard.Add(1)
 	msg, err := jsonrpc.Parse(line)
 	switch {
 	case err != nil && msg.ID != "":
@@ -120,6 +124,7 @@ func (p *pipe) dispatch(line []byte) {
 // oversized fails the call whose answer is above the limit. Its id stands before
 // the result or behind it, as servers usually write it.
 func (p *pipe) oversized(beginning, end []byte) {
+	p.heard.Add(1)
 	p.noise.Warn().Int("limit", p.limit).Msg("upstream sent a message beyond the limit; skipped")
 	msg, _ := jsonrpc.Parse(beginning)
 	if id := cmp.Or(msg.ID, jsonrpc.TrailingID(end)); id != "" {
@@ -212,10 +217,29 @@ func (p *pipe) do(ctx context.Context, req *request, to sink) (*Answer, error) {
 		return nil, err
 	}
 	ans, err := w.wait(ctx, p.ended, to)
+	if f, ok := err.(*Failure); ok && f.Cause == Lost {
+		p.explain(f)
+	}
 	if f, ok := err.(*Failure); ok && ctx.Err() != nil && (f.Cause == Canceled || f.Cause == Timeout) {
 		p.cancel(req.id, f.Cause)
 	}
 	return ans, err
+}
+
+// blame says why the pipe is about to end.
+func (p *pipe) blame(why string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.why = why
+}
+
+// explain puts a better reason into the failure of a call that the end cut off.
+func (p *pipe) explain(f *Failure) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.over && p.why != "" {
+		f.Detail = p.why
+	}
 }
 
 // tell hands a line over for writing.

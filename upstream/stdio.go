@@ -5,9 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os/exec"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -25,11 +22,12 @@ const (
 	DefaultGrace      = 2 * time.Second
 	DefaultMinBackoff = 250 * time.Millisecond
 	DefaultMaxBackoff = 30 * time.Second
+	DefaultPing       = 30 * time.Second
 )
 
 const (
-	// stable is how long a child must have run for its end not to count as a
-	// crash on start.
+	// stable is how long a child that answered no call must have run for its end
+	// not to count as a crash on start.
 	stable = 30 * time.Second
 	// maxStartWait is the longest that a call waits for the next start.
 	maxStartWait = 5 * time.Second
@@ -41,7 +39,9 @@ type StdioOptions struct {
 	Args    []string
 	// Dir is the working directory; empty means the bridge's own.
 	Dir string
-	// Env is added to the bridge's environment, as "KEY=value".
+	// Environ is the environment, as "KEY=value"; nil: the bridge's own.
+	Environ []string
+	// Env is added to it.
 	Env []string
 	// MaxLine bounds one message, in bytes.
 	MaxLine int
@@ -50,6 +50,9 @@ type StdioOptions struct {
 	Grace time.Duration
 	// MinBackoff and MaxBackoff bound the delay between starts.
 	MinBackoff, MaxBackoff time.Duration
+	// Ping is how long a child may be silent before it is asked whether it lives,
+	// and how long it may then leave that unanswered.
+	Ping time.Duration
 	// Drafts admits servers that speak a draft of 2026-07-28; nil: none.
 	Drafts Drafts
 	Log    zerolog.Logger
@@ -79,6 +82,7 @@ func NewStdio(opt StdioOptions) (*Stdio, error) {
 	}
 	opt.MaxLine = cmp.Or(opt.MaxLine, DefaultMaxLine)
 	opt.Grace = cmp.Or(opt.Grace, DefaultGrace)
+	opt.Ping = cmp.Or(opt.Ping, DefaultPing)
 	delays := backoff.NewExponentialBackOff()
 	delays.InitialInterval = cmp.Or(opt.MinBackoff, DefaultMinBackoff)
 	delays.MaxInterval = cmp.Or(opt.MaxBackoff, DefaultMaxBackoff)
@@ -170,7 +174,15 @@ func (s *Stdio) attempt(ctx context.Context, req *request, to sink) (*Answer, er
 	if err != nil {
 		return nil, err
 	}
-	return c.do(ctx, req, to)
+	ans, err := c.do(ctx, req, to)
+	switch {
+	case err != nil:
+	case req.call.Method == mcp.MethodDiscover:
+		c.modern.Store(ans.Error == nil)
+	default:
+		c.served.Store(true)
+	}
+	return ans, err
 }
 
 // get returns a running child, starting one when that is due.
@@ -206,53 +218,41 @@ func (s *Stdio) current() (*child, time.Duration, error) {
 	if s.child != nil && s.child.alive() {
 		return s.child, 0, nil
 	}
-	if s.child != nil { // it ended since the last call
-		s.bury(time.Since(s.child.begun))
+	if c := s.child; c != nil { // it ended since the last call
+		s.buryLocked(c.served.Load() || time.Since(c.begun) >= stable)
 	}
 	if wait := time.Until(s.startAt); wait > 0 {
 		return nil, wait, nil
 	}
 	c, err := startChild(&s.opt)
 	if err != nil {
-		s.bury(0)
+		s.buryLocked(false)
 		return nil, 0, s.opt.startFailure(err)
 	}
 	s.opt.Log.Info().Str("command", s.opt.name()).Int("pid", c.cmd.Process.Pid).Msg("upstream process started")
 	s.child = c
 	s.ending.Go(func() { <-c.done })
+	s.ending.Go(func() { c.guard(s.opt.Ping) })
 	return c, 0, nil
 }
 
-// bury lets go of a child that ran for so long and says when the next may
-// start. s.mu is held.
-func (s *Stdio) bury(ran time.Duration) {
+// buryLocked lets go of a child, which was of use or crashed at its start, and says
+// when the next may start.
+func (s *Stdio) buryLocked(useful bool) {
 	s.child = nil
-	if ran >= stable {
+	if useful {
 		s.delays.Reset()
 	}
 	s.startAt = time.Now().Add(s.delays.NextBackOff())
 }
 
-// name is the command as it may be shown: its arguments may hold secrets.
-func (o *StdioOptions) name() string { return clip(filepath.Base(o.Command)) }
-
-func (o *StdioOptions) startFailure(err error) *Failure {
-	return &Failure{Cause: Unreachable, Err: err,
-		Detail: fmt.Sprintf("the upstream command %s cannot be started: %s", o.name(), startReason(err))}
+// silent: a server that does not answer server/discover is a legacy one (E-45),
+// unless it has answered that before.
+func (s *Stdio) silent() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.child == nil || !s.child.modern.Load()
 }
-
-func startReason(err error) string {
-	switch {
-	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
-		return "there is no such program (is it installed and in PATH?)"
-	case errors.Is(err, fs.ErrPermission):
-		return "it may not be executed"
-	}
-	return clip(err.Error())
-}
-
-// silent: a server that does not answer server/discover is a legacy one (E-45).
-func (s *Stdio) silent() bool { return true }
 
 // legacyVersions asks a server that refused server/discover what it is. The
 // handshake leaves the process in a legacy session, so it is ended afterwards.

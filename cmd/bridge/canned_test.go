@@ -81,8 +81,8 @@ func cannedAnswer(message []byte, byMethod map[string]string) (answer string, kn
 	return strings.ReplaceAll(answer, "ID", string(msg.ID)), known
 }
 
-// cannedVariable makes the test binary a server of its kind over stdio.
-const cannedVariable = "CANNED_STDIO"
+// cannedArgument, with a kind behind it, makes the test binary a server over stdio.
+const cannedArgument = "canned"
 
 // cannedCommand returns the command line of a modern server over stdio.
 func cannedCommand(t *testing.T) []string {
@@ -93,8 +93,7 @@ func cannedCommand(t *testing.T) []string {
 // cannedKind does so for any kind of server; "dead" ends as soon as it starts.
 func cannedKind(t *testing.T, kind string) []string {
 	t.Helper()
-	t.Setenv(cannedVariable, kind)
-	return []string{os.Args[0]}
+	return []string{os.Args[0], cannedArgument, kind}
 }
 
 // serveCanned answers requests line by line until the input ends.

@@ -68,7 +68,7 @@ func asArgument(err error) error {
 // its clients get.
 func concernsCheck(key string) bool {
 	switch key {
-	case "headers", "upstream-socket", "profile", "draft", "legacy-relay", "timeouts.connect", "timeouts.start":
+	case "headers", "upstream-socket", "profile", "draft", "legacy-relay", "timeouts.connect", "timeouts.start", "command-env":
 		return true
 	}
 	return false

@@ -56,7 +56,7 @@ func printouts(t *testing.T) map[string]func() string {
 	command := func(kind string) func() string {
 		return func() string {
 			args := append([]string{"--"}, cannedKind(t, kind)...)
-			return printed(t, args, strings.NewReplacer(args[1], "my-server", filepath.Base(args[1]), "my-server"))
+			return printed(t, args, strings.NewReplacer(strings.Join(args[1:], " "), "my-server", filepath.Base(args[1]), "my-server"))
 		}
 	}
 	kind := func(kind string) string { return answering(t, 400, cannedAnswers[kind]).URL }

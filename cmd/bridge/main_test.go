@@ -19,8 +19,8 @@ import (
 // TestMain runs the tests, or in a process that a test started as a command the
 // canned server over stdio.
 func TestMain(m *testing.M) {
-	if kind := os.Getenv(cannedVariable); kind != "" {
-		serveCanned(kind, os.Stdin, os.Stdout)
+	if len(os.Args) == 3 && os.Args[1] == cannedArgument {
+		serveCanned(os.Args[2], os.Stdin, os.Stdout)
 		return
 	}
 	goleak.VerifyTestMain(m)

@@ -1,13 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"net"
 	"net/http"
-	"net/url"
-	"path/filepath"
-	"strings"
+	"os"
 
 	"github.com/rs/zerolog"
 
@@ -48,7 +45,8 @@ func open(cfg *config.Config, settings *config.Mount, watch observe.Watcher, log
 // command is how a mount's server is run.
 func command(m *config.Mount, log zerolog.Logger) *mount.Command {
 	c := &mount.Command{Stdio: upstream.StdioOptions{
-		Command: m.Command[0], Args: m.Command[1:], MaxLine: int(m.Limits.ResponseSize), Log: log,
+		Command: m.Command[0], Args: m.Command[1:], Environ: environment(os.Environ(), m.CommandEnv),
+		MaxLine: int(m.Limits.ResponseSize), Ping: m.Timeouts.Ping, Log: log,
 	}, Children: m.Limits.Children}
 	if m.CommandMode == "per-session" {
 		c.PerSession = m.Limits.Children
@@ -69,19 +67,6 @@ func relayPolicy(m *config.Mount) negotiate.RelayPolicy {
 // draftOptions say how to speak to a mount's server if that speaks a draft.
 func draftOptions(m *config.Mount, log zerolog.Logger) dialect.Options {
 	return dialect.Options{Mode: dialect.Mode(m.Draft), WrapAnswers: m.DraftAnswers == "wrapped", Log: log}
-}
-
-// target names a mount's server for logs and messages: the URL without its
-// query, or the name of the command.
-func target(m *config.Mount) string {
-	if m.Upstream == "" {
-		return filepath.Base(strings.Join(m.Command[:min(1, len(m.Command))], ""))
-	}
-	u, err := url.Parse(m.Upstream)
-	if err != nil {
-		return "(invalid URL)"
-	}
-	return u.Scheme + "://" + u.Host + cmp.Or(u.EscapedPath(), "/")
 }
 
 func upstreamOptions(m *config.Mount, log zerolog.Logger) (upstream.HTTPOptions, error) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -43,6 +44,8 @@ type ProcessOptions struct {
 	CommitDelay  time.Duration // a response that takes longer becomes a stream; 2 s
 	KeepAlive    time.Duration // longest silence on a stream; 15 s
 	WriteTimeout time.Duration // how long a client may block one write; 10 s
+	Round        time.Duration // how long the server may be silent about a request; 2 min
+	Call         time.Duration // how long it may take altogether; 30 min
 	Log          zerolog.Logger
 }
 
@@ -67,6 +70,8 @@ func NewProcess(opt ProcessOptions) *Process {
 	opt.CommitDelay = cmp.Or(opt.CommitDelay, 2*time.Second)
 	opt.KeepAlive = cmp.Or(opt.KeepAlive, 15*time.Second)
 	opt.WriteTimeout = cmp.Or(opt.WriteTimeout, 10*time.Second)
+	opt.Round = cmp.Or(opt.Round, 2*time.Minute)
+	opt.Call = cmp.Or(opt.Call, 30*time.Minute)
 	p := &Process{opt: opt}
 	p.open()
 	return p
@@ -124,7 +129,7 @@ func (p *Process) notify(ctx context.Context, w http.ResponseWriter, msg *jsonrp
 
 // call serves a request.
 func (p *Process) call(ctx context.Context, w http.ResponseWriter, r *http.Request, msg *jsonrpc.Message) {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel, heard := p.limited(ctx, msg)
 	defer cancel()
 	out := newResponse(w, r, msg, p, cancel)
 	defer out.end()
@@ -140,7 +145,10 @@ func (p *Process) call(ctx context.Context, w http.ResponseWriter, r *http.Reque
 		out.mayLog = may
 		defer done()
 	}
-	ans, err := p.opt.Server.Verbatim(ctx, &upstream.Call{Method: msg.Method, Params: params, Idle: out.flush}, out.notify)
+	ans, err := p.opt.Server.Verbatim(ctx, &upstream.Call{Method: msg.Method, Params: params, Idle: out.flush}, func(msg jsonrpc.Message) {
+		heard()
+		out.notify(msg)
+	})
 	switch {
 	case err == nil:
 		if msg.Method == mcp.MethodToolsList && ans.Error == nil {
@@ -154,6 +162,21 @@ func (p *Process) call(ctx context.Context, w http.ResponseWriter, r *http.Reque
 	default:
 		out.fail(err)
 	}
+}
+
+var errSilent = fmt.Errorf("the server was silent for too long (timeouts.round): %w", context.DeadlineExceeded)
+
+// limited bounds how long a request may take, and how long the server may be
+// silent about it; heard starts that again. A subscription has no end.
+func (p *Process) limited(ctx context.Context, msg *jsonrpc.Message) (_ context.Context, cancel context.CancelFunc, heard func()) {
+	if msg.Method == mcp.MethodListen {
+		ctx, cancel := context.WithCancel(ctx)
+		return ctx, cancel, func() {}
+	}
+	ctx, end := context.WithTimeout(ctx, p.opt.Call)
+	ctx, silence := context.WithCancelCause(ctx)
+	late := time.AfterFunc(p.opt.Round, func() { silence(errSilent) })
+	return ctx, func() { late.Stop(); silence(nil); end() }, func() { late.Reset(p.opt.Round) }
 }
 
 // identity names who wants log messages, as far as one can know: two that have

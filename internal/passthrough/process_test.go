@@ -302,6 +302,36 @@ func TestACallThatIsCutOffIsToldSo(t *testing.T) {
 }
 
 // TestALongResponseIsAStreamThatIsKeptAlive_E6: under a fake clock.
+func TestARequestToAProcessHasATimeLimit(t *testing.T) {
+	for _, tc := range []struct {
+		name     string
+		progress time.Duration // how often the server says something
+		want     time.Duration
+	}{{"silent", 0, 2 * time.Minute}, {"talkative", time.Minute, 30 * time.Minute}} {
+		synctest.Test(t, func(t *testing.T) {
+			server := &scripted{verbatim: func(ctx context.Context, _ *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error) {
+				for {
+					tick := make(<-chan time.Time)
+					if tc.progress > 0 {
+						tick = time.After(tc.progress)
+					}
+					select {
+					case <-tick:
+						notify(jsonrpc.Message{Method: mcp.NotificationProgress, Params: []byte(`{}`)})
+					case <-ctx.Done():
+						return nil, &upstream.Failure{Cause: upstream.Timeout, Err: context.Cause(ctx), Detail: context.Cause(ctx).Error()}
+					}
+				}
+			}}
+			began := time.Now()
+			rec := ask(t, ProcessOptions{Server: server}, request("tools/call", "", `,"name":"x"`))
+			if took := time.Since(began); took != tc.want || !strings.Contains(rec.Body.String(), "-32603") {
+				t.Errorf("%s: after %s it gets %s", tc.name, took, rec.Body)
+			}
+		})
+	}
+}
+
 func TestALongResponseIsAStreamThatIsKeptAlive_E6(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{verbatim: func(context.Context, *upstream.Call, func(jsonrpc.Message)) (*upstream.Answer, error) {

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"cmp"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/mcpbridge/bridge/config"
+)
+
+// target names a mount's server for logs and messages: the URL without its
+// query, or what can be said of the command.
+func target(m *config.Mount) string {
+	if m.Upstream == "" {
+		return commandName(m.Command)
+	}
+	u, err := url.Parse(m.Upstream)
+	if err != nil {
+		return "(invalid URL)"
+	}
+	return u.Scheme + "://" + u.Host + cmp.Or(u.EscapedPath(), "/")
+}
+
+// launchers run other programs: their names alone say nothing.
+var launchers = []string{"node", "npx", "bun", "bunx", "deno", "npm", "pnpm", "yarn", "python", "python3", "uv", "uvx", "pipx", "java", "dotnet", "ruby", "php"}
+
+// subcommands of launchers come before what they run.
+var subcommands = []string{"run", "exec", "x", "dlx", "tool"}
+
+// commandName names a command by its program and, if that only launches others, by
+// what it launches. Other arguments may hold secrets.
+func commandName(command []string) string {
+	if len(command) == 0 {
+		return ""
+	}
+	name := filepath.Base(command[0])
+	if !slices.Contains(launchers, strings.TrimSuffix(strings.ToLower(name), ".exe")) {
+		return name
+	}
+	for _, word := range command[1:] {
+		switch {
+		case strings.HasPrefix(word, "-"), slices.Contains(subcommands, word):
+			continue
+		case strings.ContainsAny(word, "=:?"): // the value of a flag, perhaps
+			return name
+		case strings.HasPrefix(word, "@"): // a package with its scope
+			return name + " " + word
+		}
+		return name + " " + filepath.Base(word)
+	}
+	return name
+}

@@ -1,0 +1,8 @@
+//go:build unix && !linux
+
+package upstream
+
+import "syscall"
+
+// endWithParent does nothing: here a process only notices the end of its input.
+func endWithParent(*syscall.SysProcAttr) {}

@@ -1,0 +1,95 @@
+package upstream
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/mcpbridge/bridge/mcp"
+)
+
+// ownParams are those of a request that concerns nobody but the bridge.
+const ownParams = `{"_meta":{"` + mcp.MetaProtocolVersion + `":"` + string(mcp.V20260728) + `","` + mcp.MetaClientCapabilities + `":{},"` +
+	mcp.MetaClientInfo + `":{"name":"mcp-bridge","version":"1"}}}`
+
+// guard asks a child that is silent whether it still lives, and has it replaced
+// when it does not even answer that. The clock of this is the guard's own, not
+// that of any call. It returns when the child ends.
+func (c *child) guard(every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	heard := c.heard.Load()
+	for {
+		select {
+		case <-tick.C:
+		case <-c.ended:
+			return
+		}
+		if now := c.heard.Load(); now != heard {
+			heard = now
+			continue
+		}
+		if c.stuck(tick.C, heard) {
+			c.process.log.Warn().Int("pid", c.cmd.Process.Pid).Dur("silent", every).
+				Msg("the upstream process is stuck: it does not answer a ping; it is ended, and started anew for the next call")
+			c.blame(fmt.Sprintf("the upstream process was stuck: it did not answer a ping for %s, and was ended", every))
+			c.stop()
+			return
+		}
+	}
+}
+
+// stuck pings a child and reports whether it left that unanswered from one tick
+// to the next. A server that does one thing at a time answers nothing while a
+// tool runs, so calls that it was given before the ping excuse it for as long as
+// they may take.
+func (c *child) stuck(tick <-chan time.Time, heard uint64) bool {
+	before := c.calls()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	answered := make(chan struct{})
+	go func() { // any answer will do
+		defer close(answered)
+		_, _ = c.do(ctx, &request{call: &Call{Method: mcp.MethodDiscover}, params: []byte(ownParams)}, sink{})
+	}()
+	defer func() { cancel(); <-answered }()
+	for {
+		select {
+		case <-answered:
+			return false
+		case <-c.ended:
+			return false
+		case <-tick:
+		}
+		if c.heard.Load() != heard {
+			return false
+		}
+		if !c.anyWaits(before) {
+			return true
+		}
+	}
+}
+
+// calls returns the requests under way that will have an end.
+func (p *pipe) calls() (all []*waiter) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, w := range p.waiting {
+		if !w.listen {
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// anyWaits reports whether one of these requests is still under way.
+func (p *pipe) anyWaits(calls []*waiter) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, w := range calls {
+		if p.waiting[w.id] == w {
+			return true
+		}
+	}
+	return false
+}
