@@ -58,7 +58,7 @@ func newLocal(opt *Options, v *verdicts) (*local, error) {
 	l.proxy = passthrough.NewProcess(passthrough.ProcessOptions{
 		Server: process, Legacy: l.isLegacy, Logs: l.logs.visit, Log: opt.Bridge.Log,
 		CommitDelay: opt.Legacy.CommitDelay, KeepAlive: opt.Legacy.KeepAlive, WriteTimeout: opt.Legacy.WriteTimeout,
-		Round: opt.Bridge.Limits.Round, Call: opt.Bridge.Limits.Call,
+		Round: opt.Bridge.Limits.Flow.Round, Call: opt.Bridge.Limits.Flow.Call,
 	})
 	v.everyone = true
 	return l, nil

@@ -324,7 +324,7 @@ func TestARequestToAProcessHasATimeLimit(t *testing.T) {
 				}
 			}}
 			began := time.Now()
-			rec := ask(t, ProcessOptions{Server: server}, request("tools/call", "", `,"name":"x"`))
+			rec := ask(t, ProcessOptions{Server: server}, request("tools/list", "", ""))
 			if took := time.Since(began); took != tc.want || !strings.Contains(rec.Body.String(), "-32603") {
 				t.Errorf("%s: after %s it gets %s", tc.name, took, rec.Body)
 			}
