@@ -36,6 +36,7 @@ var mayImport = map[string][]string{
 	"authorize":  {},
 	"config":     {},
 	"cmd/bridge": {"*"},
+	".":          {"bridge", "legacy", "upstream", "negotiate", "internal/mount"},
 
 	"bridge/tasks":         {"downstream", "mcp", "jsonrpc", "rawjson"},
 	"bridge/subscriptions": {"bridge/catalog", "upstream", "translate", "mcp", "jsonrpc", "rawjson", "internal/roster"},

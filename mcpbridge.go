@@ -1,0 +1,129 @@
+// Package mcpbridge is the bridge as part of another Go program: an http.Handler
+// at which clients of the older revisions of the Model Context Protocol (2024-11-05
+// to 2025-11-25) reach a server that speaks only 2026-07-28.
+//
+// The command in cmd/bridge is made of the same parts, and adds what a process
+// needs: settings from files and flags, listeners, reloads, health probes.
+package mcpbridge
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+
+	"github.com/rs/zerolog"
+
+	"github.com/mcpbridge/bridge/bridge"
+	"github.com/mcpbridge/bridge/internal/mount"
+	"github.com/mcpbridge/bridge/legacy"
+	"github.com/mcpbridge/bridge/negotiate"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+// Options say which server to serve, and whom. One of Upstream and Command is
+// required; the zero value of everything else is the default of the command. Limits
+// and timeouts are those of the command, too.
+type Options struct {
+	// Upstream is the URL of the server's MCP endpoint.
+	Upstream string
+	// Header is added to every request to it, in place of what the client sends.
+	Header http.Header
+	// TLS says how to trust it; nil: the system's certificates.
+	TLS *tls.Config
+	// DropAuthorization keeps the clients' Authorization from it.
+	DropAuthorization bool
+
+	// Command is a server that speaks over standard input and output, and its
+	// arguments. It is started by the first request.
+	Command []string
+	// Environ is its environment, as "KEY=value"; nil: this program's own.
+	Environ []string
+
+	// AllowedHosts are the values of Host that requests may carry, with or without
+	// a port; "*" stands for any. Empty: loopback names, against DNS rebinding.
+	AllowedHosts []string
+	// AllowedOrigins are the origins whose pages may call; "*" stands for any.
+	// Empty: loopback origins.
+	AllowedOrigins []string
+	// Principal names who a request acts for, opaquely: a session is only served to
+	// whom it belongs. nil: told by the Authorization header.
+	Principal func(*http.Request) string
+	// RefuseModern answers clients of 2026-07-28 as an older server would, instead
+	// of passing their requests on.
+	RefuseModern bool
+	// NoRelay refuses servers that speak only older revisions, instead of passing
+	// their clients on.
+	NoRelay bool
+
+	// Log is where the bridge logs; the zero Logger is silent.
+	Log zerolog.Logger
+}
+
+// Bridge serves one MCP endpoint: Streamable HTTP and WebSocket of every revision.
+// It is safe for concurrent use, and wants Shutdown or Close at its end.
+type Bridge struct{ mount *mount.Mount }
+
+// New makes a Bridge. Nothing is sent or started before the first request. It fails
+// when the options name no server, or one that cannot be.
+func New(opt Options) (*Bridge, error) {
+	if (opt.Upstream == "") == (len(opt.Command) == 0) {
+		return nil, errors.New("mcpbridge: one of Upstream and Command is needed")
+	}
+	options := mount.Options{
+		Upstream: upstream.HTTPOptions{URL: opt.Upstream, Header: opt.Header, TLS: opt.TLS, Log: opt.Log},
+		Legacy: legacy.Options{
+			AllowedHosts: opt.AllowedHosts, AllowedOrigins: opt.AllowedOrigins, Principal: opt.Principal, Logger: opt.Log,
+		},
+		Bridge:            bridge.Options{Log: opt.Log},
+		RefuseModern:      opt.RefuseModern,
+		DropAuthorization: opt.DropAuthorization,
+	}
+	if len(opt.Command) > 0 {
+		options.Command = &mount.Command{Stdio: upstream.StdioOptions{
+			Command: opt.Command[0], Args: opt.Command[1:], Environ: opt.Environ, Log: opt.Log,
+		}}
+	}
+	if opt.NoRelay {
+		options.Relay = negotiate.RelayNever
+	}
+	at, err := mount.New(options)
+	if err != nil {
+		return nil, err
+	}
+	return &Bridge{at}, nil
+}
+
+// ServeHTTP implements http.Handler. It serves the endpoint under whatever path it
+// is reached.
+func (b *Bridge) ServeHTTP(w http.ResponseWriter, r *http.Request) { b.mount.ServeHTTP(w, r) }
+
+// SSE returns a handler for the event streams of HTTP+SSE, the transport of
+// 2024-11-05. Its clients are told to post to the path messages, where Messages
+// has to be.
+func (b *Bridge) SSE(messages string) http.Handler { return b.mount.SSE(messages) }
+
+// Messages returns a handler for what clients of HTTP+SSE post.
+func (b *Bridge) Messages() http.Handler { return b.mount.Messages() }
+
+// ServeStdio serves one client over a pair of streams, until in ends or ctx does.
+// It returns the context's error, or that of the streams.
+func (b *Bridge) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
+	return legacy.ServeStdio(ctx, in, out, legacy.Options{}, b.mount.Backend)
+}
+
+// Shutdown refuses new requests, lets running calls finish until ctx ends, then ends
+// every session, and the server's process if it is one. It returns the context's
+// error when calls were cut off.
+func (b *Bridge) Shutdown(ctx context.Context) error { return b.mount.Shutdown(ctx) }
+
+// Close is Shutdown without the wait for running calls.
+func (b *Bridge) Close() { b.mount.Close() }
+
+// ConnContext lets quiet streams give their goroutines up, when it is the
+// ConnContext of the http.Server before a Bridge.
+func ConnContext(ctx context.Context, conn net.Conn) context.Context {
+	return legacy.ConnContext(ctx, conn)
+}
