@@ -30,7 +30,10 @@ var cannedAnswers = map[string]map[string]string{
 		"tools/list":      `{"jsonrpc":"2.0","id":ID,"result":{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":[{"name":"forecast","inputSchema":{"type":"object"}}]}}`,
 		"initialize":      initializedBy("2025-06-18"),
 	},
-	"legacy": {"initialize": initializedBy("2025-06-18")},
+	"legacy": {
+		"initialize": initializedBy("2025-06-18"),
+		"tools/list": `{"jsonrpc":"2.0","id":ID,"result":{"tools":[{"name":"forecast","inputSchema":{"type":"object"}},{"name":"history","inputSchema":{"type":"object"}}]}}`,
+	},
 }
 
 func discoveredBy(name, versions string) string {

@@ -161,6 +161,35 @@ func TestCheckTellsForWhichResourceTokensAre(t *testing.T) {
 	}
 }
 
+func TestCheckNamesAServerOfTheOldTransport(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet || r.Header.Get("X-Key") != "k" {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "event: endpoint\ndata: /messages?sessionId=1\n\n")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	defer server.Close()
+	out, err := runCheck(t, server.URL+"/sse", "--header", "X-Key: k")
+	if !errors.Is(err, check.ErrUnusable) || !strings.Contains(out, "speaks only HTTP+SSE") || !strings.Contains(out, "era            legacy") {
+		t.Errorf("check says %v and\n%s", err, out)
+	}
+}
+
+func TestCheckNamesALegacyServerAndItsTools(t *testing.T) {
+	for _, args := range [][]string{{answering(t, 400, cannedAnswers["legacy"]).URL}, append([]string{"--"}, cannedKind(t, "legacy")...)} {
+		out, err := runCheck(t, args...)
+		for _, part := range []string{"server         old 1,", "capabilities   tools\n", "tools          2\n"} {
+			if err != nil || !strings.Contains(out, part) {
+				t.Errorf("%v; %q is not in\n%s", err, part, out)
+			}
+		}
+	}
+}
+
 func TestCheckPrintsJSON(t *testing.T) {
 	server := answering(t, http.StatusNotFound, map[string]string{mcp.MethodDiscover: discovered})
 	out, err := runCheck(t, "--json", server.URL)

@@ -53,7 +53,7 @@ var mayImport = map[string][]string{
 	"internal/roundtrip": {"internal/http1"},
 	"internal/edge":      {"legacy", "legacy/h1", "internal/logfield"},
 	"internal/fleet":     {"upstream", "mcp", "internal/mount", "internal/logfield"},
-	"internal/check":     {"upstream", "negotiate", "translate", "mcp", "jsonrpc", "rawjson", "internal/dialect"},
+	"internal/check":     {"downstream", "internal/relay", "upstream", "negotiate", "translate", "sse", "mcp", "jsonrpc", "rawjson", "internal/dialect"},
 
 	"sessions/store":        {},
 	"sessions/sessionstest": {"sessions/store"},

@@ -59,17 +59,7 @@ func resource(ctx context.Context, server *upstream.HTTPOptions, metadata string
 	}
 	ctx, cancel := context.WithTimeout(ctx, metadataTimeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
-	if err != nil {
-		return ""
-	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.DisableKeepAlives = true
-	transport.TLSClientConfig = server.TLS.Clone()
-	if server.Dial != nil {
-		transport.DialContext = server.Dial
-	}
-	resp, err := transport.RoundTrip(req) // not a Client, which would follow redirects
+	resp, err := get(ctx, server, at.String(), http.Header{})
 	if err != nil {
 		return ""
 	}

@@ -61,8 +61,14 @@ func Examine(ctx context.Context, opt Options) (*Report, error) {
 	r.Milliseconds = time.Since(began).Milliseconds()
 	r.judge(&verdict)
 	if verdict.Usable() {
-		r.describe(verdict.Discover)
+		r.identify(translate.ServerInfo(verdict.Discover), rawjson.Get(verdict.Discover, "capabilities"))
 		r.list(ctx, caller, opt.Profile)
+	}
+	if verdict.LegacyServer() {
+		r.ask(ctx, &opt, &verdict, zerolog.Nop())
+	}
+	if r.Problem != "" && opt.Command == nil && len(verdict.Versions) == 0 && onlyHTTPSSE(ctx, &opt.HTTP) {
+		r.Era, r.Problem = negotiate.Legacy.String(), "the server speaks only HTTP+SSE, the transport of 2024-11-05, over which the bridge cannot reach it; clients that know it can connect to it directly"
 	}
 	r.relay(&opt, &verdict)
 	if failure := upstream.Refused(&verdict); failure != nil {
@@ -116,12 +122,12 @@ func (r *Report) relay(opt *Options, v *negotiate.Verdict) {
 	}
 }
 
-func (r *Report) describe(discover []byte) {
-	info := translate.ServerInfo(discover)
+// identify copies what a server says of itself.
+func (r *Report) identify(info, capabilities []byte) {
 	name, _ := rawjson.Text(rawjson.Get(info, "name"))
 	version, _ := rawjson.Text(rawjson.Get(info, "version"))
 	r.Server = printable(strings.TrimSpace(name + " " + version))
-	for name := range rawjson.Members(rawjson.Get(discover, "capabilities")) {
+	for name := range rawjson.Members(capabilities) {
 		r.Capabilities = append(r.Capabilities, printable(string(name)))
 	}
 }

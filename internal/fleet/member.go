@@ -66,18 +66,57 @@ func (m *Member) Shutdown(ctx context.Context) error {
 	return m.Mount.Shutdown(ctx)
 }
 
+// lookAgainEvery is how often an upstream that could be used is looked at.
+const lookAgainEvery = 15 * time.Second
+
 // observe probes the upstream until it has proven to be one that the bridge can
-// use, or ctx ends. Nothing waits for it: the upstream may come later, and
-// sessions probe for themselves.
+// use, and then looks whether it is still there, until ctx ends. Nothing waits for
+// it: the upstream may come later, and sessions probe for themselves.
 func (m *Member) observe(ctx context.Context) {
 	wait := backoff.NewExponentialBackOff()
 	wait.InitialInterval, wait.MaxInterval = time.Second, 30*time.Second
 	for last := ""; !m.examine(ctx, &last); {
-		select {
-		case <-ctx.Done():
+		if !pause(ctx, wait.NextBackOff()) {
 			return
-		case <-time.After(wait.NextBackOff()):
 		}
+	}
+	for pause(ctx, lookAgainEvery) {
+		if err := m.Reach(ctx); err != nil && !m.await(ctx, err) {
+			return
+		}
+	}
+}
+
+// await says that the upstream is lost, and waits until it is back. It reports
+// false when ctx ended before.
+func (m *Member) await(ctx context.Context, lost error) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	began := time.Now()
+	m.state.ready.Store(false)
+	m.spec.Log.Warn().Err(lost).Msg("the upstream is lost (the bridge keeps trying)")
+	wait := backoff.NewExponentialBackOff()
+	wait.InitialInterval, wait.MaxInterval = time.Second, lookAgainEvery
+	for m.Reach(ctx) != nil {
+		if !pause(ctx, wait.NextBackOff()) {
+			return false
+		}
+	}
+	m.state.ready.Store(true)
+	m.spec.Log.Info().Dur("after", time.Since(began).Round(time.Millisecond)).Msg("the upstream is back")
+	return true
+}
+
+// pause waits, and reports false when ctx ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 

@@ -1,0 +1,142 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+
+	"github.com/rs/zerolog"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/relay"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/negotiate"
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// ask opens a session with a legacy server, as a client of its newest revision
+// does, and reads what it is and which tools it has. That is no more than the
+// clients would find out, so nothing follows from a failure.
+func (r *Report) ask(ctx context.Context, opt *Options, v *negotiate.Verdict, log zerolog.Logger) {
+	server, err := opt.legacyServer(log)
+	if err != nil {
+		return
+	}
+	line := relay.New(relay.Options{Server: server, Start: opt.Start, Call: checkTimeout, Log: log})
+	defer line.Close()
+	caller := downstream.Caller{}
+	initialize := jsonrpc.Message{ID: "1", Method: mcp.MethodInitialize, Params: fmt.Appendf(nil,
+		`{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":"mcp-bridge-check","version":"1"}}`, newestLegacy(v.Versions))}
+	conv, result, err := line.Open(ctx, caller, initialize, deafPusher{})
+	if err != nil {
+		return
+	}
+	defer conv.Close(context.Canceled)
+	r.identify(rawjson.Get(result, "serverInfo"), rawjson.Get(result, "capabilities"))
+	conv.Notify(caller, jsonrpc.Message{Method: mcp.NotificationInitialized})
+	if !rawjson.Has(rawjson.Get(result, "capabilities"), "tools") {
+		return
+	}
+	for id, cursor := 2, []byte(nil); id < 2+maxPages; id++ {
+		page := request(ctx, conv, id, cursor)
+		for range rawjson.Elements(rawjson.Get(page, "tools")) {
+			r.Tools++
+		}
+		if cursor = rawjson.Get(page, "nextCursor"); rawjson.KindOf(cursor) != rawjson.String {
+			return
+		}
+	}
+}
+
+// legacyServer returns what connects a client with the server.
+func (o *Options) legacyServer(log zerolog.Logger) (relay.Server, error) {
+	if o.Command != nil {
+		command := *o.Command
+		command.Log = log
+		return &relay.Process{Options: command, Places: make(relay.Places, 1)}, nil
+	}
+	endpoint, err := url.Parse(o.HTTP.URL)
+	if err != nil {
+		return nil, err
+	}
+	return relay.NewHTTP(relay.HTTPOptions{
+		URL: endpoint, Header: o.HTTP.Header, TLS: o.HTTP.TLS, Dial: o.HTTP.Dial, MaxMessage: o.HTTP.MaxResponse, UserAgent: o.HTTP.UserAgent, Log: log,
+	}), nil
+}
+
+// newestLegacy returns the newest of a server's versions that is a legacy one.
+func newestLegacy(offered []string) string {
+	newest := ""
+	for _, v := range offered {
+		if mcp.Version(v).IsLegacy() && v > newest {
+			newest = v
+		}
+	}
+	return newest
+}
+
+// request asks for one page of tools, nil when there is none.
+func request(ctx context.Context, conv downstream.Conversation, id int, cursor []byte) []byte {
+	params := []byte(`{}`)
+	if cursor != nil {
+		params = rawjson.Apply(nil, params, rawjson.Edit{Name: "cursor", Value: cursor})
+	}
+	out := make(answer, 1)
+	conv.Serve(ctx, downstream.Caller{}, downstream.NewRequest(jsonrpc.Message{
+		ID: jsonrpc.ID(fmt.Sprint(id)), Method: mcp.MethodToolsList, Params: params,
+	}), out)
+	select {
+	case result := <-out:
+		return result
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// answer is the Reply to a request of check: it takes the result, or nil.
+type answer chan []byte
+
+var _ downstream.Reply = (answer)(nil)
+
+// Interactive implements downstream.Reply.
+func (answer) Interactive() bool { return false }
+
+// Send implements downstream.Reply.
+func (answer) Send(downstream.Message) {}
+
+// Queue implements downstream.Reply.
+func (answer) Queue(downstream.Message) {}
+
+// Flush implements downstream.Reply.
+func (answer) Flush() {}
+
+// Finish implements downstream.Reply.
+func (a answer) Finish(msg downstream.Message) { a <- append([]byte(nil), msg.Result...) }
+
+// Refuse implements downstream.Reply.
+func (a answer) Refuse(*downstream.Refusal) bool {
+	a <- nil
+	return true
+}
+
+// Abandon implements downstream.Reply.
+func (a answer) Abandon() { a <- nil }
+
+// Reachable implements downstream.Reply.
+func (answer) Reachable() bool { return true }
+
+// Address implements downstream.Reply.
+func (answer) Address() downstream.Address { return downstream.Address{} }
+
+// Continue implements downstream.Reply.
+func (answer) Continue(work func()) { go work() }
+
+// deafPusher takes what the server says unasked.
+type deafPusher struct{}
+
+// Push implements downstream.Pusher.
+func (deafPusher) Push(string, downstream.Message) {}
+
+// End implements downstream.Pusher.
+func (deafPusher) End(error) {}

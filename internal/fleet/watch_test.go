@@ -1,0 +1,69 @@
+package fleet
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/mcpbridge/bridge/internal/mount"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+// server is a modern one that can go away.
+type server struct{ gone atomic.Bool }
+
+func (s *server) Do(context.Context, *upstream.Call, func(jsonrpc.Message)) (*upstream.Answer, error) {
+	if s.gone.Load() {
+		return nil, &upstream.Failure{Cause: upstream.Unreachable, Detail: "cannot be reached"}
+	}
+	return &upstream.Answer{Result: []byte(`{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{},"ttlMs":0,"cacheScope":"private"}`)}, nil
+}
+
+func (s *server) Listen(ctx context.Context, _ *upstream.Call, _ func(jsonrpc.Message)) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (*server) Close() error { return nil }
+
+func TestReadinessFollowsTheUpstreamAndTheLogTellsItOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		s := &server{}
+		f, err := Open([]Spec{{Path: "/mcp", Log: zerolog.New(zerolog.SyncWriter(&log)), Open: func() (*mount.Mount, error) {
+			return mount.New(mount.Options{Caller: s})
+		}}}, Options{SSE: func(string) (string, string) { return "/sse", "/messages" }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		f.Watch()
+		for _, step := range []struct {
+			gone   bool
+			after  time.Duration
+			status int
+		}{
+			{false, time.Second, http.StatusOK}, {true, lookAgainEvery, http.StatusServiceUnavailable},
+			{true, 5 * time.Minute, http.StatusServiceUnavailable}, {false, 2 * lookAgainEvery, http.StatusOK}, {false, time.Hour, http.StatusOK},
+		} {
+			s.gone.Store(step.gone)
+			time.Sleep(step.after)
+			synctest.Wait()
+			if status, body := probe(f, "localhost", "/readyz"); status != step.status {
+				t.Errorf("%+v: /readyz answers %d %s", step, status, body)
+			}
+		}
+		for _, once := range []string{"the upstream is ready", "the upstream is lost", "the upstream is back"} {
+			if strings.Count(log.String(), once) != 1 {
+				t.Errorf("%q is not told once:\n%s", once, log.String())
+			}
+		}
+	})
+}
