@@ -30,7 +30,8 @@ func (s *session) owner() (auth, principal string) {
 // answer their questions, but finds no stream and ends nothing.
 //
 // An accepted token takes the place of the one that the session is bound to if
-// it claims the same issuer and subject, or if the session was opened without.
+// it claims the same issuer and subject, or if the session was opened without. A
+// server that never sees it accepts nothing.
 func (h *HTTP) guest(r *http.Request, msg *jsonrpc.Message) (*session, downstream.Caller) {
 	c := h.caller(r)
 	if h.opt.Principal != nil || c.Authorization == "" || !guestMay(msg) {
@@ -43,6 +44,7 @@ func (h *HTTP) guest(r *http.Request, msg *jsonrpc.Message) (*session, downstrea
 	c.Session = s.rec.ID
 	before := s.rebound.Load()
 	switch auth, principal := s.owner(); {
+	case h.opt.CredentialsEndHere:
 	case auth == "":
 		c.Accepted = func() { s.rebound.CompareAndSwap(before, &binding{c.Authorization, c.Principal}) }
 	case sameSubject(auth, c.Authorization):

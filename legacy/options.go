@@ -25,6 +25,9 @@ type Options struct {
 	// Principal names who an HTTP request acts for, opaquely; nil: a hash of
 	// its Authorization header (H-6).
 	Principal func(*http.Request) string
+	// CredentialsEndHere says that the server never sees what clients bring: then it
+	// accepts no token, and none takes the place of another (H-6).
+	CredentialsEndHere bool
 
 	MaxBody     int64 // bytes of one message from the client; 4 MiB
 	MaxBatch    int   // messages in one batch; 64

@@ -117,6 +117,7 @@ func New(opt Options) (*Mount, error) {
 	if opt.Watch != nil {
 		m.Backend = tap.Backend(m.Backend, opt.Watch)
 	}
+	opt.Legacy.CredentialsEndHere = opt.dropsAuthorization()
 	m.HTTP = legacy.NewHTTP(opt.Legacy, m.Backend)
 	return m, nil
 }

@@ -29,9 +29,10 @@ func decide(caller upstream.Caller, opt *Options) upstream.Caller {
 }
 
 // dropsAuthorization reports whether clients' credentials stay here: the
-// operator says so, or has others for the server.
+// operator says so, or has others for the server, or it is a process, which has no
+// place for them.
 func (o *Options) dropsAuthorization() bool {
-	return o.DropAuthorization || o.Upstream.Header.Get("Authorization") != ""
+	return o.Command != nil || o.DropAuthorization || o.Upstream.Header.Get("Authorization") != ""
 }
 
 // Unwrap implements upstream.Wrapper.
