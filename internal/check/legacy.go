@@ -13,6 +13,7 @@ import (
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/upstream"
 )
 
 // ask opens a session with a legacy server, as a client of its newest revision
@@ -38,15 +39,16 @@ func (r *Report) ask(ctx context.Context, opt *Options, v *negotiate.Verdict, lo
 	if !rawjson.Has(rawjson.Get(result, "capabilities"), "tools") {
 		return
 	}
-	for id, cursor := 2, []byte(nil); id < 2+maxPages; id++ {
-		page := request(ctx, conv, id, cursor)
-		for range rawjson.Elements(rawjson.Get(page, "tools")) {
+	id := 1
+	_ = upstream.EachPage(nil, func(params []byte) (*upstream.Answer, error) {
+		id++
+		return &upstream.Answer{Result: request(ctx, conv, id, params)}, nil
+	}, func(page *upstream.Answer) error {
+		for range rawjson.Elements(rawjson.Get(page.Result, "tools")) {
 			r.Tools++
 		}
-		if cursor = rawjson.Get(page, "nextCursor"); rawjson.KindOf(cursor) != rawjson.String {
-			return
-		}
-	}
+		return nil
+	})
 }
 
 // legacyServer returns what connects a client with the server.
@@ -77,11 +79,7 @@ func newestLegacy(offered []string) string {
 }
 
 // request asks for one page of tools, nil when there is none.
-func request(ctx context.Context, conv downstream.Conversation, id int, cursor []byte) []byte {
-	params := []byte(`{}`)
-	if cursor != nil {
-		params = rawjson.Apply(nil, params, rawjson.Edit{Name: "cursor", Value: cursor})
-	}
+func request(ctx context.Context, conv downstream.Conversation, id int, params []byte) []byte {
 	out := make(answer, 1)
 	conv.Serve(ctx, downstream.Caller{}, downstream.NewRequest(jsonrpc.Message{
 		ID: jsonrpc.ID(fmt.Sprint(id)), Method: mcp.MethodToolsList, Params: params,
