@@ -3,7 +3,7 @@ SHELL := /bin/bash
 LINT  := go tool -modfile=tools/go.mod golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race fuzz lint fmt docs golden e2e conformance chaos bench bench-compare demo ci release image clean
+.PHONY: help build test race fuzz lint fmt docs golden e2e ui conformance chaos bench bench-compare demo ci release image clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -35,6 +35,9 @@ golden: ## Write the golden transcripts anew; review the difference
 
 e2e: ## Run the end-to-end tests with the TypeScript SDKs (Node 20)
 	.ci/run e2e
+
+ui: ## Run the tests of the live view in Chromium (Node 20)
+	.ci/run ui
 
 conformance: ## Run the official conformance suites (Node 20)
 	.ci/run conformance

@@ -68,6 +68,7 @@ type Bridge struct {
 	log     zerolog.Logger
 	listens *subscriptions.Hub
 	catalog *catalog.Catalog
+	omitted omissions
 	ruled   [len(mcp.Legacy)]translate.Rules // for clients of mcp.Legacy
 	serial  atomic.Uint64                    // numbers calls, for progress tokens and log lines
 

@@ -293,6 +293,7 @@ func (k *call) upstreamCall(method string, params []byte) upstream.Call {
 		Authorization: k.caller.Authorization,
 		Principal:     k.conv.b.seenAs(k.caller.Principal),
 		Header:        k.caller.Header,
+		Origin:        k.out,
 	}
 }
 

@@ -91,6 +91,7 @@ func (b *Bridge) newRules(version mcp.Version) translate.Rules {
 // logOmission logs what was left out of a list, so that one bad entry neither spoils
 // the rest nor vanishes without a trace (B-23).
 func (b *Bridge) logOmission(o translate.Omission) {
+	b.omitted.note(o)
 	b.log.Warn().Str(logfield.Method, o.Method).Str(logfield.Entry, o.Name).Str(logfield.Cause, o.Reason).
 		Msg("an entry of the upstream's list is not shown to clients")
 }

@@ -1,13 +1,50 @@
 package bridge
 
 import (
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/translate"
 )
+
+// Server tells what the server says of itself, as the answer to server/discover; nil
+// when nobody asked yet.
+func (b *Bridge) Server() []byte { return b.catalog.Latest().Discover }
+
+// Omissions returns the entries of the server's lists that clients do not get to see.
+func (b *Bridge) Omissions() []observe.Omission {
+	b.omitted.mu.Lock()
+	defer b.omitted.mu.Unlock()
+	return slices.Clone(b.omitted.known)
+}
+
+// Omit notes that a tool is not shown to clients, as the upstream's client decided.
+func (b *Bridge) Omit(tool, reason string) {
+	b.omitted.note(translate.Omission{Method: mcp.MethodToolsList, Name: tool, Reason: reason})
+}
+
+// omissions remembers what was left out, once each.
+type omissions struct {
+	mu    sync.Mutex
+	known []observe.Omission
+}
+
+// maxOmissions bounds how many are remembered; the log has them all.
+const maxOmissions = 100
+
+func (o *omissions) note(left translate.Omission) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	entry := observe.Omission{Method: left.Method, Name: bounded(left.Name), Reason: bounded(left.Reason)}
+	if len(o.known) < maxOmissions && !slices.Contains(o.known, entry) {
+		o.known = append(o.known, entry)
+	}
+}
 
 // Look implements downstream.Conversation.
 func (c *conversation) Look() observe.Conversation {

@@ -156,6 +156,8 @@ type Admin struct {
 	// A file with the token that opens that listener, at least 16 characters. Empty: a random one, which is shown at the
 	// start as part of the address to open.
 	TokenFile string `key:"token-file"`
+	// Whether its pages show what servers ask people. What clients answer, and what calls say, is shown nowhere.
+	Payloads string `key:"payloads" oneof:"off|on"`
 	// How to serve it by HTTPS. Its host names are those of the certificate.
 	TLS ServerTLS `key:"tls"`
 }
@@ -248,6 +250,7 @@ func Default() Config {
 	return Config{
 		Listen:        "127.0.0.1:8080",
 		ProxyProtocol: "off",
+		Admin:         Admin{Payloads: "off"},
 		Log:           Log{Level: "info", Format: "auto"},
 		Mount:         Mount{Path: "/mcp", Policy: defaultPolicy()},
 	}

@@ -28,6 +28,7 @@ type Stream struct {
 
 // Conversation is what a session's other side knows of it at a moment.
 type Conversation struct {
+	Number     uint64 // under which its messages are kept while somebody looks
 	Version    mcp.Version
 	Relayed    bool     // to a server of the client's own era: nothing is translated
 	ClientInfo []byte   // as the client declared it
@@ -83,4 +84,11 @@ type Open struct {
 	Answered bool // there are others without an answer
 	Proven   bool // the client has answered such a question before
 	Message  string
+}
+
+// Omission is an entry of a server's list that clients do not get to see.
+type Omission struct {
+	Method string // of the list
+	Name   string
+	Reason string
 }

@@ -58,7 +58,9 @@ type HTTPOptions struct {
 	Drafts Drafts
 	// UserAgent is the User-Agent header; default "mcp-bridge".
 	UserAgent string
-	Log       zerolog.Logger
+	// Excluded is told which tools are not shown to clients, and why (B-23); it may be nil.
+	Excluded func(tool, reason string)
+	Log      zerolog.Logger
 }
 
 func (o *HTTPOptions) defaults() {
@@ -150,6 +152,9 @@ func (c *HTTP) learn(principal string, ans *Answer) {
 	for _, d := range dropped {
 		c.opt.Log.Warn().Str("tool", d.Name).Str("reason", d.Reason).
 			Msg("tool excluded: illegal " + annotation + " annotation")
+		if c.opt.Excluded != nil {
+			c.opt.Excluded(d.Name, "illegal "+annotation+" annotation: "+d.Reason)
+		}
 	}
 }
 

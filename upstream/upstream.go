@@ -59,6 +59,8 @@ type Call struct {
 	// A caller who passes notifications on can collect them until then. It is
 	// not called between the last notification and the outcome.
 	Idle func()
+	// Origin is what the call is made for. Only those who observe the bridge read it.
+	Origin any
 }
 
 // lastID numbers the requests of the whole process, over all upstreams, so

@@ -46,6 +46,14 @@ func (c *Catalog) Discover(ctx context.Context, principal string, peer negotiate
 	return server, nil
 }
 
+// Latest returns what the latest discover said, Unknown when nobody asked yet.
+func (c *Catalog) Latest() *Server {
+	if known := c.server.Load(); known != nil {
+		return known
+	}
+	return Unknown
+}
+
 func readServer(verdict *negotiate.Verdict) *Server {
 	caps := rawjson.Get(verdict.Discover, "capabilities")
 	return &Server{

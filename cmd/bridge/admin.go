@@ -6,25 +6,31 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/config"
 	"github.com/mcpbridge/bridge/internal/edge"
 	"github.com/mcpbridge/bridge/internal/fleet"
+	"github.com/mcpbridge/bridge/internal/mount"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/observe/admin"
 	"github.com/mcpbridge/bridge/observe/metrics"
+	"github.com/mcpbridge/bridge/observe/tap"
+	"github.com/mcpbridge/bridge/observe/view"
 )
 
 // administration is the listener for the people who run the bridge, and what is shown
 // there. Without one nothing is counted: the nil administration.
 type administration struct {
-	metrics *metrics.Registry
-	aside   *edge.Aside
-	guard   admin.Options
-	address string // to open in a browser; holds the token if that was made here
-	log     zerolog.Logger
+	metrics  *metrics.Registry
+	tap      tap.Tap
+	aside    *edge.Aside
+	guard    admin.Options
+	payloads bool   // what servers ask is shown
+	address  string // to open in a browser; holds the token if that was made here
+	log      zerolog.Logger
 }
 
 // newAdministration opens the admin listener, and returns nil when none is wanted.
@@ -42,17 +48,16 @@ func newAdministration(ctx context.Context, cfg *config.Admin, log zerolog.Logge
 		return nil, err
 	}
 	return &administration{
-		metrics: metrics.NewRegistry(versionText()), aside: aside, log: log, address: adminAddress(cfg, aside.Addr(), &token),
+		metrics: metrics.NewRegistry(versionText()), aside: aside, log: log, payloads: cfg.Payloads == "on", address: adminAddress(cfg, aside.Addr(), &token),
 		guard: admin.Options{Token: token, Cookie: cookieName(aside.Addr()), TLS: cfg.TLS.Cert != "", Named: aside.Names},
 	}, nil
 }
 
-// watcher returns what takes the reports of the mount at a path; nil when nobody wants them.
-func (a *administration) watcher(path string) observe.Watcher {
-	if a == nil {
-		return nil
+// watch has a mount at a path reported; without an administration nobody is told.
+func (a *administration) watch(path string, options *mount.Options) {
+	if a != nil {
+		options.Watch, options.Tap = a.metrics.Mount(path), &a.tap
 	}
-	return a.metrics.Mount(path)
 }
 
 // serve shows what the mounts of a fleet do, until stop.
@@ -63,6 +68,9 @@ func (a *administration) serve(mounts *fleet.Fleet) {
 	a.metrics.Look(func() []metrics.State { return states(mounts) })
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", a.metrics.Handler())
+	mux.Handle("/", view.New(view.Options{
+		Look: func() []view.Mount { return sights(mounts) }, Messages: a.messages, Payloads: a.payloads, Version: "MCP Bridge " + versionText(),
+	}))
 	a.guard.Inside = mux
 	go func() {
 		if err := a.aside.Serve(admin.NewGuard(a.guard)); !errors.Is(err, http.ErrServerClosed) {
@@ -71,10 +79,23 @@ func (a *administration) serve(mounts *fleet.Fleet) {
 	}()
 }
 
+// How long messages are kept after somebody looked, and how many are shown at once.
+const (
+	lookAfter    = 2 * time.Minute
+	mostMessages = 500
+)
+
+// messages returns the latest messages of a session, and has more kept.
+func (a *administration) messages(session uint64) []observe.Event {
+	a.tap.Look(lookAfter)
+	return a.tap.Of(session, mostMessages)
+}
+
 // stop ends the listener.
 func (a *administration) stop() {
 	if a != nil {
 		a.aside.Shutdown()
+		a.tap.Close()
 	}
 }
 

@@ -49,27 +49,36 @@ func columns(stream any) int {
 	return 100
 }
 
-// startForDemo starts a bridge with the default settings on a free port.
-func startForDemo(ctx context.Context, upstream string, observe func(http.Handler) http.Handler) (string, func(), error) {
+// startForDemo starts a bridge with the default settings on a free port, and its admin
+// listener on another.
+func startForDemo(ctx context.Context, upstream string, observe func(http.Handler) http.Handler) (demo.Bridge, error) {
 	cfg := config.Default()
-	cfg.Upstream = upstream
-	cfg.Listen = "127.0.0.1:0"
+	cfg.Upstream, cfg.Listen, cfg.Admin.Listen, cfg.Admin.Payloads = upstream, "127.0.0.1:0", "127.0.0.1:0", "on"
 	log := zerolog.Nop()
-	mounts, err := fleet.Open(specs(&cfg, nil, log), fleetOptions(&cfg, log))
+	admin, err := newAdministration(ctx, &cfg.Admin, log)
 	if err != nil {
-		return "", nil, err
+		return demo.Bridge{}, err
+	}
+	mounts, err := fleet.Open(specs(&cfg, admin, log), fleetOptions(&cfg, log))
+	if err != nil {
+		admin.stop()
+		return demo.Bridge{}, err
 	}
 	door, err := edge.Open(ctx, observe(mounts), edge.Options{Listen: cfg.Listen, Log: log})
 	if err != nil {
 		mounts.Close()
-		return "", nil, err
+		admin.stop()
+		return demo.Bridge{}, err
 	}
+	mounts.Watch()
+	admin.serve(mounts)
 	done := make(chan struct{})
 	go func() { defer close(done); _ = door.Serve() }()
 	stop := func() {
 		mounts.Close()
 		door.Shutdown(context.Background())
+		admin.stop()
 		<-done
 	}
-	return urls(&cfg, door.Addr())[0], stop, nil
+	return demo.Bridge{URL: urls(&cfg, door.Addr())[0], View: admin.address, Stop: stop}, nil
 }

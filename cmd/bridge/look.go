@@ -7,6 +7,7 @@ import (
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/observe/metrics"
+	"github.com/mcpbridge/bridge/observe/view"
 )
 
 // states tells what is under way at every mount, for the metrics.
@@ -44,4 +45,16 @@ func stateOf(m *fleet.Member) metrics.State {
 		}
 	}
 	return s
+}
+
+// sights tells what there is to see of every mount, for the pages.
+func sights(mounts *fleet.Fleet) []view.Mount {
+	var all []view.Mount
+	for _, m := range mounts.Members() {
+		all = append(all, view.Mount{
+			Path: m.Path(), Target: m.Target(), Ready: m.Ready(), Said: m.Said(), Server: m.Bridge.Server(),
+			Limit: m.Limits().Sessions, Sessions: m.Look(), Omissions: m.Bridge.Omissions(),
+		})
+	}
+	return all
 }

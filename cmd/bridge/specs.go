@@ -25,8 +25,8 @@ func specs(cfg *config.Config, admin *administration, log zerolog.Logger) []flee
 func spec(cfg *config.Config, m config.Mount, admin *administration, log zerolog.Logger) fleet.Spec {
 	log = log.With().Str(logfield.Path, m.Path).Str(logfield.Upstream, target(&m)).Logger()
 	return fleet.Spec{
-		Path: m.Path, Identity: identify(cfg, &m), Log: log,
-		Open: func() (*mount.Mount, error) { return open(cfg, &m, admin.watcher(m.Path), log) },
+		Path: m.Path, Target: target(&m), Identity: identify(cfg, &m), Log: log,
+		Open: func() (*mount.Mount, error) { return open(cfg, &m, admin, log) },
 	}
 }
 

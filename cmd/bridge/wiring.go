@@ -16,14 +16,13 @@ import (
 	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/negotiate"
-	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/sessions"
 	"github.com/mcpbridge/bridge/translate"
 	"github.com/mcpbridge/bridge/upstream"
 )
 
-// open makes a mount as the settings say. watch is told what ends there; it may be nil.
-func open(cfg *config.Config, settings *config.Mount, watch observe.Watcher, log zerolog.Logger) (*mount.Mount, error) {
+// open makes a mount as the settings say. admin may be nil.
+func open(cfg *config.Config, settings *config.Mount, admin *administration, log zerolog.Logger) (*mount.Mount, error) {
 	options := mount.Options{
 		Draft:             dialect.New(draftOptions(settings, log)),
 		Legacy:            legacyOptions(cfg, settings, log),
@@ -31,8 +30,8 @@ func open(cfg *config.Config, settings *config.Mount, watch observe.Watcher, log
 		Relay:             relayPolicy(settings),
 		RefuseModern:      settings.Modern == "refuse",
 		DropAuthorization: settings.Authorization == "drop",
-		Watch:             watch,
 	}
+	admin.watch(settings.Path, &options)
 	var err error
 	if len(settings.Command) > 0 {
 		options.Command, options.Probe.Timeout = command(settings, log), settings.Timeouts.Start

@@ -45,6 +45,7 @@ var mayImport = map[string][]string{
 	"observe/tap":     {"observe", "downstream", "upstream", "mcp", "jsonrpc", "rawjson"},
 	"observe/metrics": {"observe", "mcp"},
 	"observe/admin":   {},
+	"observe/view":    {"observe", "mcp", "rawjson"},
 
 	"legacy/h1":   {"internal/http1", "internal/roster"},
 	"upstream/h1": {"internal/http1"},

@@ -10,11 +10,17 @@ import (
 	"net/http"
 )
 
+// Bridge is a bridge that was started for the demo.
+type Bridge struct {
+	URL  string // for legacy clients
+	View string // where to see what it does; empty: nowhere
+	Stop func() // ends it and returns when it is gone
+}
+
 // Start starts a bridge on a loopback port chosen by the system, in front of the
-// modern server at the URL upstream, and returns the URL for legacy clients.
-// The bridge's HTTP handler must be wrapped in observe, which records the
-// client-facing hop. stop shuts the bridge down and returns when it is gone.
-type Start func(ctx context.Context, upstream string, observe func(http.Handler) http.Handler) (url string, stop func(), err error)
+// modern server at the URL upstream. The bridge's HTTP handler must be wrapped in
+// observe, which records the client-facing hop.
+type Start func(ctx context.Context, upstream string, observe func(http.Handler) http.Handler) (Bridge, error)
 
 // Options are what Run needs. Start is required.
 type Options struct {

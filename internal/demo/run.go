@@ -58,21 +58,25 @@ func (d *demo) run(ctx context.Context) error {
 	}
 	defer stopServer()
 	d.intro()
-	bridge, stopBridge, err := d.opts.Start(ctx, server, func(h http.Handler) http.Handler {
+	bridge, err := d.opts.Start(ctx, server, func(h http.Handler) http.Handler {
 		return d.wire.Handler(wirelog.Downstream, h)
 	})
 	if err != nil {
 		return fmt.Errorf("start the bridge: %w", err)
 	}
-	defer stopBridge()
-	if err := d.book(ctx, bridge); err != nil {
+	defer bridge.Stop()
+	if !d.opts.Once {
+		d.screen.point(bridge.View)
+	}
+	if err := d.book(ctx, bridge.URL); err != nil {
 		return err
 	}
 	d.screen.summarize(d.wire.Entries(), d.opts.Interactive)
 	if d.opts.Once {
 		return nil
 	}
-	d.screen.invite(bridge, server)
+	d.screen.invite(bridge.URL, server)
+	d.screen.point(bridge.View)
 	<-ctx.Done()
 	return ctx.Err()
 }

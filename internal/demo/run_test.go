@@ -17,8 +17,9 @@ import (
 
 var update = flag.Bool("update", false, "write the golden screens instead of comparing")
 
-func realBridge(_ context.Context, upstream string, observe func(http.Handler) http.Handler) (string, func(), error) {
-	return testbridge.Start(upstream, observe)
+func realBridge(_ context.Context, upstream string, observe func(http.Handler) http.Handler) (Bridge, error) {
+	url, stop, err := testbridge.Start(upstream, observe)
+	return Bridge{URL: url, Stop: stop}, err
 }
 
 // show runs the demo once and returns the screen.
@@ -82,7 +83,7 @@ func TestRequestStateIsNeverShown(t *testing.T) {
 	var recorded []string
 	var mu sync.Mutex
 	var out strings.Builder
-	err := Run(t.Context(), Options{Out: &out, Once: true, Start: func(ctx context.Context, upstream string, observe func(http.Handler) http.Handler) (string, func(), error) {
+	err := Run(t.Context(), Options{Out: &out, Once: true, Start: func(ctx context.Context, upstream string, observe func(http.Handler) http.Handler) (Bridge, error) {
 		return realBridge(ctx, upstream, func(h http.Handler) http.Handler {
 			return observe(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				mu.Lock()
@@ -174,8 +175,8 @@ func TestCtrlCAtAQuestionEndsTheDemo(t *testing.T) {
 
 func TestABridgeThatDoesNotStartIsReported(t *testing.T) {
 	broken := errors.New("no port left")
-	err := Run(t.Context(), Options{Out: new(strings.Builder), Once: true, Start: func(context.Context, string, func(http.Handler) http.Handler) (string, func(), error) {
-		return "", nil, broken
+	err := Run(t.Context(), Options{Out: new(strings.Builder), Once: true, Start: func(context.Context, string, func(http.Handler) http.Handler) (Bridge, error) {
+		return Bridge{}, broken
 	}})
 	if !errors.Is(err, broken) {
 		t.Errorf("err = %v", err)

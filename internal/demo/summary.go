@@ -62,3 +62,12 @@ func (s *screen) invite(bridge, server string) {
 	s.say(bold, " ", "What your client sends appears here. Ctrl-C ends the demo.")
 	s.print("\n")
 }
+
+// point says where both hops can be watched in a browser.
+func (s *screen) point(view string) {
+	if view == "" {
+		return
+	}
+	s.say(bold, " ", "Watch it in a browser: "+view)
+	s.print("\n")
+}

@@ -27,6 +27,8 @@ import (
 type Spec struct {
 	// Path is that of its endpoint.
 	Path string
+	// Target names its server for people.
+	Target string
 	// Identity is everything that the mount is made from: while it is deeply equal,
 	// the mount need not be made anew.
 	Identity any

@@ -8,7 +8,15 @@ import (
 )
 
 // health is what is known of one upstream.
-type health struct{ ready atomic.Bool }
+type health struct {
+	ready atomic.Bool
+	said  atomic.Pointer[string] // for people
+}
+
+func (h *health) say(ready bool, text string) {
+	h.said.Store(&text)
+	h.ready.Store(ready)
+}
 
 // healthy answers liveness probes: the process serves.
 func healthy(w http.ResponseWriter, _ *http.Request) { writeStatus(w, http.StatusOK, "ok") }

@@ -36,8 +36,19 @@ func NewMember(spec Spec) (*Member, error) {
 // Path is that of the mount's endpoint.
 func (m *Member) Path() string { return m.spec.Path }
 
+// Target names the mount's server.
+func (m *Member) Target() string { return m.spec.Target }
+
 // Ready reports whether the upstream is one that clients can be served from.
 func (m *Member) Ready() bool { return m.state.ready.Load() }
+
+// Said is what the upstream is, or why clients cannot be served from it, for people.
+func (m *Member) Said() string {
+	if said := m.state.said.Load(); said != nil {
+		return *said
+	}
+	return "not asked yet"
+}
 
 // Watch follows the upstream's health in the background until the mount ends. It
 // may be called once.
@@ -127,15 +138,17 @@ func (m *Member) examine(ctx context.Context, last *string) bool {
 	switch {
 	case ctx.Err() != nil:
 	case verdict.Usable():
-		m.state.ready.Store(true)
+		m.state.say(true, verdict.Era.String()+", "+verdict.Version)
 		log.Info().Str(logfield.Era, verdict.Era.String()).Str(logfield.Version, verdict.Version).Msg("the upstream is ready")
 	case upstream.Refused(&verdict) != nil:
-		m.state.ready.Store(true)
+		m.state.say(true, "there, and wants clients to authorize")
 		log.Info().Msg("the upstream is there and wants clients to authorize")
 	case m.Relayed(&verdict):
-		m.state.ready.Store(true) // the mount has said so in the log
+		m.state.say(true, "a legacy server; clients are relayed to it") // the mount has said so in the log
 	default:
-		if text := verdict.Err.Error(); text != *last {
+		text := verdict.Err.Error()
+		m.state.say(false, text)
+		if text != *last {
 			log.Warn().Str(logfield.Era, verdict.Proven().String()).Msg(upstream.Advice(&verdict) + " (the bridge keeps trying)")
 			*last = text
 		}

@@ -33,6 +33,7 @@ type Options struct {
 	Bridge bridge.Options // Upstream, Prober, Draft and Modern are filled in
 	// Watch is told what ends here; nil: nobody is.
 	Watch observe.Watcher
+	Tap   *tap.Tap // keeps messages while somebody looks; needed with Watch
 	// RefuseModern answers modern requests as a legacy server would, instead
 	// of relaying them (Q1).
 	RefuseModern bool
@@ -96,6 +97,7 @@ func New(opt Options) (*Mount, error) {
 	m := &Mount{
 		Prober: negotiate.NewProber(probeOptions(&opt)), limits: Limits{opt.Legacy.MaxSessions, opt.Bridge.Limits.FlowsPerSession},
 	}
+	opt.Upstream.Excluded = func(tool, reason string) { m.Bridge.Omit(tool, reason) } // when it is there
 	m.verdicts = &verdicts{policy: opt.Relay, prober: m.Prober, log: opt.Bridge.Log}
 	var err error
 	if m.server, err = newServer(&opt, m.verdicts); err != nil {
@@ -103,7 +105,7 @@ func New(opt Options) (*Mount, error) {
 	}
 	m.Upstream = opt.Draft.Caller(m.server.caller())
 	if opt.Watch != nil {
-		m.Upstream = tap.Caller(m.Upstream, opt.Watch)
+		m.Upstream = opt.Tap.Caller(m.Upstream, opt.Watch)
 		opt.Bridge.Watch, opt.Legacy.Watch = opt.Watch, opt.Watch
 	}
 	m.verdicts.caller = m.Upstream
@@ -115,7 +117,7 @@ func New(opt Options) (*Mount, error) {
 	m.Bridge = bridge.New(opt.Bridge)
 	m.Backend = m.server.backend(m.Bridge, http.HandlerFunc(m.serveAgain))
 	if opt.Watch != nil {
-		m.Backend = tap.Backend(m.Backend, opt.Watch)
+		m.Backend = opt.Tap.Backend(m.Backend, opt.Watch)
 	}
 	opt.Legacy.CredentialsEndHere = opt.dropsAuthorization()
 	m.HTTP = legacy.NewHTTP(opt.Legacy, m.Backend)

@@ -8,38 +8,22 @@ import (
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/rawjson"
 )
 
-// backend reports which sessions clients open.
+// backend sees which sessions clients open, and what they say.
 type backend struct {
 	downstream.Backend
+	tap   *Tap
 	watch observe.Watcher
 }
 
-// relayer is the same for a backend that may hand whole exchanges on.
-type relayer struct {
-	*backend
-	inner downstream.Relayer
-}
-
-// Relay implements downstream.Relayer.
-func (r *relayer) Relay(req *http.Request, msg *jsonrpc.Message, caller func() downstream.Caller) http.Handler {
-	next := r.inner.Relay(req, msg, caller)
-	if next != nil {
-		r.watch.Passed(false)
-	}
-	return next
-}
-
-// Backend returns inner with what it does reported to watch.
-func Backend(inner downstream.Backend, watch observe.Watcher) downstream.Backend {
-	b := &backend{inner, watch}
-	if r, ok := inner.(downstream.Relayer); ok {
-		return &relayer{b, r}
-	}
-	return b
+// Backend returns inner with what it does reported to watch, and its messages kept
+// while somebody looks.
+func (t *Tap) Backend(inner downstream.Backend, watch observe.Watcher) downstream.Backend {
+	return &backend{inner, t, watch}
 }
 
 // Modern implements downstream.Backend.
@@ -52,6 +36,39 @@ func (b *backend) Modern() http.Handler {
 		b.watch.Passed(true)
 		inner.ServeHTTP(w, r)
 	})
+}
+
+// Relayer implements downstream.Backend.
+func (b *backend) Relayer() downstream.Relayer {
+	inner := b.Backend.Relayer()
+	if inner == nil {
+		return nil
+	}
+	return &relayer{inner, b.watch}
+}
+
+// relayer counts the exchanges that are handed on.
+type relayer struct {
+	downstream.Relayer
+	watch observe.Watcher
+}
+
+// Relay implements downstream.Relayer.
+func (r *relayer) Relay(req *http.Request, msg *jsonrpc.Message, caller func() downstream.Caller) http.Handler {
+	next := r.Relayer.Relay(req, msg, caller)
+	if next != nil {
+		r.watch.Passed(false)
+	}
+	return next
+}
+
+// Stateless implements downstream.Backend.
+func (b *backend) Stateless(caller downstream.Caller, version mcp.Version) downstream.Conversation {
+	conv := b.Backend.Stateless(caller, version)
+	if !b.tap.open.Load() {
+		return conv
+	}
+	return &conversation{conv, b.tap, 0}
 }
 
 // Open implements downstream.Backend.
@@ -68,7 +85,7 @@ func (b *backend) Open(ctx context.Context, caller downstream.Caller, req jsonrp
 	b.watch.CallEnded(done)
 	name, _ := rawjson.Text(rawjson.Get(rawjson.Get(req.Params, "clientInfo"), "name"))
 	b.watch.SessionOpened(name, conv.Version())
-	return conv, result, nil
+	return &conversation{conv, b.tap, b.tap.sessions.Add(1)}, result, nil
 }
 
 // codeOf returns the code of the JSON-RPC error that a client gets for err.

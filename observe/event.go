@@ -1,0 +1,29 @@
+package observe
+
+import "time"
+
+// Event is one message that went by, without what it said.
+type Event struct {
+	Seq     uint64
+	At      time.Time
+	Session uint64 // as Conversation.Number; 0: of nobody in particular
+	Call    uint64 // which of the client's calls it belongs to; 0: none
+	Hop     Hop
+	Out     bool   // from the bridge; false: to it
+	Kind    string // request, response, error, notification, question, answer, end
+	Method  string // of a response: that of its request
+	ID      string // JSON-RPC id on this hop
+	Status  string // what a response says: complete, input_required, an error's code, a cause
+	Round   int    // of the upstream hop; 1 is the first
+	Bytes   int    // of params or result
+	Took    time.Duration
+}
+
+// Hop is one side of the bridge.
+type Hop uint8
+
+// The hops.
+const (
+	Downstream Hop = iota // between client and bridge
+	Upstream              // between bridge and server
+)

@@ -1,0 +1,126 @@
+package tap
+
+import (
+	"context"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/observe"
+)
+
+// conversation sees the messages of a session.
+type conversation struct {
+	downstream.Conversation
+	tap    *Tap
+	number uint64
+}
+
+// Look implements downstream.Conversation.
+func (c *conversation) Look() observe.Conversation {
+	seen := c.Conversation.Look()
+	seen.Number = c.number
+	return seen
+}
+
+// Serve implements downstream.Conversation.
+func (c *conversation) Serve(ctx context.Context, caller downstream.Caller, req downstream.Request, out downstream.Reply) {
+	if !c.tap.open.Load() {
+		c.Conversation.Serve(ctx, caller, req, out)
+		return
+	}
+	r := &reply{Reply: out, conv: c, method: clip(req.Method), number: c.tap.calls.Add(1), began: time.Now()}
+	r.note(observe.Event{Kind: "request", ID: string(req.ID), Bytes: len(req.Params)})
+	c.Conversation.Serve(ctx, caller, req, r)
+}
+
+// Notify implements downstream.Conversation.
+func (c *conversation) Notify(caller downstream.Caller, msg jsonrpc.Message) {
+	if c.tap.open.Load() {
+		c.tap.note(observe.Event{Session: c.number, Kind: "notification", Method: msg.Method, Bytes: len(msg.Params)})
+	}
+	c.Conversation.Notify(caller, msg)
+}
+
+// Answer implements downstream.Conversation.
+func (c *conversation) Answer(caller downstream.Caller, msg jsonrpc.Message) {
+	if c.tap.open.Load() {
+		e := observe.Event{Session: c.number, Kind: "answer", ID: short(msg.ID), Bytes: len(msg.Result), Status: "result"}
+		if msg.Error != nil {
+			e.Status = "error " + strconv.Itoa(msg.Error.Code)
+		}
+		c.tap.note(e)
+	}
+	c.Conversation.Answer(caller, msg)
+}
+
+// reply sees what a call sends to its client.
+type reply struct {
+	downstream.Reply
+	conv   *conversation
+	method string
+	number uint64
+	began  time.Time
+	rounds atomic.Int32
+}
+
+func (r *reply) note(e observe.Event) {
+	if !r.conv.tap.open.Load() {
+		return
+	}
+	e.Session, e.Call = r.conv.number, r.number
+	if e.Method == "" {
+		e.Method = r.method
+	}
+	r.conv.tap.note(e)
+}
+
+// Send implements downstream.Reply.
+func (r *reply) Send(msg downstream.Message) {
+	r.interim(&msg)
+	r.Reply.Send(msg)
+}
+
+// Queue implements downstream.Reply.
+func (r *reply) Queue(msg downstream.Message) {
+	r.interim(&msg)
+	r.Reply.Queue(msg)
+}
+
+func (r *reply) interim(msg *downstream.Message) {
+	e := observe.Event{Out: true, Kind: "notification", Method: msg.Method, Bytes: len(msg.Params)}
+	if msg.Kind() == jsonrpc.Request {
+		e.Kind, e.ID = "question", short(msg.ID)
+	}
+	r.note(e)
+}
+
+// short is enough of a question's id to find its answer, and too little to answer it.
+func short(id jsonrpc.ID) string { return string(id[:min(len(id), 10)]) }
+
+// Finish implements downstream.Reply.
+func (r *reply) Finish(msg downstream.Message) {
+	e := observe.Event{Out: true, Kind: "response", ID: string(msg.ID), Bytes: len(msg.Result), Status: "complete", Took: time.Since(r.began)}
+	if msg.Error != nil {
+		e.Kind, e.Status = "error", strconv.Itoa(msg.Error.Code)
+	}
+	r.note(e)
+	r.Reply.Finish(msg)
+}
+
+// Refuse implements downstream.Reply.
+func (r *reply) Refuse(refusal *downstream.Refusal) bool {
+	done := r.Reply.Refuse(refusal)
+	if done {
+		r.note(observe.Event{Out: true, Kind: "error", Status: "HTTP " + strconv.Itoa(refusal.Status), Took: time.Since(r.began)})
+	}
+	return done
+}
+
+// Abandon implements downstream.Reply.
+func (r *reply) Abandon() {
+	r.note(observe.Event{Out: true, Kind: "end", Status: "cancelled", Took: time.Since(r.began)})
+	r.Reply.Abandon()
+}

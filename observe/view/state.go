@@ -1,0 +1,151 @@
+package view
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/observe"
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// Mount is one mount as it stands at a moment.
+type Mount struct {
+	Path      string
+	Target    string // the server, without anything secret
+	Ready     bool
+	Said      string // what the server is, or why it cannot be used
+	Server    []byte // its answer to server/discover; nil: none yet
+	Limit     int    // of sessions
+	Sessions  []observe.Sight
+	Omissions []observe.Omission
+}
+
+// session is one session with what is said of it.
+type session struct {
+	observe.Sight
+	Mount     string
+	Client    string
+	Diagnosis diagnosis
+	Flows     []flow
+}
+
+// flow is one call with what is said of it.
+type flow struct {
+	observe.Flow
+	Session   *session
+	Diagnosis diagnosis
+	Now       time.Time
+}
+
+// Age is for how long the call has been under way.
+func (f *flow) Age() time.Duration { return f.Now.Sub(f.Began) }
+
+// Waited is for how long it has waited as it does now.
+func (f *flow) Waited() time.Duration { return f.Now.Sub(f.Since) }
+
+// Left is how much of the present wait is left, in percent.
+func (f *flow) Left() int {
+	whole, left := f.Until.Sub(f.Since), f.Until.Sub(f.Now)
+	if whole <= 0 {
+		return 0
+	}
+	return int(max(0, min(100, 100*left/whole)))
+}
+
+// Title names what was called.
+func (f *flow) Title() string {
+	if f.Name == "" {
+		return f.Method
+	}
+	return f.Name
+}
+
+// newSession says what can be said of a session.
+func newSession(mount string, sight observe.Sight, now time.Time) *session {
+	s := &session{Sight: sight, Mount: mount, Client: clientName(sight.ClientInfo)}
+	for _, f := range sight.Flows {
+		s.Flows = append(s.Flows, flow{Flow: f, Session: s, Diagnosis: ofFlow(&f, &sight, now), Now: now})
+	}
+	slices.SortFunc(s.Flows, func(a, b flow) int { return a.Began.Compare(b.Began) })
+	s.Diagnosis = ofSession(s)
+	return s
+}
+
+// clientName is what a client calls itself, on one line.
+func clientName(info []byte) string {
+	name, _ := rawjson.Text(rawjson.Get(info, "name"))
+	version, _ := rawjson.Text(rawjson.Get(info, "version"))
+	name = line(name + " " + version)
+	if name == "" {
+		return "(no name)"
+	}
+	return name
+}
+
+// maxText bounds a peer's text on a page, in characters.
+const maxText = 80
+
+// line makes a peer's text short and one line.
+func line(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if runes := []rune(text); len(runes) > maxText {
+		text = string(runes[:maxText]) + "…"
+	}
+	return text
+}
+
+// capabilities lists the names of a capability set.
+func capabilities(set []byte) string {
+	var names []string
+	for name := range rawjson.Members(set) {
+		names = append(names, line(string(name)))
+	}
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// versions counts sessions by revision, in the order of the revisions.
+func versions(sessions []*session) []count {
+	var counts []count
+	for _, v := range mcp.Legacy {
+		n := 0
+		for _, s := range sessions {
+			if s.Version == v {
+				n++
+			}
+		}
+		if n > 0 {
+			counts = append(counts, count{string(v), n})
+		}
+	}
+	return counts
+}
+
+type count struct {
+	Name string
+	N    int
+}
+
+// revisions are those that clients of the bridge speak.
+var revisions = func() (list []string) {
+	for _, v := range mcp.Legacy {
+		list = append(list, string(v))
+	}
+	return list
+}()
+
+// offers lists what a server's answer to server/discover promises.
+func offers(discover []byte) string { return capabilities(rawjson.Get(discover, "capabilities")) }
+
+// itself is what a server calls itself, on one line.
+func itself(discover []byte) string {
+	info := rawjson.Get(rawjson.Get(discover, "_meta"), mcp.MetaServerInfo)
+	if info == nil {
+		info = rawjson.Get(discover, "serverInfo")
+	}
+	return clientName(info)
+}

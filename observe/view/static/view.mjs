@@ -1,0 +1,63 @@
+// Keeps a page up to date: asks for its live part again and again, and puts in
+// what changed. What a person has focused or opened stays as it is.
+const live = document.getElementById("live");
+const told = document.getElementById("connection");
+const pause = document.getElementById("pause");
+const every = 1000;
+let paused = false;
+
+function say(text) {
+  told.hidden = text === "";
+  if (told.textContent !== text) told.textContent = text;
+}
+
+// Brings the children of one element into the form of another's.
+function morph(from, to) {
+  for (let i = 0; i < to.childNodes.length; i++) {
+    const want = to.childNodes[i];
+    const have = from.childNodes[i];
+    if (!have) from.append(want.cloneNode(true));
+    else if (have.nodeType !== want.nodeType || have.nodeName !== want.nodeName) have.replaceWith(want.cloneNode(true));
+    else if (have.nodeType === Node.TEXT_NODE) {
+      if (have.data !== want.data) have.data = want.data;
+    } else {
+      for (const { name } of [...have.attributes]) if (!want.hasAttribute(name)) have.removeAttribute(name);
+      for (const { name, value } of want.attributes) if (have.getAttribute(name) !== value) have.setAttribute(name, value);
+      morph(have, want);
+    }
+  }
+  while (from.childNodes.length > to.childNodes.length) from.lastChild.remove();
+}
+
+async function refresh() {
+  if (paused || document.hidden) return;
+  try {
+    const answer = await fetch(location.href, { headers: { "X-Part": "live" } });
+    if (answer.status === 401) {
+      location.reload();
+      return;
+    }
+    const body = new DOMParser().parseFromString(await answer.text(), "text/html").body;
+    if (String(getSelection()) === "") morph(live, body);
+    say("");
+  } catch {
+    say("The bridge does not answer. This page goes on by itself when it does.");
+  }
+}
+
+async function run() {
+  await refresh();
+  setTimeout(run, every);
+}
+
+pause.addEventListener("click", () => {
+  paused = !paused;
+  pause.setAttribute("aria-pressed", String(paused));
+  pause.textContent = paused ? "Go on" : "Pause";
+});
+document.addEventListener("keydown", (event) => {
+  if (event.target.matches("input, select") || event.ctrlKey || event.metaKey || event.altKey) return;
+  const link = document.querySelectorAll("nav a")[Number(event.key) - 1];
+  if (link) link.click();
+});
+setTimeout(run, every);

@@ -1,0 +1,198 @@
+package view
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"html/template"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/mcpbridge/bridge/observe"
+)
+
+// Options says what is shown.
+type Options struct {
+	// Look returns every mount as it stands.
+	Look func() []Mount
+	// Messages returns the latest messages of a session, and has them kept while
+	// somebody looks.
+	Messages func(session uint64) []observe.Event
+	// Payloads shows what the server asks people.
+	Payloads bool
+	// Version of the program.
+	Version string
+}
+
+// View serves the pages.
+type View struct {
+	opt Options
+	mux *http.ServeMux
+}
+
+//go:embed templates static
+var files embed.FS
+
+var pages = template.Must(template.New("").Funcs(template.FuncMap{
+	"span": span, "line": line, "capabilities": capabilities, "plural": plural, "clock": clock,
+	"offers": offers, "itself": itself, "revisions": func() []string { return revisions },
+}).ParseFS(files, "templates/*.html"))
+
+func clock(t time.Time) string { return t.Format("15:04:05.000") }
+
+// New returns the pages.
+func New(opt Options) *View {
+	v := &View{opt: opt, mux: http.NewServeMux()}
+	v.mux.HandleFunc("GET /{$}", v.overview)
+	v.mux.HandleFunc("GET /waiting", v.waiting)
+	v.mux.HandleFunc("GET /sessions", v.sessions)
+	v.mux.HandleFunc("GET /session", v.session)
+	v.mux.HandleFunc("GET /session.jsonl", v.export)
+	v.mux.HandleFunc("GET /server", v.server)
+	v.mux.Handle("GET /static/", http.FileServerFS(files))
+	return v
+}
+
+// ServeHTTP implements http.Handler.
+func (v *View) ServeHTTP(w http.ResponseWriter, r *http.Request) { v.mux.ServeHTTP(w, r) }
+
+// page is what every page has.
+type page struct {
+	Title, Here, Version string
+	Payloads             bool
+	Now                  time.Time
+	Data                 any
+}
+
+// show renders a page, or for the module that refreshes it only its live part.
+func (v *View) show(w http.ResponseWriter, r *http.Request, name, title string, data any) {
+	part := "frame"
+	if r.Header.Get("X-Part") == "live" {
+		part = name
+	}
+	var body bytes.Buffer
+	p := page{Title: title, Here: r.URL.Path, Version: v.opt.Version, Payloads: v.opt.Payloads, Now: time.Now(), Data: data}
+	t, err := pages.Clone()
+	if err == nil {
+		_, err = t.AddParseTree("live", t.Lookup(name).Tree)
+	}
+	if err == nil {
+		err = t.ExecuteTemplate(&body, part, p)
+	}
+	if err != nil {
+		http.Error(w, "the page cannot be made: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = w.Write(body.Bytes())
+}
+
+// mountSaid is a mount with what is said of it.
+type mountSaid struct {
+	Mount
+	All       []*session
+	Diagnosis diagnosis
+	Versions  []count
+	Waiting   int
+}
+
+// look reads everything anew.
+func (v *View) look() []mountSaid {
+	now := time.Now()
+	var said []mountSaid
+	for _, m := range v.opt.Look() {
+		s := mountSaid{Mount: m}
+		for _, sight := range m.Sessions {
+			one := newSession(m.Path, sight, now)
+			s.Waiting += len(one.Flows)
+			s.All = append(s.All, one)
+		}
+		s.Diagnosis, s.Versions = ofMount(&m, s.All), versions(s.All)
+		said = append(said, s)
+	}
+	return said
+}
+
+// flows returns every call under way, those first that somebody should look at, then
+// the oldest.
+func flows(mounts []mountSaid) []*flow {
+	var all []*flow
+	for _, m := range mounts {
+		for _, s := range m.All {
+			for i := range s.Flows {
+				all = append(all, &s.Flows[i])
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *flow) int {
+		if a.Diagnosis.Grave != b.Diagnosis.Grave {
+			if a.Diagnosis.Grave {
+				return -1
+			}
+			return 1
+		}
+		return a.Since.Compare(b.Since)
+	})
+	return all
+}
+
+// mostRows bounds the rows of one page.
+const mostRows = 200
+
+func (v *View) overview(w http.ResponseWriter, r *http.Request) {
+	mounts := v.look()
+	all := flows(mounts)
+	v.show(w, r, "overview", "Overview", map[string]any{"Mounts": mounts, "Flows": all[:min(len(all), 10)], "More": max(0, len(all)-10)})
+}
+
+func (v *View) waiting(w http.ResponseWriter, r *http.Request) {
+	all := flows(v.look())
+	v.show(w, r, "waiting", "What waits", map[string]any{"Flows": all[:min(len(all), mostRows)], "More": max(0, len(all)-mostRows)})
+}
+
+func (v *View) server(w http.ResponseWriter, r *http.Request) {
+	v.show(w, r, "server", "Servers", map[string]any{"Mounts": v.look()})
+}
+
+func (v *View) session(w http.ResponseWriter, r *http.Request) {
+	s := v.find(r)
+	if s == nil {
+		w.WriteHeader(http.StatusNotFound)
+		v.show(w, r, "gone", "No such session", nil)
+		return
+	}
+	v.show(w, r, "session", "Session "+s.ID, map[string]any{"Session": s, "Bands": lanes(v.opt.Messages(s.Number))})
+}
+
+// find returns the session that a request names; nil: it has ended, or never was.
+func (v *View) find(r *http.Request) *session {
+	id, mount := r.URL.Query().Get("id"), r.URL.Query().Get("mount")
+	now := time.Now()
+	for _, m := range v.opt.Look() {
+		for _, sight := range m.Sessions {
+			if m.Path == mount && sight.ID == id {
+				return newSession(m.Path, sight, now)
+			}
+		}
+	}
+	return nil
+}
+
+// export sends the messages of a session without what they said, one to a line.
+func (v *View) export(w http.ResponseWriter, r *http.Request) {
+	s := v.find(r)
+	if s == nil {
+		http.Error(w, "no such session", http.StatusNotFound)
+		return
+	}
+	w.Header().Set("Content-Type", "application/jsonl")
+	w.Header().Set("Content-Disposition", `attachment; filename="session-`+strconv.FormatUint(s.Number, 10)+`.jsonl"`)
+	lines := json.NewEncoder(w)
+	for _, e := range v.opt.Messages(s.Number) {
+		if lines.Encode(e) != nil {
+			return
+		}
+	}
+}

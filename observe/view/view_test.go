@@ -1,0 +1,184 @@
+package view
+
+import (
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/observe"
+)
+
+var now = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+// ago is a call that has waited for so long, and may wait as long again.
+func ago(d time.Duration, waits observe.Wait, questions ...observe.Open) observe.Flow {
+	return observe.Flow{ID: "f1", Method: mcp.MethodToolsCall, Name: "book", Waits: waits, Began: now.Add(-d), Since: now.Add(-d),
+		Until: now.Add(d), Deadline: now.Add(time.Hour), Reachable: true, StateMost: 10, Questions: questions}
+}
+
+func asked(kind observe.Kind, proven bool) observe.Open {
+	return observe.Open{Kind: kind, Asked: true, Proven: proven}
+}
+
+func TestItSaysWhyACallHangs(t *testing.T) {
+	read := []observe.Stream{{ID: 1, Attached: true}}
+	circling := ago(time.Second, observe.ForTime)
+	circling.StateOnly = 4
+	circlingNow := ago(time.Second, observe.ForServer)
+	circlingNow.StateOnly = 4
+	deserted := ago(time.Minute, observe.ForServer)
+	deserted.Reachable = false
+	later := ago(time.Minute, observe.ForServer)
+	later.Round = 2
+	for name, tc := range map[string]struct {
+		flow    observe.Flow
+		streams []observe.Stream
+		who     string
+		grave   bool
+		says    string
+	}{
+		"a person decides":      {ago(time.Hour, observe.ForClient, asked(observe.Form, true)), read, "person", false, "answered questions before"},
+		"a person at a page":    {ago(time.Hour, observe.ForClient, asked(observe.URL, true)), read, "person", false, "a visit to a page"},
+		"a question just asked": {ago(5*time.Second, observe.ForClient, asked(observe.Form, false)), read, "person", false, "has not answered a question yet"},
+		"never an answer":       {ago(time.Minute, observe.ForClient, asked(observe.Form, false)), read, "client", true, "has never answered such a question"},
+		"the client's model":    {ago(time.Minute, observe.ForClient, asked(observe.Sampling, true)), read, "client", false, "the client's model"},
+		"the second question": {ago(time.Hour, observe.ForClient, observe.Open{Asked: true, Answered: true}, asked(observe.Roots, true)), read,
+			"client", false, "list of roots"},
+		"the stream is lost":    {ago(time.Minute, observe.ForClient, asked(observe.Form, true)), []observe.Stream{{ID: 1}}, "client", true, "lost the stream"},
+		"an older stream ended": {ago(time.Minute, observe.ForClient, asked(observe.Form, true)), []observe.Stream{{ID: 1, Ended: true}, {ID: 2, Attached: true}}, "person", false, "a person"},
+		"a server at work":      {ago(time.Second, observe.ForServer), read, "server", false, "With the server"},
+		"a silent server":       {ago(time.Minute, observe.ForServer), read, "server", true, "silent for 60 s: no answer"},
+		"a silent third round":  {later, read, "server", true, "in round 3"},
+		"a state-only circle":   {circling, read, "server", true, "4 of 10 times"},
+		"in the circle":         {circlingNow, read, "server", true, "4 of 10 times"},
+		"a task":                {ago(time.Minute, observe.ForTask), read, "server", false, "made a task"},
+		"nobody is there":       {deserted, nil, "client", true, "has gone"},
+	} {
+		got := ofFlow(&tc.flow, &observe.Sight{Transport: observe.StreamableHTTP, Streams: tc.streams}, now)
+		if got.Who != tc.who || got.Grave != tc.grave || !strings.Contains(got.Text, tc.says) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+func TestItSaysWhatASessionHasNotGot(t *testing.T) {
+	for name, tc := range map[string]struct {
+		sight observe.Sight
+		says  string
+	}{
+		"unfetched": {observe.Sight{Streams: []observe.Stream{{ID: 3, Ended: true, Missing: 2}}}, "stream 3 holds 2 events"},
+		"fetched":   {observe.Sight{Streams: []observe.Stream{{ID: 3, Ended: true}}}, "Nothing is under way"},
+		"distrust":  {observe.Sight{Conversation: observe.Conversation{Distrusted: []string{"sampling"}}}, "Not asked for sampling any more"},
+	} {
+		if got := newSession("/mcp", tc.sight, now).Diagnosis; !strings.Contains(got.Text, tc.says) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+func TestItSumsAMountUp(t *testing.T) {
+	busy := newSession("/mcp", observe.Sight{Conversation: observe.Conversation{Flows: []observe.Flow{
+		ago(time.Minute, observe.ForServer), ago(time.Hour, observe.ForClient, asked(observe.Form, true)),
+	}}}, now)
+	for says, m := range map[string]struct {
+		mount Mount
+		all   []*session
+	}{
+		"Clients cannot be served: refused":                                  {Mount{Said: "refused"}, nil},
+		"All is well: 0 sessions, nothing waits.":                            {Mount{Ready: true}, nil},
+		"2 calls under way, 1 with a person, 1 with the server; the longest": {Mount{Ready: true}, []*session{busy}},
+		"1 call needs a look":                                                {Mount{Ready: true}, []*session{busy}},
+		"2 entries of the server's lists not shown":                          {Mount{Ready: true, Omissions: make([]observe.Omission, 2)}, nil},
+	} {
+		if got := ofMount(&m.mount, m.all); !strings.Contains(got.Text, says) {
+			t.Errorf("%q is not in %q", says, got.Text)
+		}
+	}
+}
+
+const hostile = `<script>alert(1)</script>"'&`
+
+// crowded is a view of many sessions, with everything that peers write hostile.
+func crowded(n int, payloads bool) *View {
+	mount := Mount{Path: "/mcp", Target: "http://server", Ready: true, Limit: 100, Server: []byte(`{"capabilities":{"tools":{}},"serverInfo":{"name":` + strconv.Quote(hostile) + `}}`),
+		Omissions: []observe.Omission{{Method: "tools/list", Name: hostile, Reason: hostile}}}
+	for i := range n {
+		flow := ago(time.Minute, observe.ForClient, observe.Open{Kind: observe.Form, Asked: true, Message: "which-secret " + hostile})
+		flow.Name = hostile
+		mount.Sessions = append(mount.Sessions, observe.Sight{ID: "S" + strconv.Itoa(i), Began: now, Conversation: observe.Conversation{
+			Number: uint64(i), Version: mcp.V20250618, ClientInfo: []byte(`{"name":` + strconv.Quote(hostile+strconv.Itoa(i)) + `}`), Flows: []observe.Flow{flow},
+			Declared: []byte(`{"elicitation":{}}`), Effective: []byte(`{}`),
+		}})
+	}
+	events := []observe.Event{
+		{Call: 1, Kind: "request", Method: hostile, ID: hostile, At: now},
+		{Call: 1, Hop: observe.Upstream, Out: true, Kind: "request", Method: mcp.MethodToolsCall, Round: 1, At: now},
+		{Call: 1, Hop: observe.Upstream, Kind: "response", Status: "input_required", Round: 1, At: now.Add(time.Second)},
+		{Call: 1, Out: true, Kind: "question", Method: mcp.MethodElicitationCreate, ID: "b-1", At: now.Add(time.Second)},
+		{Kind: "answer", ID: "b-1", Status: "result", At: now.Add(time.Minute)},
+		{Call: 1, Out: true, Kind: "response", Status: "complete", Took: time.Minute, At: now.Add(time.Minute)},
+	}
+	return New(Options{Look: func() []Mount { return []Mount{mount} }, Messages: func(uint64) []observe.Event { return events }, Payloads: payloads})
+}
+
+func get(v *View, target string, headers ...string) (status int, body string) {
+	r := httptest.NewRequest("GET", target, nil)
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	v.ServeHTTP(w, r)
+	return w.Code, w.Body.String()
+}
+
+var everyPage = []string{"/", "/waiting", "/sessions", "/sessions?client=S1&state=grave&version=2025-06-18&mount=/mcp&from=-5", "/session?mount=/mcp&id=S1", "/server",
+	"/session?mount=/mcp&id=none", "/session.jsonl?mount=/mcp&id=S1"}
+
+func TestNothingThatPeersWriteIsMarkup(t *testing.T) {
+	v := crowded(2, true)
+	for _, page := range everyPage {
+		if _, body := get(v, page); strings.Contains(body, "<script>") || strings.Contains(body, "style=") || strings.Contains(body, "onclick") {
+			t.Errorf("%s lets markup through", page)
+		}
+	}
+}
+
+func TestWhatServersAskIsShownOnlyIfAllowed(t *testing.T) {
+	for _, payloads := range []bool{false, true} {
+		shown := false
+		for _, page := range everyPage {
+			_, body := get(crowded(2, payloads), page)
+			shown = shown || strings.Contains(body, "which-secret")
+		}
+		if shown != payloads {
+			t.Errorf("payloads %v: shown %v", payloads, shown)
+		}
+	}
+}
+
+func TestPages(t *testing.T) {
+	v := crowded(1000, false)
+	if status, body := get(v, "/sessions?from=400"); status != 200 || strings.Count(body, "<tr ") != mostRows || !strings.Contains(body, "from=600") || !strings.Contains(body, "from=200") {
+		t.Errorf("%d, %d rows", status, strings.Count(body, "<tr "))
+	}
+	if status, _ := get(v, "/session?mount=/mcp&id=gone"); status != 404 {
+		t.Errorf("a session that is gone: %d", status)
+	}
+	if status, _ := get(v, "/session.jsonl?mount=/mcp&id=gone"); status != 404 {
+		t.Errorf("a download of a session that is gone: %d", status)
+	}
+	if _, body := get(v, "/", "X-Part", "live"); strings.Contains(body, "<html") || !strings.Contains(body, "What waits") {
+		t.Error("the live part is not a part")
+	}
+	if _, body := get(v, "/session?mount=/mcp&id=S7"); strings.Count(body, `class="band"`) != 1 || !strings.Contains(body, "59 s with the person") {
+		t.Error("the answer does not belong to its call")
+	}
+	for _, file := range []string{"/static/view.css", "/static/view.mjs", "/static/icon.svg"} {
+		if status, _ := get(v, file); status != 200 {
+			t.Errorf("%s: %d", file, status)
+		}
+	}
+}

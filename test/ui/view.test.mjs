@@ -1,0 +1,225 @@
+import assert from "node:assert/strict";
+import { mkdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { chromium } from "playwright-core";
+import { bridge, build, end, endAll, launch, token } from "./harness.mjs";
+
+const axe = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
+const shots = process.env.SCREENSHOTS; // a directory to keep pictures in
+const secrets = /a-secret-of-the-(client|server|person)/;
+let dir, server, at, browser;
+
+before(async () => {
+  dir = build();
+  server = (await launch(join(dir, "stage"), [], /http:\S+/)).found[0];
+  at = await bridge(dir, server);
+  await launch(join(dir, "stage"), ["-bridge", at.url], /ready/);
+  browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--headless=new", "--no-sandbox"] });
+});
+
+after(async () => {
+  await browser?.close();
+  await endAll();
+});
+
+// enter opens a page as a person does: with the address that has the token.
+async function enter(path = "", options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  const page = await context.newPage();
+  const faults = [];
+  page.on("pageerror", (fault) => faults.push(String(fault)));
+  page.on("console", (line) => line.type() === "error" && !line.text().includes("401") && faults.push(line.text()));
+  await page.goto(`${at.admin}#token=${token}`);
+  await page.getByRole("heading", { name: "Overview" }).waitFor();
+  assert.ok(!page.url().includes(token), "the token stays in the address");
+  if (path) await page.goto(at.admin + path);
+  return { context, page, faults };
+}
+
+async function picture(page, name) {
+  if (!shots) return;
+  mkdirSync(shots, { recursive: true });
+  await page.screenshot({ path: join(shots, `${name}.png`), fullPage: true });
+}
+
+async function accessible(page, what) {
+  await page.addScriptTag({ path: axe }).catch(() => {}); // the page's policy forbids it: run in the isolated world below
+  const found = await page.evaluate(async (source) => {
+    if (!globalThis.axe) (0, eval)(source);
+    return (await globalThis.axe.run()).violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.html).slice(0, 3).join(" ")}`);
+  }, readFileSync(axe, "utf8"));
+  assert.deepEqual(found, [], what);
+}
+
+const reasons = {
+  "person-thinks": /Waits for a person.*answered questions before/s,
+  "never-answers": /has never answered such a question/,
+  "server-silent": /The server has been silent for/,
+  "goes-in-circles": /Going in circles: the server asked nothing/,
+  "lost-its-stream": /The client lost the stream of this call/,
+};
+
+test("it says why each of the six calls hangs", async () => {
+  const { context, page, faults } = await enter("waiting");
+  for (const [client, reason] of Object.entries(reasons)) {
+    const flow = page.locator("article.flow", { hasText: client });
+    await flow.filter({ hasText: reason }).waitFor({ timeout: 60_000 });
+  }
+  await page.goto(at.admin + "server");
+  await page.getByRole("row", { name: /draw_chart.*x-mcp-header/ }).waitFor();
+  assert.deepEqual(faults, []);
+  await context.close();
+});
+
+test("pages are accessible and say nothing secret, in both themes and on a phone", async () => {
+  const looks = { light: { colorScheme: "light" }, dark: { colorScheme: "dark" }, phone: { viewport: { width: 390, height: 800 } } };
+  for (const [look, options] of Object.entries(looks)) {
+    const { context, page } = await enter("", { bypassCSP: true, ...options });
+    await page.goto(at.admin + "sessions?client=person");
+    const session = await page.getByRole("row", { name: /person-thinks/ }).getByRole("link").getAttribute("href");
+    for (const path of ["", "waiting", "sessions", "server", session.slice(1)]) {
+      await page.goto(at.admin + path);
+      await page.locator("#live").waitFor();
+      await picture(page, `${(path.split("?")[0] || "overview")}-${look}`);
+      await accessible(page, `${look} ${path}`);
+      assert.doesNotMatch(await page.content(), secrets);
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      assert.ok(wide <= 0, `${look} ${path} is ${wide} pixels too wide`);
+    }
+    await context.close();
+  }
+});
+
+test("a question appears, ages, and its answer moves the flow, in the lanes of the session", async () => {
+  const { context, page, faults } = await enter("sessions?client=actor");
+  const actor = await act("actor");
+  const link = page.getByRole("row", { name: /actor/ }).getByRole("link");
+  await link.click();
+  await page.getByRole("heading", { name: "Messages" }).waitFor();
+  const asked = await actor.call();
+  const flow = page.locator("article.flow", { hasText: "book_flight" });
+  await flow.waitFor();
+  const age = () => flow.locator(".age").textContent();
+  const first = await age();
+  await page.waitForFunction((was) => document.querySelector("article.flow .age").textContent !== was, first);
+  await picture(page, "question-light");
+  await actor.answer(asked);
+  await flow.waitFor({ state: "detached" });
+  const lanes = page.locator("article.band", { hasText: "tools/call" });
+  for (const text of ["round 1: tools/call", "input_required", "question: elicitation/create", "answer (result)", "round 2: tools/call", "complete"]) {
+    await lanes.getByText(text, { exact: false }).first().waitFor();
+  }
+  await picture(page, "lanes-light");
+  await page.emulateMedia({ colorScheme: "dark" });
+  await picture(page, "lanes-dark");
+  const download = await page.request.get(new URL(await page.getByRole("link", { name: "Download" }).getAttribute("href"), at.admin).href);
+  const text = await download.text();
+  assert.match(text, /"Method":"tools\/call"/);
+  assert.doesNotMatch(text + (await page.content()), secrets);
+  assert.deepEqual(faults, []);
+  await context.close();
+});
+
+// act is a client that the test moves.
+async function act(name) {
+  const send = (body, session) =>
+    fetch(at.url, {
+      method: "POST",
+      headers: { "Content-Type": "application/json", Accept: "application/json, text/event-stream", ...(session && { "Mcp-Session-Id": session }) },
+      body: JSON.stringify({ jsonrpc: "2.0", ...body }),
+    });
+  const begun = await send({
+    id: 0, method: "initialize", params: { protocolVersion: "2025-06-18", capabilities: { elicitation: {} }, clientInfo: { name, version: "1" } },
+  });
+  const session = begun.headers.get("mcp-session-id");
+  await begun.text();
+  return {
+    async call() {
+      const answer = await send({ id: 1, method: "tools/call", params: { name: "book_flight", arguments: { card: "a-secret-of-the-client" } } }, session);
+      const reader = answer.body.getReader();
+      for (let text = ""; ; ) {
+        const { value } = await reader.read();
+        text += new TextDecoder().decode(value);
+        const found = /"id":"(b-[^"]+)"/.exec(text);
+        if (found) return found[1];
+      }
+    },
+    answer: (id) => send({ id, result: { action: "accept", content: { city: "a-secret-of-the-person" } } }, session),
+  };
+}
+
+test("filters find sessions", async () => {
+  const { context, page } = await enter("sessions");
+  await page.getByLabel("client or id").fill("never");
+  await page.getByRole("button", { name: "Filter" }).click();
+  await page.getByText(/^1 of \d+/).waitFor();
+  await page.getByRole("row", { name: /never-answers/ }).waitFor();
+  await page.getByLabel("revision").selectOption("2025-11-25");
+  await page.getByRole("button", { name: "Filter" }).click();
+  await page.getByText(/^0 of \d+/).waitFor();
+  await context.close();
+});
+
+test("the keyboard reaches everything", async () => {
+  const { context, page } = await enter();
+  await page.keyboard.press("Tab");
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), "To the content");
+  await page.keyboard.press("3");
+  await page.getByRole("heading", { name: "Sessions" }).waitFor();
+  await page.getByRole("button", { name: "Pause" }).press("Enter");
+  await page.getByRole("button", { name: "Go on", pressed: true }).waitFor();
+  await context.close();
+});
+
+test("wrong tokens, hosts and origins are refused", async () => {
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  await page.goto(`${at.admin}#token=wrong`);
+  await page.getByText("This is not the token of this bridge").waitFor();
+  await accessible(await bypassed(`${at.admin}`), "the door");
+  for (const headers of [{ Origin: "http://evil.example" }, { "Sec-Fetch-Site": "cross-site" }]) {
+    const refused = await fetch(at.admin, { headers: { Authorization: `Bearer ${token}`, ...headers } });
+    assert.equal(refused.status, 403);
+  }
+  const rebound = await browser.newContext();
+  const other = await rebound.newPage();
+  const answer = await other.goto(at.admin.replace("127.0.0.1", "rebound.localhost")).catch(() => null);
+  if (answer) assert.equal(answer.status(), 403);
+  await rebound.close();
+  await context.close();
+});
+
+async function bypassed(url) {
+  const context = await browser.newContext({ bypassCSP: true });
+  const page = await context.newPage();
+  await page.goto(url);
+  await page.getByRole("heading", { name: "MCP Bridge" }).waitFor();
+  return page;
+}
+
+test("ten thousand sessions stay usable", async () => {
+  await launch(join(dir, "stage"), ["-bridge", at.url, "-idle", "10000"], /ready/);
+  const { context, page } = await enter("sessions");
+  const began = Date.now();
+  await page.goto(at.admin + "sessions?client=idle-09999");
+  await page.getByText(/^1 of 100\d\d/).waitFor();
+  assert.ok(Date.now() - began < 3000, `the page took ${Date.now() - began} ms`);
+  await page.goto(at.admin + "sessions");
+  await page.getByRole("link", { name: "further rows" }).click();
+  await page.getByText(/rows 201 to 400$/).waitFor();
+  await page.evaluate(() => scrollTo(0, document.body.scrollHeight));
+  await context.close();
+});
+
+test("a page goes on by itself after a restart", async () => {
+  const { context, page } = await enter();
+  const [clients, admin] = [new URL(at.url).host, new URL(at.admin).host];
+  await end(at.child);
+  await page.getByText("The bridge does not answer").waitFor();
+  at = await bridge(dir, server, clients, admin);
+  await page.getByText("The bridge does not answer").waitFor({ state: "hidden" });
+  await page.getByText("All is well: 0 sessions").waitFor();
+  await context.close();
+});
