@@ -132,6 +132,6 @@ func actAsParent() {
 	if err != nil {
 		os.Exit(1)
 	}
-	fmt.Println(c.cmd.Process.Pid)
+	fmt.Fprintln(os.Stdout, c.cmd.Process.Pid)
 	select {}
 }

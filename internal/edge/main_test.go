@@ -82,7 +82,7 @@ func serve(t *testing.T, handler http.Handler, opt Options) (*Edge, *diary) {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		e.Shutdown(ctx)
-		if err := <-served; err != http.ErrServerClosed { //nolint:errorlint // it is documented
+		if err := <-served; err != http.ErrServerClosed {
 			t.Errorf("serving ended with %v", err)
 		}
 	})
