@@ -67,6 +67,11 @@ type Backend interface {
 	// Modern serves requests of the modern era, or is nil when they are
 	// refused.
 	Modern() http.Handler
+	// Restore opens a conversation again from its Record, in this process or another.
+	// caller is who needs it now: with its credentials the server is asked what it
+	// offers. The error may be that of Open, or say that the record cannot be read;
+	// one of a newer bridge is to be left alone (mrtr.ErrNewer).
+	Restore(ctx context.Context, caller Caller, record []byte, push Pusher) (Conversation, error)
 	// Relayer takes requests that are a server's of the clients' own era, or is nil
 	// when there is none.
 	Relayer() Relayer
@@ -91,6 +96,19 @@ type Conversation interface {
 	// Answer takes the client's response to a server request. Ids that are not
 	// or no longer open are ignored (C.9).
 	Answer(caller Caller, msg jsonrpc.Message)
+	// Record returns what Restore needs, nil when the conversation cannot be restored.
+	// It changes with initialize, logging/setLevel, subscriptions, the first answer to
+	// each kind of question, and what the client does not serve. It says what the client
+	// declared, and is to be sealed.
+	Record() []byte
+	// Flows returns a record of each call that has begun and not ended, for Resume.
+	// They hold params, answers and request state, and are to be sealed.
+	Flows() [][]byte
+	// Resume goes on with a call from its record, on a restored conversation, and sends
+	// what it has to say to out. Its questions stay open under the ids that the client
+	// knows. A request that was in flight is sent again where that does no harm (D-15),
+	// else the call ends with an error. It does not wait.
+	Resume(caller Caller, flow []byte, out Reply) error
 	// Look tells what there is to see of the session at this moment.
 	Look() observe.Conversation
 	// Close ends every flow of the conversation: without an answer when the client

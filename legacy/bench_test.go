@@ -88,6 +88,10 @@ func (b fixedBackend) Stateless(downstream.Caller, mcp.Version) downstream.Conve
 func (fixedBackend) Modern() http.Handler        { return nil }
 func (fixedBackend) Relayer() downstream.Relayer { return nil }
 
+func (b fixedBackend) Restore(context.Context, downstream.Caller, []byte, downstream.Pusher) (downstream.Conversation, error) {
+	return b.conv, nil
+}
+
 var fixedAnswer = texted([]byte(`{"jsonrpc":"2.0","id":17,"result":{"content":[{"type":"text","text":"hello, world"}]}}`))
 
 func BenchmarkPostJSON(b *testing.B) {

@@ -85,6 +85,10 @@ func (b *fakeBackend) Stateless(_ downstream.Caller, v mcp.Version) downstream.C
 func (b *fakeBackend) Modern() http.Handler        { return b.modern }
 func (b *fakeBackend) Relayer() downstream.Relayer { return nil }
 
+func (b *fakeBackend) Restore(context.Context, downstream.Caller, []byte, downstream.Pusher) (downstream.Conversation, error) {
+	return nil, nil
+}
+
 // last returns the newest conversation.
 func (b *fakeBackend) last() *fakeConv {
 	b.mu.Lock()
@@ -154,6 +158,11 @@ func (c *fakeConv) Answer(caller downstream.Caller, msg jsonrpc.Message) {
 	c.answerer = append(c.answerer, caller.Principal)
 	c.answered = append(c.answered, string(msg.ID))
 }
+
+func (c *fakeConv) Record() []byte  { return nil }
+func (c *fakeConv) Flows() [][]byte { return nil }
+
+func (c *fakeConv) Resume(downstream.Caller, []byte, downstream.Reply) error { return nil }
 
 func (c *fakeConv) Look() observe.Conversation { return observe.Conversation{Version: c.version} }
 

@@ -105,8 +105,8 @@ func Unsent(err error) Event { return Event{kind: unsent, err: err} }
 // patience; 0: it does not say how much.
 func Busy(err error, after time.Duration) Event { return Event{kind: busy, err: err, after: after} }
 
-// Lost says that the round in flight failed and may have reached the server, but
-// does no more when it is sent twice than when it is sent once (D-15).
+// Lost says that the request in flight, if there is one, failed and may have reached
+// the server, but does no more when it is sent twice than when it is sent once (D-15).
 func Lost(err error) Event { return Event{kind: lost, err: err} }
 
 // Cancelled is the client's notifications/cancelled, or the end of its session

@@ -138,7 +138,7 @@ func TestFlowIsItsRecord(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		l := &life{T: rt, now: noon}
 		l.begin()
-		for range 60 {
+		for range 30 {
 			if l.flow.Over() {
 				l.begin()
 			}

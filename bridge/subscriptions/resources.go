@@ -104,6 +104,24 @@ func (r *Resources) Unsubscribe(authorization, uri string) {
 	}
 }
 
+// Subscribed returns the URIs, which nobody may change.
+func (r *Resources) Subscribed() []string { return r.subscribed() }
+
+// Restore subscribes to what was subscribed to before the process, and has the client
+// look at all of it: there was a gap (C-20).
+func (r *Resources) Restore(authorization string, uris []string) error {
+	r.change.Lock()
+	defer r.change.Unlock()
+	if err := r.replace(authorization, uris, ""); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	current := r.current
+	r.mu.Unlock()
+	r.announceAll(current, uris)
+	return nil
+}
+
 func (r *Resources) subscribed() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

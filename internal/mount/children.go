@@ -30,22 +30,37 @@ func newChildren(common *bridge.Bridge, opt *Options, places relay.Places) *chil
 }
 
 // Open implements downstream.Backend: it starts a process for the session.
-func (c *children) Open(ctx context.Context, caller downstream.Caller, req jsonrpc.Message, push downstream.Pusher) (downstream.Conversation, []byte, error) {
+func (c *children) Open(ctx context.Context, caller downstream.Caller, req jsonrpc.Message, push downstream.Pusher) (conv downstream.Conversation, result []byte, err error) {
+	conv, err = c.house(func(own *child) (conv downstream.Conversation, err error) {
+		conv, result, err = own.Open(ctx, caller, req, push)
+		return conv, err
+	})
+	return conv, result, err
+}
+
+// Restore implements downstream.Backend: what the session's process remembered is
+// gone with it.
+func (c *children) Restore(ctx context.Context, caller downstream.Caller, record []byte, push downstream.Pusher) (downstream.Conversation, error) {
+	return c.house(func(own *child) (downstream.Conversation, error) { return own.Restore(ctx, caller, record, push) })
+}
+
+// house starts a process for the session that open opens.
+func (c *children) house(open func(*child) (downstream.Conversation, error)) (downstream.Conversation, error) {
 	release, err := c.acquire()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	own, err := c.start()
 	if err != nil {
 		release()
-		return nil, nil, err
+		return nil, err
 	}
-	conv, result, err := own.Open(ctx, caller, req, push)
+	conv, err := open(own)
 	if err != nil {
 		go own.end(release)
-		return nil, nil, err
+		return nil, err
 	}
-	return &tenant{Conversation: conv, end: func() { go own.end(release) }}, result, nil
+	return &tenant{Conversation: conv, end: func() { go own.end(release) }}, nil
 }
 
 // acquire takes one of the places for processes. It is free again when the

@@ -28,8 +28,21 @@ func (s *shared) Open(ctx context.Context, caller downstream.Caller, req jsonrpc
 	if err != nil {
 		return nil, nil, err
 	}
+	return s.listening(conv), result, nil
+}
+
+// Restore implements downstream.Backend.
+func (s *shared) Restore(ctx context.Context, caller downstream.Caller, record []byte, push downstream.Pusher) (downstream.Conversation, error) {
+	conv, err := s.Bridge.Restore(ctx, caller, record, push)
+	if err != nil {
+		return nil, err
+	}
+	return s.listening(conv), nil
+}
+
+func (s *shared) listening(conv downstream.Conversation) *listener {
 	name := "session " + strconv.FormatUint(s.logs.serial.Add(1), 10) // no modern caller is called so
-	return &listener{Conversation: conv, gate: s.logs, name: name}, result, nil
+	return &listener{Conversation: conv, gate: s.logs, name: name}
 }
 
 // listener is a conversation that may want log messages.

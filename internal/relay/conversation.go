@@ -143,6 +143,15 @@ func (c *conversation) Answer(caller downstream.Caller, msg jsonrpc.Message) {
 	c.line.Send(caller, &msg, msg.AppendTo(nil))
 }
 
+// Record implements downstream.Conversation: the session is the server's.
+func (c *conversation) Record() []byte { return nil }
+
+// Flows implements downstream.Conversation.
+func (c *conversation) Flows() [][]byte { return nil }
+
+// Resume implements downstream.Conversation.
+func (c *conversation) Resume(downstream.Caller, []byte, downstream.Reply) error { return errOver }
+
 // Look implements downstream.Conversation.
 func (c *conversation) Look() observe.Conversation {
 	return observe.Conversation{Version: c.Version(), Relayed: true}

@@ -1,0 +1,188 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/mcpbridge/bridge/bridge/subscriptions"
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/mrtr"
+	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+// recordVersion counts the changes of sessionRecord that an older bridge could not
+// read. Members may be added without one.
+const recordVersion = 1
+
+// sessionRecord is all there is to remember of a conversation between two requests.
+// What the server offers is asked anew; whose it is, the transport knows.
+type sessionRecord struct {
+	V          int                  `json:"v"`
+	Version    mcp.Version          `json:"version"` // as negotiated (A-14)
+	ClientInfo []byte               `json:"clientInfo,omitempty"`
+	Declared   []byte               `json:"declared,omitempty"` // capabilities
+	Level      string               `json:"level,omitempty"`    // of logging/setLevel
+	Served     uint8                `json:"served,omitempty"`   // kinds of questions that the client has answered, a bit each
+	Breaker    map[string]time.Time `json:"breaker,omitempty"`  // until when a capability is not used
+	Announced  bool                 `json:"announced,omitempty"`
+	Resources  []string             `json:"resources,omitempty"` // that it has subscribed to
+}
+
+// Record implements downstream.Conversation.
+func (c *conversation) Record() []byte {
+	record, resources := c.snapshot()
+	if resources != nil {
+		record.Resources = resources.Subscribed()
+	}
+	stored, err := json.Marshal(record)
+	if err != nil {
+		panic(err) // nothing in it can fail
+	}
+	return stored
+}
+
+func (c *conversation) snapshot() (*sessionRecord, *subscriptions.Resources) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := &sessionRecord{
+		V: recordVersion, Version: c.rules.Version, ClientInfo: c.clientInfo, Declared: c.declared,
+		Level: c.level, Served: c.served, Announced: c.announced,
+	}
+	if c.breaker != nil {
+		r.Breaker = make(map[string]time.Time)
+		for k, until := range c.breaker {
+			if !until.IsZero() {
+				r.Breaker[capabilityOf[k]] = until
+			}
+		}
+	}
+	return r, c.resources
+}
+
+// Restore implements downstream.Backend.
+func (b *Bridge) Restore(ctx context.Context, caller downstream.Caller, record []byte, push downstream.Pusher) (downstream.Conversation, error) {
+	r, err := readRecord(record)
+	if err != nil {
+		return nil, err
+	}
+	server, err := b.discover(ctx, caller)
+	if err != nil {
+		return nil, err
+	}
+	conv := b.newConversation(r.Version, caller, server, push)
+	conv.fill(r)
+	if !b.adopt(conv) {
+		return nil, ErrClosed
+	}
+	if r.Announced {
+		conv.announce()
+	}
+	if len(r.Resources) > 0 && push != nil {
+		b.background(func() { conv.resubscribe(caller, r.Resources) })
+	}
+	return conv, nil
+}
+
+func readRecord(record []byte) (*sessionRecord, error) {
+	r := new(sessionRecord)
+	if err := json.Unmarshal(record, r); err != nil {
+		return nil, fmt.Errorf("a session's record cannot be read: %w", err)
+	}
+	switch {
+	case r.V > recordVersion:
+		return nil, mrtr.ErrNewer
+	case r.V < 1 || !r.Version.IsLegacy():
+		return nil, errors.New("a session's record has no version")
+	}
+	return r, nil
+}
+
+// fill gives the conversation, which nobody knows yet, its memory back.
+func (c *conversation) fill(r *sessionRecord) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.declare(r.ClientInfo, r.Declared)
+	c.level, c.served = r.Level, r.Served
+	for name, until := range r.Breaker {
+		if k := slices.Index(capabilityOf[:], name); k >= 0 {
+			if c.breaker == nil {
+				c.breaker = new(breaker)
+			}
+			c.breaker[k] = until
+		}
+	}
+}
+
+// resubscribe takes the session's subscriptions up again.
+func (c *conversation) resubscribe(caller downstream.Caller, uris []string) {
+	if err := c.subscriptions().Restore(caller.Authorization, uris); err != nil {
+		c.b.log.Warn().Err(err).Int("resources", len(uris)).Msg("subscriptions of a restored session could not be taken up again")
+	}
+}
+
+// Flows implements downstream.Conversation.
+func (c *conversation) Flows() (records [][]byte) {
+	c.mu.Lock()
+	calls := slices.Clone(c.calls)
+	c.mu.Unlock()
+	for _, k := range calls {
+		if record := k.record(); record != nil {
+			records = append(records, record)
+		}
+	}
+	return records
+}
+
+// record returns what another process needs to go on with the call; nil when it is
+// over, has yet to start or is a task, which lives with its handle.
+func (k *call) record() []byte {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.task != nil || k.flow.Over() || k.flow.State == mrtr.Admitted {
+		return nil
+	}
+	stored, err := k.flow.Encode()
+	if err != nil {
+		panic(err) // nothing in it can fail
+	}
+	return stored
+}
+
+// Resume implements downstream.Conversation.
+func (c *conversation) Resume(caller downstream.Caller, record []byte, out downstream.Reply) error {
+	flow, err := mrtr.Decode(record)
+	if err != nil {
+		return err
+	}
+	caller.Principal = flow.Principal
+	flow.Limits = &c.b.flows
+	k := &call{conv: c, flow: *flow, name: rawjson.Get(flow.Params, "name"), caller: caller, out: out, serial: c.b.serial.Add(1)}
+	if !c.enter(k) {
+		return ErrClosed
+	}
+	for _, in := range flow.Outstanding() {
+		if id := jsonrpc.ID(in.ServerRequestID); id != "" {
+			c.await(k, id, in.Key)
+		}
+	}
+	k.resume(k.interrupted())
+	return nil
+}
+
+// interrupted is the event of a call that was taken over. If it had a request in
+// flight, what that did is unknown (D-15).
+func (k *call) interrupted() mrtr.Event {
+	lost := &upstream.Failure{Cause: upstream.Lost, Sent: true,
+		Detail: "the bridge was interrupted while the server worked on this call; whether it was done is unknown"}
+	if k.flow.State == mrtr.Sending && !k.repeatable() {
+		return mrtr.Failed(lost)
+	}
+	return mrtr.Lost(lost)
+}

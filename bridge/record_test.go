@@ -1,0 +1,179 @@
+package bridge
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/mrtr"
+	"github.com/mcpbridge/bridge/sessions"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+// elsewhere opens a conversation again on another bridge, as another process would,
+// and goes on with its calls.
+func elsewhere(t *testing.T, from *conversation, steps ...step) (*conversation, *script, []*client) {
+	t.Helper()
+	conv, up := session(t, Limits{}, steps...)
+	record, err := readRecord(from.Record())
+	if err != nil {
+		t.Fatal(err)
+	}
+	conv.fill(record)
+	if record.Announced {
+		conv.announce()
+	}
+	var clients []*client
+	for _, flow := range from.Flows() {
+		c := &client{t: t, conv: conv}
+		if err := conv.Resume(downstream.Caller{}, flow, c); err != nil {
+			t.Fatal(err)
+		}
+		clients = append(clients, c)
+	}
+	synctest.Wait()
+	return conv, up, clients
+}
+
+func TestQuestionIsAnsweredInAnotherProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conv, _ := session(t, Limits{}, inputRequired(`"s"`, question1("q")))
+		conv.level = "error"
+		before := request(t, conv, "7", mcp.MethodToolsCall, book)
+		pass(time.Minute)
+		there, up, clients := elsewhere(t, conv, result(booked))
+		there.Answer(downstream.Caller{}, jsonrpc.Message{ID: before.asked()[0].ID, Result: []byte(`{"action":"accept","content":{"day":"Monday"}}`)})
+		synctest.Wait()
+		if got := clients[0].result(); !strings.Contains(got, `"ok"`) || clients[0].response.ID != "7" {
+			t.Fatalf("got %s for %s", got, clients[0].response.ID)
+		}
+		if got := member(up.calls()[0], "requestState") + member(up.calls()[0], "inputResponses"); got != `"s"{"q":{"action":"accept","content":{"day":"Monday"}}}` {
+			t.Fatalf("the server got %s", got)
+		}
+		if there.served == 0 {
+			t.Error("the client's answer was not noted")
+		}
+		if there.served = 0; string(there.Record()) != string(conv.Record()) {
+			t.Errorf("the session is another: %s", there.Record())
+		}
+	})
+}
+
+// Time goes on where it was.
+func TestDeadlinesHoldInAnotherProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conv, _ := session(t, Limits{}, inputRequired(`"s"`, question1("q")))
+		request(t, conv, "7", mcp.MethodToolsCall, book)
+		pass(mrtr.DefaultServerRequest - time.Second)
+		_, up, clients := elsewhere(t, conv, result(booked))
+		pass(2 * time.Second)
+		clients[0].result()
+		if got := member(up.calls()[0], "inputResponses"); got != `{"q":{"action":"cancel"}}` {
+			t.Fatalf("the server got %s", got)
+		}
+	})
+}
+
+func TestInterruptedRoundIsRepeatedOnlyWithoutHarm_D15(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conv, _ := session(t, Limits{}, hang, hang)
+		request(t, conv, "1", mcp.MethodToolsCall, book)
+		request(t, conv, "2", mcp.MethodPromptsGet, `{"name":"p"}`)
+		_, up, clients := elsewhere(t, conv, result(`{"messages":[]}`))
+		if n := len(up.calls()); n != 1 || up.calls()[0].Method != mcp.MethodPromptsGet {
+			t.Fatalf("%d requests were repeated", n)
+		}
+		for _, c := range clients {
+			if c.response.ID == "1" && !strings.Contains(c.rpcError().Message, "unknown") {
+				t.Errorf("the call got %s", c.rpcError().Message)
+			}
+		}
+		conv.Close(nil)
+	})
+}
+
+func TestRecordsOfNewerBridgesAreLeftAlone(t *testing.T) {
+	b := New(Options{Upstream: &script{}, Log: zerolog.Nop()})
+	defer b.Close()
+	for record, want := range map[string]error{`{"v":2,"version":"2025-11-25"}`: mrtr.ErrNewer, `{"v":1}`: nil, `x`: nil} {
+		if _, err := b.Restore(t.Context(), downstream.Caller{}, []byte(record), nil); err == nil || want != nil && !errors.Is(err, want) {
+			t.Errorf("%s: %v", record, err)
+		}
+	}
+}
+
+func TestAnswerSurvivesAShortOutage_D15(t *testing.T) {
+	down := failure(&upstream.Failure{Cause: upstream.Unreachable, Detail: "refused"})
+	busy := failure(&upstream.Failure{Cause: upstream.Busy, Status: 503, Sent: true, RetryAfter: 3 * time.Second})
+	synctest.Test(t, func(t *testing.T) {
+		conv, up := session(t, Limits{}, inputRequired(`"s"`, question1("q")), down, down, down, busy, result(booked))
+		c := request(t, conv, "1", mcp.MethodToolsCall, book)
+		c.answer(0, `{"action":"accept","content":{}}`)
+		if c.over() {
+			t.Fatal("the call ended at once")
+		}
+		pass(10 * time.Second)
+		c.result()
+		for _, call := range up.calls()[1:] {
+			if got := member(call, "inputResponses"); got != `{"q":{"action":"accept","content":{}}}` {
+				t.Errorf("a retry carries %s", got)
+			}
+		}
+	})
+	synctest.Test(t, func(t *testing.T) { // an outage that lasts, and a call that asked nobody
+		steps := []step{down, down, inputRequired(`"s"`, question1("q"))}
+		for range 100 {
+			steps = append(steps, down)
+		}
+		conv, up := session(t, Limits{}, steps...)
+		request(t, conv, "1", mcp.MethodToolsCall, book).rpcError()
+		c := request(t, conv, "2", mcp.MethodToolsCall, book)
+		c.answer(0, `{"action":"accept","content":{}}`)
+		pass(mrtr.DefaultRound + time.Second)
+		if c.rpcError(); len(up.calls()) > 40 {
+			t.Errorf("%d requests to a server that is down", len(up.calls()))
+		}
+	})
+}
+
+func TestEndedSessionsAnswerTheirCalls_DT19(t *testing.T) {
+	for cause, answered := range map[error]bool{sessions.Expired: true, sessions.Evicted: true, sessions.Closed: true,
+		sessions.Removed: false, errors.New("client disconnected"): false} {
+		synctest.Test(t, func(t *testing.T) {
+			conv, _ := session(t, Limits{}, inputRequired(`"s"`, question1("q")))
+			c := request(t, conv, "1", mcp.MethodToolsCall, book)
+			conv.Close(cause)
+			if (c.response != nil) != answered || c.abandoned == answered {
+				t.Errorf("%v: answered with %+v", cause, c.response)
+			}
+		})
+	}
+}
+
+func TestFailedCallsAreLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		conv, _ := session(t, Limits{}, func(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error) {
+			time.Sleep(2 * time.Second)
+			return nil, &upstream.Failure{Cause: upstream.Lost, Sent: true, Detail: "the connection was lost"}
+		})
+		conv.b.log = zerolog.New(&log)
+		c := &client{t: t, conv: conv}
+		conv.Serve(t.Context(), downstream.Caller{Session: "ABCDEFGHIJKLMNOP"}, downstream.NewRequest(jsonrpc.Message{
+			ID: "1", Method: mcp.MethodToolsCall, Params: []byte(book)}), c)
+		for _, want := range []string{`"session_id":"ABCDEFGH"`, `"tool":"book"`, `"duration":2000`, `"error":"the connection was lost"`, `"round":0`} {
+			if !strings.Contains(log.String(), want) {
+				t.Errorf("the log lacks %s: %s", want, log.String())
+			}
+		}
+	})
+}
