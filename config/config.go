@@ -235,7 +235,7 @@ type Limits struct {
 	// Subscriptions to list changes at the server, which sessions with the same credentials share. One more ends one that
 	// nobody hears; where there is none, the session does not hear of changes, and the log says so.
 	Listens int `key:"listens" min:"1" max:"1000000"`
-	// Requests under way at the same time on one connection of stdio, WebSocket or HTTP+SSE.
+	// Requests under way at the same time in one session. One more is refused: with 429 over Streamable HTTP.
 	InFlight int `key:"in-flight" min:"1" max:"100000"`
 	// Processes of a command that serve one session each: with command-mode per-session, and of clients that are handed
 	// to it as they are. One more session is refused.

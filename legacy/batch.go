@@ -84,12 +84,16 @@ func (h *HTTP) postBatch(w http.ResponseWriter, r *http.Request, accept accept, 
 		writeParseError(w, "", err)
 		return
 	}
+	requests := len(b.requests) + len(b.broken)
+	if requests > 0 && h.tooBusy(w, r, s, requests, "") {
+		return
+	}
 	b.deliver(conv, caller)
-	if len(b.requests)+len(b.broken) == 0 {
+	if requests == 0 {
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	ex := h.beginBatch(w, s, accept, caller.Authorization, len(b.requests)+len(b.broken))
+	ex := h.beginBatch(w, r, s, accept, requests, true)
 	if ex == nil {
 		writeShuttingDown(w, "")
 		return

@@ -26,14 +26,16 @@ type exchange struct {
 	http    *HTTP
 	session *session // nil without one
 
-	accept accept
-	auth   string // the credentials that it carries
-	batch  bool   // a JSON response is an array
+	accept   accept
+	auth     string // the credentials that it carries
+	batch    bool   // a JSON response is an array
+	requests int32  // how many it answers; more than one in a batch
 
 	phase   phase // with what follows guarded by mu
-	left    int32 // responses still to come; more than one in a batch
+	left    int32 // responses still to come
 	mu      sync.Mutex
 	w       http.ResponseWriter             // nil once the handler left
+	r       *http.Request                   // the same
 	parts   [][]byte                        // responses of a batch that wait for the others
 	stream  atomic.Pointer[sessions.Stream] // nil until the response is one; read without the lock
 	carrier *carrier
@@ -41,23 +43,21 @@ type exchange struct {
 }
 
 // begin opens an exchange for one request, nil during shutdown.
-func (h *HTTP) begin(w http.ResponseWriter, s *session, a accept, auth string) *exchange {
-	return h.start(&exchange{http: h, session: s, accept: a, auth: auth, w: w, left: 1})
+func (h *HTTP) begin(w http.ResponseWriter, r *http.Request, s *session, a accept) *exchange {
+	return h.beginBatch(w, r, s, a, 1, false)
 }
 
 // beginBatch opens an exchange for a batch with this many requests.
-func (h *HTTP) beginBatch(w http.ResponseWriter, s *session, a accept, auth string, requests int) *exchange {
-	return h.start(&exchange{http: h, session: s, accept: a, auth: auth, w: w, left: int32(requests), batch: true})
-}
-
-func (h *HTTP) start(ex *exchange) *exchange {
+func (h *HTTP) beginBatch(w http.ResponseWriter, r *http.Request, s *session, a accept, requests int, batch bool) *exchange {
 	if !h.enter() {
 		return nil
 	}
-	s, a := ex.session, ex.accept
+	n := int32(requests)
+	ex := &exchange{http: h, session: s, accept: a, auth: header(r.Header, "Authorization"), w: w, r: r, requests: n, left: n, batch: batch}
 	ex.item = ex
 	if s != nil {
 		s.active.Add(1)
+		s.calls.Add(n)
 	}
 	if a.has(acceptSSE) {
 		h.commits.add(&ex.entry)
@@ -169,6 +169,11 @@ func (ex *exchange) startStream() *sessions.Stream {
 	if ex.phase == done || ex.w == nil {
 		return nil
 	}
+	if departed(ex.r) {
+		// What is written now goes nowhere, but would count as sent (E-23).
+		ex.w, ex.r = nil, nil
+		return nil
+	}
 	var st *sessions.Stream
 	if ex.session == nil {
 		st = sessions.NewVolatileStream(ex.http.opt.Log)
@@ -231,6 +236,7 @@ func (ex *exchange) release() {
 			ex.session.retire(st)
 		}
 		ex.session.active.Add(-1)
+		ex.session.calls.Add(-ex.requests)
 	}
 	ex.http.exit()
 }
@@ -268,7 +274,7 @@ func (ex *exchange) wait(r *http.Request) {
 func (ex *exchange) leave() {
 	ex.mu.Lock()
 	c := ex.carrier
-	ex.w, ex.carrier = nil, nil
+	ex.w, ex.r, ex.carrier = nil, nil, nil
 	ex.mu.Unlock()
 	if c != nil {
 		c.leave()

@@ -74,3 +74,23 @@ func TestCallsOfAnEndedSessionGetAnswersThatComeLate(t *testing.T) {
 	k.finish(`{"late":true}`)
 	want(t, "answer", readEvents(t, resp).rest(), []string{`1-1|{"jsonrpc":"2.0","id":1,"result":{"late":true}}`})
 }
+
+func TestSessionHasABoundOnRequestsUnderWay(t *testing.T) {
+	b := newFake()
+	_, p := serve(t, Options{MaxInFlight: 2}, b)
+	p.initialize(mcp.V20250326)
+	for range 2 {
+		_ = p.async(hold)
+	}
+	first, second := <-b.held, <-b.held
+	resp := p.post(`{"jsonrpc":"2.0","id":7,"method":"echo"}`)
+	want(t, "one more", resp.StatusCode, http.StatusTooManyRequests)
+	want(t, "again after", resp.Header.Get("Retry-After"), "1")
+	want(t, "body", text(t, resp), `{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"too many requests are under way in this session"}}`)
+	want(t, "answers pass", p.post(`{"jsonrpc":"2.0","id":"q","result":{}}`).StatusCode, 202)
+	first.finish(`{}`)
+	eventually(t, "a place", func() bool { return p.post(ping).StatusCode == http.StatusOK })
+	want(t, "a batch that is too large for it", p.post("["+ping+","+ping+"]").StatusCode, http.StatusTooManyRequests)
+	second.finish(`{}`)
+	eventually(t, "a place for it", func() bool { return p.post("["+ping+","+ping+"]").StatusCode == http.StatusOK })
+}

@@ -119,6 +119,14 @@ func ConnContext(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, conn)
 }
 
+// departed reports whether the client has gone already, as far as that shows.
+func departed(r *http.Request) bool {
+	if conn, ok := r.Context().Value(connKey{}).(net.Conn); ok {
+		return park.Left(conn)
+	}
+	return r.Context().Err() != nil
+}
+
 // detachable reports whether the response's connection can be taken away from
 // net/http and be given back after the end of the response. That takes HTTP/1.1,
 // whose framing shows the end, without TLS, whose state cannot be moved, and a

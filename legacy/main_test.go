@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -424,4 +425,19 @@ func (p *peer) async(body string) <-chan *http.Response {
 		c <- resp
 	}()
 	return c
+}
+
+// eventually waits for what no event tells.
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(10 * time.Second)
+	for !done() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("never: %s", what)
+		}
+	}
 }

@@ -20,6 +20,7 @@ type notices struct {
 	slow    zerolog.Logger // connections that were let go
 	evicted zerolog.Logger // sessions that had to go for others
 	full    zerolog.Logger // clients that were refused
+	busy    zerolog.Logger // requests beyond limits.in-flight
 	unknown zerolog.Logger // requests of sessions that are not here
 }
 
@@ -27,7 +28,7 @@ func newNotices(log zerolog.Logger) notices {
 	kind := func() zerolog.Logger {
 		return log.Sample(&zerolog.BurstSampler{Burst: noticeBurst, Period: time.Minute})
 	}
-	return notices{slow: kind(), evicted: kind(), full: kind(), unknown: kind()}
+	return notices{slow: kind(), evicted: kind(), full: kind(), busy: kind(), unknown: kind()}
 }
 
 // letGo logs that a carrier was let go since its client does not read. s is nil for

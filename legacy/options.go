@@ -34,7 +34,7 @@ type Options struct {
 	MaxSessions int   // live sessions; see sessions.Table for who gives way; 10,000
 	MaxStreams  int   // ended streams kept per session for resume; 16
 	MaxPending  int   // messages kept per session while nobody listens; 64
-	MaxInFlight int   // requests under way per shared connection; 256
+	MaxInFlight int   // requests under way per session; 256
 	Log         sessions.Limits
 
 	CommitDelay  time.Duration // a response that takes longer becomes SSE (E-6); 2 s

@@ -3,10 +3,16 @@
 package legacy
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"net/http"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 )
 
@@ -172,4 +178,59 @@ func TestDeleteEndsParkedStreams_A30(t *testing.T) {
 	want(t, "call", readEvents(t, call).rest(), []string{"1-1|" + note})
 	want(t, "GET", readEvents(t, get).rest(), []string{})
 	waitParked(t, h, 0, 2)
+}
+
+// stuck is a backend that keeps the goroutine of the request, as a call upstream does.
+type stuck struct {
+	*fakeBackend
+	free chan struct{}
+}
+
+func (b stuck) Stateless(c downstream.Caller, v mcp.Version) downstream.Conversation {
+	return stuckConv{b.fakeBackend.Stateless(c, v), b.free}
+}
+
+func (b stuck) Open(ctx context.Context, c downstream.Caller, req jsonrpc.Message, p downstream.Pusher) (downstream.Conversation, []byte, error) {
+	conv, result, err := b.fakeBackend.Open(ctx, c, req, p)
+	return stuckConv{conv, b.free}, result, err
+}
+
+type stuckConv struct {
+	downstream.Conversation
+	free chan struct{}
+}
+
+func (c stuckConv) Serve(ctx context.Context, caller downstream.Caller, req downstream.Request, out downstream.Reply) {
+	c.Conversation.Serve(ctx, caller, req, out)
+	<-c.free
+}
+
+func TestClientThatLeftBeforeTheFirstByteIsNotReachable_E23(t *testing.T) {
+	for name, first := range map[string]func(*call){
+		"the head":   func(*call) {},
+		"a question": func(k *call) { k.Send([]byte(note)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := stuck{newFake(), make(chan struct{})}
+			opt := Options{CommitDelay: janitorStep}
+			if name == "a question" {
+				opt.CommitDelay = time.Hour
+			}
+			_, p := serve(t, opt, b)
+			p.initialize(mcp.V20251125)
+			conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := p.request(http.MethodPost, hold).Write(conn); err != nil {
+				t.Fatal(err)
+			}
+			k := <-b.held
+			_ = conn.Close()
+			first(k)
+			eventually(t, "it is noticed", func() bool { return !k.Reachable() })
+			k.finish(`{}`)
+			close(b.free)
+		})
+	}
 }

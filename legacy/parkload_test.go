@@ -144,7 +144,7 @@ func TestParkingLosesNothingUnderConcurrency(t *testing.T) {
 func TestHeldStreamsNeedNoGoroutines(t *testing.T) {
 	const n = 400
 	b := newFake()
-	h, p := serve(t, Options{}, b)
+	h, p := serve(t, Options{MaxInFlight: n}, b)
 	p.initialize(mcp.V20250618)
 	before := runtime.NumGoroutine()
 	var lines []*wire

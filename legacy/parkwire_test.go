@@ -17,21 +17,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// eventually waits for what no event tells.
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(10 * time.Second)
-	for !done() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("never: %s", what)
-		}
-	}
-}
-
 // parkedCount returns how many connections stream without a goroutine, and how
 // many wait for another request.
 func (h *HTTP) parkedCount() (streams, idle int) {

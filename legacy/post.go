@@ -123,7 +123,10 @@ func versionAllowed(session, asked mcp.Version) bool {
 
 // serve runs one request as an exchange.
 func (h *HTTP) serve(w http.ResponseWriter, r *http.Request, accept accept, s *session, conv downstream.Conversation, caller downstream.Caller, msg jsonrpc.Message) {
-	ex := h.begin(w, s, accept, caller.Authorization)
+	if h.tooBusy(w, r, s, 1, msg.ID) {
+		return
+	}
+	ex := h.begin(w, r, s, accept)
 	if ex == nil {
 		h.guard.refused(observe.Draining)
 		writeShuttingDown(w, msg.ID)

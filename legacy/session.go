@@ -31,6 +31,7 @@ type session struct {
 	rebound atomic.Pointer[binding] // when it is bound to newer credentials
 
 	active    atomic.Int32 // exchanges under way and attached GET streams
+	calls     atomic.Int32 // requests of those exchanges
 	listed    atomic.Bool  // in the table, or no longer
 	ended     atomic.Bool  // by the conversation's other side
 	challenge atomic.Pointer[challenge]

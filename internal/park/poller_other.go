@@ -27,6 +27,9 @@ func (p *Poller) Owners() []Owner { return nil }
 // Len returns 0.
 func (p *Poller) Len() int { return 0 }
 
+// Left reports false: it cannot be told here.
+func Left(net.Conn) bool { return false }
+
 // Close does nothing.
 func (p *Poller) Close() {}
 

@@ -32,6 +32,25 @@ func Dup(conn net.Conn) (Socket, error) {
 	return Socket(dup), nil
 }
 
+// Left reports whether the peer of a connection has closed it, as far as that shows
+// without reading: what it has sent ahead hides it.
+func Left(conn net.Conn) bool {
+	c, ok := conn.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return true
+	}
+	left := false
+	closed := raw.Control(func(fd uintptr) {
+		_, err := Socket(fd).Waiting()
+		left = err != nil
+	})
+	return left || closed != nil
+}
+
 // Close closes the descriptor.
 func (s Socket) Close() { _ = unix.Close(int(s)) } // there is nothing to do about an error
 
