@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -21,6 +22,31 @@ func (b *Bridge) Omissions() []observe.Omission {
 	b.omitted.mu.Lock()
 	defer b.omitted.mu.Unlock()
 	return slices.Clone(b.omitted.known)
+}
+
+// errOperator ends a call that the people who run the bridge gave up.
+var errOperator = errors.New("the call was ended by who runs the bridge")
+
+// EndCall ends the call that [observe.Flow] names, with an error for its client. It
+// reports whether there was one.
+func (b *Bridge) EndCall(id string) bool {
+	b.mu.Lock()
+	open := b.conversations.All()
+	b.mu.Unlock()
+	for _, c := range open {
+		c.mu.Lock()
+		at := slices.IndexFunc(c.calls, func(k *call) bool { return k.id() == id })
+		var found *call
+		if at >= 0 {
+			found = c.calls[at]
+		}
+		c.mu.Unlock()
+		if found != nil {
+			found.resume(mrtr.Failed(errOperator))
+			return true
+		}
+	}
+	return false
 }
 
 // Omit notes that a tool is not shown to clients, as the upstream's client decided.

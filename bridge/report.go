@@ -60,6 +60,8 @@ func endOf(err error) (end observe.End, cause string, code int) {
 		violation *mrtr.Violation
 	)
 	switch {
+	case errors.Is(err, errOperator):
+		return observe.Cancelled, "operator", jsonrpc.CodeInternal
 	case errors.Is(err, downstream.ErrStopping):
 		return observe.Shutdown, "shutdown", jsonrpc.CodeInternal
 	case errors.As(err, &failure):

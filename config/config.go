@@ -158,6 +158,8 @@ type Admin struct {
 	TokenFile string `key:"token-file"`
 	// Whether its pages show what servers ask people. What clients answer, and what calls say, is shown nowhere.
 	Payloads string `key:"payloads" oneof:"off|on"`
+	// Whether its pages let people end calls and sessions and set the level of the log.
+	Actions string `key:"actions" oneof:"off|on"`
 	// How to serve it by HTTPS. Its host names are those of the certificate.
 	TLS ServerTLS `key:"tls"`
 }
@@ -250,7 +252,7 @@ func Default() Config {
 	return Config{
 		Listen:        "127.0.0.1:8080",
 		ProxyProtocol: "off",
-		Admin:         Admin{Payloads: "off"},
+		Admin:         Admin{Payloads: "off", Actions: "off"},
 		Log:           Log{Level: "info", Format: "auto"},
 		Mount:         Mount{Path: "/mcp", Policy: defaultPolicy()},
 	}

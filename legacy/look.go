@@ -53,6 +53,25 @@ func (c *channel) look(id string) (sight observe.Sight, begun bool) {
 	return observe.Sight{ID: logfield.Short(id), Transport: c.transport, Began: c.born, Conversation: conv.Look()}, true
 }
 
+// EndSession ends the session with this shortened id, and reports whether there was one.
+func (h *HTTP) EndSession(short string) bool {
+	for _, use := range h.table.All() {
+		if logfield.Short(use.Value.rec.ID) == short {
+			return h.table.Remove(use.Value.rec.ID)
+		}
+	}
+	for id, c := range h.channels.all() {
+		if logfield.Short(id) == short {
+			c.hangUp(errOperator)
+			return true
+		}
+	}
+	return false
+}
+
+// errOperator ends a connection that the people who run the bridge gave up.
+var errOperator = errors.New("ended by who runs the bridge")
+
 // all returns the connections by their ids.
 func (cs *channels) all() map[string]*channel {
 	cs.mu.Lock()

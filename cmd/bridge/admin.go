@@ -29,6 +29,7 @@ type administration struct {
 	aside    *edge.Aside
 	guard    admin.Options
 	payloads bool   // what servers ask is shown
+	actions  bool   // people may end calls and sessions, and set the level of the log
 	address  string // to open in a browser; holds the token if that was made here
 	log      zerolog.Logger
 }
@@ -48,7 +49,7 @@ func newAdministration(ctx context.Context, cfg *config.Admin, log zerolog.Logge
 		return nil, err
 	}
 	return &administration{
-		metrics: metrics.NewRegistry(versionText()), aside: aside, log: log, payloads: cfg.Payloads == "on", address: adminAddress(cfg, aside.Addr(), &token),
+		metrics: metrics.NewRegistry(versionText()), aside: aside, log: log, payloads: cfg.Payloads == "on", actions: cfg.Actions == "on", address: adminAddress(cfg, aside.Addr(), &token),
 		guard: admin.Options{Token: token, Cookie: cookieName(aside.Addr()), TLS: cfg.TLS.Cert != "", Named: aside.Names},
 	}, nil
 }
@@ -69,7 +70,8 @@ func (a *administration) serve(mounts *fleet.Fleet) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", a.metrics.Handler())
 	mux.Handle("/", view.New(view.Options{
-		Look: func() []view.Mount { return sights(mounts) }, Messages: a.messages, Payloads: a.payloads, Version: "MCP Bridge " + versionText(),
+		Look: func() []view.Mount { return sights(mounts) }, Messages: a.messages, Payloads: a.payloads, Actions: a.deeds(mounts),
+		Version: "MCP Bridge " + versionText(),
 	}))
 	a.guard.Inside = mux
 	go func() {
@@ -89,6 +91,14 @@ const (
 func (a *administration) messages(session uint64) []observe.Event {
 	a.tap.Look(lookAfter)
 	return a.tap.Of(session, mostMessages)
+}
+
+// deeds returns what the pages let people do; nil: they may only look.
+func (a *administration) deeds(mounts *fleet.Fleet) view.Actions {
+	if !a.actions {
+		return nil
+	}
+	return &deeds{mounts, a.log}
 }
 
 // stop ends the listener.

@@ -145,3 +145,63 @@ func TestAPublicAdminListenerIsRefused(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestWhatIsUnderWayCanBeEnded: its client gets an error.
+func TestWhatIsUnderWayCanBeEnded(t *testing.T) {
+	t.Cleanup(func() { setLevel("info") })
+	server := peers.NewServer(t, peers.ServerOptions{})
+	p := start(t, "serve", "--upstream", server.URL, "--listen", "127.0.0.1:0", "--admin.listen", "127.0.0.1:0", "--admin.actions", "on")
+	url, token := adminOf(p)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	c, err := peers.Dial(ctx, "http://"+p.address+"/mcp", peers.ClientOptions{HTTP: client})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { _, err := c.Call(ctx, "hang", nil); ended <- err }()
+	var body string
+	for !strings.Contains(body, ">hang<") && ctx.Err() == nil {
+		_, body = seen(t, url+"waiting", token)
+	}
+	session := regexp.MustCompile(`id=([A-Z0-9]{8})`).FindStringSubmatch(body)
+	if session == nil {
+		t.Fatalf("no session in %s", body)
+	}
+	if status := deed(t, url, token, "do=end-call&mount=/mcp&id=f1"); status != http.StatusSeeOther {
+		t.Errorf("ending the call: %d", status)
+	}
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "ended by who runs the bridge") {
+		t.Errorf("the client gets %v", err)
+	}
+	if status := deed(t, url, token, "do=end-session&mount=/mcp&id="+session[1]); status != http.StatusSeeOther {
+		t.Errorf("ending the session: %d", status)
+	}
+	if status := deed(t, url, token, "do=level&level=debug"); status != http.StatusSeeOther {
+		t.Errorf("setting the level: %d", status)
+	}
+	for _, line := range []string{"a call was ended on the admin", "a session was ended on the admin", "the level of the log was set"} {
+		p.expect(line)
+	}
+	if _, err := c.Call(ctx, "echo", nil); err == nil {
+		t.Error("the session goes on")
+	}
+	_ = c.Close()
+}
+
+// deed posts a form to the admin listener.
+func deed(t *testing.T, url, token, form string) (status int) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"action", strings.NewReader(form))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	return resp.StatusCode
+}

@@ -54,12 +54,12 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // protect says what browsers may do with a page: load nothing from elsewhere, run
-// nothing that stands in it, show it in no frame, tell nobody about it.
+// nothing that stands in it, show it in no frame, tell no other site about it.
 func protect(h http.Header) {
 	h.Set("Content-Security-Policy",
 		"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Referrer-Policy", "same-origin")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")

@@ -63,8 +63,8 @@ func rank(s *session) int {
 }
 
 // link is the same page from another row on; "" when there is none.
-func link(at *url.URL, from int, any bool) string {
-	if !any {
+func link(at *url.URL, from int, there bool) string {
+	if !there {
 		return ""
 	}
 	q := at.Query()

@@ -22,6 +22,8 @@ type Options struct {
 	Messages func(session uint64) []observe.Event
 	// Payloads shows what the server asks people.
 	Payloads bool
+	// Actions is what people may do; nil: only look.
+	Actions Actions
 	// Version of the program.
 	Version string
 }
@@ -37,7 +39,7 @@ var files embed.FS
 
 var pages = template.Must(template.New("").Funcs(template.FuncMap{
 	"span": span, "line": line, "capabilities": capabilities, "plural": plural, "clock": clock,
-	"offers": offers, "itself": itself, "revisions": func() []string { return revisions },
+	"offers": offers, "itself": itself, "revisions": func() []string { return revisions }, "levels": func() []string { return levels },
 }).ParseFS(files, "templates/*.html"))
 
 func clock(t time.Time) string { return t.Format("15:04:05.000") }
@@ -51,6 +53,9 @@ func New(opt Options) *View {
 	v.mux.HandleFunc("GET /session", v.session)
 	v.mux.HandleFunc("GET /session.jsonl", v.export)
 	v.mux.HandleFunc("GET /server", v.server)
+	if opt.Actions != nil {
+		v.mux.HandleFunc("POST /action", v.act)
+	}
 	v.mux.Handle("GET /static/", http.FileServerFS(files))
 	return v
 }
@@ -62,6 +67,7 @@ func (v *View) ServeHTTP(w http.ResponseWriter, r *http.Request) { v.mux.ServeHT
 type page struct {
 	Title, Here, Version string
 	Payloads             bool
+	Actions              Actions // nil: people may only look
 	Now                  time.Time
 	Data                 any
 }
@@ -73,7 +79,7 @@ func (v *View) show(w http.ResponseWriter, r *http.Request, name, title string, 
 		part = name
 	}
 	var body bytes.Buffer
-	p := page{Title: title, Here: r.URL.Path, Version: v.opt.Version, Payloads: v.opt.Payloads, Now: time.Now(), Data: data}
+	p := page{Title: title, Here: r.URL.Path, Version: v.opt.Version, Payloads: v.opt.Payloads, Actions: v.opt.Actions, Now: time.Now(), Data: data}
 	t, err := pages.Clone()
 	if err == nil {
 		_, err = t.AddParseTree("live", t.Lookup(name).Tree)

@@ -182,3 +182,56 @@ func TestPages(t *testing.T) {
 		}
 	}
 }
+
+// done notes what was done.
+type done []string
+
+func (d *done) EndCall(mount, flow string) bool {
+	*d = append(*d, "call "+mount+" "+flow)
+	return flow == "f1"
+}
+
+func (d *done) EndSession(mount, id string) bool {
+	*d = append(*d, "session "+mount+" "+id)
+	return true
+}
+
+func (d *done) SetLevel(name string) bool { *d = append(*d, "level "+name); return true }
+
+func (d *done) Level() string { return "info" }
+
+func post(v *View, form string) (status int, to string) {
+	r := httptest.NewRequest("POST", "/action", strings.NewReader(form))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	w := httptest.NewRecorder()
+	v.ServeHTTP(w, r)
+	return w.Code, w.Header().Get("Location")
+}
+
+func TestActionsAreThereOnlyIfAllowed(t *testing.T) {
+	looking := crowded(2, false)
+	if status, _ := post(looking, "do=end-call&mount=/mcp&id=f1"); status != 404 && status != 405 {
+		t.Errorf("who may only look ended a call: %d", status)
+	}
+	if _, body := get(looking, "/session?mount=/mcp&id=S1"); strings.Contains(body, "/action") {
+		t.Error("who may only look is shown actions")
+	}
+	var deeds done
+	options := looking.opt
+	options.Actions = &deeds
+	acting := New(options)
+	if _, body := get(acting, "/session?mount=/mcp&id=S1"); strings.Count(body, "/action") != 2 {
+		t.Error("actions are missing")
+	}
+	for form, want := range map[string]int{
+		"do=end-call&mount=/mcp&id=f1": 303, "do=end-call&mount=/mcp&id=f2": 404, "do=end-session&mount=/mcp&id=S1": 303, "do=level&level=debug": 303,
+		"do=other": 400, "": 400, "do=level&level=" + strings.Repeat("x", maxForm): 400,
+	} {
+		if status, to := post(acting, form); status != want || (status == 303) != strings.HasPrefix(to, "/") {
+			t.Errorf("%.40s: %d to %q, want %d", form, status, to, want)
+		}
+	}
+	if len(deeds) != 4 {
+		t.Errorf("done: %q", deeds)
+	}
+}

@@ -14,7 +14,7 @@ let dir, server, at, browser;
 before(async () => {
   dir = build();
   server = (await launch(join(dir, "stage"), [], /http:\S+/)).found[0];
-  at = await bridge(dir, server);
+  at = await bridge(dir, server, "127.0.0.1:0", "127.0.0.1:0", ["--admin.actions", "on"]);
   await launch(join(dir, "stage"), ["-bridge", at.url], /ready/);
   browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--headless=new", "--no-sandbox"] });
 });
@@ -149,6 +149,23 @@ async function act(name) {
     answer: (id) => send({ id, result: { action: "accept", content: { city: "a-secret-of-the-person" } } }, session),
   };
 }
+
+test("a call and a session can be ended", async () => {
+  const { context, page, faults } = await enter("sessions?client=to-end");
+  const actor = await act("to-end");
+  await page.getByRole("row", { name: /to-end/ }).getByRole("link").click();
+  await actor.call();
+  await page.getByRole("button", { name: "End this call" }).click();
+  await page.getByRole("heading", { name: "What waits" }).waitFor();
+  await page.goto(at.admin + "sessions?client=to-end");
+  await page.getByRole("row", { name: /to-end.*Nothing is under way/ }).getByRole("link").click();
+  await page.getByRole("button", { name: "End this session" }).click();
+  await page.getByRole("heading", { name: "Sessions" }).waitFor();
+  await page.goto(at.admin + "sessions?client=to-end");
+  await page.getByText(/^0 of \d+/).waitFor();
+  assert.deepEqual(faults, []);
+  await context.close();
+});
 
 test("filters find sessions", async () => {
   const { context, page } = await enter("sessions");

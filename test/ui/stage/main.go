@@ -3,34 +3,47 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
-	"log"
 	"net"
 	"net/http"
 	"os"
 	"os/signal"
+	"time"
 )
 
 func main() {
 	bridge := flag.String("bridge", "", "the `URL` of the bridge's endpoint; empty: play the server")
 	idle := flag.Int("idle", 0, "open this many sessions that do nothing")
 	flag.Parse()
-	stop := make(chan os.Signal, 1)
-	signal.Notify(stop, os.Interrupt)
-	if *bridge == "" {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			log.Fatal(err)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, *bridge, *idle); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1) //nolint:gocritic // stop has nothing left to do
+	}
+}
+
+// run plays until ctx ends.
+func run(ctx context.Context, bridge string, idle int) error {
+	if bridge != "" {
+		if err := play(bridge, idle); err != nil {
+			return err
 		}
-		fmt.Printf("http://%s/mcp\n", listener.Addr())
-		go func() { log.Fatal(http.Serve(listener, http.HandlerFunc(serve))) }() //nolint:gosec // it serves one test
-		<-stop
-		return
+		fmt.Fprintln(os.Stdout, "ready")
+		<-ctx.Done()
+		return nil
 	}
-	if err := play(*bridge, *idle); err != nil {
-		log.Fatal(err)
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
 	}
-	fmt.Println("ready")
-	<-stop
+	fmt.Fprintf(os.Stdout, "http://%s/mcp\n", listener.Addr())
+	server := &http.Server{Handler: http.HandlerFunc(serve), ReadHeaderTimeout: 10 * time.Second}
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+	if err := server.Serve(listener); ctx.Err() == nil {
+		return err
+	}
+	return nil
 }
