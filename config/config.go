@@ -62,7 +62,7 @@ type Mount struct {
 	// NAME, NAME* for all that begin so, * for all, or NAME=VALUE. What begins with BRIDGE_ is never handed on.
 	CommandEnv []string `key:"command-env" secret:"true"`
 	// Headers added to every request to the server, as NAME: VALUE. A header that is set here replaces the client's,
-	// Authorization included.
+	// Authorization, Cookie and User-Agent included.
 	Headers map[string]string `key:"headers" secret:"true"`
 	// How to trust a server that is reached by https, and how to be known to it.
 	UpstreamTLS ClientTLS `key:"upstream-tls"`

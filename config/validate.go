@@ -14,7 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/net/http/httpguts"
+	"github.com/mcpbridge/bridge/internal/hop"
+	"github.com/mcpbridge/bridge/internal/http1"
 )
 
 // Validate returns an *Error with everything that is wrong, or nil.
@@ -265,25 +266,19 @@ func (p *problems) environment(m *Mount, label string) {
 	}
 }
 
-// ours are the headers that the bridge computes for every request.
-var ours = []string{
-	"Accept", "Connection", "Content-Length", "Content-Type", "Host", "Last-Event-Id", "Transfer-Encoding", "Upgrade",
-}
-
 func (p *problems) headers(m *Mount, label string) {
 	key := label + "headers"
 	if len(m.Headers) > 0 && len(m.Command) > 0 {
 		p.add(key, "cannot be sent to a command; pass it arguments or environment variables")
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Headers)) {
-		canonical := http.CanonicalHeaderKey(name)
 		switch {
-		case !httpguts.ValidHeaderFieldName(name):
+		case !http1.IsToken(name):
 			p.add(key, "%s is no header name", shown(name))
-		case slices.Contains(ours, canonical) || strings.HasPrefix(canonical, "Mcp-"):
+		case hop.Reserved(http.CanonicalHeaderKey(name)):
 			p.add(key, "%s is set by the bridge itself; remove it", shown(name))
-		case !httpguts.ValidHeaderFieldValue(m.Headers[name]):
-			p.add(key, "the value of %s holds a character that headers cannot carry", shown(canonical))
+		case !http1.IsValue(m.Headers[name]):
+			p.add(key, "the value of %s holds a character that headers cannot carry", shown(http.CanonicalHeaderKey(name)))
 		}
 	}
 }

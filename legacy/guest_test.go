@@ -96,3 +96,21 @@ func TestASessionThatWasOpenedWithoutCredentialsIsBoundToTheFirst_H6(t *testing.
 	want(t, "anonymous again", p.post(callTool).StatusCode, 404)
 	want(t, "and its answers", p.post(answerToLeg).StatusCode, 404)
 }
+
+// The server that never sees a token accepts every one of them: signed by nobody,
+// it must not take a session over.
+func TestATokenThatTheServerNeverSeesTakesNothingOver_H6(t *testing.T) {
+	for _, opened := range []string{jwt(`{"iss":"https://as","sub":"alice"}`, "signed"), ""} {
+		b := newFake()
+		_, p := serve(t, Options{CredentialsEndHere: true}, b)
+		p.asUser(opened)
+		if opened == "" {
+			p.header.Del("Authorization")
+		}
+		p.initialize(mcp.V20251125)
+		forged := jwt(`{"iss":"https://as","sub":"alice"}`, "")
+		p.callAs(t, b, forged)
+		want(t, "GET with the forged token", p.asUser(forged).get("").StatusCode, 404)
+		want(t, "DELETE with it", p.do(p.request("DELETE", "")).StatusCode, 404)
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/mcpbridge/bridge/internal/hop"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 )
@@ -32,8 +33,11 @@ const (
 type HTTPOptions struct {
 	// URL is the MCP endpoint, http or https.
 	URL string
-	// Header is sent with every request, for example a static Authorization.
+	// Header is sent with every request, for example a static Authorization, and
+	// replaces what a call has under the same names.
 	Header http.Header
+	// DropAuthorization keeps the credentials of calls from the server.
+	DropAuthorization bool
 	// TLS configures https: own CAs, a client certificate.
 	TLS *tls.Config
 	// Dial opens connections; nil dials TCP.
@@ -61,6 +65,11 @@ type HTTPOptions struct {
 	// Excluded is told which tools are not shown to clients, and why (B-23); it may be nil.
 	Excluded func(tool, reason string)
 	Log      zerolog.Logger
+}
+
+// Policy returns what crosses to the server besides messages.
+func (o *HTTPOptions) Policy() hop.Policy {
+	return hop.Policy{Header: o.Header, DropAuthorization: o.DropAuthorization}
 }
 
 func (o *HTTPOptions) defaults() {

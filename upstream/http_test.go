@@ -45,7 +45,7 @@ func TestB2EveryRequestCarriesTheHeadersOfItsBody(t *testing.T) {
 					t.Errorf("%s: %q, want %q", name, got, want)
 				}
 			}
-			if second.header.Get("Authorization") != "Bearer own" || first.method != "POST" || first.path != "/mcp?tenant=1" {
+			if second.header.Get("Authorization") != "Bearer static" || first.method != "POST" || first.path != "/mcp?tenant=1" {
 				t.Errorf("%s %s %v", first.method, first.path, second.header)
 			}
 			if first.msg.ID == second.msg.ID || first.msg.ID == "" || string(first.msg.Params) != string(cl.Params) {

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strconv"
 
+	"github.com/mcpbridge/bridge/internal/hop"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/upstream/h1"
 )
@@ -23,19 +24,19 @@ type leanCarrier struct {
 	client *h1.Client
 	line   []byte // request line for the configured URL
 	common []byte // header fields that are the same in every request
-	auth   string // the configured Authorization
+	policy hop.Policy
 }
 
 func newLeanCarrier(u *url.URL, opt *HTTPOptions) *leanCarrier {
-	t := &leanCarrier{opt: opt, line: requestLine(u), auth: opt.Header.Get("Authorization")}
+	t := &leanCarrier{opt: opt, line: requestLine(u), policy: opt.Policy()}
 	t.client = h1.New(h1.Options{
 		Network: "tcp", Addr: hostPort(u), Dial: opt.Dial, DialTimeout: opt.DialTimeout,
 		HeaderTimeout: opt.HeaderTimeout, MaxIdle: opt.MaxIdle, IdleTimeout: opt.IdleTimeout,
 	})
 	b := appendField(nil, "Host", u.Host)
-	b = appendField(b, "User-Agent", opt.UserAgent)
+	b = appendField(b, "User-Agent", t.policy.UserAgent(opt.UserAgent))
 	b = append(b, "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"...)
-	Forward(opt.Header, func(name, value string) { b = appendField(b, name, value) })
+	t.policy.Own(func(name, value string) { b = appendField(b, name, value) })
 	t.common = b
 	return t
 }
@@ -98,10 +99,10 @@ func (t *leanCarrier) appendHead(b []byte, req *request, length int) []byte {
 	for _, f := range req.custom {
 		b = appendField(b, f.name, f.value)
 	}
-	if auth := authorization(req, t.auth); auth != "" {
+	if auth := t.policy.Authorization(req.call.Authorization); auth != "" {
 		b = appendField(b, "Authorization", auth)
 	}
-	Forward(req.call.Header, func(name, value string) { b = appendField(b, name, value) })
+	t.policy.Made(req.call.Header, func(name, value string) { b = appendField(b, name, value) })
 	b = append(b, "Content-Length: "...)
 	b = strconv.AppendInt(b, int64(length), 10)
 	return append(b, "\r\n\r\n"...)

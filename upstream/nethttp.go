@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/hop"
 	"github.com/mcpbridge/bridge/internal/http1"
 	"github.com/mcpbridge/bridge/internal/roundtrip"
 	"github.com/mcpbridge/bridge/mcp"
@@ -17,6 +18,7 @@ import (
 type netCarrier struct {
 	url       *url.URL
 	opt       *HTTPOptions
+	policy    hop.Policy
 	transport *roundtrip.Transport
 	legacy    bool            // leave out what the modern era added
 	ctx       context.Context // ends with close
@@ -24,7 +26,7 @@ type netCarrier struct {
 }
 
 func newNetCarrier(u *url.URL, opt *HTTPOptions) *netCarrier {
-	t := &netCarrier{url: u, opt: opt, transport: roundtrip.New(roundtrip.Options{
+	t := &netCarrier{url: u, opt: opt, policy: opt.Policy(), transport: roundtrip.New(roundtrip.Options{
 		TLS: opt.TLS, Dial: opt.Dial, DialTimeout: opt.DialTimeout, HeaderTimeout: opt.HeaderTimeout,
 		MaxIdle: opt.MaxIdle, IdleTimeout: opt.IdleTimeout,
 	})}
@@ -70,7 +72,7 @@ func (t *netCarrier) header(req *request) http.Header {
 	h := http.Header{
 		"Content-Type": {"application/json"},
 		"Accept":       {"application/json, text/event-stream"},
-		"User-Agent":   {t.opt.UserAgent},
+		"User-Agent":   {t.policy.UserAgent(t.opt.UserAgent)},
 	}
 	if !t.legacy {
 		h[mcp.HeaderProtocolVersion] = []string{req.version}
@@ -79,28 +81,15 @@ func (t *netCarrier) header(req *request) http.Header {
 	if req.named {
 		h[mcp.HeaderName] = []string{string(req.appendName(nil))}
 	}
-	if auth := authorization(req, t.opt.Header.Get("Authorization")); auth != "" {
+	if auth := t.policy.Authorization(req.call.Authorization); auth != "" {
 		h["Authorization"] = []string{auth}
 	}
 	for _, f := range req.custom {
 		h.Add(f.name, f.value)
 	}
-	Forward(t.opt.Header, h.Add)
-	Forward(req.call.Header, h.Add)
+	t.policy.Own(h.Add)
+	t.policy.Made(req.call.Header, h.Add)
 	return h
-}
-
-// authorization is the credential of a request: its own, else the configured
-// one (H-1).
-func authorization(req *request, configured string) string {
-	auth := req.call.Authorization
-	if auth == "" {
-		auth = configured
-	}
-	if !http1.IsValue(auth) {
-		return ""
-	}
-	return auth
 }
 
 // netExchange is a response of net/http.

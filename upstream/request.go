@@ -2,13 +2,9 @@ package upstream
 
 import (
 	"fmt"
-	"net/http"
-	"net/textproto"
 	"net/url"
-	"strings"
 	"sync"
 
-	"github.com/mcpbridge/bridge/internal/http1"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -138,37 +134,4 @@ func (r *request) check() *jsonrpc.Error {
 // refuse makes an error born in the bridge (F-2).
 func refuse(code int, reason, message string) *jsonrpc.Error {
 	return &jsonrpc.Error{Code: code, Message: message, Data: []byte(`{"bridge":{"reason":"` + reason + `"}}`)}
-}
-
-// owned reports whether a header belongs to the protocol, the connection or
-// the peer's own identity, so that it is never taken over from elsewhere
-// (B-26, H-12). name is in canonical form.
-func owned(name string) bool {
-	for _, prefix := range [...]string{"Mcp-", "Proxy-", "Sec-", "X-Forwarded-"} {
-		if strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	switch name {
-	case "Accept", "Accept-Encoding", "Authorization", "Connection", "Content-Encoding", "Content-Length",
-		"Content-Type", "Cookie", "Expect", "Forwarded", "Host", "Keep-Alive", "Last-Event-Id", "Origin", "Te", "Trailer",
-		"Transfer-Encoding", "Upgrade", "X-Real-Ip":
-		return true
-	}
-	return false
-}
-
-// Forward passes the headers of h that any server may see to add. Values that would
-// break the message are left out.
-func Forward(h http.Header, add func(name, value string)) {
-	for name, values := range h {
-		if owned(name) || owned(textproto.CanonicalMIMEHeaderKey(name)) || !http1.IsToken(name) { // most are the first
-			continue
-		}
-		for _, v := range values {
-			if http1.IsValue(v) {
-				add(name, v)
-			}
-		}
-	}
 }

@@ -46,13 +46,13 @@ type Call struct {
 	Method string
 	// Params is the complete, valid params object including _meta.
 	Params []byte
-	// Authorization is the value of that header for this call; empty uses the
-	// upstream's configured one, if any. HTTP only.
+	// Authorization is the value of that header for this call, unless the client
+	// is configured to send another one, or none. HTTP only.
 	Authorization string
 	// Principal selects the tool schemas that apply (H-10).
 	Principal string
-	// Header has further HTTP headers, such as traceparent. Headers that the
-	// protocol or the connection owns are ignored (B-26, H-12).
+	// Header has further HTTP headers, such as traceparent. Which of them are
+	// sent is told by package hop (B-26, H-12).
 	Header http.Header
 	// Idle, which may be nil, is called on the calling goroutine before it
 	// waits for more of the response, if notify was called since the last time.

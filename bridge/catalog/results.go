@@ -4,16 +4,15 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"net/http"
-	"net/textproto"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/hop"
 	"github.com/mcpbridge/bridge/internal/ttlcache"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
-	"github.com/mcpbridge/bridge/upstream"
 )
 
 // Results are kept as the server sent them, for as long as their ttlMs allows
@@ -137,23 +136,13 @@ func foreignMeta(meta []byte) []byte {
 // tell the server, which may know users by another one than Authorization (B-42).
 func audience(principal string, header http.Header) string {
 	var told []string
-	upstream.Forward(header, func(name, value string) {
-		if name = textproto.CanonicalMIMEHeaderKey(name); !impersonal[name] {
-			told = append(told, name+":"+value)
-		}
-	})
+	hop.Personal(header, func(name, value string) { told = append(told, name+":"+value) })
 	if len(told) == 0 {
 		return principal
 	}
 	slices.Sort(told)
 	sum := sha256.Sum256([]byte(strings.Join(told, "\n")))
 	return principal + "\x00" + string(sum[:])
-}
-
-// impersonal headers are sent by clients of all users alike, or differ by request.
-var impersonal = map[string]bool{
-	"Accept-Language": true, "Baggage": true, "Cache-Control": true, "Dnt": true, "Pragma": true, "Priority": true, "Referer": true,
-	"Traceparent": true, "Tracestate": true, "User-Agent": true, "X-Correlation-Id": true, "X-Request-Id": true,
 }
 
 // lifetime returns how long a result may be kept, and whether everyone may see it

@@ -63,7 +63,7 @@ func (o *Options) legacyServer(log zerolog.Logger) (relay.Server, error) {
 		return nil, err
 	}
 	return relay.NewHTTP(relay.HTTPOptions{
-		URL: endpoint, Header: o.HTTP.Header, TLS: o.HTTP.TLS, Dial: o.HTTP.Dial, MaxMessage: o.HTTP.MaxResponse, UserAgent: o.HTTP.UserAgent, Log: log,
+		URL: endpoint, Policy: o.HTTP.Policy(), TLS: o.HTTP.TLS, Dial: o.HTTP.Dial, MaxMessage: o.HTTP.MaxResponse, UserAgent: o.HTTP.UserAgent, Log: log,
 	}), nil
 }
 

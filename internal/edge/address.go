@@ -11,6 +11,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/mcpbridge/bridge/internal/hop"
 	"github.com/mcpbridge/bridge/internal/logfield"
 )
 
@@ -53,7 +54,7 @@ func (a *addresses) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func withoutClient(h http.Header) http.Header {
 	shared := true
 	for name := range h {
-		if !speaksOfClient(name) {
+		if !hop.SpeaksOfClient(name) {
 			continue
 		}
 		if shared {
@@ -62,11 +63,6 @@ func withoutClient(h http.Header) http.Header {
 		delete(h, name)
 	}
 	return h
-}
-
-// speaksOfClient names the headers in which proxies tell whom they speak for.
-func speaksOfClient(name string) bool {
-	return strings.HasPrefix(name, "X-Forwarded-") || name == "Forwarded" || name == "X-Real-Ip"
 }
 
 // client returns the address that trusted proxies give for the sender of a

@@ -112,16 +112,23 @@ func New(opt Options) (*Mount, error) {
 	if !opt.RefuseModern {
 		opt.Bridge.Modern = m.server.asModern()
 	}
-	opt.Bridge.OneIdentity = opt.dropsAuthorization() || opt.Command != nil // which has no way to be told
+	keeps := opt.keepsCredentials()
+	opt.Bridge.OneIdentity, opt.Legacy.CredentialsEndHere = keeps, keeps
 	opt.Bridge.Upstream, opt.Bridge.Prober, opt.Bridge.Draft = m.Upstream, m.Prober, opt.Draft.Active
 	m.Bridge = bridge.New(opt.Bridge)
 	m.Backend = m.server.backend(m.Bridge, http.HandlerFunc(m.serveAgain))
 	if opt.Watch != nil {
 		m.Backend = opt.Tap.Backend(m.Backend, opt.Watch)
 	}
-	opt.Legacy.CredentialsEndHere = opt.dropsAuthorization()
 	m.HTTP = legacy.NewHTTP(opt.Legacy, m.Backend)
 	return m, nil
+}
+
+// keepsCredentials reports whether no credentials of clients reach the server. A
+// command has no way to be told them.
+func (o *Options) keepsCredentials() bool {
+	policy := o.Upstream.Policy()
+	return o.Command != nil || o.DropAuthorization || policy.KeepsCredentials()
 }
 
 // serveAgain is what the server's own backend hands requests back to.

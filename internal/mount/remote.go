@@ -38,6 +38,7 @@ type remote struct {
 
 // newRemote makes what speaks with a server over HTTP.
 func newRemote(opt *Options, v *verdicts) (*remote, error) {
+	opt.Upstream.DropAuthorization = opt.DropAuthorization
 	caller, err := upstream.NewHTTP(opt.Upstream)
 	if err != nil {
 		return nil, err
@@ -46,15 +47,15 @@ func newRemote(opt *Options, v *verdicts) (*remote, error) {
 	if err != nil {
 		return nil, err // impossible: NewHTTP has parsed it
 	}
-	r := &remote{opt: opt, verdicts: v, client: decide(caller, opt),
+	r := &remote{opt: opt, verdicts: v, client: caller,
 		limit: cmp.Or(opt.Legacy.MaxSessions, defaultRelayed), idle: cmp.Or(opt.Legacy.IdleTimeout, defaultRelayedIdle)}
 	r.relayed = r.table()
 	r.proxy = passthrough.New(passthrough.Options{
-		URL: endpoint, Header: opt.Upstream.Header, DropAuthorization: opt.DropAuthorization, TLS: opt.Upstream.TLS,
+		URL: endpoint, Policy: opt.Upstream.Policy(), TLS: opt.Upstream.TLS,
 		Dial: opt.Upstream.Dial, Answered: r.answered, Log: opt.Upstream.Log,
 	})
 	r.servers = relay.NewHTTP(relay.HTTPOptions{
-		URL: endpoint, Header: opt.Upstream.Header, DropAuthorization: opt.DropAuthorization, TLS: opt.Upstream.TLS,
+		URL: endpoint, Policy: opt.Upstream.Policy(), TLS: opt.Upstream.TLS,
 		Dial: opt.Upstream.Dial, MaxMessage: opt.Upstream.MaxResponse, UserAgent: opt.Upstream.UserAgent, Log: opt.Upstream.Log,
 	})
 	v.changed = append(v.changed, r.changed)

@@ -16,10 +16,10 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
-	"strings"
 
 	"github.com/rs/zerolog"
 
+	"github.com/mcpbridge/bridge/internal/hop"
 	"github.com/mcpbridge/bridge/internal/roundtrip"
 )
 
@@ -27,10 +27,8 @@ import (
 type Options struct {
 	// URL is the server's endpoint; every request goes there, whatever its path.
 	URL *url.URL
-	// Header replaces headers of the client, for example a static Authorization.
-	Header http.Header
-	// DropAuthorization keeps the client's credentials from the server.
-	DropAuthorization bool
+	// Policy says what crosses besides messages.
+	Policy hop.Policy
 	// TLS configures https; nil means the system's certificates.
 	TLS *tls.Config
 	// Dial opens connections; nil dials TCP.
@@ -98,42 +96,19 @@ func unreachable(w http.ResponseWriter, err error, log *zerolog.Logger) {
 	http.Error(w, "the bridge cannot reach the MCP server behind it", http.StatusBadGateway)
 }
 
-// answered leaves CORS to the bridge, which answers the preflights and has set
-// its own headers, and shows the head.
+// answered leaves to the bridge what it has answered itself, and shows the head.
 func answered(resp *http.Response, opt *Options) {
-	for name := range resp.Header {
-		if strings.HasPrefix(name, "Access-Control-") {
-			delete(resp.Header, name)
-		}
-	}
+	hop.Down(resp.Header)
 	if opt.Answered != nil {
 		opt.Answered(resp)
 	}
 }
 
+// rewrite also takes off what ReverseProxy puts back: Upgrade, with which a
+// client could get a connection to the server of its own, and Te.
 func rewrite(r *httputil.ProxyRequest, opt *Options) {
 	target := *opt.URL
 	r.Out.URL, r.Out.Host = &target, ""
-	for name := range r.Out.Header {
-		if foreign(name) {
-			delete(r.Out.Header, name)
-		}
-	}
-	if opt.DropAuthorization {
-		delete(r.Out.Header, "Authorization")
-	}
-	for name, values := range opt.Header {
-		r.Out.Header[name] = values
-	}
-}
-
-// foreign reports headers that speak about the hop to the bridge and must not
-// be believed on the next one (H-12).
-func foreign(name string) bool {
-	switch name {
-	case "Cookie", "Origin", "Forwarded", "X-Real-Ip":
-		return true
-	}
-	return strings.HasPrefix(name, "Proxy-") || strings.HasPrefix(name, "X-Forwarded-") ||
-		strings.HasPrefix(name, "Sec-Fetch-")
+	r.Out.TransferEncoding, r.Out.Trailer = nil, nil
+	opt.Policy.Pass(r.Out.Header)
 }

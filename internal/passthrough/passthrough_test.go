@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/rs/zerolog"
+
+	"github.com/mcpbridge/bridge/internal/hop"
 )
 
 func handler(t *testing.T, upstream string) http.Handler {
@@ -20,7 +22,7 @@ func handler(t *testing.T, upstream string) http.Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	proxy := New(Options{URL: u, Header: http.Header{"Authorization": {"Bearer ours"}}, Log: zerolog.Nop()})
+	proxy := New(Options{URL: u, Policy: hop.Policy{Header: http.Header{"Authorization": {"Bearer ours"}}}, Log: zerolog.Nop()})
 	t.Cleanup(proxy.Close)
 	return proxy
 }
@@ -77,7 +79,7 @@ func TestCredentialsOfClientsAreDroppedWhereTheyAreNotMeantForTheServer(t *testi
 	}))
 	defer server.Close()
 	u, _ := url.Parse(server.URL)
-	proxy := New(Options{URL: u, DropAuthorization: true})
+	proxy := New(Options{URL: u, Policy: hop.Policy{DropAuthorization: true}})
 	defer proxy.Close()
 	req := httptest.NewRequest(http.MethodPost, "/", nil)
 	req.Header.Set("Authorization", "Bearer theirs")

@@ -16,20 +16,18 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/hop"
 	"github.com/mcpbridge/bridge/internal/roundtrip"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
-	"github.com/mcpbridge/bridge/upstream"
 )
 
 // HTTPOptions configures an HTTP server to connect to. URL is required.
 type HTTPOptions struct {
 	URL *url.URL
-	// Header replaces headers of the client, for example a static Authorization.
-	Header http.Header
-	// DropAuthorization keeps the client's credentials from the server.
-	DropAuthorization bool
+	// Policy says what crosses besides messages.
+	Policy hop.Policy
 	// TLS configures https; nil means the system's certificates.
 	TLS *tls.Config
 	// Dial opens connections; nil dials TCP.
@@ -224,8 +222,9 @@ func (l *httpLine) exchange(ctx context.Context, method string, caller downstrea
 	if err != nil {
 		return nil, err
 	}
-	upstream.Forward(caller.Header, req.Header.Add)
-	req.Header.Set("User-Agent", opt.UserAgent)
+	opt.Policy.Made(caller.Header, req.Header.Add)
+	opt.Policy.Own(req.Header.Add)
+	req.Header.Set("User-Agent", opt.Policy.UserAgent(opt.UserAgent))
 	req.Header.Set("Accept", "application/json, text/event-stream")
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
@@ -233,8 +232,8 @@ func (l *httpLine) exchange(ctx context.Context, method string, caller downstrea
 	if method == http.MethodGet {
 		req.Header.Set("Accept", "text/event-stream")
 	}
-	if caller.Authorization != "" && !opt.DropAuthorization {
-		req.Header.Set("Authorization", caller.Authorization)
+	if auth := opt.Policy.Authorization(caller.Authorization); auth != "" {
+		req.Header.Set("Authorization", auth)
 	}
 	l.mu.Lock()
 	for name, value := range map[string]string{
@@ -245,8 +244,5 @@ func (l *httpLine) exchange(ctx context.Context, method string, caller downstrea
 		}
 	}
 	l.mu.Unlock()
-	for name, values := range opt.Header {
-		req.Header[name] = values
-	}
 	return l.server.transport.RoundTrip(req)
 }

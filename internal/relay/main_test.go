@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/hop"
 	"github.com/mcpbridge/bridge/jsonrpc"
 )
 
@@ -123,7 +124,7 @@ func over(t *testing.T, h http.HandlerFunc) *HTTP {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := NewHTTP(HTTPOptions{URL: u, Header: http.Header{"X-Own": {"1"}}, MaxMessage: 4096})
+	s := NewHTTP(HTTPOptions{URL: u, Policy: hop.Policy{Header: http.Header{"X-Own": {"1"}}}, MaxMessage: 4096})
 	t.Cleanup(func() { s.Close(); front.CloseClientConnections(); front.Close() })
 	return s
 }

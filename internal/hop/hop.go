@@ -1,0 +1,189 @@
+// Package hop is the policy of what crosses the bridge besides messages: which
+// header fields and credentials of a client reach the server, which of a
+// server's reach the client, and which may be configured. It is one table, and
+// the few functions that apply it. Translating, relaying and passing on, the edge
+// and the checks of the configuration use it alike (B-26, H-1, H-12).
+package hop
+
+import (
+	"net/http"
+	"net/textproto"
+	"strings"
+
+	"github.com/mcpbridge/bridge/internal/http1"
+)
+
+// way is a set of ways that a field may go.
+type way uint8
+
+const (
+	// made: from a client, with a message that the bridge makes of the client's:
+	// translated or relayed.
+	made way = 1 << iota
+	// passed: from a client, with a message that is passed on unchanged.
+	passed
+	// down: from the server, with a response that is passed on unchanged.
+	down
+	// configured: from the configuration, with every request.
+	configured
+	// single is no way: such a field says one thing, and only its first value goes
+	// up with a message that is passed on. It is the one that the bridge has read.
+	single
+)
+
+// everywhere is how fields go that are not listed.
+const everywhere = made | passed | down | configured
+
+// row says which ways one field goes, or all those that begin with a name that
+// ends in a hyphen.
+type row struct {
+	name string // in canonical form
+	ways way
+}
+
+// table lists the fields that do not go everywhere.
+var table = []row{
+	// What belongs to a connection and to the framing of a message on it.
+	{"Connection", 0},
+	{"Content-Length", passed | down},
+	{"Expect", 0},
+	{"Host", 0},
+	{"Http2-Settings", 0},
+	{"Keep-Alive", 0},
+	{"Proxy-Connection", 0},
+	{"Te", 0},
+	{"Trailer", 0},
+	{"Transfer-Encoding", 0},
+	{"Upgrade", 0},
+
+	// What is about the message that is passed on; the bridge has its own for those
+	// that it makes.
+	{"Accept", passed | down},
+	{"Accept-Encoding", passed | down},
+	{"Content-Encoding", passed | down},
+	{"Content-Type", passed | down | single},
+	{"Last-Event-Id", passed | down | single},
+	{"Mcp-", passed | down | single},
+	{"User-Agent", passed | down | configured | single},
+
+	// Who sends it: credentials go by Policy.Authorization, the others speak about the
+	// hop to the bridge and must not be believed on the next one.
+	{"Authorization", passed | down | configured | single},
+	{"Cookie", down | configured},
+	{"Forwarded", down | configured},
+	{"Origin", down | configured},
+	{"Proxy-", down | configured},
+	{"Sec-", down | configured},
+	{"X-Forwarded-", down | configured},
+	{"X-Real-Ip", down | configured},
+
+	// What pages of other origins may do: the bridge has answered that.
+	{"Access-Control-", made | passed | configured},
+}
+
+var (
+	exact    = map[string]way{}
+	prefixes []row
+)
+
+func init() {
+	for _, r := range table {
+		if strings.HasSuffix(r.name, "-") {
+			prefixes = append(prefixes, r)
+		} else {
+			exact[r.name] = r.ways
+		}
+	}
+}
+
+// ways returns which ways a field goes. A name that servers behind CGI, WSGI and
+// their like cannot tell from a listed one goes none: they read X_Real_Ip as
+// X-Real-Ip.
+func ways(name string) way {
+	folded := fold(name)
+	w, listed := listedWays(folded)
+	switch {
+	case !listed:
+		return everywhere
+	case !strings.EqualFold(name, folded):
+		return 0
+	}
+	return w
+}
+
+func listedWays(canonical string) (w way, listed bool) {
+	if w, listed = exact[canonical]; listed {
+		return w, true
+	}
+	for _, r := range prefixes {
+		if strings.HasPrefix(canonical, r.name) {
+			return r.ways, true
+		}
+	}
+	return 0, false
+}
+
+// fold returns the canonical form of all names that a server may take for the
+// same: in any case, and with any punctuation in the place of hyphens. The usual
+// ones cost no memory.
+func fold(name string) string {
+	upper := true
+	for i := range len(name) {
+		c := name[i]
+		letter := c >= 'a' && c <= 'z' && !upper || c >= 'A' && c <= 'Z' && upper
+		if !letter && c != '-' && (c < '0' || c > '9') {
+			return textproto.CanonicalMIMEHeaderKey(strings.Map(hyphenate, name))
+		}
+		upper = c == '-'
+	}
+	return name
+}
+
+func hyphenate(c rune) rune {
+	if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' {
+		return c
+	}
+	return '-'
+}
+
+// Reserved reports whether the bridge alone decides about a field, so that it
+// cannot be configured.
+func Reserved(name string) bool { return ways(name)&configured == 0 }
+
+// SpeaksOfClient reports whether a field is one in which proxies tell whom they
+// speak for, in any spelling that a server may take for it. Its name is in canonical form.
+func SpeaksOfClient(name string) bool {
+	if name == "" || name[0] != 'X' && name[0] != 'F' {
+		return false // at the first glance
+	}
+	name = fold(name)
+	return strings.HasPrefix(name, "X-Forwarded-") || name == "Forwarded" || name == "X-Real-Ip"
+}
+
+// impersonal fields are sent by clients of all users alike, or differ by request.
+var impersonal = map[string]bool{
+	"Accept-Language": true, "Baggage": true, "Cache-Control": true, "Dnt": true, "Pragma": true, "Priority": true, "Referer": true,
+	"Traceparent": true, "Tracestate": true, "X-Correlation-Id": true, "X-Request-Id": true,
+}
+
+// Personal passes those fields of a client that go up with a message of the
+// bridge's own and may tell the server who the user is to add, under their
+// canonical names.
+func Personal(client http.Header, add func(name, value string)) {
+	(&Policy{}).Made(client, func(name, value string) {
+		if name = textproto.CanonicalMIMEHeaderKey(name); !impersonal[name] {
+			add(name, value)
+		}
+	})
+}
+
+// named reports whether a Connection field names another one, which then belongs
+// to the connection.
+func named(connection []string, name string) bool {
+	for _, v := range connection {
+		if http1.HasElement(v, name) {
+			return true
+		}
+	}
+	return false
+}

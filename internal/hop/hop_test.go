@@ -1,0 +1,211 @@
+package hop
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// sample is a field that a row is about.
+func sample(r row) string {
+	if strings.HasSuffix(r.name, "-") {
+		return r.name + "Sample"
+	}
+	return r.name
+}
+
+// gone reports what is left of a field that a client sends, each way up.
+func up(p *Policy, client http.Header, name string) (withMade, withPassed []string) {
+	p.Made(client, func(n, v string) {
+		if n == name {
+			withMade = append(withMade, v)
+		}
+	})
+	through := client.Clone()
+	p.Pass(through)
+	return withMade, through[name]
+}
+
+// The expectations are written out once more: a row that changes by accident is
+// an attack that becomes possible.
+func TestEachRow(t *testing.T) {
+	const nowhere, message = "", "passed down"
+	want := map[string]string{
+		"Connection": nowhere, "Expect": nowhere, "Host": nowhere, "Http2-Settings": nowhere, "Keep-Alive": nowhere,
+		"Proxy-Connection": nowhere, "Te": nowhere, "Trailer": nowhere, "Transfer-Encoding": nowhere, "Upgrade": nowhere,
+		"Content-Length": message, "Accept": message, "Accept-Encoding": message, "Content-Encoding": message, "Content-Type": message,
+		"Last-Event-Id": message, "Mcp-": message, "User-Agent": "passed down configured", "Authorization": "passed down configured",
+		"Cookie": "down configured", "Forwarded": "down configured", "Origin": "down configured", "Proxy-": "down configured",
+		"Sec-": "down configured", "X-Forwarded-": "down configured", "X-Real-Ip": "down configured",
+		"Access-Control-": "made passed configured",
+	}
+	for _, r := range table {
+		t.Run(r.name, func(t *testing.T) {
+			expected, listed := want[r.name]
+			if !listed {
+				t.Fatal("the row has no expectation")
+			}
+			delete(want, r.name)
+			if got := observed(sample(r)); got != expected {
+				t.Errorf("goes %q, want %q", got, expected)
+			}
+			for _, look := range []string{
+				strings.ReplaceAll(sample(r), "-", "_"), strings.ToLower(strings.ReplaceAll(sample(r), "-", "_")), strings.ReplaceAll(sample(r), "-", "."),
+			} {
+				if strings.EqualFold(look, sample(r)) {
+					continue
+				}
+				if got := observed(look); got != nowhere {
+					t.Errorf("%s goes %q", look, got)
+				}
+			}
+		})
+	}
+	for name := range want {
+		t.Errorf("there is no row %s", name)
+	}
+	for _, name := range []string{"Traceparent", "X-Tenant", "Mcpx", "X-Forwarded", "x_tenant", "Www-Authenticate", "Set-Cookie"} {
+		if got := observed(name); got != "made passed down configured" {
+			t.Errorf("%s goes %q", name, got)
+		}
+	}
+}
+
+// observed says which ways a field goes, by trying them.
+func observed(name string) string {
+	var out []string
+	withMade, withPassed := up(&Policy{}, http.Header{name: {"v"}}, name)
+	if withMade != nil {
+		out = append(out, "made")
+	}
+	if withPassed != nil {
+		out = append(out, "passed")
+	}
+	response := http.Header{name: {"v"}}
+	if Down(response); len(response) > 0 {
+		out = append(out, "down")
+	}
+	if !Reserved(name) {
+		out = append(out, "configured")
+	}
+	return strings.Join(out, " ")
+}
+
+// RFC 9110 7.6.1: what Connection names belongs to the connection.
+func TestWhatConnectionNamesDoesNotCross(t *testing.T) {
+	h := func() http.Header {
+		return http.Header{"Connection": {"close, X-Hop", "x-other"}, "X-Hop": {"1"}, "X-Other": {"1"}, "X-Stays": {"1"}}
+	}
+	for _, name := range []string{"X-Hop", "X-Other", "X-Stays"} {
+		withMade, withPassed := up(&Policy{}, h(), name)
+		stays := name == "X-Stays"
+		if (withMade != nil) != stays || (withPassed != nil) != stays {
+			t.Errorf("%s: made %q, passed %q", name, withMade, withPassed)
+		}
+	}
+	response := h()
+	if Down(response); len(response) != 1 || response.Get("X-Stays") == "" {
+		t.Errorf("%v", response)
+	}
+}
+
+func TestConfiguredFieldsWin(t *testing.T) {
+	p := &Policy{Header: http.Header{"X-Key": {"ours"}, "Cookie": {"a=b"}, "User-Agent": {"agent"}, "Authorization": {"Bearer ours"}, "Upgrade": {"h2c"}}}
+	client := http.Header{"X-Key": {"theirs"}, "X_key": {"theirs"}, "x.key": {"theirs"}, "Cookie": {"c=d"}, "Authorization": {"Bearer theirs"},
+		"User-Agent": {"theirs"}, "X-Other": {"1"}}
+	all := map[string]string{}
+	p.Made(client, func(n, v string) { all[n] += v })
+	p.Own(func(n, v string) { all[n] += v })
+	if want := map[string]string{"X-Key": "ours", "Cookie": "a=b", "X-Other": "1"}; !maps.Equal(all, want) {
+		t.Errorf("made: %v", all)
+	}
+	if got := p.UserAgent("bridge"); got != "agent" {
+		t.Errorf("User-Agent %q", got)
+	}
+	p.Pass(client)
+	want := http.Header{"X-Key": {"ours"}, "Cookie": {"a=b"}, "User-Agent": {"agent"}, "Authorization": {"Bearer ours"}, "X-Other": {"1"}}
+	if !maps.EqualFunc(client, want, slices.Equal) {
+		t.Errorf("passed: %v", client)
+	}
+}
+
+func TestCredentials(t *testing.T) {
+	configured := http.Header{"Authorization": {"Bearer ours"}}
+	for _, tc := range []struct {
+		policy       Policy
+		client, want string
+		keeps        bool
+	}{
+		{Policy{}, "Bearer theirs", "Bearer theirs", false},
+		{Policy{}, "Bearer\r\nX: y", "", false},
+		{Policy{}, "", "", false},
+		{Policy{DropAuthorization: true}, "Bearer theirs", "", true},
+		{Policy{Header: configured}, "Bearer theirs", "Bearer ours", true},
+		{Policy{Header: configured}, "", "Bearer ours", true},
+		{Policy{Header: configured, DropAuthorization: true}, "Bearer theirs", "Bearer ours", true},
+	} {
+		if got := tc.policy.Authorization(tc.client); got != tc.want || tc.policy.KeepsCredentials() != tc.keeps {
+			t.Errorf("%+v: %q, keeps %v", tc, got, tc.policy.KeepsCredentials())
+		}
+		if tc.client == "" || strings.Contains(tc.client, "\r") {
+			continue // net/http refuses the one, and there is nothing to pass of the other
+		}
+		h := http.Header{"Authorization": {tc.client, "Bearer second"}}
+		tc.policy.Pass(h)
+		if got := strings.Join(h["Authorization"], ","); got != tc.want {
+			t.Errorf("%+v passes %q", tc, got)
+		}
+	}
+}
+
+func TestOneValueOfWhatSaysOneThing(t *testing.T) {
+	h := http.Header{"Mcp-Name": {"a", "b"}, "Accept": {"a", "b"}, "X-Any": {"a", "b"}}
+	(&Policy{}).Pass(h)
+	if len(h["Mcp-Name"]) != 1 || h["Mcp-Name"][0] != "a" || len(h["Accept"]) != 2 || len(h["X-Any"]) != 2 {
+		t.Errorf("%v", h)
+	}
+}
+
+func TestWhoProxiesSpeakFor(t *testing.T) {
+	for name, want := range map[string]bool{
+		"X-Forwarded-For": true, "X-Forwarded-Anything": true, "Forwarded": true, "X-Real-Ip": true,
+		"X_forwarded_for": true, "X-Real_ip": true, "X-Forward": false, "X-Real": false, "From": false, "": false,
+	} {
+		if got := SpeaksOfClient(name); got != want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// Whatever breaks a message is left out.
+func TestB26FieldsThatAreNeverTakenOver(t *testing.T) {
+	h := http.Header{"Traceparent": {"00-1-2-01"}, "x-own": {"a", "b"}, "Mcp-Name": {"spoofed"}, "mcp-param-x": {"spoofed"}, "Cookie": {"c"},
+		"Origin": {"o"}, "Content-Length": {"9"}, "Authorization": {"stolen"}, "Host": {"h"}, "Bad Name": {"x"}, "X-Bad": {"a\r\nb"}, "Proxy-Authorization": {"p"}}
+	var got []string
+	(&Policy{}).Made(h, func(name, value string) { got = append(got, name+" "+value) })
+	slices.Sort(got)
+	if want := []string{"Traceparent 00-1-2-01", "x-own a", "x-own b"}; !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestPersonalFields(t *testing.T) {
+	got := map[string]string{}
+	Personal(http.Header{"x-tenant": {"a"}, "Traceparent": {"b"}, "User-Agent": {"c"}, "Cookie": {"d"}, "Connection": {"x-hop"}, "X-Hop": {"e"}},
+		func(n, v string) { got[n] = v })
+	if want := map[string]string{"X-Tenant": "a"}; !maps.Equal(got, want) {
+		t.Errorf("%v", got)
+	}
+}
+
+func BenchmarkMade(b *testing.B) {
+	h := http.Header{"Accept": {"a"}, "Content-Type": {"b"}, "Mcp-Session-Id": {"c"}, "Mcp-Protocol-Version": {"d"}, "User-Agent": {"e"},
+		"Authorization": {"f"}, "Connection": {"keep-alive"}, "Traceparent": {"g"}}
+	p := &Policy{}
+	b.ReportAllocs()
+	for b.Loop() {
+		p.Made(h, func(string, string) {})
+	}
+}
