@@ -49,6 +49,7 @@ const (
 	partial verdict = iota // more is needed
 	whole                  // it is one of ours
 	foreign                // it is net/http's
+	refused                // nobody may serve it
 	gone                   // there will be none
 )
 
@@ -62,6 +63,9 @@ func (cn *conn) serve() {
 			return
 		case foreign:
 			cn.handOver(nil)
+			return
+		case refused:
+			cn.refuse()
 			return
 		}
 		if !cn.exchange() {
@@ -229,6 +233,18 @@ func (cn *conn) receive(wait func() error) error {
 		return errShutdown
 	}
 	return wait()
+}
+
+const refusal = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\nContent-Length: 59\r\n\r\n" +
+	"a request has Content-Length or Transfer-Encoding, not both"
+
+// refuse answers a request of which nobody knows where it ends.
+func (cn *conn) refuse() {
+	cn.in.skip(cn.in.buffered())
+	cn.allowWrite(len(refusal))
+	if _, err := io.WriteString(cn.nc, refusal); err == nil {
+		cn.linger()
+	}
 }
 
 // dismiss is the shutdown's word to the connection.

@@ -225,3 +225,26 @@ func tcpPair(t testing.TB) (near, far net.Conn) {
 	t.Cleanup(func() { _ = near.Close() })
 	return near, far
 }
+
+// RFC 9112 6.3: who believes the other length takes a part of the body for the
+// next request.
+func TestARequestWithTwoLengthsIsRefused(t *testing.T) {
+	for _, fields := range []string{
+		"Content-Length: 4\r\nTransfer-Encoding: chunked",
+		"transfer-encoding: chunked\r\nX: y\r\ncontent-length: 4",
+		"Transfer-Encoding : chunked\r\nContent-Length: 4",
+		"Transfer-Encoding: identity\r\nContent-Length: 4",
+	} {
+		_, addr := serve(t, number(t))
+		w := dial(t, addr)
+		w.send(post("{}"))
+		if got := w.body(); got != "1{}" {
+			t.Fatalf("%q", got)
+		}
+		w.send("POST / HTTP/1.1\r\nHost: a\r\n" + fields + "\r\n\r\n0\r\n\r\n" + post("smuggled"))
+		resp, body := w.read()
+		if resp.StatusCode != http.StatusBadRequest || !resp.Close || !strings.Contains(body, "not both") || !w.closed() {
+			t.Errorf("%q: %d %q", fields, resp.StatusCode, body)
+		}
+	}
+}

@@ -34,11 +34,30 @@ func (h *head) read(b []byte) (n int, v verdict) {
 	}
 	n = end + len(headEnd)
 	h.text = string(b[:n])
-	if !h.parse() {
-		h.text = ""
-		return 0, foreign
+	if h.parse() {
+		return n, whole
 	}
-	return n, whole
+	v = foreign
+	if twoLengths(h.text) {
+		v = refused
+	}
+	h.text = ""
+	return 0, v
+}
+
+// twoLengths reports whether a head says in both ways how long its body is. Others
+// on the way may believe the other one, and take a part of the body for the next
+// request: RFC 9112 6.3 calls that smuggling. net/http would believe the coding
+// and keep the connection.
+func twoLengths(text string) bool {
+	length, coding := false, false
+	for line := range strings.Lines(text) {
+		name, _, _ := strings.Cut(line, ":")
+		name = http1.Trim(name) // of one that is malformed, too
+		length = length || http1.EqualFold(name, "content-length")
+		coding = coding || http1.EqualFold(name, "transfer-encoding")
+	}
+	return length && coding
 }
 
 var headEnd = []byte("\r\n\r\n")

@@ -61,7 +61,7 @@ func TestWhatIsServedHereAndWhatIsNot(t *testing.T) {
 		withLines("Content-Length: 9999999999999999999"):                        foreign,
 		withLines("Transfer-Encoding: chunked"):                                 foreign,
 		withLines("transfer-encoding: identity"):                                foreign,
-		withLines("Content-Length: 1", "TRANSFER-ENCODING:\tchunked"):           foreign,
+		withLines("Content-Length: 1", "TRANSFER-ENCODING:\tchunked"):           refused,
 		withLines("Expect: 100-continue"):                                       foreign,
 		withLines("Upgrade: websocket", "Connection: Upgrade"):                  foreign,
 		withLines("Connection: close"):                                          foreign,
