@@ -1,0 +1,195 @@
+// Package form turns the schema of an elicitation into fields that a person can
+// fill in, and what was filled in back into the content of an answer.
+//
+// It knows every primitive of every revision: text with a format and a length,
+// numbers, yes or no, one of several values with or without titles (enum,
+// enumNames, oneOf), and several of them (items with enum or anyOf). It knows
+// nothing of pages: package page draws the fields.
+package form
+
+import (
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// Bounds of a form. A schema beyond them is refused with an error that says so.
+const (
+	MaxFields  = 256
+	MaxOptions = 1024 // of one field
+	maxText    = 2000 // characters shown of a server's text; more is cut
+)
+
+// Form is the requestedSchema of one elicitation.
+type Form struct {
+	Fields []Field // in the order of the schema's properties
+}
+
+// Kind says how a field is filled in.
+type Kind string
+
+// The kinds of fields.
+const (
+	Text    Kind = "text"
+	Integer Kind = "integer"
+	Number  Kind = "number"
+	Boolean Kind = "boolean"
+	Choice  Kind = "choice"  // one option
+	Choices Kind = "choices" // any number of options
+)
+
+// Field is one property of the schema. Its texts are a stranger's: they are cut to
+// a bounded length, and must be escaped where they are shown.
+type Field struct {
+	Name        string
+	Title       string // the name when the schema has none
+	Description string
+	Kind        Kind
+	Format      string // of Text: email, uri, date, date-time; others are not checked
+	Required    bool
+	Options     []Option
+	Default     []string // as a browser would submit it
+	min, max    bound    // of a number, of a text's characters, of the number of options
+}
+
+// Option is one value that a field can have.
+type Option struct {
+	Value string // sent to the server
+	Title string // shown
+}
+
+// bound is the least or greatest value of something; its text is the schema's own.
+type bound struct {
+	set   bool
+	value float64
+	text  string
+}
+
+// Parse reads a requestedSchema, which must be valid JSON. The error says what a
+// form cannot show.
+func Parse(schema []byte) (Form, error) {
+	properties := rawjson.Get(schema, "properties")
+	if rawjson.KindOf(properties) != rawjson.Object {
+		return Form{}, errors.New("the server's form has no properties")
+	}
+	required := map[string]bool{}
+	for name := range rawjson.Elements(rawjson.Get(schema, "required")) {
+		text, _ := rawjson.Text(name)
+		required[text] = true
+	}
+	var f Form
+	for name, property := range rawjson.Members(properties) {
+		if len(f.Fields) == MaxFields {
+			return Form{}, fmt.Errorf("the server's form has more than %d fields", MaxFields)
+		}
+		field, err := parseField(string(name), property)
+		if err != nil {
+			return Form{}, err
+		}
+		field.Required = required[field.Name]
+		f.Fields = append(f.Fields, field)
+	}
+	return f, nil
+}
+
+func parseField(name string, p []byte) (Field, error) {
+	f := Field{Name: name, Title: text(p, "title"), Description: text(p, "description")}
+	if f.Title == "" {
+		f.Title = cut(name)
+	}
+	options := p
+	switch typ := text(p, "type"); typ {
+	case "string":
+		f.Kind, f.Format = Text, text(p, "format")
+		f.min, f.max = limit(p, "minLength"), limit(p, "maxLength")
+	case "integer", "number":
+		f.Kind = Kind(typ)
+		f.min, f.max = limit(p, "minimum"), limit(p, "maximum")
+	case "boolean":
+		f.Kind = Boolean
+	case "array":
+		f.Kind = Choices
+		options = rawjson.Get(p, "items")
+		f.min, f.max = limit(p, "minItems"), limit(p, "maxItems")
+	default:
+		return Field{}, fmt.Errorf("a form cannot show the field %q of type %q", cut(name), typ)
+	}
+	if err := f.parseOptions(options); err != nil {
+		return Field{}, err
+	}
+	f.parseDefault(rawjson.Get(p, "default"))
+	return f, nil
+}
+
+// parseOptions reads every spelling of an enumeration. What has options is chosen,
+// not typed.
+func (f *Field) parseOptions(p []byte) error {
+	titles := []string{}
+	for title := range rawjson.Elements(rawjson.Get(p, "enumNames")) { // until 2025-06-18
+		t, _ := rawjson.Text(title)
+		titles = append(titles, cut(t))
+	}
+	i := 0
+	for value := range rawjson.Elements(rawjson.Get(p, "enum")) {
+		v, _ := rawjson.Text(value)
+		o := Option{Value: v, Title: cut(v)}
+		if i < len(titles) {
+			o.Title = titles[i]
+		}
+		f.Options = append(f.Options, o)
+		i++
+	}
+	for _, member := range [...]string{"oneOf", "anyOf"} {
+		for value := range rawjson.Elements(rawjson.Get(p, member)) {
+			v, _ := rawjson.Text(rawjson.Get(value, "const"))
+			f.Options = append(f.Options, Option{Value: v, Title: text(value, "title")})
+		}
+	}
+	switch {
+	case len(f.Options) > MaxOptions:
+		return fmt.Errorf("the field %q of the server's form has more than %d options", cut(f.Name), MaxOptions)
+	case len(f.Options) > 0 && f.Kind == Text:
+		f.Kind, f.min, f.max = Choice, bound{}, bound{}
+	case len(f.Options) == 0 && f.Kind == Choices:
+		return fmt.Errorf("a form cannot show the field %q: a list without options", cut(f.Name))
+	}
+	return nil
+}
+
+func (f *Field) parseDefault(v []byte) {
+	switch rawjson.KindOf(v) {
+	case rawjson.String:
+		s, _ := rawjson.Text(v)
+		f.Default = []string{s}
+	case rawjson.Number:
+		f.Default = []string{string(v)}
+	case rawjson.True:
+		f.Default = []string{"true"}
+	case rawjson.Array:
+		for item := range rawjson.Elements(v) {
+			s, _ := rawjson.Text(item)
+			f.Default = append(f.Default, s)
+		}
+	}
+}
+
+func limit(p []byte, name string) bound {
+	v := rawjson.Get(p, name)
+	n, ok := number(string(v))
+	return bound{set: ok && rawjson.KindOf(v) == rawjson.Number, value: n, text: string(v)}
+}
+
+func text(p []byte, name string) string {
+	s, _ := rawjson.Text(rawjson.Get(p, name))
+	return cut(s)
+}
+
+// cut shortens a stranger's text to what a page shows of it.
+func cut(s string) string {
+	if utf8.RuneCountInString(s) <= maxText {
+		return s
+	}
+	return string([]rune(s)[:maxText]) + "…"
+}

@@ -1,0 +1,150 @@
+package model
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// params are those of sampling/createMessage, in the members that a model hears of.
+// The request may give content as one block or, since 2025-11-25, as several.
+type params struct {
+	Messages         []message   `json:"messages"`
+	SystemPrompt     string      `json:"systemPrompt"`
+	ModelPreferences preferences `json:"modelPreferences"`
+	MaxTokens        int         `json:"maxTokens"`
+	Temperature      *float64    `json:"temperature"`
+	StopSequences    []string    `json:"stopSequences"`
+	Tools            []tool      `json:"tools"`
+	ToolChoice       struct {
+		Mode string `json:"mode"`
+	} `json:"toolChoice"`
+}
+
+type preferences struct {
+	Hints []hint `json:"hints"`
+}
+
+type hint struct {
+	Name string `json:"name"`
+}
+
+type tool struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	InputSchema json.RawMessage `json:"inputSchema"`
+}
+
+type message struct {
+	Role    string `json:"role"`
+	Content blocks `json:"content"`
+}
+
+// blocks is content: an object counts as an array of one.
+type blocks []block
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (b *blocks) UnmarshalJSON(text []byte) error {
+	if text = bytes.TrimSpace(text); len(text) > 0 && text[0] == '[' {
+		return json.Unmarshal(text, (*[]block)(b))
+	}
+	*b = make(blocks, 1)
+	return json.Unmarshal(text, &(*b)[0])
+}
+
+// MarshalJSON implements json.Marshaler: one block stands alone, as all revisions
+// know it.
+func (b blocks) MarshalJSON() ([]byte, error) {
+	if len(b) == 1 {
+		return json.Marshal(b[0])
+	}
+	return json.Marshal([]block(b))
+}
+
+// block is a content block of any kind; Type says which members count.
+type block struct {
+	Type              string          `json:"type"`
+	Text              string          `json:"text,omitempty"`
+	Data              string          `json:"data,omitempty"` // base64
+	MIMEType          string          `json:"mimeType,omitempty"`
+	ID                string          `json:"id,omitempty"` // tool_use
+	Name              string          `json:"name,omitempty"`
+	Input             json.RawMessage `json:"input,omitempty"`
+	ToolUseID         string          `json:"toolUseId,omitempty"` // tool_result
+	Content           []block         `json:"content,omitempty"`
+	StructuredContent json.RawMessage `json:"structuredContent,omitempty"`
+	IsError           bool            `json:"isError,omitempty"`
+}
+
+// The types of content blocks.
+const (
+	typeText       = "text"
+	typeImage      = "image"
+	typeAudio      = "audio"
+	typeToolUse    = "tool_use"
+	typeToolResult = "tool_result"
+)
+
+// MarshalJSON keeps the text of an empty text block.
+func (b block) MarshalJSON() ([]byte, error) {
+	if b.Type == typeText {
+		return json.Marshal(map[string]string{"type": typeText, "text": b.Text})
+	}
+	type plain block
+	return json.Marshal(plain(b))
+}
+
+// plain is the text of a tool's result, for APIs that know no more.
+func (b *block) plain() string {
+	if len(b.Content) == 0 && b.StructuredContent != nil {
+		return string(b.StructuredContent)
+	}
+	var parts []string
+	for i := range b.Content {
+		if b.Content[i].Type == typeText {
+			parts = append(parts, b.Content[i].Text)
+		}
+	}
+	return strings.Join(parts, "\n")
+}
+
+// result is that of sampling/createMessage.
+type result struct {
+	Role       string `json:"role"`
+	Content    blocks `json:"content"`
+	Model      string `json:"model"`
+	StopReason string `json:"stopReason,omitempty"`
+}
+
+const assistant = "assistant"
+
+// The standard stop reasons.
+const (
+	stopEnd      = "endTurn"
+	stopSequence = "stopSequence"
+	stopTokens   = "maxTokens"
+	stopTool     = "toolUse"
+)
+
+// finished makes the result of what an API answered.
+func finished(content blocks, model, stop string) (*result, error) {
+	if len(content) == 0 {
+		if stop == "" {
+			return nil, errors.New("no content")
+		}
+		content = blocks{{Type: typeText}} // such as a model that was cut off at once
+	}
+	if model == "" {
+		return nil, errors.New("no model")
+	}
+	return &result{Role: assistant, Content: content, Model: model, StopReason: stop}, nil
+}
+
+func unknown(api, what string) error {
+	if len(what) > 40 {
+		what = what[:40]
+	}
+	return fmt.Errorf("the model's API (%s) has no words for content of type %q", api, what)
+}

@@ -1,0 +1,195 @@
+// Package model answers sampling requests with a model behind an HTTP API, for
+// clients that have none.
+//
+// Two APIs are known, which most vendors and local servers speak: OpenAI's chat
+// completions and Anthropic's messages. A Model turns the params of
+// sampling/createMessage into a request of the API, and its response into the result.
+// The server that asked is a stranger: what it may cost is bounded here, and nothing
+// of the vendor's errors but their kind reaches it.
+package model
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Settings say which model answers.
+type Settings struct {
+	Provider string            // OpenAI or Anthropic
+	URL      string            // of the API without the path of a call; empty: the vendor's own
+	Model    string            // asked for unless a hint of the server's is in Models
+	Models   map[string]string // a part of a hint's name, and the model that it stands for
+	Key      string            // sent as the API wants it; empty: none
+	// MaxTokens bounds what one answer may have, whatever the server asks for.
+	MaxTokens int
+	// PerSession and PerDay bound how many requests a session, and all of them in 24
+	// hours, may make; 0: no bound.
+	PerSession, PerDay int
+	// Timeout bounds one request.
+	Timeout time.Duration
+}
+
+// The providers.
+const (
+	OpenAI    = "openai"
+	Anthropic = "anthropic"
+)
+
+// maxResponse bounds what is read of an API's response, in bytes.
+const maxResponse = 16 << 20
+
+// Model answers sampling requests. It is safe for concurrent use.
+type Model struct {
+	settings Settings
+	api      api
+	http     *http.Client
+	day      budget
+}
+
+// api is one vendor's way to ask.
+type api interface {
+	// request makes the HTTP request's path, headers and body.
+	request(s *Settings, model string, p *params) (path string, header http.Header, body any, err error)
+	// response reads the body of a 200.
+	response(body []byte) (*result, error)
+}
+
+// New returns a model.
+func New(s Settings) (*Model, error) {
+	m := &Model{settings: s, day: budget{limit: s.PerDay, window: 24 * time.Hour}}
+	switch s.Provider {
+	case OpenAI:
+		m.api = openAI{}
+	case Anthropic:
+		m.api = anthropic{}
+	default:
+		return nil, fmt.Errorf("unknown provider %q; there are %s and %s", s.Provider, OpenAI, Anthropic)
+	}
+	if m.settings.URL == "" {
+		m.settings.URL = map[string]string{OpenAI: "https://api.openai.com/v1", Anthropic: "https://api.anthropic.com"}[s.Provider]
+	}
+	m.http = &http.Client{
+		Timeout:       s.Timeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the key goes nowhere else
+	}
+	return m, nil
+}
+
+// Failure says why the model gave no answer, in words for the person who made the
+// call. It holds nothing of the request, of the response or of the key.
+type Failure struct {
+	Reason string
+	Err    error // for the log; may be nil
+}
+
+// Error returns the reason.
+func (f *Failure) Error() string { return f.Reason }
+
+// Unwrap returns the cause.
+func (f *Failure) Unwrap() error { return f.Err }
+
+// Sample answers one sampling/createMessage for the session that spent counts for.
+// The error is a *Failure.
+func (m *Model) Sample(ctx context.Context, raw []byte, spent *Spent) ([]byte, error) {
+	var p params
+	if err := json.Unmarshal(raw, &p); err != nil {
+		return nil, &Failure{Reason: "the server's sampling request cannot be read", Err: err}
+	}
+	if !spent.take(m.settings.PerSession) {
+		return nil, &Failure{Reason: fmt.Sprintf("this session has used up its %d sampling requests (sampling.per-session)", m.settings.PerSession)}
+	}
+	if !m.day.take() {
+		return nil, &Failure{Reason: fmt.Sprintf("the %d sampling requests of this day are used up (sampling.per-day)", m.settings.PerDay)}
+	}
+	if p.MaxTokens <= 0 || m.settings.MaxTokens > 0 && p.MaxTokens > m.settings.MaxTokens {
+		p.MaxTokens = m.settings.MaxTokens
+	}
+	path, header, body, err := m.api.request(&m.settings, m.choose(p.ModelPreferences.Hints), &p)
+	if err != nil {
+		return nil, &Failure{Reason: err.Error()}
+	}
+	text, err := m.post(ctx, path, header, body)
+	if err != nil {
+		return nil, err
+	}
+	res, err := m.api.response(text)
+	if err != nil {
+		return nil, &Failure{Reason: "the model's API answered something that is no message", Err: err}
+	}
+	return json.Marshal(res)
+}
+
+// choose maps the server's hints, best first, to a configured model.
+func (m *Model) choose(hints []hint) string {
+	for _, h := range hints {
+		best := ""
+		for part := range m.settings.Models {
+			if strings.Contains(h.Name, part) && len(part) > len(best) {
+				best = part
+			}
+		}
+		if best != "" {
+			return m.settings.Models[best]
+		}
+	}
+	return m.settings.Model
+}
+
+func (m *Model) post(ctx context.Context, path string, header http.Header, body any) ([]byte, error) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return nil, &Failure{Reason: "the sampling request cannot be sent", Err: err}
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(m.settings.URL, "/")+path, bytes.NewReader(text))
+	if err != nil {
+		return nil, &Failure{Reason: "the model's API has no usable URL (sampling.url)", Err: err}
+	}
+	req.Header = header
+	req.Header.Set("Content-Type", "application/json")
+	req.GetBody = nil // a request that may cost money is never repeated
+	resp, err := m.http.Do(req)
+	if err != nil {
+		return nil, unreachable(err)
+	}
+	defer resp.Body.Close()
+	text, err = io.ReadAll(io.LimitReader(resp.Body, maxResponse+1))
+	switch {
+	case err != nil:
+		return nil, unreachable(err)
+	case resp.StatusCode != http.StatusOK:
+		return nil, refused(resp.StatusCode)
+	case len(text) > maxResponse:
+		return nil, &Failure{Reason: "the model's answer is too long"}
+	}
+	return text, nil
+}
+
+func unreachable(err error) error {
+	var slow interface{ Timeout() bool }
+	if errors.As(err, &slow) && slow.Timeout() {
+		return &Failure{Reason: "the model did not answer in time (sampling.timeout)", Err: err}
+	}
+	return &Failure{Reason: "the model's API cannot be reached (sampling.url)", Err: err}
+}
+
+func refused(status int) error {
+	reason := fmt.Sprintf("the model's API answered with status %d", status)
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		reason = "the model's API does not accept the key (sampling.key-file)"
+	case http.StatusNotFound:
+		reason = "the model's API does not know the model or the address (sampling.model, sampling.url)"
+	case http.StatusTooManyRequests:
+		reason = "the model's API refuses more requests for now: a rate limit or a quota"
+	case http.StatusRequestEntityTooLarge:
+		reason = "the sampling request is too long for the model"
+	}
+	return &Failure{Reason: reason, Err: fmt.Errorf("status %d", status)}
+}

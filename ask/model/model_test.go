@@ -1,0 +1,224 @@
+package model_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/bridge/ask/model"
+)
+
+// stub is a strict API: it knows the members of the published references and no
+// others, and answers what the test says.
+type stub struct {
+	t        *testing.T
+	path     string
+	key      [2]string
+	members  string // of a request, separated by blanks
+	status   int
+	answer   string
+	got      map[string]any
+	requests int
+}
+
+func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.requests++
+	body, _ := io.ReadAll(r.Body)
+	s.got = nil
+	if err := json.Unmarshal(body, &s.got); err != nil {
+		s.t.Errorf("the request is no JSON: %v", err)
+	}
+	for name := range s.got {
+		if !strings.Contains(" "+s.members+" ", " "+name+" ") {
+			s.t.Errorf("the API has no member %s", name)
+		}
+	}
+	if r.URL.Path != s.path || r.Header.Get(s.key[0]) != s.key[1] || r.Header.Get("Content-Type") != "application/json" {
+		s.t.Errorf("%s %v", r.URL.Path, r.Header)
+	}
+	if s.status == 0 {
+		s.status = http.StatusOK
+	}
+	w.WriteHeader(s.status)
+	_, _ = io.WriteString(w, s.answer)
+}
+
+func openAI(t *testing.T, answer string) *stub {
+	return &stub{t: t, path: "/v1/chat/completions", key: [2]string{"Authorization", "Bearer k3y"}, answer: answer,
+		members: "model messages max_tokens temperature stop tools tool_choice"}
+}
+
+func anthropic(t *testing.T, answer string) *stub {
+	return &stub{t: t, path: "/v1/messages", key: [2]string{"X-Api-Key", "k3y"}, answer: answer,
+		members: "model max_tokens system messages temperature stop_sequences tools tool_choice"}
+}
+
+func newModel(t *testing.T, s *stub, change func(*model.Settings)) *model.Model {
+	t.Helper()
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	settings := model.Settings{Provider: model.OpenAI, URL: server.URL + "/v1", Model: "small", Key: "k3y", MaxTokens: 1000, Timeout: time.Minute}
+	if s.path == "/v1/messages" {
+		settings.Provider, settings.URL = model.Anthropic, server.URL
+	}
+	if change != nil {
+		change(&settings)
+	}
+	m, err := model.New(settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func equal(t *testing.T, got any, want string) {
+	t.Helper()
+	var expected any
+	if err := json.Unmarshal([]byte(want), &expected); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, expected) {
+		text, _ := json.Marshal(got)
+		t.Errorf("got  %s\nwant %s", text, want)
+	}
+}
+
+// conversation has every kind of content that both APIs know.
+const conversation = `{"systemPrompt":"Be brief.","maxTokens":50,"temperature":0,"stopSequences":["END"],
+	"tools":[{"name":"add","description":"adds","inputSchema":{"type":"object"}}],"toolChoice":{"mode":"required"},
+	"messages":[
+		{"role":"user","content":{"type":"text","text":"What is this?"}},
+		{"role":"user","content":[{"type":"text","text":"Look"},{"type":"image","data":"AAAA","mimeType":"image/png"}]},
+		{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"add","input":{"a":1}}]},
+		{"role":"user","content":[{"type":"tool_result","toolUseId":"t1","content":[{"type":"text","text":"2"}]}]}]}`
+
+func TestOpenAI(t *testing.T) {
+	s := openAI(t, `{"model":"small-1","choices":[{"message":{"content":"Hi","tool_calls":[{"id":"t2","type":"function","function":{"name":"add","arguments":"{\"a\":2}"}}]},"finish_reason":"tool_calls"}]}`)
+	got, err := newModel(t, s, nil).Sample(t.Context(), []byte(conversation), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, any(s.got), `{"model":"small","max_tokens":50,"temperature":0,"stop":["END"],"tool_choice":"required",
+		"tools":[{"type":"function","function":{"name":"add","description":"adds","parameters":{"type":"object"}}}],
+		"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"What is this?"},
+			{"role":"user","content":[{"type":"text","text":"Look"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}]},
+			{"role":"assistant","tool_calls":[{"id":"t1","type":"function","function":{"name":"add","arguments":"{\"a\":1}"}}]},
+			{"role":"tool","tool_call_id":"t1","content":"2"}]}`)
+	var result any
+	_ = json.Unmarshal(got, &result)
+	equal(t, result, `{"role":"assistant","model":"small-1","stopReason":"toolUse",
+		"content":[{"type":"text","text":"Hi"},{"type":"tool_use","id":"t2","name":"add","input":{"a":2}}]}`)
+}
+
+func TestAnthropic(t *testing.T) {
+	s := anthropic(t, `{"model":"small-1","content":[{"type":"text","text":""}],"stop_reason":"max_tokens"}`)
+	got, err := newModel(t, s, nil).Sample(t.Context(), []byte(conversation), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, any(s.got), `{"model":"small","max_tokens":50,"system":"Be brief.","temperature":0,"stop_sequences":["END"],"tool_choice":{"type":"any"},
+		"tools":[{"name":"add","description":"adds","input_schema":{"type":"object"}}],
+		"messages":[{"role":"user","content":[{"type":"text","text":"What is this?"}]},
+			{"role":"user","content":[{"type":"text","text":"Look"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}]},
+			{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"add","input":{"a":1}}]},
+			{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":[{"type":"text","text":"2"}]}]}]}`)
+	var result any
+	_ = json.Unmarshal(got, &result)
+	equal(t, result, `{"role":"assistant","model":"small-1","stopReason":"maxTokens","content":{"type":"text","text":""}}`)
+}
+
+const hello = `{"maxTokens":5000,"modelPreferences":{"hints":[{"name":"unknown"},{"name":"claude-large-4"}]},"messages":[{"role":"user","content":{"type":"text","text":"SECRET"}}]}`
+
+func TestHintsAndBounds(t *testing.T) {
+	s := anthropic(t, `{"model":"m","content":[{"type":"text","text":"x"}],"stop_reason":"end_turn"}`)
+	m := newModel(t, s, func(s *model.Settings) { s.Models = map[string]string{"large": "big-one", "l": "other"} })
+	if _, err := m.Sample(t.Context(), []byte(hello), nil); err != nil {
+		t.Fatal(err)
+	}
+	if s.got["model"] != "big-one" || s.got["max_tokens"] != 1000.0 {
+		t.Errorf("model %v, max_tokens %v", s.got["model"], s.got["max_tokens"])
+	}
+}
+
+func TestBudgets(t *testing.T) {
+	s := anthropic(t, `{"model":"m","content":[{"type":"text","text":"x"}],"stop_reason":"end_turn"}`)
+	m := newModel(t, s, func(s *model.Settings) { s.PerSession, s.PerDay = 2, 3 })
+	var first, second model.Spent
+	for i, want := range []struct {
+		spent *model.Spent
+		names string
+	}{{&first, ""}, {&first, ""}, {&first, "sampling.per-session"}, {&second, ""}, {&second, "sampling.per-day"}} {
+		_, err := m.Sample(t.Context(), []byte(hello), want.spent)
+		if (err == nil) != (want.names == "") || err != nil && !strings.Contains(err.Error(), want.names) {
+			t.Errorf("request %d: %v", i, err)
+		}
+	}
+	if s.requests != 3 {
+		t.Errorf("the API got %d requests", s.requests)
+	}
+}
+
+// What goes wrong is told in words that help, without the API's words, the key or the
+// request in them; and nothing is asked twice.
+func TestFailures(t *testing.T) {
+	for _, test := range []struct {
+		status int
+		answer string
+		want   string
+	}{
+		{401, `{"error":{"message":"bad key k3y"}}`, "sampling.key-file"},
+		{404, "", "sampling.model"},
+		{429, "", "quota"},
+		{500, "k3y SECRET", "status 500"},
+		{302, "", "status 302"},
+		{200, "garbage SECRET", "no message"},
+		{200, `{}`, "no message"},
+		{200, `{"choices":[]}`, "no message"},
+		{200, `{"model":"m","choices":[{"message":{"tool_calls":[{"function":{"arguments":"{"}}]}}]}`, "no message"},
+		{200, `"` + strings.Repeat("x", 17<<20) + `"`, "too long"},
+	} {
+		s := openAI(t, test.answer)
+		s.status = test.status
+		_, err := newModel(t, s, nil).Sample(t.Context(), []byte(hello), nil)
+		var failure *model.Failure
+		if !errors.As(err, &failure) || !strings.Contains(failure.Reason, test.want) || strings.Contains(failure.Reason, "SECRET") || strings.Contains(failure.Reason, "k3y") {
+			t.Errorf("%d %.20s: %v", test.status, test.answer, err)
+		}
+		if s.requests != 1 {
+			t.Errorf("%d: asked %d times", test.status, s.requests)
+		}
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	server.Close()
+	m, err := model.New(model.Settings{Provider: model.OpenAI, URL: server.URL, Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Sample(t.Context(), []byte(hello), nil); err == nil || !strings.Contains(err.Error(), "sampling.url") {
+		t.Error(err)
+	}
+}
+
+func TestUnknownContent(t *testing.T) {
+	for _, s := range []*stub{openAI(t, ""), anthropic(t, "")} {
+		_, err := newModel(t, s, nil).Sample(t.Context(), []byte(`{"maxTokens":1,"messages":[{"role":"user","content":{"type":"video"}}]}`), nil)
+		if err == nil || !strings.Contains(err.Error(), "video") || s.requests != 0 {
+			t.Error(err)
+		}
+	}
+}
+
+func TestUnknownProvider(t *testing.T) {
+	if _, err := model.New(model.Settings{Provider: "other"}); err == nil {
+		t.Error("no error")
+	}
+}

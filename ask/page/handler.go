@@ -1,0 +1,188 @@
+package page
+
+import (
+	"cmp"
+	"crypto/hmac"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// Names of what the forms carry beside the schema's fields. A field of the same name
+// is told apart by its place: the guard comes first in a form, the button last.
+const (
+	guardName  = "_guard"
+	actionName = "action"
+)
+
+// maxForm bounds what a browser may submit, in bytes.
+const maxForm = 1 << 20
+
+// maxOwners bounds how many owners one browser's inbox knows; the oldest go first.
+const maxOwners = 16
+
+// ServeHTTP serves the questions, the inbox and the style sheet below the desk's
+// base URL.
+func (d *Desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	secure(w.Header())
+	path, under := strings.CutPrefix(r.URL.Path, strings.TrimSuffix(d.base.Path, "/"))
+	token, question := strings.CutPrefix(path, "/q/")
+	switch {
+	case !under || !d.own(r.Host):
+		http.NotFound(w, r)
+	case path == "/style.css":
+		w.Header().Set("Content-Type", "text/css; charset=utf-8")
+		w.Header().Set("Cache-Control", "max-age=3600")
+		_, _ = w.Write(style)
+	case question && r.Method == http.MethodPost:
+		d.submit(w, r, token)
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		w.Header().Set("Allow", "GET, HEAD, POST")
+		d.say(w, http.StatusMethodNotAllowed, "This page cannot do that", "")
+	case question:
+		d.show(w, r, token)
+	case path == "/" || path == "":
+		d.inbox(w, r)
+	default:
+		d.say(w, http.StatusNotFound, "There is no such page", "")
+	}
+}
+
+// secure sets what keeps a page from being framed, scripted, cached or told to others.
+func secure(h http.Header) {
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+}
+
+// own keeps pages of other sites from reaching the desk under a name of their own
+// that they point at this machine.
+func (d *Desk) own(host string) bool { return strings.EqualFold(host, d.base.Host) }
+
+// show draws a question's form, or says what became of it.
+func (d *Desk) show(w http.ResponseWriter, r *http.Request, token string) {
+	q, end := d.find(token)
+	if q == nil {
+		d.over(w, end)
+		return
+	}
+	browser := d.browser(w, r)
+	d.remember(w, r, q.Owner)
+	d.draw(w, http.StatusOK, q, browser, defaults(q), nil)
+}
+
+func defaults(q *waiting) url.Values {
+	values := url.Values{}
+	for i := range q.Form.Fields {
+		values[q.Form.Fields[i].Name] = q.Form.Fields[i].Default
+	}
+	return values
+}
+
+// submit takes a person's answer.
+func (d *Desk) submit(w http.ResponseWriter, r *http.Request, token string) {
+	if !d.sameSite(r) {
+		d.say(w, http.StatusForbidden, "This answer came from another site", "Open the link again and answer there.")
+		return
+	}
+	q, end := d.find(token)
+	if q == nil {
+		d.over(w, end)
+		return
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if err := r.ParseForm(); err != nil {
+		d.say(w, http.StatusBadRequest, "The answer could not be read", "It may be too long. Go back and try again.")
+		return
+	}
+	guard, action := takeFirst(r.PostForm, guardName), takeLast(r.PostForm, actionName)
+	browser, _ := r.Cookie(cookieBrowser)
+	if browser == nil || !hmac.Equal([]byte(guard), []byte(d.guard(browser.Value, token))) {
+		d.say(w, http.StatusForbidden, "This answer was not sent from the question's own page", "Open the link again and answer there. The page needs cookies.")
+		return
+	}
+	result, problems := q.result(outcome(action), r.PostForm)
+	if problems != nil {
+		d.draw(w, http.StatusUnprocessableEntity, q, browser.Value, r.PostForm, problems)
+		return
+	}
+	if result == nil {
+		d.say(w, http.StatusBadRequest, "The answer says neither yes nor no", "Go back and use one of the buttons.")
+		return
+	}
+	if !d.end(token, outcome(action)) {
+		_, end := d.find(token)
+		d.over(w, end)
+		return
+	}
+	q.Answer(result)
+	d.thank(w, q, outcome(action))
+}
+
+// result is the elicitation's result for an action: nil for an unknown one.
+func (q *waiting) result(action outcome, submitted url.Values) (result []byte, problems map[string]string) {
+	switch action {
+	case declined, cancelled:
+		return []byte(`{"action":"` + string(action) + `"}`), nil
+	case accepted:
+	default:
+		return nil, nil
+	}
+	if q.URL != "" || q.Preview != "" {
+		return []byte(`{"action":"accept"}`), nil
+	}
+	content, wrong := q.Form.Answer(submitted)
+	if wrong != nil {
+		return nil, wrong
+	}
+	return rawjson.Apply(nil, []byte(`{"action":"accept"}`), rawjson.Edit{Name: "content", Value: content}), nil
+}
+
+func takeFirst(form url.Values, name string) string {
+	values := form[name]
+	if len(values) == 0 {
+		return ""
+	}
+	form[name] = values[1:]
+	return values[0]
+}
+
+func takeLast(form url.Values, name string) string {
+	values := form[name]
+	if len(values) == 0 {
+		return ""
+	}
+	form[name] = values[:len(values)-1]
+	return values[len(values)-1]
+}
+
+// sameSite reports whether a form was sent from a page of this desk, as far as the
+// browser says. Browsers always say it; the guard is there for all others.
+func (d *Desk) sameSite(r *http.Request) bool {
+	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
+		return false
+	}
+	origin := r.Header.Get("Origin")
+	return origin == "" || origin == "null" || strings.EqualFold(origin, d.base.Scheme+"://"+d.base.Host)
+}
+
+// inbox lists what waits for the person at this browser.
+func (d *Desk) inbox(w http.ResponseWriter, r *http.Request) {
+	owners := d.owners(r)
+	found := d.of(func(owner string) bool { return slices.Contains(owners, d.sign("owner", owner)) })
+	slices.SortFunc(found, func(a, b *waiting) int {
+		return cmp.Or(a.asked.Compare(b.asked), strings.Compare(a.token, b.token))
+	})
+	entries := make([]entry, len(found))
+	for i, q := range found {
+		entries[i] = entry{Link: d.link(q.token), Server: q.Server, Tool: q.Tool, Message: q.Message, Asked: ago(time.Since(q.asked))}
+	}
+	d.render(w, http.StatusOK, "inbox", view{Title: "Questions that wait for you", Entries: entries})
+}

@@ -1,0 +1,186 @@
+package page
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcpbridge/bridge/ask/form"
+)
+
+//go:embed page.html
+var source string
+
+//go:embed style.css
+var style []byte
+
+var pages = template.Must(template.New("").Parse(source))
+
+// view is what a page shows.
+type view struct {
+	Title, Advice string
+	Style         string // URL of the style sheet
+	Inbox         string // URL of the inbox
+
+	// of a question
+	Server, Tool, Message, Preview string
+	URL, Host                      string
+	Guard                          string
+	Fields                         []fieldView
+	Problems                       []problem
+	Left                           string
+	// of the inbox
+	Entries []entry
+}
+
+type entry struct{ Link, Server, Tool, Message, Asked string }
+
+type problem struct{ ID, Title, Text string }
+
+// fieldView is a field as the template draws it.
+type fieldView struct {
+	form.Field
+	ID      string
+	Input   string // type of the input element
+	Value   string
+	Rows    int // above 1: several lines
+	Chosen  []string
+	Hint    string
+	Problem string
+}
+
+// Has reports whether an option is chosen.
+func (f fieldView) Has(value string) bool { return slices.Contains(f.Chosen, value) }
+
+// Described names what describes the field, for screen readers.
+func (f fieldView) Described() string {
+	var ids []string
+	if f.Hint != "" || f.Description != "" {
+		ids = append(ids, f.ID+"-hint")
+	}
+	if f.Problem != "" {
+		ids = append(ids, f.ID+"-problem")
+	}
+	return strings.Join(ids, " ")
+}
+
+// draw shows the form of a question with the values that it has so far.
+func (d *Desk) draw(w http.ResponseWriter, status int, q *waiting, browser string, values url.Values, problems map[string]string) {
+	v := view{
+		Title: q.Server + " asks", Server: q.Server, Tool: q.Tool, Message: q.Message, Preview: q.Preview,
+		URL: q.URL, Guard: d.guard(browser, q.token),
+	}
+	if u, err := url.Parse(q.URL); err == nil {
+		v.Host = u.Host
+	}
+	if !q.Deadline.IsZero() {
+		v.Left = span(time.Until(q.Deadline))
+	}
+	for i := range q.Form.Fields {
+		f := newFieldView(i, q.Form.Fields[i], values[q.Form.Fields[i].Name])
+		if text := problems[f.Name]; text != "" {
+			f.Problem = text
+			v.Problems = append(v.Problems, problem{ID: f.ID, Title: f.Title, Text: text})
+		}
+		v.Fields = append(v.Fields, f)
+	}
+	d.render(w, status, "question", v)
+}
+
+func newFieldView(i int, f form.Field, values []string) fieldView {
+	v := fieldView{Field: f, ID: fmt.Sprintf("f%d", i), Chosen: values, Hint: f.Bounds(), Input: "text", Rows: 1}
+	if len(values) > 0 {
+		v.Value = values[0]
+	}
+	switch f.Kind {
+	case form.Text:
+		v.Input, v.Hint = inputOf(f, v.Hint)
+		if f.Format == "" && f.Long() {
+			v.Rows = 4
+		}
+	default: // numbers, too: an input of that type hides what was typed wrongly
+	}
+	return v
+}
+
+// inputOf returns the type of a text's input element, and its hint.
+func inputOf(f form.Field, hint string) (input, text string) {
+	switch f.Format {
+	case "email":
+		return "email", hint
+	case "uri":
+		return "url", hint
+	case "date":
+		return "date", hint
+	case "date-time":
+		return "text", "a date and a time, such as 2026-01-31T15:04:05Z"
+	}
+	return "text", hint
+}
+
+// over says what became of a question that no longer waits.
+func (d *Desk) over(w http.ResponseWriter, end outcome) {
+	switch end {
+	case accepted, declined, cancelled:
+		d.say(w, http.StatusGone, "This question was answered", "A link can be used once. There is nothing left to do here.")
+	case withdrawn:
+		d.say(w, http.StatusGone, "This question is no longer open", "The server stopped waiting for an answer. If you still want what you asked for, ask for it again.")
+	default:
+		d.say(w, http.StatusNotFound, "There is no such question", "The link is wrong, or very old. Copy it again, whole.")
+	}
+}
+
+// thank closes the story.
+func (d *Desk) thank(w http.ResponseWriter, q *waiting, how outcome) {
+	switch {
+	case how == accepted && q.URL != "":
+		d.render(w, http.StatusOK, "visit", view{Title: "Go on at the other site", URL: q.URL, Server: q.Server})
+	case how == accepted:
+		d.say(w, http.StatusOK, "Thank you", "Your answer is on its way to "+q.Server+". Go back to the program that you came from; if it said to call again, ask it to.")
+	case how == declined:
+		d.say(w, http.StatusOK, "Declined", q.Server+" is told that you said no. You can close this page.")
+	default:
+		d.say(w, http.StatusOK, "Cancelled", q.Server+" is told that you made no choice. You can close this page.")
+	}
+}
+
+func (d *Desk) say(w http.ResponseWriter, status int, title, advice string) {
+	d.render(w, status, "notice", view{Title: title, Advice: advice})
+}
+
+func (d *Desk) render(w http.ResponseWriter, status int, name string, v view) {
+	v.Style, v.Inbox = d.base.JoinPath("style.css").String(), d.base.JoinPath("/").String()
+	var page bytes.Buffer
+	if err := pages.ExecuteTemplate(&page, name, v); err != nil {
+		http.Error(w, "this page could not be drawn", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(page.Bytes())
+}
+
+func ago(d time.Duration) string {
+	if d < time.Minute {
+		return "just now"
+	}
+	return span(d) + " ago"
+}
+
+// span writes a duration as people say it.
+func span(d time.Duration) string {
+	switch minutes := int(d.Round(time.Minute) / time.Minute); {
+	case minutes < 2:
+		return "a minute"
+	case minutes < 120:
+		return fmt.Sprintf("%d minutes", minutes)
+	default:
+		return fmt.Sprintf("%d hours", minutes/60)
+	}
+}
