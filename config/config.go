@@ -106,6 +106,12 @@ type Policy struct {
 	DraftAnswers string `key:"draft-answers" oneof:"bare|wrapped"`
 	// What some clients need that the protocol does not ask for.
 	Legacy Legacy `key:"legacy"`
+	// How a question of the server is answered that the client cannot be asked.
+	Questions Questions `key:"questions"`
+	// The model that answers sampling requests of the server for clients that have none.
+	Sampling Sampling `key:"sampling"`
+	// The roots that clients without roots of their own have, as file:// URIs of folders that exist.
+	Roots []string `key:"roots"`
 	// How long things may take.
 	Timeouts Timeouts `key:"timeouts"`
 	// How large and how many things may get.
@@ -117,6 +123,43 @@ type Legacy struct {
 	// Whether every answer is an event stream where the client takes one, for clients that drop JSON bodies though they
 	// accept them, like go-sdk before v0.3.
 	AlwaysStream string `key:"always-stream" oneof:"off|on"`
+}
+
+// Questions say what becomes of a question of the server that a client cannot be asked.
+type Questions struct {
+	// What answers for the client: page asks a person in a browser, decline says no for everybody, default accepts
+	// with the defaults of the question's form where it has them all, error ends the call and says what the client lacks.
+	Policy string `key:"policy" named:"section" oneof:"page|decline|default|error"`
+	// The address under which people reach the page, as their browsers see it; its path is then the bridge's. Empty: the
+	// page is on a port of the loopback interface, for people at this machine.
+	URL string `key:"url" url:"true"`
+	// How long a call waits for the person before it is answered with the page's link. The same call again picks the
+	// answer up. Shorter than the time that the client gives a call.
+	Wait time.Duration `key:"wait" min:"0s" max:"24h"`
+}
+
+// Sampling is the model that answers for clients without one.
+type Sampling struct {
+	// The API that it speaks, be it the vendor's or that of a server of one's own; off: there is no model.
+	Provider string `key:"provider" oneof:"off|openai|anthropic"`
+	// Where the API is: of openai with the version, like http://127.0.0.1:11434/v1, of anthropic without. Empty: the vendor's.
+	URL string `key:"url" url:"true"`
+	// The name of the model.
+	Model string `key:"model"`
+	// Other models for the hints of servers: a part of a hint's name, and the model that it stands for.
+	Models map[string]string `key:"models"`
+	// A file with the key for the API.
+	KeyFile string `key:"key-file"`
+	// Whether a person must approve each request, on the page of questions.
+	Approve string `key:"approve" oneof:"off|on"`
+	// Tokens that one answer may have.
+	MaxTokens int `key:"max-tokens" min:"1" max:"10000000"`
+	// Requests of one session.
+	PerSession int `key:"per-session" min:"1" max:"1000000"`
+	// Requests of all sessions in 24 hours.
+	PerDay int `key:"per-day" min:"1" max:"100000000"`
+	// How long the model may take.
+	Timeout time.Duration `key:"timeout" min:"1s" max:"1h"`
 }
 
 // ServerTLS is the listener's certificate.
@@ -272,6 +315,8 @@ func defaultPolicy() Policy {
 		Draft:         "auto",
 		DraftAnswers:  "bare",
 		Legacy:        Legacy{AlwaysStream: "off"},
+		Questions:     Questions{Policy: "error", Wait: 20 * time.Second},
+		Sampling:      Sampling{Provider: "off", Approve: "off", MaxTokens: 4096, PerSession: 100, PerDay: 10_000, Timeout: 2 * time.Minute},
 		Timeouts: Timeouts{
 			Connect:       10 * time.Second,
 			Start:         25 * time.Second,

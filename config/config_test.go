@@ -212,3 +212,41 @@ func TestTrustedProxiesAreAddressesNetworksAndSockets(t *testing.T) {
 		t.Errorf("got %v, unix %v, want %v, true", networks, unix, want)
 	}
 }
+
+// A setting may have the name of its section: --questions page beside --questions.url.
+func TestSettingWithTheNameOfItsSection(t *testing.T) {
+	for name, text := range map[string]string{
+		"alone":       "upstream: http://h/mcp\nquestions: page\n",
+		"beside more": "upstream: http://h/mcp\nquestions:\n  policy: page\n  wait: 5s\n",
+	} {
+		cfg, err := Load(Sources{File: writeFile(t, text)})
+		if err != nil || cfg.Questions.Policy != "page" {
+			t.Errorf("%s: %q, %v", name, cfg.Questions.Policy, err)
+		}
+	}
+	cfg, err := Load(Sources{Environ: []string{"BRIDGE_QUESTIONS=decline"}, Flags: []Setting{
+		{Key: "upstream", Values: []string{"http://h/mcp"}}, {Key: "questions.wait", Values: []string{"1s"}},
+	}})
+	if err != nil || cfg.Questions.Policy != "decline" || cfg.Questions.Wait != time.Second {
+		t.Errorf("%+v, %v", cfg.Questions, err)
+	}
+}
+
+func TestQuestionsThatCannotWork(t *testing.T) {
+	for key, text := range map[string]string{
+		"questions.url":  "https://bridge.example.com",
+		"sampling.model": "openai",
+		"sampling.url":   "ftp://x",
+		"roots":          "file:///there/is/no/such/folder",
+	} {
+		flags := []Setting{{Key: "upstream", Values: []string{"http://h/mcp"}}}
+		if key == "sampling.model" {
+			flags = append(flags, Setting{Key: "sampling.provider", Values: []string{text}})
+		} else {
+			flags = append(flags, Setting{Key: key, Values: []string{text}})
+		}
+		if _, err := Load(Sources{Flags: flags}); err == nil || !strings.Contains(err.Error(), key) {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+}

@@ -14,6 +14,9 @@ const EnvPrefix = "BRIDGE_"
 type Option struct {
 	// Key is the full name, like timeouts.round. It is the name of the flag too.
 	Key string
+	// Path is the setting's place in the file. It differs from Key for a setting that
+	// has the name of its section: questions is questions.policy there, too.
+	Path string
 	// Doc explains the setting, in one paragraph.
 	Doc string
 	// List reports whether the setting takes several values (a list, or headers).
@@ -81,6 +84,10 @@ func (s *schema) add(t reflect.Type, prefix string, index []int) {
 		field := t.Field(i)
 		at := append(slices.Clone(index), i)
 		key := prefix + field.Tag.Get("key")
+		place := key
+		if field.Tag.Get("named") == "section" {
+			key = strings.TrimSuffix(prefix, ".")
+		}
 		doc := fieldDocs[t.Name()+"."+field.Name]
 		switch {
 		case field.Anonymous:
@@ -93,13 +100,13 @@ func (s *schema) add(t reflect.Type, prefix string, index []int) {
 		default:
 			kind := field.Type.Kind()
 			list := kind == reflect.Slice || kind == reflect.Map
-			s.options = append(s.options, Option{Key: key, Doc: doc, List: list, field: field, index: at})
+			s.options = append(s.options, Option{Key: key, Path: place, Doc: doc, List: list, field: field, index: at})
 		}
 	}
 }
 
 func (s *schema) find(key string) (Option, bool) {
-	at := slices.IndexFunc(s.options, func(o Option) bool { return o.Key == key })
+	at := slices.IndexFunc(s.options, func(o Option) bool { return o.Key == key || o.Path == key })
 	if at < 0 {
 		return Option{}, false
 	}
@@ -110,7 +117,7 @@ func (s *schema) find(key string) (Option, bool) {
 func (s *schema) names(prefix string) []string {
 	var names []string
 	for _, o := range s.options {
-		rest, ok := strings.CutPrefix(o.Key, prefix)
+		rest, ok := strings.CutPrefix(o.Path, prefix)
 		if !ok {
 			continue
 		}

@@ -20,9 +20,9 @@ func RenderDefaults() string {
 	cfg := Default()
 	section := ""
 	for _, o := range rootSchema.options {
-		name, leaf, nested := strings.Cut(o.Key, ".")
+		name, leaf, nested := strings.Cut(o.Path, ".")
 		if !nested {
-			name, leaf = "", o.Key
+			name, leaf = "", o.Path
 		}
 		if name != section && nested {
 			b.WriteByte('\n')

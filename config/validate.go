@@ -202,6 +202,7 @@ func (p *problems) mount(m *Mount, label string) {
 	p.socket(m, label)
 	p.environment(m, label)
 	p.headers(m, label)
+	p.questions(&m.Policy, label)
 	p.pair(label+"upstream-tls.cert", m.UpstreamTLS.Cert, label+"upstream-tls.key", m.UpstreamTLS.Key)
 }
 

@@ -102,8 +102,9 @@ func (w *walker) entry(kv *ast.MappingValueNode, prefix string) {
 	key, at := prefix+name, w.where(kv.Key)
 	option, known := w.schema.find(key)
 	_, section := w.schema.sections[key]
+	_, several := kv.Value.(ast.MapNode)
 	switch {
-	case known:
+	case known && !(section && several):
 		w.option(option, kv.Value, at)
 	case section && key == upstreamsKey:
 		w.list(kv.Value, at)

@@ -1,0 +1,34 @@
+package config
+
+import (
+	"net/url"
+	"os"
+)
+
+// questions checks how questions are answered that a client cannot be asked.
+func (p *problems) questions(m *Policy, label string) {
+	if m.Questions.URL != "" {
+		u, err := url.Parse(m.Questions.URL)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+			p.add(label+"questions.url", "is no address of a page; write it like https://bridge.example.com/questions")
+		} else if u.Path == "" || u.Path == "/" {
+			p.add(label+"questions.url", "needs a path of its own, like %s://%s/questions", u.Scheme, u.Host)
+		}
+	}
+	if m.Sampling.Provider != "off" && m.Sampling.Model == "" {
+		p.add(label+"sampling.model", "is missing; sampling.provider needs it")
+	}
+	if m.Sampling.URL != "" {
+		if u, err := url.Parse(m.Sampling.URL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
+			p.add(label+"sampling.url", "is no address of an API; write it like http://127.0.0.1:11434/v1")
+		}
+	}
+	for _, root := range m.Roots {
+		u, err := url.Parse(root)
+		if err != nil || u.Scheme != "file" || u.Host != "" || u.Path == "" {
+			p.add(label+"roots", "%s is no root; write it like file:///home/me/project", shown(root))
+		} else if info, err := os.Stat(u.Path); err != nil || !info.IsDir() {
+			p.add(label+"roots", "%s is no folder of this machine", shown(u.Path))
+		}
+	}
+}
