@@ -148,3 +148,38 @@ func unknown(api, what string) error {
 	}
 	return fmt.Errorf("the model's API (%s) has no words for content of type %q", api, what)
 }
+
+// maxPreview bounds what a person gets to see of a request, in bytes.
+const maxPreview = 20_000
+
+// Preview writes the params of sampling/createMessage for a person to judge.
+func Preview(raw []byte) string {
+	var p params
+	if err := json.Unmarshal(raw, &p); err != nil {
+		return "(the request cannot be read)"
+	}
+	var b strings.Builder
+	if p.SystemPrompt != "" {
+		fmt.Fprintf(&b, "system: %s\n\n", p.SystemPrompt)
+	}
+	for i := range p.Messages {
+		fmt.Fprintf(&b, "%s:", p.Messages[i].Role)
+		for j := range p.Messages[i].Content {
+			switch c := &p.Messages[i].Content[j]; c.Type {
+			case typeText:
+				fmt.Fprintf(&b, " %s", c.Text)
+			case typeToolUse:
+				fmt.Fprintf(&b, " [calls %s %s]", c.Name, c.Input)
+			case typeToolResult:
+				fmt.Fprintf(&b, " [result: %s]", c.plain())
+			default:
+				fmt.Fprintf(&b, " [%s, %d bytes]", c.Type, len(c.Data)*3/4)
+			}
+		}
+		b.WriteString("\n\n")
+	}
+	if b.Len() > maxPreview {
+		return strings.ToValidUTF8(b.String()[:maxPreview], "") + "… (the rest is not shown)"
+	}
+	return strings.TrimSpace(b.String())
+}

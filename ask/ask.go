@@ -1,0 +1,232 @@
+// Package ask answers what servers ask of clients that cannot be asked: a person
+// on a page, a model, configured roots, or a fixed word.
+//
+// Package bridge hands in each input request that its client has no capability for
+// and is told the answer, at once or later. What may be declared upstream follows
+// from what is configured: nothing, where nothing is.
+//
+//	input request ──▶ Room.Ask ──▶ decline, default, roots    answered at once
+//	                          └──▶ page, model                answered later
+package ask
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/mcpbridge/bridge/ask/form"
+	"github.com/mcpbridge/bridge/ask/model"
+	"github.com/mcpbridge/bridge/ask/page"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// Options say who answers.
+type Options struct {
+	Server  string       // what people are told the server is called
+	Policy  Policy       // of elicitations
+	Desk    *page.Desk   // where people are asked; needed for Page and Approve
+	Model   *model.Model // answers sampling requests; nil: nobody does
+	Approve bool         // a person must approve every sampling request first
+	Roots   []string     // file URIs; none: there are no roots
+}
+
+// Policy says what answers an elicitation.
+type Policy string
+
+// The policies.
+const (
+	Page    Policy = "page"    // a person in a browser
+	Decline Policy = "decline" // no, for everybody
+	Default Policy = "default" // the form's defaults, where it has them all
+	Nobody  Policy = "error"   // nothing: the capability is not declared
+)
+
+// Room answers for clients. Its methods are safe for concurrent use.
+type Room struct {
+	opt    Options
+	roots  []byte         // result of roots/list
+	models sync.WaitGroup // requests to the model; each ends with its inquiry
+}
+
+// New returns a room, or nil when nothing is configured that could answer.
+func New(opt Options) *Room {
+	if opt.Policy == Nobody && opt.Model == nil && len(opt.Roots) == 0 {
+		return nil
+	}
+	r := &Room{opt: opt}
+	if len(opt.Roots) > 0 {
+		r.roots = []byte(`{"roots":[`)
+		for i, uri := range opt.Roots {
+			if i > 0 {
+				r.roots = append(r.roots, ',')
+			}
+			r.roots = append(rawjson.AppendQuote(append(r.roots, `{"uri":`...), uri), '}')
+		}
+		r.roots = append(r.roots, "]}"...)
+	}
+	return r
+}
+
+// Close waits for what runs. All tickets must have been withdrawn or answered.
+func (r *Room) Close() { r.models.Wait() }
+
+// Capabilities returns what may be declared upstream for a client that declared own,
+// both as JSON objects: own and what is answered here besides.
+func (r *Room) Capabilities(own []byte) []byte {
+	var edits []rawjson.Edit
+	if r.opt.Policy != Nobody {
+		elicitation := rawjson.Get(own, "elicitation")
+		if elicitation != nil && !rawjson.Has(elicitation, "form") && !rawjson.Has(elicitation, "url") {
+			elicitation = []byte(`{"form":{}}`) // what an empty one stands for
+		}
+		for _, mode := range [...]string{"form", "url"} {
+			if !rawjson.Has(elicitation, mode) && (mode == "form" || r.opt.Policy != Default) {
+				elicitation = rawjson.Apply(nil, elicitation, rawjson.Edit{Name: mode, Value: []byte("{}")})
+			}
+		}
+		edits = append(edits, rawjson.Edit{Name: "elicitation", Value: elicitation})
+	}
+	if r.opt.Model != nil && !rawjson.Has(own, "sampling") {
+		edits = append(edits, rawjson.Edit{Name: "sampling", Value: []byte(`{"tools":{}}`)})
+	}
+	if r.roots != nil && !rawjson.Has(own, "roots") {
+		edits = append(edits, rawjson.Edit{Name: "roots", Value: []byte("{}")})
+	}
+	return rawjson.Apply(nil, own, edits...)
+}
+
+// Inquiry is an input request that its client cannot be asked.
+type Inquiry struct {
+	Method string
+	Params []byte // as the server wrote them; must not change
+	Tool   string // what was called
+	// Owner is for whom the call was made: an opaque name of a user or a session.
+	Owner    string
+	Spent    *model.Spent // counts the sampling requests of the session; may be nil
+	Deadline time.Time    // of the call
+	// Answer is told the input response, or else why there is none. It is called at
+	// most once, maybe before Ask returns.
+	Answer func(response []byte, why error)
+}
+
+// Ticket is an inquiry that waits.
+type Ticket struct {
+	Link     string // where a person answers; empty: no person is asked
+	withdraw func()
+}
+
+// Withdraw says that the answer is no longer wanted. It is idempotent.
+func (t Ticket) Withdraw() {
+	if t.withdraw != nil {
+		t.withdraw()
+	}
+}
+
+// ErrNoDefaults is told where the policy is default and the form lacks some.
+var ErrNoDefaults = errors.New("the question's form has no defaults for all that it needs (questions: default)")
+
+// Ask has an inquiry answered.
+func (r *Room) Ask(q Inquiry) Ticket {
+	switch q.Method {
+	case mcp.MethodRootsList:
+		q.Answer(r.roots, nil)
+	case mcp.MethodSamplingCreateMessage:
+		return r.sample(&q)
+	default:
+		return r.elicit(&q)
+	}
+	return Ticket{}
+}
+
+func (r *Room) elicit(q *Inquiry) Ticket {
+	visit := text(q.Params, "mode") == "url"
+	var asked form.Form
+	if !visit && r.opt.Policy != Decline {
+		var err error
+		if asked, err = form.Parse(rawjson.Get(q.Params, "requestedSchema")); err != nil {
+			q.Answer(nil, err)
+			return Ticket{}
+		}
+	}
+	switch r.opt.Policy {
+	case Decline:
+		q.Answer([]byte(`{"action":"decline"}`), nil)
+		return Ticket{}
+	case Default:
+		content, ok := asked.Defaults()
+		if !ok {
+			q.Answer(nil, ErrNoDefaults)
+			return Ticket{}
+		}
+		q.Answer(rawjson.Apply(nil, []byte(`{"action":"accept"}`), rawjson.Edit{Name: "content", Value: content}), nil)
+		return Ticket{}
+	}
+	question := r.question(q)
+	question.Form = asked
+	if visit {
+		question.URL = text(q.Params, "url")
+		if u, err := url.Parse(question.URL); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
+			q.Answer(nil, errors.New("the server asks to visit something that is no web address"))
+			return Ticket{}
+		}
+	}
+	return r.put(q, question)
+}
+
+func (r *Room) question(q *Inquiry) page.Question {
+	return page.Question{
+		Server: r.opt.Server, Tool: q.Tool, Message: text(q.Params, "message"), Owner: q.Owner, Deadline: q.Deadline,
+		Answer: func(result []byte) { q.Answer(result, nil) },
+	}
+}
+
+// put asks a person.
+func (r *Room) put(q *Inquiry, question page.Question) Ticket {
+	link, err := r.opt.Desk.Ask(question)
+	if err != nil {
+		q.Answer(nil, err)
+		return Ticket{}
+	}
+	return Ticket{Link: link, withdraw: func() { r.opt.Desk.Withdraw(link) }}
+}
+
+// sample has the model answer, after a person approved where one must.
+func (r *Room) sample(q *Inquiry) Ticket {
+	ctx, cancel := context.WithDeadline(context.Background(), q.Deadline)
+	run := func() {
+		defer cancel()
+		q.Answer(r.opt.Model.Sample(ctx, q.Params, q.Spent))
+	}
+	if !r.opt.Approve {
+		r.models.Go(run)
+		return Ticket{withdraw: cancel}
+	}
+	question := r.question(q)
+	question.Message = "It asks a model for text. This is what the model would get:"
+	question.Preview = model.Preview(q.Params)
+	question.Answer = func(result []byte) {
+		if text(result, "action") != "accept" {
+			cancel()
+			q.Answer(nil, errors.New("a person did not approve the sampling request"))
+			return
+		}
+		r.models.Go(run)
+	}
+	ticket := r.put(q, question)
+	onDesk := ticket.withdraw
+	ticket.withdraw = func() {
+		cancel()
+		if onDesk != nil {
+			onDesk()
+		}
+	}
+	return ticket
+}
+
+func text(params []byte, name string) string {
+	s, _ := rawjson.Text(rawjson.Get(params, name))
+	return s
+}
