@@ -30,6 +30,10 @@ func (k *call) askLocked(inputs []*mrtr.Input) []mrtr.Event {
 	var space [1]question
 	questions := space[:0]
 	for _, in := range inputs {
+		if k.elsewhere(in) {
+			k.outbox.addLocked(effect{do: mrtr.Ask, inquiry: in.InputRequest})
+			continue
+		}
 		q, err := k.question(in)
 		if unasked, ok := errors.AsType[*translate.Unexpressible](err); ok && unasked.Answer != nil {
 			settled = append(settled, mrtr.Answered(in.Key, unasked.Answer))
@@ -82,7 +86,7 @@ func (k *call) question(in *mrtr.Input) (q question, err error) {
 func (k *call) expressibleLocked() error {
 	for i := range k.flow.Inputs {
 		in := &k.flow.Inputs[i]
-		if in.Response != nil || in.ServerRequestID != "" {
+		if in.Response != nil || in.ServerRequestID != "" || k.elsewhere(in) {
 			continue
 		}
 		_, err := k.conv.rules.InputRequest(in.Method, in.Params, k.flow.Capabilities)
@@ -110,7 +114,8 @@ func inexpressible(in *mrtr.Input, err error) error {
 func (k *call) withdrawLocked(act *mrtr.Action) {
 	for _, in := range act.Withdraw {
 		if in.ServerRequestID == "" {
-			continue // decided upon, never sent
+			k.outbox.addLocked(effect{do: mrtr.Update, inquiry: in.InputRequest})
+			continue // asked elsewhere, or never sent
 		}
 		k.conv.drop(jsonrpc.ID(in.ServerRequestID))
 		k.reportWithdrawnLocked(in, act)
@@ -119,6 +124,9 @@ func (k *call) withdrawLocked(act *mrtr.Action) {
 		k.outbox.sayLocked(downstream.Notification(mcp.NotificationCancelled, params))
 	}
 	for _, in := range act.Ignored {
+		if in.ServerRequestID == "" {
+			continue
+		}
 		k.conv.distrust(kindOf(in.Method), restOver*k.conv.b.flows.ServerRequest)
 	}
 }
@@ -151,6 +159,9 @@ func (c *conversation) Answer(caller downstream.Caller, msg jsonrpc.Message) {
 	if q.call.task != nil {
 		q.call.task.Answered(msg.ID)
 	}
+	if q.call.kept != nil {
+		q.call.kept.settled(string(msg.ID))
+	}
 	q.call.answered(caller, q.key, msg)
 }
 
@@ -165,16 +176,23 @@ func (k *call) answered(caller downstream.Caller, key string, msg jsonrpc.Messag
 		k.conv.trust(kindOf(in.Method))
 	}
 	if msg.Error != nil {
-		k.resume(mrtr.Unanswered(key, k.declined(in.Method, msg.Error)))
+		k.answer(mrtr.Unanswered(key, k.declined(in.Method, msg.Error)))
 		return
 	}
 	response, err := k.conv.rules.InputResponse(in.Method, in.Params, msg.Result)
 	if err != nil {
 		bad, ok := errors.AsType[*translate.BadAnswer](err)
-		k.resume(mrtr.Unusable(key, "the client's answer to "+in.Method+" is not usable: "+err.Error(), ok && bad.AskAgain))
+		k.answer(mrtr.Unusable(key, "the client's answer to "+in.Method+" is not usable: "+err.Error(), ok && bad.AskAgain))
 		return
 	}
-	k.resume(mrtr.Answered(key, response))
+	k.answer(mrtr.Answered(key, response))
+}
+
+// answer feeds an answer to the flow, once a request waits for what comes of it.
+func (k *call) answer(ev mrtr.Event) {
+	if k.kept == nil || !k.kept.hold(ev) {
+		k.resume(ev)
+	}
 }
 
 // asked returns what was asked under key, and notes who answers: with the newest

@@ -6,9 +6,11 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/rs/zerolog"
 
+	"github.com/mcpbridge/bridge/ask"
 	"github.com/mcpbridge/bridge/bridge/catalog"
 	"github.com/mcpbridge/bridge/bridge/subscriptions"
 	"github.com/mcpbridge/bridge/downstream"
@@ -37,7 +39,16 @@ type Options struct {
 	OneIdentity bool
 	Draft       func() bool     // whether the upstream speaks a draft, in which lists may ask, too (I-4); nil: never
 	Watch       observe.Watcher // is told what ends; nil: nobody is
-	Log         zerolog.Logger
+	Ask         *ask.Room       // answers for clients that cannot be asked; nil: nobody does
+	// Wait is how long a call waits for a person on a page before it is answered with
+	// the page's link; the flow goes on and waits for the same call. Zero: no longer than
+	// it takes to ask.
+	Wait time.Duration
+	// Patience tells how long a client waits for the answer of a call, by its clientInfo;
+	// 0: for as long as it takes. Shortly before, a call whose person has not answered yet
+	// is answered as above. Nil: every client waits.
+	Patience func(clientInfo []byte) time.Duration
+	Log      zerolog.Logger
 }
 
 // Limits bounds what one session and one flow may use.

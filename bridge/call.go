@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/bridge/ask"
 	"github.com/mcpbridge/bridge/bridge/catalog"
 	"github.com/mcpbridge/bridge/bridge/tasks"
 	"github.com/mcpbridge/bridge/downstream"
@@ -34,6 +35,8 @@ type call struct {
 	conv   *conversation
 	out    downstream.Reply
 	task   *tasks.Task // behind which it runs, and its out; nil for most
+	kept   *keptCall   // its out, when it may outlive its request; nil for most
+	own    []byte      // capabilities of the client itself; others are served elsewhere
 	serial uint64
 	name   []byte        // raw, of the tool or prompt
 	slot   *catalog.Slot // of the result; nil where it is not to be kept
@@ -47,6 +50,7 @@ type call struct {
 	ctx       *roundContext     // of the request in flight; nil before the first
 	first     roundContext      // that of the first request, which is the only one of most calls
 	outbox    outbox
+	tickets   map[string]ask.Ticket // of input requests asked elsewhere, by key; nil until there is one
 }
 
 func (c *conversation) newCall(caller downstream.Caller, req downstream.Request, out downstream.Reply) *call {
@@ -60,6 +64,10 @@ func (c *conversation) newCall(caller downstream.Caller, req downstream.Request,
 		k.flow.Progress.Token = req.ProgressToken
 	} else { // nothing can reach the client before the response
 		k.flow.Capabilities, k.flow.Level = emptyObject, ""
+	}
+	k.own = k.flow.Capabilities
+	if room := c.asks(); room != nil {
+		k.flow.Capabilities = c.b.catalog.Share(room.Capabilities(k.own))
 	}
 	if k.flow.TasksDeclared {
 		k.flow.Capabilities = translate.WithTasks(k.flow.Capabilities)

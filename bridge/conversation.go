@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/bridge/ask/model"
 	"github.com/mcpbridge/bridge/bridge/catalog"
 	"github.com/mcpbridge/bridge/bridge/subscriptions"
 	"github.com/mcpbridge/bridge/bridge/tasks"
@@ -46,6 +47,9 @@ type conversation struct {
 	questions questions
 	suspended mrtr.Suspended[*call]
 	resources *subscriptions.Resources // nil until the first resources/subscribe
+	kept      map[string]*keptCall     // that wait for the same call again; nil until there is one
+	spent     model.Spent              // sampling requests answered elsewhere
+	nobody    string                   // the owner of its questions, when no principal is; empty until needed
 }
 
 func (b *Bridge) newConversation(version mcp.Version, caller downstream.Caller, srv *catalog.Server, push downstream.Pusher) *conversation {
@@ -126,7 +130,10 @@ func (c *conversation) Serve(ctx context.Context, caller downstream.Caller, req 
 		return
 	}
 	began := time.Now()
-	if k := c.newCall(caller, req, out); k.cached(&req) {
+	if c.rejoin(caller, &req, out) {
+		return
+	}
+	if k := c.newKeptCall(caller, req, out); k.cached(&req) {
 		c.reportLocal(req.Method, began, nil)
 	} else {
 		k.start()
@@ -193,7 +200,7 @@ func (c *conversation) cancelled(caller downstream.Caller, id jsonrpc.ID) {
 	var meant *call
 	found := 0
 	for _, k := range c.calls {
-		if k.flow.ID != id || k.task != nil || !k.of(caller) {
+		if k.goesBy() != id || k.task != nil || !k.of(caller) {
 			continue // a hosted task's request was answered; tasks/cancel ends it
 		}
 		meant = k

@@ -28,12 +28,13 @@ type outbox struct {
 // effect is one thing to say to a client: a message, or the last word that the verb
 // asks for.
 type effect struct {
-	do     mrtr.Verb // Tell, Deliver, Fail or Stop
-	msg    downstream.Message
-	result []byte           // of Deliver
-	answer *upstream.Answer // that result is part of, used up by the effect; may be nil
-	err    error            // of Fail
-	again  bool             // instead of a last word that could not be said
+	do      mrtr.Verb // Tell, Deliver, Fail or Stop; Ask and Update for what is asked elsewhere, and withdrawn
+	msg     downstream.Message
+	inquiry mrtr.InputRequest // of Ask and Update
+	result  []byte            // of Deliver
+	answer  *upstream.Answer  // that result is part of, used up by the effect; may be nil
+	err     error             // of Fail
+	again   bool              // instead of a last word that could not be said
 }
 
 // effectLists are reused: most calls have one effect.
@@ -107,6 +108,10 @@ func (k *call) carry(e *effect) {
 		e.answer.Release()
 	case mrtr.Stop:
 		k.out.Abandon()
+	case mrtr.Ask:
+		k.inquire(&e.inquiry)
+	case mrtr.Update:
+		k.withdrawn(e.inquiry.Key)
 	default:
 		k.out.Send(e.msg)
 	}

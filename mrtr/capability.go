@@ -13,7 +13,7 @@ import (
 func (req *InputRequest) check(caps []byte) *Abort {
 	reason, undeclared := req.fault(), ""
 	if reason == "" {
-		undeclared = req.missing(caps)
+		undeclared = req.Missing(caps)
 	}
 	if undeclared != "" {
 		reason = "the server asked for " + undeclared + ", which was not declared"
@@ -42,8 +42,8 @@ func (req *InputRequest) fault() string {
 	return ""
 }
 
-// missing returns the capability that the request needs and caps lacks, or "".
-func (req *InputRequest) missing(caps []byte) string {
+// Missing returns the capability that the request needs and caps, as JSON, lacks, or "".
+func (req *InputRequest) Missing(caps []byte) string {
 	switch req.Method {
 	case mcp.MethodElicitationCreate:
 		return missingElicitation(req.Mode(), rawjson.Get(caps, "elicitation"))

@@ -1,6 +1,9 @@
 package mrtr
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Clock is when something is due to a flow. A zero time never comes.
 type Clock struct {
@@ -64,7 +67,7 @@ func (f *Flow) onTick(reachable bool, at Moment) Action {
 	case came(c.Beat, at.Now):
 		c.Beat = at.Now.Add(l.Heartbeat)
 		act := Action{Do: Tell}
-		f.Progress.say(&act, waiting) // D-17
+		f.Progress.say(&act, cmp.Or(f.Note, waiting)) // D-17
 		return act
 	}
 	return Action{}

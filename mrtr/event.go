@@ -30,6 +30,7 @@ const (
 	asked
 	housed
 	announced
+	noted
 	tick
 	unsent
 	busy
@@ -40,7 +41,7 @@ const (
 
 var eventNames = [...]string{
 	started: "started", result: "result", taskStatus: "task status", input: "input", noInput: "no input",
-	unusable: "unusable", asked: "asked", housed: "housed", announced: "announced", tick: "tick", unsent: "unsent", busy: "busy",
+	unusable: "unusable", asked: "asked", housed: "housed", announced: "announced", noted: "noted", tick: "tick", unsent: "unsent", busy: "busy",
 	lost: "lost", cancelled: "cancelled", failed: "failed",
 }
 
@@ -92,6 +93,10 @@ func Housed(home Address) Event { return Event{kind: housed, home: &home} }
 
 // Announced is a draft server's word that a URL interaction is over (I-11).
 func Announced(elicitationID string) Event { return Event{kind: announced, key: elicitationID} }
+
+// Noted says what the client is to read while it waits: now, and in every heartbeat
+// until the next round.
+func Noted(words string) Event { return Event{kind: noted, key: words} }
 
 // Tick says that time has passed, at the latest when [Clock.Next] came (D-T15).
 // reachable tells whether the client can get what is sent; it counts from

@@ -55,6 +55,7 @@ type Flow struct {
 	Task         *Task       `json:"task,omitempty"`   // while Polling
 	Resent       bool        `json:"resent,omitempty"` // a request was sent twice, which happens once (D-15)
 	Outage       Outage      `json:"outage,omitzero"`
+	Note         string      `json:"note,omitempty"` // what heartbeats say instead of their usual words
 
 	Clock    Clock    `json:"clock,omitzero"`
 	Progress Progress `json:"progress,omitzero"`

@@ -24,6 +24,8 @@ func (f *Flow) Step(ev Event, at Moment) Action {
 		return Action{}
 	case announced:
 		return f.onAnnounced(ev.key)
+	case noted:
+		return f.onNoted(ev.key)
 	case cancelled:
 		return f.end(Silent, Action{Do: Stop})
 	case failed:
@@ -182,6 +184,17 @@ func (f *Flow) onAsked(ev *Event) Action {
 	return Action{}
 }
 
+// onNoted passes words on to a client that wants to hear how its call goes on.
+func (f *Flow) onNoted(words string) Action {
+	f.Note = words
+	if f.Progress.Token == nil || f.State == Sending {
+		return Action{}
+	}
+	act := Action{Do: Tell}
+	f.Progress.say(&act, words)
+	return act
+}
+
 // onInput records an answer; an unknown or answered key changes nothing.
 func (f *Flow) onInput(key string, response []byte, at Moment) Action {
 	if f.State == Polling {
@@ -242,7 +255,7 @@ func (f *Flow) nextRound(at Moment) Action {
 
 // send puts the present round in flight.
 func (f *Flow) send(at Moment) Action {
-	f.State = Sending
+	f.State, f.Note = Sending, ""
 	f.Clock.Due = at.Now.Add(f.limits().Round)
 	f.Clock.AnswerBy, f.Clock.Beat = time.Time{}, time.Time{}
 	return Action{Do: Send}

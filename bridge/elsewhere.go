@@ -1,0 +1,117 @@
+package bridge
+
+import (
+	"crypto/rand"
+	"time"
+
+	"github.com/mcpbridge/bridge/ask"
+	"github.com/mcpbridge/bridge/mrtr"
+)
+
+// What a client cannot be asked is asked elsewhere, where the configuration says who
+// answers (package ask). To the flow it makes no difference where an answer comes
+// from: an inquiry is an effect like a question to the client, and its answer is the
+// same event.
+
+// asks returns who answers for the client; nil: nobody. Without a session there is
+// nothing that a person's answer could come back to.
+func (c *conversation) asks() *ask.Room {
+	if c.declared == nil {
+		return nil
+	}
+	return c.b.opt.Ask
+}
+
+// elsewhere reports whether the client itself cannot be asked for in. Then somebody
+// else can, for the round was checked against all that was declared (C-33).
+func (k *call) elsewhere(in *mrtr.Input) bool {
+	return k.conv.asks() != nil && in.Missing(k.own) != ""
+}
+
+// inquire has an input request answered elsewhere.
+func (k *call) inquire(req *mrtr.InputRequest) {
+	key := req.Key
+	ticket := k.conv.asks().Ask(ask.Inquiry{
+		Method:   req.Method,
+		Params:   req.Params,
+		Tool:     k.subject(),
+		Owner:    k.conv.owner(),
+		Spent:    &k.conv.spent,
+		Deadline: k.answerBy(),
+		Answer: func(response []byte, why error) {
+			k.conv.b.background(func() { k.inquired(key, req.Method, response, why) })
+		},
+	})
+	if !k.waits(key, ticket) {
+		ticket.Withdraw()
+		return
+	}
+	switch {
+	case ticket.Link == "":
+	case k.kept != nil:
+		k.kept.linked(key, ticket.Link)
+	default: // a task, whose client comes and asks how it goes
+		k.drive(mrtr.Noted(pageWords + ticket.Link))
+	}
+}
+
+// inquired takes the outcome of an inquiry.
+func (k *call) inquired(key, method string, response []byte, why error) {
+	defer k.survive()
+	if k.kept != nil {
+		k.kept.settled(key)
+	}
+	if why != nil {
+		k.answer(mrtr.Failed(&mrtr.Abort{Key: key, Method: method, Reason: "the server's question could not be answered: " + why.Error()}))
+		return
+	}
+	k.answer(mrtr.Answered(key, response))
+}
+
+// waits keeps the ticket of an inquiry, unless nobody waits for its answer any more.
+func (k *call) waits(key string, ticket ask.Ticket) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if in := k.flow.Input(key); k.flow.Over() || in == nil || in.Response != nil {
+		return false
+	}
+	if k.tickets == nil {
+		k.tickets = map[string]ask.Ticket{}
+	}
+	k.tickets[key] = ticket
+	return true
+}
+
+// withdrawn takes an inquiry back.
+func (k *call) withdrawn(key string) {
+	k.mu.Lock()
+	ticket := k.tickets[key]
+	delete(k.tickets, key)
+	k.mu.Unlock()
+	ticket.Withdraw()
+	if k.kept != nil {
+		k.kept.settled(key)
+	}
+}
+
+func (k *call) answerBy() time.Time {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if by := k.flow.Clock.AnswerBy; !by.IsZero() && by.Before(k.flow.Clock.Deadline) {
+		return by
+	}
+	return k.flow.Clock.Deadline
+}
+
+// owner names, for nobody to read, whose questions the conversation's are.
+func (c *conversation) owner() string {
+	if c.principal != "" {
+		return c.principal
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.nobody == "" {
+		c.nobody = rand.Text()
+	}
+	return c.nobody
+}

@@ -1,0 +1,419 @@
+package bridge
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/mrtr"
+	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/translate"
+)
+
+// keptCall is the Reply of a call that may outlive its request: a person takes
+// longer to answer than the client waits. It is
+//
+//	attached   a request waits for the answer, and what is sent goes to it
+//	detached   that request was answered with what is pending; answers are held back,
+//	           so that nothing runs for which nobody waits
+//	over       the call ended
+//
+// From attached to detached it goes when the request's time is over while a
+// question is open; back, when the same call comes again: same session and principal,
+// same method, same params. Then open questions are shown again, and held answers count.
+type keptCall struct {
+	conv     *conversation
+	call     *call
+	key      string        // of the same call
+	patience time.Duration // of the client; 0: none is known
+
+	mu    sync.Mutex
+	out   downstream.Reply // of the request that waits; nil: detached or over
+	id    jsonrpc.ID       // of that request
+	token []byte           // of its progress, raw; nil: it wants none
+	first bool             // it is the request that the flow began with
+	since time.Time        // when that request came
+	over  bool
+	open  []pendingQuestion
+	held  []mrtr.Event
+	timer *time.Timer // of the request, from the first question on; nil before
+}
+
+// pendingQuestion is something that a person has yet to answer.
+type pendingQuestion struct {
+	key  string             // server request id, or the input request's where it is asked elsewhere
+	link string             // of the page; empty: the client was asked
+	msg  downstream.Message // to the client; of a link nothing
+}
+
+// newKeptCall is newCall for a request that the call may outlive, where there is
+// such a thing.
+func (c *conversation) newKeptCall(caller downstream.Caller, req downstream.Request, out downstream.Reply) *call {
+	patience := c.patience()
+	if c.asks() == nil && patience == 0 || !mayAsk(req.Method) {
+		return c.newCall(caller, req, out)
+	}
+	p := &keptCall{conv: c, key: sameCall(&req), patience: patience, out: out, id: req.ID, token: req.ProgressToken, first: true, since: time.Now()}
+	p.call = c.newCall(caller, req, p)
+	p.call.kept = p
+	return p.call
+}
+
+// mayAsk reports whether a server may ask something before it answers (D-I1).
+func mayAsk(method string) bool {
+	return method == mcp.MethodToolsCall || method == mcp.MethodPromptsGet || method == mcp.MethodResourcesRead
+}
+
+// patience is how long the client waits for a call; 0: for as long as it takes.
+func (c *conversation) patience() time.Duration {
+	if c.b.opt.Patience == nil || c.declared == nil {
+		return 0
+	}
+	return c.b.opt.Patience(c.clientInfo)
+}
+
+// sameCall is what two requests for the same have in common.
+func sameCall(req *downstream.Request) string {
+	params := rawjson.Compact(nil, rawjson.Apply(nil, req.Params, rawjson.Edit{Name: "_meta"}))
+	sum := sha256.Sum256(slices.Concat([]byte(req.Method), []byte{0}, params))
+	return string(sum[:])
+}
+
+// rejoin gives a request to the kept call that it repeats, and reports whether there
+// is one.
+func (c *conversation) rejoin(caller downstream.Caller, req *downstream.Request, out downstream.Reply) bool {
+	kept := c.keptFor(req)
+	if kept == nil || !kept.call.of(caller) {
+		return false
+	}
+	open, held, ok := kept.attach(req, out)
+	if !ok {
+		return false
+	}
+	c.ended(req.ID)
+	kept.call.renew(caller)
+	for i := range open {
+		if open[i].link == "" {
+			out.Send(open[i].msg)
+		}
+	}
+	if len(open) > 0 {
+		kept.tell()
+	}
+	for _, ev := range held {
+		kept.call.drive(ev)
+	}
+	return true
+}
+
+func (c *conversation) keptFor(req *downstream.Request) *keptCall {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.kept) == 0 {
+		return nil
+	}
+	return c.kept[sameCall(req)]
+}
+
+// renew notes the newest credentials of the principal (H-2).
+func (k *call) renew(caller downstream.Caller) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.caller = caller
+}
+
+// goesBy returns the id of the request that waits for the call; empty: none does.
+func (k *call) goesBy() jsonrpc.ID {
+	if k.kept == nil {
+		return k.flow.ID
+	}
+	k.kept.mu.Lock()
+	defer k.kept.mu.Unlock()
+	if k.kept.out == nil {
+		return ""
+	}
+	return k.kept.id
+}
+
+// subject is the name of what was called.
+func (k *call) subject() string {
+	name, _ := rawjson.Text(k.name)
+	return name
+}
+
+// attach gives a detached call a request that waits. It returns what is open and what
+// was held back.
+func (p *keptCall) attach(req *downstream.Request, out downstream.Reply) (open []pendingQuestion, held []mrtr.Event, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.over || p.out != nil {
+		return nil, nil, false
+	}
+	p.out, p.id, p.token, p.first, p.since = out, req.ID, req.ProgressToken, false, time.Now()
+	held, p.held = p.held, nil
+	p.waitLocked()
+	return slices.Clone(p.open), held, true
+}
+
+// waitLocked sets the clock of the request by what is open: for a page a call waits for
+// a while, for the client itself no longer than that waits.
+func (p *keptCall) waitLocked() {
+	if p.timer != nil {
+		p.timer.Stop()
+		p.timer = nil
+	}
+	linked := slices.ContainsFunc(p.open, func(q pendingQuestion) bool { return q.link != "" })
+	switch {
+	case p.out == nil || len(p.open) == 0:
+	case linked:
+		p.timer = time.AfterFunc(p.conv.b.opt.Wait, p.expire)
+	case p.patience > 0:
+		p.timer = time.AfterFunc(time.Until(p.since.Add(p.patience)), p.expire)
+	}
+}
+
+// expire answers the request with what is pending, and lets the call wait for the same
+// one.
+func (p *keptCall) expire() {
+	p.mu.Lock()
+	out, id, open := p.out, p.id, slices.Clone(p.open)
+	if out == nil || len(open) == 0 {
+		p.mu.Unlock()
+		return
+	}
+	p.out = nil
+	p.mu.Unlock()
+	p.conv.remember(p)
+	result, err := p.pending(open)
+	finish(out, id, result, err)
+}
+
+// pending is the answer of a request whose question is open: for tools a result that a
+// model can read to its person, for others an error.
+func (p *keptCall) pending(open []pendingQuestion) ([]byte, *jsonrpc.Error) {
+	var words strings.Builder
+	words.WriteString("This call waits for a person's answer, and is not done. ")
+	var link string
+	for i := range open {
+		if link = open[i].link; link != "" {
+			words.WriteString("Open this page in a browser and answer there: " + link + " ")
+			break
+		}
+	}
+	if link == "" {
+		words.WriteString("Answer the question that was shown. ")
+	}
+	words.WriteString("Then make the same call again, with the same arguments: it goes on from there, and nothing is asked or done twice.")
+	if p.call.flow.Method == mcp.MethodToolsCall {
+		return translate.ToolError(words.String()), nil
+	}
+	return nil, &jsonrpc.Error{
+		Code: jsonrpc.CodeInternal, Message: words.String(),
+		Data: rawjson.Apply(nil, []byte(`{}`), rawjson.Edit{Name: "bridge", Value: rawjson.Apply(nil, []byte(`{}`), rawjson.Edit{Name: "url", Value: rawjson.AppendQuote(nil, link)})}),
+	}
+}
+
+// linked notes where a person answers, and tells the client.
+func (p *keptCall) linked(key, link string) {
+	p.note(pendingQuestion{key: key, link: link})
+	p.tell()
+}
+
+func (p *keptCall) note(q pendingQuestion) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.open = append(p.open, q)
+	p.waitLocked()
+}
+
+// pageWords come before the page's link in what a client shows its person.
+const pageWords = "A question waits for you at "
+
+// tell has the client say where its person is asked: as progress, and as a log message
+// where it wants those.
+func (p *keptCall) tell() {
+	link := p.link()
+	if link == "" {
+		return
+	}
+	words := pageWords + link
+	p.call.drive(mrtr.Noted(words))
+	out := p.reply()
+	if out == nil || !out.Interactive() || p.conv.logLevel() == "" || mcp.Severity("notice") < mcp.Severity(p.conv.logLevel()) {
+		return
+	}
+	out.Send(downstream.Notification(mcp.NotificationMessage,
+		append(rawjson.AppendQuote([]byte(`{"level":"notice","logger":"mcp-bridge","data":`), words), '}')))
+}
+
+func (p *keptCall) link() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.open {
+		if p.open[i].link != "" {
+			return p.open[i].link
+		}
+	}
+	return ""
+}
+
+// settled notes that a question is open no more.
+func (p *keptCall) settled(key string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.open = slices.DeleteFunc(p.open, func(q pendingQuestion) bool { return q.key == key })
+	p.waitLocked()
+}
+
+// hold keeps an event for the request that is to come, and reports whether there is
+// none that waits.
+func (p *keptCall) hold(ev mrtr.Event) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.out != nil || p.over {
+		return false
+	}
+	p.held = append(p.held, ev)
+	return true
+}
+
+// reply returns the request that waits, or nil.
+func (p *keptCall) reply() downstream.Reply {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.out
+}
+
+// end takes the last request that waits, or nil.
+func (p *keptCall) end() (out downstream.Reply, id jsonrpc.ID, first bool) {
+	p.conv.forgetKept(p)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out, id, first = p.out, p.id, p.first
+	p.out, p.over, p.open, p.held = nil, true, nil, nil
+	p.waitLocked()
+	return out, id, first
+}
+
+// remember keeps the call for the same one to find. Of two the newer counts.
+func (c *conversation) remember(p *keptCall) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.kept == nil {
+		c.kept = map[string]*keptCall{}
+	}
+	c.kept[p.key] = p
+}
+
+func (c *conversation) forgetKept(p *keptCall) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.kept[p.key] == p {
+		delete(c.kept, p.key)
+	}
+}
+
+// Interactive implements downstream.Reply.
+func (p *keptCall) Interactive() bool {
+	out := p.reply()
+	return out != nil && out.Interactive()
+}
+
+// Address implements downstream.Reply.
+func (p *keptCall) Address() downstream.Address {
+	if out := p.reply(); out != nil {
+		return out.Address()
+	}
+	return downstream.Address{}
+}
+
+// Send implements downstream.Reply: what cannot be said is not kept, but questions are.
+func (p *keptCall) Send(msg downstream.Message) {
+	if msg.Kind() == jsonrpc.Request {
+		p.note(pendingQuestion{key: string(msg.ID), msg: msg})
+	}
+	if msg.Method == mcp.NotificationCancelled {
+		p.settled(string(rawjson.Get(msg.Params, "requestId")))
+	}
+	if out, msg, ok := p.outgoing(msg); ok {
+		out.Send(msg)
+	}
+}
+
+// Queue implements downstream.Reply.
+func (p *keptCall) Queue(msg downstream.Message) {
+	if out, msg, ok := p.outgoing(msg); ok {
+		out.Queue(msg)
+	}
+}
+
+// outgoing makes a message that of the request that waits: its progress goes by its own
+// token.
+func (p *keptCall) outgoing(msg downstream.Message) (downstream.Reply, downstream.Message, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.out == nil || !p.first && msg.IsProgress() && p.token == nil {
+		return nil, msg, false
+	}
+	if !p.first && msg.IsProgress() && !bytes.Equal(p.token, rawjson.Get(msg.Params, "progressToken")) {
+		msg = downstream.Notification(msg.Method, rawjson.Apply(nil, msg.Params, rawjson.Edit{Name: "progressToken", Value: p.token}))
+	}
+	return p.out, msg, true
+}
+
+// Flush implements downstream.Reply.
+func (p *keptCall) Flush() {
+	if out := p.reply(); out != nil {
+		out.Flush()
+	}
+}
+
+// Finish implements downstream.Reply.
+func (p *keptCall) Finish(msg downstream.Message) {
+	out, id, first := p.end()
+	if out == nil {
+		return // nobody waits: the same call would begin anew
+	}
+	if !first {
+		msg.ID, msg.Text = id, nil
+	}
+	out.Finish(msg)
+}
+
+// Refuse implements downstream.Reply.
+func (p *keptCall) Refuse(r *downstream.Refusal) bool {
+	out := p.reply()
+	if out == nil || !out.Refuse(r) {
+		return false
+	}
+	p.end()
+	return true
+}
+
+// Abandon implements downstream.Reply.
+func (p *keptCall) Abandon() {
+	if out, _, _ := p.end(); out != nil {
+		out.Abandon()
+	}
+}
+
+// Reachable implements downstream.Reply: a call that nobody waits for waits itself.
+func (p *keptCall) Reachable() bool {
+	out := p.reply()
+	return out == nil || out.Reachable()
+}
+
+// Continue implements downstream.Reply.
+func (p *keptCall) Continue(work func()) {
+	if out := p.reply(); out != nil {
+		out.Continue(work)
+		return
+	}
+	p.conv.b.background(work)
+}

@@ -1,0 +1,244 @@
+package bridge
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/bridge/ask"
+	"github.com/mcpbridge/bridge/ask/page"
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+)
+
+// person is somebody with a browser.
+type person struct {
+	t    *testing.T
+	desk *page.Desk
+}
+
+var (
+	linkIn  = regexp.MustCompile(`http://127\.0\.0\.1/questions/q/\w+`)
+	guardIn = regexp.MustCompile(`name="_guard" value="([^"]*)"`)
+)
+
+// answer opens a link and submits its form.
+func (p *person) answer(link, fields string) {
+	p.t.Helper()
+	r := httptest.NewRequest(http.MethodGet, link, nil)
+	r.Host = "127.0.0.1"
+	w := httptest.NewRecorder()
+	p.desk.ServeHTTP(w, r)
+	guard := guardIn.FindStringSubmatch(w.Body.String())
+	if guard == nil {
+		p.t.Fatalf("%s shows no form: %s", link, w.Body)
+	}
+	r = httptest.NewRequest(http.MethodPost, link, strings.NewReader("_guard="+guard[1]+"&"+fields))
+	r.Host = "127.0.0.1"
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	for _, cookie := range w.Result().Cookies() {
+		r.AddCookie(cookie)
+	}
+	w = httptest.NewRecorder()
+	p.desk.ServeHTTP(w, r)
+	if w.Code != http.StatusOK {
+		p.t.Fatalf("the answer got %d: %s", w.Code, w.Body)
+	}
+	synctest.Wait()
+}
+
+// mute returns a session of a client that declared nothing, in front of a page.
+func mute(t *testing.T, policy ask.Policy, steps ...step) (*conversation, *script, *person) {
+	t.Helper()
+	conv, up := session(t, Limits{}, steps...)
+	conv.declared = emptyObject
+	conv.mirrorLocked()
+	base, _ := url.Parse("http://127.0.0.1/questions")
+	desk := page.New(base, 100)
+	conv.b.opt.Ask = ask.New(ask.Options{Server: "flights", Policy: policy, Desk: desk})
+	conv.b.opt.Wait = 20 * time.Second
+	return conv, up, &person{t, desk}
+}
+
+func form1(key string) string {
+	return `"` + key + `":{"method":"elicitation/create","params":{"message":"Name?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}}}`
+}
+
+func linkOf(t *testing.T, text string) string {
+	t.Helper()
+	link := linkIn.FindString(text)
+	if link == "" {
+		t.Fatalf("no link in %s", text)
+	}
+	return link
+}
+
+func TestPersonAnswersWhileTheCallWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conv, up, ada := mute(t, ask.Page, inputRequired(`"s"`, form1("q")), result(booked))
+		c := request(t, conv, "1", mcp.MethodToolsCall, `{"name":"book","_meta":{"progressToken":7}}`)
+		if got := member(up.calls()[0], "_meta", "io.modelcontextprotocol/clientCapabilities"); got != `{"elicitation":{"form":{},"url":{}}}` {
+			t.Errorf("declared upstream: %s", got)
+		}
+		told := c.notified(mcp.NotificationProgress)
+		if len(told) != 1 {
+			t.Fatalf("%d progress notifications", len(told))
+		}
+		ada.answer(linkOf(t, string(told[0].Params)), "name=Ada&action=accept")
+		if got := c.result(); !strings.Contains(got, `"ok"`) {
+			t.Error(got)
+		}
+		if got := member(up.calls()[1], "inputResponses"); got != `{"q":{"action":"accept","content":{"name":"Ada"}}}` {
+			t.Error(got)
+		}
+		if len(c.asked()) != 0 {
+			t.Error("the client was asked")
+		}
+	})
+}
+
+func TestLateAnswerCountsWhenTheSameCallComesAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conv, up, ada := mute(t, ask.Page, inputRequired(`"s"`, form1("q")), result(booked))
+		first := request(t, conv, "1", mcp.MethodToolsCall, `{"name":"book","arguments":{"a":1},"_meta":{"progressToken":7}}`)
+		pass(20 * time.Second)
+		if got := first.result(); !strings.Contains(got, `"isError":true`) {
+			t.Errorf("after its wait the call got %s", got)
+		}
+		ada.answer(linkOf(t, first.result()), "name=Ada&action=accept")
+		pass(time.Minute)
+		if n := len(up.calls()); n != 1 {
+			t.Fatalf("%d requests for nobody", n-1)
+		}
+		conv.cancelled(downstream.Caller{}, "1") // of a request that was answered
+		if other := request(t, conv, "2", mcp.MethodToolsCall, `{"name":"book","arguments":{"a":2}}`); len(up.calls()) != 2 {
+			t.Errorf("a call with other arguments is another one: %v", other.response)
+		}
+		up.steps = append(up.steps, result(booked))
+		again := request(t, conv, "3", mcp.MethodToolsCall, `{"name":"book", "arguments":{"a":1}}`)
+		if got := again.result(); !strings.Contains(got, `"ok"`) || again.response.ID != "3" {
+			t.Errorf("%s: %s", again.response.ID, got)
+		}
+		if got := member(up.calls()[2], "inputResponses"); got != `{"q":{"action":"accept","content":{"name":"Ada"}}}` {
+			t.Error(got)
+		}
+		if len(conv.kept)+len(conv.calls)+ada.desk.Len() != 0 {
+			t.Error("something is left")
+		}
+	})
+}
+
+func TestSameCallAgainIsToldTheSameLink(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conv, up, ada := mute(t, ask.Page, inputRequired(`"s"`, form1("q")), result(booked))
+		first := request(t, conv, "1", mcp.MethodToolsCall, `{"name":"book"}`)
+		pass(20 * time.Second)
+		second := request(t, conv, "2", mcp.MethodToolsCall, `{"name":"book","_meta":{"progressToken":"t"}}`)
+		pass(20 * time.Second)
+		link := linkOf(t, first.result())
+		if linkOf(t, second.result()) != link || len(up.calls()) != 1 {
+			t.Errorf("%s, %d requests", second.result(), len(up.calls()))
+		}
+		third := request(t, conv, "3", mcp.MethodToolsCall, `{"name":"book"}`)
+		ada.answer(link, "action=decline")
+		if got := third.result(); !strings.Contains(got, `"ok"`) {
+			t.Error(got)
+		}
+		if got := member(up.calls()[1], "inputResponses"); got != `{"q":{"action":"decline"}}` {
+			t.Error(got)
+		}
+	})
+}
+
+func TestKeptCallEndsWithItsClient(t *testing.T) {
+	for name, end := range map[string]func(*conversation){
+		"cancelled": func(conv *conversation) { conv.cancelled(downstream.Caller{}, "2") },
+		"closed":    func(conv *conversation) { conv.Close(nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conv, up, ada := mute(t, ask.Page, inputRequired(`"s"`, form1("q")))
+				request(t, conv, "1", mcp.MethodToolsCall, `{"name":"book"}`)
+				pass(20 * time.Second)
+				request(t, conv, "2", mcp.MethodToolsCall, `{"name":"book"}`)
+				end(conv)
+				synctest.Wait()
+				if len(conv.kept)+len(conv.calls)+ada.desk.Len() != 0 || len(up.calls()) != 1 {
+					t.Errorf("%d kept, %d calls, %d questions, %d requests", len(conv.kept), len(conv.calls), ada.desk.Len(), len(up.calls()))
+				}
+			})
+		})
+	}
+}
+
+func TestOtherUsersCallIsAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conv, up, _ := mute(t, ask.Page, inputRequired(`"s"`, form1("q")), inputRequired(`"s"`, form1("q")))
+		by := func(principal, id string) *client {
+			c := &client{t: t, conv: conv}
+			go conv.Serve(t.Context(), downstream.Caller{Principal: principal}, downstream.NewRequest(jsonrpc.Message{ID: jsonrpc.ID(id), Method: mcp.MethodToolsCall, Params: []byte(`{"name":"book"}`)}), c)
+			synctest.Wait()
+			return c
+		}
+		by("ada", "1")
+		pass(20 * time.Second)
+		by("eve", "2")
+		if len(up.calls()) != 2 {
+			t.Error("a call was given to somebody else")
+		}
+	})
+}
+
+func TestPoliciesAnswerAtOnce(t *testing.T) {
+	for policy, want := range map[ask.Policy]string{ask.Decline: `{"q":{"action":"decline"}}`, ask.Default: ""} {
+		synctest.Test(t, func(t *testing.T) {
+			conv, up, _ := mute(t, policy, inputRequired(`"s"`, form1("q")), result(booked))
+			c := request(t, conv, "1", mcp.MethodToolsCall, `{"name":"book"}`)
+			if want == "" {
+				if got := c.result(); !strings.Contains(got, "questions: default") || len(up.calls()) != 1 {
+					t.Error(got)
+				}
+			} else if got := member(up.calls()[1], "inputResponses"); got != want {
+				t.Error(got)
+			}
+		})
+	}
+}
+
+// A client whose own time runs out gets an answer before that, and the same question
+// again with the same call.
+func TestImpatientClientIsAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conv, up := session(t, Limits{}, inputRequired(`"s"`, question1("q")), result(booked))
+		conv.b.opt.Patience = func(info []byte) time.Duration {
+			if !strings.Contains(string(info), `"old"`) {
+				t.Errorf("clientInfo %s", info)
+			}
+			return 50 * time.Second
+		}
+		first := request(t, conv, "1", mcp.MethodToolsCall, book)
+		pass(50 * time.Second)
+		if got := first.result(); !strings.Contains(got, `"isError":true`) {
+			t.Error(got)
+		}
+		second := request(t, conv, "2", mcp.MethodToolsCall, book)
+		if len(second.asked()) != 1 || second.asked()[0].ID != first.asked()[0].ID {
+			t.Fatalf("the question is not shown again: %v", second.asked())
+		}
+		pass(50 * time.Second)
+		first.answer(0, `{"action":"accept"}`) // late, into the dialog that is still open
+		if len(up.calls()) != 1 {
+			t.Fatal("something ran for nobody")
+		}
+		third := request(t, conv, "3", mcp.MethodToolsCall, book)
+		if got := third.result(); !strings.Contains(got, `"ok"`) || len(third.asked()) != 0 || len(up.calls()) != 2 {
+			t.Errorf("%s, asked %d, %d requests", got, len(third.asked()), len(up.calls()))
+		}
+	})
+}
