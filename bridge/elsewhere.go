@@ -16,7 +16,7 @@ import (
 // asks returns who answers for the client; nil: nobody. Without a session there is
 // nothing that a person's answer could come back to.
 func (c *conversation) asks() *ask.Room {
-	if c.declared == nil {
+	if c.clientInfo == nil {
 		return nil
 	}
 	return c.b.opt.Ask

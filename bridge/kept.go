@@ -72,7 +72,7 @@ func mayAsk(method string) bool {
 
 // patience is how long the client waits for a call; 0: for as long as it takes.
 func (c *conversation) patience() time.Duration {
-	if c.b.opt.Patience == nil || c.declared == nil {
+	if c.b.opt.Patience == nil || c.clientInfo == nil {
 		return 0
 	}
 	return c.b.opt.Patience(c.clientInfo)

@@ -57,8 +57,7 @@ func (p *person) answer(link, fields string) {
 func mute(t *testing.T, policy ask.Policy, steps ...step) (*conversation, *script, *person) {
 	t.Helper()
 	conv, up := session(t, Limits{}, steps...)
-	conv.declared = emptyObject
-	conv.mirrorLocked()
+	conv.declare(conv.clientInfo, emptyObject)
 	base, _ := url.Parse("http://127.0.0.1/questions")
 	desk := page.New(base, 100)
 	conv.b.opt.Ask = ask.New(ask.Options{Server: "flights", Policy: policy, Desk: desk})

@@ -136,6 +136,11 @@ type Questions struct {
 	// How long a call waits for the person before it is answered with the page's link. The same call again picks the
 	// answer up. Shorter than the time that the client gives a call.
 	Wait time.Duration `key:"wait" min:"0s" max:"24h"`
+	// How long clients wait for a call before they give it up, by the beginning of the name that they give themselves.
+	// Shortly before, a call whose person has not answered yet is answered with what is pending, and the same call
+	// again goes on from there. 0s takes a client out that is known: claude-ai (240s), Java SDK MCP Client and
+	// spring-ai-mcp-client (20s).
+	Patience map[string]string `key:"patience"`
 }
 
 // Sampling is the model that answers for clients without one.

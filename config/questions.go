@@ -1,8 +1,11 @@
 package config
 
 import (
+	"maps"
 	"net/url"
 	"os"
+	"slices"
+	"time"
 )
 
 // questions checks how questions are answered that a client cannot be asked.
@@ -13,6 +16,11 @@ func (p *problems) questions(m *Policy, label string) {
 			p.add(label+"questions.url", "is no address of a page; write it like https://bridge.example.com/questions")
 		} else if u.Path == "" || u.Path == "/" {
 			p.add(label+"questions.url", "needs a path of its own, like %s://%s/questions", u.Scheme, u.Host)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.Questions.Patience)) {
+		if _, err := parseDuration(m.Questions.Patience[name]); err != nil {
+			p.add(label+"questions.patience", "%s: %v", shown(name), err)
 		}
 	}
 	if m.Sampling.Provider != "off" && m.Sampling.Model == "" {
@@ -31,4 +39,24 @@ func (p *problems) questions(m *Policy, label string) {
 			p.add(label+"roots", "%s is no folder of this machine", shown(u.Path))
 		}
 	}
+}
+
+// knownPatience is how long clients are known to wait for a call.
+var knownPatience = map[string]time.Duration{
+	"claude-ai":            240 * time.Second,
+	"Java SDK MCP Client":  20 * time.Second,
+	"spring-ai-mcp-client": 20 * time.Second,
+}
+
+// Known returns how long a call of a client may wait for its person, by the beginning
+// of the client's name: a little less than the client waits for the call.
+func (q *Questions) Known() map[string]time.Duration {
+	known := maps.Clone(knownPatience)
+	for name, text := range q.Patience {
+		known[name], _ = parseDuration(text) // judged before
+	}
+	for name, whole := range known {
+		known[name] = whole - min(whole/8, 10*time.Second)
+	}
+	return known
 }

@@ -186,3 +186,9 @@ func (d *Desk) inbox(w http.ResponseWriter, r *http.Request) {
 	}
 	d.render(w, http.StatusOK, "inbox", view{Title: "Questions that wait for you", Entries: entries})
 }
+
+// Has reports whether a request is for this desk.
+func (d *Desk) Has(r *http.Request) bool {
+	rest, under := strings.CutPrefix(r.URL.Path, strings.TrimSuffix(d.base.Path, "/"))
+	return under && (rest == "" || rest[0] == '/') && d.own(r.Host)
+}

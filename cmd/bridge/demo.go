@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"os"
+	"slices"
+	"time"
 
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
@@ -13,10 +16,12 @@ import (
 	"github.com/mcpbridge/bridge/internal/demo"
 	"github.com/mcpbridge/bridge/internal/edge"
 	"github.com/mcpbridge/bridge/internal/fleet"
+	"github.com/mcpbridge/bridge/mcp"
 )
 
 func newDemo(env surroundings) *cobra.Command {
 	var once bool
+	var client string
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Show the bridge at work, with a server and a client built in",
@@ -25,16 +30,23 @@ calls a tool which asks questions. On a terminal you answer them; otherwise the
 demo does. Then it stays up for clients of yours until Ctrl-C.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !slices.Contains(mcp.Legacy[:], mcp.Version(client)) {
+				return fmt.Errorf("--client: %q is no revision of old clients; use one of %v", client, mcp.Legacy)
+			}
 			return demo.Run(cmd.Context(), demo.Options{
 				In: env.in, Out: env.out,
 				Interactive: isTerminal(env.in) && isTerminal(env.out),
 				Color:       colourful(env.out, env.environ),
 				Width:       func() int { return columns(env.out) },
 				Once:        once,
-				Start:       startForDemo,
+				Client:      client,
+				Start: func(ctx context.Context, upstream string, observe func(http.Handler) http.Handler) (demo.Bridge, error) {
+					return startForDemo(ctx, upstream, !demo.Asks(client), observe)
+				},
 			})
 		},
 	}
+	cmd.Flags().StringVar(&client, "client", string(mcp.V20251125), "The revision that the old client speaks")
 	cmd.Flags().BoolVar(&once, "once", false, "End after the call instead of staying up")
 	return cmd
 }
@@ -50,23 +62,29 @@ func columns(stream any) int {
 }
 
 // startForDemo starts a bridge with the default settings on a free port, and its admin
-// listener on another.
-func startForDemo(ctx context.Context, upstream string, observe func(http.Handler) http.Handler) (demo.Bridge, error) {
+// listener on another. With page it asks people for clients that cannot be asked.
+func startForDemo(ctx context.Context, upstream string, page bool, observe func(http.Handler) http.Handler) (demo.Bridge, error) {
 	cfg := config.Default()
 	cfg.Upstream, cfg.Listen, cfg.Admin.Listen, cfg.Admin.Payloads = upstream, "127.0.0.1:0", "127.0.0.1:0", "on"
+	if page {
+		cfg.Questions.Policy, cfg.Questions.Wait = "page", 2*time.Second // a demo is impatient
+	}
 	log := zerolog.Nop()
 	admin, err := newAdministration(ctx, &cfg.Admin, log)
 	if err != nil {
 		return demo.Bridge{}, err
 	}
-	mounts, err := fleet.Open(specs(&cfg, admin, log), fleetOptions(&cfg, log))
+	pages := newDesks(log)
+	mounts, err := fleet.Open(specs(&cfg, admin, pages, log), fleetOptions(&cfg, log))
 	if err != nil {
+		pages.stop()
 		admin.stop()
 		return demo.Bridge{}, err
 	}
 	door, err := edge.Open(ctx, observe(mounts), edge.Options{Listen: cfg.Listen, Log: log})
 	if err != nil {
 		mounts.Close()
+		pages.stop()
 		admin.stop()
 		return demo.Bridge{}, err
 	}
@@ -79,6 +97,7 @@ func startForDemo(ctx context.Context, upstream string, observe func(http.Handle
 		door.Shutdown(context.Background())
 		admin.stop()
 		<-done
+		pages.stop()
 	}
 	return demo.Bridge{URL: urls(&cfg, door.Addr())[0], View: admin.address, Stop: stop}, nil
 }

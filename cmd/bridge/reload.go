@@ -18,7 +18,7 @@ func (s *service) reload() {
 		return
 	}
 	s.keepUntilRestart(&cfg)
-	change, err := s.fleet.Prepare(specs(&cfg, s.admin, s.log))
+	change, err := s.fleet.Prepare(specs(&cfg, s.admin, s.pages, s.log))
 	if err != nil {
 		s.refuse(err)
 		return

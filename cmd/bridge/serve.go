@@ -59,6 +59,7 @@ func serve(ctx context.Context, cfg *config.Config, load func() (config.Config, 
 		return err
 	}
 	defer s.admin.stop()
+	defer s.pages.stop()
 	s.load = load
 	if load != nil {
 		signal.Notify(s.hangUp, syscall.SIGHUP)
@@ -76,6 +77,7 @@ type service struct {
 	edge  *edge.Edge
 	fleet *fleet.Fleet
 	admin *administration // nil without one
+	pages *desks
 	log   zerolog.Logger
 
 	// What a reload needs; cfg is what is obeyed at present.
@@ -89,18 +91,21 @@ func newService(ctx context.Context, cfg *config.Config, log zerolog.Logger) (*s
 	if err != nil {
 		return nil, err
 	}
-	mounts, err := fleet.Open(specs(cfg, admin, log), fleetOptions(cfg, log))
+	pages := newDesks(log)
+	mounts, err := fleet.Open(specs(cfg, admin, pages, log), fleetOptions(cfg, log))
 	if err != nil {
 		admin.stop()
+		pages.stop()
 		return nil, err
 	}
-	door, err := edge.Open(ctx, mounts, edge.Options{Listen: cfg.Listen, TLS: edge.Files(cfg.TLS), Proxies: proxies(cfg), Log: log})
+	door, err := edge.Open(ctx, pages.before(mounts), edge.Options{Listen: cfg.Listen, TLS: edge.Files(cfg.TLS), Proxies: proxies(cfg), Log: log})
 	if err != nil {
 		mounts.Close()
 		admin.stop()
+		pages.stop()
 		return nil, err
 	}
-	return &service{edge: door, fleet: mounts, admin: admin, log: log, cfg: *cfg, hangUp: make(chan os.Signal, 1)}, nil
+	return &service{edge: door, fleet: mounts, admin: admin, pages: pages, log: log, cfg: *cfg, hangUp: make(chan os.Signal, 1)}, nil
 }
 
 func proxies(cfg *config.Config) edge.Proxies {

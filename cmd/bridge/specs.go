@@ -14,19 +14,19 @@ import (
 )
 
 // specs say how to make the mounts of a configuration.
-func specs(cfg *config.Config, admin *administration, log zerolog.Logger) []fleet.Spec {
+func specs(cfg *config.Config, admin *administration, pages *desks, log zerolog.Logger) []fleet.Spec {
 	var list []fleet.Spec
 	for _, m := range cfg.Mounts() {
-		list = append(list, spec(cfg, m, admin, log))
+		list = append(list, spec(cfg, m, admin, pages, log))
 	}
 	return list
 }
 
-func spec(cfg *config.Config, m config.Mount, admin *administration, log zerolog.Logger) fleet.Spec {
+func spec(cfg *config.Config, m config.Mount, admin *administration, pages *desks, log zerolog.Logger) fleet.Spec {
 	log = log.With().Str(logfield.Path, m.Path).Str(logfield.Upstream, target(&m)).Logger()
 	return fleet.Spec{
 		Path: m.Path, Target: target(&m), Identity: identify(cfg, &m), Log: log,
-		Open: func() (*mount.Mount, error) { return open(cfg, &m, admin, log) },
+		Open: func() (*mount.Mount, error) { return open(cfg, &m, admin, pages, log) },
 	}
 }
 
@@ -48,7 +48,7 @@ func identify(cfg *config.Config, m *config.Mount) identity {
 	// These are the process's, and obeyed at once.
 	settings.Timeouts.Drain, settings.Timeouts.Handover = 0, 0
 	digest := sha256.New()
-	for _, name := range []string{m.UpstreamTLS.CA, m.UpstreamTLS.Cert, m.UpstreamTLS.Key} {
+	for _, name := range []string{m.UpstreamTLS.CA, m.UpstreamTLS.Cert, m.UpstreamTLS.Key, m.Sampling.KeyFile} {
 		text, _ := os.ReadFile(name) // a missing file fails the front itself
 		sum := sha256.Sum256(text)
 		digest.Write(sum[:])

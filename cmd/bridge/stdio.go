@@ -58,7 +58,9 @@ func serveStdio(ctx context.Context, cfg *config.Config, env surroundings) error
 	// the signal would do the same to the child.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	log := newLogger(env.err, cfg.Log, env.environ)
-	how := spec(cfg, mounts[0], nil, log)
+	pages := newDesks(log)
+	defer pages.stop()
+	how := spec(cfg, mounts[0], nil, pages, log)
 	m, err := fleet.NewMember(how)
 	if err != nil {
 		return err

@@ -22,17 +22,21 @@ import (
 )
 
 // open makes a mount as the settings say. admin may be nil.
-func open(cfg *config.Config, settings *config.Mount, admin *administration, log zerolog.Logger) (*mount.Mount, error) {
+func open(cfg *config.Config, settings *config.Mount, admin *administration, pages *desks, log zerolog.Logger) (*mount.Mount, error) {
+	answers, err := pages.room(settings)
+	if err != nil {
+		return nil, err
+	}
 	options := mount.Options{
-		Draft:             dialect.New(draftOptions(settings, log)),
-		Legacy:            legacyOptions(cfg, settings, log),
-		Bridge:            bridge.Options{Rules: rules(&settings.Policy), Limits: bridgeLimits(settings), Log: log},
+		Draft:  dialect.New(draftOptions(settings, log)),
+		Legacy: legacyOptions(cfg, settings, log),
+		Bridge: bridge.Options{Rules: rules(&settings.Policy), Limits: bridgeLimits(settings), Log: log,
+			Ask: answers, Wait: settings.Questions.Wait, Patience: waitsFor(settings.Questions.Known())},
 		Relay:             relayPolicy(settings),
 		RefuseModern:      settings.Modern == "refuse",
 		DropAuthorization: settings.Authorization == "drop",
 	}
 	admin.watch(settings.Path, &options)
-	var err error
 	if len(settings.Command) > 0 {
 		options.Command, options.Probe.Timeout = command(settings, log), settings.Timeouts.Start
 	} else if options.Upstream, err = upstreamOptions(settings, log); err != nil {

@@ -31,6 +31,7 @@ type Options struct {
 	Color       bool       // Out understands ANSI colours
 	Width       func() int // columns of Out, asked before each line; nil means 100
 	Once        bool       // return after the summary instead of staying up
+	Client      string     // the revision that the old client speaks; "": 2025-11-25
 
 	Start Start
 }

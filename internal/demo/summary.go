@@ -7,24 +7,35 @@ import (
 	"github.com/mcpbridge/bridge/internal/wirelog"
 )
 
-// summarize says what just happened, with the numbers of this run.
-func (s *screen) summarize(entries []wirelog.Entry, answered bool) {
+// summarize says it all once more. asked says that the client was asked itself, answered
+// that a person did.
+func (s *screen) summarize(entries []wirelog.Entry, asked, answered bool) {
 	t := count(entries)
 	s.print("\n")
 	s.say(bold, " ", "What just happened")
 	s.print("\n")
 	for _, text := range []string{
-		fmt.Sprintf("The old client sent %s and was asked %s on that call's open stream, as it has always known it.", times(t.calls, "call"), times(t.questions, "question")),
+		t.client(asked),
 		fmt.Sprintf("The server held nothing open. Whenever it needed an answer it ended the request with input_required, so %s came in, spread over replicas that share no memory.", times(t.rounds, "separate request")),
 		fmt.Sprintf("The bridge kept the call, matched each answer to its question and sent the call again with the answer and the server's request state, byte for byte, %s. The client never saw that state.", times(t.states, "time")),
-		t.waiting(answered),
+		t.waiting(asked, answered),
 		"Neither side was changed, and neither knows the other's protocol.",
 	} {
 		s.say(plain, "  · ", text)
 	}
 }
 
-func (t tally) waiting(answered bool) string {
+func (t tally) client(asked bool) string {
+	if !asked {
+		return fmt.Sprintf("The old client knows no questions. Its person answered them on a page of the bridge, and the client sent the same call again, %s altogether, until it was done.", times(t.calls, "call"))
+	}
+	return fmt.Sprintf("The old client sent %s and was asked %s on that call's open stream, as it has always known it.", times(t.calls, "call"), times(t.questions, "question"))
+}
+
+func (t tally) waiting(asked, answered bool) string {
+	if !asked {
+		return "No call ran twice: what was answered on the page waited for the client to call again."
+	}
 	inside := t.inside.Round(100 * time.Microsecond)
 	if !answered {
 		return fmt.Sprintf("All the bridge's work together took %v, first connections included.", inside)

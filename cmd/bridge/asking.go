@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/mcpbridge/bridge/ask"
+	"github.com/mcpbridge/bridge/ask/model"
+	"github.com/mcpbridge/bridge/ask/page"
+	"github.com/mcpbridge/bridge/config"
+	"github.com/mcpbridge/bridge/internal/edge"
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// desks are the pages where people are asked for clients that cannot be: one at each
+// public address that the settings name, and one on loopback for all that name none. They
+// are made when they are first needed and stay until the process ends, so that links
+// outlive a reload.
+type desks struct {
+	log zerolog.Logger
+
+	mu     sync.Mutex
+	aside  *edge.Aside // of local
+	local  *page.Desk  // nil until needed
+	public map[string]*page.Desk
+}
+
+func newDesks(log zerolog.Logger) *desks { return &desks{log: log, public: map[string]*page.Desk{}} }
+
+// maxQuestions bounds the questions that wait on one page.
+const maxQuestions = 10_000
+
+// desk returns the page at a public address; empty: the one on loopback.
+func (d *desks) desk(address string) (*page.Desk, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if address == "" {
+		return d.onLoopbackLocked()
+	}
+	if d.public[address] == nil {
+		base, err := url.Parse(address)
+		if err != nil {
+			return nil, errors.New("questions.url is no address")
+		}
+		d.public[address] = page.New(base, maxQuestions)
+	}
+	return d.public[address], nil
+}
+
+func (d *desks) onLoopbackLocked() (*page.Desk, error) {
+	if d.local != nil {
+		return d.local, nil
+	}
+	aside, err := edge.OpenAside(context.Background(), "questions", "127.0.0.1:0", edge.Files{}, d.log)
+	if err != nil {
+		return nil, err
+	}
+	base := &url.URL{Scheme: "http", Host: aside.Addr().String(), Path: "/questions"}
+	d.aside, d.local = aside, page.New(base, maxQuestions)
+	go func(desk *page.Desk) {
+		if err := aside.Serve(desk); !errors.Is(err, http.ErrServerClosed) {
+			d.log.Error().Err(err).Msg("the page for questions failed")
+		}
+	}(d.local)
+	d.log.Info().Str("url", base.String()+"/").Msg("people at this machine are asked on a page")
+	return d.local, nil
+}
+
+// stop ends the page on loopback.
+func (d *desks) stop() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.aside != nil {
+		d.aside.Shutdown()
+	}
+}
+
+// before serves the public pages, and has next serve everything else.
+func (d *desks) before(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if desk := d.at(r); desk != nil {
+			desk.ServeHTTP(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// at returns the public page that a request is for, or nil.
+func (d *desks) at(r *http.Request) *page.Desk {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, desk := range d.public {
+		if desk.Has(r) {
+			return desk
+		}
+	}
+	return nil
+}
+
+// room returns who answers for the clients of a mount; nil: nobody.
+func (d *desks) room(m *config.Mount) (*ask.Room, error) {
+	opt := ask.Options{
+		Server: calledAs(m), Policy: ask.Policy(m.Questions.Policy), Approve: m.Sampling.Approve == "on", Roots: m.Roots,
+	}
+	var err error
+	if m.Sampling.Provider != "off" {
+		if opt.Model, err = newModel(&m.Sampling); err != nil {
+			return nil, err
+		}
+	}
+	if opt.Policy == ask.Page || opt.Approve && opt.Model != nil {
+		if opt.Desk, err = d.desk(m.Questions.URL); err != nil {
+			return nil, err
+		}
+	}
+	return ask.New(opt), nil
+}
+
+func newModel(s *config.Sampling) (*model.Model, error) {
+	key := ""
+	if s.KeyFile != "" {
+		text, err := os.ReadFile(s.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("sampling.key-file: %w", err)
+		}
+		if key = strings.TrimSpace(string(text)); key == "" {
+			return nil, fmt.Errorf("sampling.key-file: %s is empty", s.KeyFile)
+		}
+	}
+	return model.New(model.Settings{
+		Provider: s.Provider, URL: s.URL, Model: s.Model, Models: s.Models, Key: key,
+		MaxTokens: s.MaxTokens, PerSession: s.PerSession, PerDay: s.PerDay, Timeout: s.Timeout,
+	})
+}
+
+// calledAs is what people are told a server is called: its host, or its command.
+func calledAs(m *config.Mount) string {
+	if u, err := url.Parse(m.Upstream); err == nil && u.Host != "" {
+		return u.Host
+	}
+	return target(m)
+}
+
+// waitsFor returns how long a client waits for a call, by what it calls itself.
+func waitsFor(known map[string]time.Duration) func(clientInfo []byte) time.Duration {
+	if len(known) == 0 {
+		return nil
+	}
+	return func(clientInfo []byte) time.Duration {
+		name, _ := rawjson.Text(rawjson.Get(clientInfo, "name"))
+		best := ""
+		for prefix := range known {
+			if strings.HasPrefix(name, prefix) && len(prefix) >= len(best) {
+				best = prefix
+			}
+		}
+		return known[best]
+	}
+}

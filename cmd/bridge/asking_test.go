@@ -1,0 +1,151 @@
+package main
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpbridge/bridge/internal/peers"
+)
+
+var (
+	pageLink  = regexp.MustCompile(`http://127\.0\.0\.1:\d+/questions/q/\w+`)
+	pageGuard = regexp.MustCompile(`name="_guard" value="([^"]*)"`)
+)
+
+// callTool returns the text of a tool's result.
+func callTool(t *testing.T, c *peers.Client, name string) (text string, isError bool) {
+	t.Helper()
+	result, err := c.CallTool(t.Context(), &mcp.CallToolParams{Name: name, Arguments: map[string]any{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, ok := result.Content[0].(*mcp.TextContent)
+	if !ok {
+		t.Fatalf("%T", result.Content[0])
+	}
+	return content.Text, result.IsError
+}
+
+// answerOn opens a page as a browser does, and sends its form.
+func answerOn(t *testing.T, link, fields string) {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser := &http.Client{Jar: jar}
+	defer browser.CloseIdleConnections()
+	resp, err := browser.Get(link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _ := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	guard := pageGuard.FindSubmatch(text)
+	if guard == nil {
+		t.Fatalf("no form at %s: %s", link, text)
+	}
+	resp, err = browser.Post(link, "application/x-www-form-urlencoded", strings.NewReader("_guard="+string(guard[1])+"&"+fields))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Fatalf("the answer got %s", resp.Status)
+	}
+}
+
+func TestClientsThatCannotBeAskedAreServed(t *testing.T) {
+	server := peers.NewServer(t, peers.ServerOptions{})
+	p := start(t, "serve", "--listen", "127.0.0.1:0", "--upstream", server.URL, "--questions", "page", "--questions.wait", "0s")
+	for _, version := range []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"} {
+		t.Run(version, func(t *testing.T) {
+			c := peers.NewClient(t, "http://"+p.address+"/mcp", peers.ClientOptions{Version: version, HTTP: client})
+			text, isError := callTool(t, c, "greet")
+			link := pageLink.FindString(text)
+			if !isError || link == "" {
+				t.Fatalf("the call got %s", text)
+			}
+			answerOn(t, link, "name=Ada+"+version+"&action=accept")
+			if text, _ = callTool(t, c, "greet"); text != "Hello, Ada "+version+"!" {
+				t.Errorf("the same call again got %s", text)
+			}
+			if text, _ = callTool(t, c, "pay"); pageLink.FindString(text) == "" {
+				t.Errorf("a question with an address got %s", text)
+			}
+		})
+	}
+}
+
+// An address that people reach has its page beside the endpoints of clients.
+func TestPublicPage(t *testing.T) {
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := free.Addr().String()
+	free.Close()
+	server := peers.NewServer(t, peers.ServerOptions{})
+	p := start(t, "serve", "--listen", address, "--upstream", server.URL, "--questions", "page", "--questions.wait", "0s",
+		"--questions.url", "http://"+address+"/questions")
+	c := peers.NewClient(t, "http://"+address+"/mcp", peers.ClientOptions{Version: "2024-11-05", HTTP: client})
+	text, _ := callTool(t, c, "greet")
+	link := pageLink.FindString(text)
+	if !strings.Contains(link, address) {
+		t.Fatalf("the call got %s", text)
+	}
+	answerOn(t, link, "action=decline")
+	if text, _ = callTool(t, c, "greet"); text != "no greeting: decline" {
+		t.Error(text)
+	}
+	if status, _ := p.get("/questions/"); status != http.StatusOK {
+		t.Errorf("the inbox answers %d", status)
+	}
+}
+
+func TestModelAndRootsOfTheConfiguration(t *testing.T) {
+	const key = "k3y-of-the-test"
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v1/chat/completions" || r.Header.Get("Authorization") != "Bearer "+key {
+			t.Errorf("%s %s", r.URL.Path, r.Header.Get("Authorization"))
+		}
+		_, _ = io.WriteString(w, `{"model":"small","choices":[{"message":{"content":"In short."},"finish_reason":"stop"}]}`)
+	}))
+	defer api.Close()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "key")
+	if err := os.WriteFile(file, []byte(key+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := peers.NewServer(t, peers.ServerOptions{})
+	p := start(t, "serve", "--listen", "127.0.0.1:0", "--upstream", server.URL, "--roots", "file://"+dir, "--log.level", "trace",
+		"--sampling.provider", "openai", "--sampling.url", api.URL+"/v1", "--sampling.model", "small", "--sampling.key-file", file)
+	c := peers.NewClient(t, "http://"+p.address+"/mcp", peers.ClientOptions{Version: "2024-11-05", HTTP: client})
+	if text, isError := callTool(t, c, "summarize"); isError || !strings.Contains(text, "In short.") {
+		t.Errorf("sampling: %s", text)
+	}
+	if text, isError := callTool(t, c, "workspace"); isError || !strings.Contains(text, dir) {
+		t.Errorf("roots: %s", text)
+	}
+	if strings.Contains(p.errors.String(), key) {
+		t.Error("the key is in the log")
+	}
+}
+
+func TestModelWithoutItsKeyIsAnError(t *testing.T) {
+	err := fails(t, nil, "serve", "--listen", "127.0.0.1:0", "--upstream", "http://127.0.0.1:1/mcp",
+		"--sampling.provider", "openai", "--sampling.model", "m", "--sampling.key-file", "/no/key")
+	if !strings.Contains(err.Error(), "sampling.key-file") {
+		t.Error(err)
+	}
+}
