@@ -106,7 +106,18 @@ func (k *call) undeclared(capability string) string {
 	case k.conv.distrusts(capability):
 		return asked + "which this client declared but did not serve when it was last asked"
 	}
-	return asked + "which the client did not declare"
+	return asked + "which the client did not declare" + k.conv.instead(capability)
+}
+
+// instead says what whoever runs the bridge could switch on.
+func (c *conversation) instead(capability string) string {
+	name, _, _ := strings.Cut(capability, ".")
+	setting := map[string]string{
+		"elicitation": "have its person asked on a page: questions: page",
+		"sampling":    "have a model answer: sampling.provider",
+		"roots":       "name some: roots",
+	}[name]
+	return " (whoever runs the bridge can " + setting + ")"
 }
 
 func (c *conversation) distrusts(capability string) bool {

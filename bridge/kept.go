@@ -1,7 +1,6 @@
 package bridge
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"slices"
 	"strings"
@@ -317,103 +316,4 @@ func (c *conversation) forgetKept(p *keptCall) {
 	if c.kept[p.key] == p {
 		delete(c.kept, p.key)
 	}
-}
-
-// Interactive implements downstream.Reply.
-func (p *keptCall) Interactive() bool {
-	out := p.reply()
-	return out != nil && out.Interactive()
-}
-
-// Address implements downstream.Reply.
-func (p *keptCall) Address() downstream.Address {
-	if out := p.reply(); out != nil {
-		return out.Address()
-	}
-	return downstream.Address{}
-}
-
-// Send implements downstream.Reply: what cannot be said is not kept, but questions are.
-func (p *keptCall) Send(msg downstream.Message) {
-	if msg.Kind() == jsonrpc.Request {
-		p.note(pendingQuestion{key: string(msg.ID), msg: msg})
-	}
-	if msg.Method == mcp.NotificationCancelled {
-		p.settled(string(rawjson.Get(msg.Params, "requestId")))
-	}
-	if out, msg, ok := p.outgoing(msg); ok {
-		out.Send(msg)
-	}
-}
-
-// Queue implements downstream.Reply.
-func (p *keptCall) Queue(msg downstream.Message) {
-	if out, msg, ok := p.outgoing(msg); ok {
-		out.Queue(msg)
-	}
-}
-
-// outgoing makes a message that of the request that waits: its progress goes by its own
-// token.
-func (p *keptCall) outgoing(msg downstream.Message) (downstream.Reply, downstream.Message, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.out == nil || !p.first && msg.IsProgress() && p.token == nil {
-		return nil, msg, false
-	}
-	if !p.first && msg.IsProgress() && !bytes.Equal(p.token, rawjson.Get(msg.Params, "progressToken")) {
-		msg = downstream.Notification(msg.Method, rawjson.Apply(nil, msg.Params, rawjson.Edit{Name: "progressToken", Value: p.token}))
-	}
-	return p.out, msg, true
-}
-
-// Flush implements downstream.Reply.
-func (p *keptCall) Flush() {
-	if out := p.reply(); out != nil {
-		out.Flush()
-	}
-}
-
-// Finish implements downstream.Reply.
-func (p *keptCall) Finish(msg downstream.Message) {
-	out, id, first := p.end()
-	if out == nil {
-		return // nobody waits: the same call would begin anew
-	}
-	if !first {
-		msg.ID, msg.Text = id, nil
-	}
-	out.Finish(msg)
-}
-
-// Refuse implements downstream.Reply.
-func (p *keptCall) Refuse(r *downstream.Refusal) bool {
-	out := p.reply()
-	if out == nil || !out.Refuse(r) {
-		return false
-	}
-	p.end()
-	return true
-}
-
-// Abandon implements downstream.Reply.
-func (p *keptCall) Abandon() {
-	if out, _, _ := p.end(); out != nil {
-		out.Abandon()
-	}
-}
-
-// Reachable implements downstream.Reply: a call that nobody waits for waits itself.
-func (p *keptCall) Reachable() bool {
-	out := p.reply()
-	return out == nil || out.Reachable()
-}
-
-// Continue implements downstream.Reply.
-func (p *keptCall) Continue(work func()) {
-	if out := p.reply(); out != nil {
-		out.Continue(work)
-		return
-	}
-	p.conv.b.background(work)
 }

@@ -143,6 +143,26 @@ func newModel(s *config.Sampling) (*model.Model, error) {
 	})
 }
 
+// instead says who answers for clients that cannot be asked; empty: nobody.
+func instead(p *config.Policy) string {
+	var who []string
+	switch ask.Policy(p.Questions.Policy) {
+	case ask.Page:
+		who = append(who, "forms and URLs: a person on a page")
+	case ask.Decline:
+		who = append(who, "forms and URLs: declined")
+	case ask.Default:
+		who = append(who, "forms: their defaults")
+	}
+	if p.Sampling.Provider != "off" {
+		who = append(who, "sampling: "+p.Sampling.Model)
+	}
+	if len(p.Roots) > 0 {
+		who = append(who, fmt.Sprintf("roots: %d of the configuration", len(p.Roots)))
+	}
+	return strings.Join(who, "; ")
+}
+
 // calledAs is what people are told a server is called: its host, or its command.
 func calledAs(m *config.Mount) string {
 	if u, err := url.Parse(m.Upstream); err == nil && u.Host != "" {

@@ -68,7 +68,8 @@ func asArgument(err error) error {
 // its clients get.
 func concernsCheck(key string) bool {
 	switch key {
-	case "headers", "upstream-socket", "profile", "draft", "legacy-relay", "timeouts.connect", "timeouts.start", "command-env":
+	case "headers", "upstream-socket", "profile", "draft", "legacy-relay", "timeouts.connect", "timeouts.start", "command-env",
+		"questions", "sampling.provider", "sampling.model", "roots":
 		return true
 	}
 	return false
@@ -78,6 +79,7 @@ func checkOptions(m *config.Mount) (check.Options, error) {
 	log := zerolog.Nop() // check keeps one of its own
 	opt := check.Options{
 		Name: target(m), Draft: draftOptions(m, log), Start: m.Timeouts.Start, Relay: relayPolicy(m), Profile: profile(m.Profile),
+		Instead: instead(&m.Policy),
 	}
 	var err error
 	if len(m.Command) > 0 {

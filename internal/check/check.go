@@ -28,6 +28,7 @@ type Options struct {
 	Start   time.Duration // in addition, for a command to start
 	Relay   negotiate.RelayPolicy
 	Profile translate.Profile
+	Instead string // who answers for clients that cannot be asked; empty: nobody
 }
 
 // checkTimeout bounds a whole check, in addition to the start of a command.
@@ -37,7 +38,7 @@ const checkTimeout = 30 * time.Second
 func Examine(ctx context.Context, opt Options) (*Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout+opt.Start)
 	defer cancel()
-	r := &Report{URL: opt.Name, Authorization: "not asked for"}
+	r := &Report{URL: opt.Name, Authorization: "not asked for", Instead: opt.Instead}
 	heard := &hearing{Report: r}
 	log := zerolog.New(zerolog.SyncWriter(heard))
 	opt.Draft.Log = log

@@ -27,6 +27,7 @@ type Report struct {
 	Tools         int           `json:"tools"`
 	ToolProblems  []ToolProblem `json:"toolProblems,omitempty"`
 	Clients       []ClientView  `json:"clients,omitempty"`
+	Instead       string        `json:"instead,omitempty"` // who answers for clients that cannot be asked
 }
 
 // ToolProblem says why clients will not see a tool.
@@ -89,6 +90,9 @@ func (r *Report) text() string {
 	}
 	r.tools(line)
 	if r.Clients != nil {
+		if r.Instead != "" {
+			line("instead", "%s for clients that cannot be asked", r.Instead)
+		}
 		fmt.Fprintf(&b, "\n  clients of     get\n")
 	}
 	for _, c := range r.Clients {
