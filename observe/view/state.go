@@ -54,6 +54,9 @@ func (f *flow) Left() int {
 	return int(max(0, min(100, 100*left/whole)))
 }
 
+// Rounds is how many requests to the server the call has taken.
+func (f *flow) Rounds() int { return f.Round + 1 }
+
 // Title names what was called.
 func (f *flow) Title() string {
 	if f.Name == "" {

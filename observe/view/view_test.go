@@ -173,6 +173,9 @@ func TestPages(t *testing.T) {
 	if _, body := get(v, "/", "X-Part", "live"); strings.Contains(body, "<html") || !strings.Contains(body, "What waits") {
 		t.Error("the live part is not a part")
 	}
+	if _, body := get(v, "/session?mount=/mcp&id=S8"); !strings.Contains(body, "round 1 ·") {
+		t.Error("the first round is not called round 1, as in the lanes")
+	}
 	if _, body := get(v, "/session?mount=/mcp&id=S7"); strings.Count(body, `class="band"`) != 1 || !strings.Contains(body, "59 s with the person") {
 		t.Error("the answer does not belong to its call")
 	}
