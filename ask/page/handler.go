@@ -57,7 +57,7 @@ func secure(h http.Header) {
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Referrer-Policy", "same-origin") // without one, forms are sent with Origin: null
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 }
@@ -170,7 +170,7 @@ func (d *Desk) sameSite(r *http.Request) bool {
 		return false
 	}
 	origin := r.Header.Get("Origin")
-	return origin == "" || origin == "null" || strings.EqualFold(origin, d.base.Scheme+"://"+d.base.Host)
+	return origin == "" || strings.EqualFold(origin, d.base.Scheme+"://"+d.base.Host)
 }
 
 // inbox lists what waits for the person at this browser.

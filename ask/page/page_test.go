@@ -214,6 +214,10 @@ func TestRefused(t *testing.T) {
 			s, _ := post(t, c, link, guard, "name=Eve", "accept", "Origin", "https://evil.example")
 			return s
 		},
+		"a form from a page without an origin": func() int {
+			s, _ := post(t, c, link, guard, "name=Eve", "accept", "Origin", "null")
+			return s
+		},
 		"a form that a browser calls cross-site": func() int {
 			s, _ := post(t, c, link, guard, "name=Eve", "accept", "Sec-Fetch-Site", "cross-site")
 			return s
@@ -245,7 +249,7 @@ func TestPagesCannotBeFramedCachedOrScripted(t *testing.T) {
 	req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, d.ask(page.Question{Server: "Flights"}), nil)
 	_, _, h := fetch(t, c, req)
 	for name, want := range map[string]string{
-		"Content-Security-Policy": "frame-ancestors 'none'", "X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
+		"Content-Security-Policy": "frame-ancestors 'none'", "X-Frame-Options": "DENY", "Referrer-Policy": "same-origin", "Cache-Control": "no-store",
 	} {
 		if !strings.Contains(h.Get(name), want) {
 			t.Errorf("%s: %s", name, h.Get(name))
