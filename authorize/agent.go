@@ -18,8 +18,8 @@ type Agent struct {
 	renewing sync.Mutex // one refresh at a time in this process
 
 	mu      sync.Mutex
-	attempt *attempt // under way; nil: none
-	changed []func() // called after each sign-in
+	attempt *attempt      // under way; nil: none
+	signed  chan struct{} // closed at the next sign-in
 
 	ctx  context.Context // ends with Close
 	stop context.CancelFunc
@@ -40,7 +40,7 @@ func New(opt Options) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Agent{opt: opt, store: store}
+	a := &Agent{opt: opt, store: store, signed: make(chan struct{})}
 	a.ctx, a.stop = context.WithCancel(context.Background())
 	if l, err := store.load(); err == nil {
 		a.login.Store(l)
@@ -53,14 +53,8 @@ func New(opt Options) (*Agent, error) {
 func (a *Agent) Close() {
 	a.stop()
 	a.work.Wait()
-}
-
-// OnSignIn has f called after each sign-in of this process or another one, on a
-// goroutine that f must not hold up.
-func (a *Agent) OnSignIn(f func()) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.changed = append(a.changed, f)
+	a.opt.Resources.CloseIdleConnections()
+	a.opt.Issuers.CloseIdleConnections()
 }
 
 // Authorization returns the header to send with a request, empty when there is
@@ -113,7 +107,7 @@ func (a *Agent) refresh(ctx context.Context, used string) (*Login, error) {
 	}
 	// A server that rotates refresh tokens has rotated this one even if nobody
 	// waits for its answer any more.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), RequestTimeout)
 	defer cancel()
 	next, err := a.redeemRefresh(ctx, l)
 	if err != nil {
@@ -145,15 +139,17 @@ func (a *Agent) redeemRefresh(ctx context.Context, l *Login) (*Login, error) {
 	return a.take(*l, token)
 }
 
-// adopt makes a login the present one, and tells whoever wants to know.
+// adopt makes a login the present one, and tells whoever wants to know if it can
+// do more than the one before.
 func (a *Agent) adopt(l *Login) {
-	a.login.Store(l)
-	a.mu.Lock()
-	changed := a.changed
-	a.mu.Unlock()
-	for _, f := range changed {
-		f()
+	before := a.login.Swap(l)
+	if before != nil && before.Active && covers(before.Granted, l.Granted) {
+		return
 	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	close(a.signed)
+	a.signed = make(chan struct{})
 }
 
 // Renew gets other credentials than those that the server refused, if need be from
@@ -173,6 +169,29 @@ func (a *Agent) Renew(ctx context.Context, refused Refusal) error {
 	case <-ctx.Done():
 		return try.pending()
 	}
+}
+
+// Quietly is Renew as far as that needs no person: by what another process got, by
+// a renewal, or with an account of the bridge's own. A *Pending says that a person
+// is needed; nobody was asked yet.
+func (a *Agent) Quietly(ctx context.Context, refused Refusal) error {
+	if !refused.Mendable() || a.opt.Grant == ClientCredentials || a.opt.Grant == Enterprise {
+		return a.Renew(ctx, refused)
+	}
+	t := &attempt{agent: a, refused: refused, asked: refused.read()}
+	found, err := t.kept(ctx)
+	if !found && err == nil {
+		return t.pending()
+	}
+	return err
+}
+
+// SignedIn returns a channel that is closed at the next sign-in, of this process or
+// of another one that it learns of.
+func (a *Agent) SignedIn() <-chan struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.signed
 }
 
 // join returns the attempt that is under way, or begins one; nil after Close.

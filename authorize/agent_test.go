@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/peers/issuer"
+
 	"github.com/rs/zerolog"
 )
 
@@ -19,9 +21,9 @@ import (
 const patience = 20 * time.Second
 
 // newAgent is one whose person agrees to everything.
-func newAgent(t *testing.T, i *issuer, change func(*Options)) *Agent {
+func newAgent(t *testing.T, i *issuer.Issuer, change func(*Options)) *Agent {
 	t.Helper()
-	opt := Options{Server: i.server(), Dir: t.TempDir(), Store: "file", Browser: agreeing(), Log: zerolog.New(zerolog.NewTestWriter(t))}
+	opt := Options{Server: i.Endpoint(), Dir: t.TempDir(), Store: "file", Browser: agreeing(), Log: zerolog.New(zerolog.NewTestWriter(t))}
 	if change != nil {
 		change(&opt)
 	}
@@ -64,28 +66,28 @@ func call(t *testing.T, a *Agent) error {
 }
 
 func TestSignsInOnceAndStaysSignedIn(t *testing.T) {
-	i := newIssuer(t)
-	i.scopes, i.offline, i.iss, i.says = []string{"read"}, true, "own", true
+	i := issuer.New(t)
+	i.Scopes, i.Offline, i.Iss, i.Says = []string{"read"}, true, "own", true
 	a := newAgent(t, i, nil)
 	for range 3 {
 		if err := call(t, a); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if i.get(&i.tabs) != 1 || i.get(&i.joined) != 1 {
-		t.Errorf("%d tabs and %d registrations for one sign-in", i.tabs, i.joined)
+	if i.Get(&i.Tabs) != 1 || i.Get(&i.Joined) != 1 {
+		t.Errorf("%d tabs and %d registrations for one sign-in", i.Tabs, i.Joined)
 	}
-	for _, request := range i.requests {
-		if request.Get("resource") != i.server() {
+	for _, request := range i.Requests {
+		if request.Get("resource") != i.Endpoint() {
 			t.Errorf("a request for the resource %q", request.Get("resource"))
 		}
 	}
-	if scope := i.requests[0].Get("scope"); scope != "read offline_access" {
+	if scope := i.Requests[0].Get("scope"); scope != "read offline_access" {
 		t.Errorf("asked for the scopes %q", scope)
 	}
 	again := newAgent(t, i, func(o *Options) { o.Dir = a.opt.Dir })
-	if err := call(t, again); err != nil || i.get(&i.tabs) != 1 {
-		t.Errorf("after a restart: %v, %d tabs", err, i.tabs)
+	if err := call(t, again); err != nil || i.Get(&i.Tabs) != 1 {
+		t.Errorf("after a restart: %v, %d tabs", err, i.Tabs)
 	}
 }
 
@@ -93,7 +95,7 @@ func TestFilesAreOnesOwn(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows has no modes")
 	}
-	i := newIssuer(t)
+	i := issuer.New(t)
 	a := newAgent(t, i, func(o *Options) { o.Dir = filepath.Join(t.TempDir(), "deep", "auth") })
 	if err := call(t, a); err != nil {
 		t.Fatal(err)
@@ -113,8 +115,8 @@ func TestFilesAreOnesOwn(t *testing.T) {
 }
 
 func TestRenewsBeforeExpiry(t *testing.T) {
-	i := newIssuer(t)
-	i.life = 5 * time.Second // of which the last half second counts as over
+	i := issuer.New(t)
+	i.Life = 5 * time.Second // of which the last half second counts as over
 	a := newAgent(t, i, nil)
 	if err := call(t, a); err != nil {
 		t.Fatal(err)
@@ -128,10 +130,10 @@ func TestRenewsBeforeExpiry(t *testing.T) {
 	if err := call(t, a); err != nil {
 		t.Fatal(err)
 	}
-	if i.get(&i.renewed) != 1 || i.get(&i.tabs) != 1 {
-		t.Errorf("renewed %d times, %d tabs", i.renewed, i.tabs)
+	if i.Get(&i.Renewed) != 1 || i.Get(&i.Tabs) != 1 {
+		t.Errorf("renewed %d times, %d tabs", i.Renewed, i.Tabs)
 	}
-	if last := i.requests[len(i.requests)-1]; last.Get("grant_type") != grantRefresh || last.Get("resource") != i.server() {
+	if last := i.Requests[len(i.Requests)-1]; last.Get("grant_type") != grantRefresh || last.Get("resource") != i.Endpoint() {
 		t.Errorf("renewed with %v", last.Get("resource"))
 	}
 }
@@ -149,21 +151,21 @@ func age(t *testing.T, a *Agent) {
 }
 
 func TestSleepOverExpiry(t *testing.T) {
-	i := newIssuer(t)
+	i := issuer.New(t)
 	a := newAgent(t, i, nil)
 	if err := call(t, a); err != nil {
 		t.Fatal(err)
 	}
 	age(t, a)
-	i.set(func() { clear(i.live) })
-	if err := call(t, a); err != nil || i.get(&i.tabs) != 1 || i.get(&i.renewed) != 1 {
-		t.Errorf("%v; %d tabs, renewed %d times", err, i.tabs, i.renewed)
+	i.Set(func() { clear(i.Live) })
+	if err := call(t, a); err != nil || i.Get(&i.Tabs) != 1 || i.Get(&i.Renewed) != 1 {
+		t.Errorf("%v; %d tabs, renewed %d times", err, i.Tabs, i.Renewed)
 	}
 }
 
 // The server's clock may be ahead: it refuses what looks good from here.
 func TestClockSkew(t *testing.T) {
-	i := newIssuer(t)
+	i := issuer.New(t)
 	a := newAgent(t, i, nil)
 	if err := call(t, a); err != nil {
 		t.Fatal(err)
@@ -174,52 +176,52 @@ func TestClockSkew(t *testing.T) {
 	if err := a.store.save(&l); err != nil {
 		t.Fatal(err)
 	}
-	i.set(func() { clear(i.live) })
-	if err := call(t, a); err != nil || i.get(&i.tabs) != 1 || i.get(&i.renewed) != 1 {
-		t.Errorf("%v; %d tabs, renewed %d times", err, i.tabs, i.renewed)
+	i.Set(func() { clear(i.Live) })
+	if err := call(t, a); err != nil || i.Get(&i.Tabs) != 1 || i.Get(&i.Renewed) != 1 {
+		t.Errorf("%v; %d tabs, renewed %d times", err, i.Tabs, i.Renewed)
 	}
 }
 
 func TestNothingIsLostWhileTheIssuerIsDown(t *testing.T) {
-	i := newIssuer(t)
+	i := issuer.New(t)
 	a := newAgent(t, i, nil)
 	if err := call(t, a); err != nil {
 		t.Fatal(err)
 	}
 	before := a.login.Load().Refresh
 	age(t, a)
-	i.set(func() { clear(i.live); i.broken = 503 })
+	i.Set(func() { clear(i.Live); i.Broken = 503 })
 	err := call(t, a)
 	if failure, ok := errors.AsType[*Failure](err); !ok || !failure.Passing || !strings.Contains(err.Error(), "nothing was lost") {
 		t.Errorf("told %v", err)
 	}
-	i.set(func() { i.broken = 0 })
-	if err := call(t, a); err != nil || i.get(&i.tabs) != 1 || a.login.Load().Refresh == before {
-		t.Errorf("afterwards %v; %d tabs", err, i.tabs)
+	i.Set(func() { i.Broken = 0 })
+	if err := call(t, a); err != nil || i.Get(&i.Tabs) != 1 || a.login.Load().Refresh == before {
+		t.Errorf("afterwards %v; %d tabs", err, i.Tabs)
 	}
 }
 
 func TestALostRefreshTokenMeansOneNewSignIn(t *testing.T) {
-	i := newIssuer(t)
+	i := issuer.New(t)
 	a := newAgent(t, i, nil)
 	if err := call(t, a); err != nil {
 		t.Fatal(err)
 	}
 	age(t, a)
-	i.set(func() { clear(i.live); clear(i.refresh) })
-	if err := call(t, a); err != nil || i.get(&i.tabs) != 2 || i.get(&i.joined) != 1 {
-		t.Errorf("%v; %d tabs, %d registrations", err, i.tabs, i.joined)
+	i.Set(func() { clear(i.Live); clear(i.Refresh) })
+	if err := call(t, a); err != nil || i.Get(&i.Tabs) != 2 || i.Get(&i.Joined) != 1 {
+		t.Errorf("%v; %d tabs, %d registrations", err, i.Tabs, i.Joined)
 	}
 }
 
 func TestStepUpAsksForTheUnion(t *testing.T) {
-	i := newIssuer(t)
-	i.scopes = []string{"read"}
+	i := issuer.New(t)
+	i.Scopes = []string{"read"}
 	a := newAgent(t, i, nil)
 	if err := call(t, a); err != nil {
 		t.Fatal(err)
 	}
-	i.set(func() { i.wants = "write" })
+	i.Set(func() { i.Wants = "write" })
 	if err := call(t, a); err != nil {
 		t.Fatal(err)
 	}
@@ -230,38 +232,38 @@ func TestStepUpAsksForTheUnion(t *testing.T) {
 
 // A server that always refuses must not open one tab after another.
 func TestNoStormOfTabs(t *testing.T) {
-	i := newIssuer(t)
+	i := issuer.New(t)
 	a := newAgent(t, i, nil)
 	if err := call(t, a); err != nil {
 		t.Fatal(err)
 	}
 	for range 5 {
-		i.set(func() { clear(i.live) })
+		i.Set(func() { clear(i.Live) })
 		if err := call(t, a); err == nil || !strings.Contains(err.Error(), "refuses the token") {
 			t.Errorf("told %v", err)
 		}
 	}
-	if i.get(&i.tabs) != 1 {
-		t.Errorf("%d tabs", i.tabs)
+	if i.Get(&i.Tabs) != 1 {
+		t.Errorf("%d tabs", i.Tabs)
 	}
 }
 
 func TestRefusesWhatIsNotMeantForIt(t *testing.T) {
 	for name, test := range map[string]struct {
-		set  func(*issuer)
+		set  func(*issuer.Issuer)
 		want string
 	}{
-		"resource of somebody else": {func(i *issuer) { i.resource = "https://bank.example.com/mcp" }, "says that it is"},
-		"iss of somebody else":      {func(i *issuer) { i.iss = "https://evil.example.com" }, "came from https://evil.example.com"},
-		"iss missing":               {func(i *issuer) { i.says = true }, "does not say that it comes from"},
-		"issuer of somebody else":   {func(i *issuer) { i.meta = map[string]any{"issuer": "https://evil.example.com"} }, "cannot be used"},
-		"no PKCE":                   {func(i *issuer) { i.meta = map[string]any{"code_challenge_methods_supported": []string{}} }, "PKCE"},
-		"only plain PKCE":           {func(i *issuer) { i.meta = map[string]any{"code_challenge_methods_supported": []string{"plain"}} }, "PKCE with S256"},
-		"no registration":           {func(i *issuer) { i.meta = map[string]any{"registration_endpoint": nil} }, "set it as auth.client-id"},
-		"token endpoint over http":  {func(i *issuer) { i.meta = map[string]any{"token_endpoint": "http://192.0.2.1/token"} }, "cannot be used"},
+		"resource of somebody else": {func(i *issuer.Issuer) { i.Resource = "https://bank.example.com/mcp" }, "says that it is"},
+		"iss of somebody else":      {func(i *issuer.Issuer) { i.Iss = "https://evil.example.com" }, "came from https://evil.example.com"},
+		"iss missing":               {func(i *issuer.Issuer) { i.Says = true }, "does not say that it comes from"},
+		"issuer of somebody else":   {func(i *issuer.Issuer) { i.Meta = map[string]any{"issuer": "https://evil.example.com"} }, "cannot be used"},
+		"no PKCE":                   {func(i *issuer.Issuer) { i.Meta = map[string]any{"code_challenge_methods_supported": []string{}} }, "PKCE"},
+		"only plain PKCE":           {func(i *issuer.Issuer) { i.Meta = map[string]any{"code_challenge_methods_supported": []string{"plain"}} }, "PKCE with S256"},
+		"no registration":           {func(i *issuer.Issuer) { i.Meta = map[string]any{"registration_endpoint": nil} }, "set it as auth.client-id"},
+		"token endpoint over http":  {func(i *issuer.Issuer) { i.Meta = map[string]any{"token_endpoint": "http://192.0.2.1/token"} }, "cannot be used"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			i := newIssuer(t)
+			i := issuer.New(t)
 			test.set(i)
 			a := newAgent(t, i, nil)
 			if err := call(t, a); err == nil || !strings.Contains(err.Error(), test.want) {
@@ -275,7 +277,7 @@ func TestRefusesWhatIsNotMeantForIt(t *testing.T) {
 }
 
 func TestAForeignStateEndsNothing(t *testing.T) {
-	i := newIssuer(t)
+	i := issuer.New(t)
 	a := newAgent(t, i, func(o *Options) { o.Browser = []string{"true"} })
 	pending := begun(t, a)
 	page, _ := url.Parse(pending.URL)
@@ -312,7 +314,7 @@ func begun(t *testing.T, a *Agent) *Pending {
 }
 
 func TestATakenPortIsNoMatter(t *testing.T) {
-	i := newIssuer(t)
+	i := issuer.New(t)
 	a := newAgent(t, i, nil)
 	listeners, err := open(t.Context(), a.opt.callbacks()[0])
 	if err != nil {
@@ -325,7 +327,7 @@ func TestATakenPortIsNoMatter(t *testing.T) {
 }
 
 func TestATakenCallbackIsTold(t *testing.T) {
-	i := newIssuer(t)
+	i := issuer.New(t)
 	a := newAgent(t, i, func(o *Options) {
 		o.Callback = o.callbacks()[0]
 		o.Callback = strings.Replace(o.Callback, "/callback", "/oauth/done", 1)
@@ -344,7 +346,7 @@ func TestATakenCallbackIsTold(t *testing.T) {
 }
 
 func TestSignOut(t *testing.T) {
-	i := newIssuer(t)
+	i := issuer.New(t)
 	a := newAgent(t, i, nil)
 	if err := call(t, a); err != nil {
 		t.Fatal(err)
@@ -352,7 +354,7 @@ func TestSignOut(t *testing.T) {
 	if had, err := a.SignOut(t.Context()); err != nil || !had {
 		t.Error(had, err)
 	}
-	if len(i.refresh) != 0 {
+	if len(i.Refresh) != 0 {
 		t.Error("the authorization server was not told")
 	}
 	if list, err := List(a.opt.Dir); err != nil || len(list) != 0 {

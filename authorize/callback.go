@@ -128,7 +128,7 @@ func (e *entrance) close() {
 }
 
 func (e *entrance) answer(a *Agent, w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), requestTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), RequestTimeout)
 	defer cancel()
 	_, err := a.complete(ctx, r.URL.Query())
 	writePage(w, a.opt.host(), err)

@@ -140,7 +140,7 @@ func resourcePlaces(named, server string) []string {
 func (a *Agent) issuer(ctx context.Context, issuer string) (*metadata, error) {
 	for _, at := range issuerPlaces(issuer) {
 		seen := &witness{base: a.opt.Issuers.Transport}
-		meta, err := oauthex.GetAuthServerMeta(ctx, at, issuer, &http.Client{Transport: seen, Timeout: requestTimeout})
+		meta, err := oauthex.GetAuthServerMeta(ctx, at, issuer, &http.Client{Transport: seen, Timeout: RequestTimeout})
 		if err != nil {
 			if seen.status == 0 || seen.status >= 500 {
 				return nil, passing(err, "the authorization server %s cannot be asked: %s", hostOf(issuer), clip(reason(err)))

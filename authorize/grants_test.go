@@ -14,10 +14,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mcpbridge/bridge/internal/peers/issuer"
 )
 
 func TestSignInByCode(t *testing.T) {
-	i := newIssuer(t)
+	i := issuer.New(t)
 	a := newAgent(t, i, func(o *Options) { o.Grant = Device })
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -25,18 +27,18 @@ func TestSignInByCode(t *testing.T) {
 		if p.Code != "WDJB-MJHT" || p.URL != i.URL+"/enter" {
 			t.Errorf("told %+v", p)
 		}
-		i.set(func() { i.agreed = true })
+		i.Set(func() { i.Agreed = true })
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := call(t, a); err != nil || i.get(&i.tabs) != 0 {
-		t.Errorf("%v; %d tabs", err, i.tabs)
+	if err := call(t, a); err != nil || i.Get(&i.Tabs) != 0 {
+		t.Errorf("%v; %d tabs", err, i.Tabs)
 	}
 }
 
 func TestPastedRedirect(t *testing.T) {
-	i := newIssuer(t)
+	i := issuer.New(t)
 	a := newAgent(t, i, nil)
 	var page string
 	read := func() (string, error) {
@@ -76,13 +78,13 @@ func TestMachineAccounts(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			i := newIssuer(t)
-			i.scopes = []string{"read"}
+			i := issuer.New(t)
+			i.Scopes = []string{"read"}
 			a := newAgent(t, i, func(o *Options) { o.Grant = ClientCredentials; change(o) })
-			if err := call(t, a); err != nil || i.get(&i.tabs) != 0 {
-				t.Fatalf("%v; %d tabs", err, i.tabs)
+			if err := call(t, a); err != nil || i.Get(&i.Tabs) != 0 {
+				t.Fatalf("%v; %d tabs", err, i.Tabs)
 			}
-			if last := i.requests[len(i.requests)-1]; last.Get("resource") != i.server() || last.Get("scope") != "read" {
+			if last := i.Requests[len(i.Requests)-1]; last.Get("resource") != i.Endpoint() || last.Get("scope") != "read" {
 				t.Errorf("asked with %v", last)
 			}
 		})
@@ -90,7 +92,7 @@ func TestMachineAccounts(t *testing.T) {
 }
 
 func TestMachineWithoutProof(t *testing.T) {
-	a := newAgent(t, newIssuer(t), func(o *Options) { o.Grant = ClientCredentials })
+	a := newAgent(t, issuer.New(t), func(o *Options) { o.Grant = ClientCredentials })
 	if err := call(t, a); err == nil || !strings.Contains(err.Error(), "needs auth.client-id") {
 		t.Errorf("told %v", err)
 	}
@@ -98,17 +100,17 @@ func TestMachineWithoutProof(t *testing.T) {
 
 // Vendors refuse the standard's parameters and want others.
 func TestVendorsParameters(t *testing.T) {
-	i := newIssuer(t)
+	i := issuer.New(t)
 	a := newAgent(t, i, func(o *Options) {
 		o.Resource, o.Scopes, o.Parameters = OmitResource, []string{"api://x/.default"}, map[string]string{"access_type": "offline"}
 	})
 	if err := call(t, a); err != nil {
 		t.Fatal(err)
 	}
-	if q := i.requests[0]; q.Has("resource") || q.Get("scope") != "api://x/.default" || q.Get("access_type") != "offline" {
+	if q := i.Requests[0]; q.Has("resource") || q.Get("scope") != "api://x/.default" || q.Get("access_type") != "offline" {
 		t.Errorf("asked with %v", q)
 	}
-	if i.requests[1].Has("resource") {
+	if i.Requests[1].Has("resource") {
 		t.Error("the token request names a resource")
 	}
 }
@@ -129,7 +131,7 @@ func (r *ring) Get() (string, error) {
 func (r *ring) Set(value string) error { r.value = value; return r.err }
 
 func TestLoginsAreSealed(t *testing.T) {
-	i := newIssuer(t)
+	i := issuer.New(t)
 	keys := &ring{}
 	a := newAgent(t, i, func(o *Options) { o.Store, o.Keys = "auto", keys })
 	if err := call(t, a); err != nil {
@@ -144,18 +146,18 @@ func TestLoginsAreSealed(t *testing.T) {
 		t.Error("the file shows the tokens", err)
 	}
 	again := newAgent(t, i, func(o *Options) { o.Store, o.Keys, o.Dir = "keyring", keys, a.opt.Dir })
-	if err := call(t, again); err != nil || i.get(&i.tabs) != 1 {
-		t.Errorf("after a restart: %v, %d tabs", err, i.tabs)
+	if err := call(t, again); err != nil || i.Get(&i.Tabs) != 1 {
+		t.Errorf("after a restart: %v, %d tabs", err, i.Tabs)
 	}
 
 	locked := newAgent(t, i, func(o *Options) { o.Store, o.Keys, o.Dir = "auto", &ring{err: errors.New("it is locked")}, a.opt.Dir })
-	if err := call(t, locked); err == nil || !strings.Contains(err.Error(), "Unlock the keyring") || i.get(&i.tabs) != 1 {
-		t.Errorf("with the keyring locked: %v, %d tabs", err, i.tabs)
+	if err := call(t, locked); err == nil || !strings.Contains(err.Error(), "Unlock the keyring") || i.Get(&i.Tabs) != 1 {
+		t.Errorf("with the keyring locked: %v, %d tabs", err, i.Tabs)
 	}
 }
 
 func TestWithoutKeyring(t *testing.T) {
-	i := newIssuer(t)
+	i := issuer.New(t)
 	none := &ring{err: errors.New("no Secret Service")}
 	a := newAgent(t, i, func(o *Options) { o.Store, o.Keys = "auto", none })
 	if err := call(t, a); err != nil {
@@ -169,7 +171,7 @@ func TestWithoutKeyring(t *testing.T) {
 
 // Nothing that a program says holds what nobody may see.
 func TestSecretsStayInside(t *testing.T) {
-	i := newIssuer(t)
+	i := issuer.New(t)
 	a := newAgent(t, i, func(o *Options) { o.Browser = []string{"true"} })
 	p := begun(t, a)
 	page, err := url.Parse(p.URL)
@@ -180,7 +182,7 @@ func TestSecretsStayInside(t *testing.T) {
 	if pending == nil || pending.Verifier == "" || strings.Contains(p.Error(), pending.Verifier) {
 		t.Error("the verifier is missing, or shown")
 	}
-	i.set(func() { i.broken = 400 })
+	i.Set(func() { i.Broken = 400 })
 	resp, err := http.Get(page.Query().Get("redirect_uri") + "?code=SECRETCODE&state=" + pending.State)
 	if err != nil {
 		t.Fatal(err)
@@ -215,7 +217,7 @@ func TestNamesOfServers(t *testing.T) {
 }
 
 func TestALateSignInIsForgotten(t *testing.T) {
-	a := newAgent(t, newIssuer(t), nil)
+	a := newAgent(t, issuer.New(t), nil)
 	old := &pending{Began: time.Now().Add(-2 * signInLife), pendingSecrets: pendingSecrets{State: "old"}}
 	if err := a.store.keepPending(old); err != nil {
 		t.Fatal(err)

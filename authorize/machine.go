@@ -71,7 +71,7 @@ func (a *Agent) assertEmployee(ctx context.Context, at *place, scopes []string) 
 	token, err := oauthex.ExchangeToken(ctx, meta.TokenEndpoint, &oauthex.TokenExchangeRequest{
 		RequestedTokenType: oauthex.TokenTypeIDJAG, Audience: at.meta.Issuer, Resource: at.resource, Scope: scopes,
 		SubjectToken: strings.TrimSpace(string(identity)), SubjectTokenType: oauthex.TokenTypeIDToken,
-	}, credentials, &http.Client{Transport: a.opt.Issuers.Transport, Timeout: requestTimeout})
+	}, credentials, &http.Client{Transport: a.opt.Issuers.Transport, Timeout: RequestTimeout})
 	if err != nil {
 		if code := codeOf(err); code == "invalid_grant" {
 			return "", failf(err, "%s does not accept the ID token of auth.idp.token-file; it may have expired", hostOf(idp.Issuer))

@@ -87,8 +87,8 @@ type IDP struct {
 	TokenFile string
 }
 
-// requestTimeout bounds one request to an authorization server.
-const requestTimeout = 20 * time.Second
+// RequestTimeout bounds one request to an authorization server.
+const RequestTimeout = 20 * time.Second
 
 func (o *Options) defaults() error {
 	u, err := url.Parse(o.Server)
@@ -101,10 +101,10 @@ func (o *Options) defaults() error {
 	o.Store = cmp.Or(o.Store, "auto")
 	o.ClientName = cmp.Or(o.ClientName, "MCP Bridge")
 	if o.Resources == nil {
-		o.Resources = &http.Client{Timeout: requestTimeout}
+		o.Resources = &http.Client{Timeout: RequestTimeout}
 	}
 	if o.Issuers == nil {
-		o.Issuers = &http.Client{Timeout: requestTimeout}
+		o.Issuers = &http.Client{Timeout: RequestTimeout}
 	}
 	if o.Keys == nil {
 		o.Keys = systemKeyring{}

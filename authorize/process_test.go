@@ -8,10 +8,12 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/mcpbridge/bridge/internal/peers/issuer"
 )
 
 // run runs a process to its end and returns the header that it would send.
-func (i *issuer) run(t *testing.T, o *orders) string {
+func run(t *testing.T, o *orders) string {
 	t.Helper()
 	cmd := startProcess(t, o)
 	var out bytes.Buffer
@@ -25,30 +27,30 @@ func (i *issuer) run(t *testing.T, o *orders) string {
 // Two processes of one client want to sign in at the same time: one tab, and both
 // are signed in.
 func TestTwoProcessesOneTab(t *testing.T) {
-	i := newIssuer(t)
+	i := issuer.New(t)
 	dir := t.TempDir()
 	var wg sync.WaitGroup
 	headers := make([]string, 2)
 	for n := range headers {
 		wg.Go(func() {
-			headers[n] = i.run(t, &orders{Server: i.server(), Dir: dir, Browser: agreeing(), Refused: Refusal{Status: http.StatusUnauthorized}, Wait: patience})
+			headers[n] = run(t, &orders{Server: i.Endpoint(), Dir: dir, Browser: agreeing(), Refused: Refusal{Status: http.StatusUnauthorized}, Wait: patience})
 		})
 	}
 	wg.Wait()
-	if headers[0] == "" || headers[0] != headers[1] || i.get(&i.tabs) != 1 || i.get(&i.joined) != 1 {
-		t.Errorf("got %q; %d tabs, %d registrations", headers, i.tabs, i.joined)
+	if headers[0] == "" || headers[0] != headers[1] || i.Get(&i.Tabs) != 1 || i.Get(&i.Joined) != 1 {
+		t.Errorf("got %q; %d tabs, %d registrations", headers, i.Tabs, i.Joined)
 	}
 }
 
 // A desktop client starts its server twice and kills the first: the tab that the
 // dead process opened must still work, and no other may open.
 func TestTheTabOfADeadProcessWorks(t *testing.T) {
-	i := newIssuer(t)
+	i := issuer.New(t)
 	dir, tab := t.TempDir(), t.TempDir()+"/tab"
 	if err := os.WriteFile(tab+".sh", []byte("#!/bin/sh\necho \"$1\" >> "+tab+"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	leader := startProcess(t, &orders{Server: i.server(), Dir: dir, Browser: []string{"sh", tab + ".sh"}, Refused: Refusal{Status: http.StatusUnauthorized}, Wait: patience})
+	leader := startProcess(t, &orders{Server: i.Endpoint(), Dir: dir, Browser: []string{"sh", tab + ".sh"}, Refused: Refusal{Status: http.StatusUnauthorized}, Wait: patience})
 	if err := leader.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +60,7 @@ func TestTheTabOfADeadProcessWorks(t *testing.T) {
 
 	done := make(chan string)
 	go func() {
-		done <- i.run(t, &orders{Server: i.server(), Dir: dir, Browser: []string{"sh", tab + ".sh"}, Refused: Refusal{Status: http.StatusUnauthorized}, Wait: patience})
+		done <- run(t, &orders{Server: i.Endpoint(), Dir: dir, Browser: []string{"sh", tab + ".sh"}, Refused: Refusal{Status: http.StatusUnauthorized}, Wait: patience})
 	}()
 	// The person looks at the tab that is open, and agrees. The second process may
 	// need a moment to take the port.
@@ -98,7 +100,7 @@ func waitFor(t *testing.T, answer func() string) string {
 // Ten processes find the token expired at the same time. The authorization server
 // takes each refresh token once: a second use would end the login.
 func TestTenProcessesOneRefresh(t *testing.T) {
-	i := newIssuer(t)
+	i := issuer.New(t)
 	a := newAgent(t, i, nil)
 	if err := call(t, a); err != nil {
 		t.Fatal(err)
@@ -108,7 +110,7 @@ func TestTenProcessesOneRefresh(t *testing.T) {
 	headers := make([]string, 10)
 	for n := range headers {
 		wg.Go(func() {
-			headers[n] = i.run(t, &orders{Server: i.server(), Dir: a.opt.Dir, Browser: agreeing(), Wait: patience, Ask: 3})
+			headers[n] = run(t, &orders{Server: i.Endpoint(), Dir: a.opt.Dir, Browser: agreeing(), Wait: patience, Ask: 3})
 		})
 	}
 	wg.Wait()
@@ -118,7 +120,7 @@ func TestTenProcessesOneRefresh(t *testing.T) {
 			break
 		}
 	}
-	if i.get(&i.renewed) != 1 || i.get(&i.reused) != 0 || i.get(&i.tabs) != 1 {
-		t.Errorf("renewed %d times, %d of them with a used token; %d tabs", i.renewed, i.reused, i.tabs)
+	if i.Get(&i.Renewed) != 1 || i.Get(&i.Reused) != 0 || i.Get(&i.Tabs) != 1 {
+		t.Errorf("renewed %d times, %d of them with a used token; %d tabs", i.Renewed, i.Reused, i.Tabs)
 	}
 }

@@ -164,6 +164,10 @@ func (b *Bridge) Stateless(caller downstream.Caller, version mcp.Version) downst
 	return b.newConversation(version, caller, catalog.Unknown, nil)
 }
 
+// Changed tells every client that all lists may have changed, for when the server
+// is seen with other eyes than before.
+func (b *Bridge) Changed() { b.listens.AnnounceAll() }
+
 // Close ends every session and listen. It returns when no goroutine of the
 // bridge is left, except for calls that upstream.Caller has yet to give up.
 func (b *Bridge) Close() {

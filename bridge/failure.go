@@ -45,6 +45,8 @@ func (k *call) explain(err error) ([]byte, *jsonrpc.Error) {
 		failure   *upstream.Failure
 	)
 	switch {
+	case errors.As(err, &failure) && failure.Cause == upstream.SignIn: // the model can tell its person
+		return k.signIn(failure)
 	case errors.As(err, &failure): // first: it may wrap an error that is the bridge's own
 		return nil, describe(failure)
 	case errors.As(err, &theirs):
@@ -74,6 +76,16 @@ func (k *call) giveUp(reason string, data []rawjson.Edit) ([]byte, *jsonrpc.Erro
 		return translate.ToolError(reason), nil
 	}
 	return nil, internalError(reason, data)
+}
+
+// signIn tells what the person has to do. The text is not cut: it holds an address,
+// half of which leads nowhere.
+func (k *call) signIn(f *upstream.Failure) ([]byte, *jsonrpc.Error) {
+	result, refusal := k.giveUp(f.Error(), []rawjson.Edit{quoted("reason", f.Cause.String())})
+	if refusal != nil {
+		refusal.Message = f.Error()
+	}
+	return result, refusal
 }
 
 func refusalOf(f *upstream.Failure) *downstream.Refusal {
@@ -185,6 +197,8 @@ func (k *call) logEnd(err error, result []byte) {
 	switch {
 	case !errors.As(err, &failure) && errors.As(err, &theirs):
 		event = event.Int(logfield.Code, theirs.Code)
+	case failure != nil && failure.Cause == upstream.SignIn:
+		event = event.Stringer(logfield.Cause, failure.Cause) // its text holds the address to sign in at, whose query is nobody else's
 	case errors.As(err, &abort) && abort.Rule == "":
 		event = event.Str(logfield.Cause, "no usable answer to "+abort.Method)
 	default:

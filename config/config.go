@@ -87,6 +87,8 @@ type Policy struct {
 	// Whether a client's Authorization header goes to the server: relay hands it on, drop keeps it from a server that it
 	// is not meant for.
 	Authorization string `key:"authorization" oneof:"relay|drop"`
+	// Who signs in to the server, and how the bridge does so.
+	Auth Auth `key:"auth"`
 	// What to do with requests that are modern already: pass them to the server unchanged, or refuse them.
 	Modern string `key:"modern" oneof:"pass|refuse"`
 	// When older clients are handed to the server as they are, because it speaks their revision itself: auto where it
@@ -177,8 +179,10 @@ type ServerTLS struct {
 
 // ClientTLS is how the bridge and an upstream know each other.
 type ClientTLS struct {
-	// A file with the certificates to trust instead of the system's, PEM.
+	// A file with the certificates to trust besides the system's, PEM.
 	CA string `key:"ca"`
+	// A file with the certificates to trust instead of the system's, PEM.
+	CAOnly string `key:"ca-only"`
 	// A file with the certificate that the bridge shows the server, PEM.
 	Cert string `key:"cert"`
 	// A file with the private key of that certificate, PEM.
@@ -314,14 +318,17 @@ func defaultPolicy() Policy {
 		Tasks:         "hide",
 		Modern:        "pass",
 		Authorization: "relay",
-		LegacyRelay:   "auto",
-		CommandMode:   "shared",
-		Session:       "optional",
-		Draft:         "auto",
-		DraftAnswers:  "bare",
-		Legacy:        Legacy{AlwaysStream: "off"},
-		Questions:     Questions{Policy: "error", Wait: 20 * time.Second},
-		Sampling:      Sampling{Provider: "off", Approve: "off", MaxTokens: 4096, PerSession: 100, PerDay: 10_000, Timeout: 2 * time.Minute},
+		Auth: Auth{
+			Mode: "relay", Grant: "auto", Store: "auto", ClientName: "MCP Bridge", Token: "access", Wait: 45 * time.Second, Share: "no",
+		},
+		LegacyRelay:  "auto",
+		CommandMode:  "shared",
+		Session:      "optional",
+		Draft:        "auto",
+		DraftAnswers: "bare",
+		Legacy:       Legacy{AlwaysStream: "off"},
+		Questions:    Questions{Policy: "error", Wait: 20 * time.Second},
+		Sampling:     Sampling{Provider: "off", Approve: "off", MaxTokens: 4096, PerSession: 100, PerDay: 10_000, Timeout: 2 * time.Minute},
 		Timeouts: Timeouts{
 			Connect:       10 * time.Second,
 			Start:         25 * time.Second,

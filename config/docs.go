@@ -9,22 +9,32 @@ import (
 	"strings"
 )
 
-// source is the file whose comments document the settings.
-//
-//go:embed config.go
-var source string
+// These are the files whose comments document the settings.
+var (
+	//go:embed config.go
+	configSource string
+	//go:embed auth.go
+	authSource string
+)
 
 // fieldDocs maps Type.Field to the field's comment as one paragraph. Reading it
 // takes a few hundred microseconds, once per process; a generated copy would be
 // a second text to keep equal.
-var fieldDocs = readFieldDocs(source)
+var fieldDocs = readFieldDocs(configSource, authSource)
 
-func readFieldDocs(source string) map[string]string {
-	file, err := parser.ParseFile(token.NewFileSet(), "config.go", source, parser.ParseComments|parser.SkipObjectResolution)
+func readFieldDocs(sources ...string) map[string]string {
+	docs := map[string]string{}
+	for _, source := range sources {
+		addFieldDocs(docs, source)
+	}
+	return docs
+}
+
+func addFieldDocs(docs map[string]string, source string) {
+	file, err := parser.ParseFile(token.NewFileSet(), "", source, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		panic(fmt.Sprintf("config: the embedded source does not parse: %v", err)) // it was compiled: impossible
 	}
-	docs := map[string]string{}
 	ast.Inspect(file, func(n ast.Node) bool {
 		spec, ok := n.(*ast.TypeSpec)
 		if !ok {
@@ -41,5 +51,4 @@ func readFieldDocs(source string) map[string]string {
 		}
 		return false
 	})
-	return docs
 }

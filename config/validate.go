@@ -32,6 +32,7 @@ func (c *Config) problems() []Problem {
 	found.times(&c.Timeouts, "")
 	if len(c.Upstreams) == 0 {
 		found.mount(&c.Mount, "")
+		found.sharing(&c.Mount, c.Listen, "")
 		return found
 	}
 	found.unused(&c.Mount)
@@ -51,6 +52,7 @@ func (p *problems) upstreams(c *Config) {
 	for i := range c.Upstreams {
 		mount, label := &c.Upstreams[i], fmt.Sprintf("%s[%d].", upstreamsKey, i)
 		p.mount(mount, label)
+		p.sharing(mount, c.Listen, label)
 		p.policy(mount, &c.Mount, label)
 		if first, taken := paths[mount.Path]; taken {
 			p.add(label+"path", "%s is the path of %s[%d] already; every upstream needs its own", shown(mount.Path), upstreamsKey, first)
@@ -202,6 +204,12 @@ func (p *problems) mount(m *Mount, label string) {
 	p.socket(m, label)
 	p.environment(m, label)
 	p.headers(m, label)
+	if m.Auth.Mode == "agent" {
+		p.agent(m, label+"auth.")
+	}
+	if m.UpstreamTLS.CA != "" && m.UpstreamTLS.CAOnly != "" {
+		p.add(label+"upstream-tls.ca-only", "cannot be set beside upstream-tls.ca; keep one of the two")
+	}
 	p.questions(&m.Policy, label)
 	p.pair(label+"upstream-tls.cert", m.UpstreamTLS.Cert, label+"upstream-tls.key", m.UpstreamTLS.Key)
 }

@@ -35,12 +35,16 @@ const (
 	ServerError
 	// Canceled: the caller gave the call up.
 	Canceled
+	// SignIn: a person has to sign in first, or the sign-in failed. Nothing was
+	// executed; Detail is for that person.
+	SignIn
 )
 
 var causeNames = [...]string{
 	Unreachable: "unreachable", TLS: "tls", Timeout: "timeout", Unauthorized: "unauthorized",
 	NotModern: "not_modern", BadResponse: "bad_response", TooLarge: "too_large", Lost: "lost",
 	Busy: "busy", ServerError: "server_error", Canceled: "canceled",
+	SignIn: "sign_in",
 }
 
 // String returns a short stable name, fit for logs and metric labels.

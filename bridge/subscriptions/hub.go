@@ -3,6 +3,7 @@ package subscriptions
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -192,6 +193,16 @@ func (l *sharedListen) announceAll() {
 		for _, method := range l.methods {
 			s.Announce(method, method, nil)
 		}
+	}
+}
+
+// AnnounceAll says to every session that all lists may have changed.
+func (h *Hub) AnnounceAll() {
+	h.mu.Lock()
+	shared := slices.Collect(maps.Values(h.shared))
+	h.mu.Unlock()
+	for _, l := range shared {
+		l.announceAll()
 	}
 }
 

@@ -68,7 +68,7 @@ func asArgument(err error) error {
 // its clients get.
 func concernsCheck(key string) bool {
 	switch key {
-	case "headers", "upstream-socket", "profile", "draft", "legacy-relay", "timeouts.connect", "timeouts.start", "command-env",
+	case "headers", "upstream-socket", "auth.dir", "profile", "draft", "legacy-relay", "timeouts.connect", "timeouts.start", "command-env",
 		"questions", "sampling.provider", "sampling.model", "roots":
 		return true
 	}
@@ -86,6 +86,7 @@ func checkOptions(m *config.Mount) (check.Options, error) {
 		opt.Command = &command(m, log).Stdio
 	} else {
 		opt.HTTP, err = upstreamOptions(m, log)
+		opt.Login = keptLogin(m)
 	}
 	return opt, err
 }

@@ -15,7 +15,7 @@ func clientTLS(c *config.ClientTLS) (*tls.Config, error) {
 	if *c == (config.ClientTLS{}) {
 		return nil, nil
 	}
-	roots, noRoots := authorities(c.CA)
+	roots, noRoots := authorities(c)
 	pairs, noPairs := ownPair(c)
 	if err := errors.Join(noRoots, noPairs); err != nil {
 		return nil, err
@@ -23,18 +23,28 @@ func clientTLS(c *config.ClientTLS) (*tls.Config, error) {
 	return &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.ServerName, RootCAs: roots, Certificates: pairs}, nil
 }
 
-// authorities reads the certificates to trust; nil stands for the system's.
-func authorities(file string) (*x509.CertPool, error) {
-	if file == "" {
-		return nil, nil
+// authorities reads the certificates to trust; nil stands for the system's alone.
+func authorities(c *config.ClientTLS) (*x509.CertPool, error) {
+	switch {
+	case c.CAOnly != "":
+		return addAuthorities(x509.NewCertPool(), "upstream-tls.ca-only", c.CAOnly)
+	case c.CA != "":
+		roots, err := x509.SystemCertPool()
+		if err != nil {
+			return nil, fmt.Errorf("upstream-tls.ca: the system's certificates cannot be read (%w); upstream-tls.ca-only does without them", err)
+		}
+		return addAuthorities(roots, "upstream-tls.ca", c.CA)
 	}
+	return nil, nil
+}
+
+func addAuthorities(roots *x509.CertPool, key, file string) (*x509.CertPool, error) {
 	pem, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("upstream-tls.ca: %w", err)
+		return nil, fmt.Errorf("%s: %w", key, err)
 	}
-	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("upstream-tls.ca: %s holds no certificate in PEM form", file)
+		return nil, fmt.Errorf("%s: %s holds no certificate in PEM form", key, file)
 	}
 	return roots, nil
 }

@@ -93,7 +93,7 @@ func unloadable(cfg *config.Config) (found []error) {
 		if len(m.Command) > 0 {
 			continue // it is spoken with otherwise
 		}
-		if _, err := authorities(m.UpstreamTLS.CA); err != nil {
+		if _, err := authorities(&m.UpstreamTLS); err != nil {
 			found = append(found, fmt.Errorf("%s: %w", m.Path, err))
 		}
 		if m.UpstreamTLS.Key == "" {

@@ -48,7 +48,7 @@ func identify(cfg *config.Config, m *config.Mount) identity {
 	// These are the process's, and obeyed at once.
 	settings.Timeouts.Drain, settings.Timeouts.Handover = 0, 0
 	digest := sha256.New()
-	for _, name := range []string{m.UpstreamTLS.CA, m.UpstreamTLS.Cert, m.UpstreamTLS.Key, m.Sampling.KeyFile} {
+	for _, name := range []string{m.UpstreamTLS.CA, m.UpstreamTLS.CAOnly, m.UpstreamTLS.Cert, m.UpstreamTLS.Key, m.Sampling.KeyFile, m.Auth.ClientSecretFile, m.Auth.ClientKey} {
 		text, _ := os.ReadFile(name) // a missing file fails the front itself
 		sum := sha256.Sum256(text)
 		digest.Write(sum[:])

@@ -42,6 +42,9 @@ func open(cfg *config.Config, settings *config.Mount, admin *administration, pag
 	} else if options.Upstream, err = upstreamOptions(settings, log); err != nil {
 		return nil, err
 	}
+	if options.SignIn, err = signIn(settings, log); err != nil {
+		return nil, err
+	}
 	return mount.New(options)
 }
 

@@ -68,7 +68,7 @@ var mayImport = map[string][]string{
 
 	"internal/transport": {},
 	"internal/park":      {},
-	"internal/mount": {"downstream", "observe", "observe/tap", "legacy", "bridge", "upstream", "sessions", "negotiate", "translate", "mcp", "jsonrpc", "rawjson",
+	"internal/mount": {"authorize", "downstream", "observe", "observe/tap", "legacy", "bridge", "upstream", "sessions", "negotiate", "translate", "mcp", "jsonrpc", "rawjson",
 		"internal/dialect", "internal/passthrough", "internal/relay", "internal/logfield"},
 	"internal/dialect":     {"upstream", "translate", "mrtr", "mcp", "jsonrpc", "rawjson", "internal/logfield"},
 	"internal/passthrough": {"internal/hop", "internal/roundtrip", "upstream", "sse", "mcp", "jsonrpc", "rawjson"},

@@ -15,9 +15,13 @@ import (
 
 // authorize says what a server wants that did not answer for want of it. The
 // bridge can use such a server: clients bring their credentials.
-func (r *Report) authorize(ctx context.Context, server *upstream.HTTPOptions, failure *upstream.Failure) {
+func (r *Report) authorize(ctx context.Context, server *upstream.HTTPOptions, login string, failure *upstream.Failure) {
 	r.Usable, r.Problem = true, ""
 	r.Authorization = fmt.Sprintf("wanted (HTTP %d); clients bring their own, check takes --headers 'Authorization: …'", failure.Status)
+	r.Login = login
+	if login == "" {
+		r.Login = "none; with --auth.mode agent the bridge signs in for clients that cannot, when one needs it or by: bridge login " + server.URL
+	}
 	for _, challenge := range failure.Challenge {
 		if metadata := parameter(challenge, "resource_metadata"); metadata != "" {
 			r.Resource = printable(resource(ctx, server, metadata))

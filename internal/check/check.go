@@ -24,6 +24,7 @@ type Options struct {
 	Name    string // of the server, for the report
 	HTTP    upstream.HTTPOptions
 	Command *upstream.StdioOptions // instead of HTTP
+	Login   string                 // how long the kept login of the server lasts; empty: there is none
 	Draft   dialect.Options
 	Start   time.Duration // in addition, for a command to start
 	Relay   negotiate.RelayPolicy
@@ -73,7 +74,7 @@ func Examine(ctx context.Context, opt Options) (*Report, error) {
 	}
 	r.relay(&opt, &verdict)
 	if failure := upstream.Refused(&verdict); failure != nil {
-		r.authorize(ctx, &opt.HTTP, failure)
+		r.authorize(ctx, &opt.HTTP, opt.Login, failure)
 	}
 	return r, nil
 }

@@ -23,6 +23,7 @@ type Report struct {
 	Server        string        `json:"server,omitempty"`
 	Capabilities  []string      `json:"capabilities,omitempty"`
 	Authorization string        `json:"authorization"`
+	Login         string        `json:"login,omitempty"`    // of the bridge's own, where the server wants one
 	Resource      string        `json:"resource,omitempty"` // for which the server accepts tokens
 	Tools         int           `json:"tools"`
 	ToolProblems  []ToolProblem `json:"toolProblems,omitempty"`
@@ -87,6 +88,9 @@ func (r *Report) text() string {
 	line("authorization", "%s", r.Authorization)
 	if r.Resource != "" {
 		line("", "- accepts tokens for %s; with authorization: relay that must be the bridge's public URL", r.Resource)
+	}
+	if r.Login != "" {
+		line("login", "%s", r.Login)
 	}
 	r.tools(line)
 	if r.Clients != nil {

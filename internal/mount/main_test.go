@@ -22,7 +22,8 @@ func TestMain(m *testing.M) {
 		actAsProcess(mode)
 		return
 	}
-	goleak.VerifyTestMain(m)
+	// A browser may outlive the bridge that opened it, and whoever waits for it.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/mcpbridge/bridge/authorize.openBrowser.func1"))
 }
 
 // seen is one request as the server got it, and its answer's session id.

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/mcpbridge/bridge/authorize"
 	"github.com/mcpbridge/bridge/bridge"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/dialect"
@@ -43,6 +44,9 @@ type Options struct {
 	// DropAuthorization keeps clients' credentials from the server. Credentials
 	// in Upstream.Header do so in any case.
 	DropAuthorization bool
+	// SignIn has the bridge sign in to a server over HTTP itself; nil: its clients
+	// do, if anybody.
+	SignIn *SignIn
 }
 
 // Mount is one running endpoint. It is an http.Handler for the MCP path.
@@ -57,6 +61,11 @@ type Mount struct {
 	server   server
 	verdicts *verdicts
 	limits   Limits
+
+	agent *authorize.Agent // nil: the bridge signs in nowhere
+	ctx   context.Context  // ends with the mount
+	stop  context.CancelFunc
+	work  sync.WaitGroup // watches for sign-ins
 }
 
 // server is what a mount stands in front of. There are three kinds: remote ones,
@@ -97,6 +106,7 @@ func New(opt Options) (*Mount, error) {
 	m := &Mount{
 		Prober: negotiate.NewProber(probeOptions(&opt)), limits: Limits{opt.Legacy.MaxSessions, opt.Bridge.Limits.FlowsPerSession},
 	}
+	m.ctx, m.stop = context.WithCancel(context.Background())
 	opt.Upstream.Excluded = func(tool, reason string) { m.Bridge.Omit(tool, reason) } // when it is there
 	m.verdicts = &verdicts{policy: opt.Relay, prober: m.Prober, log: opt.Bridge.Log}
 	var err error
@@ -121,6 +131,10 @@ func New(opt Options) (*Mount, error) {
 		m.Backend = opt.Tap.Backend(m.Backend, opt.Watch)
 	}
 	m.HTTP = legacy.NewHTTP(opt.Legacy, m.Backend)
+	if opt.SignIn != nil {
+		m.agent = opt.SignIn.Agent
+		m.work.Go(m.watchSignIns)
+	}
 	return m, nil
 }
 
@@ -128,7 +142,22 @@ func New(opt Options) (*Mount, error) {
 // command has no way to be told them.
 func (o *Options) keepsCredentials() bool {
 	policy := o.Upstream.Policy()
-	return o.Command != nil || o.DropAuthorization || policy.KeepsCredentials()
+	return o.Command != nil || o.DropAuthorization || o.SignIn != nil || policy.KeepsCredentials()
+}
+
+// watchSignIns has everybody look at a server again that may be another one to whom
+// it knows.
+func (m *Mount) watchSignIns() {
+	for {
+		select {
+		case <-m.agent.SignedIn():
+			m.Prober.Forget()
+			m.Judge(m.ctx)
+			m.Bridge.Changed()
+		case <-m.ctx.Done():
+			return
+		}
+	}
 }
 
 // serveAgain is what the server's own backend hands requests back to.
@@ -193,6 +222,11 @@ func (m *Mount) Close() {
 // release ends everything behind the sessions, processes side by side: each has
 // its time to end, and together they take no longer.
 func (m *Mount) release() {
+	m.stop()
+	if m.agent != nil {
+		m.agent.Close()
+	}
+	m.work.Wait()
 	m.Bridge.Close()
 	var ends sync.WaitGroup
 	ends.Go(m.server.close)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"strings"
@@ -31,13 +32,19 @@ const (
 	sdkModern = "sdk modern"
 	sdkLegacy = "sdk legacy"
 	sdkDual   = "sdk dual-era"
-	parrot    = "parrot" // a legacy one that says what it was told
+	parrot    = "parrot"  // a legacy one that says what it was told
+	browser   = "browser" // no server: one whose person agrees to everything
 )
 
 // actAsProcess serves until its input ends. The tool "pid" tells the process,
 // "log" logs before it answers, "never" has no answer.
 func actAsProcess(mode string) {
 	switch mode {
+	case browser:
+		if resp, err := http.Get(os.Args[1]); err == nil {
+			_, _ = io.Copy(io.Discard, resp.Body)
+		}
+		return
 	case sdkModern:
 		_ = changeable(peers.New(peers.ServerOptions{})).MCP.Run(context.Background(), &sdk.StdioTransport{})
 		return

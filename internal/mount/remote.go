@@ -38,7 +38,7 @@ type remote struct {
 
 // newRemote makes what speaks with a server over HTTP.
 func newRemote(opt *Options, v *verdicts) (*remote, error) {
-	opt.Upstream.DropAuthorization = opt.DropAuthorization
+	opt.Upstream.DropAuthorization = opt.DropAuthorization && opt.SignIn == nil // which replaces clients' credentials by its own
 	caller, err := upstream.NewHTTP(opt.Upstream)
 	if err != nil {
 		return nil, err
@@ -47,16 +47,18 @@ func newRemote(opt *Options, v *verdicts) (*remote, error) {
 	if err != nil {
 		return nil, err // impossible: NewHTTP has parsed it
 	}
-	r := &remote{opt: opt, verdicts: v, client: caller,
+	r := &remote{opt: opt, verdicts: v, client: opt.signing(caller),
 		limit: cmp.Or(opt.Legacy.MaxSessions, defaultRelayed), idle: cmp.Or(opt.Legacy.IdleTimeout, defaultRelayedIdle)}
 	r.relayed = r.table()
+	policy := opt.Upstream.Policy()
+	policy.DropAuthorization = policy.DropAuthorization || opt.SignIn != nil // which signs afterwards
 	r.proxy = passthrough.New(passthrough.Options{
-		URL: endpoint, Policy: opt.Upstream.Policy(), TLS: opt.Upstream.TLS,
-		Dial: opt.Upstream.Dial, Answered: r.answered, Log: opt.Upstream.Log,
+		URL: endpoint, Policy: policy, TLS: opt.Upstream.TLS,
+		Dial: opt.Upstream.Dial, Wrap: opt.signingTransport, Answered: r.answered, Log: opt.Upstream.Log,
 	})
 	r.servers = relay.NewHTTP(relay.HTTPOptions{
-		URL: endpoint, Policy: opt.Upstream.Policy(), TLS: opt.Upstream.TLS,
-		Dial: opt.Upstream.Dial, MaxMessage: opt.Upstream.MaxResponse, UserAgent: opt.Upstream.UserAgent, Log: opt.Upstream.Log,
+		URL: endpoint, Policy: policy, TLS: opt.Upstream.TLS,
+		Dial: opt.Upstream.Dial, Wrap: opt.signingTransport, MaxMessage: opt.Upstream.MaxResponse, UserAgent: opt.Upstream.UserAgent, Log: opt.Upstream.Log,
 	})
 	v.changed = append(v.changed, r.changed)
 	return r, nil

@@ -33,6 +33,8 @@ type Options struct {
 	TLS *tls.Config
 	// Dial opens connections; nil dials TCP.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	// Wrap puts something around the transport; nil: nothing.
+	Wrap func(http.RoundTripper) http.RoundTripper
 	// Answered sees the head of each response; nil is fine.
 	Answered func(*http.Response)
 	Log      zerolog.Logger
@@ -52,8 +54,12 @@ func New(opt Options) *Proxy {
 	transport := roundtrip.New(roundtrip.Options{TLS: opt.TLS, Dial: opt.Dial})
 	p := &Proxy{transport: transport}
 	p.open()
+	var sends http.RoundTripper = transport
+	if opt.Wrap != nil {
+		sends = opt.Wrap(transport)
+	}
 	p.reverse = httputil.ReverseProxy{
-		Transport:      transport,
+		Transport:      sends,
 		FlushInterval:  -1,
 		Rewrite:        func(r *httputil.ProxyRequest) { rewrite(r, &opt) },
 		ModifyResponse: func(resp *http.Response) error { answered(resp, &opt); return nil },

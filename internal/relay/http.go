@@ -32,6 +32,8 @@ type HTTPOptions struct {
 	TLS *tls.Config
 	// Dial opens connections; nil dials TCP.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	// Wrap puts something around the transport; nil: nothing.
+	Wrap func(http.RoundTripper) http.RoundTripper
 	// MaxMessage bounds one message of the server, in bytes; 16 MiB.
 	MaxMessage int
 	UserAgent  string // "mcp-bridge"
@@ -43,13 +45,19 @@ type HTTPOptions struct {
 type HTTP struct {
 	opt       HTTPOptions
 	transport *roundtrip.Transport
+	sends     http.RoundTripper // by the transport
 }
 
 // NewHTTP returns an HTTP. Nothing is sent yet.
 func NewHTTP(opt HTTPOptions) *HTTP {
 	opt.MaxMessage = cmp.Or(opt.MaxMessage, 16<<20)
 	opt.UserAgent = cmp.Or(opt.UserAgent, "mcp-bridge")
-	return &HTTP{opt: opt, transport: roundtrip.New(roundtrip.Options{TLS: opt.TLS, Dial: opt.Dial})}
+	s := &HTTP{opt: opt, transport: roundtrip.New(roundtrip.Options{TLS: opt.TLS, Dial: opt.Dial})}
+	s.sends = s.transport
+	if opt.Wrap != nil {
+		s.sends = opt.Wrap(s.transport)
+	}
+	return s
 }
 
 // Close closes the connections that nobody uses. The lines are closed before.
@@ -244,5 +252,5 @@ func (l *httpLine) exchange(ctx context.Context, method string, caller downstrea
 		}
 	}
 	l.mu.Unlock()
-	return l.server.transport.RoundTrip(req)
+	return l.server.sends.RoundTrip(req)
 }

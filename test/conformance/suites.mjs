@@ -20,7 +20,35 @@ export const serverSuites = [
   server('Go SDK server over stdio 0.2.0-alpha.12 at 2025-11-25', SUITE_02, '2025-11-25', 'bridge-go-stdio'),
 ];
 
-const client = (key, scenarios) => ({ key, bin: SUITE_02, scenarios });
+const client = (key, scenarios, flags = []) => ({ key, bin: SUITE_02, scenarios, flags });
+
+const authorization = [
+  'metadata-default',
+  'metadata-var1',
+  'metadata-var2',
+  'metadata-var3',
+  'basic-cimd',
+  'scope-from-www-authenticate',
+  'scope-from-scopes-supported',
+  'scope-omitted-when-undefined',
+  'scope-step-up',
+  'scope-retry-limit',
+  'token-endpoint-auth-basic',
+  'token-endpoint-auth-post',
+  'token-endpoint-auth-none',
+  'pre-registration',
+  'resource-mismatch',
+  'offline-access-scope',
+  'offline-access-not-supported',
+  'authorization-server-migration',
+  'iss-supported',
+  'iss-not-advertised',
+  'iss-supported-missing',
+  'iss-wrong-issuer',
+  'iss-unexpected',
+  'iss-normalized',
+  'metadata-issuer-mismatch',
+].map((name) => `auth/${name}`);
 
 /** The client suite at 2026-07-28 with the bridge as the client under test, driven by a legacy client. */
 export const clientSuites = [
@@ -35,34 +63,11 @@ export const clientSuites = [
     'json-schema-2020-12-preservation',
   ]),
   // The legacy client authorizes itself; the bridge lets challenges down and tokens up.
+  client('client authorization 0.2.0-alpha.12 at 2026-07-28', authorization),
+  // The legacy client knows nothing of authorization; the bridge signs in for it.
   client(
-    'client authorization 0.2.0-alpha.12 at 2026-07-28',
-    [
-      'metadata-default',
-      'metadata-var1',
-      'metadata-var2',
-      'metadata-var3',
-      'basic-cimd',
-      'scope-from-www-authenticate',
-      'scope-from-scopes-supported',
-      'scope-omitted-when-undefined',
-      'scope-step-up',
-      'scope-retry-limit',
-      'token-endpoint-auth-basic',
-      'token-endpoint-auth-post',
-      'token-endpoint-auth-none',
-      'pre-registration',
-      'resource-mismatch',
-      'offline-access-scope',
-      'offline-access-not-supported',
-      'authorization-server-migration',
-      'iss-supported',
-      'iss-not-advertised',
-      'iss-supported-missing',
-      'iss-wrong-issuer',
-      'iss-unexpected',
-      'iss-normalized',
-      'metadata-issuer-mismatch',
-    ].map((name) => `auth/${name}`),
+    'client sign-in 0.2.0-alpha.12 at 2026-07-28',
+    [...authorization, 'auth/client-credentials-basic', 'auth/client-credentials-jwt', 'auth/enterprise-managed-authorization'],
+    ['--agent'],
   ),
 ];

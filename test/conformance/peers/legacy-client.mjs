@@ -1,12 +1,15 @@
-// The client suite's command: `node legacy-client.mjs URL`. It puts the bridge in front of the suite's mock server and drives it
-// with the legacy SDK, so that the client under test is the bridge.
+// The client suite's command: `node legacy-client.mjs [--agent] URL`. It puts the bridge in front of the suite's mock server and drives it
+// with the legacy SDK, so that the client under test is the bridge. With --agent the bridge signs in, and the client knows nothing
+// of that.
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { CreateMessageRequestSchema, ElicitRequestSchema, ListRootsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { authorizingFetch } from './oauth.mjs';
+import { agentFlags } from './agent.mjs';
 import { startBridge } from '../../e2e/harness/bridge.mjs';
 
 const upstream = process.argv.at(-1);
+const agent = process.argv.includes('--agent');
 const scenario = process.env.MCP_CONFORMANCE_SCENARIO;
 const context = JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT ?? '{}');
 
@@ -20,7 +23,7 @@ async function connect(url) {
     content: { type: 'text', text: 'an answer' },
   }));
   client.setRequestHandler(ListRootsRequestSchema, async () => ({ roots: [{ uri: 'file:///work' }] }));
-  const fetch = scenario.startsWith('auth/') ? authorizingFetch(upstream, context) : undefined;
+  const fetch = scenario.startsWith('auth/') && !agent ? authorizingFetch(upstream, context) : undefined;
   await client.connect(new StreamableHTTPClientTransport(new URL(url), { fetch }));
   return client;
 }
@@ -62,7 +65,7 @@ const scenarios = {
 
 const authorized = (client) => call(client, 'test-tool');
 
-const bridge = await startBridge(upstream);
+const bridge = await startBridge(upstream, { flags: agent ? agentFlags(context) : [] });
 try {
   const client = await connect(bridge.url);
   const { tools } = await client.listTools();

@@ -1,0 +1,320 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+
+	"github.com/mcpbridge/bridge/authorize"
+	"github.com/mcpbridge/bridge/config"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/translate"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+func newLogin(env surroundings) *cobra.Command {
+	var device, paste bool
+	cmd := &cobra.Command{
+		Use:   "login URL [--device | --paste]",
+		Short: "Sign in to a server, for every bridge of yours with --auth.mode agent",
+		Long: `login signs you in to a server in your browser and keeps the login for every bridge
+that you run with --auth.mode agent. These sign in by themselves when they need to;
+login is for doing so beforehand, on machines without a browser, and for changing
+the account.`,
+		Example: "  bridge login https://mcp.example.com/mcp\n  bridge login --paste https://mcp.example.com/mcp",
+		Args:    oneURL,
+	}
+	settings := addSettings(cmd, env.environ, concernsLogin)
+	settings.addConfigFile(cmd)
+	cmd.Flags().BoolVar(&device, "device", false, "Show a code to enter on another device")
+	cmd.Flags().BoolVar(&paste, "paste", false, "Take the address at which any browser, anywhere, ended up")
+	cmd.MarkFlagsMutuallyExclusive("device", "paste")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		m, err := settings.forLogin(args[0])
+		if err != nil {
+			return err
+		}
+		if device {
+			m.Auth.Grant = "device"
+		}
+		l := &signingIn{env: env, mount: m}
+		return l.run(cmd.Context(), paste)
+	}
+	return cmd
+}
+
+// concernsLogin names the settings that decide how a server is signed in to.
+func concernsLogin(key string) bool {
+	switch key {
+	case "auth.mode", "auth.wait", "auth.share":
+		return false
+	case "upstream-socket", "timeouts.connect":
+		return true
+	}
+	return strings.HasPrefix(key, "auth.") || strings.HasPrefix(key, "upstream-tls.")
+}
+
+// forLogin reads the settings for signing in to a server.
+func (s *settingFlags) forLogin(server string) (*config.Mount, error) {
+	s.settings = append(s.settings,
+		config.Setting{Key: "upstream", Values: []string{server}}, config.Setting{Key: "auth.mode", Values: []string{"agent"}})
+	cfg, err := s.load(nil)
+	return &cfg.Mount, asArgument(err)
+}
+
+func oneURL(cmd *cobra.Command, args []string) error {
+	if len(args) == 1 {
+		return nil
+	}
+	return usageError{fmt.Errorf("usage: %s URL", cmd.CommandPath())}
+}
+
+// signingIn is one run of the command.
+type signingIn struct {
+	env   surroundings
+	mount *config.Mount
+}
+
+func (l *signingIn) run(ctx context.Context, paste bool) error {
+	options, err := signInOptions(l.mount, zerolog.Nop()) // the command says itself what there is to say
+	if err != nil {
+		return err
+	}
+	agent, err := authorize.New(options)
+	if err != nil {
+		return err
+	}
+	defer agent.Close()
+	challenge, err := challengeOf(ctx, l.mount)
+	if err != nil {
+		return err
+	}
+	var got *authorize.Login
+	if paste {
+		got, err = agent.Paste(ctx, challenge, l.tellPaste, l.read)
+	} else {
+		got, err = agent.SignIn(ctx, challenge, l.tell)
+	}
+	if err != nil {
+		return err
+	}
+	l.say("You are signed in to %s%s.\n", target(l.mount), scopesText(got.Granted))
+	return nil
+}
+
+// challengeOf asks the server what it wants; nil when it answers anybody.
+func challengeOf(ctx context.Context, m *config.Mount) ([]string, error) {
+	options, err := upstreamOptions(m, zerolog.Nop())
+	if err != nil {
+		return nil, err
+	}
+	options.Header.Del("Authorization")
+	client, err := upstream.NewHTTP(options)
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(ctx, authorize.RequestTimeout)
+	defer cancel()
+	_, err = client.Do(ctx, &upstream.Call{Method: mcp.MethodDiscover, Params: translate.OwnParams(mcp.MethodDiscover, nil)}, nil)
+	switch failure, ok := errors.AsType[*upstream.Failure](err); {
+	case !ok:
+		return nil, nil
+	case failure.Cause == upstream.Unreachable, failure.Cause == upstream.TLS, failure.Cause == upstream.Timeout:
+		return nil, failure
+	default:
+		return failure.Challenge, nil
+	}
+}
+
+func (l *signingIn) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(l.env.out, format, args...) // to a terminal that may be gone
+}
+
+func (l *signingIn) tell(p authorize.Pending) {
+	switch {
+	case p.Code != "":
+		l.say("Open %s on any device and enter the code %s\n", p.URL, p.Code)
+	case p.Opened:
+		l.say("A page was opened in your browser. If you do not see it, open\n\n  %s\n\n", p.URL)
+	default:
+		l.say("Open this page in a browser on this machine:\n\n  %s\n\n", p.URL)
+		if port := portOf(p.URL); port != "" {
+			l.say("If your browser is on another one, connect that first:  ssh -L %s:127.0.0.1:%s THIS-MACHINE\nor run the command again with --paste.\n", port, port)
+		}
+	}
+}
+
+func (l *signingIn) tellPaste(p authorize.Pending) {
+	l.say("Open this page in any browser:\n\n  %s\n\nAt the end the browser shows an address on 127.0.0.1, maybe with an error. Paste that address here: ", p.URL)
+}
+
+// maxPasted bounds the address, in bytes.
+const maxPasted = 16 << 10
+
+func (l *signingIn) read() (string, error) {
+	line, err := bufio.NewReader(io.LimitReader(l.env.in, maxPasted)).ReadString('\n')
+	if line == "" && err != nil {
+		return "", errors.New("no address was pasted")
+	}
+	return line, nil
+}
+
+// portOf returns the port to which the browser will come back.
+func portOf(page string) string {
+	u, err := url.Parse(page)
+	if err != nil {
+		return ""
+	}
+	back, err := url.Parse(u.Query().Get("redirect_uri"))
+	if err != nil {
+		return ""
+	}
+	return back.Port()
+}
+
+func scopesText(scopes []string) string {
+	if len(scopes) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(scopes, " ") + ")"
+}
+
+func newLogout(env surroundings) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "logout URL",
+		Short:   "End the login of a server, here and at its authorization server",
+		Example: "  bridge logout https://mcp.example.com/mcp",
+		Args:    oneURL,
+	}
+	settings := addSettings(cmd, env.environ, concernsLogin)
+	settings.addConfigFile(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		m, err := settings.forLogin(args[0])
+		if err != nil {
+			return err
+		}
+		options, err := signInOptions(m, zerolog.Nop())
+		if err != nil {
+			return err
+		}
+		agent, err := authorize.New(options)
+		if err != nil {
+			return err
+		}
+		defer agent.Close()
+		had, err := agent.SignOut(cmd.Context())
+		if err != nil {
+			return err
+		}
+		text := "There was no login of %s.\n"
+		if had {
+			text = "The login of %s has ended. A bridge that is running may use its token until that expires.\n"
+		}
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), text, target(m))
+		return err
+	}
+	return cmd
+}
+
+func newAuth(env surroundings) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "auth",
+		Short: "List the logins that are kept",
+		Args:  noArgs,
+	}
+	settings := addSettings(cmd, env.environ, func(key string) bool { return key == "auth.dir" })
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		dir, err := settings.loginDir()
+		if err != nil {
+			return err
+		}
+		logins, err := authorize.List(dir)
+		if err != nil {
+			return err
+		}
+		return printLogins(cmd.OutOrStdout(), dir, logins)
+	}
+	return cmd
+}
+
+// loginDir is where logins are, as set.
+func (s *settingFlags) loginDir() (string, error) {
+	s.settings = append(s.settings, config.Setting{Key: "upstream", Values: []string{"http://localhost/"}}) // which it does not depend on
+	cfg, err := s.load(nil)
+	if err != nil || cfg.Auth.Dir != "" {
+		return cfg.Auth.Dir, err
+	}
+	return authorize.DefaultDir()
+}
+
+func printLogins(w io.Writer, dir string, logins []authorize.Entry) error {
+	var b strings.Builder
+	if len(logins) == 0 {
+		fmt.Fprintf(&b, "No login is kept in %s.\n", dir)
+	}
+	for _, l := range logins {
+		fmt.Fprintf(&b, "%s\n  %-8s %s\n  %-8s %s\n  %-8s %s\n  %-8s %s\n", l.Server, "issuer", l.Issuer,
+			"scopes", orNone(strings.Join(l.Scopes, " ")), "login", lasts(&l, time.Now()), "store", storeText(&l))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// lasts says how long a login does.
+func lasts(l *authorize.Entry, now time.Time) string {
+	switch {
+	case !l.Active:
+		return "over; the next request has you sign in again"
+	case l.Renews:
+		return "renews itself; the present token lasts until " + l.Expires.Local().Format(time.DateTime)
+	case l.Expires.IsZero():
+		return "until the server refuses it"
+	case now.After(l.Expires):
+		return "expired; the next request has you sign in again"
+	}
+	return "until " + l.Expires.Local().Format(time.DateTime)
+}
+
+func storeText(l *authorize.Entry) string {
+	if l.Sealed {
+		return l.File + " (sealed with a key in the keyring)"
+	}
+	return l.File + " (readable by you alone)"
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return "none"
+	}
+	return text
+}
+
+// keptLogin says how long the login of a mount's server lasts, "" without one.
+func keptLogin(m *config.Mount) string {
+	dir := m.Auth.Dir
+	if dir == "" {
+		var err error
+		if dir, err = authorize.DefaultDir(); err != nil {
+			return ""
+		}
+	}
+	logins, err := authorize.List(dir)
+	if err != nil {
+		return ""
+	}
+	for _, l := range logins {
+		if l.Server == m.Upstream {
+			return "kept by the bridge for --auth.mode agent: " + lasts(&l, time.Now())
+		}
+	}
+	return ""
+}

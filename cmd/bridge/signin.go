@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/rs/zerolog"
+
+	"github.com/mcpbridge/bridge/authorize"
+	"github.com/mcpbridge/bridge/config"
+	"github.com/mcpbridge/bridge/internal/mount"
+)
+
+// signIn is how a mount's bridge signs in to its server; nil: it does not.
+func signIn(m *config.Mount, log zerolog.Logger) (*mount.SignIn, error) {
+	if m.Auth.Mode != "agent" {
+		return nil, nil
+	}
+	options, err := signInOptions(m, log)
+	if err != nil {
+		return nil, err
+	}
+	agent, err := authorize.New(options)
+	if err != nil {
+		return nil, err
+	}
+	return &mount.SignIn{Agent: agent, Wait: m.Auth.Wait, Heartbeat: m.Timeouts.Heartbeat}, nil
+}
+
+func signInOptions(m *config.Mount, log zerolog.Logger) (authorize.Options, error) {
+	auth := &m.Auth
+	tlsConfig, err := clientTLS(&m.UpstreamTLS)
+	if err != nil {
+		return authorize.Options{}, err
+	}
+	secret, err := secretOf(auth)
+	if err != nil {
+		return authorize.Options{}, err
+	}
+	var key []byte
+	if auth.ClientKey != "" {
+		if key, err = os.ReadFile(auth.ClientKey); err != nil {
+			return authorize.Options{}, fmt.Errorf("auth.client-key: %w", err)
+		}
+	}
+	return authorize.Options{
+		Server: m.Upstream, Dir: auth.Dir, Store: auth.Store, Grant: authorize.Grant(auth.Grant), Browser: browserCommand(auth.Browser),
+		ClientID: auth.ClientID, ClientSecret: secret, ClientKey: key, ClientName: auth.ClientName, Issuer: auth.Issuer,
+		Scopes: auth.Scopes, Resource: auth.Resource, Parameters: auth.Parameters, Callback: auth.Callback, IDToken: auth.Token == "id",
+		IDP: authorize.IDP{
+			Issuer: auth.IDP.Issuer, ClientID: auth.IDP.ClientID, ClientSecret: auth.IDP.ClientSecret, TokenFile: auth.IDP.TokenFile,
+		},
+		Resources: metadataClient(m, tlsConfig, dialer(m)),
+		Issuers:   metadataClient(m, withoutOwnPair(tlsConfig), nil),
+		Log:       log,
+	}, nil
+}
+
+// secretOf returns the client's secret, wherever it is.
+func secretOf(auth *config.Auth) (string, error) {
+	if auth.ClientSecretFile == "" {
+		return auth.ClientSecret, nil
+	}
+	text, err := os.ReadFile(auth.ClientSecretFile)
+	if err != nil {
+		return "", fmt.Errorf("auth.client-secret-file: %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+// browserCommand splits a command at spaces, unless it is the name of a program.
+func browserCommand(text string) []string {
+	if _, err := exec.LookPath(text); err == nil {
+		return []string{text}
+	}
+	return strings.Fields(text)
+}
+
+// metadataClient speaks with what belongs to a server, over the same proxies and
+// with the same trust.
+func metadataClient(m *config.Mount, tlsConfig *tls.Config, dial func(context.Context, string, string) (net.Conn, error)) *http.Client {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.TLSClientConfig = tlsConfig
+	transport.TLSHandshakeTimeout = m.Timeouts.Connect
+	if dial != nil {
+		transport.DialContext = dial
+	}
+	return &http.Client{Transport: transport, Timeout: authorize.RequestTimeout}
+}
+
+// withoutOwnPair keeps a client certificate, and the name that is expected of the
+// server, from authorization servers.
+func withoutOwnPair(c *tls.Config) *tls.Config {
+	if c == nil {
+		return nil
+	}
+	c = c.Clone()
+	c.Certificates, c.ServerName = nil, ""
+	return c
+}

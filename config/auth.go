@@ -1,0 +1,134 @@
+package config
+
+import (
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Auth is how the bridge signs in to a server over HTTP, as an OAuth client.
+type Auth struct {
+	// Who signs in to the server: relay leaves that to the clients, agent has the bridge do it for a client that cannot,
+	// with the login of one person, who is sent to a browser once.
+	Mode string `key:"mode" oneof:"relay|agent"`
+	// How the bridge gets its tokens: code by the person's browser, device by a code that the person enters on another device,
+	// client-credentials with an account of its own, enterprise by an ID token of the company's identity provider; auto is code
+	// where there is a browser, else device where the server offers that.
+	Grant string `key:"grant" oneof:"auto|code|device|client-credentials|enterprise"`
+	// Where logins are kept: file in files that only their owner can read; keyring in files sealed with a key in the system's
+	// keyring; auto is keyring where there is one, else file.
+	Store string `key:"store" oneof:"auto|file|keyring"`
+	// The directory for these files. Empty: mcp-bridge/auth in the person's directory for configuration.
+	Dir string `key:"dir"`
+	// The command that opens a page; it gets the address as its last argument. Empty: the system's browser.
+	Browser string `key:"browser"`
+	// The id by which the authorization server knows the bridge, or the https URL of a client ID metadata document. Empty: the
+	// bridge registers itself.
+	ClientID string `key:"client-id"`
+	// The secret that belongs to it. On a command line other users of the machine can read it: better in the file, in
+	// BRIDGE_AUTH_CLIENT_SECRET, or in client-secret-file.
+	ClientSecret string `key:"client-secret" secret:"true"`
+	// A file that holds that secret and nothing else.
+	ClientSecretFile string `key:"client-secret-file"`
+	// A file with the private key that proves the client instead of a secret, PKCS #8 in PEM (private_key_jwt).
+	ClientKey string `key:"client-key"`
+	// The name that people read when they are asked for consent.
+	ClientName string `key:"client-name"`
+	// The authorization server to use, by its issuer. Empty: the one that the server names.
+	Issuer string `key:"issuer"`
+	// The scopes to ask for. Empty: those that the server names.
+	Scopes []string `key:"scopes"`
+	// The identifier of the server in requests for tokens; omit leaves it out, for authorization servers that refuse it.
+	// Empty: the one that the server names.
+	Resource string `key:"resource"`
+	// Parameters added to the request for authorization, as NAME: VALUE, like "audience: https://api.example.com".
+	Parameters map[string]string `key:"parameters"`
+	// The address on this machine to which the browser comes back, as registered for the client id, like
+	// http://localhost:3334/callback. Empty: one of four ports that depend on the server.
+	Callback string `key:"callback"`
+	// Which token the server gets: the access token, or the id token, which few servers want.
+	Token string `key:"token" oneof:"access|id"`
+	// How long a request waits for the person before its client is told where to sign in. It must be shorter than the client's
+	// own patience, which with most is a minute.
+	Wait time.Duration `key:"wait" min:"1s" max:"10m"`
+	// Whether clients on other machines may act with the one login: yes lets a bridge with mode agent listen on more than
+	// loopback or a Unix socket, where everyone who can connect has that person's rights.
+	Share string `key:"share" oneof:"no|yes"`
+	// The company's identity provider, for grant enterprise.
+	IDP IDP `key:"idp"`
+}
+
+// IDP is an identity provider.
+type IDP struct {
+	// Its issuer.
+	Issuer string `key:"issuer"`
+	// The id by which it knows the bridge.
+	ClientID string `key:"client-id"`
+	// The secret that belongs to that id; empty: none.
+	ClientSecret string `key:"client-secret" secret:"true"`
+	// A file that holds the person's ID token, which something else keeps fresh.
+	TokenFile string `key:"token-file"`
+}
+
+// agent checks a mount whose bridge signs in itself.
+func (p *problems) agent(m *Mount, label string) {
+	auth := &m.Auth
+	if len(m.Command) > 0 {
+		p.add(label+"mode", "cannot be agent for a command, which gets its credentials as arguments or environment variables")
+	}
+	for name := range m.Headers {
+		if http.CanonicalHeaderKey(name) == "Authorization" {
+			p.add(label+"mode", "cannot be agent beside an Authorization header under headers; remove one of the two")
+		}
+	}
+	if auth.ClientSecret != "" && auth.ClientSecretFile != "" {
+		p.add(label+"client-secret-file", "cannot be set beside client-secret; keep one of the two")
+	}
+	p.grant(auth, label)
+	if auth.Callback != "" && !isCallback(auth.Callback) {
+		p.add(label+"callback", "%s is no address on this machine; write http://HOST:PORT/PATH with localhost, 127.0.0.1 or [::1] as HOST", shown(auth.Callback))
+	}
+	for key, text := range map[string]string{"issuer": auth.Issuer, "idp.issuer": auth.IDP.Issuer} {
+		if u, err := url.Parse(text); text != "" && (err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "") {
+			p.add(label+key, "%s is no issuer; write its URL, like https://login.example.com", shown(text))
+		}
+	}
+}
+
+// grant checks that a grant has what it needs.
+func (p *problems) grant(auth *Auth, label string) {
+	secret := auth.ClientSecret != "" || auth.ClientSecretFile != "" || auth.ClientKey != ""
+	switch auth.Grant {
+	case "client-credentials":
+		if auth.ClientID == "" || !secret {
+			p.add(label+"grant", "client-credentials needs auth.client-id, and one of auth.client-secret, auth.client-secret-file and auth.client-key")
+		}
+	case "enterprise":
+		if auth.ClientID == "" || auth.IDP.Issuer == "" || auth.IDP.ClientID == "" || auth.IDP.TokenFile == "" {
+			p.add(label+"grant", "enterprise needs auth.client-id, auth.idp.issuer, auth.idp.client-id and auth.idp.token-file")
+		}
+	}
+}
+
+func isCallback(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Scheme == "http" && isLoopback(u.Hostname()) && u.Port() != "" && u.Path != "" && u.RawQuery == ""
+}
+
+// sharing refuses to give one person's login to whoever can reach the listener.
+func (p *problems) sharing(m *Mount, listen, label string) {
+	if m.Auth.Mode != "agent" || m.Auth.Share == "yes" || strings.HasPrefix(listen, "unix:") {
+		return
+	}
+	if host, _, err := net.SplitHostPort(listen); err != nil || isLoopback(host) {
+		return // what is wrong with the address is told elsewhere
+	}
+	p.add(label+"auth.mode", "agent would give your login to everyone who can reach %s; listen on loopback or a Unix socket, or set auth.share to yes", shown(listen))
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}

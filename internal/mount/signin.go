@@ -1,0 +1,191 @@
+package mount
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/mcpbridge/bridge/authorize"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+// SignIn says how the bridge itself signs in to the server.
+type SignIn struct {
+	Agent *authorize.Agent // closed with the mount
+	// Wait is how long a request waits for a person, in the hope that its client
+	// does so too.
+	Wait time.Duration
+	// Heartbeat is how often such a client hears that its request is alive.
+	Heartbeat time.Duration
+}
+
+// signing is a Caller that sends the bridge's own credentials, and gets others when
+// the server refuses them. What a server refuses it has not executed, so the request
+// is sent again as it was.
+type signing struct {
+	upstream.Caller
+	SignIn
+}
+
+var _ upstream.Wrapper = (*signing)(nil)
+
+// Unwrap implements upstream.Wrapper.
+func (s *signing) Unwrap() upstream.Caller { return s.Caller }
+
+// maxSignIns bounds how often credentials are got for one request: scopes that come
+// one by one, or a server that refuses whatever it gets.
+const maxSignIns = 3
+
+// Do implements upstream.Caller.
+func (s *signing) Do(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error) {
+	waiting, cancel := context.WithTimeout(ctx, s.Wait)
+	defer cancel()
+	for tries := 0; ; tries++ {
+		header, err := s.Agent.Authorization(ctx)
+		if err != nil {
+			return nil, signInFailure(ctx, err)
+		}
+		answer, err := s.Caller.Do(ctx, with(call, header), notify)
+		refused, ok := refusedCredentials(err, header)
+		if !ok {
+			s.learn(call, answer)
+			return answer, err
+		}
+		if tries == maxSignIns {
+			return nil, signInFailure(ctx, errTooOften)
+		}
+		if call.Method == mcp.MethodDiscover {
+			err = s.Agent.Quietly(waiting, refused)
+		} else {
+			err = s.await(waiting, call, refused, notify)
+		}
+		switch {
+		case err == nil:
+		case call.Method == mcp.MethodDiscover && ctx.Err() == nil:
+			return s.introduce(), nil
+		default:
+			return nil, signInFailure(ctx, err)
+		}
+	}
+}
+
+var errTooOften = errors.New("the server refused the bridge again after it had signed in; its operator should look at the scopes that it asks for")
+
+// with returns a call with credentials.
+func with(call *upstream.Call, header string) *upstream.Call {
+	own := *call
+	own.Authorization = header
+	return &own
+}
+
+// refusedCredentials returns the refusal that a failure is, if it is one that the
+// agent has to look at.
+func refusedCredentials(err error, header string) (authorize.Refusal, bool) {
+	failure, ok := errors.AsType[*upstream.Failure](err)
+	if !ok || failure.Cause != upstream.Unauthorized {
+		return authorize.Refusal{}, false
+	}
+	return authorize.Refusal{Authorization: header, Status: failure.Status, Challenge: failure.Challenge}, true
+}
+
+// signInFailure is what the request of a person comes to who has to sign in first.
+func signInFailure(ctx context.Context, err error) *upstream.Failure {
+	if ctx.Err() != nil {
+		return &upstream.Failure{Cause: upstream.Canceled, Err: context.Cause(ctx), Detail: "the call was cancelled while it waited for a sign-in"}
+	}
+	return &upstream.Failure{Cause: upstream.SignIn, Err: err, Detail: err.Error()}
+}
+
+// await waits for credentials, and keeps the client of the request from giving up
+// meanwhile: to it this is progress like any other.
+func (s *signing) await(ctx context.Context, call *upstream.Call, refused authorize.Refusal, notify func(jsonrpc.Message)) error {
+	done := make(chan error, 1)
+	go func() { done <- s.Agent.Renew(ctx, refused) }() // which ends with ctx
+	beat := time.NewTicker(s.Heartbeat)
+	defer beat.Stop()
+	for count := 1; ; count++ {
+		select {
+		case err := <-done:
+			return err
+		case <-beat.C:
+			s.beat(call, count, notify)
+		}
+	}
+}
+
+// beat makes a progress notification out of nothing. Its steps are small, so that
+// the server's own count goes on from there.
+func (s *signing) beat(call *upstream.Call, count int, notify func(jsonrpc.Message)) {
+	token := rawjson.Get(rawjson.Get(call.Params, "_meta"), "progressToken")
+	if notify == nil || token == nil {
+		return
+	}
+	value := append([]byte("0.00"), byte('0'+min(count, 9)))
+	notify(jsonrpc.Message{Method: mcp.NotificationProgress, Params: rawjson.Apply(nil, []byte("{}"),
+		rawjson.Edit{Name: "progressToken", Value: token}, rawjson.Edit{Name: "progress", Value: value},
+		rawjson.Edit{Name: "message", Value: []byte(`"Waiting for you to sign in"`)})})
+	if call.Idle != nil {
+		call.Idle()
+	}
+}
+
+// lookEvery is how often a subscription that waits for a sign-in looks whether
+// another process has one.
+const lookEvery = 30 * time.Second
+
+// Listen implements upstream.Caller. A subscription waits for a sign-in, but never
+// asks for one.
+func (s *signing) Listen(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) error {
+	for {
+		signedIn := s.Agent.SignedIn()
+		header, err := s.Agent.Authorization(ctx)
+		if err != nil {
+			return signInFailure(ctx, err)
+		}
+		err = s.Caller.Listen(ctx, with(call, header), notify)
+		refused, ok := refusedCredentials(err, header)
+		if !ok {
+			return err
+		}
+		if s.Agent.Quietly(ctx, refused) == nil {
+			continue
+		}
+		look := time.NewTimer(lookEvery)
+		select {
+		case <-signedIn:
+		case <-look.C:
+		case <-ctx.Done():
+			return signInFailure(ctx, ctx.Err())
+		}
+		look.Stop()
+	}
+}
+
+// noteDiscover names what is kept of the server for a start without a login.
+const noteDiscover = "discover"
+
+// learn keeps what the server says of itself.
+func (s *signing) learn(call *upstream.Call, answer *upstream.Answer) {
+	if call.Method != mcp.MethodDiscover || answer == nil || answer.Error != nil || bytes.Equal(answer.Result, s.Agent.Noted(noteDiscover)) {
+		return
+	}
+	_ = s.Agent.Note(noteDiscover, answer.Result) // without it clients see less until they are signed in
+}
+
+// introduce answers a discover that the server refused, so that sessions can open
+// before anybody has signed in: as the server did last time, else by what every
+// server may have. It is forgotten with the sign-in.
+func (s *signing) introduce() *upstream.Answer {
+	if kept := s.Agent.Noted(noteDiscover); kept != nil && rawjson.Validate(kept) == nil && rawjson.KindOf(kept) == rawjson.Object {
+		return &upstream.Answer{Result: rawjson.Apply(nil, kept, rawjson.Edit{Name: "ttlMs", Value: []byte("0")})}
+	}
+	return &upstream.Answer{Result: []byte(`{"resultType":"complete","supportedVersions":["` + string(mcp.V20260728) + `"],` +
+		`"capabilities":{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true}},` +
+		`"serverInfo":{"name":"mcp-bridge","version":"1"},` +
+		`"instructions":"The server wants its user to sign in first. What it offers is known afterwards.",` +
+		`"ttlMs":0,"cacheScope":"private"}`)}
+}
