@@ -47,6 +47,7 @@ func events() []Event {
 		Asked("q", `"b-1"`, ""),
 		Housed(Address{"s", 1}),
 		Announced("unknown"),
+		Noted("where to answer"),
 		Tick(true),
 		Unsent(broken),
 		Busy(broken, time.Second),
