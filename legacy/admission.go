@@ -15,7 +15,7 @@ const busyAgain = "1"
 // The latter is only looked at when there is a crowd, since only then anything queues.
 func (h *HTTP) tooBusy(w http.ResponseWriter, r *http.Request, s *session, requests int, id jsonrpc.ID) bool {
 	switch {
-	case h.inFlight.Load() > crowd && departed(r):
+	case h.gate.Count() > crowd && departed(r):
 		w.WriteHeader(statusLeft)
 		return true
 	case s == nil || int(s.calls.Load())+requests <= h.opt.MaxInFlight:

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/agenda"
 	"github.com/mcpbridge/bridge/internal/park"
 	"github.com/mcpbridge/bridge/legacy/h1"
 )
@@ -13,7 +14,7 @@ import (
 // next one has yet to come. The poller, the janitor and whoever closes the lot
 // use it; the poller's watch decides which of them gets the socket.
 type between struct {
-	entry
+	idle   agenda.Entry
 	http   *HTTP
 	server *http.Server
 	sock   park.Socket
@@ -30,7 +31,7 @@ func (h *HTTP) await(server *http.Server, sock park.Socket, early string) {
 		b.giveBack(early)
 		return
 	}
-	b.item = b
+	b.idle.Item = b
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	watch, err := h.lot.poller.Load().Watch(sock, park.Data, b)
@@ -39,20 +40,20 @@ func (h *HTTP) await(server *http.Server, sock park.Socket, early string) {
 		return
 	}
 	b.watch = watch
-	h.lot.idles.add(&b.entry)
+	h.lot.idles.Add(&b.idle)
 }
 
 // Ready implements park.Owner: there is a request, or the client hung up.
 func (b *between) Ready() {
 	b.mu.Lock() // until await is done
-	b.entry.remove()
+	b.idle.Remove()
 	b.mu.Unlock()
 	b.http.lot.poller.Load().Drop(b.sock)
 	b.goOn()
 }
 
-// due closes the connection: there was no request for long, or the lot is closed.
-func (b *between) due() (again bool) {
+// Due closes the connection: there was no request for long, or the lot is closed.
+func (b *between) Due() (again bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.http.lot.poller.Load().Forget(b.watch) {
@@ -85,7 +86,7 @@ func (b *between) giveBack(early string) {
 			return
 		}
 		h1.ServeOne(b.server, conn, []byte(early))
-	case park.Exhausted(err) && !b.http.closing.Load():
+	case park.Exhausted(err) && !b.http.gate.IsShut():
 		time.AfterFunc(patience, func() { b.giveBack(early) })
 	default:
 		b.sock.Close()

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/agenda"
 	"github.com/mcpbridge/bridge/sessions"
 	"github.com/mcpbridge/bridge/sse"
 )
@@ -25,7 +26,7 @@ var (
 // appends to the stream, under the carrier's lock. When the stream is quiet for
 // a while the carrier gives way to a parked one (park.go).
 type carrier struct {
-	beat    entry
+	beat    agenda.Entry
 	http    *HTTP
 	stream  *sessions.Stream
 	session *session      // nil without one: then nothing can be resumed, and events have no ids
@@ -56,8 +57,8 @@ func (h *HTTP) newCarrier(w http.ResponseWriter, s *sessions.Stream, session *se
 		http: h, stream: s, session: session, until: h.until(s, session), wake: make(chan struct{}, 1), work: make(chan func()),
 		w: w, rc: *http.NewResponseController(w),
 	}
-	c.beat.item = c
-	h.beats.add(&c.beat)
+	c.beat.Item = c
+	h.beats.Add(&c.beat)
 	return c
 }
 
@@ -209,7 +210,7 @@ func (c *carrier) open() error {
 func (c *carrier) leave() {
 	c.stream.Detach(c)
 	c.End(nil)
-	c.beat.remove()
+	c.beat.Remove()
 	c.mu.Lock()
 	if c.w != nil && !c.begun { // let go before there was anything to send: a stream that ends, not an empty body
 		c.begin()
@@ -219,7 +220,7 @@ func (c *carrier) leave() {
 	c.mu.Unlock()
 }
 
-func (c *carrier) due() (again bool) {
+func (c *carrier) Due() (again bool) {
 	if c.over.Load() {
 		return false
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/gate"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -38,8 +39,8 @@ type channel struct {
 	log       zerolog.Logger
 	transport observe.Transport
 	born      time.Time
-	gate      *HTTP // counts requests for its shutdown; nil without a server
-	lapse     lapse // of the credentials of a WebSocket
+	gate      *gate.Gate // counts requests for its shutdown; nil without a server
+	lapse     lapse      // of the credentials of a WebSocket
 
 	out   sync.Mutex         // E-35: messages interleave, their bytes never do
 	write func([]byte) error // writes one message; called with out held
@@ -201,7 +202,7 @@ func (r *channelReply) end(msg *downstream.Message) {
 	r.c.settle(r) // first: a quick client may use the id again
 	framed(msg, r.answer)
 	if r.c.gate != nil {
-		r.c.gate.exit() // now a shutdown may close the connection
+		r.c.gate.Exit() // now a shutdown may close the connection
 	}
 	r.c.work.Done()
 }

@@ -162,7 +162,7 @@ func (c *channel) admit(msg *jsonrpc.Message, answer func([]byte)) (start func()
 	if c.running >= c.opt.MaxInFlight {
 		return nil, internal("too many requests are under way on this connection")
 	}
-	if c.gate != nil && !c.gate.enter() {
+	if c.gate != nil && !c.gate.Enter() {
 		return nil, internal("bridge is shutting down")
 	}
 	out := &channelReply{c: c, id: msg.ID, answer: answer}

@@ -3,6 +3,8 @@ package legacy
 import (
 	"sync"
 	"time"
+
+	"github.com/mcpbridge/bridge/internal/agenda"
 )
 
 // channels holds the connections of an HTTP server that are sessions.
@@ -75,7 +77,7 @@ func (cs *channels) close(cause error) {
 
 // pinger keeps a connection alive from the janitor's agenda.
 type pinger struct {
-	entry
+	beat  agenda.Entry
 	c     *channel
 	ping  func() error
 	every time.Duration
@@ -85,12 +87,12 @@ type pinger struct {
 // keepAlive has the janitor ping a connection until it is gone or removed.
 func (h *HTTP) keepAlive(c *channel, ping func() error) *pinger {
 	p := &pinger{c: c, ping: ping, every: h.opt.KeepAlive * 2 / 3, last: time.Now()}
-	p.item = p
-	h.beats.add(&p.entry)
+	p.beat.Item = p
+	h.beats.Add(&p.beat)
 	return p
 }
 
-func (p *pinger) due() (again bool) {
+func (p *pinger) Due() (again bool) {
 	select {
 	case <-p.c.gone:
 		return false

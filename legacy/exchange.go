@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/agenda"
 	"github.com/mcpbridge/bridge/sessions"
 )
 
@@ -22,7 +23,7 @@ const (
 // HTTP request when the client leaves. Of the response it knows the writer
 // until the first byte; an SSE response belongs to its carrier.
 type exchange struct {
-	entry
+	commit  agenda.Entry // on HTTP.commits while nothing is written
 	http    *HTTP
 	session *session // nil without one
 
@@ -49,18 +50,18 @@ func (h *HTTP) begin(w http.ResponseWriter, r *http.Request, s *session, a accep
 
 // beginBatch opens an exchange for a batch with this many requests.
 func (h *HTTP) beginBatch(w http.ResponseWriter, r *http.Request, s *session, a accept, requests int, batch bool) *exchange {
-	if !h.enter() {
+	if !h.gate.Enter() {
 		return nil
 	}
 	n := int32(requests)
 	ex := &exchange{http: h, session: s, accept: a, auth: header(r.Header, "Authorization"), w: w, r: r, requests: n, left: n, batch: batch}
-	ex.item = ex
+	ex.commit.Item = ex
 	if s != nil {
 		s.active.Add(1)
 		s.calls.Add(n)
 	}
 	if a.has(acceptSSE) {
-		h.commits.add(&ex.entry)
+		h.commits.Add(&ex.commit)
 	}
 	return ex
 }
@@ -195,9 +196,9 @@ func (ex *exchange) startStream() *sessions.Stream {
 	return st
 }
 
-// due is called by the janitor when a response takes longer than the commit
+// Due is called by the janitor when a response takes longer than the commit
 // delay (E-6). A held lock means that somebody is just answering.
-func (ex *exchange) due() (again bool) {
+func (ex *exchange) Due() (again bool) {
 	if !ex.mu.TryLock() {
 		return true
 	}
@@ -230,7 +231,7 @@ func (ex *exchange) notify() {
 
 // release gives back what the exchange held, once, after its end.
 func (ex *exchange) release() {
-	ex.entry.remove()
+	ex.commit.Remove()
 	if ex.session != nil {
 		if st := ex.stream.Load(); st != nil {
 			ex.session.retire(st)
@@ -238,7 +239,7 @@ func (ex *exchange) release() {
 		ex.session.active.Add(-1)
 		ex.session.calls.Add(-ex.requests)
 	}
-	ex.http.exit()
+	ex.http.gate.Exit()
 }
 
 // wait blocks the handler until the response is over or goes on without it, or

@@ -24,7 +24,7 @@ func (h *HTTP) get(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	last := header(r.Header, mcp.HeaderLastEventID)
-	if h.closing.Load() && !ofCall(last) {
+	if h.gate.IsShut() && !ofCall(last) {
 		writeShuttingDown(w, "")
 		return
 	}
@@ -85,7 +85,7 @@ func (h *HTTP) attach(w http.ResponseWriter, r *http.Request, s *session, st *se
 	c := h.newCarrier(w, st, s)
 	defer c.leave()
 	join(c) // before the head: a client that sees it is listening
-	drain := h.drain
+	drain := h.gate.Shutting()
 	if st.ID() != standaloneID { // a running call may finish
 		drain = nil
 	}

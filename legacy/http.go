@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/agenda"
+	"github.com/mcpbridge/bridge/internal/gate"
 	"github.com/mcpbridge/bridge/internal/transport"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/sessions"
@@ -27,17 +29,13 @@ type HTTP struct {
 
 	channels channels // WebSocket and HTTP+SSE
 
-	commits   agenda       // exchanges that become streams if they take long (E-6)
-	beats     agenda       // SSE carriers that may need a keep-alive
-	retention agenda       // ended streams that can still be resumed (E-20)
-	lot       lot          // connections that no goroutine serves
-	attended  atomic.Int32 // SSE responses that have a goroutine
+	commits   *agenda.Agenda // exchanges that become streams if they take long (E-6)
+	beats     *agenda.Agenda // SSE carriers that may need a keep-alive
+	retention *agenda.Agenda // ended streams that can still be resumed (E-20)
+	lot       lot            // connections that no goroutine serves
+	attended  atomic.Int32   // SSE responses that have a goroutine
 
-	closing  atomic.Bool
-	drain    chan struct{} // closed when closing: ends the streams of GET
-	inFlight atomic.Int64
-	quiet    chan struct{} // gets a value when inFlight falls to zero while closing
-
+	gate    *gate.Gate    // requests under way; shut, it ends the streams of GET
 	hurry   chan struct{} // gets a value when streams begin to be a crowd
 	stop    chan struct{}
 	stopped chan struct{}
@@ -47,17 +45,15 @@ type HTTP struct {
 // NewHTTP returns a server in front of the backend and starts its janitor.
 func NewHTTP(opt Options, backend downstream.Backend) *HTTP {
 	opt = opt.withDefaults()
-	now := time.Now()
 	h := &HTTP{
 		opt: opt, backend: backend, guard: newGuard(&opt),
 		notices: newNotices(opt.Logger),
-		commits: agenda{delay: opt.CommitDelay, start: now},
+		commits: agenda.New(opt.CommitDelay),
 		// Looking three times per interval and speaking after two thirds of
 		// it keeps the silence below the interval.
-		beats:     agenda{delay: min(opt.KeepAlive/3, opt.Rest), start: now},
-		retention: agenda{delay: opt.Retention, start: now},
-		quiet:     make(chan struct{}, 1),
-		drain:     make(chan struct{}),
+		beats:     agenda.New(min(opt.KeepAlive/3, opt.Rest)),
+		retention: agenda.New(opt.Retention),
+		gate:      gate.New(),
 		hurry:     make(chan struct{}, 1),
 		stop:      make(chan struct{}), stopped: make(chan struct{}),
 	}
@@ -66,7 +62,7 @@ func NewHTTP(opt Options, backend downstream.Backend) *HTTP {
 		Capacity: opt.MaxSessions, Idle: opt.IdleTimeout, Recent: recentUse, Busy: (*session).busy, Ended: (*session).end,
 	})
 	h.channels.limit = opt.MaxSessions
-	h.lot.init(&h.opt, now)
+	h.lot.init(&h.opt)
 	go h.tend()
 	return h
 }
@@ -117,14 +113,7 @@ func (h *HTTP) Sessions() int { return h.table.Len() + h.channels.len() }
 // error when requests had to be cut off.
 func (h *HTTP) Shutdown(ctx context.Context) error {
 	h.refuse()
-	var err error
-	for h.inFlight.Load() > 0 && err == nil {
-		select {
-		case <-h.quiet:
-		case <-ctx.Done():
-			err = ctx.Err()
-		}
-	}
+	err := h.gate.Wait(ctx)
 	h.Close()
 	return err
 }
@@ -141,29 +130,9 @@ func (h *HTTP) Close() {
 
 // refuse stops taking requests and ends the standalone streams.
 func (h *HTTP) refuse() {
-	if !h.closing.Swap(true) {
-		close(h.drain)
+	if h.gate.Shut() {
 		h.lot.endListeners()
 		h.channels.refuse()
-	}
-}
-
-// enter counts an exchange in, unless the server is closing.
-func (h *HTTP) enter() bool {
-	h.inFlight.Add(1)
-	if h.closing.Load() {
-		h.exit()
-		return false
-	}
-	return true
-}
-
-func (h *HTTP) exit() {
-	if h.inFlight.Add(-1) == 0 && h.closing.Load() {
-		select {
-		case h.quiet <- struct{}{}:
-		default:
-		}
 	}
 }
 
@@ -185,12 +154,12 @@ func (h *HTTP) tend() {
 		case <-timer.C:
 		case <-h.hurry:
 		}
-		next := min(h.commits.run(0), h.beats.run(h.ahead()), h.retention.run(0), h.lot.run())
+		next := min(h.commits.Run(0), h.beats.Run(h.ahead()), h.retention.Run(0), h.lot.run())
 		h.table.Expire()
 		timer.Reset(h.pause(next))
 	}
 }
 
 func (h *HTTP) pause(next time.Duration) time.Duration {
-	return max(min(next, h.opt.CommitDelay, h.beats.delay, h.opt.Retention), janitorStep)
+	return max(min(next, h.opt.CommitDelay, h.beats.Delay(), h.opt.Retention), janitorStep)
 }

@@ -366,7 +366,7 @@ func TestPanickingBackendAnswersAndLeaksNothing(t *testing.T) {
 	if !strings.Contains(body, `"id":7`) || !strings.Contains(body, "-32603") {
 		t.Errorf("body = %s", body)
 	}
-	want(t, "in flight", h.inFlight.Load(), 0)
+	want(t, "in flight", h.gate.Count(), 0)
 }
 
 func TestOtherMethodsAre405(t *testing.T) {

@@ -37,7 +37,7 @@ func (h *HTTP) openSSE(w http.ResponseWriter, r *http.Request, messages string) 
 	}
 	s := &sseWriter{w: w, rc: http.NewResponseController(w), timeout: h.opt.WriteTimeout}
 	c := newChannel(r.Context(), h.opt, h.backend, h.caller(r), observe.HTTPSSE, s.message)
-	c.gate = h
+	c.gate = h.gate
 	id := sessions.NewID()
 	if !h.channels.add(id, c) {
 		c.close(sessions.Closed)
@@ -52,7 +52,7 @@ func (h *HTTP) openSSE(w http.ResponseWriter, r *http.Request, messages string) 
 	if err != nil {
 		return
 	}
-	defer h.keepAlive(c, s.comment).remove()
+	defer h.keepAlive(c, s.comment).beat.Remove()
 	select {
 	case <-c.gone:
 	case <-r.Context().Done():

@@ -21,11 +21,11 @@ func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, accept accept,
 			&jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "session is already initialized"}))
 		return
 	}
-	if !h.enter() {
+	if !h.gate.Enter() {
 		writeShuttingDown(w, msg.ID)
 		return
 	}
-	defer h.exit()
+	defer h.gate.Exit()
 	if !h.table.Room() { // before anything is asked upstream
 		h.writeFull(w, msg.ID)
 		return

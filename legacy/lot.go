@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/agenda"
 	"github.com/mcpbridge/bridge/internal/park"
 	"github.com/mcpbridge/bridge/legacy/h1"
 )
@@ -27,10 +28,10 @@ import (
 // waits for the client's next request, with which the server gets the connection
 // back. Clients notice nothing of all this.
 type lot struct {
-	poller onePoller // of what clients do
-	rooms  onePoller // of clients that are behind, for room to write to them
-	vigils agenda    // parked carriers that may need a keep-alive
-	idles  agenda    // connections between two requests
+	poller onePoller      // of what clients do
+	rooms  onePoller      // of clients that are behind, for room to write to them
+	vigils *agenda.Agenda // parked carriers that may need a keep-alive
+	idles  *agenda.Agenda // connections between two requests
 
 	// One stream is parked at a time. When hundreds come to rest at once, each in
 	// system calls of its own, the runtime makes a thread for every few of them and
@@ -41,9 +42,9 @@ type lot struct {
 // idleConn is how long a connection that was parked waits for another request.
 const idleConn = 2 * time.Minute
 
-func (l *lot) init(opt *Options, now time.Time) {
-	l.vigils = agenda{delay: opt.KeepAlive / 3, start: now}
-	l.idles = agenda{delay: idleConn, start: now}
+func (l *lot) init(opt *Options) {
+	l.vigils = agenda.New(opt.KeepAlive / 3)
+	l.idles = agenda.New(idleConn)
 }
 
 // onePoller is a poller that is made when it is needed, since it has a goroutine
@@ -75,7 +76,7 @@ func (o *onePoller) close() []park.Owner {
 }
 
 // run tells everything that is due.
-func (l *lot) run() time.Duration { return min(l.vigils.run(0), l.idles.run(0)) }
+func (l *lot) run() time.Duration { return min(l.vigils.Run(0), l.idles.Run(0)) }
 
 // endListeners ends the parked standalone streams.
 func (l *lot) endListeners() {
@@ -98,7 +99,7 @@ func (l *lot) close() {
 		case *parked:
 			o.abort()
 		case *between:
-			o.due()
+			o.Due()
 		}
 	}
 	l.rooms.close()

@@ -70,7 +70,7 @@ func (h *HTTP) rest() time.Duration {
 // ahead is how much earlier than usual the janitor looks at streams now.
 func (h *HTTP) ahead() time.Duration {
 	if h.attended.Load() > crowd {
-		return h.beats.delay - h.beats.delay/restless
+		return h.beats.Delay() - h.beats.Delay()/restless
 	}
 	return 0
 }
@@ -101,7 +101,7 @@ func (c *carrier) park(r *http.Request, s *session) bool {
 		return false
 	}
 	p := &parked{http: c.http, stream: c.stream, session: c.session, counted: s != nil, sock: sock, early: string(early)}
-	p.beat.item = p
+	p.beat.Item = p
 	if !r.Close {
 		p.server, _ = r.Context().Value(http.ServerContextKey).(*http.Server)
 	}
@@ -114,7 +114,7 @@ func (p *parked) take(c *carrier) {
 	p.mu.Lock()
 	var err error
 	p.watch, err = p.http.lot.poller.Load().Watch(p.sock, park.HangUp, p)
-	p.http.lot.vigils.add(&p.beat)
+	p.http.lot.vigils.Add(&p.beat)
 	p.mu.Unlock()
 	passed := c.stream.Pass(c, p)
 	switch {
@@ -124,7 +124,7 @@ func (p *parked) take(c *carrier) {
 		p.End(sessions.ErrReplaced)
 	case p.ended(): // by a hang-up, before the stream knew p
 		c.stream.Detach(p)
-	case p.counted && p.http.closing.Load():
+	case p.counted && p.http.gate.IsShut():
 		c.stream.Detach(p)
 		p.End(nil)
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/agenda"
 	"github.com/mcpbridge/bridge/internal/http1"
 	"github.com/mcpbridge/bridge/internal/park"
 	"github.com/mcpbridge/bridge/sessions"
@@ -15,7 +16,7 @@ import (
 // continues the chunked response that a carrier began, and never waits: what a
 // slow client doesn't take at once is left to Drain, on a goroutine of its own.
 type parked struct {
-	beat    entry
+	beat    agenda.Entry
 	http    *HTTP
 	stream  *sessions.Stream
 	session *session     // nil without one
@@ -104,7 +105,7 @@ func (p *parked) send(b []byte) error {
 		return err
 	}
 	p.debt = &debt{owed: b[n:], room: make(alarm, 1)}
-	p.http.inFlight.Add(1) // a shutdown waits for it
+	p.http.gate.Join() // a shutdown waits for it
 	return sessions.ErrBlocked
 }
 
@@ -120,7 +121,7 @@ func (p *parked) Ping() error {
 
 // Drain brings the client what it is owed, or gives it up.
 func (p *parked) Drain() error {
-	defer p.http.exit()
+	defer p.http.gate.Exit()
 	err := p.pay()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -197,7 +198,7 @@ func (p *parked) End(err error) {
 	switch {
 	case p.debt != nil && err == nil:
 		// Drain hangs up.
-	case p.debt != nil || !orderly || !p.finish() || p.server == nil || p.http.closing.Load():
+	case p.debt != nil || !orderly || !p.finish() || p.server == nil || p.http.gate.IsShut():
 		p.hangUp()
 	case p.http.lot.poller.Load().Forget(p.watch):
 		p.gone = true
@@ -210,7 +211,7 @@ func (p *parked) End(err error) {
 // leave notes under the lock that no event follows.
 func (p *parked) leave() {
 	p.over = true
-	p.beat.remove()
+	p.beat.Remove()
 	if p.counted {
 		p.session.active.Add(-1)
 	}
@@ -267,8 +268,8 @@ func (p *parked) Ready() {
 	p.stream.Detach(p)
 }
 
-// due keeps the connection alive.
-func (p *parked) due() (again bool) {
+// Due keeps the connection alive.
+func (p *parked) Due() (again bool) {
 	p.mu.Lock()
 	over := p.over
 	p.mu.Unlock()

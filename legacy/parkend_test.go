@@ -58,7 +58,7 @@ func TestIdleConnectionIsClosedInTheEnd(t *testing.T) {
 	p.initialize(mcp.V20250618)
 	l := idleAfterCall(t, h, p, b)
 	for _, o := range h.lot.poller.Load().Owners() {
-		o.(*between).due()
+		o.(*between).Due()
 	}
 	want(t, "closed", l.closed(), true)
 	waitParked(t, h, 0, 0)
@@ -71,18 +71,7 @@ func TestIdleConnectionThatTheClientClosesIsForgotten(t *testing.T) {
 	l := idleAfterCall(t, h, p, b)
 	l.conn.Close()
 	waitParked(t, h, 0, 0)
-	eventually(t, "it is off the agenda", func() bool {
-		for i := range h.lot.idles.shards {
-			s := &h.lot.idles.shards[i]
-			s.mu.Lock()
-			first := s.head
-			s.mu.Unlock()
-			if first != nil {
-				return false
-			}
-		}
-		return true
-	})
+	eventually(t, "it is off the agenda", func() bool { return h.lot.idles.Len() == 0 })
 }
 
 func TestConnectionOfAStoppedServerIsClosed(t *testing.T) {
@@ -204,12 +193,12 @@ func TestShutdownLetsCallsBeFetched(t *testing.T) {
 		if parks { // it resumed before, and its stream is parked by now
 			_, get := heldGet(t, h, p, "1-1")
 			go func() { down <- h.Shutdown(t.Context()) }()
-			<-h.drain
+			<-h.gate.Shutting()
 			k.finish(`{}`)
 			want(t, "the rest", readEvents(t, get).rest(), []string{`1-2|{"jsonrpc":"2.0","id":1,"result":{}}`})
 		} else {
 			go func() { down <- h.Shutdown(t.Context()) }()
-			<-h.drain
+			<-h.gate.Shutting()
 			get := readEvents(t, p.get("1-1"))
 			k.finish(`{}`)
 			want(t, "the rest", get.rest(), []string{`1-2|{"jsonrpc":"2.0","id":1,"result":{}}`})

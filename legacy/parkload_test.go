@@ -40,7 +40,7 @@ func TestSlowReaderHoldsNobodyUpAndLosesNothing(t *testing.T) {
 		}
 	}
 	quick.Wait() // while the slow client has not read anything
-	want(t, "somebody waits for the slow one", h.inFlight.Load(), 1)
+	want(t, "somebody waits for the slow one", h.gate.Count(), 1)
 	wantSequence(t, slow, events)
 	streams, _ := h.parkedCount()
 	want(t, "parked", streams, clients)
@@ -70,7 +70,7 @@ func TestReaderThatStallsIsLetGoAndMayResume(t *testing.T) {
 	}
 	eventually(t, "it is let go", func() bool { return !s.busy() })
 	waitParked(t, h, 0, 0)
-	want(t, "in flight", h.inFlight.Load(), 0)
+	want(t, "in flight", h.gate.Count(), 0)
 	b.last().push.Push("k", []byte(`{"n":1}`))
 	want(t, "resumed", readEvents(t, p.get("0-16")).next(), `0-17|{"n":1}`)
 }
@@ -81,9 +81,9 @@ func TestCloseCutsASlowReader(t *testing.T) {
 	p.initialize(mcp.V20250618)
 	l, _, k := heldCall(t, h, p, b)
 	k.Send([]byte(`"` + strings.Repeat("x", 16<<20) + `"`))
-	eventually(t, "somebody waits for the client", func() bool { return h.inFlight.Load() == 2 })
+	eventually(t, "somebody waits for the client", func() bool { return h.gate.Count() == 2 })
 	h.Close()
-	eventually(t, "nobody does", func() bool { return h.inFlight.Load() == 0 })
+	eventually(t, "nobody does", func() bool { return h.gate.Count() == 0 })
 	_, err := io.Copy(io.Discard, l.conn)
 	_ = err // cut: a reset or the end
 	waitParked(t, h, 0, 0)
@@ -138,7 +138,7 @@ func TestParkingLosesNothingUnderConcurrency(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	want(t, "in flight", h.inFlight.Load(), 0)
+	want(t, "in flight", h.gate.Count(), 0)
 }
 
 func TestHeldStreamsNeedNoGoroutines(t *testing.T) {

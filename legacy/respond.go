@@ -108,7 +108,7 @@ func (h *HTTP) refuseUnknown(w http.ResponseWriter, session string, id jsonrpc.I
 
 // refuseConnection refuses a connection that would be a session.
 func (h *HTTP) refuseConnection(w http.ResponseWriter) {
-	if h.closing.Load() {
+	if h.gate.IsShut() {
 		writeShuttingDown(w, "")
 		return
 	}
@@ -134,7 +134,7 @@ func writeNotJSON(w http.ResponseWriter) {
 // leaving has a response be the connection's last while the bridge drains, so that the
 // client's next request finds another instance behind a balancer of connections.
 func (h *HTTP) leaving(w http.ResponseWriter) {
-	if h.closing.Load() {
+	if h.gate.IsShut() {
 		w.Header()["Connection"] = connClose
 	}
 }

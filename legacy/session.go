@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/agenda"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
@@ -107,13 +108,13 @@ func (s *session) index(id uint64) (int, bool) {
 // was delivered gives way, if there is one.
 func (s *session) retire(st *sessions.Stream) {
 	k := &retiredStream{session: s, stream: st}
-	k.item = k
+	k.retention.Item = k
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return
 	}
-	s.http.retention.add(&k.entry)
+	s.http.retention.Add(&k.retention)
 	s.retired = append(s.retired, k)
 	if len(s.retired) > s.http.opt.MaxStreams {
 		s.forgetLocked(max(0, slices.IndexFunc(s.retired, (*retiredStream).delivered)))
@@ -123,7 +124,7 @@ func (s *session) retire(st *sessions.Stream) {
 // forgetLocked drops the retired stream at this index.
 func (s *session) forgetLocked(i int) {
 	k := s.retired[i]
-	k.remove()
+	k.retention.Remove()
 	if at, ok := s.index(k.stream.ID()); ok {
 		s.streams = slices.Delete(s.streams, at, at+1)
 	}
@@ -138,15 +139,15 @@ func (s *session) forgetLocked(i int) {
 
 // retiredStream is an ended stream's place on the agenda of retention.
 type retiredStream struct {
-	entry
-	session *session
-	stream  *sessions.Stream
+	retention agenda.Entry
+	session   *session
+	stream    *sessions.Stream
 }
 
 func (k *retiredStream) delivered() bool { return k.stream.Delivered() }
 
-// due ends the retention.
-func (k *retiredStream) due() (again bool) {
+// Due ends the retention.
+func (k *retiredStream) Due() (again bool) {
 	s := k.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -252,7 +253,7 @@ func (s *session) end(cause sessions.Cause) {
 	s.closed = true
 	standalone := s.standalone
 	for _, k := range s.retired {
-		k.remove()
+		k.retention.Remove()
 	}
 	s.streams, s.retired, s.pending, s.standalone = nil, nil, nil, nil
 	s.mu.Unlock()

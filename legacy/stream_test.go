@@ -264,7 +264,7 @@ func TestCallsAfterTheEndAreIgnored_DI13(t *testing.T) {
 		t.Error("refused after the end")
 	}
 	want(t, "body", text(t, <-answer), `{"jsonrpc":"2.0","id":1,"result":1}`)
-	want(t, "in flight", h.inFlight.Load(), 0)
+	want(t, "in flight", h.gate.Count(), 0)
 }
 
 func TestClientThatLeftBeforeTheFirstByteLosesOnlyItsOwnAnswer_E12(t *testing.T) {
@@ -276,7 +276,7 @@ func TestClientThatLeftBeforeTheFirstByteLosesOnlyItsOwnAnswer_E12(t *testing.T)
 	ex.leave()
 	ex.Send(texted([]byte(note)))
 	ex.Finish(downstream.Result("1", nil))
-	want(t, "in flight", h.inFlight.Load(), 0)
+	want(t, "in flight", h.gate.Count(), 0)
 	want(t, "streams", len(s.streams), 0)
 	want(t, "busy", s.busy(), false)
 }

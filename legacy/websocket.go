@@ -26,7 +26,7 @@ func (h *HTTP) webSocket(w http.ResponseWriter, r *http.Request) {
 		return // the response says why
 	}
 	c := newChannel(r.Context(), h.opt, h.backend, caller, observe.WebSocket, ws.Write)
-	c.gate = h
+	c.gate = h.gate
 	c.lapse.watch(caller.Authorization)
 	id := sessions.NewID()
 	if !h.channels.add(id, c) {
@@ -35,7 +35,7 @@ func (h *HTTP) webSocket(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer h.channels.remove(id)
-	defer h.keepAlive(c, func() error { return ws.Ping(pingTimeout) }).remove()
+	defer h.keepAlive(c, func() error { return ws.Ping(pingTimeout) }).beat.Remove()
 	go c.readFrames(ws)
 	<-c.gone
 	c.close(ErrDisconnected)

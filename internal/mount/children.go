@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcpbridge/bridge/bridge"
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/gate"
 	"github.com/mcpbridge/bridge/internal/relay"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/negotiate"
@@ -20,13 +21,11 @@ type children struct {
 	opt    Options
 	places relay.Places
 
-	mu     sync.Mutex
-	ending sync.WaitGroup
-	closed bool
+	gate *gate.Gate // processes until they have ended
 }
 
 func newChildren(common *bridge.Bridge, opt *Options, places relay.Places) *children {
-	return &children{Bridge: common, opt: *opt, places: places}
+	return &children{Bridge: common, opt: *opt, places: places, gate: gate.New()}
 }
 
 // Open implements downstream.Backend: it starts a process for the session.
@@ -66,17 +65,15 @@ func (c *children) house(open func(*child) (downstream.Conversation, error)) (do
 // acquire takes one of the places for processes. It is free again when the
 // process has really ended.
 func (c *children) acquire() (release func(), err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
+	if !c.gate.Enter() {
 		return nil, bridge.ErrClosed
 	}
 	free, err := c.places.Take()
 	if err != nil {
+		c.gate.Exit()
 		return nil, err
 	}
-	c.ending.Add(1)
-	return func() { free(); c.ending.Done() }, nil
+	return func() { free(); c.gate.Exit() }, nil
 }
 
 // child is one process and the bridge in front of it.
@@ -117,8 +114,6 @@ func (t *tenant) Close(cause error) {
 
 // close waits for the processes of sessions that were closed before.
 func (c *children) close() {
-	c.mu.Lock()
-	c.closed = true
-	c.mu.Unlock()
-	c.ending.Wait()
+	c.gate.Shut()
+	_ = c.gate.Wait(context.Background()) // which doesn't end
 }

@@ -3,9 +3,8 @@ package passthrough
 import (
 	"context"
 	"net/http"
-	"sync"
-	"sync/atomic"
 
+	"github.com/mcpbridge/bridge/internal/gate"
 	"github.com/mcpbridge/bridge/mcp"
 )
 
@@ -14,16 +13,15 @@ const shuttingDown = "the bridge is shutting down"
 
 // traffic counts the requests under way and ends them in order.
 type traffic struct {
-	active   atomic.Int64
+	gate     *gate.Gate
 	draining context.Context // ends with Drain
 	drain    context.CancelFunc
 	closing  context.Context // ends with Close
 	cut      context.CancelFunc
-	idle     sync.WaitGroup
-	mu       sync.Mutex // orders idle.Add before Close waits
 }
 
 func (t *traffic) open() {
+	t.gate = gate.New()
 	t.draining, t.drain = context.WithCancel(context.Background())
 	t.closing, t.cut = context.WithCancel(context.Background())
 }
@@ -31,13 +29,9 @@ func (t *traffic) open() {
 // enter counts a request in. Its context ends with the client's interest or when
 // the traffic is to end; leave is nil when that is over already.
 func (t *traffic) enter(r *http.Request) (ctx context.Context, leave func()) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.draining.Err() != nil {
+	if !t.gate.Enter() {
 		return nil, nil
 	}
-	t.idle.Add(1)
-	t.active.Add(1)
 	ends := t.closing
 	if endless(r) {
 		ends = t.draining
@@ -47,8 +41,7 @@ func (t *traffic) enter(r *http.Request) (ctx context.Context, leave func()) {
 	return ctx, func() {
 		release()
 		cancel()
-		t.active.Add(-1)
-		t.idle.Done()
+		t.gate.Exit()
 	}
 }
 
@@ -59,12 +52,11 @@ func endless(r *http.Request) bool {
 }
 
 // Active returns the number of requests under way.
-func (t *traffic) Active() int { return int(t.active.Load()) }
+func (t *traffic) Active() int { return t.gate.Count() }
 
 // Drain takes no further requests and ends those that would never end.
 func (t *traffic) Drain() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.gate.Shut()
 	t.drain()
 }
 
@@ -72,16 +64,9 @@ func (t *traffic) Drain() {
 // it cuts them off and returns its error.
 func (t *traffic) Shutdown(ctx context.Context) error {
 	t.Drain()
-	done := make(chan struct{})
-	go func() { defer close(done); t.idle.Wait() }()
-	var err error
-	select {
-	case <-done:
-	case <-ctx.Done():
-		err = ctx.Err()
-	}
+	err := t.gate.Wait(ctx)
 	t.cut()
-	<-done
+	_ = t.gate.Wait(context.Background()) // which doesn't end
 	return err
 }
 

@@ -168,7 +168,7 @@ func (c *conversation) Close(error) {
 	}
 	c.finish(errOver)
 	go func() {
-		defer c.relay.ending.Done()
+		defer c.relay.gate.Exit()
 		c.line.Close()
 	}()
 }

@@ -16,12 +16,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/gate"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -73,9 +73,7 @@ type Relay struct {
 	opt   Options
 	noise zerolog.Logger // for what a process can print without end
 
-	mu     sync.Mutex
-	closed bool
-	ending sync.WaitGroup
+	gate *gate.Gate // conversations until their lines have ended
 }
 
 // New returns a Relay. Nothing is opened yet.
@@ -84,19 +82,19 @@ func New(opt Options) *Relay {
 	opt.Call = cmp.Or(opt.Call, 30*time.Minute)
 	opt.Calls = cmp.Or(opt.Calls, 256)
 	noise := opt.Log.Sample(&zerolog.BurstSampler{Burst: upstream.SkippedBurst, Period: time.Minute})
-	return &Relay{opt: opt, noise: noise}
+	return &Relay{opt: opt, noise: noise, gate: gate.New()}
 }
 
 // Open does for a client what downstream.Backend says: it opens a line and hands the
 // initialize request over. The result is the server's own.
 func (r *Relay) Open(ctx context.Context, caller downstream.Caller, req jsonrpc.Message, push downstream.Pusher) (downstream.Conversation, []byte, error) {
-	if !r.enter() {
+	if !r.gate.Enter() {
 		return nil, nil, internalError("the bridge is shutting down")
 	}
 	c := &conversation{relay: r, principal: caller.Principal, push: push, calls: map[jsonrpc.ID]*call{}}
 	line, err := r.opt.Server.Connect(caller, c)
 	if err != nil {
-		r.ending.Done()
+		r.gate.Exit()
 		return nil, nil, err
 	}
 	c.mu.Lock()
@@ -118,23 +116,11 @@ func (r *Relay) Open(ctx context.Context, caller downstream.Caller, req jsonrpc.
 	return c, result, nil
 }
 
-// enter counts a conversation in, which Close waits for.
-func (r *Relay) enter() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.closed {
-		r.ending.Add(1)
-	}
-	return !r.closed
-}
-
 // Close waits for the lines of conversations that were closed before, and opens
 // no more.
 func (r *Relay) Close() {
-	r.mu.Lock()
-	r.closed = true
-	r.mu.Unlock()
-	r.ending.Wait()
+	r.gate.Shut()
+	_ = r.gate.Wait(context.Background()) // which doesn't end
 }
 
 // errOver ends what is under way when the conversation is closed.
