@@ -25,6 +25,16 @@ var (
 // The handler's goroutine only waits in attend: all writing is done by whoever
 // appends to the stream, under the carrier's lock. When the stream is quiet for
 // a while the carrier gives way to a parked one (park.go).
+//
+//	fresh ──open──▶ deferred ──▶ over: the handler may return
+//	  │                 │          ▲
+//	  │ Flush writes    │ Flush and Ping only ask for Drain, whose goroutine writes
+//	  └─────────────────┴──────────┘ End, or the handler leaves
+//
+// A fresh one is written to by whoever has the answer, which saves a goroutine where
+// one write is all; once the head is out nobody waits for the client any more. mu
+// guards the response; writing takes as long as the client does, so End, which must
+// not wait, cuts a write short through cut.
 type carrier struct {
 	beat    agenda.Entry
 	http    *HTTP
@@ -40,11 +50,11 @@ type carrier struct {
 	w        http.ResponseWriter // nil once the handler left
 	rc       http.ResponseController
 	buf      *[]byte
-	lazy     bool // Flush leaves the writing to Drain
-	last     bool // of Flush, for Drain
-	ping     bool // Drain is to send a comment
-	begun    bool
-	deadline time.Time
+	begun    bool      // the head was written
+	deferred bool      // Flush leaves the writing to Drain
+	last     bool      // what Drain is to write is the last
+	ping     bool      // Drain is to send a comment instead
+	deadline time.Time // of the connection
 
 	cut     sync.Mutex // held only for moments, unlike mu
 	writing bool       // the connection is being written to, with mu held
@@ -86,22 +96,22 @@ func (c *carrier) remind(seq uint64) {
 func (c *carrier) Flush(last bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.lazy {
+	if c.deferred {
 		c.last = last
 		return sessions.ErrBlocked
 	}
-	return c.flush(last)
+	return c.flushLocked(last)
 }
 
-func (c *carrier) flush(last bool) error {
+func (c *carrier) flushLocked(last bool) error {
 	if c.w == nil {
 		return errCarrierClosed
 	}
-	c.begin()
-	c.extend(c.http.opt.WriteTimeout)
+	c.beginLocked()
+	c.extendLocked(c.http.opt.WriteTimeout)
 	c.setWriting(true)
 	defer c.setWriting(false)
-	err := c.send()
+	err := c.sendLocked()
 	if err == nil && !last {
 		err = c.rc.Flush()
 	}
@@ -113,10 +123,10 @@ func (c *carrier) Drain() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.ping {
-		return c.flush(c.last)
+		return c.flushLocked(c.last)
 	}
 	c.ping = false
-	return c.comment()
+	return c.commentLocked()
 }
 
 // Ping sends a comment, not on the janitor's goroutine.
@@ -127,11 +137,11 @@ func (c *carrier) Ping() error {
 	return sessions.ErrBlocked
 }
 
-func (c *carrier) comment() error {
+func (c *carrier) commentLocked() error {
 	if c.w == nil {
 		return errCarrierClosed
 	}
-	c.begin()
+	c.beginLocked()
 	c.deadline = time.Time{}
 	_ = c.rc.SetWriteDeadline(time.Now().Add(pingTimeout))
 	c.setWriting(true)
@@ -192,15 +202,15 @@ func (c *carrier) open() error {
 	if c.w == nil {
 		return errCarrierClosed
 	}
-	c.lazy = true
+	c.deferred = true
 	if c.begun {
 		return nil
 	}
-	c.begin()
-	c.extend(c.http.opt.WriteTimeout)
+	c.beginLocked()
+	c.extendLocked(c.http.opt.WriteTimeout)
 	c.setWriting(true)
 	defer c.setWriting(false)
-	if err := c.send(); err != nil {
+	if err := c.sendLocked(); err != nil {
 		return err
 	}
 	return c.rc.Flush()
@@ -213,7 +223,7 @@ func (c *carrier) leave() {
 	c.beat.Remove()
 	c.mu.Lock()
 	if c.w != nil && !c.begun { // let go before there was anything to send: a stream that ends, not an empty body
-		c.begin()
+		c.beginLocked()
 	}
 	c.w = nil
 	releaseEvents(&c.buf)
@@ -231,7 +241,7 @@ func (c *carrier) Due() (again bool) {
 	return true
 }
 
-func (c *carrier) begin() {
+func (c *carrier) beginLocked() {
 	if c.begun {
 		return
 	}
@@ -244,13 +254,13 @@ func (c *carrier) begin() {
 	c.w.WriteHeader(http.StatusOK)
 }
 
-func (c *carrier) send() error {
+func (c *carrier) sendLocked() error {
 	if c.buf == nil {
 		return nil
 	}
 	defer releaseEvents(&c.buf)
 	for part := range slices.Chunk(*c.buf, writePart) {
-		c.extend(c.http.opt.WriteTimeout)
+		c.extendLocked(c.http.opt.WriteTimeout)
 		if _, err := c.w.Write(part); err != nil {
 			return err
 		}
@@ -258,8 +268,8 @@ func (c *carrier) send() error {
 	return nil
 }
 
-// extend moves the write deadline, but not for every event of a burst.
-func (c *carrier) extend(d time.Duration) {
+// extendLocked moves the write deadline, but not for every event of a burst.
+func (c *carrier) extendLocked(d time.Duration) {
 	now := time.Now()
 	if c.deadline.Sub(now) >= d/2 {
 		return

@@ -30,6 +30,16 @@ var ErrDisconnected = errors.New("client disconnected")
 //
 // It is the same for all three; they only differ in how a message is written
 // and how the end shows.
+//
+//	         initialize             Open returned
+//	waiting ────────────▶ opening ────────────────▶ open ──┐ initialize: anew
+//	   │   ▲                 │  ▲                    │      │
+//	   │   └── Open failed ──┘  └────────────────────┼──────┘
+//	   └──────────────────── close ──────────────────┴──▶ closed
+//
+// The transport's reader changes the state (admit), as do the goroutine that opens
+// (open) and whoever ends the connection (close), all under in. What comes while it is
+// opening waits in the backlog.
 type channel struct {
 	opt       Options
 	backend   downstream.Backend

@@ -18,7 +18,7 @@ func (ex *exchange) complete(msg *downstream.Message) {
 	ex.left--
 	last := ex.left == 0
 	if ex.phase == open && last && ex.w != nil && !ex.accept.has(acceptJSON) && (msg != nil || len(ex.parts) > 0) {
-		ex.startStream()
+		ex.startStreamLocked()
 	}
 	var st *sessions.Stream
 	switch {
@@ -34,10 +34,10 @@ func (ex *exchange) complete(msg *downstream.Message) {
 			ex.parts = append(ex.parts, ownText(msg))
 		}
 	default:
-		ex.writePlain(msg)
+		ex.writePlainLocked(msg)
 	}
 	if last {
-		ex.settle()
+		ex.settleLocked()
 	}
 	ex.mu.Unlock()
 	if st != nil {
@@ -48,8 +48,8 @@ func (ex *exchange) complete(msg *downstream.Message) {
 	}
 }
 
-// writePlain writes a response that needed no stream.
-func (ex *exchange) writePlain(msg *downstream.Message) {
+// writePlainLocked writes a response that needed no stream.
+func (ex *exchange) writePlainLocked(msg *downstream.Message) {
 	if ex.w != nil {
 		ex.http.leaving(ex.w)
 	}

@@ -83,7 +83,7 @@ func (ex *exchange) Queue(msg downstream.Message) {
 	st := ex.stream.Load()
 	if st == nil {
 		ex.mu.Lock()
-		st = ex.startStream()
+		st = ex.startStreamLocked()
 		ex.mu.Unlock()
 	}
 	if st != nil {
@@ -111,7 +111,7 @@ func (ex *exchange) Address() downstream.Address {
 	}
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
-	st := ex.startStream()
+	st := ex.startStreamLocked()
 	if st == nil {
 		return downstream.Address{}
 	}
@@ -154,16 +154,16 @@ func (ex *exchange) Refuse(r *downstream.Refusal) bool {
 		return false
 	}
 	writeRefusal(ex.w, r)
-	ex.settle()
+	ex.settleLocked()
 	ex.mu.Unlock()
 	ex.release()
 	return true
 }
 
-// startStream turns the response into a stream, with the lock held. It returns
+// startStreamLocked turns the response into a stream, with the lock held. It returns
 // nil when that is impossible because the exchange is over, or because the
 // client left before it learnt the id of any event.
-func (ex *exchange) startStream() *sessions.Stream {
+func (ex *exchange) startStreamLocked() *sessions.Stream {
 	if ex.phase == streaming {
 		return ex.stream.Load()
 	}
@@ -192,7 +192,7 @@ func (ex *exchange) startStream() *sessions.Stream {
 	ex.parts = nil
 	ex.phase = streaming
 	ex.stream.Store(st)
-	ex.notify()
+	ex.notifyLocked()
 	return st
 }
 
@@ -205,7 +205,7 @@ func (ex *exchange) Due() (again bool) {
 	var c *carrier
 	var st *sessions.Stream
 	if ex.phase == open {
-		st = ex.startStream()
+		st = ex.startStreamLocked()
 		c = ex.carrier
 	}
 	ex.mu.Unlock()
@@ -216,13 +216,13 @@ func (ex *exchange) Due() (again bool) {
 	return false
 }
 
-// settle ends the response with the lock held.
-func (ex *exchange) settle() {
+// settleLocked ends the response.
+func (ex *exchange) settleLocked() {
 	ex.phase = done
-	ex.notify()
+	ex.notifyLocked()
 }
 
-func (ex *exchange) notify() {
+func (ex *exchange) notifyLocked() {
 	if ex.changed != nil {
 		close(ex.changed)
 		ex.changed = nil

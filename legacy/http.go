@@ -32,14 +32,14 @@ type HTTP struct {
 	commits   *agenda.Agenda // exchanges that become streams if they take long (E-6)
 	beats     *agenda.Agenda // SSE carriers that may need a keep-alive
 	retention *agenda.Agenda // ended streams that can still be resumed (E-20)
-	lot       lot            // connections that no goroutine serves
+	parked    parkedConns    // connections that no goroutine serves
 	attended  atomic.Int32   // SSE responses that have a goroutine
 
-	gate    *gate.Gate    // requests under way; shut, it ends the streams of GET
-	hurry   chan struct{} // gets a value when streams begin to be a crowd
-	stop    chan struct{}
-	stopped chan struct{}
-	once    sync.Once
+	gate        *gate.Gate    // requests under way; shut, it ends the streams of GET
+	wakeJanitor chan struct{} // gets a value when streams begin to be a crowd
+	stop        chan struct{}
+	stopped     chan struct{}
+	once        sync.Once
 }
 
 // NewHTTP returns a server in front of the backend and starts its janitor.
@@ -51,18 +51,18 @@ func NewHTTP(opt Options, backend downstream.Backend) *HTTP {
 		commits: agenda.New(opt.CommitDelay),
 		// Looking three times per interval and speaking after two thirds of
 		// it keeps the silence below the interval.
-		beats:     agenda.New(min(opt.KeepAlive/3, opt.Rest)),
-		retention: agenda.New(opt.Retention),
-		gate:      gate.New(),
-		hurry:     make(chan struct{}, 1),
-		stop:      make(chan struct{}), stopped: make(chan struct{}),
+		beats:       agenda.New(min(opt.KeepAlive/3, opt.Rest)),
+		retention:   agenda.New(opt.Retention),
+		gate:        gate.New(),
+		wakeJanitor: make(chan struct{}, 1),
+		stop:        make(chan struct{}), stopped: make(chan struct{}),
 	}
 	h.relayer = backend.Relayer()
 	h.table = sessions.NewTable(sessions.TableOptions[*session]{
 		Capacity: opt.MaxSessions, Idle: opt.IdleTimeout, Recent: recentUse, Busy: (*session).busy, Ended: (*session).end,
 	})
 	h.channels.limit = opt.MaxSessions
-	h.lot.init(&h.opt)
+	h.parked.init(&h.opt)
 	go h.tend()
 	return h
 }
@@ -125,13 +125,13 @@ func (h *HTTP) Close() {
 	<-h.stopped
 	h.table.Close()
 	h.channels.close(sessions.Closed)
-	h.lot.close()
+	h.parked.close()
 }
 
 // refuse stops taking requests and ends the standalone streams.
 func (h *HTTP) refuse() {
 	if h.gate.Shut() {
-		h.lot.endListeners()
+		h.parked.endListeners()
 		h.channels.refuse()
 	}
 }
@@ -152,9 +152,9 @@ func (h *HTTP) tend() {
 		case <-h.stop:
 			return
 		case <-timer.C:
-		case <-h.hurry:
+		case <-h.wakeJanitor:
 		}
-		next := min(h.commits.Run(0), h.beats.Run(h.ahead()), h.retention.Run(0), h.lot.run())
+		next := min(h.commits.Run(0), h.beats.Run(h.ahead()), h.retention.Run(0), h.parked.run())
 		h.table.Expire()
 		timer.Reset(h.pause(next))
 	}

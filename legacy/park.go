@@ -21,7 +21,7 @@ func (c *carrier) attend(r *http.Request, drain <-chan struct{}, s *session) (pa
 	}
 	if c.http.attended.Add(1) == crowd+1 {
 		select {
-		case c.http.hurry <- struct{}{}:
+		case c.http.wakeJanitor <- struct{}{}:
 		default:
 		}
 	}
@@ -56,13 +56,13 @@ func (c *carrier) attend(r *http.Request, drain <-chan struct{}, s *session) (pa
 // objects that live long between the many that don't keep their pages.
 const crowd = 200
 
-// restless is the part of Options.Rest after which streams of a crowd are parked.
-const restless = 10
+// crowdRest is the part of Options.Rest after which streams of a crowd are parked.
+const crowdRest = 10
 
 // rest is how long a stream must be quiet now to be parked.
 func (h *HTTP) rest() time.Duration {
 	if h.attended.Load() > crowd {
-		return h.opt.Rest / restless
+		return h.opt.Rest / crowdRest
 	}
 	return h.opt.Rest
 }
@@ -70,7 +70,7 @@ func (h *HTTP) rest() time.Duration {
 // ahead is how much earlier than usual the janitor looks at streams now.
 func (h *HTTP) ahead() time.Duration {
 	if h.attended.Load() > crowd {
-		return h.beats.Delay() - h.beats.Delay()/restless
+		return h.beats.Delay() - h.beats.Delay()/crowdRest
 	}
 	return 0
 }
@@ -79,7 +79,7 @@ func (h *HTTP) ahead() time.Duration {
 // a goroutine. It runs on the handler's goroutine, which must return when it
 // succeeds: the response is no longer net/http's.
 func (c *carrier) park(r *http.Request, s *session) bool {
-	if !detachable(c.w, r) || !c.until.IsZero() || c.http.lot.poller.open() == nil {
+	if !detachable(c.w, r) || !c.until.IsZero() || c.http.parked.poller.open() == nil {
 		c.fixed.Store(true)
 		return false
 	}
@@ -93,8 +93,8 @@ func (c *carrier) park(r *http.Request, s *session) bool {
 		c.stream.Release(c)
 		return false
 	}
-	c.http.lot.entrance.Lock()
-	defer c.http.lot.entrance.Unlock()
+	c.http.parked.parkMu.Lock()
+	defer c.http.parked.parkMu.Unlock()
 	sock, early, err := detach(c.w, r)
 	if err != nil { // too many open files, perhaps: the next time may be better
 		c.stream.Release(c)
@@ -113,8 +113,8 @@ func (c *carrier) park(r *http.Request, s *session) bool {
 func (p *parked) take(c *carrier) {
 	p.mu.Lock()
 	var err error
-	p.watch, err = p.http.lot.poller.Load().Watch(p.sock, park.HangUp, p)
-	p.http.lot.vigils.Add(&p.beat)
+	p.watch, err = p.http.parked.poller.Load().Watch(p.sock, park.HangUp, p)
+	p.http.parked.keepAlives.Add(&p.beat)
 	p.mu.Unlock()
 	passed := c.stream.Pass(c, p)
 	switch {

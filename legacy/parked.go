@@ -15,6 +15,15 @@ import (
 // parked brings a stream to a client over a connection that has no goroutine. It
 // continues the chunked response that a carrier began, and never waits: what a
 // slow client doesn't take at once is left to Drain, on a goroutine of its own.
+//
+//	        TryWrite took less                  End, or the client hangs up
+//	quiet ─────────────────────▶ writing ──┐    ┌──▶ over: no event follows
+//	  ▲        (pending is set)     │ Drain │    │      │ the socket is closed, or
+//	  └─────────────────────────────┘       └────┘      ▼ becomes an idleConn
+//	                                                   gone
+//
+// Whoever holds mu may change the state. The socket is closed or passed on once, by
+// whoever sets gone; while pending is set that is left to Drain, which is using it.
 type parked struct {
 	beat    agenda.Entry
 	http    *HTTP
@@ -24,29 +33,29 @@ type parked struct {
 	early   string       // what the client sent ahead
 	counted bool         // as a use of the session, as a GET is
 
-	complete bool // with what follows guarded by mu: the last chunk was written, or is part of the debt
+	complete bool // with what follows guarded by mu: the last chunk was written, or is part of pending
 	over     bool // no event follows
 	gone     bool // the socket was closed or passed on
 	sock     park.Socket
 	mu       sync.Mutex
 	watch    park.Watch
-	out      *[]byte // space for a chunk's head, then events; nil: none
-	debt     *debt   // nil without a Drain, who alone may close the socket meanwhile
+	out      *[]byte       // space for a chunk's head, then events; nil: none
+	pending  *pendingWrite // nil without a Drain
 }
 
-// debt is what a client that is behind has yet to take.
-type debt struct {
-	owed []byte // part of parked.out, or of a constant
-	room alarm  // wakes Drain
-	paid int    // bytes since the client was last given WriteTimeout
-	cut  bool   // Drain is to give up
+// pendingWrite is what a client that is behind has yet to take.
+type pendingWrite struct {
+	rest  []byte // part of parked.out, or of a constant
+	room  signal // wakes Drain
+	taken int    // bytes since the client was last given WriteTimeout
+	cut   bool   // Drain is to give up
 }
 
-// alarm wakes one goroutine.
-type alarm chan struct{}
+// signal wakes one goroutine.
+type signal chan struct{}
 
 // Ready implements park.Owner.
-func (a alarm) Ready() {
+func (a signal) Ready() {
 	select {
 	case a <- struct{}{}:
 	default: // it is awake
@@ -76,16 +85,16 @@ func (p *parked) Flush(last bool) error {
 	if p.over {
 		return errCarrierClosed
 	}
-	chunk := p.chunk()
+	chunk := p.chunkLocked()
 	if last {
 		p.complete = true
 		chunk = append(chunk, lastChunk...)
 	}
-	return p.send(chunk)
+	return p.sendLocked(chunk)
 }
 
-// chunk closes the chunk that Write has filled.
-func (p *parked) chunk() []byte {
+// chunkLocked closes the chunk that Write has filled.
+func (p *parked) chunkLocked() []byte {
 	if p.out == nil {
 		return nil
 	}
@@ -97,14 +106,14 @@ func (p *parked) chunk() []byte {
 	return (*p.out)[begin:]
 }
 
-// send writes what the client takes at once.
-func (p *parked) send(b []byte) error {
+// sendLocked writes what the client takes at once.
+func (p *parked) sendLocked(b []byte) error {
 	n, err := p.sock.TryWrite(b)
 	if err != nil || n == len(b) {
 		releaseEvents(&p.out)
 		return err
 	}
-	p.debt = &debt{owed: b[n:], room: make(alarm, 1)}
+	p.pending = &pendingWrite{rest: b[n:], room: make(signal, 1)}
 	p.http.gate.Join() // a shutdown waits for it
 	return sessions.ErrBlocked
 }
@@ -116,32 +125,32 @@ func (p *parked) Ping() error {
 	if p.over {
 		return errCarrierClosed
 	}
-	return p.send(keepAliveChunk)
+	return p.sendLocked(keepAliveChunk)
 }
 
-// Drain brings the client what it is owed, or gives it up.
+// Drain brings the client the rest, or gives it up.
 func (p *parked) Drain() error {
 	defer p.http.gate.Exit()
-	err := p.pay()
+	err := p.writePending()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.debt = nil
+	p.pending = nil
 	releaseEvents(&p.out)
 	if p.over {
-		p.hangUp()
+		p.hangUpLocked()
 		return errCarrierClosed
 	}
 	return err
 }
 
-// pay writes whenever the socket has room.
-func (p *parked) pay() error {
-	rooms := p.http.lot.rooms.open()
+// writePending writes whenever the socket has room.
+func (p *parked) writePending() error {
+	rooms := p.http.parked.writable.open()
 	if rooms == nil {
 		return errCarrierClosed
 	}
 	defer rooms.Drop(p.sock) // nobody closes it meanwhile
-	room := p.debt.room
+	room := p.pending.room
 	timeout := time.NewTimer(p.http.opt.WriteTimeout)
 	defer timeout.Stop()
 	for {
@@ -158,7 +167,7 @@ func (p *parked) pay() error {
 		if err != nil {
 			return err
 		}
-		done, quick, err := p.payMore()
+		done, quick, err := p.writeMore()
 		if done {
 			return err
 		}
@@ -168,20 +177,20 @@ func (p *parked) pay() error {
 	}
 }
 
-// payMore writes what the socket takes. It reports quick when that completes the
+// writeMore writes what the socket takes. It reports quick when that completes the
 // part that a client must take within WriteTimeout.
-func (p *parked) payMore() (done, quick bool, err error) {
+func (p *parked) writeMore() (done, quick bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.debt.cut {
+	if p.pending.cut {
 		return true, false, errCarrierClosed
 	}
-	n, err := p.sock.TryWrite(p.debt.owed)
-	p.debt.owed = p.debt.owed[n:]
-	if p.debt.paid += n; p.debt.paid >= writePart {
-		p.debt.paid, quick = 0, true
+	n, err := p.sock.TryWrite(p.pending.rest)
+	p.pending.rest = p.pending.rest[n:]
+	if p.pending.taken += n; p.pending.taken >= writePart {
+		p.pending.taken, quick = 0, true
 	}
-	return err != nil || len(p.debt.owed) == 0, quick, err
+	return err != nil || len(p.pending.rest) == 0, quick, err
 }
 
 // End ends the response, unless the connection is broken, and lets the client
@@ -194,34 +203,34 @@ func (p *parked) End(err error) {
 		return
 	}
 	p.http.notices.letGo(p.session, p.stream, err)
-	p.leave()
+	p.leaveLocked()
 	switch {
-	case p.debt != nil && err == nil:
+	case p.pending != nil && err == nil:
 		// Drain hangs up.
-	case p.debt != nil || !orderly || !p.finish() || p.server == nil || p.http.gate.IsShut():
-		p.hangUp()
-	case p.http.lot.poller.Load().Forget(p.watch):
+	case p.pending != nil || !orderly || !p.finishLocked() || p.server == nil || p.http.gate.IsShut():
+		p.hangUpLocked()
+	case p.http.parked.poller.Load().Forget(p.watch):
 		p.gone = true
 		p.http.await(p.server, p.sock, p.early)
 	default: // the client was quicker
-		p.hangUp()
+		p.hangUpLocked()
 	}
 }
 
-// leave notes under the lock that no event follows.
-func (p *parked) leave() {
+// leaveLocked notes that no event follows.
+func (p *parked) leaveLocked() {
 	p.over = true
 	p.beat.Remove()
 	if p.counted {
 		p.session.active.Add(-1)
 	}
-	if p.debt == nil {
+	if p.pending == nil {
 		releaseEvents(&p.out)
 	}
 }
 
-// finish writes the end of the response, if that is possible at once.
-func (p *parked) finish() bool {
+// finishLocked writes the end of the response, if that is possible at once.
+func (p *parked) finishLocked() bool {
 	if p.complete {
 		return true
 	}
@@ -230,16 +239,16 @@ func (p *parked) finish() bool {
 	return err == nil && n == len(lastChunk)
 }
 
-// hangUp closes the connection, or has Drain do so.
-func (p *parked) hangUp() {
+// hangUpLocked closes the connection, or has Drain do so.
+func (p *parked) hangUpLocked() {
 	switch {
 	case p.gone:
-	case p.debt != nil:
-		p.debt.cut = true
-		p.debt.room.Ready()
+	case p.pending != nil:
+		p.pending.cut = true
+		p.pending.room.Ready()
 	default:
 		p.gone = true
-		p.http.lot.poller.Load().Forget(p.watch)
+		p.http.parked.poller.Load().Forget(p.watch)
 		p.sock.Close()
 	}
 }
@@ -249,9 +258,9 @@ func (p *parked) abort() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.over {
-		p.leave()
+		p.leaveLocked()
 	}
-	p.hangUp()
+	p.hangUpLocked()
 }
 
 // Ready implements park.Owner: the client hung up. That is no cancellation: the
@@ -262,8 +271,8 @@ func (p *parked) Ready() {
 		p.mu.Unlock()
 		return
 	}
-	p.leave()
-	p.hangUp()
+	p.leaveLocked()
+	p.hangUpLocked()
 	p.mu.Unlock()
 	p.stream.Detach(p)
 }

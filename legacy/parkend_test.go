@@ -57,8 +57,8 @@ func TestIdleConnectionIsClosedInTheEnd(t *testing.T) {
 	h, p := serve(t, Options{}, b)
 	p.initialize(mcp.V20250618)
 	l := idleAfterCall(t, h, p, b)
-	for _, o := range h.lot.poller.Load().Owners() {
-		o.(*between).Due()
+	for _, o := range h.parked.poller.Load().Owners() {
+		o.(*idleConn).Due()
 	}
 	want(t, "closed", l.closed(), true)
 	waitParked(t, h, 0, 0)
@@ -71,7 +71,7 @@ func TestIdleConnectionThatTheClientClosesIsForgotten(t *testing.T) {
 	l := idleAfterCall(t, h, p, b)
 	l.conn.Close()
 	waitParked(t, h, 0, 0)
-	eventually(t, "it is off the agenda", func() bool { return h.lot.idles.Len() == 0 })
+	eventually(t, "it is off the agenda", func() bool { return h.parked.idle.Len() == 0 })
 }
 
 func TestConnectionOfAStoppedServerIsClosed(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 // parkedCount returns how many connections stream without a goroutine, and how
 // many wait for another request.
 func (h *HTTP) parkedCount() (streams, idle int) {
-	poller := h.lot.poller.Load()
+	poller := h.parked.poller.Load()
 	if poller == nil {
 		return 0, 0
 	}
@@ -105,7 +105,7 @@ func isTimeout(err error) bool {
 func (l *wire) waitParked(h *HTTP) {
 	l.t.Helper()
 	eventually(l.t, "the stream is parked", func() bool {
-		poller := h.lot.poller.Load()
+		poller := h.parked.poller.Load()
 		return poller != nil && slices.ContainsFunc(poller.Owners(), func(o park.Owner) bool {
 			p, ok := o.(*parked)
 			return ok && peerPort(p.sock) == l.conn.LocalAddr().(*net.TCPAddr).Port

@@ -37,8 +37,8 @@ func (c *carrier) adjourn() bool {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.begin()
-	c.extend(c.http.opt.WriteTimeout)
+	c.beginLocked()
+	c.extendLocked(c.http.opt.WriteTimeout)
 	_, _ = c.w.Write(sse.AppendRetry(nil, pollAgain)) // net/http sends it with the end
 	return true
 }

@@ -51,7 +51,7 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request) {
 func (h *HTTP) postMessage(w http.ResponseWriter, r *http.Request, accept accept, body []byte, msg *jsonrpc.Message) {
 	s, caller, named := h.find(r)
 	if s == nil && named {
-		s, caller = h.guest(r, msg)
+		s, caller = h.rotated(r, msg)
 	}
 	switch {
 	case msg.Method == mcp.MethodInitialize && msg.Kind() == jsonrpc.Request:

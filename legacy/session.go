@@ -92,14 +92,14 @@ func (s *session) stream(id uint64) *sessions.Stream {
 	if id == standaloneID {
 		return s.standalone
 	}
-	if i, ok := s.index(id); ok {
+	if i, ok := s.indexLocked(id); ok {
 		return s.streams[i]
 	}
 	return nil
 }
 
-// index finds a stream, with the lock held.
-func (s *session) index(id uint64) (int, bool) {
+// indexLocked finds a stream.
+func (s *session) indexLocked(id uint64) (int, bool) {
 	return slices.BinarySearchFunc(s.streams, id, func(st *sessions.Stream, id uint64) int { return cmp.Compare(st.ID(), id) })
 }
 
@@ -125,7 +125,7 @@ func (s *session) retire(st *sessions.Stream) {
 func (s *session) forgetLocked(i int) {
 	k := s.retired[i]
 	k.retention.Remove()
-	if at, ok := s.index(k.stream.ID()); ok {
+	if at, ok := s.indexLocked(k.stream.ID()); ok {
 		s.streams = slices.Delete(s.streams, at, at+1)
 	}
 	s.retired = slices.Delete(s.retired, i, i+1)
@@ -168,7 +168,7 @@ func (s *session) Push(key string, m downstream.Message) {
 	st := s.standalone
 	live := st != nil && st.QueueLive(msg)
 	if !live {
-		s.keep(key, msg)
+		s.keepLocked(key, msg)
 	}
 	s.mu.Unlock()
 	if live {
@@ -176,9 +176,9 @@ func (s *session) Push(key string, m downstream.Message) {
 	}
 }
 
-// keep coalesces messages by key. When too many keys wait the oldest message
+// keepLocked coalesces messages by key. When too many keys wait the oldest message
 // goes: it is the one that the client's next look is most likely to cover.
-func (s *session) keep(key string, msg []byte) {
+func (s *session) keepLocked(key string, msg []byte) {
 	for i := range s.pending {
 		if s.pending[i].key == key {
 			s.pending[i].msg = msg

@@ -10,10 +10,10 @@ import (
 	"github.com/mcpbridge/bridge/legacy/h1"
 )
 
-// between is a connection between two requests: the first one was parked, the
-// next one has yet to come. The poller, the janitor and whoever closes the lot
+// idleConn is a connection between two requests: the first one was parked, the
+// next one has yet to come. The poller, the janitor and whoever ends the server
 // use it; the poller's watch decides which of them gets the socket.
-type between struct {
+type idleConn struct {
 	idle   agenda.Entry
 	http   *HTTP
 	server *http.Server
@@ -26,7 +26,7 @@ type between struct {
 // await keeps a connection whose response is over until the client's next
 // request, of which early is what it has sent already. It takes the socket over.
 func (h *HTTP) await(server *http.Server, sock park.Socket, early string) {
-	b := &between{http: h, server: server, sock: sock}
+	b := &idleConn{http: h, server: server, sock: sock}
 	if len(early) > 0 {
 		b.giveBack(early)
 		return
@@ -34,36 +34,36 @@ func (h *HTTP) await(server *http.Server, sock park.Socket, early string) {
 	b.idle.Item = b
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	watch, err := h.lot.poller.Load().Watch(sock, park.Data, b)
+	watch, err := h.parked.poller.Load().Watch(sock, park.Data, b)
 	if err != nil { // the poller is closed, or full
 		sock.Close()
 		return
 	}
 	b.watch = watch
-	h.lot.idles.Add(&b.idle)
+	h.parked.idle.Add(&b.idle)
 }
 
 // Ready implements park.Owner: there is a request, or the client hung up.
-func (b *between) Ready() {
+func (b *idleConn) Ready() {
 	b.mu.Lock() // until await is done
 	b.idle.Remove()
 	b.mu.Unlock()
-	b.http.lot.poller.Load().Drop(b.sock)
+	b.http.parked.poller.Load().Drop(b.sock)
 	b.goOn()
 }
 
-// Due closes the connection: there was no request for long, or the lot is closed.
-func (b *between) Due() (again bool) {
+// Due closes the connection: there was no request for long, or the server ends.
+func (b *idleConn) Due() (again bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.http.lot.poller.Load().Forget(b.watch) {
+	if b.http.parked.poller.Load().Forget(b.watch) {
 		b.goOn()
 	}
 	return false
 }
 
 // goOn serves the request that waits, if there is one.
-func (b *between) goOn() {
+func (b *idleConn) goOn() {
 	if ok, err := b.sock.Waiting(); ok && err == nil {
 		b.giveBack("")
 		return
@@ -77,7 +77,7 @@ const patience = 50 * time.Millisecond
 
 // giveBack lets the server serve the connection again, from its next request on.
 // It does not wait for that.
-func (b *between) giveBack(early string) {
+func (b *idleConn) giveBack(early string) {
 	conn, err := b.sock.Conn()
 	switch {
 	case err == nil:

@@ -23,18 +23,18 @@ func (s *session) owner() (auth, principal string) {
 	return s.auth, s.rec.Principal
 }
 
-// guest finds the session of a message that comes with other credentials than
+// rotated finds the session of a message that comes with other credentials than
 // those it is bound to: tokens are refreshed, stepped up, or obtained only after
 // initialize. That the upstream accepts a token proves a user, not the user
-// (H-6, Q6), so a guest may begin calls, which the upstream authorizes, and
+// (H-6, Q6), so who brings such a token may begin calls, which the upstream authorizes, and
 // answer their questions, but finds no stream and ends nothing.
 //
 // An accepted token takes the place of the one that the session is bound to if
 // it claims the same issuer and subject, or if the session was opened without. A
 // server that never sees it accepts nothing.
-func (h *HTTP) guest(r *http.Request, msg *jsonrpc.Message) (*session, downstream.Caller) {
+func (h *HTTP) rotated(r *http.Request, msg *jsonrpc.Message) (*session, downstream.Caller) {
 	c := h.caller(r)
-	if h.opt.Principal != nil || c.Authorization == "" || !guestMay(msg) {
+	if h.opt.Principal != nil || c.Authorization == "" || !rotatedMay(msg) {
 		return nil, downstream.Caller{}
 	}
 	s, ok := h.table.Get(header(r.Header, mcp.HeaderSessionID))
@@ -53,10 +53,10 @@ func (h *HTTP) guest(r *http.Request, msg *jsonrpc.Message) (*session, downstrea
 	return s, c
 }
 
-// guestMay reports whether a message is safe with unproven credentials: the
+// rotatedMay reports whether a message is safe with unproven credentials: the
 // upstream is asked about each call, and the conversation tells whose questions
 // and cancellations are whose. What the bridge serves by itself is not (H-9).
-func guestMay(msg *jsonrpc.Message) bool {
+func rotatedMay(msg *jsonrpc.Message) bool {
 	return msg.Kind() != jsonrpc.Request || msg.Method == mcp.MethodToolsCall || mcp.IsReadOnly(msg.Method)
 }
 

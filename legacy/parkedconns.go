@@ -15,47 +15,49 @@ import (
 
 // A stream that says nothing for a while, because a person thinks or because
 // nothing happens, would cost two goroutines, the request and its buffers: some
-// 25 KiB. Therefore it gives its connection to the lot and lets its handler
+// 25 KiB. Therefore it gives its connection away and lets its handler
 // return:
 //
-//	handler: carrier ──quiet for Options.Rest──▶ parked ──end of the stream──▶ between
+//	handler: carrier ──quiet for Options.Rest──▶ parked ──end of the stream──▶ idleConn
 //	                       (hijack)                │                             │ next request
 //	                                               ▼ hang-up                     ▼
 //	                                            detached                back to the server
 //
-// A parked carrier writes to the connection by itself, and the poller of the lot
+// A parked carrier writes to the connection by itself, and a poller
 // tells it when the client hangs up. After the end of the response the poller
 // waits for the client's next request, with which the server gets the connection
 // back. Clients notice nothing of all this.
-type lot struct {
-	poller onePoller      // of what clients do
-	rooms  onePoller      // of clients that are behind, for room to write to them
-	vigils *agenda.Agenda // parked carriers that may need a keep-alive
-	idles  *agenda.Agenda // connections between two requests
+
+// parkedConns are the connections that no goroutine serves.
+type parkedConns struct {
+	poller     lazyPoller     // of what clients do
+	writable   lazyPoller     // of clients that are behind, for room to write to them
+	keepAlives *agenda.Agenda // parked carriers that may need a keep-alive
+	idle       *agenda.Agenda // connections between two requests
 
 	// One stream is parked at a time. When hundreds come to rest at once, each in
 	// system calls of its own, the runtime makes a thread for every few of them and
 	// keeps it: 40 threads and 2 MiB after 20,000 calls.
-	entrance sync.Mutex
+	parkMu sync.Mutex
 }
 
-// idleConn is how long a connection that was parked waits for another request.
-const idleConn = 2 * time.Minute
+// maxIdle is how long a connection that was parked waits for another request.
+const maxIdle = 2 * time.Minute
 
-func (l *lot) init(opt *Options) {
-	l.vigils = agenda.New(opt.KeepAlive / 3)
-	l.idles = agenda.New(idleConn)
+func (l *parkedConns) init(opt *Options) {
+	l.keepAlives = agenda.New(opt.KeepAlive / 3)
+	l.idle = agenda.New(maxIdle)
 }
 
-// onePoller is a poller that is made when it is needed, since it has a goroutine
+// lazyPoller is a poller that is made when it is needed, since it has a goroutine
 // and a descriptor.
-type onePoller struct {
+type lazyPoller struct {
 	once sync.Once
 	atomic.Pointer[park.Poller]
 }
 
 // open returns the poller, nil when there cannot be one or none any more.
-func (o *onePoller) open() *park.Poller {
+func (o *lazyPoller) open() *park.Poller {
 	o.once.Do(func() {
 		if poller, err := park.New(); err == nil {
 			o.Store(poller)
@@ -65,7 +67,7 @@ func (o *onePoller) open() *park.Poller {
 }
 
 // close ends the poller and returns whom it left waiting.
-func (o *onePoller) close() []park.Owner {
+func (o *lazyPoller) close() []park.Owner {
 	o.once.Do(func() {})
 	poller := o.Load()
 	if poller == nil {
@@ -76,10 +78,10 @@ func (o *onePoller) close() []park.Owner {
 }
 
 // run tells everything that is due.
-func (l *lot) run() time.Duration { return min(l.vigils.Run(0), l.idles.Run(0)) }
+func (l *parkedConns) run() time.Duration { return min(l.keepAlives.Run(0), l.idle.Run(0)) }
 
 // endListeners ends the parked standalone streams.
-func (l *lot) endListeners() {
+func (l *parkedConns) endListeners() {
 	poller := l.poller.Load()
 	if poller == nil {
 		return
@@ -93,16 +95,16 @@ func (l *lot) endListeners() {
 }
 
 // close cuts the connections that are left. None is taken in afterwards.
-func (l *lot) close() {
+func (l *parkedConns) close() {
 	for _, o := range l.poller.close() {
 		switch o := o.(type) {
 		case *parked:
 			o.abort()
-		case *between:
+		case *idleConn:
 			o.Due()
 		}
 	}
-	l.rooms.close()
+	l.writable.close()
 }
 
 type connKey struct{}
