@@ -52,9 +52,10 @@ func wantBurst(t *testing.T, version mcp.Version, stage string, log sessions.Lim
 	}
 	answer := p.async(hold)
 	k := <-b.held
-	if stage == "parked" {
+	switch stage {
+	case "parked":
 		eventually(t, "parked", func() bool { n, _ := h.parkedCount(); return n == 1 })
-	} else if stage == "committed" {
+	case "committed":
 		eventually(t, "committed", func() bool { return k.Reply.(*exchange).stream.Load() != nil })
 	}
 	go burst(k)

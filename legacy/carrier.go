@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/internal/agenda"
+	"github.com/mcpbridge/bridge/legacy/message"
 	"github.com/mcpbridge/bridge/sessions"
 	"github.com/mcpbridge/bridge/sse"
 )
@@ -77,7 +78,7 @@ func (c *carrier) Write(stream, seq uint64, data []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.buf == nil {
-		c.buf = eventBuffers.Get().(*[]byte)
+		c.buf = message.Buffer()
 	}
 	appendEvent(c.buf, c.session != nil, stream, seq, data)
 }
@@ -86,7 +87,7 @@ func (c *carrier) Write(stream, seq uint64, data []byte) {
 // that the client saw last: clients that know priming events forget where they were
 // with each response, and there may be no other event in this one (E-8).
 func (c *carrier) remind(seq uint64) {
-	if priming(c.session.rec.Version) && c.stream.Last() == seq {
+	if message.Priming(c.session.rec.Version) && c.stream.Last() == seq {
 		c.Write(c.stream.ID(), seq, nil)
 	}
 }
@@ -226,7 +227,7 @@ func (c *carrier) leave() {
 		c.beginLocked()
 	}
 	c.w = nil
-	releaseEvents(&c.buf)
+	message.Release(&c.buf)
 	c.mu.Unlock()
 }
 
@@ -258,7 +259,7 @@ func (c *carrier) sendLocked() error {
 	if c.buf == nil {
 		return nil
 	}
-	defer releaseEvents(&c.buf)
+	defer message.Release(&c.buf)
 	for part := range slices.Chunk(*c.buf, writePart) {
 		c.extendLocked(c.http.opt.WriteTimeout)
 		if _, err := c.w.Write(part); err != nil {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy/channel"
+	"github.com/mcpbridge/bridge/legacy/message"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/rs/zerolog"
 )
@@ -113,7 +115,7 @@ func TestALineAboveTheLimitIsAnsweredByIDWhereverThatStands(t *testing.T) {
 			`{"method":"echo",` + filler + `,"jsonrpc":"2.0","id":"big"}`, // as the TypeScript SDK writes it
 		} {
 			l.send(large)
-			want(t, "refusal", l.next(), `{"jsonrpc":"2.0","id":"big","error":{"code":-32600,"message":"`+tooLargeText(500)+`"}}`)
+			want(t, "refusal", l.next(), `{"jsonrpc":"2.0","id":"big","error":{"code":-32600,"message":"`+message.TooLarge(500)+`"}}`)
 		}
 	})
 }
@@ -126,7 +128,7 @@ func TestTheLogSaysWhyAMessageWasDropped(t *testing.T) {
 		l.send(`{"jsonrpc":"2.0","method":"` + strings.Repeat("x", 900) + `"}`)
 		l.send(`{"jsonrpc":`)
 		synctest.Wait()
-		for _, why := range []string{tooLargeText(300), "json: "} {
+		for _, why := range []string{message.TooLarge(300), "json: "} {
 			if !strings.Contains(log.String(), why) {
 				t.Errorf("no %q in %s", why, &log)
 			}
@@ -154,8 +156,8 @@ func TestAResponseStaysBehindProgress(t *testing.T) {
 			return time.Since(began)
 		}
 		progress := `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}`
-		want(t, "right after progress", answered(progress, 0), progressGap)
-		want(t, "a little later", answered(progress, 2*time.Millisecond), progressGap-2*time.Millisecond)
+		want(t, "right after progress", answered(progress, 0), 10*time.Millisecond)
+		want(t, "a little later", answered(progress, 2*time.Millisecond), 8*time.Millisecond)
 		want(t, "much later", answered(progress, time.Second), time.Duration(0))
 		want(t, "after something else", answered(note, 0), time.Duration(0))
 		l.send(hold)
@@ -177,12 +179,12 @@ func TestStdioEndsEverythingAtEOF_A36(t *testing.T) {
 		<-b.held
 		_ = l.in.Close()
 		want(t, "returns", <-l.done, error(nil))
-		want(t, "cause", b.last().cause(), ErrDisconnected)
+		want(t, "cause", b.last().cause(), channel.ErrDisconnected)
 	})
 }
 
 func TestWhatTheInputBroughtIsStillAnswered(t *testing.T) {
-	for _, late := range []time.Duration{lastAnswers - time.Millisecond, lastAnswers + time.Millisecond} {
+	for _, late := range []time.Duration{time.Second - time.Millisecond, time.Second + time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
 			b := &slowBackend{newFake(), make(chan struct{})}
 			l := serveStdio(t, Options{}, b)
@@ -199,7 +201,7 @@ func TestWhatTheInputBroughtIsStillAnswered(t *testing.T) {
 			k.finish(`{"slow":1}`)
 			want(t, "returns", <-l.done, error(nil))
 			_, answered := <-l.read
-			want(t, "the slow one is answered", answered, late < lastAnswers)
+			want(t, "the slow one is answered", answered, late < time.Second)
 		})
 	}
 }
@@ -344,7 +346,7 @@ func TestRepeatedInitializeBeginsAnew_A4(t *testing.T) {
 				before(l, b)
 				synctest.Wait()
 				l.initialize(mcp.V20251125)
-				want(t, "the first conversation", first.cause(), errAgain)
+				want(t, "the first conversation", first.cause(), channel.ErrAgain)
 				l.send(hold) // the id is free again, whoever had it
 				second := <-b.held
 				time.Sleep(time.Minute)
@@ -370,7 +372,7 @@ func TestInitializeBehindAnotherOneWaitsForIt_A4(t *testing.T) {
 				t.Errorf("%s, want %s", got, part)
 			}
 		}
-		want(t, "the first conversation", b.convs[0].cause(), errAgain)
+		want(t, "the first conversation", b.convs[0].cause(), channel.ErrAgain)
 	})
 }
 

@@ -1,9 +1,8 @@
 package legacy
 
 import (
-	"bytes"
-
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/legacy/message"
 	"github.com/mcpbridge/bridge/sessions"
 )
 
@@ -25,13 +24,13 @@ func (ex *exchange) complete(msg *downstream.Message) {
 	case ex.phase == streaming:
 		st = ex.stream.Load()
 		if last {
-			st.Seal(ownText(msg))
+			st.Seal(message.OwnText(msg))
 		} else if msg != nil {
-			st.Put(ownText(msg))
+			st.Put(message.OwnText(msg))
 		}
 	case !last:
 		if msg != nil {
-			ex.parts = append(ex.parts, ownText(msg))
+			ex.parts = append(ex.parts, message.OwnText(msg))
 		}
 	default:
 		ex.writePlainLocked(msg)
@@ -56,16 +55,12 @@ func (ex *exchange) writePlainLocked(msg *downstream.Message) {
 	switch {
 	case ex.w == nil: // the client left without ever seeing an event id
 	case ex.batch && msg != nil:
-		ex.http.writeResult(ex.w, array(append(ex.parts, ownText(msg))))
+		ex.http.writeResult(ex.w, message.Array(append(ex.parts, message.OwnText(msg))))
 	case ex.batch && len(ex.parts) > 0:
-		ex.http.writeResult(ex.w, array(ex.parts))
+		ex.http.writeResult(ex.w, message.Array(ex.parts))
 	case msg != nil:
 		ex.http.writeResponse(ex.w, msg)
 	default:
 		writeEmptySSE(ex.w) // cancelled: a stream that ends, not an error (E.9)
 	}
-}
-
-func array(parts [][]byte) []byte {
-	return append(append([]byte{'['}, bytes.Join(parts, []byte{','})...), ']')
 }

@@ -2,15 +2,9 @@ package legacy
 
 import (
 	"strconv"
-	"sync"
 
 	"github.com/mcpbridge/bridge/sse"
 )
-
-// maxPooled is the largest event buffer that is kept for reuse.
-const maxPooled = 64 << 10
-
-var eventBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // appendEvent frames an event of a stream, one without data as a priming event.
 func appendEvent(buf *[]byte, ids bool, stream, seq uint64, data []byte) {
@@ -24,18 +18,6 @@ func appendEvent(buf *[]byte, ids bool, stream, seq uint64, data []byte) {
 		return
 	}
 	*buf = sse.AppendEvent(*buf, string(id), data)
-}
-
-// releaseEvents takes the buffer, if there is one, away from its user.
-func releaseEvents(buf **[]byte) {
-	if *buf == nil {
-		return
-	}
-	if cap(**buf) <= maxPooled {
-		**buf = (**buf)[:0]
-		eventBuffers.Put(*buf)
-	}
-	*buf = nil
 }
 
 // appendEventID spells the id of an event, `<stream>-<seq>` (E-21).

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/agenda"
+	"github.com/mcpbridge/bridge/legacy/message"
 	"github.com/mcpbridge/bridge/sessions"
 )
 
@@ -87,7 +88,7 @@ func (ex *exchange) Queue(msg downstream.Message) {
 		ex.mu.Unlock()
 	}
 	if st != nil {
-		st.Queue(textOf(&msg))
+		st.Queue(message.TextOf(&msg))
 	}
 }
 
@@ -183,7 +184,7 @@ func (ex *exchange) startStreamLocked() *sessions.Stream {
 	}
 	ex.carrier = ex.http.newCarrier(ex.w, st, ex.session)
 	st.Attach(ex.carrier, 0)
-	if ex.session != nil && priming(ex.session.rec.Version) {
+	if ex.session != nil && message.Priming(ex.session.rec.Version) {
 		st.Put(nil)
 	}
 	for _, part := range ex.parts {

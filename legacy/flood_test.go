@@ -79,9 +79,7 @@ func TestSessionHasABoundOnRequestsUnderWay(t *testing.T) {
 	b := newFake()
 	_, p := serve(t, Options{MaxInFlight: 2}, b)
 	p.initialize(mcp.V20250326)
-	for range 2 {
-		_ = p.async(hold)
-	}
+	answers := []<-chan *http.Response{p.async(hold), p.async(hold)}
 	first, second := <-b.held, <-b.held
 	resp := p.post(`{"jsonrpc":"2.0","id":7,"method":"echo"}`)
 	want(t, "one more", resp.StatusCode, http.StatusTooManyRequests)
@@ -93,4 +91,7 @@ func TestSessionHasABoundOnRequestsUnderWay(t *testing.T) {
 	want(t, "a batch that is too large for it", p.post("["+ping+","+ping+"]").StatusCode, http.StatusTooManyRequests)
 	second.finish(`{}`)
 	eventually(t, "a place for it", func() bool { return p.post("["+ping+","+ping+"]").StatusCode == http.StatusOK })
+	for _, answer := range answers {
+		want(t, "answered", (<-answer).StatusCode, 200)
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/agenda"
 	"github.com/mcpbridge/bridge/internal/gate"
 	"github.com/mcpbridge/bridge/internal/transport"
+	"github.com/mcpbridge/bridge/legacy/channel"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/sessions"
 )
@@ -27,7 +28,7 @@ type HTTP struct {
 	notices notices
 	table   *sessions.Table[*session]
 
-	channels channels // WebSocket and HTTP+SSE
+	channels *channel.Registry // WebSocket and HTTP+SSE
 
 	commits   *agenda.Agenda // exchanges that become streams if they take long (E-6)
 	beats     *agenda.Agenda // SSE carriers that may need a keep-alive
@@ -61,7 +62,7 @@ func NewHTTP(opt Options, backend downstream.Backend) *HTTP {
 	h.table = sessions.NewTable(sessions.TableOptions[*session]{
 		Capacity: opt.MaxSessions, Idle: opt.IdleTimeout, Recent: recentUse, Busy: (*session).busy, Ended: (*session).end,
 	})
-	h.channels.limit = opt.MaxSessions
+	h.channels = channel.NewRegistry(opt.MaxSessions)
 	h.parked.init(&h.opt)
 	go h.tend()
 	return h
@@ -105,7 +106,7 @@ func (h *HTTP) listen(w http.ResponseWriter, r *http.Request) {
 }
 
 // Sessions returns the number of live sessions, on all transports.
-func (h *HTTP) Sessions() int { return h.table.Len() + h.channels.len() }
+func (h *HTTP) Sessions() int { return h.table.Len() + h.channels.Len() }
 
 // Shutdown stops taking requests, lets those under way finish until ctx is done,
 // then ends all sessions and the janitor. Answers to server requests are still
@@ -124,7 +125,7 @@ func (h *HTTP) Close() {
 	h.once.Do(func() { close(h.stop) })
 	<-h.stopped
 	h.table.Close()
-	h.channels.close(sessions.Closed)
+	h.channels.Close(sessions.Closed)
 	h.parked.close()
 }
 
@@ -132,7 +133,7 @@ func (h *HTTP) Close() {
 func (h *HTTP) refuse() {
 	if h.gate.Shut() {
 		h.parked.endListeners()
-		h.channels.refuse()
+		h.channels.Refuse()
 	}
 }
 

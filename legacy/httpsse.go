@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy/channel"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/sessions"
 	"github.com/mcpbridge/bridge/sse"
@@ -36,25 +36,21 @@ func (h *HTTP) openSSE(w http.ResponseWriter, r *http.Request, messages string) 
 		return
 	}
 	s := &sseWriter{w: w, rc: http.NewResponseController(w), timeout: h.opt.WriteTimeout}
-	c := newChannel(r.Context(), h.opt, h.backend, h.caller(r), observe.HTTPSSE, s.message)
-	c.gate = h.gate
+	c := channel.New(r.Context(), h.channelOptions(), h.backend, h.caller(r), observe.HTTPSSE, s.message)
 	id := sessions.NewID()
-	if !h.channels.add(id, c) {
-		c.close(sessions.Closed)
+	if !h.channels.Add(id, c) {
+		c.Close(sessions.Closed)
 		h.refuseConnection(w)
 		return
 	}
-	defer h.channels.remove(id)
-	defer c.close(ErrDisconnected)
-	c.out.Lock()
-	err := s.open(messages + "?sessionId=" + id)
-	c.out.Unlock()
-	if err != nil {
+	defer h.channels.Remove(id)
+	defer c.Close(channel.ErrDisconnected)
+	if c.Write(func() error { return s.open(messages + "?sessionId=" + id) }) != nil {
 		return
 	}
-	defer h.keepAlive(c, s.comment).beat.Remove()
+	defer c.KeepAlive(h.beats, h.silence(), s.comment)()
 	select {
-	case <-c.gone:
+	case <-c.Gone():
 	case <-r.Context().Done():
 	}
 }
@@ -77,8 +73,8 @@ func (h *HTTP) Messages() http.Handler {
 
 func (h *HTTP) postSSE(w http.ResponseWriter, r *http.Request) {
 	id := r.URL.Query().Get("sessionId")
-	c := h.channels.get(id)
-	if c == nil || !samePrincipal(c.caller.Principal, h.principal(r)) { // E-30
+	c := h.channels.Get(id)
+	if c == nil || !samePrincipal(c.Principal(), h.principal(r)) { // E-30
 		h.refuseUnknown(w, id, "")
 		return
 	}
@@ -90,23 +86,15 @@ func (h *HTTP) postSSE(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if jsonrpc.IsBatch(body) {
-		if err := c.receiveBatch(body); err != nil {
-			writeParseError(w, "", err) // older versions have no place for it on the stream (E-32)
-			return
-		}
-		w.WriteHeader(http.StatusAccepted)
+	if id, err := c.Take(body); err != nil {
+		writeParseError(w, id, err) // older versions have no place for it on the stream (E-32)
 		return
 	}
-	msg, err := jsonrpc.Parse(body)
-	if err != nil {
-		c.takeBroken(&msg)
-		writeParseError(w, errorID(&msg), err)
-		return
-	}
-	c.take(&msg, c.send)
 	w.WriteHeader(http.StatusAccepted)
 }
+
+// maxKept is the largest write buffer that a connection keeps between messages.
+const maxKept = 64 << 10
 
 // sseWriter writes the event stream of HTTP+SSE: no ids, no priming (E-27). Its
 // methods are called with the channel's lock held.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gorilla/websocket"
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/legacy/channel"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/sessions"
 )
@@ -76,17 +77,8 @@ func TestHTTPSSECloseEndsEveryFlow_DT19(t *testing.T) {
 	post.call(hold)
 	<-b.held
 	_ = resp.Body.Close()
-	for h.Sessions() > 0 { // until the server has noticed
-		h.channels.mu.Lock()
-		var c *channel
-		for _, c = range h.channels.open {
-		}
-		h.channels.mu.Unlock()
-		if c != nil {
-			<-c.gone
-		}
-	}
-	want(t, "cause", b.last().cause(), ErrDisconnected)
+	eventually(t, "the server has noticed", func() bool { return h.Sessions() == 0 && b.last().cause() != nil })
+	want(t, "cause", b.last().cause(), channel.ErrDisconnected)
 	status, _ := post.call(ping)
 	want(t, "POST to a dead session", status, 404)
 }

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy/message"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/sessions"
 )
@@ -83,9 +83,5 @@ func writeOpenError(w http.ResponseWriter, accept accept, id jsonrpc.ID, err err
 		writeRefusal(w, refusal)
 		return
 	}
-	writeMessage(w, accept, jsonrpc.AppendError(nil, id, asError(err)))
-}
-
-func tooLargeText(limit int64) string {
-	return "message is larger than " + strconv.FormatInt(limit, 10) + " bytes"
+	writeMessage(w, accept, jsonrpc.AppendError(nil, id, message.AsError(err)))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/agenda"
 	"github.com/mcpbridge/bridge/internal/http1"
 	"github.com/mcpbridge/bridge/internal/park"
+	"github.com/mcpbridge/bridge/legacy/message"
 	"github.com/mcpbridge/bridge/sessions"
 )
 
@@ -72,7 +73,7 @@ func (p *parked) Write(stream, seq uint64, data []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.out == nil {
-		p.out = eventBuffers.Get().(*[]byte)
+		p.out = message.Buffer()
 		*p.out = append(*p.out, make([]byte, http1.ChunkRoom)...)
 	}
 	appendEvent(p.out, p.session != nil, stream, seq, data)
@@ -110,7 +111,7 @@ func (p *parked) chunkLocked() []byte {
 func (p *parked) sendLocked(b []byte) error {
 	n, err := p.sock.TryWrite(b)
 	if err != nil || n == len(b) {
-		releaseEvents(&p.out)
+		message.Release(&p.out)
 		return err
 	}
 	p.pending = &pendingWrite{rest: b[n:], room: make(signal, 1)}
@@ -135,7 +136,7 @@ func (p *parked) Drain() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.pending = nil
-	releaseEvents(&p.out)
+	message.Release(&p.out)
 	if p.over {
 		p.hangUpLocked()
 		return errCarrierClosed
@@ -225,7 +226,7 @@ func (p *parked) leaveLocked() {
 		p.session.active.Add(-1)
 	}
 	if p.pending == nil {
-		releaseEvents(&p.out)
+		message.Release(&p.out)
 	}
 }
 

@@ -3,6 +3,7 @@ package legacy
 import (
 	"time"
 
+	"github.com/mcpbridge/bridge/legacy/message"
 	"github.com/mcpbridge/bridge/sessions"
 	"github.com/mcpbridge/bridge/sse"
 )
@@ -14,7 +15,9 @@ const pollAgain = 500 * time.Millisecond
 // polled reports whether responses to calls may end early: if that is wanted and
 // the client knows how to come back (E-8). The goroutines of their handlers must
 // then be free to return, so they don't carry the calls.
-func (h *HTTP) polled(s *session) bool { return h.opt.Poll > 0 && s != nil && polls(s.rec.Version) }
+func (h *HTTP) polled(s *session) bool {
+	return h.opt.Poll > 0 && s != nil && message.Polls(s.rec.Version)
+}
 
 // until returns when a response that begins now is to end, though the stream of its
 // call goes on; zero: never.

@@ -5,15 +5,13 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"runtime/debug"
 
 	"github.com/mcpbridge/bridge/downstream"
-	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy/message"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/observe"
-	"github.com/rs/zerolog"
 )
 
 // post takes a message from a client.
@@ -39,10 +37,10 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request) {
 	}
 	msg, err := jsonrpc.Parse(body)
 	if err != nil {
-		if s, caller, _ := h.find(r); s != nil && isBrokenAnswer(&msg) {
+		if s, caller, _ := h.find(r); s != nil && message.IsBrokenAnswer(&msg) {
 			s.conv.Answer(caller, msg) // C.9: no better answer will come
 		}
-		writeParseError(w, errorID(&msg), err)
+		writeParseError(w, message.ErrorID(&msg), err)
 		return
 	}
 	h.postMessage(w, r, accept, body, &msg)
@@ -65,7 +63,7 @@ func (h *HTTP) postMessage(w http.ResponseWriter, r *http.Request, accept accept
 	case s == nil && h.relayed(w, r, body, msg):
 		return
 	}
-	conv, caller, ok := h.conversation(w, r, s, caller, named, errorID(msg))
+	conv, caller, ok := h.conversation(w, r, s, caller, named, message.ErrorID(msg))
 	if !ok {
 		return
 	}
@@ -118,7 +116,7 @@ func (h *HTTP) conversation(w http.ResponseWriter, r *http.Request, s *session, 
 // Another supported version than the session's is let pass, since clients do
 // send them, and changes nothing.
 func versionAllowed(session, asked mcp.Version) bool {
-	return asked == "" || asked == session || asked.IsLegacy() || !versionHeader(session)
+	return asked == "" || asked == session || asked.IsLegacy() || !message.VersionHeader(session)
 }
 
 // serve runs one request as an exchange.
@@ -144,7 +142,7 @@ func (h *HTTP) serve(w http.ResponseWriter, r *http.Request, accept accept, s *s
 }
 
 func (h *HTTP) work(ctx context.Context, conv downstream.Conversation, caller downstream.Caller, req downstream.Request, out downstream.Reply) {
-	defer recoverRequest(h.opt.Logger, req.Method, req.ID, out)
+	defer message.Recover(h.opt.Logger, req.Method, req.ID, out)
 	conv.Serve(ctx, caller, req, out)
 }
 
@@ -198,41 +196,9 @@ func readExactly(r io.Reader, n int) ([]byte, error) {
 
 func writeTooLarge(w http.ResponseWriter, limit int64) {
 	w.Header().Set("Connection", "close") // nobody wants to read the rest
-	writeError(w, http.StatusRequestEntityTooLarge, "", jsonrpc.CodeInvalidRequest, tooLargeText(limit))
-}
-
-// recoverRequest answers for a request on which the backend panicked, so that
-// neither the client nor a shutdown waits for it. It must be deferred itself.
-func recoverRequest(log zerolog.Logger, method string, id jsonrpc.ID, out downstream.Reply) {
-	if v := recover(); v != nil {
-		log.Error().Interface("panic", v).Bytes("stack", debug.Stack()).Str(logfield.Method, method).Msg("request failed")
-		out.Finish(downstream.Failure(id, asError(nil)))
-	}
-}
-
-// isBrokenAnswer reports whether Parse refused a text that was meant as a response to
-// what msg, all that it returned, still names.
-func isBrokenAnswer(msg *jsonrpc.Message) bool { return msg.Error != nil && msg.ID != "" }
-
-// errorID returns the id that an error about msg carries: that of a request. An id
-// that the client took over from a question would end a request of its own.
-func errorID(msg *jsonrpc.Message) jsonrpc.ID {
-	if msg.Error != nil || msg.Result != nil {
-		return ""
-	}
-	return msg.ID
+	writeError(w, http.StatusRequestEntityTooLarge, "", jsonrpc.CodeInvalidRequest, message.TooLarge(limit))
 }
 
 func writeParseError(w http.ResponseWriter, id jsonrpc.ID, err error) {
-	writeJSON(w, http.StatusBadRequest, jsonrpc.AppendError(nil, id, asError(err)))
-}
-
-// asError turns any error into one for the client. Only the backend's own
-// *jsonrpc.Error may tell details.
-func asError(err error) *jsonrpc.Error {
-	var e *jsonrpc.Error
-	if errors.As(err, &e) {
-		return e
-	}
-	return &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "internal error of the bridge"}
+	writeJSON(w, http.StatusBadRequest, jsonrpc.AppendError(nil, id, message.AsError(err)))
 }

@@ -16,7 +16,7 @@ func (h *HTTP) Holds(id string) bool {
 		return false
 	}
 	_, live := h.table.Get(id)
-	return live || h.channels.get(id) != nil
+	return live || h.channels.Get(id) != nil
 }
 
 // relayed hands a request without a session on, if the backend wants that.
@@ -42,6 +42,3 @@ func handOn(w http.ResponseWriter, r *http.Request, body []byte, next http.Handl
 	}
 	next.ServeHTTP(w, r)
 }
-
-// End implements Pusher.
-func (c *channel) End(why error) { c.hangUp(why) }

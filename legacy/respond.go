@@ -9,6 +9,7 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy/message"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/sse"
 )
@@ -146,4 +147,9 @@ func writeShuttingDown(w http.ResponseWriter, id jsonrpc.ID) {
 
 func writeBadVersion(w http.ResponseWriter, id jsonrpc.ID) {
 	writeError(w, http.StatusBadRequest, id, jsonrpc.CodeInvalidRequest, "unsupported "+mcp.HeaderProtocolVersion+" header")
+}
+
+// writeResponse writes a response as the whole body.
+func (h *HTTP) writeResponse(w http.ResponseWriter, msg *downstream.Message) {
+	message.Framed(msg, func(text []byte) { h.writeResult(w, text) })
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -76,6 +77,20 @@ func subjectOf(auth string) string {
 		return ""
 	}
 	return issuer + "\x00" + subject
+}
+
+// clockSkew is how far the clock of a token's issuer may be behind ours.
+const clockSkew = time.Minute
+
+// expiryOf returns when the time of credentials is over; zero: that is unknown, or was
+// so before they were taken, which is left to the upstream to judge.
+func expiryOf(auth string) time.Time {
+	seconds, ok := rawjson.Int(rawjson.Get(claimsOf(auth), "exp"))
+	expires := time.Unix(seconds, 0).Add(clockSkew)
+	if !ok || !expires.After(time.Now()) {
+		return time.Time{}
+	}
+	return expires
 }
 
 // claimsOf returns what a JSON web token claims; nil for anything else, as tokens

@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/agenda"
 	"github.com/mcpbridge/bridge/internal/logfield"
+	"github.com/mcpbridge/bridge/legacy/message"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/sessions"
@@ -159,7 +160,7 @@ func (k *retiredStream) Due() (again bool) {
 
 // Push implements Pusher (C.3).
 func (s *session) Push(key string, m downstream.Message) {
-	msg := textOf(&m)
+	msg := message.TextOf(&m)
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -202,7 +203,7 @@ func (s *session) listen(c *carrier, st *sessions.Stream, resume bool, after uin
 		st.Attach(c, after)
 	} else {
 		st.Resume(c)
-		if priming(s.rec.Version) {
+		if message.Priming(s.rec.Version) {
 			st.Put(nil)
 		}
 	}
@@ -246,7 +247,7 @@ func (s *session) end(cause sessions.Cause) {
 	s.conv.Close(cause)
 	if watch := s.http.opt.Watch; watch != nil {
 		watch.SessionEnded(observe.Session{
-			Version: s.rec.Version, Transport: observe.StreamableHTTP, Reason: reasonOf(cause), Took: time.Since(s.born),
+			Version: s.rec.Version, Transport: observe.StreamableHTTP, Reason: message.ReasonOf(cause), Took: time.Since(s.born),
 		})
 	}
 	s.mu.Lock()

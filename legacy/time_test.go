@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/legacy/message"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/sessions"
 )
@@ -205,7 +206,7 @@ func TestClientThatLeftIsReachableIfItCanResume_E23(t *testing.T) {
 			if !k.Reachable() {
 				t.Errorf("%s: gone while it was there", name)
 			}
-			if tc.send > 0 || priming(tc.version) {
+			if tc.send > 0 || message.Priming(tc.version) {
 				readEvents(t, resp).next()
 			}
 			_ = resp.Body.Close()

@@ -2,10 +2,10 @@ package legacy
 
 import (
 	"errors"
-	"io"
 	"net/http"
 
 	"github.com/mcpbridge/bridge/internal/transport"
+	"github.com/mcpbridge/bridge/legacy/channel"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/sessions"
 )
@@ -14,7 +14,7 @@ import (
 // message, the connection is the session. Origin and Host were checked, and the
 // principal is settled, at the upgrade; credentials that lapse end it (E-34).
 func (h *HTTP) webSocket(w http.ResponseWriter, r *http.Request) {
-	if !h.channels.room() {
+	if !h.channels.Room() {
 		h.refuseConnection(w)
 		return
 	}
@@ -25,40 +25,25 @@ func (h *HTTP) webSocket(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the response says why
 	}
-	c := newChannel(r.Context(), h.opt, h.backend, caller, observe.WebSocket, ws.Write)
-	c.gate = h.gate
-	c.lapse.watch(caller.Authorization)
+	c := channel.New(r.Context(), h.channelOptions(), h.backend, caller, observe.WebSocket, ws.Write)
+	c.WatchCredentials(expiryOf(caller.Authorization))
 	id := sessions.NewID()
-	if !h.channels.add(id, c) {
-		c.close(sessions.Closed)
+	if !h.channels.Add(id, c) {
+		c.Close(sessions.Closed)
 		_ = ws.Close(transport.CloseGoingAway, "bridge is shutting down")
 		return
 	}
-	defer h.channels.remove(id)
-	defer h.keepAlive(c, func() error { return ws.Ping(pingTimeout) }).beat.Remove()
-	go c.readFrames(ws)
-	<-c.gone
-	c.close(ErrDisconnected)
-	switch {
-	case errors.Is(c.err, sessions.Closed):
-		_ = ws.Close(transport.CloseGoingAway, c.err.Error())
-	case errors.Is(c.err, errLapsed):
-		_ = ws.Close(transport.ClosePolicy, c.err.Error())
+	defer h.channels.Remove(id)
+	defer c.KeepAlive(h.beats, h.silence(), func() error { return ws.Ping(pingTimeout) })()
+	go c.ReadFrom(ws.Read)
+	<-c.Gone()
+	c.Close(channel.ErrDisconnected)
+	switch err := c.Err(); {
+	case errors.Is(err, sessions.Closed):
+		_ = ws.Close(transport.CloseGoingAway, err.Error())
+	case errors.Is(err, channel.ErrLapsed):
+		_ = ws.Close(transport.ClosePolicy, err.Error())
 	default:
 		_ = ws.Close(transport.CloseNormal, "")
-	}
-}
-
-func (c *channel) readFrames(ws *transport.WebSocket) {
-	for {
-		frame, err := ws.Read()
-		if err != nil {
-			if errors.Is(err, io.EOF) {
-				err = nil
-			}
-			c.hangUp(err)
-			return
-		}
-		c.receive(frame)
 	}
 }

@@ -15,8 +15,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestGateLetsThoseInsideFinish(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := New()
-		if !g.Enter() || !g.Enter() || g.Count() != 2 || g.IsShut() {
-			t.Fatal("the gate is not open")
+		for n := range 2 {
+			if !g.Enter() || g.Count() != n+1 || g.IsShut() {
+				t.Fatal("the gate is not open")
+			}
 		}
 		if !g.Shut() || g.Shut() || !g.IsShut() {
 			t.Error("shut once")

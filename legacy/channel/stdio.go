@@ -1,4 +1,4 @@
-package legacy
+package channel
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/transport"
 	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy/message"
 	"github.com/mcpbridge/bridge/observe"
 )
 
@@ -21,15 +22,14 @@ const maxKept = 64 << 10
 // Clients that only want to leave give a process two seconds.
 const lastAnswers = time.Second
 
-// ServeStdio serves one client over a pair of pipes, one message per line
+// Serve serves one client over a pair of pipes, one message per line
 // (E-31). It returns nil when in ends and what it brought was answered or took too
 // long, ctx's error when ctx ends, and the write error when the client no longer
 // reads. By then every request has ended. The goroutine that reads ends with
-// in, which ServeStdio doesn't close: nothing interrupts a read of a standard input.
-func ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt Options, b downstream.Backend) error {
-	opt = opt.withDefaults()
+// in, which Serve doesn't close: nothing interrupts a read of a standard input.
+func Serve(ctx context.Context, in io.Reader, out io.Writer, opt Options, b downstream.Backend) error {
 	var buf []byte
-	c := newChannel(ctx, opt, b, downstream.Caller{}, observe.Stdio, func(msg []byte) error {
+	c := New(ctx, opt, b, downstream.Caller{}, observe.Stdio, func(msg []byte) error {
 		buf = transport.AppendLine(buf[:0], msg)
 		_, err := out.Write(buf)
 		if cap(buf) > maxKept {
@@ -43,17 +43,17 @@ func ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt Options, b
 		if c.err == nil {
 			c.awaitAnswers(ctx)
 		}
-		c.close(ErrDisconnected)
+		c.Close(ErrDisconnected)
 		return c.err
 	case <-ctx.Done():
-		c.close(context.Cause(ctx)) // not ErrStopping: it is the client that has a process end
+		c.Close(context.Cause(ctx)) // not ErrStopping: it is the client that has a process end
 		return ctx.Err()
 	}
 }
 
 // awaitAnswers waits until nothing is under way, but not for ever. Nothing more is
 // received.
-func (c *channel) awaitAnswers(ctx context.Context) {
+func (c *Channel) awaitAnswers(ctx context.Context) {
 	answered := make(chan struct{})
 	go func() { c.work.Wait(); close(answered) }() // at the latest after close
 	limit := time.NewTimer(lastAnswers)
@@ -66,7 +66,7 @@ func (c *channel) awaitAnswers(ctx context.Context) {
 	}
 }
 
-func (c *channel) readLines(lines *transport.LineReader) {
+func (c *Channel) readLines(lines *transport.LineReader) {
 	for {
 		line, err := lines.Read()
 		switch {
@@ -75,10 +75,10 @@ func (c *channel) readLines(lines *transport.LineReader) {
 		case errors.Is(err, transport.ErrTooLarge):
 			c.rejectLarge(line, lines.Tail())
 		case errors.Is(err, io.EOF):
-			c.hangUp(nil)
+			c.HangUp(nil)
 			return
 		default:
-			c.hangUp(err)
+			c.HangUp(err)
 			return
 		}
 	}
@@ -86,7 +86,7 @@ func (c *channel) readLines(lines *transport.LineReader) {
 
 // rejectLarge answers a message above the limit, of which only the beginning and
 // the end were kept. The id stands in one of them.
-func (c *channel) rejectLarge(beginning, end []byte) {
+func (c *Channel) rejectLarge(beginning, end []byte) {
 	msg, _ := jsonrpc.Parse(beginning)
-	c.reject(cmp.Or(msg.ID, jsonrpc.TrailingID(end)), invalid(tooLargeText(c.opt.MaxBody)))
+	c.reject(cmp.Or(msg.ID, jsonrpc.TrailingID(end)), message.Invalid(message.TooLarge(c.opt.MaxBody)))
 }

@@ -1,7 +1,6 @@
-package legacy
+package message
 
 import (
-	"net/http"
 	"sync"
 
 	"github.com/mcpbridge/bridge/downstream"
@@ -32,8 +31,8 @@ func (a *arena) take(n int) []byte {
 	return taken
 }
 
-// textOf returns an interim message as text that nobody changes any more.
-func textOf(msg *downstream.Message) []byte {
+// TextOf returns an interim message as text that nobody changes any more.
+func TextOf(msg *downstream.Message) []byte {
 	if msg.Text != nil {
 		return msg.Text
 	}
@@ -42,30 +41,45 @@ func textOf(msg *downstream.Message) []byte {
 	return msg.AppendTo(a.take(msg.Room()))
 }
 
-// ownText returns a response, nil for none, as text of its own.
-func ownText(msg *downstream.Message) []byte {
+// OwnText returns a response, nil for none, as text of its own.
+func OwnText(msg *downstream.Message) []byte {
 	if msg == nil {
 		return nil
 	}
 	return msg.AppendTo(make([]byte, 0, msg.Room()))
 }
 
-// writeResponse writes a response as the whole body.
-func (h *HTTP) writeResponse(w http.ResponseWriter, msg *downstream.Message) {
-	framed(msg, func(text []byte) { h.writeResult(w, text) })
-}
-
-// framed gives use the text of a message, nil for none, which use must not keep.
-func framed(msg *downstream.Message, use func([]byte)) {
+// Framed gives use the text of a message, nil for none, which use must not keep.
+func Framed(msg *downstream.Message, use func([]byte)) {
 	switch {
 	case msg == nil:
 		use(nil)
 	case msg.Text != nil:
 		use(msg.Text)
 	default:
-		buf := eventBuffers.Get().(*[]byte)
-		defer releaseEvents(&buf)
+		buf := Buffer()
+		defer Release(&buf)
 		*buf = msg.AppendTo(*buf)
 		use(*buf)
 	}
+}
+
+// maxPooled is the largest buffer that is kept for reuse.
+const maxPooled = 64 << 10
+
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// Buffer returns an empty buffer, for Release.
+func Buffer() *[]byte { return buffers.Get().(*[]byte) }
+
+// Release takes the buffer, if there is one, away from its user.
+func Release(buf **[]byte) {
+	if *buf == nil {
+		return
+	}
+	if cap(**buf) <= maxPooled {
+		**buf = (**buf)[:0]
+		buffers.Put(*buf)
+	}
+	*buf = nil
 }

@@ -1,4 +1,4 @@
-package legacy
+package channel
 
 import (
 	"errors"
@@ -7,11 +7,10 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
-	"github.com/mcpbridge/bridge/rawjson"
 )
 
-// errLapsed ends a connection that can no longer act for anybody.
-var errLapsed = errors.New("the credentials of this connection are no longer valid; connect again with new ones")
+// ErrLapsed ends a connection that can no longer act for anybody.
+var ErrLapsed = errors.New("the credentials of this connection are no longer valid; connect again with new ones")
 
 // lapse tells when the credentials that a WebSocket came with have had their time
 // (E-34). Its client has no other way to bring new ones than another connection.
@@ -22,17 +21,10 @@ type lapse struct {
 	expires time.Time   // zero: unknown
 }
 
-// clockSkew is how far the clock of a token's issuer may be behind ours.
-const clockSkew = time.Minute
-
-// watch begins to look after the credentials. A token whose time was over before it
-// was taken is left to the upstream to judge.
-func (l *lapse) watch(auth string) {
-	l.matters = true
-	seconds, ok := rawjson.Int(rawjson.Get(claimsOf(auth), "exp"))
-	if expires := time.Unix(seconds, 0).Add(clockSkew); ok && expires.After(time.Now()) {
-		l.expires = expires
-	}
+// WatchCredentials begins to look after the credentials that the connection came with.
+// Their time is over at expires; zero: that is unknown.
+func (c *Channel) WatchCredentials(expires time.Time) {
+	c.lapse.matters, c.lapse.expires = true, expires
 }
 
 // note takes the upstream's refusal of a call that carried the credentials.
@@ -47,7 +39,7 @@ func (l *lapse) over() bool {
 }
 
 // lapsed reports whether the connection is to be ended.
-func (c *channel) lapsed() bool {
+func (c *Channel) lapsed() bool {
 	if !c.lapse.over() {
 		return false
 	}

@@ -1,0 +1,181 @@
+// Package channel has the sessions that are connections: stdio, WebSockets and HTTP+SSE.
+// The transports bring frames and write messages; what happens between is the same for
+// all of them and stands here. A connection's end is its session's.
+package channel
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/gate"
+	"github.com/mcpbridge/bridge/internal/logfield"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy/message"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/observe"
+	"github.com/rs/zerolog"
+)
+
+// ErrDisconnected is the cause of a conversation's end when the client closed
+// the connection that was its session (D-T19).
+var ErrDisconnected = errors.New("client disconnected")
+
+// Channel is a session over one connection that carries everything: stdio, a
+// WebSocket, or the pair of GET and POSTs of HTTP+SSE. Closing the connection
+// ends the session.
+//
+//	frame ──▶ receive ──▶ take ──▶ Conversation        (channel_in.go)
+//	                                   │ Reply, Push
+//	     write ◀── send, one at a time ┘
+//
+// It is the same for all three; they only differ in how a message is written
+// and how the end shows.
+//
+//	         initialize             Open returned
+//	waiting ────────────▶ opening ────────────────▶ open ──┐ initialize: anew
+//	   │   ▲                 │  ▲                    │      │
+//	   │   └── Open failed ──┘  └────────────────────┼──────┘
+//	   └──────────────────── close ──────────────────┴──▶ closed
+//
+// The transport's reader changes the state (admit), as do the goroutine that opens
+// (open) and whoever ends the connection (close), all under in. What comes while it is
+// opening waits in the backlog.
+type Channel struct {
+	opt       Options
+	backend   downstream.Backend
+	ctx       context.Context // for the backend; ends with the channel
+	cancel    context.CancelFunc
+	caller    downstream.Caller
+	log       zerolog.Logger
+	transport observe.Transport
+	born      time.Time
+	lapse     lapse // of the credentials of a WebSocket
+
+	out   sync.Mutex         // E-35: messages interleave, their bytes never do
+	write func([]byte) error // writes one message; called with out held
+	shut  bool               // nothing is written any more
+
+	gone chan struct{} // closed when the connection is of no more use
+	once sync.Once
+	err  error // why; set before gone is closed
+
+	in       sync.Mutex // guards what follows
+	conv     downstream.Conversation
+	version  mcp.Version           // known, and set, before the client hears of it
+	opening  bool                  // an initialize is being answered
+	backlog  []queued              // what came behind the initialize being answered
+	inFlight map[jsonrpc.ID]*reply // by the ids in use
+	running  int                   // also those whose id a cancellation freed
+	closed   bool
+	cause    error          // of closing
+	work     sync.WaitGroup // requests, until they are answered and nothing runs for them
+}
+
+// Options bounds a connection and says who is told of it.
+type Options struct {
+	MaxBody     int64      // bytes of one line, for Serve
+	MaxBatch    int        // messages in one batch
+	MaxPending  int        // messages that wait behind initialize
+	MaxInFlight int        // requests under way
+	Gate        *gate.Gate // requests are counted here; nil: nowhere
+	Logger      zerolog.Logger
+	Watch       observe.Watcher // is told of the end; nil: nobody is
+}
+
+// queued is a message that waits, and where its response goes.
+type queued struct {
+	msg    jsonrpc.Message
+	answer func([]byte)
+}
+
+// New returns a Channel whose messages are written by write, which gets
+// one JSON message at a time and must not keep it.
+func New(ctx context.Context, opt Options, b downstream.Backend, caller downstream.Caller, transport observe.Transport, write func([]byte) error) *Channel {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	return &Channel{
+		opt: opt, backend: b, ctx: ctx, cancel: cancel, caller: caller, write: write,
+		transport: transport, born: time.Now(),
+		log:  opt.Logger.With().Str(logfield.Transport, transport.String()).Logger(),
+		gone: make(chan struct{}), inFlight: make(map[jsonrpc.ID]*reply),
+	}
+}
+
+// Principal returns who the connection acts for.
+func (c *Channel) Principal() string { return c.caller.Principal }
+
+// Gone returns what is closed when the connection is of no more use.
+func (c *Channel) Gone() <-chan struct{} { return c.gone }
+
+// Err tells why, once Gone is closed; nil: the client closed it.
+func (c *Channel) Err() error { return c.err }
+
+// Write has write use the connection while nobody else does.
+func (c *Channel) Write(write func() error) error {
+	c.out.Lock()
+	defer c.out.Unlock()
+	return write()
+}
+
+// send writes one message; nil is none. When writing fails the connection is
+// given up.
+func (c *Channel) send(msg []byte) {
+	if msg == nil {
+		return
+	}
+	c.out.Lock()
+	defer c.out.Unlock()
+	if c.shut {
+		return
+	}
+	if err := c.write(msg); err != nil {
+		c.shut = true
+		c.HangUp(err)
+	}
+}
+
+// Push implements Pusher. The one connection is always there, so nothing is
+// kept or coalesced.
+func (c *Channel) Push(_ string, msg downstream.Message) { c.sendMessage(&msg) }
+
+// sendMessage gives a message its frame and sends it.
+func (c *Channel) sendMessage(msg *downstream.Message) {
+	message.Framed(msg, c.send)
+}
+
+// HangUp tells the transport that the connection is to end, and why; nil means
+// that the client closed it.
+func (c *Channel) HangUp(err error) {
+	c.once.Do(func() {
+		c.err = err
+		close(c.gone)
+	})
+}
+
+// Close ends the conversation for this cause and waits for its requests, whose
+// last words still go out if the connection stands. It is idempotent.
+func (c *Channel) Close(cause error) {
+	c.in.Lock()
+	first := !c.closed
+	if first {
+		c.closed, c.cause = true, cause
+	}
+	conv := c.conv
+	c.backlog = nil
+	c.in.Unlock()
+	if first && conv != nil {
+		conv.Close(cause)
+		c.reportEnd(cause)
+	}
+	c.cancel()
+	c.work.Wait()
+	c.out.Lock()
+	c.shut = true
+	c.out.Unlock()
+	c.HangUp(cause)
+}
+
+// End implements Pusher.
+func (c *Channel) End(why error) { c.HangUp(why) }

@@ -1,0 +1,87 @@
+package channel
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy/message"
+)
+
+// ErrAgain is the cause of a conversation's end when its client began anew.
+var ErrAgain = errors.New("session was initialized again")
+
+// admitInitialize opens the session, or begins anew: gateways hand one
+// connection to one client after the other, each of which initializes it. The inbound
+// lock is held.
+func (c *Channel) admitInitialize(msg *jsonrpc.Message, answer func([]byte)) (start func()) {
+	old, req := c.conv, *msg
+	c.conv, c.opening = nil, true
+	c.work.Add(1)
+	return func() {
+		go func() {
+			defer c.work.Done()
+			if old != nil {
+				old.Close(ErrAgain)
+				c.abandonAll()
+			}
+			c.open(req, answer)
+		}()
+	}
+}
+
+// abandonAll gives up the requests that are left of a conversation that ended. Their
+// ids may be used again from now on, and an answer that comes late must not be taken for
+// one to the next client's request.
+func (c *Channel) abandonAll() {
+	c.in.Lock()
+	left := make([]*reply, 0, len(c.inFlight))
+	for _, out := range c.inFlight {
+		left = append(left, out)
+	}
+	c.in.Unlock()
+	for _, out := range left {
+		out.Abandon()
+	}
+}
+
+func (c *Channel) open(req jsonrpc.Message, answer func([]byte)) {
+	conv, result, err := c.backend.Open(c.ctx, c.caller, req, c)
+	if err != nil {
+		answer(jsonrpc.AppendError(nil, req.ID, c.openError(err)))
+	} else {
+		c.in.Lock()
+		c.version = conv.Version()
+		c.in.Unlock()
+		answer(jsonrpc.AppendResult(nil, req.ID, result))
+	}
+	c.in.Lock()
+	c.opening = false
+	backlog := c.backlog
+	c.backlog = nil
+	closed, cause := c.closed, c.cause
+	if err == nil && !closed {
+		c.conv = conv
+	}
+	c.in.Unlock()
+	if err == nil && closed {
+		conv.Close(cause)
+	}
+	for i := range backlog {
+		c.take(&backlog[i].msg, backlog[i].answer)
+	}
+}
+
+// openError is what a client without HTTP statuses learns of a failed
+// initialize.
+func (c *Channel) openError(err error) *jsonrpc.Error {
+	if c.ctx.Err() != nil { // who closes only the input still reads
+		return internal("the connection ended before the server had answered")
+	}
+	var refusal *downstream.Refusal
+	if errors.As(err, &refusal) {
+		return internal(fmt.Sprintf("the upstream server demands authorization (status %d): configure credentials for it", refusal.Status))
+	}
+	return message.AsError(err)
+}

@@ -1,0 +1,53 @@
+package channel
+
+import (
+	"time"
+
+	"github.com/mcpbridge/bridge/internal/agenda"
+)
+
+// pinger keeps a connection alive from the janitor's agenda.
+type pinger struct {
+	beat  agenda.Entry
+	c     *Channel
+	ping  func() error
+	every time.Duration
+	last  time.Time
+}
+
+// KeepAlive has the connection pinged after silence of this length, by whoever runs the
+// agenda, until it is gone or stop is called. It also ends the connection when its
+// credentials have lapsed.
+func (c *Channel) KeepAlive(on *agenda.Agenda, every time.Duration, ping func() error) (stop func()) {
+	p := &pinger{c: c, ping: ping, every: every, last: time.Now()}
+	p.beat.Item = p
+	on.Add(&p.beat)
+	return p.beat.Remove
+}
+
+func (p *pinger) Due() (again bool) {
+	select {
+	case <-p.c.gone:
+		return false
+	default:
+	}
+	if p.c.lapsed() {
+		p.c.HangUp(ErrLapsed)
+		return false
+	}
+	now := time.Now()
+	if now.Sub(p.last) < p.every || !p.c.out.TryLock() {
+		return true // a held lock means that somebody is just writing
+	}
+	defer p.c.out.Unlock()
+	if p.c.shut {
+		return false
+	}
+	p.last = now
+	if err := p.ping(); err != nil {
+		p.c.shut = true
+		p.c.HangUp(err)
+		return false
+	}
+	return true
+}

@@ -1,0 +1,91 @@
+package channel
+
+import (
+	"sync"
+)
+
+// Registry holds the connections of a server that are sessions. Its methods are safe for
+// concurrent use.
+type Registry struct {
+	limit int // of connections
+
+	mu     sync.Mutex
+	open   map[string]*Channel
+	closed bool
+}
+
+// NewRegistry returns one for at most this many connections.
+func NewRegistry(limit int) *Registry { return &Registry{limit: limit} }
+
+// Room reports whether another connection would be taken.
+func (cs *Registry) Room() bool {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return !cs.closed && len(cs.open) < cs.limit
+}
+
+// Add takes a connection in, unless there are too many or the server closes.
+func (cs *Registry) Add(id string, c *Channel) bool {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if cs.closed || len(cs.open) >= cs.limit {
+		return false
+	}
+	if cs.open == nil {
+		cs.open = make(map[string]*Channel)
+	}
+	cs.open[id] = c
+	return true
+}
+
+// Get returns the connection of this id, nil when there is none.
+func (cs *Registry) Get(id string) *Channel {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return cs.open[id]
+}
+
+// Remove takes a connection out.
+func (cs *Registry) Remove(id string) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	delete(cs.open, id)
+}
+
+// Len returns how many there are.
+func (cs *Registry) Len() int {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return len(cs.open)
+}
+
+// Refuse takes no further connections.
+func (cs *Registry) Refuse() {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.closed = true
+}
+
+// Close ends all connections. Their handlers take them out.
+func (cs *Registry) Close(cause error) {
+	cs.mu.Lock()
+	open := make([]*Channel, 0, len(cs.open))
+	for _, c := range cs.open {
+		open = append(open, c)
+	}
+	cs.mu.Unlock()
+	for _, c := range open {
+		c.Close(cause)
+	}
+}
+
+// all returns the connections by their ids.
+func (cs *Registry) all() map[string]*Channel {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	open := make(map[string]*Channel, len(cs.open))
+	for id, c := range cs.open {
+		open[id] = c
+	}
+	return open
+}

@@ -1,0 +1,132 @@
+package channel
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy/message"
+)
+
+// progressGap is how far behind progress a response stays. The TypeScript SDK
+// hands a response on at once and a notification a moment later, so progress
+// that it reads together with the response comes too late: the SDK reports a
+// token that nobody knows, and some clients give the connection up for that.
+const progressGap = 10 * time.Millisecond
+
+// reply is the Reply of one request on a channel.
+type reply struct {
+	c      *Channel
+	id     jsonrpc.ID
+	answer func([]byte) // takes the response, nil for none
+	fate   atomic.Int32 // waiting, started or withdrawn
+
+	mu       sync.Mutex // orders Send before Finish: nothing follows a response
+	over     bool
+	progress time.Time // when there was any last
+}
+
+// What has become of a request: a client may cancel it before its goroutine runs.
+const (
+	waiting int32 = iota
+	started
+	withdrawn
+)
+
+// Interactive implements Reply: the connection carries everything.
+func (r *reply) Interactive() bool { return true }
+
+// Send implements Reply.
+func (r *reply) Send(msg downstream.Message) { r.Queue(msg) }
+
+// Flush implements Reply: a shared channel holds nothing back.
+func (r *reply) Flush() {}
+
+// Queue implements Reply.
+func (r *reply) Queue(msg downstream.Message) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over {
+		return
+	}
+	r.c.sendMessage(&msg)
+	if msg.IsProgress() {
+		r.progress = time.Now()
+	}
+}
+
+// Finish implements Reply.
+func (r *reply) Finish(msg downstream.Message) { r.end(&msg) }
+
+// end takes the response, nil for none.
+func (r *reply) end(msg *downstream.Message) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over {
+		return
+	}
+	r.over = true
+	if msg != nil && !r.progress.IsZero() {
+		r.c.pause(progressGap - time.Since(r.progress))
+	}
+	r.c.settle(r) // first: a quick client may use the id again
+	message.Framed(msg, r.answer)
+	if r.c.opt.Gate != nil {
+		r.c.opt.Gate.Exit() // now a shutdown may close the connection
+	}
+	r.c.work.Done()
+}
+
+// pause waits, unless the connection is of no more use.
+func (c *Channel) pause(d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-c.gone:
+	}
+}
+
+// Refuse implements Reply: there is no HTTP status to relay (H-13).
+func (r *reply) Refuse(refusal *downstream.Refusal) bool {
+	r.c.lapse.note(r.c.caller.Authorization, refusal)
+	return false
+}
+
+// Abandon implements Reply.
+func (r *reply) Abandon() { r.end(nil) }
+
+// Address implements Reply: a connection that ends takes its session along.
+func (r *reply) Address() downstream.Address { return downstream.Address{} }
+
+// Reachable implements Reply: without the connection there is no session either.
+func (r *reply) Reachable() bool { return true }
+
+// Continue implements Reply.
+func (r *reply) Continue(work func()) { go work() }
+
+// gather collects the responses to a batch, which go out as one array when all
+// are there (E-17).
+type gather struct {
+	c     *Channel
+	mu    sync.Mutex
+	left  int
+	parts [][]byte
+}
+
+func (g *gather) add(msg []byte) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if msg != nil {
+		g.parts = append(g.parts, append([]byte(nil), msg...))
+	}
+	g.left--
+	if g.left == 0 && len(g.parts) > 0 {
+		g.c.send(message.Array(g.parts))
+	}
+}

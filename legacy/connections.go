@@ -1,0 +1,39 @@
+package legacy
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/legacy/channel"
+)
+
+// What the front gives the sessions that are connections.
+
+// ServeStdio serves one client over a pair of pipes, one message per line
+// (E-31). It returns nil when in ends and what it brought was answered or took too
+// long, ctx's error when ctx ends, and the write error when the client no longer
+// reads. By then every request has ended. The goroutine that reads ends with
+// in, which ServeStdio doesn't close: nothing interrupts a read of a standard input.
+func ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt Options, b downstream.Backend) error {
+	opt = opt.withDefaults()
+	return channel.Serve(ctx, in, out, opt.ofChannels(), b)
+}
+
+func (o *Options) ofChannels() channel.Options {
+	return channel.Options{
+		MaxBody: o.MaxBody, MaxBatch: o.MaxBatch, MaxPending: o.MaxPending, MaxInFlight: o.MaxInFlight,
+		Logger: o.Logger, Watch: o.Watch,
+	}
+}
+
+// channelOptions are those of a connection whose requests a shutdown waits for.
+func (h *HTTP) channelOptions() channel.Options {
+	opt := h.opt.ofChannels()
+	opt.Gate = h.gate
+	return opt
+}
+
+// silence is after what silence a connection is pinged.
+func (h *HTTP) silence() time.Duration { return h.opt.KeepAlive * 2 / 3 }

@@ -1,0 +1,64 @@
+package message
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+)
+
+// Batch is a parsed array of messages.
+type Batch struct {
+	Requests      []jsonrpc.Message
+	Notifications []jsonrpc.Message
+	Responses     []jsonrpc.Message
+	Broken        [][]byte // ready errors for members that are no messages but have an id
+}
+
+// ParseBatch splits an array and applies the rules of E-14 and A-2.
+func ParseBatch(body []byte, limit int) (*Batch, *jsonrpc.Error) {
+	parts, err := jsonrpc.Split(body, limit)
+	if err != nil {
+		return nil, AsError(err)
+	}
+	if len(parts) > limit {
+		return nil, Invalid(fmt.Sprintf("a batch of more than %d messages is too large (limits.batch)", limit))
+	}
+	b := new(Batch)
+	for _, part := range parts {
+		if err := b.add(part); err != nil {
+			return nil, err
+		}
+	}
+	if len(b.Responses) > 0 && len(b.Requests)+len(b.Broken) > 0 {
+		return nil, Invalid("a batch must not mix requests and responses")
+	}
+	return b, nil
+}
+
+func (b *Batch) add(part []byte) *jsonrpc.Error {
+	msg, err := jsonrpc.Parse(part)
+	switch {
+	case err != nil && IsBrokenAnswer(&msg): // C.9
+		b.Responses = append(b.Responses, msg)
+	case err != nil && msg.ID == "":
+		return AsError(err)
+	case err != nil:
+		b.Broken = append(b.Broken, jsonrpc.AppendError(nil, msg.ID, AsError(err)))
+	case msg.Method == mcp.MethodInitialize:
+		return Invalid("initialize must not be part of a batch")
+	case msg.Kind() == jsonrpc.Notification:
+		b.Notifications = append(b.Notifications, msg)
+	case msg.Kind() == jsonrpc.Response:
+		b.Responses = append(b.Responses, msg)
+	default:
+		b.Requests = append(b.Requests, msg)
+	}
+	return nil
+}
+
+// Array returns one array of these messages.
+func Array(parts [][]byte) []byte {
+	return append(append([]byte{'['}, bytes.Join(parts, []byte{','})...), ']')
+}

@@ -1,0 +1,30 @@
+package message
+
+import "github.com/mcpbridge/bridge/mcp"
+
+// What the transports do differently by negotiated version. This file is the
+// only place below legacy that compares versions (E.1).
+
+// Priming reports whether a stream opens with an empty event that tells the
+// client its first event id. Older clients take the empty data for a message
+// and fail (E-7).
+func Priming(v mcp.Version) bool { return v.AtLeast(mcp.V20251125) }
+
+// Polls reports whether a stream may end before its response, and the client then
+// comes back for that (E-8). It takes a priming event, after which it can.
+func Polls(v mcp.Version) bool { return Priming(v) }
+
+// Batches reports whether Arrays of messages are allowed (E-1, E-2).
+func Batches(v mcp.Version) bool { return v == mcp.V20250326 }
+
+// Arrays is Batches for shared connections, where 2024-11-05, which is silent
+// about Arrays, is taken by the JSON-RPC that it builds on (E-17).
+func Arrays(v mcp.Version) bool { return !v.AtLeast(mcp.V20250618) }
+
+// VersionHeader reports whether the version knows the MCP-Protocol-Version
+// header; older sessions ignore it (E-10).
+func VersionHeader(v mcp.Version) bool { return v.AtLeast(mcp.V20250618) }
+
+// ErrorsWithoutID reports whether an error may answer a message whose id is
+// unknown; older schemas demand an id in every error (E-32).
+func ErrorsWithoutID(v mcp.Version) bool { return v.AtLeast(mcp.V20251125) }
