@@ -70,6 +70,9 @@ func serveSubscribe(c *conversation, _ context.Context, caller downstream.Caller
 	if err == nil {
 		err = c.explainSubscription(c.subscriptions().Subscribe(caller.Authorization, uri))
 	}
+	if err == nil {
+		c.changed()
+	}
 	return emptyObject, err
 }
 
@@ -78,6 +81,7 @@ func serveUnsubscribe(c *conversation, _ context.Context, caller downstream.Call
 	uri, err := c.subscribable(req)
 	if err == nil {
 		c.subscriptions().Unsubscribe(caller.Authorization, uri)
+		c.changed()
 	}
 	return emptyObject, err
 }

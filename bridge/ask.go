@@ -58,7 +58,7 @@ func (k *call) putLocked(q *question) {
 	}
 	k.flow.Step(mrtr.Asked(q.key, string(q.msg.ID), q.elicitation), mrtr.Moment{})
 	k.conv.await(k, q.msg.ID, q.key)
-	k.outbox.sayLocked(q.msg)
+	k.outbox.addLocked(effect{do: mrtr.Tell, msg: q.msg, question: true})
 }
 
 // question is a server request that is about to leave.

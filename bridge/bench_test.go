@@ -26,6 +26,8 @@ func (*instant) Close() error                                                   
 
 type discard struct{}
 
+func (discard) Safe() downstream.Safe { return nil }
+
 func (discard) Interactive() bool               { return true }
 func (discard) Queue(downstream.Message)        {}
 func (discard) Flush()                          {}

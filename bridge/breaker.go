@@ -58,6 +58,7 @@ func (c *conversation) distrust(k kind, d time.Duration) {
 		c.breaker = new(breaker)
 	}
 	c.breaker[k] = time.Now().Add(d)
+	c.b.background(c.changed)
 	if c.b.opt.Watch != nil {
 		c.b.opt.Watch.Distrusted([kinds]observe.Kind{observe.Form, observe.Sampling, observe.Roots}[k])
 	}

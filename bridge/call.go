@@ -41,7 +41,10 @@ type call struct {
 	name   []byte        // raw, of the tool or prompt
 	slot   *catalog.Slot // of the result; nil where it is not to be kept
 
+	safe downstream.Safe // nil: the call ends with the process
+
 	mu        sync.Mutex
+	saves     uint64            // records made for the safe
 	flow      mrtr.Flow         // what stands before its state in the struct never changes, and needs no lock
 	caller    downstream.Caller // with the newest credentials of the principal
 	token     []byte            // of progress in the round in flight, as told upstream
@@ -54,7 +57,7 @@ type call struct {
 }
 
 func (c *conversation) newCall(caller downstream.Caller, req downstream.Request, out downstream.Reply) *call {
-	k := &call{conv: c, name: req.Name, caller: caller, out: out, serial: c.b.serial.Add(1)}
+	k := &call{conv: c, name: req.Name, caller: caller, out: out, safe: out.Safe(), serial: c.b.serial.Add(1)}
 	k.flow = mrtr.Flow{
 		ID: req.ID, Method: req.Method, Params: req.Params, Principal: caller.Principal, Limits: &c.b.flows, Home: mrtr.Address{Session: caller.Session},
 		ListsAsk: c.b.opt.Draft != nil && c.b.opt.Draft(), TasksDeclared: c.server.Tasks && req.Method == mcp.MethodToolsCall,
@@ -115,6 +118,12 @@ type roundTrip func(*call) (mrtr.Event, *upstream.Answer)
 // request to make next, if any. It uses answer up.
 func (k *call) step(ev mrtr.Event, answer *upstream.Answer) roundTrip {
 	d := k.decide(ev, answer)
+	if d.kept != nil && !k.keep(d.kept) {
+		return nil
+	}
+	if d.cancelled { // which counts before its 202, whoever tells the client
+		k.safe.Drop()
+	}
 	k.carryOut(d.effects)
 	if d.evicted != nil {
 		d.evicted.resume(mrtr.Failed(&mrtr.LimitReached{Limit: "limits.flows", Value: k.conv.b.limits.FlowsPerSession}))
@@ -127,6 +136,9 @@ type decision struct {
 	next    roundTrip // to be made
 	effects *[]effect // to be carried out by whoever decided; nil: none, or somebody else is at it
 	evicted *call     // had to make room for this one
+
+	kept      *downstream.Kept // to be kept before anything else
+	cancelled bool             // what was kept is to be removed
 
 	answer    *upstream.Answer // that the event is part of; nil when an effect has taken it
 	suspended bool             // the flow waits for somebody
@@ -146,6 +158,7 @@ func (k *call) decide(ev mrtr.Event, answer *upstream.Answer) (d decision) {
 	d.answer = answer
 	k.feedLocked(ev, &d)
 	d.answer.Release()
+	k.recordLocked(&ev, &d)
 	return d
 }
 

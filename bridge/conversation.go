@@ -238,7 +238,9 @@ func (c *conversation) Close(cause error) {
 		last = mrtr.Failed(cause)
 	}
 	for _, k := range calls {
-		k.drive(last)
+		if !k.waitsElsewhere(cause) {
+			k.drive(last)
+		}
 	}
 	if resources != nil {
 		resources.Close()

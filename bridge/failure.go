@@ -174,6 +174,9 @@ func (k *call) broke(err error) mrtr.Event {
 // repeatable reports whether sending the round twice does no more than sending
 // it once: by the method, or by what the tool's own hints promise (Q8).
 func (k *call) repeatable() bool {
+	if k.flow.Repeatable {
+		return true // another process knew
+	}
 	if k.flow.Method == mcp.MethodToolsCall {
 		return k.conv.b.catalog.Tool(k.conv.principal, k.name).Repeatable
 	}

@@ -18,6 +18,7 @@ import (
 
 type noPush struct{}
 
+func (noPush) Changed()                        {}
 func (noPush) Push(string, downstream.Message) {}
 func (noPush) End(error)                       {}
 

@@ -96,6 +96,9 @@ func (p *keptCall) Abandon() {
 	}
 }
 
+// Safe implements downstream.Reply: such a call ends with the process.
+func (p *keptCall) Safe() downstream.Safe { return nil }
+
 // Reachable implements downstream.Reply: a call that nobody waits for waits itself.
 func (p *keptCall) Reachable() bool {
 	out := p.reply()

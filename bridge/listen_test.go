@@ -61,6 +61,8 @@ type inbox struct {
 
 func (i *inbox) End(error) {}
 
+func (i *inbox) Changed() {}
+
 func (i *inbox) Push(_ string, msg downstream.Message) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -59,5 +59,6 @@ func serveSetLevel(c *conversation, _ context.Context, _ downstream.Caller, req 
 	c.mu.Lock()
 	c.level = level
 	c.mu.Unlock()
+	c.changed()
 	return emptyObject, nil
 }

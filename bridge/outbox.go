@@ -35,6 +35,9 @@ type effect struct {
 	answer  *upstream.Answer  // that result is part of, used up by the effect; may be nil
 	err     error             // of Fail
 	again   bool              // instead of a last word that could not be said
+
+	question bool             // the message is one
+	kept     *downstream.Kept // with which it is to be kept before it leaves; nil: it is not
 }
 
 // effectLists are reused: most calls have one effect.
@@ -113,7 +116,7 @@ func (k *call) carry(e *effect) {
 	case mrtr.Update:
 		k.withdrawn(e.inquiry.Key)
 	default:
-		k.out.Send(e.msg)
+		k.tell(e)
 	}
 }
 

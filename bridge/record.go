@@ -3,7 +3,6 @@ package bridge
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -66,7 +65,14 @@ func (c *conversation) snapshot() (*sessionRecord, *subscriptions.Resources) {
 	return r, c.resources
 }
 
-// Restore implements downstream.Backend.
+// WantsLogs reports whether the session of a record has asked for log messages.
+func WantsLogs(record []byte) bool {
+	r, err := readRecord(record)
+	return err == nil && r.Level != ""
+}
+
+// Restore implements downstream.Backend. A client that comes back is one that listens,
+// and may have missed changes while nobody was there to hear of them (C-20).
 func (b *Bridge) Restore(ctx context.Context, caller downstream.Caller, record []byte, push downstream.Pusher) (downstream.Conversation, error) {
 	r, err := readRecord(record)
 	if err != nil {
@@ -81,11 +87,14 @@ func (b *Bridge) Restore(ctx context.Context, caller downstream.Caller, record [
 	if !b.adopt(conv) {
 		return nil, ErrClosed
 	}
-	if r.Announced {
-		conv.announce()
+	conv.announce()
+	if push != nil {
+		subscriptions.Missed(conv, server.Lists)
 	}
 	if len(r.Resources) > 0 && push != nil {
-		b.background(func() { conv.resubscribe(caller, r.Resources) })
+		conv.subscriptions().Restore(caller.Authorization, r.Resources, func(err error) {
+			b.log.Warn().Err(err).Int("resources", len(r.Resources)).Msg("subscriptions of a restored session could not be taken up again")
+		})
 	}
 	return conv, nil
 }
@@ -93,13 +102,13 @@ func (b *Bridge) Restore(ctx context.Context, caller downstream.Caller, record [
 func readRecord(record []byte) (*sessionRecord, error) {
 	r := new(sessionRecord)
 	if err := json.Unmarshal(record, r); err != nil {
-		return nil, fmt.Errorf("a session's record cannot be read: %w", err)
+		return nil, fmt.Errorf("%w: its record cannot be read: %w", downstream.ErrGone, err)
 	}
 	switch {
 	case r.V > recordVersion:
-		return nil, mrtr.ErrNewer
+		return nil, fmt.Errorf("%w: %w", downstream.ErrGone, mrtr.ErrNewer)
 	case r.V < 1 || !r.Version.IsLegacy():
-		return nil, errors.New("a session's record has no version")
+		return nil, fmt.Errorf("%w: its record has no version", downstream.ErrGone)
 	}
 	return r, nil
 }
@@ -117,13 +126,6 @@ func (c *conversation) fill(r *sessionRecord) {
 			}
 			c.breaker[k] = until
 		}
-	}
-}
-
-// resubscribe takes the session's subscriptions up again.
-func (c *conversation) resubscribe(caller downstream.Caller, uris []string) {
-	if err := c.subscriptions().Restore(caller.Authorization, uris); err != nil {
-		c.b.log.Warn().Err(err).Int("resources", len(uris)).Msg("subscriptions of a restored session could not be taken up again")
 	}
 }
 
@@ -163,7 +165,7 @@ func (c *conversation) Resume(caller downstream.Caller, record []byte, out downs
 	}
 	caller.Principal = flow.Principal
 	flow.Limits = &c.b.flows
-	k := &call{conv: c, flow: *flow, name: rawjson.Get(flow.Params, "name"), caller: caller, out: out, serial: c.b.serial.Add(1)}
+	k := &call{conv: c, flow: *flow, name: rawjson.Get(flow.Params, "name"), caller: caller, out: out, safe: out.Safe(), saves: 1, serial: c.b.serial.Add(1)}
 	if !c.enter(k) {
 		return ErrClosed
 	}

@@ -34,6 +34,8 @@ type Config struct {
 	ProxyProtocol string `key:"proxy-protocol" oneof:"off|on"`
 	// What is logged, and how.
 	Log Log `key:"log"`
+	// Where sessions are kept, so that they outlive the process.
+	Store Store `key:"store"`
 	// A second listener, for the people who run the bridge: metrics for machines, and a page that shows what is going on.
 	// Nothing of it is served to clients.
 	Admin Admin `key:"admin"`
@@ -216,6 +218,20 @@ type Admin struct {
 	TLS ServerTLS `key:"tls"`
 }
 
+// Store is where sessions are kept.
+type Store struct {
+	// Where sessions of Streamable HTTP are kept: memory: ends them with the process; file:PATH lets them go on after a restart
+	// on the same machine; redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE], rediss:// with TLS,
+	// redis+sentinel://HOST,HOST/NAME and redis+cluster://HOST,HOST also elsewhere.
+	URL string `key:"url" secret:"true"`
+	// A file with the keys that seal what is kept: 32 bytes in base64, one key a line. The first one seals, all of them open. A
+	// store in a file makes its own where there is none, as PATH.keys; Redis needs one.
+	Keys string `key:"keys"`
+	// When a store in a file has kept something: strict once it is on the disk, relaxed once the operating system has it, which
+	// a crash of the machine can undo for the last second, and may damage the file.
+	Durability string `key:"durability" oneof:"strict|relaxed"`
+}
+
 // Timeouts bound how long things may take.
 type Timeouts struct {
 	// How long connecting to the server may take, the TLS handshake included.
@@ -306,6 +322,7 @@ func Default() Config {
 		ProxyProtocol: "off",
 		Admin:         Admin{Payloads: "off", Actions: "off"},
 		Log:           Log{Level: "info", Format: "auto"},
+		Store:         Store{URL: "memory:", Durability: "strict"},
 		Mount:         Mount{Path: "/mcp", Policy: defaultPolicy()},
 	}
 }

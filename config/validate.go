@@ -28,6 +28,7 @@ func (c *Config) problems() []Problem {
 		found.bounds(o, o.in(root), "")
 	}
 	found.listener(c)
+	found.store(&c.Store)
 	found.admin(&c.Admin)
 	found.times(&c.Timeouts, "")
 	if len(c.Upstreams) == 0 {
@@ -159,6 +160,34 @@ func checkListen(listen string) string {
 		return "has no port from 0 to 65535 after the colon"
 	}
 	return ""
+}
+
+// store judges where sessions are kept. Messages never quote the URL: it may hold a
+// password.
+func (p *problems) store(s *Store) {
+	scheme, rest, _ := strings.Cut(s.URL, ":")
+	switch scheme {
+	case "memory":
+		if rest != "" {
+			p.add("store.url", "has something after memory:, which takes nothing")
+		}
+		if s.Keys != "" {
+			p.add("store.keys", "has no effect with memory:, where nothing is sealed; remove it, or set store.url")
+		}
+	case "file":
+		if rest == "" {
+			p.add("store.url", "names no file; write it like file:/var/lib/mcp-bridge/sessions.db")
+		}
+	case "redis", "rediss", "redis+sentinel", "redis+cluster":
+		if s.Keys == "" {
+			p.add("store.keys", "is missing: what is kept in Redis is sealed; make a key with `openssl rand -base64 32 > FILE` and name the file")
+		}
+	default:
+		p.add("store.url", "is unknown; write memory:, file:PATH, redis://, rediss://, redis+sentinel:// or redis+cluster://")
+	}
+	if s.Durability == "relaxed" && scheme != "file" {
+		p.add("store.durability", "has an effect on a store in a file only; remove it")
+	}
 }
 
 // pair reports a certificate without its key, or the reverse.

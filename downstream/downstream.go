@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -34,6 +35,15 @@ func Audible(cause error) bool {
 	end, ok := errors.AsType[sessions.Cause](cause)
 	return ok && end != sessions.Removed
 }
+
+// MayGoOn reports whether a conversation that ended here may be brought back.
+func MayGoOn(cause error) bool {
+	end, ok := errors.AsType[sessions.Cause](cause)
+	return ok && (end == sessions.Closed || end == sessions.Evicted)
+}
+
+// ErrGone says that a conversation cannot be brought back.
+var ErrGone = errors.New("the session cannot be brought back")
 
 // Caller says who a message from downstream acts for.
 type Caller struct {
@@ -69,8 +79,8 @@ type Backend interface {
 	Modern() http.Handler
 	// Restore opens a conversation again from its Record, in this process or another.
 	// caller is who needs it now: with its credentials the server is asked what it
-	// offers. The error may be that of Open, or say that the record cannot be read;
-	// one of a newer bridge is to be left alone (mrtr.ErrNewer).
+	// offers. The error is that of Open, or ErrGone where the record cannot be read or
+	// is a newer bridge's, and to be left alone.
 	Restore(ctx context.Context, caller Caller, record []byte, push Pusher) (Conversation, error)
 	// Relayer takes requests that are a server's of the clients' own era, or is nil
 	// when there is none.
@@ -146,6 +156,8 @@ type Reply interface {
 	// need be, so that it can be written down before the first message leaves. It is
 	// zero where there is none to come back to.
 	Address() Address
+	// Safe is where the call can be kept beyond the process, nil where it ends with it.
+	Safe() Safe
 	// Reachable reports whether what is sent can get to the client, now or when it
 	// comes back. Work for a client that stays away may be given up (E-23).
 	Reachable() bool
@@ -154,6 +166,28 @@ type Reply interface {
 	// where there is one, which saves two switches and a stack that has yet to
 	// grow, otherwise on a new one.
 	Continue(work func())
+}
+
+// Safe keeps a call that waits for its client, so that another process can go on with
+// it. Once something was kept, Finish keeps the response until it can have been
+// fetched, and Abandon removes what was kept.
+type Safe interface {
+	// Keep returns when k is kept; then its message has been sent. ErrGone says that
+	// another process goes on with the call.
+	Keep(k Kept) error
+	// Drop removes what was kept: the call was cancelled.
+	Drop()
+	// Leave ends the exchange in this process, and leaves what was kept to another.
+	Leave()
+}
+
+// Kept is a call as it waits.
+type Kept struct {
+	N       uint64        // counts what is kept of this call: of two records the higher one is true
+	Record  []byte        // for Conversation.Resume
+	Open    []jsonrpc.ID  // the questions that wait for an answer
+	Message *Message      // the question that is about to leave, if there is one
+	TTL     time.Duration // how long the call may wait
 }
 
 // Address names a stream of a session, for whoever is to go on with a call.
@@ -170,6 +204,10 @@ type Pusher interface {
 	// must not be changed afterwards; a message without one is copied before Push
 	// returns.
 	Push(key string, msg Message)
+	// Changed tells that Record returns something else now. It returns when that is
+	// kept, where sessions are kept at all; so it is not to be called under a lock,
+	// and before the client is told of the change.
+	Changed()
 	// End ends the session from this side, because what it stood for is gone: it
 	// closes the connection that is the session after what was sent, or makes the
 	// client's next request find none. The error is for the log.

@@ -41,6 +41,7 @@ type exchange struct {
 	parts   [][]byte                        // responses of a batch that wait for the others
 	stream  atomic.Pointer[sessions.Stream] // nil until the response is one; read without the lock
 	carrier *carrier
+	kept    *keptCall     // nil: nothing was kept
 	changed chan struct{} // closed when phase leaves open; made only to wait
 }
 
@@ -51,17 +52,21 @@ func (h *HTTP) begin(w http.ResponseWriter, r *http.Request, s *session, a accep
 
 // beginBatch opens an exchange for a batch with this many requests.
 func (h *HTTP) beginBatch(w http.ResponseWriter, r *http.Request, s *session, a accept, requests int, batch bool) *exchange {
+	n := int32(requests)
+	return h.start(&exchange{http: h, session: s, accept: a, auth: header(r.Header, "Authorization"), w: w, r: r, requests: n, left: n, batch: batch})
+}
+
+// start counts an exchange in; nil during shutdown.
+func (h *HTTP) start(ex *exchange) *exchange {
 	if !h.gate.Enter() {
 		return nil
 	}
-	n := int32(requests)
-	ex := &exchange{http: h, session: s, accept: a, auth: header(r.Header, "Authorization"), w: w, r: r, requests: n, left: n, batch: batch}
 	ex.commit.Item = ex
-	if s != nil {
+	if s := ex.session; s != nil {
 		s.active.Add(1)
-		s.calls.Add(n)
+		s.calls.Add(ex.requests)
 	}
-	if a.has(acceptSSE) {
+	if ex.accept.has(acceptSSE) {
 		h.commits.Add(&ex.commit)
 	}
 	return ex
@@ -100,10 +105,16 @@ func (ex *exchange) Flush() {
 }
 
 // Finish implements Reply.
-func (ex *exchange) Finish(msg downstream.Message) { ex.complete(&msg) }
+func (ex *exchange) Finish(msg downstream.Message) {
+	ex.keepLastWord(&msg)
+	ex.complete(&msg)
+}
 
 // Abandon implements Reply.
-func (ex *exchange) Abandon() { ex.complete(nil) }
+func (ex *exchange) Abandon() {
+	ex.keepLastWord(nil)
+	ex.complete(nil)
+}
 
 // Address implements Reply.
 func (ex *exchange) Address() downstream.Address {

@@ -28,7 +28,7 @@ func (h *HTTP) get(w http.ResponseWriter, r *http.Request) {
 		writeShuttingDown(w, "")
 		return
 	}
-	if last != "" {
+	if last != "" && !s.heardBefore(last) {
 		h.resume(w, r, s, last)
 		return
 	}
@@ -43,10 +43,20 @@ func (h *HTTP) get(w http.ResponseWriter, r *http.Request) {
 	h.attach(w, r, s, st, func(c *carrier) { s.listen(c, st, false, 0) })
 }
 
+// heardBefore reports whether an event id is one of the standalone stream of another
+// process. What came there afterwards is made up for when the session is brought back.
+func (s *session) heardBefore(last string) bool {
+	stream, _, ok := parseEventID(last)
+	return ok && isStandalone(stream) && stream < s.kept.first()
+}
+
 // resume continues exactly the stream of the event that the client saw last.
 func (h *HTTP) resume(w http.ResponseWriter, r *http.Request, s *session, last string) {
 	id, seq, ok := parseEventID(last)
 	st := s.stream(id)
+	if ok && st != nil && st.ID() != id {
+		seq = s.translated(id, seq)
+	}
 	switch {
 	case !ok || st == nil || !st.Holds(seq):
 		h.resumed(observe.Unknown)
@@ -56,7 +66,7 @@ func (h *HTTP) resume(w http.ResponseWriter, r *http.Request, s *session, last s
 		// The client has everything. This status is what tells readers of
 		// event streams to stop reconnecting.
 		w.WriteHeader(http.StatusNoContent)
-	case id == standaloneID:
+	case isStandalone(id):
 		h.resumed(observe.Replayed)
 		h.attach(w, r, s, st, func(c *carrier) {
 			c.remind(seq)
@@ -86,7 +96,7 @@ func (h *HTTP) attach(w http.ResponseWriter, r *http.Request, s *session, st *se
 	defer c.leave()
 	join(c) // before the head: a client that sees it is listening
 	drain := h.gate.Shutting()
-	if st.ID() != standaloneID { // a running call may finish
+	if !isStandalone(st.ID()) { // a running call may finish
 		drain = nil
 	}
 	if c.open() == nil && c.attend(r, drain, s) {
@@ -98,7 +108,7 @@ func (h *HTTP) attach(w http.ResponseWriter, r *http.Request, s *session, st *se
 // ofCall reports whether an event id is one of a call's stream.
 func ofCall(last string) bool {
 	stream, _, ok := parseEventID(last)
-	return ok && stream != standaloneID
+	return ok && !isStandalone(stream)
 }
 
 // delete ends a session at its client's wish.
@@ -120,8 +130,10 @@ func (h *HTTP) sessionFor(w http.ResponseWriter, r *http.Request, off bool, allo
 	case s == nil && h.relayed(w, r, nil, nil):
 	case off:
 		writeNotAllowed(w, "", allow)
-	case !named:
+	case named == nameless:
 		writeNotAllowed(w, " without a session", "POST, OPTIONS")
+	case named == unavailable:
+		writeUnavailable(w, "")
 	case s == nil:
 		h.refuseUnknown(w, header(r.Header, mcp.HeaderSessionID), "")
 	case !versionAllowed(s.rec.Version, mcp.Version(header(r.Header, mcp.HeaderProtocolVersion))):

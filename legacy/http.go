@@ -27,6 +27,7 @@ type HTTP struct {
 	guard   guard
 	notices notices
 	table   *sessions.Table[*session]
+	keeper  *keeper // nil: sessions end with the process
 
 	channels *channel.Registry // WebSocket and HTTP+SSE
 
@@ -64,6 +65,9 @@ func NewHTTP(opt Options, backend downstream.Backend) *HTTP {
 	})
 	h.channels = channel.NewRegistry(opt.MaxSessions)
 	h.parked.init(&h.opt)
+	if opt.Store != nil {
+		h.keeper = newKeeper(h)
+	}
 	go h.tend()
 	return h
 }
@@ -125,6 +129,9 @@ func (h *HTTP) Close() {
 	h.once.Do(func() { close(h.stop) })
 	<-h.stopped
 	h.table.Close()
+	if h.keeper != nil {
+		h.keeper.close()
+	}
 	h.channels.Close(sessions.Closed)
 	h.parked.close()
 }

@@ -32,30 +32,24 @@ func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, accept accept,
 	}
 	caller := h.caller(r)
 	s := &session{http: h, auth: caller.Authorization, born: time.Now()}
-	var push downstream.Pusher
-	if !h.opt.NoGET {
-		push = s
-	}
-	conv, result, err := h.backend.Open(context.WithoutCancel(r.Context()), caller, msg, push)
+	conv, result, err := h.backend.Open(context.WithoutCancel(r.Context()), caller, msg, s.pusher())
 	if err != nil {
 		writeOpenError(w, accept, msg.ID, err)
 		return
 	}
 	s.conv = conv
 	s.rec = sessions.Record{ID: sessions.NewID(), Version: conv.Version(), Principal: caller.Principal}
-	switch err := h.table.Add(s.rec.ID, s); {
+	if h.keeper != nil { // before the client learns of it
+		s.kept = new(kept)
+		h.keeper.save(s)
+	}
+	switch err := s.enlist(); {
 	case errors.Is(err, sessions.ErrFull):
-		conv.Close(sessions.Evicted)
 		h.writeFull(w, msg.ID)
 		return
 	case err != nil:
-		conv.Close(sessions.Closed)
 		writeShuttingDown(w, msg.ID)
 		return
-	}
-	s.listed.Store(true)
-	if s.ended.Load() {
-		s.End(nil)
 	}
 	w.Header()[mcp.HeaderSessionID] = []string{s.rec.ID}
 	writeMessage(w, accept, jsonrpc.AppendResult(nil, msg.ID, result))

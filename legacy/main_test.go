@@ -28,9 +28,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fakeBackend answers by method name. Its zero value serves "echo" and "hold".
 type fakeBackend struct {
-	open   func(downstream.Caller, jsonrpc.Message) error
-	modern http.Handler
-	held   chan *call // every request of method "hold"
+	open    func(downstream.Caller, jsonrpc.Message) error
+	restore func([]byte) error
+	modern  http.Handler
+	held    chan *call // every request of method "hold"
 
 	mu    sync.Mutex
 	convs []*fakeConv
@@ -79,16 +80,27 @@ func (b *fakeBackend) Open(_ context.Context, caller downstream.Caller, req json
 	return c, []byte(`{"protocolVersion":"` + v + `"}`), nil
 }
 
+// Restore takes any record for the version.
+func (b *fakeBackend) Restore(_ context.Context, _ downstream.Caller, record []byte, push downstream.Pusher) (downstream.Conversation, error) {
+	if b.restore != nil {
+		if err := b.restore(record); err != nil {
+			return nil, err
+		}
+	}
+	version, level, _ := strings.Cut(string(record), " ")
+	c := &fakeConv{backend: b, version: mcp.Version(version), level: level, push: pusher{push}}
+	b.mu.Lock()
+	b.convs = append(b.convs, c)
+	b.mu.Unlock()
+	return c, nil
+}
+
 func (b *fakeBackend) Stateless(_ downstream.Caller, v mcp.Version) downstream.Conversation {
 	return &fakeConv{backend: b, version: v, stateless: true}
 }
 
 func (b *fakeBackend) Modern() http.Handler        { return b.modern }
 func (b *fakeBackend) Relayer() downstream.Relayer { return nil }
-
-func (b *fakeBackend) Restore(context.Context, downstream.Caller, []byte, downstream.Pusher) (downstream.Conversation, error) {
-	return nil, nil
-}
 
 // last returns the newest conversation.
 func (b *fakeBackend) last() *fakeConv {
@@ -104,6 +116,7 @@ type fakeConv struct {
 	stateless bool
 
 	mu       sync.Mutex
+	level    string
 	notified []string
 	answered []string
 	answerer []string // principals
@@ -113,6 +126,24 @@ type fakeConv struct {
 
 func (c *fakeConv) Version() mcp.Version { return c.version }
 func (c *fakeConv) Orderly() bool        { return false }
+
+func (c *fakeConv) Record() []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return []byte(string(c.version) + " " + c.level)
+}
+
+func (c *fakeConv) Resume(downstream.Caller, []byte, downstream.Reply) error {
+	return downstream.ErrGone
+}
+
+// setLevel changes the record, as a backend does.
+func (c *fakeConv) setLevel(level string) {
+	c.mu.Lock()
+	c.level = level
+	c.mu.Unlock()
+	c.push.Changed()
+}
 
 func (c *fakeConv) Serve(_ context.Context, caller downstream.Caller, req downstream.Request, out downstream.Reply) {
 	if req.Method == "hold" || rawjson.Has(req.Params, "hold") {
@@ -160,10 +191,7 @@ func (c *fakeConv) Answer(caller downstream.Caller, msg jsonrpc.Message) {
 	c.answered = append(c.answered, string(msg.ID))
 }
 
-func (c *fakeConv) Record() []byte  { return nil }
 func (c *fakeConv) Flows() [][]byte { return nil }
-
-func (c *fakeConv) Resume(downstream.Caller, []byte, downstream.Reply) error { return nil }
 
 func (c *fakeConv) Look() observe.Conversation { return observe.Conversation{Version: c.version} }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/sessions"
+	"github.com/mcpbridge/bridge/sessions/store"
 	"github.com/rs/zerolog"
 )
 
@@ -36,6 +37,12 @@ type Options struct {
 	MaxPending  int   // messages kept per session while nobody listens; 64
 	MaxInFlight int   // requests under way per session; 256
 	Log         sessions.Limits
+
+	// Store keeps the sessions of Streamable HTTP beyond the process; nil: they end
+	// with it. StoreScope tells those of several endpoints in one store apart. The
+	// store is not closed.
+	Store      store.Store
+	StoreScope string
 
 	CommitDelay  time.Duration // a response that takes longer becomes SSE (E-6); 2 s
 	KeepAlive    time.Duration // longest silence on an SSE stream; 15 s

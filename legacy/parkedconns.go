@@ -87,7 +87,7 @@ func (l *parkedConns) endListeners() {
 		return
 	}
 	for _, o := range poller.Owners() {
-		if p, ok := o.(*parked); ok && p.counted && p.stream.ID() == standaloneID {
+		if p, ok := o.(*parked); ok && p.counted && isStandalone(p.stream.ID()) {
 			p.stream.Detach(p)
 			p.End(nil)
 		}

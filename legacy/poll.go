@@ -22,7 +22,7 @@ func (h *HTTP) polled(s *session) bool {
 // until returns when a response that begins now is to end, though the stream of its
 // call goes on; zero: never.
 func (h *HTTP) until(st *sessions.Stream, s *session) time.Time {
-	if !h.polled(s) || st.ID() == standaloneID {
+	if !h.polled(s) || isStandalone(st.ID()) {
 		return time.Time{}
 	}
 	return time.Now().Add(h.opt.Poll)

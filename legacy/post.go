@@ -48,7 +48,7 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request) {
 
 func (h *HTTP) postMessage(w http.ResponseWriter, r *http.Request, accept accept, body []byte, msg *jsonrpc.Message) {
 	s, caller, named := h.find(r)
-	if s == nil && named {
+	if s == nil && named == unknown {
 		s, caller = h.rotated(r, msg)
 	}
 	switch {
@@ -83,7 +83,7 @@ func (h *HTTP) postMessage(w http.ResponseWriter, r *http.Request, accept accept
 
 // conversation finds who answers a request: its session's conversation, or one
 // without a session. It answers the request itself when there is none.
-func (h *HTTP) conversation(w http.ResponseWriter, r *http.Request, s *session, caller downstream.Caller, named bool, id jsonrpc.ID) (downstream.Conversation, downstream.Caller, bool) {
+func (h *HTTP) conversation(w http.ResponseWriter, r *http.Request, s *session, caller downstream.Caller, named naming, id jsonrpc.ID) (downstream.Conversation, downstream.Caller, bool) {
 	asked := mcp.Version(header(r.Header, mcp.HeaderProtocolVersion))
 	switch {
 	case s != nil:
@@ -92,7 +92,10 @@ func (h *HTTP) conversation(w http.ResponseWriter, r *http.Request, s *session, 
 			return nil, caller, false
 		}
 		return s.conv, caller, true
-	case named:
+	case named == unavailable:
+		writeUnavailable(w, id)
+		return nil, caller, false
+	case named == unknown:
 		h.guard.refused(observe.NoSession)
 		h.refuseUnknown(w, header(r.Header, mcp.HeaderSessionID), id)
 		return nil, caller, false

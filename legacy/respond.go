@@ -118,6 +118,12 @@ func (h *HTTP) refuseConnection(w http.ResponseWriter) {
 	writeError(w, http.StatusServiceUnavailable, "", jsonrpc.CodeInternal, "too many connections; try again later")
 }
 
+// writeUnavailable keeps the client from giving its session up.
+func writeUnavailable(w http.ResponseWriter, id jsonrpc.ID) {
+	w.Header().Set("Retry-After", "1")
+	writeError(w, http.StatusServiceUnavailable, id, jsonrpc.CodeInternal, "the session cannot be reached at the moment; try again")
+}
+
 // writeNotAllowed refuses a method; when says on which condition.
 func writeNotAllowed(w http.ResponseWriter, when, allow string) {
 	w.Header().Set("Allow", allow)

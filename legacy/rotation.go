@@ -38,8 +38,8 @@ func (h *HTTP) rotated(r *http.Request, msg *jsonrpc.Message) (*session, downstr
 	if h.opt.Principal != nil || c.Authorization == "" || !rotatedMay(msg) {
 		return nil, downstream.Caller{}
 	}
-	s, ok := h.table.Get(header(r.Header, mcp.HeaderSessionID))
-	if !ok {
+	s, err := h.lookup(r, header(r.Header, mcp.HeaderSessionID))
+	if err != nil || s == nil {
 		return nil, downstream.Caller{}
 	}
 	c.Session = s.rec.ID
@@ -47,11 +47,18 @@ func (h *HTTP) rotated(r *http.Request, msg *jsonrpc.Message) (*session, downstr
 	switch auth, principal := s.owner(); {
 	case h.opt.CredentialsEndHere:
 	case auth == "":
-		c.Accepted = func() { s.rebound.CompareAndSwap(before, &binding{c.Authorization, c.Principal}) }
+		c.Accepted = func() { s.rebind(before, &binding{c.Authorization, c.Principal}) }
 	case sameSubject(auth, c.Authorization):
-		c.Accepted = func() { s.rebound.CompareAndSwap(before, &binding{c.Authorization, principal}) }
+		c.Accepted = func() { s.rebind(before, &binding{c.Authorization, principal}) }
 	}
 	return s, c
+}
+
+// rebind binds the session to newer credentials, unless that happened meanwhile.
+func (s *session) rebind(before, after *binding) {
+	if s.rebound.CompareAndSwap(before, after) {
+		s.Changed()
+	}
 }
 
 // rotatedMay reports whether a message is safe with unproven credentials: the

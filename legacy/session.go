@@ -2,6 +2,7 @@ package legacy
 
 import (
 	"cmp"
+	"errors"
 	"net/http"
 	"slices"
 	"sync"
@@ -17,8 +18,9 @@ import (
 	"github.com/mcpbridge/bridge/sessions"
 )
 
-// standaloneID is the number of the stream that GET opens without Last-Event-ID.
-const standaloneID = 0
+// isStandalone reports whether a number is that of the stream which GET opens without
+// Last-Event-ID. It is 0, and a multiple of 2³² in a session that was brought back.
+func isStandalone(stream uint64) bool { return uint32(stream) == 0 }
 
 // session is a client of the Streamable HTTP transport between initialize and
 // its end. It is kept small: everything that an idle session doesn't need is
@@ -30,6 +32,8 @@ type session struct {
 	auth string // the Authorization that opened it
 	conv downstream.Conversation
 
+	kept *kept // nil: not in a store
+
 	rebound atomic.Pointer[binding] // when it is bound to newer credentials
 
 	active    atomic.Int32 // exchanges under way and attached GET streams
@@ -39,9 +43,10 @@ type session struct {
 	challenge atomic.Pointer[challenge]
 
 	mu         sync.Mutex
-	last       uint64             // number of the newest stream
-	streams    []*sessions.Stream // by number, which only grows
-	retired    []*retiredStream   // the ended ones among streams, oldest first
+	last       uint64              // number of the newest stream
+	streams    []*sessions.Stream  // by number, which only grows
+	retired    []*retiredStream    // the ended ones among streams, oldest first
+	replays    map[uint32]replayed // of streams that were brought back, by the lower half of their numbers
 	standalone *sessions.Stream
 	pending    []push
 	closed     bool
@@ -53,23 +58,45 @@ type push struct {
 	msg []byte
 }
 
-// find returns the live session that a request names and who it acts for.
-// named reports whether it names one at all. To another principal the session
-// doesn't exist (H-8).
-func (h *HTTP) find(r *http.Request) (s *session, caller downstream.Caller, named bool) {
+// naming is what became of the session that a request names.
+type naming uint8
+
+const (
+	nameless    naming = iota // it names none
+	known                     // it was found
+	unknown                   // there is none, for whom the request acts for
+	unavailable               // it may be in the store, and can't be had now
+)
+
+// find returns the live session that a request names and who it acts for. To another
+// principal the session doesn't exist (H-8).
+func (h *HTTP) find(r *http.Request) (s *session, caller downstream.Caller, named naming) {
 	id := header(r.Header, mcp.HeaderSessionID)
 	if id == "" {
-		return nil, downstream.Caller{}, false
+		return nil, downstream.Caller{}, nameless
 	}
+	s, err := h.lookup(r, id)
+	if err != nil {
+		return nil, downstream.Caller{}, unavailable
+	}
+	if s == nil {
+		return nil, downstream.Caller{}, unknown
+	}
+	caller, ok := h.callerOf(s, r)
+	if !ok {
+		return nil, downstream.Caller{}, unknown
+	}
+	return s, caller, known
+}
+
+// lookup finds a session by its id, in the store, too. It returns nil when there is
+// none, and an error when it may be in the store but cannot be had now.
+func (h *HTTP) lookup(r *http.Request, id string) (*session, error) {
 	s, ok := h.table.Get(id)
-	if !ok {
-		return nil, downstream.Caller{}, true
+	if !ok && h.keeper != nil {
+		return h.keeper.restore(r, id)
 	}
-	caller, ok = h.callerOf(s, r)
-	if !ok {
-		return nil, downstream.Caller{}, true
-	}
-	return s, caller, true
+	return s, nil
 }
 
 func (s *session) busy() bool { return s.active.Load() > 0 }
@@ -90,8 +117,14 @@ func (s *session) newStream() *sessions.Stream {
 func (s *session) stream(id uint64) *sessions.Stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if id == standaloneID {
+	if isStandalone(id) {
+		if id != s.kept.first() {
+			return nil
+		}
 		return s.standalone
+	}
+	if _, ok := s.replays[uint32(id)]; ok && id < s.kept.first() {
+		id = s.kept.first() | uint64(uint32(id)) // what an earlier process called otherwise
 	}
 	if i, ok := s.indexLocked(id); ok {
 		return s.streams[i]
@@ -221,9 +254,36 @@ func (s *session) standaloneStream() *sessions.Stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.standalone == nil && !s.closed {
-		s.standalone = sessions.NewStream(standaloneID, s.http.opt.Log)
+		s.standalone = sessions.NewStream(s.kept.first(), s.http.opt.Log)
 	}
 	return s.standalone
+}
+
+// pusher returns the session's channel for unrelated messages, nil when there is none.
+func (s *session) pusher() downstream.Pusher {
+	if s.http.opt.NoGET {
+		return nil
+	}
+	return s
+}
+
+// enlist puts the session into the table. The error is the table's; the conversation is
+// closed then.
+func (s *session) enlist() error {
+	err := s.http.table.Add(s.rec.ID, s)
+	switch {
+	case errors.Is(err, sessions.ErrFull):
+		s.conv.Close(sessions.Evicted)
+		return err
+	case err != nil:
+		s.conv.Close(sessions.Closed)
+		return err
+	}
+	s.listed.Store(true)
+	if s.ended.Load() {
+		s.End(nil)
+	}
+	return nil
 }
 
 // End implements Pusher: what the session stood for is gone. It may come before the
@@ -244,6 +304,9 @@ func (s *session) end(cause sessions.Cause) {
 		line = s.http.notices.evicted.Warn().Int("limit", s.http.opt.MaxSessions)
 	}
 	line.Str(logfield.SessionID, logfield.Short(s.rec.ID)).Str(logfield.Cause, cause.Error()).Msg("session ended")
+	if s.kept != nil {
+		s.http.keeper.ended(s, cause)
+	}
 	s.conv.Close(cause)
 	if watch := s.http.opt.Watch; watch != nil {
 		watch.SessionEnded(observe.Session{

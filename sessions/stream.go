@@ -200,6 +200,13 @@ func (s *Stream) Exhausted(after uint64) bool {
 	return s.ended && after >= s.log.Last()
 }
 
+// Recall has the stream take the events that it holds for sent: by an earlier process.
+func (s *Stream) Recall() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sent = s.log.Last()
+}
+
 // Delivered reports that the stream has ended and its last event reached a
 // connection.
 func (s *Stream) Delivered() bool {

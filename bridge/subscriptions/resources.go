@@ -108,8 +108,20 @@ func (r *Resources) Unsubscribe(authorization, uri string) {
 func (r *Resources) Subscribed() []string { return r.subscribed() }
 
 // Restore subscribes to what was subscribed to before the process, and has the client
-// look at all of it: there was a gap (C-20).
-func (r *Resources) Restore(authorization string, uris []string) error {
+// look at all of it: there was a gap (C-20). It does not wait for the server; failed is
+// told when that does not take the subscriptions.
+func (r *Resources) Restore(authorization string, uris []string, failed func(error)) {
+	r.mu.Lock()
+	r.uris = uris
+	r.mu.Unlock()
+	r.hub.wg.Go(func() {
+		if err := r.restore(authorization, uris); err != nil {
+			failed(err)
+		}
+	})
+}
+
+func (r *Resources) restore(authorization string, uris []string) error {
 	r.change.Lock()
 	defer r.change.Unlock()
 	if err := r.replace(authorization, uris, ""); err != nil {

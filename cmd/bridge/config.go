@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -40,7 +41,7 @@ func newConfigValidate(env surroundings) *cobra.Command {
 		Use:   "validate [FILE]",
 		Short: "Check a configuration file together with the BRIDGE_… variables",
 		Long: `validate reads FILE, or the file that BRIDGE_CONFIG names, the environment, and the
-certificates and keys that they name, and reports everything that is wrong.`,
+certificates, keys and the store that they name, and reports everything that is wrong.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			file := variable(env.environ, "BRIDGE_CONFIG")
@@ -69,6 +70,11 @@ func validate(file string, environ []string) (config.Config, error) {
 	}
 	for _, err := range unloadable(&cfg) {
 		wrong.Problems = append(wrong.Problems, config.Problem{Text: err.Error()})
+	}
+	if err == nil {
+		if err := checkStore(context.Background(), cfg.Store); err != nil {
+			wrong.Problems = append(wrong.Problems, config.Problem{Text: err.Error()})
+		}
 	}
 	switch {
 	case len(wrong.Problems) == 0:

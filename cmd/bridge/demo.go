@@ -75,7 +75,7 @@ func startForDemo(ctx context.Context, upstream string, page bool, observe func(
 		return demo.Bridge{}, err
 	}
 	pages := newDesks(log)
-	mounts, err := fleet.Open(specs(&cfg, admin, pages, log), fleetOptions(&cfg, log))
+	mounts, err := fleet.Open(specs(&cfg, common{admin: admin, pages: pages}, log), fleetOptions(&cfg, log))
 	if err != nil {
 		pages.stop()
 		admin.stop()

@@ -16,9 +16,13 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain runs the tests, or in a process that a test started as a command the
-// canned server over stdio.
+// TestMain runs the tests, or in a process that a test started the program itself, or
+// the canned server over stdio.
 func TestMain(m *testing.M) {
+	if os.Getenv(programVariable) != "" {
+		main()
+		return
+	}
 	if len(os.Args) == 3 && os.Args[1] == cannedArgument {
 		serveCanned(os.Args[2], os.Stdin, os.Stdout)
 		return

@@ -18,7 +18,7 @@ func (s *service) reload() {
 		return
 	}
 	s.keepUntilRestart(&cfg)
-	change, err := s.fleet.Prepare(specs(&cfg, s.admin, s.pages, s.log))
+	change, err := s.fleet.Prepare(specs(&cfg, s.with, s.log))
 	if err != nil {
 		s.refuse(err)
 		return
@@ -57,6 +57,10 @@ func (s *service) keepUntilRestart(cfg *config.Config) {
 	if cfg.Admin != s.cfg.Admin {
 		warn("admin")
 		cfg.Admin = s.cfg.Admin
+	}
+	if cfg.Store != s.cfg.Store {
+		warn("store")
+		cfg.Store = s.cfg.Store
 	}
 	if cfg.Log.Format != s.cfg.Log.Format {
 		warn("log.format")

@@ -58,14 +58,13 @@ func serve(ctx context.Context, cfg *config.Config, load func() (config.Config, 
 	if err != nil {
 		return err
 	}
-	defer s.admin.stop()
-	defer s.pages.stop()
+	defer s.with.close()
 	s.load = load
 	if load != nil {
 		signal.Notify(s.hangUp, syscall.SIGHUP)
 		defer signal.Stop(s.hangUp)
 	}
-	banner(env.err, cfg, s.edge.Addr(), s.admin, &log)
+	banner(env.err, cfg, s.edge.Addr(), s.with.admin, &log)
 	if env.started != nil {
 		env.started(s.edge.Addr().String())
 	}
@@ -76,8 +75,7 @@ func serve(ctx context.Context, cfg *config.Config, load func() (config.Config, 
 type service struct {
 	edge  *edge.Edge
 	fleet *fleet.Fleet
-	admin *administration // nil without one
-	pages *desks
+	with  common
 	log   zerolog.Logger
 
 	// What a reload needs; cfg is what is obeyed at present.
@@ -91,21 +89,23 @@ func newService(ctx context.Context, cfg *config.Config, log zerolog.Logger) (*s
 	if err != nil {
 		return nil, err
 	}
-	pages := newDesks(log)
-	mounts, err := fleet.Open(specs(cfg, admin, pages, log), fleetOptions(cfg, log))
-	if err != nil {
-		admin.stop()
-		pages.stop()
+	with := common{admin: admin, pages: newDesks(log)}
+	if with.store, err = openStore(ctx, cfg.Store); err != nil {
+		with.close()
 		return nil, err
 	}
-	door, err := edge.Open(ctx, pages.before(mounts), edge.Options{Listen: cfg.Listen, TLS: edge.Files(cfg.TLS), Proxies: proxies(cfg), Log: log})
+	mounts, err := fleet.Open(specs(cfg, with, log), fleetOptions(cfg, log))
+	if err != nil {
+		with.close()
+		return nil, err
+	}
+	door, err := edge.Open(ctx, with.pages.before(mounts), edge.Options{Listen: cfg.Listen, TLS: edge.Files(cfg.TLS), Proxies: proxies(cfg), Log: log})
 	if err != nil {
 		mounts.Close()
-		admin.stop()
-		pages.stop()
+		with.close()
 		return nil, err
 	}
-	return &service{edge: door, fleet: mounts, admin: admin, pages: pages, log: log, cfg: *cfg, hangUp: make(chan os.Signal, 1)}, nil
+	return &service{edge: door, fleet: mounts, with: with, log: log, cfg: *cfg, hangUp: make(chan os.Signal, 1)}, nil
 }
 
 func proxies(cfg *config.Config) edge.Proxies {
@@ -115,7 +115,7 @@ func proxies(cfg *config.Config) edge.Proxies {
 
 func (s *service) run(ctx context.Context) error {
 	s.fleet.Watch()
-	s.admin.serve(s.fleet)
+	s.with.admin.serve(s.fleet)
 	failed := make(chan error, 1)
 	go func() { failed <- s.edge.Serve() }()
 	var err error

@@ -11,22 +11,39 @@ import (
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/internal/mount"
 	"github.com/mcpbridge/bridge/legacy"
+	"github.com/mcpbridge/bridge/sessions/store"
 )
 
+// common is what all mounts of a process share.
+type common struct {
+	admin *administration // nil without one
+	pages *desks
+	store store.Store // nil: sessions end with the process
+}
+
+// close ends what the mounts shared, after them.
+func (c *common) close() {
+	c.pages.stop()
+	c.admin.stop()
+	if c.store != nil {
+		_ = c.store.Close() // what was acknowledged is kept
+	}
+}
+
 // specs say how to make the mounts of a configuration.
-func specs(cfg *config.Config, admin *administration, pages *desks, log zerolog.Logger) []fleet.Spec {
+func specs(cfg *config.Config, with common, log zerolog.Logger) []fleet.Spec {
 	var list []fleet.Spec
 	for _, m := range cfg.Mounts() {
-		list = append(list, spec(cfg, m, admin, pages, log))
+		list = append(list, spec(cfg, m, with, log))
 	}
 	return list
 }
 
-func spec(cfg *config.Config, m config.Mount, admin *administration, pages *desks, log zerolog.Logger) fleet.Spec {
+func spec(cfg *config.Config, m config.Mount, with common, log zerolog.Logger) fleet.Spec {
 	log = log.With().Str(logfield.Path, m.Path).Str(logfield.Upstream, target(&m)).Logger()
 	return fleet.Spec{
 		Path: m.Path, Target: target(&m), Identity: identify(cfg, &m), Log: log,
-		Open: func() (*mount.Mount, error) { return open(cfg, &m, admin, pages, log) },
+		Open: func() (*mount.Mount, error) { return open(cfg, &m, with, log) },
 	}
 }
 

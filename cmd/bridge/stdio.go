@@ -45,7 +45,7 @@ func concernsStdio(key string) bool {
 	case "command", "listen", "path", "allowed-origins", "allowed-hosts", "modern", "session":
 		return false
 	}
-	return !strings.HasPrefix(key, "tls.") && !strings.HasPrefix(key, "admin.")
+	return !strings.HasPrefix(key, "tls.") && !strings.HasPrefix(key, "store.") && !strings.HasPrefix(key, "admin.")
 }
 
 func serveStdio(ctx context.Context, cfg *config.Config, env surroundings) error {
@@ -60,7 +60,7 @@ func serveStdio(ctx context.Context, cfg *config.Config, env surroundings) error
 	log := newLogger(env.err, cfg.Log, env.environ)
 	pages := newDesks(log)
 	defer pages.stop()
-	how := spec(cfg, mounts[0], nil, pages, log)
+	how := spec(cfg, mounts[0], common{pages: pages}, log)
 	m, err := fleet.NewMember(how)
 	if err != nil {
 		return err

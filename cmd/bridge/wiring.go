@@ -21,9 +21,9 @@ import (
 	"github.com/mcpbridge/bridge/upstream"
 )
 
-// open makes a mount as the settings say. admin may be nil.
-func open(cfg *config.Config, settings *config.Mount, admin *administration, pages *desks, log zerolog.Logger) (*mount.Mount, error) {
-	answers, err := pages.room(settings)
+// open makes a mount as the settings say.
+func open(cfg *config.Config, settings *config.Mount, with common, log zerolog.Logger) (*mount.Mount, error) {
+	answers, err := with.pages.room(settings)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,8 @@ func open(cfg *config.Config, settings *config.Mount, admin *administration, pag
 		RefuseModern:      settings.Modern == "refuse",
 		DropAuthorization: settings.Authorization == "drop",
 	}
-	admin.watch(settings.Path, &options)
+	with.admin.watch(settings.Path, &options)
+	options.Legacy.Store, options.Legacy.StoreScope = with.store, settings.Path
 	if len(settings.Command) > 0 {
 		options.Command, options.Probe.Timeout = command(settings, log), settings.Timeouts.Start
 	} else if options.Upstream, err = upstreamOptions(settings, log); err != nil {

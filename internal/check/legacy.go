@@ -124,6 +124,9 @@ func (a answer) Abandon() { a <- nil }
 // Reachable implements downstream.Reply.
 func (answer) Reachable() bool { return true }
 
+// Safe implements downstream.Reply: nothing is kept.
+func (answer) Safe() downstream.Safe { return nil }
+
 // Address implements downstream.Reply.
 func (answer) Address() downstream.Address { return downstream.Address{} }
 
@@ -132,6 +135,9 @@ func (answer) Continue(work func()) { go work() }
 
 // deafPusher takes what the server says unasked.
 type deafPusher struct{}
+
+// Changed implements downstream.Pusher: nothing is kept.
+func (deafPusher) Changed() {}
 
 // Push implements downstream.Pusher.
 func (deafPusher) Push(string, downstream.Message) {}

@@ -59,11 +59,26 @@ func (h *handover) translate(ctx context.Context, caller downstream.Caller, req 
 	if err != nil || push == nil {
 		return conv, result, err
 	}
+	return h.enlist(conv, push), result, nil
+}
+
+// Restore implements downstream.Backend: only sessions that were translated for are
+// kept.
+func (h *handover) Restore(ctx context.Context, caller downstream.Caller, record []byte, push downstream.Pusher) (downstream.Conversation, error) {
+	conv, err := h.Backend.Restore(ctx, caller, record, push)
+	if err != nil || push == nil {
+		return conv, err
+	}
+	return h.enlist(conv, push), nil
+}
+
+// enlist has a conversation end when the server becomes a legacy one.
+func (h *handover) enlist(conv downstream.Conversation, push downstream.Pusher) downstream.Conversation {
 	t := &translated{Conversation: conv, handover: h, push: push}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.translated[t] = struct{}{}
-	return t, result, nil
+	return t
 }
 
 // errLegacy ends the sessions of a server that cannot serve them any more.

@@ -37,7 +37,9 @@ func (s *shared) Restore(ctx context.Context, caller downstream.Caller, record [
 	if err != nil {
 		return nil, err
 	}
-	return s.listening(conv), nil
+	l := s.listening(conv)
+	l.wants.Store(bridge.WantsLogs(record))
+	return l, nil
 }
 
 func (s *shared) listening(conv downstream.Conversation) *listener {

@@ -26,6 +26,7 @@ type client struct {
 
 func newClient() *client { return &client{make(chan string, 64), make(chan error, 4)} }
 
+func (c *client) Changed()                              {}
 func (c *client) Push(_ string, msg downstream.Message) { c.pushed <- string(msg.AppendTo(nil)) }
 func (c *client) End(why error)                         { c.ended <- why }
 
@@ -41,6 +42,8 @@ type reply struct {
 }
 
 func newReply() *reply { return &reply{done: make(chan struct{})} }
+
+func (*reply) Safe() downstream.Safe { return nil }
 
 func (r *reply) Interactive() bool            { return !r.deaf }
 func (r *reply) Queue(msg downstream.Message) { r.Send(msg) }

@@ -136,6 +136,10 @@ func (c *Channel) send(msg []byte) {
 	}
 }
 
+// Changed implements downstream.Pusher: a connection ends with the process, and its
+// session too.
+func (c *Channel) Changed() {}
+
 // Push implements Pusher. The one connection is always there, so nothing is
 // kept or coalesced.
 func (c *Channel) Push(_ string, msg downstream.Message) { c.sendMessage(&msg) }

@@ -48,6 +48,9 @@ type request struct {
 	done  chan struct{}
 }
 
+// ErrInUse says that another process has the file open.
+var ErrInUse = errors.New("another process has the store open")
+
 var bucketName = []byte("records")
 
 // maxBatch bounds how many requests share a transaction.
@@ -130,7 +133,7 @@ func wanting(db *bolt.DB) error {
 func plain(err error) error {
 	switch {
 	case errors.Is(err, berrors.ErrTimeout):
-		return errors.New("another process has the store open")
+		return ErrInUse
 	case errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrChecksum), errors.Is(err, berrors.ErrVersionMismatch):
 		return fmt.Errorf("%w: %w", store.ErrCorrupt, err)
 	case errors.Is(err, berrors.ErrDatabaseNotOpen):

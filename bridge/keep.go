@@ -1,0 +1,134 @@
+package bridge
+
+import (
+	"errors"
+	"time"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mrtr"
+)
+
+// This file keeps calls that wait for their client, and goes on with those of another
+// process. What a client may rely on is kept before it is told: a question with the
+// flow before it leaves, an answer before its 202. A call that never asks is never
+// kept.
+
+// spare is how long a record outlives the call's own deadline.
+const spare = time.Minute
+
+// recordLocked makes the record that is to be kept after a step: with each question that
+// the step puts, or at once after an answer.
+func (k *call) recordLocked(ev *mrtr.Event, d *decision) {
+	if k.safe == nil {
+		return
+	}
+	if k.flow.Over() {
+		d.cancelled = k.saves > 0 && k.flow.State == mrtr.Silent
+		return
+	}
+	var record *downstream.Kept
+	if k.outbox.waiting != nil {
+		for i := range *k.outbox.waiting {
+			if e := &(*k.outbox.waiting)[i]; e.question && e.kept == nil {
+				if record == nil {
+					record = k.encodeLocked()
+				}
+				one := *record
+				one.Message = &e.msg
+				e.kept = &one
+			}
+		}
+	}
+	if k.saves > 0 && ev.Settles() {
+		d.kept = record
+		if record == nil {
+			d.kept = k.encodeLocked()
+		}
+	}
+}
+
+// encodeLocked returns the call as it is now.
+func (k *call) encodeLocked() *downstream.Kept {
+	k.saves++
+	k.flow.Repeatable = k.repeatable()
+	kept := &downstream.Kept{N: k.saves, TTL: time.Until(k.flow.Clock.Deadline) + spare}
+	kept.Record, _ = k.flow.Encode() // it is strings, numbers and times
+	for _, in := range k.flow.Outstanding() {
+		if in.ServerRequestID != "" {
+			kept.Open = append(kept.Open, jsonrpc.ID(in.ServerRequestID))
+		}
+	}
+	return kept
+}
+
+// errUnkept ends a call whose question could not be kept: sent all the same, it might be
+// answered in vain.
+var errUnkept = errors.New("the bridge could not keep the call while it waits for the client: its store of sessions fails")
+
+// tell sends a message, after what is to be kept before.
+func (k *call) tell(e *effect) {
+	if e.kept == nil {
+		k.out.Send(e.msg)
+		return
+	}
+	if err := k.safe.Keep(*e.kept); errors.Is(err, downstream.ErrGone) {
+		k.leave()
+	} else if err != nil {
+		k.conv.b.log.Error().Err(err).Msg("a question cannot be kept")
+		k.drive(mrtr.Failed(errUnkept))
+	}
+}
+
+// keep keeps an answer. It returns false when another process goes on with the call. An
+// answer that cannot be kept is used all the same, as long as this process lives.
+func (k *call) keep(kept *downstream.Kept) bool {
+	err := k.safe.Keep(*kept)
+	if errors.Is(err, downstream.ErrGone) {
+		k.leave()
+		return false
+	}
+	if err != nil {
+		k.logLine(k.conv.b.log.Error().Err(err)).Msg("an answer cannot be kept: it is lost if the bridge ends now")
+	}
+	return true
+}
+
+// leave ends the call in this process and leaves it to another one.
+func (k *call) leave() {
+	k.mu.Lock()
+	over := k.flow.Over()
+	if !over {
+		act := k.flow.Step(mrtr.Cancelled(), mrtr.Moment{Now: time.Now()})
+		for _, in := range act.Withdraw {
+			k.conv.drop(jsonrpc.ID(in.ServerRequestID))
+		}
+		k.endLocked(&decision{})
+	}
+	k.mu.Unlock()
+	if !over {
+		k.safe.Leave()
+	}
+}
+
+// waitsElsewhere leaves a call that waits for its client to the next process, when this
+// one ends and has kept it.
+func (k *call) waitsElsewhere(cause error) bool {
+	if !downstream.MayGoOn(cause) {
+		return false
+	}
+	k.mu.Lock()
+	waits := k.saves > 0 && k.suspended && k.flow.State != mrtr.Sending
+	k.mu.Unlock()
+	if waits {
+		k.leave()
+	}
+	return waits
+}
+
+// changed tells who keeps the conversation that its record is another now.
+func (c *conversation) changed() {
+	if c.push != nil {
+		c.push.Changed()
+	}
+}

@@ -1,0 +1,158 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/rs/zerolog"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/mrtr"
+	"github.com/mcpbridge/bridge/sessions"
+)
+
+// strongbox is a client whose calls are kept, until it breaks.
+type strongbox struct {
+	*client
+	err     error
+	kept    []downstream.Kept
+	left    bool
+	dropped bool
+	asked   bool // when the latest record was kept, the question was out already
+}
+
+func (s *strongbox) Safe() downstream.Safe { return s }
+
+func (s *strongbox) Keep(k downstream.Kept) error {
+	if s.err != nil {
+		return s.err
+	}
+	s.asked = len(s.client.asked()) > 0
+	s.kept = append(s.kept, k)
+	if k.Message != nil {
+		s.client.Send(*k.Message)
+	}
+	return nil
+}
+
+func (s *strongbox) Drop() { s.dropped = true }
+
+func (s *strongbox) Leave() { s.left = true }
+
+// keeping begins a call whose client has a strongbox.
+func keeping(t *testing.T, steps ...step) (*conversation, *script, *strongbox) {
+	t.Helper()
+	conv, up := session(t, Limits{}, steps...)
+	s := &strongbox{client: &client{t: t, conv: conv}}
+	s.begin()
+	return conv, up, s
+}
+
+// begin makes the call.
+func (s *strongbox) begin() {
+	go s.conv.Serve(context.Background(), downstream.Caller{}, downstream.NewRequest(jsonrpc.Message{
+		ID: "7", Method: mcp.MethodToolsCall, Params: []byte(book),
+	}), s)
+	synctest.Wait()
+}
+
+const accepted = `{"action":"accept","content":{"day":"Monday"}}`
+
+func TestQuestionsAndAnswersAreKeptBeforeTheyCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, up, s := keeping(t, inputRequired(`"s"`, question1("q")), result(booked))
+		if len(s.kept) != 1 || s.asked || len(s.kept[0].Open) != 1 || s.kept[0].Message == nil {
+			t.Fatalf("kept %+v", s.kept)
+		}
+		flow, err := mrtr.Decode(s.kept[0].Record)
+		if err != nil || len(flow.Outstanding()) != 1 || flow.Outstanding()[0].ServerRequestID != string(s.kept[0].Open[0]) {
+			t.Fatalf("the record has %+v, %v", flow, err)
+		}
+		before := len(up.calls())
+		s.answer(0, accepted)
+		synctest.Wait()
+		if len(s.kept) != 2 || s.kept[1].N <= s.kept[0].N || len(s.kept[1].Open) != 0 || !strings.Contains(string(s.kept[1].Record), `"state":"sending"`) {
+			t.Fatalf("kept %d records", len(s.kept))
+		}
+		if len(up.calls()) != before+1 {
+			t.Error("the call did not go on")
+		}
+		s.result()
+	})
+}
+
+func TestCallsThatAskNothingAreNotKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, _, s := keeping(t, result(booked))
+		if s.result(); len(s.kept) != 0 {
+			t.Errorf("kept %d records", len(s.kept))
+		}
+	})
+}
+
+func TestQuestionThatCannotBeKeptEndsTheCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conv, _ := session(t, Limits{}, inputRequired(`"s"`, question1("q")))
+		s := &strongbox{client: &client{t: t, conv: conv}, err: errors.New("no space left on device")}
+		s.begin()
+		if len(s.client.asked()) > 0 {
+			t.Error("the question left")
+		}
+		if text := s.rpcError().Message; !strings.Contains(text, "store") || strings.Contains(text, "space") {
+			t.Errorf("the client is told %q", text)
+		}
+	})
+}
+
+func TestCallThatAnotherProcessTookIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, up, s := keeping(t, inputRequired(`"s"`, question1("q")), result(booked))
+		s.err = downstream.ErrGone
+		s.answer(0, accepted)
+		synctest.Wait()
+		if !s.left || len(up.calls()) != 1 || s.client.over() {
+			t.Errorf("left %v, %d rounds", s.left, len(up.calls()))
+		}
+	})
+}
+
+func TestCallsThatWaitAreLeftToTheNextProcess(t *testing.T) {
+	for cause, left := range map[error]bool{sessions.Closed: true, sessions.Removed: false, sessions.Expired: false} {
+		synctest.Test(t, func(t *testing.T) {
+			conv, _, s := keeping(t, inputRequired(`"s"`, question1("q")))
+			conv.Close(cause)
+			synctest.Wait()
+			if s.left != left || s.over() == left {
+				t.Errorf("%v: left %v, ended %v", cause, s.left, s.over())
+			}
+		})
+	}
+}
+
+// TestRestoredSessionsHearOfWhatTheyMayHaveMissed_C20: of lists, and of resources once the
+// server has acknowledged.
+func TestRestoredSessionsHearOfWhatTheyMayHaveMissed_C20(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up := &announcer{opened: make(chan *openListen, 8)}
+		b := New(Options{Upstream: up, Log: zerolog.Nop()})
+		defer b.Close()
+		box := &inbox{}
+		conv := b.newConversation(mcp.V20251125, downstream.Caller{}, announcing, box)
+		b.adopt(conv)
+		uris := []string{"file:///a", "file:///b"}
+		conv.subscriptions().Restore("", uris, func(err error) { t.Error(err) })
+		if got := string(conv.Record()); !strings.Contains(got, "file:///b") {
+			t.Errorf("its record is %s before the server has acknowledged", got)
+		}
+		synctest.Wait()
+		(<-up.opened).acknowledge()
+		if got := box.take(); !strings.Contains(got, uris[0]) || !strings.Contains(got, uris[1]) {
+			t.Errorf("the client is told %q", got)
+		}
+	})
+}

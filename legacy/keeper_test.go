@@ -1,0 +1,214 @@
+package legacy
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/sessions/store"
+)
+
+// another returns a client of the same session at another server with the same store.
+func (p *peer) another(opt Options, b *fakeBackend) (*HTTP, *peer) {
+	p.t.Helper()
+	h, next := serve(p.t, opt, b)
+	next.session, next.version, next.header = p.session, p.version, p.header
+	return h, next
+}
+
+func (p *peer) status(body string) int {
+	p.t.Helper()
+	status, _ := p.call(body)
+	return status
+}
+
+func stored() Options { return Options{Store: store.NewMemory(1000), StoreScope: "/mcp"} }
+
+func TestSessionsGoOnInAnotherProcess(t *testing.T) {
+	opt, b := stored(), newFake()
+	h, p := serve(t, opt, b)
+	p.initialize("2025-11-25")
+	b.last().setLevel("debug")
+	h.Close()
+
+	b = newFake()
+	_, p = p.another(opt, b)
+	want(t, "a call", p.status(`{"jsonrpc":"2.0","id":1,"method":"echo","params":{"a":1}}`), 200)
+	want(t, "the conversation's record", b.last().level, "debug")
+	want(t, "once", len(b.convs), 1)
+}
+
+func TestSessionsThatWereEndedDoNotComeBack(t *testing.T) {
+	opt := stored()
+	_, p := serve(t, opt, newFake())
+	p.initialize("2025-11-25")
+	want(t, "ended", p.do(p.request(http.MethodDelete, "")).StatusCode, 204)
+	_, p = p.another(opt, newFake())
+	want(t, "afterwards", p.status(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), 404)
+}
+
+func TestSessionsOfAnotherEndpointAreNone(t *testing.T) {
+	opt := stored()
+	_, p := serve(t, opt, newFake())
+	p.initialize("2025-11-25")
+	opt.StoreScope = "/other"
+	_, p = p.another(opt, newFake())
+	want(t, "elsewhere", p.status(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), 404)
+}
+
+// TestSessionsComeBackToTheirOwnerAlone_H8: whoever opened it, or was it bound to last.
+func TestSessionsComeBackToTheirOwnerAlone_H8(t *testing.T) {
+	opt := stored()
+	h, p := serve(t, opt, newFake())
+	p.header.Set("Authorization", "Bearer mine")
+	p.initialize("2025-11-25")
+	h.Close()
+	_, p = p.another(opt, newFake())
+	p.header = http.Header{"Authorization": {"Bearer yours"}}
+	want(t, "GET by another", p.do(p.request(http.MethodGet, "")).StatusCode, 404)
+	want(t, "DELETE by another", p.do(p.request(http.MethodDelete, "")).StatusCode, 404)
+	p.header = http.Header{"Authorization": {"Bearer mine"}}
+	want(t, "its owner", p.status(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), 200)
+}
+
+// TestStandaloneStreamGoesOnAfterEventsOfAnotherProcess: a client that names an event
+// of the earlier one listens, and event ids never name two events.
+func TestStandaloneStreamGoesOnAfterEventsOfAnotherProcess(t *testing.T) {
+	opt, b := stored(), newFake()
+	h, p := serve(t, opt, b)
+	p.initialize("2025-11-25")
+	h.Close()
+
+	b = newFake()
+	_, p = p.another(opt, b)
+	stream := readEvents(t, p.get("0-17"))
+	b.last().push.Push("k", []byte(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`))
+	event := stream.next()
+	for !strings.Contains(event, "list_changed") {
+		event = stream.next() // a priming one
+	}
+	if !strings.HasPrefix(event, "4294967296-") {
+		t.Errorf("the event is %q", event)
+	}
+	want(t, "a call's stream of the earlier process", p.get("3-1").StatusCode, 400)
+}
+
+// failing is a store that can't be reached.
+type failing struct{ store.Store }
+
+func (failing) Load(context.Context, string) ([]store.Record, error) {
+	return nil, errors.New("connection refused")
+}
+
+func (failing) Commit(context.Context, string, ...store.Change) error {
+	return errors.New("connection refused")
+}
+
+func TestClientKeepsItsSessionWhenTheStoreCannotBeReached(t *testing.T) {
+	opt := stored()
+	h, p := serve(t, opt, newFake())
+	p.initialize("2025-11-25")
+	h.Close()
+	opt.Store = failing{opt.Store}
+	_, q := p.another(opt, newFake())
+	for _, method := range []string{http.MethodPost, http.MethodGet, http.MethodDelete} {
+		want(t, method, q.do(q.request(method, `{"jsonrpc":"2.0","id":1,"method":"echo"}`)).StatusCode, 503)
+	}
+	q.session = ""
+	q.initialize("2025-11-25")
+	want(t, "a session of its own", q.status(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), 200)
+}
+
+func TestClientKeepsItsSessionWhenTheUpstreamCannotBeReached(t *testing.T) {
+	opt := stored()
+	h, p := serve(t, opt, newFake())
+	p.initialize("2025-11-25")
+	h.Close()
+	b := newFake()
+	var fails = errors.New("connection refused")
+	b.restore = func([]byte) error { return fails }
+	_, p = p.another(opt, b)
+	want(t, "at first", p.status(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), 503)
+	fails = nil
+	want(t, "then", p.status(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), 200)
+	_, p = p.another(opt, b)
+	fails = downstream.ErrGone
+	want(t, "a record for nobody", p.status(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), 404)
+}
+
+// TestOneProcessHasASession: the one that brought it back last.
+func TestOneProcessHasASession(t *testing.T) {
+	opt, b := stored(), newFake()
+	_, p := serve(t, opt, b)
+	p.initialize("2025-11-25")
+	before := b.last()
+	_, q := p.another(opt, newFake())
+	want(t, "the other", q.status(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), 200)
+	before.setLevel("debug") // of one that has slept
+	if before.cause() == nil {
+		t.Error("the first one goes on with the session")
+	}
+	want(t, "the other still", q.status(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), 200)
+}
+
+// counting counts what is asked of a store.
+type counting struct {
+	store.Store
+	loads, commits, touches int
+}
+
+func (c *counting) Load(ctx context.Context, session string) ([]store.Record, error) {
+	c.loads++
+	return c.Store.Load(ctx, session)
+}
+
+func (c *counting) Commit(ctx context.Context, session string, changes ...store.Change) error {
+	c.commits++
+	return c.Store.Commit(ctx, session, changes...)
+}
+
+func (c *counting) Touch(ctx context.Context, touches ...store.Touch) error {
+	c.touches++
+	return c.Store.Touch(ctx, touches...)
+}
+
+func TestCallsAskTheStoreNothing(t *testing.T) {
+	opt := stored()
+	c := &counting{Store: opt.Store}
+	opt.Store = c
+	_, p := serve(t, opt, newFake())
+	p.initialize("2025-11-25")
+	for range 10 {
+		p.post(`{"jsonrpc":"2.0","id":1,"method":"echo"}`)
+	}
+	want(t, "reads", c.loads, 0)
+	want(t, "writes", c.commits, 1)
+}
+
+func TestSessionsInUseStayInTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt := stored()
+		c := &counting{Store: opt.Store}
+		opt.Store, opt.IdleTimeout = c, time.Hour
+		_, p := servePipe(t, opt, newFake())
+		p.initialize("2025-11-25")
+		idle := &peer{t: t, client: p.client, url: p.url, header: http.Header{}}
+		idle.initialize("2025-11-25")
+		for range 12 {
+			time.Sleep(30 * time.Minute)
+			want(t, "in use", p.status(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), 200)
+		}
+		_, inUse := c.Store.Get(t.Context(), store.Address{Session: store.Name("/mcp\n" + p.session), Kind: store.Session})
+		_, unused := c.Store.Get(t.Context(), store.Address{Session: store.Name("/mcp\n" + idle.session), Kind: store.Session})
+		want(t, "in use", inUse, error(nil))
+		want(t, "unused", unused, store.ErrNotFound)
+		if c.touches < 12 || c.touches > 24 {
+			t.Errorf("%d touches in six hours", c.touches)
+		}
+	})
+}

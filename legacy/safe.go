@@ -1,0 +1,244 @@
+package legacy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/logfield"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy/message"
+	"github.com/mcpbridge/bridge/sessions"
+	"github.com/mcpbridge/bridge/sessions/store"
+)
+
+// keptCall is what an exchange knows of its record in the store.
+type keptCall struct {
+	mu      sync.Mutex // one save at a time
+	version uint64     // of the record in the store
+	n       uint64     // of the newest flow
+	over    bool       // nothing is kept any more
+	record  callRecord
+}
+
+// callRecord is a call that waits for its client, and the events that the client may
+// not have had: the questions that are open. The events of a last word are one.
+type callRecord struct {
+	V      int         `json:"v"`
+	Stream uint64      `json:"stream"` // number of the stream that the events are of
+	Events []keptEvent `json:"events,omitempty"`
+	Flow   []byte      `json:"flow,omitempty"` // as Conversation.Resume wants it
+}
+
+type keptEvent struct {
+	ID   jsonrpc.ID `json:"id,omitempty"` // of the question
+	Seq  uint64     `json:"seq"`
+	Data []byte     `json:"data"`
+}
+
+// callRecordVersion counts the changes of callRecord that an older bridge could not go
+// on from. Members may be added without one.
+const callRecordVersion = 1
+
+// Safe implements Reply. Members of a batch end with the process.
+func (ex *exchange) Safe() downstream.Safe {
+	if ex.session == nil || ex.session.kept == nil || ex.batch || !ex.Interactive() {
+		return nil
+	}
+	return ex
+}
+
+// Keep implements downstream.Safe.
+func (ex *exchange) Keep(k downstream.Kept) error {
+	ex.mu.Lock()
+	st := ex.startStreamLocked()
+	if ex.kept == nil && st != nil {
+		ex.kept = new(keptCall)
+	}
+	kept := ex.kept
+	ex.mu.Unlock()
+	if st == nil {
+		return nil // it is over, or its client left before it could come back
+	}
+	var text []byte
+	if k.Message != nil {
+		text = message.TextOf(k.Message)
+	}
+	if err := kept.save(ex, st, &k, text); err != nil || text == nil {
+		return err
+	}
+	st.Queue(text)
+	st.Flush()
+	return nil
+}
+
+// save brings the record up to date. text is the event that is to follow, nil for none.
+func (kc *keptCall) save(ex *exchange, st *sessions.Stream, k *downstream.Kept, text []byte) error {
+	kc.mu.Lock()
+	defer kc.mu.Unlock()
+	if kc.over {
+		return downstream.ErrGone
+	}
+	r := &kc.record
+	r.V, r.Stream = callRecordVersion, st.ID()
+	if k.N >= kc.n {
+		kc.n, r.Flow = k.N, k.Record
+		r.Events = slices.DeleteFunc(r.Events, func(e keptEvent) bool { return !slices.Contains(k.Open, e.ID) })
+	}
+	if text != nil {
+		r.Events = append(r.Events, keptEvent{ID: k.Message.ID, Seq: st.Last() + 1, Data: text})
+	}
+	value, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	err = ex.change(store.Change{Kind: store.Flow, ID: recordID(r.Stream), Replaces: kc.version, TTL: k.TTL, Value: value})
+	if err == nil {
+		kc.version++
+	}
+	return err
+}
+
+// recordID names the records of a stream, in whatever process it is.
+func recordID(stream uint64) string { return strconv.FormatUint(uint64(uint32(stream)), 10) }
+
+// change changes records of the exchange's session.
+func (ex *exchange) change(changes ...store.Change) error {
+	k := ex.http.keeper
+	err := k.do(func(ctx context.Context) error {
+		return k.store.Commit(ctx, k.name(ex.session.rec.ID), changes...)
+	})
+	if _, conflict := errors.AsType[*store.ConflictError](err); conflict {
+		return downstream.ErrGone
+	}
+	return err
+}
+
+// keepLastWord keeps the response of a call that was kept, until its retention ends, and
+// removes the call's record; without a response it only does that.
+func (ex *exchange) keepLastWord(msg *downstream.Message) {
+	ex.mu.Lock()
+	kept, over := ex.kept, ex.phase == done
+	ex.mu.Unlock()
+	if kept == nil || over {
+		return
+	}
+	kept.mu.Lock()
+	defer kept.mu.Unlock()
+	before := kept.over
+	kept.over = true
+	if before || kept.version == 0 {
+		return
+	}
+	st := ex.stream.Load()
+	id := recordID(st.ID())
+	changes := []store.Change{{Kind: store.Flow, ID: id, Replaces: kept.version, Delete: true}}
+	if msg != nil {
+		value, err := json.Marshal(&callRecord{V: callRecordVersion, Stream: st.ID(), Events: []keptEvent{{Seq: st.Last() + 1, Data: message.OwnText(msg)}}})
+		if err == nil {
+			changes = append(changes, store.Change{Kind: store.LastWord, ID: id, Replaces: store.Any, TTL: ex.http.opt.Retention, Value: value})
+		}
+	}
+	ex.http.keeper.report("keeping the last word of a call", ex.change(changes...))
+}
+
+// Drop implements downstream.Safe.
+func (ex *exchange) Drop() { ex.keepLastWord(nil) }
+
+// Leave implements downstream.Safe.
+func (ex *exchange) Leave() { ex.complete(nil) }
+
+// replayed is what a session knows of a stream of an earlier process: under which
+// numbers its first events went out there.
+type replayed struct {
+	stream uint64   // there
+	seqs   []uint64 // there
+}
+
+// translated returns which event of a stream that was brought back stands for an event of
+// an earlier process. In the processes between, events had the numbers that they have now.
+func (s *session) translated(id, seq uint64) uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, ok := s.replays[uint32(id)]
+	if !ok || id < r.stream {
+		return 0
+	}
+	if id > r.stream {
+		return min(seq, uint64(len(r.seqs)))
+	}
+	n := 0
+	for n < len(r.seqs) && r.seqs[n] <= seq {
+		n++
+	}
+	return uint64(n)
+}
+
+// bringBack adds a stream of an earlier process to a session, with its events.
+func (s *session) bringBack(r *callRecord) *sessions.Stream {
+	number := uint32(r.Stream)
+	st := sessions.NewStream(s.kept.first()|uint64(number), s.http.opt.Log)
+	then := replayed{stream: r.Stream}
+	for _, e := range r.Events {
+		st.Put(e.Data)
+		then.seqs = append(then.seqs, e.Seq)
+	}
+	st.Recall()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.replays == nil {
+		s.replays = map[uint32]replayed{}
+	}
+	s.replays[number] = then
+	s.last = max(s.last, st.ID())
+	i, _ := s.indexLocked(st.ID())
+	s.streams = slices.Insert(s.streams, i, st)
+	return st
+}
+
+// bringBackCalls goes on with the calls of a session, and makes last words ready.
+func (k *keeper) bringBackCalls(s *session, caller downstream.Caller, records []store.Record) {
+	for i := range records {
+		r := &records[i]
+		if r.Kind != store.Flow && r.Kind != store.LastWord {
+			continue
+		}
+		if err := k.bringBackCall(s, caller, r); err != nil {
+			k.http.opt.Logger.Warn().Err(err).Str(logfield.SessionID, logfield.Short(s.rec.ID)).Msg("a call of an earlier process cannot go on")
+		}
+	}
+}
+
+func (k *keeper) bringBackCall(s *session, caller downstream.Caller, r *store.Record) error {
+	if r.Err != nil {
+		return r.Err
+	}
+	var record callRecord
+	if err := json.Unmarshal(r.Value, &record); err != nil || record.V < 1 {
+		return errors.New("its record cannot be read")
+	}
+	if record.V > callRecordVersion {
+		return store.ErrNewer
+	}
+	st := s.bringBack(&record)
+	if r.Kind == store.LastWord {
+		st.Seal(nil)
+		s.retire(st)
+		return nil
+	}
+	ex := &exchange{http: k.http, session: s, accept: acceptJSON | acceptSSE, phase: streaming, requests: 1, left: 1}
+	ex.kept = &keptCall{version: r.Version, record: record}
+	ex.stream.Store(st)
+	if k.http.start(ex) == nil {
+		return downstream.ErrStopping
+	}
+	if err := s.conv.Resume(caller, record.Flow, ex); err != nil {
+		ex.Leave()
+		return err
+	}
+	return nil
+}
