@@ -58,6 +58,9 @@ func serveStdio(ctx context.Context, cfg *config.Config, env surroundings) error
 	// the signal would do the same to the child.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	log := newLogger(env.err, cfg.Log, env.environ)
+	if len(mounts[0].CommandEnv) == 0 {
+		mounts[0].CommandEnv = []string{"*"} // what the client gives its server, it gives the bridge
+	}
 	pages := newDesks(log)
 	defer pages.stop()
 	how := spec(cfg, mounts[0], common{pages: pages}, log)

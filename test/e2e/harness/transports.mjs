@@ -20,6 +20,7 @@ export const upstreams = {
     const file = join(dir, 'admin.json');
     return {
       target: ['--', process.execPath, STDIO_FIXTURE],
+      serveFlags: ['--command-env', 'FIXTURE_*'], // bridge stdio hands its environment on
       env: { FIXTURE_ADMIN_FILE: file },
       /** Known once the bridge has started the child. */
       admin: async () => {
@@ -34,7 +35,7 @@ export const upstreams = {
 
 /** Starts `bridge serve` in front of an upstream of the table above. */
 export const serve = (upstream, { flags = [] } = {}) =>
-  upstream.url ? startBridge(upstream.url, { flags, env: upstream.env }) : startBridge(undefined, { flags: [...flags, ...upstream.target], env: upstream.env });
+  upstream.url ? startBridge(upstream.url, { flags, env: upstream.env }) : startBridge(undefined, { flags: [...flags, ...upstream.serveFlags, ...upstream.target], env: upstream.env });
 
 const load = (release, module) => import(`${release}/client/${module}.js`);
 
