@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -227,7 +226,7 @@ func TestCancellingLetsGoOfTheResponse(t *testing.T) {
 // request the same id.
 func TestACancelledRequestDoesNotEndTheNextOneWithItsID_B1(t *testing.T) {
 	var once sync.Once
-	begun := make(chan struct{})
+	begun, ended := make(chan struct{}), make(chan struct{})
 	_, _, conv := connected(t, func(w http.ResponseWriter, r *http.Request, _ *jsonrpc.Message) {
 		first := false
 		once.Do(func() { first = true })
@@ -235,12 +234,10 @@ func TestACancelledRequestDoesNotEndTheNextOneWithItsID_B1(t *testing.T) {
 			events(w, ": begun\n\n")
 			close(begun)
 			<-r.Context().Done()
+			close(ended)
 			return
 		}
-		select {
-		case <-time.After(200 * time.Millisecond): // for the first one's end to do harm
-		case <-r.Context().Done():
-		}
+		<-ended // which must do no harm
 		plain(w, response(`"a"`))
 	})
 	cancelled := ask(t, conv, aCall)

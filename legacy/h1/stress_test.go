@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -43,7 +44,9 @@ func moody(w http.ResponseWriter, r *http.Request) {
 		_ = rc.SetWriteDeadline(time.Now().Add(time.Minute))
 	}
 	if has("rest") {
-		<-time.After(time.Millisecond)
+		for range 100 {
+			runtime.Gosched()
+		}
 	}
 	if has("stream") {
 		for len(body) > 0 {
