@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	stdlog "log"
 	"os"
 	"os/signal"
 	"syscall"
@@ -39,6 +40,7 @@ func main() {
 	// The first signal asks for an orderly end. Giving up the signals then makes
 	// the second one end the process at once, as if nobody had asked for them.
 	context.AfterFunc(ctx, stop)
+	stdlog.SetOutput(io.Discard) // net/http quotes responses there that came too late
 	env := surroundings{in: os.Stdin, out: os.Stdout, err: os.Stderr, environ: os.Environ()}
 	if err := run(ctx, os.Args[1:], env); err != nil {
 		fmt.Fprintf(os.Stderr, "bridge: %v\n", err)

@@ -35,7 +35,7 @@ export const upstreams = {
 
 /** Starts `bridge serve` in front of an upstream of the table above. */
 export const serve = (upstream, { flags = [] } = {}) =>
-  upstream.url ? startBridge(upstream.url, { flags, env: upstream.env }) : startBridge(undefined, { flags: [...flags, ...upstream.serveFlags, ...upstream.target], env: upstream.env });
+  upstream.url ? startBridge(upstream.url, { flags, env: upstream.env }) : startBridge(undefined, { flags: [...flags, ...(upstream.serveFlags ?? []), ...upstream.target], env: upstream.env });
 
 const load = (release, module) => import(`${release}/client/${module}.js`);
 
