@@ -30,7 +30,7 @@ func (k *call) elsewhere(in *mrtr.Input) bool {
 
 // inquire has an input request answered elsewhere.
 func (k *call) inquire(req *mrtr.InputRequest) {
-	key := req.Key
+	key, method := req.Key, req.Method // req is the effect's, whose memory is used again
 	ticket := k.conv.asks().Ask(ask.Inquiry{
 		Method:   req.Method,
 		Params:   req.Params,
@@ -39,7 +39,7 @@ func (k *call) inquire(req *mrtr.InputRequest) {
 		Spent:    &k.conv.spent,
 		Deadline: k.answerBy(),
 		Answer: func(response []byte, why error) {
-			k.conv.b.background(func() { k.inquired(key, req.Method, response, why) })
+			k.conv.b.background(func() { k.inquired(key, method, response, why) })
 		},
 	})
 	if !k.waits(key, ticket) {
