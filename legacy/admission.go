@@ -5,6 +5,7 @@ import (
 
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy/web"
 )
 
 // busyAgain is when a client that has too much under way may try again, in seconds.
@@ -24,7 +25,7 @@ func (h *HTTP) tooBusy(w http.ResponseWriter, r *http.Request, s *session, reque
 	h.notices.busy.Warn().Str(logfield.SessionID, logfield.Short(s.rec.ID)).Int("limit", h.opt.MaxInFlight).
 		Msg("a session has too many requests under way (limits.in-flight); refused one")
 	w.Header().Set("Retry-After", busyAgain)
-	writeError(w, http.StatusTooManyRequests, id, jsonrpc.CodeInternal, "too many requests are under way in this session")
+	web.WriteError(w, http.StatusTooManyRequests, id, jsonrpc.CodeInternal, "too many requests are under way in this session")
 	return true
 }
 

@@ -104,16 +104,6 @@ func FuzzEventID(f *testing.F) {
 	})
 }
 
-func FuzzHeaders(f *testing.F) {
-	f.Add("application/json;q=0.5, */*;q=0", "localhost:1", "http://[::1]:80")
-	f.Fuzz(func(_ *testing.T, accept, host, origin string) {
-		_ = acceptOf(http.Header{"Accept": {accept}})
-		g := newGuard(&Options{})
-		_ = g.host(host)
-		_ = g.origin(origin, host)
-	})
-}
-
 func TestABrokenAnswerEndsItsQuestionAndHasNoIDInItsError_C9(t *testing.T) {
 	const broken = `{"jsonrpc":"2.0","id":"q","error":{}}`
 	const both = `{"jsonrpc":"2.0","id":"q","result":{},"error":{"code":1,"message":""}}`

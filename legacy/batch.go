@@ -8,10 +8,11 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/message"
+	"github.com/mcpbridge/bridge/legacy/web"
 )
 
 // postBatch takes an array, which only one version allows (E-1, E-2).
-func (h *HTTP) postBatch(w http.ResponseWriter, r *http.Request, accept accept, body []byte) {
+func (h *HTTP) postBatch(w http.ResponseWriter, r *http.Request, accept web.Accept, body []byte) {
 	s, caller, named := h.find(r)
 	if s == nil && h.relayed(w, r, body, nil) {
 		return
@@ -21,12 +22,12 @@ func (h *HTTP) postBatch(w http.ResponseWriter, r *http.Request, accept accept, 
 		return
 	}
 	if !message.Batches(conv.Version()) {
-		writeError(w, http.StatusBadRequest, "", jsonrpc.CodeInvalidRequest, "batches are not part of this protocol version")
+		web.WriteError(w, http.StatusBadRequest, "", jsonrpc.CodeInvalidRequest, "batches are not part of this protocol version")
 		return
 	}
 	b, err := message.ParseBatch(body, h.opt.MaxBatch)
 	if err != nil {
-		writeParseError(w, "", err)
+		web.WriteParseError(w, "", err)
 		return
 	}
 	requests := len(b.Requests) + len(b.Broken)
@@ -40,7 +41,7 @@ func (h *HTTP) postBatch(w http.ResponseWriter, r *http.Request, accept accept, 
 	}
 	ex := h.beginBatch(w, r, s, accept, requests, true)
 	if ex == nil {
-		writeShuttingDown(w, "")
+		web.WriteShuttingDown(w, "")
 		return
 	}
 	defer ex.leave()

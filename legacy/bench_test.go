@@ -184,7 +184,7 @@ func TestIdleSessionIsSmall(t *testing.T) {
 	w := &recorder{h: http.Header{}}
 	open := func() {
 		clear(w.h)
-		r := &http.Request{Method: http.MethodPost, Host: "localhost", Header: http.Header{"Content-Type": typeJSON}}
+		r := &http.Request{Method: http.MethodPost, Host: "localhost", Header: http.Header{"Content-Type": {"application/json"}}}
 		msg := []byte(initialize(mcp.V20251125))
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(msg)), int64(len(msg))
 		h.ServeHTTP(w, r)

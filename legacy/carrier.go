@@ -10,12 +10,9 @@ import (
 
 	"github.com/mcpbridge/bridge/internal/agenda"
 	"github.com/mcpbridge/bridge/legacy/message"
+	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/sessions"
-	"github.com/mcpbridge/bridge/sse"
 )
-
-// pingTimeout bounds how long a keep-alive may wait for a client.
-const pingTimeout = time.Second
 
 var (
 	errCarrierClosed = errors.New("connection is closed")
@@ -144,16 +141,14 @@ func (c *carrier) commentLocked() error {
 	}
 	c.beginLocked()
 	c.deadline = time.Time{}
-	_ = c.rc.SetWriteDeadline(time.Now().Add(pingTimeout))
+	_ = c.rc.SetWriteDeadline(time.Now().Add(web.PingTimeout))
 	c.setWriting(true)
 	defer c.setWriting(false)
-	if _, err := c.w.Write(keepAlive); err != nil {
+	if _, err := c.w.Write(web.KeepAlive); err != nil {
 		return err
 	}
 	return c.rc.Flush()
 }
-
-var keepAlive = sse.AppendComment(nil, "keep-alive")
 
 // End lets the handler return. A write that hangs meanwhile is cut short, since
 // nobody is interested in it any more.
@@ -247,12 +242,8 @@ func (c *carrier) beginLocked() {
 		return
 	}
 	c.begun = true
-	h := c.w.Header()
-	h["Content-Type"] = typeSSE
-	h["Cache-Control"] = noCache
-	h["X-Accel-Buffering"] = noBuffering
 	c.http.leaving(c.w)
-	c.w.WriteHeader(http.StatusOK)
+	web.BeginStream(c.w)
 }
 
 func (c *carrier) sendLocked() error {
@@ -260,7 +251,7 @@ func (c *carrier) sendLocked() error {
 		return nil
 	}
 	defer message.Release(&c.buf)
-	for part := range slices.Chunk(*c.buf, writePart) {
+	for part := range slices.Chunk(*c.buf, web.WritePart) {
 		c.extendLocked(c.http.opt.WriteTimeout)
 		if _, err := c.w.Write(part); err != nil {
 			return err

@@ -3,6 +3,7 @@ package legacy
 import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/legacy/message"
+	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/sessions"
 )
 
@@ -16,7 +17,7 @@ func (ex *exchange) complete(msg *downstream.Message) {
 	}
 	ex.left--
 	last := ex.left == 0
-	if ex.phase == open && last && ex.w != nil && !ex.accept.has(acceptJSON) && (msg != nil || len(ex.parts) > 0) {
+	if ex.phase == open && last && ex.w != nil && !ex.accept.Has(web.AcceptJSON) && (msg != nil || len(ex.parts) > 0) {
 		ex.startStreamLocked()
 	}
 	var st *sessions.Stream
@@ -55,12 +56,12 @@ func (ex *exchange) writePlainLocked(msg *downstream.Message) {
 	switch {
 	case ex.w == nil: // the client left without ever seeing an event id
 	case ex.batch && msg != nil:
-		ex.http.writeResult(ex.w, message.Array(append(ex.parts, message.OwnText(msg))))
+		web.WriteResult(ex.w, message.Array(append(ex.parts, message.OwnText(msg))), ex.http.opt.WriteTimeout)
 	case ex.batch && len(ex.parts) > 0:
-		ex.http.writeResult(ex.w, message.Array(ex.parts))
+		web.WriteResult(ex.w, message.Array(ex.parts), ex.http.opt.WriteTimeout)
 	case msg != nil:
 		ex.http.writeResponse(ex.w, msg)
 	default:
-		writeEmptySSE(ex.w) // cancelled: a stream that ends, not an error (E.9)
+		web.WriteEmptyStream(ex.w) // cancelled: a stream that ends, not an error (E.9)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy/web"
 )
 
 // modern hands a request of the modern era on unchanged, or refuses it as a
@@ -12,7 +13,7 @@ import (
 func (h *HTTP) modern(w http.ResponseWriter, r *http.Request, body []byte, id jsonrpc.ID) {
 	next := h.backend.Modern()
 	if next == nil {
-		writeError(w, http.StatusBadRequest, id, jsonrpc.CodeInvalidRequest, "no session: initialize first")
+		web.WriteError(w, http.StatusBadRequest, id, jsonrpc.CodeInvalidRequest, "no session: initialize first")
 		return
 	}
 	handOn(w, r, body, next)

@@ -8,6 +8,7 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/agenda"
 	"github.com/mcpbridge/bridge/legacy/message"
+	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/sessions"
 )
 
@@ -28,7 +29,7 @@ type exchange struct {
 	http    *HTTP
 	session *session // nil without one
 
-	accept   accept
+	accept   web.Accept
 	auth     string // the credentials that it carries
 	batch    bool   // a JSON response is an array
 	requests int32  // how many it answers; more than one in a batch
@@ -46,14 +47,14 @@ type exchange struct {
 }
 
 // begin opens an exchange for one request, nil during shutdown.
-func (h *HTTP) begin(w http.ResponseWriter, r *http.Request, s *session, a accept) *exchange {
+func (h *HTTP) begin(w http.ResponseWriter, r *http.Request, s *session, a web.Accept) *exchange {
 	return h.beginBatch(w, r, s, a, 1, false)
 }
 
 // beginBatch opens an exchange for a batch with this many requests.
-func (h *HTTP) beginBatch(w http.ResponseWriter, r *http.Request, s *session, a accept, requests int, batch bool) *exchange {
+func (h *HTTP) beginBatch(w http.ResponseWriter, r *http.Request, s *session, a web.Accept, requests int, batch bool) *exchange {
 	n := int32(requests)
-	return h.start(&exchange{http: h, session: s, accept: a, auth: header(r.Header, "Authorization"), w: w, r: r, requests: n, left: n, batch: batch})
+	return h.start(&exchange{http: h, session: s, accept: a, auth: web.Header(r.Header, "Authorization"), w: w, r: r, requests: n, left: n, batch: batch})
 }
 
 // start counts an exchange in; nil during shutdown.
@@ -66,14 +67,14 @@ func (h *HTTP) start(ex *exchange) *exchange {
 		s.active.Add(1)
 		s.calls.Add(ex.requests)
 	}
-	if ex.accept.has(acceptSSE) {
+	if ex.accept.Has(web.AcceptSSE) {
 		h.commits.Add(&ex.commit)
 	}
 	return ex
 }
 
 // Interactive implements Reply.
-func (ex *exchange) Interactive() bool { return ex.accept.has(acceptSSE) }
+func (ex *exchange) Interactive() bool { return ex.accept.Has(web.AcceptSSE) }
 
 // Send implements Reply.
 func (ex *exchange) Send(msg downstream.Message) {
@@ -165,7 +166,7 @@ func (ex *exchange) Refuse(r *downstream.Refusal) bool {
 		}
 		return false
 	}
-	writeRefusal(ex.w, r)
+	web.WriteRefusal(ex.w, r)
 	ex.settleLocked()
 	ex.mu.Unlock()
 	ex.release()

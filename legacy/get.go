@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/sessions"
@@ -19,25 +20,25 @@ func (h *HTTP) get(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if !acceptOf(r.Header).has(acceptSSE) {
-		writeNotAcceptable(w, "text/event-stream")
+	if !web.AcceptOf(r.Header).Has(web.AcceptSSE) {
+		web.WriteNotAcceptable(w, "text/event-stream")
 		return
 	}
-	last := header(r.Header, mcp.HeaderLastEventID)
+	last := web.Header(r.Header, mcp.HeaderLastEventID)
 	if h.gate.IsShut() && !ofCall(last) {
-		writeShuttingDown(w, "")
+		web.WriteShuttingDown(w, "")
 		return
 	}
 	if last != "" && !s.heardBefore(last) {
 		h.resume(w, r, s, last)
 		return
 	}
-	if s.refuse(w, header(r.Header, "Authorization")) {
+	if s.refuse(w, web.Header(r.Header, "Authorization")) {
 		return
 	}
 	st := s.standaloneStream()
 	if st == nil {
-		h.refuseUnknown(w, header(r.Header, mcp.HeaderSessionID), "")
+		h.refuseUnknown(w, web.Header(r.Header, mcp.HeaderSessionID), "")
 		return
 	}
 	h.attach(w, r, s, st, func(c *carrier) { s.listen(c, st, false, 0) })
@@ -60,7 +61,7 @@ func (h *HTTP) resume(w http.ResponseWriter, r *http.Request, s *session, last s
 	switch {
 	case !ok || st == nil || !st.Holds(seq):
 		h.resumed(observe.Unknown)
-		writeError(w, http.StatusBadRequest, "", jsonrpc.CodeInvalidRequest, "unknown or expired event id")
+		web.WriteError(w, http.StatusBadRequest, "", jsonrpc.CodeInvalidRequest, "unknown or expired event id")
 	case st.Exhausted(seq):
 		h.resumed(observe.Replayed)
 		// The client has everything. This status is what tells readers of
@@ -129,15 +130,15 @@ func (h *HTTP) sessionFor(w http.ResponseWriter, r *http.Request, off bool, allo
 	switch {
 	case s == nil && h.relayed(w, r, nil, nil):
 	case off:
-		writeNotAllowed(w, "", allow)
+		web.WriteNotAllowed(w, "", allow)
 	case named == nameless:
-		writeNotAllowed(w, " without a session", "POST, OPTIONS")
+		web.WriteNotAllowed(w, " without a session", "POST, OPTIONS")
 	case named == unavailable:
-		writeUnavailable(w, "")
+		web.WriteUnavailable(w, "")
 	case s == nil:
-		h.refuseUnknown(w, header(r.Header, mcp.HeaderSessionID), "")
-	case !versionAllowed(s.rec.Version, mcp.Version(header(r.Header, mcp.HeaderProtocolVersion))):
-		writeBadVersion(w, "")
+		h.refuseUnknown(w, web.Header(r.Header, mcp.HeaderSessionID), "")
+	case !versionAllowed(s.rec.Version, mcp.Version(web.Header(r.Header, mcp.HeaderProtocolVersion))):
+		web.WriteBadVersion(w, "")
 	default:
 		return s, true
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/gate"
 	"github.com/mcpbridge/bridge/internal/transport"
 	"github.com/mcpbridge/bridge/legacy/channel"
+	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/sessions"
 )
@@ -24,7 +25,7 @@ type HTTP struct {
 	opt     Options
 	backend downstream.Backend
 	relayer downstream.Relayer // the backend's; may be nil
-	guard   guard
+	guard   web.Guard
 	notices notices
 	table   *sessions.Table[*session]
 	keeper  *keeper // nil: sessions end with the process
@@ -48,7 +49,7 @@ type HTTP struct {
 func NewHTTP(opt Options, backend downstream.Backend) *HTTP {
 	opt = opt.withDefaults()
 	h := &HTTP{
-		opt: opt, backend: backend, guard: newGuard(&opt),
+		opt: opt, backend: backend, guard: web.NewGuard(opt.AllowedHosts, opt.AllowedOrigins, opt.Watch),
 		notices: newNotices(opt.Logger),
 		commits: agenda.New(opt.CommitDelay),
 		// Looking three times per interval and speaking after two thirds of
@@ -85,16 +86,16 @@ func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case http.MethodDelete:
 		h.delete(w, r)
 	case http.MethodOptions:
-		preflight(w, r)
+		web.Preflight(w, r)
 	default:
-		writeNotAllowed(w, "", "GET, POST, DELETE, OPTIONS")
+		web.WriteNotAllowed(w, "", "GET, POST, DELETE, OPTIONS")
 	}
 }
 
 // admit judges a request's origin and host, and refuses it if they are wrong.
 func (h *HTTP) admit(w http.ResponseWriter, r *http.Request) bool {
 	h.leaving(w)
-	return h.guard.admit(w, r)
+	return h.guard.Admit(w, r)
 }
 
 // listen sorts out what a GET on the MCP endpoint opens.
@@ -102,7 +103,7 @@ func (h *HTTP) listen(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !h.opt.NoWebSocket && transport.IsWebSocket(r):
 		h.webSocket(w, r)
-	case h.opt.SSEMessages != "" && header(r.Header, mcp.HeaderSessionID) == "" && header(r.Header, mcp.HeaderLastEventID) == "":
+	case h.opt.SSEMessages != "" && web.Header(r.Header, mcp.HeaderSessionID) == "" && web.Header(r.Header, mcp.HeaderLastEventID) == "":
 		h.openSSE(w, r, h.opt.SSEMessages) // E-28
 	default:
 		h.get(w, r)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/legacy/channel"
+	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/sessions"
 	"github.com/mcpbridge/bridge/sse"
@@ -20,9 +21,9 @@ func (h *HTTP) SSE(messages string) http.Handler {
 		switch {
 		case !h.admit(w, r):
 		case r.Method == http.MethodOptions:
-			preflight(w, r)
+			web.Preflight(w, r)
 		case r.Method != http.MethodGet:
-			writeNotAllowed(w, "", "GET, OPTIONS")
+			web.WriteNotAllowed(w, "", "GET, OPTIONS")
 		default:
 			h.openSSE(w, r, messages)
 		}
@@ -31,8 +32,8 @@ func (h *HTTP) SSE(messages string) http.Handler {
 
 // openSSE serves one HTTP+SSE connection, which is the session (E-27).
 func (h *HTTP) openSSE(w http.ResponseWriter, r *http.Request, messages string) {
-	if !acceptOf(r.Header).has(acceptSSE) {
-		writeNotAcceptable(w, "text/event-stream")
+	if !web.AcceptOf(r.Header).Has(web.AcceptSSE) {
+		web.WriteNotAcceptable(w, "text/event-stream")
 		return
 	}
 	s := &sseWriter{w: w, rc: http.NewResponseController(w), timeout: h.opt.WriteTimeout}
@@ -62,9 +63,9 @@ func (h *HTTP) Messages() http.Handler {
 		switch {
 		case !h.admit(w, r):
 		case r.Method == http.MethodOptions:
-			preflight(w, r)
+			web.Preflight(w, r)
 		case r.Method != http.MethodPost:
-			writeNotAllowed(w, "", "POST, OPTIONS")
+			web.WriteNotAllowed(w, "", "POST, OPTIONS")
 		default:
 			h.postSSE(w, r)
 		}
@@ -78,8 +79,8 @@ func (h *HTTP) postSSE(w http.ResponseWriter, r *http.Request) {
 		h.refuseUnknown(w, id, "")
 		return
 	}
-	if !isJSON(r.Header) {
-		writeNotJSON(w)
+	if !web.IsJSON(r.Header) {
+		web.WriteNotJSON(w)
 		return
 	}
 	body, ok := h.body(w, r)
@@ -87,7 +88,7 @@ func (h *HTTP) postSSE(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if id, err := c.Take(body); err != nil {
-		writeParseError(w, id, err) // older versions have no place for it on the stream (E-32)
+		web.WriteParseError(w, id, err) // older versions have no place for it on the stream (E-32)
 		return
 	}
 	w.WriteHeader(http.StatusAccepted)
@@ -107,11 +108,7 @@ type sseWriter struct {
 
 // open sends the head and the endpoint event.
 func (s *sseWriter) open(endpoint string) error {
-	h := s.w.Header()
-	h["Content-Type"] = typeSSE
-	h["Cache-Control"] = noCache
-	h["X-Accel-Buffering"] = noBuffering
-	s.w.WriteHeader(http.StatusOK)
+	web.BeginStream(s.w)
 	return s.flush([]byte("event: endpoint\ndata: "+endpoint+"\n\n"), s.timeout)
 }
 
@@ -124,10 +121,10 @@ func (s *sseWriter) message(msg []byte) error {
 	return err
 }
 
-func (s *sseWriter) comment() error { return s.flush(keepAlive, pingTimeout) }
+func (s *sseWriter) comment() error { return s.flush(web.KeepAlive, web.PingTimeout) }
 
 func (s *sseWriter) flush(b []byte, timeout time.Duration) error {
-	for part := range slices.Chunk(b, writePart) {
+	for part := range slices.Chunk(b, web.WritePart) {
 		_ = s.rc.SetWriteDeadline(time.Now().Add(timeout))
 		if _, err := s.w.Write(part); err != nil {
 			return err

@@ -9,20 +9,21 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/message"
+	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/sessions"
 )
 
 // initialize opens a session. A dead session's id doesn't hinder a new one, but
 // a live session cannot be initialized twice.
-func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, accept accept, live *session, msg jsonrpc.Message) {
+func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, accept web.Accept, live *session, msg jsonrpc.Message) {
 	if live != nil {
-		writeMessage(w, accept, jsonrpc.AppendError(nil, msg.ID,
+		web.WriteMessage(w, accept, jsonrpc.AppendError(nil, msg.ID,
 			&jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "session is already initialized"}))
 		return
 	}
 	if !h.gate.Enter() {
-		writeShuttingDown(w, msg.ID)
+		web.WriteShuttingDown(w, msg.ID)
 		return
 	}
 	defer h.gate.Exit()
@@ -48,11 +49,11 @@ func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, accept accept,
 		h.writeFull(w, msg.ID)
 		return
 	case err != nil:
-		writeShuttingDown(w, msg.ID)
+		web.WriteShuttingDown(w, msg.ID)
 		return
 	}
 	w.Header()[mcp.HeaderSessionID] = []string{s.rec.ID}
-	writeMessage(w, accept, jsonrpc.AppendResult(nil, msg.ID, result))
+	web.WriteMessage(w, accept, jsonrpc.AppendResult(nil, msg.ID, result))
 }
 
 // recentUse is how long after its last use a session is not evicted.
@@ -65,17 +66,17 @@ const fullAgain = "10"
 func (h *HTTP) writeFull(w http.ResponseWriter, id jsonrpc.ID) {
 	h.notices.full.Warn().Int("limit", h.opt.MaxSessions).Msg("no place for another session (limits.sessions): all are in use; a client was refused")
 	w.Header().Set("Retry-After", fullAgain)
-	writeError(w, http.StatusServiceUnavailable, id, jsonrpc.CodeInternal, "too many sessions; try again later")
+	web.WriteError(w, http.StatusServiceUnavailable, id, jsonrpc.CodeInternal, "too many sessions; try again later")
 }
 
 // writeOpenError answers a failed initialize with status 200, or with the
 // upstream's 401 or 403: clients take 400, 404 and 405 for a server of
 // the HTTP+SSE era.
-func writeOpenError(w http.ResponseWriter, accept accept, id jsonrpc.ID, err error) {
+func writeOpenError(w http.ResponseWriter, accept web.Accept, id jsonrpc.ID, err error) {
 	var refusal *downstream.Refusal
 	if errors.As(err, &refusal) {
-		writeRefusal(w, refusal)
+		web.WriteRefusal(w, refusal)
 		return
 	}
-	writeMessage(w, accept, jsonrpc.AppendError(nil, id, message.AsError(err)))
+	web.WriteMessage(w, accept, jsonrpc.AppendError(nil, id, message.AsError(err)))
 }

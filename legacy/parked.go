@@ -10,6 +10,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/http1"
 	"github.com/mcpbridge/bridge/internal/park"
 	"github.com/mcpbridge/bridge/legacy/message"
+	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/sessions"
 )
 
@@ -65,7 +66,7 @@ func (a signal) Ready() {
 
 var (
 	lastChunk      = []byte(http1.LastChunk)
-	keepAliveChunk = http1.AppendChunk(nil, keepAlive)
+	keepAliveChunk = http1.AppendChunk(nil, web.KeepAlive)
 )
 
 // Write frames an event into the chunk for the next Flush.
@@ -188,7 +189,7 @@ func (p *parked) writeMore() (done, quick bool, err error) {
 	}
 	n, err := p.sock.TryWrite(p.pending.rest)
 	p.pending.rest = p.pending.rest[n:]
-	if p.pending.taken += n; p.pending.taken >= writePart {
+	if p.pending.taken += n; p.pending.taken >= web.WritePart {
 		p.pending.taken, quick = 0, true
 	}
 	return err != nil || len(p.pending.rest) == 0, quick, err

@@ -9,6 +9,7 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/message"
+	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/observe"
@@ -18,13 +19,13 @@ import (
 func (h *HTTP) post(w http.ResponseWriter, r *http.Request) {
 	accept := h.acceptOf(r)
 	if accept == 0 {
-		h.guard.refused(observe.BadAccept)
-		writeNotAcceptable(w, "application/json or text/event-stream")
+		h.guard.Refused(observe.BadAccept)
+		web.WriteNotAcceptable(w, "application/json or text/event-stream")
 		return
 	}
-	if !isJSON(r.Header) {
-		h.guard.refused(observe.BadContentType)
-		writeNotJSON(w)
+	if !web.IsJSON(r.Header) {
+		h.guard.Refused(observe.BadContentType)
+		web.WriteNotJSON(w)
 		return
 	}
 	body, ok := h.body(w, r)
@@ -40,13 +41,22 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request) {
 		if s, caller, _ := h.find(r); s != nil && message.IsBrokenAnswer(&msg) {
 			s.conv.Answer(caller, msg) // C.9: no better answer will come
 		}
-		writeParseError(w, message.ErrorID(&msg), err)
+		web.WriteParseError(w, message.ErrorID(&msg), err)
 		return
 	}
 	h.postMessage(w, r, accept, body, &msg)
 }
 
-func (h *HTTP) postMessage(w http.ResponseWriter, r *http.Request, accept accept, body []byte, msg *jsonrpc.Message) {
+// acceptOf returns what a client takes of what it may be given.
+func (h *HTTP) acceptOf(r *http.Request) web.Accept {
+	a := web.AcceptOf(r.Header)
+	if h.opt.AlwaysStream && a.Has(web.AcceptSSE) {
+		return web.AcceptSSE
+	}
+	return a
+}
+
+func (h *HTTP) postMessage(w http.ResponseWriter, r *http.Request, accept web.Accept, body []byte, msg *jsonrpc.Message) {
 	s, caller, named := h.find(r)
 	if s == nil && named == unknown {
 		s, caller = h.rotated(r, msg)
@@ -84,31 +94,31 @@ func (h *HTTP) postMessage(w http.ResponseWriter, r *http.Request, accept accept
 // conversation finds who answers a request: its session's conversation, or one
 // without a session. It answers the request itself when there is none.
 func (h *HTTP) conversation(w http.ResponseWriter, r *http.Request, s *session, caller downstream.Caller, named naming, id jsonrpc.ID) (downstream.Conversation, downstream.Caller, bool) {
-	asked := mcp.Version(header(r.Header, mcp.HeaderProtocolVersion))
+	asked := mcp.Version(web.Header(r.Header, mcp.HeaderProtocolVersion))
 	switch {
 	case s != nil:
 		if !versionAllowed(s.rec.Version, asked) {
-			writeBadVersion(w, id)
+			web.WriteBadVersion(w, id)
 			return nil, caller, false
 		}
 		return s.conv, caller, true
 	case named == unavailable:
-		writeUnavailable(w, id)
+		web.WriteUnavailable(w, id)
 		return nil, caller, false
 	case named == unknown:
-		h.guard.refused(observe.NoSession)
-		h.refuseUnknown(w, header(r.Header, mcp.HeaderSessionID), id)
+		h.guard.Refused(observe.NoSession)
+		h.refuseUnknown(w, web.Header(r.Header, mcp.HeaderSessionID), id)
 		return nil, caller, false
 	case h.opt.RequireSession:
-		h.guard.refused(observe.NoSession)
-		writeError(w, http.StatusBadRequest, id, jsonrpc.CodeInvalidRequest, mcp.HeaderSessionID+" header is missing; initialize first")
+		h.guard.Refused(observe.NoSession)
+		web.WriteError(w, http.StatusBadRequest, id, jsonrpc.CodeInvalidRequest, mcp.HeaderSessionID+" header is missing; initialize first")
 		return nil, caller, false
 	}
 	if asked == "" {
 		asked = mcp.V20250326 // what a missing header stands for
 	}
 	if !asked.IsLegacy() {
-		writeBadVersion(w, id)
+		web.WriteBadVersion(w, id)
 		return nil, caller, false
 	}
 	caller = h.caller(r)
@@ -123,14 +133,14 @@ func versionAllowed(session, asked mcp.Version) bool {
 }
 
 // serve runs one request as an exchange.
-func (h *HTTP) serve(w http.ResponseWriter, r *http.Request, accept accept, s *session, conv downstream.Conversation, caller downstream.Caller, msg jsonrpc.Message) {
+func (h *HTTP) serve(w http.ResponseWriter, r *http.Request, accept web.Accept, s *session, conv downstream.Conversation, caller downstream.Caller, msg jsonrpc.Message) {
 	if h.tooBusy(w, r, s, 1, msg.ID) {
 		return
 	}
 	ex := h.begin(w, r, s, accept)
 	if ex == nil {
-		h.guard.refused(observe.Draining)
-		writeShuttingDown(w, msg.ID)
+		h.guard.Refused(observe.Draining)
+		web.WriteShuttingDown(w, msg.ID)
 		return
 	}
 	defer ex.leave()
@@ -152,14 +162,14 @@ func (h *HTTP) work(ctx context.Context, conv downstream.Conversation, caller do
 // body reads the message into a buffer of just its size, since the parsed
 // message and the flow it starts go on pointing into it.
 func (h *HTTP) body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
-	if !isPlain(r.Header) {
+	if !web.IsPlain(r.Header) {
 		w.Header()["Accept-Encoding"] = []string{"identity"} // what would be taken instead
-		writeError(w, http.StatusUnsupportedMediaType, "", jsonrpc.CodeInvalidRequest, "the body must not be compressed")
+		web.WriteError(w, http.StatusUnsupportedMediaType, "", jsonrpc.CodeInvalidRequest, "the body must not be compressed")
 		return nil, false
 	}
 	if r.ContentLength > h.opt.MaxBody {
-		h.guard.refused(observe.TooLarge)
-		writeTooLarge(w, h.opt.MaxBody)
+		h.guard.Refused(observe.TooLarge)
+		web.WriteTooLarge(w, h.opt.MaxBody)
 		return nil, false
 	}
 	var body []byte
@@ -172,10 +182,10 @@ func (h *HTTP) body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		h.guard.refused(observe.TooLarge)
-		writeTooLarge(w, h.opt.MaxBody)
+		h.guard.Refused(observe.TooLarge)
+		web.WriteTooLarge(w, h.opt.MaxBody)
 	case err != nil:
-		writeError(w, http.StatusBadRequest, "", jsonrpc.CodeParse, "request body ended early")
+		web.WriteError(w, http.StatusBadRequest, "", jsonrpc.CodeParse, "request body ended early")
 	default:
 		return body, true
 	}
@@ -195,13 +205,4 @@ func readExactly(r io.Reader, n int) ([]byte, error) {
 	body = append(make([]byte, 0, n), body...)
 	_, err := io.ReadFull(r, body[unproven:n])
 	return body[:n], err
-}
-
-func writeTooLarge(w http.ResponseWriter, limit int64) {
-	w.Header().Set("Connection", "close") // nobody wants to read the rest
-	writeError(w, http.StatusRequestEntityTooLarge, "", jsonrpc.CodeInvalidRequest, message.TooLarge(limit))
-}
-
-func writeParseError(w http.ResponseWriter, id jsonrpc.ID, err error) {
-	writeJSON(w, http.StatusBadRequest, jsonrpc.AppendError(nil, id, message.AsError(err)))
 }

@@ -7,12 +7,13 @@ import (
 	"net/http"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/legacy/web"
 )
 
 // hashPrincipal is the default identity of a request: an opaque digest of its
 // credentials, "" without any.
 func hashPrincipal(r *http.Request) string {
-	auth := header(r.Header, "Authorization")
+	auth := web.Header(r.Header, "Authorization")
 	if auth == "" {
 		return ""
 	}
@@ -23,7 +24,7 @@ func hashPrincipal(r *http.Request) string {
 func (h *HTTP) caller(r *http.Request) downstream.Caller {
 	return downstream.Caller{
 		Principal:     h.principal(r),
-		Authorization: header(r.Header, "Authorization"),
+		Authorization: web.Header(r.Header, "Authorization"),
 		Header:        r.Header,
 	}
 }
@@ -31,7 +32,7 @@ func (h *HTTP) caller(r *http.Request) downstream.Caller {
 // callerOf is caller for a request that claims a session. The usual case, the
 // credentials that the session is bound to, needs no digest.
 func (h *HTTP) callerOf(s *session, r *http.Request) (downstream.Caller, bool) {
-	auth := header(r.Header, "Authorization")
+	auth := web.Header(r.Header, "Authorization")
 	c := downstream.Caller{Authorization: auth, Header: r.Header, Session: s.rec.ID}
 	bound, principal := s.owner()
 	if h.opt.Principal == nil && subtle.ConstantTimeCompare([]byte(auth), []byte(bound)) == 1 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
 )
@@ -38,7 +39,7 @@ func (h *HTTP) rotated(r *http.Request, msg *jsonrpc.Message) (*session, downstr
 	if h.opt.Principal != nil || c.Authorization == "" || !rotatedMay(msg) {
 		return nil, downstream.Caller{}
 	}
-	s, err := h.lookup(r, header(r.Header, mcp.HeaderSessionID))
+	s, err := h.lookup(r, web.Header(r.Header, mcp.HeaderSessionID))
 	if err != nil || s == nil {
 		return nil, downstream.Caller{}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/message"
+	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/sessions"
 	"github.com/mcpbridge/bridge/sessions/store"
 )
@@ -230,7 +231,7 @@ func (k *keeper) bringBackCall(s *session, caller downstream.Caller, r *store.Re
 		s.retire(st)
 		return nil
 	}
-	ex := &exchange{http: k.http, session: s, accept: acceptJSON | acceptSSE, phase: streaming, requests: 1, left: 1}
+	ex := &exchange{http: k.http, session: s, accept: web.AcceptJSON | web.AcceptSSE, phase: streaming, requests: 1, left: 1}
 	ex.kept = &keptCall{version: r.Version, record: record}
 	ex.stream.Store(st)
 	if k.http.start(ex) == nil {

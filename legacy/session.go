@@ -13,6 +13,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/agenda"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/legacy/message"
+	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/sessions"
@@ -71,7 +72,7 @@ const (
 // find returns the live session that a request names and who it acts for. To another
 // principal the session doesn't exist (H-8).
 func (h *HTTP) find(r *http.Request) (s *session, caller downstream.Caller, named naming) {
-	id := header(r.Header, mcp.HeaderSessionID)
+	id := web.Header(r.Header, mcp.HeaderSessionID)
 	if id == "" {
 		return nil, downstream.Caller{}, nameless
 	}
@@ -341,6 +342,6 @@ func (s *session) refuse(w http.ResponseWriter, auth string) bool {
 	if c == nil || c.auth != auth || !s.challenge.CompareAndSwap(c, nil) {
 		return false
 	}
-	writeRefusal(w, c.refusal)
+	web.WriteRefusal(w, c.refusal)
 	return true
 }

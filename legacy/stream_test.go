@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/mcp"
 )
 
@@ -272,7 +273,7 @@ func TestClientThatLeftBeforeTheFirstByteLosesOnlyItsOwnAnswer_E12(t *testing.T)
 	h, p := serve(t, Options{}, b)
 	p.initialize(mcp.V20251125)
 	s, _ := h.table.Get(p.session)
-	ex := h.begin(discard{http.Header{}}, p.request(http.MethodPost, ""), s, acceptBoth)
+	ex := h.begin(discard{http.Header{}}, p.request(http.MethodPost, ""), s, web.AcceptBoth)
 	ex.leave()
 	ex.Send(texted([]byte(note)))
 	ex.Finish(downstream.Result("1", nil))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcpbridge/bridge/internal/transport"
 	"github.com/mcpbridge/bridge/legacy/channel"
+	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/sessions"
 )
@@ -34,7 +35,7 @@ func (h *HTTP) webSocket(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer h.channels.Remove(id)
-	defer c.KeepAlive(h.beats, h.silence(), func() error { return ws.Ping(pingTimeout) })()
+	defer c.KeepAlive(h.beats, h.silence(), func() error { return ws.Ping(web.PingTimeout) })()
 	go c.ReadFrom(ws.Read)
 	<-c.Gone()
 	c.Close(channel.ErrDisconnected)

@@ -10,7 +10,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/fleet"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/internal/mount"
-	"github.com/mcpbridge/bridge/legacy"
+	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/sessions/store"
 )
 
@@ -48,7 +48,7 @@ func spec(cfg *config.Config, m config.Mount, with common, log zerolog.Logger) f
 }
 
 func fleetOptions(cfg *config.Config, log zerolog.Logger) fleet.Options {
-	return fleet.Options{SSE: config.SSEPaths, Host: legacy.HostAllowed(allowedHosts(cfg)), Log: log}
+	return fleet.Options{SSE: config.SSEPaths, Host: web.HostAllowed(allowedHosts(cfg)), Log: log}
 }
 
 // identity is everything that a mount was made from: one with an equal identity

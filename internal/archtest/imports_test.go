@@ -30,7 +30,7 @@ var mayImport = map[string][]string{
 	"observe":    {"mcp"},
 	"sessions":   {"observe", "mcp"},
 	"downstream": {"observe", "sessions", "mcp", "jsonrpc", "rawjson"},
-	"legacy":     {"downstream", "observe", "sessions", "sessions/store", "negotiate", "sse", "mcp", "jsonrpc", "rawjson", "legacy/h1", "internal/http1", "internal/transport", "internal/park", "internal/logfield", "internal/agenda", "internal/gate", "legacy/channel", "legacy/message"},
+	"legacy":     {"downstream", "observe", "sessions", "sessions/store", "negotiate", "sse", "mcp", "jsonrpc", "rawjson", "legacy/h1", "internal/http1", "internal/transport", "internal/park", "internal/logfield", "internal/agenda", "internal/gate", "legacy/channel", "legacy/message", "legacy/web"},
 	"upstream":   {"negotiate", "sse", "mcp", "jsonrpc", "rawjson", "upstream/h1", "internal/hop", "internal/http1", "internal/roundtrip", "internal/transport"},
 	"bridge":     {"ask", "ask/model", "observe", "bridge/catalog", "bridge/subscriptions", "bridge/tasks", "downstream", "mrtr", "upstream", "negotiate", "translate", "mcp", "jsonrpc", "rawjson", "internal/logfield", "internal/roster"},
 	"authorize":  {},
@@ -53,6 +53,7 @@ var mayImport = map[string][]string{
 
 	"legacy/message": {"downstream", "observe", "sessions", "mcp", "jsonrpc", "internal/logfield"},
 	"legacy/channel": {"legacy/message", "downstream", "observe", "negotiate", "mcp", "jsonrpc", "rawjson", "internal/agenda", "internal/gate", "internal/transport", "internal/logfield"},
+	"legacy/web":     {"legacy/message", "downstream", "observe", "sse", "mcp", "jsonrpc"},
 	"legacy/h1":      {"internal/http1", "internal/roster"},
 	"upstream/h1":    {"internal/http1"},
 

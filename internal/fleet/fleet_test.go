@@ -11,7 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mcpbridge/bridge/internal/mount"
-	"github.com/mcpbridge/bridge/legacy"
+	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/upstream"
 )
 
@@ -30,7 +30,7 @@ func open(t *testing.T, hosts []string, specs ...Spec) *Fleet {
 		SSE: func(endpoint string) (string, string) {
 			return path.Join(endpoint, "sse"), path.Join(endpoint, "messages")
 		},
-		Host: legacy.HostAllowed(hosts), Log: zerolog.Nop(),
+		Host: web.HostAllowed(hosts), Log: zerolog.Nop(),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package legacy
+package web
 
 import (
 	"net"
@@ -11,20 +11,22 @@ import (
 	"github.com/mcpbridge/bridge/observe"
 )
 
-// guard keeps foreign web pages out (E-11). A page can make a browser send
+// Guard keeps foreign web pages out (E-11). A page can make a browser send
 // requests to a local server: by DNS rebinding, which shows in Host, or across
 // origins, which shows in Origin.
-type guard struct {
+type Guard struct {
 	hosts, origins map[string]bool
-	watch          observe.Watcher // is told who was kept out; nil: nobody is
+	watch          observe.Watcher // may be nil
 }
 
-func newGuard(opt *Options) guard {
-	return guard{hosts: lowerSet(opt.AllowedHosts), origins: lowerSet(opt.AllowedOrigins), watch: opt.Watch}
+// NewGuard returns a guard that admits these hosts and origins, as legacy.Options names
+// them. watch is told who was kept out; nil: nobody is.
+func NewGuard(hosts, origins []string, watch observe.Watcher) Guard {
+	return Guard{hosts: lowerSet(hosts), origins: lowerSet(origins), watch: watch}
 }
 
-// refused tells who watches that a request was turned away.
-func (g guard) refused(why observe.Refusal) {
+// Refused tells who watches that a request was turned away.
+func (g Guard) Refused(why observe.Refusal) {
 	if g.watch != nil {
 		g.watch.Refused(why)
 	}
@@ -38,12 +40,12 @@ func lowerSet(list []string) map[string]bool {
 	return set
 }
 
-// admit checks Host and Origin, answers 403 when they are not allowed, and sets
+// Admit checks Host and Origin, answers 403 when they are not allowed, and sets
 // the CORS headers when they are.
-func (g guard) admit(w http.ResponseWriter, r *http.Request) bool {
+func (g Guard) Admit(w http.ResponseWriter, r *http.Request) bool {
 	if !g.host(r.Host) {
-		g.refused(observe.BadHost)
-		writeError(w, http.StatusForbidden, "", jsonrpc.CodeInvalidRequest, "host is not allowed; see the setting allowed-hosts")
+		g.Refused(observe.BadHost)
+		WriteError(w, http.StatusForbidden, "", jsonrpc.CodeInvalidRequest, "host is not allowed; see the setting allowed-hosts")
 		return false
 	}
 	origins := r.Header["Origin"]
@@ -51,8 +53,8 @@ func (g guard) admit(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	}
 	if len(origins) > 1 || !g.origin(origins[0], r.Host) {
-		g.refused(observe.BadOrigin)
-		writeError(w, http.StatusForbidden, "", jsonrpc.CodeInvalidRequest, "origin is not allowed; see the setting allowed-origins")
+		g.Refused(observe.BadOrigin)
+		WriteError(w, http.StatusForbidden, "", jsonrpc.CodeInvalidRequest, "origin is not allowed; see the setting allowed-origins")
 		return false
 	}
 	h := w.Header()
@@ -66,19 +68,19 @@ func (g guard) admit(w http.ResponseWriter, r *http.Request) bool {
 // not on the preflight.
 var exposed = []string{"Mcp-Session-Id, WWW-Authenticate"}
 
-func (g guard) host(host string) bool {
+func (g Guard) host(host string) bool {
 	if len(g.hosts) == 0 {
 		return isLoopback(hostname(host))
 	}
 	return g.hosts["*"] || g.listed(host)
 }
 
-func (g guard) listed(host string) bool {
+func (g Guard) listed(host string) bool {
 	host = strings.ToLower(host)
 	return g.hosts[host] || g.hosts[hostname(host)]
 }
 
-func (g guard) origin(origin, host string) bool {
+func (g Guard) origin(origin, host string) bool {
 	if g.origins["*"] || g.origins[strings.ToLower(origin)] {
 		return true
 	}
@@ -115,8 +117,8 @@ func isLoopback(name string) bool {
 // maxPreflight bounds the header names that a preflight may ask for.
 const maxPreflight = 1 << 10
 
-// preflight answers OPTIONS.
-func preflight(w http.ResponseWriter, r *http.Request) {
+// Preflight answers OPTIONS.
+func Preflight(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Allow", "GET, POST, DELETE, OPTIONS")
 	if r.Header.Get("Origin") != "" {
@@ -132,7 +134,7 @@ func preflight(w http.ResponseWriter, r *http.Request) {
 }
 
 // HostAllowed returns what reports whether requests may be addressed to a host,
-// when allowed are the hosts that Options.AllowedHosts names.
+// when allowed are the hosts that legacy.Options names.
 func HostAllowed(allowed []string) func(host string) bool {
-	return newGuard(&Options{AllowedHosts: allowed}).host
+	return NewGuard(allowed, nil, nil).host
 }

@@ -1,37 +1,30 @@
-package legacy
+package web
 
 import (
 	"net/http"
 	"strings"
 )
 
-// accept tells which forms of response a client takes.
-type accept uint8
+// Accept tells which forms of response a client takes.
+type Accept uint8
 
+// The forms of a response.
 const (
-	acceptJSON accept = 1 << iota
-	acceptSSE
-	acceptBoth = acceptJSON | acceptSSE
+	AcceptJSON Accept = 1 << iota
+	AcceptSSE
+	AcceptBoth = AcceptJSON | AcceptSSE
 )
 
-func (a accept) has(b accept) bool { return a&b != 0 }
+// Has reports whether a client takes one of these forms.
+func (a Accept) Has(b Accept) bool { return a&b != 0 }
 
-// acceptOf returns what a client takes of what it may be given.
-func (h *HTTP) acceptOf(r *http.Request) accept {
-	a := acceptOf(r.Header)
-	if h.opt.AlwaysStream && a.has(acceptSSE) {
-		return acceptSSE
-	}
-	return a
-}
-
-// acceptOf reads the Accept headers leniently: a missing one accepts all (E-5).
-func acceptOf(h http.Header) accept {
+// AcceptOf reads the Accept headers leniently: a missing one accepts all (E-5).
+func AcceptOf(h http.Header) Accept {
 	values := h["Accept"]
 	if len(values) == 0 {
-		return acceptBoth
+		return AcceptBoth
 	}
-	var a accept
+	var a Accept
 	for _, v := range values {
 		for v != "" {
 			var item string
@@ -42,24 +35,24 @@ func acceptOf(h http.Header) accept {
 	return a
 }
 
-func acceptItem(item string) accept {
+func acceptItem(item string) Accept {
 	media, params, _ := strings.Cut(item, ";")
-	if refused(params) {
+	if isRefused(params) {
 		return 0
 	}
 	switch media = strings.TrimSpace(media); {
 	case strings.EqualFold(media, "application/json"), strings.EqualFold(media, "application/*"):
-		return acceptJSON
+		return AcceptJSON
 	case strings.EqualFold(media, "text/event-stream"), strings.EqualFold(media, "text/*"):
-		return acceptSSE
+		return AcceptSSE
 	case media == "*/*":
-		return acceptBoth
+		return AcceptBoth
 	}
 	return 0
 }
 
-// refused reports a quality of zero, which means "not acceptable".
-func refused(params string) bool {
+// isRefused reports a quality of zero, which means "not acceptable".
+func isRefused(params string) bool {
 	for params != "" {
 		var param string
 		param, params, _ = strings.Cut(params, ";")
@@ -71,8 +64,8 @@ func refused(params string) bool {
 	return false
 }
 
-// isJSON reports whether the body is declared as JSON.
-func isJSON(h http.Header) bool {
+// IsJSON reports whether the body is declared as JSON.
+func IsJSON(h http.Header) bool {
 	values := h["Content-Type"]
 	if len(values) != 1 {
 		return false
@@ -81,8 +74,8 @@ func isJSON(h http.Header) bool {
 	return strings.EqualFold(strings.TrimSpace(media), "application/json")
 }
 
-// isPlain reports whether the body comes without a content coding.
-func isPlain(h http.Header) bool {
+// IsPlain reports whether the body comes without a content coding.
+func IsPlain(h http.Header) bool {
 	for _, v := range h["Content-Encoding"] {
 		if v != "" && !strings.EqualFold(v, "identity") {
 			return false
@@ -91,8 +84,8 @@ func isPlain(h http.Header) bool {
 	return true
 }
 
-// header returns the first value of a header given in canonical form.
-func header(h http.Header, name string) string {
+// Header returns the first value of a header given in canonical form.
+func Header(h http.Header, name string) string {
 	if v := h[name]; len(v) > 0 {
 		return v[0]
 	}
