@@ -11,8 +11,7 @@ import (
 func (p *problems) admin(a *Admin) {
 	p.pair("admin.tls.cert", a.TLS.Cert, "admin.tls.key", a.TLS.Key)
 	if a.Listen == "" {
-		for key, set := range map[string]bool{"admin.token-file": a.TokenFile != "", "admin.tls.cert": a.TLS.Cert != "", "admin.payloads": a.Payloads == "on",
-			"admin.actions": a.Actions == "on"} {
+		for key, set := range map[string]bool{"admin.token-file": a.TokenFile != "", "admin.tls.cert": a.TLS.Cert != "", "admin.actions": a.Actions == "on"} {
 			if set {
 				p.add(key, "has no effect without admin.listen")
 			}

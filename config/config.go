@@ -39,6 +39,9 @@ type Config struct {
 	// A second listener, for the people who run the bridge: metrics for machines, and a page that shows what is going on.
 	// Nothing of it is served to clients.
 	Admin Admin `key:"admin"`
+	// A directory in which both hops of every session are recorded from the start on, in a file of JSON Lines that "bridge replay"
+	// reads. Values are replaced by their kinds unless admin.payloads is on; tokens and request state always are. Empty: nowhere.
+	Record string `key:"record"`
 
 	Mount
 
@@ -211,7 +214,7 @@ type Admin struct {
 	// A file with the token that opens that listener, at least 16 characters. Empty: a random one, which is shown at the
 	// start as part of the address to open.
 	TokenFile string `key:"token-file"`
-	// Whether its pages show what servers ask people. What clients answer, and what calls say, is shown nowhere.
+	// Whether its pages and recordings have what messages say. Tokens and request state are shown nowhere.
 	Payloads string `key:"payloads" oneof:"off|on"`
 	// Whether its pages let people end calls and sessions and set the level of the log.
 	Actions string `key:"actions" oneof:"off|on"`

@@ -2,10 +2,11 @@ package observe
 
 import "time"
 
-// Event is one message that went by, without what it said.
+// Event is one message that went by.
 type Event struct {
 	Seq     uint64
 	At      time.Time
+	Mount   string
 	Session uint64 // as Conversation.Number; 0: of nobody in particular
 	Call    uint64 // which of the client's calls it belongs to; 0: none
 	Hop     Hop
@@ -17,6 +18,9 @@ type Event struct {
 	Round   int    // of the upstream hop; 1 is the first
 	Bytes   int    // of params or result
 	Took    time.Duration
+	// Body is the JSON-RPC message as it may be seen; nil where nobody wants it, nobody
+	// may see it, or it was too long.
+	Body []byte
 }
 
 // Hop is one side of the bridge.

@@ -17,16 +17,18 @@ import (
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/observe/admin"
 	"github.com/mcpbridge/bridge/observe/metrics"
+	"github.com/mcpbridge/bridge/observe/record"
 	"github.com/mcpbridge/bridge/observe/tap"
 	"github.com/mcpbridge/bridge/observe/view"
 )
 
-// administration is the listener for the people who run the bridge, and what is shown
-// there. Without one nothing is counted: the nil administration.
+// administration is the listener for the people who run the bridge, what is shown
+// there, and what is recorded. Without one nothing is counted: the nil administration.
 type administration struct {
 	metrics  *metrics.Registry
-	tap      tap.Tap
-	aside    *edge.Aside
+	hub      *tap.Hub
+	recorder *record.Recorder
+	aside    *edge.Aside // nil: there is only a recording
 	guard    admin.Options
 	payloads bool   // what servers ask is shown
 	actions  bool   // people may end calls and sessions, and set the level of the log
@@ -34,36 +36,57 @@ type administration struct {
 	log      zerolog.Logger
 }
 
-// newAdministration opens the admin listener, and returns nil when none is wanted.
-// Nothing is served before serve.
-func newAdministration(ctx context.Context, cfg *config.Admin, log zerolog.Logger) (*administration, error) {
-	if cfg.Listen == "" {
+// newAdministration opens the admin listener and begins the recording, and returns nil
+// when neither is wanted. Nothing is served before serve.
+func newAdministration(ctx context.Context, cfg *config.Config, log zerolog.Logger) (*administration, error) {
+	if cfg.Admin.Listen == "" && cfg.Record == "" {
 		return nil, nil
 	}
+	a := &administration{log: log, payloads: cfg.Admin.Payloads == "on", actions: cfg.Admin.Actions == "on"}
+	a.hub = tap.NewHub(record.NewRedactor(a.payloads))
+	a.recorder = record.New(record.Options{Dir: cfg.Record, Bridge: versionText(), Payloads: a.payloads, Ended: a.recorded})
+	if cfg.Admin.Listen != "" {
+		if err := a.open(ctx, &cfg.Admin); err != nil {
+			return nil, err
+		}
+	}
+	if cfg.Record != "" {
+		if err := a.StartRecording(); err != nil { // no reason not to serve clients
+			log.Error().Err(err).Msg("nothing is recorded")
+		}
+	}
+	return a, nil
+}
+
+// open opens the listener.
+func (a *administration) open(ctx context.Context, cfg *config.Admin) error {
 	token, err := admin.NewToken(cfg.TokenFile)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	aside, err := edge.OpenAside(ctx, "admin", cfg.Listen, edge.Files(cfg.TLS), log)
-	if err != nil {
-		return nil, err
+	if a.aside, err = edge.OpenAside(ctx, "admin", cfg.Listen, edge.Files(cfg.TLS), a.log); err != nil {
+		return err
 	}
-	return &administration{
-		metrics: metrics.NewRegistry(versionText()), aside: aside, log: log, payloads: cfg.Payloads == "on", actions: cfg.Actions == "on", address: adminAddress(cfg, aside.Addr(), &token),
-		guard: admin.Options{Token: token, Cookie: cookieName(aside.Addr()), TLS: cfg.TLS.Cert != "", Named: aside.Names},
-	}, nil
+	a.metrics = metrics.NewRegistry(versionText())
+	a.address = adminAddress(cfg, a.aside.Addr(), &token)
+	a.guard = admin.Options{Token: token, Cookie: cookieName(a.aside.Addr()), TLS: cfg.TLS.Cert != "", Named: a.aside.Names}
+	return nil
 }
 
 // watch has a mount at a path reported; without an administration nobody is told.
 func (a *administration) watch(path string, options *mount.Options) {
-	if a != nil {
-		options.Watch, options.Tap = a.metrics.Mount(path), &a.tap
+	if a == nil {
+		return
+	}
+	options.Watch, options.Tap = observe.Nobody{}, a.hub.Mount(path)
+	if a.metrics != nil {
+		options.Watch = a.metrics.Mount(path)
 	}
 }
 
 // serve shows what the mounts of a fleet do, until stop.
 func (a *administration) serve(mounts *fleet.Fleet) {
-	if a == nil {
+	if a == nil || a.aside == nil {
 		return
 	}
 	a.metrics.Look(func() []metrics.State { return states(mounts) })
@@ -71,7 +94,8 @@ func (a *administration) serve(mounts *fleet.Fleet) {
 	mux.Handle("GET /metrics", a.metrics.Handler())
 	mux.Handle("/", view.New(view.Options{
 		Look: func() []view.Mount { return sights(mounts) }, Messages: a.messages, Payloads: a.payloads, Actions: a.deeds(mounts),
-		Version: "MCP Bridge " + versionText(),
+		Recording: a,
+		Version:   "MCP Bridge " + versionText(),
 	}))
 	a.guard.Inside = mux
 	go func() {
@@ -89,8 +113,8 @@ const (
 
 // messages returns the latest messages of a session, and has more kept.
 func (a *administration) messages(session uint64) []observe.Event {
-	a.tap.Look(lookAfter)
-	return a.tap.Of(session, mostMessages)
+	a.hub.Look(lookAfter)
+	return a.hub.Of(session, mostMessages)
 }
 
 // deeds returns what the pages let people do; nil: they may only look.
@@ -103,10 +127,14 @@ func (a *administration) deeds(mounts *fleet.Fleet) view.Actions {
 
 // stop ends the listener.
 func (a *administration) stop() {
-	if a != nil {
-		a.aside.Shutdown()
-		a.tap.Close()
+	if a == nil {
+		return
 	}
+	if a.aside != nil {
+		a.aside.Shutdown()
+	}
+	a.hub.Close()
+	a.recorder.Stop()
 }
 
 // adminAddress is what a person opens. A token from a file is known to who wrote it.

@@ -16,7 +16,7 @@ import (
 func banner(w io.Writer, cfg *config.Config, at net.Addr, admin *administration, log *zerolog.Logger) {
 	if cfg.Log.Format == "json" || cfg.Log.Format == "auto" && !isTerminal(w) {
 		log.Info().Strs("urls", urls(cfg, at)).Msg("listening")
-		if admin != nil {
+		if admin != nil && admin.aside != nil {
 			log.Info().Str("url", admin.address).Msg("the admin listener is open")
 		}
 		return
@@ -25,7 +25,7 @@ func banner(w io.Writer, cfg *config.Config, at net.Addr, admin *administration,
 	for i, url := range urls(cfg, at) {
 		fmt.Fprintf(w, "  clients connect to  %s\n  and are served by   %s\n\n", url, target(&cfg.Mounts()[i]))
 	}
-	if admin != nil {
+	if admin != nil && admin.aside != nil {
 		fmt.Fprintf(w, "  see what goes on at %s\n\n", admin.address)
 	}
 	fmt.Fprintf(w, "  Ctrl-C stops it.\n\n")

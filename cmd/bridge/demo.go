@@ -70,7 +70,7 @@ func startForDemo(ctx context.Context, upstream string, page bool, observe func(
 		cfg.Questions.Policy, cfg.Questions.Wait = "page", 2*time.Second // a demo is impatient
 	}
 	log := zerolog.Nop()
-	admin, err := newAdministration(ctx, &cfg.Admin, log)
+	admin, err := newAdministration(ctx, &cfg, log)
 	if err != nil {
 		return demo.Bridge{}, err
 	}

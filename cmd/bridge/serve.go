@@ -85,7 +85,7 @@ type service struct {
 }
 
 func newService(ctx context.Context, cfg *config.Config, log zerolog.Logger) (*service, error) {
-	admin, err := newAdministration(ctx, &cfg.Admin, log)
+	admin, err := newAdministration(ctx, cfg, log)
 	if err != nil {
 		return nil, err
 	}

@@ -45,7 +45,7 @@ func concernsStdio(key string) bool {
 	case "command", "listen", "path", "allowed-origins", "allowed-hosts", "modern", "session":
 		return false
 	}
-	return !strings.HasPrefix(key, "tls.") && !strings.HasPrefix(key, "store.") && !strings.HasPrefix(key, "admin.")
+	return key == "admin.payloads" || !strings.HasPrefix(key, "tls.") && !strings.HasPrefix(key, "store.") && !strings.HasPrefix(key, "admin.")
 }
 
 func serveStdio(ctx context.Context, cfg *config.Config, env surroundings) error {
@@ -61,9 +61,13 @@ func serveStdio(ctx context.Context, cfg *config.Config, env surroundings) error
 	if len(mounts[0].CommandEnv) == 0 {
 		mounts[0].CommandEnv = []string{"*"} // what the client gives its server, it gives the bridge
 	}
-	pages := newDesks(log)
-	defer pages.stop()
-	how := spec(cfg, mounts[0], common{pages: pages}, log)
+	admin, err := newAdministration(ctx, cfg, log)
+	if err != nil {
+		return err
+	}
+	with := common{admin: admin, pages: newDesks(log)}
+	defer with.close()
+	how := spec(cfg, mounts[0], with, log)
 	m, err := fleet.NewMember(how)
 	if err != nil {
 		return err

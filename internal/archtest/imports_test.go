@@ -46,10 +46,12 @@ var mayImport = map[string][]string{
 	"bridge/subscriptions": {"bridge/catalog", "upstream", "translate", "mcp", "jsonrpc", "rawjson", "internal/roster"},
 	"bridge/catalog":       {"downstream", "internal/hop", "negotiate", "translate", "mcp", "rawjson", "internal/ttlcache"},
 
-	"observe/tap":     {"observe", "downstream", "upstream", "mcp", "jsonrpc", "rawjson"},
+	"observe/tap":     {"observe", "observe/record", "downstream", "upstream", "mcp", "jsonrpc", "rawjson"},
 	"observe/metrics": {"observe", "mcp"},
 	"observe/admin":   {},
-	"observe/view":    {"observe", "mcp", "rawjson"},
+	"observe/record":  {"observe", "rawjson"},
+	"observe/replay":  {"observe/record", "upstream", "mcp", "jsonrpc", "rawjson"},
+	"observe/view":    {"observe", "observe/record", "mcp", "rawjson"},
 
 	"legacy/message": {"downstream", "observe", "sessions", "mcp", "jsonrpc", "internal/logfield"},
 	"legacy/channel": {"legacy/message", "downstream", "observe", "negotiate", "mcp", "jsonrpc", "rawjson", "internal/agenda", "internal/gate", "internal/transport", "internal/logfield"},

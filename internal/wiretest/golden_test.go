@@ -1,6 +1,7 @@
 package wiretest
 
 import (
+	"bytes"
 	"context"
 	"flag"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/mcpbridge/bridge/internal/peers"
 	"github.com/mcpbridge/bridge/internal/wirelog"
+	"github.com/mcpbridge/bridge/observe/record"
 )
 
 var update = flag.Bool("update", false, "write the golden transcripts instead of comparing")
@@ -80,23 +82,23 @@ func (w *wire) until(what string, ok func(wirelog.Entry) bool) {
 		select {
 		case <-changed:
 		case <-w.ctx.Done():
-			w.t.Fatalf("waiting for %s; so far:\n%s", what, Transcript(w.rec.Entries(), w.from))
+			w.t.Fatalf("waiting for %s; so far:\n%s", what, Text(Lines(w.rec.Entries(), w.from)))
 		}
 	}
 }
 
-// golden compares the transcript with testdata/<test name>.txt once every
+// golden compares the transcript with testdata/<test name>.jsonl once every
 // request has its status.
 func (w *wire) golden(title string) {
 	w.t.Helper()
 	w.settled()
-	got := "# " + title + "\n# C legacy client, B bridge, S modern server. Written by go test -update.\n\n" + Transcript(w.rec.Entries(), w.from)
-	path := filepath.Join("testdata", filepath.FromSlash(w.t.Name())+".txt")
+	lines := Lines(w.rec.Entries(), w.from)
+	path := filepath.Join("testdata", filepath.FromSlash(w.t.Name())+".jsonl")
 	if *update {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			w.t.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+		if err := os.WriteFile(path, written(w.t, title, lines), 0o644); err != nil {
 			w.t.Fatal(err)
 		}
 		return
@@ -105,9 +107,24 @@ func (w *wire) golden(title string) {
 	if err != nil {
 		w.t.Fatalf("no golden transcript (go test -update writes it): %v", err)
 	}
-	if got != string(want) {
-		w.t.Errorf("the wire differs from %s\n--- got\n%s\n--- want\n%s", path, got, want)
+	if bytes.Equal(written(w.t, title, lines), want) {
+		return
 	}
+	_, before, err := record.Read(bytes.NewReader(want))
+	w.t.Errorf("the wire differs from %s (%v)\n--- got\n%s\n--- want\n%s", path, err, Text(lines), Text(before))
+}
+
+// written returns lines as a recording.
+func written(t *testing.T, title string, lines []record.Line) []byte {
+	t.Helper()
+	text, err := record.Append(nil, record.Head{Format: record.Format, Version: record.Version, Title: title, Payloads: true})
+	for i := 0; i < len(lines) && err == nil; i++ {
+		text, err = record.Append(text, &lines[i])
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
 }
 
 // settled waits until no request of the transcript is without its status.
@@ -129,7 +146,7 @@ func (w *wire) settled() {
 		select {
 		case <-changed:
 		case <-w.ctx.Done():
-			w.t.Fatalf("requests without an answer:\n%s", Transcript(w.rec.Entries(), w.from))
+			w.t.Fatalf("requests without an answer:\n%s", Text(Lines(w.rec.Entries(), w.from)))
 		}
 	}
 }

@@ -1,7 +1,7 @@
 // Package wiretest keeps golden transcripts of a bridge's work: both hops, in
 // order, between the real peers of internal/peers. A change of what goes over
-// the wire shows up as a diff of a file that people can read. It owns the
-// format and the scenarios, no protocol code.
+// the wire shows up as a diff of a file. Transcripts are recordings, as users make
+// them. It owns the scenarios, no protocol code.
 package wiretest
 
 import (
@@ -14,74 +14,119 @@ import (
 	"strings"
 
 	"github.com/mcpbridge/bridge/internal/wirelog"
+	"github.com/mcpbridge/bridge/observe/record"
 )
 
-// Transcript renders the entries from an index on as text. Ids, tokens and session names that differ
-// from run to run get names in order of appearance; everything else, spelling
-// of JSON included, is what went over the wire. Housekeeping (discover,
+// Lines returns the entries from an index on as the lines of a recording. Ids, tokens and
+// session names that differ from run to run get names in order of appearance; everything
+// else, spelling of JSON included, is what went over the wire. Housekeeping (discover,
 // listens, GET and DELETE) is left out because its order is free.
-func Transcript(entries []wirelog.Entry, from int) string {
-	entries = settle(withoutHousekeeping(entries, from))
-	var b strings.Builder
+func Lines(entries []wirelog.Entry, from int) []record.Line {
 	names := newNames()
-	for _, e := range entries {
-		b.WriteString(heading(e, names))
+	lines := []record.Line{}
+	for _, e := range settle(withoutHousekeeping(entries, from)) {
+		l := record.Line{Hop: record.Down, Dir: record.Out, Kind: kindOf(e), HTTP: &record.HTTP{Exchange: e.Exchange, Status: e.Status}}
+		toRight := e.Kind == wirelog.Request || e.Kind == wirelog.Abandoned
+		if e.Hop == wirelog.Upstream {
+			l.Hop = record.Up
+		}
+		if toRight == (l.Hop == record.Down) {
+			l.Dir = record.In
+		}
+		if e.Kind == wirelog.Request {
+			l.HTTP.Method, l.HTTP.Headers, l.HTTP.Stream = e.Method, headers(e.Header, names), e.Stream
+		}
 		if len(e.Data) > 0 {
-			b.WriteString(fit(names.replace(e), "    "))
+			l.Message = names.replace(e)
+		}
+		lines = append(lines, l)
+	}
+	return numbered(lines)
+}
+
+// numbered counts the exchanges anew: those that were left out have numbers too.
+func numbered(lines []record.Line) []record.Line {
+	numbers := map[int]int{}
+	for i := range lines {
+		at := &lines[i].HTTP.Exchange
+		if numbers[*at] == 0 {
+			numbers[*at] = len(numbers) + 1
+		}
+		*at = numbers[*at]
+	}
+	return lines
+}
+
+// kindOf says what an entry is, in the words of recordings.
+func kindOf(e wirelog.Entry) string {
+	m := parse(e)
+	switch {
+	case e.Kind == wirelog.Priming:
+		return "priming"
+	case e.Kind == wirelog.Abandoned:
+		return "closed"
+	case m.Method != "" && m.ID == nil:
+		return "notification"
+	case m.Method != "" && e.Kind == wirelog.Request:
+		return "request"
+	case m.Method != "":
+		return "question"
+	case e.Kind == wirelog.Request:
+		return "answer"
+	case m.Error != nil:
+		return "error"
+	}
+	return "response"
+}
+
+// Text renders lines for people.
+func Text(lines []record.Line) string {
+	var b strings.Builder
+	for i := range lines {
+		b.WriteString(heading(&lines[i]))
+		if len(lines[i].Message) > 0 {
+			b.WriteString(fit(lines[i].Message, "    "))
 		}
 		b.WriteByte('\n')
 	}
 	return b.String()
 }
 
-func heading(e wirelog.Entry, names *names) string {
+func heading(l *record.Line) string {
 	client, server := "C", "B"
-	if e.Hop == wirelog.Upstream {
+	if l.Hop == record.Up {
 		client, server = "B", "S"
 	}
-	switch e.Kind {
-	case wirelog.Request:
-		answer := fmt.Sprint(e.Status)
-		if e.Status == 0 {
-			answer = "never answered"
-		}
-		if e.Stream {
-			answer += " event stream"
-		}
-		return fmt.Sprintf("%s→%s %s%s  ⇒ %s\n", client, server, e.Method, headers(e.Header, names), answer)
-	case wirelog.Body:
-		return fmt.Sprintf("%s→%s %d JSON\n", server, client, e.Status)
-	case wirelog.Priming:
-		return fmt.Sprintf("%s→%s event without data (priming)\n", server, client)
-	case wirelog.Abandoned:
-		return fmt.Sprintf("%s→%s closes the response stream\n", client, server)
+	if (l.Dir == record.In) != (l.Hop == record.Down) {
+		return fmt.Sprintf("%s→%s %s\n", server, client, l.Kind)
 	}
-	return fmt.Sprintf("%s→%s event\n", server, client)
+	if l.HTTP.Method == "" {
+		return fmt.Sprintf("%s→%s %s\n", client, server, l.Kind)
+	}
+	answer := fmt.Sprint(l.HTTP.Status)
+	if l.HTTP.Status == 0 {
+		answer = "never answered"
+	}
+	if l.HTTP.Stream {
+		answer += " event stream"
+	}
+	return fmt.Sprintf("%s→%s %s %s %v  ⇒ %s\n", client, server, l.HTTP.Method, l.Kind, l.HTTP.Headers, answer)
 }
 
 // shown are the headers of a transcript, besides Mcp-Param-*.
 var shown = []string{"Mcp-Session-Id", "Mcp-Protocol-Version", "Mcp-Method", "Mcp-Name", "Last-Event-Id"}
 
-func headers(h http.Header, names *names) string {
-	var b strings.Builder
-	for _, name := range shown {
-		value := h.Get(name)
-		if value == "" {
-			continue
-		}
-		if name == "Mcp-Session-Id" {
-			value = names.of("session", value)
-		}
-		fmt.Fprintf(&b, "  %s: %s", name, value)
-	}
-	var params []string
+func headers(h http.Header, names *names) map[string]string {
+	all := map[string]string{}
 	for name := range h {
-		if strings.HasPrefix(name, "Mcp-Param-") {
-			params = append(params, fmt.Sprintf("  %s: %s", name, h.Get(name)))
+		if slices.Contains(shown, name) || strings.HasPrefix(name, "Mcp-Param-") {
+			all[name] = h.Get(name)
 		}
 	}
-	slices.Sort(params)
-	return b.String() + strings.Join(params, "")
+	if session := all["Mcp-Session-Id"]; session != "" {
+		all["Mcp-Session-Id"] = names.of("session", session)
+	}
+	return all
 }
 
 type message struct {

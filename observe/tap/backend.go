@@ -85,7 +85,18 @@ func (b *backend) Open(ctx context.Context, caller downstream.Caller, req jsonrp
 	b.watch.CallEnded(done)
 	name, _ := rawjson.Text(rawjson.Get(rawjson.Get(req.Params, "clientInfo"), "name"))
 	b.watch.SessionOpened(name, conv.Version())
-	return &conversation{conv, b.tap, b.tap.sessions.Add(1)}, result, nil
+	c := &conversation{conv, b.tap, b.tap.sessions.Add(1)}
+	c.opened(&req, result, began)
+	return c, result, nil
+}
+
+// Restore implements downstream.Backend.
+func (b *backend) Restore(ctx context.Context, caller downstream.Caller, record []byte, push downstream.Pusher) (downstream.Conversation, error) {
+	conv, err := b.Backend.Restore(ctx, caller, record, push)
+	if err != nil {
+		return conv, err
+	}
+	return &conversation{conv, b.tap, b.tap.sessions.Add(1)}, nil
 }
 
 // codeOf returns the code of the JSON-RPC error that a client gets for err.

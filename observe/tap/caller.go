@@ -33,9 +33,9 @@ func (c *caller) Unwrap() upstream.Caller { return c.Caller }
 // Do implements upstream.Caller.
 func (c *caller) Do(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error) {
 	began := time.Now()
-	of, round := c.begin(call)
-	if of != nil && notify != nil {
-		notify = of.hearing(notify, round)
+	seen := c.begin(call)
+	if seen != nil && notify != nil {
+		notify = seen.hearing(notify)
 	}
 	answer, err := c.Caller.Do(ctx, call, notify)
 	done := observe.Request{Method: call.Method, Version: mcp.V20260728, Took: time.Since(began)}
@@ -47,8 +47,8 @@ func (c *caller) Do(ctx context.Context, call *upstream.Call, notify func(jsonrp
 	default:
 		done.Result = resultOf(answer.ResultType())
 	}
-	if of != nil {
-		of.answered(&done, answer, round)
+	if seen != nil {
+		seen.answered(&done, answer)
 	}
 	c.watch.RequestEnded(done)
 	return answer, err
@@ -73,39 +73,57 @@ func resultOf(raw string) observe.Result {
 	return observe.Final
 }
 
-// begin notes a request that a watched call makes, and returns that call; nil: nobody
-// looks, or the request is nobody's.
-func (c *caller) begin(call *upstream.Call) (of *reply, round int) {
+// round is a request to the server that is seen.
+type round struct {
+	tap    *Tap
+	of     *reply // nil: no call of a client's makes it
+	number int
+	id     jsonrpc.ID
+}
+
+// begin notes a request; nil: nobody looks.
+func (c *caller) begin(call *upstream.Call) *round {
 	if !c.tap.open.Load() {
-		return nil, 0
+		return nil
 	}
-	of, _ = call.Origin.(*reply)
-	if of == nil {
-		return nil, 0
+	r := &round{tap: c.tap, id: jsonrpc.ID(`"up-` + strconv.FormatUint(c.tap.requests.Add(1), 10) + `"`)}
+	if r.of, _ = call.Origin.(*reply); r.of != nil {
+		r.number = int(r.of.rounds.Add(1))
 	}
-	round = int(of.rounds.Add(1))
-	of.note(observe.Event{Hop: observe.Upstream, Out: true, Kind: "request", Method: call.Method, Round: round, Bytes: len(call.Params)})
-	return of, round
+	msg := jsonrpc.Message{ID: r.id, Method: call.Method, Params: call.Params}
+	r.note(observe.Event{Out: true, Kind: "request", Method: call.Method, Bytes: len(call.Params), Body: c.tap.body(&msg)})
+	return r
+}
+
+func (r *round) note(e observe.Event) {
+	e.Hop, e.Round = observe.Upstream, r.number
+	if r.of == nil {
+		r.tap.note(e)
+		return
+	}
+	r.of.note(e)
 }
 
 // hearing notes the notifications of a round on their way.
-func (r *reply) hearing(notify func(jsonrpc.Message), round int) func(jsonrpc.Message) {
+func (r *round) hearing(notify func(jsonrpc.Message)) func(jsonrpc.Message) {
 	return func(msg jsonrpc.Message) {
-		r.note(observe.Event{Hop: observe.Upstream, Kind: "notification", Method: msg.Method, Round: round, Bytes: len(msg.Params)})
+		r.note(observe.Event{Kind: "notification", Method: msg.Method, Bytes: len(msg.Params), Body: r.tap.body(&msg)})
 		notify(msg)
 	}
 }
 
 // answered notes the outcome of a round.
-func (r *reply) answered(done *observe.Request, answer *upstream.Answer, round int) {
-	e := observe.Event{Hop: observe.Upstream, Kind: "response", Method: done.Method, Round: round, Status: done.Result.String(), Took: done.Took}
+func (r *round) answered(done *observe.Request, answer *upstream.Answer) {
+	e := observe.Event{Kind: "response", Method: done.Method, Status: done.Result.String(), Took: done.Took}
 	switch {
 	case done.Cause != "":
 		e.Kind, e.Status = "error", done.Cause
 	case done.Code != 0:
 		e.Kind, e.Status = "error", strconv.Itoa(done.Code)
+		e.Body = r.tap.body(&jsonrpc.Message{ID: r.id, Error: answer.Error})
 	default:
 		e.Bytes = len(answer.Result)
+		e.Body = r.tap.body(&jsonrpc.Message{ID: r.id, Result: answer.Result})
 	}
 	r.note(e)
 }

@@ -31,15 +31,28 @@ func (c *conversation) Serve(ctx context.Context, caller downstream.Caller, req 
 		c.Conversation.Serve(ctx, caller, req, out)
 		return
 	}
-	r := &reply{Reply: out, conv: c, method: clip(req.Method), number: c.tap.calls.Add(1), began: time.Now()}
-	r.note(observe.Event{Kind: "request", ID: string(req.ID), Bytes: len(req.Params)})
+	r := c.reply(out, req.Method)
+	r.note(observe.Event{Kind: "request", ID: string(req.ID), Bytes: len(req.Params), Body: c.tap.body(&req.Message)})
 	c.Conversation.Serve(ctx, caller, req, r)
+}
+
+// reply begins a call.
+func (c *conversation) reply(out downstream.Reply, method string) *reply {
+	return &reply{Reply: out, conv: c, method: clip(method), number: c.tap.calls.Add(1), began: time.Now()}
+}
+
+// Resume implements downstream.Conversation.
+func (c *conversation) Resume(caller downstream.Caller, flow []byte, out downstream.Reply) error {
+	if !c.tap.open.Load() {
+		return c.Conversation.Resume(caller, flow, out)
+	}
+	return c.Conversation.Resume(caller, flow, c.reply(out, ""))
 }
 
 // Notify implements downstream.Conversation.
 func (c *conversation) Notify(caller downstream.Caller, msg jsonrpc.Message) {
 	if c.tap.open.Load() {
-		c.tap.note(observe.Event{Session: c.number, Kind: "notification", Method: msg.Method, Bytes: len(msg.Params)})
+		c.tap.note(observe.Event{Session: c.number, Kind: "notification", Method: msg.Method, Bytes: len(msg.Params), Body: c.tap.body(&msg)})
 	}
 	c.Conversation.Notify(caller, msg)
 }
@@ -51,6 +64,7 @@ func (c *conversation) Answer(caller downstream.Caller, msg jsonrpc.Message) {
 		if msg.Error != nil {
 			e.Status = "error " + strconv.Itoa(msg.Error.Code)
 		}
+		e.Body = c.tap.bodyOf(msg)
 		c.tap.note(e)
 	}
 	c.Conversation.Answer(caller, msg)
@@ -92,9 +106,19 @@ func (r *reply) Queue(msg downstream.Message) {
 func (r *reply) interim(msg *downstream.Message) {
 	e := observe.Event{Out: true, Kind: "notification", Method: msg.Method, Bytes: len(msg.Params)}
 	if msg.Kind() == jsonrpc.Request {
-		e.Kind, e.ID = "question", short(msg.ID)
+		e.Kind, e.ID, e.Body = "question", short(msg.ID), r.conv.tap.bodyOf(msg.Message)
+	} else {
+		e.Body = r.conv.tap.body(&msg.Message)
 	}
 	r.note(e)
+}
+
+// bodyOf is body of a question or an answer, whose id would open the question.
+func (h *Hub) bodyOf(msg jsonrpc.Message) []byte {
+	if id := short(msg.ID); id != string(msg.ID) {
+		msg.ID = jsonrpc.ID(id + `…"`)
+	}
+	return h.body(&msg)
 }
 
 // short is enough of a question's id to find its answer, and too little to answer it.
@@ -102,7 +126,8 @@ func short(id jsonrpc.ID) string { return string(id[:min(len(id), 10)]) }
 
 // Finish implements downstream.Reply.
 func (r *reply) Finish(msg downstream.Message) {
-	e := observe.Event{Out: true, Kind: "response", ID: string(msg.ID), Bytes: len(msg.Result), Status: "complete", Took: time.Since(r.began)}
+	e := observe.Event{Out: true, Kind: "response", ID: string(msg.ID), Bytes: len(msg.Result), Status: "complete", Took: time.Since(r.began),
+		Body: r.conv.tap.body(&msg.Message)}
 	if msg.Error != nil {
 		e.Kind, e.Status = "error", strconv.Itoa(msg.Error.Code)
 	}
@@ -123,4 +148,15 @@ func (r *reply) Refuse(refusal *downstream.Refusal) bool {
 func (r *reply) Abandon() {
 	r.note(observe.Event{Out: true, Kind: "end", Status: "cancelled", Took: time.Since(r.began)})
 	r.Reply.Abandon()
+}
+
+// opened notes how a session began.
+func (c *conversation) opened(req *jsonrpc.Message, result []byte, began time.Time) {
+	if !c.tap.open.Load() {
+		return
+	}
+	r := c.reply(nil, req.Method)
+	r.note(observe.Event{Kind: "request", ID: string(req.ID), Bytes: len(req.Params), Body: c.tap.body(req)})
+	answer := jsonrpc.Message{ID: req.ID, Result: result}
+	r.note(observe.Event{Out: true, Kind: "response", ID: string(req.ID), Bytes: len(result), Status: "complete", Took: time.Since(began), Body: c.tap.body(&answer)})
 }

@@ -5,75 +5,153 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/observe"
+	"github.com/mcpbridge/bridge/observe/record"
 )
 
-// Tap keeps the latest messages that went by, while somebody looks. When nobody does
-// it costs one atomic load per message.
-type Tap struct {
-	open     atomic.Bool
+// Hub keeps the latest messages that went by at all mounts, while somebody looks, and
+// hands them on while somebody records. When nobody does either it costs one atomic
+// load per message.
+type Hub struct {
+	open     atomic.Bool // somebody looks or records
+	bodies   atomic.Bool // and wants what messages say
 	sessions atomic.Uint64
 	calls    atomic.Uint64
+	requests atomic.Uint64 // to servers; their ids on the wire are minted later
+	redact   *record.Redactor
 
 	mu     sync.Mutex
-	ring   []observe.Event // made when somebody looks first
-	seq    uint64          // of the newest event; it stands at seq % len(ring)
-	until  time.Time       // when nobody looks any more
-	timer  *time.Timer
+	sink   func(*observe.Event) // nil: nobody records
+	ring   []observe.Event      // made when somebody looks first
+	seq    uint64               // of the newest event; it stands at seq % len(ring)
+	tail   uint64               // events up to this one have no body any more
+	held   int                  // by bodies, in bytes
+	until  time.Time            // when nobody looks any more
+	timer  *time.Timer          // nil: nobody has looked yet
+	looked bool                 // somebody looks
 	closed bool
 }
 
-// kept is how many events there are at most.
-const kept = 8192
+// NewHub returns a hub that decides by redact what of messages may be seen.
+func NewHub(redact *record.Redactor) *Hub { return &Hub{redact: redact} }
+
+// Tap is a hub's place at one mount.
+type Tap struct {
+	*Hub
+	path string
+}
+
+// Mount returns the tap of the mount at a path.
+func (h *Hub) Mount(path string) *Tap { return &Tap{h, path} }
+
+// Limits of what is kept for those who look.
+const (
+	kept      = 8192     // events
+	maxBody   = 1 << 20  // bytes of one message
+	maxBodies = 32 << 20 // bytes of all messages
+)
 
 // Look opens the tap for as long as d from now on.
-func (t *Tap) Look(d time.Duration) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if until := time.Now().Add(d); until.After(t.until) {
-		t.until = until
+func (h *Hub) Look(d time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if until := time.Now().Add(d); until.After(h.until) {
+		h.until = until
 	}
-	if t.closed || t.open.Load() {
+	if h.closed || h.looked {
 		return
 	}
-	if t.ring == nil {
-		t.ring = make([]observe.Event, kept)
+	if h.ring == nil {
+		h.ring = make([]observe.Event, kept)
 	}
-	t.open.Store(true)
-	t.timer = time.AfterFunc(d, t.tire)
+	h.looked = true
+	h.turnLocked()
+	h.timer = time.AfterFunc(d, h.tire)
+}
+
+// turnLocked opens or closes the tap as those want who look and record.
+func (h *Hub) turnLocked() {
+	h.open.Store(h.looked || h.sink != nil)
+	h.bodies.Store(h.sink != nil || h.looked && h.redact.Payloads())
 }
 
 // tire closes the tap when nobody has looked for long enough.
-func (t *Tap) tire() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if left := time.Until(t.until); left > 0 && !t.closed {
-		t.timer.Reset(left)
+func (h *Hub) tire() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if left := time.Until(h.until); left > 0 && !h.closed {
+		h.timer.Reset(left)
 		return
 	}
-	t.open.Store(false)
+	h.looked = false
+	h.turnLocked()
+}
+
+// Record hands every event to sink from now on; nil: to nobody. A sink is called under
+// a lock: it neither blocks nor calls back, and lets go of the event.
+func (h *Hub) Record(sink func(*observe.Event)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return
+	}
+	h.sink = sink
+	h.turnLocked()
 }
 
 // Close ends it.
-func (t *Tap) Close() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.closed = true
-	t.open.Store(false)
-	if t.timer != nil {
-		t.timer.Stop()
+func (h *Hub) Close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed, h.looked, h.sink = true, false, nil
+	h.turnLocked()
+	if h.timer != nil {
+		h.timer.Stop()
 	}
+}
+
+// body returns a message as it may be seen; nil: nobody wants it.
+func (h *Hub) body(msg *jsonrpc.Message) []byte {
+	if !h.bodies.Load() || len(msg.Params)+len(msg.Result) > maxBody {
+		return nil
+	}
+	return h.redact.Message(msg.AppendTo(nil))
 }
 
 // note keeps an event.
 func (t *Tap) note(e observe.Event) {
-	e.Method, e.ID = clip(e.Method), clip(e.ID)
+	e.Mount, e.Method, e.ID = t.path, clip(e.Method), clip(e.ID)
 	e.At = time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.seq++
 	e.Seq = t.seq
+	if t.sink != nil {
+		t.sink(&e)
+	}
+	if t.ring == nil {
+		return
+	}
+	if !t.redact.Payloads() {
+		e.Body = nil
+	}
+	t.held += len(e.Body) - len(t.ring[t.seq%kept].Body)
 	t.ring[t.seq%kept] = e
+	t.trimLocked()
+}
+
+// trimLocked forgets what the oldest messages said until the others have room.
+func (h *Hub) trimLocked() {
+	if h.seq > kept {
+		h.tail = max(h.tail, h.seq-kept)
+	}
+	for h.held > maxBodies && h.tail < h.seq {
+		h.tail++
+		e := &h.ring[h.tail%kept]
+		h.held -= len(e.Body)
+		e.Body = nil
+	}
 }
 
 // maxText bounds what peers write into an event, in bytes.
@@ -88,12 +166,21 @@ func clip(text string) string {
 }
 
 // Of returns the latest events of a session that are still kept, oldest first.
-func (t *Tap) Of(session uint64, most int) []observe.Event {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (h *Hub) Of(session uint64, most int) []observe.Event {
+	return h.latest(most, func(e *observe.Event) bool { return e.Session == session })
+}
+
+// After returns the latest events that came after number seq, oldest first.
+func (h *Hub) After(seq uint64, most int) []observe.Event {
+	return h.latest(most, func(e *observe.Event) bool { return e.Seq > seq })
+}
+
+func (h *Hub) latest(most int, wanted func(*observe.Event) bool) []observe.Event {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	var found []observe.Event
-	for back := uint64(0); t.ring != nil && back < min(t.seq, kept) && len(found) < most; back++ {
-		if e := &t.ring[(t.seq-back)%kept]; e.Session == session {
+	for back := uint64(0); h.ring != nil && back < min(h.seq, kept) && len(found) < most; back++ {
+		if e := &h.ring[(h.seq-back)%kept]; e.Seq > 0 && wanted(e) {
 			found = append(found, *e)
 		}
 	}

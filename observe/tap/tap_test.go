@@ -14,6 +14,7 @@ import (
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
+	"github.com/mcpbridge/bridge/observe/record"
 	"github.com/mcpbridge/bridge/upstream"
 )
 
@@ -95,7 +96,7 @@ func talk(t interface{ Fatal(...any) }, tp *Tap, secret string) uint64 {
 }
 
 func TestBothHopsOfACallAreSeen(t *testing.T) {
-	tp := &Tap{}
+	tp := NewHub(record.NewRedactor(false)).Mount("/mcp")
 	defer tp.Close()
 	tp.Look(time.Minute)
 	var got []string
@@ -109,7 +110,7 @@ func TestBothHopsOfACallAreSeen(t *testing.T) {
 		}
 		got = append(got, strings.TrimSpace(hop+" "+e.Kind+" "+e.Status))
 	}
-	want := []string{"down request", "up out request", "up notification", "up response complete", "down out notification", "down out question",
+	want := []string{"down request", "down out response complete", "down request", "up out request", "up notification", "up response complete", "down out notification", "down out question",
 		"down answer result", "down out response complete", "down notification"}
 	if strings.Join(got, "; ") != strings.Join(want, "; ") {
 		t.Errorf("%q\nwant %q", got, want)
@@ -118,7 +119,7 @@ func TestBothHopsOfACallAreSeen(t *testing.T) {
 
 func TestNothingIsKeptWhenNobodyLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tp := &Tap{}
+		tp := NewHub(record.NewRedactor(false)).Mount("/mcp")
 		defer tp.Close()
 		if n := len(tp.Of(talk(t, tp, "x"), kept)); n != 0 {
 			t.Errorf("%d events before anybody looked", n)
@@ -138,7 +139,7 @@ func TestNothingIsKeptWhenNobodyLooks(t *testing.T) {
 }
 
 func TestEventsAreBounded(t *testing.T) {
-	tp := &Tap{}
+	tp := NewHub(record.NewRedactor(false)).Mount("/mcp")
 	defer tp.Close()
 	tp.Look(time.Minute)
 	for range 2 * kept {
@@ -152,7 +153,7 @@ func TestEventsAreBounded(t *testing.T) {
 
 // TestNothingThatMessagesSayIsKept: of no input anything but names and sizes is kept.
 func TestNothingThatMessagesSayIsKept(t *testing.T) {
-	tp := &Tap{}
+	tp := NewHub(record.NewRedactor(false)).Mount("/mcp")
 	defer tp.Close()
 	tp.Look(time.Minute)
 	rapid.Check(t, func(t *rapid.T) {

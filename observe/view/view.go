@@ -24,6 +24,8 @@ type Options struct {
 	Payloads bool
 	// Actions is what people may do; nil: only look.
 	Actions Actions
+	// Recording is what records messages.
+	Recording Recording
 	// Version of the program.
 	Version string
 }
@@ -53,6 +55,9 @@ func New(opt Options) *View {
 	v.mux.HandleFunc("GET /session", v.session)
 	v.mux.HandleFunc("GET /session.jsonl", v.export)
 	v.mux.HandleFunc("GET /server", v.server)
+	v.mux.HandleFunc("GET /recording", v.recording)
+	v.mux.HandleFunc("POST /recording", v.turnRecording)
+	v.mux.HandleFunc("GET /recording.jsonl", v.download)
 	if opt.Actions != nil {
 		v.mux.HandleFunc("POST /action", v.act)
 	}
@@ -67,6 +72,7 @@ func (v *View) ServeHTTP(w http.ResponseWriter, r *http.Request) { v.mux.ServeHT
 type page struct {
 	Title, Here, Version string
 	Payloads             bool
+	Recording            bool
 	Actions              Actions // nil: people may only look
 	Now                  time.Time
 	Data                 any
@@ -79,7 +85,8 @@ func (v *View) show(w http.ResponseWriter, r *http.Request, name, title string, 
 		part = name
 	}
 	var body bytes.Buffer
-	p := page{Title: title, Here: r.URL.Path, Version: v.opt.Version, Payloads: v.opt.Payloads, Actions: v.opt.Actions, Now: time.Now(), Data: data}
+	p := page{Title: title, Here: r.URL.Path, Version: v.opt.Version, Payloads: v.opt.Payloads, Recording: v.opt.Recording.RecordingState().On,
+		Actions: v.opt.Actions, Now: time.Now(), Data: data}
 	t, err := pages.Clone()
 	if err == nil {
 		_, err = t.AddParseTree("live", t.Lookup(name).Tree)

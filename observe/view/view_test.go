@@ -1,6 +1,7 @@
 package view
 
 import (
+	"io"
 	"net/http/httptest"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
+	"github.com/mcpbridge/bridge/observe/record"
 )
 
 var now = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -121,7 +123,7 @@ func crowded(n int, payloads bool) *View {
 		{Kind: "answer", ID: "b-1", Status: "result", At: now.Add(time.Minute)},
 		{Call: 1, Out: true, Kind: "response", Status: "complete", Took: time.Minute, At: now.Add(time.Minute)},
 	}
-	return New(Options{Look: func() []Mount { return []Mount{mount} }, Messages: func(uint64) []observe.Event { return events }, Payloads: payloads})
+	return New(Options{Look: func() []Mount { return []Mount{mount} }, Messages: func(uint64) []observe.Event { return events }, Payloads: payloads, Recording: &tape{}})
 }
 
 func get(v *View, target string, headers ...string) (status int, body string) {
@@ -236,5 +238,55 @@ func TestActionsAreThereOnlyIfAllowed(t *testing.T) {
 	}
 	if len(deeds) != 4 {
 		t.Errorf("done: %q", deeds)
+	}
+}
+
+// tape stands in for the recorder.
+type tape struct{ state record.State }
+
+func (t *tape) StartRecording() error {
+	if t.state.On {
+		return record.ErrRunning
+	}
+	t.state.On, t.state.Began = true, now
+	return nil
+}
+
+func (t *tape) StopRecording() { t.state.On = false }
+
+func (t *tape) RecordingState() record.State { return t.state }
+
+func (t *tape) OpenRecording() (io.ReadCloser, error) {
+	if t.state.Began.IsZero() {
+		return nil, record.ErrNone
+	}
+	return io.NopCloser(strings.NewReader("{}\n")), nil
+}
+
+func TestARecordingIsStartedStoppedAndFetched(t *testing.T) {
+	v := crowded(1, false)
+	for _, step := range []struct {
+		method, path, form string
+		status             int
+		says               string
+	}{
+		{"GET", "/recording", "", 200, "Nothing is recorded"},
+		{"GET", "/recording.jsonl", "", 404, "there is no recording"},
+		{"POST", "/recording", "do=start", 303, ""},
+		{"POST", "/recording", "do=start", 409, "under way"},
+		{"GET", "/recording", "", 200, "Recording since"},
+		{"GET", "/", "", 200, "Messages are recorded without what they say"},
+		{"POST", "/recording", "do=stop", 303, ""},
+		{"POST", "/recording", "do=laugh", 400, ""},
+		{"GET", "/recording", "", 200, "The last recording ended"},
+		{"GET", "/recording.jsonl", "", 200, "{}"},
+	} {
+		r := httptest.NewRequest(step.method, step.path, strings.NewReader(step.form))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		w := httptest.NewRecorder()
+		v.ServeHTTP(w, r)
+		if w.Code != step.status || !strings.Contains(w.Body.String(), step.says) {
+			t.Errorf("%s %s %s: %d %s", step.method, step.path, step.form, w.Code, w.Body)
+		}
 	}
 }

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpbridge/bridge/internal/peers"
+)
+
+// recorded makes a call with a question through a bridge that records, and returns the file.
+func recorded(t *testing.T, flags ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	server := peers.NewServer(t, peers.ServerOptions{})
+	p := start(t, append([]string{"serve", "--upstream", server.URL, "--listen", "127.0.0.1:0", "--record", dir}, flags...)...)
+	book(t, p.address)
+	p.stop()
+	_ = p.wait() // its error is for the test to judge
+	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%q %v", files, err)
+	}
+	return files[0]
+}
+
+// book opens a session, and makes a call of three rounds with a question each.
+func book(t *testing.T, address string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	c, err := peers.Dial(ctx, "http://"+address+"/mcp", peers.ClientOptions{HTTP: client,
+		Elicit: func(_ context.Context, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
+			if strings.Contains(p.Message, "fly") {
+				return peers.Accept(map[string]any{"city": "OSL"})
+			}
+			return peers.Accept(map[string]any{"row": 12, "window": true})
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	res, err := c.Call(ctx, "book", map[string]any{"passenger": "Ada Lovelace"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := peers.Text(res); got != "Booked Ada Lovelace to OSL, row 12, window true." {
+		t.Fatal(got)
+	}
+}
+
+func TestARecordingIsAskedAgain(t *testing.T) {
+	for name, flags := range map[string][]string{"redacted": nil, "with payloads": {"--admin.payloads", "on"}} {
+		file := recorded(t, flags...)
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if told := strings.Contains(string(text), "Lovelace"); told != (flags != nil) {
+			t.Errorf("%s: what a person answered is recorded: %t\n%s", name, told, text)
+		}
+		if regexp.MustCompile(`"requestState":"[^s]`).Match(text) {
+			t.Errorf("%s: request state is recorded\n%s", name, text)
+		}
+		server := peers.NewServer(t, peers.ServerOptions{})
+		out, err := told(t, "replay", file, "--against", server.URL)
+		if err != nil || !strings.Contains(out, "same     tools/call book") || strings.Contains(out, "DIFFERS") {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
+		other := peers.NewServer(t, peers.ServerOptions{Wrap: func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Header.Get("Mcp-Name") == "book" {
+					http.Error(w, "out of order", http.StatusInternalServerError)
+					return
+				}
+				next.ServeHTTP(w, r)
+			})
+		}})
+		out, err = told(t, "replay", file, "--against", other.URL)
+		if exitCode(err) != exitFailure || !strings.Contains(out, "DIFFERS  tools/call book") {
+			t.Errorf("%s, against another server: %v\n%s", name, err, out)
+		}
+	}
+}
+
+// TestARecordingPlaysTheServer: a bridge in front of it serves the client as the server did.
+func TestARecordingPlaysTheServer(t *testing.T) {
+	file := recorded(t, "--admin.payloads", "on")
+	player := start(t, "replay", file, "--serve", "127.0.0.1:0")
+	p := start(t, "serve", "--upstream", "http://"+player.address+"/mcp", "--listen", "127.0.0.1:0")
+	book(t, p.address)
+}
+
+func TestReplaySaysWhatItNeeds(t *testing.T) {
+	empty := filepath.Join(t.TempDir(), "empty")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for says, args := range map[string][]string{
+		"either --against URL or --serve": {"replay", empty},
+		"FILE":                            {"replay"},
+		"no recording":                    {"replay", empty, "--against", "http://127.0.0.1:1"},
+	} {
+		if _, err := told(t, args...); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
+}
+
+// TestARecordingThatCannotBeMadeHarmsNobody: clients are served all the same.
+func TestARecordingThatCannotBeMadeHarmsNobody(t *testing.T) {
+	server := peers.NewServer(t, peers.ServerOptions{})
+	p := start(t, "serve", "--upstream", server.URL, "--listen", "127.0.0.1:0", "--record", filepath.Join(t.TempDir(), "missing"))
+	p.expect("nothing is recorded")
+	book(t, p.address)
+}
+
+// told runs the program and returns what it wrote, and what it ended with.
+func told(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var out strings.Builder
+	err := run(t.Context(), args, surroundings{in: strings.NewReader(""), out: &out, err: io.Discard})
+	return out.String(), err
+}

@@ -1,0 +1,35 @@
+package observe
+
+import "github.com/mcpbridge/bridge/mcp"
+
+// Nobody is a Watcher that counts nothing.
+type Nobody struct{}
+
+var _ Watcher = Nobody{}
+
+// SessionOpened implements Watcher.
+func (Nobody) SessionOpened(string, mcp.Version) {}
+
+// CallEnded implements Watcher.
+func (Nobody) CallEnded(Call) {}
+
+// QuestionEnded implements Watcher.
+func (Nobody) QuestionEnded(Question) {}
+
+// SessionEnded implements Watcher.
+func (Nobody) SessionEnded(Session) {}
+
+// RequestEnded implements Watcher.
+func (Nobody) RequestEnded(Request) {}
+
+// Resumed implements Watcher.
+func (Nobody) Resumed(Resumption) {}
+
+// Refused implements Watcher.
+func (Nobody) Refused(Refusal) {}
+
+// Distrusted implements Watcher.
+func (Nobody) Distrusted(Kind) {}
+
+// Passed implements Watcher.
+func (Nobody) Passed(bool) {}

@@ -1,0 +1,111 @@
+package record
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// messages have a place for a secret wherever people, models and servers write.
+var messages = []string{
+	`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay","arguments":{"card":%[1]s,"deep":[{"name":%[1]s,"n":%[2]s}]},"_meta":{"progressToken":7,"x":%[1]s}}}`,
+	`{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":%[1]s}}`,
+	`{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"letter","arguments":{"to":%[1]s}}}`,
+	`{"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{"ref":{"type":"ref/prompt","name":%[1]s},"argument":{"name":%[1]s,"value":%[1]s}}}`,
+	`{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[{"type":"text","text":%[1]s},{"type":"image","data":%[1]s},{"type":"resource_link","uri":%[1]s,"name":%[1]s}],"structuredContent":{"type":%[1]s,"n":%[2]s}}}`,
+	`{"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","requestState":%[1]s,"inputRequests":{"a":{"method":"elicitation/create","params":{"mode":"form","message":%[1]s,"requestedSchema":{"type":"object","properties":{"a":{"type":"string","enum":[%[1]s],"default":%[1]s}}}}}}}}`,
+	`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay","requestState":%[1]s,"inputResponses":{"a":{"action":"accept","content":{"pin":%[1]s,"n":%[2]s}}}}}`,
+	`{"jsonrpc":"2.0","id":"b-1…","result":{"action":"accept","content":{"type":%[1]s,"n":%[2]s}}}`,
+	`{"jsonrpc":"2.0","id":"b-1…","result":{"roots":[{"uri":%[1]s,"name":%[1]s}]}}`,
+	`{"jsonrpc":"2.0","id":"b-1…","result":{"role":"assistant","model":%[1]s,"content":{"type":"text","text":%[1]s}}}`,
+	`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","logger":%[1]s,"data":{"level":%[1]s}}}`,
+	`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1,"message":%[1]s}}`,
+	`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":%[1]s,"data":%[1]s}}`,
+}
+
+func quote(text string) string { return string(rawjson.AppendQuote(nil, text)) }
+
+// TestNoSecretOfAMessageIsRecorded: without payloads nothing of what a message says is
+// in its record, which is JSON of the same members.
+func TestNoSecretOfAMessageIsRecorded(t *testing.T) {
+	redact := NewRedactor(false)
+	rapid.Check(t, func(t *rapid.T) {
+		secret := rapid.StringMatching(`[A-Za-z0-9 "\\<>é?&=:/]{12,80}`).Draw(t, "secret")
+		number := rapid.StringMatching(`[1-9][0-9]{11,18}`).Draw(t, "number")
+		message := rapid.SampledFrom(messages).Draw(t, "message")
+		if !strings.Contains(message, "%[2]s") {
+			message += "%.0[2]s"
+		}
+		text := fmt.Sprintf(message, quote(secret), number)
+		got := string(redact.Message([]byte(text)))
+		if err := rawjson.Validate([]byte(got)); err != nil {
+			t.Fatalf("%s: %v", got, err)
+		}
+		inner := strings.Trim(quote(secret), `"`)
+		if strings.Contains(got, secret) || strings.Contains(got, inner) || strings.Contains(got, number) {
+			t.Fatalf("a secret is in %s", got)
+		}
+		for _, word := range []string{`"jsonrpc":"2.0"`} {
+			if !strings.Contains(got, word) {
+				t.Fatalf("%s lost %s", got, word)
+			}
+		}
+	})
+}
+
+func TestWhatStays(t *testing.T) {
+	for name, tc := range map[string]struct {
+		payloads bool
+		in, want string
+	}{
+		"a call": {false,
+			`{"method":"tools/call","params":{"name":"pay","arguments":{"type":"text","amount":12.50,"now":true,"none":null},"_meta":{"progressToken":"p"}}}`,
+			`{"method":"tools/call","params":{"name":"pay","arguments":{"type":"string(4)","amount":"number()","now":"boolean()","none":null},"_meta":{"progressToken":"p"}}}`},
+		"an answer of a person": {false, `{"result":{"action":"accept","content":{"action":"accept"}}}`, `{"result":{"action":"accept","content":{"action":"string(6)"}}}`},
+		"a tool's schema": {false, `{"result":{"tools":[{"name":"pay","description":"Pays","inputSchema":{"type":"object","required":["card"]}}],"ttlMs":0}}`,
+			`{"result":{"tools":[{"name":"pay","description":"string(4)","inputSchema":{"type":"object","required":["string(4)"]}}],"ttlMs":0}}`},
+		"payloads": {true, `{"params":{"arguments":{"card":"4111","apiKey":"k","url":"https://a.example/b?code=1"}}}`,
+			`{"params":{"arguments":{"card":"4111","apiKey":"string(1)","url":"https://a.example/b?…"}}}`},
+	} {
+		if got := string(NewRedactor(tc.payloads).Message([]byte(tc.in))); got != tc.want {
+			t.Errorf("%s:\n got %s\nwant %s", name, got, tc.want)
+		}
+	}
+}
+
+// TestStatesAreToldApart, and nothing else is told of them, with payloads too.
+func TestStatesAreToldApart(t *testing.T) {
+	r := NewRedactor(true)
+	state := func(text string) string {
+		var msg struct{ Params struct{ RequestState string } }
+		if err := json.Unmarshal(r.Message([]byte(`{"params":{"requestState":"`+text+`"}}`)), &msg); err != nil {
+			t.Fatal(err)
+		}
+		return msg.Params.RequestState
+	}
+	one, two := state("secret-1"), state("secret-2")
+	if one == two || one != state("secret-1") || strings.Contains(one, "secret") || !strings.HasPrefix(one, "state(8)-") {
+		t.Errorf("%s, %s", one, two)
+	}
+}
+
+func FuzzRedactedMessagesAreMessages(f *testing.F) {
+	for _, m := range messages {
+		f.Add([]byte(fmt.Sprintf(m+"%.0[2]s", `"x"`, "1")))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if rawjson.Validate(text) != nil {
+			return
+		}
+		for _, payloads := range []bool{false, true} {
+			if got := NewRedactor(payloads).Message(text); rawjson.Balanced(got) != nil {
+				t.Errorf("%s became %s", text, got)
+			}
+		}
+	})
+}
