@@ -43,6 +43,8 @@ func assignScalar(target any, text string) (err error) {
 		err = keep(target, parseDuration, text)
 	case *Size:
 		err = keep(target, ParseSize, text)
+	case *SizeOrOff:
+		err = keep(target, parseSizeOrOff, text)
 	default:
 		err = fmt.Errorf("has a type that cannot be set: %T", target)
 	}

@@ -32,6 +32,16 @@ type Config struct {
 	// Whether connections of these proxies begin with a header of the PROXY protocol, version 1 or 2, that gives the client's
 	// address, as balancers of TCP connections send it. When on, connections of theirs without one are closed.
 	ProxyProtocol string `key:"proxy-protocol" oneof:"off|on"`
+	// Which HTTP/1.1 speaks on plain connections, towards clients and servers alike: lean is the bridge's own for the simple
+	// requests that nearly all are, standard leaves everything to Go's net/http, which takes more CPU. TLS and HTTP/2 are
+	// net/http's in any case.
+	HTTP string `key:"http" oneof:"lean|standard"`
+	// Whether event streams that are quiet for a second give their goroutines up, which saves most of their memory. Only
+	// on Linux, and only streams of plain HTTP/1.1.
+	Park string `key:"park" oneof:"on|off"`
+	// How far the heap may grow before it is collected, as long as little of it stays: more costs memory, less CPU. off leaves
+	// that to Go alone, and so does GOGC in the environment. Only bridge serve obeys it.
+	HeapFloor SizeOrOff `key:"heap-floor" min:"off" max:"4GiB"`
 	// What is logged, and how.
 	Log Log `key:"log"`
 	// Where sessions are kept, so that they outlive the process.
@@ -324,6 +334,9 @@ func Default() Config {
 	return Config{
 		Listen:        "127.0.0.1:8080",
 		ProxyProtocol: "off",
+		HTTP:          "lean",
+		Park:          "on",
+		HeapFloor:     32 << 20,
 		Admin:         Admin{Payloads: "off", Actions: "off"},
 		Log:           Log{Level: "info", Format: "auto"},
 		Store:         Store{URL: "memory:", Durability: "strict"},

@@ -125,6 +125,19 @@ func TestOnIsAWord(t *testing.T) { // in YAML 1.1 it is true
 	}
 }
 
+func TestHeapFloorCanBeTurnedOffInEverySource(t *testing.T) {
+	for _, sources := range []Sources{
+		{File: writeFile(t, "upstream: http://a\nheap-floor: off\n")},
+		{File: writeFile(t, "upstream: http://a\nheap-floor: 0\n")},
+		{Environ: []string{"BRIDGE_UPSTREAM=http://a", "BRIDGE_HEAP_FLOOR=off"}},
+		{Environ: []string{"BRIDGE_UPSTREAM=http://a"}, Flags: []Setting{{"heap-floor", []string{"0"}}}},
+	} {
+		if cfg, err := Load(sources); err != nil || cfg.HeapFloor != 0 {
+			t.Errorf("%+v: %v, %v", sources, cfg.HeapFloor, err)
+		}
+	}
+}
+
 func TestUpstreamsTakeOverThePolicyButNoCredentials(t *testing.T) {
 	cfg, err := Load(Sources{
 		File: writeFile(t, `
@@ -177,6 +190,11 @@ func TestUnits(t *testing.T) {
 	for _, text := range []string{"", "B", "4", "4.5MiB", "-1KiB", "9999999999GiB", "4 MiBs"} {
 		if got, err := ParseSize(text); err == nil {
 			t.Errorf("ParseSize(%q) = %d, want an error", text, got)
+		}
+	}
+	for text, want := range map[string]SizeOrOff{"off": 0, "0": 0, "0B": 0, "32MiB": 32 << 20} {
+		if got, err := parseSizeOrOff(text); err != nil || got != want {
+			t.Errorf("parseSizeOrOff(%q) = %d, %v; want %d", text, got, err, want)
 		}
 	}
 	for d, want := range map[time.Duration]string{0: "0s", 2 * time.Minute: "2m", 24 * time.Hour: "24h", 90 * time.Second: "1m30s", time.Hour + time.Second: "1h0m1s"} {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -137,7 +138,7 @@ func format(v reflect.Value) string {
 	switch value := v.Interface().(type) {
 	case time.Duration:
 		return formatDuration(value)
-	case Size:
+	case fmt.Stringer: // Size and SizeOrOff
 		return value.String()
 	default:
 		return yamlScalar(value)

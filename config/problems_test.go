@@ -40,6 +40,8 @@ func TestProblems(t *testing.T) {
 		"size":                {yaml: url + "limits: {message-size: 4}\n", want: `@:2: limits.message-size: "4" is no size; write a whole number and a unit, like 64KiB or 4MiB`},
 		"range":               {yaml: url + "limits: {rounds: 0}\n", want: `@:2: limits.rounds: 0 is out of range; use 1 to 1000`},
 		"size range":          {yaml: url + "limits: {message-size: 1B}\n", want: `@:2: limits.message-size: 1B is out of range; use 1KiB to 1GiB`},
+		"size or off":         {yaml: url + "heap-floor: on\n", want: `@:2: heap-floor: "on" is no size; write a whole number and a unit, like 32MiB, or off`},
+		"range of floors":     {yaml: url + "heap-floor: 5GiB\n", want: `@:2: heap-floor: 5GiB is out of range; use off to 4GiB`},
 		"choice":              {yaml: url, env: []string{"BRIDGE_LOG_LEVEL=inof"}, want: `BRIDGE_LOG_LEVEL: log.level: "inof" is unknown; use one of trace, debug, info, warn, error`},
 		"choice near":         {yaml: url + "modern: refused\n", want: `@:2: modern: "refused" is unknown; use one of pass, refuse; did you mean "refuse"?`},
 		"draft answers":       {yaml: url + "draft: off\ndraft-answers: wrapped\n", want: `@:3: draft-answers: has no effect while draft is off; remove it, or set draft to auto or on`},

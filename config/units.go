@@ -53,6 +53,31 @@ func ParseSize(text string) (Size, error) {
 	return 0, fmt.Errorf("is no size; write a whole number and a unit, like 64KiB or 4MiB")
 }
 
+// SizeOrOff is a Size of which zero is written off.
+type SizeOrOff int64
+
+const off = "off"
+
+// String writes the size as Size does, or off.
+func (s SizeOrOff) String() string {
+	if s == 0 {
+		return off
+	}
+	return Size(s).String()
+}
+
+// parseSizeOrOff reads a size, or off or 0.
+func parseSizeOrOff(text string) (SizeOrOff, error) {
+	if text == off || text == "0" {
+		return 0, nil
+	}
+	size, err := ParseSize(text)
+	if err != nil {
+		err = fmt.Errorf("is no size; write a whole number and a unit, like 32MiB, or off")
+	}
+	return SizeOrOff(size), err
+}
+
 func cutSuffixFold(text, suffix string) (string, bool) {
 	at := len(text) - len(suffix)
 	if at < 0 || !strings.EqualFold(text[at:], suffix) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/testmode"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/sessions"
 )
@@ -43,6 +44,7 @@ func wantBurst(t *testing.T, version mcp.Version, stage string, log sessions.Lim
 		opt.CommitDelay = janitorStep
 	}
 	if stage == "parked" {
+		testmode.NeedsParking(t)
 		opt.Rest = janitorStep
 	}
 	b := newFake()

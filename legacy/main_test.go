@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/testmode"
 	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/legacy/h1"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -222,9 +222,6 @@ type peer struct {
 	header  http.Header
 }
 
-// throughNetHTTP has tests serve by net/http instead of by h1.
-var throughNetHTTP bool
-
 // server is what is common to h1 and net/http.
 type server interface {
 	Serve(net.Listener) error
@@ -232,16 +229,16 @@ type server interface {
 }
 
 func newServer(h http.Handler) server {
-	s := &http.Server{Handler: h, ConnContext: ConnContext, ErrorLog: log.New(io.Discard, "", 0)}
-	if throughNetHTTP {
-		return s
-	}
-	return h1.New(h, s)
+	return inFront(h, &http.Server{Handler: h, ConnContext: ConnContext, ErrorLog: log.New(io.Discard, "", 0)})
 }
+
+// inFront makes what serves connections, before or instead of net/http's server.
+var inFront = func(h http.Handler, s *http.Server) server { return testmode.NewServer(h, s) }
 
 // serve starts a server on the loopback and returns a client for it.
 func serve(t *testing.T, opt Options, b downstream.Backend) (*HTTP, *peer) {
 	t.Helper()
+	opt.NoPark = testmode.NoPark()
 	opt.Rest = cmp.Or(opt.Rest, janitorStep) // most tests also run across the parking of their streams
 	h := NewHTTP(opt, b)
 	return h, &peer{t: t, client: client(t), url: start(t, h, newServer(h)), header: http.Header{}}

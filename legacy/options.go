@@ -56,6 +56,8 @@ type Options struct {
 	// are asked to. Such streams are not parked.
 	Poll time.Duration
 
+	// NoPark leaves every stream its goroutine, however quiet it is.
+	NoPark bool
 	// AlwaysStream answers with an event stream whenever the client takes one (E-4).
 	AlwaysStream bool
 	// RequireSession refuses requests without a session id instead of serving

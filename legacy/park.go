@@ -27,7 +27,7 @@ func (c *carrier) attend(r *http.Request, drain <-chan struct{}, s *session) (pa
 	}
 	defer c.http.attended.Add(-1)
 	var left <-chan struct{} // the client has
-	if !detachable(c.w, r) {
+	if !c.parkable(r) {
 		left = r.Context().Done()
 	}
 	for {
@@ -79,7 +79,7 @@ func (h *HTTP) ahead() time.Duration {
 // a goroutine. It runs on the handler's goroutine, which must return when it
 // succeeds: the response is no longer net/http's.
 func (c *carrier) park(r *http.Request, s *session) bool {
-	if !detachable(c.w, r) || !c.until.IsZero() || c.http.parked.poller.open() == nil {
+	if !c.parkable(r) || !c.until.IsZero() || c.http.parked.poller.open() == nil {
 		c.fixed.Store(true)
 		return false
 	}
@@ -107,6 +107,11 @@ func (c *carrier) park(r *http.Request, s *session) bool {
 	}
 	p.take(c)
 	return true
+}
+
+// parkable reports whether the stream may give its goroutine up once it is quiet.
+func (c *carrier) parkable(r *http.Request) bool {
+	return !c.http.opt.NoPark && detachable(c.w, r)
 }
 
 // take puts p in the place of the carrier c, whose stream is held.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/testmode"
 	"github.com/mcpbridge/bridge/mcp"
 )
 
@@ -75,6 +76,7 @@ func TestIdleConnectionThatTheClientClosesIsForgotten(t *testing.T) {
 }
 
 func TestConnectionOfAStoppedServerIsClosed(t *testing.T) {
+	testmode.NeedsParking(t)
 	b := newFake()
 	h := NewHTTP(Options{Rest: janitorStep}, b)
 	s := httptest.NewUnstartedServer(h)
@@ -114,6 +116,7 @@ func TestParkedStreamsAreKeptAlive(t *testing.T) {
 }
 
 func TestWhatCannotBeParkedStaysAsItIs(t *testing.T) {
+	const turnedOff = "turned off"
 	plain := func(h http.Handler) *httptest.Server {
 		s := httptest.NewUnstartedServer(h)
 		s.Config.ConnContext = ConnContext
@@ -121,6 +124,11 @@ func TestWhatCannotBeParkedStaysAsItIs(t *testing.T) {
 	}
 	for name, start := range map[string]func(http.Handler) *httptest.Server{
 		"no ConnContext": httptest.NewServer,
+		turnedOff: func(h http.Handler) *httptest.Server {
+			s := plain(h)
+			s.Start()
+			return s
+		},
 		"TLS": func(h http.Handler) *httptest.Server {
 			s := plain(h)
 			s.StartTLS()
@@ -146,7 +154,7 @@ func TestWhatCannotBeParkedStaysAsItIs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newFake()
-			h := NewHTTP(Options{Rest: janitorStep, KeepAlive: 90 * time.Millisecond}, b)
+			h := NewHTTP(Options{Rest: janitorStep, KeepAlive: 90 * time.Millisecond, NoPark: name == turnedOff}, b)
 			s := start(h)
 			defer func() { h.Close(); s.CloseClientConnections(); s.Close() }()
 			p := &peer{t: t, client: s.Client(), url: s.URL, header: http.Header{}}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/internal/park"
+	"github.com/mcpbridge/bridge/internal/testmode"
 	"golang.org/x/sys/unix"
 )
 
@@ -36,6 +37,7 @@ func (h *HTTP) parkedCount() (streams, idle int) {
 
 func waitParked(t *testing.T, h *HTTP, streams, idle int) {
 	t.Helper()
+	testmode.NeedsParking(t)
 	eventually(t, fmt.Sprintf("%d streams and %d idle connections are parked", streams, idle), func() bool {
 		s, i := h.parkedCount()
 		return s == streams && i == idle
@@ -104,6 +106,7 @@ func isTimeout(err error) bool {
 // waitParked waits until this connection carries a stream without a goroutine.
 func (l *wire) waitParked(h *HTTP) {
 	l.t.Helper()
+	testmode.NeedsParking(l.t)
 	eventually(l.t, "the stream is parked", func() bool {
 		poller := h.parked.poller.Load()
 		return poller != nil && slices.ContainsFunc(poller.Owners(), func(o park.Owner) bool {

@@ -3,21 +3,30 @@
 package legacy
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/mcpbridge/bridge/legacy/h1"
 	"github.com/mcpbridge/bridge/mcp"
 )
 
 // Streams are parked, and their connections come back, when net/http serves them.
 func TestParkingThroughNetHTTP(t *testing.T) {
-	throughNetHTTP = true
-	defer func() { throughNetHTTP = false }()
-	t.Run("call", TestParkedCallGoesOnAndItsConnectionServesFurtherRequests)
-	t.Run("GET", TestParkedGetDeliversResumesAndReplays_E21)
-	t.Run("hang-up", TestHangUpOfAParkedCallIsNoCancellation_E12_E20)
-	t.Run("sent ahead", TestRequestSentAheadIsServedAfterTheStream)
-	t.Run("close", TestConnectionIsClosedWhenTheClientWantsIt)
+	defer func(usual func(http.Handler, *http.Server) server) { inFront = usual }(inFront)
+	for name, through := range map[string]func(http.Handler, *http.Server) server{
+		"net/http's server": func(_ http.Handler, s *http.Server) server { return s },
+		"http: standard":    func(h http.Handler, s *http.Server) server { return h1.NewStandard(h, s) },
+	} {
+		inFront = through
+		t.Run(name, func(t *testing.T) {
+			t.Run("call", TestParkedCallGoesOnAndItsConnectionServesFurtherRequests)
+			t.Run("GET", TestParkedGetDeliversResumesAndReplays_E21)
+			t.Run("hang-up", TestHangUpOfAParkedCallIsNoCancellation_E12_E20)
+			t.Run("sent ahead", TestRequestSentAheadIsServedAfterTheStream)
+			t.Run("close", TestConnectionIsClosedWhenTheClientWantsIt)
+		})
+	}
 }
 
 // What the lean server hands to net/http is parked as well.

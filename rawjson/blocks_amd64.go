@@ -1,3 +1,5 @@
+//go:build !purego
+
 package rawjson
 
 import "golang.org/x/sys/cpu"

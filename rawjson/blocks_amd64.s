@@ -1,3 +1,5 @@
+//go:build !purego
+
 #include "textflag.h"
 
 // See blocks.go for what these functions promise. Registers of both:

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mcpbridge/bridge/internal/testmode"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 )
@@ -80,6 +81,7 @@ func bigAnswer() string {
 // TestAllocationBudget: of a call's allocations two are the client's own, its id
 // and its Answer; with one more for the stop function of a real context.
 func TestAllocationBudget(t *testing.T) {
+	testmode.NeedsLean(t)
 	for name, tt := range map[string]struct {
 		media, text string
 		header      map[string][]string

@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/mcpbridge/bridge/internal/testmode"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 )
@@ -89,6 +90,7 @@ func eachTransport(t *testing.T, f func(t *testing.T, opt HTTPOptions)) {
 func newClient(t testing.TB, url string, opt HTTPOptions) *HTTP {
 	t.Helper()
 	opt.URL = url
+	opt.StandardTransport = opt.StandardTransport || testmode.StandardHTTP()
 	c, err := NewHTTP(opt)
 	if err != nil {
 		t.Fatal(err)

@@ -34,6 +34,7 @@ makes of it. The exit status is 0 when the bridge can use it.`,
 		if err != nil {
 			return err
 		}
+		options.HTTP.StandardTransport = standardHTTP(&cfg)
 		r, err := check.Examine(cmd.Context(), options)
 		if err != nil {
 			return err
@@ -69,7 +70,7 @@ func asArgument(err error) error {
 func concernsCheck(key string) bool {
 	switch key {
 	case "headers", "upstream-socket", "auth.dir", "profile", "draft", "legacy-relay", "timeouts.connect", "timeouts.start", "command-env",
-		"questions", "sampling.provider", "sampling.model", "roots":
+		"http", "questions", "sampling.provider", "sampling.model", "roots":
 		return true
 	}
 	return false

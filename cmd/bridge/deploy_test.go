@@ -16,6 +16,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/mcpbridge/bridge/config"
+	"github.com/mcpbridge/bridge/internal/testmode"
 )
 
 // What deploy/ tells users to do is done here, as far as it goes without the
@@ -51,7 +52,7 @@ func obeys(t *testing.T, args, environ []string, probes ...string) {
 	started := make(chan string, 1)
 	go func() {
 		defer close(p.done)
-		p.err = run(ctx, args, surroundings{in: strings.NewReader(""), out: io.Discard, err: p.errors, environ: environ, started: func(a string) { started <- a }})
+		p.err = run(ctx, args, surroundings{in: strings.NewReader(""), out: io.Discard, err: p.errors, environ: append(testmode.Environ(), environ...), started: func(a string) { started <- a }})
 	}()
 	select {
 	case p.address = <-started:

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/mcpbridge/bridge/internal/testmode"
 )
 
 // TestMain runs the tests, or in a process that a test started the program itself, or
@@ -49,7 +51,7 @@ func start(t *testing.T, args ...string) *process {
 	ctx, cancel := context.WithCancel(t.Context())
 	p := &process{t: t, errors: &lines{grown: make(chan struct{}, 1)}, stop: cancel, done: make(chan struct{})}
 	started := make(chan string, 1)
-	env := surroundings{in: strings.NewReader(""), out: io.Discard, err: p.errors, started: func(a string) { started <- a }}
+	env := surroundings{in: strings.NewReader(""), out: io.Discard, err: p.errors, environ: testmode.Environ(), started: func(a string) { started <- a }}
 	go func() {
 		defer close(p.done)
 		p.err = run(ctx, args, env)

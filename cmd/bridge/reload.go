@@ -47,27 +47,22 @@ func (s *service) refuse(err error) {
 
 // keepUntilRestart takes back what only a new process can obey, and says so.
 func (s *service) keepUntilRestart(cfg *config.Config) {
-	warn := func(key string) {
-		s.log.Warn().Str("setting", key).Msg("has changed, which takes effect after a restart")
-	}
-	if cfg.Listen != s.cfg.Listen {
-		warn("listen")
-		cfg.Listen = s.cfg.Listen
-	}
-	if cfg.Admin != s.cfg.Admin {
-		warn("admin")
-		cfg.Admin = s.cfg.Admin
-	}
-	if cfg.Store != s.cfg.Store {
-		warn("store")
-		cfg.Store = s.cfg.Store
-	}
-	if cfg.Log.Format != s.cfg.Log.Format {
-		warn("log.format")
-		cfg.Log.Format = s.cfg.Log.Format
-	}
+	keep(s, "listen", &cfg.Listen, s.cfg.Listen)
+	keep(s, "http", &cfg.HTTP, s.cfg.HTTP)
+	keep(s, "park", &cfg.Park, s.cfg.Park)
+	keep(s, "heap-floor", &cfg.HeapFloor, s.cfg.HeapFloor)
+	keep(s, "admin", &cfg.Admin, s.cfg.Admin)
+	keep(s, "store", &cfg.Store, s.cfg.Store)
+	keep(s, "log.format", &cfg.Log.Format, s.cfg.Log.Format)
 	if (cfg.TLS.Cert == "") != (s.cfg.TLS.Cert == "") {
-		warn("tls.cert")
-		cfg.TLS = s.cfg.TLS
+		keep(s, "tls.cert", &cfg.TLS, s.cfg.TLS)
+	}
+}
+
+// keep has a setting stay what it is until the next start.
+func keep[T comparable](s *service, key string, setting *T, is T) {
+	if *setting != is {
+		s.log.Warn().Str("setting", key).Msg("has changed, which takes effect after a restart")
+		*setting = is
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/testmode"
 	"github.com/mcpbridge/bridge/mcp"
 )
 
@@ -218,8 +219,12 @@ func TestWhatOnlyARestartCanChangeIsSaid(t *testing.T) {
 	one := named(t, "one")
 	r := startWithFile(t, "listen: 127.0.0.1:0\nupstream: '"+one+"'\n")
 	session := r.session("/mcp")
-	log := r.reload("listen: 127.0.0.1:1\nadmin: {listen: 127.0.0.1:1}\nlog: {format: console}\ntls: {cert: c.pem, key: k.pem}\nupstream: '"+one+"'\n", "was reloaded")
-	for _, key := range []string{"listen", "admin", "log.format", "tls.cert"} {
+	log := r.reload("listen: 127.0.0.1:1\nhttp: standard\npark: off\nheap-floor: off\nadmin: {listen: 127.0.0.1:1}\nlog: {format: console}\ntls: {cert: c.pem, key: k.pem}\nupstream: '"+one+"'\n", "was reloaded")
+	keys := []string{"listen", "heap-floor", "admin", "log.format", "tls.cert"}
+	if len(testmode.Environ()) == 0 { // which the file does not change
+		keys = append(keys, "http", "park")
+	}
+	for _, key := range keys {
 		if !strings.Contains(log, `"setting":"`+key+`"`) {
 			t.Errorf("%s is not named in\n%s", key, log)
 		}

@@ -26,6 +26,9 @@ type killable struct {
 	process *exec.Cmd
 	url     string
 	session string
+
+	silent chan struct{} // closed when it has said its last
+	said   strings.Builder
 }
 
 // launch runs "serve" with arguments until it listens.
@@ -61,13 +64,19 @@ func (k *killable) start(listen string) {
 			k.url = "http://127.0.0.1" + address
 		}
 	}
-	go func() { _, _ = io.Copy(io.Discard, said) }() // ends with the process
+	k.silent = make(chan struct{})
+	k.said.Reset()
+	go func() { // ends with the process
+		defer close(k.silent)
+		_, _ = io.Copy(&k.said, said)
+	}()
 }
 
 // kill ends the process as kill -9 does. It is idempotent.
 func (k *killable) kill() {
 	if k.process.ProcessState == nil {
 		_ = k.process.Process.Kill()
+		<-k.silent
 		_ = k.process.Wait()
 	}
 }

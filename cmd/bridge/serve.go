@@ -46,13 +46,10 @@ are --timeouts.… and --limits.…, which ` + "`bridge config docs`" + ` lists.
 	return cmd
 }
 
-// heapFloor is what the heap may grow to before it is collected, in bytes.
-const heapFloor = 32 << 20
-
 // serve runs until ctx ends and everything has stopped, or until something
 // fails for good. On SIGHUP it obeys what load then returns; load may be nil.
 func serve(ctx context.Context, cfg *config.Config, load func() (config.Config, error), env surroundings) error {
-	gctune.Floor(heapFloor)
+	gctune.Floor(uint64(cfg.HeapFloor))
 	log := newLogger(env.err, cfg.Log, env.environ)
 	s, err := newService(ctx, cfg, log)
 	if err != nil {
@@ -99,7 +96,9 @@ func newService(ctx context.Context, cfg *config.Config, log zerolog.Logger) (*s
 		with.close()
 		return nil, err
 	}
-	door, err := edge.Open(ctx, with.pages.before(mounts), edge.Options{Listen: cfg.Listen, TLS: edge.Files(cfg.TLS), Proxies: proxies(cfg), Log: log})
+	door, err := edge.Open(ctx, with.pages.before(mounts), edge.Options{
+		Listen: cfg.Listen, TLS: edge.Files(cfg.TLS), Proxies: proxies(cfg), StandardHTTP: standardHTTP(cfg), Log: log,
+	})
 	if err != nil {
 		mounts.Close()
 		with.close()

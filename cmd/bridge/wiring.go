@@ -43,11 +43,15 @@ func open(cfg *config.Config, settings *config.Mount, with common, log zerolog.L
 	} else if options.Upstream, err = upstreamOptions(settings, log); err != nil {
 		return nil, err
 	}
+	options.Upstream.StandardTransport = standardHTTP(cfg)
 	if options.SignIn, err = signIn(settings, log); err != nil {
 		return nil, err
 	}
 	return mount.New(options)
 }
+
+// standardHTTP reports whether net/http speaks on both hops.
+func standardHTTP(cfg *config.Config) bool { return cfg.HTTP == "standard" }
 
 // command is how a mount's server is run.
 func command(m *config.Mount, log zerolog.Logger) *mount.Command {
@@ -148,6 +152,7 @@ func legacyOptions(cfg *config.Config, m *config.Mount, log zerolog.Logger) lega
 		WriteTimeout:   m.Timeouts.Write,
 		RequireSession: m.Session == "required",
 		AlwaysStream:   m.Legacy.AlwaysStream == "on",
+		NoPark:         cfg.Park == "off",
 		Logger:         log,
 	}
 }

@@ -91,7 +91,7 @@ var mayImport = map[string][]string{
 
 // beside lists the trees that are no part of the program: only each other and
 // tests import them.
-var beside = []string{"internal/archtest", "internal/compat", "internal/peers", "internal/redistest", "internal/testbridge", "internal/testcert", "internal/wiretest", "bench", "deploy", "test"}
+var beside = []string{"internal/archtest", "internal/compat", "internal/peers", "internal/redistest", "internal/testbridge", "internal/testcert", "internal/testmode", "internal/wiretest", "bench", "deploy", "test"}
 
 // owners says who alone may import a package; it covers every package, tests
 // excepted.
@@ -101,6 +101,7 @@ var owners = map[string][]string{
 	module + "/bench":                 {"bench"},
 	module + "/internal/peers":        {},
 	module + "/internal/demo":         {"cmd/bridge"},
+	module + "/internal/testmode":     {"internal/testbridge"},
 	"github.com/gorilla/websocket":    {"internal/transport"},
 	"github.com/hashicorp/golang-lru": {"mrtr", "sessions", "ask"},
 	"go.etcd.io/bbolt":                {"sessions/boltstore"},

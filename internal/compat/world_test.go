@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mcpbridge/bridge/internal/mount"
+	"github.com/mcpbridge/bridge/internal/testmode"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/upstream"
 )
@@ -60,7 +61,7 @@ func newWorld(t *testing.T, version mcp.Version, options func(*mount.Options)) *
 	t.Helper()
 	w := &world{T: t, version: version, server: newServer(t), log: &logBuffer{}}
 	logger := zerolog.New(w.log)
-	opt := mount.Options{Upstream: upstream.HTTPOptions{URL: w.server.URL, Log: logger}}
+	opt := mount.Options{Upstream: upstream.HTTPOptions{URL: w.server.URL, Log: logger, StandardTransport: testmode.StandardHTTP()}}
 	opt.Bridge.Log, opt.Legacy.Logger = logger, logger
 	if options != nil {
 		options(&opt)

@@ -15,6 +15,7 @@ import (
 	"github.com/mcpbridge/bridge/bridge"
 	"github.com/mcpbridge/bridge/internal/dialect"
 	"github.com/mcpbridge/bridge/internal/mount"
+	"github.com/mcpbridge/bridge/internal/testmode"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -51,7 +52,7 @@ func mounted(t *testing.T, srv *server, opt dialect.Options) *client {
 	c := &client{t: t}
 	log := zerolog.New(&c.log)
 	m, err := mount.New(mount.Options{
-		Upstream: upstream.HTTPOptions{URL: srv.URL, Log: log},
+		Upstream: upstream.HTTPOptions{URL: srv.URL, Log: log, StandardTransport: testmode.StandardHTTP()},
 		Draft:    dialect.New(opt),
 		Bridge:   bridge.Options{Log: log},
 	})

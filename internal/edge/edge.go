@@ -35,16 +35,16 @@ type Options struct {
 	Listen  string // HOST:PORT, or unix:PATH
 	TLS     Files
 	Proxies Proxies
-	Log     zerolog.Logger
+	// StandardHTTP has net/http serve plain connections, too.
+	StandardHTTP bool
+	Log          zerolog.Logger
 }
 
 // Edge is an open listener and its HTTP server.
 type Edge struct {
 	listener    net.Listener
 	crowd       *crowd
-	serve       func(net.Listener) error
-	standard    *http.Server
-	lean        *h1.Server // in front of standard, but for TLS
+	server      *h1.Server
 	addresses   *addresses
 	certificate *reloader // nil for plain HTTP
 	unused      unused
@@ -68,18 +68,18 @@ func Open(ctx context.Context, handler http.Handler, opt Options) (*Edge, error)
 		return nil, err
 	}
 	begin := func(l net.Listener) net.Listener { return secured(&proxied{l, e.addresses, opt.Log}) }
-	e.standard = e.server(opt.Log)
-	e.lean = h1.New(e.addresses, e.standard)
-	if e.serve = e.lean.Serve; e.certificate != nil {
-		e.serve = e.standard.Serve
+	if opt.StandardHTTP || e.certificate != nil {
+		e.server = h1.NewStandard(e.addresses, e.standard(opt.Log))
+	} else {
+		e.server = h1.New(e.addresses, e.standard(opt.Log))
 	}
 	e.crowd = newCrowd(socket, begin, handler, opt.Log)
 	e.listener = begin(e.crowd)
 	return e, nil
 }
 
-// server makes what serves the connections that are not simple.
-func (e *Edge) server(log zerolog.Logger) *http.Server {
+// standard makes what serves the connections that are not simple.
+func (e *Edge) standard(log zerolog.Logger) *http.Server {
 	s := &http.Server{
 		ReadHeaderTimeout: headTimeout,
 		IdleTimeout:       idleTimeout,
@@ -99,7 +99,7 @@ func (e *Edge) Addr() net.Addr { return e.listener.Addr() }
 
 // Serve serves clients until Shutdown, whose error is http.ErrServerClosed, or
 // until the listener fails.
-func (e *Edge) Serve() error { return e.serve(e.listener) }
+func (e *Edge) Serve() error { return e.server.Serve(e.listener) }
 
 // Trust replaces the trusted proxies.
 func (e *Edge) Trust(p Proxies) { e.addresses.trusted.Store(&p) }
@@ -117,8 +117,8 @@ func (e *Edge) Renew(files Files) error {
 // their request is over or ctx ends, the others at once.
 func (e *Edge) Shutdown(ctx context.Context) {
 	e.unused.close()
-	if err := e.lean.Shutdown(ctx); err != nil {
-		_ = e.lean.Close()
+	if err := e.server.Shutdown(ctx); err != nil {
+		_ = e.server.Close()
 	}
 	_ = e.listener.Close() // nobody has served it, perhaps
 	e.crowd.end()

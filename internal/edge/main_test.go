@@ -12,6 +12,8 @@ import (
 
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
+
+	"github.com/mcpbridge/bridge/internal/testmode"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -69,6 +71,7 @@ func serve(t *testing.T, handler http.Handler, opt Options) (*Edge, *diary) {
 	t.Helper()
 	log := newDiary()
 	opt.Log = logTo(log)
+	opt.StandardHTTP = opt.StandardHTTP || testmode.StandardHTTP()
 	if opt.Listen == "" {
 		opt.Listen = "127.0.0.1:0"
 	}

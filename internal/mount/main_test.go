@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mcpbridge/bridge/internal/peers"
+	"github.com/mcpbridge/bridge/internal/testmode"
 	"github.com/mcpbridge/bridge/upstream"
 )
 
@@ -132,7 +133,7 @@ func serve(t *testing.T, opt Options) (*Mount, string) {
 }
 
 func over(url string) Options {
-	return Options{Upstream: upstream.HTTPOptions{URL: url}}
+	return Options{Upstream: upstream.HTTPOptions{URL: url, StandardTransport: testmode.StandardHTTP()}}
 }
 
 // agreeable is a client that accepts every question.

@@ -15,6 +15,7 @@ import (
 	"github.com/mcpbridge/bridge/authorize"
 	"github.com/mcpbridge/bridge/internal/peers"
 	"github.com/mcpbridge/bridge/internal/peers/issuer"
+	"github.com/mcpbridge/bridge/internal/testmode"
 	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/upstream"
 )
@@ -35,7 +36,7 @@ func signsIn(t *testing.T, i *issuer.Issuer, browser []string, wait time.Duratio
 		t.Fatal(err)
 	}
 	return Options{
-		Upstream: upstream.HTTPOptions{URL: i.Endpoint()},
+		Upstream: upstream.HTTPOptions{URL: i.Endpoint(), StandardTransport: testmode.StandardHTTP()},
 		SignIn:   &SignIn{Agent: agent, Wait: wait, Heartbeat: time.Millisecond},
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/bridge"
+	"github.com/mcpbridge/bridge/internal/testmode"
 	"github.com/mcpbridge/bridge/legacy"
-	"github.com/mcpbridge/bridge/legacy/h1"
 	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/upstream"
 )
@@ -20,12 +20,12 @@ import (
 // upstreamURL. observe, when not nil, wraps its handler. stop ends the bridge
 // and all its goroutines; calling it again does nothing.
 func Start(upstreamURL string, observe func(http.Handler) http.Handler) (url string, stop func(), err error) {
-	caller, err := upstream.NewHTTP(upstream.HTTPOptions{URL: upstreamURL})
+	caller, err := upstream.NewHTTP(upstream.HTTPOptions{URL: upstreamURL, StandardTransport: testmode.StandardHTTP()})
 	if err != nil {
 		return "", nil, err
 	}
 	b := bridge.New(bridge.Options{Upstream: caller, Prober: negotiate.NewProber(negotiate.Options{})})
-	front := legacy.NewHTTP(legacy.Options{}, b)
+	front := legacy.NewHTTP(legacy.Options{NoPark: testmode.NoPark()}, b)
 	var handler http.Handler = front
 	if observe != nil {
 		handler = observe(handler)
@@ -34,7 +34,7 @@ func Start(upstreamURL string, observe func(http.Handler) http.Handler) (url str
 	if err != nil {
 		return "", nil, err
 	}
-	srv := h1.New(handler, &http.Server{ReadHeaderTimeout: 10 * time.Second, ConnContext: legacy.ConnContext})
+	srv := testmode.NewServer(handler, &http.Server{ReadHeaderTimeout: 10 * time.Second, ConnContext: legacy.ConnContext})
 	served := make(chan struct{})
 	go func() {
 		defer close(served)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/mcpbridge/bridge/internal/mount"
+	"github.com/mcpbridge/bridge/internal/testmode"
 	"github.com/mcpbridge/bridge/upstream"
 )
 
@@ -13,7 +14,7 @@ import (
 // legacy clients; it stops with the test.
 func startBridge(t *testing.T, url string, observe func(http.Handler) http.Handler) string {
 	t.Helper()
-	m, err := mount.New(mount.Options{Upstream: upstream.HTTPOptions{URL: url}})
+	m, err := mount.New(mount.Options{Upstream: upstream.HTTPOptions{URL: url, StandardTransport: testmode.StandardHTTP()}})
 	if err != nil {
 		t.Fatal(err)
 	}

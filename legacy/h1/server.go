@@ -30,6 +30,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,6 +42,7 @@ import (
 type Server struct {
 	handler  http.Handler
 	standard *http.Server
+	delegate bool // every connection goes to standard
 
 	closing atomic.Bool
 
@@ -64,9 +66,20 @@ func New(handler http.Handler, standard *http.Server) *Server {
 	return s
 }
 
+// NewStandard returns a server of which standard serves everything: only that
+// bodies are bounded in time is added.
+func NewStandard(handler http.Handler, standard *http.Server) *Server {
+	s := New(handler, standard)
+	s.delegate = true
+	return s
+}
+
 // Serve serves the listener's connections until it fails or the server ends:
 // then the error is http.ErrServerClosed. It closes the listener.
 func (s *Server) Serve(l net.Listener) error {
+	if s.delegate {
+		return s.standard.Serve(l)
+	}
 	defer l.Close()
 	if !s.listening(l) {
 		return http.ErrServerClosed
@@ -127,6 +140,10 @@ func (s *Server) deaf(l net.Listener) {
 // ServeConn serves a connection of which early was read already. It takes nc
 // over and returns at once; early is not used afterwards.
 func (s *Server) ServeConn(nc net.Conn, early []byte) {
+	if s.delegate {
+		ServeOne(s.standard, nc, slices.Clone(early))
+		return
+	}
 	cn := newConn(s, nc)
 	if !s.add(cn) {
 		cn.in.release()
