@@ -100,7 +100,7 @@ func (f *fake) Discover(ctx context.Context) Outcome {
 		return Outcome{Err: ctx.Err()}
 	}
 }
-func (f *fake) LegacyVersions(context.Context) []string { return f.legacy }
+func (f *fake) LegacyOffer(context.Context) Offer { return Offer{Versions: f.legacy} }
 
 func discover(versions, more string) Outcome {
 	return Outcome{Result: []byte(`{"resultType":"complete","supportedVersions":[` + versions + `],"capabilities":{}` + more + `}`)}

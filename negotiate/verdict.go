@@ -17,9 +17,15 @@ import (
 type Peer interface {
 	// Discover sends server/discover.
 	Discover(ctx context.Context) Outcome
-	// LegacyVersions asks a server that looks legacy, for the error text only,
-	// which versions it offers; empty when that cannot be found out.
-	LegacyVersions(ctx context.Context) []string
+	// LegacyOffer asks a server that looks legacy what it is. It is zero when that
+	// cannot be found out.
+	LegacyOffer(ctx context.Context) Offer
+}
+
+// Offer is what a legacy server says of itself.
+type Offer struct {
+	Versions []string
+	HTTPSSE  bool // it is reached only over HTTP+SSE, the transport of 2024-11-05
 }
 
 // Outcome is what server/discover came to: exactly one of Result, Error and
@@ -39,6 +45,8 @@ type Verdict struct {
 	// Versions are those that the upstream offers, in its order, as far as
 	// they are known.
 	Versions []string
+	// HTTPSSE says that a legacy server is reached only over HTTP+SSE.
+	HTTPSSE bool
 	// Version is the modern version to speak with it; "" when there is none.
 	Version string
 	// Discover is the raw DiscoverResult, nil when there is none.
@@ -85,13 +93,18 @@ func judge(ctx context.Context, peer Peer, draft func([]byte) string) Verdict {
 }
 
 func judgeLegacy(ctx context.Context, peer Peer, cause error) Verdict {
-	v := Verdict{Era: Legacy, Versions: peer.LegacyVersions(ctx)}
+	offer := peer.LegacyOffer(ctx)
+	v := Verdict{Era: Legacy, Versions: offer.Versions, HTTPSSE: offer.HTTPSSE}
 	if len(v.Versions) == 0 {
 		v.Err = fmt.Errorf("the upstream does not speak MCP %s (a wrong URL or command, or a server for older clients only): %w",
 			mcp.V20260728, cause)
 		return v
 	}
 	v.Err = legacyOnly(v.Versions)
+	if v.HTTPSSE {
+		v.Err = fmt.Errorf("the upstream speaks only HTTP+SSE, the transport of %s, the bridge needs a server that speaks %s; clients that know that transport can connect to it directly, and legacy clients be relayed to it (legacy-relay)",
+			mcp.V20241105, mcp.V20260728)
+	}
 	return v
 }
 

@@ -6,8 +6,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/http1"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/negotiate"
+	"github.com/mcpbridge/bridge/sse"
 )
 
 // diagnoseTimeout bounds the diagnostic handshake with a legacy server.
@@ -16,11 +19,11 @@ const diagnoseTimeout = 5 * time.Second
 // silent: over HTTP, silence says nothing about the era.
 func (c *HTTP) silent() bool { return false }
 
-// legacyVersions sends a legacy initialize to a server that refused
-// server/discover, so that the error can say what it is, and closes the session
-// which that may have opened. This is the only legacy traffic the client ever
-// sends (P-5), and the only request that is not a POST (E-43).
-func (c *HTTP) legacyVersions(ctx context.Context, call *Call) []string {
+// legacyOffer sends a legacy initialize to a server that refused server/discover, so
+// that it shows what it is, and closes the session which that may have opened. Where
+// that is refused as well, a GET tells servers of HTTP+SSE. This is the only legacy
+// traffic the client ever sends (P-5), and the only requests that are not POSTs (E-43).
+func (c *HTTP) legacyOffer(ctx context.Context, call *Call) negotiate.Offer {
 	ctx, cancel := context.WithTimeout(ctx, diagnoseTimeout)
 	defer cancel()
 	t := newNetCarrier(c.url, &c.opt)
@@ -31,14 +34,45 @@ func (c *HTTP) legacyVersions(ctx context.Context, call *Call) []string {
 		id: nextID(), params: []byte(legacyInitialize)}
 	x, err := t.post(ctx, req, jsonrpc.AppendRequest(nil, req.id, req.call.Method, req.params))
 	if err != nil {
-		return nil
+		return negotiate.Offer{}
 	}
-	session := strings.Join(x.values(mcp.HeaderSessionID), "")
+	session, status := strings.Join(x.values(mcp.HeaderSessionID), ""), x.status()
 	ans, _ := once.receive(ctx, req, x, sink{})
 	if session != "" {
 		t.endSession(ctx, req, session)
 	}
-	return offered(ans)
+	versions := offered(ans)
+	if len(versions) == 0 && asksForHTTPSSE(status) && t.speaksHTTPSSE(ctx, req) {
+		return negotiate.Offer{Versions: []string{string(mcp.V20241105)}, HTTPSSE: true}
+	}
+	return negotiate.Offer{Versions: versions}
+}
+
+// asksForHTTPSSE reports a status on which clients are to look for the transport of
+// 2024-11-05 (2025-11-25, transports, "Backwards Compatibility").
+func asksForHTTPSSE(status int) bool {
+	return status == http.StatusBadRequest || status == http.StatusNotFound || status == http.StatusMethodNotAllowed
+}
+
+// maxEndpoint bounds the first event of a stream of HTTP+SSE, in bytes.
+const maxEndpoint = 16 << 10
+
+// speaksHTTPSSE reports a server of HTTP+SSE: the first event of its stream names the
+// endpoint to which clients post.
+func (t *netCarrier) speaksHTTPSSE(ctx context.Context, req *request) bool {
+	hr := (&http.Request{Method: http.MethodGet, URL: t.url, Host: t.url.Host, Header: t.header(req)}).WithContext(ctx)
+	hr.Header.Del("Content-Type")
+	hr.Header.Set("Accept", "text/event-stream")
+	resp, err := t.transport.RoundTrip(hr)
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK || http1.MediaType(resp.Header.Get("Content-Type")) != "text/event-stream" {
+		return false
+	}
+	event, err := sse.NewDecoder(resp.Body, maxEndpoint).Next()
+	return err == nil && event.Type == "endpoint"
 }
 
 // endSession closes the session of a diagnostic handshake.

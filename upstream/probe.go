@@ -12,7 +12,7 @@ import (
 
 // diagnoser is a Caller that can ask a server which legacy versions it offers.
 type diagnoser interface {
-	legacyVersions(ctx context.Context, call *Call) []string
+	legacyOffer(ctx context.Context, call *Call) negotiate.Offer
 	// silent reports whether no answer at all is evidence of a legacy server.
 	silent() bool
 }
@@ -54,7 +54,7 @@ func NewPeer(caller Caller, call Call) negotiate.Peer {
 // Discover implements negotiate.Peer.
 func (p *peer) Discover(ctx context.Context) negotiate.Outcome {
 	d := diagnose(p.caller)
-	if d != nil && d.silent() { // leave time for LegacyVersions
+	if d != nil && d.silent() { // leave time for LegacyOffer
 		if deadline, ok := ctx.Deadline(); ok {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithDeadline(ctx, deadline.Add(-time.Until(deadline)/4))
@@ -73,12 +73,12 @@ func (p *peer) Discover(ctx context.Context) negotiate.Outcome {
 	return negotiate.Outcome{Err: err, NotModern: notModern}
 }
 
-// LegacyVersions implements negotiate.Peer.
-func (p *peer) LegacyVersions(ctx context.Context) []string {
+// LegacyOffer implements negotiate.Peer.
+func (p *peer) LegacyOffer(ctx context.Context) negotiate.Offer {
 	if d := diagnose(p.caller); d != nil {
-		return d.legacyVersions(ctx, &p.call)
+		return d.legacyOffer(ctx, &p.call)
 	}
-	return nil
+	return negotiate.Offer{}
 }
 
 // legacyInitialize is the params of the diagnostic handshake.

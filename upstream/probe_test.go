@@ -89,3 +89,45 @@ func TestA23RefusalsAndServerFailuresAreNoEvidence(t *testing.T) {
 		})
 	}
 }
+
+// 2025-11-25, transports, "Backwards Compatibility": only a refused POST asks for the
+// transport of 2024-11-05, and only an endpoint proves it.
+func TestProbeTellsServersOfHTTPSSE(t *testing.T) {
+	const endpoint = "event: endpoint\ndata: /messages\n\n"
+	for _, tc := range []struct {
+		post   int
+		stream string
+		asked  bool
+		is     bool
+	}{
+		{404, endpoint, true, true},
+		{405, endpoint, true, true},
+		{400, ": hello\n\n" + endpoint, true, true},
+		{404, "event: message\ndata: {}\n\n", true, false},
+		{404, "", true, false},
+	} {
+		eachTransport(t, func(t *testing.T, opt HTTPOptions) {
+			p := newScripted(t, func(_ int, w http.ResponseWriter, g *got, r *http.Request) {
+				if g.method == http.MethodPost {
+					http.Error(w, "Cannot POST /sse", tc.post)
+					return
+				}
+				w.Header().Set("Content-Type", "text/event-stream")
+				_, _ = w.Write([]byte(tc.stream))
+				_ = http.NewResponseController(w).Flush()
+				if tc.is {
+					<-r.Context().Done() // the probe lets go of the stream
+				}
+			})
+			v := probe(t, p.URL, opt)
+			if v.HTTPSSE != tc.is || v.LegacyServer() != tc.is || tc.is && !strings.Contains(v.Err.Error(), "only HTTP+SSE") {
+				t.Errorf("%d and %q: verdict %+v", tc.post, tc.stream, v)
+			}
+			p.next(t)
+			p.next(t)
+			if asked := len(p.seen) == 1; asked != tc.asked {
+				t.Errorf("%d: asked for a stream: %v", tc.post, asked)
+			}
+		})
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/transport"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/negotiate"
 )
 
 // Defaults of StdioOptions.
@@ -254,12 +255,12 @@ func (s *Stdio) silent() bool {
 	return s.child == nil || !s.child.modern.Load()
 }
 
-// legacyVersions asks a server that refused server/discover what it is. The
+// legacyOffer asks a server that refused server/discover what it is. The
 // handshake leaves the process in a legacy session, so it is ended afterwards.
-func (s *Stdio) legacyVersions(ctx context.Context, _ *Call) []string {
+func (s *Stdio) legacyOffer(ctx context.Context, _ *Call) negotiate.Offer {
 	c, err := s.get(ctx)
 	if err != nil {
-		return nil
+		return negotiate.Offer{}
 	}
 	req := &request{call: &Call{Method: mcp.MethodInitialize}, params: []byte(legacyInitialize)}
 	ans, _ := c.do(ctx, req, sink{})
@@ -269,5 +270,5 @@ func (s *Stdio) legacyVersions(ctx context.Context, _ *Call) []string {
 	}
 	s.mu.Unlock()
 	c.stop()
-	return offered(ans)
+	return negotiate.Offer{Versions: offered(ans)}
 }

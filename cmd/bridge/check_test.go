@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	mcpsdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/mcpbridge/bridge/internal/check"
 	"github.com/mcpbridge/bridge/mcp"
 )
@@ -162,20 +164,27 @@ func TestCheckTellsForWhichResourceTokensAre(t *testing.T) {
 }
 
 func TestCheckNamesAServerOfTheOldTransport(t *testing.T) {
+	old := mcpsdk.NewServer(&mcpsdk.Implementation{Name: "old", Version: "3"}, &mcpsdk.ServerOptions{SupportedProtocolVersions: []string{"2025-03-26", "2024-11-05"}})
+	old.AddTool(&mcpsdk.Tool{Name: "one", InputSchema: map[string]any{"type": "object"}}, nil)
+	speaks := mcpsdk.NewSSEHandler(func(*http.Request) *mcpsdk.Server { return old }, nil)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet || r.Header.Get("X-Key") != "k" {
+		if r.Header.Get("X-Key") != "k" {
 			w.WriteHeader(http.StatusNotFound)
 			return
 		}
-		w.Header().Set("Content-Type", "text/event-stream")
-		_, _ = io.WriteString(w, "event: endpoint\ndata: /messages?sessionId=1\n\n")
-		_ = http.NewResponseController(w).Flush()
-		<-r.Context().Done()
+		speaks.ServeHTTP(w, r)
 	}))
 	defer server.Close()
 	out, err := runCheck(t, server.URL+"/sse", "--header", "X-Key: k")
-	if !errors.Is(err, check.ErrUnusable) || !strings.Contains(out, "speaks only HTTP+SSE") || !strings.Contains(out, "era            legacy") {
-		t.Errorf("check says %v and\n%s", err, out)
+	for _, part := range []string{"usable         yes\n", "speaks only HTTP+SSE", "era            legacy (2025-03-26)\n", "server         old 3,",
+		"tools          1\n", "2024-11-05     the server itself", "2025-11-25     the server itself"} {
+		if err != nil || !strings.Contains(out, part) {
+			t.Errorf("%v; %q is not in\n%s", err, part, out)
+		}
+	}
+	out, err = runCheck(t, server.URL+"/sse", "--header", "X-Key: k", "--legacy-relay", "never")
+	if !errors.Is(err, check.ErrUnusable) || !strings.Contains(out, "problem        the upstream speaks only HTTP+SSE") {
+		t.Errorf("where nobody may be relayed, check says %v and\n%s", err, out)
 	}
 }
 

@@ -64,7 +64,7 @@ var mayImport = map[string][]string{
 	"internal/roundtrip": {"internal/http1"},
 	"internal/edge":      {"internal/hop", "legacy", "legacy/h1", "internal/logfield"},
 	"internal/fleet":     {"upstream", "mcp", "internal/mount", "internal/logfield"},
-	"internal/check":     {"downstream", "internal/relay", "upstream", "negotiate", "translate", "sse", "mcp", "jsonrpc", "rawjson", "internal/dialect"},
+	"internal/check":     {"downstream", "internal/relay", "upstream", "negotiate", "translate", "mcp", "jsonrpc", "rawjson", "internal/dialect"},
 
 	"sessions/store":        {},
 	"sessions/sessionstest": {"sessions/store"},

@@ -74,3 +74,20 @@ func resource(ctx context.Context, server *upstream.HTTPOptions, metadata string
 	}
 	return document.Resource
 }
+
+// get asks a server for something, and follows no redirect. The connection ends
+// with the body.
+func get(ctx context.Context, server *upstream.HTTPOptions, url string, header http.Header) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header = header
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.DisableKeepAlives = true
+	transport.TLSClientConfig = server.TLS.Clone()
+	if server.Dial != nil {
+		transport.DialContext = server.Dial
+	}
+	return transport.RoundTrip(req) // not a Client, which would follow redirects
+}

@@ -69,9 +69,6 @@ func Examine(ctx context.Context, opt Options) (*Report, error) {
 	if verdict.LegacyServer() {
 		r.ask(ctx, &opt, &verdict, zerolog.Nop())
 	}
-	if r.Problem != "" && opt.Command == nil && len(verdict.Versions) == 0 && onlyHTTPSSE(ctx, &opt.HTTP) {
-		r.Era, r.Problem = negotiate.Legacy.String(), "the server speaks only HTTP+SSE, the transport of 2024-11-05, over which the bridge cannot reach it; clients that know it can connect to it directly"
-	}
 	r.relay(&opt, &verdict)
 	if failure := upstream.Refused(&verdict); failure != nil {
 		r.authorize(ctx, &opt.HTTP, opt.Login, failure)
@@ -107,8 +104,11 @@ func (r *Report) relay(opt *Options, v *negotiate.Verdict) {
 	case v.LegacyServer() && policy != negotiate.RelayNever:
 		r.Usable, r.Problem, r.Authorization = true, "", "not asked for"
 		r.Note = "a legacy server: it needs no bridge, which relays clients to it unchanged"
-		if opt.Command != nil {
+		switch {
+		case opt.Command != nil:
 			r.Note += ", each to a process of its own"
+		case v.HTTPSSE:
+			r.Note = "a legacy server that speaks only HTTP+SSE, the transport of 2024-11-05; clients of every transport are relayed to it unchanged"
 		}
 		for _, version := range mcp.Legacy {
 			r.Clients = append(r.Clients, ClientView{Version: string(version)})

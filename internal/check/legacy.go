@@ -20,21 +20,28 @@ import (
 // does, and reads what it is and which tools it has. That is no more than the
 // clients would find out, so nothing follows from a failure.
 func (r *Report) ask(ctx context.Context, opt *Options, v *negotiate.Verdict, log zerolog.Logger) {
-	server, err := opt.legacyServer(log)
+	server, err := opt.legacyServer(v.HTTPSSE, log)
 	if err != nil {
 		return
 	}
 	line := relay.New(relay.Options{Server: server, Start: opt.Start, Call: checkTimeout, Log: log})
 	defer line.Close()
 	caller := downstream.Caller{}
+	newest := newestLegacy(v.Versions)
+	if v.HTTPSSE { // which is all that is known of it
+		newest = string(mcp.V20251125)
+	}
 	initialize := jsonrpc.Message{ID: "1", Method: mcp.MethodInitialize, Params: fmt.Appendf(nil,
-		`{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":"mcp-bridge-check","version":"1"}}`, newestLegacy(v.Versions))}
+		`{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":"mcp-bridge-check","version":"1"}}`, newest)}
 	conv, result, err := line.Open(ctx, caller, initialize, deafPusher{})
 	if err != nil {
 		return
 	}
 	defer conv.Close(context.Canceled)
 	r.identify(rawjson.Get(result, "serverInfo"), rawjson.Get(result, "capabilities"))
+	if v.HTTPSSE {
+		r.Versions = []string{printable(string(conv.Version()))}
+	}
 	conv.Notify(caller, jsonrpc.Message{Method: mcp.NotificationInitialized})
 	if !rawjson.Has(rawjson.Get(result, "capabilities"), "tools") {
 		return
@@ -51,8 +58,8 @@ func (r *Report) ask(ctx context.Context, opt *Options, v *negotiate.Verdict, lo
 	})
 }
 
-// legacyServer returns what connects a client with the server.
-func (o *Options) legacyServer(log zerolog.Logger) (relay.Server, error) {
+// legacyServer returns what connects a client with the server, one of HTTP+SSE or not.
+func (o *Options) legacyServer(httpSSE bool, log zerolog.Logger) (relay.Server, error) {
 	if o.Command != nil {
 		command := *o.Command
 		command.Log = log
@@ -62,9 +69,13 @@ func (o *Options) legacyServer(log zerolog.Logger) (relay.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return relay.NewHTTP(relay.HTTPOptions{
+	server := relay.NewHTTP(relay.HTTPOptions{
 		URL: endpoint, Policy: o.HTTP.Policy(), TLS: o.HTTP.TLS, Dial: o.HTTP.Dial, MaxMessage: o.HTTP.MaxResponse, UserAgent: o.HTTP.UserAgent, Log: log,
-	}), nil
+	})
+	if httpSSE {
+		return server.SSE(), nil
+	}
+	return server, nil
 }
 
 // newestLegacy returns the newest of a server's versions that is a legacy one.

@@ -149,3 +149,19 @@ func patience(t *testing.T) context.Context {
 	t.Cleanup(cancel)
 	return ctx
 }
+
+// newOldServer is a legacy server of the SDK that is reached only over HTTP+SSE. It
+// returns its URL.
+func newOldServer(t *testing.T) string {
+	t.Helper()
+	s := newLegacy("2025-06-18", "2025-03-26", "2024-11-05")
+	server := httptest.NewServer(mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return s }, nil))
+	t.Cleanup(func() {
+		for session := range s.Sessions() {
+			_ = session.Close() // those that no client ended
+		}
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return server.URL + "/sse"
+}

@@ -104,7 +104,8 @@ var legacyServers = map[string]func(t *testing.T) (Options, *sdkServer){
 		server := newSDKServer(t, "2025-06-18", "2025-03-26", "2024-11-05")
 		return over(server.URL), server
 	},
-	"a command": func(t *testing.T) (Options, *sdkServer) { return process(t, sdkLegacy, 0), nil },
+	"over HTTP+SSE": func(t *testing.T) (Options, *sdkServer) { return over(newOldServer(t)), nil },
+	"a command":     func(t *testing.T) (Options, *sdkServer) { return process(t, sdkLegacy, 0), nil },
 	"a command per session": func(t *testing.T) (Options, *sdkServer) {
 		return process(t, sdkLegacy, 4), nil
 	},

@@ -70,8 +70,16 @@ func (r *remote) bypass() bypass { return r.proxy }
 
 func (r *remote) asModern() http.Handler { return r.proxy }
 
+// Connect implements relay.Server: over the transport that the server speaks.
+func (r *remote) Connect(caller downstream.Caller, inbox relay.Inbox) (relay.Line, error) {
+	if r.verdicts.httpSSE.Load() {
+		return r.servers.SSE().Connect(caller, inbox)
+	}
+	return r.servers.Connect(caller, inbox)
+}
+
 func (r *remote) backend(b *bridge.Bridge, again http.Handler) downstream.Backend {
-	r.handover = newHandover(b, r.verdicts, r.servers, r.opt)
+	r.handover = newHandover(b, r.verdicts, r, r.opt)
 	if r.opt.Relay == negotiate.RelayNever {
 		return b
 	}
@@ -93,6 +101,15 @@ type eras struct {
 
 var _ downstream.Relayer = (*eras)(nil)
 
+// Modern implements downstream.Backend. A server of HTTP+SSE has no address to which
+// modern requests could be handed.
+func (e *eras) Modern() http.Handler {
+	if e.verdicts.httpSSE.Load() {
+		return nil
+	}
+	return e.handover.Modern()
+}
+
 // Relayer implements downstream.Backend.
 func (e *eras) Relayer() downstream.Relayer { return e }
 
@@ -102,12 +119,14 @@ func (e *eras) Relay(r *http.Request, msg *jsonrpc.Message, caller func() downst
 	session := r.Header.Get(mcp.HeaderSessionID)
 	switch {
 	case msg != nil && msg.Method == mcp.MethodInitialize && msg.Kind() == jsonrpc.Request:
-		if !e.verdicts.relays(r.Context(), caller(), msg.Params) {
+		if !e.verdicts.relays(r.Context(), caller(), msg.Params) || e.verdicts.httpSSE.Load() {
 			return nil
 		}
 		r.Header = maps.Clone(r.Header)       // which the connection's requests share
 		delete(r.Header, mcp.HeaderSessionID) // of a session that is dead: this opens a new one
 		return opening{e.server, e.again}
+	case e.verdicts.httpSSE.Load(): // messages change their transport: the session is the bridge's
+		return nil
 	case e.verdicts.legacyOnly.Load(), session != "" && e.server.holds(session):
 		return e.server.proxy
 	}

@@ -26,6 +26,9 @@ type verdicts struct {
 
 	// legacyOnly is the latest verdict: all clients are the server's.
 	legacyOnly atomic.Bool
+	// httpSSE says that they are to be connected over HTTP+SSE, whatever their own
+	// transport.
+	httpSSE atomic.Bool
 }
 
 // relays reports whether a client that initializes with these params is handed to
@@ -64,6 +67,7 @@ func (v *verdicts) note(verdict *negotiate.Verdict) {
 	if verdict.Era == negotiate.Unknown || v.policy == negotiate.RelayNever {
 		return // it says nothing new, or nothing follows from it
 	}
+	v.httpSSE.Store(verdict.HTTPSSE)
 	now := verdict.LegacyServer()
 	if v.legacyOnly.Swap(now) == now {
 		return

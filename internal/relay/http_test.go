@@ -210,10 +210,11 @@ func TestTheStreamOfGetBringsWhatNobodyAskedFor(t *testing.T) {
 
 func TestCancellingLetsGoOfTheResponse(t *testing.T) {
 	gone := make(chan struct{})
+	end := sync.OnceFunc(func() { close(gone) }) // the end of the session comes here too
 	_, _, conv := connected(t, func(w http.ResponseWriter, r *http.Request, _ *jsonrpc.Message) {
 		events(w, ": begun\n\n")
 		<-r.Context().Done()
-		close(gone)
+		end()
 	})
 	out := ask(t, conv, aCall)
 	conv.Notify(downstream.Caller{Authorization: "Bearer mine"},

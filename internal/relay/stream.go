@@ -83,18 +83,17 @@ const maxRefusal = 64 << 10
 func (l *httpLine) refused(ctx context.Context, o *outgoing, resp *http.Response) {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
 	msg, err := jsonrpc.Parse(body)
-	switch {
+	why := refusal(resp)
+	switch _, guarded := errors.AsType[*downstream.Refusal](why); {
 	case l.lost(resp):
 		l.fail(ctx, o.id, errSession)
 		l.inbox.Ended(errSession)
-	case resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden:
-		l.fail(ctx, o.id, &downstream.Refusal{Status: resp.StatusCode, Challenge: resp.Header.Values("Www-Authenticate")})
-	case err == nil && msg.Error != nil && msg.ID == o.id:
+	case guarded, err != nil, msg.Error == nil:
+		l.fail(ctx, o.id, why)
+	case msg.ID == o.id:
 		l.inbox.Receive(body)
-	case err == nil && msg.Error != nil:
-		l.fail(ctx, o.id, msg.Error)
 	default:
-		l.fail(ctx, o.id, fmt.Errorf("the server answered a request with HTTP %d", resp.StatusCode))
+		l.fail(ctx, o.id, msg.Error)
 	}
 }
 
@@ -202,11 +201,8 @@ func (l *httpLine) listen() {
 func (l *httpLine) attend() {
 	at := place{wait: minWait}
 	for failures := 0; l.ctx.Err() == nil; {
-		l.mu.Lock()
-		caller := l.caller
-		l.mu.Unlock()
 		began := time.Now()
-		resp, err := l.exchange(l.ctx, http.MethodGet, caller, nil, at.last)
+		resp, err := l.exchange(l.ctx, http.MethodGet, l.lastCaller(), nil, at.last)
 		if err == nil {
 			again := l.heard(resp, &at)
 			_ = resp.Body.Close()

@@ -11,13 +11,16 @@ import { LIMIT } from './harness/world.mjs';
 const SERVER = fileURLToPath(new URL('./peers/legacy.mjs', import.meta.url));
 const clients = { streamable: releases, sse: [early, ...releases], websocket: [early, ...releases], stdio: [early, ...releases] };
 
+const listening = async (kind) => {
+  const handle = start(process.execPath, [SERVER, kind]);
+  const { url } = await firstLine(handle);
+  const sessions = async () => Number(await (await fetch(new URL('/sessions', url))).text());
+  return { url, target: ['--upstream', url], env: {}, sessions, stop: () => stop(handle) };
+};
+
 const servers = {
-  async http() {
-    const handle = start(process.execPath, [SERVER, 'http']);
-    const { url } = await firstLine(handle);
-    const sessions = async () => Number(await (await fetch(new URL('/sessions', url))).text());
-    return { url, target: ['--upstream', url], env: {}, sessions, stop: () => stop(handle) };
-  },
+  http: () => listening('http'),
+  sse: () => listening('sse'),
   async stdio() {
     return { target: ['--', process.execPath, SERVER, 'stdio'], env: {}, stop: () => {} };
   },

@@ -1,7 +1,9 @@
-// A legacy server on release 1.32 of the SDK: `node legacy.mjs stdio` or `node legacy.mjs http`, which prints its URL. It speaks no
-// modern revision, and as a process it has one client.
+// A legacy server on release 1.32 of the SDK: `node legacy.mjs stdio`, or `node legacy.mjs http` or `sse`, which print their URL. It
+// speaks no modern revision, and as a process it has one client. With sse it is reached only over HTTP+SSE, by the transport of
+// release 1.4.
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
+import { SSEServerTransport } from 'sdk-2024-11-early/server/sse.js';
 import { Server } from 'sdk-2025-11/server/index.js';
 import { StdioServerTransport } from 'sdk-2025-11/server/stdio.js';
 import { StreamableHTTPServerTransport } from 'sdk-2025-11/server/streamableHttp.js';
@@ -61,15 +63,33 @@ async function open() {
   return transport;
 }
 
+/** HTTP+SSE as the SDK's examples served it. */
+async function serveSSE(req, res) {
+  const url = new URL(req.url, 'http://localhost');
+  if (req.method === 'GET' && url.pathname === '/sse') {
+    const transport = new SSEServerTransport('/messages', res);
+    sessions.set(transport.sessionId, transport);
+    res.on('close', () => sessions.delete(transport.sessionId));
+    return create().connect(transport);
+  }
+  const transport = url.pathname === '/messages' && sessions.get(url.searchParams.get('sessionId'));
+  return transport ? transport.handlePostMessage(req, res) : res.writeHead(404).end();
+}
+
+const listen = (handler, path) => {
+  const http = createServer((req, res) => (req.url === '/sessions' ? res.end(String(sessions.size)) : handler(req, res)));
+  http.listen(0, '127.0.0.1', () => console.log(JSON.stringify({ url: `http://127.0.0.1:${http.address().port}${path}` })));
+};
+
 if (process.argv[2] === 'stdio') {
   await create().connect(new StdioServerTransport());
+} else if (process.argv[2] === 'sse') {
+  listen(serveSSE, '/sse');
 } else {
-  const http = createServer(async (req, res) => {
-    if (req.url === '/sessions') return res.end(String(sessions.size));
+  listen(async (req, res) => {
     const message = req.method === 'POST' ? JSON.parse(await body(req)) : undefined;
     const transport = sessions.get(req.headers['mcp-session-id']) ?? (message?.method === 'initialize' ? await open() : undefined);
     if (!transport) return res.writeHead(req.headers['mcp-session-id'] ? 404 : 400).end();
     return transport.handleRequest(req, res, message);
-  });
-  http.listen(0, '127.0.0.1', () => console.log(JSON.stringify({ url: `http://127.0.0.1:${http.address().port}/mcp` })));
+  }, '/mcp');
 }

@@ -1,0 +1,151 @@
+package relay
+
+import (
+	"context"
+	"net/http/httptrace"
+	"sync"
+	"time"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// carrier is how one transport over HTTP carries what a courier brings it.
+type carrier interface {
+	// request sends a request and returns when nothing more comes of that; ctx ends
+	// when nobody waits for it any more. It says so when there will be no response.
+	request(ctx context.Context, o *outgoing)
+	// hand sends a notification or an answer, and returns when the server took it.
+	hand(ctx context.Context, o *outgoing)
+}
+
+// outgoing is a message on its way to the server.
+type outgoing struct {
+	caller downstream.Caller
+	kind   jsonrpc.Kind
+	id     jsonrpc.ID
+	method string
+	params []byte
+	text   []byte
+}
+
+// maxWaiting bounds the messages that wait for the ones before them.
+const maxWaiting = 64
+
+// courier keeps messages in their order, where each is an HTTP request of its own. One
+// goroutine sends: notifications and answers one after another, each when the one before
+// was taken, and requests when what was before them was; each request then has a
+// goroutine of its own.
+type courier struct {
+	carrier carrier
+	queue   chan outgoing
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+	work    sync.WaitGroup
+
+	lock   sync.Mutex                        // guards what follows
+	caller downstream.Caller                 // who spoke last
+	calls  map[jsonrpc.ID]context.CancelFunc // requests under way
+}
+
+func newCourier(by carrier) *courier {
+	c := &courier{carrier: by, queue: make(chan outgoing, maxWaiting), calls: map[jsonrpc.ID]context.CancelFunc{}}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.work.Go(c.deliver)
+	return c
+}
+
+// Send implements Line.
+func (c *courier) Send(caller downstream.Caller, msg *jsonrpc.Message, text []byte) bool {
+	if c.ctx.Err() != nil {
+		return false
+	}
+	o := outgoing{caller: caller, kind: msg.Kind(), id: msg.ID, method: msg.Method, params: msg.Params, text: text}
+	select {
+	case c.queue <- o:
+		return true
+	case <-c.ctx.Done():
+		return false
+	}
+}
+
+// Close cuts off what is under way and waits for its end.
+func (c *courier) Close() {
+	c.cancel()
+	c.work.Wait()
+}
+
+func (c *courier) lastCaller() downstream.Caller {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	return c.caller
+}
+
+// deliver sends what is queued.
+func (c *courier) deliver() {
+	for {
+		select {
+		case o := <-c.queue:
+			c.lock.Lock()
+			c.caller = o.caller
+			c.lock.Unlock()
+			if o.kind == jsonrpc.Request {
+				c.begin(&o)
+			} else {
+				c.hand(&o)
+			}
+		case <-c.ctx.Done():
+			return
+		}
+	}
+}
+
+// begin sends a request, and waits until that is written: what follows, maybe
+// its cancellation, must not overtake it.
+func (c *courier) begin(o *outgoing) {
+	ctx, cancel := context.WithCancel(c.ctx)
+	c.lock.Lock()
+	c.calls[o.id] = cancel
+	c.lock.Unlock()
+	written := make(chan struct{})
+	once := sync.OnceFunc(func() { close(written) })
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { once() }})
+	c.work.Go(func() {
+		defer cancel()
+		defer once()
+		c.carrier.request(traced, o)
+		c.lock.Lock()
+		defer c.lock.Unlock()
+		if ctx.Err() == nil { // else forget has deleted it, and there may be another one
+			delete(c.calls, o.id)
+		}
+	})
+	<-written
+}
+
+// takeTimeout bounds how long the server may take to take a notification or an
+// answer.
+const takeTimeout = 30 * time.Second
+
+// hand sends a notification or an answer, and waits until the server took it. What the
+// response to a cancelled request would still say nobody reads.
+func (c *courier) hand(o *outgoing) {
+	ctx, cancel := context.WithTimeout(c.ctx, takeTimeout)
+	defer cancel()
+	c.carrier.hand(ctx, o)
+	if o.method == mcp.NotificationCancelled {
+		c.forget(jsonrpc.ID(rawjson.Get(o.params, "requestId")))
+	}
+}
+
+// forget cuts a request off.
+func (c *courier) forget(id jsonrpc.ID) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	if end := c.calls[id]; end != nil {
+		end()
+		delete(c.calls, id)
+	}
+}

@@ -1,0 +1,169 @@
+package relay
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/sse"
+)
+
+// SSE is a Server that speaks HTTP+SSE, the transport of 2024-11-05. Each client has a
+// stream of the server's.
+type SSE struct{ http *HTTP }
+
+// SSE returns the server as one that speaks that transport. It sends over the same
+// connections, and is closed with them.
+func (s *HTTP) SSE() *SSE { return &SSE{s} }
+
+// Connect implements Server. A stream that cannot be opened fails the client's
+// initialize.
+func (s *SSE) Connect(caller downstream.Caller, inbox Inbox) (Line, error) {
+	l := &sseLine{server: s.http, inbox: inbox, opened: make(chan struct{})}
+	l.courier = newCourier(l)
+	l.work.Go(func() { l.attend(caller) })
+	return l, nil
+}
+
+// sseLine is a stream of the server and the endpoint to which its client posts:
+//
+//	GET  ──▶ event: endpoint    where to post
+//	     ◀── event: message     every message of the server, responses included
+//	POST ──▶ 202
+//
+// The stream is the session. The transport has no way to resume it: another GET would
+// open another session, which knows nothing of what this client did. So its end ends the
+// client's session, and what was under way is answered with an error and not sent again.
+type sseLine struct {
+	*courier
+	server *HTTP
+	inbox  Inbox
+
+	opened   chan struct{} // closed when one of the following is set
+	endpoint string
+	failure  error
+}
+
+// attend opens the stream and hands on what it brings, until it ends.
+func (l *sseLine) attend(caller downstream.Caller) {
+	resp, events, err := l.open(caller)
+	l.failure = err
+	close(l.opened)
+	if err != nil {
+		return
+	}
+	defer resp.Body.Close()
+	defer l.cancel()
+	for {
+		event, err := events.Next()
+		switch {
+		case l.ctx.Err() != nil:
+			return
+		case errors.Is(err, sse.ErrTooLarge):
+			l.inbox.Ended(errTooLarge)
+			return
+		case err != nil:
+			l.inbox.Ended(errStream)
+			return
+		case event.Type == "message" && len(event.Data) > 0:
+			l.inbox.Receive(bytes.Clone(event.Data))
+		}
+	}
+}
+
+var errStream = errors.New("the server's stream has ended, and with it the session; whether a call under way was executed is not known")
+
+// open opens the stream and waits for its first event.
+func (l *sseLine) open(caller downstream.Caller) (*http.Response, *sse.Decoder, error) {
+	resp, err := l.server.exchange(l.ctx, http.MethodGet, l.server.opt.URL.String(), caller, nil, nil)
+	if err != nil {
+		return nil, nil, fmt.Errorf("the server cannot be reached: %w", err)
+	}
+	events := sse.NewDecoder(resp.Body, l.server.opt.MaxMessage)
+	l.endpoint, err = l.server.endpoint(resp, events)
+	if err != nil {
+		_ = resp.Body.Close()
+		return nil, nil, err
+	}
+	return resp, events, nil
+}
+
+// endpoint reads from the beginning of a stream where messages are to be posted.
+func (s *HTTP) endpoint(resp *http.Response, events *sse.Decoder) (string, error) {
+	switch {
+	case resp.StatusCode != http.StatusOK:
+		return "", refusal(resp)
+	case media(resp) != "text/event-stream":
+		return "", errors.New("the server does not open a stream of HTTP+SSE")
+	}
+	event, err := events.Next()
+	if err != nil || event.Type != "endpoint" {
+		return "", errors.New("the server's stream does not begin with an endpoint")
+	}
+	at, err := s.opt.URL.Parse(strings.TrimSpace(string(event.Data)))
+	if err != nil || !sameOrigin(at, s.opt.URL) {
+		return "", errors.New("the server names an endpoint on another origin than its own, which gets no messages")
+	}
+	return at.String(), nil
+}
+
+// sameOrigin reports whether what is sent to a goes to where b is: credentials go
+// nowhere else, whatever a server says.
+func sameOrigin(a, b *url.URL) bool {
+	port := func(u *url.URL) string {
+		return cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
+	}
+	return a.User == nil && a.Scheme == b.Scheme && strings.EqualFold(a.Hostname(), b.Hostname()) && port(a) == port(b)
+}
+
+// request implements carrier. The response comes on the stream.
+func (l *sseLine) request(ctx context.Context, o *outgoing) {
+	if err := l.post(ctx, o); err != nil && ctx.Err() == nil {
+		l.inbox.Fail(o.id, err)
+	}
+}
+
+// hand implements carrier.
+func (l *sseLine) hand(ctx context.Context, o *outgoing) {
+	if err := l.post(ctx, o); err != nil && l.ctx.Err() == nil {
+		l.server.opt.Log.Warn().Err(err).Msg("the server did not take a message")
+	}
+}
+
+// post sends a message once the endpoint is known. Of a POST that fails nobody knows
+// whether it was executed: it is not sent again.
+func (l *sseLine) post(ctx context.Context, o *outgoing) error {
+	select {
+	case <-l.opened:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if l.failure != nil {
+		return l.failure
+	}
+	resp, err := l.server.exchange(ctx, http.MethodPost, l.endpoint, o.caller, o.text, nil)
+	if err != nil {
+		return fmt.Errorf("the server cannot be reached: %w", err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode >= http.StatusMultipleChoices {
+		return refusal(resp)
+	}
+	_, _ = io.CopyN(io.Discard, resp.Body, maxRefusal) // which leaves a connection to use again
+	return nil
+}
+
+// refusal is what the client is told of a response with another status.
+func refusal(resp *http.Response) error {
+	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
+		return &downstream.Refusal{Status: resp.StatusCode, Challenge: resp.Header.Values("Www-Authenticate")}
+	}
+	return fmt.Errorf("the server answered a request with HTTP %d", resp.StatusCode)
+}
