@@ -31,6 +31,9 @@ type Options struct {
 	Model   *model.Model // answers sampling requests; nil: nobody does
 	Approve bool         // a person must approve every sampling request first
 	Roots   []string     // file URIs; none: there are no roots
+	// Open shows a link to the person at this machine; nil: nobody is there. It must
+	// not block.
+	Open func(link string)
 }
 
 // Policy says what answers an elicitation.
@@ -104,7 +107,9 @@ type Inquiry struct {
 	Params []byte // as the server wrote them; must not change
 	Tool   string // what was called
 	// Owner is for whom the call was made: an opaque name of a user or a session.
-	Owner    string
+	Owner string
+	// Invites says that the client is sent the link to open it: nothing else should.
+	Invites  bool
 	Spent    *model.Spent // counts the sampling requests of the session; may be nil
 	Deadline time.Time    // of the call
 	// Answer is told the input response, or else why there is none. It is called at
@@ -116,6 +121,15 @@ type Inquiry struct {
 type Ticket struct {
 	Link     string // where a person answers; empty: no person is asked
 	withdraw func()
+	refuse   func(cancel bool)
+}
+
+// Refuse says that the person does not want to open the link, or with cancel that
+// there was no choice. The inquiry's Answer is told so, unless it has been told another.
+func (t Ticket) Refuse(cancel bool) {
+	if t.refuse != nil {
+		t.refuse(cancel)
+	}
 }
 
 // Withdraw says that the answer is no longer wanted. It is idempotent.
@@ -190,7 +204,14 @@ func (r *Room) put(q *Inquiry, question page.Question) Ticket {
 		q.Answer(nil, err)
 		return Ticket{}
 	}
-	return Ticket{Link: link, withdraw: func() { r.opt.Desk.Withdraw(link) }}
+	if r.opt.Open != nil && !q.Invites {
+		r.opt.Open(link)
+	}
+	return Ticket{
+		Link:     link,
+		withdraw: func() { r.opt.Desk.Withdraw(link) },
+		refuse:   func(cancel bool) { r.opt.Desk.Refuse(link, cancel) },
+	}
 }
 
 // sample has the model answer, after a person approved where one must.

@@ -119,9 +119,7 @@ func (k *call) withdrawLocked(act *mrtr.Action) {
 		}
 		k.conv.drop(jsonrpc.ID(in.ServerRequestID))
 		k.reportWithdrawnLocked(in, act)
-		params := append([]byte(`{"requestId":`), in.ServerRequestID...)
-		params = append(params, `,"reason":"the request that needed it is over"}`...)
-		k.outbox.sayLocked(downstream.Notification(mcp.NotificationCancelled, params))
+		k.outbox.sayLocked(cancelledNotice(jsonrpc.ID(in.ServerRequestID), "the request that needed it is over"))
 	}
 	for _, in := range act.Ignored {
 		if in.ServerRequestID == "" {
@@ -129,6 +127,11 @@ func (k *call) withdrawLocked(act *mrtr.Action) {
 		}
 		k.conv.distrust(kindOf(in.Method), restOver*k.conv.b.flows.ServerRequest)
 	}
+}
+
+// cancelledNotice takes a question to the client back. The reason needs no escaping.
+func cancelledNotice(id jsonrpc.ID, reason string) downstream.Message {
+	return downstream.Notification(mcp.NotificationCancelled, []byte(`{"requestId":`+string(id)+`,"reason":"`+reason+`"}`))
 }
 
 // tellLocked tells the client that URL interactions are over (C-32), and that the
@@ -154,6 +157,10 @@ func (c *conversation) Answer(caller downstream.Caller, msg jsonrpc.Message) {
 	}
 	c.mu.Unlock()
 	if !ok {
+		return
+	}
+	if q.invites {
+		q.call.invited(q.key, &msg)
 		return
 	}
 	if q.call.task != nil {
@@ -228,7 +235,7 @@ const codeUserRejected = -1
 func (c *conversation) await(k *call, id jsonrpc.ID, key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.questions.add(id, key, k)
+	c.questions.add(id, key, k, false)
 }
 
 func (c *conversation) drop(id jsonrpc.ID) {

@@ -30,12 +30,13 @@ func (k *call) elsewhere(in *mrtr.Input) bool {
 
 // inquire has an input request answered elsewhere.
 func (k *call) inquire(req *mrtr.InputRequest) {
-	key, method := req.Key, req.Method // req is the effect's, whose memory is used again
+	key, method, invites := req.Key, req.Method, k.invites() // req is the effect's, whose memory is used again
 	ticket := k.conv.asks().Ask(ask.Inquiry{
 		Method:   req.Method,
 		Params:   req.Params,
 		Tool:     k.subject(),
 		Owner:    k.conv.owner(),
+		Invites:  invites,
 		Spent:    &k.conv.spent,
 		Deadline: k.answerBy(),
 		Answer: func(response []byte, why error) {
@@ -48,6 +49,8 @@ func (k *call) inquire(req *mrtr.InputRequest) {
 	}
 	switch {
 	case ticket.Link == "":
+	case invites:
+		k.kept.invite(k.invite(key, ticket.Link))
 	case k.kept != nil:
 		k.kept.linked(key, ticket.Link)
 	default: // a task, whose client comes and asks how it goes
@@ -59,7 +62,7 @@ func (k *call) inquire(req *mrtr.InputRequest) {
 func (k *call) inquired(key, method string, response []byte, why error) {
 	defer k.survive()
 	if k.kept != nil {
-		k.kept.settled(key)
+		k.settleElsewhere(key)
 	}
 	if why != nil {
 		k.answer(mrtr.Failed(&mrtr.Abort{Key: key, Method: method, Reason: "the server's question could not be answered: " + why.Error()}))
@@ -90,7 +93,10 @@ func (k *call) withdrawn(key string) {
 	k.mu.Unlock()
 	ticket.Withdraw()
 	if k.kept != nil {
-		k.kept.settled(key)
+		q := k.kept.settled(key)
+		for _, msg := range k.closing(&q) {
+			k.out.Send(msg)
+		}
 	}
 }
 

@@ -3,7 +3,6 @@ package bridge
 import (
 	"crypto/sha256"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/rawjson"
-	"github.com/mcpbridge/bridge/translate"
 )
 
 // keptCall is the Reply of a call that may outlive its request: a person takes
@@ -42,13 +40,6 @@ type keptCall struct {
 	open  []pendingQuestion
 	held  []mrtr.Event
 	timer *time.Timer // of the request, from the first question on; nil before
-}
-
-// pendingQuestion is something that a person has yet to answer.
-type pendingQuestion struct {
-	key  string             // server request id, or the input request's where it is asked elsewhere
-	link string             // of the page; empty: the client was asked
-	msg  downstream.Message // to the client; of a link nothing
 }
 
 // newKeptCall is newCall for a request that the call may outlive, where there is
@@ -98,7 +89,7 @@ func (c *conversation) rejoin(caller downstream.Caller, req *downstream.Request,
 	c.ended(req.ID)
 	kept.call.renew(caller)
 	for i := range open {
-		if open[i].link == "" {
+		if open[i].msg.Method != "" && !open[i].met {
 			out.Send(open[i].msg)
 		}
 	}
@@ -167,7 +158,7 @@ func (p *keptCall) waitLocked() {
 		p.timer.Stop()
 		p.timer = nil
 	}
-	linked := slices.ContainsFunc(p.open, func(q pendingQuestion) bool { return q.link != "" })
+	linked := slices.ContainsFunc(p.open, func(q pendingQuestion) bool { return q.link != "" && !q.met })
 	switch {
 	case p.out == nil || len(p.open) == 0:
 	case linked:
@@ -175,99 +166,6 @@ func (p *keptCall) waitLocked() {
 	case p.patience > 0:
 		p.timer = time.AfterFunc(time.Until(p.since.Add(p.patience)), p.expire)
 	}
-}
-
-// expire answers the request with what is pending, and lets the call wait for the same
-// one.
-func (p *keptCall) expire() {
-	p.mu.Lock()
-	out, id, open := p.out, p.id, slices.Clone(p.open)
-	if out == nil || len(open) == 0 {
-		p.mu.Unlock()
-		return
-	}
-	p.out = nil
-	p.mu.Unlock()
-	p.conv.remember(p)
-	result, err := p.pending(open)
-	finish(out, id, result, err)
-}
-
-// pending is the answer of a request whose question is open: for tools a result that a
-// model can read to its person, for others an error.
-func (p *keptCall) pending(open []pendingQuestion) ([]byte, *jsonrpc.Error) {
-	var words strings.Builder
-	words.WriteString("This call waits for a person's answer, and is not done. ")
-	var link string
-	for i := range open {
-		if link = open[i].link; link != "" {
-			words.WriteString("Open this page in a browser and answer there: " + link + " ")
-			break
-		}
-	}
-	if link == "" {
-		words.WriteString("Answer the question that was shown. ")
-	}
-	words.WriteString("Then make the same call again, with the same arguments: it goes on from there, and nothing is asked or done twice.")
-	if p.call.flow.Method == mcp.MethodToolsCall {
-		return translate.ToolError(words.String()), nil
-	}
-	return nil, &jsonrpc.Error{
-		Code: jsonrpc.CodeInternal, Message: words.String(),
-		Data: rawjson.Apply(nil, []byte(`{}`), rawjson.Edit{Name: "bridge", Value: rawjson.Apply(nil, []byte(`{}`), rawjson.Edit{Name: "url", Value: rawjson.AppendQuote(nil, link)})}),
-	}
-}
-
-// linked notes where a person answers, and tells the client.
-func (p *keptCall) linked(key, link string) {
-	p.note(pendingQuestion{key: key, link: link})
-	p.tell()
-}
-
-func (p *keptCall) note(q pendingQuestion) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.open = append(p.open, q)
-	p.waitLocked()
-}
-
-// pageWords come before the page's link in what a client shows its person.
-const pageWords = "A question waits for you at "
-
-// tell has the client say where its person is asked: as progress, and as a log message
-// where it wants those.
-func (p *keptCall) tell() {
-	link := p.link()
-	if link == "" {
-		return
-	}
-	words := pageWords + link
-	p.call.drive(mrtr.Noted(words))
-	out := p.reply()
-	if out == nil || !out.Interactive() || p.conv.logLevel() == "" || mcp.Severity("notice") < mcp.Severity(p.conv.logLevel()) {
-		return
-	}
-	out.Send(downstream.Notification(mcp.NotificationMessage,
-		append(rawjson.AppendQuote([]byte(`{"level":"notice","logger":"mcp-bridge","data":`), words), '}')))
-}
-
-func (p *keptCall) link() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for i := range p.open {
-		if p.open[i].link != "" {
-			return p.open[i].link
-		}
-	}
-	return ""
-}
-
-// settled notes that a question is open no more.
-func (p *keptCall) settled(key string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.open = slices.DeleteFunc(p.open, func(q pendingQuestion) bool { return q.key == key })
-	p.waitLocked()
 }
 
 // hold keeps an event for the request that is to come, and reports whether there is

@@ -10,15 +10,17 @@ type openQuestion struct {
 	id   jsonrpc.ID
 	key  string
 	call *call
-	next *openQuestion
+	// invites says that it asks the client to open the page where key is asked.
+	invites bool
+	next    *openQuestion
 }
 
 // questions holds a session's open server requests. There is rarely more than
 // one, for which a map would need ten times the memory of a list.
 type questions struct{ first *openQuestion }
 
-func (qs *questions) add(id jsonrpc.ID, key string, k *call) {
-	qs.first = &openQuestion{id: id, key: key, call: k, next: qs.first}
+func (qs *questions) add(id jsonrpc.ID, key string, k *call, invites bool) {
+	qs.first = &openQuestion{id: id, key: key, call: k, invites: invites, next: qs.first}
 }
 
 // find returns the question that went out under id, or nil.

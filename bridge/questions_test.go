@@ -10,7 +10,7 @@ func TestQuestionsAreFoundUntilTheyAreRemoved(t *testing.T) {
 	var qs questions
 	calls := [3]*call{{}, {}, {}}
 	for i, id := range []string{`"a"`, `"b"`, `"c"`} {
-		qs.add(jsonrpc.ID(id), id, calls[i])
+		qs.add(jsonrpc.ID(id), id, calls[i], false)
 	}
 	qs.remove(`"b"`)
 	qs.remove(`"b"`)

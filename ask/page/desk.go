@@ -105,7 +105,24 @@ func (d *Desk) Ask(q Question) (link string, err error) {
 func (d *Desk) Withdraw(link string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.endLocked(link[strings.LastIndexByte(link, '/')+1:], withdrawn)
+	d.endLocked(tokenIn(link), withdrawn)
+}
+
+// Refuse answers the question under link as its buttons would: somebody said no
+// elsewhere, or with cancel made no choice. After an answer it does nothing.
+func (d *Desk) Refuse(link string, cancel bool) {
+	how := declined
+	if cancel {
+		how = cancelled
+	}
+	d.mu.Lock()
+	w := d.waiting[tokenIn(link)]
+	first := w != nil && d.endLocked(w.token, how)
+	d.mu.Unlock()
+	if first {
+		result, _ := w.result(how, nil)
+		w.Answer(result)
+	}
 }
 
 // Len returns how many questions wait.
@@ -116,6 +133,8 @@ func (d *Desk) Len() int {
 }
 
 func (d *Desk) link(token string) string { return d.base.JoinPath("q", token).String() }
+
+func tokenIn(link string) string { return link[strings.LastIndexByte(link, '/')+1:] }
 
 // find returns the question under token, or else what became of it; neither when
 // there never was one, or it is too long ago.

@@ -1,0 +1,83 @@
+package bridge
+
+import (
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/mrtr"
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// A client that opens addresses, and lacks only what a question needs, is sent the
+// page's link as a URL elicitation: an invitation. Its answer says whether the
+// person goes there; what they answer there is the answer to the question.
+
+// invites reports whether the client can be sent a link to open.
+func (k *call) invites() bool {
+	return k.kept != nil && rawjson.Has(rawjson.Get(k.own, "elicitation"), "url")
+}
+
+// invitationWords are what a person reads who is asked to open the page.
+const invitationWords = "A question has to be answered before this can go on. Your program cannot show it, so it waits for you on a page."
+
+// invite returns the invitation to the page under link, where key is asked.
+func (k *call) invite(key, link string) pendingQuestion {
+	id, elicitation := mintID(), mintUUID()
+	params := rawjson.Apply(nil, []byte(`{"mode":"url"}`),
+		rawjson.Edit{Name: "message", Value: rawjson.AppendQuote(nil, invitationWords)},
+		rawjson.Edit{Name: "url", Value: rawjson.AppendQuote(nil, link)},
+		rawjson.Edit{Name: "elicitationId", Value: rawjson.AppendQuote(nil, elicitation)})
+	k.conv.mu.Lock()
+	k.conv.questions.add(id, key, k, true)
+	k.conv.mu.Unlock()
+	return pendingQuestion{key: key, link: link, elicitation: elicitation, msg: downstream.Question(id, mcp.MethodElicitationCreate, params)}
+}
+
+// invited takes the client's answer to an invitation. An error says nothing of the
+// person: the link stays open, and the call's result will name it.
+func (k *call) invited(key string, msg *jsonrpc.Message) {
+	if msg.Error != nil {
+		return
+	}
+	switch action, _ := rawjson.Text(rawjson.Get(msg.Result, "action")); action {
+	case "accept":
+		k.kept.met(key)
+	case "decline", "cancel":
+		k.mu.Lock()
+		ticket := k.tickets[key]
+		k.mu.Unlock()
+		ticket.Refuse(action == "cancel")
+	}
+}
+
+// closing is what a client that was invited is told when the question is settled.
+func (k *call) closing(q *pendingQuestion) []downstream.Message {
+	if q.elicitation == "" {
+		return nil
+	}
+	k.conv.drop(q.msg.ID)
+	said := []downstream.Message{downstream.Notification(mcp.NotificationElicitationComplete,
+		append(rawjson.AppendQuote([]byte(`{"elicitationId":`), q.elicitation), '}'))}
+	if !q.met {
+		said = append(said, cancelledNotice(q.msg.ID, "the question was settled"))
+	}
+	return said
+}
+
+// settleElsewhere notes that an inquiry is over, and tells the client in its turn.
+func (k *call) settleElsewhere(key string) {
+	q := k.kept.settled(key)
+	said := k.closing(&q)
+	if len(said) == 0 {
+		return
+	}
+	k.mu.Lock()
+	if !k.flow.Over() {
+		for _, msg := range said {
+			k.outbox.addLocked(effect{do: mrtr.Tell, msg: msg})
+		}
+	}
+	claimed := k.outbox.claimLocked()
+	k.mu.Unlock()
+	k.carryOut(claimed)
+}
