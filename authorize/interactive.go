@@ -5,6 +5,8 @@ import (
 	"errors"
 	"os"
 	"time"
+
+	"github.com/mcpbridge/bridge/internal/browser"
 )
 
 const (
@@ -62,7 +64,7 @@ func (t *attempt) lead(ctx context.Context, at *place) error {
 		a.adopt(l)
 		return nil
 	}
-	if a.opt.Grant == Device || a.opt.Grant == Auto && len(a.opt.Browser) == 0 && !hasBrowser() && at.meta.DeviceEndpoint != "" {
+	if a.opt.Grant == Device || a.opt.Grant == Auto && len(a.opt.Browser) == 0 && !browser.Seen(os.Environ()) && at.meta.DeviceEndpoint != "" {
 		return t.leadDevice(ctx, at)
 	}
 	entrance, err := a.listen(ctx, at)
@@ -119,7 +121,7 @@ func (t *attempt) prepare(ctx context.Context, at *place, e *entrance) (*pending
 // time ago. It reports whether one was.
 func (t *attempt) browse(p *pending) bool {
 	a := t.agent
-	if len(a.opt.Browser) == 0 && !hasBrowser() {
+	if len(a.opt.Browser) == 0 && !browser.Seen(os.Environ()) {
 		a.opt.Log.Warn().Str("url", p.URL).Msg("sign in: open this address in a browser")
 		return false
 	}
@@ -130,8 +132,8 @@ func (t *attempt) browse(p *pending) bool {
 	if err := a.store.replace(stamp, nil); err != nil {
 		return false // else nothing would keep tabs from being opened again and again
 	}
-	if err := openBrowser(a.opt.Browser, p.URL); err != nil {
-		a.opt.Log.Warn().Err(err).Str("url", p.URL).Msg("the browser cannot be opened: open this address to sign in")
+	if err := browser.Open(a.opt.Browser, p.URL); err != nil {
+		a.opt.Log.Warn().Err(err).Str("url", p.URL).Msg("the browser cannot be opened (auth.browser): open this address to sign in")
 		return false
 	}
 	a.opt.Log.Info().Str("server", a.opt.host()).Msg("a sign-in page was opened in the browser")

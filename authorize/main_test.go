@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 		process(os.Args[2])
 	default:
 		// A browser may outlive the bridge that opened it, and whoever waits for it.
-		goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/mcpbridge/bridge/authorize.openBrowser.func1"))
+		goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/mcpbridge/bridge/internal/browser.Open.func1"))
 	}
 }
 

@@ -33,7 +33,7 @@ var mayImport = map[string][]string{
 	"legacy":     {"downstream", "observe", "sessions", "sessions/store", "negotiate", "sse", "mcp", "jsonrpc", "rawjson", "legacy/h1", "internal/http1", "internal/transport", "internal/park", "internal/logfield", "internal/agenda", "internal/gate", "legacy/channel", "legacy/message", "legacy/web"},
 	"upstream":   {"negotiate", "sse", "mcp", "jsonrpc", "rawjson", "upstream/h1", "internal/hop", "internal/http1", "internal/roundtrip", "internal/transport"},
 	"bridge":     {"ask", "ask/model", "observe", "bridge/catalog", "bridge/subscriptions", "bridge/tasks", "downstream", "mrtr", "upstream", "negotiate", "translate", "mcp", "jsonrpc", "rawjson", "internal/logfield", "internal/roster"},
-	"authorize":  {},
+	"authorize":  {"internal/browser"},
 	"config":     {"internal/hop", "internal/http1"},
 	"ask":        {"ask/form", "ask/model", "ask/page", "mcp", "rawjson"},
 	"ask/form":   {"rawjson"},
@@ -71,6 +71,7 @@ var mayImport = map[string][]string{
 	"sessions/boltstore":    {"sessions/store"},
 	"sessions/redisstore":   {"sessions/store"},
 
+	"internal/browser":   {},
 	"internal/transport": {},
 	"internal/park":      {},
 	"internal/mount": {"authorize", "downstream", "observe", "observe/tap", "legacy", "bridge", "upstream", "sessions", "negotiate", "translate", "mcp", "jsonrpc", "rawjson",
