@@ -151,6 +151,10 @@ type Questions struct {
 	// The address under which people reach the page, as their browsers see it; its path is then the bridge's. Empty: the
 	// page is on a port of the loopback interface, for people at this machine.
 	URL string `key:"url" url:"true"`
+	// What opens the page by itself when a question comes: auto the browser of the person at this machine, where there is one
+	// and the page and its clients are on this machine; off nothing; anything else is a command, which gets the address as its
+	// last argument. There is at most one tab for a question, and none while another one waits.
+	Open string `key:"open"`
 	// How long a call waits for the person before it is answered with the page's link. The same call again picks the
 	// answer up. Shorter than the time that the client gives a call.
 	Wait time.Duration `key:"wait" min:"0s" max:"24h"`
@@ -361,7 +365,7 @@ func defaultPolicy() Policy {
 		Draft:        "auto",
 		DraftAnswers: "bare",
 		Legacy:       Legacy{AlwaysStream: "off"},
-		Questions:    Questions{Policy: "error", Wait: 20 * time.Second},
+		Questions:    Questions{Policy: "error", Open: "auto", Wait: 20 * time.Second},
 		Sampling:     Sampling{Provider: "off", Approve: "off", MaxTokens: 4096, PerSession: 100, PerDay: 10_000, Timeout: 2 * time.Minute},
 		Timeouts: Timeouts{
 			Connect:       10 * time.Second,

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -17,6 +18,9 @@ func (p *problems) questions(m *Policy, label string) {
 		} else if u.Path == "" || u.Path == "/" {
 			p.add(label+"questions.url", "needs a path of its own, like %s://%s/questions", u.Scheme, u.Host)
 		}
+	}
+	if strings.TrimSpace(m.Questions.Open) == "" {
+		p.add(label+"questions.open", "is empty; write auto, off or a command")
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Questions.Patience)) {
 		if _, err := parseDuration(m.Questions.Patience[name]); err != nil {
@@ -39,6 +43,12 @@ func (p *problems) questions(m *Policy, label string) {
 			p.add(label+"roots", "%s is no folder of this machine", shown(u.Path))
 		}
 	}
+}
+
+// Local reports whether the page is for people at this machine alone.
+func (q *Questions) Local() bool {
+	u, err := url.Parse(q.URL)
+	return q.URL == "" || err == nil && isLoopback(u.Hostname())
 }
 
 // knownPatience is how long clients are known to wait for a call.

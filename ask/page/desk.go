@@ -58,6 +58,7 @@ type Desk struct {
 	mu      sync.Mutex
 	waiting map[string]*waiting             // by token
 	ended   *simplelru.LRU[string, outcome] // by token
+	tab     tab
 }
 
 // waiting is a question under its token.

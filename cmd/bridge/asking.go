@@ -17,6 +17,7 @@ import (
 	"github.com/mcpbridge/bridge/ask/model"
 	"github.com/mcpbridge/bridge/ask/page"
 	"github.com/mcpbridge/bridge/config"
+	"github.com/mcpbridge/bridge/internal/browser"
 	"github.com/mcpbridge/bridge/internal/edge"
 	"github.com/mcpbridge/bridge/rawjson"
 )
@@ -26,7 +27,8 @@ import (
 // are made when they are first needed and stay until the process ends, so that links
 // outlive a reload.
 type desks struct {
-	log zerolog.Logger
+	log  zerolog.Logger
+	here bool // clients are on this machine, and so is a person with a browser
 
 	mu     sync.Mutex
 	aside  *edge.Aside // of local
@@ -34,7 +36,10 @@ type desks struct {
 	public map[string]*page.Desk
 }
 
-func newDesks(log zerolog.Logger) *desks { return &desks{log: log, public: map[string]*page.Desk{}} }
+// newDesks returns no pages yet. local says that all clients are on this machine.
+func newDesks(local bool, environ []string, log zerolog.Logger) *desks {
+	return &desks{log: log, here: local && browser.Seen(environ), public: map[string]*page.Desk{}}
+}
 
 // maxQuestions bounds the questions that wait on one page.
 const maxQuestions = 10_000
@@ -122,8 +127,32 @@ func (d *desks) room(m *config.Mount) (*ask.Room, error) {
 		if opt.Desk, err = d.desk(m.Questions.URL); err != nil {
 			return nil, err
 		}
+		opt.Open = d.opener(&m.Questions, opt.Desk)
 	}
 	return ask.New(opt), nil
+}
+
+// opener returns what opens a question's page by itself; nil: nothing does.
+func (d *desks) opener(q *config.Questions, desk *page.Desk) func(link string) {
+	var command []string
+	switch q.Open {
+	case "off":
+		return nil
+	case "auto":
+		if !d.here || !q.Local() {
+			return nil
+		}
+	default:
+		command = browserCommand(q.Open)
+	}
+	return func(link string) {
+		if !desk.TakesTab(link) {
+			return
+		}
+		if err := browser.Open(command, link); err != nil {
+			d.log.Warn().Err(err).Msg("the page of a question cannot be opened (questions.open)")
+		}
+	}
 }
 
 func newModel(s *config.Sampling) (*model.Model, error) {

@@ -22,6 +22,9 @@ var (
 	pageGuard = regexp.MustCompile(`name="_guard" value="([^"]*)"`)
 )
 
+// tellLink has this program tell a server the link that it is given.
+const tellLink = "tell-link"
+
 // callTool returns the text of a tool's result.
 func callTool(t *testing.T, c *peers.Client, name string) (text string, isError bool) {
 	t.Helper()
@@ -147,5 +150,37 @@ func TestModelWithoutItsKeyIsAnError(t *testing.T) {
 		"--sampling.provider", "openai", "--sampling.model", "m", "--sampling.key-file", "/no/key")
 	if !strings.Contains(err.Error(), "sampling.key-file") {
 		t.Error(err)
+	}
+}
+
+// The command of questions.open is this program, which tells the test what it was given.
+func TestPageOpensOnceForEachQuestion(t *testing.T) {
+	opened := make(chan string, 16)
+	teller := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { opened <- r.FormValue("link") }))
+	defer teller.Close()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := peers.NewServer(t, peers.ServerOptions{})
+	p := start(t, "serve", "--listen", "127.0.0.1:0", "--upstream", server.URL, "--questions", "page", "--questions.wait", "0s",
+		"--questions.open", self+" "+tellLink+" "+teller.URL)
+	c := peers.NewClient(t, "http://"+p.address+"/mcp", peers.ClientOptions{Version: "2024-11-05", HTTP: client})
+	for _, name := range []string{"Ada", "Bob"} {
+		text, _ := callTool(t, c, "greet")
+		link := <-opened
+		if link == "" || link != pageLink.FindString(text) {
+			t.Fatalf("opened %q for %s", link, text)
+		}
+		if _, isError := callTool(t, c, "greet"); !isError { // the same call again, before the answer
+			t.Fatal("the call did not wait")
+		}
+		answerOn(t, link, "name="+name+"&action=accept")
+		if text, _ = callTool(t, c, "greet"); text != "Hello, "+name+"!" {
+			t.Errorf("the call got %s", text)
+		}
+	}
+	if len(opened) != 0 {
+		t.Errorf("%d more tabs", len(opened))
 	}
 }

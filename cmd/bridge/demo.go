@@ -33,15 +33,16 @@ demo does. Then it stays up for clients of yours until Ctrl-C.`,
 			if !slices.Contains(mcp.Legacy[:], mcp.Version(client)) {
 				return fmt.Errorf("--client: %q is no revision of old clients; use one of %v", client, mcp.Legacy)
 			}
+			person := isTerminal(env.in) && isTerminal(env.out)
 			return demo.Run(cmd.Context(), demo.Options{
 				In: env.in, Out: env.out,
-				Interactive: isTerminal(env.in) && isTerminal(env.out),
+				Interactive: person,
 				Color:       colourful(env.out, env.environ),
 				Width:       func() int { return columns(env.out) },
 				Once:        once,
 				Client:      client,
 				Start: func(ctx context.Context, upstream string, observe func(http.Handler) http.Handler) (demo.Bridge, error) {
-					return startForDemo(ctx, upstream, !demo.Asks(client), observe)
+					return startForDemo(ctx, upstream, !demo.Asks(client), person, env.environ, observe)
 				},
 			})
 		},
@@ -62,8 +63,9 @@ func columns(stream any) int {
 }
 
 // startForDemo starts a bridge with the default settings on a free port, and its admin
-// listener on another. With page it asks people for clients that cannot be asked.
-func startForDemo(ctx context.Context, upstream string, page bool, observe func(http.Handler) http.Handler) (demo.Bridge, error) {
+// listener on another. With page it asks people for clients that cannot be asked, in
+// their browser where there is a person.
+func startForDemo(ctx context.Context, upstream string, page, person bool, environ []string, observe func(http.Handler) http.Handler) (demo.Bridge, error) {
 	cfg := config.Default()
 	cfg.Upstream, cfg.Listen, cfg.Admin.Listen, cfg.Admin.Payloads = upstream, "127.0.0.1:0", "127.0.0.1:0", "on"
 	if page {
@@ -74,7 +76,7 @@ func startForDemo(ctx context.Context, upstream string, page bool, observe func(
 	if err != nil {
 		return demo.Bridge{}, err
 	}
-	pages := newDesks(log)
+	pages := newDesks(person, environ, log)
 	mounts, err := fleet.Open(specs(&cfg, common{admin: admin, pages: pages}, log), fleetOptions(&cfg, log))
 	if err != nil {
 		pages.stop()

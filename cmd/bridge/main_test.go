@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"strings"
 	"sync"
@@ -18,8 +19,8 @@ import (
 	"github.com/mcpbridge/bridge/internal/testmode"
 )
 
-// TestMain runs the tests, or in a process that a test started the program itself, or
-// the canned server over stdio.
+// TestMain runs the tests, or in a process that a test started the program itself, the
+// canned server over stdio, or a browser that only tells what it was to open.
 func TestMain(m *testing.M) {
 	if os.Getenv(programVariable) != "" {
 		main()
@@ -29,7 +30,11 @@ func TestMain(m *testing.M) {
 		serveCanned(os.Args[2], os.Stdin, os.Stdout)
 		return
 	}
-	goleak.VerifyTestMain(m)
+	if len(os.Args) == 4 && os.Args[1] == tellLink {
+		_, _ = http.PostForm(os.Args[2], url.Values{"link": {os.Args[3]}})
+		return
+	}
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/mcpbridge/bridge/internal/browser.Open.func1"))
 }
 
 // patience bounds every wait; reaching it is a failure.
@@ -51,7 +56,7 @@ func start(t *testing.T, args ...string) *process {
 	ctx, cancel := context.WithCancel(t.Context())
 	p := &process{t: t, errors: &lines{grown: make(chan struct{}, 1)}, stop: cancel, done: make(chan struct{})}
 	started := make(chan string, 1)
-	env := surroundings{in: strings.NewReader(""), out: io.Discard, err: p.errors, environ: testmode.Environ(), started: func(a string) { started <- a }}
+	env := surroundings{in: strings.NewReader(""), out: io.Discard, err: p.errors, environ: append(testmode.Environ(), "CI=true"), started: func(a string) { started <- a }}
 	go func() {
 		defer close(p.done)
 		p.err = run(ctx, args, env)

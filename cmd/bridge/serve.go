@@ -51,7 +51,7 @@ are --timeouts.… and --limits.…, which ` + "`bridge config docs`" + ` lists.
 func serve(ctx context.Context, cfg *config.Config, load func() (config.Config, error), env surroundings) error {
 	gctune.Floor(uint64(cfg.HeapFloor))
 	log := newLogger(env.err, cfg.Log, env.environ)
-	s, err := newService(ctx, cfg, log)
+	s, err := newService(ctx, cfg, env.environ, log)
 	if err != nil {
 		return err
 	}
@@ -81,12 +81,12 @@ type service struct {
 	hangUp chan os.Signal
 }
 
-func newService(ctx context.Context, cfg *config.Config, log zerolog.Logger) (*service, error) {
+func newService(ctx context.Context, cfg *config.Config, environ []string, log zerolog.Logger) (*service, error) {
 	admin, err := newAdministration(ctx, cfg, log)
 	if err != nil {
 		return nil, err
 	}
-	with := common{admin: admin, pages: newDesks(log)}
+	with := common{admin: admin, pages: newDesks(edge.IsLoopback(cfg.Listen), environ, log)}
 	if with.store, err = openStore(ctx, cfg.Store); err != nil {
 		with.close()
 		return nil, err

@@ -65,7 +65,7 @@ func serveStdio(ctx context.Context, cfg *config.Config, env surroundings) error
 	if err != nil {
 		return err
 	}
-	with := common{admin: admin, pages: newDesks(log)}
+	with := common{admin: admin, pages: newDesks(true, env.environ, log)}
 	defer with.close()
 	how := spec(cfg, mounts[0], with, log)
 	m, err := fleet.NewMember(how)
