@@ -19,6 +19,7 @@ import (
 	"github.com/mcpbridge/bridge/bridge"
 	"github.com/mcpbridge/bridge/internal/mount"
 	"github.com/mcpbridge/bridge/legacy"
+	"github.com/mcpbridge/bridge/legacy/quiet"
 	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/upstream"
 )
@@ -125,5 +126,5 @@ func (b *Bridge) Close() { b.mount.Close() }
 // ConnContext lets quiet streams give their goroutines up, when it is the
 // ConnContext of the http.Server before a Bridge.
 func ConnContext(ctx context.Context, conn net.Conn) context.Context {
-	return legacy.ConnContext(ctx, conn)
+	return quiet.ConnContext(ctx, conn)
 }

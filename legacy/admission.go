@@ -5,6 +5,8 @@ import (
 
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy/quiet"
+	"github.com/mcpbridge/bridge/legacy/stream"
 	"github.com/mcpbridge/bridge/legacy/web"
 )
 
@@ -16,7 +18,7 @@ const busyAgain = "1"
 // The latter is only looked at when there is a crowd, since only then anything queues.
 func (h *HTTP) tooBusy(w http.ResponseWriter, r *http.Request, s *session, requests int, id jsonrpc.ID) bool {
 	switch {
-	case h.gate.Count() > crowd && departed(r):
+	case h.gate.Count() > stream.Crowd && quiet.Departed(r):
 		w.WriteHeader(statusLeft)
 		return true
 	case s == nil || int(s.calls.Load())+requests <= h.opt.MaxInFlight:

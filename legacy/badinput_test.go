@@ -91,19 +91,6 @@ func TestChunkedAndLargeBodiesAreRead(t *testing.T) {
 	}
 }
 
-func FuzzEventID(f *testing.F) {
-	f.Add("1-2")
-	f.Add("-")
-	f.Fuzz(func(t *testing.T, s string) {
-		if stream, seq, ok := parseEventID(s); ok {
-			again, seq2, ok := parseEventID(string(appendEventID(nil, stream, seq)))
-			if !ok || again != stream || seq2 != seq {
-				t.Errorf("%q does not survive", s)
-			}
-		}
-	})
-}
-
 func TestABrokenAnswerEndsItsQuestionAndHasNoIDInItsError_C9(t *testing.T) {
 	const broken = `{"jsonrpc":"2.0","id":"q","error":{}}`
 	const both = `{"jsonrpc":"2.0","id":"q","result":{},"error":{"code":1,"message":""}}`

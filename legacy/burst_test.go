@@ -56,7 +56,7 @@ func wantBurst(t *testing.T, version mcp.Version, stage string, log sessions.Lim
 	k := <-b.held
 	switch stage {
 	case "parked":
-		eventually(t, "parked", func() bool { n, _ := h.parkedCount(); return n == 1 })
+		eventually(t, "parked", func() bool { n, _ := h.streams.Parked(); return n == 1 })
 	case "committed":
 		eventually(t, "committed", func() bool { return k.Reply.(*exchange).stream.Load() != nil })
 	}

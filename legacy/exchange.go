@@ -8,6 +8,8 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/agenda"
 	"github.com/mcpbridge/bridge/legacy/message"
+	"github.com/mcpbridge/bridge/legacy/quiet"
+	"github.com/mcpbridge/bridge/legacy/stream"
 	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/sessions"
 )
@@ -41,7 +43,7 @@ type exchange struct {
 	r       *http.Request                   // the same
 	parts   [][]byte                        // responses of a batch that wait for the others
 	stream  atomic.Pointer[sessions.Stream] // nil until the response is one; read without the lock
-	carrier *carrier
+	carrier *stream.Response
 	kept    *keptCall     // nil: nothing was kept
 	changed chan struct{} // closed when phase leaves open; made only to wait
 }
@@ -150,7 +152,7 @@ func (ex *exchange) Continue(work func()) {
 	ex.mu.Lock()
 	c := ex.carrier
 	ex.mu.Unlock()
-	if c == nil || !c.until.IsZero() || !c.hand(work) {
+	if c == nil || !c.Hand(work) {
 		go work()
 	}
 }
@@ -183,26 +185,16 @@ func (ex *exchange) startStreamLocked() *sessions.Stream {
 	if ex.phase == done || ex.w == nil {
 		return nil
 	}
-	if departed(ex.r) {
+	if quiet.Departed(ex.r) {
 		// What is written now goes nowhere, but would count as sent (E-23).
 		ex.w, ex.r = nil, nil
 		return nil
 	}
-	var st *sessions.Stream
-	if ex.session == nil {
-		st = sessions.NewVolatileStream(ex.http.opt.Log)
-	} else {
-		st = ex.session.newStream()
-	}
-	ex.carrier = ex.http.newCarrier(ex.w, st, ex.session)
-	st.Attach(ex.carrier, 0)
-	if ex.session != nil && message.Priming(ex.session.rec.Version) {
-		st.Put(nil)
-	}
+	st, c := ex.http.streams.Begin(ex.w, streamsOf(ex.session))
 	for _, part := range ex.parts {
 		st.Put(part)
 	}
-	ex.parts = nil
+	ex.carrier, ex.parts = c, nil
 	ex.phase = streaming
 	ex.stream.Store(st)
 	ex.notifyLocked()
@@ -215,7 +207,7 @@ func (ex *exchange) Due() (again bool) {
 	if !ex.mu.TryLock() {
 		return true
 	}
-	var c *carrier
+	var c *stream.Response
 	var st *sessions.Stream
 	if ex.phase == open {
 		st = ex.startStreamLocked()
@@ -224,7 +216,7 @@ func (ex *exchange) Due() (again bool) {
 	ex.mu.Unlock()
 	if st != nil {
 		st.Flush()
-		_ = c.open() // when there was nothing to flush
+		_ = c.Open() // when there was nothing to flush
 	}
 	return false
 }
@@ -247,7 +239,7 @@ func (ex *exchange) release() {
 	ex.commit.Remove()
 	if ex.session != nil {
 		if st := ex.stream.Load(); st != nil {
-			ex.session.retire(st)
+			ex.session.streams.Retire(st)
 		}
 		ex.session.active.Add(-1)
 		ex.session.calls.Add(-ex.requests)
@@ -270,7 +262,7 @@ func (ex *exchange) wait(r *http.Request) {
 		}
 		ex.mu.Unlock()
 		if c != nil {
-			c.attend(r, nil, nil)
+			c.Attend(r)
 			return
 		}
 		if over == nil {
@@ -291,6 +283,6 @@ func (ex *exchange) leave() {
 	ex.w, ex.r, ex.carrier = nil, nil, nil
 	ex.mu.Unlock()
 	if c != nil {
-		c.leave()
+		c.Leave()
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
@@ -12,6 +11,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/gate"
 	"github.com/mcpbridge/bridge/internal/transport"
 	"github.com/mcpbridge/bridge/legacy/channel"
+	"github.com/mcpbridge/bridge/legacy/stream"
 	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/sessions"
@@ -32,17 +32,14 @@ type HTTP struct {
 
 	channels *channel.Registry // WebSocket and HTTP+SSE
 
-	commits   *agenda.Agenda // exchanges that become streams if they take long (E-6)
-	beats     *agenda.Agenda // SSE carriers that may need a keep-alive
-	retention *agenda.Agenda // ended streams that can still be resumed (E-20)
-	parked    parkedConns    // connections that no goroutine serves
-	attended  atomic.Int32   // SSE responses that have a goroutine
+	streams *stream.Endpoint
+	commits *agenda.Agenda // exchanges that become streams if they take long (E-6)
+	pings   *agenda.Agenda // channels that may need a keep-alive
 
-	gate        *gate.Gate    // requests under way; shut, it ends the streams of GET
-	wakeJanitor chan struct{} // gets a value when streams begin to be a crowd
-	stop        chan struct{}
-	stopped     chan struct{}
-	once        sync.Once
+	gate    *gate.Gate // requests under way; shut, it ends the streams of GET
+	stop    chan struct{}
+	stopped chan struct{}
+	once    sync.Once
 }
 
 // NewHTTP returns a server in front of the backend and starts its janitor.
@@ -52,20 +49,20 @@ func NewHTTP(opt Options, backend downstream.Backend) *HTTP {
 		opt: opt, backend: backend, guard: web.NewGuard(opt.AllowedHosts, opt.AllowedOrigins, opt.Watch),
 		notices: newNotices(opt.Logger),
 		commits: agenda.New(opt.CommitDelay),
-		// Looking three times per interval and speaking after two thirds of
-		// it keeps the silence below the interval.
-		beats:       agenda.New(min(opt.KeepAlive/3, opt.Rest)),
-		retention:   agenda.New(opt.Retention),
-		gate:        gate.New(),
-		wakeJanitor: make(chan struct{}, 1),
-		stop:        make(chan struct{}), stopped: make(chan struct{}),
+		pings:   agenda.New(min(opt.KeepAlive/3, opt.Rest)),
+		gate:    gate.New(),
+		stop:    make(chan struct{}), stopped: make(chan struct{}),
 	}
+	h.streams = stream.NewEndpoint(stream.Options{
+		Log: opt.Log, MaxStreams: opt.MaxStreams, MaxPending: opt.MaxPending,
+		KeepAlive: opt.KeepAlive, Retention: opt.Retention, WriteTimeout: opt.WriteTimeout, Rest: opt.Rest, NoPark: opt.NoPark, Poll: opt.Poll,
+		Gate: h.gate, Watch: opt.Watch, Logger: opt.Logger, Slow: h.notices.slow,
+	})
 	h.relayer = backend.Relayer()
 	h.table = sessions.NewTable(sessions.TableOptions[*session]{
 		Capacity: opt.MaxSessions, Idle: opt.IdleTimeout, Recent: recentUse, Busy: (*session).busy, Ended: (*session).end,
 	})
 	h.channels = channel.NewRegistry(opt.MaxSessions)
-	h.parked.init(&h.opt)
 	if opt.Store != nil {
 		h.keeper = newKeeper(h)
 	}
@@ -134,13 +131,13 @@ func (h *HTTP) Close() {
 		h.keeper.close()
 	}
 	h.channels.Close(sessions.Closed)
-	h.parked.close()
+	h.streams.Close()
 }
 
 // refuse stops taking requests and ends the standalone streams.
 func (h *HTTP) refuse() {
 	if h.gate.Shut() {
-		h.parked.endListeners()
+		h.streams.EndListeners()
 		h.channels.Refuse()
 	}
 }
@@ -154,21 +151,17 @@ const janitorStep = 20 * time.Millisecond
 // full delay of that agenda, which is the longest that tend sleeps.
 func (h *HTTP) tend() {
 	defer close(h.stopped)
-	timer := time.NewTimer(h.pause(h.opt.CommitDelay))
+	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
 		case <-h.stop:
 			return
 		case <-timer.C:
-		case <-h.wakeJanitor:
+		case <-h.streams.Crowded():
 		}
-		next := min(h.commits.Run(0), h.beats.Run(h.ahead()), h.retention.Run(0), h.parked.run())
+		next := min(h.commits.Run(0), h.pings.Run(0), h.streams.Run())
 		h.table.Expire()
-		timer.Reset(h.pause(next))
+		timer.Reset(max(next, janitorStep))
 	}
-}
-
-func (h *HTTP) pause(next time.Duration) time.Duration {
-	return max(min(next, h.opt.CommitDelay, h.beats.Delay(), h.opt.Retention), janitorStep)
 }

@@ -49,7 +49,7 @@ func (h *HTTP) openSSE(w http.ResponseWriter, r *http.Request, messages string) 
 	if c.Write(func() error { return s.open(messages + "?sessionId=" + id) }) != nil {
 		return
 	}
-	defer c.KeepAlive(h.beats, h.silence(), s.comment)()
+	defer c.KeepAlive(h.pings, h.silence(), s.comment)()
 	select {
 	case <-c.Gone():
 	case <-r.Context().Done():

@@ -33,6 +33,7 @@ func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, accept web.Acc
 	}
 	caller := h.caller(r)
 	s := &session{http: h, auth: caller.Authorization, born: time.Now()}
+	s.streams.Init(h.streams, &s.rec, 0)
 	conv, result, err := h.backend.Open(context.WithoutCancel(r.Context()), caller, msg, s.pusher())
 	if err != nil {
 		writeOpenError(w, accept, msg.ID, err)

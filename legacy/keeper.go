@@ -227,7 +227,7 @@ func (k *keeper) revive(ctx context.Context, id string) (*session, error) {
 	}
 	s := &session{http: k.http, auth: record.Authorization, born: record.Began, kept: record.kept}
 	s.rec = sessions.Record{ID: id, Version: record.Version, Principal: record.Principal}
-	s.last = s.kept.first()
+	s.streams.Init(k.http.streams, &s.rec, s.kept.generation)
 	caller := downstream.Caller{Principal: record.Principal, Authorization: record.Authorization}
 	if s.conv, err = k.http.backend.Restore(ctx, caller, record.Conversation, s.pusher()); err != nil {
 		return nil, err
@@ -274,16 +274,6 @@ func (k *keeper) load(ctx context.Context, id string) (*loadedRecord, error) {
 	record.records = list
 	record.kept = &kept{version: found.Version, generation: record.Generation + 1}
 	return &record, nil
-}
-
-// first returns the number before a session's first stream. Each time that a session is
-// brought back its streams get numbers of their own, so that no event id of another
-// time names an event of this one.
-func (k *kept) first() uint64 {
-	if k == nil {
-		return 0
-	}
-	return uint64(k.generation) << 32
 }
 
 // Changed implements Pusher.

@@ -20,18 +20,9 @@ func (h *HTTP) Look() []observe.Sight {
 }
 
 func (s *session) look() observe.Sight {
-	sight := observe.Sight{
-		ID: logfield.Short(s.rec.ID), Transport: observe.StreamableHTTP, Began: s.born, Conversation: s.conv.Look(),
+	return observe.Sight{
+		ID: logfield.Short(s.rec.ID), Transport: observe.StreamableHTTP, Began: s.born, Conversation: s.conv.Look(), Streams: s.streams.Look(),
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, st := range s.streams {
-		sight.Streams = append(sight.Streams, st.Look())
-	}
-	if s.standalone != nil {
-		sight.Streams = append(sight.Streams, s.standalone.Look())
-	}
-	return sight
 }
 
 // EndSession ends the session with this shortened id, and reports whether there was one.
@@ -46,10 +37,3 @@ func (h *HTTP) EndSession(short string) bool {
 
 // errOperator ends a connection that the people who run the bridge gave up.
 var errOperator = errors.New("ended by who runs the bridge")
-
-// resumed tells who watches what a client got that came back for the rest of a stream.
-func (h *HTTP) resumed(r observe.Resumption) {
-	if h.opt.Watch != nil {
-		h.opt.Watch.Resumed(r)
-	}
-}

@@ -17,6 +17,7 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/testmode"
 	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy/quiet"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -228,8 +229,21 @@ type server interface {
 	Close() error
 }
 
+// running are the client addresses of the requests whose handlers have not returned.
+var running sync.Map
+
+// watched is h, with its handlers noted in running.
+func watched(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		running.Store(r.RemoteAddr, true)
+		defer running.Delete(r.RemoteAddr)
+		h.ServeHTTP(w, r)
+	})
+}
+
 func newServer(h http.Handler) server {
-	return inFront(h, &http.Server{Handler: h, ConnContext: ConnContext, ErrorLog: log.New(io.Discard, "", 0)})
+	h = watched(h)
+	return inFront(h, &http.Server{Handler: h, ConnContext: quiet.ConnContext, ErrorLog: log.New(io.Discard, "", 0)})
 }
 
 // inFront makes what serves connections, before or instead of net/http's server.

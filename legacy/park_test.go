@@ -75,7 +75,7 @@ func TestHangUpOfAParkedCallIsNoCancellation_E12_E20(t *testing.T) {
 	p.initialize(mcp.V20251125)
 	l, _, k := heldCall(t, h, p, b)
 	s, _ := h.table.Get(p.session)
-	st := s.stream(1)
+	st := s.streams.Find(1)
 	l.conn.Close()
 	eventually(t, "the hang-up is noticed", func() bool { return !st.Attached() })
 	waitParked(t, h, 0, 0)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/internal/testmode"
+	"github.com/mcpbridge/bridge/legacy/quiet"
 	"github.com/mcpbridge/bridge/mcp"
 )
 
@@ -53,34 +54,12 @@ func TestCloseCutsEverythingThatIsParked(t *testing.T) {
 	k.finish(`{}`) // finds nobody
 }
 
-func TestIdleConnectionIsClosedInTheEnd(t *testing.T) {
-	b := newFake()
-	h, p := serve(t, Options{}, b)
-	p.initialize(mcp.V20250618)
-	l := idleAfterCall(t, h, p, b)
-	for _, o := range h.parked.poller.Load().Owners() {
-		o.(*idleConn).Due()
-	}
-	want(t, "closed", l.closed(), true)
-	waitParked(t, h, 0, 0)
-}
-
-func TestIdleConnectionThatTheClientClosesIsForgotten(t *testing.T) {
-	b := newFake()
-	h, p := serve(t, Options{}, b)
-	p.initialize(mcp.V20250618)
-	l := idleAfterCall(t, h, p, b)
-	l.conn.Close()
-	waitParked(t, h, 0, 0)
-	eventually(t, "it is off the agenda", func() bool { return h.parked.idle.Len() == 0 })
-}
-
 func TestConnectionOfAStoppedServerIsClosed(t *testing.T) {
 	testmode.NeedsParking(t)
 	b := newFake()
 	h := NewHTTP(Options{Rest: janitorStep}, b)
-	s := httptest.NewUnstartedServer(h)
-	s.Config.ConnContext = ConnContext
+	s := httptest.NewUnstartedServer(watched(h))
+	s.Config.ConnContext = quiet.ConnContext
 	s.Start()
 	p := &peer{t: t, client: s.Client(), url: s.URL, header: http.Header{}}
 	p.initialize(mcp.V20250618)
@@ -119,7 +98,7 @@ func TestWhatCannotBeParkedStaysAsItIs(t *testing.T) {
 	const turnedOff = "turned off"
 	plain := func(h http.Handler) *httptest.Server {
 		s := httptest.NewUnstartedServer(h)
-		s.Config.ConnContext = ConnContext
+		s.Config.ConnContext = quiet.ConnContext
 		return s
 	}
 	for name, start := range map[string]func(http.Handler) *httptest.Server{
@@ -170,7 +149,7 @@ func TestWhatCannotBeParkedStaysAsItIs(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			streams, idle := h.parkedCount()
+			streams, idle := h.streams.Parked()
 			want(t, "parked", streams+idle, 0)
 			k.finish(`{}`)
 			_, _ = io.Copy(io.Discard, r)
@@ -189,28 +168,44 @@ type wrappedWriter struct{ http.ResponseWriter }
 
 func (w wrappedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
+// A client may fetch the rest of a call at any time around a shutdown; a stream that
+// rests meanwhile is its call's still.
 func TestShutdownLetsCallsBeFetched(t *testing.T) {
-	for _, parks := range []bool{false, true} {
-		b := newFake()
-		h, p := serve(t, Options{}, b)
-		p.initialize(mcp.V20250618)
-		l, _, k := heldCall(t, h, p, b)
-		l.conn.Close()
-		waitParked(t, h, 0, 0)
-		down := make(chan error)
-		if parks { // it resumed before, and its stream is parked by now
-			_, get := heldGet(t, h, p, "1-1")
-			go func() { down <- h.Shutdown(t.Context()) }()
-			<-h.gate.Shutting()
-			k.finish(`{}`)
-			want(t, "the rest", readEvents(t, get).rest(), []string{`1-2|{"jsonrpc":"2.0","id":1,"result":{}}`})
-		} else {
-			go func() { down <- h.Shutdown(t.Context()) }()
-			<-h.gate.Shutting()
-			get := readEvents(t, p.get("1-1"))
-			k.finish(`{}`)
-			want(t, "the rest", get.rest(), []string{`1-2|{"jsonrpc":"2.0","id":1,"result":{}}`})
-		}
-		want(t, "shutdown", <-down, error(nil))
+	const rest = `1-2|{"jsonrpc":"2.0","id":1,"result":{}}`
+	for name, fetch := range map[string]func(h *HTTP, p *peer, shut, finish func()) *events{
+		"parked before": func(h *HTTP, p *peer, shut, finish func()) *events {
+			_, get := heldGet(p.t, h, p, "1-1")
+			shut()
+			finish()
+			return readEvents(p.t, get)
+		},
+		"during it": func(_ *HTTP, p *peer, shut, finish func()) *events {
+			shut()
+			get := readEvents(p.t, p.get("1-1"))
+			finish()
+			return get
+		},
+		"parked during it": func(h *HTTP, p *peer, shut, finish func()) *events {
+			shut()
+			_, get := heldGet(p.t, h, p, "1-1")
+			finish()
+			return readEvents(p.t, get)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newFake()
+			h, p := serve(t, Options{}, b)
+			p.initialize(mcp.V20250618)
+			l, _, k := heldCall(t, h, p, b)
+			l.conn.Close()
+			waitParked(t, h, 0, 0)
+			down := make(chan error)
+			got := fetch(h, p, func() {
+				go func() { down <- h.Shutdown(t.Context()) }()
+				<-h.gate.Shutting()
+			}, func() { k.finish(`{}`) })
+			want(t, "the rest", got.rest(), []string{rest})
+			want(t, "shutdown", <-down, error(nil))
+		})
 	}
 }

@@ -42,7 +42,7 @@ func TestSlowReaderHoldsNobodyUpAndLosesNothing(t *testing.T) {
 	quick.Wait() // while the slow client has not read anything
 	want(t, "somebody waits for the slow one", h.gate.Count(), 1)
 	wantSequence(t, slow, events)
-	streams, _ := h.parkedCount()
+	streams, _ := h.streams.Parked()
 	want(t, "parked", streams, clients)
 }
 

@@ -8,38 +8,18 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/mcpbridge/bridge/internal/park"
 	"github.com/mcpbridge/bridge/internal/testmode"
-	"golang.org/x/sys/unix"
 )
-
-// parkedCount returns how many connections stream without a goroutine, and how
-// many wait for another request.
-func (h *HTTP) parkedCount() (streams, idle int) {
-	poller := h.parked.poller.Load()
-	if poller == nil {
-		return 0, 0
-	}
-	for _, o := range poller.Owners() {
-		if _, ok := o.(*parked); ok {
-			streams++
-		} else {
-			idle++
-		}
-	}
-	return streams, idle
-}
 
 func waitParked(t *testing.T, h *HTTP, streams, idle int) {
 	t.Helper()
 	testmode.NeedsParking(t)
 	eventually(t, fmt.Sprintf("%d streams and %d idle connections are parked", streams, idle), func() bool {
-		s, i := h.parkedCount()
+		s, i := h.streams.Parked()
 		return s == streams && i == idle
 	})
 }
@@ -103,26 +83,16 @@ func isTimeout(err error) bool {
 	return ok && ne.Timeout()
 }
 
-// waitParked waits until this connection carries a stream without a goroutine.
+// waitParked waits until this connection, on which a response has begun, carries it
+// without a goroutine.
 func (l *wire) waitParked(h *HTTP) {
 	l.t.Helper()
 	testmode.NeedsParking(l.t)
 	eventually(l.t, "the stream is parked", func() bool {
-		poller := h.parked.poller.Load()
-		return poller != nil && slices.ContainsFunc(poller.Owners(), func(o park.Owner) bool {
-			p, ok := o.(*parked)
-			return ok && peerPort(p.sock) == l.conn.LocalAddr().(*net.TCPAddr).Port
-		})
+		_, busy := running.Load(l.conn.LocalAddr().String())
+		streams, _ := h.streams.Parked()
+		return !busy && streams > 0
 	})
-}
-
-func peerPort(s park.Socket) int {
-	sa, _ := unix.Getpeername(int(s))
-	in4, ok := sa.(*unix.SockaddrInet4)
-	if !ok {
-		return 0
-	}
-	return in4.Port
 }
 
 // heldCall starts a call on a fresh connection and waits until it is parked.

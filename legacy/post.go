@@ -146,7 +146,7 @@ func (h *HTTP) serve(w http.ResponseWriter, r *http.Request, accept web.Accept, 
 	defer ex.leave()
 	ctx := context.WithoutCancel(r.Context())
 	req := downstream.NewRequest(msg)
-	if h.polled(s) {
+	if s != nil && s.streams.Polled() {
 		go h.work(ctx, conv, caller, req, ex)
 	} else {
 		h.work(ctx, conv, caller, req, ex)

@@ -12,6 +12,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/message"
+	"github.com/mcpbridge/bridge/legacy/stream"
 	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/sessions"
 	"github.com/mcpbridge/bridge/sessions/store"
@@ -39,6 +40,14 @@ type keptEvent struct {
 	ID   jsonrpc.ID `json:"id,omitempty"` // of the question
 	Seq  uint64     `json:"seq"`
 	Data []byte     `json:"data"`
+}
+
+// missed returns the events for the stream that goes on with the record's.
+func (r *callRecord) missed() (events []stream.Event) {
+	for _, e := range r.Events {
+		events = append(events, stream.Event{Seq: e.Seq, Data: e.Data})
+	}
+	return events
 }
 
 // callRecordVersion counts the changes of callRecord that an older bridge could not go
@@ -153,54 +162,6 @@ func (ex *exchange) Drop() { ex.keepLastWord(nil) }
 // Leave implements downstream.Safe.
 func (ex *exchange) Leave() { ex.complete(nil) }
 
-// replayed is what a session knows of a stream of an earlier process: under which
-// numbers its first events went out there.
-type replayed struct {
-	stream uint64   // there
-	seqs   []uint64 // there
-}
-
-// translated returns which event of a stream that was brought back stands for an event of
-// an earlier process. In the processes between, events had the numbers that they have now.
-func (s *session) translated(id, seq uint64) uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r, ok := s.replays[uint32(id)]
-	if !ok || id < r.stream {
-		return 0
-	}
-	if id > r.stream {
-		return min(seq, uint64(len(r.seqs)))
-	}
-	n := 0
-	for n < len(r.seqs) && r.seqs[n] <= seq {
-		n++
-	}
-	return uint64(n)
-}
-
-// bringBack adds a stream of an earlier process to a session, with its events.
-func (s *session) bringBack(r *callRecord) *sessions.Stream {
-	number := uint32(r.Stream)
-	st := sessions.NewStream(s.kept.first()|uint64(number), s.http.opt.Log)
-	then := replayed{stream: r.Stream}
-	for _, e := range r.Events {
-		st.Put(e.Data)
-		then.seqs = append(then.seqs, e.Seq)
-	}
-	st.Recall()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.replays == nil {
-		s.replays = map[uint32]replayed{}
-	}
-	s.replays[number] = then
-	s.last = max(s.last, st.ID())
-	i, _ := s.indexLocked(st.ID())
-	s.streams = slices.Insert(s.streams, i, st)
-	return st
-}
-
 // bringBackCalls goes on with the calls of a session, and makes last words ready.
 func (k *keeper) bringBackCalls(s *session, caller downstream.Caller, records []store.Record) {
 	for i := range records {
@@ -225,10 +186,10 @@ func (k *keeper) bringBackCall(s *session, caller downstream.Caller, r *store.Re
 	if record.V > callRecordVersion {
 		return store.ErrNewer
 	}
-	st := s.bringBack(&record)
+	st := s.streams.BringBack(record.Stream, record.missed())
 	if r.Kind == store.LastWord {
 		st.Seal(nil)
-		s.retire(st)
+		s.streams.Retire(st)
 		return nil
 	}
 	ex := &exchange{http: k.http, session: s, accept: web.AcceptJSON | web.AcceptSSE, phase: streaming, requests: 1, left: 1}

@@ -278,7 +278,7 @@ func TestClientThatLeftBeforeTheFirstByteLosesOnlyItsOwnAnswer_E12(t *testing.T)
 	ex.Send(texted([]byte(note)))
 	ex.Finish(downstream.Result("1", nil))
 	want(t, "in flight", h.gate.Count(), 0)
-	want(t, "streams", len(s.streams), 0)
+	want(t, "streams", len(s.streams.Look()), 0)
 	want(t, "busy", s.busy(), false)
 }
 
@@ -300,12 +300,12 @@ func TestUndeliveredEndsOutliveDeliveredOnes_E20(t *testing.T) {
 	resp := <-answer
 	_ = readEvents(t, resp).next() // the priming event
 	_ = resp.Body.Close()
-	eventually(t, "it left", func() bool { return !s.stream(1).Attached() })
+	eventually(t, "it left", func() bool { return !s.streams.Find(1).Attached() })
 	k.finish(`{"kept":true}`)
 	for range 5 {
 		_ = readEvents(t, p.post(`{"jsonrpc":"2.0","id":2,"method":"chatty"}`)).rest()
 	}
-	want(t, "kept", len(s.streams), 2)
+	want(t, "kept", len(s.streams.Look()), 2)
 	want(t, "fetched", readEvents(t, p.get("1-1")).rest(), []string{`1-2|{"jsonrpc":"2.0","id":1,"result":{"kept":true}}`})
 	for range 2 {
 		_ = readEvents(t, p.post(`{"jsonrpc":"2.0","id":2,"method":"chatty"}`)).rest()

@@ -35,7 +35,7 @@ func (h *HTTP) webSocket(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer h.channels.Remove(id)
-	defer c.KeepAlive(h.beats, h.silence(), func() error { return ws.Ping(web.PingTimeout) })()
+	defer c.KeepAlive(h.pings, h.silence(), func() error { return ws.Ping(web.PingTimeout) })()
 	go c.ReadFrom(ws.Read)
 	<-c.Gone()
 	c.Close(channel.ErrDisconnected)

@@ -30,7 +30,7 @@ var mayImport = map[string][]string{
 	"observe":    {"mcp"},
 	"sessions":   {"observe", "mcp"},
 	"downstream": {"observe", "sessions", "mcp", "jsonrpc", "rawjson"},
-	"legacy":     {"downstream", "observe", "sessions", "sessions/store", "negotiate", "sse", "mcp", "jsonrpc", "rawjson", "legacy/h1", "internal/http1", "internal/transport", "internal/park", "internal/logfield", "internal/agenda", "internal/gate", "legacy/channel", "legacy/message", "legacy/web"},
+	"legacy":     {"downstream", "observe", "sessions", "sessions/store", "negotiate", "sse", "mcp", "jsonrpc", "rawjson", "internal/transport", "internal/logfield", "internal/agenda", "internal/gate", "legacy/channel", "legacy/message", "legacy/quiet", "legacy/stream", "legacy/web"},
 	"upstream":   {"negotiate", "sse", "mcp", "jsonrpc", "rawjson", "upstream/h1", "internal/hop", "internal/http1", "internal/roundtrip", "internal/transport"},
 	"bridge":     {"ask", "ask/model", "observe", "bridge/catalog", "bridge/subscriptions", "bridge/tasks", "downstream", "mrtr", "upstream", "negotiate", "translate", "mcp", "jsonrpc", "rawjson", "internal/logfield", "internal/roster"},
 	"authorize":  {"internal/browser"},
@@ -40,7 +40,7 @@ var mayImport = map[string][]string{
 	"ask/model":  {},
 	"ask/page":   {"ask/form", "rawjson"},
 	"cmd/bridge": {"*"},
-	".":          {"bridge", "legacy", "upstream", "negotiate", "internal/mount"},
+	".":          {"bridge", "legacy", "legacy/quiet", "upstream", "negotiate", "internal/mount"},
 
 	"bridge/tasks":         {"downstream", "mcp", "jsonrpc", "rawjson"},
 	"bridge/subscriptions": {"bridge/catalog", "upstream", "translate", "mcp", "jsonrpc", "rawjson", "internal/roster"},
@@ -55,6 +55,8 @@ var mayImport = map[string][]string{
 
 	"legacy/message": {"downstream", "observe", "sessions", "mcp", "jsonrpc", "internal/logfield"},
 	"legacy/channel": {"legacy/message", "downstream", "observe", "negotiate", "mcp", "jsonrpc", "rawjson", "internal/agenda", "internal/gate", "internal/transport", "internal/logfield"},
+	"legacy/stream":  {"legacy/message", "legacy/quiet", "legacy/web", "observe", "sessions", "sse", "jsonrpc", "internal/agenda", "internal/gate", "internal/logfield"},
+	"legacy/quiet":   {"legacy/h1", "legacy/message", "legacy/web", "sessions", "internal/agenda", "internal/gate", "internal/http1", "internal/park"},
 	"legacy/web":     {"legacy/message", "downstream", "observe", "sse", "mcp", "jsonrpc"},
 	"legacy/h1":      {"internal/http1", "internal/roster"},
 	"upstream/h1":    {"internal/http1"},
@@ -62,7 +64,7 @@ var mayImport = map[string][]string{
 	"internal/hop":       {"internal/http1"},
 	"internal/http1":     {},
 	"internal/roundtrip": {"internal/http1"},
-	"internal/edge":      {"internal/hop", "legacy", "legacy/h1", "internal/logfield"},
+	"internal/edge":      {"internal/hop", "legacy/h1", "legacy/quiet", "internal/logfield"},
 	"internal/fleet":     {"upstream", "mcp", "internal/mount", "internal/logfield"},
 	"internal/check":     {"downstream", "internal/relay", "upstream", "negotiate", "translate", "mcp", "jsonrpc", "rawjson", "internal/dialect"},
 

@@ -19,8 +19,8 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/legacy/h1"
+	"github.com/mcpbridge/bridge/legacy/quiet"
 )
 
 // Bounds of the HTTP server that no setting changes: how long a client may take
@@ -84,7 +84,7 @@ func (e *Edge) standard(log zerolog.Logger) *http.Server {
 		ReadHeaderTimeout: headTimeout,
 		IdleTimeout:       idleTimeout,
 		ErrorLog:          stdlog.New(connectionLog{log}, "", 0),
-		ConnContext:       legacy.ConnContext, // quiet streams give their goroutines up
+		ConnContext:       quiet.ConnContext, // quiet streams give their goroutines up
 		ConnState:         e.unused.note,
 		Protocols:         new(http.Protocols),
 	}

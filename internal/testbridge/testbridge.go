@@ -12,6 +12,7 @@ import (
 	"github.com/mcpbridge/bridge/bridge"
 	"github.com/mcpbridge/bridge/internal/testmode"
 	"github.com/mcpbridge/bridge/legacy"
+	"github.com/mcpbridge/bridge/legacy/quiet"
 	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/upstream"
 )
@@ -34,7 +35,7 @@ func Start(upstreamURL string, observe func(http.Handler) http.Handler) (url str
 	if err != nil {
 		return "", nil, err
 	}
-	srv := testmode.NewServer(handler, &http.Server{ReadHeaderTimeout: 10 * time.Second, ConnContext: legacy.ConnContext})
+	srv := testmode.NewServer(handler, &http.Server{ReadHeaderTimeout: 10 * time.Second, ConnContext: quiet.ConnContext})
 	served := make(chan struct{})
 	go func() {
 		defer close(served)

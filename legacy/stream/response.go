@@ -1,4 +1,4 @@
-package legacy
+package stream
 
 import (
 	"errors"
@@ -14,17 +14,14 @@ import (
 	"github.com/mcpbridge/bridge/sessions"
 )
 
-var (
-	errCarrierClosed = errors.New("connection is closed")
-	errSlow          = errors.New("client did not take an event in time")
-)
+var errClosed = errors.New("connection is closed")
 
-// carrier brings a stream to a client as the SSE response of one HTTP request.
-// The handler's goroutine only waits in attend: all writing is done by whoever
-// appends to the stream, under the carrier's lock. When the stream is quiet for
-// a while the carrier gives way to a parked one (park.go).
+// Response brings a stream to a client as the SSE response of one HTTP request.
+// The handler's goroutine only waits in Attend: all writing is done by whoever
+// appends to the stream, under the response's lock. When the stream is quiet for
+// a while the response gives way to one that no goroutine serves (package quiet).
 //
-//	fresh ──open──▶ deferred ──▶ over: the handler may return
+//	fresh ──Open──▶ deferred ──▶ over: the handler may return
 //	  │                 │          ▲
 //	  │ Flush writes    │ Flush and Ping only ask for Drain, whose goroutine writes
 //	  └─────────────────┴──────────┘ End, or the handler leaves
@@ -33,16 +30,16 @@ var (
 // one write is all; once the head is out nobody waits for the client any more. mu
 // guards the response; writing takes as long as the client does, so End, which must
 // not wait, cuts a write short through cut.
-type carrier struct {
-	beat    agenda.Entry
-	http    *HTTP
-	stream  *sessions.Stream
-	session *session      // nil without one: then nothing can be resumed, and events have no ids
-	fixed   atomic.Bool   // it cannot be parked
-	until   time.Time     // when the client is to come again instead (poll.go); zero: never
-	over    atomic.Bool   // no event follows
-	wake    chan struct{} // tells attend that over was set, or that it is time to rest
-	work    chan func()   // for the goroutine that would only wait in attend otherwise
+type Response struct {
+	beat     agenda.Entry
+	endpoint *Endpoint
+	stream   *sessions.Stream
+	set      *Set          // nil without a session: then nothing can be resumed, and events have no ids
+	fixed    atomic.Bool   // it cannot be parked
+	until    time.Time     // when the client is to come again instead (poll.go); zero: never
+	over     atomic.Bool   // no event follows
+	wake     chan struct{} // tells Attend that over was set, or that it is time to rest
+	work     chan func()   // for the goroutine that would only wait in Attend otherwise
 
 	mu       sync.Mutex
 	w        http.ResponseWriter // nil once the handler left
@@ -59,39 +56,55 @@ type carrier struct {
 	aborted bool       // what is written now is of no more use
 }
 
-// newCarrier returns the carrier of a stream of session.
-func (h *HTTP) newCarrier(w http.ResponseWriter, s *sessions.Stream, session *session) *carrier {
-	c := &carrier{
-		http: h, stream: s, session: session, until: h.until(s, session), wake: make(chan struct{}, 1), work: make(chan func()),
+// Begin answers a call with a stream, which is volatile without a session: set is nil
+// then. Events reach the client at the next Flush of the stream.
+func (e *Endpoint) Begin(w http.ResponseWriter, set *Set) (*sessions.Stream, *Response) {
+	var st *sessions.Stream
+	if set == nil {
+		st = sessions.NewVolatileStream(e.opt.Log)
+	} else {
+		st = set.add()
+	}
+	c := e.newResponse(w, st, set)
+	st.Attach(c, 0)
+	if set != nil && message.Priming(set.session.Version) {
+		st.Put(nil)
+	}
+	return st, c
+}
+
+func (e *Endpoint) newResponse(w http.ResponseWriter, st *sessions.Stream, set *Set) *Response {
+	c := &Response{
+		endpoint: e, stream: st, set: set, until: set.until(st), wake: make(chan struct{}, 1), work: make(chan func()),
 		w: w, rc: *http.NewResponseController(w),
 	}
 	c.beat.Item = c
-	h.beats.Add(&c.beat)
+	e.beats.Add(&c.beat)
 	return c
 }
 
 // Write frames an event into the buffer for the next Flush.
-func (c *carrier) Write(stream, seq uint64, data []byte) {
+func (c *Response) Write(stream, seq uint64, data []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.buf == nil {
 		c.buf = message.Buffer()
 	}
-	appendEvent(c.buf, c.session != nil, stream, seq, data)
+	appendEvent(c.buf, c.set != nil, EventID{stream, seq}, data)
 }
 
 // remind begins a resumed response that has nothing to replay with the id of the event
 // that the client saw last: clients that know priming events forget where they were
 // with each response, and there may be no other event in this one (E-8).
-func (c *carrier) remind(seq uint64) {
-	if message.Priming(c.session.rec.Version) && c.stream.Last() == seq {
+func (c *Response) remind(seq uint64) {
+	if message.Priming(c.set.session.Version) && c.stream.Last() == seq {
 		c.Write(c.stream.ID(), seq, nil)
 	}
 }
 
 // Flush sends the buffer. The last one stays with net/http, which sends it
 // together with the end of the response: that saves a system call.
-func (c *carrier) Flush(last bool) error {
+func (c *Response) Flush(last bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.deferred {
@@ -101,12 +114,12 @@ func (c *carrier) Flush(last bool) error {
 	return c.flushLocked(last)
 }
 
-func (c *carrier) flushLocked(last bool) error {
+func (c *Response) flushLocked(last bool) error {
 	if c.w == nil {
-		return errCarrierClosed
+		return errClosed
 	}
 	c.beginLocked()
-	c.extendLocked(c.http.opt.WriteTimeout)
+	c.extendLocked(c.endpoint.opt.WriteTimeout)
 	c.setWriting(true)
 	defer c.setWriting(false)
 	err := c.sendLocked()
@@ -117,7 +130,7 @@ func (c *carrier) flushLocked(last bool) error {
 }
 
 // Drain does what Flush or Ping has put off.
-func (c *carrier) Drain() error {
+func (c *Response) Drain() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.ping {
@@ -128,16 +141,16 @@ func (c *carrier) Drain() error {
 }
 
 // Ping sends a comment, not on the janitor's goroutine.
-func (c *carrier) Ping() error {
+func (c *Response) Ping() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ping = true
 	return sessions.ErrBlocked
 }
 
-func (c *carrier) commentLocked() error {
+func (c *Response) commentLocked() error {
 	if c.w == nil {
-		return errCarrierClosed
+		return errClosed
 	}
 	c.beginLocked()
 	c.deadline = time.Time{}
@@ -152,8 +165,8 @@ func (c *carrier) commentLocked() error {
 
 // End lets the handler return. A write that hangs meanwhile is cut short, since
 // nobody is interested in it any more.
-func (c *carrier) End(err error) {
-	c.http.notices.letGo(c.session, c.stream, err)
+func (c *Response) End(err error) {
+	c.endpoint.letGo(c.set, c.stream, err)
 	if err != nil {
 		c.cut.Lock()
 		if c.writing { // so the handler is still there: leaving takes mu
@@ -167,15 +180,19 @@ func (c *carrier) End(err error) {
 }
 
 // nudge wakes the handler.
-func (c *carrier) nudge() {
+func (c *Response) nudge() {
 	select {
 	case c.wake <- struct{}{}:
 	default: // it is being woken already
 	}
 }
 
-// hand gives work to the goroutine in attend, unless that has some already.
-func (c *carrier) hand(work func()) bool {
+// Hand gives work to the goroutine in Attend, unless that has some already or may leave
+// before the work is done.
+func (c *Response) Hand(work func()) bool {
+	if !c.until.IsZero() {
+		return false
+	}
 	select {
 	case c.work <- work:
 		return true
@@ -184,26 +201,26 @@ func (c *carrier) hand(work func()) bool {
 	}
 }
 
-func (c *carrier) setWriting(writing bool) {
+func (c *Response) setWriting(writing bool) {
 	c.cut.Lock()
 	c.writing = writing
 	c.cut.Unlock()
 }
 
-// open sends the response's head, unless an event already took it along. From
+// Open sends the response's head, unless an event already took it along. From
 // then on nobody waits for this client any more.
-func (c *carrier) open() error {
+func (c *Response) Open() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.w == nil {
-		return errCarrierClosed
+		return errClosed
 	}
 	c.deferred = true
 	if c.begun {
 		return nil
 	}
 	c.beginLocked()
-	c.extendLocked(c.http.opt.WriteTimeout)
+	c.extendLocked(c.endpoint.opt.WriteTimeout)
 	c.setWriting(true)
 	defer c.setWriting(false)
 	if err := c.sendLocked(); err != nil {
@@ -212,8 +229,8 @@ func (c *carrier) open() error {
 	return c.rc.Flush()
 }
 
-// leave takes the carrier off its stream before the handler returns.
-func (c *carrier) leave() {
+// Leave takes the response off its stream before the handler returns.
+func (c *Response) Leave() {
 	c.stream.Detach(c)
 	c.End(nil)
 	c.beat.Remove()
@@ -226,33 +243,34 @@ func (c *carrier) leave() {
 	c.mu.Unlock()
 }
 
-func (c *carrier) Due() (again bool) {
+// Due keeps the connection alive, and has the handler look whether it is needed.
+func (c *Response) Due() (again bool) {
 	if c.over.Load() {
 		return false
 	}
-	c.stream.KeepAlive(c.http.opt.KeepAlive * 2 / 3)
-	if !c.fixed.Load() && c.stream.Quiet(c.http.rest()) || c.spent() {
+	c.stream.KeepAlive(c.endpoint.opt.KeepAlive * 2 / 3)
+	if !c.fixed.Load() && c.stream.Quiet(c.endpoint.rest()) || c.spent() {
 		c.nudge()
 	}
 	return true
 }
 
-func (c *carrier) beginLocked() {
+func (c *Response) beginLocked() {
 	if c.begun {
 		return
 	}
 	c.begun = true
-	c.http.leaving(c.w)
+	c.endpoint.leaving(c.w)
 	web.BeginStream(c.w)
 }
 
-func (c *carrier) sendLocked() error {
+func (c *Response) sendLocked() error {
 	if c.buf == nil {
 		return nil
 	}
 	defer message.Release(&c.buf)
 	for part := range slices.Chunk(*c.buf, web.WritePart) {
-		c.extendLocked(c.http.opt.WriteTimeout)
+		c.extendLocked(c.endpoint.opt.WriteTimeout)
 		if _, err := c.w.Write(part); err != nil {
 			return err
 		}
@@ -261,7 +279,7 @@ func (c *carrier) sendLocked() error {
 }
 
 // extendLocked moves the write deadline, but not for every event of a burst.
-func (c *carrier) extendLocked(d time.Duration) {
+func (c *Response) extendLocked(d time.Duration) {
 	now := time.Now()
 	if c.deadline.Sub(now) >= d/2 {
 		return

@@ -1,4 +1,4 @@
-package legacy
+package quiet
 
 import (
 	"net/http"
@@ -15,7 +15,7 @@ import (
 // use it; the poller's watch decides which of them gets the socket.
 type idleConn struct {
 	idle   agenda.Entry
-	http   *HTTP
+	conns  *Conns
 	server *http.Server
 	sock   park.Socket
 
@@ -25,8 +25,8 @@ type idleConn struct {
 
 // await keeps a connection whose response is over until the client's next
 // request, of which early is what it has sent already. It takes the socket over.
-func (h *HTTP) await(server *http.Server, sock park.Socket, early string) {
-	b := &idleConn{http: h, server: server, sock: sock}
+func (c *Conns) await(server *http.Server, sock park.Socket, early string) {
+	b := &idleConn{conns: c, server: server, sock: sock}
 	if len(early) > 0 {
 		b.giveBack(early)
 		return
@@ -34,13 +34,13 @@ func (h *HTTP) await(server *http.Server, sock park.Socket, early string) {
 	b.idle.Item = b
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	watch, err := h.parked.poller.Load().Watch(sock, park.Data, b)
+	watch, err := c.poller.Load().Watch(sock, park.Data, b)
 	if err != nil { // the poller is closed, or full
 		sock.Close()
 		return
 	}
 	b.watch = watch
-	h.parked.idle.Add(&b.idle)
+	c.idle.Add(&b.idle)
 }
 
 // Ready implements park.Owner: there is a request, or the client hung up.
@@ -48,7 +48,7 @@ func (b *idleConn) Ready() {
 	b.mu.Lock() // until await is done
 	b.idle.Remove()
 	b.mu.Unlock()
-	b.http.parked.poller.Load().Drop(b.sock)
+	b.conns.poller.Load().Drop(b.sock)
 	b.goOn()
 }
 
@@ -56,7 +56,7 @@ func (b *idleConn) Ready() {
 func (b *idleConn) Due() (again bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.http.parked.poller.Load().Forget(b.watch) {
+	if b.conns.poller.Load().Forget(b.watch) {
 		b.goOn()
 	}
 	return false
@@ -86,7 +86,7 @@ func (b *idleConn) giveBack(early string) {
 			return
 		}
 		h1.ServeOne(b.server, conn, []byte(early))
-	case park.Exhausted(err) && !b.http.gate.IsShut():
+	case park.Exhausted(err) && !b.conns.opt.Gate.IsShut():
 		time.AfterFunc(patience, func() { b.giveBack(early) })
 	default:
 		b.sock.Close()

@@ -1,4 +1,4 @@
-package legacy
+package quiet
 
 import (
 	"errors"
@@ -14,8 +14,35 @@ import (
 	"github.com/mcpbridge/bridge/sessions"
 )
 
+// Stream is what a response brings to its client, as far as its connection has to know.
+// The first three methods are those of sessions.Stream. Frame and Over are called with
+// the response's lock held.
+type Stream interface {
+	// Pass puts successor in the place of the carrier c, which was held. It reports
+	// false when c was let go meanwhile.
+	Pass(c, successor sessions.Carrier) bool
+	// KeepAlive has the carrier ping its client after silence of this length.
+	KeepAlive(silence time.Duration)
+	// Detach takes c off the stream, when it is still its carrier.
+	Detach(c sessions.Carrier)
+
+	// Frame appends an event as its client reads it.
+	Frame(buf *[]byte, stream, seq uint64, data []byte)
+	// Listens reports whether the response only listens to whatever comes, so that a
+	// shutdown ends it; others wait for the answer to a call.
+	Listens() bool
+	// Over tells, once, that the response takes no more events; err is what
+	// sessions.Carrier.End was given, or nil.
+	Over(err error)
+}
+
+var errClosed = errors.New("connection is closed")
+
+// ErrSlow is why a connection was let go whose client stopped reading.
+var ErrSlow = errors.New("client did not take an event in time")
+
 // parked brings a stream to a client over a connection that has no goroutine. It
-// continues the chunked response that a carrier began, and never waits: what a
+// continues the chunked response that another carrier began, and never waits: what a
 // slow client doesn't take at once is left to Drain, on a goroutine of its own.
 //
 //	        TryWrite took less                  End, or the client hangs up
@@ -27,13 +54,11 @@ import (
 // Whoever holds mu may change the state. The socket is closed or passed on once, by
 // whoever sets gone; while pending is set that is left to Drain, which is using it.
 type parked struct {
-	beat    agenda.Entry
-	http    *HTTP
-	stream  *sessions.Stream
-	session *session     // nil without one
-	server  *http.Server // gets the connection back; nil: it is closed
-	early   string       // what the client sent ahead
-	counted bool         // as a use of the session, as a GET is
+	beat   agenda.Entry
+	conns  *Conns
+	stream Stream
+	server *http.Server // gets the connection back; nil: it is closed
+	early  string       // what the client sent ahead
 
 	complete bool // with what follows guarded by mu: the last chunk was written, or is part of pending
 	over     bool // no event follows
@@ -43,25 +68,6 @@ type parked struct {
 	watch    park.Watch
 	out      *[]byte       // space for a chunk's head, then events; nil: none
 	pending  *pendingWrite // nil without a Drain
-}
-
-// pendingWrite is what a client that is behind has yet to take.
-type pendingWrite struct {
-	rest  []byte // part of parked.out, or of a constant
-	room  signal // wakes Drain
-	taken int    // bytes since the client was last given WriteTimeout
-	cut   bool   // Drain is to give up
-}
-
-// signal wakes one goroutine.
-type signal chan struct{}
-
-// Ready implements park.Owner.
-func (a signal) Ready() {
-	select {
-	case a <- struct{}{}:
-	default: // it is awake
-	}
 }
 
 var (
@@ -77,7 +83,7 @@ func (p *parked) Write(stream, seq uint64, data []byte) {
 		p.out = message.Buffer()
 		*p.out = append(*p.out, make([]byte, http1.ChunkRoom)...)
 	}
-	appendEvent(p.out, p.session != nil, stream, seq, data)
+	p.stream.Frame(p.out, stream, seq, data)
 }
 
 // Flush sends the chunk, the last one together with the end of the response.
@@ -85,7 +91,7 @@ func (p *parked) Flush(last bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.over {
-		return errCarrierClosed
+		return errClosed
 	}
 	chunk := p.chunkLocked()
 	if last {
@@ -116,7 +122,7 @@ func (p *parked) sendLocked(b []byte) error {
 		return err
 	}
 	p.pending = &pendingWrite{rest: b[n:], room: make(signal, 1)}
-	p.http.gate.Join() // a shutdown waits for it
+	p.conns.opt.Gate.Join() // a shutdown waits for it
 	return sessions.ErrBlocked
 }
 
@@ -125,74 +131,9 @@ func (p *parked) Ping() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.over {
-		return errCarrierClosed
+		return errClosed
 	}
 	return p.sendLocked(keepAliveChunk)
-}
-
-// Drain brings the client the rest, or gives it up.
-func (p *parked) Drain() error {
-	defer p.http.gate.Exit()
-	err := p.writePending()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.pending = nil
-	message.Release(&p.out)
-	if p.over {
-		p.hangUpLocked()
-		return errCarrierClosed
-	}
-	return err
-}
-
-// writePending writes whenever the socket has room.
-func (p *parked) writePending() error {
-	rooms := p.http.parked.writable.open()
-	if rooms == nil {
-		return errCarrierClosed
-	}
-	defer rooms.Drop(p.sock) // nobody closes it meanwhile
-	room := p.pending.room
-	timeout := time.NewTimer(p.http.opt.WriteTimeout)
-	defer timeout.Stop()
-	for {
-		watch, err := rooms.Watch(p.sock, park.Room, room)
-		if err != nil {
-			return err
-		}
-		select {
-		case <-room:
-		case <-timeout.C:
-			err = errSlow
-		}
-		rooms.Forget(watch)
-		if err != nil {
-			return err
-		}
-		done, quick, err := p.writeMore()
-		if done {
-			return err
-		}
-		if quick {
-			timeout.Reset(p.http.opt.WriteTimeout)
-		}
-	}
-}
-
-// writeMore writes what the socket takes. It reports quick when that completes the
-// part that a client must take within WriteTimeout.
-func (p *parked) writeMore() (done, quick bool, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.pending.cut {
-		return true, false, errCarrierClosed
-	}
-	n, err := p.sock.TryWrite(p.pending.rest)
-	p.pending.rest = p.pending.rest[n:]
-	if p.pending.taken += n; p.pending.taken >= web.WritePart {
-		p.pending.taken, quick = 0, true
-	}
-	return err != nil || len(p.pending.rest) == 0, quick, err
 }
 
 // End ends the response, unless the connection is broken, and lets the client
@@ -204,28 +145,25 @@ func (p *parked) End(err error) {
 	if p.over {
 		return
 	}
-	p.http.notices.letGo(p.session, p.stream, err)
-	p.leaveLocked()
+	p.leaveLocked(err)
 	switch {
 	case p.pending != nil && err == nil:
 		// Drain hangs up.
-	case p.pending != nil || !orderly || !p.finishLocked() || p.server == nil || p.http.gate.IsShut():
+	case p.pending != nil || !orderly || !p.finishLocked() || p.server == nil || p.conns.opt.Gate.IsShut():
 		p.hangUpLocked()
-	case p.http.parked.poller.Load().Forget(p.watch):
+	case p.conns.poller.Load().Forget(p.watch):
 		p.gone = true
-		p.http.await(p.server, p.sock, p.early)
+		p.conns.await(p.server, p.sock, p.early)
 	default: // the client was quicker
 		p.hangUpLocked()
 	}
 }
 
 // leaveLocked notes that no event follows.
-func (p *parked) leaveLocked() {
+func (p *parked) leaveLocked(err error) {
 	p.over = true
 	p.beat.Remove()
-	if p.counted {
-		p.session.active.Add(-1)
-	}
+	p.stream.Over(err)
 	if p.pending == nil {
 		message.Release(&p.out)
 	}
@@ -250,7 +188,7 @@ func (p *parked) hangUpLocked() {
 		p.pending.room.Ready()
 	default:
 		p.gone = true
-		p.http.parked.poller.Load().Forget(p.watch)
+		p.conns.poller.Load().Forget(p.watch)
 		p.sock.Close()
 	}
 }
@@ -260,7 +198,7 @@ func (p *parked) abort() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.over {
-		p.leaveLocked()
+		p.leaveLocked(nil)
 	}
 	p.hangUpLocked()
 }
@@ -273,7 +211,7 @@ func (p *parked) Ready() {
 		p.mu.Unlock()
 		return
 	}
-	p.leaveLocked()
+	p.leaveLocked(nil)
 	p.hangUpLocked()
 	p.mu.Unlock()
 	p.stream.Detach(p)
@@ -287,6 +225,33 @@ func (p *parked) Due() (again bool) {
 	if over {
 		return false
 	}
-	p.stream.KeepAlive(p.http.opt.KeepAlive * 2 / 3)
+	p.stream.KeepAlive(p.conns.opt.KeepAlive * 2 / 3)
 	return true
+}
+
+// take puts p in the place of the carrier from, whose stream is held.
+func (p *parked) take(from sessions.Carrier) {
+	p.mu.Lock()
+	var err error
+	p.watch, err = p.conns.poller.Load().Watch(p.sock, park.HangUp, p)
+	p.conns.keepAlives.Add(&p.beat)
+	p.mu.Unlock()
+	passed := p.stream.Pass(from, p)
+	switch {
+	case err != nil: // the poller is closed, or full: the client may resume
+		p.Ready()
+	case !passed:
+		p.End(sessions.ErrReplaced)
+	case p.ended(): // by a hang-up, before the stream knew p
+		p.stream.Detach(p)
+	case p.stream.Listens() && p.conns.opt.Gate.IsShut(): // EndListeners may have missed it
+		p.stream.Detach(p)
+		p.End(nil)
+	}
+}
+
+func (p *parked) ended() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.over
 }

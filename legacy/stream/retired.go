@@ -1,0 +1,62 @@
+package stream
+
+import (
+	"slices"
+
+	"github.com/mcpbridge/bridge/internal/agenda"
+	"github.com/mcpbridge/bridge/sessions"
+)
+
+// retired is an ended stream's place on the agenda of retention.
+type retired struct {
+	retention agenda.Entry
+	set       *Set
+	stream    *sessions.Stream
+}
+
+// Retire keeps an ended stream for a while, so that a client that lost its
+// connection can fetch the end (E-20). When there are too many, one whose last word
+// was delivered gives way, if there is one.
+func (s *Set) Retire(st *sessions.Stream) {
+	k := &retired{set: s, stream: st}
+	k.retention.Item = k
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	s.endpoint.retention.Add(&k.retention)
+	s.retired = append(s.retired, k)
+	if len(s.retired) > s.endpoint.opt.MaxStreams {
+		s.forgetLocked(max(0, slices.IndexFunc(s.retired, (*retired).delivered)))
+	}
+}
+
+// forgetLocked drops the retired stream at this index.
+func (s *Set) forgetLocked(i int) {
+	k := s.retired[i]
+	k.retention.Remove()
+	if at, ok := s.indexLocked(k.stream.ID()); ok {
+		s.streams = slices.Delete(s.streams, at, at+1)
+	}
+	s.retired = slices.Delete(s.retired, i, i+1)
+	if len(s.retired) == 0 {
+		s.retired = nil
+	}
+	if len(s.streams) == 0 {
+		s.streams = nil
+	}
+}
+
+func (k *retired) delivered() bool { return k.stream.Delivered() }
+
+// Due ends the retention.
+func (k *retired) Due() (again bool) {
+	s := k.set
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.Index(s.retired, k); i >= 0 {
+		s.forgetLocked(i)
+	}
+	return false
+}

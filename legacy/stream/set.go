@@ -1,0 +1,186 @@
+package stream
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/mcpbridge/bridge/internal/logfield"
+	"github.com/mcpbridge/bridge/legacy/message"
+	"github.com/mcpbridge/bridge/observe"
+	"github.com/mcpbridge/bridge/sessions"
+)
+
+// Set has the streams of one session. It is a part of that, and kept small: everything
+// that an idle session doesn't need is allocated on first use. The methods are safe for
+// concurrent use.
+type Set struct {
+	endpoint *Endpoint
+	session  *sessions.Record
+	first    uint64       // number of the standalone stream; those of calls are above
+	attached atomic.Int32 // GETs that have a connection
+
+	mu         sync.Mutex
+	last       uint64              // number of the newest stream
+	streams    []*sessions.Stream  // by number, which only grows
+	retired    []*retired          // the ended ones among streams, oldest first
+	replays    map[uint32]replayed // of streams that were brought back, by the lower half of their numbers
+	standalone *sessions.Stream
+	pending    []push
+	closed     bool
+}
+
+// push is a message that waits for the client to listen.
+type push struct {
+	key string
+	msg []byte
+}
+
+// Init makes the set that of a session. A session that was brought back generation times
+// by other processes has streams with numbers of its own, so that no event id of another
+// time names an event of this one.
+func (s *Set) Init(e *Endpoint, session *sessions.Record, generation uint32) {
+	s.endpoint, s.session = e, session
+	s.first = uint64(generation) << 32
+	s.last = s.first
+}
+
+// isStandalone reports whether a number is that of the stream which GET opens without
+// Last-Event-ID. It is 0, and a multiple of 2³² in a session that was brought back.
+func isStandalone(stream uint64) bool { return uint32(stream) == 0 }
+
+// Listening reports whether a GET is attached to one of the streams.
+func (s *Set) Listening() bool { return s.attached.Load() > 0 }
+
+// add returns a new stream for a call. Its events have ids whatever the version (E-9):
+// resumability came with Streamable HTTP itself, and clients that offer 2024-11-05 over
+// it make use of it, too.
+func (s *Set) add() *sessions.Stream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last++
+	st := sessions.NewStream(s.last, s.endpoint.opt.Log)
+	s.streams = append(s.streams, st)
+	return st
+}
+
+// Find returns the stream with this number, nil when it is unknown or gone.
+func (s *Set) Find(id uint64) *sessions.Stream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if isStandalone(id) {
+		if id != s.first {
+			return nil
+		}
+		return s.standalone
+	}
+	if _, ok := s.replays[uint32(id)]; ok && id < s.first {
+		id = s.first | uint64(uint32(id)) // what an earlier process called otherwise
+	}
+	if i, ok := s.indexLocked(id); ok {
+		return s.streams[i]
+	}
+	return nil
+}
+
+// indexLocked finds a stream.
+func (s *Set) indexLocked(id uint64) (int, bool) {
+	return slices.BinarySearchFunc(s.streams, id, func(st *sessions.Stream, id uint64) int { return cmp.Compare(st.ID(), id) })
+}
+
+// Push has a message reach the client outside of any call: at once when it listens
+// (C.3), otherwise when it does, and then only the newest of each key.
+func (s *Set) Push(key string, msg []byte) {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return
+	}
+	st := s.standalone
+	live := st != nil && st.QueueLive(msg)
+	if !live {
+		s.keepLocked(key, msg)
+	}
+	s.mu.Unlock()
+	if live {
+		st.Flush()
+	}
+}
+
+// keepLocked coalesces messages by key. When too many keys wait the oldest message
+// goes: it is the one that the client's next look is most likely to cover.
+func (s *Set) keepLocked(key string, msg []byte) {
+	for i := range s.pending {
+		if s.pending[i].key == key {
+			s.pending[i].msg = msg
+			return
+		}
+	}
+	if len(s.pending) >= s.endpoint.opt.MaxPending {
+		s.endpoint.opt.Logger.Warn().Str(logfield.SessionID, logfield.Short(s.session.ID)).Str("key", s.pending[0].key).
+			Msg("too many messages wait for the client to listen; dropped the oldest")
+		s.pending = append(s.pending[:0], s.pending[1:]...)
+	}
+	s.pending = append(s.pending, push{key, msg})
+}
+
+// listen attaches a GET to the standalone stream; the newest one wins.
+// Without an event to resume after, it goes on after what the last connection was given.
+func (s *Set) listen(c *Response, st *sessions.Stream, resume bool, after uint64) {
+	s.mu.Lock()
+	if resume {
+		st.Attach(c, after)
+	} else {
+		st.Resume(c)
+		if message.Priming(s.session.Version) {
+			st.Put(nil)
+		}
+	}
+	waiting := s.pending
+	s.pending = nil
+	for _, p := range waiting {
+		st.Put(p.msg)
+	}
+	s.mu.Unlock()
+	st.Flush()
+}
+
+// ensureStandalone returns the session's stream for GET, nil when it is closed.
+func (s *Set) ensureStandalone() *sessions.Stream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.standalone == nil && !s.closed {
+		s.standalone = sessions.NewStream(s.first, s.endpoint.opt.Log)
+	}
+	return s.standalone
+}
+
+// Close forgets the streams when the session ends. Those of calls that are under way
+// end with their calls; the one that belongs to no call ends here.
+func (s *Set) Close() {
+	s.mu.Lock()
+	s.closed = true
+	standalone := s.standalone
+	for _, k := range s.retired {
+		k.retention.Remove()
+	}
+	s.streams, s.retired, s.pending, s.standalone = nil, nil, nil, nil
+	s.mu.Unlock()
+	if standalone != nil {
+		standalone.Finish(nil)
+	}
+}
+
+// Look tells what there is to see of the streams at this moment.
+func (s *Set) Look() (seen []observe.Stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, st := range s.streams {
+		seen = append(seen, st.Look())
+	}
+	if s.standalone != nil {
+		seen = append(seen, s.standalone.Look())
+	}
+	return seen
+}
