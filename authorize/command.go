@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"golang.org/x/oauth2"
+
+	"github.com/mcpbridge/bridge/internal/wellknown"
 )
 
 // SignIn gets a new login, whatever there is: what a person asked for by command.
@@ -80,7 +82,7 @@ func (a *Agent) revoke(ctx context.Context, l *Login) {
 	if token == "" {
 		token, hint = l.Access, "access_token"
 	}
-	if token == "" || l.Revocation == "" || secure(l.Revocation) != nil {
+	if token == "" || l.Revocation == "" || wellknown.Secure(l.Revocation) != nil {
 		return
 	}
 	form := url.Values{"token": {token}, "token_type_hint": {hint}}
@@ -100,7 +102,7 @@ func (a *Agent) revoke(ctx context.Context, l *Login) {
 	}
 	resp, err := a.opt.Issuers.Do(req)
 	if err != nil {
-		a.opt.Log.Debug().Str("cause", reason(err)).Msg("the authorization server could not be told that the login ended")
+		a.opt.Log.Debug().Str("cause", wellknown.Reason(err)).Msg("the authorization server could not be told that the login ended")
 		return
 	}
 	_ = resp.Body.Close()

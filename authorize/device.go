@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"golang.org/x/oauth2"
+
+	"github.com/mcpbridge/bridge/internal/wellknown"
 )
 
 // leadDevice has the person type a code in on another device (RFC 8628), with the
@@ -30,8 +32,8 @@ func (t *attempt) leadDevice(ctx context.Context, at *place) error {
 	if err != nil {
 		return refusedToken(at.meta.Issuer, err)
 	}
-	if err := secure(code.VerificationURI); err != nil {
-		return failf(err, "%s names an address to sign in at that is not safe: %v", hostOf(at.meta.Issuer), err)
+	if err := wellknown.Secure(code.VerificationURI); err != nil {
+		return failf(err, "%s names an address to sign in at that is not safe: %s", hostOf(at.meta.Issuer), clip(err.Error()))
 	}
 	t.show(Pending{URL: code.VerificationURI, Code: clip(code.UserCode)})
 	a.opt.Log.Warn().Str("url", code.VerificationURI).Str("code", clip(code.UserCode)).Msg("sign in: open this address on any device and enter the code")

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"golang.org/x/oauth2"
+
+	"github.com/mcpbridge/bridge/internal/wellknown"
 )
 
 // Pending says that a person has to do something first. The same request succeeds
@@ -92,7 +94,7 @@ func refusedToken(issuer string, err error) *Failure {
 	refused, ok := errors.AsType[*oauth2.RetrieveError](err)
 	switch {
 	case !ok:
-		return passing(err, "the authorization server %s cannot be reached (%s); nothing was lost, try again later", hostOf(issuer), clip(reason(err)))
+		return passing(err, "the authorization server %s cannot be reached (%s); nothing was lost, try again later", hostOf(issuer), clip(wellknown.Reason(err)))
 	case refused.ErrorCode == "" && refused.Response != nil && refused.Response.StatusCode >= 500:
 		return passing(err, "the authorization server %s has a problem (HTTP %d); nothing was lost, try again later", hostOf(issuer), refused.Response.StatusCode)
 	case refused.ErrorCode == "" && refused.Response != nil:

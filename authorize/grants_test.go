@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/internal/peers/issuer"
+	"github.com/mcpbridge/bridge/internal/wellknown"
 )
 
 func TestSignInByCode(t *testing.T) {
@@ -210,7 +211,7 @@ func TestNamesOfServers(t *testing.T) {
 		{"http://mcp.example.com/a/mcp", false},
 		{"", false},
 	} {
-		if names(test.identifier, "https://mcp.example.com/a/mcp") != test.same {
+		if wellknown.Names(test.identifier, "https://mcp.example.com/a/mcp") != test.same {
 			t.Errorf("%q: not %v", test.identifier, test.same)
 		}
 	}

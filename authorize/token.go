@@ -19,6 +19,8 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
+
+	"github.com/mcpbridge/bridge/internal/wellknown"
 )
 
 // Grant types at the token endpoint.
@@ -33,7 +35,7 @@ const (
 // exchange makes a request to a token endpoint. The package that it uses is named
 // after one grant, but makes the request of any.
 func (a *Agent) exchange(ctx context.Context, endpoint, issuer string, c *client, grant string, params url.Values) (*oauth2.Token, error) {
-	if err := secure(endpoint); err != nil || endpoint == "" {
+	if err := wellknown.Secure(endpoint); err != nil || endpoint == "" {
 		return nil, failf(err, "the authorization server %s has no safe token endpoint", hostOf(issuer))
 	}
 	values := url.Values{"grant_type": {grant}}

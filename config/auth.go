@@ -97,6 +97,32 @@ func (p *problems) agent(m *Mount, label string) {
 	}
 }
 
+// publicURL checks the address under which clients know the bridge.
+func (p *problems) publicURL(text, label string) {
+	if text == "" {
+		return
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		p.add(label+"public-url", "is no address of a server; write it like https://mcp.example.com or https://mcp.example.com/mcp")
+	}
+}
+
+// publicURLs checks that endpoints have addresses of their own.
+func (p *problems) publicURLs(mounts []Mount) {
+	seen := map[string]string{}
+	for _, m := range mounts {
+		u, err := url.Parse(m.PublicURL)
+		if err != nil || strings.Trim(u.Path, "/") == "" {
+			continue
+		}
+		if first, taken := seen[m.PublicURL]; taken {
+			p.add("public-url", "is the address of both %s and %s; write it without a path, or another one for each", first, m.Path)
+		}
+		seen[m.PublicURL] = m.Path
+	}
+}
+
 // grant checks that a grant has what it needs.
 func (p *problems) grant(auth *Auth, label string) {
 	secret := auth.ClientSecret != "" || auth.ClientSecretFile != "" || auth.ClientKey != ""

@@ -100,6 +100,10 @@ type Policy struct {
 	// Tasks for clients of 2025-11-25: hide runs every call to its end within the call, host lets the client start calls
 	// as tasks, which the bridge then keeps.
 	Tasks string `key:"tasks" oneof:"hide|host"`
+	// The address under which clients know the bridge, where that is not what they say in Host, as behind a proxy: that of the
+	// endpoint, like https://mcp.example.com/mcp, or without a path that of the listener. Clients that sign in ask for tokens
+	// under this name, and its host is allowed.
+	PublicURL string `key:"public-url" url:"true"`
 	// Whether a client's Authorization header goes to the server: relay hands it on, drop keeps it from a server that it
 	// is not meant for.
 	Authorization string `key:"authorization" oneof:"relay|drop"`

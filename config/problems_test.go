@@ -57,6 +57,8 @@ func TestProblems(t *testing.T) {
 		"origin":              {yaml: url + "allowed-origins: [app.example.com]\n", want: `@:2: allowed-origins: "app.example.com" is no origin; write SCHEME://HOST[:PORT] without a path, like https://app.example.com`},
 		"origin with path":    {yaml: url + "allowed-origins: [https://a.example/]\n", want: `@:2: allowed-origins: "https://a.example/" is no origin; write SCHEME://HOST[:PORT] without a path, like https://app.example.com`},
 		"host":                {yaml: url + "allowed-hosts: ['http://a']\n", want: `@:2: allowed-hosts: "http://a" is no host; write HOST or HOST:PORT, like bridge.example.com`},
+		"public address":      {yaml: url + "public-url: mcp.example.com\n", want: `@:2: public-url: is no address of a server; write it like https://mcp.example.com or https://mcp.example.com/mcp`},
+		"one address for two": {yaml: "public-url: https://a.example/mcp\nupstreams:\n- {path: /a, upstream: 'http://a'}\n- {path: /b, upstream: 'http://b'}\n", want: `@:1: public-url: is the address of both /a and /b; write it without a path, or another one for each`},
 		"proxy":               {yaml: url + "trusted-proxies: [10.0.0.0/8, proxy.example]\n", want: `@:2: trusted-proxies: "proxy.example" is no network; write an IP address, a CIDR block like 10.0.0.0/8, or unix`},
 		"PROXY of nobody":     {yaml: url + "proxy-protocol: on\n", want: `@:2: proxy-protocol: needs trusted-proxies: from anyone else such a header is not believed`},
 		"socket of a command": {yaml: "command: [a]\nupstream-socket: /s\n", want: `@:2: upstream-socket: cannot be set beside command, which is spoken with over its standard input and output`},

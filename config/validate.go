@@ -49,6 +49,7 @@ func (p *problems) add(key, text string, args ...any) {
 }
 
 func (p *problems) upstreams(c *Config) {
+	p.publicURLs(c.Upstreams)
 	paths := map[string]int{}
 	for i := range c.Upstreams {
 		mount, label := &c.Upstreams[i], fmt.Sprintf("%s[%d].", upstreamsKey, i)
@@ -230,6 +231,7 @@ func (p *problems) mount(m *Mount, label string) {
 	if m.Draft == "off" && m.DraftAnswers == "wrapped" {
 		p.add(label+"draft-answers", "has no effect while draft is off; remove it, or set draft to auto or on")
 	}
+	p.publicURL(m.PublicURL, label)
 	p.socket(m, label)
 	p.environment(m, label)
 	p.headers(m, label)

@@ -168,7 +168,7 @@ func (ex *exchange) Refuse(r *downstream.Refusal) bool {
 		}
 		return false
 	}
-	web.WriteRefusal(ex.w, r)
+	ex.http.writeRefusal(ex.w, ex.r, r)
 	ex.settleLocked()
 	ex.mu.Unlock()
 	ex.release()

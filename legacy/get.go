@@ -28,7 +28,7 @@ func (h *HTTP) get(w http.ResponseWriter, r *http.Request) {
 		s.streams.RefuseEventID(w)
 	case last != "" && !s.streams.HeardBefore(id):
 		s.streams.Resume(w, r, id)
-	case s.refuse(w, web.Header(r.Header, "Authorization")):
+	case s.refuse(w, r, web.Header(r.Header, "Authorization")):
 	case !s.streams.Listen(w, r):
 		h.refuseUnknown(w, s.rec.ID, "")
 	}

@@ -36,7 +36,7 @@ func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, accept web.Acc
 	s.streams.Init(h.streams, &s.rec, 0)
 	conv, result, err := h.backend.Open(context.WithoutCancel(r.Context()), caller, msg, s.pusher())
 	if err != nil {
-		writeOpenError(w, accept, msg.ID, err)
+		h.writeOpenError(w, r, accept, msg.ID, err)
 		return
 	}
 	s.conv = conv
@@ -73,10 +73,10 @@ func (h *HTTP) writeFull(w http.ResponseWriter, id jsonrpc.ID) {
 // writeOpenError answers a failed initialize with status 200, or with the
 // upstream's 401 or 403: clients take 400, 404 and 405 for a server of
 // the HTTP+SSE era.
-func writeOpenError(w http.ResponseWriter, accept web.Accept, id jsonrpc.ID, err error) {
+func (h *HTTP) writeOpenError(w http.ResponseWriter, r *http.Request, accept web.Accept, id jsonrpc.ID, err error) {
 	var refusal *downstream.Refusal
 	if errors.As(err, &refusal) {
-		web.WriteRefusal(w, refusal)
+		h.writeRefusal(w, r, refusal)
 		return
 	}
 	web.WriteMessage(w, accept, jsonrpc.AppendError(nil, id, message.AsError(err)))

@@ -30,6 +30,10 @@ type Options struct {
 	// accepts no token, and none takes the place of another (H-6).
 	CredentialsEndHere bool
 
+	// Challenge returns the challenges of the upstream as the client of a request is to
+	// see them; nil: as they are.
+	Challenge func(r *http.Request, challenges []string) []string
+
 	MaxBody     int64 // bytes of one message from the client; 4 MiB
 	MaxBatch    int   // messages in one batch; 64
 	MaxSessions int   // live sessions; see sessions.Table for who gives way; 10,000

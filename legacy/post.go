@@ -85,7 +85,7 @@ func (h *HTTP) postMessage(w http.ResponseWriter, r *http.Request, accept web.Ac
 		conv.Answer(caller, *msg)
 		w.WriteHeader(http.StatusAccepted)
 	default:
-		if s == nil || !s.refuse(w, caller.Authorization) {
+		if s == nil || !s.refuse(w, r, caller.Authorization) {
 			h.serve(w, r, accept, s, conv, caller, *msg)
 		}
 	}

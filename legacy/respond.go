@@ -10,6 +10,16 @@ import (
 	"github.com/mcpbridge/bridge/legacy/web"
 )
 
+// writeRefusal relays the upstream's demand for authorization, as the client is to see
+// it (H-3).
+func (h *HTTP) writeRefusal(w http.ResponseWriter, r *http.Request, refusal *downstream.Refusal) {
+	seen := *refusal
+	if h.opt.Challenge != nil {
+		seen.Challenge = h.opt.Challenge(r, refusal.Challenge)
+	}
+	web.WriteRefusal(w, &seen)
+}
+
 // refuseUnknown answers a request of a session that is not here: it has ended, or is of
 // another bridge, or of this one before it was started again.
 func (h *HTTP) refuseUnknown(w http.ResponseWriter, session string, id jsonrpc.ID) {

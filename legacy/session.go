@@ -159,11 +159,11 @@ type challenge struct {
 // refuse relays a late challenge to a request with the credentials that were refused
 // (H-4). It is only asked for what the client can do again without loss: neither an
 // answer nor a notification, nor the way back to the stream of a call.
-func (s *session) refuse(w http.ResponseWriter, auth string) bool {
+func (s *session) refuse(w http.ResponseWriter, r *http.Request, auth string) bool {
 	c := s.challenge.Load()
 	if c == nil || c.auth != auth || !s.challenge.CompareAndSwap(c, nil) {
 		return false
 	}
-	web.WriteRefusal(w, c.refusal)
+	s.http.writeRefusal(w, r, c.refusal)
 	return true
 }

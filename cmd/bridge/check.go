@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpbridge/bridge/config"
 	"github.com/mcpbridge/bridge/internal/check"
+	"github.com/mcpbridge/bridge/internal/resource"
 )
 
 func newCheck(env surroundings) *cobra.Command {
@@ -69,7 +70,7 @@ func asArgument(err error) error {
 // its clients get.
 func concernsCheck(key string) bool {
 	switch key {
-	case "headers", "upstream-socket", "auth.dir", "profile", "draft", "legacy-relay", "timeouts.connect", "timeouts.start", "command-env",
+	case "headers", "upstream-socket", "auth.dir", "public-url", "profile", "draft", "legacy-relay", "timeouts.connect", "timeouts.start", "command-env",
 		"http", "questions", "sampling.provider", "sampling.model", "roots":
 		return true
 	}
@@ -87,7 +88,7 @@ func checkOptions(m *config.Mount) (check.Options, error) {
 		opt.Command = &command(m, log).Stdio
 	} else {
 		opt.HTTP, err = upstreamOptions(m, log)
-		opt.Login = keptLogin(m)
+		opt.Login, opt.Public = keptLogin(m), resource.PublicAddress(m.PublicURL, m.Path)
 	}
 	return opt, err
 }

@@ -155,10 +155,19 @@ func TestCheckTellsForWhichResourceTokensAre(t *testing.T) {
 		w.WriteHeader(http.StatusUnauthorized)
 	}))
 	defer server.Close()
-	for url, want := range map[string]bool{server.URL: true, foreign.URL: false} {
+	for _, url := range []string{server.URL, foreign.URL} {
 		at = url
-		if out, err := runCheck(t, server.URL); err != nil || strings.Contains(out, "accepts tokens for https://mcp.example.com/mcp;") != want {
+		if out, err := runCheck(t, server.URL); err != nil || !strings.Contains(out, "accepts tokens for https://mcp.example.com/mcp\n") {
 			t.Errorf("metadata at %s: %v and\n%s", url, err, out)
+		}
+	}
+	at = server.URL
+	for public, want := range map[string]string{
+		"": "where --public-url is that", "https://mcp.example.com": "which is --public-url: clients sign in themselves",
+		"https://mcp.example.com/other": "right only if the server does not look for whom a token is", "https://bridge.example.com": "which is not --public-url",
+	} {
+		if out, err := runCheck(t, server.URL, "--public-url", public); err != nil || !strings.Contains(out, want) {
+			t.Errorf("--public-url %s: %v and\n%s", public, err, out)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 
 	"github.com/rs/zerolog"
 
@@ -45,6 +46,9 @@ func open(cfg *config.Config, settings *config.Mount, with common, log zerolog.L
 	}
 	options.Upstream.StandardTransport = standardHTTP(cfg)
 	if options.SignIn, err = signIn(settings, log); err != nil {
+		return nil, err
+	}
+	if options.Resource, err = protected(settings, log); err != nil {
 		return nil, err
 	}
 	return mount.New(options)
@@ -161,10 +165,16 @@ func legacyOptions(cfg *config.Config, m *config.Mount, log zerolog.Logger) lega
 // name, unless the configuration names some: DNS rebinding is an attack on
 // servers that only the victim's own machine can reach.
 func allowedHosts(cfg *config.Config) []string {
-	if len(cfg.AllowedHosts) > 0 || edge.IsLoopback(cfg.Listen) {
-		return cfg.AllowedHosts
+	public := publicHosts(cfg)
+	switch {
+	case len(cfg.AllowedHosts) > 0:
+		return slices.Concat(cfg.AllowedHosts, public)
+	case !edge.IsLoopback(cfg.Listen):
+		return []string{"*"}
+	case len(public) > 0:
+		return append(public, "localhost", "127.0.0.1", "::1")
 	}
-	return []string{"*"}
+	return nil
 }
 
 // rules says how results are brought down for the clients of a mount.

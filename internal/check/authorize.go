@@ -7,43 +7,38 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/wellknown"
 	"github.com/mcpbridge/bridge/upstream"
 )
 
 // authorize says what a server wants that did not answer for want of it. The
 // bridge can use such a server: clients bring their credentials.
-func (r *Report) authorize(ctx context.Context, server *upstream.HTTPOptions, login string, failure *upstream.Failure) {
+func (r *Report) authorize(ctx context.Context, server *upstream.HTTPOptions, login, public string, failure *upstream.Failure) {
 	r.Usable, r.Problem = true, ""
 	r.Authorization = fmt.Sprintf("wanted (HTTP %d); clients bring their own, check takes --headers 'Authorization: …'", failure.Status)
 	r.Login = login
 	if login == "" {
 		r.Login = "none; with --auth.mode agent the bridge signs in for clients that cannot, when one needs it or by: bridge login " + server.URL
 	}
-	for _, challenge := range failure.Challenge {
-		if metadata := parameter(challenge, "resource_metadata"); metadata != "" {
-			r.Resource = printable(resource(ctx, server, metadata))
-		}
-	}
+	found := resource(ctx, server, failure.Challenge)
+	r.Resource, r.Signing = printable(found), whoSigns(found, public)
 }
 
-// parameter returns one parameter of a challenge (RFC 9110, 11.6.1), "" without it.
-func parameter(challenge, name string) string {
-	_, rest, ok := strings.Cut(challenge, name+"=")
-	if !ok {
+// whoSigns says whether clients can sign in themselves (H-14): their tokens are for
+// the address under which they know the bridge.
+func whoSigns(resource, public string) string {
+	const otherwise = "else the bridge signs in itself: --auth.mode agent or terminate"
+	switch {
+	case resource == "":
 		return ""
+	case public == "":
+		return "clients sign in themselves (--auth.mode relay) where --public-url is that, or the server does not look for whom a token is; " + otherwise
+	case wellknown.Names(resource, public):
+		return "which is --public-url: clients sign in themselves (--auth.mode relay)"
 	}
-	if quoted, ok := strings.CutPrefix(rest, `"`); ok {
-		value, _, _ := strings.Cut(quoted, `"`)
-		return value
-	}
-	end := strings.IndexAny(rest, ", ")
-	if end < 0 {
-		end = len(rest)
-	}
-	return rest[:end]
+	return "which is not --public-url, for which clients' tokens would be: --auth.mode relay is right only if the server does not look for whom a token is; " + otherwise
 }
 
 // Bounds on reading a server's metadata.
@@ -53,17 +48,26 @@ const (
 )
 
 // resource returns for which resource a server accepts tokens, as its metadata
-// says (RFC 9728), "" when that cannot be found out. Only the server itself is
+// say (RFC 9728), "" when that cannot be found out. Only the server itself is
 // asked: a challenge must not send check anywhere else.
-func resource(ctx context.Context, server *upstream.HTTPOptions, metadata string) string {
-	at, err := url.Parse(metadata)
-	own, err2 := url.Parse(server.URL)
-	if err != nil || err2 != nil || at.Scheme != own.Scheme || at.Host != own.Host {
-		return ""
+func resource(ctx context.Context, server *upstream.HTTPOptions, challenges []string) string {
+	named := ""
+	if u, err := url.Parse(wellknown.Value(challenges, "resource_metadata")); err == nil && u.Path != "" {
+		named = wellknown.Origin(server.URL) + u.RequestURI()
 	}
 	ctx, cancel := context.WithTimeout(ctx, metadataTimeout)
 	defer cancel()
-	resp, err := get(ctx, server, at.String(), http.Header{})
+	for _, at := range wellknown.ResourcePlaces(named, server.URL) {
+		if found := read(ctx, server, at); found != "" {
+			return found
+		}
+	}
+	return ""
+}
+
+// read returns the resource that a document names.
+func read(ctx context.Context, server *upstream.HTTPOptions, at string) string {
+	resp, err := get(ctx, server, at, http.Header{})
 	if err != nil {
 		return ""
 	}

@@ -25,6 +25,7 @@ type Options struct {
 	HTTP    upstream.HTTPOptions
 	Command *upstream.StdioOptions // instead of HTTP
 	Login   string                 // how long the kept login of the server lasts; empty: there is none
+	Public  string                 // the address under which clients know the bridge; empty: that is not known
 	Draft   dialect.Options
 	Start   time.Duration // in addition, for a command to start
 	Relay   negotiate.RelayPolicy
@@ -71,7 +72,7 @@ func Examine(ctx context.Context, opt Options) (*Report, error) {
 	}
 	r.relay(&opt, &verdict)
 	if failure := upstream.Refused(&verdict); failure != nil {
-		r.authorize(ctx, &opt.HTTP, opt.Login, failure)
+		r.authorize(ctx, &opt.HTTP, opt.Login, opt.Public, failure)
 	}
 	return r, nil
 }

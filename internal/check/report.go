@@ -25,6 +25,7 @@ type Report struct {
 	Authorization string        `json:"authorization"`
 	Login         string        `json:"login,omitempty"`    // of the bridge's own, where the server wants one
 	Resource      string        `json:"resource,omitempty"` // for which the server accepts tokens
+	Signing       string        `json:"signing,omitempty"`  // who can sign in to it
 	Tools         int           `json:"tools"`
 	ToolProblems  []ToolProblem `json:"toolProblems,omitempty"`
 	Clients       []ClientView  `json:"clients,omitempty"`
@@ -87,7 +88,8 @@ func (r *Report) text() string {
 	}
 	line("authorization", "%s", r.Authorization)
 	if r.Resource != "" {
-		line("", "- accepts tokens for %s; with authorization: relay that must be the bridge's public URL", r.Resource)
+		line("", "- accepts tokens for %s", r.Resource)
+		line("", "- %s", r.Signing)
 	}
 	if r.Login != "" {
 		line("login", "%s", r.Login)

@@ -111,5 +111,21 @@ func (f *Fleet) routes(members []*Member) map[string]door {
 	if len(members) == 1 {
 		offer("/", members[0])
 	}
+	f.offerMetadata(members, all)
 	return all
+}
+
+// offerMetadata adds what clients look for that want to sign in.
+func (f *Fleet) offerMetadata(members []*Member, all map[string]door) {
+	paths := map[*Member][]string{}
+	for path, d := range all {
+		paths[d.member] = append(paths[d.member], path)
+	}
+	for _, m := range members {
+		for path, handler := range m.Routes(paths[m], len(members) == 1) {
+			if _, taken := all[path]; !taken {
+				all[path] = door{m, f.guarded(handler.ServeHTTP)}
+			}
+		}
+	}
 }

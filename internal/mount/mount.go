@@ -14,6 +14,7 @@ import (
 	"github.com/mcpbridge/bridge/bridge"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/dialect"
+	"github.com/mcpbridge/bridge/internal/resource"
 	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/observe"
@@ -47,6 +48,8 @@ type Options struct {
 	// SignIn has the bridge sign in to a server over HTTP itself; nil: its clients
 	// do, if anybody.
 	SignIn *SignIn
+	// Resource is the endpoint as OAuth sees it; nil: it does not.
+	Resource *resource.Resource
 }
 
 // Mount is one running endpoint. It is an http.Handler for the MCP path.
@@ -61,6 +64,7 @@ type Mount struct {
 	server   server
 	verdicts *verdicts
 	limits   Limits
+	resource *resource.Resource // nil: there are no metadata
 
 	agent *authorize.Agent // nil: the bridge signs in nowhere
 	ctx   context.Context  // ends with the mount
@@ -105,6 +109,10 @@ func New(opt Options) (*Mount, error) {
 	opt.Upstream.Drafts = opt.Draft
 	m := &Mount{
 		Prober: negotiate.NewProber(probeOptions(&opt)), limits: Limits{opt.Legacy.MaxSessions, opt.Bridge.Limits.FlowsPerSession},
+		resource: opt.Resource,
+	}
+	if opt.Resource != nil {
+		opt.Legacy.Challenge = opt.Resource.Challenge
 	}
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	opt.Upstream.Excluded = func(tool, reason string) { m.Bridge.Omit(tool, reason) } // when it is there
@@ -190,6 +198,15 @@ func (m *Mount) Holds(session string) bool {
 	return m.HTTP.Holds(session) || m.server.holds(session)
 }
 
+// Routes returns what is served besides the endpoint, by path, when clients reach
+// that at those paths. only reports that there is no other endpoint.
+func (m *Mount) Routes(paths []string, only bool) map[string]http.Handler {
+	if m.resource == nil {
+		return nil
+	}
+	return m.resource.Routes(paths, only)
+}
+
 // Limits says what bounds sessions and their calls.
 type Limits struct {
 	Sessions int
@@ -225,6 +242,9 @@ func (m *Mount) release() {
 	m.stop()
 	if m.agent != nil {
 		m.agent.Close()
+	}
+	if m.resource != nil {
+		m.resource.Close()
 	}
 	m.work.Wait()
 	m.Bridge.Close()

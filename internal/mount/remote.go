@@ -55,6 +55,7 @@ func newRemote(opt *Options, v *verdicts) (*remote, error) {
 	r.proxy = passthrough.New(passthrough.Options{
 		URL: endpoint, Policy: policy, TLS: opt.Upstream.TLS,
 		Dial: opt.Upstream.Dial, Wrap: opt.signingTransport, Answered: r.answered, Log: opt.Upstream.Log,
+		Challenge: opt.challenge(),
 	})
 	r.servers = relay.NewHTTP(relay.HTTPOptions{
 		URL: endpoint, Policy: policy, TLS: opt.Upstream.TLS,
@@ -62,6 +63,14 @@ func newRemote(opt *Options, v *verdicts) (*remote, error) {
 	})
 	v.changed = append(v.changed, r.changed)
 	return r, nil
+}
+
+// challenge is how challenges of the server go down; nil: as they are.
+func (o *Options) challenge() func(*http.Request, []string) []string {
+	if o.Resource == nil {
+		return nil
+	}
+	return o.Resource.Challenge
 }
 
 func (r *remote) caller() upstream.Caller { return r.client }

@@ -37,22 +37,26 @@ type Options struct {
 	Wrap func(http.RoundTripper) http.RoundTripper
 	// Answered sees the head of each response; nil is fine.
 	Answered func(*http.Response)
-	Log      zerolog.Logger
+	// Challenge returns the challenges of a response as the client of a request is to see
+	// them; nil: as they are.
+	Challenge func(r *http.Request, challenges []string) []string
+	Log       zerolog.Logger
 }
 
 // Proxy is an http.Handler that hands every request to one server. Responses
 // are flushed as they come, and a client that goes away cancels its request,
 // which is how modern clients cancel.
 type Proxy struct {
-	reverse   httputil.ReverseProxy
-	transport *roundtrip.Transport
+	reverse    httputil.ReverseProxy
+	transport  *roundtrip.Transport
+	challenged bool // challenges are the client's own
 	traffic
 }
 
 // New returns a Proxy. Nothing is sent before the first request.
 func New(opt Options) *Proxy {
 	transport := roundtrip.New(roundtrip.Options{TLS: opt.TLS, Dial: opt.Dial})
-	p := &Proxy{transport: transport}
+	p := &Proxy{transport: transport, challenged: opt.Challenge != nil}
 	p.open()
 	var sends http.RoundTripper = transport
 	if opt.Wrap != nil {
@@ -78,6 +82,9 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer leave()
+	if p.challenged {
+		ctx = context.WithValue(ctx, incoming{}, r)
+	}
 	p.reverse.ServeHTTP(w, r.WithContext(ctx))
 }
 
@@ -102,9 +109,15 @@ func unreachable(w http.ResponseWriter, err error, log *zerolog.Logger) {
 	http.Error(w, "the bridge cannot reach the MCP server behind it", http.StatusBadGateway)
 }
 
+// incoming finds the client's request in the context of the one that is sent.
+type incoming struct{}
+
 // answered leaves to the bridge what it has answered itself, and shows the head.
 func answered(resp *http.Response, opt *Options) {
 	hop.Down(resp.Header)
+	if in, ok := resp.Request.Context().Value(incoming{}).(*http.Request); ok && len(resp.Header["Www-Authenticate"]) > 0 {
+		resp.Header["Www-Authenticate"] = opt.Challenge(in, resp.Header["Www-Authenticate"])
+	}
 	if opt.Answered != nil {
 		opt.Answered(resp)
 	}

@@ -4,7 +4,7 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { CreateMessageRequestSchema, ElicitRequestSchema, ListRootsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
-import { authorizingFetch } from './oauth.mjs';
+import { authorizingFetch, standingIn } from './oauth.mjs';
 import { agentFlags } from './agent.mjs';
 import { startBridge } from '../../e2e/harness/bridge.mjs';
 
@@ -12,6 +12,8 @@ const upstream = process.argv.at(-1);
 const agent = process.argv.includes('--agent');
 const scenario = process.env.MCP_CONFORMANCE_SCENARIO;
 const context = JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT ?? '{}');
+// Then the bridge stands under the server's name: to the client its metadata are the server's.
+const ownSignIn = scenario.startsWith('auth/') && !agent;
 
 /** A legacy client that agrees to everything it is asked. */
 async function connect(url) {
@@ -23,8 +25,8 @@ async function connect(url) {
     content: { type: 'text', text: 'an answer' },
   }));
   client.setRequestHandler(ListRootsRequestSchema, async () => ({ roots: [{ uri: 'file:///work' }] }));
-  const fetch = scenario.startsWith('auth/') && !agent ? authorizingFetch(upstream, context) : undefined;
-  await client.connect(new StreamableHTTPClientTransport(new URL(url), { fetch }));
+  if (!ownSignIn) await client.connect(new StreamableHTTPClientTransport(new URL(url)));
+  else await client.connect(new StreamableHTTPClientTransport(new URL(upstream), { fetch: authorizingFetch(upstream, context, standingIn(upstream, url)) }));
   return client;
 }
 
@@ -65,7 +67,8 @@ const scenarios = {
 
 const authorized = (client) => call(client, 'test-tool');
 
-const bridge = await startBridge(upstream, { flags: agent ? agentFlags(context) : [] });
+const flags = agent ? agentFlags(context) : ownSignIn ? ['--public-url', upstream] : [];
+const bridge = await startBridge(upstream, { flags, path: new URL(upstream).pathname });
 try {
   const client = await connect(bridge.url);
   const { tools } = await client.listTools();

@@ -43,8 +43,17 @@ class Provider {
   }
 }
 
-/** A fetch for the legacy transport that answers 401 and 403 by authorizing for the resource at `serverUrl`. */
-export function authorizingFetch(serverUrl, context) {
+/** A fetch for which the bridge stands under the server's own name, as a proxy or a DNS entry would have it: nothing else is on that origin. */
+export function standingIn(serverUrl, bridge) {
+  const { origin } = new URL(serverUrl);
+  return (input, init) => {
+    const url = new URL(input);
+    return fetch(url.origin === origin ? new URL(url.pathname + url.search, bridge) : url, init);
+  };
+}
+
+/** A fetch for the legacy transport that answers 401 and 403 by authorizing for the resource at `serverUrl`, over another fetch. */
+export function authorizingFetch(serverUrl, context, fetchFn) {
   const provider = new Provider(context);
   let scopes;
   return async (input, init) => {
@@ -52,13 +61,13 @@ export function authorizingFetch(serverUrl, context) {
       const headers = new Headers(init?.headers);
       const token = provider.tokens()?.access_token;
       if (token) headers.set('authorization', `Bearer ${token}`);
-      const response = await fetch(input, { ...init, headers });
+      const response = await fetchFn(input, { ...init, headers });
       const challenged = response.status === 401 || response.status === 403;
       if (!challenged || !response.headers.has('www-authenticate') || attempt > MAX_ATTEMPTS) return response;
       await response.body?.cancel();
       const { resourceMetadataUrl, scope } = extractWWWAuthenticateParams(response);
       if (scope) scopes = computeScopeUnion(scopes, scope);
-      await authorize(provider, { serverUrl, resourceMetadataUrl, scope: scopes, forceReauthorization: response.status === 403 });
+      await authorize(provider, { serverUrl, resourceMetadataUrl, scope: scopes, forceReauthorization: response.status === 403, fetchFn });
     }
   };
 }

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"net/http"
+	"net/url"
+
+	"github.com/rs/zerolog"
+
+	"github.com/mcpbridge/bridge/config"
+	"github.com/mcpbridge/bridge/internal/resource"
+)
+
+// protected is a mount's endpoint as clients see it that sign in; nil: they cannot,
+// for their tokens would reach nobody.
+func protected(m *config.Mount, log zerolog.Logger) (*resource.Resource, error) {
+	if m.Auth.Mode != "relay" || m.Authorization != "relay" || m.Upstream == "" || hasAuthorization(m.Headers) {
+		return nil, nil
+	}
+	tlsConfig, err := clientTLS(&m.UpstreamTLS)
+	if err != nil {
+		return nil, err
+	}
+	return resource.Relay(resource.RelayOptions{
+		Server: m.Upstream, Path: m.Path, Public: m.PublicURL, Log: log,
+		Servers: metadataClient(m, tlsConfig, dialer(m)), Issuers: metadataClient(m, withoutOwnPair(tlsConfig), nil),
+	}), nil
+}
+
+func hasAuthorization(headers map[string]string) bool {
+	for name := range headers {
+		if http.CanonicalHeaderKey(name) == "Authorization" {
+			return true
+		}
+	}
+	return false
+}
+
+// publicHosts are the names under which clients know the mounts.
+func publicHosts(cfg *config.Config) []string {
+	var hosts []string
+	for _, m := range cfg.Mounts() {
+		if u, err := url.Parse(m.PublicURL); err == nil && u.Host != "" {
+			hosts = append(hosts, u.Host, u.Hostname())
+		}
+	}
+	return hosts
+}

@@ -1,0 +1,40 @@
+package resource
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// memory keeps what was read for a moment, so that nobody can have the bridge ask
+// others all the time.
+type memory[T any] struct {
+	stale atomic.Bool // what is kept is not to be used
+
+	mu    sync.Mutex
+	value T
+	err   error
+	until time.Time
+}
+
+// get returns what is kept, or reads it, one reader at a time.
+func (m *memory[T]) get(ctx context.Context, read func(context.Context) (T, error)) (T, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.stale.Swap(false) && time.Now().Before(m.until) {
+		return m.value, m.err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout) // the answer serves others, too
+	defer cancel()
+	m.value, m.err = read(ctx)
+	keep := keepFound
+	if m.err != nil {
+		keep = keepFailure
+	}
+	m.until = time.Now().Add(keep)
+	return m.value, m.err
+}
+
+// forget has the next get read. It waits for nobody.
+func (m *memory[T]) forget() { m.stale.Store(true) }

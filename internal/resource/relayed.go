@@ -1,0 +1,204 @@
+package resource
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/mcpbridge/bridge/internal/wellknown"
+)
+
+// RelayOptions say which server's metadata are the bridge's own, too. All but Public
+// are required.
+type RelayOptions struct {
+	// Server is the URL of the server's endpoint.
+	Server string
+	// Path is that of the bridge's endpoint, Public the address under which clients know
+	// it, or only its origin; "": what they say in Host.
+	Path, Public string
+	// Server's metadata are read with Servers, those of authorization servers with Issuers.
+	Servers, Issuers *http.Client
+	Log              zerolog.Logger
+}
+
+// Relay returns the resource of a bridge whose clients' tokens are for the server
+// behind it. It says of itself what the server says, under its own name.
+func Relay(opt RelayOptions) *Resource {
+	opt.Public = PublicAddress(opt.Public, opt.Path)
+	servers := *opt.Servers
+	servers.CheckRedirect = sameOrigin
+	opt.Servers = &servers
+	return &Resource{public: opt.Public, path: opt.Path, source: &relayed{RelayOptions: opt}}
+}
+
+// relayed reads the metadata of a server, and keeps them for a moment.
+type relayed struct {
+	RelayOptions
+	named   atomic.Pointer[string] // what challenges of the server name as their place
+	told    atomic.Bool            // that the names differ
+	kept    memory[map[string]json.RawMessage]
+	issuers memory[json.RawMessage]
+}
+
+// learn looks at challenges of the server, which say where its metadata are. Whoever
+// is challenged wants those of now: perhaps the server has another issuer since.
+func (s *Resource) learn(challenges []string) {
+	relayed, ok := s.source.(*relayed)
+	if !ok {
+		return
+	}
+	if at := wellknown.Value(challenges, metadataParameter); at != "" {
+		relayed.named.Store(&at)
+	}
+	relayed.kept.forget()
+	relayed.issuers.forget()
+}
+
+// describe implements source.
+func (s *relayed) describe(r *http.Request, own string) (map[string]json.RawMessage, error) {
+	document, err := s.kept.get(r.Context(), func(ctx context.Context) (map[string]json.RawMessage, error) { return s.read(ctx, hostOf(own)) })
+	if document == nil || err != nil {
+		return nil, err
+	}
+	theirs := text(document["resource"])
+	s.tell(theirs, own)
+	if wellknown.Names(theirs, own) || !wellknown.Names(theirs, s.Server) {
+		return document, nil // right as it is, or somebody else's: then clients must see that
+	}
+	document = with(document, "resource", own)
+	delete(document, "signed_metadata") // which is about the server's own name
+	return document, nil
+}
+
+// tell says once that tokens may be for nobody.
+func (s *relayed) tell(theirs, own string) {
+	if wellknown.Names(theirs, own) || s.told.Swap(true) {
+		return
+	}
+	s.Log.Warn().Str("clients", own).Str("server", theirs).Msg("clients sign in under another name than the server's: it must not look for whom their tokens are. " +
+		"Else bring the bridge under the server's public name and set public-url, or have it sign in itself with auth.mode agent or terminate")
+}
+
+// read asks the server, and nobody else unless its own challenge says so: where the
+// bridge has taken the server's name, that would be the bridge again.
+func (s *relayed) read(ctx context.Context, own string) (map[string]json.RawMessage, error) {
+	for _, at := range s.places(own) {
+		document := map[string]json.RawMessage{}
+		status, err := wellknown.Fetch(ctx, s.Servers, at, &document)
+		switch {
+		case status >= 400 && status < 500:
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("the MCP server's metadata cannot be read: %s", wellknown.Reason(err))
+		}
+		return document, nil
+	}
+	return nil, nil
+}
+
+func (s *relayed) places(own string) []string {
+	named := s.named.Load()
+	if named == nil {
+		return wellknown.ResourcePlaces("", s.Server)
+	}
+	u, err := url.Parse(*named)
+	if err != nil {
+		return wellknown.ResourcePlaces("", s.Server)
+	}
+	origin := wellknown.Origin(s.Server)
+	at := wellknown.ResourcePlaces(origin+u.RequestURI(), s.Server)
+	if u.Scheme == "https" && u.Host != own && wellknown.Origin(*named) != origin {
+		at = append(at, *named)
+	}
+	return at
+}
+
+// issuer implements source. A server without metadata of its own is its own
+// authorization server, as 2025-03-26 has it.
+func (s *relayed) issuer(r *http.Request) (json.RawMessage, error) {
+	return s.issuers.get(r.Context(), func(ctx context.Context) (json.RawMessage, error) {
+		document, err := s.read(ctx, hostOf(publicOr(s.Public, r)))
+		if err != nil {
+			return nil, err
+		}
+		issuer := wellknown.Origin(s.Server)
+		var named []string
+		if json.Unmarshal(document["authorization_servers"], &named) == nil && len(named) > 0 {
+			issuer = named[0]
+		}
+		return readIssuer(ctx, s.Issuers, issuer)
+	})
+}
+
+// readIssuer returns the metadata of an authorization server as they are; nil where
+// there are none.
+func readIssuer(ctx context.Context, client *http.Client, issuer string) (json.RawMessage, error) {
+	if err := wellknown.Secure(issuer); err != nil {
+		return nil, fmt.Errorf("the authorization server cannot be asked: %w", err)
+	}
+	for _, at := range wellknown.IssuerPlaces(issuer) {
+		var document json.RawMessage
+		status, err := wellknown.Fetch(ctx, client, at, &document)
+		switch {
+		case status >= 400 && status < 500:
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("the authorization server cannot be asked: %s", wellknown.Reason(err))
+		}
+		var says struct{ Issuer string }
+		if json.Unmarshal(document, &says) != nil || says.Issuer != issuer {
+			return nil, fmt.Errorf("the authorization server's metadata name another issuer")
+		}
+		return bytes.TrimSpace(document), nil
+	}
+	return nil, nil
+}
+
+func (s *relayed) close() {
+	s.Servers.CloseIdleConnections()
+	s.Issuers.CloseIdleConnections()
+}
+
+// sameOrigin keeps the search for a server's metadata at that server.
+func sameOrigin(r *http.Request, via []*http.Request) error {
+	if len(via) > 5 || r.URL.Host != via[0].URL.Host || r.URL.Scheme != via[0].URL.Scheme {
+		return http.ErrUseLastResponse
+	}
+	return nil
+}
+
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
+
+func publicOr(public string, r *http.Request) string {
+	if public != "" {
+		return public
+	}
+	return "http://" + r.Host
+}
+
+// text reads a JSON string, "" for anything else.
+func text(raw json.RawMessage) string {
+	var s string
+	_ = json.Unmarshal(raw, &s)
+	return s
+}
+
+// Bounds on asking for metadata.
+const (
+	readTimeout = 10 * time.Second
+	keepFound   = time.Minute
+	keepFailure = 5 * time.Second
+)

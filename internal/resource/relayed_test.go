@@ -1,0 +1,206 @@
+package resource
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// server is an MCP server with metadata, as far as OAuth is concerned.
+type server struct {
+	*httptest.Server
+	documents map[string]string // by path
+	asked     atomic.Int32
+}
+
+func newServer(t *testing.T) *server {
+	s := &server{documents: map[string]string{}}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.asked.Add(1)
+		document, ok := s.documents[r.URL.Path]
+		if !ok {
+			http.NotFound(w, r)
+			return
+		}
+		_, _ = io.WriteString(w, strings.ReplaceAll(document, "SELF", s.URL))
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func relay(t *testing.T, s *server, public string, log io.Writer) (*Resource, http.Handler) {
+	t.Helper()
+	clients := [2]*http.Client{{Transport: &http.Transport{}}, {Transport: &http.Transport{}}}
+	r := Relay(RelayOptions{Server: s.URL + "/mcp", Path: "/mcp", Public: public, Servers: clients[0], Issuers: clients[1], Log: zerolog.New(log)})
+	t.Cleanup(r.Close)
+	mux := http.NewServeMux()
+	for path, handler := range r.Routes([]string{"/mcp", "/sse", "/mcp/sse"}, true) {
+		mux.Handle(path, handler)
+	}
+	return r, mux
+}
+
+func get(t *testing.T, h http.Handler, url string) (status int, document map[string]any) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, url, nil))
+	if w.Code == http.StatusOK {
+		if err := json.Unmarshal(w.Body.Bytes(), &document); err != nil {
+			t.Fatalf("%s: %v", url, err)
+		}
+	}
+	return w.Code, document
+}
+
+// RFC 9728, 3.3: clients compare the resource with the address that they know.
+func TestTheMetadataNameTheAddressThatClientsKnow_H3(t *testing.T) {
+	for _, test := range []struct{ public, asked, resource string }{
+		{"", "http://localhost:8080/.well-known/oauth-protected-resource/mcp", "http://localhost:8080/mcp"},
+		{"", "http://localhost:8080/.well-known/oauth-protected-resource", "http://localhost:8080/mcp"},
+		{"", "http://localhost:8080/.well-known/oauth-protected-resource/sse", "http://localhost:8080/sse"},
+		{"", "https://localhost/.well-known/oauth-protected-resource/mcp/sse", "https://localhost/mcp/sse"},
+		{"https://mcp.example.com", "http://10.1.2.3/.well-known/oauth-protected-resource/mcp", "https://mcp.example.com/mcp"},
+		{"https://mcp.example.com/", "http://10.1.2.3/.well-known/oauth-protected-resource/sse", "https://mcp.example.com/sse"},
+		{"https://mcp.example.com/team/mcp", "http://10.1.2.3/.well-known/oauth-protected-resource/team/mcp", "https://mcp.example.com/team/mcp"},
+		{"https://mcp.example.com/team/mcp", "http://10.1.2.3/.well-known/oauth-protected-resource/mcp", "https://mcp.example.com/team/mcp"},
+		{"https://mcp.example.com/team/mcp", "http://10.1.2.3/.well-known/oauth-protected-resource/team/mcp/sse", "https://mcp.example.com/team/mcp/sse"},
+	} {
+		s := newServer(t)
+		s.documents["/.well-known/oauth-protected-resource/mcp"] = `{"resource":"SELF/mcp","authorization_servers":["https://login.example.com"],"scopes_supported":["a","b"],"signed_metadata":"x.y.z"}`
+		_, h := relay(t, s, test.public, io.Discard)
+		status, document := get(t, h, test.asked)
+		if status != 200 || document["resource"] != test.resource || len(document["scopes_supported"].([]any)) != 2 || document["signed_metadata"] != nil {
+			t.Errorf("%q at %s: %d %v, want the resource %s", test.public, test.asked, status, document, test.resource)
+		}
+	}
+}
+
+func TestChallengesLeadToTheBridgesMetadata_H3(t *testing.T) {
+	s := newServer(t)
+	own := `resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/mcp"`
+	r, _ := relay(t, s, "https://mcp.example.com", io.Discard)
+	request := httptest.NewRequest(http.MethodPost, "/mcp", nil)
+	for challenge, want := range map[string]string{
+		`Bearer resource_metadata="https://other/x", scope="a b", error="invalid_token"`: `Bearer ` + own + `, scope="a b", error="invalid_token"`,
+		`Bearer realm="say \"resource_metadata=no\"", Resource_Metadata = "u"`:           `Bearer realm="say \"resource_metadata=no\"", Resource_Metadata = ` + strings.TrimPrefix(own, "resource_metadata="),
+		`DPoP algs="ES256", resource_metadata=https://other/x?y=z, error="e"`:            `DPoP algs="ES256", ` + own + `, error="e"`,
+		`Bearer scope="a"`:                     `Bearer scope="a"`,
+		`Bearer resource_metadata="never ends`: `Bearer ` + own,
+		`Basic realm="x"`:                      `Basic realm="x"`,
+		``:                                     ``,
+	} {
+		if got := r.Challenge(request, []string{"Negotiate", challenge}); got[0] != "Negotiate" || got[1] != want {
+			t.Errorf("%s\nbecame %s\nwant   %s", challenge, got[1], want)
+		}
+	}
+}
+
+// Where the bridge stands under the server's own name, that leads to the bridge.
+func TestOnlyTheServerItselfIsAsked(t *testing.T) {
+	s := newServer(t)
+	s.documents["/meta"] = `{"resource":"https://mcp.example.com/mcp","authorization_servers":["https://login.example.com"]}`
+	r, h := relay(t, s, "https://mcp.example.com", io.Discard)
+	r.Challenge(httptest.NewRequest(http.MethodPost, "/mcp", nil), []string{`Bearer resource_metadata="https://mcp.example.com/meta"`})
+	if status, document := get(t, h, "http://127.0.0.1/.well-known/oauth-protected-resource/mcp"); status != 200 || document["resource"] != "https://mcp.example.com/mcp" {
+		t.Errorf("got %d %v", status, document)
+	}
+}
+
+// A server that says that it is somebody else: clients refuse that, as they would
+// without the bridge, which must not hide it.
+func TestASomebodyElsesNameIsNotHidden(t *testing.T) {
+	s := newServer(t)
+	s.documents["/.well-known/oauth-protected-resource/mcp"] = `{"resource":"https://evil.example.com/mcp"}`
+	var log strings.Builder
+	_, h := relay(t, s, "", &log)
+	for range 2 {
+		if _, document := get(t, h, "http://localhost/.well-known/oauth-protected-resource/mcp"); document["resource"] != "https://evil.example.com/mcp" {
+			t.Errorf("got %v", document)
+		}
+	}
+	if strings.Count(log.String(), "auth.mode agent or terminate") != 1 {
+		t.Errorf("the log says %q", log.String())
+	}
+}
+
+func TestMetadataAreReadOncePerMinuteAndChallenge(t *testing.T) {
+	s := newServer(t)
+	s.documents["/.well-known/oauth-protected-resource/mcp"] = `{"resource":"SELF/mcp"}`
+	r, h := relay(t, s, "", io.Discard)
+	for range 10 {
+		get(t, h, "http://localhost/.well-known/oauth-protected-resource/mcp")
+	}
+	if n := s.asked.Load(); n != 1 {
+		t.Errorf("the server was asked %d times", n)
+	}
+	r.Challenge(httptest.NewRequest(http.MethodPost, "/mcp", nil), []string{"Bearer"})
+	get(t, h, "http://localhost/.well-known/oauth-protected-resource/mcp")
+	if n := s.asked.Load(); n != 2 {
+		t.Errorf("after a challenge it was asked %d times", n)
+	}
+}
+
+// Clients of 2025-03-26 know no metadata of resources.
+func TestOldClientsFindTheAuthorizationServer_H3(t *testing.T) {
+	issuer := newServer(t)
+	issuer.documents["/.well-known/oauth-authorization-server/tenant"] = `{"issuer":"SELF/tenant","token_endpoint":"SELF/token"}`
+	s := newServer(t)
+	s.documents["/.well-known/oauth-protected-resource"] = `{"resource":"SELF","authorization_servers":["` + issuer.URL + `/tenant"]}`
+	_, h := relay(t, s, "", io.Discard)
+	for _, at := range []string{"", "/mcp"} {
+		if status, document := get(t, h, "http://localhost/.well-known/oauth-authorization-server"+at); status != 200 || document["token_endpoint"] != issuer.URL+"/token" {
+			t.Errorf("at %q: %d %v", at, status, document)
+		}
+	}
+
+	old := newServer(t) // its own authorization server
+	old.documents["/.well-known/oauth-authorization-server"] = `{"issuer":"SELF","token_endpoint":"SELF/token"}`
+	_, h = relay(t, old, "", io.Discard)
+	if status, document := get(t, h, "http://localhost/.well-known/oauth-authorization-server"); status != 200 || document["issuer"] != old.URL {
+		t.Errorf("of a server without metadata: %d %v", status, document)
+	}
+}
+
+func TestWhatThereIsNotAndWhatCannotBeHad(t *testing.T) {
+	s := newServer(t)
+	_, h := relay(t, s, "", io.Discard)
+	for _, at := range []string{"oauth-protected-resource/mcp", "oauth-authorization-server"} {
+		if status, _ := get(t, h, "http://localhost/.well-known/"+at); status != http.StatusNotFound {
+			t.Errorf("%s of a server without: %d", at, status)
+		}
+	}
+	s = newServer(t)
+	s.documents["/.well-known/oauth-protected-resource/mcp"] = `nonsense`
+	_, h = relay(t, s, "", io.Discard)
+	if status, _ := get(t, h, "http://localhost/.well-known/oauth-protected-resource/mcp"); status != http.StatusBadGateway {
+		t.Errorf("of a server with nonsense: %d", status)
+	}
+	liar := newServer(t)
+	liar.documents["/.well-known/oauth-authorization-server"] = `{"issuer":"https://other.example.com"}`
+	_, h = relay(t, liar, "", io.Discard)
+	if status, _ := get(t, h, "http://localhost/.well-known/oauth-authorization-server"); status != http.StatusBadGateway {
+		t.Errorf("of an issuer that names another: %d", status)
+	}
+}
+
+func TestPagesOfAnyOriginMayReadMetadata(t *testing.T) {
+	s := newServer(t)
+	s.documents["/.well-known/oauth-protected-resource/mcp"] = `{"resource":"SELF/mcp"}`
+	_, h := relay(t, s, "", io.Discard)
+	for method, status := range map[string]int{"GET": 200, "HEAD": 200, "OPTIONS": 204, "POST": 405} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(method, "http://localhost/.well-known/oauth-protected-resource/mcp", nil))
+		if w.Code != status || w.Header().Get("Access-Control-Allow-Origin") != "*" {
+			t.Errorf("%s: %d %v", method, w.Code, w.Header())
+		}
+	}
+}

@@ -1,0 +1,139 @@
+// Package wellknown knows where the metadata of OAuth are found (RFC 9728 of
+// protected resources, RFC 8414 and OpenID of authorization servers), and reads
+// them. What they say is judged by its users.
+package wellknown
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// Paths below which metadata are found at an origin.
+const (
+	Resource = "/.well-known/oauth-protected-resource"
+	Issuer   = "/.well-known/oauth-authorization-server"
+	OpenID   = "/.well-known/openid-configuration"
+)
+
+// Origin returns scheme and host of a URL, without a slash at the end; "" for what
+// is none.
+func Origin(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host
+}
+
+// ResourcePlaces lists where the metadata of a server may be, in the protocol's
+// order: where its challenge says, if it does, at the server's own path, at the root.
+func ResourcePlaces(named, server string) []string {
+	u, err := url.Parse(server)
+	if err != nil {
+		return nil
+	}
+	root := u.Scheme + "://" + u.Host + Resource
+	var at []string
+	if named != "" {
+		at = append(at, named)
+	}
+	if p := strings.TrimSuffix(u.EscapedPath(), "/"); p != "" {
+		at = append(at, root+p)
+	}
+	return append(at, root)
+}
+
+// IssuerPlaces lists where the metadata of an issuer may be, in the protocol's order.
+func IssuerPlaces(issuer string) []string {
+	u, err := url.Parse(issuer)
+	if err != nil {
+		return nil
+	}
+	origin, path := u.Scheme+"://"+u.Host, strings.Trim(u.EscapedPath(), "/")
+	if path == "" {
+		return []string{origin + Issuer, origin + OpenID}
+	}
+	return []string{origin + Issuer + "/" + path, origin + OpenID + "/" + path, origin + "/" + path + OpenID}
+}
+
+// Names reports whether an identifier is a server's: its URL, or one above it on
+// the same origin, which many servers use (RFC 9728, 3.3, and 8707, 2).
+func Names(identifier, server string) bool {
+	if identifier == server {
+		return true
+	}
+	i, err := url.Parse(identifier)
+	s, err2 := url.Parse(server)
+	if err != nil || err2 != nil || i.Scheme != s.Scheme || i.Host != s.Host || i.RawQuery != "" {
+		return false
+	}
+	above := strings.TrimSuffix(i.Path, "/")
+	return s.Path == above || strings.HasPrefix(s.Path, above+"/")
+}
+
+// Secure refuses addresses to which nothing should be entrusted: plain http is
+// only for this machine. Empty is no address.
+func Secure(address string) error {
+	if address == "" {
+		return nil
+	}
+	u, err := url.Parse(address)
+	switch {
+	case err != nil:
+		return errors.New("it is no URL")
+	case u.Scheme == "https" && u.Host != "":
+		return nil
+	case u.Scheme == "http" && IsLoopback(u.Hostname()):
+		return nil
+	}
+	return fmt.Errorf("%s://%s is not https", u.Scheme, u.Host)
+}
+
+// IsLoopback reports a name or address of this machine.
+func IsLoopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// MaxDocument bounds a metadata document, in bytes.
+const MaxDocument = 1 << 20
+
+// Fetch reads a JSON document. The status is 0 when there was no response.
+func Fetch(ctx context.Context, client *http.Client, at string, into any) (status int, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+	if err != nil {
+		return 0, err
+	}
+	req.Header.Set("Accept", "application/json")
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return resp.StatusCode, fmt.Errorf("HTTP %d", resp.StatusCode)
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, MaxDocument)).Decode(into); err != nil {
+		return resp.StatusCode, errors.New("it is no JSON document")
+	}
+	return resp.StatusCode, nil
+}
+
+// Reason is the innermost text of an error of a connection, without the URL,
+// whose query may be nobody's business.
+func Reason(err error) string {
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		return u.Err.Error()
+	}
+	return err.Error()
+}
