@@ -297,6 +297,10 @@ type Timeouts struct {
 // Limits bound how large and how many things may get. What exceeds one is
 // refused with an error that names it.
 type Limits struct {
+	// The memory of the whole process. Half of it is for what clients and servers make the bridge hold: messages, sessions,
+	// waiting calls, events. Near that bound newcomers, and whoever holds most, are refused with 503 or 429, before those who
+	// hold little. 0B: three quarters of what the control group allows, or else half of the machine's. Not for a single upstream.
+	Memory Size `key:"memory" min:"0B" max:"1024GiB"`
 	// The longest message of a client.
 	MessageSize Size `key:"message-size" min:"1KiB" max:"1GiB"`
 	// The longest message of the server.

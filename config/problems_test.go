@@ -38,6 +38,8 @@ func TestProblems(t *testing.T) {
 		"number":              {yaml: url + "limits: {flows: many}\n", want: `@:2: limits.flows: "many" is no whole number`},
 		"duration":            {yaml: url + "timeouts: {flow: 30}\n", want: `@:2: timeouts.flow: "30" is no duration; write a number and a unit, like 500ms, 90s, 10m or 2h`},
 		"size":                {yaml: url + "limits: {message-size: 4}\n", want: `@:2: limits.message-size: "4" is no size; write a whole number and a unit, like 64KiB or 4MiB`},
+		"too little memory":   {yaml: url + "limits: {memory: 1MiB}\n", want: `@:2: limits.memory: 1MiB is too little for the bridge itself; use 32MiB or more`},
+		"entry's memory":      {yaml: "upstreams:\n- path: /a\n  upstream: http://a\n  limits: {memory: 1GiB}\n", want: `@:4: upstreams[0].limits.memory: cannot be set for a single upstream: it is the whole process's; set it at the top level`},
 		"range":               {yaml: url + "limits: {rounds: 0}\n", want: `@:2: limits.rounds: 0 is out of range; use 1 to 1000`},
 		"size range":          {yaml: url + "limits: {message-size: 1B}\n", want: `@:2: limits.message-size: 1B is out of range; use 1KiB to 1GiB`},
 		"size or off":         {yaml: url + "heap-floor: on\n", want: `@:2: heap-floor: "on" is no size; write a whole number and a unit, like 32MiB, or off`},

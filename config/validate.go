@@ -31,6 +31,7 @@ func (c *Config) problems() []Problem {
 	found.store(&c.Store)
 	found.admin(&c.Admin)
 	found.times(&c.Timeouts, "")
+	found.memory(c)
 	if len(c.Upstreams) == 0 {
 		found.mount(&c.Mount, "")
 		found.sharing(&c.Mount, c.Listen, "")

@@ -19,6 +19,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
@@ -55,6 +56,9 @@ type Caller struct {
 	// Session is the id of the session that the message belongs to, which is a
 	// credential; "" without one that has an id.
 	Session string
+	// Account is what the caller's session holds, or what its requests without one do.
+	// Whoever keeps something for the caller charges it there. It may be nil.
+	Account *budget.Account
 	// Accepted, when it isn't nil, is to be called once the upstream has
 	// answered a request that carried Authorization (H-6).
 	Accepted func()

@@ -12,12 +12,12 @@ import (
 )
 
 // postBatch takes an array, which only one version allows (E-1, E-2).
-func (h *HTTP) postBatch(w http.ResponseWriter, r *http.Request, accept web.Accept, body []byte) {
-	s, caller, named := h.find(r)
+func (h *HTTP) postBatch(w http.ResponseWriter, r *http.Request, accept web.Accept, body []byte, from *sender) {
+	s := from.session
 	if s == nil && h.relayed(w, r, body, nil) {
 		return
 	}
-	conv, caller, ok := h.conversation(w, r, s, caller, named, "")
+	conv, caller, ok := h.conversation(w, r, s, from.caller, from.named, "")
 	if !ok {
 		return
 	}
@@ -31,7 +31,7 @@ func (h *HTTP) postBatch(w http.ResponseWriter, r *http.Request, accept web.Acce
 		return
 	}
 	requests := len(b.Requests) + len(b.Broken)
-	if requests > 0 && h.tooBusy(w, r, s, requests, "") {
+	if requests > 0 && (h.tooBusy(w, r, s, requests, "") || h.owes(w, r, from, "")) {
 		return
 	}
 	deliver(b, conv, caller)
@@ -44,6 +44,7 @@ func (h *HTTP) postBatch(w http.ResponseWriter, r *http.Request, accept web.Acce
 		web.WriteShuttingDown(w, "")
 		return
 	}
+	ex.hold = from.hold.Move()
 	defer ex.leave()
 	h.serveBatch(context.WithoutCancel(r.Context()), conv, caller, b, ex)
 	ex.wait(r)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/legacy/channel"
 )
 
@@ -18,19 +19,23 @@ import (
 // in, which ServeStdio doesn't close: nothing interrupts a read of a standard input.
 func ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt Options, b downstream.Backend) error {
 	opt = opt.withDefaults()
-	return channel.Serve(ctx, in, out, opt.ofChannels(), b)
+	account, err := opt.openAccount("", 0)
+	if err != nil {
+		return err
+	}
+	return channel.Serve(ctx, in, out, opt.ofChannels(account), b)
 }
 
-func (o *Options) ofChannels() channel.Options {
+func (o *Options) ofChannels(account *budget.Account) channel.Options {
 	return channel.Options{
 		MaxBody: o.MaxBody, MaxBatch: o.MaxBatch, MaxPending: o.MaxPending, MaxInFlight: o.MaxInFlight,
-		Logger: o.Logger, Watch: o.Watch,
+		Logger: o.Logger, Watch: o.Watch, Account: account,
 	}
 }
 
 // channelOptions are those of a connection whose requests a shutdown waits for.
-func (h *HTTP) channelOptions() channel.Options {
-	opt := h.opt.ofChannels()
+func (h *HTTP) channelOptions(account *budget.Account) channel.Options {
+	opt := h.opt.ofChannels(account)
 	opt.Gate = h.gate
 	return opt
 }

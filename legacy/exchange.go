@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/agenda"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/legacy/message"
 	"github.com/mcpbridge/bridge/legacy/quiet"
 	"github.com/mcpbridge/bridge/legacy/stream"
@@ -35,6 +36,7 @@ type exchange struct {
 	auth     string // the credentials that it carries
 	batch    bool   // a JSON response is an array
 	requests int32  // how many it answers; more than one in a batch
+	hold     budget.Hold
 
 	phase   phase // with what follows guarded by mu
 	left    int32 // responses still to come
@@ -244,6 +246,7 @@ func (ex *exchange) release() {
 		ex.session.active.Add(-1)
 		ex.session.calls.Add(-ex.requests)
 	}
+	ex.hold.Release()
 	ex.http.gate.Exit()
 }
 

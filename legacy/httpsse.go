@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/legacy/channel"
 	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/observe"
@@ -36,8 +37,14 @@ func (h *HTTP) openSSE(w http.ResponseWriter, r *http.Request, messages string) 
 		web.WriteNotAcceptable(w, "text/event-stream")
 		return
 	}
+	caller := h.caller(r)
+	account, err := h.opt.openAccount(caller.Principal, 0)
+	if err != nil {
+		h.writeShort(w, r, nil, "", err)
+		return
+	}
 	s := &sseWriter{w: w, rc: http.NewResponseController(w), timeout: h.opt.WriteTimeout}
-	c := channel.New(r.Context(), h.channelOptions(), h.backend, h.caller(r), observe.HTTPSSE, s.message)
+	c := channel.New(r.Context(), h.channelOptions(account), h.backend, caller, observe.HTTPSSE, s.message)
 	id := sessions.NewID()
 	if !h.channels.Add(id, c) {
 		c.Close(sessions.Closed)
@@ -83,7 +90,9 @@ func (h *HTTP) postSSE(w http.ResponseWriter, r *http.Request) {
 		web.WriteNotJSON(w)
 		return
 	}
-	body, ok := h.body(w, r)
+	from := sender{hold: budget.On(c.Account())}
+	defer from.hold.Release() // what it begins is charged by itself
+	body, ok := h.body(w, r, &from)
 	if !ok {
 		return
 	}

@@ -34,8 +34,15 @@ func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, accept web.Acc
 	caller := h.caller(r)
 	s := &session{http: h, auth: caller.Authorization, born: time.Now()}
 	s.streams.Init(h.streams, &s.rec, 0)
+	var err error
+	if s.account, err = h.opt.openAccount(caller.Principal, len(msg.Params)+len(caller.Authorization)); err != nil {
+		h.writeShort(w, r, nil, msg.ID, err)
+		return
+	}
+	caller.Account = s.account
 	conv, result, err := h.backend.Open(context.WithoutCancel(r.Context()), caller, msg, s.pusher())
 	if err != nil {
+		s.account.Close()
 		h.writeOpenError(w, r, accept, msg.ID, err)
 		return
 	}

@@ -228,12 +228,17 @@ func (k *keeper) revive(ctx context.Context, id string) (*session, error) {
 	s := &session{http: k.http, auth: record.Authorization, born: record.Began, kept: record.kept}
 	s.rec = sessions.Record{ID: id, Version: record.Version, Principal: record.Principal}
 	s.streams.Init(k.http.streams, &s.rec, s.kept.generation)
-	caller := downstream.Caller{Principal: record.Principal, Authorization: record.Authorization}
+	if s.account, err = k.http.opt.openAccount(record.Principal, len(record.Conversation)+len(record.Authorization)); err != nil {
+		return nil, err
+	}
+	caller := downstream.Caller{Principal: record.Principal, Authorization: record.Authorization, Account: s.account}
 	if s.conv, err = k.http.backend.Restore(ctx, caller, record.Conversation, s.pusher()); err != nil {
+		s.account.Close()
 		return nil, err
 	}
 	if err = k.commit(s); err != nil { // so that no other process goes on with it
 		s.conv.Close(sessions.Closed)
+		s.account.Close()
 		return nil, err
 	}
 	k.bringBackCalls(s, caller, record.records)

@@ -18,11 +18,12 @@ type notices struct {
 	full    zerolog.Logger // clients that were refused
 	busy    zerolog.Logger // requests beyond limits.in-flight
 	unknown zerolog.Logger // requests of sessions that are not here
+	short   zerolog.Logger // what was refused for want of memory
 }
 
 func newNotices(log zerolog.Logger) notices {
 	kind := func() zerolog.Logger {
 		return log.Sample(&zerolog.BurstSampler{Burst: noticeBurst, Period: time.Minute})
 	}
-	return notices{slow: kind(), evicted: kind(), full: kind(), busy: kind(), unknown: kind()}
+	return notices{slow: kind(), evicted: kind(), full: kind(), busy: kind(), unknown: kind(), short: kind()}
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/sessions"
 	"github.com/mcpbridge/bridge/sessions/store"
@@ -33,6 +34,9 @@ type Options struct {
 	// Challenge returns the challenges of the upstream as the client of a request is to
 	// see them; nil: as they are.
 	Challenge func(r *http.Request, challenges []string) []string
+	// Memory is what all that clients and servers make the process hold is charged to;
+	// nil: it is without bounds.
+	Memory *budget.Budget
 
 	MaxBody     int64 // bytes of one message from the client; 4 MiB
 	MaxBatch    int   // messages in one batch; 64

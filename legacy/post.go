@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/message"
 	"github.com/mcpbridge/bridge/legacy/web"
@@ -28,23 +29,27 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request) {
 		web.WriteNotJSON(w)
 		return
 	}
-	body, ok := h.body(w, r)
+	var from sender
+	from.session, from.caller, from.named = h.find(r)
+	from.hold = budget.On(h.accountOf(from.session, r))
+	defer from.hold.Release()
+	body, ok := h.body(w, r, &from)
 	if !ok {
 		return
 	}
 	if jsonrpc.IsBatch(body) {
-		h.postBatch(w, r, accept, body)
+		h.postBatch(w, r, accept, body, &from)
 		return
 	}
 	msg, err := jsonrpc.Parse(body)
 	if err != nil {
-		if s, caller, _ := h.find(r); s != nil && message.IsBrokenAnswer(&msg) {
-			s.conv.Answer(caller, msg) // C.9: no better answer will come
+		if s := from.session; s != nil && message.IsBrokenAnswer(&msg) {
+			s.conv.Answer(from.caller, msg) // C.9: no better answer will come
 		}
 		web.WriteParseError(w, message.ErrorID(&msg), err)
 		return
 	}
-	h.postMessage(w, r, accept, body, &msg)
+	h.postMessage(w, r, accept, body, &msg, &from)
 }
 
 // acceptOf returns what a client takes of what it may be given.
@@ -56,8 +61,17 @@ func (h *HTTP) acceptOf(r *http.Request) web.Accept {
 	return a
 }
 
-func (h *HTTP) postMessage(w http.ResponseWriter, r *http.Request, accept web.Accept, body []byte, msg *jsonrpc.Message) {
-	s, caller, named := h.find(r)
+// sender is who a POST is of, as far as its headers tell, and what it holds.
+type sender struct {
+	session *session // nil without one
+	caller  downstream.Caller
+	named   naming
+	hold    budget.Hold // of the body; moves to the exchange if there is one
+	lent    bool        // the body was not judged
+}
+
+func (h *HTTP) postMessage(w http.ResponseWriter, r *http.Request, accept web.Accept, body []byte, msg *jsonrpc.Message, from *sender) {
+	s, caller, named := from.session, from.caller, from.named
 	if s == nil && named == unknown {
 		s, caller = h.rotated(r, msg)
 	}
@@ -86,7 +100,7 @@ func (h *HTTP) postMessage(w http.ResponseWriter, r *http.Request, accept web.Ac
 		w.WriteHeader(http.StatusAccepted)
 	default:
 		if s == nil || !s.refuse(w, r, caller.Authorization) {
-			h.serve(w, r, accept, s, conv, caller, *msg)
+			h.serve(w, r, accept, s, conv, caller, *msg, from)
 		}
 	}
 }
@@ -122,6 +136,7 @@ func (h *HTTP) conversation(w http.ResponseWriter, r *http.Request, s *session, 
 		return nil, caller, false
 	}
 	caller = h.caller(r)
+	caller.Account = h.opt.Memory.Guest(caller.Principal)
 	return h.backend.Stateless(caller, asked), caller, true
 }
 
@@ -133,8 +148,8 @@ func versionAllowed(session, asked mcp.Version) bool {
 }
 
 // serve runs one request as an exchange.
-func (h *HTTP) serve(w http.ResponseWriter, r *http.Request, accept web.Accept, s *session, conv downstream.Conversation, caller downstream.Caller, msg jsonrpc.Message) {
-	if h.tooBusy(w, r, s, 1, msg.ID) {
+func (h *HTTP) serve(w http.ResponseWriter, r *http.Request, accept web.Accept, s *session, conv downstream.Conversation, caller downstream.Caller, msg jsonrpc.Message, from *sender) {
+	if h.tooBusy(w, r, s, 1, msg.ID) || h.owes(w, r, from, msg.ID) {
 		return
 	}
 	ex := h.begin(w, r, s, accept)
@@ -143,6 +158,7 @@ func (h *HTTP) serve(w http.ResponseWriter, r *http.Request, accept web.Accept, 
 		web.WriteShuttingDown(w, msg.ID)
 		return
 	}
+	ex.hold = from.hold.Move()
 	defer ex.leave()
 	ctx := context.WithoutCancel(r.Context())
 	req := downstream.NewRequest(msg)
@@ -161,7 +177,7 @@ func (h *HTTP) work(ctx context.Context, conv downstream.Conversation, caller do
 
 // body reads the message into a buffer of just its size, since the parsed
 // message and the flow it starts go on pointing into it.
-func (h *HTTP) body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
+func (h *HTTP) body(w http.ResponseWriter, r *http.Request, from *sender) ([]byte, bool) {
 	if !web.IsPlain(r.Header) {
 		w.Header()["Accept-Encoding"] = []string{"identity"} // what would be taken instead
 		web.WriteError(w, http.StatusUnsupportedMediaType, "", jsonrpc.CodeInvalidRequest, "the body must not be compressed")
@@ -173,14 +189,19 @@ func (h *HTTP) body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 		return nil, false
 	}
 	var body []byte
-	var err error
-	if r.ContentLength >= 0 {
+	err := from.charge(r.ContentLength)
+	switch {
+	case err != nil:
+	case r.ContentLength >= 0:
 		body, err = readExactly(r.Body, int(r.ContentLength))
-	} else {
-		body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, h.opt.MaxBody))
+	default:
+		body, err = readMetered(http.MaxBytesReader(w, r.Body, h.opt.MaxBody), &from.hold)
 	}
 	var tooLarge *http.MaxBytesError
 	switch {
+	case budget.Short(err):
+		h.guard.Refused(observe.ShortOfMemory)
+		h.writeShort(w, r, from.session, "", err)
 	case errors.As(err, &tooLarge):
 		h.guard.Refused(observe.TooLarge)
 		web.WriteTooLarge(w, h.opt.MaxBody)
@@ -191,6 +212,9 @@ func (h *HTTP) body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	}
 	return nil, false
 }
+
+// requestCost is what a request is charged for besides its body, in bytes.
+const requestCost = 8 << 10
 
 // unproven is how much is set aside for a body before any of it has arrived.
 const unproven = 64 << 10

@@ -33,7 +33,7 @@ func (h *HTTP) caller(r *http.Request) downstream.Caller {
 // credentials that the session is bound to, needs no digest.
 func (h *HTTP) callerOf(s *session, r *http.Request) (downstream.Caller, bool) {
 	auth := web.Header(r.Header, "Authorization")
-	c := downstream.Caller{Authorization: auth, Header: r.Header, Session: s.rec.ID}
+	c := downstream.Caller{Authorization: auth, Header: r.Header, Session: s.rec.ID, Account: s.account}
 	bound, principal := s.owner()
 	if h.opt.Principal == nil && subtle.ConstantTimeCompare([]byte(auth), []byte(bound)) == 1 {
 		c.Principal = principal

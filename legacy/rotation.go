@@ -43,7 +43,7 @@ func (h *HTTP) rotated(r *http.Request, msg *jsonrpc.Message) (*session, downstr
 	if err != nil || s == nil {
 		return nil, downstream.Caller{}
 	}
-	c.Session = s.rec.ID
+	c.Session, c.Account = s.rec.ID, s.account
 	before := s.rebound.Load()
 	switch auth, principal := s.owner(); {
 	case h.opt.CredentialsEndHere:

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/legacy/message"
 	"github.com/mcpbridge/bridge/legacy/stream"
@@ -24,6 +25,8 @@ type session struct {
 	born time.Time
 	auth string // the Authorization that opened it
 	conv downstream.Conversation
+
+	account *budget.Account // what it holds; closed with it
 
 	kept *kept // nil: not in a store
 
@@ -104,6 +107,9 @@ func (s *session) pusher() downstream.Pusher {
 // closed then.
 func (s *session) enlist() error {
 	err := s.http.table.Add(s.rec.ID, s)
+	if err != nil {
+		s.account.Close()
+	}
 	switch {
 	case errors.Is(err, sessions.ErrFull):
 		s.conv.Close(sessions.Evicted)
@@ -147,6 +153,7 @@ func (s *session) end(cause sessions.Cause) {
 		})
 	}
 	s.streams.Close()
+	s.account.Close()
 }
 
 // challenge is the upstream's refusal of credentials that came too late for the

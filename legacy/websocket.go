@@ -20,13 +20,19 @@ func (h *HTTP) webSocket(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	caller := h.caller(r)
+	account, err := h.opt.openAccount(caller.Principal, 0)
+	if err != nil {
+		h.writeShort(w, r, nil, "", err)
+		return
+	}
 	ws, err := transport.Upgrade(w, r, transport.WebSocketOptions{
-		MaxMessage: h.opt.MaxBody, WriteTimeout: h.opt.WriteTimeout, Silence: 3 * h.opt.KeepAlive,
+		MaxMessage: h.opt.MaxBody, WriteTimeout: h.opt.WriteTimeout, Silence: 3 * h.opt.KeepAlive, Account: account,
 	})
 	if err != nil {
+		account.Close()
 		return // the response says why
 	}
-	c := channel.New(r.Context(), h.channelOptions(), h.backend, caller, observe.WebSocket, ws.Write)
+	c := channel.New(r.Context(), h.channelOptions(account), h.backend, caller, observe.WebSocket, ws.Write)
 	c.WatchCredentials(expiryOf(caller.Authorization))
 	id := sessions.NewID()
 	if !h.channels.Add(id, c) {

@@ -245,10 +245,11 @@ const (
 	TooLarge
 	NoSession // named one that is not here, or named none where one is required
 	Draining
+	ShortOfMemory
 	Refusals // how many there are
 )
 
-var refusalNames = [Refusals]string{"host", "origin", "accept", "content_type", "size", "session", "draining"}
+var refusalNames = [Refusals]string{"host", "origin", "accept", "content_type", "size", "session", "draining", "memory"}
 
 // String returns a stable name, fit for logs and metric labels.
 func (r Refusal) String() string {

@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/config"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/edge"
 	"github.com/mcpbridge/bridge/internal/fleet"
 	"github.com/mcpbridge/bridge/internal/mount"
@@ -85,11 +86,14 @@ func (a *administration) watch(path string, options *mount.Options) {
 }
 
 // serve shows what the mounts of a fleet do, until stop.
-func (a *administration) serve(mounts *fleet.Fleet) {
+func (a *administration) serve(mounts *fleet.Fleet, memory *budget.Budget) {
 	if a == nil || a.aside == nil {
 		return
 	}
 	a.metrics.Look(func() []metrics.State { return states(mounts) })
+	if memory != nil {
+		a.metrics.Memory(memory)
+	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", a.metrics.Handler())
 	mux.Handle("/", view.New(view.Options{

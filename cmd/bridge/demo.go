@@ -91,7 +91,7 @@ func startForDemo(ctx context.Context, upstream string, page, person bool, envir
 		return demo.Bridge{}, err
 	}
 	mounts.Watch()
-	admin.serve(mounts)
+	admin.serve(mounts, nil)
 	done := make(chan struct{})
 	go func() { defer close(done); _ = door.Serve() }()
 	stop := func() {

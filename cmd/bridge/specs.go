@@ -7,6 +7,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/config"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/fleet"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/internal/mount"
@@ -16,9 +17,10 @@ import (
 
 // common is what all mounts of a process share.
 type common struct {
-	admin *administration // nil without one
-	pages *desks
-	store store.Store // nil: sessions end with the process
+	admin  *administration // nil without one
+	pages  *desks
+	store  store.Store    // nil: sessions end with the process
+	memory *budget.Budget // nil: without bounds
 }
 
 // close ends what the mounts shared, after them.
@@ -63,7 +65,7 @@ type identity struct {
 func identify(cfg *config.Config, m *config.Mount) identity {
 	settings := *m
 	// These are the process's, and obeyed at once.
-	settings.Timeouts.Drain, settings.Timeouts.Handover = 0, 0
+	settings.Timeouts.Drain, settings.Timeouts.Handover, settings.Limits.Memory = 0, 0, 0
 	digest := sha256.New()
 	for _, name := range []string{m.UpstreamTLS.CA, m.UpstreamTLS.CAOnly, m.UpstreamTLS.Cert, m.UpstreamTLS.Key, m.Sampling.KeyFile, m.Auth.ClientSecretFile, m.Auth.ClientKey} {
 		text, _ := os.ReadFile(name) // a missing file fails the front itself

@@ -65,7 +65,7 @@ func serveStdio(ctx context.Context, cfg *config.Config, env surroundings) error
 	if err != nil {
 		return err
 	}
-	with := common{admin: admin, pages: newDesks(true, env.environ, log)}
+	with := common{admin: admin, pages: newDesks(true, env.environ, log), memory: memory(cfg, log)}
 	defer with.close()
 	how := spec(cfg, mounts[0], with, log)
 	m, err := fleet.NewMember(how)
@@ -73,7 +73,9 @@ func serveStdio(ctx context.Context, cfg *config.Config, env surroundings) error
 		return err
 	}
 	m.Watch()
-	err = legacy.ServeStdio(ctx, env.in, env.out, legacyOptions(cfg, &mounts[0], how.Log), m.Backend)
+	options := legacyOptions(cfg, &mounts[0], how.Log)
+	options.Memory = with.memory
+	err = legacy.ServeStdio(ctx, env.in, env.out, options, m.Backend)
 	m.Close()
 	if errors.Is(err, context.Canceled) || errors.Is(err, syscall.EPIPE) {
 		return nil // asked to stop, or the client left without closing the input first

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/mcpbridge/bridge/bridge"
 	"github.com/mcpbridge/bridge/config"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/dialect"
 	"github.com/mcpbridge/bridge/internal/edge"
 	"github.com/mcpbridge/bridge/internal/mount"
@@ -39,6 +41,7 @@ func open(cfg *config.Config, settings *config.Mount, with common, log zerolog.L
 	}
 	with.admin.watch(settings.Path, &options)
 	options.Legacy.Store, options.Legacy.StoreScope = with.store, settings.Path
+	options.Legacy.Memory = with.memory
 	if len(settings.Command) > 0 {
 		options.Command, options.Probe.Timeout = command(settings, log), settings.Timeouts.Start
 	} else if options.Upstream, err = upstreamOptions(settings, log); err != nil {
@@ -56,6 +59,15 @@ func open(cfg *config.Config, settings *config.Mount, with common, log zerolog.L
 
 // standardHTTP reports whether net/http speaks on both hops.
 func standardHTTP(cfg *config.Config) bool { return cfg.HTTP == "standard" }
+
+// memory is the budget of the process.
+func memory(cfg *config.Config, log zerolog.Logger) *budget.Budget {
+	size := cmp.Or(int64(cfg.Limits.Memory), budget.Available())
+	if size == 0 {
+		log.Warn().Msg("how much memory there is cannot be found out; set limits.memory")
+	}
+	return budget.Of(size)
+}
 
 // command is how a mount's server is run.
 func command(m *config.Mount, log zerolog.Logger) *mount.Command {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"github.com/mcpbridge/bridge/internal/budget"
 )
 
 // Subprotocol is the WebSocket subprotocol that MCP clients ask for (E-33).
@@ -23,6 +25,8 @@ const (
 type WebSocketOptions struct {
 	MaxMessage   int64         // bytes of a message from the peer
 	WriteTimeout time.Duration // for one message to the peer
+	// Account is charged for a message while it comes in; nil: it is without bounds.
+	Account *budget.Account
 	// Silence is how long the peer may say nothing at all; it must answer
 	// pings meanwhile.
 	Silence time.Duration
@@ -62,13 +66,16 @@ func (ws *WebSocket) heard() error {
 	return ws.conn.SetReadDeadline(time.Now().Add(ws.opt.Silence))
 }
 
-// Read returns the next message. It returns io.EOF when the peer closed the
+// Read returns the next message. For one that was refused for want of memory it returns
+// the beginning, with the error of package budget, and goes on with the next one. It returns io.EOF when the peer closed the
 // connection properly, and ErrTooLarge for a message above the limit. Binary
 // frames are refused with code 1003. After an error the WebSocket is only good
 // for Close.
 func (ws *WebSocket) Read() ([]byte, error) {
-	kind, msg, err := ws.conn.ReadMessage()
+	kind, msg, err := ws.message()
 	switch {
+	case budget.Short(err):
+		return msg, err
 	case errors.Is(err, websocket.ErrReadLimit): // gorilla has said 1009 by then
 		ws.drain()
 		return nil, ErrTooLarge
@@ -81,6 +88,36 @@ func (ws *WebSocket) Read() ([]byte, error) {
 		return nil, errors.New("peer sent a binary frame")
 	}
 	return msg, ws.heard()
+}
+
+// message reads a message, which is charged until it is whole.
+func (ws *WebSocket) message() (kind int, msg []byte, err error) {
+	kind, r, err := ws.conn.NextReader()
+	if err != nil {
+		return 0, nil, err
+	}
+	hold := budget.On(ws.opt.Account)
+	defer hold.Release()
+	msg = make([]byte, 0, 512)
+	for {
+		n, err := r.Read(msg[len(msg):cap(msg)])
+		msg = msg[:len(msg)+n]
+		switch {
+		case errors.Is(err, io.EOF):
+			return kind, msg, nil
+		case err != nil:
+			return kind, msg, err
+		case len(msg) < cap(msg):
+			continue
+		}
+		if short := hold.Grow(2 * cap(msg)); short != nil {
+			if _, err := io.Copy(io.Discard, r); err != nil {
+				return kind, msg, err
+			}
+			return kind, msg, errors.Join(short, ws.heard())
+		}
+		msg = append(make([]byte, 0, 2*cap(msg)), msg...)
+	}
 }
 
 // Bounds of what is read, and for how long, from a peer that is to be cut off.

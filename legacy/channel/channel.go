@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/gate"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -58,6 +59,8 @@ type Channel struct {
 	write func([]byte) error // writes one message; called with out held
 	shut  bool               // nothing is written any more
 
+	declared budget.Hold // what the client said of itself; of whoever opens
+
 	gone chan struct{} // closed when the connection is of no more use
 	once sync.Once
 	err  error // why; set before gone is closed
@@ -76,11 +79,12 @@ type Channel struct {
 
 // Options bounds a connection and says who is told of it.
 type Options struct {
-	MaxBody     int64      // bytes of one line, for Serve
-	MaxBatch    int        // messages in one batch
-	MaxPending  int        // messages that wait behind initialize
-	MaxInFlight int        // requests under way
-	Gate        *gate.Gate // requests are counted here; nil: nowhere
+	MaxBody     int64           // bytes of one line, for Serve
+	MaxBatch    int             // messages in one batch
+	MaxPending  int             // messages that wait behind initialize
+	MaxInFlight int             // requests under way
+	Account     *budget.Account // what the connection holds, which closes it; nil: that is without bounds
+	Gate        *gate.Gate      // requests are counted here; nil: nowhere
 	Logger      zerolog.Logger
 	Watch       observe.Watcher // is told of the end; nil: nobody is
 }
@@ -89,22 +93,27 @@ type Options struct {
 type queued struct {
 	msg    jsonrpc.Message
 	answer func([]byte)
+	hold   budget.Hold
 }
 
 // New returns a Channel whose messages are written by write, which gets
 // one JSON message at a time and must not keep it.
 func New(ctx context.Context, opt Options, b downstream.Backend, caller downstream.Caller, transport observe.Transport, write func([]byte) error) *Channel {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	caller.Account = opt.Account
 	return &Channel{
 		opt: opt, backend: b, ctx: ctx, cancel: cancel, caller: caller, write: write,
 		transport: transport, born: time.Now(),
-		log:  opt.Logger.With().Str(logfield.Transport, transport.String()).Logger(),
-		gone: make(chan struct{}), inFlight: make(map[jsonrpc.ID]*reply),
+		log:      opt.Logger.With().Str(logfield.Transport, transport.String()).Logger(),
+		declared: budget.On(opt.Account), gone: make(chan struct{}), inFlight: make(map[jsonrpc.ID]*reply),
 	}
 }
 
 // Principal returns who the connection acts for.
 func (c *Channel) Principal() string { return c.caller.Principal }
+
+// Account returns what the connection holds.
+func (c *Channel) Account() *budget.Account { return c.opt.Account }
 
 // Gone returns what is closed when the connection is of no more use.
 func (c *Channel) Gone() <-chan struct{} { return c.gone }
@@ -179,6 +188,7 @@ func (c *Channel) Close(cause error) {
 	c.shut = true
 	c.out.Unlock()
 	c.HangUp(cause)
+	c.opt.Account.Close()
 }
 
 // End implements Pusher.

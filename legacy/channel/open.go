@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/message"
 )
@@ -47,7 +48,12 @@ func (c *Channel) abandonAll() {
 }
 
 func (c *Channel) open(req jsonrpc.Message, answer func([]byte)) {
-	conv, result, err := c.backend.Open(c.ctx, c.caller, req, c)
+	var conv downstream.Conversation
+	var result []byte
+	err := c.declared.Set(len(req.Params))
+	if err == nil {
+		conv, result, err = c.backend.Open(c.ctx, c.caller, req, c)
+	}
 	if err != nil {
 		answer(jsonrpc.AppendError(nil, req.ID, c.openError(err)))
 	} else {
@@ -69,6 +75,7 @@ func (c *Channel) open(req jsonrpc.Message, answer func([]byte)) {
 		conv.Close(cause)
 	}
 	for i := range backlog {
+		backlog[i].hold.Release() // it is charged again as what it becomes
 		c.take(&backlog[i].msg, backlog[i].answer)
 	}
 }
@@ -82,6 +89,9 @@ func (c *Channel) openError(err error) *jsonrpc.Error {
 	var refusal *downstream.Refusal
 	if errors.As(err, &refusal) {
 		return internal(fmt.Sprintf("the upstream server demands authorization (status %d): configure credentials for it", refusal.Status))
+	}
+	if budget.Short(err) {
+		return internal(err.Error())
 	}
 	return message.AsError(err)
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/message"
@@ -18,6 +19,10 @@ import (
 func (c *Channel) ReadFrom(read func() ([]byte, error)) {
 	for {
 		frame, err := read()
+		if budget.Short(err) {
+			c.rejectShort(frame, err)
+			continue
+		}
 		if err != nil {
 			if errors.Is(err, io.EOF) {
 				err = nil
@@ -27,6 +32,13 @@ func (c *Channel) ReadFrom(read func() ([]byte, error)) {
 		}
 		c.receive(frame)
 	}
+}
+
+// rejectShort answers a message of which only the beginning was kept, for want of
+// memory. Its id stands there, or nowhere that we know of.
+func (c *Channel) rejectShort(beginning []byte, err error) {
+	msg, _ := jsonrpc.Parse(beginning)
+	c.reject(msg.ID, internal(err.Error()))
 }
 
 // receive is Take for a connection on which errors are answered, too.
@@ -127,7 +139,9 @@ func (c *Channel) take(msg *jsonrpc.Message, answer func([]byte)) {
 	c.in.Lock()
 	conv, wait := c.conv, c.opening && !c.closed
 	if wait && len(c.backlog) < c.opt.MaxPending {
-		c.backlog = append(c.backlog, queued{*msg, answer})
+		if hold, err := c.hold(msg); err == nil {
+			c.backlog = append(c.backlog, queued{*msg, answer, hold})
+		}
 	}
 	c.in.Unlock()
 	switch {
@@ -167,8 +181,11 @@ func (c *Channel) admit(msg *jsonrpc.Message, answer func([]byte)) (start func()
 		if len(c.backlog) >= c.opt.MaxPending {
 			return nil, message.Invalid("too many messages before initialize was answered")
 		}
-		c.backlog = append(c.backlog, queued{*msg, answer})
-		return nil, nil
+		hold, err := c.hold(msg)
+		if err == nil {
+			c.backlog = append(c.backlog, queued{*msg, answer, hold})
+		}
+		return nil, err
 	case msg.Method == mcp.MethodInitialize:
 		return c.admitInitialize(msg, answer), nil
 	case c.conv == nil && negotiate.Classify(msg.Method, msg.Params, nil) == negotiate.Modern:
@@ -184,10 +201,15 @@ func (c *Channel) admit(msg *jsonrpc.Message, answer func([]byte)) (start func()
 	if c.running >= c.opt.MaxInFlight {
 		return nil, internal("too many requests are under way on this connection")
 	}
+	hold, err := c.hold(msg)
+	if err != nil {
+		return nil, err
+	}
 	if c.opt.Gate != nil && !c.opt.Gate.Enter() {
+		hold.Release()
 		return nil, internal("bridge is shutting down")
 	}
-	out := &reply{c: c, id: msg.ID, answer: answer}
+	out := &reply{c: c, id: msg.ID, answer: answer, hold: hold}
 	c.inFlight[msg.ID] = out
 	c.running++
 	c.work.Add(2) // serve, and the reply that may outlive it
@@ -196,6 +218,18 @@ func (c *Channel) admit(msg *jsonrpc.Message, answer func([]byte)) (start func()
 		return func() { c.serve(conv, req, out) }, nil
 	}
 	return func() { go c.serve(conv, req, out) }, nil
+}
+
+// messageCost is what a message is charged for besides its params, in bytes.
+const messageCost = 8 << 10
+
+// hold charges a message for as long as it is held, or says why it is not taken.
+func (c *Channel) hold(msg *jsonrpc.Message) (budget.Hold, *jsonrpc.Error) {
+	hold := budget.On(c.opt.Account)
+	if err := hold.Grow(messageCost + len(msg.Params) + len(msg.Result)); err != nil {
+		return hold, internal(err.Error())
+	}
+	return hold, nil
 }
 
 func (c *Channel) serve(conv downstream.Conversation, req jsonrpc.Message, out *reply) {

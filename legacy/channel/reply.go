@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/message"
 )
@@ -22,6 +23,7 @@ type reply struct {
 	id     jsonrpc.ID
 	answer func([]byte) // takes the response, nil for none
 	fate   atomic.Int32 // waiting, started or withdrawn
+	hold   budget.Hold  // of the request; released with its end
 
 	mu       sync.Mutex // orders Send before Finish: nothing follows a response
 	over     bool
@@ -73,6 +75,7 @@ func (r *reply) end(msg *downstream.Message) {
 	}
 	r.c.settle(r) // first: a quick client may use the id again
 	message.Framed(msg, r.answer)
+	r.hold.Release()
 	if r.c.opt.Gate != nil {
 		r.c.opt.Gate.Exit() // now a shutdown may close the connection
 	}

@@ -158,6 +158,7 @@ func TestEveryMetricOfTheTableIsServed(t *testing.T) {
 	r.Look(func() []State {
 		return []State{{Mount: "/mcp", Ready: true, Sessions: map[mcp.Version]int{mcp.V20250618: 2}, Suspended: map[string]int{"client": 1}, Oldest: 41}}
 	})
+	r.Memory(fixedMemory{})
 	everything(r.Mount("/mcp"), mcp.MethodToolsCall)
 	text := scrape(r)
 	for _, m := range table {
@@ -169,6 +170,7 @@ func TestEveryMetricOfTheTableIsServed(t *testing.T) {
 		`mcpbridge_sessions{mount="/mcp",version="2025-06-18"} 2`,
 		`mcpbridge_flow_oldest_seconds{mount="/mcp"} 41`,
 		`mcpbridge_upstream_ready{mount="/mcp"} 1`,
+		`mcpbridge_memory_bytes 1`, `mcpbridge_memory_limit_bytes 2`, `mcpbridge_memory_refused_total 3`,
 		`mcpbridge_questions_total{kind="url",mount="/mcp",outcome="accept"} 1`,
 		`mcpbridge_questions_total{kind="form",mount="/mcp",outcome="timeout"} 0`,
 	} {
@@ -177,6 +179,12 @@ func TestEveryMetricOfTheTableIsServed(t *testing.T) {
 		}
 	}
 }
+
+type fixedMemory struct{}
+
+func (fixedMemory) Used() int64    { return 1 }
+func (fixedMemory) Limit() int64   { return 2 }
+func (fixedMemory) Refused() int64 { return 3 }
 
 func scrape(r *Registry) string {
 	w := httptest.NewRecorder()

@@ -23,8 +23,29 @@ type State struct {
 // looks are the metrics that are read at each scrape.
 var looks = []metric{sessionsOpen, sessionLimit, flowLimit, callsInFlight, flowsSuspended, oldestFlow, upstreamReady}
 
+// memory are the metrics of the process's memory, read at each scrape, too.
+var memory = []metric{memoryUsed, memoryLimit, memoryRefused}
+
 func lookedAt(name string) bool {
-	return slices.ContainsFunc(looks, func(m metric) bool { return m.name == name })
+	named := func(m metric) bool { return m.name == name }
+	return slices.ContainsFunc(looks, named) || slices.ContainsFunc(memory, named)
+}
+
+// Memory tells how much of the process's memory peers hold.
+type Memory interface {
+	Used() int64
+	Limit() int64
+	Refused() int64
+}
+
+// Memory has m asked at each scrape. It is to be called once.
+func (r *Registry) Memory(m Memory) {
+	read := func(value func() int64) func() float64 { return func() float64 { return float64(value()) } }
+	r.prometheus.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: memoryUsed.name, Help: memoryUsed.help}, read(m.Used)),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: memoryLimit.name, Help: memoryLimit.help}, read(m.Limit)),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: memoryRefused.name, Help: memoryRefused.help}, read(m.Refused)),
+	)
 }
 
 // sight collects them.

@@ -130,6 +130,18 @@ var (
 		name: "mcpbridge_upstream_ready", kind: gauge, labels: []string{"mount"},
 		help: "1 when the server is one that the bridge can use, as /readyz says.",
 	}
+	memoryUsed = metric{
+		name: "mcpbridge_memory_bytes", kind: gauge,
+		help: "What peers make the process hold, as it is charged to them, and what else the collector found alive.",
+	}
+	memoryLimit = metric{
+		name: "mcpbridge_memory_limit_bytes", kind: gauge,
+		help: "How much that may be: half of limits.memory. At seven eighths of it newcomers are refused.",
+	}
+	memoryRefused = metric{
+		name: "mcpbridge_memory_refused_total", kind: counter,
+		help: "How often something was refused because of it.",
+	}
 	buildInfo = metric{
 		name: "mcpbridge_build_info", kind: gauge, labels: []string{"version", "goversion"},
 		help: "Always 1; the labels tell what runs.",
@@ -140,5 +152,5 @@ var (
 var table = []metric{
 	serverOperation, clientOperation, serverSession,
 	flowsEnded, rounds, questions, questionTime, sessionsEnded, refused, resumptions, upstreamFailures, breaker, clients, clientSeen, passed,
-	sessionsOpen, sessionLimit, callsInFlight, flowsSuspended, oldestFlow, flowLimit, upstreamReady, buildInfo,
+	sessionsOpen, sessionLimit, callsInFlight, flowsSuspended, oldestFlow, flowLimit, upstreamReady, memoryUsed, memoryLimit, memoryRefused, buildInfo,
 }

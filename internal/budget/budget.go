@@ -1,0 +1,132 @@
+// Package budget bounds the memory that peers can make the process hold. Everything
+// that a peer can make grow is charged to an account before it is held: one for each
+// session, which belongs to a principal.
+//
+//	Budget ◀── principal ◀── Account (a session, or a principal's requests without one) ◀── Hold (one thing)
+//
+// Nobody may hold more than is left for others: a principal no more than is free
+// altogether, a session no more than is free for its principal. A session that is greedy
+// alone gets a third, or half where nobody knows whose it is, and is refused while the
+// rest is left for those who behave; of two each gets less, and so on. Newcomers are
+// refused while less than an eighth is free.
+//
+// What is charged is an estimate. What the collector finds alive beyond it counts
+// too (Watch), so that things too small to be charged cannot add up unseen.
+//
+// The nil Budget, and the nil Account, are without bounds.
+package budget
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+)
+
+// Why something is refused. Both say what the person who runs the bridge can do.
+var (
+	// ErrShare: others could be taken in; this session, or its principal, holds too much.
+	ErrShare = errors.New("this session holds too much of the bridge's memory at the moment (limits.memory); try again later")
+	// ErrFull: there is hardly any memory left for anybody.
+	ErrFull = errors.New("the bridge is short of memory at the moment (limits.memory); try again later")
+)
+
+// Short reports whether an error is one of these two.
+func Short(err error) bool { return errors.Is(err, ErrShare) || errors.Is(err, ErrFull) }
+
+// reserve is the part of a budget that is kept from newcomers: one in so many.
+const reserve = 8
+
+// Budget is how much may be held altogether. Its methods are safe for concurrent use.
+type Budget struct {
+	limit   int64
+	refused atomic.Int64
+
+	_         [64]byte     // the counters that every call changes have a cache line of their own
+	used      atomic.Int64 // what the accounts hold
+	uncharged atomic.Int64 // what is alive beyond that
+	_         [48]byte
+
+	mu         sync.Mutex
+	principals map[string]*principal
+}
+
+// principal is whom accounts belong to. It is in the table while anything is charged
+// to it, or a session of its open.
+type principal struct {
+	name  string
+	used  atomic.Int64
+	guest Account // of its requests without a session
+
+	sessions int // guarded by the budget's mu
+}
+
+// New returns a budget of this many bytes.
+func New(limit int64) *Budget {
+	return &Budget{limit: limit, principals: make(map[string]*principal)}
+}
+
+// Limit returns the bytes that may be held.
+func (b *Budget) Limit() int64 { return b.limit }
+
+// Used returns the bytes that are held: what is charged, and what is alive beyond.
+func (b *Budget) Used() int64 { return b.used.Load() + b.uncharged.Load() }
+
+// Refused returns how often something was refused.
+func (b *Budget) Refused() int64 { return b.refused.Load() }
+
+// Full reports whether newcomers are to be refused: sessions, and connections.
+func (b *Budget) Full() bool { return b != nil && b.free() < b.limit/reserve }
+
+func (b *Budget) free() int64 { return b.limit - b.Used() }
+
+// Open returns the account of a new session, or ErrFull. It is to be closed.
+func (b *Budget) Open(name string) (*Account, error) {
+	if b == nil {
+		return nil, nil
+	}
+	if b.Full() {
+		b.refused.Add(1)
+		return nil, ErrFull
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p := b.principalLocked(name)
+	p.sessions++
+	return &Account{budget: b, owner: p}, nil
+}
+
+// Guest returns the account of a principal's requests without a session.
+func (b *Budget) Guest(name string) *Account {
+	if b == nil {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return &b.principalLocked(name).guest
+}
+
+func (b *Budget) principalLocked(name string) *principal {
+	p := b.principals[name]
+	if p == nil {
+		p = &principal{name: name}
+		p.guest = Account{budget: b, owner: p}
+		b.principals[name] = p
+	}
+	return p
+}
+
+// leave takes a session off its principal.
+func (b *Budget) leave(p *principal) {
+	b.mu.Lock()
+	p.sessions--
+	b.forgetLocked(p)
+	b.mu.Unlock()
+}
+
+// forgetLocked takes a principal out that nothing belongs to. Whoever has just got its
+// guest account may still charge it: that counts, only not with what comes later.
+func (b *Budget) forgetLocked(p *principal) {
+	if p.sessions == 0 && p.used.Load() == 0 && b.principals[p.name] == p {
+		delete(b.principals, p.name)
+	}
+}

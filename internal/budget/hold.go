@@ -1,0 +1,63 @@
+package budget
+
+// Hold is what one thing has been charged for: a body, a call, a log. The zero Hold is
+// of no account. Its owner guards it.
+type Hold struct {
+	account *Account
+	bytes   int
+}
+
+// On returns an empty hold on an account, which may be nil.
+func On(a *Account) Hold { return Hold{account: a} }
+
+// Grow charges further bytes, unless they are refused.
+func (h *Hold) Grow(bytes int) error {
+	if h.account == nil {
+		return nil
+	}
+	err := h.account.Take(bytes)
+	if err == nil {
+		h.bytes += bytes
+	}
+	return err
+}
+
+// Borrow is Grow for what may make room: who holds too much may have a little more, as
+// long as there is memory for newcomers.
+func (h *Hold) Borrow(bytes int) error {
+	if h.account == nil || h.account.budget.Full() {
+		return h.Grow(bytes)
+	}
+	h.account.Charge(bytes)
+	h.bytes += bytes
+	return nil
+}
+
+// Judge returns ErrShare or ErrFull when the account holds more than it may, after Borrow.
+func (h *Hold) Judge() error { return h.account.Take(0) }
+
+// Set charges for so many bytes instead, unless that is more and refused.
+func (h *Hold) Set(bytes int) error {
+	if h.account == nil {
+		return nil
+	}
+	if more := bytes - h.bytes; more > 0 {
+		return h.Grow(more)
+	}
+	h.account.Give(h.bytes - bytes)
+	h.bytes = bytes
+	return nil
+}
+
+// Move empties the hold and returns what it was.
+func (h *Hold) Move() Hold {
+	moved := *h
+	h.bytes = 0
+	return moved
+}
+
+// Release gives everything back. It is idempotent.
+func (h *Hold) Release() {
+	h.account.Give(h.bytes)
+	h.bytes = 0
+}

@@ -1,0 +1,75 @@
+package budget
+
+import (
+	"math"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"weak"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
+)
+
+// own is what GOMEMLIMIT says.
+var own = debug.SetMemoryLimit(-1)
+
+// Available returns how much memory the process may use when nobody says so, in bytes:
+// what GOMEMLIMIT says, or else three quarters of what its control group allows, or else
+// half of the machine's. It is 0 where none of that can be found out.
+func Available() int64 {
+	if own != math.MaxInt64 {
+		return own
+	}
+	if group, err := memlimit.FromCgroup(); err == nil && group > 0 && group < math.MaxInt64 {
+		return int64(group / 4 * 3)
+	}
+	if machine, err := memlimit.FromSystem(); err == nil {
+		return int64(machine / 2)
+	}
+	return 0
+}
+
+// Of returns the budget of a process that may use so much memory, and has the collector
+// keep to it; nil for 0. Half of it is for peers: the collector needs room to work in,
+// and the last eighth is for what it does not see.
+func Of(memory int64) *Budget {
+	if memory <= 0 {
+		return nil
+	}
+	if own == math.MaxInt64 {
+		debug.SetMemoryLimit(memory - memory/8)
+	}
+	b := New(memory / 2)
+	b.Watch()
+	return b
+}
+
+// Watch has what the collector finds alive count, as far as it is more than what is
+// charged. It is for the one budget of a process.
+func (b *Budget) Watch() { watch(weak.Make(b), 0) }
+
+// watch looks now, and again after each collection: the finalizer of an object that
+// nobody refers to runs then. A single look may be wrong, since things come and go
+// between the collection and the finalizer: of two the lesser counts.
+func watch(of weak.Pointer[Budget], before int64) {
+	b := of.Value()
+	if b == nil {
+		return
+	}
+	found := max(alive()-b.used.Load(), 0)
+	b.uncharged.Store(min(found, before))
+	runtime.SetFinalizer(new(*int), func(**int) { watch(of, found) })
+}
+
+// alive returns the bytes that the last collection found in use, stacks included.
+func alive() int64 {
+	samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
+	metrics.Read(samples)
+	var sum uint64
+	for _, s := range samples {
+		if s.Value.Kind() == metrics.KindUint64 {
+			sum += s.Value.Uint64()
+		}
+	}
+	return int64(min(sum, math.MaxInt64)) //nolint:gosec // bounded by min
+}

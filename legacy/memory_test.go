@@ -1,0 +1,116 @@
+package legacy
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/mcp"
+)
+
+const tenth = 100 << 10 // of the budgets below
+
+// large is a request that is held, with params of a tenth of a budget.
+func large(id int) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"hold","params":{"text":"%s"}}`, id, strings.Repeat("x", tenth))
+}
+
+func TestWhoHoldsTooMuchIsRefusedAndTheOthersGoOn(t *testing.T) {
+	memory := budget.New(10 * tenth)
+	b := newFake()
+	h, greedy := serve(t, Options{Memory: memory}, b)
+	greedy.initialize(mcp.V20250618)
+	modest := *greedy
+	modest.session = ""
+	modest.initialize(mcp.V20250618)
+	var answers []<-chan *http.Response
+	var calls []*call
+	for id := range 4 {
+		answers = append(answers, greedy.async(large(id)))
+		calls = append(calls, <-b.held)
+	}
+	for _, chunked := range []bool{false, true} {
+		resp := greedy.send(t, large(9), chunked)
+		want(t, "one more", resp.StatusCode, http.StatusTooManyRequests)
+		want(t, "again after", resp.Header.Get("Retry-After"), "1")
+		want(t, "says why", strings.Contains(text(t, resp), "limits.memory"), true)
+	}
+	s, _ := h.table.Get(greedy.session)
+	s.account.Charge(tenth)
+	resp := greedy.post(ping)
+	want(t, "a small one", resp.StatusCode, http.StatusTooManyRequests)
+	want(t, "says to which", strings.Contains(text(t, resp), `"id":`), true)
+	want(t, "an answer, which may make room", greedy.post(`{"jsonrpc":"2.0","id":"q","result":{}}`).StatusCode, http.StatusAccepted)
+	want(t, "somebody else", modest.post(ping).StatusCode, http.StatusOK)
+	answers = append(answers, modest.async(large(5)))
+	for _, c := range append(calls, <-b.held) {
+		c.finish(`{}`)
+	}
+	for _, answer := range answers {
+		want(t, "what was begun", (<-answer).StatusCode, http.StatusOK)
+	}
+	want(t, "sessions", h.Sessions(), 2)
+}
+
+// send posts a body, with its length or without.
+func (p *peer) send(t *testing.T, body string, chunked bool) *http.Response {
+	t.Helper()
+	req := p.request(http.MethodPost, body)
+	if chunked {
+		req.Body, req.ContentLength = io.NopCloser(strings.NewReader(body)), -1
+	}
+	return p.do(req)
+}
+
+func TestNewcomersAreRefusedWhenMemoryIsShort(t *testing.T) {
+	memory := budget.New(10 * tenth)
+	_, p := serve(t, Options{Memory: memory}, newFake())
+	p.initialize(mcp.V20250618)
+	memory.Guest("somebody").Charge(9 * tenth)
+	used := *p
+	p.session = ""
+	resp := p.post(initialize(mcp.V20250618))
+	want(t, "a newcomer", resp.StatusCode, http.StatusServiceUnavailable)
+	want(t, "again after", resp.Header.Get("Retry-After"), "10")
+	want(t, "whoever is there", used.post(ping).StatusCode, http.StatusOK)
+	memory.Guest("somebody").Give(9 * tenth)
+	want(t, "afterwards", p.post(initialize(mcp.V20250618)).StatusCode, http.StatusOK)
+}
+
+func TestNothingIsLeftChargedWhenAllIsOver(t *testing.T) {
+	memory := budget.New(100 * tenth)
+	b := newFake()
+	h, p := serve(t, Options{Memory: memory}, b)
+	p.initialize(mcp.V20250326)
+	answer := p.async(large(1))
+	(<-b.held).finish(`{}`)
+	<-answer
+	for _, body := range []string{ping, "[" + ping + "," + ping + "]", `{"jsonrpc":"2.0","method":"n"}`, `{`, `{"jsonrpc":"2.0","id":"q","result":{}}`} {
+		_ = text(t, p.post(body))
+	}
+	id := p.session
+	p.session = ""
+	_ = text(t, p.post(ping)) // without a session
+	eventually(t, "only the session's own charge is left", func() bool {
+		return memory.Used() > sessionCost && memory.Used() < sessionCost+1<<10
+	})
+	h.table.Remove(id)
+	want(t, "after the session", memory.Used(), 0)
+}
+
+func TestConnectionsAreChargedToo(t *testing.T) {
+	memory := budget.New(10 * tenth)
+	b := newFake()
+	l := serveStdio(t, Options{Memory: memory}, b)
+	l.initialize(mcp.V20250618)
+	for id := range 4 {
+		l.send(large(10 + id))
+		<-b.held
+	}
+	l.send(large(20))
+	got := l.next()
+	want(t, "one more", strings.HasPrefix(got, `{"jsonrpc":"2.0","id":20,"error":{"code":-32603,"message":"this session holds too much`), true)
+}
