@@ -77,10 +77,11 @@ func New(opt Options) *Room {
 func (r *Room) Close() { r.models.Wait() }
 
 // Capabilities returns what may be declared upstream for a client that declared own,
-// both as JSON objects: own and what is answered here besides.
-func (r *Room) Capabilities(own []byte) []byte {
+// both as JSON objects: own and what is answered here besides. People are asked only
+// where person says that their answer finds back to the client.
+func (r *Room) Capabilities(own []byte, person bool) []byte {
 	var edits []rawjson.Edit
-	if r.opt.Policy != Nobody {
+	if r.Answers(mcp.MethodElicitationCreate, person) {
 		elicitation := rawjson.Get(own, "elicitation")
 		if elicitation != nil && !rawjson.Has(elicitation, "form") && !rawjson.Has(elicitation, "url") {
 			elicitation = []byte(`{"form":{}}`) // what an empty one stands for
@@ -92,13 +93,25 @@ func (r *Room) Capabilities(own []byte) []byte {
 		}
 		edits = append(edits, rawjson.Edit{Name: "elicitation", Value: elicitation})
 	}
-	if r.opt.Model != nil && !rawjson.Has(own, "sampling") {
-		edits = append(edits, rawjson.Edit{Name: "sampling", Value: []byte(`{"tools":{}}`)})
+	if sampling := rawjson.Get(own, "sampling"); r.Answers(mcp.MethodSamplingCreateMessage, person) && !rawjson.Has(sampling, "tools") {
+		edits = append(edits, rawjson.Edit{Name: "sampling", Value: rawjson.Apply(nil, sampling, rawjson.Edit{Name: "tools", Value: []byte("{}")})})
 	}
 	if r.roots != nil && !rawjson.Has(own, "roots") {
 		edits = append(edits, rawjson.Edit{Name: "roots", Value: []byte("{}")})
 	}
 	return rawjson.Apply(nil, own, edits...)
+}
+
+// Answers reports whether requests of a method are answered here; person as of
+// Capabilities.
+func (r *Room) Answers(method string, person bool) bool {
+	switch method {
+	case mcp.MethodRootsList:
+		return r.roots != nil
+	case mcp.MethodSamplingCreateMessage:
+		return r.opt.Model != nil && (person || !r.opt.Approve)
+	}
+	return r.opt.Policy != Nobody && (person || r.opt.Policy != Page)
 }
 
 // Inquiry is an input request that its client cannot be asked.

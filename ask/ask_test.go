@@ -37,10 +37,10 @@ func TestCapabilities(t *testing.T) {
 		{ask.Options{Policy: ask.Decline}, `{"roots":{}}`, `{"roots":{},"elicitation":{"form":{},"url":{}}}`},
 		{ask.Options{Policy: ask.Default}, `{}`, `{"elicitation":{"form":{}}}`},
 		{ask.Options{Policy: ask.Nobody, Model: someModel}, `{}`, `{"sampling":{"tools":{}}}`},
-		{ask.Options{Policy: ask.Nobody, Model: someModel}, `{"sampling":{}}`, `{"sampling":{}}`},
+		{ask.Options{Policy: ask.Nobody, Model: someModel}, `{"sampling":{}}`, `{"sampling":{"tools":{}}}`},
 		{ask.Options{Policy: ask.Nobody, Roots: []string{"file:///x"}}, `{}`, `{"roots":{}}`},
 	} {
-		if got := ask.New(test.opt).Capabilities([]byte(test.own)); !rawjson.Equal(got, []byte(test.want)) {
+		if got := ask.New(test.opt).Capabilities([]byte(test.own), true); !rawjson.Equal(got, []byte(test.want)) {
 			t.Errorf("%v on %s: %s, want %s", test.opt.Policy, test.own, got, test.want)
 		}
 	}

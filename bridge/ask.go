@@ -70,7 +70,7 @@ type question struct {
 
 // question builds the legacy request for in (C.4 to C.8).
 func (k *call) question(in *mrtr.Input) (q question, err error) {
-	params, err := k.conv.rules.InputRequest(in.Method, in.Params, k.flow.Capabilities)
+	params, err := k.conv.rules.InputRequest(in.Method, in.Params, k.own)
 	if err != nil {
 		return q, err
 	}
@@ -89,7 +89,7 @@ func (k *call) expressibleLocked() error {
 		if in.Response != nil || in.ServerRequestID != "" || k.elsewhere(in) {
 			continue
 		}
-		_, err := k.conv.rules.InputRequest(in.Method, in.Params, k.flow.Capabilities)
+		_, err := k.conv.rules.InputRequest(in.Method, in.Params, k.own)
 		if unasked, ok := errors.AsType[*translate.Unexpressible](err); ok && unasked.Answer != nil {
 			continue
 		}

@@ -81,6 +81,7 @@ type Bridge struct {
 	catalog *catalog.Catalog
 	omitted omissions
 	ruled   [len(mcp.Legacy)]translate.Rules // for clients of mcp.Legacy
+	kept    keptCalls                        // of requests without a session
 	serial  atomic.Uint64                    // numbers calls, for progress tokens and log lines
 
 	working sync.WaitGroup // work that belongs to no call any more
@@ -159,9 +160,12 @@ func (b *Bridge) greet(version mcp.Version, server *catalog.Server, listen bool)
 }
 
 // Stateless implements downstream.Backend: requests without a session are served,
-// but nothing can be asked on them, so no capability is mirrored.
+// but their client cannot be asked on them, so no capability is mirrored.
+// Who answers for clients does so for these, too.
 func (b *Bridge) Stateless(caller downstream.Caller, version mcp.Version) downstream.Conversation {
-	return b.newConversation(version, caller, catalog.Unknown, nil)
+	conv := b.newConversation(version, caller, catalog.Unknown, nil)
+	conv.stranger = caller.Principal
+	return conv
 }
 
 // Changed tells every client that all lists may have changed, for when the server
@@ -179,6 +183,7 @@ func (b *Bridge) Close() {
 	for _, conv := range open {
 		conv.Close(ErrClosed)
 	}
+	b.kept.close(ErrClosed)
 	b.listens.Close()
 	b.working.Wait()
 }

@@ -70,7 +70,7 @@ func (c *conversation) newCall(caller downstream.Caller, req downstream.Request,
 	}
 	k.own = k.flow.Capabilities
 	if room := c.asks(); room != nil {
-		k.flow.Capabilities = c.b.catalog.Share(room.Capabilities(k.own))
+		k.flow.Capabilities = c.b.catalog.Share(room.Capabilities(k.own, c.comesBack()))
 	}
 	if k.flow.TasksDeclared {
 		k.flow.Capabilities = translate.WithTasks(k.flow.Capabilities)

@@ -34,6 +34,9 @@ type conversation struct {
 	declared      []byte            // capabilities as the client declared them
 	capable       []byte            // the same as 2026-07-28 has them, to declare upstream (A.5); nil when stateless
 
+	stranger string // the principal of a request without a session, to know its next one by
+
+	kept  keptCalls // that wait for the same call again
 	tasks tasks.Set // that the bridge hosts for the client (mode 2)
 
 	mu        sync.Mutex
@@ -47,7 +50,6 @@ type conversation struct {
 	questions questions
 	suspended mrtr.Suspended[*call]
 	resources *subscriptions.Resources // nil until the first resources/subscribe
-	kept      map[string]*keptCall     // that wait for the same call again; nil until there is one
 	spent     model.Spent              // sampling requests answered elsewhere
 	nobody    string                   // the owner of its questions, when no principal is; empty until needed
 }

@@ -1,11 +1,14 @@
 package bridge
 
 import (
+	"cmp"
 	"crypto/rand"
+	"errors"
 	"time"
 
 	"github.com/mcpbridge/bridge/ask"
 	"github.com/mcpbridge/bridge/mrtr"
+	"github.com/mcpbridge/bridge/translate"
 )
 
 // What a client cannot be asked is asked elsewhere, where the configuration says who
@@ -13,19 +16,22 @@ import (
 // from: an inquiry is an effect like a question to the client, and its answer is the
 // same event.
 
-// asks returns who answers for the client; nil: nobody. Without a session there is
-// nothing that a person's answer could come back to.
-func (c *conversation) asks() *ask.Room {
-	if c.clientInfo == nil {
-		return nil
-	}
-	return c.b.opt.Ask
+// asks returns who answers for the client; nil: nobody.
+func (c *conversation) asks() *ask.Room { return c.b.opt.Ask }
+
+// elsewhere reports whether the client itself cannot be asked for in, be it that it
+// declared nothing of the kind or that its revision has no words for this one. Then
+// somebody else can, for the round was checked against all that was declared (C-33).
+func (k *call) elsewhere(in *mrtr.Input) bool {
+	room := k.conv.asks()
+	return room != nil && (in.Missing(k.own) != "" || room.Answers(in.Method, k.conv.comesBack()) && k.wordless(in))
 }
 
-// elsewhere reports whether the client itself cannot be asked for in. Then somebody
-// else can, for the round was checked against all that was declared (C-33).
-func (k *call) elsewhere(in *mrtr.Input) bool {
-	return k.conv.asks() != nil && in.Missing(k.own) != ""
+// wordless reports whether the client's revision, and no other, cannot express in.
+func (k *call) wordless(in *mrtr.Input) bool {
+	_, err := k.conv.rules.InputRequest(in.Method, in.Params, k.own)
+	unasked, ok := errors.AsType[*translate.Unexpressible](err)
+	return ok && unasked.Older && unasked.Answer == nil
 }
 
 // inquire has an input request answered elsewhere.
@@ -111,8 +117,8 @@ func (k *call) answerBy() time.Time {
 
 // owner names, for nobody to read, whose questions the conversation's are.
 func (c *conversation) owner() string {
-	if c.principal != "" {
-		return c.principal
+	if c.principal != "" || c.stranger != "" {
+		return cmp.Or(c.principal, c.stranger)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,7 +1,6 @@
 package bridge
 
 import (
-	"crypto/sha256"
 	"slices"
 	"sync"
 	"time"
@@ -49,7 +48,7 @@ func (c *conversation) newKeptCall(caller downstream.Caller, req downstream.Requ
 	if c.asks() == nil && patience == 0 || !mayAsk(req.Method) {
 		return c.newCall(caller, req, out)
 	}
-	p := &keptCall{conv: c, key: sameCall(&req), patience: patience, out: out, id: req.ID, token: req.ProgressToken, first: true, since: time.Now()}
+	p := &keptCall{conv: c, key: c.sameCall(&req), patience: patience, out: out, id: req.ID, token: req.ProgressToken, first: true, since: time.Now()}
 	p.call = c.newCall(caller, req, p)
 	p.call.kept = p
 	return p.call
@@ -68,17 +67,10 @@ func (c *conversation) patience() time.Duration {
 	return c.b.opt.Patience(c.clientInfo)
 }
 
-// sameCall is what two requests for the same have in common.
-func sameCall(req *downstream.Request) string {
-	params := rawjson.Compact(nil, rawjson.Apply(nil, req.Params, rawjson.Edit{Name: "_meta"}))
-	sum := sha256.Sum256(slices.Concat([]byte(req.Method), []byte{0}, params))
-	return string(sum[:])
-}
-
 // rejoin gives a request to the kept call that it repeats, and reports whether there
 // is one.
 func (c *conversation) rejoin(caller downstream.Caller, req *downstream.Request, out downstream.Reply) bool {
-	kept := c.keptFor(req)
+	kept := c.keptCalls().find(c, req)
 	if kept == nil || !kept.call.of(caller) {
 		return false
 	}
@@ -100,15 +92,6 @@ func (c *conversation) rejoin(caller downstream.Caller, req *downstream.Request,
 		kept.call.drive(ev)
 	}
 	return true
-}
-
-func (c *conversation) keptFor(req *downstream.Request) *keptCall {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.kept) == 0 {
-		return nil
-	}
-	return c.kept[sameCall(req)]
 }
 
 // renew notes the newest credentials of the principal (H-2).
@@ -189,29 +172,11 @@ func (p *keptCall) reply() downstream.Reply {
 
 // end takes the last request that waits, or nil.
 func (p *keptCall) end() (out downstream.Reply, id jsonrpc.ID, first bool) {
-	p.conv.forgetKept(p)
+	p.conv.keptCalls().forget(p)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	out, id, first = p.out, p.id, p.first
 	p.out, p.over, p.open, p.held = nil, true, nil, nil
 	p.waitLocked()
 	return out, id, first
-}
-
-// remember keeps the call for the same one to find. Of two the newer counts.
-func (c *conversation) remember(p *keptCall) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.kept == nil {
-		c.kept = map[string]*keptCall{}
-	}
-	c.kept[p.key] = p
-}
-
-func (c *conversation) forgetKept(p *keptCall) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.kept[p.key] == p {
-		delete(c.kept, p.key)
-	}
 }

@@ -126,7 +126,7 @@ func TestLateAnswerCountsWhenTheSameCallComesAgain(t *testing.T) {
 		if got := member(up.calls()[2], "inputResponses"); got != `{"q":{"action":"accept","content":{"name":"Ada"}}}` {
 			t.Error(got)
 		}
-		if len(conv.kept)+len(conv.calls)+ada.desk.Len() != 0 {
+		if len(conv.kept.calls)+len(conv.calls)+ada.desk.Len() != 0 {
 			t.Error("something is left")
 		}
 	})
@@ -167,8 +167,8 @@ func TestKeptCallEndsWithItsClient(t *testing.T) {
 				request(t, conv, "2", mcp.MethodToolsCall, `{"name":"book"}`)
 				end(conv)
 				synctest.Wait()
-				if len(conv.kept)+len(conv.calls)+ada.desk.Len() != 0 || len(up.calls()) != 1 {
-					t.Errorf("%d kept, %d calls, %d questions, %d requests", len(conv.kept), len(conv.calls), ada.desk.Len(), len(up.calls()))
+				if len(conv.kept.calls)+len(conv.calls)+ada.desk.Len() != 0 || len(up.calls()) != 1 {
+					t.Errorf("%d kept, %d calls, %d questions, %d requests", len(conv.kept.calls), len(conv.calls), ada.desk.Len(), len(up.calls()))
 				}
 			})
 		})

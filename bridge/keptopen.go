@@ -122,7 +122,9 @@ func (p *keptCall) expire() {
 	}
 	p.out = nil
 	p.mu.Unlock()
-	p.conv.remember(p)
+	if evicted := p.conv.keptCalls().remember(p); evicted != nil {
+		evicted.call.drive(mrtr.Failed(&mrtr.LimitReached{Limit: "limits.flows", Value: p.conv.b.limits.FlowsPerSession}))
+	}
 	result, err := p.pending(open)
 	finish(out, id, result, err)
 }
