@@ -46,7 +46,8 @@ func (k *call) inquire(req *mrtr.InputRequest) {
 		Spent:    &k.conv.spent,
 		Deadline: k.answerBy(),
 		Answer: func(response []byte, why error) {
-			k.conv.b.background(func() { k.inquired(key, method, response, why) })
+			q := k.settled(key) // before the person hears that it counts: the same call may come at once
+			k.conv.b.background(func() { k.inquired(&q, key, method, response, why) })
 		},
 	})
 	if !k.waits(key, ticket) {
@@ -65,16 +66,22 @@ func (k *call) inquire(req *mrtr.InputRequest) {
 }
 
 // inquired takes the outcome of an inquiry.
-func (k *call) inquired(key, method string, response []byte, why error) {
+func (k *call) inquired(q *pendingQuestion, key, method string, response []byte, why error) {
 	defer k.survive()
-	if k.kept != nil {
-		k.settleElsewhere(key)
-	}
+	k.sayClosed(q)
 	if why != nil {
 		k.answer(mrtr.Failed(&mrtr.Abort{Key: key, Method: method, Reason: "the server's question could not be answered: " + why.Error()}))
 		return
 	}
 	k.answer(mrtr.Answered(key, response))
+}
+
+// settled notes that an inquiry is open no more; a zero question when it was not.
+func (k *call) settled(key string) (q pendingQuestion) {
+	if k.kept != nil {
+		q = k.kept.settled(key)
+	}
+	return q
 }
 
 // waits keeps the ticket of an inquiry, unless nobody waits for its answer any more.
@@ -98,11 +105,9 @@ func (k *call) withdrawn(key string) {
 	delete(k.tickets, key)
 	k.mu.Unlock()
 	ticket.Withdraw()
-	if k.kept != nil {
-		q := k.kept.settled(key)
-		for _, msg := range k.closing(&q) {
-			k.out.Send(msg)
-		}
+	q := k.settled(key)
+	for _, msg := range k.closing(&q) {
+		k.out.Send(msg)
 	}
 }
 

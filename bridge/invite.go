@@ -64,10 +64,9 @@ func (k *call) closing(q *pendingQuestion) []downstream.Message {
 	return said
 }
 
-// settleElsewhere notes that an inquiry is over, and tells the client in its turn.
-func (k *call) settleElsewhere(key string) {
-	q := k.kept.settled(key)
-	said := k.closing(&q)
+// sayClosed is closing, said in its turn.
+func (k *call) sayClosed(q *pendingQuestion) {
+	said := k.closing(q)
 	if len(said) == 0 {
 		return
 	}

@@ -91,6 +91,7 @@ func (c *conversation) rejoin(caller downstream.Caller, req *downstream.Request,
 	for _, ev := range held {
 		kept.call.drive(ev)
 	}
+	kept.call.drive(mrtr.Tick(true)) // what came due while nobody waited
 	return true
 }
 

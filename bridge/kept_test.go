@@ -240,3 +240,46 @@ func TestImpatientClientIsAskedAgain(t *testing.T) {
 		}
 	})
 }
+
+// While no request waits, the time for an answer may pass: nothing runs for that, and
+// an answer that came counts all the same.
+func TestNothingRunsOnTimeForNobody(t *testing.T) {
+	for _, answered := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			conv, up, ada := mute(t, ask.Page, inputRequired(`"s"`, form1("q")), result(booked))
+			conv.b.flows.ServerRequest, conv.b.flows.Call = 5*time.Minute, time.Hour
+			first := request(t, conv, "1", mcp.MethodToolsCall, book)
+			pass(time.Minute)
+			want := `{"q":{"action":"cancel"}}`
+			if answered {
+				ada.answer(linkOf(t, first.result()), "name=Ada&action=accept")
+				want = `{"q":{"action":"accept","content":{"name":"Ada"}}}`
+			}
+			pass(20 * time.Minute)
+			if len(up.calls()) != 1 {
+				t.Fatal("something ran for nobody")
+			}
+			if got := request(t, conv, "2", mcp.MethodToolsCall, book).result(); !strings.Contains(got, `"ok"`) {
+				t.Error(got)
+			}
+			if got := member(up.calls()[1], "inputResponses"); got != want {
+				t.Error(got)
+			}
+			if len(conv.calls) != 0 {
+				t.Error("a call is left")
+			}
+		})
+	}
+}
+
+func TestCallThatNobodyFetchesEndsWithItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conv, up, ada := mute(t, ask.Page, inputRequired(`"s"`, form1("q")))
+		conv.b.flows.ServerRequest, conv.b.flows.Call = 5*time.Minute, time.Hour
+		request(t, conv, "1", mcp.MethodToolsCall, book)
+		pass(61 * time.Minute)
+		if len(up.calls()) != 1 || len(conv.calls)+len(conv.kept.calls)+ada.desk.Len() != 0 {
+			t.Errorf("%d requests, %d calls", len(up.calls()), len(conv.calls))
+		}
+	})
+}

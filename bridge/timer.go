@@ -47,7 +47,23 @@ func (k *call) disarmLocked() {
 // tick runs in the timer's own goroutine.
 func (k *call) tick() {
 	defer k.survive()
+	if k.pauses() {
+		return
+	}
 	k.drive(mrtr.Tick(!k.looks() || k.out.Reachable()))
+}
+
+// pauses reports whether nothing is due because no request waits for the call: but for
+// its end, its clock goes on with the next request.
+func (k *call) pauses() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	left := time.Until(k.flow.Clock.Deadline)
+	if k.kept == nil || k.timer == nil || left <= 0 || k.flow.Over() || k.kept.reply() != nil {
+		return false
+	}
+	k.timer.runtime.Reset(left)
+	return true
 }
 
 // looks reports whether it is time to look whether the client is there.

@@ -57,7 +57,8 @@ func sessionless(w *world) cell {
 	x := c.call("tools/call", `{"name":"t","arguments":{}}`)
 	expect(w.T, "result", string(x.response.Result), `{"content":[]}`)
 	expect(w.T, "A-18: declared", w.server.last("tools/call").meta("clientCapabilities"), `{}`)
-	return via("served; nothing can be asked of the client")
+	w.namedOnPage()
+	return via("served; nothing can be asked of the client, but who answers for clients does (`questions`, `sampling`, `roots`), a person where the request has credentials")
 }
 
 func versionHeader(w *world) cell {

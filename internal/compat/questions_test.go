@@ -86,7 +86,7 @@ func formIn(method, params, done string) func(*world) cell {
 		w.client.answers["elicitation/create"] = func(string) string { return `{"action":"accept","content":{"n":3,"x":null},"_meta":{"m":1}}` }
 		x := w.client.call(method, params)
 		if x.response.Error != nil || member(x.response.Result, "isError") != "" {
-			return w.told(x, "asking the user questions")
+			return w.told(x, "asking the user questions").unless(w.onPage(method, params, form(formSchema), done, "n=3&action=accept", `{"action":"accept","content":{"n":3}}`))
 		}
 		expect(w.T, "the result", string(x.response.Result), done)
 		w.retried(method, `{"key":{"action":"accept","content":{"n":3}}}`)
@@ -131,7 +131,8 @@ func declined(w *world) cell {
 	for _, action := range []string{"decline", "cancel", "reject"} {
 		w.client.answers["elicitation/create"] = func(string) string { return `{"action":"` + action + `","content":{"n":1}}` }
 		if x = w.client.call("tools/call", `{"name":"t"}`); member(x.response.Result, "isError") != "" {
-			return w.told(x, "asking the user questions")
+			w.toolOnPage(form(formSchema), "action=cancel", `{"action":"cancel"}`)
+			return w.told(x, "asking the user questions").unless(w.toolOnPage(form(formSchema), "action=decline", `{"action":"decline"}`))
 		}
 		want := map[string]string{"decline": "decline", "cancel": "cancel", "reject": "decline"}[action]
 		expect(w.T, "C.9", member(w.server.last("tools/call").Params, "inputResponses"), `{"k":{"action":"`+want+`"}}`)
@@ -147,7 +148,8 @@ func field(schema, answer, up, old, oldHow, newHow string) func(*world) cell {
 		w.client.answers["elicitation/create"] = func(string) string { return `{"action":"accept","content":{"f":` + answer + `}}` }
 		x := w.client.call("tools/call", `{"name":"t"}`)
 		if member(x.response.Result, "isError") != "" {
-			return w.told(x, "asking the user questions")
+			return w.told(x, "asking the user questions").unless(w.toolOnPage(form(`{"type":"object","properties":{"f":`+schema+`}}`),
+				"f="+strings.Trim(answer, `"`)+"&action=accept", `{"action":"accept","content":{"f":`+up+`}}`))
 		}
 		expect(w.T, "the answer", member(w.server.last("tools/call").Params, "inputResponses"), `{"k":{"action":"accept","content":{"f":`+up+`}}}`)
 		got := member(w.client.asked[0].Params, "requestedSchema", "properties", "f")
@@ -172,7 +174,7 @@ func multiSelect(w *world) cell {
 	}
 	x := w.client.call("tools/call", `{"name":"t"}`)
 	if member(x.response.Result, "isError") != "" {
-		return w.told(x, "asking the user questions")
+		return w.told(x, "asking the user questions").unless(w.toolOnPage(form(schema), "f=mo&f=tu&action=accept", `{"action":"accept","content":{"f":["mo","tu"]}}`))
 	}
 	expect(w.T, "C-26", member(w.server.last("tools/call").Params, "inputResponses"), `{"k":{"action":"accept","content":{"f":["tu"]}}}`)
 	return w.which("the form", member(w.client.asked[0].Params, "requestedSchema"),
@@ -197,7 +199,7 @@ func webPage(w *world) cell {
 	w.client.answers["elicitation/create"] = func(string) string { return `{"action":"accept","content":{"a":1}}` }
 	x := w.client.call("tools/call", `{"name":"t"}`)
 	if member(x.response.Result, "isError") != "" {
-		return w.told(x, "sending the user to a web page")
+		return w.told(x, "sending the user to a web page").unless(w.toolOnPage(page, "action=accept", `{"action":"accept"}`))
 	}
 	params := w.client.asked[0].Params
 	id := member(params, "elicitationId")
@@ -330,7 +332,7 @@ func errorToForm(w *world) cell {
 	w.client.answers["elicitation/create"] = func(string) string { return `!{"code":-32000,"message":"window closed"}` }
 	x := w.client.call("tools/call", `{"name":"t"}`)
 	if member(x.response.Result, "isError") != "" {
-		return w.told(x, "asking the user questions")
+		return w.told(x, "asking the user questions").unless(w.toolOnPage(form(formSchema), "action=cancel", `{"action":"cancel"}`))
 	}
 	expect(w.T, "C.9", member(w.server.last("tools/call").Params, "inputResponses"), `{"k":{"action":"cancel"}}`)
 	return via("the server is told `cancel`")
@@ -389,7 +391,7 @@ func (w *world) unanswered(capability, request, tooLate string) *exchange {
 func noAnswerToForm(w *world) cell {
 	if w.before("2025-06-18") {
 		w.server.on("tools/call", asking("elicitation", `"k"`, form(formSchema), `{"content":[]}`))
-		return w.told(w.client.call("tools/call", `{"name":"t"}`), "asking the user questions")
+		return w.told(w.client.call("tools/call", `{"name":"t"}`), "asking the user questions").unless(w.nobodyOnPage())
 	}
 	x := w.unanswered("elicitation", form(formSchema), `{"action":"accept","content":{"n":1}}`)
 	expect(w.T, "the result", string(x.response.Result), `{"content":[]}`)
@@ -421,7 +423,8 @@ func jsonOnly(w *world) cell {
 	if !strings.Contains(string(x.response.Result), "roots") {
 		w.Errorf("F.2: %s", x.response.Text)
 	}
-	return via("never asked; the server is told so")
+	w.jsonOnPage()
+	return via("never asked, and the server is told so; who answers for clients does for these (`questions`, `sampling`, `roots`)")
 }
 
 // undeclared: one entry that may not be asked spoils its round, before anything

@@ -16,7 +16,7 @@ const (
 	end      = "<!-- End of what was written -->\n"
 )
 
-var groups = []group{connecting, serverData, tools, output, content, questions, sampling, alongTheWay, tasks, errorRows}
+var groups = []group{connecting, serverData, tools, output, content, questions, sampling, elsewhere, alongTheWay, tasks, errorRows}
 
 // cells collects what the exchanges showed.
 type cells struct {
