@@ -43,20 +43,22 @@ func newAdministration(ctx context.Context, cfg *config.Config, log zerolog.Logg
 	if cfg.Admin.Listen == "" && cfg.Record == "" {
 		return nil, nil
 	}
-	a := &administration{log: log, payloads: cfg.Admin.Payloads == "on", actions: cfg.Admin.Actions == "on"}
-	a.hub = tap.NewHub(record.NewRedactor(a.payloads))
-	a.recorder = record.New(record.Options{Dir: cfg.Record, Bridge: versionText(), Payloads: a.payloads, Ended: a.recorded})
+	a := newSight(cfg, log)
 	if cfg.Admin.Listen != "" {
 		if err := a.open(ctx, &cfg.Admin); err != nil {
 			return nil, err
 		}
 	}
-	if cfg.Record != "" {
-		if err := a.StartRecording(); err != nil { // no reason not to serve clients
-			log.Error().Err(err).Msg("nothing is recorded")
-		}
-	}
+	a.recordFromStart(cfg)
 	return a, nil
+}
+
+// newSight makes what sees messages, without a listener.
+func newSight(cfg *config.Config, log zerolog.Logger) *administration {
+	a := &administration{log: log, payloads: cfg.Admin.Payloads == "on", actions: cfg.Admin.Actions == "on"}
+	a.hub = tap.NewHub(record.NewRedactor(a.payloads))
+	a.recorder = record.New(record.Options{Dir: cfg.Record, Bridge: versionText(), Payloads: a.payloads, Ended: a.recorded})
+	return a
 }
 
 // open opens the listener.
@@ -97,7 +99,7 @@ func (a *administration) serve(mounts *fleet.Fleet, memory *budget.Budget) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", a.metrics.Handler())
 	mux.Handle("/", view.New(view.Options{
-		Look: func() []view.Mount { return sights(mounts) }, Messages: a.messages, Payloads: a.payloads, Actions: a.deeds(mounts),
+		Look: func() []view.Mount { return sights(mounts) }, Messages: a.messages, After: a.after, Payloads: a.payloads, Actions: a.deeds(mounts),
 		Recording: a,
 		Version:   "MCP Bridge " + versionText(),
 	}))
@@ -119,6 +121,12 @@ const (
 func (a *administration) messages(session uint64) []observe.Event {
 	a.hub.Look(lookAfter)
 	return a.hub.Of(session, mostMessages)
+}
+
+// after returns the latest messages after a number, and has more kept.
+func (a *administration) after(seq uint64) []observe.Event {
+	a.hub.Look(lookAfter)
+	return a.hub.After(seq, mostMessages)
 }
 
 // deeds returns what the pages let people do; nil: they may only look.

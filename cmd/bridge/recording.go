@@ -3,11 +3,23 @@ package main
 import (
 	"io"
 
+	"github.com/mcpbridge/bridge/config"
 	"github.com/mcpbridge/bridge/observe/record"
 	"github.com/mcpbridge/bridge/observe/view"
 )
 
 var _ view.Recording = (*administration)(nil)
+
+// recordFromStart begins the recording that the settings want. One that cannot be made
+// is no reason not to serve clients.
+func (a *administration) recordFromStart(cfg *config.Config) {
+	if cfg.Record == "" {
+		return
+	}
+	if err := a.StartRecording(); err != nil {
+		a.log.Error().Err(err).Msg("nothing is recorded")
+	}
+}
 
 // StartRecording implements view.Recording.
 func (a *administration) StartRecording() error {

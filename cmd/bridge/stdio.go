@@ -61,10 +61,7 @@ func serveStdio(ctx context.Context, cfg *config.Config, env surroundings) error
 	if len(mounts[0].CommandEnv) == 0 {
 		mounts[0].CommandEnv = []string{"*"} // what the client gives its server, it gives the bridge
 	}
-	admin, err := newAdministration(ctx, cfg, log)
-	if err != nil {
-		return err
-	}
+	admin := newLocalSight(cfg, log)
 	with := common{admin: admin, pages: newDesks(true, env.environ, log), memory: memory(cfg, log)}
 	defer with.close()
 	how := spec(cfg, mounts[0], with, log)
@@ -73,6 +70,8 @@ func serveStdio(ctx context.Context, cfg *config.Config, env surroundings) error
 		return err
 	}
 	m.Watch()
+	looked := admin.openPrivate(ctx, m, env.environ, log)
+	defer looked.close()
 	options := legacyOptions(cfg, &mounts[0], how.Log)
 	options.Memory = with.memory
 	err = legacy.ServeStdio(ctx, env.in, env.out, options, m.Backend)

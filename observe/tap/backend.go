@@ -85,7 +85,7 @@ func (b *backend) Open(ctx context.Context, caller downstream.Caller, req jsonrp
 	b.watch.CallEnded(done)
 	name, _ := rawjson.Text(rawjson.Get(rawjson.Get(req.Params, "clientInfo"), "name"))
 	b.watch.SessionOpened(name, conv.Version())
-	c := &conversation{conv, b.tap, b.tap.sessions.Add(1)}
+	c := b.tap.enter(&conversation{conv, b.tap, b.tap.sessions.Add(1)})
 	c.opened(&req, result, began)
 	return c, result, nil
 }
@@ -96,7 +96,7 @@ func (b *backend) Restore(ctx context.Context, caller downstream.Caller, record 
 	if err != nil {
 		return conv, err
 	}
-	return &conversation{conv, b.tap, b.tap.sessions.Add(1)}, nil
+	return b.tap.enter(&conversation{conv, b.tap, b.tap.sessions.Add(1)}), nil
 }
 
 // codeOf returns the code of the JSON-RPC error that a client gets for err.

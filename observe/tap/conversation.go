@@ -25,6 +25,12 @@ func (c *conversation) Look() observe.Conversation {
 	return seen
 }
 
+// Close implements downstream.Conversation.
+func (c *conversation) Close(cause error) {
+	c.tap.leave(c)
+	c.Conversation.Close(cause)
+}
+
 // Serve implements downstream.Conversation.
 func (c *conversation) Serve(ctx context.Context, caller downstream.Caller, req downstream.Request, out downstream.Reply) {
 	if !c.tap.open.Load() {

@@ -1,6 +1,8 @@
 package tap
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,6 +33,13 @@ type Hub struct {
 	timer  *time.Timer          // nil: nobody has looked yet
 	looked bool                 // somebody looks
 	closed bool
+	live   map[uint64]live // conversations by number; nil: nobody wants them
+}
+
+// live is a conversation that has not ended.
+type live struct {
+	conv  *conversation
+	began time.Time
 }
 
 // NewHub returns a hub that decides by redact what of messages may be seen.
@@ -188,4 +197,38 @@ func (h *Hub) latest(most int, wanted func(*observe.Event) bool) []observe.Event
 		found[i], found[j] = found[j], found[i]
 	}
 	return found
+}
+
+// Track has the hub know which conversations are open, for transports that keep no list
+// of their own. It is to be called before the first one.
+func (h *Hub) Track() { h.live = map[uint64]live{} }
+
+// Conversations tells what there is to see of each that is open, over a transport.
+func (h *Hub) Conversations(transport observe.Transport) []observe.Sight {
+	h.mu.Lock()
+	open := slices.SortedFunc(maps.Values(h.live), func(a, b live) int { return a.began.Compare(b.began) })
+	h.mu.Unlock()
+	var seen []observe.Sight
+	for _, l := range open {
+		seen = append(seen, observe.Sight{ID: transport.String(), Transport: transport, Began: l.began, Conversation: l.conv.Look()})
+	}
+	return seen
+}
+
+// enter and leave keep the list of conversations.
+func (h *Hub) enter(c *conversation) *conversation {
+	if h.live != nil {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.live[c.number] = live{c, time.Now()}
+	}
+	return c
+}
+
+func (h *Hub) leave(c *conversation) {
+	if h.live != nil {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.live, c.number)
+	}
 }

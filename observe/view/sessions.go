@@ -22,17 +22,33 @@ func (f *filter) wants(s *session) bool {
 		(f.State == "" || f.State == "waiting" && len(s.Flows) > 0 || f.State == "grave" && s.Diagnosis.Grave || f.State == "idle" && len(s.Flows) == 0)
 }
 
-// sessions lists sessions, the gravest first, then those that wait, then the newest.
+// sessions lists sessions.
 func (v *View) sessions(w http.ResponseWriter, r *http.Request) {
 	wanted := readFilter(r.URL.Query())
-	var found []*session
+	all := v.look()
+	found := ranked(all, wanted.wants)
 	var mounts []string
 	total := 0
-	for _, m := range v.look() {
+	for _, m := range all {
 		mounts = append(mounts, m.Path)
 		total += len(m.All)
+	}
+	from, _ := strconv.Atoi(r.URL.Query().Get("from"))
+	from = max(0, min(from, len(found)))
+	shown := found[from:min(from+mostRows, len(found))]
+	v.show(w, r, "sessions", "Sessions", map[string]any{
+		"Filter": wanted, "Sessions": shown, "Found": len(found), "Total": total, "Mounts": mounts, "First": from + 1, "Last": from + len(shown),
+		"Before": link(r.URL, from-mostRows, from > 0), "After": link(r.URL, from+mostRows, from+mostRows < len(found)),
+	})
+}
+
+// ranked returns the sessions that are wanted, the gravest first, then those that wait,
+// then the newest.
+func ranked(mounts []mountSaid, wanted func(*session) bool) []*session {
+	var found []*session
+	for _, m := range mounts {
 		for _, s := range m.All {
-			if wanted.wants(s) {
+			if wanted(s) {
 				found = append(found, s)
 			}
 		}
@@ -43,13 +59,7 @@ func (v *View) sessions(w http.ResponseWriter, r *http.Request) {
 		}
 		return b.Began.Compare(a.Began)
 	})
-	from, _ := strconv.Atoi(r.URL.Query().Get("from"))
-	from = max(0, min(from, len(found)))
-	shown := found[from:min(from+mostRows, len(found))]
-	v.show(w, r, "sessions", "Sessions", map[string]any{
-		"Filter": wanted, "Sessions": shown, "Found": len(found), "Total": total, "Mounts": mounts, "First": from + 1, "Last": from + len(shown),
-		"Before": link(r.URL, from-mostRows, from > 0), "After": link(r.URL, from+mostRows, from+mostRows < len(found)),
-	})
+	return found
 }
 
 func rank(s *session) int {

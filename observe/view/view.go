@@ -3,11 +3,9 @@ package view
 import (
 	"bytes"
 	"embed"
-	"encoding/json"
 	"html/template"
 	"net/http"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/mcpbridge/bridge/observe"
@@ -20,6 +18,9 @@ type Options struct {
 	// Messages returns the latest messages of a session, and has them kept while
 	// somebody looks.
 	Messages func(session uint64) []observe.Event
+	// After returns the latest messages of all sessions after a number, and has them
+	// kept too.
+	After func(seq uint64) []observe.Event
 	// Payloads shows what the server asks people.
 	Payloads bool
 	// Actions is what people may do; nil: only look.
@@ -55,6 +56,8 @@ func New(opt Options) *View {
 	v.mux.HandleFunc("GET /session", v.session)
 	v.mux.HandleFunc("GET /session.jsonl", v.export)
 	v.mux.HandleFunc("GET /server", v.server)
+	v.mux.HandleFunc("GET /api/v1/state", v.state)
+	v.mux.HandleFunc("GET /api/v1/events", v.events)
 	v.mux.HandleFunc("GET /recording", v.recording)
 	v.mux.HandleFunc("POST /recording", v.turnRecording)
 	v.mux.HandleFunc("GET /recording.jsonl", v.download)
@@ -191,21 +194,4 @@ func (v *View) find(r *http.Request) *session {
 		}
 	}
 	return nil
-}
-
-// export sends the messages of a session without what they said, one to a line.
-func (v *View) export(w http.ResponseWriter, r *http.Request) {
-	s := v.find(r)
-	if s == nil {
-		http.Error(w, "no such session", http.StatusNotFound)
-		return
-	}
-	w.Header().Set("Content-Type", "application/jsonl")
-	w.Header().Set("Content-Disposition", `attachment; filename="session-`+strconv.FormatUint(s.Number, 10)+`.jsonl"`)
-	lines := json.NewEncoder(w)
-	for _, e := range v.opt.Messages(s.Number) {
-		if lines.Encode(e) != nil {
-			return
-		}
-	}
 }

@@ -123,7 +123,8 @@ func crowded(n int, payloads bool) *View {
 		{Kind: "answer", ID: "b-1", Status: "result", At: now.Add(time.Minute)},
 		{Call: 1, Out: true, Kind: "response", Status: "complete", Took: time.Minute, At: now.Add(time.Minute)},
 	}
-	return New(Options{Look: func() []Mount { return []Mount{mount} }, Messages: func(uint64) []observe.Event { return events }, Payloads: payloads, Recording: &tape{}})
+	return New(Options{Look: func() []Mount { return []Mount{mount} }, Messages: func(uint64) []observe.Event { return events },
+		After: func(uint64) []observe.Event { return events }, Payloads: payloads, Recording: &tape{}})
 }
 
 func get(v *View, target string, headers ...string) (status int, body string) {

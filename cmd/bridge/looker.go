@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/mcpbridge/bridge/internal/usersocket"
+	"github.com/mcpbridge/bridge/observe/view"
+)
+
+// looker reads what a running bridge shows.
+type looker struct {
+	name   string
+	base   string
+	token  string
+	client *http.Client
+}
+
+// Bounds on one answer.
+const (
+	lookTime  = 10 * time.Second
+	lookBytes = 64 << 20
+)
+
+// looking says which bridges to look at.
+type looking struct {
+	admin     string
+	tokenFile string
+}
+
+// lookers returns the bridge whose admin listener was named, or every `bridge stdio` of
+// this user.
+func (l *looking) lookers(ctx context.Context, environ []string) ([]*looker, error) {
+	if l.admin != "" {
+		one, err := l.listener()
+		return []*looker{one}, err
+	}
+	var all []*looker
+	for _, dir := range usersocket.Dirs(func(name string) string { return variable(environ, name) }) {
+		for _, socket := range usersocket.Find(ctx, dir) {
+			all = append(all, &looker{name: fmt.Sprintf("stdio %d", socket.PID), base: "http://localhost", client: overSocket(socket.Path)})
+		}
+	}
+	if len(all) == 0 {
+		return nil, errors.New("this user runs no `bridge stdio`; for `bridge serve` name its admin listener with --admin")
+	}
+	return all, nil
+}
+
+// listener is the admin listener that was named, by its address or as it was printed.
+func (l *looking) listener() (*looker, error) {
+	one := &looker{name: "serve", client: &http.Client{Timeout: lookTime, Transport: &http.Transport{DisableKeepAlives: true}}}
+	if path, ok := strings.CutPrefix(l.admin, "unix:"); ok {
+		one.base, one.client = "http://localhost", overSocket(path)
+	} else {
+		address := l.admin
+		if !strings.Contains(address, "://") {
+			address = "http://" + address
+		}
+		u, err := url.Parse(address)
+		if err != nil || u.Hostname() == "" {
+			return nil, usageError{fmt.Errorf("--admin: write HOST:PORT, unix:PATH, or the address that the bridge printed")}
+		}
+		one.base = u.Scheme + "://" + u.Host
+		one.token, _ = strings.CutPrefix(u.Fragment, "token=")
+	}
+	if l.tokenFile != "" {
+		text, err := os.ReadFile(l.tokenFile)
+		if err != nil {
+			return nil, fmt.Errorf("--token-file: %w", err)
+		}
+		one.token = strings.TrimSpace(string(text))
+	}
+	return one, nil
+}
+
+func overSocket(path string) *http.Client {
+	return &http.Client{Timeout: lookTime, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}}}
+}
+
+// get reads one answer of the bridge.
+func (l *looker) get(ctx context.Context, path string, into any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.base+path, nil)
+	if err != nil {
+		return err
+	}
+	if l.token != "" {
+		req.Header.Set("Authorization", "Bearer "+l.token)
+	}
+	resp, err := l.client.Do(req)
+	if err != nil {
+		return fmt.Errorf("%s does not answer: %w", l.name, err)
+	}
+	defer resp.Body.Close()
+	switch resp.StatusCode {
+	case http.StatusOK:
+		return json.NewDecoder(io.LimitReader(resp.Body, lookBytes)).Decode(into)
+	case http.StatusUnauthorized:
+		return errors.New("the admin listener wants its token: name the file with --token-file, or give --admin the whole address that the bridge printed")
+	}
+	return fmt.Errorf("%s answers %s", l.name, resp.Status)
+}
+
+func (l *looker) state(ctx context.Context) (state view.State, err error) {
+	return state, l.get(ctx, "/api/v1/state", &state)
+}
+
+func (l *looker) events(ctx context.Context, after uint64) (seen []view.Seen, err error) {
+	return seen, l.get(ctx, fmt.Sprint("/api/v1/events?after=", after), &seen)
+}
