@@ -77,7 +77,7 @@ func (k *call) question(in *mrtr.Input) (q question, err error) {
 	if in.Method == mcp.MethodElicitationCreate && in.Mode() == "url" {
 		params, q.elicitation = mrtr.Identify(params, mintUUID)
 	}
-	q.key, q.msg = in.Key, downstream.Question(mintID(), in.Method, params)
+	q.key, q.msg = in.Key, downstream.Question(k.conv.b.opt.Seat.QuestionID(), in.Method, params)
 	return q, nil
 }
 
@@ -148,7 +148,7 @@ func (k *call) tellLocked(act *mrtr.Action) {
 
 // Answer implements downstream.Conversation. Late, duplicate and foreign answers
 // find no question and are ignored (C.9).
-func (c *conversation) Answer(caller downstream.Caller, msg jsonrpc.Message) {
+func (c *conversation) Answer(caller downstream.Caller, msg jsonrpc.Message) error {
 	c.mu.Lock()
 	q := c.questions.find(msg.ID)
 	ok := q != nil && q.call.of(caller)
@@ -157,11 +157,11 @@ func (c *conversation) Answer(caller downstream.Caller, msg jsonrpc.Message) {
 	}
 	c.mu.Unlock()
 	if !ok {
-		return
+		return downstream.ErrNotHere
 	}
 	if q.invites {
 		q.call.invited(q.key, &msg)
-		return
+		return nil
 	}
 	if q.call.task != nil {
 		q.call.task.Answered(msg.ID)
@@ -170,6 +170,7 @@ func (c *conversation) Answer(caller downstream.Caller, msg jsonrpc.Message) {
 		q.call.kept.settled(string(msg.ID))
 	}
 	q.call.answered(caller, q.key, msg)
+	return nil
 }
 
 // answered feeds the client's answer to the flow as an input response.
@@ -260,10 +261,6 @@ func (c *conversation) resumed(k *call) {
 	defer c.mu.Unlock()
 	c.suspended.Remove(k)
 }
-
-// mintID returns a server request id as a JSON token: unguessable, so that no
-// other session can answer it, and never used before (P-9).
-func mintID() jsonrpc.ID { return jsonrpc.ID(`"b-` + rand.Text() + `"`) }
 
 // mintUUID returns a random UUID (version 4).
 func mintUUID() string {

@@ -39,6 +39,7 @@ type Options struct {
 	OneIdentity bool
 	Draft       func() bool     // whether the upstream speaks a draft, in which lists may ask, too (I-4); nil: never
 	Watch       observe.Watcher // is told what ends; nil: nobody is
+	Seat        downstream.Seat // of this replica, in the ids of questions
 	Ask         *ask.Room       // answers for clients that cannot be asked; nil: nobody does
 	// Wait is how long a call waits for a person on a page before it is answered with
 	// the page's link; the flow goes on and waits for the same call. Zero: no longer than

@@ -187,6 +187,13 @@ func (c *conversation) Notify(caller downstream.Caller, msg jsonrpc.Message) {
 	}
 }
 
+// Knows implements downstream.Conversation.
+func (c *conversation) Knows(id jsonrpc.ID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.early.knows(id) || slices.ContainsFunc(c.calls, func(k *call) bool { return k.goesBy() == id })
+}
+
 // ended notes that a request was answered that never became a registered call.
 func (c *conversation) ended(id jsonrpc.ID) {
 	c.mu.Lock()

@@ -48,7 +48,7 @@ func (e *earlyCancels) keep(id jsonrpc.ID, principal string) {
 	if id == "" || len(id) > maxEarlyCancelID {
 		return
 	}
-	if slices.Contains(e.over[:], hashID(id)) {
+	if e.knows(id) {
 		return
 	}
 	now := time.Now()
@@ -57,6 +57,9 @@ func (e *earlyCancels) keep(id jsonrpc.ID, principal string) {
 	}
 	e.waiting = append(e.waiting, earlyCancel{id, principal, now.Add(earlyCancelLife)})
 }
+
+// knows reports whether a request with this id ended lately.
+func (e *earlyCancels) knows(id jsonrpc.ID) bool { return slices.Contains(e.over[:], hashID(id)) }
 
 // take reports whether the call was cancelled before it came.
 func (e *earlyCancels) take(k *call) bool {

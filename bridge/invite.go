@@ -22,7 +22,7 @@ const invitationWords = "A question has to be answered before this can go on. Yo
 
 // invite returns the invitation to the page under link, where key is asked.
 func (k *call) invite(key, link string) pendingQuestion {
-	id, elicitation := mintID(), mintUUID()
+	id, elicitation := k.conv.b.opt.Seat.QuestionID(), mintUUID()
 	params := rawjson.Apply(nil, []byte(`{"mode":"url"}`),
 		rawjson.Edit{Name: "message", Value: rawjson.AppendQuote(nil, invitationWords)},
 		rawjson.Edit{Name: "url", Value: rawjson.AppendQuote(nil, link)},

@@ -52,7 +52,7 @@ func (k *call) recordLocked(ev *mrtr.Event, d *decision) {
 func (k *call) encodeLocked() *downstream.Kept {
 	k.saves++
 	k.flow.Repeatable = k.repeatable()
-	kept := &downstream.Kept{N: k.saves, TTL: time.Until(k.flow.Clock.Deadline) + spare}
+	kept := &downstream.Kept{Request: k.flow.ID, N: k.saves, TTL: time.Until(k.flow.Clock.Deadline) + spare}
 	kept.Record, _ = k.flow.Encode() // it is strings, numbers and times
 	for _, in := range k.flow.Outstanding() {
 		if in.ServerRequestID != "" {

@@ -46,6 +46,8 @@ type Config struct {
 	Log Log `key:"log"`
 	// Where sessions are kept, so that they outlive the process.
 	Store Store `key:"store"`
+	// How several bridges that share a store in Redis reach each other, so that any of them can serve any request.
+	Replica Replica `key:"replica"`
 	// A second listener, for the people who run the bridge: metrics for machines, and a page that shows what is going on.
 	// Nothing of it is served to clients.
 	Admin Admin `key:"admin"`
@@ -252,6 +254,16 @@ type Store struct {
 	// When a store in a file has kept something: strict once it is on the disk, relaxed once the operating system has it, which
 	// a crash of the machine can undo for the last second, and may damage the file.
 	Durability string `key:"durability" oneof:"strict|relaxed"`
+}
+
+// Replica says how bridges that share a store reach each other.
+type Replica struct {
+	// Where to listen for the other replicas: HOST:PORT. They prove themselves with store.keys, and what passes between them is
+	// encrypted. Needed where several bridges share a store in Redis.
+	Listen string `key:"listen"`
+	// Where the others reach this replica: HOST:PORT, where HOST is a name or an IP address of this machine or pod. Empty: as replica.listen
+	// says, if that names a host.
+	Address string `key:"address"`
 }
 
 // Timeouts bound how long things may take.

@@ -29,6 +29,7 @@ func (c *Config) problems() []Problem {
 	}
 	found.listener(c)
 	found.store(&c.Store)
+	found.replica(&c.Replica, c.Store.URL)
 	found.admin(&c.Admin)
 	found.times(&c.Timeouts, "")
 	found.memory(c)

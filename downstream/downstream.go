@@ -46,6 +46,9 @@ func MayGoOn(cause error) bool {
 // ErrGone says that a conversation cannot be brought back.
 var ErrGone = errors.New("the session cannot be brought back")
 
+// ErrNotHere says that nothing of what a message is about is in this process.
+var ErrNotHere = errors.New("it is not in this process")
+
 // Caller says who a message from downstream acts for.
 type Caller struct {
 	// Principal names the identity behind the request in an opaque form; "" is
@@ -107,14 +110,20 @@ type Conversation interface {
 	Orderly() bool
 	// Notify takes a notification from the client.
 	Notify(caller Caller, msg jsonrpc.Message)
-	// Answer takes the client's response to a server request. Ids that are not
-	// or no longer open are ignored (C.9).
-	Answer(caller Caller, msg jsonrpc.Message)
+	// Answer takes the client's response to a server request. An id that is not or no
+	// longer open is ignored (C.9), and the error is ErrNotHere: it may be open in another
+	// replica.
+	Answer(caller Caller, msg jsonrpc.Message) error
+	// Knows reports whether a request with this id is under way here, or was lately.
+	Knows(id jsonrpc.ID) bool
 	// Record returns what Restore needs, nil when the conversation cannot be restored.
 	// It changes with initialize, logging/setLevel, subscriptions, the first answer to
 	// each kind of question, and what the client does not serve. It says what the client
 	// declared, and is to be sealed.
 	Record() []byte
+	// Adopt takes over what another replica has changed of the record since before, and
+	// keeps what was changed here. The pusher is not told.
+	Adopt(before, theirs []byte) error
 	// Flows returns a record of each call that has begun and not ended, for Resume.
 	// They hold params, answers and request state, and are to be sealed.
 	Flows() [][]byte
@@ -187,6 +196,7 @@ type Safe interface {
 
 // Kept is a call as it waits.
 type Kept struct {
+	Request jsonrpc.ID    // the client's id of the call
 	N       uint64        // counts what is kept of this call: of two records the higher one is true
 	Record  []byte        // for Conversation.Resume
 	Open    []jsonrpc.ID  // the questions that wait for an answer

@@ -34,7 +34,7 @@ func (h *HTTP) postBatch(w http.ResponseWriter, r *http.Request, accept web.Acce
 	if requests > 0 && (h.tooBusy(w, r, s, requests, "") || h.owes(w, r, from, "")) {
 		return
 	}
-	deliver(b, conv, caller)
+	h.deliver(r, b, s, conv, caller)
 	if requests == 0 {
 		w.WriteHeader(http.StatusAccepted)
 		return
@@ -50,12 +50,12 @@ func (h *HTTP) postBatch(w http.ResponseWriter, r *http.Request, accept web.Acce
 	ex.wait(r)
 }
 
-func deliver(b *message.Batch, conv downstream.Conversation, caller downstream.Caller) {
-	for _, msg := range b.Notifications {
-		conv.Notify(caller, msg)
+func (h *HTTP) deliver(r *http.Request, b *message.Batch, s *session, conv downstream.Conversation, caller downstream.Caller) {
+	for i := range b.Notifications {
+		h.notify(&unheard{}, r, s, conv, caller, &b.Notifications[i])
 	}
-	for _, msg := range b.Responses {
-		conv.Answer(caller, msg)
+	for i := range b.Responses {
+		h.answer(&unheard{}, r, s, conv, caller, &b.Responses[i])
 	}
 }
 

@@ -67,8 +67,9 @@ func (*fixedConv) Version() mcp.Version       { return mcp.V20251125 }
 func (*fixedConv) Look() observe.Conversation { return observe.Conversation{} }
 func (*fixedConv) Close(error)                {}
 
-func (*fixedConv) Notify(downstream.Caller, jsonrpc.Message) {}
-func (*fixedConv) Answer(downstream.Caller, jsonrpc.Message) {}
+func (*fixedConv) Notify(downstream.Caller, jsonrpc.Message)       {}
+func (*fixedConv) Answer(downstream.Caller, jsonrpc.Message) error { return nil }
+func (*fixedConv) Knows(jsonrpc.ID) bool                           { return true }
 
 func (c *fixedConv) Serve(_ context.Context, _ downstream.Caller, _ downstream.Request, out downstream.Reply) {
 	for range c.notes {

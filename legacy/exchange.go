@@ -111,7 +111,10 @@ func (ex *exchange) Flush() {
 
 // Finish implements Reply.
 func (ex *exchange) Finish(msg downstream.Message) {
-	ex.keepLastWord(&msg)
+	if !ex.keepLastWord(&msg) {
+		ex.complete(nil)
+		return
+	}
 	ex.complete(&msg)
 }
 

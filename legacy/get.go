@@ -3,6 +3,7 @@ package legacy
 import (
 	"net/http"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/legacy/stream"
 	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/mcp"
@@ -11,7 +12,7 @@ import (
 // get opens the standalone stream, or resumes the stream that Last-Event-ID
 // names (A-31, E-21).
 func (h *HTTP) get(w http.ResponseWriter, r *http.Request) {
-	s, ok := h.sessionFor(w, r, h.opt.NoGET, "POST, DELETE, OPTIONS")
+	s, caller, ok := h.sessionFor(w, r, h.opt.NoGET, "POST, DELETE, OPTIONS")
 	if !ok {
 		return
 	}
@@ -27,7 +28,9 @@ func (h *HTTP) get(w http.ResponseWriter, r *http.Request) {
 	case last != "" && !ok:
 		s.streams.RefuseEventID(w)
 	case last != "" && !s.streams.HeardBefore(id):
-		s.streams.Resume(w, r, id)
+		if h.findStream(w, r, s, caller, id) {
+			s.streams.Resume(w, r, id)
+		}
 	case s.refuse(w, r, web.Header(r.Header, "Authorization")):
 	case !s.streams.Listen(w, r):
 		h.refuseUnknown(w, s.rec.ID, "")
@@ -36,7 +39,7 @@ func (h *HTTP) get(w http.ResponseWriter, r *http.Request) {
 
 // delete ends a session at its client's wish.
 func (h *HTTP) delete(w http.ResponseWriter, r *http.Request) {
-	s, ok := h.sessionFor(w, r, false, "")
+	s, _, ok := h.sessionFor(w, r, false, "")
 	if !ok {
 		return
 	}
@@ -47,8 +50,8 @@ func (h *HTTP) delete(w http.ResponseWriter, r *http.Request) {
 // sessionFor finds the session of a GET or DELETE, or answers why there is none.
 // Without a session there is nothing to listen to or to end: 405, the only
 // refusal that clients take quietly.
-func (h *HTTP) sessionFor(w http.ResponseWriter, r *http.Request, off bool, allow string) (*session, bool) {
-	s, _, named := h.find(r)
+func (h *HTTP) sessionFor(w http.ResponseWriter, r *http.Request, off bool, allow string) (*session, downstream.Caller, bool) {
+	s, caller, named := h.find(r)
 	switch {
 	case s == nil && h.relayed(w, r, nil, nil):
 	case off:
@@ -62,7 +65,7 @@ func (h *HTTP) sessionFor(w http.ResponseWriter, r *http.Request, off bool, allo
 	case !versionAllowed(s.rec.Version, mcp.Version(web.Header(r.Header, mcp.HeaderProtocolVersion))):
 		web.WriteBadVersion(w, "")
 	default:
-		return s, true
+		return s, caller, true
 	}
-	return nil, false
+	return nil, caller, false
 }

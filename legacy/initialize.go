@@ -33,7 +33,7 @@ func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, accept web.Acc
 	}
 	caller := h.caller(r)
 	s := &session{http: h, auth: caller.Authorization, born: time.Now()}
-	s.streams.Init(h.streams, &s.rec, 0)
+	s.streams.Init(h.streams, &s.rec, h.keeper.number())
 	var err error
 	if s.account, err = h.opt.openAccount(caller.Principal, len(msg.Params)+len(caller.Authorization)); err != nil {
 		h.writeShort(w, r, nil, msg.ID, err)
@@ -59,6 +59,9 @@ func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, accept web.Acc
 	case err != nil:
 		web.WriteShuttingDown(w, msg.ID)
 		return
+	}
+	if h.keeper != nil {
+		h.keeper.watch(s)
 	}
 	w.Header()[mcp.HeaderSessionID] = []string{s.rec.ID}
 	web.WriteMessage(w, accept, jsonrpc.AppendResult(nil, msg.ID, result))

@@ -2,18 +2,13 @@ package legacy
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"net/http"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/singleflight"
 
 	"github.com/mcpbridge/bridge/downstream"
-	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/sessions"
 	"github.com/mcpbridge/bridge/sessions/store"
@@ -22,22 +17,21 @@ import (
 // keeper keeps the sessions of Streamable HTTP in a store, from which they come back
 // when a client names one that this process doesn't know. Calls don't touch the store.
 type keeper struct {
-	http  *HTTP
-	store store.Store
-	scope string
+	http   *HTTP
+	store  store.Store
+	scope  string
+	seat   downstream.Seat
+	shared bool // other replicas may change what is kept
 
+	opened    atomic.Uint32      // how many sessions were opened or brought back
 	restoring singleflight.Group // one restoration of a session at a time
 	ends      chan string        // sessions that expired
+	changes   chan *session      // that have something going on, and were changed elsewhere
 	stop      context.CancelFunc // ends the goroutine, which Close awaits
 	running   sync.WaitGroup
-}
 
-// kept is what a session knows of its record.
-type kept struct {
-	mu         sync.Mutex // one save at a time
-	version    uint64     // of the record in the store; 0: there is none yet
-	generation uint32     // how often the session was brought back
-	gone       bool       // it ended, or belongs to another process by now
+	mu    sync.Mutex
+	names map[string]*session // the live ones, by their names in the store, where that is shared
 }
 
 // sessionRecord is what a session is, for another process to go on with.
@@ -48,7 +42,6 @@ type sessionRecord struct {
 	Principal     string      `json:"principal,omitempty"`
 	Authorization string      `json:"authorization,omitempty"`
 	Began         time.Time   `json:"began"`
-	Generation    uint32      `json:"generation,omitempty"`
 	Conversation  []byte      `json:"conversation"`
 }
 
@@ -60,10 +53,16 @@ const (
 	storeTimeout = 5 * time.Second // for one operation
 	touchBatch   = 1000            // sessions touched in one round trip
 	endsWaiting  = 1024            // sessions whose records are about to be removed; the others' expire
+
+	changesWaiting = 4096 // sessions that are about to be looked at; the others' next request does
 )
 
 func newKeeper(h *HTTP) *keeper {
-	k := &keeper{http: h, store: h.opt.Store, scope: h.opt.StoreScope, ends: make(chan string, endsWaiting)}
+	k := &keeper{
+		http: h, store: h.opt.Store, scope: h.opt.StoreScope, seat: h.opt.Seat,
+		ends: make(chan string, endsWaiting), changes: make(chan *session, changesWaiting), names: map[string]*session{},
+	}
+	k.shared = k.store.Watch(k.changed)
 	ctx, stop := context.WithCancel(context.Background())
 	k.stop = stop
 	k.running.Go(func() { k.run(ctx) })
@@ -95,6 +94,8 @@ func (k *keeper) run(ctx context.Context) {
 			return
 		case name := <-k.ends:
 			k.report("removing an expired session", k.do(func(ctx context.Context) error { return k.store.End(ctx, name) }))
+		case s := <-k.changes:
+			k.refresh(s)
 		case <-tick.C:
 			k.touch()
 		}
@@ -136,48 +137,6 @@ func (k *keeper) report(what string, err error) {
 	}
 }
 
-// save brings a session's record up to date. A session that cannot be saved goes on
-// without: the log tells, and the next change tries again.
-func (k *keeper) save(s *session) {
-	err := k.commit(s)
-	if _, conflict := errors.AsType[*store.ConflictError](err); conflict {
-		k.http.opt.Logger.Info().Str(logfield.SessionID, logfield.Short(s.rec.ID)).Msg("the session was taken over by another process, or ended by one")
-		s.End(err)
-		return
-	}
-	k.report("saving a session", err)
-}
-
-func (k *keeper) commit(s *session) error {
-	s.kept.mu.Lock()
-	defer s.kept.mu.Unlock()
-	if s.kept.gone {
-		return nil
-	}
-	conversation := s.conv.Record()
-	if conversation == nil {
-		return nil
-	}
-	auth, principal := s.owner()
-	value, err := json.Marshal(&sessionRecord{
-		V: sessionRecordVersion, ID: s.rec.ID, Version: s.rec.Version, Principal: principal, Authorization: auth,
-		Began: s.born, Generation: s.kept.generation, Conversation: conversation,
-	})
-	if err != nil {
-		return err
-	}
-	err = k.do(func(ctx context.Context) error {
-		return k.store.Commit(ctx, k.name(s.rec.ID), store.Change{Kind: store.Session, Replaces: s.kept.version, TTL: k.ttl(), Value: value})
-	})
-	if _, conflict := errors.AsType[*store.ConflictError](err); conflict {
-		s.kept.gone = true
-	}
-	if err == nil {
-		s.kept.version++
-	}
-	return err
-}
-
 // ended takes note of the end of a session. At a shutdown, and when it had to make room
 // for others, it can come back.
 func (k *keeper) ended(s *session, cause sessions.Cause) {
@@ -186,8 +145,10 @@ func (k *keeper) ended(s *session, cause sessions.Cause) {
 	s.kept.gone = true
 	s.kept.mu.Unlock()
 	name := k.name(s.rec.ID)
+	k.forget(name, s)
 	switch {
 	case over:
+	case cause == sessions.Expired && k.shared: // perhaps only here
 	case cause == sessions.Removed:
 		k.report("removing a session", k.do(func(ctx context.Context) error { return k.store.End(ctx, name) }))
 	case cause == sessions.Expired:
@@ -195,95 +156,5 @@ func (k *keeper) ended(s *session, cause sessions.Cause) {
 		case k.ends <- name:
 		default: // it expires there, too
 		}
-	}
-}
-
-// restore brings a session back that this process doesn't know. It returns nil when
-// there is none, and an error when it may be there but cannot be had now.
-func (k *keeper) restore(r *http.Request, id string) (*session, error) {
-	if len(id) > store.MaxID {
-		return nil, nil
-	}
-	restored, err, _ := k.restoring.Do(id, func() (any, error) {
-		if s, ok := k.http.table.Get(id); ok {
-			return s, nil // just now
-		}
-		return k.revive(context.WithoutCancel(r.Context()), id)
-	})
-	if err != nil {
-		k.http.opt.Logger.Warn().Err(err).Str(logfield.SessionID, logfield.Short(id)).Msg("a session could not be brought back")
-	}
-	s, _ := restored.(*session)
-	if errors.Is(err, downstream.ErrGone) {
-		err = nil
-	}
-	return s, err
-}
-
-func (k *keeper) revive(ctx context.Context, id string) (*session, error) {
-	record, err := k.load(ctx, id)
-	if err != nil || record == nil {
-		return nil, err
-	}
-	s := &session{http: k.http, auth: record.Authorization, born: record.Began, kept: record.kept}
-	s.rec = sessions.Record{ID: id, Version: record.Version, Principal: record.Principal}
-	s.streams.Init(k.http.streams, &s.rec, s.kept.generation)
-	if s.account, err = k.http.opt.openAccount(record.Principal, len(record.Conversation)+len(record.Authorization)); err != nil {
-		return nil, err
-	}
-	caller := downstream.Caller{Principal: record.Principal, Authorization: record.Authorization, Account: s.account}
-	if s.conv, err = k.http.backend.Restore(ctx, caller, record.Conversation, s.pusher()); err != nil {
-		s.account.Close()
-		return nil, err
-	}
-	if err = k.commit(s); err != nil { // so that no other process goes on with it
-		s.conv.Close(sessions.Closed)
-		s.account.Close()
-		return nil, err
-	}
-	k.bringBackCalls(s, caller, record.records)
-	if err = s.enlist(); err != nil {
-		return nil, err
-	}
-	k.http.opt.Logger.Debug().Str(logfield.SessionID, logfield.Short(id)).Msg("session brought back")
-	return s, nil
-}
-
-// loadedRecord is a session's record, and what is to be known for saving it again.
-type loadedRecord struct {
-	sessionRecord
-	kept    *kept
-	records []store.Record // all of the session's
-}
-
-// load reads a session's record, nil when there is none.
-func (k *keeper) load(ctx context.Context, id string) (*loadedRecord, error) {
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
-	list, err := k.store.Load(ctx, k.name(id)) // not Get, which may answer from a copy
-	at := slices.IndexFunc(list, func(r store.Record) bool { return r.Kind == store.Session })
-	if err != nil || at < 0 {
-		return nil, err
-	}
-	found := &list[at]
-	if found.Err != nil {
-		return nil, fmt.Errorf("%w: %w", downstream.ErrGone, found.Err)
-	}
-	var record loadedRecord
-	if err := json.Unmarshal(found.Value, &record.sessionRecord); err != nil || record.ID != id || record.V < 1 {
-		return nil, fmt.Errorf("%w: its record cannot be read", downstream.ErrGone)
-	}
-	if record.V > sessionRecordVersion {
-		return nil, fmt.Errorf("%w: %w", downstream.ErrGone, store.ErrNewer)
-	}
-	record.records = list
-	record.kept = &kept{version: found.Version, generation: record.Generation + 1}
-	return &record, nil
-}
-
-// Changed implements Pusher.
-func (s *session) Changed() {
-	if s.kept != nil && s.listed.Load() {
-		s.http.keeper.save(s)
 	}
 }

@@ -185,14 +185,24 @@ func (c *fakeConv) Notify(_ downstream.Caller, msg jsonrpc.Message) {
 	c.notified = append(c.notified, msg.Method)
 }
 
-func (c *fakeConv) Answer(caller downstream.Caller, msg jsonrpc.Message) {
+func (c *fakeConv) Knows(jsonrpc.ID) bool { return true }
+
+func (c *fakeConv) Answer(caller downstream.Caller, msg jsonrpc.Message) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.answerer = append(c.answerer, caller.Principal)
 	c.answered = append(c.answered, string(msg.ID))
+	return nil
 }
 
 func (c *fakeConv) Flows() [][]byte { return nil }
+
+func (c *fakeConv) Adopt(_, theirs []byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, c.level, _ = strings.Cut(string(theirs), " ")
+	return nil
+}
 
 func (c *fakeConv) Look() observe.Conversation { return observe.Conversation{Version: c.version} }
 

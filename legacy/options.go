@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/sessions"
@@ -51,6 +52,11 @@ type Options struct {
 	// store is not closed.
 	Store      store.Store
 	StoreScope string
+	// Seat is that of this replica, 0 without a store. Peers reach the others that share
+	// the store; nil: they cannot be reached, and of what they do not bring to an end the
+	// store alone tells.
+	Seat  downstream.Seat
+	Peers Peers
 
 	CommitDelay  time.Duration // a response that takes longer becomes SSE (E-6); 2 s
 	KeepAlive    time.Duration // longest silence on an SSE stream; 15 s
@@ -100,5 +106,11 @@ func (o Options) withDefaults() Options {
 	o.Retention = cmp.Or(o.Retention, 5*time.Minute)
 	o.WriteTimeout = cmp.Or(o.WriteTimeout, 10*time.Second)
 	o.Rest = cmp.Or(o.Rest, time.Second)
+	if o.Peers == nil {
+		o.Peers = nobody{}
+	}
+	if o.Store != nil && o.Seat == 0 {
+		o.Seat = downstream.NewSeat()
+	}
 	return o
 }

@@ -44,7 +44,7 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request) {
 	msg, err := jsonrpc.Parse(body)
 	if err != nil {
 		if s := from.session; s != nil && message.IsBrokenAnswer(&msg) {
-			s.conv.Answer(from.caller, msg) // C.9: no better answer will come
+			_ = s.conv.Answer(from.caller, msg) // C.9: no better answer will come
 		}
 		web.WriteParseError(w, message.ErrorID(&msg), err)
 		return
@@ -93,11 +93,9 @@ func (h *HTTP) postMessage(w http.ResponseWriter, r *http.Request, accept web.Ac
 	}
 	switch msg.Kind() {
 	case jsonrpc.Notification:
-		conv.Notify(caller, *msg)
-		w.WriteHeader(http.StatusAccepted)
+		h.notify(w, r, s, conv, caller, msg)
 	case jsonrpc.Response:
-		conv.Answer(caller, *msg)
-		w.WriteHeader(http.StatusAccepted)
+		h.answer(w, r, s, conv, caller, msg)
 	default:
 		if s == nil || !s.refuse(w, r, caller.Authorization) {
 			h.serve(w, r, accept, s, conv, caller, *msg, from)

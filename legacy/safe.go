@@ -9,10 +9,8 @@ import (
 	"sync"
 
 	"github.com/mcpbridge/bridge/downstream"
-	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/message"
-	"github.com/mcpbridge/bridge/legacy/stream"
 	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/sessions"
 	"github.com/mcpbridge/bridge/sessions/store"
@@ -30,24 +28,19 @@ type keptCall struct {
 // callRecord is a call that waits for its client, and the events that the client may
 // not have had: the questions that are open. The events of a last word are one.
 type callRecord struct {
-	V      int         `json:"v"`
-	Stream uint64      `json:"stream"` // number of the stream that the events are of
-	Events []keptEvent `json:"events,omitempty"`
-	Flow   []byte      `json:"flow,omitempty"` // as Conversation.Resume wants it
+	V       int             `json:"v"`
+	Stream  uint64          `json:"stream"`            // number of the stream that the events are of
+	Home    downstream.Seat `json:"home,omitempty"`    // the replica that the call is in
+	Request jsonrpc.ID      `json:"request,omitempty"` // the client's id of the call
+	Last    uint64          `json:"last,omitempty"`    // no replica before Home has sent an event with a higher number
+	Events  []keptEvent     `json:"events,omitempty"`
+	Flow    []byte          `json:"flow,omitempty"` // as Conversation.Resume wants it
 }
 
 type keptEvent struct {
 	ID   jsonrpc.ID `json:"id,omitempty"` // of the question
 	Seq  uint64     `json:"seq"`
 	Data []byte     `json:"data"`
-}
-
-// missed returns the events for the stream that goes on with the record's.
-func (r *callRecord) missed() (events []stream.Event) {
-	for _, e := range r.Events {
-		events = append(events, stream.Event{Seq: e.Seq, Data: e.Data})
-	}
-	return events
 }
 
 // callRecordVersion counts the changes of callRecord that an older bridge could not go
@@ -94,7 +87,7 @@ func (kc *keptCall) save(ex *exchange, st *sessions.Stream, k *downstream.Kept, 
 		return downstream.ErrGone
 	}
 	r := &kc.record
-	r.V, r.Stream = callRecordVersion, st.ID()
+	r.V, r.Stream, r.Home, r.Request = callRecordVersion, st.ID(), ex.http.keeper.seat, k.Request
 	if k.N >= kc.n {
 		kc.n, r.Flow = k.N, k.Record
 		r.Events = slices.DeleteFunc(r.Events, func(e keptEvent) bool { return !slices.Contains(k.Open, e.ID) })
@@ -114,14 +107,17 @@ func (kc *keptCall) save(ex *exchange, st *sessions.Stream, k *downstream.Kept, 
 }
 
 // recordID names the records of a stream, in whatever process it is.
-func recordID(stream uint64) string { return strconv.FormatUint(uint64(uint32(stream)), 10) }
+func recordID(stream uint64) string { return strconv.FormatUint(stream, 10) }
 
 // change changes records of the exchange's session.
 func (ex *exchange) change(changes ...store.Change) error {
-	k := ex.http.keeper
-	err := k.do(func(ctx context.Context) error {
-		return k.store.Commit(ctx, k.name(ex.session.rec.ID), changes...)
-	})
+	return ex.http.keeper.change(ex.session, changes...)
+}
+
+// change changes records of a session's calls. The error is ErrGone when another replica
+// has changed one.
+func (k *keeper) change(s *session, changes ...store.Change) error {
+	err := k.do(func(ctx context.Context) error { return k.store.Commit(ctx, k.name(s.rec.ID), changes...) })
 	if _, conflict := errors.AsType[*store.ConflictError](err); conflict {
 		return downstream.ErrGone
 	}
@@ -129,20 +125,21 @@ func (ex *exchange) change(changes ...store.Change) error {
 }
 
 // keepLastWord keeps the response of a call that was kept, until its retention ends, and
-// removes the call's record; without a response it only does that.
-func (ex *exchange) keepLastWord(msg *downstream.Message) {
+// removes the call's record; without a response it only does that. It returns false when
+// another replica goes on with the call: then there is nothing to say here.
+func (ex *exchange) keepLastWord(msg *downstream.Message) bool {
 	ex.mu.Lock()
 	kept, over := ex.kept, ex.phase == done
 	ex.mu.Unlock()
 	if kept == nil || over {
-		return
+		return true
 	}
 	kept.mu.Lock()
 	defer kept.mu.Unlock()
 	before := kept.over
 	kept.over = true
 	if before || kept.version == 0 {
-		return
+		return true
 	}
 	st := ex.stream.Load()
 	id := recordID(st.ID())
@@ -153,7 +150,12 @@ func (ex *exchange) keepLastWord(msg *downstream.Message) {
 			changes = append(changes, store.Change{Kind: store.LastWord, ID: id, Replaces: store.Any, TTL: ex.http.opt.Retention, Value: value})
 		}
 	}
-	ex.http.keeper.report("keeping the last word of a call", ex.change(changes...))
+	err := ex.change(changes...)
+	if errors.Is(err, downstream.ErrGone) {
+		return false
+	}
+	ex.http.keeper.report("keeping the last word of a call", err)
+	return true
 }
 
 // Drop implements downstream.Safe.
@@ -162,39 +164,46 @@ func (ex *exchange) Drop() { ex.keepLastWord(nil) }
 // Leave implements downstream.Safe.
 func (ex *exchange) Leave() { ex.complete(nil) }
 
-// bringBackCalls goes on with the calls of a session, and makes last words ready.
-func (k *keeper) bringBackCalls(s *session, caller downstream.Caller, records []store.Record) {
-	for i := range records {
-		r := &records[i]
-		if r.Kind != store.Flow && r.Kind != store.LastWord {
-			continue
-		}
-		if err := k.bringBackCall(s, caller, r); err != nil {
-			k.http.opt.Logger.Warn().Err(err).Str(logfield.SessionID, logfield.Short(s.rec.ID)).Msg("a call of an earlier process cannot go on")
-		}
-	}
-}
-
-func (k *keeper) bringBackCall(s *session, caller downstream.Caller, r *store.Record) error {
+// readCall reads the record of a call or of a last word.
+func readCall(r *store.Record) (*callRecord, error) {
 	if r.Err != nil {
-		return r.Err
+		return nil, r.Err
 	}
-	var record callRecord
-	if err := json.Unmarshal(r.Value, &record); err != nil || record.V < 1 {
-		return errors.New("its record cannot be read")
+	record := new(callRecord)
+	if err := json.Unmarshal(r.Value, record); err != nil || record.V < 1 {
+		return nil, errors.New("its record cannot be read")
 	}
 	if record.V > callRecordVersion {
-		return store.ErrNewer
+		return nil, store.ErrNewer
 	}
-	st := s.streams.BringBack(record.Stream, record.missed())
+	return record, nil
+}
+
+// takeOver goes on with a call whose replica does not, or makes a last word ready. Of
+// all replicas exactly one succeeds; the others' error is ErrGone.
+func (k *keeper) takeOver(s *session, caller downstream.Caller, r *store.Record, record *callRecord) error {
+	s.kept.takeover.Lock()
+	defer s.kept.takeover.Unlock()
+	if s.streams.Find(record.Stream) != nil {
+		return nil // by another request, just now
+	}
 	if r.Kind == store.LastWord {
+		st := s.streams.BringBack(record.Stream, record.events(), record.Last)
 		st.Seal(nil)
 		s.streams.Retire(st)
 		return nil
 	}
+	record.Home, record.Last = k.seat, record.beyond()
+	value, err := json.Marshal(record)
+	if err != nil {
+		return err
+	}
+	if err := k.change(s, store.Change{Kind: store.Flow, ID: r.ID, Replaces: r.Version, TTL: r.TTL, Value: value}); err != nil {
+		return err
+	}
 	ex := &exchange{http: k.http, session: s, accept: web.AcceptJSON | web.AcceptSSE, phase: streaming, requests: 1, left: 1}
-	ex.kept = &keptCall{version: r.Version, record: record}
-	ex.stream.Store(st)
+	ex.kept = &keptCall{version: r.Version + 1, record: *record}
+	ex.stream.Store(s.streams.BringBack(record.Stream, record.events(), record.Last))
 	if k.http.start(ex) == nil {
 		return downstream.ErrStopping
 	}
@@ -203,4 +212,22 @@ func (k *keeper) bringBackCall(s *session, caller downstream.Caller, r *store.Re
 		return err
 	}
 	return nil
+}
+
+// beyond returns a number that no event has had that was sent so far. Progress is not
+// kept, so nobody knows how many there were; that it was less than four billion is certain.
+func (r *callRecord) beyond() uint64 {
+	last := r.Last
+	for _, e := range r.Events {
+		last = max(last, e.Seq)
+	}
+	return (last>>32 + 1) << 32
+}
+
+func (r *callRecord) events() []sessions.Event {
+	events := make([]sessions.Event, len(r.Events))
+	for i, e := range r.Events {
+		events[i] = sessions.Event{Seq: e.Seq, Data: e.Data}
+	}
+	return events
 }

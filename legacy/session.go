@@ -76,8 +76,14 @@ func (h *HTTP) find(r *http.Request) (s *session, caller downstream.Caller, name
 // none, and an error when it may be in the store but cannot be had now.
 func (h *HTTP) lookup(r *http.Request, id string) (*session, error) {
 	s, ok := h.table.Get(id)
-	if !ok && h.keeper != nil {
+	switch {
+	case !ok && h.keeper != nil:
 		return h.keeper.restore(r, id)
+	case ok && s.kept != nil && s.kept.stale.Load():
+		h.keeper.refresh(s)
+		if s.ended.Load() {
+			return nil, nil
+		}
 	}
 	return s, nil
 }

@@ -198,13 +198,12 @@ func (s *Stream) deliverLocked() (gone *attachment, err error) {
 
 // handLocked gives the carrier all queued events.
 func (s *Stream) handLocked(at *attachment) {
-	for at.cursor < s.log.Last() {
-		at.cursor++
-		data, ok := s.log.At(at.cursor)
-		if ok && (data != nil || at.cursor > at.replay) {
-			at.carrier.Write(s.id, at.cursor, data)
+	for seq, data, ok := s.log.After(at.cursor); ok; seq, data, ok = s.log.After(seq) {
+		if data != nil || seq > at.replay {
+			at.carrier.Write(s.id, seq, data)
 		}
 	}
+	at.cursor = s.log.Last()
 	s.boundLocked()
 }
 

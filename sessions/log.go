@@ -1,5 +1,10 @@
 package sessions
 
+import (
+	"cmp"
+	"slices"
+)
+
 // Limits bounds the event log of a stream. A log always keeps its newest event,
 // even one that alone exceeds Bytes, since a stream must be able to carry the
 // largest message that the bridge accepts.
@@ -14,14 +19,21 @@ const (
 	DefaultBytes  = 1 << 20
 )
 
-// Log is the bounded event log of one stream: a run of events with consecutive
-// sequence numbers, of which the oldest give way at Bound. The zero Log is empty
-// and holds no memory. It is not safe for concurrent use.
+// Log is the bounded event log of one stream: events with rising sequence
+// numbers, of which the oldest give way at Bound. The numbers are consecutive but for
+// what Leap leaves out. The zero Log is empty and holds no memory. It is not safe for
+// concurrent use.
 type Log struct {
 	limits  Limits
-	dropped uint64 // events that once stood before events[0]
-	events  [][]byte
+	dropped uint64 // number of the newest event that gave way
+	last    uint64 // number of the newest event ever
+	events  []logged
 	bytes   int
+}
+
+type logged struct {
+	seq  uint64
+	data []byte
 }
 
 // Append adds an event, which the log keeps and the caller must not change, and
@@ -29,12 +41,16 @@ type Log struct {
 // it takes a number but says nothing.
 func (l *Log) Append(data []byte) uint64 {
 	if l.events == nil {
-		l.events = make([][]byte, 0, 4)
+		l.events = make([]logged, 0, 4)
 	}
-	l.events = append(l.events, data)
+	l.last++
+	l.events = append(l.events, logged{l.last, data})
 	l.bytes += len(data)
-	return l.Last()
+	return l.last
 }
+
+// Leap leaves numbers out: the next event gets the one after seq.
+func (l *Log) Leap(seq uint64) { l.last = max(l.last, seq) }
 
 // Over reports whether the log is beyond its limits.
 func (l *Log) Over() bool {
@@ -44,28 +60,38 @@ func (l *Log) Over() bool {
 // Bound drops the oldest events until the log is within its limits, but none
 // after taken.
 func (l *Log) Bound(taken uint64) {
-	for l.Over() && l.dropped < taken {
+	for l.Over() && l.events[0].seq <= taken {
 		l.drop()
 	}
 }
 
-// Last returns the sequence number of the newest event ever appended, 0 if none.
-func (l *Log) Last() uint64 { return l.dropped + uint64(len(l.events)) }
+// Len returns how many events are held.
+func (l *Log) Len() int { return len(l.events) }
 
-// First returns the sequence number of the oldest event still held, or Last()+1.
+// Last returns the sequence number of the newest event ever appended or left out, 0 if
+// there is none.
+func (l *Log) Last() uint64 { return l.last }
+
+// First returns the number after that of the newest event that gave way: from there on
+// all are held.
 func (l *Log) First() uint64 { return l.dropped + 1 }
 
-// At returns the event with this number, and false when it is not held.
-func (l *Log) At(seq uint64) ([]byte, bool) {
-	if seq <= l.dropped || seq > l.Last() {
-		return nil, false
+// After returns the oldest event that is held after this number, and false when there
+// is none.
+func (l *Log) After(seq uint64) (next uint64, data []byte, ok bool) {
+	i, found := slices.BinarySearchFunc(l.events, seq, func(e logged, seq uint64) int { return cmp.Compare(e.seq, seq) })
+	if found {
+		i++
 	}
-	return l.events[seq-l.dropped-1], true
+	if i == len(l.events) {
+		return 0, nil, false
+	}
+	return l.events[i].seq, l.events[i].data, true
 }
 
 // Trim drops all events up to and including this number.
 func (l *Log) Trim(seq uint64) {
-	for len(l.events) > 0 && l.dropped < seq {
+	for len(l.events) > 0 && l.events[0].seq <= seq {
 		l.drop()
 	}
 	if len(l.events) == 0 {
@@ -74,10 +100,10 @@ func (l *Log) Trim(seq uint64) {
 }
 
 func (l *Log) drop() {
-	l.bytes -= len(l.events[0])
-	l.events[0] = nil // release it now: the array behind the slice lives on
+	l.bytes -= len(l.events[0].data)
+	l.dropped = l.events[0].seq
+	l.events[0].data = nil // release it now: the array behind the slice lives on
 	l.events = l.events[1:]
-	l.dropped++
 }
 
 func (l Limits) events() int {

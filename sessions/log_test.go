@@ -10,7 +10,7 @@ import (
 func TestEmptyLogHoldsNoMemory(t *testing.T) {
 	want(t, "allocations", testing.AllocsPerRun(100, func() {
 		var l Log
-		_, _ = l.At(1)
+		_, _, _ = l.After(1)
 		_ = l.Last()
 	}), 0)
 }
@@ -42,13 +42,27 @@ func TestLogIsBoundedByEventsAndBytes_E20(t *testing.T) {
 	l.add(strings.Repeat("f", 50)) // alone above the limit: kept
 	want(t, "first", l.First(), 6)
 	want(t, "last", l.Last(), 6)
-	got, ok := l.At(6)
+	seq, got, ok := l.After(0)
 	want(t, "newest", len(got), 50)
+	want(t, "number", seq, 6)
 	want(t, "held", ok, true)
-	_, ok = l.At(5)
-	want(t, "dropped", ok, false)
-	_, ok = l.At(7)
+	_, _, ok = l.After(6)
 	want(t, "not yet", ok, false)
+}
+
+func TestLogLeavesNumbersOut(t *testing.T) {
+	var l Log
+	l.Leap(2)
+	l.Append(ev("a"))
+	l.Leap(9)
+	l.Leap(5) // which is behind
+	l.Append(ev("b"))
+	want(t, "last", l.Last(), 10)
+	want(t, "first", l.First(), 1)
+	for after, next := range map[uint64]uint64{0: 3, 2: 3, 3: 10, 9: 10, 10: 0} {
+		seq, _, _ := l.After(after)
+		want(t, "next", seq, next)
+	}
 }
 
 func TestLogAgreesWithAPlainList(t *testing.T) {
@@ -69,10 +83,10 @@ func TestLogAgreesWithAPlainList(t *testing.T) {
 			l.Bound(l.Last())
 		}
 		bytes := 0
-		for seq := l.First(); seq <= l.Last(); seq++ {
-			got, ok := l.At(seq)
-			if !ok || string(got) != string(all[seq-1]) {
-				t.Fatalf("event %d = %q, %t", seq, got, ok)
+		for before := l.First() - 1; before < l.Last(); before++ {
+			seq, got, ok := l.After(before)
+			if !ok || seq != before+1 || string(got) != string(all[before]) {
+				t.Fatalf("event after %d = %d, %q, %t", before, seq, got, ok)
 			}
 			bytes += len(got)
 		}

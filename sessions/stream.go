@@ -189,7 +189,7 @@ func (s *Stream) Look() observe.Stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return observe.Stream{
-		ID: s.id, Attached: s.at != nil, Ended: s.ended, Missing: int(s.log.Last() - s.sent), Kept: int(s.log.Last() - s.log.First() + 1),
+		ID: s.id, Attached: s.at != nil, Ended: s.ended, Missing: int(s.log.Last() - s.sent), Kept: s.log.Len(),
 	}
 }
 
@@ -200,10 +200,22 @@ func (s *Stream) Exhausted(after uint64) bool {
 	return s.ended && after >= s.log.Last()
 }
 
-// Recall has the stream take the events that it holds for sent: by an earlier process.
-func (s *Stream) Recall() {
+// Event is an event and its number.
+type Event struct {
+	Seq  uint64
+	Data []byte
+}
+
+// Recall gives a new stream the events that it had in another process, which has sent
+// them and possibly others up to last: the next one gets the number after that.
+func (s *Stream) Recall(events []Event, last uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for _, e := range events {
+		s.log.Leap(e.Seq - 1)
+		s.log.Append(e.Data)
+	}
+	s.log.Leap(last)
 	s.sent = s.log.Last()
 }
 

@@ -107,7 +107,7 @@ func (r *Resources) Unsubscribe(authorization, uri string) {
 // Subscribed returns the URIs, which nobody may change.
 func (r *Resources) Subscribed() []string { return r.subscribed() }
 
-// Restore subscribes to what was subscribed to before the process, and has the client
+// Restore subscribes to just what another process has subscribed to, and has the client
 // look at all of it: there was a gap (C-20). It does not wait for the server; failed is
 // told when that does not take the subscriptions.
 func (r *Resources) Restore(authorization string, uris []string, failed func(error)) {
@@ -124,6 +124,10 @@ func (r *Resources) Restore(authorization string, uris []string, failed func(err
 func (r *Resources) restore(authorization string, uris []string) error {
 	r.change.Lock()
 	defer r.change.Unlock()
+	if len(uris) == 0 {
+		r.swap(nil, nil)
+		return nil
+	}
 	if err := r.replace(authorization, uris, ""); err != nil {
 		return err
 	}

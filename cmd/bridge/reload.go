@@ -54,6 +54,7 @@ func (s *service) keepUntilRestart(cfg *config.Config) {
 	keep(s, "admin", &cfg.Admin, s.cfg.Admin)
 	keep(s, "store", &cfg.Store, s.cfg.Store)
 	keep(s, "limits.memory", &cfg.Limits.Memory, s.cfg.Limits.Memory)
+	keep(s, "replica", &cfg.Replica, s.cfg.Replica)
 	keep(s, "log.format", &cfg.Log.Format, s.cfg.Log.Format)
 	if (cfg.TLS.Cert == "") != (s.cfg.TLS.Cert == "") {
 		keep(s, "tls.cert", &cfg.TLS, s.cfg.TLS)

@@ -87,7 +87,7 @@ func newService(ctx context.Context, cfg *config.Config, environ []string, log z
 		return nil, err
 	}
 	with := common{admin: admin, pages: newDesks(edge.IsLoopback(cfg.Listen), environ, log), memory: memory(cfg, log)}
-	if with.store, err = openStore(ctx, cfg.Store); err != nil {
+	if with.kept, err = openKeeping(ctx, cfg, log); err != nil {
 		with.close()
 		return nil, err
 	}
@@ -115,6 +115,7 @@ func proxies(cfg *config.Config) edge.Proxies {
 func (s *service) run(ctx context.Context) error {
 	s.fleet.Watch()
 	s.with.admin.serve(s.fleet, s.with.memory)
+	s.with.kept.serve(s.fleet)
 	failed := make(chan error, 1)
 	go func() { failed <- s.edge.Serve() }()
 	var err error

@@ -12,14 +12,13 @@ import (
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/internal/mount"
 	"github.com/mcpbridge/bridge/legacy/web"
-	"github.com/mcpbridge/bridge/sessions/store"
 )
 
 // common is what all mounts of a process share.
 type common struct {
 	admin  *administration // nil without one
 	pages  *desks
-	store  store.Store    // nil: sessions end with the process
+	kept   keeping
 	memory *budget.Budget // nil: without bounds
 }
 
@@ -27,9 +26,7 @@ type common struct {
 func (c *common) close() {
 	c.pages.stop()
 	c.admin.stop()
-	if c.store != nil {
-		_ = c.store.Close() // what was acknowledged is kept
-	}
+	c.kept.close()
 }
 
 // specs say how to make the mounts of a configuration.

@@ -17,7 +17,7 @@ import (
 
 // openStore opens what the settings name, sealed; nil when sessions end with the
 // process. A store in a file makes its own key.
-func openStore(ctx context.Context, settings config.Store) (store.Store, error) {
+func openStore(ctx context.Context, settings config.Store) (store.Store, []store.Key, error) {
 	scheme, path, _ := strings.Cut(settings.URL, ":")
 	var (
 		keys  []store.Key
@@ -26,14 +26,14 @@ func openStore(ctx context.Context, settings config.Store) (store.Store, error) 
 	)
 	switch {
 	case scheme == "memory":
-		return nil, nil
+		return nil, nil, nil
 	case settings.Keys != "":
 		keys, err = store.ReadKeys(settings.Keys)
 	default:
 		keys, err = store.EnsureKeys(path + ".keys")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("store.keys: %w", err)
+		return nil, nil, fmt.Errorf("store.keys: %w", err)
 	}
 	if scheme == "file" {
 		inner, err = boltstore.Open(path, boltstore.Options{Relaxed: settings.Durability == "relaxed"})
@@ -41,13 +41,13 @@ func openStore(ctx context.Context, settings config.Store) (store.Store, error) 
 		inner, err = redisstore.Open(ctx, settings.URL)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("store.url: %w", err)
+		return nil, nil, fmt.Errorf("store.url: %w", err)
 	}
 	sealed, err := store.NewSealed(inner, keys)
 	if err != nil {
-		return nil, errors.Join(err, inner.Close())
+		return nil, nil, errors.Join(err, inner.Close())
 	}
-	return sealed, nil
+	return sealed, keys, nil
 }
 
 // checkStore reports why serve could not open its store. It makes nothing, and a file
@@ -58,7 +58,7 @@ func checkStore(ctx context.Context, settings config.Store) error {
 			return checkNewStore(path, settings.Keys)
 		}
 	}
-	s, err := openStore(ctx, settings)
+	s, _, err := openStore(ctx, settings)
 	switch {
 	case errors.Is(err, boltstore.ErrInUse):
 		return nil

@@ -40,7 +40,7 @@ func open(cfg *config.Config, settings *config.Mount, with common, log zerolog.L
 		DropAuthorization: settings.Authorization == "drop",
 	}
 	with.admin.watch(settings.Path, &options)
-	options.Legacy.Store, options.Legacy.StoreScope = with.store, settings.Path
+	with.kept.give(&options.Legacy, settings.Path)
 	options.Legacy.Memory = with.memory
 	if len(settings.Command) > 0 {
 		options.Command, options.Probe.Timeout = command(settings, log), settings.Timeouts.Start

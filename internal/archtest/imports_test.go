@@ -56,7 +56,7 @@ var mayImport = map[string][]string{
 
 	"legacy/message": {"downstream", "observe", "sessions", "mcp", "jsonrpc", "internal/logfield"},
 	"legacy/channel": {"legacy/message", "downstream", "observe", "negotiate", "mcp", "jsonrpc", "rawjson", "internal/agenda", "internal/budget", "internal/gate", "internal/transport", "internal/logfield"},
-	"legacy/stream":  {"legacy/message", "legacy/quiet", "legacy/web", "observe", "sessions", "sse", "jsonrpc", "internal/agenda", "internal/gate", "internal/logfield"},
+	"legacy/stream":  {"downstream", "legacy/message", "legacy/quiet", "legacy/web", "observe", "sessions", "sse", "jsonrpc", "internal/agenda", "internal/gate", "internal/logfield"},
 	"legacy/quiet":   {"legacy/h1", "legacy/message", "legacy/web", "sessions", "internal/agenda", "internal/gate", "internal/http1", "internal/park"},
 	"legacy/web":     {"legacy/message", "downstream", "observe", "sse", "mcp", "jsonrpc"},
 	"legacy/h1":      {"internal/http1", "internal/roster"},
@@ -75,6 +75,7 @@ var mayImport = map[string][]string{
 	"sessions/redisstore":   {"sessions/store"},
 
 	"internal/browser":   {},
+	"internal/replica":   {"downstream", "sessions/store"},
 	"internal/transport": {"internal/budget"},
 	"internal/park":      {},
 	"internal/mount": {"authorize", "downstream", "observe", "observe/tap", "legacy", "bridge", "upstream", "sessions", "negotiate", "translate", "mcp", "jsonrpc", "rawjson",

@@ -130,6 +130,10 @@ func New(opt Options) (*Mount, error) {
 	if !opt.RefuseModern {
 		opt.Bridge.Modern = m.server.asModern()
 	}
+	if opt.Legacy.Store != nil && opt.Legacy.Seat == 0 {
+		opt.Legacy.Seat = downstream.NewSeat()
+	}
+	opt.Bridge.Seat = opt.Legacy.Seat
 	keeps := opt.keepsCredentials()
 	opt.Bridge.OneIdentity, opt.Legacy.CredentialsEndHere = keeps, keeps
 	opt.Bridge.Upstream, opt.Bridge.Prober, opt.Bridge.Draft = m.Upstream, m.Prober, opt.Draft.Active

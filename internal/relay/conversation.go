@@ -136,15 +136,21 @@ func (c *conversation) Notify(caller downstream.Caller, msg jsonrpc.Message) {
 }
 
 // Answer implements downstream.Conversation.
-func (c *conversation) Answer(caller downstream.Caller, msg jsonrpc.Message) {
-	if c.strange(caller) {
-		return
+func (c *conversation) Answer(caller downstream.Caller, msg jsonrpc.Message) error {
+	if !c.strange(caller) {
+		c.line.Send(caller, &msg, msg.AppendTo(nil))
 	}
-	c.line.Send(caller, &msg, msg.AppendTo(nil))
+	return nil
 }
+
+// Knows implements downstream.Conversation: the session is in no other process.
+func (c *conversation) Knows(jsonrpc.ID) bool { return true }
 
 // Record implements downstream.Conversation: the session is the server's.
 func (c *conversation) Record() []byte { return nil }
+
+// Adopt implements downstream.Conversation.
+func (c *conversation) Adopt(_, _ []byte) error { return nil }
 
 // Flows implements downstream.Conversation.
 func (c *conversation) Flows() [][]byte { return nil }

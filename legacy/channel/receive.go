@@ -151,7 +151,7 @@ func (c *Channel) take(msg *jsonrpc.Message, answer func([]byte)) {
 			conv.Notify(c.caller, *msg)
 		}
 	default:
-		conv.Answer(c.caller, *msg)
+		_ = conv.Answer(c.caller, *msg) // the session is in no other process
 	}
 }
 

@@ -25,9 +25,6 @@ func (s *Set) Listen(w http.ResponseWriter, r *http.Request) bool {
 // (E-21).
 func (s *Set) Resume(w http.ResponseWriter, r *http.Request, last EventID) {
 	st, seq := s.Find(last.Stream), last.Seq
-	if st != nil && st.ID() != last.Stream {
-		seq = s.translated(last)
-	}
 	switch {
 	case st == nil || !st.Holds(seq):
 		s.RefuseEventID(w)

@@ -1,66 +1,48 @@
 package stream
 
 import (
-	"slices"
-
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/sessions"
 )
 
-// Event is an event of an earlier process that its client may not have had.
-type Event struct {
-	Seq  uint64 // its number there
-	Data []byte
+// Number is that of a stream, and says whose it is: its upper half is the seat of the
+// replica that began the stream, 0 for a bridge that keeps nothing. The first bits of the
+// lower half tell the times apart that the session was brought back there; the others count.
+type Number uint64
+
+const (
+	seatShift   = 32
+	countBits   = 20
+	maxOpenings = 1<<(seatShift-countBits) - 1
+)
+
+// First returns the number of a session's standalone stream where a replica has opened
+// sessions, or brought some back, this many times. Those of calls follow. So no event id of
+// another process, or of another time, names an event of this one.
+func First(seat downstream.Seat, opening uint32) Number {
+	return Number(seat)<<seatShift | Number(opening&maxOpenings)<<countBits
 }
 
-// replayed is what a session knows of a stream of an earlier process: under which
-// numbers its first events went out there.
-type replayed struct {
-	stream uint64   // there
-	seqs   []uint64 // there
-}
+// Seat returns that of the replica that began the stream.
+func (n Number) Seat() downstream.Seat { return downstream.Seat(n >> seatShift) }
 
-// BringBack adds a stream of an earlier process, by the number that it had there, with
-// its events.
-func (s *Set) BringBack(stream uint64, events []Event) *sessions.Stream {
-	number := uint32(stream)
-	st := sessions.NewStream(s.first|uint64(number), s.endpoint.opt.Log)
-	then := replayed{stream: stream}
-	for _, e := range events {
-		st.Put(e.Data)
-		then.seqs = append(then.seqs, e.Seq)
-	}
-	st.Recall()
+// isStandalone reports whether a number is that of the stream which GET opens without
+// Last-Event-ID.
+func isStandalone(stream uint64) bool { return stream&(1<<countBits-1) == 0 }
+
+// BringBack adds a stream of another replica, with the events that its client may not have
+// had. Others up to last may have been sent.
+func (s *Set) BringBack(stream uint64, events []sessions.Event, last uint64) *sessions.Stream {
+	st := sessions.NewStream(stream, s.endpoint.opt.Log)
+	st.Recall(events, last)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.replays == nil {
-		s.replays = map[uint32]replayed{}
-	}
-	s.replays[number] = then
-	s.last = max(s.last, st.ID())
-	i, _ := s.indexLocked(st.ID())
-	s.streams = slices.Insert(s.streams, i, st)
+	s.insertLocked(st)
 	return st
-}
-
-// translated returns which event of a stream that was brought back stands for an event of
-// an earlier process. In the processes between, events had the numbers that they have now.
-func (s *Set) translated(id EventID) (seq uint64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r, ok := s.replays[uint32(id.Stream)]
-	if !ok || id.Stream < r.stream {
-		return 0
-	}
-	if id.Stream > r.stream {
-		return min(id.Seq, uint64(len(r.seqs)))
-	}
-	n := 0
-	for n < len(r.seqs) && r.seqs[n] <= id.Seq {
-		n++
-	}
-	return uint64(n)
 }
 
 // HeardBefore reports whether an event id is one of the standalone stream of another
 // process. What came there afterwards is made up for when the session is brought back.
-func (s *Set) HeardBefore(id EventID) bool { return isStandalone(id.Stream) && id.Stream < s.first }
+func (s *Set) HeardBefore(id EventID) bool {
+	return s.first != 0 && isStandalone(id.Stream) && id.Stream != s.first
+}

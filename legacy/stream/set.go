@@ -22,10 +22,9 @@ type Set struct {
 	attached atomic.Int32 // GETs that have a connection
 
 	mu         sync.Mutex
-	last       uint64              // number of the newest stream
-	streams    []*sessions.Stream  // by number, which only grows
-	retired    []*retired          // the ended ones among streams, oldest first
-	replays    map[uint32]replayed // of streams that were brought back, by the lower half of their numbers
+	last       uint64             // number of the newest stream that began here
+	streams    []*sessions.Stream // by number
+	retired    []*retired         // the ended ones among streams, oldest first
 	standalone *sessions.Stream
 	pending    []push
 	closed     bool
@@ -37,18 +36,12 @@ type push struct {
 	msg []byte
 }
 
-// Init makes the set that of a session. A session that was brought back generation times
-// by other processes has streams with numbers of its own, so that no event id of another
-// time names an event of this one.
-func (s *Set) Init(e *Endpoint, session *sessions.Record, generation uint32) {
+// Init makes the set that of a session, whose standalone stream has this number.
+func (s *Set) Init(e *Endpoint, session *sessions.Record, first Number) {
 	s.endpoint, s.session = e, session
-	s.first = uint64(generation) << 32
+	s.first = uint64(first)
 	s.last = s.first
 }
-
-// isStandalone reports whether a number is that of the stream which GET opens without
-// Last-Event-ID. It is 0, and a multiple of 2³² in a session that was brought back.
-func isStandalone(stream uint64) bool { return uint32(stream) == 0 }
 
 // Listening reports whether a GET is attached to one of the streams.
 func (s *Set) Listening() bool { return s.attached.Load() > 0 }
@@ -60,9 +53,17 @@ func (s *Set) add() *sessions.Stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last++
+	if isStandalone(s.last) {
+		s.last++
+	}
 	st := sessions.NewStream(s.last, s.endpoint.opt.Log)
-	s.streams = append(s.streams, st)
+	s.insertLocked(st)
 	return st
+}
+
+func (s *Set) insertLocked(st *sessions.Stream) {
+	i, _ := s.indexLocked(st.ID())
+	s.streams = slices.Insert(s.streams, i, st)
 }
 
 // Find returns the stream with this number, nil when it is unknown or gone.
@@ -74,9 +75,6 @@ func (s *Set) Find(id uint64) *sessions.Stream {
 			return nil
 		}
 		return s.standalone
-	}
-	if _, ok := s.replays[uint32(id)]; ok && id < s.first {
-		id = s.first | uint64(uint32(id)) // what an earlier process called otherwise
 	}
 	if i, ok := s.indexLocked(id); ok {
 		return s.streams[i]

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/gate"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/sessions"
@@ -18,15 +19,15 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// set returns the streams of a session that was brought back generation times.
-func set(t *testing.T, generation uint32) *Set {
+// set returns the streams of a session at a replica with this seat.
+func set(t *testing.T, seat downstream.Seat) *Set {
 	e := NewEndpoint(Options{
 		MaxStreams: 2, MaxPending: 2, KeepAlive: 15 * time.Second, Retention: time.Minute, WriteTimeout: time.Second, Rest: time.Second,
 		Gate: gate.New(), Logger: zerolog.Nop(), Slow: zerolog.Nop(),
 	})
 	t.Cleanup(e.Close)
 	s := new(Set)
-	s.Init(e, &sessions.Record{ID: "s", Version: mcp.V20250618}, generation)
+	s.Init(e, &sessions.Record{ID: "s", Version: mcp.V20250618}, First(seat, 0))
 	return s
 }
 
@@ -112,34 +113,37 @@ func TestPushedMessagesWaitForTheClientToListen(t *testing.T) {
 	})
 }
 
-func TestStreamOfAnEarlierProcessIsResumedByItsNamesThere(t *testing.T) {
+// TestStreamOfAnotherReplicaKeepsItsNumbers: they go on with a gap, for what was sent there
+// and not kept.
+func TestStreamOfAnotherReplicaKeepsItsNumbers(t *testing.T) {
 	s := set(t, 3)
-	st := s.BringBack(1<<32|7, []Event{{Seq: 4, Data: []byte("q")}, {Seq: 9, Data: []byte("r")}})
-	want(t, "number", st.ID(), uint64(3<<32|7))
+	number := uint64(First(1, 2)) + 7
+	const base = 1 << 32
+	st := s.BringBack(number, []sessions.Event{{Seq: 4, Data: []byte("q")}, {Seq: 9, Data: []byte("r")}}, base)
+	want(t, "number", st.ID(), number)
+	want(t, "of a replica", Number(number).Seat(), downstream.Seat(1))
 	st.Finish([]byte("last"))
 	s.Retire(st)
-	name := func(generation, seq uint64) string { return fmt.Sprintf("%d-%d", generation<<32|7, seq) }
-	events := func(first int) string {
-		var b strings.Builder
-		for n := first; n <= 3; n++ {
-			b.WriteString(event(name(3, uint64(n)), []string{"q", "r", "last"}[n-1]))
-		}
-		return b.String()
+	name := func(seq uint64) string { return fmt.Sprintf("%d-%d", number, seq) }
+	all := event(name(4), "q") + event(name(9), "r") + event(name(base+1), "last")
+	for seq, from := range map[uint64]uint64{0: 4, 3: 4, 4: 9, 8: 9, 9: base + 1, 77: base + 1, base: base + 1} {
+		_, body := s.resumed(name(seq))
+		want(t, name(seq), body, all[strings.Index(all, "event: message\nid: "+name(from)+"\n"):])
 	}
-	for id, first := range map[string]int{
-		name(1, 3): 1, name(1, 4): 2, name(1, 8): 2, name(1, 9): 3, // of the process that kept it
-		name(2, 1): 2, name(2, 5): 3, // of one in between
-		name(0, 9): 1, // of one before
-		name(3, 2): 3, // of this one
-	} {
-		_, body := s.resumed(id)
-		want(t, id, body, events(first))
-	}
-	want(t, "the standalone one of another process", s.HeardBefore(EventID{1 << 32, 5}), true)
-	want(t, "that of this one", s.HeardBefore(EventID{3 << 32, 5}), false)
+	want(t, "the standalone one of another replica", s.HeardBefore(EventID{uint64(First(1, 2)), 5}), true)
+	want(t, "that of this one", s.HeardBefore(EventID{uint64(First(3, 0)), 5}), false)
 	next, c := s.endpoint.Begin(httptest.NewRecorder(), s)
 	c.Leave()
-	want(t, "the next call's", next.ID(), uint64(3<<32|8))
+	want(t, "the next call's", next.ID(), uint64(First(3, 0))+1)
+}
+
+// TestNumbersOfStreamsPassOverThoseOfOtherOpenings: a session may have many.
+func TestNumbersOfStreamsPassOverThoseOfOtherOpenings(t *testing.T) {
+	s := set(t, 3)
+	s.last = uint64(First(3, 1)) - 1
+	next, c := s.endpoint.Begin(httptest.NewRecorder(), s)
+	c.Leave()
+	want(t, "of a call", EventID{Stream: next.ID()}.OfCall(), true)
 }
 
 func FuzzEventID(f *testing.F) {

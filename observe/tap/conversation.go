@@ -64,7 +64,7 @@ func (c *conversation) Notify(caller downstream.Caller, msg jsonrpc.Message) {
 }
 
 // Answer implements downstream.Conversation.
-func (c *conversation) Answer(caller downstream.Caller, msg jsonrpc.Message) {
+func (c *conversation) Answer(caller downstream.Caller, msg jsonrpc.Message) error {
 	if c.tap.open.Load() {
 		e := observe.Event{Session: c.number, Kind: "answer", ID: short(msg.ID), Bytes: len(msg.Result), Status: "result"}
 		if msg.Error != nil {
@@ -73,7 +73,7 @@ func (c *conversation) Answer(caller downstream.Caller, msg jsonrpc.Message) {
 		e.Body = c.tap.bodyOf(msg)
 		c.tap.note(e)
 	}
-	c.Conversation.Answer(caller, msg)
+	return c.Conversation.Answer(caller, msg)
 }
 
 // reply sees what a call sends to its client.

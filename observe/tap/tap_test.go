@@ -38,11 +38,14 @@ func (p *peer) Serve(ctx context.Context, _ downstream.Caller, req downstream.Re
 	out.Send(downstream.Question(`"b-1234567890SECRET"`, mcp.MethodElicitationCreate, []byte(quoted(p.secret))))
 }
 
-func (p *peer) Answer(downstream.Caller, jsonrpc.Message) {
+func (p *peer) Answer(downstream.Caller, jsonrpc.Message) error {
 	p.out.Finish(downstream.Result("1", []byte(quoted(p.secret))))
+	return nil
 }
 
 func (p *peer) Notify(downstream.Caller, jsonrpc.Message) {}
+
+func (p *peer) Knows(jsonrpc.ID) bool { return false }
 
 // opening is a backend whose sessions are one peer's.
 type opening struct {
@@ -90,7 +93,7 @@ func talk(t interface{ Fatal(...any) }, tp *Tap, secret string) uint64 {
 	}
 	req := downstream.NewRequest(jsonrpc.Message{ID: "1", Method: mcp.MethodToolsCall, Params: []byte(`{"arguments":` + quoted(secret) + `}`)})
 	conv.Serve(context.Background(), downstream.Caller{Authorization: secret}, req, sink{})
-	conv.Answer(downstream.Caller{}, jsonrpc.Message{ID: `"b-1234567890SECRET"`, Result: []byte(quoted(secret))})
+	_ = conv.Answer(downstream.Caller{}, jsonrpc.Message{ID: `"b-1234567890SECRET"`, Result: []byte(quoted(secret))})
 	conv.Notify(downstream.Caller{}, jsonrpc.Message{Method: mcp.NotificationInitialized, Params: []byte(quoted(secret))})
 	return conv.Look().Number
 }

@@ -160,6 +160,9 @@ func seekAfter(c *bolt.Cursor, session string) (key, raw []byte) {
 	return key, raw
 }
 
+// Watch implements store.Store: the file is locked, so that nobody else has it.
+func (s *Store) Watch(func(string)) bool { return false }
+
 // Ping implements store.Store.
 func (s *Store) Ping(ctx context.Context) error {
 	return s.do(ctx, func(*bolt.Bucket) error { return nil })

@@ -24,9 +24,10 @@ import (
 
 // Store is a store.Store in Redis.
 type Store struct {
-	client rueidis.Client
-	prefix string
-	closed atomic.Bool
+	client  rueidis.Client
+	prefix  string
+	closed  atomic.Bool
+	changed atomic.Pointer[func(session string)] // see Watch
 }
 
 // Open connects to what a URL names, and tries whether it can be written to. See
@@ -36,13 +37,13 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := rueidis.NewClient(option)
-	if err != nil {
+	s := &Store{prefix: prefix}
+	option.OnInvalidations = s.invalidated
+	if s.client, err = rueidis.NewClient(option); err != nil {
 		return nil, fmt.Errorf("connecting to %s: %w", strings.Join(option.InitAddress, ", "), err)
 	}
-	s := &Store{client: client, prefix: prefix}
 	if err := s.Ping(ctx); err != nil {
-		client.Close()
+		s.client.Close()
 		return nil, fmt.Errorf("writing to %s: %w", strings.Join(option.InitAddress, ", "), err)
 	}
 	return s, nil
@@ -253,6 +254,30 @@ func (s *Store) End(ctx context.Context, session string) error {
 		return err
 	}
 	return plain(s.client.Do(ctx, s.client.B().Unlink().Key(s.keys(session)...).Build()).Error())
+}
+
+// Watch implements store.Store.
+func (s *Store) Watch(changed func(session string)) bool {
+	s.changed.Store(&changed)
+	return true
+}
+
+// invalidated is told by the server which copies are out of date; no keys stand for all.
+func (s *Store) invalidated(keys []rueidis.RedisMessage) {
+	changed := s.changed.Load()
+	if changed == nil {
+		return
+	}
+	if keys == nil {
+		(*changed)("")
+	}
+	for i := range keys {
+		key, _ := keys[i].ToString()
+		session, found := strings.CutPrefix(strings.TrimSuffix(key, "}:s"), s.prefix+"{")
+		if found && session != "" {
+			(*changed)(session)
+		}
+	}
 }
 
 // Ping implements store.Store. It writes, which a server that is read-only or full

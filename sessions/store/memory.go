@@ -199,6 +199,9 @@ func (m *Memory) List(ctx context.Context, after string, limit int) (Page, error
 	return page, nil
 }
 
+// Watch implements Store.
+func (m *Memory) Watch(func(string)) bool { return false }
+
 // Ping implements Store.
 func (m *Memory) Ping(ctx context.Context) error {
 	m.mu.Lock()

@@ -50,6 +50,12 @@ type Store interface {
 	// on with the page's Next until that is "". What changes meanwhile may be missing
 	// or come twice. It is for people, and may take several round trips.
 	List(ctx context.Context, after string, limit int) (Page, error)
+	// Watch has changed called with the name of each session whose own record was read
+	// here with Get and has changed since, or ended, be it here or in another process;
+	// and with "" when the engine may have kept that to itself, so that any may have. It
+	// is called once, before the store is used. It returns false, and nothing is ever
+	// called, where one process alone has the store.
+	Watch(changed func(session string)) bool
 	// Ping reports whether the engine can be reached and written to.
 	Ping(ctx context.Context) error
 	// Close gives the engine up. Every method returns ErrClosed afterwards.

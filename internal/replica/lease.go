@@ -1,0 +1,173 @@
+package replica
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/sessions/store"
+)
+
+// A lease is a record that its replica renews. Its time is the engine's, so that clocks
+// need not agree: who is not in the store any more is dead to all others, and what it
+// kept is anybody's. That it may only have slept is no harm: versions fence.
+
+const (
+	leaseTTL     = 3 * time.Second
+	leaseRenewal = leaseTTL / 3
+	leaseTimeout = 2 * time.Second // for one operation
+)
+
+// leaseRecord is what a replica says of itself.
+type leaseRecord struct {
+	V       int    `json:"v"`
+	Address string `json:"address"`
+}
+
+const leaseVersion = 1
+
+// member is another replica that holds its lease.
+type member struct {
+	seat    downstream.Seat
+	address string
+	alive   context.Context // ends with the lease
+	lapse   context.CancelFunc
+}
+
+// live renews the lease until Close.
+func (r *Replica) live() {
+	tick := time.NewTicker(leaseRenewal)
+	defer tick.Stop()
+	failing := false
+	for {
+		select {
+		case <-r.ctx.Done():
+			return
+		case <-tick.C:
+		}
+		err := r.beat(r.ctx)
+		if err != nil && !failing && r.ctx.Err() == nil {
+			r.opt.Log.Warn().Err(err).Msg("the store cannot be reached: other replicas will take this one for dead")
+		}
+		failing = err != nil
+	}
+}
+
+// beat renews the lease and looks who the others are.
+func (r *Replica) beat(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
+	defer cancel()
+	value, err := json.Marshal(&leaseRecord{V: leaseVersion, Address: r.opt.Address})
+	if err != nil {
+		return err
+	}
+	change := store.Change{Kind: store.Lease, ID: r.opt.Seat.String(), Replaces: store.Any, TTL: leaseTTL, Value: value}
+	if err := r.opt.Store.Commit(ctx, store.Replicas, change); err != nil {
+		return err
+	}
+	return r.look(ctx)
+}
+
+// resign gives the lease back, so that others need not wait for its end.
+func (r *Replica) resign() {
+	ctx, cancel := context.WithTimeout(context.Background(), leaseTimeout)
+	defer cancel()
+	change := store.Change{Kind: store.Lease, ID: r.opt.Seat.String(), Replaces: store.Any, Delete: true}
+	if err := r.opt.Store.Commit(ctx, store.Replicas, change); err != nil {
+		r.opt.Log.Debug().Err(err).Msg("the lease was not given back")
+	}
+}
+
+// look reads all leases.
+func (r *Replica) look(ctx context.Context) error {
+	list, err := r.opt.Store.Load(ctx, store.Replicas)
+	if err != nil {
+		return err
+	}
+	found := map[downstream.Seat]string{}
+	for i := range list {
+		if seat, address, ok := readLease(&list[i]); ok && seat != r.opt.Seat {
+			found[seat] = address
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for seat, m := range r.others {
+		if found[seat] != m.address {
+			m.lapse()
+			delete(r.others, seat)
+			r.opt.Log.Info().Stringer("replica", seat).Msg("a replica is gone")
+		}
+	}
+	for seat, address := range found {
+		if r.others[seat] == nil {
+			m := &member{seat: seat, address: address}
+			m.alive, m.lapse = context.WithCancel(r.ctx)
+			r.others[seat] = m
+			r.opt.Log.Info().Stringer("replica", seat).Str("address", address).Msg("a replica is there")
+		}
+	}
+	return nil
+}
+
+func readLease(r *store.Record) (downstream.Seat, string, bool) {
+	var lease leaseRecord
+	if r.Kind != store.Lease || r.Err != nil || json.Unmarshal(r.Value, &lease) != nil || lease.Address == "" {
+		return 0, "", false
+	}
+	seat, ok := downstream.ParseSeat(r.ID)
+	return seat, lease.Address, ok
+}
+
+// Others returns the replicas that are alive, without this one.
+func (r *Replica) Others() []downstream.Seat {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	seats := make([]downstream.Seat, 0, len(r.others))
+	for seat := range r.others {
+		seats = append(seats, seat)
+	}
+	return seats
+}
+
+// member returns a replica that is alive, nil when it is not.
+func (r *Replica) member(ctx context.Context, seat downstream.Seat) *member {
+	if seat == 0 || seat == r.opt.Seat {
+		return nil
+	}
+	if m := r.known(seat); m != nil {
+		return m
+	}
+	r.lookOnce(ctx) // it may be a new one
+	return r.known(seat)
+}
+
+func (r *Replica) known(seat downstream.Seat) *member {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.others[seat]
+}
+
+// lookOnce looks, or waits for a look that is under way.
+func (r *Replica) lookOnce(ctx context.Context) {
+	r.mu.Lock()
+	looking := r.looking
+	if looking == nil {
+		r.looking = make(chan struct{})
+	}
+	r.mu.Unlock()
+	if looking != nil {
+		<-looking
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseTimeout)
+	defer cancel()
+	if err := r.look(ctx); err != nil {
+		r.opt.Log.Debug().Err(err).Msg("the other replicas are not known")
+	}
+	r.mu.Lock()
+	close(r.looking)
+	r.looking = nil
+	r.mu.Unlock()
+}

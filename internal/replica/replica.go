@@ -1,0 +1,107 @@
+// Package replica makes several processes of the bridge that share a store known to
+// each other: who is alive, and how a request gets to the one that it belongs to.
+//
+//	lease (lease.go)      each replica keeps one in the store; without it, it is dead
+//	identity (identity.go) TLS between replicas, by keys that only they have
+//	forward (forward.go)  a client's request is served by another replica
+//
+// It knows neither sessions nor calls: package legacy says what is forwarded where, and
+// takes over what dead replicas leave.
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/sessions/store"
+)
+
+// Options says how a replica is reached, and how it reaches others.
+type Options struct {
+	Store   store.Store // shared, and sealed
+	Keys    []store.Key // of the store; replicas prove themselves with the first one
+	Seat    downstream.Seat
+	Listen  string // HOST:PORT
+	Address string // under which the others reach Listen; empty: that itself
+	Log     zerolog.Logger
+}
+
+// Replica is this process among those that share a store. Its methods are safe for
+// concurrent use.
+type Replica struct {
+	opt       Options
+	listener  net.Listener
+	server    *http.Server
+	transport *http.Transport
+
+	stop    context.CancelFunc
+	ctx     context.Context // ends with Close
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	others  map[downstream.Seat]*member
+	looking chan struct{} // closed when the look under way is over; nil: none is
+}
+
+// Open listens for other replicas, takes a lease, and learns who the others are. Serve
+// them next.
+func Open(ctx context.Context, opt Options) (*Replica, error) {
+	id, err := newIdentity(opt.Keys)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", opt.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("replica.listen: %w", err)
+	}
+	if opt.Address == "" {
+		opt.Address = listener.Addr().String()
+	}
+	r := &Replica{
+		opt: opt, listener: listener, others: map[downstream.Seat]*member{}, transport: newTransport(id.client()),
+		server: &http.Server{ReadHeaderTimeout: readTimeout, TLSConfig: id.server(), ErrorLog: log.New(io.Discard, "", 0)},
+	}
+	r.ctx, r.stop = context.WithCancel(context.Background())
+	if err := r.beat(ctx); err != nil {
+		r.stop()
+		return nil, errors.Join(fmt.Errorf("replica: taking a lease: %w", err), listener.Close())
+	}
+	r.running.Go(r.live)
+	return r, nil
+}
+
+// readTimeout bounds how long the head of a request from another replica may take.
+const readTimeout = 10 * time.Second
+
+// Serve has other replicas' requests served until Close.
+func (r *Replica) Serve(handler http.Handler) {
+	r.server.Handler = handler
+	r.running.Go(func() {
+		if err := r.server.ServeTLS(r.listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
+			r.opt.Log.Error().Err(err).Msg("other replicas cannot reach this one any more")
+		}
+	})
+}
+
+// Address returns where other replicas reach this one.
+func (r *Replica) Address() string { return r.opt.Address }
+
+// Close gives the lease back and ends all traffic with other replicas.
+func (r *Replica) Close() {
+	r.stop()
+	_ = r.listener.Close()
+	_ = r.server.Close()
+	r.running.Wait()
+	r.transport.CloseIdleConnections()
+	r.resign()
+}
