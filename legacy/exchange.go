@@ -21,12 +21,20 @@ type phase uint8
 const (
 	open      phase = iota // nothing written: JSON, SSE and a refusal are all possible
 	streaming              // an SSE stream
+	answering              // the whole answer is being written, without the lock; the handler stays
 	done                   // answered, refused or abandoned
 )
 
 // exchange is the work that one POST started, and its Reply. It outlives the
 // HTTP request when the client leaves. Of the response it knows the writer
 // until the first byte; an SSE response belongs to its carrier.
+//
+//	      Send, commit delay                last Finish or Abandon
+//	open ────────────────────▶ streaming ─────────────────────────▶ done
+//	  └──────────────────────▶ answering ─────────────────────────▶
+//	    last Finish or Abandon, Refuse       it is written
+//
+// Whoever holds mu may change the phase; from answering only who is writing does.
 type exchange struct {
 	commit  agenda.Entry // on HTTP.commits while nothing is written
 	http    *HTTP
@@ -173,9 +181,11 @@ func (ex *exchange) Refuse(r *downstream.Refusal) bool {
 		}
 		return false
 	}
-	ex.http.writeRefusal(ex.w, ex.r, r)
-	ex.settleLocked()
+	w, req := ex.w, ex.r
+	ex.phase = answering
 	ex.mu.Unlock()
+	ex.http.writeRefusal(w, req, r)
+	ex.settle()
 	ex.release()
 	return true
 }
@@ -187,7 +197,7 @@ func (ex *exchange) startStreamLocked() *sessions.Stream {
 	if ex.phase == streaming {
 		return ex.stream.Load()
 	}
-	if ex.phase == done || ex.w == nil {
+	if ex.phase != open || ex.w == nil {
 		return nil
 	}
 	if quiet.Departed(ex.r) {
@@ -226,19 +236,6 @@ func (ex *exchange) Due() (again bool) {
 	return false
 }
 
-// settleLocked ends the response.
-func (ex *exchange) settleLocked() {
-	ex.phase = done
-	ex.notifyLocked()
-}
-
-func (ex *exchange) notifyLocked() {
-	if ex.changed != nil {
-		close(ex.changed)
-		ex.changed = nil
-	}
-}
-
 // release gives back what the exchange held, once, after its end.
 func (ex *exchange) release() {
 	ex.commit.Remove()
@@ -251,44 +248,4 @@ func (ex *exchange) release() {
 	}
 	ex.hold.Release()
 	ex.http.gate.Exit()
-}
-
-// wait blocks the handler until the response is over or goes on without it, or
-// the client has left.
-func (ex *exchange) wait(r *http.Request) {
-	for {
-		ex.mu.Lock()
-		var over <-chan struct{}
-		c := ex.carrier
-		if c == nil && ex.phase == open {
-			if ex.changed == nil {
-				ex.changed = make(chan struct{})
-			}
-			over = ex.changed
-		}
-		ex.mu.Unlock()
-		if c != nil {
-			c.Attend(r)
-			return
-		}
-		if over == nil {
-			return
-		}
-		select {
-		case <-over:
-		case <-r.Context().Done():
-			return
-		}
-	}
-}
-
-// leave takes the response away before the handler returns; the work may go on.
-func (ex *exchange) leave() {
-	ex.mu.Lock()
-	c := ex.carrier
-	ex.w, ex.r, ex.carrier = nil, nil, nil
-	ex.mu.Unlock()
-	if c != nil {
-		c.Leave()
-	}
 }

@@ -6,7 +6,6 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/legacy/message"
 	"github.com/mcpbridge/bridge/legacy/web"
 )
 
@@ -44,9 +43,4 @@ func (h *HTTP) leaving(w http.ResponseWriter) {
 	if h.gate.IsShut() {
 		web.EndConnection(w)
 	}
-}
-
-// writeResponse writes a response as the whole body.
-func (h *HTTP) writeResponse(w http.ResponseWriter, msg *downstream.Message) {
-	message.Framed(msg, func(text []byte) { web.WriteResult(w, text, h.opt.WriteTimeout) })
 }

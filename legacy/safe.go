@@ -129,7 +129,7 @@ func (k *keeper) change(s *session, changes ...store.Change) error {
 // another replica goes on with the call: then there is nothing to say here.
 func (ex *exchange) keepLastWord(msg *downstream.Message) bool {
 	ex.mu.Lock()
-	kept, over := ex.kept, ex.phase == done
+	kept, over := ex.kept, ex.phase >= answering
 	ex.mu.Unlock()
 	if kept == nil || over {
 		return true

@@ -2,14 +2,17 @@ package legacy
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/rs/zerolog"
 )
@@ -93,4 +96,59 @@ func TestStreamThatIsTakenOverBeforeItsFirstEventIsNoEmptyBody(t *testing.T) {
 	want(t, "type", (<-answer).Header.Get("Content-Type"), "text/event-stream")
 	k.finish(`{}`)
 	want(t, "events", len(next.rest()), 2)
+}
+
+// stalled is the response of a client that reads nothing until free is closed.
+type stalled struct {
+	recorder
+	began, free chan struct{}
+}
+
+func (w *stalled) Write(b []byte) (int, error) {
+	close(w.began)
+	<-w.free
+	return w.recorder.Write(b)
+}
+
+// The answer is written without a lock: nobody who only asks how the call goes, and
+// nobody who ends it, waits for its client. Its handler does.
+func TestSlowReaderOfAWholeAnswerHoldsNobodyUp(t *testing.T) {
+	b := newFake()
+	h, p := serve(t, Options{}, b)
+	p.initialize(mcp.V20251125)
+	for name, finish := range map[string]func(*call){
+		"a result":  func(k *call) { k.finish(`{}`) },
+		"a refusal": func(k *call) { k.Refuse(&downstream.Refusal{Status: 401, Body: []byte(`{}`)}) },
+	} {
+		w := &stalled{recorder{h: http.Header{}}, make(chan struct{}), make(chan struct{})}
+		r := p.request(http.MethodPost, hold)
+		r.Host = "localhost"
+		ctx, leave := context.WithCancel(t.Context())
+		returned := make(chan struct{})
+		go func() {
+			defer close(returned)
+			h.ServeHTTP(w, r.WithContext(ctx))
+		}()
+		k := <-b.held
+		go finish(k)
+		<-w.began
+		var asked atomic.Bool
+		go func() {
+			k.Reachable()
+			k.Send([]byte(note))
+			k.Abandon()
+			asked.Store(true)
+		}()
+		eventually(t, name+": nobody is held up", asked.Load)
+		leave()
+		select {
+		case <-returned:
+			t.Errorf("%s: the handler left while its response was being written", name)
+		default:
+		}
+		close(w.free)
+		<-returned
+		want(t, name, w.n > 0, true)
+		eventually(t, name+": it is over", func() bool { return h.gate.Count() == 0 })
+	}
 }
