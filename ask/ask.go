@@ -12,6 +12,7 @@ package ask
 import (
 	"context"
 	"errors"
+	"net/http"
 	"net/url"
 	"sync"
 	"time"
@@ -30,7 +31,9 @@ type Options struct {
 	Desk    *page.Desk   // where people are asked; needed for Page and Approve
 	Model   *model.Model // answers sampling requests; nil: nobody does
 	Approve bool         // a person must approve every sampling request first
-	Roots   []string     // file URIs; none: there are no roots
+	// Roots returns the file URIs for a request with these headers; nil: there are no
+	// roots for anybody. It is asked anew for each call.
+	Roots func(http.Header) []string
 	// Open shows a link to the person at this machine; nil: nobody is there. It must
 	// not block.
 	Open func(link string)
@@ -50,38 +53,51 @@ const (
 // Room answers for clients. Its methods are safe for concurrent use.
 type Room struct {
 	opt    Options
-	roots  []byte         // result of roots/list
 	models sync.WaitGroup // requests to the model; each ends with its inquiry
 }
 
 // New returns a room, or nil when nothing is configured that could answer.
 func New(opt Options) *Room {
-	if opt.Policy == Nobody && opt.Model == nil && len(opt.Roots) == 0 {
+	if opt.Policy == Nobody && opt.Model == nil && opt.Roots == nil {
 		return nil
 	}
-	r := &Room{opt: opt}
-	if len(opt.Roots) > 0 {
-		r.roots = []byte(`{"roots":[`)
-		for i, uri := range opt.Roots {
-			if i > 0 {
-				r.roots = append(r.roots, ',')
-			}
-			r.roots = append(rawjson.AppendQuote(append(r.roots, `{"uri":`...), uri), '}')
-		}
-		r.roots = append(r.roots, "]}"...)
+	return &Room{opt: opt}
+}
+
+// Roots returns the result of roots/list for a request with these headers; nil: it
+// has no roots here.
+func (r *Room) Roots(header http.Header) []byte {
+	if r.opt.Roots == nil {
+		return nil
 	}
-	return r
+	uris := r.opt.Roots(header)
+	if len(uris) == 0 {
+		return nil
+	}
+	list := []byte(`{"roots":[`)
+	for i, uri := range uris {
+		if i > 0 {
+			list = append(list, ',')
+		}
+		list = append(rawjson.AppendQuote(append(list, `{"uri":`...), uri), '}')
+	}
+	return append(list, "]}"...)
 }
 
 // Close waits for what runs. All tickets must have been withdrawn or answered.
 func (r *Room) Close() { r.models.Wait() }
 
+// Reach is what can be answered on one exchange beside what the policies say.
+type Reach struct {
+	Person bool // a person's answer finds back to the client
+	Roots  bool // there are roots for the request
+}
+
 // Capabilities returns what may be declared upstream for a client that declared own,
-// both as JSON objects: own and what is answered here besides. People are asked only
-// where person says that their answer finds back to the client.
-func (r *Room) Capabilities(own []byte, person bool) []byte {
+// both as JSON objects: own and what is answered here besides, as far as reach allows.
+func (r *Room) Capabilities(own []byte, reach Reach) []byte {
 	var edits []rawjson.Edit
-	if r.Answers(mcp.MethodElicitationCreate, person) {
+	if r.Answers(mcp.MethodElicitationCreate, reach) {
 		elicitation := rawjson.Get(own, "elicitation")
 		if elicitation != nil && !rawjson.Has(elicitation, "form") && !rawjson.Has(elicitation, "url") {
 			elicitation = []byte(`{"form":{}}`) // what an empty one stands for
@@ -93,25 +109,24 @@ func (r *Room) Capabilities(own []byte, person bool) []byte {
 		}
 		edits = append(edits, rawjson.Edit{Name: "elicitation", Value: elicitation})
 	}
-	if sampling := rawjson.Get(own, "sampling"); r.Answers(mcp.MethodSamplingCreateMessage, person) && !rawjson.Has(sampling, "tools") {
+	if sampling := rawjson.Get(own, "sampling"); r.Answers(mcp.MethodSamplingCreateMessage, reach) && !rawjson.Has(sampling, "tools") {
 		edits = append(edits, rawjson.Edit{Name: "sampling", Value: rawjson.Apply(nil, sampling, rawjson.Edit{Name: "tools", Value: []byte("{}")})})
 	}
-	if r.roots != nil && !rawjson.Has(own, "roots") {
+	if reach.Roots && !rawjson.Has(own, "roots") {
 		edits = append(edits, rawjson.Edit{Name: "roots", Value: []byte("{}")})
 	}
 	return rawjson.Apply(nil, own, edits...)
 }
 
-// Answers reports whether requests of a method are answered here; person as of
-// Capabilities.
-func (r *Room) Answers(method string, person bool) bool {
+// Answers reports whether requests of a method are answered here.
+func (r *Room) Answers(method string, reach Reach) bool {
 	switch method {
 	case mcp.MethodRootsList:
-		return r.roots != nil
+		return reach.Roots
 	case mcp.MethodSamplingCreateMessage:
-		return r.opt.Model != nil && (person || !r.opt.Approve)
+		return r.opt.Model != nil && (reach.Person || !r.opt.Approve)
 	}
-	return r.opt.Policy != Nobody && (person || r.opt.Policy != Page)
+	return r.opt.Policy != Nobody && (reach.Person || r.opt.Policy != Page)
 }
 
 // Inquiry is an input request that its client cannot be asked.
@@ -119,6 +134,7 @@ type Inquiry struct {
 	Method string
 	Params []byte // as the server wrote them; must not change
 	Tool   string // what was called
+	Roots  []byte // of the request, as Room.Roots has them
 	// Owner is for whom the call was made: an opaque name of a user or a session.
 	Owner string
 	// Invites says that the client is sent the link to open it: nothing else should.
@@ -159,7 +175,7 @@ var ErrNoDefaults = errors.New("the question's form has no defaults for all that
 func (r *Room) Ask(q Inquiry) Ticket {
 	switch q.Method {
 	case mcp.MethodRootsList:
-		q.Answer(r.roots, nil)
+		q.Answer(q.Roots, nil)
 	case mcp.MethodSamplingCreateMessage:
 		return r.sample(&q)
 	default:

@@ -38,12 +38,17 @@ func TestCapabilities(t *testing.T) {
 		{ask.Options{Policy: ask.Default}, `{}`, `{"elicitation":{"form":{}}}`},
 		{ask.Options{Policy: ask.Nobody, Model: someModel}, `{}`, `{"sampling":{"tools":{}}}`},
 		{ask.Options{Policy: ask.Nobody, Model: someModel}, `{"sampling":{}}`, `{"sampling":{"tools":{}}}`},
-		{ask.Options{Policy: ask.Nobody, Roots: []string{"file:///x"}}, `{}`, `{"roots":{}}`},
+		{ask.Options{Policy: ask.Nobody, Roots: fixed("file:///x")}, `{}`, `{"roots":{}}`},
 	} {
-		if got := ask.New(test.opt).Capabilities([]byte(test.own), true); !rawjson.Equal(got, []byte(test.want)) {
+		room := ask.New(test.opt)
+		if got := room.Capabilities([]byte(test.own), ask.Reach{Person: true, Roots: room.Roots(nil) != nil}); !rawjson.Equal(got, []byte(test.want)) {
 			t.Errorf("%v on %s: %s, want %s", test.opt.Policy, test.own, got, test.want)
 		}
 	}
+}
+
+func fixed(uris ...string) func(http.Header) []string {
+	return func(http.Header) []string { return uris }
 }
 
 // answer is what an inquiry was told.
@@ -55,7 +60,7 @@ type answer struct {
 func inquire(r *ask.Room, method, params string) (ask.Ticket, <-chan answer) {
 	told := make(chan answer, 2)
 	ticket := r.Ask(ask.Inquiry{
-		Method: method, Params: []byte(params), Tool: "book", Owner: "ada", Deadline: time.Now().Add(time.Hour),
+		Method: method, Params: []byte(params), Tool: "book", Owner: "ada", Roots: r.Roots(nil), Deadline: time.Now().Add(time.Hour),
 		Answer: func(response []byte, why error) { told <- answer{string(response), why} },
 	})
 	return ticket, told
@@ -73,7 +78,7 @@ func TestAnsweredAtOnce(t *testing.T) {
 		{ask.Options{Policy: ask.Default}, "elicitation/create", question, `{"action":"accept","content":{"n":2}}`},
 		{ask.Options{Policy: ask.Default}, "elicitation/create", strings.Replace(question, `,"default":2`, "", 1), ""},
 		{ask.Options{Policy: ask.Default}, "elicitation/create", `{"requestedSchema":{"properties":{"n":{"type":"object"}}}}`, ""},
-		{ask.Options{Policy: ask.Nobody, Roots: []string{"file:///a", "file:///b"}}, "roots/list", ``, `{"roots":[{"uri":"file:///a"},{"uri":"file:///b"}]}`},
+		{ask.Options{Policy: ask.Nobody, Roots: fixed("file:///a", "file:///b")}, "roots/list", ``, `{"roots":[{"uri":"file:///a"},{"uri":"file:///b"}]}`},
 	} {
 		ticket, told := inquire(ask.New(test.opt), test.method, test.params)
 		got := <-told

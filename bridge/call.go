@@ -37,6 +37,7 @@ type call struct {
 	task   *tasks.Task // behind which it runs, and its out; nil for most
 	kept   *keptCall   // its out, when it may outlive its request; nil for most
 	own    []byte      // capabilities of the client itself; others are served elsewhere
+	roots  []byte      // of the configuration for this request; nil: none
 	serial uint64
 	name   []byte        // raw, of the tool or prompt
 	slot   *catalog.Slot // of the result; nil where it is not to be kept
@@ -70,7 +71,8 @@ func (c *conversation) newCall(caller downstream.Caller, req downstream.Request,
 	}
 	k.own = k.flow.Capabilities
 	if room := c.asks(); room != nil {
-		k.flow.Capabilities = c.b.catalog.Share(room.Capabilities(k.own, c.comesBack()))
+		k.roots = room.Roots(caller.Header)
+		k.flow.Capabilities = c.b.catalog.Share(room.Capabilities(k.own, k.reach()))
 	}
 	if k.flow.TasksDeclared {
 		k.flow.Capabilities = translate.WithTasks(k.flow.Capabilities)

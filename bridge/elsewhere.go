@@ -24,7 +24,12 @@ func (c *conversation) asks() *ask.Room { return c.b.opt.Ask }
 // somebody else can, for the round was checked against all that was declared (C-33).
 func (k *call) elsewhere(in *mrtr.Input) bool {
 	room := k.conv.asks()
-	return room != nil && (in.Missing(k.own) != "" || room.Answers(in.Method, k.conv.comesBack()) && k.wordless(in))
+	return room != nil && (in.Missing(k.own) != "" || room.Answers(in.Method, k.reach()) && k.wordless(in))
+}
+
+// reach says who can answer for this call.
+func (k *call) reach() ask.Reach {
+	return ask.Reach{Person: k.conv.comesBack(), Roots: k.roots != nil}
 }
 
 // wordless reports whether the client's revision, and no other, cannot express in.
@@ -41,6 +46,7 @@ func (k *call) inquire(req *mrtr.InputRequest) {
 		Method:   req.Method,
 		Params:   req.Params,
 		Tool:     k.subject(),
+		Roots:    k.roots,
 		Owner:    k.conv.owner(),
 		Invites:  invites,
 		Spent:    &k.conv.spent,

@@ -167,6 +167,9 @@ func (c *conversation) Resume(caller downstream.Caller, record []byte, out downs
 	flow.Limits = &c.b.flows
 	k := &call{conv: c, flow: *flow, name: rawjson.Get(flow.Params, "name"), caller: caller, out: out, safe: out.Safe(), saves: 1, serial: c.b.serial.Add(1)}
 	k.own, _ = c.declares()
+	if room := c.asks(); room != nil {
+		k.roots = room.Roots(caller.Header)
+	}
 	if !c.enter(k) {
 		return ErrClosed
 	}

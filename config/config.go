@@ -134,8 +134,8 @@ type Policy struct {
 	Questions Questions `key:"questions"`
 	// The model that answers sampling requests of the server for clients that have none.
 	Sampling Sampling `key:"sampling"`
-	// The roots that clients without roots of their own have, as file:// URIs of folders that exist.
-	Roots []string `key:"roots"`
+	// The roots that clients without roots of their own have.
+	Roots Roots `key:"roots"`
 	// How long things may take.
 	Timeouts Timeouts `key:"timeouts"`
 	// How large and how many things may get.
@@ -169,6 +169,18 @@ type Questions struct {
 	// again goes on from there. 0s takes a client out that is known: claude-ai (240s), Java SDK MCP Client and
 	// spring-ai-mcp-client (20s).
 	Patience map[string]string `key:"patience"`
+}
+
+// Roots are the folders that servers are told of for clients that have no roots of their own. A reload of the configuration
+// counts from the next call on, in open sessions too.
+type Roots struct {
+	// Everybody's roots, as file:// URIs of folders that exist.
+	List []string `key:"list" named:"section"`
+	// The header of a request that says whose roots it gets. Something in front of the bridge must set it, and keep clients from
+	// setting it themselves.
+	Header string `key:"header"`
+	// Other roots by the value of that header: file:// URIs, with spaces between them. They take the place of everybody's.
+	By map[string]string `key:"by"`
 }
 
 // Sampling is the model that answers for clients without one.

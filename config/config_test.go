@@ -1,6 +1,7 @@
 package config
 
 import (
+	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -250,12 +251,32 @@ func TestSettingWithTheNameOfItsSection(t *testing.T) {
 	}
 }
 
+func TestRootsByHeader(t *testing.T) {
+	dir := t.TempDir()
+	_, err := Load(Sources{File: writeFile(t, "upstream: http://h/mcp\nroots: {by: {ada: file://"+dir+"}}\n")})
+	if err == nil || !strings.Contains(err.Error(), "roots.header") {
+		t.Error(err)
+	}
+	cfg, err := Load(Sources{File: writeFile(t, "upstream: http://h/mcp\nroots: {header: X-User, by: {ada: file://"+dir+" file:///}}\n")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for user, want := range map[string]int{"ada": 2, "Ada": 0, "": 0} {
+		if got := cfg.Roots.For(http.Header{"X-User": {user}}); len(got) != want {
+			t.Errorf("%q has the roots %v", user, got)
+		}
+	}
+}
+
 func TestQuestionsThatCannotWork(t *testing.T) {
 	for key, text := range map[string]string{
 		"questions.url":  "https://bridge.example.com",
 		"sampling.model": "openai",
 		"sampling.url":   "ftp://x",
 		"roots":          "file:///there/is/no/such/folder",
+		"roots.by":       "ada: http://no.folder/",
+		"roots.header":   "two words",
+		"questions.open": " ",
 	} {
 		flags := []Setting{{Key: "upstream", Values: []string{"http://h/mcp"}}}
 		if key == "sampling.model" {

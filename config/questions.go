@@ -2,11 +2,14 @@ package config
 
 import (
 	"maps"
+	"net/http"
 	"net/url"
 	"os"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/mcpbridge/bridge/internal/http1"
 )
 
 // questions checks how questions are answered that a client cannot be asked.
@@ -35,14 +38,45 @@ func (p *problems) questions(m *Policy, label string) {
 			p.add(label+"sampling.url", "is no address of an API; write it like http://127.0.0.1:11434/v1")
 		}
 	}
-	for _, root := range m.Roots {
+	p.roots(&m.Roots, label)
+}
+
+func (p *problems) roots(r *Roots, label string) {
+	p.folders(r.List, label+"roots")
+	for _, who := range slices.Sorted(maps.Keys(r.By)) {
+		p.folders(strings.Fields(r.By[who]), label+"roots.by")
+	}
+	switch {
+	case len(r.By) > 0 && r.Header == "":
+		p.add(label+"roots.header", "is missing; roots.by needs the name of a header, like X-User")
+	case r.Header != "" && !http1.IsToken(r.Header):
+		p.add(label+"roots.header", "%s is no name of a header", shown(r.Header))
+	}
+}
+
+// folders checks that roots are folders which exist.
+func (p *problems) folders(roots []string, key string) {
+	for _, root := range roots {
 		u, err := url.Parse(root)
-		if err != nil || u.Scheme != "file" || u.Host != "" || u.Path == "" {
-			p.add(label+"roots", "%s is no root; write it like file:///home/me/project", shown(root))
+		if err != nil || u.Scheme != "file" || u.Host != "" || u.Path == "" || u.RawQuery != "" || u.Fragment != "" {
+			p.add(key, "%s is no root; write it like file:///home/me/project", shown(root))
 		} else if info, err := os.Stat(u.Path); err != nil || !info.IsDir() {
-			p.add(label+"roots", "%s is no folder of this machine", shown(u.Path))
+			p.add(key, "%s is no folder of this machine", shown(u.Path))
 		}
 	}
+}
+
+// Any reports whether there are roots for anybody.
+func (r *Roots) Any() bool { return len(r.List)+len(r.By) > 0 }
+
+// For returns the roots of a request by what its headers say.
+func (r *Roots) For(header http.Header) []string {
+	if r.Header != "" {
+		if own, ok := r.By[header.Get(r.Header)]; ok {
+			return strings.Fields(own)
+		}
+	}
+	return r.List
 }
 
 // Local reports whether the page is for people at this machine alone.

@@ -30,6 +30,8 @@ type desks struct {
 	log  zerolog.Logger
 	here bool // clients are on this machine, and so is a person with a browser
 
+	roots rootsByPath
+
 	mu     sync.Mutex
 	aside  *edge.Aside // of local
 	local  *page.Desk  // nil until needed
@@ -115,7 +117,10 @@ func (d *desks) at(r *http.Request) *page.Desk {
 // room returns who answers for the clients of a mount; nil: nobody.
 func (d *desks) room(m *config.Mount) (*ask.Room, error) {
 	opt := ask.Options{
-		Server: calledAs(m), Policy: ask.Policy(m.Questions.Policy), Approve: m.Sampling.Approve == "on", Roots: m.Roots,
+		Server: calledAs(m), Policy: ask.Policy(m.Questions.Policy), Approve: m.Sampling.Approve == "on",
+	}
+	if m.Roots.Any() {
+		opt.Roots = d.roots.of(m.Path, m.Roots)
 	}
 	var err error
 	if m.Sampling.Provider != "off" {
@@ -186,8 +191,8 @@ func instead(p *config.Policy) string {
 	if p.Sampling.Provider != "off" {
 		who = append(who, "sampling: "+p.Sampling.Model)
 	}
-	if len(p.Roots) > 0 {
-		who = append(who, fmt.Sprintf("roots: %d of the configuration", len(p.Roots)))
+	if p.Roots.Any() {
+		who = append(who, "roots: those of the configuration")
 	}
 	return strings.Join(who, "; ")
 }

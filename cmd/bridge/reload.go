@@ -31,6 +31,7 @@ func (s *service) reload() {
 	setLevel(cfg.Log.Level)
 	s.edge.Trust(proxies(&cfg))
 	s.cfg = cfg
+	s.with.pages.roots.set(&cfg)
 	change.Commit(cfg.Timeouts.Handover, cfg.Timeouts.Drain)
 }
 

@@ -63,6 +63,9 @@ func identify(cfg *config.Config, m *config.Mount) identity {
 	settings := *m
 	// These are the process's, and obeyed at once.
 	settings.Timeouts.Drain, settings.Timeouts.Handover, settings.Limits.Memory = 0, 0, 0
+	if settings.Roots.Any() { // which they are does not matter here: cmd/bridge/roots.go
+		settings.Roots = config.Roots{List: []string{""}}
+	}
 	digest := sha256.New()
 	for _, name := range []string{m.UpstreamTLS.CA, m.UpstreamTLS.CAOnly, m.UpstreamTLS.Cert, m.UpstreamTLS.Key, m.Sampling.KeyFile, m.Auth.ClientSecretFile, m.Auth.ClientKey} {
 		text, _ := os.ReadFile(name) // a missing file fails the front itself

@@ -237,7 +237,7 @@ func (w *world) byModel(params string) string {
 }
 
 func rootsOfTheConfiguration(w *world) cell {
-	m := w.mute(anyway.Options{Policy: anyway.Nobody, Roots: []string{"file:///srv/a"}}, nil)
+	m := w.mute(anyway.Options{Policy: anyway.Nobody, Roots: func(http.Header) []string { return []string{"file:///srv/a"} }}, nil)
 	m.server.on("tools/call", asking("roots", `"k"`, `{"method":"roots/list"}`, `{"content":[]}`))
 	expect(w.T, "the result", string(m.client.call("tools/call", `{"name":"t"}`).response.Result), `{"content":[]}`)
 	expect(w.T, "the answer", member(m.server.last("tools/call").Params, "inputResponses"), `{"k":{"roots":[{"uri":"file:///srv/a"}]}}`)
