@@ -32,8 +32,10 @@ type Options struct {
 	Prober   *negotiate.Prober // judges the upstream and caches its server/discover
 	Name     string            // stands in for a serverInfo that the upstream does not send
 	Modern   http.Handler      // serves modern requests verbatim; nil refuses them (Q1)
-	Rules    translate.Rules   // how results are brought down; Version is each session's own
-	Limits   Limits
+	// Connected does so for one connection; nil refuses them.
+	Connected func() downstream.Conversation
+	Rules     translate.Rules // how results are brought down; Version is each session's own
+	Limits    Limits
 	// OneIdentity says that the server is told of no client's credentials, so that all
 	// clients are one to it: what it says to one may be told to all.
 	OneIdentity bool
@@ -113,6 +115,14 @@ func New(opt Options) *Bridge {
 
 // Modern implements downstream.Backend.
 func (b *Bridge) Modern() http.Handler { return b.opt.Modern }
+
+// Connected implements downstream.Backend.
+func (b *Bridge) Connected() downstream.Conversation {
+	if b.opt.Connected == nil {
+		return nil
+	}
+	return b.opt.Connected()
+}
 
 // Relayer implements downstream.Backend: there is no server of the clients' own era.
 func (b *Bridge) Relayer() downstream.Relayer { return nil }

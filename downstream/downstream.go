@@ -84,6 +84,10 @@ type Backend interface {
 	// Modern serves requests of the modern era, or is nil when they are
 	// refused.
 	Modern() http.Handler
+	// Connected serves the requests of the modern era that come over one connection and
+	// belong to no session, or is nil when they are refused. They end with the context
+	// that each is served with.
+	Connected() Conversation
 	// Restore opens a conversation again from its Record, in this process or another.
 	// caller is who needs it now: with its credentials the server is asked what it
 	// offers. The error is that of Open, or ErrGone where the record cannot be read or

@@ -86,8 +86,9 @@ func (b fixedBackend) Open(context.Context, downstream.Caller, jsonrpc.Message, 
 func (b fixedBackend) Stateless(downstream.Caller, mcp.Version) downstream.Conversation {
 	return b.conv
 }
-func (fixedBackend) Modern() http.Handler        { return nil }
-func (fixedBackend) Relayer() downstream.Relayer { return nil }
+func (fixedBackend) Modern() http.Handler               { return nil }
+func (fixedBackend) Connected() downstream.Conversation { return nil }
+func (fixedBackend) Relayer() downstream.Relayer        { return nil }
 
 func (b fixedBackend) Restore(context.Context, downstream.Caller, []byte, downstream.Pusher) (downstream.Conversation, error) {
 	return b.conv, nil

@@ -29,10 +29,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fakeBackend answers by method name. Its zero value serves "echo" and "hold".
 type fakeBackend struct {
-	open    func(downstream.Caller, jsonrpc.Message) error
-	restore func([]byte) error
-	modern  http.Handler
-	held    chan *call // every request of method "hold"
+	open      func(downstream.Caller, jsonrpc.Message) error
+	restore   func([]byte) error
+	connected downstream.Conversation
+	modern    http.Handler
+	held      chan *call // every request of method "hold"
 
 	mu    sync.Mutex
 	convs []*fakeConv
@@ -100,8 +101,9 @@ func (b *fakeBackend) Stateless(_ downstream.Caller, v mcp.Version) downstream.C
 	return &fakeConv{backend: b, version: v, stateless: true}
 }
 
-func (b *fakeBackend) Modern() http.Handler        { return b.modern }
-func (b *fakeBackend) Relayer() downstream.Relayer { return nil }
+func (b *fakeBackend) Modern() http.Handler               { return b.modern }
+func (b *fakeBackend) Connected() downstream.Conversation { return b.connected }
+func (b *fakeBackend) Relayer() downstream.Relayer        { return nil }
 
 // last returns the newest conversation.
 func (b *fakeBackend) last() *fakeConv {

@@ -89,6 +89,16 @@ func Classify(method string, params []byte, h http.Header) Era {
 	return Legacy
 }
 
+// InSession judges a message on a connection that has a session open. Eras are told
+// apart message by message, but only what a message declares itself takes it out of the
+// session.
+func InSession(method string, params []byte) Era {
+	if method == mcp.MethodInitialize || !rawjson.Has(rawjson.Get(params, "_meta"), mcp.MetaProtocolVersion) {
+		return Legacy
+	}
+	return Modern
+}
+
 // isModern reports whether a version string is that of a modern revision.
 // Drafts of unknown era are not.
 func isModern(v string) bool {

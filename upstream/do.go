@@ -37,7 +37,7 @@ func (c *HTTP) run(ctx context.Context, call *Call, to sink) (*Answer, error) {
 	if refused := c.mirror(req); refused != nil {
 		return &Answer{Error: refused}, nil
 	}
-	var done mends
+	done := mends{version: call.AsIs}
 	for {
 		ans, err := c.send(ctx, req, to)
 		again := false

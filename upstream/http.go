@@ -144,7 +144,7 @@ func (c *HTTP) Close() error {
 
 // Do implements Caller.
 func (c *HTTP) Do(ctx context.Context, call *Call, notify func(jsonrpc.Message)) (*Answer, error) {
-	ans, err := c.run(ctx, call, sink{notify: notify, idle: call.Idle})
+	ans, err := c.run(ctx, call, sink{notify: notify, idle: call.Idle, listen: call.Method == mcp.MethodListen})
 	if err != nil {
 		return nil, err
 	}

@@ -59,6 +59,10 @@ type Call struct {
 	// A caller who passes notifications on can collect them until then. It is
 	// not called between the last notification and the outcome.
 	Idle func()
+	// AsIs sends the version that the params declare, and no other after a refusal: the
+	// request is a modern client's own. It may also be subscriptions/listen, whose
+	// answer is what ends the subscription.
+	AsIs bool
 	// Origin is what the call is made for. Only those who observe the bridge read it.
 	Origin any
 }

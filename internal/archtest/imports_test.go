@@ -81,7 +81,7 @@ var mayImport = map[string][]string{
 	"internal/mount": {"authorize", "downstream", "observe", "observe/tap", "legacy", "bridge", "upstream", "sessions", "negotiate", "translate", "mcp", "jsonrpc", "rawjson",
 		"internal/dialect", "internal/passthrough", "internal/relay", "internal/resource", "internal/logfield", "internal/gate"},
 	"internal/dialect":     {"upstream", "translate", "mrtr", "mcp", "jsonrpc", "rawjson", "internal/logfield"},
-	"internal/passthrough": {"internal/hop", "internal/roundtrip", "upstream", "sse", "mcp", "jsonrpc", "rawjson", "internal/gate"},
+	"internal/passthrough": {"downstream", "observe", "internal/hop", "internal/roundtrip", "upstream", "sse", "mcp", "jsonrpc", "rawjson", "internal/gate"},
 	"internal/relay":       {"downstream", "internal/hop", "internal/roundtrip", "observe", "upstream", "sse", "mcp", "jsonrpc", "rawjson", "internal/gate"},
 	"internal/resource":    {"internal/wellknown"},
 	"internal/wellknown":   {},

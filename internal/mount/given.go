@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcpbridge/bridge/bridge"
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/passthrough"
 	"github.com/mcpbridge/bridge/upstream"
 )
 
@@ -16,6 +17,8 @@ type given struct{ upstream.Caller }
 func (g given) caller() upstream.Caller { return g.Caller }
 
 func (given) asModern() http.Handler { return nil }
+
+func (given) connections() *passthrough.Connections { return nil }
 
 func (given) bypass() bypass { return noBypass{} }
 

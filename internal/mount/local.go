@@ -38,6 +38,7 @@ type local struct {
 	opt      *Options
 	verdicts *verdicts
 	process  upstream.Caller
+	verbatim passthrough.Sender // the same
 	proxy    *passthrough.Process
 	logs     *logGate
 	places   relay.Places
@@ -53,12 +54,12 @@ func newLocal(opt *Options, v *verdicts) (*local, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &local{opt: opt, verdicts: v, logs: &logGate{log: opt.Bridge.Log}, places: opt.Command.places()}
+	l := &local{opt: opt, verdicts: v, logs: &logGate{log: opt.Bridge.Log}, places: opt.Command.places(), verbatim: process}
 	l.process = &gated{process, l.logs}
 	l.proxy = passthrough.NewProcess(passthrough.ProcessOptions{
 		Server: process, Legacy: l.isLegacy, Logs: l.logs.visit, Log: opt.Bridge.Log,
 		CommitDelay: opt.Legacy.CommitDelay, KeepAlive: opt.Legacy.KeepAlive, WriteTimeout: opt.Legacy.WriteTimeout,
-		Round: opt.Bridge.Limits.Flow.Round, Call: opt.Bridge.Limits.Flow.Call,
+		Limits: limitsOf(opt),
 	})
 	v.everyone = true
 	return l, nil
@@ -76,6 +77,12 @@ func (l *local) isLegacy(ctx context.Context) bool {
 }
 
 func (l *local) caller() upstream.Caller { return l.process }
+
+func (l *local) connections() *passthrough.Connections {
+	return passthrough.NewConnections(passthrough.ConnectionOptions{
+		Server: l.verbatim, Legacy: l.isLegacy, Logs: l.logs.visit, Limits: limitsOf(l.opt), Log: l.opt.Bridge.Log,
+	})
+}
 
 func (l *local) bypass() bypass { return l.proxy }
 

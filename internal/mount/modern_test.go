@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
 
+	sdkjsonrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpbridge/bridge/internal/peers"
@@ -25,14 +27,18 @@ func changeable(s *peers.Server) *peers.Server {
 // modern is a modern client of the SDK that answers every question.
 func modern(t *testing.T, url string) *peers.Client {
 	t.Helper()
+	return peers.NewClient(t, url, agreeableModern())
+}
+
+func agreeableModern() peers.ClientOptions {
 	answers := map[string]any{"name": "Ada", "city": "OSL", "row": 12, "window": true, "days": 3, "ok": true, "tone": "warm", "code": "42"}
-	return peers.NewClient(t, url, peers.ClientOptions{
+	return peers.ClientOptions{
 		Version: "2026-07-28", Roots: []string{"file:///home"},
 		Elicit: func(context.Context, *mcp.ElicitParams) (*mcp.ElicitResult, error) { return peers.Accept(answers) },
 		Sample: func(context.Context, *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error) {
 			return &mcp.CreateMessageResult{Role: "assistant", Model: "m", Content: &mcp.TextContent{Text: "sunny"}}, nil
 		},
-	})
+	}
 }
 
 // TestAModernClientSeesNoDifferenceToTheServerItself: in front of a command, with
@@ -44,36 +50,50 @@ func TestAModernClientSeesNoDifferenceToTheServerItself_A11(t *testing.T) {
 		if v := through.InitializeResult().ProtocolVersion; v != "2026-07-28" {
 			t.Fatalf("it settled on %s", v)
 		}
-		for name, ask := range map[string]func(*peers.Client) (any, error){
-			"what it is":   func(c *peers.Client) (any, error) { return c.InitializeResult(), nil },
-			"tools":        func(c *peers.Client) (any, error) { return c.ListTools(patience(t), nil) },
-			"prompts":      func(c *peers.Client) (any, error) { return c.ListPrompts(patience(t), nil) },
-			"resources":    func(c *peers.Client) (any, error) { return c.ListResources(patience(t), nil) },
-			"echo":         func(c *peers.Client) (any, error) { return c.Call(patience(t), "echo", map[string]any{"ü": 1}) },
-			"one question": func(c *peers.Client) (any, error) { return c.Call(patience(t), "greet", nil) },
-			"request state": func(c *peers.Client) (any, error) {
-				return c.Call(patience(t), "book", map[string]any{"passenger": "A"})
-			},
-			"no question":     func(c *peers.Client) (any, error) { return c.Call(patience(t), "busy", map[string]any{"rounds": 1}) },
-			"three questions": func(c *peers.Client) (any, error) { return c.Call(patience(t), "trip", nil) },
-			"a failed tool":   func(c *peers.Client) (any, error) { return c.Call(patience(t), "fail", nil) },
-			"an error":        func(c *peers.Client) (any, error) { return c.Call(patience(t), "no such tool", nil) },
-			"a prompt": func(c *peers.Client) (any, error) {
-				return c.GetPrompt(patience(t), &mcp.GetPromptParams{Name: "letter", Arguments: map[string]string{"to": "Bob"}})
-			},
-			"a resource": func(c *peers.Client) (any, error) {
-				return c.ReadResource(patience(t), &mcp.ReadResourceParams{URI: peers.VaultURI})
-			},
-		} {
-			got, gotErr := ask(through)
-			want, wantErr := ask(straight)
-			a, _ := json.Marshal(got)
-			b, _ := json.Marshal(want)
-			if string(a) != string(b) || (gotErr == nil) != (wantErr == nil) || gotErr != nil && gotErr.Error() != wantErr.Error() {
-				t.Errorf("%s: through the bridge\n%s, %v\nand directly\n%s, %v", name, a, gotErr, b, wantErr)
-			}
+		sameAnswers(t, through, straight)
+	}
+}
+
+// sameAnswers compares what two clients get.
+func sameAnswers(t *testing.T, through, straight *peers.Client) {
+	t.Helper()
+	for name, ask := range map[string]func(*peers.Client) (any, error){
+		"what it is":   func(c *peers.Client) (any, error) { return c.InitializeResult(), nil },
+		"tools":        func(c *peers.Client) (any, error) { return c.ListTools(patience(t), nil) },
+		"prompts":      func(c *peers.Client) (any, error) { return c.ListPrompts(patience(t), nil) },
+		"resources":    func(c *peers.Client) (any, error) { return c.ListResources(patience(t), nil) },
+		"echo":         func(c *peers.Client) (any, error) { return c.Call(patience(t), "echo", map[string]any{"ü": 1}) },
+		"one question": func(c *peers.Client) (any, error) { return c.Call(patience(t), "greet", nil) },
+		"request state": func(c *peers.Client) (any, error) {
+			return c.Call(patience(t), "book", map[string]any{"passenger": "A"})
+		},
+		"no question":     func(c *peers.Client) (any, error) { return c.Call(patience(t), "busy", map[string]any{"rounds": 1}) },
+		"three questions": func(c *peers.Client) (any, error) { return c.Call(patience(t), "trip", nil) },
+		"a failed tool":   func(c *peers.Client) (any, error) { return c.Call(patience(t), "fail", nil) },
+		"an error":        func(c *peers.Client) (any, error) { return c.Call(patience(t), "no such tool", nil) },
+		"a prompt": func(c *peers.Client) (any, error) {
+			return c.GetPrompt(patience(t), &mcp.GetPromptParams{Name: "letter", Arguments: map[string]string{"to": "Bob"}})
+		},
+		"a resource": func(c *peers.Client) (any, error) {
+			return c.ReadResource(patience(t), &mcp.ReadResourceParams{URI: peers.VaultURI})
+		},
+	} {
+		got, gotErr := ask(through)
+		want, wantErr := ask(straight)
+		a, _ := json.Marshal(got)
+		b, _ := json.Marshal(want)
+		if string(a) != string(b) || said(gotErr) != said(wantErr) {
+			t.Errorf("%s: through the bridge\n%s, %v\nand directly\n%s, %v", name, a, gotErr, b, wantErr)
 		}
 	}
+}
+
+// said is what the server said of a failure: the SDK adds words of its transports.
+func said(err error) string {
+	if refusal := (*sdkjsonrpc.Error)(nil); errors.As(err, &refusal) {
+		return refusal.Error()
+	}
+	return fmt.Sprint(err)
 }
 
 // TestProgressOfModernClients: two of them use the same token on one process.

@@ -14,6 +14,7 @@ import (
 	"github.com/mcpbridge/bridge/bridge"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/dialect"
+	"github.com/mcpbridge/bridge/internal/passthrough"
 	"github.com/mcpbridge/bridge/internal/resource"
 	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/negotiate"
@@ -80,6 +81,8 @@ type server interface {
 	caller() upstream.Caller
 	// asModern serves modern requests as they are; nil: nobody can.
 	asModern() http.Handler
+	// connections does so for requests that come over connections; nil: nobody can.
+	connections() *passthrough.Connections
 	// bypass is whatever carries requests around the bridge.
 	bypass() bypass
 	// backend puts around the bridge what this kind makes necessary. It is called
@@ -129,6 +132,9 @@ func New(opt Options) (*Mount, error) {
 	m.verdicts.caller = m.Upstream
 	if !opt.RefuseModern {
 		opt.Bridge.Modern = m.server.asModern()
+		if over := m.server.connections(); over != nil {
+			opt.Bridge.Connected = over.Open
+		}
 	}
 	if opt.Legacy.Store != nil && opt.Legacy.Seat == 0 {
 		opt.Legacy.Seat = downstream.NewSeat()
@@ -174,6 +180,11 @@ func (m *Mount) watchSignIns() {
 
 // serveAgain is what the server's own backend hands requests back to.
 func (m *Mount) serveAgain(w http.ResponseWriter, r *http.Request) { m.HTTP.ServeHTTP(w, r) }
+
+// limitsOf returns what bounds modern requests.
+func limitsOf(opt *Options) passthrough.Limits {
+	return passthrough.Limits{Round: opt.Bridge.Limits.Flow.Round, Call: opt.Bridge.Limits.Flow.Call}
+}
 
 func newServer(opt *Options, v *verdicts) (server, error) {
 	switch {

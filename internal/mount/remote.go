@@ -2,6 +2,7 @@ package mount
 
 import (
 	"cmp"
+	"context"
 	"maps"
 	"net/http"
 	"net/url"
@@ -78,6 +79,23 @@ func (r *remote) caller() upstream.Caller { return r.client }
 func (r *remote) bypass() bypass { return r.proxy }
 
 func (r *remote) asModern() http.Handler { return r.proxy }
+
+func (r *remote) connections() *passthrough.Connections {
+	return passthrough.NewConnections(passthrough.ConnectionOptions{
+		Server: verbatim{r.client}, Limits: limitsOf(r.opt), Log: r.opt.Bridge.Log,
+		Legacy: func(context.Context) bool { return r.verdicts.legacyOnly.Load() },
+	})
+}
+
+// verbatim sends requests of modern clients that have no headers yet.
+type verbatim struct{ upstream.Caller }
+
+// Verbatim implements passthrough.Sender.
+func (v verbatim) Verbatim(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error) {
+	own := *call
+	own.AsIs = true
+	return v.Do(ctx, &own, notify)
+}
 
 // Connect implements relay.Server: over the transport that the server speaks.
 func (r *remote) Connect(caller downstream.Caller, inbox relay.Inbox) (relay.Line, error) {

@@ -58,7 +58,7 @@ func (s *signing) Do(ctx context.Context, call *upstream.Call, notify func(jsonr
 		if tries == maxSignIns {
 			return nil, signInFailure(ctx, errTooOften)
 		}
-		if call.Method == mcp.MethodDiscover {
+		if call.Method == mcp.MethodDiscover || call.Method == mcp.MethodListen { // which nobody waits for
 			err = s.Agent.Quietly(waiting, refused)
 		} else {
 			err = s.await(waiting, call, refused, notify)

@@ -4,11 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
-	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -22,9 +19,7 @@ import (
 
 // Server is a modern server that many clients share over one channel.
 type Server interface {
-	// Verbatim sends a request as it is, under an id of its own, and returns the
-	// response. notify gets what belongs to it meanwhile. Ending ctx cancels it.
-	Verbatim(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error)
+	Sender
 	// Notify hands a notification on.
 	Notify(ctx context.Context, method string, params []byte) error
 }
@@ -44,8 +39,7 @@ type ProcessOptions struct {
 	CommitDelay  time.Duration // a response that takes longer becomes a stream; 2 s
 	KeepAlive    time.Duration // longest silence on a stream; 15 s
 	WriteTimeout time.Duration // how long a client may block one write; 10 s
-	Round        time.Duration // how long the server may be silent about a request; 2 min
-	Call         time.Duration // how long it may take altogether; 30 min
+	Limits       Limits
 	Log          zerolog.Logger
 }
 
@@ -61,7 +55,7 @@ type Process struct {
 	opt    ProcessOptions
 	mirror upstream.Mirror
 	look   singleflight.Group
-	tokens atomic.Uint64
+	tokens tokens
 	traffic
 }
 
@@ -70,8 +64,7 @@ func NewProcess(opt ProcessOptions) *Process {
 	opt.CommitDelay = cmp.Or(opt.CommitDelay, 2*time.Second)
 	opt.KeepAlive = cmp.Or(opt.KeepAlive, 15*time.Second)
 	opt.WriteTimeout = cmp.Or(opt.WriteTimeout, 10*time.Second)
-	opt.Round = cmp.Or(opt.Round, 2*time.Minute)
-	opt.Call = cmp.Or(opt.Call, 30*time.Minute)
+	opt.Limits.defaults()
 	p := &Process{opt: opt}
 	p.open()
 	return p
@@ -129,17 +122,12 @@ func (p *Process) notify(ctx context.Context, w http.ResponseWriter, msg *jsonrp
 
 // call serves a request.
 func (p *Process) call(ctx context.Context, w http.ResponseWriter, r *http.Request, msg *jsonrpc.Message) {
-	ctx, cancel, heard := p.limited(ctx, msg)
+	ctx, cancel, heard := p.opt.Limits.within(ctx, msg.Method)
 	defer cancel()
 	out := newResponse(w, r, msg, p, cancel)
 	defer out.end()
 	meta := rawjson.Get(msg.Params, "_meta")
-	params := msg.Params
-	if kind := rawjson.KindOf(out.token); kind == rawjson.String || kind == rawjson.Number {
-		fresh := strconv.AppendUint([]byte(`"m`), p.tokens.Add(1), 10)
-		meta := rawjson.Apply(nil, meta, rawjson.Edit{Name: "progressToken", Value: append(fresh, '"')})
-		params = rawjson.Apply(nil, params, rawjson.Edit{Name: "_meta", Value: meta})
-	}
+	params := p.tokens.fresh(msg.Params, out.token)
 	if p.opt.Logs != nil && rawjson.Has(meta, mcp.MetaLogLevel) {
 		may, done := p.opt.Logs(identity(r, meta))
 		out.mayLog = may
@@ -162,21 +150,6 @@ func (p *Process) call(ctx context.Context, w http.ResponseWriter, r *http.Reque
 	default:
 		out.fail(err)
 	}
-}
-
-var errSilent = fmt.Errorf("the server was silent for too long (timeouts.round): %w", context.DeadlineExceeded)
-
-// limited bounds how long a request may take, and how long the server may be
-// silent about it; heard starts that again. A subscription has no end.
-func (p *Process) limited(ctx context.Context, msg *jsonrpc.Message) (_ context.Context, cancel context.CancelFunc, heard func()) {
-	if msg.Method == mcp.MethodListen {
-		ctx, cancel := context.WithCancel(ctx)
-		return ctx, cancel, func() {}
-	}
-	ctx, end := context.WithTimeout(ctx, p.opt.Call)
-	ctx, silence := context.WithCancelCause(ctx)
-	late := time.AfterFunc(p.opt.Round, func() { silence(errSilent) })
-	return ctx, func() { late.Stop(); silence(nil); end() }, func() { late.Reset(p.opt.Round) }
 }
 
 // identity names who wants log messages, as far as one can know: two that have

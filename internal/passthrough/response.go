@@ -80,21 +80,11 @@ func (o *response) notify(msg jsonrpc.Message) {
 	case msg.Method == mcp.NotificationProgress && o.token != nil:
 		params = rawjson.Apply(nil, params, rawjson.Edit{Name: "progressToken", Value: o.token})
 	case o.listen:
-		params = o.named(params)
+		params = subscription(params, o.id)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.buf = sse.AppendEvent(o.buf, "", jsonrpc.AppendNotification(nil, msg.Method, params))
-}
-
-// named gives a message of a subscription the name that the client knows.
-func (o *response) named(object []byte) []byte {
-	meta := rawjson.Get(object, "_meta")
-	if rawjson.KindOf(meta) != rawjson.Object {
-		return object
-	}
-	meta = rawjson.Apply(nil, meta, rawjson.Edit{Name: mcp.MetaSubscriptionID, Value: []byte(o.id)})
-	return rawjson.Apply(nil, object, rawjson.Edit{Name: "_meta", Value: meta})
 }
 
 // flush writes what notify has collected.
@@ -137,7 +127,7 @@ func (o *response) finish(ans *upstream.Answer) {
 	}
 	result := ans.Result
 	if o.listen {
-		result = o.named(result)
+		result = subscription(result, o.id)
 	}
 	o.deliver(http.StatusOK, jsonrpc.AppendResult(nil, o.id, result))
 }

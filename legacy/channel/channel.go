@@ -67,11 +67,12 @@ type Channel struct {
 
 	in       sync.Mutex // guards what follows
 	conv     downstream.Conversation
-	version  mcp.Version           // known, and set, before the client hears of it
-	opening  bool                  // an initialize is being answered
-	backlog  []queued              // what came behind the initialize being answered
-	inFlight map[jsonrpc.ID]*reply // by the ids in use
-	running  int                   // also those whose id a cancellation freed
+	modern   downstream.Conversation // serves what belongs to no session; nil before the first such request
+	version  mcp.Version             // known, and set, before the client hears of it
+	opening  bool                    // an initialize is being answered
+	backlog  []queued                // what came behind the initialize being answered
+	inFlight map[jsonrpc.ID]*reply   // by the ids in use
+	running  int                     // also those whose id a cancellation freed
 	closed   bool
 	cause    error          // of closing
 	work     sync.WaitGroup // requests, until they are answered and nothing runs for them

@@ -25,7 +25,7 @@ func (c *Channel) admitInitialize(msg *jsonrpc.Message, answer func([]byte)) (st
 			defer c.work.Done()
 			if old != nil {
 				old.Close(ErrAgain)
-				c.abandonAll()
+				c.abandonAll(old)
 			}
 			c.open(req, answer)
 		}()
@@ -35,11 +35,13 @@ func (c *Channel) admitInitialize(msg *jsonrpc.Message, answer func([]byte)) (st
 // abandonAll gives up the requests that are left of a conversation that ended. Their
 // ids may be used again from now on, and an answer that comes late must not be taken for
 // one to the next client's request.
-func (c *Channel) abandonAll() {
+func (c *Channel) abandonAll(of downstream.Conversation) {
 	c.in.Lock()
 	left := make([]*reply, 0, len(c.inFlight))
 	for _, out := range c.inFlight {
-		left = append(left, out)
+		if out.conv == of {
+			left = append(left, out)
+		}
 	}
 	c.in.Unlock()
 	for _, out := range left {

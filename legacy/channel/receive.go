@@ -145,14 +145,33 @@ func (c *Channel) take(msg *jsonrpc.Message, answer func([]byte)) {
 	}
 	c.in.Unlock()
 	switch {
-	case wait || conv == nil: // an answer to nothing, or a notification too early
+	case wait:
 	case msg.Kind() == jsonrpc.Notification:
-		if !c.withdraw(conv, msg) {
-			conv.Notify(c.caller, *msg)
-		}
-	default:
+		c.notify(conv, msg)
+	case conv != nil: // else an answer to nothing
 		_ = conv.Answer(c.caller, *msg) // the session is in no other process
 	}
+}
+
+// notify hands a notification on: a cancellation to whoever serves the request, any other
+// one to the session. Without one it comes too early.
+func (c *Channel) notify(conv downstream.Conversation, msg *jsonrpc.Message) {
+	if out := c.cancelled(msg); out != nil {
+		conv = out.conv
+	}
+	if conv != nil && !c.withdraw(conv, msg) {
+		conv.Notify(c.caller, *msg)
+	}
+}
+
+// cancelled returns the request that a notification cancels, nil when there is none.
+func (c *Channel) cancelled(msg *jsonrpc.Message) *reply {
+	if msg.Method != mcp.NotificationCancelled {
+		return nil
+	}
+	c.in.Lock()
+	defer c.in.Unlock()
+	return c.inFlight[jsonrpc.ID(rawjson.Get(msg.Params, "requestId"))]
 }
 
 // request admits a request and starts it, or answers why not.
@@ -188,13 +207,39 @@ func (c *Channel) admit(msg *jsonrpc.Message, answer func([]byte)) (start func()
 		return nil, err
 	case msg.Method == mcp.MethodInitialize:
 		return c.admitInitialize(msg, answer), nil
-	case c.conv == nil && negotiate.Classify(msg.Method, msg.Params, nil) == negotiate.Modern:
-		// at once, and no error of the modern era, so that a dual-era
-		// client falls back to initialize.
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "method not found: initialize first"}
-	case c.conv == nil:
-		return nil, message.Invalid("initialize first")
 	}
+	conv, err := c.addresseeLocked(msg)
+	if err != nil {
+		return nil, err
+	}
+	return c.beginLocked(conv, msg, answer)
+}
+
+// addresseeLocked returns who serves a request. Eras are told apart message by message: a
+// modern request belongs to no session, whether there is one or not.
+func (c *Channel) addresseeLocked(msg *jsonrpc.Message) (downstream.Conversation, *jsonrpc.Error) {
+	era := negotiate.Classify(msg.Method, msg.Params, nil)
+	if c.conv != nil {
+		era = negotiate.InSession(msg.Method, msg.Params)
+	}
+	if era == negotiate.Modern && c.modern == nil {
+		c.modern = c.backend.Connected()
+	}
+	switch {
+	case era == negotiate.Modern && c.modern != nil:
+		return c.modern, nil
+	case c.conv != nil:
+		return c.conv, nil
+	case era == negotiate.Modern:
+		// At once, and no error of the modern era, so that a dual-era client falls back
+		// to initialize.
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "method not found: initialize first"}
+	}
+	return nil, message.Invalid("initialize first")
+}
+
+// beginLocked takes a place and the id for a request, and returns what serves it.
+func (c *Channel) beginLocked(conv downstream.Conversation, msg *jsonrpc.Message, answer func([]byte)) (start func(), err *jsonrpc.Error) {
 	if _, used := c.inFlight[msg.ID]; used {
 		return nil, message.Invalid("a request with this id is already under way") // B-1
 	}
@@ -205,15 +250,16 @@ func (c *Channel) admit(msg *jsonrpc.Message, answer func([]byte)) (start func()
 	if err != nil {
 		return nil, err
 	}
-	if c.opt.Gate != nil && !c.opt.Gate.Enter() {
+	gated := c.opt.Gate != nil && msg.Method != mcp.MethodListen // which never ends by itself
+	if gated && !c.opt.Gate.Enter() {
 		hold.Release()
 		return nil, internal("bridge is shutting down")
 	}
-	out := &reply{c: c, id: msg.ID, answer: answer, hold: hold}
+	out := &reply{c: c, conv: conv, id: msg.ID, answer: answer, hold: hold, gated: gated}
 	c.inFlight[msg.ID] = out
 	c.running++
 	c.work.Add(2) // serve, and the reply that may outlive it
-	conv, req := c.conv, *msg
+	req := *msg
 	if conv.Orderly() {
 		return func() { c.serve(conv, req, out) }, nil
 	}

@@ -20,8 +20,10 @@ const progressGap = 10 * time.Millisecond
 // reply is the Reply of one request on a channel.
 type reply struct {
 	c      *Channel
+	conv   downstream.Conversation // which serves it
 	id     jsonrpc.ID
 	answer func([]byte) // takes the response, nil for none
+	gated  bool         // a shutdown waits for it
 	fate   atomic.Int32 // waiting, started or withdrawn
 	hold   budget.Hold  // of the request; released with its end
 
@@ -76,7 +78,7 @@ func (r *reply) end(msg *downstream.Message) {
 	r.c.settle(r) // first: a quick client may use the id again
 	message.Framed(msg, r.answer)
 	r.hold.Release()
-	if r.c.opt.Gate != nil {
+	if r.gated {
 		r.c.opt.Gate.Exit() // now a shutdown may close the connection
 	}
 	r.c.work.Done()

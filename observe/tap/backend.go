@@ -38,6 +38,27 @@ func (b *backend) Modern() http.Handler {
 	})
 }
 
+// Connected implements downstream.Backend.
+func (b *backend) Connected() downstream.Conversation {
+	inner := b.Backend.Connected()
+	if inner == nil {
+		return nil
+	}
+	return &connected{inner, b.watch}
+}
+
+// connected counts the requests of a connection that are handed on.
+type connected struct {
+	downstream.Conversation
+	watch observe.Watcher
+}
+
+// Serve implements downstream.Conversation.
+func (c *connected) Serve(ctx context.Context, caller downstream.Caller, req downstream.Request, out downstream.Reply) {
+	c.watch.Passed(true)
+	c.Conversation.Serve(ctx, caller, req, out)
+}
+
 // Relayer implements downstream.Backend.
 func (b *backend) Relayer() downstream.Relayer {
 	inner := b.Backend.Relayer()

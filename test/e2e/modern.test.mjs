@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import { bridgeBinary } from './harness/bridge.mjs';
 import { startFixture } from './harness/fixture.mjs';
 import { until } from './harness/process.mjs';
 import { serve, upstreams } from './harness/transports.mjs';
@@ -10,7 +12,14 @@ import { LIMIT } from './harness/world.mjs';
 const META = 'io.modelcontextprotocol/';
 const json = (result) => JSON.parse(result.content[0].text);
 
-async function connect(url, mode = 'auto') {
+const over = {
+  http: (url) => new StreamableHTTPClientTransport(new URL(url)),
+  /** Starts `bridge stdio` in front of an upstream. */
+  stdio: async ({ target, env }) =>
+    new StdioClientTransport({ command: await bridgeBinary(), args: ['stdio', ...target], env: { ...process.env, ...env }, stderr: 'ignore' }),
+};
+
+async function connect(transport, mode = 'auto') {
   const capabilities = { elicitation: { form: {} }, sampling: {}, roots: {} };
   const client = new Client({ name: 'modern', version: '1' }, { capabilities, versionNegotiation: { mode } });
   const answers = { sure: true, name: 'Ada', colour: 'red', who: 'me' };
@@ -20,17 +29,19 @@ async function connect(url, mode = 'auto') {
   });
   client.setRequestHandler('sampling/createMessage', () => ({ role: 'assistant', model: 'm', content: { type: 'text', text: 'sampled' } }));
   client.setRequestHandler('roots/list', () => ({ roots: [{ uri: 'file:///r' }] }));
-  await client.connect(new StreamableHTTPClientTransport(new URL(url)));
+  await client.connect(await transport);
   return client;
 }
 
-for (const out of Object.keys(upstreams)) {
-  describe(`a modern client → bridge → ${out}`, () => {
+const ways = Object.keys(over).flatMap((way) => Object.keys(upstreams).map((out) => [way, out]));
+
+for (const [way, out] of ways) {
+  describe(`a modern client → ${way} → bridge → ${out}`, () => {
     let upstream, fixture, bridge, client;
     before(async () => {
       upstream = await upstreams[out]();
-      bridge = await serve(upstream);
-      client = await connect(bridge.url);
+      if (way === 'http') bridge = await serve(upstream);
+      client = await connect(way === 'http' ? over.http(bridge.url) : over.stdio(upstream));
       fixture = await upstream.admin();
     }, LIMIT);
     after(async () => {
@@ -39,14 +50,16 @@ for (const out of Object.keys(upstreams)) {
       await upstream?.stop();
     }, LIMIT);
 
-    it('finds a modern server at the bridge’s URL', () => {
+    it('finds a modern server at the bridge', () => {
       assert.equal(client.getNegotiatedProtocolVersion?.() ?? '2026-07-28', '2026-07-28');
       assert.equal(client.getServerVersion().name, 'fixture');
     });
 
     it('gets what it gets from the server itself', LIMIT, async () => {
-      const itself = upstream.url ? fixture : await startFixture(); // over stdio: the same server over HTTP
-      const direct = await connect(itself.url);
+      const itself = upstream.url ? fixture : await startFixture(); // a command: the same server over the client's transport
+      const [, command, ...args] = upstream.target;
+      const same = way === 'stdio' && out === 'stdio' ? new StdioClientTransport({ command, args, stderr: 'ignore' }) : over.http(itself.url);
+      const direct = await connect(same);
       const both = (ask) => Promise.all([client, direct].map(ask));
       for (const ask of [(c) => c.listTools(), (c) => c.listPrompts(), (c) => c.listResources(), (c) => c.callTool({ name: 'content', arguments: {} })]) {
         const [through, straight] = await both(ask);
@@ -70,7 +83,7 @@ for (const out of Object.keys(upstreams)) {
       assert.deepEqual(seen, [1, 2, 3]);
     });
 
-    it('cancels by closing the stream', LIMIT, async () => {
+    it('cancels in its own way', LIMIT, async () => {
       const abort = new AbortController();
       const call = client.callTool({ name: 'gate', arguments: { label: 'modern' } }, { signal: abort.signal });
       await fixture.call('gate', (c) => c.args.label === 'modern');
@@ -88,7 +101,7 @@ for (const out of Object.keys(upstreams)) {
       assert.deepEqual(seen, ['memo://counter']);
     });
 
-    // A command sees no headers.
+    // A command sees no headers; on stdio the client has none, and the bridge makes them.
     if (out === 'http') {
       it('its headers and parameters arrive as they were sent', LIMIT, async () => {
         await client.listTools();

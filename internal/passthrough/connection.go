@@ -1,0 +1,215 @@
+package passthrough
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rs/zerolog"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/observe"
+	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+// Sender sends the request of a modern client to its server as it is, under an id of its
+// own, and returns the response. notify gets what belongs to it meanwhile. Ending ctx
+// cancels it.
+type Sender interface {
+	Verbatim(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error)
+}
+
+// ConnectionOptions configures Connections. Server is required.
+type ConnectionOptions struct {
+	Server Sender
+	// Legacy and Logs are those of ProcessOptions.
+	Legacy func(context.Context) bool
+	Logs   func(caller string) (may func() bool, done func())
+	Limits Limits
+	Log    zerolog.Logger
+}
+
+// Connections serves modern requests that come over connections, stdio and WebSockets,
+// from a server of any kind. Such requests have no headers and no streams of their own:
+// what belongs to one of them is told by its progress token or the name of its
+// subscription, and a notification cancels it.
+type Connections struct {
+	opt    ConnectionOptions
+	tokens tokens
+	serial atomic.Uint64 // numbers connections
+}
+
+// NewConnections returns Connections. Nothing is sent before the first request.
+func NewConnections(opt ConnectionOptions) *Connections {
+	opt.Limits.defaults()
+	return &Connections{opt: opt}
+}
+
+// Open begins to serve one connection. Its requests end with the context that each is
+// served with.
+func (c *Connections) Open() downstream.Conversation {
+	return &connection{all: c, name: "connection " + string(jsonrpc.IntID(int64(c.serial.Add(1)))), calls: map[jsonrpc.ID]context.CancelCauseFunc{}}
+}
+
+// connection is one client's connection. It remembers nothing but what is under way.
+type connection struct {
+	all  *Connections
+	name string // of the caller, for Logs
+
+	mu    sync.Mutex
+	calls map[jsonrpc.ID]context.CancelCauseFunc
+}
+
+var errCancelled = errors.New("cancelled by the client")
+
+// Version implements downstream.Conversation.
+func (*connection) Version() mcp.Version { return mcp.V20260728 }
+
+// Orderly implements downstream.Conversation.
+func (*connection) Orderly() bool { return false }
+
+// Serve implements downstream.Conversation.
+func (c *connection) Serve(ctx context.Context, caller downstream.Caller, req downstream.Request, out downstream.Reply) {
+	opt := &c.all.opt
+	if opt.Legacy != nil && opt.Legacy(ctx) {
+		out.Finish(downstream.Failure(req.ID, notModern()))
+		return
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer c.begin(req.ID, cancel)()
+	ctx, end, heard := opt.Limits.within(ctx, req.Method)
+	defer end()
+	to := &exchange{out: out, id: req.ID, token: req.ProgressToken, listen: req.Method == mcp.MethodListen}
+	if opt.Logs != nil && rawjson.Has(req.Meta, mcp.MetaLogLevel) {
+		may, done := opt.Logs(c.name)
+		to.mayLog = may
+		defer done()
+	}
+	call := &upstream.Call{
+		Method: req.Method, Params: c.all.tokens.fresh(req.Params, req.ProgressToken), Authorization: caller.Authorization,
+		Principal: caller.Principal, Header: caller.Header, Idle: out.Flush,
+	}
+	ans, err := opt.Server.Verbatim(ctx, call, func(msg jsonrpc.Message) { heard(); to.notify(msg) })
+	switch {
+	case errors.Is(context.Cause(ctx), errCancelled):
+		out.Abandon()
+	case err == nil:
+		to.finish(ans)
+		ans.Release()
+	default:
+		opt.Log.Warn().Err(err).Msg("a modern request could not be passed on")
+		to.fail(ctx, err)
+	}
+}
+
+// begin notes a call; end forgets it.
+func (c *connection) begin(id jsonrpc.ID, cancel context.CancelCauseFunc) (end func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls[id] = cancel
+	return func() {
+		cancel(nil)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.calls, id)
+	}
+}
+
+// Notify implements downstream.Conversation. Modern clients have only one notification,
+// and it is about requests whose ids the server does not know.
+func (c *connection) Notify(_ downstream.Caller, msg jsonrpc.Message) {
+	if msg.Method != mcp.NotificationCancelled {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if cancel := c.calls[jsonrpc.ID(rawjson.Get(msg.Params, "requestId"))]; cancel != nil {
+		cancel(errCancelled)
+	}
+}
+
+// Answer implements downstream.Conversation: there are no questions.
+func (*connection) Answer(downstream.Caller, jsonrpc.Message) error { return nil }
+
+// Knows implements downstream.Conversation.
+func (*connection) Knows(jsonrpc.ID) bool { return false }
+
+// Record implements downstream.Conversation: nothing outlives the connection.
+func (*connection) Record() []byte { return nil }
+
+// Adopt implements downstream.Conversation.
+func (*connection) Adopt(_, _ []byte) error { return nil }
+
+// Flows implements downstream.Conversation.
+func (*connection) Flows() [][]byte { return nil }
+
+// Resume implements downstream.Conversation.
+func (*connection) Resume(downstream.Caller, []byte, downstream.Reply) error {
+	return downstream.ErrGone
+}
+
+// Look implements downstream.Conversation.
+func (c *connection) Look() observe.Conversation {
+	return observe.Conversation{Version: c.Version(), Relayed: true}
+}
+
+// Close implements downstream.Conversation: requests end with their contexts.
+func (*connection) Close(error) {}
+
+// notModern is the error with which clients of both eras fall back to initialize (A-11).
+func notModern() *jsonrpc.Error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "method not found: initialize first"}
+}
+
+// exchange is where the answer to one request goes.
+type exchange struct {
+	out    downstream.Reply
+	id     jsonrpc.ID
+	token  []byte // the client's progress token, nil for none
+	listen bool
+	mayLog func() bool
+}
+
+// notify takes a notification that belongs to the request.
+func (a *exchange) notify(msg jsonrpc.Message) {
+	params := msg.Params
+	switch {
+	case msg.Method == mcp.NotificationMessage && a.mayLog != nil && !a.mayLog(): // C-8
+		return
+	case msg.Method == mcp.NotificationProgress && a.token != nil:
+		params = rawjson.Apply(nil, params, rawjson.Edit{Name: "progressToken", Value: a.token})
+	case a.listen:
+		params = subscription(params, a.id)
+	}
+	a.out.Queue(downstream.Notification(msg.Method, params))
+}
+
+func (a *exchange) finish(ans *upstream.Answer) {
+	switch {
+	case ans.Error != nil:
+		a.out.Finish(downstream.Failure(a.id, ans.Error))
+	case a.listen:
+		a.out.Finish(downstream.Result(a.id, subscription(ans.Result, a.id)))
+	default:
+		a.out.Finish(downstream.Result(a.id, ans.Result))
+	}
+}
+
+// fail ends a request to which the server has no response.
+func (a *exchange) fail(ctx context.Context, err error) {
+	failed, _ := errors.AsType[*upstream.Failure](err)
+	switch {
+	case a.listen && ctx.Err() != nil: // the connection ends, and with it the subscription
+		a.out.Finish(downstream.Result(a.id, []byte(`{"resultType":"complete","_meta":{}}`)))
+	case failed != nil && failed.Cause == upstream.NotModern:
+		a.out.Finish(downstream.Failure(a.id, notModern()))
+	case failed != nil && failed.Cause == upstream.Unauthorized && a.out.Refuse(&downstream.Refusal{Status: failed.Status, Challenge: failed.Challenge}):
+	default:
+		_, _, refusal := failure(err)
+		a.out.Finish(downstream.Failure(a.id, refusal))
+	}
+}
