@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/mcpbridge/bridge/bench/scan"
 	"github.com/mcpbridge/bridge/bench/stub"
@@ -30,7 +31,7 @@ type Session struct {
 // NewSession makes a session that is not opened yet. Connections may be shared
 // by sessions that take turns; side may be nil when no question is expected.
 func NewSession(host string, main, side *Conn) *Session {
-	return &Session{main: main, side: side, host: host}
+	return &Session{main: main, side: side, host: strings.TrimPrefix(host, TLS)}
 }
 
 const initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25",` +

@@ -27,7 +27,7 @@ func (c *comparison) allocs() error {
 			}
 			n++
 		}
-		r := load.Closed{Addr: sys.under.Addr, Kind: load.Plain, Clients: c.clients, Sessions: 1, Tools: 1, Warm: c.window / 2, Window: c.window, Mark: mark}.Run(c.ctx)
+		r := load.Closed{Addr: sys.addr, Kind: load.Plain, Clients: c.clients, Sessions: 1, Tools: 1, Warm: c.window / 2, Window: c.window, Mark: mark}.Run(c.ctx)
 		if failed != nil {
 			return failed
 		}

@@ -1,15 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/mcpbridge/bridge/bench/proc"
 	"github.com/mcpbridge/bridge/bench/stub"
+	"github.com/mcpbridge/bridge/internal/testcert"
 )
 
 const bridgePackage = "github.com/mcpbridge/bridge/cmd/bridge"
@@ -44,6 +47,9 @@ func (f *fleet) build() error {
 		return err
 	}
 	f.dir = dir
+	if _, _, _, err := testcert.Make(dir, 1); err != nil {
+		return err
+	}
 	if f.program == "" {
 		f.program = filepath.Join(dir, "bridge")
 		if err := goBuild(f.program); err != nil {
@@ -90,25 +96,33 @@ func (f *fleet) overlay() (string, error) {
 // default bound is below what the hold mode and the plots open.
 const maxSessions = "100000"
 
-// startBridge starts the bridge in front of the modern server.
-func (f *fleet) startBridge(open bool) (*proc.Process, error) {
+// startBridge starts a bridge in front of the modern server.
+func (f *fleet) startBridge(open bool, v *variant) (*proc.Process, error) {
 	addr, err := proc.FreeAddr()
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"serve", "--upstream", "http://" + f.modern.Addr + stub.Path, "--listen", addr, "--path", stub.Path,
+	args := []string{"serve", "--upstream", f.tls.origin(f.modern) + stub.Path, "--listen", addr, "--path", stub.Path,
 		"--limits.sessions", maxSessions}
-	args = append(args, f.flags...)
-	if !open {
-		return proc.StartAt("bridge", addr, nil, f.program, args...)
+	args = slices.Concat(args, f.tls.bridgeFlags(f.dir), f.flags, v.flags)
+	if !open || v.program != "" {
+		return secured(proc.StartAt(v.name, addr, nil, cmp.Or(v.program, f.program), args...))
 	}
 	at, err := proc.FreeAddr()
 	if err != nil {
 		return nil, err
 	}
-	p, err := proc.StartAt("bridge", addr, []string{controlEnv + "=" + at}, f.open, args...)
+	p, err := secured(proc.StartAt(v.name, addr, []string{controlEnv + "=" + at}, f.open, args...))
 	if err == nil {
 		p.Control = at
+	}
+	return p, err
+}
+
+// secured notes that the bridge, which has one listener, serves TLS there if at all.
+func secured(p *proc.Process, err error) (*proc.Process, error) {
+	if err == nil {
+		p.Secure = p.Addr
 	}
 	return p, err
 }

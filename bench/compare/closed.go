@@ -92,13 +92,18 @@ func (c *comparison) closed() error {
 		}
 	}
 	c.report.Rows = report.Summarise(c.report.Samples)
+	var beside []string
+	for _, v := range c.beside {
+		beside = append(beside, v.name)
+	}
+	c.report.Beside = report.CompareBeside(c.report.Samples, beside)
 	return nil
 }
 
 // sample runs one closed loop against one system.
 func (c *comparison) sample(sys *system, l load.Closed, round int) (report.Sample, error) {
 	u := c.usageOf(sys)
-	l.Addr, l.Warm, l.Window, l.Mark = sys.under.Addr, c.window/5, c.window, u.mark
+	l.Addr, l.Warm, l.Window, l.Mark = sys.addr, c.window/5, c.window, u.mark
 	r := l.Run(c.ctx)
 	s := report.Sample{System: sys.name, Kind: l.Kind, Round: round, PerSecond: r.PerSecond(), P50: r.Quantile(0.5), P99: r.Quantile(0.99), Errors: r.Errors.Count(), Foreign: u.foreign(c.report.CPUs)}
 	if r.Calls > 0 {

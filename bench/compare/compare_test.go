@@ -22,7 +22,11 @@ func TestFlags(t *testing.T) {
 	if !slices.Equal(o.modes, []string{"hold", "closed"}) || !slices.Equal(o.kinds, []load.Kind{load.Big, load.Plain}) || o.n != 7 || !slices.Equal(o.flags, []string{"--limits.flows=9"}) {
 		t.Errorf("%+v", o)
 	}
-	for _, bad := range [][]string{{"-modes", "x"}, {"-kinds", "x"}} {
+	if o, err = parse([]string{"-tls", "both", "-beside", "a=--http standard", "-beside", "b@/old="}); err != nil || o.tls != (hops{true, true}) || len(o.beside) != 2 ||
+		o.beside[0].name != "a" || len(o.beside[0].flags) != 2 || o.beside[1].name != "b" || o.beside[1].program != "/old" || len(o.beside[1].flags) != 0 {
+		t.Errorf("%+v, %v", o, err)
+	}
+	for _, bad := range [][]string{{"-modes", "x"}, {"-kinds", "x"}, {"-tls", "x"}, {"-beside", "x"}} {
 		if _, err := parse(bad); err == nil {
 			t.Errorf("%v is accepted", bad)
 		}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 
+	"github.com/mcpbridge/bridge/bench/client"
 	"github.com/mcpbridge/bridge/bench/proc"
 	"github.com/mcpbridge/bridge/bench/report"
 	"github.com/mcpbridge/bridge/bench/stub"
@@ -21,6 +22,8 @@ type fleet struct {
 	dir      string // where both were built; removed at the end
 	tools    int
 	flags    []string // more flags for the bridge
+	tls      hops
+	beside   []variant
 	modern   *proc.Process
 	legacy   *proc.Process
 	systems  []*system
@@ -32,10 +35,11 @@ type system struct {
 	name   string
 	under  *proc.Process
 	server *proc.Process
+	addr   string // of under, for clients
 }
 
 func newFleet(o *options) (f *fleet, err error) {
-	f = &fleet{program: o.bridge, flags: o.flags, profiled: o.open}
+	f = &fleet{program: o.bridge, flags: o.flags, profiled: o.open, tls: o.tls, beside: o.beside}
 	defer func() {
 		if err != nil {
 			f.stop()
@@ -69,23 +73,37 @@ func (f *fleet) restart(tools int) (err error) {
 // endpoint; the others have theirs in any case.
 func (f *fleet) startSystems(open bool) error {
 	f.stopSystems()
-	f.systems = []*system{{name: report.Direct, under: f.legacy, server: f.legacy}}
-	p, err := f.role(roleProxy, f.legacy.Addr)
+	f.add(report.Direct, f.legacy, f.legacy)
+	p, err := f.role(roleProxy, f.tls.origin(f.legacy))
 	if err != nil {
 		return err
 	}
-	f.systems = append(f.systems, &system{name: report.Proxy, under: p, server: f.legacy})
-	if p, err = f.startBridge(open); err != nil {
-		return err
+	f.add(report.Proxy, p, f.legacy)
+	for _, v := range append([]variant{{name: report.Bridge}}, f.beside...) {
+		if p, err = f.startBridge(open, &v); err != nil {
+			return err
+		}
+		f.add(v.name, p, f.modern)
 	}
-	f.systems = append(f.systems, &system{name: report.Bridge, under: p, server: f.modern})
 	return nil
+}
+
+// add notes a system that was started.
+func (f *fleet) add(name string, under, server *proc.Process) {
+	addr := under.Addr
+	if f.tls.downstream {
+		addr = client.TLS + under.Secure
+	}
+	f.systems = append(f.systems, &system{name: name, under: under, server: server, addr: addr})
 }
 
 func (f *fleet) role(name, server string) (*proc.Process, error) {
 	args := []string{"role", name, "-tools", strconv.Itoa(f.tools)}
 	if server != "" {
-		args = append(args, "-upstream", "http://"+server)
+		args = append(args, "-upstream", server)
+	}
+	if f.tls != (hops{}) {
+		args = append(args, "-certs", f.dir)
 	}
 	return proc.Start(name, f.self, args...)
 }

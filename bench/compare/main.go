@@ -49,6 +49,8 @@ type options struct {
 	json    bool
 	open    bool
 	flags   []string // more flags for the bridge
+	tls     hops
+	beside  []variant
 }
 
 func main() {
@@ -97,6 +99,8 @@ func parse(args []string) (*options, error) {
 	f.BoolVar(&o.smoke, "smoke", false, "short run of every mode that fails on errors only")
 	f.BoolVar(&o.json, "json", false, "print the report as JSON")
 	f.BoolVar(&o.open, "profile", false, "measure the bridge with a control endpoint, and print where its profiles are")
+	f.Func("tls", "hops that are encrypted: downstream, upstream or both", o.tls.set)
+	f.Func("beside", "another bridge to measure in the closed loop, as NAME[@PROGRAM]=FLAGS; may be repeated", o.addBeside)
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}

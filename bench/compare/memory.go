@@ -83,9 +83,9 @@ func (c *comparison) hold() error {
 		w := &weighing{c: c, sys: sys}
 		// A small run first, so that what the process sets up once is not
 		// counted as memory of its flows.
-		load.Hold{Addr: sys.under.Addr, N: min(n, 50), Workers: c.clients}.Run()
+		load.Hold{Addr: sys.addr, N: min(n, 50), Workers: c.clients}.Run()
 		w.step()
-		r := load.Hold{Addr: sys.under.Addr, N: n, Workers: c.clients, Held: w.step}.Run()
+		r := load.Hold{Addr: sys.addr, N: n, Workers: c.clients, Held: w.step}.Run()
 		w.step()
 		if w.err != nil {
 			return w.err
@@ -182,7 +182,7 @@ func (c *comparison) fanout(last map[string]float64) report.Figure {
 }
 
 func (c *comparison) idleRun(sys *system, n int, w *weighing, measured bool) *load.IdleResult {
-	l := load.Idle{Addr: sys.under.Addr, N: n, Workers: c.clients, Wait: 10 * time.Second, Change: func() error { return change(sys.server) }}
+	l := load.Idle{Addr: sys.addr, N: n, Workers: c.clients, Wait: 10 * time.Second, Change: func() error { return change(sys.server) }}
 	if measured {
 		l.Changes, l.Opened = 5, w.step
 		l.Streamed = func() {

@@ -31,7 +31,7 @@ func (c *comparison) fixedRate() error {
 
 func (c *comparison) rateSample(sys *system, round int) (report.RateSample, error) {
 	u := c.usageOf(sys)
-	r := load.Rate{Addr: sys.under.Addr, PerSecond: c.rate, Conns: 32, Warm: c.window / 4, Window: 2 * c.window, Mark: u.mark}.Run(c.ctx)
+	r := load.Rate{Addr: sys.addr, PerSecond: c.rate, Conns: 32, Warm: c.window / 4, Window: 2 * c.window, Mark: u.mark}.Run(c.ctx)
 	if c.ctx.Err() != nil {
 		return report.RateSample{}, c.ctx.Err()
 	}

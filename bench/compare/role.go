@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/tls"
 	"errors"
 	"flag"
 	"fmt"
@@ -30,6 +31,7 @@ func runRole(args []string) error {
 	}
 	f := flag.NewFlagSet("role", flag.ContinueOnError)
 	upstream := f.String("upstream", "", "origin of the server behind a proxy")
+	certs := f.String("certs", "", "directory of a certificate to serve TLS with, on a second port")
 	tools := f.Int("tools", 20, "tools that a server offers")
 	if err := f.Parse(args[1:]); err != nil {
 		return err
@@ -46,10 +48,28 @@ func runRole(args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := proc.Announce(os.Stdout, l.Addr().String(), at); err != nil {
+	secure := ""
+	if *certs != "" {
+		s, err := listenTLS(*certs)
+		if err != nil {
+			return err
+		}
+		secure = s.Addr().String()
+		go func() { exit(serve(s, handler)) }()
+	}
+	if err := proc.Announce(os.Stdout, l.Addr().String(), at, secure); err != nil {
 		return err
 	}
 	return serve(l, handler)
+}
+
+// listenTLS listens for HTTP/1.1 over TLS.
+func listenTLS(certs string) (net.Listener, error) {
+	pair, err := tls.LoadX509KeyPair(certificate(certs))
+	if err != nil {
+		return nil, err
+	}
+	return tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12})
 }
 
 // serve serves a handler on a listener until the process ends.

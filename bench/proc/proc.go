@@ -29,15 +29,16 @@ type Process struct {
 	Name    string
 	Addr    string // host:port that it serves
 	Control string // host:port of its control endpoint; "" when it has none
+	Secure  string // host:port that it serves by TLS; "" where it does not
 	cmd     *exec.Cmd
 	done    chan struct{}
 	log     *tail
 }
 
 // Announce prints the addresses that Start waits for. A child calls it once
-// it listens; control may be "".
-func Announce(w io.Writer, addr, control string) error {
-	_, err := fmt.Fprintf(w, "listening %s %s\n", addr, control)
+// it listens; control and secure may be "".
+func Announce(w io.Writer, addr, control, secure string) error {
+	_, err := fmt.Fprintf(w, "listening %s %s %s\n", addr, control, secure)
 	return err
 }
 
@@ -55,7 +56,7 @@ func Start(name string, path string, args ...string) (*Process, error) {
 	timer := time.AfterFunc(startTimeout, p.kill)
 	defer timer.Stop()
 	for lines.Scan() {
-		if n, _ := fmt.Sscanf(lines.Text(), "listening %s %s", &p.Addr, &p.Control); n >= 1 {
+		if n, _ := fmt.Sscanf(lines.Text(), "listening %s %s %s", &p.Addr, &p.Control, &p.Secure); n >= 1 {
 			go func() { _, _ = io.Copy(io.Discard, out); _ = p.cmd.Wait(); close(p.done) }()
 			return p, nil
 		}

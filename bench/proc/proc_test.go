@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 		if err != nil {
 			os.Exit(1)
 		}
-		_ = proc.Announce(os.Stdout, l.Addr().String(), "")
+		_ = proc.Announce(os.Stdout, l.Addr().String(), "", "")
 		for {
 			nc, err := l.Accept()
 			if err != nil {

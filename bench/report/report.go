@@ -71,6 +71,7 @@ type Report struct {
 	When    time.Time    `json:"when"`
 	Noise   Noise        `json:"noise"`
 	Rows    []Row        `json:"rows"`
+	Beside  []Beside     `json:"beside,omitempty"`
 	Figures []Figure     `json:"figures"`
 	Samples []Sample     `json:"samples"`
 	Rates   []RateSample `json:"rateSamples"`
@@ -126,6 +127,34 @@ func Summarise(samples []Sample) []Row {
 		rows = append(rows, r)
 	}
 	return rows
+}
+
+// Beside is how another bridge stood to the bridge under one kind of traffic.
+type Beside struct {
+	System string    `json:"system"`
+	Kind   load.Kind `json:"kind"`
+	CPU    Spread    `json:"cpuPerCallMicroseconds"`
+	Ratio  Spread    `json:"cpuRatio"`   // it ÷ the bridge, per round
+	Calls  Spread    `json:"callsRatio"` // the same of calls per second
+}
+
+// CompareBeside makes the table of other bridges.
+func CompareBeside(samples []Sample, systems []string) (all []Beside) {
+	for _, kind := range load.Kinds {
+		rate, cpu := map[string][]float64{}, map[string][]float64{}
+		for _, s := range samples {
+			if s.Kind == kind {
+				rate[s.System] = append(rate[s.System], s.PerSecond)
+				cpu[s.System] = append(cpu[s.System], micros(s.CPUPerCall))
+			}
+		}
+		for _, system := range systems {
+			if len(cpu[system]) > 0 {
+				all = append(all, Beside{system, kind, SpreadOf(cpu[system]), SpreadOf(Divide(cpu[system], cpu[Bridge])), SpreadOf(Divide(rate[system], rate[Bridge]))})
+			}
+		}
+	}
+	return all
 }
 
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }

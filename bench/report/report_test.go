@@ -121,3 +121,14 @@ func TestPlotsAreWellFormed(t *testing.T) {
 		}
 	}
 }
+
+func TestOtherBridgesAreComparedWithTheBridgeOfTheirRound(t *testing.T) {
+	samples := []Sample{
+		{System: Bridge, Kind: load.Plain, CPUPerCall: 10 * time.Microsecond, PerSecond: 10}, {System: "other", Kind: load.Plain, CPUPerCall: 15 * time.Microsecond, PerSecond: 5},
+		{System: Bridge, Kind: load.Plain, CPUPerCall: 20 * time.Microsecond, PerSecond: 5}, {System: "other", Kind: load.Plain, CPUPerCall: 40 * time.Microsecond, PerSecond: 5},
+	}
+	got := CompareBeside(samples, []string{"other", "nobody"})
+	if len(got) != 1 || got[0].System != "other" || got[0].Ratio != (Spread{1.5, 1.75, 2}) || got[0].Calls != (Spread{0.5, 0.75, 1}) {
+		t.Errorf("%+v", got)
+	}
+}

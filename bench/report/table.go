@@ -17,6 +17,16 @@ func (r *Report) Write(w io.Writer) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
+	if len(r.Beside) > 0 {
+		fmt.Fprintf(w, "\nOther bridges. Ratios are to the bridge per round: min median max.\n\n")
+		fmt.Fprintln(t, "traffic\tsystem\tCPU µs\tCPU ratio\tcalls ratio")
+		for _, b := range r.Beside {
+			fmt.Fprintf(t, "%s\t%s\t%.1f\t%s\t%s\n", b.Kind, b.System, b.CPU.Median, b.Ratio, b.Calls)
+		}
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
 	if len(r.Figures) > 0 {
 		fmt.Fprintln(w)
 		writeFigures(t, r.Figures)
