@@ -27,12 +27,8 @@ func (k *call) deliver(e *effect) {
 	if k.slot != nil && k.flow.Round == 0 { // D-I10
 		k.slot.Keep(e.result)
 	}
-	var long []byte
-	if e.answer != nil {
-		long = e.answer.Long()
-	}
 	req := k.request()
-	if err := k.conv.deliver(k.out, &req, e.result, long); err != nil {
+	if err := k.conv.deliver(k.out, &req, e.result); err != nil {
 		k.logLine(k.conv.b.log.Warn()).Str(logfield.Rule, "B-30").Err(err).Msg("the upstream's result cannot be translated")
 		finish(k.out, req.ID, nil, internalError(err.Error(), nil))
 	}
@@ -46,16 +42,15 @@ func (k *call) cached(req *downstream.Request) bool {
 		return false
 	}
 	k.conv.ended(req.ID)
-	return k.conv.deliver(k.out, req, result, nil) == nil
+	return k.conv.deliver(k.out, req, result) == nil
 }
 
-// deliver answers req with an upstream result, whose longest string is long, where
-// that is known. On an error nothing was sent.
-func (c *conversation) deliver(out downstream.Reply, req *downstream.Request, result, long []byte) error {
+// deliver answers req with an upstream result. On an error nothing was sent.
+func (c *conversation) deliver(out downstream.Reply, req *downstream.Request, result []byte) error {
 	buf := borrow()
 	defer giveBack(buf)
 	head := jsonrpc.AppendResultHead((*buf)[:0], req.ID)
-	text, err := c.appendResult(head, req, result, long)
+	text, err := c.appendResult(head, req, result)
 	if err != nil {
 		return err
 	}
@@ -76,12 +71,11 @@ func finish(out downstream.Reply, id jsonrpc.ID, result []byte, err *jsonrpc.Err
 }
 
 // appendResult appends what the client gets to see of an upstream result.
-func (c *conversation) appendResult(dst []byte, req *downstream.Request, result, long []byte) ([]byte, error) {
+func (c *conversation) appendResult(dst []byte, req *downstream.Request, result []byte) ([]byte, error) {
 	if mcp.IsList(req.Method) {
 		return c.b.catalog.AppendList(dst, c.rules, c.principal, req, result)
 	}
 	rules := *c.rules
-	rules.Long = long
 	if req.Method == mcp.MethodToolsCall {
 		// A tool whose output schema was shown wrapped must have its structured
 		// content wrapped, whatever its kind, so that it matches what the client

@@ -30,25 +30,7 @@ type round struct {
 	params []byte
 	notify func(jsonrpc.Message) // bound once, not once a call
 	idle   func()
-	burst  burst
-}
-
-// burst is a run of notifications that came without a pause between them.
-type burst struct {
-	count  uint
-	params []byte // of the notification that is put together
-}
-
-// timeless is how many notifications of a burst are taken to come at the same time,
-// since a look at the clock costs as much as a small part of one.
-const timeless = 64
-
-// next counts a notification in and reports whether time may have passed since
-// the one before.
-func (b *burst) next() (later bool) {
-	later = b.count%timeless == 0
-	b.count++
-	return later
+	told   []byte // params of the progress that is put together
 }
 
 var rounds sync.Pool
@@ -58,18 +40,15 @@ func borrowRound(k *call) *round {
 	r, ok := rounds.Get().(*round)
 	if !ok {
 		r = new(round)
-		r.notify = func(msg jsonrpc.Message) { r.of.notify(msg, &r.burst) }
-		r.idle = func() {
-			r.burst.count = 0
-			r.of.out.Flush()
-		}
+		r.notify = func(msg jsonrpc.Message) { r.of.notify(msg, &r.told) }
+		r.idle = func() { r.of.out.Flush() }
 	}
 	r.of = k
 	return r
 }
 
 func (r *round) giveBack() {
-	r.of, r.call, r.burst.count = nil, upstream.Call{}, 0
+	r.of, r.call = nil, upstream.Call{}
 	if cap(r.params) <= maxPooled {
 		rounds.Put(r)
 	}

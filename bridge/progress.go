@@ -29,14 +29,15 @@ func (k *call) alive(act *mrtr.Action) downstream.Message {
 }
 
 // notify delivers an interim notification of the round in flight on the
-// client's stream (section C.1). Nothing follows the response (C-11).
-func (k *call) notify(msg jsonrpc.Message, burst *burst) {
+// client's stream (section C.1). Nothing follows the response (C-11). Progress is put
+// together in told.
+func (k *call) notify(msg jsonrpc.Message, told *[]byte) {
 	if !k.out.Interactive() {
 		return
 	}
 	switch msg.Method {
 	case mcp.NotificationProgress:
-		k.say(func() (downstream.Message, bool) { return k.progressLocked(msg.Params, burst) })
+		k.say(func() (downstream.Message, bool) { return k.progressLocked(msg.Params, told) })
 		return
 	case mcp.NotificationMessage:
 		if !k.wantsLog(msg.Params) {
@@ -55,22 +56,17 @@ func (k *call) notify(msg jsonrpc.Message, burst *burst) {
 
 // progressLocked puts progress under the client's token. There may be many of these:
 // the message lives in memory that the next one uses again.
-func (k *call) progressLocked(params []byte, burst *burst) (downstream.Message, bool) {
+func (k *call) progressLocked(params []byte, told *[]byte) (downstream.Message, bool) {
 	from := k.conv.rules.Progress(params)
 	if k.token == nil || string(from.Token) != string(k.token) {
 		return downstream.Message{}, false
 	}
-	var at mrtr.Moment
-	renew := burst.next()
-	if renew {
-		at.Now = time.Now()
-	}
-	value, total, ok := k.flow.Count(from.Value, from.Total, renew, at) // it restarts the round's clock, not the call's
+	value, total, ok := k.flow.Count(from.Value, from.Total, mrtr.Moment{Now: time.Now()}) // it restarts the round's clock, not the call's
 	if !ok {
 		return downstream.Message{}, false
 	}
-	burst.params = from.AppendTo(burst.params[:0], k.flow.Progress.Token, value, total)
-	return downstream.Notification(mcp.NotificationProgress, burst.params), true
+	*told = from.AppendTo((*told)[:0], k.flow.Progress.Token, value, total)
+	return downstream.Notification(mcp.NotificationProgress, *told), true
 }
 
 // wantsLog applies the session's present level to a message that the server

@@ -24,15 +24,13 @@ const heartbeatStep = 0.001
 // Count is the event of progress in the round in flight: it is a method of its own
 // because there may be thousands in one call. It returns what makes the raw value
 // and total of the server the client's, nil where they stay, or reports that the
-// progress is not to be delivered (C-2 to C-4). renew restarts the clock of the
+// progress is not to be delivered (C-2 to C-4). It restarts the clock of the
 // round (D-T20).
-func (f *Flow) Count(value, total []byte, renew bool, at Moment) (told, of []byte, ok bool) {
+func (f *Flow) Count(value, total []byte, at Moment) (told, of []byte, ok bool) {
 	if f.State != Sending {
 		return nil, nil, false
 	}
-	if renew {
-		f.Clock.Due = at.Now.Add(f.limits().Round)
-	}
+	f.Clock.Due = at.Now.Add(f.limits().Round)
 	return f.Progress.count(value, total)
 }
 

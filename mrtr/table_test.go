@@ -150,7 +150,7 @@ func TestClientThatStaysAwayEndsItsCall_E23(t *testing.T) {
 func TestHeartbeatsCountNextToNothing_D17(t *testing.T) {
 	f := sending(t)
 	f.Progress.Token = []byte("1")
-	f.Count([]byte("5"), nil, false, Moment{})
+	f.Count([]byte("5"), nil, Moment{})
 	step(f, outcome(required(form("q"))))
 	for _, want := range []float64{5.001, 5.002} {
 		act := f.Step(Tick(true), Moment{Now: f.Clock.Beat})

@@ -83,7 +83,7 @@ func TestValuesCannotBeAppendedInto(t *testing.T) {
 		_ = append(value, 'x')
 	}
 	fields := []Field{{Name: "a"}}
-	if _, err := Survey(obj, fields); err != nil {
+	if err := Survey(obj, fields); err != nil {
 		t.Fatal(err)
 	}
 	_ = append(fields[0].Value, 'x')

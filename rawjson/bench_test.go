@@ -76,7 +76,7 @@ func BenchmarkValidate(b *testing.B) {
 func BenchmarkSurvey(b *testing.B) {
 	sample(b, call, func() {
 		fields := [3]Field{{Name: "id"}, {Name: "method"}, {Name: "params"}}
-		if _, err := Survey(call, fields[:]); err != nil {
+		if err := Survey(call, fields[:]); err != nil {
 			b.Fatal(err)
 		}
 	})
@@ -163,7 +163,7 @@ func TestAllocationBudget(t *testing.T) {
 		"Balanced": func() { _ = Balanced(call) },
 		"Survey": func() {
 			fields := [2]Field{{Name: "id"}, {Name: "params"}}
-			_, _ = Survey(call, fields[:])
+			_ = Survey(call, fields[:])
 		},
 		"Get": func() { _ = Get(call, "params") },
 		"Members": func() {

@@ -76,19 +76,6 @@ func End(b []byte, i int) int {
 	return i
 }
 
-// minLong is from how many bytes on Survey tells of a string. Shorter ones are
-// gone over so quickly that knowing them is of no use.
-const minLong = 4 << 10
-
-// EndKnowing is End for one who has the longest string of the text from Survey,
-// or nil: that string takes no time.
-func EndKnowing(b []byte, i int, long []byte) int {
-	if len(long) > 0 && i+len(long) <= len(b) && &b[i] == &long[0] {
-		return i + len(long)
-	}
-	return End(b, i)
-}
-
 // skipNested returns the index after the object or array that starts at i.
 func skipNested(b []byte, i int) int {
 	for depth := 0; i < len(b); {

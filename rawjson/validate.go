@@ -25,9 +25,8 @@ type Field struct {
 // Survey validates b like Validate and, in the same pass, sets the Value of each
 // field that b has. Fields with In come behind those without. Values alias b.
 // When b is no object no field is set. After an error the fields that were read
-// before the fault are set. It also returns the longest string of b, with its
-// quotes, or nil when none has minLong bytes: EndKnowing uses it.
-func Survey(b []byte, fields []Field) (long []byte, err error) {
+// before the fault are set.
+func Survey(b []byte, fields []Field) error {
 	for k := range fields {
 		fields[k].start, fields[k].end = 0, 0
 	}
@@ -38,17 +37,14 @@ func Survey(b []byte, fields []Field) (long []byte, err error) {
 			break
 		}
 	}
-	err = s.text()
+	err := s.text()
 	for k := range fields {
 		fields[k].Value = nil
 		if f := &fields[k]; f.end > 0 {
 			f.Value = b[f.start:f.end:f.end]
 		}
 	}
-	if s.long[1] > 0 {
-		long = b[s.long[0]:s.long[1]:s.long[1]]
-	}
-	return long, err
+	return err
 }
 
 // Balanced is Validate without the rules on member names and on UTF-8: it
@@ -68,8 +64,6 @@ type scanner struct {
 	within [2]int  // name of the outermost member that is being scanned, if there are any
 	lax    bool    // names and UTF-8 are not looked at
 	escape bool    // the latest string held an escape, or may have
-
-	long [2]int // place of the longest string so far, if it has minLong bytes
 
 	offset int // of the fault
 	reason fault

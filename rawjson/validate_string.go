@@ -8,7 +8,7 @@ import (
 
 // str accepts the string whose opening quote is at i.
 func (s *scanner) str(i int) int {
-	b, start := s.b, i
+	b := s.b
 	i++
 	for pause := i + loopLead; ; {
 		for words := min(pause, len(b)-7); i < words; {
@@ -24,9 +24,6 @@ func (s *scanner) str(i int) int {
 		}
 		switch c := b[i]; {
 		case c == '"':
-			if i-start >= minLong {
-				s.note(start, i+1)
-			}
 			return i + 1
 		case c == '\\':
 			n := escapeLen(b[i:])
@@ -48,13 +45,6 @@ func (s *scanner) str(i int) int {
 			i = s.blocks(i)
 			pause = i + loopLead
 		}
-	}
-}
-
-// note remembers the string b[start:end] if it is the longest.
-func (s *scanner) note(start, end int) {
-	if end-start > s.long[1]-s.long[0] {
-		s.long = [2]int{start, end}
 	}
 }
 

@@ -43,8 +43,6 @@ func (w *walker) block(at, n int) (end int) {
 			}
 		case "icons":
 			icons = o.done()
-		case "text", "data":
-			o.m.end = rawjson.EndKnowing(w.src, o.m.val, w.rules.Long)
 		}
 	}
 	if !w.knowsBlock(typ) {

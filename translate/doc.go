@@ -63,11 +63,6 @@ type Rules struct {
 	// was given. It belongs to one call; without it only the value decides.
 	WrapOutput bool
 
-	// Long is a long string within the result that is to be translated, the very
-	// bytes (rawjson.Survey), or nil. It is not gone over then, which of 64 KiB of
-	// text spares 2.5 µs.
-	Long []byte
-
 	// CancelMultiSelect answers multi-select questions for 2025-06-18 clients
 	// with cancel instead of expanding them into one boolean per option (Q12).
 	CancelMultiSelect bool

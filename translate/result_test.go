@@ -2,7 +2,6 @@ package translate
 
 import (
 	"errors"
-	"strings"
 	"testing"
 
 	"github.com/mcpbridge/bridge/mcp"
@@ -210,22 +209,4 @@ func TestContentBlocks(t *testing.T) {
 			`{"contents":[{"_meta":{},"uri":"a:b","text":"x"}],"ttlMs":1,"cacheScope":"private"}`, `{"contents":[{"uri":"a:b","text":"x"}]}`,
 		},
 	})
-}
-
-func TestALongStringThatIsKnownChangesNothing(t *testing.T) {
-	text := strings.Repeat(`a \"line\"\n`, 1000)
-	result := []byte(`{"content":[{"type":"text","text":"` + text + `","x":1},{"type":"audio","data":"` + text + `"}],"resultType":"complete"}`)
-	long, err := rawjson.Survey(result, nil)
-	if err != nil || long == nil {
-		t.Fatal(err)
-	}
-	for _, v := range mcp.Legacy {
-		want, _ := Rules{Version: v}.Result(mcp.MethodToolsCall, result)
-		for _, known := range [][]byte{long, append([]byte(nil), long...), result[:5]} {
-			got, err := Rules{Version: v, Long: known}.Result(mcp.MethodToolsCall, result)
-			if err != nil || string(got) != string(want) {
-				t.Errorf("%s: %v, %d bytes, want %d", v, err, len(got), len(want))
-			}
-		}
-	}
 }

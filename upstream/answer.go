@@ -6,17 +6,16 @@ import (
 	"github.com/mcpbridge/bridge/rawjson"
 )
 
-// Answer is the upstream's response: exactly one of its members is set.
+// Answer is the upstream's response: exactly one of Result and Error is set.
 type Answer struct {
-	// Result is valid until Release.
+	// Result is valid until Release. Replace is how it becomes another one.
 	Result []byte
 	Error  *jsonrpc.Error
 
 	body *[]byte // what Result is part of, if that is to be reused
 
-	parsed []byte // the result that typ and long are about
-	typ    string // raw resultType
-	long   []byte // its longest string, if that is long
+	typ   string // raw resultType of Result
+	typed bool   // typ is known
 
 	refused bool // by HTTP status 400: nothing was executed
 }
@@ -25,25 +24,14 @@ type Answer struct {
 // is none. For a Result as it came it was found while that was parsed: looking
 // for it behind 64 KiB of text takes 2.5 µs.
 func (a *Answer) ResultType() string {
-	if a.asParsed() {
+	if a.typed {
 		return a.typ
 	}
 	return typeText(rawjson.Get(a.Result, "resultType"))
 }
 
-// Long returns the longest string in Result, for rawjson.EndKnowing, or nil when
-// it is short or unknown.
-func (a *Answer) Long() []byte {
-	if a.asParsed() {
-		return a.long
-	}
-	return nil
-}
-
-// asParsed reports whether Result is what was parsed.
-func (a *Answer) asParsed() bool {
-	return len(a.Result) > 0 && len(a.Result) == len(a.parsed) && &a.Result[0] == &a.parsed[0]
-}
+// Replace puts another result in the place of Result.
+func (a *Answer) Replace(result []byte) { a.Result, a.typed = result, false }
 
 // typeText returns a raw resultType as a string, without memory for the usual ones.
 func typeText(raw []byte) string {
@@ -64,7 +52,8 @@ func (a *Answer) Release() {
 		return
 	}
 	body := a.body
-	a.Result, a.parsed, a.long, a.body = nil, nil, nil, nil
+	a.body = nil
+	a.Replace(nil)
 	if body != nil {
 		putBuffer(body)
 	}
@@ -82,7 +71,7 @@ func (a *Answer) own() *Answer {
 	if a.Result != nil {
 		a.body = getBuffer(len(a.Result))
 		*a.body = append(*a.body, a.Result...)
-		a.Result, a.parsed, a.long = *a.body, *a.body, nil
+		a.Result = *a.body
 	}
 	return a
 }

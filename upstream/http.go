@@ -157,7 +157,9 @@ func (c *HTTP) Do(ctx context.Context, call *Call, notify func(jsonrpc.Message))
 // learn feeds the schema store and drops illegal tools from the result (B-23).
 func (c *HTTP) learn(principal string, ans *Answer) {
 	out, dropped := c.tools.learn(principal, ans.Result)
-	ans.Result = out
+	if len(out) != len(ans.Result) { // those that were known as illegal before are dropped, too
+		ans.Replace(out)
+	}
 	for _, d := range dropped {
 		c.opt.Log.Warn().Str("tool", d.Name).Str("reason", d.Reason).
 			Msg("tool excluded: illegal " + annotation + " annotation")

@@ -54,23 +54,14 @@ func TestTheResultTypeIsThatOfTheResult(t *testing.T) {
 			if got := a.ResultType(); got != typ {
 				t.Errorf("%s: %s", result, got)
 			}
-			a.Result = []byte(`{"resultType":"task"}`) // whoever replaces the result replaces its type
-			if got := a.ResultType(); got != `"task"` || a.Long() != nil {
-				t.Errorf("replaced: %s, %s", got, a.Long())
+			a.Replace([]byte(`{"resultType":"task"}`)) // and with it its type
+			if got := a.ResultType(); got != `"task"` {
+				t.Errorf("replaced: %s", got)
 			}
 			if a.Release(); a.ResultType() != "" {
 				t.Error("released, but of some type")
 			}
 		}
-	}
-}
-
-func TestTheLongestStringIsPartOfTheResult(t *testing.T) {
-	url, _ := newEcho(t, func() bool { return false })
-	text := `"` + strings.Repeat("x", 10<<10) + `"`
-	a := mustDo(t, newClient(t, url, HTTPOptions{}), call(mcp.MethodToolsCall, `"name":"t","arguments":{"text":`+text+`}`))
-	if string(a.Long()) != text || &a.Long()[0] != &a.Result[len(`{"text":`)] {
-		t.Errorf("%.20s", a.Long())
 	}
 }
 

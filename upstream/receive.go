@@ -89,11 +89,11 @@ func release(x exchange, ours bool) {
 // parseBody reads the response to the request id out of a JSON body. ours reports
 // whether it names that request.
 func (c *HTTP) parseBody(body []byte, id jsonrpc.ID) (ans *Answer, ours bool, err error) {
-	msg, found, err := jsonrpc.ParseResponse(body, id)
+	msg, typ, err := jsonrpc.ParseResponse(body, id)
 	if err != nil {
 		return nil, false, c.malformed(err)
 	}
-	ans, ok := match(&msg, &found, id)
+	ans, ok := match(&msg, typ, id)
 	if !ok {
 		f := refused(200, "the upstream %s answered a different request or sent no response", c.opt.origin())
 		f.Rule = "E-38"
@@ -110,16 +110,15 @@ func (c *HTTP) malformed(err error) *Failure {
 
 // match returns the answer that msg is, if it is the response to id (E-38). An
 // error without an id can only mean the one request of its POST. The result
-// aliases the text of msg, an error does not.
-func match(msg *jsonrpc.Message, found *jsonrpc.Findings, id jsonrpc.ID) (*Answer, bool) {
+// aliases the text of msg, an error does not. typ is the result's resultType.
+func match(msg *jsonrpc.Message, typ []byte, id jsonrpc.ID) (*Answer, bool) {
 	if msg.Kind() != jsonrpc.Response || msg.ID != id && (msg.ID != "" || msg.Error == nil) {
 		return nil, false
 	}
 	if msg.Error != nil {
 		msg.Error.Data = slices.Clone(msg.Error.Data)
 	}
-	return &Answer{Result: msg.Result, Error: msg.Error,
-		parsed: msg.Result, typ: typeText(found.ResultType), long: found.Long}, true
+	return &Answer{Result: msg.Result, Error: msg.Error, typ: typeText(typ), typed: true}, true
 }
 
 // readBody reads a whole body into a buffer of its own: in one go when its
@@ -165,12 +164,12 @@ func (c *HTTP) receiveStream(ctx context.Context, req *request, x exchange, to s
 		if len(ev.Data) == 0 {
 			continue // E-36: priming and keep-alive events are no messages
 		}
-		msg, found, err := jsonrpc.ParseResponse(ev.Data, req.id)
+		msg, typ, err := jsonrpc.ParseResponse(ev.Data, req.id)
 		if err != nil {
 			x.abort()
 			return nil, c.malformed(err)
 		}
-		if ans, ok := match(&msg, &found, req.id); ok {
+		if ans, ok := match(&msg, typ, req.id); ok {
 			release(x, !stray && msg.ID == req.id)
 			return ans.own(), nil
 		}

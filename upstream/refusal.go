@@ -30,7 +30,7 @@ func (c *HTTP) receiveRefusal(ctx context.Context, req *request, x exchange) (*A
 		return nil, f
 	}
 	if malformed == nil && msg.Error != nil {
-		if ans, ok := match(&msg, &jsonrpc.Findings{}, req.id); ok {
+		if ans, ok := match(&msg, nil, req.id); ok {
 			return ans, nil
 		}
 	}

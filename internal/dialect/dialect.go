@@ -145,7 +145,7 @@ func (d *Dialect) outgoing(call *upstream.Call) *upstream.Call {
 // incoming brings an answer to its final form.
 func (c *caller) incoming(ctx context.Context, call *upstream.Call, ans *upstream.Answer) (*upstream.Answer, error) {
 	if ans.Error == nil {
-		ans.Result = translate.Dialect{On: true}.Result(call.Method, ans.Result)
+		ans.Replace(translate.Dialect{On: true}.Result(call.Method, ans.Result))
 	}
 	switch {
 	case call.Method == mcp.MethodToolsCall:

@@ -52,7 +52,7 @@ func (c *caller) taskState(ctx context.Context, get *upstream.Call, ans *upstrea
 	case payload.Error != nil && lacks == "inputRequests":
 		return payload, nil
 	}
-	ans.Result = withPayload(ans.Result, payload)
+	ans.Replace(withPayload(ans.Result, payload))
 	return ans, tasks.asks(get, payload.Result)
 }
 
@@ -80,7 +80,7 @@ func (c *caller) payload(ctx context.Context, get *upstream.Call) (*upstream.Ans
 		return nil, nil
 	}
 	if err == nil && ans.Error == nil {
-		ans.Result = translate.Dialect{On: true}.Result(call.Method, ans.Result)
+		ans.Replace(translate.Dialect{On: true}.Result(call.Method, ans.Result))
 	}
 	return ans, err
 }
