@@ -16,6 +16,6 @@
 // What is known of the server is package catalog's, what it announces package
 // subscriptions', and calls that run as tasks of their client package tasks' business.
 //
-// Locks: a call's lock may be held while a conversation's is taken, never the
-// other way round; no lock is held across an upstream call.
+// The order of its locks stands in docs/architecture.md; none is held across an
+// upstream call, and none while something is written to a client.
 package bridge

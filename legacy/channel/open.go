@@ -13,10 +13,9 @@ import (
 // ErrAgain is the cause of a conversation's end when its client began anew.
 var ErrAgain = errors.New("session was initialized again")
 
-// admitInitialize opens the session, or begins anew: gateways hand one
-// connection to one client after the other, each of which initializes it. The inbound
-// lock is held.
-func (c *Channel) admitInitialize(msg *jsonrpc.Message, answer func([]byte)) (start func()) {
+// admitInitializeLocked opens the session, or begins anew: gateways hand one
+// connection to one client after the other, each of which initializes it.
+func (c *Channel) admitInitializeLocked(msg *jsonrpc.Message, answer func([]byte)) (start func()) {
 	old, req := c.conv, *msg
 	c.conv, c.opening = nil, true
 	c.work.Add(1)

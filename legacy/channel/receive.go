@@ -206,7 +206,7 @@ func (c *Channel) admit(msg *jsonrpc.Message, answer func([]byte)) (start func()
 		}
 		return nil, err
 	case msg.Method == mcp.MethodInitialize:
-		return c.admitInitialize(msg, answer), nil
+		return c.admitInitializeLocked(msg, answer), nil
 	}
 	conv, err := c.addresseeLocked(msg)
 	if err != nil {

@@ -52,7 +52,7 @@ func (c *reqContext) ask() *cancellation {
 		inner = &cancellation{ctx, cancel}
 		c.inner.Store(inner)
 		if !over {
-			over = in.ask(c)
+			over = in.askLocked(c)
 		}
 	}
 	in.mu.Unlock()

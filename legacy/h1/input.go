@@ -23,7 +23,15 @@ var longAgo = time.Unix(1, 0)
 //
 // While a handler runs, a watcher may read into the free part of the buffer, to
 // notice the client's departure. It goes on after the handler, and whoever wants
-// to read then waits for what it gets.
+// to read then waits for what it gets. One goroutine at most reads at any time:
+//
+//	free ──claim──▶ reading, by who serves the connection ──▶ free
+//	  │                ▲ claim waits, and takes got or err
+//	  └─ensureLocked─▶ watching ──something came, the end, or it is late──▶ free
+//
+// Who serves the connection claims, and alone moves r and w; the watcher alone writes
+// behind w. From any state cutOff leads to cut, in which every read fails at once, and
+// stop to stopped, after which the connection is somebody else's.
 type input struct {
 	nc   net.Conn
 	page *[readBuffer]byte // nil when released
@@ -81,10 +89,10 @@ func (in *input) put(early []byte) bool {
 func (in *input) compact() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.makeRoom()
+	in.makeRoomLocked()
 }
 
-func (in *input) makeRoom() {
+func (in *input) makeRoomLocked() {
 	if in.watching || in.r == 0 || in.got > 0 {
 		return
 	}
@@ -130,7 +138,7 @@ func (in *input) claim(limit time.Time) (took bool, err error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.claimed = true
-	if err := in.arm(limit); err != nil {
+	if err := in.armLocked(limit); err != nil {
 		return false, err
 	}
 	for in.watching && in.got == 0 {
@@ -144,11 +152,11 @@ func (in *input) claim(limit time.Time) (took bool, err error) {
 	if in.err != nil {
 		return false, in.err
 	}
-	in.makeRoom()
+	in.makeRoomLocked()
 	return false, nil
 }
 
-// read reads until something came, what arm has set has passed, or the connection
+// read reads until something came, what armLocked has set has passed, or the connection
 // ended.
 func (in *input) read(p []byte) (int, error) {
 	for {
@@ -170,8 +178,8 @@ func timeout(err error) bool {
 	return errors.As(err, &ne) && ne.Timeout()
 }
 
-// arm sets what the next read is held to. in.mu is held.
-func (in *input) arm(limit time.Time) error {
+// armLocked sets what the next read is held to.
+func (in *input) armLocked(limit time.Time) error {
 	if in.cut {
 		return errShutdown
 	}
@@ -180,12 +188,12 @@ func (in *input) arm(limit time.Time) error {
 	}
 	in.limit = limit
 	if !limit.IsZero() && (in.armed.IsZero() || in.armed.After(limit)) {
-		in.deadline(limit)
+		in.deadlineLocked(limit)
 	}
 	return nil
 }
 
-func (in *input) deadline(t time.Time) {
+func (in *input) deadlineLocked(t time.Time) {
 	in.armed = t
 	_ = in.nc.SetReadDeadline(t)
 }
@@ -195,14 +203,14 @@ func (in *input) deadline(t time.Time) {
 func (in *input) late() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	return in.isLate()
+	return in.isLateLocked()
 }
 
-func (in *input) isLate() bool {
+func (in *input) isLateLocked() bool {
 	if in.cut || !in.limit.IsZero() && !time.Now().Before(in.limit) {
 		return true
 	}
-	in.deadline(in.limit)
+	in.deadlineLocked(in.limit)
 	return false
 }
 
@@ -212,7 +220,7 @@ func (in *input) cutOff() {
 	defer in.mu.Unlock()
 	if !in.stopped {
 		in.cut = true
-		in.deadline(longAgo)
+		in.deadlineLocked(longAgo)
 	}
 }
 

@@ -171,11 +171,11 @@ func (s *Server) remove(cn *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.conns.Remove(cn)
-	s.checkEmpty()
+	s.checkEmptyLocked()
 }
 
-// checkEmpty tells Shutdown that the last connection is gone. s.mu is held.
-func (s *Server) checkEmpty() {
+// checkEmptyLocked tells Shutdown that the last connection is gone.
+func (s *Server) checkEmptyLocked() {
 	if s.conns.Len() > 0 || !s.closing.Load() {
 		return
 	}
@@ -223,7 +223,7 @@ func (s *Server) begin() []*conn {
 	for b := range s.bodies {
 		b.cut()
 	}
-	s.checkEmpty()
+	s.checkEmptyLocked()
 	return s.conns.All()
 }
 

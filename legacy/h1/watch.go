@@ -8,7 +8,7 @@ func (in *input) begin(length int64) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if length == 0 {
-		in.makeRoom() // for the watcher
+		in.makeRoomLocked() // for the watcher
 	}
 	in.quiet = length == 0 || length <= int64(in.buffered()) && in.w < readBuffer
 }
@@ -21,25 +21,24 @@ func (in *input) bodyRead() {
 		return
 	}
 	in.quiet = true
-	in.makeRoom()
-	in.ensure()
+	in.makeRoomLocked()
+	in.ensureLocked()
 }
 
-// ask has the client's departure told to c. It reports whether that has
-// happened already. in.mu is held.
-func (in *input) ask(c *reqContext) (left bool) {
+// askLocked has the client's departure told to c. It reports whether that has
+// happened already.
+func (in *input) askLocked(c *reqContext) (left bool) {
 	in.asker = c
 	if in.err != nil {
 		return true
 	}
-	in.ensure()
+	in.ensureLocked()
 	return false
 }
 
-// ensure starts the watcher if one is wanted and possible: the request's body
-// must not need the connection, and there must be room for what comes. in.mu is
-// held.
-func (in *input) ensure() {
+// ensureLocked starts the watcher if one is wanted and possible: the request's body
+// must not need the connection, and there must be room for what comes.
+func (in *input) ensureLocked() {
 	if in.asker == nil || !in.quiet || in.err != nil || in.stopped {
 		return
 	}
@@ -68,7 +67,7 @@ func (in *input) watched(n int, err error, room bool) (over bool) {
 		err = nil
 	}
 	end := err != nil && !timeout(err)
-	if !end && (n == 0 && (err == nil || !in.isLate()) || n > 0 && room && !in.claimed) {
+	if !end && (n == 0 && (err == nil || !in.isLateLocked()) || n > 0 && room && !in.claimed) {
 		in.mu.Unlock()
 		return false
 	}
@@ -93,7 +92,7 @@ func (in *input) stop() {
 	in.asker, in.claimed, in.stopped = nil, true, true
 	if in.watching {
 		in.limit = longAgo
-		in.deadline(longAgo)
+		in.deadlineLocked(longAgo)
 		for in.watching {
 			in.cond.Wait()
 		}
@@ -101,6 +100,6 @@ func (in *input) stop() {
 	in.w += in.got
 	in.got = 0
 	if !in.armed.IsZero() {
-		in.deadline(time.Time{})
+		in.deadlineLocked(time.Time{})
 	}
 }
