@@ -101,28 +101,63 @@ func (a *Agent) rootIssuer() *oauthex.ProtectedResourceMetadata {
 // issuer reads and judges the metadata of an authorization server.
 func (a *Agent) issuer(ctx context.Context, issuer string) (*metadata, error) {
 	for _, at := range wellknown.IssuerPlaces(issuer) {
-		seen := &witness{base: a.opt.Issuers.Transport}
-		meta, err := oauthex.GetAuthServerMeta(ctx, at, issuer, &http.Client{Transport: seen, Timeout: RequestTimeout})
-		if err != nil {
-			if seen.status == 0 || seen.status >= 500 {
-				return nil, passing(err, "the authorization server %s cannot be asked: %s", hostOf(issuer), clip(wellknown.Reason(err)))
-			}
-			return nil, failf(err, "the authorization server %s cannot be used: %s", hostOf(issuer), clip(err.Error()))
+		read := a.readIssuer
+		if !a.redirects() {
+			read = a.readPlainIssuer
 		}
-		if meta == nil {
-			continue
+		found, err := read(ctx, at, issuer)
+		if found != nil || err != nil {
+			return found, err
 		}
-		found := &metadata{AuthServerMeta: *meta}
-		if json.Unmarshal(seen.body, found) != nil || wellknown.Secure(found.DeviceEndpoint) != nil {
-			found.DeviceEndpoint = ""
-		}
-		if !slices.Contains(found.CodeChallengeMethodsSupported, "S256") {
-			return nil, failf(nil, "the authorization server %s cannot be used: it does not offer PKCE with S256, which keeps others from taking your sign-in", hostOf(issuer))
-		}
-		return found, nil
 	}
 	return nil, failf(nil, "no authorization server answers at %s; the operator of %s should look at its metadata", clip(issuer), a.opt.host())
 }
+
+// readIssuer reads metadata that a browser is to be entrusted to; nil: there are none
+// at this place.
+func (a *Agent) readIssuer(ctx context.Context, at, issuer string) (*metadata, error) {
+	seen := &witness{base: a.opt.Issuers.Transport}
+	meta, err := oauthex.GetAuthServerMeta(ctx, at, issuer, &http.Client{Transport: seen, Timeout: RequestTimeout})
+	switch {
+	case err != nil && (seen.status == 0 || seen.status >= 500):
+		return nil, passing(err, "the authorization server %s cannot be asked: %s", hostOf(issuer), clip(wellknown.Reason(err)))
+	case err != nil:
+		return nil, failf(err, "the authorization server %s cannot be used: %s", hostOf(issuer), clip(err.Error()))
+	case meta == nil:
+		return nil, nil
+	}
+	found := &metadata{AuthServerMeta: *meta}
+	if json.Unmarshal(seen.body, found) != nil || wellknown.Secure(found.DeviceEndpoint) != nil {
+		found.DeviceEndpoint = ""
+	}
+	if !slices.Contains(found.CodeChallengeMethodsSupported, "S256") {
+		return nil, failf(nil, "the authorization server %s cannot be used: it does not offer PKCE with S256, which keeps others from taking your sign-in", hostOf(issuer))
+	}
+	return found, nil
+}
+
+// readPlainIssuer reads metadata of an authorization server to which no browser is sent:
+// it may be one for machines, which has neither a page nor PKCE.
+func (a *Agent) readPlainIssuer(ctx context.Context, at, issuer string) (*metadata, error) {
+	found := &metadata{}
+	switch status, err := wellknown.Fetch(ctx, a.opt.Issuers, at, found); {
+	case status >= 400 && status < 500:
+		return nil, nil
+	case err != nil:
+		return nil, passing(err, "the authorization server %s cannot be asked: %s", hostOf(issuer), clip(wellknown.Reason(err)))
+	case found.Issuer != issuer:
+		return nil, failf(nil, "the authorization server %s cannot be used: its metadata name another issuer, %s", hostOf(issuer), clip(found.Issuer))
+	case wellknown.Secure(found.TokenEndpoint) != nil:
+		return nil, failf(nil, "the authorization server %s has no safe token endpoint", hostOf(issuer))
+	}
+	if wellknown.Secure(found.DeviceEndpoint) != nil {
+		found.DeviceEndpoint = ""
+	}
+	return found, nil
+}
+
+// redirects reports whether a browser may come back with a code.
+func (a *Agent) redirects() bool { return a.opt.Grant == Auto || a.opt.Grant == Code }
 
 // witness notes what the response of a request was: oauthex tells neither the
 // status nor the members that it does not know.

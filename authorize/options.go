@@ -28,6 +28,8 @@ const (
 	ClientCredentials Grant = "client-credentials"
 	// Enterprise exchanges an ID token of the company's identity provider.
 	Enterprise Grant = "enterprise"
+	// Exchange is for an Exchanger: each person's token for one of the server.
+	Exchange Grant = "exchange"
 )
 
 // OmitResource leaves the parameter resource out, for authorization servers that

@@ -11,12 +11,14 @@ import (
 // Auth is how the bridge signs in to a server over HTTP, as an OAuth client.
 type Auth struct {
 	// Who signs in to the server: relay leaves that to the clients, agent has the bridge do it for a client that cannot,
-	// with the login of one person, who is sent to a browser once.
-	Mode string `key:"mode" oneof:"relay|agent"`
+	// with the login of one person, who is sent to a browser once. With terminate clients sign in to the bridge, which checks
+	// their tokens and has credentials of its own for the server: an Authorization under headers, or what grant says.
+	Mode string `key:"mode" oneof:"relay|agent|terminate"`
 	// How the bridge gets its tokens: code by the person's browser, device by a code that the person enters on another device,
-	// client-credentials with an account of its own, enterprise by an ID token of the company's identity provider; auto is code
-	// where there is a browser, else device where the server offers that.
-	Grant string `key:"grant" oneof:"auto|code|device|client-credentials|enterprise"`
+	// client-credentials with an account of its own, enterprise by an ID token of the company's identity provider, exchange by
+	// the token that each client brought, for mode terminate (RFC 8693); auto is code where there is a browser, else device where
+	// the server offers that, and with mode terminate none.
+	Grant string `key:"grant" oneof:"auto|code|device|client-credentials|enterprise|exchange"`
 	// Where logins are kept: file in files that only their owner can read; keyring in files sealed with a key in the system's
 	// keyring; auto is keyring where there is one, else file.
 	Store string `key:"store" oneof:"auto|file|keyring"`
@@ -58,6 +60,18 @@ type Auth struct {
 	Share string `key:"share" oneof:"no|yes"`
 	// The company's identity provider, for grant enterprise.
 	IDP IDP `key:"idp"`
+	// Whose tokens clients must bring, for mode terminate.
+	Clients Clients `key:"clients"`
+}
+
+// Clients is whose tokens clients must bring to a bridge that checks them.
+type Clients struct {
+	// The authorization server that gives them, by its issuer. Tokens must be JSON web tokens of its own.
+	Issuer string `key:"issuer"`
+	// For whom tokens may be. Empty: for the address of the endpoint, as public-url says.
+	Audience []string `key:"audience"`
+	// The scopes that a token must have, all of them.
+	Scopes []string `key:"scopes"`
 }
 
 // IDP is an identity provider.
@@ -90,11 +104,43 @@ func (p *problems) agent(m *Mount, label string) {
 	if auth.Callback != "" && !isCallback(auth.Callback) {
 		p.add(label+"callback", "%s is no address on this machine; write http://HOST:PORT/PATH with localhost, 127.0.0.1 or [::1] as HOST", shown(auth.Callback))
 	}
-	for key, text := range map[string]string{"issuer": auth.Issuer, "idp.issuer": auth.IDP.Issuer} {
+	p.issuers(auth, label)
+}
+
+// issuers checks the addresses of authorization servers.
+func (p *problems) issuers(auth *Auth, label string) {
+	for _, one := range [...][2]string{{"issuer", auth.Issuer}, {"idp.issuer", auth.IDP.Issuer}, {"clients.issuer", auth.Clients.Issuer}} {
+		key, text := one[0], one[1]
 		if u, err := url.Parse(text); text != "" && (err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "") {
 			p.add(label+key, "%s is no issuer; write its URL, like https://login.example.com", shown(text))
 		}
 	}
+}
+
+// terminate checks a mount that checks clients' tokens itself.
+func (p *problems) terminate(m *Mount, label string) {
+	auth := &m.Auth
+	if auth.Clients.Issuer == "" {
+		p.add(label+"mode", "terminate needs auth.clients.issuer, whose tokens clients bring")
+	}
+	if m.PublicURL == "" && len(auth.Clients.Audience) == 0 {
+		p.add(label+"mode", "terminate needs public-url or auth.clients.audience: for whom clients' tokens are")
+	}
+	static := false
+	for name := range m.Headers {
+		static = static || http.CanonicalHeaderKey(name) == "Authorization"
+	}
+	switch auth.Grant {
+	case "auto":
+	case "client-credentials", "enterprise", "exchange":
+		if static || len(m.Command) > 0 {
+			p.add(label+"grant", "%s is of no use for a command, or beside an Authorization header under headers; remove one of the two", auth.Grant)
+		}
+	default:
+		p.add(label+"grant", "%s is the login of one person, which mode terminate does not share; use client-credentials, enterprise or exchange", auth.Grant)
+	}
+	p.grant(auth, label)
+	p.issuers(auth, label)
 }
 
 // publicURL checks the address under which clients know the bridge.
@@ -127,6 +173,13 @@ func (p *problems) publicURLs(mounts []Mount) {
 func (p *problems) grant(auth *Auth, label string) {
 	secret := auth.ClientSecret != "" || auth.ClientSecretFile != "" || auth.ClientKey != ""
 	switch auth.Grant {
+	case "exchange":
+		if auth.Mode != "terminate" {
+			p.add(label+"grant", "exchange is for mode terminate: there clients bring tokens to exchange")
+		}
+		if auth.ClientID == "" {
+			p.add(label+"grant", "exchange needs auth.client-id, by which the authorization server knows the bridge")
+		}
 	case "client-credentials":
 		if auth.ClientID == "" || !secret {
 			p.add(label+"grant", "client-credentials needs auth.client-id, and one of auth.client-secret, auth.client-secret-file and auth.client-key")

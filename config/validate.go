@@ -237,8 +237,11 @@ func (p *problems) mount(m *Mount, label string) {
 	p.socket(m, label)
 	p.environment(m, label)
 	p.headers(m, label)
-	if m.Auth.Mode == "agent" {
+	switch m.Auth.Mode {
+	case "agent":
 		p.agent(m, label+"auth.")
+	case "terminate":
+		p.terminate(m, label+"auth.")
 	}
 	if m.UpstreamTLS.CA != "" && m.UpstreamTLS.CAOnly != "" {
 		p.add(label+"upstream-tls.ca-only", "cannot be set beside upstream-tls.ca; keep one of the two")

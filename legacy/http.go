@@ -92,7 +92,17 @@ func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // admit judges a request's origin and host, and refuses it if they are wrong.
 func (h *HTTP) admit(w http.ResponseWriter, r *http.Request) bool {
 	h.leaving(w)
-	return h.guard.Admit(w, r)
+	if !h.guard.Admit(w, r) {
+		return false
+	}
+	if h.opt.Admit == nil || r.Method == http.MethodOptions { // which carries no credentials
+		return true
+	}
+	refusal := h.opt.Admit(r)
+	if refusal != nil {
+		web.WriteRefusal(w, refusal)
+	}
+	return refusal == nil
 }
 
 // listen sorts out what a GET on the MCP endpoint opens.

@@ -32,6 +32,9 @@ type Options struct {
 	// accepts no token, and none takes the place of another (H-6).
 	CredentialsEndHere bool
 
+	// Admit judges the credentials of a request before anything else is done with it; nil
+	// is all right. Without it the upstream alone does that. With it Principal must be set.
+	Admit func(*http.Request) *downstream.Refusal
 	// Challenge returns the challenges of the upstream as the client of a request is to
 	// see them; nil: as they are.
 	Challenge func(r *http.Request, challenges []string) []string

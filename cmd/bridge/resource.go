@@ -13,6 +13,9 @@ import (
 // protected is a mount's endpoint as clients see it that sign in; nil: they cannot,
 // for their tokens would reach nobody.
 func protected(m *config.Mount, log zerolog.Logger) (*resource.Resource, error) {
+	if m.Auth.Mode == "terminate" {
+		return checked(m, log)
+	}
 	if m.Auth.Mode != "relay" || m.Authorization != "relay" || m.Upstream == "" || hasAuthorization(m.Headers) {
 		return nil, nil
 	}
@@ -23,6 +26,18 @@ func protected(m *config.Mount, log zerolog.Logger) (*resource.Resource, error) 
 	return resource.Relay(resource.RelayOptions{
 		Server: m.Upstream, Path: m.Path, Public: m.PublicURL, Log: log,
 		Servers: metadataClient(m, tlsConfig, dialer(m)), Issuers: metadataClient(m, withoutOwnPair(tlsConfig), nil),
+	}), nil
+}
+
+// checked is an endpoint at which clients' tokens end.
+func checked(m *config.Mount, log zerolog.Logger) (*resource.Resource, error) {
+	tlsConfig, err := clientTLS(&m.UpstreamTLS)
+	if err != nil {
+		return nil, err
+	}
+	return resource.Check(resource.CheckOptions{
+		Path: m.Path, Public: m.PublicURL, Issuer: m.Auth.Clients.Issuer, Audience: m.Auth.Clients.Audience, Scopes: m.Auth.Clients.Scopes,
+		Issuers: metadataClient(m, withoutOwnPair(tlsConfig), nil), Log: log,
 	}), nil
 }
 

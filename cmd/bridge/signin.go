@@ -19,7 +19,7 @@ import (
 
 // signIn is how a mount's bridge signs in to its server; nil: it does not.
 func signIn(m *config.Mount, log zerolog.Logger) (*mount.SignIn, error) {
-	if m.Auth.Mode != "agent" {
+	if m.Auth.Mode != "agent" && (m.Auth.Mode != "terminate" || m.Auth.Grant == "auto" || m.Auth.Grant == "exchange") {
 		return nil, nil
 	}
 	options, err := signInOptions(m, log)
@@ -31,6 +31,23 @@ func signIn(m *config.Mount, log zerolog.Logger) (*mount.SignIn, error) {
 		return nil, err
 	}
 	return &mount.SignIn{Agent: agent, Wait: m.Auth.Wait, Heartbeat: m.Timeouts.Heartbeat}, nil
+}
+
+// acting is how a mount's bridge acts for clients whose tokens end there; nil: they do
+// not, or it signs in with an account of its own.
+func acting(m *config.Mount, log zerolog.Logger) (*mount.Acting, error) {
+	if m.Auth.Mode != "terminate" || m.Auth.Grant != "auto" && m.Auth.Grant != "exchange" {
+		return nil, nil
+	}
+	if m.Auth.Grant == "auto" {
+		return &mount.Acting{}, nil
+	}
+	options, err := signInOptions(m, log)
+	if err != nil {
+		return nil, err
+	}
+	exchange, err := authorize.NewExchanger(options)
+	return &mount.Acting{Exchange: exchange}, err
 }
 
 func signInOptions(m *config.Mount, log zerolog.Logger) (authorize.Options, error) {

@@ -53,6 +53,9 @@ func serveStdio(ctx context.Context, cfg *config.Config, env surroundings) error
 	if len(mounts) > 1 {
 		return fmt.Errorf("stdio serves one upstream, but the configuration has %d", len(mounts))
 	}
+	if mounts[0].Auth.Mode == "terminate" {
+		return errors.New("auth.mode terminate is for bridge serve: over standard input and output nobody brings a token")
+	}
 	// With a handler for SIGPIPE, writing to a client that is gone is an error and
 	// no longer the end of the process, which has a child to end first. Ignoring
 	// the signal would do the same to the child.

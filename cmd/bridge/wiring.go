@@ -51,6 +51,9 @@ func open(cfg *config.Config, settings *config.Mount, with common, log zerolog.L
 	if options.SignIn, err = signIn(settings, log); err != nil {
 		return nil, err
 	}
+	if options.Acting, err = acting(settings, log); err != nil {
+		return nil, err
+	}
 	if options.Resource, err = protected(settings, log); err != nil {
 		return nil, err
 	}

@@ -49,6 +49,9 @@ type Options struct {
 	// SignIn has the bridge sign in to a server over HTTP itself; nil: its clients
 	// do, if anybody.
 	SignIn *SignIn
+	// Acting says that clients' tokens end here, and how the bridge acts for them; nil:
+	// they do not, or SignIn says it.
+	Acting *Acting
 	// Resource is the endpoint as OAuth sees it; nil: it does not.
 	Resource *resource.Resource
 }
@@ -65,7 +68,8 @@ type Mount struct {
 	server   server
 	verdicts *verdicts
 	limits   Limits
-	resource *resource.Resource // nil: there are no metadata
+	resource *resource.Resource   // nil: there are no metadata
+	exchange *authorize.Exchanger // nil: nothing is exchanged
 
 	agent *authorize.Agent // nil: the bridge signs in nowhere
 	ctx   context.Context  // ends with the mount
@@ -114,9 +118,7 @@ func New(opt Options) (*Mount, error) {
 		Prober: negotiate.NewProber(probeOptions(&opt)), limits: Limits{opt.Legacy.MaxSessions, opt.Bridge.Limits.FlowsPerSession},
 		resource: opt.Resource,
 	}
-	if opt.Resource != nil {
-		opt.Legacy.Challenge = opt.Resource.Challenge
-	}
+	m.guard(&opt)
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	opt.Upstream.Excluded = func(tool, reason string) { m.Bridge.Omit(tool, reason) } // when it is there
 	m.verdicts = &verdicts{policy: opt.Relay, prober: m.Prober, log: opt.Bridge.Log}
@@ -149,6 +151,9 @@ func New(opt Options) (*Mount, error) {
 		m.Backend = opt.Tap.Backend(m.Backend, opt.Watch)
 	}
 	m.HTTP = legacy.NewHTTP(opt.Legacy, m.Backend)
+	if opt.Acting != nil {
+		m.exchange = opt.Acting.Exchange
+	}
 	if opt.SignIn != nil {
 		m.agent = opt.SignIn.Agent
 		m.work.Go(m.watchSignIns)
@@ -156,11 +161,22 @@ func New(opt Options) (*Mount, error) {
 	return m, nil
 }
 
+// guard has the endpoint's own metadata and checks take effect.
+func (m *Mount) guard(opt *Options) {
+	if opt.Resource == nil {
+		return
+	}
+	opt.Legacy.Challenge = opt.Resource.Challenge
+	if opt.Resource.Checks() {
+		opt.Legacy.Admit, opt.Legacy.Principal = admission(opt.Resource), opt.Resource.Principal
+	}
+}
+
 // keepsCredentials reports whether no credentials of clients reach the server. A
 // command has no way to be told them.
 func (o *Options) keepsCredentials() bool {
 	policy := o.Upstream.Policy()
-	return o.Command != nil || o.DropAuthorization || o.SignIn != nil || policy.KeepsCredentials()
+	return o.Command != nil || o.DropAuthorization || o.SignIn != nil || o.Acting != nil && o.Acting.Exchange == nil || policy.KeepsCredentials()
 }
 
 // watchSignIns has everybody look at a server again that may be another one to whom
@@ -260,6 +276,9 @@ func (m *Mount) release() {
 	}
 	if m.resource != nil {
 		m.resource.Close()
+	}
+	if m.exchange != nil {
+		m.exchange.Close()
 	}
 	m.work.Wait()
 	m.Bridge.Close()

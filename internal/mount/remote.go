@@ -39,7 +39,8 @@ type remote struct {
 
 // newRemote makes what speaks with a server over HTTP.
 func newRemote(opt *Options, v *verdicts) (*remote, error) {
-	opt.Upstream.DropAuthorization = opt.DropAuthorization && opt.SignIn == nil // which replaces clients' credentials by its own
+	own := opt.SignIn != nil || opt.Acting != nil // then these replace clients' credentials by their own
+	opt.Upstream.DropAuthorization = opt.DropAuthorization && !own
 	caller, err := upstream.NewHTTP(opt.Upstream)
 	if err != nil {
 		return nil, err
@@ -52,7 +53,9 @@ func newRemote(opt *Options, v *verdicts) (*remote, error) {
 		limit: cmp.Or(opt.Legacy.MaxSessions, defaultRelayed), idle: cmp.Or(opt.Legacy.IdleTimeout, defaultRelayedIdle)}
 	r.relayed = r.table()
 	policy := opt.Upstream.Policy()
-	policy.DropAuthorization = policy.DropAuthorization || opt.SignIn != nil // which signs afterwards
+	if own && (opt.Acting == nil || opt.Acting.Exchange == nil) {
+		policy.DropAuthorization = true // others sign afterwards
+	}
 	r.proxy = passthrough.New(passthrough.Options{
 		URL: endpoint, Policy: policy, TLS: opt.Upstream.TLS,
 		Dial: opt.Upstream.Dial, Wrap: opt.signingTransport, Answered: r.answered, Log: opt.Upstream.Log,

@@ -11,20 +11,26 @@ import (
 	"github.com/mcpbridge/bridge/upstream"
 )
 
-// signing puts the bridge's own sign-in around a caller, if there is one.
+// signing puts the bridge's own credentials around a caller, if there are any.
 func (o *Options) signing(caller upstream.Caller) upstream.Caller {
-	if o.SignIn == nil {
-		return caller
+	switch {
+	case o.SignIn != nil:
+		return &signing{caller, *o.SignIn}
+	case o.Acting != nil:
+		return &acting{caller, o.Acting}
 	}
-	return &signing{caller, *o.SignIn}
+	return caller
 }
 
 // signingTransport does the same for what goes past the bridge.
 func (o *Options) signingTransport(base http.RoundTripper) http.RoundTripper {
-	if o.SignIn == nil {
-		return base
+	switch {
+	case o.SignIn != nil:
+		return &signingTransport{base, *o.SignIn}
+	case o.Acting != nil:
+		return &actingTransport{base, o.Acting}
 	}
-	return &signingTransport{base, *o.SignIn}
+	return base
 }
 
 // signingTransport signs requests that are handed on as they are.
@@ -35,13 +41,9 @@ type signingTransport struct {
 
 // RoundTrip implements http.RoundTripper.
 func (s *signingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	var body []byte
-	if r.Body != nil {
-		var err error
-		if body, err = io.ReadAll(r.Body); err != nil { // it was bounded where it came in
-			return nil, err
-		}
-		_ = r.Body.Close() // it is read
+	body, err := bodyOf(r)
+	if err != nil {
+		return nil, err
 	}
 	waiting, cancel := context.WithTimeout(r.Context(), s.Wait)
 	defer cancel()
@@ -73,12 +75,28 @@ func (s *signingTransport) renew(ctx context.Context, r *http.Request, refused a
 	return s.Agent.Quietly(ctx, refused)
 }
 
-// signed returns a request with credentials.
-func signed(r *http.Request, body []byte, header string) *http.Request {
+// bodyOf reads a request's body.
+func bodyOf(r *http.Request) ([]byte, error) {
+	if r.Body == nil {
+		return nil, nil
+	}
+	body, err := io.ReadAll(r.Body) // it was bounded where it came in
+	_ = r.Body.Close()              // it is read
+	return body, err
+}
+
+// withText returns a request with a body that was read.
+func withText(r *http.Request, body []byte) *http.Request {
 	own := r.Clone(r.Context())
 	if r.Body != nil {
 		own.Body, own.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	}
+	return own
+}
+
+// signed returns a request with credentials.
+func signed(r *http.Request, body []byte, header string) *http.Request {
+	own := withText(r, body)
 	own.Header.Del("Authorization")
 	if header != "" {
 		own.Header.Set("Authorization", header)

@@ -1,0 +1,139 @@
+package authorize
+
+import (
+	"context"
+	"crypto/sha256"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/mcpbridge/bridge/internal/ttlcache"
+)
+
+// Exchanger gets tokens of the server for people who brought tokens of their own, one
+// for each (RFC 8693). It keeps them in memory only, and is safe for concurrent use.
+type Exchanger struct {
+	agent *Agent
+	kept  *ttlcache.Cache[[sha256.Size]byte, string] // headers by those of the people
+	under singleflight.Group
+
+	mu    sync.Mutex
+	place *place // of the tokens; nil until it is known
+	until time.Time
+}
+
+const (
+	// keptTokens bounds how many people's tokens are remembered.
+	keptTokens = 10_000
+	// unsaidLife is how long a token is used whose life nobody said.
+	unsaidLife = 5 * time.Minute
+	// placeLife is how long it is believed where tokens come from.
+	placeLife = 10 * time.Minute
+)
+
+// NewExchanger returns an Exchanger for the server of the options. It asks nobody yet.
+func NewExchanger(opt Options) (*Exchanger, error) {
+	opt.Dir = "." // nothing is written there
+	if err := opt.defaults(); err != nil {
+		return nil, err
+	}
+	if len(opt.ClientKey) > 0 {
+		if _, _, err := signingKey(opt.ClientKey); err != nil {
+			return nil, failf(err, "auth.client-key cannot be used: %v", err)
+		}
+	}
+	return &Exchanger{agent: &Agent{opt: opt}, kept: ttlcache.New[[sha256.Size]byte, string](ttlcache.Limits{Entries: keptTokens})}, nil
+}
+
+// Close frees connections that are not in use.
+func (e *Exchanger) Close() {
+	e.agent.opt.Resources.CloseIdleConnections()
+	e.agent.opt.Issuers.CloseIdleConnections()
+}
+
+// Authorization returns the header to send for whoever brought one; "" for nobody. The
+// error is a *Failure.
+func (e *Exchanger) Authorization(ctx context.Context, brought string) (string, error) {
+	_, token, _ := strings.Cut(brought, " ")
+	if token == "" {
+		return "", nil
+	}
+	digest := sha256.Sum256([]byte(brought))
+	header, epoch, ok := e.kept.Get("", digest)
+	if ok {
+		return header, nil
+	}
+	got, err, _ := e.under.Do(string(digest[:]), func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), RequestTimeout) // others may wait for it, too
+		defer cancel()
+		return e.exchange(ctx, token)
+	})
+	if err != nil {
+		return "", err
+	}
+	l := got.(*Login)
+	life := unsaidLife
+	if !l.Renew.IsZero() {
+		life = time.Until(l.Renew)
+	}
+	e.kept.Put("", digest, epoch, ttlcache.Item[string]{Value: l.header(), TTL: life})
+	return l.header(), nil
+}
+
+// Forget drops a token that the server refused, so that the next one is a new one.
+func (e *Exchanger) Forget(brought string) {
+	digest := sha256.Sum256([]byte(brought))
+	e.kept.Drop(func(key [sha256.Size]byte) bool { return key == digest })
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.place = nil
+}
+
+func (e *Exchanger) exchange(ctx context.Context, subject string) (*Login, error) {
+	a := e.agent
+	at, err := e.located(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c, ok := a.configured(at.meta)
+	if !ok {
+		return nil, failf(nil, "auth.grant exchange needs auth.client-id, by which %s knows the bridge", hostOf(at.meta.Issuer))
+	}
+	scopes := at.scopes
+	if len(a.opt.Scopes) > 0 {
+		scopes = a.opt.Scopes
+	}
+	params := url.Values{
+		"subject_token": {subject}, "subject_token_type": {"urn:ietf:params:oauth:token-type:access_token"},
+		"resource": {a.parameter(at.resource)}, "scope": {strings.Join(scopes, " ")},
+	}
+	for name, value := range a.opt.Parameters {
+		params.Set(name, value)
+	}
+	token, err := a.exchange(ctx, at.meta.TokenEndpoint, at.meta.Issuer, &c, grantExchange, params)
+	if err != nil {
+		return nil, refusedToken(at.meta.Issuer, err)
+	}
+	if kind := token.Type(); kind != "Bearer" {
+		return nil, failf(nil, "the authorization server %s gave a token of type %s, which the bridge cannot use", hostOf(at.meta.Issuer), clip(kind))
+	}
+	return a.take(a.own(at, &c, scopes), token)
+}
+
+// located says where tokens come from.
+func (e *Exchanger) located(ctx context.Context) (*place, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.place != nil && time.Now().Before(e.until) {
+		return e.place, nil
+	}
+	at, err := e.agent.locate(ctx, &challenge{})
+	if err != nil {
+		return nil, err
+	}
+	e.place, e.until = at, time.Now().Add(placeLife)
+	return at, nil
+}
