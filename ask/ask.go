@@ -137,6 +137,7 @@ type Inquiry struct {
 	Roots  []byte // of the request, as Room.Roots has them
 	// Owner is for whom the call was made: an opaque name of a user or a session.
 	Owner string
+	Named bool // Owner is a user
 	// Invites says that the client is sent the link to open it: nothing else should.
 	Invites  bool
 	Spent    *model.Spent // counts the sampling requests of the session; may be nil
@@ -221,7 +222,7 @@ func (r *Room) elicit(q *Inquiry) Ticket {
 
 func (r *Room) question(q *Inquiry) page.Question {
 	return page.Question{
-		Server: r.opt.Server, Tool: q.Tool, Message: text(q.Params, "message"), Owner: q.Owner, Deadline: q.Deadline,
+		Server: r.opt.Server, Tool: q.Tool, Message: text(q.Params, "message"), Owner: q.Owner, Named: q.Named, Deadline: q.Deadline,
 		Answer: func(result []byte) { q.Answer(result, nil) },
 	}
 }

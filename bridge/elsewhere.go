@@ -48,6 +48,7 @@ func (k *call) inquire(req *mrtr.InputRequest) {
 		Tool:     k.subject(),
 		Roots:    k.roots,
 		Owner:    k.conv.owner(),
+		Named:    k.conv.principal != "" || k.conv.stranger != "",
 		Invites:  invites,
 		Spent:    &k.conv.spent,
 		Deadline: k.answerBy(),

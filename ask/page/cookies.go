@@ -37,6 +37,35 @@ func (d *Desk) owners(r *http.Request) []string {
 	return strings.Split(c.Value, ".")
 }
 
+// opens reports whether a browser may see a question, and notes that it did. A link is
+// as good as a name for a browser that has opened none yet. One that has opened others'
+// is somebody: it may not open what another browser has opened, nor a user's question
+// while another user's is open in it. A browser that knows the owner always may.
+func (d *Desk) opens(q *waiting, browser string, owners []string) bool {
+	known := slices.Contains(owners, d.sign("owner", q.Owner))
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !known && len(owners) > 0 {
+		if q.browser != "" && q.browser != browser || q.Named && d.servesOtherLocked(browser, q.Owner) {
+			return false
+		}
+	}
+	if q.browser == "" {
+		q.browser = browser
+	}
+	return true
+}
+
+// servesOtherLocked reports whether a question of another user is open in a browser.
+func (d *Desk) servesOtherLocked(browser, owner string) bool {
+	for _, w := range d.waiting {
+		if w.Named && w.browser == browser && w.Owner != owner {
+			return true
+		}
+	}
+	return false
+}
+
 // remember adds an owner to those that the browser knows.
 func (d *Desk) remember(w http.ResponseWriter, r *http.Request, owner string) {
 	name := d.sign("owner", owner)
@@ -51,6 +80,7 @@ func (d *Desk) remember(w http.ResponseWriter, r *http.Request, owner string) {
 func (d *Desk) set(w http.ResponseWriter, name, value string) {
 	http.SetCookie(w, &http.Cookie{
 		Name: name, Value: value, Path: strings.TrimSuffix(d.base.Path, "/") + "/",
-		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: d.base.Scheme == "https",
+		HttpOnly: true, SameSite: http.SameSiteLaxMode, // strict ones are not sent when a link is followed from another site
+		Secure: d.base.Scheme == "https",
 	})
 }

@@ -36,6 +36,8 @@ type Question struct {
 	// Owner is for whom the call was made: an opaque name of a user or a session. The
 	// inbox of a browser shows the questions of those owners whose links it has opened.
 	Owner string
+	// Named says that Owner is a user and no session.
+	Named bool
 	// Deadline is when nobody waits for the answer any more.
 	Deadline time.Time
 	// Answer gets the elicitation's result, once. It must not block.
@@ -64,8 +66,9 @@ type Desk struct {
 // waiting is a question under its token.
 type waiting struct {
 	Question
-	token string
-	asked time.Time
+	token   string
+	asked   time.Time
+	browser string // that opened it first; empty: none has
 }
 
 // outcome says what became of a question.

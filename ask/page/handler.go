@@ -74,6 +74,10 @@ func (d *Desk) show(w http.ResponseWriter, r *http.Request, token string) {
 		return
 	}
 	browser := d.browser(w, r)
+	if !d.opens(q, browser, d.owners(r)) {
+		d.say(w, http.StatusForbidden, "This question is for somebody else", "It was opened in another browser, or this browser has a question of another user open. Answer it where it was opened first.")
+		return
+	}
 	d.remember(w, r, q.Owner)
 	d.draw(w, http.StatusOK, q, browser, defaults(q), nil)
 }
@@ -106,6 +110,10 @@ func (d *Desk) submit(w http.ResponseWriter, r *http.Request, token string) {
 	browser, _ := r.Cookie(cookieBrowser)
 	if browser == nil || !hmac.Equal([]byte(guard), []byte(d.guard(browser.Value, token))) {
 		d.say(w, http.StatusForbidden, "This answer was not sent from the question's own page", "Open the link again and answer there. The page needs cookies.")
+		return
+	}
+	if !d.opens(q, browser.Value, d.owners(r)) {
+		d.say(w, http.StatusForbidden, "This question is for somebody else", "Answer it where it was opened first.")
 		return
 	}
 	result, problems := q.result(outcome(action), r.PostForm)

@@ -256,7 +256,7 @@ func TestPagesCannotBeFramedCachedOrScripted(t *testing.T) {
 		}
 	}
 	for _, cookie := range h.Values("Set-Cookie") {
-		if !strings.Contains(cookie, "HttpOnly") || !strings.Contains(cookie, "SameSite=Strict") {
+		if !strings.Contains(cookie, "HttpOnly") || !strings.Contains(cookie, "SameSite=Lax") {
 			t.Error(cookie)
 		}
 	}
@@ -332,4 +332,42 @@ func TestQuestionsExpire(t *testing.T) {
 			t.Error("an expired question takes the place of a new one")
 		}
 	})
+}
+
+// Two people, two links: neither opens the other's. A browser that is nobody yet, such
+// as a phone, may take a link.
+func TestNeitherOpensTheOthersLink(t *testing.T) {
+	for name, named := range map[string]bool{"sessions": false, "users": true} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t, 10)
+			ada, bob, fresh := browser(t), browser(t), browser(t)
+			adas, bobs := d.ask(page.Question{Owner: "ada", Named: named}), d.ask(page.Question{Owner: "bob", Named: named})
+			if status, _ := get(t, ada, adas); status != http.StatusOK {
+				t.Fatal(status)
+			}
+			if named { // which also holds before anybody has opened it
+				if status, _ := get(t, ada, bobs); status != http.StatusForbidden {
+					t.Errorf("ada opens bob's unopened link: %d", status)
+				}
+			}
+			guard := guardOf(t, bob, bobs)
+			for browser, link := range map[*http.Client]string{ada: bobs, bob: adas} {
+				if status, text := get(t, browser, link); status != http.StatusForbidden || strings.Contains(text, "<form") {
+					t.Errorf("another's link: %d %s", status, text)
+				}
+			}
+			if status, _ := post(t, ada, bobs, guard, "name=Eve", "accept"); status != http.StatusForbidden || d.answered() != "" {
+				t.Errorf("another's answer: %d", status)
+			}
+			if status, _ := get(t, fresh, bobs); status != http.StatusOK {
+				t.Errorf("a new browser: %d", status)
+			}
+			if status, _ := post(t, bob, bobs, guard, "name=Bob", "accept"); status != http.StatusOK || d.answered() == "" {
+				t.Errorf("bob's answer: %d", status)
+			}
+			if status, _ := get(t, bob, adas); status != http.StatusForbidden {
+				t.Errorf("ada's link for bob: %d", status)
+			}
+		})
+	}
 }

@@ -133,6 +133,44 @@ test("axe-core finds nothing, light and dark, on a desk and on a phone", async (
   }
 });
 
+test("two people, two links: neither opens the other's", async () => {
+  const [ada, bob] = [await client(), await client()];
+  const links = [linkIn(await ada({ a: 10 })), linkIn(await bob({ a: 10 }))];
+  const pages = await Promise.all(links.map(async (link) => {
+    const page = await (await browser.newContext()).newPage();
+    await page.goto(link);
+    await page.getByLabel("From").waitFor();
+    return page;
+  }));
+  for (const [page, other] of [[pages[0], links[1]], [pages[1], links[0]]]) {
+    const visit = await page.context().newPage();
+    assert.equal((await visit.goto(other)).status(), 403);
+    assert.equal(await visit.getByRole("button").count(), 0);
+    const inbox = await page.context().newPage();
+    await inbox.goto(other.replace(/q\/\w+$/, ""));
+    assert.equal(await inbox.locator("li").count(), 1, "the inbox shows others' questions");
+  }
+});
+
+test("a link that is followed from another site does not spoil the form in another tab", async () => {
+  const call = await client();
+  const [first, second] = [linkIn(await call({ a: 20 })), linkIn(await call({ a: 21 }))];
+  const site = createServer((req, res) => {
+    res.setHeader("Content-Type", "text/html");
+    res.end(`<a href="${second}">go</a>`);
+  }).listen(0, "127.0.0.1");
+  await new Promise((resolve) => site.once("listening", resolve));
+  const context = await browser.newContext();
+  const [tab, other] = [await context.newPage(), await context.newPage()];
+  await tab.goto(first);
+  await other.goto(`http://localhost:${site.address().port}/`);
+  await other.getByRole("link", { name: "go" }).click();
+  await other.getByLabel("From").waitFor();
+  await tab.getByRole("button", { name: "Decline" }).click();
+  await tab.getByRole("heading", { name: "Declined" }).waitFor();
+  site.close();
+});
+
 test("another site can neither frame the page nor send its form", async () => {
   const call = await client();
   const link = linkIn(await call({ a: 4 }));
