@@ -44,6 +44,7 @@ func (c *conversation) listen() {
 func (c *conversation) identity() subscriptions.Identity {
 	return subscriptions.Identity{
 		Principal: c.principal, Authorization: c.authorization, Version: c.server.Version, ClientInfo: c.clientInfo,
+		Account: c.account,
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/mcpbridge/bridge/bridge/catalog"
 	"github.com/mcpbridge/bridge/bridge/tasks"
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/translate"
@@ -42,6 +43,8 @@ type call struct {
 	name   []byte        // raw, of the tool or prompt
 	slot   *catalog.Slot // of the result; nil where it is not to be kept
 
+	held held
+
 	safe downstream.Safe // nil: the call ends with the process
 
 	mu        sync.Mutex
@@ -59,6 +62,7 @@ type call struct {
 
 func (c *conversation) newCall(caller downstream.Caller, req downstream.Request, out downstream.Reply) *call {
 	k := &call{conv: c, name: req.Name, caller: caller, out: out, safe: out.Safe(), serial: c.b.serial.Add(1)}
+	k.held.hold = budget.On(c.account)
 	k.flow = mrtr.Flow{
 		ID: req.ID, Method: req.Method, Params: req.Params, Principal: caller.Principal, Limits: &c.b.flows, Home: mrtr.Address{Session: caller.Session},
 		ListsAsk: c.b.opt.Draft != nil && c.b.opt.Draft(), TasksDeclared: c.server.Tasks && req.Method == mcp.MethodToolsCall,
@@ -187,6 +191,9 @@ func (k *call) feedLocked(ev mrtr.Event, d *decision) {
 func (k *call) applyLocked(act *mrtr.Action, d *decision) []mrtr.Event {
 	k.withdrawLocked(act)
 	k.tellLocked(act)
+	if err := k.keepsLocked(act.Do); err != nil {
+		return []mrtr.Event{mrtr.Failed(err)}
+	}
 	switch act.Do {
 	case mrtr.Send:
 		k.resumedLocked()

@@ -12,6 +12,7 @@ import (
 	"github.com/mcpbridge/bridge/bridge/subscriptions"
 	"github.com/mcpbridge/bridge/bridge/tasks"
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -29,6 +30,7 @@ type conversation struct {
 	server        *catalog.Server
 	push          downstream.Pusher // nil: no channel for unrelated messages
 	principal     string            // as far as the server can tell clients apart
+	account       *budget.Account   // of the session
 	authorization string            // of the initialize request, for work that nobody in particular caused (H-2)
 	clientInfo    []byte            // as the client declared it; nil when stateless
 	declared      []byte            // capabilities as the client declared them
@@ -61,6 +63,7 @@ func (b *Bridge) newConversation(version mcp.Version, caller downstream.Caller, 
 		server:        srv,
 		push:          push,
 		principal:     b.seenAs(caller.Principal),
+		account:       caller.Account,
 		authorization: caller.Authorization,
 		suspended:     mrtr.NewSuspended[*call](b.limits.FlowsPerSession),
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -63,6 +64,8 @@ func (k *call) explain(err error) ([]byte, *jsonrpc.Error) {
 		})
 	case errors.As(err, &limit) && limit.Limit != "timeouts.round":
 		return k.giveUp(limit.Error(), []rawjson.Edit{quoted("limit", limit.Limit)})
+	case budget.Short(err):
+		return k.giveUp(err.Error(), []rawjson.Edit{quoted("limit", "limits.memory")})
 	case errors.As(err, &violation):
 		return nil, internalError(violation.Error(), []rawjson.Edit{quoted("rule", violation.Rule)})
 	}

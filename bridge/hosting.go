@@ -27,7 +27,7 @@ func (c *conversation) host(caller downstream.Caller, req downstream.Request, ou
 	if req.Method != mcp.MethodToolsCall || req.Task == nil || !c.hosts() {
 		return false
 	}
-	t := tasks.New(req.Task)
+	t := tasks.New(req.Task, c.account)
 	k := c.newCall(caller, req, t)
 	k.task = t
 	if err := c.tasks.Add(t, func() { k.drive(mrtr.Cancelled()) }); err != nil {

@@ -107,6 +107,7 @@ func (k *call) leave() {
 	}
 	k.mu.Unlock()
 	if !over {
+		k.held.end()
 		k.safe.Leave()
 	}
 }

@@ -105,12 +105,13 @@ func (k *call) carry(e *effect) {
 	switch e.do {
 	case mrtr.Deliver:
 		k.deliver(e)
-		e.answer.Release()
+		k.over(e)
 	case mrtr.Fail:
 		k.fail(e)
-		e.answer.Release()
+		k.over(e)
 	case mrtr.Stop:
 		k.out.Abandon()
+		k.over(e)
 	case mrtr.Ask:
 		k.inquire(&e.inquiry)
 	case mrtr.Update:
@@ -118,6 +119,12 @@ func (k *call) carry(e *effect) {
 	default:
 		k.tell(e)
 	}
+}
+
+// over gives back what the call held, now that its last word was said.
+func (k *call) over(e *effect) {
+	e.answer.Release()
+	k.held.end()
 }
 
 // say has a message queued for the client, once it is the caller's turn: what goes to

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpbridge/bridge/bridge/subscriptions"
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
@@ -170,6 +171,7 @@ func (c *conversation) Resume(caller downstream.Caller, record []byte, out downs
 	if room := c.asks(); room != nil {
 		k.roots = room.Roots(caller.Header)
 	}
+	k.held.hold = budget.On(c.account)
 	if !c.enter(k) {
 		return ErrClosed
 	}

@@ -69,6 +69,7 @@ func (k *call) upstreamCall(method string, params []byte) upstream.Call {
 		Authorization: k.caller.Authorization,
 		Principal:     k.conv.b.seenAs(k.caller.Principal),
 		Header:        k.caller.Header,
+		Held:          &k.held,
 		Origin:        k.out,
 	}
 }

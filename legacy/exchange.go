@@ -205,7 +205,7 @@ func (ex *exchange) startStreamLocked() *sessions.Stream {
 		ex.w, ex.r = nil, nil
 		return nil
 	}
-	st, c := ex.http.streams.Begin(ex.w, streamsOf(ex.session))
+	st, c := ex.http.streams.Begin(ex.w, streamsOf(ex.session), ex.hold.Account())
 	for _, part := range ex.parts {
 		st.Put(part)
 	}

@@ -33,13 +33,13 @@ func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, accept web.Acc
 	}
 	caller := h.caller(r)
 	s := &session{http: h, auth: caller.Authorization, born: time.Now()}
-	s.streams.Init(h.streams, &s.rec, h.keeper.number())
 	var err error
 	if s.account, err = h.opt.openAccount(caller.Principal, len(msg.Params)+len(caller.Authorization)); err != nil {
 		h.writeShort(w, r, nil, msg.ID, err)
 		return
 	}
 	caller.Account = s.account
+	s.streams.Init(h.streams, &s.rec, s.account, h.keeper.number())
 	conv, result, err := h.backend.Open(context.WithoutCancel(r.Context()), caller, msg, s.pusher())
 	if err != nil {
 		s.account.Close()

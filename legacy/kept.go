@@ -188,12 +188,12 @@ func (k *keeper) revive(ctx context.Context, id string) (*session, error) {
 	}
 	s := &session{http: k.http, auth: record.Authorization, born: record.Began, kept: new(kept)}
 	s.rec = sessions.Record{ID: id, Version: record.Version, Principal: record.Principal}
-	s.streams.Init(k.http.streams, &s.rec, k.number())
 	s.kept.version = version
 	k.rememberLocked(s, record.Conversation)
 	if s.account, err = k.http.opt.openAccount(record.Principal, len(record.Conversation)+len(record.Authorization)); err != nil {
 		return nil, err
 	}
+	s.streams.Init(k.http.streams, &s.rec, s.account, k.number())
 	caller := downstream.Caller{Principal: record.Principal, Authorization: record.Authorization, Account: s.account}
 	if s.conv, err = k.http.backend.Restore(ctx, caller, record.Conversation, s.pusher()); err != nil {
 		s.account.Close()

@@ -3,6 +3,8 @@ package sessions
 import (
 	"cmp"
 	"slices"
+
+	"github.com/mcpbridge/bridge/internal/budget"
 )
 
 // Limits bounds the event log of a stream. A log always keeps its newest event,
@@ -11,7 +13,13 @@ import (
 type Limits struct {
 	Events int // 0: DefaultEvents
 	Bytes  int // 0: DefaultBytes
+	// Account is charged for what the log holds. While it is tight, nothing is held for
+	// a client that may come back. It may be nil.
+	Account *budget.Account
 }
+
+// eventCost is what an event is charged for besides its data, in bytes.
+const eventCost = 64
 
 // Defaults of Limits (E-20).
 const (
@@ -46,6 +54,7 @@ func (l *Log) Append(data []byte) uint64 {
 	l.last++
 	l.events = append(l.events, logged{l.last, data})
 	l.bytes += len(data)
+	l.limits.Account.Charge(len(data) + eventCost)
 	return l.last
 }
 
@@ -54,7 +63,7 @@ func (l *Log) Leap(seq uint64) { l.last = max(l.last, seq) }
 
 // Over reports whether the log is beyond its limits.
 func (l *Log) Over() bool {
-	return len(l.events) > 1 && (len(l.events) > l.limits.events() || l.bytes > l.limits.bytes())
+	return len(l.events) > 1 && (len(l.events) > l.limits.events() || l.bytes > l.limits.bytes() || l.limits.Account.Tight())
 }
 
 // Bound drops the oldest events until the log is within its limits, but none
@@ -99,7 +108,14 @@ func (l *Log) Trim(seq uint64) {
 	}
 }
 
+// Discharge takes what the log holds off its account: nobody comes back for it.
+func (l *Log) Discharge() {
+	l.limits.Account.Give(l.bytes + len(l.events)*eventCost)
+	l.limits.Account = nil
+}
+
 func (l *Log) drop() {
+	l.limits.Account.Give(len(l.events[0].data) + eventCost)
 	l.bytes -= len(l.events[0].data)
 	l.dropped = l.events[0].seq
 	l.events[0].data = nil // release it now: the array behind the slice lives on

@@ -219,6 +219,13 @@ func (s *Stream) Recall(events []Event, last uint64) {
 	s.sent = s.log.Last()
 }
 
+// Forget takes the stream off its account: it can no longer be found.
+func (s *Stream) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.log.Discharge()
+}
+
 // Delivered reports that the stream has ended and its last event reached a
 // connection.
 func (s *Stream) Delivered() bool {

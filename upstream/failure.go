@@ -27,6 +27,8 @@ const (
 	BadResponse
 	// TooLarge: the response or one of its events exceeds the limit.
 	TooLarge
+	// NoMemory: the response was not taken in, since its caller holds too much.
+	NoMemory
 	// Lost: the connection or the child ended before the response was complete.
 	Lost
 	// Busy: 429 or 503; RetryAfter is set when the server named a delay.
@@ -42,7 +44,7 @@ const (
 
 var causeNames = [...]string{
 	Unreachable: "unreachable", TLS: "tls", Timeout: "timeout", Unauthorized: "unauthorized",
-	NotModern: "not_modern", BadResponse: "bad_response", TooLarge: "too_large", Lost: "lost",
+	NotModern: "not_modern", BadResponse: "bad_response", TooLarge: "too_large", NoMemory: "memory", Lost: "lost",
 	Busy: "busy", ServerError: "server_error", Canceled: "canceled",
 	SignIn: "sign_in",
 }

@@ -217,6 +217,11 @@ func (p *pipe) do(ctx context.Context, req *request, to sink) (*Answer, error) {
 		return nil, err
 	}
 	ans, err := w.wait(ctx, p.ended, to)
+	if err == nil {
+		if short := charge(req.call.Held, len(ans.Result)); short != nil {
+			ans, err = nil, &Failure{Cause: NoMemory, Sent: true, Err: short, Detail: "the response of the upstream was not taken in: " + short.Error()}
+		}
+	}
 	if f, ok := err.(*Failure); ok && f.Cause == Lost {
 		p.explain(f)
 	}

@@ -59,7 +59,7 @@ func (c *HTTP) receiveOK(ctx context.Context, req *request, x exchange, to sink)
 }
 
 func (c *HTTP) receiveJSON(ctx context.Context, req *request, x exchange) (*Answer, error) {
-	body, err := readBody(x, c.opt.MaxResponse)
+	body, err := readBody(x, c.opt.MaxResponse, req.call.Held)
 	if err != nil {
 		putBuffer(body)
 		x.abort()
@@ -123,12 +123,18 @@ func match(msg *jsonrpc.Message, typ []byte, id jsonrpc.ID) (*Answer, bool) {
 
 // readBody reads a whole body into a buffer of its own: in one go when its
 // length is announced.
-func readBody(r exchange, limit int) (*[]byte, error) {
+func readBody(r exchange, limit int, held Held) (*[]byte, error) {
 	n := r.length()
 	if n > int64(limit) {
 		return getBuffer(0), errTooLarge
 	}
-	if n < 0 || n > maxAhead {
+	if err := charge(held, int(n)); err != nil {
+		return getBuffer(0), err
+	}
+	if n < 0 {
+		return readAll(getBuffer(0), &meter{Reader: r, held: held}, limit)
+	}
+	if n > maxAhead {
 		return readAll(getBuffer(0), r, limit)
 	}
 	body := getBuffer(int(n))
@@ -137,14 +143,22 @@ func readBody(r exchange, limit int) (*[]byte, error) {
 	return body, err
 }
 
-var decoders = sync.Pool{New: func() any { return new(sse.Decoder) }}
+// decoder reads events, and tells how much of them is held.
+type decoder struct {
+	sse.Decoder
+	meter meter
+}
+
+var decoders = sync.Pool{New: func() any { return new(decoder) }}
 
 // receiveStream reads an SSE response up to the response message; whatever
 // follows it is dropped.
 func (c *HTTP) receiveStream(ctx context.Context, req *request, x exchange, to sink) (*Answer, error) {
-	d := decoders.Get().(*sse.Decoder)
-	d.Reset(x, c.opt.MaxResponse)
+	d := decoders.Get().(*decoder)
+	d.meter = meter{Reader: x, held: req.call.Held}
+	d.Reset(&d.meter, c.opt.MaxResponse)
 	defer func() {
+		d.meter = meter{}
 		d.Reset(nil, 0)
 		decoders.Put(d)
 	}()
@@ -177,6 +191,7 @@ func (c *HTTP) receiveStream(ctx context.Context, req *request, x exchange, to s
 		if c.interim(&msg, req, to) && to.idle != nil {
 			news = true
 		}
+		d.meter.handedOn()
 	}
 }
 

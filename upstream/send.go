@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
 )
 
@@ -97,6 +98,10 @@ func (c *HTTP) lost(ctx context.Context, status int, err error) *Failure {
 	}
 	f := fail(Lost, err, "the upstream %s ended the response before it was complete", c.opt.origin())
 	f.Status = status
+	if budget.Short(err) {
+		f.Cause = NoMemory
+		f.Detail = "the response of the upstream was not taken in: " + err.Error()
+	}
 	if errors.Is(err, errTooLarge) {
 		f.Cause = TooLarge
 		f.Detail = fmt.Sprintf("the response of the upstream %s exceeds %d bytes", c.opt.origin(), c.opt.MaxResponse)

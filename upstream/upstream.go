@@ -63,9 +63,21 @@ type Call struct {
 	// request is a modern client's own. It may also be subscriptions/listen, whose
 	// answer is what ends the subscription.
 	AsIs bool
+	// Held, which may be nil, is told how much of the response is held, and may refuse
+	// more: then the request fails with cause NoMemory.
+	Held Held
 	// Origin is what the call is made for. Only those who observe the bridge read it.
 	Origin any
 }
+
+// Held takes note of what is held of a response.
+type Held interface {
+	// Set says how many bytes are held now. They are told in coarse steps.
+	Set(bytes int) error
+}
+
+// heldStep is from what size on, and in what steps, a response is charged, in bytes.
+const heldStep = 64 << 10
 
 // lastID numbers the requests of the whole process, over all upstreams, so
 // that the answer to an abandoned request can never match a later one (B-2).

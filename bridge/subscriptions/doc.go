@@ -9,6 +9,7 @@
 package subscriptions
 
 import (
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/translate"
@@ -31,6 +32,7 @@ type Identity struct {
 	Authorization string
 	Version       string // modern version to speak
 	ClientInfo    []byte
+	Account       *budget.Account // of the session that asks; may be nil
 }
 
 // listen builds a subscriptions/listen for a raw filter. Nothing can be asked on

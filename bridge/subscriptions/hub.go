@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/bridge/catalog"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/roster"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -53,7 +54,11 @@ type sharedListen struct {
 	members roster.Set[Session]
 	linger  *time.Timer // runs while nobody listens
 	idle    time.Time   // since when
+	held    budget.Hold // of the principal's own account, since sessions come and go
 }
+
+// listenCost is what a listen is charged for, in bytes: a goroutine and a connection.
+const listenCost = 32 << 10
 
 // lingering keeps a listen that nobody hears for a while: clients that open a
 // session per call would else open and close one each time.
@@ -99,8 +104,15 @@ func (h *Hub) openLocked(as Identity, lists catalog.Lists) *sharedListen {
 		}
 		return nil
 	}
+	held := budget.On(as.Account.Guest())
+	if err := held.Grow(listenCost); err != nil {
+		if missed, ok := h.full.due(); ok {
+			h.opt.Log.Warn().Err(err).Int("before", missed).Msg("no subscription at the server; a session will not hear of list changes")
+		}
+		return nil
+	}
 	ctx, cancel := context.WithCancel(context.Background())
-	l := &sharedListen{hub: h, principal: as.Principal, methods: announcements(lists), cancel: cancel}
+	l := &sharedListen{held: held, hub: h, principal: as.Principal, methods: announcements(lists), cancel: cancel}
 	h.shared[as.Principal] = l
 	keeper := &listener{hub: h, call: as.listen(listFilter(lists)), event: l.deliver, gap: l.announceAll}
 	h.wg.Go(func() { keeper.run(ctx) })
@@ -152,6 +164,7 @@ func (h *Hub) endLocked(l *sharedListen) {
 		l.linger.Stop()
 	}
 	l.cancel()
+	l.held.Release()
 }
 
 // Close ends every shared listen. It returns when no listen is left, those of

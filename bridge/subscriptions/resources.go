@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -45,7 +46,8 @@ type Resources struct {
 	as      Identity
 	limit   int
 
-	change sync.Mutex // one change of the URI set at a time
+	change sync.Mutex  // one change of the URI set at a time
+	held   budget.Hold // of the URIs and the listen; guarded by change
 
 	mu      sync.Mutex
 	uris    []string
@@ -66,7 +68,7 @@ type resourceStream struct {
 // Resources returns the subscriptions of a session, none yet. It may have up to
 // limit, whose URIs have 1 KiB on average.
 func (h *Hub) Resources(s Session, as Identity, limit int) *Resources {
-	return &Resources{hub: h, session: s, as: as, limit: limit}
+	return &Resources{hub: h, session: s, as: as, limit: limit, held: budget.On(as.Account)}
 }
 
 // Subscribe returns once the server acknowledged uri: an update between the answer
@@ -86,7 +88,14 @@ func (r *Resources) Subscribe(authorization, uri string) error {
 	if len(uris) >= r.limit || bytes > r.limit*uriRoom {
 		return &TooMany{r.limit}
 	}
-	return r.replace(authorization, append(slices.Clone(uris), uri), uri)
+	if err := r.held.Grow(costOf(uri)); err != nil {
+		return err
+	}
+	err := r.replace(authorization, append(slices.Clone(uris), uri), uri)
+	if err != nil {
+		r.chargeFor(uris)
+	}
+	return err
 }
 
 // Unsubscribe is idempotent.
@@ -102,6 +111,20 @@ func (r *Resources) Unsubscribe(authorization, uri string) {
 	if len(rest) == 0 || r.replace(authorization, rest, "") != nil {
 		r.swap(nil, rest) // without a listen rather than with one too many
 	}
+	r.chargeFor(rest)
+}
+
+// costOf returns what a subscription is charged for, in bytes: its URI is kept here, and
+// in the request of a listen.
+func costOf(uri string) int { return 2*len(uri) + 1<<10 }
+
+// chargeFor has only these subscriptions charged, which are not more than before.
+func (r *Resources) chargeFor(uris []string) {
+	size := 0
+	for _, uri := range uris {
+		size += costOf(uri)
+	}
+	_ = r.held.Set(size) // less is never refused
 }
 
 // Subscribed returns the URIs, which nobody may change.
@@ -114,6 +137,9 @@ func (r *Resources) Restore(authorization string, uris []string, failed func(err
 	r.mu.Lock()
 	r.uris = uris
 	r.mu.Unlock()
+	for _, uri := range uris {
+		r.as.Account.Charge(costOf(uri))
+	}
 	r.hub.wg.Go(func() {
 		if err := r.restore(authorization, uris); err != nil {
 			failed(err)

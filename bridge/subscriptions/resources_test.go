@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"github.com/mcpbridge/bridge/internal/budget"
 	"time"
 )
 
@@ -64,4 +66,34 @@ func TestALateAcknowledgmentLosesNoSubscription_C15(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestSubscriptionsAreChargedToTheirSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := budget.New(20 << 10)
+		account, err := memory.Open("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, _ := hubOf(t, &server{}, 0)
+		identity := as("")
+		identity.Account = account
+		r := h.Resources(&ear{}, identity, 100)
+		defer r.Close()
+		for _, uri := range []string{"a", "b"} {
+			if err := r.Subscribe("", uri); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := int(memory.Used()); got != costOf("a")+costOf("b") {
+			t.Errorf("%d bytes are charged", got)
+		}
+		if err := r.Subscribe("", strings.Repeat("x", 5<<10)); !budget.Short(err) {
+			t.Errorf("what is too much: %v", err)
+		}
+		r.Unsubscribe("", "a")
+		if got := int(memory.Used()); got != costOf("b") {
+			t.Errorf("%d bytes are left charged", got)
+		}
+	})
 }

@@ -47,6 +47,7 @@ func (s *Set) Add(t *Task, cancel func()) error {
 		if i < 0 {
 			return ErrTooMany
 		}
+		s.tasks[i].forget()
 		s.tasks = slices.Delete(s.tasks, i, i+1)
 	}
 	t.cancel = cancel // nobody else knows it yet
@@ -115,5 +116,11 @@ func (s *Set) all() []*Task {
 
 func (s *Set) expireLocked() {
 	now := time.Now()
-	s.tasks = slices.DeleteFunc(s.tasks, func(t *Task) bool { return t.expired(now) })
+	s.tasks = slices.DeleteFunc(s.tasks, func(t *Task) bool {
+		over := t.expired(now)
+		if over {
+			t.forget()
+		}
+		return over
+	})
 }

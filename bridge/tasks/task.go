@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -28,6 +29,7 @@ type Task struct {
 	status  string
 	updated time.Time
 	fetched bool                    // the outcome was
+	held    budget.Hold             // of the outcome, or what waits before
 	outcome downstream.Message      // the response of the call, once there is one; its id is not the waiter's
 	waiters []waiter                // pending tasks/result requests
 	queue   []downstream.Message    // questions and notifications that wait for one
@@ -64,11 +66,12 @@ const (
 	maxWaiters     = 16
 )
 
-// New returns a working task. wish is what the client asked for, in raw JSON.
-func New(wish []byte) *Task {
+// New returns a working task, which is charged to account for what it holds. wish is
+// what the client asked for, in raw JSON.
+func New(wish []byte, account *budget.Account) *Task {
 	now := time.Now()
 	return &Task{
-		id: rand.Text(), created: now, updated: now, ttl: ttlOf(rawjson.Get(wish, "ttl")), status: working,
+		id: rand.Text(), created: now, updated: now, ttl: ttlOf(rawjson.Get(wish, "ttl")), status: working, held: budget.On(account),
 		open: make(map[jsonrpc.ID]struct{}),
 	}
 }
@@ -153,6 +156,9 @@ func (t *Task) end(status string, outcome downstream.Message) {
 	if t.overLocked() {
 		return
 	}
+	if err := t.held.Set(outcome.Room()); err != nil && len(t.waiters) == 0 {
+		status, outcome = failed, downstream.Failure("", &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: err.Error(), Data: []byte(`{"bridge":{}}`)})
+	}
 	t.setLocked(status)
 	t.outcome, t.cancel = outcome, nil
 	t.queue, t.queued, t.open = nil, 0, nil
@@ -232,6 +238,14 @@ func (t *Task) leave(id jsonrpc.ID) {
 		t.outbox = append(t.outbox, t.waiters[i].out.Abandon)
 		t.waiters = slices.Delete(t.waiters, i, i+1)
 	}
+}
+
+// forget gives back what the task holds: it can no longer be found.
+func (t *Task) forget() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.held.Release()
+	t.held = budget.Hold{}
 }
 
 // expired reports whether the task may be forgotten. One that still runs is kept to

@@ -7,10 +7,12 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -52,7 +54,7 @@ func statusOf(t *Task) string {
 
 // add returns a task of the set whose call counts its cancellations.
 func add(t *testing.T, s *Set) (*Task, *int) {
-	task, n := New(nil), new(int)
+	task, n := New(nil, nil), new(int)
 	if err := s.Add(task, func() { *n++; task.Abandon() }); err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +87,7 @@ func TestAClientThatReadsSlowlyHoldsUpNobody(t *testing.T) {
 }
 
 func TestAPanicOfAWriterLeavesTheTaskUsable(t *testing.T) {
-	task := New(nil)
+	task := New(nil, nil)
 	if err := task.Wait("1", &panicking{}); err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +107,7 @@ type panicking struct{ client }
 func (*panicking) Send(downstream.Message) { panic("a fault") }
 
 func TestWhatWaitsForAClientIsBounded(t *testing.T) {
-	task := New(nil)
+	task := New(nil, nil)
 	for range 10 {
 		task.Send(progress(strings.Repeat("x", maxQueuedBytes/4)))
 	}
@@ -144,7 +146,7 @@ func TestAnEndedTaskHoldsNeitherItsCallNorItsMessages(t *testing.T) {
 }
 
 func TestAWithdrawnQuestionIsNotAsked(t *testing.T) {
-	task := New(nil)
+	task := New(nil, nil)
 	task.Send(downstream.Question("7", mcp.MethodElicitationCreate, []byte(`{"message":"Sure?"}`)))
 	if got := statusOf(task); got != "input_required" {
 		t.Fatalf("got %s", got)
@@ -159,4 +161,33 @@ func TestAWithdrawnQuestionIsNotAsked(t *testing.T) {
 	if got := statusOf(task); got != "working" {
 		t.Errorf("after the answer it is %s", got)
 	}
+}
+
+func TestATaskIsChargedForItsOutcome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := budget.New(10 << 10)
+		account, err := memory.Open("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var s Set
+		finished := func(size int) *Task {
+			task := New([]byte(`{"ttl":0}`), account)
+			if err := s.Add(task, func() {}); err != nil {
+				t.Fatal(err)
+			}
+			task.Finish(downstream.Result("1", []byte(`{"text":"`+strings.Repeat("x", size)+`"}`)))
+			return task
+		}
+		if got := statusOf(finished(4 << 10)); got != completed || memory.Used() < 4<<10 {
+			t.Errorf("%s, %d bytes charged", got, memory.Used())
+		}
+		if got := statusOf(finished(4 << 10)); got != failed {
+			t.Errorf("one that is too much: %s", got)
+		}
+		time.Sleep(time.Millisecond) // the ttl is over
+		if !s.Empty() && len(s.all()) != 0 || memory.Used() != 0 {
+			t.Errorf("%d bytes are left charged", memory.Used())
+		}
+	})
 }

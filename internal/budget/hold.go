@@ -10,6 +10,9 @@ type Hold struct {
 // On returns an empty hold on an account, which may be nil.
 func On(a *Account) Hold { return Hold{account: a} }
 
+// Account returns what the hold is charged to; nil: nothing.
+func (h *Hold) Account() *Account { return h.account }
+
 // Grow charges further bytes, unless they are refused.
 func (h *Hold) Grow(bytes int) error {
 	if h.account == nil {

@@ -31,13 +31,13 @@ func Available() int64 {
 
 // Of returns the budget of a process that may use so much memory, and has the collector
 // keep to it; nil for 0. Half of it is for peers: the collector needs room to work in,
-// and the last eighth is for what it does not see.
+// and the last quarter is for what it does not see in time.
 func Of(memory int64) *Budget {
 	if memory <= 0 {
 		return nil
 	}
 	if own == math.MaxInt64 {
-		debug.SetMemoryLimit(memory - memory/8)
+		debug.SetMemoryLimit(memory - memory/4)
 	}
 	b := New(memory / 2)
 	b.Watch()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/internal/agenda"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/gate"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/legacy/quiet"
@@ -139,4 +140,11 @@ func (e *Endpoint) resumed(r observe.Resumption) {
 	if e.opt.Watch != nil {
 		e.opt.Watch.Resumed(r)
 	}
+}
+
+// limits returns those of a stream that is charged to account.
+func (e *Endpoint) limits(account *budget.Account) sessions.Limits {
+	l := e.opt.Log
+	l.Account = account
+	return l
 }

@@ -33,7 +33,7 @@ func isStandalone(stream uint64) bool { return stream&(1<<countBits-1) == 0 }
 // BringBack adds a stream of another replica, with the events that its client may not have
 // had. Others up to last may have been sent.
 func (s *Set) BringBack(stream uint64, events []sessions.Event, last uint64) *sessions.Stream {
-	st := sessions.NewStream(stream, s.endpoint.opt.Log)
+	st := sessions.NewStream(stream, s.endpoint.limits(s.account))
 	st.Recall(events, last)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/internal/agenda"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/legacy/message"
 	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/sessions"
@@ -57,11 +58,11 @@ type Response struct {
 }
 
 // Begin answers a call with a stream, which is volatile without a session: set is nil
-// then. Events reach the client at the next Flush of the stream.
-func (e *Endpoint) Begin(w http.ResponseWriter, set *Set) (*sessions.Stream, *Response) {
+// then. Its events are charged to account. They reach the client at the next Flush of the stream.
+func (e *Endpoint) Begin(w http.ResponseWriter, set *Set, account *budget.Account) (*sessions.Stream, *Response) {
 	var st *sessions.Stream
 	if set == nil {
-		st = sessions.NewVolatileStream(e.opt.Log)
+		st = sessions.NewVolatileStream(e.limits(account))
 	} else {
 		st = set.add()
 	}

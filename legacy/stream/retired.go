@@ -27,8 +27,19 @@ func (s *Set) Retire(st *sessions.Stream) {
 	}
 	s.endpoint.retention.Add(&k.retention)
 	s.retired = append(s.retired, k)
-	if len(s.retired) > s.endpoint.opt.MaxStreams {
-		s.forgetLocked(max(0, slices.IndexFunc(s.retired, (*retired).delivered)))
+	s.boundLocked()
+}
+
+// boundLocked forgets streams while there are too many, and delivered ones while the
+// session holds too much.
+func (s *Set) boundLocked() {
+	for {
+		many := len(s.retired) > s.endpoint.opt.MaxStreams
+		i := slices.IndexFunc(s.retired, (*retired).delivered)
+		if !many && (i < 0 || !s.account.Tight()) {
+			return
+		}
+		s.forgetLocked(max(0, i))
 	}
 }
 
@@ -36,6 +47,7 @@ func (s *Set) Retire(st *sessions.Stream) {
 func (s *Set) forgetLocked(i int) {
 	k := s.retired[i]
 	k.retention.Remove()
+	k.stream.Forget()
 	if at, ok := s.indexLocked(k.stream.ID()); ok {
 		s.streams = slices.Delete(s.streams, at, at+1)
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/legacy/message"
 	"github.com/mcpbridge/bridge/observe"
@@ -18,8 +19,9 @@ import (
 type Set struct {
 	endpoint *Endpoint
 	session  *sessions.Record
-	first    uint64       // number of the standalone stream; those of calls are above
-	attached atomic.Int32 // GETs that have a connection
+	account  *budget.Account // of the session; may be nil
+	first    uint64          // number of the standalone stream; those of calls are above
+	attached atomic.Int32    // GETs that have a connection
 
 	mu         sync.Mutex
 	last       uint64             // number of the newest stream that began here
@@ -37,8 +39,8 @@ type push struct {
 }
 
 // Init makes the set that of a session, whose standalone stream has this number.
-func (s *Set) Init(e *Endpoint, session *sessions.Record, first Number) {
-	s.endpoint, s.session = e, session
+func (s *Set) Init(e *Endpoint, session *sessions.Record, account *budget.Account, first Number) {
+	s.endpoint, s.session, s.account = e, session, account
 	s.first = uint64(first)
 	s.last = s.first
 }
@@ -56,7 +58,7 @@ func (s *Set) add() *sessions.Stream {
 	if isStandalone(s.last) {
 		s.last++
 	}
-	st := sessions.NewStream(s.last, s.endpoint.opt.Log)
+	st := sessions.NewStream(s.last, s.endpoint.limits(s.account))
 	s.insertLocked(st)
 	return st
 }
@@ -111,15 +113,19 @@ func (s *Set) Push(key string, msg []byte) {
 func (s *Set) keepLocked(key string, msg []byte) {
 	for i := range s.pending {
 		if s.pending[i].key == key {
+			s.account.Give(len(s.pending[i].msg))
+			s.account.Charge(len(msg))
 			s.pending[i].msg = msg
 			return
 		}
 	}
-	if len(s.pending) >= s.endpoint.opt.MaxPending {
+	if len(s.pending) >= s.endpoint.opt.MaxPending || len(s.pending) > 0 && s.account.Tight() {
 		s.endpoint.opt.Logger.Warn().Str(logfield.SessionID, logfield.Short(s.session.ID)).Str("key", s.pending[0].key).
 			Msg("too many messages wait for the client to listen; dropped the oldest")
+		s.account.Give(len(s.pending[0].msg))
 		s.pending = append(s.pending[:0], s.pending[1:]...)
 	}
+	s.account.Charge(len(msg))
 	s.pending = append(s.pending, push{key, msg})
 }
 
@@ -138,6 +144,7 @@ func (s *Set) listen(c *Response, st *sessions.Stream, resume bool, after uint64
 	waiting := s.pending
 	s.pending = nil
 	for _, p := range waiting {
+		s.account.Give(len(p.msg))
 		st.Put(p.msg)
 	}
 	s.mu.Unlock()
@@ -149,7 +156,7 @@ func (s *Set) ensureStandalone() *sessions.Stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.standalone == nil && !s.closed {
-		s.standalone = sessions.NewStream(s.first, s.endpoint.opt.Log)
+		s.standalone = sessions.NewStream(s.first, s.endpoint.limits(s.account))
 	}
 	return s.standalone
 }

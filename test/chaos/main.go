@@ -20,6 +20,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/mcpbridge/bridge/test/program"
 )
 
 // settings of a run.
@@ -62,16 +64,16 @@ func run(ctx context.Context, s *settings) (bad int, err error) {
 		return 0, err
 	}
 	defer up.stop()
-	b, err := startBridge(ctx, s.binary, up.url())
+	b, err := program.Start(ctx, s.binary, up.url(), "--timeouts.round", "2s")
 	if err != nil {
 		return 0, err
 	}
-	defer b.stop()
+	defer b.Stop()
 	began := time.Now()
 	done := make(chan struct{})
 	var outages sync.WaitGroup
 	outages.Go(func() { goAway(up, s.outage, done) })
-	drive(ctx, s, b.url, book)
+	drive(ctx, s, b.URL, book)
 	close(done)
 	outages.Wait()
 	fmt.Fprintf(os.Stdout, "%d calls in %.1f s, seed %d\n", s.calls, time.Since(began).Seconds(), s.seed)

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+)
+
+// flood is a way to make the bridge hold something. It goes on until ctx ends.
+type flood struct {
+	name string
+	run  func(ctx context.Context, c *client)
+}
+
+const (
+	kib = 1 << 10
+	mib = 1 << 20
+)
+
+// floods are the ways, one for each kind of thing that is held.
+var floods = []flood{
+	{"sessions that say much of themselves", func(ctx context.Context, c *client) {
+		c.tally.note(c.open(ctx, 60*kib))
+	}},
+	{"calls that wait, with large params and state", func(ctx context.Context, c *client) {
+		if c.session == "" {
+			c.tally.note(c.open(ctx, 1))
+		}
+		ask(ctx, c)
+	}},
+	{"large bodies and answers", func(ctx context.Context, c *client) {
+		if c.session == "" {
+			c.tally.note(c.open(ctx, 1))
+		}
+		c.tally.note(c.call(ctx, "large", 4*mib, 2*mib))
+	}},
+	{"answers that nobody reads", func(ctx context.Context, c *client) {
+		if c.session == "" {
+			c.tally.note(c.open(ctx, 1))
+		}
+		unread(ctx, c)
+	}},
+	{"bodies that do not end", func(ctx context.Context, c *client) {
+		raw(ctx, c, "Content-Length: 4000000\r\n", strings.Repeat("b", 3*mib))
+	}},
+	{"bodies of unknown length that do not end", func(ctx context.Context, c *client) {
+		raw(ctx, c, "Transfer-Encoding: chunked\r\n", fmt.Sprintf("%x\r\n%s\r\n", 3*mib, strings.Repeat("b", 3*mib)))
+	}},
+	{"arrays of many messages", func(ctx context.Context, c *client) {
+		resp, err := c.send(ctx, "["+strings.Repeat("1,", mib)+"1]")
+		if err != nil {
+			c.tally.note("lost")
+			return
+		}
+		c.tally.note(resp.Status[4:])
+		_ = resp.Body.Close()
+	}},
+}
+
+// ask makes a call that waits for its client, and leaves it there.
+func ask(ctx context.Context, c *client) {
+	resp, err := c.send(ctx, toolCall("ask", 512*kib, mib))
+	if err != nil {
+		c.tally.note("lost")
+		return
+	}
+	c.tally.note(resp.Status[4:])
+	_, _ = bufio.NewReader(resp.Body).ReadString('\n')
+	_ = resp.Body.Close()
+}
+
+// unread has an answer written that is not read until ctx ends.
+func unread(ctx context.Context, c *client) {
+	body := toolCall("large", 8*mib, 1)
+	raw(ctx, c, fmt.Sprintf("Content-Length: %d\r\n", len(body)), body)
+}
+
+// raw sends a request, and lets the connection stand until ctx ends or the bridge has
+// had enough.
+func raw(ctx context.Context, c *client, header, body string) {
+	at, _ := url.Parse(c.url)
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", at.Host)
+	if err != nil {
+		c.tally.note("lost")
+		return
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	head := "POST " + at.Path + " HTTP/1.1\r\nHost: " + at.Host + "\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n" +
+		"Authorization: Bearer " + c.token + "\r\n" + header
+	if c.session != "" {
+		head += "Mcp-Session-Id: " + c.session + "\r\n"
+	}
+	_, _ = conn.Write([]byte(head + "\r\n" + body))
+	status := make([]byte, 12)
+	if _, err := conn.Read(status); err != nil {
+		c.tally.note("cut off")
+		return
+	}
+	c.tally.note("status " + string(status[9:]))
+	<-ctx.Done() // or the rest of the answer, which is left unread
+}
+
+// each has greedy clients of one principal make a flood, this many at a time.
+func (f *flood) each(ctx context.Context, address string, n int, t *tally) {
+	var greedy sync.WaitGroup
+	for range n {
+		greedy.Go(func() {
+			for ctx.Err() == nil {
+				c := newClient(address, "greedy", t)
+				for range 50 {
+					if ctx.Err() == nil {
+						f.run(ctx, c)
+					}
+				}
+				c.http.CloseIdleConnections()
+			}
+		})
+	}
+	greedy.Wait()
+}

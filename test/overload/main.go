@@ -1,0 +1,158 @@
+// Command overload floods the bridge with greedy clients of one principal, in every way
+// in which a client can make it hold something, while a few behaving sessions make
+// their calls, and tells how fair it was.
+//
+//	go run ./test/overload -calls 200
+//
+// It exits with 1 when a behaving session was refused anything, or the process took more
+// memory than limits.memory says. Times are shown and decide nothing.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/signal"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mcpbridge/bridge/test/program"
+)
+
+// settings of a run.
+type settings struct {
+	calls, behaving, greedy int
+	memory                  int64
+	binary                  string
+}
+
+func main() {
+	var s settings
+	flag.IntVar(&s.calls, "calls", 200, "how many calls each behaving session makes in each flood")
+	flag.IntVar(&s.behaving, "behaving", 8, "how many sessions behave")
+	flag.IntVar(&s.greedy, "greedy", 48, "how many clients are greedy at a time")
+	flag.Int64Var(&s.memory, "memory", 192, "limits.memory in MiB")
+	flag.StringVar(&s.binary, "bridge", "", "the bridge's binary; empty: build it")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	fair, err := run(ctx, &s, os.Stdout)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "overload:", err)
+		os.Exit(2)
+	}
+	if !fair {
+		os.Exit(1)
+	}
+}
+
+// run reports whether all behaving sessions were served, within the memory. Each flood
+// has a bridge of its own.
+func run(ctx context.Context, s *settings, out io.Writer) (fair bool, err error) {
+	up, err := startServer()
+	if err != nil {
+		return false, err
+	}
+	defer up.stop()
+	fair = true
+	for i := range floods {
+		ok, err := s.suffer(ctx, &floods[i], up.url(), out)
+		if err != nil {
+			return false, err
+		}
+		fair = fair && ok
+	}
+	return fair, ctx.Err()
+}
+
+// suffer has behaving sessions make their calls, alone and during a flood.
+func (s *settings) suffer(ctx context.Context, f *flood, upstream string, out io.Writer) (fair bool, err error) {
+	b, err := program.Start(ctx, s.binary, upstream, "--limits.memory", fmt.Sprintf("%dMiB", s.memory))
+	if err != nil {
+		return false, err
+	}
+	defer b.Stop()
+	behaving := make([]*client, s.behaving)
+	for i := range behaving {
+		behaving[i] = newClient(b.URL, fmt.Sprint("behaving", i), nil)
+		if got := behaving[i].open(ctx, 1); got != "OK" {
+			return false, fmt.Errorf("a session cannot be opened: %s", got)
+		}
+	}
+	alone, _ := serve(ctx, behaving, s.calls)
+	greedy := newTally()
+	flooding, stop := context.WithCancel(ctx)
+	var flood sync.WaitGroup
+	flood.Go(func() { f.each(flooding, b.URL, s.greedy, greedy) })
+	for greedy.sum() < s.greedy && ctx.Err() == nil { // it has begun
+		time.Sleep(time.Millisecond)
+	}
+	took, ok := serve(ctx, behaving, s.calls)
+	stop()
+	flood.Wait()
+	fmt.Fprintf(out, "%s\n  behaving: %s, p50 ×%.1f, p99 ×%.1f of those alone\n  greedy:   %s\n",
+		f.name, ok, took.at(.5)/alone.at(.5), took.at(.99)/alone.at(.99), greedy)
+	return s.within(b, out) && ok.all(), nil
+}
+
+// within reports whether the process kept to its memory.
+func (s *settings) within(b *program.Bridge, out io.Writer) bool {
+	_, most, err := b.Resident()
+	if err != nil {
+		fmt.Fprintln(out, "  memory:   not known on this system")
+		return true
+	}
+	fmt.Fprintf(out, "  memory:   at most %d MiB of %d\n", most/mib, s.memory)
+	return most <= s.memory*mib
+}
+
+// served is how many calls there were, and how many were answered.
+type served struct{ ok, of int }
+
+func (s served) all() bool      { return s.ok == s.of }
+func (s served) String() string { return fmt.Sprintf("%d of %d served", s.ok, s.of) }
+
+// times are how long calls took, in order, in seconds.
+type times []float64
+
+func (t times) at(share float64) float64 { return t[int(float64(len(t)-1)*share)] }
+
+// serve has each session make its calls, one after the other, and returns how long they
+// took.
+func serve(ctx context.Context, sessions []*client, calls int) (times, served) {
+	var mu sync.Mutex
+	var took times
+	s := served{of: len(sessions) * calls}
+	var all sync.WaitGroup
+	for _, c := range sessions {
+		all.Go(func() {
+			for range calls {
+				began := time.Now()
+				got := c.call(ctx, "echo", 2, 100)
+				mu.Lock()
+				if took = append(took, time.Since(began).Seconds()); got == "OK" {
+					s.ok++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	slices.Sort(took)
+	return took, s
+}
+
+// String lists the answers.
+func (t *tally) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	text := ""
+	for _, what := range slices.Sorted(maps.Keys(t.answers)) {
+		text += fmt.Sprintf("%d %s, ", t.answers[what], what)
+	}
+	return text[:max(len(text)-2, 0)]
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// server is a modern-only server with the tools echo, large and ask.
+type server struct {
+	listener net.Listener
+	http     *http.Server
+}
+
+// request is what the server reads of one.
+type request struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params struct {
+		Name      string `json:"name"`
+		Arguments struct {
+			Size int `json:"size"`
+		} `json:"arguments"`
+	} `json:"params"`
+}
+
+const (
+	discovered = `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},` +
+		`"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"overload","version":"1"}},"ttlMs":3600000,"cacheScope":"public"}`
+	listed = `{"resultType":"complete","ttlMs":3600000,"cacheScope":"public","tools":[` +
+		`{"name":"echo","inputSchema":{"type":"object"}},{"name":"large","inputSchema":{"type":"object"}},{"name":"ask","inputSchema":{"type":"object"}}]}`
+)
+
+func startServer() (*server, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // returns at once
+	if err != nil {
+		return nil, err
+	}
+	s := &server{listener: l}
+	s.http = &http.Server{Handler: s, ReadHeaderTimeout: time.Minute}
+	go func() { _ = s.http.Serve(l) }()
+	return s, nil
+}
+
+func (s *server) url() string { return "http://" + s.listener.Addr().String() + "/mcp" }
+
+func (s *server) stop() { _ = s.http.Close() }
+
+// ServeHTTP implements http.Handler.
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var req request
+	body, err := io.ReadAll(r.Body)
+	if err != nil || json.Unmarshal(body, &req) != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, req.ID, req.result())
+}
+
+func (r *request) result() string {
+	switch {
+	case r.Method == "server/discover":
+		return discovered
+	case r.Method == "tools/list":
+		return listed
+	case r.Params.Name == "ask":
+		return `{"resultType":"input_required","requestState":"` + strings.Repeat("s", r.Params.Arguments.Size) + `","inputRequests":{"q":{"method":"elicitation/create",` +
+			`"params":{"mode":"form","message":"Well?","requestedSchema":{"type":"object","properties":{"a":{"type":"string"}}}}}}}`
+	}
+	return `{"resultType":"complete","content":[{"type":"text","text":"` + strings.Repeat("x", max(r.Params.Arguments.Size, 2)) + `"}]}`
+}

@@ -1,0 +1,57 @@
+package upstream
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/mcp"
+)
+
+// purse is a Held with so many bytes to spend.
+type purse struct{ limit, now, most int }
+
+func (p *purse) Set(bytes int) error {
+	if bytes > p.limit {
+		return budget.ErrShare
+	}
+	p.now, p.most = bytes, max(p.most, bytes)
+	return nil
+}
+
+func TestALargeResponseIsChargedWhileItComes(t *testing.T) {
+	const size = 1 << 20
+	text := strings.Repeat("x", size)
+	for name, respond := range map[string]func(w http.ResponseWriter, id string){
+		"JSON": func(w http.ResponseWriter, id string) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte(`{"jsonrpc":"2.0","id":` + id + `,"result":{"text":"` + text + `"}}`))
+		},
+		"events": func(w http.ResponseWriter, id string) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			for range 3 {
+				_, _ = w.Write([]byte(`data: {"jsonrpc":"2.0","method":"n","params":{"text":"` + text + `"}}` + "\n\n"))
+			}
+			_, _ = w.Write([]byte(`data: {"jsonrpc":"2.0","id":` + id + `,"result":{"text":"` + text + `"}}` + "\n\n"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachTransport(t, func(t *testing.T, opt HTTPOptions) {
+				p := newScripted(t, func(_ int, w http.ResponseWriter, g *got, _ *http.Request) { respond(w, string(g.msg.ID)) })
+				c := newClient(t, p.URL, opt)
+				rich, poor := &purse{limit: 2 * size}, &purse{limit: size / 2}
+				ask := call(mcp.MethodToolsCall, `"name":"t"`)
+				ask.Held = rich
+				if ans, err := c.Do(t.Context(), ask, nil); err != nil || rich.most < size-2*heldStep || rich.most > size+4*heldStep {
+					t.Errorf("%+v, %v: charged %d", ans, err, rich.most)
+				}
+				ask.Held = poor
+				_, err := c.Do(t.Context(), ask, nil)
+				if f, ok := err.(*Failure); !ok || f.Cause != NoMemory || !budget.Short(f) || !f.Sent {
+					t.Errorf("without the memory: %v", err)
+				}
+			})
+		})
+	}
+}
