@@ -23,7 +23,7 @@ func lastWord(act *mrtr.Action, d *decision) effect {
 
 // deliver answers the client with the completed result, translated straight
 // into its message.
-func (k *call) deliver(e *effect) {
+func (k ending) deliver(e *effect) {
 	if k.slot != nil && k.flow.Round == 0 { // D-I10
 		k.slot.Keep(e.result)
 	}
@@ -35,7 +35,7 @@ func (k *call) deliver(e *effect) {
 }
 
 // cached answers a call from the catalogue, or begins to watch for its result.
-func (k *call) cached(req *downstream.Request) bool {
+func (k ending) cached(req *downstream.Request) bool {
 	result, slot := k.conv.b.catalog.Lookup(k.conv.b.seenAs(k.caller.Principal), k.caller.Header, req, k.flow.Capabilities)
 	k.slot = slot
 	if result == nil {
@@ -83,4 +83,11 @@ func (c *conversation) appendResult(dst []byte, req *downstream.Request, result 
 		rules.WrapOutput = c.b.catalog.Tool(c.principal, req.Name).Wrapped
 	}
 	return rules.AppendResult(dst, req.Method, result)
+}
+
+// request returns the client's request, as far as answering needs it.
+func (k ending) request() downstream.Request {
+	req := downstream.Request{Name: k.name}
+	req.ID, req.Method, req.Params = k.flow.ID, k.flow.Method, k.flow.Params
+	return req
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/mcpbridge/bridge/ask"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -13,11 +14,19 @@ import (
 	"github.com/mcpbridge/bridge/translate"
 )
 
+// asker is the part of a call that asks: its client, or somebody else (elsewhere.go,
+// invite.go). Its fields are guarded by the call's lock.
+type asker struct {
+	*call
+	own     []byte                // capabilities of the client itself; others are served elsewhere
+	tickets map[string]ask.Ticket // of input requests asked elsewhere, by key; nil until there is one
+}
+
 // askLocked puts input requests to the client. Every entry of the round is
 // translated before the first is sent, so that a round that this client's version
 // cannot express has no side effects (C-33). Entries that are settled without
 // asking come back as events.
-func (k *call) askLocked(inputs []*mrtr.Input) []mrtr.Event {
+func (k *asker) askLocked(inputs []*mrtr.Input) []mrtr.Event {
 	if len(inputs) == 0 {
 		return nil
 	}
@@ -52,12 +61,12 @@ func (k *call) askLocked(inputs []*mrtr.Input) []mrtr.Event {
 
 // putLocked puts a question to the client. It is registered first and sent second: an
 // answer always finds it.
-func (k *call) putLocked(q *question) {
+func (k *asker) putLocked(q *question) {
 	if k.flow.Home.Stream == 0 {
 		k.flow.Step(mrtr.Housed(mrtr.Address(k.out.Address())), mrtr.Moment{})
 	}
 	k.flow.Step(mrtr.Asked(q.key, string(q.msg.ID), q.elicitation), mrtr.Moment{})
-	k.conv.await(k, q.msg.ID, q.key)
+	k.conv.await(k.call, q.msg.ID, q.key)
 	k.outbox.addLocked(effect{do: mrtr.Tell, msg: q.msg, question: true})
 }
 
@@ -69,7 +78,7 @@ type question struct {
 }
 
 // question builds the legacy request for in (C.4 to C.8).
-func (k *call) question(in *mrtr.Input) (q question, err error) {
+func (k *asker) question(in *mrtr.Input) (q question, err error) {
 	params, err := k.conv.rules.InputRequest(in.Method, in.Params, k.own)
 	if err != nil {
 		return q, err
@@ -83,7 +92,7 @@ func (k *call) question(in *mrtr.Input) (q question, err error) {
 
 // expressibleLocked reports the first entry of the round that the client's version
 // has no words for, unless it can be answered without asking.
-func (k *call) expressibleLocked() error {
+func (k *asker) expressibleLocked() error {
 	for i := range k.flow.Inputs {
 		in := &k.flow.Inputs[i]
 		if in.Response != nil || in.ServerRequestID != "" || k.elsewhere(in) {
@@ -111,14 +120,14 @@ func inexpressible(in *mrtr.Input, err error) error {
 
 // withdrawLocked tells the client that questions are no longer wanted (C-35), and
 // no longer counts on a client for what it has let time out (F.3).
-func (k *call) withdrawLocked(act *mrtr.Action) {
+func (k *asker) withdrawLocked(act *mrtr.Action) {
 	for _, in := range act.Withdraw {
 		if in.ServerRequestID == "" {
 			k.outbox.addLocked(effect{do: mrtr.Update, inquiry: in.InputRequest})
 			continue // asked elsewhere, or never sent
 		}
 		k.conv.drop(jsonrpc.ID(in.ServerRequestID))
-		k.reportWithdrawnLocked(in, act)
+		reporter{k.call}.reportWithdrawnLocked(in, act)
 		k.outbox.sayLocked(cancelledNotice(jsonrpc.ID(in.ServerRequestID), "the request that needed it is over"))
 	}
 	for _, in := range act.Ignored {
@@ -136,7 +145,7 @@ func cancelledNotice(id jsonrpc.ID, reason string) downstream.Message {
 
 // tellLocked tells the client that URL interactions are over (C-32), and that the
 // call is alive.
-func (k *call) tellLocked(act *mrtr.Action) {
+func (k *asker) tellLocked(act *mrtr.Action) {
 	for _, id := range act.Completed {
 		params := append(rawjson.AppendQuote([]byte(`{"elicitationId":`), id), '}')
 		k.outbox.sayLocked(downstream.Notification(mcp.NotificationElicitationComplete, params))
@@ -160,7 +169,7 @@ func (c *conversation) Answer(caller downstream.Caller, msg jsonrpc.Message) err
 		return downstream.ErrNotHere
 	}
 	if q.invites {
-		q.call.invited(q.key, &msg)
+		q.call.asking.invited(q.key, &msg)
 		return nil
 	}
 	if q.call.task != nil {
@@ -169,12 +178,12 @@ func (c *conversation) Answer(caller downstream.Caller, msg jsonrpc.Message) err
 	if q.call.kept != nil {
 		q.call.kept.settled(string(msg.ID))
 	}
-	q.call.answered(caller, q.key, msg)
+	q.call.asking.answered(caller, q.key, msg)
 	return nil
 }
 
 // answered feeds the client's answer to the flow as an input response.
-func (k *call) answered(caller downstream.Caller, key string, msg jsonrpc.Message) {
+func (k *asker) answered(caller downstream.Caller, key string, msg jsonrpc.Message) {
 	defer k.survive()
 	in, ok := k.asked(caller, key, &msg)
 	if !ok {
@@ -197,7 +206,7 @@ func (k *call) answered(caller downstream.Caller, key string, msg jsonrpc.Messag
 }
 
 // answer feeds an answer to the flow, once a request waits for what comes of it.
-func (k *call) answer(ev mrtr.Event) {
+func (k *asker) answer(ev mrtr.Event) {
 	if k.kept == nil || !k.kept.hold(ev) {
 		k.resume(ev)
 	}
@@ -205,7 +214,7 @@ func (k *call) answer(ev mrtr.Event) {
 
 // asked returns what was asked under key, and notes who answers: with the newest
 // credentials of the same principal (H-2).
-func (k *call) asked(caller downstream.Caller, key string, msg *jsonrpc.Message) (req mrtr.InputRequest, ok bool) {
+func (k *asker) asked(caller downstream.Caller, key string, msg *jsonrpc.Message) (req mrtr.InputRequest, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	in := k.flow.Input(key)
@@ -213,12 +222,12 @@ func (k *call) asked(caller downstream.Caller, key string, msg *jsonrpc.Message)
 		return req, false
 	}
 	k.caller = caller
-	k.reportAnswerLocked(in, msg)
+	reporter{k.call}.reportAnswerLocked(in, msg)
 	return in.InputRequest, true
 }
 
 // declined words a client's error for whoever reads the call's failure (F.3).
-func (k *call) declined(method string, e *jsonrpc.Error) string {
+func (k *asker) declined(method string, e *jsonrpc.Error) string {
 	switch e.Code {
 	case codeUserRejected:
 		return method + " was rejected by the user"
@@ -268,4 +277,13 @@ func mintUUID() string {
 	rand.Read(b[:]) // never fails
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// alive is progress that says what act wants said and counts nothing.
+func (k *asker) alive(act *mrtr.Action) downstream.Message {
+	message := bounded(act.Say)
+	if !k.conv.Version().AtLeast(mcp.V20250326) {
+		message = "" // C-5
+	}
+	return downstream.Notification(mcp.NotificationProgress, k.flow.Progress.Params(act.Count, message))
 }

@@ -72,10 +72,10 @@ func progressing(t testing.TB) func() {
 	k.flow.State = mrtr.Sending
 	msg := jsonrpc.Message{Method: mcp.NotificationProgress,
 		Params: []byte(`{"progressToken":"p-1-0","progress":3,"total":10,"message":"step 3 of 10"}`)}
-	told := new([]byte)
+	r := &round{call: k}
 	return func() {
 		k.flow.Progress.Started = false
-		k.notify(msg, told)
+		r.notify(msg)
 	}
 }
 

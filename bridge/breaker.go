@@ -97,7 +97,7 @@ func (c *conversation) capabilitiesLocked() []byte {
 
 // undeclared words the refusal of a round that asks for what was not declared
 // upstream (C-33). Why it was not is the client's business, and may be in its hands.
-func (k *call) undeclared(capability string) string {
+func (k ending) undeclared(capability string) string {
 	asked := "the server asked for " + capability + ", "
 	switch {
 	case k.conv.capable == nil:

@@ -25,10 +25,10 @@ func giveBack(b *[]byte) {
 // round is the upstream request of a round in flight. It is borrowed like a
 // buffer, so that a suspended call holds neither it nor the headers it names.
 type round struct {
-	of     *call
-	call   upstream.Call
+	*call
+	up     upstream.Call
 	params []byte
-	notify func(jsonrpc.Message) // bound once, not once a call
+	hear   func(jsonrpc.Message) // notify, bound once, not once a call
 	idle   func()
 	told   []byte // params of the progress that is put together
 }
@@ -40,15 +40,15 @@ func borrowRound(k *call) *round {
 	r, ok := rounds.Get().(*round)
 	if !ok {
 		r = new(round)
-		r.notify = func(msg jsonrpc.Message) { r.of.notify(msg, &r.told) }
-		r.idle = func() { r.of.out.Flush() }
+		r.hear = r.notify
+		r.idle = func() { r.out.Flush() }
 	}
-	r.of = k
+	r.call = k
 	return r
 }
 
 func (r *round) giveBack() {
-	r.of, r.call = nil, upstream.Call{}
+	r.call, r.up = nil, upstream.Call{}
 	if cap(r.params) <= maxPooled {
 		rounds.Put(r)
 	}

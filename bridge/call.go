@@ -6,13 +6,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpbridge/bridge/ask"
 	"github.com/mcpbridge/bridge/bridge/catalog"
 	"github.com/mcpbridge/bridge/bridge/tasks"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
+	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/translate"
 	"github.com/mcpbridge/bridge/upstream"
 )
@@ -32,12 +33,16 @@ import (
 // Its states are those of the flow. While Sending, the request in flight belongs to
 // the goroutine that steps; in the other states none does, and the call is data and
 // a timer. A call is in the tables of its conversation from start to its end.
+//
+// Here are its steps, their effects (outbox.go) and its clock (timer.go). The rest is
+// done by its parts: an asker asks, saving keeps it beyond the process, a round is its
+// request in flight, a serverTask what the server has made of that, an ending words how
+// it ends, and a reporter tells who watches.
 type call struct {
 	conv   *conversation
 	out    downstream.Reply
 	task   *tasks.Task // behind which it runs, and its out; nil for most
 	kept   *keptCall   // its out, when it may outlive its request; nil for most
-	own    []byte      // capabilities of the client itself; others are served elsewhere
 	roots  []byte      // of the configuration for this request; nil: none
 	serial uint64
 	name   []byte        // raw, of the tool or prompt
@@ -45,10 +50,7 @@ type call struct {
 
 	held held
 
-	safe downstream.Safe // nil: the call ends with the process
-
 	mu        sync.Mutex
-	saves     uint64            // records made for the safe
 	flow      mrtr.Flow         // what stands before its state in the struct never changes, and needs no lock
 	caller    downstream.Caller // with the newest credentials of the principal
 	token     []byte            // of progress in the round in flight, as told upstream
@@ -57,11 +59,12 @@ type call struct {
 	ctx       *roundContext     // of the request in flight; nil before the first
 	first     roundContext      // that of the first request, which is the only one of most calls
 	outbox    outbox
-	tickets   map[string]ask.Ticket // of input requests asked elsewhere, by key; nil until there is one
+	asking    asker
+	saving    saving
 }
 
 func (c *conversation) newCall(caller downstream.Caller, req downstream.Request, out downstream.Reply) *call {
-	k := &call{conv: c, name: req.Name, caller: caller, out: out, safe: out.Safe(), serial: c.b.serial.Add(1)}
+	k := &call{conv: c, name: req.Name, caller: caller, out: out, serial: c.b.serial.Add(1)}
 	k.held.hold = budget.On(c.account)
 	k.flow = mrtr.Flow{
 		ID: req.ID, Method: req.Method, Params: req.Params, Principal: caller.Principal, Limits: &c.b.flows, Home: mrtr.Address{Session: caller.Session},
@@ -73,10 +76,11 @@ func (c *conversation) newCall(caller downstream.Caller, req downstream.Request,
 	} else { // nothing can reach the client before the response
 		k.flow.Capabilities, k.flow.Level = emptyObject, ""
 	}
-	k.own = k.flow.Capabilities
+	k.asking = asker{call: k, own: k.flow.Capabilities}
+	k.saving = saving{call: k, safe: out.Safe()}
 	if room := c.asks(); room != nil {
 		k.roots = room.Roots(caller.Header)
-		k.flow.Capabilities = c.b.catalog.Share(room.Capabilities(k.own, k.reach()))
+		k.flow.Capabilities = c.b.catalog.Share(room.Capabilities(k.asking.own, k.asking.reach()))
 	}
 	if k.flow.TasksDeclared {
 		k.flow.Capabilities = translate.WithTasks(k.flow.Capabilities)
@@ -116,19 +120,15 @@ func (k *call) goOn(next roundTrip) {
 	}
 }
 
-// roundTrip makes an upstream request for a call. It returns its outcome as an event,
-// and the answer that the event is part of, if there is one.
-type roundTrip func(*call) (mrtr.Event, *upstream.Answer)
-
 // step takes one event, carries out what follows from it, and returns the upstream
 // request to make next, if any. It uses answer up.
 func (k *call) step(ev mrtr.Event, answer *upstream.Answer) roundTrip {
 	d := k.decide(ev, answer)
-	if d.kept != nil && !k.keep(d.kept) {
+	if d.kept != nil && !k.saving.keep(d.kept) {
 		return nil
 	}
 	if d.cancelled { // which counts before its 202, whoever tells the client
-		k.safe.Drop()
+		k.saving.safe.Drop()
 	}
 	k.carryOut(d.effects)
 	if d.evicted != nil {
@@ -164,7 +164,7 @@ func (k *call) decide(ev mrtr.Event, answer *upstream.Answer) (d decision) {
 	d.answer = answer
 	k.feedLocked(ev, &d)
 	d.answer.Release()
-	k.recordLocked(&ev, &d)
+	k.saving.recordLocked(&ev, &d)
 	return d
 }
 
@@ -189,35 +189,35 @@ func (k *call) feedLocked(ev mrtr.Event, d *decision) {
 // applyLocked turns an action into effects and the next request, and returns events
 // that it leads to.
 func (k *call) applyLocked(act *mrtr.Action, d *decision) []mrtr.Event {
-	k.withdrawLocked(act)
-	k.tellLocked(act)
-	if err := k.keepsLocked(act.Do); err != nil {
+	k.asking.withdrawLocked(act)
+	k.asking.tellLocked(act)
+	if err := k.held.waits(act.Do, &k.flow, k.task != nil); err != nil {
 		return []mrtr.Event{mrtr.Failed(err)}
 	}
 	switch act.Do {
 	case mrtr.Send:
 		k.resumedLocked()
 		k.beginRequestLocked()
-		d.next = (*call).sendRound
+		d.next = sendRound
 	case mrtr.Fetch:
 		k.beginRequestLocked()
-		d.next = (*call).fetchTask
+		d.next = fetchTask
 	case mrtr.Wait:
 		d.suspended = true
 	case mrtr.Poll:
 		k.ctx.cancel() // of the request that told of the task: now it is over
 		d.suspended = true
-		return k.askLocked(act.Ask)
+		return k.asking.askLocked(act.Ask)
 	case mrtr.Ask:
 		d.suspended = true
-		return k.askLocked(act.Ask)
+		return k.asking.askLocked(act.Ask)
 	case mrtr.Update:
-		k.update(act.Key)
-		return k.askLocked(act.Ask)
+		serverTask{k}.update(act.Key)
+		return k.asking.askLocked(act.Ask)
 	case mrtr.Deliver, mrtr.Fail, mrtr.Stop:
 		k.outbox.addLocked(lastWord(act, d))
 		if act.Task != nil {
-			k.cancelTask(act.Task)
+			serverTask{k}.cancel(act.Task)
 		}
 	}
 	return nil
@@ -260,13 +260,6 @@ func (k *call) endLocked(d *decision) {
 	k.conv.exit(k)
 }
 
-// request returns the client's request, as far as answering needs it.
-func (k *call) request() downstream.Request {
-	req := downstream.Request{Name: k.name}
-	req.ID, req.Method, req.Params = k.flow.ID, k.flow.Method, k.flow.Params
-	return req
-}
-
 // of reports whether caller may answer and cancel the call: it acts for whom the
 // call was made, or for somebody where nobody was known (D-I11).
 func (k *call) of(caller downstream.Caller) bool {
@@ -275,3 +268,29 @@ func (k *call) of(caller downstream.Caller) bool {
 
 // id is the call's name in log lines.
 func (k *call) id() string { return "f" + strconv.FormatUint(k.serial, 10) }
+
+// renew notes the newest credentials of the principal (H-2).
+func (k *call) renew(caller downstream.Caller) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.caller = caller
+}
+
+// goesBy returns the id of the request that waits for the call; empty: none does.
+func (k *call) goesBy() jsonrpc.ID {
+	if k.kept == nil {
+		return k.flow.ID
+	}
+	k.kept.mu.Lock()
+	defer k.kept.mu.Unlock()
+	if k.kept.out == nil {
+		return ""
+	}
+	return k.kept.id
+}
+
+// elicitationOver tells the client, if the id is one of this call's.
+func (k *call) elicitationOver(params []byte) {
+	id, _ := rawjson.Text(rawjson.Get(params, "elicitationId"))
+	k.step(mrtr.Announced(id), nil)
+}

@@ -138,7 +138,7 @@ func (c *conversation) Serve(ctx context.Context, caller downstream.Caller, req 
 	if c.rejoin(caller, &req, out) {
 		return
 	}
-	if k := c.newKeptCall(caller, req, out); k.cached(&req) {
+	if k := c.newKeptCall(caller, req, out); (ending{k}).cached(&req) {
 		c.reportLocal(req.Method, began, nil)
 	} else {
 		k.start()
@@ -250,7 +250,7 @@ func (c *conversation) Close(cause error) {
 		last = mrtr.Failed(cause)
 	}
 	for _, k := range calls {
-		if !k.waitsElsewhere(cause) {
+		if !k.saving.waitsElsewhere(cause) {
 			k.drive(last)
 		}
 	}

@@ -3,19 +3,11 @@ package bridge
 import (
 	"github.com/rs/zerolog"
 
-	"github.com/mcpbridge/bridge/mrtr"
-	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/translate"
 )
 
 // Servers that speak a draft of 2026-07-28 are internal/dialect's business. Here
 // is what only the sessions can do for them.
-
-// elicitationOver tells the client, if the id is one of this call's.
-func (k *call) elicitationOver(params []byte) {
-	id, _ := rawjson.Text(rawjson.Get(params, "elicitationId"))
-	k.step(mrtr.Announced(id), nil)
-}
 
 // hintAtDraft adds to the log line of a refused result what would make sense of
 // it (I-5).

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpbridge/bridge/ask"
 	"github.com/mcpbridge/bridge/mrtr"
+	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/translate"
 )
 
@@ -22,25 +23,25 @@ func (c *conversation) asks() *ask.Room { return c.b.opt.Ask }
 // elsewhere reports whether the client itself cannot be asked for in, be it that it
 // declared nothing of the kind or that its revision has no words for this one. Then
 // somebody else can, for the round was checked against all that was declared (C-33).
-func (k *call) elsewhere(in *mrtr.Input) bool {
+func (k *asker) elsewhere(in *mrtr.Input) bool {
 	room := k.conv.asks()
 	return room != nil && (in.Missing(k.own) != "" || room.Answers(in.Method, k.reach()) && k.wordless(in))
 }
 
 // reach says who can answer for this call.
-func (k *call) reach() ask.Reach {
+func (k *asker) reach() ask.Reach {
 	return ask.Reach{Person: k.conv.comesBack(), Roots: k.roots != nil}
 }
 
 // wordless reports whether the client's revision, and no other, cannot express in.
-func (k *call) wordless(in *mrtr.Input) bool {
+func (k *asker) wordless(in *mrtr.Input) bool {
 	_, err := k.conv.rules.InputRequest(in.Method, in.Params, k.own)
 	unasked, ok := errors.AsType[*translate.Unexpressible](err)
 	return ok && unasked.Older && unasked.Answer == nil
 }
 
 // inquire has an input request answered elsewhere.
-func (k *call) inquire(req *mrtr.InputRequest) {
+func (k *asker) inquire(req *mrtr.InputRequest) {
 	key, method, invites := req.Key, req.Method, k.invites() // req is the effect's, whose memory is used again
 	ticket := k.conv.asks().Ask(ask.Inquiry{
 		Method:   req.Method,
@@ -73,7 +74,7 @@ func (k *call) inquire(req *mrtr.InputRequest) {
 }
 
 // inquired takes the outcome of an inquiry.
-func (k *call) inquired(q *pendingQuestion, key, method string, response []byte, why error) {
+func (k *asker) inquired(q *pendingQuestion, key, method string, response []byte, why error) {
 	defer k.survive()
 	k.sayClosed(q)
 	if why != nil {
@@ -84,7 +85,7 @@ func (k *call) inquired(q *pendingQuestion, key, method string, response []byte,
 }
 
 // settled notes that an inquiry is open no more; a zero question when it was not.
-func (k *call) settled(key string) (q pendingQuestion) {
+func (k *asker) settled(key string) (q pendingQuestion) {
 	if k.kept != nil {
 		q = k.kept.settled(key)
 	}
@@ -92,7 +93,7 @@ func (k *call) settled(key string) (q pendingQuestion) {
 }
 
 // waits keeps the ticket of an inquiry, unless nobody waits for its answer any more.
-func (k *call) waits(key string, ticket ask.Ticket) bool {
+func (k *asker) waits(key string, ticket ask.Ticket) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if in := k.flow.Input(key); k.flow.Over() || in == nil || in.Response != nil {
@@ -106,7 +107,7 @@ func (k *call) waits(key string, ticket ask.Ticket) bool {
 }
 
 // withdrawn takes an inquiry back.
-func (k *call) withdrawn(key string) {
+func (k *asker) withdrawn(key string) {
 	k.mu.Lock()
 	ticket := k.tickets[key]
 	delete(k.tickets, key)
@@ -118,7 +119,7 @@ func (k *call) withdrawn(key string) {
 	}
 }
 
-func (k *call) answerBy() time.Time {
+func (k *asker) answerBy() time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if by := k.flow.Clock.AnswerBy; !by.IsZero() && by.Before(k.flow.Clock.Deadline) {
@@ -138,4 +139,10 @@ func (c *conversation) owner() string {
 		c.nobody = rand.Text()
 	}
 	return c.nobody
+}
+
+// subject is the name of what was called.
+func (k *asker) subject() string {
+	name, _ := rawjson.Text(k.name)
+	return name
 }

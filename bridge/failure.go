@@ -23,8 +23,11 @@ import (
 // This file is the one place where causes become what the client reads
 // (sections F.2 and F.4, C-34).
 
+// ending words how a call ends. It has no state of its own.
+type ending struct{ *call }
+
 // fail answers the client with the error of e.
-func (k *call) fail(e *effect) {
+func (k ending) fail(e *effect) {
 	err := e.err
 	if failure := (*upstream.Failure)(nil); errors.As(err, &failure) && failure.Cause == upstream.Unauthorized {
 		if k.out.Refuse(refusalOf(failure)) { // H-3; too late: H-4
@@ -37,7 +40,7 @@ func (k *call) fail(e *effect) {
 }
 
 // explain returns exactly one of a tool's error result and a JSON-RPC error.
-func (k *call) explain(err error) ([]byte, *jsonrpc.Error) {
+func (k ending) explain(err error) ([]byte, *jsonrpc.Error) {
 	var (
 		theirs    *jsonrpc.Error
 		abort     *mrtr.Abort
@@ -74,7 +77,7 @@ func (k *call) explain(err error) ([]byte, *jsonrpc.Error) {
 
 // giveUp ends a call that could not get its input: for tools as a result that
 // the model can react to, for the others as an error (C-34).
-func (k *call) giveUp(reason string, data []rawjson.Edit) ([]byte, *jsonrpc.Error) {
+func (k ending) giveUp(reason string, data []rawjson.Edit) ([]byte, *jsonrpc.Error) {
 	if k.flow.Method == mcp.MethodToolsCall {
 		return translate.ToolError(reason), nil
 	}
@@ -83,7 +86,7 @@ func (k *call) giveUp(reason string, data []rawjson.Edit) ([]byte, *jsonrpc.Erro
 
 // signIn tells what the person has to do. The text is not cut: it holds an address,
 // half of which leads nowhere.
-func (k *call) signIn(f *upstream.Failure) ([]byte, *jsonrpc.Error) {
+func (k ending) signIn(f *upstream.Failure) ([]byte, *jsonrpc.Error) {
 	result, refusal := k.giveUp(f.Error(), []rawjson.Edit{quoted("reason", f.Cause.String())})
 	if refusal != nil {
 		refusal.Message = f.Error()
@@ -157,38 +160,9 @@ func bounded(s string) string {
 	return strings.ToValidUTF8(s[:maxText], "") + "…"
 }
 
-// broke is the event of a round that failed, which says whether it may be sent again
-// (D-15).
-func (k *call) broke(err error) mrtr.Event {
-	failure, ok := errors.AsType[*upstream.Failure](err)
-	switch {
-	case !ok:
-	case failure.Cause == upstream.Busy && failure.RetryAfter > 0:
-		return mrtr.Busy(err, failure.RetryAfter)
-	case failure.Cause != upstream.Lost && failure.Cause != upstream.Unreachable:
-	case !failure.Sent:
-		return mrtr.Unsent(err)
-	case failure.Cause == upstream.Lost && k.repeatable():
-		return mrtr.Lost(err)
-	}
-	return mrtr.Failed(err)
-}
-
-// repeatable reports whether sending the round twice does no more than sending
-// it once: by the method, or by what the tool's own hints promise (Q8).
-func (k *call) repeatable() bool {
-	if k.flow.Repeatable {
-		return true // another process knew
-	}
-	if k.flow.Method == mcp.MethodToolsCall {
-		return k.conv.b.catalog.Tool(k.conv.principal, k.name).Repeatable
-	}
-	return mcp.IsReadOnly(k.flow.Method)
-}
-
 // logEnd writes one line for every flow that fails. It names the cause and
 // never the payload (D-I5, H-11). result is what the upstream sent last, if anything.
-func (k *call) logEnd(err error, result []byte) {
+func (k ending) logEnd(err error, result []byte) {
 	event := k.conv.b.log.Info()
 	if rule := brokenRule(err); rule != "" {
 		event = hintAtDraft(k.conv.b.log.Warn().Str(logfield.Rule, rule), result)
@@ -211,21 +185,6 @@ func (k *call) logEnd(err error, result []byte) {
 		event = event.Err(err)
 	}
 	k.logLine(event).Msg("call failed")
-}
-
-// logLine says which call a line is about: whose, of what, since when.
-func (k *call) logLine(event *zerolog.Event) *zerolog.Event {
-	if k.flow.Home.Session != "" {
-		event = event.Str(logfield.SessionID, logfield.Short(k.flow.Home.Session))
-	}
-	if name, ok := rawjson.Text(k.name); ok {
-		event = event.Str(logfield.Tool, bounded(name))
-	}
-	event = event.Str(logfield.FlowID, k.id()).Str(logfield.Method, k.flow.Method).Int(logfield.Round, k.flow.Round)
-	if !k.flow.Clock.Began.IsZero() {
-		event = event.Dur(logfield.Duration, time.Since(k.flow.Clock.Began))
-	}
-	return event
 }
 
 // brokenRule names the rule that the server broke; empty when the failure is
@@ -255,4 +214,19 @@ func brokenRule(err error) string {
 		return "D-15"
 	}
 	return ""
+}
+
+// logLine says which call a line is about: whose, of what, since when.
+func (k ending) logLine(event *zerolog.Event) *zerolog.Event {
+	if k.flow.Home.Session != "" {
+		event = event.Str(logfield.SessionID, logfield.Short(k.flow.Home.Session))
+	}
+	if name, ok := rawjson.Text(k.name); ok {
+		event = event.Str(logfield.Tool, bounded(name))
+	}
+	event = event.Str(logfield.FlowID, k.id()).Str(logfield.Method, k.flow.Method).Int(logfield.Round, k.flow.Round)
+	if !k.flow.Clock.Began.IsZero() {
+		event = event.Dur(logfield.Duration, time.Since(k.flow.Clock.Began))
+	}
+	return event
 }

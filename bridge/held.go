@@ -38,18 +38,18 @@ func (h *held) end() {
 	h.hold = budget.Hold{}
 }
 
-// keepsLocked charges what the call keeps when it is to wait for its client, or the
-// server.
-func (k *call) keepsLocked(do mrtr.Verb) error {
+// waits charges what stays of a flow that is to wait for its client, or the server;
+// hosted says that it runs as a task, whose client's request is over.
+func (h *held) waits(do mrtr.Verb, flow *mrtr.Flow, hosted bool) error {
 	if do != mrtr.Ask && do != mrtr.Wait && do != mrtr.Poll {
 		return nil
 	}
-	size := len(k.flow.RequestState)
-	for i := range k.flow.Inputs {
-		size += len(k.flow.Inputs[i].Params)
+	size := len(flow.RequestState)
+	for i := range flow.Inputs {
+		size += len(flow.Inputs[i].Params)
 	}
-	if k.task != nil { // the request of its client is over
-		size += len(k.flow.Params)
+	if hosted {
+		size += len(flow.Params)
 	}
-	return k.held.keep(size)
+	return h.keep(size)
 }

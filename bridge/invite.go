@@ -13,7 +13,7 @@ import (
 // person goes there; what they answer there is the answer to the question.
 
 // invites reports whether the client can be sent a link to open.
-func (k *call) invites() bool {
+func (k *asker) invites() bool {
 	return k.kept != nil && rawjson.Has(rawjson.Get(k.own, "elicitation"), "url")
 }
 
@@ -21,21 +21,21 @@ func (k *call) invites() bool {
 const invitationWords = "A question has to be answered before this can go on. Your program cannot show it, so it waits for you on a page."
 
 // invite returns the invitation to the page under link, where key is asked.
-func (k *call) invite(key, link string) pendingQuestion {
+func (k *asker) invite(key, link string) pendingQuestion {
 	id, elicitation := k.conv.b.opt.Seat.QuestionID(), mintUUID()
 	params := rawjson.Apply(nil, []byte(`{"mode":"url"}`),
 		rawjson.Edit{Name: "message", Value: rawjson.AppendQuote(nil, invitationWords)},
 		rawjson.Edit{Name: "url", Value: rawjson.AppendQuote(nil, link)},
 		rawjson.Edit{Name: "elicitationId", Value: rawjson.AppendQuote(nil, elicitation)})
 	k.conv.mu.Lock()
-	k.conv.questions.add(id, key, k, true)
+	k.conv.questions.add(id, key, k.call, true)
 	k.conv.mu.Unlock()
 	return pendingQuestion{key: key, link: link, elicitation: elicitation, msg: downstream.Question(id, mcp.MethodElicitationCreate, params)}
 }
 
 // invited takes the client's answer to an invitation. An error says nothing of the
 // person: the link stays open, and the call's result will name it.
-func (k *call) invited(key string, msg *jsonrpc.Message) {
+func (k *asker) invited(key string, msg *jsonrpc.Message) {
 	if msg.Error != nil {
 		return
 	}
@@ -51,7 +51,7 @@ func (k *call) invited(key string, msg *jsonrpc.Message) {
 }
 
 // closing is what a client that was invited is told when the question is settled.
-func (k *call) closing(q *pendingQuestion) []downstream.Message {
+func (k *asker) closing(q *pendingQuestion) []downstream.Message {
 	if q.elicitation == "" {
 		return nil
 	}
@@ -65,7 +65,7 @@ func (k *call) closing(q *pendingQuestion) []downstream.Message {
 }
 
 // sayClosed is closing, said in its turn.
-func (k *call) sayClosed(q *pendingQuestion) {
+func (k *asker) sayClosed(q *pendingQuestion) {
 	said := k.closing(q)
 	if len(said) == 0 {
 		return

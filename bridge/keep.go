@@ -14,12 +14,20 @@ import (
 // flow before it leaves, an answer before its 202. A call that never asks is never
 // kept.
 
+// saving is the part of a call that keeps it. Its fields are guarded by the call's lock;
+// safe never changes.
+type saving struct {
+	*call
+	safe  downstream.Safe // nil: the call ends with the process
+	saves uint64          // records made for it
+}
+
 // spare is how long a record outlives the call's own deadline.
 const spare = time.Minute
 
 // recordLocked makes the record that is to be kept after a step: with each question that
 // the step puts, or at once after an answer.
-func (k *call) recordLocked(ev *mrtr.Event, d *decision) {
+func (k *saving) recordLocked(ev *mrtr.Event, d *decision) {
 	if k.safe == nil {
 		return
 	}
@@ -49,9 +57,9 @@ func (k *call) recordLocked(ev *mrtr.Event, d *decision) {
 }
 
 // encodeLocked returns the call as it is now.
-func (k *call) encodeLocked() *downstream.Kept {
+func (k *saving) encodeLocked() *downstream.Kept {
 	k.saves++
-	k.flow.Repeatable = k.repeatable()
+	k.flow.Repeatable = repeatable(k.call)
 	kept := &downstream.Kept{Request: k.flow.ID, N: k.saves, TTL: time.Until(k.flow.Clock.Deadline) + spare}
 	kept.Record, _ = k.flow.Encode() // it is strings, numbers and times
 	for _, in := range k.flow.Outstanding() {
@@ -67,7 +75,7 @@ func (k *call) encodeLocked() *downstream.Kept {
 var errUnkept = errors.New("the bridge could not keep the call while it waits for the client: its store of sessions fails")
 
 // tell sends a message, after what is to be kept before.
-func (k *call) tell(e *effect) {
+func (k *saving) tell(e *effect) {
 	if e.kept == nil {
 		k.out.Send(e.msg)
 		return
@@ -82,20 +90,20 @@ func (k *call) tell(e *effect) {
 
 // keep keeps an answer. It returns false when another process goes on with the call. An
 // answer that cannot be kept is used all the same, as long as this process lives.
-func (k *call) keep(kept *downstream.Kept) bool {
+func (k *saving) keep(kept *downstream.Kept) bool {
 	err := k.safe.Keep(*kept)
 	if errors.Is(err, downstream.ErrGone) {
 		k.leave()
 		return false
 	}
 	if err != nil {
-		k.logLine(k.conv.b.log.Error().Err(err)).Msg("an answer cannot be kept: it is lost if the bridge ends now")
+		ending{k.call}.logLine(k.conv.b.log.Error().Err(err)).Msg("an answer cannot be kept: it is lost if the bridge ends now")
 	}
 	return true
 }
 
 // leave ends the call in this process and leaves it to another one.
-func (k *call) leave() {
+func (k *saving) leave() {
 	k.mu.Lock()
 	over := k.flow.Over()
 	if !over {
@@ -114,7 +122,7 @@ func (k *call) leave() {
 
 // waitsElsewhere leaves a call that waits for its client to the next process, when this
 // one ends and has kept it.
-func (k *call) waitsElsewhere(cause error) bool {
+func (k *saving) waitsElsewhere(cause error) bool {
 	if !downstream.MayGoOn(cause) {
 		return false
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
-	"github.com/mcpbridge/bridge/rawjson"
 )
 
 // keptCall is the Reply of a call that may outlive its request: a person takes
@@ -93,32 +92,6 @@ func (c *conversation) rejoin(caller downstream.Caller, req *downstream.Request,
 	}
 	kept.call.drive(mrtr.Tick(true)) // what came due while nobody waited
 	return true
-}
-
-// renew notes the newest credentials of the principal (H-2).
-func (k *call) renew(caller downstream.Caller) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.caller = caller
-}
-
-// goesBy returns the id of the request that waits for the call; empty: none does.
-func (k *call) goesBy() jsonrpc.ID {
-	if k.kept == nil {
-		return k.flow.ID
-	}
-	k.kept.mu.Lock()
-	defer k.kept.mu.Unlock()
-	if k.kept.out == nil {
-		return ""
-	}
-	return k.kept.id
-}
-
-// subject is the name of what was called.
-func (k *call) subject() string {
-	name, _ := rawjson.Text(k.name)
-	return name
 }
 
 // attach gives a detached call a request that waits. It returns what is open and what

@@ -88,7 +88,7 @@ func (c *conversation) Look() observe.Conversation {
 	calls := append([]*call(nil), c.calls...)
 	c.mu.Unlock()
 	for _, k := range calls {
-		if flow, alive := k.sight(served); alive {
+		if flow, alive := (reporter{k}).sight(served); alive {
 			seen.Flows = append(seen.Flows, flow)
 		}
 	}
@@ -97,7 +97,7 @@ func (c *conversation) Look() observe.Conversation {
 
 // sight describes the call as it stands; alive is false when it has ended. served has
 // the kinds that its client has answered.
-func (k *call) sight(served uint8) (flow observe.Flow, alive bool) {
+func (k reporter) sight(served uint8) (flow observe.Flow, alive bool) {
 	reachable := k.out.Reachable()
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -127,7 +127,7 @@ func (k *call) sight(served uint8) (flow observe.Flow, alive bool) {
 }
 
 // open describes a question of the round.
-func (k *call) open(in *mrtr.Input, served uint8) observe.Open {
+func (k reporter) open(in *mrtr.Input, served uint8) observe.Open {
 	message, _ := rawjson.Text(rawjson.Get(in.Params, "message"))
 	return observe.Open{
 		Kind: questionKind(in), Asked: in.Asked, Answered: in.Response != nil,

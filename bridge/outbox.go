@@ -101,23 +101,23 @@ func (k *call) carry(e *effect) {
 			k.crash(v)
 		}
 	}()
-	k.report(e)
+	reporter{k}.report(e)
 	switch e.do {
 	case mrtr.Deliver:
-		k.deliver(e)
+		ending{k}.deliver(e)
 		k.over(e)
 	case mrtr.Fail:
-		k.fail(e)
+		ending{k}.fail(e)
 		k.over(e)
 	case mrtr.Stop:
 		k.out.Abandon()
 		k.over(e)
 	case mrtr.Ask:
-		k.inquire(&e.inquiry)
+		k.asking.inquire(&e.inquiry)
 	case mrtr.Update:
-		k.withdrawn(e.inquiry.Key)
+		k.asking.withdrawn(e.inquiry.Key)
 	default:
-		k.tell(e)
+		k.saving.tell(e)
 	}
 }
 

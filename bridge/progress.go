@@ -19,25 +19,15 @@ func upstreamToken(serial uint64, round int) []byte {
 	return append(b, '"')
 }
 
-// alive is progress that says what act wants said and counts nothing.
-func (k *call) alive(act *mrtr.Action) downstream.Message {
-	message := bounded(act.Say)
-	if !k.conv.Version().AtLeast(mcp.V20250326) {
-		message = "" // C-5
-	}
-	return downstream.Notification(mcp.NotificationProgress, k.flow.Progress.Params(act.Count, message))
-}
-
 // notify delivers an interim notification of the round in flight on the
-// client's stream (section C.1). Nothing follows the response (C-11). Progress is put
-// together in told.
-func (k *call) notify(msg jsonrpc.Message, told *[]byte) {
+// client's stream (section C.1). Nothing follows the response (C-11).
+func (k *round) notify(msg jsonrpc.Message) {
 	if !k.out.Interactive() {
 		return
 	}
 	switch msg.Method {
 	case mcp.NotificationProgress:
-		k.say(func() (downstream.Message, bool) { return k.progressLocked(msg.Params, told) })
+		k.say(func() (downstream.Message, bool) { return k.progressLocked(msg.Params) })
 		return
 	case mcp.NotificationMessage:
 		if !k.wantsLog(msg.Params) {
@@ -56,7 +46,7 @@ func (k *call) notify(msg jsonrpc.Message, told *[]byte) {
 
 // progressLocked puts progress under the client's token. There may be many of these:
 // the message lives in memory that the next one uses again.
-func (k *call) progressLocked(params []byte, told *[]byte) (downstream.Message, bool) {
+func (k *round) progressLocked(params []byte) (downstream.Message, bool) {
 	from := k.conv.rules.Progress(params)
 	if k.token == nil || string(from.Token) != string(k.token) {
 		return downstream.Message{}, false
@@ -65,13 +55,13 @@ func (k *call) progressLocked(params []byte, told *[]byte) (downstream.Message, 
 	if !ok {
 		return downstream.Message{}, false
 	}
-	*told = from.AppendTo((*told)[:0], k.flow.Progress.Token, value, total)
-	return downstream.Notification(mcp.NotificationProgress, *told), true
+	k.told = from.AppendTo(k.told[:0], k.flow.Progress.Token, value, total)
+	return downstream.Notification(mcp.NotificationProgress, k.told), true
 }
 
 // wantsLog applies the session's present level to a message that the server
 // filtered by the level at the time of the request (C-6, C-7).
-func (k *call) wantsLog(params []byte) bool {
+func (k *round) wantsLog(params []byte) bool {
 	if k.flow.Level == "" {
 		return false
 	}

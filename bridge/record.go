@@ -136,7 +136,7 @@ func (c *conversation) Flows() (records [][]byte) {
 	calls := slices.Clone(c.calls)
 	c.mu.Unlock()
 	for _, k := range calls {
-		if record := k.record(); record != nil {
+		if record := k.saving.record(); record != nil {
 			records = append(records, record)
 		}
 	}
@@ -145,7 +145,7 @@ func (c *conversation) Flows() (records [][]byte) {
 
 // record returns what another process needs to go on with the call; nil when it is
 // over, has yet to start or is a task, which lives with its handle.
-func (k *call) record() []byte {
+func (k *saving) record() []byte {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.task != nil || k.flow.Over() || k.flow.State == mrtr.Admitted {
@@ -166,8 +166,10 @@ func (c *conversation) Resume(caller downstream.Caller, record []byte, out downs
 	}
 	caller.Principal = flow.Principal
 	flow.Limits = &c.b.flows
-	k := &call{conv: c, flow: *flow, name: rawjson.Get(flow.Params, "name"), caller: caller, out: out, safe: out.Safe(), saves: 1, serial: c.b.serial.Add(1)}
-	k.own, _ = c.declares()
+	k := &call{conv: c, flow: *flow, name: rawjson.Get(flow.Params, "name"), caller: caller, out: out, serial: c.b.serial.Add(1)}
+	k.asking = asker{call: k}
+	k.saving = saving{call: k, safe: out.Safe(), saves: 1}
+	k.asking.own, _ = c.declares()
 	if room := c.asks(); room != nil {
 		k.roots = room.Roots(caller.Header)
 	}
@@ -180,16 +182,16 @@ func (c *conversation) Resume(caller downstream.Caller, record []byte, out downs
 			c.await(k, id, in.Key)
 		}
 	}
-	k.resume(k.interrupted())
+	k.resume(k.saving.interrupted())
 	return nil
 }
 
 // interrupted is the event of a call that was taken over. If it had a request in
 // flight, what that did is unknown (D-15).
-func (k *call) interrupted() mrtr.Event {
+func (k *saving) interrupted() mrtr.Event {
 	lost := &upstream.Failure{Cause: upstream.Lost, Sent: true,
 		Detail: "the bridge was interrupted while the server worked on this call; whether it was done is unknown"}
-	if k.flow.State == mrtr.Sending && !k.repeatable() {
+	if k.flow.State == mrtr.Sending && !repeatable(k.call) {
 		return mrtr.Failed(lost)
 	}
 	return mrtr.Lost(lost)

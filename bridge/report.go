@@ -14,8 +14,11 @@ import (
 	"github.com/mcpbridge/bridge/upstream"
 )
 
+// reporter tells what is to be seen of a call. It has no state of its own.
+type reporter struct{ *call }
+
 // report tells who watches how the call ended, with its last word.
-func (k *call) report(e *effect) {
+func (k reporter) report(e *effect) {
 	watch := k.conv.b.opt.Watch
 	if watch == nil || e.do == mrtr.Tell || e.again {
 		return
@@ -97,14 +100,14 @@ func failedTool(method string, result []byte) bool {
 }
 
 // reportQuestion tells who watches what became of a question, after so long.
-func (k *call) reportQuestion(in *mrtr.Input, outcome observe.Outcome, took time.Duration) {
+func (k reporter) reportQuestion(in *mrtr.Input, outcome observe.Outcome, took time.Duration) {
 	if watch := k.conv.b.opt.Watch; watch != nil {
 		watch.QuestionEnded(observe.Question{Kind: questionKind(in), Version: k.conv.rules.Version, Outcome: outcome, Took: took})
 	}
 }
 
 // askedForLocked returns how long the questions have been open.
-func (k *call) askedForLocked() time.Duration {
+func (k reporter) askedForLocked() time.Duration {
 	by := k.flow.Clock.AnswerBy
 	if by.IsZero() {
 		return 0
@@ -113,7 +116,7 @@ func (k *call) askedForLocked() time.Duration {
 }
 
 // reportWithdrawnLocked tells who watches that a question was taken back.
-func (k *call) reportWithdrawnLocked(in *mrtr.Input, act *mrtr.Action) {
+func (k reporter) reportWithdrawnLocked(in *mrtr.Input, act *mrtr.Action) {
 	if slices.Contains(act.Ignored, in) {
 		k.reportQuestion(in, observe.Unanswered, k.conv.b.flows.ServerRequest)
 		return
@@ -122,7 +125,7 @@ func (k *call) reportWithdrawnLocked(in *mrtr.Input, act *mrtr.Action) {
 }
 
 // reportUnasked tells who watches of a question that the client could not be asked.
-func (k *call) reportUnasked(err error) {
+func (k reporter) reportUnasked(err error) {
 	abort := (*mrtr.Abort)(nil)
 	if !errors.As(err, &abort) {
 		return
@@ -137,7 +140,7 @@ func (k *call) reportUnasked(err error) {
 }
 
 // reportAnswerLocked tells who watches what a client answered.
-func (k *call) reportAnswerLocked(in *mrtr.Input, msg *jsonrpc.Message) {
+func (k reporter) reportAnswerLocked(in *mrtr.Input, msg *jsonrpc.Message) {
 	switch {
 	case k.conv.b.opt.Watch == nil:
 	case msg.Error != nil:

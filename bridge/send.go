@@ -1,17 +1,28 @@
 package bridge
 
 import (
+	"errors"
+
+	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/translate"
 	"github.com/mcpbridge/bridge/upstream"
 )
 
+// roundTrip makes an upstream request for a call. It returns its outcome as an event,
+// and the answer that the event is part of, if there is one.
+type roundTrip func(*call) (mrtr.Event, *upstream.Answer)
+
 // sendRound sends the round in flight and returns its outcome as an event.
-func (k *call) sendRound() (mrtr.Event, *upstream.Answer) {
+func sendRound(k *call) (mrtr.Event, *upstream.Answer) {
 	r := borrowRound(k)
 	defer r.giveBack()
-	ctx := k.build(r)
-	answer, err := k.conv.b.opt.Upstream.Do(ctx, &r.call, r.notify)
+	return r.send()
+}
+
+func (k *round) send() (mrtr.Event, *upstream.Answer) {
+	ctx := k.build()
+	answer, err := k.conv.b.opt.Upstream.Do(ctx, &k.up, k.hear)
 	ctx.cancel()
 	if err == nil {
 		k.conv.b.listens.Alive()
@@ -27,7 +38,7 @@ func (k *call) sendRound() (mrtr.Event, *upstream.Answer) {
 }
 
 // accepted tells that the upstream takes the credentials of the call (H-6).
-func (k *call) accepted() {
+func (k *round) accepted() {
 	k.mu.Lock()
 	accepted := k.caller.Accepted
 	k.caller.Accepted = nil
@@ -39,7 +50,7 @@ func (k *call) accepted() {
 
 // build makes the upstream request of this round (D.4): the client's params,
 // unchanged in every round (D-I2), plus what this round adds.
-func (k *call) build(r *round) *roundContext {
+func (k *round) build() *roundContext {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	env := translate.Envelope{
@@ -55,14 +66,14 @@ func (k *call) build(r *round) *roundContext {
 		k.token = upstreamToken(k.serial, k.flow.Round)
 		env.ProgressToken = k.token
 	}
-	r.params = translate.Params(r.params[:0], k.flow.Params, &env)
-	r.call = k.upstreamCall(k.flow.Method, r.params)
-	r.call.Idle = r.idle
+	k.params = translate.Params(k.params[:0], k.flow.Params, &env)
+	k.up = upstreamCall(k.call, k.flow.Method, k.params)
+	k.up.Idle = k.idle
 	return k.ctx
 }
 
 // upstreamCall addresses a request with the call's latest credentials (H-2).
-func (k *call) upstreamCall(method string, params []byte) upstream.Call {
+func upstreamCall(k *call, method string, params []byte) upstream.Call {
 	return upstream.Call{
 		Method:        method,
 		Params:        params,
@@ -72,4 +83,33 @@ func (k *call) upstreamCall(method string, params []byte) upstream.Call {
 		Held:          &k.held,
 		Origin:        k.out,
 	}
+}
+
+// broke is the event of a round that failed, which says whether it may be sent again
+// (D-15).
+func (k *round) broke(err error) mrtr.Event {
+	failure, ok := errors.AsType[*upstream.Failure](err)
+	switch {
+	case !ok:
+	case failure.Cause == upstream.Busy && failure.RetryAfter > 0:
+		return mrtr.Busy(err, failure.RetryAfter)
+	case failure.Cause != upstream.Lost && failure.Cause != upstream.Unreachable:
+	case !failure.Sent:
+		return mrtr.Unsent(err)
+	case failure.Cause == upstream.Lost && repeatable(k.call):
+		return mrtr.Lost(err)
+	}
+	return mrtr.Failed(err)
+}
+
+// repeatable reports whether sending the round twice does no more than sending
+// it once: by the method, or by what the tool's own hints promise (Q8).
+func repeatable(k *call) bool {
+	if k.flow.Repeatable {
+		return true // another process knew
+	}
+	if k.flow.Method == mcp.MethodToolsCall {
+		return k.conv.b.catalog.Tool(k.conv.principal, k.name).Repeatable
+	}
+	return mcp.IsReadOnly(k.flow.Method)
 }

@@ -17,10 +17,15 @@ import (
 // Tasks of the server are hidden from legacy clients: the bridge declares the
 // extension, polls, passes answers on and delivers the result (section G.1).
 
-// fetchTask asks for the task's state. Transport failures are tried again for as
+// serverTask is the task that the server has made of a call. It has no state of its own.
+type serverTask struct{ *call }
+
+func fetchTask(k *call) (mrtr.Event, *upstream.Answer) { return serverTask{k}.fetch() }
+
+// fetch asks for the task's state. Transport failures are tried again for as
 // long as a round may take: tasks/get is idempotent (G-14).
-func (k *call) fetchTask() (mrtr.Event, *upstream.Answer) {
-	ctx, call := k.lookAtTask()
+func (k serverTask) fetch() (mrtr.Event, *upstream.Answer) {
+	ctx, call := k.look()
 	if call == nil {
 		return mrtr.Cancelled(), nil // the flow has ended in the meantime
 	}
@@ -42,9 +47,9 @@ func (k *call) fetchTask() (mrtr.Event, *upstream.Answer) {
 
 // update sends one answer to the task. The acknowledgment says nothing; the
 // next polls show what came of it. Repeating is safe (G-14).
-func (k *call) update(key string) {
+func (k serverTask) update(key string) {
 	ctx, cancel := context.WithTimeout(context.Background(), k.conv.b.flows.Round)
-	call := k.taskRequest(mcp.MethodTasksUpdate, k.flow.Task, k.flow.TaskResponse(key))
+	call := k.build(mcp.MethodTasksUpdate, k.flow.Task, k.flow.TaskResponse(key))
 	k.conv.b.background(func() {
 		defer cancel()
 		_, err := backoff.Retry(ctx, func() (*upstream.Answer, error) {
@@ -56,10 +61,10 @@ func (k *call) update(key string) {
 	})
 }
 
-// cancelTask asks the server to give a task up, and does not wait for it:
+// cancel asks the server to give a task up, and does not wait for it:
 // cancelling is cooperative (G-12).
-func (k *call) cancelTask(task *mrtr.Task) {
-	call := k.taskRequest(mcp.MethodTasksCancel, task, nil)
+func (k serverTask) cancel(task *mrtr.Task) {
+	call := k.build(mcp.MethodTasksCancel, task, nil)
 	k.conv.b.background(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), cancelTimeout)
 		defer cancel()
@@ -72,19 +77,19 @@ func (k *call) cancelTask(task *mrtr.Task) {
 // cancelTimeout bounds the wait for the acknowledgment of a tasks/cancel.
 const cancelTimeout = 10 * time.Second
 
-// lookAtTask builds a tasks/get; nil when the flow is over.
-func (k *call) lookAtTask() (context.Context, *upstream.Call) {
+// look builds a tasks/get; nil when the flow is over.
+func (k serverTask) look() (context.Context, *upstream.Call) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.flow.Task == nil {
 		return nil, nil
 	}
-	return k.ctx, k.taskRequest(mcp.MethodTasksGet, k.flow.Task, nil)
+	return k.ctx, k.build(mcp.MethodTasksGet, k.flow.Task, nil)
 }
 
-// taskRequest builds a request about task; they never carry request state (G-15).
-func (k *call) taskRequest(method string, task *mrtr.Task, responses []byte) *upstream.Call {
-	call := k.upstreamCall(method, translate.Params(nil, task.Params(), &translate.Envelope{
+// build builds a request about task; they never carry request state (G-15).
+func (k serverTask) build(method string, task *mrtr.Task, responses []byte) *upstream.Call {
+	call := upstreamCall(k.call, method, translate.Params(nil, task.Params(), &translate.Envelope{
 		Method:         method,
 		Version:        k.conv.server.Version,
 		ClientInfo:     k.conv.clientInfo,
