@@ -8,7 +8,10 @@
 //	POST ──▶ guard ──▶ parse ──▶ session ──▶ exchange ──▶ Conversation.Serve
 //	                                            │ Reply
 //	                      JSON ◀── result first ┤
-//	                       SSE ◀── Send, delay ─┴▶ sessions.Stream ──▶ carrier
+//	                       SSE ◀── Send, delay ─┴▶ sessions.Stream ──▶ stream.Response
+//
+// Streams and what brings them to clients are package stream's, connections that no
+// goroutine serves package quiet's, sessions over one connection package channel's.
 //
 // Key invariants
 //
@@ -17,6 +20,6 @@
 //   - An HTTP request is not its exchange: the client may leave while the work
 //     goes on, and fetch the rest with Last-Event-ID (E-12, E-20).
 //   - The shape of a response, JSON or SSE, is chosen as late as possible (E-6).
-//   - Nobody writes to a response outside of its exchange's or carrier's lock,
-//     and nobody does after its handler has returned.
+//   - A response has one writer at a time, whom the exchange's phase or the stream
+//     names, and none after its handler has returned.
 package legacy
