@@ -20,6 +20,9 @@ export const serverSuites = [
   server('Go SDK server over stdio 0.2.0-alpha.12 at 2025-11-25', SUITE_02, '2025-11-25', 'bridge-go-stdio'),
 ];
 
+/** Clients that declare nothing, against the bridge that asks elsewhere: peers/mute.mjs plays them in the place of a suite. */
+export const muteSuites = [{ key: 'clients that declare nothing, at 2024-11-05 and 2025-06-18', bin: 'peers/mute.mjs', args: [], target: 'fixture' }];
+
 const client = (key, scenarios, flags = []) => ({ key, bin: SUITE_02, scenarios, flags });
 
 const authorization = [
@@ -62,6 +65,8 @@ export const clientSuites = [
     'json-schema-ref-no-deref',
     'json-schema-2020-12-preservation',
   ]),
+  // A client of 2024-11-05 that declares nothing; a person answers on the page, in Chromium.
+  client('client that declares nothing 0.2.0-alpha.12 at 2026-07-28', ['sep-2322-client-request-state', 'tools_call'], ['--mute']),
   // The legacy client authorizes itself; the bridge lets challenges down and tokens up.
   client('client authorization 0.2.0-alpha.12 at 2026-07-28', authorization),
   // The legacy client knows nothing of authorization; the bridge signs in for it.

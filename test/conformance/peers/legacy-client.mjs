@@ -1,19 +1,35 @@
 // The client suite's command: `node legacy-client.mjs [--agent] URL`. It puts the bridge in front of the suite's mock server and drives it
 // with the legacy SDK, so that the client under test is the bridge. With --agent the bridge signs in, and the client knows nothing
-// of that.
+// of that; with --mute the client is one of 2024-11-05 that declares nothing, and its person answers on the bridge's page.
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { CreateMessageRequestSchema, ElicitRequestSchema, ListRootsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { authorizingFetch, standingIn } from './oauth.mjs';
 import { agentFlags } from './agent.mjs';
+import { insist, person, speaking } from './person.mjs';
 import { startBridge } from '../../e2e/harness/bridge.mjs';
 
 const upstream = process.argv.at(-1);
 const agent = process.argv.includes('--agent');
+const mute = process.argv.includes('--mute');
 const scenario = process.env.MCP_CONFORMANCE_SCENARIO;
 const context = JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT ?? '{}');
 // Then the bridge stands under the server's name: to the client its metadata are the server's.
 const ownSignIn = scenario.startsWith('auth/') && !agent;
+
+/** A legacy client that cannot be asked, and its person. */
+async function connectMute(url) {
+  const client = new Client({ name: 'mute-client', version: '1.0.0' });
+  await client.connect(new StreamableHTTPClientTransport(new URL(url), { fetch: speaking('2024-11-05') }));
+  const someone = await person();
+  const { callTool, close } = client;
+  client.callTool = (params) => insist(someone, () => callTool.call(client, params));
+  client.close = async () => {
+    await someone.close();
+    await close.call(client);
+  };
+  return client;
+}
 
 /** A legacy client that agrees to everything it is asked. */
 async function connect(url) {
@@ -67,10 +83,10 @@ const scenarios = {
 
 const authorized = (client) => call(client, 'test-tool');
 
-const flags = agent ? agentFlags(context) : ownSignIn ? ['--public-url', upstream] : [];
+const flags = mute ? ['--questions', 'page', '--questions.wait', '0s', '--questions.open', 'off'] : agent ? agentFlags(context) : ownSignIn ? ['--public-url', upstream] : [];
 const bridge = await startBridge(upstream, { flags, path: new URL(upstream).pathname });
 try {
-  const client = await connect(bridge.url);
+  const client = await (mute ? connectMute : connect)(bridge.url);
   const { tools } = await client.listTools();
   const drive = scenario.startsWith('auth/') ? authorized : scenarios[scenario];
   await drive?.(client, tools);
