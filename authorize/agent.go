@@ -171,6 +171,27 @@ func (a *Agent) Renew(ctx context.Context, refused Refusal) error {
 	}
 }
 
+// Invite is Renew for whoever shows the page to the person: it does not wait for that,
+// but returns a *Pending as soon as there is one.
+func (a *Agent) Invite(ctx context.Context, refused Refusal) error {
+	if !refused.Mendable() {
+		return a.Renew(ctx, refused)
+	}
+	refused.Shown = true
+	try := a.join(&refused)
+	if try == nil {
+		return failf(nil, "the bridge is stopping")
+	}
+	select {
+	case <-try.done:
+		return try.err
+	case <-try.told():
+		return try.pending()
+	case <-ctx.Done():
+		return try.pending()
+	}
+}
+
 // Quietly is Renew as far as that needs no person: by what another process got, by
 // a renewal, or with an account of the bridge's own. A *Pending says that a person
 // is needed; nobody was asked yet.
@@ -203,9 +224,15 @@ func (a *Agent) join(refused *Refusal) *attempt {
 	}
 	wanted := refused.read()
 	if t := a.attempt; t != nil && covers(t.asked.scopes, wanted.scopes) {
+		if !refused.Shown {
+			t.needTab()
+		}
 		return t
 	}
-	t := &attempt{agent: a, refused: *refused, asked: wanted, before: a.attempt, done: make(chan struct{})}
+	t := &attempt{agent: a, refused: *refused, asked: wanted, before: a.attempt, done: make(chan struct{}), wantsTab: make(chan struct{}, 1)}
+	if !refused.Shown {
+		t.needTab()
+	}
 	a.attempt = t
 	a.work.Go(func() {
 		t.run(a.ctx)

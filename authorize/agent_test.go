@@ -361,3 +361,22 @@ func TestSignOut(t *testing.T) {
 		t.Errorf("%v is left, %v", list, err)
 	}
 }
+
+// Somebody else shows the page, until a request comes for which nobody does: then the
+// browser opens, once.
+func TestABrowserOpensOnlyWhereNobodyShowsThePage(t *testing.T) {
+	i := issuer.New(t)
+	a := newAgent(t, i, nil)
+	refused := Refusal{Status: http.StatusUnauthorized, Shown: true}
+	var pending *Pending
+	if err := a.Invite(t.Context(), refused); !errors.As(err, &pending) || pending.URL == "" || pending.Opened {
+		t.Fatalf("the invitation is %v", err)
+	}
+	if n := i.Get(&i.Tabs); n != 0 {
+		t.Errorf("%d tabs", n)
+	}
+	refused.Shown = false
+	if err := a.Renew(t.Context(), refused); err != nil || i.Get(&i.Tabs) != 1 {
+		t.Errorf("%v; %d tabs", err, i.Tabs)
+	}
+}

@@ -22,8 +22,32 @@ type attempt struct {
 
 	shown func(Pending) // called with what the person can do; may be nil
 
-	mu   sync.Mutex
-	tell Pending
+	wantsTab chan struct{} // gets a value when somebody needs the browser; full from the start but for Refusal.Shown
+
+	mu    sync.Mutex
+	tell  Pending
+	known chan struct{} // closed when tell says what to do; nil: nobody waits for that
+}
+
+// needTab asks for the browser.
+func (t *attempt) needTab() {
+	select {
+	case t.wantsTab <- struct{}{}:
+	default: // it is asked for
+	}
+}
+
+// told returns a channel that is closed when it is known what the person can do.
+func (t *attempt) told() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.known == nil {
+		t.known = make(chan struct{})
+		if t.tell.URL != "" {
+			close(t.known)
+		}
+	}
+	return t.known
 }
 
 // pending says what the person can do meanwhile.
@@ -39,6 +63,9 @@ func (t *attempt) show(p Pending) {
 	p.Server = t.agent.opt.host()
 	t.mu.Lock()
 	news := t.tell != p
+	if t.known != nil && t.tell.URL == "" && p.URL != "" {
+		close(t.known)
+	}
 	t.tell = p
 	t.mu.Unlock()
 	if news && t.shown != nil {

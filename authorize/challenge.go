@@ -15,6 +15,9 @@ type Refusal struct {
 	Status        int
 	// Challenge has the values of WWW-Authenticate.
 	Challenge []string
+	// Shown says that whoever was refused shows the page to the person: no browser is to
+	// be opened for it.
+	Shown bool
 }
 
 // challenge is what a refusal says about tokens that would do.

@@ -55,7 +55,9 @@ func (a *Agent) Paste(ctx context.Context, challenge []string, show func(Pending
 // byCommand is an attempt that nothing but a command has caused.
 func (a *Agent) byCommand(challenge []string) *attempt {
 	refused := Refusal{Status: http.StatusUnauthorized, Challenge: challenge}
-	return &attempt{agent: a, refused: refused, asked: refused.read()}
+	t := &attempt{agent: a, refused: refused, asked: refused.read(), wantsTab: make(chan struct{}, 1)}
+	t.needTab()
+	return t
 }
 
 // SignOut ends the login here and, where the authorization server has a way to be

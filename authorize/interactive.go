@@ -35,7 +35,7 @@ func (t *attempt) ask(ctx context.Context, at *place) error {
 			return t.lead(ctx, at)
 		}
 		if p := t.agent.store.newestPending(); p != nil {
-			t.show(p.told(true))
+			t.follow(p)
 		}
 		select {
 		case <-look.C:
@@ -46,6 +46,23 @@ func (t *attempt) ask(ctx context.Context, at *place) error {
 			t.agent.adopt(l)
 			return nil
 		}
+	}
+}
+
+// leaderTime is how long a leader may take from its sign-in to the browser.
+const leaderTime = 5 * time.Second
+
+// follow tells of a sign-in that another process leads. Its page may be shown by a client
+// of that one: then this one opens it, too, where it is needed.
+func (t *attempt) follow(p *pending) {
+	if time.Since(p.Began) < leaderTime {
+		t.show(p.told(true))
+		return
+	}
+	select {
+	case <-t.wantsTab:
+		t.show(p.told(t.browse(p)))
+	default:
 	}
 }
 
@@ -76,20 +93,26 @@ func (t *attempt) lead(ctx context.Context, at *place) error {
 	if err != nil {
 		return err
 	}
-	opened := t.browse(p)
-	t.show(p.told(opened))
-	return t.await(ctx, entrance)
+	select {
+	case <-t.wantsTab:
+		t.show(p.told(t.browse(p)))
+	default:
+		t.show(p.told(false))
+	}
+	return t.await(ctx, entrance, p)
 }
 
 // await returns when the browser came back, or another process has the login: a
 // person may sign in with a command in a terminal meanwhile.
-func (t *attempt) await(ctx context.Context, e *entrance) error {
+func (t *attempt) await(ctx context.Context, e *entrance, p *pending) error {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
 	for {
 		select {
 		case err := <-e.came:
 			return err
+		case <-t.wantsTab: // so far somebody else showed the page
+			t.show(p.told(t.browse(p)))
 		case <-look.C:
 		case <-ctx.Done():
 			return t.late(ctx)

@@ -42,6 +42,10 @@ const maxSignIns = 3
 
 // Do implements upstream.Caller.
 func (s *signing) Do(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error) {
+	call, agreed, err := answered(call)
+	if err != nil {
+		return nil, signInFailure(ctx, err)
+	}
 	waiting, cancel := context.WithTimeout(ctx, s.Wait)
 	defer cancel()
 	for tries := 0; ; tries++ {
@@ -58,9 +62,15 @@ func (s *signing) Do(ctx context.Context, call *upstream.Call, notify func(jsonr
 		if tries == maxSignIns {
 			return nil, signInFailure(ctx, errTooOften)
 		}
-		if call.Method == mcp.MethodDiscover || call.Method == mcp.MethodListen { // which nobody waits for
+		switch {
+		case call.Method == mcp.MethodDiscover || call.Method == mcp.MethodListen: // which nobody waits for
 			err = s.Agent.Quietly(waiting, refused)
-		} else {
+		case !agreed && canShow(call):
+			if err = s.Agent.Invite(waiting, refused); isPage(err) {
+				return invitation(err), nil
+			}
+		default:
+			refused.Shown = agreed
 			err = s.await(waiting, call, refused, notify)
 		}
 		switch {
