@@ -111,8 +111,11 @@ func (a *Agent) revoke(ctx context.Context, l *Login) {
 }
 
 // Note keeps what a program learnt of the server, for its next start. It is no
-// secret.
+// secret. After Close nothing is kept.
 func (a *Agent) Note(name string, content []byte) error {
+	if err := a.ctx.Err(); err != nil {
+		return err
+	}
 	return a.store.replace(key(a.opt.Server)+"."+name+noteFile, content)
 }
 

@@ -27,9 +27,14 @@ func signsIn(t *testing.T, i *issuer.Issuer, browser []string, wait time.Duratio
 	if browser == nil {
 		browser = []string{"true"}
 	}
+	dir, err := os.MkdirTemp("", "logins-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // a probe that nobody waits for may still write there
 	// Connections of its own: the default's would outlive the test.
 	agent, err := authorize.New(authorize.Options{
-		Server: i.Endpoint(), Dir: t.TempDir(), Store: "file", Browser: browser,
+		Server: i.Endpoint(), Dir: dir, Store: "file", Browser: browser,
 		Resources: &http.Client{Transport: &http.Transport{}}, Issuers: &http.Client{Transport: &http.Transport{}},
 	})
 	if err != nil {
