@@ -140,6 +140,8 @@ type Policy struct {
 	Timeouts Timeouts `key:"timeouts"`
 	// How large and how many things may get.
 	Limits Limits `key:"limits"`
+	// How many requests may come in what time. Beyond that they are refused: with 429 and Retry-After over HTTP.
+	Rates Rates `key:"rates"`
 }
 
 // Legacy is what some clients need that the protocol does not ask for.
@@ -364,6 +366,21 @@ type Limits struct {
 	Batch int `key:"batch" min:"1" max:"10000"`
 }
 
+// Rates bound how many requests may come in what time.
+type Rates struct {
+	// Of one session: how many a second (20/s), a minute (600/m) or an hour (1000/h), and so many at once; off: as many as come.
+	Session string `key:"session"`
+	// Of all sessions and requests with the same credentials, in the same form.
+	Principal string `key:"principal"`
+	// From one address, in the same form. Behind a proxy see trusted-proxies.
+	Address string `key:"address"`
+	// Where the tier of a client is found: claim:NAME in its token, which the bridge does not verify, or header:NAME, which a
+	// proxy in front must set and keep clients from setting.
+	Tier string `key:"tier"`
+	// By what the rates of a session and of credentials are multiplied for clients of a tier: gold: 4.
+	Tiers map[string]string `key:"tiers"`
+}
+
 // Default returns the configuration that holds when nothing is set. It lacks an
 // upstream, so it does not pass Validate.
 func Default() Config {
@@ -416,6 +433,7 @@ func defaultPolicy() Policy {
 			Drain:         30 * time.Second,
 			Handover:      time.Hour,
 		},
+		Rates: Rates{Session: "off", Principal: "off", Address: "off"},
 		Limits: Limits{
 			MessageSize:     4 << 20,
 			ResponseSize:    16 << 20,

@@ -247,6 +247,7 @@ func (p *problems) mount(m *Mount, label string) {
 		p.add(label+"upstream-tls.ca-only", "cannot be set beside upstream-tls.ca; keep one of the two")
 	}
 	p.questions(&m.Policy, label)
+	p.rates(&m.Rates, label)
 	p.pair(label+"upstream-tls.cert", m.UpstreamTLS.Cert, label+"upstream-tls.key", m.UpstreamTLS.Key)
 }
 

@@ -31,7 +31,7 @@ func (h *HTTP) postBatch(w http.ResponseWriter, r *http.Request, accept web.Acce
 		return
 	}
 	requests := len(b.Requests) + len(b.Broken)
-	if requests > 0 && (h.tooBusy(w, r, s, requests, "") || h.owes(w, r, from, "")) {
+	if requests > 0 && (h.tooBusy(w, r, s, requests, "") || h.owes(w, r, from, "") || h.tooFast(w, r, s, requests, "")) {
 		return
 	}
 	h.deliver(r, b, s, conv, caller)

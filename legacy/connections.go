@@ -3,6 +3,7 @@ package legacy
 import (
 	"context"
 	"io"
+	"net/http"
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
@@ -33,10 +34,11 @@ func (o *Options) ofChannels(account *budget.Account) channel.Options {
 	}
 }
 
-// channelOptions are those of a connection whose requests a shutdown waits for.
-func (h *HTTP) channelOptions(account *budget.Account) channel.Options {
+// channelOptions are those of a connection that is the session of this id, and whose
+// requests a shutdown waits for.
+func (h *HTTP) channelOptions(r *http.Request, id string, account *budget.Account) channel.Options {
 	opt := h.opt.ofChannels(account)
-	opt.Gate = h.gate
+	opt.Gate, opt.Pace = h.gate, h.pace(r, id)
 	return opt
 }
 

@@ -44,8 +44,8 @@ func (h *HTTP) openSSE(w http.ResponseWriter, r *http.Request, messages string) 
 		return
 	}
 	s := &sseWriter{w: w, rc: http.NewResponseController(w), timeout: h.opt.WriteTimeout}
-	c := channel.New(r.Context(), h.channelOptions(account), h.backend, caller, observe.HTTPSSE, s.message)
 	id := sessions.NewID()
+	c := channel.New(r.Context(), h.channelOptions(r, id, account), h.backend, caller, observe.HTTPSSE, s.message)
 	if !h.channels.Add(id, c) {
 		c.Close(sessions.Closed)
 		h.refuseConnection(w)

@@ -19,11 +19,12 @@ type notices struct {
 	busy    zerolog.Logger // requests beyond limits.in-flight
 	unknown zerolog.Logger // requests of sessions that are not here
 	short   zerolog.Logger // what was refused for want of memory
+	fast    zerolog.Logger // requests beyond rates
 }
 
 func newNotices(log zerolog.Logger) notices {
 	kind := func() zerolog.Logger {
 		return log.Sample(&zerolog.BurstSampler{Burst: noticeBurst, Period: time.Minute})
 	}
-	return notices{slow: kind(), evicted: kind(), full: kind(), busy: kind(), unknown: kind(), short: kind()}
+	return notices{slow: kind(), evicted: kind(), full: kind(), busy: kind(), unknown: kind(), short: kind(), fast: kind()}
 }

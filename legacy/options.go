@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/internal/rates"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/sessions"
 	"github.com/mcpbridge/bridge/sessions/store"
@@ -41,6 +42,12 @@ type Options struct {
 	// Memory is what all that clients and servers make the process hold is charged to;
 	// nil: it is without bounds.
 	Memory *budget.Budget
+
+	// Rates bounds how fast requests may come; nil: as fast as they like. TierClaim and
+	// TierHeader say where a client's tier is found; empty: nowhere.
+	Rates      *rates.Limiter
+	TierClaim  string
+	TierHeader string
 
 	MaxBody     int64 // bytes of one message from the client; 4 MiB
 	MaxBatch    int   // messages in one batch; 64

@@ -75,6 +75,9 @@ func (h *HTTP) postMessage(w http.ResponseWriter, r *http.Request, accept web.Ac
 	if s == nil && named == unknown {
 		s, caller = h.rotated(r, msg)
 	}
+	if msg.Kind() == jsonrpc.Request && h.tooFast(w, r, s, 1, msg.ID) {
+		return
+	}
 	switch {
 	case msg.Method == mcp.MethodInitialize && msg.Kind() == jsonrpc.Request:
 		if s != nil || !h.relayed(w, r, body, msg) {

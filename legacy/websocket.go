@@ -32,9 +32,9 @@ func (h *HTTP) webSocket(w http.ResponseWriter, r *http.Request) {
 		account.Close()
 		return // the response says why
 	}
-	c := channel.New(r.Context(), h.channelOptions(account), h.backend, caller, observe.WebSocket, ws.Write)
-	c.WatchCredentials(expiryOf(caller.Authorization))
 	id := sessions.NewID()
+	c := channel.New(r.Context(), h.channelOptions(r, id, account), h.backend, caller, observe.WebSocket, ws.Write)
+	c.WatchCredentials(expiryOf(caller.Authorization))
 	if !h.channels.Add(id, c) {
 		c.Close(sessions.Closed)
 		_ = ws.Close(transport.CloseGoingAway, "bridge is shutting down")

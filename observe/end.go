@@ -246,10 +246,11 @@ const (
 	NoSession // named one that is not here, or named none where one is required
 	Draining
 	ShortOfMemory
+	TooFast
 	Refusals // how many there are
 )
 
-var refusalNames = [Refusals]string{"host", "origin", "accept", "content_type", "size", "session", "draining", "memory"}
+var refusalNames = [Refusals]string{"host", "origin", "accept", "content_type", "size", "session", "draining", "memory", "rate"}
 
 // String returns a stable name, fit for logs and metric labels.
 func (r Refusal) String() string {

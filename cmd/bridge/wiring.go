@@ -16,6 +16,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/dialect"
 	"github.com/mcpbridge/bridge/internal/edge"
 	"github.com/mcpbridge/bridge/internal/mount"
+	"github.com/mcpbridge/bridge/internal/rates"
 	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/negotiate"
@@ -153,9 +154,13 @@ func bridgeLimits(m *config.Mount) bridge.Limits {
 }
 
 func legacyOptions(cfg *config.Config, m *config.Mount, log zerolog.Logger) legacy.Options {
+	claim, tierHeader := m.Rates.TierBy()
 	return legacy.Options{
 		AllowedHosts:   allowedHosts(cfg),
 		AllowedOrigins: cfg.AllowedOrigins,
+		Rates:          rates.New(rateOptions(&m.Rates)),
+		TierClaim:      claim,
+		TierHeader:     tierHeader,
 		MaxBody:        int64(m.Limits.MessageSize),
 		MaxBatch:       m.Limits.Batch,
 		MaxSessions:    m.Limits.Sessions,
@@ -174,6 +179,16 @@ func legacyOptions(cfg *config.Config, m *config.Mount, log zerolog.Logger) lega
 		NoPark:         cfg.Park == "off",
 		Logger:         log,
 	}
+}
+
+// rateOptions are the rates of a mount, which were found right.
+func rateOptions(r *config.Rates) rates.Options {
+	rate := func(text string) rates.Rate {
+		perSecond, burst, _ := config.ParseRate(text)
+		return rates.Rate{PerSecond: perSecond, Burst: burst}
+	}
+	factors, _ := r.Factors()
+	return rates.Options{Session: rate(r.Session), Principal: rate(r.Principal), Address: rate(r.Address), Factor: factors}
 }
 
 // allowedHosts opens a bridge that does not listen on loopback to any host

@@ -80,12 +80,13 @@ type Channel struct {
 
 // Options bounds a connection and says who is told of it.
 type Options struct {
-	MaxBody     int64           // bytes of one line, for Serve
-	MaxBatch    int             // messages in one batch
-	MaxPending  int             // messages that wait behind initialize
-	MaxInFlight int             // requests under way
-	Account     *budget.Account // what the connection holds, which closes it; nil: that is without bounds
-	Gate        *gate.Gate      // requests are counted here; nil: nowhere
+	MaxBody     int64                 // bytes of one line, for Serve
+	MaxBatch    int                   // messages in one batch
+	MaxPending  int                   // messages that wait behind initialize
+	MaxInFlight int                   // requests under way
+	Account     *budget.Account       // what the connection holds, which closes it; nil: that is without bounds
+	Gate        *gate.Gate            // requests are counted here; nil: nowhere
+	Pace        func() *jsonrpc.Error // admits a request, or says why not; nil: all are admitted
 	Logger      zerolog.Logger
 	Watch       observe.Watcher // is told of the end; nil: nobody is
 }

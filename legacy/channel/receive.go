@@ -176,13 +176,25 @@ func (c *Channel) cancelled(msg *jsonrpc.Message) *reply {
 
 // request admits a request and starts it, or answers why not.
 func (c *Channel) request(msg *jsonrpc.Message, answer func([]byte)) {
-	start, err := c.admit(msg, answer)
+	var start func()
+	err := c.pace()
+	if err == nil {
+		start, err = c.admit(msg, answer)
+	}
 	switch {
 	case err != nil:
 		answer(jsonrpc.AppendError(nil, msg.ID, err))
 	case start != nil:
 		start()
 	}
+}
+
+// pace refuses a request that comes too fast.
+func (c *Channel) pace() *jsonrpc.Error {
+	if c.opt.Pace == nil {
+		return nil
+	}
+	return c.opt.Pace()
 }
 
 // admit decides on a request with the inbound lock held. It returns what to run,

@@ -1,0 +1,111 @@
+// Package rates bounds how fast requests may come: of a session, of a principal, and
+// from an address. A request must be within all of these; one that is refused counts
+// for none. Whoever was not heard of for longest is forgotten first, so that the table
+// stays bounded whatever identities are made up.
+package rates
+
+import (
+	"cmp"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	"golang.org/x/time/rate"
+)
+
+// remembered is how many sessions, principals and addresses each are remembered.
+const remembered = 16 << 10
+
+// Rate is how many requests may come: so many at once, and so many a second on average.
+// The zero Rate is without bounds.
+type Rate struct {
+	PerSecond float64
+	Burst     int
+}
+
+// Options are the rates. A nil Factor is 1 for everybody.
+type Options struct {
+	Session, Principal, Address Rate
+	// Factor is that of a tier, by which the rates of a session and a principal are
+	// multiplied.
+	Factor map[string]float64
+}
+
+// Sender is whom a request is of. A part that is empty is not bounded.
+type Sender struct{ Session, Principal, Address, Tier string }
+
+// Limiter knows who has sent how much. It is safe for concurrent use. The nil Limiter
+// lets everything pass.
+type Limiter struct {
+	factor map[string]float64
+	tables [3]table
+}
+
+// table has the buckets of one kind of sender.
+type table struct {
+	rate    Rate
+	tiered  bool
+	buckets *lru.Cache[string, *rate.Limiter]
+}
+
+// New returns a limiter, nil when there is nothing to bound.
+func New(opt Options) *Limiter {
+	if opt.Session == (Rate{}) && opt.Principal == (Rate{}) && opt.Address == (Rate{}) {
+		return nil
+	}
+	l := &Limiter{factor: opt.Factor}
+	for i, r := range [...]Rate{opt.Session, opt.Principal, opt.Address} {
+		buckets, _ := lru.New[string, *rate.Limiter](remembered) // the only error is a size below 1
+		l.tables[i] = table{rate: r, tiered: i < 2, buckets: buckets}
+	}
+	return l
+}
+
+// Admit counts n requests, or returns after what time the sender may try again, at
+// least a second.
+func (l *Limiter) Admit(s Sender, n int) (again time.Duration, ok bool) {
+	if l == nil {
+		return 0, true
+	}
+	now := time.Now()
+	var taken [len(l.tables)]*rate.Reservation
+	for i, key := range [...]string{s.Session, s.Principal, s.Address} {
+		bucket := l.tables[i].bucket(key, cmp.Or(l.factor[s.Tier], 1))
+		if bucket == nil {
+			continue
+		}
+		taken[i] = bucket.ReserveN(now, min(n, bucket.Burst()))
+		if wait := taken[i].DelayFrom(now); wait > 0 {
+			for _, r := range taken[:i+1] {
+				if r != nil {
+					r.CancelAt(now)
+				}
+			}
+			return max(wait, time.Second), false
+		}
+	}
+	return 0, true
+}
+
+// bucket returns that of a sender, nil when there is nothing to bound. Who changes its
+// tier gets a new one.
+func (t *table) bucket(key string, factor float64) *rate.Limiter {
+	if key == "" || t.rate == (Rate{}) {
+		return nil
+	}
+	if !t.tiered {
+		factor = 1
+	}
+	limit, burst := rate.Limit(t.rate.PerSecond*factor), max(1, int(float64(t.rate.Burst)*factor))
+	if b, ok := t.buckets.Get(key); ok {
+		if b.Limit() != limit {
+			b.SetLimit(limit)
+			b.SetBurst(burst)
+		}
+		return b
+	}
+	fresh := rate.NewLimiter(limit, burst)
+	if before, ok, _ := t.buckets.PeekOrAdd(key, fresh); ok {
+		return before
+	}
+	return fresh
+}

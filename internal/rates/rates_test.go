@@ -1,0 +1,97 @@
+package rates
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// admitted returns how many of n requests pass.
+func admitted(l *Limiter, s Sender, n int) (passed int) {
+	for range n {
+		if _, ok := l.Admit(s, 1); ok {
+			passed++
+		}
+	}
+	return passed
+}
+
+func TestEachKindOfSenderIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := Rate{PerSecond: 2, Burst: 4}
+		for name, l := range map[string]*Limiter{
+			"session": New(Options{Session: r}), "principal": New(Options{Principal: r}), "address": New(Options{Address: r}),
+		} {
+			s := Sender{"s", "p", "a", ""}
+			if got := admitted(l, s, 10); got != 4 {
+				t.Errorf("%s: %d of 10 pass at once", name, got)
+			}
+			if again, ok := l.Admit(s, 1); ok || again != time.Second {
+				t.Errorf("%s: again after %v, %v", name, again, ok)
+			}
+			time.Sleep(time.Second)
+			if got := admitted(l, s, 10); got != 2 {
+				t.Errorf("%s: %d pass a second later", name, got)
+			}
+			if got := admitted(l, Sender{"other", "other", "other", ""}, 1); got != 1 {
+				t.Errorf("%s: somebody else is refused", name)
+			}
+		}
+	})
+}
+
+func TestWhatIsRefusedCountsForNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Options{Session: Rate{1, 10}, Address: Rate{1, 2}})
+		if got := admitted(l, Sender{Session: "s", Address: "a"}, 10); got != 2 {
+			t.Errorf("%d pass", got)
+		}
+		if got := admitted(l, Sender{Session: "s", Address: "another"}, 2); got != 2 {
+			t.Errorf("%d pass from elsewhere", got)
+		}
+		if got := admitted(l, Sender{Session: "s"}, 10); got != 6 {
+			t.Errorf("%d are left to the session", got)
+		}
+	})
+}
+
+func TestATierMultipliesTheRatesOfSessionAndPrincipal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Options{Principal: Rate{1, 2}, Address: Rate{1, 100}, Factor: map[string]float64{"gold": 3, "free": .1}})
+		for tier, want := range map[string]int{"gold": 6, "": 2, "unknown": 2, "free": 1} {
+			if got := admitted(l, Sender{Principal: "of " + tier, Address: "a", Tier: tier}, 10); got != want {
+				t.Errorf("%q: %d pass, want %d", tier, got, want)
+			}
+		}
+	})
+}
+
+func TestABatchLargerThanTheBurstIsServedInTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Options{Session: Rate{1, 2}})
+		if _, ok := l.Admit(Sender{Session: "s"}, 50); !ok {
+			t.Error("it would never pass")
+		}
+	})
+}
+
+func TestTheTableIsBounded(t *testing.T) {
+	l := New(Options{Address: Rate{1, 1}})
+	for i := range 2 * remembered {
+		l.Admit(Sender{Address: fmt.Sprint(i)}, 1)
+	}
+	if n := l.tables[2].buckets.Len(); n != remembered {
+		t.Errorf("%d addresses are remembered", n)
+	}
+}
+
+func TestWithoutRatesEverythingPasses(t *testing.T) {
+	if _, ok := New(Options{Factor: map[string]float64{"gold": 2}}).Admit(Sender{"s", "p", "a", "gold"}, 1); !ok {
+		t.Error("refused")
+	}
+}

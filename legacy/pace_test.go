@@ -1,0 +1,65 @@
+package legacy
+
+import (
+	"encoding/base64"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/mcpbridge/bridge/internal/rates"
+	"github.com/mcpbridge/bridge/mcp"
+)
+
+func TestRequestsThatComeTooFastAreRefused(t *testing.T) {
+	_, p := serve(t, Options{Rates: rates.New(rates.Options{Session: rates.Rate{PerSecond: .001, Burst: 2}})}, newFake())
+	p.initialize(mcp.V20250326)
+	want(t, "within the rate", p.post(ping).StatusCode, http.StatusOK)
+	want(t, "a batch beyond it", p.post("["+ping+","+ping+"]").StatusCode, http.StatusTooManyRequests)
+	want(t, "which counts for nothing", p.post(ping).StatusCode, http.StatusOK)
+	resp := p.post(ping)
+	want(t, "beyond it", resp.StatusCode, http.StatusTooManyRequests)
+	want(t, "again after", resp.Header.Get("Retry-After") != "", true)
+	want(t, "says to which", strings.Contains(text(t, resp), `"id":1,"error":{"code":-32603,"message":"too many requests; try again in `), true)
+	want(t, "an answer", p.post(`{"jsonrpc":"2.0","id":"q","result":{}}`).StatusCode, http.StatusAccepted)
+	p.session = ""
+	p.initialize(mcp.V20250326)
+	want(t, "another session", p.post(ping).StatusCode, http.StatusOK)
+}
+
+func TestTheRateOfAnAddressHoldsForNewcomers(t *testing.T) {
+	_, p := serve(t, Options{Rates: rates.New(rates.Options{Address: rates.Rate{PerSecond: .001, Burst: 1}})}, newFake())
+	p.initialize(mcp.V20250618)
+	p.session = ""
+	want(t, "initialize", p.post(initialize(mcp.V20250618)).StatusCode, http.StatusTooManyRequests)
+}
+
+func TestTheTierOfAClient(t *testing.T) {
+	limits := rates.Options{Principal: rates.Rate{PerSecond: .001, Burst: 1}, Factor: map[string]float64{"gold": 3}}
+	token := func(claims string) string {
+		return "Bearer e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".sig"
+	}
+	for name, tc := range map[string]struct {
+		opt    Options
+		header http.Header
+		want   int
+	}{
+		"claim":         {Options{TierClaim: "plan"}, http.Header{"Authorization": {token(`{"plan":"gold"}`)}}, 3},
+		"another claim": {Options{TierClaim: "plan"}, http.Header{"Authorization": {token(`{"plan":"iron"}`)}}, 1},
+		"no token":      {Options{TierClaim: "plan"}, http.Header{"Authorization": {"Bearer opaque"}}, 1},
+		"header":        {Options{TierHeader: "X-Plan"}, http.Header{"Authorization": {"Bearer a"}, "X-Plan": {"gold"}}, 3},
+		"nowhere":       {Options{}, http.Header{"Authorization": {"Bearer b"}, "X-Plan": {"gold"}}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.opt.Rates = rates.New(limits)
+			_, p := serve(t, tc.opt, newFake())
+			p.header = tc.header
+			passed := 0
+			for range 6 {
+				if p.post(ping).StatusCode == http.StatusOK {
+					passed++
+				}
+			}
+			want(t, "requests that pass", passed, tc.want)
+		})
+	}
+}
