@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/mcpbridge/bridge/internal/hop"
 	"github.com/mcpbridge/bridge/internal/http1"
@@ -325,18 +324,6 @@ func (p *problems) headers(m *Mount, label string) {
 			p.add(key, "%s is set by the bridge itself; remove it", shown(name))
 		case !http1.IsValue(m.Headers[name]):
 			p.add(key, "the value of %s holds a character that headers cannot carry", shown(http.CanonicalHeaderKey(name)))
-		}
-	}
-}
-
-func (p *problems) times(t *Timeouts, label string) {
-	for _, part := range []struct {
-		key   string
-		value time.Duration
-	}{{"round", t.Round}, {"server-request", t.ServerRequest}} {
-		if part.value > t.Flow {
-			p.add(label+"timeouts."+part.key, "%s is longer than timeouts.flow (%s), which bounds it; lower this or raise that",
-				formatDuration(part.value), formatDuration(t.Flow))
 		}
 	}
 }
