@@ -103,12 +103,22 @@ func traffic(b *testing.B, addr, tool string) {
 	b.ReportMetric(float64(failed.Load())/float64(b.N), "errors/op")
 }
 
+// served measures for a moment, and for longer ones while a busy machine serves nothing.
+func served(addr string, kind load.Kind) *load.Result {
+	for window := 150 * time.Millisecond; ; window *= 4 {
+		r := load.Closed{Addr: addr, Kind: kind, Clients: 8, Sessions: 2, Tools: 10, Window: window}.Run(context.Background())
+		if r.Calls > 0 || r.Errors.Count() > 0 || window > 20*time.Second {
+			return r
+		}
+	}
+}
+
 // TestNoCallIsLostThroughTheBridge runs every kind of traffic against a strict
 // server; every answer is checked by the client, every request by the server.
 func TestNoCallIsLostThroughTheBridge(t *testing.T) {
 	addr := throughBridge(t)
 	for _, kind := range load.Kinds {
-		r := load.Closed{Addr: addr, Kind: kind, Clients: 8, Sessions: 2, Tools: 10, Window: 150 * time.Millisecond}.Run(context.Background())
+		r := served(addr, kind)
 		if r.Errors.Count() != 0 || r.Calls == 0 {
 			t.Errorf("%s: %d calls, %d errors, the first: %v", kind, r.Calls, r.Errors.Count(), r.Errors.First())
 		}
