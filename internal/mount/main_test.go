@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	// A browser may outlive the bridge that opened it, and whoever waits for it.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/mcpbridge/bridge/authorize.openBrowser.func1"))
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/mcpbridge/bridge/internal/browser.Open.func1"))
 }
 
 // seen is one request as the server got it, and its answer's session id.
