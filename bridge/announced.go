@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcpbridge/bridge/bridge/subscriptions"
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -95,7 +96,7 @@ func (c *conversation) subscribable(req downstream.Request) (uri string, err *js
 	}
 	uri, ok := rawjson.Text(req.URI)
 	if !ok {
-		return "", invalidParams("uri is missing or no string")
+		return "", fault.Params("uri is missing or no string")
 	}
 	return uri, nil
 }
@@ -124,14 +125,14 @@ func (c *conversation) explainSubscription(err error) *jsonrpc.Error {
 	case err == nil:
 		return nil
 	case errors.As(err, &tooMany):
-		return internalError(err.Error(), []rawjson.Edit{quoted("limit", "limits.subscriptions")})
+		return fault.Internal(err.Error(), fault.Limit("limits.subscriptions"))
 	case errors.As(err, &failure):
 		return describe(failure)
 	case errors.As(err, &refused):
 		_, refused = c.rules.Error(mcp.MethodResourcesSubscribe, nil, refused)
 		return refused
 	case errors.Is(err, subscriptions.ErrNotAccepted):
-		return invalidParams(err.Error())
+		return fault.Params(err.Error())
 	}
-	return internalError(err.Error(), nil)
+	return fault.Internal(err.Error())
 }

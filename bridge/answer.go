@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -30,7 +31,7 @@ func (k ending) deliver(e *effect) {
 	req := k.request()
 	if err := k.conv.deliver(k.out, &req, e.result); err != nil {
 		k.logLine(k.conv.b.log.Warn()).Str(logfield.Rule, "B-30").Err(err).Msg("the upstream's result cannot be translated")
-		finish(k.out, req.ID, nil, internalError(err.Error(), nil))
+		finish(k.out, req.ID, nil, fault.Internal(err.Error()))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpbridge/bridge/ask"
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
@@ -235,7 +236,7 @@ func (k *asker) declined(method string, e *jsonrpc.Error) string {
 		k.conv.distrust(kindOf(method), forGood)
 		return "the client declared support for " + method + " but does not implement it"
 	}
-	return "the client could not serve " + method + ": " + bounded(e.Message)
+	return "the client could not serve " + method + ": " + fault.Clip(e.Message)
 }
 
 // codeUserRejected is what the legacy sampling pages use for a user's refusal.
@@ -281,7 +282,7 @@ func mintUUID() string {
 
 // alive is progress that says what act wants said and counts nothing.
 func (k *asker) alive(act *mrtr.Action) downstream.Message {
-	message := bounded(act.Say)
+	message := fault.Clip(act.Say)
 	if !k.conv.Version().AtLeast(mcp.V20250326) {
 		message = "" // C-5
 	}

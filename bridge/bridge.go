@@ -14,6 +14,7 @@ import (
 	"github.com/mcpbridge/bridge/bridge/catalog"
 	"github.com/mcpbridge/bridge/bridge/subscriptions"
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/internal/roster"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -144,13 +145,13 @@ func (b *Bridge) Open(ctx context.Context, caller downstream.Caller, req jsonrpc
 	}
 	result, err := b.greet(version, server, push != nil)
 	if err != nil {
-		return nil, nil, internalError(err.Error(), nil)
+		return nil, nil, fault.Internal(err.Error())
 	}
 	conv := b.newConversation(version, caller, server, push)
 	conv.declare(clientInfo, capabilities)
 	conv.early.ended(req.ID) // a cancellation of initialize is nobody else's either
 	if !b.adopt(conv) {
-		return nil, nil, internalError(ErrClosed.Error(), nil)
+		return nil, nil, fault.Internal(ErrClosed.Error())
 	}
 	return conv, result, nil
 }

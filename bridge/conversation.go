@@ -13,6 +13,7 @@ import (
 	"github.com/mcpbridge/bridge/bridge/tasks"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -131,7 +132,7 @@ func (c *conversation) Serve(ctx context.Context, caller downstream.Caller, req 
 	}
 	if missing := unnamed(&req); missing != "" {
 		c.ended(req.ID)
-		finish(out, req.ID, nil, invalidParams(missing+" is missing or no string"))
+		finish(out, req.ID, nil, fault.Params(missing+" is missing or no string"))
 		return
 	}
 	began := time.Now()

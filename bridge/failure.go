@@ -3,7 +3,6 @@ package bridge
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -62,32 +62,30 @@ func (k ending) explain(err error) ([]byte, *jsonrpc.Error) {
 		if abort.Undeclared != "" {
 			reason = k.undeclared(abort.Undeclared)
 		}
-		return k.giveUp(reason, []rawjson.Edit{
-			quoted("inputRequest", abort.Key), quoted("method", abort.Method), quoted("reason", reason),
-		})
+		return k.giveUp(reason, fault.Text("inputRequest", abort.Key), fault.Text("method", abort.Method), fault.Reason(reason))
 	case errors.As(err, &limit) && limit.Limit != "timeouts.round":
-		return k.giveUp(limit.Error(), []rawjson.Edit{quoted("limit", limit.Limit)})
+		return k.giveUp(limit.Error(), fault.Limit(limit.Limit))
 	case budget.Short(err):
-		return k.giveUp(err.Error(), []rawjson.Edit{quoted("limit", "limits.memory")})
+		return k.giveUp(err.Error(), fault.Limit("limits.memory"))
 	case errors.As(err, &violation):
-		return nil, internalError(violation.Error(), []rawjson.Edit{quoted("rule", violation.Rule)})
+		return nil, fault.Internal(violation.Error(), fault.Text("rule", violation.Rule))
 	}
-	return nil, internalError(err.Error(), nil)
+	return nil, fault.Internal(err.Error())
 }
 
 // giveUp ends a call that could not get its input: for tools as a result that
 // the model can react to, for the others as an error (C-34).
-func (k ending) giveUp(reason string, data []rawjson.Edit) ([]byte, *jsonrpc.Error) {
+func (k ending) giveUp(reason string, details ...fault.Detail) ([]byte, *jsonrpc.Error) {
 	if k.flow.Method == mcp.MethodToolsCall {
 		return translate.ToolError(reason), nil
 	}
-	return nil, internalError(reason, data)
+	return nil, fault.Internal(reason, details...)
 }
 
 // signIn tells what the person has to do. The text is not cut: it holds an address,
 // half of which leads nowhere.
 func (k ending) signIn(f *upstream.Failure) ([]byte, *jsonrpc.Error) {
-	result, refusal := k.giveUp(f.Error(), []rawjson.Edit{quoted("reason", f.Cause.String())})
+	result, refusal := k.giveUp(f.Error(), fault.Reason(f.Cause.String()))
 	if refusal != nil {
 		refusal.Message = f.Error()
 	}
@@ -102,7 +100,7 @@ func refusalOf(f *upstream.Failure) *downstream.Refusal {
 func (b *Bridge) refuse(err error) error {
 	var failure *upstream.Failure
 	if !errors.As(err, &failure) {
-		return internalError(err.Error(), nil)
+		return fault.Internal(err.Error())
 	}
 	b.log.Warn().Str(logfield.Method, mcp.MethodInitialize).Err(err).Msg("the upstream cannot serve a new session")
 	if failure.Cause == upstream.Unauthorized {
@@ -114,50 +112,21 @@ func (b *Bridge) refuse(err error) error {
 // describe words an upstream failure. Its HTTP status is told, never relayed:
 // 400 and 404 mean something else to a legacy client (E-19, A-25).
 func describe(f *upstream.Failure) *jsonrpc.Error {
-	data := []rawjson.Edit{quoted("reason", strings.ReplaceAll(f.Cause.String(), " ", "_"))}
+	details := []fault.Detail{fault.Reason(strings.ReplaceAll(f.Cause.String(), " ", "_"))}
 	if f.Status != 0 {
-		data = append(data, rawjson.Edit{Name: "httpStatus", Value: strconv.AppendInt(nil, int64(f.Status), 10)})
+		details = append(details, fault.Number("httpStatus", f.Status))
 	}
-	return internalError(f.Error(), data)
-}
-
-// internalError is an error of the bridge's own, marked by data.bridge so that
-// it cannot be taken for the server's (F-2).
-func internalError(message string, data []rawjson.Edit) *jsonrpc.Error {
-	inner := rawjson.Apply(nil, emptyObject, data...)
-	outer := append([]byte(`{"bridge":`), inner...)
-	return &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: bounded(message), Data: append(outer, '}')}
+	return fault.Internal(f.Error(), details...)
 }
 
 func methodNotFound(method string) *jsonrpc.Error {
-	return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "method not offered: " + bounded(method)}
-}
-
-func invalidParams(message string) *jsonrpc.Error {
-	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: message}
+	return fault.Method("method not offered: " + fault.Clip(method))
 }
 
 // tooMuchDeclared refuses an initialize whose text a session would keep.
 func tooMuchDeclared(size, limit int) *jsonrpc.Error {
-	return &jsonrpc.Error{
-		Code:    jsonrpc.CodeInvalidParams,
-		Message: fmt.Sprintf("clientInfo, capabilities and Authorization have %d bytes together; the limit is %d (limits.declaration)", size, limit),
-		Data:    []byte(`{"bridge":{"limit":"limits.declaration"}}`),
-	}
-}
-
-func quoted(name, text string) rawjson.Edit {
-	return rawjson.Edit{Name: name, Value: rawjson.AppendQuote(nil, bounded(text))}
-}
-
-// maxText bounds peer-controlled text in errors and logs, in bytes.
-const maxText = 400
-
-func bounded(s string) string {
-	if len(s) <= maxText {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxText], "") + "…"
+	return fault.Params(fmt.Sprintf("clientInfo, capabilities and Authorization have %d bytes together; the limit is %d (limits.declaration)", size, limit),
+		fault.Limit("limits.declaration"))
 }
 
 // logEnd writes one line for every flow that fails. It names the cause and
@@ -222,7 +191,7 @@ func (k ending) logLine(event *zerolog.Event) *zerolog.Event {
 		event = event.Str(logfield.SessionID, logfield.Short(k.flow.Home.Session))
 	}
 	if name, ok := rawjson.Text(k.name); ok {
-		event = event.Str(logfield.Tool, bounded(name))
+		event = event.Str(logfield.Tool, fault.Clip(name))
 	}
 	event = event.Str(logfield.FlowID, k.id()).Str(logfield.Method, k.flow.Method).Int(logfield.Round, k.flow.Round)
 	if !k.flow.Clock.Began.IsZero() {

@@ -6,10 +6,10 @@ import (
 
 	"github.com/mcpbridge/bridge/bridge/tasks"
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
-	"github.com/mcpbridge/bridge/rawjson"
 )
 
 // Here is a session's part in the tasks that the bridge hosts for its client; package
@@ -96,9 +96,9 @@ func explainTask(err error) *jsonrpc.Error {
 	case err == nil:
 		return nil
 	case errors.Is(err, tasks.ErrTooMany):
-		return internalError(err.Error(), []rawjson.Edit{quoted("limit", "tasks of one session")})
+		return fault.Internal(err.Error(), fault.Limit("tasks of one session"))
 	case errors.Is(err, tasks.ErrWaiters):
-		return internalError(err.Error(), []rawjson.Edit{quoted("limit", "tasks/result of one task")})
+		return fault.Internal(err.Error(), fault.Limit("tasks/result of one task"))
 	}
-	return invalidParams(err.Error())
+	return fault.Params(err.Error())
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
@@ -148,8 +149,5 @@ func (p *keptCall) pending(open []pendingQuestion) ([]byte, *jsonrpc.Error) {
 	if p.call.flow.Method == mcp.MethodToolsCall {
 		return translate.ToolError(words.String()), nil
 	}
-	return nil, &jsonrpc.Error{
-		Code: jsonrpc.CodeInternal, Message: words.String(),
-		Data: rawjson.Apply(nil, []byte(`{}`), rawjson.Edit{Name: "bridge", Value: rawjson.Apply(nil, []byte(`{}`), rawjson.Edit{Name: "url", Value: rawjson.AppendQuote(nil, link)})}),
-	}
+	return nil, fault.Uncut(jsonrpc.CodeInternal, words.String(), fault.Detail{Name: "url", Value: rawjson.AppendQuote(nil, link)})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -40,7 +41,7 @@ func servePing(*conversation, context.Context, downstream.Caller, downstream.Req
 }
 
 func refuseInitialize(*conversation, context.Context, downstream.Caller, downstream.Request) ([]byte, *jsonrpc.Error) {
-	return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "this session is already initialized"}
+	return nil, fault.Request("this session is already initialized")
 }
 
 func notOffered(_ *conversation, _ context.Context, _ downstream.Caller, req downstream.Request) ([]byte, *jsonrpc.Error) {
@@ -54,7 +55,7 @@ func serveSetLevel(c *conversation, _ context.Context, _ downstream.Caller, req 
 	}
 	level, _ := rawjson.Text(req.Level)
 	if mcp.Severity(level) < 0 {
-		return nil, invalidParams("level must be one of debug, info, notice, warning, error, critical, alert, emergency")
+		return nil, fault.Params("level must be one of debug, info, notice, warning, error, critical, alert, emergency")
 	}
 	c.mu.Lock()
 	c.level = level

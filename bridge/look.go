@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/observe"
@@ -66,7 +67,7 @@ const maxOmissions = 100
 func (o *omissions) note(left translate.Omission) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	entry := observe.Omission{Method: left.Method, Name: bounded(left.Name), Reason: bounded(left.Reason)}
+	entry := observe.Omission{Method: left.Method, Name: fault.Clip(left.Name), Reason: fault.Clip(left.Reason)}
 	if len(o.known) < maxOmissions && !slices.Contains(o.known, entry) {
 		o.known = append(o.known, entry)
 	}
@@ -131,7 +132,7 @@ func (k reporter) open(in *mrtr.Input, served uint8) observe.Open {
 	message, _ := rawjson.Text(rawjson.Get(in.Params, "message"))
 	return observe.Open{
 		Kind: questionKind(in), Asked: in.Asked, Answered: in.Response != nil,
-		Proven: served&(1<<kindOf(in.Method)) != 0, Message: bounded(message),
+		Proven: served&(1<<kindOf(in.Method)) != 0, Message: fault.Clip(message),
 	}
 }
 
@@ -154,5 +155,5 @@ func nameOf(method string, raw []byte) string {
 		return ""
 	}
 	name, _ := rawjson.Text(raw)
-	return bounded(name)
+	return fault.Clip(name)
 }

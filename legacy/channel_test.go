@@ -115,7 +115,7 @@ func TestALineAboveTheLimitIsAnsweredByIDWhereverThatStands(t *testing.T) {
 			`{"method":"echo",` + filler + `,"jsonrpc":"2.0","id":"big"}`, // as the TypeScript SDK writes it
 		} {
 			l.send(large)
-			want(t, "refusal", l.next(), `{"jsonrpc":"2.0","id":"big","error":{"code":-32600,"message":"`+message.TooLarge(500)+`"}}`)
+			want(t, "refusal", l.next(), `{"jsonrpc":"2.0","id":"big","error":{"code":-32600,"message":"`+message.TooLarge(500)+`","data":{"bridge":{}}}}`)
 		}
 	})
 }
@@ -309,7 +309,7 @@ func TestEndDuringInitializeLeavesNothing_A36(t *testing.T) {
 		l := serveStdio(t, Options{}, b)
 		l.send(initialize(mcp.V20251125))
 		_ = l.in.Close()
-		want(t, "answer", l.next(), `{"jsonrpc":"2.0","id":0,"error":{"code":-32603,"message":"the connection ended before the server had answered"}}`)
+		want(t, "answer", l.next(), `{"jsonrpc":"2.0","id":0,"error":{"code":-32603,"message":"the connection ended before the server had answered","data":{"bridge":{}}}}`)
 		want(t, "returns", <-l.done, error(nil))
 	})
 }

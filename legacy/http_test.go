@@ -67,7 +67,7 @@ func TestInitializeErrorsAre200ExceptAuthorization_A23_A25(t *testing.T) {
 		body   string
 	}{
 		"rpc error":   {&jsonrpc.Error{Code: -32602, Message: "bad version"}, 200, `{"jsonrpc":"2.0","id":0,"error":{"code":-32602,"message":"bad version"}}`},
-		"other error": {errors.New("secret detail"), 200, `{"jsonrpc":"2.0","id":0,"error":{"code":-32603,"message":"internal error of the bridge"}}`},
+		"other error": {errors.New("secret detail"), 200, `{"jsonrpc":"2.0","id":0,"error":{"code":-32603,"message":"internal error of the bridge","data":{"bridge":{}}}}`},
 		"refusal":     {&downstream.Refusal{Status: 403, Challenge: []string{"Bearer a", "Basic b"}, Body: []byte(`{"e":1}`)}, 403, `{"e":1}`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -374,7 +374,7 @@ func TestOtherMethodsAre405(t *testing.T) {
 	resp := p.do(p.request("PUT", "{}"))
 	want(t, "PUT", resp.StatusCode, 405)
 	want(t, "Allow", resp.Header.Get("Allow"), "GET, POST, DELETE, OPTIONS")
-	want(t, "why", text(t, resp), `{"jsonrpc":"2.0","error":{"code":-32600,"message":"method is not allowed here; use GET, POST, DELETE, OPTIONS"}}`)
+	want(t, "why", text(t, resp), `{"jsonrpc":"2.0","error":{"code":-32600,"message":"method is not allowed here; use GET, POST, DELETE, OPTIONS","data":{"bridge":{}}}}`)
 	p.initialize(mcp.V20251125)
 	resp = p.get("")
 	want(t, "GET when not offered (A-31)", resp.StatusCode, 405)
@@ -388,7 +388,7 @@ func TestGetWithoutASessionIs405(t *testing.T) {
 	resp := p.get("")
 	want(t, "GET", resp.StatusCode, 405)
 	want(t, "Allow", resp.Header.Get("Allow"), "POST, OPTIONS")
-	want(t, "why", text(t, resp), `{"jsonrpc":"2.0","error":{"code":-32600,"message":"method is not allowed here without a session; use POST, OPTIONS"}}`)
+	want(t, "why", text(t, resp), `{"jsonrpc":"2.0","error":{"code":-32600,"message":"method is not allowed here without a session; use POST, OPTIONS","data":{"bridge":{}}}}`)
 	want(t, "DELETE", p.do(p.request("DELETE", "")).StatusCode, 405)
 }
 

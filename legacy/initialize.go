@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/message"
 	"github.com/mcpbridge/bridge/legacy/web"
@@ -18,8 +19,7 @@ import (
 // a live session cannot be initialized twice.
 func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, accept web.Accept, live *session, msg jsonrpc.Message) {
 	if live != nil {
-		web.WriteMessage(w, accept, jsonrpc.AppendError(nil, msg.ID,
-			&jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "session is already initialized"}))
+		web.WriteMessage(w, accept, jsonrpc.AppendError(nil, msg.ID, fault.Request("session is already initialized")))
 		return
 	}
 	if !h.gate.Enter() {

@@ -248,7 +248,7 @@ func TestGetNeedsAnAcceptThatTakesStreams_E5(t *testing.T) {
 	p.header.Set("Accept", "application/json")
 	resp := p.get("")
 	want(t, "status", resp.StatusCode, 406)
-	want(t, "why", text(t, resp), `{"jsonrpc":"2.0","error":{"code":-32600,"message":"Accept must allow text/event-stream"}}`)
+	want(t, "why", text(t, resp), `{"jsonrpc":"2.0","error":{"code":-32600,"message":"Accept must allow text/event-stream","data":{"bridge":{}}}}`)
 }
 
 func TestCallsAfterTheEndAreIgnored_DI13(t *testing.T) {

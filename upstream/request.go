@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"sync"
 
+	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -131,7 +132,7 @@ func (r *request) check() *jsonrpc.Error {
 	return nil
 }
 
-// refuse makes an error born in the bridge (F-2).
-func refuse(code int, reason, message string) *jsonrpc.Error {
-	return &jsonrpc.Error{Code: code, Message: message, Data: []byte(`{"bridge":{"reason":"` + reason + `"}}`)}
+// refuse makes an error about a request that cannot be sent.
+func refuse(code int, reason, text string) *jsonrpc.Error {
+	return fault.New(code, text, fault.Reason(reason))
 }

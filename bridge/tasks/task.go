@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -143,9 +144,7 @@ func (t *Task) Finish(msg downstream.Message) {
 
 // Abandon implements downstream.Reply: the call was cancelled.
 func (t *Task) Abandon() {
-	t.end(cancelled, downstream.Failure("", &jsonrpc.Error{
-		Code: jsonrpc.CodeInternal, Message: "the task was cancelled", Data: []byte(`{"bridge":{}}`),
-	}))
+	t.end(cancelled, downstream.Failure("", fault.Internal("the task was cancelled")))
 }
 
 // end settles the task, once, and answers whoever waits.
@@ -157,7 +156,7 @@ func (t *Task) end(status string, outcome downstream.Message) {
 		return
 	}
 	if err := t.held.Set(outcome.Room()); err != nil && len(t.waiters) == 0 {
-		status, outcome = failed, downstream.Failure("", &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: err.Error(), Data: []byte(`{"bridge":{}}`)})
+		status, outcome = failed, downstream.Failure("", fault.Internal(err.Error()))
 	}
 	t.setLocked(status)
 	t.outcome, t.cancel = outcome, nil

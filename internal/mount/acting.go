@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpbridge/bridge/authorize"
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/internal/resource"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/upstream"
@@ -141,7 +142,7 @@ func admission(r *resource.Resource) func(*http.Request) *downstream.Refusal {
 		if refused == nil {
 			return nil
 		}
-		out := &downstream.Refusal{Status: refused.Status, Body: jsonrpc.AppendError(nil, "", &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: refused.Reason})}
+		out := &downstream.Refusal{Status: refused.Status, Body: jsonrpc.AppendError(nil, "", fault.Request(refused.Reason))}
 		if refused.Challenge != "" {
 			out.Challenge = []string{refused.Challenge}
 		}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/mcpbridge/bridge/authorize"
+	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/upstream"
 )
@@ -114,9 +115,7 @@ func unsigned(r *http.Request, body []byte, err error) *http.Response {
 	}
 	resp.StatusCode = http.StatusAccepted
 	if msg.Kind() == jsonrpc.Request {
-		text := jsonrpc.AppendError(nil, msg.ID, &jsonrpc.Error{
-			Code: jsonrpc.CodeInternal, Message: err.Error(), Data: []byte(`{"bridge":{"reason":"` + upstream.SignIn.String() + `"}}`),
-		})
+		text := jsonrpc.AppendError(nil, msg.ID, fault.Uncut(jsonrpc.CodeInternal, err.Error(), fault.Reason(upstream.SignIn.String())))
 		resp.StatusCode, resp.ContentLength, resp.Body = http.StatusOK, int64(len(text)), io.NopCloser(bytes.NewReader(text))
 		resp.Header.Set("Content-Type", "application/json")
 	}

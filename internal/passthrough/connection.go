@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
@@ -162,7 +163,7 @@ func (*connection) Close(error) {}
 
 // notModern is the error with which clients of both eras fall back to initialize.
 func notModern() *jsonrpc.Error {
-	return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "method not found: initialize first"}
+	return fault.Method("method not found: initialize first")
 }
 
 // exchange is where the answer to one request goes.

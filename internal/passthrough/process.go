@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -75,7 +76,7 @@ func (p *Process) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, leave := p.enter(r)
 	if leave == nil {
 		w.Header().Set("Retry-After", "1")
-		writeError(w, http.StatusServiceUnavailable, "", &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: shuttingDown})
+		writeError(w, http.StatusServiceUnavailable, "", fault.Internal(shuttingDown))
 		return
 	}
 	defer leave()
@@ -90,7 +91,7 @@ func (p *Process) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if p.opt.Legacy != nil && p.opt.Legacy(ctx) {
 		// no error of the modern era.
-		writeError(w, http.StatusBadRequest, msg.ID, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "no session: initialize first"})
+		writeError(w, http.StatusBadRequest, msg.ID, fault.Request("no session: initialize first"))
 		return
 	}
 	if msg.Method == mcp.MethodToolsCall && p.mirror.Blind() {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -216,7 +217,7 @@ func failure(err error) (status int, retry time.Duration, refusal *jsonrpc.Error
 	if f, ok := errors.AsType[*upstream.Failure](err); ok {
 		reason, retry = f.Cause.String(), f.RetryAfter
 	}
-	refusal = &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: err.Error(), Data: []byte(`{"bridge":{"reason":"` + reason + `"}}`)}
+	refusal = fault.Internal(err.Error(), fault.Reason(reason))
 	if retry > 0 {
 		return http.StatusServiceUnavailable, retry, refusal
 	}

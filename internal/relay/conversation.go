@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
@@ -51,7 +52,7 @@ func (c *conversation) Version() mcp.Version { return c.version }
 // Serve implements downstream.Conversation. It returns before the answer.
 func (c *conversation) Serve(_ context.Context, caller downstream.Caller, req downstream.Request, out downstream.Reply) {
 	if c.strange(caller) || c.gone() {
-		gone := downstream.Failure(req.ID, internalError("this session is over: initialize a new one"))
+		gone := downstream.Failure(req.ID, failed("this session is over: initialize a new one"))
 		if !out.Refuse(&downstream.Refusal{Status: http.StatusNotFound, Body: gone.AppendTo(nil)}) { // the status that makes clients begin anew
 			out.Finish(gone)
 		}
@@ -82,11 +83,11 @@ func (c *conversation) begin(req *downstream.Request, out downstream.Reply) *jso
 	defer c.mu.Unlock()
 	switch {
 	case c.closed:
-		return internalError(errOver.Error())
+		return failed(errOver.Error())
 	case c.calls[req.ID] != nil: // B-1: the server could not tell them apart either
-		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "a request with this id is already under way"}
+		return fault.Request("a request with this id is already under way")
 	case len(c.calls) >= c.relay.opt.Calls:
-		return internalError("too many requests are under way in this session")
+		return failed("too many requests are under way in this session")
 	}
 	c.last++
 	k := &call{out: out, number: c.last, token: req.ProgressToken}
@@ -203,7 +204,7 @@ func (c *conversation) Fail(id jsonrpc.ID, why error) {
 	}
 	e := (*jsonrpc.Error)(nil)
 	if !errors.As(why, &e) {
-		e = internalError(why.Error())
+		e = failed(why.Error())
 	}
 	k.out.Finish(downstream.Failure(id, e))
 }
@@ -285,7 +286,7 @@ func (c *conversation) decline(id jsonrpc.ID) {
 	line := c.line
 	c.mu.Unlock()
 	if line != nil { // else not even initialize was sent
-		e := internalError("the client cannot be asked now")
+		e := failed("the client cannot be asked now")
 		msg := jsonrpc.Message{ID: id, Error: e}
 		line.Send(downstream.Caller{Principal: c.principal}, &msg, msg.AppendTo(nil))
 	}

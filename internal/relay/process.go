@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/upstream"
 )
@@ -20,9 +21,8 @@ func (p Places) Take() (free func(), err error) {
 	case p <- struct{}{}:
 		return sync.OnceFunc(func() { <-p }), nil
 	default:
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternal,
-			Message: fmt.Sprintf("all %d processes of this server are in use (limits.children); try again later", cap(p)),
-			Data:    []byte(`{"bridge":{"reason":"limit","limit":"limits.children"}}`)}
+		return nil, fault.Internal(fmt.Sprintf("all %d processes of this server are in use (limits.children); try again later", cap(p)),
+			fault.Reason("limit"), fault.Limit("limits.children"))
 	}
 }
 
@@ -42,7 +42,7 @@ func (p *Process) Connect(_ downstream.Caller, inbox Inbox) (Line, error) {
 	lines, err := upstream.StartLines(p.Options, hearing{inbox})
 	if err != nil {
 		free()
-		return nil, internalError(err.Error())
+		return nil, failed(err.Error())
 	}
 	return &processLine{lines, free}, nil
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/internal/gate"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -89,7 +90,7 @@ func New(opt Options) *Relay {
 // initialize request over. The result is the server's own.
 func (r *Relay) Open(ctx context.Context, caller downstream.Caller, req jsonrpc.Message, push downstream.Pusher) (downstream.Conversation, []byte, error) {
 	if !r.gate.Enter() {
-		return nil, nil, internalError("the bridge is shutting down")
+		return nil, nil, failed("the bridge is shutting down")
 	}
 	c := &conversation{relay: r, principal: caller.Principal, push: push, calls: map[jsonrpc.ID]*call{}}
 	line, err := r.opt.Server.Connect(caller, c)
@@ -108,7 +109,7 @@ func (r *Relay) Open(ctx context.Context, caller downstream.Caller, req jsonrpc.
 	}
 	version, ok := rawjson.Text(rawjson.Get(result, "protocolVersion"))
 	if !ok {
-		err := internalError("the server answered initialize without a protocolVersion")
+		err := failed("the server answered initialize without a protocolVersion")
 		c.Close(err)
 		return nil, nil, err
 	}
@@ -126,6 +127,4 @@ func (r *Relay) Close() {
 // errOver ends what is under way when the conversation is closed.
 var errOver = errors.New("the session has ended")
 
-func internalError(message string) *jsonrpc.Error {
-	return &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: message, Data: []byte(`{"bridge":{"reason":"relay"}}`)}
-}
+func failed(text string) *jsonrpc.Error { return fault.Internal(text, fault.Reason("relay")) }

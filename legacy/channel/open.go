@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/message"
 )
@@ -85,14 +86,14 @@ func (c *Channel) open(req jsonrpc.Message, answer func([]byte)) {
 // initialize.
 func (c *Channel) openError(err error) *jsonrpc.Error {
 	if c.ctx.Err() != nil { // who closes only the input still reads
-		return internal("the connection ended before the server had answered")
+		return fault.Internal("the connection ended before the server had answered")
 	}
 	var refusal *downstream.Refusal
 	if errors.As(err, &refusal) {
-		return internal(fmt.Sprintf("the upstream server demands authorization (status %d): configure credentials for it", refusal.Status))
+		return fault.Internal(fmt.Sprintf("the upstream server demands authorization (status %d): configure credentials for it", refusal.Status))
 	}
 	if budget.Short(err) {
-		return internal(err.Error())
+		return fault.Internal(err.Error())
 	}
 	return message.AsError(err)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/message"
@@ -38,7 +39,7 @@ func (c *Channel) ReadFrom(read func() ([]byte, error)) {
 // memory. Its id stands there, or nowhere that we know of.
 func (c *Channel) rejectShort(beginning []byte, err error) {
 	msg, _ := jsonrpc.Parse(beginning)
-	c.reject(msg.ID, internal(err.Error()))
+	c.reject(msg.ID, fault.Internal(err.Error()))
 }
 
 // receive is Take for a connection on which errors are answered, too.
@@ -120,7 +121,7 @@ func (c *Channel) takeBatch(frame []byte) *jsonrpc.Error {
 // refuseBatch answers each request on its own: a client that sent an array
 // waits for these ids. When there is none it returns the refusal.
 func (c *Channel) refuseBatch(b *message.Batch) *jsonrpc.Error {
-	refusal := message.Invalid("batches are not part of this protocol version")
+	refusal := fault.Request("batches are not part of this protocol version")
 	if len(b.Requests) == 0 {
 		return refusal
 	}
@@ -205,12 +206,12 @@ func (c *Channel) admit(msg *jsonrpc.Message, answer func([]byte)) (start func()
 	defer c.in.Unlock()
 	switch {
 	case c.closed:
-		return nil, internal("the session is closed")
+		return nil, fault.Internal("the session is closed")
 	case msg.Method == mcp.MethodPing && c.conv == nil:
 		return func() { c.work.Go(func() { answer(jsonrpc.AppendResult(nil, msg.ID, []byte(`{}`))) }) }, nil // A-9
 	case c.opening:
 		if len(c.backlog) >= c.opt.MaxPending {
-			return nil, message.Invalid("too many messages before initialize was answered")
+			return nil, fault.Request("too many messages before initialize was answered")
 		}
 		hold, err := c.hold(msg)
 		if err == nil {
@@ -245,18 +246,18 @@ func (c *Channel) addresseeLocked(msg *jsonrpc.Message) (downstream.Conversation
 	case era == negotiate.Modern:
 		// At once, and no error of the modern era, so that a dual-era client falls back
 		// to initialize.
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "method not found: initialize first"}
+		return nil, fault.Method("method not found: initialize first")
 	}
-	return nil, message.Invalid("initialize first")
+	return nil, fault.Request("initialize first")
 }
 
 // beginLocked takes a place and the id for a request, and returns what serves it.
 func (c *Channel) beginLocked(conv downstream.Conversation, msg *jsonrpc.Message, answer func([]byte)) (start func(), err *jsonrpc.Error) {
 	if _, used := c.inFlight[msg.ID]; used {
-		return nil, message.Invalid("a request with this id is already under way") // B-1
+		return nil, fault.Request("a request with this id is already under way") // B-1
 	}
 	if c.running >= c.opt.MaxInFlight {
-		return nil, internal("too many requests are under way on this connection")
+		return nil, fault.Internal("too many requests are under way on this connection")
 	}
 	hold, err := c.hold(msg)
 	if err != nil {
@@ -265,7 +266,7 @@ func (c *Channel) beginLocked(conv downstream.Conversation, msg *jsonrpc.Message
 	gated := c.opt.Gate != nil && msg.Method != mcp.MethodListen // which never ends by itself
 	if gated && !c.opt.Gate.Enter() {
 		hold.Release()
-		return nil, internal("bridge is shutting down")
+		return nil, fault.Internal("bridge is shutting down")
 	}
 	out := &reply{c: c, conv: conv, id: msg.ID, answer: answer, hold: hold, gated: gated}
 	c.inFlight[msg.ID] = out
@@ -285,7 +286,7 @@ const messageCost = 8 << 10
 func (c *Channel) hold(msg *jsonrpc.Message) (budget.Hold, *jsonrpc.Error) {
 	hold := budget.On(c.opt.Account)
 	if err := hold.Grow(messageCost + len(msg.Params) + len(msg.Result)); err != nil {
-		return hold, internal(err.Error())
+		return hold, fault.Internal(err.Error())
 	}
 	return hold, nil
 }
@@ -322,8 +323,4 @@ func (c *Channel) settle(out *reply) {
 	if c.inFlight[out.id] == out {
 		delete(c.inFlight, out.id)
 	}
-}
-
-func internal(message string) *jsonrpc.Error {
-	return &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: message}
 }

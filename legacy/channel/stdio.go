@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/internal/transport"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/message"
@@ -88,5 +89,5 @@ func (c *Channel) readLines(lines *transport.LineReader) {
 // the end were kept. The id stands in one of them.
 func (c *Channel) rejectLarge(beginning, end []byte) {
 	msg, _ := jsonrpc.Parse(beginning)
-	c.reject(cmp.Or(msg.ID, jsonrpc.TrailingID(end)), message.Invalid(message.TooLarge(c.opt.MaxBody)))
+	c.reject(cmp.Or(msg.ID, jsonrpc.TrailingID(end)), fault.Request(message.TooLarge(c.opt.MaxBody)))
 }

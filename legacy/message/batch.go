@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 
+	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 )
@@ -23,7 +24,7 @@ func ParseBatch(body []byte, limit int) (*Batch, *jsonrpc.Error) {
 		return nil, AsError(err)
 	}
 	if len(parts) > limit {
-		return nil, Invalid(fmt.Sprintf("a batch of more than %d messages is too large (limits.batch)", limit))
+		return nil, fault.Request(fmt.Sprintf("a batch of more than %d messages is too large (limits.batch)", limit))
 	}
 	b := new(Batch)
 	for _, part := range parts {
@@ -32,7 +33,7 @@ func ParseBatch(body []byte, limit int) (*Batch, *jsonrpc.Error) {
 		}
 	}
 	if len(b.Responses) > 0 && len(b.Requests)+len(b.Broken) > 0 {
-		return nil, Invalid("a batch must not mix requests and responses")
+		return nil, fault.Request("a batch must not mix requests and responses")
 	}
 	return b, nil
 }
@@ -47,7 +48,7 @@ func (b *Batch) add(part []byte) *jsonrpc.Error {
 	case err != nil:
 		b.Broken = append(b.Broken, jsonrpc.AppendError(nil, msg.ID, AsError(err)))
 	case msg.Method == mcp.MethodInitialize:
-		return Invalid("initialize must not be part of a batch")
+		return fault.Request("initialize must not be part of a batch")
 	case msg.Kind() == jsonrpc.Notification:
 		b.Notifications = append(b.Notifications, msg)
 	case msg.Kind() == jsonrpc.Response:

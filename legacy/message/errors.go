@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/observe"
@@ -42,12 +43,7 @@ func AsError(err error) *jsonrpc.Error {
 	if errors.As(err, &e) {
 		return e
 	}
-	return &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "internal error of the bridge"}
-}
-
-// Invalid returns an error for what is no valid request.
-func Invalid(text string) *jsonrpc.Error {
-	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: text}
+	return fault.Internal("internal error of the bridge")
 }
 
 // TooLarge says that a message exceeds this many bytes.

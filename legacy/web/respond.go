@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/message"
 	"github.com/mcpbridge/bridge/mcp"
@@ -99,8 +100,8 @@ func WriteEmptyStream(w http.ResponseWriter) {
 
 // WriteError refuses an HTTP request. The body is a JSON-RPC error, with the id
 // of the request when it is known: without it the client would wait on.
-func WriteError(w http.ResponseWriter, status int, id jsonrpc.ID, code int, message string) {
-	WriteJSON(w, status, jsonrpc.AppendError(nil, id, &jsonrpc.Error{Code: code, Message: message}))
+func WriteError(w http.ResponseWriter, status int, id jsonrpc.ID, code int, text string) {
+	WriteJSON(w, status, jsonrpc.AppendError(nil, id, fault.New(code, text)))
 }
 
 // WriteRefusal relays the upstream's demand for authorization (H-3).
