@@ -95,6 +95,7 @@ func (b *Bridge) newRules(version mcp.Version) translate.Rules {
 	rules := b.opt.Rules
 	rules.Version = version
 	rules.Report = b.logOmission
+	rules.AnsweredFor = b.opt.Ask != nil
 	return rules
 }
 

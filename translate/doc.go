@@ -70,6 +70,9 @@ type Rules struct {
 	// HostTasks marks every tool as able to run as a task that the bridge hosts
 	// (mode 2, G.3). Only 2025-11-25 knows such tasks.
 	HostTasks bool
+	// AnsweredFor says that somebody is configured to answer for clients that cannot be
+	// asked, so that errors need not say that this is possible.
+	AnsweredFor bool
 
 	// Capabilities are the capabilities that the client declared, as JSON. Only
 	// Error looks at them, and only for errors that presuppose one (F.2).

@@ -37,7 +37,29 @@ func (r Rules) missingText(required []byte) string {
 	return "The server can only do this with a client that supports " + strings.Join(needs, " and ") +
 		". The connected client (MCP " + string(r.Version) + ") does not. Trying again will not help. " +
 		"Give everything that is needed in the arguments if that is possible, use another tool, " +
-		"or ask the user to connect with a client that has this capability."
+		"or ask the user to connect with a client that has this capability." + r.switchable(required)
+}
+
+// switchable says what whoever runs the bridge could switch on, where nobody answers
+// for clients.
+func (r Rules) switchable(required []byte) string {
+	if r.AnsweredFor {
+		return ""
+	}
+	var settings []string
+	for _, can := range [...]struct{ capability, setting string }{
+		{"elicitation", "questions: page (a person is asked on a page)"},
+		{"sampling", "sampling.provider (a model answers)"},
+		{"roots", "roots (folders of the configuration)"},
+	} {
+		if rawjson.Has(required, can.capability) {
+			settings = append(settings, can.setting)
+		}
+	}
+	if len(settings) == 0 {
+		return ""
+	}
+	return " Whoever runs the bridge can do without it: " + strings.Join(settings, ", ") + "."
 }
 
 // missingNeeds describes required capabilities in words, each with the first
