@@ -222,3 +222,18 @@ func TestUnknownProvider(t *testing.T) {
 		t.Error("no error")
 	}
 }
+
+func TestSlow(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	}))
+	defer server.Close()
+	m, err := model.New(model.Settings{Provider: model.OpenAI, URL: server.URL, Timeout: 50 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Sample(t.Context(), []byte(hello), nil); err == nil || !strings.Contains(err.Error(), "sampling.timeout") {
+		t.Error(err)
+	}
+}

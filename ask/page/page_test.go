@@ -371,3 +371,23 @@ func TestNeitherOpensTheOthersLink(t *testing.T) {
 		})
 	}
 }
+
+func TestTwoHundredFields(t *testing.T) {
+	var properties, fields strings.Builder
+	for i := range 200 {
+		fmt.Fprintf(&properties, `,"f%d":{"type":"string"}`, i)
+		fmt.Fprintf(&fields, "&f%d=x", i)
+	}
+	f, err := form.Parse([]byte(`{"properties":{` + properties.String()[1:] + `}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, ada := newDesk(t, 10), browser(t)
+	link := d.ask(page.Question{Owner: "ada", Form: f})
+	if _, text := get(t, ada, link); strings.Count(text, "<input type=\"text\"") != 200 {
+		t.Errorf("%d fields are shown", strings.Count(text, "<input type=\"text\""))
+	}
+	if status, _ := post(t, ada, link, guardOf(t, ada, link), fields.String()[1:], "accept"); status != http.StatusOK || strings.Count(d.answered(), `:"x"`) != 200 {
+		t.Errorf("the answer got %d", status)
+	}
+}
