@@ -181,6 +181,13 @@ func (r Result) String() string {
 	return "unknown"
 }
 
+// Server is where a mount's server is, as the conventions of OpenTelemetry have it.
+type Server struct {
+	Address   string // host name, address or path of a socket; "" for a process
+	Port      string // "" where there is none
+	Transport string // tcp, unix or pipe
+}
+
 // Session is a session that has ended.
 type Session struct {
 	Version   mcp.Version

@@ -20,6 +20,7 @@ import (
 	"github.com/mcpbridge/bridge/observe/metrics"
 	"github.com/mcpbridge/bridge/observe/record"
 	"github.com/mcpbridge/bridge/observe/tap"
+	"github.com/mcpbridge/bridge/observe/traces"
 	"github.com/mcpbridge/bridge/observe/view"
 )
 
@@ -29,7 +30,8 @@ type administration struct {
 	metrics  *metrics.Registry
 	hub      *tap.Hub
 	recorder *record.Recorder
-	aside    *edge.Aside // nil: there is only a recording
+	tracer   *traces.Tracer // nil: nothing is traced
+	aside    *edge.Aside    // nil: there is only a recording
 	guard    admin.Options
 	payloads bool   // what servers ask is shown
 	actions  bool   // people may end calls and sessions, and set the level of the log
@@ -39,18 +41,30 @@ type administration struct {
 
 // newAdministration opens the admin listener and begins the recording, and returns nil
 // when neither is wanted. Nothing is served before serve.
-func newAdministration(ctx context.Context, cfg *config.Config, log zerolog.Logger) (*administration, error) {
-	if cfg.Admin.Listen == "" && cfg.Record == "" {
+func newAdministration(ctx context.Context, cfg *config.Config, environ []string, log zerolog.Logger) (*administration, error) {
+	tracer, err := traces.FromEnviron(func(name string) string { return variable(environ, name) }, versionText())
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Admin.Listen == "" && cfg.Record == "" && tracer == nil {
 		return nil, nil
 	}
 	a := newSight(cfg, log)
+	a.trace(tracer)
 	if cfg.Admin.Listen != "" {
 		if err := a.open(ctx, &cfg.Admin); err != nil {
+			a.tracer.Close()
 			return nil, err
 		}
 	}
 	a.recordFromStart(cfg)
 	return a, nil
+}
+
+// trace has calls traced, by nobody where the tracer is nil.
+func (a *administration) trace(tracer *traces.Tracer) {
+	a.tracer = tracer
+	a.hub.Trace(tracer)
 }
 
 // newSight makes what sees messages, without a listener.
@@ -77,13 +91,13 @@ func (a *administration) open(ctx context.Context, cfg *config.Admin) error {
 }
 
 // watch has a mount at a path reported; without an administration nobody is told.
-func (a *administration) watch(path string, options *mount.Options) {
+func (a *administration) watch(m *config.Mount, options *mount.Options) {
 	if a == nil {
 		return
 	}
-	options.Watch, options.Tap = observe.Nobody{}, a.hub.Mount(path)
+	options.Watch, options.Tap = observe.Nobody{}, a.hub.Mount(m.Path, serverOf(m))
 	if a.metrics != nil {
-		options.Watch = a.metrics.Mount(path)
+		options.Watch = a.metrics.Mount(m.Path)
 	}
 }
 
@@ -93,6 +107,13 @@ func (a *administration) serve(mounts *fleet.Fleet, memory *budget.Budget) {
 		return
 	}
 	a.metrics.Look(func() []metrics.State { return states(mounts) })
+	if a.tracer != nil {
+		a.metrics.Traces(map[string]func() uint64{
+			"sent":    func() uint64 { return a.tracer.Counts().Sent },
+			"failed":  func() uint64 { return a.tracer.Counts().Failed },
+			"dropped": func() uint64 { return a.tracer.Counts().Dropped },
+		})
+	}
 	if memory != nil {
 		a.metrics.Memory(memory)
 	}
@@ -147,6 +168,7 @@ func (a *administration) stop() {
 	}
 	a.hub.Close()
 	a.recorder.Stop()
+	a.tracer.Close()
 }
 
 // adminAddress is what a person opens. A token from a file is known to who wrote it.

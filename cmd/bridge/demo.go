@@ -72,7 +72,7 @@ func startForDemo(ctx context.Context, upstream string, page, person bool, envir
 		cfg.Questions.Policy, cfg.Questions.Wait = "page", 2*time.Second // a demo is impatient
 	}
 	log := zerolog.Nop()
-	admin, err := newAdministration(ctx, &cfg, log)
+	admin, err := newAdministration(ctx, &cfg, nil, log)
 	if err != nil {
 		return demo.Bridge{}, err
 	}

@@ -12,13 +12,19 @@ import (
 	"github.com/mcpbridge/bridge/internal/fleet"
 	"github.com/mcpbridge/bridge/internal/usersocket"
 	"github.com/mcpbridge/bridge/observe"
+	"github.com/mcpbridge/bridge/observe/traces"
 	"github.com/mcpbridge/bridge/observe/view"
 )
 
 // newLocalSight sees the messages of a process with one client.
-func newLocalSight(cfg *config.Config, log zerolog.Logger) *administration {
+func newLocalSight(cfg *config.Config, environ []string, log zerolog.Logger) *administration {
 	a := newSight(cfg, log)
 	a.hub.Track()
+	tracer, err := traces.FromEnviron(func(name string) string { return variable(environ, name) }, versionText())
+	if err != nil {
+		log.Error().Err(err).Msg("nothing is traced") // the client would only see that nothing works
+	}
+	a.trace(tracer)
 	a.recordFromStart(cfg)
 	return a
 }

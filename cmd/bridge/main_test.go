@@ -53,10 +53,16 @@ type process struct {
 // start runs the program until it listens. The test's end stops it.
 func start(t *testing.T, args ...string) *process {
 	t.Helper()
+	return startWith(t, nil, args...)
+}
+
+// startWith is start in an environment.
+func startWith(t *testing.T, environ []string, args ...string) *process {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	p := &process{t: t, errors: &lines{grown: make(chan struct{}, 1)}, stop: cancel, done: make(chan struct{})}
 	started := make(chan string, 1)
-	env := surroundings{in: strings.NewReader(""), out: io.Discard, err: p.errors, environ: append(testmode.Environ(), "CI=true"), started: func(a string) { started <- a }}
+	env := surroundings{in: strings.NewReader(""), out: io.Discard, err: p.errors, environ: append(append(testmode.Environ(), "CI=true"), environ...), started: func(a string) { started <- a }}
 	go func() {
 		defer close(p.done)
 		p.err = run(ctx, args, env)

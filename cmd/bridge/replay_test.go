@@ -34,6 +34,11 @@ func recorded(t *testing.T, flags ...string) string {
 // book opens a session, and makes a call of three rounds with a question each.
 func book(t *testing.T, address string) {
 	t.Helper()
+	bookWith(t, address, nil)
+}
+
+func bookWith(t *testing.T, address string, meta mcp.Meta) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	c, err := peers.Dial(ctx, "http://"+address+"/mcp", peers.ClientOptions{HTTP: client,
@@ -47,7 +52,7 @@ func book(t *testing.T, address string) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	res, err := c.Call(ctx, "book", map[string]any{"passenger": "Ada Lovelace"})
+	res, err := c.CallTool(ctx, &mcp.CallToolParams{Name: "book", Arguments: map[string]any{"passenger": "Ada Lovelace"}, Meta: meta})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,7 +82,7 @@ type service struct {
 }
 
 func newService(ctx context.Context, cfg *config.Config, environ []string, log zerolog.Logger) (*service, error) {
-	admin, err := newAdministration(ctx, cfg, log)
+	admin, err := newAdministration(ctx, cfg, environ, log)
 	if err != nil {
 		return nil, err
 	}

@@ -64,7 +64,7 @@ func serveStdio(ctx context.Context, cfg *config.Config, env surroundings) error
 	if len(mounts[0].CommandEnv) == 0 {
 		mounts[0].CommandEnv = []string{"*"} // what the client gives its server, it gives the bridge
 	}
-	admin := newLocalSight(cfg, log)
+	admin := newLocalSight(cfg, env.environ, log)
 	with := common{admin: admin, pages: newDesks(true, env.environ, log), memory: memory(cfg, log)}
 	defer with.close()
 	how := spec(cfg, mounts[0], with, log)

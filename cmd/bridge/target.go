@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/mcpbridge/bridge/config"
+	"github.com/mcpbridge/bridge/observe"
 )
 
 // target names a mount's server for logs and messages: the URL without its
@@ -51,4 +52,19 @@ func commandName(command []string) string {
 		return name + " " + filepath.Base(word)
 	}
 	return name
+}
+
+// serverOf says where a mount's server is, for metrics and traces.
+func serverOf(m *config.Mount) observe.Server {
+	u, err := url.Parse(m.Upstream)
+	switch {
+	case m.Upstream == "":
+		return observe.Server{Transport: "pipe"}
+	case m.UpstreamSocket != "":
+		return observe.Server{Address: m.UpstreamSocket, Transport: "unix"}
+	case err != nil:
+		return observe.Server{Transport: "tcp"}
+	}
+	port := map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	return observe.Server{Address: u.Hostname(), Port: cmp.Or(u.Port(), port), Transport: "tcp"}
 }

@@ -40,7 +40,7 @@ func open(cfg *config.Config, settings *config.Mount, with common, log zerolog.L
 		RefuseModern:      settings.Modern == "refuse",
 		DropAuthorization: settings.Authorization == "drop",
 	}
-	with.admin.watch(settings.Path, &options)
+	with.admin.watch(settings, &options)
 	with.kept.give(&options.Legacy, settings.Path)
 	options.Legacy.Memory = with.memory
 	if len(settings.Command) > 0 {

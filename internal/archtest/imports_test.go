@@ -46,9 +46,10 @@ var mayImport = map[string][]string{
 	"bridge/subscriptions": {"internal/budget", "bridge/catalog", "upstream", "translate", "mcp", "jsonrpc", "rawjson", "internal/roster"},
 	"bridge/catalog":       {"downstream", "internal/hop", "negotiate", "translate", "mcp", "rawjson", "internal/ttlcache"},
 
-	"observe/tap":      {"observe", "observe/record", "downstream", "upstream", "mcp", "jsonrpc", "rawjson"},
+	"observe/tap":      {"observe", "observe/record", "observe/traces", "downstream", "upstream", "mcp", "jsonrpc", "rawjson", "internal/logfield"},
 	"observe/metrics":  {"observe", "mcp"},
 	"observe/admin":    {},
+	"observe/traces":   {"observe", "mcp", "rawjson"},
 	"observe/record":   {"observe", "rawjson"},
 	"observe/replay":   {"observe/record", "upstream", "mcp", "jsonrpc", "rawjson"},
 	"observe/terminal": {"observe/record", "observe/view"},
@@ -122,6 +123,7 @@ var owners = map[string][]string{
 	"golang.org/x/time":               {"internal/rates"},
 	"github.com/goccy/go-yaml":        {"config"},
 	"github.com/prometheus":           {"observe/metrics"},
+	"go.opentelemetry.io":             {"observe/traces", "test"},
 	"github.com/rs/zerolog/log":       {}, // the logger is injected
 	"log/slog":                        {},
 

@@ -160,6 +160,7 @@ func TestEveryMetricOfTheTableIsServed(t *testing.T) {
 	})
 	r.Memory(fixedMemory{})
 	everything(r.Mount("/mcp"), mcp.MethodToolsCall)
+	r.Traces(map[string]func() uint64{"sent": func() uint64 { return 7 }})
 	text := scrape(r)
 	for _, m := range table {
 		if !strings.Contains(text, "# TYPE "+m.name+" "+string(m.kind)+"\n") {

@@ -31,7 +31,7 @@ func NewRegistry(version string) *Registry {
 		mounts:     map[string]*Mount{},
 	}
 	for _, m := range table {
-		if !lookedAt(m.name) {
+		if !lookedAt(m.name) && m.name != traceSpans.name {
 			r.register(m)
 		}
 	}
@@ -42,6 +42,16 @@ func NewRegistry(version string) *Registry {
 
 // Look has look called for each scrape, to tell what is under way. It is to be called once.
 func (r *Registry) Look(look func() []State) { r.prometheus.MustRegister(newSight(look)) }
+
+// Traces has what became of spans read for each scrape, by outcome. It is to be called
+// once.
+func (r *Registry) Traces(outcomes map[string]func() uint64) {
+	for outcome, read := range outcomes {
+		r.prometheus.MustRegister(prometheus.NewCounterFunc(
+			prometheus.CounterOpts{Name: traceSpans.name, Help: traceSpans.help, ConstLabels: prometheus.Labels{"outcome": outcome}},
+			func() float64 { return float64(read()) }))
+	}
+}
 
 func (r *Registry) register(m metric) {
 	switch m.kind {

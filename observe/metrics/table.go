@@ -142,6 +142,10 @@ var (
 		name: "mcpbridge_memory_refused_total", kind: counter,
 		help: "How often something was refused because of it.",
 	}
+	traceSpans = metric{
+		name: "mcpbridge_trace_spans_total", kind: counter, labels: []string{"outcome"},
+		help: "Spans for the collector: sent, failed because it did not take them, or dropped because too many waited. Only where calls are traced.",
+	}
 	buildInfo = metric{
 		name: "mcpbridge_build_info", kind: gauge, labels: []string{"version", "goversion"},
 		help: "Always 1; the labels tell what runs.",
@@ -152,5 +156,5 @@ var (
 var table = []metric{
 	serverOperation, clientOperation, serverSession,
 	flowsEnded, rounds, questions, questionTime, sessionsEnded, refused, resumptions, upstreamFailures, breaker, clients, clientSeen, passed,
-	sessionsOpen, sessionLimit, callsInFlight, flowsSuspended, oldestFlow, flowLimit, upstreamReady, memoryUsed, memoryLimit, memoryRefused, buildInfo,
+	sessionsOpen, sessionLimit, callsInFlight, flowsSuspended, oldestFlow, flowLimit, upstreamReady, memoryUsed, memoryLimit, memoryRefused, traceSpans, buildInfo,
 }

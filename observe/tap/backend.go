@@ -86,10 +86,10 @@ func (r *relayer) Relay(req *http.Request, msg *jsonrpc.Message, caller func() d
 // Stateless implements downstream.Backend.
 func (b *backend) Stateless(caller downstream.Caller, version mcp.Version) downstream.Conversation {
 	conv := b.Backend.Stateless(caller, version)
-	if !b.tap.open.Load() {
+	if b.tap.tracer == nil && !b.tap.open.Load() {
 		return conv
 	}
-	return &conversation{conv, b.tap, 0}
+	return &conversation{Conversation: conv, tap: b.tap}
 }
 
 // Open implements downstream.Backend.
@@ -106,7 +106,7 @@ func (b *backend) Open(ctx context.Context, caller downstream.Caller, req jsonrp
 	b.watch.CallEnded(done)
 	name, _ := rawjson.Text(rawjson.Get(rawjson.Get(req.Params, "clientInfo"), "name"))
 	b.watch.SessionOpened(name, conv.Version())
-	c := b.tap.enter(&conversation{conv, b.tap, b.tap.sessions.Add(1)})
+	c := b.tap.enter(&conversation{Conversation: conv, tap: b.tap, number: b.tap.sessions.Add(1)})
 	c.opened(&req, result, began)
 	return c, result, nil
 }
@@ -117,7 +117,7 @@ func (b *backend) Restore(ctx context.Context, caller downstream.Caller, record 
 	if err != nil {
 		return conv, err
 	}
-	return b.tap.enter(&conversation{conv, b.tap, b.tap.sessions.Add(1)}), nil
+	return b.tap.enter(&conversation{Conversation: conv, tap: b.tap, number: b.tap.sessions.Add(1)}), nil
 }
 
 // codeOf returns the code of the JSON-RPC error that a client gets for err.

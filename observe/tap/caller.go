@@ -33,7 +33,9 @@ func (c *caller) Unwrap() upstream.Caller { return c.Caller }
 // Do implements upstream.Caller.
 func (c *caller) Do(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error) {
 	began := time.Now()
-	seen := c.begin(call)
+	of, number := origin(call)
+	seen := c.begin(call, of, number)
+	traced, call := of.trace(call, number)
 	if seen != nil && notify != nil {
 		notify = seen.hearing(notify)
 	}
@@ -49,6 +51,9 @@ func (c *caller) Do(ctx context.Context, call *upstream.Call, notify func(jsonrp
 	}
 	if seen != nil {
 		seen.answered(&done, answer)
+	}
+	if traced != nil {
+		traced.End(&done)
 	}
 	c.watch.RequestEnded(done)
 	return answer, err
@@ -81,15 +86,21 @@ type round struct {
 	id     jsonrpc.ID
 }
 
+// origin returns the call that makes a request, and its how many-th it is; nil: nobody's,
+// or of one that nobody looks at.
+func origin(call *upstream.Call) (of *reply, number int) {
+	if of, _ = call.Origin.(*reply); of != nil {
+		number = int(of.rounds.Add(1))
+	}
+	return of, number
+}
+
 // begin notes a request; nil: nobody looks.
-func (c *caller) begin(call *upstream.Call) *round {
+func (c *caller) begin(call *upstream.Call, of *reply, number int) *round {
 	if !c.tap.open.Load() {
 		return nil
 	}
-	r := &round{tap: c.tap, id: jsonrpc.ID(`"up-` + strconv.FormatUint(c.tap.requests.Add(1), 10) + `"`)}
-	if r.of, _ = call.Origin.(*reply); r.of != nil {
-		r.number = int(r.of.rounds.Add(1))
-	}
+	r := &round{tap: c.tap, of: of, number: number, id: jsonrpc.ID(`"up-` + strconv.FormatUint(c.tap.requests.Add(1), 10) + `"`)}
 	msg := jsonrpc.Message{ID: r.id, Method: call.Method, Params: call.Params}
 	r.note(observe.Event{Out: true, Kind: "request", Method: call.Method, Bytes: len(call.Params), Body: c.tap.body(&msg)})
 	return r

@@ -9,6 +9,7 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/observe"
+	"github.com/mcpbridge/bridge/observe/traces"
 )
 
 // conversation sees the messages of a session.
@@ -16,6 +17,7 @@ type conversation struct {
 	downstream.Conversation
 	tap    *Tap
 	number uint64
+	asking asking
 }
 
 // Look implements downstream.Conversation.
@@ -33,11 +35,13 @@ func (c *conversation) Close(cause error) {
 
 // Serve implements downstream.Conversation.
 func (c *conversation) Serve(ctx context.Context, caller downstream.Caller, req downstream.Request, out downstream.Reply) {
-	if !c.tap.open.Load() {
+	traced := c.trace(&caller, &req)
+	if traced == nil && !c.tap.open.Load() {
 		c.Conversation.Serve(ctx, caller, req, out)
 		return
 	}
 	r := c.reply(out, req.Method)
+	r.traced = traced
 	r.note(observe.Event{Kind: "request", ID: string(req.ID), Bytes: len(req.Params), Body: c.tap.body(&req.Message)})
 	c.Conversation.Serve(ctx, caller, req, r)
 }
@@ -73,6 +77,7 @@ func (c *conversation) Answer(caller downstream.Caller, msg jsonrpc.Message) err
 		e.Body = c.tap.bodyOf(msg)
 		c.tap.note(e)
 	}
+	c.asking.answered(&msg)
 	return c.Conversation.Answer(caller, msg)
 }
 
@@ -84,6 +89,7 @@ type reply struct {
 	number uint64
 	began  time.Time
 	rounds atomic.Int32
+	traced *traces.Call // nil: it is not
 }
 
 func (r *reply) note(e observe.Event) {
@@ -112,6 +118,7 @@ func (r *reply) Queue(msg downstream.Message) {
 func (r *reply) interim(msg *downstream.Message) {
 	e := observe.Event{Out: true, Kind: "notification", Method: msg.Method, Bytes: len(msg.Params)}
 	if msg.Kind() == jsonrpc.Request {
+		r.asked(msg)
 		e.Kind, e.ID, e.Body = "question", short(msg.ID), r.conv.tap.bodyOf(msg.Message)
 	} else {
 		e.Body = r.conv.tap.body(&msg.Message)
@@ -138,6 +145,7 @@ func (r *reply) Finish(msg downstream.Message) {
 		e.Kind, e.Status = "error", strconv.Itoa(msg.Error.Code)
 	}
 	r.note(e)
+	r.finished(&msg)
 	r.Reply.Finish(msg)
 }
 
@@ -145,6 +153,7 @@ func (r *reply) Finish(msg downstream.Message) {
 func (r *reply) Refuse(refusal *downstream.Refusal) bool {
 	done := r.Reply.Refuse(refusal)
 	if done {
+		r.ended(0, strconv.Itoa(refusal.Status))
 		r.note(observe.Event{Out: true, Kind: "error", Status: "HTTP " + strconv.Itoa(refusal.Status), Took: time.Since(r.began)})
 	}
 	return done
@@ -152,6 +161,7 @@ func (r *reply) Refuse(refusal *downstream.Refusal) bool {
 
 // Abandon implements downstream.Reply.
 func (r *reply) Abandon() {
+	r.ended(0, "cancelled")
 	r.note(observe.Event{Out: true, Kind: "end", Status: "cancelled", Took: time.Since(r.began)})
 	r.Reply.Abandon()
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/observe/record"
+	"github.com/mcpbridge/bridge/observe/traces"
 )
 
 // Hub keeps the latest messages that went by at all mounts, while somebody looks, and
@@ -22,6 +23,7 @@ type Hub struct {
 	calls    atomic.Uint64
 	requests atomic.Uint64 // to servers; their ids on the wire are minted later
 	redact   *record.Redactor
+	tracer   *traces.Tracer // nil: nothing is traced
 
 	mu     sync.Mutex
 	sink   func(*observe.Event) // nil: nobody records
@@ -48,11 +50,15 @@ func NewHub(redact *record.Redactor) *Hub { return &Hub{redact: redact} }
 // Tap is a hub's place at one mount.
 type Tap struct {
 	*Hub
-	path string
+	path   string
+	server observe.Server
 }
 
-// Mount returns the tap of the mount at a path.
-func (h *Hub) Mount(path string) *Tap { return &Tap{h, path} }
+// Mount returns the tap of the mount at a path, which stands in front of a server.
+func (h *Hub) Mount(path string, server observe.Server) *Tap { return &Tap{h, path, server} }
+
+// Trace has calls traced from now on. It is to be called before the first one.
+func (h *Hub) Trace(tracer *traces.Tracer) { h.tracer = tracer }
 
 // Limits of what is kept for those who look.
 const (

@@ -99,7 +99,7 @@ func talk(t interface{ Fatal(...any) }, tp *Tap, secret string) uint64 {
 }
 
 func TestBothHopsOfACallAreSeen(t *testing.T) {
-	tp := NewHub(record.NewRedactor(false)).Mount("/mcp")
+	tp := NewHub(record.NewRedactor(false)).Mount("/mcp", observe.Server{})
 	defer tp.Close()
 	tp.Look(time.Minute)
 	var got []string
@@ -122,7 +122,7 @@ func TestBothHopsOfACallAreSeen(t *testing.T) {
 
 func TestNothingIsKeptWhenNobodyLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tp := NewHub(record.NewRedactor(false)).Mount("/mcp")
+		tp := NewHub(record.NewRedactor(false)).Mount("/mcp", observe.Server{})
 		defer tp.Close()
 		if n := len(tp.Of(talk(t, tp, "x"), kept)); n != 0 {
 			t.Errorf("%d events before anybody looked", n)
@@ -142,7 +142,7 @@ func TestNothingIsKeptWhenNobodyLooks(t *testing.T) {
 }
 
 func TestEventsAreBounded(t *testing.T) {
-	tp := NewHub(record.NewRedactor(false)).Mount("/mcp")
+	tp := NewHub(record.NewRedactor(false)).Mount("/mcp", observe.Server{})
 	defer tp.Close()
 	tp.Look(time.Minute)
 	for range 2 * kept {
@@ -156,7 +156,7 @@ func TestEventsAreBounded(t *testing.T) {
 
 // TestNothingThatMessagesSayIsKept: of no input anything but names and sizes is kept.
 func TestNothingThatMessagesSayIsKept(t *testing.T) {
-	tp := NewHub(record.NewRedactor(false)).Mount("/mcp")
+	tp := NewHub(record.NewRedactor(false)).Mount("/mcp", observe.Server{})
 	defer tp.Close()
 	tp.Look(time.Minute)
 	rapid.Check(t, func(t *rapid.T) {
