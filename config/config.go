@@ -248,6 +248,9 @@ type Admin struct {
 	// A file with the token that opens that listener, at least 16 characters. Empty: a random one, which is shown at the
 	// start as part of the address to open.
 	TokenFile string `key:"token-file"`
+	// A file of a few KiB in which to count which clients came in the last 30 days, and what for; "bridge report" reads it. Empty:
+	// nowhere. It needs no listener.
+	Report string `key:"report"`
 	// Whether its pages and recordings have what messages say. Tokens and request state are shown nowhere.
 	Payloads string `key:"payloads" oneof:"off|on"`
 	// Whether its pages let people end calls and sessions and set the level of the log.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	"github.com/mcpbridge/bridge/observe/admin"
 	"github.com/mcpbridge/bridge/observe/metrics"
 	"github.com/mcpbridge/bridge/observe/record"
+	"github.com/mcpbridge/bridge/observe/report"
 	"github.com/mcpbridge/bridge/observe/tap"
 	"github.com/mcpbridge/bridge/observe/traces"
 	"github.com/mcpbridge/bridge/observe/view"
@@ -31,12 +33,16 @@ type administration struct {
 	hub      *tap.Hub
 	recorder *record.Recorder
 	tracer   *traces.Tracer // nil: nothing is traced
-	aside    *edge.Aside    // nil: there is only a recording
-	guard    admin.Options
-	payloads bool   // what servers ask is shown
-	actions  bool   // people may end calls and sessions, and set the level of the log
-	address  string // to open in a browser; holds the token if that was made here
-	log      zerolog.Logger
+	book     *report.Book   // nil: clients are not counted
+
+	stopSaving chan struct{} // closed to end the writing of the book
+	saved      chan struct{} // closed when it has ended; nil: it never began
+	aside      *edge.Aside   // nil: there is only a recording
+	guard      admin.Options
+	payloads   bool   // what servers ask is shown
+	actions    bool   // people may end calls and sessions, and set the level of the log
+	address    string // to open in a browser; holds the token if that was made here
+	log        zerolog.Logger
 }
 
 // newAdministration opens the admin listener and begins the recording, and returns nil
@@ -46,11 +52,18 @@ func newAdministration(ctx context.Context, cfg *config.Config, environ []string
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Admin.Listen == "" && cfg.Record == "" && tracer == nil {
+	if cfg.Admin.Listen == "" && cfg.Record == "" && cfg.Admin.Report == "" && tracer == nil {
 		return nil, nil
 	}
 	a := newSight(cfg, log)
 	a.trace(tracer)
+	if cfg.Admin.Report != "" {
+		if a.book, err = report.Open(cfg.Admin.Report); err != nil {
+			a.tracer.Close()
+			return nil, fmt.Errorf("admin.report: %w", err)
+		}
+		a.hub.Count(a.book)
+	}
 	if cfg.Admin.Listen != "" {
 		if err := a.open(ctx, &cfg.Admin); err != nil {
 			a.tracer.Close()
@@ -58,6 +71,10 @@ func newAdministration(ctx context.Context, cfg *config.Config, environ []string
 		}
 	}
 	a.recordFromStart(cfg)
+	if a.book != nil {
+		a.stopSaving, a.saved = make(chan struct{}), make(chan struct{})
+		go a.keepReport()
+	}
 	return a, nil
 }
 
@@ -168,6 +185,10 @@ func (a *administration) stop() {
 	}
 	a.hub.Close()
 	a.recorder.Stop()
+	if a.saved != nil {
+		close(a.stopSaving)
+		<-a.saved
+	}
 	a.tracer.Close()
 }
 

@@ -46,10 +46,11 @@ var mayImport = map[string][]string{
 	"bridge/subscriptions": {"internal/budget", "bridge/catalog", "upstream", "translate", "mcp", "jsonrpc", "rawjson", "internal/roster"},
 	"bridge/catalog":       {"downstream", "internal/hop", "negotiate", "translate", "mcp", "rawjson", "internal/ttlcache"},
 
-	"observe/tap":      {"observe", "observe/record", "observe/traces", "downstream", "upstream", "mcp", "jsonrpc", "rawjson", "internal/logfield"},
+	"observe/tap":      {"observe", "observe/record", "observe/report", "observe/traces", "downstream", "upstream", "mcp", "jsonrpc", "rawjson", "internal/logfield"},
 	"observe/metrics":  {"observe", "mcp"},
 	"observe/admin":    {},
 	"observe/traces":   {"observe", "mcp", "rawjson"},
+	"observe/report":   {},
 	"observe/record":   {"observe", "rawjson"},
 	"observe/replay":   {"observe/record", "upstream", "mcp", "jsonrpc", "rawjson"},
 	"observe/terminal": {"observe/record", "observe/view"},

@@ -34,6 +34,9 @@ func (b *backend) Modern() http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b.watch.Passed(true)
+		if b.tap.book != nil {
+			b.tap.book.Modern(r.UserAgent(), r.Header.Get(mcp.HeaderProtocolVersion))
+		}
 		inner.ServeHTTP(w, r)
 	})
 }
@@ -104,9 +107,12 @@ func (b *backend) Open(ctx context.Context, caller downstream.Caller, req jsonrp
 	}
 	done.Version = conv.Version()
 	b.watch.CallEnded(done)
-	name, _ := rawjson.Text(rawjson.Get(rawjson.Get(req.Params, "clientInfo"), "name"))
+	info := rawjson.Get(req.Params, "clientInfo")
+	name, _ := rawjson.Text(rawjson.Get(info, "name"))
+	release, _ := rawjson.Text(rawjson.Get(info, "version"))
 	b.watch.SessionOpened(name, conv.Version())
-	c := b.tap.enter(&conversation{Conversation: conv, tap: b.tap, number: b.tap.sessions.Add(1)})
+	c := b.tap.enter(&conversation{Conversation: conv, tap: b.tap, number: b.tap.sessions.Add(1),
+		visit: b.tap.book.Session(name, release, string(conv.Version()))})
 	c.opened(&req, result, began)
 	return c, result, nil
 }

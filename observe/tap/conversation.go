@@ -9,6 +9,7 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/observe"
+	"github.com/mcpbridge/bridge/observe/report"
 	"github.com/mcpbridge/bridge/observe/traces"
 )
 
@@ -18,6 +19,7 @@ type conversation struct {
 	tap    *Tap
 	number uint64
 	asking asking
+	visit  report.Visit
 }
 
 // Look implements downstream.Conversation.
@@ -35,6 +37,7 @@ func (c *conversation) Close(cause error) {
 
 // Serve implements downstream.Conversation.
 func (c *conversation) Serve(ctx context.Context, caller downstream.Caller, req downstream.Request, out downstream.Reply) {
+	c.visit.Called(req.ProgressToken != nil)
 	traced := c.trace(&caller, &req)
 	if traced == nil && !c.tap.open.Load() {
 		c.Conversation.Serve(ctx, caller, req, out)
@@ -78,6 +81,7 @@ func (c *conversation) Answer(caller downstream.Caller, msg jsonrpc.Message) err
 		c.tap.note(e)
 	}
 	c.asking.answered(&msg)
+	c.visit.Answered()
 	return c.Conversation.Answer(caller, msg)
 }
 

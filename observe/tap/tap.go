@@ -10,6 +10,7 @@ import (
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/observe/record"
+	"github.com/mcpbridge/bridge/observe/report"
 	"github.com/mcpbridge/bridge/observe/traces"
 )
 
@@ -24,6 +25,7 @@ type Hub struct {
 	requests atomic.Uint64 // to servers; their ids on the wire are minted later
 	redact   *record.Redactor
 	tracer   *traces.Tracer // nil: nothing is traced
+	book     *report.Book   // nil: clients are not counted
 
 	mu     sync.Mutex
 	sink   func(*observe.Event) // nil: nobody records
@@ -59,6 +61,9 @@ func (h *Hub) Mount(path string, server observe.Server) *Tap { return &Tap{h, pa
 
 // Trace has calls traced from now on. It is to be called before the first one.
 func (h *Hub) Trace(tracer *traces.Tracer) { h.tracer = tracer }
+
+// Count has clients counted from now on. It is to be called before the first one.
+func (h *Hub) Count(book *report.Book) { h.book = book }
 
 // Limits of what is kept for those who look.
 const (

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpbridge/bridge/observe/report"
+)
+
+func newReport(env surroundings) *cobra.Command {
+	return &cobra.Command{
+		Use:   "report FILE",
+		Short: "Say which clients came in the last 30 days, and who still needs the bridge",
+		Long: `report reads the file that a bridge with admin.report keeps, and says of each client
+that came in the last 30 days what it needs the bridge for, or that it could go to the
+server directly.`,
+		Example: "  bridge serve --upstream https://mcp.example.com/mcp --admin.report clients.json\n  bridge report clients.json",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			clients, err := report.Read(args[0])
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(env.out, "%s\n\n", report.Summary(clients))
+			for i := range clients {
+				c := &clients[i]
+				unit := "sessions"
+				if c.Modern {
+					unit = "requests"
+				}
+				fmt.Fprintf(env.out, "%s %s, %s: %d %s, last on %s\n  %s\n", c.Name, c.Version, c.Revision, c.Sessions, unit, c.Last.Format(time.DateOnly), c.Verdict())
+			}
+			return nil
+		},
+	}
+}
+
+// saving is how often the report is written.
+const saving = time.Minute
+
+// keepReport has the report written until stop, and once more then.
+func (a *administration) keepReport() {
+	defer close(a.saved)
+	tick := time.NewTicker(saving)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-a.stopSaving:
+			a.save()
+			return
+		}
+		a.save()
+	}
+}
+
+func (a *administration) save() {
+	if err := a.book.Save(); err != nil {
+		a.log.Error().Err(err).Msg("the report of clients cannot be written")
+	}
+}

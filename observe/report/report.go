@@ -1,0 +1,219 @@
+// Package report knows which clients came in the last 30 days and what they used the
+// bridge for: whether it is still needed, and by whom. It owns a file of a few KiB, in
+// which there is nothing but names, revisions, counts and days.
+package report
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+)
+
+// Client is one kind of client: a program in a version, speaking a revision.
+type Client struct {
+	Name     string `json:"name"`
+	Version  string `json:"version,omitempty"`
+	Revision string `json:"revision"`
+	// Modern says that it speaks to the server as it is: the bridge only hands on.
+	Modern   bool      `json:"modern,omitempty"`
+	First    time.Time `json:"first"`
+	Last     time.Time `json:"last"`
+	Sessions int       `json:"sessions"`           // of modern clients: requests
+	Calls    int       `json:"calls,omitempty"`    // requests of sessions
+	Answers  int       `json:"answers,omitempty"`  // to questions of the server
+	Progress int       `json:"progress,omitempty"` // calls that wanted to be told of their progress
+}
+
+// Bounds of what is kept.
+const (
+	Days       = 30
+	maxClients = 100
+	maxName    = 48 // bytes
+	other      = "_OTHER"
+	maxFile    = 1 << 20
+)
+
+// Book counts clients. Its methods are safe for concurrent use; those of the nil Book do
+// nothing.
+type Book struct {
+	file string
+	now  func() time.Time
+
+	mu      sync.Mutex
+	clients map[key]*Client
+	dirty   bool
+}
+
+type key struct{ name, version, revision string }
+
+// Open reads the book in a file; one that is not there yet is empty.
+func Open(file string) (*Book, error) {
+	b := &Book{file: file, now: time.Now, clients: map[key]*Client{}}
+	list, err := Read(file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for i := range list {
+		c := &list[i]
+		b.clients[key{c.Name, c.Version, c.Revision}] = c
+	}
+	return b, nil
+}
+
+// Read returns the clients in a file, those that came last first.
+func Read(file string) ([]Client, error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > maxFile {
+		return nil, errors.New(file + " is no report: it is too long")
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var list []Client
+	if err := json.Unmarshal(text, &list); err != nil {
+		return nil, errors.New(file + " is no report: " + err.Error())
+	}
+	slices.SortFunc(list, func(a, b Client) int { return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.Name, b.Name)) })
+	return list, nil
+}
+
+// Visit is one session of a client.
+type Visit struct {
+	book *Book
+	of   *Client
+}
+
+// Session counts a session that a client opened.
+func (b *Book) Session(name, version, revision string) Visit {
+	return b.count(name, version, revision, false)
+}
+
+// Modern counts a request that went to the server as it was.
+func (b *Book) Modern(agent, revision string) {
+	name, version, _ := strings.Cut(strings.SplitN(agent, " ", 2)[0], "/")
+	b.count(name, version, revision, true)
+}
+
+func (b *Book) count(name, version, revision string, modern bool) Visit {
+	if b == nil {
+		return Visit{}
+	}
+	k := key{cmp.Or(clean(name), "(no name)"), clean(version), clean(revision)}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.clients[k] == nil && len(b.clients) >= maxClients {
+		b.pruneLocked()
+	}
+	if b.clients[k] == nil && len(b.clients) >= maxClients {
+		k = key{other, "", k.revision}
+	}
+	c := b.clients[k]
+	if c == nil {
+		c = &Client{Name: k.name, Version: k.version, Revision: k.revision, Modern: modern, First: b.now().UTC()}
+		b.clients[k] = c
+	}
+	c.Sessions++
+	c.Last, b.dirty = b.now().UTC(), true
+	return Visit{b, c}
+}
+
+// Called counts a request of the session.
+func (v Visit) Called(progress bool) {
+	if v.book == nil {
+		return
+	}
+	v.book.mu.Lock()
+	defer v.book.mu.Unlock()
+	v.of.Calls++
+	if progress {
+		v.of.Progress++
+	}
+	v.of.Last, v.book.dirty = v.book.now().UTC(), true
+}
+
+// Answered counts an answer to a question.
+func (v Visit) Answered() {
+	if v.book == nil {
+		return
+	}
+	v.book.mu.Lock()
+	defer v.book.mu.Unlock()
+	v.of.Answers++
+	v.book.dirty = true
+}
+
+// pruneLocked forgets who has not come for long.
+func (b *Book) pruneLocked() {
+	for k, c := range b.clients {
+		if b.now().Sub(c.Last) > Days*24*time.Hour {
+			delete(b.clients, k)
+		}
+	}
+}
+
+// Save writes the book if something has changed. A reader sees the old one or the new
+// one, whole.
+func (b *Book) Save() error {
+	if b == nil {
+		return nil
+	}
+	text, changed, err := b.text()
+	if err != nil || !changed {
+		return err
+	}
+	next, err := os.CreateTemp(filepath.Dir(b.file), ".report-*") // with mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = next.Write(text)
+	err = errors.Join(err, next.Close())
+	if err == nil {
+		err = os.Rename(next.Name(), b.file)
+	}
+	if err != nil {
+		_ = os.Remove(next.Name())
+	}
+	return err
+}
+
+func (b *Book) text() ([]byte, bool, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.dirty {
+		return nil, false, nil
+	}
+	b.pruneLocked()
+	list := []Client{}
+	for _, c := range b.clients {
+		list = append(list, *c)
+	}
+	slices.SortFunc(list, func(a, b Client) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version), cmp.Compare(a.Revision, b.Revision))
+	})
+	text, err := json.MarshalIndent(list, "", " ")
+	b.dirty = err != nil
+	return text, true, err
+}
+
+// clean makes a declared text short and printable.
+func clean(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) && r != unicode.ReplacementChar {
+			return r
+		}
+		return -1
+	}, text[:min(len(text), maxName)])
+	return strings.TrimSpace(text)
+}
