@@ -175,6 +175,13 @@ func (a *administration) deeds(mounts *fleet.Fleet) view.Actions {
 	return &deeds{mounts, a.log}
 }
 
+// reloaded counts that the configuration was read again.
+func (a *administration) reloaded(obeyed bool) {
+	if a != nil && a.metrics != nil {
+		a.metrics.Reloaded(obeyed)
+	}
+}
+
 // stop ends the listener.
 func (a *administration) stop() {
 	if a == nil {

@@ -290,3 +290,34 @@ func verifyUnit(t *testing.T, text string) {
 		t.Errorf("systemd-analyze security: %v\n%s", err, out)
 	}
 }
+
+// TestTheServiceMonitorFindsTheAdminService: its labels and port are those of the service.
+func TestTheServiceMonitorFindsTheAdminService(t *testing.T) {
+	type manifest struct {
+		Kind     string
+		Metadata struct{ Labels map[string]string }
+		Spec     struct {
+			Selector  map[string]any
+			Ports     []struct{ Name string }
+			Endpoints []struct{ Port, Path, Scheme string }
+		}
+	}
+	found := map[string]manifest{}
+	for _, text := range strings.Split(deployed(t, "kubernetes/servicemonitor.yaml"), "\n---\n") {
+		var m manifest
+		if err := yaml.Unmarshal([]byte(text), &m); err != nil {
+			t.Fatal(err)
+		}
+		found[m.Kind] = m
+	}
+	service, monitor := found["Service"], found["ServiceMonitor"]
+	for name, value := range monitor.Spec.Selector["matchLabels"].(map[string]any) {
+		if service.Metadata.Labels[name] != value {
+			t.Errorf("the service has no label %s=%v", name, value)
+		}
+	}
+	if len(monitor.Spec.Endpoints) != 1 || monitor.Spec.Endpoints[0].Port != service.Spec.Ports[0].Name || monitor.Spec.Endpoints[0].Path != "/metrics" ||
+		monitor.Spec.Endpoints[0].Scheme != "https" {
+		t.Errorf("%+v", monitor.Spec.Endpoints)
+	}
+}

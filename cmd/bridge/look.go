@@ -23,17 +23,20 @@ func stateOf(m *fleet.Member) metrics.State {
 	limits := m.Limits()
 	s := metrics.State{
 		Mount: m.Path(), Ready: m.Ready(), SessionLimit: limits.Sessions, FlowLimit: limits.Flows,
-		Sessions: map[mcp.Version]int{}, Suspended: map[string]int{},
+		Sessions: map[metrics.Speaks]int{}, Streams: map[metrics.Stream]int{}, Suspended: map[string]int{},
 	}
 	now := time.Now()
 	for _, version := range mcp.Legacy {
-		s.Sessions[version] = 0
+		s.Sessions[metrics.Speaks{Version: version, Transport: observe.StreamableHTTP}] = 0
 	}
 	for w := observe.ForServer + 1; w < observe.Waits; w++ {
 		s.Suspended[w.String()] = 0
 	}
 	for _, session := range m.Look() {
-		s.Sessions[session.Version]++
+		s.Sessions[metrics.Speaks{Version: session.Version, Transport: session.Transport}]++
+		for _, st := range session.Streams {
+			s.Streams[streamOf(&st)]++
+		}
 		for i := range session.Flows {
 			flow := &session.Flows[i]
 			if flow.Waits == observe.ForServer {
@@ -45,6 +48,21 @@ func stateOf(m *fleet.Member) metrics.State {
 		}
 	}
 	return s
+}
+
+// streamOf says what a stream is counted as.
+func streamOf(st *observe.Stream) metrics.Stream {
+	kind, state := "call", "detached"
+	if st.ID == 0 {
+		kind = "get"
+	}
+	switch {
+	case st.Ended:
+		state = "ended"
+	case st.Attached:
+		state = "attached"
+	}
+	return metrics.Stream{Kind: kind, State: state}
 }
 
 // sights tells what there is to see of every mount, for the pages.

@@ -16,6 +16,8 @@ import (
 // the environment that it shares with the commands, and its input.
 func desktop(t *testing.T) (environ []string, send io.Writer) {
 	t.Helper()
+	t.Setenv("TMPDIR", t.TempDir()) // where bridges of others may be
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o700); err != nil {
 		t.Fatal(err)

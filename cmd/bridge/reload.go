@@ -33,9 +33,11 @@ func (s *service) reload() {
 	s.cfg = cfg
 	s.with.pages.roots.set(&cfg)
 	change.Commit(cfg.Timeouts.Handover, cfg.Timeouts.Drain)
+	s.with.admin.reloaded(true)
 }
 
 func (s *service) refuse(err error) {
+	s.with.admin.reloaded(false)
 	if wrong, ok := errors.AsType[*config.Error](err); ok {
 		for _, p := range wrong.Problems {
 			s.log.Error().Msg(p.String())

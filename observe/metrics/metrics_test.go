@@ -156,7 +156,7 @@ func BenchmarkCallEnded(b *testing.B) {
 func TestEveryMetricOfTheTableIsServed(t *testing.T) {
 	r := NewRegistry("v0")
 	r.Look(func() []State {
-		return []State{{Mount: "/mcp", Ready: true, Sessions: map[mcp.Version]int{mcp.V20250618: 2}, Suspended: map[string]int{"client": 1}, Oldest: 41}}
+		return []State{{Mount: "/mcp", Ready: true, Sessions: map[Speaks]int{{mcp.V20250618, observe.StreamableHTTP}: 2}, Streams: map[Stream]int{{"call", "detached"}: 3}, Suspended: map[string]int{"client": 1}, Oldest: 41}}
 	})
 	r.Memory(fixedMemory{})
 	everything(r.Mount("/mcp"), mcp.MethodToolsCall)
@@ -168,7 +168,9 @@ func TestEveryMetricOfTheTableIsServed(t *testing.T) {
 		}
 	}
 	for _, line := range []string{
-		`mcpbridge_sessions{mount="/mcp",version="2025-06-18"} 2`,
+		`mcpbridge_sessions{mount="/mcp",transport="streamable-http",version="2025-06-18"} 2`,
+		`mcpbridge_streams{kind="call",mount="/mcp",state="detached"} 3`,
+		`mcpbridge_reloads_total{result="refused"} 0`,
 		`mcpbridge_flow_oldest_seconds{mount="/mcp"} 41`,
 		`mcpbridge_upstream_ready{mount="/mcp"} 1`,
 		`mcpbridge_memory_bytes 1`, `mcpbridge_memory_limit_bytes 2`, `mcpbridge_memory_refused_total 3`,

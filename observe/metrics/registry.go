@@ -35,6 +35,9 @@ func NewRegistry(version string) *Registry {
 			r.register(m)
 		}
 	}
+	r.counter(reloads).WithLabelValues("obeyed")
+	r.counter(reloads).WithLabelValues("refused")
+	r.gauge(reloaded).WithLabelValues().SetToCurrentTime()
 	r.gauge(buildInfo).WithLabelValues(version, runtime.Version()).Set(1)
 	r.prometheus.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return r
@@ -42,6 +45,16 @@ func NewRegistry(version string) *Registry {
 
 // Look has look called for each scrape, to tell what is under way. It is to be called once.
 func (r *Registry) Look(look func() []State) { r.prometheus.MustRegister(newSight(look)) }
+
+// Reloaded counts that the configuration was read again.
+func (r *Registry) Reloaded(obeyed bool) {
+	if !obeyed {
+		r.counter(reloads).WithLabelValues("refused").Inc()
+		return
+	}
+	r.counter(reloads).WithLabelValues("obeyed").Inc()
+	r.gauge(reloaded).WithLabelValues().SetToCurrentTime()
+}
 
 // Traces has what became of spans read for each scrape, by outcome. It is to be called
 // once.

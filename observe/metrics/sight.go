@@ -6,13 +6,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/observe"
 )
 
 // State is what is under way at one mount.
 type State struct {
 	Mount        string
 	Ready        bool
-	Sessions     map[mcp.Version]int
+	Sessions     map[Speaks]int
+	Streams      map[Stream]int
 	SessionLimit int
 	FlowLimit    int
 	InFlight     int            // calls that wait for the server
@@ -20,8 +22,20 @@ type State struct {
 	Oldest       float64        // age of the oldest of those, in seconds
 }
 
+// Speaks is what sessions are counted by.
+type Speaks struct {
+	Version   mcp.Version
+	Transport observe.Transport
+}
+
+// Stream is what streams are counted by.
+type Stream struct {
+	Kind  string // call or get
+	State string // attached, detached or ended
+}
+
 // looks are the metrics that are read at each scrape.
-var looks = []metric{sessionsOpen, sessionLimit, flowLimit, callsInFlight, flowsSuspended, oldestFlow, upstreamReady}
+var looks = []metric{sessionsOpen, streams, sessionLimit, flowLimit, callsInFlight, flowsSuspended, oldestFlow, upstreamReady}
 
 // memory are the metrics of the process's memory, read at each scrape, too.
 var memory = []metric{memoryUsed, memoryLimit, memoryRefused}
@@ -75,8 +89,11 @@ func (s *sight) Collect(out chan<- prometheus.Metric) {
 		set := func(m metric, value float64, labels ...string) {
 			out <- prometheus.MustNewConstMetric(s.descs[m.name], prometheus.GaugeValue, value, append([]string{state.Mount}, labels...)...)
 		}
-		for version, n := range state.Sessions {
-			set(sessionsOpen, float64(n), versionWord(version))
+		for by, n := range state.Sessions {
+			set(sessionsOpen, float64(n), versionWord(by.Version), by.Transport.String())
+		}
+		for by, n := range state.Streams {
+			set(streams, float64(n), by.Kind, by.State)
 		}
 		for who, n := range state.Suspended {
 			set(flowsSuspended, float64(n), who)

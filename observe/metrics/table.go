@@ -103,8 +103,20 @@ var (
 // The bridge's own: what is under way, and what limits it.
 var (
 	sessionsOpen = metric{
-		name: "mcpbridge_sessions", kind: gauge, labels: []string{"mount", "version"},
-		help: "Open sessions by revision.",
+		name: "mcpbridge_sessions", kind: gauge, labels: []string{"mount", "version", "transport"},
+		help: "Open sessions by revision and transport.",
+	}
+	streams = metric{
+		name: "mcpbridge_streams", kind: gauge, labels: []string{"mount", "kind", "state"},
+		help: "Streams of events of sessions over Streamable HTTP: of calls, or of GET; attached while a client reads them, detached while what comes is kept for it, ended while the last events are.",
+	}
+	reloads = metric{
+		name: "mcpbridge_reloads_total", kind: counter, labels: []string{"result"},
+		help: "How often the configuration was read again, by whether it took effect.",
+	}
+	reloaded = metric{
+		name: "mcpbridge_config_reload_success_timestamp_seconds", kind: gauge, labels: nil,
+		help: "When the configuration that is obeyed was read.",
 	}
 	sessionLimit = metric{
 		name: "mcpbridge_session_limit", kind: gauge, labels: []string{"mount"},
@@ -155,6 +167,7 @@ var (
 // table has every metric, in the order of the documentation.
 var table = []metric{
 	serverOperation, clientOperation, serverSession,
+	streams, traceSpans, reloads, reloaded,
 	flowsEnded, rounds, questions, questionTime, sessionsEnded, refused, resumptions, upstreamFailures, breaker, clients, clientSeen, passed,
-	sessionsOpen, sessionLimit, callsInFlight, flowsSuspended, oldestFlow, flowLimit, upstreamReady, memoryUsed, memoryLimit, memoryRefused, traceSpans, buildInfo,
+	sessionsOpen, sessionLimit, callsInFlight, flowsSuspended, oldestFlow, flowLimit, upstreamReady, memoryUsed, memoryLimit, memoryRefused, buildInfo,
 }
