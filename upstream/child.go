@@ -54,6 +54,7 @@ type process struct {
 	speech speech
 	log    zerolog.Logger
 	cmd    *exec.Cmd
+	guard  *guardian // nil: none
 	stdin  *os.File
 	grace  time.Duration
 	begun  time.Time
@@ -92,7 +93,7 @@ func startProcess(opt *StdioOptions, talk speech) (*process, error) {
 		return nil, err
 	}
 	shut(0, 3, 5)
-	p := &process{speech: talk, log: opt.Log, cmd: cmd, stdin: files[1], grace: opt.Grace, begun: time.Now(),
+	p := &process{speech: talk, log: opt.Log, cmd: cmd, guard: guard(cmd), stdin: files[1], grace: opt.Grace, begun: time.Now(),
 		quit: make(chan struct{}), deaf: make(chan struct{}), exited: make(chan struct{}), done: make(chan struct{})}
 	p.run(files[2], files[4], ended)
 	return p, nil
@@ -149,6 +150,7 @@ func (p *process) reap(stdout, stderr *os.File, err error) {
 		event = p.log.Warn().Str("status", exit.String())
 	}
 	event.Dur("ran", time.Since(p.begun)).Msg("upstream process ended")
+	p.guard.dismiss()
 	p.endGroup(deadline)
 }
 

@@ -54,6 +54,10 @@ func actAsChild(mode string) {
 		signal.Ignore(syscall.SIGTERM)
 		serveChild(func(m jsonrpc.Message) {})
 		select {}
+	case "fertile":
+		signal.Ignore(syscall.SIGTERM)
+		serveChild(childTool)
+		select {}
 	case "crash":
 		os.Exit(3)
 	case "parent":
@@ -120,18 +124,18 @@ func childTool(m jsonrpc.Message) {
 	}
 }
 
-// actAsParent is a bridge with a child that only SIGKILL ends. It tells the
-// child's number and waits to be killed.
+// actAsParent is a bridge with a child that only SIGKILL ends, and that has started
+// another process. It tells the numbers of both and waits to be killed.
 func actAsParent() {
 	exe, _ := os.Executable()
-	s, err := NewStdio(StdioOptions{Command: exe, Env: []string{childMode + "=stubborn"}})
+	s, err := NewStdio(StdioOptions{Command: exe, Env: []string{childMode + "=fertile"}})
 	if err != nil {
 		os.Exit(1)
 	}
-	c, err := s.get(context.Background())
+	answer, err := s.Do(context.Background(), tool("leave others"), nil)
 	if err != nil {
 		os.Exit(1)
 	}
-	fmt.Fprintln(os.Stdout, c.cmd.Process.Pid)
+	fmt.Fprintf(os.Stdout, "%d %s\n", s.child.cmd.Process.Pid, rawjson.Get(answer.Result, "pid"))
 	select {}
 }

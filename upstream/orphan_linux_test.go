@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-func TestAChildEndsWithABridgeThatIsKilled(t *testing.T) {
+// The child itself, which ignores the end of its input, and what that has started.
+func TestAChildAndItsOwnEndWithABridgeThatIsKilled(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -26,9 +27,15 @@ func TestAChildEndsWithABridgeThatIsKilled(t *testing.T) {
 	line, _ := bufio.NewReader(out).ReadString('\n')
 	_ = parent.Process.Kill()
 	_ = parent.Wait()
-	pid, err := strconv.Atoi(strings.TrimSpace(line))
-	if err != nil {
-		t.Fatal(err)
+	pids := strings.Fields(line)
+	if len(pids) != 2 {
+		t.Fatalf("the bridge said %q", line)
 	}
-	gone(t, pid)
+	for _, text := range pids {
+		pid, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		gone(t, pid)
+	}
 }

@@ -29,6 +29,12 @@ type lateHandler struct{ server *Server }
 // ServeHTTP implements http.Handler.
 func (h lateHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s := h.server
+	if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
+		// It may have had a Content-Length, too, which net/http drops without a word. Who
+		// is in front and believed that has other requests behind this one than we: none
+		// of them is served (RFC 9112 6.3).
+		w.Header().Set("Connection", "close")
+	}
 	if r.Body == nil || r.Body == http.NoBody {
 		s.handler.ServeHTTP(w, r)
 		return

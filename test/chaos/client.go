@@ -56,13 +56,17 @@ func (c *client) open(ctx context.Context) error {
 	}
 	_, _ = io.Copy(io.Discard, resp.Body)
 	_ = resp.Body.Close()
-	c.session = resp.Header.Get("Mcp-Session-Id")
+	if c.session = resp.Header.Get("Mcp-Session-Id"); c.session == "" {
+		return errRefused // with 200: the server is away
+	}
 	resp, err = c.post(ctx, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	if err != nil {
 		return err
 	}
 	return resp.Body.Close()
 }
+
+var errRefused = errors.New("initialize was answered with an error")
 
 // shut ends the session.
 func (c *client) shut(ctx context.Context) {

@@ -1,0 +1,12 @@
+//go:build !unix
+
+package upstream
+
+import "os/exec"
+
+// guardian does nothing: there are no groups here.
+type guardian struct{}
+
+func guard(*exec.Cmd) *guardian { return nil }
+
+func (*guardian) dismiss() {}
