@@ -1,6 +1,7 @@
 package rawjson
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -204,7 +205,8 @@ var parts = []string{
 	"\xf0\x8f\xbf\xbf", "\xf0\x9f\x98", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xff", "é\x80", "日\xbf", "😀\x80",
 }
 
-// FuzzValidate compares with jsontext. It has no mode for our rule on
+// FuzzValidate compares with jsontext, and with encoding/json where that has an opinion.
+// jsontext has no mode for our rule on
 // surrogates (escapes of lone ones are fine, raw ones are not, and names differ
 // when the surrogates do), so texts with such escapes are only compared where
 // both rules say the same.
@@ -240,6 +242,12 @@ func FuzzValidate(f *testing.F) {
 		}
 		if errors.Is(err, ErrDuplicate) && jsontext.Value(b).IsValid(jsontext.AllowInvalidUTF8(true)) {
 			t.Errorf("%q has no duplicates, got %v", b, err)
+		}
+		if err == nil && !json.Valid(b) { // which knows neither duplicates nor UTF-8
+			t.Errorf("%q is invalid to encoding/json, got no error", b)
+		}
+		if (Balanced(b) == nil) != json.Valid(b) {
+			t.Errorf("%q: Balanced: %v; encoding/json: %v", b, Balanced(b), json.Valid(b))
 		}
 		if (Balanced(b) == nil) != jsontext.Value(b).IsValid(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)) {
 			t.Errorf("%q: Balanced: %v", b, Balanced(b))

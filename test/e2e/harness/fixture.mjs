@@ -5,8 +5,8 @@ import { firstLine, start, stop, until } from './process.mjs';
 const SERVER = fileURLToPath(new URL('../peers/server.mjs', import.meta.url));
 
 /** Starts the fixture on a free port, or on the one that is asked for. */
-export async function startFixture({ port } = {}) {
-  const handle = start(process.execPath, [SERVER, ...(port ? [String(port)] : [])]);
+export async function startFixture({ port, env = {} } = {}) {
+  const handle = start(process.execPath, [SERVER, ...(port ? [String(port)] : [])], { env: { ...process.env, ...env } });
   const { url, admin } = await firstLine(handle);
   return { ...adminOf(() => admin), url, stop: () => stop(handle), log: () => handle.log };
 }

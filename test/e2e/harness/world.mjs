@@ -12,7 +12,7 @@ export function world(options = {}) {
   const at = { clients: [], closers: [] };
 
   before(async () => {
-    at.fixture = await startFixture();
+    at.fixture = await startFixture({ env: options.fixtureEnv });
     at.bridge = await startBridge(at.fixture.url, options);
     at.url = at.bridge.url;
   }, LIMIT);

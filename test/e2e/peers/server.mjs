@@ -50,6 +50,10 @@ function parse(raw) {
 }
 
 const http = createServer((req, res) => void handle(req, res));
+if (process.env.FIXTURE_KEEP_ALIVE) {
+  http.keepAliveTimeout = Number(process.env.FIXTURE_KEEP_ALIVE); // announced in whole seconds
+  http.keepAliveTimeoutBuffer = 0; // and kept to: newer releases of Node wait for another second
+}
 await new Promise((resolve) => http.listen(Number(process.argv[2] ?? 0), '127.0.0.1', resolve));
 const admin = await serveAdmin(fixture, {
   toolsChanged: () => handler.notify.toolsChanged(),
