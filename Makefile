@@ -3,7 +3,7 @@ SHELL := /bin/bash
 LINT  := go tool -modfile=tools/go.mod golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race fuzz lint fmt docs golden e2e ui conformance chaos overload soak bench bench-compare demo ci release image clean
+.PHONY: help build test race fuzz lint fmt docs golden e2e ui conformance chaos overload soak hostile bench bench-compare demo ci release image clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -50,6 +50,9 @@ overload: ## Flood the bridge with greedy clients, and see whether others are se
 
 soak: ## Open and end 20,000 sessions, and see whether memory comes back
 	SOAK_SESSIONS=20000 .ci/run soak
+
+hostile: ## Try ten million hostile messages on both hops
+	HOSTILE_MESSAGES=10000000 .ci/run hostile
 
 bench: ## Run the benchmarks with allocations
 	go test -run '^$$' -bench . -benchmem ./...
