@@ -52,9 +52,9 @@ func main() {
 			failed++
 			fmt.Fprintf(os.Stderr, "%s\n", out)
 		}
-		fmt.Printf("%9d  %-6s %5.0f s  %s.%s: %s\n", each, verdict, time.Since(began).Seconds(), t.pkg, t.name, t.what)
+		fmt.Fprintf(os.Stdout, "%9d  %-6s %5.0f s  %s.%s: %s\n", each, verdict, time.Since(began).Seconds(), t.pkg, t.name, t.what)
 	}
-	fmt.Printf("%d messages, %d of %d targets failed\n", each*len(targets), failed, len(targets))
+	fmt.Fprintf(os.Stdout, "%d messages, %d of %d targets failed\n", each*len(targets), failed, len(targets))
 	if failed > 0 {
 		os.Exit(1)
 	}
