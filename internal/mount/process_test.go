@@ -265,11 +265,26 @@ func TestACallThatIsNeverAnsweredFailsAndOthersGoOn(t *testing.T) {
 		_, body := post(t, url, a, call("never"))
 		stuck <- body
 	}()
-	pid := pidOf(t, url, b)
+	pid := inTime(t, url, b)
 	if body := <-stuck; !strings.Contains(body, "-32603") || !strings.Contains(body, "timeouts.round") && !strings.Contains(body, "in time") {
 		t.Errorf("the call that is never answered gets %s", body)
 	}
-	if pidOf(t, url, a) != pid {
+	if inTime(t, url, a) != pid {
 		t.Error("the process did not survive the call")
 	}
+}
+
+// inTime is pidOf where calls are given so little time that a busy machine may need more
+// than one.
+func inTime(t *testing.T, url, session string) string {
+	t.Helper()
+	for deadline := patience(t); deadline.Err() == nil; {
+		if _, body := post(t, url, session, call("pid")); strings.Contains(body, "pid ") {
+			_, rest, _ := strings.Cut(body, "pid ")
+			pid, _, _ := strings.Cut(rest, `"`)
+			return pid
+		}
+	}
+	t.Fatal("no call is answered")
+	return ""
 }
