@@ -179,38 +179,42 @@ func (c *conversation) Answer(caller downstream.Caller, msg jsonrpc.Message) err
 	if q.call.kept != nil {
 		q.call.kept.settled(string(msg.ID))
 	}
-	q.call.asking.answered(caller, q.key, msg)
+	if !q.call.asking.answered(caller, q.key, msg) {
+		return downstream.ErrNotHere
+	}
 	return nil
 }
 
-// answered feeds the client's answer to the flow as an input response.
-func (k *asker) answered(caller downstream.Caller, key string, msg jsonrpc.Message) {
+// answered feeds the client's answer to the flow as an input response. It returns false
+// when another process goes on with the call, for which the answer is then.
+func (k *asker) answered(caller downstream.Caller, key string, msg jsonrpc.Message) (taken bool) {
 	defer k.survive()
 	in, ok := k.asked(caller, key, &msg)
 	if !ok {
-		return
+		return true
 	}
 	if msg.Error == nil || msg.Error.Code != jsonrpc.CodeMethodNotFound {
 		k.conv.trust(kindOf(in.Method))
 	}
 	if msg.Error != nil {
-		k.answer(mrtr.Unanswered(key, k.declined(in.Method, msg.Error)))
-		return
+		return k.answer(mrtr.Unanswered(key, k.declined(in.Method, msg.Error)))
 	}
 	response, err := k.conv.rules.InputResponse(in.Method, in.Params, msg.Result)
 	if err != nil {
 		bad, ok := errors.AsType[*translate.BadAnswer](err)
-		k.answer(mrtr.Unusable(key, "the client's answer to "+in.Method+" is not usable: "+err.Error(), ok && bad.AskAgain))
-		return
+		return k.answer(mrtr.Unusable(key, "the client's answer to "+in.Method+" is not usable: "+err.Error(), ok && bad.AskAgain))
 	}
-	k.answer(mrtr.Answered(key, response))
+	return k.answer(mrtr.Answered(key, response))
 }
 
-// answer feeds an answer to the flow, once a request waits for what comes of it.
-func (k *asker) answer(ev mrtr.Event) {
-	if k.kept == nil || !k.kept.hold(ev) {
-		k.resume(ev)
+// answer feeds an answer to the flow, once a request waits for what comes of it. It returns
+// false when another process goes on with the call.
+func (k *asker) answer(ev mrtr.Event) bool {
+	if k.kept != nil && k.kept.hold(ev) {
+		return true
 	}
+	k.resume(ev)
+	return !k.saving.left.Load()
 }
 
 // asked returns what was asked under key, and notes who answers: with the newest

@@ -252,7 +252,7 @@ func (c *conversation) Close(cause error) {
 		last = mrtr.Failed(cause)
 	}
 	for _, k := range calls {
-		if !k.saving.waitsElsewhere(cause) {
+		if !downstream.MayGoOn(cause) || !k.saving.waitsElsewhere() {
 			k.drive(last)
 		}
 	}

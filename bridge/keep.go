@@ -2,6 +2,8 @@ package bridge
 
 import (
 	"errors"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
@@ -15,11 +17,12 @@ import (
 // kept.
 
 // saving is the part of a call that keeps it. Its fields are guarded by the call's lock;
-// safe never changes.
+// safe never changes, and left needs no lock.
 type saving struct {
 	*call
 	safe  downstream.Safe // nil: the call ends with the process
 	saves uint64          // records made for it
+	left  atomic.Bool     // to another process
 }
 
 // spare is how long a record outlives the call's own deadline.
@@ -104,6 +107,7 @@ func (k *saving) keep(kept *downstream.Kept) bool {
 
 // leave ends the call in this process and leaves it to another one.
 func (k *saving) leave() {
+	k.left.Store(true)
 	k.mu.Lock()
 	over := k.flow.Over()
 	if !over {
@@ -120,19 +124,47 @@ func (k *saving) leave() {
 	}
 }
 
-// waitsElsewhere leaves a call that waits for its client to the next process, when this
-// one ends and has kept it.
-func (k *saving) waitsElsewhere(cause error) bool {
-	if !downstream.MayGoOn(cause) {
-		return false
-	}
+// waitsElsewhere leaves a call that waits for its client, and is kept, to another process.
+func (k *saving) waitsElsewhere() bool {
 	k.mu.Lock()
-	waits := k.saves > 0 && k.suspended && k.flow.State != mrtr.Sending
+	waits := k.waitsKeptLocked()
 	k.mu.Unlock()
 	if waits {
 		k.leave()
 	}
 	return waits
+}
+
+func (k *saving) waitsKeptLocked() bool {
+	return k.saves > 0 && k.suspended && k.flow.State != mrtr.Sending
+}
+
+// Leave implements downstream.Conversation.
+func (c *conversation) Leave() {
+	for _, k := range c.underWay() {
+		k.saving.waitsElsewhere()
+	}
+}
+
+// Renew implements downstream.Conversation.
+func (c *conversation) Renew() {
+	for _, k := range c.underWay() {
+		k.mu.Lock()
+		var kept *downstream.Kept
+		if k.saving.waitsKeptLocked() {
+			kept = k.saving.encodeLocked()
+		}
+		k.mu.Unlock()
+		if kept != nil {
+			k.saving.keep(kept)
+		}
+	}
+}
+
+func (c *conversation) underWay() []*call {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.calls)
 }
 
 // changed tells who keeps the conversation that its record is another now.

@@ -271,6 +271,9 @@ type Store struct {
 	// When a store in a file has kept something: strict once it is on the disk, relaxed once the operating system has it, which
 	// a crash of the machine can undo for the last second, and may damage the file.
 	Durability string `key:"durability" oneof:"strict|relaxed"`
+	// What calls with questions do while Redis cannot be reached: wait until it is back, as long as they may, or fail with an error. Calls
+	// without questions go on in any case.
+	Outage string `key:"outage" oneof:"wait|fail"`
 }
 
 // Replica says how bridges that share a store reach each other.
@@ -395,7 +398,7 @@ func Default() Config {
 		HeapFloor:     32 << 20,
 		Admin:         Admin{Payloads: "off", Actions: "off"},
 		Log:           Log{Level: "info", Format: "auto"},
-		Store:         Store{URL: "memory:", Durability: "strict"},
+		Store:         Store{URL: "memory:", Durability: "strict", Outage: "wait"},
 		Mount:         Mount{Path: "/mcp", Policy: defaultPolicy()},
 	}
 }

@@ -136,6 +136,10 @@ type Conversation interface {
 	// knows. A request that was in flight is sent again where that does no harm (D-15),
 	// else the call ends with an error. It does not wait.
 	Resume(caller Caller, flow []byte, out Reply) error
+	// Leave leaves the calls that wait for their client, and are kept, to another process.
+	Leave()
+	// Renew keeps them anew, and leaves those that another process goes on with to it.
+	Renew()
 	// Look tells what there is to see of the session at this moment.
 	Look() observe.Conversation
 	// Close ends every flow of the conversation: without an answer when the client

@@ -1,8 +1,10 @@
 package legacy
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 
 	"github.com/mcpbridge/bridge/downstream"
@@ -34,6 +36,8 @@ type Peers interface {
 	// nothing was written, when that replica is gone or has nothing of what the request
 	// is about. It waits until it knows.
 	Forward(w http.ResponseWriter, r *http.Request, body []byte, to downstream.Seat) bool
+	// HandOn is Forward for a request that any replica can serve.
+	HandOn(w http.ResponseWriter, r *http.Request, body []byte, to downstream.Seat) bool
 	// Others returns the replicas that are alive, without this one.
 	Others() []downstream.Seat
 }
@@ -43,16 +47,55 @@ type nobody struct{}
 
 func (nobody) Forward(http.ResponseWriter, *http.Request, []byte, downstream.Seat) bool { return false }
 
+func (nobody) HandOn(http.ResponseWriter, *http.Request, []byte, downstream.Seat) bool { return false }
+
 func (nobody) Others() []downstream.Seat { return nil }
 
-type forwardedKey struct{}
+// passed says why a request comes from another replica.
+type passed uint8
 
-// Forwarded marks a request that another replica has forwarded.
-func Forwarded(r *http.Request) *http.Request {
-	return r.WithContext(context.WithValue(r.Context(), forwardedKey{}, true))
+const (
+	forwarded passed = iota + 1 // since it is about a call that is here
+	handedOn                    // since that one is about to stop
+)
+
+type passedKey struct{}
+
+// Forwarded marks a request that another replica has forwarded, HandedOn one that another
+// replica would have served itself if it were not about to stop.
+func Forwarded(r *http.Request) *http.Request { return mark(r, forwarded) }
+
+// HandedOn is described with Forwarded.
+func HandedOn(r *http.Request) *http.Request { return mark(r, handedOn) }
+
+func mark(r *http.Request, why passed) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), passedKey{}, why))
 }
 
-func isForwarded(r *http.Request) bool { return r.Context().Value(forwardedKey{}) != nil }
+func isForwarded(r *http.Request) bool { return r.Context().Value(passedKey{}) == forwarded }
+
+// handOn has another replica serve a request while this one stops, and reports whether
+// there is one.
+func (h *HTTP) handOn(w http.ResponseWriter, r *http.Request) bool {
+	if !h.gate.IsShut() || r.Context().Value(passedKey{}) != nil {
+		return false
+	}
+	others := h.opt.Peers.Others()
+	if len(others) == 0 || r.ContentLength > h.opt.MaxBody {
+		return false
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.opt.MaxBody))
+	if err != nil {
+		return false
+	}
+	for _, seat := range others {
+		if h.opt.Peers.HandOn(w, r, body, seat) {
+			return true
+		}
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return false
+}
 
 // whereabouts is what came of looking for what a request is about.
 type whereabouts uint8

@@ -72,7 +72,7 @@ func NewHTTP(opt Options, backend downstream.Backend) *HTTP {
 
 // ServeHTTP serves the MCP endpoint.
 func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !h.admit(w, r) {
+	if !h.admit(w, r) || h.handOn(w, r) {
 		return
 	}
 	switch r.Method {
@@ -144,9 +144,29 @@ func (h *HTTP) Close() {
 	h.streams.Close()
 }
 
+// Renew makes sure of the calls that wait for their clients, after a time in which other
+// replicas may have taken this one for dead.
+func (h *HTTP) Renew() {
+	for _, use := range h.table.All() {
+		if use.Value.kept != nil {
+			use.Value.conv.Renew()
+		}
+	}
+}
+
+// leaveCalls has the calls that wait for their clients go on in another process.
+func (h *HTTP) leaveCalls() {
+	for _, use := range h.table.All() {
+		if use.Value.kept != nil {
+			use.Value.conv.Leave()
+		}
+	}
+}
+
 // refuse stops taking requests and ends the standalone streams.
 func (h *HTTP) refuse() {
 	if h.gate.Shut() {
+		h.leaveCalls()
 		h.streams.EndListeners()
 		h.channels.Refuse()
 	}

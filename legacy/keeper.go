@@ -27,6 +27,7 @@ type keeper struct {
 	restoring singleflight.Group // one restoration of a session at a time
 	ends      chan string        // sessions that expired
 	changes   chan *session      // that have something going on, and were changed elsewhere
+	ctx       context.Context    // ends with the goroutine
 	stop      context.CancelFunc // ends the goroutine, which Close awaits
 	running   sync.WaitGroup
 
@@ -51,8 +52,9 @@ const sessionRecordVersion = 1
 
 const (
 	storeTimeout = 5 * time.Second // for one operation
-	touchBatch   = 1000            // sessions touched in one round trip
-	endsWaiting  = 1024            // sessions whose records are about to be removed; the others' expire
+	tryAgain     = 200 * time.Millisecond
+	touchBatch   = 1000 // sessions touched in one round trip
+	endsWaiting  = 1024 // sessions whose records are about to be removed; the others' expire
 
 	changesWaiting = 4096 // sessions that are about to be looked at; the others' next request does
 )
@@ -64,7 +66,7 @@ func newKeeper(h *HTTP) *keeper {
 	}
 	k.shared = k.store.Watch(k.changed)
 	ctx, stop := context.WithCancel(context.Background())
-	k.stop = stop
+	k.ctx, k.stop = ctx, stop
 	k.running.Go(func() { k.run(ctx) })
 	return k
 }
@@ -129,6 +131,14 @@ func (k *keeper) do(operation func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
 	return operation(ctx)
+}
+
+// pause passes the time between two tries of one operation.
+func (k *keeper) pause() {
+	select {
+	case <-time.After(tryAgain):
+	case <-k.ctx.Done():
+	}
 }
 
 func (k *keeper) report(what string, err error) {

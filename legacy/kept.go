@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/logfield"
@@ -37,6 +38,9 @@ func (k *keeper) number() stream.Number {
 	}
 	return stream.First(k.seat, k.opened.Add(1))
 }
+
+// refreshTimeout bounds how long a call may be held up by a look at its session's record.
+const refreshTimeout = time.Second
 
 // saveTries is how often a change is merged with those of other replicas.
 const saveTries = 5
@@ -132,7 +136,7 @@ func (k *keeper) refresh(s *session) {
 // refreshLocked merges the record in the store into the session. The error is ErrGone when
 // there is none. certain: no copy will do.
 func (k *keeper) refreshLocked(s *session, certain bool) error {
-	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), refreshTimeout)
 	defer cancel()
 	record, version, err := k.get(ctx, s.rec.ID, certain)
 	if err != nil {

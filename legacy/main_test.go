@@ -198,6 +198,8 @@ func (c *fakeConv) Answer(caller downstream.Caller, msg jsonrpc.Message) error {
 }
 
 func (c *fakeConv) Flows() [][]byte { return nil }
+func (c *fakeConv) Leave()          {}
+func (c *fakeConv) Renew()          {}
 
 func (c *fakeConv) Adopt(_, theirs []byte) error {
 	c.mu.Lock()

@@ -67,6 +67,9 @@ type Options struct {
 	// store alone tells.
 	Seat  downstream.Seat
 	Peers Peers
+	// StoreWait is how long a question, an answer and the end of a call wait for a store that
+	// cannot be reached, if they may; 0: not at all.
+	StoreWait time.Duration
 
 	CommitDelay  time.Duration // a response that takes longer becomes SSE (E-6); 2 s
 	KeepAlive    time.Duration // longest silence on an SSE stream; 15 s

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -47,6 +48,12 @@ type keptEvent struct {
 // on from. Members may be added without one.
 const callRecordVersion = 1
 
+// How long an answer, and the end of a call, wait at most for a store that cannot be reached.
+const (
+	answerPatience   = 20 * time.Second
+	lastWordPatience = 2 * time.Second
+)
+
 // Safe implements Reply. Members of a batch end with the process.
 func (ex *exchange) Safe() downstream.Safe {
 	if ex.session == nil || ex.session.kept == nil || ex.batch || !ex.Interactive() {
@@ -76,6 +83,9 @@ func (ex *exchange) Keep(k downstream.Kept) error {
 	}
 	st.Queue(text)
 	st.Flush()
+	if ex.http.gate.IsShut() { // its client, which can come back by now, does so to another process
+		return downstream.ErrGone
+	}
 	return nil
 }
 
@@ -99,20 +109,69 @@ func (kc *keptCall) save(ex *exchange, st *sessions.Stream, k *downstream.Kept, 
 	if err != nil {
 		return err
 	}
-	err = ex.change(store.Change{Kind: store.Flow, ID: recordID(r.Stream), Replaces: kc.version, TTL: k.TTL, Value: value})
-	if err == nil {
-		kc.version++
+	patience := k.TTL // a question may wait as long as its call
+	if text == nil {
+		patience = answerPatience
+	}
+	err = kc.commit(ex, patience, store.Change{TTL: k.TTL, Value: value})
+	if err != nil && text == nil && ex.http.keeper.shared {
+		// Another replica may have taken this one for dead: an answer that is not kept
+		// must not be used here.
+		ex.http.keeper.report("keeping an answer", err)
+		return downstream.ErrGone
 	}
 	return err
 }
 
+// commit replaces the call's record, and makes other changes with it. While the store
+// cannot be reached it waits, if it is to. The error is ErrGone when another replica has
+// the call.
+func (kc *keptCall) commit(ex *exchange, patience time.Duration, record store.Change, more ...store.Change) error {
+	k := ex.http.keeper
+	record.Kind, record.ID = store.Flow, recordID(kc.record.Stream)
+	unsure := false // an earlier try may have made the change
+	for deadline := time.Now().Add(min(patience, k.http.opt.StoreWait)); ; {
+		record.Replaces = kc.version
+		err := k.change(ex.session, append(more, record)...)
+		switch {
+		case err == nil:
+			kc.version++
+			return nil
+		case errors.Is(err, downstream.ErrGone):
+			if err := kc.reclaim(ex, unsure && record.Delete); err != nil || unsure && record.Delete {
+				return err
+			}
+		case time.Now().After(deadline):
+			return err
+		default:
+			unsure = true
+			k.pause()
+		}
+	}
+}
+
+// reclaim learns the version of a record that is the call's own, though it is not the
+// expected one: a change was made, and the store could not say so any more. gone: if it is
+// not there, that is right.
+func (kc *keptCall) reclaim(ex *exchange, gone bool) error {
+	id := recordID(kc.record.Stream)
+	found, record, err := ex.http.keeper.findCall(ex.session, func(kind store.Kind, r *callRecord) bool {
+		return kind == store.Flow && recordID(r.Stream) == id
+	})
+	switch {
+	case err != nil:
+		return err
+	case record == nil && gone:
+		return nil
+	case record == nil || record.Home != ex.http.keeper.seat || found.Version <= kc.version:
+		return downstream.ErrGone
+	}
+	kc.version = found.Version
+	return nil
+}
+
 // recordID names the records of a stream, in whatever process it is.
 func recordID(stream uint64) string { return strconv.FormatUint(stream, 10) }
-
-// change changes records of the exchange's session.
-func (ex *exchange) change(changes ...store.Change) error {
-	return ex.http.keeper.change(ex.session, changes...)
-}
 
 // change changes records of a session's calls. The error is ErrGone when another replica
 // has changed one.
@@ -143,14 +202,14 @@ func (ex *exchange) keepLastWord(msg *downstream.Message) bool {
 	}
 	st := ex.stream.Load()
 	id := recordID(st.ID())
-	changes := []store.Change{{Kind: store.Flow, ID: id, Replaces: kept.version, Delete: true}}
+	var changes []store.Change
 	if msg != nil {
 		value, err := json.Marshal(&callRecord{V: callRecordVersion, Stream: st.ID(), Events: []keptEvent{{Seq: st.Last() + 1, Data: message.OwnText(msg)}}})
 		if err == nil {
 			changes = append(changes, store.Change{Kind: store.LastWord, ID: id, Replaces: store.Any, TTL: ex.http.opt.Retention, Value: value})
 		}
 	}
-	err := ex.change(changes...)
+	err := kept.commit(ex, lastWordPatience, store.Change{Delete: true}, changes...)
 	if errors.Is(err, downstream.ErrGone) {
 		return false
 	}
@@ -161,8 +220,14 @@ func (ex *exchange) keepLastWord(msg *downstream.Message) bool {
 // Drop implements downstream.Safe.
 func (ex *exchange) Drop() { ex.keepLastWord(nil) }
 
-// Leave implements downstream.Safe.
-func (ex *exchange) Leave() { ex.complete(nil) }
+// Leave implements downstream.Safe. The stream is forgotten before it ends: whoever comes
+// back for it looks elsewhere.
+func (ex *exchange) Leave() {
+	if st := ex.stream.Load(); st != nil {
+		ex.session.streams.Forget(st)
+	}
+	ex.complete(nil)
+}
 
 // readCall reads the record of a call or of a last word.
 func readCall(r *store.Record) (*callRecord, error) {
@@ -182,6 +247,9 @@ func readCall(r *store.Record) (*callRecord, error) {
 // takeOver goes on with a call whose replica does not, or makes a last word ready. Of
 // all replicas exactly one succeeds; the others' error is ErrGone.
 func (k *keeper) takeOver(s *session, caller downstream.Caller, r *store.Record, record *callRecord) error {
+	if k.http.gate.IsShut() {
+		return downstream.ErrStopping
+	}
 	s.kept.takeover.Lock()
 	defer s.kept.takeover.Unlock()
 	if s.streams.Find(record.Stream) != nil {

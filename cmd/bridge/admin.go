@@ -119,7 +119,7 @@ func (a *administration) watch(m *config.Mount, options *mount.Options) {
 }
 
 // serve shows what the mounts of a fleet do, until stop.
-func (a *administration) serve(mounts *fleet.Fleet, memory *budget.Budget) {
+func (a *administration) serve(mounts *fleet.Fleet, memory *budget.Budget, kept *keeping) {
 	if a == nil || a.aside == nil {
 		return
 	}
@@ -133,6 +133,9 @@ func (a *administration) serve(mounts *fleet.Fleet, memory *budget.Budget) {
 	}
 	if memory != nil {
 		a.metrics.Memory(memory)
+	}
+	if kept.up != nil {
+		a.metrics.Store(kept.up)
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", a.metrics.Handler())

@@ -77,7 +77,7 @@ func startForDemo(ctx context.Context, upstream string, page, person bool, envir
 		return demo.Bridge{}, err
 	}
 	pages := newDesks(person, environ, log)
-	mounts, err := fleet.Open(specs(&cfg, common{admin: admin, pages: pages}, log), fleetOptions(&cfg, log))
+	mounts, err := fleet.Open(specs(&cfg, common{admin: admin, pages: pages}, log), fleetOptions(&cfg, new(keeping), log))
 	if err != nil {
 		pages.stop()
 		admin.stop()
@@ -91,7 +91,7 @@ func startForDemo(ctx context.Context, upstream string, page, person bool, envir
 		return demo.Bridge{}, err
 	}
 	mounts.Watch()
-	admin.serve(mounts, nil)
+	admin.serve(mounts, nil, new(keeping))
 	done := make(chan struct{})
 	go func() { defer close(done); _ = door.Serve() }()
 	stop := func() {

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
+	"time"
 
 	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/config"
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/fleet"
 	"github.com/mcpbridge/bridge/internal/replica"
 	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/sessions/store"
@@ -18,6 +21,8 @@ import (
 // The zero one keeps nothing.
 type keeping struct {
 	store   store.Store
+	up      func() bool   // whether the store can be reached
+	wait    time.Duration // for a store that cannot be reached
 	seat    downstream.Seat
 	replica *replica.Replica // nil: no others can be reached
 }
@@ -28,6 +33,9 @@ func openKeeping(ctx context.Context, cfg *config.Config, log zerolog.Logger) (k
 		return k, err
 	}
 	k.seat = downstream.NewSeat()
+	if strings.HasPrefix(cfg.Store.URL, "redis") {
+		k.monitor(cfg.Store.Outage, log)
+	}
 	if cfg.Replica.Listen == "" {
 		return k, nil
 	}
@@ -41,19 +49,44 @@ func openKeeping(ctx context.Context, cfg *config.Config, log zerolog.Logger) (k
 	return k, nil
 }
 
+// monitor watches over a store behind a network.
+func (k *keeping) monitor(outage string, log zerolog.Logger) {
+	monitored := store.NewMonitored(k.store, func(up bool, why error) {
+		if up {
+			log.Info().Msg("the store of sessions can be reached again")
+			return
+		}
+		log.Error().Err(why).Msg("the store of sessions cannot be reached: calls go on, those with questions as store.outage says")
+	})
+	k.store, k.up = monitored, monitored.Up
+	if outage == "wait" {
+		k.wait = time.Hour * 24 // each call's own deadline is nearer
+	}
+}
+
+// degraded reports that the store cannot be reached.
+func (k *keeping) degraded() bool { return k.up != nil && !k.up() }
+
 // give has an endpoint keep its sessions there.
 func (k *keeping) give(options *legacy.Options, scope string) {
-	options.Store, options.StoreScope, options.Seat = k.store, scope, k.seat
+	options.Store, options.StoreScope, options.Seat, options.StoreWait = k.store, scope, k.seat, k.wait
 	if k.replica != nil {
 		options.Peers = k.replica
 	}
 }
 
 // serve has requests served that other replicas forward.
-func (k *keeping) serve(handler http.Handler) {
-	if k.replica != nil {
-		k.replica.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(w, legacy.Forwarded(r)) }))
+func (k *keeping) serve(mounts *fleet.Fleet) {
+	if k.replica == nil {
+		return
 	}
+	k.replica.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mark := legacy.Forwarded
+		if replica.IsHandedOn(r) {
+			mark = legacy.HandedOn
+		}
+		mounts.ServeHTTP(w, mark(r))
+	}), mounts.Renew)
 }
 
 func (k *keeping) close() {

@@ -91,7 +91,7 @@ func newService(ctx context.Context, cfg *config.Config, environ []string, log z
 		with.close()
 		return nil, err
 	}
-	mounts, err := fleet.Open(specs(cfg, with, log), fleetOptions(cfg, log))
+	mounts, err := fleet.Open(specs(cfg, with, log), fleetOptions(cfg, &with.kept, log))
 	if err != nil {
 		with.close()
 		return nil, err
@@ -114,7 +114,7 @@ func proxies(cfg *config.Config) edge.Proxies {
 
 func (s *service) run(ctx context.Context) error {
 	s.fleet.Watch()
-	s.with.admin.serve(s.fleet, s.with.memory)
+	s.with.admin.serve(s.fleet, s.with.memory, &s.with.kept)
 	s.with.kept.serve(s.fleet)
 	failed := make(chan error, 1)
 	go func() { failed <- s.edge.Serve() }()

@@ -46,8 +46,8 @@ func spec(cfg *config.Config, m config.Mount, with common, log zerolog.Logger) f
 	}
 }
 
-func fleetOptions(cfg *config.Config, log zerolog.Logger) fleet.Options {
-	return fleet.Options{SSE: config.SSEPaths, Host: web.HostAllowed(allowedHosts(cfg)), Log: log}
+func fleetOptions(cfg *config.Config, kept *keeping, log zerolog.Logger) fleet.Options {
+	return fleet.Options{SSE: config.SSEPaths, Host: web.HostAllowed(allowedHosts(cfg)), Degraded: kept.degraded, Log: log}
 }
 
 // identity is everything that a mount was made from: one with an equal identity

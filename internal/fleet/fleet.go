@@ -43,7 +43,10 @@ type Options struct {
 	SSE func(endpoint string) (events, messages string)
 	// Host reports whether requests may be addressed to a host; nil: to any.
 	Host func(host string) bool
-	Log  zerolog.Logger
+	// Degraded reports that not all is served as it should be, though clients are better
+	// served than turned away; nil: never.
+	Degraded func() bool
+	Log      zerolog.Logger
 }
 
 // Fleet is an http.Handler for all mounts and for health probes.

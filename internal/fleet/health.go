@@ -40,6 +40,10 @@ func (r *readiness) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 			return
 		}
 	}
+	if degraded := r.fleet.opt.Degraded; degraded != nil && degraded() {
+		writeStatus(w, http.StatusOK, "degraded: the store of sessions cannot be reached")
+		return
+	}
 	writeStatus(w, http.StatusOK, "ready")
 }
 

@@ -145,6 +145,12 @@ func (*connection) Record() []byte { return nil }
 // Adopt implements downstream.Conversation.
 func (*connection) Adopt(_, _ []byte) error { return nil }
 
+// Leave implements downstream.Conversation: no call is kept.
+func (*connection) Leave() {}
+
+// Renew implements downstream.Conversation.
+func (*connection) Renew() {}
+
 // Flows implements downstream.Conversation.
 func (*connection) Flows() [][]byte { return nil }
 

@@ -159,6 +159,12 @@ func (c *conversation) Flows() [][]byte { return nil }
 // Resume implements downstream.Conversation.
 func (c *conversation) Resume(downstream.Caller, []byte, downstream.Reply) error { return errOver }
 
+// Leave implements downstream.Conversation: no call is kept.
+func (c *conversation) Leave() {}
+
+// Renew implements downstream.Conversation.
+func (c *conversation) Renew() {}
+
 // Look implements downstream.Conversation.
 func (c *conversation) Look() observe.Conversation {
 	return observe.Conversation{Version: c.Version(), Relayed: true}

@@ -35,12 +35,28 @@ var errNotThere = errors.New("the other replica does not have it")
 // about. While a replica does not answer and holds its lease, nobody knows: then Forward
 // waits. A response that has begun ends when its replica dies.
 func (r *Replica) Forward(w http.ResponseWriter, req *http.Request, body []byte, to downstream.Seat) bool {
+	return r.forward(w, req, body, to, "")
+}
+
+// HandOn is Forward for a request that this replica would serve if it were not about to
+// stop; IsHandedOn knows it at the other side.
+func (r *Replica) HandOn(w http.ResponseWriter, req *http.Request, body []byte, to downstream.Seat) bool {
+	return r.forward(w, req, body, to, "leaving")
+}
+
+// header says why a request comes from another replica; nobody else can set it.
+const header = "Mcp-Bridge-Passed"
+
+// IsHandedOn reports whether a request that another replica passed was handed on.
+func IsHandedOn(req *http.Request) bool { return req.Header.Get(header) != "" }
+
+func (r *Replica) forward(w http.ResponseWriter, req *http.Request, body []byte, to downstream.Seat, why string) bool {
 	for {
 		m := r.member(req.Context(), to)
 		if m == nil {
 			return false
 		}
-		err := r.attempt(w, req, body, m)
+		err := r.attempt(w, req, body, m, why)
 		switch {
 		case err == nil || req.Context().Err() != nil:
 			return true
@@ -59,7 +75,7 @@ func (r *Replica) Forward(w http.ResponseWriter, req *http.Request, body []byte,
 }
 
 // attempt forwards a request once. On an error nothing was written.
-func (r *Replica) attempt(w http.ResponseWriter, req *http.Request, body []byte, m *member) (failed error) {
+func (r *Replica) attempt(w http.ResponseWriter, req *http.Request, body []byte, m *member, why string) (failed error) {
 	ctx, cancel := context.WithCancel(req.Context())
 	defer cancel()
 	defer context.AfterFunc(m.alive, cancel)()
@@ -68,6 +84,10 @@ func (r *Replica) attempt(w http.ResponseWriter, req *http.Request, body []byte,
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.Out.URL.Scheme, p.Out.URL.Host = "https", m.address
 			p.Out.Host = p.In.Host
+			p.Out.Header.Del(header)
+			if why != "" {
+				p.Out.Header.Set(header, why)
+			}
 			p.Out.Body, p.Out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 			p.Out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 			p.Out.TransferEncoding = nil

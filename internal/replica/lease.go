@@ -39,7 +39,7 @@ type member struct {
 func (r *Replica) live() {
 	tick := time.NewTicker(leaseRenewal)
 	defer tick.Stop()
-	failing := false
+	failing, renewed := false, time.Now()
 	for {
 		select {
 		case <-r.ctx.Done():
@@ -51,6 +51,13 @@ func (r *Replica) live() {
 			r.opt.Log.Warn().Err(err).Msg("the store cannot be reached: other replicas will take this one for dead")
 		}
 		failing = err != nil
+		if err == nil {
+			if time.Since(renewed) > leaseTTL { // this process, or the store, has slept
+				r.opt.Log.Warn().Dur("for", time.Since(renewed)).Msg("the lease had lapsed: looking which calls others have taken over")
+				r.lapsed()
+			}
+			renewed = time.Now()
+		}
 	}
 }
 

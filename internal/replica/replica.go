@@ -40,6 +40,7 @@ type Options struct {
 // concurrent use.
 type Replica struct {
 	opt       Options
+	lapsed    func()
 	listener  net.Listener
 	server    *http.Server
 	transport *http.Transport
@@ -76,15 +77,17 @@ func Open(ctx context.Context, opt Options) (*Replica, error) {
 		r.stop()
 		return nil, errors.Join(fmt.Errorf("replica: taking a lease: %w", err), listener.Close())
 	}
-	r.running.Go(r.live)
 	return r, nil
 }
 
 // readTimeout bounds how long the head of a request from another replica may take.
 const readTimeout = 10 * time.Second
 
-// Serve has other replicas' requests served until Close.
-func (r *Replica) Serve(handler http.Handler) {
+// Serve has other replicas' requests served until Close. lapsed is called when there was no
+// lease for a while, and is one again.
+func (r *Replica) Serve(handler http.Handler, lapsed func()) {
+	r.lapsed = lapsed
+	r.running.Go(r.live)
 	r.server.Handler = handler
 	r.running.Go(func() {
 		if err := r.server.ServeTLS(r.listener, "", ""); !errors.Is(err, http.ErrServerClosed) {

@@ -177,6 +177,15 @@ func (s *Set) Close() {
 	}
 }
 
+// Forget has a stream be found no more: another replica goes on with it.
+func (s *Set) Forget(st *sessions.Stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i, ok := s.indexLocked(st.ID()); ok {
+		s.streams = slices.Delete(s.streams, i, i+1)
+	}
+}
+
 // Look tells what there is to see of the streams at this moment.
 func (s *Set) Look() (seen []observe.Stream) {
 	s.mu.Lock()

@@ -159,6 +159,7 @@ func TestEveryMetricOfTheTableIsServed(t *testing.T) {
 		return []State{{Mount: "/mcp", Ready: true, Sessions: map[Speaks]int{{mcp.V20250618, observe.StreamableHTTP}: 2}, Streams: map[Stream]int{{"call", "detached"}: 3}, Suspended: map[string]int{"client": 1}, Oldest: 41}}
 	})
 	r.Memory(fixedMemory{})
+	r.Store(func() bool { return true })
 	everything(r.Mount("/mcp"), mcp.MethodToolsCall)
 	r.Traces(map[string]func() uint64{"sent": func() uint64 { return 7 }})
 	text := scrape(r)

@@ -38,7 +38,7 @@ type Stream struct {
 var looks = []metric{sessionsOpen, streams, sessionLimit, flowLimit, callsInFlight, flowsSuspended, oldestFlow, upstreamReady}
 
 // memory are the metrics of the process's memory, read at each scrape, too.
-var memory = []metric{memoryUsed, memoryLimit, memoryRefused}
+var memory = []metric{memoryUsed, memoryLimit, memoryRefused, storeUp}
 
 func lookedAt(name string) bool {
 	named := func(m metric) bool { return m.name == name }
@@ -60,6 +60,17 @@ func (r *Registry) Memory(m Memory) {
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: memoryLimit.name, Help: memoryLimit.help}, read(m.Limit)),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: memoryRefused.name, Help: memoryRefused.help}, read(m.Refused)),
 	)
+}
+
+// Store has up asked at each scrape whether the store can be reached. It is to be called
+// once.
+func (r *Registry) Store(up func() bool) {
+	r.prometheus.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: storeUp.name, Help: storeUp.help}, func() float64 {
+		if up() {
+			return 1
+		}
+		return 0
+	}))
 }
 
 // sight collects them.

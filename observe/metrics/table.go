@@ -142,6 +142,10 @@ var (
 		name: "mcpbridge_upstream_ready", kind: gauge, labels: []string{"mount"},
 		help: "1 when the server is one that the bridge can use, as /readyz says.",
 	}
+	storeUp = metric{
+		name: "mcpbridge_store_up", kind: gauge,
+		help: "1 while the store of sessions can be reached. Without a store in Redis there is no such metric.",
+	}
 	memoryUsed = metric{
 		name: "mcpbridge_memory_bytes", kind: gauge,
 		help: "What peers make the process hold, as it is charged to them, and what else the collector found alive.",
@@ -169,5 +173,5 @@ var table = []metric{
 	serverOperation, clientOperation, serverSession,
 	streams, traceSpans, reloads, reloaded,
 	flowsEnded, rounds, questions, questionTime, sessionsEnded, refused, resumptions, upstreamFailures, breaker, clients, clientSeen, passed,
-	sessionsOpen, sessionLimit, callsInFlight, flowsSuspended, oldestFlow, flowLimit, upstreamReady, memoryUsed, memoryLimit, memoryRefused, buildInfo,
+	sessionsOpen, sessionLimit, callsInFlight, flowsSuspended, oldestFlow, flowLimit, upstreamReady, storeUp, memoryUsed, memoryLimit, memoryRefused, buildInfo,
 }

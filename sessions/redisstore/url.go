@@ -65,6 +65,7 @@ func parse(text string) (option rueidis.ClientOption, prefix string, err error) 
 		ForceSingleClient: !scheme.cluster && !scheme.sentinel,
 		Dialer:            net.Dialer{Timeout: dialTimeout}, ConnWriteTimeout: writeTimeout,
 		CacheSizeEachConn: cacheBytes, ClientName: "mcp-bridge", ClientSetInfo: rueidis.DisableClientSetInfo,
+		DisableRetry: true, // who asks knows better whether it may wait
 	}
 	database := strings.Trim(u.Path, "/")
 	if scheme.sentinel {
