@@ -136,7 +136,8 @@ func (k *saving) waitsElsewhere() bool {
 }
 
 func (k *saving) waitsKeptLocked() bool {
-	return k.saves > 0 && k.suspended && k.flow.State != mrtr.Sending
+	// What is still to be said may be the question itself, which is kept as it leaves.
+	return k.saves > 0 && k.suspended && k.flow.State != mrtr.Sending && !k.outbox.busy && k.outbox.waiting == nil
 }
 
 // Leave implements downstream.Conversation.
