@@ -172,10 +172,13 @@ func (r *Round) End(done *observe.Request) {
 	s.attributes = append(common(done.Method, r.name, done.Version), attribute.String("mcpbridge.mount", r.call.start.Mount),
 		attribute.Int("mcpbridge.round", r.number), attribute.String("mcpbridge.result", done.Result.String()))
 	at := &r.call.start.Server
-	for _, known := range []struct{ name, value string }{{"server.address", at.Address}, {"server.port", at.Port}, {"network.transport", at.Transport}} {
+	for _, known := range []struct{ name, value string }{{"server.address", at.Address}, {"network.transport", at.Transport}} {
 		if known.value != "" {
 			s.attributes = append(s.attributes, attribute.String(known.name, known.value))
 		}
+	}
+	if port, err := strconv.Atoi(at.Port); err == nil {
+		s.attributes = append(s.attributes, attribute.Int("server.port", port))
 	}
 	if done.Code != 0 {
 		s.fault = strconv.Itoa(done.Code)

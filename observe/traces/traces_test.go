@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"go.uber.org/goleak"
 	"google.golang.org/protobuf/proto"
@@ -131,7 +132,7 @@ func TestSpansOfBothSides(t *testing.T) {
 	c := newCollector(t)
 	tr := tracer(t, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT="+c.url+"/v1/traces")
 	parent, _ := tr.Decide([]byte(`{"traceparent":"`+metaParent+`"}`), http.Header{"Traceparent": {headerParent}})
-	call := tr.Begin(parent, Start{Mount: "/mcp", Method: "resources/read", ID: "1", Version: mcp.V20250618})
+	call := tr.Begin(parent, Start{Mount: "/mcp", Method: "resources/read", ID: "1", Version: mcp.V20250618, Server: observe.Server{Address: "mcp.example.com", Port: "443"}})
 	round := call.Round(2)
 	_, header := round.Hand([]byte(`{}`), nil)
 	round.End(&observe.Request{Method: mcp.MethodComplete, Result: observe.Error, Cause: "lost"})
@@ -145,6 +146,9 @@ func TestSpansOfBothSides(t *testing.T) {
 	}
 	if string(client.ParentSpanId) != string(server.SpanId) || client.Kind != tracepb.Span_SPAN_KIND_CLIENT || !strings.Contains(header.Get("Traceparent"), hex.EncodeToString(client.SpanId)) {
 		t.Errorf("%v", client)
+	}
+	if !slices.ContainsFunc(client.Attributes, func(kv *commonpb.KeyValue) bool { return kv.Key == "server.port" && kv.Value.GetIntValue() == 443 }) {
+		t.Errorf("a port is a number by the conventions: %v", client.Attributes)
 	}
 	if got := attributes(client); got["mcpbridge.round"] != "2" || got["mcpbridge.result"] != "error" || got["error.type"] != "lost" {
 		t.Errorf("%v", got)
