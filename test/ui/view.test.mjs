@@ -116,7 +116,7 @@ test("a question appears, ages, and its answer moves the flow, in the lanes of t
   await picture(page, "lanes-dark");
   const download = await page.request.get(new URL(await page.getByRole("link", { name: "Download" }).getAttribute("href"), at.admin).href);
   const text = await download.text();
-  assert.match(text, /"Method":"tools\/call"/);
+  assert.match(text, /"method":"tools\/call"/);
   assert.doesNotMatch(text + (await page.content()), secrets);
   assert.deepEqual(faults, []);
   await context.close();
