@@ -204,6 +204,25 @@ func TestOfAnswersAtTheSameTimeOneCounts(t *testing.T) {
 	}
 }
 
+// Two links that a new browser opens at once each name it, and the name that comes last
+// stays: the other's form is shown again, with what was written.
+func TestTwoFirstLinksOpenedAtOnceCanBothBeAnswered(t *testing.T) {
+	d, early, c := newDesk(t, 10), browser(t), browser(t)
+	link, other := d.ask(page.Question{Server: "Flights"}), d.ask(page.Question{Server: "Flights"})
+	stale := guardOf(t, early, link)
+	if status, _ := post(t, c, other, guardOf(t, c, other), "name=Ada", "accept"); status != http.StatusOK || d.answered() == "" {
+		t.Fatal(status)
+	}
+	status, body := post(t, c, link, stale, "name=Bob", "accept")
+	fresh := hidden.FindStringSubmatch(body)
+	if status != http.StatusForbidden || fresh == nil || !strings.Contains(body, `value="Bob"`) || !strings.Contains(body, "once more") || d.answered() != "" {
+		t.Fatalf("%d %s", status, body)
+	}
+	if status, body := post(t, c, link, fresh[1], "name=Bob", "accept"); status != http.StatusOK || d.answered() == "" {
+		t.Errorf("%d %s", status, body)
+	}
+}
+
 func TestRefused(t *testing.T) {
 	d, c := newDesk(t, 10), browser(t)
 	link := d.ask(page.Question{Server: "Flights"})

@@ -34,6 +34,7 @@ type view struct {
 	Guard                          string
 	Fields                         []fieldView
 	Problems                       []problem
+	Again                          bool // the form was not taken, though nothing in it is wrong
 	Left                           string
 	// of the inbox
 	Entries []entry
@@ -74,7 +75,7 @@ func (f fieldView) Described() string {
 func (d *Desk) draw(w http.ResponseWriter, status int, q *waiting, browser string, values url.Values, problems map[string]string) {
 	v := view{
 		Title: q.Server + " asks", Server: q.Server, Tool: q.Tool, Message: q.Message, Preview: q.Preview,
-		URL: q.URL, Guard: d.guard(browser, q.token),
+		URL: q.URL, Guard: d.guard(browser, q.token), Again: status == http.StatusForbidden,
 	}
 	if u, err := url.Parse(q.URL); err == nil {
 		v.Host = u.Host

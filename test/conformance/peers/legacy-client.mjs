@@ -85,15 +85,16 @@ const authorized = (client) => call(client, 'test-tool');
 
 const flags = mute ? ['--questions', 'page', '--questions.wait', '0s', '--questions.open', 'off'] : agent ? agentFlags(context) : ownSignIn ? ['--public-url', upstream] : [];
 const bridge = await startBridge(upstream, { flags, path: new URL(upstream).pathname });
+let client;
 try {
-  const client = await (mute ? connectMute : connect)(bridge.url);
+  client = await (mute ? connectMute : connect)(bridge.url);
   const { tools } = await client.listTools();
   const drive = scenario.startsWith('auth/') ? authorized : scenarios[scenario];
   await drive?.(client, tools);
-  await client.close();
 } catch (error) {
   process.stderr.write(`${error?.stack ?? error}\n--- bridge ---\n${bridge.log()}\n`);
   process.exitCode = 1;
 } finally {
+  await client?.close(); // its person's browser, too, which would keep this process
   await bridge.stop();
 }

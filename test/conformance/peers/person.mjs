@@ -4,7 +4,8 @@ import { chromium } from 'playwright-core';
 export async function person() {
   const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--headless=new', '--no-sandbox'] });
   const context = await browser.newContext({ javaScriptEnabled: false });
-  return { close: () => browser.close(), answer: (link) => answer(context, link) };
+  let last = Promise.resolve(); // a person does one thing at a time
+  return { close: () => browser.close(), answer: (link) => (last = last.catch(() => {}).then(() => answer(context, link))) };
 }
 
 /** Opens a link, fills in what is empty, and sends the form. */
