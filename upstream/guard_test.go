@@ -22,9 +22,7 @@ func TestAStuckChildIsFoundAndReplaced(t *testing.T) {
 	opt.Ping, opt.Grace, opt.Log = 50*time.Millisecond, 50*time.Millisecond, zerolog.New(&log)
 	s := newStdio(t, "script", opt)
 	first := pidOf(t, s)
-	if err := syscall.Kill(int(first), syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	freeze(t, int(first))
 	c, err := s.get(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -46,6 +44,19 @@ func TestAStuckChildIsFoundAndReplaced(t *testing.T) {
 	_ = s.Close()
 	if text := log.b.String(); strings.Count(text, "does not answer a ping") != 1 {
 		t.Errorf("the log says\n%s", text)
+	}
+}
+
+// freeze stops a child, and waits until all its threads have stopped: on a busy machine one
+// may answer meanwhile.
+func freeze(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	var status syscall.WaitStatus
+	if _, err := syscall.Wait4(pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
+		t.Fatalf("the child has not stopped: %v", err)
 	}
 }
 
@@ -71,9 +82,7 @@ func TestASilentChildThatHasAnsweredIsNotCalledLegacy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Kill(c.cmd.Process.Pid, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	freeze(t, c.cmd.Process.Pid)
 	late := negotiate.NewProber(negotiate.Options{Timeout: 100 * time.Millisecond})
 	if v := late.Probe(t.Context(), "", NewPeer(s, *call("", ""))); v.Era != negotiate.Unknown || v.Err == nil || strings.Contains(v.Err.Error(), "does not speak") {
 		t.Errorf("verdict %+v", v)
