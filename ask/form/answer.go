@@ -101,7 +101,7 @@ func (f *Field) offers(value string) bool {
 }
 
 func (f *Field) choices(given []string) ([]byte, string) {
-	if len(given) == 0 && !f.Required && !f.min.set {
+	if len(given) == 0 && !f.Required {
 		return nil, ""
 	}
 	out := []byte{'['}

@@ -8,6 +8,7 @@
 package form
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"unicode/utf8"
@@ -144,7 +145,7 @@ func (f *Field) parseOptions(p []byte) error {
 	for _, member := range [...]string{"oneOf", "anyOf"} {
 		for value := range rawjson.Elements(rawjson.Get(p, member)) {
 			v, _ := rawjson.Text(rawjson.Get(value, "const"))
-			f.Options = append(f.Options, Option{Value: v, Title: text(value, "title")})
+			f.Options = append(f.Options, Option{Value: v, Title: cmp.Or(text(value, "title"), cut(v))})
 		}
 	}
 	switch {
@@ -165,9 +166,10 @@ func (f *Field) parseDefault(v []byte) {
 		f.Default = []string{s}
 	case rawjson.Number:
 		f.Default = []string{string(v)}
-	case rawjson.True:
-		f.Default = []string{"true"}
+	case rawjson.True, rawjson.False:
+		f.Default = []string{string(v)}
 	case rawjson.Array:
+		f.Default = []string{}
 		for item := range rawjson.Elements(v) {
 			s, _ := rawjson.Text(item)
 			f.Default = append(f.Default, s)

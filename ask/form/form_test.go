@@ -164,6 +164,18 @@ func TestAnswerIsAlwaysJSON(t *testing.T) {
 	})
 }
 
+// What is false, empty or left out is a value, too, where the schema says so.
+func TestDefaultsThatSayNo(t *testing.T) {
+	f := parse(t, `"b":{"type":"boolean","default":false},"l":{"type":"array","items":{"type":"string","enum":["x"]},"default":[]},`+
+		`"o":{"type":"array","minItems":1,"items":{"type":"string","enum":["x"]}}`, `"b","l"`)
+	if content, ok := f.Defaults(); !ok || string(content) != `{"b":false,"l":[]}` {
+		t.Errorf("%t %s", ok, content)
+	}
+	if f := parse(t, `"c":{"type":"string","oneOf":[{"const":"x"}]}`, ""); f.Fields[0].Options[0].Title != "x" {
+		t.Errorf("an option without a title is shown as %q", f.Fields[0].Options[0].Title)
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"properties":{"a":{"type":"string","enum":["x"],"default":"x"},"b":{"type":"integer","minimum":1}}}`))
 	f.Fuzz(func(t *testing.T, schema []byte) {
