@@ -268,6 +268,15 @@ func TestRootsByHeader(t *testing.T) {
 	}
 }
 
+func TestAPageDoesNotHideAnEndpoint(t *testing.T) {
+	for address, wrong := range map[string]bool{"http://h/mcp": true, "http://h/mcp/": true, "http://h/m": false, "http://h/mcp/questions": false} {
+		_, err := Load(Sources{Flags: []Setting{{Key: "upstream", Values: []string{"http://h/mcp"}}, {Key: "questions.url", Values: []string{address}}}})
+		if (err != nil) != wrong || wrong && !strings.Contains(err.Error(), "hide the endpoint") {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
 func TestQuestionsThatCannotWork(t *testing.T) {
 	for key, text := range map[string]string{
 		"questions.url":  "https://bridge.example.com",

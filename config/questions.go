@@ -41,6 +41,22 @@ func (p *problems) questions(m *Policy, label string) {
 	p.roots(&m.Roots, label)
 }
 
+// pages finds endpoints that no client could reach, since a page for questions stands there.
+func (p *problems) pages(mounts []Mount) {
+	for i := range mounts {
+		u, err := url.Parse(mounts[i].Questions.URL)
+		if err != nil || strings.Trim(u.Path, "/") == "" {
+			continue
+		}
+		page := strings.TrimSuffix(u.Path, "/")
+		for j := range mounts {
+			if mounts[j].Path == page || strings.HasPrefix(mounts[j].Path, page+"/") {
+				p.add("questions.url", "%s would hide the endpoint %s; give the page a path of its own", shown(u.Path), shown(mounts[j].Path))
+			}
+		}
+	}
+}
+
 func (p *problems) roots(r *Roots, label string) {
 	p.folders(r.List, label+"roots")
 	for _, who := range slices.Sorted(maps.Keys(r.By)) {

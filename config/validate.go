@@ -35,6 +35,7 @@ func (c *Config) problems() []Problem {
 	if len(c.Upstreams) == 0 {
 		found.mount(&c.Mount, "")
 		found.sharing(&c.Mount, c.Listen, "")
+		found.pages([]Mount{c.Mount})
 		return found
 	}
 	found.unused(&c.Mount)
@@ -62,6 +63,7 @@ func (p *problems) upstreams(c *Config) {
 		}
 		paths[mount.Path] = i
 	}
+	p.pages(c.Upstreams)
 	for i := range c.Upstreams {
 		events, messages := SSEPaths(c.Upstreams[i].Path)
 		for _, below := range []string{events, messages} {

@@ -73,6 +73,10 @@ func (d *Desk) show(w http.ResponseWriter, r *http.Request, token string) {
 		d.over(w, end)
 		return
 	}
+	if r.Method == http.MethodHead { // looks whether the link is there, and opens nothing
+		d.say(w, http.StatusOK, q.Server+" asks", "")
+		return
+	}
 	browser := d.browser(w, r)
 	if !d.opens(q, browser, d.owners(r)) {
 		d.say(w, http.StatusForbidden, "This question is for somebody else", "It was opened in another browser, or this browser has a question of another user open. Answer it where it was opened first.")

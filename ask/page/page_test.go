@@ -223,6 +223,20 @@ func TestTwoFirstLinksOpenedAtOnceCanBothBeAnswered(t *testing.T) {
 	}
 }
 
+// What only looks whether a link is there, as previews do, opens nothing.
+func TestALookAtALinkDoesNotTakeIt(t *testing.T) {
+	d, c := newDesk(t, 10), browser(t)
+	link := d.ask(page.Question{Server: "Flights"})
+	req, _ := http.NewRequestWithContext(t.Context(), http.MethodHead, link, nil)
+	if status, _, header := fetch(t, browser(t), req); status != http.StatusOK || header.Get("Set-Cookie") != "" {
+		t.Errorf("%d %v", status, header)
+	}
+	post(t, c, link, guardOf(t, c, link), "name=Ada", "accept")
+	if d.answered() == "" {
+		t.Error("the person cannot answer")
+	}
+}
+
 func TestRefused(t *testing.T) {
 	d, c := newDesk(t, 10), browser(t)
 	link := d.ask(page.Question{Server: "Flights"})
