@@ -3,10 +3,10 @@ SHELL := /bin/bash
 LINT  := go tool -modfile=tools/go.mod golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race fuzz lint fmt docs golden e2e ui conformance chaos overload soak hostile bench bench-compare demo ci release image clean
+.PHONY: help build test race fuzz lint fmt docs golden e2e ui conformance chaos chaos-replicas overload soak flows hostile bench bench-compare bench-stores demo ci release image clean
 
 help: ## Show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-15s %s\n", $$1, $$2}'
 
 build: ## Build bin/bridge, static
 	.ci/run build
@@ -29,6 +29,7 @@ fmt: ## Format the code
 docs: ## Write the generated parts of docs/
 	go run ./cmd/bridge config docs --write docs/configuration.md
 	go test ./observe/metrics -run TheDocument -update
+	go test ./observe/diff -run TheDocument -update
 
 golden: ## Write the golden transcripts anew; review the difference
 	go test ./internal/wiretest -update
@@ -45,17 +46,26 @@ conformance: ## Run the official conformance suites (Node 20)
 chaos: ## Make 100,000 calls under faults and account for every one
 	CHAOS_CALLS=100000 .ci/run chaos
 
+chaos-replicas: ## Make 20,000 calls while replicas are killed, paused, cut off and restarted
+	REPLICAS_CALLS=20000 .ci/run replicas
+
 overload: ## Flood the bridge with greedy clients, and see whether others are served
 	OVERLOAD_CALLS=500 .ci/run overload
 
 soak: ## Open and end 20,000 sessions, and see whether memory comes back
 	SOAK_SESSIONS=20000 .ci/run soak
 
+flows: ## Keep 1,000,000 waiting questions in a file, within 512 MiB of memory
+	FLOWS=1000000 FLOWS_SESSIONS=100000 .ci/run flows
+
 hostile: ## Try ten million hostile messages on both hops
 	HOSTILE_MESSAGES=10000000 .ci/run hostile
 
 bench: ## Run the benchmarks with allocations
 	go test -run '^$$' -bench . -benchmem ./...
+
+bench-stores: ## Compare the stores with memory, in one run (needs redis-server)
+	bench/stores.sh
 
 bench-compare: ## Compare the bridge with a plain reverse proxy on the same traffic
 	go run ./bench/compare

@@ -7,6 +7,7 @@
 package mcpbridge
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/bridge"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/mount"
 	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/legacy/quiet"
@@ -59,13 +61,31 @@ type Options struct {
 	// their clients on.
 	NoRelay bool
 
+	// Memory is how many bytes clients and the server may make the bridge hold: messages,
+	// sessions, waiting calls, events. Near that newcomers, and whoever holds most, are
+	// refused with 503 or 429. 0: a quarter of what this program may use, by GOMEMLIMIT,
+	// its control group or the machine; negative: without bounds. What the collector keeps
+	// to is the program's own affair (debug.SetMemoryLimit).
+	Memory int64
+	// Concurrency is how many requests are at the server at the same time; the others wait
+	// for their turn. 0: 4096.
+	Concurrency int
+	// StandardHTTP has net/http speak with a server over plain HTTP, in place of the
+	// bridge's own client, which takes less CPU.
+	StandardHTTP bool
+	// NoPark leaves every event stream its goroutine, also where ConnContext is used.
+	NoPark bool
+
 	// Log is where the bridge logs; the zero Logger is silent.
 	Log zerolog.Logger
 }
 
 // Bridge serves one MCP endpoint: Streamable HTTP and WebSocket of every revision.
 // It is safe for concurrent use, and wants Shutdown or Close at its end.
-type Bridge struct{ mount *mount.Mount }
+type Bridge struct {
+	mount  *mount.Mount
+	memory *budget.Budget
+}
 
 // New makes a Bridge. Nothing is sent or started before the first request. It fails
 // when the options name no server, or one that cannot be.
@@ -73,11 +93,13 @@ func New(opt Options) (*Bridge, error) {
 	if (opt.Upstream == "") == (len(opt.Command) == 0) {
 		return nil, errors.New("mcpbridge: one of Upstream and Command is needed")
 	}
+	memory := opt.budget()
 	options := mount.Options{
-		Upstream: upstream.HTTPOptions{URL: opt.Upstream, Header: opt.Header, TLS: opt.TLS, Log: opt.Log},
+		Upstream: upstream.HTTPOptions{URL: opt.Upstream, Header: opt.Header, TLS: opt.TLS, StandardTransport: opt.StandardHTTP, Log: opt.Log},
 		Legacy: legacy.Options{
-			AllowedHosts: opt.AllowedHosts, AllowedOrigins: opt.AllowedOrigins, Principal: opt.Principal, Logger: opt.Log,
+			AllowedHosts: opt.AllowedHosts, AllowedOrigins: opt.AllowedOrigins, Principal: opt.Principal, Memory: memory, NoPark: opt.NoPark, Logger: opt.Log,
 		},
+		Concurrency:       opt.Concurrency,
 		Bridge:            bridge.Options{Log: opt.Log},
 		RefuseModern:      opt.RefuseModern,
 		DropAuthorization: opt.DropAuthorization,
@@ -94,7 +116,16 @@ func New(opt Options) (*Bridge, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Bridge{at}, nil
+	return &Bridge{at, memory}, nil
+}
+
+// budget is for what peers make the bridge hold; nil: it is without bounds.
+func (o *Options) budget() *budget.Budget {
+	size := cmp.Or(o.Memory, budget.Available()/4)
+	if size <= 0 {
+		return nil
+	}
+	return budget.New(size)
 }
 
 // ServeHTTP implements http.Handler. It serves the endpoint under whatever path it
@@ -112,7 +143,7 @@ func (b *Bridge) Messages() http.Handler { return b.mount.Messages() }
 // ServeStdio serves one client over a pair of streams, until in ends or ctx does.
 // It returns the context's error, or that of the streams.
 func (b *Bridge) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
-	return legacy.ServeStdio(ctx, in, out, legacy.Options{}, b.mount.Backend)
+	return legacy.ServeStdio(ctx, in, out, legacy.Options{Memory: b.memory}, b.mount.Backend)
 }
 
 // Shutdown refuses new requests, lets running calls finish until ctx ends, then ends

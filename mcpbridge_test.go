@@ -2,6 +2,8 @@ package mcpbridge_test
 
 import (
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -30,5 +32,26 @@ func TestACommandIsServedOverStreams(t *testing.T) {
 	}
 	if !strings.Contains(out.String(), "no such program") {
 		t.Errorf("the client is told %s", out.String())
+	}
+}
+
+func TestMemoryThatPeersTakeIsBounded(t *testing.T) {
+	server := modernServer()
+	defer server.Close()
+	for name, tt := range map[string]struct {
+		memory int64
+		want   int
+	}{"small": {64 << 10, http.StatusServiceUnavailable}, "unbounded": {-1, http.StatusOK}, "default": {0, http.StatusOK}} {
+		b, err := mcpbridge.New(mcpbridge.Options{Upstream: server.URL, Memory: tt.memory, StandardHTTP: true, NoPark: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		front := httptest.NewServer(b)
+		large := strings.Replace(initialize, `"name":"c"`, `"name":"`+strings.Repeat("c", 60<<10)+`"`, 1)
+		if _, resp := post(front.URL, "", large); resp.StatusCode != tt.want {
+			t.Errorf("%s: %s", name, resp.Status)
+		}
+		b.Close()
+		front.Close()
 	}
 }

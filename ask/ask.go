@@ -12,10 +12,16 @@ package ask
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
+
+	"golang.org/x/net/idna"
 
 	"github.com/mcpbridge/bridge/ask/form"
 	"github.com/mcpbridge/bridge/ask/model"
@@ -170,7 +176,7 @@ func (t Ticket) Withdraw() {
 }
 
 // ErrNoDefaults is told where the policy is default and the form lacks some.
-var ErrNoDefaults = errors.New("the question's form has no defaults for all that it needs (questions: default)")
+var ErrNoDefaults = errors.New("the question's form has no defaults for all that it needs, or some that it would not accept itself (questions: default)")
 
 // Ask has an inquiry answered.
 func (r *Room) Ask(q Inquiry) Ticket {
@@ -211,9 +217,9 @@ func (r *Room) elicit(q *Inquiry) Ticket {
 	question := r.question(q)
 	question.Form = asked
 	if visit {
-		question.URL = text(q.Params, "url")
-		if u, err := url.Parse(question.URL); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
-			q.Answer(nil, errors.New("the server asks to visit something that is no web address"))
+		var err error
+		if question.URL, err = address(text(q.Params, "url")); err != nil {
+			q.Answer(nil, err)
 			return Ticket{}
 		}
 	}
@@ -222,7 +228,7 @@ func (r *Room) elicit(q *Inquiry) Ticket {
 
 func (r *Room) question(q *Inquiry) page.Question {
 	return page.Question{
-		Server: r.opt.Server, Tool: q.Tool, Message: text(q.Params, "message"), Owner: q.Owner, Named: q.Named, Deadline: q.Deadline,
+		Server: r.opt.Server, Tool: q.Tool, Message: shown(text(q.Params, "message")), Owner: q.Owner, Named: q.Named, Deadline: q.Deadline,
 		Answer: func(result []byte) { q.Answer(result, nil) },
 	}
 }
@@ -280,4 +286,58 @@ func (r *Room) sample(q *Inquiry) Ticket {
 func text(params []byte, name string) string {
 	s, _ := rawjson.Text(rawjson.Get(params, name))
 	return s
+}
+
+// maxMessage bounds what a person gets to see of a server's message, in characters.
+const maxMessage = 10_000
+
+// shown is a server's message as far as it is shown.
+func shown(message string) string {
+	if utf8.RuneCountInString(message) <= maxMessage {
+		return message
+	}
+	return string([]rune(message)[:maxMessage]) + "… (the rest is not shown)"
+}
+
+// errNoAddress is told where a server asks to visit what a person could misread.
+var errNoAddress = errors.New("the server asks to visit something that is no plain web address")
+
+// names reads hosts' names as browsers do; they may have underscores.
+var names = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.StrictDomainName(false))
+
+// address returns the address of a visit as it is shown and followed: letters that other
+// alphabets imitate are written in ASCII, both in the host's name and behind it.
+func address(raw string) (string, error) {
+	u, err := url.Parse(raw)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.User != nil {
+		return "", errNoAddress
+	}
+	host, err := names.ToASCII(u.Hostname())
+	if net.ParseIP(u.Hostname()) != nil {
+		host, err = u.Hostname(), nil
+	}
+	if err != nil || host == "" {
+		return "", errNoAddress
+	}
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	if port := u.Port(); port != "" {
+		host += ":" + port
+	}
+	u.Host, u.RawQuery = host, escaped(u.RawQuery)
+	return u.String(), nil
+}
+
+// escaped writes what is no ASCII in a query as such; the rest stays as it is.
+func escaped(query string) string {
+	var b strings.Builder
+	for i := range len(query) {
+		if c := query[i]; c > ' ' && c < 0x7f {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
 }

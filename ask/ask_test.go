@@ -1,11 +1,13 @@
 package ask_test
 
 import (
+	"html"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -145,6 +147,7 @@ func TestWhatThePageCannotShow(t *testing.T) {
 	r := ask.New(ask.Options{Policy: ask.Page, Desk: newDesk(t, 1)})
 	for _, params := range []string{
 		`{"mode":"url","url":"javascript:alert(1)"}`, `{"mode":"url","url":"x"}`, `{}`,
+		`{"mode":"url","url":"https://bank.example@evil.example/"}`, `{"mode":"url","url":"https://a\u202eb.example/"}`, `{"mode":"url","url":"https:///x"}`,
 		`{"requestedSchema":{"properties":{"n":{"type":"object"}}}}`,
 	} {
 		_, told := inquire(r, "elicitation/create", params)
@@ -196,4 +199,41 @@ func TestModelAnswersAfterApproval(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	r.Close()
+}
+
+// What a person sees of an address is what the browser goes to, without letters that look
+// like others.
+func TestAddressesAreShownInASCII(t *testing.T) {
+	for raw, want := range map[string]string{
+		"https://example.com/a?b=c%20d#e":           "https://example.com/a?b=c%20d#e",
+		"https://\u0430pple.com/":                   "https://xn--pple-43d.com/", // a Cyrillic letter first
+		"https://EXAMPLE.com:8443/\u202etxt?\u202e": "https://example.com:8443/%E2%80%AEtxt?%E2%80%AE",
+		"http://[::1]:9/x":                          "http://[::1]:9/x",
+		"http://127.0.0.1/x":                        "http://127.0.0.1/x",
+		"https://my_host.example/":                  "https://my_host.example/",
+	} {
+		desk := page.New(&url.URL{Scheme: "http", Host: "127.0.0.1", Path: "/questions"}, 1)
+		room := ask.New(ask.Options{Policy: ask.Page, Desk: desk})
+		ticket := room.Ask(ask.Inquiry{Method: "elicitation/create", Params: []byte(`{"mode":"url","message":"m","url":` + strconv.Quote(raw) + `}`), Answer: func(_ []byte, why error) { t.Errorf("%s: %v", raw, why) }})
+		r := httptest.NewRequest(http.MethodGet, ticket.Link, nil)
+		w := httptest.NewRecorder()
+		desk.ServeHTTP(w, r)
+		if !strings.Contains(html.UnescapeString(w.Body.String()), `<p class="address">`+want+`</p>`) {
+			t.Errorf("%s: %s", raw, w.Body)
+		}
+	}
+}
+
+func TestLongMessagesAreCut(t *testing.T) {
+	desk := page.New(&url.URL{Scheme: "http", Host: "127.0.0.1", Path: "/questions"}, 1)
+	room := ask.New(ask.Options{Policy: ask.Page, Desk: desk})
+	ticket := room.Ask(ask.Inquiry{Method: "elicitation/create", Params: []byte(`{"message":"` + strings.Repeat("é", 3<<20) + `","requestedSchema":{"properties":{}}}`), Answer: func([]byte, error) {}})
+	for _, at := range []string{ticket.Link, "http://127.0.0.1/questions/"} {
+		r := httptest.NewRequest(http.MethodGet, at, nil)
+		w := httptest.NewRecorder()
+		desk.ServeHTTP(w, r)
+		if n := w.Body.Len(); n > 64<<10 {
+			t.Errorf("%s has %d bytes", at, n)
+		}
+	}
 }

@@ -156,40 +156,33 @@ func (a *Agent) adopt(l *Login) {
 // the person. nil means: send the request again. While ctx lasts it waits; then
 // it returns a *Pending, and the sign-in goes on. Any other error is a *Failure.
 func (a *Agent) Renew(ctx context.Context, refused Refusal) error {
-	if !refused.Mendable() {
-		return failf(nil, "%s does not allow this with your account (HTTP %d)", a.opt.host(), refused.Status)
-	}
-	try := a.join(&refused)
-	if try == nil {
-		return failf(nil, "the bridge is stopping")
-	}
-	select {
-	case <-try.done:
-		return try.err
-	case <-ctx.Done():
-		return try.pending()
-	}
+	return a.mend(ctx, &refused, func(*attempt) <-chan struct{} { return nil })
 }
 
 // Invite is Renew for whoever shows the page to the person: it does not wait for that,
 // but returns a *Pending as soon as there is one.
 func (a *Agent) Invite(ctx context.Context, refused Refusal) error {
-	if !refused.Mendable() {
-		return a.Renew(ctx, refused)
-	}
 	refused.Shown = true
-	try := a.join(&refused)
+	return a.mend(ctx, &refused, (*attempt).told)
+}
+
+// mend waits for the attempt that a refusal makes necessary: to its end, until enough
+// says that this will do, or as long as ctx lasts.
+func (a *Agent) mend(ctx context.Context, refused *Refusal, enough func(*attempt) <-chan struct{}) error {
+	if !refused.Mendable() {
+		return failf(nil, "%s does not allow this with your account (HTTP %d)", a.opt.host(), refused.Status)
+	}
+	try := a.join(refused)
 	if try == nil {
 		return failf(nil, "the bridge is stopping")
 	}
 	select {
 	case <-try.done:
 		return try.err
-	case <-try.told():
-		return try.pending()
+	case <-enough(try):
 	case <-ctx.Done():
-		return try.pending()
 	}
+	return try.pending()
 }
 
 // Quietly is Renew as far as that needs no person: by what another process got, by

@@ -248,6 +248,27 @@ func TestNoStormOfTabs(t *testing.T) {
 	}
 }
 
+// Whoever declined and tries again at once is given the new address: no second tab opens
+// so soon, and nobody says that one did.
+func TestWhoDeclinedIsGivenTheAddress(t *testing.T) {
+	i := issuer.New(t)
+	i.Declines = true
+	a := newAgent(t, i, nil)
+	if err := call(t, a); err == nil || !strings.Contains(err.Error(), "was declined; try again if that was not meant") {
+		t.Fatalf("told %v", err)
+	}
+	i.Set(func() { i.Declines = false })
+	err := a.Invite(t.Context(), Refusal{Status: http.StatusUnauthorized})
+	if err == nil || !strings.Contains(err.Error(), "Open this address in a browser on this machine, then try again: "+i.URL) {
+		t.Fatalf("told %v", err)
+	}
+	_, address, _ := strings.Cut(err.Error(), "then try again: ")
+	browse(address)
+	if err := call(t, a); err != nil || i.Get(&i.Tabs) != 2 {
+		t.Errorf("%v; %d pages", err, i.Tabs)
+	}
+}
+
 func TestRefusesWhatIsNotMeantForIt(t *testing.T) {
 	for name, test := range map[string]struct {
 		set  func(*issuer.Issuer)

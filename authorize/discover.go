@@ -116,12 +116,15 @@ func (a *Agent) issuer(ctx context.Context, issuer string) (*metadata, error) {
 // readIssuer reads metadata that a browser is to be entrusted to; nil: there are none
 // at this place.
 func (a *Agent) readIssuer(ctx context.Context, at, issuer string) (*metadata, error) {
-	seen := &witness{base: a.opt.Issuers.Transport}
+	seen := &witness{base: a.opt.Issuers.Transport, lists: a.opt.AssumePKCE}
 	meta, err := oauthex.GetAuthServerMeta(ctx, at, issuer, &http.Client{Transport: seen, Timeout: RequestTimeout})
 	switch {
 	case err != nil && (seen.status == 0 || seen.status >= 500):
 		return nil, passing(err, "the authorization server %s cannot be asked: %s", hostOf(issuer), clip(wellknown.Reason(err)))
 	case err != nil:
+		if seen.unlisted() != nil {
+			return nil, unlistedPKCE(issuer)
+		}
 		return nil, failf(err, "the authorization server %s cannot be used: %s", hostOf(issuer), clip(err.Error()))
 	case meta == nil:
 		return nil, nil
@@ -131,9 +134,14 @@ func (a *Agent) readIssuer(ctx context.Context, at, issuer string) (*metadata, e
 		found.DeviceEndpoint = ""
 	}
 	if !slices.Contains(found.CodeChallengeMethodsSupported, "S256") {
-		return nil, failf(nil, "the authorization server %s cannot be used: it does not offer PKCE with S256, which keeps others from taking your sign-in", hostOf(issuer))
+		return nil, unlistedPKCE(issuer)
 	}
 	return found, nil
+}
+
+// unlistedPKCE words that metadata do not offer what keeps others from taking a sign-in.
+func unlistedPKCE(issuer string) *Failure {
+	return failf(nil, "the authorization server %s cannot be used: it does not say that it has PKCE with S256, which keeps others from taking your sign-in. If its documentation says that it has (Microsoft Entra and Amazon Cognito do), set auth.pkce to assumed", hostOf(issuer))
 }
 
 // readPlainIssuer reads metadata of an authorization server to which no browser is sent:
@@ -163,6 +171,7 @@ func (a *Agent) redirects() bool { return a.opt.Grant == Auto || a.opt.Grant == 
 // status nor the members that it does not know.
 type witness struct {
 	base   http.RoundTripper
+	lists  bool // PKCE with S256 where nothing is said of it
 	status int
 	body   []byte
 }
@@ -180,6 +189,21 @@ func (w *witness) RoundTrip(r *http.Request) (*http.Response, error) {
 	defer resp.Body.Close()
 	w.status = resp.StatusCode
 	w.body, err = io.ReadAll(io.LimitReader(resp.Body, wellknown.MaxDocument))
+	if document := w.unlisted(); w.lists && document != nil {
+		document[pkceMember] = json.RawMessage(`["S256"]`)
+		w.body, _ = json.Marshal(document) // of what was read as JSON
+		resp.ContentLength = int64(len(w.body))
+	}
 	resp.Body = io.NopCloser(bytes.NewReader(w.body))
 	return resp, err
+}
+
+const pkceMember = "code_challenge_methods_supported"
+
+// unlisted returns a document that says nothing of PKCE, nil for any other.
+func (w *witness) unlisted() (document map[string]json.RawMessage) {
+	if w.status != http.StatusOK || json.Unmarshal(w.body, &document) != nil || document[pkceMember] != nil {
+		return nil
+	}
+	return document
 }

@@ -141,18 +141,19 @@ func (t *attempt) prepare(ctx context.Context, at *place, e *entrance) (*pending
 }
 
 // browse opens the page of a sign-in, unless a browser was asked to do so a short
-// time ago. It reports whether one was.
+// time ago. It reports whether one was asked to open this page.
 func (t *attempt) browse(p *pending) bool {
 	a := t.agent
 	if len(a.opt.Browser) == 0 && !browser.Seen(os.Environ()) {
 		a.opt.Log.Warn().Str("url", p.URL).Msg("sign in: open this address in a browser")
 		return false
 	}
-	stamp := key(a.opt.Server) + openedFile
+	stamp, name := key(a.opt.Server)+openedFile, a.store.pendingName(p.State)
 	if info, err := os.Stat(a.store.path(stamp)); err == nil && time.Since(info.ModTime()) < tabEvery {
-		return true
+		last, err := os.ReadFile(a.store.path(stamp))
+		return err == nil && string(last) == name // else it was another page, which has had its answer
 	}
-	if err := a.store.replace(stamp, nil); err != nil {
+	if err := a.store.replace(stamp, []byte(name)); err != nil {
 		return false // else nothing would keep tabs from being opened again and again
 	}
 	if err := browser.Open(a.opt.Browser, p.URL); err != nil {

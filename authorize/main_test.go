@@ -1,6 +1,7 @@
 package authorize
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -45,6 +46,7 @@ func agreeing() []string { return []string{os.Args[0], "browse"} }
 // orders tell a process what to do.
 type orders struct {
 	Server, Dir string
+	Store       string // "": file
 	Browser     []string
 	Refused     Refusal
 	Wait        time.Duration
@@ -58,7 +60,7 @@ func process(text string) {
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
 		panic(err)
 	}
-	a, err := New(Options{Server: o.Server, Dir: o.Dir, Store: "file", Browser: o.Browser, Log: zerolog.New(os.Stderr)})
+	a, err := New(Options{Server: o.Server, Dir: o.Dir, Store: cmp.Or(o.Store, "file"), Browser: o.Browser, Log: zerolog.New(os.Stderr)})
 	if err != nil {
 		panic(err)
 	}

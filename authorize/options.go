@@ -70,6 +70,9 @@ type Options struct {
 	Callback string
 	// IDToken sends the ID token to the server instead of the access token.
 	IDToken bool
+	// AssumePKCE uses authorization servers that do not list PKCE with S256. The challenge
+	// is sent to them all the same.
+	AssumePKCE bool
 	// IDP is the company's identity provider, for Enterprise.
 	IDP IDP
 	// Resources asks the server for its metadata, Issuers speaks with

@@ -71,16 +71,9 @@ type sealer struct{ aead cipher.AEAD }
 
 const keySize = 32
 
-// newSealer returns the sealer with the keyring's key, which it makes if there is
-// none and make is set.
-func newSealer(ring Keyring, create bool) (*sealer, error) {
+// newSealer returns the sealer with the keyring's key, or ErrNoKey.
+func newSealer(ring Keyring) (*sealer, error) {
 	text, err := ring.Get()
-	if errors.Is(err, ErrNoKey) && create {
-		key := make([]byte, keySize)
-		_, _ = rand.Read(key) // never fails
-		text = base64.StdEncoding.EncodeToString(key)
-		err = ring.Set(text)
-	}
 	if err != nil {
 		return nil, err
 	}

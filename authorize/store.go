@@ -34,6 +34,9 @@ type store struct {
 	mu     sync.Mutex
 	sealer *sealer
 	plain  bool // auto found no keyring, and has said so
+
+	asked    time.Time // when the keyring was asked last for what is sealed
+	unopened error     // what came of it
 }
 
 // Kinds of files, by the end of their names.
@@ -87,31 +90,6 @@ func digest(text string) string {
 
 func (s *store) path(parts ...string) string { return filepath.Join(s.dir, strings.Join(parts, "")) }
 
-// seal returns the sealer, nil for plain files. create allows a new key.
-func (s *store) seal(create bool) (*sealer, error) {
-	if s.mode == "file" {
-		return nil, nil
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.sealer != nil || s.plain {
-		return s.sealer, nil
-	}
-	sealer, err := newSealer(s.ring, create)
-	switch {
-	case err == nil:
-		s.sealer = sealer
-		return sealer, nil
-	case errors.Is(err, ErrNoKey):
-		return nil, nil
-	case s.mode == "keyring":
-		return nil, failf(err, "the keyring cannot be used (%s); unlock it, or set auth.store to file", clip(err.Error()))
-	}
-	s.plain = true
-	s.log.Info().Str("cause", clip(err.Error())).Msg("there is no keyring: logins are kept in files that only you can read")
-	return nil, nil
-}
-
 // write keeps open and secret under a name. The file appears whole, with its
 // final mode, or not at all.
 func (s *store) write(name, kind string, open, secret any) error {
@@ -124,7 +102,7 @@ func (s *store) write(name, kind string, open, secret any) error {
 	if err != nil {
 		return err
 	}
-	sealer, err := s.seal(true)
+	sealer, err := s.seal()
 	if err != nil {
 		return err
 	}
@@ -174,12 +152,12 @@ func (s *store) read(name string, open, secret any) error {
 		return err
 	}
 	if file.Sealed != nil {
-		sealer, err := s.seal(false)
-		if err != nil || sealer == nil {
-			return errors.Join(errSealed, err)
+		sealer, err := s.unseal()
+		if err != nil {
+			return fmt.Errorf("%w (%s)", errSealed, clip(err.Error()))
 		}
 		if file.Plain, err = sealer.open(file.Sealed, name); err != nil {
-			return errors.Join(errSealed, err)
+			return fmt.Errorf("%w (%s)", errSealed, clip(err.Error()))
 		}
 	}
 	return json.Unmarshal(file.Plain, secret)

@@ -6,21 +6,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
-	"github.com/mcpbridge/bridge/mrtr"
 )
-
-// lastWord is the effect that ends the call. It takes the answer that the end came
-// with.
-func lastWord(act *mrtr.Action, d *decision) effect {
-	e := effect{do: act.Do, err: act.Err, answer: d.answer}
-	if d.answer != nil {
-		e.result, d.answer = d.answer.Result, nil
-	}
-	if act.Result != nil {
-		e.result = act.Result
-	}
-	return e
-}
 
 // deliver answers the client with the completed result, translated straight
 // into its message.
@@ -30,7 +16,7 @@ func (k ending) deliver(e *effect) {
 	}
 	req := k.request()
 	if err := k.conv.deliver(k.out, &req, e.result); err != nil {
-		k.logLine(k.conv.b.log.Warn()).Str(logfield.Rule, "B-30").Err(err).Msg("the upstream's result cannot be translated")
+		k.logLine(k.conv.b.notices.untranslated.Warn()).Str(logfield.Rule, "B-30").Err(err).Msg("the upstream's result cannot be translated")
 		finish(k.out, req.ID, nil, fault.Internal(err.Error()))
 	}
 }
@@ -39,6 +25,9 @@ func (k ending) deliver(e *effect) {
 func (k ending) cached(req *downstream.Request) bool {
 	result, slot := k.conv.b.catalog.Lookup(k.conv.b.seenAs(k.caller.Principal), k.caller.Header, req, k.flow.Capabilities)
 	k.slot = slot
+	if watch := k.conv.b.opt.Watch; watch != nil && (slot != nil || result != nil) {
+		watch.Cached(result != nil)
+	}
 	if result == nil {
 		return false
 	}
@@ -60,15 +49,6 @@ func (c *conversation) deliver(out downstream.Reply, req *downstream.Request, re
 	msg.Text = *buf
 	out.Finish(msg)
 	return nil
-}
-
-// finish answers with exactly one of result and err.
-func finish(out downstream.Reply, id jsonrpc.ID, result []byte, err *jsonrpc.Error) {
-	if err != nil {
-		out.Finish(downstream.Failure(id, err))
-		return
-	}
-	out.Finish(downstream.Result(id, result))
 }
 
 // appendResult appends what the client gets to see of an upstream result.

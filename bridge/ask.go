@@ -1,11 +1,8 @@
 package bridge
 
 import (
-	"crypto/rand"
 	"errors"
-	"fmt"
 
-	"github.com/mcpbridge/bridge/ask"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -14,14 +11,6 @@ import (
 	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/translate"
 )
-
-// asker is the part of a call that asks: its client, or somebody else (elsewhere.go,
-// invite.go). Its fields are guarded by the call's lock.
-type asker struct {
-	*call
-	own     []byte                // capabilities of the client itself; others are served elsewhere
-	tickets map[string]ask.Ticket // of input requests asked elsewhere, by key; nil until there is one
-}
 
 // askLocked puts input requests to the client. Every entry of the round is
 // translated before the first is sent, so that a round that this client's version
@@ -139,11 +128,6 @@ func (k *asker) withdrawLocked(act *mrtr.Action) {
 	}
 }
 
-// cancelledNotice takes a question to the client back. The reason needs no escaping.
-func cancelledNotice(id jsonrpc.ID, reason string) downstream.Message {
-	return downstream.Notification(mcp.NotificationCancelled, []byte(`{"requestId":`+string(id)+`,"reason":"`+reason+`"}`))
-}
-
 // tellLocked tells the client that URL interactions are over (C-32), and that the
 // call is alive.
 func (k *asker) tellLocked(act *mrtr.Action) {
@@ -154,35 +138,6 @@ func (k *asker) tellLocked(act *mrtr.Action) {
 	if act.Say != "" {
 		k.outbox.sayLocked(k.alive(act))
 	}
-}
-
-// Answer implements downstream.Conversation. Late, duplicate and foreign answers
-// find no question and are ignored (C.9).
-func (c *conversation) Answer(caller downstream.Caller, msg jsonrpc.Message) error {
-	c.mu.Lock()
-	q := c.questions.find(msg.ID)
-	ok := q != nil && q.call.of(caller)
-	if ok {
-		c.questions.remove(msg.ID)
-	}
-	c.mu.Unlock()
-	if !ok {
-		return downstream.ErrNotHere
-	}
-	if q.invites {
-		q.call.asking.invited(q.key, &msg)
-		return nil
-	}
-	if q.call.task != nil {
-		q.call.task.Answered(msg.ID)
-	}
-	if q.call.kept != nil {
-		q.call.kept.settled(string(msg.ID))
-	}
-	if !q.call.asking.answered(caller, q.key, msg) {
-		return downstream.ErrNotHere
-	}
-	return nil
 }
 
 // answered feeds the client's answer to the flow as an input response. It returns false
@@ -205,16 +160,6 @@ func (k *asker) answered(caller downstream.Caller, key string, msg jsonrpc.Messa
 		return k.answer(mrtr.Unusable(key, "the client's answer to "+in.Method+" is not usable: "+err.Error(), ok && bad.AskAgain))
 	}
 	return k.answer(mrtr.Answered(key, response))
-}
-
-// answer feeds an answer to the flow, once a request waits for what comes of it. It returns
-// false when another process goes on with the call.
-func (k *asker) answer(ev mrtr.Event) bool {
-	if k.kept != nil && k.kept.hold(ev) {
-		return true
-	}
-	k.resume(ev)
-	return !k.saving.left.Load()
 }
 
 // asked returns what was asked under key, and notes who answers: with the newest
@@ -245,44 +190,6 @@ func (k *asker) declined(method string, e *jsonrpc.Error) string {
 
 // codeUserRejected is what the legacy sampling pages use for a user's refusal.
 const codeUserRejected = -1
-
-// await registers a question, so that its answer is recognised.
-func (c *conversation) await(k *call, id jsonrpc.ID, key string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.questions.add(id, key, k, false)
-}
-
-func (c *conversation) drop(id jsonrpc.ID) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.questions.remove(id)
-}
-
-// suspend puts a call into the LRU, and returns the one that must make room for it.
-func (c *conversation) suspend(k *call) (evicted *call) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	oldest, full := c.suspended.Add(k)
-	if full && oldest != k {
-		return oldest
-	}
-	return nil
-}
-
-func (c *conversation) resumed(k *call) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.suspended.Remove(k)
-}
-
-// mintUUID returns a random UUID (version 4).
-func mintUUID() string {
-	var b [16]byte
-	rand.Read(b[:]) // never fails
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
-}
 
 // alive is progress that says what act wants said and counts nothing.
 func (k *asker) alive(act *mrtr.Action) downstream.Message {

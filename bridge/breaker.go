@@ -5,37 +5,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/rawjson"
 )
-
-// The breaker keeps calls from asking in vain: clients declare capabilities that
-// they do not serve (F.3). What it has switched off is not declared upstream, so
-// that the server can take another path. A client that has answered once is
-// trusted: when it does not do so again, a person may just be away.
-
-// kind is one of the things that servers ask clients for.
-type kind int
-
-const (
-	elicitation kind = iota
-	sampling
-	roots
-	kinds
-)
-
-var capabilityOf = [kinds]string{"elicitation", "sampling", "roots"}
-
-func kindOf(method string) kind {
-	switch method {
-	case mcp.MethodElicitationCreate:
-		return elicitation
-	case mcp.MethodSamplingCreateMessage:
-		return sampling
-	}
-	return roots
-}
 
 // breaker tells until when kinds are switched off; the past stands for not.
 type breaker [kinds]time.Time
@@ -93,21 +65,6 @@ func (c *conversation) capabilitiesLocked() []byte {
 		}
 	}
 	return rawjson.Apply(nil, c.capable, off...)
-}
-
-// undeclared words the refusal of a round that asks for what was not declared
-// upstream (C-33). Why it was not is the client's business, and may be in its hands.
-func (k ending) undeclared(capability string) string {
-	asked := "the server asked for " + capability + ", "
-	switch {
-	case k.conv.capable == nil:
-		return asked + "which needs a session: send initialize first"
-	case !k.out.Interactive():
-		return asked + "but nothing can be asked on this request: its Accept header lacks text/event-stream"
-	case k.conv.distrusts(capability):
-		return asked + "which this client declared but did not serve when it was last asked"
-	}
-	return asked + "which the client did not declare" + k.conv.instead(capability)
 }
 
 // instead says what whoever runs the bridge could switch on.

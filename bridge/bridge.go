@@ -2,28 +2,26 @@ package bridge
 
 import (
 	"cmp"
-	"context"
 	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"github.com/mcpbridge/bridge/ask"
+	"github.com/mcpbridge/bridge/bridge/again"
 	"github.com/mcpbridge/bridge/bridge/catalog"
 	"github.com/mcpbridge/bridge/bridge/subscriptions"
 	"github.com/mcpbridge/bridge/downstream"
-	"github.com/mcpbridge/bridge/internal/fault"
+	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/internal/roster"
-	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/internal/turns"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/observe"
-	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/translate"
 	"github.com/mcpbridge/bridge/upstream"
+	"github.com/rs/zerolog"
 )
 
 // Options configures a Bridge. Upstream is required; every zero value means
@@ -52,6 +50,7 @@ type Options struct {
 	// 0: for as long as it takes. Shortly before, a call whose person has not answered yet
 	// is answered as above. Nil: every client waits.
 	Patience func(clientInfo []byte) time.Duration
+	Turns    *turns.Queue // admits what goes to the server; nil: all at once
 	Log      zerolog.Logger
 }
 
@@ -81,11 +80,12 @@ type Bridge struct {
 	limits  Limits
 	flows   mrtr.Limits // of every flow; never changed
 	log     zerolog.Logger
+	notices notices
 	listens *subscriptions.Hub
 	catalog *catalog.Catalog
 	omitted omissions
 	ruled   [len(mcp.Legacy)]translate.Rules // for clients of mcp.Legacy
-	kept    keptCalls                        // of requests without a session
+	kept    again.Calls                      // of requests without a session
 	serial  atomic.Uint64                    // numbers calls, for progress tokens and log lines
 
 	working sync.WaitGroup // work that belongs to no call any more
@@ -95,16 +95,35 @@ type Bridge struct {
 	closed        bool
 }
 
+// notices are the loggers for what clients and servers cause, one per kind, each with a
+// rate of its own.
+type notices struct {
+	failed       zerolog.Logger // calls
+	queued       zerolog.Logger // calls that wait for their turn
+	unserved     zerolog.Logger // clients that could not be served
+	untranslated zerolog.Logger // results
+	omitted      zerolog.Logger // entries of lists
+}
+
+func newNotices(log zerolog.Logger) notices {
+	return notices{
+		failed: logfield.AtMost(100, log), queued: logfield.AtMost(1, log),
+		unserved: logfield.Seldom(log), untranslated: logfield.Seldom(log), omitted: logfield.AtMost(100, log),
+	}
+}
+
 // New returns a Bridge. Close it to end its listens and sessions.
 func New(opt Options) *Bridge {
 	b := &Bridge{
-		opt:    opt,
-		limits: opt.Limits.withDefaults(),
-		flows:  opt.Limits.Flow.WithDefaults(),
-		log:    opt.Log,
+		opt:     opt,
+		limits:  opt.Limits.withDefaults(),
+		flows:   opt.Limits.Flow.WithDefaults(),
+		log:     opt.Log,
+		notices: newNotices(opt.Log),
 
 		catalog: catalog.New(opt.Prober),
 	}
+	b.kept.Limit(b.limits.FlowsPerSession)
 	b.listens = subscriptions.NewHub(subscriptions.Options{
 		Upstream: opt.Upstream, Catalog: b.catalog, Listens: b.limits.Listens, Log: opt.Log,
 	})
@@ -128,58 +147,6 @@ func (b *Bridge) Connected() downstream.Conversation {
 // Relayer implements downstream.Backend: there is no server of the clients' own era.
 func (b *Bridge) Relayer() downstream.Relayer { return nil }
 
-// Open implements downstream.Backend: it answers initialize from the upstream's
-// server/discover, cached or fresh, and never forwards it.
-func (b *Bridge) Open(ctx context.Context, caller downstream.Caller, req jsonrpc.Message, push downstream.Pusher) (downstream.Conversation, []byte, error) {
-	version, rpcErr := negotiate.Version(rawjson.Get(req.Params, "protocolVersion"))
-	if rpcErr != nil {
-		return nil, nil, rpcErr
-	}
-	clientInfo, capabilities := rawjson.Get(req.Params, "clientInfo"), rawjson.Get(req.Params, "capabilities")
-	if size := len(clientInfo) + len(capabilities) + len(caller.Authorization); size > b.limits.Declaration {
-		return nil, nil, tooMuchDeclared(size, b.limits.Declaration)
-	}
-	server, err := b.discover(ctx, caller)
-	if err != nil {
-		return nil, nil, err
-	}
-	result, err := b.greet(version, server, push != nil)
-	if err != nil {
-		return nil, nil, fault.Internal(err.Error())
-	}
-	conv := b.newConversation(version, caller, server, push)
-	conv.declare(clientInfo, capabilities)
-	conv.early.ended(req.ID) // a cancellation of initialize is nobody else's either
-	if !b.adopt(conv) {
-		return nil, nil, fault.Internal(ErrClosed.Error())
-	}
-	return conv, result, nil
-}
-
-// greet returns the InitializeResult for clients of a version that can or cannot
-// listen.
-func (b *Bridge) greet(version mcp.Version, server *catalog.Server, listen bool) ([]byte, error) {
-	render := func() ([]byte, error) {
-		return translate.InitializeResult(version, server.Discover, translate.InitOptions{
-			Name: b.opt.Name, Profile: b.opt.Rules.Profile, Listen: listen,
-			HostTasks: b.opt.Rules.HostTasks && listen, ListTasks: true, // each session sees its own
-		})
-	}
-	if !listen {
-		return render()
-	}
-	return server.Greeting(version, render)
-}
-
-// Stateless implements downstream.Backend: requests without a session are served,
-// but their client cannot be asked on them, so no capability is mirrored.
-// Who answers for clients does so for these, too.
-func (b *Bridge) Stateless(caller downstream.Caller, version mcp.Version) downstream.Conversation {
-	conv := b.newConversation(version, caller, catalog.Unknown, nil)
-	conv.stranger = caller.Principal
-	return conv
-}
-
 // Changed tells every client that all lists may have changed, for when the server
 // is seen with other eyes than before.
 func (b *Bridge) Changed() { b.listens.AnnounceAll() }
@@ -195,7 +162,7 @@ func (b *Bridge) Close() {
 	for _, conv := range open {
 		conv.Close(ErrClosed)
 	}
-	b.kept.close(ErrClosed)
+	b.kept.Close(ErrClosed)
 	b.listens.Close()
 	b.working.Wait()
 }
@@ -226,18 +193,4 @@ func (b *Bridge) forget(conv *conversation) {
 	b.conversations.Remove(conv)
 }
 
-// discover returns what the upstream offers to caller. The error is ready for
-// the client: *downstream.Refusal or *jsonrpc.Error. The answer may
-// be cached for others, so the bridge asks in its own name.
-func (b *Bridge) discover(ctx context.Context, caller downstream.Caller) (*catalog.Server, error) {
-	principal := b.seenAs(caller.Principal)
-	server, err := b.catalog.Discover(ctx, principal, upstream.NewPeer(b.opt.Upstream, upstream.Call{
-		Principal:     principal,
-		Authorization: caller.Authorization,
-		Params:        translate.OwnParams(mcp.MethodDiscover, nil),
-	}))
-	if err != nil {
-		return nil, b.refuse(err)
-	}
-	return server, nil
-}
+var emptyObject = []byte("{}")

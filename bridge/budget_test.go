@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/observe/metrics"
 	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/upstream"
@@ -75,7 +76,7 @@ func TestAllocationBudget(t *testing.T) {
 	var out downstream.Reply = discard{}
 	ctx := context.Background()
 	watched := benchConversation(t)
-	watched.b.opt.Watch = metrics.NewRegistry("").Mount("/mcp")
+	watched.b.opt.Watch = metrics.NewRegistry("", "").Mount("/mcp", observe.Server{})
 	for name, tt := range map[string]struct {
 		max float64
 		f   func()

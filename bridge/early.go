@@ -64,7 +64,7 @@ func (e *earlyCancels) knows(id jsonrpc.ID) bool { return slices.Contains(e.over
 // take reports whether the call was cancelled before it came.
 func (e *earlyCancels) take(k *call) bool {
 	for i, c := range e.waiting {
-		if c.id != k.flow.ID || !k.of(downstream.Caller{Principal: c.principal}) {
+		if c.id != k.flow.ID || !k.Of(downstream.Caller{Principal: c.principal}) {
 			continue
 		}
 		e.waiting = slices.Delete(e.waiting, i, i+1)

@@ -1,44 +1,13 @@
 package bridge
 
 import (
-	"cmp"
-	"crypto/rand"
-	"errors"
 	"time"
 
 	"github.com/mcpbridge/bridge/ask"
+	"github.com/mcpbridge/bridge/bridge/again"
 	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/rawjson"
-	"github.com/mcpbridge/bridge/translate"
 )
-
-// What a client cannot be asked is asked elsewhere, where the configuration says who
-// answers (package ask). To the flow it makes no difference where an answer comes
-// from: an inquiry is an effect like a question to the client, and its answer is the
-// same event.
-
-// asks returns who answers for the client; nil: nobody.
-func (c *conversation) asks() *ask.Room { return c.b.opt.Ask }
-
-// elsewhere reports whether the client itself cannot be asked for in, be it that it
-// declared nothing of the kind or that its revision has no words for this one. Then
-// somebody else can, for the round was checked against all that was declared (C-33).
-func (k *asker) elsewhere(in *mrtr.Input) bool {
-	room := k.conv.asks()
-	return room != nil && (in.Missing(k.own) != "" || room.Answers(in.Method, k.reach()) && k.wordless(in))
-}
-
-// reach says who can answer for this call.
-func (k *asker) reach() ask.Reach {
-	return ask.Reach{Person: k.conv.comesBack(), Roots: k.roots != nil}
-}
-
-// wordless reports whether the client's revision, and no other, cannot express in.
-func (k *asker) wordless(in *mrtr.Input) bool {
-	_, err := k.conv.rules.InputRequest(in.Method, in.Params, k.own)
-	unasked, ok := errors.AsType[*translate.Unexpressible](err)
-	return ok && unasked.Older && unasked.Answer == nil
-}
 
 // inquire has an input request answered elsewhere.
 func (k *asker) inquire(req *mrtr.InputRequest) {
@@ -65,16 +34,16 @@ func (k *asker) inquire(req *mrtr.InputRequest) {
 	switch {
 	case ticket.Link == "":
 	case invites:
-		k.kept.invite(k.invite(key, ticket.Link))
+		k.kept.Invite(k.invite(key, ticket.Link))
 	case k.kept != nil:
-		k.kept.linked(key, ticket.Link)
+		k.kept.Linked(key, ticket.Link)
 	default: // a task, whose client comes and asks how it goes
-		k.drive(mrtr.Noted(pageWords + ticket.Link))
+		k.Drive(mrtr.Noted(again.PageWords + ticket.Link))
 	}
 }
 
 // inquired takes the outcome of an inquiry.
-func (k *asker) inquired(q *pendingQuestion, key, method string, response []byte, why error) {
+func (k *asker) inquired(q *again.Question, key, method string, response []byte, why error) {
 	defer k.survive()
 	k.sayClosed(q)
 	if why != nil {
@@ -82,14 +51,6 @@ func (k *asker) inquired(q *pendingQuestion, key, method string, response []byte
 		return
 	}
 	k.answer(mrtr.Answered(key, response))
-}
-
-// settled notes that an inquiry is open no more; a zero question when it was not.
-func (k *asker) settled(key string) (q pendingQuestion) {
-	if k.kept != nil {
-		q = k.kept.settled(key)
-	}
-	return q
 }
 
 // waits keeps the ticket of an inquiry, unless nobody waits for its answer any more.
@@ -128,21 +89,25 @@ func (k *asker) answerBy() time.Time {
 	return k.flow.Clock.Deadline
 }
 
-// owner names, for nobody to read, whose questions the conversation's are.
-func (c *conversation) owner() string {
-	if c.principal != "" || c.stranger != "" {
-		return cmp.Or(c.principal, c.stranger)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.nobody == "" {
-		c.nobody = rand.Text()
-	}
-	return c.nobody
-}
-
 // subject is the name of what was called.
 func (k *asker) subject() string {
 	name, _ := rawjson.Text(k.name)
 	return name
+}
+
+// sayClosed is closing, said in its turn.
+func (k *asker) sayClosed(q *again.Question) {
+	said := k.closing(q)
+	if len(said) == 0 {
+		return
+	}
+	k.mu.Lock()
+	if !k.flow.Over() {
+		for _, msg := range said {
+			k.outbox.addLocked(effect{do: mrtr.Tell, msg: msg})
+		}
+	}
+	claimed := k.outbox.claimLocked()
+	k.mu.Unlock()
+	k.carryOut(claimed)
 }

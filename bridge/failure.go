@@ -4,9 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
-
-	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
@@ -15,7 +12,6 @@ import (
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
-	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/translate"
 	"github.com/mcpbridge/bridge/upstream"
 )
@@ -34,7 +30,6 @@ func (k ending) fail(e *effect) {
 			return
 		}
 	}
-	k.logEnd(err, e.result)
 	result, rpcErr := k.explain(err)
 	finish(k.out, k.flow.ID, result, rpcErr)
 }
@@ -102,7 +97,7 @@ func (b *Bridge) refuse(err error) error {
 	if !errors.As(err, &failure) {
 		return fault.Internal(err.Error())
 	}
-	b.log.Warn().Str(logfield.Method, mcp.MethodInitialize).Err(err).Msg("the upstream cannot serve a new session")
+	b.notices.unserved.Warn().Str(logfield.Method, mcp.MethodInitialize).Err(err).Msg("the upstream cannot serve a new session")
 	if failure.Cause == upstream.Unauthorized {
 		return refusalOf(failure)
 	}
@@ -127,33 +122,6 @@ func methodNotFound(method string) *jsonrpc.Error {
 func tooMuchDeclared(size, limit int) *jsonrpc.Error {
 	return fault.Params(fmt.Sprintf("clientInfo, capabilities and Authorization have %d bytes together; the limit is %d (limits.declaration)", size, limit),
 		fault.Limit("limits.declaration"))
-}
-
-// logEnd writes one line for every flow that fails. It names the cause and
-// never the payload (D-I5, H-11). result is what the upstream sent last, if anything.
-func (k ending) logEnd(err error, result []byte) {
-	event := k.conv.b.log.Info()
-	if rule := brokenRule(err); rule != "" {
-		event = hintAtDraft(k.conv.b.log.Warn().Str(logfield.Rule, rule), result)
-	}
-	// A peer's own error text may quote anything, so it is not logged: of the
-	// server's the code, of the client's what it was asked.
-	var (
-		failure *upstream.Failure
-		theirs  *jsonrpc.Error
-		abort   *mrtr.Abort
-	)
-	switch {
-	case !errors.As(err, &failure) && errors.As(err, &theirs):
-		event = event.Int(logfield.Code, theirs.Code)
-	case failure != nil && failure.Cause == upstream.SignIn:
-		event = event.Stringer(logfield.Cause, failure.Cause) // its text holds the address to sign in at, whose query is nobody else's
-	case errors.As(err, &abort) && abort.Rule == "":
-		event = event.Str(logfield.Cause, "no usable answer to "+abort.Method)
-	default:
-		event = event.Err(err)
-	}
-	k.logLine(event).Msg("call failed")
 }
 
 // brokenRule names the rule that the server broke; empty when the failure is
@@ -185,17 +153,32 @@ func brokenRule(err error) string {
 	return ""
 }
 
-// logLine says which call a line is about: whose, of what, since when.
-func (k ending) logLine(event *zerolog.Event) *zerolog.Event {
-	if k.flow.Home.Session != "" {
-		event = event.Str(logfield.SessionID, logfield.Short(k.flow.Home.Session))
+// undeclared words the refusal of a round that asks for what was not declared
+// upstream (C-33). Why it was not is the client's business, and may be in its hands.
+func (k ending) undeclared(capability string) string {
+	asked := "the server asked for " + capability + ", "
+	switch {
+	case k.conv.capable == nil:
+		return asked + "which needs a session: send initialize first"
+	case !k.out.Interactive():
+		return asked + "but nothing can be asked on this request: its Accept header lacks text/event-stream"
+	case k.conv.distrusts(capability):
+		return asked + "which this client declared but did not serve when it was last asked"
 	}
-	if name, ok := rawjson.Text(k.name); ok {
-		event = event.Str(logfield.Tool, fault.Clip(name))
-	}
-	event = event.Str(logfield.FlowID, k.id()).Str(logfield.Method, k.flow.Method).Int(logfield.Round, k.flow.Round)
-	if !k.flow.Clock.Began.IsZero() {
-		event = event.Dur(logfield.Duration, time.Since(k.flow.Clock.Began))
-	}
-	return event
+	return asked + "which the client did not declare" + k.conv.instead(capability)
 }
+
+// finish answers with exactly one of result and err.
+func finish(out downstream.Reply, id jsonrpc.ID, result []byte, err *jsonrpc.Error) {
+	if err != nil {
+		out.Finish(downstream.Failure(id, err))
+		return
+	}
+	out.Finish(downstream.Result(id, result))
+}
+
+// errOperator ends a call that the people who run the bridge gave up.
+var errOperator = errors.New("the call was ended by who runs the bridge")
+
+// errFault is what a client learns of a fault of the bridge.
+var errFault = errors.New("internal error of the bridge")

@@ -30,7 +30,7 @@ func (c *conversation) host(caller downstream.Caller, req downstream.Request, ou
 	t := tasks.New(req.Task, c.account)
 	k := c.newCall(caller, req, t)
 	k.task = t
-	if err := c.tasks.Add(t, func() { k.drive(mrtr.Cancelled()) }); err != nil {
+	if err := c.tasks.Add(t, func() { k.Drive(mrtr.Cancelled()) }); err != nil {
 		finish(out, req.ID, nil, explainTask(err))
 		return true
 	}

@@ -1,10 +1,10 @@
 package bridge
 
 import (
+	"github.com/mcpbridge/bridge/bridge/again"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
-	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/rawjson"
 )
 
@@ -21,7 +21,7 @@ func (k *asker) invites() bool {
 const invitationWords = "A question has to be answered before this can go on. Your program cannot show it, so it waits for you on a page."
 
 // invite returns the invitation to the page under link, where key is asked.
-func (k *asker) invite(key, link string) pendingQuestion {
+func (k *asker) invite(key, link string) again.Question {
 	id, elicitation := k.conv.b.opt.Seat.QuestionID(), mintUUID()
 	params := rawjson.Apply(nil, []byte(`{"mode":"url"}`),
 		rawjson.Edit{Name: "message", Value: rawjson.AppendQuote(nil, invitationWords)},
@@ -30,7 +30,7 @@ func (k *asker) invite(key, link string) pendingQuestion {
 	k.conv.mu.Lock()
 	k.conv.questions.add(id, key, k.call, true)
 	k.conv.mu.Unlock()
-	return pendingQuestion{key: key, link: link, elicitation: elicitation, msg: downstream.Question(id, mcp.MethodElicitationCreate, params)}
+	return again.Question{Key: key, Link: link, Elicitation: elicitation, Msg: downstream.Question(id, mcp.MethodElicitationCreate, params)}
 }
 
 // invited takes the client's answer to an invitation. An error says nothing of the
@@ -41,7 +41,7 @@ func (k *asker) invited(key string, msg *jsonrpc.Message) {
 	}
 	switch action, _ := rawjson.Text(rawjson.Get(msg.Result, "action")); action {
 	case "accept":
-		k.kept.met(key)
+		k.kept.Met(key)
 	case "decline", "cancel":
 		k.mu.Lock()
 		ticket := k.tickets[key]
@@ -51,32 +51,15 @@ func (k *asker) invited(key string, msg *jsonrpc.Message) {
 }
 
 // closing is what a client that was invited is told when the question is settled.
-func (k *asker) closing(q *pendingQuestion) []downstream.Message {
-	if q.elicitation == "" {
+func (k *asker) closing(q *again.Question) []downstream.Message {
+	if q.Elicitation == "" {
 		return nil
 	}
-	k.conv.drop(q.msg.ID)
+	k.conv.drop(q.Msg.ID)
 	said := []downstream.Message{downstream.Notification(mcp.NotificationElicitationComplete,
-		append(rawjson.AppendQuote([]byte(`{"elicitationId":`), q.elicitation), '}'))}
-	if !q.met {
-		said = append(said, cancelledNotice(q.msg.ID, "the question was settled"))
+		append(rawjson.AppendQuote([]byte(`{"elicitationId":`), q.Elicitation), '}'))}
+	if !q.Met {
+		said = append(said, cancelledNotice(q.Msg.ID, "the question was settled"))
 	}
 	return said
-}
-
-// sayClosed is closing, said in its turn.
-func (k *asker) sayClosed(q *pendingQuestion) {
-	said := k.closing(q)
-	if len(said) == 0 {
-		return
-	}
-	k.mu.Lock()
-	if !k.flow.Over() {
-		for _, msg := range said {
-			k.outbox.addLocked(effect{do: mrtr.Tell, msg: msg})
-		}
-	}
-	claimed := k.outbox.claimLocked()
-	k.mu.Unlock()
-	k.carryOut(claimed)
 }

@@ -2,28 +2,12 @@ package bridge
 
 import (
 	"errors"
-	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mrtr"
 )
-
-// This file keeps calls that wait for their client, and goes on with those of another
-// process. What a client may rely on is kept before it is told: a question with the
-// flow before it leaves, an answer before its 202. A call that never asks is never
-// kept.
-
-// saving is the part of a call that keeps it. Its fields are guarded by the call's lock;
-// safe never changes, and left needs no lock.
-type saving struct {
-	*call
-	safe  downstream.Safe // nil: the call ends with the process
-	saves uint64          // records made for it
-	left  atomic.Bool     // to another process
-}
 
 // spare is how long a record outlives the call's own deadline.
 const spare = time.Minute
@@ -62,6 +46,7 @@ func (k *saving) recordLocked(ev *mrtr.Event, d *decision) {
 // encodeLocked returns the call as it is now.
 func (k *saving) encodeLocked() *downstream.Kept {
 	k.saves++
+	k.told = k.flow.Progress.Last
 	k.flow.Repeatable = repeatable(k.call)
 	kept := &downstream.Kept{Request: k.flow.ID, N: k.saves, TTL: time.Until(k.flow.Clock.Deadline) + spare}
 	kept.Record, _ = k.flow.Encode() // it is strings, numbers and times
@@ -87,7 +72,7 @@ func (k *saving) tell(e *effect) {
 		k.leave()
 	} else if err != nil {
 		k.conv.b.log.Error().Err(err).Msg("a question cannot be kept")
-		k.drive(mrtr.Failed(errUnkept))
+		k.Drive(mrtr.Failed(errUnkept))
 	}
 }
 
@@ -111,11 +96,7 @@ func (k *saving) leave() {
 	k.mu.Lock()
 	over := k.flow.Over()
 	if !over {
-		act := k.flow.Step(mrtr.Cancelled(), mrtr.Moment{Now: time.Now()})
-		for _, in := range act.Withdraw {
-			k.conv.drop(jsonrpc.ID(in.ServerRequestID))
-		}
-		k.endLocked(&decision{})
+		k.leaveLocked()
 	}
 	k.mu.Unlock()
 	if !over {
@@ -124,13 +105,26 @@ func (k *saving) leave() {
 	}
 }
 
+func (k *saving) leaveLocked() {
+	act := k.flow.Step(mrtr.Cancelled(), mrtr.Moment{Now: time.Now()})
+	for _, in := range act.Withdraw {
+		k.conv.drop(jsonrpc.ID(in.ServerRequestID))
+	}
+	k.endLocked(&decision{})
+}
+
 // waitsElsewhere leaves a call that waits for its client, and is kept, to another process.
 func (k *saving) waitsElsewhere() bool {
 	k.mu.Lock()
 	waits := k.waitsKeptLocked()
+	if waits { // at once: an answer that comes now is for whoever goes on
+		k.left.Store(true)
+		k.leaveLocked()
+	}
 	k.mu.Unlock()
 	if waits {
-		k.leave()
+		k.held.end()
+		k.safe.Leave()
 	}
 	return waits
 }
@@ -138,39 +132,4 @@ func (k *saving) waitsElsewhere() bool {
 func (k *saving) waitsKeptLocked() bool {
 	// What is still to be said may be the question itself, which is kept as it leaves.
 	return k.saves > 0 && k.suspended && k.flow.State != mrtr.Sending && !k.outbox.busy && k.outbox.waiting == nil
-}
-
-// Leave implements downstream.Conversation.
-func (c *conversation) Leave() {
-	for _, k := range c.underWay() {
-		k.saving.waitsElsewhere()
-	}
-}
-
-// Renew implements downstream.Conversation.
-func (c *conversation) Renew() {
-	for _, k := range c.underWay() {
-		k.mu.Lock()
-		var kept *downstream.Kept
-		if k.saving.waitsKeptLocked() {
-			kept = k.saving.encodeLocked()
-		}
-		k.mu.Unlock()
-		if kept != nil {
-			k.saving.keep(kept)
-		}
-	}
-}
-
-func (c *conversation) underWay() []*call {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.calls)
-}
-
-// changed tells who keeps the conversation that its record is another now.
-func (c *conversation) changed() {
-	if c.push != nil {
-		c.push.Changed()
-	}
 }

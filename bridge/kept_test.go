@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,6 +16,7 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/observe"
 )
 
 // person is somebody with a browser.
@@ -126,8 +128,43 @@ func TestLateAnswerCountsWhenTheSameCallComesAgain(t *testing.T) {
 		if got := member(up.calls()[2], "inputResponses"); got != `{"q":{"action":"accept","content":{"name":"Ada"}}}` {
 			t.Error(got)
 		}
-		if len(conv.kept.calls)+len(conv.calls)+ada.desk.Len() != 0 {
+		if conv.kept.Len()+len(conv.calls)+ada.desk.Len() != 0 {
 			t.Error("something is left")
+		}
+	})
+}
+
+// Two of the same at once are two calls with two questions: whichever is answered, the same
+// call again picks that up, and then the other.
+func TestTheSameCallTwiceAtOnceLosesNoAnswer(t *testing.T) {
+	for _, answered := range []int{0, 1} {
+		synctest.Test(t, func(t *testing.T) {
+			conv, up, ada := mute(t, ask.Page, inputRequired(`"s"`, form1("q")), inputRequired(`"t"`, form1("q")), result(booked), result(booked))
+			both := []*client{request(t, conv, "1", mcp.MethodToolsCall, `{"name":"book"}`), request(t, conv, "2", mcp.MethodToolsCall, `{"name":"book"}`)}
+			pass(20 * time.Second)
+			for i, at := range []int{answered, 1 - answered} {
+				ada.answer(linkOf(t, both[at].result()), "name=Ada&action=accept")
+				if got := request(t, conv, strconv.Itoa(3+i), mcp.MethodToolsCall, `{"name":"book"}`).result(); !strings.Contains(got, `"ok"`) || len(up.calls()) != 3+i {
+					t.Fatalf("answer %d: %s after %d requests", i+1, got, len(up.calls()))
+				}
+			}
+			if conv.kept.Len()+len(conv.calls)+ada.desk.Len() != 0 {
+				t.Error("something is left")
+			}
+		})
+	}
+}
+
+// A model that makes the same call again may write its arguments in another order.
+func TestTheSameCallMayBeSpelledAnotherWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conv, up, ada := mute(t, ask.Page, inputRequired(`"s"`, form1("q")), result(booked))
+		first := request(t, conv, "1", mcp.MethodToolsCall, `{"name":"book","arguments":{"a":1,"b":{"c":"é","d":[2]}}}`)
+		pass(20 * time.Second)
+		ada.answer(linkOf(t, first.result()), "name=Ada&action=accept")
+		again := request(t, conv, "2", mcp.MethodToolsCall, `{"arguments":{"b":{"d":[2.0],"c":"\u00e9"},"a":1},"name":"book"}`)
+		if got := again.result(); !strings.Contains(got, `"ok"`) || len(up.calls()) != 2 {
+			t.Errorf("%s after %d requests", got, len(up.calls()))
 		}
 	})
 }
@@ -167,8 +204,8 @@ func TestKeptCallEndsWithItsClient(t *testing.T) {
 				request(t, conv, "2", mcp.MethodToolsCall, `{"name":"book"}`)
 				end(conv)
 				synctest.Wait()
-				if len(conv.kept.calls)+len(conv.calls)+ada.desk.Len() != 0 || len(up.calls()) != 1 {
-					t.Errorf("%d kept, %d calls, %d questions, %d requests", len(conv.kept.calls), len(conv.calls), ada.desk.Len(), len(up.calls()))
+				if conv.kept.Len()+len(conv.calls)+ada.desk.Len() != 0 || len(up.calls()) != 1 {
+					t.Errorf("%d kept, %d calls, %d questions, %d requests", conv.kept.Len(), len(conv.calls), ada.desk.Len(), len(up.calls()))
 				}
 			})
 		})
@@ -278,8 +315,25 @@ func TestCallThatNobodyFetchesEndsWithItsTime(t *testing.T) {
 		conv.b.flows.ServerRequest, conv.b.flows.Call = 5*time.Minute, time.Hour
 		request(t, conv, "1", mcp.MethodToolsCall, book)
 		pass(61 * time.Minute)
-		if len(up.calls()) != 1 || len(conv.calls)+len(conv.kept.calls)+ada.desk.Len() != 0 {
+		if len(up.calls()) != 1 || len(conv.calls)+conv.kept.Len()+ada.desk.Len() != 0 {
 			t.Errorf("%d requests, %d calls", len(up.calls()), len(conv.calls))
+		}
+	})
+}
+
+// TestAQuestionOnAPageIsNoEnd: a call that a person answers elsewhere ends once.
+func TestAQuestionOnAPageIsNoEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conv, _, ada := mute(t, ask.Page, inputRequired(`"s"`, form1("q")), result(booked))
+		seen := &ends{}
+		conv.b.opt.Watch = seen
+		c := request(t, conv, "1", mcp.MethodToolsCall, `{"name":"book","_meta":{"progressToken":7}}`)
+		if n := len(seen.calls); n != 0 {
+			t.Errorf("%d ends while the call waits", n)
+		}
+		ada.answer(linkOf(t, string(c.notified(mcp.NotificationProgress)[0].Params)), "name=Ada&action=accept")
+		if c.result(); len(seen.calls) != 1 || seen.calls[0].End != observe.Complete {
+			t.Errorf("%+v", seen.calls)
 		}
 	})
 }

@@ -1,9 +1,7 @@
 package bridge
 
 import (
-	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/mcpbridge/bridge/internal/fault"
@@ -18,15 +16,15 @@ import (
 // when nobody asked yet.
 func (b *Bridge) Server() []byte { return b.catalog.Latest().Discover }
 
-// Omissions returns the entries of the server's lists that clients do not get to see.
-func (b *Bridge) Omissions() []observe.Omission {
-	b.omitted.mu.Lock()
-	defer b.omitted.mu.Unlock()
-	return slices.Clone(b.omitted.known)
+// Tools returns the lists of tools that clients were shown lately, as the server gave
+// them, and the rules by which clients are shown them.
+func (b *Bridge) Tools() (lists [][]byte, rules translate.Rules) {
+	return b.catalog.Lists(mcp.MethodToolsList), b.opt.Rules
 }
 
-// errOperator ends a call that the people who run the bridge gave up.
-var errOperator = errors.New("the call was ended by who runs the bridge")
+// Listens returns how many subscriptions at the server are at work, and how many of them
+// wait before they are opened again.
+func (b *Bridge) Listens() (all, waiting int) { return b.listens.Listens() }
 
 // EndCall ends the call that [observe.Flow] names, with an error for its client. It
 // reports whether there was one.
@@ -48,29 +46,6 @@ func (b *Bridge) EndCall(id string) bool {
 		}
 	}
 	return false
-}
-
-// Omit notes that a tool is not shown to clients, as the upstream's client decided.
-func (b *Bridge) Omit(tool, reason string) {
-	b.omitted.note(translate.Omission{Method: mcp.MethodToolsList, Name: tool, Reason: reason})
-}
-
-// omissions remembers what was left out, once each.
-type omissions struct {
-	mu    sync.Mutex
-	known []observe.Omission
-}
-
-// maxOmissions bounds how many are remembered; the log has them all.
-const maxOmissions = 100
-
-func (o *omissions) note(left translate.Omission) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	entry := observe.Omission{Method: left.Method, Name: fault.Clip(left.Name), Reason: fault.Clip(left.Reason)}
-	if len(o.known) < maxOmissions && !slices.Contains(o.known, entry) {
-		o.known = append(o.known, entry)
-	}
 }
 
 // Look implements downstream.Conversation.
@@ -134,26 +109,4 @@ func (k reporter) open(in *mrtr.Input, served uint8) observe.Open {
 		Kind: questionKind(in), Asked: in.Asked, Answered: in.Response != nil,
 		Proven: served&(1<<kindOf(in.Method)) != 0, Message: fault.Clip(message),
 	}
-}
-
-func questionKind(in *mrtr.Input) observe.Kind {
-	switch {
-	case kindOf(in.Method) == sampling:
-		return observe.Sampling
-	case kindOf(in.Method) == roots:
-		return observe.Roots
-	case in.Mode() == "url":
-		return observe.URL
-	}
-	return observe.Form
-}
-
-// nameOf returns the name of the tool or prompt that a request is about. URIs of
-// resources are not told: they may hold secrets.
-func nameOf(method string, raw []byte) string {
-	if method != mcp.MethodToolsCall && method != mcp.MethodPromptsGet {
-		return ""
-	}
-	name, _ := rawjson.Text(raw)
-	return fault.Clip(name)
 }

@@ -1,7 +1,6 @@
 package bridge
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
@@ -10,14 +9,6 @@ import (
 	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/rawjson"
 )
-
-// upstreamToken mints the token of a round: clients of two sessions both use 1 (B-5).
-func upstreamToken(serial uint64, round int) []byte {
-	b := strconv.AppendUint([]byte(`"p`), serial, 10)
-	b = append(b, '-')
-	b = strconv.AppendInt(b, int64(round), 10)
-	return append(b, '"')
-}
 
 // notify delivers an interim notification of the round in flight on the
 // client's stream (section C.1). Nothing follows the response (C-11).

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -166,7 +167,7 @@ func TestFailedCallsAreLogged(t *testing.T) {
 			time.Sleep(2 * time.Second)
 			return nil, &upstream.Failure{Cause: upstream.Lost, Sent: true, Detail: "the connection was lost"}
 		})
-		conv.b.log = zerolog.New(&log)
+		conv.b.notices.failed = zerolog.New(&log)
 		c := &client{t: t, conv: conv}
 		conv.Serve(t.Context(), downstream.Caller{Session: "ABCDEFGHIJKLMNOP"}, downstream.NewRequest(jsonrpc.Message{
 			ID: "1", Method: mcp.MethodToolsCall, Params: []byte(book)}), c)
@@ -174,6 +175,23 @@ func TestFailedCallsAreLogged(t *testing.T) {
 			if !strings.Contains(log.String(), want) {
 				t.Errorf("the log lacks %s: %s", want, log.String())
 			}
+		}
+	})
+}
+
+// A server that fails every call must not fill the disk with lines.
+func TestTheLogIsNotFilledByFailedCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		fails := failure(&upstream.Failure{Cause: upstream.BadResponse, Sent: true, Detail: "nonsense"})
+		b := New(Options{Upstream: &script{steps: slices.Repeat([]step{fails}, 1000)}, Log: zerolog.New(&log)})
+		defer b.Close()
+		for range 1000 {
+			conv := b.Stateless(downstream.Caller{}, mcp.V20250326)
+			conv.Serve(t.Context(), downstream.Caller{}, downstream.NewRequest(jsonrpc.Message{ID: "1", Method: mcp.MethodToolsCall, Params: []byte(book)}), discard{})
+		}
+		if n := strings.Count(log.String(), `"error":`); n != 100 {
+			t.Errorf("%d lines", n)
 		}
 	})
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/fault"
+	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
@@ -17,13 +19,12 @@ import (
 // reporter tells what is to be seen of a call. It has no state of its own.
 type reporter struct{ *call }
 
-// report tells who watches how the call ended, with its last word.
+// report tells the log and who watches how the call ended, with its last word.
 func (k reporter) report(e *effect) {
-	watch := k.conv.b.opt.Watch
-	if watch == nil || e.do == mrtr.Tell || e.again {
+	if e.again || e.do != mrtr.Deliver && e.do != mrtr.Fail && e.do != mrtr.Stop {
 		return
 	}
-	done := observe.Call{Method: k.flow.Method, Version: k.conv.rules.Version, Rounds: k.flow.Round + 1}
+	done := observe.Call{Method: k.flow.Method, Rounds: k.flow.Round + 1, Session: logfield.Short(k.flow.Home.Session)}
 	if began := k.flow.Clock.Began; !began.IsZero() { // else nothing was sent
 		done.Took = time.Since(began)
 	}
@@ -31,25 +32,36 @@ func (k reporter) report(e *effect) {
 	case mrtr.Deliver:
 		done.ToolError = failedTool(k.flow.Method, e.result)
 	case mrtr.Stop:
-		done.End = observe.Cancelled
+		done.End, done.Cause = observe.Cancelled, "client"
 	case mrtr.Fail:
 		done.End, done.Cause, done.Code = endOf(e.err)
 		k.reportUnasked(e.err)
 	}
-	watch.CallEnded(done)
+	ending(k).log(&done, e)
+	if watch := k.conv.b.opt.Watch; watch != nil {
+		done.Version, done.Transport = k.conv.rules.Version, k.conv.transport
+		if done.Unusual() {
+			done.ID, done.Name = k.id(), nameOf(k.flow.Method, k.name)
+		}
+		watch.CallEnded(done)
+	}
 }
 
-// reportLocal tells who watches that a request was answered without the server.
-func (c *conversation) reportLocal(method string, began time.Time, err *jsonrpc.Error) {
-	watch := c.b.opt.Watch
-	if watch == nil {
-		return
-	}
-	done := observe.Call{Method: method, Version: c.rules.Version, Took: time.Since(began)}
+// reportLocal tells the log and who watches that a request was answered without the server.
+func (c *conversation) reportLocal(caller *downstream.Caller, method string, began time.Time, err *jsonrpc.Error) {
+	done := observe.Call{Method: method, Version: c.rules.Version, Transport: c.transport, Took: time.Since(began), Session: logfield.Short(caller.Session)}
 	if err != nil {
 		done.End, done.Cause, done.Code = observe.Failed, "refused", err.Code
 	}
-	watch.CallEnded(done)
+	if event := c.b.levelOf(&done); event != nil {
+		if done.Session != "" {
+			event = event.Str(logfield.SessionID, done.Session)
+		}
+		words(event.Str(logfield.Method, fault.Clip(method)).Dur(logfield.Duration, done.Took), &done).Msg(endedLine)
+	}
+	if watch := c.b.opt.Watch; watch != nil {
+		watch.CallEnded(done)
+	}
 }
 
 // endOf tells how a call ended that failed with err, and why, in words that have no
@@ -162,4 +174,29 @@ func outcomeOf(in *mrtr.Input, response []byte) observe.Outcome {
 		return observe.Dismissed
 	}
 	return observe.Accepted
+}
+
+// nameOf returns the name of the tool or prompt that a request is about. URIs of
+// resources are not told: they may hold secrets.
+func nameOf(method string, raw []byte) string {
+	if method != mcp.MethodToolsCall && method != mcp.MethodPromptsGet {
+		return ""
+	}
+	name, _ := rawjson.Text(raw)
+	return fault.Clip(name)
+}
+
+// repeatedLocked tells who watches that the flow sends a round again, by what it was before
+// the step.
+func (k reporter) repeatedLocked(resent bool, stateOnly int) {
+	watch := k.conv.b.opt.Watch
+	if watch == nil {
+		return
+	}
+	if k.flow.Resent && !resent {
+		watch.Repeated(observe.BrokenLine)
+	}
+	if k.flow.StateOnly > stateOnly {
+		watch.Repeated(observe.StateOnly)
+	}
 }

@@ -2,9 +2,13 @@ package bridge
 
 import (
 	"errors"
+	"strconv"
 
+	"github.com/mcpbridge/bridge/bridge/catalog"
+	"github.com/mcpbridge/bridge/internal/turns"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
+	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/translate"
 	"github.com/mcpbridge/bridge/upstream"
 )
@@ -22,8 +26,15 @@ func sendRound(k *call) (mrtr.Event, *upstream.Answer) {
 
 func (k *round) send() (mrtr.Event, *upstream.Answer) {
 	ctx := k.build()
+	if err := k.turn(ctx); err != nil {
+		ctx.cancel()
+		return mrtr.Failed(err), nil
+	}
+	defer k.conv.b.opt.Turns.Leave(k.who())
+	k.own.end(observe.ToServer, k.flow.Round == 0) // later people had their time
 	answer, err := k.conv.b.opt.Upstream.Do(ctx, &k.up, k.hear)
 	ctx.cancel()
+	k.own.begin()
 	if err == nil {
 		k.conv.b.listens.Alive()
 	}
@@ -35,6 +46,40 @@ func (k *round) send() (mrtr.Event, *upstream.Answer) {
 	}
 	k.accepted()
 	return mrtr.Result(answer.Result, answer.ResultType()), answer
+}
+
+// errLeft ends a call of a client that cannot hear of it any more.
+var errLeft = errors.New("its client left while the call waited for its turn")
+
+// turn waits until the call may take up the server. Whoever waited may have lost its
+// client meanwhile: then nothing is executed for nobody.
+func (k *round) turn(ctx *roundContext) error {
+	waited, err := k.conv.b.opt.Turns.Enter(ctx, k.who())
+	if !waited || err != nil {
+		return err
+	}
+	k.conv.b.notices.queued.Warn().Msg("calls wait for their turn (limits.concurrency)")
+	if !k.resent() && !k.out.Reachable() {
+		k.conv.b.opt.Turns.Leave(k.who())
+		return errLeft
+	}
+	return nil
+}
+
+// resent reports whether the server has had a request of this call before.
+func (k *call) resent() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.flow.Round > 0
+}
+
+// who is whose turn it is: the principal's, and among its sessions this one's. Requests
+// without a session are all of the same.
+func (k *call) who() turns.Who {
+	if k.conv.server == catalog.Unknown {
+		return turns.Who{Principal: k.flow.Principal}
+	}
+	return turns.Who{Principal: k.flow.Principal, Session: k.conv}
 }
 
 // accepted tells that the upstream takes the credentials of the call (H-6).
@@ -112,4 +157,12 @@ func repeatable(k *call) bool {
 		return k.conv.b.catalog.Tool(k.conv.principal, k.name).Repeatable
 	}
 	return mcp.IsReadOnly(k.flow.Method)
+}
+
+// upstreamToken mints the token of a round: clients of two sessions both use 1 (B-5).
+func upstreamToken(serial uint64, round int) []byte {
+	b := strconv.AppendUint([]byte(`"p`), serial, 10)
+	b = append(b, '-')
+	b = strconv.AppendInt(b, int64(round), 10)
+	return append(b, '"')
 }

@@ -52,6 +52,9 @@ type Auth struct {
 	Callback string `key:"callback"`
 	// Which token the server gets: the access token, or the id token, which few servers want.
 	Token string `key:"token" oneof:"access|id"`
+	// Whether the authorization server has to list PKCE with S256 in its metadata: assumed uses PKCE all the same with one
+	// that does not, as Microsoft Entra and Amazon Cognito have it.
+	PKCE string `key:"pkce" oneof:"listed|assumed"`
 	// How long a request waits for the person before its client is told where to sign in. It must be shorter than the client's
 	// own patience, which with most is a minute.
 	Wait time.Duration `key:"wait" min:"1s" max:"10m"`

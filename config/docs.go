@@ -1,7 +1,7 @@
 package config
 
 import (
-	_ "embed"
+	"embed"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -9,23 +9,28 @@ import (
 	"strings"
 )
 
-// These are the files whose comments document the settings.
-var (
-	//go:embed config.go
-	configSource string
-	//go:embed auth.go
-	authSource string
-)
+// settings are the files whose comments document the settings.
+//
+//go:embed auth.go config.go limits.go questions.go stores.go tls.go
+var settings embed.FS
 
 // fieldDocs maps Type.Field to the field's comment as one paragraph. Reading it
 // takes a few hundred microseconds, once per process; a generated copy would be
 // a second text to keep equal.
-var fieldDocs = readFieldDocs(configSource, authSource)
+var fieldDocs = readFieldDocs()
 
-func readFieldDocs(sources ...string) map[string]string {
+func readFieldDocs() map[string]string {
 	docs := map[string]string{}
-	for _, source := range sources {
-		addFieldDocs(docs, source)
+	files, err := settings.ReadDir(".")
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	for _, file := range files {
+		source, err := settings.ReadFile(file.Name())
+		if err != nil {
+			panic(err) // it is embedded
+		}
+		addFieldDocs(docs, string(source))
 	}
 	return docs
 }

@@ -31,3 +31,115 @@ func (p *problems) times(t *Timeouts, label string) {
 		}
 	}
 }
+
+// Timeouts bound how long things may take.
+type Timeouts struct {
+	// How long connecting to the server may take, the TLS handshake included.
+	Connect time.Duration `key:"connect" min:"100ms" max:"5m"`
+	// How long a command may take from its start to its first answer.
+	Start time.Duration `key:"start" min:"100ms" max:"10m"`
+	// How long a command may be silent before it is pinged, and how long it may leave that unanswered before it is replaced. Calls
+	// that it was given before, and that may still take their time, excuse it.
+	Ping time.Duration `key:"ping" min:"100ms" max:"1h"`
+	// How long the server may be silent during one round of a call. Progress starts it again.
+	Round time.Duration `key:"round" min:"1s" max:"24h"`
+	// How long a call may take altogether, the time that people need to answer included.
+	Flow time.Duration `key:"flow" min:"1s" max:"168h"`
+	// How long a client may take to answer one question of the server.
+	ServerRequest time.Duration `key:"server-request" min:"1s" max:"168h"`
+	// How long a call goes on at least when its client has gone and has no way back to the answer.
+	Grace time.Duration `key:"grace" min:"1s" max:"168h"`
+	// How long a response is held back in the hope that it can be plain JSON; a slower one becomes an event stream.
+	Commit time.Duration `key:"commit" min:"1ms" max:"1m"`
+	// How long the event stream of a call may last before it is ended and the client told to come back for the rest; 0s: as
+	// long as the call. For networks that cut long responses, and only for clients of 2025-11-25, which alone know
+	// of this: one that does not come back loses its answer, and the Java SDK takes the hint for an error.
+	Poll time.Duration `key:"poll" min:"0s" max:"1h"`
+	// How long a client that is told to come back stays away: the result of a call reaches it that much later at most. Long ones let
+	// many questions wait without connections.
+	PollPause time.Duration `key:"poll-pause" min:"100ms" max:"1h"`
+	// How often a quiet event stream carries a comment, so that nothing between the bridge and the client closes it.
+	KeepAlive time.Duration `key:"keep-alive" min:"1s" max:"10m"`
+	// How often a client that wants progress gets some while its person decides, so that it does not give up.
+	Heartbeat time.Duration `key:"heartbeat" min:"1s" max:"10m"`
+	// How long a client may block one write before its connection is closed.
+	Write time.Duration `key:"write" min:"100ms" max:"10m"`
+	// How long a session may be idle before it is ended.
+	SessionIdle time.Duration `key:"session-idle" min:"1s" max:"720h"`
+	// How long the events of a finished response can still be fetched by a client that lost its connection.
+	Retention time.Duration `key:"retention" min:"1s" max:"24h"`
+	// How long running calls may go on after the bridge was asked to stop.
+	Drain time.Duration `key:"drain" min:"0s" max:"1h"`
+	// How long sessions may go on under the settings that they began with, after a reload of the configuration changed
+	// or removed these.
+	Handover time.Duration `key:"handover" min:"0s" max:"168h"`
+}
+
+// Limits bound how large and how many things may get. What exceeds one is
+// refused with an error that names it.
+type Limits struct {
+	// The memory of the whole process. Half of it is for what clients and servers make the bridge hold: messages, sessions,
+	// waiting calls, events. Near that bound newcomers, and whoever holds most, are refused with 503 or 429, before those who
+	// hold little. 0B: three quarters of what the control group allows, or else half of the machine's. Not for a single upstream.
+	Memory Size `key:"memory" min:"0B" max:"1024GiB"`
+	// The longest message of a client.
+	MessageSize Size `key:"message-size" min:"1KiB" max:"1GiB"`
+	// The longest message of the server.
+	ResponseSize Size `key:"response-size" min:"1KiB" max:"1GiB"`
+	// Sessions that are open at the same time. One more ends the oldest that was never used, or else the one that was idle
+	// longest; while all have been used within a minute or have a call or a stream open, it is refused with 503.
+	Sessions int `key:"sessions" min:"1" max:"10000000"`
+	// Calls of one session that wait for an answer at the same time. One more ends the oldest.
+	Flows int `key:"flows" min:"1" max:"100000"`
+	// How often one call may be sent to the server again, be it with answers or because the server asked for that.
+	Rounds int `key:"rounds" min:"1" max:"1000"`
+	// How often of these the server may ask nothing and only want to be called again.
+	StateOnlyRounds int `key:"state-only-rounds" min:"1" max:"1000"`
+	// The longest request state of the server.
+	RequestState Size `key:"request-state" min:"1KiB" max:"64MiB"`
+	// Finished event streams of one session that can still be resumed.
+	Streams int `key:"streams" min:"1" max:"100000"`
+	// Events that are kept of one stream for a client that lost its connection.
+	Events int `key:"events" min:"1" max:"1000000"`
+	// The size of those events together.
+	EventBytes Size `key:"event-bytes" min:"1KiB" max:"1GiB"`
+	// Messages kept for a session that listens to none at the moment: list changes and updates of resources.
+	Pending int `key:"pending" min:"1" max:"100000"`
+	// What a client says of itself with initialize, and its Authorization, which a session keeps: their size together.
+	Declaration Size `key:"declaration" min:"1KiB" max:"64MiB"`
+	// Resources that one session may be subscribed to. Their URIs may have 1 KiB on average.
+	Subscriptions int `key:"subscriptions" min:"1" max:"100000"`
+	// Subscriptions to list changes at the server, which sessions with the same credentials share. One more ends one that
+	// nobody hears; where there is none, the session does not hear of changes, and the log says so.
+	Listens int `key:"listens" min:"1" max:"1000000"`
+	// Requests under way at the same time in one session. One more is refused: with 429 over Streamable HTTP.
+	InFlight int `key:"in-flight" min:"1" max:"100000"`
+	// The same for all sessions and requests with the same credentials. 0: as many as come.
+	InFlightPrincipal int `key:"in-flight-principal" min:"0" max:"1000000"`
+	// The same from one address. Behind a proxy see trusted-proxies. 0: as many as come.
+	InFlightAddress int `key:"in-flight-address" min:"0" max:"1000000"`
+	// Requests that are at the server at the same time; more wait for their turn, of which each client has its own. Who
+	// brings the same credentials gets no more of these places than are free for others, so one client alone gets half.
+	Concurrency int `key:"concurrency" min:"1" max:"1000000"`
+	// Processes of a command that serve one session each: with command-mode per-session, and of clients that are handed
+	// to it as they are. One more session is refused.
+	Children int `key:"children" min:"1" max:"10000"`
+	// Messages in one batch, which only clients of 2025-03-26 send.
+	Batch int `key:"batch" min:"1" max:"10000"`
+}
+
+// Rates bound how many requests may come in what time.
+type Rates struct {
+	// Of one session: how many a second (20/s), a minute (600/m) or an hour (1000/h), and so many at once; off: as many as come.
+	Session string `key:"session"`
+	// Of all sessions and requests with the same credentials, in the same form.
+	Principal string `key:"principal"`
+	// From one address, in the same form. Behind a proxy see trusted-proxies.
+	Address string `key:"address"`
+	// Where the tier of a client is found: claim:NAME in its token, which the bridge does not verify, or header:NAME, which a
+	// proxy in front must set and keep clients from setting.
+	Tier string `key:"tier"`
+	// By what the rates of a session and of credentials, limits.in-flight and limits.in-flight-principal are multiplied for
+	// clients of a tier: gold: 4.
+	Tiers map[string]string `key:"tiers"`
+}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"time"
@@ -22,8 +23,9 @@ func (p *problems) questions(m *Policy, label string) {
 			p.add(label+"questions.url", "needs a path of its own, like %s://%s/questions", u.Scheme, u.Host)
 		}
 	}
-	if strings.TrimSpace(m.Questions.Open) == "" {
-		p.add(label+"questions.open", "is empty; write auto, off or a command")
+	p.opens(m.Questions.Open, label+"questions.open")
+	if m.Questions.URL != "" && m.Questions.Policy != "page" && (m.Sampling.Provider == "off" || m.Sampling.Approve != "on") {
+		p.add(label+"questions.url", "is the address of a page, and nothing is asked on one; add questions: page")
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Questions.Patience)) {
 		if _, err := parseDuration(m.Questions.Patience[name]); err != nil {
@@ -39,6 +41,22 @@ func (p *problems) questions(m *Policy, label string) {
 		}
 	}
 	p.roots(&m.Roots, label)
+}
+
+// opens checks what opens pages by itself: a command that is there.
+func (p *problems) opens(command, key string) {
+	switch fields := strings.Fields(command); {
+	case len(fields) == 0:
+		p.add(key, "is empty; write auto, off or a command")
+	case command == "auto" || command == "off":
+	default:
+		if _, whole := exec.LookPath(command); whole == nil { // a path with spaces
+			return
+		}
+		if _, err := exec.LookPath(fields[0]); err != nil {
+			p.add(key, "%s is no command of this machine", shown(fields[0]))
+		}
+	}
 }
 
 // pages finds endpoints that no client could reach, since a page for questions stands there.
@@ -119,4 +137,62 @@ func (q *Questions) Known() map[string]time.Duration {
 		known[name] = whole - min(whole/8, 10*time.Second)
 	}
 	return known
+}
+
+// Questions say what becomes of a question of the server that a client cannot be asked.
+type Questions struct {
+	// What answers for the client: page asks a person in a browser, decline says no for everybody, default accepts
+	// with the defaults of the question's form where it has them all, error ends the call and says what the client lacks.
+	Policy string `key:"policy" named:"section" oneof:"page|decline|default|error"`
+	// The address under which people reach the page, as their browsers see it; its path is then the bridge's. Empty: the
+	// page is on a port of the loopback interface, for people at this machine.
+	URL string `key:"url" url:"true"`
+	// What opens the page by itself when a question comes: auto the browser of the person at this machine, where there is one
+	// and the page and its clients are on this machine; off nothing; anything else is a command, which gets the address as its
+	// last argument. There is at most one tab for a question, and none while another one waits.
+	Open string `key:"open"`
+	// How long a call waits for the person before it is answered with the page's link. The same call again picks the
+	// answer up. Shorter than the time that the client gives a call.
+	Wait time.Duration `key:"wait" min:"0s" max:"24h"`
+	// How long clients wait for a call before they give it up, by the beginning of the name that they give themselves.
+	// Shortly before, a call whose person has not answered yet is answered with what is pending, and the same call
+	// again goes on from there. 0s takes a client out that is known: claude-ai (240s), Java SDK MCP Client and
+	// spring-ai-mcp-client (20s).
+	Patience map[string]string `key:"patience"`
+}
+
+// Roots are the folders that servers are told of for clients that have no roots of their own. A reload of the configuration
+// counts from the next call on, in open sessions too.
+type Roots struct {
+	// Everybody's roots, as file:// URIs of folders that exist.
+	List []string `key:"list" named:"section"`
+	// The header of a request that says whose roots it gets. Something in front of the bridge must set it, and keep clients from
+	// setting it themselves.
+	Header string `key:"header"`
+	// Other roots by the value of that header: file:// URIs, with spaces between them. They take the place of everybody's.
+	By map[string]string `key:"by"`
+}
+
+// Sampling is the model that answers for clients without one.
+type Sampling struct {
+	// The API that it speaks, be it the vendor's or that of a server of one's own; off: there is no model.
+	Provider string `key:"provider" oneof:"off|openai|anthropic"`
+	// Where the API is: of openai with the version, like http://127.0.0.1:11434/v1, of anthropic without. Empty: the vendor's.
+	URL string `key:"url" url:"true"`
+	// The name of the model.
+	Model string `key:"model"`
+	// Other models for the hints of servers: a part of a hint's name, and the model that it stands for.
+	Models map[string]string `key:"models"`
+	// A file with the key for the API.
+	KeyFile string `key:"key-file"`
+	// Whether a person must approve each request, on the page of questions.
+	Approve string `key:"approve" oneof:"off|on"`
+	// Tokens that one answer may have.
+	MaxTokens int `key:"max-tokens" min:"1" max:"10000000"`
+	// Requests of one session.
+	PerSession int `key:"per-session" min:"1" max:"1000000"`
+	// Requests of all sessions in 24 hours.
+	PerDay int `key:"per-day" min:"1" max:"100000000"`
+	// How long the model may take.
+	Timeout time.Duration `key:"timeout" min:"1s" max:"1h"`
 }

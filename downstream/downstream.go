@@ -34,13 +34,13 @@ var ErrStopping error = sessions.Closed
 // neither ended it itself nor went away.
 func Audible(cause error) bool {
 	end, ok := errors.AsType[sessions.Cause](cause)
-	return ok && end != sessions.Removed
+	return ok && end != sessions.Removed && end != sessions.Rested
 }
 
 // MayGoOn reports whether a conversation that ended here may be brought back.
 func MayGoOn(cause error) bool {
 	end, ok := errors.AsType[sessions.Cause](cause)
-	return ok && (end == sessions.Closed || end == sessions.Evicted)
+	return ok && (end == sessions.Closed || end == sessions.Evicted || end == sessions.Rested)
 }
 
 // ErrGone says that a conversation cannot be brought back.
@@ -65,6 +65,8 @@ type Caller struct {
 	// Accepted, when it isn't nil, is to be called once the upstream has
 	// answered a request that carried Authorization (H-6).
 	Accepted func()
+	// Transport is how the client speaks with the bridge.
+	Transport observe.Transport
 	// Header holds the HTTP request's headers. It must not be changed and may
 	// be nil.
 	Header http.Header
@@ -118,7 +120,7 @@ type Conversation interface {
 	// longer open is ignored (C.9), and the error is ErrNotHere: it may be open in another
 	// replica.
 	Answer(caller Caller, msg jsonrpc.Message) error
-	// Knows reports whether a request with this id is under way here, or was lately.
+	// Knows reports whether a request with this id is under way here.
 	Knows(id jsonrpc.ID) bool
 	// Record returns what Restore needs, nil when the conversation cannot be restored.
 	// It changes with initialize, logging/setLevel, subscriptions, the first answer to
@@ -138,6 +140,10 @@ type Conversation interface {
 	Resume(caller Caller, flow []byte, out Reply) error
 	// Leave leaves the calls that wait for their client, and are kept, to another process.
 	Leave()
+	// Rest leaves those of them to the store for which may says so. It is told when
+	// something is due to a call next, of which nobody takes note here any more. What it
+	// returns is whether nothing is left that Restore and Resume would not bring back.
+	Rest(may func(call Safe, due time.Time) bool) (empty bool)
 	// Renew keeps them anew, and leaves those that another process goes on with to it.
 	Renew()
 	// Look tells what there is to see of the session at this moment.

@@ -58,7 +58,7 @@ func wantBurst(t *testing.T, version mcp.Version, stage string, log sessions.Lim
 	case "parked":
 		eventually(t, "parked", func() bool { n, _ := h.streams.Parked(); return n == 1 })
 	case "committed":
-		eventually(t, "committed", func() bool { return k.Reply.(*exchange).stream.Load() != nil })
+		eventually(t, "committed", func() bool { return h.exchanges.Fresh() == 0 })
 	}
 	go burst(k)
 	got := readEvents(t, <-answer)

@@ -8,7 +8,9 @@ import (
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/legacy/channel"
+	"github.com/mcpbridge/bridge/legacy/session"
 )
 
 // What the front gives the sessions that are connections.
@@ -20,17 +22,19 @@ import (
 // in, which ServeStdio doesn't close: nothing interrupts a read of a standard input.
 func ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt Options, b downstream.Backend) error {
 	opt = opt.withDefaults()
-	account, err := opt.openAccount("", 0)
+	account, err := session.OpenAccount(opt.Memory, "", 0)
 	if err != nil {
 		return err
 	}
-	return channel.Serve(ctx, in, out, opt.ofChannels(account), b)
+	of := opt.ofChannels(account)
+	of.Pace = opt.paceOfOne()
+	return channel.Serve(ctx, in, out, of, b)
 }
 
 func (o *Options) ofChannels(account *budget.Account) channel.Options {
 	return channel.Options{
 		MaxBody: o.MaxBody, MaxBatch: o.MaxBatch, MaxPending: o.MaxPending, MaxInFlight: o.MaxInFlight,
-		Logger: o.Logger, Watch: o.Watch, Account: account,
+		Logger: o.Logger, Dropped: logfield.Seldom(o.Logger), Watch: o.Watch, Account: account,
 	}
 }
 
@@ -38,7 +42,8 @@ func (o *Options) ofChannels(account *budget.Account) channel.Options {
 // requests a shutdown waits for.
 func (h *HTTP) channelOptions(r *http.Request, id string, account *budget.Account) channel.Options {
 	opt := h.opt.ofChannels(account)
-	opt.Gate, opt.Pace = h.gate, h.pace(r, id)
+	opt.Gate, opt.Pace, opt.Places, opt.MaxInFlight = h.gate, h.pace(r, id), h.places(r), h.inFlight(r)
+	opt.Dropped = h.notices.dropped
 	return opt
 }
 

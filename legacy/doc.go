@@ -5,21 +5,21 @@
 // nothing about what they mean: a downstream.Backend answers
 // them. Package bridge implements it.
 //
-//	POST ──▶ guard ──▶ parse ──▶ session ──▶ exchange ──▶ Conversation.Serve
-//	                                            │ Reply
-//	                      JSON ◀── result first ┤
-//	                       SSE ◀── Send, delay ─┴▶ sessions.Stream ──▶ stream.Response
+//	POST ──▶ guard ──▶ session.Set ──▶ parse ──▶ exchange ──▶ Conversation.Serve
+//	GET  ──▶ guard ──▶ session.Set ──▶ stream.Set
+//	               └─ it is another replica's: forward, or take over
 //
-// Streams and what brings them to clients are package stream's, connections that no
-// goroutine serves package quiet's, sessions over one connection package channel's.
+// This package is the front: it judges requests, refuses them, and knows which room each goes
+// to. Sessions of Streamable HTTP are package session's, what a POST starts is package
+// exchange's, streams and what brings them to clients are package stream's, connections
+// that no goroutine serves package quiet's, sessions over one connection package
+// channel's.
 //
 // Key invariants
 //
-//   - An exchange is keyed by its own HTTP request, never by the client's id, so
-//     clients that reuse ids never see each other's answers.
-//   - An HTTP request is not its exchange: the client may leave while the work
-//     goes on, and fetch the rest with Last-Event-ID (E-12, E-20).
-//   - The shape of a response, JSON or SSE, is chosen as late as possible (E-6).
-//   - A response has one writer at a time, whom the exchange's phase or the stream
-//     names, and none after its handler has returned.
+//   - What a request costs is charged before it is read, and it is judged before anything
+//     is done for it.
+//   - A refusal is one that clients of its version understand: 404 makes them initialize
+//     again, 405 is taken quietly, 400 for a failed initialize is not.
+//   - Any request of a session may come here, whichever replica has what it is about.
 package legacy

@@ -2,18 +2,19 @@ package legacy
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy/exchange"
+	"github.com/mcpbridge/bridge/legacy/session"
 	"github.com/mcpbridge/bridge/legacy/stream"
 	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
-	"github.com/mcpbridge/bridge/sessions/store"
 )
 
 // Any request of a session may reach any replica. Most can be served by each; an answer,
@@ -30,71 +31,60 @@ import (
 // A request that another replica has forwarded is never forwarded again: what it is
 // about is here, or the answer is 421.
 
-// Peers are the other replicas that share the store.
-type Peers interface {
-	// Forward has another replica serve a request with this body. It returns false, and
-	// nothing was written, when that replica is gone or has nothing of what the request
-	// is about. It waits until it knows.
-	Forward(w http.ResponseWriter, r *http.Request, body []byte, to downstream.Seat) bool
-	// HandOn is Forward for a request that any replica can serve.
-	HandOn(w http.ResponseWriter, r *http.Request, body []byte, to downstream.Seat) bool
-	// Others returns the replicas that are alive, without this one.
-	Others() []downstream.Seat
-}
-
-// nobody is Peers without any.
-type nobody struct{}
-
-func (nobody) Forward(http.ResponseWriter, *http.Request, []byte, downstream.Seat) bool { return false }
-
-func (nobody) HandOn(http.ResponseWriter, *http.Request, []byte, downstream.Seat) bool { return false }
-
-func (nobody) Others() []downstream.Seat { return nil }
-
-// passed says why a request comes from another replica.
-type passed uint8
-
-const (
-	forwarded passed = iota + 1 // since it is about a call that is here
-	handedOn                    // since that one is about to stop
-)
-
-type passedKey struct{}
-
-// Forwarded marks a request that another replica has forwarded, HandedOn one that another
-// replica would have served itself if it were not about to stop.
-func Forwarded(r *http.Request) *http.Request { return mark(r, forwarded) }
-
-// HandedOn is described with Forwarded.
-func HandedOn(r *http.Request) *http.Request { return mark(r, handedOn) }
-
-func mark(r *http.Request, why passed) *http.Request {
-	return r.WithContext(context.WithValue(r.Context(), passedKey{}, why))
-}
-
-func isForwarded(r *http.Request) bool { return r.Context().Value(passedKey{}) == forwarded }
-
 // handOn has another replica serve a request while this one stops, and reports whether
 // there is one.
 func (h *HTTP) handOn(w http.ResponseWriter, r *http.Request) bool {
-	if !h.gate.IsShut() || r.Context().Value(passedKey{}) != nil {
+	why := r.Context().Value(passedKey{})
+	switch {
+	case !h.gate.IsShut() || why == forwarded:
 		return false
+	case why == handedOn: // this one stops, too: there may be another
+		w.WriteHeader(http.StatusMisdirectedRequest)
+		return true
 	}
-	others := h.opt.Peers.Others()
-	if len(others) == 0 || r.ContentLength > h.opt.MaxBody {
+	if len(h.opt.Peers.Others()) == 0 && len(h.opt.Peers.Everybody(r.Context())) == 0 || r.ContentLength > h.opt.MaxBody {
 		return false
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.opt.MaxBody))
 	if err != nil {
 		return false
 	}
-	for _, seat := range others {
+	if h.passOn(w, r, body) {
+		return true
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return false
+}
+
+// passOn tries the replicas that are known, and then those that have come since: in a
+// rolling restart all that were known may be gone.
+func (h *HTTP) passOn(w http.ResponseWriter, r *http.Request, body []byte) bool {
+	tried := h.opt.Peers.Others()
+	for _, seat := range tried {
 		if h.opt.Peers.HandOn(w, r, body, seat) {
 			return true
 		}
 	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
+	for _, seat := range h.opt.Peers.Everybody(r.Context()) {
+		if !slices.Contains(tried, seat) && h.opt.Peers.HandOn(w, r, body, seat) {
+			return true
+		}
+	}
 	return false
+}
+
+// leaves answers a request that came in time and cannot be served any more, since this
+// replica stops: another one does, or whoever passed it on is told to look elsewhere. It
+// reports whether the request was answered.
+func (h *HTTP) leaves(w http.ResponseWriter, r *http.Request, body []byte) bool {
+	switch {
+	case !h.gate.IsShut():
+		return false
+	case r.Context().Value(passedKey{}) != nil:
+		w.WriteHeader(http.StatusMisdirectedRequest)
+		return true
+	}
+	return h.passOn(w, r, body)
 }
 
 // whereabouts is what came of looking for what a request is about.
@@ -112,68 +102,61 @@ const seekTries = 4
 
 // seek looks for a call that is not here, from the seat that its id names, or 0. meant
 // tells its record.
-func (h *HTTP) seek(w http.ResponseWriter, r *http.Request, body []byte, s *session, caller downstream.Caller, seat downstream.Seat, meant func(store.Kind, *callRecord) bool) whereabouts {
+func (h *HTTP) seek(w http.ResponseWriter, r *http.Request, body []byte, s *session.Session, caller downstream.Caller, seat downstream.Seat, meant func(*exchange.Call) bool) whereabouts {
 	if isForwarded(r) {
 		w.WriteHeader(http.StatusMisdirectedRequest)
 		return served
 	}
 	for range seekTries {
-		if seat != h.keeper.seat && h.opt.Peers.Forward(w, r, body, seat) {
+		if seat != h.opt.Seat && h.opt.Peers.Forward(w, r, body, seat) {
 			return served
 		}
-		found, record, err := h.keeper.findCall(s, meant)
+		call, err := exchange.Find(s, meant)
 		switch {
 		case err != nil:
-			h.keeper.report("looking for a call", err)
+			s.Report("looking for a call", err)
 			return unreachable
-		case record == nil:
+		case call == nil:
 			return nowhere
-		case found.Kind == store.Flow && record.Home != seat && record.Home != h.keeper.seat:
-			seat = record.Home // it was taken over before
+		case call.Waits() && call.Home() != seat && call.Home() != h.opt.Seat:
+			seat = call.Home() // it was taken over before
 			continue
 		}
-		err = h.keeper.takeOver(s, caller, found, record)
+		err = h.exchanges.TakeOver(s, caller, call)
 		switch {
 		case err == nil:
 			return here
 		case !errors.Is(err, downstream.ErrGone):
-			h.keeper.report("taking a call over", err)
+			s.Report("taking a call over", err)
 			return unreachable
 		}
 	}
 	return unreachable
 }
 
-// findCall returns the record of a session's call, or of its last word; nil when there is none.
-func (k *keeper) findCall(s *session, meant func(store.Kind, *callRecord) bool) (*store.Record, *callRecord, error) {
-	var list []store.Record
-	err := k.do(func(ctx context.Context) (err error) {
-		list, err = k.store.Load(ctx, k.name(s.rec.ID))
-		return err
-	})
-	for i := range list {
-		if list[i].Kind != store.Flow && list[i].Kind != store.LastWord {
-			continue
-		}
-		record, err := readCall(&list[i])
-		if err != nil {
-			k.report("reading a call", err)
-			continue
-		}
-		if meant(list[i].Kind, record) {
-			return &list[i], record, nil
-		}
-	}
-	return nil, nil, err
-}
-
 // findStream looks for the stream that a GET resumes, and returns false when the request
 // was answered.
-func (h *HTTP) findStream(w http.ResponseWriter, r *http.Request, s *session, caller downstream.Caller, id stream.EventID) bool {
-	if s.kept == nil || s.streams.Find(id.Stream) != nil {
+func (h *HTTP) findStream(w http.ResponseWriter, r *http.Request, s *session.Session, caller downstream.Caller, id stream.EventID) bool {
+	st := s.Streams().Find(id.Stream)
+	if !s.Kept() || st != nil && st.Holds(id.Seq) {
 		return true
 	}
-	is := func(_ store.Kind, record *callRecord) bool { return record.Stream == id.Stream }
+	if st == nil && h.exchanges.Tell(w, s, id) {
+		return false
+	}
+	is := func(c *exchange.Call) bool { return c.Speaks(id.Stream) }
+	if st != nil { // another replica has gone on while this one slept, or there is no such event
+		call, err := exchange.Find(s, is)
+		switch {
+		case err != nil:
+			s.Report("looking for a call", err)
+			web.WriteUnavailable(w, "")
+			return false
+		case call == nil || call.Home() == h.opt.Seat:
+			return true
+		}
+		s.Streams().Forget(st)
+	}
 	switch h.seek(w, r, nil, s, caller, stream.Number(id.Stream).Seat(), is) {
 	case served:
 		return false
@@ -185,10 +168,10 @@ func (h *HTTP) findStream(w http.ResponseWriter, r *http.Request, s *session, ca
 }
 
 // answer takes the client's response to a server request.
-func (h *HTTP) answer(w http.ResponseWriter, r *http.Request, s *session, conv downstream.Conversation, caller downstream.Caller, msg *jsonrpc.Message) {
+func (h *HTTP) answer(w http.ResponseWriter, r *http.Request, s *session.Session, conv downstream.Conversation, caller downstream.Caller, msg *jsonrpc.Message) {
 	err := conv.Answer(caller, *msg)
-	if errors.Is(err, downstream.ErrNotHere) && s != nil && s.kept != nil {
-		switch h.seek(w, r, msg.AppendTo(nil), s, caller, downstream.SeatOf(msg.ID), asks(msg.ID)) {
+	if errors.Is(err, downstream.ErrNotHere) && s != nil && s.Kept() {
+		switch h.seek(w, r, msg.AppendTo(nil), s, caller, downstream.SeatOf(msg.ID), func(c *exchange.Call) bool { return c.Asks(msg.ID) }) {
 		case served:
 			return
 		case unreachable:
@@ -201,26 +184,18 @@ func (h *HTTP) answer(w http.ResponseWriter, r *http.Request, s *session, conv d
 	w.WriteHeader(http.StatusAccepted)
 }
 
-// asks tells the call that waits for the answer to a question.
-func asks(question jsonrpc.ID) func(store.Kind, *callRecord) bool {
-	return func(kind store.Kind, record *callRecord) bool {
-		if kind != store.Flow {
-			return false
-		}
-		for i := range record.Events {
-			if record.Events[i].ID == question {
-				return true
+// notify takes a notification.
+func (h *HTTP) notify(w http.ResponseWriter, r *http.Request, s *session.Session, conv downstream.Conversation, caller downstream.Caller, msg *jsonrpc.Message) {
+	if msg.Method == mcp.NotificationCancelled && s != nil && s.Kept() {
+		id := jsonrpc.ID(rawjson.Get(msg.Params, "requestId"))
+		if conv.Knows(id) {
+			conv.Notify(caller, *msg)
+			if !stillKept(s, id) {
+				w.WriteHeader(http.StatusAccepted)
+				return
 			}
 		}
-		return false
-	}
-}
-
-// notify takes a notification.
-func (h *HTTP) notify(w http.ResponseWriter, r *http.Request, s *session, conv downstream.Conversation, caller downstream.Caller, msg *jsonrpc.Message) {
-	if msg.Method == mcp.NotificationCancelled && s != nil && s.kept != nil {
-		id := jsonrpc.ID(rawjson.Get(msg.Params, "requestId"))
-		if !conv.Knows(id) && h.cancelElsewhere(w, r, s, caller, msg, id) {
+		if h.cancelElsewhere(w, r, s, caller, msg, id) {
 			return
 		}
 	}
@@ -228,21 +203,35 @@ func (h *HTTP) notify(w http.ResponseWriter, r *http.Request, s *session, conv d
 	w.WriteHeader(http.StatusAccepted)
 }
 
-// cancelElsewhere has whoever has a call cancel it, and reports whether there is somebody. A
-// request's id does not tell where it is, so all are asked.
-func (h *HTTP) cancelElsewhere(w http.ResponseWriter, r *http.Request, s *session, caller downstream.Caller, msg *jsonrpc.Message, id jsonrpc.ID) bool {
+// stillKept reports whether a call is kept that was cancelled here just now: then another
+// replica has taken it over, and this one has yet to notice.
+func stillKept(s *session.Session, id jsonrpc.ID) bool {
+	call, err := exchange.Find(s, func(c *exchange.Call) bool { return c.Is(id) })
+	return err == nil && call != nil
+}
+
+// cancelElsewhere has whoever has a call cancel it, and reports whether the request was
+// answered. A request's id does not tell where it is, so all are asked.
+func (h *HTTP) cancelElsewhere(w http.ResponseWriter, r *http.Request, s *session.Session, caller downstream.Caller, msg *jsonrpc.Message, id jsonrpc.ID) bool {
 	if isForwarded(r) {
 		w.WriteHeader(http.StatusMisdirectedRequest)
 		return true
 	}
 	body := msg.AppendTo(nil)
-	for _, seat := range h.opt.Peers.Others() {
+	for _, seat := range h.opt.Peers.Everybody(r.Context()) {
 		if h.opt.Peers.Forward(w, r, body, seat) {
 			return true
 		}
 	}
-	is := func(kind store.Kind, record *callRecord) bool { return kind == store.Flow && record.Request == id }
-	return h.seek(w, r, body, s, caller, 0, is) == served
+	is := func(c *exchange.Call) bool { return c.Is(id) }
+	switch h.seek(w, r, body, s, caller, 0, is) {
+	case served:
+		return true
+	case unreachable: // taken without effect, the call would go on
+		web.WriteUnavailable(w, "")
+		return true
+	}
+	return false
 }
 
 // unheard is the response to a part of a batch.

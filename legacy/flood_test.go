@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/rates"
+	"github.com/mcpbridge/bridge/legacy/session"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/rs/zerolog"
 )
@@ -45,7 +47,7 @@ func TestFloodOfInitializeEndsNoSessionInUse(t *testing.T) {
 		want(t, "body", text(t, resp), `{"jsonrpc":"2.0","id":0,"error":{"code":-32603,"message":"too many sessions; try again later","data":{"bridge":{}}}}`)
 		want(t, "told", strings.Contains(log.String(), "no place for another session"), true)
 		want(t, "asked upstream", len(b.convs), 205)
-		time.Sleep(recentUse)
+		time.Sleep(session.RecentUse)
 		want(t, "a minute later", p.post(initialize(mcp.V20251125)).StatusCode, 200)
 		calling.finish(`{}`)
 		_ = readEvents(t, <-answer).rest()
@@ -68,7 +70,7 @@ func TestCallsOfAnEndedSessionGetAnswersThatComeLate(t *testing.T) {
 	conv.mu.Lock()
 	conv.open = nil // it answers later
 	conv.mu.Unlock()
-	h.table.Remove(p.session)
+	_ = h.sessions.Remove(p.session)
 	want(t, "ended", p.post(ping).StatusCode, 404)
 	want(t, "told", strings.Count(log.String(), "a request named a session that is not here"), 1)
 	k.finish(`{"late":true}`)
@@ -91,6 +93,51 @@ func TestSessionHasABoundOnRequestsUnderWay(t *testing.T) {
 	want(t, "a batch that is too large for it", p.post("["+ping+","+ping+"]").StatusCode, http.StatusTooManyRequests)
 	second.finish(`{}`)
 	eventually(t, "a place for it", func() bool { return p.post("["+ping+","+ping+"]").StatusCode == http.StatusOK })
+	for _, answer := range answers {
+		want(t, "answered", (<-answer).StatusCode, 200)
+	}
+}
+
+func TestPrincipalsAndAddressesHaveABoundOnRequestsUnderWay(t *testing.T) {
+	for name, opt := range map[string]rates.Options{
+		"principal": {AtOnce: rates.AtOnce{Principal: 2}},
+		"address":   {AtOnce: rates.AtOnce{Address: 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newFake()
+			_, p := serve(t, Options{Rates: rates.New(opt)}, b)
+			p.header = http.Header{"Authorization": {"Bearer a"}}
+			p.initialize(mcp.V20250618)
+			answers := []<-chan *http.Response{p.async(hold), p.async(hold)}
+			first, second := <-b.held, <-b.held
+			other := *p
+			other.session = ""
+			other.initialize(mcp.V20250618)
+			resp := other.post(ping)
+			want(t, "one more, in another session", resp.StatusCode, http.StatusTooManyRequests)
+			want(t, "again after", resp.Header.Get("Retry-After"), "1")
+			want(t, "answers pass", other.post(`{"jsonrpc":"2.0","id":"q","result":{}}`).StatusCode, 202)
+			first.finish(`{}`)
+			eventually(t, "a place", func() bool { return other.post(ping).StatusCode == http.StatusOK })
+			second.finish(`{}`)
+			for _, answer := range answers {
+				want(t, "answered", (<-answer).StatusCode, 200)
+			}
+		})
+	}
+}
+
+func TestATierMayHaveMoreUnderWay(t *testing.T) {
+	b := newFake()
+	opt := Options{MaxInFlight: 1, TierHeader: "X-Plan", Rates: rates.New(rates.Options{Factor: map[string]float64{"gold": 2}})}
+	_, p := serve(t, opt, b)
+	p.header = http.Header{"X-Plan": {"gold"}}
+	p.initialize(mcp.V20250618)
+	answers := []<-chan *http.Response{p.async(hold), p.async(hold)}
+	first, second := <-b.held, <-b.held
+	want(t, "one more", p.post(ping).StatusCode, http.StatusTooManyRequests)
+	first.finish(`{}`)
+	second.finish(`{}`)
 	for _, answer := range answers {
 		want(t, "answered", (<-answer).StatusCode, 200)
 	}

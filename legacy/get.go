@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/legacy/session"
 	"github.com/mcpbridge/bridge/legacy/stream"
 	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/mcp"
@@ -24,16 +25,18 @@ func (h *HTTP) get(w http.ResponseWriter, r *http.Request) {
 	id, ok := stream.ParseEventID(last)
 	switch {
 	case h.gate.IsShut() && !(ok && id.OfCall()):
-		web.WriteShuttingDown(w, "")
-	case last != "" && !ok:
-		s.streams.RefuseEventID(w)
-	case last != "" && !s.streams.HeardBefore(id):
-		if h.findStream(w, r, s, caller, id) {
-			s.streams.Resume(w, r, id)
+		if !h.leaves(w, r, nil) {
+			web.WriteShuttingDown(w, "")
 		}
-	case s.refuse(w, r, web.Header(r.Header, "Authorization")):
-	case !s.streams.Listen(w, r):
-		h.refuseUnknown(w, s.rec.ID, "")
+	case last != "" && !ok:
+		s.Streams().RefuseEventID(w)
+	case last != "" && !s.Streams().HeardBefore(id):
+		if h.findStream(w, r, s, caller, id) {
+			s.Streams().Resume(w, r, id)
+		}
+	case h.challenged(w, r, s, web.Header(r.Header, "Authorization")):
+	case !s.Streams().Listen(w, r):
+		h.refuseUnknown(w, s.ID(), "")
 	}
 }
 
@@ -43,26 +46,31 @@ func (h *HTTP) delete(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	h.table.Remove(s.rec.ID)
+	if h.sessions.Remove(s.ID()) != nil {
+		web.WriteUnavailable(w, "")
+		return
+	}
 	w.WriteHeader(http.StatusNoContent)
 }
 
 // sessionFor finds the session of a GET or DELETE, or answers why there is none.
 // Without a session there is nothing to listen to or to end: 405, the only
 // refusal that clients take quietly.
-func (h *HTTP) sessionFor(w http.ResponseWriter, r *http.Request, off bool, allow string) (*session, downstream.Caller, bool) {
-	s, caller, named := h.find(r)
+func (h *HTTP) sessionFor(w http.ResponseWriter, r *http.Request, off bool, allow string) (*session.Session, downstream.Caller, bool) {
+	s, caller, named := h.sessions.Find(r)
 	switch {
 	case s == nil && h.relayed(w, r, nil, nil):
 	case off:
 		web.WriteNotAllowed(w, "", allow)
-	case named == nameless:
+	case named == session.Nameless:
 		web.WriteNotAllowed(w, " without a session", "POST, OPTIONS")
-	case named == unavailable:
-		web.WriteUnavailable(w, "")
+	case named == session.Unavailable:
+		if !h.leaves(w, r, nil) {
+			web.WriteUnavailable(w, "")
+		}
 	case s == nil:
 		h.refuseUnknown(w, web.Header(r.Header, mcp.HeaderSessionID), "")
-	case !versionAllowed(s.rec.Version, mcp.Version(web.Header(r.Header, mcp.HeaderProtocolVersion))):
+	case !versionAllowed(s.Version(), mcp.Version(web.Header(r.Header, mcp.HeaderProtocolVersion))):
 		web.WriteBadVersion(w, "")
 	default:
 		return s, caller, true

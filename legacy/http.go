@@ -9,11 +9,11 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/agenda"
 	"github.com/mcpbridge/bridge/internal/gate"
-	"github.com/mcpbridge/bridge/internal/transport"
 	"github.com/mcpbridge/bridge/legacy/channel"
+	"github.com/mcpbridge/bridge/legacy/exchange"
+	"github.com/mcpbridge/bridge/legacy/session"
 	"github.com/mcpbridge/bridge/legacy/stream"
 	"github.com/mcpbridge/bridge/legacy/web"
-	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/sessions"
 )
 
@@ -27,14 +27,12 @@ type HTTP struct {
 	relayer downstream.Relayer // the backend's; may be nil
 	guard   web.Guard
 	notices notices
-	table   *sessions.Table[*session]
-	keeper  *keeper // nil: sessions end with the process
 
-	channels *channel.Registry // WebSocket and HTTP+SSE
-
-	streams *stream.Endpoint
-	commits *agenda.Agenda // exchanges that become streams if they take long (E-6)
-	pings   *agenda.Agenda // channels that may need a keep-alive
+	sessions  *session.Set      // Streamable HTTP
+	channels  *channel.Registry // WebSocket and HTTP+SSE
+	streams   *stream.Endpoint
+	exchanges *exchange.Endpoint
+	pings     *agenda.Agenda // channels that may need a keep-alive
 
 	gate    *gate.Gate // requests under way; shut, it ends the streams of GET
 	stop    chan struct{}
@@ -48,45 +46,37 @@ func NewHTTP(opt Options, backend downstream.Backend) *HTTP {
 	h := &HTTP{
 		opt: opt, backend: backend, guard: web.NewGuard(opt.AllowedHosts, opt.AllowedOrigins, opt.Watch),
 		notices: newNotices(opt.Logger),
-		commits: agenda.New(opt.CommitDelay),
 		pings:   agenda.New(min(opt.KeepAlive/3, opt.Rest)),
 		gate:    gate.New(),
 		stop:    make(chan struct{}), stopped: make(chan struct{}),
 	}
-	h.streams = stream.NewEndpoint(stream.Options{
-		Log: opt.Log, MaxStreams: opt.MaxStreams, MaxPending: opt.MaxPending,
-		KeepAlive: opt.KeepAlive, Retention: opt.Retention, WriteTimeout: opt.WriteTimeout, Rest: opt.Rest, NoPark: opt.NoPark, Poll: opt.Poll,
-		Gate: h.gate, Watch: opt.Watch, Logger: opt.Logger, Slow: h.notices.slow,
-	})
 	h.relayer = backend.Relayer()
-	h.table = sessions.NewTable(sessions.TableOptions[*session]{
-		Capacity: opt.MaxSessions, Idle: opt.IdleTimeout, Recent: recentUse, Busy: (*session).busy, Ended: (*session).end,
-	})
-	h.channels = channel.NewRegistry(opt.MaxSessions)
-	if opt.Store != nil {
-		h.keeper = newKeeper(h)
-	}
+	h.furnish()
 	go h.tend()
 	return h
 }
 
-// ServeHTTP serves the MCP endpoint.
-func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !h.admit(w, r) || h.handOn(w, r) {
-		return
-	}
-	switch r.Method {
-	case http.MethodPost:
-		h.post(w, r)
-	case http.MethodGet:
-		h.listen(w, r)
-	case http.MethodDelete:
-		h.delete(w, r)
-	case http.MethodOptions:
-		web.Preflight(w, r)
-	default:
-		web.WriteNotAllowed(w, "", "GET, POST, DELETE, OPTIONS")
-	}
+// furnish makes the rooms behind the front.
+func (h *HTTP) furnish() {
+	opt := &h.opt
+	h.streams = stream.NewEndpoint(stream.Options{
+		Log: opt.Log, MaxStreams: opt.MaxStreams, MaxPending: opt.MaxPending,
+		KeepAlive: opt.KeepAlive, Retention: opt.Retention, WriteTimeout: opt.WriteTimeout, Rest: opt.Rest, NoPark: opt.NoPark, Poll: opt.Poll, PollPause: opt.PollPause,
+		Gate: h.gate, Watch: opt.Watch, Logger: opt.Logger, Slow: h.notices.slow,
+	})
+	h.exchanges = exchange.NewEndpoint(exchange.Options{
+		Streams: h.streams, Gate: h.gate, Refuse: h.writeRefusal,
+		CommitDelay: opt.CommitDelay, WriteTimeout: opt.WriteTimeout, Retention: opt.Retention, Seat: opt.Seat, StoreWait: opt.StoreWait,
+	})
+	h.sessions = session.NewSet(session.Options{
+		Backend: h.backend, Streams: h.streams, NoPush: opt.NoGET,
+		Principal: opt.Principal, CredentialsEndHere: opt.CredentialsEndHere,
+		MaxSessions: opt.MaxSessions, IdleTimeout: opt.IdleTimeout, Memory: opt.Memory,
+		Store: opt.Store, StoreScope: opt.StoreScope, Seat: opt.Seat,
+		Unload: opt.Unload, MaxUnloaded: opt.MaxUnloaded, Calls: h.exchanges, Others: opt.Peers.Others,
+		Watch: opt.Watch, Logger: opt.Logger, Evicted: h.notices.evicted,
+	})
+	h.channels = channel.NewRegistry(opt.MaxSessions)
 }
 
 // admit judges a request's origin and host, and refuses it if they are wrong.
@@ -105,20 +95,8 @@ func (h *HTTP) admit(w http.ResponseWriter, r *http.Request) bool {
 	return refusal == nil
 }
 
-// listen sorts out what a GET on the MCP endpoint opens.
-func (h *HTTP) listen(w http.ResponseWriter, r *http.Request) {
-	switch {
-	case !h.opt.NoWebSocket && transport.IsWebSocket(r):
-		h.webSocket(w, r)
-	case h.opt.SSEMessages != "" && web.Header(r.Header, mcp.HeaderSessionID) == "" && web.Header(r.Header, mcp.HeaderLastEventID) == "":
-		h.openSSE(w, r, h.opt.SSEMessages) // E-28
-	default:
-		h.get(w, r)
-	}
-}
-
 // Sessions returns the number of live sessions, on all transports.
-func (h *HTTP) Sessions() int { return h.table.Len() + h.channels.Len() }
+func (h *HTTP) Sessions() int { return h.sessions.Len() + h.channels.Len() }
 
 // Shutdown stops taking requests, lets those under way finish until ctx is done,
 // then ends all sessions and the janitor. Answers to server requests are still
@@ -136,37 +114,19 @@ func (h *HTTP) Close() {
 	h.refuse()
 	h.once.Do(func() { close(h.stop) })
 	<-h.stopped
-	h.table.Close()
-	if h.keeper != nil {
-		h.keeper.close()
-	}
+	h.sessions.Close()
 	h.channels.Close(sessions.Closed)
 	h.streams.Close()
 }
 
 // Renew makes sure of the calls that wait for their clients, after a time in which other
 // replicas may have taken this one for dead.
-func (h *HTTP) Renew() {
-	for _, use := range h.table.All() {
-		if use.Value.kept != nil {
-			use.Value.conv.Renew()
-		}
-	}
-}
-
-// leaveCalls has the calls that wait for their clients go on in another process.
-func (h *HTTP) leaveCalls() {
-	for _, use := range h.table.All() {
-		if use.Value.kept != nil {
-			use.Value.conv.Leave()
-		}
-	}
-}
+func (h *HTTP) Renew() { h.sessions.Renew() }
 
 // refuse stops taking requests and ends the standalone streams.
 func (h *HTTP) refuse() {
 	if h.gate.Shut() {
-		h.leaveCalls()
+		h.sessions.Leave() // the calls that wait go on in another process
 		h.streams.EndListeners()
 		h.channels.Refuse()
 	}
@@ -190,8 +150,8 @@ func (h *HTTP) tend() {
 		case <-timer.C:
 		case <-h.streams.Crowded():
 		}
-		next := min(h.commits.Run(0), h.pings.Run(0), h.streams.Run())
-		h.table.Expire()
+		next := min(h.exchanges.Run(), h.pings.Run(0), h.streams.Run())
+		h.sessions.Expire()
 		timer.Reset(max(next, janitorStep))
 	}
 }

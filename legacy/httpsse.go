@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/legacy/channel"
+	"github.com/mcpbridge/bridge/legacy/session"
 	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/sessions"
@@ -37,8 +38,8 @@ func (h *HTTP) openSSE(w http.ResponseWriter, r *http.Request, messages string) 
 		web.WriteNotAcceptable(w, "text/event-stream")
 		return
 	}
-	caller := h.caller(r)
-	account, err := h.opt.openAccount(caller.Principal, 0)
+	caller := h.sessions.Caller(r)
+	account, err := session.OpenAccount(h.opt.Memory, caller.Principal, 0)
 	if err != nil {
 		h.writeShort(w, r, nil, "", err)
 		return
@@ -82,7 +83,7 @@ func (h *HTTP) Messages() http.Handler {
 func (h *HTTP) postSSE(w http.ResponseWriter, r *http.Request) {
 	id := r.URL.Query().Get("sessionId")
 	c := h.channels.Get(id)
-	if c == nil || !samePrincipal(c.Principal(), h.principal(r)) { // E-30
+	if c == nil || !session.SamePrincipal(c.Principal(), h.sessions.Principal(r)) { // E-30
 		h.refuseUnknown(w, id, "")
 		return
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/testmode"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/quiet"
+	"github.com/mcpbridge/bridge/legacy/session"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -117,6 +118,7 @@ type fakeConv struct {
 	version   mcp.Version
 	push      pusher
 	stateless bool
+	stranger  bool // calls are in another process
 
 	mu       sync.Mutex
 	level    string
@@ -187,7 +189,7 @@ func (c *fakeConv) Notify(_ downstream.Caller, msg jsonrpc.Message) {
 	c.notified = append(c.notified, msg.Method)
 }
 
-func (c *fakeConv) Knows(jsonrpc.ID) bool { return true }
+func (c *fakeConv) Knows(jsonrpc.ID) bool { return !c.stranger }
 
 func (c *fakeConv) Answer(caller downstream.Caller, msg jsonrpc.Message) error {
 	c.mu.Lock()
@@ -200,6 +202,8 @@ func (c *fakeConv) Answer(caller downstream.Caller, msg jsonrpc.Message) error {
 func (c *fakeConv) Flows() [][]byte { return nil }
 func (c *fakeConv) Leave()          {}
 func (c *fakeConv) Renew()          {}
+
+func (c *fakeConv) Rest(func(downstream.Safe, time.Time) bool) bool { return false }
 
 func (c *fakeConv) Adopt(_, theirs []byte) error {
 	c.mu.Lock()
@@ -270,6 +274,12 @@ func serve(t *testing.T, opt Options, b downstream.Backend) (*HTTP, *peer) {
 	opt.Rest = cmp.Or(opt.Rest, janitorStep) // most tests also run across the parking of their streams
 	h := NewHTTP(opt, b)
 	return h, &peer{t: t, client: client(t), url: start(t, h, newServer(h)), header: http.Header{}}
+}
+
+// live returns the peer's session.
+func (p *peer) live(h *HTTP) *session.Session {
+	s, _, _ := h.sessions.Find(p.request(http.MethodGet, ""))
+	return s
 }
 
 // client returns a client without connections of other tests.

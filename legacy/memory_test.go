@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/legacy/session"
 	"github.com/mcpbridge/bridge/mcp"
 )
 
@@ -38,8 +39,8 @@ func TestWhoHoldsTooMuchIsRefusedAndTheOthersGoOn(t *testing.T) {
 		want(t, "again after", resp.Header.Get("Retry-After"), "1")
 		want(t, "says why", strings.Contains(text(t, resp), "limits.memory"), true)
 	}
-	s, _ := h.table.Get(greedy.session)
-	s.account.Charge(tenth)
+	s := greedy.live(h)
+	s.Account().Charge(tenth)
 	resp := greedy.post(ping)
 	want(t, "a small one", resp.StatusCode, http.StatusTooManyRequests)
 	want(t, "says to which", strings.Contains(text(t, resp), `"id":`), true)
@@ -95,9 +96,9 @@ func TestNothingIsLeftChargedWhenAllIsOver(t *testing.T) {
 	p.session = ""
 	_ = text(t, p.post(ping)) // without a session
 	eventually(t, "only the session's own charge is left", func() bool {
-		return memory.Used() > sessionCost && memory.Used() < sessionCost+1<<10
+		return memory.Used() > session.Cost && memory.Used() < session.Cost+1<<10
 	})
-	h.table.Remove(id)
+	_ = h.sessions.Remove(id)
 	want(t, "after the session", memory.Used(), 0)
 }
 

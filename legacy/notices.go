@@ -1,8 +1,7 @@
 package legacy
 
 import (
-	"time"
-
+	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/rs/zerolog"
 )
 
@@ -20,11 +19,10 @@ type notices struct {
 	unknown zerolog.Logger // requests of sessions that are not here
 	short   zerolog.Logger // what was refused for want of memory
 	fast    zerolog.Logger // requests beyond rates
+	dropped zerolog.Logger // messages on connections that cannot be answered
 }
 
 func newNotices(log zerolog.Logger) notices {
-	kind := func() zerolog.Logger {
-		return log.Sample(&zerolog.BurstSampler{Burst: noticeBurst, Period: time.Minute})
-	}
-	return notices{slow: kind(), evicted: kind(), full: kind(), busy: kind(), unknown: kind(), short: kind(), fast: kind()}
+	kind := func() zerolog.Logger { return logfield.AtMost(noticeBurst, log) }
+	return notices{slow: kind(), evicted: kind(), full: kind(), busy: kind(), unknown: kind(), short: kind(), fast: kind(), dropped: kind()}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/rates"
+	"github.com/mcpbridge/bridge/internal/turns"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/sessions"
 	"github.com/mcpbridge/bridge/sessions/store"
@@ -49,6 +50,9 @@ type Options struct {
 	TierClaim  string
 	TierHeader string
 
+	// Turns admits modern requests; nil: all at once.
+	Turns *turns.Queue
+
 	MaxBody     int64 // bytes of one message from the client; 4 MiB
 	MaxBatch    int   // messages in one batch; 64
 	MaxSessions int   // live sessions; see sessions.Table for who gives way; 10,000
@@ -70,6 +74,11 @@ type Options struct {
 	// StoreWait is how long a question, an answer and the end of a call wait for a store that
 	// cannot be reached, if they may; 0: not at all.
 	StoreWait time.Duration
+	// Unload is how long a question waits in memory when its client is not connected, and a session that
+	// nobody uses; then they are in the store alone, until somebody comes for them or
+	// something is due. 0: they stay. MaxUnloaded bounds the calls of a session there; 32.
+	Unload      time.Duration
+	MaxUnloaded int
 
 	CommitDelay  time.Duration // a response that takes longer becomes SSE (E-6); 2 s
 	KeepAlive    time.Duration // longest silence on an SSE stream; 15 s
@@ -82,6 +91,8 @@ type Options struct {
 	// client come back for the rest (E-8); 0: never. Only clients that know of that
 	// are asked to. Such streams are not parked.
 	Poll time.Duration
+	// PollPause is how long a client is to stay away then; 500 ms.
+	PollPause time.Duration
 
 	// NoPark leaves every stream its goroutine, however quiet it is.
 	NoPark bool
@@ -119,6 +130,8 @@ func (o Options) withDefaults() Options {
 	o.Retention = cmp.Or(o.Retention, 5*time.Minute)
 	o.WriteTimeout = cmp.Or(o.WriteTimeout, 10*time.Second)
 	o.Rest = cmp.Or(o.Rest, time.Second)
+	o.PollPause = cmp.Or(o.PollPause, 500*time.Millisecond)
+	o.MaxUnloaded = cmp.Or(o.MaxUnloaded, 32)
 	if o.Peers == nil {
 		o.Peers = nobody{}
 	}

@@ -63,12 +63,12 @@ func TestReaderThatStallsIsLetGoAndMayResume(t *testing.T) {
 	h, p := serve(t, Options{WriteTimeout: 50 * time.Millisecond, Log: testLimits}, b)
 	p.initialize(mcp.V20250618)
 	_, _ = heldGet(t, h, p, "") // never reads
-	s, _ := h.table.Get(p.session)
+	s := p.live(h)
 	big := []byte(`"` + strings.Repeat("x", 1<<20) + `"`)
 	for n := range 16 {
 		b.last().push.Push(fmt.Sprint(n), big)
 	}
-	eventually(t, "it is let go", func() bool { return !s.busy() })
+	eventually(t, "it is let go", func() bool { return !s.Busy() })
 	waitParked(t, h, 0, 0)
 	want(t, "in flight", h.gate.Count(), 0)
 	b.last().push.Push("k", []byte(`{"n":1}`))
@@ -159,8 +159,8 @@ func TestHeldStreamsNeedNoGoroutines(t *testing.T) {
 	}
 	waitParked(t, h, n, 0)
 	eventually(t, "goroutines are gone", func() bool { return runtime.NumGoroutine() <= before+5 })
-	s, _ := h.table.Get(p.session)
-	want(t, "in use", s.active.Load(), n)
+	s := p.live(h)
+	want(t, "in use", s.Calls(), n)
 	for i, k := range calls {
 		k.finish(`{}`)
 		if i%2 == 0 {
@@ -168,7 +168,7 @@ func TestHeldStreamsNeedNoGoroutines(t *testing.T) {
 		}
 	}
 	waitParked(t, h, 0, n/2)
-	want(t, "in use", s.active.Load(), 0)
+	want(t, "in use", s.Calls(), 0)
 }
 
 // testLimits lets logs hold the large events of these tests.

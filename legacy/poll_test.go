@@ -35,6 +35,24 @@ func TestLongStreamOfACallEndsAndItsClientComesBackForTheRest_E8(t *testing.T) {
 	})
 }
 
+// TestStreamThatEndsBeforeItsFirstEventLeftSaysWhereItIs_E8: its question is being kept by a store that
+// is slow. Without an id there would be no way back.
+func TestStreamThatEndsBeforeItsFirstEventLeftSaysWhereItIs_E8(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		_, p := servePipe(t, Options{Poll: time.Second}, b)
+		p.initialize(mcp.V20251125)
+		answer := p.async(hold)
+		k := <-b.held
+		k.Address() // which begins the stream
+		body, _ := io.ReadAll((<-answer).Body)
+		want(t, "how it ends", string(body), "id: 1-1\ndata: \n\nretry: 500\n\n")
+		k.Send([]byte(note))
+		k.finish(`{}`)
+		want(t, "the rest", len(readEvents(t, p.get("1-1")).rest()), 2)
+	})
+}
+
 func TestEachResumedStreamSaysWhereItIs_E8(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newFake()

@@ -2,14 +2,13 @@ package legacy
 
 import (
 	"context"
-	"errors"
-	"io"
 	"net/http"
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/message"
+	"github.com/mcpbridge/bridge/legacy/session"
 	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/negotiate"
@@ -30,12 +29,15 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var from sender
-	from.session, from.caller, from.named = h.find(r)
+	from.session, from.caller, from.named = h.sessions.Find(r)
 	from.hold = budget.On(h.accountOf(from.session, r))
-	defer from.hold.Release()
+	defer from.release()
 	body, ok := h.body(w, r, &from)
 	if !ok {
 		return
+	}
+	if from.session != nil && from.session.Left() { // while its body came
+		from.session, from.caller, from.named = h.sessions.Find(r)
 	}
 	if jsonrpc.IsBatch(body) {
 		h.postBatch(w, r, accept, body, &from)
@@ -44,7 +46,7 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request) {
 	msg, err := jsonrpc.Parse(body)
 	if err != nil {
 		if s := from.session; s != nil && message.IsBrokenAnswer(&msg) {
-			_ = s.conv.Answer(from.caller, msg) // C.9: no better answer will come
+			_ = s.Conversation().Answer(from.caller, msg) // C.9: no better answer will come
 		}
 		web.WriteParseError(w, message.ErrorID(&msg), err)
 		return
@@ -61,19 +63,10 @@ func (h *HTTP) acceptOf(r *http.Request) web.Accept {
 	return a
 }
 
-// sender is who a POST is of, as far as its headers tell, and what it holds.
-type sender struct {
-	session *session // nil without one
-	caller  downstream.Caller
-	named   naming
-	hold    budget.Hold // of the body; moves to the exchange if there is one
-	lent    bool        // the body was not judged
-}
-
 func (h *HTTP) postMessage(w http.ResponseWriter, r *http.Request, accept web.Accept, body []byte, msg *jsonrpc.Message, from *sender) {
 	s, caller, named := from.session, from.caller, from.named
-	if s == nil && named == unknown {
-		s, caller = h.rotated(r, msg)
+	if s == nil && named == session.Unknown {
+		s, caller = h.sessions.Rotated(r, msg)
 	}
 	if msg.Kind() == jsonrpc.Request && h.tooFast(w, r, s, 1, msg.ID) {
 		return
@@ -85,12 +78,12 @@ func (h *HTTP) postMessage(w http.ResponseWriter, r *http.Request, accept web.Ac
 		}
 		return
 	case s == nil && negotiate.Classify(msg.Method, msg.Params, r.Header) == negotiate.Modern:
-		h.modern(w, r, body, msg.ID)
+		h.modern(w, r, body, msg, from)
 		return
 	case s == nil && h.relayed(w, r, body, msg):
 		return
 	}
-	conv, caller, ok := h.conversation(w, r, s, caller, named, message.ErrorID(msg))
+	conv, caller, ok := h.conversation(w, r, body, s, caller, named, message.ErrorID(msg))
 	if !ok {
 		return
 	}
@@ -100,7 +93,7 @@ func (h *HTTP) postMessage(w http.ResponseWriter, r *http.Request, accept web.Ac
 	case jsonrpc.Response:
 		h.answer(w, r, s, conv, caller, msg)
 	default:
-		if s == nil || !s.refuse(w, r, caller.Authorization) {
+		if s == nil || !h.challenged(w, r, s, caller.Authorization) {
 			h.serve(w, r, accept, s, conv, caller, *msg, from)
 		}
 	}
@@ -108,19 +101,21 @@ func (h *HTTP) postMessage(w http.ResponseWriter, r *http.Request, accept web.Ac
 
 // conversation finds who answers a request: its session's conversation, or one
 // without a session. It answers the request itself when there is none.
-func (h *HTTP) conversation(w http.ResponseWriter, r *http.Request, s *session, caller downstream.Caller, named naming, id jsonrpc.ID) (downstream.Conversation, downstream.Caller, bool) {
+func (h *HTTP) conversation(w http.ResponseWriter, r *http.Request, body []byte, s *session.Session, caller downstream.Caller, named session.Naming, id jsonrpc.ID) (downstream.Conversation, downstream.Caller, bool) {
 	asked := mcp.Version(web.Header(r.Header, mcp.HeaderProtocolVersion))
 	switch {
 	case s != nil:
-		if !versionAllowed(s.rec.Version, asked) {
+		if !versionAllowed(s.Version(), asked) {
 			web.WriteBadVersion(w, id)
 			return nil, caller, false
 		}
-		return s.conv, caller, true
-	case named == unavailable:
-		web.WriteUnavailable(w, id)
+		return s.Conversation(), caller, true
+	case named == session.Unavailable:
+		if !h.leaves(w, r, body) {
+			web.WriteUnavailable(w, id)
+		}
 		return nil, caller, false
-	case named == unknown:
+	case named == session.Unknown:
 		h.guard.Refused(observe.NoSession)
 		h.refuseUnknown(w, web.Header(r.Header, mcp.HeaderSessionID), id)
 		return nil, caller, false
@@ -136,7 +131,7 @@ func (h *HTTP) conversation(w http.ResponseWriter, r *http.Request, s *session, 
 		web.WriteBadVersion(w, id)
 		return nil, caller, false
 	}
-	caller = h.caller(r)
+	caller = h.sessions.Caller(r)
 	caller.Account = h.opt.Memory.Guest(caller.Principal)
 	return h.backend.Stateless(caller, asked), caller, true
 }
@@ -149,85 +144,31 @@ func versionAllowed(session, asked mcp.Version) bool {
 }
 
 // serve runs one request as an exchange.
-func (h *HTTP) serve(w http.ResponseWriter, r *http.Request, accept web.Accept, s *session, conv downstream.Conversation, caller downstream.Caller, msg jsonrpc.Message, from *sender) {
-	if h.tooBusy(w, r, s, 1, msg.ID) || h.owes(w, r, from, msg.ID) {
+func (h *HTTP) serve(w http.ResponseWriter, r *http.Request, accept web.Accept, s *session.Session, conv downstream.Conversation, caller downstream.Caller, msg jsonrpc.Message, from *sender) {
+	if h.tooBusy(w, r, from, 1, msg.ID) || h.owes(w, r, from, msg.ID) {
 		return
 	}
-	ex := h.begin(w, r, s, accept)
+	ex := h.exchanges.Begin(w, r, s, accept, &from.hold)
 	if ex == nil {
-		h.guard.Refused(observe.Draining)
-		web.WriteShuttingDown(w, msg.ID)
+		if !h.leaves(w, r, msg.AppendTo(nil)) {
+			h.guard.Refused(observe.Draining)
+			web.WriteShuttingDown(w, msg.ID)
+		}
 		return
 	}
-	ex.hold = from.hold.Move()
-	defer ex.leave()
+	from.hand(ex)
+	defer ex.Detach()
 	ctx := context.WithoutCancel(r.Context())
 	req := downstream.NewRequest(msg)
-	if s != nil && s.streams.Polled() {
+	if s != nil && s.Streams().Polled() {
 		go h.work(ctx, conv, caller, req, ex)
 	} else {
 		h.work(ctx, conv, caller, req, ex)
 	}
-	ex.wait(r)
+	ex.Wait(r)
 }
 
 func (h *HTTP) work(ctx context.Context, conv downstream.Conversation, caller downstream.Caller, req downstream.Request, out downstream.Reply) {
 	defer message.Recover(h.opt.Logger, req.Method, req.ID, out)
 	conv.Serve(ctx, caller, req, out)
-}
-
-// body reads the message into a buffer of just its size, since the parsed
-// message and the flow it starts go on pointing into it.
-func (h *HTTP) body(w http.ResponseWriter, r *http.Request, from *sender) ([]byte, bool) {
-	if !web.IsPlain(r.Header) {
-		w.Header()["Accept-Encoding"] = []string{"identity"} // what would be taken instead
-		web.WriteError(w, http.StatusUnsupportedMediaType, "", jsonrpc.CodeInvalidRequest, "the body must not be compressed")
-		return nil, false
-	}
-	if r.ContentLength > h.opt.MaxBody {
-		h.guard.Refused(observe.TooLarge)
-		web.WriteTooLarge(w, h.opt.MaxBody)
-		return nil, false
-	}
-	var body []byte
-	err := from.charge(r.ContentLength)
-	switch {
-	case err != nil:
-	case r.ContentLength >= 0:
-		body, err = readExactly(r.Body, int(r.ContentLength))
-	default:
-		body, err = readMetered(http.MaxBytesReader(w, r.Body, h.opt.MaxBody), &from.hold)
-	}
-	var tooLarge *http.MaxBytesError
-	switch {
-	case budget.Short(err):
-		h.guard.Refused(observe.ShortOfMemory)
-		h.writeShort(w, r, from.session, "", err)
-	case errors.As(err, &tooLarge):
-		h.guard.Refused(observe.TooLarge)
-		web.WriteTooLarge(w, h.opt.MaxBody)
-	case err != nil:
-		web.WriteError(w, http.StatusBadRequest, "", jsonrpc.CodeParse, "request body ended early")
-	default:
-		return body, true
-	}
-	return nil, false
-}
-
-// requestCost is what a request is charged for besides its body, in bytes.
-const requestCost = 8 << 10
-
-// unproven is how much is set aside for a body before any of it has arrived.
-const unproven = 64 << 10
-
-// readExactly reads n bytes. A large size must first be proven by sending the
-// beginning: a header alone must not cost us megabytes.
-func readExactly(r io.Reader, n int) ([]byte, error) {
-	body := make([]byte, min(n, unproven))
-	if _, err := io.ReadFull(r, body); err != nil || n <= unproven {
-		return body, err
-	}
-	body = append(make([]byte, 0, n), body...)
-	_, err := io.ReadFull(r, body[unproven:n])
-	return body[:n], err
 }

@@ -15,8 +15,7 @@ func (h *HTTP) Holds(id string) bool {
 	if id == "" {
 		return false
 	}
-	_, live := h.table.Get(id)
-	return live || h.channels.Get(id) != nil
+	return h.sessions.Holds(id) || h.channels.Get(id) != nil
 }
 
 // relayed hands a request without a session on, if the backend wants that.
@@ -24,7 +23,7 @@ func (h *HTTP) relayed(w http.ResponseWriter, r *http.Request, body []byte, msg 
 	if h.relayer == nil {
 		return false
 	}
-	next := h.relayer.Relay(r, msg, func() downstream.Caller { return h.caller(r) })
+	next := h.relayer.Relay(r, msg, func() downstream.Caller { return h.sessions.Caller(r) })
 	if next == nil {
 		return false
 	}

@@ -6,8 +6,13 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy/session"
 	"github.com/mcpbridge/bridge/legacy/web"
+	"github.com/mcpbridge/bridge/observe"
 )
+
+// fullAgain is when a client that was refused may try again, in seconds.
+const fullAgain = "10"
 
 // writeRefusal relays the upstream's demand for authorization, as the client is to see
 // it (H-3).
@@ -19,10 +24,20 @@ func (h *HTTP) writeRefusal(w http.ResponseWriter, r *http.Request, refusal *dow
 	web.WriteRefusal(w, &seen)
 }
 
+// challenged relays a late challenge to a request with the credentials that were refused
+// (H-4), and reports whether there was one.
+func (h *HTTP) challenged(w http.ResponseWriter, r *http.Request, s *session.Session, auth string) bool {
+	refusal := s.Challenged(auth)
+	if refusal != nil {
+		h.writeRefusal(w, r, refusal)
+	}
+	return refusal != nil
+}
+
 // refuseUnknown answers a request of a session that is not here: it has ended, or is of
 // another bridge, or of this one before it was started again.
-func (h *HTTP) refuseUnknown(w http.ResponseWriter, session string, id jsonrpc.ID) {
-	h.notices.unknown.Info().Str(logfield.SessionID, logfield.Short(session)).Msg("a request named a session that is not here; its client must initialize again")
+func (h *HTTP) refuseUnknown(w http.ResponseWriter, named string, id jsonrpc.ID) {
+	h.notices.unknown.Info().Str(logfield.SessionID, logfield.Short(named)).Msg("a request named a session that is not here; its client must initialize again")
 	web.WriteError(w, http.StatusNotFound, id, jsonrpc.CodeInvalidRequest, "no such session; initialize a new one")
 }
 
@@ -34,6 +49,7 @@ func (h *HTTP) refuseConnection(w http.ResponseWriter) {
 	}
 	h.notices.full.Warn().Int("limit", h.opt.MaxSessions).Msg("no place for another connection (limits.sessions); a client was refused")
 	w.Header().Set("Retry-After", fullAgain)
+	h.guard.Refused(observe.TooMany)
 	web.WriteError(w, http.StatusServiceUnavailable, "", jsonrpc.CodeInternal, "too many connections; try again later")
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/mcp"
 )
@@ -272,14 +273,14 @@ func TestClientThatLeftBeforeTheFirstByteLosesOnlyItsOwnAnswer_E12(t *testing.T)
 	b := newFake()
 	h, p := serve(t, Options{}, b)
 	p.initialize(mcp.V20251125)
-	s, _ := h.table.Get(p.session)
-	ex := h.begin(discard{http.Header{}}, p.request(http.MethodPost, ""), s, web.AcceptBoth)
-	ex.leave()
+	s := p.live(h)
+	ex := h.exchanges.Begin(discard{http.Header{}}, p.request(http.MethodPost, ""), s, web.AcceptBoth, new(budget.Hold))
+	ex.Detach()
 	ex.Send(texted([]byte(note)))
 	ex.Finish(downstream.Result("1", nil))
 	want(t, "in flight", h.gate.Count(), 0)
-	want(t, "streams", len(s.streams.Look()), 0)
-	want(t, "busy", s.busy(), false)
+	want(t, "streams", len(s.Streams().Look()), 0)
+	want(t, "busy", s.Busy(), false)
 }
 
 type discard struct{ h http.Header }
@@ -294,18 +295,18 @@ func TestUndeliveredEndsOutliveDeliveredOnes_E20(t *testing.T) {
 	b := newFake()
 	h, p := serve(t, Options{MaxStreams: 2, CommitDelay: janitorStep}, b)
 	p.initialize(mcp.V20251125)
-	s, _ := h.table.Get(p.session)
+	s := p.live(h)
 	answer := p.async(hold)
 	k := <-b.held
 	resp := <-answer
 	_ = readEvents(t, resp).next() // the priming event
 	_ = resp.Body.Close()
-	eventually(t, "it left", func() bool { return !s.streams.Find(1).Attached() })
+	eventually(t, "it left", func() bool { return !s.Streams().Find(1).Attached() })
 	k.finish(`{"kept":true}`)
 	for range 5 {
 		_ = readEvents(t, p.post(`{"jsonrpc":"2.0","id":2,"method":"chatty"}`)).rest()
 	}
-	want(t, "kept", len(s.streams.Look()), 2)
+	want(t, "kept", len(s.Streams().Look()), 2)
 	want(t, "fetched", readEvents(t, p.get("1-1")).rest(), []string{`1-2|{"jsonrpc":"2.0","id":1,"result":{"kept":true}}`})
 	for range 2 {
 		_ = readEvents(t, p.post(`{"jsonrpc":"2.0","id":2,"method":"chatty"}`)).rest()

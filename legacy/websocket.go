@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcpbridge/bridge/internal/transport"
 	"github.com/mcpbridge/bridge/legacy/channel"
+	"github.com/mcpbridge/bridge/legacy/session"
 	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/sessions"
@@ -19,8 +20,8 @@ func (h *HTTP) webSocket(w http.ResponseWriter, r *http.Request) {
 		h.refuseConnection(w)
 		return
 	}
-	caller := h.caller(r)
-	account, err := h.opt.openAccount(caller.Principal, 0)
+	caller := h.sessions.Caller(r)
+	account, err := session.OpenAccount(h.opt.Memory, caller.Principal, 0)
 	if err != nil {
 		h.writeShort(w, r, nil, "", err)
 		return
@@ -34,7 +35,7 @@ func (h *HTTP) webSocket(w http.ResponseWriter, r *http.Request) {
 	}
 	id := sessions.NewID()
 	c := channel.New(r.Context(), h.channelOptions(r, id, account), h.backend, caller, observe.WebSocket, ws.Write)
-	c.WatchCredentials(expiryOf(caller.Authorization))
+	c.WatchCredentials(session.Expiry(caller.Authorization))
 	if !h.channels.Add(id, c) {
 		c.Close(sessions.Closed)
 		_ = ws.Close(transport.CloseGoingAway, "bridge is shutting down")

@@ -48,13 +48,13 @@ type Flow struct {
 
 	// How far it is.
 	State        State       `json:"state,omitempty"`
+	Resent       bool        `json:"resent,omitempty"`    // a request was sent twice, which happens once (D-15)
 	Round        int         `json:"round,omitempty"`     // 0 is the first request, n the n-th retry
 	StateOnly    int         `json:"stateOnly,omitempty"` // state-only rounds so far
 	RequestState []byte      `json:"requestState,omitempty"`
 	Inputs       []Input     `json:"inputs,omitempty"` // of the latest round
 	URLs         []URLMemory `json:"urls,omitempty"`
-	Task         *Task       `json:"task,omitempty"`   // while Polling
-	Resent       bool        `json:"resent,omitempty"` // a request was sent twice, which happens once (D-15)
+	Task         *Task       `json:"task,omitempty"` // while Polling
 	Outage       Outage      `json:"outage,omitzero"`
 	Note         string      `json:"note,omitempty"` // what heartbeats say instead of their usual words
 

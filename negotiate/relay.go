@@ -51,3 +51,7 @@ func (v *Verdict) Relays(policy RelayPolicy, params []byte) bool {
 func untranslatable(params []byte) bool {
 	return rawjson.KindOf(rawjson.Get(rawjson.Get(params, "capabilities"), "tasks")) == rawjson.Object
 }
+
+// Serves reports whether a server that settled on one version can serve a client that was
+// told another: what is older is part of what came after it.
+func Serves(told, settled mcp.Version) bool { return told.AtLeast(settled) }

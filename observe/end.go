@@ -26,6 +26,65 @@ type Watcher interface {
 	// Passed says that a request went to the server as it was, be it a modern client's
 	// or one of a client that is relayed to a server of its own era.
 	Passed(modern bool)
+	// Modern says that a modern client was there, by what its requests say of it.
+	Modern(client, version string)
+	// Repeated says that a request to the server was sent again.
+	Repeated(Repeat)
+	// Lost says that something was told to a client in the words of an older revision,
+	// or not at all, by a word of package translate.
+	Lost(what string)
+	// Cached says whether a result that may be kept was there.
+	Cached(hit bool)
+	// Overhead says how long the bridge itself took for a part of a call. It is
+	// measured for one call in [OverheadEvery].
+	Overhead(Phase, time.Duration)
+}
+
+// OverheadEvery is how many calls there are to one whose overhead is measured.
+const OverheadEvery = 16
+
+// Phase is a part of the bridge's own work at a call.
+type Phase uint8
+
+// The phases.
+const (
+	ToServer Phase = iota // from the arrival of the request to the first round
+	ToClient              // from the server's last word to the client's
+	Phases                // how many there are
+)
+
+var phaseNames = [Phases]string{"request", "response"}
+
+// String returns a stable name, fit for metric labels.
+func (p Phase) String() string {
+	if p < Phases {
+		return phaseNames[p]
+	}
+	return "unknown"
+}
+
+// Repeat is why a request was sent to the server again.
+type Repeat uint8
+
+// The reasons.
+const (
+	HeaderMismatch Repeat = iota // the server has other schemas than the bridge knew
+	OtherVersion                 // the server wants another version of the protocol
+	RawName                      // the server compares names without decoding them
+	Busy                         // the server asked to come again
+	BrokenLine                   // the request or its answer did not arrive
+	StateOnly                    // the server asked nothing and wants to be called again
+	Repeats                      // how many there are
+)
+
+var repeatNames = [Repeats]string{"header_mismatch", "version", "raw_name", "busy", "connection", "state_only"}
+
+// String returns a stable name, fit for metric labels.
+func (r Repeat) String() string {
+	if r < Repeats {
+		return repeatNames[r]
+	}
+	return "unknown"
 }
 
 // End is how a call ended. Every call has exactly one.
@@ -65,8 +124,16 @@ type Call struct {
 	// ToolError says that the result is that of a tool which failed.
 	ToolError bool
 	// Rounds is how many requests went up for it; 0: it was answered here.
-	Rounds int
+	Rounds    int
+	Transport Transport
+	// Session is shortened, as the log has it; "" where there is none.
+	Session string
+	// ID and Name, of the tool or prompt, are there for those that are Unusual.
+	ID, Name string
 }
+
+// Unusual reports whether people may want to know of a call that has ended.
+func (c *Call) Unusual() bool { return c.End != Complete || c.ToolError }
 
 // Transport is how a client speaks with the bridge.
 type Transport uint8
@@ -254,10 +321,23 @@ const (
 	Draining
 	ShortOfMemory
 	TooFast
+	SlowBody
+	InFlight // too many are under way
+	TooMany  // sessions or connections
 	Refusals // how many there are
 )
 
-var refusalNames = [Refusals]string{"host", "origin", "accept", "content_type", "size", "session", "draining", "memory", "rate"}
+var refusalNames = [Refusals]string{"host", "origin", "accept", "content_type", "size", "session", "draining", "memory", "rate", "slow_body", "in_flight", "limit"}
+
+var refusalStatus = [Refusals]int{403, 403, 406, 415, 413, 404, 503, 503, 429, 400, 429, 503}
+
+// Status is that of the HTTP answer.
+func (r Refusal) Status() int {
+	if r < Refusals {
+		return refusalStatus[r]
+	}
+	return 0
+}
 
 // String returns a stable name, fit for logs and metric labels.
 func (r Refusal) String() string {

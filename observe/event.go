@@ -31,3 +31,10 @@ const (
 	Downstream Hop = iota // between client and bridge
 	Upstream              // between bridge and server
 )
+
+// Ended is a call that has ended, and when.
+type Ended struct {
+	At    time.Time
+	Mount string
+	Call
+}

@@ -1,6 +1,10 @@
 package observe
 
-import "github.com/mcpbridge/bridge/mcp"
+import (
+	"time"
+
+	"github.com/mcpbridge/bridge/mcp"
+)
 
 // Nobody is a Watcher that counts nothing.
 type Nobody struct{}
@@ -30,6 +34,21 @@ func (Nobody) Refused(Refusal) {}
 
 // Distrusted implements Watcher.
 func (Nobody) Distrusted(Kind) {}
+
+// Modern implements Watcher.
+func (Nobody) Modern(string, string) {}
+
+// Repeated implements Watcher.
+func (Nobody) Repeated(Repeat) {}
+
+// Lost implements Watcher.
+func (Nobody) Lost(string) {}
+
+// Cached implements Watcher.
+func (Nobody) Cached(bool) {}
+
+// Overhead implements Watcher.
+func (Nobody) Overhead(Phase, time.Duration) {}
 
 // Passed implements Watcher.
 func (Nobody) Passed(bool) {}

@@ -36,6 +36,7 @@ const (
 	Expired                  // idle for too long
 	Evicted                  // the least recently used one when the table was full
 	Closed                   // the bridge shuts down
+	Rested                   // left to the store until somebody comes for it
 )
 
 // Error names the cause in words.
@@ -49,6 +50,8 @@ func (c Cause) Error() string {
 		return "session evicted: too many sessions"
 	case Closed:
 		return "bridge is shutting down"
+	case Rested:
+		return "session left to the store"
 	}
 	return "session ended for an unknown reason"
 }

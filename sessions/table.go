@@ -126,6 +126,18 @@ func (t *Table[V]) Remove(id string) bool {
 	return ok && t.end(shard, id, e, Removed)
 }
 
+// TakeOut takes a session out that was not used for this long and is not busy, and
+// reports whether it did. Ended is not called: the session goes on elsewhere.
+func (t *Table[V]) TakeOut(id string, unused time.Duration) bool {
+	shard := t.shard(id)
+	e, ok := shard.peek(id)
+	if !ok || t.now()-e.used.Load() < int64(unused) || t.busy(e) || !shard.remove(id) {
+		return false
+	}
+	t.live.Add(-1)
+	return true
+}
+
 // Len returns the number of live sessions.
 func (t *Table[V]) Len() int { return int(t.live.Load()) }
 

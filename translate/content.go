@@ -93,10 +93,13 @@ func (w *walker) replaceBlock(at, end, n int, typ string) int {
 	annotations := w.keptAnnotations(block)
 	switch typ {
 	case "audio":
+		w.rules.lost(lostAudio)
 		w.put(at, end, audioResource(block, annotations, n))
 	case "resource_link":
+		w.rules.lost(lostLink)
 		w.put(at, end, textBlock(linkText(block), annotations))
 	default:
+		w.rules.lost(lostBlock)
 		w.put(at, end, textBlock(rawjson.Compact(nil, block), annotations))
 	}
 	return end

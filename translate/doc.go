@@ -85,6 +85,34 @@ type Rules struct {
 	// Report, when set, is told of every entry that was left out of a list, on
 	// the calling goroutine.
 	Report func(Omission)
+
+	// Lost, when set, is told of everything that clients of the revision get in other
+	// words or not at all, by one of the words of Losses, on the calling goroutine.
+	Lost func(what string)
+}
+
+// Losses are the words for what older revisions cannot say.
+var Losses = []string{
+	lostTool, lostSchema, wrappedSchema, lostOutput, wrappedOutput, lostAudio, lostLink, lostBlock, lostTitles, lostMulti,
+}
+
+const (
+	lostTool      = "tool_excluded"
+	lostSchema    = "schema_removed"
+	wrappedSchema = "schema_wrapped"
+	lostOutput    = "output_removed"
+	wrappedOutput = "output_wrapped"
+	lostAudio     = "audio"
+	lostLink      = "resource_link"
+	lostBlock     = "unknown_block"
+	lostTitles    = "titled_enum"
+	lostMulti     = "multi_select"
+)
+
+func (r *Rules) lost(what string) {
+	if r.Lost != nil {
+		r.Lost(what)
+	}
 }
 
 // An Omission is a list entry that was left out so that the rest of the list

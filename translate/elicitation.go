@@ -57,6 +57,9 @@ func (w *walker) form(params []byte) *Unexpressible {
 			}
 		}
 	}
+	if len(multis) > 0 {
+		w.rules.lost(lostMulti)
+	}
 	o := enterObject(w.src, skipSpace(w.src, 0))
 	for o.next() {
 		switch string(o.key) {
@@ -175,6 +178,7 @@ func (w *walker) titledEnum(at int) {
 		if !ok {
 			continue
 		}
+		w.rules.lost(lostTitles)
 		m, from := o.done(), len(w.text)
 		w.text = append(w.text, `"enum":[`...)
 		for i := range options {

@@ -34,6 +34,7 @@ func (w *walker) list(at int, entry entryWalker) (end int) {
 }
 
 func (w *walker) omitted(entry []byte, reason string) {
+	w.rules.lost(lostTool)
 	if w.rules.Report == nil {
 		return
 	}

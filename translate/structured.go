@@ -19,14 +19,17 @@ func (w *walker) output(o *object, mark int, out *output) {
 		switch {
 		case !w.rules.hasStructured():
 			if w.cut.output { // B-35
+				w.rules.lost(lostOutput)
 				w.drop(s)
 				fallback = true
 			}
 		case isObject && !w.rules.WrapOutput: // expressible as it is
 		case !isObject && w.rules.DropNonObject:
+			w.rules.lost(lostOutput)
 			w.drop(s)
 			fallback = true
 		default:
+			w.rules.lost(wrappedOutput)
 			w.put(s.val, s.val, `{"result":`)
 			w.put(s.end, s.end, `}`)
 			fallback = !isObject

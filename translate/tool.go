@@ -128,6 +128,7 @@ func (w *walker) inputSchema(o *object) (fault string) {
 // at the root: any other schema is wrapped, or dropped when it cannot be (Q10).
 func (w *walker) outputSchema(o *object) {
 	if w.cut.output || o.kind() != rawjson.Object {
+		w.rules.lost(lostSchema)
 		w.drop(o.done())
 		return
 	}
@@ -138,6 +139,7 @@ func (w *walker) outputSchema(o *object) {
 	s := w.schema(o.m.val, true)
 	o.m.end = s.end
 	if s.wrapped() && !w.rules.DropNonObject {
+		w.rules.lost(wrappedSchema)
 		w.wrapSchema(o.m, &s)
 	}
 	w.prune(mark)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/rawjson"
 )
 
@@ -96,6 +97,7 @@ func (c *HTTP) mendVersion(req *request, e *jsonrpc.Error, done *mends) bool {
 	done.version = true
 	version := mutual(c.opt.Drafts, e, string(mcp.V20260728))
 	if version != "" {
+		c.repeats(observe.OtherVersion)
 		req.redeclare(version)
 	}
 	return version != ""
@@ -127,6 +129,7 @@ func (c *HTTP) mendHeaders(ctx context.Context, req *request, ans *Answer, done 
 			return false, &Answer{Error: refused}
 		}
 		if !flippable || before != fmt.Sprint(req.custom) {
+			c.repeats(observe.HeaderMismatch)
 			return true, ans
 		}
 	}
@@ -142,10 +145,18 @@ func undecoded(req *request) *jsonrpc.Error {
 
 func (c *HTTP) flipName(req *request, can bool, done *mends) bool {
 	if can {
+		c.repeats(observe.RawName)
 		req.rawName = !req.rawName
 		done.name = true
 	}
 	return can
+}
+
+// repeats tells who wants to know that a request is sent again.
+func (c *HTTP) repeats(why observe.Repeat) {
+	if c.opt.Repeated != nil {
+		c.opt.Repeated(why)
+	}
 }
 
 // refreshTimeout bounds one refresh of all pages.
@@ -198,6 +209,7 @@ func (c *HTTP) awaitRetry(ctx context.Context, req *request, err error, done *me
 	defer t.Stop()
 	select {
 	case <-t.C:
+		c.repeats(observe.Busy)
 		return true
 	case <-ctx.Done():
 	case <-c.ctx.Done():

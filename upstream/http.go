@@ -18,6 +18,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/hop"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/observe"
 )
 
 // Defaults of HTTPOptions.
@@ -64,6 +65,8 @@ type HTTPOptions struct {
 	UserAgent string
 	// Excluded is told which tools are not shown to clients, and why (B-23); it may be nil.
 	Excluded func(tool, reason string)
+	// Repeated is told when a request is sent again, and why; it may be nil.
+	Repeated func(observe.Repeat)
 	Log      zerolog.Logger
 }
 
@@ -80,8 +83,14 @@ func (o *HTTPOptions) defaults() {
 	o.MaxRetryAfter = cmp.Or(o.MaxRetryAfter, DefaultMaxRetryAfter)
 	o.UserAgent = cmp.Or(o.UserAgent, "mcp-bridge")
 	if o.Dial == nil {
-		o.Dial = (&net.Dialer{Timeout: o.DialTimeout, KeepAlive: 30 * time.Second}).DialContext
+		o.Dial = Dialer(o.DialTimeout)
 	}
+}
+
+// Dialer returns how connections are made when the options do not say; a timeout of 0 is
+// the default.
+func Dialer(timeout time.Duration) func(ctx context.Context, network, address string) (net.Conn, error) {
+	return (&net.Dialer{Timeout: cmp.Or(timeout, DefaultDialTimeout), KeepAlive: 30 * time.Second}).DialContext
 }
 
 // HTTP is a Caller for a Streamable HTTP server. It POSTs, and does nothing

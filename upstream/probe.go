@@ -23,6 +23,29 @@ type Wrapper interface {
 	Unwrap() Caller
 }
 
+// Signer is a Wrapper that replaces the credentials of calls.
+type Signer interface {
+	Wrapper
+	// Sign returns a call with the credentials that it is sent with.
+	Sign(ctx context.Context, call *Call) (*Call, error)
+}
+
+// sign returns a call as the wrappers of a caller would send it, for what is sent around
+// them.
+func sign(ctx context.Context, caller Caller, call *Call) (_ *Call, err error) {
+	for err == nil {
+		if s, ok := caller.(Signer); ok {
+			call, err = s.Sign(ctx, call)
+		}
+		w, ok := caller.(Wrapper)
+		if !ok {
+			break
+		}
+		caller = w.Unwrap()
+	}
+	return call, err
+}
+
 // diagnose returns what diagnoses a caller's server, nil when nothing does.
 func diagnose(caller Caller) diagnoser {
 	for {
@@ -75,10 +98,15 @@ func (p *peer) Discover(ctx context.Context) negotiate.Outcome {
 
 // LegacyOffer implements negotiate.Peer.
 func (p *peer) LegacyOffer(ctx context.Context) negotiate.Offer {
-	if d := diagnose(p.caller); d != nil {
-		return d.legacyOffer(ctx, &p.call)
+	d := diagnose(p.caller)
+	if d == nil {
+		return negotiate.Offer{}
 	}
-	return negotiate.Offer{}
+	call, err := sign(ctx, p.caller, &p.call)
+	if err != nil {
+		return negotiate.Offer{}
+	}
+	return d.legacyOffer(ctx, call)
 }
 
 // legacyInitialize is the params of the diagnostic handshake.

@@ -1,6 +1,7 @@
 package form
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/big"
@@ -78,7 +79,7 @@ func (f *Field) value(given []string) ([]byte, string) {
 	if f.Kind != Text {
 		one = strings.TrimSpace(one)
 	}
-	if one == "" {
+	if one == "" && !(len(given) > 0 && f.allowsEmpty()) {
 		if f.Required {
 			return nil, "This is needed."
 		}
@@ -88,7 +89,7 @@ func (f *Field) value(given []string) ([]byte, string) {
 	case Integer, Number:
 		return f.number(one)
 	case Choice:
-		if !f.offers(one) {
+		if !f.Offers(one) {
 			return nil, "Please choose one of the options."
 		}
 		return rawjson.AppendQuote(nil, one), ""
@@ -96,7 +97,17 @@ func (f *Field) value(given []string) ([]byte, string) {
 	return f.text(one)
 }
 
-func (f *Field) offers(value string) bool {
+// allowsEmpty reports whether the empty text is a value like others: the schema offers
+// it, or has it as the default of what it needs.
+func (f *Field) allowsEmpty() bool {
+	return f.Kind == Choice && f.Offers("") || f.Kind == Text && f.Required && slices.Equal(f.Default, []string{""})
+}
+
+// Needed reports whether the field cannot stay empty.
+func (f *Field) Needed() bool { return f.Required && !f.allowsEmpty() }
+
+// Offers reports whether value is one of the options.
+func (f *Field) Offers(value string) bool {
 	return slices.ContainsFunc(f.Options, func(o Option) bool { return o.Value == value })
 }
 
@@ -106,7 +117,7 @@ func (f *Field) choices(given []string) ([]byte, string) {
 	}
 	out := []byte{'['}
 	for i, v := range given {
-		if !f.offers(v) || slices.Contains(given[:i], v) {
+		if !f.Offers(v) || slices.Contains(given[:i], v) {
 			return nil, "Please choose among the options."
 		}
 		if i > 0 {
@@ -154,17 +165,20 @@ func number(s string) (float64, bool) {
 
 func (f *Field) text(typed string) ([]byte, string) {
 	typed = strings.ReplaceAll(typed, "\r\n", "\n") // as browsers submit line breaks
-	if n := utf8.RuneCountInString(typed); !f.within(float64(n)) {
-		return nil, fmt.Sprintf("Please write %s; these are %d characters.", f.Bounds(), n)
-	}
 	typed, problem := f.formatted(typed)
 	if problem != "" {
 		return nil, problem
+	}
+	if n := utf8.RuneCountInString(typed); !f.within(float64(n)) {
+		return nil, fmt.Sprintf("Please write %s; these are %d.", f.Bounds(), n)
 	}
 	return rawjson.AppendQuote(nil, typed), ""
 }
 
 func (f *Field) formatted(typed string) (string, string) {
+	if typed == "" { // where that is allowed
+		return "", ""
+	}
 	switch f.Format {
 	case "email":
 		if a, err := mail.ParseAddress(typed); err != nil || a.Address != typed {
@@ -205,7 +219,10 @@ func (f *Field) within(n float64) bool {
 // Bounds says in words which lengths, numbers or counts the field takes; empty when
 // it takes all.
 func (f *Field) Bounds() string {
-	unit := map[Kind]string{Text: " characters", Choices: " options"}[f.Kind]
+	unit := map[Kind]string{Text: " character", Choices: " option"}[f.Kind]
+	if most := cmp.Or(f.max.text, f.min.text); unit != "" && most != "1" {
+		unit += "s"
+	}
 	switch {
 	case f.min.set && f.max.set && f.min.value == f.max.value:
 		return "exactly " + f.min.text + unit

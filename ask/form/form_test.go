@@ -176,6 +176,46 @@ func TestDefaultsThatSayNo(t *testing.T) {
 	}
 }
 
+// The empty text is a value where the schema says so, and nowhere else.
+func TestEmptyTexts(t *testing.T) {
+	f := parse(t, `"a":{"type":"string","default":""},"b":{"type":"string","enum":["","x"]}`, `"a","b"`)
+	if content, problems := f.Answer(url.Values{"a": {""}, "b": {""}}); string(content) != `{"a":"","b":""}` {
+		t.Errorf("%s %v", content, problems)
+	}
+	if _, problems := f.Answer(url.Values{"a": {""}}); problems["b"] == "" || problems["a"] != "" {
+		t.Error(problems)
+	}
+	if content, ok := parse(t, `"a":{"type":"string","default":""}`, `"a"`).Defaults(); !ok || string(content) != `{"a":""}` {
+		t.Errorf("%t %s", ok, content)
+	}
+	if _, ok := parse(t, `"a":{"type":"string","default":"","minLength":1}`, `"a"`).Defaults(); ok {
+		t.Error("a default that is too short is taken")
+	}
+}
+
+// A length is that of what the server gets.
+func TestLengthOfARewrittenDate(t *testing.T) {
+	f := parse(t, `"a":{"type":"string","format":"date-time","maxLength":16}`, "")
+	if content, problems := f.Answer(url.Values{"a": {"2026-01-31T15:04"}}); problems == nil {
+		t.Errorf("%s is longer than 16 characters", content)
+	}
+}
+
+func TestBoundsInWords(t *testing.T) {
+	for property, want := range map[string]string{
+		`"type":"string","minLength":1`:                          "at least 1 character",
+		`"type":"string","maxLength":2`:                          "at most 2 characters",
+		`"type":"string","minLength":1,"maxLength":1`:            "exactly 1 character",
+		`"type":"array","minItems":1,"items":{"enum":["x"]}`:     "at least 1 option",
+		`"type":"array","maxItems":3,"items":{"enum":["x","y"]}`: "at most 3 options",
+		`"type":"integer","minimum":1,"maximum":9`:               "from 1 to 9",
+	} {
+		if f := parse(t, `"a":{`+property+`}`, ""); f.Fields[0].Bounds() != want {
+			t.Errorf("%s: %q", property, f.Fields[0].Bounds())
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"properties":{"a":{"type":"string","enum":["x"],"default":"x"},"b":{"type":"integer","minimum":1}}}`))
 	f.Fuzz(func(t *testing.T, schema []byte) {

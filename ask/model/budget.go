@@ -9,6 +9,9 @@ import (
 // Spent counts the requests of one session. Its zero value is ready to use.
 type Spent struct{ n atomic.Int64 }
 
+// None reports whether nothing was counted yet.
+func (s *Spent) None() bool { return s.n.Load() == 0 }
+
 // take counts a request, unless that would be more than limit; 0 is no limit.
 func (s *Spent) take(limit int) bool {
 	if s == nil || limit <= 0 {

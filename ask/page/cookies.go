@@ -37,11 +37,19 @@ func (d *Desk) owners(r *http.Request) []string {
 	return strings.Split(c.Value, ".")
 }
 
+// looks reports whether a person looks at a page. Programs that fetch links to show
+// previews of them have no cookies, and do not say that they navigate.
+func looks(r *http.Request) bool {
+	_, err := r.Cookie(cookieBrowser)
+	return err == nil || r.Header.Get("Sec-Fetch-Dest") == "document"
+}
+
 // opens reports whether a browser may see a question, and notes that it did. A link is
 // as good as a name for a browser that has opened none yet. One that has opened others'
 // is somebody: it may not open what another browser has opened, nor a user's question
-// while another user's is open in it. A browser that knows the owner always may.
-func (d *Desk) opens(q *waiting, browser string, owners []string) bool {
+// while another user's is open in it. A browser that knows the owner always may. What
+// does not say that a person looks opens nothing.
+func (d *Desk) opens(q *waiting, browser string, owners []string, looked bool) bool {
 	known := slices.Contains(owners, d.sign("owner", q.Owner))
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -50,7 +58,7 @@ func (d *Desk) opens(q *waiting, browser string, owners []string) bool {
 			return false
 		}
 	}
-	if q.browser == "" {
+	if q.browser == "" && looked {
 		q.browser = browser
 	}
 	return true

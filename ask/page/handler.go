@@ -78,7 +78,7 @@ func (d *Desk) show(w http.ResponseWriter, r *http.Request, token string) {
 		return
 	}
 	browser := d.browser(w, r)
-	if !d.opens(q, browser, d.owners(r)) {
+	if !d.opens(q, browser, d.owners(r), looks(r)) {
 		d.say(w, http.StatusForbidden, "This question is for somebody else", "It was opened in another browser, or this browser has a question of another user open. Answer it where it was opened first.")
 		return
 	}
@@ -116,7 +116,7 @@ func (d *Desk) submit(w http.ResponseWriter, r *http.Request, token string) {
 		d.say(w, http.StatusForbidden, "This answer was not sent from the question's own page", "Open the link again and answer there. The page needs cookies.")
 		return
 	}
-	if !d.opens(q, browser.Value, d.owners(r)) {
+	if !d.opens(q, browser.Value, d.owners(r), true) {
 		d.say(w, http.StatusForbidden, "This question is for somebody else", "Answer it where it was opened first.")
 		return
 	}
@@ -199,7 +199,7 @@ func (d *Desk) inbox(w http.ResponseWriter, r *http.Request) {
 	})
 	entries := make([]entry, len(found))
 	for i, q := range found {
-		entries[i] = entry{Link: d.link(q.token), Server: q.Server, Tool: q.Tool, Message: q.Message, Asked: ago(time.Since(q.asked))}
+		entries[i] = entry{Link: d.link(q.token), Server: q.Server, Tool: q.Tool, Message: beginning(q.Message), Asked: ago(time.Since(q.asked))}
 	}
 	d.render(w, http.StatusOK, "inbox", view{Title: "Questions that wait for you", Entries: entries})
 }

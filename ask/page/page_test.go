@@ -101,6 +101,7 @@ func get(t *testing.T, c *http.Client, link string) (int, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	req.Header.Set("Sec-Fetch-Dest", "document") // as browsers say it of a page
 	status, body, _ := fetch(t, c, req)
 	return status, body
 }
@@ -230,6 +231,11 @@ func TestALookAtALinkDoesNotTakeIt(t *testing.T) {
 	req, _ := http.NewRequestWithContext(t.Context(), http.MethodHead, link, nil)
 	if status, _, header := fetch(t, browser(t), req); status != http.StatusOK || header.Get("Set-Cookie") != "" {
 		t.Errorf("%d %v", status, header)
+	}
+	get(t, c, d.ask(page.Question{Server: "Flights", Owner: "an earlier session"})) // it is somebody's browser
+	req.Method = http.MethodGet
+	if status, _, _ := fetch(t, browser(t), req); status != http.StatusOK {
+		t.Errorf("a preview: %d", status)
 	}
 	post(t, c, link, guardOf(t, c, link), "name=Ada", "accept")
 	if d.answered() == "" {

@@ -167,6 +167,15 @@ func (d *Desk) render(w http.ResponseWriter, status int, name string, v view) {
 	_, _ = w.Write(page.Bytes())
 }
 
+// beginning is as much of a message as a list of them shows.
+func beginning(message string) string {
+	const most = 300
+	if runes := []rune(message); len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return message
+}
+
 func ago(d time.Duration) string {
 	if d < time.Minute {
 		return "just now"

@@ -79,6 +79,19 @@ func (l *lists) remember(key listKey, known *list) {
 	l.known[key] = known
 }
 
+// Lists returns the results of a list method that are known, as the server gave them:
+// pages of one list, and lists of several people. Nobody may change them.
+func (c *Catalog) Lists(method string) (known [][]byte) {
+	c.lists.mu.RLock()
+	defer c.lists.mu.RUnlock()
+	for key, l := range c.lists.known {
+		if key.method == method {
+			known = append(known, l.source)
+		}
+	}
+	return known
+}
+
 // AppendList appends a list result as clients with these rules see it, and learns
 // the facts about its tools for principal.
 func (c *Catalog) AppendList(dst []byte, rules *translate.Rules, principal string, req *downstream.Request, result []byte) ([]byte, error) {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -38,6 +39,8 @@ type Hub struct {
 	again notice
 	full  notice
 
+	running, pausing atomic.Int32 // listens
+
 	mu     sync.Mutex
 	shared map[string]*sharedListen // by principal
 	closed bool
@@ -69,6 +72,10 @@ func NewHub(opt Options) *Hub {
 	opt.Listens = cmp.Or(opt.Listens, 1024)
 	return &Hub{opt: opt, shared: make(map[string]*sharedListen)}
 }
+
+// Listens returns how many listens are at work, and how many of them wait before they
+// are opened again.
+func (h *Hub) Listens() (all, waiting int) { return int(h.running.Load()), int(h.pausing.Load()) }
 
 // Alive tells the hub that the server has just answered something: listens that
 // wait to be opened again need not wait much longer. It costs little.

@@ -37,6 +37,8 @@ const (
 func (l *listener) run(ctx context.Context) {
 	wait := backoff.NewExponentialBackOff()
 	wait.InitialInterval, wait.MaxInterval, wait.Multiplier = firstPause, longestPause, 2
+	l.hub.running.Add(1)
+	defer l.hub.running.Add(-1)
 	opened := false
 	for {
 		err := l.hub.opt.Upstream.Listen(ctx, l.call, func(msg jsonrpc.Message) {
@@ -88,6 +90,8 @@ func (h *Hub) logEnd(err error, pause time.Duration) {
 // pause waits before a listen that ended with err is opened again. It returns false
 // when ctx ended first.
 func (h *Hub) pause(ctx context.Context, err error, d time.Duration) bool {
+	h.pausing.Add(1)
+	defer h.pausing.Add(-1)
 	if refused := (*jsonrpc.Error)(nil); errors.As(err, &refused) {
 		h.logEnd(err, d*refusedPause)
 		return sleep(ctx, d*refusedPause, nil)

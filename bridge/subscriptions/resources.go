@@ -1,7 +1,6 @@
 package subscriptions
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,9 +8,6 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/internal/budget"
-	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/mcp"
-	"github.com/mcpbridge/bridge/rawjson"
 )
 
 // ackTimeout bounds how long a resources/subscribe waits for the server's
@@ -54,15 +50,6 @@ type Resources struct {
 	current *resourceStream
 	pending *resourceStream // opened last, perhaps not acknowledged yet
 	closed  bool
-}
-
-// resourceStream is one listen with its fixed filter; a filter cannot be
-// changed, only replaced (C-14).
-type resourceStream struct {
-	cancel context.CancelFunc
-	late   bool       // nobody waits for the acknowledgment any more; guarded by mu of its owner
-	acked  chan bool  // acknowledged, with or without what was required
-	ended  chan error // the listen ended before it was acknowledged
 }
 
 // Resources returns the subscriptions of a session, none yet. It may have up to
@@ -198,110 +185,6 @@ func (r *Resources) replace(authorization string, uris []string, required string
 	return err
 }
 
-// giveUp makes a listen's acknowledgment come too late, and reports false when it
-// has come already.
-func (r *Resources) giveUp(s *resourceStream) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	s.late = r.current != s
-	return s.late
-}
-
-// await lets the end of the session find a listen that is not acknowledged yet.
-func (r *Resources) await(next *resourceStream) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.pending = next
-	if r.closed {
-		next.cancel()
-	}
-}
-
-// swap makes next the listen whose events count and ends the one before, unless
-// next has been given up.
-func (r *Resources) swap(next *resourceStream, uris []string) {
-	r.mu.Lock()
-	if next != nil && next.late {
-		r.mu.Unlock()
-		return
-	}
-	old := r.current
-	r.current, r.uris = next, uris
-	closed := r.closed
-	r.mu.Unlock()
-	if old != nil {
-		old.cancel()
-	}
-	if closed && next != nil {
-		next.cancel()
-	}
-}
-
-// open starts a listen for uris. Its events count only while it is current.
-func (r *Resources) open(authorization string, uris []string, required string) *resourceStream {
-	ctx, cancel := context.WithCancel(context.Background())
-	s := &resourceStream{cancel: cancel, acked: make(chan bool, 1), ended: make(chan error, 1)}
-	as := r.as
-	as.Authorization = authorization
-	keeper := &listener{
-		hub:   r.hub,
-		call:  as.listen(resourceFilter(uris)),
-		event: func(msg jsonrpc.Message) { r.deliver(s, msg) },
-		gap:   func() { r.announceAll(s, uris) },
-	}
-	once := false
-	keeper.acked = func(filter []byte) {
-		if once {
-			return
-		}
-		once = true
-		accepted := required == "" || acknowledges(filter, required)
-		if accepted {
-			r.swap(s, uris) // on the listen's own goroutine: before its first event
-		}
-		s.acked <- accepted
-	}
-	keeper.ended = func(err error) bool {
-		if !once {
-			s.ended <- err
-		}
-		return once
-	}
-	r.hub.wg.Go(func() { keeper.run(ctx) })
-	return s
-}
-
-func (r *Resources) isCurrent(s *resourceStream) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.current == s && !r.closed
-}
-
-// deliver forwards an update, once: during an overlap from one listen only.
-func (r *Resources) deliver(s *resourceStream, msg jsonrpc.Message) {
-	switch {
-	case msg.Method == mcp.NotificationElicitationComplete:
-		r.session.ElicitationOver(msg.Params)
-	case msg.Method == mcp.NotificationResourcesUpdated && r.isCurrent(s):
-		r.hub.opt.Catalog.Invalidate(msg.Method, msg.Params)
-		uri, _ := rawjson.Text(rawjson.Get(msg.Params, "uri"))
-		r.session.Announce(msg.Method+" "+uri, msg.Method, msg.Params)
-	}
-}
-
-// announceAll reports every subscribed resource after a gap (C-20).
-func (r *Resources) announceAll(s *resourceStream, uris []string) {
-	if !r.isCurrent(s) {
-		return
-	}
-	const method = mcp.NotificationResourcesUpdated
-	for _, uri := range uris {
-		params := append(rawjson.AppendQuote([]byte(`{"uri":`), uri), '}')
-		r.hub.opt.Catalog.Invalidate(method, params)
-		r.session.Announce(method+" "+uri, method, params)
-	}
-}
-
 // Close ends the listen, and refuses further ones. It does not wait.
 func (r *Resources) Close() {
 	r.mu.Lock()
@@ -313,24 +196,4 @@ func (r *Resources) Close() {
 			s.cancel()
 		}
 	}
-}
-
-func resourceFilter(uris []string) []byte {
-	out := []byte(`{"resourceSubscriptions":[`)
-	for i, uri := range uris {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = rawjson.AppendQuote(out, uri)
-	}
-	return append(out, "]}"...)
-}
-
-func acknowledges(filter []byte, uri string) bool {
-	for element := range rawjson.Elements(rawjson.Get(filter, "resourceSubscriptions")) {
-		if text, _ := rawjson.Text(element); text == uri {
-			return true
-		}
-	}
-	return false
 }

@@ -101,7 +101,7 @@ func (a *administration) open(ctx context.Context, cfg *config.Admin) error {
 	if a.aside, err = edge.OpenAside(ctx, "admin", cfg.Listen, edge.Files(cfg.TLS), a.log); err != nil {
 		return err
 	}
-	a.metrics = metrics.NewRegistry(versionText())
+	a.metrics = metrics.NewRegistry(versionText(), sourceRevision())
 	a.address = adminAddress(cfg, a.aside.Addr(), &token)
 	a.guard = admin.Options{Token: token, Cookie: cookieName(a.aside.Addr()), TLS: cfg.TLS.Cert != "", Named: a.aside.Names}
 	return nil
@@ -114,8 +114,9 @@ func (a *administration) watch(m *config.Mount, options *mount.Options) {
 	}
 	options.Watch, options.Tap = observe.Nobody{}, a.hub.Mount(m.Path, serverOf(m))
 	if a.metrics != nil {
-		options.Watch = a.metrics.Mount(m.Path)
+		options.Watch = a.metrics.Mount(m.Path, serverOf(m))
 	}
+	options.Watch = options.Tap.Remember(options.Watch)
 }
 
 // serve shows what the mounts of a fleet do, until stop.
@@ -140,7 +141,7 @@ func (a *administration) serve(mounts *fleet.Fleet, memory *budget.Budget, kept 
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", a.metrics.Handler())
 	mux.Handle("/", view.New(view.Options{
-		Look: func() []view.Mount { return sights(mounts) }, Messages: a.messages, After: a.after, Payloads: a.payloads, Actions: a.deeds(mounts),
+		Look: func() []view.Mount { return sights(mounts) }, Messages: a.messages, After: a.after, Ends: a.ends, Payloads: a.payloads, Actions: a.deeds(mounts),
 		Recording: a,
 		Version:   "MCP Bridge " + versionText(),
 	}))
@@ -168,6 +169,11 @@ func (a *administration) messages(session uint64) []observe.Event {
 func (a *administration) after(seq uint64) []observe.Event {
 	a.hub.Look(lookAfter)
 	return a.hub.After(seq, mostMessages)
+}
+
+// ends returns calls that ended lately.
+func (a *administration) ends(most int, wanted func(*observe.Ended) bool) []observe.Ended {
+	return a.hub.Ends(most, wanted)
 }
 
 // deeds returns what the pages let people do; nil: they may only look.

@@ -70,15 +70,20 @@ func TestMetricsOfACallWithAQuestion(t *testing.T) {
 		t.Fatalf("%d %s", status, text)
 	}
 	for _, line := range []string{
-		`mcp_server_operation_duration_seconds_count{error_type="",gen_ai_operation_name="execute_tool",mcp_method_name="tools/call",mcp_protocol_version="2025-11-25",mount="/mcp",rpc_response_status_code=""} 1`,
-		`rpc_response_status_code="-32602"} 1`,
-		`mcp_client_operation_duration_seconds_count{error_type="",gen_ai_operation_name="execute_tool",mcp_method_name="tools/call",mcp_protocol_version="2026-07-28",mcpbridge_result="input_required",mount="/mcp"} 1`,
-		`mcp_client_operation_duration_seconds_count{error_type="",gen_ai_operation_name="",mcp_method_name="elicitation/create",mcp_protocol_version="2025-11-25",mcpbridge_result="complete",mount="/mcp"} 1`,
+		`mcp_server_operation_duration_seconds_count{error_type="",gen_ai_operation_name="execute_tool",mcp_method_name="tools/call",mcp_protocol_version="2025-11-25",mcpbridge_transport="streamable-http",mount="/mcp",network_protocol_name="http",network_transport="tcp",rpc_response_status_code=""} 1`,
+		`network_transport="tcp",rpc_response_status_code="-32602"} 1`,
+		`mcp_client_operation_duration_seconds_count{error_type="",gen_ai_operation_name="execute_tool",mcp_method_name="tools/call",mcp_protocol_version="2026-07-28",mcpbridge_result="input_required",mount="/mcp",network_protocol_name="http",network_transport="tcp",rpc_response_status_code="",server_address="127.0.0.1",server_port="` + port(server.URL) + `"} 1`,
+		`mcp_client_operation_duration_seconds_count{error_type="",gen_ai_operation_name="",mcp_method_name="elicitation/create",mcp_protocol_version="2025-11-25",mcpbridge_result="complete",mount="/mcp",network_protocol_name="",network_transport="",rpc_response_status_code="",server_address="",server_port=""} 1`,
 		`mcpbridge_questions_total{kind="form",mount="/mcp",outcome="accept"} 1`,
 		`mcpbridge_flows_ended_total{cause="",end="complete",mount="/mcp"}`,
 		`mcpbridge_flows_ended_total{cause="server_error",end="failed",mount="/mcp"} 1`,
 		`mcpbridge_sessions_ended_total{mount="/mcp",reason="delete"} 1`,
 		`mcpbridge_upstream_ready{mount="/mcp"} 1`,
+		`mcpbridge_upstream_info{draft="",era="modern",mount="/mcp",`,
+		`mcpbridge_upstream_connections{mount="/mcp",state="open"} `,
+		`mcpbridge_listens_upstream{mount="/mcp",state="open"} `,
+		`mcpbridge_clients_total{client="legacy-client",era="legacy",mount="/mcp",version="2025-11-25"} 1`,
+		`mcpbridge_build_info{goversion="go`,
 		`version="2025-11-25"} 1`,
 	} {
 		if !strings.Contains(text, line) {
@@ -88,6 +93,11 @@ func TestMetricsOfACallWithAQuestion(t *testing.T) {
 	if strings.Contains(text, "Lovelace") || strings.Contains(text, "no such tool") {
 		t.Error("a metric tells what a call said")
 	}
+}
+
+// port returns that of an address.
+func port(address string) string {
+	return address[strings.LastIndex(address, ":")+1:][:strings.IndexAny(address[strings.LastIndex(address, ":")+1:]+"/", "/")]
 }
 
 // grep returns the lines of text that begin with a prefix.

@@ -48,9 +48,12 @@ certificates, keys and the store that they name, and reports everything that is 
 			if len(args) == 1 {
 				file = args[0]
 			}
-			cfg, err := validate(file, env.environ)
+			cfg, notes, err := validate(file, env.environ)
 			if err != nil {
 				return err
+			}
+			for _, note := range notes {
+				fmt.Fprintln(cmd.OutOrStdout(), "note:", note)
 			}
 			for _, m := range cfg.Mounts() {
 				fmt.Fprintf(cmd.OutOrStdout(), "ok: %s%s -> %s\n", cfg.Listen, m.Path, target(&m))
@@ -62,8 +65,8 @@ certificates, keys and the store that they name, and reports everything that is 
 
 // validate is config.Load and a look at the files of TLS, which need not be there
 // for every command that reads the configuration.
-func validate(file string, environ []string) (config.Config, error) {
-	cfg, err := config.Load(config.Sources{File: file, Environ: environ})
+func validate(file string, environ []string) (cfg config.Config, notes []string, err error) {
+	cfg, err = config.Load(config.Sources{File: file, Environ: environ})
 	wrong, _ := errors.AsType[*config.Error](err)
 	if wrong == nil {
 		wrong = new(config.Error)
@@ -72,19 +75,19 @@ func validate(file string, environ []string) (config.Config, error) {
 		wrong.Problems = append(wrong.Problems, config.Problem{Text: err.Error()})
 	}
 	if err == nil {
-		if err := checkStore(context.Background(), cfg.Store); err != nil {
+		if notes, err = checkStore(context.Background(), cfg.Store); err != nil {
 			wrong.Problems = append(wrong.Problems, config.Problem{Text: err.Error()})
 		}
 	}
 	switch {
 	case len(wrong.Problems) == 0:
-		return cfg, nil
+		return cfg, notes, nil
 	case file == "":
 		wrong.Problems = append(wrong.Problems, config.Problem{
 			Text: "no file was named: give one, like `bridge config validate bridge.yaml`, or set BRIDGE_CONFIG",
 		})
 	}
-	return cfg, wrong
+	return cfg, nil, wrong
 }
 
 // unloadable returns why serve could not load the certificates and keys of a

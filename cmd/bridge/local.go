@@ -66,12 +66,14 @@ func (p *private) close() {
 func (a *administration) api(m *fleet.Member) http.Handler {
 	pages := view.New(view.Options{
 		Look: func() []view.Mount {
+			tools, rules := m.Bridge.Tools()
 			return []view.Mount{{
+				Tools: tools, Rules: rules,
 				Target: m.Target(), Ready: m.Ready(), Said: m.Said(), Server: m.Bridge.Server(),
 				Sessions: a.hub.Conversations(observe.Stdio), Omissions: m.Bridge.Omissions(),
 			}}
 		},
-		Messages: a.messages, After: a.after, Recording: a, Version: "MCP Bridge " + versionText(),
+		Messages: a.messages, After: a.after, Ends: a.ends, Recording: a, Version: "MCP Bridge " + versionText(),
 	})
 	mux := http.NewServeMux()
 	mux.Handle("GET /api/v1/", pages)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"time"
 
 	"github.com/mcpbridge/bridge/internal/fleet"
@@ -8,6 +9,8 @@ import (
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/observe/metrics"
 	"github.com/mcpbridge/bridge/observe/view"
+	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/translate"
 )
 
 // states tells what is under way at every mount, for the metrics.
@@ -25,6 +28,10 @@ func stateOf(m *fleet.Member) metrics.State {
 		Mount: m.Path(), Ready: m.Ready(), SessionLimit: limits.Sessions, FlowLimit: limits.Flows,
 		Sessions: map[metrics.Speaks]int{}, Streams: map[metrics.Stream]int{}, Suspended: map[string]int{},
 	}
+	s.Connections, s.Server = m.Connections(), serverSays(m)
+	all, waiting := m.Bridge.Listens()
+	s.Listens, s.Reconnecting = all-waiting, waiting
+	s.Children, s.ChildLimit = m.Processes()
 	now := time.Now()
 	for _, version := range mcp.Legacy {
 		s.Sessions[metrics.Speaks{Version: version, Transport: observe.StreamableHTTP}] = 0
@@ -50,6 +57,28 @@ func stateOf(m *fleet.Member) metrics.State {
 	return s
 }
 
+// serverSays is what a mount's server said of itself last.
+func serverSays(m *fleet.Member) metrics.Server {
+	discover := m.Bridge.Server()
+	if discover == nil {
+		return metrics.Server{}
+	}
+	info := rawjson.Get(rawjson.Get(discover, "_meta"), mcp.MetaServerInfo)
+	if info == nil {
+		info = rawjson.Get(discover, "serverInfo")
+	}
+	name, _ := rawjson.Text(rawjson.Get(info, "name"))
+	version, _ := rawjson.Text(rawjson.Get(info, "version"))
+	var versions []string
+	for v := range rawjson.Elements(rawjson.Get(discover, "supportedVersions")) {
+		if text, ok := rawjson.Text(v); ok {
+			versions = append(versions, text)
+		}
+	}
+	return metrics.Server{Era: "modern", Versions: strings.Join(versions, " "), Name: name, Version: version,
+		Draft: translate.DraftVersion(rawjson.Get(discover, "supportedVersions"))}
+}
+
 // streamOf says what a stream is counted as.
 func streamOf(st *observe.Stream) metrics.Stream {
 	kind, state := "call", "detached"
@@ -69,7 +98,9 @@ func streamOf(st *observe.Stream) metrics.Stream {
 func sights(mounts *fleet.Fleet) []view.Mount {
 	var all []view.Mount
 	for _, m := range mounts.Members() {
+		tools, rules := m.Bridge.Tools()
 		all = append(all, view.Mount{
+			Tools: tools, Rules: rules,
 			Path: m.Path(), Target: m.Target(), Ready: m.Ready(), Said: m.Said(), Server: m.Bridge.Server(),
 			Limit: m.Limits().Sessions, Sessions: m.Look(), Omissions: m.Bridge.Omissions(),
 		})

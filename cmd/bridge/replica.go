@@ -67,6 +67,9 @@ func (k *keeping) monitor(outage string, log zerolog.Logger) {
 // degraded reports that the store cannot be reached.
 func (k *keeping) degraded() bool { return k.up != nil && !k.up() }
 
+// others reports whether there are other replicas, which serve what this one does not.
+func (k *keeping) others() bool { return k.replica != nil && len(k.replica.Others()) > 0 }
+
 // give has an endpoint keep its sessions there.
 func (k *keeping) give(options *legacy.Options, scope string) {
 	options.Store, options.StoreScope, options.Seat, options.StoreWait = k.store, scope, k.seat, k.wait

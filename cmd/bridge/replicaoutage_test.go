@@ -84,6 +84,23 @@ func TestReplicasFenceOneThatSlept(t *testing.T) {
 	wantRounds(t, f.asker, 1)
 }
 
+// TestReplicasThatSleptDoNotDenyEventsOfOthers: what the client has had of the one that went
+// on with its call, the one that slept has never seen.
+func TestReplicasThatSleptDoNotDenyEventsOfOthers(t *testing.T) {
+	f := newTrio(t)
+	f.open()
+	stream, id := f.ask(0)
+	f.signal(0, syscall.SIGSTOP)
+	f.on[1].answer(id)
+	back := f.on[2].resume(stream.last)
+	wantDone(t, back.message())
+	f.signal(0, syscall.SIGCONT)
+	resp := f.on[0].request(http.MethodGet, "", "Last-Event-ID", back.last)
+	if resp.StatusCode != http.StatusNoContent {
+		t.Errorf("one that has had all gets %s", resp.Status)
+	}
+}
+
 // TestReplicasTakeAnAnswerThatWokeThem: an answer that waited in a sleeping replica's
 // sockets goes to who has the call by then.
 func TestReplicasTakeAnAnswerThatWokeThem(t *testing.T) {

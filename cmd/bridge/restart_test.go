@@ -79,6 +79,9 @@ func (k *killable) kill() {
 		<-k.silent
 		_ = k.process.Wait()
 	}
+	if k.t.Failed() {
+		k.t.Logf("%s said:\n%s", k.url, k.said.String())
+	}
 }
 
 // again kills the process and starts another one at the same address.

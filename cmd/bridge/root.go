@@ -29,7 +29,7 @@ Start with: bridge demo`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w; `%s --help` lists the flags", err, cmd.CommandPath())}
 	})
-	root.AddCommand(newServe(env), newStdio(env), newCheck(env), newLogin(env), newLogout(env), newAuth(env), newDemo(env), newPs(env), newWatch(env), newReplay(env), newReport(env), newConfig(env), newVersion())
+	root.AddCommand(newServe(env), newStdio(env), newCheck(env), newLogin(env), newLogout(env), newAuth(env), newDemo(env), newPs(env), newWatch(env), newReplay(env), newReport(env), newSessions(env), newConfig(env), newVersion())
 	return root
 }
 

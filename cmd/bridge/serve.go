@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
@@ -131,6 +132,11 @@ func (s *service) run(ctx context.Context) error {
 	return errors.Join(err, s.stop())
 }
 
+// linger is how long a replica that stops, and has nothing to do any more, goes on handing
+// requests on: for balancers that look now and then whether it is ready, and that have
+// connections to it which they may be about to use.
+const linger = 2 * time.Second
+
 // stop drains: new requests are refused, running ones get the time that the
 // configuration allows, then everything ends.
 func (s *service) stop() error {
@@ -142,6 +148,10 @@ func (s *service) stop() error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		s.log.Warn().Msg("the time to drain was over: running calls were cut off")
 		err = nil
+	}
+	if s.with.kept.others() {
+		s.edge.Leave(context.Background(), linger)
+		s.with.kept.replica.EndStreams()
 	}
 	// The exchanges are over, so what is left are modern ones, idle connections and health probes.
 	s.edge.Shutdown(ctx)

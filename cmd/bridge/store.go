@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/mcpbridge/bridge/config"
 	"github.com/mcpbridge/bridge/sessions/boltstore"
@@ -50,22 +51,59 @@ func openStore(ctx context.Context, settings config.Store) (store.Store, []store
 	return sealed, keys, nil
 }
 
-// checkStore reports why serve could not open its store. It makes nothing, and a file
-// that a running bridge has open is fine.
-func checkStore(ctx context.Context, settings config.Store) error {
+// Bounds on a look at a store.
+const (
+	checkTime    = 15 * time.Second
+	checkRecords = 500
+)
+
+// checkStore reports why serve could not use its store, and in notes what is worth knowing of
+// it. It makes nothing, and a file that a running bridge has open is fine.
+func checkStore(ctx context.Context, settings config.Store) (notes []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
 	if path, isFile := strings.CutPrefix(settings.URL, "file:"); isFile {
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-			return checkNewStore(path, settings.Keys)
+			return nil, checkNewStore(path, settings.Keys)
 		}
 	}
 	s, _, err := openStore(ctx, settings)
 	switch {
 	case errors.Is(err, boltstore.ErrInUse):
-		return nil
+		return []string{"store: a running bridge has it open"}, nil
 	case err != nil || s == nil:
-		return err
+		return nil, err
 	}
-	return s.Close()
+	notes, err = lookInto(ctx, s)
+	return notes, errors.Join(err, s.Close())
+}
+
+// lookInto looks at what an opened store has, and how it keeps it.
+func lookInto(ctx context.Context, s store.Store) (notes []string, err error) {
+	if err := s.Ping(ctx); err != nil {
+		return nil, fmt.Errorf("store.url: it cannot be written to: %w", err)
+	}
+	if sealed, ok := s.(*store.Sealed); ok {
+		if redis, ok := sealed.Store.(*redisstore.Store); ok {
+			if policy := redis.Evicts(ctx); policy != "" {
+				return nil, fmt.Errorf("store.url: the server evicts keys when it is full (maxmemory-policy %s), which ends sessions; set it to noeviction", policy)
+			}
+		}
+	}
+	found, err := store.Verify(ctx, s, checkRecords)
+	switch {
+	case errors.Is(err, store.ErrForeign):
+		return nil, fmt.Errorf("store.keys: %w", err)
+	case err != nil:
+		return nil, fmt.Errorf("store.url: %w", err)
+	}
+	if found.Foreign > 0 {
+		notes = append(notes, fmt.Sprintf("store: the keys do not open %d of the %d records that were looked at; their sessions are left alone until they expire", found.Foreign, found.Records))
+	}
+	if found.Newer > 0 {
+		notes = append(notes, fmt.Sprintf("store: a newer version of the bridge wrote %d of the %d records that were looked at; they are left alone", found.Newer, found.Records))
+	}
+	return notes, nil
 }
 
 // checkNewStore checks a store that serve will make.

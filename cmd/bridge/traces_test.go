@@ -6,11 +6,13 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -168,5 +170,59 @@ func TestARealCollectorTakesTheSpans(t *testing.T) {
 	}
 	if found["Client tools/call book"] != 3 || found["Client elicitation/create"] != 2 {
 		t.Errorf("%v", found)
+	}
+}
+
+// TestAResumedCallKeepsItsTrace: what the next process does of a call is in the trace of
+// its caller, below what the first one did.
+func TestAResumedCallKeepsItsTrace(t *testing.T) {
+	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	var mu sync.Mutex
+	var spans []*tracepb.Span
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		var data tracepb.TracesData
+		if err := proto.Unmarshal(body, &data); err != nil {
+			t.Error(err)
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		spans = append(spans, data.ResourceSpans[0].ScopeSpans[0].Spans...)
+	}))
+	defer collector.Close()
+	a := newAsker(t)
+	server := httptest.NewServer(a)
+	defer server.Close()
+	args := []string{"serve", "--listen=127.0.0.1:0", "--upstream", server.URL, "--timeouts.drain=100ms", "--store.url", "file:" + filepath.Join(t.TempDir(), "sessions.db")}
+	environ := []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + collector.URL}
+	p := startWith(t, environ, args...)
+	k := &killable{t: t, url: "http://" + p.address + "/mcp"}
+	k.session = k.request(http.MethodPost, initializeAsking).Header.Get("Mcp-Session-Id")
+	f := k.follow(k.request(http.MethodPost, `{"jsonrpc":"2.0","id":"call","method":"tools/call","params":{"name":"ask","arguments":{},"_meta":{"traceparent":"`+parent+`"}}}`))
+	id := fmt.Sprint(f.message()["id"])
+	p.stop()
+	if err := p.wait(); err != nil {
+		t.Error(err)
+	}
+	next := startWith(t, environ, args...)
+	k.url = "http://" + next.address + "/mcp"
+	k.answer(id)
+	wantDone(t, k.resume(f.last).message())
+	next.stop()
+	if err := next.wait(); err != nil {
+		t.Error(err)
+	}
+	var servers []*tracepb.Span
+	for _, s := range spans {
+		if s.Kind == tracepb.Span_SPAN_KIND_SERVER && s.Name == "tools/call ask" {
+			servers = append(servers, s)
+		}
+		if hex.EncodeToString(s.TraceId) != parent[3:35] {
+			t.Errorf("%s %s is in the trace %x", s.Kind, s.Name, s.TraceId)
+		}
+	}
+	if len(servers) != 2 || hex.EncodeToString(servers[0].ParentSpanId) != parent[36:52] || !bytes.Equal(servers[1].ParentSpanId, servers[0].SpanId) {
+		t.Errorf("%v", servers)
 	}
 }

@@ -37,3 +37,17 @@ func versionText() string {
 	}
 	return info.Main.Version
 }
+
+// sourceRevision is what the program was built of, as far as the build knows; "" else.
+func sourceRevision() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, setting := range info.Settings {
+		if setting.Key == "vcs.revision" {
+			return setting.Value[:min(len(setting.Value), 12)]
+		}
+	}
+	return ""
+}

@@ -36,6 +36,7 @@ func open(cfg *config.Config, settings *config.Mount, with common, log zerolog.L
 		Legacy: legacyOptions(cfg, settings, log),
 		Bridge: bridge.Options{Rules: rules(&settings.Policy), Limits: bridgeLimits(settings), Log: log,
 			Ask: answers, Wait: settings.Questions.Wait, Patience: waitsFor(settings.Questions.Known())},
+		Concurrency:       settings.Limits.Concurrency,
 		Relay:             relayPolicy(settings),
 		RefuseModern:      settings.Modern == "refuse",
 		DropAuthorization: settings.Authorization == "drop",
@@ -158,7 +159,7 @@ func legacyOptions(cfg *config.Config, m *config.Mount, log zerolog.Logger) lega
 	return legacy.Options{
 		AllowedHosts:   allowedHosts(cfg),
 		AllowedOrigins: cfg.AllowedOrigins,
-		Rates:          rates.New(rateOptions(&m.Rates)),
+		Rates:          rates.New(rateOptions(m)),
 		TierClaim:      claim,
 		TierHeader:     tierHeader,
 		MaxBody:        int64(m.Limits.MessageSize),
@@ -170,6 +171,9 @@ func legacyOptions(cfg *config.Config, m *config.Mount, log zerolog.Logger) lega
 		Log:            sessions.Limits{Events: m.Limits.Events, Bytes: int(m.Limits.EventBytes)},
 		CommitDelay:    m.Timeouts.Commit,
 		Poll:           m.Timeouts.Poll,
+		PollPause:      m.Timeouts.PollPause,
+		Unload:         cfg.Store.Unload,
+		MaxUnloaded:    m.Limits.Flows,
 		KeepAlive:      m.Timeouts.KeepAlive,
 		IdleTimeout:    m.Timeouts.SessionIdle,
 		Retention:      m.Timeouts.Retention,
@@ -182,13 +186,17 @@ func legacyOptions(cfg *config.Config, m *config.Mount, log zerolog.Logger) lega
 }
 
 // rateOptions are the rates of a mount, which were found right.
-func rateOptions(r *config.Rates) rates.Options {
+func rateOptions(m *config.Mount) rates.Options {
+	r := &m.Rates
 	rate := func(text string) rates.Rate {
 		perSecond, burst, _ := config.ParseRate(text)
 		return rates.Rate{PerSecond: perSecond, Burst: burst}
 	}
 	factors, _ := r.Factors()
-	return rates.Options{Session: rate(r.Session), Principal: rate(r.Principal), Address: rate(r.Address), Factor: factors}
+	return rates.Options{
+		Session: rate(r.Session), Principal: rate(r.Principal), Address: rate(r.Address), Factor: factors,
+		AtOnce: rates.AtOnce{Principal: m.Limits.InFlightPrincipal, Address: m.Limits.InFlightAddress},
+	}
 }
 
 // allowedHosts opens a bridge that does not listen on loopback to any host

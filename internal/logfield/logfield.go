@@ -1,8 +1,14 @@
 // Package logfield names the fields of the log, so that every package spells
-// them the same way and a search for one finds all. It owns names and the
-// shortening of session ids, nothing else. Params, answers, request state,
+// them the same way and a search for one finds all. It owns names, the
+// shortening of session ids, and how often a line is written, nothing else. Params, answers, request state,
 // tokens and the queries of URLs never become fields.
 package logfield
+
+import (
+	"time"
+
+	"github.com/rs/zerolog"
+)
 
 // The fields of a log line.
 const (
@@ -16,6 +22,7 @@ const (
 	Transport  = "transport"
 	Upstream   = "upstream" // scheme, host and path of its URL, or its command's name
 	Path       = "path"     // of the mount
+	End        = "end"      // of a call, in the words of the metrics, as Cause
 	Cause      = "cause"    // of an end or a failure
 	Rule       = "rule"     // that a peer broke
 	Entry      = "entry"    // of a list: a tool, a prompt, a resource
@@ -30,4 +37,13 @@ const (
 // session through the log, too little to take it over.
 func Short(sessionID string) string {
 	return sessionID[:min(len(sessionID), 8)]
+}
+
+// Seldom returns a logger for one kind of line that peers can cause: 20 a minute of it are
+// written, so that none of them fills the disk.
+func Seldom(log zerolog.Logger) zerolog.Logger { return AtMost(20, log) }
+
+// AtMost is Seldom for a number of lines of its own.
+func AtMost(perMinute uint32, log zerolog.Logger) zerolog.Logger {
+	return log.Sample(&zerolog.BurstSampler{Burst: perMinute, Period: time.Minute})
 }

@@ -27,10 +27,16 @@ type acting struct {
 	*Acting
 }
 
-var _ upstream.Wrapper = (*acting)(nil)
+var _ upstream.Signer = (*acting)(nil)
 
 // Unwrap implements upstream.Wrapper.
 func (a *acting) Unwrap() upstream.Caller { return a.Caller }
+
+// Sign implements upstream.Signer.
+func (a *acting) Sign(ctx context.Context, call *upstream.Call) (*upstream.Call, error) {
+	header, err := a.header(ctx, call.Authorization)
+	return with(call, header), err
+}
 
 // Do implements upstream.Caller. What a server refuses it has not executed, so it is
 // sent again with a new token, once.

@@ -56,6 +56,12 @@ func onConnection(t *testing.T, c *peers.Client) {
 	if got := c.WaitFor(t, patience(t), "notifications/progress", 3); len(got) != 3 || !strings.Contains(string(got[0].Params), `"progressToken":1`) {
 		t.Errorf("%d reports of progress: %s", len(got), got)
 	}
+	givesUp(t, c)
+}
+
+// givesUp has a client cancel a call, after which its next one is answered.
+func givesUp(t *testing.T, c *peers.Client) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(patience(t))
 	done := make(chan error, 1)
 	go func() {

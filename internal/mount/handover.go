@@ -3,6 +3,8 @@ package mount
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/mcpbridge/bridge/downstream"
@@ -14,21 +16,24 @@ import (
 // handover is a backend that connects legacy clients to a server of their own
 // era where that is more faithful than translating for them. It decides
 // by the server's verdict, once per session; a session whose server is no longer
-// of that era is ended.
+// of that era is ended, but for one that began before anybody could see the server.
 type handover struct {
 	downstream.Backend // serves everybody else
 	verdicts           *verdicts
 	relay              *relay.Relay
 
+	work sync.WaitGroup // connects sessions that began before anybody had signed in
+
 	mu         sync.Mutex
 	translated map[*translated]struct{} // sessions that Backend serves
+	undecided  map[*undecided]struct{}  // those that began before the server was seen
 }
 
 func newHandover(inner downstream.Backend, v *verdicts, server relay.Server, opt *Options) *handover {
-	h := &handover{Backend: inner, verdicts: v, translated: map[*translated]struct{}{}, relay: relay.New(relay.Options{
+	h := &handover{Backend: inner, verdicts: v, translated: map[*translated]struct{}{}, undecided: map[*undecided]struct{}{}, relay: relay.New(relay.Options{
 		Server: server, Start: opt.Probe.Timeout, Call: opt.Bridge.Limits.Flow.Call, Calls: opt.Legacy.MaxInFlight, Log: opt.Bridge.Log,
 	})}
-	v.changed = append(v.changed, h.changed)
+	v.changed, v.seen = append(v.changed, h.changed), h.seen
 	return h
 }
 
@@ -55,11 +60,49 @@ func provesModern(code int) bool {
 }
 
 func (h *handover) translate(ctx context.Context, caller downstream.Caller, req jsonrpc.Message, push downstream.Pusher) (downstream.Conversation, []byte, error) {
+	unseen := h.verdicts.unseen.Load() // before anything else can look at the server
 	conv, result, err := h.Backend.Open(ctx, caller, req, push)
-	if err != nil || push == nil {
+	switch {
+	case err != nil:
 		return conv, result, err
+	case unseen:
+		return h.doubt(&undecided{Conversation: conv, relay: h.relay, work: &h.work, dismissed: h.dismiss, push: push, caller: caller, opened: req}), result, nil
+	case push == nil:
+		return conv, result, nil
 	}
 	return h.enlist(conv, push), result, nil
+}
+
+// doubt has a conversation learn what the server is, which may be known by now.
+func (h *handover) doubt(u *undecided) *undecided {
+	u.begin()
+	h.mu.Lock()
+	h.undecided[u] = struct{}{}
+	h.mu.Unlock()
+	if !h.verdicts.unseen.Load() {
+		u.decide(h.verdicts.legacyOnly.Load())
+	}
+	return u
+}
+
+// dismiss forgets a conversation that has ended.
+func (h *handover) dismiss(u *undecided) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.undecided, u)
+}
+
+// seen learns that the server, which refused everybody before, is a modern one.
+func (h *handover) seen() {
+	for _, u := range h.doubtful() {
+		u.decide(false)
+	}
+}
+
+func (h *handover) doubtful() []*undecided {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Collect(maps.Keys(h.undecided))
 }
 
 // Restore implements downstream.Backend: only sessions that were translated for are
@@ -81,14 +124,16 @@ func (h *handover) enlist(conv downstream.Conversation, push downstream.Pusher) 
 	return t
 }
 
-// errLegacy ends the sessions of a server that cannot serve them any more.
-var errLegacy = errors.New("the server has become a legacy one")
-
 // changed learns that the server became, or ceased to be, a legacy one. It does
 // not wait for the sessions that end.
 func (h *handover) changed(legacy bool) {
 	if !legacy {
 		return // the ends of relayed sessions are the server's to tell
+	}
+	for _, u := range h.doubtful() {
+		if over := u.decide(true); over && u.push != nil {
+			go u.push.End(errLegacy)
+		}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -111,4 +156,10 @@ func (t *translated) Close(cause error) {
 	delete(t.handover.translated, t)
 	t.handover.mu.Unlock()
 	t.Conversation.Close(cause)
+}
+
+// close waits for what was opened for single clients.
+func (h *handover) close() {
+	h.work.Wait()
+	h.relay.Close()
 }

@@ -10,10 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpbridge/bridge/internal/peers"
 	sdkjsonrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"github.com/mcpbridge/bridge/internal/peers"
 )
 
 // changeable gives a modern server a tool that changes what others watch.
@@ -143,20 +142,7 @@ func TestModernSubscriptionsAndLegacySessionsShareOneProcess_E46(t *testing.T) {
 
 func TestAModernClientThatGivesUpCancelsItsCall_E47(t *testing.T) {
 	_, url := serve(t, process(t, sdkModern, 0))
-	c := modern(t, url)
-	ctx, cancel := context.WithCancel(patience(t))
-	done := make(chan error, 1)
-	go func() {
-		_, err := c.CallTool(ctx, &mcp.CallToolParams{Name: "hang", Meta: mcp.Meta{"progressToken": "p"}})
-		done <- err
-	}()
-	cancel()
-	if err := <-done; err == nil {
-		t.Error("the cancelled call succeeded")
-	}
-	if _, err := c.Call(patience(t), "echo", nil); err != nil {
-		t.Errorf("after it: %v", err)
-	}
+	givesUp(t, modern(t, url))
 }
 
 const discover = `{"jsonrpc":"2.0","id":"d","method":"server/discover","params":{"_meta":{` +

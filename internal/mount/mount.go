@@ -5,10 +5,12 @@
 package mount
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
 	"sync"
+	"sync/atomic"
 
 	"github.com/mcpbridge/bridge/authorize"
 	"github.com/mcpbridge/bridge/bridge"
@@ -16,6 +18,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/dialect"
 	"github.com/mcpbridge/bridge/internal/passthrough"
 	"github.com/mcpbridge/bridge/internal/resource"
+	"github.com/mcpbridge/bridge/internal/turns"
 	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/observe"
@@ -43,6 +46,9 @@ type Options struct {
 	// Relay says which legacy clients are handed to a server that speaks their
 	// revision.
 	Relay negotiate.RelayPolicy
+	// Concurrency is how many requests are at the server at the same time; the others
+	// wait for their turn; 4096.
+	Concurrency int
 	// DropAuthorization keeps clients' credentials from the server. Credentials
 	// in Upstream.Header do so in any case.
 	DropAuthorization bool
@@ -56,8 +62,11 @@ type Options struct {
 	Resource *resource.Resource
 }
 
+const defaultConcurrency = 4096
+
 // Mount is one running endpoint. It is an http.Handler for the MCP path.
 type Mount struct {
+	dialed atomic.Int64 // connections to the server that are open
 	*legacy.HTTP
 	// Backend answers clients that come over other ways than HTTP.
 	Backend  downstream.Backend
@@ -119,6 +128,10 @@ func New(opt Options) (*Mount, error) {
 		resource: opt.Resource,
 	}
 	m.guard(&opt)
+	if opt.Watch != nil {
+		m.count(&opt.Upstream)
+		opt.Upstream.Repeated = opt.Watch.Repeated
+	}
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	opt.Upstream.Excluded = func(tool, reason string) { m.Bridge.Omit(tool, reason) } // when it is there
 	m.verdicts = &verdicts{policy: opt.Relay, prober: m.Prober, log: opt.Bridge.Log}
@@ -142,6 +155,8 @@ func New(opt Options) (*Mount, error) {
 		opt.Legacy.Seat = downstream.NewSeat()
 	}
 	opt.Bridge.Seat = opt.Legacy.Seat
+	opt.Bridge.Turns = turns.New(cmp.Or(opt.Concurrency, defaultConcurrency))
+	opt.Legacy.Turns = opt.Bridge.Turns
 	keeps := opt.keepsCredentials()
 	opt.Bridge.OneIdentity, opt.Legacy.CredentialsEndHere = keeps, keeps
 	opt.Bridge.Upstream, opt.Bridge.Prober, opt.Bridge.Draft = m.Upstream, m.Prober, opt.Draft.Active

@@ -49,7 +49,7 @@ func newRemote(opt *Options, v *verdicts) (*remote, error) {
 	if err != nil {
 		return nil, err // impossible: NewHTTP has parsed it
 	}
-	r := &remote{opt: opt, verdicts: v, client: opt.signing(caller),
+	r := &remote{opt: opt, verdicts: v, client: opt.signing(caller, v),
 		limit: cmp.Or(opt.Legacy.MaxSessions, defaultRelayed), idle: cmp.Or(opt.Legacy.IdleTimeout, defaultRelayedIdle)}
 	r.relayed = r.table()
 	policy := opt.Upstream.Policy()
@@ -117,7 +117,7 @@ func (r *remote) backend(b *bridge.Bridge, again http.Handler) downstream.Backen
 }
 
 func (r *remote) close() {
-	r.handover.relay.Close()
+	r.handover.close()
 	r.servers.Close()
 }
 

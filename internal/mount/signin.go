@@ -29,12 +29,19 @@ type SignIn struct {
 type signing struct {
 	upstream.Caller
 	SignIn
+	verdicts *verdicts
 }
 
-var _ upstream.Wrapper = (*signing)(nil)
+var _ upstream.Signer = (*signing)(nil)
 
 // Unwrap implements upstream.Wrapper.
 func (s *signing) Unwrap() upstream.Caller { return s.Caller }
+
+// Sign implements upstream.Signer.
+func (s *signing) Sign(ctx context.Context, call *upstream.Call) (*upstream.Call, error) {
+	header, err := s.Agent.Authorization(ctx)
+	return with(call, header), err
+}
 
 // maxSignIns bounds how often credentials are got for one request: scopes that come
 // one by one, or a server that refuses whatever it gets.
@@ -52,6 +59,9 @@ func (s *signing) Do(ctx context.Context, call *upstream.Call, notify func(jsonr
 		header, err := s.Agent.Authorization(ctx)
 		if err != nil {
 			return nil, signInFailure(ctx, err)
+		}
+		if s.isForAnother(ctx, call, header) {
+			return nil, signInFailure(ctx, errOnlyOlder)
 		}
 		answer, err := s.Caller.Do(ctx, with(call, header), notify)
 		refused, ok := refusedCredentials(err, header)
@@ -81,6 +91,13 @@ func (s *signing) Do(ctx context.Context, call *upstream.Call, notify func(jsonr
 			return nil, signInFailure(ctx, err)
 		}
 	}
+}
+
+// isForAnother reports that a call of the bridge must not be made, since the server, which
+// could not be seen when its session began, is a legacy one: that might take it for one
+// of its own.
+func (s *signing) isForAnother(ctx context.Context, call *upstream.Call, header string) bool {
+	return header != "" && call.Method != mcp.MethodDiscover && !call.AsIs && s.verdicts.settle(ctx)
 }
 
 var errTooOften = errors.New("the server refused the bridge again after it had signed in; its operator should look at the scopes that it asks for")
@@ -156,6 +173,9 @@ func (s *signing) Listen(ctx context.Context, call *upstream.Call, notify func(j
 		if err != nil {
 			return signInFailure(ctx, err)
 		}
+		if s.isForAnother(ctx, call, header) {
+			return signInFailure(ctx, errOnlyOlder)
+		}
 		err = s.Caller.Listen(ctx, with(call, header), notify)
 		refused, ok := refusedCredentials(err, header)
 		if !ok {
@@ -191,11 +211,11 @@ func (s *signing) learn(call *upstream.Call, answer *upstream.Answer) {
 // server may have. It is forgotten with the sign-in.
 func (s *signing) introduce() *upstream.Answer {
 	if kept := s.Agent.Noted(noteDiscover); kept != nil && rawjson.Validate(kept) == nil && rawjson.KindOf(kept) == rawjson.Object {
-		return &upstream.Answer{Result: rawjson.Apply(nil, kept, rawjson.Edit{Name: "ttlMs", Value: []byte("0")})}
+		return &upstream.Answer{Result: rawjson.Apply(nil, kept, rawjson.Edit{Name: "ttlMs", Value: []byte("0")}, rawjson.Edit{Name: guessed, Value: []byte("true")})}
 	}
 	return &upstream.Answer{Result: []byte(`{"resultType":"complete","supportedVersions":["` + string(mcp.V20260728) + `"],` +
 		`"capabilities":{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true}},` +
 		`"serverInfo":{"name":"mcp-bridge","version":"1"},` +
 		`"instructions":"The server wants its user to sign in first. What it offers is known afterwards.",` +
-		`"ttlMs":0,"cacheScope":"private"}`)}
+		`"ttlMs":0,"cacheScope":"private","` + guessed + `":true}`)}
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/mcpbridge/bridge/internal/peers"
 	"github.com/mcpbridge/bridge/internal/peers/issuer"
 	"github.com/mcpbridge/bridge/internal/testmode"
-	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/upstream"
 )
 
@@ -80,6 +79,9 @@ func TestTheSessionOpensBeforeAnybodySignsIn(t *testing.T) {
 	ctx := patience(t)
 	client := agreeable(t, url, peers.ClientOptions{Standalone: true})
 	_, err := client.ListTools(ctx, nil)
+	for err != nil && strings.Contains(err.Error(), "being prepared") && ctx.Err() == nil { // a busy machine
+		_, err = client.ListTools(ctx, nil)
+	}
 	if err == nil {
 		t.Fatal("the tools were listed without a login")
 	}
@@ -178,44 +180,5 @@ func TestWhatGoesPastTheBridgeIsSigned(t *testing.T) {
 	legacy := agreeable(t, url, peers.ClientOptions{})
 	if legacy.InitializeResult().ServerInfo.Name == "mcp-bridge" {
 		t.Error("the client is not the server's")
-	}
-}
-
-// overStdio serves one client over pipes, as over standard input and output.
-func overStdio(t *testing.T, m *Mount) (client *peers.Client, ended <-chan error) {
-	t.Helper()
-	in, toBridge := io.Pipe()
-	fromBridge, out := io.Pipe()
-	done := make(chan error, 1)
-	go func() {
-		done <- legacy.ServeStdio(t.Context(), in, out, legacy.Options{}, m.Backend)
-		_ = out.Close() // as the end of the process does
-	}()
-	client, err := peers.Connect(patience(t), &sdk.IOTransport{Reader: fromBridge, Writer: toBridge}, peers.ClientOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = client.Close() })
-	return client, done
-}
-
-// Over stdio a legacy server is found out after the sign-in. The session that was
-// opened for a modern one ends, and the next one is the server's.
-func TestALegacyServerOverStdio(t *testing.T) {
-	i := issuer.New(t)
-	i.MCP = sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return newLegacy("2025-06-18") }, nil)
-	m, err := New(signsIn(t, i, agreeingBrowser(t), 30*time.Second))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(m.Close)
-	first, ended := overStdio(t, m)
-	_, _ = first.ListTools(patience(t), nil) // which may be answered, or not
-	if err := <-ended; err == nil || !strings.Contains(err.Error(), "legacy") {
-		t.Errorf("the first session ended with %v", err)
-	}
-	second, _ := overStdio(t, m)
-	if list, err := second.ListTools(patience(t), nil); err != nil || len(list.Tools) == 0 || i.Get(&i.Tabs) != 1 {
-		t.Errorf("the second session: %v; %d tabs", err, i.Tabs)
 	}
 }

@@ -13,10 +13,10 @@ import (
 )
 
 // signing puts the bridge's own credentials around a caller, if there are any.
-func (o *Options) signing(caller upstream.Caller) upstream.Caller {
+func (o *Options) signing(caller upstream.Caller, v *verdicts) upstream.Caller {
 	switch {
 	case o.SignIn != nil:
-		return &signing{caller, *o.SignIn}
+		return &signing{caller, *o.SignIn, v}
 	case o.Acting != nil:
 		return &acting{caller, o.Acting}
 	}

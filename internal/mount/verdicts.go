@@ -10,6 +10,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/negotiate"
+	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/translate"
 	"github.com/mcpbridge/bridge/upstream"
 )
@@ -23,6 +24,11 @@ type verdicts struct {
 	everyone bool // a verdict holds for all: the server cannot see who asks
 	log      zerolog.Logger
 	changed  []func(legacy bool) // called when the server becomes, or ceases to be, a legacy one
+	seen     func()              // called when it proved to be none; may be nil
+
+	// unseen says that the latest verdict is a guess: the server refuses whoever asks it
+	// until somebody has signed in.
+	unseen atomic.Bool
 
 	// legacyOnly is the latest verdict: all clients are the server's.
 	legacyOnly atomic.Bool
@@ -69,7 +75,13 @@ func (v *verdicts) note(verdict *negotiate.Verdict) {
 	}
 	v.httpSSE.Store(verdict.HTTPSSE)
 	now := verdict.LegacyServer()
-	if v.legacyOnly.Swap(now) == now {
+	changed := v.legacyOnly.Swap(now) != now
+	guess := rawjson.Has(verdict.Discover, guessed)
+	v.unseen.Store(guess) // behind the other one: see settle
+	if !now && !guess && v.seen != nil {
+		v.seen()
+	}
+	if !changed {
 		return
 	}
 	if now {
@@ -81,4 +93,17 @@ func (v *verdicts) note(verdict *negotiate.Verdict) {
 	for _, learn := range v.changed {
 		learn(now)
 	}
+}
+
+// guessed is the member of a discover result that the bridge made up.
+const guessed = "mcp-bridge/guessed"
+
+// settle has a server looked at that was not seen so far, and reports whether it is a
+// legacy one. A question that was under way may have been refused: hence the second try.
+func (v *verdicts) settle(ctx context.Context) (legacy bool) {
+	for tries := 0; tries < 2 && v.unseen.Load(); tries++ {
+		v.prober.Forget()
+		v.judge(ctx, downstream.Caller{})
+	}
+	return v.legacyOnly.Load()
 }

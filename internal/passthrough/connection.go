@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -147,6 +148,9 @@ func (*connection) Adopt(_, _ []byte) error { return nil }
 
 // Leave implements downstream.Conversation: no call is kept.
 func (*connection) Leave() {}
+
+// Rest implements downstream.Conversation.
+func (*connection) Rest(func(downstream.Safe, time.Time) bool) bool { return false }
 
 // Renew implements downstream.Conversation.
 func (*connection) Renew() {}

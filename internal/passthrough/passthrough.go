@@ -20,6 +20,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/internal/hop"
+	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/internal/roundtrip"
 )
 
@@ -62,12 +63,13 @@ func New(opt Options) *Proxy {
 	if opt.Wrap != nil {
 		sends = opt.Wrap(transport)
 	}
+	failed := logfield.Seldom(opt.Log)
 	p.reverse = httputil.ReverseProxy{
 		Transport:      sends,
 		FlushInterval:  -1,
 		Rewrite:        func(r *httputil.ProxyRequest) { rewrite(r, &opt) },
 		ModifyResponse: func(resp *http.Response) error { answered(resp, &opt); return nil },
-		ErrorHandler:   func(w http.ResponseWriter, _ *http.Request, err error) { unreachable(w, err, &opt.Log) },
+		ErrorHandler:   func(w http.ResponseWriter, _ *http.Request, err error) { unreachable(w, err, &failed) },
 		ErrorLog:       log.New(io.Discard, "", 0), // what breaks off in the middle has two peers that notice
 	}
 	return p

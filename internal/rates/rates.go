@@ -1,11 +1,10 @@
-// Package rates bounds how fast requests may come: of a session, of a principal, and
-// from an address. A request must be within all of these; one that is refused counts
+// Package rates bounds how fast requests may come, and how many may be under way: of a
+// session, of a principal, and from an address. A request must be within all of these; one that is refused counts
 // for none. Whoever was not heard of for longest is forgotten first, so that the table
 // stays bounded whatever identities are made up.
 package rates
 
 import (
-	"cmp"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -25,7 +24,8 @@ type Rate struct {
 // Options are the rates. A nil Factor is 1 for everybody.
 type Options struct {
 	Session, Principal, Address Rate
-	// Factor is that of a tier, by which the rates of a session and a principal are
+	AtOnce                      AtOnce
+	// Factor is that of a tier, by which what bounds a session and a principal is
 	// multiplied.
 	Factor map[string]float64
 }
@@ -38,6 +38,7 @@ type Sender struct{ Session, Principal, Address, Tier string }
 type Limiter struct {
 	factor map[string]float64
 	tables [3]table
+	crowds [2]crowd // of principals, of addresses
 }
 
 // table has the buckets of one kind of sender.
@@ -49,10 +50,14 @@ type table struct {
 
 // New returns a limiter, nil when there is nothing to bound.
 func New(opt Options) *Limiter {
-	if opt.Session == (Rate{}) && opt.Principal == (Rate{}) && opt.Address == (Rate{}) {
+	if opt.Session == (Rate{}) && opt.Principal == (Rate{}) && opt.Address == (Rate{}) && opt.AtOnce == (AtOnce{}) && len(opt.Factor) == 0 {
 		return nil
 	}
 	l := &Limiter{factor: opt.Factor}
+	l.crowds[0].most, l.crowds[1].most, l.crowds[0].tiered = opt.AtOnce.Principal, opt.AtOnce.Address, true
+	for i := range l.crowds {
+		l.crowds[i].inside = make(map[string]int)
+	}
 	for i, r := range [...]Rate{opt.Session, opt.Principal, opt.Address} {
 		buckets, _ := lru.New[string, *rate.Limiter](remembered) // the only error is a size below 1
 		l.tables[i] = table{rate: r, tiered: i < 2, buckets: buckets}
@@ -69,7 +74,7 @@ func (l *Limiter) Admit(s Sender, n int) (again time.Duration, ok bool) {
 	now := time.Now()
 	var taken [len(l.tables)]*rate.Reservation
 	for i, key := range [...]string{s.Session, s.Principal, s.Address} {
-		bucket := l.tables[i].bucket(key, cmp.Or(l.factor[s.Tier], 1))
+		bucket := l.tables[i].bucket(key, l.FactorOf(s.Tier))
 		if bucket == nil {
 			continue
 		}

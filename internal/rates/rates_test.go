@@ -95,3 +95,38 @@ func TestWithoutRatesEverythingPasses(t *testing.T) {
 		t.Error("refused")
 	}
 }
+
+func TestHowManyMayBeUnderWay(t *testing.T) {
+	l := New(Options{AtOnce: AtOnce{Principal: 2, Address: 3}, Factor: map[string]float64{"gold": 2}})
+	var leave []func()
+	enter := func(s Sender, n int, want bool) {
+		t.Helper()
+		done, ok := l.Enter(s, n)
+		if ok != want {
+			t.Errorf("%+v: %v", s, ok)
+		}
+		if ok {
+			leave = append(leave, done)
+		}
+	}
+	alice, bob := Sender{Principal: "alice", Address: "1"}, Sender{Principal: "bob", Address: "1"}
+	enter(alice, 2, true)
+	enter(alice, 1, false) // of its principal
+	enter(bob, 2, false)   // from its address, which counts for nothing
+	enter(bob, 1, true)
+	enter(Sender{Principal: "bob", Address: "2", Tier: "gold"}, 3, true)
+	enter(Sender{Principal: "bob", Address: "2", Tier: "gold"}, 1, false)
+	enter(Sender{Address: "3"}, 3, true) // nobody in particular
+	for _, done := range leave {
+		done()
+	}
+	for i := range l.crowds {
+		if len(l.crowds[i].inside) > 0 {
+			t.Errorf("left: %v", l.crowds[i].inside)
+		}
+	}
+	var nobody *Limiter
+	if done, ok := nobody.Enter(alice, 1000); !ok || done == nil || nobody.FactorOf("gold") != 1 {
+		t.Error("the nil limiter bounds")
+	}
+}

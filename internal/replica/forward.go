@@ -5,11 +5,14 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/http/httputil"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
@@ -20,8 +23,17 @@ const (
 	forwardAgain = 200 * time.Millisecond // after an attempt that did not get there
 )
 
+// How long a connection to another replica may be silent before it is asked whether it
+// lives, and how long the answer may take: one that the network has swallowed is not used
+// for minutes.
+const (
+	pingAfter   = time.Second
+	pingTimeout = 2 * time.Second
+)
+
 func newTransport(config *tls.Config) *http.Transport {
 	return &http.Transport{
+		HTTP2:           &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
 		TLSClientConfig: config, ForceAttemptHTTP2: true, DisableCompression: true,
 		DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext, TLSHandshakeTimeout: dialTimeout, IdleConnTimeout: time.Minute,
 	}
@@ -39,7 +51,8 @@ func (r *Replica) Forward(w http.ResponseWriter, req *http.Request, body []byte,
 }
 
 // HandOn is Forward for a request that this replica would serve if it were not about to
-// stop; IsHandedOn knows it at the other side.
+// stop; IsHandedOn knows it at the other side. A POST that got there and was not answered
+// is answered 502, since nobody knows what came of it.
 func (r *Replica) HandOn(w http.ResponseWriter, req *http.Request, body []byte, to downstream.Seat) bool {
 	return r.forward(w, req, body, to, "leaving")
 }
@@ -60,8 +73,14 @@ func (r *Replica) forward(w http.ResponseWriter, req *http.Request, body []byte,
 		switch {
 		case err == nil || req.Context().Err() != nil:
 			return true
-		case errors.Is(err, errNotThere):
+		case errors.Is(err, errNotThere), req.Method == http.MethodGet && r.passing.Err() != nil:
 			return false
+		case errors.Is(err, errSent):
+			r.opt.Log.Warn().Err(err).Stringer("replica", to).Msg("a request was handed on to a replica that was lost with it")
+			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+			w.WriteHeader(http.StatusBadGateway)
+			_, _ = io.WriteString(w, "the replica that served this was lost; whether it was done is unknown\n")
+			return true
 		}
 		r.opt.Log.Debug().Err(err).Stringer("replica", to).Msg("a request did not get to another replica")
 		wait := time.NewTimer(forwardAgain)
@@ -74,11 +93,22 @@ func (r *Replica) forward(w http.ResponseWriter, req *http.Request, body []byte,
 	}
 }
 
+// errSent says that a request got to a replica, which did not answer, and must not be
+// repeated: it may have begun what may be done only once (D-15).
+var errSent = errors.New("no answer from the other replica")
+
 // attempt forwards a request once. On an error nothing was written.
 func (r *Replica) attempt(w http.ResponseWriter, req *http.Request, body []byte, m *member, why string) (failed error) {
 	ctx, cancel := context.WithCancel(req.Context())
 	defer cancel()
 	defer context.AfterFunc(m.alive, cancel)()
+	if req.Method == http.MethodGet {
+		defer context.AfterFunc(r.passing, cancel)()
+	}
+	var sent atomic.Bool
+	if why != "" && req.Method == http.MethodPost {
+		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { sent.Store(true) }})
+	}
 	proxy := &httputil.ReverseProxy{
 		Transport: r.transport, FlushInterval: -1, // events pass as they come
 		Rewrite: func(p *httputil.ProxyRequest) {
@@ -98,8 +128,12 @@ func (r *Replica) attempt(w http.ResponseWriter, req *http.Request, body []byte,
 			}
 			return nil
 		},
-		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err },
-		ErrorLog:     log.New(io.Discard, "", 0), // the client sees that its stream ended
+		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) {
+			if failed = err; sent.Load() && !errors.Is(err, errNotThere) {
+				failed = fmt.Errorf("%w: %w", errSent, err)
+			}
+		},
+		ErrorLog: log.New(io.Discard, "", 0), // the client sees that its stream ended
 	}
 	proxy.ServeHTTP(w, req.WithContext(ctx))
 	return failed

@@ -138,6 +138,13 @@ func (r *Replica) Others() []downstream.Seat {
 	return seats
 }
 
+// Everybody is Others after a look at the store, if that can be reached: one that came just
+// now is among them, too.
+func (r *Replica) Everybody(ctx context.Context) []downstream.Seat {
+	r.lookOnce(ctx)
+	return r.Others()
+}
+
 // member returns a replica that is alive, nil when it is not.
 func (r *Replica) member(ctx context.Context, seat downstream.Seat) *member {
 	if seat == 0 || seat == r.opt.Seat {

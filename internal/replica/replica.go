@@ -47,6 +47,8 @@ type Replica struct {
 
 	stop    context.CancelFunc
 	ctx     context.Context // ends with Close
+	passing context.Context // ends with EndStreams
+	endPass context.CancelFunc
 	running sync.WaitGroup
 
 	mu      sync.Mutex
@@ -73,6 +75,7 @@ func Open(ctx context.Context, opt Options) (*Replica, error) {
 		server: &http.Server{ReadHeaderTimeout: readTimeout, TLSConfig: id.server(), ErrorLog: log.New(io.Discard, "", 0)},
 	}
 	r.ctx, r.stop = context.WithCancel(context.Background())
+	r.passing, r.endPass = context.WithCancel(r.ctx)
 	if err := r.beat(ctx); err != nil {
 		r.stop()
 		return nil, errors.Join(fmt.Errorf("replica: taking a lease: %w", err), listener.Close())
@@ -99,11 +102,24 @@ func (r *Replica) Serve(handler http.Handler, lapsed func()) {
 // Address returns where other replicas reach this one.
 func (r *Replica) Address() string { return r.opt.Address }
 
+// EndStreams ends the streams of GET that pass through this replica on their way from
+// another, so that it can stop: their clients come back for the rest elsewhere. None is
+// passed on afterwards.
+func (r *Replica) EndStreams() { r.endPass() }
+
+// lastWords is how long responses to other replicas, of which nothing is left to be done,
+// may take to get there.
+const lastWords = 2 * time.Second
+
 // Close gives the lease back and ends all traffic with other replicas.
 func (r *Replica) Close() {
+	ctx, cancel := context.WithTimeout(context.Background(), lastWords)
+	defer cancel()
+	if r.server.Shutdown(ctx) != nil {
+		_ = r.server.Close()
+	}
 	r.stop()
 	_ = r.listener.Close()
-	_ = r.server.Close()
 	r.running.Wait()
 	r.transport.CloseIdleConnections()
 	r.resign()

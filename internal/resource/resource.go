@@ -91,6 +91,9 @@ func (s *Resource) Routes(paths []string, only bool) map[string]http.Handler {
 	if only {
 		routes[wellknown.Resource] = s.metadata(s.path)
 		routes[wellknown.Issuer] = http.HandlerFunc(s.serveIssuer)
+		if relayed, ok := s.source.(*relayed); ok {
+			maps.Copy(routes, newFallback(relayed).routes())
+		}
 	}
 	return routes
 }

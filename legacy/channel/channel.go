@@ -87,8 +87,11 @@ type Options struct {
 	Account     *budget.Account       // what the connection holds, which closes it; nil: that is without bounds
 	Gate        *gate.Gate            // requests are counted here; nil: nowhere
 	Pace        func() *jsonrpc.Error // admits a request, or says why not; nil: all are admitted
-	Logger      zerolog.Logger
-	Watch       observe.Watcher // is told of the end; nil: nobody is
+	// Places counts a request in until leave, or says why not; nil: none are counted.
+	Places  func() (leave func(), err *jsonrpc.Error)
+	Logger  zerolog.Logger
+	Dropped zerolog.Logger  // for messages that cannot be answered
+	Watch   observe.Watcher // is told of the end; nil: nobody is
 }
 
 // queued is a message that waits, and where its response goes.
@@ -102,7 +105,7 @@ type queued struct {
 // one JSON message at a time and must not keep it.
 func New(ctx context.Context, opt Options, b downstream.Backend, caller downstream.Caller, transport observe.Transport, write func([]byte) error) *Channel {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	caller.Account = opt.Account
+	caller.Account, caller.Transport = opt.Account, transport
 	return &Channel{
 		opt: opt, backend: b, ctx: ctx, cancel: cancel, caller: caller, write: write,
 		transport: transport, born: time.Now(),

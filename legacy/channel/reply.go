@@ -26,6 +26,7 @@ type reply struct {
 	gated  bool         // a shutdown waits for it
 	fate   atomic.Int32 // waiting, started or withdrawn
 	hold   budget.Hold  // of the request; released with its end
+	leave  func()       // of the place that it takes
 
 	mu       sync.Mutex // orders Send before Finish: nothing follows a response
 	over     bool
@@ -78,6 +79,7 @@ func (r *reply) end(msg *downstream.Message) {
 	r.c.settle(r) // first: a quick client may use the id again
 	message.Framed(msg, r.answer)
 	r.hold.Release()
+	r.leave()
 	if r.gated {
 		r.c.opt.Gate.Exit() // now a shutdown may close the connection
 	}

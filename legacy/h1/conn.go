@@ -247,8 +247,12 @@ func (cn *conn) refuse() {
 	}
 }
 
-// dismiss is the shutdown's word to the connection.
+// dismiss is the shutdown's word to the connection. A request that has come already, and
+// whose goroutine has yet to see it, is served.
 func (cn *conn) dismiss() {
+	if cn.state.Load() == idle && pending(cn.nc) {
+		return
+	}
 	if cn.state.CompareAndSwap(idle, dismissed) {
 		_ = cn.nc.Close()
 		return

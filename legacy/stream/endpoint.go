@@ -30,6 +30,7 @@ type Options struct {
 	Rest         time.Duration // a stream that is quiet for this long gives its goroutine up
 	NoPark       bool          // every stream keeps its goroutine
 	Poll         time.Duration // after which clients that know of that are to come again (E-8); 0: never
+	PollPause    time.Duration // how long they are to stay away
 
 	Gate   *gate.Gate      // of the endpoint; shut, it ends the streams of GET
 	Watch  observe.Watcher // nil: nobody is told
@@ -45,6 +46,8 @@ type Endpoint struct {
 	retention *agenda.Agenda // ended streams that can still be resumed (E-20)
 	quiet     *quiet.Conns   // responses that no goroutine serves
 	attended  atomic.Int32   // responses that have one
+	gaps      zerolog.Logger // says that events are missing
+	dropped   zerolog.Logger // says that messages are
 	crowded   chan struct{}  // gets a value when those begin to be a crowd
 }
 
@@ -58,6 +61,8 @@ func NewEndpoint(opt Options) *Endpoint {
 		retention: agenda.New(opt.Retention),
 		quiet:     quiet.New(quiet.Options{Off: opt.NoPark, KeepAlive: opt.KeepAlive, WriteTimeout: opt.WriteTimeout, Gate: opt.Gate}),
 		crowded:   make(chan struct{}, 1),
+		gaps:      logfield.Seldom(opt.Logger),
+		dropped:   logfield.Seldom(opt.Logger),
 	}
 }
 

@@ -52,7 +52,7 @@ func (s *Set) resume(c *Response, st *sessions.Stream, seq uint64) {
 		s.endpoint.resumed(observe.Replayed)
 	} else {
 		s.endpoint.resumed(observe.Gap)
-		s.endpoint.opt.Logger.Warn().Str(logfield.SessionID, logfield.Short(s.session.ID)).Uint64(logfield.StreamID, st.ID()).
+		s.endpoint.gaps.Warn().Str(logfield.SessionID, logfield.Short(s.session.ID)).Uint64(logfield.StreamID, st.ID()).
 			Uint64("missed", missed).Msg("resumed a stream whose log had overflowed")
 	}
 	st.Flush()

@@ -26,6 +26,9 @@ func First(seat downstream.Seat, opening uint32) Number {
 // Seat returns that of the replica that began the stream.
 func (n Number) Seat() downstream.Seat { return downstream.Seat(n >> seatShift) }
 
+// First returns the number of the standalone stream beside a stream.
+func (n Number) First() Number { return n &^ (1<<countBits - 1) }
+
 // isStandalone reports whether a number is that of the stream which GET opens without
 // Last-Event-ID.
 func isStandalone(stream uint64) bool { return stream&(1<<countBits-1) == 0 }

@@ -22,8 +22,8 @@ func (s *Set) Retire(st *sessions.Stream) {
 	k.retention.Item = k
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return
+	if _, known := s.indexLocked(st.ID()); s.closed || !known {
+		return // nobody can come back for it
 	}
 	s.endpoint.retention.Add(&k.retention)
 	s.retired = append(s.retired, k)

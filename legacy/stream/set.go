@@ -48,6 +48,13 @@ func (s *Set) Init(e *Endpoint, session *sessions.Record, account *budget.Accoun
 // Listening reports whether a GET is attached to one of the streams.
 func (s *Set) Listening() bool { return s.attached.Load() > 0 }
 
+// Empty reports whether no stream of a call is here, be it for somebody who comes back, and nobody listens.
+func (s *Set) Empty() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.streams) == 0 && s.attached.Load() == 0
+}
+
 // add returns a new stream for a call. Its events have ids whatever the version (E-9):
 // resumability came with Streamable HTTP itself, and clients that offer 2024-11-05 over
 // it make use of it, too.
@@ -120,7 +127,7 @@ func (s *Set) keepLocked(key string, msg []byte) {
 		}
 	}
 	if len(s.pending) >= s.endpoint.opt.MaxPending || len(s.pending) > 0 && s.account.Tight() {
-		s.endpoint.opt.Logger.Warn().Str(logfield.SessionID, logfield.Short(s.session.ID)).Str("key", s.pending[0].key).
+		s.endpoint.dropped.Warn().Str(logfield.SessionID, logfield.Short(s.session.ID)).Str("key", s.pending[0].key).
 			Msg("too many messages wait for the client to listen; dropped the oldest")
 		s.account.Give(len(s.pending[0].msg))
 		s.pending = append(s.pending[:0], s.pending[1:]...)

@@ -55,7 +55,7 @@ func TestNamesAreThoseOfTheConventions(t *testing.T) {
 		"mcp.server.operation.duration": {"mcp.method.name", "mcp.protocol.version", "gen_ai.operation.name", "error.type", "rpc.response.status_code",
 			"network.transport", "network.protocol.name", "gen_ai.tool.name", "gen_ai.prompt.name", "jsonrpc.protocol.version"},
 		"mcp.client.operation.duration": {"mcp.method.name", "mcp.protocol.version", "gen_ai.operation.name", "error.type", "rpc.response.status_code",
-			"network.transport", "server.address", "server.port"},
+			"network.transport", "network.protocol.name", "server.address", "server.port"},
 		"mcp.server.session.duration": {"mcp.protocol.version", "network.transport", "network.protocol.name", "error.type"},
 	}
 	buckets := []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}
@@ -99,11 +99,16 @@ func everything(m *Mount, text string) {
 	m.Resumed(observe.Gap)
 	m.Distrusted(observe.Sampling)
 	m.Passed(true)
+	m.Modern(text, text)
+	m.Repeated(observe.BrokenLine)
+	m.Lost(text)
+	m.Cached(true)
+	m.Overhead(observe.ToClient, time.Millisecond)
 }
 
 func TestNoPeerMakesAnyLabelButItsName(t *testing.T) {
-	r := NewRegistry("v0")
-	everything(r.Mount("/mcp"), "evil-peer")
+	r := NewRegistry("v0", "abc")
+	everything(r.Mount("/mcp", observe.Server{Address: "server", Port: "80", Transport: "tcp"}), "evil-peer")
 	text := scrape(r)
 	for line := range strings.Lines(text) {
 		if strings.Contains(line, "evil-peer") && !strings.HasPrefix(line, "mcpbridge_client") {
@@ -116,8 +121,8 @@ func TestNoPeerMakesAnyLabelButItsName(t *testing.T) {
 }
 
 func TestNamesOfClientsAreBounded(t *testing.T) {
-	r := NewRegistry("v0")
-	m := r.Mount("/mcp")
+	r := NewRegistry("v0", "abc")
+	m := r.Mount("/mcp", observe.Server{Address: "server", Port: "80", Transport: "tcp"})
 	for i := range 3 * maxClients {
 		m.SessionOpened(strings.Repeat("x", i+1), mcp.V20250618)
 	}
@@ -132,7 +137,7 @@ func TestNamesOfClientsAreBounded(t *testing.T) {
 
 // TestCountingAllocatesNothing: reports come on the path of a call.
 func TestCountingAllocatesNothing(t *testing.T) {
-	m := NewRegistry("v0").Mount("/mcp")
+	m := NewRegistry("v0", "abc").Mount("/mcp", observe.Server{Address: "server", Port: "80", Transport: "tcp"})
 	var watch observe.Watcher = m
 	if n := testing.AllocsPerRun(100, func() {
 		watch.CallEnded(observe.Call{Method: mcp.MethodToolsCall, Version: mcp.V20250618, Took: time.Second, Rounds: 1})
@@ -140,13 +145,17 @@ func TestCountingAllocatesNothing(t *testing.T) {
 		watch.QuestionEnded(observe.Question{Version: mcp.V20250618})
 		watch.SessionEnded(observe.Session{Version: mcp.V20250618})
 		watch.Refused(observe.BadHost)
+		watch.Repeated(observe.Busy)
+		watch.Lost("audio")
+		watch.Cached(true)
+		watch.Overhead(observe.ToServer, time.Millisecond)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
 
 func BenchmarkCallEnded(b *testing.B) {
-	var watch observe.Watcher = NewRegistry("v0").Mount("/mcp")
+	var watch observe.Watcher = NewRegistry("v0", "abc").Mount("/mcp", observe.Server{Address: "server", Port: "80", Transport: "tcp"})
 	b.ReportAllocs()
 	for b.Loop() {
 		watch.CallEnded(observe.Call{Method: mcp.MethodToolsCall, Version: mcp.V20250618, Took: time.Second, Rounds: 1})
@@ -154,13 +163,13 @@ func BenchmarkCallEnded(b *testing.B) {
 }
 
 func TestEveryMetricOfTheTableIsServed(t *testing.T) {
-	r := NewRegistry("v0")
+	r := NewRegistry("v0", "abc")
 	r.Look(func() []State {
-		return []State{{Mount: "/mcp", Ready: true, Sessions: map[Speaks]int{{mcp.V20250618, observe.StreamableHTTP}: 2}, Streams: map[Stream]int{{"call", "detached"}: 3}, Suspended: map[string]int{"client": 1}, Oldest: 41}}
+		return []State{{Mount: "/mcp", Ready: true, Sessions: map[Speaks]int{{mcp.V20250618, observe.StreamableHTTP}: 2}, Streams: map[Stream]int{{"call", "detached"}: 3}, Suspended: map[string]int{"client": 1}, Oldest: 41, Connections: 5, Server: Server{Era: "modern", Name: "s"}}, {Mount: "/run", Children: 2, ChildLimit: 3}}
 	})
 	r.Memory(fixedMemory{})
 	r.Store(func() bool { return true })
-	everything(r.Mount("/mcp"), mcp.MethodToolsCall)
+	everything(r.Mount("/mcp", observe.Server{Address: "server", Port: "80", Transport: "tcp"}), mcp.MethodToolsCall)
 	r.Traces(map[string]func() uint64{"sent": func() uint64 { return 7 }})
 	text := scrape(r)
 	for _, m := range table {
@@ -174,6 +183,15 @@ func TestEveryMetricOfTheTableIsServed(t *testing.T) {
 		`mcpbridge_reloads_total{result="refused"} 0`,
 		`mcpbridge_flow_oldest_seconds{mount="/mcp"} 41`,
 		`mcpbridge_upstream_ready{mount="/mcp"} 1`,
+		`mcpbridge_upstream_connections{mount="/mcp",state="open"} 5`,
+		`mcpbridge_children{mount="/run",state="session"} 2`,
+		`mcpbridge_upstream_info{draft="",era="modern",mount="/mcp",server="s",server_version="",versions=""} 1`,
+		`mcpbridge_upstream_repeats_total{mount="/mcp",reason="connection"} 1`,
+		`mcpbridge_downlevel_total{mount="/mcp",what="_OTHER"} 1`,
+		`mcpbridge_cache_requests_total{mount="/mcp",result="hit"} 1`,
+		`mcpbridge_overhead_seconds_count{mount="/mcp",phase="response"} 1`,
+		`mcpbridge_refused_total{mount="/mcp",reason="origin",status="403"} 1`,
+		`mcpbridge_clients_total{client="tools/call",era="modern",mount="/mcp",version="_OTHER"} 1`,
 		`mcpbridge_memory_bytes 1`, `mcpbridge_memory_limit_bytes 2`, `mcpbridge_memory_refused_total 3`,
 		`mcpbridge_questions_total{kind="url",mount="/mcp",outcome="accept"} 1`,
 		`mcpbridge_questions_total{kind="form",mount="/mcp",outcome="timeout"} 0`,

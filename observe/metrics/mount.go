@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,13 +29,23 @@ type Mount struct {
 	breaker      [observe.Kinds]prometheus.Counter
 	modern       prometheus.Counter
 	relayed      prometheus.Counter
+	repeats      [observe.Repeats]prometheus.Counter
+	phases       [observe.Phases]prometheus.Observer
+	hits, misses prometheus.Counter
+	losses       *children[string, prometheus.Counter]
 }
 
 // The keys of children: label values that are constants, but for the mount's.
 type (
-	callKey    struct{ method, version, operation, fault, code string }
-	requestKey struct{ method, version, operation, fault, result string }
-	endKey     struct {
+	callKey struct {
+		method, version, operation, fault, code string
+		transport                               observe.Transport
+	}
+	requestKey struct {
+		method, version, operation, fault, code, result string
+		question                                        bool
+	}
+	endKey struct {
 		end   observe.End
 		cause string
 	}
@@ -47,13 +58,18 @@ type (
 
 var _ observe.Watcher = (*Mount)(nil)
 
-func (r *Registry) newMount(path string) *Mount {
+func (r *Registry) newMount(path string, server observe.Server) *Mount {
 	m := &Mount{clients: newClientele(r, path)}
 	m.calls = newChildren(func(k callKey) prometheus.Observer {
-		return r.histogram(serverOperation).WithLabelValues(path, k.method, k.version, k.operation, k.fault, k.code)
+		return r.histogram(serverOperation).WithLabelValues(path, k.method, k.version, k.operation, k.fault, k.code,
+			network(k.transport), protocol(k.transport), k.transport.String())
 	})
 	m.requests = newChildren(func(k requestKey) prometheus.Observer {
-		return r.histogram(clientOperation).WithLabelValues(path, k.method, k.version, k.operation, k.fault, k.result)
+		at := server
+		if k.question {
+			at = observe.Server{} // it went to a client, over its own transport
+		}
+		return r.histogram(clientOperation).WithLabelValues(path, k.method, k.version, k.operation, k.fault, k.code, at.Transport, protocolOf(&at), at.Address, at.Port, k.result)
 	})
 	m.ends = newChildren(func(k endKey) prometheus.Counter {
 		return r.counter(flowsEnded).WithLabelValues(path, k.end.String(), k.cause)
@@ -67,6 +83,8 @@ func (r *Registry) newMount(path string) *Mount {
 	m.causes = newChildren(func(cause string) prometheus.Counter {
 		return r.counter(upstreamFailures).WithLabelValues(path, cause)
 	})
+	m.losses = newChildren(func(what string) prometheus.Counter { return r.counter(downlevel).WithLabelValues(path, what) })
+	m.hits, m.misses = r.counter(cacheRequests).WithLabelValues(path, "hit"), r.counter(cacheRequests).WithLabelValues(path, "miss")
 	m.modern = r.counter(passed).WithLabelValues(path, "modern")
 	m.relayed = r.counter(passed).WithLabelValues(path, "legacy")
 	m.arrays(r, path)
@@ -87,7 +105,13 @@ func (m *Mount) arrays(r *Registry, path string) {
 		m.reasons[reason] = r.counter(sessionsEnded).WithLabelValues(path, reason.String())
 	}
 	for refusal := range observe.Refusals {
-		m.refusals[refusal] = r.counter(refused).WithLabelValues(path, refusal.String())
+		m.refusals[refusal] = r.counter(refused).WithLabelValues(path, strconv.Itoa(refusal.Status()), refusal.String())
+	}
+	for why := range observe.Repeats {
+		m.repeats[why] = r.counter(repeats).WithLabelValues(path, why.String())
+	}
+	for phase := range observe.Phases {
+		m.phases[phase] = r.histogram(overhead).WithLabelValues(path, phase.String())
 	}
 	for outcome := range observe.Resumptions {
 		m.resumptions[outcome] = r.counter(resumptions).WithLabelValues(path, outcome.String())
@@ -102,10 +126,28 @@ func network(t observe.Transport) string {
 	return "tcp"
 }
 
+// protocol is the conventions' network.protocol.name.
+func protocol(t observe.Transport) string {
+	switch t {
+	case observe.Stdio, observe.NoTransport:
+		return ""
+	case observe.WebSocket:
+		return "websocket"
+	}
+	return "http"
+}
+
+func protocolOf(s *observe.Server) string {
+	if s.Transport == "" || s.Transport == "pipe" {
+		return ""
+	}
+	return "http"
+}
+
 // CallEnded implements observe.Watcher.
 func (m *Mount) CallEnded(c observe.Call) {
 	method := methodWord(c.Method)
-	m.calls.of(callKey{method, versionWord(c.Version), operation(method), fault(&c), codeWord(c.Code)}).Observe(c.Took.Seconds())
+	m.calls.of(callKey{method, versionWord(c.Version), operation(method), fault(&c), codeWord(c.Code), c.Transport}).Observe(c.Took.Seconds())
 	m.ends.of(endKey{c.End, c.Cause}).Inc()
 	if c.Rounds > 0 {
 		m.rounds.of(method).Observe(float64(c.Rounds))
@@ -136,7 +178,7 @@ func (m *Mount) QuestionEnded(q observe.Question) {
 	if q.Outcome >= observe.ClientError {
 		failed = q.Outcome.String()
 	}
-	m.requests.of(requestKey{method: questionMethod(q.Kind), version: versionWord(q.Version), fault: failed, result: "complete"}).Observe(q.Took.Seconds())
+	m.requests.of(requestKey{method: questionMethod(q.Kind), version: versionWord(q.Version), fault: failed, result: "complete", question: true}).Observe(q.Took.Seconds())
 }
 
 func questionMethod(k observe.Kind) string {
@@ -173,7 +215,7 @@ func (m *Mount) RequestEnded(r observe.Request) {
 		k.fault = r.Cause
 		m.causes.of(r.Cause).Inc()
 	case r.Code != 0:
-		k.fault = codeWord(r.Code)
+		k.fault, k.code = codeWord(r.Code), codeWord(r.Code)
 	}
 	m.requests.of(k).Observe(r.Took.Seconds())
 }
@@ -181,6 +223,31 @@ func (m *Mount) RequestEnded(r observe.Request) {
 // SessionOpened implements observe.Watcher.
 func (m *Mount) SessionOpened(client string, version mcp.Version) {
 	m.clients.seen(client, versionWord(version), "legacy", time.Now())
+}
+
+// Modern implements observe.Watcher.
+func (m *Mount) Modern(client, version string) {
+	m.clients.seen(client, versionWord(mcp.Version(version)), "modern", time.Now())
+}
+
+// Repeated implements observe.Watcher.
+func (m *Mount) Repeated(why observe.Repeat) { m.repeats[why].Inc() }
+
+// Lost implements observe.Watcher.
+func (m *Mount) Lost(what string) { m.losses.of(lossWord(what)).Inc() }
+
+// Cached implements observe.Watcher.
+func (m *Mount) Cached(hit bool) {
+	if hit {
+		m.hits.Inc()
+	} else {
+		m.misses.Inc()
+	}
+}
+
+// Overhead implements observe.Watcher.
+func (m *Mount) Overhead(phase observe.Phase, took time.Duration) {
+	m.phases[phase].Observe(took.Seconds())
 }
 
 // Passed implements observe.Watcher.

@@ -8,6 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/mcpbridge/bridge/observe"
 )
 
 // Registry holds the metrics of one process.
@@ -21,8 +23,9 @@ type Registry struct {
 	mounts map[string]*Mount
 }
 
-// NewRegistry returns the metrics of a program of this version.
-func NewRegistry(version string) *Registry {
+// NewRegistry returns the metrics of a program of this version, built of a revision of
+// its source.
+func NewRegistry(version, revision string) *Registry {
 	r := &Registry{
 		prometheus: prometheus.NewRegistry(),
 		histograms: map[string]*prometheus.HistogramVec{},
@@ -38,7 +41,7 @@ func NewRegistry(version string) *Registry {
 	r.counter(reloads).WithLabelValues("obeyed")
 	r.counter(reloads).WithLabelValues("refused")
 	r.gauge(reloaded).WithLabelValues().SetToCurrentTime()
-	r.gauge(buildInfo).WithLabelValues(version, runtime.Version()).Set(1)
+	r.gauge(buildInfo).WithLabelValues(version, revision, runtime.Version()).Set(1)
 	r.prometheus.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return r
 }
@@ -84,12 +87,13 @@ func (r *Registry) histogram(m metric) *prometheus.HistogramVec { return r.histo
 func (r *Registry) counter(m metric) *prometheus.CounterVec     { return r.counters[m.name] }
 func (r *Registry) gauge(m metric) *prometheus.GaugeVec         { return r.gauges[m.name] }
 
-// Mount returns what takes the reports of the mount at a path.
-func (r *Registry) Mount(path string) *Mount {
+// Mount returns what takes the reports of the mount at a path, in front of a server. After
+// a reload with another server the address stays that of the first.
+func (r *Registry) Mount(path string, server observe.Server) *Mount {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.mounts[path] == nil {
-		r.mounts[path] = r.newMount(path)
+		r.mounts[path] = r.newMount(path, server)
 	}
 	return r.mounts[path]
 }

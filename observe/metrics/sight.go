@@ -20,6 +20,12 @@ type State struct {
 	InFlight     int            // calls that wait for the server
 	Suspended    map[string]int // calls that wait for others, by whom
 	Oldest       float64        // age of the oldest of those, in seconds
+	Connections  int            // to the server that are open
+	Listens      int            // at the server that are open
+	Reconnecting int            // listens that are not
+	Children     int            // processes of its command that serve one session each
+	ChildLimit   int            // 0: the server is no command
+	Server       Server
 }
 
 // Speaks is what sessions are counted by.
@@ -28,6 +34,9 @@ type Speaks struct {
 	Transport observe.Transport
 }
 
+// Server is what a server says of itself; "" where it is not known.
+type Server struct{ Era, Versions, Name, Version, Draft string }
+
 // Stream is what streams are counted by.
 type Stream struct {
 	Kind  string // call or get
@@ -35,7 +44,7 @@ type Stream struct {
 }
 
 // looks are the metrics that are read at each scrape.
-var looks = []metric{sessionsOpen, streams, sessionLimit, flowLimit, callsInFlight, flowsSuspended, oldestFlow, upstreamReady}
+var looks = []metric{sessionsOpen, streams, sessionLimit, flowLimit, callsInFlight, flowsSuspended, oldestFlow, upstreamReady, listens, connections, processes, childrenLimit, upstreamInfo}
 
 // memory are the metrics of the process's memory, read at each scrape, too.
 var memory = []metric{memoryUsed, memoryLimit, memoryRefused, storeUp}
@@ -114,6 +123,17 @@ func (s *sight) Collect(out chan<- prometheus.Metric) {
 		set(callsInFlight, float64(state.InFlight))
 		set(oldestFlow, state.Oldest)
 		set(upstreamReady, truth(state.Ready))
+		set(listens, float64(state.Listens), "open")
+		set(listens, float64(state.Reconnecting), "reconnecting")
+		if state.ChildLimit == 0 {
+			set(connections, float64(state.Connections), "open")
+		} else {
+			set(processes, float64(state.Children), "session")
+			set(childrenLimit, float64(state.ChildLimit))
+		}
+		if s := &state.Server; s.Era != "" {
+			set(upstreamInfo, 1, clean(s.Era), clean(s.Versions), clean(s.Name), clean(s.Version), clean(s.Draft))
+		}
 	}
 }
 

@@ -24,6 +24,7 @@ var (
 	conventional = []float64{.01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 30, 60, 120, 300}
 	patient      = append(conventional[:len(conventional):len(conventional)], 600, 1800)
 	sessionLong  = append(conventional[:len(conventional):len(conventional)], 600, 1200, 1800, 3600, 14400, 86400)
+	fast         = []float64{1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, .01, .05, .25}
 	human        = []float64{1, 2, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600}
 	fewRounds    = []float64{1, 2, 3, 4, 6, 8, 12, 16, 20}
 )
@@ -33,13 +34,15 @@ var (
 var (
 	serverOperation = metric{
 		name: "mcp_server_operation_duration_seconds", otel: "mcp.server.operation.duration", kind: histogram, buckets: patient,
-		labels: []string{"mount", "mcp_method_name", "mcp_protocol_version", "gen_ai_operation_name", "error_type", "rpc_response_status_code"},
-		help:   "Requests of clients, from their arrival to their answer, the time that people needed included.",
+		labels: []string{"mount", "mcp_method_name", "mcp_protocol_version", "gen_ai_operation_name", "error_type", "rpc_response_status_code",
+			"network_transport", "network_protocol_name", "mcpbridge_transport"},
+		help: "Requests of clients, from their arrival to their answer, the time that people needed included.",
 	}
 	clientOperation = metric{
 		name: "mcp_client_operation_duration_seconds", otel: "mcp.client.operation.duration", kind: histogram, buckets: conventional,
-		labels: []string{"mount", "mcp_method_name", "mcp_protocol_version", "gen_ai_operation_name", "error_type", "mcpbridge_result"},
-		help:   "Requests of the bridge: one for each round to the server, and one for each question to a client.",
+		labels: []string{"mount", "mcp_method_name", "mcp_protocol_version", "gen_ai_operation_name", "error_type", "rpc_response_status_code",
+			"network_transport", "network_protocol_name", "server_address", "server_port", "mcpbridge_result"},
+		help: "Requests of the bridge: one for each round to the server, and one for each question to a client. The server's address stands at rounds.",
 	}
 	serverSession = metric{
 		name: "mcp_server_session_duration_seconds", otel: "mcp.server.session.duration", kind: histogram, buckets: sessionLong,
@@ -71,7 +74,7 @@ var (
 		help: "Sessions by why they ended.",
 	}
 	refused = metric{
-		name: "mcpbridge_refused_total", kind: counter, labels: []string{"mount", "reason"},
+		name: "mcpbridge_refused_total", kind: counter, labels: []string{"mount", "status", "reason"},
 		help: "HTTP requests of clients that were turned away before they meant anything.",
 	}
 	resumptions = metric{
@@ -88,15 +91,59 @@ var (
 	}
 	clients = metric{
 		name: "mcpbridge_clients_total", kind: counter, labels: []string{"mount", "client", "version", "era"},
-		help: "Sessions by the name that the client declared, at most 50 names and then _OTHER, and the revision that it speaks.",
+		help: "Sessions by the name that the client declared, at most 50 names and then _OTHER, and the revision that it speaks; of modern clients, which have no sessions, requests by the product of their User-Agent.",
 	}
 	clientSeen = metric{
 		name: "mcpbridge_client_last_seen_timestamp_seconds", kind: gauge, labels: clients.labels,
-		help: "When such a client last opened a session.",
+		help: "When such a client last opened a session, or sent a modern request.",
 	}
 	passed = metric{
 		name: "mcpbridge_passthrough_total", kind: counter, labels: []string{"mount", "era"},
 		help: "Requests that went to the server as they were: of modern clients, and of legacy ones that are relayed to a server of their own era.",
+	}
+)
+
+// The bridge's own: what it does to messages, and what that takes.
+var (
+	overhead = metric{
+		name: "mcpbridge_overhead_seconds", kind: histogram, buckets: fast, labels: []string{"mount", "phase"},
+		help: "What the bridge itself takes: from a request's arrival to its first round, and from the server's last word to the client's. One call in 16 is measured.",
+	}
+	repeats = metric{
+		name: "mcpbridge_upstream_repeats_total", kind: counter, labels: []string{"mount", "reason"},
+		help: "Requests that were sent to the server again, by why.",
+	}
+	downlevel = metric{
+		name: "mcpbridge_downlevel_total", kind: counter, labels: []string{"mount", "what"},
+		help: "What clients got in the words of their older revision, or not at all. Of lists each is counted when it is new to a revision.",
+	}
+	cacheRequests = metric{
+		name: "mcpbridge_cache_requests_total", kind: counter, labels: []string{"mount", "result"},
+		help: "Requests whose results may be kept, by whether one was there.",
+	}
+)
+
+// The bridge's own: the way to the server.
+var (
+	listens = metric{
+		name: "mcpbridge_listens_upstream", kind: gauge, labels: []string{"mount", "state"},
+		help: "Subscriptions at the server that sessions share: open, or about to be opened again.",
+	}
+	connections = metric{
+		name: "mcpbridge_upstream_connections", kind: gauge, labels: []string{"mount", "state"},
+		help: "Connections to the server that are open.",
+	}
+	processes = metric{
+		name: "mcpbridge_children", kind: gauge, labels: []string{"mount", "state"},
+		help: "Processes of a command that serve one session each.",
+	}
+	childrenLimit = metric{
+		name: "mcpbridge_children_limit", kind: gauge, labels: []string{"mount"},
+		help: "How many there may be: limits.children.",
+	}
+	upstreamInfo = metric{
+		name: "mcpbridge_upstream_info", kind: gauge, labels: []string{"mount", "era", "versions", "server", "server_version", "draft"},
+		help: "Always 1; the labels tell what the server says of itself, shortened.",
 	}
 )
 
@@ -163,7 +210,7 @@ var (
 		help: "Spans for the collector: sent, failed because it did not take them, or dropped because too many waited. Only where calls are traced.",
 	}
 	buildInfo = metric{
-		name: "mcpbridge_build_info", kind: gauge, labels: []string{"version", "goversion"},
+		name: "mcpbridge_build_info", kind: gauge, labels: []string{"version", "revision", "goversion"},
 		help: "Always 1; the labels tell what runs.",
 	}
 )
@@ -173,5 +220,6 @@ var table = []metric{
 	serverOperation, clientOperation, serverSession,
 	streams, traceSpans, reloads, reloaded,
 	flowsEnded, rounds, questions, questionTime, sessionsEnded, refused, resumptions, upstreamFailures, breaker, clients, clientSeen, passed,
+	overhead, repeats, downlevel, cacheRequests, listens, connections, processes, childrenLimit, upstreamInfo,
 	sessionsOpen, sessionLimit, callsInFlight, flowsSuspended, oldestFlow, flowLimit, upstreamReady, storeUp, memoryUsed, memoryLimit, memoryRefused, buildInfo,
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/translate"
 )
 
 // other stands for every value that is not one of those which are expected.
@@ -45,6 +46,16 @@ func versionWord(version mcp.Version) string {
 	}
 	if i := slices.Index(mcp.Legacy[:], version); i >= 0 {
 		return string(mcp.Legacy[i])
+	}
+	return other
+}
+
+// losses are the words for what older revisions cannot say.
+var losses = words(translate.Losses...)
+
+func lossWord(what string) string {
+	if w, ok := losses[what]; ok {
+		return w
 	}
 	return other
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
@@ -34,11 +35,19 @@ func (b *backend) Modern() http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b.watch.Passed(true)
+		b.watch.Modern(product(r.UserAgent()), r.Header.Get(mcp.HeaderProtocolVersion))
 		if b.tap.book != nil {
 			b.tap.book.Modern(r.UserAgent(), r.Header.Get(mcp.HeaderProtocolVersion))
 		}
 		inner.ServeHTTP(w, r)
 	})
+}
+
+// product is the name of the program in a User-Agent.
+func product(agent string) string {
+	name, _, _ := strings.Cut(agent, " ")
+	name, _, _ = strings.Cut(name, "/")
+	return name
 }
 
 // Connected implements downstream.Backend.
@@ -99,7 +108,7 @@ func (b *backend) Stateless(caller downstream.Caller, version mcp.Version) downs
 func (b *backend) Open(ctx context.Context, caller downstream.Caller, req jsonrpc.Message, push downstream.Pusher) (downstream.Conversation, []byte, error) {
 	began := time.Now()
 	conv, result, err := b.Backend.Open(ctx, caller, req, push)
-	done := observe.Call{Method: req.Method, Took: time.Since(began)}
+	done := observe.Call{Method: req.Method, Took: time.Since(began), Transport: caller.Transport}
 	if err != nil {
 		done.End, done.Cause, done.Code = observe.Failed, "refused", codeOf(err)
 		b.watch.CallEnded(done)

@@ -56,10 +56,10 @@ func (c *conversation) reply(out downstream.Reply, method string) *reply {
 
 // Resume implements downstream.Conversation.
 func (c *conversation) Resume(caller downstream.Caller, flow []byte, out downstream.Reply) error {
-	if !c.tap.open.Load() {
+	if c.tap.tracer == nil && !c.tap.open.Load() {
 		return c.Conversation.Resume(caller, flow, out)
 	}
-	return c.Conversation.Resume(caller, flow, c.reply(out, ""))
+	return c.Conversation.Resume(caller, flow, c.resumed(&caller, flow, out))
 }
 
 // Notify implements downstream.Conversation.

@@ -19,7 +19,6 @@ import (
 // load per message.
 type Hub struct {
 	open     atomic.Bool // somebody looks or records
-	bodies   atomic.Bool // and wants what messages say
 	sessions atomic.Uint64
 	calls    atomic.Uint64
 	requests atomic.Uint64 // to servers; their ids on the wire are minted later
@@ -38,6 +37,8 @@ type Hub struct {
 	looked bool                 // somebody looks
 	closed bool
 	live   map[uint64]live // conversations by number; nil: nobody wants them
+	ends   []observe.Ended // of calls, the latest; made when one fails or somebody looks
+	ended  uint64          // how many there were
 }
 
 // live is a conversation that has not ended.
@@ -93,7 +94,6 @@ func (h *Hub) Look(d time.Duration) {
 // turnLocked opens or closes the tap as those want who look and record.
 func (h *Hub) turnLocked() {
 	h.open.Store(h.looked || h.sink != nil)
-	h.bodies.Store(h.sink != nil || h.looked && h.redact.Payloads())
 }
 
 // tire closes the tap when nobody has looked for long enough.
@@ -133,7 +133,7 @@ func (h *Hub) Close() {
 
 // body returns a message as it may be seen; nil: nobody wants it.
 func (h *Hub) body(msg *jsonrpc.Message) []byte {
-	if !h.bodies.Load() || len(msg.Params)+len(msg.Result) > maxBody {
+	if !h.open.Load() || len(msg.Params)+len(msg.Result) > maxBody {
 		return nil
 	}
 	return h.redact.Message(msg.AppendTo(nil))
@@ -152,9 +152,6 @@ func (t *Tap) note(e observe.Event) {
 	}
 	if t.ring == nil {
 		return
-	}
-	if !t.redact.Payloads() {
-		e.Body = nil
 	}
 	t.held += len(e.Body) - len(t.ring[t.seq%kept].Body)
 	t.ring[t.seq%kept] = e

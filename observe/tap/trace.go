@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/mcpbridge/bridge/downstream"
-	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe/traces"
@@ -24,12 +23,7 @@ func (c *conversation) trace(caller *downstream.Caller, req *downstream.Request)
 		return nil
 	}
 	name, _ := rawjson.Text(req.Name)
-	start := traces.Start{Mount: c.tap.path, Server: c.tap.server, Method: clip(req.Method), Name: clip(name), Version: c.Version(),
-		ID: clip(strings.Trim(string(req.ID), `"`))}
-	if caller.Session != "" {
-		start.Session = logfield.Short(caller.Session)
-	}
-	return c.tap.tracer.Begin(parent, start)
+	return c.tap.tracer.Begin(parent, c.start(caller, req.Method, name, req.ID))
 }
 
 // asking knows whose open questions are traced.

@@ -31,6 +31,8 @@ type Start struct {
 	Name    string // of the tool or prompt; "": none
 	ID      string
 	Version mcp.Version
+	// Transport is how the client speaks with the bridge.
+	Transport observe.Transport
 }
 
 // Call is a client's call that is traced. Its methods are safe for concurrent use.
@@ -100,6 +102,7 @@ func (c *Call) End(code int, fault string) {
 	s := &span{ids: c.ids, kind: trace.SpanKindServer, name: title(c.start.Method, c.start.Name), began: c.began, ended: time.Now(), fault: fault}
 	s.attributes = append(common(c.start.Method, c.start.Name, c.start.Version),
 		attribute.String("mcpbridge.mount", c.start.Mount), attribute.String("jsonrpc.request.id", c.start.ID))
+	s.attributes = append(s.attributes, networkOf(c.start.Transport)...)
 	if c.start.Session != "" {
 		s.attributes = append(s.attributes, attribute.String("mcp.session.id", c.start.Session))
 	}
@@ -116,6 +119,20 @@ func (c *Call) End(code int, fault string) {
 		s.link = trace.NewSpanContext(trace.SpanContextConfig{TraceID: link.trace, SpanID: link.span, Remote: true})
 	}
 	c.tracer.make(s)
+}
+
+// networkOf has the attributes of the conventions for how a client speaks.
+func networkOf(t observe.Transport) []attribute.KeyValue {
+	own := attribute.String("mcpbridge.transport", t.String())
+	switch t {
+	case observe.Stdio:
+		return []attribute.KeyValue{own, attribute.String("network.transport", "pipe")}
+	case observe.WebSocket:
+		return []attribute.KeyValue{own, attribute.String("network.transport", "tcp"), attribute.String("network.protocol.name", "websocket")}
+	case observe.StreamableHTTP, observe.HTTPSSE:
+		return []attribute.KeyValue{own, attribute.String("network.transport", "tcp"), attribute.String("network.protocol.name", "http")}
+	}
+	return nil
 }
 
 // clientsFault reports whether a code is no error of the side that answers.

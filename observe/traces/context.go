@@ -2,6 +2,7 @@ package traces
 
 import (
 	"encoding/hex"
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"strings"
@@ -147,4 +148,34 @@ func number(id trace.TraceID) uint64 {
 		n = n<<8 | uint64(b)
 	}
 	return n >> 1
+}
+
+// Keep returns the context of a call as JSON, for a process that goes on with it.
+func (c *Call) Keep() []byte {
+	b := append([]byte(nil), `{"parent":`...)
+	b = rawjson.AppendQuote(b, fmt.Sprintf("00-%s-%s-01", hex.EncodeToString(c.ids.trace[:]), hex.EncodeToString(c.ids.span[:])))
+	for _, more := range []struct{ name, text string }{{"name", c.start.Name}, {"state", c.parent.state}, {"baggage", c.parent.baggage}} {
+		if more.text != "" {
+			b = rawjson.AppendQuote(append(rawjson.AppendQuote(append(b, ','), more.name), ':'), more.text)
+		}
+	}
+	return append(b, '}')
+}
+
+// Resume begins the rest of a call that another process kept with [Call.Keep]: in the
+// same trace, below the span of what was done there. Without such a context it returns nil.
+func (t *Tracer) Resume(kept []byte, s Start) *Call {
+	text, ok := rawjson.TextBytes(rawjson.Get(kept, "parent"))
+	if !ok {
+		return nil
+	}
+	before, ok := readContext(text)
+	if !ok {
+		return nil
+	}
+	p := Parent{trace: before.trace, span: before.span}
+	p.state, _ = rawjson.Text(rawjson.Get(kept, "state"))
+	p.baggage, _ = rawjson.Text(rawjson.Get(kept, "baggage"))
+	s.Name, _ = rawjson.Text(rawjson.Get(kept, "name"))
+	return t.Begin(p, s)
 }

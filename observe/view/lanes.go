@@ -1,10 +1,14 @@
 package view
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"time"
 
+	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
+	"github.com/mcpbridge/bridge/observe/diff"
 )
 
 // arrow is one message between the lanes.
@@ -16,7 +20,24 @@ type arrow struct {
 	Up    bool   // it is of the hop to the server
 	Gap   string // who was waited for before it; "" after no time worth telling
 	Gone  time.Duration
+	translation
 }
+
+// translation is what became of a message on its way through the bridge.
+type translation struct {
+	From    string // the message that it was; "" where there is nothing to compare
+	Changes []diff.Change
+	More    int         // changes that are not listed
+	Why     string      // in place of changes: what else the bridge did
+	Rules   []diff.Rule // by which
+	// Before is the message that it was, as it may be seen; "" where payloads are hidden.
+	Before string
+	// Payload is the message as it may be seen; "" where payloads are hidden.
+	Payload string
+}
+
+// Same reports that the message passed as it was.
+func (t *translation) Same() bool { return t.From != "" && len(t.Changes) == 0 }
 
 // band ties a call's request to its rounds.
 type band struct {
@@ -25,20 +46,23 @@ type band struct {
 	Began  time.Time
 	State  string // how it ended; "" while it goes on
 	Took   time.Duration
+	Failed bool
 	Arrows []arrow
+	Spent  []spent
 }
 
-// lanes orders the events of a session into calls, newest first.
-func lanes(events []observe.Event) []*band {
+// lanes orders the events of a session into calls, newest first, as they stand now.
+func lanes(events []observe.Event, now time.Time, payloads bool) []*band {
 	var bands []*band
 	calls := map[uint64]*band{}
-	asked := map[string]uint64{} // by the question's id
-	for _, e := range events {
+	asked := map[string]*observe.Event{} // by the question's id
+	for i := range events {
+		e := events[i]
 		if e.Kind == "question" {
-			asked[e.ID] = e.Call
+			asked[e.ID] = &events[i]
 		}
-		if e.Kind == "answer" {
-			e.Call = asked[e.ID]
+		if q := asked[e.ID]; e.Kind == "answer" && q != nil {
+			e.Call, e.Method = q.Call, q.Method
 		}
 		b := calls[e.Call]
 		if b == nil || e.Call == 0 {
@@ -47,6 +71,10 @@ func lanes(events []observe.Event) []*band {
 			calls[e.Call] = b
 		}
 		b.add(e)
+	}
+	for _, b := range bands {
+		b.translate(payloads)
+		b.spend(now)
 	}
 	for i, j := 0, len(bands)-1; i < j; i, j = i+1, j-1 {
 		bands[i], bands[j] = bands[j], bands[i]
@@ -66,15 +94,22 @@ func (b *band) add(e observe.Event) {
 			a.Gap, a.Gone = waitedFor(&e), gone
 		}
 	}
-	if !a.Up && e.Out && (e.Kind == "response" || e.Kind == "error" || e.Kind == "end") {
-		b.State, b.Took = e.Status, e.Took
+	if last(&e) {
+		b.State, b.Took, b.Failed = e.Status, e.Took, e.Kind == "error"
 	}
 	b.Arrows = append(b.Arrows, a)
+}
+
+// last reports whether a message is the last word to a client.
+func last(e *observe.Event) bool {
+	return e.Hop == observe.Downstream && e.Out && (e.Kind == "response" || e.Kind == "error" || e.Kind == "end")
 }
 
 // waitedFor says who took the time before a message.
 func waitedFor(e *observe.Event) string {
 	switch {
+	case e.Kind == "answer" && (e.Method == mcp.MethodSamplingCreateMessage || e.Method == mcp.MethodRootsList):
+		return "client"
 	case e.Kind == "answer":
 		return "person"
 	case e.Hop == observe.Upstream && !e.Out:
@@ -83,6 +118,64 @@ func waitedFor(e *observe.Event) string {
 		return "client"
 	}
 	return "time"
+}
+
+// spent is a stretch of a call's time.
+type spent struct {
+	Who   string // as of a diagnosis
+	For   time.Duration
+	X, W  int // in thousandths of the whole
+	Going bool
+}
+
+// spend divides the time of a call by who was waited for.
+func (b *band) spend(now time.Time) {
+	if b.Call == 0 || len(b.Arrows) < 2 && b.State != "" {
+		return
+	}
+	end := b.Arrows[len(b.Arrows)-1].At
+	note := func(who string, d time.Duration, going bool) {
+		if n := len(b.Spent); n > 0 && b.Spent[n-1].Who == who {
+			b.Spent[n-1].For += d
+			b.Spent[n-1].Going = going
+			return
+		}
+		if d > 0 {
+			b.Spent = append(b.Spent, spent{Who: who, For: d, Going: going})
+		}
+	}
+	for i := range b.Arrows[1:] {
+		note(waitedFor(&b.Arrows[i+1].Event), b.Arrows[i+1].At.Sub(b.Arrows[i].At), false)
+	}
+	if b.State == "" && now.After(end) {
+		note(b.waitsFor(), now.Sub(end), true)
+		end = now
+	}
+	whole, at := max(1, end.Sub(b.Began)), time.Duration(0)
+	for i := range b.Spent {
+		s := &b.Spent[i]
+		s.X = int(1000 * at / whole)
+		at += s.For
+		s.W = max(3, int(1000*at/whole)-s.X)
+	}
+}
+
+// waitsFor says for whom a call waits that goes on, by its last message that wants
+// something.
+func (b *band) waitsFor() string {
+	for i := len(b.Arrows) - 1; i >= 0; i-- {
+		switch e := &b.Arrows[i]; {
+		case e.Kind == "question" && (e.Method == mcp.MethodSamplingCreateMessage || e.Method == mcp.MethodRootsList):
+			return "client"
+		case e.Kind == "question":
+			return "person"
+		case e.Up && e.Out:
+			return "server"
+		case e.Up && e.Kind == "response", e.Kind == "answer":
+			return "time"
+		}
+	}
+	return "server"
 }
 
 // describe words a message.
@@ -105,4 +198,19 @@ func describe(e *observe.Event) string {
 		}
 	}
 	return name
+}
+
+// maxBody bounds a message on a page, in bytes.
+const maxBody = 16 << 10
+
+// pretty writes a message for people.
+func pretty(body []byte) string {
+	var text bytes.Buffer
+	if len(body) == 0 || json.Indent(&text, body, "", "  ") != nil {
+		return ""
+	}
+	if text.Len() > maxBody {
+		return string(bytes.ToValidUTF8(text.Bytes()[:maxBody], nil)) + "\n… (" + fmt.Sprint(text.Len()) + " bytes)"
+	}
+	return text.String()
 }

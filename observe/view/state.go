@@ -8,6 +8,7 @@ import (
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/translate"
 )
 
 // Mount is one mount as it stands at a moment.
@@ -20,6 +21,8 @@ type Mount struct {
 	Limit     int    // of sessions
 	Sessions  []observe.Sight
 	Omissions []observe.Omission
+	Tools     [][]byte        // lists of tools as the server gave them
+	Rules     translate.Rules // by which clients are shown them
 }
 
 // session is one session with what is said of it.
@@ -151,4 +154,15 @@ func itself(discover []byte) string {
 		info = rawjson.Get(discover, "serverInfo")
 	}
 	return clientName(info)
+}
+
+// questions says what a server can ask clients of a revision, if they declare it.
+func questions(revision string) string {
+	switch v := mcp.Version(revision); {
+	case v.AtLeast(mcp.V20251125):
+		return "forms, pages, samples with tools, roots"
+	case v.AtLeast(mcp.V20250618):
+		return "forms, samples, roots"
+	}
+	return "samples, roots"
 }

@@ -21,6 +21,9 @@ type Options struct {
 	// After returns the latest messages of all sessions after a number, and has them
 	// kept too.
 	After func(seq uint64) []observe.Event
+	// Ends returns the calls that ended last and are wanted, the latest first; nil: none
+	// are kept.
+	Ends func(most int, wanted func(*observe.Ended) bool) []observe.Ended
 	// Payloads shows what the server asks people.
 	Payloads bool
 	// Actions is what people may do; nil: only look.
@@ -42,7 +45,7 @@ var files embed.FS
 
 var pages = template.Must(template.New("").Funcs(template.FuncMap{
 	"span": span, "line": line, "capabilities": capabilities, "plural": plural, "clock": clock,
-	"offers": offers, "itself": itself, "revisions": func() []string { return revisions }, "levels": func() []string { return levels },
+	"offers": offers, "questions": questions, "itself": itself, "revisions": func() []string { return revisions }, "levels": func() []string { return levels },
 }).ParseFS(files, "templates/*.html"))
 
 func clock(t time.Time) string { return t.Format("15:04:05.000") }
@@ -52,6 +55,7 @@ func New(opt Options) *View {
 	v := &View{opt: opt, mux: http.NewServeMux()}
 	v.mux.HandleFunc("GET /{$}", v.overview)
 	v.mux.HandleFunc("GET /waiting", v.waiting)
+	v.mux.HandleFunc("GET /ended", v.ended)
 	v.mux.HandleFunc("GET /sessions", v.sessions)
 	v.mux.HandleFunc("GET /session", v.session)
 	v.mux.HandleFunc("GET /session.jsonl", v.export)
@@ -112,6 +116,9 @@ type mountSaid struct {
 	Diagnosis diagnosis
 	Versions  []count
 	Waiting   int
+	// Of the page about servers only:
+	Offers     []offer
+	MoreOffers int
 }
 
 // look reads everything anew.
@@ -169,7 +176,11 @@ func (v *View) waiting(w http.ResponseWriter, r *http.Request) {
 }
 
 func (v *View) server(w http.ResponseWriter, r *http.Request) {
-	v.show(w, r, "server", "Servers", map[string]any{"Mounts": v.look()})
+	mounts := v.look()
+	for i := range mounts {
+		mounts[i].Offers, mounts[i].MoreOffers = mounts[i].offers()
+	}
+	v.show(w, r, "server", "Servers", map[string]any{"Mounts": mounts})
 }
 
 func (v *View) session(w http.ResponseWriter, r *http.Request) {
@@ -179,7 +190,12 @@ func (v *View) session(w http.ResponseWriter, r *http.Request) {
 		v.show(w, r, "gone", "No such session", nil)
 		return
 	}
-	v.show(w, r, "session", "Session "+s.ID, map[string]any{"Session": s, "Bands": lanes(v.opt.Messages(s.Number))})
+	v.show(w, r, "session", "Session "+s.ID, map[string]any{"Session": s, "Ends": v.endsOf(20, s.ended), "Bands": lanes(v.opt.Messages(s.Number), time.Now(), v.opt.Payloads)})
+}
+
+// ended reports whether a call that ended is of the session, and worth a word.
+func (s *session) ended(e *observe.Ended) bool {
+	return e.Unusual() && e.Mount == s.Mount && e.Session == s.ID
 }
 
 // find returns the session that a request names; nil: it has ended, or never was.

@@ -187,6 +187,7 @@ func (s *Store) tend() {
 		case <-tick.C:
 		}
 		next = s.sweep(next, sweepStep)
+		s.giveBack()
 		if s.relaxed {
 			_ = s.db.Sync() // an error shows in the next commit, too
 		}

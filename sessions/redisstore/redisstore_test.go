@@ -32,12 +32,38 @@ func open(t *testing.T, url string) *Store {
 
 func contract(t *testing.T, url string) {
 	t.Helper()
-	sessionstest.Run(t, sessionstest.Engine{Open: func(t *testing.T) store.Store { return open(t, url) }})
+	sessionstest.Run(t, sessionstest.Engine{
+		Open:    func(t *testing.T) store.Store { return open(t, url) },
+		Another: func(t *testing.T, _ store.Store) store.Store { return open(t, url) },
+	})
 }
 
 func TestContractWithOneServer(t *testing.T) {
 	server := redistest.Start(t)
 	contract(t, "redis://"+server.Addr())
+}
+
+// TestContractWithCrashes: between any two operations the process that has the store ends
+// without a word, and from time to time the server, which persists.
+func TestContractWithCrashes(t *testing.T) {
+	server := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
+	crashes := 0
+	sessionstest.Run(t, sessionstest.Engine{
+		Open: func(t *testing.T) store.Store { return open(t, "redis://"+server.Addr()) },
+		Crash: func(t *testing.T, s store.Store) store.Store {
+			if crashes++; crashes%20 == 0 {
+				server.Kill()
+				server.Restart()
+				for tries := 0; server.Do("PING") != "+PONG" && tries < 10_000; tries++ { // it reads what it kept
+				}
+			}
+			defer func() { _ = s.Close() }()
+			return open(t, "redis://"+server.Addr())
+		},
+	})
+	if crashes == 0 {
+		t.Error("nothing crashed")
+	}
 }
 
 // TestContractWithAUserOfFewRights: the rights that docs/scaling.md names suffice.

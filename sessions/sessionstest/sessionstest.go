@@ -28,6 +28,9 @@ type Engine struct {
 	// Crash ends a store without a word, as if its process were killed, and opens
 	// what it left. It is nil where nothing is left.
 	Crash func(t *testing.T, s store.Store) store.Store
+	// Another opens the same engine once more, as another replica has it. It is nil where one
+	// process alone can have it.
+	Another func(t *testing.T, s store.Store) store.Store
 }
 
 // Run runs the suite.
@@ -56,6 +59,8 @@ func Run(t *testing.T, e Engine) {
 			test(t, s)
 		})
 	}
+	t.Run("who has read a record hears of its changes", func(t *testing.T) { watching(t, e) })
+	t.Run("two who change the same record", func(t *testing.T) { contested(t, e) })
 	t.Run("any operations in any order", func(t *testing.T) { agreesWithModel(t, e) })
 }
 

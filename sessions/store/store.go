@@ -71,6 +71,7 @@ const (
 	Flow     Kind = 'f' // a suspended flow with its questions
 	LastWord Kind = 'w' // the end of a stream that was not fetched yet
 	Lease    Kind = 'l' // a replica's, in the session Replicas
+	Due      Kind = 'd' // that something is due to a flow, in a session for each second
 )
 
 // Replicas is the session that holds the leases of all replicas.

@@ -46,13 +46,13 @@ async function runServerSuites() {
   return verdicts;
 }
 
-async function runClientSuite({ key, bin, scenarios: names, flags }) {
+async function runClientSuite({ key, bin, scenarios: names, flags, version }) {
   const dir = join(results, key.replaceAll(/[^\w.-]+/g, '_'));
   const pending = [...names];
   const exits = new Map();
   const worker = async () => {
     for (let name; (name = pending.shift()); ) {
-      const args = ['client', '--command', ['node peers/legacy-client.mjs', ...flags].join(' '), '--scenario', name, '--spec-version', '2026-07-28'];
+      const args = ['client', '--command', ['node peers/legacy-client.mjs', ...flags].join(' '), '--scenario', name, '--spec-version', version];
       exits.set(name, await suite(bin, args, dir));
     }
   };

@@ -23,7 +23,7 @@ export const serverSuites = [
 /** Clients that declare nothing, against the bridge that asks elsewhere: peers/mute.mjs plays them in the place of a suite. */
 export const muteSuites = [{ key: 'clients that declare nothing, at 2024-11-05 and 2025-06-18', bin: 'peers/mute.mjs', args: [], target: 'fixture' }];
 
-const client = (key, scenarios, flags = []) => ({ key, bin: SUITE_02, scenarios, flags });
+const client = (key, scenarios, flags = [], version = '2026-07-28') => ({ key, bin: SUITE_02, scenarios, flags, version });
 
 const authorization = [
   'metadata-default',
@@ -69,6 +69,13 @@ export const clientSuites = [
   client('client that declares nothing 0.2.0-alpha.12 at 2026-07-28', ['sep-2322-client-request-state', 'tools_call'], ['--mute']),
   // The legacy client authorizes itself; the bridge lets challenges down and tokens up.
   client('client authorization 0.2.0-alpha.12 at 2026-07-28', authorization),
+  // The same in front of servers of 2025-03-26, which are their own authorization servers: with metadata at the root, and without any.
+  client(
+    'client authorization 0.2.0-alpha.12 at 2025-03-26',
+    ['auth/2025-03-26-oauth-metadata-backcompat', 'auth/2025-03-26-oauth-endpoint-fallback'],
+    [],
+    '2025-03-26',
+  ),
   // The legacy client knows nothing of authorization; the bridge signs in for it.
   client(
     'client sign-in 0.2.0-alpha.12 at 2026-07-28',

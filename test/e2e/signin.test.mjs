@@ -27,18 +27,18 @@ describe('signing in for a client over stdio', () => {
   });
 
   const counts = () => fetch(new URL('/counts', url)).then((response) => response.json());
-  const flags = (store = 'auth') => [
-    'stdio', '--upstream', url, '--auth.mode', 'agent', '--auth.store', 'file', '--auth.dir', join(dir, store),
+  const flags = (store, upstream) => [
+    'stdio', '--upstream', upstream, '--auth.mode', 'agent', '--auth.store', 'file', '--auth.dir', join(dir, store),
     '--auth.browser', `${process.execPath} ${peer('browser')}`,
   ];
-  async function connect(store, env = {}) {
+  async function connect(store = 'auth', env = {}, upstream = url) {
     const { Client } = await import('sdk-2025-06/client/index.js');
     const { StdioClientTransport } = await import('sdk-2025-06/client/stdio.js');
     const client = new Client({ name: 'desktop', version: '1.0.0' }, { capabilities: {} });
-    const transport = new StdioClientTransport({ command: await bridgeBinary(), args: flags(store), env: { ...process.env, ...env }, stderr: 'ignore' });
+    const transport = new StdioClientTransport({ command: await bridgeBinary(), args: flags(store, upstream), env: { ...process.env, ...env }, stderr: 'ignore' });
     await client.connect(transport);
     clients.push(client);
-    return client;
+    return Object.assign(client, { url: upstream });
   }
   const echo = (client) => client.callTool({ name: 'echo', arguments: { text: 'hello' } });
 
@@ -73,6 +73,29 @@ describe('signing in for a client over stdio', () => {
     assert.match(shown, /You are signed in/);
     assert.ok((await listed).tools.length > 0);
     assert.equal(readFileSync(env.BROWSER_FILE, 'utf8').trim().split('\n').length, 1);
+  });
+
+  test('a server that speaks only older revisions takes over after the sign-in', LIMIT, async () => {
+    const old = start(process.execPath, [peer('legacy'), 'http']);
+    const guard = start(process.execPath, [peer('issuer'), (await firstLine(old)).url]);
+    try {
+      const client = await connect('third', {}, (await firstLine(guard)).url);
+      assert.equal(client.getServerVersion().name, 'mcp-bridge');
+      const steps = [];
+      const called = await client.callTool({ name: 'steps', arguments: { count: 2 } }, undefined, { onprogress: ({ progress }) => steps.push(progress) });
+      assert.equal(called.content[0].text, 'done');
+      assert.deepEqual(steps.filter(Number.isInteger), [1, 2]);
+      assert.ok((await client.listTools()).tools.some(({ name }) => name === 'gate'));
+      assert.equal((await echo(client)).content[0].text, 'hello');
+      await client.close();
+      const again = await connect('third', {}, client.url);
+      assert.equal(again.getServerVersion().name, 'old');
+      const { authorize } = await fetch(new URL('/counts', client.url)).then((response) => response.json());
+      assert.equal(authorize, 1);
+    } finally {
+      await stop(guard);
+      await stop(old);
+    }
   });
 
   test('nothing that is kept can be read by others', LIMIT, () => {

@@ -60,6 +60,13 @@ func (c *client) open(ctx context.Context, declared int) string {
 	return http.StatusText(resp.StatusCode)
 }
 
+// begin opens a session, if there is none.
+func (c *client) begin(ctx context.Context) {
+	if c.session == "" {
+		c.tally.note(c.open(ctx, 1))
+	}
+}
+
 // call makes a tools/call and reads its answer, and tells what became of it.
 func (c *client) call(ctx context.Context, tool string, size, padding int) string {
 	resp, err := c.send(ctx, toolCall(tool, size, padding))

@@ -14,6 +14,8 @@ import (
 type flood struct {
 	name string
 	run  func(ctx context.Context, c *client)
+
+	settings []string // of the bridge, besides limits.memory
 }
 
 const (
@@ -23,34 +25,21 @@ const (
 
 // floods are the ways, one for each kind of thing that is held.
 var floods = []flood{
-	{"sessions that say much of themselves", func(ctx context.Context, c *client) {
+	{name: "sessions that say much of themselves", run: func(ctx context.Context, c *client) {
 		c.tally.note(c.open(ctx, 60*kib))
 	}},
-	{"calls that wait, with large params and state", func(ctx context.Context, c *client) {
-		if c.session == "" {
-			c.tally.note(c.open(ctx, 1))
-		}
-		ask(ctx, c)
-	}},
-	{"large bodies and answers", func(ctx context.Context, c *client) {
-		if c.session == "" {
-			c.tally.note(c.open(ctx, 1))
-		}
-		c.tally.note(c.call(ctx, "large", 4*mib, 2*mib))
-	}},
-	{"answers that nobody reads", func(ctx context.Context, c *client) {
-		if c.session == "" {
-			c.tally.note(c.open(ctx, 1))
-		}
-		unread(ctx, c)
-	}},
-	{"bodies that do not end", func(ctx context.Context, c *client) {
+	{name: "calls that wait, with large params and state", run: ask},
+	{name: "large bodies and answers", run: large},
+	{name: "answers that nobody reads", run: unread},
+	{name: "answers kept for clients that do not come back", run: leave, settings: []string{"--legacy.always-stream", "on", "--limits.event-bytes", "8MiB"}},
+	{name: "messages over WebSocket that do not end", run: webSocket},
+	{name: "bodies that do not end", run: func(ctx context.Context, c *client) {
 		raw(ctx, c, "Content-Length: 4000000\r\n", strings.Repeat("b", 3*mib))
 	}},
-	{"bodies of unknown length that do not end", func(ctx context.Context, c *client) {
+	{name: "bodies of unknown length that do not end", run: func(ctx context.Context, c *client) {
 		raw(ctx, c, "Transfer-Encoding: chunked\r\n", fmt.Sprintf("%x\r\n%s\r\n", 3*mib, strings.Repeat("b", 3*mib)))
 	}},
-	{"arrays of many messages", func(ctx context.Context, c *client) {
+	{name: "arrays of many messages", run: func(ctx context.Context, c *client) {
 		resp, err := c.send(ctx, "["+strings.Repeat("1,", mib)+"1]")
 		if err != nil {
 			c.tally.note("lost")
@@ -63,6 +52,7 @@ var floods = []flood{
 
 // ask makes a call that waits for its client, and leaves it there.
 func ask(ctx context.Context, c *client) {
+	c.begin(ctx)
 	resp, err := c.send(ctx, toolCall("ask", 512*kib, mib))
 	if err != nil {
 		c.tally.note("lost")
@@ -73,8 +63,35 @@ func ask(ctx context.Context, c *client) {
 	_ = resp.Body.Close()
 }
 
+// large makes a call with a large body and a large answer.
+func large(ctx context.Context, c *client) {
+	c.begin(ctx)
+	c.tally.note(c.call(ctx, "large", 4*mib, 2*mib))
+}
+
+// leave has an answer written, and is gone before it is there.
+func leave(ctx context.Context, c *client) {
+	c.begin(ctx)
+	resp, err := c.send(ctx, toolCall("large", 4*mib, 1))
+	if err != nil {
+		c.tally.note("lost")
+		return
+	}
+	c.tally.note(resp.Status[4:])
+	_, _ = bufio.NewReader(resp.Body).ReadString('\n') // the id of an event, so that it could come back
+	_ = resp.Body.Close()
+}
+
+// webSocket sends most of a message over a WebSocket.
+func webSocket(ctx context.Context, c *client) {
+	const frame = "\x81\xff\x00\x00\x00\x00\x00\x3d\x09\x00" + "\x00\x00\x00\x00" // a text of 4 000 000 bytes, masked with nothing
+	rawGet(ctx, c, "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: mcp\r\n",
+		frame+strings.Repeat("b", 3*mib))
+}
+
 // unread has an answer written that is not read until ctx ends.
 func unread(ctx context.Context, c *client) {
+	c.begin(ctx)
 	body := toolCall("large", 8*mib, 1)
 	raw(ctx, c, fmt.Sprintf("Content-Length: %d\r\n", len(body)), body)
 }
@@ -82,6 +99,15 @@ func unread(ctx context.Context, c *client) {
 // raw sends a request, and lets the connection stand until ctx ends or the bridge has
 // had enough.
 func raw(ctx context.Context, c *client, header, body string) {
+	speak(ctx, c, "POST", "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"+header, body)
+}
+
+// rawGet is raw for a GET.
+func rawGet(ctx context.Context, c *client, header, body string) {
+	speak(ctx, c, "GET", header, body)
+}
+
+func speak(ctx context.Context, c *client, method, header, body string) {
 	at, _ := url.Parse(c.url)
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", at.Host)
 	if err != nil {
@@ -91,8 +117,7 @@ func raw(ctx context.Context, c *client, header, body string) {
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
-	head := "POST " + at.Path + " HTTP/1.1\r\nHost: " + at.Host + "\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n" +
-		"Authorization: Bearer " + c.token + "\r\n" + header
+	head := method + " " + at.Path + " HTTP/1.1\r\nHost: " + at.Host + "\r\nAuthorization: Bearer " + c.token + "\r\n" + header
 	if c.session != "" {
 		head += "Mcp-Session-Id: " + c.session + "\r\n"
 	}

@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,7 +28,7 @@ import (
 type settings struct {
 	calls, behaving, greedy int
 	memory                  int64
-	binary                  string
+	binary, flood           string
 }
 
 func main() {
@@ -37,6 +38,7 @@ func main() {
 	flag.IntVar(&s.greedy, "greedy", 48, "how many clients are greedy at a time")
 	flag.Int64Var(&s.memory, "memory", 192, "limits.memory in MiB")
 	flag.StringVar(&s.binary, "bridge", "", "the bridge's binary; empty: build it")
+	flag.StringVar(&s.flood, "flood", "", "only the floods whose names contain this")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -60,6 +62,9 @@ func run(ctx context.Context, s *settings, out io.Writer) (fair bool, err error)
 	defer up.stop()
 	fair = true
 	for i := range floods {
+		if !strings.Contains(floods[i].name, s.flood) {
+			continue
+		}
 		ok, err := s.suffer(ctx, &floods[i], up.url(), out)
 		if err != nil {
 			return false, err
@@ -71,7 +76,8 @@ func run(ctx context.Context, s *settings, out io.Writer) (fair bool, err error)
 
 // suffer has behaving sessions make their calls, alone and during a flood.
 func (s *settings) suffer(ctx context.Context, f *flood, upstream string, out io.Writer) (fair bool, err error) {
-	b, err := program.Start(ctx, s.binary, upstream, "--limits.memory", fmt.Sprintf("%dMiB", s.memory))
+	options := append([]string{"--limits.memory", fmt.Sprintf("%dMiB", s.memory)}, f.settings...)
+	b, err := program.Start(ctx, s.binary, upstream, options...)
 	if err != nil {
 		return false, err
 	}

@@ -77,6 +77,16 @@ func (b *Bridge) Resident() (now, most int64, err error) {
 	return kilobytes(status, "VmRSS:"), kilobytes(status, "VmHWM:"), nil
 }
 
+// Kinds returns how much of the resident memory is the process's own, and how much are pages of
+// files, which the system takes back when it needs them, in bytes.
+func (b *Bridge) Kinds() (own, files int64, err error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", b.process.Process.Pid))
+	if err != nil {
+		return 0, 0, err
+	}
+	return kilobytes(status, "RssAnon:"), kilobytes(status, "RssFile:"), nil
+}
+
 func kilobytes(status []byte, name string) int64 {
 	_, rest, _ := bytes.Cut(status, []byte(name))
 	fields := bytes.Fields(rest)

@@ -79,7 +79,7 @@ test("pages are accessible and say nothing secret, in both themes and on a phone
     const { context, page } = await enter("", { bypassCSP: true, ...options });
     await page.goto(at.admin + "sessions?client=person");
     const session = await page.getByRole("row", { name: /person-thinks/ }).getByRole("link").getAttribute("href");
-    for (const path of ["", "waiting", "sessions", "server", session.slice(1)]) {
+    for (const path of ["", "waiting", "ended", "sessions", "server", "recording", session.slice(1)]) {
       await page.goto(at.admin + path);
       await page.locator("#live").waitFor();
       await picture(page, `${(path.split("?")[0] || "overview")}-${look}`);
@@ -111,6 +111,21 @@ test("a question appears, ages, and its answer moves the flow, in the lanes of t
   for (const text of ["round 1: tools/call", "input_required", "question: elicitation/create", "answer (result)", "round 2: tools/call", "complete"]) {
     await lanes.getByText(text, { exact: false }).first().waitFor();
   }
+  // What the bridge changed in a message, by which rule; open it stays open while the page goes on.
+  for (const [message, change] of [["round 1: tools/call", /added.*protocolVersion.*A-21/s], ["question: elicitation/create", /params\.mode.*C\.5/s],
+    ["round 2: tools/call", /requestState.*D-I3/s], ["complete", /resultType.*B-28/s]]) {
+    const arrow = lanes.locator("details.arrow", { hasText: message }).filter({ hasText: /change/ }).last();
+    await arrow.locator("summary").click();
+    await arrow.locator("li", { hasText: change }).first().waitFor();
+    assert.equal(await arrow.locator("pre").count(), 0, "what a message says is on the page");
+  }
+  const refreshed = page.waitForResponse((answer) => answer.url().includes("/session?"));
+  await refreshed;
+  await refreshed.then(() => page.waitForResponse((answer) => answer.url().includes("/session?")));
+  assert.equal(await lanes.locator("details.arrow[open]").count(), 4, "what a person opened was closed");
+  const timeline = lanes.getByRole("img", { name: /who was waited for: .*person \d+ s/ });
+  await timeline.waitFor();
+  await lanes.locator(".spent li", { hasText: "person" }).waitFor(); // the colours are words, too
   await picture(page, "lanes-light");
   await page.emulateMedia({ colorScheme: "dark" });
   await picture(page, "lanes-dark");
@@ -146,9 +161,50 @@ async function act(name) {
         if (found) return found[1];
       }
     },
+    fail: () => send({ id: 2, method: "tools/call", params: { name: "no_such_tool", arguments: { card: "a-secret-of-the-client" } } }, session),
     answer: (id) => send({ id, result: { action: "accept", content: { city: "a-secret-of-the-person" } } }, session),
   };
 }
+
+test("a call that failed is kept with its cause", async () => {
+  const actor = await act("fails");
+  await (await actor.fail()).text();
+  const { context, page, faults } = await enter("ended");
+  const failed = page.locator("article.flow", { hasText: "no_such_tool" });
+  await failed.filter({ hasText: "The server answered with an error" }).waitFor();
+  await failed.filter({ hasText: /cause server_error.*code -32602/s }).waitFor();
+  assert.doesNotMatch(await page.content(), secrets);
+  await failed.getByRole("link").click();
+  await page.getByRole("heading", { name: "Calls that did not complete" }).waitFor();
+  await picture(page, "failed-light");
+  assert.deepEqual(faults, []);
+  await context.close();
+});
+
+test("a recording is made, looked at and fetched without secrets", async () => {
+  const { context, page, faults } = await enter("recording");
+  await page.getByText("Nothing is recorded.").waitFor();
+  await page.getByRole("button", { name: "Record" }).click();
+  await page.getByText("Recording since").waitFor();
+  const actor = await act("recorded");
+  const asked = await actor.call();
+  await (await actor.answer(asked)).text();
+  await page.waitForFunction(() => !/messages\s*[0-5],/.test(document.querySelector("#live dl")?.textContent ?? "messages 0,"));
+  await picture(page, "recording-light");
+  await page.getByRole("button", { name: "Stop" }).click();
+  await page.getByText("The last recording ended").waitFor();
+  const waiting = page.waitForEvent("download");
+  await page.getByRole("link", { name: "Download" }).click();
+  const lines = readFileSync(await (await waiting).path(), "utf8").trim().split("\n").map((line) => JSON.parse(line));
+  assert.equal(lines[0].format, "mcp-bridge-recording");
+  assert.equal(lines[0].payloads, false);
+  const call = lines.find((l) => l.hop === "up" && l.method === "tools/call" && l.round === 2);
+  assert.equal(call.message.params.arguments.card, "string(22)");
+  assert.match(call.message.params.requestState, /^state\(\d+\)-/);
+  assert.doesNotMatch(JSON.stringify(lines), secrets);
+  assert.deepEqual(faults, []);
+  await context.close();
+});
 
 test("a call and a session can be ended", async () => {
   const { context, page, faults } = await enter("sessions?client=to-end");

@@ -32,6 +32,7 @@ type Issuer struct {
 	Resource string            // that its metadata name; empty: its own
 	Iss      string            // in authorization responses: "", "own", or what to say
 	Says     bool              // it advertises iss
+	Declines bool              // the person does
 	Broken   int               // status of the token endpoint; 0: it works
 	Scopes   []string          // scopes_supported of the server
 	Offline  bool              // offline_access is offered
@@ -151,6 +152,9 @@ func (i *Issuer) authorize(w http.ResponseWriter, r *http.Request) {
 	code := rand.Text()
 	i.codes[code] = q
 	back := url.Values{"code": {code}, "state": {q.Get("state")}}
+	if i.Declines {
+		back = url.Values{"error": {"access_denied"}, "state": {q.Get("state")}}
+	}
 	switch i.Iss {
 	case "":
 	case "own":

@@ -11,17 +11,32 @@ function say(text) {
   if (told.textContent !== text) told.textContent = text;
 }
 
-// Brings the children of one element into the form of another's.
+// The key of an element that stays itself when others come before it.
+const keyOf = (node) => (node?.nodeType === Node.ELEMENT_NODE ? node.dataset.key : undefined);
+
+// Brings the children of one element into the form of another's. What a person has
+// opened stays open.
 function morph(from, to) {
+  const keyed = new Map();
+  for (const child of from.children) if (keyOf(child)) keyed.set(keyOf(child), child);
   for (let i = 0; i < to.childNodes.length; i++) {
     const want = to.childNodes[i];
-    const have = from.childNodes[i];
+    let have = from.childNodes[i];
+    const key = keyOf(want);
+    if (key !== keyOf(have)) {
+      const found = key && keyed.get(key);
+      const place = have ?? null;
+      have = found ?? want.cloneNode(true);
+      if (!found && place && !keyOf(place) && !key) place.replaceWith(have);
+      else from.insertBefore(have, place);
+      if (!found) continue;
+    }
     if (!have) from.append(want.cloneNode(true));
     else if (have.nodeType !== want.nodeType || have.nodeName !== want.nodeName) have.replaceWith(want.cloneNode(true));
     else if (have.nodeType === Node.TEXT_NODE) {
       if (have.data !== want.data) have.data = want.data;
     } else {
-      for (const { name } of [...have.attributes]) if (!want.hasAttribute(name)) have.removeAttribute(name);
+      for (const { name } of [...have.attributes]) if (!want.hasAttribute(name) && name !== "open") have.removeAttribute(name);
       for (const { name, value } of want.attributes) if (have.getAttribute(name) !== value) have.setAttribute(name, value);
       morph(have, want);
     }

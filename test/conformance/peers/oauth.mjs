@@ -43,12 +43,19 @@ class Provider {
   }
 }
 
-/** A fetch for which the bridge stands under the server's own name, as a proxy or a DNS entry would have it: nothing else is on that origin. */
+/** Where clients without metadata sign in, at the root of the server (2025-03-26). */
+const FALLBACK = ['/authorize', '/token', '/register'];
+
+/**
+ * A fetch for which the bridge stands under the server's own name, as a proxy in front of both would have it: the endpoint, metadata and the
+ * places of clients without metadata are the bridge's; whatever else the server has on its origin, its own sign-in for one, is its own.
+ */
 export function standingIn(serverUrl, bridge) {
-  const { origin } = new URL(serverUrl);
+  const { origin, pathname } = new URL(serverUrl);
+  const isBridges = (path) => path === pathname || path.startsWith('/.well-known/') || FALLBACK.includes(path);
   return (input, init) => {
     const url = new URL(input);
-    return fetch(url.origin === origin ? new URL(url.pathname + url.search, bridge) : url, init);
+    return fetch(url.origin === origin && isBridges(url.pathname) ? new URL(url.pathname + url.search, bridge) : url, init);
   };
 }
 

@@ -1,10 +1,13 @@
 // A real authorization server (oidc-provider) and a modern-only MCP server that takes its tokens, in one process. People agree at
 // once. It registers clients, rotates refresh tokens, binds tokens to the resource, and names itself in its answers.
-// `node issuer.mjs`; TOKEN_LIFE is that of access tokens, in seconds. Prints {"url"} and serves counts at /counts.
-import { createServer } from 'node:http';
+// `node issuer.mjs`; TOKEN_LIFE is that of access tokens, in seconds; with PAGES=on people are shown pages, on which they may also
+// decline. With `node issuer.mjs URL` the MCP server is the one that is
+// there. Prints {"url"} and serves counts at /counts.
+import { createServer, request } from 'node:http';
 import { createMcpHandler } from '@modelcontextprotocol/server';
 import { toNodeHandler } from '@modelcontextprotocol/node';
 import Provider from 'oidc-provider';
+import { body } from './admin.mjs';
 import { Fixture } from './fixture.mjs';
 
 const life = Number(process.env.TOKEN_LIFE ?? 3600);
@@ -39,9 +42,16 @@ const provider = new Provider(url, {
   cookies: { keys: ['only a test'] },
 });
 
+const page = `<!doctype html><html lang="en"><title>Example</title><main><h1>Example asks</h1><form method="post">
+<button name="answer" value="agree">Agree</button> <button name="answer" value="decline">Decline</button></form></main>`;
+
 /** What a person does: signs in, and agrees to everything. */
 async function agree(req, res) {
   const { prompt, params, session } = await provider.interactionDetails(req, res);
+  if (process.env.PAGES && req.method === 'GET') return res.writeHead(200, { 'content-type': 'text/html' }).end(page);
+  if (process.env.PAGES && (await body(req)).includes('decline')) {
+    return provider.interactionFinished(req, res, { error: 'access_denied', error_description: 'the person declined' });
+  }
   if (prompt.name === 'login') return provider.interactionFinished(req, res, { login: { accountId: 'ada' } });
   const grant = new provider.Grant({ accountId: session.accountId, clientId: params.client_id });
   grant.addOIDCScope('openid offline_access');
@@ -50,7 +60,21 @@ async function agree(req, res) {
 }
 
 const fixture = new Fixture();
-const serveMcp = toNodeHandler(createMcpHandler(fixture.create, { legacy: 'reject', keepAliveMs: 0 }));
+const behind = process.argv[2];
+const serveMcp = behind ? handOn : toNodeHandler(createMcpHandler(fixture.create, { legacy: 'reject', keepAliveMs: 0 }));
+
+/** Hands a request on to the server that is there. */
+function handOn(req, res) {
+  const { authorization, host, ...headers } = req.headers;
+  const next = request(behind, { method: req.method, headers }, (answer) => {
+    res.writeHead(answer.statusCode, answer.headers);
+    res.flushHeaders();
+    answer.pipe(res);
+  });
+  next.on('error', () => res.destroy());
+  res.on('close', () => next.destroy());
+  req.pipe(next);
+}
 
 async function mcp(req, res) {
   const token = await provider.AccessToken.find(req.headers.authorization?.replace('Bearer ', '') ?? '');

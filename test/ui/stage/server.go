@@ -41,6 +41,11 @@ func serve(w http.ResponseWriter, r *http.Request) {
 	case "tools/list":
 		result = tools
 	case "tools/call":
+		if msg.Params.Name == "no_such_tool" {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"there is no a-secret-of-the-server"}}`, msg.ID)
+			return
+		}
 		result = call(r, msg.Params.Name, msg.Params.InputResponses != nil)
 	default:
 		w.Header().Set("Content-Type", "application/json")

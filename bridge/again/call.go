@@ -1,0 +1,193 @@
+package again
+
+import (
+	"bytes"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/mrtr"
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// Call is the Reply of a call that may outlive its request: a person takes
+// longer to answer than the client waits. It is
+//
+//	attached   a request waits for the answer, and what is sent goes to it
+//	detached   that request was answered with what is pending; answers are held back,
+//	           so that nothing runs for which nobody waits
+//	over       the call ended
+//
+// From attached to detached it goes when the request's time is over while a
+// question is open; back, when the same call comes again: same session and principal,
+// same method, same params. Then open questions are shown again, and held answers count.
+type Call struct {
+	of   Options
+	flow Flow
+	req  downstream.Request // that the flow began with
+
+	mu    sync.Mutex
+	out   downstream.Reply // of the request that waits; nil: detached or over
+	id    jsonrpc.ID       // of that request
+	token []byte           // of its progress, raw; nil: it wants none
+	first bool             // it is the request that the flow began with
+	since time.Time        // when that request came
+	over  bool
+	open  []Question
+	held  []mrtr.Event
+	timer *time.Timer // of the request, from the first question on; nil before
+}
+
+// Options say how a call waits.
+type Options struct {
+	Session  Session
+	Calls    *Calls        // where it waits for the same call; nil: nowhere
+	Stranger string        // the principal of a request without a session; empty with one
+	Version  mcp.Version   // that the client speaks
+	Wait     time.Duration // how long a request waits for a page
+	Patience time.Duration // of the client; 0: none is known
+}
+
+// Session is the conversation that a call belongs to.
+type Session interface {
+	// Hears reports whether a log message of a level is for the client.
+	Hears(level string) bool
+	// Background runs work that belongs to no request any more.
+	Background(work func())
+}
+
+// Flow is the call itself, behind its Reply.
+type Flow interface {
+	Drive(mrtr.Event)
+	// Of reports whether caller may answer and cancel the call.
+	Of(caller downstream.Caller) bool
+	// Renew notes the newest credentials of the principal.
+	Renew(caller downstream.Caller)
+}
+
+// New returns the Reply of a call that a request begins, which out answers. Bind completes it.
+func New(of Options, req downstream.Request, out downstream.Reply) *Call {
+	return &Call{of: of, req: req, out: out, id: req.ID, token: req.ProgressToken, first: true, since: time.Now()}
+}
+
+// Bind tells whose Reply it is, before the call starts.
+func (p *Call) Bind(flow Flow) { p.flow = flow }
+
+// GoesBy returns the id of the request that waits for the call; empty: none does.
+func (p *Call) GoesBy() jsonrpc.ID {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.out == nil {
+		return ""
+	}
+	return p.id
+}
+
+// Waits reports whether a request waits for the call.
+func (p *Call) Waits() bool { return p.reply() != nil }
+
+// Rejoined is a call that a request has just repeated.
+type Rejoined struct {
+	call *Call
+	out  downstream.Reply
+	open []Question
+	held []mrtr.Event
+}
+
+// GoOn shows what is open to the request that waits now, and lets the answers count that
+// were held back.
+func (r *Rejoined) GoOn() {
+	for i := range r.open {
+		if q := &r.open[i]; q.Msg.Method != "" && !q.Met {
+			r.out.Send(q.Msg)
+		}
+	}
+	if len(r.open) > 0 {
+		r.call.tell()
+	}
+	for _, ev := range r.held {
+		r.call.flow.Drive(ev)
+	}
+	r.call.flow.Drive(mrtr.Tick(true)) // what came due while nobody waited
+}
+
+// attach gives a detached call a request that waits. It returns what is open and what
+// was held back.
+func (p *Call) attach(req *downstream.Request, out downstream.Reply) (open []Question, held []mrtr.Event, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.over || p.out != nil {
+		return nil, nil, false
+	}
+	p.out, p.id, p.token, p.first, p.since = out, req.ID, req.ProgressToken, false, time.Now()
+	held, p.held = p.held, nil
+	p.waitLocked()
+	return slices.Clone(p.open), held, true
+}
+
+// waitLocked sets the clock of the request by what is open: for a page a call waits for
+// a while, for the client itself no longer than that waits.
+func (p *Call) waitLocked() {
+	if p.timer != nil {
+		p.timer.Stop()
+		p.timer = nil
+	}
+	linked := slices.ContainsFunc(p.open, func(q Question) bool { return q.Link != "" && !q.Met })
+	switch {
+	case p.out == nil || len(p.open) == 0:
+	case linked:
+		p.timer = time.AfterFunc(p.of.Wait, p.expire)
+	case p.of.Patience > 0:
+		p.timer = time.AfterFunc(time.Until(p.since.Add(p.of.Patience)), p.expire)
+	}
+}
+
+// Hold keeps an event for the request that is to come, and reports whether there is
+// none that waits.
+func (p *Call) Hold(ev mrtr.Event) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.out != nil || p.over {
+		return false
+	}
+	p.held = append(p.held, ev)
+	return true
+}
+
+// answers counts the answers that are held back.
+func (p *Call) answers() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.held)
+}
+
+// reply returns the request that waits, or nil.
+func (p *Call) reply() downstream.Reply {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.out
+}
+
+// end takes the last request that waits, or nil.
+func (p *Call) end() (out downstream.Reply, id jsonrpc.ID, first bool) {
+	p.of.Calls.forget(p)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out, id, first = p.out, p.id, p.first
+	p.out, p.over, p.open, p.held = nil, true, nil, nil
+	p.waitLocked()
+	return out, id, first
+}
+
+// repeats reports whether a request is the same call again: the same method, and the same
+// params, however they are spelled, as a model may write its arguments in another order.
+func (p *Call) repeats(version mcp.Version, req *downstream.Request) bool {
+	if p.req.Method != req.Method || p.of.Version != version || !bytes.Equal(p.req.Name, req.Name) {
+		return false
+	}
+	plain := func(params []byte) []byte { return rawjson.Apply(nil, params, rawjson.Edit{Name: "_meta"}) }
+	return rawjson.Equal(plain(p.req.Params), plain(req.Params))
+}

@@ -1,0 +1,16 @@
+// Package again has the calls that outlive their requests: a person takes longer to answer than
+// a client waits, so the request is answered with what is pending, and the call waits for the
+// same call to be made again.
+//
+// It owns who waits and for how long, and what is open meanwhile. What the call does is its
+// flow's; a Call stands between that and whichever request waits.
+//
+//	flow ──▶ Call, a downstream.Reply ──▶ the request that waits, if there is one
+//	                  ▲
+//	same call again ──┘ Calls.Rejoin
+//
+// Key invariants
+//
+//   - Nothing runs for which nobody waits: answers are held back until the call is repeated.
+//   - A call is repeated by whom it was made for alone, with the same method and params.
+package again

@@ -1,0 +1,115 @@
+package again
+
+import (
+	"bytes"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// A kept call as the Reply of its flow: whatever it is told goes to the request that
+// waits, if there is one.
+
+// Interactive implements downstream.Reply.
+func (p *Call) Interactive() bool {
+	out := p.reply()
+	return out != nil && out.Interactive()
+}
+
+// Address implements downstream.Reply.
+func (p *Call) Address() downstream.Address {
+	if out := p.reply(); out != nil {
+		return out.Address()
+	}
+	return downstream.Address{}
+}
+
+// Send implements downstream.Reply: what cannot be said is not kept, but questions are.
+func (p *Call) Send(msg downstream.Message) {
+	if msg.Kind() == jsonrpc.Request {
+		p.note(Question{Key: string(msg.ID), Msg: msg})
+	}
+	if msg.Method == mcp.NotificationCancelled {
+		p.Settled(string(rawjson.Get(msg.Params, "requestId")))
+	}
+	if out, msg, ok := p.outgoing(msg); ok {
+		out.Send(msg)
+	}
+}
+
+// Queue implements downstream.Reply.
+func (p *Call) Queue(msg downstream.Message) {
+	if out, msg, ok := p.outgoing(msg); ok {
+		out.Queue(msg)
+	}
+}
+
+// outgoing makes a message that of the request that waits: its progress goes by its own
+// token.
+func (p *Call) outgoing(msg downstream.Message) (downstream.Reply, downstream.Message, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.out == nil || !p.first && msg.IsProgress() && p.token == nil {
+		return nil, msg, false
+	}
+	if !p.first && msg.IsProgress() && !bytes.Equal(p.token, rawjson.Get(msg.Params, "progressToken")) {
+		msg = downstream.Notification(msg.Method, rawjson.Apply(nil, msg.Params, rawjson.Edit{Name: "progressToken", Value: p.token}))
+	}
+	return p.out, msg, true
+}
+
+// Flush implements downstream.Reply.
+func (p *Call) Flush() {
+	if out := p.reply(); out != nil {
+		out.Flush()
+	}
+}
+
+// Finish implements downstream.Reply.
+func (p *Call) Finish(msg downstream.Message) {
+	out, id, first := p.end()
+	if out == nil {
+		return // nobody waits: the same call would begin anew
+	}
+	if !first {
+		msg.ID, msg.Text = id, nil
+	}
+	out.Finish(msg)
+}
+
+// Refuse implements downstream.Reply.
+func (p *Call) Refuse(r *downstream.Refusal) bool {
+	out := p.reply()
+	if out == nil || !out.Refuse(r) {
+		return false
+	}
+	p.end()
+	return true
+}
+
+// Abandon implements downstream.Reply.
+func (p *Call) Abandon() {
+	if out, _, _ := p.end(); out != nil {
+		out.Abandon()
+	}
+}
+
+// Safe implements downstream.Reply: such a call ends with the process.
+func (p *Call) Safe() downstream.Safe { return nil }
+
+// Reachable implements downstream.Reply: a call that nobody waits for waits itself.
+func (p *Call) Reachable() bool {
+	out := p.reply()
+	return out == nil || out.Reachable()
+}
+
+// Continue implements downstream.Reply.
+func (p *Call) Continue(work func()) {
+	if out := p.reply(); out != nil {
+		out.Continue(work)
+		return
+	}
+	p.of.Session.Background(work)
+}

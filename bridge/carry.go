@@ -1,0 +1,122 @@
+package bridge
+
+import (
+	"runtime/debug"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/logfield"
+	"github.com/mcpbridge/bridge/mrtr"
+	"github.com/mcpbridge/bridge/observe"
+)
+
+// carryOut carries claimed effects out, nil for none, and those added meanwhile.
+func (k *call) carryOut(claimed *[]effect) {
+	for claimed != nil {
+		for i := range *claimed {
+			k.carry(&(*claimed)[i])
+		}
+		clear(*claimed)
+		*claimed = (*claimed)[:0]
+		effectLists.Put(claimed)
+		claimed = k.release()
+	}
+}
+
+func (k *call) release() *[]effect {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.outbox.releaseLocked()
+}
+
+// carry does one thing to the client. Of a fault in there, such as in the translation
+// of the result, only this call hears.
+func (k *call) carry(e *effect) {
+	defer func() {
+		if v := recover(); v != nil && e.err != errFault { // else not even that could be said
+			k.crash(v)
+		}
+	}()
+	reporter{k}.report(e)
+	switch e.do {
+	case mrtr.Deliver:
+		ending{k}.deliver(e)
+		k.own.end(observe.ToClient, k.flow.Task == nil)
+		k.over(e)
+	case mrtr.Fail:
+		ending{k}.fail(e)
+		k.over(e)
+	case mrtr.Stop:
+		k.out.Abandon()
+		k.over(e)
+	case mrtr.Ask:
+		k.asking.inquire(&e.inquiry)
+	case mrtr.Update:
+		k.asking.withdrawn(e.inquiry.Key)
+	default:
+		k.saving.tell(e)
+	}
+}
+
+// over gives back what the call held, now that its last word was said.
+func (k *call) over(e *effect) {
+	e.answer.Release()
+	k.held.end()
+}
+
+// say has a message queued for the client, once it is the caller's turn: what goes to
+// the client keeps its order, and a server that talks faster than its client
+// listens is slowed down. compose runs under the lock and returns false when there is
+// nothing to say after all; its message is only borrowed.
+func (k *call) say(compose func() (downstream.Message, bool)) {
+	msg, ok := k.turn(compose)
+	if !ok {
+		return
+	}
+	defer func() { k.carryOut(k.release()) }()
+	k.out.Queue(msg)
+}
+
+// turn waits until nobody carries effects out and claims the outbox for one message.
+func (k *call) turn(compose func() (downstream.Message, bool)) (downstream.Message, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for k.outbox.busy {
+		if k.outbox.idle == nil {
+			k.outbox.idle = make(chan struct{})
+		}
+		idle := k.outbox.idle
+		k.mu.Unlock()
+		<-idle
+		k.mu.Lock()
+	}
+	msg, ok := compose()
+	k.outbox.busy = ok
+	return msg, ok
+}
+
+// survive ends a call that panicked, and nothing but that call. It must be deferred
+// itself.
+func (k *call) survive() {
+	if v := recover(); v != nil {
+		k.crash(v)
+	}
+}
+
+func (k *call) crash(v any) {
+	k.mu.Lock()
+	k.crashLocked(v)
+	claimed := k.outbox.claimLocked()
+	k.mu.Unlock()
+	k.carryOut(claimed)
+}
+
+// crashLocked ends the call after a panic: with an error, unless the client has had
+// another last word.
+func (k *call) crashLocked(v any) {
+	k.conv.b.log.Error().Interface("panic", v).Bytes("stack", debug.Stack()).Str(logfield.Method, k.flow.Method).Msg("request failed")
+	if k.flow.Over() { // while the last word was being said
+		k.outbox.addLocked(effect{do: mrtr.Fail, err: errFault, again: true})
+		return
+	}
+	k.feedLocked(mrtr.Failed(errFault), &decision{})
+}

@@ -1,0 +1,253 @@
+package bridge
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/mrtr"
+	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+// Drive takes an event, and makes upstream requests for as long as the flow wants
+// them.
+func (k *call) Drive(ev mrtr.Event) { k.goOn(k.step(ev, nil)) }
+
+// resume is Drive for callers that must not wait for the upstream: the client's
+// POST with the answer gets its 202 at once.
+func (k *call) resume(ev mrtr.Event) {
+	if next := k.step(ev, nil); next != nil {
+		k.out.Continue(func() { k.goOn(next) })
+	}
+}
+
+// goOn makes an upstream request and those that its outcome leads to. A fault of one
+// call ends that call and nothing else.
+func (k *call) goOn(next roundTrip) {
+	defer k.survive()
+	for next != nil {
+		ev, answer := next(k)
+		next = k.step(ev, answer)
+	}
+}
+
+// step takes one event, carries out what follows from it, and returns the upstream
+// request to make next, if any. It uses answer up.
+func (k *call) step(ev mrtr.Event, answer *upstream.Answer) roundTrip {
+	d := k.decide(ev, answer)
+	if d.kept != nil && !k.saving.keep(d.kept) {
+		return nil
+	}
+	if d.cancelled { // which counts before its 202, whoever tells the client
+		k.saving.safe.Drop()
+	}
+	k.carryOut(d.effects)
+	if d.evicted != nil {
+		d.evicted.resume(mrtr.Failed(&mrtr.LimitReached{Limit: "limits.flows", Value: k.conv.b.limits.FlowsPerSession}))
+	}
+	return d.next
+}
+
+// decision is what came of one event.
+type decision struct {
+	next    roundTrip // to be made
+	effects *[]effect // to be carried out by whoever decided; nil: none, or somebody else is at it
+	evicted *call     // had to make room for this one
+
+	kept      *downstream.Kept // to be kept before anything else
+	cancelled bool             // what was kept is to be removed
+
+	answer    *upstream.Answer // that the event is part of; nil when an effect has taken it
+	suspended bool             // the flow waits for somebody
+}
+
+// decide is the part of a step that needs the lock. It never waits.
+func (k *call) decide(ev mrtr.Event, answer *upstream.Answer) (d decision) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	defer func() {
+		if v := recover(); v != nil {
+			d = decision{}
+			k.crashLocked(v)
+		}
+		d.effects = k.outbox.claimLocked()
+	}()
+	d.answer = answer
+	k.feedLocked(ev, &d)
+	d.answer.Release()
+	k.saving.recordLocked(&ev, &d)
+	return d
+}
+
+// feedLocked feeds an event to the flow, and those that it leads to at once.
+func (k *call) feedLocked(ev mrtr.Event, d *decision) {
+	at := mrtr.Moment{Now: time.Now(), Luck: rand.Float64()}
+	var space [2]mrtr.Event
+	for events := append(space[:0], ev); len(events) > 0; events = events[1:] {
+		resent, stateOnly := k.flow.Resent, k.flow.StateOnly
+		act := k.flow.Step(events[0], at)
+		reporter{k}.repeatedLocked(resent, stateOnly)
+		events = append(events, k.applyLocked(&act, d)...)
+	}
+	if k.flow.Over() {
+		k.endLocked(d)
+		return
+	}
+	if waits := k.flow.State != mrtr.Sending; waits && (d.suspended || !k.suspended && k.flow.State != mrtr.Admitted) {
+		k.suspendLocked(d)
+	}
+	k.armLocked(at.Now)
+}
+
+// applyLocked turns an action into effects and the next request, and returns events
+// that it leads to.
+func (k *call) applyLocked(act *mrtr.Action, d *decision) []mrtr.Event {
+	k.asking.withdrawLocked(act)
+	k.asking.tellLocked(act)
+	if err := k.held.waits(act.Do, &k.flow, k.task != nil); err != nil {
+		return []mrtr.Event{mrtr.Failed(err)}
+	}
+	switch act.Do {
+	case mrtr.Send:
+		k.resumedLocked()
+		k.beginRequestLocked()
+		d.next = sendRound
+	case mrtr.Fetch:
+		k.beginRequestLocked()
+		d.next = fetchTask
+	case mrtr.Wait:
+		d.suspended = true
+	case mrtr.Poll:
+		k.ctx.cancel() // of the request that told of the task: now it is over
+		d.suspended = true
+		return k.asking.askLocked(act.Ask)
+	case mrtr.Ask:
+		d.suspended = true
+		return k.asking.askLocked(act.Ask)
+	case mrtr.Update:
+		serverTask{k}.update(act.Key)
+		return k.asking.askLocked(act.Ask)
+	case mrtr.Deliver, mrtr.Fail, mrtr.Stop:
+		k.outbox.addLocked(lastWord(act, d))
+		if act.Task != nil {
+			serverTask{k}.cancel(act.Task)
+		}
+	}
+	return nil
+}
+
+// beginRequestLocked makes the context of an upstream request, for a cancellation to
+// find. It descends from nothing: neither the client's HTTP request (E-12) nor the
+// process, whose end closes every session and so every call.
+func (k *call) beginRequestLocked() {
+	if k.ctx == nil {
+		k.ctx = &k.first
+	} else {
+		k.ctx = &roundContext{}
+	}
+}
+
+// suspendLocked puts the call into the session's LRU. A call that must make room is
+// ended after the step.
+func (k *call) suspendLocked(d *decision) {
+	k.caller.Header = nil // a whole request's headers, for as long as a person thinks
+	k.suspended = true
+	d.evicted = k.conv.suspend(k)
+}
+
+func (k *call) resumedLocked() {
+	if k.suspended {
+		k.suspended = false
+		k.conv.resumed(k)
+	}
+}
+
+// endLocked releases what the call holds. Its last word is in the outbox. It is
+// idempotent.
+func (k *call) endLocked(d *decision) {
+	d.next = nil
+	if k.ctx != nil {
+		k.ctx.cancel() // closing the response stream cancels the call upstream (E-37)
+	}
+	k.disarmLocked()
+	k.conv.exit(k)
+}
+
+// elicitationOver tells the client, if the id is one of this call's.
+func (k *call) elicitationOver(params []byte) {
+	id, _ := rawjson.Text(rawjson.Get(params, "elicitationId"))
+	k.step(mrtr.Announced(id), nil)
+}
+
+func (t *timer) ring() {
+	if k := t.call.Load(); k != nil {
+		k.tick()
+	}
+}
+
+// armLocked sets the timer to whatever is due first.
+func (k *call) armLocked(now time.Time) {
+	if k.flow.State == mrtr.Admitted {
+		return // nothing is due before it starts
+	}
+	wait := k.flow.Clock.Next().Sub(now)
+	if k.timer != nil {
+		k.timer.runtime.Reset(wait)
+		return
+	}
+	k.timer = new(timer)
+	k.timer.call.Store(k)
+	k.timer.runtime = time.AfterFunc(wait, k.timer.ring)
+}
+
+// disarmLocked stops the timer for good.
+func (k *call) disarmLocked() {
+	if k.timer != nil {
+		k.timer.runtime.Stop()
+		k.timer.call.Store(nil)
+	}
+}
+
+// tick runs in the timer's own goroutine.
+func (k *call) tick() {
+	defer k.survive()
+	if k.pauses() {
+		return
+	}
+	k.Drive(mrtr.Tick(!k.looks() || k.out.Reachable()))
+}
+
+// pauses reports whether nothing is due because no request waits for the call: but for
+// its end, its clock goes on with the next request.
+func (k *call) pauses() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	left := time.Until(k.flow.Clock.Deadline)
+	if k.kept == nil || k.timer == nil || left <= 0 || k.flow.Over() || k.kept.Waits() {
+		return false
+	}
+	k.timer.runtime.Reset(left)
+	return true
+}
+
+// looks reports whether it is time to look whether the client is there.
+func (k *call) looks() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	look := k.flow.Clock.Look
+	return !look.IsZero() && !time.Now().Before(look)
+}
+
+// lastWord is the effect that ends the call. It takes the answer that the end came
+// with.
+func lastWord(act *mrtr.Action, d *decision) effect {
+	e := effect{do: act.Do, err: act.Err, answer: d.answer}
+	if d.answer != nil {
+		e.result, d.answer = d.answer.Result, nil
+	}
+	if act.Result != nil {
+		e.result = act.Result
+	}
+	return e
+}

@@ -1,0 +1,132 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/base64"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/bridge/internal/redistest"
+	"github.com/mcpbridge/bridge/sessions/boltstore"
+	"github.com/mcpbridge/bridge/sessions/redisstore"
+	"github.com/mcpbridge/bridge/sessions/store"
+)
+
+// configuration writes a file that names a store.
+func configuration(t *testing.T, url, keys string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "bridge.yaml")
+	text := "upstream: http://127.0.0.1:1/mcp\nstore:\n  url: \"" + url + "\"\n  keys: \"" + keys + "\"\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// TestValidateLooksIntoStoredFiles: at whole ones, cut ones, those of other keys and newer ones.
+func TestValidateLooksIntoStoredFiles(t *testing.T) {
+	server := httptest.NewServer(newAsker(t))
+	defer server.Close()
+	path := filepath.Join(t.TempDir(), "sessions.db")
+	k := launch(t, "--upstream", server.URL, "--store.url", "file:"+path)
+	for range 50 {
+		k.session = ""
+		k.session = k.request(http.MethodPost, initializeAsking).Header.Get("Mcp-Session-Id")
+	}
+	k.kill()
+	if text := prints(t, nil, "config", "validate", configuration(t, "file:"+path, "")); strings.Contains(text, "note:") {
+		t.Errorf("of a whole store: %s", text)
+	}
+	if err := fails(t, nil, "config", "validate", configuration(t, "file:"+path, keyFile(t))); !strings.Contains(err.Error(), "store.keys") || !strings.Contains(err.Error(), "open none of the 50 records") {
+		t.Errorf("with another key: %v", err)
+	}
+	keys, err := store.ReadKeys(path + ".keys")
+	if err != nil {
+		t.Fatal(err)
+	}
+	newer(t, path, keys)
+	if text := prints(t, nil, "config", "validate", configuration(t, "file:"+path, "")); !strings.Contains(text, "note: store: a newer version of the bridge wrote 1 of the 51 records") {
+		t.Errorf("with a newer record: %s", text)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(path, info.Size()/2); err != nil {
+		t.Fatal(err)
+	}
+	if err := fails(t, nil, "config", "validate", configuration(t, "file:"+path, "")); !strings.Contains(err.Error(), "damaged") || !strings.Contains(err.Error(), path) {
+		t.Errorf("of half a store: %v", err)
+	}
+}
+
+// newer adds a record of a format that this bridge does not know.
+func newer(t *testing.T, path string, keys []store.Key) {
+	t.Helper()
+	s, err := boltstore.Open(path, boltstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed, err := store.NewSealed(s, keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := store.Change{Kind: store.Session, TTL: time.Hour, Value: []byte{200, 0, 0, 0, 0, 1}}
+	if err := sealed.Store.Commit(t.Context(), store.Name("newer"), c); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestValidateLooksIntoStoredRedis(t *testing.T) {
+	server := redistest.Start(t)
+	url, keys := "redis://"+server.Addr(), keyFile(t)
+	file := configuration(t, url, keys)
+	prints(t, nil, "config", "validate", file)
+
+	server.Must("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+	if err := fails(t, nil, "config", "validate", file); !strings.Contains(err.Error(), "allkeys-lru") || !strings.Contains(err.Error(), "noeviction") {
+		t.Errorf("one that evicts: %v", err)
+	}
+	server.Must("CONFIG", "SET", "maxmemory-policy", "noeviction")
+
+	foreign, err := redisstore.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := foreign.Commit(t.Context(), store.Name("x"), store.Change{Kind: store.Session, TTL: time.Hour, Value: []byte(base64.StdEncoding.EncodeToString(make([]byte, 99)))}); err != nil {
+		t.Fatal(err)
+	}
+	if err := foreign.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if text := prints(t, nil, "config", "validate", file); !strings.Contains(text, "a newer version") {
+		t.Errorf("with what is no record: %s", text)
+	}
+
+	server.Must("CONFIG", "SET", "maxmemory", "1")
+	if err := fails(t, nil, "config", "validate", file); !strings.Contains(err.Error(), "OOM") {
+		t.Errorf("one that is full: %v", err)
+	}
+	server.Must("CONFIG", "SET", "maxmemory", "0")
+	server.Must("REPLICAOF", "127.0.0.1", "1")
+	if err := fails(t, nil, "config", "validate", file); !strings.Contains(err.Error(), "READONLY") {
+		t.Errorf("one that is read-only: %v", err)
+	}
+	server.Must("REPLICAOF", "NO", "ONE")
+
+	server.Signal(syscall.SIGSTOP) // it answers nothing, ever so slowly
+	defer server.Signal(syscall.SIGCONT)
+	if err := fails(t, nil, "config", "validate", file); !strings.Contains(err.Error(), "store.url") {
+		t.Errorf("one that does not answer: %v", err)
+	}
+}

@@ -1,0 +1,54 @@
+package config
+
+import (
+	"time"
+)
+
+// Admin is the listener for the people who run the bridge.
+type Admin struct {
+	// Where to serve them: HOST:PORT on the loopback interface, or unix:PATH for a Unix socket. Any other address also needs
+	// admin.tls.cert and admin.token-file. Empty: nowhere.
+	Listen string `key:"listen"`
+	// A file with the token that opens that listener, at least 16 characters. Empty: a random one, which is shown at the
+	// start as part of the address to open.
+	TokenFile string `key:"token-file"`
+	// A file of a few KiB in which to count which clients came in the last 30 days, and what for; "bridge report" reads it. Empty:
+	// nowhere. It needs no listener.
+	Report string `key:"report"`
+	// Whether its pages and recordings have what messages say. Tokens and request state are shown nowhere.
+	Payloads string `key:"payloads" oneof:"off|on"`
+	// Whether its pages let people end calls and sessions and set the level of the log.
+	Actions string `key:"actions" oneof:"off|on"`
+	// How to serve it by HTTPS. Its host names are those of the certificate.
+	TLS ServerTLS `key:"tls"`
+}
+
+// Store is where sessions are kept.
+type Store struct {
+	// Where sessions of Streamable HTTP are kept: memory: ends them with the process; file:PATH lets them go on after a restart
+	// on the same machine; redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE], rediss:// with TLS,
+	// redis+sentinel://HOST,HOST/NAME and redis+cluster://HOST,HOST also elsewhere.
+	URL string `key:"url" secret:"true"`
+	// A file with the keys that seal what is kept: 32 bytes in base64, one key a line. The first one seals, all of them open. A
+	// store in a file makes its own where there is none, as PATH.keys; Redis needs one.
+	Keys string `key:"keys"`
+	// When a store in a file has kept something: strict once it is on the disk, relaxed once the operating system has it, which
+	// a crash of the machine can undo for the last second, and may damage the file.
+	Durability string `key:"durability" oneof:"strict|relaxed"`
+	// What calls with questions do while Redis cannot be reached: wait until it is back, as long as they may, or fail with an error. Calls
+	// without questions go on in any case.
+	Outage string `key:"outage" oneof:"wait|fail"`
+	// How long a question waits in memory while its client is not connected, and a session that nobody uses: then they are in the store
+	// alone until an answer, a request or a deadline brings them back. 0s: they stay in memory. Not for memory:.
+	Unload time.Duration `key:"unload" min:"0s" max:"24h"`
+}
+
+// Replica says how bridges that share a store reach each other.
+type Replica struct {
+	// Where to listen for the other replicas: HOST:PORT. They prove themselves with store.keys, and what passes between them is
+	// encrypted. Needed where several bridges share a store in Redis.
+	Listen string `key:"listen"`
+	// Where the others reach this replica: HOST:PORT, where HOST is a name or an IP address of this machine or pod. Empty: as replica.listen
+	// says, if that names a host.
+	Address string `key:"address"`
+}

@@ -1,0 +1,39 @@
+package edge
+
+import (
+	"context"
+	"time"
+)
+
+const (
+	lineLook  = 2 * time.Millisecond
+	lineLimit = time.Second // for those that wait to be accepted
+
+	// lastRequests is how long those who have just connected may take to send what they
+	// have connected for: hardly anybody connects first and thinks then.
+	lastRequests = 100 * time.Millisecond
+)
+
+// Leave has those who use the listener go elsewhere before Shutdown, without a request
+// lost. For as long as linger, or until ctx ends, everybody is served as ever; the handler
+// is to end each connection with its next response, so that hardly one is left on which a
+// request may come just as it is closed. Then the listener is closed, when nobody waits in
+// line: the kernel breaks connections that were not accepted, and a balancer that has sent a
+// request on one does not know what came of it.
+func (e *Edge) Leave(ctx context.Context, linger time.Duration) {
+	sleep(ctx, linger)
+	for until := time.Now().Add(lineLimit); inLine(e.crowd.Listener) > 0 && time.Now().Before(until); {
+		sleep(ctx, lineLook)
+	}
+	_ = e.listener.Close()
+	sleep(ctx, lastRequests)
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

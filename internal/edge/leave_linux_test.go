@@ -1,0 +1,61 @@
+package edge
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+
+	"github.com/rs/zerolog"
+)
+
+// TestLeavingLosesNoRequest: those in line when the listener closes are served, also when
+// nobody has seen to them before. Else a balancer that has sent a request would be told
+// that the connection was reset, and does not know what came of it.
+func TestLeavingLosesNoRequest(t *testing.T) {
+	for name, standard := range map[string]bool{"lean": false, "standard": true} {
+		t.Run(name, func(t *testing.T) {
+			served := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Connection", "close")
+				_, _ = io.Copy(w, r.Body)
+			})
+			e, err := Open(t.Context(), served, Options{Listen: "127.0.0.1:0", StandardHTTP: standard, Log: zerolog.Nop()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var line []net.Conn
+			for range 50 {
+				conn, err := net.Dial("tcp", e.Addr().String())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				if _, err := io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\ncall"); err != nil {
+					t.Fatal(err)
+				}
+				line = append(line, conn)
+			}
+			ended := make(chan error)
+			go func() { ended <- e.Serve() }()
+			e.Leave(context.Background(), 0)
+			e.Shutdown(context.Background())
+			<-ended
+			for i, conn := range line {
+				resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+				if err != nil {
+					t.Fatalf("request %d: %v", i, err)
+				}
+				if text, _ := io.ReadAll(resp.Body); string(text) != "call" {
+					t.Errorf("request %d gets %q", i, text)
+				}
+				_ = resp.Body.Close()
+			}
+			if conn, err := net.Dial("tcp", e.Addr().String()); err == nil {
+				_ = conn.Close()
+				t.Error("it still listens")
+			}
+		})
+	}
+}

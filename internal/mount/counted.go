@@ -1,0 +1,57 @@
+package mount
+
+import (
+	"context"
+	"net"
+	"sync"
+	"sync/atomic"
+
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+// dial is how upstream connections are made.
+type dial = func(ctx context.Context, network, address string) (net.Conn, error)
+
+// counted returns next with the connections that it makes counted while they are open.
+func counted(open *atomic.Int64, next dial) dial {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := next(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		open.Add(1)
+		return &countedConn{Conn: conn, gone: sync.OnceFunc(func() { open.Add(-1) })}, nil
+	}
+}
+
+// countedConn is a connection that is counted.
+type countedConn struct {
+	net.Conn
+	gone func()
+}
+
+// Close implements net.Conn.
+func (c *countedConn) Close() error {
+	c.gone()
+	return c.Conn.Close()
+}
+
+// Connections returns how many connections to the server are open.
+func (m *Mount) Connections() int { return int(m.dialed.Load()) }
+
+// Processes returns how many processes serve one session each, and how many may; a limit
+// of 0: the server is no command.
+func (m *Mount) Processes() (running, limit int) {
+	if l, ok := m.server.(*local); ok {
+		return len(l.places), cap(l.places)
+	}
+	return 0, 0
+}
+
+// count has the connections that options make counted.
+func (m *Mount) count(opt *upstream.HTTPOptions) {
+	if opt.Dial == nil {
+		opt.Dial = upstream.Dialer(opt.DialTimeout)
+	}
+	opt.Dial = counted(&m.dialed, opt.Dial)
+}

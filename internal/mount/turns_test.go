@@ -1,0 +1,132 @@
+package mount
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy/quiet"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+// slowServer answers a call when its test says so.
+type slowServer struct {
+	announcer
+	begun chan string   // names of tools, as they are called
+	goOn  chan struct{} // one value lets one call end
+}
+
+func newSlowServer() *slowServer {
+	return &slowServer{begun: make(chan string, 100), goOn: make(chan struct{})}
+}
+
+func (s *slowServer) Do(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error) {
+	if call.Method != mcp.MethodToolsCall {
+		return s.announcer.Do(ctx, call, notify)
+	}
+	name, _ := rawjson.Text(rawjson.Get(call.Params, "name"))
+	s.begun <- name
+	select {
+	case <-s.goOn:
+		return &upstream.Answer{Result: []byte(`{"resultType":"complete","content":[]}`)}, nil
+	case <-ctx.Done():
+		return nil, &upstream.Failure{Cause: upstream.Lost}
+	}
+}
+
+// Work is admitted by session: who floods the server with calls, over however many
+// connections, holds up itself.
+func TestAFloodOfCallsHoldsUpItselfOnly(t *testing.T) {
+	server := newSlowServer()
+	_, base := serve(t, Options{Caller: server, Concurrency: 4})
+	greedy, _ := initialize(t, base, "2025-11-25", `{}`)
+	modest, _ := initialize(t, base, "2025-11-25", `{}`)
+	answers := make(chan string)
+	send := func(session, tool string) {
+		go func() { _, body := post(t, base, session, call(tool)); answers <- body }()
+	}
+	for range 20 {
+		send(greedy, "flood")
+	}
+	for range 2 {
+		if got := <-server.begun; got != "flood" {
+			t.Error(got)
+		}
+	}
+	send(modest, "small")
+	if got := <-server.begun; got != "small" {
+		t.Errorf("%s was called before the call of the session that has none under way", got)
+	}
+	for range 21 {
+		server.goOn <- struct{}{}
+		if body := <-answers; !strings.Contains(body, `"content":[]`) {
+			t.Errorf("a call failed: %s", body)
+		}
+	}
+}
+
+// Nothing is executed for who has left while it waited.
+func TestCallsOfClientsThatLeftWhileTheyWaitedAreNotExecuted(t *testing.T) {
+	server := newSlowServer()
+	m, err := New(Options{Caller: server, Concurrency: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	front := httptest.NewUnstartedServer(m)
+	front.Config.ConnContext = quiet.ConnContext // tells who has left
+	front.Start()
+	t.Cleanup(func() { m.Close(); front.CloseClientConnections(); front.Close() })
+	session, _ := initialize(t, front.URL, "2025-11-25", `{}`)
+	first := make(chan string)
+	go func() { _, body := post(t, front.URL, session, call("first")); first <- body }()
+	if got := <-server.begun; got != "first" {
+		t.Error(got)
+	}
+	at, _ := url.Parse(front.URL)
+	conn, err := net.Dial("tcp", at.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := call("left")
+	fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"+
+		"Mcp-Session-Id: %s\r\nContent-Length: %d\r\n\r\n%s", at.Host, session, len(body), body)
+	waits := func(n int) {
+		t.Helper()
+		for ticks := time.Tick(time.Millisecond); flows(m) != n; <-ticks {
+			if t.Context().Err() != nil {
+				t.Fatal("it never came")
+			}
+		}
+	}
+	waits(2)
+	_ = conn.Close()
+	third := make(chan string)
+	go func() { _, body := post(t, front.URL, session, call("third")); third <- body }()
+	waits(3)
+	server.goOn <- struct{}{}
+	if got := <-server.begun; got != "third" {
+		t.Errorf("%s was executed", got)
+	}
+	server.goOn <- struct{}{}
+	for _, answer := range []chan string{first, third} {
+		if body := <-answer; !strings.Contains(body, `"content":[]`) {
+			t.Errorf("a call failed: %s", body)
+		}
+	}
+}
+
+// flows returns how many calls there are.
+func flows(m *Mount) (n int) {
+	for _, s := range m.Look() {
+		n += len(s.Flows)
+	}
+	return n
+}

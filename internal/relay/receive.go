@@ -1,0 +1,98 @@
+package relay
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"strconv"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// Receive implements Inbox.
+func (c *conversation) Receive(text []byte) (response jsonrpc.ID) {
+	if jsonrpc.IsBatch(text) { // of a server of 2025-03-26
+		parts, _ := jsonrpc.Split(text, maxBatch)
+		if len(parts) > maxBatch {
+			c.Ended(errors.New("the server sent a batch of more than " + strconv.Itoa(maxBatch) + " messages"))
+			return ""
+		}
+		for _, part := range parts {
+			response = cmp.Or(c.receive(part), response)
+		}
+		return response
+	}
+	return c.receive(text)
+}
+
+func (c *conversation) receive(text []byte) (response jsonrpc.ID) {
+	msg, err := jsonrpc.Parse(text)
+	switch {
+	case err != nil && msg.ID != "":
+		c.Fail(msg.ID, errors.New("the server sent a malformed message"))
+		return msg.ID
+	case err != nil:
+		c.relay.noise.Warn().Int("bytes", len(text)).Msg("the server sent what is no message; skipped")
+	case msg.Kind() == jsonrpc.Response:
+		if k := c.take(msg.ID); k != nil {
+			k.out.Finish(downstream.Message{Message: msg, Text: text})
+		}
+		return msg.ID
+	default:
+		c.deliver(&msg, text)
+	}
+	return ""
+}
+
+// deliver hands a request or notification of the server to the client: on the
+// stream of the call that it belongs to, as far as that shows, or on its own.
+func (c *conversation) deliver(msg *jsonrpc.Message, text []byte) {
+	key, out := c.place(msg)
+	switch {
+	case out != nil:
+		out.Send(downstream.Message{Message: *msg, Text: text})
+	case c.push != nil:
+		c.push.Push(key, downstream.Message{Message: *msg, Text: bytes.Clone(text)})
+	case msg.Kind() == jsonrpc.Request:
+		c.decline(msg.ID)
+	}
+}
+
+// decline answers a question that nobody can be asked.
+func (c *conversation) decline(id jsonrpc.ID) {
+	c.mu.Lock()
+	line := c.line
+	c.mu.Unlock()
+	if line != nil { // else not even initialize was sent
+		e := failed("the client cannot be asked now")
+		msg := jsonrpc.Message{ID: id, Error: e}
+		line.Send(downstream.Caller{Principal: c.principal}, &msg, msg.AppendTo(nil))
+	}
+}
+
+// place finds where a message goes: to a call, or under a key.
+func (c *conversation) place(msg *jsonrpc.Message) (key string, out downstream.Reply) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch msg.Method {
+	case mcp.NotificationToolsListChanged, mcp.NotificationPromptsListChanged, mcp.NotificationResourcesListChanged:
+		return msg.Method, nil
+	case mcp.NotificationResourcesUpdated:
+		return msg.Method + " " + string(rawjson.Get(msg.Params, "uri")), nil
+	}
+	token := []byte(nil)
+	if msg.Method == mcp.NotificationProgress {
+		token = rawjson.Get(msg.Params, "progressToken")
+	}
+	newest := uint64(0)
+	for _, k := range c.calls {
+		if k.number > newest && k.out.Interactive() && (token == nil || bytes.Equal(token, k.token)) {
+			newest, out = k.number, k.out
+		}
+	}
+	c.last++
+	return "m" + strconv.FormatUint(c.last, 10), out
+}

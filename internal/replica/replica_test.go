@@ -1,0 +1,262 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/sessions/store"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const patience = 20 * time.Second
+
+// open opens a replica that shares a store.
+func open(t *testing.T, shared store.Store, key byte, handler http.HandlerFunc) *Replica {
+	t.Helper()
+	return openWith(t, shared, []store.Key{{key}}, handler)
+}
+
+func openWith(t *testing.T, shared store.Store, keys []store.Key, handler http.HandlerFunc) *Replica {
+	t.Helper()
+	r, err := Open(t.Context(), Options{Store: shared, Keys: keys, Seat: downstream.NewSeat(), Listen: "127.0.0.1:0", Log: zerolog.Nop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Serve(handler, func() {})
+	t.Cleanup(r.Close)
+	return r
+}
+
+func request(t *testing.T, method, body string) *http.Request {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return httptest.NewRequestWithContext(ctx, method, "http://bridge.test/mcp", strings.NewReader(body))
+}
+
+// lapse takes a replica's lease away, as if it had not renewed it.
+func lapse(t *testing.T, shared store.Store, r *Replica) {
+	t.Helper()
+	err := shared.Commit(t.Context(), store.Replicas, store.Change{Kind: store.Lease, ID: r.opt.Seat.String(), Replaces: store.Any, Delete: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRequestsAreServedByAnotherReplica(t *testing.T) {
+	shared := store.NewMemory(10)
+	here := open(t, shared, 1, nil)
+	there := open(t, shared, 1, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		w.WriteHeader(http.StatusAccepted)
+		_, _ = io.WriteString(w, r.Method+" "+r.Host+" "+string(body))
+		if IsHandedOn(r) {
+			_, _ = io.WriteString(w, " handed on")
+		}
+	})
+	w := httptest.NewRecorder()
+	if !here.Forward(w, request(t, http.MethodPost, "text"), []byte("text"), there.opt.Seat) || w.Code != http.StatusAccepted || w.Body.String() != "POST bridge.test text" {
+		t.Errorf("forwarded: %d %s", w.Code, w.Body)
+	}
+	w = httptest.NewRecorder()
+	if !here.HandOn(w, request(t, http.MethodPost, "text"), []byte("text"), there.opt.Seat) || w.Body.String() != "POST bridge.test text handed on" {
+		t.Errorf("handed on: %d %s", w.Code, w.Body)
+	}
+}
+
+// TestNobodyPretendsToBeHandedOn: the mark of one client's request is not another's.
+func TestNobodyPretendsToBeHandedOn(t *testing.T) {
+	shared := store.NewMemory(10)
+	here := open(t, shared, 1, nil)
+	there := open(t, shared, 1, func(_ http.ResponseWriter, r *http.Request) {
+		if IsHandedOn(r) {
+			t.Error("a client's own header counts")
+		}
+	})
+	r := request(t, http.MethodGet, "")
+	r.Header.Set(header, "leaving")
+	here.Forward(httptest.NewRecorder(), r, nil, there.opt.Seat)
+}
+
+func TestWhatIsNotThereIsNotForwarded(t *testing.T) {
+	shared := store.NewMemory(10)
+	here := open(t, shared, 1, nil)
+	there := open(t, shared, 1, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusMisdirectedRequest) })
+	for name, seat := range map[string]downstream.Seat{
+		"one that does not have it": there.opt.Seat, "itself": here.opt.Seat, "nobody": 0, "one that never was": downstream.NewSeat(),
+	} {
+		w := httptest.NewRecorder()
+		if here.Forward(w, request(t, http.MethodPost, ""), nil, seat) || w.Body.Len() > 0 || len(w.Header()) > 0 {
+			t.Errorf("%s: %d %v", name, w.Code, w.Header())
+		}
+	}
+}
+
+// TestForwardWaitsForAReplicaUntilItsLeaseEnds: while it has one nobody else may go on
+// with what it has.
+func TestForwardWaitsForAReplicaUntilItsLeaseEnds(t *testing.T) {
+	shared := store.NewMemory(10)
+	here := open(t, shared, 1, nil)
+	there, err := Open(t.Context(), Options{Store: shared, Keys: []store.Key{{1}}, Seat: downstream.NewSeat(), Listen: "127.0.0.1:0", Log: zerolog.Nop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = there.listener.Close() // as after kill -9
+	forwarded := make(chan bool)
+	go func() {
+		forwarded <- here.Forward(httptest.NewRecorder(), request(t, http.MethodPost, ""), nil, there.opt.Seat)
+	}()
+	select {
+	case <-forwarded:
+		t.Error("it did not wait")
+	case <-time.After(forwardAgain):
+	}
+	there.Close()
+	if <-forwarded {
+		t.Error("somebody dead has served it")
+	}
+}
+
+// TestAResponseEndsWithItsReplica: a stream of one that was taken for dead ends, so that
+// its client comes back for the rest.
+func TestAResponseEndsWithItsReplica(t *testing.T) {
+	shared := store.NewMemory(10)
+	here := open(t, shared, 1, nil)
+	begun, ended := make(chan struct{}), make(chan struct{})
+	there := open(t, shared, 1, func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusOK)
+		_ = http.NewResponseController(w).Flush()
+		close(begun)
+		<-r.Context().Done()
+		close(ended)
+	})
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		defer func() { _ = recover() }() // http.ErrAbortHandler: the client's connection ends
+		here.Forward(httptest.NewRecorder(), request(t, http.MethodGet, ""), nil, there.opt.Seat)
+	}()
+	<-begun
+	there.stop() // it renews no more
+	lapse(t, shared, there)
+	<-over
+	<-ended
+}
+
+// TestStreamsOfOthersDoNotHoldUpAReplicaThatStops: their clients come back elsewhere.
+func TestStreamsOfOthersDoNotHoldUpAReplicaThatStops(t *testing.T) {
+	shared := store.NewMemory(10)
+	here := open(t, shared, 1, nil)
+	begun := make(chan struct{}, 2)
+	there := open(t, shared, 1, func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusOK)
+		_ = http.NewResponseController(w).Flush()
+		begun <- struct{}{}
+		<-r.Context().Done()
+	})
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		defer func() { _ = recover() }() // http.ErrAbortHandler: the client's connection ends
+		here.HandOn(httptest.NewRecorder(), request(t, http.MethodGet, ""), nil, there.opt.Seat)
+	}()
+	<-begun
+	here.EndStreams()
+	<-over
+	if here.HandOn(httptest.NewRecorder(), request(t, http.MethodGet, ""), nil, there.opt.Seat) {
+		t.Error("another stream is passed on")
+	}
+}
+
+// TestAPostThatWasHandedOnIsNotRepeated_D15: it may have begun what may be done only once.
+func TestAPostThatWasHandedOnIsNotRepeated_D15(t *testing.T) {
+	shared := store.NewMemory(10)
+	here := open(t, shared, 1, nil)
+	var runs atomic.Int32
+	there := open(t, shared, 1, func(_ http.ResponseWriter, r *http.Request) {
+		runs.Add(1)
+		_, _ = io.ReadAll(r.Body)
+		panic(http.ErrAbortHandler)
+	})
+	w := httptest.NewRecorder()
+	if !here.HandOn(w, request(t, http.MethodPost, "once"), []byte("once"), there.opt.Seat) || w.Code != http.StatusBadGateway || runs.Load() != 1 {
+		t.Errorf("it ran %d times and was answered %d", runs.Load(), w.Code)
+	}
+}
+
+func TestStrangersAreNoReplicas(t *testing.T) {
+	shared := store.NewMemory(10)
+	here := open(t, shared, 1, nil)
+	stranger := open(t, shared, 2, func(http.ResponseWriter, *http.Request) { t.Error("it was served by a stranger") })
+	go func() { // it is still there, and can't be spoken with
+		<-time.After(2 * forwardAgain)
+		stranger.Close()
+	}()
+	if here.Forward(httptest.NewRecorder(), request(t, http.MethodPost, ""), nil, stranger.opt.Seat) {
+		t.Error("it was forwarded")
+	}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: stranger.transport.TLSClientConfig}}
+	if resp, err := client.Get("https://" + here.Address()); err == nil { //nolint:noctx // it fails at once
+		_ = resp.Body.Close()
+		t.Error("a stranger was served")
+	}
+	if _, err := Open(t.Context(), Options{Store: shared, Listen: "127.0.0.1:0"}); err == nil {
+		t.Error("a replica needs no key")
+	}
+}
+
+func TestReplicasWithTheSameKeysInAnotherOrderKnowEachOther(t *testing.T) {
+	shared := store.NewMemory(10)
+	keys := func(list ...byte) (keys []store.Key) {
+		for _, k := range list {
+			keys = append(keys, store.Key{k})
+		}
+		return keys
+	}
+	served := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) }
+	before := openWith(t, shared, keys(1, 2), served)
+	after := openWith(t, shared, keys(2, 1), served)
+	for _, pair := range [][2]*Replica{{before, after}, {after, before}} {
+		if !pair[0].Forward(httptest.NewRecorder(), request(t, http.MethodPost, ""), nil, pair[1].opt.Seat) {
+			t.Error("one does not know the other")
+		}
+	}
+}
+
+// broken is a store that fails.
+type broken struct{ store.Store }
+
+var errBroken = errors.New("broken")
+
+func (broken) Commit(context.Context, string, ...store.Change) error { return errBroken }
+
+func TestWithoutALeaseThereIsNoReplica(t *testing.T) {
+	_, err := Open(t.Context(), Options{Store: broken{store.NewMemory(1)}, Keys: []store.Key{{1}}, Seat: 1, Listen: "127.0.0.1:0", Log: zerolog.Nop()})
+	if !errors.Is(err, errBroken) {
+		t.Errorf("it opened: %v", err)
+	}
+}
+
+func TestLeasesOfNewerVersionsAndGarbageAreLeftAlone(t *testing.T) {
+	shared := store.NewMemory(10)
+	here := open(t, shared, 1, nil)
+	for id, value := range map[string]string{"7fffffff": "garbage", "nothex": `{"v":1,"address":"x"}`, "40000001": `{"v":1}`} {
+		if err := shared.Commit(t.Context(), store.Replicas, store.Change{Kind: store.Lease, ID: id, Replaces: store.Any, TTL: time.Minute, Value: []byte(value)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := here.look(t.Context()); err != nil || len(here.Others()) > 0 {
+		t.Errorf("%v, %v", here.Others(), err)
+	}
+}

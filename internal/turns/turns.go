@@ -1,0 +1,190 @@
+// Package turns admits work by whose it is, not by which connection brings it: there
+// are so many places, and who finds none waits for its turn.
+//
+//	Enter ──▶ a place, if its party leaves as many as it has ──▶ Leave
+//	   └────▶ waits ──▶ its party's turn, within that its session's ──┘
+//
+// A party is a principal, or a session of nobody in particular. It may have no more
+// places than are free for others: one that floods the bridge alone gets half of them,
+// of two each gets a third. So whoever wants little finds a place at once, whatever
+// others want.
+package turns
+
+import (
+	"container/list"
+	"context"
+	"sync"
+)
+
+// Who wants a place. Session tells the sessions of a principal apart; it is any
+// comparable value, nil for work of no session.
+type Who struct {
+	Principal string
+	Session   any
+}
+
+// party is whose places are counted together: where nobody knows whose sessions are
+// whose, each stands for itself.
+func (w Who) party() Who {
+	if w.Principal != "" {
+		w.Session = nil
+	}
+	return w
+}
+
+// Queue is a number of places and who waits for them. It is safe for concurrent use. A
+// nil Queue has a place for everybody.
+type Queue struct {
+	mu      sync.Mutex
+	free    int
+	parties map[Who]*party // who has places, or waits
+	waiting list.List      // of *party: those that wait, in the order of their turns
+	spare   *party         // the last one that went, for the next that comes
+}
+
+// party is guarded by the queue's lock.
+type party struct {
+	who   Who
+	used  int
+	turn  *list.Element // in waiting; nil while nobody waits
+	lines list.List     // of *line: its sessions that wait, in the order of their turns
+	of    map[any]*line // the same by their sessions; nil until one waits
+}
+
+// line is a session of a party, and its work that waits, in the order in which it came.
+type line struct {
+	session any
+	place   *list.Element // in lines
+	work    list.List     // of chan struct{}, closed with the turn
+}
+
+// New returns a queue for so many places.
+func New(places int) *Queue {
+	return &Queue{free: places, parties: make(map[Who]*party)}
+}
+
+// Enter takes a place, if need be after waiting for one, or returns ctx's error. Whoever
+// got one must Leave. waited says that time has passed.
+func (q *Queue) Enter(ctx context.Context, who Who) (waited bool, err error) {
+	if q == nil {
+		return false, nil
+	}
+	q.mu.Lock()
+	p := q.partyLocked(who.party())
+	if p.turn == nil && p.used < q.free {
+		q.takeLocked(p)
+		q.mu.Unlock()
+		return false, nil
+	}
+	l, turn := q.lineUpLocked(p, who.Session)
+	q.mu.Unlock()
+	select {
+	case <-turn.Value.(chan struct{}):
+		return true, nil
+	case <-ctx.Done():
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	select {
+	case <-turn.Value.(chan struct{}): // just now
+		q.giveLocked(p)
+	default:
+		l.work.Remove(turn)
+		q.tidyLocked(p, l)
+		q.forgetLocked(p)
+	}
+	return true, ctx.Err()
+}
+
+// Leave gives a place back.
+func (q *Queue) Leave(who Who) {
+	if q == nil {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.giveLocked(q.parties[who.party()])
+}
+
+// partyLocked finds or makes a party.
+func (q *Queue) partyLocked(who Who) *party {
+	p := q.parties[who]
+	if p == nil {
+		if p = q.spare; p == nil {
+			p = new(party)
+		}
+		q.spare, p.who = nil, who
+		q.parties[who] = p
+	}
+	return p
+}
+
+// forgetLocked takes a party out that neither has a place nor waits.
+func (q *Queue) forgetLocked(p *party) {
+	if p.used == 0 && p.turn == nil {
+		delete(q.parties, p.who)
+		p.who = Who{}
+		q.spare = p
+	}
+}
+
+func (q *Queue) takeLocked(p *party) {
+	p.used++
+	q.free--
+}
+
+func (q *Queue) giveLocked(p *party) {
+	p.used--
+	q.free++
+	q.admitLocked()
+	q.forgetLocked(p)
+}
+
+// lineUpLocked puts work at the end of its session's line.
+func (q *Queue) lineUpLocked(p *party, session any) (*line, *list.Element) {
+	if p.turn == nil {
+		p.turn = q.waiting.PushBack(p)
+	}
+	l := p.of[session]
+	if l == nil {
+		l = &line{session: session}
+		l.place = p.lines.PushBack(l)
+		if p.of == nil {
+			p.of = make(map[any]*line)
+		}
+		p.of[session] = l
+	}
+	return l, l.work.PushBack(make(chan struct{}))
+}
+
+// admitLocked gives free places to those whose turn it is. A party that would have more
+// than it leaves is passed over.
+func (q *Queue) admitLocked() {
+	for passed := 0; q.free > 0 && passed < q.waiting.Len(); {
+		p := q.waiting.Front().Value.(*party)
+		q.waiting.MoveToBack(p.turn)
+		if p.used >= q.free {
+			passed++
+			continue
+		}
+		passed = 0
+		q.takeLocked(p)
+		l := p.lines.Front().Value.(*line)
+		p.lines.MoveToBack(l.place)
+		close(l.work.Remove(l.work.Front()).(chan struct{}))
+		q.tidyLocked(p, l)
+	}
+}
+
+// tidyLocked takes a line out in which nobody waits, and a party without one.
+func (q *Queue) tidyLocked(p *party, l *line) {
+	if l.work.Len() > 0 {
+		return
+	}
+	p.lines.Remove(l.place)
+	delete(p.of, l.session)
+	if p.lines.Len() == 0 {
+		q.waiting.Remove(p.turn)
+		p.turn = nil
+	}
+}

@@ -1,0 +1,212 @@
+package turns
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"pgregory.net/rapid"
+)
+
+func TestAFloodLeavesHalfOfThePlaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := New(8)
+		f := newField(t, q)
+		for range 100 {
+			f.enter(Who{Principal: "greedy", Session: "s"})
+		}
+		f.expect("alone", Who{Principal: "greedy", Session: "s"}, 4)
+		for range 2 {
+			f.enter(Who{Principal: "modest"})
+		}
+		f.expect("who wants little", Who{Principal: "modest"}, 2)
+		f.leave(Who{Principal: "modest"})
+		f.leave(Who{Principal: "modest"})
+		for range 100 {
+			f.enter(Who{Session: "another"})
+		}
+		f.expect("of two", Who{Session: "another"}, 2)
+		f.leave(Who{Principal: "greedy", Session: "s"})
+		f.expect("whose turn it is not", Who{Principal: "greedy", Session: "s"}, 3)
+		f.expect("whose it is", Who{Session: "another"}, 3)
+		f.end()
+	})
+}
+
+// A session with hundreds of calls waits as long as one with a single one.
+func TestSessionsOfAPartyTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newField(t, New(1))
+		busy, modest := Who{Principal: "p", Session: "busy"}, Who{Principal: "p", Session: "modest"}
+		for range 100 {
+			f.enter(busy)
+		}
+		f.enter(modest)
+		f.leave(busy)
+		f.expect("the first in line", busy, 1)
+		f.leave(busy)
+		f.expect("then the other session", modest, 1)
+		f.leave(modest)
+		f.expect("and the first again", busy, 1)
+		f.end()
+	})
+}
+
+func TestWhoGivesUpTakesNoPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := New(1)
+		_, _ = q.Enter(t.Context(), Who{Principal: "a"})
+		ctx, cancel := context.WithCancel(t.Context())
+		gone := make(chan error)
+		go func() {
+			_, err := q.Enter(ctx, Who{Principal: "b"})
+			gone <- err
+		}()
+		synctest.Wait()
+		cancel()
+		if err := <-gone; err == nil {
+			t.Error("it got a place")
+		}
+		q.Leave(Who{Principal: "a"})
+		if waited, err := q.Enter(t.Context(), Who{Principal: "c"}); waited || err != nil {
+			t.Errorf("the place is taken: %v, %v", waited, err)
+		}
+	})
+}
+
+func TestANilQueueHasAPlaceForEverybody(t *testing.T) {
+	var q *Queue
+	waited, err := q.Enter(t.Context(), Who{})
+	q.Leave(Who{})
+	if waited || err != nil {
+		t.Error(waited, err)
+	}
+}
+
+// Whatever comes and goes: no place is lost or given twice, no party has more than it
+// leaves when it takes one, nobody waits who could have a place, and in the end nothing is left.
+func TestNoPlaceIsLost(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		synctest.Test(t, func(t *testing.T) {
+			places := rapid.IntRange(1, 9).Draw(r, "places")
+			q := New(places)
+			f := newField(t, q)
+			who := rapid.Custom(func(r *rapid.T) Who {
+				return Who{
+					Principal: rapid.SampledFrom([]string{"", "", "a", "b"}).Draw(r, "principal"),
+					Session:   rapid.SampledFrom([]any{nil, 1, 2}).Draw(r, "session"),
+				}
+			})
+			for range rapid.IntRange(1, 60).Draw(r, "steps") {
+				w := who.Draw(r, "who")
+				switch rapid.IntRange(0, 4).Draw(r, "what") {
+				case 0, 1:
+					f.enter(w)
+				case 2, 3:
+					if f.in[w] > 0 {
+						f.leave(w)
+					}
+				default:
+					f.giveUp(w)
+				}
+				f.judge(places)
+			}
+			f.end()
+			if len(q.parties) > 0 || q.free != places || q.waiting.Len() > 0 {
+				t.Errorf("left: %d parties, %d of %d places, %d in line", len(q.parties), q.free, places, q.waiting.Len())
+			}
+		})
+	})
+}
+
+// field has work that enters a queue.
+type field struct {
+	t       *testing.T
+	queue   *Queue
+	in      map[Who]int
+	waiting map[Who][]context.CancelFunc
+	events  chan event
+}
+
+type event struct {
+	who Who
+	err error
+}
+
+func newField(t *testing.T, q *Queue) *field {
+	return &field{t: t, queue: q, in: map[Who]int{}, waiting: map[Who][]context.CancelFunc{}, events: make(chan event, 1000)}
+}
+
+func (f *field) enter(w Who) {
+	ctx, cancel := context.WithCancel(f.t.Context())
+	f.waiting[w] = append(f.waiting[w], cancel)
+	go func() {
+		_, err := f.queue.Enter(ctx, w)
+		f.events <- event{who: w, err: err}
+	}()
+	f.settle()
+}
+
+// settle waits until nobody moves, and notes who has got in.
+func (f *field) settle() {
+	synctest.Wait()
+	for len(f.events) > 0 {
+		if e := <-f.events; e.err == nil {
+			f.in[e.who]++
+			f.waiting[e.who] = f.waiting[e.who][1:] // in line order: the first
+		}
+	}
+}
+
+func (f *field) leave(w Who) {
+	f.in[w]--
+	f.queue.Leave(w)
+	f.settle()
+}
+
+// giveUp has the last of those who wait go.
+func (f *field) giveUp(w Who) {
+	if n := len(f.waiting[w]); n > 0 {
+		f.waiting[w][n-1]()
+		f.waiting[w] = f.waiting[w][:n-1]
+		f.settle()
+	}
+}
+
+func (f *field) expect(what string, w Who, n int) {
+	f.t.Helper()
+	if f.in[w] != n {
+		f.t.Errorf("%s: %d places, want %d", what, f.in[w], n)
+	}
+}
+
+func (f *field) judge(places int) {
+	f.t.Helper()
+	used, parties := 0, map[Who]int{}
+	for w, n := range f.in {
+		used += n
+		parties[w.party()] += n
+	}
+	if used > places {
+		f.t.Fatalf("%d places of %d are taken", used, places)
+	}
+	for w, n := range f.waiting {
+		if len(n) > 0 && parties[w.party()] < places-used {
+			f.t.Fatalf("%v waits with %d places, while %d are free", w, parties[w.party()], places-used)
+		}
+	}
+}
+
+// end lets everybody go.
+func (f *field) end() {
+	for w := range f.waiting {
+		for len(f.waiting[w]) > 0 {
+			f.giveUp(w)
+		}
+	}
+	for w, n := range f.in {
+		for range n {
+			f.leave(w)
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package legacy
+
+import (
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy/exchange"
+	"github.com/mcpbridge/bridge/legacy/session"
+	"github.com/mcpbridge/bridge/legacy/web"
+	"github.com/mcpbridge/bridge/observe"
+)
+
+// sender is who a POST is of, as far as its headers tell, and what it holds.
+type sender struct {
+	session *session.Session // nil without one
+	caller  downstream.Caller
+	named   session.Naming
+	hold    budget.Hold // of the body; moves to the exchange if there is one
+	lent    bool        // the body was not judged
+	place   func()      // gives back the place of its requests; nil: none; moves to the exchange, too
+}
+
+// hand gives an exchange the place that its requests take.
+func (s *sender) hand(ex *exchange.Exchange) {
+	ex.Occupy(s.place)
+	s.place = nil
+}
+
+// release gives back what has moved nowhere.
+func (s *sender) release() {
+	s.hold.Release()
+	if s.place != nil {
+		s.place()
+	}
+}
+
+// charge charges for a body of this length, negative: unknown. A small one of a session
+// may be the answer that ends what the session holds, so it is lent.
+func (s *sender) charge(length int64) error {
+	size := requestCost + int(max(length, 0))
+	if s.lent = s.session != nil && length >= 0 && length <= unproven; s.lent {
+		return s.hold.Borrow(size)
+	}
+	return s.hold.Grow(size)
+}
+
+// body reads the message into a buffer of just its size, since the parsed
+// message and the flow it starts go on pointing into it.
+func (h *HTTP) body(w http.ResponseWriter, r *http.Request, from *sender) ([]byte, bool) {
+	if !web.IsPlain(r.Header) {
+		w.Header()["Accept-Encoding"] = []string{"identity"} // what would be taken instead
+		web.WriteError(w, http.StatusUnsupportedMediaType, "", jsonrpc.CodeInvalidRequest, "the body must not be compressed")
+		return nil, false
+	}
+	if r.ContentLength > h.opt.MaxBody {
+		h.guard.Refused(observe.TooLarge)
+		web.WriteTooLarge(w, h.opt.MaxBody)
+		return nil, false
+	}
+	var body []byte
+	err := from.charge(r.ContentLength)
+	switch {
+	case err != nil:
+	case r.ContentLength >= 0:
+		body, err = readExactly(r.Body, int(r.ContentLength))
+	default:
+		body, err = readMetered(http.MaxBytesReader(w, r.Body, h.opt.MaxBody), &from.hold)
+	}
+	var tooLarge *http.MaxBytesError
+	switch {
+	case budget.Short(err):
+		h.guard.Refused(observe.ShortOfMemory)
+		h.writeShort(w, r, from.session, "", err)
+	case errors.As(err, &tooLarge):
+		h.guard.Refused(observe.TooLarge)
+		web.WriteTooLarge(w, h.opt.MaxBody)
+	case err != nil:
+		h.guard.Refused(observe.SlowBody)
+		web.WriteError(w, http.StatusBadRequest, "", jsonrpc.CodeParse, "request body ended early")
+	default:
+		return body, true
+	}
+	return nil, false
+}
+
+// requestCost is what a request is charged for besides its body, in bytes.
+const requestCost = 8 << 10
+
+// unproven is how much is set aside for a body before any of it has arrived.
+const unproven = 64 << 10
+
+// readExactly reads n bytes. A large size must first be proven by sending the
+// beginning: a header alone must not cost us megabytes.
+func readExactly(r io.Reader, n int) ([]byte, error) {
+	body := make([]byte, min(n, unproven))
+	if _, err := io.ReadFull(r, body); err != nil || n <= unproven {
+		return body, err
+	}
+	body = append(make([]byte, 0, n), body...)
+	_, err := io.ReadFull(r, body[unproven:n])
+	return body[:n], err
+}
+
+// meter charges a body of unknown length while it is read.
+type meter struct {
+	io.Reader
+	hold budget.Hold
+}
+
+// readMetered reads to the end, and charges what it reads to hold.
+func readMetered(r io.Reader, hold *budget.Hold) ([]byte, error) {
+	m := &meter{r, hold.Move()}
+	body, err := io.ReadAll(m)
+	*hold = m.hold.Move()
+	return body, err
+}
+
+func (m *meter) Read(p []byte) (int, error) {
+	n, err := m.Reader.Read(p)
+	if short := m.hold.Grow(n); short != nil {
+		return 0, short
+	}
+	return n, err
+}

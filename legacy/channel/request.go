@@ -1,0 +1,158 @@
+package channel
+
+import (
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/internal/fault"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy/message"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/negotiate"
+)
+
+// request admits a request and starts it, or answers why not.
+func (c *Channel) request(msg *jsonrpc.Message, answer func([]byte)) {
+	var start func()
+	err := c.pace()
+	if err == nil {
+		start, err = c.admit(msg, answer)
+	}
+	switch {
+	case err != nil:
+		answer(jsonrpc.AppendError(nil, msg.ID, err))
+	case start != nil:
+		start()
+	}
+}
+
+// pace refuses a request that comes too fast.
+func (c *Channel) pace() *jsonrpc.Error {
+	if c.opt.Pace == nil {
+		return nil
+	}
+	return c.opt.Pace()
+}
+
+// admit decides on a request with the inbound lock held. It returns what to run,
+// which does not wait for answers, or nothing when the request waits behind
+// initialize.
+func (c *Channel) admit(msg *jsonrpc.Message, answer func([]byte)) (start func(), err *jsonrpc.Error) {
+	c.in.Lock()
+	defer c.in.Unlock()
+	switch {
+	case c.closed:
+		return nil, fault.Internal("the session is closed")
+	case msg.Method == mcp.MethodPing && c.conv == nil:
+		return func() { c.work.Go(func() { answer(jsonrpc.AppendResult(nil, msg.ID, []byte(`{}`))) }) }, nil // A-9
+	case c.opening:
+		if len(c.backlog) >= c.opt.MaxPending {
+			return nil, fault.Request("too many messages before initialize was answered")
+		}
+		hold, err := c.hold(msg)
+		if err == nil {
+			c.backlog = append(c.backlog, queued{*msg, answer, hold}) // A-7
+		}
+		return nil, err
+	case msg.Method == mcp.MethodInitialize:
+		return c.admitInitializeLocked(msg, answer), nil
+	}
+	conv, err := c.addresseeLocked(msg)
+	if err != nil {
+		return nil, err
+	}
+	return c.beginLocked(conv, msg, answer)
+}
+
+// addresseeLocked returns who serves a request. Eras are told apart message by message: a
+// modern request belongs to no session, whether there is one or not (A-11).
+func (c *Channel) addresseeLocked(msg *jsonrpc.Message) (downstream.Conversation, *jsonrpc.Error) {
+	era := negotiate.Classify(msg.Method, msg.Params, nil)
+	if c.conv != nil {
+		era = negotiate.InSession(msg.Method, msg.Params)
+	}
+	if era == negotiate.Modern && c.modern == nil {
+		c.modern = c.backend.Connected()
+	}
+	switch {
+	case era == negotiate.Modern && c.modern != nil:
+		return c.modern, nil
+	case c.conv != nil:
+		return c.conv, nil
+	case era == negotiate.Modern:
+		// At once, and no error of the modern era, so that a dual-era client falls back
+		// to initialize.
+		return nil, fault.Method("method not found: initialize first")
+	}
+	return nil, fault.Request("initialize first")
+}
+
+// beginLocked takes a place and the id for a request, and returns what serves it.
+func (c *Channel) beginLocked(conv downstream.Conversation, msg *jsonrpc.Message, answer func([]byte)) (start func(), err *jsonrpc.Error) {
+	if _, used := c.inFlight[msg.ID]; used {
+		return nil, fault.Request("a request with this id is already under way") // B-1
+	}
+	if c.running >= c.opt.MaxInFlight {
+		return nil, fault.Internal("too many requests are under way on this connection")
+	}
+	hold, err := c.hold(msg)
+	if err != nil {
+		return nil, err
+	}
+	leave, err := c.place(msg)
+	if err != nil {
+		hold.Release()
+		return nil, err
+	}
+	gated := c.opt.Gate != nil && msg.Method != mcp.MethodListen // which never ends by itself
+	if gated && !c.opt.Gate.Enter() {
+		hold.Release()
+		leave()
+		return nil, fault.Internal("bridge is shutting down")
+	}
+	out := &reply{c: c, conv: conv, id: msg.ID, answer: answer, hold: hold, gated: gated, leave: leave}
+	c.inFlight[msg.ID] = out
+	c.running++
+	c.work.Add(2) // serve, and the reply that may outlive it
+	req := *msg
+	if conv.Orderly() {
+		return func() { c.serve(conv, req, out) }, nil
+	}
+	return func() { go c.serve(conv, req, out) }, nil
+}
+
+// place counts a request in. One that only listens takes none.
+func (c *Channel) place(msg *jsonrpc.Message) (leave func(), err *jsonrpc.Error) {
+	if c.opt.Places == nil || msg.Method == mcp.MethodListen {
+		return func() {}, nil
+	}
+	return c.opt.Places()
+}
+
+// hold charges a message for as long as it is held, or says why it is not taken.
+func (c *Channel) hold(msg *jsonrpc.Message) (budget.Hold, *jsonrpc.Error) {
+	hold := budget.On(c.opt.Account)
+	if err := hold.Grow(messageCost + len(msg.Params) + len(msg.Result)); err != nil {
+		return hold, fault.Internal(err.Error())
+	}
+	return hold, nil
+}
+
+func (c *Channel) serve(conv downstream.Conversation, req jsonrpc.Message, out *reply) {
+	defer c.work.Done()
+	if !out.fate.CompareAndSwap(waiting, started) {
+		out.Abandon()
+		return
+	}
+	defer message.Recover(c.log, req.Method, req.ID, out)
+	conv.Serve(c.ctx, c.caller, downstream.NewRequest(req), out)
+}
+
+// settle frees the id and the place of a request that is over.
+func (c *Channel) settle(out *reply) {
+	c.in.Lock()
+	defer c.in.Unlock()
+	c.running--
+	if c.inFlight[out.id] == out {
+		delete(c.inFlight, out.id)
+	}
+}

@@ -1,0 +1,38 @@
+package exchange
+
+import (
+	"sync/atomic"
+
+	"github.com/mcpbridge/bridge/downstream"
+)
+
+// Member returns the Reply of one more request of a batch.
+func (ex *Exchange) Member() downstream.Reply { return &member{Exchange: ex} }
+
+// member is one. Its exchange counts responses,
+// so each member must give exactly one.
+type member struct {
+	*Exchange
+	over atomic.Bool
+}
+
+// Send implements Reply.
+func (m *member) Send(msg downstream.Message) {
+	if !m.over.Load() {
+		m.Exchange.Send(msg)
+	}
+}
+
+// Finish implements Reply.
+func (m *member) Finish(msg downstream.Message) {
+	if !m.over.Swap(true) {
+		m.complete(&msg)
+	}
+}
+
+// Abandon implements Reply.
+func (m *member) Abandon() {
+	if !m.over.Swap(true) {
+		m.complete(nil)
+	}
+}

@@ -1,0 +1,70 @@
+package exchange
+
+import (
+	"encoding/json"
+	"errors"
+	"strconv"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/sessions"
+	"github.com/mcpbridge/bridge/sessions/store"
+)
+
+// callRecord is a call that waits for its client, and the events that the client may
+// not have had: the questions that are open. The events of a last word are one.
+type callRecord struct {
+	V       int             `json:"v"`
+	Stream  uint64          `json:"stream"`            // number of the stream that the events are of
+	Home    downstream.Seat `json:"home,omitempty"`    // the replica that the call is in
+	Request jsonrpc.ID      `json:"request,omitempty"` // the client's id of the call
+	Last    uint64          `json:"last,omitempty"`    // no replica before Home has sent an event with a higher number
+	Events  []keptEvent     `json:"events,omitempty"`
+	Flow    []byte          `json:"flow,omitempty"` // as Conversation.Resume wants it
+}
+
+type keptEvent struct {
+	ID   jsonrpc.ID `json:"id,omitempty"` // of the question
+	Seq  uint64     `json:"seq"`
+	Data []byte     `json:"data"`
+}
+
+// callRecordVersion counts the changes of callRecord that an older bridge could not go
+// on from. Members may be added without one.
+const callRecordVersion = 1
+
+// recordID names the records of a stream, in whatever process it is.
+func recordID(stream uint64) string { return strconv.FormatUint(stream, 10) }
+
+// readCall reads the record of a call or of a last word.
+func readCall(r *store.Record) (*callRecord, error) {
+	if r.Err != nil {
+		return nil, r.Err
+	}
+	record := new(callRecord)
+	if err := json.Unmarshal(r.Value, record); err != nil || record.V < 1 {
+		return nil, errors.New("its record cannot be read")
+	}
+	if record.V > callRecordVersion {
+		return nil, store.ErrNewer
+	}
+	return record, nil
+}
+
+// beyond returns a number that no event has had that was sent so far. Progress is not
+// kept, so nobody knows how many there were; that it was less than four billion is certain.
+func (r *callRecord) beyond() uint64 {
+	last := r.Last
+	for _, e := range r.Events {
+		last = max(last, e.Seq)
+	}
+	return (last>>32 + 1) << 32
+}
+
+func (r *callRecord) events() []sessions.Event {
+	events := make([]sessions.Event, len(r.Events))
+	for i, e := range r.Events {
+		events[i] = sessions.Event{Seq: e.Seq, Data: e.Data}
+	}
+	return events
+}

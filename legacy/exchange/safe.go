@@ -1,0 +1,193 @@
+package exchange
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/legacy/message"
+	"github.com/mcpbridge/bridge/sessions"
+	"github.com/mcpbridge/bridge/sessions/store"
+)
+
+// keptCall is what an exchange knows of its record in the store.
+type keptCall struct {
+	mu      sync.Mutex // one save at a time
+	version uint64     // of the record in the store
+	n       uint64     // of the newest flow
+	over    bool       // nothing is kept any more
+	record  callRecord
+	asked   time.Time // when the newest question was kept
+	until   time.Time // how long it may be in the store alone; zero: it is not to be there
+}
+
+// How long an answer, a cancellation and the response of a call, and a call that ends without
+// one, wait at most for a store that cannot be reached.
+const (
+	answerPatience   = 20 * time.Second
+	lastWordPatience = 2 * time.Second
+)
+
+// Safe implements Reply. Members of a batch end with the process.
+func (ex *Exchange) Safe() downstream.Safe {
+	if ex.session == nil || !ex.session.Kept() || ex.batch || !ex.Interactive() {
+		return nil
+	}
+	return ex
+}
+
+// Keep implements downstream.Safe.
+func (ex *Exchange) Keep(k downstream.Kept) error {
+	ex.mu.Lock()
+	st := ex.startStreamLocked()
+	if ex.kept == nil && st != nil {
+		ex.kept = new(keptCall)
+	}
+	kept := ex.kept
+	ex.mu.Unlock()
+	if st == nil {
+		return nil // it is over, or its client left before it could come back
+	}
+	var text []byte
+	if k.Message != nil {
+		text = message.TextOf(k.Message)
+	}
+	if err := kept.save(ex, st, &k, text); err != nil || text == nil {
+		return err
+	}
+	st.Queue(text)
+	st.Flush()
+	if ex.end.opt.Gate.IsShut() { // its client, which can come back by now, does so to another process
+		return downstream.ErrGone
+	}
+	return nil
+}
+
+// save brings the record up to date. text is the event that is to follow, nil for none.
+func (kc *keptCall) save(ex *Exchange, st *sessions.Stream, k *downstream.Kept, text []byte) error {
+	kc.mu.Lock()
+	defer kc.mu.Unlock()
+	if kc.over {
+		return downstream.ErrGone
+	}
+	r := &kc.record
+	r.V, r.Stream, r.Home, r.Request = callRecordVersion, st.ID(), ex.end.opt.Seat, k.Request
+	if k.N >= kc.n {
+		kc.n, r.Flow = k.N, k.Record
+		r.Events = slices.DeleteFunc(r.Events, func(e keptEvent) bool { return !slices.Contains(k.Open, e.ID) })
+	}
+	if text != nil {
+		kc.asked = time.Now()
+		r.Events = append(r.Events, keptEvent{ID: k.Message.ID, Seq: st.Last() + 1, Data: text})
+	}
+	value, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	patience := k.TTL // a question may wait as long as its call
+	if text == nil {
+		patience = answerPatience
+	}
+	err = kc.commit(ex, patience, store.Change{TTL: k.TTL, Value: value})
+	if err != nil && text == nil && ex.session.Shared() {
+		// Another replica may have taken this one for dead: an answer that is not kept
+		// must not be used here.
+		ex.session.Report("keeping an answer", err)
+		return downstream.ErrGone
+	}
+	return err
+}
+
+// commit replaces the call's record, and makes other changes with it. While the store
+// cannot be reached it waits, if it is to. The error is ErrGone when another replica has
+// the call.
+func (kc *keptCall) commit(ex *Exchange, patience time.Duration, record store.Change, more ...store.Change) error {
+	record.Kind, record.ID = store.Flow, recordID(kc.record.Stream)
+	unsure := false // an earlier try may have made the change
+	for deadline := time.Now().Add(min(patience, ex.end.opt.StoreWait)); ; {
+		record.Replaces = kc.version
+		err := ex.session.ChangeCalls(append(more, record)...)
+		switch {
+		case err == nil:
+			kc.version++
+			return nil
+		case errors.Is(err, downstream.ErrGone):
+			if err := kc.reclaim(ex, unsure && record.Delete); err != nil || unsure && record.Delete {
+				return err
+			}
+		case time.Now().After(deadline):
+			return err
+		default:
+			unsure = true
+			ex.session.Pause()
+		}
+	}
+}
+
+// reclaim learns the version of a record that is the call's own, though it is not the
+// expected one: a change was made, and the store could not say so any more. gone: if it is
+// not there, that is right.
+func (kc *keptCall) reclaim(ex *Exchange, gone bool) error {
+	id := recordID(kc.record.Stream)
+	found, err := Find(ex.session, func(c *Call) bool { return c.Waits() && recordID(c.record.Stream) == id })
+	switch {
+	case err != nil:
+		return err
+	case found == nil && gone:
+		return nil
+	case found == nil || found.record.Home != ex.end.opt.Seat || found.version <= kc.version:
+		return downstream.ErrGone
+	}
+	kc.version = found.version
+	return nil
+}
+
+// keepLastWord keeps the response of a call that was kept, until its retention ends, and
+// removes the call's record; without a response it only does that. It returns false when
+// another replica goes on with the call: then there is nothing to say here.
+func (ex *Exchange) keepLastWord(msg *downstream.Message, patience time.Duration) bool {
+	ex.mu.Lock()
+	kept, over := ex.kept, ex.phase >= answering
+	ex.mu.Unlock()
+	if kept == nil || over {
+		return true
+	}
+	kept.mu.Lock()
+	defer kept.mu.Unlock()
+	before := kept.over
+	kept.over = true
+	if before || kept.version == 0 {
+		return true
+	}
+	st := ex.stream.Load()
+	id := recordID(st.ID())
+	var changes []store.Change
+	if msg != nil {
+		value, err := json.Marshal(&callRecord{V: callRecordVersion, Stream: st.ID(), Events: []keptEvent{{Seq: st.Last() + 1, Data: message.OwnText(msg)}}})
+		if err == nil {
+			changes = append(changes, store.Change{Kind: store.LastWord, ID: id, Replaces: store.Any, TTL: ex.end.opt.Retention, Value: value})
+		}
+	}
+	err := kept.commit(ex, patience, store.Change{Delete: true}, changes...)
+	if errors.Is(err, downstream.ErrGone) {
+		return false
+	}
+	ex.session.Report("keeping the last word of a call", err)
+	return true
+}
+
+// Drop implements downstream.Safe.
+func (ex *Exchange) Drop() { ex.keepLastWord(nil, answerPatience) }
+
+// Leave implements downstream.Safe. The stream is forgotten before it ends: whoever comes
+// back for it looks elsewhere.
+func (ex *Exchange) Leave() {
+	if st := ex.stream.Load(); st != nil {
+		ex.session.Streams().Forget(st)
+		ex.shelve(st)
+	}
+	ex.complete(nil)
+}

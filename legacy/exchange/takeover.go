@@ -1,0 +1,113 @@
+package exchange
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy/session"
+	"github.com/mcpbridge/bridge/legacy/web"
+	"github.com/mcpbridge/bridge/sessions/store"
+)
+
+// Call is a call of a session, or its last word, as the store has it.
+type Call struct {
+	kind    store.Kind
+	id      string
+	version uint64
+	ttl     time.Duration
+	record  *callRecord
+}
+
+// Waits tells a call from a last word.
+func (c *Call) Waits() bool { return c.kind == store.Flow }
+
+// Home returns the replica that the call is in. A last word is in none.
+func (c *Call) Home() downstream.Seat { return c.record.Home }
+
+// Speaks reports whether it is of the stream with this number.
+func (c *Call) Speaks(stream uint64) bool { return c.record.Stream == stream }
+
+// Is reports whether it is the call that the client gave this id.
+func (c *Call) Is(request jsonrpc.ID) bool { return c.Waits() && c.record.Request == request }
+
+// Asks reports whether the call waits for the answer to this question.
+func (c *Call) Asks(question jsonrpc.ID) bool {
+	return c.Waits() && slices.ContainsFunc(c.record.Events, func(e keptEvent) bool { return e.ID == question })
+}
+
+// Find returns the call of a session that is meant, nil when the store has none.
+func Find(s *session.Session, meant func(*Call) bool) (*Call, error) {
+	list, err := s.Records()
+	for i := range list {
+		r := &list[i]
+		if r.Kind != store.Flow && r.Kind != store.LastWord {
+			continue
+		}
+		record, err := readCall(r)
+		if err != nil {
+			s.Report("reading a call", err)
+			continue
+		}
+		c := callOf(r, record)
+		if meant(c) {
+			return c, nil
+		}
+	}
+	return nil, err
+}
+
+func callOf(r *store.Record, record *callRecord) *Call {
+	return &Call{kind: r.Kind, id: r.ID, version: r.Version, ttl: r.TTL, record: record}
+}
+
+// TakeOver goes on with a call whose replica does not, or makes a last word ready. Of
+// all replicas exactly one succeeds; the others' error is ErrGone.
+func (e *Endpoint) TakeOver(s *session.Session, caller downstream.Caller, c *Call) error {
+	if e.opt.Gate.IsShut() {
+		return downstream.ErrStopping
+	}
+	return s.TakeOver(func() error {
+		defer s.Unshelve(c.record.Stream)
+		switch {
+		case s.Streams().Find(c.record.Stream) != nil:
+			return nil // by another request, just now
+		case !c.Waits():
+			c.speak(s)
+			return nil
+		}
+		return e.goOn(s, caller, c)
+	})
+}
+
+// speak makes a last word ready to be fetched.
+func (c *Call) speak(s *session.Session) {
+	st := s.Streams().BringBack(c.record.Stream, c.record.events(), c.record.Last)
+	st.Seal(nil)
+	s.Streams().Retire(st)
+}
+
+func (e *Endpoint) goOn(s *session.Session, caller downstream.Caller, c *Call) error {
+	record := c.record
+	record.Home, record.Last = e.opt.Seat, record.beyond()
+	value, err := json.Marshal(record)
+	if err != nil {
+		return err
+	}
+	if err := s.ChangeCalls(store.Change{Kind: store.Flow, ID: c.id, Replaces: c.version, TTL: c.ttl, Value: value}); err != nil {
+		return err
+	}
+	ex := &Exchange{end: e, session: s, accept: web.AcceptJSON | web.AcceptSSE, phase: streaming, requests: 1, left: 1}
+	ex.kept = &keptCall{version: c.version + 1, record: *record, asked: time.Now()}
+	ex.stream.Store(s.Streams().BringBack(record.Stream, record.events(), record.Last))
+	if !e.start(ex) {
+		return downstream.ErrStopping
+	}
+	if err := s.Conversation().Resume(caller, record.Flow, ex); err != nil {
+		ex.Leave()
+		return err
+	}
+	return nil
+}

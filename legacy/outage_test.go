@@ -1,0 +1,145 @@
+package legacy
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/sessions/store"
+)
+
+// shaky is a store that replicas share, and that may be away.
+type shaky struct {
+	store.Store
+	away atomic.Bool
+}
+
+func (s *shaky) Watch(func(string)) bool { return true }
+
+var errAway = errors.New("away")
+
+func (s *shaky) Commit(ctx context.Context, session string, changes ...store.Change) error {
+	if s.away.Load() {
+		return errAway
+	}
+	return s.Store.Commit(ctx, session, changes...)
+}
+
+func (s *shaky) Get(ctx context.Context, at store.Address) (store.Record, error) {
+	if s.away.Load() {
+		return store.Record{}, errAway
+	}
+	return s.Store.Get(ctx, at)
+}
+
+func (s *shaky) Load(ctx context.Context, session string) ([]store.Record, error) {
+	if s.away.Load() {
+		return nil, errAway
+	}
+	return s.Store.Load(ctx, session)
+}
+
+func (s *shaky) End(ctx context.Context, session string) error {
+	if s.away.Load() {
+		return errAway
+	}
+	return s.Store.End(ctx, session)
+}
+
+// TestNewcomersAreNotTakenInWhileTheirSessionCannotBeShared: the other replicas would tell
+// them that it does not exist.
+func TestNewcomersAreNotTakenInWhileTheirSessionCannotBeShared(t *testing.T) {
+	opt := stored()
+	s := &shaky{Store: opt.Store}
+	opt.Store = s
+	h, p := serve(t, opt, newFake())
+	s.away.Store(true)
+	resp := p.post(initialize("2025-11-25"))
+	if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" || resp.Header.Get("Mcp-Session-Id") != "" {
+		t.Errorf("%s, %v", resp.Status, resp.Header)
+	}
+	want(t, "sessions", h.Sessions(), 0)
+	s.away.Store(false)
+	want(t, "when it is back", p.initialize("2025-11-25").StatusCode, 200)
+}
+
+// TestSessionsEndEverywhereOrNotYet: a DELETE that only one replica heard of is none.
+func TestSessionsEndEverywhereOrNotYet(t *testing.T) {
+	opt := stored()
+	s := &shaky{Store: opt.Store}
+	opt.Store = s
+	_, p := serve(t, opt, newFake())
+	p.initialize("2025-11-25")
+	s.away.Store(true)
+	want(t, "DELETE while the store is away", p.do(p.request(http.MethodDelete, "")).StatusCode, 503)
+	want(t, "a call", p.status(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), 200)
+	s.away.Store(false)
+	want(t, "DELETE", p.do(p.request(http.MethodDelete, "")).StatusCode, 204)
+	want(t, "a call afterwards", p.status(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), 404)
+}
+
+// TestCancellationsAreNotTakenInVain: while nobody can say where the call is.
+func TestCancellationsAreNotTakenInVain(t *testing.T) {
+	opt := stored()
+	s := &shaky{Store: opt.Store}
+	opt.Store = s
+	b := newFake()
+	_, p := serve(t, opt, b)
+	p.initialize("2025-11-25")
+	b.last().stranger = true
+	const cancel = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"7"}}`
+	s.away.Store(true)
+	want(t, "while the store is away", p.status(cancel), 503)
+	s.away.Store(false)
+	want(t, "when it is back", p.status(cancel), 202)
+}
+
+// newer are replicas of which this one knows the oldest only, which is gone.
+type newer struct {
+	nobody
+	asked []downstream.Seat
+}
+
+func (n *newer) Others() []downstream.Seat { return []downstream.Seat{1} }
+
+func (n *newer) Everybody(context.Context) []downstream.Seat { return []downstream.Seat{1, 2} }
+
+func (n *newer) HandOn(w http.ResponseWriter, _ *http.Request, _ []byte, to downstream.Seat) bool {
+	n.asked = append(n.asked, to)
+	if to == 2 {
+		w.WriteHeader(http.StatusAccepted)
+	}
+	return to == 2
+}
+
+// TestWhoStopsSaysWhereItCannotServe: a replica that stops and cannot bring a session back any
+// more tells the replica that passed a request on to look elsewhere, and has one that
+// has come only now serve its own clients.
+func TestWhoStopsSaysWhereItCannotServe(t *testing.T) {
+	opt := stored()
+	s, peers := &shaky{Store: opt.Store}, &newer{}
+	opt.Store, opt.Peers = s, peers
+	h, p := serve(t, opt, newFake())
+	s.away.Store(true)
+	h.gate.Shut()
+	status := func(method, body string, mark func(*http.Request) *http.Request) int {
+		r := p.request(method, body)
+		r.Header.Set("Mcp-Session-Id", "of-another")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, mark(r))
+		return w.Code
+	}
+	own := func(r *http.Request) *http.Request { return r }
+	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}`
+	for method, body := range map[string]string{http.MethodPost: call, http.MethodGet: "", http.MethodDelete: ""} {
+		want(t, method+" that was forwarded", status(method, body, Forwarded), http.StatusMisdirectedRequest)
+		want(t, method+" that was handed on", status(method, body, HandedOn), http.StatusMisdirectedRequest)
+		peers.asked = nil
+		want(t, method+" of a client", status(method, body, own), http.StatusAccepted)
+		want(t, method+" was offered to", peers.asked, []downstream.Seat{1, 2})
+	}
+}

@@ -1,0 +1,191 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/legacy/stream"
+	"github.com/mcpbridge/bridge/sessions"
+	"github.com/mcpbridge/bridge/sessions/store"
+	"golang.org/x/sync/singleflight"
+)
+
+// keeper keeps the sessions of Streamable HTTP in a store, from which they come back
+// when a client names one that this process doesn't know. Calls don't touch the store.
+type keeper struct {
+	set    *Set
+	store  store.Store
+	scope  string
+	seat   downstream.Seat
+	shared bool // other replicas may change what is kept
+
+	opened    atomic.Uint32      // how many sessions were opened or brought back
+	restoring singleflight.Group // one restoration of a session at a time
+	ends      chan string        // sessions that expired
+	changes   chan *Session      // that have something going on, and were changed elsewhere
+	ctx       context.Context    // ends with the goroutine
+	stop      context.CancelFunc // ends the goroutine, which Close awaits
+	running   sync.WaitGroup
+
+	resting []*Session // that left the table; of the goroutine that unloads
+
+	mu    sync.Mutex
+	names map[string]*Session // the live ones, by their names in the store, where that is shared
+}
+
+const (
+	storeTimeout = 5 * time.Second // for one operation
+	tryAgain     = 200 * time.Millisecond
+	touchBatch   = 1000 // sessions touched in one round trip
+	endsWaiting  = 1024 // sessions whose records are about to be removed; the others' expire
+
+	changesWaiting = 4096 // sessions that are about to be looked at; the others' next request does
+)
+
+func newKeeper(set *Set) *keeper {
+	k := &keeper{
+		set: set, store: set.opt.Store, scope: set.opt.StoreScope, seat: set.opt.Seat,
+		ends: make(chan string, endsWaiting), changes: make(chan *Session, changesWaiting), names: map[string]*Session{},
+	}
+	k.shared = k.store.Watch(k.changed)
+	ctx, stop := context.WithCancel(context.Background())
+	k.ctx, k.stop = ctx, stop
+	k.running.Go(func() { k.run(ctx) })
+	if k.unloads() {
+		k.running.Go(func() { k.unload(ctx) })
+		k.running.Go(func() { k.watchDue(ctx) })
+	}
+	return k
+}
+
+func (k *keeper) close() {
+	k.stop()
+	k.running.Wait()
+}
+
+// name returns the name of a session in the store. Endpoints share it, and a session of
+// one is none of another.
+func (k *keeper) name(id string) string { return store.Name(k.scope + "\n" + id) }
+
+// number begins those of the streams of a session that this replica gets to know; 0
+// without a store.
+func (k *keeper) number() stream.Number {
+	if k == nil {
+		return 0
+	}
+	return stream.First(k.seat, k.opened.Add(1))
+}
+
+// touchEvery is how often the sessions in use are said to be.
+func (k *keeper) touchEvery() time.Duration { return k.set.opt.IdleTimeout / 4 }
+
+// ttl is how long a record outlives its last touch.
+func (k *keeper) ttl() time.Duration { return k.set.opt.IdleTimeout + 2*k.touchEvery() }
+
+// run touches what is in use and removes what has expired.
+func (k *keeper) run(ctx context.Context) {
+	tick := time.NewTicker(k.touchEvery())
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case name := <-k.ends:
+			k.report("removing an expired session", k.do(func(ctx context.Context) error { return k.store.End(ctx, name) }))
+		case s := <-k.changes:
+			k.refresh(s)
+		case <-tick.C:
+			k.touch()
+		}
+	}
+}
+
+// touch lets the records of the sessions in use live longer.
+func (k *keeper) touch() {
+	var touches []store.Touch
+	flush := func() {
+		k.report("touching sessions", k.do(func(ctx context.Context) error { return k.store.Touch(ctx, touches...) }))
+		touches = touches[:0]
+	}
+	since := time.Now().Add(-k.touchEvery() - k.touchEvery()/2)
+	for _, use := range k.set.table.All() {
+		if use.At.Before(since) && !use.Value.Busy() {
+			continue
+		}
+		touches = append(touches, store.Touch{Session: k.name(use.Value.rec.ID), TTL: k.ttlOf(use.Value)})
+		if len(touches) == touchBatch {
+			flush()
+		}
+	}
+	if len(touches) > 0 {
+		flush()
+	}
+}
+
+// do runs one operation with the time that it may take.
+func (k *keeper) do(operation func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
+	defer cancel()
+	return operation(ctx)
+}
+
+// pause passes the time between two tries of one operation.
+func (k *keeper) pause() {
+	select {
+	case <-time.After(tryAgain):
+	case <-k.ctx.Done():
+	}
+}
+
+// report logs that an operation failed. That the store cannot be reached was logged
+// when that began.
+func (k *keeper) report(what string, err error) {
+	switch {
+	case errors.Is(err, store.ErrUnreachable):
+		k.set.opt.Logger.Debug().Err(err).Msg("the store of sessions fails: " + what)
+	case err != nil:
+		k.set.opt.Logger.Warn().Err(err).Msg("the store of sessions fails: " + what)
+	}
+}
+
+// end removes a session from the store, before its client is told. Where it is shared it
+// must not go on in another replica.
+func (k *keeper) end(s *Session) error {
+	if !k.shared {
+		return nil // it is removed as it leaves the table
+	}
+	if err := k.do(func(ctx context.Context) error { return k.store.End(ctx, k.name(s.rec.ID)) }); err != nil {
+		k.report("removing a session", err)
+		return err
+	}
+	s.kept.mu.Lock()
+	s.kept.gone = true
+	s.kept.mu.Unlock()
+	return nil
+}
+
+// ended takes note of the end of a session. At a shutdown, and when it had to make room
+// for others, it can come back.
+func (k *keeper) ended(s *Session, cause sessions.Cause) {
+	s.kept.mu.Lock()
+	over := s.kept.gone || s.kept.version == 0
+	s.kept.gone = true
+	s.kept.mu.Unlock()
+	name := k.name(s.rec.ID)
+	k.forget(name, s)
+	switch {
+	case over:
+	case cause == sessions.Expired && k.shared: // perhaps only here
+	case cause == sessions.Removed:
+		k.report("removing a session", k.do(func(ctx context.Context) error { return k.store.End(ctx, name) }))
+	case cause == sessions.Expired:
+		select {
+		case k.ends <- name:
+		default: // it expires there, too
+		}
+	}
+}

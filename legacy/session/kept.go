@@ -1,0 +1,209 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/logfield"
+	"github.com/mcpbridge/bridge/sessions/store"
+)
+
+// kept is what a session knows of its record, which several replicas may share: each has
+// the session as of the version that it has seen, and is told when there is a newer one.
+type kept struct {
+	stale    atomic.Bool // another replica may have changed the record
+	takeover sync.Mutex  // one call is taken over at a time
+
+	mu      sync.Mutex // one save at a time
+	version uint64     // of the record in the store; 0: there is none yet
+	base    []byte     // the conversation in that record, where the store is shared
+	gone    bool       // the session ended
+
+	shelf shelf // its calls that are in the store alone
+}
+
+// refreshTimeout bounds how long a call may be held up by a look at its session's record.
+const refreshTimeout = time.Second
+
+// saveTries is how often a change is merged with those of other replicas.
+const saveTries = 5
+
+// save brings a session's record up to date, and reports whether it is. A session that
+// cannot be saved goes on without: the log tells, and the next change tries again.
+func (k *keeper) save(s *Session) bool {
+	err := k.commit(s)
+	if errors.Is(err, downstream.ErrGone) {
+		k.gone(s)
+		return false
+	}
+	k.report("saving a session", err)
+	return err == nil
+}
+
+// gone ends a session that another replica has ended.
+func (k *keeper) gone(s *Session) {
+	s.kept.mu.Lock()
+	s.kept.gone = true
+	s.kept.mu.Unlock()
+	k.set.opt.Logger.Debug().Str(logfield.SessionID, logfield.Short(s.rec.ID)).Msg("the session was ended at another replica")
+	s.End(downstream.ErrGone)
+}
+
+// commit saves a session, after what others have changed meanwhile was merged in. The
+// error is ErrGone when one has ended it.
+func (k *keeper) commit(s *Session) error {
+	s.kept.mu.Lock()
+	defer s.kept.mu.Unlock()
+	var err error
+	for range saveTries {
+		if s.kept.gone {
+			return nil
+		}
+		err = k.commitLocked(s)
+		if _, conflict := errors.AsType[*store.ConflictError](err); !conflict {
+			return err
+		}
+		if err = k.refreshLocked(s, true); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+func (k *keeper) commitLocked(s *Session) error {
+	conversation := s.conv.Record()
+	if conversation == nil {
+		return nil
+	}
+	auth, principal := s.owner()
+	value, err := json.Marshal(&sessionRecord{
+		V: sessionRecordVersion, ID: s.rec.ID, Version: s.rec.Version, Principal: principal, Authorization: auth,
+		Began: s.born, Conversation: conversation,
+	})
+	if err != nil {
+		return err
+	}
+	err = k.do(func(ctx context.Context) error {
+		return k.store.Commit(ctx, k.name(s.rec.ID), store.Change{Kind: store.Session, Replaces: s.kept.version, TTL: k.ttl(), Value: value})
+	})
+	if err == nil {
+		s.kept.version++
+		k.rememberLocked(s, conversation)
+	}
+	return err
+}
+
+func (k *keeper) rememberLocked(s *Session, conversation []byte) {
+	if k.shared {
+		s.kept.base = conversation
+	}
+}
+
+// refresh takes over what other replicas have changed of a session since it was looked
+// at. Where the store can't be reached, the session goes on as it is.
+func (k *keeper) refresh(s *Session) {
+	s.kept.mu.Lock()
+	var err error
+	if s.kept.stale.Swap(false) && !s.kept.gone && s.kept.version > 0 {
+		err = k.refreshLocked(s, false)
+	}
+	s.kept.mu.Unlock()
+	switch {
+	case errors.Is(err, downstream.ErrGone):
+		k.gone(s)
+	case err != nil:
+		s.kept.stale.Store(true)
+		k.report("looking at a session", err)
+	}
+}
+
+// refreshLocked merges the record in the store into the session. The error is ErrGone when
+// there is none. certain: no copy will do.
+func (k *keeper) refreshLocked(s *Session, certain bool) error {
+	ctx, cancel := context.WithTimeout(context.Background(), refreshTimeout)
+	defer cancel()
+	record, version, err := k.get(ctx, s.rec.ID, certain)
+	if err != nil {
+		return err
+	}
+	if record == nil {
+		return downstream.ErrGone
+	}
+	if version <= s.kept.version {
+		return nil
+	}
+	if !bytes.Equal(record.Conversation, s.kept.base) {
+		if err := s.conv.Adopt(s.kept.base, record.Conversation); err != nil {
+			return err
+		}
+	}
+	if auth, principal := s.owner(); auth != record.Authorization || principal != record.Principal {
+		s.rebound.Store(&binding{record.Authorization, record.Principal})
+	}
+	s.kept.version = version
+	k.rememberLocked(s, record.Conversation)
+	return nil
+}
+
+// watch has the session told from now on when its record changes, and looks whether that
+// has just happened.
+func (k *keeper) watch(s *Session) {
+	if !k.shared {
+		return
+	}
+	k.mu.Lock()
+	k.names[k.name(s.rec.ID)] = s
+	k.mu.Unlock()
+	s.kept.stale.Store(true)
+	k.refresh(s)
+}
+
+func (k *keeper) forget(name string, s *Session) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.names[name] == s {
+		delete(k.names, name)
+	}
+}
+
+// changed is told by the store that a session's record changed; "" stands for all. It
+// doesn't wait.
+func (k *keeper) changed(name string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if name != "" {
+		if s := k.names[name]; s != nil {
+			k.outdated(s)
+		}
+		return
+	}
+	for _, s := range k.names {
+		k.outdated(s)
+	}
+}
+
+// outdated has a session looked at: at once when something is going on in it, which may be
+// to end, otherwise before its next request.
+func (k *keeper) outdated(s *Session) {
+	s.kept.stale.Store(true)
+	if !s.Busy() {
+		return
+	}
+	select {
+	case k.changes <- s:
+	default:
+	}
+}
+
+// Changed implements Pusher.
+func (s *Session) Changed() {
+	if s.kept != nil && s.listed.Load() {
+		s.set.keeper.save(s)
+	}
+}

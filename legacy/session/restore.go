@@ -1,0 +1,68 @@
+package session
+
+import (
+	"context"
+	"errors"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/logfield"
+	"github.com/mcpbridge/bridge/observe"
+	"github.com/mcpbridge/bridge/sessions"
+	"github.com/mcpbridge/bridge/sessions/store"
+)
+
+// restore brings a session back that this process doesn't know. It returns nil when
+// there is none, and an error when it may be there but cannot be had now.
+func (k *keeper) restore(ctx context.Context, id string) (*Session, error) {
+	if len(id) > store.MaxID {
+		return nil, nil
+	}
+	restored, err, _ := k.restoring.Do(id, func() (any, error) {
+		if s, ok := k.set.table.Get(id); ok {
+			return s, nil // just now
+		}
+		return k.revive(context.WithoutCancel(ctx), id)
+	})
+	if err != nil {
+		k.set.opt.Logger.Warn().Err(err).Str(logfield.SessionID, logfield.Short(id)).Msg("a session could not be brought back")
+	}
+	s, _ := restored.(*Session)
+	if errors.Is(err, downstream.ErrGone) {
+		err = nil
+	}
+	return s, err
+}
+
+func (k *keeper) revive(ctx context.Context, id string) (*Session, error) {
+	bounded, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	record, version, err := k.get(bounded, id, false)
+	if err != nil || record == nil {
+		return nil, err
+	}
+	s := &Session{set: k.set, auth: record.Authorization, born: record.Began, kept: new(kept)}
+	s.rec = sessions.Record{ID: id, Version: record.Version, Principal: record.Principal}
+	s.kept.version = version
+	k.rememberLocked(s, record.Conversation)
+	first := k.number()
+	if k.unloads() {
+		if first, err = k.recall(bounded, s, id); err != nil {
+			return nil, err
+		}
+	}
+	if s.account, err = OpenAccount(k.set.opt.Memory, record.Principal, len(record.Conversation)+len(record.Authorization)); err != nil {
+		return nil, err
+	}
+	s.streams.Init(k.set.opt.Streams, &s.rec, s.account, first)
+	caller := downstream.Caller{Principal: record.Principal, Authorization: record.Authorization, Account: s.account, Transport: observe.StreamableHTTP}
+	if s.conv, err = k.set.opt.Backend.Restore(ctx, caller, record.Conversation, s.pusher()); err != nil {
+		s.account.Close()
+		return nil, err
+	}
+	if err = s.enlist(); err != nil {
+		return nil, err
+	}
+	k.watch(s)
+	k.set.opt.Logger.Debug().Str(logfield.SessionID, logfield.Short(id)).Msg("session brought back")
+	return s, nil
+}

@@ -1,0 +1,246 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/internal/logfield"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy/message"
+	"github.com/mcpbridge/bridge/legacy/stream"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/observe"
+	"github.com/mcpbridge/bridge/sessions"
+)
+
+// Session is a client of the Streamable HTTP transport between initialize and
+// its end.
+//
+//	New ──▶ Open ──▶ List ──▶ live: requests find it ──▶ end, once
+//	           └──────┴─────────── an error ──────────────▶ no session
+//
+// Its conversation ends it by End, its client by DELETE, the table when it expired or had to
+// make room; a replica of the bridge may have ended it in the store.
+type Session struct {
+	set  *Set
+	rec  sessions.Record
+	born time.Time
+	auth string // the Authorization that opened it
+	conv downstream.Conversation
+
+	account *budget.Account // what it holds; closed with it
+
+	kept *kept // nil: not in a store
+
+	rebound atomic.Pointer[binding] // when it is bound to newer credentials
+
+	active    atomic.Int32 // exchanges under way
+	calls     atomic.Int32 // requests of those exchanges
+	listed    atomic.Bool  // in the table, or no longer
+	left      atomic.Bool  // the table for the store; who has it by then may go on with it
+	ended     atomic.Bool  // by the conversation's other side
+	challenge atomic.Pointer[challenge]
+
+	streams stream.Set
+}
+
+// New returns a session of who brings these credentials, and has said so much of itself. It is
+// nobody's until it is opened and listed. The error is that of its account.
+func (set *Set) New(caller downstream.Caller, declared int) (*Session, error) {
+	s := &Session{set: set, auth: caller.Authorization, born: time.Now()}
+	var err error
+	if s.account, err = OpenAccount(set.opt.Memory, caller.Principal, declared+len(caller.Authorization)); err != nil {
+		return nil, err
+	}
+	s.streams.Init(set.opt.Streams, &s.rec, s.account, set.keeper.number())
+	return s, nil
+}
+
+// Open has the backend open the session, and returns the result of initialize. After an
+// error, which is the backend's, there is no session.
+func (s *Session) Open(ctx context.Context, caller downstream.Caller, initialize jsonrpc.Message) ([]byte, error) {
+	caller.Account = s.account
+	conv, result, err := s.set.opt.Backend.Open(ctx, caller, initialize, s.pusher())
+	if err != nil {
+		s.account.Close()
+		return nil, err
+	}
+	s.conv = conv
+	s.rec = sessions.Record{ID: sessions.NewID(), Version: conv.Version(), Principal: caller.Principal}
+	return result, nil
+}
+
+// ErrUnkept is the error of a session that could not be kept, and that other replicas
+// therefore would not know.
+var ErrUnkept = errors.New("the session cannot be kept")
+
+// List keeps the session, where sessions are kept, and lets requests find it from now on. After an
+// error, which is that of sessions.Table or ErrUnkept, there is no session.
+func (s *Session) List() error {
+	keeper := s.set.keeper
+	if keeper != nil { // before the client learns of it
+		s.kept = new(kept)
+		if !keeper.save(s) && keeper.shared {
+			s.account.Close()
+			s.conv.Close(sessions.Closed)
+			return ErrUnkept
+		}
+	}
+	if err := s.enlist(); err != nil {
+		return err
+	}
+	if keeper != nil {
+		keeper.watch(s)
+	}
+	return nil
+}
+
+// binding is whose session it is, once that is no longer who opened it.
+type binding struct{ auth, principal string }
+
+// owner returns the credentials that the session is bound to and the principal
+// that they stand for.
+func (s *Session) owner() (auth, principal string) {
+	if b := s.rebound.Load(); b != nil {
+		return b.auth, b.principal
+	}
+	return s.auth, s.rec.Principal
+}
+
+// ID returns the session's id, which is a credential.
+func (s *Session) ID() string { return s.rec.ID }
+
+// Version returns the version that was negotiated.
+func (s *Session) Version() mcp.Version { return s.rec.Version }
+
+// Conversation returns who answers the session's requests.
+func (s *Session) Conversation() downstream.Conversation { return s.conv }
+
+// Account returns what the session holds.
+func (s *Session) Account() *budget.Account { return s.account }
+
+// Kept reports whether the session, and its calls that wait, are in a store.
+func (s *Session) Kept() bool { return s.kept != nil }
+
+// Begin counts an exchange with this many requests in, Done counts it out.
+func (s *Session) Begin(requests int32) {
+	s.active.Add(1)
+	s.calls.Add(requests)
+}
+
+// Done is described with Begin.
+func (s *Session) Done(requests int32) {
+	s.active.Add(-1)
+	s.calls.Add(-requests)
+}
+
+// Calls returns how many requests are under way.
+func (s *Session) Calls() int { return int(s.calls.Load()) }
+
+// Busy reports whether something is under way in the session, or its client listens.
+func (s *Session) Busy() bool { return s.active.Load() > 0 || s.streams.Listening() }
+
+// Streams returns the session's streams, nil without a session.
+func (s *Session) Streams() *stream.Set {
+	if s == nil {
+		return nil
+	}
+	return &s.streams
+}
+
+func (s *Session) look() observe.Sight {
+	return observe.Sight{
+		ID: logfield.Short(s.rec.ID), Transport: observe.StreamableHTTP, Began: s.born, Conversation: s.conv.Look(), Streams: s.streams.Look(),
+	}
+}
+
+// Push implements Pusher (C.3).
+func (s *Session) Push(key string, msg downstream.Message) { s.streams.Push(key, message.TextOf(&msg)) }
+
+// pusher returns the session's channel for unrelated messages, nil when there is none.
+func (s *Session) pusher() downstream.Pusher {
+	if s.set.opt.NoPush {
+		return nil
+	}
+	return s
+}
+
+// enlist puts the session into the table. The error is the table's; the conversation is
+// closed then.
+func (s *Session) enlist() error {
+	err := s.set.table.Add(s.rec.ID, s)
+	if err != nil {
+		s.account.Close()
+	}
+	switch {
+	case errors.Is(err, sessions.ErrFull):
+		s.conv.Close(sessions.Evicted)
+		return err
+	case err != nil:
+		s.conv.Close(sessions.Closed)
+		return err
+	}
+	s.listed.Store(true)
+	if s.ended.Load() {
+		s.End(nil)
+	}
+	return nil
+}
+
+// End implements Pusher: what the session stood for is gone. It may come before the
+// session is in the table, which then takes it out at once.
+func (s *Session) End(error) {
+	s.ended.Store(true)
+	if s.listed.Load() && !s.left.Load() {
+		s.set.table.Remove(s.rec.ID)
+	}
+}
+
+// end closes the session after it left the table. The conversation ends every call
+// with a last word where the client is to have one, now or a moment later: the stream
+// of a call therefore ends with its exchange, and only the others end here.
+func (s *Session) end(cause sessions.Cause) {
+	line := s.set.opt.Logger.Debug()
+	if cause == sessions.Evicted {
+		line = s.set.opt.Evicted.Warn().Int("limit", s.set.opt.MaxSessions)
+	}
+	line.Str(logfield.SessionID, logfield.Short(s.rec.ID)).Str(logfield.Cause, cause.Error()).Msg("session ended")
+	if s.kept != nil {
+		s.set.keeper.ended(s, cause)
+	}
+	s.conv.Close(cause)
+	if watch := s.set.opt.Watch; watch != nil && cause != sessions.Rested {
+		watch.SessionEnded(observe.Session{
+			Version: s.rec.Version, Transport: observe.StreamableHTTP, Reason: message.ReasonOf(cause), Took: time.Since(s.born),
+		})
+	}
+	s.streams.Close()
+	s.account.Close()
+}
+
+// challenge is the upstream's refusal of credentials that came too late for the
+// exchange that carried them.
+type challenge struct {
+	refusal *downstream.Refusal
+	auth    string // which were refused
+}
+
+// Challenge keeps a refusal of these credentials for the client's next request.
+func (s *Session) Challenge(refusal *downstream.Refusal, auth string) {
+	s.challenge.Store(&challenge{refusal, auth})
+}
+
+// Challenged returns a late challenge for a request with the credentials that were refused,
+// once (H-4); nil: there is none. It is only asked for what the client can do again without
+// loss: neither an answer nor a notification, nor the way back to the stream of a call.
+func (s *Session) Challenged(auth string) *downstream.Refusal {
+	c := s.challenge.Load()
+	if c == nil || c.auth != auth || !s.challenge.CompareAndSwap(c, nil) {
+		return nil
+	}
+	return c.refusal
+}

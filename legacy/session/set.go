@@ -1,0 +1,149 @@
+package session
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/internal/logfield"
+	"github.com/mcpbridge/bridge/legacy/stream"
+	"github.com/mcpbridge/bridge/observe"
+	"github.com/mcpbridge/bridge/sessions"
+	"github.com/mcpbridge/bridge/sessions/store"
+	"github.com/rs/zerolog"
+)
+
+// Options are those of the sessions of an endpoint. Backend, Streams, MaxSessions and
+// IdleTimeout are needed.
+type Options struct {
+	Backend downstream.Backend
+	Streams *stream.Endpoint
+	NoPush  bool // clients get nothing that no request of theirs asked for
+
+	Principal          func(*http.Request) string // who a request acts for; nil: a hash of its credentials (H-6)
+	CredentialsEndHere bool                       // the server never sees them
+
+	MaxSessions int
+	IdleTimeout time.Duration  // life of an unused session
+	Memory      *budget.Budget // nil: without bounds
+
+	Store      store.Store // nil: sessions end with the process
+	StoreScope string
+	Seat       downstream.Seat
+
+	// Unload is how long a question waits in memory while its client is not connected, and a session that
+	// nobody uses; 0: they stay. MaxUnloaded bounds the calls of a session that are in the store
+	// alone. Calls and Others are needed then.
+	Unload      time.Duration
+	MaxUnloaded int
+	Calls       Calls
+	Others      func() []downstream.Seat // the replicas that are alive, without this one
+
+	Watch   observe.Watcher // nil: nobody is told
+	Logger  zerolog.Logger
+	Evicted zerolog.Logger // for lines about sessions that had to go for others
+}
+
+// Calls knows what the records of calls say. It is package exchange's.
+type Calls interface {
+	// Home returns the replica that a call is in.
+	Home(call *store.Record) (downstream.Seat, error)
+	// GoOn takes a call over, if it is not here already. The error is ErrGone when somebody else has.
+	GoOn(s *Session, caller downstream.Caller, call *store.Record) error
+}
+
+// RecentUse is how long after its last use a session is not evicted.
+const RecentUse = time.Minute
+
+// Set are the sessions of one endpoint: those that are live here, and those in its store.
+// Its owner calls Expire and Close. The methods are safe for concurrent use.
+type Set struct {
+	opt    Options
+	table  *sessions.Table[*Session]
+	keeper *keeper // nil: sessions end with the process
+}
+
+// NewSet returns a set that has no session here yet.
+func NewSet(opt Options) *Set {
+	set := &Set{opt: opt}
+	set.table = sessions.NewTable(sessions.TableOptions[*Session]{
+		Capacity: opt.MaxSessions, Idle: opt.IdleTimeout, Recent: RecentUse, Busy: (*Session).Busy, Ended: (*Session).end,
+	})
+	if opt.Store != nil {
+		set.keeper = newKeeper(set)
+	}
+	return set
+}
+
+// Len returns how many sessions are live here.
+func (set *Set) Len() int { return set.table.Len() }
+
+// Room reports whether there is a place for one more.
+func (set *Set) Room() bool { return set.table.Room() }
+
+// Holds reports whether id names a live session here. It counts as a use of it.
+func (set *Set) Holds(id string) bool {
+	_, live := set.table.Get(id)
+	return live
+}
+
+// Remove ends the session with this id, at its client's wish. After an error, which is the
+// store's, it goes on.
+func (set *Set) Remove(id string) error {
+	if s, live := set.table.Get(id); live && s.kept != nil {
+		if err := set.keeper.end(s); err != nil {
+			return err
+		}
+	}
+	set.table.Remove(id)
+	return nil
+}
+
+// Expire ends the sessions that were not used for too long.
+func (set *Set) Expire() { set.table.Expire() }
+
+// Close ends all sessions in this process. Those in the store can come back in another.
+func (set *Set) Close() {
+	set.table.Close()
+	if set.keeper != nil {
+		set.keeper.close()
+	}
+}
+
+// Renew makes sure of the calls that wait for their clients, after a time in which other
+// replicas may have taken this one for dead.
+func (set *Set) Renew() { set.eachKept(downstream.Conversation.Renew) }
+
+// Leave has the calls that wait for their clients go on in another process.
+func (set *Set) Leave() { set.eachKept(downstream.Conversation.Leave) }
+
+func (set *Set) eachKept(do func(downstream.Conversation)) {
+	for _, use := range set.table.All() {
+		if use.Value.kept != nil {
+			do(use.Value.conv)
+		}
+	}
+}
+
+// Look tells what there is to see of every session at this moment.
+func (set *Set) Look() []observe.Sight {
+	open := set.table.All()
+	seen := make([]observe.Sight, 0, len(open))
+	for _, use := range open {
+		sight := use.Value.look()
+		sight.Used = use.At
+		seen = append(seen, sight)
+	}
+	return seen
+}
+
+// End ends the session with this shortened id, and reports whether there was one.
+func (set *Set) End(short string) bool {
+	for _, use := range set.table.All() {
+		if logfield.Short(use.Value.rec.ID) == short {
+			return set.table.Remove(use.Value.rec.ID)
+		}
+	}
+	return false
+}

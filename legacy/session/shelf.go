@@ -1,0 +1,114 @@
+package session
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/mcpbridge/bridge/legacy/stream"
+	"github.com/mcpbridge/bridge/sessions/store"
+)
+
+// A question that waits for a person while its client is not connected need not be in
+// memory, and neither need a session that nobody uses. Both are in the store anyway:
+//
+//	in memory ──client away, Options.Unload──▶ when something is due is noted ──▶ in the store alone
+//	    ▲                                                                              │
+//	    └──── an answer, a cancellation, a GET that does not poll, the time (due.go) ───┘
+//
+// A session that leaves the table is closed one round later: who found it there a moment
+// before may go on with it, as if it were in another replica.
+
+// shelf knows the calls of a session that are in the store alone.
+type shelf struct {
+	mu    sync.Mutex
+	calls map[uint64]time.Time // by stream: until when they may be there; nil until there is one
+}
+
+func (s *shelf) put(stream uint64, until time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.calls == nil {
+		s.calls = map[uint64]time.Time{}
+	}
+	s.calls[stream] = until
+}
+
+func (s *shelf) take(stream uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.calls, stream)
+}
+
+func (s *shelf) has(stream uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.calls[stream]
+	return ok
+}
+
+// look returns how many calls there are, and how long the last of them may be there.
+func (s *shelf) look(now time.Time) (n int, longest time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for stream, until := range s.calls {
+		if left := until.Sub(now); left > 0 {
+			longest = max(longest, left)
+		} else {
+			delete(s.calls, stream)
+		}
+	}
+	return len(s.calls), longest
+}
+
+// unloads reports whether anything leaves memory before its end.
+func (k *keeper) unloads() bool { return k.set.opt.Unload > 0 }
+
+// ttlOf is how long a session's record outlives now: its calls need it.
+func (k *keeper) ttlOf(s *Session) time.Duration {
+	_, longest := s.kept.shelf.look(time.Now())
+	return max(k.ttl(), longest)
+}
+
+// recall learns what of a session is in the store alone, and returns a number for its
+// streams that none of those has.
+func (k *keeper) recall(ctx context.Context, s *Session, id string) (stream.Number, error) {
+	list, err := k.store.Load(ctx, k.name(id))
+	if err != nil {
+		return 0, err
+	}
+	first := k.number()
+	for range list { // each makes one number impossible at most
+		if !slices.ContainsFunc(list, func(r store.Record) bool { return stream.Number(streamOf(&r)).First() == first }) {
+			break
+		}
+		first = k.number()
+	}
+	now := time.Now()
+	for i := range list {
+		if list[i].Kind == store.Flow {
+			s.kept.shelf.put(streamOf(&list[i]), now.Add(list[i].TTL))
+		}
+	}
+	return first, nil
+}
+
+// streamOf reads what recordID has written; 0 for other records.
+func streamOf(r *store.Record) uint64 {
+	number, _ := strconv.ParseUint(r.ID, 10, 64)
+	return number
+}
+
+// Shelve notes that a call is in the store alone, until then at most, Unshelve that it is not any more.
+func (s *Session) Shelve(stream uint64, until time.Time) { s.kept.shelf.put(stream, until) }
+
+// Unshelve is described with Shelve.
+func (s *Session) Unshelve(stream uint64) { s.kept.shelf.take(stream) }
+
+// Shelved reports whether a call is in the store alone.
+func (s *Session) Shelved(stream uint64) bool { return s.kept != nil && s.kept.shelf.has(stream) }
+
+// Left reports that the session has left memory for the store while a request had it: it is to be found anew.
+func (s *Session) Left() bool { return s.left.Load() }

@@ -1,0 +1,142 @@
+package session
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/sessions"
+	"github.com/mcpbridge/bridge/sessions/store"
+)
+
+// unload has what nobody waits for leave memory.
+func (k *keeper) unload(ctx context.Context) {
+	tick := time.NewTicker(max(k.set.opt.Unload/4, unloadStep))
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			for _, s := range k.resting {
+				s.end(sessions.Closed)
+			}
+			return
+		case <-tick.C:
+			k.endResting()
+			k.unloadCalls()
+			k.unloadSessions()
+		}
+	}
+}
+
+// unloadStep is the shortest time between two rounds.
+const unloadStep = 250 * time.Millisecond
+
+// endResting closes the sessions that left the table in the last round, but for those
+// that somebody had found there before.
+func (k *keeper) endResting() {
+	k.resting = slices.DeleteFunc(k.resting, func(s *Session) bool {
+		if s.Busy() {
+			s.conv.Leave()
+			return false
+		}
+		s.end(sessions.Rested)
+		return true
+	})
+}
+
+// Waiting is a call that waits for its client, as package exchange has it.
+type Waiting interface {
+	// Away returns the number of the call's stream, if its client is not connected and the question
+	// has been kept for so long.
+	Away(unload time.Duration) (stream uint64, away bool)
+	// Shelve says how long the call may be in the store alone, once it leaves.
+	Shelve(until time.Time)
+}
+
+// unloadCalls leaves calls to the store, after it was noted there when they are due.
+func (k *keeper) unloadCalls() {
+	noted := &dueNotes{keeper: k, calls: map[downstream.Safe]bool{}}
+	var of []*Session
+	for _, use := range k.set.table.All() {
+		s := use.Value
+		if s.kept == nil || s.calls.Load() == 0 {
+			continue
+		}
+		before := len(noted.calls)
+		k.noteDue(s, noted)
+		if len(noted.calls) > before {
+			of = append(of, s)
+		}
+	}
+	if !noted.commit() {
+		return
+	}
+	for _, s := range of {
+		s.conv.Rest(func(call downstream.Safe, _ time.Time) bool {
+			w, ok := call.(Waiting)
+			if !ok || !noted.calls[call] {
+				return false
+			}
+			_, away := w.Away(k.set.opt.Unload)
+			return away
+		})
+	}
+}
+
+// noteDue notes when the calls of a session are due that may leave.
+func (k *keeper) noteDue(s *Session, noted *dueNotes) {
+	n, _ := s.kept.shelf.look(time.Now())
+	s.conv.Rest(func(call downstream.Safe, due time.Time) bool {
+		w, ok := call.(Waiting)
+		if !ok || n >= k.set.opt.MaxUnloaded || time.Until(due) < dueStep {
+			return false
+		}
+		if stream, away := w.Away(k.set.opt.Unload); away {
+			n++
+			w.Shelve(due.Add(dueBack))
+			noted.add(s, call, stream, due)
+		}
+		return false
+	})
+}
+
+// unloadSessions takes sessions out of memory that nobody uses.
+func (k *keeper) unloadSessions() {
+	var leaving []*Session
+	for _, use := range k.set.table.All() {
+		s := use.Value
+		if time.Since(use.At) >= k.set.opt.Unload && k.mayRest(s) {
+			leaving = append(leaving, s)
+		}
+	}
+	for part := range slices.Chunk(leaving, touchBatch) {
+		var touches []store.Touch
+		for _, s := range part {
+			touches = append(touches, store.Touch{Session: k.name(s.rec.ID), TTL: k.ttlOf(s)})
+		}
+		err := k.do(func(ctx context.Context) error { return k.store.Touch(ctx, touches...) })
+		if k.report("touching sessions", err); err != nil {
+			return
+		}
+		for _, s := range part {
+			s.left.Store(true) // before it can be brought back
+			if k.set.table.TakeOut(s.rec.ID, k.set.opt.Unload) {
+				k.resting = append(k.resting, s)
+			} else {
+				s.left.Store(false)
+			}
+		}
+	}
+}
+
+// mayRest reports whether a session is in the store as it is here.
+func (k *keeper) mayRest(s *Session) bool {
+	if s.kept == nil || s.Busy() || s.ended.Load() || !s.streams.Empty() {
+		return false
+	}
+	s.kept.mu.Lock()
+	saved := s.kept.version > 0 && !s.kept.gone
+	s.kept.mu.Unlock()
+	return saved && s.conv.Rest(func(downstream.Safe, time.Time) bool { return false })
+}

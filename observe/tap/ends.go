@@ -1,0 +1,59 @@
+package tap
+
+import (
+	"strings"
+	"time"
+
+	"github.com/mcpbridge/bridge/observe"
+)
+
+// keptEnds bounds how many calls that have ended are remembered.
+const keptEnds = 512
+
+// remembering is a watcher that remembers calls which have ended: those that failed
+// always, the others while somebody looks.
+type remembering struct {
+	observe.Watcher
+	tap *Tap
+}
+
+// Remember returns watch with the ends of calls remembered.
+func (t *Tap) Remember(watch observe.Watcher) observe.Watcher { return &remembering{watch, t} }
+
+// CallEnded implements observe.Watcher.
+func (r *remembering) CallEnded(c observe.Call) {
+	r.Watcher.CallEnded(c)
+	if c.Unusual() || r.tap.open.Load() {
+		r.tap.remember(c)
+	}
+}
+
+// remember keeps a call that has ended. What it keeps of peers' texts is bounded, and
+// holds none of their messages.
+func (t *Tap) remember(c observe.Call) {
+	c.Method, c.Name, c.Session = clip(c.Method), clip(c.Name), strings.Clone(c.Session)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ends == nil {
+		t.ends = make([]observe.Ended, 0, keptEnds)
+	}
+	e := observe.Ended{At: time.Now(), Mount: t.path, Call: c}
+	if len(t.ends) < keptEnds {
+		t.ends = append(t.ends, e)
+	} else {
+		t.ends[t.ended%keptEnds] = e
+	}
+	t.ended++
+}
+
+// Ends returns the calls that ended last and are wanted, the latest first.
+func (h *Hub) Ends(most int, wanted func(*observe.Ended) bool) (found []observe.Ended) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for back := uint64(1); back <= uint64(len(h.ends)) && len(found) < most; back++ {
+		if e := &h.ends[(h.ended-back)%keptEnds]; wanted(e) {
+			found = append(found, *e)
+		}
+	}
+	return found
+}

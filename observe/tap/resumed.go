@@ -1,0 +1,62 @@
+package tap
+
+import (
+	"strings"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/logfield"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/observe/traces"
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// keptTrace is the member of a call's record that has its trace. Whoever reads records
+// ignores what it does not know.
+const keptTrace = "trace"
+
+// safe keeps the trace of a call with it, for the process that goes on with the call.
+type safe struct {
+	downstream.Safe
+	reply *reply
+}
+
+// Safe implements downstream.Reply.
+func (r *reply) Safe() downstream.Safe {
+	inner := r.Reply.Safe()
+	if inner == nil || r.traced == nil {
+		return inner
+	}
+	return &safe{inner, r}
+}
+
+// Keep implements downstream.Safe.
+func (s *safe) Keep(k downstream.Kept) error {
+	k.Record = rawjson.Apply(nil, k.Record, rawjson.Edit{Name: keptTrace, Value: s.reply.traced.Keep()})
+	return s.Safe.Keep(k)
+}
+
+// Leave implements downstream.Safe: what was done here is a span.
+func (s *safe) Leave() {
+	s.reply.ended(0, "")
+	s.Safe.Leave()
+}
+
+// resumed is the reply of a call that another process began.
+func (c *conversation) resumed(caller *downstream.Caller, flow []byte, out downstream.Reply) *reply {
+	method, _ := rawjson.Text(rawjson.Get(flow, "method"))
+	r := c.reply(out, method)
+	if c.tap.tracer != nil {
+		r.traced = c.tap.tracer.Resume(rawjson.Get(flow, keptTrace), c.start(caller, method, "", jsonrpc.ID(rawjson.Get(flow, "id"))))
+	}
+	return r
+}
+
+// start is what is known of a call when it begins.
+func (c *conversation) start(caller *downstream.Caller, method, name string, id jsonrpc.ID) traces.Start {
+	s := traces.Start{Mount: c.tap.path, Server: c.tap.server, Method: clip(method), Name: clip(name), Version: c.Version(), Transport: caller.Transport,
+		ID: clip(strings.Trim(string(id), `"`))}
+	if caller.Session != "" {
+		s.Session = logfield.Short(caller.Session)
+	}
+	return s
+}
