@@ -82,6 +82,9 @@ func (t *attempt) run(ctx context.Context) {
 		t.before = nil
 	}
 	t.err = t.get(ctx)
+	if ctx.Err() == nil {
+		t.agent.tell(StepSignIn, t.err)
+	}
 	if t.err != nil && ctx.Err() == nil {
 		t.agent.opt.Log.Warn().Err(t.err).Msg("the sign-in failed")
 	}

@@ -48,7 +48,9 @@ func (a *Agent) client(ctx context.Context, at *place, redirects []string) (clie
 		return client{}, failf(nil, "%s does not let programs register themselves; ask its operator for a client id, and set it as auth.client-id (the redirect URI is %s)",
 			hostOf(at.meta.Issuer), strings.Join(redirects[:min(1, len(redirects))], ""))
 	}
-	return a.register(ctx, at, redirects)
+	c, err := a.register(ctx, at, redirects)
+	a.tell(StepRegistration, err)
+	return c, err
 }
 
 // configured returns the client that the operator set. A document counts only

@@ -38,9 +38,10 @@ func (t *attempt) leadDevice(ctx context.Context, at *place) error {
 	t.show(Pending{URL: code.VerificationURI, Code: clip(code.UserCode)})
 	a.opt.Log.Warn().Str("url", code.VerificationURI).Str("code", clip(code.UserCode)).Msg("sign in: open this address on any device and enter the code")
 	token, err := request.DeviceAccessToken(a.speaking(ctx), code, options...)
+	a.tell(StepToken, err)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), codeOf(err) == "expired_token":
-		return failf(err, "nobody entered the code in time; try again when you are ready")
+		return failf(errNobody, "nobody entered the code in time; try again when you are ready")
 	case codeOf(err) == "access_denied":
 		return failf(err, "the sign-in at %s was declined; try again if that was not meant", hostOf(at.meta.Issuer))
 	case err != nil:

@@ -29,6 +29,12 @@ type metadata struct {
 
 // locate finds the authorization server that a refusal leads to (RFC 9728, RFC 8414).
 func (a *Agent) locate(ctx context.Context, c *challenge) (*place, error) {
+	p, err := a.search(ctx, c)
+	a.tell(StepDiscovery, err)
+	return p, err
+}
+
+func (a *Agent) search(ctx context.Context, c *challenge) (*place, error) {
 	resource, err := a.resource(ctx, c.metadata)
 	if err != nil {
 		return nil, err

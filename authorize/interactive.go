@@ -69,7 +69,7 @@ func (t *attempt) follow(p *pending) {
 // late words that nobody signed in.
 func (t *attempt) late(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return failf(nil, "nobody signed in to %s within %s; try again when you are ready", t.agent.opt.host(), signInLife)
+		return failf(errNobody, "nobody signed in to %s within %s; try again when you are ready", t.agent.opt.host(), signInLife)
 	}
 	return failf(nil, "the bridge is stopping")
 }

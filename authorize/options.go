@@ -80,7 +80,10 @@ type Options struct {
 	Resources, Issuers *http.Client
 	// Keys holds the key of the store; nil: the system's keyring.
 	Keys Keyring
-	Log  zerolog.Logger
+	// Watch is told what came of each step; nil: nobody is. It is called on the way of
+	// requests, so it does not block.
+	Watch func(Step, Outcome)
+	Log   zerolog.Logger
 }
 
 // IDP is an identity provider and what it knows the bridge by.

@@ -32,9 +32,16 @@ const (
 	grantJWT     = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 )
 
-// exchange makes a request to a token endpoint. The package that it uses is named
-// after one grant, but makes the request of any.
+// exchange makes a request to a token endpoint, and tells what came of it.
 func (a *Agent) exchange(ctx context.Context, endpoint, issuer string, c *client, grant string, params url.Values) (*oauth2.Token, error) {
+	token, err := a.request(ctx, endpoint, issuer, c, grant, params)
+	a.tell(stepOf(grant), err)
+	return token, err
+}
+
+// request makes a request to a token endpoint. The package that it uses is named after
+// one grant, but makes the request of any.
+func (a *Agent) request(ctx context.Context, endpoint, issuer string, c *client, grant string, params url.Values) (*oauth2.Token, error) {
 	if err := wellknown.Secure(endpoint); err != nil || endpoint == "" {
 		return nil, failf(err, "the authorization server %s has no safe token endpoint", hostOf(issuer))
 	}

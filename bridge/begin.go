@@ -36,7 +36,7 @@ func (c *conversation) patience() time.Duration {
 }
 
 func (c *conversation) newCall(caller downstream.Caller, req downstream.Request, out downstream.Reply) *call {
-	k := &call{conv: c, name: req.Name, caller: caller, out: out, serial: c.b.serial.Add(1)}
+	k := &call{conv: c, name: req.Name, http: caller.HTTP, caller: caller, out: out, serial: c.b.serial.Add(1)}
 	k.own.choose(k.serial, c.b.opt.Watch)
 	k.held.hold = budget.On(c.account)
 	k.flow = mrtr.Flow{

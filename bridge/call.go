@@ -13,6 +13,7 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mrtr"
+	"github.com/mcpbridge/bridge/observe"
 )
 
 // call is one client request from its arrival to its one end. Its flow decides,
@@ -43,6 +44,7 @@ type call struct {
 	roots  []byte      // of the configuration for this request; nil: none
 	serial uint64
 	name   []byte        // raw, of the tool or prompt
+	http   observe.HTTP  // in which it came
 	slot   *catalog.Slot // of the result; nil where it is not to be kept
 
 	held held

@@ -166,7 +166,7 @@ func (c *conversation) Resume(caller downstream.Caller, record []byte, out downs
 	}
 	caller.Principal = flow.Principal
 	flow.Limits = &c.b.flows
-	k := &call{conv: c, flow: *flow, name: rawjson.Get(flow.Params, "name"), caller: caller, out: out, serial: c.b.serial.Add(1)}
+	k := &call{conv: c, flow: *flow, name: rawjson.Get(flow.Params, "name"), http: caller.HTTP, caller: caller, out: out, serial: c.b.serial.Add(1)}
 	k.asking = asker{call: k}
 	k.saving = saving{call: k, safe: out.Safe(), saves: 1, told: flow.Progress.Last}
 	k.asking.own, _ = c.declares()

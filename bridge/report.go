@@ -39,7 +39,10 @@ func (k reporter) report(e *effect) {
 	}
 	ending(k).log(&done, e)
 	if watch := k.conv.b.opt.Watch; watch != nil {
-		done.Version, done.Transport = k.conv.rules.Version, k.conv.transport
+		done.Version, done.Transport, done.HTTP = k.conv.rules.Version, k.conv.transport, k.http
+		if done.Method == mcp.MethodToolsCall {
+			done.Tool = k.name
+		}
 		if done.Unusual() {
 			done.ID, done.Name = k.id(), nameOf(k.flow.Method, k.name)
 		}
@@ -49,7 +52,7 @@ func (k reporter) report(e *effect) {
 
 // reportLocal tells the log and who watches that a request was answered without the server.
 func (c *conversation) reportLocal(caller *downstream.Caller, method string, began time.Time, err *jsonrpc.Error) {
-	done := observe.Call{Method: method, Version: c.rules.Version, Transport: c.transport, Took: time.Since(began), Session: logfield.Short(caller.Session)}
+	done := observe.Call{Method: method, Version: c.rules.Version, Transport: c.transport, HTTP: caller.HTTP, Took: time.Since(began), Session: logfield.Short(caller.Session)}
 	if err != nil {
 		done.End, done.Cause, done.Code = observe.Failed, "refused", err.Code
 	}
@@ -114,7 +117,7 @@ func failedTool(method string, result []byte) bool {
 // reportQuestion tells who watches what became of a question, after so long.
 func (k reporter) reportQuestion(in *mrtr.Input, outcome observe.Outcome, took time.Duration) {
 	if watch := k.conv.b.opt.Watch; watch != nil {
-		watch.QuestionEnded(observe.Question{Kind: questionKind(in), Version: k.conv.rules.Version, Outcome: outcome, Took: took})
+		watch.QuestionEnded(observe.Question{Kind: questionKind(in), Version: k.conv.rules.Version, Outcome: outcome, Took: took, Transport: k.conv.transport, HTTP: k.http})
 	}
 }
 

@@ -8,10 +8,11 @@ import (
 
 // admin reports an admin listener that others than the users of this machine could
 // reach without encryption and a token of the operator's choice.
-func (p *problems) admin(a *Admin) {
+func (p *problems) admin(a *Admin, m *Metrics) {
 	p.pair("admin.tls.cert", a.TLS.Cert, "admin.tls.key", a.TLS.Key)
 	if a.Listen == "" {
-		for key, set := range map[string]bool{"admin.token-file": a.TokenFile != "", "admin.tls.cert": a.TLS.Cert != "", "admin.actions": a.Actions == "on"} {
+		for key, set := range map[string]bool{"admin.token-file": a.TokenFile != "", "admin.tls.cert": a.TLS.Cert != "", "admin.actions": a.Actions == "on",
+			"metrics.tools": m.Tools == "on"} {
 			if set {
 				p.add(key, "has no effect without admin.listen")
 			}

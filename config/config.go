@@ -49,6 +49,8 @@ type Config struct {
 	// A second listener, for the people who run the bridge: metrics for machines, and a page that shows what is going on.
 	// Nothing of it is served to clients.
 	Admin Admin `key:"admin"`
+	// What is counted on that listener.
+	Metrics Metrics `key:"metrics"`
 	// A directory in which both hops of every session are recorded from the start on, in a file of JSON Lines that "bridge replay"
 	// reads. Values are replaced by their kinds unless admin.payloads is on; tokens and request state always are. Empty: nowhere.
 	Record string `key:"record"`

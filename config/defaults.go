@@ -14,6 +14,7 @@ func Default() Config {
 		Park:          "on",
 		HeapFloor:     32 << 20,
 		Admin:         Admin{Payloads: "off", Actions: "off"},
+		Metrics:       Metrics{Tools: "off"},
 		Log:           Log{Level: "info", Format: "auto"},
 		Store:         Store{URL: "memory:", Durability: "strict", Outage: "wait", Unload: time.Minute},
 		Mount:         Mount{Path: "/mcp", Policy: defaultPolicy()},

@@ -23,6 +23,13 @@ type Admin struct {
 	TLS ServerTLS `key:"tls"`
 }
 
+// Metrics is what is counted.
+type Metrics struct {
+	// Whether durations are told apart by tool, as the label gen_ai_tool_name: at most 200 names of each server, of those that it
+	// has listed; all others count as _OTHER. It multiplies how many series there are.
+	Tools string `key:"tools" oneof:"off|on"`
+}
+
 // Store is where sessions are kept.
 type Store struct {
 	// Where sessions of Streamable HTTP are kept: memory: ends them with the process; file:PATH lets them go on after a restart

@@ -24,7 +24,7 @@ func (c *Config) problems() []Problem {
 	found.listener(c)
 	found.store(&c.Store)
 	found.replica(&c.Replica, c.Store.URL)
-	found.admin(&c.Admin)
+	found.admin(&c.Admin, &c.Metrics)
 	found.times(&c.Timeouts, "")
 	found.memory(c)
 	if len(c.Upstreams) == 0 {

@@ -67,6 +67,8 @@ type Caller struct {
 	Accepted func()
 	// Transport is how the client speaks with the bridge.
 	Transport observe.Transport
+	// HTTP is the version in which the request came; none for connections.
+	HTTP observe.HTTP
 	// Header holds the HTTP request's headers. It must not be changed and may
 	// be nil.
 	Header http.Header

@@ -35,6 +35,9 @@ type Watcher interface {
 	Lost(what string)
 	// Cached says whether a result that may be kept was there.
 	Cached(hit bool)
+	// Authorized says what came of a step on the way to a token, in the words of package
+	// authorize.
+	Authorized(step, outcome string)
 	// Overhead says how long the bridge itself took for a part of a call. It is
 	// measured for one call in [OverheadEvery].
 	Overhead(Phase, time.Duration)
@@ -126,6 +129,10 @@ type Call struct {
 	// Rounds is how many requests went up for it; 0: it was answered here.
 	Rounds    int
 	Transport Transport
+	HTTP      HTTP // that the request came in
+	// Tool is the name of the tool as it stands in the request, as JSON; nil for other
+	// methods. It is not to be kept.
+	Tool []byte
 	// Session is shortened, as the log has it; "" where there is none.
 	Session string
 	// ID and Name, of the tool or prompt, are there for those that are Unusual.
@@ -134,29 +141,6 @@ type Call struct {
 
 // Unusual reports whether people may want to know of a call that has ended.
 func (c *Call) Unusual() bool { return c.End != Complete || c.ToolError }
-
-// Transport is how a client speaks with the bridge.
-type Transport uint8
-
-// The transports.
-const (
-	NoTransport Transport = iota
-	StreamableHTTP
-	HTTPSSE
-	WebSocket
-	Stdio
-	Transports // how many there are
-)
-
-var transportNames = [Transports]string{"unknown", "streamable-http", "http+sse", "websocket", "stdio"}
-
-// String returns a stable name, fit for logs and metric labels.
-func (t Transport) String() string {
-	if t < Transports {
-		return transportNames[t]
-	}
-	return transportNames[NoTransport]
-}
 
 // Kind is what a question asks for.
 type Kind uint8
@@ -214,6 +198,9 @@ type Question struct {
 	Version mcp.Version // of the session
 	Outcome Outcome
 	Took    time.Duration // 0 when it was not asked
+	// Transport and HTTP are those of the call that it was asked for.
+	Transport Transport
+	HTTP      HTTP
 }
 
 // Request is a request to the server that has ended.
@@ -224,6 +211,10 @@ type Request struct {
 	Result  Result
 	Cause   string // of a failure: one of the bridge's own words; "" when there was an answer
 	Code    int    // of the server's JSON-RPC error; 0: none
+	HTTP    HTTP   // that the answer came in
+	// Params and Answer are what was sent and what came back: nil where that is no
+	// result. They are not to be kept.
+	Params, Answer []byte
 }
 
 // Result is what came of a request to the server.
@@ -248,18 +239,12 @@ func (r Result) String() string {
 	return "unknown"
 }
 
-// Server is where a mount's server is, as the conventions of OpenTelemetry have it.
-type Server struct {
-	Address   string // host name, address or path of a socket; "" for a process
-	Port      string // "" where there is none
-	Transport string // tcp, unix or pipe
-}
-
 // Session is a session that has ended.
 type Session struct {
 	Version   mcp.Version
 	Transport Transport
 	Reason    Reason
+	Broken    bool // its connection ended in an error
 	Took      time.Duration
 }
 

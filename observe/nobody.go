@@ -47,6 +47,9 @@ func (Nobody) Lost(string) {}
 // Cached implements Watcher.
 func (Nobody) Cached(bool) {}
 
+// Authorized implements Watcher.
+func (Nobody) Authorized(string, string) {}
+
 // Overhead implements Watcher.
 func (Nobody) Overhead(Phase, time.Duration) {}
 

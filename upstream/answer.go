@@ -3,6 +3,7 @@ package upstream
 import (
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/rawjson"
 )
 
@@ -18,6 +19,9 @@ type Answer struct {
 	typed bool   // typ is known
 
 	refused bool // by HTTP status 400: nothing was executed
+
+	// HTTP is the version in which the answer came; none from a process.
+	HTTP observe.HTTP
 }
 
 // ResultType returns the raw JSON of Result's member resultType, empty when there

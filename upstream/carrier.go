@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+
+	"github.com/mcpbridge/bridge/observe"
 )
 
 // carrier carries one POST to the upstream and its response back.
@@ -21,6 +23,8 @@ type carrier interface {
 type exchange interface {
 	io.Reader
 	status() int
+	// version is that of HTTP.
+	version() observe.HTTP
 	// media is the lower-cased media type without parameters.
 	media() string
 	// length is the announced body length, -1 when there is none.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpbridge/bridge/internal/hop"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/upstream/h1"
 )
 
@@ -132,6 +133,7 @@ type leanExchange h1.Response
 func (x *leanExchange) lean() *h1.Response          { return (*h1.Response)(x) }
 func (x *leanExchange) Read(p []byte) (int, error)  { return x.lean().Read(p) }
 func (x *leanExchange) status() int                 { return x.lean().Status() }
+func (x *leanExchange) version() observe.HTTP       { return observe.HTTP11 }
 func (x *leanExchange) media() string               { return x.lean().Media() }
 func (x *leanExchange) length() int64               { return x.lean().Length() }
 func (x *leanExchange) values(name string) []string { return x.lean().Values(name) }

@@ -12,6 +12,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/http1"
 	"github.com/mcpbridge/bridge/internal/roundtrip"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/observe"
 )
 
 // netCarrier posts through net/http: https, HTTP/2, proxies.
@@ -99,9 +100,12 @@ type netExchange struct {
 	cancel context.CancelFunc
 }
 
-func (x *netExchange) Read(p []byte) (int, error)  { return x.resp.Body.Read(p) }
-func (x *netExchange) arriving() bool              { return false }
-func (x *netExchange) status() int                 { return x.resp.StatusCode }
+func (x *netExchange) Read(p []byte) (int, error) { return x.resp.Body.Read(p) }
+func (x *netExchange) arriving() bool             { return false }
+func (x *netExchange) status() int                { return x.resp.StatusCode }
+func (x *netExchange) version() observe.HTTP {
+	return observe.HTTPOf(x.resp.ProtoMajor, x.resp.ProtoMinor)
+}
 func (x *netExchange) length() int64               { return x.resp.ContentLength }
 func (x *netExchange) values(name string) []string { return x.resp.Header.Values(name) }
 func (x *netExchange) media() string               { return http1.MediaType(x.resp.Header.Get("Content-Type")) }

@@ -33,11 +33,14 @@ func (c *HTTP) receive(ctx context.Context, req *request, x exchange, to sink) (
 		ans, err := c.receiveRefusal(ctx, req, x)
 		ans.settle(c.opt.Drafts, status)
 		if ans != nil {
-			ans.refused = status == http.StatusBadRequest
+			ans.refused, ans.HTTP = status == http.StatusBadRequest, x.version()
 		}
 		return ans, err
 	}
 	ans, err := c.receiveOK(ctx, req, x, to)
+	if ans != nil {
+		ans.HTTP = x.version()
+	}
 	ans.settle(c.opt.Drafts, 200)
 	return ans, err
 }

@@ -237,6 +237,13 @@ func (s *Stdio) current() (*child, time.Duration, error) {
 	return c, 0, nil
 }
 
+// Running reports whether there is a process at present.
+func (s *Stdio) Running() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.child != nil && s.child.alive()
+}
+
 // buryLocked lets go of a child, which was of use or crashed at its start, and says
 // when the next may start.
 func (s *Stdio) buryLocked(useful bool) {

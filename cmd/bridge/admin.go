@@ -65,7 +65,7 @@ func newAdministration(ctx context.Context, cfg *config.Config, environ []string
 		a.hub.Count(a.book)
 	}
 	if cfg.Admin.Listen != "" {
-		if err := a.open(ctx, &cfg.Admin); err != nil {
+		if err := a.open(ctx, cfg); err != nil {
 			a.tracer.Close()
 			return nil, err
 		}
@@ -93,7 +93,8 @@ func newSight(cfg *config.Config, log zerolog.Logger) *administration {
 }
 
 // open opens the listener.
-func (a *administration) open(ctx context.Context, cfg *config.Admin) error {
+func (a *administration) open(ctx context.Context, settings *config.Config) error {
+	cfg := &settings.Admin
 	token, err := admin.NewToken(cfg.TokenFile)
 	if err != nil {
 		return err
@@ -102,6 +103,9 @@ func (a *administration) open(ctx context.Context, cfg *config.Admin) error {
 		return err
 	}
 	a.metrics = metrics.NewRegistry(versionText(), sourceRevision())
+	if settings.Metrics.Tools == "on" {
+		a.metrics.NameTools()
+	}
 	a.address = adminAddress(cfg, a.aside.Addr(), &token)
 	a.guard = admin.Options{Token: token, Cookie: cookieName(a.aside.Addr()), TLS: cfg.TLS.Cert != "", Named: a.aside.Names}
 	return nil

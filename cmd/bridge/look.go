@@ -32,6 +32,7 @@ func stateOf(m *fleet.Member) metrics.State {
 	all, waiting := m.Bridge.Listens()
 	s.Listens, s.Reconnecting = all-waiting, waiting
 	s.Children, s.ChildLimit = m.Processes()
+	s.Shared, s.TokenExpires = m.Shared(), m.TokenExpires()
 	now := time.Now()
 	for _, version := range mcp.Legacy {
 		s.Sessions[metrics.Speaks{Version: version, Transport: observe.StreamableHTTP}] = 0

@@ -15,10 +15,11 @@ import (
 	"github.com/mcpbridge/bridge/authorize"
 	"github.com/mcpbridge/bridge/config"
 	"github.com/mcpbridge/bridge/internal/mount"
+	"github.com/mcpbridge/bridge/observe"
 )
 
 // signIn is how a mount's bridge signs in to its server; nil: it does not.
-func signIn(m *config.Mount, log zerolog.Logger) (*mount.SignIn, error) {
+func signIn(m *config.Mount, watch observe.Watcher, log zerolog.Logger) (*mount.SignIn, error) {
 	if m.Auth.Mode != "agent" && (m.Auth.Mode != "terminate" || m.Auth.Grant == "auto" || m.Auth.Grant == "exchange") {
 		return nil, nil
 	}
@@ -26,6 +27,7 @@ func signIn(m *config.Mount, log zerolog.Logger) (*mount.SignIn, error) {
 	if err != nil {
 		return nil, err
 	}
+	options.Watch = reported(watch)
 	agent, err := authorize.New(options)
 	if err != nil {
 		return nil, err
@@ -35,7 +37,7 @@ func signIn(m *config.Mount, log zerolog.Logger) (*mount.SignIn, error) {
 
 // acting is how a mount's bridge acts for clients whose tokens end there; nil: they do
 // not, or it signs in with an account of its own.
-func acting(m *config.Mount, log zerolog.Logger) (*mount.Acting, error) {
+func acting(m *config.Mount, watch observe.Watcher, log zerolog.Logger) (*mount.Acting, error) {
 	if m.Auth.Mode != "terminate" || m.Auth.Grant != "auto" && m.Auth.Grant != "exchange" {
 		return nil, nil
 	}
@@ -46,8 +48,17 @@ func acting(m *config.Mount, log zerolog.Logger) (*mount.Acting, error) {
 	if err != nil {
 		return nil, err
 	}
+	options.Watch = reported(watch)
 	exchange, err := authorize.NewExchanger(options)
 	return &mount.Acting{Exchange: exchange}, err
+}
+
+// reported has what comes of sign-ins reported; nil: nobody wants to know.
+func reported(watch observe.Watcher) func(authorize.Step, authorize.Outcome) {
+	if watch == nil {
+		return nil
+	}
+	return func(step authorize.Step, outcome authorize.Outcome) { watch.Authorized(string(step), string(outcome)) }
 }
 
 func signInOptions(m *config.Mount, log zerolog.Logger) (authorize.Options, error) {

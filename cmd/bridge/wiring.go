@@ -50,10 +50,10 @@ func open(cfg *config.Config, settings *config.Mount, with common, log zerolog.L
 		return nil, err
 	}
 	options.Upstream.StandardTransport = standardHTTP(cfg)
-	if options.SignIn, err = signIn(settings, log); err != nil {
+	if options.SignIn, err = signIn(settings, options.Watch, log); err != nil {
 		return nil, err
 	}
-	if options.Acting, err = acting(settings, log); err != nil {
+	if options.Acting, err = acting(settings, options.Watch, log); err != nil {
 		return nil, err
 	}
 	if options.Resource, err = protected(settings, log); err != nil {

@@ -48,7 +48,7 @@ var mayImport = map[string][]string{
 	"bridge/catalog":       {"downstream", "internal/hop", "negotiate", "translate", "mcp", "rawjson", "internal/ttlcache"},
 
 	"observe/tap":      {"observe", "observe/record", "observe/report", "observe/traces", "downstream", "upstream", "mcp", "jsonrpc", "rawjson", "internal/logfield"},
-	"observe/metrics":  {"observe", "translate", "mcp"},
+	"observe/metrics":  {"observe", "translate", "mcp", "rawjson"},
 	"observe/admin":    {},
 	"observe/traces":   {"observe", "mcp", "rawjson"},
 	"observe/report":   {},

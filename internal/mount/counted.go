@@ -5,6 +5,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/mcpbridge/bridge/upstream"
 )
@@ -46,6 +47,26 @@ func (m *Mount) Processes() (running, limit int) {
 		return len(l.places), cap(l.places)
 	}
 	return 0, 0
+}
+
+// Shared returns how many processes serve everybody: one or none.
+func (m *Mount) Shared() int {
+	if l, ok := m.server.(*local); ok && l.stdio.Running() {
+		return 1
+	}
+	return 0
+}
+
+// TokenExpires returns when the token ends with which the bridge itself is signed in to
+// the server; zero: it has none, or nobody said.
+func (m *Mount) TokenExpires() time.Time {
+	if m.agent == nil {
+		return time.Time{}
+	}
+	if login := m.agent.Login(); login != nil && login.Access != "" {
+		return login.Expires
+	}
+	return time.Time{}
 }
 
 // count has the connections that options make counted.

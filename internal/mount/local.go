@@ -38,6 +38,7 @@ type local struct {
 	opt      *Options
 	verdicts *verdicts
 	process  upstream.Caller
+	stdio    *upstream.Stdio
 	verbatim passthrough.Sender // the same
 	proxy    *passthrough.Process
 	logs     *logGate
@@ -54,7 +55,7 @@ func newLocal(opt *Options, v *verdicts) (*local, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &local{opt: opt, verdicts: v, logs: &logGate{log: opt.Bridge.Log}, places: opt.Command.places(), verbatim: process}
+	l := &local{opt: opt, verdicts: v, logs: &logGate{log: opt.Bridge.Log}, places: opt.Command.places(), verbatim: process, stdio: process}
 	l.process = &gated{process, l.logs}
 	l.proxy = passthrough.NewProcess(passthrough.ProcessOptions{
 		Server: process, Legacy: l.isLegacy, Logs: l.logs.visit, Log: opt.Bridge.Log,

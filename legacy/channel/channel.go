@@ -106,6 +106,9 @@ type queued struct {
 func New(ctx context.Context, opt Options, b downstream.Backend, caller downstream.Caller, transport observe.Transport, write func([]byte) error) *Channel {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	caller.Account, caller.Transport = opt.Account, transport
+	if transport != observe.HTTPSSE {
+		caller.HTTP = observe.NoHTTP // that was before the connection became another one
+	}
 	return &Channel{
 		opt: opt, backend: b, ctx: ctx, cancel: cancel, caller: caller, write: write,
 		transport: transport, born: time.Now(),

@@ -33,8 +33,18 @@ func (cs *Registry) Look() (seen []observe.Sight) {
 func (c *Channel) reportEnd(cause error) {
 	if c.opt.Watch != nil {
 		c.opt.Watch.SessionEnded(observe.Session{
-			Version: c.version, Transport: c.transport, Reason: message.ReasonOf(cause), Took: time.Since(c.born),
+			Version: c.version, Transport: c.transport, Reason: message.ReasonOf(cause), Broken: c.broken(), Took: time.Since(c.born),
 		})
+	}
+}
+
+// broken reports whether the connection ended in an error.
+func (c *Channel) broken() bool {
+	select {
+	case <-c.gone:
+		return c.err != nil
+	default:
+		return false
 	}
 }
 

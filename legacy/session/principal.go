@@ -29,6 +29,7 @@ func (set *Set) Caller(r *http.Request) downstream.Caller {
 		Authorization: web.Header(r.Header, "Authorization"),
 		Header:        r.Header,
 		Transport:     observe.StreamableHTTP,
+		HTTP:          observe.HTTPOf(r.ProtoMajor, r.ProtoMinor),
 	}
 }
 
@@ -36,7 +37,8 @@ func (set *Set) Caller(r *http.Request) downstream.Caller {
 // credentials that the session is bound to, needs no digest.
 func (set *Set) callerOf(s *Session, r *http.Request) (downstream.Caller, bool) {
 	auth := web.Header(r.Header, "Authorization")
-	c := downstream.Caller{Authorization: auth, Header: r.Header, Session: s.rec.ID, Account: s.account, Transport: observe.StreamableHTTP}
+	c := downstream.Caller{Authorization: auth, Header: r.Header, Session: s.rec.ID, Account: s.account, Transport: observe.StreamableHTTP,
+		HTTP: observe.HTTPOf(r.ProtoMajor, r.ProtoMinor)}
 	bound, principal := s.owner()
 	if set.opt.Principal == nil && subtle.ConstantTimeCompare([]byte(auth), []byte(bound)) == 1 {
 		c.Principal = principal

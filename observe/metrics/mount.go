@@ -20,6 +20,7 @@ type Mount struct {
 	sessions *children[sessionKey, prometheus.Observer]
 	causes   *children[string, prometheus.Counter]
 	clients  *clientele
+	tools    *toolNames // nil: tools are not told apart
 
 	outcomes     [observe.Kinds][observe.Outcomes]prometheus.Counter
 	questionTime [observe.Kinds]prometheus.Observer
@@ -33,24 +34,30 @@ type Mount struct {
 	phases       [observe.Phases]prometheus.Observer
 	hits, misses prometheus.Counter
 	losses       *children[string, prometheus.Counter]
+	oauth        *children[oauthKey, prometheus.Counter]
 }
 
 // The keys of children: label values that are constants, but for the mount's.
 type (
 	callKey struct {
-		method, version, operation, fault, code string
-		transport                               observe.Transport
+		method, version, operation, fault, code, tool string
+		transport                                     observe.Transport
+		http                                          observe.HTTP
 	}
 	requestKey struct {
-		method, version, operation, fault, code, result string
-		question                                        bool
+		method, version, operation, fault, code, result, tool string
+		question                                              bool
+		transport                                             observe.Transport // of questions
+		http                                                  observe.HTTP
 	}
-	endKey struct {
+	oauthKey struct{ step, outcome string }
+	endKey   struct {
 		end   observe.End
 		cause string
 	}
 	sessionKey struct {
 		version   string
+		fault     string
 		transport observe.Transport
 		reason    observe.Reason
 	}
@@ -59,17 +66,18 @@ type (
 var _ observe.Watcher = (*Mount)(nil)
 
 func (r *Registry) newMount(path string, server observe.Server) *Mount {
-	m := &Mount{clients: newClientele(r, path)}
+	m := &Mount{clients: newClientele(r, path), tools: r.tools()}
 	m.calls = newChildren(func(k callKey) prometheus.Observer {
 		return r.histogram(serverOperation).WithLabelValues(path, k.method, k.version, k.operation, k.fault, k.code,
-			network(k.transport), protocol(k.transport), k.transport.String())
+			network(k.transport), protocol(k.transport), k.http.String(), k.tool, k.transport.String())
 	})
 	m.requests = newChildren(func(k requestKey) prometheus.Observer {
-		at := server
-		if k.question {
-			at = observe.Server{} // it went to a client, over its own transport
+		at, name := server, protocolOf(&server)
+		if k.question { // it went to a client, over its own transport
+			at, name = observe.Server{Transport: network(k.transport)}, protocol(k.transport)
 		}
-		return r.histogram(clientOperation).WithLabelValues(path, k.method, k.version, k.operation, k.fault, k.code, at.Transport, protocolOf(&at), at.Address, at.Port, k.result)
+		return r.histogram(clientOperation).WithLabelValues(path, k.method, k.version, k.operation, k.fault, k.code,
+			at.Transport, name, k.http.String(), k.tool, at.Address, at.Port, k.result)
 	})
 	m.ends = newChildren(func(k endKey) prometheus.Counter {
 		return r.counter(flowsEnded).WithLabelValues(path, k.end.String(), k.cause)
@@ -78,12 +86,15 @@ func (r *Registry) newMount(path string, server observe.Server) *Mount {
 		return r.histogram(rounds).WithLabelValues(path, method)
 	})
 	m.sessions = newChildren(func(k sessionKey) prometheus.Observer {
-		return r.histogram(serverSession).WithLabelValues(path, k.version, network(k.transport), k.reason.String())
+		return r.histogram(serverSession).WithLabelValues(path, k.version, network(k.transport), protocol(k.transport), k.fault, k.reason.String())
 	})
 	m.causes = newChildren(func(cause string) prometheus.Counter {
 		return r.counter(upstreamFailures).WithLabelValues(path, cause)
 	})
 	m.losses = newChildren(func(what string) prometheus.Counter { return r.counter(downlevel).WithLabelValues(path, what) })
+	m.oauth = newChildren(func(k oauthKey) prometheus.Counter {
+		return r.counter(oauthSteps).WithLabelValues(path, k.step, k.outcome)
+	})
 	m.hits, m.misses = r.counter(cacheRequests).WithLabelValues(path, "hit"), r.counter(cacheRequests).WithLabelValues(path, "miss")
 	m.modern = r.counter(passed).WithLabelValues(path, "modern")
 	m.relayed = r.counter(passed).WithLabelValues(path, "legacy")
@@ -147,7 +158,11 @@ func protocolOf(s *observe.Server) string {
 // CallEnded implements observe.Watcher.
 func (m *Mount) CallEnded(c observe.Call) {
 	method := methodWord(c.Method)
-	m.calls.of(callKey{method, versionWord(c.Version), operation(method), fault(&c), codeWord(c.Code), c.Transport}).Observe(c.Took.Seconds())
+	k := callKey{method: method, version: versionWord(c.Version), operation: operation(method), fault: fault(&c), code: codeWord(c.Code), transport: c.Transport, http: c.HTTP}
+	if m.tools != nil {
+		k.tool = m.tools.word(c.Tool)
+	}
+	m.calls.of(k).Observe(c.Took.Seconds())
 	m.ends.of(endKey{c.End, c.Cause}).Inc()
 	if c.Rounds > 0 {
 		m.rounds.of(method).Observe(float64(c.Rounds))
@@ -178,7 +193,7 @@ func (m *Mount) QuestionEnded(q observe.Question) {
 	if q.Outcome >= observe.ClientError {
 		failed = q.Outcome.String()
 	}
-	m.requests.of(requestKey{method: questionMethod(q.Kind), version: versionWord(q.Version), fault: failed, result: "complete", question: true}).Observe(q.Took.Seconds())
+	m.requests.of(requestKey{method: questionMethod(q.Kind), version: versionWord(q.Version), fault: failed, result: "complete", question: true, transport: q.Transport, http: q.HTTP}).Observe(q.Took.Seconds())
 }
 
 func questionMethod(k observe.Kind) string {
@@ -193,8 +208,19 @@ func questionMethod(k observe.Kind) string {
 
 // SessionEnded implements observe.Watcher.
 func (m *Mount) SessionEnded(s observe.Session) {
-	m.sessions.of(sessionKey{versionWord(s.Version), s.Transport, s.Reason}).Observe(s.Took.Seconds())
+	m.sessions.of(sessionKey{versionWord(s.Version), faultOf(&s), s.Transport, s.Reason}).Observe(s.Took.Seconds())
 	m.reasons[s.Reason].Inc()
+}
+
+// faultOf is the conventions' error.type for a session: "" for one without an error.
+func faultOf(s *observe.Session) string {
+	switch {
+	case s.Reason == observe.Displaced:
+		return s.Reason.String()
+	case s.Broken && s.Reason == observe.Disconnected:
+		return "connection"
+	}
+	return ""
 }
 
 // Refused implements observe.Watcher.
@@ -209,7 +235,11 @@ func (m *Mount) Distrusted(k observe.Kind) { m.breaker[k].Inc() }
 // RequestEnded implements observe.Watcher.
 func (m *Mount) RequestEnded(r observe.Request) {
 	method := methodWord(r.Method)
-	k := requestKey{method: method, version: versionWord(r.Version), operation: operation(method), result: r.Result.String()}
+	k := requestKey{method: method, version: versionWord(r.Version), operation: operation(method), result: r.Result.String(), http: r.HTTP}
+	if m.tools != nil {
+		m.tools.learn(&r)
+		k.tool = m.tools.of(&r)
+	}
 	switch {
 	case r.Cause != "":
 		k.fault = r.Cause
@@ -243,6 +273,11 @@ func (m *Mount) Cached(hit bool) {
 	} else {
 		m.misses.Inc()
 	}
+}
+
+// Authorized implements observe.Watcher.
+func (m *Mount) Authorized(step, outcome string) {
+	m.oauth.of(oauthKey{expected(oauthStepWords, step), expected(oauthOutcomes, outcome)}).Inc()
 }
 
 // Overhead implements observe.Watcher.

@@ -19,6 +19,8 @@ type Registry struct {
 	counters   map[string]*prometheus.CounterVec
 	gauges     map[string]*prometheus.GaugeVec
 
+	named bool // tools are told apart
+
 	mu     sync.Mutex
 	mounts map[string]*Mount
 }
@@ -44,6 +46,17 @@ func NewRegistry(version, revision string) *Registry {
 	r.gauge(buildInfo).WithLabelValues(version, revision, runtime.Version()).Set(1)
 	r.prometheus.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return r
+}
+
+// NameTools has calls told apart by their tools. It is to be called before the first mount.
+func (r *Registry) NameTools() { r.named = true }
+
+// tools returns what knows the tools of a mount; nil: they are not told apart.
+func (r *Registry) tools() *toolNames {
+	if !r.named {
+		return nil
+	}
+	return newToolNames()
 }
 
 // Look has look called for each scrape, to tell what is under way. It is to be called once.

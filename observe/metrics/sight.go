@@ -2,6 +2,9 @@ package metrics
 
 import (
 	"slices"
+	"strings"
+	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -25,6 +28,8 @@ type State struct {
 	Reconnecting int            // listens that are not
 	Children     int            // processes of its command that serve one session each
 	ChildLimit   int            // 0: the server is no command
+	Shared       int            // processes of its command that serve everybody
+	TokenExpires time.Time      // zero: there is no token, or nobody said
 	Server       Server
 }
 
@@ -44,7 +49,7 @@ type Stream struct {
 }
 
 // looks are the metrics that are read at each scrape.
-var looks = []metric{sessionsOpen, streams, sessionLimit, flowLimit, callsInFlight, flowsSuspended, oldestFlow, upstreamReady, listens, connections, processes, childrenLimit, upstreamInfo}
+var looks = []metric{sessionsOpen, streams, sessionLimit, flowLimit, callsInFlight, flowsSuspended, oldestFlow, upstreamReady, listens, connections, processes, childrenLimit, upstreamInfo, tokenExpiry}
 
 // memory are the metrics of the process's memory, read at each scrape, too.
 var memory = []metric{memoryUsed, memoryLimit, memoryRefused, storeUp}
@@ -86,6 +91,51 @@ func (r *Registry) Store(up func() bool) {
 type sight struct {
 	look  func() []State
 	descs map[string]*prometheus.Desc
+
+	mu      sync.Mutex
+	servers map[string]*servers // by mount
+}
+
+// servers are what servers of one mount said of themselves.
+type servers struct{ names, releases, drafts names }
+
+// maxServers bounds each of these.
+const maxServers = 8
+
+// saidOf returns what is known of the servers of a mount.
+func (s *sight) saidOf(mount string) *servers {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.servers == nil {
+		s.servers = map[string]*servers{}
+	}
+	if s.servers[mount] == nil {
+		s.servers[mount] = &servers{names{most: maxServers}, names{most: maxServers}, names{most: maxServers}}
+	}
+	return s.servers[mount]
+}
+
+// info returns the labels for what a server says of itself: its words only as far as
+// there is room for them.
+func (k *servers) info(said *Server) []string {
+	told := func(n *names, word string) string {
+		if word == "" {
+			return ""
+		}
+		return n.word(word)
+	}
+	return []string{clean(said.Era), versionWords(said.Versions), told(&k.names, said.Name), told(&k.releases, said.Version), told(&k.drafts, said.Draft)}
+}
+
+// versionWords returns the label for a list of revisions.
+func versionWords(list string) string {
+	var known []string
+	for v := range strings.FieldsSeq(list) {
+		if w := versionWord(mcp.Version(v)); !slices.Contains(known, w) {
+			known = append(known, w)
+		}
+	}
+	return strings.Join(known, " ")
 }
 
 func newSight(look func() []State) *sight {
@@ -129,10 +179,14 @@ func (s *sight) Collect(out chan<- prometheus.Metric) {
 			set(connections, float64(state.Connections), "open")
 		} else {
 			set(processes, float64(state.Children), "session")
+			set(processes, float64(state.Shared), "shared")
 			set(childrenLimit, float64(state.ChildLimit))
 		}
-		if s := &state.Server; s.Era != "" {
-			set(upstreamInfo, 1, clean(s.Era), clean(s.Versions), clean(s.Name), clean(s.Version), clean(s.Draft))
+		if server := &state.Server; server.Era != "" {
+			set(upstreamInfo, 1, s.saidOf(state.Mount).info(server)...)
+		}
+		if !state.TokenExpires.IsZero() {
+			set(tokenExpiry, float64(state.TokenExpires.Unix()))
 		}
 	}
 }

@@ -35,19 +35,19 @@ var (
 	serverOperation = metric{
 		name: "mcp_server_operation_duration_seconds", otel: "mcp.server.operation.duration", kind: histogram, buckets: patient,
 		labels: []string{"mount", "mcp_method_name", "mcp_protocol_version", "gen_ai_operation_name", "error_type", "rpc_response_status_code",
-			"network_transport", "network_protocol_name", "mcpbridge_transport"},
-		help: "Requests of clients, from their arrival to their answer, the time that people needed included.",
+			"network_transport", "network_protocol_name", "network_protocol_version", "gen_ai_tool_name", "mcpbridge_transport"},
+		help: "Requests of clients, from their arrival to their answer, the time that people needed included. Tools are told apart with metrics.tools.",
 	}
 	clientOperation = metric{
 		name: "mcp_client_operation_duration_seconds", otel: "mcp.client.operation.duration", kind: histogram, buckets: conventional,
 		labels: []string{"mount", "mcp_method_name", "mcp_protocol_version", "gen_ai_operation_name", "error_type", "rpc_response_status_code",
-			"network_transport", "network_protocol_name", "server_address", "server_port", "mcpbridge_result"},
+			"network_transport", "network_protocol_name", "network_protocol_version", "gen_ai_tool_name", "server_address", "server_port", "mcpbridge_result"},
 		help: "Requests of the bridge: one for each round to the server, and one for each question to a client. The server's address stands at rounds.",
 	}
 	serverSession = metric{
 		name: "mcp_server_session_duration_seconds", otel: "mcp.server.session.duration", kind: histogram, buckets: sessionLong,
-		labels: []string{"mount", "mcp_protocol_version", "network_transport", "mcpbridge_session_end"},
-		help:   "Sessions of clients, from initialize to their end.",
+		labels: []string{"mount", "mcp_protocol_version", "network_transport", "network_protocol_name", "error_type", "mcpbridge_session_end"},
+		help:   "Sessions of clients, from initialize to their end. An error is a connection that broke, and a limit that ended the session.",
 	}
 )
 
@@ -103,6 +103,18 @@ var (
 	}
 )
 
+// The bridge's own: signing in to servers.
+var (
+	oauthSteps = metric{
+		name: "mcpbridge_oauth_total", kind: counter, labels: []string{"mount", "step", "outcome"},
+		help: "What the bridge did to get tokens for a server, by what came of it; sign_in is the whole, the person included.",
+	}
+	tokenExpiry = metric{
+		name: "mcpbridge_oauth_token_expiry_timestamp_seconds", kind: gauge, labels: []string{"mount"},
+		help: "When the token ends with which the bridge itself is signed in to a server; absent without one, or where nobody said.",
+	}
+)
+
 // The bridge's own: what it does to messages, and what that takes.
 var (
 	overhead = metric{
@@ -135,15 +147,15 @@ var (
 	}
 	processes = metric{
 		name: "mcpbridge_children", kind: gauge, labels: []string{"mount", "state"},
-		help: "Processes of a command that serve one session each.",
+		help: "Processes of a command: the one that all share, and those that serve one session each.",
 	}
 	childrenLimit = metric{
 		name: "mcpbridge_children_limit", kind: gauge, labels: []string{"mount"},
-		help: "How many there may be: limits.children.",
+		help: "How many of the latter there may be: limits.children.",
 	}
 	upstreamInfo = metric{
 		name: "mcpbridge_upstream_info", kind: gauge, labels: []string{"mount", "era", "versions", "server", "server_version", "draft"},
-		help: "Always 1; the labels tell what the server says of itself, shortened.",
+		help: "Always 1; the labels tell what the server says of itself. Of names, releases and drafts the first 8 of a mount are told, shortened, and of versions those of the protocol; others are _OTHER.",
 	}
 )
 
@@ -220,6 +232,7 @@ var table = []metric{
 	serverOperation, clientOperation, serverSession,
 	streams, traceSpans, reloads, reloaded,
 	flowsEnded, rounds, questions, questionTime, sessionsEnded, refused, resumptions, upstreamFailures, breaker, clients, clientSeen, passed,
+	oauthSteps, tokenExpiry,
 	overhead, repeats, downlevel, cacheRequests, listens, connections, processes, childrenLimit, upstreamInfo,
 	sessionsOpen, sessionLimit, callsInFlight, flowsSuspended, oldestFlow, flowLimit, upstreamReady, storeUp, memoryUsed, memoryLimit, memoryRefused, buildInfo,
 }

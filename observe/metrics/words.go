@@ -53,8 +53,17 @@ func versionWord(version mcp.Version) string {
 // losses are the words for what older revisions cannot say.
 var losses = words(translate.Losses...)
 
-func lossWord(what string) string {
-	if w, ok := losses[what]; ok {
+func lossWord(what string) string { return expected(losses, what) }
+
+// The words for what happens on the way to a token.
+var (
+	oauthStepWords = words("discovery", "registration", "sign_in", "token", "refresh", "exchange")
+	oauthOutcomes  = words("ok", "refused", "unavailable", "expired")
+)
+
+// expected returns the label for a word that is to be one of a set.
+func expected(set map[string]string, word string) string {
+	if w, ok := set[word]; ok {
 		return w
 	}
 	return other

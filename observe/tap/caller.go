@@ -40,14 +40,14 @@ func (c *caller) Do(ctx context.Context, call *upstream.Call, notify func(jsonrp
 		notify = seen.hearing(notify)
 	}
 	answer, err := c.Caller.Do(ctx, call, notify)
-	done := observe.Request{Method: call.Method, Version: mcp.V20260728, Took: time.Since(began)}
+	done := observe.Request{Method: call.Method, Version: mcp.V20260728, Took: time.Since(began), Params: call.Params}
 	switch {
 	case err != nil:
 		done.Result, done.Cause = observe.Error, causeOf(err)
 	case answer.Error != nil:
-		done.Result, done.Code = observe.Error, answer.Error.Code
+		done.Result, done.Code, done.HTTP = observe.Error, answer.Error.Code, answer.HTTP
 	default:
-		done.Result = resultOf(answer.ResultType())
+		done.Result, done.HTTP, done.Answer = resultOf(answer.ResultType()), answer.HTTP, answer.Result
 	}
 	if seen != nil {
 		seen.answered(&done, answer)
