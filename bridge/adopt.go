@@ -2,6 +2,8 @@ package bridge
 
 import (
 	"slices"
+
+	"github.com/mcpbridge/bridge/bridge/call"
 )
 
 // Adopt implements downstream.Conversation: what both sides have changed since before is
@@ -27,7 +29,7 @@ func (c *conversation) Adopt(before, theirs []byte) error {
 }
 
 func (c *conversation) adoptBreakerLocked(base, other *sessionRecord) {
-	for k, name := range capabilityOf {
+	for k, name := range call.CapabilityOf {
 		until := other.Breaker[name]
 		if until.Equal(base.Breaker[name]) {
 			continue

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/mcpbridge/bridge/bridge/call"
+	"github.com/mcpbridge/bridge/bridge/ends"
 	"github.com/mcpbridge/bridge/bridge/subscriptions"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/fault"
@@ -26,32 +28,32 @@ func (c *conversation) announce() {
 	first := !c.announced && !c.closed
 	c.announced = true
 	c.mu.Unlock()
-	if first && c.push != nil && !c.server.Lists.Empty() {
+	if first && c.push != nil && !c.Server.Lists.Empty() {
 		c.listen()
 	}
 }
 
 // listen has the conversation hear what the server announces, unless it is over.
 func (c *conversation) listen() {
-	c.b.listens.Join(c, c.identity(), c.server.Lists)
+	c.b.listens.Join(c, c.identity(), c.Server.Lists)
 	c.mu.Lock()
 	closed := c.closed
 	c.mu.Unlock()
 	if closed { // meanwhile, so that Close had nothing to leave
-		c.b.listens.Leave(c, c.principal)
+		c.b.listens.Leave(c, c.Principal)
 	}
 }
 
 func (c *conversation) identity() subscriptions.Identity {
 	return subscriptions.Identity{
-		Principal: c.principal, Authorization: c.authorization, Version: c.server.Version, ClientInfo: c.clientInfo,
-		Account: c.account,
+		Principal: c.Principal, Authorization: c.authorization, Version: c.Server.Version, ClientInfo: c.ClientInfo,
+		Account: c.Account,
 	}
 }
 
 // Announce implements subscriptions.Session (C.3).
 func (c *conversation) Announce(key, method string, params []byte) {
-	if params, ok := c.rules.Notification(method, params); ok {
+	if params, ok := c.Rules.Notification(method, params); ok {
 		c.push.Push(key, downstream.Notification(method, params))
 	}
 }
@@ -60,10 +62,10 @@ func (c *conversation) Announce(key, method string, params []byte) {
 // the interaction belongs to (I-11), and for nobody when no call knows the id.
 func (c *conversation) ElicitationOver(params []byte) {
 	c.mu.Lock()
-	calls := append([]*call(nil), c.calls...)
+	calls := append([]*call.Call(nil), c.calls...)
 	c.mu.Unlock()
 	for _, k := range calls {
-		k.elicitationOver(params)
+		k.ElicitationOver(params)
 	}
 }
 
@@ -91,8 +93,8 @@ func serveUnsubscribe(c *conversation, _ context.Context, caller downstream.Call
 // subscribable returns the resource that a request is about, where any can be
 // subscribed to.
 func (c *conversation) subscribable(req downstream.Request) (uri string, err *jsonrpc.Error) {
-	if !c.server.Subscribe || c.push == nil {
-		return "", methodNotFound(req.Method)
+	if !c.Server.Subscribe || c.push == nil {
+		return "", ends.MethodNotFound(req.Method)
 	}
 	uri, ok := rawjson.Text(req.URI)
 	if !ok {
@@ -127,9 +129,9 @@ func (c *conversation) explainSubscription(err error) *jsonrpc.Error {
 	case errors.As(err, &tooMany):
 		return fault.Internal(err.Error(), fault.Limit("limits.subscriptions"))
 	case errors.As(err, &failure):
-		return describe(failure)
+		return ends.Describe(failure)
 	case errors.As(err, &refused):
-		_, refused = c.rules.Error(mcp.MethodResourcesSubscribe, nil, refused)
+		_, refused = c.Rules.Error(mcp.MethodResourcesSubscribe, nil, refused)
 		return refused
 	case errors.Is(err, subscriptions.ErrNotAccepted):
 		return fault.Params(err.Error())

@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"strconv"
 	"testing"
 
 	"github.com/rs/zerolog"
@@ -10,7 +11,7 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
-	"github.com/mcpbridge/bridge/mrtr"
+	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/upstream"
 )
 
@@ -65,26 +66,42 @@ func conversationOn(t testing.TB, up upstream.Caller) *conversation {
 	return conv
 }
 
-// progressing returns a function that has a call notify its client of progress.
-func progressing(t testing.TB) func() {
-	k := &call{conv: benchConversation(t), out: discard{}}
-	k.flow.Progress.Token, k.token = []byte("7"), []byte(`"p-1-0"`)
-	k.flow.State = mrtr.Sending
-	msg := jsonrpc.Message{Method: mcp.NotificationProgress,
-		Params: []byte(`{"progressToken":"p-1-0","progress":3,"total":10,"message":"step 3 of 10"}`)}
-	r := &round{call: k}
-	return func() {
-		k.flow.Progress.Started = false
-		r.notify(msg)
-	}
+// chatty is an upstream that tells a hundred times of progress before it answers.
+type chatty struct {
+	instant
+	params []byte
 }
 
-// BenchmarkProgress is the bridge's own share of a progress notification.
-func BenchmarkProgress(b *testing.B) {
-	notify := progressing(b)
-	b.ReportAllocs()
-	for b.Loop() {
-		notify()
+func (c *chatty) Do(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error) {
+	c.params = append(c.params[:0], `{"progressToken":`...)
+	c.params = append(c.params, rawjson.Get(rawjson.Get(call.Params, "_meta"), "progressToken")...)
+	c.params = append(c.params, `,"total":300,"message":"a step","progress":`...)
+	for at := range 100 {
+		params := strconv.AppendInt(c.params, int64(at+100), 10)
+		notify(jsonrpc.Message{Method: mcp.NotificationProgress, Params: append(params, '}')})
+	}
+	return c.instant.Do(ctx, call, notify)
+}
+
+// tally is a client that counts what is queued for it.
+type tally struct {
+	discard
+	queued int
+}
+
+func (c *tally) Queue(downstream.Message) { c.queued++ }
+
+// progressing returns a function that makes a call with a hundred notifications of
+// progress, and tells how many reach its client.
+func progressing(t testing.TB) func() int {
+	conv := conversationOn(t, &chatty{instant: instant{upstream.Answer{Result: []byte(benchResult)}}, params: make([]byte, 0, 256)})
+	req := downstream.NewRequest(jsonrpc.Message{ID: "7", Method: mcp.MethodToolsCall,
+		Params: []byte(`{"name":"echo","arguments":{"text":"hello"},"_meta":{"progressToken":7}}`)})
+	ctx, out := context.Background(), &tally{}
+	return func() int {
+		out.queued = 0
+		conv.Serve(ctx, downstream.Caller{}, req, out)
+		return out.queued
 	}
 }
 

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/ask"
 	"github.com/mcpbridge/bridge/bridge/again"
+	"github.com/mcpbridge/bridge/bridge/call"
 	"github.com/mcpbridge/bridge/bridge/catalog"
 	"github.com/mcpbridge/bridge/bridge/subscriptions"
 	"github.com/mcpbridge/bridge/downstream"
@@ -21,7 +23,6 @@ import (
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/translate"
 	"github.com/mcpbridge/bridge/upstream"
-	"github.com/rs/zerolog"
 )
 
 // Options configures a Bridge. Upstream is required; every zero value means
@@ -78,7 +79,7 @@ var ErrClosed = downstream.ErrStopping
 type Bridge struct {
 	opt     Options
 	limits  Limits
-	flows   mrtr.Limits // of every flow; never changed
+	driver  *call.Driver // of every call
 	log     zerolog.Logger
 	notices notices
 	listens *subscriptions.Hub
@@ -86,9 +87,6 @@ type Bridge struct {
 	omitted omissions
 	ruled   [len(mcp.Legacy)]translate.Rules // for clients of mcp.Legacy
 	kept    again.Calls                      // of requests without a session
-	serial  atomic.Uint64                    // numbers calls, for progress tokens and log lines
-
-	working sync.WaitGroup // work that belongs to no call any more
 
 	mu            sync.Mutex
 	conversations roster.Set[*conversation]
@@ -98,17 +96,13 @@ type Bridge struct {
 // notices are the loggers for what clients and servers cause, one per kind, each with a
 // rate of its own.
 type notices struct {
-	failed       zerolog.Logger // calls
-	queued       zerolog.Logger // calls that wait for their turn
-	unserved     zerolog.Logger // clients that could not be served
-	untranslated zerolog.Logger // results
-	omitted      zerolog.Logger // entries of lists
+	unserved zerolog.Logger // clients that could not be served
+	omitted  zerolog.Logger // entries of lists
 }
 
 func newNotices(log zerolog.Logger) notices {
 	return notices{
-		failed: logfield.AtMost(100, log), queued: logfield.AtMost(1, log),
-		unserved: logfield.Seldom(log), untranslated: logfield.Seldom(log), omitted: logfield.AtMost(100, log),
+		unserved: logfield.Seldom(log), omitted: logfield.AtMost(100, log),
 	}
 }
 
@@ -117,7 +111,6 @@ func New(opt Options) *Bridge {
 	b := &Bridge{
 		opt:     opt,
 		limits:  opt.Limits.withDefaults(),
-		flows:   opt.Limits.Flow.WithDefaults(),
 		log:     opt.Log,
 		notices: newNotices(opt.Log),
 
@@ -126,6 +119,11 @@ func New(opt Options) *Bridge {
 	b.kept.Limit(b.limits.FlowsPerSession)
 	b.listens = subscriptions.NewHub(subscriptions.Options{
 		Upstream: opt.Upstream, Catalog: b.catalog, Listens: b.limits.Listens, Log: opt.Log,
+	})
+	b.driver = call.NewDriver(call.Options{
+		Upstream: opt.Upstream, Catalog: b.catalog, Turns: opt.Turns, Ask: opt.Ask, Seat: opt.Seat, Watch: opt.Watch,
+		Alive: b.listens.Alive, Draft: opt.Draft, Flows: opt.Limits.Flow.WithDefaults(), Waiting: b.limits.FlowsPerSession,
+		OneIdentity: opt.OneIdentity, Wait: opt.Wait, Patience: opt.Patience, Log: opt.Log,
 	})
 	for i, version := range mcp.Legacy {
 		b.ruled[i] = b.newRules(version)
@@ -164,18 +162,7 @@ func (b *Bridge) Close() {
 	}
 	b.kept.Close(ErrClosed)
 	b.listens.Close()
-	b.working.Wait()
-}
-
-// background runs work that belongs to no call any more, and that Close awaits.
-func (b *Bridge) background(work func()) { b.working.Go(work) }
-
-// seenAs returns the principal that the server knows this one as.
-func (b *Bridge) seenAs(principal string) string {
-	if b.opt.OneIdentity {
-		return ""
-	}
-	return principal
+	b.driver.Await()
 }
 
 func (b *Bridge) adopt(conv *conversation) bool {

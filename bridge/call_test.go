@@ -532,21 +532,3 @@ func TestPanicAfterAnAnswerEndsNothingButItsCall(t *testing.T) {
 		}
 	})
 }
-
-// What the runtime holds of a stopped timer must not hold the call, with all that a
-// client sent.
-func TestTimerOfAFinishedCallHoldsNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		conv, _ := session(t, Limits{}, hang)
-		c := request(t, conv, "1", mcp.MethodToolsCall, book)
-		conv.mu.Lock()
-		k := conv.calls[0]
-		conv.mu.Unlock()
-		conv.Notify(downstream.Caller{}, jsonrpc.Message{Method: mcp.NotificationCancelled, Params: []byte(`{"requestId":1}`)})
-		synctest.Wait()
-		if !c.over() || k.timer.call.Load() != nil {
-			t.Error("the timer still leads to the call")
-		}
-		k.timer.ring() // comes to nothing
-	})
-}

@@ -7,18 +7,16 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/mcpbridge/bridge/ask"
 	"github.com/mcpbridge/bridge/ask/model"
 	"github.com/mcpbridge/bridge/bridge/again"
+	"github.com/mcpbridge/bridge/bridge/call"
 	"github.com/mcpbridge/bridge/bridge/catalog"
 	"github.com/mcpbridge/bridge/bridge/subscriptions"
 	"github.com/mcpbridge/bridge/bridge/tasks"
 	"github.com/mcpbridge/bridge/downstream"
-	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
-	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/translate"
 )
 
@@ -26,19 +24,11 @@ import (
 // downstream.Conversation. There may be tens of thousands, so what most of them
 // never use is made on first use.
 type conversation struct {
-	b             *Bridge
-	rules         *translate.Rules // shared by all of its version
-	server        *catalog.Server
+	b *Bridge
+	call.Party
 	push          downstream.Pusher // nil: no channel for unrelated messages
-	principal     string            // as far as the server can tell clients apart
-	account       *budget.Account   // of the session
-	transport     observe.Transport // over which the client came
 	authorization string            // of the initialize request, for work that nobody in particular caused (H-2)
-	clientInfo    []byte            // as the client declared it; nil when stateless
 	declared      []byte            // capabilities as the client declared them
-	capable       []byte            // the same as 2026-07-28 has them, to declare upstream (A.5); nil when stateless
-
-	stranger string // the principal of a request without a session, to know its next one by
 
 	kept  again.Calls // that wait for the same call again
 	tasks tasks.Set   // that the bridge hosts for the client (mode 2)
@@ -49,38 +39,43 @@ type conversation struct {
 	served    uint8    // which kinds the client has answered, a bit each
 	announced bool     // initialized came, or a request that implies it
 	closed    bool
-	calls     []*call
+	calls     []*call.Call
 	early     earlyCancels
 	questions questions
-	suspended mrtr.Suspended[*call]
+	suspended mrtr.Suspended[*call.Call]
 	resources *subscriptions.Resources // nil until the first resources/subscribe
 	spent     model.Spent              // sampling requests answered elsewhere
 	nobody    string                   // the owner of its questions, when no principal is; empty until needed
 }
 
 func (b *Bridge) newConversation(version mcp.Version, caller downstream.Caller, srv *catalog.Server, push downstream.Pusher) *conversation {
-	return &conversation{
-		b:             b,
-		rules:         b.rules(version),
-		server:        srv,
+	c := &conversation{
+		b: b,
+		Party: call.Party{
+			Driver:    b.driver,
+			Rules:     b.rules(version),
+			Server:    srv,
+			Principal: b.driver.SeenAs(caller.Principal),
+			Account:   caller.Account,
+			Transport: caller.Transport,
+		},
 		push:          push,
-		principal:     b.seenAs(caller.Principal),
-		account:       caller.Account,
-		transport:     caller.Transport,
 		authorization: caller.Authorization,
-		suspended:     mrtr.NewSuspended[*call](b.limits.FlowsPerSession),
+		suspended:     mrtr.NewSuspended[*call.Call](b.limits.FlowsPerSession),
 	}
+	c.Session = c
+	return c
 }
 
 // declare keeps what the client says of itself, as raw JSON: sessions share it, since
 // thousands of clients of one kind say the same. As far as the revision's
 // capabilities exist in 2026-07-28, they are mirrored (A.5).
 func (c *conversation) declare(clientInfo, capabilities []byte) {
-	c.clientInfo = c.b.catalog.Share(clientInfo)
-	c.declared = c.b.catalog.Share(capabilities)
-	c.capable = c.declared // one copy of what most clients declare
-	if caps := translate.ClientCapabilities(c.rules.Version, capabilities, true); !bytes.Equal(caps, c.declared) {
-		c.capable = c.b.catalog.Share(caps)
+	c.ClientInfo = c.Driver.Catalog.Share(clientInfo)
+	c.declared = c.Driver.Catalog.Share(capabilities)
+	c.Capable = c.declared // one copy of what most clients declare
+	if caps := translate.ClientCapabilities(c.Rules.Version, capabilities, true); !bytes.Equal(caps, c.declared) {
+		c.Capable = c.Driver.Catalog.Share(caps)
 	}
 }
 
@@ -88,46 +83,46 @@ func (c *conversation) declare(clientInfo, capabilities []byte) {
 func (c *conversation) Orderly() bool { return false }
 
 // Version implements downstream.Conversation.
-func (c *conversation) Version() mcp.Version { return c.rules.Version }
+func (c *conversation) Version() mcp.Version { return c.Rules.Version }
 
-// declares returns what a call tells the server of the client: its capabilities, and
+// Declares implements call.Session: it returns what a call tells the server of the client: its capabilities, and
 // the level of log messages that it wants; empty: none.
-func (c *conversation) declares() (capabilities []byte, level string) {
+func (c *conversation) Declares() (capabilities []byte, level string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.server.Logging {
+	if c.Server.Logging {
 		level = c.level
 	}
 	return c.capabilitiesLocked(), level
 }
 
-func (c *conversation) logLevel() string {
+func (c *conversation) Level() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.level
 }
 
-// ended notes that a request was answered that never became a registered call.
-func (c *conversation) ended(id jsonrpc.ID) {
+// Ended implements call.Session: it notes that a request was answered that never became a registered call.
+func (c *conversation) Ended(id jsonrpc.ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.early.ended(id)
 }
 
-// enter registers a call; false means that the session is over, or that the call
+// Enter implements call.Session: it registers a call; false means that the session is over, or that the call
 // was cancelled already.
-func (c *conversation) enter(k *call) bool {
+func (c *conversation) Enter(k *call.Call) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed || k.task == nil && c.early.take(k) {
+	if c.closed || !k.Hosted() && c.early.take(k) {
 		return false
 	}
 	c.calls = append(c.calls, k)
 	return true
 }
 
-// exit takes a call out of the tables. It is idempotent.
-func (c *conversation) exit(k *call) {
+// Exit implements call.Session: it takes a call out of the tables. It is idempotent.
+func (c *conversation) Exit(k *call.Call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range c.calls {
@@ -135,28 +130,28 @@ func (c *conversation) exit(k *call) {
 			last := len(c.calls) - 1
 			c.calls[i], c.calls[last] = c.calls[last], nil
 			c.calls = c.calls[:last]
-			c.early.ended(k.flow.ID)
+			c.early.ended(k.ID())
 			break
 		}
 	}
 	c.suspended.Remove(k)
 }
 
-// await registers a question, so that its answer is recognised.
-func (c *conversation) await(k *call, id jsonrpc.ID, key string) {
+// Await implements call.Session: it registers a question, so that its answer is recognised.
+func (c *conversation) Await(k *call.Call, id jsonrpc.ID, key string, invites bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.questions.add(id, key, k, false)
+	c.questions.add(id, key, k, invites)
 }
 
-func (c *conversation) drop(id jsonrpc.ID) {
+func (c *conversation) Drop(id jsonrpc.ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.questions.remove(id)
 }
 
-// suspend puts a call into the LRU, and returns the one that must make room for it.
-func (c *conversation) suspend(k *call) (evicted *call) {
+// Suspend implements call.Session: it puts a call into the LRU, and returns the one that must make room for it.
+func (c *conversation) Suspend(k *call.Call) (evicted *call.Call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	oldest, full := c.suspended.Add(k)
@@ -166,13 +161,13 @@ func (c *conversation) suspend(k *call) (evicted *call) {
 	return nil
 }
 
-func (c *conversation) resumed(k *call) {
+func (c *conversation) Resumed(k *call.Call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.suspended.Remove(k)
 }
 
-func (c *conversation) underWay() []*call {
+func (c *conversation) underWay() []*call.Call {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.calls)
@@ -185,10 +180,10 @@ func (c *conversation) changed() {
 	}
 }
 
-// owner names, for nobody to read, whose questions the conversation's are.
-func (c *conversation) owner() string {
-	if c.principal != "" || c.stranger != "" {
-		return cmp.Or(c.principal, c.stranger)
+// Owner implements call.Session: it names, for nobody to read, whose questions the conversation's are.
+func (c *conversation) Owner() string {
+	if c.Principal != "" || c.Stranger != "" {
+		return cmp.Or(c.Principal, c.Stranger)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -203,32 +198,29 @@ func (c *conversation) owner() string {
 // from: an inquiry is an effect like a question to the client, and its answer is the
 // same event.
 
-// asks returns who answers for the client; nil: nobody.
-func (c *conversation) asks() *ask.Room { return c.b.opt.Ask }
-
 // Hears implements again.Session: it reports whether a log message of a level is for the client: where it named no
 // level, the server's own choice is left to the server (2025-11-25, logging).
 func (c *conversation) Hears(level string) bool {
-	wanted := c.logLevel()
+	wanted := c.Level()
 	if wanted == "" {
-		return c.server.Logging
+		return c.Server.Logging
 	}
 	return mcp.Severity(level) >= mcp.Severity(wanted)
 }
 
-// repeats returns where the calls of the conversation wait for the same call again; nil: nowhere.
-func (c *conversation) repeats() *again.Calls {
+// Repeats implements call.Session: it returns where the calls of the conversation wait for the same call again; nil: nowhere.
+func (c *conversation) Repeats() *again.Calls {
 	switch {
-	case c.capable != nil:
+	case c.Capable != nil:
 		return &c.kept
-	case c.stranger != "":
+	case c.Stranger != "":
 		return &c.b.kept
 	}
 	return nil
 }
 
-// comesBack reports whether the same call can be made again and be known.
-func (c *conversation) comesBack() bool { return c.repeats() != nil }
-
 // Background implements again.Session.
-func (c *conversation) Background(work func()) { c.b.background(work) }
+func (c *conversation) Background(work func()) { c.Driver.Background(work) }
+
+// Spent implements call.Session.
+func (c *conversation) Spent() *model.Spent { return &c.spent }

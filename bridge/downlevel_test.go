@@ -14,7 +14,7 @@ const multiSelect = `"q":{"method":"elicitation/create","params":{"message":"Whi
 // oldSession is a session of a 2025-06-18 client.
 func oldSession(t *testing.T, steps ...step) (*conversation, *script) {
 	conv, up := session(t, Limits{}, steps...)
-	conv.rules.Version = mcp.V20250618
+	conv.Rules.Version = mcp.V20250618
 	conv.declare(nil, []byte(declaredByClient))
 	return conv, up
 }
@@ -41,7 +41,7 @@ func TestUnusableAnswerIsAskedForOnceMore_C26(t *testing.T) {
 func TestUnaskableQuestionIsAnsweredForTheClient_Q12(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conv, up := oldSession(t, inputRequired(`"s"`, multiSelect, `"r":{"method":"roots/list"}`), result(booked))
-		conv.rules.CancelMultiSelect = true
+		conv.Rules.CancelMultiSelect = true
 		c := request(t, conv, "1", mcp.MethodToolsCall, book)
 		if n := len(c.asked()); n != 1 || c.asked()[0].Method != mcp.MethodRootsList {
 			t.Fatalf("asked %d", n)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcpbridge/bridge/bridge/call"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 )
@@ -62,9 +63,9 @@ func (e *earlyCancels) keep(id jsonrpc.ID, principal string) {
 func (e *earlyCancels) knows(id jsonrpc.ID) bool { return slices.Contains(e.over[:], hashID(id)) }
 
 // take reports whether the call was cancelled before it came.
-func (e *earlyCancels) take(k *call) bool {
+func (e *earlyCancels) take(k *call.Call) bool {
 	for i, c := range e.waiting {
-		if c.id != k.flow.ID || !k.Of(downstream.Caller{Principal: c.principal}) {
+		if c.id != k.ID() || !k.Of(downstream.Caller{Principal: c.principal}) {
 			continue
 		}
 		e.waiting = slices.Delete(e.waiting, i, i+1)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/mcpbridge/bridge/bridge/ends"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -19,13 +20,13 @@ import (
 )
 
 // ends takes the reports of calls.
-type ends struct {
+type endings struct {
 	observe.Nobody
 	mu    sync.Mutex
 	calls []observe.Call
 }
 
-func (e *ends) CallEnded(c observe.Call) {
+func (e *endings) CallEnded(c observe.Call) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.calls = append(e.calls, c)
@@ -63,11 +64,9 @@ func TestEveryEndOfACallHasOneLine(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				conv, _ := session(t, Limits{}, tc.steps...)
 				var log bytes.Buffer
-				seen := &ends{}
-				conv.b.log, conv.b.opt.Watch = zerolog.New(&log).Level(zerolog.DebugLevel), seen
-				conv.b.notices = newNotices(conv.b.log)
+				seen := &endings{}
+				conv, _ := sessionWith(t, Options{Log: zerolog.New(&log).Level(zerolog.DebugLevel), Watch: seen}, tc.steps...)
 				if tc.method == "" {
 					tc.method = mcp.MethodToolsCall
 				}
@@ -85,7 +84,7 @@ func TestEveryEndOfACallHasOneLine(t *testing.T) {
 					if err := json.Unmarshal([]byte(text), &line); err != nil {
 						t.Fatal(err)
 					}
-					if line["message"] == endedLine {
+					if line["message"] == ends.Line {
 						lines = append(lines, line)
 					}
 				}

@@ -239,8 +239,15 @@ const declaredByClient = `{"elicitation":{"form":{},"url":{}},"sampling":{},"roo
 // session returns a conversation of a 2025-11-25 client on a scripted upstream.
 func session(t *testing.T, limits Limits, steps ...step) (*conversation, *script) {
 	t.Helper()
+	return sessionWith(t, Options{Limits: limits, Log: zerolog.Nop()}, steps...)
+}
+
+// sessionWith is session, of a bridge that is configured otherwise.
+func sessionWith(t *testing.T, opt Options, steps ...step) (*conversation, *script) {
+	t.Helper()
 	up := &script{steps: steps}
-	b := New(Options{Upstream: up, Limits: limits, Log: zerolog.Nop()})
+	opt.Upstream = up
+	b := New(opt)
 	t.Cleanup(b.Close)
 	conv := b.newConversation(mcp.V20251125, downstream.Caller{}, catalog.Unknown, nil)
 	conv.declare([]byte(`{"name":"old","version":"1"}`), []byte(declaredByClient))

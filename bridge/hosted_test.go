@@ -27,7 +27,7 @@ const asTask = `{"name":"book","arguments":{},"task":{"ttl":60000}}`
 // hosting returns a session for which the bridge hosts tasks.
 func hosting(t *testing.T, steps ...step) (*conversation, *script) {
 	conv, up := session(t, Limits{}, steps...)
-	conv.rules.HostTasks = true
+	conv.Rules.HostTasks = true
 	conv.push = noPush{}
 	return conv, up
 }
@@ -152,7 +152,7 @@ func TestATaskWhoseQuestionTimedOutWorksOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conv, _ := hosting(t, inputRequired(`"s"`, question1("q")), hang)
 		id := startTask(t, conv)
-		pass(conv.b.flows.ServerRequest)
+		pass(conv.Driver.Flows.ServerRequest)
 		if got := taskStatusOf(t, conv, id); got != `"working"` {
 			t.Errorf("got %s", got)
 		}

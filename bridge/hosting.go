@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/mcpbridge/bridge/bridge/call"
+	"github.com/mcpbridge/bridge/bridge/ends"
 	"github.com/mcpbridge/bridge/bridge/tasks"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/fault"
@@ -17,7 +19,7 @@ import (
 
 // hosts reports whether the bridge hosts tasks for this session (G.3).
 func (c *conversation) hosts() bool {
-	return c.rules.HostTasks && c.push != nil && c.rules.Version.AtLeast(mcp.V20251125)
+	return c.Rules.HostTasks && c.push != nil && c.Rules.Version.AtLeast(mcp.V20251125)
 }
 
 // host starts a tools/call as a task and answers at once with its handle.
@@ -27,24 +29,23 @@ func (c *conversation) host(caller downstream.Caller, req downstream.Request, ou
 	if req.Method != mcp.MethodToolsCall || req.Task == nil || !c.hosts() {
 		return false
 	}
-	t := tasks.New(req.Task, c.account)
-	k := c.newCall(caller, req, t)
-	k.task = t
+	t := tasks.New(req.Task, c.Account)
+	k := call.NewHosted(&c.Party, caller, req, t)
 	if err := c.tasks.Add(t, func() { k.Drive(mrtr.Cancelled()) }); err != nil {
-		finish(out, req.ID, nil, explainTask(err))
+		ends.Finish(out, req.ID, nil, explainTask(err))
 		return true
 	}
 	created := append([]byte(`{"task":`), t.Describe()...)
-	finish(out, req.ID, append(created, '}'), nil)
-	c.b.background(func() { // the handle reaches the client when its request is over
-		k.start()
+	ends.Finish(out, req.ID, append(created, '}'), nil)
+	c.Driver.Background(func() { // the handle reaches the client when its request is over
+		k.Start()
 	})
 	return true
 }
 
 func serveTasksGet(c *conversation, _ context.Context, _ downstream.Caller, req downstream.Request) ([]byte, *jsonrpc.Error) {
 	if !c.hosts() {
-		return nil, methodNotFound(req.Method)
+		return nil, ends.MethodNotFound(req.Method)
 	}
 	t, err := c.tasks.Find(req.Params)
 	if err != nil {
@@ -55,7 +56,7 @@ func serveTasksGet(c *conversation, _ context.Context, _ downstream.Caller, req 
 
 func serveTasksCancel(c *conversation, _ context.Context, _ downstream.Caller, req downstream.Request) ([]byte, *jsonrpc.Error) {
 	if !c.hosts() {
-		return nil, methodNotFound(req.Method)
+		return nil, ends.MethodNotFound(req.Method)
 	}
 	t, err := c.tasks.Find(req.Params)
 	if err == nil {
@@ -69,7 +70,7 @@ func serveTasksCancel(c *conversation, _ context.Context, _ downstream.Caller, r
 
 func serveTasksList(c *conversation, _ context.Context, _ downstream.Caller, req downstream.Request) ([]byte, *jsonrpc.Error) {
 	if !c.hosts() {
-		return nil, methodNotFound(req.Method)
+		return nil, ends.MethodNotFound(req.Method)
 	}
 	list, err := c.tasks.List(req.Params)
 	return list, explainTask(err)
@@ -85,7 +86,7 @@ func (c *conversation) serveTasksResult(req *downstream.Request, out downstream.
 		err = t.Wait(req.ID, out)
 	}
 	if err != nil {
-		finish(out, req.ID, nil, explainTask(err))
+		ends.Finish(out, req.ID, nil, explainTask(err))
 	}
 	return true
 }

@@ -16,7 +16,7 @@ import (
 // formless returns a session of a client that opens addresses but shows no forms.
 func formless(t *testing.T, steps ...step) (*conversation, *script, *person) {
 	conv, up, someone := mute(t, ask.Page, steps...)
-	conv.declare(conv.clientInfo, []byte(`{"elicitation":{"url":{}}}`))
+	conv.declare(conv.ClientInfo, []byte(`{"elicitation":{"url":{}}}`))
 	return conv, up, someone
 }
 
@@ -110,7 +110,7 @@ func TestLinkIsLoggedToClientsThatNamedNoLevel(t *testing.T) {
 	for _, logs := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			conv, _, _ := mute(t, ask.Page, inputRequired(`"s"`, form1("q")))
-			conv.server = &catalog.Server{Logging: logs, Version: string(mcp.V20260728)}
+			conv.Server = &catalog.Server{Logging: logs, Version: string(mcp.V20260728)}
 			c := request(t, conv, "1", mcp.MethodToolsCall, `{"name":"book"}`)
 			told := c.notified(mcp.NotificationMessage)
 			if logs != (len(told) == 1 && linkIn.Match(told[0].Params)) {

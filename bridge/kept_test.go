@@ -59,11 +59,11 @@ func (p *person) answer(link, fields string) {
 func mute(t *testing.T, policy ask.Policy, steps ...step) (*conversation, *script, *person) {
 	t.Helper()
 	conv, up := session(t, Limits{}, steps...)
-	conv.declare(conv.clientInfo, emptyObject)
+	conv.declare(conv.ClientInfo, emptyObject)
 	base, _ := url.Parse("http://127.0.0.1/questions")
 	desk := page.New(base, 100)
-	conv.b.opt.Ask = ask.New(ask.Options{Server: "flights", Policy: policy, Desk: desk})
-	conv.b.opt.Wait = 20 * time.Second
+	conv.Driver.Ask = ask.New(ask.Options{Server: "flights", Policy: policy, Desk: desk})
+	conv.Driver.Wait = 20 * time.Second
 	return conv, up, &person{t, desk}
 }
 
@@ -251,7 +251,7 @@ func TestPoliciesAnswerAtOnce(t *testing.T) {
 func TestImpatientClientIsAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conv, up := session(t, Limits{}, inputRequired(`"s"`, question1("q")), result(booked))
-		conv.b.opt.Patience = func(info []byte) time.Duration {
+		conv.Driver.Patience = func(info []byte) time.Duration {
 			if !strings.Contains(string(info), `"old"`) {
 				t.Errorf("clientInfo %s", info)
 			}
@@ -284,7 +284,7 @@ func TestNothingRunsOnTimeForNobody(t *testing.T) {
 	for _, answered := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			conv, up, ada := mute(t, ask.Page, inputRequired(`"s"`, form1("q")), result(booked))
-			conv.b.flows.ServerRequest, conv.b.flows.Call = 5*time.Minute, time.Hour
+			conv.Driver.Flows.ServerRequest, conv.Driver.Flows.Call = 5*time.Minute, time.Hour
 			first := request(t, conv, "1", mcp.MethodToolsCall, book)
 			pass(time.Minute)
 			want := `{"q":{"action":"cancel"}}`
@@ -312,7 +312,7 @@ func TestNothingRunsOnTimeForNobody(t *testing.T) {
 func TestCallThatNobodyFetchesEndsWithItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conv, up, ada := mute(t, ask.Page, inputRequired(`"s"`, form1("q")))
-		conv.b.flows.ServerRequest, conv.b.flows.Call = 5*time.Minute, time.Hour
+		conv.Driver.Flows.ServerRequest, conv.Driver.Flows.Call = 5*time.Minute, time.Hour
 		request(t, conv, "1", mcp.MethodToolsCall, book)
 		pass(61 * time.Minute)
 		if len(up.calls()) != 1 || len(conv.calls)+conv.kept.Len()+ada.desk.Len() != 0 {
@@ -325,8 +325,8 @@ func TestCallThatNobodyFetchesEndsWithItsTime(t *testing.T) {
 func TestAQuestionOnAPageIsNoEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conv, _, ada := mute(t, ask.Page, inputRequired(`"s"`, form1("q")), result(booked))
-		seen := &ends{}
-		conv.b.opt.Watch = seen
+		seen := &endings{}
+		conv.Driver.Watch = seen
 		c := request(t, conv, "1", mcp.MethodToolsCall, `{"name":"book","_meta":{"progressToken":7}}`)
 		if n := len(seen.calls); n != 0 {
 			t.Errorf("%d ends while the call waits", n)

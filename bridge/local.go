@@ -3,6 +3,7 @@ package bridge
 import (
 	"context"
 
+	"github.com/mcpbridge/bridge/bridge/ends"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -45,13 +46,13 @@ func refuseInitialize(*conversation, context.Context, downstream.Caller, downstr
 }
 
 func notOffered(_ *conversation, _ context.Context, _ downstream.Caller, req downstream.Request) ([]byte, *jsonrpc.Error) {
-	return nil, methodNotFound(req.Method)
+	return nil, ends.MethodNotFound(req.Method)
 }
 
 // serveSetLevel keeps the level for the _meta of later requests (B-6).
 func serveSetLevel(c *conversation, _ context.Context, _ downstream.Caller, req downstream.Request) ([]byte, *jsonrpc.Error) {
-	if !c.server.Logging {
-		return nil, methodNotFound(req.Method)
+	if !c.Server.Logging {
+		return nil, ends.MethodNotFound(req.Method)
 	}
 	level, _ := rawjson.Text(req.Level)
 	if mcp.Severity(level) < 0 {

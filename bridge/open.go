@@ -62,7 +62,7 @@ func (b *Bridge) greet(version mcp.Version, server *catalog.Server, listen bool)
 // Who answers for clients does so for these, too.
 func (b *Bridge) Stateless(caller downstream.Caller, version mcp.Version) downstream.Conversation {
 	conv := b.newConversation(version, caller, catalog.Unknown, nil)
-	conv.stranger = caller.Principal
+	conv.Stranger = caller.Principal
 	return conv
 }
 
@@ -70,7 +70,7 @@ func (b *Bridge) Stateless(caller downstream.Caller, version mcp.Version) downst
 // the client: *downstream.Refusal or *jsonrpc.Error. The answer may
 // be cached for others, so the bridge asks in its own name.
 func (b *Bridge) discover(ctx context.Context, caller downstream.Caller) (*catalog.Server, error) {
-	principal := b.seenAs(caller.Principal)
+	principal := b.driver.SeenAs(caller.Principal)
 	server, err := b.catalog.Discover(ctx, principal, upstream.NewPeer(b.opt.Upstream, upstream.Call{
 		Principal:     principal,
 		Authorization: caller.Authorization,

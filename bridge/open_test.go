@@ -62,7 +62,7 @@ func TestSessionsShareWhatTheirClientsDeclare(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if &one.clientInfo[0] != &two.clientInfo[0] || &one.capable[0] != &two.capable[0] {
+	if &one.ClientInfo[0] != &two.ClientInfo[0] || &one.Capable[0] != &two.Capable[0] {
 		t.Error("each session has its own copy")
 	}
 }

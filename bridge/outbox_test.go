@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/bridge/bridge/call"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -39,11 +40,11 @@ func TestPanicInsideAStepEndsItsCallAlone(t *testing.T) {
 				conv, _ := session(t, Limits{}, inputRequired(`"s"`, question1("q")), faulty, result(booked))
 				conv.level = "debug"
 				neighbour := request(t, conv, "1", mcp.MethodToolsCall, book)
-				sound := conv.rules
-				conv.rules = nil // whoever translates now has a fault
+				sound := conv.Rules
+				conv.Rules = nil // whoever translates now has a fault
 				c := &client{t: t, conv: conv}
-				conv.newCall(downstream.Caller{}, downstream.NewRequest(jsonrpc.Message{ID: "2", Method: mcp.MethodToolsCall, Params: []byte(book)}), c).start()
-				conv.rules = sound
+				call.New(&conv.Party, downstream.Caller{}, downstream.NewRequest(jsonrpc.Message{ID: "2", Method: mcp.MethodToolsCall, Params: []byte(book)}), c).Start()
+				conv.Rules = sound
 				if code := c.rpcError().Code; code != jsonrpc.CodeInternal {
 					t.Errorf("the client got the error %d", code)
 				}
@@ -62,10 +63,10 @@ func TestPanicWhileAnAnswerIsReadEndsItsCallAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conv, _ := session(t, Limits{}, inputRequired(`"s"`, question1("q")))
 		c := request(t, conv, "1", mcp.MethodToolsCall, book)
-		sound := conv.rules
-		conv.rules = nil
+		sound := conv.Rules
+		conv.Rules = nil
 		c.answer(0, `{"action":"accept","content":{}}`)
-		conv.rules = sound
+		conv.Rules = sound
 		if code := c.rpcError().Code; code != jsonrpc.CodeInternal {
 			t.Errorf("the client got the error %d", code)
 		}

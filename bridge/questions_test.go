@@ -3,12 +3,13 @@ package bridge
 import (
 	"testing"
 
+	"github.com/mcpbridge/bridge/bridge/call"
 	"github.com/mcpbridge/bridge/jsonrpc"
 )
 
 func TestQuestionsAreFoundUntilTheyAreRemoved(t *testing.T) {
 	var qs questions
-	calls := [3]*call{{}, {}, {}}
+	calls := [3]*call.Call{{}, {}, {}}
 	for i, id := range []string{`"a"`, `"b"`, `"c"`} {
 		qs.add(jsonrpc.ID(id), id, calls[i], false)
 	}

@@ -7,14 +7,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcpbridge/bridge/bridge/call"
 	"github.com/mcpbridge/bridge/bridge/subscriptions"
 	"github.com/mcpbridge/bridge/downstream"
-	"github.com/mcpbridge/bridge/internal/budget"
-	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
-	"github.com/mcpbridge/bridge/rawjson"
-	"github.com/mcpbridge/bridge/upstream"
 )
 
 // recordVersion counts the changes of sessionRecord that an older bridge could not
@@ -52,14 +49,14 @@ func (c *conversation) snapshot() (*sessionRecord, *subscriptions.Resources) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := &sessionRecord{
-		V: recordVersion, Version: c.rules.Version, ClientInfo: c.clientInfo, Declared: c.declared,
+		V: recordVersion, Version: c.Rules.Version, ClientInfo: c.ClientInfo, Declared: c.declared,
 		Level: c.level, Served: c.served, Announced: c.announced,
 	}
 	if c.breaker != nil {
 		r.Breaker = make(map[string]time.Time)
 		for k, until := range c.breaker {
 			if !until.IsZero() {
-				r.Breaker[capabilityOf[k]] = until
+				r.Breaker[call.CapabilityOf[k]] = until
 			}
 		}
 	}
@@ -121,7 +118,7 @@ func (c *conversation) fill(r *sessionRecord) {
 	c.declare(r.ClientInfo, r.Declared)
 	c.level, c.served = r.Level, r.Served
 	for name, until := range r.Breaker {
-		if k := slices.Index(capabilityOf[:], name); k >= 0 {
+		if k := slices.Index(call.CapabilityOf[:], name); k >= 0 {
 			if c.breaker == nil {
 				c.breaker = new(breaker)
 			}
@@ -136,63 +133,14 @@ func (c *conversation) Flows() (records [][]byte) {
 	calls := slices.Clone(c.calls)
 	c.mu.Unlock()
 	for _, k := range calls {
-		if record := k.saving.record(); record != nil {
+		if record := k.Record(); record != nil {
 			records = append(records, record)
 		}
 	}
 	return records
 }
 
-// record returns what another process needs to go on with the call; nil when it is
-// over, has yet to start or is a task, which lives with its handle.
-func (k *saving) record() []byte {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.task != nil || k.flow.Over() || k.flow.State == mrtr.Admitted {
-		return nil
-	}
-	stored, err := k.flow.Encode()
-	if err != nil {
-		panic(err) // nothing in it can fail
-	}
-	return stored
-}
-
 // Resume implements downstream.Conversation.
 func (c *conversation) Resume(caller downstream.Caller, record []byte, out downstream.Reply) error {
-	flow, err := mrtr.Decode(record)
-	if err != nil {
-		return err
-	}
-	caller.Principal = flow.Principal
-	flow.Limits = &c.b.flows
-	k := &call{conv: c, flow: *flow, name: rawjson.Get(flow.Params, "name"), http: caller.HTTP, caller: caller, out: out, serial: c.b.serial.Add(1)}
-	k.asking = asker{call: k}
-	k.saving = saving{call: k, safe: out.Safe(), saves: 1, told: flow.Progress.Last}
-	k.asking.own, _ = c.declares()
-	if room := c.asks(); room != nil {
-		k.roots = room.Roots(caller.Header)
-	}
-	k.held.hold = budget.On(c.account)
-	if !c.enter(k) {
-		return ErrClosed
-	}
-	for _, in := range flow.Outstanding() {
-		if id := jsonrpc.ID(in.ServerRequestID); id != "" {
-			c.await(k, id, in.Key)
-		}
-	}
-	k.resume(k.saving.interrupted())
-	return nil
-}
-
-// interrupted is the event of a call that was taken over. If it had a request in
-// flight, what that did is unknown (D-15).
-func (k *saving) interrupted() mrtr.Event {
-	lost := &upstream.Failure{Cause: upstream.Lost, Sent: true,
-		Detail: "the bridge was interrupted while the server worked on this call; whether it was done is unknown"}
-	if k.flow.State == mrtr.Sending && !repeatable(k.call) {
-		return mrtr.Failed(lost)
-	}
-	return mrtr.Lost(lost)
+	return call.Resume(&c.Party, caller, record, out)
 }

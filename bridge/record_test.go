@@ -163,11 +163,10 @@ func TestEndedSessionsAnswerTheirCalls_DT19(t *testing.T) {
 func TestFailedCallsAreLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		conv, _ := session(t, Limits{}, func(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error) {
+		conv, _ := sessionWith(t, Options{Log: zerolog.New(&log)}, func(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error) {
 			time.Sleep(2 * time.Second)
 			return nil, &upstream.Failure{Cause: upstream.Lost, Sent: true, Detail: "the connection was lost"}
 		})
-		conv.b.notices.failed = zerolog.New(&log)
 		c := &client{t: t, conv: conv}
 		conv.Serve(t.Context(), downstream.Caller{Session: "ABCDEFGHIJKLMNOP"}, downstream.NewRequest(jsonrpc.Message{
 			ID: "1", Method: mcp.MethodToolsCall, Params: []byte(book)}), c)

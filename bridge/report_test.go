@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
@@ -17,7 +19,7 @@ import (
 
 // notes takes what there is to say besides ends.
 type notes struct {
-	ends
+	endings
 	said []string
 	took map[observe.Phase][]time.Duration
 	mu   sync.Mutex
@@ -59,14 +61,13 @@ func TestWhoWatchesIsTold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				conv, _ := session(t, Limits{}, tc.steps...)
 				seen := &notes{took: map[observe.Phase][]time.Duration{}}
-				conv.b.opt.Watch = seen
+				conv, _ := sessionWith(t, Options{Watch: seen, Log: zerolog.Nop()}, tc.steps...)
 				if tc.version == "" {
 					tc.version = mcp.V20250618
 				}
 				rules := conv.b.newRules(tc.version)
-				conv.rules = &rules
+				conv.Rules = &rules
 				method, params := mcp.MethodToolsCall, book
 				if tc.method != "" {
 					method, params = tc.method, "{}"
@@ -88,10 +89,13 @@ func TestWhoWatchesIsTold(t *testing.T) {
 func TestOverheadIsTheBridgesOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := func(s step) step { return after(time.Second, s) }
-		conv, _ := session(t, Limits{}, slow(inputRequired(`"s"`, question1("a"))), slow(result(booked)))
+		others := slices.Repeat([]step{result(booked)}, observe.OverheadEvery-1)
+		conv, _ := session(t, Limits{}, append(others, slow(inputRequired(`"s"`, question1("a"))), slow(result(booked)))...)
 		seen := &notes{took: map[observe.Phase][]time.Duration{}}
-		conv.b.opt.Watch = seen
-		conv.b.serial.Store(observe.OverheadEvery - 1)
+		conv.Driver.Watch = seen
+		for range others {
+			request(t, conv, "1", mcp.MethodToolsCall, book)
+		}
 		c := request(t, conv, "1", mcp.MethodToolsCall, book)
 		pass(time.Minute)
 		c.answer(0, `{"action":"accept","content":{}}`)

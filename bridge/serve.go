@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcpbridge/bridge/bridge/call"
+	"github.com/mcpbridge/bridge/bridge/ends"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -26,17 +28,7 @@ func (c *conversation) Answer(caller downstream.Caller, msg jsonrpc.Message) err
 	if !ok {
 		return downstream.ErrNotHere
 	}
-	if q.invites {
-		q.call.asking.invited(q.key, &msg)
-		return nil
-	}
-	if q.call.task != nil {
-		q.call.task.Answered(msg.ID)
-	}
-	if q.call.kept != nil {
-		q.call.kept.Settled(string(msg.ID))
-	}
-	if !q.call.asking.answered(caller, q.key, msg) {
+	if !q.call.Answered(caller, q.key, q.invites, msg) {
 		return downstream.ErrNotHere
 	}
 	return nil
@@ -45,22 +37,14 @@ func (c *conversation) Answer(caller downstream.Caller, msg jsonrpc.Message) err
 // Leave implements downstream.Conversation.
 func (c *conversation) Leave() {
 	for _, k := range c.underWay() {
-		k.saving.waitsElsewhere()
+		k.Leave()
 	}
 }
 
 // Renew implements downstream.Conversation.
 func (c *conversation) Renew() {
 	for _, k := range c.underWay() {
-		k.mu.Lock()
-		var kept *downstream.Kept
-		if k.saving.waitsKeptLocked() {
-			kept = k.saving.encodeLocked()
-		}
-		k.mu.Unlock()
-		if kept != nil {
-			k.saving.keep(kept)
-		}
+		k.Refresh()
 	}
 }
 
@@ -75,28 +59,28 @@ func (c *conversation) Serve(ctx context.Context, caller downstream.Caller, req 
 	if serve, ok := localMethods[req.Method]; ok {
 		began := time.Now()
 		result, err := serve(c, ctx, caller, req)
-		c.ended(req.ID)
-		c.reportLocal(&caller, req.Method, began, err)
-		finish(out, req.ID, result, err)
+		c.Ended(req.ID)
+		c.ReportLocal(&caller, req.Method, began, err)
+		ends.Finish(out, req.ID, result, err)
 		return
 	}
 	if missing := unnamed(&req); missing != "" {
-		c.ended(req.ID)
+		c.Ended(req.ID)
 		err := fault.Params(missing + " is missing or no string")
-		c.reportLocal(&caller, req.Method, time.Now(), err)
-		finish(out, req.ID, nil, err)
+		c.ReportLocal(&caller, req.Method, time.Now(), err)
+		ends.Finish(out, req.ID, nil, err)
 		return
 	}
 	began := time.Now()
-	if repeated := c.repeats().Rejoin(c.stranger, c.rules.Version, caller, &req, out); repeated != nil {
-		c.ended(req.ID)
+	if repeated := c.Repeats().Rejoin(c.Stranger, c.Rules.Version, caller, &req, out); repeated != nil {
+		c.Ended(req.ID)
 		repeated.GoOn()
 		return
 	}
-	if k := c.newKeptCall(caller, req, out); (ending{k}).cached(&req) {
-		c.reportLocal(&caller, req.Method, began, nil)
+	if k := call.NewKept(&c.Party, caller, req, out); k.Cached(&req) {
+		c.ReportLocal(&caller, req.Method, began, nil)
 	} else {
-		k.start()
+		k.Start()
 	}
 }
 
@@ -132,7 +116,7 @@ func (c *conversation) Notify(caller downstream.Caller, msg jsonrpc.Message) {
 func (c *conversation) Knows(id jsonrpc.ID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.ContainsFunc(c.calls, func(k *call) bool { return k.goesBy() == id })
+	return slices.ContainsFunc(c.calls, func(k *call.Call) bool { return k.GoesBy() == id })
 }
 
 // cancelled ends the call that the client gave the id, silently (D-T13), be it
@@ -140,10 +124,10 @@ func (c *conversation) Knows(id jsonrpc.ID) bool {
 // it is unknowable which one is meant, and none is ended (B-1).
 func (c *conversation) cancelled(caller downstream.Caller, id jsonrpc.ID) {
 	c.mu.Lock()
-	var meant *call
+	var meant *call.Call
 	found := 0
 	for _, k := range c.calls {
-		if k.goesBy() != id || k.task != nil || !k.Of(caller) {
+		if k.GoesBy() != id || k.Hosted() || !k.Of(caller) {
 			continue // a hosted task's request was answered; tasks/cancel ends it
 		}
 		meant = k
@@ -172,7 +156,7 @@ func (c *conversation) Close(cause error) {
 		return
 	}
 	c.closed = true
-	calls := append([]*call(nil), c.calls...)
+	calls := append([]*call.Call(nil), c.calls...)
 	resources := c.resources
 	c.mu.Unlock()
 
@@ -181,13 +165,13 @@ func (c *conversation) Close(cause error) {
 		last = mrtr.Failed(cause)
 	}
 	for _, k := range calls {
-		if !downstream.MayGoOn(cause) || !k.saving.waitsElsewhere() {
+		if !downstream.MayGoOn(cause) || !k.Leave() {
 			k.Drive(last)
 		}
 	}
 	if resources != nil {
 		resources.Close()
 	}
-	c.b.listens.Leave(c, c.principal)
+	c.b.listens.Leave(c, c.Principal)
 	c.b.forget(c)
 }

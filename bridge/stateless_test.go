@@ -108,7 +108,7 @@ func TestWaitingCallsWithoutSessionAreBounded(t *testing.T) {
 func TestClientThatTakesOnlyJSONIsServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conv, up, ada := mute(t, ask.Page, inputRequired(`"s"`, form1("q")), result(booked))
-		conv.declare(conv.clientInfo, []byte(declaredByClient)) // which cannot be used on such requests
+		conv.declare(conv.ClientInfo, []byte(declaredByClient)) // which cannot be used on such requests
 		first := requestOn(&client{t: t, conv: conv, jsonOnly: true}, "1", mcp.MethodToolsCall, book)
 		pass(20 * time.Second)
 		ada.answer(linkOf(t, first.result()), "name=Ada&action=accept")

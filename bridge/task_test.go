@@ -20,7 +20,7 @@ const taskCreated = `{"resultType":"task","taskId":"t1","status":"working","poll
 // withTaskServer makes a session whose server advertises the tasks extension.
 func withTaskServer(t *testing.T, steps ...step) (*conversation, *script) {
 	conv, up := session(t, Limits{}, steps...)
-	conv.server = &catalog.Server{Tasks: true, Version: string(mcp.V20260728)}
+	conv.Server = &catalog.Server{Tasks: true, Version: string(mcp.V20260728)}
 	return conv, up
 }
 
@@ -122,7 +122,7 @@ func TestTasksAreDeclaredForToolCallsOnly_A19(t *testing.T) {
 func TestATaskThatIsAskedInVainEndsTheCall_DT20(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conv, up := withTaskServer(t, result(taskCreated), hang, result(`{}`))
-		conv.b.flows.Round = 10 * time.Second
+		conv.Driver.Flows.Round = 10 * time.Second
 		c := request(t, conv, "1", mcp.MethodToolsCall, book)
 		pass(time.Minute)
 		if got := c.rpcError(); !strings.Contains(got.Message, "timeouts.round") {

@@ -32,7 +32,7 @@ var mayImport = map[string][]string{
 	"downstream": {"internal/budget", "observe", "sessions", "mcp", "jsonrpc", "rawjson"},
 	"legacy":     {"downstream", "observe", "sessions", "sessions/store", "negotiate", "sse", "mcp", "jsonrpc", "rawjson", "internal/transport", "internal/logfield", "internal/agenda", "internal/budget", "internal/gate", "internal/rates", "internal/turns", "legacy/channel", "legacy/exchange", "legacy/message", "legacy/quiet", "legacy/session", "legacy/stream", "legacy/web", "internal/fault"},
 	"upstream":   {"internal/budget", "observe", "negotiate", "sse", "mcp", "jsonrpc", "rawjson", "upstream/h1", "internal/hop", "internal/http1", "internal/roundtrip", "internal/transport", "internal/fault"},
-	"bridge":     {"internal/budget", "ask", "ask/model", "observe", "bridge/again", "bridge/catalog", "bridge/subscriptions", "bridge/tasks", "downstream", "mrtr", "upstream", "negotiate", "translate", "mcp", "jsonrpc", "rawjson", "internal/logfield", "internal/roster", "internal/turns", "internal/fault"},
+	"bridge":     {"ask", "ask/model", "observe", "bridge/again", "bridge/call", "bridge/catalog", "bridge/ends", "bridge/subscriptions", "bridge/tasks", "downstream", "mrtr", "upstream", "negotiate", "translate", "mcp", "jsonrpc", "rawjson", "internal/logfield", "internal/roster", "internal/turns", "internal/fault"},
 	"authorize":  {"internal/browser", "internal/ttlcache", "internal/wellknown"},
 	"config":     {"internal/hop", "internal/http1"},
 	"ask":        {"ask/form", "ask/model", "ask/page", "mcp", "rawjson"},
@@ -43,6 +43,9 @@ var mayImport = map[string][]string{
 	".":          {"bridge", "legacy", "legacy/quiet", "upstream", "negotiate", "internal/budget", "internal/mount"},
 
 	"bridge/again":         {"downstream", "internal/fault", "jsonrpc", "mcp", "mrtr", "rawjson", "translate"},
+	"bridge/call":          {"ask", "ask/model", "bridge/again", "bridge/catalog", "bridge/ends", "bridge/flight", "bridge/tasks", "downstream", "internal/budget", "internal/fault", "internal/logfield", "internal/turns", "jsonrpc", "mcp", "mrtr", "observe", "rawjson", "translate", "upstream"},
+	"bridge/ends":          {"downstream", "internal/budget", "internal/fault", "internal/logfield", "jsonrpc", "mcp", "mrtr", "observe", "rawjson", "translate", "upstream"},
+	"bridge/flight":        {"internal/budget", "mrtr", "observe"},
 	"bridge/tasks":         {"internal/budget", "downstream", "mcp", "jsonrpc", "rawjson", "internal/fault"},
 	"bridge/subscriptions": {"internal/budget", "bridge/catalog", "upstream", "translate", "mcp", "jsonrpc", "rawjson", "internal/roster"},
 	"bridge/catalog":       {"downstream", "internal/hop", "negotiate", "translate", "mcp", "rawjson", "internal/ttlcache"},

@@ -26,7 +26,7 @@ const mostTies = 14
 // neighbours.
 var tiedRooms = []string{
 	"authorize", "mrtr", "sessions", "translate",
-	"bridge", "bridge/again", "bridge/catalog", "bridge/subscriptions", "bridge/tasks",
+	"bridge", "bridge/again", "bridge/call", "bridge/catalog", "bridge/ends", "bridge/flight", "bridge/subscriptions", "bridge/tasks",
 	"internal/edge", "internal/fleet", "internal/mount", "internal/passthrough", "internal/relay",
 	"legacy", "legacy/channel", "legacy/exchange", "legacy/h1", "legacy/message", "legacy/quiet",
 	"legacy/session", "legacy/stream", "legacy/web",

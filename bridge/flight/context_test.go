@@ -1,4 +1,4 @@
-package bridge
+package flight
 
 import (
 	"context"
@@ -6,9 +6,9 @@ import (
 	"testing/synctest"
 )
 
-func TestRoundContext(t *testing.T) {
+func TestContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &roundContext{}
+		c := &Context{}
 		ran := make(chan string, 9)
 		note := func(name string) func() { return func() { ran <- name } }
 		stopFirst := c.AfterFunc(note("first"))
@@ -23,8 +23,8 @@ func TestRoundContext(t *testing.T) {
 		if !stopSecond() {
 			t.Fatal("the second could not be stopped")
 		}
-		c.cancel()
-		c.cancel()
+		c.Cancel()
+		c.Cancel()
 		synctest.Wait()
 		if len(ran) != 1 || <-ran != "third" {
 			t.Fatal("a stopped function ran, or the other did not")
@@ -43,13 +43,13 @@ func TestRoundContext(t *testing.T) {
 	})
 }
 
-func TestRoundContextStopsOnce(t *testing.T) {
-	c := &roundContext{}
+func TestContextStopsOnce(t *testing.T) {
+	c := &Context{}
 	stop := c.AfterFunc(func() { t.Error("ran") })
 	if !stop() {
 		t.Fatal("not stopped")
 	}
-	c.cancel()
+	c.Cancel()
 	if stop() {
 		t.Fatal("stopped twice")
 	}

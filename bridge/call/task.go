@@ -1,4 +1,4 @@
-package bridge
+package call
 
 import (
 	"context"
@@ -18,9 +18,9 @@ import (
 // extension, polls, passes answers on and delivers the result (section G.1).
 
 // serverTask is the task that the server has made of a call. It has no state of its own.
-type serverTask struct{ *call }
+type serverTask struct{ *Call }
 
-func fetchTask(k *call) (mrtr.Event, *upstream.Answer) { return serverTask{k}.fetch() }
+func fetchTask(k *Call) (mrtr.Event, *upstream.Answer) { return serverTask{k}.fetch() }
 
 // fetch asks for the task's state. Transport failures are tried again for as
 // long as a round may take: tasks/get is idempotent (G-14).
@@ -30,12 +30,12 @@ func (k serverTask) fetch() (mrtr.Event, *upstream.Answer) {
 		return mrtr.Cancelled(), nil // the flow has ended in the meantime
 	}
 	answer, err := backoff.Retry(ctx, func() (*upstream.Answer, error) {
-		answer, err := k.conv.b.opt.Upstream.Do(ctx, call, nil)
+		answer, err := k.party.Driver.Upstream.Do(ctx, call, nil)
 		if failure := (*upstream.Failure)(nil); err != nil && (!errors.As(err, &failure) || failure.Cause == upstream.Unauthorized) {
 			return nil, backoff.Permanent(err)
 		}
 		return answer, err
-	}, backoff.WithMaxElapsedTime(k.conv.b.flows.Round))
+	}, backoff.WithMaxElapsedTime(k.party.Driver.Flows.Round))
 	switch {
 	case err != nil:
 		return mrtr.Failed(err), nil
@@ -48,15 +48,15 @@ func (k serverTask) fetch() (mrtr.Event, *upstream.Answer) {
 // update sends one answer to the task. The acknowledgment says nothing; the
 // next polls show what came of it. Repeating is safe (G-14).
 func (k serverTask) update(key string) {
-	ctx, cancel := context.WithTimeout(context.Background(), k.conv.b.flows.Round)
+	ctx, cancel := context.WithTimeout(context.Background(), k.party.Driver.Flows.Round)
 	call := k.build(mcp.MethodTasksUpdate, k.flow.Task, k.flow.TaskResponse(key))
-	k.conv.b.background(func() {
+	k.party.Driver.Background(func() {
 		defer cancel()
 		_, err := backoff.Retry(ctx, func() (*upstream.Answer, error) {
-			return k.conv.b.opt.Upstream.Do(ctx, call, nil)
+			return k.party.Driver.Upstream.Do(ctx, call, nil)
 		})
 		if err != nil {
-			k.conv.b.log.Warn().Str(logfield.FlowID, k.id()).Err(err).Msg("an answer did not reach the task")
+			k.party.Driver.Log.Warn().Str(logfield.FlowID, k.Name()).Err(err).Msg("an answer did not reach the task")
 		}
 	})
 }
@@ -65,11 +65,11 @@ func (k serverTask) update(key string) {
 // cancelling is cooperative (G-12).
 func (k serverTask) cancel(task *mrtr.Task) {
 	call := k.build(mcp.MethodTasksCancel, task, nil)
-	k.conv.b.background(func() {
+	k.party.Driver.Background(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), cancelTimeout)
 		defer cancel()
-		if _, err := k.conv.b.opt.Upstream.Do(ctx, call, nil); err != nil {
-			k.conv.b.log.Info().Str(logfield.FlowID, k.id()).Err(err).Msg("a task could not be cancelled")
+		if _, err := k.party.Driver.Upstream.Do(ctx, call, nil); err != nil {
+			k.party.Driver.Log.Info().Str(logfield.FlowID, k.Name()).Err(err).Msg("a task could not be cancelled")
 		}
 	})
 }
@@ -89,10 +89,10 @@ func (k serverTask) look() (context.Context, *upstream.Call) {
 
 // build builds a request about task; they never carry request state (G-15).
 func (k serverTask) build(method string, task *mrtr.Task, responses []byte) *upstream.Call {
-	call := upstreamCall(k.call, method, translate.Params(nil, task.Params(), &translate.Envelope{
+	call := upstreamCall(k.Call, method, translate.Params(nil, task.Params(), &translate.Envelope{
 		Method:         method,
-		Version:        k.conv.server.Version,
-		ClientInfo:     k.conv.clientInfo,
+		Version:        k.party.Server.Version,
+		ClientInfo:     k.party.ClientInfo,
 		Capabilities:   k.flow.Capabilities,
 		InputResponses: responses,
 	}))

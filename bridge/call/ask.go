@@ -1,7 +1,9 @@
-package bridge
+package call
 
 import (
+	"crypto/rand"
 	"errors"
+	"fmt"
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/fault"
@@ -56,7 +58,7 @@ func (k *asker) putLocked(q *question) {
 		k.flow.Step(mrtr.Housed(mrtr.Address(k.out.Address())), mrtr.Moment{})
 	}
 	k.flow.Step(mrtr.Asked(q.key, string(q.msg.ID), q.elicitation), mrtr.Moment{})
-	k.conv.await(k.call, q.msg.ID, q.key)
+	k.party.Session.Await(k.Call, q.msg.ID, q.key, false)
 	k.outbox.addLocked(effect{do: mrtr.Tell, msg: q.msg, question: true})
 }
 
@@ -69,14 +71,14 @@ type question struct {
 
 // question builds the legacy request for in (C.4 to C.8).
 func (k *asker) question(in *mrtr.Input) (q question, err error) {
-	params, err := k.conv.rules.InputRequest(in.Method, in.Params, k.own)
+	params, err := k.party.Rules.InputRequest(in.Method, in.Params, k.own)
 	if err != nil {
 		return q, err
 	}
 	if in.Method == mcp.MethodElicitationCreate && in.Mode() == "url" {
 		params, q.elicitation = mrtr.Identify(params, mintUUID)
 	}
-	q.key, q.msg = in.Key, downstream.Question(k.conv.b.opt.Seat.QuestionID(), in.Method, params)
+	q.key, q.msg = in.Key, downstream.Question(k.party.Driver.Seat.QuestionID(), in.Method, params)
 	return q, nil
 }
 
@@ -88,7 +90,7 @@ func (k *asker) expressibleLocked() error {
 		if in.Response != nil || in.ServerRequestID != "" || k.elsewhere(in) {
 			continue
 		}
-		_, err := k.conv.rules.InputRequest(in.Method, in.Params, k.own)
+		_, err := k.party.Rules.InputRequest(in.Method, in.Params, k.own)
 		if unasked, ok := errors.AsType[*translate.Unexpressible](err); ok && unasked.Answer != nil {
 			continue
 		}
@@ -116,15 +118,15 @@ func (k *asker) withdrawLocked(act *mrtr.Action) {
 			k.outbox.addLocked(effect{do: mrtr.Update, inquiry: in.InputRequest})
 			continue // asked elsewhere, or never sent
 		}
-		k.conv.drop(jsonrpc.ID(in.ServerRequestID))
-		reporter{k.call}.reportWithdrawnLocked(in, act)
+		k.party.Session.Drop(jsonrpc.ID(in.ServerRequestID))
+		reporter{k.Call}.reportWithdrawnLocked(in, act)
 		k.outbox.sayLocked(cancelledNotice(jsonrpc.ID(in.ServerRequestID), "the request that needed it is over"))
 	}
 	for _, in := range act.Ignored {
 		if in.ServerRequestID == "" {
 			continue
 		}
-		k.conv.distrust(kindOf(in.Method), restOver*k.conv.b.flows.ServerRequest)
+		k.party.Session.Distrust(KindOf(in.Method), restOver*k.party.Driver.Flows.ServerRequest)
 	}
 }
 
@@ -149,12 +151,12 @@ func (k *asker) answered(caller downstream.Caller, key string, msg jsonrpc.Messa
 		return true
 	}
 	if msg.Error == nil || msg.Error.Code != jsonrpc.CodeMethodNotFound {
-		k.conv.trust(kindOf(in.Method))
+		k.party.Session.Trust(KindOf(in.Method))
 	}
 	if msg.Error != nil {
 		return k.answer(mrtr.Unanswered(key, k.declined(in.Method, msg.Error)))
 	}
-	response, err := k.conv.rules.InputResponse(in.Method, in.Params, msg.Result)
+	response, err := k.party.Rules.InputResponse(in.Method, in.Params, msg.Result)
 	if err != nil {
 		bad, ok := errors.AsType[*translate.BadAnswer](err)
 		return k.answer(mrtr.Unusable(key, "the client's answer to "+in.Method+" is not usable: "+err.Error(), ok && bad.AskAgain))
@@ -172,7 +174,7 @@ func (k *asker) asked(caller downstream.Caller, key string, msg *jsonrpc.Message
 		return req, false
 	}
 	k.caller = caller
-	reporter{k.call}.reportAnswerLocked(in, msg)
+	reporter{k.Call}.reportAnswerLocked(in, msg)
 	return in.InputRequest, true
 }
 
@@ -182,7 +184,7 @@ func (k *asker) declined(method string, e *jsonrpc.Error) string {
 	case codeUserRejected:
 		return method + " was rejected by the user"
 	case jsonrpc.CodeMethodNotFound:
-		k.conv.distrust(kindOf(method), forGood)
+		k.party.Session.Distrust(KindOf(method), ForGood)
 		return "the client declared support for " + method + " but does not implement it"
 	}
 	return "the client could not serve " + method + ": " + fault.Clip(e.Message)
@@ -194,8 +196,21 @@ const codeUserRejected = -1
 // alive is progress that says what act wants said and counts nothing.
 func (k *asker) alive(act *mrtr.Action) downstream.Message {
 	message := fault.Clip(act.Say)
-	if !k.conv.Version().AtLeast(mcp.V20250326) {
+	if !k.party.Rules.Version.AtLeast(mcp.V20250326) {
 		message = "" // C-5
 	}
 	return downstream.Notification(mcp.NotificationProgress, k.flow.Progress.Params(act.Count, message))
+}
+
+// mintUUID returns a random UUID (version 4).
+func mintUUID() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// cancelledNotice takes a question to the client back. The reason needs no escaping.
+func cancelledNotice(id jsonrpc.ID, reason string) downstream.Message {
+	return downstream.Notification(mcp.NotificationCancelled, []byte(`{"requestId":`+string(id)+`,"reason":"`+reason+`"}`))
 }

@@ -1,9 +1,10 @@
-package bridge
+package call
 
 import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/mcpbridge/bridge/bridge/flight"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -12,11 +13,11 @@ import (
 
 // Drive takes an event, and makes upstream requests for as long as the flow wants
 // them.
-func (k *call) Drive(ev mrtr.Event) { k.goOn(k.step(ev, nil)) }
+func (k *Call) Drive(ev mrtr.Event) { k.goOn(k.step(ev, nil)) }
 
-// resume is Drive for callers that must not wait for the upstream: the client's
+// Resume is Drive for callers that must not wait for the upstream: the client's
 // POST with the answer gets its 202 at once.
-func (k *call) resume(ev mrtr.Event) {
+func (k *Call) Resume(ev mrtr.Event) {
 	if next := k.step(ev, nil); next != nil {
 		k.out.Continue(func() { k.goOn(next) })
 	}
@@ -24,7 +25,7 @@ func (k *call) resume(ev mrtr.Event) {
 
 // goOn makes an upstream request and those that its outcome leads to. A fault of one
 // call ends that call and nothing else.
-func (k *call) goOn(next roundTrip) {
+func (k *Call) goOn(next roundTrip) {
 	defer k.survive()
 	for next != nil {
 		ev, answer := next(k)
@@ -34,7 +35,7 @@ func (k *call) goOn(next roundTrip) {
 
 // step takes one event, carries out what follows from it, and returns the upstream
 // request to make next, if any. It uses answer up.
-func (k *call) step(ev mrtr.Event, answer *upstream.Answer) roundTrip {
+func (k *Call) step(ev mrtr.Event, answer *upstream.Answer) roundTrip {
 	d := k.decide(ev, answer)
 	if d.kept != nil && !k.saving.keep(d.kept) {
 		return nil
@@ -44,7 +45,7 @@ func (k *call) step(ev mrtr.Event, answer *upstream.Answer) roundTrip {
 	}
 	k.carryOut(d.effects)
 	if d.evicted != nil {
-		d.evicted.resume(mrtr.Failed(&mrtr.LimitReached{Limit: "limits.flows", Value: k.conv.b.limits.FlowsPerSession}))
+		d.evicted.Resume(mrtr.Failed(&mrtr.LimitReached{Limit: "limits.flows", Value: k.party.Driver.Waiting}))
 	}
 	return d.next
 }
@@ -53,7 +54,7 @@ func (k *call) step(ev mrtr.Event, answer *upstream.Answer) roundTrip {
 type decision struct {
 	next    roundTrip // to be made
 	effects *[]effect // to be carried out by whoever decided; nil: none, or somebody else is at it
-	evicted *call     // had to make room for this one
+	evicted *Call     // had to make room for this one
 
 	kept      *downstream.Kept // to be kept before anything else
 	cancelled bool             // what was kept is to be removed
@@ -63,7 +64,7 @@ type decision struct {
 }
 
 // decide is the part of a step that needs the lock. It never waits.
-func (k *call) decide(ev mrtr.Event, answer *upstream.Answer) (d decision) {
+func (k *Call) decide(ev mrtr.Event, answer *upstream.Answer) (d decision) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	defer func() {
@@ -81,7 +82,7 @@ func (k *call) decide(ev mrtr.Event, answer *upstream.Answer) (d decision) {
 }
 
 // feedLocked feeds an event to the flow, and those that it leads to at once.
-func (k *call) feedLocked(ev mrtr.Event, d *decision) {
+func (k *Call) feedLocked(ev mrtr.Event, d *decision) {
 	at := mrtr.Moment{Now: time.Now(), Luck: rand.Float64()}
 	var space [2]mrtr.Event
 	for events := append(space[:0], ev); len(events) > 0; events = events[1:] {
@@ -102,10 +103,10 @@ func (k *call) feedLocked(ev mrtr.Event, d *decision) {
 
 // applyLocked turns an action into effects and the next request, and returns events
 // that it leads to.
-func (k *call) applyLocked(act *mrtr.Action, d *decision) []mrtr.Event {
+func (k *Call) applyLocked(act *mrtr.Action, d *decision) []mrtr.Event {
 	k.asking.withdrawLocked(act)
 	k.asking.tellLocked(act)
-	if err := k.held.waits(act.Do, &k.flow, k.task != nil); err != nil {
+	if err := k.held.Waits(act.Do, &k.flow, k.task != nil); err != nil {
 		return []mrtr.Event{mrtr.Failed(err)}
 	}
 	switch act.Do {
@@ -119,7 +120,7 @@ func (k *call) applyLocked(act *mrtr.Action, d *decision) []mrtr.Event {
 	case mrtr.Wait:
 		d.suspended = true
 	case mrtr.Poll:
-		k.ctx.cancel() // of the request that told of the task: now it is over
+		k.ctx.Cancel() // of the request that told of the task: now it is over
 		d.suspended = true
 		return k.asking.askLocked(act.Ask)
 	case mrtr.Ask:
@@ -140,42 +141,42 @@ func (k *call) applyLocked(act *mrtr.Action, d *decision) []mrtr.Event {
 // beginRequestLocked makes the context of an upstream request, for a cancellation to
 // find. It descends from nothing: neither the client's HTTP request (E-12) nor the
 // process, whose end closes every session and so every call.
-func (k *call) beginRequestLocked() {
+func (k *Call) beginRequestLocked() {
 	if k.ctx == nil {
 		k.ctx = &k.first
 	} else {
-		k.ctx = &roundContext{}
+		k.ctx = &flight.Context{}
 	}
 }
 
 // suspendLocked puts the call into the session's LRU. A call that must make room is
 // ended after the step.
-func (k *call) suspendLocked(d *decision) {
+func (k *Call) suspendLocked(d *decision) {
 	k.caller.Header = nil // a whole request's headers, for as long as a person thinks
 	k.suspended = true
-	d.evicted = k.conv.suspend(k)
+	d.evicted = k.party.Session.Suspend(k)
 }
 
-func (k *call) resumedLocked() {
+func (k *Call) resumedLocked() {
 	if k.suspended {
 		k.suspended = false
-		k.conv.resumed(k)
+		k.party.Session.Resumed(k)
 	}
 }
 
 // endLocked releases what the call holds. Its last word is in the outbox. It is
 // idempotent.
-func (k *call) endLocked(d *decision) {
+func (k *Call) endLocked(d *decision) {
 	d.next = nil
 	if k.ctx != nil {
-		k.ctx.cancel() // closing the response stream cancels the call upstream (E-37)
+		k.ctx.Cancel() // closing the response stream cancels the call upstream (E-37)
 	}
 	k.disarmLocked()
-	k.conv.exit(k)
+	k.party.Session.Exit(k)
 }
 
-// elicitationOver tells the client, if the id is one of this call's.
-func (k *call) elicitationOver(params []byte) {
+// ElicitationOver tells the client, if the id is one of this call's.
+func (k *Call) ElicitationOver(params []byte) {
 	id, _ := rawjson.Text(rawjson.Get(params, "elicitationId"))
 	k.step(mrtr.Announced(id), nil)
 }
@@ -187,7 +188,7 @@ func (t *timer) ring() {
 }
 
 // armLocked sets the timer to whatever is due first.
-func (k *call) armLocked(now time.Time) {
+func (k *Call) armLocked(now time.Time) {
 	if k.flow.State == mrtr.Admitted {
 		return // nothing is due before it starts
 	}
@@ -202,7 +203,7 @@ func (k *call) armLocked(now time.Time) {
 }
 
 // disarmLocked stops the timer for good.
-func (k *call) disarmLocked() {
+func (k *Call) disarmLocked() {
 	if k.timer != nil {
 		k.timer.runtime.Stop()
 		k.timer.call.Store(nil)
@@ -210,7 +211,7 @@ func (k *call) disarmLocked() {
 }
 
 // tick runs in the timer's own goroutine.
-func (k *call) tick() {
+func (k *Call) tick() {
 	defer k.survive()
 	if k.pauses() {
 		return
@@ -220,7 +221,7 @@ func (k *call) tick() {
 
 // pauses reports whether nothing is due because no request waits for the call: but for
 // its end, its clock goes on with the next request.
-func (k *call) pauses() bool {
+func (k *Call) pauses() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	left := time.Until(k.flow.Clock.Deadline)
@@ -232,7 +233,7 @@ func (k *call) pauses() bool {
 }
 
 // looks reports whether it is time to look whether the client is there.
-func (k *call) looks() bool {
+func (k *Call) looks() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	look := k.flow.Clock.Look

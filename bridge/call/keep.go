@@ -1,4 +1,4 @@
-package bridge
+package call
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mrtr"
+	"github.com/mcpbridge/bridge/upstream"
 )
 
 // spare is how long a record outlives the call's own deadline.
@@ -47,7 +48,7 @@ func (k *saving) recordLocked(ev *mrtr.Event, d *decision) {
 func (k *saving) encodeLocked() *downstream.Kept {
 	k.saves++
 	k.told = k.flow.Progress.Last
-	k.flow.Repeatable = repeatable(k.call)
+	k.flow.Repeatable = repeatable(k.Call)
 	kept := &downstream.Kept{Request: k.flow.ID, N: k.saves, TTL: time.Until(k.flow.Clock.Deadline) + spare}
 	kept.Record, _ = k.flow.Encode() // it is strings, numbers and times
 	for _, in := range k.flow.Outstanding() {
@@ -71,7 +72,7 @@ func (k *saving) tell(e *effect) {
 	if err := k.safe.Keep(*e.kept); errors.Is(err, downstream.ErrGone) {
 		k.leave()
 	} else if err != nil {
-		k.conv.b.log.Error().Err(err).Msg("a question cannot be kept")
+		k.party.Driver.Log.Error().Err(err).Msg("a question cannot be kept")
 		k.Drive(mrtr.Failed(errUnkept))
 	}
 }
@@ -85,7 +86,7 @@ func (k *saving) keep(kept *downstream.Kept) bool {
 		return false
 	}
 	if err != nil {
-		ending{k.call}.logLine(k.conv.b.log.Error().Err(err)).Msg("an answer cannot be kept: it is lost if the bridge ends now")
+		ending{k.Call}.logLine(k.party.Driver.Log.Error().Err(err)).Msg("an answer cannot be kept: it is lost if the bridge ends now")
 	}
 	return true
 }
@@ -100,7 +101,7 @@ func (k *saving) leave() {
 	}
 	k.mu.Unlock()
 	if !over {
-		k.held.end()
+		k.held.End()
 		k.safe.Leave()
 	}
 }
@@ -108,7 +109,7 @@ func (k *saving) leave() {
 func (k *saving) leaveLocked() {
 	act := k.flow.Step(mrtr.Cancelled(), mrtr.Moment{Now: time.Now()})
 	for _, in := range act.Withdraw {
-		k.conv.drop(jsonrpc.ID(in.ServerRequestID))
+		k.party.Session.Drop(jsonrpc.ID(in.ServerRequestID))
 	}
 	k.endLocked(&decision{})
 }
@@ -123,13 +124,85 @@ func (k *saving) waitsElsewhere() bool {
 	}
 	k.mu.Unlock()
 	if waits {
-		k.held.end()
+		k.held.End()
 		k.safe.Leave()
 	}
 	return waits
 }
 
+// refresh keeps the call as it is, if it waits.
+func (k *saving) refresh() {
+	k.mu.Lock()
+	var kept *downstream.Kept
+	if k.waitsKeptLocked() {
+		kept = k.encodeLocked()
+	}
+	k.mu.Unlock()
+	if kept != nil {
+		k.keep(kept)
+	}
+}
+
 func (k *saving) waitsKeptLocked() bool {
 	// What is still to be said may be the question itself, which is kept as it leaves.
 	return k.saves > 0 && k.suspended && k.flow.State != mrtr.Sending && !k.outbox.busy && k.outbox.waiting == nil
+}
+
+func (k *saving) record() []byte {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.task != nil || k.flow.Over() || k.flow.State == mrtr.Admitted {
+		return nil
+	}
+	stored, err := k.flow.Encode()
+	if err != nil {
+		panic(err) // nothing in it can fail
+	}
+	return stored
+}
+
+// interrupted is the event of a call that was taken over. If it had a request in
+// flight, what that did is unknown (D-15).
+func (k *saving) interrupted() mrtr.Event {
+	lost := &upstream.Failure{Cause: upstream.Lost, Sent: true,
+		Detail: "the bridge was interrupted while the server worked on this call; whether it was done is unknown"}
+	if k.flow.State == mrtr.Sending && !repeatable(k.Call) {
+		return mrtr.Failed(lost)
+	}
+	return mrtr.Lost(lost)
+}
+
+// restsUntil returns when something is due to a call that does nothing but wait for its
+// client's answers.
+func (k *saving) restsUntil() (due time.Time, ok bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.waitsKeptLocked() || k.flow.State != mrtr.Gathering || len(k.asking.tickets) > 0 {
+		return due, false
+	}
+	due = k.flow.Clock.Deadline
+	if by := k.flow.Clock.AnswerBy; !by.IsZero() && by.Before(due) {
+		due = by
+	}
+	return due, true
+}
+
+// rest leaves the call to the store. Heartbeats are not kept each; progress that its
+// client was told since must not come again (C-4).
+func (k *saving) rest() {
+	k.mu.Lock()
+	var kept *downstream.Kept
+	if k.waitsKeptLocked() && k.told != k.flow.Progress.Last {
+		kept = k.encodeLocked()
+	}
+	k.mu.Unlock()
+	if kept != nil {
+		if err := k.safe.Keep(*kept); errors.Is(err, downstream.ErrGone) {
+			k.leave()
+			return
+		} else if err != nil {
+			return // it stays
+		}
+	}
+	k.waitsElsewhere()
 }

@@ -1,4 +1,4 @@
-package bridge
+package call
 
 import (
 	"github.com/mcpbridge/bridge/bridge/again"
@@ -22,14 +22,12 @@ const invitationWords = "A question has to be answered before this can go on. Yo
 
 // invite returns the invitation to the page under link, where key is asked.
 func (k *asker) invite(key, link string) again.Question {
-	id, elicitation := k.conv.b.opt.Seat.QuestionID(), mintUUID()
+	id, elicitation := k.party.Driver.Seat.QuestionID(), mintUUID()
 	params := rawjson.Apply(nil, []byte(`{"mode":"url"}`),
 		rawjson.Edit{Name: "message", Value: rawjson.AppendQuote(nil, invitationWords)},
 		rawjson.Edit{Name: "url", Value: rawjson.AppendQuote(nil, link)},
 		rawjson.Edit{Name: "elicitationId", Value: rawjson.AppendQuote(nil, elicitation)})
-	k.conv.mu.Lock()
-	k.conv.questions.add(id, key, k.call, true)
-	k.conv.mu.Unlock()
+	k.party.Session.Await(k.Call, id, key, true)
 	return again.Question{Key: key, Link: link, Elicitation: elicitation, Msg: downstream.Question(id, mcp.MethodElicitationCreate, params)}
 }
 
@@ -55,7 +53,7 @@ func (k *asker) closing(q *again.Question) []downstream.Message {
 	if q.Elicitation == "" {
 		return nil
 	}
-	k.conv.drop(q.Msg.ID)
+	k.party.Session.Drop(q.Msg.ID)
 	said := []downstream.Message{downstream.Notification(mcp.NotificationElicitationComplete,
 		append(rawjson.AppendQuote([]byte(`{"elicitationId":`), q.Elicitation), '}'))}
 	if !q.Met {

@@ -1,4 +1,4 @@
-package bridge
+package flight
 
 import (
 	"context"
@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// roundContext is the context of one upstream request. It is nothing but a
+// Context is the context of one upstream request. It is nothing but a
 // cancellation: no parent, no deadline, no values. It exists because every call
 // needs one: context.WithCancel and context.AfterFunc together cost eight
 // allocations where this costs one, and the upstream's connections register
 // with it directly, by AfterFunc.
-type roundContext struct {
+type Context struct {
 	mu   sync.Mutex
 	err  error
 	done chan struct{} // made when somebody asks for it
@@ -30,20 +30,20 @@ var closed = func() chan struct{} {
 }()
 
 // Deadline implements context.Context: the call's timer ends rounds.
-func (*roundContext) Deadline() (time.Time, bool) { return time.Time{}, false }
+func (*Context) Deadline() (time.Time, bool) { return time.Time{}, false }
 
 // Value implements context.Context.
-func (*roundContext) Value(any) any { return nil }
+func (*Context) Value(any) any { return nil }
 
 // Err implements context.Context.
-func (c *roundContext) Err() error {
+func (c *Context) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
 // Done implements context.Context.
-func (c *roundContext) Done() <-chan struct{} {
+func (c *Context) Done() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -58,7 +58,7 @@ func (c *roundContext) Done() <-chan struct{} {
 
 // AfterFunc runs f in its own goroutine once the context is cancelled, unless
 // stop was called first, as context.AfterFunc does, which finds this method.
-func (c *roundContext) AfterFunc(f func()) (stop func() bool) {
+func (c *Context) AfterFunc(f func()) (stop func() bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
@@ -86,7 +86,7 @@ func (c *roundContext) AfterFunc(f func()) (stop func() bool) {
 
 // unhook takes the first function back. The slot is not used again, so that a
 // second call cannot take back somebody else's.
-func (c *roundContext) unhook() bool {
+func (c *Context) unhook() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil || c.taken {
@@ -96,8 +96,8 @@ func (c *roundContext) unhook() bool {
 	return true
 }
 
-// cancel ends the round. It is idempotent.
-func (c *roundContext) cancel() {
+// Cancel ends the round. It is idempotent.
+func (c *Context) Cancel() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {

@@ -1,4 +1,4 @@
-package bridge
+package call
 
 import (
 	"strconv"
@@ -9,6 +9,7 @@ import (
 	"github.com/mcpbridge/bridge/ask"
 	"github.com/mcpbridge/bridge/bridge/again"
 	"github.com/mcpbridge/bridge/bridge/catalog"
+	"github.com/mcpbridge/bridge/bridge/flight"
 	"github.com/mcpbridge/bridge/bridge/tasks"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -36,8 +37,8 @@ import (
 // done by its parts: an asker asks, saving keeps it beyond the process, a round is its
 // request in flight, a serverTask what the server has made of that, an ending words how
 // it ends, and a reporter tells who watches.
-type call struct {
-	conv   *conversation
+type Call struct {
+	party  *Party
 	out    downstream.Reply
 	task   *tasks.Task // behind which it runs, and its out; nil for most
 	kept   *again.Call // its out, when it may outlive its request; nil for most
@@ -47,8 +48,8 @@ type call struct {
 	http   observe.HTTP  // in which it came
 	slot   *catalog.Slot // of the result; nil where it is not to be kept
 
-	held held
-	own  overhead // of whoever works at it: only one does
+	held flight.Held
+	own  flight.Overhead // of whoever works at it: only one does
 
 	mu        sync.Mutex
 	flow      mrtr.Flow         // what stands before its state in the struct never changes, and needs no lock
@@ -57,8 +58,8 @@ type call struct {
 	left      atomic.Bool       // to another process; needs no lock
 	suspended bool              // it is in the conversation's LRU, unless it was evicted
 	timer     *timer            // nil before the first request
-	ctx       *roundContext     // of the request in flight; nil before the first
-	first     roundContext      // that of the first request, which is the only one of most calls
+	ctx       *flight.Context   // of the request in flight; nil before the first
+	first     flight.Context    // that of the first request, which is the only one of most calls
 	outbox    outbox
 	asking    asker
 	saving    saving
@@ -66,15 +67,15 @@ type call struct {
 
 // Of reports whether caller may answer and cancel the call: it acts for whom the
 // call was made, or for somebody where nobody was known (D-I11).
-func (k *call) Of(caller downstream.Caller) bool {
+func (k *Call) Of(caller downstream.Caller) bool {
 	return k.flow.Principal == caller.Principal || k.flow.Principal == ""
 }
 
-// id is the call's name in log lines.
-func (k *call) id() string { return "f" + strconv.FormatUint(k.serial, 10) }
+// Name is the call's name in log lines.
+func (k *Call) Name() string { return "f" + strconv.FormatUint(k.serial, 10) }
 
 // Renew notes the newest credentials of the principal (H-2).
-func (k *call) Renew(caller downstream.Caller) {
+func (k *Call) Renew(caller downstream.Caller) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.caller = caller
@@ -83,7 +84,7 @@ func (k *call) Renew(caller downstream.Caller) {
 // asker is the part of a call that asks: its client, or somebody else (elsewhere.go,
 // invite.go). Its fields are guarded by the call's lock.
 type asker struct {
-	*call
+	*Call
 	own     []byte                // capabilities of the client itself; others are served elsewhere
 	tickets map[string]ask.Ticket // of input requests asked elsewhere, by key; nil until there is one
 }
@@ -96,7 +97,7 @@ type asker struct {
 // saving is the part of a call that keeps it. Its fields are guarded by the call's lock;
 // safe never changes.
 type saving struct {
-	*call
+	*Call
 	safe  downstream.Safe // nil: the call ends with the process
 	saves uint64          // records made for it
 	told  float64         // the client's progress in the newest of them
@@ -106,12 +107,12 @@ type saving struct {
 // runtime's timer and the call: the runtime may go on holding timers that were
 // stopped, thousands of them after a rush, and must not hold calls by them.
 type timer struct {
-	call    atomic.Pointer[call] // nil once the call is over
+	call    atomic.Pointer[Call] // nil once the call is over
 	runtime *time.Timer
 }
 
-// goesBy returns the id of the request that waits for the call; empty: none does.
-func (k *call) goesBy() jsonrpc.ID {
+// GoesBy returns the id of the request that waits for the call; empty: none does.
+func (k *Call) GoesBy() jsonrpc.ID {
 	if k.kept == nil {
 		return k.flow.ID
 	}
@@ -120,5 +121,5 @@ func (k *call) goesBy() jsonrpc.ID {
 
 // reach says who can answer for this call.
 func (k *asker) reach() ask.Reach {
-	return ask.Reach{Person: k.conv.comesBack(), Roots: k.roots != nil}
+	return ask.Reach{Person: k.party.Session.Repeats() != nil, Roots: k.roots != nil}
 }

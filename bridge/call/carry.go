@@ -1,8 +1,9 @@
-package bridge
+package call
 
 import (
 	"runtime/debug"
 
+	"github.com/mcpbridge/bridge/bridge/ends"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/mrtr"
@@ -10,7 +11,7 @@ import (
 )
 
 // carryOut carries claimed effects out, nil for none, and those added meanwhile.
-func (k *call) carryOut(claimed *[]effect) {
+func (k *Call) carryOut(claimed *[]effect) {
 	for claimed != nil {
 		for i := range *claimed {
 			k.carry(&(*claimed)[i])
@@ -22,7 +23,7 @@ func (k *call) carryOut(claimed *[]effect) {
 	}
 }
 
-func (k *call) release() *[]effect {
+func (k *Call) release() *[]effect {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.outbox.releaseLocked()
@@ -30,9 +31,9 @@ func (k *call) release() *[]effect {
 
 // carry does one thing to the client. Of a fault in there, such as in the translation
 // of the result, only this call hears.
-func (k *call) carry(e *effect) {
+func (k *Call) carry(e *effect) {
 	defer func() {
-		if v := recover(); v != nil && e.err != errFault { // else not even that could be said
+		if v := recover(); v != nil && e.err != ends.ErrFault { // else not even that could be said
 			k.crash(v)
 		}
 	}()
@@ -40,7 +41,7 @@ func (k *call) carry(e *effect) {
 	switch e.do {
 	case mrtr.Deliver:
 		ending{k}.deliver(e)
-		k.own.end(observe.ToClient, k.flow.Task == nil)
+		k.own.End(observe.ToClient, k.flow.Task == nil)
 		k.over(e)
 	case mrtr.Fail:
 		ending{k}.fail(e)
@@ -58,16 +59,16 @@ func (k *call) carry(e *effect) {
 }
 
 // over gives back what the call held, now that its last word was said.
-func (k *call) over(e *effect) {
+func (k *Call) over(e *effect) {
 	e.answer.Release()
-	k.held.end()
+	k.held.End()
 }
 
 // say has a message queued for the client, once it is the caller's turn: what goes to
 // the client keeps its order, and a server that talks faster than its client
 // listens is slowed down. compose runs under the lock and returns false when there is
 // nothing to say after all; its message is only borrowed.
-func (k *call) say(compose func() (downstream.Message, bool)) {
+func (k *Call) say(compose func() (downstream.Message, bool)) {
 	msg, ok := k.turn(compose)
 	if !ok {
 		return
@@ -77,7 +78,7 @@ func (k *call) say(compose func() (downstream.Message, bool)) {
 }
 
 // turn waits until nobody carries effects out and claims the outbox for one message.
-func (k *call) turn(compose func() (downstream.Message, bool)) (downstream.Message, bool) {
+func (k *Call) turn(compose func() (downstream.Message, bool)) (downstream.Message, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for k.outbox.busy {
@@ -96,13 +97,13 @@ func (k *call) turn(compose func() (downstream.Message, bool)) (downstream.Messa
 
 // survive ends a call that panicked, and nothing but that call. It must be deferred
 // itself.
-func (k *call) survive() {
+func (k *Call) survive() {
 	if v := recover(); v != nil {
 		k.crash(v)
 	}
 }
 
-func (k *call) crash(v any) {
+func (k *Call) crash(v any) {
 	k.mu.Lock()
 	k.crashLocked(v)
 	claimed := k.outbox.claimLocked()
@@ -112,11 +113,11 @@ func (k *call) crash(v any) {
 
 // crashLocked ends the call after a panic: with an error, unless the client has had
 // another last word.
-func (k *call) crashLocked(v any) {
-	k.conv.b.log.Error().Interface("panic", v).Bytes("stack", debug.Stack()).Str(logfield.Method, k.flow.Method).Msg("request failed")
+func (k *Call) crashLocked(v any) {
+	k.party.Driver.Log.Error().Interface("panic", v).Bytes("stack", debug.Stack()).Str(logfield.Method, k.flow.Method).Msg("request failed")
 	if k.flow.Over() { // while the last word was being said
-		k.outbox.addLocked(effect{do: mrtr.Fail, err: errFault, again: true})
+		k.outbox.addLocked(effect{do: mrtr.Fail, err: ends.ErrFault, again: true})
 		return
 	}
-	k.feedLocked(mrtr.Failed(errFault), &decision{})
+	k.feedLocked(mrtr.Failed(ends.ErrFault), &decision{})
 }

@@ -1,11 +1,14 @@
-package bridge
+package call
 
 import (
 	"errors"
 	"strconv"
+	"sync"
 
 	"github.com/mcpbridge/bridge/bridge/catalog"
+	"github.com/mcpbridge/bridge/bridge/flight"
 	"github.com/mcpbridge/bridge/internal/turns"
+	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/observe"
@@ -15,10 +18,42 @@ import (
 
 // roundTrip makes an upstream request for a call. It returns its outcome as an event,
 // and the answer that the event is part of, if there is one.
-type roundTrip func(*call) (mrtr.Event, *upstream.Answer)
+type roundTrip func(*Call) (mrtr.Event, *upstream.Answer)
+
+// round is the upstream request of a round in flight. It is borrowed like a
+// buffer, so that a suspended call holds neither it nor the headers it names.
+type round struct {
+	*Call
+	up     upstream.Call
+	params []byte
+	hear   func(jsonrpc.Message) // notify, bound once, not once a call
+	idle   func()
+	told   []byte // params of the progress that is put together
+}
+
+var rounds sync.Pool
+
+// borrowRound returns a round of the call k.
+func borrowRound(k *Call) *round {
+	r, ok := rounds.Get().(*round)
+	if !ok {
+		r = new(round)
+		r.hear = r.notify
+		r.idle = func() { r.out.Flush() }
+	}
+	r.Call = k
+	return r
+}
+
+func (r *round) giveBack() {
+	r.Call, r.up = nil, upstream.Call{}
+	if cap(r.params) <= maxPooled {
+		rounds.Put(r)
+	}
+}
 
 // sendRound sends the round in flight and returns its outcome as an event.
-func sendRound(k *call) (mrtr.Event, *upstream.Answer) {
+func sendRound(k *Call) (mrtr.Event, *upstream.Answer) {
 	r := borrowRound(k)
 	defer r.giveBack()
 	return r.send()
@@ -27,16 +62,16 @@ func sendRound(k *call) (mrtr.Event, *upstream.Answer) {
 func (k *round) send() (mrtr.Event, *upstream.Answer) {
 	ctx := k.build()
 	if err := k.turn(ctx); err != nil {
-		ctx.cancel()
+		ctx.Cancel()
 		return mrtr.Failed(err), nil
 	}
-	defer k.conv.b.opt.Turns.Leave(k.who())
-	k.own.end(observe.ToServer, k.flow.Round == 0) // later people had their time
-	answer, err := k.conv.b.opt.Upstream.Do(ctx, &k.up, k.hear)
-	ctx.cancel()
-	k.own.begin()
+	defer k.party.Driver.Turns.Leave(k.who())
+	k.own.End(observe.ToServer, k.flow.Round == 0) // later people had their time
+	answer, err := k.party.Driver.Upstream.Do(ctx, &k.up, k.hear)
+	ctx.Cancel()
+	k.own.Begin()
 	if err == nil {
-		k.conv.b.listens.Alive()
+		k.party.Driver.Alive()
 	}
 	switch {
 	case err != nil:
@@ -53,21 +88,21 @@ var errLeft = errors.New("its client left while the call waited for its turn")
 
 // turn waits until the call may take up the server. Whoever waited may have lost its
 // client meanwhile: then nothing is executed for nobody.
-func (k *round) turn(ctx *roundContext) error {
-	waited, err := k.conv.b.opt.Turns.Enter(ctx, k.who())
+func (k *round) turn(ctx *flight.Context) error {
+	waited, err := k.party.Driver.Turns.Enter(ctx, k.who())
 	if !waited || err != nil {
 		return err
 	}
-	k.conv.b.notices.queued.Warn().Msg("calls wait for their turn (limits.concurrency)")
+	k.party.Driver.notices.queued.Warn().Msg("calls wait for their turn (limits.concurrency)")
 	if !k.resent() && !k.out.Reachable() {
-		k.conv.b.opt.Turns.Leave(k.who())
+		k.party.Driver.Turns.Leave(k.who())
 		return errLeft
 	}
 	return nil
 }
 
 // resent reports whether the server has had a request of this call before.
-func (k *call) resent() bool {
+func (k *Call) resent() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.flow.Round > 0
@@ -75,11 +110,11 @@ func (k *call) resent() bool {
 
 // who is whose turn it is: the principal's, and among its sessions this one's. Requests
 // without a session are all of the same.
-func (k *call) who() turns.Who {
-	if k.conv.server == catalog.Unknown {
+func (k *Call) who() turns.Who {
+	if k.party.Server == catalog.Unknown {
 		return turns.Who{Principal: k.flow.Principal}
 	}
-	return turns.Who{Principal: k.flow.Principal, Session: k.conv}
+	return turns.Who{Principal: k.flow.Principal, Session: k.party}
 }
 
 // accepted tells that the upstream takes the credentials of the call (H-6).
@@ -95,13 +130,13 @@ func (k *round) accepted() {
 
 // build makes the upstream request of this round (D.4): the client's params,
 // unchanged in every round (D-I2), plus what this round adds.
-func (k *round) build() *roundContext {
+func (k *round) build() *flight.Context {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	env := translate.Envelope{
 		Method:         k.flow.Method,
-		Version:        k.conv.server.Version,
-		ClientInfo:     k.conv.clientInfo,
+		Version:        k.party.Server.Version,
+		ClientInfo:     k.party.ClientInfo,
 		Capabilities:   k.flow.Capabilities,
 		LogLevel:       k.flow.Level,
 		InputResponses: k.flow.InputResponses(),
@@ -112,18 +147,18 @@ func (k *round) build() *roundContext {
 		env.ProgressToken = k.token
 	}
 	k.params = translate.Params(k.params[:0], k.flow.Params, &env)
-	k.up = upstreamCall(k.call, k.flow.Method, k.params)
+	k.up = upstreamCall(k.Call, k.flow.Method, k.params)
 	k.up.Idle = k.idle
 	return k.ctx
 }
 
 // upstreamCall addresses a request with the call's latest credentials (H-2).
-func upstreamCall(k *call, method string, params []byte) upstream.Call {
+func upstreamCall(k *Call, method string, params []byte) upstream.Call {
 	return upstream.Call{
 		Method:        method,
 		Params:        params,
 		Authorization: k.caller.Authorization,
-		Principal:     k.conv.b.seenAs(k.caller.Principal),
+		Principal:     k.party.Driver.SeenAs(k.caller.Principal),
 		Header:        k.caller.Header,
 		Held:          &k.held,
 		Origin:        k.out,
@@ -141,7 +176,7 @@ func (k *round) broke(err error) mrtr.Event {
 	case failure.Cause != upstream.Lost && failure.Cause != upstream.Unreachable:
 	case !failure.Sent:
 		return mrtr.Unsent(err)
-	case failure.Cause == upstream.Lost && repeatable(k.call):
+	case failure.Cause == upstream.Lost && repeatable(k.Call):
 		return mrtr.Lost(err)
 	}
 	return mrtr.Failed(err)
@@ -149,12 +184,12 @@ func (k *round) broke(err error) mrtr.Event {
 
 // repeatable reports whether sending the round twice does no more than sending
 // it once: by the method, or by what the tool's own hints promise (Q8).
-func repeatable(k *call) bool {
+func repeatable(k *Call) bool {
 	if k.flow.Repeatable {
 		return true // another process knew
 	}
 	if k.flow.Method == mcp.MethodToolsCall {
-		return k.conv.b.catalog.Tool(k.conv.principal, k.name).Repeatable
+		return k.party.Driver.Catalog.Tool(k.party.Principal, k.name).Repeatable
 	}
 	return mcp.IsReadOnly(k.flow.Method)
 }

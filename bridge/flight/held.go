@@ -1,4 +1,4 @@
-package bridge
+package flight
 
 import (
 	"sync"
@@ -7,40 +7,43 @@ import (
 	"github.com/mcpbridge/bridge/mrtr"
 )
 
-// held is what a call holds besides its request: the response that comes in, and what
+// Held is what a call holds besides its request: the response that comes in, and what
 // the server wants to have back while the call waits.
-type held struct {
+type Held struct {
 	mu   sync.Mutex
 	hold budget.Hold
 	kept int // bytes that stay from round to round
 }
 
+// Open charges an account from now on.
+func (h *Held) Open(account *budget.Account) { h.hold = budget.On(account) }
+
 // Set implements upstream.Held: so many bytes of a response are held now.
-func (h *held) Set(response int) error {
+func (h *Held) Set(response int) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.hold.Set(h.kept + response)
 }
 
 // keep charges what stays while the call waits; the response is used up.
-func (h *held) keep(bytes int) error {
+func (h *Held) keep(bytes int) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.kept = bytes
 	return h.hold.Set(bytes)
 }
 
-// end gives everything back, and charges nothing any more.
-func (h *held) end() {
+// End gives everything back, and charges nothing any more.
+func (h *Held) End() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.hold.Release()
 	h.hold = budget.Hold{}
 }
 
-// waits charges what stays of a flow that is to wait for its client, or the server;
+// Waits charges what stays of a flow that is to wait for its client, or the server;
 // hosted says that it runs as a task, whose client's request is over.
-func (h *held) waits(do mrtr.Verb, flow *mrtr.Flow, hosted bool) error {
+func (h *Held) Waits(do mrtr.Verb, flow *mrtr.Flow, hosted bool) error {
 	if do != mrtr.Ask && do != mrtr.Wait && do != mrtr.Poll {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package bridge
+package call
 
 import (
 	"time"
@@ -25,10 +25,10 @@ func (k *round) notify(msg jsonrpc.Message) {
 			return
 		}
 	case mcp.NotificationElicitationComplete:
-		k.elicitationOver(msg.Params)
+		k.ElicitationOver(msg.Params)
 		return
 	}
-	if params, ok := k.conv.rules.Notification(msg.Method, msg.Params); ok {
+	if params, ok := k.party.Rules.Notification(msg.Method, msg.Params); ok {
 		k.say(func() (downstream.Message, bool) {
 			return downstream.Notification(msg.Method, params), k.flow.State == mrtr.Sending
 		})
@@ -38,7 +38,7 @@ func (k *round) notify(msg jsonrpc.Message) {
 // progressLocked puts progress under the client's token. There may be many of these:
 // the message lives in memory that the next one uses again.
 func (k *round) progressLocked(params []byte) (downstream.Message, bool) {
-	from := k.conv.rules.Progress(params)
+	from := k.party.Rules.Progress(params)
 	if k.token == nil || string(from.Token) != string(k.token) {
 		return downstream.Message{}, false
 	}
@@ -57,5 +57,5 @@ func (k *round) wantsLog(params []byte) bool {
 		return false
 	}
 	severity, _ := rawjson.Text(rawjson.Get(params, "level"))
-	return mcp.Severity(severity) >= mcp.Severity(k.conv.logLevel())
+	return mcp.Severity(severity) >= mcp.Severity(k.party.Session.Level())
 }

@@ -1,30 +1,32 @@
-package bridge
+package call
 
 import (
+	"errors"
 	"time"
 
 	"github.com/mcpbridge/bridge/ask"
 	"github.com/mcpbridge/bridge/bridge/again"
 	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/translate"
 )
 
 // inquire has an input request answered elsewhere.
 func (k *asker) inquire(req *mrtr.InputRequest) {
 	key, method, invites := req.Key, req.Method, k.invites() // req is the effect's, whose memory is used again
-	ticket := k.conv.asks().Ask(ask.Inquiry{
+	ticket := k.party.Driver.Ask.Ask(ask.Inquiry{
 		Method:   req.Method,
 		Params:   req.Params,
 		Tool:     k.subject(),
 		Roots:    k.roots,
-		Owner:    k.conv.owner(),
-		Named:    k.conv.principal != "" || k.conv.stranger != "",
+		Owner:    k.party.Session.Owner(),
+		Named:    k.party.Principal != "" || k.party.Stranger != "",
 		Invites:  invites,
-		Spent:    &k.conv.spent,
+		Spent:    k.party.Session.Spent(),
 		Deadline: k.answerBy(),
 		Answer: func(response []byte, why error) {
 			q := k.settled(key) // before the person hears that it counts: the same call may come at once
-			k.conv.b.background(func() { k.inquired(&q, key, method, response, why) })
+			k.party.Driver.Background(func() { k.inquired(&q, key, method, response, why) })
 		},
 	})
 	if !k.waits(key, ticket) {
@@ -110,4 +112,37 @@ func (k *asker) sayClosed(q *again.Question) {
 	claimed := k.outbox.claimLocked()
 	k.mu.Unlock()
 	k.carryOut(claimed)
+}
+
+// answer feeds an answer to the flow, once a request waits for what comes of it. It returns
+// false when another process goes on with the call.
+func (k *asker) answer(ev mrtr.Event) bool {
+	if k.kept != nil && k.kept.Hold(ev) {
+		return true
+	}
+	k.Resume(ev)
+	return !k.left.Load()
+}
+
+// elsewhere reports whether the client itself cannot be asked for in, be it that it
+// declared nothing of the kind or that its revision has no words for this one. Then
+// somebody else can, for the round was checked against all that was declared (C-33).
+func (k *asker) elsewhere(in *mrtr.Input) bool {
+	room := k.party.Driver.Ask
+	return room != nil && (in.Missing(k.own) != "" || room.Answers(in.Method, k.reach()) && k.wordless(in))
+}
+
+// wordless reports whether the client's revision, and no other, cannot express in.
+func (k *asker) wordless(in *mrtr.Input) bool {
+	_, err := k.party.Rules.InputRequest(in.Method, in.Params, k.own)
+	unasked, ok := errors.AsType[*translate.Unexpressible](err)
+	return ok && unasked.Older && unasked.Answer == nil
+}
+
+// settled notes that an inquiry is open no more; a zero question when it was not.
+func (k *asker) settled(key string) (q again.Question) {
+	if k.kept != nil {
+		q = k.kept.Settled(key)
+	}
+	return q
 }

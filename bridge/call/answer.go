@@ -1,0 +1,125 @@
+package call
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/mcpbridge/bridge/bridge/ends"
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/fault"
+	"github.com/mcpbridge/bridge/internal/logfield"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/mrtr"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+// ending words how a call ends. It has no state of its own.
+type ending struct{ *Call }
+
+// fail answers the client with the error of e.
+func (k ending) fail(e *effect) {
+	err := e.err
+	if failure := (*upstream.Failure)(nil); errors.As(err, &failure) && failure.Cause == upstream.Unauthorized {
+		if k.out.Refuse(ends.RefusalOf(failure)) { // H-3; too late: H-4
+			return
+		}
+	}
+	of := ends.Facts{Method: k.flow.Method, Params: k.flow.Params, Rules: k.party.Rules, Capabilities: k.flow.Capabilities}
+	if abort := (*mrtr.Abort)(nil); errors.As(err, &abort) && abort.Undeclared != "" {
+		of.Undeclared = k.undeclared(abort.Undeclared)
+	}
+	result, rpcErr := ends.Explain(err, &of)
+	ends.Finish(k.out, k.flow.ID, result, rpcErr)
+}
+
+// deliver answers the client with the completed result, translated straight
+// into its message.
+func (k ending) deliver(e *effect) {
+	if k.slot != nil && k.flow.Round == 0 { // D-I10
+		k.slot.Keep(e.result)
+	}
+	req := k.request()
+	if err := k.party.deliver(k.out, &req, e.result); err != nil {
+		k.logLine(k.party.Driver.notices.untranslated.Warn()).Str(logfield.Rule, "B-30").Err(err).Msg("the upstream's result cannot be translated")
+		ends.Finish(k.out, req.ID, nil, fault.Internal(err.Error()))
+	}
+}
+
+// Cached answers a call from the catalogue, or begins to watch for its result.
+func (k *Call) Cached(req *downstream.Request) bool {
+	result, slot := k.party.Driver.Catalog.Lookup(k.party.Driver.SeenAs(k.caller.Principal), k.caller.Header, req, k.flow.Capabilities)
+	k.slot = slot
+	if watch := k.party.Driver.Watch; watch != nil && (slot != nil || result != nil) {
+		watch.Cached(result != nil)
+	}
+	if result == nil {
+		return false
+	}
+	k.party.Session.Ended(req.ID)
+	return k.party.deliver(k.out, req, result) == nil
+}
+
+// deliver answers req with an upstream result. On an error nothing was sent.
+func (p *Party) deliver(out downstream.Reply, req *downstream.Request, result []byte) error {
+	buf := borrow()
+	defer giveBack(buf)
+	head := jsonrpc.AppendResultHead((*buf)[:0], req.ID)
+	text, err := p.appendResult(head, req, result)
+	if err != nil {
+		return err
+	}
+	msg := downstream.Result(req.ID, text[len(head):])
+	*buf = append(text, '}')
+	msg.Text = *buf
+	out.Finish(msg)
+	return nil
+}
+
+// appendResult appends what the client gets to see of an upstream result.
+func (p *Party) appendResult(dst []byte, req *downstream.Request, result []byte) ([]byte, error) {
+	if mcp.IsList(req.Method) {
+		return p.Driver.Catalog.AppendList(dst, p.Rules, p.Principal, req, result)
+	}
+	rules := *p.Rules
+	if req.Method == mcp.MethodToolsCall {
+		// A tool whose output schema was shown wrapped must have its structured
+		// content wrapped, whatever its kind, so that it matches what the client
+		// was told (Q10).
+		rules.WrapOutput = p.Driver.Catalog.Tool(p.Principal, req.Name).Wrapped
+	}
+	return rules.AppendResult(dst, req.Method, result)
+}
+
+// request returns the client's request, as far as answering needs it.
+func (k ending) request() downstream.Request {
+	req := downstream.Request{Name: k.name}
+	req.ID, req.Method, req.Params = k.flow.ID, k.flow.Method, k.flow.Params
+	return req
+}
+
+// undeclared words the refusal of a round that asks for what was not declared
+// upstream (C-33). Why it was not is the client's business, and may be in its hands.
+func (k ending) undeclared(capability string) string {
+	asked := "the server asked for " + capability + ", "
+	switch {
+	case k.party.Capable == nil:
+		return asked + "which needs a session: send initialize first"
+	case !k.out.Interactive():
+		return asked + "but nothing can be asked on this request: its Accept header lacks text/event-stream"
+	case k.party.Session.Distrusts(capability):
+		return asked + "which this client declared but did not serve when it was last asked"
+	}
+	return asked + "which the client did not declare" + instead(capability)
+}
+
+// instead says what whoever runs the bridge could switch on.
+func instead(capability string) string {
+	name, _, _ := strings.Cut(capability, ".")
+	setting := map[string]string{
+		"elicitation": "have its person asked on a page: questions: page",
+		"sampling":    "have a model answer: sampling.provider",
+		"roots":       "name some: roots",
+	}[name]
+	return " (whoever runs the bridge can " + setting + ")"
+}

@@ -1,0 +1,112 @@
+package call
+
+import (
+	"time"
+
+	"github.com/mcpbridge/bridge/bridge/again"
+	"github.com/mcpbridge/bridge/bridge/tasks"
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/mrtr"
+	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/translate"
+)
+
+// NewKept is New for a request that the call may outlive, where there is such a thing.
+func NewKept(c *Party, caller downstream.Caller, req downstream.Request, out downstream.Reply) *Call {
+	patience := c.patience()
+	if c.Driver.Ask == nil && patience == 0 || !again.MayAsk(req.Method) {
+		return New(c, caller, req, out)
+	}
+	p := again.New(again.Options{
+		Session: c.Session, Calls: c.Session.Repeats(), Stranger: c.Stranger, Version: c.Rules.Version, Wait: c.Driver.Wait, Patience: patience,
+	}, req, out)
+	k := New(c, caller, req, p)
+	k.kept = p
+	p.Bind(k)
+	return k
+}
+
+// patience is how long the client waits for a call; 0: for as long as it takes.
+func (c *Party) patience() time.Duration {
+	if c.Driver.Patience == nil || c.ClientInfo == nil {
+		return 0
+	}
+	return c.Driver.Patience(c.ClientInfo)
+}
+
+// New makes a call of a client's request. Start it.
+func New(c *Party, caller downstream.Caller, req downstream.Request, out downstream.Reply) *Call {
+	k := &Call{party: c, name: req.Name, http: caller.HTTP, caller: caller, out: out, serial: c.Driver.serial.Add(1)}
+	k.own.Choose(k.serial, c.Driver.Watch)
+	k.held.Open(c.Account)
+	k.flow = mrtr.Flow{
+		ID: req.ID, Method: req.Method, Params: req.Params, Principal: caller.Principal, Limits: &c.Driver.Flows, Home: mrtr.Address{Session: caller.Session},
+		ListsAsk: c.Driver.Draft != nil && c.Driver.Draft(), TasksDeclared: c.Server.Tasks && req.Method == mcp.MethodToolsCall,
+	}
+	k.flow.Capabilities, k.flow.Level = c.Session.Declares()
+	if out.Interactive() {
+		k.flow.Progress.Token = req.ProgressToken
+	} else { // nothing can reach the client before the response
+		k.flow.Capabilities, k.flow.Level = noCapabilities, ""
+	}
+	k.asking = asker{Call: k, own: k.flow.Capabilities}
+	k.saving = saving{Call: k, safe: out.Safe()}
+	if room := c.Driver.Ask; room != nil {
+		k.roots = room.Roots(caller.Header)
+		k.flow.Capabilities = c.Driver.Catalog.Share(room.Capabilities(k.asking.own, k.asking.reach()))
+	}
+	if k.flow.TasksDeclared {
+		k.flow.Capabilities = translate.WithTasks(k.flow.Capabilities)
+	}
+	return k
+}
+
+// NewHosted is New for a call that runs as a task of its client.
+func NewHosted(c *Party, caller downstream.Caller, req downstream.Request, t *tasks.Task) *Call {
+	k := New(c, caller, req, t)
+	k.task = t
+	return k
+}
+
+// Start registers the call, for a cancellation to find, and makes its requests. It
+// returns when the call is over or waits.
+func (k *Call) Start() {
+	if !k.party.Session.Enter(k) { // over before it began
+		k.out.Abandon()
+		return
+	}
+	k.Drive(mrtr.Started())
+}
+
+// Resume goes on with a call of another process, by its record.
+func Resume(c *Party, caller downstream.Caller, record []byte, out downstream.Reply) error {
+	flow, err := mrtr.Decode(record)
+	if err != nil {
+		return err
+	}
+	caller.Principal = flow.Principal
+	flow.Limits = &c.Driver.Flows
+	k := &Call{party: c, flow: *flow, name: rawjson.Get(flow.Params, "name"), http: caller.HTTP, caller: caller, out: out, serial: c.Driver.serial.Add(1)}
+	k.asking = asker{Call: k}
+	k.saving = saving{Call: k, safe: out.Safe(), saves: 1, told: flow.Progress.Last}
+	k.asking.own, _ = c.Session.Declares()
+	if room := c.Driver.Ask; room != nil {
+		k.roots = room.Roots(caller.Header)
+	}
+	k.held.Open(c.Account)
+	if !c.Session.Enter(k) {
+		return downstream.ErrStopping
+	}
+	for _, in := range flow.Outstanding() {
+		if id := jsonrpc.ID(in.ServerRequestID); id != "" {
+			c.Session.Await(k, id, in.Key, false)
+		}
+	}
+	k.Resume(k.saving.interrupted())
+	return nil
+}
+
+// noCapabilities declares nothing.
+var noCapabilities = []byte("{}")

@@ -1,0 +1,97 @@
+package call
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
+
+	"github.com/mcpbridge/bridge/bridge/again"
+	"github.com/mcpbridge/bridge/bridge/catalog"
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/mrtr"
+	"github.com/mcpbridge/bridge/translate"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// What a call does is tested at the face of package bridge, which has sessions. Here is
+// what cannot be seen from there.
+
+// alone is a session with nothing but one call.
+type alone struct{ Session }
+
+func (alone) Declares() ([]byte, string)            { return noCapabilities, "" }
+func (alone) Repeats() *again.Calls                 { return nil }
+func (alone) Enter(*Call) bool                      { return true }
+func (alone) Exit(*Call)                            {}
+func (alone) Suspend(*Call) *Call                   { return nil }
+func (alone) Await(*Call, jsonrpc.ID, string, bool) {}
+func (alone) Drop(jsonrpc.ID)                       {}
+func (alone) Resumed(*Call)                         {}
+func partyOf(t testing.TB, server upstream.Caller) *Party {
+	d := NewDriver(Options{Upstream: server, Catalog: catalog.New(nil), Flows: mrtr.Limits{}.WithDefaults(), Alive: func() {}, Log: zerolog.Nop()})
+	t.Cleanup(d.Await)
+	return &Party{Driver: d, Session: alone{}, Rules: &translate.Rules{Version: mcp.V20251125}, Server: catalog.Unknown}
+}
+
+// silent is a server that answers nothing until it need not.
+type silent struct{ upstream.Caller }
+
+func (silent) Do(ctx context.Context, _ *upstream.Call, _ func(jsonrpc.Message)) (*upstream.Answer, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// deaf is a client that hears of nothing.
+type deaf struct{}
+
+func (deaf) Interactive() bool               { return true }
+func (deaf) Queue(downstream.Message)        {}
+func (deaf) Flush()                          {}
+func (deaf) Send(downstream.Message)         {}
+func (deaf) Finish(downstream.Message)       {}
+func (deaf) Refuse(*downstream.Refusal) bool { return true }
+func (deaf) Abandon()                        {}
+func (deaf) Address() downstream.Address     { return downstream.Address{} }
+func (deaf) Reachable() bool                 { return true }
+func (deaf) Continue(work func())            { go work() }
+func (deaf) Safe() downstream.Safe           { return nil }
+
+var request = downstream.NewRequest(jsonrpc.Message{ID: "7", Method: mcp.MethodToolsCall, Params: []byte(`{"name":"echo"}`)})
+
+// What the runtime holds of a stopped timer must not hold the call, with all that a
+// client sent.
+func TestTimerOfAFinishedCallHoldsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := New(partyOf(t, silent{}), downstream.Caller{}, request, deaf{})
+		go k.Start()
+		synctest.Wait()
+		k.Drive(mrtr.Cancelled())
+		synctest.Wait()
+		if !k.flow.Over() || k.timer.call.Load() != nil {
+			t.Error("the timer still leads to the call")
+		}
+		k.timer.ring() // comes to nothing
+	})
+}
+
+// BenchmarkProgress is the bridge's own share of a progress notification.
+func BenchmarkProgress(b *testing.B) {
+	k := &Call{party: partyOf(b, silent{}), out: deaf{}}
+	k.flow.Progress.Token, k.token = []byte("7"), []byte(`"p-1-0"`)
+	k.flow.State = mrtr.Sending
+	msg := jsonrpc.Message{Method: mcp.NotificationProgress,
+		Params: []byte(`{"progressToken":"p-1-0","progress":3,"total":10,"message":"step 3 of 10"}`)}
+	r := &round{Call: k}
+	b.ReportAllocs()
+	for b.Loop() {
+		k.flow.Progress.Started = false
+		r.notify(msg)
+	}
+}

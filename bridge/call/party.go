@@ -1,0 +1,135 @@
+package call
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/mcpbridge/bridge/ask"
+	"github.com/mcpbridge/bridge/ask/model"
+	"github.com/mcpbridge/bridge/bridge/again"
+	"github.com/mcpbridge/bridge/bridge/catalog"
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/internal/logfield"
+	"github.com/mcpbridge/bridge/internal/turns"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mrtr"
+	"github.com/mcpbridge/bridge/observe"
+	"github.com/mcpbridge/bridge/translate"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+// Options are what all calls of a bridge share.
+type Options struct {
+	Upstream upstream.Caller
+	Catalog  *catalog.Catalog
+	Turns    *turns.Queue // admits what goes to the server; nil: all at once
+	Ask      *ask.Room    // answers for clients that cannot be asked; nil: nobody does
+	Seat     downstream.Seat
+	Watch    observe.Watcher // nil: nobody is told
+	Alive    func()          // the server has answered
+	Draft    func() bool     // the upstream speaks a draft, in which lists may ask, too (I-4); nil: never
+
+	Flows       mrtr.Limits // of every flow
+	Waiting     int         // how many flows of a session may wait; for the words only
+	OneIdentity bool        // the server is told of no client's credentials
+	Wait        time.Duration
+	Patience    func(clientInfo []byte) time.Duration
+	Log         zerolog.Logger
+}
+
+// Driver carries calls out: it is what all calls of a bridge have in common.
+type Driver struct {
+	Options
+	notices notices
+	serial  atomic.Uint64  // numbers calls, for progress tokens and log lines
+	working sync.WaitGroup // work that belongs to no call any more
+}
+
+// notices are the loggers for what clients and servers cause, one per kind, each with a
+// rate of its own.
+type notices struct {
+	failed       zerolog.Logger // calls
+	queued       zerolog.Logger // calls that wait for their turn
+	untranslated zerolog.Logger // results
+}
+
+// NewDriver returns a Driver. Await it when its calls are over.
+func NewDriver(opt Options) *Driver {
+	return &Driver{Options: opt, notices: notices{
+		failed: logfield.AtMost(100, opt.Log), queued: logfield.AtMost(1, opt.Log), untranslated: logfield.Seldom(opt.Log),
+	}}
+}
+
+// Background runs work that belongs to no call any more, and that Await awaits.
+func (d *Driver) Background(work func()) { d.working.Go(work) }
+
+// Await returns when no work is left that belongs to no call.
+func (d *Driver) Await() { d.working.Wait() }
+
+// SeenAs returns the principal that the server knows this one as.
+func (d *Driver) SeenAs(principal string) string {
+	if d.OneIdentity {
+		return ""
+	}
+	return principal
+}
+
+// Party is whose calls they are: what never changes of a session once it serves, and
+// the door to what does.
+type Party struct {
+	Driver     *Driver
+	Session    Session
+	Rules      *translate.Rules // shared by all of its version
+	Server     *catalog.Server
+	Principal  string            // as far as the server can tell clients apart
+	Stranger   string            // the principal of a request without a session, to know its next one by
+	Account    *budget.Account   // of the session
+	Transport  observe.Transport // over which the client came
+	ClientInfo []byte            // as the client declared it; nil when stateless
+	Capable    []byte            // capabilities as 2026-07-28 has them, to declare upstream (A.5); nil when stateless
+}
+
+// Session is what a call needs of the session that it is of: its tables, and what is
+// known of its client by now. All of it may be called under the call's lock.
+type Session interface {
+	again.Session
+	Tables
+
+	// Declares returns what a call tells the server of the client: its capabilities, and
+	// the level of log messages that it wants; empty: none.
+	Declares() (capabilities []byte, level string)
+	// Level is that of logging/setLevel; empty: none asked for.
+	Level() string
+	// Trust notes that the client serves a kind of question; Distrust that it does not,
+	// for so long; Distrusts reports whether it is not asked what needs a capability.
+	Trust(k Kind)
+	Distrust(k Kind, d time.Duration)
+	Distrusts(capability string) bool
+	// Repeats returns where calls wait for the same call again; nil: nowhere.
+	Repeats() *again.Calls
+	// Owner names, for nobody to read, whose its questions are.
+	Owner() string
+	// Spent counts what answering for the client has cost.
+	Spent() *model.Spent
+}
+
+// Tables are where a session finds its calls again.
+type Tables interface {
+	// Enter registers a call, from its start until it Exits; false means that it is over.
+	Enter(k *Call) bool
+	Exit(k *Call)
+	// Ended notes that a request was answered that never became a registered call.
+	Ended(id jsonrpc.ID)
+	// Await registers a question under the id that its answer will have; invites says that
+	// it asks the client to open the page where key is asked. Drop takes it out.
+	Await(k *Call, id jsonrpc.ID, key string, invites bool)
+	Drop(id jsonrpc.ID)
+	// Suspend notes that a call waits, and returns the one that must make room for it;
+	// Resumed that it does so no more.
+	Suspend(k *Call) (evicted *Call)
+	Resumed(k *Call)
+}

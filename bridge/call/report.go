@@ -1,0 +1,156 @@
+package call
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/mcpbridge/bridge/bridge/ends"
+	"github.com/mcpbridge/bridge/internal/fault"
+	"github.com/mcpbridge/bridge/internal/logfield"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/mrtr"
+	"github.com/mcpbridge/bridge/observe"
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// reporter tells what is to be seen of a call. It has no state of its own.
+type reporter struct{ *Call }
+
+// report tells the log and who watches how the call ended, with its last word.
+func (k reporter) report(e *effect) {
+	if e.again || e.do != mrtr.Deliver && e.do != mrtr.Fail && e.do != mrtr.Stop {
+		return
+	}
+	done := observe.Call{Method: k.flow.Method, Rounds: k.flow.Round + 1, Session: logfield.Short(k.flow.Home.Session)}
+	if began := k.flow.Clock.Began; !began.IsZero() { // else nothing was sent
+		done.Took = time.Since(began)
+	}
+	switch e.do {
+	case mrtr.Deliver:
+		done.ToolError = ends.FailedTool(k.flow.Method, e.result)
+	case mrtr.Stop:
+		done.End, done.Cause = observe.Cancelled, "client"
+	case mrtr.Fail:
+		done.End, done.Cause, done.Code = ends.EndOf(e.err)
+		k.reportUnasked(e.err)
+	}
+	ending(k).log(&done, e)
+	if watch := k.party.Driver.Watch; watch != nil {
+		done.Version, done.Transport, done.HTTP = k.party.Rules.Version, k.party.Transport, k.http
+		if done.Method == mcp.MethodToolsCall {
+			done.Tool = k.name
+		}
+		if done.Unusual() {
+			done.ID, done.Name = k.Name(), ends.NameOf(k.flow.Method, k.name)
+		}
+		watch.CallEnded(done)
+	}
+}
+
+// reportQuestion tells who watches what became of a question, after so long.
+func (k reporter) reportQuestion(in *mrtr.Input, outcome observe.Outcome, took time.Duration) {
+	if watch := k.party.Driver.Watch; watch != nil {
+		watch.QuestionEnded(observe.Question{Kind: questionKind(in), Version: k.party.Rules.Version, Outcome: outcome, Took: took, Transport: k.party.Transport, HTTP: k.http})
+	}
+}
+
+// askedForLocked returns how long the questions have been open.
+func (k reporter) askedForLocked() time.Duration {
+	by := k.flow.Clock.AnswerBy
+	if by.IsZero() {
+		return 0
+	}
+	return time.Since(by.Add(-k.party.Driver.Flows.ServerRequest))
+}
+
+// reportWithdrawnLocked tells who watches that a question was taken back.
+func (k reporter) reportWithdrawnLocked(in *mrtr.Input, act *mrtr.Action) {
+	if slices.Contains(act.Ignored, in) {
+		k.reportQuestion(in, observe.Unanswered, k.party.Driver.Flows.ServerRequest)
+		return
+	}
+	k.reportQuestion(in, observe.Withdrawn, k.askedForLocked())
+}
+
+// reportUnasked tells who watches of a question that the client could not be asked.
+func (k reporter) reportUnasked(err error) {
+	abort := (*mrtr.Abort)(nil)
+	if !errors.As(err, &abort) {
+		return
+	}
+	in := &mrtr.Input{InputRequest: mrtr.InputRequest{Method: abort.Method}}
+	switch {
+	case abort.Undeclared != "":
+		k.reportQuestion(in, observe.NotDeclared, 0)
+	case abort.Unasked:
+		k.reportQuestion(in, observe.NotExpressible, 0)
+	}
+}
+
+// reportAnswerLocked tells who watches what a client answered.
+func (k reporter) reportAnswerLocked(in *mrtr.Input, msg *jsonrpc.Message) {
+	switch {
+	case k.party.Driver.Watch == nil:
+	case msg.Error != nil:
+		k.reportQuestion(in, observe.ClientError, k.askedForLocked())
+	default:
+		k.reportQuestion(in, ends.OutcomeOf(in.Method, msg.Result), k.askedForLocked())
+	}
+}
+
+// repeatedLocked tells who watches that the flow sends a round again, by what it was before
+// the step.
+func (k reporter) repeatedLocked(resent bool, stateOnly int) {
+	watch := k.party.Driver.Watch
+	if watch == nil {
+		return
+	}
+	if k.flow.Resent && !resent {
+		watch.Repeated(observe.BrokenLine)
+	}
+	if k.flow.StateOnly > stateOnly {
+		watch.Repeated(observe.StateOnly)
+	}
+}
+
+// sight describes the call as it stands; alive is false when it has ended. served has
+// the kinds that its client has answered.
+func (k reporter) sight(served uint8) (flow observe.Flow, alive bool) {
+	reachable := k.out.Reachable()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	limits, clock := &k.party.Driver.Flows, &k.flow.Clock
+	flow = observe.Flow{
+		ID: k.Name(), Method: k.flow.Method, Name: ends.NameOf(k.flow.Method, k.name), Reachable: reachable,
+		Began: clock.Began, Deadline: clock.Deadline, Until: clock.Due,
+		Round: k.flow.Round, StateOnly: k.flow.StateOnly, StateMost: limits.StateOnly,
+	}
+	switch k.flow.State {
+	case mrtr.Sending:
+		flow.Waits, flow.Since = observe.ForServer, clock.Due.Add(-limits.Round)
+	case mrtr.Gathering:
+		flow.Waits, flow.Since, flow.Until = observe.ForClient, clock.AnswerBy.Add(-limits.ServerRequest), clock.AnswerBy
+	case mrtr.Pausing:
+		flow.Waits, flow.Since = observe.ForTime, time.Now()
+	case mrtr.Polling:
+		flow.Waits, flow.Since = observe.ForTask, time.Now()
+		if !clock.AnswerBy.IsZero() {
+			flow.Waits, flow.Since, flow.Until = observe.ForClient, clock.AnswerBy.Add(-limits.ServerRequest), clock.AnswerBy
+		}
+	}
+	for i := range k.flow.Inputs {
+		flow.Questions = append(flow.Questions, k.open(&k.flow.Inputs[i], served))
+	}
+	return flow, !k.flow.Over()
+}
+
+// open describes a question of the round.
+func (k reporter) open(in *mrtr.Input, served uint8) observe.Open {
+	message, _ := rawjson.Text(rawjson.Get(in.Params, "message"))
+	return observe.Open{
+		Kind: questionKind(in), Asked: in.Asked, Answered: in.Response != nil,
+		Proven: served&(1<<KindOf(in.Method)) != 0, Message: fault.Clip(message),
+	}
+}

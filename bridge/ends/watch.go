@@ -1,0 +1,86 @@
+package ends
+
+import (
+	"errors"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/fault"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/mrtr"
+	"github.com/mcpbridge/bridge/observe"
+	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+// EndOf tells how a call ended that failed with err, and why, in words that have no
+// part of any peer's text.
+func EndOf(err error) (end observe.End, cause string, code int) {
+	var (
+		failure   *upstream.Failure
+		theirs    *jsonrpc.Error
+		abort     *mrtr.Abort
+		limit     *mrtr.LimitReached
+		violation *mrtr.Violation
+	)
+	switch {
+	case errors.Is(err, ErrOperator):
+		return observe.Cancelled, "operator", jsonrpc.CodeInternal
+	case errors.Is(err, downstream.ErrStopping):
+		return observe.Shutdown, "shutdown", jsonrpc.CodeInternal
+	case errors.As(err, &failure):
+		return observe.Failed, failure.Cause.String(), jsonrpc.CodeInternal
+	case errors.As(err, &theirs):
+		return observe.Failed, "server_error", theirs.Code
+	case errors.As(err, &abort) && abort.Undeclared != "":
+		return observe.Failed, "not_declared", jsonrpc.CodeInternal
+	case errors.As(err, &abort):
+		return observe.Failed, "no_answer", jsonrpc.CodeInternal
+	case errors.As(err, &violation):
+		return observe.Failed, "violation", jsonrpc.CodeInternal
+	case errors.As(err, &limit) && limit.Limit == "limits.flows":
+		return observe.Evicted, limit.Limit, jsonrpc.CodeInternal
+	case errors.As(err, &limit) && isTimeout(limit.Limit):
+		return observe.Expired, limit.Limit, jsonrpc.CodeInternal
+	case errors.As(err, &limit):
+		return observe.Failed, "limit", jsonrpc.CodeInternal
+	}
+	return observe.Failed, "internal", jsonrpc.CodeInternal
+}
+
+func isTimeout(limit string) bool {
+	switch limit {
+	case "timeouts.flow", "timeouts.round", "timeouts.grace":
+		return true
+	}
+	return false
+}
+
+// FailedTool reports whether a result is that of a tool that failed.
+func FailedTool(method string, result []byte) bool {
+	return method == mcp.MethodToolsCall && string(rawjson.Get(result, "isError")) == "true"
+}
+
+// OutcomeOf reads what a usable answer to a question says.
+func OutcomeOf(method string, response []byte) observe.Outcome {
+	if method != mcp.MethodElicitationCreate {
+		return observe.Accepted
+	}
+	switch action, _ := rawjson.Text(rawjson.Get(response, "action")); action {
+	case "decline":
+		return observe.Declined
+	case "cancel":
+		return observe.Dismissed
+	}
+	return observe.Accepted
+}
+
+// NameOf returns the name of the tool or prompt that a request is about. URIs of
+// resources are not told: they may hold secrets.
+func NameOf(method string, raw []byte) string {
+	if method != mcp.MethodToolsCall && method != mcp.MethodPromptsGet {
+		return ""
+	}
+	name, _ := rawjson.Text(raw)
+	return fault.Clip(name)
+}
