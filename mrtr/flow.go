@@ -158,3 +158,13 @@ func (in *Input) url() (url, message string, ok bool) {
 	message, _ = rawjson.Text(rawjson.Get(in.Params, "message"))
 	return url, message, true
 }
+
+// Task is a tool call that the server turned into a task. Legacy clients know
+// nothing of it: the flow polls until the task ends and answers the call with
+// its result (G.1).
+type Task struct {
+	ID       []byte        `json:"id"`       // raw taskId token, echoed as it stood
+	Interval time.Duration `json:"interval"` // of polling, as the server last wished
+	Message  string        `json:"message,omitempty"`
+	Fetching bool          `json:"fetching,omitempty"` // a tasks/get is in flight
+}

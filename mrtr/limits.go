@@ -50,14 +50,6 @@ func (l Limits) WithDefaults() Limits {
 
 var defaults = Limits{}.WithDefaults()
 
-// limits returns those of the flow.
-func (f *Flow) limits() *Limits {
-	if f.Limits == nil {
-		return &defaults
-	}
-	return f.Limits
-}
-
 // Back-off of state-only rounds (D-T5, D-16), of repeated URL questions (C-31), and
 // of a retry that cannot reach the server (D-15).
 const (

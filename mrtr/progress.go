@@ -21,19 +21,6 @@ type Progress struct {
 // do not distort it.
 const heartbeatStep = 0.001
 
-// Count is the event of progress in the round in flight: it is a method of its own
-// because there may be thousands in one call. It returns what makes the raw value
-// and total of the server the client's, nil where they stay, or reports that the
-// progress is not to be delivered (C-2 to C-4). It restarts the clock of the
-// round (D-T20).
-func (f *Flow) Count(value, total []byte, at Moment) (told, of []byte, ok bool) {
-	if f.State != Sending {
-		return nil, nil, false
-	}
-	f.Clock.Due = at.Now.Add(f.limits().Round)
-	return f.Progress.count(value, total)
-}
-
 func (p *Progress) count(value, total []byte) (told, of []byte, ok bool) {
 	count, err := strconv.ParseFloat(string(value), 64)
 	if err != nil || p.Token == nil {
@@ -70,16 +57,6 @@ func (p *Progress) say(act *Action, message string) {
 	}
 	p.Started = true
 	act.Say, act.Count = message, p.Last
-}
-
-// sayOfTask makes act tell what the task says of itself, once (G-5).
-func (f *Flow) sayOfTask(act *Action) {
-	message := f.Task.Message
-	if f.Progress.Token == nil || message == "" || message == f.Progress.Message {
-		return
-	}
-	f.Progress.Message = message
-	f.Progress.say(act, message)
 }
 
 // Params returns those of a notification that tells count and message; empty: none.

@@ -1,11 +1,6 @@
 package mrtr
 
-import (
-	"time"
-
-	"github.com/mcpbridge/bridge/mcp"
-	"github.com/mcpbridge/bridge/rawjson"
-)
+import "github.com/mcpbridge/bridge/mcp"
 
 // Step takes one event and returns what to do. The same flow, event and moment give
 // the same flow and action. Events that no longer matter, and late ones, change
@@ -137,45 +132,6 @@ func (f *Flow) gather(at Moment) Action {
 	return f.pause(backoff(urlFirst, urlMost, repeats-1), at) // D-T22: every entry is a remembered consent
 }
 
-// ask puts inputs to the client, which has until the call's deadline for all of them.
-func (f *Flow) ask(inputs []*Input, at Moment) Action {
-	if f.State == Gathering {
-		f.Clock.Due = f.Clock.Deadline
-	}
-	f.asking(inputs, at)
-	return Action{Do: Ask, Ask: inputs}
-}
-
-// askable marks and returns the inputs to put to the client now: roots and
-// sampling at once, elicitations one after another in document order (C-37).
-func (f *Flow) askable() []*Input {
-	var ask []*Input
-	showing := false // a person is looking at a form
-	for i := range f.Inputs {
-		in := &f.Inputs[i]
-		switch {
-		case in.Response != nil:
-		case in.Asked:
-			showing = showing || in.isElicitation()
-		case in.isElicitation() && showing:
-		default:
-			showing = showing || in.isElicitation()
-			in.Asked = true
-			ask = append(ask, in)
-		}
-	}
-	return ask
-}
-
-// open returns the input under key if it waits for an answer.
-func (f *Flow) open(key string) *Input {
-	in := f.Input(key)
-	if in == nil || !in.Asked || in.Response != nil {
-		return nil
-	}
-	return in
-}
-
 // onAsked notes under which ids a question goes out.
 func (f *Flow) onAsked(ev *Event) Action {
 	if in := f.open(ev.key); in != nil {
@@ -242,40 +198,4 @@ func (f *Flow) onUnusable(ev *Event, at Moment) Action {
 	}
 	in.AskedAgain = true
 	return f.ask([]*Input{in}, at)
-}
-
-func (f *Flow) nextRound(at Moment) Action {
-	if limit := f.limits().Rounds; f.Round >= limit {
-		return f.fail(&LimitReached{"limits.rounds", limit})
-	}
-	f.Round++
-	f.Progress.nextRound()
-	return f.send(at)
-}
-
-// send puts the present round in flight.
-func (f *Flow) send(at Moment) Action {
-	f.State, f.Note = Sending, ""
-	f.Clock.Due = at.Now.Add(f.limits().Round)
-	f.Clock.AnswerBy, f.Clock.Beat = time.Time{}, time.Time{}
-	return Action{Do: Send}
-}
-
-func (f *Flow) fail(err error) Action {
-	return f.end(Done, Action{Do: Fail, Err: err})
-}
-
-// end is the only way out. Whatever was asked and not answered is withdrawn (C-35).
-func (f *Flow) end(state State, act Action) Action {
-	if f.State == Gathering || f.State == Polling {
-		act.Withdraw = f.Outstanding()
-		act.Task, f.Task = f.Task, nil
-	}
-	f.State = state
-	return act
-}
-
-// isError reports whether a result is a tool's error.
-func isError(result []byte) bool {
-	return string(rawjson.Get(result, "isError")) == "true"
 }

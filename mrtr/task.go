@@ -10,16 +10,6 @@ import (
 	"github.com/mcpbridge/bridge/rawjson"
 )
 
-// Task is a tool call that the server turned into a task. Legacy clients know
-// nothing of it: the flow polls until the task ends and answers the call with
-// its result (G.1).
-type Task struct {
-	ID       []byte        `json:"id"`       // raw taskId token, echoed as it stood
-	Interval time.Duration `json:"interval"` // of polling, as the server last wished
-	Message  string        `json:"message,omitempty"`
-	Fetching bool          `json:"fetching,omitempty"` // a tasks/get is in flight
-}
-
 // Bounds of the polling interval (G-3).
 const (
 	pollDefault = time.Second
@@ -118,13 +108,6 @@ func (f *Flow) poll(ask []*Input, at Moment) Action {
 	act := Action{Do: Poll, For: f.Task.Interval, Ask: ask}
 	f.sayOfTask(&act)
 	return act
-}
-
-// fetch looks at the task.
-func (f *Flow) fetch(at Moment) Action {
-	f.Task.Fetching = true
-	f.Clock.Due = at.Now.Add(f.limits().Round)
-	return Action{Do: Fetch}
 }
 
 // onTaskAnswer passes an answer on at once; polling goes on beside it (G-6).

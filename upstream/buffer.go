@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"errors"
 	"io"
 	"math/bits"
 	"sync"
@@ -61,3 +62,5 @@ func readAll(b *[]byte, r io.Reader, limit int) (*[]byte, error) {
 		}
 	}
 }
+
+var errTooLarge = errors.New("response too large")

@@ -8,6 +8,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"time"
+
+	"github.com/rs/zerolog"
 )
 
 // environment returns what a process starts from.
@@ -34,4 +37,29 @@ func startReason(err error) string {
 		return "it may not be executed"
 	}
 	return clip(err.Error())
+}
+
+// StdioOptions configures NewStdio. Zero values mean the defaults.
+type StdioOptions struct {
+	Command string
+	Args    []string
+	// Dir is the working directory; empty means the bridge's own.
+	Dir string
+	// Environ is the environment, as "KEY=value"; nil: the bridge's own.
+	Environ []string
+	// Env is added to it.
+	Env []string
+	// MaxLine bounds one message, in bytes.
+	MaxLine int
+	// Grace is given to a child after its stdin was closed, and again after
+	// SIGTERM.
+	Grace time.Duration
+	// MinBackoff and MaxBackoff bound the delay between starts.
+	MinBackoff, MaxBackoff time.Duration
+	// Ping is how long a child may be silent before it is asked whether it lives,
+	// and how long it may then leave that unanswered.
+	Ping time.Duration
+	// Drafts admits servers that speak a draft of 2026-07-28; nil: none.
+	Drafts Drafts
+	Log    zerolog.Logger
 }

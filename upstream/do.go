@@ -103,16 +103,6 @@ func (c *HTTP) mendVersion(req *request, e *jsonrpc.Error, done *mends) bool {
 	return version != ""
 }
 
-// namesVersion reports whether a -32022 lists version as supported.
-func namesVersion(e *jsonrpc.Error, version string) bool {
-	for offered := range rawjson.Elements(rawjson.Get(e.Data, "supported")) {
-		if v, ok := rawjson.Text(offered); ok && v == version {
-			return true
-		}
-	}
-	return false
-}
-
 // mendHeaders reacts to -32020: it refreshes the schemas and sends once more
 // (B-25), and sends Mcp-Name in its other form to servers that compare it
 // without decoding. The refused attempt was not executed.

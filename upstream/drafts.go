@@ -27,3 +27,13 @@ func mutual(d Drafts, refusal *jsonrpc.Error, mine string) string {
 	}
 	return d.Version(rawjson.Get(refusal.Data, "supported"))
 }
+
+// namesVersion reports whether a -32022 lists version as supported.
+func namesVersion(e *jsonrpc.Error, version string) bool {
+	for offered := range rawjson.Elements(rawjson.Get(e.Data, "supported")) {
+		if v, ok := rawjson.Text(offered); ok && v == version {
+			return true
+		}
+	}
+	return false
+}

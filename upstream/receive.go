@@ -25,8 +25,6 @@ const (
 	maxAhead = 1 << 20
 )
 
-var errTooLarge = errors.New("response too large")
-
 // receive reads the outcome of one attempt.
 func (c *HTTP) receive(ctx context.Context, req *request, x exchange, to sink) (*Answer, error) {
 	if status := x.status(); status != 200 {

@@ -2,12 +2,15 @@ package upstream
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
 )
 
@@ -77,4 +80,30 @@ func retryAfter(values []string, now time.Time) time.Duration {
 		return max(t.Sub(now), 0)
 	}
 	return 0
+}
+
+// lost makes the Failure of a response that broke off while it was read.
+func (c *HTTP) lost(ctx context.Context, status int, err error) *Failure {
+	if f := interrupted(ctx, true); f != nil {
+		f.Status = status
+		return f
+	}
+	f := fail(Lost, err, "the upstream %s ended the response before it was complete", c.opt.origin())
+	f.Status = status
+	if budget.Short(err) {
+		f.Cause = NoMemory
+		f.Detail = "the response of the upstream was not taken in: " + err.Error()
+	}
+	if errors.Is(err, errTooLarge) {
+		f.Cause = TooLarge
+		f.Detail = fmt.Sprintf("the response of the upstream %s exceeds %d bytes", c.opt.origin(), c.opt.MaxResponse)
+	}
+	return f
+}
+
+// refused makes the Failure of a response that is no MCP answer.
+func refused(status int, format string, args ...any) *Failure {
+	f := fail(BadResponse, nil, format, args...)
+	f.Status = status
+	return f
 }

@@ -2,12 +2,9 @@ package upstream
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net/url"
 	"strings"
 
-	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
 )
 
@@ -82,29 +79,3 @@ func (c *HTTP) redirect(req *request, x exchange, hop int) error {
 
 // showURL spells a URL without credentials and query (H-11).
 func showURL(u *url.URL) string { return u.Scheme + "://" + u.Host + u.EscapedPath() }
-
-// refused makes the Failure of a response that is no MCP answer.
-func refused(status int, format string, args ...any) *Failure {
-	f := fail(BadResponse, nil, format, args...)
-	f.Status = status
-	return f
-}
-
-// lost makes the Failure of a response that broke off while it was read.
-func (c *HTTP) lost(ctx context.Context, status int, err error) *Failure {
-	if f := interrupted(ctx, true); f != nil {
-		f.Status = status
-		return f
-	}
-	f := fail(Lost, err, "the upstream %s ended the response before it was complete", c.opt.origin())
-	f.Status = status
-	if budget.Short(err) {
-		f.Cause = NoMemory
-		f.Detail = "the response of the upstream was not taken in: " + err.Error()
-	}
-	if errors.Is(err, errTooLarge) {
-		f.Cause = TooLarge
-		f.Detail = fmt.Sprintf("the response of the upstream %s exceeds %d bytes", c.opt.origin(), c.opt.MaxResponse)
-	}
-	return f
-}

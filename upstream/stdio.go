@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
-	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/internal/transport"
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -33,31 +32,6 @@ const (
 	// maxStartWait is the longest that a call waits for the next start.
 	maxStartWait = 5 * time.Second
 )
-
-// StdioOptions configures NewStdio. Zero values mean the defaults.
-type StdioOptions struct {
-	Command string
-	Args    []string
-	// Dir is the working directory; empty means the bridge's own.
-	Dir string
-	// Environ is the environment, as "KEY=value"; nil: the bridge's own.
-	Environ []string
-	// Env is added to it.
-	Env []string
-	// MaxLine bounds one message, in bytes.
-	MaxLine int
-	// Grace is given to a child after its stdin was closed, and again after
-	// SIGTERM.
-	Grace time.Duration
-	// MinBackoff and MaxBackoff bound the delay between starts.
-	MinBackoff, MaxBackoff time.Duration
-	// Ping is how long a child may be silent before it is asked whether it lives,
-	// and how long it may then leave that unanswered.
-	Ping time.Duration
-	// Drafts admits servers that speak a draft of 2026-07-28; nil: none.
-	Drafts Drafts
-	Log    zerolog.Logger
-}
 
 // Stdio is a Caller for a server that runs as a child process. The child is
 // started by the first call, and again by the first call after it ended, at

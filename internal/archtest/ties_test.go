@@ -18,9 +18,8 @@ import (
 
 // mostTies is how many arrows between the files of a room may run against its order, where
 // an arrow says that one file names what the other defines, and the order of the files is
-// the one with the fewest such arrows that orderFiles finds. A room with fewer than ten can
-// be read; this is a measure, so the test leaves room for what is under way.
-const mostTies = 14
+// the one with the fewest such arrows that orderFiles finds. A room with fewer than ten can be read.
+const mostTies = 9
 
 // tiedRooms are the rooms that this is counted of: those that carry state, and their
 // neighbours.

@@ -3,54 +3,9 @@ package h1
 import (
 	"context"
 	"io"
-	"net"
 	"net/http"
 	"runtime/debug"
-	"sync/atomic"
 	"time"
-)
-
-// What a connection is busy with, as a shutdown sees it.
-const (
-	idle      int32 = iota // it waits for a request's head
-	active                 // a handler runs
-	receiving              // it waits for what a request's body lacks
-	dismissed              // it was closed while idle
-)
-
-// conn is one connection. Its goroutine reads heads, runs the handlers and ends
-// with it.
-type conn struct {
-	server *Server
-	nc     net.Conn
-	state  atomic.Int32
-	in     input
-	head   head
-	values context.Context // what requests inherit
-	served bool            // a request at least
-	stray  int             // line ends that may stand before the next head
-	given  bool            // nc is somebody else's
-	vec    net.Buffers
-	vecs   [3][]byte
-
-	writeUntil time.Time // the write deadline, unless a handler has set another one
-}
-
-func newConn(s *Server, nc net.Conn) *conn {
-	cn := &conn{server: s, nc: nc}
-	cn.in.init(nc)
-	return cn
-}
-
-// verdict is what is known of a head.
-type verdict int
-
-const (
-	partial verdict = iota // more is needed
-	whole                  // it is one of ours
-	foreign                // it is net/http's
-	refused                // nobody may serve it
-	gone                   // there will be none
 )
 
 // serve is the connection's goroutine.
@@ -152,13 +107,6 @@ func after(d time.Duration) time.Time {
 		return time.Time{}
 	}
 	return time.Now().Add(d)
-}
-
-// exchange is one request and its response, in one piece of memory.
-type exchange struct {
-	ctx  reqContext
-	body body
-	resp response
 }
 
 // exchange serves the request whose head was read. It reports whether the

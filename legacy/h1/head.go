@@ -243,3 +243,14 @@ func canonical(name string) string {
 	}
 	return name
 }
+
+// verdict is what is known of a head.
+type verdict int
+
+const (
+	partial verdict = iota // more is needed
+	whole                  // it is one of ours
+	foreign                // it is net/http's
+	refused                // nobody may serve it
+	gone                   // there will be none
+)

@@ -235,3 +235,5 @@ func (in *input) hold(t time.Time) error {
 	in.limit, in.armed = t, t
 	return in.nc.SetReadDeadline(t)
 }
+
+var errShutdown = errors.New("server is shutting down")

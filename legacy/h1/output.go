@@ -117,17 +117,6 @@ func (w *response) write(a, b, c []byte) {
 	}
 }
 
-// allowWrite bounds a write of n bytes whose handler does not: a client that
-// reads nothing must not hold it for ever. The deadline is moved only when it is
-// too near.
-func (cn *conn) allowWrite(n int) {
-	limit := bodyLimit(time.Now(), int64(n))
-	if cn.writeUntil.Before(limit) {
-		cn.writeUntil = limit.Add(bodyGrace)
-		_ = cn.nc.SetWriteDeadline(cn.writeUntil)
-	}
-}
-
 // frame decides how the client knows the end of the body, and whether the
 // connection ends with it. The body has size bytes until now.
 func (w *response) frame(size int, last bool) {
@@ -245,22 +234,6 @@ func (w *response) setLength(values []string) {
 	}
 }
 
-func appendField(b []byte, name string, values []string) []byte {
-	for _, v := range values {
-		b = append(append(append(b, name...), ": "...), clean(v)...)
-		b = append(b, "\r\n"...)
-	}
-	return b
-}
-
-// clean keeps a value from ending its line.
-func clean(v string) string {
-	if strings.IndexByte(v, '\n') >= 0 || strings.IndexByte(v, '\r') >= 0 {
-		v = strings.NewReplacer("\n", " ", "\r", " ").Replace(v)
-	}
-	return strings.Trim(v, " \t")
-}
-
 // date is the text of a Date field, good for one second.
 type date struct {
 	second int64
@@ -277,4 +250,15 @@ func appendDate(b []byte) []byte {
 		lastDate.Store(d)
 	}
 	return append(b, d.text...)
+}
+
+// allowWrite bounds a write of n bytes whose handler does not: a client that
+// reads nothing must not hold it for ever. The deadline is moved only when it is
+// too near.
+func (cn *conn) allowWrite(n int) {
+	limit := bodyLimit(time.Now(), int64(n))
+	if cn.writeUntil.Before(limit) {
+		cn.writeUntil = limit.Add(bodyGrace)
+		_ = cn.nc.SetWriteDeadline(cn.writeUntil)
+	}
 }

@@ -269,3 +269,10 @@ func hasClose(values []string) bool {
 	}
 	return false
 }
+
+// exchange is one request and its response, in one piece of memory.
+type exchange struct {
+	ctx  reqContext
+	body body
+	resp response
+}

@@ -258,5 +258,3 @@ func Of(standard *http.Server) *Server {
 	}
 	return nil
 }
-
-var errShutdown = errors.New("server is shutting down")

@@ -55,3 +55,19 @@ func (w *response) appendTrailers(b []byte) []byte {
 	}
 	return append(b, "\r\n"...)
 }
+
+func appendField(b []byte, name string, values []string) []byte {
+	for _, v := range values {
+		b = append(append(append(b, name...), ": "...), clean(v)...)
+		b = append(b, "\r\n"...)
+	}
+	return b
+}
+
+// clean keeps a value from ending its line.
+func clean(v string) string {
+	if strings.IndexByte(v, '\n') >= 0 || strings.IndexByte(v, '\r') >= 0 {
+		v = strings.NewReplacer("\n", " ", "\r", " ").Replace(v)
+	}
+	return strings.Trim(v, " \t")
+}

@@ -1,0 +1,40 @@
+package h1
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+	"time"
+)
+
+// What a connection is busy with, as a shutdown sees it.
+const (
+	idle      int32 = iota // it waits for a request's head
+	active                 // a handler runs
+	receiving              // it waits for what a request's body lacks
+	dismissed              // it was closed while idle
+)
+
+// conn is one connection. Its goroutine reads heads, runs the handlers and ends
+// with it.
+type conn struct {
+	server *Server
+	nc     net.Conn
+	state  atomic.Int32
+	in     input
+	head   head
+	values context.Context // what requests inherit
+	served bool            // a request at least
+	stray  int             // line ends that may stand before the next head
+	given  bool            // nc is somebody else's
+	vec    net.Buffers
+	vecs   [3][]byte
+
+	writeUntil time.Time // the write deadline, unless a handler has set another one
+}
+
+func newConn(s *Server, nc net.Conn) *conn {
+	cn := &conn{server: s, nc: nc}
+	cn.in.init(nc)
+	return cn
+}
