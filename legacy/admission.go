@@ -3,6 +3,7 @@ package legacy
 import (
 	"net/http"
 
+	"github.com/mcpbridge/bridge/internal/gate"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/quiet"
@@ -12,6 +13,17 @@ import (
 	"github.com/mcpbridge/bridge/observe"
 )
 
+// admission decides which requests are taken at all: by how fast they come, how many are
+// under way, and how much memory their clients hold. What it counts is counted
+// in the rooms that it asks.
+type admission struct {
+	opt      *Options
+	guard    web.Guard
+	notices  *notices
+	gate     *gate.Gate
+	sessions *session.Set
+}
+
 // busyAgain is when a client that has too much under way may try again, in seconds.
 const busyAgain = "1"
 
@@ -19,36 +31,36 @@ const busyAgain = "1"
 // address that has as many under way as there may be, or of a client that left while they
 // were queued before us. The latter is only looked at when there is a crowd, since only
 // then anything queues.
-func (h *HTTP) tooBusy(w http.ResponseWriter, r *http.Request, from *sender, requests int, id jsonrpc.ID) bool {
+func (a *admission) tooBusy(w http.ResponseWriter, r *http.Request, from *sender, requests int, id jsonrpc.ID) bool {
 	s := from.session
 	switch {
-	case h.gate.Count() > stream.Crowd && quiet.Departed(r):
+	case a.gate.Count() > stream.Crowd && quiet.Departed(r):
 		w.WriteHeader(statusLeft)
 		return true
-	case s != nil && s.Calls()+requests > h.inFlight(r):
-		h.refuseBusy(w, s, id, "limits.in-flight", "too many requests are under way in this session")
+	case s != nil && s.Calls()+requests > a.inFlight(r):
+		a.refuseBusy(w, s, id, "limits.in-flight", "too many requests are under way in this session")
 		return true
 	}
-	return h.tooMany(w, r, from, requests, id)
+	return a.tooMany(w, r, from, requests, id)
 }
 
 // inFlight returns how many requests may be under way in a session of the client.
-func (h *HTTP) inFlight(r *http.Request) int {
-	if h.opt.TierClaim == "" && h.opt.TierHeader == "" {
-		return h.opt.MaxInFlight
+func (a *admission) inFlight(r *http.Request) int {
+	if a.opt.TierClaim == "" && a.opt.TierHeader == "" {
+		return a.opt.MaxInFlight
 	}
-	return max(1, int(float64(h.opt.MaxInFlight)*h.opt.Rates.FactorOf(h.tierOf(r))))
+	return max(1, int(float64(a.opt.MaxInFlight)*a.opt.Rates.FactorOf(a.tierOf(r))))
 }
 
 // tooMany refuses requests of a principal or from an address that has too many under
 // way, or notes them in from.
-func (h *HTTP) tooMany(w http.ResponseWriter, r *http.Request, from *sender, requests int, id jsonrpc.ID) bool {
-	if h.opt.Rates == nil {
+func (a *admission) tooMany(w http.ResponseWriter, r *http.Request, from *sender, requests int, id jsonrpc.ID) bool {
+	if a.opt.Rates == nil {
 		return false
 	}
-	leave, ok := h.opt.Rates.Enter(h.senderOf(r), requests)
+	leave, ok := a.opt.Rates.Enter(a.senderOf(r), requests)
 	if !ok {
-		h.refuseBusy(w, from.session, id, "limits.in-flight-principal, limits.in-flight-address", tooManyText)
+		a.refuseBusy(w, from.session, id, "limits.in-flight-principal, limits.in-flight-address", tooManyText)
 		return true
 	}
 	from.place = leave
@@ -57,15 +69,15 @@ func (h *HTTP) tooMany(w http.ResponseWriter, r *http.Request, from *sender, req
 
 const tooManyText = "too many requests are under way with these credentials or from this address"
 
-func (h *HTTP) refuseBusy(w http.ResponseWriter, s *session.Session, id jsonrpc.ID, setting, text string) {
-	h.guard.Refused(observe.InFlight)
-	h.noteBusy(s, setting)
+func (a *admission) refuseBusy(w http.ResponseWriter, s *session.Session, id jsonrpc.ID, setting, text string) {
+	a.guard.Refused(observe.InFlight)
+	a.noteBusy(s, setting)
 	w.Header().Set("Retry-After", busyAgain)
 	web.WriteError(w, http.StatusTooManyRequests, id, jsonrpc.CodeInternal, text)
 }
 
-func (h *HTTP) noteBusy(s *session.Session, setting string) {
-	line := h.notices.busy.Warn().Str("setting", setting)
+func (a *admission) noteBusy(s *session.Session, setting string) {
+	line := a.notices.busy.Warn().Str("setting", setting)
 	if s != nil {
 		line = line.Str(logfield.SessionID, logfield.Short(s.ID()))
 	}
@@ -74,15 +86,15 @@ func (h *HTTP) noteBusy(s *session.Session, setting string) {
 
 // places returns what counts the requests of a connection in, or says why not; nil: they
 // are not counted.
-func (h *HTTP) places(r *http.Request) func() (leave func(), err *jsonrpc.Error) {
-	if h.opt.Rates == nil {
+func (a *admission) places(r *http.Request) func() (leave func(), err *jsonrpc.Error) {
+	if a.opt.Rates == nil {
 		return nil
 	}
-	of := h.senderOf(r)
+	of := a.senderOf(r)
 	return func() (func(), *jsonrpc.Error) {
-		leave, ok := h.opt.Rates.Enter(of, 1)
+		leave, ok := a.opt.Rates.Enter(of, 1)
 		if !ok {
-			h.noteBusy(nil, "limits.in-flight-principal, limits.in-flight-address")
+			a.noteBusy(nil, "limits.in-flight-principal, limits.in-flight-address")
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: tooManyText}
 		}
 		return leave, nil

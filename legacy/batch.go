@@ -13,7 +13,7 @@ import (
 )
 
 // postBatch takes an array, which only one version allows (E-1, E-2).
-func (h *HTTP) postBatch(w http.ResponseWriter, r *http.Request, accept web.Accept, body []byte, from *sender) {
+func (h poster) postBatch(w http.ResponseWriter, r *http.Request, accept web.Accept, body []byte, from *sender) {
 	s := from.session
 	if s == nil && h.relayed(w, r, body, nil) {
 		return
@@ -32,7 +32,7 @@ func (h *HTTP) postBatch(w http.ResponseWriter, r *http.Request, accept web.Acce
 		return
 	}
 	requests := len(b.Requests) + len(b.Broken)
-	if requests > 0 && (h.tooBusy(w, r, from, requests, "") || h.owes(w, r, from, "") || h.tooFast(w, r, s, requests, "")) {
+	if requests > 0 && (h.admission.tooBusy(w, r, from, requests, "") || h.admission.owes(w, r, from, "") || h.admission.tooFast(w, r, s, requests, "")) {
 		return
 	}
 	h.deliver(r, b, s, conv, caller)
@@ -51,17 +51,17 @@ func (h *HTTP) postBatch(w http.ResponseWriter, r *http.Request, accept web.Acce
 	ex.Wait(r)
 }
 
-func (h *HTTP) deliver(r *http.Request, b *message.Batch, s *session.Session, conv downstream.Conversation, caller downstream.Caller) {
+func (h poster) deliver(r *http.Request, b *message.Batch, s *session.Session, conv downstream.Conversation, caller downstream.Caller) {
 	for i := range b.Notifications {
-		h.notify(&unheard{}, r, s, conv, caller, &b.Notifications[i])
+		h.replicas.notify(&unheard{}, r, s, conv, caller, &b.Notifications[i])
 	}
 	for i := range b.Responses {
-		h.answer(&unheard{}, r, s, conv, caller, &b.Responses[i])
+		h.replicas.answer(&unheard{}, r, s, conv, caller, &b.Responses[i])
 	}
 }
 
 // serveBatch runs the requests side by side: each is a flow of its own (E-15).
-func (h *HTTP) serveBatch(ctx context.Context, conv downstream.Conversation, caller downstream.Caller, b *message.Batch, ex *exchange.Exchange) {
+func (h poster) serveBatch(ctx context.Context, conv downstream.Conversation, caller downstream.Caller, b *message.Batch, ex *exchange.Exchange) {
 	for _, msg := range b.Broken {
 		ex.Member().Finish(downstream.Message{Text: msg})
 	}

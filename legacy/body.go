@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/exchange"
 	"github.com/mcpbridge/bridge/legacy/session"
@@ -50,15 +51,15 @@ func (s *sender) charge(length int64) error {
 
 // body reads the message into a buffer of just its size, since the parsed
 // message and the flow it starts go on pointing into it.
-func (h *HTTP) body(w http.ResponseWriter, r *http.Request, from *sender) ([]byte, bool) {
+func (a *admission) body(w http.ResponseWriter, r *http.Request, from *sender) ([]byte, bool) {
 	if !web.IsPlain(r.Header) {
 		w.Header()["Accept-Encoding"] = []string{"identity"} // what would be taken instead
 		web.WriteError(w, http.StatusUnsupportedMediaType, "", jsonrpc.CodeInvalidRequest, "the body must not be compressed")
 		return nil, false
 	}
-	if r.ContentLength > h.opt.MaxBody {
-		h.guard.Refused(observe.TooLarge)
-		web.WriteTooLarge(w, h.opt.MaxBody)
+	if r.ContentLength > a.opt.MaxBody {
+		a.guard.Refused(observe.TooLarge)
+		web.WriteTooLarge(w, a.opt.MaxBody)
 		return nil, false
 	}
 	var body []byte
@@ -68,18 +69,18 @@ func (h *HTTP) body(w http.ResponseWriter, r *http.Request, from *sender) ([]byt
 	case r.ContentLength >= 0:
 		body, err = readExactly(r.Body, int(r.ContentLength))
 	default:
-		body, err = readMetered(http.MaxBytesReader(w, r.Body, h.opt.MaxBody), &from.hold)
+		body, err = readMetered(http.MaxBytesReader(w, r.Body, a.opt.MaxBody), &from.hold)
 	}
 	var tooLarge *http.MaxBytesError
 	switch {
 	case budget.Short(err):
-		h.guard.Refused(observe.ShortOfMemory)
-		h.writeShort(w, r, from.session, "", err)
+		a.guard.Refused(observe.ShortOfMemory)
+		a.writeShort(w, r, from.session, "", err)
 	case errors.As(err, &tooLarge):
-		h.guard.Refused(observe.TooLarge)
-		web.WriteTooLarge(w, h.opt.MaxBody)
+		a.guard.Refused(observe.TooLarge)
+		web.WriteTooLarge(w, a.opt.MaxBody)
 	case err != nil:
-		h.guard.Refused(observe.SlowBody)
+		a.guard.Refused(observe.SlowBody)
 		web.WriteError(w, http.StatusBadRequest, "", jsonrpc.CodeParse, "request body ended early")
 	default:
 		return body, true
@@ -125,4 +126,48 @@ func (m *meter) Read(p []byte) (int, error) {
 		return 0, short
 	}
 	return n, err
+}
+
+// accountOf returns what a request is charged to.
+func (a *admission) accountOf(s *session.Session, r *http.Request) *budget.Account {
+	switch {
+	case a.opt.Memory == nil:
+		return nil
+	case s != nil:
+		return s.Account()
+	}
+	return a.opt.Memory.Guest(a.sessions.Principal(r))
+}
+
+// owes refuses a request that was lent memory for its body, when its session holds too
+// much.
+func (a *admission) owes(w http.ResponseWriter, r *http.Request, from *sender, id jsonrpc.ID) bool {
+	if !from.lent {
+		return false
+	}
+	err := from.hold.Judge()
+	if err != nil {
+		a.guard.Refused(observe.ShortOfMemory)
+		a.writeShort(w, r, from.session, id, err)
+	}
+	return err != nil
+}
+
+// writeShort refuses a request for want of memory: 429 to who holds too much, 503 when
+// nobody else could be served either. s is nil without a session.
+func (a *admission) writeShort(w http.ResponseWriter, r *http.Request, s *session.Session, id jsonrpc.ID, err error) {
+	status, again := http.StatusServiceUnavailable, fullAgain
+	if errors.Is(err, budget.ErrShare) {
+		status, again = http.StatusTooManyRequests, busyAgain
+	}
+	line := a.notices.short.Warn().Int64("used", a.opt.Memory.Used()).Int64("limit", a.opt.Memory.Limit())
+	if s != nil {
+		line = line.Str(logfield.SessionID, logfield.Short(s.ID()))
+	}
+	line.Msg("short of memory (limits.memory); a request was refused")
+	w.Header().Set("Retry-After", again)
+	if r.ContentLength < 0 || r.ContentLength > unproven {
+		w.Header().Set("Connection", "close") // nobody wants to read the rest
+	}
+	web.WriteError(w, status, id, jsonrpc.CodeInternal, err.Error())
 }

@@ -38,14 +38,17 @@ func (o *Options) ofChannels(account *budget.Account) channel.Options {
 	}
 }
 
+// connections opens sessions that are connections. It has no state of its own.
+type connections struct{ *HTTP }
+
 // channelOptions are those of a connection that is the session of this id, and whose
 // requests a shutdown waits for.
-func (h *HTTP) channelOptions(r *http.Request, id string, account *budget.Account) channel.Options {
+func (h connections) channelOptions(r *http.Request, id string, account *budget.Account) channel.Options {
 	opt := h.opt.ofChannels(account)
-	opt.Gate, opt.Pace, opt.Places, opt.MaxInFlight = h.gate, h.pace(r, id), h.places(r), h.inFlight(r)
+	opt.Gate, opt.Pace, opt.Places, opt.MaxInFlight = h.gate, h.admission.pace(r, id), h.admission.places(r), h.admission.inFlight(r)
 	opt.Dropped = h.notices.dropped
 	return opt
 }
 
 // silence is after what silence a connection is pinged.
-func (h *HTTP) silence() time.Duration { return h.opt.KeepAlive * 2 / 3 }
+func (h connections) silence() time.Duration { return h.opt.KeepAlive * 2 / 3 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/gate"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/exchange"
 	"github.com/mcpbridge/bridge/legacy/session"
@@ -31,25 +32,32 @@ import (
 // A request that another replica has forwarded is never forwarded again: what it is
 // about is here, or the answer is 421.
 
+// replicas serves what belongs to another replica, or takes it over.
+type replicas struct {
+	opt       *Options
+	gate      *gate.Gate
+	exchanges *exchange.Endpoint
+}
+
 // handOn has another replica serve a request while this one stops, and reports whether
 // there is one.
-func (h *HTTP) handOn(w http.ResponseWriter, r *http.Request) bool {
+func (rs *replicas) handOn(w http.ResponseWriter, r *http.Request) bool {
 	why := r.Context().Value(passedKey{})
 	switch {
-	case !h.gate.IsShut() || why == forwarded:
+	case !rs.gate.IsShut() || why == forwarded:
 		return false
 	case why == handedOn: // this one stops, too: there may be another
 		w.WriteHeader(http.StatusMisdirectedRequest)
 		return true
 	}
-	if len(h.opt.Peers.Others()) == 0 && len(h.opt.Peers.Everybody(r.Context())) == 0 || r.ContentLength > h.opt.MaxBody {
+	if len(rs.opt.Peers.Others()) == 0 && len(rs.opt.Peers.Everybody(r.Context())) == 0 || r.ContentLength > rs.opt.MaxBody {
 		return false
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.opt.MaxBody))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, rs.opt.MaxBody))
 	if err != nil {
 		return false
 	}
-	if h.passOn(w, r, body) {
+	if rs.passOn(w, r, body) {
 		return true
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
@@ -58,15 +66,15 @@ func (h *HTTP) handOn(w http.ResponseWriter, r *http.Request) bool {
 
 // passOn tries the replicas that are known, and then those that have come since: in a
 // rolling restart all that were known may be gone.
-func (h *HTTP) passOn(w http.ResponseWriter, r *http.Request, body []byte) bool {
-	tried := h.opt.Peers.Others()
+func (rs *replicas) passOn(w http.ResponseWriter, r *http.Request, body []byte) bool {
+	tried := rs.opt.Peers.Others()
 	for _, seat := range tried {
-		if h.opt.Peers.HandOn(w, r, body, seat) {
+		if rs.opt.Peers.HandOn(w, r, body, seat) {
 			return true
 		}
 	}
-	for _, seat := range h.opt.Peers.Everybody(r.Context()) {
-		if !slices.Contains(tried, seat) && h.opt.Peers.HandOn(w, r, body, seat) {
+	for _, seat := range rs.opt.Peers.Everybody(r.Context()) {
+		if !slices.Contains(tried, seat) && rs.opt.Peers.HandOn(w, r, body, seat) {
 			return true
 		}
 	}
@@ -76,15 +84,15 @@ func (h *HTTP) passOn(w http.ResponseWriter, r *http.Request, body []byte) bool 
 // leaves answers a request that came in time and cannot be served any more, since this
 // replica stops: another one does, or whoever passed it on is told to look elsewhere. It
 // reports whether the request was answered.
-func (h *HTTP) leaves(w http.ResponseWriter, r *http.Request, body []byte) bool {
+func (rs *replicas) leaves(w http.ResponseWriter, r *http.Request, body []byte) bool {
 	switch {
-	case !h.gate.IsShut():
+	case !rs.gate.IsShut():
 		return false
 	case r.Context().Value(passedKey{}) != nil:
 		w.WriteHeader(http.StatusMisdirectedRequest)
 		return true
 	}
-	return h.passOn(w, r, body)
+	return rs.passOn(w, r, body)
 }
 
 // whereabouts is what came of looking for what a request is about.
@@ -102,13 +110,13 @@ const seekTries = 4
 
 // seek looks for a call that is not here, from the seat that its id names, or 0. meant
 // tells its record.
-func (h *HTTP) seek(w http.ResponseWriter, r *http.Request, body []byte, s *session.Session, caller downstream.Caller, seat downstream.Seat, meant func(*exchange.Call) bool) whereabouts {
+func (rs *replicas) seek(w http.ResponseWriter, r *http.Request, body []byte, s *session.Session, caller downstream.Caller, seat downstream.Seat, meant func(*exchange.Call) bool) whereabouts {
 	if isForwarded(r) {
 		w.WriteHeader(http.StatusMisdirectedRequest)
 		return served
 	}
 	for range seekTries {
-		if seat != h.opt.Seat && h.opt.Peers.Forward(w, r, body, seat) {
+		if seat != rs.opt.Seat && rs.opt.Peers.Forward(w, r, body, seat) {
 			return served
 		}
 		call, err := exchange.Find(s, meant)
@@ -118,11 +126,11 @@ func (h *HTTP) seek(w http.ResponseWriter, r *http.Request, body []byte, s *sess
 			return unreachable
 		case call == nil:
 			return nowhere
-		case call.Waits() && call.Home() != seat && call.Home() != h.opt.Seat:
+		case call.Waits() && call.Home() != seat && call.Home() != rs.opt.Seat:
 			seat = call.Home() // it was taken over before
 			continue
 		}
-		err = h.exchanges.TakeOver(s, caller, call)
+		err = rs.exchanges.TakeOver(s, caller, call)
 		switch {
 		case err == nil:
 			return here
@@ -136,12 +144,12 @@ func (h *HTTP) seek(w http.ResponseWriter, r *http.Request, body []byte, s *sess
 
 // findStream looks for the stream that a GET resumes, and returns false when the request
 // was answered.
-func (h *HTTP) findStream(w http.ResponseWriter, r *http.Request, s *session.Session, caller downstream.Caller, id stream.EventID) bool {
+func (rs *replicas) findStream(w http.ResponseWriter, r *http.Request, s *session.Session, caller downstream.Caller, id stream.EventID) bool {
 	st := s.Streams().Find(id.Stream)
 	if !s.Kept() || st != nil && st.Holds(id.Seq) {
 		return true
 	}
-	if st == nil && h.exchanges.Tell(w, s, id) {
+	if st == nil && rs.exchanges.Tell(w, s, id) {
 		return false
 	}
 	is := func(c *exchange.Call) bool { return c.Speaks(id.Stream) }
@@ -152,12 +160,12 @@ func (h *HTTP) findStream(w http.ResponseWriter, r *http.Request, s *session.Ses
 			s.Report("looking for a call", err)
 			web.WriteUnavailable(w, "")
 			return false
-		case call == nil || call.Home() == h.opt.Seat:
+		case call == nil || call.Home() == rs.opt.Seat:
 			return true
 		}
 		s.Streams().Forget(st)
 	}
-	switch h.seek(w, r, nil, s, caller, stream.Number(id.Stream).Seat(), is) {
+	switch rs.seek(w, r, nil, s, caller, stream.Number(id.Stream).Seat(), is) {
 	case served:
 		return false
 	case unreachable:
@@ -168,10 +176,10 @@ func (h *HTTP) findStream(w http.ResponseWriter, r *http.Request, s *session.Ses
 }
 
 // answer takes the client's response to a server request.
-func (h *HTTP) answer(w http.ResponseWriter, r *http.Request, s *session.Session, conv downstream.Conversation, caller downstream.Caller, msg *jsonrpc.Message) {
+func (rs *replicas) answer(w http.ResponseWriter, r *http.Request, s *session.Session, conv downstream.Conversation, caller downstream.Caller, msg *jsonrpc.Message) {
 	err := conv.Answer(caller, *msg)
 	if errors.Is(err, downstream.ErrNotHere) && s != nil && s.Kept() {
-		switch h.seek(w, r, msg.AppendTo(nil), s, caller, downstream.SeatOf(msg.ID), func(c *exchange.Call) bool { return c.Asks(msg.ID) }) {
+		switch rs.seek(w, r, msg.AppendTo(nil), s, caller, downstream.SeatOf(msg.ID), func(c *exchange.Call) bool { return c.Asks(msg.ID) }) {
 		case served:
 			return
 		case unreachable:
@@ -185,7 +193,7 @@ func (h *HTTP) answer(w http.ResponseWriter, r *http.Request, s *session.Session
 }
 
 // notify takes a notification.
-func (h *HTTP) notify(w http.ResponseWriter, r *http.Request, s *session.Session, conv downstream.Conversation, caller downstream.Caller, msg *jsonrpc.Message) {
+func (rs *replicas) notify(w http.ResponseWriter, r *http.Request, s *session.Session, conv downstream.Conversation, caller downstream.Caller, msg *jsonrpc.Message) {
 	if msg.Method == mcp.NotificationCancelled && s != nil && s.Kept() {
 		id := jsonrpc.ID(rawjson.Get(msg.Params, "requestId"))
 		if conv.Knows(id) {
@@ -195,7 +203,7 @@ func (h *HTTP) notify(w http.ResponseWriter, r *http.Request, s *session.Session
 				return
 			}
 		}
-		if h.cancelElsewhere(w, r, s, caller, msg, id) {
+		if rs.cancelElsewhere(w, r, s, caller, msg, id) {
 			return
 		}
 	}
@@ -212,19 +220,19 @@ func stillKept(s *session.Session, id jsonrpc.ID) bool {
 
 // cancelElsewhere has whoever has a call cancel it, and reports whether the request was
 // answered. A request's id does not tell where it is, so all are asked.
-func (h *HTTP) cancelElsewhere(w http.ResponseWriter, r *http.Request, s *session.Session, caller downstream.Caller, msg *jsonrpc.Message, id jsonrpc.ID) bool {
+func (rs *replicas) cancelElsewhere(w http.ResponseWriter, r *http.Request, s *session.Session, caller downstream.Caller, msg *jsonrpc.Message, id jsonrpc.ID) bool {
 	if isForwarded(r) {
 		w.WriteHeader(http.StatusMisdirectedRequest)
 		return true
 	}
 	body := msg.AppendTo(nil)
-	for _, seat := range h.opt.Peers.Everybody(r.Context()) {
-		if h.opt.Peers.Forward(w, r, body, seat) {
+	for _, seat := range rs.opt.Peers.Everybody(r.Context()) {
+		if rs.opt.Peers.Forward(w, r, body, seat) {
 			return true
 		}
 	}
 	is := func(c *exchange.Call) bool { return c.Is(id) }
-	switch h.seek(w, r, body, s, caller, 0, is) {
+	switch rs.seek(w, r, body, s, caller, 0, is) {
 	case served:
 		return true
 	case unreachable: // taken without effect, the call would go on

@@ -25,18 +25,18 @@ func (h *HTTP) get(w http.ResponseWriter, r *http.Request) {
 	id, ok := stream.ParseEventID(last)
 	switch {
 	case h.gate.IsShut() && !(ok && id.OfCall()):
-		if !h.leaves(w, r, nil) {
+		if !h.replicas.leaves(w, r, nil) {
 			web.WriteShuttingDown(w, "")
 		}
 	case last != "" && !ok:
 		s.Streams().RefuseEventID(w)
 	case last != "" && !s.Streams().HeardBefore(id):
-		if h.findStream(w, r, s, caller, id) {
+		if h.replicas.findStream(w, r, s, caller, id) {
 			s.Streams().Resume(w, r, id)
 		}
-	case h.challenged(w, r, s, web.Header(r.Header, "Authorization")):
+	case h.refusals.challenged(w, r, s, web.Header(r.Header, "Authorization")):
 	case !s.Streams().Listen(w, r):
-		h.refuseUnknown(w, s.ID(), "")
+		h.refusals.refuseUnknown(w, s.ID(), "")
 	}
 }
 
@@ -65,11 +65,11 @@ func (h *HTTP) sessionFor(w http.ResponseWriter, r *http.Request, off bool, allo
 	case named == session.Nameless:
 		web.WriteNotAllowed(w, " without a session", "POST, OPTIONS")
 	case named == session.Unavailable:
-		if !h.leaves(w, r, nil) {
+		if !h.replicas.leaves(w, r, nil) {
 			web.WriteUnavailable(w, "")
 		}
 	case s == nil:
-		h.refuseUnknown(w, web.Header(r.Header, mcp.HeaderSessionID), "")
+		h.refusals.refuseUnknown(w, web.Header(r.Header, mcp.HeaderSessionID), "")
 	case !versionAllowed(s.Version(), mcp.Version(web.Header(r.Header, mcp.HeaderProtocolVersion))):
 		web.WriteBadVersion(w, "")
 	default:

@@ -28,6 +28,10 @@ type HTTP struct {
 	guard   web.Guard
 	notices notices
 
+	admission *admission
+	refusals  *refusals
+	replicas  *replicas
+
 	sessions  *session.Set      // Streamable HTTP
 	channels  *channel.Registry // WebSocket and HTTP+SSE
 	streams   *stream.Endpoint
@@ -59,13 +63,14 @@ func NewHTTP(opt Options, backend downstream.Backend) *HTTP {
 // furnish makes the rooms behind the front.
 func (h *HTTP) furnish() {
 	opt := &h.opt
+	h.refusals = &refusals{opt: opt, guard: h.guard, notices: &h.notices, gate: h.gate}
 	h.streams = stream.NewEndpoint(stream.Options{
 		Log: opt.Log, MaxStreams: opt.MaxStreams, MaxPending: opt.MaxPending,
 		KeepAlive: opt.KeepAlive, Retention: opt.Retention, WriteTimeout: opt.WriteTimeout, Rest: opt.Rest, NoPark: opt.NoPark, Poll: opt.Poll, PollPause: opt.PollPause,
 		Gate: h.gate, Watch: opt.Watch, Logger: opt.Logger, Slow: h.notices.slow,
 	})
 	h.exchanges = exchange.NewEndpoint(exchange.Options{
-		Streams: h.streams, Gate: h.gate, Refuse: h.writeRefusal,
+		Streams: h.streams, Gate: h.gate, Refuse: h.refusals.writeRefusal,
 		CommitDelay: opt.CommitDelay, WriteTimeout: opt.WriteTimeout, Retention: opt.Retention, Seat: opt.Seat, StoreWait: opt.StoreWait,
 	})
 	h.sessions = session.NewSet(session.Options{
@@ -77,11 +82,13 @@ func (h *HTTP) furnish() {
 		Watch: opt.Watch, Logger: opt.Logger, Evicted: h.notices.evicted,
 	})
 	h.channels = channel.NewRegistry(opt.MaxSessions)
+	h.admission = &admission{opt: opt, guard: h.guard, notices: &h.notices, gate: h.gate, sessions: h.sessions}
+	h.replicas = &replicas{opt: opt, gate: h.gate, exchanges: h.exchanges}
 }
 
 // admit judges a request's origin and host, and refuses it if they are wrong.
 func (h *HTTP) admit(w http.ResponseWriter, r *http.Request) bool {
-	h.leaving(w)
+	h.refusals.leaving(w)
 	if !h.guard.Admit(w, r) {
 		return false
 	}

@@ -14,26 +14,8 @@ import (
 	"github.com/mcpbridge/bridge/sse"
 )
 
-// SSE returns the handler of the GET endpoint of HTTP+SSE, the transport of
-// 2024-11-05 (E-25). Clients are told to POST to the path messages, where the
-// handler of Messages must be; it is resolved against the GET's URL and thus
-// stays on its origin.
-func (h *HTTP) SSE(messages string) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case !h.admit(w, r):
-		case r.Method == http.MethodOptions:
-			web.Preflight(w, r)
-		case r.Method != http.MethodGet:
-			web.WriteNotAllowed(w, "", "GET, OPTIONS")
-		default:
-			h.openSSE(w, r, messages)
-		}
-	})
-}
-
 // openSSE serves one HTTP+SSE connection, which is the session (E-27).
-func (h *HTTP) openSSE(w http.ResponseWriter, r *http.Request, messages string) {
+func (h connections) openSSE(w http.ResponseWriter, r *http.Request, messages string) {
 	if !web.AcceptOf(r.Header).Has(web.AcceptSSE) {
 		web.WriteNotAcceptable(w, "text/event-stream")
 		return
@@ -41,7 +23,7 @@ func (h *HTTP) openSSE(w http.ResponseWriter, r *http.Request, messages string) 
 	caller := h.sessions.Caller(r)
 	account, err := session.OpenAccount(h.opt.Memory, caller.Principal, 0)
 	if err != nil {
-		h.writeShort(w, r, nil, "", err)
+		h.admission.writeShort(w, r, nil, "", err)
 		return
 	}
 	s := &sseWriter{w: w, rc: http.NewResponseController(w), timeout: h.opt.WriteTimeout}
@@ -49,7 +31,7 @@ func (h *HTTP) openSSE(w http.ResponseWriter, r *http.Request, messages string) 
 	c := channel.New(r.Context(), h.channelOptions(r, id, account), h.backend, caller, observe.HTTPSSE, s.message)
 	if !h.channels.Add(id, c) {
 		c.Close(sessions.Closed)
-		h.refuseConnection(w)
+		h.refusals.refuseConnection(w)
 		return
 	}
 	defer h.channels.Remove(id)
@@ -64,27 +46,11 @@ func (h *HTTP) openSSE(w http.ResponseWriter, r *http.Request, messages string) 
 	}
 }
 
-// Messages returns the handler of the POST endpoint of HTTP+SSE. Everything
-// that is well formed is answered 202; the answers go over the stream (E-26).
-func (h *HTTP) Messages() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case !h.admit(w, r):
-		case r.Method == http.MethodOptions:
-			web.Preflight(w, r)
-		case r.Method != http.MethodPost:
-			web.WriteNotAllowed(w, "", "POST, OPTIONS")
-		default:
-			h.postSSE(w, r)
-		}
-	})
-}
-
-func (h *HTTP) postSSE(w http.ResponseWriter, r *http.Request) {
+func (h connections) postSSE(w http.ResponseWriter, r *http.Request) {
 	id := r.URL.Query().Get("sessionId")
 	c := h.channels.Get(id)
 	if c == nil || !session.SamePrincipal(c.Principal(), h.sessions.Principal(r)) { // E-30
-		h.refuseUnknown(w, id, "")
+		h.refusals.refuseUnknown(w, id, "")
 		return
 	}
 	if !web.IsJSON(r.Header) {
@@ -93,7 +59,7 @@ func (h *HTTP) postSSE(w http.ResponseWriter, r *http.Request) {
 	}
 	from := sender{hold: budget.On(c.Account())}
 	defer from.hold.Release() // what it begins is charged by itself
-	body, ok := h.body(w, r, &from)
+	body, ok := h.admission.body(w, r, &from)
 	if !ok {
 		return
 	}

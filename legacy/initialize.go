@@ -5,20 +5,18 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/fault"
+	"github.com/mcpbridge/bridge/internal/turns"
 	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/legacy/message"
 	"github.com/mcpbridge/bridge/legacy/session"
 	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/mcp"
-	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/sessions"
 )
 
 // initialize opens a session. A dead session's id doesn't hinder a new one, but
 // a live session cannot be initialized twice.
-func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, accept web.Accept, live *session.Session, msg jsonrpc.Message) {
+func (h poster) initialize(w http.ResponseWriter, r *http.Request, accept web.Accept, live *session.Session, msg jsonrpc.Message) {
 	if live != nil {
 		web.WriteMessage(w, accept, jsonrpc.AppendError(nil, msg.ID, fault.Request("session is already initialized")))
 		return
@@ -29,23 +27,23 @@ func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, accept web.Acc
 	}
 	defer h.gate.Exit()
 	if !h.sessions.Room() { // before anything is asked upstream
-		h.writeFull(w, msg.ID)
+		h.refusals.writeFull(w, msg.ID)
 		return
 	}
 	caller := h.sessions.Caller(r)
 	s, err := h.sessions.New(caller, len(msg.Params))
 	if err != nil {
-		h.writeShort(w, r, nil, msg.ID, err)
+		h.admission.writeShort(w, r, nil, msg.ID, err)
 		return
 	}
 	result, err := s.Open(context.WithoutCancel(r.Context()), caller, msg)
 	if err != nil {
-		h.writeOpenError(w, r, accept, msg.ID, err)
+		h.refusals.writeOpenError(w, r, accept, msg.ID, err)
 		return
 	}
 	switch err := s.List(); {
 	case errors.Is(err, sessions.ErrFull):
-		h.writeFull(w, msg.ID)
+		h.refusals.writeFull(w, msg.ID)
 		return
 	case errors.Is(err, session.ErrUnkept):
 		web.WriteUnavailable(w, msg.ID)
@@ -58,22 +56,30 @@ func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, accept web.Acc
 	web.WriteMessage(w, accept, jsonrpc.AppendResult(nil, msg.ID, result))
 }
 
-// writeFull refuses a client because all sessions there may be are in use.
-func (h *HTTP) writeFull(w http.ResponseWriter, id jsonrpc.ID) {
-	h.notices.full.Warn().Int("limit", h.opt.MaxSessions).Msg("no place for another session (limits.sessions): all are in use; a client was refused")
-	w.Header().Set("Retry-After", fullAgain)
-	h.guard.Refused(observe.TooMany)
-	web.WriteError(w, http.StatusServiceUnavailable, id, jsonrpc.CodeInternal, "too many sessions; try again later")
-}
-
-// writeOpenError answers a failed initialize with status 200, or with the
-// upstream's 401 or 403: clients take 400, 404 and 405 for a server of
-// the HTTP+SSE era.
-func (h *HTTP) writeOpenError(w http.ResponseWriter, r *http.Request, accept web.Accept, id jsonrpc.ID, err error) {
-	var refusal *downstream.Refusal
-	if errors.As(err, &refusal) {
-		h.writeRefusal(w, r, refusal)
+// modern hands a request of the modern era on unchanged, or refuses it as a
+// legacy server would. The error must not be one of the modern era, or a
+// dual-era client would not fall back to initialize.
+func (h poster) modern(w http.ResponseWriter, r *http.Request, body []byte, msg *jsonrpc.Message, from *sender) {
+	next := h.backend.Modern()
+	if next == nil {
+		web.WriteError(w, http.StatusBadRequest, msg.ID, jsonrpc.CodeInvalidRequest, "no session: initialize first")
 		return
 	}
-	web.WriteMessage(w, accept, jsonrpc.AppendError(nil, id, message.AsError(err)))
+	if msg.Method == mcp.MethodListen { // which never ends by itself, and takes nothing up
+		handOn(w, r, body, next)
+		return
+	}
+	if h.admission.tooBusy(w, r, from, 1, msg.ID) {
+		return
+	}
+	who := turns.Who{Principal: web.Header(r.Header, "Authorization")} // as good as its digest, and for nothing
+	if who.Principal == "" {
+		who.Session = h.admission.senderOf(r).Address
+	}
+	if _, err := h.opt.Turns.Enter(r.Context(), who); err != nil {
+		w.WriteHeader(statusLeft)
+		return
+	}
+	defer h.opt.Turns.Leave(who)
+	handOn(w, r, body, next)
 }

@@ -17,20 +17,20 @@ import (
 
 // tooFast refuses requests that come faster than rates allow. Answers and notifications
 // never are: they end what is under way.
-func (h *HTTP) tooFast(w http.ResponseWriter, r *http.Request, s *session.Session, requests int, id jsonrpc.ID) bool {
-	if h.opt.Rates == nil || requests == 0 {
+func (a *admission) tooFast(w http.ResponseWriter, r *http.Request, s *session.Session, requests int, id jsonrpc.ID) bool {
+	if a.opt.Rates == nil || requests == 0 {
 		return false
 	}
-	sender := h.senderOf(r)
+	sender := a.senderOf(r)
 	if s != nil {
 		sender.Session = s.ID()
 	}
-	again, ok := h.opt.Rates.Admit(sender, requests)
+	again, ok := a.opt.Rates.Admit(sender, requests)
 	if ok {
 		return false
 	}
-	h.guard.Refused(observe.TooFast)
-	h.notices.fast.Warn().Str(logfield.SessionID, logfield.Short(sender.Session)).Str(logfield.Remote, sender.Address).
+	a.guard.Refused(observe.TooFast)
+	a.notices.fast.Warn().Str(logfield.SessionID, logfield.Short(sender.Session)).Str(logfield.Remote, sender.Address).
 		Msg("requests come too fast (rates); refused one")
 	w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(again.Seconds()))))
 	web.WriteError(w, http.StatusTooManyRequests, id, jsonrpc.CodeInternal, tooFastText(again))
@@ -42,39 +42,39 @@ func tooFastText(again time.Duration) string {
 }
 
 // senderOf tells whom a request is of, but for its session.
-func (h *HTTP) senderOf(r *http.Request) rates.Sender {
-	s := rates.Sender{Principal: h.sessions.Principal(r), Address: r.RemoteAddr}
+func (a *admission) senderOf(r *http.Request) rates.Sender {
+	s := rates.Sender{Principal: a.sessions.Principal(r), Address: r.RemoteAddr}
 	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
 		s.Address = host
 	}
-	s.Tier = h.tierOf(r)
+	s.Tier = a.tierOf(r)
 	return s
 }
 
-func (h *HTTP) tierOf(r *http.Request) (tier string) {
+func (a *admission) tierOf(r *http.Request) (tier string) {
 	switch {
-	case h.opt.TierClaim != "":
-		tier = session.Claim(web.Header(r.Header, "Authorization"), h.opt.TierClaim)
-	case h.opt.TierHeader != "":
-		tier = r.Header.Get(h.opt.TierHeader)
+	case a.opt.TierClaim != "":
+		tier = session.Claim(web.Header(r.Header, "Authorization"), a.opt.TierClaim)
+	case a.opt.TierHeader != "":
+		tier = r.Header.Get(a.opt.TierHeader)
 	}
 	return tier
 }
 
 // pace returns what admits each request of a connection that is the session of this id;
 // nil: all are.
-func (h *HTTP) pace(r *http.Request, id string) func() *jsonrpc.Error {
-	if h.opt.Rates == nil {
+func (a *admission) pace(r *http.Request, id string) func() *jsonrpc.Error {
+	if a.opt.Rates == nil {
 		return nil
 	}
-	sender := h.senderOf(r)
+	sender := a.senderOf(r)
 	sender.Session = id
 	return func() *jsonrpc.Error {
-		again, ok := h.opt.Rates.Admit(sender, 1)
+		again, ok := a.opt.Rates.Admit(sender, 1)
 		if ok {
 			return nil
 		}
-		h.notices.fast.Warn().Str(logfield.SessionID, logfield.Short(id)).Str(logfield.Remote, sender.Address).
+		a.notices.fast.Warn().Str(logfield.SessionID, logfield.Short(id)).Str(logfield.Remote, sender.Address).
 			Msg("requests come too fast (rates); refused one")
 		return &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: tooFastText(again)}
 	}

@@ -15,8 +15,12 @@ import (
 	"github.com/mcpbridge/bridge/observe"
 )
 
+// poster takes what comes by POST: messages, arrays of them, and what opens a session. It
+// has no state of its own.
+type poster struct{ *HTTP }
+
 // post takes a message from a client.
-func (h *HTTP) post(w http.ResponseWriter, r *http.Request) {
+func (h poster) post(w http.ResponseWriter, r *http.Request) {
 	accept := h.acceptOf(r)
 	if accept == 0 {
 		h.guard.Refused(observe.BadAccept)
@@ -30,9 +34,9 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request) {
 	}
 	var from sender
 	from.session, from.caller, from.named = h.sessions.Find(r)
-	from.hold = budget.On(h.accountOf(from.session, r))
+	from.hold = budget.On(h.admission.accountOf(from.session, r))
 	defer from.release()
-	body, ok := h.body(w, r, &from)
+	body, ok := h.admission.body(w, r, &from)
 	if !ok {
 		return
 	}
@@ -55,7 +59,7 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request) {
 }
 
 // acceptOf returns what a client takes of what it may be given.
-func (h *HTTP) acceptOf(r *http.Request) web.Accept {
+func (h poster) acceptOf(r *http.Request) web.Accept {
 	a := web.AcceptOf(r.Header)
 	if h.opt.AlwaysStream && a.Has(web.AcceptSSE) {
 		return web.AcceptSSE
@@ -63,12 +67,12 @@ func (h *HTTP) acceptOf(r *http.Request) web.Accept {
 	return a
 }
 
-func (h *HTTP) postMessage(w http.ResponseWriter, r *http.Request, accept web.Accept, body []byte, msg *jsonrpc.Message, from *sender) {
+func (h poster) postMessage(w http.ResponseWriter, r *http.Request, accept web.Accept, body []byte, msg *jsonrpc.Message, from *sender) {
 	s, caller, named := from.session, from.caller, from.named
 	if s == nil && named == session.Unknown {
 		s, caller = h.sessions.Rotated(r, msg)
 	}
-	if msg.Kind() == jsonrpc.Request && h.tooFast(w, r, s, 1, msg.ID) {
+	if msg.Kind() == jsonrpc.Request && h.admission.tooFast(w, r, s, 1, msg.ID) {
 		return
 	}
 	switch {
@@ -89,11 +93,11 @@ func (h *HTTP) postMessage(w http.ResponseWriter, r *http.Request, accept web.Ac
 	}
 	switch msg.Kind() {
 	case jsonrpc.Notification:
-		h.notify(w, r, s, conv, caller, msg)
+		h.replicas.notify(w, r, s, conv, caller, msg)
 	case jsonrpc.Response:
-		h.answer(w, r, s, conv, caller, msg)
+		h.replicas.answer(w, r, s, conv, caller, msg)
 	default:
-		if s == nil || !h.challenged(w, r, s, caller.Authorization) {
+		if s == nil || !h.refusals.challenged(w, r, s, caller.Authorization) {
 			h.serve(w, r, accept, s, conv, caller, *msg, from)
 		}
 	}
@@ -101,7 +105,7 @@ func (h *HTTP) postMessage(w http.ResponseWriter, r *http.Request, accept web.Ac
 
 // conversation finds who answers a request: its session's conversation, or one
 // without a session. It answers the request itself when there is none.
-func (h *HTTP) conversation(w http.ResponseWriter, r *http.Request, body []byte, s *session.Session, caller downstream.Caller, named session.Naming, id jsonrpc.ID) (downstream.Conversation, downstream.Caller, bool) {
+func (h poster) conversation(w http.ResponseWriter, r *http.Request, body []byte, s *session.Session, caller downstream.Caller, named session.Naming, id jsonrpc.ID) (downstream.Conversation, downstream.Caller, bool) {
 	asked := mcp.Version(web.Header(r.Header, mcp.HeaderProtocolVersion))
 	switch {
 	case s != nil:
@@ -111,13 +115,13 @@ func (h *HTTP) conversation(w http.ResponseWriter, r *http.Request, body []byte,
 		}
 		return s.Conversation(), caller, true
 	case named == session.Unavailable:
-		if !h.leaves(w, r, body) {
+		if !h.replicas.leaves(w, r, body) {
 			web.WriteUnavailable(w, id)
 		}
 		return nil, caller, false
 	case named == session.Unknown:
 		h.guard.Refused(observe.NoSession)
-		h.refuseUnknown(w, web.Header(r.Header, mcp.HeaderSessionID), id)
+		h.refusals.refuseUnknown(w, web.Header(r.Header, mcp.HeaderSessionID), id)
 		return nil, caller, false
 	case h.opt.RequireSession:
 		h.guard.Refused(observe.NoSession)
@@ -144,13 +148,13 @@ func versionAllowed(session, asked mcp.Version) bool {
 }
 
 // serve runs one request as an exchange.
-func (h *HTTP) serve(w http.ResponseWriter, r *http.Request, accept web.Accept, s *session.Session, conv downstream.Conversation, caller downstream.Caller, msg jsonrpc.Message, from *sender) {
-	if h.tooBusy(w, r, from, 1, msg.ID) || h.owes(w, r, from, msg.ID) {
+func (h poster) serve(w http.ResponseWriter, r *http.Request, accept web.Accept, s *session.Session, conv downstream.Conversation, caller downstream.Caller, msg jsonrpc.Message, from *sender) {
+	if h.admission.tooBusy(w, r, from, 1, msg.ID) || h.admission.owes(w, r, from, msg.ID) {
 		return
 	}
 	ex := h.exchanges.Begin(w, r, s, accept, &from.hold)
 	if ex == nil {
-		if !h.leaves(w, r, msg.AppendTo(nil)) {
+		if !h.replicas.leaves(w, r, msg.AppendTo(nil)) {
 			h.guard.Refused(observe.Draining)
 			web.WriteShuttingDown(w, msg.ID)
 		}
@@ -168,7 +172,7 @@ func (h *HTTP) serve(w http.ResponseWriter, r *http.Request, accept web.Accept, 
 	ex.Wait(r)
 }
 
-func (h *HTTP) work(ctx context.Context, conv downstream.Conversation, caller downstream.Caller, req downstream.Request, out downstream.Reply) {
+func (h poster) work(ctx context.Context, conv downstream.Conversation, caller downstream.Caller, req downstream.Request, out downstream.Reply) {
 	defer message.Recover(h.opt.Logger, req.Method, req.ID, out)
 	conv.Serve(ctx, caller, req, out)
 }

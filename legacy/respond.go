@@ -1,62 +1,93 @@
 package legacy
 
 import (
+	"errors"
 	"net/http"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/gate"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy/message"
 	"github.com/mcpbridge/bridge/legacy/session"
 	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/observe"
 )
+
+// refusals word why a client gets nothing, and tell who watches.
+type refusals struct {
+	opt     *Options
+	guard   web.Guard
+	notices *notices
+	gate    *gate.Gate
+}
 
 // fullAgain is when a client that was refused may try again, in seconds.
 const fullAgain = "10"
 
 // writeRefusal relays the upstream's demand for authorization, as the client is to see
 // it (H-3).
-func (h *HTTP) writeRefusal(w http.ResponseWriter, r *http.Request, refusal *downstream.Refusal) {
+func (a *refusals) writeRefusal(w http.ResponseWriter, r *http.Request, refusal *downstream.Refusal) {
 	seen := *refusal
-	if h.opt.Challenge != nil {
-		seen.Challenge = h.opt.Challenge(r, refusal.Challenge)
+	if a.opt.Challenge != nil {
+		seen.Challenge = a.opt.Challenge(r, refusal.Challenge)
 	}
 	web.WriteRefusal(w, &seen)
 }
 
 // challenged relays a late challenge to a request with the credentials that were refused
 // (H-4), and reports whether there was one.
-func (h *HTTP) challenged(w http.ResponseWriter, r *http.Request, s *session.Session, auth string) bool {
+func (a *refusals) challenged(w http.ResponseWriter, r *http.Request, s *session.Session, auth string) bool {
 	refusal := s.Challenged(auth)
 	if refusal != nil {
-		h.writeRefusal(w, r, refusal)
+		a.writeRefusal(w, r, refusal)
 	}
 	return refusal != nil
 }
 
 // refuseUnknown answers a request of a session that is not here: it has ended, or is of
 // another bridge, or of this one before it was started again.
-func (h *HTTP) refuseUnknown(w http.ResponseWriter, named string, id jsonrpc.ID) {
-	h.notices.unknown.Info().Str(logfield.SessionID, logfield.Short(named)).Msg("a request named a session that is not here; its client must initialize again")
+func (a *refusals) refuseUnknown(w http.ResponseWriter, named string, id jsonrpc.ID) {
+	a.notices.unknown.Info().Str(logfield.SessionID, logfield.Short(named)).Msg("a request named a session that is not here; its client must initialize again")
 	web.WriteError(w, http.StatusNotFound, id, jsonrpc.CodeInvalidRequest, "no such session; initialize a new one")
 }
 
 // refuseConnection refuses a connection that would be a session.
-func (h *HTTP) refuseConnection(w http.ResponseWriter) {
-	if h.gate.IsShut() {
+func (a *refusals) refuseConnection(w http.ResponseWriter) {
+	if a.gate.IsShut() {
 		web.WriteShuttingDown(w, "")
 		return
 	}
-	h.notices.full.Warn().Int("limit", h.opt.MaxSessions).Msg("no place for another connection (limits.sessions); a client was refused")
+	a.notices.full.Warn().Int("limit", a.opt.MaxSessions).Msg("no place for another connection (limits.sessions); a client was refused")
 	w.Header().Set("Retry-After", fullAgain)
-	h.guard.Refused(observe.TooMany)
+	a.guard.Refused(observe.TooMany)
 	web.WriteError(w, http.StatusServiceUnavailable, "", jsonrpc.CodeInternal, "too many connections; try again later")
 }
 
 // leaving has a response be the connection's last while the bridge drains, so that the
 // client's next request finds another instance behind a balancer of connections.
-func (h *HTTP) leaving(w http.ResponseWriter) {
-	if h.gate.IsShut() {
+func (a *refusals) leaving(w http.ResponseWriter) {
+	if a.gate.IsShut() {
 		web.EndConnection(w)
 	}
+}
+
+// writeFull refuses a client because all sessions there may be are in use.
+func (a *refusals) writeFull(w http.ResponseWriter, id jsonrpc.ID) {
+	a.notices.full.Warn().Int("limit", a.opt.MaxSessions).Msg("no place for another session (limits.sessions): all are in use; a client was refused")
+	w.Header().Set("Retry-After", fullAgain)
+	a.guard.Refused(observe.TooMany)
+	web.WriteError(w, http.StatusServiceUnavailable, id, jsonrpc.CodeInternal, "too many sessions; try again later")
+}
+
+// writeOpenError answers a failed initialize with status 200, or with the
+// upstream's 401 or 403: clients take 400, 404 and 405 for a server of
+// the HTTP+SSE era.
+func (a *refusals) writeOpenError(w http.ResponseWriter, r *http.Request, accept web.Accept, id jsonrpc.ID, err error) {
+	var refusal *downstream.Refusal
+	if errors.As(err, &refusal) {
+		a.writeRefusal(w, r, refusal)
+		return
+	}
+	web.WriteMessage(w, accept, jsonrpc.AppendError(nil, id, message.AsError(err)))
 }

@@ -1,21 +1,27 @@
 package legacy
 
 import (
+	"bytes"
+	"errors"
+	"io"
 	"net/http"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/transport"
+	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/observe"
 )
 
 // ServeHTTP serves the MCP endpoint.
 func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !h.admit(w, r) || h.handOn(w, r) {
+	if !h.admit(w, r) || h.replicas.handOn(w, r) {
 		return
 	}
 	switch r.Method {
 	case http.MethodPost:
-		h.post(w, r)
+		poster{h}.post(w, r)
 	case http.MethodGet:
 		h.listen(w, r)
 	case http.MethodDelete:
@@ -31,10 +37,88 @@ func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *HTTP) listen(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !h.opt.NoWebSocket && transport.IsWebSocket(r):
-		h.webSocket(w, r)
+		connections{h}.webSocket(w, r)
 	case h.opt.SSEMessages != "" && web.Header(r.Header, mcp.HeaderSessionID) == "" && web.Header(r.Header, mcp.HeaderLastEventID) == "":
-		h.openSSE(w, r, h.opt.SSEMessages) // E-28
+		connections{h}.openSSE(w, r, h.opt.SSEMessages) // E-28
 	default:
 		h.get(w, r)
 	}
+}
+
+// Holds reports whether id names a live session of Streamable HTTP or HTTP+SSE
+// here. It counts as a use of it.
+func (h *HTTP) Holds(id string) bool {
+	if id == "" {
+		return false
+	}
+	return h.sessions.Holds(id) || h.channels.Get(id) != nil
+}
+
+// relayed hands a request without a session on, if the backend wants that.
+func (h *HTTP) relayed(w http.ResponseWriter, r *http.Request, body []byte, msg *jsonrpc.Message) bool {
+	if h.relayer == nil {
+		return false
+	}
+	next := h.relayer.Relay(r, msg, func() downstream.Caller { return h.sessions.Caller(r) })
+	if next == nil {
+		return false
+	}
+	handOn(w, r, body, next)
+	return true
+}
+
+// handOn lets next serve a request whose body was read.
+func handOn(w http.ResponseWriter, r *http.Request, body []byte, next http.Handler) {
+	if body != nil {
+		r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+		r.Body, _ = r.GetBody()
+		r.ContentLength = int64(len(body))
+		r.TransferEncoding, r.Trailer = nil, nil
+	}
+	next.ServeHTTP(w, r)
+}
+
+// Look tells what there is to see of every session at this moment.
+func (h *HTTP) Look() []observe.Sight { return append(h.sessions.Look(), h.channels.Look()...) }
+
+// EndSession ends the session with this shortened id, and reports whether there was one.
+func (h *HTTP) EndSession(short string) bool {
+	return h.sessions.End(short) || h.channels.End(short, errOperator)
+}
+
+// errOperator ends a connection that the people who run the bridge gave up.
+var errOperator = errors.New("ended by who runs the bridge")
+
+// SSE returns the handler of the GET endpoint of HTTP+SSE, the transport of
+// 2024-11-05 (E-25). Clients are told to POST to the path messages, where the
+// handler of Messages must be; it is resolved against the GET's URL and thus
+// stays on its origin.
+func (h *HTTP) SSE(messages string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case !h.admit(w, r):
+		case r.Method == http.MethodOptions:
+			web.Preflight(w, r)
+		case r.Method != http.MethodGet:
+			web.WriteNotAllowed(w, "", "GET, OPTIONS")
+		default:
+			connections{h}.openSSE(w, r, messages)
+		}
+	})
+}
+
+// Messages returns the handler of the POST endpoint of HTTP+SSE. Everything
+// that is well formed is answered 202; the answers go over the stream (E-26).
+func (h *HTTP) Messages() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case !h.admit(w, r):
+		case r.Method == http.MethodOptions:
+			web.Preflight(w, r)
+		case r.Method != http.MethodPost:
+			web.WriteNotAllowed(w, "", "POST, OPTIONS")
+		default:
+			connections{h}.postSSE(w, r)
+		}
+	})
 }

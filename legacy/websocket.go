@@ -15,15 +15,15 @@ import (
 // webSocket serves a client over a WebSocket (E-33): one text frame is one
 // message, the connection is the session. Origin and Host were checked, and the
 // principal is settled, at the upgrade; credentials that lapse end it (E-34).
-func (h *HTTP) webSocket(w http.ResponseWriter, r *http.Request) {
+func (h connections) webSocket(w http.ResponseWriter, r *http.Request) {
 	if !h.channels.Room() {
-		h.refuseConnection(w)
+		h.refusals.refuseConnection(w)
 		return
 	}
 	caller := h.sessions.Caller(r)
 	account, err := session.OpenAccount(h.opt.Memory, caller.Principal, 0)
 	if err != nil {
-		h.writeShort(w, r, nil, "", err)
+		h.admission.writeShort(w, r, nil, "", err)
 		return
 	}
 	ws, err := transport.Upgrade(w, r, transport.WebSocketOptions{
