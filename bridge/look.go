@@ -22,6 +22,9 @@ func (b *Bridge) Tools() (lists [][]byte, rules translate.Rules) {
 	return b.catalog.Lists(mcp.MethodToolsList), b.opt.Rules
 }
 
+// Kept tells of the results that need not be asked for again.
+func (b *Bridge) Kept() []observe.Kept { return b.catalog.Kept() }
+
 // Listens returns how many subscriptions at the server are at work, and how many of them
 // wait before they are opened again.
 func (b *Bridge) Listens() (all, waiting int) { return b.listens.Listens() }

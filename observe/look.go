@@ -92,3 +92,31 @@ type Omission struct {
 	Name   string
 	Reason string
 }
+
+// Behind is what a mount has at its server at a moment.
+type Behind struct {
+	Connections  int
+	Listens      int // open
+	Reconnecting int // listens that are not
+	Command      bool
+	Shared       int // processes of the command that serve everybody
+	Children     int // processes that serve one session each
+	ChildLimit   int
+	Kept         []Kept
+	Printed      []Printed // the oldest first
+}
+
+// Kept are results of one method that need not be asked for again for now.
+type Kept struct {
+	Method         string
+	Results, Bytes int
+	Oldest, Newest time.Time // when they came
+	Until          time.Time // when the last of them is asked for again
+}
+
+// Printed is a line that a process printed on its standard error.
+type Printed struct {
+	At   time.Time
+	PID  int
+	Text string
+}

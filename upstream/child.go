@@ -53,6 +53,7 @@ type speech interface {
 type process struct {
 	speech speech
 	log    zerolog.Logger
+	tail   *Tail
 	cmd    *exec.Cmd
 	guard  *guardian // nil: none
 	stdin  *os.File
@@ -93,7 +94,7 @@ func startProcess(opt *StdioOptions, talk speech) (*process, error) {
 		return nil, err
 	}
 	shut(0, 3, 5)
-	p := &process{speech: talk, log: opt.Log, cmd: cmd, guard: guard(cmd), stdin: files[1], grace: opt.Grace, begun: time.Now(),
+	p := &process{speech: talk, log: opt.Log, tail: opt.Tail, cmd: cmd, guard: guard(cmd), stdin: files[1], grace: opt.Grace, begun: time.Now(),
 		quit: make(chan struct{}), deaf: make(chan struct{}), exited: make(chan struct{}), done: make(chan struct{})}
 	p.run(files[2], files[4], ended)
 	return p, nil
@@ -125,7 +126,7 @@ func (p *process) run(stdout, stderr *os.File, ended <-chan error) {
 	var readers, all sync.WaitGroup
 	read := make(chan struct{})
 	readers.Go(func() { p.speech.read(stdout); close(read) })
-	readers.Go(func() { relayStderr(stderr, p.log) })
+	readers.Go(func() { relayStderr(stderr, stderrLog{log: p.log, tail: p.tail, pid: p.cmd.Process.Pid}) })
 	all.Go(func() { p.speech.write(p.stdin); close(p.deaf) })
 	all.Go(func() { p.reap(stdout, stderr, <-ended) })
 	all.Go(func() { p.shutdown(read) })

@@ -61,5 +61,7 @@ type StdioOptions struct {
 	Ping time.Duration
 	// Drafts admits servers that speak a draft of 2026-07-28; nil: none.
 	Drafts Drafts
-	Log    zerolog.Logger
+	// Tail remembers the last lines of its standard error; nil: nobody does.
+	Tail *Tail
+	Log  zerolog.Logger
 }

@@ -22,6 +22,8 @@ const (
 // it left out, and the last one, which may be why the process ended.
 type stderrLog struct {
 	log    zerolog.Logger
+	tail   *Tail // remembers the last lines; may be nil
+	pid    int
 	minute time.Time // the end of the current one
 	room   int       // left in it, in bytes
 	missed int       // lines left out
@@ -30,8 +32,7 @@ type stderrLog struct {
 
 // relayStderr logs what stderr brings until its end, and draws no conclusions from
 // it (E-50).
-func relayStderr(stderr io.Reader, log zerolog.Logger) {
-	out := stderrLog{log: log}
+func relayStderr(stderr io.Reader, out stderrLog) {
 	defer out.catchUp()
 	br := bufio.NewReaderSize(stderr, maxStderrLine)
 	for {
@@ -40,6 +41,7 @@ func relayStderr(stderr io.Reader, log zerolog.Logger) {
 			return
 		}
 		if text := strings.ToValidUTF8(strings.TrimSpace(string(line)), "\ufffd"); text != "" {
+			out.tail.add(out.pid, text)
 			out.add(text)
 		}
 		for isPrefix && err == nil {

@@ -17,7 +17,7 @@ func TestStderrDoesNotFillTheLog(t *testing.T) {
 		in, out := io.Pipe()
 		var log bytes.Buffer
 		done := make(chan struct{})
-		go func() { relayStderr(in, zerolog.New(&log)); close(done) }()
+		go func() { relayStderr(in, stderrLog{log: zerolog.New(&log)}); close(done) }()
 		flood := func(last string) {
 			for range 20_000 {
 				fmt.Fprintln(out, strings.Repeat("e", 200))

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/mcpbridge/bridge/config"
+	"github.com/mcpbridge/bridge/internal/browser"
 	"github.com/mcpbridge/bridge/internal/demo"
 	"github.com/mcpbridge/bridge/internal/edge"
 	"github.com/mcpbridge/bridge/internal/fleet"
@@ -21,13 +22,14 @@ import (
 
 func newDemo(env surroundings) *cobra.Command {
 	var once bool
-	var client string
+	var client, show string
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Show the bridge at work, with a server and a client built in",
 		Long: `demo starts a modern server, the bridge in front of it, and a legacy client that
 calls a tool which asks questions. On a terminal you answer them; otherwise the
-demo does. Then it stays up for clients of yours until Ctrl-C.`,
+demo does. Meanwhile your browser shows both hops live. Then it stays up for clients of
+yours until Ctrl-C.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !slices.Contains(mcp.Legacy[:], mcp.Version(client)) {
@@ -41,6 +43,7 @@ demo does. Then it stays up for clients of yours until Ctrl-C.`,
 				Width:       func() int { return columns(env.out) },
 				Once:        once,
 				Client:      client,
+				Open:        opener(show, person, env.environ),
 				Start: func(ctx context.Context, upstream string, observe func(http.Handler) http.Handler) (demo.Bridge, error) {
 					return startForDemo(ctx, upstream, !demo.Asks(client), person, env.environ, observe)
 				},
@@ -48,8 +51,22 @@ demo does. Then it stays up for clients of yours until Ctrl-C.`,
 		},
 	}
 	cmd.Flags().StringVar(&client, "client", string(mcp.V20251125), "The revision that the old client speaks")
+	cmd.Flags().StringVar(&show, "browser", "auto", "Where to show the live view: auto is the browser of the person at the terminal, off none, else a command that gets the address")
 	cmd.Flags().BoolVar(&once, "once", false, "End after the call instead of staying up")
 	return cmd
+}
+
+// opener shows pages as the flag --browser says; nil: nobody sees them. The address of the
+// demo's view holds a token, which others at this machine may read in the list of processes:
+// it opens a bridge that has nothing to hide, and lets nobody do anything.
+func opener(show string, person bool, environ []string) func(page string) error {
+	switch {
+	case show == "off", show == "auto" && (!person || !browser.Seen(environ)):
+		return nil
+	case show == "auto":
+		return func(page string) error { return browser.Open(nil, page) }
+	}
+	return func(page string) error { return browser.Open(browserCommand(show), page) }
 }
 
 // columns returns the width of a terminal, and of anything else 100.

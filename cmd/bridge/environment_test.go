@@ -26,9 +26,13 @@ func TestSecretsOfTheBridgeAreNotTheCommands(t *testing.T) {
 	t.Setenv("BRIDGE_HEADERS", "X-Key: hush")
 	t.Setenv("OTHER_SECRET", "hush")
 	t.Setenv("WANTED", "yes")
-	p := start(t, "serve", "--listen", "127.0.0.1:0", "--command-env", "WANTED", "--", "sh", "-c", "env >&2; cat >/dev/null")
+	p := start(t, "serve", "--listen", "127.0.0.1:0", "--admin.listen", "127.0.0.1:0", "--command-env", "WANTED", "--", "sh", "-c", "env >&2; cat >/dev/null")
 	p.expect("WANTED=yes")
 	p.expect("PATH=")
+	url, token := adminOf(p)
+	if _, body := seen(t, url+"server", token); !strings.Contains(body, "WANTED=yes") { // it is there before it is in the log
+		t.Errorf("what the command printed is not on the page:\n%s", body)
+	}
 	if text := p.errors.String(); strings.Contains(text, "hush") {
 		t.Errorf("the command was given a secret:\n%s", text)
 	}

@@ -101,7 +101,7 @@ func sights(mounts *fleet.Fleet) []view.Mount {
 	for _, m := range mounts.Members() {
 		tools, rules := m.Bridge.Tools()
 		all = append(all, view.Mount{
-			Tools: tools, Rules: rules,
+			Tools: tools, Rules: rules, Behind: m.Behind,
 			Path: m.Path(), Target: m.Target(), Ready: m.Ready(), Said: m.Said(), Server: m.Bridge.Server(),
 			Limit: m.Limits().Sessions, Sessions: m.Look(), Omissions: m.Bridge.Omissions(),
 		})

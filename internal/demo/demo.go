@@ -32,6 +32,9 @@ type Options struct {
 	Width       func() int // columns of Out, asked before each line; nil means 100
 	Once        bool       // return after the summary instead of staying up
 	Client      string     // the revision that the old client speaks; "": 2025-11-25
+	// Open shows the bridge's view to the person; nil: its address is only printed. It is
+	// not called with Once.
+	Open func(page string) error
 
 	Start Start
 }

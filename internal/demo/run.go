@@ -71,7 +71,7 @@ func (d *demo) run(ctx context.Context) error {
 	}
 	defer bridge.Stop()
 	if !d.opts.Once {
-		d.screen.point(bridge.View)
+		d.watch(bridge.View)
 	}
 	if err := d.book(ctx, bridge.URL); err != nil {
 		return err
@@ -84,6 +84,16 @@ func (d *demo) run(ctx context.Context) error {
 	d.screen.point(bridge.View)
 	<-ctx.Done()
 	return ctx.Err()
+}
+
+// watch shows the bridge's view in a browser, or says where it is.
+func (d *demo) watch(view string) {
+	if view != "" && d.opts.Open != nil && d.opts.Open(view) == nil {
+		d.screen.say(bold, " ", "Your browser was asked to show both hops, too: "+view)
+		d.screen.print("\n")
+		return
+	}
+	d.screen.point(view)
 }
 
 func (d *demo) intro() {

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/upstream"
 )
 
@@ -55,6 +56,19 @@ func (m *Mount) Shared() int {
 		return 1
 	}
 	return 0
+}
+
+// Behind tells what there is to see of the way to the server.
+func (m *Mount) Behind() observe.Behind {
+	b := observe.Behind{Connections: m.Connections(), Kept: m.Bridge.Kept(), Shared: m.Shared()}
+	all, waiting := m.Bridge.Listens()
+	b.Listens, b.Reconnecting = all-waiting, waiting
+	if l, ok := m.server.(*local); ok {
+		b.Command = true
+		b.Children, b.ChildLimit = m.Processes()
+		b.Printed = l.opt.Command.Stdio.Tail.Lines()
+	}
+	return b
 }
 
 // TokenExpires returns when the token ends with which the bridge itself is signed in to

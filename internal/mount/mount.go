@@ -131,6 +131,9 @@ func New(opt Options) (*Mount, error) {
 	if opt.Watch != nil {
 		m.count(&opt.Upstream)
 		opt.Upstream.Repeated = opt.Watch.Repeated
+		if opt.Command != nil {
+			opt.Command.Stdio.Tail = new(upstream.Tail)
+		}
 	}
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	opt.Upstream.Excluded = func(tool, reason string) { m.Bridge.Omit(tool, reason) } // when it is there

@@ -37,6 +37,7 @@ type place[K comparable] struct {
 type entry[V any] struct {
 	value   V
 	size    int
+	put     time.Time
 	expires time.Time
 }
 
@@ -86,8 +87,22 @@ func (c *Cache[K, V]) Put(principal string, key K, epoch Epoch, item Item[V]) {
 	}
 	c.removeLocked(at)
 	c.makeRoomLocked(item.Size)
-	c.entries[at] = entry[V]{item.Value, item.Size, time.Now().Add(item.TTL)}
+	now := time.Now()
+	c.entries[at] = entry[V]{item.Value, item.Size, now, now.Add(item.TTL)}
 	c.bytes += item.Size
+}
+
+// Each tells of every entry that may still be shown: its size, when it was put there, and
+// until when it may.
+func (c *Cache[K, V]) Each(tell func(key K, size int, put, expires time.Time)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	for at, e := range c.entries {
+		if now.Before(e.expires) {
+			tell(at.key, e.size, e.put, e.expires)
+		}
+	}
 }
 
 // Drop forgets everything under the keys that are stale.

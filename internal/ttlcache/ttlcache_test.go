@@ -100,3 +100,24 @@ func TestExpiredItemsMakeRoomFirst(t *testing.T) {
 		}
 	})
 }
+
+func TestEachTellsOfWhatMayBeShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := New[string, string](Limits{})
+		c.Put("", "over", 0, Item[string]{Size: 1, TTL: time.Second})
+		time.Sleep(time.Minute)
+		c.Put("alice", "k", 0, Item[string]{Size: 7, TTL: time.Hour})
+		put := time.Now()
+		time.Sleep(time.Minute)
+		told := 0
+		c.Each(func(key string, size int, since, until time.Time) {
+			told++
+			if key != "k" || size != 7 || !since.Equal(put) || !until.Equal(put.Add(time.Hour)) {
+				t.Errorf("%s of %d bytes, from %v to %v", key, size, since, until)
+			}
+		})
+		if told != 1 {
+			t.Errorf("%d entries", told)
+		}
+	})
+}

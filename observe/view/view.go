@@ -119,6 +119,7 @@ type mountSaid struct {
 	// Of the page about servers only:
 	Offers     []offer
 	MoreOffers int
+	Way        *observe.Behind // nil: nobody knows
 }
 
 // look reads everything anew.
@@ -179,6 +180,10 @@ func (v *View) server(w http.ResponseWriter, r *http.Request) {
 	mounts := v.look()
 	for i := range mounts {
 		mounts[i].Offers, mounts[i].MoreOffers = mounts[i].offers()
+		if mounts[i].Behind != nil {
+			way := mounts[i].Behind()
+			mounts[i].Way = &way
+		}
 	}
 	v.show(w, r, "server", "Servers", map[string]any{"Mounts": mounts})
 }
