@@ -241,6 +241,15 @@ func (s *Stream) Last() uint64 {
 	return s.log.Last()
 }
 
+// Follows reports whether there is an event to replay after this one. Behind those that
+// Recall left out there is none.
+func (s *Stream) Follows(seq uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, _, ok := s.log.After(seq)
+	return ok
+}
+
 // Holds reports whether an event of this number was ever sent on the stream;
 // 0 stands for its beginning.
 func (s *Stream) Holds(seq uint64) bool {

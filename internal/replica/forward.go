@@ -66,14 +66,14 @@ func IsHandedOn(req *http.Request) bool { return req.Header.Get(header) != "" }
 func (r *Replica) forward(w http.ResponseWriter, req *http.Request, body []byte, to downstream.Seat, why string) bool {
 	for {
 		m := r.member(req.Context(), to)
-		if m == nil {
+		if m == nil || r.endsStreams(req) {
 			return false
 		}
 		err := r.attempt(w, req, body, m, why)
 		switch {
 		case err == nil || req.Context().Err() != nil:
 			return true
-		case errors.Is(err, errNotThere), req.Method == http.MethodGet && r.passing.Err() != nil:
+		case errors.Is(err, errNotThere), r.endsStreams(req):
 			return false
 		case errors.Is(err, errSent):
 			r.opt.Log.Warn().Err(err).Stringer("replica", to).Msg("a request was handed on to a replica that was lost with it")
@@ -91,6 +91,11 @@ func (r *Replica) forward(w http.ResponseWriter, req *http.Request, body []byte,
 		}
 		wait.Stop()
 	}
+}
+
+// endsStreams reports whether a request is one for a stream, and this replica passes none on any more.
+func (r *Replica) endsStreams(req *http.Request) bool {
+	return req.Method == http.MethodGet && r.passing.Err() != nil
 }
 
 // errSent says that a request got to a replica, which did not answer, and must not be
@@ -126,6 +131,9 @@ func (r *Replica) attempt(w http.ResponseWriter, req *http.Request, body []byte,
 			if resp.StatusCode == http.StatusMisdirectedRequest {
 				return errNotThere
 			}
+			if req.Method == http.MethodGet {
+				resp.Body = whole{resp.Body}
+			}
 			return nil
 		},
 		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) {
@@ -137,4 +145,16 @@ func (r *Replica) attempt(w http.ResponseWriter, req *http.Request, body []byte,
 	}
 	proxy.ServeHTTP(w, req.WithContext(ctx))
 	return failed
+}
+
+// whole is the body of a response that its client can come back for: wherever it is cut, it ends
+// in good order, and the client's connection with it does not break.
+type whole struct{ io.ReadCloser }
+
+func (b whole) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil {
+		err = io.EOF
+	}
+	return n, err
 }

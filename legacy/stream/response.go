@@ -98,7 +98,7 @@ func (c *Response) Write(stream, seq uint64, data []byte) {
 // that the client saw last: clients that know priming events forget where they were
 // with each response, and there may be no other event in this one (E-8).
 func (c *Response) remind(seq uint64) {
-	if message.Priming(c.set.session.Version) && c.stream.Last() == seq {
+	if message.Priming(c.set.session.Version) && !c.stream.Follows(seq) {
 		c.Write(c.stream.ID(), seq, nil)
 	}
 }

@@ -137,6 +137,29 @@ func TestStreamOfAnotherReplicaKeepsItsNumbers(t *testing.T) {
 	want(t, "the next call's", next.ID(), uint64(First(3, 0))+1)
 }
 
+// TestAClientThatComesBackKnowsWhereItWas: a response without an event would have it forget, and
+// the next time it came back it would name nothing (E-8).
+func TestAClientThatComesBackKnowsWhereItWas(t *testing.T) {
+	for name, last := range map[string]uint64{"to the same replica": 0, "to another one": 1 << 32} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := set(t, 3)
+				s.session.Version = mcp.V20251125
+				number := uint64(First(1, 2)) + 7
+				st := s.BringBack(number, []sessions.Event{{Seq: 4, Data: []byte("q")}}, last)
+				body := make(chan string)
+				go func() {
+					_, text := s.resumed(fmt.Sprintf("%d-4", number))
+					body <- text
+				}()
+				synctest.Wait()
+				st.Finish(nil)
+				want(t, "the response", <-body, fmt.Sprintf("id: %d-4\ndata: \n\n", number))
+			})
+		})
+	}
+}
+
 // TestNumbersOfStreamsPassOverThoseOfOtherOpenings: a session may have many.
 func TestNumbersOfStreamsPassOverThoseOfOtherOpenings(t *testing.T) {
 	s := set(t, 3)
