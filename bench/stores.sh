@@ -16,7 +16,7 @@ head -c 32 /dev/urandom | base64 > "$dir/keys"
 port=${STORES_PORT:-16379}
 redis-server --port "$port" --bind 127.0.0.1 --dir "$dir" --save "" --appendonly no > "$dir/redis.log" & redis=$!
 for _ in $(seq 100); do redis-cli -p "$port" ping > /dev/null 2>&1 && break; sleep 0.1; done
-go run ./bench/compare -modes closed -kinds plain,question \
+${COMPARE:-go run ./bench/compare} -modes closed -kinds plain,question \
   -beside "strict=--store.url file:$dir/strict.db" \
   -beside "relaxed=--store.url file:$dir/relaxed.db --store.durability relaxed" \
   -beside "redis=--store.url redis://127.0.0.1:$port --store.keys $dir/keys" "$@"

@@ -1,9 +1,11 @@
 // Package boltstore keeps a bridge's sessions in one file: they outlive the process,
 // but not the machine. One process at a time can have the file open.
 //
-// A single goroutine writes. What was asked for while it wrote goes into its next
-// transaction together, so that many commits share one write to the disk and a lone
-// one waits for nobody.
+// One goroutine at a time writes. What was asked for while it wrote is written together,
+// so that many commits share one write to the disk and a lone one waits for nobody. A commit
+// goes to a journal beside the file, which is one write in place instead of many all over
+// the file, and stays in memory. When the journal is full all that is still of use goes
+// into the file at once, in order: most calls are over by then and never get there.
 package boltstore
 
 import (
@@ -15,6 +17,7 @@ import (
 	"os"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/bridge/sessions/store"
@@ -26,25 +29,42 @@ import (
 type Options struct {
 	// Relaxed acknowledges changes before they are on the disk, where they are a
 	// second later at most. Nothing is lost when the process dies. When the machine
-	// does, the last second is, and the file may be damaged.
+	// does, the last second is.
 	Relaxed bool
+
+	journal int64 // bytes; 0: journalSize. Tests have smaller ones.
 }
 
 // Store is a store.Store in a file.
 type Store struct {
 	db      *bolt.DB
 	relaxed bool
-	queue   chan *request // to the writer, who takes what is there at once
 	stop    chan struct{} // closed to end the goroutines
 	once    sync.Once
 	running sync.WaitGroup
 	err     error // of closing
+
+	queue queue
+
+	mu      sync.RWMutex // of recent; none is taken under it
+	recent  recent       // changed by the writer alone
+	journal *journal     // the writer's
+	looked  time.Time    // when the writer last looked whether the file is whole
+	damaged atomic.Bool  // somebody who read it found that it is not
+}
+
+// queue is what waits for the writer.
+type queue struct {
+	mu      sync.Mutex
+	waiting []*request
+	writing bool
+	closed  bool
 }
 
 // request is a change that waits for the writer.
 type request struct {
-	apply func(*bolt.Bucket) error // changes nothing when it fails
-	err   error                    // may be read when done is closed
+	apply func(*batch) error // changes nothing when it fails
+	err   error              // may be read when done is closed
 	done  chan struct{}
 }
 
@@ -53,7 +73,7 @@ var ErrInUse = errors.New("another process has the store open")
 
 var bucketName = []byte("records")
 
-// maxBatch bounds how many requests share a transaction.
+// maxBatch bounds how many requests share a write.
 const maxBatch = 1024
 
 // lockPatience is how long Open waits for another process to let go of the file.
@@ -62,23 +82,25 @@ const lockPatience = time.Second
 // Open opens or makes the file, which only its owner may read. ErrCorrupt says that
 // it is damaged; it is left as it is then.
 func Open(path string, opt Options) (*Store, error) {
-	db, err := openFile(path, opt)
+	db, err := openFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, plain(err))
 	}
-	s := &Store{db: db, relaxed: opt.Relaxed, queue: make(chan *request), stop: make(chan struct{})}
-	s.running.Go(s.write)
+	s := &Store{db: db, relaxed: opt.Relaxed, stop: make(chan struct{}), recent: recent{}}
+	if err := s.openJournal(path, &opt); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, plain(err)), db.Close())
+	}
 	s.running.Go(s.tend)
 	return s, nil
 }
 
-func openFile(path string, opt Options) (db *bolt.DB, err error) {
+func openFile(path string) (db *bolt.DB, err error) {
 	defer guard(&err)
 	if err := checkLength(path); err != nil {
 		return nil, err
 	}
 	db, err = bolt.Open(path, 0o600, &bolt.Options{
-		Timeout: lockPatience, NoSync: opt.Relaxed,
+		Timeout: lockPatience,
 		// Where free pages are is found out when the file is opened. Otherwise every
 		// commit after a flood of flows would write down all that it left.
 		NoFreelistSync: true, FreelistType: bolt.FreelistMapType,
@@ -87,8 +109,9 @@ func openFile(path string, opt Options) (db *bolt.DB, err error) {
 		return nil, err
 	}
 	err = db.Update(func(tx *bolt.Tx) error {
-		_, err := tx.CreateBucketIfNotExists(bucketName)
-		return err
+		_, records := tx.CreateBucketIfNotExists(bucketName)
+		_, journal := tx.CreateBucketIfNotExists(journalBucket)
+		return errors.Join(records, journal)
 	})
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
@@ -149,61 +172,35 @@ func guard(err *error) {
 	}
 }
 
-// write is the goroutine that writes.
+// write carries out what waits until nothing does.
 func (s *Store) write() {
-	for {
-		select {
-		case <-s.stop:
-			return
-		case first := <-s.queue:
-			s.commit(s.gather(first))
-		}
+	for s.writeOnce() {
 	}
 }
 
-// gather returns the requests that wait by now.
-func (s *Store) gather(first *request) []*request {
-	batch := []*request{first}
-	for len(batch) < maxBatch {
-		select {
-		case r := <-s.queue:
-			batch = append(batch, r)
-		default:
-			return batch
-		}
+// writeOnce carries out what waits, and reports whether it is to go on.
+func (s *Store) writeOnce() bool {
+	q := &s.queue
+	q.mu.Lock()
+	requests := q.waiting
+	q.waiting = nil
+	if len(requests) > maxBatch {
+		requests, q.waiting = requests[:maxBatch:maxBatch], requests[maxBatch:]
 	}
-	return batch
-}
-
-// commit carries out requests in one transaction. One that doesn't apply changes
-// nothing and leaves the others alone.
-func (s *Store) commit(batch []*request) {
-	err := s.update(func(b *bolt.Bucket) error {
-		for _, r := range batch {
-			r.err = r.apply(b)
-		}
-		return nil
-	})
-	for _, r := range batch {
-		if err != nil {
-			r.err = err
-		}
-		close(r.done)
-	}
-}
-
-// update looks at the file first: when a transaction fails the engine reads all of it,
-// on a goroutine whose panics nobody can catch.
-func (s *Store) update(change func(*bolt.Bucket) error) (err error) {
-	if err := wanting(s.db); err != nil {
-		return plain(err)
-	}
-	defer guard(&err)
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	return plain(s.db.Update(func(tx *bolt.Tx) error { return change(tx.Bucket(bucketName)) }))
+	q.mu.Unlock()
+	s.commit(requests)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.writing = len(q.waiting) > 0
+	return q.writing
 }
 
 func (s *Store) view(look func(*bolt.Bucket)) (err error) {
+	defer func() {
+		if errors.Is(err, store.ErrCorrupt) {
+			s.damaged.Store(true)
+		}
+	}()
 	defer guard(&err)
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	return plain(s.db.View(func(tx *bolt.Tx) error {
@@ -212,18 +209,28 @@ func (s *Store) view(look func(*bolt.Bucket)) (err error) {
 	}))
 }
 
-// do has the writer carry out a change.
-func (s *Store) do(ctx context.Context, apply func(*bolt.Bucket) error) error {
+// do has a change carried out: here and now where that waits for no disk and nobody else
+// writes, otherwise on the goroutine that does.
+func (s *Store) do(ctx context.Context, apply func(*batch) error) error {
 	if err := s.usable(ctx); err != nil {
 		return err
 	}
 	r := &request{apply: apply, done: make(chan struct{})}
-	select {
-	case s.queue <- r:
-	case <-s.stop:
+	q := &s.queue
+	q.mu.Lock()
+	if q.closed {
+		q.mu.Unlock()
 		return store.ErrClosed
-	case <-ctx.Done():
-		return ctx.Err()
+	}
+	q.waiting = append(q.waiting, r)
+	mine := !q.writing
+	q.writing = true
+	if mine {
+		s.running.Add(1)
+	}
+	q.mu.Unlock()
+	if mine {
+		s.begin()
 	}
 	select {
 	case <-r.done:
@@ -231,6 +238,18 @@ func (s *Store) do(ctx context.Context, apply func(*bolt.Bucket) error) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// begin has what waits written; the caller has counted it as running.
+func (s *Store) begin() {
+	if s.relaxed && !s.writeOnce() {
+		s.running.Done()
+		return
+	}
+	go func() {
+		defer s.running.Done()
+		s.write()
+	}()
 }
 
 func (s *Store) usable(ctx context.Context) error {
@@ -246,11 +265,11 @@ func (s *Store) usable(ctx context.Context) error {
 func (s *Store) Close() error {
 	s.once.Do(func() {
 		close(s.stop)
-		s.running.Wait()
-		if s.relaxed {
-			s.err = s.db.Sync()
-		}
-		s.err = errors.Join(s.err, s.db.Close())
+		s.queue.mu.Lock()
+		s.queue.closed = true
+		s.queue.mu.Unlock()
+		s.running.Wait() // for what waits, too
+		s.err = errors.Join(s.closeJournal(), s.db.Close())
 	})
 	return s.err
 }

@@ -24,7 +24,7 @@ func TestFullDiskLosesNothingThatWasAcknowledged(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "sessions.db")
-	s := open(t, path, Options{})
+	s := open(t, path, Options{journal: 64 << 10})
 	kept := 0
 	var full error
 	for ; full == nil && kept < 10_000; kept++ {

@@ -3,6 +3,7 @@ package boltstore
 import (
 	"bytes"
 	"context"
+	"iter"
 	"slices"
 	"time"
 
@@ -15,12 +16,12 @@ func (s *Store) Commit(ctx context.Context, session string, changes ...store.Cha
 	if err := store.Check(session, changes); err != nil {
 		return err
 	}
-	return s.do(ctx, func(b *bolt.Bucket) error {
+	return s.do(ctx, func(b *batch) error {
 		now := time.Now()
 		versions := make([]uint64, len(changes))
 		for i, c := range changes {
 			at := store.Address{Session: session, Kind: c.Kind, ID: c.ID}
-			if version, _, _, ok := decode(b.Get(keyOf(at)), now); ok {
+			if version, _, _, ok := decode(b.get(at), now); ok {
 				versions[i] = version
 			}
 			if c.Replaces != store.Any && c.Replaces != versions[i] {
@@ -28,21 +29,15 @@ func (s *Store) Commit(ctx context.Context, session string, changes ...store.Cha
 			}
 		}
 		for i, c := range changes {
-			if err := change(b, session, c, versions[i]+1, now); err != nil {
-				return err
+			at := store.Address{Session: session, Kind: c.Kind, ID: c.ID}
+			if c.Delete {
+				b.put(at, nil)
+			} else {
+				b.put(at, encode(versions[i]+1, now.Add(c.TTL), c.Value))
 			}
 		}
 		return nil
 	})
-}
-
-// change makes one change that applies.
-func change(b *bolt.Bucket, session string, c store.Change, version uint64, now time.Time) error {
-	key := keyOf(store.Address{Session: session, Kind: c.Kind, ID: c.ID})
-	if c.Delete {
-		return b.Delete(key)
-	}
-	return b.Put(key, encode(version, now.Add(c.TTL), c.Value))
 }
 
 // Get implements store.Store.
@@ -50,9 +45,14 @@ func (s *Store) Get(ctx context.Context, at store.Address) (store.Record, error)
 	if err := s.usable(ctx); err != nil {
 		return store.Record{}, err
 	}
-	var r store.Record
-	found := false
-	err := s.view(func(b *bolt.Bucket) { r, found = record(at, b.Get(keyOf(at)), time.Now()) })
+	s.mu.RLock()
+	e, here := s.recent.get(at)
+	s.mu.RUnlock()
+	r, found := record(at, e.raw, time.Now())
+	var err error
+	if !here {
+		err = s.view(func(b *bolt.Bucket) { r, found = record(at, b.Get(keyOf(at)), time.Now()) })
+	}
 	if err == nil && !found {
 		err = store.ErrNotFound
 	}
@@ -70,32 +70,47 @@ func (s *Store) Load(ctx context.Context, session string) ([]store.Record, error
 	if err := s.usable(ctx); err != nil {
 		return nil, err
 	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
 	var list []store.Record
+	now := time.Now()
+	add := func(at store.Address, raw []byte) {
+		if r, ok := record(at, raw, now); ok {
+			list = append(list, r)
+		}
+	}
 	err := s.view(func(b *bolt.Bucket) {
-		now := time.Now()
-		prefix := prefixOf(session)
-		c := b.Cursor()
-		for key, raw := c.Seek(prefix); bytes.HasPrefix(key, prefix); key, raw = c.Next() {
-			if r, ok := record(addressOf(key), raw, now); ok {
-				list = append(list, r)
+		for key, raw := range within(b, session) {
+			if at := addressOf(key); !s.recent.has(at) {
+				add(at, raw)
 			}
 		}
 	})
+	for name, e := range s.recent[session] {
+		add(nameOf(session, name), e.raw)
+	}
+	slices.SortFunc(list, func(a, b store.Record) int { return a.Compare(b.Address) })
 	return list, err
+}
+
+// within returns what the file has of a session.
+func within(b *bolt.Bucket, session string) iter.Seq2[[]byte, []byte] {
+	return func(yield func(key, raw []byte) bool) {
+		prefix := prefixOf(session)
+		c := b.Cursor()
+		for key, raw := c.Seek(prefix); bytes.HasPrefix(key, prefix) && yield(key, raw); key, raw = c.Next() {
+		}
+	}
 }
 
 // Touch implements store.Store.
 func (s *Store) Touch(ctx context.Context, touches ...store.Touch) error {
-	return s.do(ctx, func(b *bolt.Bucket) error {
+	return s.do(ctx, func(b *batch) error {
 		now := time.Now()
 		for _, touch := range touches {
-			key := keyOf(store.Address{Session: touch.Session, Kind: store.Session})
-			version, _, value, ok := decode(b.Get(key), now)
-			if !ok {
-				continue
-			}
-			if err := b.Put(key, encode(version, now.Add(touch.TTL), value)); err != nil {
-				return err
+			at := store.Address{Session: touch.Session, Kind: store.Session}
+			if version, _, value, ok := decode(b.get(at), now); ok {
+				b.put(at, encode(version, now.Add(touch.TTL), value))
 			}
 		}
 		return nil
@@ -104,28 +119,24 @@ func (s *Store) Touch(ctx context.Context, touches ...store.Touch) error {
 
 // End implements store.Store.
 func (s *Store) End(ctx context.Context, session string) error {
-	return s.do(ctx, func(b *bolt.Bucket) error {
-		prefix := prefixOf(session)
-		var keys [][]byte // a cursor is not to be used after a deletion
-		c := b.Cursor()
-		for key, _ := c.Seek(prefix); bytes.HasPrefix(key, prefix); key, _ = c.Next() {
-			keys = append(keys, bytes.Clone(key))
+	return s.do(ctx, func(b *batch) error {
+		for name := range b.recent[session] {
+			b.put(nameOf(session, name), nil)
 		}
-		return remove(b, keys)
+		for key := range within(b.below, session) {
+			b.put(addressOf(key), nil)
+		}
+		return nil
 	})
-}
-
-func remove(b *bolt.Bucket, keys [][]byte) error {
-	for _, key := range keys {
-		if err := b.Delete(key); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // List implements store.Store.
 func (s *Store) List(ctx context.Context, after string, limit int) (store.Page, error) {
+	if after == "" { // what is listed is in the file
+		if err := s.Ping(ctx); err != nil {
+			return store.Page{}, err
+		}
+	}
 	if err := s.usable(ctx); err != nil {
 		return store.Page{}, err
 	}
@@ -163,9 +174,13 @@ func seekAfter(c *bolt.Cursor, session string) (key, raw []byte) {
 // Watch implements store.Store: the file is locked, so that nobody else has it.
 func (s *Store) Watch(func(string)) bool { return false }
 
-// Ping implements store.Store.
+// Ping implements store.Store. It writes to the file, not only to its journal, for which
+// there is room.
 func (s *Store) Ping(ctx context.Context) error {
-	return s.do(ctx, func(*bolt.Bucket) error { return nil })
+	return s.do(ctx, func(b *batch) error {
+		b.toFile = true
+		return nil
+	})
 }
 
 // What tend does each time.
@@ -189,7 +204,7 @@ func (s *Store) tend() {
 		next = s.sweep(next, sweepStep)
 		s.giveBack()
 		if s.relaxed {
-			_ = s.db.Sync() // an error shows in the next commit, too
+			_ = syncData(s.journal.file) // an error shows in the next commit, too
 		}
 	}
 }
@@ -213,11 +228,14 @@ func (s *Store) sweep(from []byte, most int) (next []byte) {
 	if err != nil || len(expired) == 0 {
 		return next
 	}
-	_ = s.do(context.Background(), func(b *bolt.Bucket) error { // what stays is found next time
-		return remove(b, slices.DeleteFunc(expired, func(key []byte) bool {
-			_, _, _, ok := decode(b.Get(key), now)
-			return ok // renewed meanwhile
-		}))
+	_ = s.do(context.Background(), func(b *batch) error { // what stays is found next time
+		for _, key := range expired {
+			at := addressOf(key)
+			if _, _, _, ok := decode(b.get(at), now); !ok { // else it was renewed meanwhile
+				b.put(at, nil)
+			}
+		}
+		return nil
 	})
 	return next
 }

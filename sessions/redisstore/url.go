@@ -20,6 +20,7 @@ const (
 	dialTimeout   = 3 * time.Second
 	writeTimeout  = 5 * time.Second // after which a connection without a sign of life is given up
 	cacheBytes    = 32 << 20        // of session records, for each connection
+	flushDelay    = 50 * time.Microsecond
 )
 
 // schemes maps what a URL begins with to the port of its servers and what kind they are.
@@ -66,6 +67,8 @@ func parse(text string) (option rueidis.ClientOption, prefix string, err error) 
 		Dialer:            net.Dialer{Timeout: dialTimeout}, ConnWriteTimeout: writeTimeout,
 		CacheSizeEachConn: cacheBytes, ClientName: "mcp-bridge", ClientSetInfo: rueidis.DisableClientSetInfo,
 		DisableRetry: true, // who asks knows better whether it may wait
+		// One connection: what several calls ask of the store goes out, and comes back, together.
+		PipelineMultiplex: -1, MaxFlushDelay: flushDelay,
 	}
 	database := strings.Trim(u.Path, "/")
 	if scheme.sentinel {

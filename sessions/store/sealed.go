@@ -8,7 +8,9 @@ import (
 	"crypto/hkdf"
 	"crypto/sha256"
 	"errors"
-	"fmt"
+	"strconv"
+
+	lru "github.com/hashicorp/golang-lru/v2"
 )
 
 // Sealed keeps the values of another store secret and whole: each is encrypted under
@@ -27,7 +29,12 @@ type Sealed struct {
 type sealingKey struct {
 	key  Key
 	mark [markSize]byte // of the key, without telling anything of it
+	// ciphers of the sessions that were used last: to make one costs more than to seal.
+	ciphers *lru.Cache[string, cipher.AEAD]
 }
+
+// ciphersKept bounds how many ciphers of sessions are kept, of about a kilobyte each.
+const ciphersKept = 1024
 
 const (
 	sealFormat = 1
@@ -46,7 +53,11 @@ func NewSealed(inner Store, keys []Key) (*Sealed, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.keys[i] = sealingKey{key, [markSize]byte(mark)}
+		ciphers, err := lru.New[string, cipher.AEAD](ciphersKept)
+		if err != nil {
+			return nil, err
+		}
+		s.keys[i] = sealingKey{key, [markSize]byte(mark), ciphers}
 	}
 	return s, nil
 }
@@ -97,7 +108,9 @@ func (s *Sealed) seal(aead cipher.AEAD, at Address, value []byte) []byte {
 
 // bound returns what a value is bound to: its address, and the head before it.
 func (a Address) bound(head []byte) []byte {
-	return fmt.Appendf(append([]byte(nil), head...), "%c%d:%s%s", a.Kind, len(a.Session), a.Session, a.ID)
+	out := append(make([]byte, 0, len(head)+8+len(a.Session)+len(a.ID)), head...)
+	out = append(strconv.AppendInt(append(out, byte(a.Kind)), int64(len(a.Session)), 10), ':')
+	return append(append(out, a.Session...), a.ID...)
 }
 
 // open replaces a record's sealed value by the one that was sealed, or says why it can't.
@@ -131,6 +144,9 @@ func (s *Sealed) open(r *Record) {
 
 // aead returns the cipher of one session.
 func (k *sealingKey) aead(session string) (cipher.AEAD, error) {
+	if aead, ok := k.ciphers.Get(session); ok {
+		return aead, nil
+	}
 	key, err := hkdf.Expand(sha256.New, k.key[:], "mcp-bridge store: session "+session, KeySize)
 	if err != nil {
 		return nil, err
@@ -139,5 +155,9 @@ func (k *sealingKey) aead(session string) (cipher.AEAD, error) {
 	if err != nil {
 		return nil, err
 	}
-	return cipher.NewGCMWithRandomNonce(block)
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	if err == nil {
+		k.ciphers.Add(session, aead)
+	}
+	return aead, err
 }

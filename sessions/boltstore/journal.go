@@ -1,0 +1,290 @@
+package boltstore
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/mcpbridge/bridge/sessions/store"
+	bolt "go.etcd.io/bbolt"
+)
+
+// journal is a file of one size beside the store's, which is written from its beginning
+// again and again: the disk need not note where it ends. What it holds are frames, each
+// with the changes of one write. A frame names the generation of the journal, which the
+// store's file names, too; others are of earlier rounds and count for nothing.
+type journal struct {
+	file       *os.File
+	size       int64
+	generation uint64
+	next       uint64 // the number of the next frame
+	at         int64  // where it goes
+	failed     bool   // until it begins anew: what the disk has of it is unknown
+	buf        []byte
+}
+
+// journalSize bounds what has to be read again after a crash, and what is in memory.
+const journalSize = 8 << 20
+
+var (
+	journalBucket = []byte("journal")
+	journalKey    = []byte("state")
+	frameMagic    = []byte("MBj1")
+	castagnoli    = crc32.MakeTable(crc32.Castagnoli)
+
+	errFull = errors.New("the journal is full")
+)
+
+// A frame is: magic, checksum of all that follows, generation, number, length, changes. A
+// change is the lengths of key and value, 0 to remove it, else one more, and both.
+const (
+	frameHead  = 4 + 4 + 8 + 8 + 4
+	changeHead = 2 + 4
+)
+
+// What the file says of its journal.
+const (
+	stateClosed  byte = iota // there is nothing in it
+	stateStrict              // frames were on the disk one after the other
+	stateRelaxed             // after a crash of the machine any may be missing
+)
+
+func (s *Store) state() byte {
+	if s.relaxed {
+		return stateRelaxed
+	}
+	return stateStrict
+}
+
+// mark is what the file says of its journal: state, generation and size.
+func mark(state byte, generation uint64, size int64) []byte {
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64([]byte{state}, generation), uint64(size)) //nolint:gosec // no file is so large
+}
+
+func newGeneration() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return binary.BigEndian.Uint64(b[:])
+}
+
+// openJournal brings what a process that crashed has left into the file.
+func (s *Store) openJournal(path string, opt *Options) error {
+	state := stateClosed
+	j := &journal{size: cmp.Or(opt.journal, journalSize)}
+	err := s.db.View(func(tx *bolt.Tx) error {
+		if m := tx.Bucket(journalBucket).Get(journalKey); len(m) == len(mark(0, 0, 0)) && m[0] != stateClosed {
+			state, j.generation, j.size = m[0], binary.BigEndian.Uint64(m[1:]), int64(binary.BigEndian.Uint64(m[9:])) //nolint:gosec // as mark made it
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	s.journal = j
+	if err = j.open(path+".journal", state != stateClosed); err != nil {
+		return err
+	}
+	if state != stateClosed {
+		err = s.replay(state)
+	}
+	if err == nil {
+		err = s.settle(s.state())
+	}
+	if err != nil {
+		return errors.Join(err, s.journal.file.Close())
+	}
+	return nil
+}
+
+// open opens the file, or makes it unless it must be there.
+func (j *journal) open(path string, must bool) error {
+	info, err := os.Stat(path)
+	switch {
+	case must && err != nil:
+		return fmt.Errorf("%w: its journal is missing: %w", store.ErrCorrupt, err)
+	case must && info.Size() < j.size:
+		return fmt.Errorf("%w: its journal has %d bytes of %d", store.ErrCorrupt, info.Size(), j.size)
+	}
+	if j.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+		return err
+	}
+	if !must && (info == nil || info.Size() != j.size) {
+		if err := j.make(path); err != nil { // above all, the disk is full: commits go into the file
+			j.size = 0
+			return j.file.Truncate(0)
+		}
+	}
+	return nil
+}
+
+// make fills the file, so that the disk has room for all of it.
+func (j *journal) make(path string) error {
+	if err := j.file.Truncate(0); err != nil {
+		return err
+	}
+	zeros := make([]byte, 64<<10)
+	for at := int64(0); at < j.size; at += int64(len(zeros)) {
+		if _, err := j.file.WriteAt(zeros[:min(int64(len(zeros)), j.size-at)], at); err != nil {
+			return err
+		}
+	}
+	if err := j.file.Sync(); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	_ = dir.Sync() // not every system can
+	return dir.Close()
+}
+
+// begin forgets what is in the journal.
+func (j *journal) begin(generation uint64) {
+	j.generation, j.next, j.at, j.failed = generation, 0, 0, false
+}
+
+// write adds a frame. After an error nothing was kept.
+func (j *journal) write(changes []done, sync bool) error {
+	if j.failed {
+		return errFull
+	}
+	j.buf = append(j.buf[:0], make([]byte, frameHead)...)
+	for i := range changes {
+		key, raw := keyOf(changes[i].at), changes[i].raw
+		length := uint32(0)
+		if raw != nil {
+			length = uint32(len(raw)) + 1 //nolint:gosec // MaxValue bounds it
+		}
+		j.buf = binary.BigEndian.AppendUint16(j.buf, uint16(len(key))) //nolint:gosec // MaxID bounds it
+		j.buf = binary.BigEndian.AppendUint32(j.buf, length)
+		j.buf = append(append(j.buf, key...), raw...)
+		if j.at+int64(len(j.buf)) > j.size {
+			return errFull
+		}
+	}
+	binary.BigEndian.PutUint64(j.buf[8:], j.generation)
+	binary.BigEndian.PutUint64(j.buf[16:], j.next)
+	binary.BigEndian.PutUint32(j.buf[24:], uint32(len(j.buf)-frameHead)) //nolint:gosec // the journal's size bounds it
+	copy(j.buf, frameMagic)
+	binary.BigEndian.PutUint32(j.buf[4:], crc32.Checksum(j.buf[8:], castagnoli))
+	_, err := j.file.WriteAt(j.buf, j.at)
+	if err == nil && sync {
+		err = syncData(j.file)
+	}
+	if err != nil {
+		j.failed = true
+		return err
+	}
+	j.at += int64(len(j.buf))
+	j.next++
+	return nil
+}
+
+// replay makes recent what the journal has.
+func (s *Store) replay(state byte) error {
+	j := s.journal
+	text := make([]byte, j.size)
+	if _, err := io.ReadFull(j.file, text); err != nil {
+		return err
+	}
+	var changes []done
+	for {
+		payload, ok := j.frame(text[j.at:])
+		if !ok {
+			break
+		}
+		if changes, ok = read(changes, payload); !ok {
+			return fmt.Errorf("%w: its journal has a frame that is none", store.ErrCorrupt)
+		}
+		j.at += frameHead + int64(len(payload))
+		j.next++
+	}
+	// The last write may have been torn by the crash, and was acknowledged to nobody. But
+	// then nothing can follow.
+	if state == stateStrict && j.follows(text[j.at:]) {
+		return fmt.Errorf("%w: its journal is damaged at byte %d", store.ErrCorrupt, j.at)
+	}
+	b := &batch{recent: s.recent}
+	return s.apply(b, []*request{{apply: func(b *batch) error {
+		for _, c := range changes {
+			b.put(c.at, c.raw)
+		}
+		return nil
+	}}})
+}
+
+// frame returns what is in the next frame; ok is false when there is none.
+func (j *journal) frame(text []byte) (payload []byte, ok bool) {
+	if number, ok := j.whole(text); !ok || number != j.next {
+		return nil, false
+	}
+	return text[frameHead : frameHead+binary.BigEndian.Uint32(text[24:])], true
+}
+
+// whole reports whether text begins with a frame of this generation, and its number.
+func (j *journal) whole(text []byte) (number uint64, ok bool) {
+	if len(text) < frameHead || !bytes.HasPrefix(text, frameMagic) || binary.BigEndian.Uint64(text[8:]) != j.generation {
+		return 0, false
+	}
+	end := frameHead + int64(binary.BigEndian.Uint32(text[24:]))
+	if end > int64(len(text)) || crc32.Checksum(text[8:end], castagnoli) != binary.BigEndian.Uint32(text[4:]) {
+		return 0, false
+	}
+	return binary.BigEndian.Uint64(text[16:]), true
+}
+
+// follows reports whether there is a later frame somewhere.
+func (j *journal) follows(text []byte) bool {
+	for {
+		at := bytes.Index(text, frameMagic)
+		if at < 0 {
+			return false
+		}
+		if number, ok := j.whole(text[at:]); ok && number > j.next {
+			return true
+		}
+		text = text[at+len(frameMagic):]
+	}
+}
+
+// read adds the changes of a frame.
+func read(changes []done, payload []byte) (_ []done, ok bool) {
+	for len(payload) > 0 {
+		if len(payload) < changeHead {
+			return nil, false
+		}
+		key := int(binary.BigEndian.Uint16(payload))
+		length := int64(binary.BigEndian.Uint32(payload[2:]))
+		payload = payload[changeHead:]
+		if key < 3 || int64(len(payload)) < int64(key)+max(length-1, 0) || 2+int(payload[0]) > key {
+			return nil, false
+		}
+		c := done{at: addressOf(payload[:key])}
+		payload = payload[key:]
+		if length > 0 {
+			c.raw, payload = bytes.Clone(payload[:length-1]), payload[length-1:]
+			if c.raw == nil {
+				c.raw = []byte{}
+			}
+		}
+		changes = append(changes, c)
+	}
+	return changes, true
+}
+
+// closeJournal leaves all that was acknowledged on the disk, in the file unless that fails.
+func (s *Store) closeJournal() error {
+	err := s.settle(stateClosed)
+	if err != nil {
+		err = errors.Join(err, syncData(s.journal.file))
+	}
+	return errors.Join(err, s.journal.file.Close())
+}

@@ -1,0 +1,153 @@
+package boltstore
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/mcpbridge/bridge/sessions/store"
+)
+
+// crashed returns a store that a process left behind in which ten commits were
+// acknowledged, and where in its journal the frames begin.
+func crashed(t *testing.T, opt Options) (path string, frames []int64) {
+	t.Helper()
+	s := open(t, pathIn(t), opt)
+	for i := range 10 {
+		frames = append(frames, s.journal.at)
+		commit(t, s, store.Name(fmt.Sprint(i)), put("f", strings.Repeat("x", 100)))
+	}
+	path = pathIn(t)
+	copyOf(t, s.db.Path(), path)
+	return path, append(frames, s.journal.at)
+}
+
+// left counts the commits that are there.
+func left(t *testing.T, s *Store) (n int) {
+	t.Helper()
+	for i := range 10 {
+		list, err := s.Load(background, store.Name(fmt.Sprint(i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += len(list)
+	}
+	return n
+}
+
+func change(t *testing.T, path string, edit func(text []byte) []byte) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(path, edit(text), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestTornWriteWasAcknowledgedToNobody: a crash in the middle of the last frame leaves the others.
+func TestTornWriteWasAcknowledgedToNobody(t *testing.T) {
+	path, frames := crashed(t, Options{})
+	change(t, path+".journal", func(text []byte) []byte {
+		clear(text[frames[9]+40 : frames[10]])
+		return text
+	})
+	if n := left(t, open(t, path, Options{})); n != 9 {
+		t.Errorf("%d of 9 are left", n)
+	}
+}
+
+// TestDamagedJournalIsRefused: what was acknowledged is not lost without a word.
+func TestDamagedJournalIsRefused(t *testing.T) {
+	for name, edit := range map[string]func(text []byte, frames []int64) []byte{
+		"a flipped bit":      func(text []byte, frames []int64) []byte { text[frames[4]+40] ^= 1; return text },
+		"a hole":             func(text []byte, frames []int64) []byte { clear(text[:frames[5]]); return text },
+		"its end is missing": func(text []byte, frames []int64) []byte { return text[:frames[5]] },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path, frames := crashed(t, Options{})
+			change(t, path+".journal", func(text []byte) []byte { return edit(text, frames) })
+			before, _ := os.ReadFile(path + ".journal")
+			if _, err := Open(path, Options{}); !errors.Is(err, store.ErrCorrupt) || !strings.Contains(err.Error(), "journal") {
+				t.Errorf("got %v", err)
+			}
+			if after, _ := os.ReadFile(path + ".journal"); !bytes.Equal(before, after) {
+				t.Error("it was changed")
+			}
+		})
+	}
+	path, _ := crashed(t, Options{})
+	if err := os.Remove(path + ".journal"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(path, Options{}); !errors.Is(err, store.ErrCorrupt) || !strings.Contains(err.Error(), "missing") {
+		t.Errorf("without one: got %v", err)
+	}
+}
+
+// TestRelaxedJournalMayHaveHoles: the machine died before all of it was on the disk. What
+// follows is lost, and the store can be used.
+func TestRelaxedJournalMayHaveHoles(t *testing.T) {
+	path, frames := crashed(t, Options{Relaxed: true})
+	change(t, path+".journal", func(text []byte) []byte {
+		clear(text[frames[5]:frames[6]])
+		return text
+	})
+	if n := left(t, open(t, path, Options{Relaxed: true})); n != 5 {
+		t.Errorf("%d of 5 are left", n)
+	}
+}
+
+// TestJournalOfAnOrderlyEndIsNotNeeded: all is in the file then.
+func TestJournalOfAnOrderlyEndIsNotNeeded(t *testing.T) {
+	s := open(t, pathIn(t), Options{})
+	for i := range 10 {
+		commit(t, s, store.Name(fmt.Sprint(i)), put("f", "x"))
+	}
+	path := s.db.Path()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(path + ".journal"); err != nil {
+		t.Fatal(err)
+	}
+	if n := left(t, open(t, path, Options{})); n != 10 {
+		t.Errorf("%d of 10 are left", n)
+	}
+}
+
+// TestJournalThatFailsIsDoneWithout: commits go into the file then.
+func TestJournalThatFailsIsDoneWithout(t *testing.T) {
+	s := open(t, pathIn(t), Options{})
+	commit(t, s, store.Name("0"), put("f", "x"))
+	if err := s.journal.file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 9 {
+		commit(t, s, store.Name(fmt.Sprint(i+1)), put("f", "x"))
+	}
+	if n := left(t, s); n != 10 {
+		t.Errorf("%d of 10 are left", n)
+	}
+}
+
+// TestWhatIsOverNeverReachesTheFile: a call that ends before the journal is full.
+func TestWhatIsOverNeverReachesTheFile(t *testing.T) {
+	s := open(t, pathIn(t), Options{})
+	for range 100 {
+		commit(t, s, store.Name("a"), put("f", "x"))
+		commit(t, s, store.Name("a"), store.Change{Kind: store.Flow, ID: "f", Replaces: 1, Delete: true})
+	}
+	if len(s.recent) != 0 {
+		t.Errorf("%d sessions are to be written", len(s.recent))
+	}
+}
+
+func FuzzJournal(f *testing.F) {
+	f.Add([]byte("\x00\x05\x00\x00\x00\x03\x01afid12"))
+	f.Fuzz(func(_ *testing.T, payload []byte) { read(nil, payload) })
+}

@@ -1,0 +1,16 @@
+package boltstore
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// syncData has what was written to a file on the disk when it returns.
+func syncData(file *os.File) error {
+	for {
+		if err := unix.Fdatasync(int(file.Fd())); err != unix.EINTR { //nolint:errorlint // system calls return no other
+			return err
+		}
+	}
+}
