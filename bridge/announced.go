@@ -3,8 +3,8 @@ package bridge
 import (
 	"context"
 	"errors"
+	"slices"
 
-	"github.com/mcpbridge/bridge/bridge/call"
 	"github.com/mcpbridge/bridge/bridge/ends"
 	"github.com/mcpbridge/bridge/bridge/subscriptions"
 	"github.com/mcpbridge/bridge/downstream"
@@ -15,15 +15,16 @@ import (
 	"github.com/mcpbridge/bridge/upstream"
 )
 
-// Here is a session's part in what the server announces; package subscriptions
-// listens for it.
+// hearing is a session's part in what the server announces; package subscriptions
+// listens for it. It has no state of its own.
+type hearing struct{ *conversation }
 
-var _ subscriptions.Session = (*conversation)(nil)
+var _ subscriptions.Session = hearing{}
 
 // announce notes that the client is ready for unrelated messages and begins to
 // listen for what the server announces. Clients that forget initialized are
 // common, so any request but ping counts too.
-func (c *conversation) announce() {
+func (c hearing) announce() {
 	c.mu.Lock()
 	first := !c.announced && !c.closed
 	c.announced = true
@@ -34,7 +35,7 @@ func (c *conversation) announce() {
 }
 
 // listen has the conversation hear what the server announces, unless it is over.
-func (c *conversation) listen() {
+func (c hearing) listen() {
 	c.b.listens.Join(c, c.identity(), c.Server.Lists)
 	c.mu.Lock()
 	closed := c.closed
@@ -44,7 +45,7 @@ func (c *conversation) listen() {
 	}
 }
 
-func (c *conversation) identity() subscriptions.Identity {
+func (c hearing) identity() subscriptions.Identity {
 	return subscriptions.Identity{
 		Principal: c.Principal, Authorization: c.authorization, Version: c.Server.Version, ClientInfo: c.ClientInfo,
 		Account: c.Account,
@@ -52,7 +53,7 @@ func (c *conversation) identity() subscriptions.Identity {
 }
 
 // Announce implements subscriptions.Session (C.3).
-func (c *conversation) Announce(key, method string, params []byte) {
+func (c hearing) Announce(key, method string, params []byte) {
 	if params, ok := c.Rules.Notification(method, params); ok {
 		c.push.Push(key, downstream.Notification(method, params))
 	}
@@ -60,19 +61,16 @@ func (c *conversation) Announce(key, method string, params []byte) {
 
 // ElicitationOver implements subscriptions.Session: the word is for the call that
 // the interaction belongs to (I-11), and for nobody when no call knows the id.
-func (c *conversation) ElicitationOver(params []byte) {
-	c.mu.Lock()
-	calls := append([]*call.Call(nil), c.calls...)
-	c.mu.Unlock()
-	for _, k := range calls {
+func (c hearing) ElicitationOver(params []byte) {
+	for _, k := range c.table.underWay() {
 		k.ElicitationOver(params)
 	}
 }
 
 func serveSubscribe(c *conversation, _ context.Context, caller downstream.Caller, req downstream.Request) ([]byte, *jsonrpc.Error) {
-	uri, err := c.subscribable(req)
+	uri, err := hearing{c}.subscribable(req)
 	if err == nil {
-		err = c.explainSubscription(c.subscriptions().Subscribe(caller.Authorization, uri))
+		err = hearing{c}.explainSubscription(hearing{c}.subscriptions().Subscribe(caller.Authorization, uri))
 	}
 	if err == nil {
 		c.changed()
@@ -82,9 +80,9 @@ func serveSubscribe(c *conversation, _ context.Context, caller downstream.Caller
 
 // serveUnsubscribe succeeds for a URI that is not subscribed, too.
 func serveUnsubscribe(c *conversation, _ context.Context, caller downstream.Caller, req downstream.Request) ([]byte, *jsonrpc.Error) {
-	uri, err := c.subscribable(req)
+	uri, err := hearing{c}.subscribable(req)
 	if err == nil {
-		c.subscriptions().Unsubscribe(caller.Authorization, uri)
+		hearing{c}.subscriptions().Unsubscribe(caller.Authorization, uri)
 		c.changed()
 	}
 	return emptyObject, err
@@ -92,7 +90,7 @@ func serveUnsubscribe(c *conversation, _ context.Context, caller downstream.Call
 
 // subscribable returns the resource that a request is about, where any can be
 // subscribed to.
-func (c *conversation) subscribable(req downstream.Request) (uri string, err *jsonrpc.Error) {
+func (c hearing) subscribable(req downstream.Request) (uri string, err *jsonrpc.Error) {
 	if !c.Server.Subscribe || c.push == nil {
 		return "", ends.MethodNotFound(req.Method)
 	}
@@ -104,7 +102,7 @@ func (c *conversation) subscribable(req downstream.Request) (uri string, err *js
 }
 
 // subscriptions returns those of the session, made on first use.
-func (c *conversation) subscriptions() *subscriptions.Resources {
+func (c hearing) subscriptions() *subscriptions.Resources {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.resources == nil {
@@ -117,7 +115,7 @@ func (c *conversation) subscriptions() *subscriptions.Resources {
 }
 
 // explainSubscription words why a subscription failed (F.2).
-func (c *conversation) explainSubscription(err error) *jsonrpc.Error {
+func (c hearing) explainSubscription(err error) *jsonrpc.Error {
 	var (
 		tooMany *subscriptions.TooMany
 		failure *upstream.Failure
@@ -137,4 +135,27 @@ func (c *conversation) explainSubscription(err error) *jsonrpc.Error {
 		return fault.Params(err.Error())
 	}
 	return fault.Internal(err.Error())
+}
+
+// adoptResources subscribes to what the other side has subscribed to since before, and
+// leaves what that has left. It does not wait for the server.
+func (c hearing) adoptResources(before, theirs []string) {
+	if c.push == nil || slices.Equal(before, theirs) {
+		return
+	}
+	resources := c.subscriptions()
+	mine := resources.Subscribed()
+	uris := slices.DeleteFunc(slices.Clone(mine), func(uri string) bool {
+		return slices.Contains(before, uri) && !slices.Contains(theirs, uri)
+	})
+	for _, uri := range theirs {
+		if !slices.Contains(before, uri) && !slices.Contains(uris, uri) {
+			uris = append(uris, uri)
+		}
+	}
+	if !slices.Equal(uris, mine) {
+		resources.Restore(c.authorization, uris, func(err error) {
+			c.b.log.Warn().Err(err).Int("resources", len(uris)).Msg("subscriptions that were made at another replica could not be taken up")
+		})
+	}
 }

@@ -1,79 +1,123 @@
 package bridge
 
 import (
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/mcpbridge/bridge/bridge/call"
-	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/rawjson"
 )
 
-// The breaker keeps calls from asking in vain: clients declare capabilities that
-// they do not serve (F.3). What it has switched off is not declared upstream, so
-// that the server can take another path. A client that has answered once is
-// trusted: when it does not do so again, a person may just be away.
-
-// breaker tells until when kinds are switched off; the past stands for not.
-type breaker [call.Kinds]time.Time
-
-// Distrust implements call.Session: it switches a kind off, for a while only if the client has never served it.
-func (c *conversation) Distrust(k call.Kind, d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if d != call.ForGood && c.served&(1<<k) != 0 {
-		return
-	}
-	if c.breaker == nil {
-		c.breaker = new(breaker)
-	}
-	c.breaker[k] = time.Now().Add(d)
-	c.Driver.Background(c.changed)
-	if c.Driver.Watch != nil {
-		c.Driver.Watch.Distrusted([call.Kinds]observe.Kind{observe.Form, observe.Sampling, observe.Roots}[k])
-	}
-	c.b.log.Warn().Str("capability", call.CapabilityOf[k]).
-		Msg("the client does not serve a capability that it declared; it is not asked again for now")
+// breaker keeps calls from asking in vain: clients declare capabilities that they do not
+// serve (F.3). What it has switched off is not declared upstream, so that the server can
+// take another path. A client that has answered once is trusted: when it does not
+// do so again, a person may just be away.
+type breaker struct {
+	mu     sync.Mutex
+	served uint8        // which kinds the client has answered, a bit each
+	off    *untilByKind // nil while nothing is switched off
 }
 
-// Trust implements call.Session: it notes that the client serves a kind.
-func (c *conversation) Trust(k call.Kind) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.served |= 1 << k
-	if c.breaker != nil {
-		c.breaker[k] = time.Time{}
+// untilByKind tells until when kinds are switched off; the past stands for not.
+type untilByKind [call.Kinds]time.Time
+
+// distrust switches a kind off, for a while only if the client has never served it. It
+// reports whether it has.
+func (b *breaker) distrust(k call.Kind, d time.Duration) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if d != call.ForGood && b.served&(1<<k) != 0 {
+		return false
+	}
+	b.switchLocked(k, time.Now().Add(d))
+	return true
+}
+
+func (b *breaker) switchLocked(k call.Kind, until time.Time) {
+	if b.off == nil {
+		b.off = new(untilByKind)
+	}
+	b.off[k] = until
+}
+
+// trust notes that the client serves a kind.
+func (b *breaker) trust(k call.Kind) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.served |= 1 << k
+	if b.off != nil {
+		b.off[k] = time.Time{}
 	}
 }
 
-// capabilitiesLocked returns what to declare upstream now: what the client declared,
-// less what is switched off.
-func (c *conversation) capabilitiesLocked() []byte {
-	switch {
-	case c.Capable == nil:
-		return emptyObject
-	case c.breaker == nil:
-		return c.Capable
+// proven returns which kinds the client has answered, a bit each.
+func (b *breaker) proven() uint8 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.served
+}
+
+// names returns the capabilities that are switched off now.
+func (b *breaker) names() (off []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.off == nil {
+		return nil
 	}
 	now := time.Now()
-	var off []rawjson.Edit
-	for k, until := range c.breaker {
+	for k, until := range b.off {
 		if now.Before(until) {
-			off = append(off, rawjson.Edit{Name: call.CapabilityOf[k]})
+			off = append(off, call.CapabilityOf[k])
 		}
 	}
-	return rawjson.Apply(nil, c.Capable, off...)
+	return off
 }
 
-// Distrusts implements call.Session.
-func (c *conversation) Distrusts(capability string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// distrusts reports whether what needs a capability is switched off.
+func (b *breaker) distrusts(capability string) bool {
 	name, _, _ := strings.Cut(capability, ".")
-	for k, declared := range call.CapabilityOf {
-		if declared == name && c.breaker != nil && time.Now().Before(c.breaker[k]) {
-			return true
+	return slices.Contains(b.names(), name)
+}
+
+// less returns capabilities without those that are switched off.
+func (b *breaker) less(capabilities []byte) []byte {
+	var edits []rawjson.Edit
+	for _, name := range b.names() {
+		edits = append(edits, rawjson.Edit{Name: name})
+	}
+	if edits == nil {
+		return capabilities
+	}
+	return rawjson.Apply(nil, capabilities, edits...)
+}
+
+// record writes what there is to remember into r.
+func (b *breaker) record(r *sessionRecord) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r.Served = b.served
+	if b.off == nil {
+		return
+	}
+	r.Breaker = make(map[string]time.Time)
+	for k, until := range b.off {
+		if !until.IsZero() {
+			r.Breaker[call.CapabilityOf[k]] = until
 		}
 	}
-	return false
+}
+
+// adopt takes over what a record says otherwise than the one before; an empty one before
+// for all that it says.
+func (b *breaker) adopt(before, r *sessionRecord) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.served |= r.Served
+	for k, name := range call.CapabilityOf {
+		if until := r.Breaker[name]; !until.Equal(before.Breaker[name]) {
+			b.switchLocked(call.Kind(k), until)
+		}
+	}
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/internal/roster"
 	"github.com/mcpbridge/bridge/internal/turns"
-	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/observe"
@@ -77,42 +76,28 @@ var ErrClosed = downstream.ErrStopping
 // Bridge translates between legacy clients and one modern upstream. It
 // implements downstream.Backend and is safe for concurrent use.
 type Bridge struct {
-	opt     Options
-	limits  Limits
-	driver  *call.Driver // of every call
-	log     zerolog.Logger
-	notices notices
-	listens *subscriptions.Hub
-	catalog *catalog.Catalog
-	omitted omissions
-	ruled   [len(mcp.Legacy)]translate.Rules // for clients of mcp.Legacy
-	kept    again.Calls                      // of requests without a session
+	opt      Options
+	limits   Limits
+	driver   *call.Driver // of every call
+	log      zerolog.Logger
+	unserved zerolog.Logger // of clients that could not be served
+	listens  *subscriptions.Hub
+	catalog  *catalog.Catalog
+	rules    rulebook
+	kept     again.Calls // of requests without a session
 
 	mu            sync.Mutex
 	conversations roster.Set[*conversation]
 	closed        bool
 }
 
-// notices are the loggers for what clients and servers cause, one per kind, each with a
-// rate of its own.
-type notices struct {
-	unserved zerolog.Logger // clients that could not be served
-	omitted  zerolog.Logger // entries of lists
-}
-
-func newNotices(log zerolog.Logger) notices {
-	return notices{
-		unserved: logfield.Seldom(log), omitted: logfield.AtMost(100, log),
-	}
-}
-
 // New returns a Bridge. Close it to end its listens and sessions.
 func New(opt Options) *Bridge {
 	b := &Bridge{
-		opt:     opt,
-		limits:  opt.Limits.withDefaults(),
-		log:     opt.Log,
-		notices: newNotices(opt.Log),
+		opt:      opt,
+		limits:   opt.Limits.withDefaults(),
+		log:      opt.Log,
+		unserved: logfield.Seldom(opt.Log),
 
 		catalog: catalog.New(opt.Prober),
 	}
@@ -125,9 +110,7 @@ func New(opt Options) *Bridge {
 		Alive: b.listens.Alive, Draft: opt.Draft, Flows: opt.Limits.Flow.WithDefaults(), Waiting: b.limits.FlowsPerSession,
 		OneIdentity: opt.OneIdentity, Wait: opt.Wait, Patience: opt.Patience, Log: opt.Log,
 	})
-	for i, version := range mcp.Legacy {
-		b.ruled[i] = b.newRules(version)
-	}
+	b.rules.write(&b.opt)
 	return b
 }
 

@@ -125,8 +125,8 @@ func TestCancelOfARunningCallClosesTheUpstreamStream_DT13(t *testing.T) {
 		c := request(t, conv, `"x"`, mcp.MethodToolsCall, book)
 		conv.Notify(downstream.Caller{}, jsonrpc.Message{Method: mcp.NotificationCancelled, Params: []byte(`{"requestId":"x"}`)})
 		synctest.Wait()
-		if !c.abandoned || c.ends != 1 || len(conv.calls) != 0 {
-			t.Fatalf("abandoned %v, ends %d, calls %d", c.abandoned, c.ends, len(conv.calls))
+		if !c.abandoned || c.ends != 1 || len(conv.table.calls) != 0 {
+			t.Fatalf("abandoned %v, ends %d, calls %d", c.abandoned, c.ends, len(conv.table.calls))
 		}
 	})
 }
@@ -361,8 +361,8 @@ func TestFlowsPerSession(t *testing.T) {
 		if got := first.result(); !strings.Contains(got, "limits.flows") {
 			t.Fatalf("got %s", got)
 		}
-		if conv.suspended.Len() != 2 || conv.questions.len() != 2 {
-			t.Fatalf("%d suspended, %d questions", conv.suspended.Len(), conv.questions.len())
+		if conv.table.suspended.Len() != 2 || conv.table.questions.len() != 2 {
+			t.Fatalf("%d suspended, %d questions", conv.table.suspended.Len(), conv.table.questions.len())
 		}
 	})
 }
@@ -484,7 +484,7 @@ func TestCloseEndsEverything_DT19(t *testing.T) {
 		conv.Close(nil)
 		conv.Close(nil)
 		synctest.Wait()
-		if !asked.abandoned || !running.abandoned || len(conv.calls)+conv.questions.len() != 0 {
+		if !asked.abandoned || !running.abandoned || len(conv.table.calls)+conv.table.questions.len() != 0 {
 			t.Fatal("something is left")
 		}
 		late := request(t, conv, "3", mcp.MethodToolsCall, book)

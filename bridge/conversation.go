@@ -4,19 +4,17 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/rand"
-	"slices"
 	"sync"
+	"time"
 
 	"github.com/mcpbridge/bridge/ask/model"
 	"github.com/mcpbridge/bridge/bridge/again"
 	"github.com/mcpbridge/bridge/bridge/call"
-	"github.com/mcpbridge/bridge/bridge/catalog"
 	"github.com/mcpbridge/bridge/bridge/subscriptions"
 	"github.com/mcpbridge/bridge/bridge/tasks"
 	"github.com/mcpbridge/bridge/downstream"
-	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
-	"github.com/mcpbridge/bridge/mrtr"
+	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/translate"
 )
 
@@ -33,38 +31,16 @@ type conversation struct {
 	kept  again.Calls // that wait for the same call again
 	tasks tasks.Set   // that the bridge hosts for the client (mode 2)
 
-	mu        sync.Mutex
-	breaker   *breaker // nil while nothing is switched off
-	level     string   // of logging/setLevel; empty: none asked for
-	served    uint8    // which kinds the client has answered, a bit each
-	announced bool     // initialized came, or a request that implies it
-	closed    bool
-	calls     []*call.Call
-	early     earlyCancels
-	questions questions
-	suspended mrtr.Suspended[*call.Call]
-	resources *subscriptions.Resources // nil until the first resources/subscribe
-	spent     model.Spent              // sampling requests answered elsewhere
-	nobody    string                   // the owner of its questions, when no principal is; empty until needed
-}
+	table   table       // of its calls
+	breaker breaker     // of what its client does not serve
+	spent   model.Spent // sampling requests answered elsewhere
 
-func (b *Bridge) newConversation(version mcp.Version, caller downstream.Caller, srv *catalog.Server, push downstream.Pusher) *conversation {
-	c := &conversation{
-		b: b,
-		Party: call.Party{
-			Driver:    b.driver,
-			Rules:     b.rules(version),
-			Server:    srv,
-			Principal: b.driver.SeenAs(caller.Principal),
-			Account:   caller.Account,
-			Transport: caller.Transport,
-		},
-		push:          push,
-		authorization: caller.Authorization,
-		suspended:     mrtr.NewSuspended[*call.Call](b.limits.FlowsPerSession),
-	}
-	c.Session = c
-	return c
+	mu        sync.Mutex
+	level     string // of logging/setLevel; empty: none asked for
+	announced bool   // initialized came, or a request that implies it
+	closed    bool
+	resources *subscriptions.Resources // nil until the first resources/subscribe
+	nobody    string                   // the owner of its questions, when no principal is; empty until needed
 }
 
 // declare keeps what the client says of itself, as raw JSON: sessions share it, since
@@ -88,89 +64,45 @@ func (c *conversation) Version() mcp.Version { return c.Rules.Version }
 // Declares implements call.Session: it returns what a call tells the server of the client: its capabilities, and
 // the level of log messages that it wants; empty: none.
 func (c *conversation) Declares() (capabilities []byte, level string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.Server.Logging {
-		level = c.level
+		level = c.Level()
 	}
-	return c.capabilitiesLocked(), level
+	return c.effective(), level
 }
 
+// effective returns what to declare upstream now: what the client declared, less what is
+// switched off.
+func (c *conversation) effective() []byte {
+	if c.Capable == nil {
+		return emptyObject
+	}
+	return c.breaker.less(c.Capable)
+}
+
+// Trust implements call.Session.
+func (c *conversation) Trust(k call.Kind) { c.breaker.trust(k) }
+
+// Distrusts implements call.Session.
+func (c *conversation) Distrusts(capability string) bool { return c.breaker.distrusts(capability) }
+
+// Distrust implements call.Session, and tells who watches and who keeps the session.
+func (c *conversation) Distrust(k call.Kind, d time.Duration) {
+	if !c.breaker.distrust(k, d) {
+		return
+	}
+	c.Driver.Background(c.changed)
+	if c.Driver.Watch != nil {
+		c.Driver.Watch.Distrusted([call.Kinds]observe.Kind{observe.Form, observe.Sampling, observe.Roots}[k])
+	}
+	c.b.log.Warn().Str("capability", call.CapabilityOf[k]).
+		Msg("the client does not serve a capability that it declared; it is not asked again for now")
+}
+
+// Level implements call.Session.
 func (c *conversation) Level() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.level
-}
-
-// Ended implements call.Session: it notes that a request was answered that never became a registered call.
-func (c *conversation) Ended(id jsonrpc.ID) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.early.ended(id)
-}
-
-// Enter implements call.Session: it registers a call; false means that the session is over, or that the call
-// was cancelled already.
-func (c *conversation) Enter(k *call.Call) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed || !k.Hosted() && c.early.take(k) {
-		return false
-	}
-	c.calls = append(c.calls, k)
-	return true
-}
-
-// Exit implements call.Session: it takes a call out of the tables. It is idempotent.
-func (c *conversation) Exit(k *call.Call) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for i := range c.calls {
-		if c.calls[i] == k {
-			last := len(c.calls) - 1
-			c.calls[i], c.calls[last] = c.calls[last], nil
-			c.calls = c.calls[:last]
-			c.early.ended(k.ID())
-			break
-		}
-	}
-	c.suspended.Remove(k)
-}
-
-// Await implements call.Session: it registers a question, so that its answer is recognised.
-func (c *conversation) Await(k *call.Call, id jsonrpc.ID, key string, invites bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.questions.add(id, key, k, invites)
-}
-
-func (c *conversation) Drop(id jsonrpc.ID) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.questions.remove(id)
-}
-
-// Suspend implements call.Session: it puts a call into the LRU, and returns the one that must make room for it.
-func (c *conversation) Suspend(k *call.Call) (evicted *call.Call) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	oldest, full := c.suspended.Add(k)
-	if full && oldest != k {
-		return oldest
-	}
-	return nil
-}
-
-func (c *conversation) Resumed(k *call.Call) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.suspended.Remove(k)
-}
-
-func (c *conversation) underWay() []*call.Call {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.calls)
 }
 
 // changed tells who keeps the conversation that its record is another now.

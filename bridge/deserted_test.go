@@ -30,7 +30,7 @@ func TestCallOfAClientThatHasNoWayBackEndsAfterTheGracePeriod_E23(t *testing.T) 
 				if got := c.result(); !strings.Contains(got, "timeouts.grace") {
 					t.Errorf("the call ended with %s", got)
 				}
-				if n := len(conv.calls) + conv.questions.len(); n != 0 {
+				if n := len(conv.table.calls) + conv.table.questions.len(); n != 0 {
 					t.Errorf("%d calls and questions are left", n)
 				}
 			})

@@ -15,7 +15,7 @@ import (
 // their own. Nothing but time and the ids of requests that are over tells these
 // from cancellations that came too late, and those must not end a later call that
 // has the id again: some clients give every request the same one. It is guarded by
-// the conversation's lock.
+// the table's lock.
 type earlyCancels struct {
 	waiting []earlyCancel // oldest first
 	over    [16]uint32    // ring of hashes: the ids of the requests that ended last

@@ -25,7 +25,7 @@ func (noPush) End(error)                       {}
 const asTask = `{"name":"book","arguments":{},"task":{"ttl":60000}}`
 
 // hosting returns a session for which the bridge hosts tasks.
-func hosting(t *testing.T, steps ...step) (*conversation, *script) {
+func hostingSession(t *testing.T, steps ...step) (*conversation, *script) {
 	conv, up := session(t, Limits{}, steps...)
 	conv.Rules.HostTasks = true
 	conv.push = noPush{}
@@ -50,7 +50,7 @@ func taskStatusOf(t *testing.T, conv *conversation, id string) string {
 
 func TestHostedTaskRunsBehindItsHandle_G3(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		conv, up := hosting(t, inputRequired(`"s"`, question1("q")), result(booked))
+		conv, up := hostingSession(t, inputRequired(`"s"`, question1("q")), result(booked))
 		id := startTask(t, conv)
 		if got := member(up.calls()[0], "task"); got != "" {
 			t.Fatalf("B-7: %s", got)
@@ -85,7 +85,7 @@ func TestHostedTaskRunsBehindItsHandle_G3(t *testing.T) {
 
 func TestHostedTaskFailsWithItsTool_G3(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		conv, _ := hosting(t, result(`{"content":[],"isError":true}`), rpcError(&jsonrpc.Error{Code: -5, Message: "no"}))
+		conv, _ := hostingSession(t, result(`{"content":[],"isError":true}`), rpcError(&jsonrpc.Error{Code: -5, Message: "no"}))
 		if got := taskStatusOf(t, conv, startTask(t, conv)); got != `"failed"` {
 			t.Fatalf("got %s", got)
 		}
@@ -102,7 +102,7 @@ func TestHostedTaskFailsWithItsTool_G3(t *testing.T) {
 
 func TestHostedTaskIsCancelledForGood_G3(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		conv, _ := hosting(t, hang)
+		conv, _ := hostingSession(t, hang)
 		created := request(t, conv, "1", mcp.MethodToolsCall, asTask)
 		id := `{"taskId":` + string(rawjson.Get(rawjson.Get([]byte(created.result()), "task"), "taskId")) + `}`
 		waiting := request(t, conv, "2", mcp.MethodTasksResult, id)
@@ -136,7 +136,7 @@ func TestAQuestionOfATaskIsNeverDroppedForItsProgress(t *testing.T) {
 			}
 			return inputRequired(`"s"`, question1("q"))(ctx, call, notify)
 		}
-		conv, _ := hosting(t, noisy, result(booked))
+		conv, _ := hostingSession(t, noisy, result(booked))
 		created := request(t, conv, "1", mcp.MethodToolsCall, `{"name":"book","arguments":{},"task":{},"_meta":{"progressToken":7}}`).result()
 		id := `{"taskId":` + string(rawjson.Get(rawjson.Get([]byte(created), "task"), "taskId")) + `}`
 		c := request(t, conv, "3", mcp.MethodTasksResult, id)
@@ -150,7 +150,7 @@ func TestAQuestionOfATaskIsNeverDroppedForItsProgress(t *testing.T) {
 
 func TestATaskWhoseQuestionTimedOutWorksOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		conv, _ := hosting(t, inputRequired(`"s"`, question1("q")), hang)
+		conv, _ := hostingSession(t, inputRequired(`"s"`, question1("q")), hang)
 		id := startTask(t, conv)
 		pass(conv.Driver.Flows.ServerRequest)
 		if got := taskStatusOf(t, conv, id); got != `"working"` {
@@ -165,7 +165,7 @@ func TestATaskWhoseQuestionTimedOutWorksOn(t *testing.T) {
 
 func TestRequestsThatWaitForATaskAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		conv, _ := hosting(t, inputRequired(`"s"`, question1("q")), hang)
+		conv, _ := hostingSession(t, inputRequired(`"s"`, question1("q")), hang)
 		id := startTask(t, conv)
 		for i := range 3 * 16 { // each client leaves before the next one comes
 			c := request(t, conv, strconv.Itoa(100+i), mcp.MethodTasksResult, id)
@@ -186,7 +186,7 @@ func TestRequestsThatWaitForATaskAreBounded(t *testing.T) {
 
 func TestTheHandleOfATaskDoesNotWaitForTheServer_G3(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		conv, _ := hosting(t, hang)
+		conv, _ := hostingSession(t, hang)
 		c := &client{t: t, conv: conv}
 		returned := false
 		go func() { // over HTTP the answer leaves when the handler returns
@@ -207,7 +207,7 @@ func TestATaskWhoseResultWasFetchedMakesRoom(t *testing.T) {
 		for range 64 + 1 {
 			steps = append(steps, result(booked))
 		}
-		conv, _ := hosting(t, steps...)
+		conv, _ := hostingSession(t, steps...)
 		var ids []string
 		for range 64 {
 			ids = append(ids, startTask(t, conv))

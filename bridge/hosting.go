@@ -14,18 +14,19 @@ import (
 	"github.com/mcpbridge/bridge/mrtr"
 )
 
-// Here is a session's part in the tasks that the bridge hosts for its client; package
-// tasks holds them.
+// hosting is a session's part in the tasks that the bridge hosts for its client; package
+// tasks holds them. It has no state of its own.
+type hosting struct{ *conversation }
 
 // hosts reports whether the bridge hosts tasks for this session (G.3).
-func (c *conversation) hosts() bool {
+func (c hosting) hosts() bool {
 	return c.Rules.HostTasks && c.push != nil && c.Rules.Version.AtLeast(mcp.V20251125)
 }
 
 // host starts a tools/call as a task and answers at once with its handle.
 // Without params.task, or when tasks are not hosted, it reports false and the
 // call is an ordinary one (G.2).
-func (c *conversation) host(caller downstream.Caller, req downstream.Request, out downstream.Reply) bool {
+func (c hosting) host(caller downstream.Caller, req downstream.Request, out downstream.Reply) bool {
 	if req.Method != mcp.MethodToolsCall || req.Task == nil || !c.hosts() {
 		return false
 	}
@@ -44,7 +45,7 @@ func (c *conversation) host(caller downstream.Caller, req downstream.Request, ou
 }
 
 func serveTasksGet(c *conversation, _ context.Context, _ downstream.Caller, req downstream.Request) ([]byte, *jsonrpc.Error) {
-	if !c.hosts() {
+	if !(hosting{c}).hosts() {
 		return nil, ends.MethodNotFound(req.Method)
 	}
 	t, err := c.tasks.Find(req.Params)
@@ -55,7 +56,7 @@ func serveTasksGet(c *conversation, _ context.Context, _ downstream.Caller, req 
 }
 
 func serveTasksCancel(c *conversation, _ context.Context, _ downstream.Caller, req downstream.Request) ([]byte, *jsonrpc.Error) {
-	if !c.hosts() {
+	if !(hosting{c}).hosts() {
 		return nil, ends.MethodNotFound(req.Method)
 	}
 	t, err := c.tasks.Find(req.Params)
@@ -69,7 +70,7 @@ func serveTasksCancel(c *conversation, _ context.Context, _ downstream.Caller, r
 }
 
 func serveTasksList(c *conversation, _ context.Context, _ downstream.Caller, req downstream.Request) ([]byte, *jsonrpc.Error) {
-	if !c.hosts() {
+	if !(hosting{c}).hosts() {
 		return nil, ends.MethodNotFound(req.Method)
 	}
 	list, err := c.tasks.List(req.Params)
@@ -77,7 +78,7 @@ func serveTasksList(c *conversation, _ context.Context, _ downstream.Caller, req
 }
 
 // serveTasksResult blocks in the task, not here.
-func (c *conversation) serveTasksResult(req *downstream.Request, out downstream.Reply) bool {
+func (c hosting) serveTasksResult(req *downstream.Request, out downstream.Reply) bool {
 	if req.Method != mcp.MethodTasksResult || !c.hosts() {
 		return false
 	}

@@ -46,7 +46,7 @@ func TestClientThatOpensAddressesIsInvitedToThePage(t *testing.T) {
 		if done := c.notified(mcp.NotificationElicitationComplete); len(done) != 1 || len(c.notified(mcp.NotificationCancelled)) != 0 {
 			t.Errorf("the end of the interaction was told %d times", len(done))
 		}
-		if conv.questions.len() != 0 {
+		if conv.table.questions.len() != 0 {
 			t.Error("a question is left")
 		}
 	})
@@ -64,7 +64,7 @@ func TestWhoDoesNotOpenThePageHasAnswered(t *testing.T) {
 			if got := member(up.calls()[1], "inputResponses"); got != `{"q":{"action":"`+action+`"}}` {
 				t.Error(got)
 			}
-			if ada.desk.Len()+conv.questions.len() != 0 {
+			if ada.desk.Len()+conv.table.questions.len() != 0 {
 				t.Error("something is left")
 			}
 		})
@@ -97,7 +97,7 @@ func TestUnansweredInvitationComesAgainAndGoesWithItsCall(t *testing.T) {
 		}
 		conv.cancelled(downstream.Caller{}, "2")
 		synctest.Wait()
-		if ada.desk.Len()+conv.questions.len()+len(conv.calls) != 0 {
+		if ada.desk.Len()+conv.table.questions.len()+len(conv.table.calls) != 0 {
 			t.Error("something is left")
 		}
 		if len(second.notified(mcp.NotificationCancelled)) != 1 {

@@ -128,7 +128,7 @@ func TestLateAnswerCountsWhenTheSameCallComesAgain(t *testing.T) {
 		if got := member(up.calls()[2], "inputResponses"); got != `{"q":{"action":"accept","content":{"name":"Ada"}}}` {
 			t.Error(got)
 		}
-		if conv.kept.Len()+len(conv.calls)+ada.desk.Len() != 0 {
+		if conv.kept.Len()+len(conv.table.calls)+ada.desk.Len() != 0 {
 			t.Error("something is left")
 		}
 	})
@@ -148,7 +148,7 @@ func TestTheSameCallTwiceAtOnceLosesNoAnswer(t *testing.T) {
 					t.Fatalf("answer %d: %s after %d requests", i+1, got, len(up.calls()))
 				}
 			}
-			if conv.kept.Len()+len(conv.calls)+ada.desk.Len() != 0 {
+			if conv.kept.Len()+len(conv.table.calls)+ada.desk.Len() != 0 {
 				t.Error("something is left")
 			}
 		})
@@ -204,8 +204,8 @@ func TestKeptCallEndsWithItsClient(t *testing.T) {
 				request(t, conv, "2", mcp.MethodToolsCall, `{"name":"book"}`)
 				end(conv)
 				synctest.Wait()
-				if conv.kept.Len()+len(conv.calls)+ada.desk.Len() != 0 || len(up.calls()) != 1 {
-					t.Errorf("%d kept, %d calls, %d questions, %d requests", conv.kept.Len(), len(conv.calls), ada.desk.Len(), len(up.calls()))
+				if conv.kept.Len()+len(conv.table.calls)+ada.desk.Len() != 0 || len(up.calls()) != 1 {
+					t.Errorf("%d kept, %d calls, %d questions, %d requests", conv.kept.Len(), len(conv.table.calls), ada.desk.Len(), len(up.calls()))
 				}
 			})
 		})
@@ -302,7 +302,7 @@ func TestNothingRunsOnTimeForNobody(t *testing.T) {
 			if got := member(up.calls()[1], "inputResponses"); got != want {
 				t.Error(got)
 			}
-			if len(conv.calls) != 0 {
+			if len(conv.table.calls) != 0 {
 				t.Error("a call is left")
 			}
 		})
@@ -315,8 +315,8 @@ func TestCallThatNobodyFetchesEndsWithItsTime(t *testing.T) {
 		conv.Driver.Flows.ServerRequest, conv.Driver.Flows.Call = 5*time.Minute, time.Hour
 		request(t, conv, "1", mcp.MethodToolsCall, book)
 		pass(61 * time.Minute)
-		if len(up.calls()) != 1 || len(conv.calls)+conv.kept.Len()+ada.desk.Len() != 0 {
-			t.Errorf("%d requests, %d calls", len(up.calls()), len(conv.calls))
+		if len(up.calls()) != 1 || len(conv.table.calls)+conv.kept.Len()+ada.desk.Len() != 0 {
+			t.Errorf("%d requests, %d calls", len(up.calls()), len(conv.table.calls))
 		}
 	})
 }

@@ -125,7 +125,7 @@ func TestGapIsAnnounced_C19_C20(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		up, open := listening(t)
 		conv, box := open()
-		conv.announce()
+		hearing{conv}.announce()
 		l := <-up.opened
 		l.acknowledge()
 		if got := box.take(); got != "" {
@@ -144,7 +144,7 @@ func TestSubscribeWaitsForItsAcknowledgment_C14_C15(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		up, open := listening(t)
 		conv, box := open()
-		conv.announce()
+		hearing{conv}.announce()
 		(<-up.opened).acknowledge()
 
 		first := request(t, conv, "1", mcp.MethodResourcesSubscribe, `{"uri":"file:///a"}`)
@@ -182,7 +182,7 @@ func TestRefusedSubscription_C17(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		up, open := listening(t)
 		conv, _ := open()
-		conv.announce()
+		hearing{conv}.announce()
 		(<-up.opened).acknowledge()
 
 		c := request(t, conv, "1", mcp.MethodResourcesSubscribe, `{"uri":"file:///a"}`)
@@ -215,7 +215,7 @@ func TestASessionThatEndsWhileItBeginsToListenIsForgotten(t *testing.T) {
 		up, open := listening(t)
 		conv, _ := open()
 		conv.Close(nil)
-		conv.listen() // begun before the end
+		hearing{conv}.listen() // begun before the end
 		l := <-up.opened
 		pass(time.Minute)
 		<-l.closed
@@ -228,7 +228,7 @@ func TestClientsOfOneIdentityShareAListen(t *testing.T) {
 		b := New(Options{Upstream: up, OneIdentity: true, Log: zerolog.Nop()})
 		defer b.Close()
 		for _, principal := range []string{"alice", "bob", ""} {
-			b.newConversation(mcp.V20251125, downstream.Caller{Principal: principal}, announcing, &inbox{}).announce()
+			hearing{b.newConversation(mcp.V20251125, downstream.Caller{Principal: principal}, announcing, &inbox{})}.announce()
 		}
 		synctest.Wait()
 		if n := len(up.opened); n != 1 {

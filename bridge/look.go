@@ -2,7 +2,6 @@ package bridge
 
 import (
 	"slices"
-	"time"
 
 	"github.com/mcpbridge/bridge/bridge/call"
 	"github.com/mcpbridge/bridge/bridge/ends"
@@ -36,40 +35,19 @@ func (b *Bridge) EndCall(id string) bool {
 	open := b.conversations.All()
 	b.mu.Unlock()
 	for _, c := range open {
-		c.mu.Lock()
-		at := slices.IndexFunc(c.calls, func(k *call.Call) bool { return k.Name() == id })
-		var found *call.Call
-		if at >= 0 {
-			found = c.calls[at]
-		}
-		c.mu.Unlock()
-		if found != nil {
-			found.Resume(mrtr.Failed(ends.ErrOperator))
+		calls := c.table.underWay()
+		if at := slices.IndexFunc(calls, func(k *call.Call) bool { return k.Name() == id }); at >= 0 {
+			calls[at].Resume(mrtr.Failed(ends.ErrOperator))
 			return true
 		}
 	}
 	return false
 }
 
-// Look implements downstream.Conversation.
-func (c *conversation) Look() observe.Conversation {
-	c.mu.Lock()
-	seen := observe.Conversation{Version: c.Rules.Version, ClientInfo: c.ClientInfo, Declared: c.declared, Effective: c.capabilitiesLocked()}
-	if c.breaker != nil {
-		now := time.Now()
-		for k, until := range c.breaker {
-			if now.Before(until) {
-				seen.Distrusted = append(seen.Distrusted, call.CapabilityOf[k])
-			}
-		}
-	}
-	served := c.served
-	calls := append([]*call.Call(nil), c.calls...)
-	c.mu.Unlock()
-	for _, k := range calls {
-		if flow, alive := k.Sight(served); alive {
-			seen.Flows = append(seen.Flows, flow)
-		}
-	}
-	return seen
+// Omissions returns the entries of the server's lists that clients do not get to see.
+func (b *Bridge) Omissions() []observe.Omission { return b.rules.omitted.all() }
+
+// Omit notes that a tool is not shown to clients, as the upstream's client decided.
+func (b *Bridge) Omit(tool, reason string) {
+	b.rules.omitted.note(translate.Omission{Method: mcp.MethodToolsList, Name: tool, Reason: reason})
 }

@@ -291,7 +291,7 @@ func TestCallsEndAsTheModelSays_DI13(t *testing.T) {
 				if h.open[s] {
 					h.close(s, sessions.Expired)
 				}
-				if n := len(h.convs[s].calls) + h.convs[s].questions.len(); n > 0 {
+				if n := len(h.convs[s].table.calls) + h.convs[s].table.questions.len(); n > 0 {
 					t.Errorf("%d calls and questions are left", n)
 				}
 			}

@@ -2,12 +2,19 @@ package bridge
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
+	"github.com/mcpbridge/bridge/bridge/call"
 	"github.com/mcpbridge/bridge/bridge/catalog"
+	"github.com/mcpbridge/bridge/bridge/ends"
+	"github.com/mcpbridge/bridge/bridge/subscriptions"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/fault"
+	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/translate"
@@ -35,7 +42,7 @@ func (b *Bridge) Open(ctx context.Context, caller downstream.Caller, req jsonrpc
 	}
 	conv := b.newConversation(version, caller, server, push)
 	conv.declare(clientInfo, capabilities)
-	conv.early.ended(req.ID) // a cancellation of initialize is nobody else's either
+	conv.table.Ended(req.ID) // a cancellation of initialize is nobody else's either
 	if !b.adopt(conv) {
 		return nil, nil, fault.Internal(ErrClosed.Error())
 	}
@@ -80,4 +87,70 @@ func (b *Bridge) discover(ctx context.Context, caller downstream.Caller) (*catal
 		return nil, b.refuse(err)
 	}
 	return server, nil
+}
+
+// Restore implements downstream.Backend. A client that comes back is one that listens,
+// and may have missed changes while nobody was there to hear of them (C-20).
+func (b *Bridge) Restore(ctx context.Context, caller downstream.Caller, record []byte, push downstream.Pusher) (downstream.Conversation, error) {
+	r, err := readRecord(record)
+	if err != nil {
+		return nil, err
+	}
+	server, err := b.discover(ctx, caller)
+	if err != nil {
+		return nil, err
+	}
+	conv := b.newConversation(r.Version, caller, server, push)
+	conv.fill(r)
+	if !b.adopt(conv) {
+		return nil, ErrClosed
+	}
+	hearing{conv}.announce()
+	if push != nil {
+		subscriptions.Missed(hearing{conv}, server.Lists)
+	}
+	if len(r.Resources) > 0 && push != nil {
+		hearing{conv}.subscriptions().Restore(caller.Authorization, r.Resources, func(err error) {
+			b.log.Warn().Err(err).Int("resources", len(r.Resources)).Msg("subscriptions of a restored session could not be taken up again")
+		})
+	}
+	return conv, nil
+}
+
+func (b *Bridge) newConversation(version mcp.Version, caller downstream.Caller, srv *catalog.Server, push downstream.Pusher) *conversation {
+	c := &conversation{
+		b: b,
+		Party: call.Party{
+			Driver:    b.driver,
+			Rules:     b.rules.at(version),
+			Server:    srv,
+			Principal: b.driver.SeenAs(caller.Principal),
+			Account:   caller.Account,
+			Transport: caller.Transport,
+		},
+		push:          push,
+		authorization: caller.Authorization,
+	}
+	c.table.suspended = mrtr.NewSuspended[*call.Call](b.limits.FlowsPerSession)
+	c.Session, c.Tables = c, &c.table
+	return c
+}
+
+// refuse converts the failure of a discover for the initialize answer.
+func (b *Bridge) refuse(err error) error {
+	var failure *upstream.Failure
+	if !errors.As(err, &failure) {
+		return fault.Internal(err.Error())
+	}
+	b.unserved.Warn().Str(logfield.Method, mcp.MethodInitialize).Err(err).Msg("the upstream cannot serve a new session")
+	if failure.Cause == upstream.Unauthorized {
+		return ends.RefusalOf(failure)
+	}
+	return ends.Describe(failure)
+}
+
+// tooMuchDeclared refuses an initialize whose text a session would keep.
+func tooMuchDeclared(size, limit int) *jsonrpc.Error {
+	return fault.Params(fmt.Sprintf("clientInfo, capabilities and Authorization have %d bytes together; the limit is %d (limits.declaration)", size, limit),
+		fault.Limit("limits.declaration"))
 }

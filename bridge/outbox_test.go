@@ -51,7 +51,7 @@ func TestPanicInsideAStepEndsItsCallAlone(t *testing.T) {
 				neighbour.answer(0, `{"action":"accept","content":{}}`)
 				neighbour.result()
 				conv.Close(sessions.Expired)
-				if n := len(conv.calls); n > 0 {
+				if n := len(conv.table.calls); n > 0 {
 					t.Errorf("%d calls are left", n)
 				}
 			})

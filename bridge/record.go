@@ -1,10 +1,8 @@
 package bridge
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/mcpbridge/bridge/bridge/call"
@@ -35,6 +33,7 @@ type sessionRecord struct {
 // Record implements downstream.Conversation.
 func (c *conversation) Record() []byte {
 	record, resources := c.snapshot()
+	c.breaker.record(record)
 	if resources != nil {
 		record.Resources = resources.Subscribed()
 	}
@@ -50,15 +49,7 @@ func (c *conversation) snapshot() (*sessionRecord, *subscriptions.Resources) {
 	defer c.mu.Unlock()
 	r := &sessionRecord{
 		V: recordVersion, Version: c.Rules.Version, ClientInfo: c.ClientInfo, Declared: c.declared,
-		Level: c.level, Served: c.served, Announced: c.announced,
-	}
-	if c.breaker != nil {
-		r.Breaker = make(map[string]time.Time)
-		for k, until := range c.breaker {
-			if !until.IsZero() {
-				r.Breaker[call.CapabilityOf[k]] = until
-			}
-		}
+		Level: c.level, Announced: c.announced,
 	}
 	return r, c.resources
 }
@@ -67,34 +58,6 @@ func (c *conversation) snapshot() (*sessionRecord, *subscriptions.Resources) {
 func WantsLogs(record []byte) bool {
 	r, err := readRecord(record)
 	return err == nil && r.Level != ""
-}
-
-// Restore implements downstream.Backend. A client that comes back is one that listens,
-// and may have missed changes while nobody was there to hear of them (C-20).
-func (b *Bridge) Restore(ctx context.Context, caller downstream.Caller, record []byte, push downstream.Pusher) (downstream.Conversation, error) {
-	r, err := readRecord(record)
-	if err != nil {
-		return nil, err
-	}
-	server, err := b.discover(ctx, caller)
-	if err != nil {
-		return nil, err
-	}
-	conv := b.newConversation(r.Version, caller, server, push)
-	conv.fill(r)
-	if !b.adopt(conv) {
-		return nil, ErrClosed
-	}
-	conv.announce()
-	if push != nil {
-		subscriptions.Missed(conv, server.Lists)
-	}
-	if len(r.Resources) > 0 && push != nil {
-		conv.subscriptions().Restore(caller.Authorization, r.Resources, func(err error) {
-			b.log.Warn().Err(err).Int("resources", len(r.Resources)).Msg("subscriptions of a restored session could not be taken up again")
-		})
-	}
-	return conv, nil
 }
 
 func readRecord(record []byte) (*sessionRecord, error) {
@@ -116,23 +79,13 @@ func (c *conversation) fill(r *sessionRecord) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.declare(r.ClientInfo, r.Declared)
-	c.level, c.served = r.Level, r.Served
-	for name, until := range r.Breaker {
-		if k := slices.Index(call.CapabilityOf[:], name); k >= 0 {
-			if c.breaker == nil {
-				c.breaker = new(breaker)
-			}
-			c.breaker[k] = until
-		}
-	}
+	c.level = r.Level
+	c.breaker.adopt(&sessionRecord{}, r)
 }
 
 // Flows implements downstream.Conversation.
 func (c *conversation) Flows() (records [][]byte) {
-	c.mu.Lock()
-	calls := slices.Clone(c.calls)
-	c.mu.Unlock()
-	for _, k := range calls {
+	for _, k := range c.table.underWay() {
 		if record := k.Record(); record != nil {
 			records = append(records, record)
 		}
@@ -143,4 +96,25 @@ func (c *conversation) Flows() (records [][]byte) {
 // Resume implements downstream.Conversation.
 func (c *conversation) Resume(caller downstream.Caller, record []byte, out downstream.Reply) error {
 	return call.Resume(&c.Party, caller, record, out)
+}
+
+// Adopt implements downstream.Conversation: what both sides have changed since before is
+// true of both. Of two levels, this side's counts.
+func (c *conversation) Adopt(before, theirs []byte) error {
+	base, err := readRecord(before)
+	if err != nil {
+		return err
+	}
+	other, err := readRecord(theirs)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	if c.level == base.Level {
+		c.level = other.Level
+	}
+	c.mu.Unlock()
+	c.breaker.adopt(base, other)
+	hearing{c}.adoptResources(base.Resources, other.Resources)
+	return nil
 }

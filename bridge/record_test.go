@@ -31,7 +31,7 @@ func elsewhere(t *testing.T, from *conversation, steps ...step) (*conversation, 
 	}
 	conv.fill(record)
 	if record.Announced {
-		conv.announce()
+		hearing{conv}.announce()
 	}
 	var clients []*client
 	for _, flow := range from.Flows() {
@@ -60,10 +60,10 @@ func TestQuestionIsAnsweredInAnotherProcess(t *testing.T) {
 		if got := member(up.calls()[0], "requestState") + member(up.calls()[0], "inputResponses"); got != `"s"{"q":{"action":"accept","content":{"day":"Monday"}}}` {
 			t.Fatalf("the server got %s", got)
 		}
-		if there.served == 0 {
+		if there.breaker.served == 0 {
 			t.Error("the client's answer was not noted")
 		}
-		if there.served = 0; string(there.Record()) != string(conv.Record()) {
+		if there.breaker.served = 0; string(there.Record()) != string(conv.Record()) {
 			t.Errorf("the session is another: %s", there.Record())
 		}
 	})

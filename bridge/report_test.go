@@ -66,7 +66,7 @@ func TestWhoWatchesIsTold(t *testing.T) {
 				if tc.version == "" {
 					tc.version = mcp.V20250618
 				}
-				rules := conv.b.newRules(tc.version)
+				rules := conv.b.rules.of(tc.version)
 				conv.Rules = &rules
 				method, params := mcp.MethodToolsCall, book
 				if tc.method != "" {

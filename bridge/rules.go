@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/rs/zerolog"
+
 	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/mcp"
@@ -11,19 +13,34 @@ import (
 	"github.com/mcpbridge/bridge/translate"
 )
 
-// rules returns the downlevel rules of sessions that negotiated version.
-func (b *Bridge) rules(version mcp.Version) *translate.Rules {
+// rulebook has the rules of every revision, and what they left out.
+type rulebook struct {
+	opt     *Options
+	log     zerolog.Logger                   // of omissions
+	ruled   [len(mcp.Legacy)]translate.Rules // for clients of mcp.Legacy
+	omitted omissions
+}
+
+func (b *rulebook) write(opt *Options) {
+	b.opt, b.log = opt, logfield.AtMost(100, opt.Log)
+	for i, version := range mcp.Legacy {
+		b.ruled[i] = b.of(version)
+	}
+}
+
+// at returns the downlevel rules of sessions that negotiated version.
+func (b *rulebook) at(version mcp.Version) *translate.Rules {
 	if i := slices.Index(mcp.Legacy[:], version); i >= 0 {
 		return &b.ruled[i]
 	}
-	rules := b.newRules(version)
+	rules := b.of(version)
 	return &rules
 }
 
-func (b *Bridge) newRules(version mcp.Version) translate.Rules {
+func (b *rulebook) of(version mcp.Version) translate.Rules {
 	rules := b.opt.Rules
 	rules.Version = version
-	rules.Report = b.logOmission
+	rules.Report = b.report
 	if watch := b.opt.Watch; watch != nil {
 		rules.Lost = watch.Lost
 	}
@@ -31,30 +48,24 @@ func (b *Bridge) newRules(version mcp.Version) translate.Rules {
 	return rules
 }
 
-// logOmission logs what was left out of a list, so that one bad entry neither spoils
-// the rest nor vanishes without a trace (B-23).
-func (b *Bridge) logOmission(o translate.Omission) {
+// report logs what was left out of a list, so that one bad entry neither spoils the rest
+// nor vanishes without a trace (B-23).
+func (b *rulebook) report(o translate.Omission) {
 	b.omitted.note(o)
-	b.notices.omitted.Warn().Str(logfield.Method, o.Method).Str(logfield.Entry, o.Name).Str(logfield.Cause, o.Reason).
+	b.log.Warn().Str(logfield.Method, o.Method).Str(logfield.Entry, o.Name).Str(logfield.Cause, o.Reason).
 		Msg("an entry of the upstream's list is not shown to clients")
-}
-
-// Omissions returns the entries of the server's lists that clients do not get to see.
-func (b *Bridge) Omissions() []observe.Omission {
-	b.omitted.mu.Lock()
-	defer b.omitted.mu.Unlock()
-	return slices.Clone(b.omitted.known)
-}
-
-// Omit notes that a tool is not shown to clients, as the upstream's client decided.
-func (b *Bridge) Omit(tool, reason string) {
-	b.omitted.note(translate.Omission{Method: mcp.MethodToolsList, Name: tool, Reason: reason})
 }
 
 // omissions remembers what was left out, once each.
 type omissions struct {
 	mu    sync.Mutex
 	known []observe.Omission
+}
+
+func (o *omissions) all() []observe.Omission {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.known)
 }
 
 // maxOmissions bounds how many are remembered; the log has them all.

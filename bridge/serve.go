@@ -2,7 +2,6 @@ package bridge
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/mcpbridge/bridge/bridge/call"
@@ -12,20 +11,15 @@ import (
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
+	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/rawjson"
 )
 
 // Answer implements downstream.Conversation. Late, duplicate and foreign answers
 // find no question and are ignored (C.9).
 func (c *conversation) Answer(caller downstream.Caller, msg jsonrpc.Message) error {
-	c.mu.Lock()
-	q := c.questions.find(msg.ID)
-	ok := q != nil && q.call.Of(caller)
-	if ok {
-		c.questions.remove(msg.ID)
-	}
-	c.mu.Unlock()
-	if !ok {
+	q := c.table.answered(caller, msg.ID)
+	if q == nil {
 		return downstream.ErrNotHere
 	}
 	if !q.call.Answered(caller, q.key, q.invites, msg) {
@@ -36,14 +30,14 @@ func (c *conversation) Answer(caller downstream.Caller, msg jsonrpc.Message) err
 
 // Leave implements downstream.Conversation.
 func (c *conversation) Leave() {
-	for _, k := range c.underWay() {
+	for _, k := range c.table.underWay() {
 		k.Leave()
 	}
 }
 
 // Renew implements downstream.Conversation.
 func (c *conversation) Renew() {
-	for _, k := range c.underWay() {
+	for _, k := range c.table.underWay() {
 		k.Refresh()
 	}
 }
@@ -51,21 +45,21 @@ func (c *conversation) Renew() {
 // Serve implements downstream.Conversation.
 func (c *conversation) Serve(ctx context.Context, caller downstream.Caller, req downstream.Request, out downstream.Reply) {
 	if req.Method != mcp.MethodPing {
-		c.announce()
+		hearing{c}.announce()
 	}
-	if c.host(caller, req, out) || c.serveTasksResult(&req, out) {
+	if tasked := (hosting{c}); tasked.host(caller, req, out) || tasked.serveTasksResult(&req, out) {
 		return
 	}
 	if serve, ok := localMethods[req.Method]; ok {
 		began := time.Now()
 		result, err := serve(c, ctx, caller, req)
-		c.Ended(req.ID)
+		c.table.Ended(req.ID)
 		c.ReportLocal(&caller, req.Method, began, err)
 		ends.Finish(out, req.ID, result, err)
 		return
 	}
 	if missing := unnamed(&req); missing != "" {
-		c.Ended(req.ID)
+		c.table.Ended(req.ID)
 		err := fault.Params(missing + " is missing or no string")
 		c.ReportLocal(&caller, req.Method, time.Now(), err)
 		ends.Finish(out, req.ID, nil, err)
@@ -73,7 +67,7 @@ func (c *conversation) Serve(ctx context.Context, caller downstream.Caller, req 
 	}
 	began := time.Now()
 	if repeated := c.Repeats().Rejoin(c.Stranger, c.Rules.Version, caller, &req, out); repeated != nil {
-		c.Ended(req.ID)
+		c.table.Ended(req.ID)
 		repeated.GoOn()
 		return
 	}
@@ -106,44 +100,25 @@ func unnamed(req *downstream.Request) string {
 func (c *conversation) Notify(caller downstream.Caller, msg jsonrpc.Message) {
 	switch msg.Method {
 	case mcp.NotificationInitialized:
-		c.announce()
+		hearing{c}.announce()
 	case mcp.NotificationCancelled:
 		c.cancelled(caller, jsonrpc.ID(rawjson.Get(msg.Params, "requestId")))
 	}
 }
 
 // Knows implements downstream.Conversation.
-func (c *conversation) Knows(id jsonrpc.ID) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.ContainsFunc(c.calls, func(k *call.Call) bool { return k.GoesBy() == id })
-}
+func (c *conversation) Knows(id jsonrpc.ID) bool { return c.table.knows(id) }
 
 // cancelled ends the call that the client gave the id, silently (D-T13), be it
-// here or about to come. Some clients send every request with the same id: then
-// it is unknowable which one is meant, and none is ended (B-1).
+// here or about to come.
 func (c *conversation) cancelled(caller downstream.Caller, id jsonrpc.ID) {
-	c.mu.Lock()
-	var meant *call.Call
-	found := 0
-	for _, k := range c.calls {
-		if k.GoesBy() != id || k.Hosted() || !k.Of(caller) {
-			continue // a hosted task's request was answered; tasks/cancel ends it
-		}
-		meant = k
-		found++
-	}
-	if found > 1 {
-		meant = nil
-		c.b.log.Debug().Int("calls", found).Msg("a cancellation names an id that several requests have; none is cancelled")
-	}
-	if found == 0 && c.tasks.Empty() { // else it may mean a tasks/result
-		c.early.keep(id, caller.Principal)
-	}
-	c.mu.Unlock()
-	if meant != nil {
+	meant, found := c.table.meant(caller, id, c.tasks.Empty()) // else it may mean a tasks/result
+	switch {
+	case meant != nil:
 		meant.Drive(mrtr.Cancelled())
 		return
+	case found > 1:
+		c.b.log.Debug().Int("calls", found).Msg("a cancellation names an id that several requests have; none is cancelled")
 	}
 	c.tasks.Leave(id)
 }
@@ -156,7 +131,6 @@ func (c *conversation) Close(cause error) {
 		return
 	}
 	c.closed = true
-	calls := append([]*call.Call(nil), c.calls...)
 	resources := c.resources
 	c.mu.Unlock()
 
@@ -164,7 +138,7 @@ func (c *conversation) Close(cause error) {
 	if downstream.Audible(cause) {
 		last = mrtr.Failed(cause)
 	}
-	for _, k := range calls {
+	for _, k := range c.table.close() {
 		if !downstream.MayGoOn(cause) || !k.Leave() {
 			k.Drive(last)
 		}
@@ -172,6 +146,37 @@ func (c *conversation) Close(cause error) {
 	if resources != nil {
 		resources.Close()
 	}
-	c.b.listens.Leave(c, c.Principal)
+	c.b.listens.Leave(hearing{c}, c.Principal)
 	c.b.forget(c)
+}
+
+// Rest implements downstream.Conversation. A call that waits for its client is data and a
+// timer. Kept, it need not be in memory either: the transport, which knows who
+// listens, leaves it to the store, and brings it back for an answer, a cancellation, or
+// when something is due.
+func (c *conversation) Rest(may func(downstream.Safe, time.Time) bool) bool {
+	for _, k := range c.table.underWay() {
+		k.Rest(may)
+	}
+	return c.empty()
+}
+
+// empty reports whether all there is to know of the conversation is in its record.
+func (c *conversation) empty() bool {
+	return len(c.table.underWay()) == 0 && c.tasks.Empty() && c.spent.None()
+}
+
+// Look implements downstream.Conversation.
+func (c *conversation) Look() observe.Conversation {
+	seen := observe.Conversation{
+		Version: c.Rules.Version, ClientInfo: c.ClientInfo, Declared: c.declared,
+		Effective: c.effective(), Distrusted: c.breaker.names(),
+	}
+	served := c.breaker.proven()
+	for _, k := range c.table.underWay() {
+		if flow, alive := k.Sight(served); alive {
+			seen.Flows = append(seen.Flows, flow)
+		}
+	}
+	return seen
 }

@@ -46,20 +46,6 @@ func (k ending) deliver(e *effect) {
 	}
 }
 
-// Cached answers a call from the catalogue, or begins to watch for its result.
-func (k *Call) Cached(req *downstream.Request) bool {
-	result, slot := k.party.Driver.Catalog.Lookup(k.party.Driver.SeenAs(k.caller.Principal), k.caller.Header, req, k.flow.Capabilities)
-	k.slot = slot
-	if watch := k.party.Driver.Watch; watch != nil && (slot != nil || result != nil) {
-		watch.Cached(result != nil)
-	}
-	if result == nil {
-		return false
-	}
-	k.party.Session.Ended(req.ID)
-	return k.party.deliver(k.out, req, result) == nil
-}
-
 // deliver answers req with an upstream result. On an error nothing was sent.
 func (p *Party) deliver(out downstream.Reply, req *downstream.Request, result []byte) error {
 	buf := borrow()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/mcpbridge/bridge/ask"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -58,7 +59,7 @@ func (k *asker) putLocked(q *question) {
 		k.flow.Step(mrtr.Housed(mrtr.Address(k.out.Address())), mrtr.Moment{})
 	}
 	k.flow.Step(mrtr.Asked(q.key, string(q.msg.ID), q.elicitation), mrtr.Moment{})
-	k.party.Session.Await(k.Call, q.msg.ID, q.key, false)
+	k.party.Tables.Await(k.Call, q.msg.ID, q.key, false)
 	k.outbox.addLocked(effect{do: mrtr.Tell, msg: q.msg, question: true})
 }
 
@@ -118,7 +119,7 @@ func (k *asker) withdrawLocked(act *mrtr.Action) {
 			k.outbox.addLocked(effect{do: mrtr.Update, inquiry: in.InputRequest})
 			continue // asked elsewhere, or never sent
 		}
-		k.party.Session.Drop(jsonrpc.ID(in.ServerRequestID))
+		k.party.Tables.Drop(jsonrpc.ID(in.ServerRequestID))
 		reporter{k.Call}.reportWithdrawnLocked(in, act)
 		k.outbox.sayLocked(cancelledNotice(jsonrpc.ID(in.ServerRequestID), "the request that needed it is over"))
 	}
@@ -213,4 +214,9 @@ func mintUUID() string {
 // cancelledNotice takes a question to the client back. The reason needs no escaping.
 func cancelledNotice(id jsonrpc.ID, reason string) downstream.Message {
 	return downstream.Notification(mcp.NotificationCancelled, []byte(`{"requestId":`+string(id)+`,"reason":"`+reason+`"}`))
+}
+
+// reach says who can answer for this call.
+func (k *asker) reach() ask.Reach {
+	return ask.Reach{Person: k.party.Session.Repeats() != nil, Roots: k.roots != nil}
 }

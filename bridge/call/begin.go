@@ -9,6 +9,7 @@ import (
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
+	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/translate"
 )
@@ -70,16 +71,6 @@ func NewHosted(c *Party, caller downstream.Caller, req downstream.Request, t *ta
 	return k
 }
 
-// Start registers the call, for a cancellation to find, and makes its requests. It
-// returns when the call is over or waits.
-func (k *Call) Start() {
-	if !k.party.Session.Enter(k) { // over before it began
-		k.out.Abandon()
-		return
-	}
-	k.Drive(mrtr.Started())
-}
-
 // Resume goes on with a call of another process, by its record.
 func Resume(c *Party, caller downstream.Caller, record []byte, out downstream.Reply) error {
 	flow, err := mrtr.Decode(record)
@@ -96,12 +87,12 @@ func Resume(c *Party, caller downstream.Caller, record []byte, out downstream.Re
 		k.roots = room.Roots(caller.Header)
 	}
 	k.held.Open(c.Account)
-	if !c.Session.Enter(k) {
+	if !c.Tables.Enter(k) {
 		return downstream.ErrStopping
 	}
 	for _, in := range flow.Outstanding() {
 		if id := jsonrpc.ID(in.ServerRequestID); id != "" {
-			c.Session.Await(k, id, in.Key, false)
+			c.Tables.Await(k, id, in.Key, false)
 		}
 	}
 	k.Resume(k.saving.interrupted())
@@ -110,3 +101,79 @@ func Resume(c *Party, caller downstream.Caller, record []byte, out downstream.Re
 
 // noCapabilities declares nothing.
 var noCapabilities = []byte("{}")
+
+// Cached answers a call from the catalogue, or begins to watch for its result.
+func (k *Call) Cached(req *downstream.Request) bool {
+	result, slot := k.party.Driver.Catalog.Lookup(k.party.Driver.SeenAs(k.caller.Principal), k.caller.Header, req, k.flow.Capabilities)
+	k.slot = slot
+	if watch := k.party.Driver.Watch; watch != nil && (slot != nil || result != nil) {
+		watch.Cached(result != nil)
+	}
+	if result == nil {
+		return false
+	}
+	k.party.Tables.Ended(req.ID)
+	return k.party.deliver(k.out, req, result) == nil
+}
+
+// ID is that of the client's request.
+func (k *Call) ID() jsonrpc.ID { return k.flow.ID }
+
+// Hosted reports whether the call runs as a task of its client, whose own request is over.
+func (k *Call) Hosted() bool { return k.task != nil }
+
+// Answered takes the client's answer to a question under key; invites says that the
+// question asked to open a page. It returns false when the answer is for another process, which goes on with
+// the call.
+func (k *Call) Answered(caller downstream.Caller, key string, invites bool, msg jsonrpc.Message) (taken bool) {
+	if invites {
+		k.asking.invited(key, &msg)
+		return true
+	}
+	if k.task != nil {
+		k.task.Answered(msg.ID)
+	}
+	if k.kept != nil {
+		k.kept.Settled(string(msg.ID))
+	}
+	return k.asking.answered(caller, key, msg)
+}
+
+// Leave leaves a call that waits for its client, and is kept, to another process. It
+// reports whether it has.
+func (k *Call) Leave() bool { return k.saving.waitsElsewhere() }
+
+// Refresh keeps a call that waits once more, in a store that may have lost it.
+func (k *Call) Refresh() { k.saving.refresh() }
+
+// Rest leaves a call that does nothing but wait for its client to the store, if it may.
+func (k *Call) Rest(may func(downstream.Safe, time.Time) bool) {
+	if due, ok := k.saving.restsUntil(); ok && may(k.saving.safe, due) {
+		k.saving.rest()
+	}
+}
+
+// Record returns what another process needs to go on with the call; nil when it is
+// over, has yet to start or is a task, which lives with its handle.
+func (k *Call) Record() []byte { return k.saving.record() }
+
+// Sight describes the call as it stands; alive is false when it has ended. served has
+// the kinds of questions that its client has answered, a bit each.
+func (k *Call) Sight(served uint8) (flow observe.Flow, alive bool) { return reporter{k}.sight(served) }
+
+// Start registers the call, for a cancellation to find, and makes its requests. It
+// returns when the call is over or waits.
+func (k *Call) Start() {
+	if !k.party.Tables.Enter(k) { // over before it began
+		k.out.Abandon()
+		return
+	}
+	k.Drive(mrtr.Started())
+}
+
+// Renew notes the newest credentials of the principal (H-2).
+func (k *Call) Renew(caller downstream.Caller) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.caller = caller
+}

@@ -74,13 +74,6 @@ func (k *Call) Of(caller downstream.Caller) bool {
 // Name is the call's name in log lines.
 func (k *Call) Name() string { return "f" + strconv.FormatUint(k.serial, 10) }
 
-// Renew notes the newest credentials of the principal (H-2).
-func (k *Call) Renew(caller downstream.Caller) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.caller = caller
-}
-
 // asker is the part of a call that asks: its client, or somebody else (elsewhere.go,
 // invite.go). Its fields are guarded by the call's lock.
 type asker struct {
@@ -117,9 +110,4 @@ func (k *Call) GoesBy() jsonrpc.ID {
 		return k.flow.ID
 	}
 	return k.kept.GoesBy()
-}
-
-// reach says who can answer for this call.
-func (k *asker) reach() ask.Reach {
-	return ask.Reach{Person: k.party.Session.Repeats() != nil, Roots: k.roots != nil}
 }

@@ -24,7 +24,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // what cannot be seen from there.
 
 // alone is a session with nothing but one call.
-type alone struct{ Session }
+type alone struct {
+	Session
+	Tables
+}
 
 func (alone) Declares() ([]byte, string)            { return noCapabilities, "" }
 func (alone) Repeats() *again.Calls                 { return nil }
@@ -37,7 +40,7 @@ func (alone) Resumed(*Call)                         {}
 func partyOf(t testing.TB, server upstream.Caller) *Party {
 	d := NewDriver(Options{Upstream: server, Catalog: catalog.New(nil), Flows: mrtr.Limits{}.WithDefaults(), Alive: func() {}, Log: zerolog.Nop()})
 	t.Cleanup(d.Await)
-	return &Party{Driver: d, Session: alone{}, Rules: &translate.Rules{Version: mcp.V20251125}, Server: catalog.Unknown}
+	return &Party{Driver: d, Session: alone{}, Tables: alone{}, Rules: &translate.Rules{Version: mcp.V20251125}, Server: catalog.Unknown}
 }
 
 // silent is a server that answers nothing until it need not.

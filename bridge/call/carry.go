@@ -1,17 +1,17 @@
 package call
 
 import (
-	"runtime/debug"
-
 	"github.com/mcpbridge/bridge/bridge/ends"
 	"github.com/mcpbridge/bridge/downstream"
-	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/observe"
 )
 
+// speaker carries out what a call has decided to say. It has no state of its own.
+type speaker struct{ *Call }
+
 // carryOut carries claimed effects out, nil for none, and those added meanwhile.
-func (k *Call) carryOut(claimed *[]effect) {
+func (k speaker) carryOut(claimed *[]effect) {
 	for claimed != nil {
 		for i := range *claimed {
 			k.carry(&(*claimed)[i])
@@ -23,7 +23,7 @@ func (k *Call) carryOut(claimed *[]effect) {
 	}
 }
 
-func (k *Call) release() *[]effect {
+func (k speaker) release() *[]effect {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.outbox.releaseLocked()
@@ -31,20 +31,20 @@ func (k *Call) release() *[]effect {
 
 // carry does one thing to the client. Of a fault in there, such as in the translation
 // of the result, only this call hears.
-func (k *Call) carry(e *effect) {
+func (k speaker) carry(e *effect) {
 	defer func() {
 		if v := recover(); v != nil && e.err != ends.ErrFault { // else not even that could be said
 			k.crash(v)
 		}
 	}()
-	reporter{k}.report(e)
+	reporter{k.Call}.report(e)
 	switch e.do {
 	case mrtr.Deliver:
-		ending{k}.deliver(e)
+		ending{k.Call}.deliver(e)
 		k.own.End(observe.ToClient, k.flow.Task == nil)
 		k.over(e)
 	case mrtr.Fail:
-		ending{k}.fail(e)
+		ending{k.Call}.fail(e)
 		k.over(e)
 	case mrtr.Stop:
 		k.out.Abandon()
@@ -59,7 +59,7 @@ func (k *Call) carry(e *effect) {
 }
 
 // over gives back what the call held, now that its last word was said.
-func (k *Call) over(e *effect) {
+func (k speaker) over(e *effect) {
 	e.answer.Release()
 	k.held.End()
 }
@@ -68,7 +68,7 @@ func (k *Call) over(e *effect) {
 // the client keeps its order, and a server that talks faster than its client
 // listens is slowed down. compose runs under the lock and returns false when there is
 // nothing to say after all; its message is only borrowed.
-func (k *Call) say(compose func() (downstream.Message, bool)) {
+func (k speaker) say(compose func() (downstream.Message, bool)) {
 	msg, ok := k.turn(compose)
 	if !ok {
 		return
@@ -78,7 +78,7 @@ func (k *Call) say(compose func() (downstream.Message, bool)) {
 }
 
 // turn waits until nobody carries effects out and claims the outbox for one message.
-func (k *Call) turn(compose func() (downstream.Message, bool)) (downstream.Message, bool) {
+func (k speaker) turn(compose func() (downstream.Message, bool)) (downstream.Message, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for k.outbox.busy {
@@ -93,31 +93,4 @@ func (k *Call) turn(compose func() (downstream.Message, bool)) (downstream.Messa
 	msg, ok := compose()
 	k.outbox.busy = ok
 	return msg, ok
-}
-
-// survive ends a call that panicked, and nothing but that call. It must be deferred
-// itself.
-func (k *Call) survive() {
-	if v := recover(); v != nil {
-		k.crash(v)
-	}
-}
-
-func (k *Call) crash(v any) {
-	k.mu.Lock()
-	k.crashLocked(v)
-	claimed := k.outbox.claimLocked()
-	k.mu.Unlock()
-	k.carryOut(claimed)
-}
-
-// crashLocked ends the call after a panic: with an error, unless the client has had
-// another last word.
-func (k *Call) crashLocked(v any) {
-	k.party.Driver.Log.Error().Interface("panic", v).Bytes("stack", debug.Stack()).Str(logfield.Method, k.flow.Method).Msg("request failed")
-	if k.flow.Over() { // while the last word was being said
-		k.outbox.addLocked(effect{do: mrtr.Fail, err: ends.ErrFault, again: true})
-		return
-	}
-	k.feedLocked(mrtr.Failed(ends.ErrFault), &decision{})
 }

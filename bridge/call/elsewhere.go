@@ -111,7 +111,7 @@ func (k *asker) sayClosed(q *again.Question) {
 	}
 	claimed := k.outbox.claimLocked()
 	k.mu.Unlock()
-	k.carryOut(claimed)
+	speaker{k.Call}.carryOut(claimed)
 }
 
 // answer feeds an answer to the flow, once a request waits for what comes of it. It returns

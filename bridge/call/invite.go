@@ -27,7 +27,7 @@ func (k *asker) invite(key, link string) again.Question {
 		rawjson.Edit{Name: "message", Value: rawjson.AppendQuote(nil, invitationWords)},
 		rawjson.Edit{Name: "url", Value: rawjson.AppendQuote(nil, link)},
 		rawjson.Edit{Name: "elicitationId", Value: rawjson.AppendQuote(nil, elicitation)})
-	k.party.Session.Await(k.Call, id, key, true)
+	k.party.Tables.Await(k.Call, id, key, true)
 	return again.Question{Key: key, Link: link, Elicitation: elicitation, Msg: downstream.Question(id, mcp.MethodElicitationCreate, params)}
 }
 
@@ -53,7 +53,7 @@ func (k *asker) closing(q *again.Question) []downstream.Message {
 	if q.Elicitation == "" {
 		return nil
 	}
-	k.party.Session.Drop(q.Msg.ID)
+	k.party.Tables.Drop(q.Msg.ID)
 	said := []downstream.Message{downstream.Notification(mcp.NotificationElicitationComplete,
 		append(rawjson.AppendQuote([]byte(`{"elicitationId":`), q.Elicitation), '}'))}
 	if !q.Met {

@@ -109,7 +109,7 @@ func (k *saving) leave() {
 func (k *saving) leaveLocked() {
 	act := k.flow.Step(mrtr.Cancelled(), mrtr.Moment{Now: time.Now()})
 	for _, in := range act.Withdraw {
-		k.party.Session.Drop(jsonrpc.ID(in.ServerRequestID))
+		k.party.Tables.Drop(jsonrpc.ID(in.ServerRequestID))
 	}
 	k.endLocked(&decision{})
 }

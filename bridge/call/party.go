@@ -79,10 +79,11 @@ func (d *Driver) SeenAs(principal string) string {
 }
 
 // Party is whose calls they are: what never changes of a session once it serves, and
-// the door to what does.
+// the doors to what does.
 type Party struct {
 	Driver     *Driver
 	Session    Session
+	Tables     Tables
 	Rules      *translate.Rules // shared by all of its version
 	Server     *catalog.Server
 	Principal  string            // as far as the server can tell clients apart
@@ -93,11 +94,10 @@ type Party struct {
 	Capable    []byte            // capabilities as 2026-07-28 has them, to declare upstream (A.5); nil when stateless
 }
 
-// Session is what a call needs of the session that it is of: its tables, and what is
-// known of its client by now. All of it may be called under the call's lock.
+// Session is what a call needs of the session that it is of: what is known of its
+// client by now. All of it may be called under the call's lock.
 type Session interface {
 	again.Session
-	Tables
 
 	// Declares returns what a call tells the server of the client: its capabilities, and
 	// the level of log messages that it wants; empty: none.

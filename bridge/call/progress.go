@@ -18,7 +18,7 @@ func (k *round) notify(msg jsonrpc.Message) {
 	}
 	switch msg.Method {
 	case mcp.NotificationProgress:
-		k.say(func() (downstream.Message, bool) { return k.progressLocked(msg.Params) })
+		speaker{k.Call}.say(func() (downstream.Message, bool) { return k.progressLocked(msg.Params) })
 		return
 	case mcp.NotificationMessage:
 		if !k.wantsLog(msg.Params) {
@@ -29,7 +29,7 @@ func (k *round) notify(msg jsonrpc.Message) {
 		return
 	}
 	if params, ok := k.party.Rules.Notification(msg.Method, msg.Params); ok {
-		k.say(func() (downstream.Message, bool) {
+		speaker{k.Call}.say(func() (downstream.Message, bool) {
 			return downstream.Notification(msg.Method, params), k.flow.State == mrtr.Sending
 		})
 	}

@@ -102,7 +102,7 @@ func (k *round) turn(ctx *flight.Context) error {
 }
 
 // resent reports whether the server has had a request of this call before.
-func (k *Call) resent() bool {
+func (k *round) resent() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.flow.Round > 0
@@ -110,7 +110,7 @@ func (k *Call) resent() bool {
 
 // who is whose turn it is: the principal's, and among its sessions this one's. Requests
 // without a session are all of the same.
-func (k *Call) who() turns.Who {
+func (k *round) who() turns.Who {
 	if k.party.Server == catalog.Unknown {
 		return turns.Who{Principal: k.flow.Principal}
 	}

@@ -2,10 +2,13 @@ package call
 
 import (
 	"math/rand/v2"
+	"runtime/debug"
 	"time"
 
+	"github.com/mcpbridge/bridge/bridge/ends"
 	"github.com/mcpbridge/bridge/bridge/flight"
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/upstream"
@@ -43,7 +46,7 @@ func (k *Call) step(ev mrtr.Event, answer *upstream.Answer) roundTrip {
 	if d.cancelled { // which counts before its 202, whoever tells the client
 		k.saving.safe.Drop()
 	}
-	k.carryOut(d.effects)
+	speaker{k}.carryOut(d.effects)
 	if d.evicted != nil {
 		d.evicted.Resume(mrtr.Failed(&mrtr.LimitReached{Limit: "limits.flows", Value: k.party.Driver.Waiting}))
 	}
@@ -154,13 +157,13 @@ func (k *Call) beginRequestLocked() {
 func (k *Call) suspendLocked(d *decision) {
 	k.caller.Header = nil // a whole request's headers, for as long as a person thinks
 	k.suspended = true
-	d.evicted = k.party.Session.Suspend(k)
+	d.evicted = k.party.Tables.Suspend(k)
 }
 
 func (k *Call) resumedLocked() {
 	if k.suspended {
 		k.suspended = false
-		k.party.Session.Resumed(k)
+		k.party.Tables.Resumed(k)
 	}
 }
 
@@ -172,7 +175,7 @@ func (k *Call) endLocked(d *decision) {
 		k.ctx.Cancel() // closing the response stream cancels the call upstream (E-37)
 	}
 	k.disarmLocked()
-	k.party.Session.Exit(k)
+	k.party.Tables.Exit(k)
 }
 
 // ElicitationOver tells the client, if the id is one of this call's.
@@ -251,4 +254,31 @@ func lastWord(act *mrtr.Action, d *decision) effect {
 		e.result = act.Result
 	}
 	return e
+}
+
+// survive ends a call that panicked, and nothing but that call. It must be deferred
+// itself.
+func (k *Call) survive() {
+	if v := recover(); v != nil {
+		k.crash(v)
+	}
+}
+
+func (k *Call) crash(v any) {
+	k.mu.Lock()
+	k.crashLocked(v)
+	claimed := k.outbox.claimLocked()
+	k.mu.Unlock()
+	speaker{k}.carryOut(claimed)
+}
+
+// crashLocked ends the call after a panic: with an error, unless the client has had
+// another last word.
+func (k *Call) crashLocked(v any) {
+	k.party.Driver.Log.Error().Interface("panic", v).Bytes("stack", debug.Stack()).Str(logfield.Method, k.flow.Method).Msg("request failed")
+	if k.flow.Over() { // while the last word was being said
+		k.outbox.addLocked(effect{do: mrtr.Fail, err: ends.ErrFault, again: true})
+		return
+	}
+	k.feedLocked(mrtr.Failed(ends.ErrFault), &decision{})
 }

@@ -1,0 +1,140 @@
+package bridge
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/mcpbridge/bridge/bridge/call"
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mrtr"
+)
+
+// table is where a session finds its calls again: by the ids of their requests, by those
+// of their questions, and by which has waited longest. It implements call.Tables.
+type table struct {
+	mu        sync.Mutex
+	closed    bool
+	calls     []*call.Call
+	early     earlyCancels
+	questions questions
+	suspended mrtr.Suspended[*call.Call]
+}
+
+// Enter implements call.Tables: it registers a call; false means that the session is
+// over, or that the call was cancelled already.
+func (t *table) Enter(k *call.Call) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed || !k.Hosted() && t.early.take(k) {
+		return false
+	}
+	t.calls = append(t.calls, k)
+	return true
+}
+
+// Exit implements call.Tables. It is idempotent.
+func (t *table) Exit(k *call.Call) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if i := slices.Index(t.calls, k); i >= 0 {
+		last := len(t.calls) - 1
+		t.calls[i], t.calls[last] = t.calls[last], nil
+		t.calls = t.calls[:last]
+		t.early.ended(k.ID())
+	}
+	t.suspended.Remove(k)
+}
+
+// Ended implements call.Tables.
+func (t *table) Ended(id jsonrpc.ID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.early.ended(id)
+}
+
+// Await implements call.Tables.
+func (t *table) Await(k *call.Call, id jsonrpc.ID, key string, invites bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.questions.add(id, key, k, invites)
+}
+
+// Drop implements call.Tables.
+func (t *table) Drop(id jsonrpc.ID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.questions.remove(id)
+}
+
+// Suspend implements call.Tables.
+func (t *table) Suspend(k *call.Call) (evicted *call.Call) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	oldest, full := t.suspended.Add(k)
+	if full && oldest != k {
+		return oldest
+	}
+	return nil
+}
+
+// Resumed implements call.Tables.
+func (t *table) Resumed(k *call.Call) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.suspended.Remove(k)
+}
+
+// underWay returns the calls that have not ended.
+func (t *table) underWay() []*call.Call {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.calls)
+}
+
+// answered takes the question that went out under id, if caller may answer it; nil: there
+// is none.
+func (t *table) answered(caller downstream.Caller, id jsonrpc.ID) *openQuestion {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	q := t.questions.find(id)
+	if q == nil || !q.call.Of(caller) {
+		return nil
+	}
+	t.questions.remove(id)
+	return q
+}
+
+// knows reports whether a call goes by the id.
+func (t *table) knows(id jsonrpc.ID) bool {
+	return slices.ContainsFunc(t.underWay(), func(k *call.Call) bool { return k.GoesBy() == id })
+}
+
+// meant returns the call that a cancellation of id means, and how many it could mean:
+// some clients send every request with the same id, and then it is unknowable which one
+// is meant, and none is (B-1). Where it means none and may come early, it is kept for a call about to come.
+func (t *table) meant(caller downstream.Caller, id jsonrpc.ID, early bool) (k *call.Call, found int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, one := range t.calls {
+		if one.GoesBy() == id && !one.Hosted() && one.Of(caller) { // a hosted task's request was answered; tasks/cancel ends it
+			k = one
+			found++
+		}
+	}
+	switch {
+	case found > 1:
+		k = nil
+	case found == 0 && early:
+		t.early.keep(id, caller.Principal)
+	}
+	return k, found
+}
+
+// close lets no call in any more, and returns those that are to be ended.
+func (t *table) close() []*call.Call {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+	return slices.Clone(t.calls)
+}
