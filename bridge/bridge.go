@@ -38,10 +38,13 @@ type Options struct {
 	// OneIdentity says that the server is told of no client's credentials, so that all
 	// clients are one to it: what it says to one may be told to all.
 	OneIdentity bool
-	Draft       func() bool     // whether the upstream speaks a draft, in which lists may ask, too (I-4); nil: never
-	Watch       observe.Watcher // is told what ends; nil: nobody is
-	Seat        downstream.Seat // of this replica, in the ids of questions
-	Ask         *ask.Room       // answers for clients that cannot be asked; nil: nobody does
+	ListsAsk    func() bool // whether lists may ask, too (I-4); nil: never
+	// Hint says what would make sense of a result that was refused, for the log (I-5); nil:
+	// nothing does.
+	Hint  func(result []byte) string
+	Watch observe.Watcher // is told what ends; nil: nobody is
+	Seat  downstream.Seat // of this replica, in the ids of questions
+	Ask   *ask.Room       // answers for clients that cannot be asked; nil: nobody does
 	// Wait is how long a call waits for a person on a page before it is answered with
 	// the page's link; the flow goes on and waits for the same call. Zero: no longer than
 	// it takes to ask.
@@ -107,7 +110,7 @@ func New(opt Options) *Bridge {
 	})
 	b.driver = call.NewDriver(call.Options{
 		Upstream: opt.Upstream, Catalog: b.catalog, Turns: opt.Turns, Ask: opt.Ask, Seat: opt.Seat, Watch: opt.Watch,
-		Alive: b.listens.Alive, Draft: opt.Draft, Flows: opt.Limits.Flow.WithDefaults(), Waiting: b.limits.FlowsPerSession,
+		Alive: b.listens.Alive, ListsAsk: opt.ListsAsk, Hint: opt.Hint, Flows: opt.Limits.Flow.WithDefaults(), Waiting: b.limits.FlowsPerSession,
 		OneIdentity: opt.OneIdentity, Wait: opt.Wait, Patience: opt.Patience, Log: opt.Log,
 	})
 	b.rules.write(&b.opt)

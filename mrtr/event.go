@@ -91,7 +91,7 @@ func Asked(key, serverRequestID, elicitationID string) Event {
 // Housed says where the call's messages go from now on.
 func Housed(home Address) Event { return Event{kind: housed, home: &home} }
 
-// Announced is a draft server's word that a URL interaction is over (I-11).
+// Announced is the word of a server, as some say it, that a URL interaction is over (I-11).
 func Announced(elicitationID string) Event { return Event{kind: announced, key: elicitationID} }
 
 // Noted says what the client is to read while it waits: now, and in every heartbeat

@@ -42,7 +42,7 @@ type Flow struct {
 	Home         Address    `json:"home,omitzero"`
 	Limits       *Limits    `json:"limits,omitempty"` // shared by many flows and never changed; nil: the defaults
 
-	ListsAsk      bool `json:"listsAsk,omitempty"`      // the server speaks a draft in which lists may ask too (I-4)
+	ListsAsk      bool `json:"listsAsk,omitempty"`      // lists may ask, too (I-4)
 	TasksDeclared bool `json:"tasksDeclared,omitempty"` // the server may answer with a task (G-1)
 	Repeatable    bool `json:"repeatable,omitempty"`    // a round may be sent twice (D-15), as was known when the flow was kept
 

@@ -41,7 +41,7 @@ func (f *Flow) onTaskCreated(raw []byte, at Moment) Action {
 const maxTaskID = 1024
 
 // taskOf returns the task's members: at the root, or nested under "task" as
-// draft servers have it (I-2).
+// some servers have it (I-2).
 func taskOf(raw []byte) []byte {
 	if nested := rawjson.Get(raw, "task"); rawjson.KindOf(nested) == rawjson.Object && !rawjson.Has(raw, "taskId") {
 		return nested

@@ -105,7 +105,7 @@ func stillAsked(asked []Input, url string) bool {
 }
 
 // Identify gives a URL question the elicitationId that 2025-11-25 requires and
-// 2026-07-28 no longer has (C-27): a draft server's own if params carry one
+// 2026-07-28 no longer has (C-27): the server's own if params carry one
 // (I-2), else a fresh one from mint. The question's id belongs into the event Asked.
 func Identify(params []byte, mint func() string) (identified []byte, elicitationID string) {
 	if id, ok := rawjson.Text(rawjson.Get(params, "elicitationId")); ok {

@@ -151,19 +151,19 @@ func TestI8DraftVersionsAreAcceptedWhereAllowedOnly(t *testing.T) {
 		version, _ := rawjson.Text(slices.Collect(rawjson.Elements(offered))[0])
 		return version
 	}
-	v := NewProber(Options{Draft: newest}).Probe(t.Context(), "", f)
+	v := NewProber(Options{Fallback: newest}).Probe(t.Context(), "", f)
 	if !v.Usable() || v.Version != "DRAFT-2026-v1" {
 		t.Fatalf("verdict %+v", v)
 	}
 	both := &fake{outcome: discover(`"DRAFT-2026-v1","2026-07-28"`, "")}
-	if v := NewProber(Options{Draft: newest}).Probe(t.Context(), "", both); v.Version != "2026-07-28" {
+	if v := NewProber(Options{Fallback: newest}).Probe(t.Context(), "", both); v.Version != "2026-07-28" {
 		t.Fatalf("A-15: verdict %+v", v)
 	}
 }
 
 func TestI12DraftsWithAHandshakeAreNamed(t *testing.T) {
 	f := &fake{outcome: Outcome{Error: &jsonrpc.Error{Code: -32601}}, legacy: []string{"DRAFT-2026-v1"}}
-	v := NewProber(Options{Draft: func([]byte) string { return "DRAFT-2026-v1" }}).Probe(t.Context(), "", f)
+	v := NewProber(Options{Fallback: func([]byte) string { return "DRAFT-2026-v1" }}).Probe(t.Context(), "", f)
 	if v.Usable() || v.Era != Legacy || !strings.Contains(v.Err.Error(), "handshake (it offers DRAFT-2026-v1)") {
 		t.Fatalf("verdict %+v", v)
 	}

@@ -23,10 +23,10 @@ const maxEntries = 1024
 
 // Options configures a Prober. Zero values mean the defaults.
 type Options struct {
-	// Draft chooses the version to speak with a server that does not offer
+	// Fallback chooses the version to speak with a server that does not offer
 	// 2026-07-28, from the versions that it offers, a JSON array; "" for none.
-	// nil refuses every draft (I-8).
-	Draft func(offered []byte) string
+	// nil refuses all of them (I-8).
+	Fallback func(offered []byte) string
 	// MinTTL and MaxTTL bound how long a verdict is served from the cache,
 	// whatever ttlMs says. MinTTL 0 asks afresh when the server gave no TTL.
 	MinTTL, MaxTTL time.Duration
@@ -68,7 +68,7 @@ func (p *Prober) Probe(ctx context.Context, principal string, peer Peer) Verdict
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.opt.Timeout)
 		defer cancel()
 		_, epoch, _ := p.verdicts.Get(principal, struct{}{})
-		v := judge(ctx, peer, p.opt.Draft)
+		v := judge(ctx, peer, p.opt.Fallback)
 		v.Generation = p.judged.Add(1)
 		p.verdicts.Put(principal, struct{}{}, epoch, ttlcache.Item[Verdict]{Value: v, TTL: p.ttl(&v), Public: v.public})
 		return v, nil

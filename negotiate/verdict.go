@@ -65,12 +65,12 @@ type Verdict struct {
 // Usable reports whether the bridge can serve legacy clients from this upstream.
 func (v *Verdict) Usable() bool { return v.Err == nil }
 
-// judge turns an outcome into a verdict; draft may choose a draft to speak.
-func judge(ctx context.Context, peer Peer, draft func([]byte) string) Verdict {
+// judge turns an outcome into a verdict; fallback may choose another version to speak.
+func judge(ctx context.Context, peer Peer, fallback func([]byte) string) Verdict {
 	out := peer.Discover(ctx)
 	switch {
 	case out.Result != nil:
-		return judgeResult(out.Result, draft)
+		return judgeResult(out.Result, fallback)
 	case out.Error == nil && !out.NotModern:
 		return Verdict{Era: Unknown, Err: out.Err}
 	case out.Error == nil:
@@ -78,7 +78,7 @@ func judge(ctx context.Context, peer Peer, draft func([]byte) string) Verdict {
 	}
 	switch out.Error.Code {
 	case mcp.CodeUnsupportedVersion:
-		v := byVersions(rawjson.Get(out.Error.Data, "supported"), draft)
+		v := byVersions(rawjson.Get(out.Error.Data, "supported"), fallback)
 		if v.Err == nil { // it refused even the version that it names
 			v.Err = fmt.Errorf("the upstream refuses version %s, which it says it supports: %w", v.Version, out.Error)
 		}
@@ -117,12 +117,12 @@ func legacyOnly(versions []string) error {
 		prose(versions), mcp.V20260728)
 }
 
-func judgeResult(result []byte, draft func([]byte) string) Verdict {
+func judgeResult(result []byte, fallback func([]byte) string) Verdict {
 	versions := rawjson.Get(result, "supportedVersions")
 	if len(texts(versions)) == 0 {
 		return Verdict{Era: Unknown, Err: errors.New("the upstream answered server/discover without supportedVersions")}
 	}
-	v := byVersions(versions, draft)
+	v := byVersions(versions, fallback)
 	v.Discover = result
 	if ms, ok := rawjson.Int(rawjson.Get(result, "ttlMs")); ok && ms > 0 {
 		v.ttl = time.Duration(min(ms, int64(24*time.Hour/time.Millisecond))) * time.Millisecond
@@ -135,7 +135,7 @@ func judgeResult(result []byte, draft func([]byte) string) Verdict {
 // byVersions reads the era off a list of versions and picks the one to speak
 // . It is the list that decides, not that the server answered: a dual-era
 // server may offer legacy versions only.
-func byVersions(list []byte, draft func([]byte) string) Verdict {
+func byVersions(list []byte, fallback func([]byte) string) Verdict {
 	versions := texts(list)
 	v := Verdict{Versions: versions}
 	legacy, modern := false, false
@@ -158,8 +158,8 @@ func byVersions(list []byte, draft func([]byte) string) Verdict {
 	case slices.Contains(versions, string(mcp.V20260728)):
 		v.Version = string(mcp.V20260728)
 		return v
-	case draft != nil && draft(list) != "":
-		v.Version = draft(list)
+	case fallback != nil && fallback(list) != "":
+		v.Version = fallback(list)
 		return v
 	}
 	if v.Era == Legacy {

@@ -114,10 +114,8 @@ func FuzzOthers(f *testing.F) {
 		rules, method := fuzzRules(n), fuzzMethods[int(m)%len(fuzzMethods)]
 		initialize, initErr := InitializeResult(rules.Version, in, InitOptions{Profile: rules.Profile, Listen: n&1 == 1, HostTasks: true})
 		note, _ := rules.Notification(mcp.NotificationProgress, in)
-		dialect := Dialect{On: n&1 == 1, WrapAnswers: true}
 		result, out := rules.Error(method, in, &jsonrpc.Error{Code: -32000 - int(m), Message: "m", Data: in})
-		outputs := [][]byte{initialize, note, dialect.Result(method, in), dialect.Result(mcp.MethodTasksGet, in), dialect.InputResponses(in),
-			ClientCapabilities(rules.Version, in, true), WithTasks(in), result}
+		outputs := [][]byte{initialize, note, ClientCapabilities(rules.Version, in, true), WithTasks(in), result}
 		if out != nil {
 			outputs = append(outputs, out.Data)
 		}

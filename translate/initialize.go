@@ -45,8 +45,8 @@ func InitializeResult(v mcp.Version, discover []byte, opt InitOptions) ([]byte, 
 	return m.object(), nil
 }
 
-// ServerInfo returns what a modern result says about its server, or nil. A
-// draft server says it at the top level of discover (I-2).
+// ServerInfo returns what a modern result says about its server, or nil. Some
+// servers say it at the top level of discover (I-2).
 func ServerInfo(result []byte) []byte {
 	info := rawjson.Get(rawjson.Get(result, "_meta"), mcp.MetaServerInfo)
 	if rawjson.KindOf(info) != rawjson.Object {

@@ -105,7 +105,7 @@ func (r *Rules) delivers(method string) bool {
 	case mcp.NotificationAcknowledged, mcp.NotificationTasks, mcp.NotificationTasksStatus,
 		mcp.NotificationCancelled:
 		return false
-	case mcp.NotificationElicitationComplete: // from draft servers only (I-11)
+	case mcp.NotificationElicitationComplete: // from few servers only (I-11)
 		return r.Version.AtLeast(mcp.V20251125)
 	}
 	return true

@@ -64,7 +64,7 @@ func (a *Answer) Release() {
 }
 
 // settle gives the answer's error its final code. d may be nil.
-func (a *Answer) settle(d Drafts, status int) {
+func (a *Answer) settle(d Fallback, status int) {
 	if d != nil && a != nil && a.Error != nil {
 		a.Error = d.Error(status, a.Error)
 	}

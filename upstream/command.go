@@ -59,8 +59,8 @@ type StdioOptions struct {
 	// Ping is how long a child may be silent before it is asked whether it lives,
 	// and how long it may then leave that unanswered.
 	Ping time.Duration
-	// Drafts admits servers that speak a draft of 2026-07-28; nil: none.
-	Drafts Drafts
+	// Fallback admits servers that do not offer 2026-07-28; nil: none.
+	Fallback Fallback
 	// Tail remembers the last lines of its standard error; nil: nobody does.
 	Tail *Tail
 	Log  zerolog.Logger

@@ -95,7 +95,7 @@ func (c *HTTP) mendVersion(req *request, e *jsonrpc.Error, done *mends) bool {
 		return false
 	}
 	done.version = true
-	version := mutual(c.opt.Drafts, e, string(mcp.V20260728))
+	version := mutual(c.opt.Fallback, e, string(mcp.V20260728))
 	if version != "" {
 		c.repeats(observe.OtherVersion)
 		req.redeclare(version)

@@ -59,8 +59,8 @@ type HTTPOptions struct {
 	// MaxRetryAfter is the longest Retry-After that a read-only call waits
 	// for before its one resend (E-41). Negative: never.
 	MaxRetryAfter time.Duration
-	// Drafts admits servers that speak a draft of 2026-07-28; nil: none.
-	Drafts Drafts
+	// Fallback admits servers that do not offer 2026-07-28; nil: none.
+	Fallback Fallback
 	// UserAgent is the User-Agent header; default "mcp-bridge".
 	UserAgent string
 	// Excluded is told which tools are not shown to clients, and why (B-23); it may be nil.

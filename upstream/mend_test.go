@@ -63,7 +63,7 @@ func TestRetryAfterValues(t *testing.T) {
 func TestE39UnsupportedVersionIsSentAgainOnce(t *testing.T) {
 	for _, tc := range []struct {
 		name, supported string
-		drafts          Drafts
+		drafts          Fallback
 		requests        int
 		version         string
 	}{
@@ -73,7 +73,7 @@ func TestE39UnsupportedVersionIsSentAgainOnce(t *testing.T) {
 		{"nothing at all", `null`, nil, 1, ""},
 	} {
 		eachTransport(t, func(t *testing.T, opt HTTPOptions) {
-			opt.Drafts = tc.drafts
+			opt.Fallback = tc.drafts
 			p := newScripted(t, func(n int, w http.ResponseWriter, g *got, _ *http.Request) {
 				if n == 0 {
 					refuseWith(w, g.msg.ID, 400, mcp.CodeUnsupportedVersion, `{"supported":`+tc.supported+`}`)

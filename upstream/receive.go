@@ -29,7 +29,7 @@ const (
 func (c *HTTP) receive(ctx context.Context, req *request, x exchange, to sink) (*Answer, error) {
 	if status := x.status(); status != 200 {
 		ans, err := c.receiveRefusal(ctx, req, x)
-		ans.settle(c.opt.Drafts, status)
+		ans.settle(c.opt.Fallback, status)
 		if ans != nil {
 			ans.refused, ans.HTTP = status == http.StatusBadRequest, x.version()
 		}
@@ -39,7 +39,7 @@ func (c *HTTP) receive(ctx context.Context, req *request, x exchange, to sink) (
 	if ans != nil {
 		ans.HTTP = x.version()
 	}
-	ans.settle(c.opt.Drafts, 200)
+	ans.settle(c.opt.Fallback, 200)
 	return ans, err
 }
 
@@ -215,7 +215,7 @@ func (c *HTTP) interim(msg *jsonrpc.Message, req *request, to sink) bool {
 }
 
 // subscribed reports whether a notification belongs to the listen called id
-// (C-18). Drafts spelled an integer id as a string (I-2), and a stream
+// (C-18). Some servers spell an integer id as a string (I-2), and a stream
 // identifies its subscription even when the message does not.
 func subscribed(params []byte, id jsonrpc.ID) bool {
 	v := rawjson.Get(rawjson.Get(params, "_meta"), mcp.MetaSubscriptionID)

@@ -99,12 +99,12 @@ func (s *Stdio) run(ctx context.Context, call *Call, to sink) (*Answer, error) {
 	req := prepare(call)
 	defer req.release()
 	ans, err := s.send(ctx, req, to)
-	ans.settle(s.opt.Drafts, 0)
+	ans.settle(s.opt.Fallback, 0)
 	if err == nil && ans.Error != nil && ans.Error.Code == mcp.CodeUnsupportedVersion {
-		if version := mutual(s.opt.Drafts, ans.Error, string(mcp.V20260728)); version != "" {
+		if version := mutual(s.opt.Fallback, ans.Error, string(mcp.V20260728)); version != "" {
 			req.redeclare(version)
 			ans, err = s.send(ctx, req, to)
-			ans.settle(s.opt.Drafts, 0)
+			ans.settle(s.opt.Fallback, 0)
 		}
 	}
 	return ans, err

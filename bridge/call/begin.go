@@ -44,7 +44,7 @@ func New(c *Party, caller downstream.Caller, req downstream.Request, out downstr
 	k.held.Open(c.Account)
 	k.flow = mrtr.Flow{
 		ID: req.ID, Method: req.Method, Params: req.Params, Principal: caller.Principal, Limits: &c.Driver.Flows, Home: mrtr.Address{Session: caller.Session},
-		ListsAsk: c.Driver.Draft != nil && c.Driver.Draft(), TasksDeclared: c.Server.Tasks && req.Method == mcp.MethodToolsCall,
+		ListsAsk: c.Driver.ListsAsk != nil && c.Driver.ListsAsk(), TasksDeclared: c.Server.Tasks && req.Method == mcp.MethodToolsCall,
 	}
 	k.flow.Capabilities, k.flow.Level = c.Session.Declares()
 	if out.Interactive() {

@@ -35,7 +35,11 @@ func (k ending) log(done *observe.Call, e *effect) {
 		event.Msg(ends.Line)
 		return
 	}
-	ends.Why(event, e.err, e.result).Msg(ends.Line)
+	hint := ""
+	if k.party.Driver.Hint != nil {
+		hint = k.party.Driver.Hint(e.result)
+	}
+	ends.Why(event, e.err, hint).Msg(ends.Line)
 }
 
 // logLine says which call a line is about: whose, of what, since when.

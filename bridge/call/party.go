@@ -29,9 +29,10 @@ type Options struct {
 	Turns    *turns.Queue // admits what goes to the server; nil: all at once
 	Ask      *ask.Room    // answers for clients that cannot be asked; nil: nobody does
 	Seat     downstream.Seat
-	Watch    observe.Watcher // nil: nobody is told
-	Alive    func()          // the server has answered
-	Draft    func() bool     // the upstream speaks a draft, in which lists may ask, too (I-4); nil: never
+	Watch    observe.Watcher            // nil: nobody is told
+	Alive    func()                     // the server has answered
+	ListsAsk func() bool                // whether lists may ask, too (I-4); nil: never
+	Hint     func(result []byte) string // what would make sense of a result that was refused (I-5); nil: nothing
 
 	Flows       mrtr.Limits // of every flow
 	Waiting     int         // how many flows of a session may wait; for the words only

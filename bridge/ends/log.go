@@ -9,7 +9,6 @@ import (
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/observe"
-	"github.com/mcpbridge/bridge/translate"
 	"github.com/mcpbridge/bridge/upstream"
 )
 
@@ -31,11 +30,14 @@ func Words(event *zerolog.Event, done *observe.Call) *zerolog.Event {
 	return event
 }
 
-// Why adds why a call failed. It names the cause and never the payload (D-I5, H-11): what
-// the upstream sent last serves only to hint at a setting.
-func Why(event *zerolog.Event, err error, result []byte) *zerolog.Event {
+// Why adds why a call failed. It names the cause and never the payload (D-I5, H-11): hint
+// is what would make sense of what the upstream sent last; empty: nothing.
+func Why(event *zerolog.Event, err error, hint string) *zerolog.Event {
 	if rule := BrokenRule(err); rule != "" {
-		event = hintAtDraft(event.Str(logfield.Rule, rule), result)
+		event = event.Str(logfield.Rule, rule)
+		if hint != "" {
+			event = event.Str("hint", hint)
+		}
 	}
 	// A peer's own error text may quote anything, so it is not logged: of the
 	// server's the code, of the client's what it was asked.
@@ -82,13 +84,4 @@ func BrokenRule(err error) string {
 		return "D-15"
 	}
 	return ""
-}
-
-// hintAtDraft adds to the log line of a refused result what would make sense of
-// it (I-5).
-func hintAtDraft(event *zerolog.Event, result []byte) *zerolog.Event {
-	if translate.HintsAtDraft(result) {
-		return event.Str("hint", "the server seems to speak a draft of 2026-07-28; the setting draft: on admits that")
-	}
-	return event
 }

@@ -4,13 +4,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/dialect"
 	"github.com/mcpbridge/bridge/internal/fleet"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/observe/metrics"
 	"github.com/mcpbridge/bridge/observe/view"
 	"github.com/mcpbridge/bridge/rawjson"
-	"github.com/mcpbridge/bridge/translate"
 )
 
 // states tells what is under way at every mount, for the metrics.
@@ -77,7 +77,7 @@ func serverSays(m *fleet.Member) metrics.Server {
 		}
 	}
 	return metrics.Server{Era: "modern", Versions: strings.Join(versions, " "), Name: name, Version: version,
-		Draft: translate.DraftVersion(rawjson.Get(discover, "supportedVersions"))}
+		Draft: dialect.Newest(rawjson.Get(discover, "supportedVersions"))}
 }
 
 // streamOf says what a stream is counted as.

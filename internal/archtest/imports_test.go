@@ -89,7 +89,7 @@ var mayImport = map[string][]string{
 	"internal/park":      {},
 	"internal/mount": {"authorize", "downstream", "observe", "observe/tap", "legacy", "bridge", "upstream", "sessions", "negotiate", "translate", "mcp", "jsonrpc", "rawjson",
 		"internal/dialect", "internal/passthrough", "internal/relay", "internal/resource", "internal/logfield", "internal/gate", "internal/turns", "internal/fault"},
-	"internal/dialect":     {"upstream", "translate", "mrtr", "mcp", "jsonrpc", "rawjson", "internal/logfield"},
+	"internal/dialect":     {"upstream", "mrtr", "mcp", "jsonrpc", "rawjson", "internal/logfield"},
 	"internal/passthrough": {"downstream", "observe", "internal/hop", "internal/logfield", "internal/roundtrip", "upstream", "sse", "mcp", "jsonrpc", "rawjson", "internal/gate", "internal/fault"},
 	"internal/relay":       {"downstream", "internal/hop", "internal/roundtrip", "observe", "upstream", "sse", "mcp", "jsonrpc", "rawjson", "internal/gate", "internal/fault"},
 	"internal/resource":    {"internal/ttlcache", "internal/wellknown"},

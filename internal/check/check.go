@@ -54,7 +54,7 @@ func Examine(ctx context.Context, opt Options) (*Report, error) {
 		heard.tell()
 	}()
 	caller := draft.Caller(direct)
-	probe := negotiate.Options{Draft: draft.Version}
+	probe := negotiate.Options{Fallback: draft.Version}
 	if opt.Command != nil {
 		probe.Timeout = opt.Start
 	}
@@ -81,11 +81,11 @@ func Examine(ctx context.Context, opt Options) (*Report, error) {
 func (o *Options) caller(draft *dialect.Dialect, log zerolog.Logger) (upstream.Caller, error) {
 	if o.Command != nil {
 		command := *o.Command
-		command.Drafts, command.Log = draft, log
+		command.Fallback, command.Log = draft, log
 		return upstream.NewStdio(command)
 	}
 	server := o.HTTP
-	server.Drafts, server.Log = draft, log
+	server.Fallback, server.Log = draft, log
 	return upstream.NewHTTP(server)
 }
 

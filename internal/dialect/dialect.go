@@ -2,7 +2,7 @@
 // stands between the bridge and the upstream client and gives every message its
 // final form, so that neither knows drafts (I-1). It owns what is remembered for
 // that: whether the server speaks a draft, and what drafts made tasks carry. The
-// forms themselves are those of translate.Dialect.
+// forms themselves are in forms.go: this is the one room that knows them.
 package dialect
 
 import (
@@ -15,7 +15,6 @@ import (
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
-	"github.com/mcpbridge/bridge/translate"
 	"github.com/mcpbridge/bridge/upstream"
 )
 
@@ -39,14 +38,14 @@ type Options struct {
 }
 
 // Dialect is what is known of the dialect of one upstream. It implements
-// upstream.Drafts and is safe for concurrent use.
+// upstream.Fallback and is safe for concurrent use.
 type Dialect struct {
 	opt    Options
 	active atomic.Bool
 	tasks  tasks
 }
 
-var _ upstream.Drafts = (*Dialect)(nil)
+var _ upstream.Fallback = (*Dialect)(nil)
 
 // New returns the dialect of an upstream that nobody asked yet.
 func New(opt Options) *Dialect {
@@ -61,21 +60,21 @@ func New(opt Options) *Dialect {
 // Active reports whether the server is taken to speak a draft.
 func (d *Dialect) Active() bool { return d.active.Load() }
 
-// Error implements upstream.Drafts. A refusal that names a draft is how some
+// Error implements upstream.Fallback. A refusal that names a draft is how some
 // servers first say what they speak.
 func (d *Dialect) Error(status int, e *jsonrpc.Error) *jsonrpc.Error {
-	if offered := translate.RefusesVersion(e); translate.SpeaksDraft(offered) {
+	if offered := refusedFor(e); speaksDraft(offered) {
 		d.judge(offered)
 	}
-	return translate.Dialect{On: d.Active()}.Error(status, e)
+	return forms{On: d.Active()}.Error(status, e)
 }
 
-// Version implements upstream.Drafts.
+// Version implements upstream.Fallback.
 func (d *Dialect) Version(offered []byte) string {
 	if d.opt.Mode == Off {
 		return ""
 	}
-	return translate.DraftVersion(offered)
+	return Newest(offered)
 }
 
 // judge believes the server's latest list of versions (I-3).
@@ -83,12 +82,12 @@ func (d *Dialect) judge(offered []byte) {
 	if d.opt.Mode != Auto {
 		return
 	}
-	speaks := translate.SpeaksDraft(offered)
+	speaks := speaksDraft(offered)
 	if d.active.Swap(speaks) == speaks {
 		return
 	}
 	if speaks {
-		d.opt.Log.Info().Str(logfield.Version, translate.DraftVersion(offered)).
+		d.opt.Log.Info().Str(logfield.Version, Newest(offered)).
 			Msg("the upstream speaks a draft of 2026-07-28; its messages are adapted (draft: auto)")
 	} else {
 		d.opt.Log.Info().Msg("the upstream speaks a draft no longer")
@@ -130,7 +129,7 @@ func (c *caller) Do(ctx context.Context, call *upstream.Call, notify func(jsonrp
 func (d *Dialect) outgoing(call *upstream.Call) *upstream.Call {
 	params := call.Params
 	if responses := rawjson.Get(params, "inputResponses"); responses != nil && d.opt.WrapAnswers {
-		wrapped := translate.Dialect{WrapAnswers: true}.InputResponses(responses)
+		wrapped := forms{WrapAnswers: true}.InputResponses(responses)
 		params = rawjson.Apply(nil, params, rawjson.Edit{Name: "inputResponses", Value: wrapped})
 	}
 	method := call.Method
@@ -145,7 +144,7 @@ func (d *Dialect) outgoing(call *upstream.Call) *upstream.Call {
 // incoming brings an answer to its final form.
 func (c *caller) incoming(ctx context.Context, call *upstream.Call, ans *upstream.Answer) (*upstream.Answer, error) {
 	if ans.Error == nil {
-		ans.Replace(translate.Dialect{On: true}.Result(call.Method, ans.Result))
+		ans.Replace(forms{On: true}.Result(call.Method, ans.Result))
 	}
 	switch {
 	case call.Method == mcp.MethodToolsCall:

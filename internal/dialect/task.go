@@ -11,7 +11,6 @@ import (
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/rawjson"
-	"github.com/mcpbridge/bridge/translate"
 	"github.com/mcpbridge/bridge/upstream"
 )
 
@@ -80,7 +79,7 @@ func (c *caller) payload(ctx context.Context, get *upstream.Call) (*upstream.Ans
 		return nil, nil
 	}
 	if err == nil && ans.Error == nil {
-		ans.Replace(translate.Dialect{On: true}.Result(call.Method, ans.Result))
+		ans.Replace(forms{On: true}.Result(call.Method, ans.Result))
 	}
 	return ans, err
 }
@@ -91,7 +90,7 @@ func withPayload(task []byte, payload *upstream.Answer) []byte {
 	switch {
 	case payload.Error != nil:
 		status, name, value = "failed", "error", errorObject(payload.Error)
-	case isInterim(payload.Result):
+	case asksInput(payload.Result):
 		status, name, value = "input_required", "inputRequests", rawjson.Get(payload.Result, "inputRequests")
 		if value == nil {
 			value = []byte("{}")
@@ -101,7 +100,7 @@ func withPayload(task []byte, payload *upstream.Answer) []byte {
 		rawjson.Edit{Name: "status", Value: []byte(`"` + status + `"`)}, rawjson.Edit{Name: name, Value: value})
 }
 
-func isInterim(result []byte) bool {
+func asksInput(result []byte) bool {
 	typ, _ := rawjson.Text(rawjson.Get(result, "resultType"))
 	return typ == mcp.ResultInputRequired
 }

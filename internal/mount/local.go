@@ -15,7 +15,7 @@ import (
 
 // Command is a server that runs as a process.
 type Command struct {
-	Stdio upstream.StdioOptions // Drafts is filled in
+	Stdio upstream.StdioOptions // Fallback is filled in
 	// PerSession gives each session a process of its own, at most so many; 0
 	// shares one between all sessions (E-49).
 	PerSession int
@@ -50,7 +50,7 @@ type local struct {
 
 // newLocal makes what speaks with a process. Nothing runs before the first call.
 func newLocal(opt *Options, v *verdicts) (*local, error) {
-	opt.Command.Stdio.Drafts = opt.Draft
+	opt.Command.Stdio.Fallback = opt.Draft
 	process, err := upstream.NewStdio(opt.Command.Stdio)
 	if err != nil {
 		return nil, err

@@ -36,7 +36,7 @@ type Options struct {
 	Draft  *dialect.Dialect
 	Probe  negotiate.Options
 	Legacy legacy.Options
-	Bridge bridge.Options // Upstream, Prober, Draft and Modern are filled in
+	Bridge bridge.Options // Upstream, Prober, ListsAsk, Hint and Modern are filled in
 	// Watch is told what ends here; nil: nobody is.
 	Watch observe.Watcher
 	Tap   *tap.Tap // keeps messages while somebody looks; needed with Watch
@@ -122,7 +122,7 @@ func New(opt Options) (*Mount, error) {
 	if opt.Draft == nil {
 		opt.Draft = dialect.New(dialect.Options{Log: opt.Bridge.Log})
 	}
-	opt.Upstream.Drafts = opt.Draft
+	opt.Upstream.Fallback = opt.Draft
 	m := &Mount{
 		Prober: negotiate.NewProber(probeOptions(&opt)), limits: Limits{opt.Legacy.MaxSessions, opt.Bridge.Limits.FlowsPerSession},
 		resource: opt.Resource,
@@ -162,7 +162,7 @@ func New(opt Options) (*Mount, error) {
 	opt.Legacy.Turns = opt.Bridge.Turns
 	keeps := opt.keepsCredentials()
 	opt.Bridge.OneIdentity, opt.Legacy.CredentialsEndHere = keeps, keeps
-	opt.Bridge.Upstream, opt.Bridge.Prober, opt.Bridge.Draft = m.Upstream, m.Prober, opt.Draft.Active
+	opt.Bridge.Upstream, opt.Bridge.Prober, opt.Bridge.ListsAsk, opt.Bridge.Hint = m.Upstream, m.Prober, opt.Draft.Active, dialect.Hint
 	m.Bridge = bridge.New(opt.Bridge)
 	m.Backend = m.server.backend(m.Bridge, http.HandlerFunc(m.serveAgain))
 	if opt.Watch != nil {

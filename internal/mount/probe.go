@@ -26,7 +26,7 @@ const (
 // probeOptions fills in what Options leaves to the mount.
 func probeOptions(opt *Options) negotiate.Options {
 	probe := opt.Probe
-	probe.Draft = opt.Draft.Version
+	probe.Fallback = opt.Draft.Version
 	process := opt.Caller != nil || opt.Command != nil
 	if probe.MinTTL == 0 {
 		probe.MinTTL = defaultMinTTL

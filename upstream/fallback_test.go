@@ -27,7 +27,7 @@ func (onlyDraft) Version(offered []byte) string {
 }
 
 func TestI1ErrorsAreSettledBeforeTheyAreMended(t *testing.T) {
-	for _, drafts := range []Drafts{nil, onlyDraft{}} {
+	for _, drafts := range []Fallback{nil, onlyDraft{}} {
 		p := newScripted(t, func(n int, w http.ResponseWriter, g *got, _ *http.Request) {
 			if g.header.Get("Mcp-Protocol-Version") != "DRAFT-2026-v1" {
 				refuseWith(w, g.msg.ID, 400, -32004, `{"supported":["DRAFT-2026-v1"]}`)
@@ -35,7 +35,7 @@ func TestI1ErrorsAreSettledBeforeTheyAreMended(t *testing.T) {
 			}
 			answer(w, g.msg.ID, `{}`)
 		})
-		ans := mustDo(t, newClient(t, p.URL, HTTPOptions{Drafts: drafts}), call(mcp.MethodDiscover, ""))
+		ans := mustDo(t, newClient(t, p.URL, HTTPOptions{Fallback: drafts}), call(mcp.MethodDiscover, ""))
 		if admitted := drafts != nil; (ans.Error == nil) != admitted || ans.Error != nil && ans.Error.Code != -32004 {
 			t.Errorf("admitted %v: %+v", admitted, ans)
 		}
@@ -43,8 +43,8 @@ func TestI1ErrorsAreSettledBeforeTheyAreMended(t *testing.T) {
 }
 
 func TestI8DraftsOverStdio(t *testing.T) {
-	for _, drafts := range []Drafts{nil, onlyDraft{}} {
-		s := newStdio(t, "draft", StdioOptions{Drafts: drafts})
+	for _, drafts := range []Fallback{nil, onlyDraft{}} {
+		s := newStdio(t, "draft", StdioOptions{Fallback: drafts})
 		ans, err := s.Do(t.Context(), call(mcp.MethodDiscover, ""), nil)
 		if err != nil {
 			t.Fatal(err)

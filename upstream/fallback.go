@@ -5,9 +5,9 @@ import (
 	"github.com/mcpbridge/bridge/rawjson"
 )
 
-// Drafts knows the drafts that preceded 2026-07-28, for servers that still speak
-// one. Its methods may be called concurrently.
-type Drafts interface {
+// Fallback knows how to speak with servers that do not offer 2026-07-28 (package dialect).
+// Its methods may be called concurrently.
+type Fallback interface {
 	// Error gives a server's error the code that it has in 2026-07-28, before
 	// anything acts on it (I-1, I-7). status is that of HTTP, 0 elsewhere.
 	Error(status int, e *jsonrpc.Error) *jsonrpc.Error
@@ -17,8 +17,8 @@ type Drafts interface {
 }
 
 // mutual chooses the version to send again with after a -32022: mine, when the
-// server names it, else a draft; "" for none (E-39, I-8).
-func mutual(d Drafts, refusal *jsonrpc.Error, mine string) string {
+// server names it, else what else it speaks; "" for none (E-39, I-8).
+func mutual(d Fallback, refusal *jsonrpc.Error, mine string) string {
 	if namesVersion(refusal, mine) {
 		return mine
 	}

@@ -1,4 +1,4 @@
-package translate
+package dialect
 
 import (
 	"testing"
@@ -7,11 +7,11 @@ import (
 )
 
 func TestDialectResult(t *testing.T) {
-	on, off := Dialect{On: true}, Dialect{}
+	on, off := forms{On: true}, forms{}
 	const requests = `"inputRequests":{"a":{"method":"elicitation/create","params":{}}}`
 	tests := []struct {
 		rule   string
-		d      Dialect
+		d      forms
 		method string
 		in     string
 		want   string // "=": untouched
@@ -61,10 +61,10 @@ func TestDialectResult(t *testing.T) {
 }
 
 func TestDialectErrors(t *testing.T) {
-	on := Dialect{On: true}
+	on := forms{On: true}
 	tests := []struct {
 		rule   string
-		d      Dialect
+		d      forms
 		status int
 		e      jsonrpc.Error
 		want   int
@@ -77,7 +77,7 @@ func TestDialectErrors(t *testing.T) {
 		{"I-7 capability without shape", on, 0, jsonrpc.Error{Code: -32003, Data: []byte(`[]`)}, -32003},
 		{"I-7 header", on, 400, jsonrpc.Error{Code: -32001, Message: "Header mismatch"}, -32020},
 		{"I-7 timeout of an SDK", on, 200, jsonrpc.Error{Code: -32001, Message: "Request timed out"}, -32001},
-		{"I-3 off", Dialect{}, 400, jsonrpc.Error{Code: -32004, Data: []byte(`{"supported":[],"requested":"b"}`)}, -32004},
+		{"I-3 off", forms{}, 400, jsonrpc.Error{Code: -32004, Data: []byte(`{"supported":[],"requested":"b"}`)}, -32004},
 	}
 	for _, tt := range tests {
 		if got := tt.d.Error(tt.status, &tt.e); got.Code != tt.want {
@@ -86,29 +86,29 @@ func TestDialectErrors(t *testing.T) {
 	}
 }
 
-func TestDraftVersions(t *testing.T) {
+func TestNewests(t *testing.T) {
 	for list, want := range map[string]string{
 		`["2026-07-28","2025-11-25"]`:       "",
 		`["DRAFT-2026-v1"]`:                 "DRAFT-2026-v1",
 		`["2026-06-30","DRAFT-2026-v1"]`:    "2026-06-30",
 		`["2026-06-XX","2026-03-01","x",1]`: "2026-06-XX",
 	} {
-		if got := DraftVersion([]byte(list)); got != want || SpeaksDraft([]byte(list)) != (want != "") {
-			t.Errorf("I-8: DraftVersion(%s) = %q, want %q", list, got, want)
+		if got := Newest([]byte(list)); got != want || speaksDraft([]byte(list)) != (want != "") {
+			t.Errorf("I-8: Newest(%s) = %q, want %q", list, got, want)
 		}
 	}
 }
 
 func TestDialectAnswers(t *testing.T) {
 	in := `{"a":{"action":"accept"},"b":{"roots":[]}}`
-	if got := (Dialect{}).InputResponses([]byte(in)); string(got) != in {
+	if got := (forms{}).InputResponses([]byte(in)); string(got) != in {
 		t.Errorf("I-6: %s", got)
 	}
 	want := `{"a":{"result":{"action":"accept"}},"b":{"result":{"roots":[]}}}`
-	if got := (Dialect{WrapAnswers: true}).InputResponses([]byte(in)); string(got) != want {
+	if got := (forms{WrapAnswers: true}).InputResponses([]byte(in)); string(got) != want {
 		t.Errorf("I-6: %s", got)
 	}
-	if got := (Dialect{WrapAnswers: true}).InputResponses(nil); got != nil {
+	if got := (forms{WrapAnswers: true}).InputResponses(nil); got != nil {
 		t.Errorf("D-I4: %s", got)
 	}
 }

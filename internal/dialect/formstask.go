@@ -1,4 +1,4 @@
-package translate
+package dialect
 
 import (
 	"strconv"
@@ -18,7 +18,7 @@ func isTaskMethod(method string) bool {
 // task normalises a task handle or a task's state: the drafts nested it under
 // task, and examples label the answer to tasks/get as a task (I-2, G-2, G-4).
 // The drafts' member names are read in dialect mode only (I-9).
-func (d Dialect) task(method string, result []byte) []byte {
+func (d forms) task(method string, result []byte) []byte {
 	typ, marked := rawjson.Text(rawjson.Get(result, "resultType"))
 	var edits []rawjson.Edit
 	if d.On && !marked && method == mcp.MethodToolsCall && isBareTask(result) { // drafts with tasks in the core
@@ -66,7 +66,7 @@ func finalTask(task []byte) []byte {
 			edits = append(edits, rawjson.Edit{Name: from}, rawjson.Edit{Name: to, Value: value})
 		}
 	}
-	move("ttlSeconds", "ttlMs", milliseconds(rawjson.Get(task, "ttlSeconds")))
+	move("ttlSeconds", "ttlMs", inMilliseconds(rawjson.Get(task, "ttlSeconds")))
 	if rawjson.Has(task, "pollIntervalMilliseconds") {
 		move("pollIntervalMilliseconds", "pollIntervalMs", rawjson.Get(task, "pollIntervalMilliseconds"))
 	} else {
@@ -83,7 +83,7 @@ func finalTask(task []byte) []byte {
 }
 
 // milliseconds converts a number of seconds, or returns nil when v is none.
-func milliseconds(v []byte) []byte {
+func inMilliseconds(v []byte) []byte {
 	if rawjson.KindOf(v) != rawjson.Number {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package translate
+package dialect
 
 import (
 	"strings"
@@ -8,11 +8,10 @@ import (
 	"github.com/mcpbridge/bridge/rawjson"
 )
 
-// A Dialect says how much of the drafts that preceded 2026-07-28 an upstream is
-// believed to speak. It normalises what such a server sends, once, at ingress;
-// nothing behind it knows dialects (I-1). The zero Dialect does only what is
-// harmless for final servers (I-2).
-type Dialect struct {
+// forms bring what a server says to the final shapes, and back, once, at ingress: nothing
+// behind them knows drafts (I-1). The zero forms do only what is harmless for final
+// servers (I-2).
+type forms struct {
 	// On admits draft markers, members and error codes. Only configuration or a
 	// draft version string turns it on, never the shape of a result (I-3).
 	On bool
@@ -21,13 +20,13 @@ type Dialect struct {
 	WrapAnswers bool
 }
 
-// SpeaksDraft reports whether a list of versions, as it stands in a discover
+// speaksDraft reports whether a list of versions, as it stands in a discover
 // result's supportedVersions or an error's data.supported, names a draft (I-3).
-func SpeaksDraft(versions []byte) bool { return DraftVersion(versions) != "" }
+func speaksDraft(versions []byte) bool { return Newest(versions) != "" }
 
-// DraftVersion returns the newest draft in a list of versions, spelled as the
+// Newest returns the newest draft in a list of versions, spelled as the
 // server spells it (I-8), or "". A dated name counts as newer than a label.
-func DraftVersion(versions []byte) (newest string) {
+func Newest(versions []byte) (newest string) {
 	for v := range rawjson.Elements(versions) {
 		name, _ := rawjson.Text(v)
 		if !mcp.Version(name).IsDraft() {
@@ -42,7 +41,7 @@ func DraftVersion(versions []byte) (newest string) {
 }
 
 // Result normalises a result of method to the final shapes.
-func (d Dialect) Result(method string, result []byte) []byte {
+func (d forms) Result(method string, result []byte) []byte {
 	if rawjson.KindOf(result) != rawjson.Object {
 		return result
 	}
@@ -88,7 +87,7 @@ func finalMembers(method string, result []byte) []byte {
 		edits = append(edits, rawjson.Edit{Name: "result_type"})
 	}
 	if isCacheable(method) && !rawjson.Has(result, "ttlMs") {
-		if ms := milliseconds(rawjson.Get(result, "ttl")); ms != nil {
+		if ms := inMilliseconds(rawjson.Get(result, "ttl")); ms != nil {
 			edits = append(edits, rawjson.Edit{Name: "ttl"}, rawjson.Edit{Name: "ttlMs", Value: ms})
 		}
 	}
@@ -147,30 +146,36 @@ func isInputRequests(v []byte) bool {
 	return count > 0
 }
 
-// HintsAtDraft reports whether a result that was refused would make sense in
-// dialect mode, for a hint in the log (I-5).
-func HintsAtDraft(result []byte) bool {
+// Hint says what would make sense of a result that was refused (I-5); empty: nothing.
+func Hint(result []byte) string {
 	typ, _ := rawjson.Text(rawjson.Get(result, "resultType"))
-	return typ == "incomplete" || rawjson.Has(result, "result_type")
+	if typ != "incomplete" && !rawjson.Has(result, "result_type") {
+		return ""
+	}
+	return "the server seems to speak a draft of 2026-07-28; the setting draft: on admits that"
 }
 
 // InputResponses puts this round's answers into the form that the server
 // expects (I-6).
-func (d Dialect) InputResponses(responses []byte) []byte {
+func (d forms) InputResponses(responses []byte) []byte {
 	if !d.WrapAnswers || responses == nil {
 		return responses
 	}
-	var wrapped members
+	wrapped := []byte{'{'}
 	for key, value := range rawjson.Members(responses) {
-		wrapped.put(string(key), append(append([]byte(`{"result":`), value...), '}'))
+		if len(wrapped) > 1 {
+			wrapped = append(wrapped, ',')
+		}
+		wrapped = append(append(rawjson.AppendQuote(wrapped, string(key)), `:{"result":`...), value...)
+		wrapped = append(wrapped, '}')
 	}
-	return wrapped.object()
+	return append(wrapped, '}')
 }
 
 // Error gives a draft's error code its final value, judged by the error's shape:
 // without it these codes are the implementation's own (I-7, F-3). status is the
 // HTTP status, or 0 on other transports.
-func (d Dialect) Error(status int, e *jsonrpc.Error) *jsonrpc.Error {
+func (d forms) Error(status int, e *jsonrpc.Error) *jsonrpc.Error {
 	if !d.On {
 		return e
 	}
@@ -205,9 +210,9 @@ func refusesVersion(e *jsonrpc.Error) bool {
 		(e.Code != jsonrpc.CodeInvalidParams && rawjson.Has(e.Data, "requested") || version == mcp.V20260728 || version.IsDraft())
 }
 
-// RefusesVersion returns the versions that a server supports, as JSON, when e
+// refusedFor returns the versions that a server supports, as JSON, when e
 // has the shape of refusing one in any draft or in 2026-07-28; else nil (I-3).
-func RefusesVersion(e *jsonrpc.Error) (supported []byte) {
+func refusedFor(e *jsonrpc.Error) (supported []byte) {
 	switch e.Code {
 	case mcp.CodeUnsupportedVersion, -32004, jsonrpc.CodeInvalidParams:
 		if refusesVersion(e) {
