@@ -20,14 +20,6 @@ type record struct {
 	*Flow
 }
 
-// Encode returns the flow as a record that any process can go on from, with
-// [Decode] and [Clock.Next]. It holds what the client and the server said: params,
-// answers and request state. Whoever stores it seals it.
-//
-// A flow in state Sending, or one whose Task.Fetching is set, has a request in flight
-// of which nobody will hear when its process dies: what it did is unknown (D-15).
-func (f *Flow) Encode() ([]byte, error) { return json.Marshal(record{recordVersion, f}) }
-
 // Decode reads what Encode wrote, of this version or an older one. The flow owns its
 // memory.
 func Decode(b []byte) (*Flow, error) {

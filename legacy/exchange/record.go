@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/jsonout"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/sessions"
 	"github.com/mcpbridge/bridge/sessions/store"
@@ -32,6 +33,29 @@ type keptEvent struct {
 // callRecordVersion counts the changes of callRecord that an older bridge could not go
 // on from. Members may be added without one.
 const callRecordVersion = 1
+
+// encode writes what encoding/json would write of the record, in a fraction of its time: it
+// is on the way of every question.
+func (r *callRecord) encode() []byte {
+	room := 512 + len(r.Flow)*3/2
+	for i := range r.Events {
+		room += 64 + len(r.Events[i].Data)*3/2
+	}
+	o := jsonout.New(make([]byte, 0, room))
+	o.Int("v", int64(r.V))
+	o.Uint("stream", r.Stream)
+	o.Uint("home", uint64(r.Home))
+	o.String("request", string(r.Request))
+	o.Uint("last", r.Last)
+	o.List("events", len(r.Events), func(o *jsonout.Object, i int) {
+		e := &r.Events[i]
+		o.String("id", string(e.ID))
+		o.Uint("seq", e.Seq)
+		o.Bytes("data", e.Data)
+	})
+	o.Bytes("flow", r.Flow)
+	return o.Text()
+}
 
 // recordID names the records of a stream, in whatever process it is.
 func recordID(stream uint64) string { return strconv.FormatUint(stream, 10) }

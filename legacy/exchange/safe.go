@@ -1,7 +1,6 @@
 package exchange
 
 import (
-	"encoding/json"
 	"errors"
 	"slices"
 	"sync"
@@ -83,15 +82,11 @@ func (kc *keptCall) save(ex *Exchange, st *sessions.Stream, k *downstream.Kept, 
 		kc.asked = time.Now()
 		r.Events = append(r.Events, keptEvent{ID: k.Message.ID, Seq: st.Last() + 1, Data: text})
 	}
-	value, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
 	patience := k.TTL // a question may wait as long as its call
 	if text == nil {
 		patience = answerPatience
 	}
-	err = kc.commit(ex, patience, store.Change{TTL: k.TTL, Value: value})
+	err := kc.commit(ex, patience, store.Change{TTL: k.TTL, Value: r.encode()})
 	if err != nil && text == nil && ex.session.Shared() {
 		// Another replica may have taken this one for dead: an answer that is not kept
 		// must not be used here.
@@ -166,10 +161,8 @@ func (ex *Exchange) keepLastWord(msg *downstream.Message, patience time.Duration
 	id := recordID(st.ID())
 	var changes []store.Change
 	if msg != nil {
-		value, err := json.Marshal(&callRecord{V: callRecordVersion, Stream: st.ID(), Events: []keptEvent{{Seq: st.Last() + 1, Data: message.OwnText(msg)}}})
-		if err == nil {
-			changes = append(changes, store.Change{Kind: store.LastWord, ID: id, Replaces: store.Any, TTL: ex.end.opt.Retention, Value: value})
-		}
+		word := callRecord{V: callRecordVersion, Stream: st.ID(), Events: []keptEvent{{Seq: st.Last() + 1, Data: message.OwnText(msg)}}}
+		changes = append(changes, store.Change{Kind: store.LastWord, ID: id, Replaces: store.Any, TTL: ex.end.opt.Retention, Value: word.encode()})
 	}
 	err := kept.commit(ex, patience, store.Change{Delete: true}, changes...)
 	if errors.Is(err, downstream.ErrGone) {

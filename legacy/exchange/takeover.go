@@ -1,7 +1,6 @@
 package exchange
 
 import (
-	"encoding/json"
 	"slices"
 	"time"
 
@@ -92,11 +91,7 @@ func (c *Call) speak(s *session.Session) {
 func (e *Endpoint) goOn(s *session.Session, caller downstream.Caller, c *Call) error {
 	record := c.record
 	record.Home, record.Last = e.opt.Seat, record.beyond()
-	value, err := json.Marshal(record)
-	if err != nil {
-		return err
-	}
-	if err := s.ChangeCalls(store.Change{Kind: store.Flow, ID: c.id, Replaces: c.version, TTL: c.ttl, Value: value}); err != nil {
+	if err := s.ChangeCalls(store.Change{Kind: store.Flow, ID: c.id, Replaces: c.version, TTL: c.ttl, Value: record.encode()}); err != nil {
 		return err
 	}
 	ex := &Exchange{end: e, session: s, accept: web.AcceptJSON | web.AcceptSSE, phase: streaming, requests: 1, left: 1}

@@ -56,86 +56,6 @@ func (s *Store) keys(session string) []string {
 	return []string{tag + ":s", tag + ":r"}
 }
 
-// lua has what the scripts share. A session's record is kept as its version and its
-// value; others also with the time of their expiry in milliseconds.
-const lua = `
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local function split(raw)
-  local version, till, start = string.match(raw, '^(%d+) (%d+) ()')
-  return tonumber(version), tonumber(till), start
-end
-`
-
-// commitScript makes changes: for each one its field, the version that it replaces or
-// -1, its lifetime in milliseconds or 0 to delete, and the value. It returns 0, or the
-// number of the change that does not apply.
-var commitScript = rueidis.NewLuaScript(lua + `
-local function version(field)
-  if field == 's' then
-    local raw = redis.call('GET', KEYS[1])
-    return raw and tonumber(string.match(raw, '^%d+')) or 0
-  end
-  local raw = redis.call('HGET', KEYS[2], field)
-  if not raw then return 0 end
-  local v, till = split(raw)
-  return till > now and v or 0
-end
-local versions = {}
-for i = 1, #ARGV, 4 do
-  local replaces = tonumber(ARGV[i + 1])
-  versions[i] = version(ARGV[i])
-  if replaces >= 0 and replaces ~= versions[i] then return (i + 3) / 4 end
-end
-local longest = 0
-for i = 1, #ARGV, 4 do
-  local field, ttl = ARGV[i], tonumber(ARGV[i + 2])
-  local next = string.format('%.0f', versions[i] + 1)
-  if field == 's' and ttl == 0 then
-    redis.call('DEL', KEYS[1])
-  elseif field == 's' then
-    redis.call('SET', KEYS[1], next .. ' ' .. ARGV[i + 3], 'PX', ttl)
-  elseif ttl == 0 then
-    redis.call('HDEL', KEYS[2], field)
-  else
-    redis.call('HSET', KEYS[2], field, next .. ' ' .. string.format('%.0f', now + ttl) .. ' ' .. ARGV[i + 3])
-    longest = math.max(longest, ttl)
-  end
-end
-if longest > redis.call('PTTL', KEYS[2]) then
-  redis.call('PEXPIRE', KEYS[2], longest)
-end
-return 0
-`)
-
-// loadScript returns all live records: field, version, lifetime in milliseconds and
-// value of each, without values when its argument says so.
-var loadScript = rueidis.NewLuaScript(lua + `
-local out = {}
-local function add(field, version, ttl, value)
-  if ARGV[1] == 'heads' then value = '' end
-  out[#out + 1] = field
-  out[#out + 1] = string.format('%.0f', version)
-  out[#out + 1] = string.format('%.0f', ttl)
-  out[#out + 1] = value
-end
-local raw = redis.call('GET', KEYS[1])
-if raw then
-  local version, start = string.match(raw, '^(%d+) ()')
-  add('s', tonumber(version), redis.call('PTTL', KEYS[1]), string.sub(raw, start))
-end
-local all = redis.call('HGETALL', KEYS[2])
-for i = 1, #all, 2 do
-  local version, till, start = split(all[i + 1])
-  if till > now then
-    add(all[i], version, till - now, string.sub(all[i + 1], start))
-  else
-    redis.call('HDEL', KEYS[2], all[i])
-  end
-end
-return out
-`)
-
 // Commit implements store.Store.
 func (s *Store) Commit(ctx context.Context, session string, changes ...store.Change) error {
 	if err := cmp.Or(store.Check(session, changes), s.usable(ctx)); err != nil {
@@ -283,6 +203,9 @@ func (s *Store) invalidated(keys []rueidis.RedisMessage) {
 // Ping implements store.Store. It writes, which a server that is read-only or full
 // refuses.
 func (s *Store) Ping(ctx context.Context) error {
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
 	return plain(s.client.Do(ctx, s.client.B().Set().Key(s.prefix+"ping").Value("").Px(time.Second).Build()).Error())
 }
 

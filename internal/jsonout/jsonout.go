@@ -1,0 +1,126 @@
+// Package jsonout writes JSON objects as encoding/json would write structs of the same
+// members, without looking at types: records of calls are written on the way of every
+// question.
+package jsonout
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// Object is a JSON object that is being written. The zero Object has begun nothing.
+type Object struct{ text []byte }
+
+// New returns an object that grows in buf.
+func New(buf []byte) *Object { return &Object{append(buf, '{')} }
+
+// Text ends the object.
+func (o *Object) Text() []byte { return append(o.text, '}') }
+
+func (o *Object) name(name string) {
+	if c := o.text[len(o.text)-1]; c != '{' && c != '[' {
+		o.text = append(o.text, ',')
+	}
+	o.text = append(append(append(o.text, '"'), name...), '"', ':')
+}
+
+// String writes a member, unless it is empty.
+func (o *Object) String(name, value string) {
+	if value != "" {
+		o.Always(name, value)
+	}
+}
+
+// Always writes a member even if it is empty.
+func (o *Object) Always(name, value string) {
+	o.name(name)
+	o.text = rawjson.AppendQuote(o.text, value)
+}
+
+// Bytes writes a member in base64, unless it is empty.
+func (o *Object) Bytes(name string, value []byte) {
+	if len(value) > 0 {
+		o.name(name)
+		o.text = append(base64.StdEncoding.AppendEncode(append(o.text, '"'), value), '"')
+	}
+}
+
+// True writes a member, unless it is false.
+func (o *Object) True(name string, value bool) {
+	if value {
+		o.name(name)
+		o.text = append(o.text, "true"...)
+	}
+}
+
+// Int writes a number, unless it is 0.
+func (o *Object) Int(name string, value int64) {
+	if value != 0 {
+		o.name(name)
+		o.text = strconv.AppendInt(o.text, value, 10)
+	}
+}
+
+// Uint writes a number, unless it is 0.
+func (o *Object) Uint(name string, value uint64) {
+	if value != 0 {
+		o.name(name)
+		o.text = strconv.AppendUint(o.text, value, 10)
+	}
+}
+
+// Float writes a number, unless it is 0.
+func (o *Object) Float(name string, value float64) {
+	if value != 0 {
+		o.name(name)
+		o.text = strconv.AppendFloat(o.text, value, 'g', -1, 64)
+	}
+}
+
+// Time writes a time, unless it is zero.
+func (o *Object) Time(name string, value time.Time) {
+	if !value.IsZero() {
+		o.name(name)
+		o.text = append(value.AppendFormat(append(o.text, '"'), time.RFC3339Nano), '"')
+	}
+}
+
+// Object writes a member that is an object.
+func (o *Object) Object(name string, write func(*Object)) {
+	o.name(name)
+	o.text = append(o.text, '{')
+	write(o)
+	o.text = append(o.text, '}')
+}
+
+// List writes n objects, unless there are none.
+func (o *Object) List(name string, n int, write func(o *Object, i int)) {
+	if n == 0 {
+		return
+	}
+	o.name(name)
+	o.text = append(o.text, '[')
+	for i := range n {
+		if i > 0 {
+			o.text = append(o.text, ',')
+		}
+		o.text = append(o.text, '{')
+		write(o, i)
+		o.text = append(o.text, '}')
+	}
+	o.text = append(o.text, ']')
+}
+
+// Any writes what is too rare to be spelled out.
+func (o *Object) Any(name string, value any) error {
+	text, err := json.Marshal(value)
+	if err == nil {
+		o.name(name)
+		o.text = append(o.text, text...)
+	}
+	return err
+}

@@ -1,0 +1,108 @@
+package mrtr
+
+import (
+	"github.com/mcpbridge/bridge/internal/jsonout"
+)
+
+// encodedSize is room for most flows.
+const encodedSize = 2048
+
+// Encode returns the flow as a record that any process can go on from, with
+// [Decode] and [Clock.Next]. It holds what the client and the server said: params,
+// answers and request state. Whoever stores it seals it.
+//
+// A flow in state Sending, or one whose Task.Fetching is set, has a request in flight
+// of which nobody will hear when its process dies: what it did is unknown (D-15).
+//
+// It writes what encoding/json would write of record, in a fifth of its time.
+func (f *Flow) Encode() ([]byte, error) {
+	o := jsonout.New(make([]byte, 0, encodedSize))
+	o.Int("v", recordVersion)
+	o.Always("id", string(f.ID))
+	o.Always("method", f.Method)
+	o.Bytes("params", f.Params)
+	o.String("principal", f.Principal)
+	o.Bytes("capabilities", f.Capabilities)
+	o.String("level", f.Level)
+	if f.Home != (Address{}) {
+		o.Object("home", f.Home.encode)
+	}
+	if f.Limits != nil {
+		o.Object("limits", f.Limits.encode)
+	}
+	o.True("listsAsk", f.ListsAsk)
+	o.True("tasksDeclared", f.TasksDeclared)
+	o.True("repeatable", f.Repeatable)
+	return f.encodeHowFar(o)
+}
+
+func (f *Flow) encodeHowFar(o *jsonout.Object) (_ []byte, err error) {
+	o.String("state", string(f.State))
+	o.True("resent", f.Resent)
+	o.Int("round", int64(f.Round))
+	o.Int("stateOnly", int64(f.StateOnly))
+	o.Bytes("requestState", f.RequestState)
+	o.List("inputs", len(f.Inputs), func(o *jsonout.Object, i int) { f.Inputs[i].encode(o) })
+	if len(f.URLs) > 0 {
+		err = o.Any("urls", f.URLs)
+	}
+	if f.Task != nil && err == nil {
+		err = o.Any("task", f.Task)
+	}
+	if f.Outage != (Outage{}) && err == nil {
+		err = o.Any("outage", f.Outage)
+	}
+	o.String("note", f.Note)
+	if f.Clock != (Clock{}) {
+		o.Object("clock", f.Clock.encode)
+	}
+	o.Object("progress", f.Progress.encode)
+	return o.Text(), err
+}
+
+func (a Address) encode(o *jsonout.Object) {
+	o.String("session", a.Session)
+	o.Uint("stream", a.Stream)
+}
+
+func (l *Limits) encode(o *jsonout.Object) {
+	o.Int("rounds", int64(l.Rounds))
+	o.Int("stateOnly", int64(l.StateOnly))
+	o.Int("state", int64(l.State))
+	o.Int("call", int64(l.Call))
+	o.Int("round", int64(l.Round))
+	o.Int("serverRequest", int64(l.ServerRequest))
+	o.Int("heartbeat", int64(l.Heartbeat))
+	o.Int("grace", int64(l.Grace))
+}
+
+func (in *Input) encode(o *jsonout.Object) {
+	o.Always("key", in.Key)
+	o.Always("method", in.Method)
+	o.Bytes("params", in.Params)
+	o.String("serverRequestId", in.ServerRequestID)
+	o.String("elicitationId", in.ElicitationID)
+	o.True("asked", in.Asked)
+	o.True("askedAgain", in.AskedAgain)
+	o.True("announced", in.Announced)
+	o.Bytes("response", in.Response)
+}
+
+func (c *Clock) encode(o *jsonout.Object) {
+	o.Time("began", c.Began)
+	o.Time("deadline", c.Deadline)
+	o.Time("due", c.Due)
+	o.Time("answerBy", c.AnswerBy)
+	o.Time("beat", c.Beat)
+	o.Time("look", c.Look)
+	o.True("gone", c.Gone)
+}
+
+func (p *Progress) encode(o *jsonout.Object) {
+	o.Bytes("token", p.Token)
+	o.True("started", p.Started)
+	o.True("fresh", p.Fresh)
+	o.Float("base", p.Base)
+	o.Float("last", p.Last)
+	o.String("message", p.Message)
+}
