@@ -13,6 +13,8 @@ type Event struct {
 	Out     bool   // from the bridge; false: to it
 	Kind    string // request, response, error, notification, question, answer, end
 	Method  string // of a response: that of its request
+	Name    string // of the tool or prompt that the call is of; "" of others
+	Client  string // whose session it is, as it calls itself
 	ID      string // JSON-RPC id on this hop
 	Status  string // what a response says: complete, input_required, an error's code, a cause
 	Round   int    // of the upstream hop; 1 is the first

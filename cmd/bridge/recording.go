@@ -16,14 +16,14 @@ func (a *administration) recordFromStart(cfg *config.Config) {
 	if cfg.Record == "" {
 		return
 	}
-	if err := a.StartRecording(); err != nil {
+	if err := a.StartRecording(record.Filter{}); err != nil {
 		a.log.Error().Err(err).Msg("nothing is recorded")
 	}
 }
 
 // StartRecording implements view.Recording.
-func (a *administration) StartRecording() error {
-	if err := a.recorder.Start(); err != nil {
+func (a *administration) StartRecording(of record.Filter) error {
+	if err := a.recorder.Start(of); err != nil {
 		return err
 	}
 	a.hub.Record(a.recorder.Take)

@@ -213,8 +213,11 @@ func TestAResumedCallKeepsItsTrace(t *testing.T) {
 	if err := next.wait(); err != nil {
 		t.Error(err)
 	}
-	var servers []*tracepb.Span
+	var servers, questions []*tracepb.Span
 	for _, s := range spans {
+		if s.Name == "elicitation/create" {
+			questions = append(questions, s)
+		}
 		if s.Kind == tracepb.Span_SPAN_KIND_SERVER && s.Name == "tools/call ask" {
 			servers = append(servers, s)
 		}
@@ -223,6 +226,11 @@ func TestAResumedCallKeepsItsTrace(t *testing.T) {
 		}
 	}
 	if len(servers) != 2 || hex.EncodeToString(servers[0].ParentSpanId) != parent[36:52] || !bytes.Equal(servers[1].ParentSpanId, servers[0].SpanId) {
-		t.Errorf("%v", servers)
+		t.Fatalf("%v", servers)
+	}
+	// The question was open meanwhile: it is one span, over both processes, without an error.
+	if len(questions) != 1 || questions[0].StartTimeUnixNano >= servers[0].EndTimeUnixNano || questions[0].EndTimeUnixNano <= servers[1].StartTimeUnixNano ||
+		questions[0].Status.GetCode() == tracepb.Status_STATUS_CODE_ERROR || !bytes.Equal(questions[0].ParentSpanId, servers[1].SpanId) {
+		t.Errorf("%v", questions)
 	}
 }

@@ -30,6 +30,8 @@ type Head struct {
 	// Payloads says that messages stand there as they were but for their secrets;
 	// without, values are replaced by their kinds.
 	Payloads bool `json:"payloads"`
+	// Filter says in words what was left out; "": nothing.
+	Filter string `json:"filter,omitempty"`
 }
 
 // Hops, as lines name them.

@@ -41,8 +41,10 @@ type State struct {
 	File  string // "": it is in memory
 	Lines int
 	Bytes int // written or about to be
-	Lost  int // messages that came faster than they could be written
-	Error string
+	Lost  int // messages that came faster than they could be written, or had to be given up before it was known that they are wanted
+	// Filter words what is recorded; "": everything.
+	Filter string
+	Error  string
 }
 
 // Recorder makes one recording at a time. Its methods are safe for concurrent use.
@@ -51,6 +53,7 @@ type Recorder struct {
 
 	mu      sync.Mutex
 	state   State
+	sieve   *sieve // nil: everything is wanted
 	out     output
 	pending []byte
 	limit   int
@@ -71,8 +74,8 @@ func New(opt Options) *Recorder { return &Recorder{opt: opt} }
 // ErrRunning says that there is a recording already.
 var ErrRunning = errors.New("a recording is under way")
 
-// Start begins a recording.
-func (r *Recorder) Start() error {
+// Start begins a recording of what a filter wants.
+func (r *Recorder) Start(f Filter) error {
 	r.settle()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -80,7 +83,7 @@ func (r *Recorder) Start() error {
 		return ErrRunning
 	}
 	began := time.Now()
-	head, err := Append(nil, Head{Format: Format, Version: Version, Bridge: r.opt.Bridge, Began: began.UTC(), Payloads: r.opt.Payloads})
+	head, err := Append(nil, Head{Format: Format, Version: Version, Bridge: r.opt.Bridge, Began: began.UTC(), Payloads: r.opt.Payloads, Filter: f.String()})
 	if err != nil {
 		return err // impossible: a head can be written
 	}
@@ -88,7 +91,10 @@ func (r *Recorder) Start() error {
 	if err != nil {
 		return fmt.Errorf("no recording can be made: %w", err)
 	}
-	r.state = State{On: true, Began: began, File: name, Bytes: len(head)}
+	r.state = State{On: true, Began: began, File: name, Bytes: len(head), Filter: f.String()}
+	if r.sieve = nil; f != (Filter{}) {
+		r.sieve = newSieve(f)
+	}
 	r.out, r.pending = out, head
 	r.wake, r.stop, r.done = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
 	r.wake <- struct{}{}
@@ -128,8 +134,25 @@ func (r *Recorder) Take(e *observe.Event) {
 	defer r.mu.Unlock()
 	switch {
 	case !r.state.On:
+	case err != nil:
+		r.state.Lost++
+	case r.sieve == nil:
+		r.keepLocked(line)
+	default:
+		for _, wanted := range r.sieve.take(e, line) {
+			r.keepLocked(wanted)
+		}
+		r.state.Lost += r.sieve.dropped
+		r.sieve.dropped = 0
+	}
+}
+
+// keepLocked has a line written.
+func (r *Recorder) keepLocked(line []byte) {
+	switch {
+	case !r.state.On:
 		return
-	case err != nil, len(r.pending)+len(line) > maxQueue:
+	case len(r.pending)+len(line) > maxQueue:
 		r.state.Lost++
 		return
 	case r.state.Bytes+len(line) > r.limit:

@@ -28,10 +28,10 @@ func TestARecordingIsReadAsItWasTaken(t *testing.T) {
 			t.Error(err)
 		}
 		r.Take(event("{}")) // of no recording
-		if err := r.Start(); err != nil {
+		if err := r.Start(Filter{}); err != nil {
 			t.Fatal(err)
 		}
-		if err := r.Start(); !errors.Is(err, ErrRunning) {
+		if err := r.Start(Filter{}); !errors.Is(err, ErrRunning) {
 			t.Error(err)
 		}
 		r.Take(event(`{"n":9007199254740993,"text":"<&>"}`))
@@ -62,7 +62,7 @@ func TestARecordingIsReadAsItWasTaken(t *testing.T) {
 
 func TestADirectoryThatCannotBeWrittenIsAnError(t *testing.T) {
 	r := New(Options{Dir: filepath.Join(t.TempDir(), "missing")})
-	if err := r.Start(); err == nil || r.State().On {
+	if err := r.Start(Filter{}); err == nil || r.State().On {
 		t.Errorf("%v %+v", err, r.State())
 	}
 }
@@ -87,7 +87,7 @@ func TestAFullDiskEndsTheRecording(t *testing.T) {
 	if s := r.State(); s.On || s.Error == "" {
 		t.Errorf("%+v", s)
 	}
-	if err := r.Start(); err != nil {
+	if err := r.Start(Filter{}); err != nil {
 		t.Errorf("there is no recording after one that failed: %v", err)
 	}
 	r.Stop()
@@ -96,7 +96,7 @@ func TestAFullDiskEndsTheRecording(t *testing.T) {
 func TestARecordingIsBounded(t *testing.T) {
 	ended := make(chan State, 1)
 	r := New(Options{Ended: func(s State, _ error) { ended <- s }})
-	if err := r.Start(); err != nil {
+	if err := r.Start(Filter{}); err != nil {
 		t.Fatal(err)
 	}
 	big := `"` + strings.Repeat("x", 1<<20) + `"`

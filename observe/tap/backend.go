@@ -120,7 +120,7 @@ func (b *backend) Open(ctx context.Context, caller downstream.Caller, req jsonrp
 	name, _ := rawjson.Text(rawjson.Get(info, "name"))
 	release, _ := rawjson.Text(rawjson.Get(info, "version"))
 	b.watch.SessionOpened(name, conv.Version())
-	c := b.tap.enter(&conversation{Conversation: conv, tap: b.tap, number: b.tap.sessions.Add(1),
+	c := b.tap.enter(&conversation{Conversation: conv, tap: b.tap, number: b.tap.sessions.Add(1), client: clip(name),
 		visit: b.tap.book.Session(name, release, string(conv.Version()))})
 	c.opened(&req, result, began)
 	return c, result, nil
@@ -132,7 +132,8 @@ func (b *backend) Restore(ctx context.Context, caller downstream.Caller, record 
 	if err != nil {
 		return conv, err
 	}
-	return b.tap.enter(&conversation{Conversation: conv, tap: b.tap, number: b.tap.sessions.Add(1)}), nil
+	name, _ := rawjson.Text(rawjson.Get(conv.Look().ClientInfo, "name"))
+	return b.tap.enter(&conversation{Conversation: conv, tap: b.tap, number: b.tap.sessions.Add(1), client: clip(name)}), nil
 }
 
 // codeOf returns the code of the JSON-RPC error that a client gets for err.

@@ -8,9 +8,11 @@ import (
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/observe/report"
 	"github.com/mcpbridge/bridge/observe/traces"
+	"github.com/mcpbridge/bridge/rawjson"
 )
 
 // conversation sees the messages of a session.
@@ -18,6 +20,7 @@ type conversation struct {
 	downstream.Conversation
 	tap    *Tap
 	number uint64
+	client string // as it calls itself
 	asking asking
 	visit  report.Visit
 }
@@ -44,9 +47,18 @@ func (c *conversation) Serve(ctx context.Context, caller downstream.Caller, req 
 		return
 	}
 	r := c.reply(out, req.Method)
-	r.traced = traced
+	r.traced, r.name = traced, nameOf(&req)
 	r.note(observe.Event{Kind: "request", ID: string(req.ID), Bytes: len(req.Params), Body: c.tap.body(&req.Message)})
 	c.Conversation.Serve(ctx, caller, req, r)
+}
+
+// nameOf returns the name of the tool or prompt that a request is about; "" for others.
+func nameOf(req *downstream.Request) string {
+	if req.Method != mcp.MethodToolsCall && req.Method != mcp.MethodPromptsGet {
+		return ""
+	}
+	name, _ := rawjson.Text(req.Name)
+	return clip(name)
 }
 
 // reply begins a call.
@@ -65,7 +77,7 @@ func (c *conversation) Resume(caller downstream.Caller, flow []byte, out downstr
 // Notify implements downstream.Conversation.
 func (c *conversation) Notify(caller downstream.Caller, msg jsonrpc.Message) {
 	if c.tap.open.Load() {
-		c.tap.note(observe.Event{Session: c.number, Kind: "notification", Method: msg.Method, Bytes: len(msg.Params), Body: c.tap.body(&msg)})
+		c.tap.note(observe.Event{Session: c.number, Client: c.client, Kind: "notification", Method: msg.Method, Bytes: len(msg.Params), Body: c.tap.body(&msg)})
 	}
 	c.Conversation.Notify(caller, msg)
 }
@@ -73,7 +85,7 @@ func (c *conversation) Notify(caller downstream.Caller, msg jsonrpc.Message) {
 // Answer implements downstream.Conversation.
 func (c *conversation) Answer(caller downstream.Caller, msg jsonrpc.Message) error {
 	if c.tap.open.Load() {
-		e := observe.Event{Session: c.number, Kind: "answer", ID: short(msg.ID), Bytes: len(msg.Result), Status: "result"}
+		e := observe.Event{Session: c.number, Client: c.client, Kind: "answer", ID: short(msg.ID), Bytes: len(msg.Result), Status: "result"}
 		if msg.Error != nil {
 			e.Status = "error " + strconv.Itoa(msg.Error.Code)
 		}
@@ -90,6 +102,7 @@ type reply struct {
 	downstream.Reply
 	conv   *conversation
 	method string
+	name   string // of the tool or prompt
 	number uint64
 	began  time.Time
 	rounds atomic.Int32
@@ -100,7 +113,7 @@ func (r *reply) note(e observe.Event) {
 	if !r.conv.tap.open.Load() {
 		return
 	}
-	e.Session, e.Call = r.conv.number, r.number
+	e.Session, e.Client, e.Call, e.Name = r.conv.number, r.conv.client, r.number, r.name
 	if e.Method == "" {
 		e.Method = r.method
 	}

@@ -37,6 +37,7 @@ func (s *safe) Keep(k downstream.Kept) error {
 
 // Leave implements downstream.Safe: what was done here is a span.
 func (s *safe) Leave() {
+	s.reply.traced.Leave()
 	s.reply.ended(0, "")
 	s.Safe.Leave()
 }
@@ -46,9 +47,27 @@ func (c *conversation) resumed(caller *downstream.Caller, flow []byte, out downs
 	method, _ := rawjson.Text(rawjson.Get(flow, "method"))
 	r := c.reply(out, method)
 	if c.tap.tracer != nil {
-		r.traced = c.tap.tracer.Resume(rawjson.Get(flow, keptTrace), c.start(caller, method, "", jsonrpc.ID(rawjson.Get(flow, "id"))))
+		kept := rawjson.Get(flow, keptTrace)
+		r.traced = c.tap.tracer.Resume(kept, c.start(caller, method, "", jsonrpc.ID(rawjson.Get(flow, "id"))))
+		r.askedBefore(kept, flow)
 	}
 	return r
+}
+
+// askedBefore notes the questions of a call that are open since another process asked them.
+func (r *reply) askedBefore(kept, flow []byte) {
+	if r.traced == nil {
+		return
+	}
+	for in := range rawjson.Elements(rawjson.Get(flow, "inputs")) {
+		id, _ := rawjson.Text(rawjson.Get(in, "serverRequestId"))
+		method, _ := rawjson.Text(rawjson.Get(in, "method"))
+		if id == "" || string(rawjson.Get(in, "asked")) != "true" || rawjson.Has(in, "response") {
+			continue
+		}
+		r.traced.AskedBefore(kept, id, clip(method))
+		r.conv.asking.note(jsonrpc.ID(id), r.traced)
+	}
 }
 
 // start is what is known of a call when it begins.

@@ -141,7 +141,7 @@ func (h *Hub) body(msg *jsonrpc.Message) []byte {
 
 // note keeps an event.
 func (t *Tap) note(e observe.Event) {
-	e.Mount, e.Method, e.ID = t.path, clip(e.Method), clip(e.ID)
+	e.Mount, e.Method, e.ID = t.path, clip(e.Method), clip(e.ID) // the rest was clipped before
 	e.At = time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -37,14 +37,19 @@ func (r *reply) asked(msg *downstream.Message) {
 	if r.traced == nil {
 		return
 	}
-	r.traced.Asked(string(msg.ID), clip(msg.Method))
-	a := &r.conv.asking
+	id := strings.Clone(string(msg.ID))
+	r.traced.Asked(id, clip(msg.Method))
+	r.conv.asking.note(jsonrpc.ID(id), r.traced)
+}
+
+// note notes whose an open question is.
+func (a *asking) note(id jsonrpc.ID, call *traces.Call) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.of == nil {
 		a.of = map[jsonrpc.ID]*traces.Call{}
 	}
-	a.of[jsonrpc.ID(strings.Clone(string(msg.ID)))] = r.traced
+	a.of[id] = call
 }
 
 // answered ends the question that a message answers.

@@ -204,8 +204,19 @@ func (r *Round) End(done *observe.Request) {
 	r.call.tracer.make(s)
 }
 
+// Leave makes the span of what was done here of a call that another process goes on with,
+// and so it does with the questions that are open.
+func (c *Call) Leave() {
+	c.mu.Lock()
+	c.questions = nil
+	c.mu.Unlock()
+	c.End(0, "")
+}
+
 // Asked notes that a question has left, under its id.
-func (c *Call) Asked(id, method string) {
+func (c *Call) Asked(id, method string) { c.asked(id, asked{method, time.Now()}) }
+
+func (c *Call) asked(id string, q asked) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended {
@@ -214,7 +225,7 @@ func (c *Call) Asked(id, method string) {
 	if c.questions == nil {
 		c.questions = map[string]asked{}
 	}
-	c.questions[id] = asked{method, time.Now()}
+	c.questions[id] = q
 }
 
 // Answered makes the span of a question, and reports whether it was one of this call's.

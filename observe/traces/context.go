@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"strconv"
 	"strings"
+	"time"
 
 	"go.opentelemetry.io/otel/trace"
 
@@ -159,7 +161,36 @@ func (c *Call) Keep() []byte {
 			b = rawjson.AppendQuote(append(rawjson.AppendQuote(append(b, ','), more.name), ':'), more.text)
 		}
 	}
+	return append(c.appendAsked(b), '}')
+}
+
+// appendAsked appends since when questions are open. One that is about to leave is kept
+// before it does, so for all others it is now.
+func (c *Call) appendAsked(b []byte) []byte {
+	b = append(b, `,"at":`...)
+	b = strconv.AppendInt(b, time.Now().UnixMicro(), 10)
+	b = append(b, `,"asked":{`...)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	comma := ""
+	for id, q := range c.questions {
+		b = rawjson.AppendQuote(append(b, comma...), id)
+		b = strconv.AppendInt(append(b, ':'), q.began.UnixMicro(), 10)
+		comma = ","
+	}
 	return append(b, '}')
+}
+
+// AskedBefore notes that a question is open which another process asked, by what that kept
+// with [Call.Keep].
+func (c *Call) AskedBefore(kept []byte, id, method string) {
+	at, ok := rawjson.Int(rawjson.Get(rawjson.Get(kept, "asked"), id))
+	if !ok {
+		if at, ok = rawjson.Int(rawjson.Get(kept, "at")); !ok {
+			return // of an older release: nobody knows when it was
+		}
+	}
+	c.asked(id, asked{method, time.UnixMicro(at)})
 }
 
 // Resume begins the rest of a call that another process kept with [Call.Keep]: in the

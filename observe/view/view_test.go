@@ -245,11 +245,11 @@ func TestActionsAreThereOnlyIfAllowed(t *testing.T) {
 // tape stands in for the recorder.
 type tape struct{ state record.State }
 
-func (t *tape) StartRecording() error {
+func (t *tape) StartRecording(of record.Filter) error {
 	if t.state.On {
 		return record.ErrRunning
 	}
-	t.state.On, t.state.Began = true, now
+	t.state.On, t.state.Began, t.state.Filter = true, now, of.String()
 	return nil
 }
 
@@ -265,7 +265,7 @@ func (t *tape) OpenRecording() (io.ReadCloser, error) {
 }
 
 func TestARecordingIsStartedStoppedAndFetched(t *testing.T) {
-	v := crowded(1, false)
+	v := crowded(2, false)
 	for _, step := range []struct {
 		method, path, form string
 		status             int
@@ -278,6 +278,11 @@ func TestARecordingIsStartedStoppedAndFetched(t *testing.T) {
 		{"GET", "/recording", "", 200, "Recording since"},
 		{"GET", "/", "", 200, "Messages are recorded without what they say"},
 		{"POST", "/recording", "do=stop", 303, ""},
+		{"POST", "/recording", "do=start&session=nobody", 404, "no session nobody"},
+		{"GET", "/recording?session=%22%3Eid", "", 200, "&#34;&gt;id"},
+		{"POST", "/recording", "do=start&session=S1&client=c&tool=t&questions=on&failed=on", 303, ""},
+		{"GET", "/recording", "", 200, "client c, calls of t, calls with questions, calls that failed, from its beginning"},
+		{"POST", "/recording", "do=stop", 303, ""},
 		{"POST", "/recording", "do=laugh", 400, ""},
 		{"GET", "/recording", "", 200, "The last recording ended"},
 		{"GET", "/recording.jsonl", "", 200, "{}"},
@@ -289,24 +294,5 @@ func TestARecordingIsStartedStoppedAndFetched(t *testing.T) {
 		if w.Code != step.status || !strings.Contains(w.Body.String(), step.says) {
 			t.Errorf("%s %s %s: %d %s", step.method, step.path, step.form, w.Code, w.Body)
 		}
-	}
-}
-
-// TestThePageOfServersHasTheWayThere: what is kept and its age, processes, and what
-// they printed last, which is no markup.
-func TestThePageOfServersHasTheWayThere(t *testing.T) {
-	way := observe.Behind{Command: true, Shared: 1, Children: 2, ChildLimit: 32, Listens: 3, Reconnecting: 1,
-		Kept:    []observe.Kept{{Method: mcp.MethodToolsList, Results: 2, Bytes: 4096, Oldest: time.Now().Add(-time.Minute), Newest: time.Now(), Until: time.Now().Add(time.Minute)}},
-		Printed: []observe.Printed{{At: now, PID: 4711, Text: "<b>panic</b>: no database"}}}
-	v := New(Options{Look: func() []Mount { return []Mount{{Path: "/mcp", Behind: func() observe.Behind { return way }}} }, Recording: &tape{}})
-	_, body := get(v, "/server")
-	for _, part := range []string{"one for all sessions, 2 of 32", "3 open, 1 about to be", "process 4711", "&lt;b&gt;panic&lt;/b&gt;: no database", `data-of="bytes">4096`, "to 60 s"} {
-		if !strings.Contains(body, part) {
-			t.Errorf("%q is not on the page", part)
-		}
-	}
-	way = observe.Behind{Connections: 5}
-	if _, body = get(v, "/server"); !strings.Contains(body, "5 open") || strings.Contains(body, "standard error") {
-		t.Error("a server over HTTP has connections and no processes")
 	}
 }

@@ -206,6 +206,29 @@ test("a recording is made, looked at and fetched without secrets", async () => {
   await context.close();
 });
 
+test("a recording of one client has nobody else", async () => {
+  const { context, page, faults } = await enter("recording");
+  await page.getByLabel("client").fill("wanted");
+  await page.getByLabel("only calls with questions").check();
+  await page.waitForResponse((answer) => answer.url().endsWith("/recording")); // what was filled in outlives a refresh
+  await page.getByRole("button", { name: "Record" }).click();
+  await page.getByText("client wanted, calls with questions").waitFor();
+  for (const name of ["wanted", "unwanted"]) {
+    const actor = await act(name);
+    await (await actor.fail()).text();
+    await (await actor.answer(await actor.call())).text();
+  }
+  await page.waitForFunction(() => /messages\s*8,/.test(document.querySelector("#live dl")?.textContent ?? ""));
+  await page.getByRole("button", { name: "Stop" }).click();
+  await page.getByText("The last recording ended").waitFor();
+  const lines = (await (await page.request.get(new URL("recording.jsonl", at.admin).href)).text()).trim().split("\n").map((line) => JSON.parse(line));
+  assert.equal(lines[0].filter, "client wanted, calls with questions");
+  assert.equal(new Set(lines.slice(1).map((l) => l.session)).size, 1);
+  assert.doesNotMatch(JSON.stringify(lines), /no_such_tool/);
+  assert.deepEqual(faults, []);
+  await context.close();
+});
+
 test("a call and a session can be ended", async () => {
   const { context, page, faults } = await enter("sessions?client=to-end");
   const actor = await act("to-end");

@@ -52,8 +52,9 @@ async function refresh() {
       location.reload();
       return;
     }
-    const body = new DOMParser().parseFromString(await answer.text(), "text/html").body;
-    if (String(getSelection()) === "") morph(live, body);
+    const fresh = document.createElement("template"); // which keeps the space at its beginning, as the page has it
+    fresh.innerHTML = await answer.text();
+    if (String(getSelection()) === "") morph(live, fresh.content);
     say("");
   } catch {
     say("The bridge does not answer. This page goes on by itself when it does.");
