@@ -38,6 +38,13 @@ func (s *script) Do(ctx context.Context, call *upstream.Call, notify func(jsonrp
 	s.mu.Lock()
 	n := len(s.seen)
 	seen := *call
+	if told := call.About; told.Version != "" {
+		said, _ := rawjson.Text(rawjson.Get(rawjson.Get(call.Params, "_meta"), mcp.MetaProtocolVersion))
+		name := map[string]string{mcp.MethodToolsCall: "name", mcp.MethodPromptsGet: "name", mcp.MethodResourcesRead: "uri"}[call.Method]
+		if told.Version != said || name != "" && string(told.Name) != string(rawjson.Get(call.Params, name)) {
+			panic("the headers would say " + told.Version + " " + string(told.Name) + ", the params " + string(call.Params))
+		}
+	}
 	seen.Params = bytes.Clone(call.Params) // borrowed until Do returns
 	s.seen = append(s.seen, &seen)
 	s.mu.Unlock()

@@ -157,8 +157,8 @@ const refreshTimeout = 30 * time.Second
 // the call that started it.
 func (c *HTTP) refreshTools(ctx context.Context, req *request) error {
 	call := *req.call
-	call.Method, call.Idle = mcp.MethodToolsList, nil
-	meta := rawjson.Apply(nil, req.meta, rawjson.Edit{Name: "progressToken"}) // a copy: params are only lent
+	call.Method, call.Idle, call.About = mcp.MethodToolsList, nil, About{}
+	meta := rawjson.Apply(nil, req.meta(), rawjson.Edit{Name: "progressToken"}) // a copy: params are only lent
 	key := call.Principal + "\x00" + call.Authorization
 	done := c.refresh.DoChan(key, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refreshTimeout)

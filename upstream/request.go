@@ -24,13 +24,12 @@ type request struct {
 	call   *Call
 	id     jsonrpc.ID
 	params []byte // call.Params, or a copy that declares another version
-	meta   []byte
+	said   []byte // raw _meta; nil until somebody asks
 	// version is what _meta declares; the header repeats it.
 	version string
 	name    []byte // decoded source of Mcp-Name; may alias params
 	named   bool
-	rawName bool // send Mcp-Name undecorated
-	args    []byte
+	rawName bool    // send Mcp-Name undecorated
 	custom  []field // Mcp-Param-*
 	// target is where a redirect led, nil for the configured URL.
 	target *url.URL
@@ -38,25 +37,39 @@ type request struct {
 
 var requests = sync.Pool{New: func() any { return new(request) }}
 
-// prepare reads the params in one pass. The request must be released.
+// prepare learns what the headers repeat: from the call, or from the params. The request
+// must be released.
 func prepare(call *Call) *request {
 	r := requests.Get().(*request)
 	*r = request{call: call, params: call.Params, version: string(mcp.V20260728), custom: r.custom[:0]}
 	source := nameSource(call.Method)
+	if call.About.Version != "" {
+		r.version = call.About.Version
+		if source != "" {
+			r.name, r.named = rawjson.TextBytes(call.About.Name)
+		}
+		return r
+	}
 	for name, value := range rawjson.Members(call.Params) {
 		switch string(name) {
 		case "_meta":
-			r.meta = value
+			r.said = value
 			if v, ok := rawjson.TextBytes(rawjson.Get(value, mcp.MetaProtocolVersion)); ok && string(v) != r.version {
 				r.version = string(v)
 			}
-		case "arguments":
-			r.args = value
 		case source:
 			r.name, r.named = rawjson.TextBytes(value)
 		}
 	}
 	return r
+}
+
+// meta is the raw _meta, which few requests need.
+func (r *request) meta() []byte {
+	if r.said == nil {
+		r.said = rawjson.Get(r.params, "_meta")
+	}
+	return r.said
 }
 
 // release ends the use of r.
@@ -92,9 +105,9 @@ func (r *request) redeclare(version string) {
 	if version == r.version {
 		return
 	}
-	r.meta = rawjson.Apply(nil, r.meta, rawjson.Edit{
+	r.said = rawjson.Apply(nil, r.meta(), rawjson.Edit{
 		Name: mcp.MetaProtocolVersion, Value: rawjson.AppendQuote(nil, version)})
-	r.params = rawjson.Apply(nil, r.params, rawjson.Edit{Name: "_meta", Value: r.meta})
+	r.params = rawjson.Apply(nil, r.params, rawjson.Edit{Name: "_meta", Value: r.said})
 	r.version = version
 }
 
@@ -109,7 +122,7 @@ func (r *request) applyPlan(p *plan) *jsonrpc.Error {
 		return refuse(jsonrpc.CodeInvalidParams, "illegal_tool", fmt.Sprintf(
 			"tool %q cannot be called: its definition breaks the rules for %s (%s)", clip(string(r.name)), annotation, p.illegal))
 	}
-	r.custom = p.fields(r.custom, r.args)
+	r.custom = p.fields(r.custom, rawjson.Get(r.params, "arguments"))
 	return nil
 }
 

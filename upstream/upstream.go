@@ -46,6 +46,9 @@ type Call struct {
 	Method string
 	// Params is the complete, valid params object including _meta.
 	Params []byte
+	// About is what Params say, of callers who have just written them: then nobody reads
+	// it back. Zero: it is read.
+	About About
 	// Authorization is the value of that header for this call, unless the client
 	// is configured to send another one, or none. HTTP only.
 	Authorization string
@@ -68,6 +71,13 @@ type Call struct {
 	Held Held
 	// Origin is what the call is made for. Only those who observe the bridge read it.
 	Origin any
+}
+
+// About is what the params of a request say: the version in _meta, and the raw name of the
+// tool or prompt or the raw URI of the resource, if the method has one.
+type About struct {
+	Version string
+	Name    []byte
 }
 
 // Held takes note of what is held of a response.

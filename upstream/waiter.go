@@ -34,7 +34,7 @@ type waiter struct {
 
 func newWaiter(req *request, to sink) *waiter {
 	return &waiter{id: req.id, listen: to.listen, wake: make(chan struct{}, 1),
-		token: rawjson.Get(req.meta, "progressToken"), logs: rawjson.Has(req.meta, mcp.MetaLogLevel)}
+		token: rawjson.Get(req.meta(), "progressToken"), logs: rawjson.Has(req.meta(), mcp.MetaLogLevel)}
 }
 
 // push queues a notification. It reports false when the queue is full.

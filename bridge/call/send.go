@@ -1,6 +1,7 @@
 package call
 
 import (
+	"cmp"
 	"errors"
 	"strconv"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/observe"
+	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/translate"
 	"github.com/mcpbridge/bridge/upstream"
 )
@@ -148,8 +150,17 @@ func (k *round) build() *flight.Context {
 	}
 	k.params = translate.Params(k.params[:0], k.flow.Params, &env)
 	k.up = upstreamCall(k.Call, k.flow.Method, k.params)
-	k.up.Idle = k.idle
+	k.up.Idle, k.up.About = k.idle, k.about(env.Version)
 	return k.ctx
+}
+
+// about tells what the params say that were just written.
+func (k *round) about(version string) upstream.About {
+	about := upstream.About{Version: cmp.Or(version, string(mcp.V20260728)), Name: k.name}
+	if k.flow.Method == mcp.MethodResourcesRead {
+		about.Name = rawjson.Get(k.flow.Params, "uri")
+	}
+	return about
 }
 
 // upstreamCall addresses a request with the call's latest credentials (H-2).
