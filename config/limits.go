@@ -116,7 +116,7 @@ type Limits struct {
 	InFlight int `key:"in-flight" min:"1" max:"100000"`
 	// The same for all sessions and requests with the same credentials. 0: as many as come.
 	InFlightPrincipal int `key:"in-flight-principal" min:"0" max:"1000000"`
-	// The same from one address. Behind a proxy see trusted-proxies. 0: as many as come.
+	// The same from one address, of IPv6 from one /64 network. Behind a proxy see trusted-proxies. 0: as many as come.
 	InFlightAddress int `key:"in-flight-address" min:"0" max:"1000000"`
 	// Requests that are at the server at the same time; more wait for their turn, of which each client has its own. Who
 	// brings the same credentials gets no more of these places than are free for others, so one client alone gets half.
@@ -134,7 +134,7 @@ type Rates struct {
 	Session string `key:"session"`
 	// Of all sessions and requests with the same credentials, in the same form.
 	Principal string `key:"principal"`
-	// From one address, in the same form. Behind a proxy see trusted-proxies.
+	// From one address, of IPv6 from one /64 network, in the same form. Behind a proxy see trusted-proxies.
 	Address string `key:"address"`
 	// Where the tier of a client is found: claim:NAME in its token, which the bridge does not verify, or header:NAME, which a
 	// proxy in front must set and keep clients from setting.

@@ -74,7 +74,7 @@ func (h poster) modern(w http.ResponseWriter, r *http.Request, body []byte, msg 
 	}
 	who := turns.Who{Principal: web.Header(r.Header, "Authorization")} // as good as its digest, and for nothing
 	if who.Principal == "" {
-		who.Session = h.admission.senderOf(r).Address
+		who.Principal = h.sessions.Party(r)
 	}
 	if _, err := h.opt.Turns.Enter(r.Context(), who); err != nil {
 		w.WriteHeader(statusLeft)

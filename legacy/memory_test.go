@@ -20,7 +20,7 @@ func large(id int) string {
 }
 
 func TestWhoHoldsTooMuchIsRefusedAndTheOthersGoOn(t *testing.T) {
-	memory := budget.New(10 * tenth)
+	memory := budget.New(15 * tenth)
 	b := newFake()
 	h, greedy := serve(t, Options{Memory: memory}, b)
 	greedy.initialize(mcp.V20250618)
@@ -64,6 +64,50 @@ func (p *peer) send(t *testing.T, body string, chunked bool) *http.Response {
 		req.Body, req.ContentLength = io.NopCloser(strings.NewReader(body)), -1
 	}
 	return p.do(req)
+}
+
+// A session costs a stranger nothing: however many come from one address, together they
+// take what one party may, and others have their share.
+func TestAnonymousSessionsOfOneAddressShareWhatOneMayHold(t *testing.T) {
+	memory := budget.New(20 * tenth)
+	b := newFake()
+	h := NewHTTP(Options{Memory: memory}, b)
+	from := func(address string) *peer {
+		at := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			r.RemoteAddr = address
+			h.ServeHTTP(w, r)
+		})
+		p := &peer{t: t, client: client(t), url: start(t, h, newServer(at)), header: http.Header{}}
+		p.initialize(mcp.V20250618)
+		return p
+	}
+	greedy, modest := from("[2001:db8::1]:1"), from("192.0.2.1:1")
+	var answers []<-chan *http.Response
+	var calls []*call
+	for refused := false; !refused; {
+		neighbour := *greedy
+		neighbour.session = ""
+		neighbour.initialize(mcp.V20250618)
+		answer := neighbour.async(large(1))
+		select {
+		case c := <-b.held:
+			answers, calls = append(answers, answer), append(calls, c)
+		case resp := <-answer:
+			want(t, "one more from there", resp.StatusCode, http.StatusTooManyRequests)
+			refused = true
+		}
+	}
+	want(t, "less than half is held from there", len(calls) < 11, true)
+	for id := range 3 {
+		answers = append(answers, modest.async(large(id)))
+		calls = append(calls, <-b.held)
+	}
+	for _, c := range calls {
+		c.finish(`{}`)
+	}
+	for _, answer := range answers {
+		want(t, "what was begun", (<-answer).StatusCode, http.StatusOK)
+	}
 }
 
 func TestNewcomersAreRefusedWhenMemoryIsShort(t *testing.T) {

@@ -1,8 +1,8 @@
 package legacy
 
 import (
+	"cmp"
 	"math"
-	"net"
 	"net/http"
 	"strconv"
 	"time"
@@ -43,12 +43,7 @@ func tooFastText(again time.Duration) string {
 
 // senderOf tells whom a request is of, but for its session.
 func (a *admission) senderOf(r *http.Request) rates.Sender {
-	s := rates.Sender{Principal: a.sessions.Principal(r), Address: r.RemoteAddr}
-	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
-		s.Address = host
-	}
-	s.Tier = a.tierOf(r)
-	return s
+	return rates.Sender{Principal: a.sessions.Principal(r), Address: cmp.Or(web.Address(r), r.RemoteAddr), Tier: a.tierOf(r)}
 }
 
 func (a *admission) tierOf(r *http.Request) (tier string) {

@@ -89,6 +89,7 @@ type Party struct {
 	Server     *catalog.Server
 	Principal  string            // as far as the server can tell clients apart
 	Stranger   string            // the principal of a request without a session, to know its next one by
+	Share      string            // whose turns those of its calls take that have no principal
 	Account    *budget.Account   // of the session
 	Transport  observe.Transport // over which the client came
 	ClientInfo []byte            // as the client declared it; nil when stateless

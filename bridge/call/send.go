@@ -110,13 +110,14 @@ func (k *round) resent() bool {
 	return k.flow.Round > 0
 }
 
-// who is whose turn it is: the principal's, and among its sessions this one's. Requests
-// without a session are all of the same.
+// who is whose turn it is: the principal's, or that of the address of a client without
+// one, and among its sessions this one's. Requests without a session are all of the same.
 func (k *round) who() turns.Who {
-	if k.party.Server == catalog.Unknown {
-		return turns.Who{Principal: k.flow.Principal}
+	who := turns.Who{Principal: cmp.Or(k.flow.Principal, k.party.Share)}
+	if k.party.Server != catalog.Unknown {
+		who.Session = k.party
 	}
-	return turns.Who{Principal: k.flow.Principal, Session: k.party}
+	return who
 }
 
 // accepted tells that the upstream takes the credentials of the call (H-6).

@@ -1,6 +1,7 @@
 // Package budget bounds the memory that peers can make the process hold. Everything
 // that a peer can make grow is charged to an account before it is held: one for each
-// session, which belongs to a principal.
+// session, which belongs to a principal: that is any name under which sessions are
+// counted together, for clients without credentials that of their address.
 //
 //	Budget ◀── principal ◀── Account (a session, or a principal's requests without one) ◀── Hold (one thing)
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
@@ -42,26 +43,40 @@ func (s *slowServer) Do(ctx context.Context, call *upstream.Call, notify func(js
 	}
 }
 
-// Work is admitted by session: who floods the server with calls, over however many
-// connections, holds up itself.
+// serveAddresses is serve for clients that say in the query which address they have.
+func serveAddresses(t *testing.T, opt Options) (base string) {
+	t.Helper()
+	m, _ := serve(t, opt)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.RemoteAddr = r.URL.Query().Get("from") + ":1"
+		m.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() { m.Close(); front.CloseClientConnections(); front.Close() })
+	return front.URL
+}
+
+// Work is admitted by session and by address: who floods the server with calls, over however many
+// connections and sessions, holds up itself.
 func TestAFloodOfCallsHoldsUpItselfOnly(t *testing.T) {
 	server := newSlowServer()
-	_, base := serve(t, Options{Caller: server, Concurrency: 4})
-	greedy, _ := initialize(t, base, "2025-11-25", `{}`)
-	modest, _ := initialize(t, base, "2025-11-25", `{}`)
+	base := serveAddresses(t, Options{Caller: server, Concurrency: 4})
+	here, there := base+"?from=192.0.2.1", base+"?from=192.0.2.2"
+	modest, _ := initialize(t, there, "2025-11-25", `{}`)
 	answers := make(chan string)
-	send := func(session, tool string) {
+	send := func(base, session, tool string) {
 		go func() { _, body := post(t, base, session, call(tool)); answers <- body }()
 	}
-	for range 20 {
-		send(greedy, "flood")
+	for range 10 {
+		greedy, _ := initialize(t, here, "2025-11-25", `{}`)
+		send(here, greedy, "flood")
+		send(here, greedy, "flood")
 	}
 	for range 2 {
 		if got := <-server.begun; got != "flood" {
 			t.Error(got)
 		}
 	}
-	send(modest, "small")
+	send(there, modest, "small")
 	if got := <-server.begun; got != "small" {
 		t.Errorf("%s was called before the call of the session that has none under way", got)
 	}

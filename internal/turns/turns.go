@@ -4,7 +4,8 @@
 //	Enter ──▶ a place, if its party leaves as many as it has ──▶ Leave
 //	   └────▶ waits ──▶ its party's turn, within that its session's ──┘
 //
-// A party is a principal, or a session of nobody in particular. It may have no more
+// A party is a principal, or the address of clients without one, or a session where not
+// even that is known. It may have no more
 // places than are free for others: one that floods the bridge alone gets half of them,
 // of two each gets a third. So whoever wants little finds a place at once, whatever
 // others want.

@@ -184,7 +184,7 @@ func (k *keeper) fire(ctx context.Context, note string, others []downstream.Seat
 	}
 	s, known := k.set.table.Get(owner.ID)
 	if !known {
-		if s, err = k.restore(ctx, owner.ID); err != nil {
+		if s, err = k.restore(ctx, owner.ID, nil); err != nil {
 			return unsettled
 		} else if s == nil {
 			return settled

@@ -46,7 +46,7 @@ func (set *Set) lookup(r *http.Request, id string) (*Session, error) {
 	s, ok := set.table.Get(id)
 	switch {
 	case !ok && set.keeper != nil:
-		return set.keeper.restore(r.Context(), id)
+		return set.keeper.restore(r.Context(), id, r)
 	case ok && s.kept != nil && s.kept.stale.Load():
 		set.keeper.refresh(s)
 		if s.ended.Load() {

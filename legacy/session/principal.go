@@ -24,8 +24,10 @@ func hashPrincipal(r *http.Request) string {
 
 // Caller tells who a request acts for that belongs to no session.
 func (set *Set) Caller(r *http.Request) downstream.Caller {
+	principal := set.Principal(r)
 	return downstream.Caller{
-		Principal:     set.Principal(r),
+		Principal:     principal,
+		Party:         party(principal, r),
 		Authorization: web.Header(r.Header, "Authorization"),
 		Header:        r.Header,
 		Transport:     observe.StreamableHTTP,
@@ -46,6 +48,20 @@ func (set *Set) callerOf(s *Session, r *http.Request) (downstream.Caller, bool) 
 	}
 	c.Principal = set.Principal(r)
 	return c, SamePrincipal(c.Principal, principal)
+}
+
+// Party returns whose share of memory and of turns a request takes. Nobody is anonymous
+// often: a session costs a stranger nothing, so that all of its address stand for one.
+func (set *Set) Party(r *http.Request) string { return party(set.Principal(r), r) }
+
+func party(principal string, r *http.Request) string {
+	if principal != "" {
+		return principal
+	}
+	if from := web.Address(r); from != "" {
+		return "address " + from // no principal is called so: it has a space
+	}
+	return ""
 }
 
 // SamePrincipal compares two principals in constant time.

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"net/http"
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/logfield"
@@ -12,8 +13,9 @@ import (
 )
 
 // restore brings a session back that this process doesn't know. It returns nil when
-// there is none, and an error when it may be there but cannot be had now.
-func (k *keeper) restore(ctx context.Context, id string) (*Session, error) {
+// there is none, and an error when it may be there but cannot be had now. by is the
+// request that names it; nil: something in it is due.
+func (k *keeper) restore(ctx context.Context, id string, by *http.Request) (*Session, error) {
 	if len(id) > store.MaxID {
 		return nil, nil
 	}
@@ -21,7 +23,7 @@ func (k *keeper) restore(ctx context.Context, id string) (*Session, error) {
 		if s, ok := k.set.table.Get(id); ok {
 			return s, nil // just now
 		}
-		return k.revive(context.WithoutCancel(ctx), id)
+		return k.revive(context.WithoutCancel(ctx), id, by)
 	})
 	if err != nil {
 		k.set.opt.Logger.Warn().Err(err).Str(logfield.SessionID, logfield.Short(id)).Msg("a session could not be brought back")
@@ -33,7 +35,7 @@ func (k *keeper) restore(ctx context.Context, id string) (*Session, error) {
 	return s, err
 }
 
-func (k *keeper) revive(ctx context.Context, id string) (*Session, error) {
+func (k *keeper) revive(ctx context.Context, id string, by *http.Request) (*Session, error) {
 	bounded, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	record, version, err := k.get(bounded, id, false)
@@ -50,11 +52,15 @@ func (k *keeper) revive(ctx context.Context, id string) (*Session, error) {
 			return nil, err
 		}
 	}
-	if s.account, err = OpenAccount(k.set.opt.Memory, record.Principal, len(record.Conversation)+len(record.Authorization)); err != nil {
+	of := record.Principal
+	if by != nil {
+		of = party(of, by)
+	}
+	if s.account, err = OpenAccount(k.set.opt.Memory, of, len(record.Conversation)+len(record.Authorization)); err != nil {
 		return nil, err
 	}
 	s.streams.Init(k.set.opt.Streams, &s.rec, s.account, first)
-	caller := downstream.Caller{Principal: record.Principal, Authorization: record.Authorization, Account: s.account, Transport: observe.StreamableHTTP}
+	caller := downstream.Caller{Principal: record.Principal, Party: of, Authorization: record.Authorization, Account: s.account, Transport: observe.StreamableHTTP}
 	if s.conv, err = k.set.opt.Backend.Restore(ctx, caller, record.Conversation, s.pusher()); err != nil {
 		s.account.Close()
 		return nil, err

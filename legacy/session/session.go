@@ -53,7 +53,7 @@ type Session struct {
 func (set *Set) New(caller downstream.Caller, declared int) (*Session, error) {
 	s := &Session{set: set, auth: caller.Authorization, born: time.Now()}
 	var err error
-	if s.account, err = OpenAccount(set.opt.Memory, caller.Principal, declared+len(caller.Authorization)); err != nil {
+	if s.account, err = OpenAccount(set.opt.Memory, caller.Party, declared+len(caller.Authorization)); err != nil {
 		return nil, err
 	}
 	s.streams.Init(set.opt.Streams, &s.rec, s.account, set.keeper.number())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -12,7 +13,7 @@ import (
 // client is a legacy client over Streamable HTTP.
 type client struct {
 	url     string
-	token   string
+	who     http.Header // what tells it apart from others
 	http    *http.Client
 	session string
 	tally   *tally
@@ -42,8 +43,8 @@ func (t *tally) sum() (n int) {
 	return n
 }
 
-func newClient(url, token string, t *tally) *client {
-	return &client{url: url, token: token, tally: t, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4}}}
+func newClient(url string, who http.Header, t *tally) *client {
+	return &client{url: url, who: who, tally: t, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4}}}
 }
 
 // open begins a session, whose client says so much of itself.
@@ -98,9 +99,7 @@ func (c *client) send(ctx context.Context, body string) (*http.Response, error) 
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
-	if c.token != "" {
-		req.Header.Set("Authorization", "Bearer "+c.token)
-	}
+	maps.Copy(req.Header, c.who)
 	if c.session != "" {
 		req.Header.Set("Mcp-Session-Id", c.session)
 	}

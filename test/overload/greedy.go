@@ -117,7 +117,10 @@ func speak(ctx context.Context, c *client, method, header, body string) {
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
-	head := method + " " + at.Path + " HTTP/1.1\r\nHost: " + at.Host + "\r\nAuthorization: Bearer " + c.token + "\r\n" + header
+	head := method + " " + at.Path + " HTTP/1.1\r\nHost: " + at.Host + "\r\n" + header
+	for name, values := range c.who {
+		head += name + ": " + values[0] + "\r\n"
+	}
 	if c.session != "" {
 		head += "Mcp-Session-Id: " + c.session + "\r\n"
 	}
@@ -131,13 +134,13 @@ func speak(ctx context.Context, c *client, method, header, body string) {
 	<-ctx.Done() // or the rest of the answer, which is left unread
 }
 
-// each has greedy clients of one principal make a flood, this many at a time.
-func (f *flood) each(ctx context.Context, address string, n int, t *tally) {
+// each has greedy clients make a flood, this many at a time.
+func (f *flood) each(ctx context.Context, n int, newClient func() *client) {
 	var greedy sync.WaitGroup
 	for range n {
 		greedy.Go(func() {
 			for ctx.Err() == nil {
-				c := newClient(address, "greedy", t)
+				c := newClient()
 				for range 50 {
 					if ctx.Err() == nil {
 						f.run(ctx, c)

@@ -1,6 +1,7 @@
 // Command overload floods the bridge with greedy clients of one principal, in every way
 // in which a client can make it hold something, while a few behaving sessions make
-// their calls, and tells how fair it was.
+// their calls, and tells how fair it was. With -anonymous nobody has credentials, and
+// the greedy ones have an address in common; with -store waiting calls are kept in a file.
 //
 //	go run ./test/overload -calls 200
 //
@@ -14,8 +15,10 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -29,6 +32,7 @@ type settings struct {
 	calls, behaving, greedy int
 	memory                  int64
 	binary, flood           string
+	anonymous, store        bool
 }
 
 func main() {
@@ -39,6 +43,8 @@ func main() {
 	flag.Int64Var(&s.memory, "memory", 192, "limits.memory in MiB")
 	flag.StringVar(&s.binary, "bridge", "", "the bridge's binary; empty: build it")
 	flag.StringVar(&s.flood, "flood", "", "only the floods whose names contain this")
+	flag.BoolVar(&s.anonymous, "anonymous", false, "clients are told apart by their addresses only")
+	flag.BoolVar(&s.store, "store", false, "sessions and waiting calls are kept in a file")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -76,7 +82,11 @@ func run(ctx context.Context, s *settings, out io.Writer) (fair bool, err error)
 
 // suffer has behaving sessions make their calls, alone and during a flood.
 func (s *settings) suffer(ctx context.Context, f *flood, upstream string, out io.Writer) (fair bool, err error) {
-	options := append([]string{"--limits.memory", fmt.Sprintf("%dMiB", s.memory)}, f.settings...)
+	options, clean, err := s.options(f)
+	if err != nil {
+		return false, err
+	}
+	defer clean()
 	b, err := program.Start(ctx, s.binary, upstream, options...)
 	if err != nil {
 		return false, err
@@ -84,7 +94,7 @@ func (s *settings) suffer(ctx context.Context, f *flood, upstream string, out io
 	defer b.Stop()
 	behaving := make([]*client, s.behaving)
 	for i := range behaving {
-		behaving[i] = newClient(b.URL, fmt.Sprint("behaving", i), nil)
+		behaving[i] = s.client(b.URL, i+1, nil)
 		if got := behaving[i].open(ctx, 1); got != "OK" {
 			return false, fmt.Errorf("a session cannot be opened: %s", got)
 		}
@@ -93,7 +103,7 @@ func (s *settings) suffer(ctx context.Context, f *flood, upstream string, out io
 	greedy := newTally()
 	flooding, stop := context.WithCancel(ctx)
 	var flood sync.WaitGroup
-	flood.Go(func() { f.each(flooding, b.URL, s.greedy, greedy) })
+	flood.Go(func() { f.each(flooding, s.greedy, func() *client { return s.client(b.URL, 0, greedy) }) })
 	for greedy.sum() < s.greedy && ctx.Err() == nil { // it has begun
 		time.Sleep(time.Millisecond)
 	}
@@ -103,6 +113,31 @@ func (s *settings) suffer(ctx context.Context, f *flood, upstream string, out io
 	fmt.Fprintf(out, "%s\n  behaving: %s, p50 ×%.1f, p99 ×%.1f of those alone\n  greedy:   %s\n",
 		f.name, ok, took.at(.5)/alone.at(.5), took.at(.99)/alone.at(.99), greedy)
 	return s.within(b, out) && ok.all(), nil
+}
+
+// options are the flags of the bridge that suffers a flood. clean removes what it kept.
+func (s *settings) options(f *flood) (flags []string, clean func(), err error) {
+	flags, clean = append([]string{"--limits.memory", fmt.Sprintf("%dMiB", s.memory)}, f.settings...), func() {}
+	if s.anonymous {
+		flags = append(flags, "--trusted-proxies", "127.0.0.1")
+	}
+	if s.store {
+		dir, err := os.MkdirTemp("", "overload")
+		if err != nil {
+			return nil, nil, err
+		}
+		flags, clean = append(flags, "--store.url", "file:"+filepath.Join(dir, "store")), func() { _ = os.RemoveAll(dir) }
+	}
+	return flags, clean, nil
+}
+
+// client returns the client of this number: 0 is greedy, however many there are of it.
+func (s *settings) client(url string, number int, t *tally) *client {
+	who := fmt.Sprint("client", number)
+	if s.anonymous {
+		return newClient(url, http.Header{"X-Forwarded-For": {fmt.Sprintf("192.0.2.%d", number)}}, t)
+	}
+	return newClient(url, http.Header{"Authorization": {"Bearer " + who}}, t)
 }
 
 // within reports whether the process kept to its memory.
