@@ -21,6 +21,7 @@ type attempt struct {
 	err  error         // why it failed; read after done
 
 	shown func(Pending) // called with what the person can do; may be nil
+	over  *time.Time    // of the sign-in whose login will not do, since another is wanted; nil: any will
 
 	wantsTab chan struct{} // gets a value when somebody needs the browser; full from the start but for Refusal.Shown
 
@@ -132,12 +133,16 @@ func (t *attempt) kept(ctx context.Context) (bool, error) {
 	}
 	a.login.Store(l)
 	if l == nil || t.refused.Status != http.StatusUnauthorized || l.header() != t.refused.Authorization || l.Access == "" ||
-		time.Since(l.Updated) < again {
+		lately(l.Updated, again) {
 		return false, nil
 	}
 	next, err := a.refresh(ctx, l.Access)
 	return err == nil && next.header() != "", err
 }
+
+// lately reports whether something happened a short time ago. What a clock that was wrong
+// has put into the future did not.
+func lately(then time.Time, ago time.Duration) bool { return time.Since(then).Abs() < ago }
 
 // again is how soon tokens that were refused right after they were got are got in
 // the same way once more.
@@ -147,7 +152,7 @@ const again = 30 * time.Second
 // of no use.
 func (t *attempt) hopeless(at *place) error {
 	l := t.agent.login.Load()
-	if l == nil || l.header() == "" || l.header() != t.refused.Authorization || l.Issuer != at.meta.Issuer || time.Since(l.SignedIn) > tabEvery {
+	if l == nil || l.header() == "" || l.header() != t.refused.Authorization || l.Issuer != at.meta.Issuer || !lately(l.SignedIn, tabEvery) {
 		return nil
 	}
 	switch {
@@ -162,7 +167,7 @@ func (t *attempt) hopeless(at *place) error {
 
 // suits reports whether a login may do where the refused credentials did not.
 func (t *attempt) suits(l *Login) bool {
-	if l == nil || !l.valid(time.Now()) || l.header() == t.refused.Authorization {
+	if l == nil || !l.valid(time.Now()) || l.header() == t.refused.Authorization || t.over != nil && l.SignedIn.Equal(*t.over) {
 		return false
 	}
 	return covers(union(l.Requested, l.Granted), t.asked.scopes)

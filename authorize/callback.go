@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 )
 
 // entrance is where the browser comes back to.
@@ -20,6 +22,7 @@ type entrance struct {
 	came      chan error
 	listeners []net.Listener
 	http      *http.Server
+	under     singleflight.Group // of answers: a page that is loaded twice ends alike
 }
 
 const (
@@ -130,7 +133,7 @@ func (e *entrance) close() {
 func (e *entrance) answer(a *Agent, w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), RequestTimeout)
 	defer cancel()
-	_, err := a.complete(ctx, r.URL.Query())
+	_, err, _ := e.under.Do(r.URL.RawQuery, func() (any, error) { return a.complete(ctx, r.URL.Query()) })
 	writePage(w, a.opt.host(), err)
 	if err == error(errForeign) {
 		return

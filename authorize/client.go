@@ -110,7 +110,7 @@ func (a *Agent) register(ctx context.Context, at *place, redirects []string) (cl
 	got, err := oauthex.RegisterClient(ctx, at.meta.RegistrationEndpoint, &oauthex.ClientRegistrationMetadata{
 		RedirectURIs: redirects, TokenEndpointAuthMethod: method, GrantTypes: grants, ResponseTypes: []string{"code"},
 		ClientName: a.opt.ClientName, ApplicationType: "native", SoftwareID: "mcp-bridge",
-	}, &http.Client{Transport: reply, Timeout: RequestTimeout})
+	}, a.through(reply))
 	switch {
 	case err != nil && (reply.status == 0 || reply.status >= 500):
 		return client{}, passing(err, "the authorization server %s cannot register the bridge at present; try again later", hostOf(at.meta.Issuer))

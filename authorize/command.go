@@ -56,6 +56,9 @@ func (a *Agent) Paste(ctx context.Context, challenge []string, show func(Pending
 func (a *Agent) byCommand(challenge []string) *attempt {
 	refused := Refusal{Status: http.StatusUnauthorized, Challenge: challenge}
 	t := &attempt{agent: a, refused: refused, asked: refused.read(), wantsTab: make(chan struct{}, 1)}
+	if l := a.login.Load(); l != nil {
+		t.over = &l.SignedIn
+	}
 	t.needTab()
 	return t
 }

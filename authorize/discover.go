@@ -35,6 +35,9 @@ func (a *Agent) locate(ctx context.Context, c *challenge) (*place, error) {
 }
 
 func (a *Agent) search(ctx context.Context, c *challenge) (*place, error) {
+	if err := wellknown.Secure(a.opt.Server); err != nil {
+		return nil, failf(err, "the bridge shows a login to servers by https only, and %s is connected to by http: anybody between could read it. Connect to its https address", a.opt.host())
+	}
 	resource, err := a.resource(ctx, c.metadata)
 	if err != nil {
 		return nil, err
@@ -77,7 +80,7 @@ func (a *Agent) choose(offered []string) (string, error) {
 // that are wrong end the search, since an attacker would provide just these.
 func (a *Agent) resource(ctx context.Context, named string) (*oauthex.ProtectedResourceMetadata, error) {
 	for _, at := range wellknown.ResourcePlaces(named, a.opt.Server) {
-		if err := wellknown.Secure(at); err != nil {
+		if err := wellknown.From(a.opt.Server, at); err != nil {
 			return nil, failf(err, "%s says that its metadata are at an address that is not safe: %s", a.opt.host(), clip(err.Error()))
 		}
 		var found oauthex.ProtectedResourceMetadata
@@ -106,12 +109,18 @@ func (a *Agent) rootIssuer() *oauthex.ProtectedResourceMetadata {
 
 // issuer reads and judges the metadata of an authorization server.
 func (a *Agent) issuer(ctx context.Context, issuer string) (*metadata, error) {
+	if err := wellknown.From(a.opt.Server, issuer); err != nil && issuer != a.opt.Issuer && issuer != a.opt.IDP.Issuer {
+		return nil, failf(err, "%s sends you to sign in at an address that is not safe: %s", a.opt.host(), clip(err.Error()))
+	}
 	for _, at := range wellknown.IssuerPlaces(issuer) {
 		read := a.readIssuer
 		if !a.redirects() {
 			read = a.readPlainIssuer
 		}
 		found, err := read(ctx, at, issuer)
+		if err == nil && found != nil {
+			err = found.safe(issuer)
+		}
 		if found != nil || err != nil {
 			return found, err
 		}
@@ -119,11 +128,21 @@ func (a *Agent) issuer(ctx context.Context, issuer string) (*metadata, error) {
 	return nil, failf(nil, "no authorization server answers at %s; the operator of %s should look at its metadata", clip(issuer), a.opt.host())
 }
 
+// safe refuses metadata that lead to where nothing should be entrusted to.
+func (m *metadata) safe(issuer string) error {
+	for _, address := range []string{m.AuthorizationEndpoint, m.TokenEndpoint, m.RegistrationEndpoint, m.DeviceEndpoint} {
+		if err := wellknown.From(issuer, address); err != nil {
+			return failf(err, "the authorization server %s cannot be used: one of its addresses is not safe: %s", hostOf(issuer), clip(err.Error()))
+		}
+	}
+	return nil
+}
+
 // readIssuer reads metadata that a browser is to be entrusted to; nil: there are none
 // at this place.
 func (a *Agent) readIssuer(ctx context.Context, at, issuer string) (*metadata, error) {
 	seen := &witness{base: a.opt.Issuers.Transport, lists: a.opt.AssumePKCE}
-	meta, err := oauthex.GetAuthServerMeta(ctx, at, issuer, &http.Client{Transport: seen, Timeout: RequestTimeout})
+	meta, err := oauthex.GetAuthServerMeta(ctx, at, issuer, a.through(seen))
 	switch {
 	case err != nil && (seen.status == 0 || seen.status >= 500):
 		return nil, passing(err, "the authorization server %s cannot be asked: %s", hostOf(issuer), clip(wellknown.Reason(err)))
@@ -172,6 +191,13 @@ func (a *Agent) readPlainIssuer(ctx context.Context, at, issuer string) (*metada
 
 // redirects reports whether a browser may come back with a code.
 func (a *Agent) redirects() bool { return a.opt.Grant == Auto || a.opt.Grant == Code }
+
+// through returns the client for authorization servers, with another way to them.
+func (a *Agent) through(way http.RoundTripper) *http.Client {
+	client := *a.opt.Issuers
+	client.Transport = way
+	return &client
+}
 
 // witness notes what the response of a request was: oauthex tells neither the
 // status nor the members that it does not know.

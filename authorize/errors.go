@@ -1,6 +1,7 @@
 package authorize
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -93,6 +94,10 @@ func refusedToken(issuer string, err error) *Failure {
 	}
 	refused, ok := errors.AsType[*oauth2.RetrieveError](err)
 	switch {
+	case errors.Is(err, wellknown.ErrElsewhere):
+		return failf(err, "the authorization server %s wanted your sign-in sent to another place: that was not done, and nothing was lost; its operator should know", hostOf(issuer))
+	case errors.Is(err, context.Canceled):
+		return passing(err, "the sign-in at %s was stopped", hostOf(issuer))
 	case !ok:
 		return passing(err, "the authorization server %s cannot be reached (%s); nothing was lost, try again later", hostOf(issuer), clip(wellknown.Reason(err)))
 	case refused.ErrorCode == "" && refused.Response != nil && refused.Response.StatusCode >= 500:

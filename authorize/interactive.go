@@ -55,7 +55,7 @@ const leaderTime = 5 * time.Second
 // follow tells of a sign-in that another process leads. Its page may be shown by a client
 // of that one: then this one opens it, too, where it is needed.
 func (t *attempt) follow(p *pending) {
-	if time.Since(p.Began) < leaderTime {
+	if lately(p.Began, leaderTime) {
 		t.show(p.told(true))
 		return
 	}
@@ -149,7 +149,7 @@ func (t *attempt) browse(p *pending) bool {
 		return false
 	}
 	stamp, name := key(a.opt.Server)+openedFile, a.store.pendingName(p.State)
-	if info, err := os.Stat(a.store.path(stamp)); err == nil && time.Since(info.ModTime()) < tabEvery {
+	if info, err := os.Stat(a.store.path(stamp)); err == nil && lately(info.ModTime(), tabEvery) {
 		last, err := os.ReadFile(a.store.path(stamp))
 		return err == nil && string(last) == name // else it was another page, which has had its answer
 	}
@@ -157,6 +157,7 @@ func (t *attempt) browse(p *pending) bool {
 		return false // else nothing would keep tabs from being opened again and again
 	}
 	if err := browser.Open(a.opt.Browser, p.URL); err != nil {
+		_ = os.Remove(a.store.path(stamp)) // no tab was opened: whoever can may do so
 		a.opt.Log.Warn().Err(err).Str("url", p.URL).Msg("the browser cannot be opened (auth.browser): open this address to sign in")
 		return false
 	}

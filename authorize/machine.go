@@ -2,7 +2,6 @@ package authorize
 
 import (
 	"context"
-	"net/http"
 	"net/url"
 	"os"
 	"strings"
@@ -71,7 +70,7 @@ func (a *Agent) assertEmployee(ctx context.Context, at *place, scopes []string) 
 	token, err := oauthex.ExchangeToken(ctx, meta.TokenEndpoint, &oauthex.TokenExchangeRequest{
 		RequestedTokenType: oauthex.TokenTypeIDJAG, Audience: at.meta.Issuer, Resource: at.resource, Scope: scopes,
 		SubjectToken: strings.TrimSpace(string(identity)), SubjectTokenType: oauthex.TokenTypeIDToken,
-	}, credentials, &http.Client{Transport: a.opt.Issuers.Transport, Timeout: RequestTimeout})
+	}, credentials, a.through(a.opt.Issuers.Transport))
 	if err != nil {
 		if code := codeOf(err); code == "invalid_grant" {
 			return "", failf(err, "%s does not accept the ID token of auth.idp.token-file; it may have expired", hostOf(idp.Issuer))

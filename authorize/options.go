@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"github.com/mcpbridge/bridge/internal/wellknown"
 )
 
 // Grant is the way in which tokens are got.
@@ -108,12 +110,7 @@ func (o *Options) defaults() error {
 	o.Grant = cmp.Or(o.Grant, Auto)
 	o.Store = cmp.Or(o.Store, "auto")
 	o.ClientName = cmp.Or(o.ClientName, "MCP Bridge")
-	if o.Resources == nil {
-		o.Resources = &http.Client{Timeout: RequestTimeout}
-	}
-	if o.Issuers == nil {
-		o.Issuers = &http.Client{Timeout: RequestTimeout}
-	}
+	o.Resources, o.Issuers = careful(o.Resources), careful(o.Issuers)
 	if o.Keys == nil {
 		o.Keys = systemKeyring{}
 	}
@@ -121,6 +118,16 @@ func (o *Options) defaults() error {
 		o.Dir, err = DefaultDir()
 	}
 	return err
+}
+
+// careful returns a client that is not led astray; given nil, a new one.
+func careful(client *http.Client) *http.Client {
+	if client == nil {
+		client = &http.Client{Timeout: RequestTimeout}
+	}
+	own := *client
+	own.CheckRedirect = wellknown.Follow
+	return &own
 }
 
 // DefaultDir is where logins are kept when nothing else is said.

@@ -69,7 +69,7 @@ func (s *store) pendingName(state string) string {
 // to nothing.
 func (s *store) keepPending(p *pending) error {
 	s.eachPending(func(name string, old *pending) {
-		if time.Since(old.Began) > signInLife {
+		if !lately(old.Began, signInLife) {
 			_ = os.Remove(s.path(name)) // another process may have done so
 		}
 	})
@@ -94,7 +94,7 @@ func (s *store) eachPending(f func(name string, p *pending)) {
 // nil without one.
 func (s *store) newestPending() (newest *pending) {
 	s.eachPending(func(_ string, p *pending) {
-		if time.Since(p.Began) < signInLife-time.Minute && (newest == nil || p.Began.After(newest.Began)) {
+		if lately(p.Began, signInLife-time.Minute) && (newest == nil || p.Began.After(newest.Began)) {
 			newest = p
 		}
 	})
@@ -107,7 +107,7 @@ func (s *store) pendingOf(state string) *pending {
 	if state == "" || s.read(s.pendingName(state), p, &p.pendingSecrets) != nil {
 		return nil
 	}
-	if subtle.ConstantTimeCompare([]byte(p.State), []byte(state)) != 1 || time.Since(p.Began) > signInLife {
+	if subtle.ConstantTimeCompare([]byte(p.State), []byte(state)) != 1 || !lately(p.Began, signInLife) {
 		return nil
 	}
 	return p
@@ -123,15 +123,16 @@ func (a *Agent) complete(ctx context.Context, answer url.Values) (*Login, error)
 	if p == nil {
 		return nil, errForeign
 	}
+	if !a.store.claim(p) {
+		return nil, errForeign
+	}
 	if err := p.judge(answer); err != nil {
-		a.store.dropPending(p)
 		return nil, err
 	}
 	token, err := a.exchange(ctx, p.TokenEndpoint, p.Issuer, &p.Client, grantCode, url.Values{
 		"code": {answer.Get("code")}, "redirect_uri": {p.Redirect}, "code_verifier": {p.Verifier}, "resource": {a.parameter(p.Resource)},
 	})
 	if err != nil {
-		a.store.dropPending(p)
 		if code := codeOf(err); code == "invalid_client" || code == "unauthorized_client" {
 			a.forgetClient(ctx, p.Issuer)
 		}
@@ -186,7 +187,10 @@ func (a *Agent) finish(ctx context.Context, l *Login) error {
 	return nil
 }
 
-func (s *store) dropPending(p *pending) { _ = os.Remove(s.path(s.pendingName(p.State))) }
+// claim takes a sign-in out of the world for the one answer that may finish it. A code is
+// good for one use: authorization servers take a second one for theft, and revoke what
+// came of the first (RFC 6749, 4.1.2).
+func (s *store) claim(p *pending) bool { return os.Remove(s.path(s.pendingName(p.State))) == nil }
 
 // forgetClient drops a registration that the authorization server does not know
 // any more, so that the next sign-in registers anew.

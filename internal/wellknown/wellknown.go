@@ -105,6 +105,40 @@ func IsLoopback(host string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
+// maxHops bounds how often one request is sent elsewhere.
+const maxHops = 5
+
+// ErrElsewhere is what Follow says of redirects that are not followed.
+var ErrElsewhere = errors.New("it sends requests to another place, which the bridge does not follow")
+
+// Follow is a CheckRedirect for what belongs to sign-ins. What is posted holds codes and
+// secrets, and stays with whom it was meant for; what is read never leads to where nothing
+// should be entrusted to.
+func Follow(r *http.Request, via []*http.Request) error {
+	first := via[0]
+	switch {
+	case len(via) > maxHops:
+		return errors.New("it sends requests in circles")
+	case first.Method != http.MethodGet && (r.URL.Scheme != first.URL.Scheme || r.URL.Host != first.URL.Host):
+		return ErrElsewhere
+	}
+	return From(first.URL.String(), r.URL.String())
+}
+
+// From refuses what Secure does, and places on this machine that one elsewhere names:
+// they are none of its business.
+func From(base, address string) error {
+	if err := Secure(address); err != nil {
+		return err
+	}
+	u, err := url.Parse(address)
+	b, err2 := url.Parse(base)
+	if err == nil && err2 == nil && u.Scheme == "http" && !IsLoopback(b.Hostname()) {
+		return fmt.Errorf("%s://%s is on this machine, and %s is not", u.Scheme, u.Host, b.Host)
+	}
+	return nil
+}
+
 // MaxDocument bounds a metadata document, in bytes.
 const MaxDocument = 1 << 20
 

@@ -4,6 +4,7 @@
 package issuer
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -43,6 +44,7 @@ type Issuer struct {
 	Live     map[string]string // scope by access token
 	Refresh  map[string]string // scope by refresh token
 	device   string            // the code that waits
+	Interval int64             // at which to ask about it, in seconds; 0: 1
 	Agreed   bool
 	Tabs     int // authorization requests
 	Joined   int // registrations
@@ -221,7 +223,7 @@ func (i *Issuer) begin(w http.ResponseWriter, r *http.Request) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.device = rand.Text()
-	reply(w, 200, map[string]any{"device_code": i.device, "user_code": "WDJB-MJHT", "verification_uri": i.URL + "/enter", "expires_in": 600, "interval": 1})
+	reply(w, 200, map[string]any{"device_code": i.device, "user_code": "WDJB-MJHT", "verification_uri": i.URL + "/enter", "expires_in": 600, "interval": cmp.Or(i.Interval, 1)})
 }
 
 func (i *Issuer) revoke(w http.ResponseWriter, r *http.Request) {
