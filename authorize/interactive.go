@@ -10,8 +10,6 @@ import (
 )
 
 const (
-	// signInLife is how long a person may take to sign in.
-	signInLife = 10 * time.Minute
 	// lookEvery is how often a process looks for what another one has done.
 	lookEvery = 200 * time.Millisecond
 	// tabEvery bounds how often a browser is asked to open a page for one server,

@@ -65,3 +65,7 @@ func (l *Login) bare(keepClient bool) *Login {
 	}
 	return &out
 }
+
+// lately reports whether something happened a short time ago. What a clock that was wrong
+// has put into the future did not.
+func lately(then time.Time, ago time.Duration) bool { return time.Since(then).Abs() < ago }

@@ -35,6 +35,9 @@ type pendingSecrets struct {
 	URL      string `json:"url"` // holds the state
 }
 
+// signInLife is how long a person may take to sign in.
+const signInLife = 10 * time.Minute
+
 // begin makes a sign-in. The issuer is recorded before the browser leaves.
 func (a *Agent) begin(at *place, c *client, redirect string, scopes []string) *pending {
 	p := &pending{
