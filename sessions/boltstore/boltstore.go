@@ -53,28 +53,10 @@ type Store struct {
 	damaged atomic.Bool  // somebody who read it found that it is not
 }
 
-// queue is what waits for the writer.
-type queue struct {
-	mu      sync.Mutex
-	waiting []*request
-	writing bool
-	closed  bool
-}
-
-// request is a change that waits for the writer.
-type request struct {
-	apply func(*batch) error // changes nothing when it fails
-	err   error              // may be read when done is closed
-	done  chan struct{}
-}
-
 // ErrInUse says that another process has the file open.
 var ErrInUse = errors.New("another process has the store open")
 
 var bucketName = []byte("records")
-
-// maxBatch bounds how many requests share a write.
-const maxBatch = 1024
 
 // lockPatience is how long Open waits for another process to let go of the file.
 const lockPatience = time.Second
@@ -172,29 +154,6 @@ func guard(err *error) {
 	}
 }
 
-// write carries out what waits until nothing does.
-func (s *Store) write() {
-	for s.writeOnce() {
-	}
-}
-
-// writeOnce carries out what waits, and reports whether it is to go on.
-func (s *Store) writeOnce() bool {
-	q := &s.queue
-	q.mu.Lock()
-	requests := q.waiting
-	q.waiting = nil
-	if len(requests) > maxBatch {
-		requests, q.waiting = requests[:maxBatch:maxBatch], requests[maxBatch:]
-	}
-	q.mu.Unlock()
-	s.commit(requests)
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.writing = len(q.waiting) > 0
-	return q.writing
-}
-
 func (s *Store) view(look func(*bolt.Bucket)) (err error) {
 	defer func() {
 		if errors.Is(err, store.ErrCorrupt) {
@@ -207,49 +166,6 @@ func (s *Store) view(look func(*bolt.Bucket)) (err error) {
 		look(tx.Bucket(bucketName))
 		return nil
 	}))
-}
-
-// do has a change carried out: here and now where that waits for no disk and nobody else
-// writes, otherwise on the goroutine that does.
-func (s *Store) do(ctx context.Context, apply func(*batch) error) error {
-	if err := s.usable(ctx); err != nil {
-		return err
-	}
-	r := &request{apply: apply, done: make(chan struct{})}
-	q := &s.queue
-	q.mu.Lock()
-	if q.closed {
-		q.mu.Unlock()
-		return store.ErrClosed
-	}
-	q.waiting = append(q.waiting, r)
-	mine := !q.writing
-	q.writing = true
-	if mine {
-		s.running.Add(1)
-	}
-	q.mu.Unlock()
-	if mine {
-		s.begin()
-	}
-	select {
-	case <-r.done:
-		return r.err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// begin has what waits written; the caller has counted it as running.
-func (s *Store) begin() {
-	if s.relaxed && !s.writeOnce() {
-		s.running.Done()
-		return
-	}
-	go func() {
-		defer s.running.Done()
-		s.write()
-	}()
 }
 
 func (s *Store) usable(ctx context.Context) error {

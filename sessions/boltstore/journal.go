@@ -39,6 +39,7 @@ var (
 	frameMagic    = []byte("MBj1")
 	castagnoli    = crc32.MakeTable(crc32.Castagnoli)
 
+	noHead  [frameHead]byte
 	errFull = errors.New("the journal is full")
 )
 
@@ -156,7 +157,7 @@ func (j *journal) write(changes []done, sync bool) error {
 	if j.failed {
 		return errFull
 	}
-	j.buf = append(j.buf[:0], make([]byte, frameHead)...)
+	j.buf = append(j.buf[:0], noHead[:]...)
 	for i := range changes {
 		key, raw := keyOf(changes[i].at), changes[i].raw
 		length := uint32(0)
@@ -212,10 +213,10 @@ func (s *Store) replay(state byte) error {
 	if state == stateStrict && j.follows(text[j.at:]) {
 		return fmt.Errorf("%w: its journal is damaged at byte %d", store.ErrCorrupt, j.at)
 	}
-	b := &batch{recent: s.recent}
+	b := &batch{db: s.db, recent: s.recent}
 	return s.apply(b, []*request{{apply: func(b *batch) error {
 		for _, c := range changes {
-			b.put(c.at, c.raw)
+			b.put(c.at, b.get(c.at), c.raw)
 		}
 		return nil
 	}}})

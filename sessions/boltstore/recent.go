@@ -1,10 +1,7 @@
 package boltstore
 
 import (
-	"bytes"
-	"runtime/debug"
 	"slices"
-	"time"
 
 	"github.com/mcpbridge/bridge/sessions/store"
 	bolt "go.etcd.io/bbolt"
@@ -54,10 +51,12 @@ func (r recent) drop(at store.Address) {
 
 // batch is what requests that share a write look at and change.
 type batch struct {
-	below  *bolt.Bucket
+	db     *bolt.DB
+	tx     *bolt.Tx // of the file; nil until it is looked at
 	recent recent
 	done   []done // in order
 	toFile bool   // the journal is not enough
+	err    error  // of looking at the file
 }
 
 // done is a change of recent, with what was there before.
@@ -68,27 +67,41 @@ type done struct {
 	had    bool
 }
 
-// get returns what there is at an address, nil for nothing.
-func (b *batch) get(at store.Address) []byte {
-	if e, ok := b.recent.get(at); ok {
-		return e.raw
+// file calls look with what the file has.
+func (b *batch) file(look func(*bolt.Bucket)) {
+	if b.tx == nil && b.err == nil {
+		b.tx, b.err = b.db.Begin(false)
 	}
-	return b.below.Get(keyOf(at))
+	if b.err == nil {
+		look(b.tx.Bucket(bucketName))
+	}
 }
 
-// put changes what there is at an address; nil removes it.
-func (b *batch) put(at store.Address, raw []byte) {
+func (b *batch) close() {
+	if b.tx != nil {
+		_ = b.tx.Rollback()
+	}
+}
+
+// get returns what there is at an address.
+func (b *batch) get(at store.Address) entry {
+	e, ok := b.recent.get(at)
+	if !ok {
+		b.file(func(of *bolt.Bucket) { e.raw = of.Get(keyOf(at)) })
+		e.below = e.raw != nil
+	}
+	return e
+}
+
+// put changes what get has returned for an address; nil removes it.
+func (b *batch) put(at store.Address, was entry, raw []byte) {
 	before, had := b.recent.get(at)
 	b.done = append(b.done, done{at, raw, before, had})
-	below := before.below
-	if !had {
-		below = b.below.Get(keyOf(at)) != nil // again, which costs little: its pages are at hand
-	}
-	if raw == nil && !below {
+	if raw == nil && !was.below {
 		b.recent.drop(at) // the file never gets to know of it
 		return
 	}
-	b.recent.set(at, entry{raw, below})
+	b.recent.set(at, entry{raw, was.below})
 }
 
 // takeBack undoes all that was done.
@@ -100,121 +113,4 @@ func (b *batch) takeBack() {
 			b.recent.drop(d.at)
 		}
 	}
-}
-
-// commit carries out requests with one write. One that doesn't apply changes nothing and
-// leaves the others alone.
-func (s *Store) commit(requests []*request) {
-	b := &batch{recent: s.recent}
-	err := s.look()
-	if err == nil {
-		err = s.apply(b, requests)
-	}
-	if err == nil {
-		err = s.keep(b)
-	}
-	if err != nil {
-		s.mu.Lock()
-		b.takeBack()
-		s.mu.Unlock()
-	}
-	for _, r := range requests {
-		if err != nil {
-			r.err = plain(err)
-		}
-		close(r.done)
-	}
-}
-
-// lookEvery is how often the writer looks whether the file is whole.
-const lookEvery = 100 * time.Millisecond
-
-// look reports that the file is damaged: what the journal takes now would be lost with it.
-func (s *Store) look() error {
-	now := time.Now()
-	if now.Sub(s.looked) < lookEvery && !s.damaged.Load() {
-		return nil
-	}
-	if err := wanting(s.db); err != nil {
-		return err
-	}
-	s.looked = now
-	s.damaged.Store(false)
-	return nil
-}
-
-func (s *Store) apply(b *batch, requests []*request) error {
-	return s.view(func(below *bolt.Bucket) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		b.below = below
-		for _, r := range requests {
-			r.err = r.apply(b)
-		}
-	})
-}
-
-// keep writes down what was done.
-func (s *Store) keep(b *batch) error {
-	switch {
-	case b.toFile:
-	case len(b.done) == 0:
-		return nil
-	case s.journal.write(b.done, !s.relaxed) == nil:
-		return nil
-	}
-	return s.settle(s.state())
-}
-
-// settle brings all that is recent into the file, and begins the journal anew.
-func (s *Store) settle(state byte) error {
-	now := time.Now()
-	at := make([]store.Address, 0, len(s.recent))
-	for session, of := range s.recent {
-		for name := range of {
-			at = append(at, nameOf(session, name))
-		}
-	}
-	slices.SortFunc(at, func(a, b store.Address) int { return bytes.Compare(keyOf(a), keyOf(b)) })
-	generation := newGeneration()
-	err := s.update(func(tx *bolt.Tx) error {
-		b := tx.Bucket(bucketName)
-		for _, at := range at {
-			if err := s.bring(b, at, now); err != nil {
-				return err
-			}
-		}
-		return tx.Bucket(journalBucket).Put(journalKey, mark(state, generation, s.journal.size))
-	})
-	if err != nil {
-		return err
-	}
-	s.mu.Lock()
-	clear(s.recent)
-	s.mu.Unlock()
-	s.journal.begin(generation)
-	return nil
-}
-
-// bring makes the file's record that which is recent.
-func (s *Store) bring(b *bolt.Bucket, at store.Address, now time.Time) error {
-	e, _ := s.recent.get(at)
-	if _, _, _, ok := decode(e.raw, now); ok {
-		return b.Put(keyOf(at), e.raw)
-	}
-	if e.below {
-		return b.Delete(keyOf(at))
-	}
-	return nil
-}
-
-// update looks at the file first: when a transaction fails the engine reads all of it,
-// on a goroutine whose panics nobody can catch.
-func (s *Store) update(change func(*bolt.Tx) error) (err error) {
-	if err := wanting(s.db); err != nil {
-		return plain(err)
-	}
-	defer guard(&err)
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	return plain(s.db.Update(change))
 }

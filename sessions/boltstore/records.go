@@ -18,10 +18,11 @@ func (s *Store) Commit(ctx context.Context, session string, changes ...store.Cha
 	}
 	return s.do(ctx, func(b *batch) error {
 		now := time.Now()
-		versions := make([]uint64, len(changes))
+		was, versions := make([]entry, len(changes)), make([]uint64, len(changes))
 		for i, c := range changes {
 			at := store.Address{Session: session, Kind: c.Kind, ID: c.ID}
-			if version, _, _, ok := decode(b.get(at), now); ok {
+			was[i] = b.get(at)
+			if version, _, _, ok := decode(was[i].raw, now); ok {
 				versions[i] = version
 			}
 			if c.Replaces != store.Any && c.Replaces != versions[i] {
@@ -29,12 +30,11 @@ func (s *Store) Commit(ctx context.Context, session string, changes ...store.Cha
 			}
 		}
 		for i, c := range changes {
-			at := store.Address{Session: session, Kind: c.Kind, ID: c.ID}
-			if c.Delete {
-				b.put(at, nil)
-			} else {
-				b.put(at, encode(versions[i]+1, now.Add(c.TTL), c.Value))
+			var raw []byte
+			if !c.Delete {
+				raw = encode(versions[i]+1, now.Add(c.TTL), c.Value)
 			}
+			b.put(store.Address{Session: session, Kind: c.Kind, ID: c.ID}, was[i], raw)
 		}
 		return nil
 	})
@@ -109,8 +109,9 @@ func (s *Store) Touch(ctx context.Context, touches ...store.Touch) error {
 		now := time.Now()
 		for _, touch := range touches {
 			at := store.Address{Session: touch.Session, Kind: store.Session}
-			if version, _, value, ok := decode(b.get(at), now); ok {
-				b.put(at, encode(version, now.Add(touch.TTL), value))
+			was := b.get(at)
+			if version, _, value, ok := decode(was.raw, now); ok {
+				b.put(at, was, encode(version, now.Add(touch.TTL), value))
 			}
 		}
 		return nil
@@ -120,12 +121,14 @@ func (s *Store) Touch(ctx context.Context, touches ...store.Touch) error {
 // End implements store.Store.
 func (s *Store) End(ctx context.Context, session string) error {
 	return s.do(ctx, func(b *batch) error {
-		for name := range b.recent[session] {
-			b.put(nameOf(session, name), nil)
+		for name, was := range b.recent[session] {
+			b.put(nameOf(session, name), was, nil)
 		}
-		for key := range within(b.below, session) {
-			b.put(addressOf(key), nil)
-		}
+		b.file(func(of *bolt.Bucket) {
+			for key, raw := range within(of, session) {
+				b.put(addressOf(key), entry{raw, true}, nil)
+			}
+		})
 		return nil
 	})
 }
@@ -231,8 +234,9 @@ func (s *Store) sweep(from []byte, most int) (next []byte) {
 	_ = s.do(context.Background(), func(b *batch) error { // what stays is found next time
 		for _, key := range expired {
 			at := addressOf(key)
-			if _, _, _, ok := decode(b.get(at), now); !ok { // else it was renewed meanwhile
-				b.put(at, nil)
+			was := b.get(at)
+			if _, _, _, ok := decode(was.raw, now); !ok { // else it was renewed meanwhile
+				b.put(at, was, nil)
 			}
 		}
 		return nil
