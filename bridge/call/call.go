@@ -27,16 +27,29 @@ import (
 // What goes to the client is an effect (outbox.go): a client that reads slowly holds
 // up the effects behind it, and no lock. All else that an event leads to is done
 // under mu, since none of it waits: the timer, the cancellation of the request in
-// flight, the tables of the conversation.
+// flight, the tables of the session.
 //
-// Its states are those of the flow. While Sending, the request in flight belongs to
-// the goroutine that steps; in the other states none does, and the call is data and
-// a timer. A call is in the tables of its conversation from start to its end.
+// Its states are those of the flow, and only an event changes them: whoever has one takes
+// mu, feeds it (feedLocked), and lets go.
 //
-// Here are its steps, their effects (outbox.go) and its clock (timer.go). The rest is
-// done by its parts: an asker asks, saving keeps it beyond the process, a round is its
-// request in flight, a serverTask what the server has made of that, an ending words how
-// it ends, and a reporter tells who watches.
+//	admitted ──Start──▶ sending ◀──────────────────┐
+//	                       │ the server wants       │ answers, a pause's end,
+//	                       │ input, time or a task  │ the task's
+//	                       ▼                        │
+//	             gathering, pausing, polling ───────┘
+//	                       │
+//	     any of these ─────┴──▶ over: one last word is in the outbox, or none was wanted
+//	                       └──▶ left: kept, and another process goes on with it
+//
+// While sending, the request in flight belongs to the goroutine that steps; in the other
+// states none does, and the call is data and a timer. It is in the tables of its
+// session from Start to its end.
+//
+// Here are what it is and its timer; its steps are in step.go, their effects in outbox.go,
+// what a session does to it in begin.go. The rest is done by its parts: a speaker
+// carries effects out, an asker asks, saving keeps it beyond the process, a round is its request in flight, a
+// serverTask what the server has made of that, an ending words how it ends, and a reporter
+// tells who watches.
 type Call struct {
 	party  *Party
 	out    downstream.Reply
@@ -45,7 +58,6 @@ type Call struct {
 	roots  []byte      // of the configuration for this request; nil: none
 	serial uint64
 	name   []byte        // raw, of the tool or prompt
-	http   observe.HTTP  // in which it came
 	slot   *catalog.Slot // of the result; nil where it is not to be kept
 
 	held flight.Held
@@ -56,7 +68,8 @@ type Call struct {
 	caller    downstream.Caller // with the newest credentials of the principal
 	token     []byte            // of progress in the round in flight, as told upstream
 	left      atomic.Bool       // to another process; needs no lock
-	suspended bool              // it is in the conversation's LRU, unless it was evicted
+	http      observe.HTTP      // in which it came; never changes, and stands where a byte is free
+	suspended bool              // it is in the session's LRU, unless it was evicted
 	timer     *timer            // nil before the first request
 	ctx       *flight.Context   // of the request in flight; nil before the first
 	first     flight.Context    // that of the first request, which is the only one of most calls

@@ -28,7 +28,7 @@ var ErrDisconnected = errors.New("client disconnected")
 // WebSocket, or the pair of GET and POSTs of HTTP+SSE. Closing the connection
 // ends the session.
 //
-//	frame ──▶ receive ──▶ take ──▶ Conversation        (channel_in.go)
+//	frame ──▶ receive ──▶ take ──▶ Conversation        (receive.go)
 //	                                   │ Reply, Push
 //	     write ◀── send, one at a time ┘
 //
