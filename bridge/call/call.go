@@ -17,7 +17,7 @@ import (
 	"github.com/mcpbridge/bridge/observe"
 )
 
-// call is one client request from its arrival to its one end. Its flow decides,
+// Call is one client request from its arrival to its one end. Its flow decides,
 // the call carries out:
 //
 //	event ──▶ decide, under mu ──▶ effects, in order ──▶ carry out, without mu

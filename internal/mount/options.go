@@ -1,0 +1,69 @@
+package mount
+
+import (
+	"github.com/mcpbridge/bridge/bridge"
+	"github.com/mcpbridge/bridge/internal/dialect"
+	"github.com/mcpbridge/bridge/internal/passthrough"
+	"github.com/mcpbridge/bridge/internal/resource"
+	"github.com/mcpbridge/bridge/legacy"
+	"github.com/mcpbridge/bridge/negotiate"
+	"github.com/mcpbridge/bridge/observe"
+	"github.com/mcpbridge/bridge/observe/tap"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+// Options says what to mount. Only Upstream.URL, Caller or Command is required.
+type Options struct {
+	Upstream upstream.HTTPOptions
+	Caller   upstream.Caller // instead of Upstream, for servers that are neither HTTP nor a process
+	Command  *Command        // instead of Upstream, for servers that are a process
+	// Draft says how to speak to servers of a draft; nil: as they say that they
+	// speak. Whoever brings a Caller gives it the same one.
+	Draft  *dialect.Dialect
+	Probe  negotiate.Options
+	Legacy legacy.Options
+	Bridge bridge.Options // Upstream, Prober, ListsAsk, Hint and Modern are filled in
+	// Watch is told what ends here; nil: nobody is.
+	Watch observe.Watcher
+	Tap   *tap.Tap // keeps messages while somebody looks; needed with Watch
+	// RefuseModern answers modern requests as a legacy server would, instead
+	// of relaying them (Q1).
+	RefuseModern bool
+	// Relay says which legacy clients are handed to a server that speaks their
+	// revision.
+	Relay negotiate.RelayPolicy
+	// Concurrency is how many requests are at the server at the same time; the others
+	// wait for their turn; 4096.
+	Concurrency int
+	// DropAuthorization keeps clients' credentials from the server. Credentials
+	// in Upstream.Header do so in any case.
+	DropAuthorization bool
+	// SignIn has the bridge sign in to a server over HTTP itself; nil: its clients
+	// do, if anybody.
+	SignIn *SignIn
+	// Acting says that clients' tokens end here, and how the bridge acts for them; nil:
+	// they do not, or SignIn says it.
+	Acting *Acting
+	// Resource is the endpoint as OAuth sees it; nil: it does not.
+	Resource *resource.Resource
+}
+
+const defaultConcurrency = 4096
+
+// keepsCredentials reports whether no credentials of clients reach the server. A
+// command has no way to be told them.
+func (o *Options) keepsCredentials() bool {
+	policy := o.Upstream.Policy()
+	return o.Command != nil || o.DropAuthorization || o.SignIn != nil || o.Acting != nil && o.Acting.Exchange == nil || policy.KeepsCredentials()
+}
+
+// limitsOf returns what bounds modern requests.
+func limitsOf(opt *Options) passthrough.Limits {
+	return passthrough.Limits{Round: opt.Bridge.Limits.Flow.Round, Call: opt.Bridge.Limits.Flow.Call}
+}
+
+// Limits says what bounds sessions and their calls.
+type Limits struct {
+	Sessions int
+	Flows    int // that wait, of one session
+}
