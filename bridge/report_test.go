@@ -31,9 +31,9 @@ func (n *notes) say(text string) {
 	n.said = append(n.said, text)
 }
 
-func (n *notes) Repeated(why observe.Repeat) { n.say("repeated " + why.String()) }
-func (n *notes) Lost(what string)            { n.say("lost " + what) }
-func (n *notes) Cached(hit bool)             { n.say(fmt.Sprint("cached ", hit)) }
+func (n *notes) Repeated(why observe.Repeat)     { n.say("repeated " + why.String()) }
+func (n *notes) Lost(_ mcp.Version, what string) { n.say("lost " + what) }
+func (n *notes) Cached(hit bool)                 { n.say(fmt.Sprint("cached ", hit)) }
 func (n *notes) Overhead(p observe.Phase, took time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

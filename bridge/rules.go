@@ -42,7 +42,7 @@ func (b *rulebook) of(version mcp.Version) translate.Rules {
 	rules.Version = version
 	rules.Report = b.report
 	if watch := b.opt.Watch; watch != nil {
-		rules.Lost = watch.Lost
+		rules.Lost = func(what string) { watch.Lost(version, what) }
 	}
 	rules.AnsweredFor = b.opt.Ask != nil
 	return rules

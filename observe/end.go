@@ -32,7 +32,7 @@ type Watcher interface {
 	Repeated(Repeat)
 	// Lost says that something was told to a client in the words of an older revision,
 	// or not at all, by a word of package translate.
-	Lost(what string)
+	Lost(of mcp.Version, what string)
 	// Cached says whether a result that may be kept was there.
 	Cached(hit bool)
 	// Authorized says what came of a step on the way to a token, in the words of package

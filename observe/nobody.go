@@ -42,7 +42,7 @@ func (Nobody) Modern(string, string) {}
 func (Nobody) Repeated(Repeat) {}
 
 // Lost implements Watcher.
-func (Nobody) Lost(string) {}
+func (Nobody) Lost(mcp.Version, string) {}
 
 // Cached implements Watcher.
 func (Nobody) Cached(bool) {}

@@ -19,18 +19,18 @@ server directly.`,
 		Example: "  bridge serve --upstream https://mcp.example.com/mcp --admin.report clients.json\n  bridge report clients.json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			clients, err := report.Read(args[0])
+			was, err := report.Read(args[0])
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(env.out, "%s\n\n", report.Summary(clients))
-			for i := range clients {
-				c := &clients[i]
+			fmt.Fprintf(env.out, "%s\n\n", was.Summary())
+			for i := range was.Clients {
+				c := &was.Clients[i]
 				unit := "sessions"
 				if c.Modern {
 					unit = "requests"
 				}
-				fmt.Fprintf(env.out, "%s %s, %s: %d %s, last on %s\n  %s\n", c.Name, c.Version, c.Revision, c.Sessions, unit, c.Last.Format(time.DateOnly), c.Verdict())
+				fmt.Fprintf(env.out, "%s %s, %s: %d %s, last on %s\n  %s\n", c.Name, c.Version, c.Revision, c.Sessions, unit, c.Last.Format(time.DateOnly), was.Verdict(c))
 			}
 			return nil
 		},

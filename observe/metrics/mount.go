@@ -264,7 +264,7 @@ func (m *Mount) Modern(client, version string) {
 func (m *Mount) Repeated(why observe.Repeat) { m.repeats[why].Inc() }
 
 // Lost implements observe.Watcher.
-func (m *Mount) Lost(what string) { m.losses.of(lossWord(what)).Inc() }
+func (m *Mount) Lost(_ mcp.Version, what string) { m.losses.of(lossWord(what)).Inc() }
 
 // Cached implements observe.Watcher.
 func (m *Mount) Cached(hit bool) {

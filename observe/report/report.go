@@ -23,19 +23,33 @@ type Client struct {
 	Version  string `json:"version,omitempty"`
 	Revision string `json:"revision"`
 	// Modern says that it speaks to the server as it is: the bridge only hands on.
-	Modern   bool      `json:"modern,omitempty"`
+	Modern bool `json:"modern,omitempty"`
+	// Relayed says the same of one that speaks the revision of an older server.
+	Relayed  bool      `json:"relayed,omitempty"`
 	First    time.Time `json:"first"`
 	Last     time.Time `json:"last"`
 	Sessions int       `json:"sessions"`           // of modern clients: requests
 	Calls    int       `json:"calls,omitempty"`    // requests of sessions
 	Answers  int       `json:"answers,omitempty"`  // to questions of the server
 	Progress int       `json:"progress,omitempty"` // calls that wanted to be told of their progress
+	Follows  int       `json:"follows,omitempty"`  // resources that it wanted to hear of
+}
+
+// Report is what a book says.
+type Report struct {
+	Clients []Client `json:"clients"` // those that came last first
+	// Lost is how often clients of a revision got something in the words of that revision, or
+	// not at all: by revision and by what. The bridge translates a thing once for all of them,
+	// so it is not known for each client.
+	Lost map[string]map[string]int `json:"lost,omitempty"`
 }
 
 // Bounds of what is kept.
 const (
 	Days       = 30
 	maxClients = 100
+	maxOthers  = 8  // revisions of which there are further clients
+	maxLosses  = 64 // words, of all revisions
 	maxName    = 48 // bytes
 	other      = "_OTHER"
 	maxFile    = 1 << 20
@@ -49,6 +63,7 @@ type Book struct {
 
 	mu      sync.Mutex
 	clients map[key]*Client
+	lost    map[string]map[string]int
 	dirty   bool
 }
 
@@ -57,36 +72,40 @@ type key struct{ name, version, revision string }
 // Open reads the book in a file; one that is not there yet is empty.
 func Open(file string) (*Book, error) {
 	b := &Book{file: file, now: time.Now, clients: map[key]*Client{}}
-	list, err := Read(file)
+	was, err := Read(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	for i := range list {
-		c := &list[i]
+	for i := range was.Clients {
+		c := &was.Clients[i]
 		b.clients[key{c.Name, c.Version, c.Revision}] = c
 	}
+	b.lost = was.Lost
 	return b, nil
 }
 
-// Read returns the clients in a file, those that came last first.
-func Read(file string) ([]Client, error) {
+// Read returns what a file says.
+func Read(file string) (Report, error) {
+	var r Report
 	info, err := os.Stat(file)
 	if err != nil {
-		return nil, err
+		return r, err
 	}
 	if info.Size() > maxFile {
-		return nil, errors.New(file + " is no report: it is too long")
+		return r, errors.New(file + " is no report: it is too long")
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, err
+		return r, err
 	}
-	var list []Client
-	if err := json.Unmarshal(text, &list); err != nil {
-		return nil, errors.New(file + " is no report: " + err.Error())
+	if err = json.Unmarshal(text, &r); err != nil {
+		r = Report{}
+		if json.Unmarshal(text, &r.Clients) != nil { // as earlier releases wrote it
+			return Report{}, errors.New(file + " is no report: " + err.Error())
+		}
 	}
-	slices.SortFunc(list, func(a, b Client) int { return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.Name, b.Name)) })
-	return list, nil
+	slices.SortFunc(r.Clients, func(a, b Client) int { return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.Name, b.Name)) })
+	return r, nil
 }
 
 // Visit is one session of a client.
@@ -97,16 +116,55 @@ type Visit struct {
 
 // Session counts a session that a client opened.
 func (b *Book) Session(name, version, revision string) Visit {
-	return b.count(name, version, revision, false)
+	return b.count(name, version, revision)
+}
+
+// Relayed counts a session that was handed to a server of its client's own revision.
+func (b *Book) Relayed(name, version, revision string) {
+	b.count(name, version, revision).as(func(c *Client) { c.Relayed = true })
+}
+
+// Lost counts that clients of a revision got something in its words, or not at all.
+func (b *Book) Lost(revision, what string) {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	words := 0
+	for _, of := range b.lost {
+		words += len(of)
+	}
+	if _, known := b.lost[revision][what]; !known && words >= maxLosses {
+		return
+	}
+	if b.lost == nil {
+		b.lost = map[string]map[string]int{}
+	}
+	if b.lost[revision] == nil {
+		b.lost[revision] = map[string]int{}
+	}
+	b.lost[revision][what]++
+	b.dirty = true
 }
 
 // Modern counts a request that went to the server as it was.
 func (b *Book) Modern(agent, revision string) {
 	name, version, _ := strings.Cut(strings.SplitN(agent, " ", 2)[0], "/")
-	b.count(name, version, revision, true)
+	b.count(name, version, revision).as(func(c *Client) { c.Modern = true })
 }
 
-func (b *Book) count(name, version, revision string, modern bool) Visit {
+// as notes what kind of client it is.
+func (v Visit) as(note func(*Client)) {
+	if v.book == nil {
+		return
+	}
+	v.book.mu.Lock()
+	defer v.book.mu.Unlock()
+	note(v.of)
+}
+
+func (b *Book) count(name, version, revision string) Visit {
 	if b == nil {
 		return Visit{}
 	}
@@ -117,11 +175,13 @@ func (b *Book) count(name, version, revision string, modern bool) Visit {
 		b.pruneLocked()
 	}
 	if b.clients[k] == nil && len(b.clients) >= maxClients {
-		k = key{other, "", k.revision}
+		if k = (key{other, "", k.revision}); b.clients[k] == nil && len(b.clients) >= maxClients+maxOthers {
+			k.revision = other
+		}
 	}
 	c := b.clients[k]
 	if c == nil {
-		c = &Client{Name: k.name, Version: k.version, Revision: k.revision, Modern: modern, First: b.now().UTC()}
+		c = &Client{Name: k.name, Version: k.version, Revision: k.revision, First: b.now().UTC()}
 		b.clients[k] = c
 	}
 	c.Sessions++
@@ -130,7 +190,7 @@ func (b *Book) count(name, version, revision string, modern bool) Visit {
 }
 
 // Called counts a request of the session.
-func (v Visit) Called(progress bool) {
+func (v Visit) Called(progress, follows bool) {
 	if v.book == nil {
 		return
 	}
@@ -139,6 +199,9 @@ func (v Visit) Called(progress bool) {
 	v.of.Calls++
 	if progress {
 		v.of.Progress++
+	}
+	if follows {
+		v.of.Follows++
 	}
 	v.of.Last, v.book.dirty = v.book.now().UTC(), true
 }
@@ -195,14 +258,14 @@ func (b *Book) text() ([]byte, bool, error) {
 		return nil, false, nil
 	}
 	b.pruneLocked()
-	list := []Client{}
+	list := make([]Client, 0, len(b.clients))
 	for _, c := range b.clients {
 		list = append(list, *c)
 	}
 	slices.SortFunc(list, func(a, b Client) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version), cmp.Compare(a.Revision, b.Revision))
 	})
-	text, err := json.MarshalIndent(list, "", " ")
+	text, err := json.MarshalIndent(Report{list, b.lost}, "", " ")
 	b.dirty = err != nil
 	return text, true, err
 }

@@ -18,10 +18,14 @@ func TestABookIsReadAsItWasSaved(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	b.now = func() time.Time { return now }
 	v := b.Session("claude\x1b-ai", "0.1.0", "2025-06-18")
-	v.Called(true)
-	v.Called(false)
+	v.Called(true, false)
+	v.Called(false, true)
 	v.Answered()
 	b.Session("old", "1", "2024-11-05")
+	b.Lost("2025-06-18", "schema_wrapped")
+	b.Lost("2025-06-18", "audio")
+	b.Lost("2025-06-18", "audio")
+	b.Relayed("peer", "3", "2025-11-25")
 	b.Modern("codex/2.0 (linux)", "2026-07-28")
 	if err := b.Save(); err != nil {
 		t.Fatal(err)
@@ -30,16 +34,16 @@ func TestABookIsReadAsItWasSaved(t *testing.T) {
 		t.Errorf("%v %v", info.Mode(), err)
 	}
 	again, err := Open(file)
-	if err != nil || len(again.clients) != 3 {
+	if err != nil || len(again.clients) != 4 {
 		t.Fatalf("%v %+v", err, again)
 	}
 	list, _ := Read(file)
-	said := Summary(list)
-	for i := range list {
-		said += "\n" + list[i].Name + " " + list[i].Version + ": " + list[i].Verdict()
+	said := list.Summary()
+	for i := range list.Clients {
+		said += "\n" + list.Clients[i].Name + " " + list.Clients[i].Version + ": " + list.Verdict(&list.Clients[i])
 	}
-	for _, says := range []string{"3 kinds of clients", "2 need the bridge, and 1 could go direct",
-		"claude-ai 0.1.0: needs the bridge for its revision, questions (1 answered), streams (progress of 1 calls)", "codex 2.0: could go direct", "old 1: needs the bridge for its revision"} {
+	for _, says := range []string{"4 kinds of clients", "2 need the bridge, and 2 could go direct", "peer 3: could go direct: the server speaks its revision",
+		"claude-ai 0.1.0: needs the bridge for its revision, questions (1 answered), streams (progress of 1 calls, updates of 1 resources), projections (audio 2, schema_wrapped 1)", "codex 2.0: could go direct", "old 1: needs the bridge for its revision"} {
 		if !strings.Contains(said, says) {
 			t.Errorf("no %q in\n%s", says, said)
 		}
@@ -50,7 +54,7 @@ func TestABookIsReadAsItWasSaved(t *testing.T) {
 	if err := again.Save(); err != nil {
 		t.Fatal(err)
 	}
-	if list, err := Read(file); err != nil || len(list) != 1 || list[0].Name != "new" {
+	if list, err := Read(file); err != nil || len(list.Clients) != 1 || list.Clients[0].Name != "new" {
 		t.Errorf("%v %+v", err, list)
 	}
 }
@@ -60,12 +64,14 @@ func TestNamesOfClientsAreBounded(t *testing.T) {
 	b, _ := Open(file)
 	for i := range 10 * maxClients {
 		b.Session(fmt.Sprint(strings.Repeat("x", 1000), i), fmt.Sprint(i), "2025-06-18")
+		b.Modern("agent/1", fmt.Sprint("revision", i)) // which a peer writes, too
+		b.Lost(fmt.Sprint(i), "audio")
 	}
 	if err := b.Save(); err != nil {
 		t.Fatal(err)
 	}
 	info, err := os.Stat(file)
-	if err != nil || len(b.clients) > maxClients+1 || info.Size() > 64<<10 {
+	if err != nil || len(b.clients) > maxClients+maxOthers+1 || len(b.lost) > maxLosses || info.Size() > 64<<10 {
 		t.Errorf("%d clients, %d bytes, %v", len(b.clients), info.Size(), err)
 	}
 }
@@ -79,7 +85,7 @@ func TestWhatIsNoReportIsRefused(t *testing.T) {
 		t.Error("nonsense is a report")
 	}
 	var none *Book
-	none.Session("a", "b", "c").Called(true)
+	none.Session("a", "b", "c").Called(true, false)
 	if err := none.Save(); err != nil {
 		t.Error(err)
 	}
@@ -87,5 +93,15 @@ func TestWhatIsNoReportIsRefused(t *testing.T) {
 	b.Session("a", "", "")
 	if b.Save() == nil {
 		t.Error("a directory that is missing was written to")
+	}
+}
+
+func TestAReportOfAnEarlierReleaseIsRead(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "report.json")
+	if err := os.WriteFile(file, []byte(`[{"name":"c","revision":"2025-06-18","sessions":3}]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := Read(file); err != nil || len(r.Clients) != 1 || r.Clients[0].Sessions != 3 {
+		t.Errorf("%+v %v", r, err)
 	}
 }

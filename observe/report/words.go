@@ -2,38 +2,67 @@ package report
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
 // Verdict says what a client needs the bridge for.
-func (c *Client) Verdict() string {
-	if c.Modern {
+func (r *Report) Verdict(c *Client) string {
+	switch {
+	case c.Modern:
 		return "could go direct: it speaks the server's revision, and the bridge only hands on"
+	case c.Relayed:
+		return "could go direct: the server speaks its revision, and the bridge only hands on"
 	}
 	needs := []string{"its revision"}
 	if c.Answers > 0 {
 		needs = append(needs, fmt.Sprintf("questions (%d answered)", c.Answers))
 	}
-	if c.Progress > 0 {
-		needs = append(needs, fmt.Sprintf("streams (progress of %d calls)", c.Progress))
+	if streams := c.streams(); streams != "" {
+		needs = append(needs, "streams ("+streams+")")
+	}
+	if lost := r.projections(c.Revision); lost != "" {
+		needs = append(needs, "projections ("+lost+")")
 	}
 	return "needs the bridge for " + strings.Join(needs, ", ")
 }
 
+// streams says what a client wants to hear outside of answers; "": nothing.
+func (c *Client) streams() string {
+	var parts []string
+	if c.Progress > 0 {
+		parts = append(parts, fmt.Sprintf("progress of %d calls", c.Progress))
+	}
+	if c.Follows > 0 {
+		parts = append(parts, fmt.Sprintf("updates of %d resources", c.Follows))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// projections says what clients of a revision got in its words; "": nothing.
+func (r *Report) projections(revision string) string {
+	var parts []string
+	for _, what := range slices.Sorted(maps.Keys(r.Lost[revision])) {
+		parts = append(parts, fmt.Sprintf("%s %d", what, r.Lost[revision][what]))
+	}
+	return strings.Join(parts, ", ")
+}
+
 // Summary says whether the bridge is still needed.
-func Summary(clients []Client) string {
-	modern := 0
-	for i := range clients {
-		if clients[i].Modern {
-			modern++
+func (r *Report) Summary() string {
+	direct := 0
+	for i := range r.Clients {
+		if r.Clients[i].Modern || r.Clients[i].Relayed {
+			direct++
 		}
 	}
-	switch legacy := len(clients) - modern; {
-	case len(clients) == 0:
+	switch need := len(r.Clients) - direct; {
+	case len(r.Clients) == 0:
 		return fmt.Sprintf("No client came in the last %d days.", Days)
-	case legacy == 0:
+	case need == 0:
 		return fmt.Sprintf("No client of the last %d days needs the bridge: all could go direct.", Days)
 	default:
-		return fmt.Sprintf("Of %d kinds of clients in the last %d days %d need the bridge, and %d could go direct.", len(clients), Days, legacy, modern)
+		return fmt.Sprintf("Of %d kinds of clients in the last %d days %d need the bridge, and %d could go direct.", len(r.Clients), Days, need, direct)
 	}
 }

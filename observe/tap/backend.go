@@ -77,12 +77,13 @@ func (b *backend) Relayer() downstream.Relayer {
 	if inner == nil {
 		return nil
 	}
-	return &relayer{inner, b.watch}
+	return &relayer{inner, b.tap, b.watch}
 }
 
 // relayer counts the exchanges that are handed on.
 type relayer struct {
 	downstream.Relayer
+	tap   *Tap
 	watch observe.Watcher
 }
 
@@ -91,6 +92,11 @@ func (r *relayer) Relay(req *http.Request, msg *jsonrpc.Message, caller func() d
 	next := r.Relayer.Relay(req, msg, caller)
 	if next != nil {
 		r.watch.Passed(false)
+		if r.tap.book != nil && msg != nil && msg.Method == mcp.MethodInitialize {
+			name, release := introduced(msg.Params)
+			revision, _ := rawjson.Text(rawjson.Get(msg.Params, "protocolVersion"))
+			r.tap.book.Relayed(name, release, revision)
+		}
 	}
 	return next
 }
@@ -116,14 +122,20 @@ func (b *backend) Open(ctx context.Context, caller downstream.Caller, req jsonrp
 	}
 	done.Version = conv.Version()
 	b.watch.CallEnded(done)
-	info := rawjson.Get(req.Params, "clientInfo")
-	name, _ := rawjson.Text(rawjson.Get(info, "name"))
-	release, _ := rawjson.Text(rawjson.Get(info, "version"))
+	name, release := introduced(req.Params)
 	b.watch.SessionOpened(name, conv.Version())
 	c := b.tap.enter(&conversation{Conversation: conv, tap: b.tap, number: b.tap.sessions.Add(1), client: clip(name),
 		visit: b.tap.book.Session(name, release, string(conv.Version()))})
 	c.opened(&req, result, began)
 	return c, result, nil
+}
+
+// introduced returns the name and the version of a client by the params of initialize.
+func introduced(params []byte) (name, release string) {
+	info := rawjson.Get(params, "clientInfo")
+	name, _ = rawjson.Text(rawjson.Get(info, "name"))
+	release, _ = rawjson.Text(rawjson.Get(info, "version"))
+	return name, release
 }
 
 // Restore implements downstream.Backend.

@@ -40,7 +40,7 @@ func (c *conversation) Close(cause error) {
 
 // Serve implements downstream.Conversation.
 func (c *conversation) Serve(ctx context.Context, caller downstream.Caller, req downstream.Request, out downstream.Reply) {
-	c.visit.Called(req.ProgressToken != nil)
+	c.visit.Called(req.ProgressToken != nil, req.Method == mcp.MethodResourcesSubscribe)
 	traced := c.trace(&caller, &req)
 	if traced == nil && !c.tap.open.Load() {
 		c.Conversation.Serve(ctx, caller, req, out)

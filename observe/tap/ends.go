@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
 )
 
@@ -26,6 +27,12 @@ func (r *remembering) CallEnded(c observe.Call) {
 	if c.Unusual() || r.tap.open.Load() {
 		r.tap.remember(c)
 	}
+}
+
+// Lost implements observe.Watcher.
+func (r *remembering) Lost(of mcp.Version, what string) {
+	r.Watcher.Lost(of, what)
+	r.tap.book.Lost(string(of), what)
 }
 
 // remember keeps a call that has ended. What it keeps of peers' texts is bounded, and

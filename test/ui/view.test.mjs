@@ -218,7 +218,7 @@ test("a recording of one client has nobody else", async () => {
     await (await actor.fail()).text();
     await (await actor.answer(await actor.call())).text();
   }
-  await page.waitForFunction(() => /messages\s*8,/.test(document.querySelector("#live dl")?.textContent ?? ""));
+  await page.waitForFunction(() => /messages\s*\d\d,/.test(document.querySelector("#live dl")?.textContent ?? ""));
   await page.getByRole("button", { name: "Stop" }).click();
   await page.getByText("The last recording ended").waitFor();
   const lines = (await (await page.request.get(new URL("recording.jsonl", at.admin).href)).text()).trim().split("\n").map((line) => JSON.parse(line));
