@@ -151,11 +151,21 @@ func (s *settings) within(b *program.Bridge, out io.Writer) bool {
 	return most <= s.memory*mib
 }
 
-// served is how many calls there were, and how many were answered.
-type served struct{ ok, of int }
+// served is how many calls there were, how many were answered, and what the others got.
+type served struct {
+	ok, of int
+	others *tally
+}
 
-func (s served) all() bool      { return s.ok == s.of }
-func (s served) String() string { return fmt.Sprintf("%d of %d served", s.ok, s.of) }
+func (s served) all() bool { return s.ok == s.of }
+
+func (s served) String() string {
+	text := fmt.Sprintf("%d of %d served", s.ok, s.of)
+	if !s.all() {
+		text += " (" + s.others.String() + ")"
+	}
+	return text
+}
 
 // times are how long calls took, in order, in seconds.
 type times []float64
@@ -167,7 +177,7 @@ func (t times) at(share float64) float64 { return t[int(float64(len(t)-1)*share)
 func serve(ctx context.Context, sessions []*client, calls int) (times, served) {
 	var mu sync.Mutex
 	var took times
-	s := served{of: len(sessions) * calls}
+	s := served{of: len(sessions) * calls, others: newTally()}
 	var all sync.WaitGroup
 	for _, c := range sessions {
 		all.Go(func() {
@@ -177,6 +187,8 @@ func serve(ctx context.Context, sessions []*client, calls int) (times, served) {
 				mu.Lock()
 				if took = append(took, time.Since(began).Seconds()); got == "OK" {
 					s.ok++
+				} else {
+					s.others.note(got)
 				}
 				mu.Unlock()
 			}
