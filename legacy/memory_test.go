@@ -6,8 +6,11 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/session"
 	"github.com/mcpbridge/bridge/mcp"
 )
@@ -158,4 +161,32 @@ func TestConnectionsAreChargedToo(t *testing.T) {
 	l.send(large(20))
 	got := l.next()
 	want(t, "one more", strings.HasPrefix(got, `{"jsonrpc":"2.0","id":20,"error":{"code":-32603,"message":"this session holds too much`), true)
+}
+
+// A call that waits is kept with all that its rounds need: the text of its record is
+// charged, and while it is written what that takes.
+func TestWhatIsKeptOfACallIsCharged(t *testing.T) {
+	memory := budget.New(30 * tenth)
+	b := newFake()
+	opt := stored()
+	opt.Memory = memory
+	_, p := serve(t, opt, b)
+	p.initialize(mcp.V20250618)
+	answer := p.async(`{"jsonrpc":"2.0","id":1,"method":"hold"}`)
+	c := <-b.held
+	before := memory.Used()
+	question := downstream.Message{Message: jsonrpc.Message{Method: "elicitation/create", ID: `"q"`}}
+	keep := func(size int, question *downstream.Message) error {
+		return c.Safe().Keep(downstream.Kept{N: 1, TTL: time.Hour, Record: make([]byte, size), Message: question})
+	}
+	want(t, "a record for which there is no room", budget.Short(keep(3*tenth, &question)), true)
+	want(t, "and of which nothing stays", memory.Used() < before+tenth/2, true)
+	if err := keep(tenth, &question); err != nil {
+		t.Fatal(err)
+	}
+	want(t, "what stays of one", (memory.Used()-before)/tenth, 1)
+	want(t, "an answer, which makes room", keep(3*tenth, nil), nil)
+	c.finish(`{}`)
+	want(t, "the call", (<-answer).StatusCode, http.StatusOK)
+	eventually(t, "nothing of it is left", func() bool { return memory.Used() < before })
 }

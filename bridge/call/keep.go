@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/upstream"
@@ -71,6 +72,8 @@ func (k *saving) tell(e *effect) {
 	}
 	if err := k.safe.Keep(*e.kept); errors.Is(err, downstream.ErrGone) {
 		k.leave()
+	} else if budget.Short(err) {
+		k.Drive(mrtr.Failed(err))
 	} else if err != nil {
 		k.party.Driver.Log.Error().Err(err).Msg("a question cannot be kept")
 		k.Drive(mrtr.Failed(errUnkept))

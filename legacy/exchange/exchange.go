@@ -261,6 +261,9 @@ func (ex *Exchange) release() {
 		ex.session.Done(ex.requests)
 	}
 	ex.hold.Release()
+	if ex.kept != nil {
+		ex.kept.release()
+	}
 	if ex.place != nil {
 		ex.place()
 	}

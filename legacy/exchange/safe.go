@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/legacy/message"
 	"github.com/mcpbridge/bridge/sessions"
 	"github.com/mcpbridge/bridge/sessions/store"
@@ -21,6 +22,28 @@ type keptCall struct {
 	record  callRecord
 	asked   time.Time // when the newest question was kept
 	until   time.Time // how long it may be in the store alone; zero: it is not to be there
+	hold    budget.Hold
+}
+
+// How often the text of a record is in memory while it is written, besides the one that
+// stays: encoded, sealed, and on its way to the disk.
+const passing = 3
+
+// size is what a record takes that stays.
+func (r *callRecord) size() int {
+	size := len(r.Flow)
+	for i := range r.Events {
+		size += len(r.Events[i].Data)
+	}
+	return size
+}
+
+// release gives back what was charged for the record, and charges nothing any more.
+func (kc *keptCall) release() {
+	kc.mu.Lock()
+	defer kc.mu.Unlock()
+	kc.hold.Release()
+	kc.hold = budget.Hold{}
 }
 
 // How long an answer, a cancellation and the response of a call, and a call that ends without
@@ -43,7 +66,7 @@ func (ex *Exchange) Keep(k downstream.Kept) error {
 	ex.mu.Lock()
 	st := ex.startStreamLocked()
 	if ex.kept == nil && st != nil {
-		ex.kept = new(keptCall)
+		ex.kept = &keptCall{hold: budget.On(ex.hold.Account())}
 	}
 	kept := ex.kept
 	ex.mu.Unlock()
@@ -86,7 +109,12 @@ func (kc *keptCall) save(ex *Exchange, st *sessions.Stream, k *downstream.Kept, 
 	if text == nil {
 		patience = answerPatience
 	}
+	// Where there is no memory for a question it is not asked; answers make room.
+	if err := kc.hold.Set((1 + passing) * r.size()); err != nil && text != nil {
+		return err
+	}
 	err := kc.commit(ex, patience, store.Change{TTL: k.TTL, Value: r.encode()})
+	_ = kc.hold.Set(r.size())
 	if err != nil && text == nil && ex.session.Shared() {
 		// Another replica may have taken this one for dead: an answer that is not kept
 		// must not be used here.
