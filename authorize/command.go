@@ -2,6 +2,7 @@ package authorize
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -64,7 +65,8 @@ func (a *Agent) byCommand(challenge []string) *attempt {
 }
 
 // SignOut ends the login here and, where the authorization server has a way to be
-// told so, there. It reports whether there was one.
+// told so, there. It reports whether there was one. A *Failure with Passing says that all is
+// over here, but not there.
 func (a *Agent) SignOut(ctx context.Context) (bool, error) {
 	unlock, err := a.store.lock(ctx)
 	if err != nil {
@@ -72,23 +74,28 @@ func (a *Agent) SignOut(ctx context.Context) (bool, error) {
 	}
 	defer unlock()
 	l, err := a.store.load()
+	files, _ := a.store.names(key(a.opt.Server), loginFile) // what is wrong with the place, remove tells
+	had := l != nil || err != nil || len(files) > 0         // one that cannot be read is one
+	var untold error
 	if err == nil && l != nil {
-		a.revoke(ctx, l)
+		untold = a.revoke(ctx, l)
 	}
-	had := l != nil || err != nil // one that cannot be read is one
 	a.login.Store(nil)
-	return had, a.store.remove()
+	if err := a.store.remove(); err != nil {
+		return had, failf(err, "the login cannot be removed: %v", err)
+	}
+	return had, untold
 }
 
 // revoke tells the authorization server (RFC 7009). Nothing depends on it: what
 // is not known here any more is of no use to anybody.
-func (a *Agent) revoke(ctx context.Context, l *Login) {
+func (a *Agent) revoke(ctx context.Context, l *Login) error {
 	token, hint := l.Refresh, "refresh_token"
 	if token == "" {
 		token, hint = l.Access, "access_token"
 	}
 	if token == "" || l.Revocation == "" || wellknown.Secure(l.Revocation) != nil {
-		return
+		return nil
 	}
 	form := url.Values{"token": {token}, "token_type_hint": {hint}}
 	if l.Client.style() == oauth2.AuthStyleInParams {
@@ -99,7 +106,7 @@ func (a *Agent) revoke(ctx context.Context, l *Login) {
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, l.Revocation, strings.NewReader(form.Encode()))
 	if err != nil {
-		return
+		return nil
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	if l.Client.style() == oauth2.AuthStyleInHeader {
@@ -107,10 +114,18 @@ func (a *Agent) revoke(ctx context.Context, l *Login) {
 	}
 	resp, err := a.opt.Issuers.Do(req)
 	if err != nil {
-		a.opt.Log.Debug().Str("cause", wellknown.Reason(err)).Msg("the authorization server could not be told that the login ended")
-		return
+		return untold(l, wellknown.Reason(err))
 	}
 	_ = resp.Body.Close()
+	if resp.StatusCode >= 300 {
+		return untold(l, fmt.Sprintf("HTTP %d", resp.StatusCode))
+	}
+	return nil
+}
+
+// untold words that a login goes on at its authorization server.
+func untold(l *Login, cause string) error {
+	return passing(nil, "%s could not be told (%s): there the login lasts until it expires, or until you end it in your account", hostOf(l.Issuer), clip(cause))
 }
 
 // Note keeps what a program learnt of the server, for its next start. It is no

@@ -26,7 +26,7 @@ func (t *attempt) ask(ctx context.Context, at *place) error {
 	for {
 		unlock, leads, err := t.agent.store.tryLead()
 		if err != nil {
-			return failf(err, "the place for logins %s cannot be used: %v", t.agent.opt.Dir, err)
+			return failf(err, "the place for logins %s cannot be used (%v); make it yours, or set auth.dir to a directory that you may write to", t.agent.opt.Dir, err)
 		}
 		if leads {
 			defer unlock()

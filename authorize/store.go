@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -64,7 +65,7 @@ var errSealed = errors.New("the login is sealed with a key of the keyring, which
 
 func newStore(opt *Options) (*store, error) {
 	if err := os.MkdirAll(opt.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("the place for logins cannot be made: %w", err)
+		return nil, failf(err, "the place for logins cannot be made (%v); set auth.dir to a directory that you may write to", err)
 	}
 	return &store{dir: opt.Dir, mode: opt.Store, server: opt.Server, ring: opt.Keys, log: opt.Log}, nil
 }
@@ -150,6 +151,9 @@ func (s *store) read(name string, open, secret any) error {
 	}
 	if err := json.Unmarshal(file.Open, open); err != nil || secret == nil {
 		return err
+	}
+	if file.Sealed == nil && s.mode == "keyring" {
+		return fmt.Errorf("%s is not sealed, as auth.store keyring wants it", name)
 	}
 	if file.Sealed != nil {
 		sealer, err := s.unseal()
@@ -251,7 +255,9 @@ type Entry struct {
 	Expires        time.Time
 	Active, Renews bool
 	Sealed         bool
+	Loose          bool // other users of the machine may read the file
 	File           string
+	Problem        string // why nothing of this can be told; "" if it can
 }
 
 // List returns the logins that are kept in a directory, by server.
@@ -264,17 +270,24 @@ func List(dir string) ([]Entry, error) {
 	var found []Entry
 	for _, name := range names {
 		var l Login
-		if s.read(name, &l, nil) != nil {
+		if err := s.read(name, &l, nil); err != nil {
+			found = append(found, Entry{File: s.path(name), Problem: err.Error()})
 			continue
 		}
 		var file envelope
 		if text, err := os.ReadFile(s.path(name)); err == nil {
 			_ = json.Unmarshal(text, &file) // read has done so before
 		}
-		found = append(found, Entry{Server: l.Server, Issuer: l.Issuer, Scopes: l.Granted, Expires: l.Expires, Active: l.Active, Renews: l.Renews, Sealed: file.Sealed != nil, File: s.path(name)})
+		found = append(found, Entry{Server: l.Server, Issuer: l.Issuer, Scopes: l.Granted, Expires: l.Expires, Active: l.Active, Renews: l.Renews, Sealed: file.Sealed != nil, Loose: loose(s.path(name)), File: s.path(name)})
 	}
 	slices.SortFunc(found, func(a, b Entry) int { return cmp.Or(cmp.Compare(a.Server, b.Server), cmp.Compare(a.Issuer, b.Issuer)) })
 	return found, err
+}
+
+// loose reports whether others than its owner may read a file.
+func loose(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0
 }
 
 // note reads what Agent.Note kept.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -36,14 +37,19 @@ func newLogout(env surroundings) *cobra.Command {
 		}
 		defer agent.Close()
 		had, err := agent.SignOut(cmd.Context())
-		if err != nil {
+		untold, here := errors.AsType[*authorize.Failure](err)
+		if err != nil && (!here || !untold.Passing) {
 			return err
 		}
 		text := "There was no login of %s.\n"
 		if had {
 			text = "The login of %s has ended. A bridge that is running may use its token until that expires.\n"
 		}
-		_, err = fmt.Fprintf(cmd.OutOrStdout(), text, target(m))
+		text = fmt.Sprintf(text, target(m))
+		if err != nil {
+			text += untold.Error() + ".\n"
+		}
+		_, err = io.WriteString(cmd.OutOrStdout(), text)
 		return err
 	}
 	return cmd
@@ -86,6 +92,10 @@ func printLogins(w io.Writer, dir string, logins []authorize.Entry) error {
 		fmt.Fprintf(&b, "No login is kept in %s.\n", dir)
 	}
 	for _, l := range logins {
+		if l.Problem != "" {
+			fmt.Fprintf(&b, "a login that cannot be read\n  %-8s %s\n  %-8s %s; the next request to its server has you sign in again\n", "store", l.File, "problem", l.Problem)
+			continue
+		}
 		fmt.Fprintf(&b, "%s\n  %-8s %s\n  %-8s %s\n  %-8s %s\n  %-8s %s\n", l.Server, "issuer", l.Issuer,
 			"scopes", orNone(strings.Join(l.Scopes, " ")), "login", lasts(&l, time.Now()), "store", storeText(&l))
 	}
@@ -111,6 +121,9 @@ func lasts(l *authorize.Entry, now time.Time) string {
 func storeText(l *authorize.Entry) string {
 	if l.Sealed {
 		return l.File + " (sealed with a key in the keyring)"
+	}
+	if l.Loose {
+		return l.File + " (others on this machine may read it: chmod 600 that file, and sign in again if somebody may have)"
 	}
 	return l.File + " (readable by you alone)"
 }
