@@ -32,14 +32,14 @@ const (
 	HTTP10
 	HTTP11
 	HTTP2
-	HTTPs // how many there are
+	httpVersions // how many there are
 )
 
-var httpNames = [HTTPs]string{"", "1.0", "1.1", "2"}
+var httpNames = [httpVersions]string{"", "1.0", "1.1", "2"}
 
 // String returns the version as the conventions of OpenTelemetry have it; "" for none.
 func (h HTTP) String() string {
-	if h < HTTPs {
+	if h < httpVersions {
 		return httpNames[h]
 	}
 	return ""

@@ -37,14 +37,14 @@ func (k speaker) carry(e *effect) {
 			k.crash(v)
 		}
 	}()
-	reporter{k.Call}.report(e)
+	reporter(k).report(e)
 	switch e.do {
 	case mrtr.Deliver:
-		ending{k.Call}.deliver(e)
+		ending(k).deliver(e)
 		k.own.End(observe.ToClient, k.flow.Task == nil)
 		k.over(e)
 	case mrtr.Fail:
-		ending{k.Call}.fail(e)
+		ending(k).fail(e)
 		k.over(e)
 	case mrtr.Stop:
 		k.out.Abandon()

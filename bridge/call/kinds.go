@@ -12,6 +12,7 @@ import (
 // Kind is one of the things that servers ask clients for.
 type Kind int
 
+// The kinds.
 const (
 	Elicitation Kind = iota
 	Sampling

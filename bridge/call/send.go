@@ -61,27 +61,27 @@ func sendRound(k *Call) (mrtr.Event, *upstream.Answer) {
 	return r.send()
 }
 
-func (k *round) send() (mrtr.Event, *upstream.Answer) {
-	ctx := k.build()
-	if err := k.turn(ctx); err != nil {
+func (r *round) send() (mrtr.Event, *upstream.Answer) {
+	ctx := r.build()
+	if err := r.turn(ctx); err != nil {
 		ctx.Cancel()
 		return mrtr.Failed(err), nil
 	}
-	defer k.party.Driver.Turns.Leave(k.who())
-	k.own.End(observe.ToServer, k.flow.Round == 0) // later people had their time
-	answer, err := k.party.Driver.Upstream.Do(ctx, &k.up, k.hear)
+	defer r.party.Driver.Turns.Leave(r.who())
+	r.own.End(observe.ToServer, r.flow.Round == 0) // later people had their time
+	answer, err := r.party.Driver.Upstream.Do(ctx, &r.up, r.hear)
 	ctx.Cancel()
-	k.own.Begin()
+	r.own.Begin()
 	if err == nil {
-		k.party.Driver.Alive()
+		r.party.Driver.Alive()
 	}
 	switch {
 	case err != nil:
-		return k.broke(err), nil
+		return r.broke(err), nil
 	case answer.Error != nil:
 		return mrtr.Failed(answer.Error), answer
 	}
-	k.accepted()
+	r.accepted()
 	return mrtr.Result(answer.Result, answer.ResultType()), answer
 }
 
@@ -90,42 +90,42 @@ var errLeft = errors.New("its client left while the call waited for its turn")
 
 // turn waits until the call may take up the server. Whoever waited may have lost its
 // client meanwhile: then nothing is executed for nobody.
-func (k *round) turn(ctx *flight.Context) error {
-	waited, err := k.party.Driver.Turns.Enter(ctx, k.who())
+func (r *round) turn(ctx *flight.Context) error {
+	waited, err := r.party.Driver.Turns.Enter(ctx, r.who())
 	if !waited || err != nil {
 		return err
 	}
-	k.party.Driver.notices.queued.Warn().Msg("calls wait for their turn (limits.concurrency)")
-	if !k.resent() && !k.out.Reachable() {
-		k.party.Driver.Turns.Leave(k.who())
+	r.party.Driver.notices.queued.Warn().Msg("calls wait for their turn (limits.concurrency)")
+	if !r.resent() && !r.out.Reachable() {
+		r.party.Driver.Turns.Leave(r.who())
 		return errLeft
 	}
 	return nil
 }
 
 // resent reports whether the server has had a request of this call before.
-func (k *round) resent() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.flow.Round > 0
+func (r *round) resent() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.flow.Round > 0
 }
 
 // who is whose turn it is: the principal's, or that of the address of a client without
 // one, and among its sessions this one's. Requests without a session are all of the same.
-func (k *round) who() turns.Who {
-	who := turns.Who{Principal: cmp.Or(k.flow.Principal, k.party.Share)}
-	if k.party.Server != catalog.Unknown {
-		who.Session = k.party
+func (r *round) who() turns.Who {
+	who := turns.Who{Principal: cmp.Or(r.flow.Principal, r.party.Share)}
+	if r.party.Server != catalog.Unknown {
+		who.Session = r.party
 	}
 	return who
 }
 
 // accepted tells that the upstream takes the credentials of the call (H-6).
-func (k *round) accepted() {
-	k.mu.Lock()
-	accepted := k.caller.Accepted
-	k.caller.Accepted = nil
-	k.mu.Unlock()
+func (r *round) accepted() {
+	r.mu.Lock()
+	accepted := r.caller.Accepted
+	r.caller.Accepted = nil
+	r.mu.Unlock()
 	if accepted != nil {
 		accepted()
 	}
@@ -133,33 +133,33 @@ func (k *round) accepted() {
 
 // build makes the upstream request of this round (D.4): the client's params,
 // unchanged in every round (D-I2), plus what this round adds.
-func (k *round) build() *flight.Context {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (r *round) build() *flight.Context {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	env := translate.Envelope{
-		Method:         k.flow.Method,
-		Version:        k.party.Server.Version,
-		ClientInfo:     k.party.ClientInfo,
-		Capabilities:   k.flow.Capabilities,
-		LogLevel:       k.flow.Level,
-		InputResponses: k.flow.InputResponses(),
-		RequestState:   k.flow.RequestState,
+		Method:         r.flow.Method,
+		Version:        r.party.Server.Version,
+		ClientInfo:     r.party.ClientInfo,
+		Capabilities:   r.flow.Capabilities,
+		LogLevel:       r.flow.Level,
+		InputResponses: r.flow.InputResponses(),
+		RequestState:   r.flow.RequestState,
 	}
-	if k.flow.Progress.Token != nil {
-		k.token = upstreamToken(k.serial, k.flow.Round)
-		env.ProgressToken = k.token
+	if r.flow.Progress.Token != nil {
+		r.token = upstreamToken(r.serial, r.flow.Round)
+		env.ProgressToken = r.token
 	}
-	k.params = translate.Params(k.params[:0], k.flow.Params, &env)
-	k.up = upstreamCall(k.Call, k.flow.Method, k.params)
-	k.up.Idle, k.up.About = k.idle, k.about(env.Version)
-	return k.ctx
+	r.params = translate.Params(r.params[:0], r.flow.Params, &env)
+	r.up = upstreamCall(r.Call, r.flow.Method, r.params)
+	r.up.Idle, r.up.About = r.idle, r.about(env.Version)
+	return r.ctx
 }
 
 // about tells what the params say that were just written.
-func (k *round) about(version string) upstream.About {
-	about := upstream.About{Version: cmp.Or(version, string(mcp.V20260728)), Name: k.name}
-	if k.flow.Method == mcp.MethodResourcesRead {
-		about.Name = rawjson.Get(k.flow.Params, "uri")
+func (r *round) about(version string) upstream.About {
+	about := upstream.About{Version: cmp.Or(version, string(mcp.V20260728)), Name: r.name}
+	if r.flow.Method == mcp.MethodResourcesRead {
+		about.Name = rawjson.Get(r.flow.Params, "uri")
 	}
 	return about
 }
@@ -179,7 +179,7 @@ func upstreamCall(k *Call, method string, params []byte) upstream.Call {
 
 // broke is the event of a round that failed, which says whether it may be sent again
 // (D-15).
-func (k *round) broke(err error) mrtr.Event {
+func (r *round) broke(err error) mrtr.Event {
 	failure, ok := errors.AsType[*upstream.Failure](err)
 	switch {
 	case !ok:
@@ -188,7 +188,7 @@ func (k *round) broke(err error) mrtr.Event {
 	case failure.Cause != upstream.Lost && failure.Cause != upstream.Unreachable:
 	case !failure.Sent:
 		return mrtr.Unsent(err)
-	case failure.Cause == upstream.Lost && repeatable(k.Call):
+	case failure.Cause == upstream.Lost && repeatable(r.Call):
 		return mrtr.Lost(err)
 	}
 	return mrtr.Failed(err)

@@ -9,7 +9,7 @@ import (
 // syncData has what was written to a file on the disk when it returns.
 func syncData(file *os.File) error {
 	for {
-		if err := unix.Fdatasync(int(file.Fd())); err != unix.EINTR { //nolint:errorlint // system calls return no other
+		if err := unix.Fdatasync(int(file.Fd())); err != unix.EINTR {
 			return err
 		}
 	}
