@@ -181,6 +181,15 @@ func BenchmarkCallEnded(b *testing.B) {
 	}
 }
 
+// BenchmarkMixedCallsEnded is the same for kinds that take turns.
+func BenchmarkMixedCallsEnded(b *testing.B) {
+	var watch observe.Watcher = NewRegistry("v0", "abc").Mount("/mcp", observe.Server{Address: "server", Port: "80", Transport: "tcp"})
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		watch.CallEnded(observe.Call{Method: mcp.MethodToolsCall, Version: mcp.Legacy[i%2], Took: time.Second, Rounds: 1})
+	}
+}
+
 func TestEveryMetricOfTheTableIsServed(t *testing.T) {
 	r := NewRegistry("v0", "abc")
 	r.Look(func() []State {

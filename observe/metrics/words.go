@@ -30,6 +30,9 @@ func words(list ...string) map[string]string {
 // methodWord returns the label for a method. Its text is the bridge's own, so that no
 // label keeps a client's message in memory.
 func methodWord(method string) string {
+	if method == mcp.MethodToolsCall { // as nearly all are
+		return mcp.MethodToolsCall
+	}
 	if w, ok := methods[method]; ok {
 		return w
 	}
