@@ -109,6 +109,21 @@ func TestQuestionThatCannotBeKeptEndsTheCall(t *testing.T) {
 	})
 }
 
+// TestNothingFollowsAQuestionThatCannotBeKept but the call's end. The store may have it all the
+// same, under the number that the stream's next event gets: a client that has had that
+// event must have had its answer, since it will not be shown the question any more.
+func TestNothingFollowsAQuestionThatCannotBeKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conv, _ := session(t, Limits{}, inputRequired(`"s"`, question1("q")))
+		s := &strongbox{client: &client{t: t, conv: conv}, err: errors.New("context deadline exceeded")}
+		s.begin()
+		synctest.Wait()
+		if len(s.client.sent) > 0 || !s.client.over() {
+			t.Errorf("the client was told %v", s.client.sent)
+		}
+	})
+}
+
 func TestCallThatAnotherProcessTookIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, up, s := keeping(t, inputRequired(`"s"`, question1("q")), result(booked))

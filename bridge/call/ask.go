@@ -121,7 +121,9 @@ func (k *asker) withdrawLocked(act *mrtr.Action) {
 		}
 		k.party.Tables.Drop(jsonrpc.ID(in.ServerRequestID))
 		reporter{k.Call}.reportWithdrawnLocked(in, act)
-		k.outbox.sayLocked(cancelledNotice(jsonrpc.ID(in.ServerRequestID), "the request that needed it is over"))
+		if !k.saving.unkept {
+			k.outbox.sayLocked(cancelledNotice(jsonrpc.ID(in.ServerRequestID), "the request that needed it is over"))
+		}
 	}
 	for _, in := range act.Ignored {
 		if in.ServerRequestID == "" {

@@ -107,6 +107,9 @@ type saving struct {
 	safe  downstream.Safe // nil: the call ends with the process
 	saves uint64          // records made for it
 	told  float64         // the client's progress in the newest of them
+	// unkept: nobody knows whether the store has the newest of them. The client is told the
+	// end and nothing before it: the store may have a question under that event's number.
+	unkept bool
 }
 
 // timer rings for a call whenever its flow's clock says so. It stands between the

@@ -76,6 +76,9 @@ func (k *saving) tell(e *effect) {
 		k.Drive(mrtr.Failed(err))
 	} else if err != nil {
 		k.party.Driver.Log.Error().Err(err).Msg("a question cannot be kept")
+		k.mu.Lock()
+		k.unkept = true
+		k.mu.Unlock()
 		k.Drive(mrtr.Failed(errUnkept))
 	}
 }

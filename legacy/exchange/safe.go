@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -141,9 +142,9 @@ func (kc *keptCall) commit(ex *Exchange, patience time.Duration, record store.Ch
 			if err := kc.reclaim(ex, unsure && record.Delete); err != nil || unsure && record.Delete {
 				return err
 			}
-		case time.Now().After(deadline):
+		case time.Now().After(deadline) && (unsure || !errors.Is(err, context.DeadlineExceeded)):
 			return err
-		default:
+		default: // above all, a process that was paused has missed a reply, and is to ask again
 			unsure = true
 			ex.session.Pause()
 		}

@@ -258,3 +258,28 @@ func TestConflictLeavesOthersOfItsTransactionAlone(t *testing.T) {
 		}
 	})
 }
+
+// TestChangeThatWasBegunIsWaitedFor: a process that was paused finds its time up, and the
+// change made.
+func TestChangeThatWasBegunIsWaitedFor(t *testing.T) {
+	path := pathIn(t)
+	synctest.Test(t, func(t *testing.T) {
+		s, err := Open(path, Options{journal: smallJournal})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = s.Close() }()
+		go func() {
+			_ = s.do(background, func(*batch) error {
+				time.Sleep(5500 * time.Millisecond)
+				return nil
+			})
+		}()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(background, 5*time.Second)
+		defer cancel()
+		if err := s.Commit(ctx, "session", put("f", "x")); err != nil {
+			t.Error(err)
+		}
+	})
+}

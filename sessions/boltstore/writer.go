@@ -57,9 +57,21 @@ func (s *Store) do(ctx context.Context, apply func(*batch) error) error {
 	case <-r.done:
 		return r.err
 	case <-ctx.Done():
+	}
+	// It may be that the process was paused, and that nothing is wrong.
+	late := time.NewTimer(outcomePatience)
+	defer late.Stop()
+	select {
+	case <-r.done:
+		return r.err
+	case <-late.C:
 		return ctx.Err()
 	}
 }
+
+// outcomePatience is how long a change that was begun is waited for when its time is up:
+// otherwise nobody knows whether it was made.
+const outcomePatience = time.Second
 
 // begin has what waits written; the caller has counted it as running.
 func (s *Store) begin() {
