@@ -93,6 +93,14 @@ type Omission struct {
 	Reason string
 }
 
+// Pace is how many calls have ended at a mount: since the start, and over the time before
+// now that somebody has looked, a minute at most.
+type Pace struct {
+	Calls, Failed        uint64 // those that failed count as calls, too
+	Lately, LatelyFailed uint64
+	Over                 time.Duration
+}
+
 // Behind is what a mount has at its server at a moment.
 type Behind struct {
 	Connections  int

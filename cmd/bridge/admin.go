@@ -145,7 +145,7 @@ func (a *administration) serve(mounts *fleet.Fleet, memory *budget.Budget, kept 
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", a.metrics.Handler())
 	mux.Handle("/", view.New(view.Options{
-		Look: func() []view.Mount { return sights(mounts) }, Messages: a.messages, After: a.after, Ends: a.ends, Payloads: a.payloads, Actions: a.deeds(mounts),
+		Look: func() []view.Mount { return a.sights(mounts) }, Messages: a.messages, After: a.after, Ends: a.ends, Payloads: a.payloads, Actions: a.deeds(mounts),
 		Recording: a,
 		Version:   "MCP Bridge " + versionText(),
 	}))

@@ -77,6 +77,7 @@ func TestMetricsOfACallWithAQuestion(t *testing.T) {
 		`gen_ai_tool_name="_OTHER",mcp_method_name="tools/call",mcp_protocol_version="2025-11-25",mcpbridge_transport="streamable-http",mount="/mcp",network_protocol_name="http",network_protocol_version="1.1",network_transport="tcp",rpc_response_status_code="-32602"} 1`,
 		`mcp_client_operation_duration_seconds_count{error_type="",gen_ai_operation_name="execute_tool",gen_ai_tool_name="greet",mcp_method_name="tools/call",mcp_protocol_version="2026-07-28",mcpbridge_result="input_required",mount="/mcp",network_protocol_name="http",network_protocol_version="1.1",network_transport="tcp",rpc_response_status_code="",server_address="127.0.0.1",server_port="` + port(server.URL) + `"} 1`,
 		`mcp_client_operation_duration_seconds_count{error_type="",gen_ai_operation_name="",gen_ai_tool_name="",mcp_method_name="elicitation/create",mcp_protocol_version="2025-11-25",mcpbridge_result="complete",mount="/mcp",network_protocol_name="http",network_protocol_version="1.1",network_transport="tcp",rpc_response_status_code="",server_address="",server_port=""} 1`,
+		`mcp_method_name="initialize",mcp_protocol_version="2025-11-25",mcpbridge_transport="streamable-http",mount="/mcp",network_protocol_name="http",network_protocol_version="1.1"`,
 		`mcpbridge_questions_total{kind="form",mount="/mcp",outcome="accept"} 1`,
 		`mcpbridge_flows_ended_total{cause="",end="complete",mount="/mcp"}`,
 		`mcpbridge_flows_ended_total{cause="server_error",end="failed",mount="/mcp"} 1`,

@@ -42,8 +42,8 @@ func stateOf(m *fleet.Member) metrics.State {
 	}
 	for _, session := range m.Look() {
 		s.Sessions[metrics.Speaks{Version: session.Version, Transport: session.Transport}]++
-		for _, st := range session.Streams {
-			s.Streams[streamOf(&st)]++
+		for _, st := range streamsOf(&session) {
+			s.Streams[st]++
 		}
 		for i := range session.Flows {
 			flow := &session.Flows[i]
@@ -80,6 +80,21 @@ func serverSays(m *fleet.Member) metrics.Server {
 		Draft: dialect.Newest(rawjson.Get(discover, "supportedVersions"))}
 }
 
+// streamsOf lists the streams of a session, as they are counted. A connection that is the
+// session is one.
+func streamsOf(session *observe.Sight) (list []metrics.Stream) {
+	switch session.Transport {
+	case observe.HTTPSSE:
+		return []metrics.Stream{{Kind: "sse", State: "attached"}}
+	case observe.WebSocket:
+		return []metrics.Stream{{Kind: "websocket", State: "attached"}}
+	}
+	for i := range session.Streams {
+		list = append(list, streamOf(&session.Streams[i]))
+	}
+	return list
+}
+
 // streamOf says what a stream is counted as.
 func streamOf(st *observe.Stream) metrics.Stream {
 	kind, state := "call", "detached"
@@ -96,12 +111,12 @@ func streamOf(st *observe.Stream) metrics.Stream {
 }
 
 // sights tells what there is to see of every mount, for the pages.
-func sights(mounts *fleet.Fleet) []view.Mount {
+func (a *administration) sights(mounts *fleet.Fleet) []view.Mount {
 	var all []view.Mount
 	for _, m := range mounts.Members() {
 		tools, rules := m.Bridge.Tools()
 		all = append(all, view.Mount{
-			Tools: tools, Rules: rules, Behind: m.Behind,
+			Tools: tools, Rules: rules, Behind: m.Behind, Pace: a.hub.Pace(m.Path()),
 			Path: m.Path(), Target: m.Target(), Ready: m.Ready(), Said: m.Said(), Server: m.Bridge.Server(),
 			Limit: m.Limits().Sessions, Sessions: m.Look(), Omissions: m.Bridge.Omissions(),
 		})

@@ -44,7 +44,7 @@ type Server struct{ Era, Versions, Name, Version, Draft string }
 
 // Stream is what streams are counted by.
 type Stream struct {
-	Kind  string // call or get
+	Kind  string // call, get, sse or websocket
 	State string // attached, detached or ended
 }
 

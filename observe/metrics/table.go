@@ -167,7 +167,7 @@ var (
 	}
 	streams = metric{
 		name: "mcpbridge_streams", kind: gauge, labels: []string{"mount", "kind", "state"},
-		help: "Streams of events of sessions over Streamable HTTP: of calls, or of GET; attached while a client reads them, detached while what comes is kept for it, ended while the last events are.",
+		help: "Streams of events: of calls, or of GET; attached while a client reads them, detached while what comes is kept for it, ended while the last events are. A session over HTTP+SSE or a WebSocket is one stream, sse or websocket.",
 	}
 	reloads = metric{
 		name: "mcpbridge_reloads_total", kind: counter, labels: []string{"result"},

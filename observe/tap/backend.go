@@ -114,7 +114,7 @@ func (b *backend) Stateless(caller downstream.Caller, version mcp.Version) downs
 func (b *backend) Open(ctx context.Context, caller downstream.Caller, req jsonrpc.Message, push downstream.Pusher) (downstream.Conversation, []byte, error) {
 	began := time.Now()
 	conv, result, err := b.Backend.Open(ctx, caller, req, push)
-	done := observe.Call{Method: req.Method, Took: time.Since(began), Transport: caller.Transport}
+	done := observe.Call{Method: req.Method, Took: time.Since(began), Transport: caller.Transport, HTTP: caller.HTTP}
 	if err != nil {
 		done.End, done.Cause, done.Code = observe.Failed, "refused", codeOf(err)
 		b.watch.CallEnded(done)

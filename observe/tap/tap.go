@@ -36,9 +36,10 @@ type Hub struct {
 	timer  *time.Timer          // nil: nobody has looked yet
 	looked bool                 // somebody looks
 	closed bool
-	live   map[uint64]live // conversations by number; nil: nobody wants them
-	ends   []observe.Ended // of calls, the latest; made when one fails or somebody looks
-	ended  uint64          // how many there were
+	live   map[uint64]live  // conversations by number; nil: nobody wants them
+	ends   []observe.Ended  // of calls, the latest; made when one fails or somebody looks
+	ended  uint64           // how many there were
+	paces  map[string]*pace // by path
 }
 
 // live is a conversation that has not ended.
@@ -55,10 +56,13 @@ type Tap struct {
 	*Hub
 	path   string
 	server observe.Server
+	pace   *pace
 }
 
 // Mount returns the tap of the mount at a path, which stands in front of a server.
-func (h *Hub) Mount(path string, server observe.Server) *Tap { return &Tap{h, path, server} }
+func (h *Hub) Mount(path string, server observe.Server) *Tap {
+	return &Tap{h, path, server, h.paceOf(path)}
+}
 
 // Trace has calls traced from now on. It is to be called before the first one.
 func (h *Hub) Trace(tracer *traces.Tracer) { h.tracer = tracer }

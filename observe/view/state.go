@@ -23,6 +23,7 @@ type Mount struct {
 	Omissions []observe.Omission
 	Tools     [][]byte        // lists of tools as the server gave them
 	Rules     translate.Rules // by which clients are shown them
+	Pace      observe.Pace
 	// Behind tells what there is at the server; nil: nobody knows.
 	Behind func() observe.Behind
 }

@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcpbridge/bridge/observe"
@@ -44,7 +45,7 @@ type View struct {
 var files embed.FS
 
 var pages = template.Must(template.New("").Funcs(template.FuncMap{
-	"span": span, "line": line, "capabilities": capabilities, "plural": plural, "clock": clock,
+	"span": span, "line": line, "unquoted": func(id string) string { return strings.Trim(id, "\"") }, "capabilities": capabilities, "plural": plural, "clock": clock,
 	"offers": offers, "questions": questions, "itself": itself, "revisions": func() []string { return revisions }, "levels": func() []string { return levels },
 }).ParseFS(files, "templates/*.html"))
 

@@ -1,0 +1,38 @@
+package tap
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/bridge/observe"
+	"github.com/mcpbridge/bridge/observe/record"
+)
+
+func TestThePaceOfCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hub := NewHub(record.NewRedactor(false))
+		watch := hub.Mount("/mcp", observe.Server{}).Remember(observe.Nobody{})
+		watch.CallEnded(observe.Call{})
+		if got := hub.Pace("/mcp"); got != (observe.Pace{Calls: 1}) {
+			t.Errorf("%+v", got)
+		}
+		for range 300 {
+			time.Sleep(time.Second)
+			watch.CallEnded(observe.Call{})
+			hub.Pace("/mcp")
+			hub.Pace("/mcp")
+		}
+		watch.CallEnded(observe.Call{ToolError: true})
+		got := hub.Pace("/mcp")
+		if got != (observe.Pace{Calls: 302, Failed: 1, Lately: 61, LatelyFailed: 1, Over: lately}) {
+			t.Errorf("%+v", got)
+		}
+		if n := len(hub.paceOf("/mcp").samples); n > 62 {
+			t.Errorf("%d samples", n)
+		}
+		if hub.Mount("/mcp", observe.Server{}).pace != hub.paceOf("/mcp") || hub.Pace("/other") != (observe.Pace{}) {
+			t.Error("a reload begins anew, or mounts are mixed")
+		}
+	})
+}
