@@ -88,7 +88,7 @@ func (h *HTTP) furnish() {
 
 // admit judges a request's origin and host, and refuses it if they are wrong.
 func (h *HTTP) admit(w http.ResponseWriter, r *http.Request) bool {
-	h.refusals.leaving(w)
+	web.EndConnection(h.gate, w)
 	if !h.guard.Admit(w, r) {
 		return false
 	}

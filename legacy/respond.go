@@ -64,14 +64,6 @@ func (a *refusals) refuseConnection(w http.ResponseWriter) {
 	web.WriteError(w, http.StatusServiceUnavailable, "", jsonrpc.CodeInternal, "too many connections; try again later")
 }
 
-// leaving has a response be the connection's last while the bridge drains, so that the
-// client's next request finds another instance behind a balancer of connections.
-func (a *refusals) leaving(w http.ResponseWriter) {
-	if a.gate.IsShut() {
-		web.EndConnection(w)
-	}
-}
-
 // writeFull refuses a client because all sessions there may be are in use.
 func (a *refusals) writeFull(w http.ResponseWriter, id jsonrpc.ID) {
 	a.notices.full.Warn().Int("limit", a.opt.MaxSessions).Msg("no place for another session (limits.sessions): all are in use; a client was refused")

@@ -34,14 +34,19 @@ func TestInterimMessageTurnsTheResponseIntoAStream_E6_E7_E9(t *testing.T) {
 	}
 }
 
-func TestInterimMessagesArriveAtOnce(t *testing.T) {
+// held is a call that its server holds, and that has sent a note to its client.
+func held(t *testing.T, version mcp.Version) (*peer, *call, *events) {
 	b := newFake()
 	_, p := serve(t, Options{}, b)
-	p.initialize(mcp.V20250618)
+	p.initialize(version)
 	answer := p.async(`{"jsonrpc":"2.0","id":1,"method":"hold"}`)
 	k := <-b.held
 	k.Send([]byte(note))
-	ev := readEvents(t, <-answer)
+	return p, k, readEvents(t, <-answer)
+}
+
+func TestInterimMessagesArriveAtOnce(t *testing.T) {
+	_, k, ev := held(t, mcp.V20250618)
 	want(t, "first", ev.next(), "1-1|"+note)
 	k.Send([]byte(note))
 	want(t, "second", ev.next(), "1-2|"+note)
@@ -136,13 +141,7 @@ func TestUnknownEventIDIs400_E21(t *testing.T) {
 }
 
 func TestAbandonedStreamHasNothingToResume(t *testing.T) {
-	b := newFake()
-	_, p := serve(t, Options{}, b)
-	p.initialize(mcp.V20251125)
-	answer := p.async(`{"jsonrpc":"2.0","id":1,"method":"hold"}`)
-	k := <-b.held
-	k.Send([]byte(note))
-	ev := readEvents(t, <-answer)
+	p, k, ev := held(t, mcp.V20251125)
 	ev.next()
 	ev.next()
 	k.Abandon()

@@ -29,14 +29,8 @@ func (w *walker) block(at, n int) (end int) {
 	o := enterObject(w.src, at)
 	for o.next() {
 		switch string(o.key) {
-		case "type":
-			typ = blockType(o.value())
-		case "annotations":
-			w.annotations(&o)
-		case "_meta":
-			if w.cut.meta {
-				w.drop(o.done())
-			}
+		default:
+			w.anyBlock(&o, &typ)
 		case "resource":
 			if w.cut.meta && o.kind() == rawjson.Object {
 				o.m.end = w.withoutMeta(o.m.val)
@@ -54,6 +48,21 @@ func (w *walker) block(at, n int) (end int) {
 	}
 	w.prune(mark)
 	return o.end
+}
+
+// anyBlock takes a member that blocks of all kinds have, in results and in questions
+// alike.
+func (w *walker) anyBlock(o *object, typ *string) {
+	switch string(o.key) {
+	case "type":
+		*typ = blockType(o.value())
+	case "annotations":
+		w.annotations(o)
+	case "_meta":
+		if w.cut.meta {
+			w.drop(o.done())
+		}
+	}
 }
 
 // blockType decodes the type of a content block; the known ones without a copy.

@@ -137,14 +137,8 @@ func (w *walker) samplingBlock(at int, tools bool) (end int, reason string) {
 	o := enterObject(w.src, at)
 	for o.next() {
 		switch string(o.key) {
-		case "type":
-			typ = blockType(o.value())
-		case "annotations":
-			w.annotations(&o)
-		case "_meta":
-			if w.cut.meta {
-				w.drop(o.done())
-			}
+		default:
+			w.anyBlock(&o, &typ)
 		case "content":
 			if o.kind() == rawjson.Array && tools {
 				o.m.end = w.blocks(o.m.val)

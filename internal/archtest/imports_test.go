@@ -67,7 +67,7 @@ var mayImport = map[string][]string{
 	"legacy/channel":  {"legacy/message", "downstream", "observe", "negotiate", "mcp", "jsonrpc", "rawjson", "internal/agenda", "internal/budget", "internal/gate", "internal/transport", "internal/logfield", "internal/fault"},
 	"legacy/stream":   {"internal/budget", "downstream", "legacy/message", "legacy/quiet", "legacy/web", "observe", "sessions", "sse", "jsonrpc", "internal/agenda", "internal/gate", "internal/logfield"},
 	"legacy/quiet":    {"legacy/h1", "legacy/message", "legacy/web", "sessions", "internal/agenda", "internal/gate", "internal/http1", "internal/park"},
-	"legacy/web":      {"legacy/message", "downstream", "observe", "sse", "mcp", "jsonrpc", "internal/fault"},
+	"legacy/web":      {"legacy/message", "downstream", "observe", "sse", "mcp", "jsonrpc", "internal/fault", "internal/gate"},
 	"legacy/h1":       {"internal/http1", "internal/roster"},
 	"upstream/h1":     {"internal/http1"},
 

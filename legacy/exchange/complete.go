@@ -73,7 +73,7 @@ func (ex *Exchange) take(msg *downstream.Message) (s step) {
 
 // writeWhole writes a response that needed no stream.
 func (ex *Exchange) writeWhole(w http.ResponseWriter, parts [][]byte, msg *downstream.Message) {
-	ex.end.leaving(w)
+	web.EndConnection(ex.end.opt.Gate, w)
 	switch timeout := ex.end.opt.WriteTimeout; {
 	case ex.batch && msg != nil:
 		web.WriteResult(w, message.Array(append(parts, message.OwnText(msg))), timeout)

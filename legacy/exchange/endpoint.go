@@ -8,7 +8,6 @@ import (
 	"github.com/mcpbridge/bridge/internal/agenda"
 	"github.com/mcpbridge/bridge/internal/gate"
 	"github.com/mcpbridge/bridge/legacy/stream"
-	"github.com/mcpbridge/bridge/legacy/web"
 )
 
 // Options are those of the exchanges of an endpoint. All but Seat and StoreWait are needed.
@@ -43,10 +42,3 @@ func (e *Endpoint) Run() time.Duration { return e.commits.Run(0) }
 
 // Fresh returns how many exchanges wait to become streams.
 func (e *Endpoint) Fresh() int { return e.commits.Len() }
-
-// leaving has a response be the connection's last while the bridge drains.
-func (e *Endpoint) leaving(w http.ResponseWriter) {
-	if e.opt.Gate.IsShut() {
-		web.EndConnection(w)
-	}
-}

@@ -2,20 +2,19 @@ package stream
 
 import (
 	"errors"
-	"net/http"
 	"os"
 	"sync/atomic"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/internal/agenda"
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/gate"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/legacy/quiet"
-	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/sessions"
-	"github.com/rs/zerolog"
 )
 
 // Options bounds and tunes the streams of an endpoint. All but NoPark, Poll and Watch are needed.
@@ -117,13 +116,6 @@ func (e *Endpoint) attend() {
 		case e.crowded <- struct{}{}:
 		default:
 		}
-	}
-}
-
-// leaving has a response be the connection's last while the bridge drains.
-func (e *Endpoint) leaving(w http.ResponseWriter) {
-	if e.opt.Gate.IsShut() {
-		web.EndConnection(w)
 	}
 }
 

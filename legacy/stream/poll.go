@@ -31,7 +31,7 @@ func (s *Set) Tell(w http.ResponseWriter, last EventID, events []sessions.Event)
 	}
 	*buf = sse.AppendRetry(*buf, s.endpoint.opt.PollPause)
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.endpoint.opt.WriteTimeout))
-	s.endpoint.leaving(w)
+	web.EndConnection(s.endpoint.opt.Gate, w)
 	web.BeginStream(w)
 	_, _ = w.Write(*buf)
 	s.endpoint.resumed(observe.Replayed)

@@ -261,7 +261,7 @@ func (c *Response) beginLocked() {
 		return
 	}
 	c.begun = true
-	c.endpoint.leaving(c.w)
+	web.EndConnection(c.endpoint.opt.Gate, c.w)
 	web.BeginStream(c.w)
 }
 

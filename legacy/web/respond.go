@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/fault"
+	"github.com/mcpbridge/bridge/internal/gate"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/message"
 	"github.com/mcpbridge/bridge/mcp"
@@ -30,8 +31,13 @@ func BeginStream(w http.ResponseWriter) {
 	WriteEmptyStream(w)
 }
 
-// EndConnection has a response be its connection's last.
-func EndConnection(w http.ResponseWriter) { w.Header()["Connection"] = connClose }
+// EndConnection has a response be the connection's last while the bridge drains, so that
+// the client's next request finds another instance behind a balancer of connections.
+func EndConnection(of *gate.Gate, w http.ResponseWriter) {
+	if of.IsShut() {
+		w.Header()["Connection"] = connClose
+	}
+}
 
 // KeepAlive is a comment for event streams on which nothing happens.
 var KeepAlive = sse.AppendComment(nil, "keep-alive")
