@@ -87,7 +87,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if p.challenged {
 		ctx = context.WithValue(ctx, incoming{}, r)
 	}
-	p.reverse.ServeHTTP(w, r.WithContext(ctx))
+	p.reverse.ServeHTTP(&patient{ResponseWriter: w}, r.WithContext(ctx))
 }
 
 // Shutdown drains and returns when every request has ended. When ctx ends first

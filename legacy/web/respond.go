@@ -75,25 +75,34 @@ func WriteResult(w http.ResponseWriter, body []byte, timeout time.Duration) {
 		WriteJSON(w, http.StatusOK, body)
 		return
 	}
-	rc := http.NewResponseController(w)
 	writeHead(w, http.StatusOK, len(body))
-	for part := range slices.Chunk(body, WritePart) {
-		_ = rc.SetWriteDeadline(time.Now().Add(timeout))
-		if _, err := w.Write(part); err != nil {
-			return
-		}
-	}
+	writeParts(w, body, timeout)
 }
 
 // WriteMessage answers a request that never became an exchange, with status 200
 // in the form that the client accepts (E-4).
 func WriteMessage(w http.ResponseWriter, accept Accept, msg []byte) {
 	if accept.Has(AcceptJSON) {
-		WriteJSON(w, http.StatusOK, msg)
+		WriteResult(w, msg, patience)
 		return
 	}
 	WriteEmptyStream(w)
-	_, _ = w.Write(sse.AppendEvent(nil, "", msg))
+	writeParts(w, sse.AppendEvent(nil, "", msg), patience)
+}
+
+// patience is how long a client may take for WritePart of what no setting bounds: the
+// answer to initialize is as long as the server's instructions.
+const patience = time.Minute
+
+// writeParts gives a client so long for each part.
+func writeParts(w http.ResponseWriter, body []byte, timeout time.Duration) {
+	rc := http.NewResponseController(w)
+	for part := range slices.Chunk(body, WritePart) {
+		_ = rc.SetWriteDeadline(time.Now().Add(timeout))
+		if _, err := w.Write(part); err != nil {
+			return
+		}
+	}
 }
 
 // WriteEmptyStream answers with a stream that ends at once.

@@ -1,0 +1,28 @@
+package passthrough
+
+import (
+	"net/http"
+	"time"
+)
+
+// patience is how long a client may take for one piece of a response that is handed on
+// as it comes: one that reads nothing must not hold the request at the server for ever.
+const patience = time.Minute
+
+// patient bounds the writes of a response. The server in front ends the bound with it.
+type patient struct {
+	http.ResponseWriter
+	until time.Time
+}
+
+// Unwrap is for http.ResponseController.
+func (p *patient) Unwrap() http.ResponseWriter { return p.ResponseWriter }
+
+// Write implements http.ResponseWriter. The deadline is moved only when it is near.
+func (p *patient) Write(part []byte) (int, error) {
+	if now := time.Now(); p.until.Sub(now) < patience/2 {
+		p.until = now.Add(patience)
+		_ = http.NewResponseController(p.ResponseWriter).SetWriteDeadline(p.until) // where the server knows deadlines
+	}
+	return p.ResponseWriter.Write(part)
+}
