@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"strings"
 
@@ -18,12 +19,13 @@ func newCheck(env surroundings) *cobra.Command {
 		Use:   "check (URL | -- COMMAND [ARGUMENT…])",
 		Short: "Look at a server and say what each kind of client will get from it",
 		Long: `check asks a server what it is and which tools it has, and prints what the bridge
-makes of it. The exit status is 0 when the bridge can use it.`,
+makes of it. The exit status is 0 when the bridge can use it. With --store.url it looks into
+a store of sessions, too, as "bridge config validate" does.`,
 		Example: "  bridge check https://mcp.example.com/mcp\n  bridge check --headers 'Authorization: Bearer …' --json https://mcp.example.com/mcp",
 		Args:    urlOrCommand,
 	}
 	settings := addSettings(cmd, env.environ, func(key string) bool {
-		return concernsCheck(key) || strings.HasPrefix(key, "upstream-tls.")
+		return concernsCheck(key) || strings.HasPrefix(key, "upstream-tls.") || key == "store.url" || key == "store.keys"
 	})
 	cmd.Flags().BoolVar(&asJSON, "json", false, "Print the report as JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -40,9 +42,27 @@ makes of it. The exit status is 0 when the bridge can use it.`,
 		if err != nil {
 			return err
 		}
+		r.Store = reportStore(cmd.Context(), cfg.Store)
 		return r.Print(cmd.OutOrStdout(), asJSON)
 	}
 	return cmd
+}
+
+// reportStore looks at the store that is named, nil for memory.
+func reportStore(ctx context.Context, settings config.Store) *check.Store {
+	kind, _, _ := strings.Cut(settings.URL, ":")
+	if kind == "memory" {
+		return nil
+	}
+	notes, err := checkStore(ctx, settings)
+	r := &check.Store{Kind: kind}
+	for _, note := range notes {
+		r.Notes = append(r.Notes, strings.TrimPrefix(note, "store: "))
+	}
+	if err != nil {
+		r.Problem = err.Error()
+	}
+	return r
 }
 
 // commandOf returns the command after "--", or notes the URL.

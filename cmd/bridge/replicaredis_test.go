@@ -9,12 +9,13 @@ import (
 	"github.com/mcpbridge/bridge/internal/redistest"
 )
 
-// TestReplicasWithARedisThatIsNotItself: read-only, as after a failover that went wrong, or
-// so slow that it says nothing. Calls without questions go on, one with a question waits.
+// TestReplicasWithARedisThatIsNotItself: read-only, as after a failover that went wrong, full,
+// or so slow that it says nothing. Calls without questions go on, one with a question waits.
 func TestReplicasWithARedisThatIsNotItself(t *testing.T) {
 	type do func(*redistest.Server)
 	for name, c := range map[string]struct{ worse, better do }{
 		"read-only": {func(r *redistest.Server) { r.Must("REPLICAOF", "127.0.0.1", "1") }, func(r *redistest.Server) { r.Must("REPLICAOF", "NO", "ONE") }},
+		"full":      {func(r *redistest.Server) { r.Must("CONFIG", "SET", "maxmemory", "1") }, func(r *redistest.Server) { r.Must("CONFIG", "SET", "maxmemory", "0") }},
 		"slow":      {func(r *redistest.Server) { r.Signal(syscall.SIGSTOP) }, func(r *redistest.Server) { r.Signal(syscall.SIGCONT) }},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -83,6 +83,33 @@ func newer(t *testing.T, path string, keys []store.Key) {
 	}
 }
 
+// TestCheckLooksIntoAStore: a good one, one in use, one that is damaged and one that cannot be reached.
+func TestCheckLooksIntoAStore(t *testing.T) {
+	server := httptest.NewServer(newAsker(t))
+	defer server.Close()
+	path := filepath.Join(t.TempDir(), "sessions.db")
+	k := launch(t, "--upstream", server.URL, "--store.url", "file:"+path)
+	if out, err := runCheck(t, "--store.url", "file:"+path, server.URL); err != nil || !strings.Contains(out, "store          file, can be used") || !strings.Contains(out, "- a running bridge has it open") {
+		t.Errorf("%v: %s", err, out)
+	}
+	k.kill()
+	if out, err := runCheck(t, "--store.url", "file:"+path, "--json", server.URL); err != nil || !strings.Contains(out, `"kind": "file"`) {
+		t.Errorf("%v: %s", err, out)
+	}
+	if err := os.Truncate(path, 100); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := runCheck(t, "--store.url", "file:"+path, server.URL); err == nil || !strings.Contains(err.Error(), "store") || !strings.Contains(out, "cannot be used: store.url: ") || !strings.Contains(out, "damaged") {
+		t.Errorf("%v: %s", err, out)
+	}
+	if out, err := runCheck(t, "--store.url", "redis://127.0.0.1:1", "--store.keys", keyFile(t), server.URL); err == nil || !strings.Contains(out, "redis, cannot be used") {
+		t.Errorf("%v: %s", err, out)
+	}
+	if out, err := runCheck(t, server.URL); err != nil || strings.Contains(out, "store") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 func TestValidateLooksIntoStoredRedis(t *testing.T) {
 	server := redistest.Start(t)
 	url, keys := "redis://"+server.Addr(), keyFile(t)

@@ -30,6 +30,14 @@ type Report struct {
 	ToolProblems  []ToolProblem `json:"toolProblems,omitempty"`
 	Clients       []ClientView  `json:"clients,omitempty"`
 	Instead       string        `json:"instead,omitempty"` // who answers for clients that cannot be asked
+	Store         *Store        `json:"store,omitempty"`   // nil: sessions are in memory
+}
+
+// Store is what a look at the store of sessions found out.
+type Store struct {
+	Kind    string   `json:"kind"`
+	Problem string   `json:"problem,omitempty"` // why the bridge could not use it
+	Notes   []string `json:"notes,omitempty"`
 }
 
 // ToolProblem says why clients will not see a tool.
@@ -50,6 +58,9 @@ type ClientView struct {
 // ErrUnusable ends a check of a server that the bridge cannot use.
 var ErrUnusable = errors.New("the bridge cannot use this server")
 
+// ErrUnusableStore ends a check of a server with which nothing is wrong.
+var ErrUnusableStore = errors.New("the bridge cannot use this store of sessions")
+
 // Print writes the report. Its error makes the exit status say what it says.
 func (r *Report) Print(w io.Writer, asJSON bool) error {
 	if asJSON {
@@ -62,10 +73,27 @@ func (r *Report) Print(w io.Writer, asJSON bool) error {
 	} else if _, err := io.WriteString(w, r.text()); err != nil {
 		return err
 	}
-	if !r.Usable {
+	switch {
+	case !r.Usable:
 		return ErrUnusable
+	case r.Store != nil && r.Store.Problem != "":
+		return ErrUnusableStore
 	}
 	return nil
+}
+
+func (s *Store) text(line func(name, format string, args ...any)) {
+	if s == nil {
+		return
+	}
+	if s.Problem != "" {
+		line("store", "%s, cannot be used: %s", s.Kind, s.Problem)
+		return
+	}
+	line("store", "%s, can be used", s.Kind)
+	for _, note := range s.Notes {
+		line("", "- %s", note)
+	}
 }
 
 func (r *Report) text() string {
@@ -95,6 +123,7 @@ func (r *Report) text() string {
 		line("login", "%s", r.Login)
 	}
 	r.tools(line)
+	r.Store.text(line)
 	if r.Clients != nil {
 		if r.Instead != "" {
 			line("instead", "%s for clients that cannot be asked", r.Instead)
