@@ -86,6 +86,9 @@ func (h *HTTP) EndSession(short string) bool {
 	return h.sessions.End(short) || h.channels.End(short, errOperator)
 }
 
+// EndStored ends the session that has this name in the store, and reports whether it was here.
+func (h *HTTP) EndStored(name string) bool { return h.sessions.EndStored(name) }
+
 // errOperator ends a connection that the people who run the bridge gave up.
 var errOperator = errors.New("ended by who runs the bridge")
 

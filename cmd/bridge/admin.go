@@ -144,6 +144,7 @@ func (a *administration) serve(mounts *fleet.Fleet, memory *budget.Budget, kept 
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", a.metrics.Handler())
+	(&stored{kept.store, mounts, a.actions, a.log}).handle(mux)
 	mux.Handle("/", view.New(view.Options{
 		Look: func() []view.Mount { return a.sights(mounts) }, Messages: a.messages, After: a.after, Ends: a.ends, Payloads: a.payloads, Actions: a.deeds(mounts),
 		Recording: a,

@@ -91,9 +91,17 @@ func overSocket(path string) *http.Client {
 
 // get reads one answer of the bridge.
 func (l *looker) get(ctx context.Context, path string, into any) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.base+path, nil)
+	return l.ask(ctx, http.MethodGet, path, nil, into)
+}
+
+// ask sends a request, of which the body is a form, and reads the answer.
+func (l *looker) ask(ctx context.Context, method, path string, form io.Reader, into any) error {
+	req, err := http.NewRequestWithContext(ctx, method, l.base+path, form)
 	if err != nil {
 		return err
+	}
+	if method == http.MethodPost {
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
 	if l.token != "" {
 		req.Header.Set("Authorization", "Bearer "+l.token)
@@ -108,6 +116,12 @@ func (l *looker) get(ctx context.Context, path string, into any) error {
 		return json.NewDecoder(io.LimitReader(resp.Body, lookBytes)).Decode(into)
 	case http.StatusUnauthorized:
 		return errors.New("the admin listener wants its token: name the file with --token-file, or give --admin the whole address that the bridge printed")
+	case http.StatusForbidden:
+		return errors.New("that bridge lets nobody end anything there: admin.actions is off")
+	case http.StatusNotFound:
+		if strings.HasPrefix(path, storedList) {
+			return errNothingStored
+		}
 	}
 	return fmt.Errorf("%s answers %s", l.name, resp.Status)
 }

@@ -26,14 +26,22 @@ func newSessions(env surroundings) *cobra.Command {
 		Short: "List the sessions and the waiting calls in a store, and end some",
 		Long: `sessions lists what the store of a configuration keeps: each session, and under it the
 calls that wait for their client. It shows neither ids of sessions, which are credentials, nor what
-anybody said. With Redis it works while bridges run. A store in a file is one process's: what a
-running bridge has, "bridge ps" shows.`,
-		Example: "  bridge sessions --config bridge.yaml\n  bridge sessions --store.url redis://redis.internal --store.keys keys\n  bridge sessions end NAME --config bridge.yaml",
+anybody said. With Redis it works while bridges run. A store in a file is one process's: while a
+bridge runs, --admin asks that.`,
+		Example: "  bridge sessions --config bridge.yaml\n  bridge sessions --admin 127.0.0.1:8081 --token-file token\n  bridge sessions --store.url redis://redis.internal --store.keys keys\n  bridge sessions end NAME --config bridge.yaml",
 		Args:    noArgs,
 	}
 	settings := addSettings(cmd, env.environ, func(key string) bool { return key == "store.url" || key == "store.keys" })
 	settings.addConfigFile(cmd)
+	look := addLooking(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if look.admin != "" {
+			running, err := look.listener()
+			if err != nil {
+				return err
+			}
+			return running.stored(cmd.Context(), env.out)
+		}
 		s, err := settings.openStored(cmd.Context())
 		if err != nil {
 			return err
@@ -53,7 +61,15 @@ func newSessionsEnd(env surroundings) *cobra.Command {
 	}
 	settings := addSettings(cmd, env.environ, func(key string) bool { return key == "store.url" || key == "store.keys" })
 	settings.addConfigFile(cmd)
+	look := addLooking(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if look.admin != "" {
+			running, err := look.listener()
+			if err != nil {
+				return err
+			}
+			return running.endStored(cmd.Context(), args, env.out)
+		}
 		s, err := settings.openStored(cmd.Context())
 		if err != nil {
 			return err
@@ -80,7 +96,7 @@ func (s *settingFlags) openStored(ctx context.Context) (store.Store, error) {
 	opened, _, err := openStore(ctx, settings)
 	switch {
 	case errors.Is(err, boltstore.ErrInUse):
-		return nil, fmt.Errorf("%w: look at it with `bridge ps --admin`, or stop it first", err)
+		return nil, fmt.Errorf("%w: ask it with --admin, or stop it first", err)
 	case err == nil && opened == nil:
 		return nil, usageError{errors.New("sessions in memory: are nowhere else; name a store with --store.url or a file with --config")}
 	}

@@ -29,7 +29,7 @@ func TestStoredSessionsAreListedAndEnded(t *testing.T) {
 			wantDone(t, k.resume(last).message())
 			k.askAndLeave("another")
 			if name == "file" {
-				if _, err := says(t, append([]string{"sessions"}, of...)...); err == nil || !strings.Contains(err.Error(), "another process") || !strings.Contains(err.Error(), "bridge ps") {
+				if _, err := says(t, append([]string{"sessions"}, of...)...); err == nil || !strings.Contains(err.Error(), "another process") || !strings.Contains(err.Error(), "--admin") {
 					t.Errorf("while the bridge runs: %v", err)
 				}
 				k.kill()
@@ -58,6 +58,37 @@ func TestStoredSessionsAreListedAndEnded(t *testing.T) {
 			}
 			if status := k.status(http.MethodPost, listTools); status != http.StatusNotFound {
 				t.Errorf("the ended session gets %d", status)
+			}
+		})
+	}
+}
+
+// TestRunningBridgeListsAndEndsWhatItStores: a session in memory, and one that is in the store alone.
+func TestRunningBridgeListsAndEndsWhatItStores(t *testing.T) {
+	for name, forget := range map[string]bool{"in memory": false, "in the store": true} {
+		t.Run(name, func(t *testing.T) {
+			k := forgetful(t, newAsker(t), append(durable(t)["file"](t), "--admin.actions", "on")...)
+			k.askAndLeave("call")
+			if forget {
+				k.forgets()
+			}
+			admin := []string{"--admin", k.flag("--admin.listen"), "--token-file", k.flag("--admin.token-file")}
+			text, err := says(t, append([]string{"sessions"}, admin...)...)
+			if err != nil || !strings.Contains(text, "1 sessions, 1 waiting calls") || !strings.Contains(text, `"ask" waits since`) || strings.Contains(text, k.session) {
+				t.Fatalf("%v: %s", err, text)
+			}
+			session := regexp.MustCompile(`(?m)^[A-Z2-7]{32}`).FindString(text)
+			if _, err := says(t, append([]string{"sessions", "end", "NOBODY"}, admin...)...); err == nil || !strings.Contains(err.Error(), "no session") {
+				t.Errorf("ending what is not there: %v", err)
+			}
+			if text, err := says(t, append([]string{"sessions", "end", session}, admin...)...); err != nil || !strings.Contains(text, "ended "+session) {
+				t.Fatalf("%v: %s", err, text)
+			}
+			if status := k.status(http.MethodPost, listTools); status != http.StatusNotFound {
+				t.Errorf("the ended session gets %d", status)
+			}
+			if text, err := says(t, append([]string{"sessions"}, admin...)...); err != nil || !strings.Contains(text, "0 sessions, 0 waiting calls") {
+				t.Errorf("%v: %s", err, text)
 			}
 		})
 	}

@@ -147,3 +147,13 @@ func (set *Set) End(short string) bool {
 	}
 	return false
 }
+
+// EndStored ends the session that has this name in the store, and reports whether it was here.
+func (set *Set) EndStored(name string) bool {
+	for _, use := range set.table.All() {
+		if set.keeper != nil && set.keeper.name(use.Value.rec.ID) == name {
+			return set.table.Remove(use.Value.rec.ID)
+		}
+	}
+	return false
+}
