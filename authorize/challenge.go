@@ -50,7 +50,7 @@ func (c *challenge) merge(one oauthex.Challenge) {
 		c.metadata = one.Params["resource_metadata"]
 	}
 	if c.scopes == nil && one.Params["scope"] != "" {
-		c.scopes = strings.Fields(one.Params["scope"])
+		c.scopes = strings.Fields(clean(one.Params["scope"]))
 	}
 	if c.code == "" {
 		c.code = one.Params["error"]

@@ -117,8 +117,15 @@ func (a *Agent) register(ctx context.Context, at *place, redirects []string) (cl
 	case err != nil:
 		var refused oauthex.ClientRegistrationError
 		_ = json.Unmarshal(reply.body, &refused) // which may be no JSON: then there is no reason to quote
+		if reply.status < 300 {
+			return client{}, failf(err, "the authorization server %s registered the bridge, but its answer cannot be used; ask its operator for a client id, and set it as auth.client-id", hostOf(at.meta.Issuer))
+		}
 		return client{}, failf(err, "the authorization server %s does not register the bridge: %s; ask its operator for a client id, and set it as auth.client-id",
 			hostOf(at.meta.Issuer), quote(cmp.Or(refused.ErrorCode, http.StatusText(reply.status)), refused.ErrorDescription))
+	}
+	if got.TokenEndpointAuthMethod != "" && !slices.Contains(registrableMethods, got.TokenEndpointAuthMethod) {
+		return client{}, failf(nil, "the authorization server %s registered the bridge to prove itself by %s, which it cannot; ask its operator for a client id, and set it as auth.client-id",
+			hostOf(at.meta.Issuer), clip(got.TokenEndpointAuthMethod))
 	}
 	return client{
 		ID: got.ClientID, Secret: got.ClientSecret, Method: cmp.Or(got.TokenEndpointAuthMethod, method),
@@ -126,10 +133,13 @@ func (a *Agent) register(ctx context.Context, at *place, redirects []string) (cl
 	}, nil
 }
 
+// registrableMethods are those of a client that registers itself, best first.
+var registrableMethods = []string{methodNone, methodBasic, methodPost}
+
 // registrable chooses how a client that is about to register will prove itself: a
 // program on people's machines has no secrets to keep, so best not at all.
 func registrable(offered []string) string {
-	for _, method := range []string{methodNone, methodBasic, methodPost} {
+	for _, method := range registrableMethods {
 		if slices.Contains(offered, method) {
 			return method
 		}

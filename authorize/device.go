@@ -36,6 +36,7 @@ func (t *attempt) leadDevice(ctx context.Context, at *place) error {
 	if err := wellknown.Secure(code.VerificationURI); err != nil {
 		return failf(err, "%s names an address to sign in at that is not safe: %s", hostOf(at.meta.Issuer), clip(err.Error()))
 	}
+	code.VerificationURI = plain(code.VerificationURI)
 	code.Interval = max(0, min(code.Interval, int64(signInLife/time.Second))) // 0 is the protocol's own
 	t.show(Pending{URL: code.VerificationURI, Code: clip(code.UserCode)})
 	a.opt.Log.Warn().Str("url", code.VerificationURI).Str("code", clip(code.UserCode)).Msg("sign in: open this address on any device and enter the code")

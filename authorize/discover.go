@@ -50,7 +50,7 @@ func (a *Agent) search(ctx context.Context, c *challenge) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &place{resource: resource.Resource, scopes: resource.ScopesSupported, meta: meta}
+	p := &place{resource: resource.Resource, scopes: strings.Fields(clean(strings.Join(resource.ScopesSupported, " "))), meta: meta}
 	if a.opt.Resource != "" && a.opt.Resource != OmitResource {
 		p.resource = a.opt.Resource
 	}
@@ -90,6 +90,8 @@ func (a *Agent) resource(ctx context.Context, named string) (*oauthex.ProtectedR
 			continue
 		case err != nil:
 			return nil, passing(err, "the sign-in metadata of %s cannot be read: %s", a.opt.host(), clip(wellknown.Reason(err)))
+		case found.Resource == "":
+			return nil, failf(nil, "the sign-in metadata of %s do not say for which resource they are: the sign-in was stopped; its operator should know", a.opt.host())
 		case !wellknown.Names(found.Resource, a.opt.Server):
 			return nil, failf(nil, "%s says that it is %q: the sign-in was stopped, since a token for that name may be meant for somebody else. If you trust it, connect to that address instead", a.opt.host(), clip(found.Resource))
 		}
@@ -112,6 +114,9 @@ func (a *Agent) issuer(ctx context.Context, issuer string) (*metadata, error) {
 	if err := wellknown.From(a.opt.Server, issuer); err != nil && issuer != a.opt.Issuer && issuer != a.opt.IDP.Issuer {
 		return nil, failf(err, "%s sends you to sign in at an address that is not safe: %s", a.opt.host(), clip(err.Error()))
 	}
+	if clean(issuer) != issuer {
+		return nil, failf(nil, "%s sends you to sign in at an address that is none: %s", a.opt.host(), clip(issuer))
+	}
 	for _, at := range wellknown.IssuerPlaces(issuer) {
 		read := a.readIssuer
 		if !a.redirects() {
@@ -128,12 +133,17 @@ func (a *Agent) issuer(ctx context.Context, issuer string) (*metadata, error) {
 	return nil, failf(nil, "no authorization server answers at %s; the operator of %s should look at its metadata", clip(issuer), a.opt.host())
 }
 
-// safe refuses metadata that lead to where nothing should be entrusted to.
+// safe refuses metadata that lead to where nothing should be entrusted to, and makes
+// the others fit for messages.
 func (m *metadata) safe(issuer string) error {
-	for _, address := range []string{m.AuthorizationEndpoint, m.TokenEndpoint, m.RegistrationEndpoint, m.DeviceEndpoint} {
-		if err := wellknown.From(issuer, address); err != nil {
+	if m.TokenEndpoint == "" {
+		return failf(nil, "the authorization server %s has no safe token endpoint", hostOf(issuer))
+	}
+	for _, address := range []*string{&m.AuthorizationEndpoint, &m.TokenEndpoint, &m.RegistrationEndpoint, &m.DeviceEndpoint} {
+		if err := wellknown.From(issuer, *address); err != nil {
 			return failf(err, "the authorization server %s cannot be used: one of its addresses is not safe: %s", hostOf(issuer), clip(err.Error()))
 		}
+		*address = plain(*address)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 
 	"golang.org/x/oauth2"
@@ -60,17 +61,22 @@ func passing(err error, format string, args ...any) *Failure {
 	return f
 }
 
+// clean takes out of text of a peer what a terminal would obey.
+func clean(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
+			return -1
+		}
+		return r
+	}, text)
+}
+
 // maxQuote bounds peer-controlled text in messages, in bytes.
 const maxQuote = 200
 
 // clip makes text of a peer fit for one line of a message.
 func clip(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 {
-			return -1
-		}
-		return r
-	}, text)
+	text = clean(text)
 	if len(text) > maxQuote {
 		text = strings.ToValidUTF8(text[:maxQuote], "") + "…"
 	}
@@ -98,6 +104,8 @@ func refusedToken(issuer string, err error) *Failure {
 		return failf(err, "the authorization server %s wanted your sign-in sent to another place: that was not done, and nothing was lost; its operator should know", hostOf(issuer))
 	case errors.Is(err, context.Canceled):
 		return passing(err, "the sign-in at %s was stopped", hostOf(issuer))
+	case !ok && !unreached(err):
+		return passing(err, "the authorization server %s answered the request for a token with something else; nothing was lost, try again later, and tell its operator if it goes on", hostOf(issuer))
 	case !ok:
 		return passing(err, "the authorization server %s cannot be reached (%s); nothing was lost, try again later", hostOf(issuer), clip(wellknown.Reason(err)))
 	case refused.ErrorCode == "" && refused.Response != nil && refused.Response.StatusCode >= 500:
@@ -108,6 +116,12 @@ func refusedToken(issuer string, err error) *Failure {
 		return passing(err, "the authorization server %s has a problem (%s); nothing was lost, try again later", hostOf(issuer), clip(refused.ErrorCode))
 	}
 	return failf(err, "the authorization server %s refused: %s", hostOf(issuer), quote(refused.ErrorCode, refused.ErrorDescription))
+}
+
+// unreached reports whether an error is one of the way to a server, and not of its answer.
+func unreached(err error) bool {
+	_, way := errors.AsType[*url.Error](err)
+	return way || errors.Is(err, context.DeadlineExceeded)
 }
 
 // quote joins an error code and its description.

@@ -69,7 +69,7 @@ func (t *attempt) late(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return failf(errNobody, "nobody signed in to %s within %s; try again when you are ready", t.agent.opt.host(), signInLife)
 	}
-	return failf(nil, "the bridge is stopping")
+	return failf(nil, "the sign-in to %s was stopped before anybody had signed in", t.agent.opt.host())
 }
 
 // lead carries a sign-in through, with the lock held.
@@ -81,6 +81,9 @@ func (t *attempt) lead(ctx context.Context, at *place) error {
 	}
 	if a.opt.Grant == Device || a.opt.Grant == Auto && len(a.opt.Browser) == 0 && !browser.Seen(os.Environ()) && at.meta.DeviceEndpoint != "" {
 		return t.leadDevice(ctx, at)
+	}
+	if at.meta.AuthorizationEndpoint == "" {
+		return failf(nil, "the authorization server %s has no page to sign in on; its operator can tell you what it has instead (auth.grant)", hostOf(at.meta.Issuer))
 	}
 	entrance, err := a.listen(ctx, at)
 	if err != nil {

@@ -147,5 +147,16 @@ func hostOf(address string) string {
 	if err != nil || u.Host == "" {
 		return "the server"
 	}
-	return u.Host
+	return clip(u.Host)
+}
+
+// plain writes a URL so that it does in a terminal, and in what it is completed with,
+// nothing but be one.
+func plain(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	u.Fragment, u.RawFragment = "", "" // what is added would be lost in it
+	return u.String()
 }

@@ -67,12 +67,29 @@ func (a *Agent) request(ctx context.Context, endpoint, issuer string, c *client,
 	}
 	token, err := request.Token(a.speaking(ctx))
 	if err != nil {
-		return nil, err
+		return nil, silent(err, values, c.Secret)
 	}
 	if kind := token.Type(); kind != "Bearer" && grant != grantExchange {
 		return nil, failf(nil, "the authorization server %s gave a token of type %s, which the bridge cannot use", hostOf(issuer), clip(kind))
 	}
 	return token, nil
+}
+
+// silent takes what a refusal quotes of the request out of it: some authorization servers
+// say which code or token they do not like.
+func silent(err error, sent url.Values, secret string) error {
+	refused, ok := errors.AsType[*oauth2.RetrieveError](err)
+	if !ok {
+		return err
+	}
+	for _, name := range []string{"code", "code_verifier", "refresh_token", "device_code", "subject_token", "assertion", "client_assertion"} {
+		for _, value := range []string{sent.Get(name), secret} {
+			if value != "" {
+				refused.ErrorDescription = strings.ReplaceAll(refused.ErrorDescription, value, "…")
+			}
+		}
+	}
+	return err
 }
 
 const grantExchange = "urn:ietf:params:oauth:grant-type:token-exchange"
@@ -131,6 +148,14 @@ func (a *Agent) parameter(resource string) string {
 	return resource
 }
 
+// maxSent bounds a token, in bytes: no server takes headers of this size.
+const maxSent = 64 << 10
+
+// sendable reports whether a token can stand in a header.
+func sendable(token string) bool {
+	return len(token) <= maxSent && !strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f })
+}
+
 // take makes a login out of a token that an authorization server gave.
 func (a *Agent) take(l Login, token *oauth2.Token) (*Login, error) {
 	now := time.Now().Round(0) // by the wall clock: the other one stops while a laptop sleeps
@@ -142,9 +167,12 @@ func (a *Agent) take(l Login, token *oauth2.Token) (*Login, error) {
 		}
 		l.ID, l.Access = id, id
 	}
+	if !sendable(l.Access) {
+		return nil, failf(nil, "the authorization server %s gave a token that cannot be sent to a server: it is too long, or no token at all; its operator should know", hostOf(l.Issuer))
+	}
 	l.Refresh = cmp.Or(token.RefreshToken, l.Refresh)
 	if granted, _ := token.Extra("scope").(string); granted != "" {
-		l.Granted = strings.Fields(granted)
+		l.Granted = strings.Fields(clean(granted))
 	} else {
 		l.Granted = l.Requested
 	}

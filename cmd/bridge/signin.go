@@ -15,6 +15,7 @@ import (
 	"github.com/mcpbridge/bridge/authorize"
 	"github.com/mcpbridge/bridge/config"
 	"github.com/mcpbridge/bridge/internal/mount"
+	"github.com/mcpbridge/bridge/internal/wellknown"
 	"github.com/mcpbridge/bridge/observe"
 )
 
@@ -119,7 +120,7 @@ func metadataClient(m *config.Mount, tlsConfig *tls.Config, dial func(context.Co
 	if dial != nil {
 		transport.DialContext = dial
 	}
-	return &http.Client{Transport: transport, Timeout: authorize.RequestTimeout}
+	return &http.Client{Transport: transport, Timeout: authorize.RequestTimeout, CheckRedirect: wellknown.Follow}
 }
 
 // withoutOwnPair keeps a client certificate, and the name that is expected of the

@@ -133,6 +133,9 @@ func (s *relayed) issuer(r *http.Request) (json.RawMessage, error) {
 		if json.Unmarshal(document["authorization_servers"], &named) == nil && len(named) > 0 {
 			issuer = named[0]
 		}
+		if err := wellknown.From(s.Server, issuer); err != nil {
+			return nil, fmt.Errorf("the authorization server cannot be asked: %w", err)
+		}
 		return readIssuer(ctx, s.Issuers, issuer)
 	})
 }

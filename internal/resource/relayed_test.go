@@ -204,3 +204,26 @@ func TestPagesOfAnyOriginMayReadMetadata(t *testing.T) {
 		}
 	}
 }
+
+// A server elsewhere does not have the bridge read what is on its machine.
+func TestAServerElsewhereHasNothingReadOnThisMachine(t *testing.T) {
+	inside := newServer(t)
+	inside.documents["/.well-known/oauth-authorization-server"] = `{"issuer":"SELF"}`
+	way := answering(`{"resource":"https://mcp.example.com/mcp","authorization_servers":["` + inside.URL + `"]}`)
+	r := Relay(RelayOptions{Server: "https://mcp.example.com/mcp", Path: "/mcp", Servers: &http.Client{Transport: way}, Issuers: &http.Client{Transport: &http.Transport{}}, Log: zerolog.Nop()})
+	t.Cleanup(r.Close)
+	mux := http.NewServeMux()
+	for path, handler := range r.Routes([]string{"/mcp"}, true) {
+		mux.Handle(path, handler)
+	}
+	if status, _ := get(t, mux, "http://localhost/.well-known/oauth-authorization-server"); status == http.StatusOK || inside.asked.Load() != 0 {
+		t.Errorf("HTTP %d; asked %d times", status, inside.asked.Load())
+	}
+}
+
+// answering is a way to a server that says the same everywhere.
+type answering string
+
+func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(string(a))), Request: r}, nil
+}

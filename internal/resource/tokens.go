@@ -85,6 +85,9 @@ func (t *tokens) judge(ctx context.Context, header string) (*identity, *badToken
 	if len(token) > maxToken {
 		return nil, &badToken{text: "the token is too long"}
 	}
+	if strings.Count(token, ".") != 2 {
+		return nil, &badToken{text: "the token is no JSON web token, and others cannot be checked"}
+	}
 	digest := sha256.Sum256([]byte(token))
 	known, epoch, ok := t.good.Get("", digest)
 	if ok {
@@ -124,6 +127,9 @@ func (t *tokens) verify(ctx context.Context, token string) (*identity, *badToken
 func (t *tokens) word(err error) string {
 	if expired := (*oidc.TokenExpiredError)(nil); errors.As(err, &expired) {
 		return "the token has expired"
+	}
+	if strings.Contains(err.Error(), "(not before)") { // which has no type
+		return "the token is not good yet; is the clock right?"
 	}
 	t.log.Debug().Str("cause", wellknown.Reason(err)).Msg("a client's token was refused")
 	return "the token is not one of " + t.issuer + ", or is damaged"

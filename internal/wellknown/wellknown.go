@@ -158,6 +158,9 @@ func Fetch(ctx context.Context, client *http.Client, at string, into any) (statu
 		return resp.StatusCode, fmt.Errorf("HTTP %d", resp.StatusCode)
 	}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, MaxDocument)).Decode(into); err != nil {
+		if late := (net.Error)(nil); errors.As(err, &late) && late.Timeout() || ctx.Err() != nil {
+			return resp.StatusCode, errors.New("it does not come to an end in time")
+		}
 		return resp.StatusCode, errors.New("it is no JSON document")
 	}
 	return resp.StatusCode, nil
