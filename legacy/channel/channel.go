@@ -9,7 +9,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/agenda"
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/gate"
 	"github.com/mcpbridge/bridge/internal/logfield"
@@ -17,7 +20,6 @@ import (
 	"github.com/mcpbridge/bridge/legacy/message"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
-	"github.com/rs/zerolog"
 )
 
 // ErrDisconnected is the cause of a conversation's end when the client closed
@@ -201,3 +203,59 @@ func (c *Channel) Close(cause error) {
 
 // End implements Pusher.
 func (c *Channel) End(why error) { c.HangUp(why) }
+
+// look describes a connection that is a session; begun is false before initialize.
+func (c *Channel) look(id string) (sight observe.Sight, begun bool) {
+	c.in.Lock()
+	conv := c.conv
+	c.in.Unlock()
+	if conv == nil {
+		return sight, false
+	}
+	return observe.Sight{ID: logfield.Short(id), Transport: c.transport, Began: c.born, Conversation: conv.Look()}, true
+}
+
+// reportEnd tells who watches that the session of a connection has ended.
+func (c *Channel) reportEnd(cause error) {
+	if c.opt.Watch != nil {
+		c.opt.Watch.SessionEnded(observe.Session{
+			Version: c.version, Transport: c.transport, Reason: message.ReasonOf(cause), Broken: c.broken(), Took: time.Since(c.born),
+		})
+	}
+}
+
+// broken reports whether the connection ended in an error.
+func (c *Channel) broken() bool {
+	select {
+	case <-c.gone:
+		return c.err != nil
+	default:
+		return false
+	}
+}
+
+// WatchCredentials begins to look after the credentials that the connection came with.
+// Their time is over at expires; zero: that is unknown.
+func (c *Channel) WatchCredentials(expires time.Time) {
+	c.lapse.matters, c.lapse.expires = true, expires
+}
+
+// lapsed reports whether the connection is to be ended.
+func (c *Channel) lapsed() bool {
+	if !c.lapse.over() {
+		return false
+	}
+	c.in.Lock()
+	defer c.in.Unlock()
+	return len(c.inFlight) == 0
+}
+
+// KeepAlive has the connection pinged after silence of this length, by whoever runs the
+// agenda, until it is gone or stop is called. It also ends the connection when its
+// credentials have lapsed.
+func (c *Channel) KeepAlive(on *agenda.Agenda, every time.Duration, ping func() error) (stop func()) {
+	p := &pinger{c: c, ping: ping, every: every, last: time.Now()}
+	p.beat.Item = p
+	on.Add(&p.beat)
+	return p.beat.Remove
+}

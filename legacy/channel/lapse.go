@@ -21,12 +21,6 @@ type lapse struct {
 	expires time.Time   // zero: unknown
 }
 
-// WatchCredentials begins to look after the credentials that the connection came with.
-// Their time is over at expires; zero: that is unknown.
-func (c *Channel) WatchCredentials(expires time.Time) {
-	c.lapse.matters, c.lapse.expires = true, expires
-}
-
 // note takes the upstream's refusal of a call that carried the credentials.
 func (l *lapse) note(auth string, r *downstream.Refusal) {
 	if auth != "" && r.Status == http.StatusUnauthorized {
@@ -36,14 +30,4 @@ func (l *lapse) note(auth string, r *downstream.Refusal) {
 
 func (l *lapse) over() bool {
 	return l.matters && (l.refused.Load() || !l.expires.IsZero() && !time.Now().Before(l.expires))
-}
-
-// lapsed reports whether the connection is to be ended.
-func (c *Channel) lapsed() bool {
-	if !c.lapse.over() {
-		return false
-	}
-	c.in.Lock()
-	defer c.in.Unlock()
-	return len(c.inFlight) == 0
 }

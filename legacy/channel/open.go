@@ -14,9 +14,12 @@ import (
 // ErrAgain is the cause of a conversation's end when its client began anew.
 var ErrAgain = errors.New("session was initialized again")
 
+// opening is the part of a connection that opens its session. It has no state of its own.
+type opening struct{ *Channel }
+
 // admitInitializeLocked opens the session, or begins anew: gateways hand one
 // connection to one client after the other, each of which initializes it.
-func (c *Channel) admitInitializeLocked(msg *jsonrpc.Message, answer func([]byte)) (start func()) {
+func (c opening) admitInitializeLocked(msg *jsonrpc.Message, answer func([]byte)) (start func()) {
 	old, req := c.conv, *msg
 	c.conv, c.opening = nil, true
 	c.work.Add(1)
@@ -35,7 +38,7 @@ func (c *Channel) admitInitializeLocked(msg *jsonrpc.Message, answer func([]byte
 // abandonAll gives up the requests that are left of a conversation that ended. Their
 // ids may be used again from now on, and an answer that comes late must not be taken for
 // one to the next client's request.
-func (c *Channel) abandonAll(of downstream.Conversation) {
+func (c opening) abandonAll(of downstream.Conversation) {
 	c.in.Lock()
 	left := make([]*reply, 0, len(c.inFlight))
 	for _, out := range c.inFlight {
@@ -49,12 +52,12 @@ func (c *Channel) abandonAll(of downstream.Conversation) {
 	}
 }
 
-func (c *Channel) open(req jsonrpc.Message, answer func([]byte)) {
+func (c opening) open(req jsonrpc.Message, answer func([]byte)) {
 	var conv downstream.Conversation
 	var result []byte
 	err := c.declared.Set(len(req.Params))
 	if err == nil {
-		conv, result, err = c.backend.Open(c.ctx, c.caller, req, c)
+		conv, result, err = c.backend.Open(c.ctx, c.caller, req, c.Channel)
 	}
 	if err != nil {
 		answer(jsonrpc.AppendError(nil, req.ID, c.openError(err)))
@@ -84,7 +87,7 @@ func (c *Channel) open(req jsonrpc.Message, answer func([]byte)) {
 
 // openError is what a client without HTTP statuses learns of a failed
 // initialize.
-func (c *Channel) openError(err error) *jsonrpc.Error {
+func (c opening) openError(err error) *jsonrpc.Error {
 	if c.ctx.Err() != nil { // who closes only the input still reads
 		return fault.Internal("the connection ended before the server had answered")
 	}

@@ -15,16 +15,6 @@ type pinger struct {
 	last  time.Time
 }
 
-// KeepAlive has the connection pinged after silence of this length, by whoever runs the
-// agenda, until it is gone or stop is called. It also ends the connection when its
-// credentials have lapsed.
-func (c *Channel) KeepAlive(on *agenda.Agenda, every time.Duration, ping func() error) (stop func()) {
-	p := &pinger{c: c, ping: ping, every: every, last: time.Now()}
-	p.beat.Item = p
-	on.Add(&p.beat)
-	return p.beat.Remove
-}
-
 func (p *pinger) Due() (again bool) {
 	select {
 	case <-p.c.gone:

@@ -2,6 +2,9 @@ package channel
 
 import (
 	"sync"
+
+	"github.com/mcpbridge/bridge/internal/logfield"
+	"github.com/mcpbridge/bridge/observe"
 )
 
 // Registry holds the connections of a server that are sessions. Its methods are safe for
@@ -88,4 +91,25 @@ func (cs *Registry) all() map[string]*Channel {
 		open[id] = c
 	}
 	return open
+}
+
+// Look tells what there is to see of every connection on which a session was begun.
+func (cs *Registry) Look() (seen []observe.Sight) {
+	for id, c := range cs.all() {
+		if sight, begun := c.look(id); begun {
+			seen = append(seen, sight)
+		}
+	}
+	return seen
+}
+
+// End ends the connection with this shortened id, and reports whether there was one.
+func (cs *Registry) End(short string, why error) bool {
+	for id, c := range cs.all() {
+		if logfield.Short(id) == short {
+			c.HangUp(why)
+			return true
+		}
+	}
+	return false
 }

@@ -86,19 +86,6 @@ func (r *reply) end(msg *downstream.Message) {
 	r.c.work.Done()
 }
 
-// pause waits, unless the connection is of no more use.
-func (c *Channel) pause(d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-c.gone:
-	}
-}
-
 // Refuse implements Reply: there is no HTTP status to relay (H-13).
 func (r *reply) Refuse(refusal *downstream.Refusal) bool {
 	r.c.lapse.note(r.c.caller.Authorization, refusal)

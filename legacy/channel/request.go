@@ -1,6 +1,8 @@
 package channel
 
 import (
+	"time"
+
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/fault"
@@ -54,7 +56,7 @@ func (c *Channel) admit(msg *jsonrpc.Message, answer func([]byte)) (start func()
 		}
 		return nil, err
 	case msg.Method == mcp.MethodInitialize:
-		return c.admitInitializeLocked(msg, answer), nil
+		return opening{c}.admitInitializeLocked(msg, answer), nil
 	}
 	conv, err := c.addresseeLocked(msg)
 	if err != nil {
@@ -154,5 +156,18 @@ func (c *Channel) settle(out *reply) {
 	c.running--
 	if c.inFlight[out.id] == out {
 		delete(c.inFlight, out.id)
+	}
+}
+
+// pause waits, unless the connection is of no more use.
+func (c *Channel) pause(d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-c.gone:
 	}
 }

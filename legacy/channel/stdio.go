@@ -38,11 +38,11 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, opt Options, b down
 		}
 		return err
 	})
-	go c.readLines(transport.NewLineReader(in, int(opt.MaxBody)))
+	go pipes{c}.readLines(transport.NewLineReader(in, int(opt.MaxBody)))
 	select {
 	case <-c.gone:
 		if c.err == nil {
-			c.awaitAnswers(ctx)
+			pipes{c}.awaitAnswers(ctx)
 		}
 		c.Close(ErrDisconnected)
 		return c.err
@@ -52,9 +52,12 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, opt Options, b down
 	}
 }
 
+// pipes is a connection over a pair of them. It has no state of its own.
+type pipes struct{ *Channel }
+
 // awaitAnswers waits until nothing is under way, but not for ever. Nothing more is
 // received.
-func (c *Channel) awaitAnswers(ctx context.Context) {
+func (c pipes) awaitAnswers(ctx context.Context) {
 	answered := make(chan struct{})
 	go func() { c.work.Wait(); close(answered) }() // at the latest after close
 	limit := time.NewTimer(lastAnswers)
@@ -67,7 +70,7 @@ func (c *Channel) awaitAnswers(ctx context.Context) {
 	}
 }
 
-func (c *Channel) readLines(lines *transport.LineReader) {
+func (c pipes) readLines(lines *transport.LineReader) {
 	for {
 		line, err := lines.Read()
 		switch {
@@ -87,7 +90,7 @@ func (c *Channel) readLines(lines *transport.LineReader) {
 
 // rejectLarge answers a message above the limit, of which only the beginning and
 // the end were kept. The id stands in one of them.
-func (c *Channel) rejectLarge(beginning, end []byte) {
+func (c pipes) rejectLarge(beginning, end []byte) {
 	msg, _ := jsonrpc.Parse(beginning)
 	c.reject(cmp.Or(msg.ID, jsonrpc.TrailingID(end)), fault.Request(message.TooLarge(c.opt.MaxBody)))
 }

@@ -156,3 +156,6 @@ func (ex *Exchange) Detach() {
 		c.Leave()
 	}
 }
+
+// Member returns the Reply of one more request of a batch.
+func (ex *Exchange) Member() downstream.Reply { return &member{Exchange: ex} }

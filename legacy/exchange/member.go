@@ -6,9 +6,6 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 )
 
-// Member returns the Reply of one more request of a batch.
-func (ex *Exchange) Member() downstream.Reply { return &member{Exchange: ex} }
-
 // member is one. Its exchange counts responses,
 // so each member must give exactly one.
 type member struct {

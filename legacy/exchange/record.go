@@ -3,6 +3,7 @@ package exchange
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 
 	"github.com/mcpbridge/bridge/downstream"
@@ -91,4 +92,20 @@ func (r *callRecord) events() []sessions.Event {
 		events[i] = sessions.Event{Seq: e.Seq, Data: e.Data}
 	}
 	return events
+}
+
+// ReadRecord tells the people who run the bridge what a call's record says of it: how many questions
+// are open, and its flow, which holds secrets.
+func ReadRecord(r *store.Record) (questions int, flow []byte, err error) {
+	record, err := readCall(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	for i := range record.Events {
+		again := func(e keptEvent) bool { return e.ID == record.Events[i].ID }
+		if record.Events[i].ID != "" && !slices.ContainsFunc(record.Events[:i], again) {
+			questions++
+		}
+	}
+	return questions, record.Flow, nil
 }

@@ -213,3 +213,42 @@ func (ex *Exchange) Leave() {
 	}
 	ex.complete(nil)
 }
+
+// Away implements session.Waiting.
+func (ex *Exchange) Away(unload time.Duration) (number uint64, away bool) {
+	ex.mu.Lock()
+	kept, st := ex.kept, ex.stream.Load()
+	ex.mu.Unlock()
+	if kept == nil || st == nil || st.Attached() {
+		return 0, false
+	}
+	kept.mu.Lock()
+	defer kept.mu.Unlock()
+	return st.ID(), kept.version > 0 && !kept.over && time.Since(kept.asked) >= unload
+}
+
+// Shelve implements session.Waiting.
+func (ex *Exchange) Shelve(until time.Time) {
+	ex.mu.Lock()
+	kept := ex.kept
+	ex.mu.Unlock()
+	kept.mu.Lock()
+	defer kept.mu.Unlock()
+	kept.until = until
+}
+
+// shelve notes that the call is in the store alone from now on, if that is where it goes.
+func (ex *Exchange) shelve(st *sessions.Stream) {
+	ex.mu.Lock()
+	kept := ex.kept
+	ex.mu.Unlock()
+	if kept == nil {
+		return
+	}
+	kept.mu.Lock()
+	until := kept.until
+	kept.mu.Unlock()
+	if !until.IsZero() {
+		ex.session.Shelve(st.ID(), until)
+	}
+}

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"net/http"
 	"slices"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/session"
+	"github.com/mcpbridge/bridge/legacy/stream"
 	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/sessions/store"
 )
@@ -107,4 +109,40 @@ func (e *Endpoint) goOn(s *session.Session, caller downstream.Caller, c *Call) e
 		return err
 	}
 	return nil
+}
+
+// Home implements session.Calls.
+func (e *Endpoint) Home(call *store.Record) (downstream.Seat, error) {
+	record, err := readCall(call)
+	if err != nil {
+		return 0, err
+	}
+	return record.Home, nil
+}
+
+// GoOn implements session.Calls.
+func (e *Endpoint) GoOn(s *session.Session, caller downstream.Caller, call *store.Record) error {
+	record, err := readCall(call)
+	if err != nil {
+		return err
+	}
+	return e.TakeOver(s, caller, callOf(call, record))
+}
+
+// Tell answers a GET that polls for a call which waits in the store, and reports whether
+// it did: such a call need not come back for that.
+func (e *Endpoint) Tell(w http.ResponseWriter, s *session.Session, id stream.EventID) bool {
+	if !s.Shelved(id.Stream) || !s.Streams().Polled() {
+		return false
+	}
+	found, err := s.Record(store.Flow, recordID(id.Stream))
+	if err != nil {
+		return false
+	}
+	record, err := readCall(&found)
+	if err != nil || record.Home != e.opt.Seat || len(record.Events) == 0 || id.Seq > record.beyond() {
+		return false
+	}
+	s.Streams().Tell(w, id, record.events())
+	return true
 }

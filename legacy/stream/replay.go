@@ -1,9 +1,6 @@
 package stream
 
-import (
-	"github.com/mcpbridge/bridge/downstream"
-	"github.com/mcpbridge/bridge/sessions"
-)
+import "github.com/mcpbridge/bridge/downstream"
 
 // Number is that of a stream, and says whose it is: its upper half is the seat of the
 // replica that began the stream, 0 for a bridge that keeps nothing. The first bits of the
@@ -32,20 +29,3 @@ func (n Number) First() Number { return n &^ (1<<countBits - 1) }
 // isStandalone reports whether a number is that of the stream which GET opens without
 // Last-Event-ID.
 func isStandalone(stream uint64) bool { return stream&(1<<countBits-1) == 0 }
-
-// BringBack adds a stream of another replica, with the events that its client may not have
-// had. Others up to last may have been sent.
-func (s *Set) BringBack(stream uint64, events []sessions.Event, last uint64) *sessions.Stream {
-	st := sessions.NewStream(stream, s.endpoint.limits(s.account))
-	st.Recall(events, last)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.insertLocked(st)
-	return st
-}
-
-// HeardBefore reports whether an event id is one of the standalone stream of another
-// process. What came there afterwards is made up for when the session is brought back.
-func (s *Set) HeardBefore(id EventID) bool {
-	return s.first != 0 && isStandalone(id.Stream) && id.Stream != s.first
-}

@@ -72,3 +72,20 @@ func (k *retired) Due() (again bool) {
 	}
 	return false
 }
+
+// BringBack adds a stream of another replica, with the events that its client may not have
+// had. Others up to last may have been sent.
+func (s *Set) BringBack(stream uint64, events []sessions.Event, last uint64) *sessions.Stream {
+	st := sessions.NewStream(stream, s.endpoint.limits(s.account))
+	st.Recall(events, last)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.insertLocked(st)
+	return st
+}
+
+// HeardBefore reports whether an event id is one of the standalone stream of another
+// process. What came there afterwards is made up for when the session is brought back.
+func (s *Set) HeardBefore(id EventID) bool {
+	return s.first != 0 && isStandalone(id.Stream) && id.Stream != s.first
+}
