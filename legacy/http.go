@@ -79,7 +79,7 @@ func (h *HTTP) furnish() {
 		MaxSessions: opt.MaxSessions, IdleTimeout: opt.IdleTimeout, Memory: opt.Memory,
 		Store: opt.Store, StoreScope: opt.StoreScope, Seat: opt.Seat,
 		Unload: opt.Unload, MaxUnloaded: opt.MaxUnloaded, Calls: h.exchanges, Others: opt.Peers.Others,
-		Watch: opt.Watch, Logger: opt.Logger, Evicted: h.notices.evicted,
+		Watch: opt.Watch, Logger: opt.Logger, Evicted: h.notices.evicted, Late: h.notices.late,
 	})
 	h.channels = channel.NewRegistry(opt.MaxSessions)
 	h.admission = &admission{opt: opt, guard: h.guard, notices: &h.notices, gate: h.gate, sessions: h.sessions}

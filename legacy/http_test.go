@@ -1,6 +1,7 @@
 package legacy
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/sessions"
+	"github.com/rs/zerolog"
 )
 
 const ping = `{"jsonrpc":"2.0","id":1,"method":"echo","params":{"n":1}}`
@@ -333,7 +335,9 @@ func TestRefusalBeforeCommitKeepsStatusAndChallenge_H3(t *testing.T) {
 
 func TestRefusalAfterCommitMeetsTheNextRequest_H4(t *testing.T) {
 	b := newFake()
-	_, p := serve(t, Options{}, b)
+	var log bytes.Buffer
+	_, p := serve(t, Options{Logger: zerolog.New(&log).Level(zerolog.InfoLevel)}, b)
+	p.header.Set("Authorization", "Bearer secret")
 	p.initialize(mcp.V20251125)
 	go func() {
 		k := <-b.held
@@ -348,6 +352,9 @@ func TestRefusalAfterCommitMeetsTheNextRequest_H4(t *testing.T) {
 	want(t, "next", resp.StatusCode, 401)
 	want(t, "challenge", resp.Header.Get("WWW-Authenticate"), "Bearer")
 	want(t, "the one after", p.post(ping).StatusCode, 200)
+	line := log.String()
+	want(t, "the log tells it", strings.Contains(line, `"level":"info","session_id":"`+p.session[:8]+`","status":401,"message":"the server refused a client's credentials after`), true)
+	want(t, "and not which", strings.Contains(line, "secret"), false)
 }
 
 func TestAbandonedExchangeIsAnEmptyStream_E9(t *testing.T) {

@@ -14,6 +14,7 @@ const noticeBurst = 20
 type notices struct {
 	slow    zerolog.Logger // connections that were let go
 	evicted zerolog.Logger // sessions that had to go for others
+	late    zerolog.Logger // refusals of credentials that came too late for their requests
 	full    zerolog.Logger // clients that were refused
 	busy    zerolog.Logger // requests beyond limits.in-flight
 	unknown zerolog.Logger // requests of sessions that are not here
@@ -24,5 +25,5 @@ type notices struct {
 
 func newNotices(log zerolog.Logger) notices {
 	kind := func() zerolog.Logger { return logfield.AtMost(noticeBurst, log) }
-	return notices{slow: kind(), evicted: kind(), full: kind(), busy: kind(), unknown: kind(), short: kind(), fast: kind(), dropped: kind()}
+	return notices{slow: kind(), evicted: kind(), late: kind(), full: kind(), busy: kind(), unknown: kind(), short: kind(), fast: kind(), dropped: kind()}
 }

@@ -231,6 +231,8 @@ type challenge struct {
 
 // Challenge keeps a refusal of these credentials for the client's next request.
 func (s *Session) Challenge(refusal *downstream.Refusal, auth string) {
+	s.set.opt.Late.Info().Str(logfield.SessionID, logfield.Short(s.rec.ID)).Int("status", refusal.Status).
+		Msg("the server refused a client's credentials after the response had begun; the session's next request with them is told")
 	s.challenge.Store(&challenge{refusal, auth})
 }
 

@@ -43,6 +43,7 @@ type Options struct {
 	Watch   observe.Watcher // nil: nobody is told
 	Logger  zerolog.Logger
 	Evicted zerolog.Logger // for lines about sessions that had to go for others
+	Late    zerolog.Logger // for lines about refusals that came too late for their requests
 }
 
 // Calls knows what the records of calls say. It is package exchange's.
