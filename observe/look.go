@@ -111,7 +111,7 @@ type Behind struct {
 	Children     int // processes that serve one session each
 	ChildLimit   int
 	Kept         []Kept
-	Printed      []Printed // the oldest first
+	Printed      []Printed // the oldest first; whoever asked may change the slice
 }
 
 // Kept are results of one method that need not be asked for again for now.

@@ -14,13 +14,16 @@ import (
 func TestThePageOfServersHasTheWayThere(t *testing.T) {
 	way := observe.Behind{Command: true, Shared: 1, Children: 2, ChildLimit: 32, Listens: 3, Reconnecting: 1,
 		Kept:    []observe.Kept{{Method: mcp.MethodToolsList, Results: 2, Bytes: 4096, Oldest: time.Now().Add(-time.Minute), Newest: time.Now(), Until: time.Now().Add(time.Minute)}},
-		Printed: []observe.Printed{{At: now, PID: 4711, Text: "<b>panic</b>: no database"}}}
+		Printed: []observe.Printed{{At: now, PID: 4711, Text: "<b>panic</b>: no database"}, {At: now, PID: 4712, Text: "later"}}}
 	v := New(Options{Look: func() []Mount { return []Mount{{Path: "/mcp", Behind: func() observe.Behind { return way }}} }, Recording: &tape{}})
 	_, body := get(v, "/server")
 	for _, part := range []string{"one for all sessions, 2 of 32", "3 open, 1 about to be", "process 4711", "&lt;b&gt;panic&lt;/b&gt;: no database", `data-of="bytes">4096`, "to 60 s"} {
 		if !strings.Contains(body, part) {
 			t.Errorf("%q is not on the page", part)
 		}
+	}
+	if strings.Index(body, "process 4712") > strings.Index(body, "process 4711") {
+		t.Error("the latest line does not stand first")
 	}
 	way = observe.Behind{Connections: 5}
 	if _, body = get(v, "/server"); !strings.Contains(body, "5 open") || strings.Contains(body, "standard error") {

@@ -183,6 +183,7 @@ func (v *View) server(w http.ResponseWriter, r *http.Request) {
 		mounts[i].Offers, mounts[i].MoreOffers = mounts[i].offers()
 		if mounts[i].Behind != nil {
 			way := mounts[i].Behind()
+			slices.Reverse(way.Printed) // the latest line says most
 			mounts[i].Way = &way
 		}
 	}
