@@ -93,6 +93,12 @@ func TestACallIsOneTraceOfBothHops(t *testing.T) {
 	if hex.EncodeToString(server.ParentSpanId) != parent[36:52] {
 		t.Errorf("%v", server)
 	}
+	for _, s := range spans { // all are over HTTP, on both hops
+		said := fmt.Sprint(s.Attributes)
+		if !strings.Contains(said, "network.protocol.name") || !strings.Contains(said, "network.protocol.version") {
+			t.Errorf("%s: %s", s.Name, said)
+		}
+	}
 	ids := map[string]bool{}
 	for _, s := range spans {
 		if s.Kind == tracepb.Span_SPAN_KIND_CLIENT && bytes.Equal(s.ParentSpanId, server.SpanId) {

@@ -72,7 +72,7 @@ func (r *reply) askedBefore(kept, flow []byte) {
 
 // start is what is known of a call when it begins.
 func (c *conversation) start(caller *downstream.Caller, method, name string, id jsonrpc.ID) traces.Start {
-	s := traces.Start{Mount: c.tap.path, Server: c.tap.server, Method: clip(method), Name: clip(name), Version: c.Version(), Transport: caller.Transport,
+	s := traces.Start{Mount: c.tap.path, Server: c.tap.server, Method: clip(method), Name: clip(name), Version: c.Version(), Transport: caller.Transport, HTTP: caller.HTTP,
 		ID: clip(strings.Trim(string(id), `"`))}
 	if caller.Session != "" {
 		s.Session = logfield.Short(caller.Session)

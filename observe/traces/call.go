@@ -33,6 +33,7 @@ type Start struct {
 	Version mcp.Version
 	// Transport is how the client speaks with the bridge.
 	Transport observe.Transport
+	HTTP      observe.HTTP
 }
 
 // Call is a client's call that is traced. Its methods are safe for concurrent use.
@@ -102,7 +103,7 @@ func (c *Call) End(code int, fault string) {
 	s := &span{ids: c.ids, kind: trace.SpanKindServer, name: title(c.start.Method, c.start.Name), began: c.began, ended: time.Now(), fault: fault}
 	s.attributes = append(common(c.start.Method, c.start.Name, c.start.Version),
 		attribute.String("mcpbridge.mount", c.start.Mount), attribute.String("jsonrpc.request.id", c.start.ID))
-	s.attributes = append(s.attributes, networkOf(c.start.Transport)...)
+	s.attributes = append(s.attributes, networkOf(&c.start)...)
 	if c.start.Session != "" {
 		s.attributes = append(s.attributes, attribute.String("mcp.session.id", c.start.Session))
 	}
@@ -122,17 +123,26 @@ func (c *Call) End(code int, fault string) {
 }
 
 // networkOf has the attributes of the conventions for how a client speaks.
-func networkOf(t observe.Transport) []attribute.KeyValue {
-	own := attribute.String("mcpbridge.transport", t.String())
-	switch t {
+func networkOf(s *Start) []attribute.KeyValue {
+	own := attribute.String("mcpbridge.transport", s.Transport.String())
+	switch s.Transport {
 	case observe.Stdio:
 		return []attribute.KeyValue{own, attribute.String("network.transport", "pipe")}
 	case observe.WebSocket:
 		return []attribute.KeyValue{own, attribute.String("network.transport", "tcp"), attribute.String("network.protocol.name", "websocket")}
 	case observe.StreamableHTTP, observe.HTTPSSE:
-		return []attribute.KeyValue{own, attribute.String("network.transport", "tcp"), attribute.String("network.protocol.name", "http")}
+		return append([]attribute.KeyValue{own, attribute.String("network.transport", "tcp")}, overHTTP(s.HTTP)...)
 	}
 	return nil
+}
+
+// overHTTP has the attributes of HTTP in a version, as far as that is known.
+func overHTTP(version observe.HTTP) []attribute.KeyValue {
+	list := []attribute.KeyValue{attribute.String("network.protocol.name", "http")}
+	if version != observe.NoHTTP {
+		list = append(list, attribute.String("network.protocol.version", version.String()))
+	}
+	return list
 }
 
 // clientsFault reports whether a code is no error of the side that answers.
@@ -197,6 +207,9 @@ func (r *Round) End(done *observe.Request) {
 	if port, err := strconv.Atoi(at.Port); err == nil {
 		s.attributes = append(s.attributes, attribute.Int("server.port", port))
 	}
+	if done.HTTP != observe.NoHTTP {
+		s.attributes = append(s.attributes, overHTTP(done.HTTP)...)
+	}
 	if done.Code != 0 {
 		s.fault = strconv.Itoa(done.Code)
 		s.attributes = append(s.attributes, attribute.String("rpc.response.status_code", s.fault))
@@ -245,6 +258,7 @@ func (c *Call) question(q asked, fault string, code int) {
 	s := &span{ids: ids{c.ids.trace, newSpanID()}, parent: c.context(c.ids.span, false), kind: trace.SpanKindClient,
 		name: q.method, began: q.began, ended: time.Now(), fault: fault}
 	s.attributes = append(common(q.method, "", c.start.Version), attribute.String("mcpbridge.mount", c.start.Mount))
+	s.attributes = append(s.attributes, networkOf(&c.start)...)
 	if code != 0 {
 		s.fault = strconv.Itoa(code)
 		s.attributes = append(s.attributes, attribute.String("rpc.response.status_code", s.fault))

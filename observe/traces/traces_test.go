@@ -157,7 +157,7 @@ func TestSpansOfBothSides(t *testing.T) {
 		t.Errorf("a question that nobody answered: %v", got)
 	}
 	conventions := []string{"mcp.method.name", "mcp.protocol.version", "mcp.session.id", "jsonrpc.request.id", "rpc.response.status_code", "error.type",
-		"gen_ai.operation.name", "gen_ai.tool.name", "gen_ai.prompt.name", "server.address", "server.port", "network.transport", "network.protocol.name"}
+		"gen_ai.operation.name", "gen_ai.tool.name", "gen_ai.prompt.name", "server.address", "server.port", "network.transport", "network.protocol.name", "network.protocol.version"}
 	for name, s := range c.spans {
 		for key := range attributes(s) {
 			if !slices.Contains(conventions, key) && !strings.HasPrefix(key, "mcpbridge.") {
