@@ -35,8 +35,12 @@ const (
 // secondOf returns the second in which a time has come.
 func secondOf(due time.Time) int64 { return due.Add(dueStep - 1).Unix() }
 
+// dues is the part of a keeper that does what is due to calls that no replica has in
+// memory. It has no state of its own.
+type dues struct{ *keeper }
+
 // dueName is the session that stands for a second.
-func (k *keeper) dueName(second int64) string {
+func (k dues) dueName(second int64) string {
 	return store.Name(k.scope + "\ndue\n" + strconv.FormatInt(second, 10))
 }
 
@@ -63,7 +67,7 @@ func (d *dueNotes) commit() bool {
 	k := d.keeper
 	for second, changes := range d.seconds {
 		for part := range slices.Chunk(changes, dueBatch) {
-			err := k.do(func(ctx context.Context) error { return k.store.Commit(ctx, k.dueName(second), part...) })
+			err := k.do(func(ctx context.Context) error { return k.store.Commit(ctx, dues{k}.dueName(second), part...) })
 			if err != nil {
 				k.report("noting when calls are due", err)
 				return false
@@ -74,7 +78,7 @@ func (d *dueNotes) commit() bool {
 }
 
 // watchDue brings calls back when something is due to them.
-func (k *keeper) watchDue(ctx context.Context) {
+func (k dues) watchDue(ctx context.Context) {
 	tick := time.NewTicker(dueStep)
 	defer tick.Stop()
 	for next := time.Now().Add(-dueBack).Unix(); ; {
@@ -96,7 +100,7 @@ func (k *keeper) watchDue(ctx context.Context) {
 }
 
 // fireAll takes care of what is due in a second. After an error it is to be tried again.
-func (k *keeper) fireAll(ctx context.Context, second int64) error {
+func (k dues) fireAll(ctx context.Context, second int64) error {
 	name := k.dueName(second)
 	var notes []store.Record
 	err := k.do(func(ctx context.Context) (err error) {
@@ -137,7 +141,7 @@ const (
 )
 
 // settle removes notes, and makes those of calls that could not be brought back anew.
-func (k *keeper) settle(name string, notes []store.Record, became []outcome) {
+func (k dues) settle(name string, notes []store.Record, became []outcome) {
 	var gone, again []store.Change
 	for i := range notes {
 		if became[i] == theirs {
@@ -161,7 +165,7 @@ func (k *keeper) settle(name string, notes []store.Record, became []outcome) {
 }
 
 // fire brings a call back to which something is due: its own clock does the rest.
-func (k *keeper) fire(ctx context.Context, note string, others []downstream.Seat) outcome {
+func (k dues) fire(ctx context.Context, note string, others []downstream.Seat) outcome {
 	session, call, _ := strings.Cut(note, "/")
 	found, err := k.lookAt(ctx, store.Address{Session: session, Kind: store.Flow, ID: call})
 	if err != nil {
@@ -184,7 +188,7 @@ func (k *keeper) fire(ctx context.Context, note string, others []downstream.Seat
 	}
 	s, known := k.set.table.Get(owner.ID)
 	if !known {
-		if s, err = k.restore(ctx, owner.ID, nil); err != nil {
+		if s, err = (restorer{k.keeper}).restore(ctx, owner.ID, nil); err != nil {
 			return unsettled
 		} else if s == nil {
 			return settled
@@ -209,7 +213,7 @@ func missing(err error) outcome {
 	return unsettled
 }
 
-func (k *keeper) lookAt(ctx context.Context, at store.Address) (r store.Record, err error) {
+func (k dues) lookAt(ctx context.Context, at store.Address) (r store.Record, err error) {
 	bounded, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	return k.store.Get(bounded, at)

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/mcp"
 )
@@ -46,7 +47,7 @@ func (set *Set) lookup(r *http.Request, id string) (*Session, error) {
 	s, ok := set.table.Get(id)
 	switch {
 	case !ok && set.keeper != nil:
-		return set.keeper.restore(r.Context(), id, r)
+		return restorer{set.keeper}.restore(r.Context(), id, r)
 	case ok && s.kept != nil && s.kept.stale.Load():
 		set.keeper.refresh(s)
 		if s.ended.Load() {
@@ -54,4 +55,34 @@ func (set *Set) lookup(r *http.Request, id string) (*Session, error) {
 		}
 	}
 	return s, nil
+}
+
+// Rotated finds the session of a message that comes with other credentials than
+// those it is bound to: tokens are refreshed, stepped up, or obtained only after
+// initialize. That the upstream accepts a token proves a user, not the user
+// (H-6, Q6), so who brings such a token may begin calls, which the upstream authorizes, and
+// answer their questions, but finds no stream and ends nothing.
+//
+// An accepted token takes the place of the one that the session is bound to if
+// it claims the same issuer and subject, or if the session was opened without. A
+// server that never sees it accepts nothing.
+func (set *Set) Rotated(r *http.Request, msg *jsonrpc.Message) (*Session, downstream.Caller) {
+	c := set.Caller(r)
+	if set.opt.Principal != nil || c.Authorization == "" || !rotatedMay(msg) {
+		return nil, downstream.Caller{}
+	}
+	s, err := set.lookup(r, web.Header(r.Header, mcp.HeaderSessionID))
+	if err != nil || s == nil {
+		return nil, downstream.Caller{}
+	}
+	c.Session, c.Account = s.rec.ID, s.account
+	before := s.rebound.Load()
+	switch auth, principal := s.owner(); {
+	case set.opt.CredentialsEndHere:
+	case auth == "":
+		c.Accepted = func() { s.rebind(before, &binding{c.Authorization, c.Principal}) }
+	case sameSubject(auth, c.Authorization):
+		c.Accepted = func() { s.rebind(before, &binding{c.Authorization, principal}) }
+	}
+	return s, c
 }

@@ -7,11 +7,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/legacy/stream"
 	"github.com/mcpbridge/bridge/sessions"
 	"github.com/mcpbridge/bridge/sessions/store"
-	"golang.org/x/sync/singleflight"
 )
 
 // keeper keeps the sessions of Streamable HTTP in a store, from which they come back
@@ -56,8 +57,8 @@ func newKeeper(set *Set) *keeper {
 	k.ctx, k.stop = ctx, stop
 	k.running.Go(func() { k.run(ctx) })
 	if k.unloads() {
-		k.running.Go(func() { k.unload(ctx) })
-		k.running.Go(func() { k.watchDue(ctx) })
+		k.running.Go(func() { unloader{k}.unload(ctx) })
+		k.running.Go(func() { dues{k}.watchDue(ctx) })
 	}
 	return k
 }
@@ -188,4 +189,13 @@ func (k *keeper) ended(s *Session, cause sessions.Cause) {
 		default: // it expires there, too
 		}
 	}
+}
+
+// unloads reports whether anything leaves memory before its end.
+func (k *keeper) unloads() bool { return k.set.opt.Unload > 0 }
+
+// ttlOf is how long a session's record outlives now: its calls need it.
+func (k *keeper) ttlOf(s *Session) time.Duration {
+	_, longest := s.kept.shelf.look(time.Now())
+	return max(k.ttl(), longest)
 }

@@ -128,7 +128,7 @@ func (k *keeper) refresh(s *Session) {
 func (k *keeper) refreshLocked(s *Session, certain bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), refreshTimeout)
 	defer cancel()
-	record, version, err := k.get(ctx, s.rec.ID, certain)
+	record, version, err := restorer{k}.get(ctx, s.rec.ID, certain)
 	if err != nil {
 		return err
 	}
@@ -198,12 +198,5 @@ func (k *keeper) outdated(s *Session) {
 	select {
 	case k.changes <- s:
 	default:
-	}
-}
-
-// Changed implements Pusher.
-func (s *Session) Changed() {
-	if s.kept != nil && s.listed.Load() {
-		s.set.keeper.save(s)
 	}
 }

@@ -1,9 +1,7 @@
 package session
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -27,25 +25,6 @@ type sessionRecord struct {
 // not go on from. Members may be added without one.
 const sessionRecordVersion = 1
 
-// get reads a session's record, nil when there is none. certain: no copy will do.
-func (k *keeper) get(ctx context.Context, id string, certain bool) (*sessionRecord, uint64, error) {
-	found, err := k.find(ctx, store.Address{Session: k.name(id), Kind: store.Session}, certain)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, 0, nil
-	}
-	if err != nil {
-		return nil, 0, err
-	}
-	record, err := readSession(&found)
-	if err == nil && record.ID != id {
-		err = fmt.Errorf("%w: its record is another's", downstream.ErrGone)
-	}
-	if err != nil {
-		return nil, 0, err
-	}
-	return record, found.Version, nil
-}
-
 func readSession(r *store.Record) (*sessionRecord, error) {
 	if r.Err != nil {
 		return nil, fmt.Errorf("%w: %w", downstream.ErrGone, r.Err)
@@ -68,20 +47,4 @@ func ReadRecord(r *store.Record) (version mcp.Version, began time.Time, err erro
 		return "", began, err
 	}
 	return record.Version, record.Began, nil
-}
-
-func (k *keeper) find(ctx context.Context, at store.Address, certain bool) (store.Record, error) {
-	if !certain {
-		return k.store.Get(ctx, at)
-	}
-	list, err := k.store.Load(ctx, at.Session)
-	for i := range list {
-		if list[i].Address == at {
-			return list[i], nil
-		}
-	}
-	if err == nil {
-		err = store.ErrNotFound
-	}
-	return store.Record{}, err
 }

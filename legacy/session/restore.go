@@ -3,19 +3,27 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"slices"
+	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/logfield"
+	"github.com/mcpbridge/bridge/legacy/stream"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/sessions"
 	"github.com/mcpbridge/bridge/sessions/store"
 )
 
+// restorer is the part of a keeper that brings back what is in the store. It has no state
+// of its own.
+type restorer struct{ *keeper }
+
 // restore brings a session back that this process doesn't know. It returns nil when
 // there is none, and an error when it may be there but cannot be had now. by is the
 // request that names it; nil: something in it is due.
-func (k *keeper) restore(ctx context.Context, id string, by *http.Request) (*Session, error) {
+func (k restorer) restore(ctx context.Context, id string, by *http.Request) (*Session, error) {
 	if len(id) > store.MaxID {
 		return nil, nil
 	}
@@ -35,7 +43,7 @@ func (k *keeper) restore(ctx context.Context, id string, by *http.Request) (*Ses
 	return s, err
 }
 
-func (k *keeper) revive(ctx context.Context, id string, by *http.Request) (*Session, error) {
+func (k restorer) revive(ctx context.Context, id string, by *http.Request) (*Session, error) {
 	bounded, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	record, version, err := k.get(bounded, id, false)
@@ -71,4 +79,62 @@ func (k *keeper) revive(ctx context.Context, id string, by *http.Request) (*Sess
 	k.watch(s)
 	k.set.opt.Logger.Debug().Str(logfield.SessionID, logfield.Short(id)).Msg("session brought back")
 	return s, nil
+}
+
+// recall learns what of a session is in the store alone, and returns a number for its
+// streams that none of those has.
+func (k restorer) recall(ctx context.Context, s *Session, id string) (stream.Number, error) {
+	list, err := k.store.Load(ctx, k.name(id))
+	if err != nil {
+		return 0, err
+	}
+	first := k.number()
+	for range list { // each makes one number impossible at most
+		if !slices.ContainsFunc(list, func(r store.Record) bool { return stream.Number(streamOf(&r)).First() == first }) {
+			break
+		}
+		first = k.number()
+	}
+	now := time.Now()
+	for i := range list {
+		if list[i].Kind == store.Flow {
+			s.kept.shelf.put(streamOf(&list[i]), now.Add(list[i].TTL))
+		}
+	}
+	return first, nil
+}
+
+// get reads a session's record, nil when there is none. certain: no copy will do.
+func (k restorer) get(ctx context.Context, id string, certain bool) (*sessionRecord, uint64, error) {
+	found, err := k.find(ctx, store.Address{Session: k.name(id), Kind: store.Session}, certain)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, 0, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	record, err := readSession(&found)
+	if err == nil && record.ID != id {
+		err = fmt.Errorf("%w: its record is another's", downstream.ErrGone)
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	return record, found.Version, nil
+}
+
+func (k restorer) find(ctx context.Context, at store.Address, certain bool) (store.Record, error) {
+	if !certain {
+		return k.store.Get(ctx, at)
+	}
+	list, err := k.store.Load(ctx, at.Session)
+	for i := range list {
+		if list[i].Address == at {
+			return list[i], nil
+		}
+	}
+	if err == nil {
+		err = store.ErrNotFound
+	}
+	return store.Record{}, err
 }

@@ -48,18 +48,6 @@ type Session struct {
 	streams stream.Set
 }
 
-// New returns a session of who brings these credentials, and has said so much of itself. It is
-// nobody's until it is opened and listed. The error is that of its account.
-func (set *Set) New(caller downstream.Caller, declared int) (*Session, error) {
-	s := &Session{set: set, auth: caller.Authorization, born: time.Now()}
-	var err error
-	if s.account, err = OpenAccount(set.opt.Memory, caller.Party, declared+len(caller.Authorization)); err != nil {
-		return nil, err
-	}
-	s.streams.Init(set.opt.Streams, &s.rec, s.account, set.keeper.number())
-	return s, nil
-}
-
 // Open has the backend open the session, and returns the result of initialize. After an
 // error, which is the backend's, there is no session.
 func (s *Session) Open(ctx context.Context, caller downstream.Caller, initialize jsonrpc.Message) ([]byte, error) {
@@ -245,4 +233,18 @@ func (s *Session) Challenged(auth string) *downstream.Refusal {
 		return nil
 	}
 	return c.refusal
+}
+
+// rebind binds the session to newer credentials, unless that happened meanwhile.
+func (s *Session) rebind(before, after *binding) {
+	if s.rebound.CompareAndSwap(before, after) {
+		s.Changed()
+	}
+}
+
+// Changed implements Pusher.
+func (s *Session) Changed() {
+	if s.kept != nil && s.listed.Load() {
+		s.set.keeper.save(s)
+	}
 }

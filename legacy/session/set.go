@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/logfield"
@@ -11,7 +13,6 @@ import (
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/sessions"
 	"github.com/mcpbridge/bridge/sessions/store"
-	"github.com/rs/zerolog"
 )
 
 // Options are those of the sessions of an endpoint. Backend, Streams, MaxSessions and
@@ -157,4 +158,16 @@ func (set *Set) EndStored(name string) bool {
 		}
 	}
 	return false
+}
+
+// New returns a session of who brings these credentials, and has said so much of itself. It is
+// nobody's until it is opened and listed. The error is that of its account.
+func (set *Set) New(caller downstream.Caller, declared int) (*Session, error) {
+	s := &Session{set: set, auth: caller.Authorization, born: time.Now()}
+	var err error
+	if s.account, err = OpenAccount(set.opt.Memory, caller.Party, declared+len(caller.Authorization)); err != nil {
+		return nil, err
+	}
+	s.streams.Init(set.opt.Streams, &s.rec, s.account, set.keeper.number())
+	return s, nil
 }

@@ -1,13 +1,10 @@
 package session
 
 import (
-	"context"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
 
-	"github.com/mcpbridge/bridge/legacy/stream"
 	"github.com/mcpbridge/bridge/sessions/store"
 )
 
@@ -61,38 +58,6 @@ func (s *shelf) look(now time.Time) (n int, longest time.Duration) {
 		}
 	}
 	return len(s.calls), longest
-}
-
-// unloads reports whether anything leaves memory before its end.
-func (k *keeper) unloads() bool { return k.set.opt.Unload > 0 }
-
-// ttlOf is how long a session's record outlives now: its calls need it.
-func (k *keeper) ttlOf(s *Session) time.Duration {
-	_, longest := s.kept.shelf.look(time.Now())
-	return max(k.ttl(), longest)
-}
-
-// recall learns what of a session is in the store alone, and returns a number for its
-// streams that none of those has.
-func (k *keeper) recall(ctx context.Context, s *Session, id string) (stream.Number, error) {
-	list, err := k.store.Load(ctx, k.name(id))
-	if err != nil {
-		return 0, err
-	}
-	first := k.number()
-	for range list { // each makes one number impossible at most
-		if !slices.ContainsFunc(list, func(r store.Record) bool { return stream.Number(streamOf(&r)).First() == first }) {
-			break
-		}
-		first = k.number()
-	}
-	now := time.Now()
-	for i := range list {
-		if list[i].Kind == store.Flow {
-			s.kept.shelf.put(streamOf(&list[i]), now.Add(list[i].TTL))
-		}
-	}
-	return first, nil
 }
 
 // streamOf reads what recordID has written; 0 for other records.

@@ -10,8 +10,12 @@ import (
 	"github.com/mcpbridge/bridge/sessions/store"
 )
 
+// unloader is the part of a keeper that leaves to the store what waits for its client. It
+// has no state of its own.
+type unloader struct{ *keeper }
+
 // unload has what nobody waits for leave memory.
-func (k *keeper) unload(ctx context.Context) {
+func (k unloader) unload(ctx context.Context) {
 	tick := time.NewTicker(max(k.set.opt.Unload/4, unloadStep))
 	defer tick.Stop()
 	for {
@@ -34,7 +38,7 @@ const unloadStep = 250 * time.Millisecond
 
 // endResting closes the sessions that left the table in the last round, but for those
 // that somebody had found there before.
-func (k *keeper) endResting() {
+func (k unloader) endResting() {
 	k.resting = slices.DeleteFunc(k.resting, func(s *Session) bool {
 		if s.Busy() {
 			s.conv.Leave()
@@ -55,8 +59,8 @@ type Waiting interface {
 }
 
 // unloadCalls leaves calls to the store, after it was noted there when they are due.
-func (k *keeper) unloadCalls() {
-	noted := &dueNotes{keeper: k, calls: map[downstream.Safe]bool{}}
+func (k unloader) unloadCalls() {
+	noted := &dueNotes{keeper: k.keeper, calls: map[downstream.Safe]bool{}}
 	var of []*Session
 	for _, use := range k.set.table.All() {
 		s := use.Value
@@ -85,7 +89,7 @@ func (k *keeper) unloadCalls() {
 }
 
 // noteDue notes when the calls of a session are due that may leave.
-func (k *keeper) noteDue(s *Session, noted *dueNotes) {
+func (k unloader) noteDue(s *Session, noted *dueNotes) {
 	n, _ := s.kept.shelf.look(time.Now())
 	s.conv.Rest(func(call downstream.Safe, due time.Time) bool {
 		w, ok := call.(Waiting)
@@ -102,7 +106,7 @@ func (k *keeper) noteDue(s *Session, noted *dueNotes) {
 }
 
 // unloadSessions takes sessions out of memory that nobody uses.
-func (k *keeper) unloadSessions() {
+func (k unloader) unloadSessions() {
 	var leaving []*Session
 	for _, use := range k.set.table.All() {
 		s := use.Value
@@ -131,7 +135,7 @@ func (k *keeper) unloadSessions() {
 }
 
 // mayRest reports whether a session is in the store as it is here.
-func (k *keeper) mayRest(s *Session) bool {
+func (k unloader) mayRest(s *Session) bool {
 	if s.kept == nil || s.Busy() || s.ended.Load() || !s.streams.Empty() {
 		return false
 	}
