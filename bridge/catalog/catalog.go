@@ -11,6 +11,7 @@
 package catalog
 
 import (
+	"context"
 	"sync/atomic"
 
 	"github.com/mcpbridge/bridge/internal/ttlcache"
@@ -40,3 +41,29 @@ func New(prober *negotiate.Prober) *Catalog {
 // Share returns a copy of a client's text that sessions share, as thousands of
 // clients of one kind say the same of themselves; nil for nil. Nobody may change it.
 func (c *Catalog) Share(text []byte) []byte { return c.texts.share(text) }
+
+// Tool returns the facts about the tool with this raw name, as principal's lists said.
+func (c *Catalog) Tool(principal string, raw []byte) Tool { return c.tools.about(principal, raw) }
+
+// Discover returns what the server offers to principal, asking peer where that is
+// not known. The error is that of the verdict.
+func (c *Catalog) Discover(ctx context.Context, principal string, peer negotiate.Peer) (*Server, error) {
+	verdict := c.prober.Probe(ctx, principal, peer)
+	if !verdict.Usable() {
+		return nil, verdict.Err
+	}
+	if known := c.server.Load(); known != nil && known.generation == verdict.Generation {
+		return known, nil // its sessions share what was read
+	}
+	server := readServer(&verdict)
+	c.server.Store(server)
+	return server, nil
+}
+
+// Latest returns what the latest discover said, Unknown when nobody asked yet.
+func (c *Catalog) Latest() *Server {
+	if known := c.server.Load(); known != nil {
+		return known
+	}
+	return Unknown
+}

@@ -2,7 +2,9 @@ package catalog
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -12,6 +14,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/hop"
 	"github.com/mcpbridge/bridge/internal/ttlcache"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/rawjson"
 )
 
@@ -162,4 +165,28 @@ func lifetime(result []byte) (ttl time.Duration, public bool) {
 		return 0, false
 	}
 	return time.Duration(max(0, min(ms, maxResultTTL.Milliseconds()))) * time.Millisecond, scope == "public"
+}
+
+// Kept tells of the results that need not be asked for again, by method.
+func (c *Catalog) Kept() []observe.Kept {
+	by := map[string]observe.Kept{}
+	c.results.Each(func(q question, size int, put, expires time.Time) {
+		k, there := by[q.method]
+		if !there {
+			k = observe.Kept{Method: q.method, Oldest: put, Newest: put, Until: expires}
+		}
+		k.Results++
+		k.Bytes += size
+		if put.Before(k.Oldest) {
+			k.Oldest = put
+		}
+		if put.After(k.Newest) {
+			k.Newest = put
+		}
+		if expires.After(k.Until) {
+			k.Until = expires
+		}
+		by[q.method] = k
+	})
+	return slices.SortedFunc(maps.Values(by), func(a, b observe.Kept) int { return cmp.Compare(a.Method, b.Method) })
 }

@@ -1,8 +1,6 @@
 package catalog
 
 import (
-	"context"
-
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -30,29 +28,6 @@ func (l Lists) Empty() bool { return l == Lists{} }
 
 // Unknown stands for a server that nobody asked yet.
 var Unknown = &Server{Logging: true, Version: string(mcp.V20260728)}
-
-// Discover returns what the server offers to principal, asking peer where that is
-// not known. The error is that of the verdict.
-func (c *Catalog) Discover(ctx context.Context, principal string, peer negotiate.Peer) (*Server, error) {
-	verdict := c.prober.Probe(ctx, principal, peer)
-	if !verdict.Usable() {
-		return nil, verdict.Err
-	}
-	if known := c.server.Load(); known != nil && known.generation == verdict.Generation {
-		return known, nil // its sessions share what was read
-	}
-	server := readServer(&verdict)
-	c.server.Store(server)
-	return server, nil
-}
-
-// Latest returns what the latest discover said, Unknown when nobody asked yet.
-func (c *Catalog) Latest() *Server {
-	if known := c.server.Load(); known != nil {
-		return known
-	}
-	return Unknown
-}
 
 func readServer(verdict *negotiate.Verdict) *Server {
 	caps := rawjson.Get(verdict.Discover, "capabilities")

@@ -42,9 +42,6 @@ func newToolbox() *toolbox {
 	return &toolbox{principals: make(map[string]*tools)}
 }
 
-// Tool returns the facts about the tool with this raw name, as principal's lists said.
-func (c *Catalog) Tool(principal string, raw []byte) Tool { return c.tools.about(principal, raw) }
-
 func (b *toolbox) about(principal string, raw []byte) Tool {
 	b.mu.RLock()
 	defer b.mu.RUnlock()

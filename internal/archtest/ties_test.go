@@ -51,6 +51,45 @@ func TestRoomsCanBeReadInAnOrder(t *testing.T) {
 	}
 }
 
+// mostFiles is into how many files a type and its methods fit where state is.
+const mostFiles = 3
+
+// TestTypesFitIntoThreeFiles: who reads a type that has state need not look for its methods
+// everywhere.
+func TestTypesFitIntoThreeFiles(t *testing.T) {
+	methods := map[string]map[string]int{} // by room and type, then by file
+	for file, parsed := range programIn(t, []string{"bridge", "legacy"}) {
+		for _, decl := range parsed.Decls {
+			fn, ok := decl.(*ast.FuncDecl)
+			if !ok || fn.Recv == nil {
+				continue
+			}
+			of := path.Dir(file) + "." + receiver(fn.Recv.List[0].Type)
+			if methods[of] == nil {
+				methods[of] = map[string]int{}
+			}
+			methods[of][path.Base(file)]++
+		}
+	}
+	for of, in := range methods {
+		if len(in) > mostFiles {
+			t.Errorf("%s has its methods in %d files, more than %d: %v", of, len(in), mostFiles, in)
+		}
+	}
+}
+
+func receiver(of ast.Expr) string {
+	switch of := of.(type) {
+	case *ast.StarExpr:
+		return receiver(of.X)
+	case *ast.IndexExpr:
+		return receiver(of.X)
+	case *ast.Ident:
+		return of.Name
+	}
+	return ""
+}
+
 // A room is a package's files, and what each uses of the others.
 type room struct {
 	uses  map[string]map[string][]string // file, file, names
