@@ -15,7 +15,7 @@ import (
 func (t *attempt) leadDevice(ctx context.Context, at *place) error {
 	a := t.agent
 	if at.meta.DeviceEndpoint == "" {
-		return failf(nil, "%s has no sign-in by code; run `bridge login --paste %s` on this machine instead", hostOf(at.meta.Issuer), a.opt.Server)
+		return failf(nil, "%s has no sign-in by code; run `bridge login --paste %s` on this machine instead", hostOf(at.meta.Issuer), Shown(a.opt.Server))
 	}
 	c, err := a.client(ctx, at, a.opt.callbacks())
 	if err != nil {

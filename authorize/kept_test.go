@@ -107,3 +107,21 @@ type problemWay struct{}
 func (problemWay) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusServiceUnavailable, Body: http.NoBody, Request: r}, nil
 }
+
+// However people write a server's address, its login is the same.
+func TestAServerHasOneLogin(t *testing.T) {
+	for written, known := range map[string]string{
+		"HTTPS://MCP.Example.com:443": "https://mcp.example.com", "https://mcp.example.com/": "https://mcp.example.com",
+		"http://LocalHost:80/Mcp?A=B": "http://localhost/Mcp?A=B", "https://mcp.example.com:8443/mcp/": "https://mcp.example.com:8443/mcp/", "mcp": "",
+	} {
+		if got := Address(written); got != known {
+			t.Errorf("%s is known as %s", written, got)
+		}
+	}
+	i := issuer.New(t)
+	a, _ := signedIn(t, i)
+	again := newAgent(t, i, func(o *Options) { o.Dir, o.Server = a.opt.Dir, strings.Replace(i.Endpoint(), "http", "HTTP", 1)+"#x" })
+	if again.Login() == nil {
+		t.Error("the login is not found")
+	}
+}

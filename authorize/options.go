@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -101,12 +102,11 @@ type IDP struct {
 const RequestTimeout = 20 * time.Second
 
 func (o *Options) defaults() error {
-	u, err := url.Parse(o.Server)
-	if err != nil || u.Host == "" {
+	server := Address(o.Server)
+	if server == "" {
 		return fmt.Errorf("the server's URL %q is not valid", o.Server)
 	}
-	u.Fragment, u.RawFragment = "", ""
-	o.Server = u.String()
+	o.Server = server
 	o.Grant = cmp.Or(o.Grant, Auto)
 	o.Store = cmp.Or(o.Store, "auto")
 	o.ClientName = cmp.Or(o.ClientName, "MCP Bridge")
@@ -114,10 +114,39 @@ func (o *Options) defaults() error {
 	if o.Keys == nil {
 		o.Keys = systemKeyring{}
 	}
+	var err error
 	if o.Dir == "" {
 		o.Dir, err = DefaultDir()
 	}
 	return err
+}
+
+// Address writes the URL of a server as its logins know it: the same server has one login,
+// however people write it. "" is for what is no such URL.
+func Address(server string) string {
+	u, err := url.Parse(server)
+	if err != nil || u.Host == "" {
+		return ""
+	}
+	u.Host = strings.ToLower(u.Host)
+	for scheme, port := range map[string]string{"http": ":80", "https": ":443"} {
+		if u.Scheme == scheme {
+			u.Host = strings.TrimSuffix(u.Host, port)
+		}
+	}
+	if u.Path == "/" {
+		u.Path = ""
+	}
+	u.Fragment, u.RawFragment = "", ""
+	return u.String()
+}
+
+// Shown is the address of a server for people, without a query, which may hold a secret.
+func Shown(server string) string {
+	if before, _, found := strings.Cut(server, "?"); found {
+		return before + "?…"
+	}
+	return server
 }
 
 // careful returns a client that is not led astray; given nil, a new one.

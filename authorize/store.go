@@ -178,7 +178,7 @@ func (s *store) load() (*Login, error) {
 		l := &Login{}
 		switch err := s.read(name, l, &l.secrets); {
 		case errors.Is(err, errSealed):
-			return nil, failf(err, "the login of %s cannot be read: %v. Unlock the keyring, or run `bridge logout %s` and sign in again", hostOf(s.server), err, s.server)
+			return nil, failf(err, "the login of %s cannot be read: %v. Unlock the keyring, or run `bridge logout %s` and sign in again", hostOf(s.server), err, Shown(s.server))
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
 			s.log.Warn().Err(err).Msg("a login cannot be read: it counts as none")
 			continue

@@ -96,7 +96,7 @@ func printLogins(w io.Writer, dir string, logins []authorize.Entry) error {
 			fmt.Fprintf(&b, "a login that cannot be read\n  %-8s %s\n  %-8s %s; the next request to its server has you sign in again\n", "store", l.File, "problem", l.Problem)
 			continue
 		}
-		fmt.Fprintf(&b, "%s\n  %-8s %s\n  %-8s %s\n  %-8s %s\n  %-8s %s\n", l.Server, "issuer", l.Issuer,
+		fmt.Fprintf(&b, "%s\n  %-8s %s\n  %-8s %s\n  %-8s %s\n  %-8s %s\n", authorize.Shown(l.Server), "issuer", l.Issuer,
 			"scopes", orNone(strings.Join(l.Scopes, " ")), "login", lasts(&l, time.Now()), "store", storeText(&l))
 	}
 	_, err := io.WriteString(w, b.String())
@@ -149,7 +149,7 @@ func keptLogin(m *config.Mount) string {
 		return ""
 	}
 	for _, l := range logins {
-		if l.Server == m.Upstream {
+		if l.Server == authorize.Address(m.Upstream) {
 			return "kept by the bridge for --auth.mode agent: " + lasts(&l, time.Now())
 		}
 	}

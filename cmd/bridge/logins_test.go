@@ -12,7 +12,7 @@ func TestListedLoginsSayWhatIsWrongWithThem(t *testing.T) {
 	if err := printLogins(&b, "/logins", []authorize.Entry{
 		{File: "/logins/a.login", Problem: "a.login is damaged"},
 		{Server: "https://mcp.example.com/mcp", File: "/logins/b.login", Loose: true},
-		{Server: "https://other.example.com/mcp", File: "/logins/c.login"},
+		{Server: "https://other.example.com/mcp?key=hush", File: "/logins/c.login"},
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -24,5 +24,8 @@ func TestListedLoginsSayWhatIsWrongWithThem(t *testing.T) {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, &b)
 		}
+	}
+	if strings.Contains(b.String(), "hush") {
+		t.Errorf("a query is shown:\n%s", &b)
 	}
 }
