@@ -175,52 +175,85 @@ func (rs *replicas) findStream(w http.ResponseWriter, r *http.Request, s *sessio
 	return true
 }
 
-// answer takes the client's response to a server request.
+// settleTries bounds how often a request is tried again that met a call which was just then
+// left to another replica: its stream is still here, and nobody here knows it any more.
+const settleTries = 10
+
+// answer takes the client's response to a server request. It is taken when somebody has it:
+// a 202 for one that met nobody would leave its call waiting for ever.
 func (rs *replicas) answer(w http.ResponseWriter, r *http.Request, s *session.Session, conv downstream.Conversation, caller downstream.Caller, msg *jsonrpc.Message) {
-	err := conv.Answer(caller, *msg)
-	if errors.Is(err, downstream.ErrNotHere) && s != nil && s.Kept() {
-		switch rs.seek(w, r, msg.AppendTo(nil), s, caller, downstream.SeatOf(msg.ID), func(c *exchange.Call) bool { return c.Asks(msg.ID) }) {
+	asks := func(c *exchange.Call) bool { return c.Asks(msg.ID) }
+	for range settleTries {
+		err := conv.Answer(caller, *msg)
+		if !errors.Is(err, downstream.ErrNotHere) || s == nil || !s.Kept() {
+			w.WriteHeader(http.StatusAccepted)
+			return
+		}
+		switch rs.seek(w, r, msg.AppendTo(nil), s, caller, downstream.SeatOf(msg.ID), asks) {
 		case served:
 			return
 		case unreachable:
 			web.WriteUnavailable(w, "")
 			return
 		case here:
-			_ = conv.Answer(caller, *msg) // what is not open now was answered
+			err = conv.Answer(caller, *msg)
+		case nowhere:
+			err = nil // it was answered
 		}
+		if !errors.Is(err, downstream.ErrNotHere) || !isKept(s, asks) {
+			w.WriteHeader(http.StatusAccepted)
+			return
+		}
+		s.Pause()
 	}
-	w.WriteHeader(http.StatusAccepted)
+	web.WriteUnavailable(w, "")
 }
 
 // notify takes a notification.
 func (rs *replicas) notify(w http.ResponseWriter, r *http.Request, s *session.Session, conv downstream.Conversation, caller downstream.Caller, msg *jsonrpc.Message) {
 	if msg.Method == mcp.NotificationCancelled && s != nil && s.Kept() {
-		id := jsonrpc.ID(rawjson.Get(msg.Params, "requestId"))
-		if conv.Knows(id) {
-			conv.Notify(caller, *msg)
-			if !stillKept(s, id) {
-				w.WriteHeader(http.StatusAccepted)
-				return
-			}
-		}
-		if rs.cancelElsewhere(w, r, s, caller, msg, id) {
-			return
-		}
+		rs.cancel(w, r, s, conv, caller, msg)
+		return
 	}
 	conv.Notify(caller, *msg)
 	w.WriteHeader(http.StatusAccepted)
 }
 
-// stillKept reports whether a call is kept that was cancelled here just now: then another
-// replica has taken it over, and this one has yet to notice.
-func stillKept(s *session.Session, id jsonrpc.ID) bool {
-	call, err := exchange.Find(s, func(c *exchange.Call) bool { return c.Is(id) })
+// cancel cancels a call wherever it is.
+func (rs *replicas) cancel(w http.ResponseWriter, r *http.Request, s *session.Session, conv downstream.Conversation, caller downstream.Caller, msg *jsonrpc.Message) {
+	id := jsonrpc.ID(rawjson.Get(msg.Params, "requestId"))
+	is := func(c *exchange.Call) bool { return c.Is(id) }
+	for range settleTries {
+		if conv.Knows(id) {
+			conv.Notify(caller, *msg)
+			if !isKept(s, is) {
+				w.WriteHeader(http.StatusAccepted)
+				return
+			}
+		}
+		if rs.cancelElsewhere(w, r, s, caller, msg, is) {
+			return
+		}
+		conv.Notify(caller, *msg)
+		if !isKept(s, is) {
+			w.WriteHeader(http.StatusAccepted)
+			return
+		}
+		s.Pause()
+	}
+	web.WriteUnavailable(w, "") // taken without effect, the call would go on
+}
+
+// isKept reports whether the store has a call still: then another replica has taken over
+// what was settled here, and this one has yet to notice.
+func isKept(s *session.Session, meant func(*exchange.Call) bool) bool {
+	call, err := exchange.Find(s, func(c *exchange.Call) bool { return c.Waits() && meant(c) })
 	return err == nil && call != nil
 }
 
 // cancelElsewhere has whoever has a call cancel it, and reports whether the request was
 // answered. A request's id does not tell where it is, so all are asked.
-func (rs *replicas) cancelElsewhere(w http.ResponseWriter, r *http.Request, s *session.Session, caller downstream.Caller, msg *jsonrpc.Message, id jsonrpc.ID) bool {
+func (rs *replicas) cancelElsewhere(w http.ResponseWriter, r *http.Request, s *session.Session, caller downstream.Caller, msg *jsonrpc.Message, is func(*exchange.Call) bool) bool {
 	if isForwarded(r) {
 		w.WriteHeader(http.StatusMisdirectedRequest)
 		return true
@@ -231,7 +264,6 @@ func (rs *replicas) cancelElsewhere(w http.ResponseWriter, r *http.Request, s *s
 			return true
 		}
 	}
-	is := func(c *exchange.Call) bool { return c.Is(id) }
 	switch rs.seek(w, r, body, s, caller, 0, is) {
 	case served:
 		return true

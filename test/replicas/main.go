@@ -36,6 +36,7 @@ type settings struct {
 	every                    time.Duration
 	troubles                 []trouble
 	rolling                  bool
+	unload                   time.Duration
 }
 
 func main() {
@@ -50,6 +51,7 @@ func main() {
 	flag.DurationVar(&s.every, "every", time.Second, "how often trouble begins, on average")
 	list := flag.String("troubles", "kills,pauses,partitions,restarts,redis restarts", "which kinds of trouble there are")
 	flag.BoolVar(&s.rolling, "rolling", false, "the only trouble is one rolling restart after another, and no call may fail")
+	flag.DurationVar(&s.unload, "unload", 0, "have calls that wait leave memory after this time, and their clients poll; 0: as by default")
 	flag.Parse()
 	for name := range strings.SplitSeq(*list, ",") {
 		s.troubles = append(s.troubles, trouble(name))

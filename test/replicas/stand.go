@@ -89,6 +89,9 @@ func (b *stand) replica(s *settings, name string, flags ...string) (*replica, er
 		return nil, err
 	}
 	args := append([]string{"serve", "--listen", address, "--upstream", b.server.url, "--log.level", "debug", "--log.format", "json", "--timeouts.drain", drain.String()}, flags...)
+	if s.unload > 0 {
+		args = append(args, "--store.unload", s.unload.String(), "--timeouts.poll", "1s", "--timeouts.poll-pause", "100ms")
+	}
 	return &replica{process: b.process(name, s.binary, address, args...), other: s.other}, nil
 }
 
