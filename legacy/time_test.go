@@ -2,7 +2,6 @@ package legacy
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -242,27 +241,6 @@ func TestClientThatLeftAtOnceIsNotReachable_E23(t *testing.T) {
 	})
 }
 
-func TestClientThatStopsReadingIsLetGo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newFake()
-		_, p := servePipe(t, Options{WriteTimeout: 5 * time.Second}, b)
-		p.initialize(mcp.V20251125)
-		get := p.get("") // a pipe holds nothing: whoever doesn't read blocks at once
-		start := time.Now()
-		big := make([]byte, 1<<20)
-		for i := range big {
-			big[i] = ' '
-		}
-		b.last().push.Push("k", big)
-		if d := time.Since(start); d > 6*time.Second {
-			t.Errorf("the pusher was held up for %v", d)
-		}
-		_ = get
-		synctest.Wait()
-		want(t, "other requests are unharmed", p.post(ping).StatusCode, 200)
-	})
-}
-
 func TestClientThatTakesALargeResultSlowlyGetsItAndOneThatStopsIsLetGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, p := servePipe(t, Options{WriteTimeout: 5 * time.Second}, newFake())
@@ -284,49 +262,5 @@ func TestClientThatTakesALargeResultSlowlyGetsItAndOneThatStopsIsLetGo(t *testin
 		if _, err := io.ReadAll(stopped.Body); err == nil {
 			t.Error("the connection was not closed")
 		}
-	})
-}
-
-func TestShutdownLetsCallsFinishAndRefusesNewOnes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newFake()
-		h, p := servePipe(t, Options{}, b)
-		p.initialize(mcp.V20251125)
-		get := readEvents(t, p.get(""))
-		answer := p.async(hold)
-		k := <-b.held
-		down := make(chan error)
-		go func() { down <- h.Shutdown(t.Context()) }()
-		synctest.Wait()
-		get.rest() // ends
-		refused, taken := p.post(ping), p.post(`{"jsonrpc":"2.0","id":"leg","result":{}}`)
-		want(t, "new call", refused.StatusCode, http.StatusServiceUnavailable)
-		want(t, "answers still count", taken.StatusCode, 202)
-		k.finish(`{}`)
-		last := <-answer
-		want(t, "the call's status", last.StatusCode, 200)
-		for _, resp := range []*http.Response{refused, taken, last} {
-			want(t, "the connection's last response", resp.Close, true)
-		}
-		want(t, "shutdown", <-down, error(nil))
-		want(t, "cause", b.last().cause(), error(sessions.Closed))
-		want(t, "sessions", h.Sessions(), 0)
-	})
-}
-
-func TestShutdownCutsCallsOffAtItsDeadline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newFake()
-		h, p := servePipe(t, Options{}, b)
-		p.initialize(mcp.V20251125)
-		answer := p.async(hold)
-		<-b.held
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if err := h.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("err = %v", err)
-		}
-		want(t, "the call ended", (<-answer).StatusCode, 200)
-		want(t, "in flight", h.gate.Count(), 0)
 	})
 }
