@@ -59,7 +59,7 @@ func (h *HTTP) delete(w http.ResponseWriter, r *http.Request) {
 func (h *HTTP) sessionFor(w http.ResponseWriter, r *http.Request, off bool, allow string) (*session.Session, downstream.Caller, bool) {
 	s, caller, named := h.sessions.Find(r)
 	switch {
-	case s == nil && h.relayed(w, r, nil, nil):
+	case s == nil && (forwarder{h}).relayed(w, r, nil, nil, nil):
 	case off:
 		web.WriteNotAllowed(w, "", allow)
 	case named == session.Nameless:

@@ -6,7 +6,6 @@ import (
 	"net/http"
 
 	"github.com/mcpbridge/bridge/internal/fault"
-	"github.com/mcpbridge/bridge/internal/turns"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/session"
 	"github.com/mcpbridge/bridge/legacy/web"
@@ -72,10 +71,7 @@ func (h poster) modern(w http.ResponseWriter, r *http.Request, body []byte, msg 
 	if h.admission.tooBusy(w, r, from, 1, msg.ID) {
 		return
 	}
-	who := turns.Who{Principal: web.Header(r.Header, "Authorization")} // as good as its digest, and for nothing
-	if who.Principal == "" {
-		who.Principal = h.sessions.Party(r)
-	}
+	who := forwarder{h.HTTP}.party(r)
 	if _, err := h.opt.Turns.Enter(r.Context(), who); err != nil {
 		w.WriteHeader(statusLeft)
 		return

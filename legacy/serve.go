@@ -6,9 +6,7 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/transport"
-	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
@@ -52,19 +50,6 @@ func (h *HTTP) Holds(id string) bool {
 		return false
 	}
 	return h.sessions.Holds(id) || h.channels.Get(id) != nil
-}
-
-// relayed hands a request without a session on, if the backend wants that.
-func (h *HTTP) relayed(w http.ResponseWriter, r *http.Request, body []byte, msg *jsonrpc.Message) bool {
-	if h.relayer == nil {
-		return false
-	}
-	next := h.relayer.Relay(r, msg, func() downstream.Caller { return h.sessions.Caller(r) })
-	if next == nil {
-		return false
-	}
-	handOn(w, r, body, next)
-	return true
 }
 
 // handOn lets next serve a request whose body was read.

@@ -3,6 +3,7 @@ package mount
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -82,6 +83,67 @@ func TestAFloodOfCallsHoldsUpItselfOnly(t *testing.T) {
 	}
 	for range 21 {
 		server.goOn <- struct{}{}
+		if body := <-answers; !strings.Contains(body, `"content":[]`) {
+			t.Errorf("a call failed: %s", body)
+		}
+	}
+}
+
+// What is relayed has its turn, too, until the server has begun to answer: then a person
+// may be asked. Answers and notifications wait for nobody.
+func TestRelayedRequestsTakeTurnsToo(t *testing.T) {
+	begun, goOn := make(chan string, 100), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		msg, _ := jsonrpc.Parse(body)
+		w.Header().Set("Content-Type", "application/json")
+		switch msg.Method {
+		case mcp.MethodInitialize:
+			w.Header().Set("Mcp-Session-Id", "s")
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}`, msg.ID)
+		case mcp.MethodToolsCall:
+			name, _ := rawjson.Text(rawjson.Get(msg.Params, "name"))
+			begun <- name
+			if name == "asks" { // it has begun to answer, and goes on when a person has
+				w.Header().Set("Content-Type", "text/event-stream")
+				_ = http.NewResponseController(w).Flush()
+			}
+			<-goOn
+			_, _ = io.WriteString(w, `{"content":[]}`)
+		case "", mcp.NotificationInitialized:
+			w.WriteHeader(http.StatusAccepted)
+		default:
+			w.WriteHeader(http.StatusBadRequest)
+		}
+	}))
+	t.Cleanup(server.Close)
+	opt := over(server.URL)
+	opt.Concurrency = 2
+	base := serveAddresses(t, opt)
+	here, there := base+"?from=192.0.2.1", base+"?from=192.0.2.2"
+	session, _ := initialize(t, here, "2025-06-18", `{}`)
+	answers := make(chan string)
+	send := func(base, tool string) {
+		go func() { _, body := post(t, base, session, call(tool)); answers <- body }()
+		if tool != "waits" {
+			if got := <-begun; got != tool {
+				t.Errorf("%s was called, not %s", got, tool)
+			}
+		}
+	}
+	for range 5 {
+		send(here, "asks")
+	}
+	send(here, "works")
+	for range 3 {
+		send(here, "waits")
+	}
+	send(there, "small")
+	if status, _ := post(t, here, session, `{"jsonrpc":"2.0","id":"q","result":{}}`); status != http.StatusAccepted {
+		t.Errorf("an answer waits for a turn, or was refused: %d", status)
+	}
+	close(goOn)
+	for range 10 {
 		if body := <-answers; !strings.Contains(body, `"content":[]`) {
 			t.Errorf("a call failed: %s", body)
 		}

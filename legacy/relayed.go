@@ -1,0 +1,92 @@
+package legacy
+
+import (
+	"net/http"
+	"sync"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/turns"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy/web"
+	"github.com/mcpbridge/bridge/mcp"
+)
+
+// forwarder hands requests on to a server of their own era.
+type forwarder struct{ *HTTP }
+
+// relayed hands a request without a session here on, if the backend wants that. from is
+// nil for what takes nothing up.
+func (h forwarder) relayed(w http.ResponseWriter, r *http.Request, body []byte, msg *jsonrpc.Message, from *sender) bool {
+	if h.relayer == nil {
+		return false
+	}
+	next := h.relayer.Relay(r, msg, func() downstream.Caller { return h.sessions.Caller(r) })
+	switch {
+	case next == nil:
+		return false
+	case from == nil || !takesUp(msg):
+		handOn(w, r, body, next)
+	case !h.admission.tooBusy(w, r, from, 1, idOf(msg)):
+		h.inTurn(w, r, func(w http.ResponseWriter) { handOn(w, r, body, next) })
+	}
+	return true
+}
+
+// takesUp reports whether a message has the server work: a request, or, when msg is nil,
+// an array. What opens a session may come back to be served here, where it has a turn of
+// its own.
+func takesUp(msg *jsonrpc.Message) bool {
+	return msg == nil || msg.Kind() == jsonrpc.Request && msg.Method != mcp.MethodInitialize
+}
+
+func idOf(msg *jsonrpc.Message) jsonrpc.ID {
+	if msg == nil {
+		return ""
+	}
+	return msg.ID
+}
+
+// party is whose turn a request takes that is handed on.
+func (h forwarder) party(r *http.Request) turns.Who {
+	who := turns.Who{Principal: web.Header(r.Header, "Authorization"), Session: web.Header(r.Header, mcp.HeaderSessionID)}
+	if who.Principal == "" { // which is as good as its digest, and for nothing
+		who.Principal = h.sessions.Party(r)
+	}
+	return who
+}
+
+// inTurn hands a request on when it is its turn. The turn is over when the server has
+// begun to answer: it may ask the client something then, and a person takes time.
+func (h forwarder) inTurn(w http.ResponseWriter, r *http.Request, serve func(http.ResponseWriter)) {
+	who := h.party(r)
+	if _, err := h.opt.Turns.Enter(r.Context(), who); err != nil {
+		w.WriteHeader(statusLeft)
+		return
+	}
+	t := &turn{ResponseWriter: w, leave: sync.OnceFunc(func() { h.opt.Turns.Leave(who) })}
+	defer t.leave()
+	serve(t)
+}
+
+// turn is a response that ends a turn when it begins.
+type turn struct {
+	http.ResponseWriter
+	leave func()
+}
+
+// Unwrap is for http.ResponseController.
+func (t *turn) Unwrap() http.ResponseWriter { return t.ResponseWriter }
+
+// WriteHeader implements http.ResponseWriter.
+func (t *turn) WriteHeader(status int) {
+	if status >= http.StatusOK {
+		t.leave()
+	}
+	t.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (t *turn) Write(b []byte) (int, error) {
+	t.leave()
+	return t.ResponseWriter.Write(b)
+}
