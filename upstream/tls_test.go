@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/observe"
 )
 
 func newTLSServer(t *testing.T, h2 bool) (*httptest.Server, chan int) {
@@ -31,7 +32,13 @@ func TestHTTPSUsesHTTP2WhereItIsOffered(t *testing.T) {
 	for _, h2 := range []bool{false, true} {
 		srv, major := newTLSServer(t, h2)
 		c := newClient(t, srv.URL, HTTPOptions{TLS: srv.Client().Transport.(*http.Transport).TLSClientConfig.Clone()})
-		mustDo(t, c, call(mcp.MethodToolsList, ""))
+		answer, err := c.Do(t.Context(), call(mcp.MethodToolsList, ""), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := map[bool]observe.HTTP{false: observe.HTTP11, true: observe.HTTP2}[h2]; answer.HTTP != want {
+			t.Errorf("the answer says HTTP/%s, want HTTP/%s", answer.HTTP, want)
+		}
 		if got, want := <-major, map[bool]int{false: 1, true: 2}[h2]; got != want {
 			t.Errorf("HTTP/%d, want HTTP/%d", got, want)
 		}
