@@ -69,6 +69,54 @@ func TestQuestionIsAnsweredInAnotherProcess(t *testing.T) {
 	})
 }
 
+// TestClocksOfReplicasMayDiffer: by a minute, in either direction. A question stays open in the replica that
+// goes on with its call, and the call ends at its deadline as that replica's clock has it.
+func TestClocksOfReplicasMayDiffer(t *testing.T) {
+	for name, ahead := range map[string]time.Duration{"the other's is ahead": time.Minute, "the other's is behind": -time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conv, _ := session(t, Limits{}, inputRequired(`"s"`, question1("q")))
+				before := request(t, conv, "7", mcp.MethodToolsCall, book)
+				flow, err := mrtr.Decode(conv.Flows()[0])
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, at := range []*time.Time{&flow.Clock.Began, &flow.Clock.Deadline, &flow.Clock.Due, &flow.Clock.AnswerBy, &flow.Clock.Beat, &flow.Clock.Look} {
+					if !at.IsZero() {
+						*at = at.Add(-ahead) // as a clock that is ahead sees it
+					}
+				}
+				left := time.Until(flow.Clock.Deadline)
+				for _, answered := range []bool{true, false} {
+					record, err := flow.Encode()
+					if err != nil {
+						t.Fatal(err)
+					}
+					there, _ := session(t, Limits{}, result(booked))
+					c := &client{t: t, conv: there}
+					if err := there.Resume(downstream.Caller{}, record, c); err != nil {
+						t.Fatal(err)
+					}
+					synctest.Wait()
+					if c.over() {
+						t.Fatal("the call ended at once")
+					}
+					if answered {
+						there.Answer(downstream.Caller{}, jsonrpc.Message{ID: before.asked()[0].ID, Result: []byte(accepted)})
+						synctest.Wait()
+						c.result()
+						continue
+					}
+					pass(left)
+					if synctest.Wait(); !c.over() {
+						t.Error("the call outlives its deadline")
+					}
+				}
+			})
+		})
+	}
+}
+
 // Time goes on where it was.
 func TestDeadlinesHoldInAnotherProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
