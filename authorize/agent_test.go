@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -12,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpbridge/bridge/internal/peers/issuer"
-
 	"github.com/rs/zerolog"
+
+	"github.com/mcpbridge/bridge/internal/peers/issuer"
 )
 
 // patience bounds what a test waits for.
@@ -245,159 +244,5 @@ func TestNoStormOfTabs(t *testing.T) {
 	}
 	if i.Get(&i.Tabs) != 1 {
 		t.Errorf("%d tabs", i.Tabs)
-	}
-}
-
-// Whoever declined and tries again at once is given the new address: no second tab opens
-// so soon, and nobody says that one did.
-func TestWhoDeclinedIsGivenTheAddress(t *testing.T) {
-	i := issuer.New(t)
-	i.Declines = true
-	a := newAgent(t, i, nil)
-	if err := call(t, a); err == nil || !strings.Contains(err.Error(), "was declined; try again if that was not meant") {
-		t.Fatalf("told %v", err)
-	}
-	i.Set(func() { i.Declines = false })
-	err := a.Invite(t.Context(), Refusal{Status: http.StatusUnauthorized})
-	if err == nil || !strings.Contains(err.Error(), "Open this address in a browser on this machine, then try again: "+i.URL) {
-		t.Fatalf("told %v", err)
-	}
-	_, address, _ := strings.Cut(err.Error(), "then try again: ")
-	browse(address)
-	if err := call(t, a); err != nil || i.Get(&i.Tabs) != 2 {
-		t.Errorf("%v; %d pages", err, i.Tabs)
-	}
-}
-
-func TestRefusesWhatIsNotMeantForIt(t *testing.T) {
-	for name, test := range map[string]struct {
-		set  func(*issuer.Issuer)
-		want string
-	}{
-		"resource of somebody else": {func(i *issuer.Issuer) { i.Resource = "https://bank.example.com/mcp" }, "says that it is"},
-		"iss of somebody else":      {func(i *issuer.Issuer) { i.Iss = "https://evil.example.com" }, "came from https://evil.example.com"},
-		"iss missing":               {func(i *issuer.Issuer) { i.Says = true }, "does not say that it comes from"},
-		"issuer of somebody else":   {func(i *issuer.Issuer) { i.Meta = map[string]any{"issuer": "https://evil.example.com"} }, "cannot be used"},
-		"no PKCE":                   {func(i *issuer.Issuer) { i.Meta = map[string]any{"code_challenge_methods_supported": []string{}} }, "PKCE"},
-		"only plain PKCE":           {func(i *issuer.Issuer) { i.Meta = map[string]any{"code_challenge_methods_supported": []string{"plain"}} }, "PKCE with S256"},
-		"no registration":           {func(i *issuer.Issuer) { i.Meta = map[string]any{"registration_endpoint": nil} }, "set it as auth.client-id"},
-		"token endpoint over http":  {func(i *issuer.Issuer) { i.Meta = map[string]any{"token_endpoint": "http://192.0.2.1/token"} }, "cannot be used"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			i := issuer.New(t)
-			test.set(i)
-			a := newAgent(t, i, nil)
-			if err := call(t, a); err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("told %v", err)
-			}
-			if l := a.Login(); l.header() != "" {
-				t.Error("there is a login")
-			}
-		})
-	}
-}
-
-func TestAForeignStateEndsNothing(t *testing.T) {
-	i := issuer.New(t)
-	a := newAgent(t, i, func(o *Options) { o.Browser = []string{"true"} })
-	pending := begun(t, a)
-	page, _ := url.Parse(pending.URL)
-	back := page.Query().Get("redirect_uri")
-	resp, err := http.Get(back + "?code=x&state=forged")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = resp.Body.Close()
-	if resp.StatusCode != http.StatusBadRequest {
-		t.Errorf("the forged answer got %s", resp.Status)
-	}
-	browse(pending.URL)
-	if err := call(t, a); err != nil {
-		t.Error(err)
-	}
-}
-
-// begun begins a sign-in that nobody finishes, and returns what the person is told.
-func begun(t *testing.T, a *Agent) *Pending {
-	t.Helper()
-	for end := time.Now().Add(patience); time.Now().Before(end); {
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		err := a.Renew(ctx, Refusal{Status: http.StatusUnauthorized})
-		cancel()
-		if pending, ok := errors.AsType[*Pending](err); ok && pending.URL != "" {
-			return pending
-		} else if !ok {
-			t.Fatalf("told %v", err)
-		}
-	}
-	t.Fatal("no address to sign in at")
-	return nil
-}
-
-func TestATakenPortIsNoMatter(t *testing.T) {
-	i := issuer.New(t)
-	a := newAgent(t, i, nil)
-	listeners, err := open(t.Context(), a.opt.callbacks()[0])
-	if err != nil {
-		t.Skip("the port is in use on this machine")
-	}
-	defer listeners[0].Close()
-	if err := call(t, a); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestATakenCallbackIsTold(t *testing.T) {
-	i := issuer.New(t)
-	a := newAgent(t, i, func(o *Options) {
-		o.Callback = o.callbacks()[0]
-		o.Callback = strings.Replace(o.Callback, "/callback", "/oauth/done", 1)
-	})
-	listeners, err := open(t.Context(), a.opt.Callback)
-	if err != nil {
-		t.Skip("the port is in use on this machine")
-	}
-	if err := call(t, a); err == nil || !strings.Contains(err.Error(), "in use by another program") {
-		t.Errorf("told %v", err)
-	}
-	_ = listeners[0].Close()
-	if err := call(t, a); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestSignOut(t *testing.T) {
-	i := issuer.New(t)
-	a := newAgent(t, i, nil)
-	if err := call(t, a); err != nil {
-		t.Fatal(err)
-	}
-	if had, err := a.SignOut(t.Context()); err != nil || !had {
-		t.Error(had, err)
-	}
-	if len(i.Refresh) != 0 {
-		t.Error("the authorization server was not told")
-	}
-	if list, err := List(a.opt.Dir); err != nil || len(list) != 0 {
-		t.Errorf("%v is left, %v", list, err)
-	}
-}
-
-// Somebody else shows the page, until a request comes for which nobody does: then the
-// browser opens, once.
-func TestABrowserOpensOnlyWhereNobodyShowsThePage(t *testing.T) {
-	i := issuer.New(t)
-	a := newAgent(t, i, nil)
-	refused := Refusal{Status: http.StatusUnauthorized, Shown: true}
-	var pending *Pending
-	if err := a.Invite(t.Context(), refused); !errors.As(err, &pending) || pending.URL == "" || pending.Opened {
-		t.Fatalf("the invitation is %v", err)
-	}
-	if n := i.Get(&i.Tabs); n != 0 {
-		t.Errorf("%d tabs", n)
-	}
-	refused.Shown = false
-	if err := a.Renew(t.Context(), refused); err != nil || i.Get(&i.Tabs) != 1 {
-		t.Errorf("%v; %d tabs", err, i.Tabs)
 	}
 }

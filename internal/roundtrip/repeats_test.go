@@ -1,0 +1,151 @@
+package roundtrip
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+)
+
+// D-15: whatever the client's headers say, a request that may have been executed
+// is not sent again, unless the caller allows it.
+func TestD15NothingIsRepeated(t *testing.T) {
+	for name, broken := range map[string]string{
+		"before the response": "",
+		"in the head":         "HTTP/1.1 200 OK\r\nContent-Le",
+		"in the body":         "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nok",
+	} {
+		for _, key := range []string{"Accept", "Idempotency-Key", "X-Idempotency-Key"} {
+			for _, again := range []bool{false, true} {
+				synctest.Test(t, func(t *testing.T) {
+					var dials, executed atomic.Int32
+					tr := server(t, &dials, func(n int32, nc net.Conn, br *bufio.Reader) {
+						for served := 0; ; served++ {
+							r := next(br)
+							if r == nil {
+								return
+							}
+							if got := r.Header.Values(key); len(got) != 1 || got[0] != "k" {
+								t.Errorf("%s: %q", key, got)
+							}
+							executed.Add(1)
+							if n == 1 && served == 1 {
+								_, _ = io.WriteString(nc, broken)
+								return
+							}
+							_, _ = io.WriteString(nc, plain)
+						}
+					})
+					if _, err := fetch(tr, call(key, "k")); err != nil {
+						t.Fatal(err)
+					}
+					synctest.Wait()
+					executed.Store(0)
+					resp, use, err := tr.Do(call(key, "k"), again)
+					if err == nil {
+						_, err = io.ReadAll(resp.Body)
+						_ = resp.Body.Close()
+						use.End(err == nil)
+					}
+					repeats := again && broken == ""
+					if repeats != (err == nil) || Unsent(err) || executed.Load() > 1 && !repeats {
+						t.Errorf("%s, %s, again %v: executed %d times, error %v", name, key, again, executed.Load(), err)
+					}
+					tr.CloseIdleConnections()
+				})
+			}
+		}
+	}
+}
+
+// What never left may be sent again: nobody can have executed it.
+func TestD15WhatNeverLeftIsSentAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var dials atomic.Int32
+		tr := server(t, &dials, answering(plain))
+		for range 2 {
+			if _, err := fetch(tr, call()); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			tr.mu.Lock()
+			for c := range tr.conns { // as expire may at any moment
+				c.gone = true
+			}
+			tr.mu.Unlock()
+		}
+		if dials.Load() != 2 {
+			t.Errorf("%d connections", dials.Load())
+		}
+		tr.CloseIdleConnections()
+	})
+}
+
+func TestAnUnreachableServerGetsNothing(t *testing.T) {
+	tr := New(Options{Dial: func(context.Context, string, string) (net.Conn, error) {
+		client, server := net.Pipe()
+		_ = server.Close()
+		return client, nil
+	}})
+	if _, err := fetch(tr, call()); err == nil || !Unsent(err) {
+		t.Errorf("%v", err)
+	}
+}
+
+// The next request waits until the response before is judged, and goes over
+// another connection when that is not trusted.
+func TestADistrustedResponseEndsItsConnection(t *testing.T) {
+	for _, trusted := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			var dials atomic.Int32
+			tr := server(t, &dials, answering(plain))
+			resp, use, err := tr.Do(call(), false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = io.ReadAll(resp.Body)
+			synctest.Wait() // net/http takes the connection for free
+			done := make(chan error, 1)
+			go func() {
+				_, err := fetch(tr, call())
+				done <- err
+			}()
+			synctest.Wait()
+			if len(done) > 0 {
+				t.Error("the connection was used before it was judged")
+			}
+			use.End(trusted)
+			use.End(!trusted) // too late
+			_ = resp.Body.Close()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+			if want := map[bool]int32{true: 1, false: 2}[trusted]; dials.Load() != want {
+				t.Errorf("trusted %v: %d connections", trusted, dials.Load())
+			}
+			synctest.Wait()
+			tr.CloseIdleConnections()
+		})
+	}
+}
+
+func TestTrailersDoNotCross(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var dials atomic.Int32
+		tr := server(t, &dials, answering("HTTP/1.1 200 OK\r\nTrailer: X-T\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-T: 1\r\nX-U: 2\r\n\r\n"))
+		resp, err := tr.RoundTrip(call())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if resp.Trailer != nil {
+			t.Errorf("%v", resp.Trailer)
+		}
+		synctest.Wait()
+		tr.CloseIdleConnections()
+	})
+}

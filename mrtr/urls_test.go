@@ -1,0 +1,83 @@
+package mrtr
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestURLConsentIsRemembered_C31(t *testing.T) {
+	f := sending(t)
+	asked := required(urlQuestion("u", "https://x"))
+	expect(t, step(f, outcome(asked)), Ask, "u")
+	step(f, Asked("u", `"b-1"`, "id-1"))
+	expect(t, step(f, Answered("u", []byte(`{"action":"accept"}`))), Send, "")
+	for i, seconds := range []time.Duration{1, 2, 4} {
+		act := step(f, outcome(asked))
+		if act.Do != Wait || act.For != seconds*time.Second || act.Completed != nil {
+			t.Fatalf("repeat %d: %+v", i, act)
+		}
+		expect(t, lapse(f), Send, "")
+		if got := string(f.InputResponses()); got != `{"u":{"action":"accept"}}` {
+			t.Fatalf("got %s", got)
+		}
+	}
+	expect(t, step(f, outcome(asked)), Ask, "u") // Q5: prompt again
+}
+
+func TestURLCompletion_C32(t *testing.T) {
+	consented := func() *Flow {
+		f := sending(t)
+		step(f, outcome(required(urlQuestion("u", "https://x"))))
+		_, id := Identify([]byte(`{"elicitationId":"theirs"}`), nil)
+		step(f, Asked("u", `"b-1"`, id))
+		step(f, Answered("u", []byte(`{"action":"accept"}`)))
+		return f
+	}
+	act := step(consented(), outcome([]byte(`{"content":[]}`)))
+	if strings.Join(act.Completed, ",") != "theirs" {
+		t.Fatalf("completed %v", act.Completed)
+	}
+	act = step(consented(), outcome(required(form("q"))))
+	if act.Do != Ask || len(act.Completed) != 1 {
+		t.Fatalf("%+v", act)
+	}
+	act = step(consented(), outcome([]byte(`{"content":[],"isError":true}`)))
+	if act.Do != Deliver || act.Completed != nil {
+		t.Fatalf("completed after a failure: %+v", act)
+	}
+}
+
+func TestFlowSurvivesStorage(t *testing.T) {
+	f := sending(t)
+	step(f, outcome([]byte(`{"resultType":"input_required","requestState":"\ud800","inputRequests":{`+form("q")+`}}`)))
+	stored, err := f.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := Decode(stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, step(again, Answered("q", []byte(accept))), Send, "")
+	if string(again.RequestState) != `"\ud800"` {
+		t.Fatalf("D-I3 across storage: %s", again.RequestState)
+	}
+}
+
+func TestSuspendedEvictsTheOldest(t *testing.T) {
+	s := NewSuspended[int](2)
+	s.Remove(9)
+	for _, flow := range []int{1, 2, 1} {
+		if _, evicted := s.Add(flow); evicted {
+			t.Fatalf("evicted while adding %d", flow)
+		}
+	}
+	if oldest, evicted := s.Add(3); !evicted || oldest != 2 {
+		t.Fatalf("evicted %d, %v; want 2", oldest, evicted)
+	}
+	s.Remove(1)
+	if s.Len() != 1 {
+		t.Fatalf("len %d", s.Len())
+	}
+}
