@@ -72,6 +72,7 @@ var table = []row{
 	{"Cookie", down | configured},
 	{"Forwarded", down | configured},
 	{"Origin", down | configured},
+	{"Proxy", down | configured}, // CGI programs take it for the proxy that they are to use
 	{"Proxy-", down | configured},
 	{"Sec-", down | configured},
 	{"X-Forwarded-", down | configured},

@@ -37,7 +37,7 @@ func TestEachRow(t *testing.T) {
 		"Proxy-Connection": nowhere, "Te": nowhere, "Trailer": nowhere, "Transfer-Encoding": nowhere, "Upgrade": nowhere,
 		"Content-Length": message, "Accept": message, "Accept-Encoding": message, "Content-Encoding": message, "Content-Type": message,
 		"Last-Event-Id": message, "Mcp-": message, "User-Agent": "passed down configured", "Authorization": "passed down configured",
-		"Cookie": "down configured", "Forwarded": "down configured", "Origin": "down configured", "Proxy-": "down configured",
+		"Cookie": "down configured", "Forwarded": "down configured", "Proxy": "down configured", "Origin": "down configured", "Proxy-": "down configured",
 		"Sec-": "down configured", "X-Forwarded-": "down configured", "X-Real-Ip": "down configured",
 		"Access-Control-": "made passed configured",
 	}
