@@ -19,4 +19,6 @@ for _ in $(seq 100); do redis-cli -p "$port" ping > /dev/null 2>&1 && break; sle
 ${COMPARE:-go run ./bench/compare} -modes closed -kinds plain,question \
   -beside "strict=--store.url file:$dir/strict.db" \
   -beside "relaxed=--store.url file:$dir/relaxed.db --store.durability relaxed" \
+  -beside "strict, no journal=--store.url file:$dir/direct.db --store.journal off" \
+  -beside "relaxed, no journal=--store.url file:$dir/loose.db --store.journal off --store.durability relaxed" \
   -beside "redis=--store.url redis://127.0.0.1:$port --store.keys $dir/keys" "$@"

@@ -16,7 +16,7 @@ func Default() Config {
 		Admin:         Admin{Payloads: "off", Actions: "off"},
 		Metrics:       Metrics{Tools: "off"},
 		Log:           Log{Level: "info", Format: "auto"},
-		Store:         Store{URL: "memory:", Durability: "strict", Outage: "wait", Unload: time.Minute},
+		Store:         Store{URL: "memory:", Durability: "strict", Journal: "on", Outage: "wait", Unload: time.Minute},
 		Mount:         Mount{Path: "/mcp", Policy: defaultPolicy()},
 	}
 }

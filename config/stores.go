@@ -40,8 +40,11 @@ type Store struct {
 	// store in a file makes its own where there is none, as PATH.keys; Redis needs one.
 	Keys string `key:"keys"`
 	// When a store in a file has kept something: strict once it is on the disk, relaxed once the operating system has it, which
-	// a crash of the machine can undo for the last second, and may damage the file.
+	// a crash of the machine can undo for the last second.
 	Durability string `key:"durability" oneof:"strict|relaxed"`
+	// Whether a store in a file writes to a journal beside it first, which is much faster. Without one, relaxed also means that a
+	// crash of the machine may damage the file.
+	Journal string `key:"journal" oneof:"on|off"`
 	// What calls with questions do while Redis cannot be reached: wait until it is back, as long as they may, or fail with an error. Calls
 	// without questions go on in any case.
 	Outage string `key:"outage" oneof:"wait|fail"`

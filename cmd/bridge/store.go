@@ -37,7 +37,7 @@ func openStore(ctx context.Context, settings config.Store) (store.Store, []store
 		return nil, nil, fmt.Errorf("store.keys: %w", err)
 	}
 	if scheme == "file" {
-		inner, err = boltstore.Open(path, boltstore.Options{Relaxed: settings.Durability == "relaxed"})
+		inner, err = boltstore.Open(path, boltstore.Options{Relaxed: settings.Durability == "relaxed", Direct: settings.Journal == "off"})
 	} else {
 		inner, err = redisstore.Open(ctx, settings.URL)
 	}

@@ -1,7 +1,7 @@
 // Package testmode says with which plumbing the tests run: with the bridge's own
-// HTTP/1.1 and with parked streams, or, when the environment holds the settings
-// BRIDGE_HTTP=standard and BRIDGE_PARK=off, by net/http and with a goroutine for
-// each stream. The constructors of tests ask it, so that the whole suite runs
+// HTTP/1.1, with parked streams and a journal beside a store in a file, or, when the
+// environment holds the settings BRIDGE_HTTP=standard, BRIDGE_PARK=off and
+// BRIDGE_STORE_JOURNAL=off, by net/http, with a goroutine for each stream and without one. The constructors of tests ask it, so that the whole suite runs
 // either way. Only tests import it.
 package testmode
 
@@ -17,6 +17,8 @@ import (
 const (
 	httpVariable = "BRIDGE_HTTP"
 	parkVariable = "BRIDGE_PARK"
+
+	journalVariable = "BRIDGE_STORE_JOURNAL" // of runs of the program alone
 )
 
 // StandardHTTP reports whether net/http speaks on both hops.
@@ -28,7 +30,7 @@ func NoPark() bool { return os.Getenv(parkVariable) == "off" }
 // Environ is the environment that has a run of the program do as the tests do.
 func Environ() []string {
 	var environ []string
-	for _, name := range []string{httpVariable, parkVariable} {
+	for _, name := range []string{httpVariable, parkVariable, journalVariable} {
 		if value := os.Getenv(name); value != "" {
 			environ = append(environ, name+"="+value)
 		}

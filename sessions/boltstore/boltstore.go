@@ -31,6 +31,9 @@ type Options struct {
 	// second later at most. Nothing is lost when the process dies. When the machine
 	// does, the last second is.
 	Relaxed bool
+	// Direct writes into the file itself, without a journal. With Relaxed a crash of the
+	// machine may damage it then.
+	Direct bool
 
 	journal int64 // bytes; 0: journalSize. Tests have smaller ones.
 }
@@ -72,6 +75,7 @@ func Open(path string, opt Options) (*Store, error) {
 	if err := s.openJournal(path, &opt); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, plain(err)), db.Close())
 	}
+	db.NoSync = opt.Relaxed && opt.Direct
 	s.running.Go(s.tend)
 	return s, nil
 }

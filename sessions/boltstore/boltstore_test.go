@@ -65,7 +65,10 @@ func copyOf(t *testing.T, from, to string) {
 const smallJournal = 16 << 10
 
 func TestContract(t *testing.T) {
-	for name, opt := range map[string]Options{"strict": {journal: 1 << 20}, "relaxed": {Relaxed: true, journal: 1 << 20}, "small journal": {journal: smallJournal}} {
+	for name, opt := range map[string]Options{
+		"strict": {journal: 1 << 20}, "relaxed": {Relaxed: true, journal: 1 << 20}, "small journal": {journal: smallJournal},
+		"direct": {Direct: true}, "direct and relaxed": {Direct: true, Relaxed: true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			sessionstest.Run(t, sessionstest.Engine{
 				Open:  func(t *testing.T) store.Store { return open(t, pathIn(t), opt) },

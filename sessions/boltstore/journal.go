@@ -58,7 +58,10 @@ const (
 )
 
 func (s *Store) state() byte {
-	if s.relaxed {
+	switch {
+	case s.journal.size == 0:
+		return stateClosed
+	case s.relaxed:
 		return stateRelaxed
 	}
 	return stateStrict
@@ -78,7 +81,11 @@ func newGeneration() uint64 {
 // openJournal brings what a process that crashed has left into the file.
 func (s *Store) openJournal(path string, opt *Options) error {
 	state := stateClosed
-	j := &journal{size: cmp.Or(opt.journal, journalSize)}
+	size := cmp.Or(opt.journal, journalSize)
+	if opt.Direct {
+		size = 0
+	}
+	j := &journal{size: size}
 	err := s.db.View(func(tx *bolt.Tx) error {
 		if m := tx.Bucket(journalBucket).Get(journalKey); len(m) == len(mark(0, 0, 0)) && m[0] != stateClosed {
 			state, j.generation, j.size = m[0], binary.BigEndian.Uint64(m[1:]), int64(binary.BigEndian.Uint64(m[9:])) //nolint:gosec // as mark made it
@@ -96,10 +103,31 @@ func (s *Store) openJournal(path string, opt *Options) error {
 		err = s.replay(state)
 	}
 	if err == nil {
+		err = s.settle(stateClosed) // nothing of it is needed any more
+	}
+	if err == nil {
+		err = j.resize(path+".journal", size)
+	}
+	if err == nil && j.size > 0 {
 		err = s.settle(s.state())
 	}
 	if err != nil {
 		return errors.Join(err, s.journal.file.Close())
+	}
+	return nil
+}
+
+// resize makes the journal one of another size, 0 where there is no room for it.
+func (j *journal) resize(path string, size int64) error {
+	info, err := j.file.Stat()
+	if err != nil || info.Size() == size {
+		j.size = size
+		return err
+	}
+	j.size = size
+	if err := j.make(path); err != nil { // above all, the disk is full: commits go into the file
+		j.size = 0
+		return j.file.Truncate(0)
 	}
 	return nil
 }
@@ -113,16 +141,8 @@ func (j *journal) open(path string, must bool) error {
 	case must && info.Size() < j.size:
 		return fmt.Errorf("%w: its journal has %d bytes of %d", store.ErrCorrupt, info.Size(), j.size)
 	}
-	if j.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
-		return err
-	}
-	if !must && (info == nil || info.Size() != j.size) {
-		if err := j.make(path); err != nil { // above all, the disk is full: commits go into the file
-			j.size = 0
-			return j.file.Truncate(0)
-		}
-	}
-	return nil
+	j.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	return err
 }
 
 // make fills the file, so that the disk has room for all of it.
@@ -281,11 +301,19 @@ func read(changes []done, payload []byte) (_ []done, ok bool) {
 	return changes, true
 }
 
+// sync brings what was acknowledged to the disk.
+func (s *Store) sync() error {
+	if s.db.NoSync {
+		return s.db.Sync()
+	}
+	return syncData(s.journal.file)
+}
+
 // closeJournal leaves all that was acknowledged on the disk, in the file unless that fails.
 func (s *Store) closeJournal() error {
 	err := s.settle(stateClosed)
-	if err != nil {
-		err = errors.Join(err, syncData(s.journal.file))
+	if err != nil || s.db.NoSync {
+		err = errors.Join(err, s.sync())
 	}
 	return errors.Join(err, s.journal.file.Close())
 }

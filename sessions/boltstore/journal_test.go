@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcpbridge/bridge/sessions/store"
 )
@@ -150,4 +151,31 @@ func TestWhatIsOverNeverReachesTheFile(t *testing.T) {
 func FuzzJournal(f *testing.F) {
 	f.Add([]byte("\x00\x05\x00\x00\x00\x03\x01afid12"))
 	f.Fuzz(func(_ *testing.T, payload []byte) { read(nil, payload) })
+}
+
+// TestTheJournalCanBeTurnedOffAndOn: with what a crash has left in it.
+func TestTheJournalCanBeTurnedOffAndOn(t *testing.T) {
+	path, _ := crashed(t, Options{})
+	for i, opt := range []Options{{Direct: true}, {}, {Direct: true, Relaxed: true}, {Relaxed: true}} {
+		s := open(t, path, opt)
+		if n := left(t, s); n != 10 {
+			t.Fatalf("%d of 10 are left after %d openings", n, i)
+		}
+		commit(t, s, store.Name("later"), store.Change{Kind: store.Flow, ID: fmt.Sprint(i), TTL: time.Hour})
+		if used := s.journal.at > 0; used == opt.Direct {
+			t.Errorf("direct: %v, and the journal is in use: %v", opt.Direct, used)
+		}
+		after := pathIn(t) // as a crash leaves it
+		copyOf(t, path, after)
+		path = after
+		if opt.Direct {
+			if err := os.WriteFile(path+".journal", nil, 0o600); err != nil { // of no use
+				t.Fatal(err)
+			}
+		}
+	}
+	list, err := open(t, path, Options{}).Load(background, store.Name("later"))
+	if err != nil || len(list) != 4 {
+		t.Errorf("%d of 4 are there, %v", len(list), err)
+	}
 }

@@ -207,7 +207,7 @@ func (s *Store) tend() {
 		next = s.sweep(next, sweepStep)
 		s.giveBack()
 		if s.relaxed {
-			_ = syncData(s.journal.file) // an error shows in the next commit, too
+			_ = s.sync() // an error shows in the next commit, too
 		}
 	}
 }
