@@ -57,6 +57,7 @@ func TestEveryEndOfACallHasOneLine(t *testing.T) {
 		"a silent server":    {steps: []step{hang}, then: func(*client) { pass(time.Hour) }, level: "warn", end: "expired", cause: "timeouts.round"},
 		"refused by status":  {steps: []step{failure(&upstream.Failure{Cause: upstream.Unauthorized, Status: 401, Challenge: []string{secret}})}, level: "warn", end: "failed"},
 		"a violation":        {steps: []step{result(`{"resultType":"input_required"}`)}, level: "warn", end: "failed", cause: "violation"},
+		"a malformed result": {steps: []step{result(`{"resultType":"complete","content":"` + secret + `"}`)}, level: "warn", end: "failed", cause: "violation"},
 		"answered here":      {method: mcp.MethodPing, params: `{}`, level: "debug", end: "complete"},
 		"not offered":        {method: mcp.MethodDiscover, params: `{}`, level: "warn", end: "failed", cause: "refused"},
 		"about nothing":      {params: `{}`, level: "warn", end: "failed", cause: "refused"},

@@ -12,8 +12,11 @@ import (
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
+	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/sessions"
 	"github.com/mcpbridge/bridge/upstream"
+
+	"github.com/rs/zerolog"
 )
 
 // A fault in the middle of one call ends that call, leaves nothing locked, and its
@@ -185,4 +188,25 @@ func (c *client) rpcErrorOrResult() string {
 		return got
 	}
 	return c.response.Error.Message
+}
+
+// TestAFaultInTheTranslationIsHowACallEnded: what is counted is what its client hears.
+func TestAFaultInTheTranslationIsHowACallEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		seen := &endings{}
+		conv, _ := sessionWith(t, Options{Watch: seen, Log: zerolog.Nop()}, result(booked))
+		faulty := conv.Driver.Options
+		faulty.Catalog = nil // which the translation asks
+		sound := conv.Driver
+		conv.Driver = call.NewDriver(faulty)
+		c := &client{t: t, conv: conv}
+		call.New(&conv.Party, downstream.Caller{}, downstream.NewRequest(jsonrpc.Message{ID: "1", Method: mcp.MethodToolsCall, Params: []byte(book)}), c).Start()
+		conv.Driver = sound
+		if code := c.rpcError().Code; code != jsonrpc.CodeInternal {
+			t.Errorf("the client got the error %d", code)
+		}
+		if len(seen.calls) != 1 || seen.calls[0].End != observe.Failed || seen.calls[0].Cause != "internal" {
+			t.Errorf("it ended as %+v", seen.calls)
+		}
+	})
 }

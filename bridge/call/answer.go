@@ -6,8 +6,6 @@ import (
 
 	"github.com/mcpbridge/bridge/bridge/ends"
 	"github.com/mcpbridge/bridge/downstream"
-	"github.com/mcpbridge/bridge/internal/fault"
-	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
@@ -33,33 +31,49 @@ func (k ending) fail(e *effect) {
 	ends.Finish(k.out, k.flow.ID, result, rpcErr)
 }
 
-// deliver answers the client with the completed result, translated straight
-// into its message.
+// deliver answers the client with the completed result, translated straight into its
+// message. A result that cannot be translated is how the call failed (B-30), so that is
+// known before anybody is told how it ended.
 func (k ending) deliver(e *effect) {
+	req := k.request()
+	buf := borrow()
+	defer giveBack(buf)
+	msg, err := k.party.answer(buf, &req, e.result)
+	if err != nil {
+		e.do, e.err = mrtr.Fail, err
+		reporter(k).report(e)
+		k.fail(e)
+		return
+	}
 	if k.slot != nil && k.flow.Round == 0 { // D-I10
 		k.slot.Keep(e.result)
 	}
-	req := k.request()
-	if err := k.party.deliver(k.out, &req, e.result); err != nil {
-		k.logLine(k.party.Driver.notices.untranslated.Warn()).Str(logfield.Rule, "B-30").Err(err).Msg("the upstream's result cannot be translated")
-		ends.Finish(k.out, req.ID, nil, fault.Internal(err.Error()))
-	}
+	reporter(k).report(e)
+	k.out.Finish(msg)
 }
 
 // deliver answers req with an upstream result. On an error nothing was sent.
 func (p *Party) deliver(out downstream.Reply, req *downstream.Request, result []byte) error {
 	buf := borrow()
 	defer giveBack(buf)
+	msg, err := p.answer(buf, req, result)
+	if err == nil {
+		out.Finish(msg)
+	}
+	return err
+}
+
+// answer makes the response to req, in buf.
+func (p *Party) answer(buf *[]byte, req *downstream.Request, result []byte) (downstream.Message, error) {
 	head := jsonrpc.AppendResultHead((*buf)[:0], req.ID)
 	text, err := p.appendResult(head, req, result)
 	if err != nil {
-		return err
+		return downstream.Message{}, err
 	}
 	msg := downstream.Result(req.ID, text[len(head):])
 	*buf = append(text, '}')
 	msg.Text = *buf
-	out.Finish(msg)
-	return nil
+	return msg, nil
 }
 
 // appendResult appends what the client gets to see of an upstream result.

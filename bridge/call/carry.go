@@ -34,19 +34,23 @@ func (k speaker) release() *[]effect {
 func (k speaker) carry(e *effect) {
 	defer func() {
 		if v := recover(); v != nil && e.err != ends.ErrFault { // else not even that could be said
+			if e.do == mrtr.Deliver && !e.told {
+				reporter(k).report(&effect{do: mrtr.Fail, err: ends.ErrFault})
+			}
 			k.crash(v)
 		}
 	}()
-	reporter(k).report(e)
 	switch e.do {
 	case mrtr.Deliver:
 		ending(k).deliver(e)
 		k.own.End(observe.ToClient, k.flow.Task == nil)
 		k.over(e)
 	case mrtr.Fail:
+		reporter(k).report(e)
 		ending(k).fail(e)
 		k.over(e)
 	case mrtr.Stop:
+		reporter(k).report(e)
 		k.out.Abandon()
 		k.over(e)
 	case mrtr.Ask:

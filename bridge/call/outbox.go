@@ -32,6 +32,7 @@ type effect struct {
 	answer  *upstream.Answer  // that result is part of, used up by the effect; may be nil
 	err     error             // of Fail
 	again   bool              // instead of a last word that could not be said
+	told    bool              // the log and who watches know how the call ended
 
 	question bool             // the message is one
 	kept     *downstream.Kept // with which it is to be kept before it leaves; nil: it is not

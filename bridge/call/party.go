@@ -53,15 +53,14 @@ type Driver struct {
 // notices are the loggers for what clients and servers cause, one per kind, each with a
 // rate of its own.
 type notices struct {
-	failed       zerolog.Logger // calls
-	queued       zerolog.Logger // calls that wait for their turn
-	untranslated zerolog.Logger // results
+	failed zerolog.Logger // calls
+	queued zerolog.Logger // calls that wait for their turn
 }
 
 // NewDriver returns a Driver. Await it when its calls are over.
 func NewDriver(opt Options) *Driver {
 	return &Driver{Options: opt, notices: notices{
-		failed: logfield.AtMost(100, opt.Log), queued: logfield.AtMost(1, opt.Log), untranslated: logfield.Seldom(opt.Log),
+		failed: logfield.AtMost(100, opt.Log), queued: logfield.AtMost(1, opt.Log),
 	}}
 }
 

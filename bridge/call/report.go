@@ -18,11 +18,13 @@ import (
 // reporter tells what is to be seen of a call. It has no state of its own.
 type reporter struct{ *Call }
 
-// report tells the log and who watches how the call ended, with its last word.
+// report tells the log and who watches how the call ended, once and before its client hears
+// of it: whoever has the answer finds it counted.
 func (k reporter) report(e *effect) {
-	if e.again || e.do != mrtr.Deliver && e.do != mrtr.Fail && e.do != mrtr.Stop {
+	if e.again {
 		return
 	}
+	e.told = true
 	done := observe.Call{Method: k.flow.Method, Rounds: k.flow.Round + 1, Session: logfield.Short(k.flow.Home.Session)}
 	if began := k.flow.Clock.Began; !began.IsZero() { // else nothing was sent
 		done.Took = time.Since(began)

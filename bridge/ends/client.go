@@ -30,6 +30,7 @@ func Explain(err error, of *Facts) ([]byte, *jsonrpc.Error) {
 		abort     *mrtr.Abort
 		limit     *mrtr.LimitReached
 		violation *mrtr.Violation
+		malformed *translate.Malformed
 		failure   *upstream.Failure
 	)
 	switch {
@@ -53,6 +54,8 @@ func Explain(err error, of *Facts) ([]byte, *jsonrpc.Error) {
 		return of.giveUp(err.Error(), fault.Limit("limits.memory"))
 	case errors.As(err, &violation):
 		return nil, fault.Internal(violation.Error(), fault.Text("rule", violation.Rule))
+	case errors.As(err, &malformed):
+		return nil, fault.Internal(malformed.Error(), fault.Text("rule", ruleMalformed))
 	}
 	return nil, fault.Internal(err.Error())
 }

@@ -9,8 +9,12 @@ import (
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/observe"
+	"github.com/mcpbridge/bridge/translate"
 	"github.com/mcpbridge/bridge/upstream"
 )
+
+// ruleMalformed is broken by a result that is not what its method requires.
+const ruleMalformed = "B-30"
 
 // Line is the one line that every call has at its end.
 const Line = "call ended"
@@ -62,12 +66,15 @@ func Why(event *zerolog.Event, err error, hint string) *zerolog.Event {
 func BrokenRule(err error) string {
 	var (
 		violation *mrtr.Violation
+		malformed *translate.Malformed
 		abort     *mrtr.Abort
 		failure   *upstream.Failure
 	)
 	switch {
 	case errors.As(err, &violation):
 		return violation.Rule
+	case errors.As(err, &malformed):
+		return ruleMalformed
 	case errors.As(err, &abort):
 		return abort.Rule
 	case !errors.As(err, &failure):

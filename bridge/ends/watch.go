@@ -10,6 +10,7 @@ import (
 	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/translate"
 	"github.com/mcpbridge/bridge/upstream"
 )
 
@@ -22,6 +23,7 @@ func EndOf(err error) (end observe.End, cause string, code int) {
 		abort     *mrtr.Abort
 		limit     *mrtr.LimitReached
 		violation *mrtr.Violation
+		malformed *translate.Malformed
 	)
 	switch {
 	case errors.Is(err, ErrOperator):
@@ -36,7 +38,7 @@ func EndOf(err error) (end observe.End, cause string, code int) {
 		return observe.Failed, "not_declared", jsonrpc.CodeInternal
 	case errors.As(err, &abort):
 		return observe.Failed, "no_answer", jsonrpc.CodeInternal
-	case errors.As(err, &violation):
+	case errors.As(err, &violation), errors.As(err, &malformed):
 		return observe.Failed, "violation", jsonrpc.CodeInternal
 	case errors.As(err, &limit) && limit.Limit == "limits.flows":
 		return observe.Evicted, limit.Limit, jsonrpc.CodeInternal
