@@ -202,3 +202,24 @@ func TestPanicAfterAnAnswerEndsNothingButItsCall(t *testing.T) {
 		}
 	})
 }
+
+// TestTheLimitThatEndsACircleIsShown: the one that is reached first.
+func TestTheLimitThatEndsACircleIsShown(t *testing.T) {
+	for limit, limits := range map[string]mrtr.Limits{
+		"limits.state-only-rounds": {Rounds: 9, StateOnly: 3},
+		"limits.rounds":            {Rounds: 3, StateOnly: 9},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			conv, _ := session(t, Limits{Flow: limits}, inputRequired(`"a"`), inputRequired(`"b"`), inputRequired(`"c"`), inputRequired(`"d"`))
+			c := request(t, conv, "5", mcp.MethodToolsCall, book)
+			seen := conv.Look().Flows
+			if len(seen) != 1 || seen[0].StateOnly != 1 || seen[0].StateMost != 3 || seen[0].StateCap != limit {
+				t.Errorf("%s: shown as %+v", limit, seen)
+			}
+			pass(time.Hour)
+			if text := c.result(); !strings.Contains(text, "isError") {
+				t.Errorf("%s: it went on: %s", limit, text)
+			}
+		})
+	}
+}

@@ -73,6 +73,7 @@ type Flow struct {
 	Round     int       // 0 is the first request
 	StateOnly int       // how often the server asked nothing and wanted to be called again
 	StateMost int       // how often it may
+	StateCap  string    // the setting that says so
 	Reachable bool      // what is sent now can get to the client
 	Questions []Open
 }

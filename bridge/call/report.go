@@ -127,7 +127,14 @@ func (k reporter) sight(served uint8) (flow observe.Flow, alive bool) {
 	flow = observe.Flow{
 		ID: k.Name(), Method: k.flow.Method, Name: ends.NameOf(k.flow.Method, k.name), Reachable: reachable,
 		Began: clock.Began, Deadline: clock.Deadline, Until: clock.Due,
-		Round: k.flow.Round, StateOnly: k.flow.StateOnly, StateMost: limits.StateOnly,
+		Round: k.flow.Round, StateOnly: k.flow.StateOnly, StateMost: limits.StateOnly, StateCap: "limits.state-only-rounds",
+	}
+	left := limits.Rounds - k.flow.Round
+	if k.flow.State != mrtr.Sending {
+		left-- // it was called for already
+	}
+	if most := k.flow.StateOnly + left; most < limits.StateOnly {
+		flow.StateMost, flow.StateCap = most, "limits.rounds"
 	}
 	switch k.flow.State {
 	case mrtr.Sending:

@@ -35,7 +35,7 @@ func ofFlow(f *observe.Flow, s *observe.Sight, now time.Time) diagnosis {
 		return ofQuestion(f, now)
 	case f.Waits == observe.ForTime && f.StateOnly > 0:
 		return diagnosis{"server", fmt.Sprintf("Going in circles: the server asked nothing and wanted to be called again %d of %d times "+
-			"(limits.state-only-rounds). The fault is the server's.", f.StateOnly, f.StateMost), f.StateOnly > 1}
+			"(%s). The fault is the server's.", f.StateOnly, f.StateMost, f.StateCap), f.StateOnly > 1}
 	case f.Waits == observe.ForTime:
 		return diagnosis{"time", "Waits for a moment before the server is called again: the person may not have finished on a page of the server.", false}
 	case f.Waits == observe.ForTask:
@@ -53,7 +53,7 @@ func ofServer(f *observe.Flow, now time.Time) diagnosis {
 	switch {
 	case f.StateOnly > 1:
 		return diagnosis{"server", fmt.Sprintf("Going in circles: the server asked nothing and wanted to be called again %d of %d times "+
-			"(limits.state-only-rounds). The fault is the server's.", f.StateOnly, f.StateMost), true}
+			"(%s). The fault is the server's.", f.StateOnly, f.StateMost, f.StateCap), true}
 	case silent < slowServer:
 		return diagnosis{"server", "With the server" + round + ".", false}
 	}

@@ -73,8 +73,8 @@ func ofEnd(e *observe.Ended) diagnosis {
 // endings are the causes that have a sentence of their own.
 var endings = map[string]diagnosis{
 	"client":         {"client", "The client cancelled it.", false},
-	"operator":       {"none", "Somebody ended it on this listener.", false},
-	"shutdown":       {"none", "The bridge stopped.", false},
+	"operator":       {"operator", "Somebody ended it in this view.", false},
+	"shutdown":       {"bridge", "The bridge stopped.", false},
 	"refused":        {"client", "The bridge refused it: it is not offered, or its parameters are wrong. The client has the reason in its error.", false},
 	"server_error":   {"server", "The server answered with an error, which the client got.", true},
 	"not_declared":   {"client", "The server wanted to ask something that the client did not declare that it can be asked, so it was not asked.", true},
@@ -85,7 +85,7 @@ var endings = map[string]diagnosis{
 	"timeouts.grace": {"client", "The client had gone and had no way back to the answer (timeouts.grace).", true},
 	"limits.flows":   {"client", "Too many calls of its session waited (limits.flows); the oldest gave way.", true},
 	"limit":          {"server", "It reached a limit of the bridge, such as rounds (limits.rounds, limits.state-only-rounds); the client's error names it.", true},
-	"internal":       {"none", "The bridge itself failed; the log has more.", true},
+	"internal":       {"bridge", "The bridge itself failed; the log has more.", true},
 	"lost":           {"server", "The connection to the server broke before its answer came.", true},
 	"unauthorized":   {"client", "The server wants other credentials; the client was told.", true},
 }

@@ -18,7 +18,7 @@ var now = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 // ago is a call that has waited for so long, and may wait as long again.
 func ago(d time.Duration, waits observe.Wait, questions ...observe.Open) observe.Flow {
 	return observe.Flow{ID: "f1", Method: mcp.MethodToolsCall, Name: "book", Waits: waits, Began: now.Add(-d), Since: now.Add(-d),
-		Until: now.Add(d), Deadline: now.Add(time.Hour), Reachable: true, StateMost: 10, Questions: questions}
+		Until: now.Add(d), Deadline: now.Add(time.Hour), Reachable: true, StateMost: 10, StateCap: "limits.state-only-rounds", Questions: questions}
 }
 
 func asked(kind observe.Kind, proven bool) observe.Open {

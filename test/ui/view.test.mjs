@@ -14,7 +14,7 @@ let dir, server, at, browser;
 before(async () => {
   dir = build();
   server = (await launch(join(dir, "stage"), [], /http:\S+/)).found[0];
-  at = await bridge(dir, server, "127.0.0.1:0", "127.0.0.1:0", ["--admin.actions", "on", "--limits.state-only-rounds", "1000"]); // the circle outlasts the tests
+  at = await bridge(dir, server, "127.0.0.1:0", "127.0.0.1:0", ["--admin.actions", "on", "--limits.state-only-rounds", "1000", "--limits.rounds", "1000"]); // the circle outlasts the tests
   await launch(join(dir, "stage"), ["-bridge", at.url], /ready/);
   browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--headless=new", "--no-sandbox"] });
 });
