@@ -45,8 +45,8 @@ type administration struct {
 	log        zerolog.Logger
 }
 
-// newAdministration opens the admin listener and begins the recording, and returns nil
-// when neither is wanted. Nothing is served before serve.
+// newAdministration opens the admin listener and begins the recording, the report and the traces,
+// and returns nil when none of them is wanted. Nothing is served before serve.
 func newAdministration(ctx context.Context, cfg *config.Config, environ []string, log zerolog.Logger) (*administration, error) {
 	tracer, err := traces.FromEnviron(func(name string) string { return variable(environ, name) }, versionText())
 	if err != nil {

@@ -28,8 +28,8 @@ type keeper struct {
 	restoring singleflight.Group // one restoration of a session at a time
 	ends      chan string        // sessions that expired
 	changes   chan *Session      // that have something going on, and were changed elsewhere
-	ctx       context.Context    // ends with the goroutine
-	stop      context.CancelFunc // ends the goroutine, which Close awaits
+	ctx       context.Context    // ends with the goroutines
+	stop      context.CancelFunc // ends the goroutines, which Close awaits
 	running   sync.WaitGroup
 
 	resting []*Session // that left the table; of the goroutine that unloads

@@ -8,8 +8,8 @@ import (
 )
 
 // clientele counts the clients of one mount by the names that they declare. It serves
-// the question when the bridge is no longer needed. Names are the one label that peers
-// write, so there are at most maxClients of them.
+// the question when the bridge is no longer needed. Peers write
+// these names, so there are at most maxClients of them.
 type clientele struct {
 	count func(client, version, era string, at time.Time)
 	names names

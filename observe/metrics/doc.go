@@ -4,6 +4,6 @@
 //
 // What has ended is counted on the path of the call: atomic additions to children
 // that were resolved before, without an allocation. What is under way is read when
-// somebody scrapes. No peer can create a label value: what is not one of the
-// protocol's or the bridge's own words counts as _OTHER.
+// somebody scrapes. What is not one of the protocol's or the bridge's own words counts as
+// _OTHER, but for the names of clients, servers and tools, of which there are at most so many.
 package metrics
