@@ -77,14 +77,14 @@ func (h poster) postMessage(w http.ResponseWriter, r *http.Request, accept web.A
 	}
 	switch {
 	case msg.Method == mcp.MethodInitialize && msg.Kind() == jsonrpc.Request:
-		if s != nil || !(forwarder{h.HTTP}).relayed(w, r, body, msg, from) {
+		if s != nil || !forwarder(h).relayed(w, r, body, msg, from) {
 			h.initialize(w, r, accept, s, *msg)
 		}
 		return
 	case s == nil && negotiate.Classify(msg.Method, msg.Params, r.Header) == negotiate.Modern:
 		h.modern(w, r, body, msg, from)
 		return
-	case s == nil && (forwarder{h.HTTP}).relayed(w, r, body, msg, from):
+	case s == nil && forwarder(h).relayed(w, r, body, msg, from):
 		return
 	}
 	conv, caller, ok := h.conversation(w, r, body, s, caller, named, message.ErrorID(msg))

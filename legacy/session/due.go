@@ -188,7 +188,7 @@ func (k dues) fire(ctx context.Context, note string, others []downstream.Seat) o
 	}
 	s, known := k.set.table.Get(owner.ID)
 	if !known {
-		if s, err = (restorer{k.keeper}).restore(ctx, owner.ID, nil); err != nil {
+		if s, err = restorer(k).restore(ctx, owner.ID, nil); err != nil {
 			return unsettled
 		} else if s == nil {
 			return settled
