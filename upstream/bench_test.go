@@ -70,7 +70,7 @@ func BenchmarkDo(b *testing.B) {
 func BenchmarkPrepare(b *testing.B) {
 	c := newClient(b, "http://127.0.0.1:1", HTTPOptions{})
 	cl := call(mcp.MethodToolsCall, `"name":"echo","arguments":{"text":"hello","region":"eu"}`)
-	c.tools.learn("", []byte(`{"tools":[{"name":"echo","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}]}`))
+	c.tools.Learn("", []byte(`{"tools":[{"name":"echo","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}]}`))
 	b.ReportAllocs()
 	for b.Loop() {
 		req := prepare(cl)
@@ -78,21 +78,5 @@ func BenchmarkPrepare(b *testing.B) {
 			b.Fatal(e, req.custom)
 		}
 		req.release()
-	}
-}
-
-func BenchmarkLearn(b *testing.B) {
-	plainTool := `{"name":"echo","description":"\u003cb\u003e","inputSchema":{"type":"object","properties":{"text":{"type":"string"}}}}`
-	for name, text := range map[string]string{
-		"plain":     `{"tools":[` + strings.Repeat(plainTool+",", 99) + plainTool + `]}`,
-		"annotated": `{"tools":[` + strings.Repeat(strings.Replace(plainTool, `"string"`, `"string","x-mcp-header":"T"`, 1)+",", 99) + plainTool + `]}`,
-	} {
-		b.Run(name, func(b *testing.B) {
-			var s store
-			b.ReportAllocs()
-			for b.Loop() {
-				s.learn("", []byte(text))
-			}
-		})
 	}
 }

@@ -119,7 +119,7 @@ func TestAllocationBudgetOfHeaders(t *testing.T) {
 		t.Skip("the race detector empties pools")
 	}
 	c := newClient(t, "http://127.0.0.1:1", HTTPOptions{})
-	c.tools.learn("", []byte(`{"tools":[{"name":"annotated","inputSchema":{"type":"object","properties":{`+
+	c.tools.Learn("", []byte(`{"tools":[{"name":"annotated","inputSchema":{"type":"object","properties":{`+
 		`"region":{"type":"string","x-mcp-header":"Region"},"size":{"type":"integer","x-mcp-header":"Size"}}}}]}`))
 	for name, tt := range map[string]struct {
 		max     float64

@@ -9,6 +9,7 @@ import (
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/upstream/mirror"
 )
 
 // sink is where a call's interim messages go.
@@ -59,7 +60,7 @@ func (c *HTTP) run(ctx context.Context, call *Call, to sink) (*Answer, error) {
 // mirror computes the headers that repeat the body.
 func (c *HTTP) mirror(req *request) *jsonrpc.Error {
 	if req.call.Method == mcp.MethodToolsCall && req.named {
-		if e := req.applyPlan(c.tools.plan(req.call.Principal, req.name)); e != nil {
+		if e := req.applyPlan(c.tools.Plan(req.call.Principal, req.name)); e != nil {
 			return e
 		}
 	}
@@ -79,7 +80,7 @@ func (c *HTTP) mend(ctx context.Context, req *request, ans *Answer, done *mends)
 	case mcp.CodeHeaderMismatch:
 		if ans.refused { // else a tool said so of its own accord, and has run (B-25)
 			again, ans := c.mendHeaders(ctx, req, ans, done)
-			if rejectedHeaders(ans) && !again && req.named && !plain(req.name) && !legalRaw(req.name) {
+			if rejectedHeaders(ans) && !again && req.named && !mirror.Plain(req.name) && !mirror.LegalRaw(req.name) {
 				return false, &Answer{Error: undecoded(req)}
 			}
 			return again, ans
@@ -107,7 +108,7 @@ func (c *HTTP) mendVersion(req *request, e *jsonrpc.Error, done *mends) bool {
 // (B-25), and sends Mcp-Name in its other form to servers that compare it
 // without decoding. The refused attempt was not executed.
 func (c *HTTP) mendHeaders(ctx context.Context, req *request, ans *Answer, done *mends) (bool, *Answer) {
-	flippable := req.named && !done.name && legalRaw(req.name) && !plain(req.name)
+	flippable := req.named && !done.name && mirror.LegalRaw(req.name) && !mirror.Plain(req.name)
 	if req.call.Method == mcp.MethodToolsCall && req.named && !done.headers {
 		done.headers = true
 		before := fmt.Sprint(req.custom)

@@ -19,6 +19,7 @@ import (
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
+	"github.com/mcpbridge/bridge/upstream/mirror"
 )
 
 // Defaults of HTTPOptions.
@@ -99,7 +100,7 @@ type HTTP struct {
 	opt     HTTPOptions
 	url     *url.URL
 	carrier carrier
-	tools   store
+	tools   mirror.Tools
 	refresh singleflight.Group
 	// rawNames is set once the server proved to compare Mcp-Name undecoded.
 	rawNames atomic.Bool
@@ -165,15 +166,15 @@ func (c *HTTP) Do(ctx context.Context, call *Call, notify func(jsonrpc.Message))
 
 // learn feeds the schema store and drops illegal tools from the result (B-23).
 func (c *HTTP) learn(principal string, ans *Answer) {
-	out, dropped := c.tools.learn(principal, ans.Result)
+	out, dropped := c.tools.Learn(principal, ans.Result)
 	if len(out) != len(ans.Result) { // those that were known as illegal before are dropped, too
 		ans.Replace(out)
 	}
 	for _, d := range dropped {
 		c.opt.Log.Warn().Str("tool", d.Name).Str("reason", d.Reason).
-			Msg("tool excluded: illegal " + annotation + " annotation")
+			Msg("tool excluded: illegal " + mirror.Annotation + " annotation")
 		if c.opt.Excluded != nil {
-			c.opt.Excluded(d.Name, "illegal "+annotation+" annotation: "+d.Reason)
+			c.opt.Excluded(d.Name, "illegal "+mirror.Annotation+" annotation: "+d.Reason)
 		}
 	}
 }

@@ -98,7 +98,7 @@ func (t *leanCarrier) appendHead(b []byte, req *request, length int) []byte {
 		b = append(req.appendName(b), "\r\n"...)
 	}
 	for _, f := range req.custom {
-		b = appendField(b, f.name, f.value)
+		b = appendField(b, f.Name, f.Value)
 	}
 	if auth := t.policy.Authorization(req.call.Authorization); auth != "" {
 		b = appendField(b, "Authorization", auth)

@@ -11,6 +11,13 @@ import (
 	"github.com/mcpbridge/bridge/rawjson"
 )
 
+// Tools with a right annotation, a wrong one, and none.
+const (
+	goodTool  = `{"name":"good","inputSchema":{"type":"object","properties":{"r":{"type":"string","x-mcp-header":"R"}}}}`
+	badTool   = `{"name":"bad","inputSchema":{"type":"object","properties":{"r":{"type":"number","x-mcp-header":"R"}}}}`
+	plainTool = `{"name":"plain","inputSchema":{"type":"object"}}`
+)
+
 func TestE42SameOriginRedirectsKeepTheRequest(t *testing.T) {
 	eachTransport(t, func(t *testing.T, opt HTTPOptions) {
 		p := newScripted(t, func(n int, w http.ResponseWriter, g *got, _ *http.Request) {

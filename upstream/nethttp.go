@@ -86,7 +86,7 @@ func (t *netCarrier) header(req *request) http.Header {
 		h["Authorization"] = []string{auth}
 	}
 	for _, f := range req.custom {
-		h.Add(f.name, f.value)
+		h.Add(f.Name, f.Value)
 	}
 	t.policy.Own(h.Add)
 	t.policy.Made(req.call.Header, h.Add)

@@ -9,14 +9,12 @@ import (
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/upstream/mirror"
 )
 
 // maxHeaderBytes bounds the header values computed from one request's params,
 // in bytes. Servers refuse heads much above it.
 const maxHeaderBytes = 32 << 10
-
-// field is one HTTP header.
-type field struct{ name, value string }
 
 // request is a call on its way: what its body says, read once, and the headers
 // that mirror it (B.2, B-26).
@@ -29,8 +27,8 @@ type request struct {
 	version string
 	name    []byte // decoded source of Mcp-Name; may alias params
 	named   bool
-	rawName bool    // send Mcp-Name undecorated
-	custom  []field // Mcp-Param-*
+	rawName bool           // send Mcp-Name undecorated
+	custom  []mirror.Field // Mcp-Param-*
 	// target is where a redirect led, nil for the configured URL.
 	target *url.URL
 }
@@ -42,7 +40,7 @@ var requests = sync.Pool{New: func() any { return new(request) }}
 func prepare(call *Call) *request {
 	r := requests.Get().(*request)
 	*r = request{call: call, params: call.Params, version: string(mcp.V20260728), custom: r.custom[:0]}
-	source := nameSource(call.Method)
+	source := mirror.NameSource(call.Method)
 	if call.About.Version != "" {
 		r.version = call.About.Version
 		if source != "" {
@@ -79,25 +77,12 @@ func (r *request) release() {
 	requests.Put(r)
 }
 
-// nameSource is the member that Mcp-Name repeats, "" for methods without one.
-func nameSource(method string) string {
-	switch method {
-	case mcp.MethodToolsCall, mcp.MethodPromptsGet:
-		return "name"
-	case mcp.MethodResourcesRead:
-		return "uri"
-	case mcp.MethodTasksGet, mcp.MethodTasksUpdate, mcp.MethodTasksCancel:
-		return "taskId"
-	}
-	return ""
-}
-
 // appendName appends the value of Mcp-Name (B-15).
 func (r *request) appendName(dst []byte) []byte {
-	if r.rawName && legalRaw(r.name) {
+	if r.rawName && mirror.LegalRaw(r.name) {
 		return append(dst, r.name...)
 	}
-	return appendValue(dst, r.name)
+	return mirror.AppendValue(dst, r.name)
 }
 
 // redeclare makes the request declare another protocol version (E-39).
@@ -113,33 +98,33 @@ func (r *request) redeclare(version string) {
 
 // applyPlan computes the Mcp-Param-* headers of a tools/call anew. It returns
 // an error to answer with when the tool may not be called (B-23).
-func (r *request) applyPlan(p *plan) *jsonrpc.Error {
+func (r *request) applyPlan(p *mirror.Plan) *jsonrpc.Error {
 	r.custom = r.custom[:0]
 	if p == nil {
 		return nil
 	}
-	if p.illegal != "" {
+	if illegal := p.Illegal(); illegal != "" {
 		return refuse(jsonrpc.CodeInvalidParams, "illegal_tool", fmt.Sprintf(
-			"tool %q cannot be called: its definition breaks the rules for %s (%s)", clip(string(r.name)), annotation, p.illegal))
+			"tool %q cannot be called: its definition breaks the rules for %s (%s)", clip(string(r.name)), mirror.Annotation, illegal))
 	}
-	r.custom = p.fields(r.custom, rawjson.Get(r.params, "arguments"))
+	r.custom = p.AppendFields(r.custom, rawjson.Get(r.params, "arguments"))
 	return nil
 }
 
 // check refuses what no header can carry, before anything is sent.
 func (r *request) check() *jsonrpc.Error {
-	if m := r.call.Method; m == "" || !plain(m) {
+	if m := r.call.Method; m == "" || !mirror.Plain(m) {
 		return refuse(jsonrpc.CodeMethodNotFound, "method_name", "the method name cannot stand in an HTTP header")
 	}
 	total := len(r.name)
 	for _, f := range r.custom {
-		total += len(f.value)
+		total += len(f.Value)
 	}
 	if total > maxHeaderBytes {
 		return refuse(jsonrpc.CodeInvalidParams, "header_too_large", fmt.Sprintf(
 			"the parts of the request that HTTP headers must repeat exceed %d bytes", maxHeaderBytes))
 	}
-	if !plain(r.version) {
+	if !mirror.Plain(r.version) {
 		return refuse(jsonrpc.CodeInternal, "version", "the protocol version cannot stand in an HTTP header")
 	}
 	return nil

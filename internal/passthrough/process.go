@@ -16,6 +16,7 @@ import (
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/upstream"
+	"github.com/mcpbridge/bridge/upstream/mirror"
 )
 
 // Server is a modern server that many clients share over one channel.
@@ -54,7 +55,7 @@ type ProcessOptions struct {
 //	           400, -32020                   └──▶ response: JSON, or the last event
 type Process struct {
 	opt    ProcessOptions
-	mirror upstream.Mirror
+	mirror mirror.Checker
 	look   singleflight.Group
 	tokens tokens
 	traffic

@@ -1,4 +1,4 @@
-package upstream
+package mirror
 
 import (
 	"encoding/base64"
@@ -18,19 +18,19 @@ const (
 	maxDigits = 400
 )
 
-// appendValue appends text as a header value, in the Base64 form of B-14 where
+// AppendValue appends text as a header value, in the Base64 form of B-14 where
 // plain text would be unsafe or ambiguous.
-func appendValue[T string | []byte](dst []byte, text T) []byte {
-	if plain(text) {
+func AppendValue[T string | []byte](dst []byte, text T) []byte {
+	if Plain(text) {
 		return append(dst, text...)
 	}
 	dst = base64.StdEncoding.AppendEncode(append(dst, sentinelPrefix...), []byte(text))
 	return append(dst, sentinelSuffix...)
 }
 
-// plain reports whether text may stand in a header as it is (B-14). net/http
+// Plain reports whether text may stand in a header as it is (B-14). net/http
 // would let bytes from 0x80 pass, so the test is our own (B-18).
-func plain[T string | []byte](text T) bool {
+func Plain[T string | []byte](text T) bool {
 	if len(text) == 0 {
 		return true
 	}
@@ -52,9 +52,9 @@ func looksEncoded[T string | []byte](text T) bool {
 	return n >= p && string(text[:p]) == sentinelPrefix && string(text[n-s:]) == sentinelSuffix
 }
 
-// legalRaw reports whether the bytes of text are legal in a header value at
+// LegalRaw reports whether the bytes of text are legal in a header value at
 // all. Servers that compare Mcp-Name without decoding it need such text raw.
-func legalRaw[T string | []byte](text T) bool {
+func LegalRaw[T string | []byte](text T) bool {
 	n := len(text)
 	return n > 0 && !blank(text[0]) && !blank(text[n-1]) && http1.IsValue(text)
 }

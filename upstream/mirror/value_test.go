@@ -1,4 +1,4 @@
-package upstream
+package mirror
 
 import (
 	"encoding/base64"
@@ -25,7 +25,7 @@ func TestB14ValueEncoding(t *testing.T) {
 		"\x7f":                 "=?base64?fw==?=",
 		"~!@#$%^&*()_+{}|:<>?": "~!@#$%^&*()_+{}|:<>?",
 	} {
-		if got := string(appendValue(nil, text)); got != want {
+		if got := string(AppendValue(nil, text)); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
@@ -56,7 +56,7 @@ func TestB12ArgumentText(t *testing.T) {
 
 func TestB15RawNamesAreLegalHeaderBytes(t *testing.T) {
 	for name, want := range map[string]bool{"écho": true, "a\tb": true, "=?base64?x?=": true, "a\nb": false, " a": false, "a\t": false, "": false, "a\x00": false} {
-		if got := legalRaw(name); got != want {
+		if got := LegalRaw(name); got != want {
 			t.Errorf("%q: %v", name, got)
 		}
 	}
@@ -67,7 +67,7 @@ func FuzzEncodeValue(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		v := string(appendValue(nil, text))
+		v := string(AppendValue(nil, text))
 		if !http1.IsValue(v) || strings.ContainsAny(v, "\t\r\n") || v != strings.Trim(v, " ") {
 			t.Fatalf("unsafe value %q", v)
 		}
@@ -138,6 +138,6 @@ func FuzzSchema(f *testing.F) {
 		if !mayAnnotate(schema) && (p.illegal != "" || len(p.bindings) > 0) {
 			t.Fatal("the quick test missed an annotation")
 		}
-		p.fields(nil, schema)
+		p.AppendFields(nil, schema)
 	})
 }

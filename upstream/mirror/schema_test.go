@@ -1,4 +1,4 @@
-package upstream
+package mirror
 
 import (
 	"fmt"
@@ -73,7 +73,7 @@ func TestB13HeadersFollowTheArgumentsAtTheExactPath(t *testing.T) {
 		`{"\u0061":"é"}`:                "[{Mcp-Param-A =?base64?w6k=?=}]",
 		``:                              "[]",
 	} {
-		if got := fmt.Sprint(p.fields(nil, []byte(args))); got != want {
+		if got := fmt.Sprint(p.AppendFields(nil, []byte(args))); got != want {
 			t.Errorf("%s: %s, want %s", args, got, want)
 		}
 	}
@@ -86,9 +86,9 @@ const (
 )
 
 func TestB23IllegalToolsAreDroppedAndEverythingElseKeepsItsBytes(t *testing.T) {
-	var s store
+	var s Tools
 	in := `{"resultType":"complete", "tools":[` + goodTool + `, ` + badTool + `,` + plainTool + `],"nextCursor":""}`
-	out, dropped := s.learn("p", []byte(in))
+	out, dropped := s.Learn("p", []byte(in))
 	want := `{"resultType":"complete", "tools":[` + goodTool + `,` + plainTool + `],"nextCursor":""}`
 	if string(out) != want {
 		t.Fatalf("result %s", out)
@@ -96,66 +96,66 @@ func TestB23IllegalToolsAreDroppedAndEverythingElseKeepsItsBytes(t *testing.T) {
 	if len(dropped) != 1 || dropped[0].Name != "bad" || dropped[0].Reason == "" {
 		t.Fatalf("dropped %+v", dropped)
 	}
-	if _, again := s.learn("p", []byte(in)); len(again) != 0 {
+	if _, again := s.Learn("p", []byte(in)); len(again) != 0 {
 		t.Fatalf("reported again: %+v", again)
 	}
-	if p := s.plan("p", []byte("bad")); p == nil || p.illegal == "" {
+	if p := s.Plan("p", []byte("bad")); p == nil || p.illegal == "" {
 		t.Fatal("the illegal tool was forgotten")
 	}
 	only := `{"tools":[` + badTool + `]}`
-	if out, _ := s.learn("p", []byte(only)); string(out) != `{"tools":[]}` {
+	if out, _ := s.Learn("p", []byte(only)); string(out) != `{"tools":[]}` {
 		t.Fatalf("result %s", out)
 	}
 }
 
 func TestB24TheNewestSchemaOfEachPrincipalCounts(t *testing.T) {
-	var s store
-	s.learn("a", []byte(`{"tools":[`+goodTool+`]}`))
-	if s.plan("a", []byte("good")) == nil || s.plan("b", []byte("good")) != nil {
+	var s Tools
+	s.Learn("a", []byte(`{"tools":[`+goodTool+`]}`))
+	if s.Plan("a", []byte("good")) == nil || s.Plan("b", []byte("good")) != nil {
 		t.Fatal("the schema is not the principal's own")
 	}
-	s.learn("a", []byte(`{"tools":[`+plainTool+`]}`)) // another page
-	if s.plan("a", []byte("good")) == nil {
+	s.Learn("a", []byte(`{"tools":[`+plainTool+`]}`)) // another page
+	if s.Plan("a", []byte("good")) == nil {
 		t.Fatal("another page made the tool forgotten")
 	}
-	s.learn("a", []byte(`{"tools":[{"name":"good","inputSchema":{"type":"object"}}]}`))
-	if s.plan("a", []byte("good")) != nil {
+	s.Learn("a", []byte(`{"tools":[{"name":"good","inputSchema":{"type":"object"}}]}`))
+	if s.Plan("a", []byte("good")) != nil {
 		t.Fatal("the old schema still counts")
 	}
-	s.learn("b", []byte(`{"tools":[`+goodTool+`]}`))
-	s.learn("c", []byte(`{"tools":[`+goodTool+`]}`))
-	if s.plan("b", []byte("good")) != s.plan("c", []byte("good")) {
+	s.Learn("b", []byte(`{"tools":[`+goodTool+`]}`))
+	s.Learn("c", []byte(`{"tools":[`+goodTool+`]}`))
+	if s.Plan("b", []byte("good")) != s.Plan("c", []byte("good")) {
 		t.Fatal("one schema text was parsed twice")
 	}
 }
 
 func TestStoreIsBounded(t *testing.T) {
-	var s store
+	var s Tools
 	page := []byte(`{"tools":[` + goodTool + `]}`)
 	for i := range 2 * maxPrincipals {
-		s.learn(fmt.Sprint(i), page)
-		s.plan("0", []byte("good"))
+		s.Learn(fmt.Sprint(i), page)
+		s.Plan("0", []byte("good"))
 	}
 	if n := len(*s.principals.Load()); n > maxPrincipals {
 		t.Fatalf("%d principals", n)
 	}
-	if s.plan("0", []byte("good")) == nil {
+	if s.Plan("0", []byte("good")) == nil {
 		t.Fatal("a principal in constant use was forgotten")
 	}
 	tools := make([]string, maxTools+100)
 	for i := range tools {
 		tools[i] = strings.Replace(goodTool, "good", fmt.Sprint("t", i), 1)
 	}
-	s.learn("0", []byte(`{"tools":[`+strings.Join(tools, ",")+`]}`))
+	s.Learn("0", []byte(`{"tools":[`+strings.Join(tools, ",")+`]}`))
 	if n := len(*s.of("0").tools.Load()); n > maxTools {
 		t.Fatalf("%d tools", n)
 	}
 }
 
 func TestStoreIgnoresResultsWithoutTools(t *testing.T) {
-	var s store
+	var s Tools
 	for _, in := range []string{`{}`, `{"tools":null}`, `{"tools":{}}`, `{"tools":[1,{"x-mcp-header":1},{"name":2}]}`} {
-		if out, dropped := s.learn("", []byte(in)); string(out) != in || dropped != nil {
+		if out, dropped := s.Learn("", []byte(in)); string(out) != in || dropped != nil {
 			t.Errorf("%s: %s, %v", in, out, dropped)
 		}
 	}

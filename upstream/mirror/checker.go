@@ -1,4 +1,4 @@
-package upstream
+package mirror
 
 import (
 	"encoding/base64"
@@ -12,27 +12,27 @@ import (
 	"github.com/mcpbridge/bridge/rawjson"
 )
 
-// Mirror judges whether the headers of a modern HTTP request say the same as its
+// Checker judges whether the headers of a modern HTTP request say the same as its
 // body, for servers that cannot see headers. It knows which arguments must be
 // repeated there from the lists of tools that it was shown. It is safe for
 // concurrent use.
-type Mirror struct {
-	tools store
+type Checker struct {
+	tools Tools
 	shown atomic.Bool
 }
 
 // Learn reads a result of tools/list.
-func (m *Mirror) Learn(result []byte) {
-	m.tools.learn("", result)
+func (m *Checker) Learn(result []byte) {
+	m.tools.Learn("", result)
 	m.shown.Store(true)
 }
 
 // Blind reports whether no list of tools was shown yet.
-func (m *Mirror) Blind() bool { return !m.shown.Load() }
+func (m *Checker) Blind() bool { return !m.shown.Load() }
 
 // Fault returns what is wrong with the headers of a message, nil when nothing
 // is: a -32020, or a -32602 where the body itself lacks what they repeat.
-func (m *Mirror) Fault(h http.Header, msg *jsonrpc.Message) *jsonrpc.Error {
+func (m *Checker) Fault(h http.Header, msg *jsonrpc.Message) *jsonrpc.Error {
 	request := msg.Kind() == jsonrpc.Request
 	version, declared := rawjson.Text(rawjson.Get(rawjson.Get(msg.Params, "_meta"), mcp.MetaProtocolVersion))
 	switch {
@@ -46,7 +46,7 @@ func (m *Mirror) Fault(h http.Header, msg *jsonrpc.Message) *jsonrpc.Error {
 	if e := (repeated{text: msg.Method, exists: true, required: request, plain: true}).compare(h, mcp.HeaderMethod); e != nil || !request {
 		return e
 	}
-	source := nameSource(msg.Method)
+	source := NameSource(msg.Method)
 	if source == "" {
 		return nil
 	}
@@ -58,8 +58,8 @@ func (m *Mirror) Fault(h http.Header, msg *jsonrpc.Message) *jsonrpc.Error {
 }
 
 // arguments compares the headers that stand for arguments of a tool.
-func (m *Mirror) arguments(h http.Header, tool string, args []byte) *jsonrpc.Error {
-	plan := m.tools.plan("", []byte(tool))
+func (m *Checker) arguments(h http.Header, tool string, args []byte) *jsonrpc.Error {
+	plan := m.tools.Plan("", []byte(tool))
 	if plan == nil || plan.illegal != "" {
 		return nil
 	}

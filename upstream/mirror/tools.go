@@ -1,4 +1,4 @@
-package upstream
+package mirror
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/rawjson"
 )
 
@@ -24,28 +25,28 @@ const (
 	maxPlans = 4096
 )
 
-// store remembers, per principal and tool, which arguments become headers
+// Tools remembers, per principal and tool, which arguments become headers
 // (B-24, H-10). Tools without annotations, nearly all there are, take no room.
 // Readers take no lock.
-type store struct {
+type Tools struct {
 	clock atomic.Uint64
 	// principals is replaced, never changed. (A sync.Map would cost readers an
 	// allocation for the key.)
 	principals atomic.Pointer[map[string]*toolSet]
 
 	mu    sync.Mutex // serialises writers; guards the rest
-	plans map[[sha256.Size]byte]*plan
+	plans map[[sha256.Size]byte]*Plan
 }
 
 // toolSet is what one principal's tools/list results said. The map is replaced,
 // never changed.
 type toolSet struct {
 	used  atomic.Uint64
-	tools atomic.Pointer[map[string]*plan]
+	tools atomic.Pointer[map[string]*Plan]
 }
 
-// plan returns what is known about a tool, nil when nothing is.
-func (s *store) plan(principal string, tool []byte) *plan {
+// Plan returns what is known about a tool, nil when nothing is.
+func (s *Tools) Plan(principal string, tool []byte) *Plan {
 	set := s.of(principal)
 	if set == nil {
 		return nil
@@ -55,7 +56,7 @@ func (s *store) plan(principal string, tool []byte) *plan {
 }
 
 // of returns the tools of a principal, nil when none are remembered.
-func (s *store) of(principal string) *toolSet {
+func (s *Tools) of(principal string) *toolSet {
 	all := s.principals.Load()
 	if all == nil {
 		return nil
@@ -63,16 +64,16 @@ func (s *store) of(principal string) *toolSet {
 	return (*all)[principal]
 }
 
-// droppedTool is a tool that its annotations make unusable over HTTP.
-type droppedTool struct {
+// Dropped is a tool that its annotations make unusable over HTTP.
+type Dropped struct {
 	Name   string
 	Reason string
 }
 
-// learn reads a valid tools/list result, remembers its annotations and returns
+// Learn reads a valid tools/list result, remembers its annotations and returns
 // the result without the tools that break the rules (B-23). fresh has those
 // that were not already known to be illegal, for the log.
-func (s *store) learn(principal string, result []byte) (out []byte, fresh []droppedTool) {
+func (s *Tools) Learn(principal string, result []byte) (out []byte, fresh []Dropped) {
 	set := s.of(principal)
 	if set == nil && !mayAnnotate(result) {
 		return result, nil
@@ -81,14 +82,14 @@ func (s *store) learn(principal string, result []byte) (out []byte, fresh []drop
 	if rawjson.KindOf(tools) != rawjson.Array {
 		return result, nil
 	}
-	var old map[string]*plan
+	var old map[string]*Plan
 	if set != nil {
 		old = *set.tools.Load()
 	}
 	page, drop := s.readPage(tools)
 	for name, p := range page {
 		if p != nil && p.illegal != "" && (old[name] == nil || old[name].illegal == "") {
-			fresh = append(fresh, droppedTool{Name: clip(name), Reason: p.illegal})
+			fresh = append(fresh, Dropped{Name: fault.Clip(name), Reason: p.illegal})
 		}
 	}
 	if !same(old, page) {
@@ -102,8 +103,8 @@ func (s *store) learn(principal string, result []byte) (out []byte, fresh []drop
 
 // readPage parses the tools of one page. A nil plan stands for a tool without
 // annotations; drop says whether any tool is illegal.
-func (s *store) readPage(tools []byte) (page map[string]*plan, drop bool) {
-	page = map[string]*plan{}
+func (s *Tools) readPage(tools []byte) (page map[string]*Plan, drop bool) {
+	page = map[string]*Plan{}
 	for tool := range rawjson.Elements(tools) {
 		name, ok := rawjson.Text(rawjson.Get(tool, "name"))
 		if !ok {
@@ -119,7 +120,7 @@ func (s *store) readPage(tools []byte) (page map[string]*plan, drop bool) {
 // mayAnnotate is a quick test for texts that cannot contain an annotation. Its
 // letters and hyphens may be spelled as escapes, so those need the full walk.
 func mayAnnotate(text []byte) bool {
-	if bytes.Contains(text, []byte(annotation)) {
+	if bytes.Contains(text, []byte(Annotation)) {
 		return true
 	}
 	for {
@@ -136,7 +137,7 @@ func mayAnnotate(text []byte) bool {
 
 // parse returns the plan of a schema, parsed once per distinct text, and nil
 // for a schema without annotations.
-func (s *store) parse(schema []byte) *plan {
+func (s *Tools) parse(schema []byte) *Plan {
 	if !mayAnnotate(schema) {
 		return nil
 	}
@@ -153,7 +154,7 @@ func (s *store) parse(schema []byte) *plan {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.plans == nil || len(s.plans) >= maxPlans {
-		s.plans = map[[sha256.Size]byte]*plan{}
+		s.plans = map[[sha256.Size]byte]*Plan{}
 	}
 	s.plans[key] = p
 	return p
@@ -161,7 +162,7 @@ func (s *store) parse(schema []byte) *plan {
 
 // same reports whether a page says nothing new, which is the rule: equal
 // schemas share one plan.
-func same(old, page map[string]*plan) bool {
+func same(old, page map[string]*Plan) bool {
 	for name, p := range page {
 		if old[name] != p {
 			return false
@@ -172,10 +173,10 @@ func same(old, page map[string]*plan) bool {
 
 // remember merges a page into the principal's tools: the newest definition of
 // a tool wins (B-24).
-func (s *store) remember(principal string, page map[string]*plan) {
+func (s *Tools) remember(principal string, page map[string]*Plan) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	next := map[string]*plan{}
+	next := map[string]*Plan{}
 	set := s.of(principal)
 	if set != nil {
 		maps.Copy(next, *set.tools.Load())
@@ -228,7 +229,7 @@ func forget(all map[string]*toolSet) {
 
 // withoutIllegal cuts the illegal tools out of a result; everything else keeps
 // its bytes and order.
-func withoutIllegal(result, tools []byte, page map[string]*plan) []byte {
+func withoutIllegal(result, tools []byte, page map[string]*Plan) []byte {
 	kept := make([]byte, 0, len(tools))
 	kept = append(kept, '[')
 	for tool := range rawjson.Elements(tools) {

@@ -1,4 +1,4 @@
-package upstream
+package mirror
 
 import (
 	"encoding/base64"
@@ -56,7 +56,7 @@ func TestHeadersMustSayWhatTheBodySays_B9_B15(t *testing.T) {
 		{"another task", "tasks/get", `,"taskId":"t"`, headers("Mcp-Method", "tasks/get", "Mcp-Name", "u"), "Mcp-Name header does not match"},
 		{"twice", "tools/list", ``, http.Header{"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/list", "tools/list"}}, "more than once"},
 	} {
-		e := new(Mirror).Fault(tc.h, modernMessage(t, tc.method, tc.rest))
+		e := new(Checker).Fault(tc.h, modernMessage(t, tc.method, tc.rest))
 		switch {
 		case tc.fault == "" && e != nil:
 			t.Errorf("%s: %v", tc.name, e)
@@ -68,17 +68,17 @@ func TestHeadersMustSayWhatTheBodySays_B9_B15(t *testing.T) {
 
 func TestABodyWithoutItsVersionIsInvalid(t *testing.T) {
 	msg, _ := jsonrpc.Parse([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`))
-	if e := new(Mirror).Fault(headers("Mcp-Method", "tools/list"), &msg); e == nil || e.Code != jsonrpc.CodeInvalidParams {
+	if e := new(Checker).Fault(headers("Mcp-Method", "tools/list"), &msg); e == nil || e.Code != jsonrpc.CodeInvalidParams {
 		t.Errorf("a request without its version: %v", e)
 	}
 	msg, _ = jsonrpc.Parse([]byte(`{"jsonrpc":"2.0","method":"notifications/x"}`))
-	if e := new(Mirror).Fault(http.Header{}, &msg); e != nil {
+	if e := new(Checker).Fault(http.Header{}, &msg); e != nil {
 		t.Errorf("a notification, for which no headers are defined: %v", e)
 	}
 }
 
 func TestArgumentsInHeadersMustBeThoseOfTheBody_B19_B24(t *testing.T) {
-	m := new(Mirror)
+	m := new(Checker)
 	if !m.Blind() {
 		t.Error("a mirror that was shown nothing is not blind")
 	}
@@ -117,7 +117,7 @@ func FuzzHeaderValues(f *testing.F) {
 	f.Add(" plain\t")
 	f.Fuzz(func(t *testing.T, text string) {
 		_, _ = decodeValue(text, false)
-		if got, ok := decodeValue(string(appendValue(nil, text)), false); !ok || got != text {
+		if got, ok := decodeValue(string(AppendValue(nil, text)), false); !ok || got != text {
 			t.Errorf("%q comes back as %q, %v", text, got, ok)
 		}
 	})

@@ -1,16 +1,17 @@
-package upstream
+package mirror
 
 import (
 	"fmt"
 	"strings"
 
+	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/internal/http1"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
 )
 
-// annotation is the schema keyword that makes an argument a header.
-const annotation = "x-mcp-header"
+// Annotation is the schema keyword that makes an argument a header.
+const Annotation = "x-mcp-header"
 
 const (
 	// maxBindings bounds the headers of one tool.
@@ -26,21 +27,21 @@ type binding struct {
 	header string
 }
 
-// plan is what a tool's inputSchema says about headers: its bindings, or why
+// Plan is what a tool's inputSchema says about headers: its bindings, or why
 // the tool must not be offered (B-23). Plans are immutable and shared.
-type plan struct {
+type Plan struct {
 	bindings []binding
 	illegal  string
 }
 
 // parsePlan walks a valid inputSchema by keyword (B-21).
-func parsePlan(schema []byte) *plan {
+func parsePlan(schema []byte) *Plan {
 	w := walker{seen: map[string]bool{}}
 	w.schema(schema, nil, true, false, 0)
 	if w.illegal != "" {
-		return &plan{illegal: w.illegal}
+		return &Plan{illegal: w.illegal}
 	}
-	return &plan{bindings: w.bindings}
+	return &Plan{bindings: w.bindings}
 }
 
 type walker struct {
@@ -72,7 +73,7 @@ func (w *walker) schema(s []byte, path []string, static, property bool, depth in
 
 func (w *walker) keyword(keyword string, value, s []byte, path []string, static, property bool, depth int) {
 	switch keyword {
-	case annotation:
+	case Annotation:
 		w.annotated(value, s, path, static && property)
 	case "properties":
 		for name, sub := range rawjson.Members(value) {
@@ -104,15 +105,15 @@ func (w *walker) annotated(value, s []byte, path []string, legal bool) {
 	name, ok := rawjson.Text(value)
 	switch {
 	case !legal:
-		w.reject("%s stands where no parameter is statically reachable", annotation)
+		w.reject("%s stands where no parameter is statically reachable", Annotation)
 	case !ok || !http1.IsToken(name):
-		w.reject("%s of %q is no header name", annotation, clip(strings.Join(path, ".")))
+		w.reject("%s of %q is no header name", Annotation, fault.Clip(strings.Join(path, ".")))
 	case !primitive(rawjson.Get(s, "type")):
-		w.reject("%s of %q is on a type other than string, integer or boolean", annotation, clip(strings.Join(path, ".")))
+		w.reject("%s of %q is on a type other than string, integer or boolean", Annotation, fault.Clip(strings.Join(path, ".")))
 	case w.seen[strings.ToLower(name)]:
-		w.reject("%s %q is used twice", annotation, clip(name))
+		w.reject("%s %q is used twice", Annotation, fault.Clip(name))
 	case len(w.bindings) == maxBindings:
-		w.reject("more than %d parameters have %s", maxBindings, annotation)
+		w.reject("more than %d parameters have %s", maxBindings, Annotation)
 	default:
 		w.seen[strings.ToLower(name)] = true
 		w.bindings = append(w.bindings, binding{path: path, header: mcp.HeaderParamPrefix + name})
@@ -145,15 +146,18 @@ func primitiveName(t []byte) bool {
 	return false
 }
 
-// fields appends the headers that arguments call for (B-12…B-17).
-func (p *plan) fields(dst []field, arguments []byte) []field {
+// Illegal says why the tool must not be offered or called, "" when it may be.
+func (p *Plan) Illegal() string { return p.illegal }
+
+// AppendFields appends the headers that arguments call for (B-12…B-17).
+func (p *Plan) AppendFields(dst []Field, arguments []byte) []Field {
 	for _, b := range p.bindings {
 		v := arguments
 		for _, name := range b.path {
 			v = rawjson.Get(v, name)
 		}
 		if text, ok := argumentText(v); ok {
-			dst = append(dst, field{name: b.header, value: string(appendValue(nil, text))})
+			dst = append(dst, Field{Name: b.header, Value: string(AppendValue(nil, text))})
 		}
 	}
 	return dst
