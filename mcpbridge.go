@@ -24,6 +24,7 @@ import (
 	"github.com/mcpbridge/bridge/legacy/quiet"
 	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/upstream"
+	"github.com/mcpbridge/bridge/upstream/stdio"
 )
 
 // Options say which server to serve, and whom. One of Upstream and Command is
@@ -105,7 +106,7 @@ func New(opt Options) (*Bridge, error) {
 		DropAuthorization: opt.DropAuthorization,
 	}
 	if len(opt.Command) > 0 {
-		options.Command = &mount.Command{Stdio: upstream.StdioOptions{
+		options.Command = &mount.Command{Stdio: stdio.Options{
 			Command: opt.Command[0], Args: opt.Command[1:], Environ: opt.Environ, Log: opt.Log,
 		}}
 	}

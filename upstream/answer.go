@@ -63,8 +63,8 @@ func (a *Answer) Release() {
 	}
 }
 
-// settle gives the answer's error its final code. d may be nil.
-func (a *Answer) settle(d Fallback, status int) {
+// Settle gives the answer's error its final code. d may be nil.
+func (a *Answer) Settle(d Fallback, status int) {
 	if d != nil && a != nil && a.Error != nil {
 		a.Error = d.Error(status, a.Error)
 	}
@@ -80,8 +80,8 @@ func (a *Answer) own() *Answer {
 	return a
 }
 
-// endOfListen is the result of Caller.Listen for the response that ended it.
-func endOfListen(ans *Answer, err error) error {
+// EndOfListen is the result of Caller.Listen for the response that ended it.
+func EndOfListen(ans *Answer, err error) error {
 	if err != nil {
 		return err
 	}
@@ -89,4 +89,16 @@ func endOfListen(ans *Answer, err error) error {
 		return ans.Error
 	}
 	return nil
+}
+
+// Subscribed reports whether a notification belongs to the listen called id
+// (C-18). Some servers spell an integer id as a string (I-2), and a stream
+// identifies its subscription even when the message does not.
+func Subscribed(params []byte, id jsonrpc.ID) bool {
+	v := rawjson.Get(rawjson.Get(params, "_meta"), mcp.MetaSubscriptionID)
+	if v == nil || string(v) == string(id) {
+		return true
+	}
+	text, ok := rawjson.Text(v)
+	return ok && text == string(id)
 }

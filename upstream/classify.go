@@ -22,7 +22,7 @@ func classify(ctx context.Context, origin string, err error) *Failure {
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		dialing = op.Op == "dial"
 	}
-	if f := interrupted(ctx, !dialing); f != nil {
+	if f := Interrupted(ctx, !dialing); f != nil {
 		return f
 	}
 	if dialing {

@@ -16,14 +16,14 @@ import (
 // diagnoseTimeout bounds the diagnostic handshake with a legacy server.
 const diagnoseTimeout = 5 * time.Second
 
-// silent: over HTTP, silence says nothing about the era.
-func (c *HTTP) silent() bool { return false }
+// Silent reports whether no answer at all is evidence of a legacy server: over HTTP it says nothing.
+func (c *HTTP) Silent() bool { return false }
 
-// legacyOffer sends a legacy initialize to a server that refused server/discover, so
+// LegacyOffer sends a legacy initialize to a server that refused server/discover, so
 // that it shows what it is, and closes the session which that may have opened. Where
 // that is refused as well, a GET tells servers of HTTP+SSE. This is the only legacy
 // traffic the client ever sends (P-5), and the only requests that are not POSTs (E-43).
-func (c *HTTP) legacyOffer(ctx context.Context, call *Call) negotiate.Offer {
+func (c *HTTP) LegacyOffer(ctx context.Context, call *Call) negotiate.Offer {
 	ctx, cancel := context.WithTimeout(ctx, diagnoseTimeout)
 	defer cancel()
 	t := newNetCarrier(c.url, &c.opt)
@@ -31,7 +31,7 @@ func (c *HTTP) legacyOffer(ctx context.Context, call *Call) negotiate.Offer {
 	t.legacy = true
 	once := &HTTP{opt: c.opt, url: c.url, carrier: t, ctx: c.ctx}
 	req := &request{call: &Call{Method: mcp.MethodInitialize, Authorization: call.Authorization, Header: call.Header},
-		id: nextID(), params: []byte(legacyInitialize)}
+		id: NextID(), params: []byte(LegacyInitialize)}
 	x, err := t.post(ctx, req, jsonrpc.AppendRequest(nil, req.id, req.call.Method, req.params))
 	if err != nil {
 		return negotiate.Offer{}
@@ -41,7 +41,7 @@ func (c *HTTP) legacyOffer(ctx context.Context, call *Call) negotiate.Offer {
 	if session != "" {
 		t.endSession(ctx, req, session)
 	}
-	versions := offered(ans)
+	versions := Offered(ans)
 	if len(versions) == 0 && asksForHTTPSSE(status) && t.speaksHTTPSSE(ctx, req) {
 		return negotiate.Offer{Versions: []string{string(mcp.V20241105)}, HTTPSSE: true}
 	}

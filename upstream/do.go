@@ -27,7 +27,7 @@ type mends struct{ version, headers, name, busy bool }
 // run sends a call and, as long as the server refuses it before execution for
 // a reason that can be mended, sends it again.
 func (c *HTTP) run(ctx context.Context, call *Call, to sink) (*Answer, error) {
-	if f := interrupted(ctx, false); f != nil {
+	if f := Interrupted(ctx, false); f != nil {
 		return nil, f
 	}
 	if c.ctx.Err() != nil {
@@ -96,7 +96,7 @@ func (c *HTTP) mendVersion(req *request, e *jsonrpc.Error, done *mends) bool {
 		return false
 	}
 	done.version = true
-	version := mutual(c.opt.Fallback, e, string(mcp.V20260728))
+	version := Mutual(c.opt.Fallback, e, string(mcp.V20260728))
 	if version != "" {
 		c.repeats(observe.OtherVersion)
 		req.redeclare(version)

@@ -93,9 +93,9 @@ func fail(cause Cause, err error, format string, args ...any) *Failure {
 	return &Failure{Cause: cause, Sent: true, Err: err, Detail: fmt.Sprintf(format, args...)}
 }
 
-// interrupted makes the Failure of a call whose context ended, and returns nil
+// Interrupted makes the Failure of a call whose context ended, and returns nil
 // while the context is alive.
-func interrupted(ctx context.Context, sent bool) *Failure {
+func Interrupted(ctx context.Context, sent bool) *Failure {
 	err := ctx.Err()
 	if err == nil {
 		return nil

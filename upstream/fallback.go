@@ -16,9 +16,9 @@ type Fallback interface {
 	Version(offered []byte) string
 }
 
-// mutual chooses the version to send again with after a -32022: mine, when the
+// Mutual chooses the version to send again with after a -32022: mine, when the
 // server names it, else what else it speaks; "" for none (E-39, I-8).
-func mutual(d Fallback, refusal *jsonrpc.Error, mine string) string {
+func Mutual(d Fallback, refusal *jsonrpc.Error, mine string) string {
 	if namesVersion(refusal, mine) {
 		return mine
 	}

@@ -42,19 +42,6 @@ func TestI1ErrorsAreSettledBeforeTheyAreMended(t *testing.T) {
 	}
 }
 
-func TestI8DraftsOverStdio(t *testing.T) {
-	for _, drafts := range []Fallback{nil, onlyDraft{}} {
-		s := newStdio(t, "draft", StdioOptions{Fallback: drafts})
-		ans, err := s.Do(t.Context(), call(mcp.MethodDiscover, ""), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if admitted := drafts != nil; (ans.Error == nil) != admitted {
-			t.Errorf("admitted %v: %+v", admitted, ans)
-		}
-	}
-}
-
 // wrapped is a Caller of another package around one of this one.
 type wrapped struct{ Caller }
 

@@ -32,8 +32,8 @@ func (m *meter) handedOn() {
 	}
 }
 
-// charge tells of a response that came as a whole.
-func charge(held Held, bytes int) error {
+// Charge tells of a response that came as a whole.
+func Charge(held Held, bytes int) error {
 	if held == nil || bytes < heldStep {
 		return nil
 	}

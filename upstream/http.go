@@ -181,7 +181,7 @@ func (c *HTTP) learn(principal string, ans *Answer) {
 
 // Listen implements Caller.
 func (c *HTTP) Listen(ctx context.Context, call *Call, notify func(jsonrpc.Message)) error {
-	return endOfListen(c.run(ctx, call, sink{notify: notify, idle: call.Idle, listen: true}))
+	return EndOfListen(c.run(ctx, call, sink{notify: notify, idle: call.Idle, listen: true}))
 }
 
 // origin is the scheme and authority of the upstream: safe to show, unlike

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -92,30 +91,6 @@ func TestIdleIsCalledBeforeEveryWait(t *testing.T) {
 			t.Fatal(err)
 		}
 		if seen.String() != "...|.|." {
-			t.Errorf("%s", &seen)
-		}
-	})
-}
-
-func TestIdleOverStdio(t *testing.T) {
-	withWire(t, func(t *testing.T, w *wire) {
-		var seen strings.Builder
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			_, _ = w.do(t.Context(), prepare(withMeta("a", `"progressToken":1`)), sink{
-				notify: func(jsonrpc.Message) { seen.WriteByte('.') },
-				idle:   func() { seen.WriteByte('|') },
-			})
-		}()
-		id := w.receive().ID
-		for range 2 {
-			w.send("%s", strings.TrimSuffix(strings.TrimPrefix(oneProgress, "data: "), "\n\n"))
-		}
-		w.send(`{"jsonrpc":"2.0","id":%s,"result":{}}`, id)
-		synctest.Wait()
-		<-done
-		if seen.String() != ".|.|" {
 			t.Errorf("%s", &seen)
 		}
 	})

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -16,13 +15,7 @@ import (
 	"github.com/mcpbridge/bridge/mcp"
 )
 
-func TestMain(m *testing.M) {
-	if mode := os.Getenv(childMode); mode != "" {
-		actAsChild(mode)
-		return
-	}
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // got is what a scripted server saw of one request.
 type got struct {

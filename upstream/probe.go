@@ -12,9 +12,9 @@ import (
 
 // diagnoser is a Caller that can ask a server which legacy versions it offers.
 type diagnoser interface {
-	legacyOffer(ctx context.Context, call *Call) negotiate.Offer
-	// silent reports whether no answer at all is evidence of a legacy server.
-	silent() bool
+	LegacyOffer(ctx context.Context, call *Call) negotiate.Offer
+	// Silent reports whether no answer at all is evidence of a legacy server.
+	Silent() bool
 }
 
 // Wrapper is a Caller around another one, which it hands out.
@@ -77,7 +77,7 @@ func NewPeer(caller Caller, call Call) negotiate.Peer {
 // Discover implements negotiate.Peer.
 func (p *peer) Discover(ctx context.Context) negotiate.Outcome {
 	d := diagnose(p.caller)
-	if d != nil && d.silent() { // leave time for LegacyOffer
+	if d != nil && d.Silent() { // leave time for LegacyOffer
 		if deadline, ok := ctx.Deadline(); ok {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithDeadline(ctx, deadline.Add(-time.Until(deadline)/4))
@@ -91,7 +91,7 @@ func (p *peer) Discover(ctx context.Context) negotiate.Outcome {
 	f, ok := errors.AsType[*Failure](err)
 	notModern := ok && f.Cause == NotModern
 	if d != nil && ok && f.Cause == Timeout {
-		notModern = d.silent()
+		notModern = d.Silent()
 	}
 	return negotiate.Outcome{Err: err, NotModern: notModern}
 }
@@ -106,15 +106,15 @@ func (p *peer) LegacyOffer(ctx context.Context) negotiate.Offer {
 	if err != nil {
 		return negotiate.Offer{}
 	}
-	return d.legacyOffer(ctx, call)
+	return d.LegacyOffer(ctx, call)
 }
 
-// legacyInitialize is the params of the diagnostic handshake.
-const legacyInitialize = `{"protocolVersion":"` + string(mcp.V20251125) +
+// LegacyInitialize is the params of the diagnostic handshake.
+const LegacyInitialize = `{"protocolVersion":"` + string(mcp.V20251125) +
 	`","capabilities":{},"clientInfo":{"name":"mcp-bridge-probe","version":"1"}}`
 
-// offered reads the versions out of the outcome of a legacy initialize.
-func offered(ans *Answer) []string {
+// Offered reads the versions out of the outcome of a legacy initialize.
+func Offered(ans *Answer) []string {
 	if ans == nil {
 		return nil
 	}

@@ -9,8 +9,6 @@ import (
 	"sync"
 
 	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/mcp"
-	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/sse"
 )
 
@@ -29,7 +27,7 @@ const (
 func (c *HTTP) receive(ctx context.Context, req *request, x exchange, to sink) (*Answer, error) {
 	if status := x.status(); status != 200 {
 		ans, err := c.receiveRefusal(ctx, req, x)
-		ans.settle(c.opt.Fallback, status)
+		ans.Settle(c.opt.Fallback, status)
 		if ans != nil {
 			ans.refused, ans.HTTP = status == http.StatusBadRequest, x.version()
 		}
@@ -39,7 +37,7 @@ func (c *HTTP) receive(ctx context.Context, req *request, x exchange, to sink) (
 	if ans != nil {
 		ans.HTTP = x.version()
 	}
-	ans.settle(c.opt.Fallback, 200)
+	ans.Settle(c.opt.Fallback, 200)
 	return ans, err
 }
 
@@ -129,7 +127,7 @@ func readBody(r exchange, limit int, held Held) (*[]byte, error) {
 	if n > int64(limit) {
 		return getBuffer(0), errTooLarge
 	}
-	if err := charge(held, int(n)); err != nil {
+	if err := Charge(held, int(n)); err != nil {
 		return getBuffer(0), err
 	}
 	if n < 0 {
@@ -204,7 +202,7 @@ func (c *HTTP) interim(msg *jsonrpc.Message, req *request, to sink) bool {
 		c.opt.Log.Debug().Str("method", req.call.Method).Stringer("kind", msg.Kind()).Msg("unexpected upstream message ignored")
 		return false
 	}
-	if to.listen && !subscribed(msg.Params, req.id) {
+	if to.listen && !Subscribed(msg.Params, req.id) {
 		c.opt.Log.Debug().Msg("notification of another subscription ignored")
 		return false
 	}
@@ -212,16 +210,4 @@ func (c *HTTP) interim(msg *jsonrpc.Message, req *request, to sink) bool {
 		to.notify(*msg)
 	}
 	return true
-}
-
-// subscribed reports whether a notification belongs to the listen called id
-// (C-18). Some servers spell an integer id as a string (I-2), and a stream
-// identifies its subscription even when the message does not.
-func subscribed(params []byte, id jsonrpc.ID) bool {
-	v := rawjson.Get(rawjson.Get(params, "_meta"), mcp.MetaSubscriptionID)
-	if v == nil || string(v) == string(id) {
-		return true
-	}
-	text, ok := rawjson.Text(v)
-	return ok && text == string(id)
 }

@@ -20,7 +20,7 @@ func (c *HTTP) receiveRefusal(ctx context.Context, req *request, x exchange) (*A
 	body, err := io.ReadAll(io.LimitReader(x, maxErrorBody))
 	if err != nil {
 		x.abort()
-		if f := interrupted(ctx, true); f != nil {
+		if f := Interrupted(ctx, true); f != nil {
 			return nil, f
 		}
 	}
@@ -84,7 +84,7 @@ func retryAfter(values []string, now time.Time) time.Duration {
 
 // lost makes the Failure of a response that broke off while it was read.
 func (c *HTTP) lost(ctx context.Context, status int, err error) *Failure {
-	if f := interrupted(ctx, true); f != nil {
+	if f := Interrupted(ctx, true); f != nil {
 		f.Status = status
 		return f
 	}

@@ -87,13 +87,16 @@ func (r *request) appendName(dst []byte) []byte {
 
 // redeclare makes the request declare another protocol version (E-39).
 func (r *request) redeclare(version string) {
-	if version == r.version {
-		return
+	if version != r.version {
+		r.params, r.said, r.version = Redeclare(r.params, version), nil, version
 	}
-	r.said = rawjson.Apply(nil, r.meta(), rawjson.Edit{
+}
+
+// Redeclare returns the params of a request with another protocol version in _meta.
+func Redeclare(params []byte, version string) []byte {
+	said := rawjson.Apply(nil, rawjson.Get(params, "_meta"), rawjson.Edit{
 		Name: mcp.MetaProtocolVersion, Value: rawjson.AppendQuote(nil, version)})
-	r.params = rawjson.Apply(nil, r.params, rawjson.Edit{Name: "_meta", Value: r.said})
-	r.version = version
+	return rawjson.Apply(nil, params, rawjson.Edit{Name: "_meta", Value: said})
 }
 
 // applyPlan computes the Mcp-Param-* headers of a tools/call anew. It returns

@@ -17,7 +17,7 @@ const maxRedirects = 3
 // send makes one attempt: one POST under a fresh id (B-2, E-36), repeated only
 // where a redirect says so.
 func (c *HTTP) send(ctx context.Context, req *request, to sink) (*Answer, error) {
-	req.id, req.target = nextID(), nil
+	req.id, req.target = NextID(), nil
 	var body []byte
 	if c.carrier.reuses() {
 		buf := getBuffer(len(req.params) + envelopeSize)

@@ -1,9 +1,9 @@
 // Package upstream is the bridge's modern client: it sends one request to a
-// server of revision 2026-07-28 and brings back its one outcome, over HTTP or
-// over the pipes of a child process.
+// server of revision 2026-07-28 and brings back its one outcome, over HTTP. Servers that
+// are processes are asked by package stdio, in its words.
 //
-// It owns request ids, HTTP headers, the schemas that decide which arguments
-// become headers, response reading, limits, connections and child processes,
+// It owns request ids, HTTP headers,
+// response reading, limits and connections,
 // and it classifies every way in which a request can fail. It does not know
 // sessions, flows, rounds or legacy clients: what a request says is decided by
 // its caller, who also decides whether a failed request may be sent again. The
@@ -102,7 +102,8 @@ const (
 	countedBits = 20
 )
 
-func nextID() jsonrpc.ID {
+// NextID returns the id of another request upstream.
+func NextID() jsonrpc.ID {
 	count := lastID.Add(1) & (1<<countedBits - 1)
 	return jsonrpc.IntID(count<<randomBits | int64(rand.Uint32()))
 }

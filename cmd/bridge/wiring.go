@@ -23,6 +23,7 @@ import (
 	"github.com/mcpbridge/bridge/sessions"
 	"github.com/mcpbridge/bridge/translate"
 	"github.com/mcpbridge/bridge/upstream"
+	"github.com/mcpbridge/bridge/upstream/stdio"
 )
 
 // open makes a mount as the settings say.
@@ -76,7 +77,7 @@ func memory(cfg *config.Config, log zerolog.Logger) *budget.Budget {
 
 // command is how a mount's server is run.
 func command(m *config.Mount, log zerolog.Logger) *mount.Command {
-	c := &mount.Command{Stdio: upstream.StdioOptions{
+	c := &mount.Command{Stdio: stdio.Options{
 		Command: m.Command[0], Args: m.Command[1:], Environ: environment(os.Environ(), m.CommandEnv),
 		MaxLine: int(m.Limits.ResponseSize), Ping: m.Timeouts.Ping, Log: log,
 	}, Children: m.Limits.Children}

@@ -17,15 +17,16 @@ import (
 	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/translate"
 	"github.com/mcpbridge/bridge/upstream"
+	"github.com/mcpbridge/bridge/upstream/stdio"
 )
 
 // Options say which server to look at: one over HTTP, or a command.
 type Options struct {
 	Name    string // of the server, for the report
 	HTTP    upstream.HTTPOptions
-	Command *upstream.StdioOptions // instead of HTTP
-	Login   string                 // how long the kept login of the server lasts; empty: there is none
-	Public  string                 // the address under which clients know the bridge; empty: that is not known
+	Command *stdio.Options // instead of HTTP
+	Login   string         // how long the kept login of the server lasts; empty: there is none
+	Public  string         // the address under which clients know the bridge; empty: that is not known
 	Draft   dialect.Options
 	Start   time.Duration // in addition, for a command to start
 	Relay   negotiate.RelayPolicy
@@ -82,7 +83,7 @@ func (o *Options) caller(draft *dialect.Dialect, log zerolog.Logger) (upstream.C
 	if o.Command != nil {
 		command := *o.Command
 		command.Fallback, command.Log = draft, log
-		return upstream.NewStdio(command)
+		return stdio.New(command)
 	}
 	server := o.HTTP
 	server.Fallback, server.Log = draft, log

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/mcpbridge/bridge/upstream"
+	"github.com/mcpbridge/bridge/upstream/stdio"
 )
 
 // hearing takes the upstream client's log, in which it says what a report should:
@@ -30,7 +30,7 @@ func (h *hearing) Write(line []byte) (int, error) {
 		h.last = printable(entry.Stderr)
 	case entry.Status != "" && h.status == "":
 		h.status = entry.Status
-	case entry.Message == upstream.SkippedLine:
+	case entry.Message == stdio.SkippedLine:
 		h.noise++
 	}
 	return len(line), nil
@@ -49,7 +49,7 @@ func (h *hearing) tell() {
 	case h.Problem == "" || h.noise == 0:
 	case h.noise == 1:
 		h.Problem += "; it printed 1 line that is no MCP message on its standard output"
-	case h.noise >= upstream.SkippedBurst:
+	case h.noise >= stdio.SkippedBurst:
 		h.Problem += fmt.Sprintf("; it printed %d lines or more that are no MCP messages on its standard output", h.noise)
 	default:
 		h.Problem += fmt.Sprintf("; it printed %d lines that are no MCP messages on its standard output", h.noise)

@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/upstream"
+	"github.com/mcpbridge/bridge/upstream/stdio"
 )
 
 // children is a backend in which each session has a process, and thus a bridge,
@@ -83,7 +84,7 @@ type child struct {
 }
 
 func (c *children) start() (*child, error) {
-	process, err := upstream.NewStdio(c.opt.Command.Stdio)
+	process, err := stdio.New(c.opt.Command.Stdio)
 	if err != nil {
 		return nil, err
 	}

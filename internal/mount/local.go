@@ -11,11 +11,12 @@ import (
 	"github.com/mcpbridge/bridge/internal/passthrough"
 	"github.com/mcpbridge/bridge/internal/relay"
 	"github.com/mcpbridge/bridge/upstream"
+	"github.com/mcpbridge/bridge/upstream/stdio"
 )
 
 // Command is a server that runs as a process.
 type Command struct {
-	Stdio upstream.StdioOptions // Fallback is filled in
+	Stdio stdio.Options // Fallback is filled in
 	// PerSession gives each session a process of its own, at most so many; 0
 	// shares one between all sessions (E-49).
 	PerSession int
@@ -38,7 +39,7 @@ type local struct {
 	opt      *Options
 	verdicts *verdicts
 	process  upstream.Caller
-	stdio    *upstream.Stdio
+	stdio    *stdio.Client
 	verbatim passthrough.Sender // the same
 	proxy    *passthrough.Process
 	logs     *logGate
@@ -51,7 +52,7 @@ type local struct {
 // newLocal makes what speaks with a process. Nothing runs before the first call.
 func newLocal(opt *Options, v *verdicts) (*local, error) {
 	opt.Command.Stdio.Fallback = opt.Draft
-	process, err := upstream.NewStdio(opt.Command.Stdio)
+	process, err := stdio.New(opt.Command.Stdio)
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/upstream"
+	"github.com/mcpbridge/bridge/upstream/stdio"
 )
 
 // Mount is one running endpoint. It is an http.Handler for the MCP path.
@@ -92,7 +93,7 @@ func New(opt Options) (*Mount, error) {
 		m.count(&opt.Upstream)
 		opt.Upstream.Repeated = opt.Watch.Repeated
 		if opt.Command != nil {
-			opt.Command.Stdio.Tail = new(upstream.Tail)
+			opt.Command.Stdio.Tail = new(stdio.Tail)
 		}
 	}
 	m.ctx, m.stop = context.WithCancel(context.Background())

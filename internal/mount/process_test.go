@@ -17,7 +17,7 @@ import (
 
 	"github.com/mcpbridge/bridge/internal/peers"
 	"github.com/mcpbridge/bridge/negotiate"
-	"github.com/mcpbridge/bridge/upstream"
+	"github.com/mcpbridge/bridge/upstream/stdio"
 )
 
 // processMode makes the test binary a modern server over stdio.
@@ -104,7 +104,7 @@ func repeat() {
 // process is a server of this mode as an upstream.
 func process(t *testing.T, mode string, perSession int) Options {
 	t.Helper()
-	return Options{Command: &Command{PerSession: perSession, Stdio: upstream.StdioOptions{
+	return Options{Command: &Command{PerSession: perSession, Stdio: stdio.Options{
 		Command: os.Args[0], Env: []string{processMode + "=" + mode, "GORACE=atexit_sleep_ms=0"}, MaxLine: 64 << 10,
 		MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond,
 	}}}

@@ -8,7 +8,7 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/upstream"
+	"github.com/mcpbridge/bridge/upstream/stdio"
 )
 
 // Places bounds how many processes serve one session each. The zero value has
@@ -29,7 +29,7 @@ func (p Places) Take() (free func(), err error) {
 // Process is a Server that is a command: a legacy server over stdio has one
 // client, so each client gets a process of its own.
 type Process struct {
-	Options upstream.StdioOptions
+	Options stdio.Options
 	Places  Places
 }
 
@@ -39,7 +39,7 @@ func (p *Process) Connect(_ downstream.Caller, inbox Inbox) (Line, error) {
 	if err != nil {
 		return nil, err
 	}
-	lines, err := upstream.StartLines(p.Options, hearing{inbox})
+	lines, err := stdio.StartLines(p.Options, hearing{inbox})
 	if err != nil {
 		free()
 		return nil, failed(err.Error())
@@ -52,20 +52,20 @@ type hearing struct{ Inbox }
 
 var errProcess = errors.New("the server process has ended (its messages are in the log)")
 
-// Line implements upstream.LineHandler.
+// Line implements stdio.LineHandler.
 func (h hearing) Line(line []byte) { h.Receive(line) }
 
-// TooLarge implements upstream.LineHandler.
+// TooLarge implements stdio.LineHandler.
 func (h hearing) TooLarge(id jsonrpc.ID) {
 	h.Fail(id, errors.New("the response of the server exceeds the limit (limits.response-size)"))
 }
 
-// Ended implements upstream.LineHandler.
+// Ended implements stdio.LineHandler.
 func (h hearing) Ended() { h.Inbox.Ended(errProcess) }
 
 // processLine is a Line to a process.
 type processLine struct {
-	lines *upstream.Lines
+	lines *stdio.Lines
 	free  func()
 }
 

@@ -26,7 +26,7 @@ import (
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
-	"github.com/mcpbridge/bridge/upstream"
+	"github.com/mcpbridge/bridge/upstream/stdio"
 )
 
 // Server is what clients are connected to.
@@ -82,7 +82,7 @@ func New(opt Options) *Relay {
 	opt.Start = cmp.Or(opt.Start, 25*time.Second)
 	opt.Call = cmp.Or(opt.Call, 30*time.Minute)
 	opt.Calls = cmp.Or(opt.Calls, 256)
-	noise := opt.Log.Sample(&zerolog.BurstSampler{Burst: upstream.SkippedBurst, Period: time.Minute})
+	noise := opt.Log.Sample(&zerolog.BurstSampler{Burst: stdio.SkippedBurst, Period: time.Minute})
 	return &Relay{opt: opt, noise: noise, gate: gate.New()}
 }
 

@@ -21,7 +21,7 @@ var targets = []target{
 	{"legacy/h1", "FuzzConnection", "bytes of a client on a connection, beside net/http"},
 	{"legacy/h1", "FuzzHead", "the head of a client's request, beside net/http"},
 	{"upstream/h1", "FuzzResponse", "bytes of a server, beside net/http"},
-	{"upstream", "FuzzPipeInput", "lines of a command"},
+	{"upstream/stdio", "FuzzPipeInput", "lines of a command"},
 	{"upstream/mirror", "FuzzHeaderValues", "values of headers, there and back"},
 	{"upstream/mirror", "FuzzSchema", "schemas of tools"},
 	{"sse", "FuzzDecode", "event streams, beside a plain reading of the standard"},

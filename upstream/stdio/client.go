@@ -1,4 +1,4 @@
-package upstream
+package stdio
 
 import (
 	"cmp"
@@ -14,9 +14,10 @@ import (
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/negotiate"
+	"github.com/mcpbridge/bridge/upstream"
 )
 
-// Defaults of StdioOptions.
+// Defaults of Options.
 const (
 	DefaultMaxLine    = 16 << 20
 	DefaultGrace      = 2 * time.Second
@@ -33,11 +34,11 @@ const (
 	maxStartWait = 5 * time.Second
 )
 
-// Stdio is a Caller for a server that runs as a child process. The child is
+// Client is an upstream.Caller for a server that runs as a child process. The child is
 // started by the first call, and again by the first call after it ended, at
 // growing intervals. All callers share it (E-49).
-type Stdio struct {
-	opt StdioOptions
+type Client struct {
+	opt Options
 	ctx context.Context // ends with Close
 
 	mu      sync.Mutex
@@ -48,10 +49,10 @@ type Stdio struct {
 	ending  sync.WaitGroup
 }
 
-var _ Caller = (*Stdio)(nil)
+var _ upstream.Caller = (*Client)(nil)
 
-// NewStdio makes a client. Nothing is started yet.
-func NewStdio(opt StdioOptions) (*Stdio, error) {
+// New makes a client. Nothing is started yet.
+func New(opt Options) (*Client, error) {
 	if opt.Command == "" {
 		return nil, errors.New("the upstream command is empty")
 	}
@@ -63,14 +64,14 @@ func NewStdio(opt StdioOptions) (*Stdio, error) {
 	delays.MaxInterval = cmp.Or(opt.MaxBackoff, DefaultMaxBackoff)
 	delays.Multiplier = 2
 	delays.Reset()
-	s := &Stdio{opt: opt, delays: delays}
+	s := &Client{opt: opt, delays: delays}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	return s, nil
 }
 
 // Close implements Caller: it ends the child and waits for that, at
 // most about twice the grace period.
-func (s *Stdio) Close() error {
+func (s *Client) Close() error {
 	s.mu.Lock()
 	s.stop()
 	if s.child != nil {
@@ -82,29 +83,28 @@ func (s *Stdio) Close() error {
 }
 
 // Do implements Caller.
-func (s *Stdio) Do(ctx context.Context, call *Call, notify func(jsonrpc.Message)) (*Answer, error) {
+func (s *Client) Do(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error) {
 	return s.run(ctx, call, sink{notify: notify, idle: call.Idle})
 }
 
 // Listen implements Caller. A subscription ends with the process; asking for
 // it again starts the next one (C-19).
-func (s *Stdio) Listen(ctx context.Context, call *Call, notify func(jsonrpc.Message)) error {
-	return endOfListen(s.run(ctx, call, sink{notify: notify, idle: call.Idle, listen: true}))
+func (s *Client) Listen(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) error {
+	return upstream.EndOfListen(s.run(ctx, call, sink{notify: notify, idle: call.Idle, listen: true}))
 }
 
-func (s *Stdio) run(ctx context.Context, call *Call, to sink) (*Answer, error) {
-	if f := interrupted(ctx, false); f != nil {
+func (s *Client) run(ctx context.Context, call *upstream.Call, to sink) (*upstream.Answer, error) {
+	if f := upstream.Interrupted(ctx, false); f != nil {
 		return nil, f
 	}
-	req := prepare(call)
-	defer req.release()
+	req := &request{call: call, params: call.Params}
 	ans, err := s.send(ctx, req, to)
-	ans.settle(s.opt.Fallback, 0)
+	ans.Settle(s.opt.Fallback, 0)
 	if err == nil && ans.Error != nil && ans.Error.Code == mcp.CodeUnsupportedVersion {
-		if version := mutual(s.opt.Fallback, ans.Error, string(mcp.V20260728)); version != "" {
-			req.redeclare(version)
+		if version := upstream.Mutual(s.opt.Fallback, ans.Error, string(mcp.V20260728)); version != "" {
+			req.params = upstream.Redeclare(req.params, version)
 			ans, err = s.send(ctx, req, to)
-			ans.settle(s.opt.Fallback, 0)
+			ans.Settle(s.opt.Fallback, 0)
 		}
 	}
 	return ans, err
@@ -113,17 +113,16 @@ func (s *Stdio) run(ctx context.Context, call *Call, to sink) (*Answer, error) {
 // Verbatim sends the request of a modern client as it is: under a fresh id, but
 // with the version that the client chose, and the outcome as it came. For
 // subscriptions/listen that is the response which ends the subscription.
-func (s *Stdio) Verbatim(ctx context.Context, call *Call, notify func(jsonrpc.Message)) (*Answer, error) {
-	if f := interrupted(ctx, false); f != nil {
+func (s *Client) Verbatim(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error) {
+	if f := upstream.Interrupted(ctx, false); f != nil {
 		return nil, f
 	}
-	req := prepare(call)
-	defer req.release()
+	req := &request{call: call, params: call.Params}
 	return s.send(ctx, req, sink{notify: notify, idle: call.Idle, listen: call.Method == mcp.MethodListen})
 }
 
 // Notify hands a notification on.
-func (s *Stdio) Notify(ctx context.Context, method string, params []byte) error {
+func (s *Client) Notify(ctx context.Context, method string, params []byte) error {
 	c, err := s.get(ctx)
 	if err != nil {
 		return err
@@ -133,18 +132,18 @@ func (s *Stdio) Notify(ctx context.Context, method string, params []byte) error 
 
 // send makes an attempt, and another one when the process turns out to have
 // ended before the request was written.
-func (s *Stdio) send(ctx context.Context, req *request, to sink) (*Answer, error) {
+func (s *Client) send(ctx context.Context, req *request, to sink) (*upstream.Answer, error) {
 	ans, err := s.attempt(ctx, req, to)
-	if f, ok := err.(*Failure); ok && f.Cause == Lost && !f.Sent { // it ended just now
+	if f, ok := err.(*upstream.Failure); ok && f.Cause == upstream.Lost && !f.Sent { // it ended just now
 		ans, err = s.attempt(ctx, req, to)
 	}
-	if f, ok := err.(*Failure); ok && s.ctx.Err() != nil && f.Cause == Lost {
-		f.Cause, f.Detail = Canceled, "the upstream client was closed"
+	if f, ok := err.(*upstream.Failure); ok && s.ctx.Err() != nil && f.Cause == upstream.Lost {
+		f.Cause, f.Detail = upstream.Canceled, "the upstream client was closed"
 	}
 	return ans, err
 }
 
-func (s *Stdio) attempt(ctx context.Context, req *request, to sink) (*Answer, error) {
+func (s *Client) attempt(ctx context.Context, req *request, to sink) (*upstream.Answer, error) {
 	c, err := s.get(ctx)
 	if err != nil {
 		return nil, err
@@ -161,14 +160,14 @@ func (s *Stdio) attempt(ctx context.Context, req *request, to sink) (*Answer, er
 }
 
 // get returns a running child, starting one when that is due.
-func (s *Stdio) get(ctx context.Context) (*child, error) {
+func (s *Client) get(ctx context.Context) (*child, error) {
 	for {
 		c, wait, err := s.current()
 		if c != nil || err != nil {
 			return c, err
 		}
 		if wait > maxStartWait {
-			return nil, &Failure{Cause: Unreachable, RetryAfter: wait, Detail: fmt.Sprintf(
+			return nil, &upstream.Failure{Cause: upstream.Unreachable, RetryAfter: wait, Detail: fmt.Sprintf(
 				"the upstream command %s keeps ending; it is started again in %s (its messages are in the log)", s.opt.name(), wait.Round(time.Second))}
 		}
 		t := time.NewTimer(wait)
@@ -176,7 +175,7 @@ func (s *Stdio) get(ctx context.Context) (*child, error) {
 		case <-t.C:
 		case <-ctx.Done():
 			t.Stop()
-			return nil, interrupted(ctx, false)
+			return nil, upstream.Interrupted(ctx, false)
 		case <-s.ctx.Done():
 			t.Stop()
 		}
@@ -184,11 +183,11 @@ func (s *Stdio) get(ctx context.Context) (*child, error) {
 }
 
 // current returns the child, or how long its start has to wait.
-func (s *Stdio) current() (*child, time.Duration, error) {
+func (s *Client) current() (*child, time.Duration, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ctx.Err() != nil {
-		return nil, 0, &Failure{Cause: Canceled, Detail: "the upstream client is closed"}
+		return nil, 0, &upstream.Failure{Cause: upstream.Canceled, Detail: "the upstream client is closed"}
 	}
 	if s.child != nil && s.child.alive() {
 		return s.child, 0, nil
@@ -212,7 +211,7 @@ func (s *Stdio) current() (*child, time.Duration, error) {
 }
 
 // Running reports whether there is a process at present.
-func (s *Stdio) Running() bool {
+func (s *Client) Running() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.child != nil && s.child.alive()
@@ -220,7 +219,7 @@ func (s *Stdio) Running() bool {
 
 // buryLocked lets go of a child, which was of use or crashed at its start, and says
 // when the next may start.
-func (s *Stdio) buryLocked(useful bool) {
+func (s *Client) buryLocked(useful bool) {
 	s.child = nil
 	if useful {
 		s.delays.Reset()
@@ -228,22 +227,22 @@ func (s *Stdio) buryLocked(useful bool) {
 	s.startAt = time.Now().Add(s.delays.NextBackOff())
 }
 
-// silent: a server that does not answer server/discover is a legacy one (E-45),
+// Silent reports that a server which does not answer server/discover is a legacy one (E-45),
 // unless it has answered that before.
-func (s *Stdio) silent() bool {
+func (s *Client) Silent() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.child == nil || !s.child.modern.Load()
 }
 
-// legacyOffer asks a server that refused server/discover what it is. The
+// LegacyOffer asks a server that refused server/discover what it is. The
 // handshake leaves the process in a legacy session, so it is ended afterwards.
-func (s *Stdio) legacyOffer(ctx context.Context, _ *Call) negotiate.Offer {
+func (s *Client) LegacyOffer(ctx context.Context, _ *upstream.Call) negotiate.Offer {
 	c, err := s.get(ctx)
 	if err != nil {
 		return negotiate.Offer{}
 	}
-	req := &request{call: &Call{Method: mcp.MethodInitialize}, params: []byte(legacyInitialize)}
+	req := &request{call: &upstream.Call{Method: mcp.MethodInitialize}, params: []byte(upstream.LegacyInitialize)}
 	ans, _ := c.do(ctx, req, sink{})
 	s.mu.Lock()
 	if s.child == c {
@@ -251,5 +250,5 @@ func (s *Stdio) legacyOffer(ctx context.Context, _ *Call) negotiate.Offer {
 	}
 	s.mu.Unlock()
 	c.stop()
-	return negotiate.Offer{Versions: offered(ans)}
+	return negotiate.Offer{Versions: upstream.Offered(ans)}
 }

@@ -1,4 +1,4 @@
-package upstream
+package stdio
 
 import (
 	"errors"
@@ -10,11 +10,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/fault"
+	"github.com/mcpbridge/bridge/upstream"
 	"github.com/rs/zerolog"
 )
 
 // environment returns what a process starts from.
-func (o *StdioOptions) environment() []string {
+func (o *Options) environment() []string {
 	if o.Environ == nil {
 		return os.Environ()
 	}
@@ -22,10 +24,10 @@ func (o *StdioOptions) environment() []string {
 }
 
 // name is the command as it may be shown: its arguments may hold secrets.
-func (o *StdioOptions) name() string { return clip(filepath.Base(o.Command)) }
+func (o *Options) name() string { return fault.Clip(filepath.Base(o.Command)) }
 
-func (o *StdioOptions) startFailure(err error) *Failure {
-	return &Failure{Cause: Unreachable, Err: err,
+func (o *Options) startFailure(err error) *upstream.Failure {
+	return &upstream.Failure{Cause: upstream.Unreachable, Err: err,
 		Detail: fmt.Sprintf("the upstream command %s cannot be started: %s", o.name(), startReason(err))}
 }
 
@@ -36,11 +38,11 @@ func startReason(err error) string {
 	case errors.Is(err, fs.ErrPermission):
 		return "it may not be executed"
 	}
-	return clip(err.Error())
+	return fault.Clip(err.Error())
 }
 
-// StdioOptions configures NewStdio. Zero values mean the defaults.
-type StdioOptions struct {
+// Options configures New. Zero values mean the defaults.
+type Options struct {
 	Command string
 	Args    []string
 	// Dir is the working directory; empty means the bridge's own.
@@ -60,7 +62,7 @@ type StdioOptions struct {
 	// and how long it may then leave that unanswered.
 	Ping time.Duration
 	// Fallback admits servers that do not offer 2026-07-28; nil: none.
-	Fallback Fallback
+	Fallback upstream.Fallback
 	// Tail remembers the last lines of its standard error; nil: nobody does.
 	Tail *Tail
 	Log  zerolog.Logger

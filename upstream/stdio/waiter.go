@@ -1,4 +1,4 @@
-package upstream
+package stdio
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/upstream"
 )
 
 // Bounds on the notifications that wait for a slow caller: how many, and the bytes of
@@ -28,13 +29,14 @@ type waiter struct {
 	mu     sync.Mutex
 	queue  []jsonrpc.Message
 	size   int // of the queue's params, in bytes
-	ans    *Answer
-	failed *Failure
+	ans    *upstream.Answer
+	failed *upstream.Failure
 }
 
 func newWaiter(req *request, to sink) *waiter {
+	meta := req.meta()
 	return &waiter{id: req.id, listen: to.listen, wake: make(chan struct{}, 1),
-		token: rawjson.Get(req.meta(), "progressToken"), logs: rawjson.Has(req.meta(), mcp.MetaLogLevel)}
+		token: rawjson.Get(meta, "progressToken"), logs: rawjson.Has(meta, mcp.MetaLogLevel)}
 }
 
 // push queues a notification. It reports false when the queue is full.
@@ -51,7 +53,7 @@ func (w *waiter) push(msg jsonrpc.Message) bool {
 }
 
 // finish sets the outcome; the first one counts.
-func (w *waiter) finish(ans *Answer, failed *Failure) {
+func (w *waiter) finish(ans *upstream.Answer, failed *upstream.Failure) {
 	w.mu.Lock()
 	if w.ans == nil && w.failed == nil {
 		w.ans, w.failed = ans, failed
@@ -69,13 +71,13 @@ func (w *waiter) signal() {
 
 // wait delivers notifications on the calling goroutine until there is an
 // outcome. What arrived before the server's end still counts.
-func (w *waiter) wait(ctx context.Context, ended <-chan struct{}, to sink) (*Answer, error) {
+func (w *waiter) wait(ctx context.Context, ended <-chan struct{}, to sink) (*upstream.Answer, error) {
 	for {
 		gone := false
 		select {
 		case <-w.wake:
 		case <-ctx.Done():
-			return nil, interrupted(ctx, true)
+			return nil, upstream.Interrupted(ctx, true)
 		case <-ended:
 			gone = true
 		}
@@ -88,13 +90,13 @@ func (w *waiter) wait(ctx context.Context, ended <-chan struct{}, to sink) (*Ans
 		case news && to.idle != nil && !gone:
 			to.idle()
 		case gone:
-			return nil, fail(Lost, nil, "the upstream process ended before it answered")
+			return nil, &upstream.Failure{Cause: upstream.Lost, Sent: true, Detail: "the upstream process ended before it answered"}
 		}
 	}
 }
 
 // deliver passes on what has arrived. news tells whether that were notifications.
-func (w *waiter) deliver(to sink) (news bool, ans *Answer, failed *Failure) {
+func (w *waiter) deliver(to sink) (news bool, ans *upstream.Answer, failed *upstream.Failure) {
 	w.mu.Lock()
 	queue := w.queue
 	w.queue, w.size = nil, 0

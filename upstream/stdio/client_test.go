@@ -1,4 +1,4 @@
-package upstream
+package stdio
 
 import (
 	"bytes"
@@ -15,14 +15,15 @@ import (
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/upstream"
 )
 
-func tool(name string) *Call { return call(mcp.MethodToolsCall, `"name":"`+name+`"`) }
+func tool(name string) *upstream.Call { return call(mcp.MethodToolsCall, `"name":"`+name+`"`) }
 
 // quick restarts children at once.
-var quick = StdioOptions{MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond}
+var quick = Options{MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond}
 
-func pidOf(t *testing.T, s *Stdio) int64 {
+func pidOf(t *testing.T, s *Client) int64 {
 	t.Helper()
 	pid, ok := rawjson.Int(rawjson.Get(mustDo(t, s, tool("pid")).Result, "pid"))
 	if !ok {
@@ -32,8 +33,8 @@ func pidOf(t *testing.T, s *Stdio) int64 {
 }
 
 func TestGoSDKServerOverStdio(t *testing.T) {
-	s := newStdio(t, "sdk", StdioOptions{})
-	v := negotiate.NewProber(negotiate.Options{}).Probe(t.Context(), "", NewPeer(s, *call("", "")))
+	s := newStdio(t, "sdk", Options{})
+	v := negotiate.NewProber(negotiate.Options{}).Probe(t.Context(), "", upstream.NewPeer(s, *call("", "")))
 	if !v.Usable() {
 		t.Fatalf("verdict %+v", v)
 	}
@@ -51,7 +52,7 @@ func TestGoSDKServerOverStdio(t *testing.T) {
 
 func TestE45ALegacyChildIsRecognisedAndReplaced(t *testing.T) {
 	s := newStdio(t, "legacy", quick)
-	v := negotiate.NewProber(negotiate.Options{}).Probe(t.Context(), "", NewPeer(s, *call("", "")))
+	v := negotiate.NewProber(negotiate.Options{}).Probe(t.Context(), "", upstream.NewPeer(s, *call("", "")))
 	if v.Era != negotiate.Legacy || !strings.Contains(v.Err.Error(), "2025-03-26") {
 		t.Fatalf("verdict %+v", v)
 	}
@@ -64,7 +65,7 @@ func TestE45ALegacyChildIsRecognisedAndReplaced(t *testing.T) {
 
 func TestE45ASilentChildIsLegacy(t *testing.T) {
 	s := newStdio(t, "script", quick) // answers no discover
-	v := negotiate.NewProber(negotiate.Options{Timeout: 200 * time.Millisecond}).Probe(t.Context(), "", NewPeer(s, *call("", "")))
+	v := negotiate.NewProber(negotiate.Options{Timeout: 200 * time.Millisecond}).Probe(t.Context(), "", upstream.NewPeer(s, *call("", "")))
 	if v.Era != negotiate.Legacy || v.Err == nil {
 		t.Fatalf("verdict %+v", v)
 	}
@@ -74,7 +75,7 @@ func TestE48ACrashFailsWhatIsInFlightAndTheNextCallStartsAnew(t *testing.T) {
 	s := newStdio(t, "script", quick)
 	first := pidOf(t, s)
 	_, err := s.Do(t.Context(), tool("exit"), nil)
-	if f, ok := err.(*Failure); !ok || f.Cause != Lost || !f.Sent {
+	if f, ok := err.(*upstream.Failure); !ok || f.Cause != upstream.Lost || !f.Sent {
 		t.Fatalf("error %v", err)
 	}
 	if second := pidOf(t, s); second == first {
@@ -95,16 +96,16 @@ func TestAnAnswerBeforeTheEndCounts(t *testing.T) {
 }
 
 func TestGarbageIsSkipped(t *testing.T) {
-	s := newStdio(t, "script", StdioOptions{})
+	s := newStdio(t, "script", Options{})
 	mustDo(t, s, tool("garbage"))
 }
 
 func TestMessagesBeyondTheLimitFailTheirCallOnly(t *testing.T) {
-	s := newStdio(t, "script", StdioOptions{MaxLine: 32 << 10})
+	s := newStdio(t, "script", Options{MaxLine: 32 << 10})
 	pid := pidOf(t, s)
-	for name, cause := range map[string]Cause{"long": TooLarge, "long, id last": TooLarge, "malformed": BadResponse} {
+	for name, cause := range map[string]upstream.Cause{"long": upstream.TooLarge, "long, id last": upstream.TooLarge, "malformed": upstream.BadResponse} {
 		_, err := s.Do(t.Context(), tool(name), nil)
-		if f, ok := err.(*Failure); !ok || f.Cause != cause {
+		if f, ok := err.(*upstream.Failure); !ok || f.Cause != cause {
 			t.Fatalf("%s: %v", name, err)
 		}
 	}
@@ -127,7 +128,7 @@ func (l *lockedBuffer) Write(p []byte) (int, error) {
 
 func TestE50StderrIsLoggedLineByLineAndBounded(t *testing.T) {
 	var log lockedBuffer
-	s := newStdio(t, "script", StdioOptions{Log: zerolog.New(&log)})
+	s := newStdio(t, "script", Options{Log: zerolog.New(&log)})
 	mustDo(t, s, tool("stderr"))
 	_ = s.Close()
 	text := log.b.String()
@@ -138,7 +139,7 @@ func TestE50StderrIsLoggedLineByLineAndBounded(t *testing.T) {
 
 func TestA36CloseEndsTheChild(t *testing.T) {
 	for _, mode := range []string{"script", "stubborn"} {
-		s := newStdio(t, mode, StdioOptions{Grace: 50 * time.Millisecond})
+		s := newStdio(t, mode, Options{Grace: 50 * time.Millisecond})
 		c, err := s.get(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -151,7 +152,7 @@ func TestA36CloseEndsTheChild(t *testing.T) {
 		for len(c.waitingIDs()) == 0 {
 		}
 		_ = s.Close()
-		if f, ok := (<-failed).(*Failure); !ok || f.Cause != Canceled {
+		if f, ok := (<-failed).(*upstream.Failure); !ok || f.Cause != upstream.Canceled {
 			t.Fatalf("%s: %v", mode, f)
 		}
 		if err := syscall.Kill(c.cmd.Process.Pid, 0); !errors.Is(err, syscall.ESRCH) {
@@ -174,30 +175,30 @@ func (p *pipe) waitingIDs() (ids []string) {
 
 func TestACommandThatCannotBeStartedSaysWhy(t *testing.T) {
 	for command, text := range map[string]string{"no-such-program-anywhere": "no such program", t.TempDir(): "executed"} {
-		s, err := NewStdio(StdioOptions{Command: command, Args: []string{"--token=secret"}})
+		s, err := New(Options{Command: command, Args: []string{"--token=secret"}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, err = s.Do(t.Context(), tool("x"), nil)
-		if f, ok := err.(*Failure); !ok || f.Cause != Unreachable || f.Sent || !strings.Contains(f.Error(), text) || strings.Contains(f.Error(), "secret") {
+		if f, ok := err.(*upstream.Failure); !ok || f.Cause != upstream.Unreachable || f.Sent || !strings.Contains(f.Error(), text) || strings.Contains(f.Error(), "secret") {
 			t.Errorf("%s: %v", command, err)
 		}
 		_ = s.Close()
 	}
-	if _, err := NewStdio(StdioOptions{}); err == nil {
+	if _, err := New(Options{}); err == nil {
 		t.Error("an empty command was accepted")
 	}
 }
 
 func TestE48RestartsBackOff(t *testing.T) {
-	s := newStdio(t, "crash", StdioOptions{MinBackoff: time.Hour, MaxBackoff: time.Hour})
+	s := newStdio(t, "crash", Options{MinBackoff: time.Hour, MaxBackoff: time.Hour})
 	for range 2 {
 		_, err := s.Do(t.Context(), tool("x"), nil)
-		f, ok := err.(*Failure)
-		if !ok || f.Cause != Lost && f.Cause != Unreachable {
+		f, ok := err.(*upstream.Failure)
+		if !ok || f.Cause != upstream.Lost && f.Cause != upstream.Unreachable {
 			t.Fatalf("error %v", err)
 		}
-		if f.Cause == Unreachable && (f.Sent || f.RetryAfter <= 0 || !strings.Contains(f.Error(), "keeps ending")) {
+		if f.Cause == upstream.Unreachable && (f.Sent || f.RetryAfter <= 0 || !strings.Contains(f.Error(), "keeps ending")) {
 			t.Fatalf("%+v", f)
 		}
 	}

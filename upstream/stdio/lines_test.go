@@ -1,4 +1,4 @@
-package upstream
+package stdio
 
 import (
 	"strings"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/upstream"
 )
 
 // listener keeps what a process writes.
@@ -24,7 +25,7 @@ func (l *listener) TooLarge(id jsonrpc.ID) { l.large <- id }
 func (l *listener) Ended()                 { close(l.ended) }
 
 // startLines runs the test binary as a server of a kind.
-func startLines(t *testing.T, mode string, opt StdioOptions) (*Lines, *listener) {
+func startLines(t *testing.T, mode string, opt Options) (*Lines, *listener) {
 	t.Helper()
 	s := newStdio(t, mode, opt)
 	to := newListener()
@@ -37,7 +38,7 @@ func startLines(t *testing.T, mode string, opt StdioOptions) (*Lines, *listener)
 }
 
 func TestLinesGoToAProcessAndComeFromItAsTheyAre_E31(t *testing.T) {
-	l, to := startLines(t, "legacy", StdioOptions{MaxLine: 100})
+	l, to := startLines(t, "legacy", Options{MaxLine: 100})
 	if !l.Send([]byte("{\"jsonrpc\":\"2.0\",\n\"id\":7,\"method\":\"initialize\"}")) {
 		t.Error("the process is gone")
 	}
@@ -54,13 +55,13 @@ func TestLinesGoToAProcessAndComeFromItAsTheyAre_E31(t *testing.T) {
 }
 
 func TestTheEndOfAProcessIsHeard(t *testing.T) {
-	_, to := startLines(t, "crash", StdioOptions{})
+	_, to := startLines(t, "crash", Options{})
 	<-to.ended
 }
 
 func TestACommandThatIsNotThereIsAFailure(t *testing.T) {
-	_, err := StartLines(StdioOptions{Command: "/no/such/program"}, newListener())
-	if f, ok := err.(*Failure); !ok || f.Cause != Unreachable || !strings.Contains(f.Detail, "there is no such program") {
+	_, err := StartLines(Options{Command: "/no/such/program"}, newListener())
+	if f, ok := err.(*upstream.Failure); !ok || f.Cause != upstream.Unreachable || !strings.Contains(f.Detail, "there is no such program") {
 		t.Errorf("%v", err)
 	}
 }
@@ -77,8 +78,8 @@ func TestTheIDOfALargeResponseIsNotThatOfAQuestion(t *testing.T) {
 }
 
 func TestARequestOfAModernClientGoesOutAsItIs_A11(t *testing.T) {
-	s := newStdio(t, "sdk", StdioOptions{})
-	ask := &Call{Method: mcp.MethodToolsList, Params: []byte(`{"_meta":{"` + mcp.MetaProtocolVersion + `":"2099-01-01","` + mcp.MetaClientCapabilities + `":{}}}`)}
+	s := newStdio(t, "sdk", Options{})
+	ask := &upstream.Call{Method: mcp.MethodToolsList, Params: []byte(`{"_meta":{"` + mcp.MetaProtocolVersion + `":"2099-01-01","` + mcp.MetaClientCapabilities + `":{}}}`)}
 	ans, err := s.Verbatim(t.Context(), ask, nil)
 	if err != nil || ans.Error == nil || ans.Error.Code != mcp.CodeUnsupportedVersion {
 		t.Errorf("its version was not its own: %+v, %v", ans, err)

@@ -1,4 +1,4 @@
-package upstream
+package stdio
 
 import (
 	"bufio"
@@ -23,7 +23,7 @@ import (
 const childMode = "UPSTREAM_TEST_CHILD"
 
 // newStdio runs the test binary as a server of a kind.
-func newStdio(t testing.TB, mode string, opt StdioOptions) *Stdio {
+func newStdio(t testing.TB, mode string, opt Options) *Client {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
@@ -31,7 +31,7 @@ func newStdio(t testing.TB, mode string, opt StdioOptions) *Stdio {
 	}
 	opt.Command = exe
 	opt.Env = append(opt.Env, childMode+"="+mode, "GORACE=atexit_sleep_ms=0")
-	s, err := NewStdio(opt)
+	s, err := New(opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func childTool(m jsonrpc.Message) {
 // another process. It tells the numbers of both and waits to be killed.
 func actAsParent() {
 	exe, _ := os.Executable()
-	s, err := NewStdio(StdioOptions{Command: exe, Env: []string{childMode + "=fertile"}})
+	s, err := New(Options{Command: exe, Env: []string{childMode + "=fertile"}})
 	if err != nil {
 		os.Exit(1)
 	}

@@ -1,4 +1,4 @@
-package upstream
+package stdio
 
 import (
 	"bytes"
@@ -33,9 +33,9 @@ type Lines struct {
 	once    sync.Once
 }
 
-// StartLines starts a process. StdioOptions says how; what concerns a second
+// StartLines starts a process. Options says how; what concerns a second
 // start has no meaning here.
-func StartLines(opt StdioOptions, to LineHandler) (*Lines, error) {
+func StartLines(opt Options, to LineHandler) (*Lines, error) {
 	opt.MaxLine = cmp.Or(opt.MaxLine, DefaultMaxLine)
 	opt.Grace = cmp.Or(opt.Grace, DefaultGrace)
 	l := &Lines{limit: opt.MaxLine, to: to, out: make(chan []byte, maxOutgoing), ended: make(chan struct{})}

@@ -1,4 +1,4 @@
-package upstream
+package stdio
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/upstream"
 )
 
 // ownParams are those of a request that concerns nobody but the bridge.
@@ -50,7 +51,7 @@ func (c *child) stuck(tick <-chan time.Time, heard uint64) bool {
 	answered := make(chan struct{})
 	go func() { // any answer will do
 		defer close(answered)
-		_, _ = c.do(ctx, &request{call: &Call{Method: mcp.MethodDiscover}, params: []byte(ownParams)}, sink{})
+		_, _ = c.do(ctx, &request{call: &upstream.Call{Method: mcp.MethodDiscover}, params: []byte(ownParams)}, sink{})
 	}()
 	defer func() { cancel(); <-answered }()
 	for {

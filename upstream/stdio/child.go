@@ -1,4 +1,4 @@
-package upstream
+package stdio
 
 import (
 	"errors"
@@ -22,7 +22,7 @@ type child struct {
 }
 
 // startChild starts the server.
-func startChild(opt *StdioOptions) (*child, error) {
+func startChild(opt *Options) (*child, error) {
 	p := newPipe(opt.MaxLine, opt.Log)
 	run, err := startProcess(opt, p)
 	if err != nil {
@@ -66,7 +66,7 @@ type process struct {
 	done   chan struct{}
 }
 
-func startProcess(opt *StdioOptions, talk speech) (*process, error) {
+func startProcess(opt *Options, talk speech) (*process, error) {
 	cmd := exec.Command(opt.Command, opt.Args...)
 	cmd.Dir = opt.Dir
 	cmd.Env = append(opt.environment(), opt.Env...)

@@ -1,4 +1,4 @@
-package upstream
+package stdio
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/upstream"
 )
 
 func TestAStuckChildIsFoundAndReplaced(t *testing.T) {
@@ -34,7 +35,7 @@ func TestAStuckChildIsFoundAndReplaced(t *testing.T) {
 		_, err := s.Do(ctx, tool("pid"), nil)
 		call <- err
 	}()
-	if f, ok := (<-call).(*Failure); !ok || f.Cause != Timeout && (f.Cause != Lost || !strings.Contains(f.Error(), "did not answer a ping")) {
+	if f, ok := (<-call).(*upstream.Failure); !ok || f.Cause != upstream.Timeout && (f.Cause != upstream.Lost || !strings.Contains(f.Error(), "did not answer a ping")) {
 		t.Errorf("its call ends with %v", f)
 	}
 	<-c.ended
@@ -73,9 +74,9 @@ func TestAChildThatDoesOneThingAtATimeIsNotStuck(t *testing.T) {
 
 // A server that was modern a moment ago is not a legacy one because it is silent.
 func TestASilentChildThatHasAnsweredIsNotCalledLegacy(t *testing.T) {
-	s := newStdio(t, "sdk", StdioOptions{Grace: 50 * time.Millisecond})
+	s := newStdio(t, "sdk", Options{Grace: 50 * time.Millisecond})
 	prober := negotiate.NewProber(negotiate.Options{Timeout: 5 * time.Second})
-	if v := prober.Probe(t.Context(), "", NewPeer(s, *call("", ""))); !v.Usable() {
+	if v := prober.Probe(t.Context(), "", upstream.NewPeer(s, *call("", ""))); !v.Usable() {
 		t.Fatalf("verdict %+v", v)
 	}
 	c, err := s.get(t.Context())
@@ -84,13 +85,13 @@ func TestASilentChildThatHasAnsweredIsNotCalledLegacy(t *testing.T) {
 	}
 	freeze(t, c.cmd.Process.Pid)
 	late := negotiate.NewProber(negotiate.Options{Timeout: 100 * time.Millisecond})
-	if v := late.Probe(t.Context(), "", NewPeer(s, *call("", ""))); v.Era != negotiate.Unknown || v.Err == nil || strings.Contains(v.Err.Error(), "does not speak") {
+	if v := late.Probe(t.Context(), "", upstream.NewPeer(s, *call("", ""))); v.Era != negotiate.Unknown || v.Err == nil || strings.Contains(v.Err.Error(), "does not speak") {
 		t.Errorf("verdict %+v", v)
 	}
 }
 
 func TestACrashAfterAnAnsweredCallIsNoCrashAtTheStart(t *testing.T) {
-	s := newStdio(t, "script", StdioOptions{MinBackoff: time.Millisecond, MaxBackoff: time.Hour})
+	s := newStdio(t, "script", Options{MinBackoff: time.Millisecond, MaxBackoff: time.Hour})
 	for range 25 { // without a reset the delays would be hours by now
 		pidOf(t, s)
 		if _, err := s.Do(t.Context(), tool("exit"), nil); err == nil {

@@ -1,4 +1,4 @@
-package upstream
+package stdio
 
 import (
 	"cmp"
@@ -11,10 +11,12 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/internal/transport"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/upstream"
 )
 
 // maxOutgoing bounds the messages that wait for a child to read them.
@@ -108,12 +110,12 @@ func (p *pipe) dispatch(line []byte) {
 	msg, err := jsonrpc.Parse(line)
 	switch {
 	case err != nil && msg.ID != "":
-		p.settle(msg.ID, nil, &Failure{Cause: BadResponse, Sent: true, Err: err,
-			Detail: "the upstream sent a malformed message: " + clip(err.Error())})
+		p.settle(msg.ID, nil, &upstream.Failure{Cause: upstream.BadResponse, Sent: true, Err: err,
+			Detail: "the upstream sent a malformed message: " + fault.Clip(err.Error())})
 	case err != nil:
 		p.noise.Warn().Int("bytes", len(line)).Msg(SkippedLine)
 	case msg.Kind() == jsonrpc.Response:
-		p.settle(msg.ID, &Answer{Result: msg.Result, Error: msg.Error}, nil)
+		p.settle(msg.ID, &upstream.Answer{Result: msg.Result, Error: msg.Error}, nil)
 	case msg.Kind() == jsonrpc.Request: // C-10: never answered
 		p.log.Debug().Msg("unexpected upstream request ignored")
 	default:
@@ -128,13 +130,13 @@ func (p *pipe) oversized(beginning, end []byte) {
 	p.noise.Warn().Int("limit", p.limit).Msg("upstream sent a message beyond the limit; skipped")
 	msg, _ := jsonrpc.Parse(beginning)
 	if id := cmp.Or(msg.ID, jsonrpc.TrailingID(end)); id != "" {
-		p.settle(id, nil, &Failure{Cause: TooLarge, Sent: true, Detail: "the response of the upstream exceeds the limit"})
+		p.settle(id, nil, &upstream.Failure{Cause: upstream.TooLarge, Sent: true, Detail: "the response of the upstream exceeds the limit"})
 	}
 }
 
 // settle hands an outcome to the request that waits for it. Late answers to
 // abandoned requests find nobody (E-47).
-func (p *pipe) settle(id jsonrpc.ID, ans *Answer, failed *Failure) {
+func (p *pipe) settle(id jsonrpc.ID, ans *upstream.Answer, failed *upstream.Failure) {
 	p.mu.Lock()
 	w := p.waiting[id]
 	delete(p.waiting, id)
@@ -149,7 +151,7 @@ func (p *pipe) notification(msg jsonrpc.Message) {
 	if msg.Method == mcp.NotificationCancelled { // C-19: only ever ends a listen
 		id := jsonrpc.ID(rawjson.Get(msg.Params, "requestId"))
 		if w := p.find(func(w *waiter) bool { return w.listen && w.id == id }); w != nil {
-			p.settle(id, nil, &Failure{Cause: Lost, Sent: true, Detail: "the upstream ended the subscription"})
+			p.settle(id, nil, &upstream.Failure{Cause: upstream.Lost, Sent: true, Detail: "the upstream ended the subscription"})
 		}
 		return
 	}
@@ -160,7 +162,7 @@ func (p *pipe) notification(msg jsonrpc.Message) {
 	case msg.Method == mcp.NotificationProgress:
 		w = p.find(func(w *waiter) bool { return w.token != nil && string(w.token) == string(token) })
 	case rawjson.Has(meta, mcp.MetaSubscriptionID):
-		w = p.find(func(w *waiter) bool { return w.listen && subscribed(msg.Params, w.id) })
+		w = p.find(func(w *waiter) bool { return w.listen && upstream.Subscribed(msg.Params, w.id) })
 	case msg.Method == mcp.NotificationMessage: // C-8
 		w = p.only(func(w *waiter) bool { return w.logs })
 	default:
@@ -168,9 +170,9 @@ func (p *pipe) notification(msg jsonrpc.Message) {
 	}
 	switch {
 	case w == nil:
-		p.log.Debug().Str("method", clip(msg.Method)).Msg("upstream notification without an owner dropped")
+		p.log.Debug().Str("method", fault.Clip(msg.Method)).Msg("upstream notification without an owner dropped")
 	case !w.push(msg):
-		p.log.Debug().Str("method", clip(msg.Method)).Msg("upstream notification dropped: the client is too slow")
+		p.log.Debug().Str("method", fault.Clip(msg.Method)).Msg("upstream notification dropped: the client is too slow")
 	}
 }
 
@@ -202,13 +204,13 @@ func (p *pipe) only(match func(*waiter) bool) *waiter {
 }
 
 // do sends a request and waits for its outcome.
-func (p *pipe) do(ctx context.Context, req *request, to sink) (*Answer, error) {
-	req.id = nextID()
+func (p *pipe) do(ctx context.Context, req *request, to sink) (*upstream.Answer, error) {
+	req.id = upstream.NextID()
 	w := newWaiter(req, to)
 	p.mu.Lock()
 	if p.over {
 		p.mu.Unlock()
-		return nil, &Failure{Cause: Lost, Detail: "the upstream process has ended"}
+		return nil, &upstream.Failure{Cause: upstream.Lost, Detail: "the upstream process has ended"}
 	}
 	p.waiting[req.id] = w
 	p.mu.Unlock()
@@ -218,14 +220,14 @@ func (p *pipe) do(ctx context.Context, req *request, to sink) (*Answer, error) {
 	}
 	ans, err := w.wait(ctx, p.ended, to)
 	if err == nil {
-		if short := charge(req.call.Held, len(ans.Result)); short != nil {
-			ans, err = nil, &Failure{Cause: NoMemory, Sent: true, Err: short, Detail: "the response of the upstream was not taken in: " + short.Error()}
+		if short := upstream.Charge(req.call.Held, len(ans.Result)); short != nil {
+			ans, err = nil, &upstream.Failure{Cause: upstream.NoMemory, Sent: true, Err: short, Detail: "the response of the upstream was not taken in: " + short.Error()}
 		}
 	}
-	if f, ok := err.(*Failure); ok && f.Cause == Lost {
+	if f, ok := err.(*upstream.Failure); ok && f.Cause == upstream.Lost {
 		p.explain(f)
 	}
-	if f, ok := err.(*Failure); ok && ctx.Err() != nil && (f.Cause == Canceled || f.Cause == Timeout) {
+	if f, ok := err.(*upstream.Failure); ok && ctx.Err() != nil && (f.Cause == upstream.Canceled || f.Cause == upstream.Timeout) {
 		p.cancel(req.id, f.Cause)
 	}
 	return ans, err
@@ -239,7 +241,7 @@ func (p *pipe) blame(why string) {
 }
 
 // explain puts a better reason into the failure of a call that the end cut off.
-func (p *pipe) explain(f *Failure) {
+func (p *pipe) explain(f *upstream.Failure) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.over && p.why != "" {
@@ -253,9 +255,9 @@ func (p *pipe) tell(ctx context.Context, line []byte) error {
 	case p.out <- line:
 		return nil
 	case <-ctx.Done():
-		return interrupted(ctx, false)
+		return upstream.Interrupted(ctx, false)
 	case <-p.ended:
-		return &Failure{Cause: Lost, Detail: "the upstream process has ended"}
+		return &upstream.Failure{Cause: upstream.Lost, Detail: "the upstream process has ended"}
 	}
 }
 
@@ -267,9 +269,9 @@ func (p *pipe) forget(id jsonrpc.ID) {
 
 // cancel tells the server that nobody waits any more (E-47). When the server
 // does not even read its input, telling it is of no use.
-func (p *pipe) cancel(id jsonrpc.ID, why Cause) {
+func (p *pipe) cancel(id jsonrpc.ID, why upstream.Cause) {
 	reason := "cancelled by the client"
-	if why == Timeout {
+	if why == upstream.Timeout {
 		reason = "timed out"
 	}
 	params := []byte(`{"requestId":` + string(id) + `,"reason":"` + reason + `"}`)

@@ -1,4 +1,4 @@
-package upstream
+package stdio
 
 import (
 	"bufio"
@@ -15,6 +15,7 @@ import (
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/upstream"
 )
 
 // wire is a pipe whose far end is the test.
@@ -60,17 +61,17 @@ func (w *wire) send(format string, args ...any) {
 }
 
 type result struct {
-	ans  *Answer
+	ans  *upstream.Answer
 	err  error
 	seen []string
 }
 
 // begin makes a call and returns where its outcome will be.
-func (w *wire) begin(ctx context.Context, cl *Call, listen bool) (jsonrpc.ID, <-chan result) {
+func (w *wire) begin(ctx context.Context, cl *upstream.Call, listen bool) (jsonrpc.ID, <-chan result) {
 	done := make(chan result, 1)
 	go func() {
 		var r result
-		r.ans, r.err = w.do(ctx, prepare(cl), sink{listen: listen, notify: func(m jsonrpc.Message) {
+		r.ans, r.err = w.do(ctx, requestOf(cl), sink{listen: listen, notify: func(m jsonrpc.Message) {
 			r.seen = append(r.seen, strings.TrimPrefix(m.Method, "notifications/"))
 		}})
 		done <- r
@@ -78,7 +79,7 @@ func (w *wire) begin(ctx context.Context, cl *Call, listen bool) (jsonrpc.ID, <-
 	return w.receive().ID, done
 }
 
-func withMeta(name, member string) *Call {
+func withMeta(name, member string) *upstream.Call {
 	cl := tool(name)
 	cl.Params = []byte(strings.Replace(string(cl.Params), `"_meta":{`, `"_meta":{`+member+`,`, 1))
 	return cl
@@ -132,7 +133,7 @@ func TestE47CancellationIsANotificationAndTheLateAnswerIsIgnored(t *testing.T) {
 		if m.Method != mcp.NotificationCancelled || string(rawjson.Get(m.Params, "requestId")) != string(a) || m.ID != "" {
 			t.Fatalf("%+v", m)
 		}
-		if f, ok := (<-doneA).err.(*Failure); !ok || f.Cause != Canceled {
+		if f, ok := (<-doneA).err.(*upstream.Failure); !ok || f.Cause != upstream.Canceled {
 			t.Fatalf("error %v", f)
 		}
 		w.send(`{"jsonrpc":"2.0","id":%s,"result":{}}`, a)
@@ -152,7 +153,7 @@ func TestADeadlineCancelsTheRequestUpstream(t *testing.T) {
 		if m := w.receive(); m.Method != mcp.NotificationCancelled {
 			t.Fatalf("%+v", m)
 		}
-		if f, ok := (<-done).err.(*Failure); !ok || f.Cause != Timeout {
+		if f, ok := (<-done).err.(*upstream.Failure); !ok || f.Cause != upstream.Timeout {
 			t.Fatalf("error %v", f)
 		}
 	})
@@ -178,7 +179,7 @@ func TestC18ListensAreToldApartBySubscription(t *testing.T) {
 		if ra.err != nil || strings.Join(ra.seen, " ") != "subscriptions/acknowledged tools/list_changed" {
 			t.Errorf("a: %+v", ra)
 		}
-		if f, ok := rb.err.(*Failure); !ok || f.Cause != Lost || len(rb.seen) != 1 {
+		if f, ok := rb.err.(*upstream.Failure); !ok || f.Cause != upstream.Lost || len(rb.seen) != 1 {
 			t.Errorf("b: %+v", rb)
 		}
 		if rc.err != nil || len(rc.seen) != 0 {
@@ -193,12 +194,12 @@ func TestE48TheEndOfTheChannelFailsEveryRequest(t *testing.T) {
 		_, doneB := w.begin(t.Context(), call(mcp.MethodListen, ""), true)
 		_ = w.out.Close()
 		for _, done := range []<-chan result{doneA, doneB} {
-			if f, ok := (<-done).err.(*Failure); !ok || f.Cause != Lost || !f.Sent {
+			if f, ok := (<-done).err.(*upstream.Failure); !ok || f.Cause != upstream.Lost || !f.Sent {
 				t.Errorf("error %v", f)
 			}
 		}
-		_, err := w.do(t.Context(), prepare(tool("c")), sink{})
-		if f, ok := err.(*Failure); !ok || f.Cause != Lost || f.Sent {
+		_, err := w.do(t.Context(), requestOf(tool("c")), sink{})
+		if f, ok := err.(*upstream.Failure); !ok || f.Cause != upstream.Lost || f.Sent {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -211,14 +212,14 @@ func TestAServerThatReadsNothingHoldsNobodyUp(t *testing.T) {
 		done := make(chan error, 2*maxOutgoing)
 		for range 2 * maxOutgoing {
 			go func() {
-				_, err := w.do(ctx, prepare(tool("a")), sink{})
+				_, err := w.do(ctx, requestOf(tool("a")), sink{})
 				done <- err
 			}()
 		}
 		unsent := 0
 		for range 2 * maxOutgoing {
-			f, ok := (<-done).(*Failure)
-			if !ok || f.Cause != Timeout {
+			f, ok := (<-done).(*upstream.Failure)
+			if !ok || f.Cause != upstream.Timeout {
 				t.Fatalf("error %v", f)
 			}
 			if !f.Sent {
@@ -236,7 +237,7 @@ func TestASlowCallerHoldsNobodyUp(t *testing.T) {
 		release := make(chan struct{})
 		slow := make(chan error, 1)
 		go func() {
-			_, err := w.do(t.Context(), prepare(withMeta("a", `"progressToken":1`)), sink{notify: func(jsonrpc.Message) { <-release }})
+			_, err := w.do(t.Context(), requestOf(withMeta("a", `"progressToken":1`)), sink{notify: func(jsonrpc.Message) { <-release }})
 			slow <- err
 		}()
 		a := w.receive().ID
@@ -276,4 +277,28 @@ func TestGarbageOfAProcessDoesNotFillTheLog(t *testing.T) {
 	if n := strings.Count(log.String(), SkippedLine); n != SkippedBurst {
 		t.Errorf("%d lines in the log, want %d", n, SkippedBurst)
 	}
+}
+
+func TestIdleOverStdio(t *testing.T) {
+	withWire(t, func(t *testing.T, w *wire) {
+		var seen strings.Builder
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_, _ = w.do(t.Context(), requestOf(withMeta("a", `"progressToken":1`)), sink{
+				notify: func(jsonrpc.Message) { seen.WriteByte('.') },
+				idle:   func() { seen.WriteByte('|') },
+			})
+		}()
+		id := w.receive().ID
+		for range 2 {
+			w.send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}`)
+		}
+		w.send(`{"jsonrpc":"2.0","id":%s,"result":{}}`, id)
+		synctest.Wait()
+		<-done
+		if seen.String() != ".|.|" {
+			t.Errorf("%s", &seen)
+		}
+	})
 }

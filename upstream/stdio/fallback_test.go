@@ -1,0 +1,40 @@
+package stdio
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+// onlyDraft admits DRAFT-2026-v1, whose code for versions was another one.
+type onlyDraft struct{}
+
+func (onlyDraft) Error(_ int, e *jsonrpc.Error) *jsonrpc.Error {
+	if e.Code != -32004 {
+		return e
+	}
+	return &jsonrpc.Error{Code: mcp.CodeUnsupportedVersion, Message: e.Message, Data: e.Data}
+}
+
+func (onlyDraft) Version(offered []byte) string {
+	if strings.Contains(string(offered), "DRAFT-2026-v1") {
+		return "DRAFT-2026-v1"
+	}
+	return ""
+}
+
+func TestI8DraftsOverStdio(t *testing.T) {
+	for _, drafts := range []upstream.Fallback{nil, onlyDraft{}} {
+		s := newStdio(t, "draft", Options{Fallback: drafts})
+		ans, err := s.Do(t.Context(), call(mcp.MethodDiscover, ""), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if admitted := drafts != nil; (ans.Error == nil) != admitted {
+			t.Errorf("admitted %v: %+v", admitted, ans)
+		}
+	}
+}
