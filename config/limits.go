@@ -114,7 +114,7 @@ type Limits struct {
 	Listens int `key:"listens" min:"1" max:"1000000"`
 	// Requests under way at the same time in one session. One more is refused: with 429 over Streamable HTTP.
 	InFlight int `key:"in-flight" min:"1" max:"100000"`
-	// The same for all sessions and requests with the same credentials. 0: as many as come.
+	// The same for all sessions and requests with the same credentials; until the server has accepted these, for all of one address that bring such ones. 0: as many as come.
 	InFlightPrincipal int `key:"in-flight-principal" min:"0" max:"1000000"`
 	// The same from one address, of IPv6 from one /64 network. Behind a proxy see trusted-proxies. 0: as many as come.
 	InFlightAddress int `key:"in-flight-address" min:"0" max:"1000000"`
@@ -132,11 +132,11 @@ type Limits struct {
 type Rates struct {
 	// Of one session: how many a second (20/s), a minute (600/m) or an hour (1000/h), and so many at once; off: as many as come.
 	Session string `key:"session"`
-	// Of all sessions and requests with the same credentials, in the same form.
+	// Of all sessions and requests with the same credentials; until the server has accepted these, of all of one address that bring such ones.
 	Principal string `key:"principal"`
 	// From one address, of IPv6 from one /64 network, in the same form. Behind a proxy see trusted-proxies.
 	Address string `key:"address"`
-	// Where the tier of a client is found: claim:NAME in its token, which the bridge does not verify, or header:NAME, which a
+	// Where the tier of a client is found: claim:NAME in its token, once the server has accepted that, or header:NAME, which a
 	// proxy in front must set and keep clients from setting.
 	Tier string `key:"tier"`
 	// By what the rates of a session and of credentials, limits.in-flight and limits.in-flight-principal are multiplied for

@@ -90,9 +90,8 @@ func (a *admission) places(r *http.Request) func() (leave func(), err *jsonrpc.E
 	if a.opt.Rates == nil {
 		return nil
 	}
-	of := a.senderOf(r)
 	return func() (func(), *jsonrpc.Error) {
-		leave, ok := a.opt.Rates.Enter(of, 1)
+		leave, ok := a.opt.Rates.Enter(a.senderOf(r), 1)
 		if !ok {
 			a.noteBusy(nil, "limits.in-flight-principal, limits.in-flight-address")
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: tooManyText}

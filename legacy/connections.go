@@ -33,7 +33,7 @@ func ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt Options, b
 
 func (o *Options) ofChannels(account *budget.Account) channel.Options {
 	return channel.Options{
-		MaxBody: o.MaxBody, MaxBatch: o.MaxBatch, MaxPending: o.MaxPending, MaxInFlight: o.MaxInFlight,
+		MaxBody: o.MaxBody, MaxBatch: o.MaxBatch, MaxPending: o.MaxPending, MaxInFlight: func() int { return o.MaxInFlight },
 		Logger: o.Logger, Dropped: logfield.Seldom(o.Logger), Watch: o.Watch, Account: account,
 	}
 }
@@ -45,7 +45,8 @@ type connections struct{ *HTTP }
 // requests a shutdown waits for.
 func (h connections) channelOptions(r *http.Request, id string, account *budget.Account) channel.Options {
 	opt := h.opt.ofChannels(account)
-	opt.Gate, opt.Pace, opt.Places, opt.MaxInFlight = h.gate, h.admission.pace(r, id), h.admission.places(r), h.admission.inFlight(r)
+	opt.Gate, opt.Pace, opt.Places, opt.MaxInFlight = h.gate, h.admission.pace(r, id), h.admission.places(r), func() int { return h.admission.inFlight(r) }
+	opt.Party = h.sessions.Sharing(r, account)
 	opt.Dropped = h.notices.dropped
 	return opt
 }

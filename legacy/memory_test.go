@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -69,12 +70,22 @@ func (p *peer) send(t *testing.T, body string, chunked bool) *http.Response {
 	return p.do(req)
 }
 
-// A session costs a stranger nothing: however many come from one address, together they
-// take what one party may, and others have their share.
-func TestAnonymousSessionsOfOneAddressShareWhatOneMayHold(t *testing.T) {
+// A session costs a stranger nothing, nor does a token that nobody has looked at: however
+// many come from one address, together they take what one party may, and others have their
+// share.
+func TestSessionsOfStrangersOfOneAddressShareWhatOneMayHold(t *testing.T) {
+	for name, as := range map[string]func(int) string{
+		"without credentials": func(int) string { return "" },
+		"with made-up tokens": func(i int) string { return fmt.Sprint("Bearer ", i) },
+	} {
+		t.Run(name, func(t *testing.T) { strangers(t, as) })
+	}
+}
+
+func strangers(t *testing.T, as func(int) string) {
 	memory := budget.New(20 * tenth)
 	b := newFake()
-	h := NewHTTP(Options{Memory: memory}, b)
+	h := NewHTTP(Options{Memory: memory, Vouched: func(string) bool { return false }}, b)
 	from := func(address string) *peer {
 		at := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			r.RemoteAddr = address
@@ -90,6 +101,9 @@ func TestAnonymousSessionsOfOneAddressShareWhatOneMayHold(t *testing.T) {
 	for refused := false; !refused; {
 		neighbour := *greedy
 		neighbour.session = ""
+		if token := as(len(calls)); token != "" {
+			neighbour.header = http.Header{"Authorization": {token}}
+		}
 		neighbour.initialize(mcp.V20250618)
 		answer := neighbour.async(large(1))
 		select {
@@ -111,6 +125,31 @@ func TestAnonymousSessionsOfOneAddressShareWhatOneMayHold(t *testing.T) {
 	for _, answer := range answers {
 		want(t, "what was begun", (<-answer).StatusCode, http.StatusOK)
 	}
+}
+
+// What a session holds is its principal's from when that is vouched for: then its neighbours
+// have their address for themselves.
+func TestWhatASessionHoldsMovesToWhomTheServerVouchesFor(t *testing.T) {
+	memory := budget.New(20 * tenth)
+	b := newFake()
+	var vouched atomic.Bool
+	_, p := serve(t, Options{Memory: memory, Vouched: func(string) bool { return vouched.Load() }}, b)
+	p.header = http.Header{"Authorization": {"Bearer a"}}
+	p.initialize(mcp.V20250618)
+	answer := p.async(large(1))
+	c := <-b.held
+	const address = "address 127.0.0.1"
+	used := func(name string) bool { return memory.Guest(name).Tight() }
+	memory.Guest(address).Charge(6 * tenth)
+	want(t, "its address holds much", used(address), true)
+	vouched.Store(true)
+	memory.Guest(address).Give(6 * tenth)
+	want(t, "a request", p.post(ping).StatusCode, http.StatusOK)
+	memory.Guest(address).Charge(6 * tenth)
+	want(t, "its address holds less", used(address), false)
+	memory.Guest(address).Give(6 * tenth)
+	c.finish(`{}`)
+	want(t, "what was begun", (<-answer).StatusCode, http.StatusOK)
 }
 
 func TestNewcomersAreRefusedWhenMemoryIsShort(t *testing.T) {

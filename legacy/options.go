@@ -33,6 +33,10 @@ type Options struct {
 	// CredentialsEndHere says that the server never sees what clients bring: then it
 	// accepts no token, and none takes the place of another (H-6).
 	CredentialsEndHere bool
+	// Vouched reports whether the server has accepted credentials for something that it
+	// refuses others: only who brings such ones has shares of its own of memory, turns and
+	// rates. It is not asked where Principal is set; nil: the server vouches for everybody.
+	Vouched func(authorization string) bool
 
 	// Admit judges the credentials of a request before anything else is done with it; nil
 	// is all right. Without it the upstream alone does that. With it Principal must be set.

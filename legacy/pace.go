@@ -43,12 +43,14 @@ func tooFastText(again time.Duration) string {
 
 // senderOf tells whom a request is of, but for its session.
 func (a *admission) senderOf(r *http.Request) rates.Sender {
-	return rates.Sender{Principal: a.sessions.Principal(r), Address: cmp.Or(web.Address(r), r.RemoteAddr), Tier: a.tierOf(r)}
+	return rates.Sender{Principal: a.sessions.Named(r), Address: cmp.Or(web.Address(r), r.RemoteAddr), Tier: a.tierOf(r)}
 }
 
+// tierOf returns a client's tier. What its credentials claim counts once they are vouched
+// for.
 func (a *admission) tierOf(r *http.Request) (tier string) {
 	switch {
-	case a.opt.TierClaim != "":
+	case a.opt.TierClaim != "" && a.sessions.Vouched(r):
 		tier = session.Claim(web.Header(r.Header, "Authorization"), a.opt.TierClaim)
 	case a.opt.TierHeader != "":
 		tier = r.Header.Get(a.opt.TierHeader)
@@ -62,9 +64,9 @@ func (a *admission) pace(r *http.Request, id string) func() *jsonrpc.Error {
 	if a.opt.Rates == nil {
 		return nil
 	}
-	sender := a.senderOf(r)
-	sender.Session = id
 	return func() *jsonrpc.Error {
+		sender := a.senderOf(r) // whose credentials may be vouched for meanwhile
+		sender.Session = id
 		again, ok := a.opt.Rates.Admit(sender, 1)
 		if ok {
 			return nil

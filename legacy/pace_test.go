@@ -2,6 +2,7 @@ package legacy
 
 import (
 	"encoding/base64"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -31,6 +32,40 @@ func TestTheRateOfAnAddressHoldsForNewcomers(t *testing.T) {
 	p.initialize(mcp.V20250618)
 	p.session = ""
 	want(t, "initialize", p.post(initialize(mcp.V20250618)).StatusCode, http.StatusTooManyRequests)
+}
+
+// Tokens that nobody has looked at count together, by where they come from, and what they
+// claim counts for nothing.
+func TestMadeUpCredentialsCountAsOne(t *testing.T) {
+	for name, opt := range map[string]Options{
+		"rate":    {Rates: rates.New(rates.Options{Principal: rates.Rate{PerSecond: .001, Burst: 2}, Factor: map[string]float64{"gold": 3}}), TierClaim: "plan"},
+		"at once": {Rates: rates.New(rates.Options{AtOnce: rates.AtOnce{Principal: 2}, Factor: map[string]float64{"gold": 3}}), TierClaim: "plan"},
+	} {
+		for vouched, want := range map[bool]int{false: 2, true: 6} {
+			t.Run(fmt.Sprint(name, ", vouched for: ", vouched), func(t *testing.T) {
+				b := newFake()
+				opt.Vouched = func(string) bool { return vouched }
+				_, p := serve(t, opt, b)
+				passed := 0
+				for i := range 6 {
+					p.header = http.Header{"Authorization": {"Bearer e30." + base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"plan":"gold","sub":"%d"}`, i)) + ".sig"}}
+					answer := p.async(`{"jsonrpc":"2.0","id":1,"method":"hold","params":{}}`)
+					select {
+					case c := <-b.held:
+						passed++
+						defer func() { c.finish(`{}`); <-answer }()
+					case resp := <-answer:
+						if resp.StatusCode != http.StatusTooManyRequests {
+							t.Error(resp.Status)
+						}
+					}
+				}
+				if passed != want {
+					t.Errorf("%d of 6 pass, want %d", passed, want)
+				}
+			})
+		}
+	}
 }
 
 func TestTheTierOfAClient(t *testing.T) {

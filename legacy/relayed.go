@@ -48,11 +48,7 @@ func idOf(msg *jsonrpc.Message) jsonrpc.ID {
 
 // party is whose turn a request takes that is handed on.
 func (h forwarder) party(r *http.Request) turns.Who {
-	who := turns.Who{Principal: web.Header(r.Header, "Authorization"), Session: web.Header(r.Header, mcp.HeaderSessionID)}
-	if who.Principal == "" { // which is as good as its digest, and for nothing
-		who.Principal = h.sessions.Party(r)
-	}
-	return who
+	return turns.Who{Principal: h.sessions.Party(r), Session: web.Header(r.Header, mcp.HeaderSessionID)}
 }
 
 // inTurn hands a request on when it is its turn. The turn is over when the server has

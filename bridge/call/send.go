@@ -28,6 +28,7 @@ type round struct {
 	*Call
 	up     upstream.Call
 	params []byte
+	share  string                // whose place it takes
 	hear   func(jsonrpc.Message) // notify, bound once, not once a call
 	idle   func()
 	told   []byte // params of the progress that is put together
@@ -110,10 +111,10 @@ func (r *round) resent() bool {
 	return r.flow.Round > 0
 }
 
-// who is whose turn it is: the principal's, or that of the address of a client without
-// one, and among its sessions this one's. Requests without a session are all of the same.
+// who is whose turn it is: that of whose share the client takes, and among its sessions
+// this one's. Requests without a session are all of the same.
 func (r *round) who() turns.Who {
-	who := turns.Who{Principal: cmp.Or(r.flow.Principal, r.party.Share)}
+	who := turns.Who{Principal: r.share}
 	if r.party.Server != catalog.Unknown {
 		who.Session = r.party
 	}
@@ -152,6 +153,7 @@ func (r *round) build() *flight.Context {
 	r.params = translate.Params(r.params[:0], r.flow.Params, &env)
 	r.up = upstreamCall(r.Call, r.flow.Method, r.params)
 	r.up.Idle, r.up.About = r.idle, r.about(env.Version)
+	r.share = cmp.Or(r.caller.Party, r.party.Share)
 	return r.ctx
 }
 

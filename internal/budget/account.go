@@ -1,20 +1,17 @@
 package budget
 
-import (
-	"math"
-	"sync/atomic"
-)
-
-// closed is what an account says that has given everything back.
-const closed = math.MinInt64
+import "sync"
 
 // Account is what one session holds, in bytes. Its methods are safe for concurrent use.
 //
-//	open ──Take, Charge, Give──▶ open ──Close──▶ closed: nothing counts any more
+//	open ──Take, Charge, Give, Move──▶ open ──Close──▶ closed: nothing counts any more
 type Account struct {
 	budget *Budget
+
+	mu     sync.Mutex // guards what follows
 	owner  *principal
-	used   atomic.Int64
+	used   int64
+	closed bool
 }
 
 // Take charges bytes that are about to be held, or returns ErrShare or ErrFull.
@@ -37,9 +34,12 @@ func (a *Account) Take(bytes int) error {
 // is then free, less what its principal has, less what it has itself. Where nobody
 // knows whose sessions are whose, each stands for itself.
 func (a *Account) room(bytes int) int64 {
-	room := a.budget.free() - int64(bytes) - max(a.used.Load(), 0)
-	if a.owner.name != "" {
-		room -= a.owner.used.Load() + int64(bytes)
+	a.mu.Lock()
+	used, owner := a.used, a.owner
+	a.mu.Unlock()
+	room := a.budget.free() - int64(bytes) - max(used, 0)
+	if owner.name != "" {
+		room -= owner.used.Load() + int64(bytes)
 	}
 	return room
 }
@@ -62,7 +62,31 @@ func (a *Account) Guest() *Account {
 	if a == nil {
 		return nil
 	}
-	return a.budget.Guest(a.owner.name)
+	a.mu.Lock()
+	name := a.owner.name
+	a.mu.Unlock()
+	return a.budget.Guest(name)
+}
+
+// Move has a session, with what it holds, counted as this principal's from now on. It is
+// not for the accounts of guests.
+func (a *Account) Move(name string) {
+	if a == nil {
+		return
+	}
+	to := a.budget.join(name)
+	a.mu.Lock()
+	from := a.owner
+	if a.closed {
+		a.mu.Unlock()
+		a.budget.leave(to)
+		return
+	}
+	a.owner = to
+	from.used.Add(-a.used)
+	to.used.Add(a.used)
+	a.mu.Unlock()
+	a.budget.leave(from)
 }
 
 // Close gives everything back that is still charged: what is given back afterwards
@@ -71,32 +95,35 @@ func (a *Account) Close() {
 	if a == nil {
 		return
 	}
-	left := a.used.Swap(closed)
-	if left == closed {
+	a.mu.Lock()
+	if a.closed {
+		a.mu.Unlock()
 		return
 	}
-	a.owner.used.Add(-left)
-	a.budget.used.Add(-left)
-	a.budget.leave(a.owner)
+	a.closed = true
+	a.owner.used.Add(-a.used)
+	a.budget.used.Add(-a.used)
+	owner := a.owner
+	a.mu.Unlock()
+	a.budget.leave(owner)
 }
 
 func (a *Account) add(n int64) {
 	if a == nil || n == 0 {
 		return
 	}
-	for {
-		used := a.used.Load()
-		if used == closed {
-			return
-		}
-		if a.used.CompareAndSwap(used, used+n) {
-			break
-		}
+	a.mu.Lock()
+	if a.closed {
+		a.mu.Unlock()
+		return
 	}
+	a.used += n
 	a.budget.used.Add(n)
-	if a.owner.used.Add(n) == 0 && a == &a.owner.guest {
+	owner, left := a.owner, a.owner.used.Add(n)
+	a.mu.Unlock()
+	if left == 0 && a == &owner.guest {
 		a.budget.mu.Lock()
-		a.budget.forgetLocked(a.owner)
+		a.budget.forgetLocked(owner)
 		a.budget.mu.Unlock()
 	}
 }

@@ -89,11 +89,16 @@ func (b *Budget) Open(name string) (*Account, error) {
 		b.refused.Add(1)
 		return nil, ErrFull
 	}
+	return &Account{budget: b, owner: b.join(name)}, nil
+}
+
+// join adds a session to a principal.
+func (b *Budget) join(name string) *principal {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	p := b.principalLocked(name)
 	p.sessions++
-	return &Account{budget: b, owner: p}, nil
+	return p
 }
 
 // Guest returns the account of a principal's requests without a session.
@@ -110,7 +115,7 @@ func (b *Budget) principalLocked(name string) *principal {
 	p := b.principals[name]
 	if p == nil {
 		p = &principal{name: name}
-		p.guest = Account{budget: b, owner: p}
+		p.guest.budget, p.guest.owner = b, p
 		b.principals[name] = p
 	}
 	return p

@@ -96,6 +96,7 @@ func New(opt Options) (*Mount, error) {
 			opt.Command.Stdio.Tail = new(stdio.Tail)
 		}
 	}
+	opt.watchCredentials()
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	opt.Upstream.Excluded = func(tool, reason string) { m.Bridge.Omit(tool, reason) } // when it is there
 	m.verdicts = &verdicts{policy: opt.Relay, prober: m.Prober, log: opt.Bridge.Log}
@@ -121,8 +122,6 @@ func New(opt Options) (*Mount, error) {
 	opt.Bridge.Seat = opt.Legacy.Seat
 	opt.Bridge.Turns = turns.New(cmp.Or(opt.Concurrency, defaultConcurrency))
 	opt.Legacy.Turns = opt.Bridge.Turns
-	keeps := opt.keepsCredentials()
-	opt.Bridge.OneIdentity, opt.Legacy.CredentialsEndHere = keeps, keeps
 	opt.Bridge.Upstream, opt.Bridge.Prober, opt.Bridge.ListsAsk, opt.Bridge.Hint = m.Upstream, m.Prober, opt.Draft.Active, dialect.Hint
 	m.Bridge = bridge.New(opt.Bridge)
 	m.Backend = m.server.backend(m.Bridge, http.HandlerFunc(m.serveAgain))
@@ -172,7 +171,7 @@ func (m *Mount) serveAgain(w http.ResponseWriter, r *http.Request) { m.HTTP.Serv
 func newServer(opt *Options, v *verdicts) (server, error) {
 	switch {
 	case opt.Caller != nil:
-		return given{opt.Caller}, nil
+		return given{opt.vouching(opt.Caller)}, nil
 	case opt.Command != nil:
 		return newLocal(opt, v)
 	}

@@ -5,6 +5,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/dialect"
 	"github.com/mcpbridge/bridge/internal/passthrough"
 	"github.com/mcpbridge/bridge/internal/resource"
+	"github.com/mcpbridge/bridge/internal/vouch"
 	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/observe"
@@ -46,6 +47,8 @@ type Options struct {
 	Acting *Acting
 	// Resource is the endpoint as OAuth sees it; nil: it does not.
 	Resource *resource.Resource
+
+	vouched *vouch.Credentials // of clients; nil: the server does not see them
 }
 
 const defaultConcurrency = 4096

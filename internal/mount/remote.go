@@ -49,7 +49,7 @@ func newRemote(opt *Options, v *verdicts) (*remote, error) {
 	if err != nil {
 		return nil, err // impossible: NewHTTP has parsed it
 	}
-	r := &remote{opt: opt, verdicts: v, client: opt.signing(caller, v),
+	r := &remote{opt: opt, verdicts: v, client: opt.vouching(opt.signing(caller, v)),
 		limit: cmp.Or(opt.Legacy.MaxSessions, defaultRelayed), idle: cmp.Or(opt.Legacy.IdleTimeout, defaultRelayedIdle)}
 	r.relayed = r.table()
 	policy := opt.Upstream.Policy()
@@ -58,12 +58,12 @@ func newRemote(opt *Options, v *verdicts) (*remote, error) {
 	}
 	r.proxy = passthrough.New(passthrough.Options{
 		URL: endpoint, Policy: policy, TLS: opt.Upstream.TLS,
-		Dial: opt.Upstream.Dial, Wrap: opt.signingTransport, Answered: r.answered, Log: opt.Upstream.Log,
+		Dial: opt.Upstream.Dial, Wrap: opt.transport, Answered: r.answered, Log: opt.Upstream.Log,
 		Challenge: opt.challenge(),
 	})
 	r.servers = relay.NewHTTP(relay.HTTPOptions{
 		URL: endpoint, Policy: policy, TLS: opt.Upstream.TLS,
-		Dial: opt.Upstream.Dial, Wrap: opt.signingTransport, MaxMessage: opt.Upstream.MaxResponse, UserAgent: opt.Upstream.UserAgent, Log: opt.Upstream.Log,
+		Dial: opt.Upstream.Dial, Wrap: opt.transport, MaxMessage: opt.Upstream.MaxResponse, UserAgent: opt.Upstream.UserAgent, Log: opt.Upstream.Log,
 	})
 	v.changed = append(v.changed, r.changed)
 	return r, nil

@@ -44,12 +44,17 @@ func (s *slowServer) Do(ctx context.Context, call *upstream.Call, notify func(js
 	}
 }
 
-// serveAddresses is serve for clients that say in the query which address they have.
+// serveAddresses is serve for clients that say in the query which address and which token
+// they have.
 func serveAddresses(t *testing.T, opt Options) (base string) {
 	t.Helper()
 	m, _ := serve(t, opt)
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.RemoteAddr = r.URL.Query().Get("from") + ":1"
+		q := r.URL.Query()
+		r.RemoteAddr = q.Get("from") + ":1"
+		if as := q.Get("as"); as != "" {
+			r.Header.Set("Authorization", "Bearer "+as)
+		}
 		m.ServeHTTP(w, r)
 	}))
 	t.Cleanup(func() { m.Close(); front.CloseClientConnections(); front.Close() })
@@ -57,8 +62,17 @@ func serveAddresses(t *testing.T, opt Options) (base string) {
 }
 
 // Work is admitted by session and by address: who floods the server with calls, over however many
-// connections and sessions, holds up itself.
+// connections and sessions, holds up itself. Tokens that somebody makes up change nothing.
 func TestAFloodOfCallsHoldsUpItselfOnly(t *testing.T) {
+	for name, as := range map[string]func(int) string{
+		"nobody in particular": func(int) string { return "" },
+		"many made-up tokens":  func(i int) string { return fmt.Sprint("&as=made-up-", i) },
+	} {
+		t.Run(name, func(t *testing.T) { flood(t, as) })
+	}
+}
+
+func flood(t *testing.T, as func(int) string) {
 	server := newSlowServer()
 	base := serveAddresses(t, Options{Caller: server, Concurrency: 4})
 	here, there := base+"?from=192.0.2.1", base+"?from=192.0.2.2"
@@ -67,7 +81,8 @@ func TestAFloodOfCallsHoldsUpItselfOnly(t *testing.T) {
 	send := func(base, session, tool string) {
 		go func() { _, body := post(t, base, session, call(tool)); answers <- body }()
 	}
-	for range 10 {
+	for i := range 10 {
+		here := here + as(i)
 		greedy, _ := initialize(t, here, "2025-11-25", `{}`)
 		send(here, greedy, "flood")
 		send(here, greedy, "flood")
@@ -86,6 +101,46 @@ func TestAFloodOfCallsHoldsUpItselfOnly(t *testing.T) {
 		if body := <-answers; !strings.Contains(body, `"content":[]`) {
 			t.Errorf("a call failed: %s", body)
 		}
+	}
+}
+
+// choosy is a server that serves only who brings a good token.
+type choosy struct{ *slowServer }
+
+func (g choosy) Do(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error) {
+	if !strings.HasPrefix(call.Authorization, "Bearer good") {
+		return nil, &upstream.Failure{Cause: upstream.Unauthorized, Status: http.StatusUnauthorized}
+	}
+	return g.slowServer.Do(ctx, call, notify)
+}
+
+// Whom the server accepts where it refuses others has turns of its own, wherever it comes from.
+func TestWhoIsVouchedForHasTurnsOfItsOwn(t *testing.T) {
+	server := choosy{newSlowServer()}
+	base := serveAddresses(t, Options{Caller: server, Concurrency: 4}) + "?from=192.0.2.1"
+	if session, body := initialize(t, base+"&as=bad", "2025-11-25", `{}`); session != "" {
+		t.Fatalf("a bad token opened a session: %s", body)
+	}
+	here, there := base+"&as=good-greedy", base+"&as=good-modest"
+	answers := make(chan string)
+	send := func(base, session, tool string) {
+		go func() { _, body := post(t, base, session, call(tool)); answers <- body }()
+	}
+	modest, _ := initialize(t, there, "2025-11-25", `{}`)
+	for range 10 {
+		greedy, _ := initialize(t, here, "2025-11-25", `{}`)
+		send(here, greedy, "flood")
+	}
+	for range 2 {
+		<-server.begun
+	}
+	send(there, modest, "small")
+	if got := <-server.begun; got != "small" {
+		t.Errorf("%s was called before the call of somebody else", got)
+	}
+	for range 11 {
+		server.goOn <- struct{}{}
+		<-answers
 	}
 }
 

@@ -85,7 +85,8 @@ type Options struct {
 	MaxBody     int64                 // bytes of one line, for Serve
 	MaxBatch    int                   // messages in one batch
 	MaxPending  int                   // messages that wait behind initialize
-	MaxInFlight int                   // requests under way
+	MaxInFlight func() int            // requests under way
+	Party       func() string         // whose share a request takes; nil: that of the caller who opened it
 	Account     *budget.Account       // what the connection holds, which closes it; nil: that is without bounds
 	Gate        *gate.Gate            // requests are counted here; nil: nowhere
 	Pace        func() *jsonrpc.Error // admits a request, or says why not; nil: all are admitted

@@ -149,7 +149,7 @@ func (c *Channel) take(msg *jsonrpc.Message, answer func([]byte)) {
 	case msg.Kind() == jsonrpc.Notification:
 		c.notify(conv, msg)
 	case conv != nil: // else an answer to nothing
-		_ = conv.Answer(c.caller, *msg) // the session is in no other process
+		_ = conv.Answer(c.from(), *msg) // the session is in no other process
 	}
 }
 

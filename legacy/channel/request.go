@@ -93,7 +93,7 @@ func (c *Channel) beginLocked(conv downstream.Conversation, msg *jsonrpc.Message
 	if _, used := c.inFlight[msg.ID]; used {
 		return nil, fault.Request("a request with this id is already under way") // B-1
 	}
-	if c.running >= c.opt.MaxInFlight {
+	if c.running >= c.opt.MaxInFlight() {
 		return nil, fault.Internal("too many requests are under way on this connection")
 	}
 	hold, err := c.hold(msg)
@@ -146,7 +146,16 @@ func (c *Channel) serve(conv downstream.Conversation, req jsonrpc.Message, out *
 		return
 	}
 	defer message.Recover(c.log, req.Method, req.ID, out)
-	conv.Serve(c.ctx, c.caller, downstream.NewRequest(req), out)
+	conv.Serve(c.ctx, c.from(), downstream.NewRequest(req), out)
+}
+
+// from returns who a message of the connection acts for.
+func (c *Channel) from() downstream.Caller {
+	caller := c.caller
+	if c.opt.Party != nil {
+		caller.Party = c.opt.Party()
+	}
+	return caller
 }
 
 // settle frees the id and the place of a request that is over.

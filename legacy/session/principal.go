@@ -5,8 +5,10 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"net/http"
+	"sync/atomic"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/observe"
 )
@@ -27,7 +29,7 @@ func (set *Set) Caller(r *http.Request) downstream.Caller {
 	principal := set.Principal(r)
 	return downstream.Caller{
 		Principal:     principal,
-		Party:         party(principal, r),
+		Party:         set.party(principal, r),
 		Authorization: web.Header(r.Header, "Authorization"),
 		Header:        r.Header,
 		Transport:     observe.StreamableHTTP,
@@ -44,18 +46,57 @@ func (set *Set) callerOf(s *Session, r *http.Request) (downstream.Caller, bool) 
 	bound, principal := s.owner()
 	if set.opt.Principal == nil && subtle.ConstantTimeCompare([]byte(auth), []byte(bound)) == 1 {
 		c.Principal = principal
+		c.Party = s.party(principal, auth)
 		return c, true
 	}
 	c.Principal = set.Principal(r)
-	return c, SamePrincipal(c.Principal, principal)
+	if !SamePrincipal(c.Principal, principal) {
+		return c, false
+	}
+	c.Party = s.party(principal, auth)
+	return c, true
 }
 
-// Party returns whose share of memory and of turns a request takes. Nobody is anonymous
-// often: a session costs a stranger nothing, so that all of its address stand for one.
-func (set *Set) Party(r *http.Request) string { return party(set.Principal(r), r) }
+// Sharing returns what tells whose share each request of a connection takes that is a session,
+// and has what its account holds counted there, too.
+func (set *Set) Sharing(r *http.Request, account *budget.Account) func() string {
+	principal, share := set.Principal(r), set.Party(r)
+	if principal == "" || share == principal {
+		return func() string { return share }
+	}
+	auth, own := web.Header(r.Header, "Authorization"), new(atomic.Bool)
+	return func() string {
+		if !set.vouched(auth) {
+			return share
+		}
+		if !own.Swap(true) {
+			account.Move(principal)
+		}
+		return principal
+	}
+}
 
-func party(principal string, r *http.Request) string {
-	if principal != "" {
+// Named returns the principal of a request if it is vouched for, and otherwise, when it
+// brings credentials at all, the address that stands for all who do so from there.
+func (set *Set) Named(r *http.Request) string {
+	if principal := set.Principal(r); principal != "" {
+		return set.party(principal, r)
+	}
+	return ""
+}
+
+// Vouched reports whether the credentials of a request are.
+func (set *Set) Vouched(r *http.Request) bool {
+	return set.vouched(web.Header(r.Header, "Authorization"))
+}
+
+// Party returns whose share of memory and of turns a request takes. Sessions, and
+// credentials that nobody has looked at, cost a stranger nothing, so that all who are not
+// vouched for and come from one address stand for one.
+func (set *Set) Party(r *http.Request) string { return set.party(set.Principal(r), r) }
+
+func (set *Set) party(principal string, r *http.Request) string {
+	if principal != "" && set.Vouched(r) {
 		return principal
 	}
 	if from := web.Address(r); from != "" {

@@ -61,9 +61,13 @@ func (k restorer) revive(ctx context.Context, id string, by *http.Request) (*Ses
 		}
 	}
 	of := record.Principal
-	if by != nil {
-		of = party(of, by)
+	switch {
+	case by != nil:
+		of = k.set.party(of, by)
+	case !k.set.vouched(record.Authorization):
+		of = ""
 	}
+	s.share = of
 	if s.account, err = OpenAccount(k.set.opt.Memory, of, len(record.Conversation)+len(record.Authorization)); err != nil {
 		return nil, err
 	}

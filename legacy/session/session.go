@@ -30,7 +30,10 @@ type Session struct {
 	rec  sessions.Record
 	born time.Time
 	auth string // the Authorization that opened it
-	conv downstream.Conversation
+
+	share string      // whose share it takes until its principal is vouched for
+	own   atomic.Bool // what it holds is its principal's
+	conv  downstream.Conversation
 
 	account *budget.Account // what it holds; closed with it
 
@@ -97,6 +100,18 @@ func (s *Session) owner() (auth, principal string) {
 		return b.auth, b.principal
 	}
 	return s.auth, s.rec.Principal
+}
+
+// party returns whose share a request of the session takes, and has what the session holds
+// counted there, too, from when its principal is vouched for.
+func (s *Session) party(principal, auth string) string {
+	if principal == "" || !s.set.vouched(auth) {
+		return s.share
+	}
+	if !s.own.Swap(true) {
+		s.account.Move(principal)
+	}
+	return principal
 }
 
 // ID returns the session's id, which is a credential.

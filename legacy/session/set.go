@@ -24,6 +24,7 @@ type Options struct {
 
 	Principal          func(*http.Request) string // who a request acts for; nil: a hash of its credentials (H-6)
 	CredentialsEndHere bool                       // the server never sees them
+	Vouched            func(string) bool          // whether it vouches for these; nil: for all
 
 	MaxSessions int
 	IdleTimeout time.Duration  // life of an unused session
@@ -160,10 +161,16 @@ func (set *Set) EndStored(name string) bool {
 	return false
 }
 
+// vouched reports whether credentials are more than somebody says: they were checked here,
+// or the server accepts them.
+func (set *Set) vouched(auth string) bool {
+	return set.opt.Principal != nil || set.opt.Vouched == nil || set.opt.Vouched(auth)
+}
+
 // New returns a session of who brings these credentials, and has said so much of itself. It is
 // nobody's until it is opened and listed. The error is that of its account.
 func (set *Set) New(caller downstream.Caller, declared int) (*Session, error) {
-	s := &Session{set: set, auth: caller.Authorization, born: time.Now()}
+	s := &Session{set: set, auth: caller.Authorization, share: caller.Party, born: time.Now()}
 	var err error
 	if s.account, err = OpenAccount(set.opt.Memory, caller.Party, declared+len(caller.Authorization)); err != nil {
 		return nil, err

@@ -1,7 +1,8 @@
 // Command overload floods the bridge with greedy clients of one principal, in every way
 // in which a client can make it hold something, while a few behaving sessions make
 // their calls, and tells how fair it was. With -anonymous nobody has credentials, and
-// the greedy ones have an address in common; with -store waiting calls are kept in a file.
+// the greedy ones have an address in common; with -made-up each of them has a token of its
+// own besides, at a server that looks at none; with -store waiting calls are kept in a file.
 //
 //	go run ./test/overload -calls 200
 //
@@ -11,6 +12,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"flag"
 	"fmt"
 	"io"
@@ -33,6 +35,7 @@ type settings struct {
 	memory                  int64
 	binary, flood           string
 	anonymous, store        bool
+	madeUp                  bool
 }
 
 func main() {
@@ -44,6 +47,7 @@ func main() {
 	flag.StringVar(&s.binary, "bridge", "", "the bridge's binary; empty: build it")
 	flag.StringVar(&s.flood, "flood", "", "only the floods whose names contain this")
 	flag.BoolVar(&s.anonymous, "anonymous", false, "clients are told apart by their addresses only")
+	flag.BoolVar(&s.madeUp, "made-up", false, "the same, and each greedy client has a token that it made up")
 	flag.BoolVar(&s.store, "store", false, "sessions and waiting calls are kept in a file")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -61,7 +65,7 @@ func main() {
 // run reports whether all behaving sessions were served, within the memory. Each flood
 // has a bridge of its own.
 func run(ctx context.Context, s *settings, out io.Writer) (fair bool, err error) {
-	up, err := startServer()
+	up, err := startServer(!s.anonymous && !s.madeUp)
 	if err != nil {
 		return false, err
 	}
@@ -118,7 +122,7 @@ func (s *settings) suffer(ctx context.Context, f *flood, upstream string, out io
 // options are the flags of the bridge that suffers a flood. clean removes what it kept.
 func (s *settings) options(f *flood) (flags []string, clean func(), err error) {
 	flags, clean = append([]string{"--limits.memory", fmt.Sprintf("%dMiB", s.memory)}, f.settings...), func() {}
-	if s.anonymous {
+	if s.anonymous || s.madeUp {
 		flags = append(flags, "--trusted-proxies", "127.0.0.1")
 	}
 	if s.store {
@@ -133,11 +137,18 @@ func (s *settings) options(f *flood) (flags []string, clean func(), err error) {
 
 // client returns the client of this number: 0 is greedy, however many there are of it.
 func (s *settings) client(url string, number int, t *tally) *client {
-	who := fmt.Sprint("client", number)
-	if s.anonymous {
-		return newClient(url, http.Header{"X-Forwarded-For": {fmt.Sprintf("192.0.2.%d", number)}}, t)
+	token := fmt.Sprint("client", number)
+	if !s.anonymous && !s.madeUp {
+		return newClient(url, http.Header{"Authorization": {"Bearer " + token}}, t)
 	}
-	return newClient(url, http.Header{"Authorization": {"Bearer " + who}}, t)
+	who := http.Header{"X-Forwarded-For": {fmt.Sprintf("192.0.2.%d", number)}}
+	if number == 0 && s.madeUp {
+		token = rand.Text()
+	}
+	if s.madeUp {
+		who.Set("Authorization", "Bearer "+token)
+	}
+	return newClient(url, who, t)
 }
 
 // within reports whether the process kept to its memory.

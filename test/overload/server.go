@@ -14,6 +14,7 @@ import (
 type server struct {
 	listener net.Listener
 	http     *http.Server
+	guarded  bool // it serves only clients whose names it knows
 }
 
 // request is what the server reads of one.
@@ -35,12 +36,12 @@ const (
 		`{"name":"echo","inputSchema":{"type":"object"}},{"name":"large","inputSchema":{"type":"object"}},{"name":"ask","inputSchema":{"type":"object"}}]}`
 )
 
-func startServer() (*server, error) {
+func startServer(guarded bool) (*server, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // returns at once
 	if err != nil {
 		return nil, err
 	}
-	s := &server{listener: l}
+	s := &server{listener: l, guarded: guarded}
 	s.http = &http.Server{Handler: s, ReadHeaderTimeout: time.Minute}
 	go func() { _ = s.http.Serve(l) }()
 	return s, nil
@@ -52,6 +53,10 @@ func (s *server) stop() { _ = s.http.Close() }
 
 // ServeHTTP implements http.Handler.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.guarded && !strings.HasPrefix(r.Header.Get("Authorization"), "Bearer client") {
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
 	var req request
 	body, err := io.ReadAll(r.Body)
 	if err != nil || json.Unmarshal(body, &req) != nil {

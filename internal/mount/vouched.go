@@ -1,0 +1,105 @@
+package mount
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/mcpbridge/bridge/internal/vouch"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+// watchCredentials has clients' credentials count for what the server makes of them. Where
+// they do not reach it, it vouches for nobody.
+func (o *Options) watchCredentials() {
+	keeps := o.keepsCredentials()
+	o.Bridge.OneIdentity, o.Legacy.CredentialsEndHere = keeps, keeps
+	if !keeps {
+		o.vouched = vouch.New()
+	}
+	o.Legacy.Vouched = o.vouched.Vouched
+}
+
+// vouching has a server's answers to clients' credentials noted.
+func (o *Options) vouching(inner upstream.Caller) upstream.Caller {
+	if o.vouched == nil {
+		return inner
+	}
+	return &vouching{inner, o.vouched}
+}
+
+// vouching is a Caller whose outcomes are noted.
+type vouching struct {
+	upstream.Caller
+	vouched *vouch.Credentials
+}
+
+var _ upstream.Wrapper = (*vouching)(nil)
+
+// Unwrap implements upstream.Wrapper.
+func (v *vouching) Unwrap() upstream.Caller { return v.Caller }
+
+// Do implements upstream.Caller.
+func (v *vouching) Do(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error) {
+	answer, err := v.Caller.Do(ctx, call, notify)
+	switch {
+	case err == nil && answer.Error == nil:
+		v.vouched.Accepted(call.Authorization, vouch.Of(call.Method))
+	case err != nil && unauthorized(err):
+		v.vouched.Refused(call.Authorization, vouch.Of(call.Method))
+	}
+	return answer, err
+}
+
+// unauthorized reports whether a server wants other credentials. 403 may be about what is
+// asked for.
+func unauthorized(err error) bool {
+	failure, ok := errors.AsType[*upstream.Failure](err)
+	return ok && failure.Status == http.StatusUnauthorized
+}
+
+// transport puts around the transport of what goes past the bridge what it needs.
+func (o *Options) transport(base http.RoundTripper) http.RoundTripper {
+	base = o.signingTransport(base)
+	if o.vouched == nil {
+		return base
+	}
+	return &vouchingTransport{base, o.vouched}
+}
+
+// vouchingTransport is vouching for requests that are handed on as they are.
+type vouchingTransport struct {
+	base    http.RoundTripper
+	vouched *vouch.Credentials
+}
+
+// RoundTrip implements http.RoundTripper.
+func (v *vouchingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := v.base.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	switch resp.StatusCode {
+	case http.StatusOK:
+		v.vouched.Accepted(r.Header.Get("Authorization"), wanted(r))
+	case http.StatusUnauthorized:
+		v.vouched.Refused(r.Header.Get("Authorization"), wanted(r))
+	}
+	return resp, nil
+}
+
+// wanted tells what a request asks for, as far as its head does. One of a legacy client has
+// a session but for that which opens it.
+func wanted(r *http.Request) vouch.What {
+	switch {
+	case r.Method != http.MethodPost:
+		return vouch.Nothing
+	case r.Header.Get(mcp.HeaderMethod) != "":
+		return vouch.Of(r.Header.Get(mcp.HeaderMethod))
+	case r.Header.Get(mcp.HeaderSessionID) != "":
+		return vouch.Session
+	}
+	return vouch.Opening
+}
