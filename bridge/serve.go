@@ -166,6 +166,14 @@ func (c *conversation) empty() bool {
 	return len(c.table.underWay()) == 0 && c.tasks.Empty() && c.spent.None()
 }
 
+// Watch implements downstream.Conversation.
+func (c *conversation) Watch(see func(observe.Flow, downstream.Reply) downstream.Reply) {
+	served := c.breaker.proven()
+	for _, k := range c.table.underWay() {
+		k.Watch(served, see)
+	}
+}
+
 // Look implements downstream.Conversation.
 func (c *conversation) Look() observe.Conversation {
 	seen := observe.Conversation{

@@ -153,9 +153,18 @@ type Conversation interface {
 	Renew()
 	// Look tells what there is to see of the session at this moment.
 	Look() observe.Conversation
+	// Watch tells see of each call under way that Look tells of, and where what it says
+	// goes. What see returns takes that place from now on; nil: it stays.
+	Watch(see func(observe.Flow, Reply) Reply)
 	// Close ends every flow of the conversation: without an answer when the client
 	// is gone or wanted it so (D-T19), with an error for ErrStopping. It is idempotent.
 	Close(cause error)
+}
+
+// Origin is what a request to the server is made for.
+type Origin interface {
+	// Reply is where the answer goes in the end; nil: nobody waits for it at present.
+	Reply() Reply
 }
 
 // Reply is where the answer to one request goes. Its methods are safe for

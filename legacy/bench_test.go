@@ -65,7 +65,9 @@ type fixedConv struct {
 
 func (*fixedConv) Version() mcp.Version       { return mcp.V20251125 }
 func (*fixedConv) Look() observe.Conversation { return observe.Conversation{} }
-func (*fixedConv) Close(error)                {}
+
+func (*fixedConv) Watch(func(observe.Flow, downstream.Reply) downstream.Reply) {}
+func (*fixedConv) Close(error)                                                 {}
 
 func (*fixedConv) Notify(downstream.Caller, jsonrpc.Message)       {}
 func (*fixedConv) Answer(downstream.Caller, jsonrpc.Message) error { return nil }

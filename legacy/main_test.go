@@ -212,6 +212,8 @@ func (c *fakeConv) Adopt(_, theirs []byte) error {
 
 func (c *fakeConv) Look() observe.Conversation { return observe.Conversation{Version: c.version} }
 
+func (*fakeConv) Watch(func(observe.Flow, downstream.Reply) downstream.Reply) {}
+
 func (c *fakeConv) Close(cause error) {
 	c.mu.Lock()
 	c.closed = cause

@@ -139,6 +139,12 @@ type Call struct {
 	ID, Name string
 }
 
+// Amiss reports whether a call ended as nobody wanted: whoever cancelled it did, be it its
+// client, who runs the bridge, or who stopped it.
+func (c *Call) Amiss() bool {
+	return c.End == Failed || c.End == Expired || c.End == Evicted || c.ToolError
+}
+
 // Unusual reports whether people may want to know of a call that has ended.
 func (c *Call) Unusual() bool { return c.End != Complete || c.ToolError }
 

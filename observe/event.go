@@ -11,7 +11,7 @@ type Event struct {
 	Call    uint64 // which of the client's calls it belongs to; 0: none
 	Hop     Hop
 	Out     bool   // from the bridge; false: to it
-	Kind    string // request, response, error, notification, question, answer, end
+	Kind    string // request, response, error, notification, question, answer, end; begun: the call had begun when somebody looked
 	Method  string // of a response: that of its request
 	Name    string // of the tool or prompt that the call is of; "" of others
 	Client  string // whose session it is, as it calls itself

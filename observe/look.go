@@ -80,12 +80,17 @@ type Flow struct {
 
 // Open is a question that waits for its answer.
 type Open struct {
+	ID       string // by QuestionID; "" where it has none yet
+	Method   string
 	Kind     Kind
 	Asked    bool // false: it waits for the questions before it
 	Answered bool // there are others without an answer
 	Proven   bool // the client has answered such a question before
 	Message  string
 }
+
+// QuestionID is enough of a question's id to find its answer, and too little to answer it.
+func QuestionID(id string) string { return id[:min(len(id), 10)] }
 
 // Omission is an entry of a server's list that clients do not get to see.
 type Omission struct {

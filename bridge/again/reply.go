@@ -12,6 +12,9 @@ import (
 // A kept call as the Reply of its flow: whatever it is told goes to the request that
 // waits, if there is one.
 
+// Reply implements downstream.Origin.
+func (p *Call) Reply() downstream.Reply { return p.reply() }
+
 // Interactive implements downstream.Reply.
 func (p *Call) Interactive() bool {
 	out := p.reply()

@@ -19,7 +19,7 @@ type ending struct{ *Call }
 func (k ending) fail(e *effect) {
 	err := e.err
 	if failure := (*upstream.Failure)(nil); errors.As(err, &failure) && failure.Cause == upstream.Unauthorized {
-		if k.out.Refuse(ends.RefusalOf(failure)) { // H-3; too late: H-4
+		if k.Reply().Refuse(ends.RefusalOf(failure)) { // H-3; too late: H-4
 			return
 		}
 	}
@@ -28,7 +28,7 @@ func (k ending) fail(e *effect) {
 		of.Undeclared = k.undeclared(abort.Undeclared)
 	}
 	result, rpcErr := ends.Explain(err, &of)
-	ends.Finish(k.out, k.flow.ID, result, rpcErr)
+	ends.Finish(k.Reply(), k.flow.ID, result, rpcErr)
 }
 
 // deliver answers the client with the completed result, translated straight into its
@@ -49,7 +49,7 @@ func (k ending) deliver(e *effect) {
 		k.slot.Keep(e.result)
 	}
 	reporter(k).report(e)
-	k.out.Finish(msg)
+	k.Reply().Finish(msg)
 }
 
 // deliver answers req with an upstream result. On an error nothing was sent.
@@ -105,7 +105,7 @@ func (k ending) undeclared(capability string) string {
 	switch {
 	case k.party.Capable == nil:
 		return asked + "which needs a session: send initialize first"
-	case !k.out.Interactive():
+	case !k.Reply().Interactive():
 		return asked + "but nothing can be asked on this request: its Accept header lacks text/event-stream"
 	case k.party.Session.Distrusts(capability):
 		return asked + "which this client declared but did not serve when it was last asked"

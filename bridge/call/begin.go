@@ -165,7 +165,7 @@ func (k *Call) Sight(served uint8) (flow observe.Flow, alive bool) { return repo
 // returns when the call is over or waits.
 func (k *Call) Start() {
 	if !k.party.Tables.Enter(k) { // over before it began
-		k.out.Abandon()
+		k.Reply().Abandon()
 		return
 	}
 	k.Drive(mrtr.Started())

@@ -64,15 +64,16 @@ type Call struct {
 	own  flight.Overhead // of whoever works at it: only one does
 
 	mu        sync.Mutex
-	flow      mrtr.Flow         // what stands before its state in the struct never changes, and needs no lock
-	caller    downstream.Caller // with the newest credentials of the principal
-	token     []byte            // of progress in the round in flight, as told upstream
-	left      atomic.Bool       // to another process; needs no lock
-	http      observe.HTTP      // in which it came; never changes, and stands where a byte is free
-	suspended bool              // it is in the session's LRU, unless it was evicted
-	timer     *timer            // nil before the first request
-	ctx       *flight.Context   // of the request in flight; nil before the first
-	first     flight.Context    // that of the first request, which is the only one of most calls
+	flow      mrtr.Flow                        // what stands before its state in the struct never changes, and needs no lock
+	seen      atomic.Pointer[downstream.Reply] // its out for whoever began to look after it began; nil: nobody. It needs no lock
+	caller    downstream.Caller                // with the newest credentials of the principal
+	token     []byte                           // of progress in the round in flight, as told upstream
+	left      atomic.Bool                      // to another process; needs no lock
+	http      observe.HTTP                     // in which it came; never changes, and stands where a byte is free
+	suspended bool                             // it is in the session's LRU, unless it was evicted
+	timer     *timer                           // nil before the first request
+	ctx       *flight.Context                  // of the request in flight; nil before the first
+	first     flight.Context                   // that of the first request, which is the only one of most calls
 	outbox    outbox
 	asking    asker
 	saving    saving
@@ -82,6 +83,27 @@ type Call struct {
 // call was made, or for somebody where nobody was known (D-I11).
 func (k *Call) Of(caller downstream.Caller) bool {
 	return k.flow.Principal == caller.Principal || k.flow.Principal == ""
+}
+
+// Reply is where what the call says goes. As what a request upstream is made for it
+// implements downstream.Origin.
+func (k *Call) Reply() downstream.Reply {
+	if seen := k.seen.Load(); seen != nil {
+		return *seen
+	}
+	return k.out
+}
+
+// Watch has what the call says from now on go through what see returns; nil: as before.
+// served is that of Sight.
+func (k *Call) Watch(served uint8, see func(observe.Flow, downstream.Reply) downstream.Reply) {
+	flow, alive := k.Sight(served)
+	if !alive {
+		return
+	}
+	if out := see(flow, k.Reply()); out != nil {
+		k.seen.Store(&out)
+	}
 }
 
 // Name is the call's name in log lines.

@@ -51,7 +51,7 @@ func (k speaker) carry(e *effect) {
 		k.over(e)
 	case mrtr.Stop:
 		reporter(k).report(e)
-		k.out.Abandon()
+		k.Reply().Abandon()
 		k.over(e)
 	case mrtr.Ask:
 		k.asking.inquire(&e.inquiry)
@@ -78,7 +78,7 @@ func (k speaker) say(compose func() (downstream.Message, bool)) {
 		return
 	}
 	defer func() { k.carryOut(k.release()) }()
-	k.out.Queue(msg)
+	k.Reply().Queue(msg)
 }
 
 // turn waits until nobody carries effects out and claims the outbox for one message.

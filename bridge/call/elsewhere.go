@@ -78,7 +78,7 @@ func (k *asker) withdrawn(key string) {
 	ticket.Withdraw()
 	q := k.settled(key)
 	for _, msg := range k.closing(&q) {
-		k.out.Send(msg)
+		k.Reply().Send(msg)
 	}
 }
 

@@ -67,7 +67,7 @@ var errUnkept = errors.New("the bridge could not keep the call while it waits fo
 // tell sends a message, after what is to be kept before.
 func (k *saving) tell(e *effect) {
 	if e.kept == nil {
-		k.out.Send(e.msg)
+		k.Reply().Send(e.msg)
 		return
 	}
 	if err := k.safe.Keep(*e.kept); errors.Is(err, downstream.ErrGone) {

@@ -159,7 +159,7 @@ func (k reporter) sight(served uint8) (flow observe.Flow, alive bool) {
 func (k reporter) open(in *mrtr.Input, served uint8) observe.Open {
 	message, _ := rawjson.Text(rawjson.Get(in.Params, "message"))
 	return observe.Open{
-		Kind: questionKind(in), Asked: in.Asked, Answered: in.Response != nil,
+		ID: observe.QuestionID(in.ServerRequestID), Method: in.Method, Kind: questionKind(in), Asked: in.Asked, Answered: in.Response != nil,
 		Proven: served&(1<<KindOf(in.Method)) != 0, Message: fault.Clip(message),
 	}
 }

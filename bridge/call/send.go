@@ -175,7 +175,7 @@ func upstreamCall(k *Call, method string, params []byte) upstream.Call {
 		Principal:     k.party.Driver.SeenAs(k.caller.Principal),
 		Header:        k.caller.Header,
 		Held:          &k.held,
-		Origin:        k.out,
+		Origin:        k,
 	}
 }
 

@@ -38,7 +38,7 @@ func TestEveryCauseHasItsWords(t *testing.T) {
 		"a wrapped failure":  {fmt.Errorf("while waiting: %w", lost), "the connection broke", false, observe.Failed, "lost", "D-15"},
 		"no answer":          {&mrtr.Abort{Key: "q", Method: mcp.MethodRootsList, Reason: "nobody " + secret}, secret, true, observe.Failed, "no_answer", "roots/list"},
 		"not declared":       {&mrtr.Abort{Method: mcp.MethodRootsList, Undeclared: "roots", Rule: "C-33"}, "why not", true, observe.Failed, "not_declared", "C-33"},
-		"a limit":            {&mrtr.LimitReached{Limit: "limits.rounds", Value: 3}, "limits.rounds", true, observe.Failed, "limit", "limits.rounds"},
+		"a limit":            {&mrtr.LimitReached{Limit: "limits.rounds", Value: 3}, "limits.rounds", true, observe.Failed, "limits.rounds", "limits.rounds"},
 		"too many flows":     {&mrtr.LimitReached{Limit: "limits.flows", Value: 3}, "limits.flows", true, observe.Evicted, "limits.flows", "limits.flows"},
 		"out of time":        {&mrtr.LimitReached{Limit: "timeouts.flow"}, "timeouts.flow", true, observe.Expired, "timeouts.flow", "timeouts.flow"},
 		"a silent server":    {&mrtr.LimitReached{Limit: "timeouts.round"}, "timeouts.round", false, observe.Expired, "timeouts.round", "timeouts.round"},

@@ -2,6 +2,7 @@ package ends
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/fault"
@@ -45,9 +46,17 @@ func EndOf(err error) (end observe.End, cause string, code int) {
 	case errors.As(err, &limit) && isTimeout(limit.Limit):
 		return observe.Expired, limit.Limit, jsonrpc.CodeInternal
 	case errors.As(err, &limit):
-		return observe.Failed, "limit", jsonrpc.CodeInternal
+		return observe.Failed, limitWord(limit.Limit), jsonrpc.CodeInternal
 	}
 	return observe.Failed, "internal", jsonrpc.CodeInternal
+}
+
+// limitWord names a limit that a call reached: by its setting, where it has one.
+func limitWord(limit string) string {
+	if strings.HasPrefix(limit, "limits.") {
+		return limit
+	}
+	return "limit"
 }
 
 func isTimeout(limit string) bool {

@@ -66,6 +66,7 @@ func (p *private) close() {
 func (a *administration) api(m *fleet.Member) http.Handler {
 	pages := view.New(view.Options{
 		Look: func() []view.Mount {
+			a.hub.Look(lookAfter)
 			tools, rules := m.Bridge.Tools()
 			return []view.Mount{{
 				Tools: tools, Rules: rules,

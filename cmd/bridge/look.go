@@ -112,6 +112,7 @@ func streamOf(st *observe.Stream) metrics.Stream {
 
 // sights tells what there is to see of every mount, for the pages.
 func (a *administration) sights(mounts *fleet.Fleet) []view.Mount {
+	a.hub.Look(lookAfter)
 	var all []view.Mount
 	for _, m := range mounts.Members() {
 		tools, rules := m.Bridge.Tools()

@@ -291,5 +291,10 @@ func (u *undecided) Knows(id jsonrpc.ID) bool { return u.present().Knows(id) }
 // Record implements downstream.Conversation.
 func (u *undecided) Record() []byte { return u.present().Record() }
 
+// Watch implements downstream.Conversation.
+func (u *undecided) Watch(see func(observe.Flow, downstream.Reply) downstream.Reply) {
+	u.present().Watch(see)
+}
+
 // Look implements downstream.Conversation.
 func (u *undecided) Look() observe.Conversation { return u.present().Look() }

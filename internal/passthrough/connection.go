@@ -163,6 +163,9 @@ func (*connection) Resume(downstream.Caller, []byte, downstream.Reply) error {
 	return downstream.ErrGone
 }
 
+// Watch implements downstream.Conversation: nothing is known of its calls.
+func (*connection) Watch(func(observe.Flow, downstream.Reply) downstream.Reply) {}
+
 // Look implements downstream.Conversation.
 func (c *connection) Look() observe.Conversation {
 	return observe.Conversation{Version: c.Version(), Relayed: true}

@@ -166,6 +166,9 @@ func (c *conversation) Rest(func(downstream.Safe, time.Time) bool) bool { return
 // Renew implements downstream.Conversation.
 func (c *conversation) Renew() {}
 
+// Watch implements downstream.Conversation: nothing is known of its calls.
+func (*conversation) Watch(func(observe.Flow, downstream.Reply) downstream.Reply) {}
+
 // Look implements downstream.Conversation.
 func (c *conversation) Look() observe.Conversation {
 	return observe.Conversation{Version: c.Version(), Relayed: true}

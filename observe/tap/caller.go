@@ -1,6 +1,7 @@
 package tap
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -33,7 +34,7 @@ func (c *caller) Unwrap() upstream.Caller { return c.Caller }
 // Do implements upstream.Caller.
 func (c *caller) Do(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error) {
 	began := time.Now()
-	of, number := origin(call)
+	of, number := c.origin(call)
 	seen := c.begin(call, of, number)
 	traced, call := of.trace(call, number)
 	if seen != nil && notify != nil {
@@ -48,6 +49,9 @@ func (c *caller) Do(ctx context.Context, call *upstream.Call, notify func(jsonrp
 		done.Result, done.Code, done.HTTP = observe.Error, answer.Error.Code, answer.HTTP
 	default:
 		done.Result, done.HTTP, done.Answer = resultOf(answer.ResultType()), answer.HTTP, answer.Result
+	}
+	if seen == nil || seen.of == nil {
+		seen = cmp.Or(c.late(call), seen)
 	}
 	if seen != nil {
 		seen.answered(&done, answer)
@@ -86,21 +90,12 @@ type round struct {
 	id     jsonrpc.ID
 }
 
-// origin returns the call that makes a request, and its how many-th it is; nil: nobody's,
-// or of one that nobody looks at.
-func origin(call *upstream.Call) (of *reply, number int) {
-	if of, _ = call.Origin.(*reply); of != nil {
-		number = int(of.rounds.Add(1))
-	}
-	return of, number
-}
-
 // begin notes a request; nil: nobody looks.
 func (c *caller) begin(call *upstream.Call, of *reply, number int) *round {
 	if !c.tap.open.Load() {
 		return nil
 	}
-	r := &round{tap: c.tap, of: of, number: number, id: jsonrpc.ID(`"up-` + strconv.FormatUint(c.tap.requests.Add(1), 10) + `"`)}
+	r := &round{tap: c.tap, of: of, number: number, id: c.tap.requestID()}
 	msg := jsonrpc.Message{ID: r.id, Method: call.Method, Params: call.Params}
 	r.note(observe.Event{Out: true, Kind: "request", Method: call.Method, Bytes: len(call.Params), Body: c.tap.body(&msg)})
 	return r

@@ -27,6 +27,7 @@ type conversation struct {
 
 // Look implements downstream.Conversation.
 func (c *conversation) Look() observe.Conversation {
+	c.catchUp()
 	seen := c.Conversation.Look()
 	seen.Number = c.number
 	return seen
@@ -133,6 +134,9 @@ func (r *reply) Queue(msg downstream.Message) {
 }
 
 func (r *reply) interim(msg *downstream.Message) {
+	if r.inside() {
+		return
+	}
 	e := observe.Event{Out: true, Kind: "notification", Method: msg.Method, Bytes: len(msg.Params)}
 	if msg.Kind() == jsonrpc.Request {
 		r.asked(msg)
@@ -152,7 +156,7 @@ func (h *Hub) bodyOf(msg jsonrpc.Message) []byte {
 }
 
 // short is enough of a question's id to find its answer, and too little to answer it.
-func short(id jsonrpc.ID) string { return string(id[:min(len(id), 10)]) }
+func short(id jsonrpc.ID) string { return observe.QuestionID(string(id)) }
 
 // Finish implements downstream.Reply.
 func (r *reply) Finish(msg downstream.Message) {
@@ -161,7 +165,9 @@ func (r *reply) Finish(msg downstream.Message) {
 	if msg.Error != nil {
 		e.Kind, e.Status = "error", strconv.Itoa(msg.Error.Code)
 	}
-	r.note(e)
+	if !r.inside() {
+		r.note(e)
+	}
 	r.finished(&msg)
 	r.Reply.Finish(msg)
 }

@@ -24,7 +24,7 @@ func (t *Tap) Remember(watch observe.Watcher) observe.Watcher { return &remember
 // CallEnded implements observe.Watcher.
 func (r *remembering) CallEnded(c observe.Call) {
 	r.Watcher.CallEnded(c)
-	r.tap.pace.count(c.Unusual())
+	r.tap.pace.count(c.Amiss())
 	if c.Unusual() || r.tap.open.Load() {
 		r.tap.remember(c)
 	}

@@ -25,9 +25,9 @@ type sample struct {
 // lately is how far back the samples go.
 const lately = time.Minute
 
-func (p *pace) count(unusual bool) {
+func (p *pace) count(amiss bool) {
 	p.calls.Add(1)
-	if unusual {
+	if amiss {
 		p.failed.Add(1)
 	}
 }

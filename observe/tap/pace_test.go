@@ -24,8 +24,9 @@ func TestThePaceOfCalls(t *testing.T) {
 			hub.Pace("/mcp")
 		}
 		watch.CallEnded(observe.Call{ToolError: true})
+		watch.CallEnded(observe.Call{End: observe.Cancelled, Cause: "operator"}) // as somebody wanted
 		got := hub.Pace("/mcp")
-		if got != (observe.Pace{Calls: 302, Failed: 1, Lately: 61, LatelyFailed: 1, Over: lately}) {
+		if got != (observe.Pace{Calls: 303, Failed: 1, Lately: 62, LatelyFailed: 1, Over: lately}) {
 			t.Errorf("%+v", got)
 		}
 		if n := len(hub.paceOf("/mcp").samples); n > 62 {

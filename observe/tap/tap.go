@@ -26,6 +26,8 @@ type Hub struct {
 	tracer   *traces.Tracer // nil: nothing is traced
 	book     *report.Book   // nil: clients are not counted
 
+	catching sync.Mutex // somebody who has begun to look is told of the calls under way
+
 	mu     sync.Mutex
 	sink   func(*observe.Event) // nil: nobody records
 	ring   []observe.Event      // made when somebody looks first
@@ -146,12 +148,15 @@ func (h *Hub) body(msg *jsonrpc.Message) []byte {
 // note keeps an event.
 func (t *Tap) note(e observe.Event) {
 	e.Mount, e.Method, e.ID = t.path, clip(e.Method), clip(e.ID) // the rest was clipped before
-	e.At = time.Now()
+	past := !e.At.IsZero()                                       // known afterwards, and no message
+	if !past {
+		e.At = time.Now()
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.seq++
 	e.Seq = t.seq
-	if t.sink != nil {
+	if t.sink != nil && !past {
 		t.sink(&e)
 	}
 	if t.ring == nil {

@@ -31,6 +31,8 @@ func (p *peer) Version() mcp.Version { return mcp.V20250618 }
 
 func (p *peer) Look() observe.Conversation { return observe.Conversation{Version: mcp.V20250618} }
 
+func (p *peer) Watch(func(observe.Flow, downstream.Reply) downstream.Reply) {}
+
 func (p *peer) Serve(ctx context.Context, _ downstream.Caller, req downstream.Request, out downstream.Reply) {
 	p.out = out
 	_, _ = p.up.Do(ctx, &upstream.Call{Method: req.Method, Params: req.Params, Origin: out}, func(jsonrpc.Message) {})

@@ -15,6 +15,42 @@ type Actions interface {
 	Level() string
 }
 
+// deedsDone says what was done, for the page that a deed leads to.
+var deedsDone = map[string]string{
+	"end-call":    "The call was ended. Its client has an error that says so.",
+	"end-session": "The session was ended. Its client will find out with its next request.",
+	"level":       "The log has the level that is shown now.",
+}
+
+// confirm asks before something is done that cannot be undone.
+func (v *View) confirm(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	deed := map[string]any{"Do": q.Get("do"), "Mount": q.Get("mount"), "ID": q.Get("id"), "Session": q.Get("session")}
+	switch q.Get("do") {
+	case "end-call":
+		for _, f := range flows(v.look()) {
+			if f.Session.Mount == q.Get("mount") && f.ID == q.Get("id") {
+				deed["Flow"] = f
+				v.show(w, r, "confirm", "End this call?", deed)
+				return
+			}
+		}
+	case "end-session":
+		if s := v.find(r); s != nil {
+			deed["Session"], deed["Of"] = s.ID, s
+			v.show(w, r, "confirm", "End this session?", deed)
+			return
+		}
+	}
+	v.nothing(w, r)
+}
+
+// nothing says that what somebody wanted to do has nothing to do it to any more.
+func (v *View) nothing(w http.ResponseWriter, r *http.Request) {
+	w.WriteHeader(http.StatusNotFound)
+	v.show(w, r, "nothing", "There is nothing like that any more", nil)
+}
+
 // act does what a form wants, and leads back to where it stood.
 func (v *View) act(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
@@ -22,12 +58,19 @@ func (v *View) act(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this is no form of the view", http.StatusBadRequest)
 		return
 	}
-	mount, id, done, back := r.PostForm.Get("mount"), r.PostForm.Get("id"), false, "/waiting"
-	switch r.PostForm.Get("do") {
+	deed, mount, id, done := r.PostForm.Get("do"), r.PostForm.Get("mount"), r.PostForm.Get("id"), false
+	back, to := "/waiting", url.Values{"done": {deed}}
+	switch deed {
 	case "end-call":
 		done = v.opt.Actions.EndCall(mount, id)
+		if session := r.PostForm.Get("session"); session != "" {
+			back = "/session"
+			to.Set("mount", mount)
+			to.Set("id", session)
+		}
 	case "end-session":
-		done, back = v.opt.Actions.EndSession(mount, id), "/sessions?"+url.Values{"mount": {mount}}.Encode()
+		done, back = v.opt.Actions.EndSession(mount, id), "/sessions"
+		to.Set("mount", mount)
 	case "level":
 		done, back = v.opt.Actions.SetLevel(r.PostForm.Get("level")), "/server"
 	default:
@@ -35,10 +78,10 @@ func (v *View) act(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !done {
-		http.Error(w, "there is nothing like that any more", http.StatusNotFound)
+		v.nothing(w, r)
 		return
 	}
-	http.Redirect(w, r, back, http.StatusSeeOther)
+	http.Redirect(w, r, back+"?"+to.Encode(), http.StatusSeeOther)
 }
 
 // maxForm bounds a form, in bytes.

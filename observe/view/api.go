@@ -74,7 +74,7 @@ func (v *View) State() State {
 	s := State{Version: v.opt.Version, Mounts: []MountState{}, Calls: []CallState{}, Sessions: []SessionState{}}
 	for i := range mounts {
 		m := &mounts[i]
-		s.Mounts = append(s.Mounts, MountState{m.Path, m.Target, m.Ready, m.Said, m.Diagnosis.Text, m.Diagnosis.Grave, len(m.All), m.Limit})
+		s.Mounts = append(s.Mounts, MountState{m.Path, m.Target, m.Ready, m.Said, m.Diagnosis.Whole(), m.Diagnosis.Grave, len(m.All), m.Limit})
 	}
 	calls, sessions := flows(mounts), ranked(mounts, (&filter{}).wants)
 	s.MoreCalls, s.MoreSessions = max(0, len(calls)-mostRows), max(0, len(sessions)-mostRows)
@@ -84,7 +84,7 @@ func (v *View) State() State {
 	now := time.Now()
 	for _, one := range sessions[:min(len(sessions), mostRows)] {
 		s.Sessions = append(s.Sessions, SessionState{one.Mount, one.ID, one.Number, one.Client, string(one.Version), one.Transport.String(),
-			now.Sub(one.Began).Seconds(), len(one.Flows), one.Diagnosis.Text, one.Diagnosis.Grave})
+			now.Sub(one.Began).Seconds(), len(one.Flows), one.Diagnosis.Whole(), one.Diagnosis.Grave})
 	}
 	return s
 }
@@ -92,7 +92,7 @@ func (v *View) State() State {
 func callState(f *flow) CallState {
 	return CallState{
 		Mount: f.Session.Mount, Session: f.Session.ID, Client: f.Session.Client, ID: f.ID, Method: f.Method, Name: line(f.Name), Round: f.Rounds(),
-		Who: f.Diagnosis.Who, Waited: f.Waited().Seconds(), Left: max(0, f.Until.Sub(f.Now).Seconds()), Why: f.Diagnosis.Text, Grave: f.Diagnosis.Grave,
+		Who: f.Diagnosis.Who, Waited: f.Waited().Seconds(), Left: f.left().Seconds(), Why: f.Diagnosis.Whole(), Grave: f.Diagnosis.Grave,
 	}
 }
 

@@ -8,18 +8,29 @@ import (
 	"github.com/mcpbridge/bridge/observe"
 )
 
-// diagnosis is one sentence on what something waits for.
+// diagnosis is one sentence on what something waits for, and half a one on what to do.
 type diagnosis struct {
 	Who   string // person, client, server, time, none
 	Text  string
-	Grave bool // somebody should look
+	Grave bool   // somebody should look
+	Do    string // which setting, which side to look at; "" where nothing is to be done
+	Link  string // a page that has more; "" for none
 }
 
-// When a wait is long enough to be told apart from everyday slowness.
+// Whole is both in one text.
+func (d *diagnosis) Whole() string {
+	if d.Do == "" {
+		return d.Text
+	}
+	return d.Text + " " + d.Do + "."
+}
+
+// When a wait is long enough to be told apart from everyday slowness. A client that has
+// never answered is suspected sooner than one that has.
 const (
 	slowServer   = 5 * time.Second
 	silentServer = 20 * time.Second
-	muteClient   = 30 * time.Second
+	muteClient   = 15 * time.Second
 )
 
 // ofFlow says why a call has not ended.
@@ -27,21 +38,31 @@ func ofFlow(f *observe.Flow, s *observe.Sight, now time.Time) diagnosis {
 	waited := span(now.Sub(f.Since))
 	switch {
 	case !f.Reachable:
-		return diagnosis{"client", "The client has gone and has no way back to the answer; the call is given up soon (timeouts.grace).", true}
+		return diagnosis{Who: "client", Grave: true, Text: "The client has gone and has no way back to the answer; the call is given up soon (timeouts.grace).",
+			Do: "See why the client, or a proxy before it, closed the connection"}
 	case f.Waits == observe.ForClient && unread(s):
-		return diagnosis{"client", fmt.Sprintf("The client lost the stream of this call, on which it was asked %s ago. "+
-			"What it missed is kept until it comes back with Last-Event-ID.", waited), true}
+		return diagnosis{Who: "client", Grave: true, Text: fmt.Sprintf("The client lost the stream of this call, on which it was asked %s ago. "+
+			"What it missed is kept until it comes back with Last-Event-ID, %s.", waited, until(f, now)),
+			Do: "Look between client and bridge, such as at a proxy that cuts idle connections; a client that never resumes needs mending itself"}
 	case f.Waits == observe.ForClient:
 		return ofQuestion(f, now)
-	case f.Waits == observe.ForTime && f.StateOnly > 0:
-		return diagnosis{"server", fmt.Sprintf("Going in circles: the server asked nothing and wanted to be called again %d of %d times "+
-			"(%s). The fault is the server's.", f.StateOnly, f.StateMost, f.StateCap), f.StateOnly > 1}
+	case f.StateOnly > 1, f.Waits == observe.ForTime && f.StateOnly > 0:
+		return circling(f, now)
 	case f.Waits == observe.ForTime:
-		return diagnosis{"time", "Waits for a moment before the server is called again: the person may not have finished on a page of the server.", false}
+		return diagnosis{Who: "time", Text: "Waits for a moment before the server is called again: the person may not have finished on a page of the server.",
+			Do: "Nothing, unless the person says to have finished: then look at the server"}
 	case f.Waits == observe.ForTask:
-		return diagnosis{"server", "The server made a task of the call and works on it; the bridge asks from time to time.", false}
+		return diagnosis{Who: "server", Text: fmt.Sprintf("The server made a task of the call %s ago and works on it; the bridge asks from time to time.", span(now.Sub(f.Began))),
+			Do: "Look at the task in the server if it takes too long; timeouts.flow ends it"}
 	}
 	return ofServer(f, now)
+}
+
+// circling is a server that only wants to be called again.
+func circling(f *observe.Flow, now time.Time) diagnosis {
+	return diagnosis{Who: "server", Grave: f.StateOnly > 1, Link: "/server", Text: fmt.Sprintf("Going in circles: the server asked nothing and wanted to be called again, "+
+		"%d of %d times in %s. The fault is the server's.", f.StateOnly, f.StateMost, span(now.Sub(f.Began))),
+		Do: "Look at the server: it answers input_required without inputRequests; the last of these times ends the call (" + f.StateCap + ")"}
 }
 
 func ofServer(f *observe.Flow, now time.Time) diagnosis {
@@ -50,15 +71,13 @@ func ofServer(f *observe.Flow, now time.Time) diagnosis {
 	if f.Round > 0 {
 		round = fmt.Sprintf(", in round %d", f.Round+1)
 	}
-	switch {
-	case f.StateOnly > 1:
-		return diagnosis{"server", fmt.Sprintf("Going in circles: the server asked nothing and wanted to be called again %d of %d times "+
-			"(%s). The fault is the server's.", f.StateOnly, f.StateMost, f.StateCap), true}
-	case silent < slowServer:
-		return diagnosis{"server", "With the server" + round + ".", false}
+	if silent < slowServer {
+		return diagnosis{Who: "server", Text: "With the server" + round + ".", Do: "Nothing yet"}
 	}
-	return diagnosis{"server", fmt.Sprintf("The server has been silent for %s%s: no answer, no progress. It is given up in %s (timeouts.round).",
-		span(silent), round, span(f.Until.Sub(now))), silent >= silentServer}
+	end, setting := bound(f)
+	return diagnosis{Who: "server", Grave: silent >= silentServer, Link: "/server",
+		Text: fmt.Sprintf("The server has been silent for %s%s: no answer, no progress. The call fails at %s, in %s (%s).", span(silent), round, hour(end), span(end.Sub(now)), setting),
+		Do:   "Look at the server, and whether it tells of progress; if the tool needs longer, raise timeouts.round"}
 }
 
 // ofQuestion says who has a question, and whether to expect an answer.
@@ -68,23 +87,56 @@ func ofQuestion(f *observe.Flow, now time.Time) diagnosis {
 		if !q.Asked || q.Answered {
 			continue
 		}
-		until := fmt.Sprintf("until %s, in %s (timeouts.server-request)", f.Until.Format("15:04:05"), span(f.Until.Sub(now)))
+		asked := fmt.Sprintf("asked for %s %s ago", article(q.Kind), span(waited))
 		switch {
 		case !q.Proven && waited >= muteClient:
-			return diagnosis{"client", fmt.Sprintf("The client was asked for %s %s ago and has never answered such a question, although it declared that it can: "+
-				"it probably shows nothing. It may answer %s.", article(q.Kind), span(waited), until), true}
-		case q.Kind == observe.Sampling:
-			return diagnosis{"client", fmt.Sprintf("Waits for the client's model, asked %s ago; it may answer %s.", span(waited), until), false}
-		case q.Kind == observe.Roots:
-			return diagnosis{"client", fmt.Sprintf("Waits for the client's list of roots, asked %s ago.", span(waited)), false}
+			return diagnosis{Who: "client", Grave: true, Text: fmt.Sprintf("The client was %s and has never answered such a question, although it declared that it can: "+
+				"it probably shows nothing. It may answer %s; then the call fails, and it is not asked any more.", asked, until(f, now)),
+				Do: "See whether the client shows a question; " + instead(q.Kind)}
+		case q.Kind == observe.Sampling, q.Kind == observe.Roots:
+			return diagnosis{Who: "client", Text: fmt.Sprintf("Waits for the client's %s, %s; it may answer %s.", map[bool]string{true: "model", false: "list of roots"}[q.Kind == observe.Sampling],
+				asked, until(f, now)), Do: "Look at the client if it takes long; " + instead(q.Kind)}
 		}
-		proof := "This client has not answered a question yet."
-		if q.Proven {
-			proof = "This client has answered questions before."
+		d := diagnosis{Who: "person", Text: fmt.Sprintf("Waits for a person, who was %s and may answer %s. This client has answered questions before.", asked, until(f, now)),
+			Do: "Nothing is wrong: the question is on somebody's screen; timeouts.server-request says how long they have"}
+		if !q.Proven {
+			d.Text = fmt.Sprintf("Waits for a person, who was %s and may answer %s. This client has not answered a question yet: it may show nothing.", asked, until(f, now))
+			d.Do = "See whether the client shows a question"
 		}
-		return diagnosis{"person", fmt.Sprintf("Waits for a person, who was asked for %s %s ago and may answer %s. %s", article(q.Kind), span(waited), until, proof), false}
+		return d
 	}
-	return diagnosis{"client", "Waits for the client.", false}
+	return diagnosis{Who: "client", Text: fmt.Sprintf("Waits for the client, for %s.", span(waited)), Do: "Look at the client if it takes long"}
+}
+
+// until says when the wait of a question ends.
+func until(f *observe.Flow, now time.Time) string {
+	at, setting := bound(f)
+	return fmt.Sprintf("until %s, in %s (%s)", hour(at), span(at.Sub(now)), setting)
+}
+
+// bound is when a wait ends the call, and the setting that says so.
+func bound(f *observe.Flow) (at time.Time, setting string) {
+	switch {
+	case f.Waits == observe.ForTime, f.Waits == observe.ForTask, !f.Deadline.IsZero() && f.Deadline.Before(f.Until):
+		return f.Deadline, "timeouts.flow"
+	case f.Waits == observe.ForClient:
+		return f.Until, "timeouts.server-request"
+	}
+	return f.Until, "timeouts.round"
+}
+
+// hour is a time of day, with the zone that it is of.
+func hour(t time.Time) string { return t.Format("15:04:05 MST") }
+
+// instead says who could answer in place of a client.
+func instead(k observe.Kind) string {
+	switch k {
+	case observe.Sampling:
+		return "a model of yours can answer instead (sampling.provider)"
+	case observe.Roots:
+		return "the configuration can answer instead (roots)"
+	}
+	return "a person can answer on a page instead (questions: page)"
 }
 
 func article(k observe.Kind) string {
@@ -119,7 +171,7 @@ func unread(s *observe.Sight) bool {
 
 // ofSession says the gravest thing about a session.
 func ofSession(s *session) diagnosis {
-	best := diagnosis{"none", "Nothing is under way.", false}
+	best := diagnosis{Who: "none", Text: "Nothing is under way."}
 	for _, f := range s.Flows {
 		if best.Who == "none" || f.Diagnosis.Grave && !best.Grave {
 			best = f.Diagnosis
@@ -130,78 +182,16 @@ func ofSession(s *session) diagnosis {
 	}
 	for _, st := range s.Streams {
 		if st.Ended && st.Missing > 0 && !st.Attached {
-			return diagnosis{"client", fmt.Sprintf("A call was answered, and nobody fetched the answer: stream %d holds %s that reached no connection. "+
-				"It is kept for a while (timeouts.retention).", st.ID, plural(st.Missing, "event")), true}
+			return diagnosis{Who: "client", Grave: true, Text: fmt.Sprintf("A call was answered, and nobody fetched the answer: stream %d holds %s that reached no connection. "+
+				"It is kept for a while (timeouts.retention).", st.ID, plural(st.Missing, "event")),
+				Do: "Look between client and bridge, such as at a proxy; the client can fetch it with Last-Event-ID"}
 		}
 	}
 	if len(s.Distrusted) > 0 {
-		return diagnosis{"client", "Not asked for " + strings.Join(s.Distrusted, ", ") + " any more: the client declared it and did not serve it.", true}
+		return diagnosis{Who: "client", Grave: true, Text: "Not asked for " + strings.Join(s.Distrusted, ", ") + " any more: the client declared it and did not serve it.",
+			Do: "Mend or update the client; others can answer in its place (questions: page, sampling.provider, roots)"}
 	}
 	return best
-}
-
-// ofMount sums a mount up.
-func ofMount(m *Mount, sessions []*session) diagnosis {
-	if !m.Ready {
-		return diagnosis{"server", "Clients cannot be served: " + m.Said, true}
-	}
-	waits := map[string]int{}
-	total, grave, unfetched := 0, 0, 0
-	var oldest time.Duration
-	for _, s := range sessions {
-		for i := range s.Flows {
-			f := &s.Flows[i]
-			total++
-			waits[f.Diagnosis.Who]++
-			oldest = max(oldest, f.Waited())
-			if f.Diagnosis.Grave {
-				grave++
-			}
-		}
-		if len(s.Flows) == 0 && s.Diagnosis.Grave {
-			unfetched++
-		}
-	}
-	var said []string
-	if total > 0 {
-		said = append(said, fmt.Sprintf("%s under way, %s; the longest wait is %s", plural(total, "call"), split(waits), span(oldest)))
-	}
-	if grave > 0 {
-		said = append(said, plural(grave, "call needs", "calls need")+" a look")
-	}
-	if unfetched > 0 {
-		said = append(said, plural(unfetched, "session")+" with something that the client never got or never answered")
-	}
-	if n := len(m.Omissions); n > 0 {
-		said = append(said, plural(n, "entry", "entries")+" of the server's lists not shown to clients")
-	}
-	if len(said) == 0 {
-		return diagnosis{"none", fmt.Sprintf("All is well: %s, nothing waits.", plural(len(sessions), "session")), false}
-	}
-	text := strings.Join(said, "; ") + "."
-	return diagnosis{"none", strings.ToUpper(text[:1]) + text[1:], grave+unfetched > 0}
-}
-
-func split(waits map[string]int) string {
-	var parts []string
-	for _, who := range []string{"person", "client", "server", "time"} {
-		if n := waits[who]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d with %s", n, map[string]string{
-				"person": "a person", "client": "the client", "server": "the server", "time": "the clock",
-			}[who]))
-		}
-	}
-	return strings.Join(parts, ", ")
-}
-
-func plural(n int, word string, many ...string) string {
-	switch {
-	case n == 1:
-		return "1 " + word
-	case len(many) > 0:
-		return fmt.Sprint(n, " ", many[0])
-	}
-	return fmt.Sprint(n, " ", word, "s")
 }
 
 // span words a time for people.
@@ -217,4 +207,30 @@ func span(d time.Duration) string {
 		return fmt.Sprintf("%d min", int(d.Minutes()))
 	}
 	return fmt.Sprintf("%d h", int(d.Hours()))
+}
+
+// exact words a stretch of time that is over: below ten seconds to a tenth.
+func exact(d time.Duration) string {
+	switch {
+	case d >= 0 && d < time.Millisecond:
+		return "<1 ms"
+	case d < time.Second:
+		return span(d)
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	}
+	return span(d.Round(time.Second))
+}
+
+// whom names who is waited for, as timelines have it.
+func whom(who string) string {
+	switch who {
+	case "time":
+		return "bridge"
+	case "pause":
+		return "a pause that the server wanted"
+	case "unseen":
+		return "before anybody looked"
+	}
+	return who
 }

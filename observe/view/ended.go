@@ -36,56 +36,70 @@ func (v *View) endsOf(most int, wanted func(*observe.Ended) bool) (found []*ende
 		return nil
 	}
 	now := time.Now()
-	open := map[[2]string]bool{}
+	open, left := map[[2]string]bool{}, map[string][]observe.Omission{}
 	for _, m := range v.opt.Look() {
+		left[m.Path] = m.Omissions
 		for _, s := range m.Sessions {
 			open[[2]string{m.Path, s.ID}] = true
 		}
 	}
 	for _, e := range v.opt.Ends(most, wanted) {
-		found = append(found, &ended{Ended: e, Diagnosis: ofEnd(&e), Ago: now.Sub(e.At), Live: open[[2]string{e.Mount, e.Session}]})
+		found = append(found, &ended{Ended: e, Diagnosis: ofEnd(&e, left[e.Mount]), Ago: now.Sub(e.At), Live: open[[2]string{e.Mount, e.Session}]})
 	}
 	return found
 }
 
-// ofEnd says why a call ended as it did.
-func ofEnd(e *observe.Ended) diagnosis {
+// ofEnd says why a call ended as it did. left has what is not shown of the server's lists.
+func ofEnd(e *observe.Ended, left []observe.Omission) diagnosis {
 	if !e.Unusual() {
-		return diagnosis{"none", "Answered with a result.", false}
+		return diagnosis{Who: "none", Text: "Answered with a result."}
 	}
 	if e.End == observe.Complete {
-		return diagnosis{"server", "The tool answered that it failed (isError). To the bridge that is a result.", false}
+		return diagnosis{Who: "server", Text: "The tool answered that it failed (isError). To the bridge that is a result.", Do: "Look at the tool in the server; the client has its words"}
+	}
+	for _, o := range left {
+		if e.Name != "" && e.Name == o.Name && (e.Cause == "refused" || e.Cause == "server_error") {
+			return diagnosis{Who: "server", Text: "Clients are not offered " + line(o.Name) + ": " + long(o.Reason) + ". The fault is the server's.", Grave: true,
+				Do: "Mend what the server says of it in " + o.Method, Link: "/server"}
+		}
 	}
 	if d, known := endings[e.Cause]; known {
 		return d
 	}
 	switch e.End {
 	case observe.Cancelled:
-		return diagnosis{"client", "The client cancelled it.", false}
+		return diagnosis{Who: "client", Text: "The client cancelled it.", Do: "Nothing, unless clients do so often: then they wait less long than the server needs"}
 	case observe.Expired:
-		return diagnosis{"time", "A time limit passed: " + e.Cause + ".", true}
+		return diagnosis{Who: "time", Text: "A time limit passed.", Grave: true, Do: "See what it waited for, and raise " + e.Cause + " if that may take longer"}
 	case observe.Evicted:
-		return diagnosis{"client", "It made way for another call of its session: " + e.Cause + ".", true}
+		return diagnosis{Who: "client", Text: "It made way for another call of its session.", Grave: true, Do: "See why so many calls wait, and raise " + e.Cause + " if they may"}
 	}
-	return diagnosis{"server", "The server gave no usable answer: " + e.Cause + ".", true}
+	return diagnosis{Who: "server", Text: "The server gave no usable answer: " + e.Cause + ".", Grave: true, Do: "Look at the server, and the way there; the log says more", Link: "/server"}
 }
 
 // endings are the causes that have a sentence of their own.
 var endings = map[string]diagnosis{
-	"client":         {"client", "The client cancelled it.", false},
-	"operator":       {"operator", "Somebody ended it in this view.", false},
-	"shutdown":       {"bridge", "The bridge stopped.", false},
-	"refused":        {"client", "The bridge refused it: it is not offered, or its parameters are wrong. The client has the reason in its error.", false},
-	"server_error":   {"server", "The server answered with an error, which the client got.", true},
-	"not_declared":   {"client", "The server wanted to ask something that the client did not declare that it can be asked, so it was not asked.", true},
-	"no_answer":      {"client", "The client gave no usable answer to a question without which the call cannot go on.", true},
-	"violation":      {"server", "The server broke a rule of the protocol; the log names it.", true},
-	"timeouts.round": {"server", "The server was silent for too long (timeouts.round): no answer, no progress.", true},
-	"timeouts.flow":  {"time", "The whole call took longer than a call may (timeouts.flow).", true},
-	"timeouts.grace": {"client", "The client had gone and had no way back to the answer (timeouts.grace).", true},
-	"limits.flows":   {"client", "Too many calls of its session waited (limits.flows); the oldest gave way.", true},
-	"limit":          {"server", "It reached a limit of the bridge, such as rounds (limits.rounds, limits.state-only-rounds); the client's error names it.", true},
-	"internal":       {"bridge", "The bridge itself failed; the log has more.", true},
-	"lost":           {"server", "The connection to the server broke before its answer came.", true},
-	"unauthorized":   {"client", "The server wants other credentials; the client was told.", true},
+	"client":   {Who: "client", Text: "The client cancelled it.", Do: "Nothing, unless clients do so often: then they wait less long than the server needs"},
+	"operator": {Who: "operator", Text: "Somebody ended it in this view.", Do: "Nothing: the client has an error that says so"},
+	"shutdown": {Who: "bridge", Text: "The bridge stopped.", Do: "With a store (store) calls that wait outlive a restart"},
+	"refused": {Who: "client", Text: "The bridge refused it: it is not offered, or its parameters are wrong.",
+		Do: "Look at the client, which has the reason in its error, and at what clients of its revision get", Link: "/server"},
+	"server_error": {Who: "server", Text: "The server answered with an error, which the client got.", Grave: true, Do: "Look at the server, or at what the client asked for", Link: "/server"},
+	"not_declared": {Who: "client", Text: "The server wanted to ask something that the client did not declare that it can be asked, so it was not asked.", Grave: true,
+		Do: "Others can answer in the client's place: questions: page, sampling.provider, roots"},
+	"no_answer": {Who: "client", Text: "The client gave no usable answer to a question without which the call cannot go on.", Grave: true,
+		Do: "See whether the client shows questions; others can answer in its place: questions: page, sampling.provider, roots"},
+	"violation":      {Who: "server", Text: "The server broke a rule of the protocol; the log names it. The fault is the server's.", Grave: true, Do: "Mend the server; bridge check says what else it does", Link: "/server"},
+	"timeouts.round": {Who: "server", Text: "The server was silent for too long: no answer, no progress.", Grave: true, Do: "Look at the server; if the tool needs longer, have it tell of progress, or raise timeouts.round", Link: "/server"},
+	"timeouts.flow":  {Who: "time", Text: "The whole call took longer than a call may.", Grave: true, Do: "See what it waited for, and raise timeouts.flow if that may take longer"},
+	"timeouts.grace": {Who: "client", Text: "The client had gone and had no way back to the answer.", Grave: true, Do: "See why the client, or a proxy before it, closed the connection; timeouts.grace is how long it is waited for"},
+	"limits.flows":   {Who: "client", Text: "Too many calls of its session waited; the oldest gave way.", Grave: true, Do: "See why so many calls wait, and raise limits.flows if they may"},
+	"limits.rounds": {Who: "server", Text: "The server wanted more rounds than a call may have.", Grave: true,
+		Do: "Look at the server: it asks again and again; raise limits.rounds if it has to", Link: "/server"},
+	"limits.state-only-rounds": {Who: "server", Text: "The server went in circles: it asked nothing, and wanted to be called again too often. The fault is the server's.", Grave: true,
+		Do: "Look at the server: it answers input_required without inputRequests; raise limits.state-only-rounds if it has to", Link: "/server"},
+	"limit":        {Who: "server", Text: "A task of the server asked for more than one may.", Grave: true, Do: "Look at the server: it asks again and again", Link: "/server"},
+	"internal":     {Who: "bridge", Text: "The bridge itself failed; the log has more.", Grave: true, Do: "Report it, with the lines of the log"},
+	"lost":         {Who: "server", Text: "The connection to the server broke before its answer came.", Grave: true, Do: "Look at the server, and at what is before it", Link: "/server"},
+	"unauthorized": {Who: "client", Text: "The server wants other credentials; the client was told.", Grave: true, Do: "Sign in again in the client, or look at the credentials that the bridge is configured with"},
 }

@@ -43,6 +43,8 @@ func (t *translation) Same() bool { return t.From != "" && len(t.Changes) == 0 }
 type band struct {
 	Call   uint64
 	Method string
+	Name   string // of the tool or prompt
+	Late   bool   // nobody looked when it began
 	Began  time.Time
 	State  string // how it ended; "" while it goes on
 	Took   time.Duration
@@ -66,7 +68,7 @@ func lanes(events []observe.Event, now time.Time, payloads bool) []*band {
 		}
 		b := calls[e.Call]
 		if b == nil || e.Call == 0 {
-			b = &band{Call: e.Call, Method: e.Method, Began: e.At}
+			b = &band{Call: e.Call, Method: e.Method, Name: e.Name, Began: e.At}
 			bands = append(bands, b)
 			calls[e.Call] = b
 		}
@@ -91,9 +93,10 @@ func (b *band) add(e observe.Event) {
 	a.Text = describe(&e)
 	if n := len(b.Arrows); n > 0 {
 		if gone := e.At.Sub(b.Arrows[n-1].At); gone >= noticeable {
-			a.Gap, a.Gone = waitedFor(&e), gone
+			a.Gap, a.Gone = waitedFor(&b.Arrows[n-1].Event, &e), gone
 		}
 	}
+	b.Late = b.Late || e.Kind == begun
 	if last(&e) {
 		b.State, b.Took, b.Failed = e.Status, e.Took, e.Kind == "error"
 	}
@@ -105,9 +108,31 @@ func last(e *observe.Event) bool {
 	return e.Hop == observe.Downstream && e.Out && (e.Kind == "response" || e.Kind == "error" || e.Kind == "end")
 }
 
-// waitedFor says who took the time before a message.
-func waitedFor(e *observe.Event) string {
+// begun is the kind of an event that is no message: of a call that somebody began to look
+// at after it had begun.
+const begun = "begun"
+
+// Begun reports whether it is no message.
+func (a *arrow) Begun() bool { return a.Kind == begun }
+
+// Title names what was called.
+func (b *band) Title() string {
 	switch {
+	case b.Name != "":
+		return b.Name
+	case b.Method != "":
+		return b.Method
+	}
+	return "answer"
+}
+
+// waitedFor says who took the time before a message, by the one before it.
+func waitedFor(before, e *observe.Event) string {
+	switch {
+	case before.Kind == begun:
+		return "unseen"
+	case e.Hop == observe.Upstream && e.Out && before.Hop == observe.Upstream && !before.Out:
+		return pausedBy(before)
 	case e.Kind == "answer" && (e.Method == mcp.MethodSamplingCreateMessage || e.Method == mcp.MethodRootsList):
 		return "client"
 	case e.Kind == "answer":
@@ -118,6 +143,15 @@ func waitedFor(e *observe.Event) string {
 		return "client"
 	}
 	return "time"
+}
+
+// pausedBy says for whom the bridge waits between two requests to the server: the one that
+// has just answered, most often because it wanted so.
+func pausedBy(answer *observe.Event) string {
+	if answer.Status == observe.Task.String() || answer.Method == mcp.MethodTasksGet {
+		return "server" // it works on the task
+	}
+	return "pause"
 }
 
 // spent is a stretch of a call's time.
@@ -135,17 +169,18 @@ func (b *band) spend(now time.Time) {
 	}
 	end := b.Arrows[len(b.Arrows)-1].At
 	note := func(who string, d time.Duration, going bool) {
+		if d < time.Millisecond { // not worth a word
+			return
+		}
 		if n := len(b.Spent); n > 0 && b.Spent[n-1].Who == who {
 			b.Spent[n-1].For += d
 			b.Spent[n-1].Going = going
 			return
 		}
-		if d > 0 {
-			b.Spent = append(b.Spent, spent{Who: who, For: d, Going: going})
-		}
+		b.Spent = append(b.Spent, spent{Who: who, For: d, Going: going})
 	}
 	for i := range b.Arrows[1:] {
-		note(waitedFor(&b.Arrows[i+1].Event), b.Arrows[i+1].At.Sub(b.Arrows[i].At), false)
+		note(waitedFor(&b.Arrows[i].Event, &b.Arrows[i+1].Event), b.Arrows[i+1].At.Sub(b.Arrows[i].At), false)
 	}
 	if b.State == "" && now.After(end) {
 		note(b.waitsFor(), now.Sub(end), true)
@@ -171,8 +206,12 @@ func (b *band) waitsFor() string {
 			return "person"
 		case e.Up && e.Out:
 			return "server"
-		case e.Up && e.Kind == "response", e.Kind == "answer":
+		case e.Up && (e.Kind == "response" || e.Kind == "error"):
+			return pausedBy(&e.Event)
+		case e.Kind == "answer":
 			return "time"
+		case e.Kind == begun && e.Status == observe.ForTime.String():
+			return "pause"
 		}
 	}
 	return "server"
@@ -192,6 +231,8 @@ func describe(e *observe.Event) string {
 		name = "error " + e.Status
 	case "end":
 		name = e.Status
+	case begun:
+		name = "began before anybody looked"
 	case "request":
 		if e.Round > 0 {
 			name = fmt.Sprintf("round %d: %s", e.Round, e.Method)

@@ -48,16 +48,50 @@ type flow struct {
 // Age is for how long the call has been under way.
 func (f *flow) Age() time.Duration { return f.Now.Sub(f.Began) }
 
-// Waited is for how long it has waited as it does now.
-func (f *flow) Waited() time.Duration { return f.Now.Sub(f.Since) }
-
-// Left is how much of the present wait is left, in percent.
-func (f *flow) Left() int {
-	whole, left := f.Until.Sub(f.Since), f.Until.Sub(f.Now)
-	if whole <= 0 {
-		return 0
+// Waited is for how long it has waited as it does now; in a circle, from its beginning.
+func (f *flow) Waited() time.Duration {
+	if f.StateOnly > 1 {
+		return f.Age()
 	}
-	return int(max(0, min(100, 100*left/whole)))
+	return f.Now.Sub(f.Since)
+}
+
+// wait is how much of a wait is left before it ends the call.
+type wait struct {
+	Left, Whole time.Duration
+	Percent     int
+	Setting     string // that says so
+}
+
+// Wait is how much is left of the present wait; nil: nothing.
+func (f *flow) Wait() *wait {
+	end, setting := bound(&f.Flow)
+	from := f.Since
+	if setting == "timeouts.flow" {
+		from = f.Began
+	}
+	w := &wait{Left: end.Sub(f.Now), Whole: end.Sub(from), Setting: setting}
+	if w.Left <= 0 || w.Whole <= 0 {
+		return nil
+	}
+	w.Percent = int(min(100, 100*w.Left/w.Whole))
+	return w
+}
+
+// left is how long the present wait may go on.
+func (f *flow) left() time.Duration {
+	if w := f.Wait(); w != nil {
+		return w.Left
+	}
+	return 0
+}
+
+// Clock says for how long the call has waited, in words that say what is counted.
+func (f *flow) Clock() string {
+	if f.Waits == observe.ForTime || f.Waits == observe.ForTask || f.StateOnly > 1 {
+		return "under way for " + span(f.Age())
+	}
+	return "waits for " + span(f.Waited())
 }
 
 // Rounds is how many requests to the server the call has taken.
@@ -97,10 +131,15 @@ func clientName(info []byte) string {
 const maxText = 80
 
 // line makes a peer's text short and one line.
-func line(text string) string {
+func line(text string) string { return cut(text, maxText) }
+
+// long is line for what the bridge says itself with a peer's words in it.
+func long(text string) string { return cut(text, 4*maxText) }
+
+func cut(text string, most int) string {
 	text = strings.Join(strings.Fields(text), " ")
-	if runes := []rune(text); len(runes) > maxText {
-		text = string(runes[:maxText]) + "…"
+	if runes := []rune(text); len(runes) > most {
+		text = string(runes[:most]) + "…"
 	}
 	return text
 }

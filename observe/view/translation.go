@@ -186,6 +186,7 @@ func (t *translating) last(a *arrow) {
 	switch from := t.answer; {
 	case a.Kind == "end":
 		a.Why, a.Rules = "The client gave the call up and gets no answer.", diff.Rules("D-T13")
+	case from == nil && t.band.Late: // what it was is not known
 	case from == nil && a.Kind == "error":
 		a.Why, a.Rules = "The bridge answers this itself.", diff.Rules("F-2")
 	case from == nil:

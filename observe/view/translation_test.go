@@ -158,7 +158,7 @@ func TestEveryEndHasASentence(t *testing.T) {
 				}
 			}
 		}), "something new", "") {
-			if d := ofEnd(&observe.Ended{Call: observe.Call{End: end, Cause: cause}}); d.Text == "" || d.Who == "" {
+			if d := ofEnd(&observe.Ended{Call: observe.Call{End: end, Cause: cause}}, nil); d.Text == "" || d.Who == "" || d.Do == "" && end != observe.Complete {
 				t.Errorf("%s, %s: %+v", end, cause, d)
 			}
 		}

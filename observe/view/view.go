@@ -45,11 +45,11 @@ type View struct {
 var files embed.FS
 
 var pages = template.Must(template.New("").Funcs(template.FuncMap{
-	"span": span, "line": line, "unquoted": func(id string) string { return strings.Trim(id, "\"") }, "capabilities": capabilities, "plural": plural, "clock": clock,
+	"span": span, "exact": exact, "long": long, "whom": whom, "hour": hour, "line": line, "unquoted": func(id string) string { return strings.Trim(id, "\"") }, "capabilities": capabilities, "plural": plural, "clock": clock,
 	"offers": offers, "questions": questions, "itself": itself, "revisions": func() []string { return revisions }, "levels": func() []string { return levels },
 }).ParseFS(files, "templates/*.html"))
 
-func clock(t time.Time) string { return t.Format("15:04:05.000") }
+func clock(t time.Time) string { return t.Format("15:04:05.000 MST") }
 
 // New returns the pages.
 func New(opt Options) *View {
@@ -68,6 +68,7 @@ func New(opt Options) *View {
 	v.mux.HandleFunc("GET /recording.jsonl", v.download)
 	if opt.Actions != nil {
 		v.mux.HandleFunc("POST /action", v.act)
+		v.mux.HandleFunc("GET /confirm", v.confirm)
 	}
 	v.mux.Handle("GET /static/", http.FileServerFS(files))
 	return v
@@ -83,6 +84,8 @@ type page struct {
 	Recording            bool
 	Actions              Actions // nil: people may only look
 	Now                  time.Time
+	Still                bool   // it stays as it is
+	Done                 string // what was done just now, in words; "" for nothing
 	Data                 any
 }
 
@@ -94,7 +97,7 @@ func (v *View) show(w http.ResponseWriter, r *http.Request, name, title string, 
 	}
 	var body bytes.Buffer
 	p := page{Title: title, Here: r.URL.Path, Version: v.opt.Version, Payloads: v.opt.Payloads, Recording: v.opt.Recording.RecordingState().On,
-		Actions: v.opt.Actions, Now: time.Now(), Data: data}
+		Actions: v.opt.Actions, Now: time.Now(), Still: r.Method == http.MethodPost, Done: deedsDone[r.URL.Query().Get("done")], Data: data}
 	t, err := pages.Clone()
 	if err == nil {
 		_, err = t.AddParseTree("live", t.Lookup(name).Tree)
@@ -117,11 +120,15 @@ type mountSaid struct {
 	Diagnosis diagnosis
 	Versions  []count
 	Waiting   int
+	Hidden    []observe.Omission // some of what clients do not get to see
 	// Of the page about servers only:
 	Offers     []offer
 	MoreOffers int
 	Way        *observe.Behind // nil: nobody knows
 }
+
+// mostHidden bounds how many entries that clients do not get the overview names.
+const mostHidden = 3
 
 // look reads everything anew.
 func (v *View) look() []mountSaid {
@@ -134,6 +141,7 @@ func (v *View) look() []mountSaid {
 			s.Waiting += len(one.Flows)
 			s.All = append(s.All, one)
 		}
+		s.Hidden = m.Omissions[:min(len(m.Omissions), mostHidden)]
 		s.Diagnosis, s.Versions = ofMount(&m, s.All), versions(s.All)
 		said = append(said, s)
 	}

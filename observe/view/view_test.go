@@ -219,14 +219,14 @@ func TestActionsAreThereOnlyIfAllowed(t *testing.T) {
 	if status, _ := post(looking, "do=end-call&mount=/mcp&id=f1"); status != 404 && status != 405 {
 		t.Errorf("who may only look ended a call: %d", status)
 	}
-	if _, body := get(looking, "/session?mount=/mcp&id=S1"); strings.Contains(body, "/action") {
+	if _, body := get(looking, "/session?mount=/mcp&id=S1"); strings.Contains(body, "/confirm") {
 		t.Error("who may only look is shown actions")
 	}
 	var deeds done
 	options := looking.opt
 	options.Actions = &deeds
 	acting := New(options)
-	if _, body := get(acting, "/session?mount=/mcp&id=S1"); strings.Count(body, "/action") != 2 {
+	if _, body := get(acting, "/session?mount=/mcp&id=S1"); strings.Count(body, "/confirm") != 2 {
 		t.Error("actions are missing")
 	}
 	for form, want := range map[string]int{

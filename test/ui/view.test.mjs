@@ -66,7 +66,11 @@ test("it says why each of the six calls hangs", async () => {
   for (const [client, reason] of Object.entries(reasons)) {
     const flow = page.locator("article.flow", { hasText: client });
     await flow.filter({ hasText: reason }).waitFor({ timeout: 60_000 });
+    await flow.getByText(/What to do: /).waitFor();
+    await flow.getByText(/left \((timeouts|limits)\.[a-z-]+\)/).waitFor(); // the limit has a name and a number
   }
+  await page.goto(at.admin);
+  await page.getByText(/Clients are not offered draw_chart: .*x-mcp-header.*The fault is the server's/s).waitFor();
   await page.goto(at.admin + "server");
   await page.getByRole("row", { name: /draw_chart.*x-mcp-header/ }).waitFor();
   assert.deepEqual(faults, []);
@@ -123,7 +127,7 @@ test("a question appears, ages, and its answer moves the flow, in the lanes of t
   await refreshed;
   await refreshed.then(() => page.waitForResponse((answer) => answer.url().includes("/session?")));
   assert.equal(await lanes.locator("details.arrow[open]").count(), 4, "what a person opened was closed");
-  const timeline = lanes.getByRole("img", { name: /who was waited for: .*person \d+ s/ });
+  const timeline = lanes.getByRole("img", { name: /who was waited for: .*person [\d.]+ s/ });
   await timeline.waitFor();
   await lanes.locator(".spent li", { hasText: "person" }).waitFor(); // the colours are words, too
   await picture(page, "lanes-light");
@@ -166,6 +170,31 @@ async function act(name) {
   };
 }
 
+test("the rest of a call is seen that began while nobody looked", async () => {
+  const actor = await act("late");
+  const asked = await actor.call();
+  const { context, page, faults } = await enter("sessions?client=late");
+  await page.getByRole("row", { name: /late/ }).getByRole("link").click();
+  const band = page.locator("article.band", { hasText: "book_flight" });
+  await band.waitFor();
+  await actor.answer(asked);
+  for (const text of ["answer (result)", "round 2: tools/call", "complete"]) await band.getByText(text, { exact: false }).first().waitFor();
+  assert.deepEqual(faults, []);
+  await context.close();
+});
+
+test("the lanes blame who wanted a pause, and name their columns", async () => {
+  const { context, page, faults } = await enter("sessions?client=goes-in-circles");
+  await page.getByRole("row", { name: /goes-in-circles/ }).getByRole("link").click();
+  const band = page.locator("article.band", { hasText: "busy_queue" });
+  await band.getByText("bridge ⇄ server", { exact: true }).waitFor();
+  await band.locator(".gap", { hasText: /of a pause that the server wanted/ }).first().waitFor({ timeout: 30_000 });
+  assert.equal(await band.locator(".spent li", { hasText: /^bridge/ }).count(), 0, "the bridge is blamed");
+  await picture(page, "circle-light");
+  assert.deepEqual(faults, []);
+  await context.close();
+});
+
 test("a call that failed is kept with its cause", async () => {
   const actor = await act("fails");
   await (await actor.fail()).text();
@@ -174,7 +203,7 @@ test("a call that failed is kept with its cause", async () => {
   await failed.filter({ hasText: "The server answered with an error" }).waitFor();
   await failed.filter({ hasText: /cause server_error.*code -32602/s }).waitFor();
   assert.doesNotMatch(await page.content(), secrets);
-  await failed.getByRole("link").click();
+  await failed.getByRole("link", { name: "no_such_tool" }).click();
   await page.getByRole("heading", { name: "Calls that did not complete" }).waitFor();
   await picture(page, "failed-light");
   assert.deepEqual(faults, []);
@@ -234,12 +263,19 @@ test("a call and a session can be ended", async () => {
   const actor = await act("to-end");
   await page.getByRole("row", { name: /to-end/ }).getByRole("link").click();
   await actor.call();
-  await page.getByRole("button", { name: "End this call" }).click();
-  await page.getByRole("heading", { name: "What waits" }).waitFor();
+  await page.getByRole("button", { name: "End this call…" }).click();
+  await page.getByRole("heading", { name: "End this call?" }).waitFor();
+  await picture(page, "confirm-light");
+  await page.getByRole("link", { name: "No, go back" }).click();
+  await page.getByRole("button", { name: "End this call…" }).click();
+  await page.getByRole("button", { name: "End this call", exact: true }).click();
+  await page.getByText("The call was ended.").waitFor();
+  await page.locator("article.flow", { hasText: "Somebody ended it in this view" }).waitFor();
   await page.goto(at.admin + "sessions?client=to-end");
   await page.getByRole("row", { name: /to-end.*Nothing is under way/ }).getByRole("link").click();
-  await page.getByRole("button", { name: "End this session" }).click();
-  await page.getByRole("heading", { name: "Sessions" }).waitFor();
+  await page.getByRole("button", { name: "End this session…" }).click();
+  await page.getByRole("button", { name: "End this session", exact: true }).click();
+  await page.getByText("The session was ended.").waitFor();
   await page.goto(at.admin + "sessions?client=to-end");
   await page.getByText(/^0 of \d+/).waitFor();
   assert.deepEqual(faults, []);
@@ -266,6 +302,7 @@ test("the keyboard reaches everything", async () => {
   await page.getByRole("heading", { name: "Sessions" }).waitFor();
   await page.getByRole("button", { name: "Pause" }).press("Enter");
   await page.getByRole("button", { name: "Go on", pressed: true }).waitFor();
+  await page.getByText(/^Paused: this page shows what was at /).waitFor();
   await context.close();
 });
 

@@ -3,6 +3,7 @@
 const live = document.getElementById("live");
 const told = document.getElementById("connection");
 const pause = document.getElementById("pause");
+const stopped = document.getElementById("paused");
 const every = 1000;
 let paused = false;
 
@@ -45,7 +46,7 @@ function morph(from, to) {
 }
 
 async function refresh() {
-  if (paused || document.hidden) return;
+  if (paused || document.hidden || live.dataset.still !== undefined) return;
   try {
     const answer = await fetch(location.href, { headers: { "X-Part": "live" } });
     if (answer.status === 401) {
@@ -70,6 +71,9 @@ pause.addEventListener("click", () => {
   paused = !paused;
   pause.setAttribute("aria-pressed", String(paused));
   pause.textContent = paused ? "Go on" : "Pause";
+  stopped.hidden = !paused;
+  stopped.textContent = paused ? `Paused: this page shows what was at ${new Date().toLocaleTimeString()}. The bridge goes on.` : "";
+  if (!paused) refresh();
 });
 document.addEventListener("keydown", (event) => {
   if (event.target.matches("input, select") || event.ctrlKey || event.metaKey || event.altKey) return;

@@ -1,0 +1,106 @@
+package view
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/observe"
+)
+
+// stretches are the stretches of a call's time.
+func stretches(b *band) string {
+	var parts []string
+	for _, s := range b.Spent {
+		parts = append(parts, s.Who+" "+exact(s.For))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// TestWhoATimelineBlames: a pause that the server wanted is not the bridge's, a task is
+// the server's, and what passed before anybody looked is nobody's.
+func TestWhoATimelineBlames(t *testing.T) {
+	at := func(s float64) time.Time { return now.Add(time.Duration(s * float64(time.Second))) }
+	up := func(s float64, round int) observe.Event {
+		return observe.Event{Call: 1, Hop: observe.Upstream, Out: true, Kind: "request", Method: mcp.MethodToolsCall, Round: round, At: at(s)}
+	}
+	back := func(s float64, status string) observe.Event {
+		return observe.Event{Call: 1, Hop: observe.Upstream, Kind: "response", Method: mcp.MethodToolsCall, Status: status, At: at(s)}
+	}
+	came := observe.Event{Call: 1, Kind: "request", Method: mcp.MethodToolsCall, Name: "book", At: at(0)}
+	late := observe.Event{Call: 1, Kind: begun, Method: mcp.MethodToolsCall, Name: "book", Status: "time", Round: 3, At: at(0)}
+	for name, tc := range map[string]struct {
+		events []observe.Event
+		want   string
+	}{
+		"a circle":                 {[]observe.Event{came, up(0, 1), back(1, "input_required"), up(4, 2), back(4.0002, "input_required")}, "server 1.0 s, pause 9.0 s"},
+		"a task":                   {[]observe.Event{came, up(0, 1), back(1, "task"), up(4, 2), back(5, "task")}, "server 10 s"},
+		"a call of before":         {[]observe.Event{late, up(6, 4)}, "unseen 6.0 s, server 4.0 s"},
+		"one that pauses, silent":  {[]observe.Event{late}, "pause 10 s"},
+		"a person, and the bridge": {[]observe.Event{came, up(0, 1), back(1, "input_required"), {Call: 1, Out: true, Kind: "question", Method: mcp.MethodElicitationCreate, ID: "b", At: at(2)}}, "server 1.0 s, time 1.0 s, person 8.0 s"},
+	} {
+		bands := lanes(tc.events, at(10), false)
+		if got := stretches(bands[0]); len(bands) != 1 || got != tc.want {
+			t.Errorf("%s: %s, want %s", name, got, tc.want)
+		}
+		if bands[0].Title() != "book" {
+			t.Errorf("%s: titled %q", name, bands[0].Title())
+		}
+	}
+}
+
+// TestEveryDiagnosisSaysWhatToDo: of each reason why a call hangs.
+func TestEveryDiagnosisSaysWhatToDo(t *testing.T) {
+	for _, waits := range []observe.Wait{observe.ForServer, observe.ForClient, observe.ForTime, observe.ForTask} {
+		for _, age := range []time.Duration{time.Second, 10 * time.Second, time.Minute} {
+			for kind := range observe.Kinds {
+				for only := range 3 {
+					for _, proven := range []bool{false, true} {
+						f := ago(age, waits, asked(kind, proven))
+						f.StateOnly = only
+						d := ofFlow(&f, &observe.Sight{}, now)
+						if d.Do == "" || strings.HasSuffix(d.Do, ".") || !strings.HasSuffix(d.Text, ".") {
+							t.Errorf("%v after %v: %+v", waits, age, d)
+						}
+						f.Reachable = false
+						if d = ofFlow(&f, &observe.Sight{}, now); d.Do == "" {
+							t.Errorf("%+v", d)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestALimitIsNamed: the wait that ends first says by which setting, and how much is left.
+func TestALimitIsNamed(t *testing.T) {
+	soon := ago(time.Minute, observe.ForServer)
+	soon.Deadline = now.Add(10 * time.Second)
+	for name, tc := range map[string]struct {
+		of      observe.Flow
+		setting string
+		left    time.Duration
+	}{
+		"a round":    {ago(time.Minute, observe.ForServer), "timeouts.round", time.Minute},
+		"a question": {ago(time.Minute, observe.ForClient), "timeouts.server-request", time.Minute},
+		"a pause":    {ago(time.Minute, observe.ForTime), "timeouts.flow", time.Hour},
+		"the whole":  {soon, "timeouts.flow", 10 * time.Second},
+	} {
+		f := flow{Flow: tc.of, Now: now}
+		if w := f.Wait(); w == nil || w.Setting != tc.setting || w.Left != tc.left || w.Percent < 1 || w.Percent > 100 {
+			t.Errorf("%s: %+v", name, w)
+		}
+	}
+}
+
+// TestAToolThatIsNotOfferedIsTheServersFault: a call of one that failed says so, with the
+// way to what is known of the server.
+func TestAToolThatIsNotOfferedIsTheServersFault(t *testing.T) {
+	e := &observe.Ended{Call: observe.Call{End: observe.Failed, Cause: "server_error", Name: "draw_chart"}}
+	d := ofEnd(e, []observe.Omission{{Method: mcp.MethodToolsList, Name: "draw_chart", Reason: "x-mcp-header of a list"}})
+	if d.Who != "server" || !d.Grave || d.Link != "/server" || !strings.Contains(d.Text, "x-mcp-header of a list. The fault is the server's") {
+		t.Errorf("%+v", d)
+	}
+}
