@@ -25,8 +25,9 @@ func (a *Agent) SignIn(ctx context.Context, challenge []string, show func(Pendin
 }
 
 // Paste is SignIn where no browser can come back to this machine: the person opens
-// a page anywhere, and read returns the address at which it ended.
-func (a *Agent) Paste(ctx context.Context, challenge []string, show func(Pending), read func() (string, error)) (*Login, error) {
+// a page anywhere, and read returns the address at which it ended. It is asked again, and
+// told why, until that is an address or read fails.
+func (a *Agent) Paste(ctx context.Context, challenge []string, show func(Pending), read func(wrong error) (string, error)) (*Login, error) {
 	t := a.byCommand(challenge)
 	at, err := a.locate(ctx, &t.asked)
 	if err != nil {
@@ -42,15 +43,17 @@ func (a *Agent) Paste(ctx context.Context, challenge []string, show func(Pending
 		return nil, err
 	}
 	show(p.told(false))
-	text, err := read()
-	if err != nil {
-		return nil, err
+	var wrong error
+	for {
+		text, err := read(wrong)
+		if err != nil {
+			return nil, err
+		}
+		var answer url.Values
+		if answer, wrong = pasted(text); wrong == nil {
+			return a.complete(ctx, answer)
+		}
 	}
-	answer, err := pasted(text)
-	if err != nil {
-		return nil, err
-	}
-	return a.complete(ctx, answer)
 }
 
 // byCommand is an attempt that nothing but a command has caused.

@@ -1,6 +1,7 @@
 package authorize
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -40,7 +41,7 @@ func (t *attempt) leadDevice(ctx context.Context, at *place) error {
 	code.Interval = max(0, min(code.Interval, int64(signInLife/time.Second))) // 0 is the protocol's own
 	t.show(Pending{URL: code.VerificationURI, Code: clip(code.UserCode)})
 	a.opt.Log.Warn().Str("url", code.VerificationURI).Str("code", clip(code.UserCode)).Msg("sign in: open this address on any device and enter the code")
-	token, err := request.DeviceAccessToken(a.speaking(ctx), code, options...)
+	token, err := entered(a.speaking(ctx), &request, code, options)
 	a.tell(StepToken, err)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), codeOf(err) == "expired_token":
@@ -58,4 +59,18 @@ func (t *attempt) leadDevice(ctx context.Context, at *place) error {
 		return err
 	}
 	return a.finish(ctx, l)
+}
+
+// entered asks for the token until the person has entered the code. An authorization
+// server that is away for a while is asked half as often and does not end the sign-in
+// (RFC 8628, 3.5).
+func entered(ctx context.Context, request *oauth2.Config, code *oauth2.DeviceAuthResponse, options []oauth2.AuthCodeOption) (*oauth2.Token, error) {
+	for {
+		token, err := request.DeviceAccessToken(ctx, code, options...)
+		late := !code.Expiry.IsZero() && !time.Now().Before(code.Expiry)
+		if err == nil || late || ctx.Err() != nil || !refusedToken("", err).Passing {
+			return token, err
+		}
+		code.Interval = min(2*cmp.Or(code.Interval, 5), int64(signInLife/time.Second))
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -43,11 +44,46 @@ func TestSignInByCode(t *testing.T) {
 	}
 }
 
+// The authorization server may be away while the person enters the code.
+func TestSignInByCodeOutlivesAnOutage(t *testing.T) {
+	t.Parallel()
+	i := issuer.New(t)
+	away := away{http.DefaultTransport, new(atomic.Bool)}
+	a := newAgent(t, i, func(o *Options) { o.Grant, o.Issuers = Device, &http.Client{Transport: away} })
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	_, err := a.SignIn(ctx, nil, func(Pending) {
+		away.Store(true)
+		i.Set(func() { i.Agreed = true })
+	})
+	if err != nil || away.Load() {
+		t.Errorf("told %v; away %v", err, away.Load())
+	}
+}
+
+// away is a network that loses one request while it is set.
+type away struct {
+	http.RoundTripper
+	*atomic.Bool
+}
+
+func (a away) RoundTrip(r *http.Request) (*http.Response, error) {
+	if a.Swap(false) {
+		return nil, &net.OpError{Op: "dial", Err: errors.New("network is unreachable")}
+	}
+	return a.RoundTripper.RoundTrip(r)
+}
+
 func TestPastedRedirect(t *testing.T) {
 	i := issuer.New(t)
 	a := newAgent(t, i, nil)
 	var page string
-	read := func() (string, error) {
+	read := func(wrong error) (string, error) {
+		if wrong == nil {
+			return "the end", nil
+		} else if !strings.Contains(wrong.Error(), "code= and state=") {
+			t.Errorf("told %v", wrong)
+		}
 		client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 		resp, err := client.Get(page)
 		if err != nil {
@@ -62,9 +98,6 @@ func TestPastedRedirect(t *testing.T) {
 	}
 	if err := call(t, a); err != nil {
 		t.Error(err)
-	}
-	if _, err := a.Paste(t.Context(), nil, func(Pending) {}, func() (string, error) { return "the end", nil }); err == nil || !strings.Contains(err.Error(), "code= and state=") {
-		t.Errorf("told %v", err)
 	}
 }
 

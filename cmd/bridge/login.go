@@ -99,7 +99,7 @@ func (l *signingIn) run(ctx context.Context, paste bool) error {
 	}
 	var got *authorize.Login
 	if paste {
-		got, err = agent.Paste(ctx, challenge, l.tellPaste, l.read)
+		got, err = agent.Paste(ctx, challenge, l.tellPaste, l.reading())
 	} else {
 		got, err = agent.SignIn(ctx, challenge, l.tell)
 	}
@@ -157,15 +157,25 @@ func (l *signingIn) tellPaste(p authorize.Pending) {
 	l.say("Open this page in any browser:\n\n  %s\n\nAt the end the browser shows an address on 127.0.0.1, maybe with an error. Paste that address here: ", p.URL)
 }
 
-// maxPasted bounds the address, in bytes.
+// maxPasted bounds all that is pasted, in bytes.
 const maxPasted = 16 << 10
 
-func (l *signingIn) read() (string, error) {
-	line, err := bufio.NewReader(io.LimitReader(l.env.in, maxPasted)).ReadString('\n')
-	if line == "" && err != nil {
+// reading returns what reads the lines that are pasted.
+func (l *signingIn) reading() func(wrong error) (string, error) {
+	in := bufio.NewReader(io.LimitReader(l.env.in, maxPasted))
+	return func(wrong error) (string, error) {
+		if wrong != nil {
+			l.say("Sorry, %s.\nPaste it here, or press Ctrl-C: ", wrong)
+		}
+		line, err := in.ReadString('\n')
+		switch {
+		case strings.TrimSpace(line) != "" || err == nil:
+			return line, nil
+		case wrong != nil:
+			return "", wrong
+		}
 		return "", errors.New("no address was pasted")
 	}
-	return line, nil
 }
 
 // portOf returns the port to which the browser will come back.

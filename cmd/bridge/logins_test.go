@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -27,5 +28,24 @@ func TestListedLoginsSayWhatIsWrongWithThem(t *testing.T) {
 	}
 	if strings.Contains(b.String(), "hush") {
 		t.Errorf("a query is shown:\n%s", &b)
+	}
+}
+
+func TestWhatWasPastedWronglyIsAskedForAgain(t *testing.T) {
+	var told strings.Builder
+	l := &signingIn{env: surroundings{in: strings.NewReader("\nhttp://127.0.0.1:1/callback?code=x"), out: &told}}
+	read := l.reading()
+	if line, err := read(nil); err != nil || line != "\n" {
+		t.Fatalf("read %q, %v", line, err)
+	}
+	wrong := errors.New("that is no address")
+	if line, err := read(wrong); err != nil || line != "http://127.0.0.1:1/callback?code=x" {
+		t.Fatalf("read %q, %v", line, err)
+	}
+	if _, err := read(wrong); !errors.Is(err, wrong) {
+		t.Errorf("at the end: %v", err)
+	}
+	if !strings.Contains(told.String(), "that is no address.\nPaste it here") {
+		t.Errorf("told %q", &told)
 	}
 }
