@@ -31,7 +31,7 @@ type handover struct {
 
 func newHandover(inner downstream.Backend, v *verdicts, server relay.Server, opt *Options) *handover {
 	h := &handover{Backend: inner, verdicts: v, translated: map[*translated]struct{}{}, undecided: map[*undecided]struct{}{}, relay: relay.New(relay.Options{
-		Server: server, Start: opt.Probe.Timeout, Call: opt.Bridge.Limits.Flow.Call, Calls: opt.Legacy.MaxInFlight, Log: opt.Bridge.Log,
+		Server: server, Start: opt.Probe.Timeout, Call: opt.Bridge.Limits.Flow.Call, Calls: opt.Legacy.MaxInFlight, Turns: opt.Legacy.Turns, Log: opt.Bridge.Log,
 	})}
 	v.changed, v.seen = append(v.changed, h.changed), h.seen
 	return h

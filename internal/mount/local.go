@@ -82,7 +82,7 @@ func (l *local) caller() upstream.Caller { return l.process }
 
 func (l *local) connections() *passthrough.Connections {
 	return passthrough.NewConnections(passthrough.ConnectionOptions{
-		Server: l.verbatim, Legacy: l.isLegacy, Logs: l.logs.visit, Limits: limitsOf(l.opt), Log: l.opt.Bridge.Log,
+		Server: l.verbatim, Legacy: l.isLegacy, Logs: l.logs.visit, Turns: l.opt.Legacy.Turns, Limits: limitsOf(l.opt), Log: l.opt.Bridge.Log,
 	})
 }
 

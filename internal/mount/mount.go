@@ -97,6 +97,8 @@ func New(opt Options) (*Mount, error) {
 		}
 	}
 	opt.watchCredentials()
+	opt.Legacy.Turns = turns.New(cmp.Or(opt.Concurrency, defaultConcurrency))
+	opt.Bridge.Turns = opt.Legacy.Turns
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	opt.Upstream.Excluded = func(tool, reason string) { m.Bridge.Omit(tool, reason) } // when it is there
 	m.verdicts = &verdicts{policy: opt.Relay, prober: m.Prober, log: opt.Bridge.Log}
@@ -120,8 +122,6 @@ func New(opt Options) (*Mount, error) {
 		opt.Legacy.Seat = downstream.NewSeat()
 	}
 	opt.Bridge.Seat = opt.Legacy.Seat
-	opt.Bridge.Turns = turns.New(cmp.Or(opt.Concurrency, defaultConcurrency))
-	opt.Legacy.Turns = opt.Bridge.Turns
 	opt.Bridge.Upstream, opt.Bridge.Prober, opt.Bridge.ListsAsk, opt.Bridge.Hint = m.Upstream, m.Prober, opt.Draft.Active, dialect.Hint
 	m.Bridge = bridge.New(opt.Bridge)
 	m.Backend = m.server.backend(m.Bridge, http.HandlerFunc(m.serveAgain))

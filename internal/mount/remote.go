@@ -85,7 +85,7 @@ func (r *remote) asModern() http.Handler { return r.proxy }
 
 func (r *remote) connections() *passthrough.Connections {
 	return passthrough.NewConnections(passthrough.ConnectionOptions{
-		Server: verbatim{r.client}, Limits: limitsOf(r.opt), Log: r.opt.Bridge.Log,
+		Server: verbatim{r.client}, Turns: r.opt.Legacy.Turns, Limits: limitsOf(r.opt), Log: r.opt.Bridge.Log,
 		Legacy: func(context.Context) bool { return r.verdicts.legacyOnly.Load() },
 	})
 }

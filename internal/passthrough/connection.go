@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/fault"
+	"github.com/mcpbridge/bridge/internal/turns"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
@@ -31,6 +32,8 @@ type ConnectionOptions struct {
 	// Legacy and Logs are those of ProcessOptions.
 	Legacy func(context.Context) bool
 	Logs   func(caller string) (may func() bool, done func())
+	// Turns admits requests; nil: all at once.
+	Turns  *turns.Queue
 	Limits Limits
 	Log    zerolog.Logger
 }
@@ -83,6 +86,12 @@ func (c *connection) Serve(ctx context.Context, caller downstream.Caller, req do
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer c.begin(req.ID, cancel)()
+	leave, err := c.turn(ctx, caller, req.Method)
+	if err != nil {
+		c.left(ctx, req.ID, out)
+		return
+	}
+	defer leave()
 	ctx, end, heard := opt.Limits.within(ctx, req.Method)
 	defer end()
 	to := &exchange{out: out, id: req.ID, token: req.ProgressToken, listen: req.Method == mcp.MethodListen}
@@ -106,6 +115,28 @@ func (c *connection) Serve(ctx context.Context, caller downstream.Caller, req do
 		opt.Log.Warn().Err(err).Msg("a modern request could not be passed on")
 		to.fail(ctx, err)
 	}
+}
+
+// turn waits until a request may take up the server. One that only listens takes nothing up.
+func (c *connection) turn(ctx context.Context, caller downstream.Caller, method string) (leave func(), err error) {
+	if method == mcp.MethodListen {
+		return func() {}, nil
+	}
+	who := turns.Who{Principal: caller.Party, Session: c}
+	if _, err := c.all.opt.Turns.Enter(ctx, who); err != nil {
+		return nil, err
+	}
+	return func() { c.all.opt.Turns.Leave(who) }, nil
+}
+
+// left ends a request that never had its turn: its client has cancelled it, or the
+// connection ends.
+func (c *connection) left(ctx context.Context, id jsonrpc.ID, out downstream.Reply) {
+	if errors.Is(context.Cause(ctx), errCancelled) {
+		out.Abandon()
+		return
+	}
+	out.Finish(downstream.Failure(id, fault.Internal("the connection ended before it was this request's turn")))
 }
 
 // begin notes a call; end forgets it.

@@ -22,8 +22,11 @@ type conversation struct {
 	principal string
 	version   mcp.Version
 	push      downstream.Pusher // nil: only its own requests reach the client
+	ctx       context.Context   // ends with Close
+	cancel    context.CancelFunc
 
 	mu     sync.Mutex
+	wait   waiting
 	line   Line                 // set once, before the client can say anything
 	calls  map[jsonrpc.ID]*call // under way
 	last   uint64               // number of the newest call, or message pushed
@@ -39,6 +42,10 @@ type call struct {
 	token  []byte // raw progress token, nil for none
 	number uint64
 	limit  *time.Timer
+
+	queued    bool   // the server has not got it yet
+	withdrawn bool   // while it was queued
+	leave     func() // gives its place back; nil: it has none
 }
 
 // Orderly implements downstream.Conversation.
@@ -56,13 +63,12 @@ func (c *conversation) Serve(_ context.Context, caller downstream.Caller, req do
 		}
 		return
 	}
-	if err := c.begin(&req, out); err != nil {
+	k, err := c.begin(&req, out)
+	if err != nil {
 		out.Finish(downstream.Failure(req.ID, err))
 		return
 	}
-	if !c.line.Send(caller, &req.Message, req.AppendTo(nil)) {
-		c.Fail(req.ID, errEnded)
-	}
+	c.handOver(caller, &req.Message, k)
 }
 
 // strange reports somebody else than who opened the session. Nobody on the other
@@ -76,23 +82,23 @@ func (c *conversation) gone() bool {
 }
 
 // begin admits a call.
-func (c *conversation) begin(req *downstream.Request, out downstream.Reply) *jsonrpc.Error {
+func (c *conversation) begin(req *downstream.Request, out downstream.Reply) (*call, *jsonrpc.Error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case c.closed:
-		return failed(errOver.Error())
+		return nil, failed(errOver.Error())
 	case c.calls[req.ID] != nil: // B-1: the server could not tell them apart either
-		return fault.Request("a request with this id is already under way")
+		return nil, fault.Request("a request with this id is already under way")
 	case len(c.calls) >= c.relay.opt.Calls:
-		return failed("too many requests are under way in this session")
+		return nil, failed("too many requests are under way in this session")
 	}
 	c.last++
 	k := &call{out: out, number: c.last, token: req.ProgressToken}
 	id := req.ID
 	k.limit = time.AfterFunc(c.relay.opt.Call, func() { c.expire(id, k) })
 	c.calls[id] = k
-	return nil
+	return k, nil
 }
 
 // expire ends a call that took too long.
@@ -103,20 +109,27 @@ func (c *conversation) expire(id jsonrpc.ID, k *call) {
 	if !present {
 		return
 	}
+	known := !c.withdraw(id)
 	c.Fail(id, errors.New("the server did not answer in time (timeouts.flow)"))
-	params := []byte(`{"requestId":` + string(id) + `,"reason":"timed out"}`)
-	msg := jsonrpc.Message{Method: mcp.NotificationCancelled, Params: params}
-	c.line.Send(downstream.Caller{Principal: c.principal}, &msg, msg.AppendTo(nil))
+	if known {
+		c.cancelled(id, "timed out")
+	}
 }
 
 // take ends a call: whoever gets it says its last word.
 func (c *conversation) take(id jsonrpc.ID) *call {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	k := c.calls[id]
-	if k != nil {
-		delete(c.calls, id)
-		k.limit.Stop()
+	if k == nil {
+		c.mu.Unlock()
+		return nil
+	}
+	delete(c.calls, id)
+	k.limit.Stop()
+	leave := k.leave
+	c.mu.Unlock()
+	if leave != nil {
+		leave()
 	}
 	return k
 }
@@ -126,11 +139,16 @@ func (c *conversation) Notify(caller downstream.Caller, msg jsonrpc.Message) {
 	if c.strange(caller) {
 		return
 	}
-	c.line.Send(caller, &msg, msg.AppendTo(nil))
-	if msg.Method == mcp.NotificationCancelled { // no answer will come
-		if k := c.take(jsonrpc.ID(rawjson.Get(msg.Params, "requestId"))); k != nil {
-			k.out.Abandon()
-		}
+	if msg.Method != mcp.NotificationCancelled {
+		c.line.Send(caller, &msg, msg.AppendTo(nil))
+		return
+	}
+	id := jsonrpc.ID(rawjson.Get(msg.Params, "requestId"))
+	if !c.withdraw(id) { // else the server knows nothing of it
+		c.line.Send(caller, &msg, msg.AppendTo(nil))
+	}
+	if k := c.take(id); k != nil { // no answer will come
+		k.out.Abandon()
 	}
 }
 
@@ -183,10 +201,12 @@ func (c *conversation) Close(error) {
 	if closed {
 		return
 	}
+	c.cancel()
 	c.finish(errOver)
 	go func() {
 		defer c.relay.gate.Exit()
 		c.line.Close()
+		c.wait.clerk.Wait()
 	}()
 }
 

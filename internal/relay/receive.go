@@ -51,6 +51,9 @@ func (c *conversation) receive(text []byte) (response jsonrpc.ID) {
 // stream of the call that it belongs to, as far as that shows, or on its own.
 func (c *conversation) deliver(msg *jsonrpc.Message, text []byte) {
 	key, out := c.place(msg)
+	if msg.Kind() == jsonrpc.Request || out != nil {
+		c.begun(msg, out)
+	}
 	switch {
 	case out != nil:
 		out.Send(downstream.Message{Message: *msg, Text: text})

@@ -23,6 +23,7 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/internal/gate"
+	"github.com/mcpbridge/bridge/internal/turns"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -66,6 +67,8 @@ type Options struct {
 	Call time.Duration
 	// Calls bounds the calls of one client under way at the same time; 256.
 	Calls int
+	// Turns admits requests; nil: all at once.
+	Turns *turns.Queue
 	Log   zerolog.Logger
 }
 
@@ -93,8 +96,10 @@ func (r *Relay) Open(ctx context.Context, caller downstream.Caller, req jsonrpc.
 		return nil, nil, failed("the bridge is shutting down")
 	}
 	c := &conversation{relay: r, principal: caller.Principal, push: push, calls: map[jsonrpc.ID]*call{}}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
 	line, err := r.opt.Server.Connect(caller, c)
 	if err != nil {
+		c.cancel()
 		r.gate.Exit()
 		return nil, nil, err
 	}

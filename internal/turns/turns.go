@@ -97,6 +97,22 @@ func (q *Queue) Enter(ctx context.Context, who Who) (waited bool, err error) {
 	return true, ctx.Err()
 }
 
+// TryEnter takes a place if there is one at once. Whoever got one must Leave.
+func (q *Queue) TryEnter(who Who) bool {
+	if q == nil {
+		return true
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	p := q.partyLocked(who.party())
+	if p.turn == nil && p.used < q.free {
+		q.takeLocked(p)
+		return true
+	}
+	q.forgetLocked(p)
+	return false
+}
+
 // Leave gives a place back.
 func (q *Queue) Leave(who Who) {
 	if q == nil {

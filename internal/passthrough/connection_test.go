@@ -1,0 +1,73 @@
+package passthrough
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/turns"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+// outcome is a Reply that keeps what a request got.
+type outcome struct {
+	downstream.Reply
+	done chan string
+}
+
+func (o *outcome) Flush()                        {}
+func (o *outcome) Finish(msg downstream.Message) { o.done <- string(msg.AppendTo(nil)) }
+func (o *outcome) Abandon()                      { o.done <- "abandoned" }
+
+// Modern requests of connections take turns like any others, but for those that only listen,
+// and one that is cancelled before its turn is never sent.
+func TestModernRequestsOverConnectionsTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		goOn := make(chan struct{})
+		var mu sync.Mutex
+		var sent []string
+		server := &scripted{verbatim: func(_ context.Context, call *upstream.Call, _ func(jsonrpc.Message)) (*upstream.Answer, error) {
+			mu.Lock()
+			sent = append(sent, call.Method)
+			mu.Unlock()
+			<-goOn
+			return &upstream.Answer{Result: []byte(`{}`)}, nil
+		}}
+		conv := NewConnections(ConnectionOptions{Server: server, Turns: turns.New(2)}).Open()
+		ask := func(id int, method string) *outcome {
+			msg, _ := jsonrpc.Parse(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"%s","params":{}}`, id, method))
+			out := &outcome{done: make(chan string, 1)}
+			go conv.Serve(t.Context(), downstream.Caller{}, downstream.NewRequest(msg), out)
+			synctest.Wait()
+			return out
+		}
+		expect := func(what string, want ...string) {
+			t.Helper()
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			if !slices.Equal(sent, want) {
+				t.Errorf("%s: the server got %q, want %q", what, sent, want)
+			}
+		}
+		first, second, third, listen := ask(1, "tools/call"), ask(2, "prompts/get"), ask(3, "resources/read"), ask(4, "subscriptions/listen")
+		expect("a flood", "tools/call", "subscriptions/listen")
+		cancel, _ := jsonrpc.Parse([]byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`))
+		conv.Notify(downstream.Caller{}, cancel)
+		if got := <-second.done; got != "abandoned" {
+			t.Errorf("the cancelled one ends with %s", got)
+		}
+		goOn <- struct{}{}
+		goOn <- struct{}{}
+		<-first.done
+		<-listen.done
+		expect("the next", "tools/call", "subscriptions/listen", "resources/read")
+		goOn <- struct{}{}
+		<-third.done
+	})
+}
