@@ -12,6 +12,7 @@ package ask
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -119,13 +120,15 @@ func (r *Room) Capabilities(own []byte, reach Reach) []byte {
 
 // Answers reports whether requests of a method are answered here.
 func (r *Room) Answers(method string, reach Reach) bool {
-	switch method {
-	case mcp.MethodRootsList:
+	switch kind, _ := mcp.InputKindOf(method); kind {
+	case mcp.Roots:
 		return reach.Roots
-	case mcp.MethodSamplingCreateMessage:
+	case mcp.Sampling:
 		return r.opt.Model != nil && (reach.Person || !r.opt.Approve)
+	case mcp.Elicitation:
+		return r.opt.Policy != Nobody && (reach.Person || r.opt.Policy != Page)
 	}
-	return r.opt.Policy != Nobody && (reach.Person || r.opt.Policy != Page)
+	return false // whatever it is, nobody here has an answer
 }
 
 // Inquiry is an input request that its client cannot be asked.
@@ -173,13 +176,15 @@ var ErrNoDefaults = errors.New("the question's form has no defaults for all that
 
 // Ask has an inquiry answered.
 func (r *Room) Ask(q Inquiry) Ticket {
-	switch q.Method {
-	case mcp.MethodRootsList:
+	switch kind, _ := mcp.InputKindOf(q.Method); kind {
+	case mcp.Roots:
 		q.Answer(q.Roots, nil)
-	case mcp.MethodSamplingCreateMessage:
+	case mcp.Sampling:
 		return r.sample(&q)
-	default:
+	case mcp.Elicitation:
 		return r.elicit(&q)
+	default:
+		q.Answer(nil, fmt.Errorf("nobody answers %.40q here", q.Method))
 	}
 	return Ticket{}
 }

@@ -237,3 +237,17 @@ func TestLongMessagesAreCut(t *testing.T) {
 		}
 	}
 }
+
+func TestAQuestionOfNoKindIsAnsweredByNobody(t *testing.T) {
+	r := ask.New(ask.Options{Policy: ask.Decline})
+	defer r.Close()
+	if r.Answers("elicitation/createMany", ask.Reach{Person: true, Roots: true}) {
+		t.Error("somebody would answer")
+	}
+	var response []byte
+	var why error
+	r.Ask(ask.Inquiry{Method: "elicitation/createMany", Answer: func(b []byte, err error) { response, why = b, err }})
+	if response != nil || why == nil || !strings.Contains(why.Error(), "elicitation/createMany") {
+		t.Errorf("%s, %v", response, why)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/bridge/call"
+	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
 )
 
@@ -16,26 +17,26 @@ import (
 // do so again, a person may just be away.
 type breaker struct {
 	mu     sync.Mutex
-	served uint8        // which kinds the client has answered, a bit each
-	off    *untilByKind // nil while nothing is switched off
+	served mcp.InputKindSet // which kinds the client has answered
+	off    *untilByKind     // nil while nothing is switched off
 }
 
 // untilByKind tells until when kinds are switched off; the past stands for not.
-type untilByKind [call.Kinds]time.Time
+type untilByKind [mcp.InputKinds]time.Time
 
 // distrust switches a kind off, for a while only if the client has never served it. It
 // reports whether it has.
-func (b *breaker) distrust(k call.Kind, d time.Duration) bool {
+func (b *breaker) distrust(k mcp.InputKind, d time.Duration) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if d != call.ForGood && b.served&(1<<k) != 0 {
+	if k >= mcp.InputKinds || d != call.ForGood && b.served.Has(k) {
 		return false
 	}
 	b.switchLocked(k, time.Now().Add(d))
 	return true
 }
 
-func (b *breaker) switchLocked(k call.Kind, until time.Time) {
+func (b *breaker) switchLocked(k mcp.InputKind, until time.Time) {
 	if b.off == nil {
 		b.off = new(untilByKind)
 	}
@@ -43,17 +44,20 @@ func (b *breaker) switchLocked(k call.Kind, until time.Time) {
 }
 
 // trust notes that the client serves a kind.
-func (b *breaker) trust(k call.Kind) {
+func (b *breaker) trust(k mcp.InputKind) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.served |= 1 << k
+	if k >= mcp.InputKinds {
+		return
+	}
+	b.served = b.served.With(k)
 	if b.off != nil {
 		b.off[k] = time.Time{}
 	}
 }
 
-// proven returns which kinds the client has answered, a bit each.
-func (b *breaker) proven() uint8 {
+// proven returns which kinds the client has answered.
+func (b *breaker) proven() mcp.InputKindSet {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.served
@@ -69,7 +73,7 @@ func (b *breaker) names() (off []string) {
 	now := time.Now()
 	for k, until := range b.off {
 		if now.Before(until) {
-			off = append(off, call.CapabilityOf[k])
+			off = append(off, mcp.InputKind(k).Capability())
 		}
 	}
 	return off
@@ -97,14 +101,18 @@ func (b *breaker) less(capabilities []byte) []byte {
 func (b *breaker) record(r *sessionRecord) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	r.Served = b.served
+	for k := range mcp.InputKinds {
+		if b.served.Has(k) {
+			r.Proven = append(r.Proven, k.Capability())
+		}
+	}
 	if b.off == nil {
 		return
 	}
 	r.Breaker = make(map[string]time.Time)
 	for k, until := range b.off {
 		if !until.IsZero() {
-			r.Breaker[call.CapabilityOf[k]] = until
+			r.Breaker[mcp.InputKind(k).Capability()] = until
 		}
 	}
 }
@@ -114,10 +122,13 @@ func (b *breaker) record(r *sessionRecord) {
 func (b *breaker) adopt(before, r *sessionRecord) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.served |= r.Served
-	for k, name := range call.CapabilityOf {
+	for k := range mcp.InputKinds {
+		name := k.Capability()
+		if slices.Contains(r.Proven, name) {
+			b.served = b.served.With(k)
+		}
 		if until := r.Breaker[name]; !until.Equal(before.Breaker[name]) {
-			b.switchLocked(call.Kind(k), until)
+			b.switchLocked(k, until)
 		}
 	}
 }

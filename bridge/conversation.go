@@ -80,21 +80,21 @@ func (c *conversation) effective() []byte {
 }
 
 // Trust implements call.Session.
-func (c *conversation) Trust(k call.Kind) { c.breaker.trust(k) }
+func (c *conversation) Trust(k mcp.InputKind) { c.breaker.trust(k) }
 
 // Distrusts implements call.Session.
 func (c *conversation) Distrusts(capability string) bool { return c.breaker.distrusts(capability) }
 
 // Distrust implements call.Session, and tells who watches and who keeps the session.
-func (c *conversation) Distrust(k call.Kind, d time.Duration) {
+func (c *conversation) Distrust(k mcp.InputKind, d time.Duration) {
 	if !c.breaker.distrust(k, d) {
 		return
 	}
 	c.Driver.Background(c.changed)
 	if c.Driver.Watch != nil {
-		c.Driver.Watch.Distrusted([call.Kinds]observe.Kind{observe.Form, observe.Sampling, observe.Roots}[k])
+		c.Driver.Watch.Distrusted(observe.KindOf(k.Method(), ""))
 	}
-	c.b.log.Warn().Str("capability", call.CapabilityOf[k]).
+	c.b.log.Warn().Str("capability", k.Capability()).
 		Msg("the client does not serve a capability that it declared; it is not asked again for now")
 }
 

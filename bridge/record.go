@@ -3,6 +3,7 @@ package bridge
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/mcpbridge/bridge/bridge/call"
@@ -24,10 +25,11 @@ type sessionRecord struct {
 	ClientInfo []byte               `json:"clientInfo,omitempty"`
 	Declared   []byte               `json:"declared,omitempty"` // capabilities
 	Level      string               `json:"level,omitempty"`    // of logging/setLevel
-	Served     uint8                `json:"served,omitempty"`   // kinds of questions that the client has answered, a bit each
+	Proven     []string             `json:"proven,omitempty"`   // capabilities that the client has served
 	Breaker    map[string]time.Time `json:"breaker,omitempty"`  // until when a capability is not used
 	Announced  bool                 `json:"announced,omitempty"`
 	Resources  []string             `json:"resources,omitempty"` // that it has subscribed to
+	Served     uint8                `json:"served,omitempty"`    // what earlier versions of the bridge wrote for Proven; only read
 }
 
 // Record implements downstream.Conversation.
@@ -71,8 +73,16 @@ func readRecord(record []byte) (*sessionRecord, error) {
 	case r.V < 1 || !r.Version.IsLegacy():
 		return nil, fmt.Errorf("%w: its record has no version", downstream.ErrGone)
 	}
+	for bit, capability := range servedBits {
+		if r.Served&(1<<bit) != 0 && !slices.Contains(r.Proven, capability) {
+			r.Proven = append(r.Proven, capability)
+		}
+	}
 	return r, nil
 }
+
+// servedBits says what the bits of Served meant. It never changes.
+var servedBits = [...]string{"elicitation", "sampling", "roots"}
 
 // fill gives the conversation, which nobody knows yet, its memory back.
 func (c *conversation) fill(r *sessionRecord) {

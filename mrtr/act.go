@@ -79,10 +79,10 @@ func (f *Flow) askable() []*Input {
 		switch {
 		case in.Response != nil:
 		case in.Asked:
-			showing = showing || in.isElicitation()
-		case in.isElicitation() && showing:
+			showing = showing || in.asksPerson()
+		case in.asksPerson() && showing:
 		default:
-			showing = showing || in.isElicitation()
+			showing = showing || in.asksPerson()
 			in.Asked = true
 			ask = append(ask, in)
 		}

@@ -26,17 +26,14 @@ func (req *InputRequest) check(caps []byte) *Abort {
 
 // fault returns what is wrong with the request, whoever gets it.
 func (req *InputRequest) fault() string {
-	switch req.Method {
-	case mcp.MethodRootsList:
-		return ""
-	case mcp.MethodElicitationCreate, mcp.MethodSamplingCreateMessage:
-	default:
+	kind := req.Kind()
+	if kind == mcp.InputKinds {
 		return fmt.Sprintf("the server's input request %.40q has the unknown method %.40q", req.Key, req.Method)
 	}
-	if rawjson.KindOf(req.Params) != rawjson.Object {
+	if kind.NeedsParams() && rawjson.KindOf(req.Params) != rawjson.Object {
 		return fmt.Sprintf("the server's input request %.40q lacks params", req.Key)
 	}
-	if mode := req.Mode(); req.Method == mcp.MethodElicitationCreate && mode != "form" && mode != "url" {
+	if mode := req.Mode(); kind == mcp.Elicitation && mode != "form" && mode != "url" {
 		return fmt.Sprintf("the server's input request %.40q has the unknown elicitation mode %.20q", req.Key, mode)
 	}
 	return ""
@@ -44,22 +41,24 @@ func (req *InputRequest) fault() string {
 
 // Missing returns the capability that the request needs and caps, as JSON, lacks, or "".
 func (req *InputRequest) Missing(caps []byte) string {
-	switch req.Method {
-	case mcp.MethodElicitationCreate:
-		return missingElicitation(req.Mode(), rawjson.Get(caps, "elicitation"))
-	case mcp.MethodSamplingCreateMessage:
-		return missingSampling(req.Params, rawjson.Get(caps, "sampling"))
+	kind := req.Kind()
+	if kind == mcp.InputKinds {
+		return req.Method // nobody can have declared it
 	}
-	if !rawjson.Has(caps, "roots") {
-		return "roots"
+	declared := rawjson.Get(caps, kind.Capability())
+	switch {
+	case declared == nil:
+		return kind.Capability()
+	case kind == mcp.Elicitation:
+		return missingMode(req.Mode(), declared)
+	case kind == mcp.Sampling:
+		return missingTools(req.Params, declared)
 	}
 	return ""
 }
 
-func missingElicitation(mode string, declared []byte) string {
+func missingMode(mode string, declared []byte) string {
 	switch {
-	case declared == nil:
-		return "elicitation"
 	case mode == "form" && !rawjson.Has(declared, "form") && rawjson.Has(declared, "url"):
 		return "elicitation.form"
 	case mode == "url" && !rawjson.Has(declared, "url"):
@@ -68,15 +67,17 @@ func missingElicitation(mode string, declared []byte) string {
 	return ""
 }
 
-func missingSampling(params, declared []byte) string {
-	usesTools := rawjson.Has(params, "tools") || rawjson.Has(params, "toolChoice")
-	switch {
-	case declared == nil:
-		return "sampling"
-	case usesTools && !rawjson.Has(declared, "tools"):
+func missingTools(params, declared []byte) string {
+	if usesTools := rawjson.Has(params, "tools") || rawjson.Has(params, "toolChoice"); usesTools && !rawjson.Has(declared, "tools") {
 		return "sampling.tools"
 	}
 	return ""
+}
+
+// Kind returns what is asked for; mcp.InputKinds stands for a method that is no kind.
+func (req *InputRequest) Kind() mcp.InputKind {
+	kind, _ := mcp.InputKindOf(req.Method)
+	return kind
 }
 
 // Mode returns an elicitation's mode; a missing one means form (C.4).

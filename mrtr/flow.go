@@ -146,12 +146,15 @@ func clone(b []byte) []byte {
 	return append(make([]byte, 0, len(b)), b...)
 }
 
-// isElicitation reports whether in is put to a person, one at a time (C-37).
-func (in *Input) isElicitation() bool { return in.Method == mcp.MethodElicitationCreate }
+// unanswered is the response that stands for none; "" where there is none (C-34).
+func (in *Input) unanswered() string { return in.Kind().Unanswered() }
+
+// asksPerson reports whether in is put to a person, one at a time (C-37).
+func (in *Input) asksPerson() bool { return in.Kind().AsksPerson() }
 
 // url returns the question of a URL-mode elicitation; ok is false for others.
 func (in *Input) url() (url, message string, ok bool) {
-	if !in.isElicitation() || in.Mode() != "url" {
+	if in.Method != mcp.MethodElicitationCreate || in.Mode() != "url" {
 		return "", "", false
 	}
 	url, _ = rawjson.Text(rawjson.Get(in.Params, "url"))

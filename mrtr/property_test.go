@@ -179,7 +179,7 @@ func (l *life) sound(act *Action) {
 	}
 	shown := 0
 	for _, in := range f.Outstanding() {
-		if in.isElicitation() {
+		if in.asksPerson() {
 			shown++
 		}
 	}

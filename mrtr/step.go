@@ -178,8 +178,8 @@ func (f *Flow) onNoInput(key string, err error, at Moment) Action {
 	if in == nil {
 		return Action{}
 	}
-	if in.isElicitation() {
-		return f.onInput(key, []byte(`{"action":"cancel"}`), at)
+	if word := in.unanswered(); word != "" {
+		return f.onInput(key, []byte(word), at)
 	}
 	abort := *err.(*Abort)
 	abort.Method = in.Method

@@ -61,7 +61,7 @@ func (f *Flow) onSilence(at Moment) Action {
 	}
 	in := open[0]
 	for _, other := range open {
-		if !other.isElicitation() {
+		if other.unanswered() == "" {
 			in = other
 		}
 	}

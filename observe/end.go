@@ -148,67 +148,6 @@ func (c *Call) Amiss() bool {
 // Unusual reports whether people may want to know of a call that has ended.
 func (c *Call) Unusual() bool { return c.End != Complete || c.ToolError }
 
-// Kind is what a question asks for.
-type Kind uint8
-
-// The kinds of questions.
-const (
-	Form Kind = iota
-	URL
-	Sampling
-	Roots
-	Kinds // how many there are
-)
-
-var kindNames = [Kinds]string{"form", "url", "sampling", "roots"}
-
-// String returns a stable name, fit for logs and metric labels.
-func (k Kind) String() string {
-	if k < Kinds {
-		return kindNames[k]
-	}
-	return "unknown"
-}
-
-// Outcome is what became of a question.
-type Outcome uint8
-
-// The outcomes of a question.
-const (
-	Accepted       Outcome = iota // an answer that goes up
-	Declined                      // the person said no
-	Dismissed                     // the person did not decide
-	ClientError                   // the client answered with an error, or nonsense
-	Unanswered                    // the client did not answer in time
-	Withdrawn                     // nobody wanted the answer any more
-	NotDeclared                   // not asked: the client did not declare that it can be
-	NotExpressible                // not asked: the client's revision has no words for it
-	Outcomes                      // how many there are
-)
-
-var outcomeNames = [Outcomes]string{
-	"accept", "decline", "cancel", "client_error", "timeout", "withdrawn", "not_declared", "not_expressible",
-}
-
-// String returns a stable name, fit for logs and metric labels.
-func (o Outcome) String() string {
-	if o < Outcomes {
-		return outcomeNames[o]
-	}
-	return "unknown"
-}
-
-// Question is a question of the server to a client that has ended.
-type Question struct {
-	Kind    Kind
-	Version mcp.Version // of the session
-	Outcome Outcome
-	Took    time.Duration // 0 when it was not asked
-	// Transport and HTTP are those of the call that it was asked for.
-	Transport Transport
-	HTTP      HTTP
-}
-
 // Request is a request to the server that has ended.
 type Request struct {
 	Method  string

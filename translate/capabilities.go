@@ -16,23 +16,13 @@ func ClientCapabilities(v mcp.Version, declared []byte, interactive bool) []byte
 		if rawjson.KindOf(value) != rawjson.Object {
 			continue
 		}
+		if kind, ok := mcp.InputKindThatNeeds(string(name)); ok {
+			if mirrored := questions[kind].declare(v, value); interactive && mirrored != nil {
+				caps.put(kind.Capability(), mirrored)
+			}
+			continue
+		}
 		switch string(name) {
-		case "roots": // listChanged no longer exists
-			if interactive {
-				caps.raw("roots", "{}")
-			}
-		case "sampling":
-			if interactive {
-				caps.put("sampling", samplingCapability(v, value))
-			}
-		case "elicitation":
-			switch {
-			case !interactive || !v.AtLeast(mcp.V20250618): // not in the revision
-			case v.AtLeast(mcp.V20251125):
-				caps.put("elicitation", value)
-			default: // {} means form only
-				caps.raw("elicitation", "{}")
-			}
 		case "experimental":
 			caps.put("experimental", value)
 		case "extensions":

@@ -36,19 +36,14 @@ func (e *BadAnswer) Error() string { return e.Reason }
 // elicitationId, which has an owner and a life of its own (C-27). The error is
 // an *Unexpressible.
 func (r Rules) InputRequest(method string, params []byte, caps []byte) ([]byte, error) {
-	if method == mcp.MethodRootsList { // C.8: no params needed in any revision
-		return nil, nil
-	}
-	if rawjson.KindOf(params) != rawjson.Object {
+	kind, known := mcp.InputKindOf(method)
+	switch {
+	case !known:
+		return nil, &Unexpressible{Reason: "the upstream server asked for the unknown input " + bounded(method)}
+	case kind.NeedsParams() && rawjson.KindOf(params) != rawjson.Object:
 		return nil, &Unexpressible{Reason: "the upstream server's input request " + bounded(method) + " lacks params"}
 	}
-	switch method {
-	case mcp.MethodElicitationCreate:
-		return r.elicitation(params)
-	case mcp.MethodSamplingCreateMessage:
-		return r.sampling(params, caps)
-	}
-	return nil, &Unexpressible{Reason: "the upstream server asked for the unknown input " + bounded(method)}
+	return questions[kind].request(r, params, caps)
 }
 
 // InputResponse turns the client's result of such a server request into the
@@ -59,15 +54,11 @@ func (r Rules) InputResponse(method string, params, result []byte) ([]byte, erro
 	if rawjson.KindOf(result) != rawjson.Object {
 		return nil, &BadAnswer{Reason: "it is no object"}
 	}
-	switch method {
-	case mcp.MethodElicitationCreate:
-		return r.elicitationAnswer(params, result)
-	case mcp.MethodSamplingCreateMessage:
-		return samplingAnswer(result)
-	case mcp.MethodRootsList:
-		return rootsAnswer(result)
+	kind, known := mcp.InputKindOf(method)
+	if !known {
+		return nil, &BadAnswer{Reason: "it answers an unknown input request"}
 	}
-	return nil, &BadAnswer{Reason: "it answers an unknown input request"}
+	return questions[kind].answer(r, params, result)
 }
 
 // rootsAnswer keeps the roots alone; the modern result has no _meta (C.8).

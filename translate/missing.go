@@ -47,13 +47,9 @@ func (r Rules) switchable(required []byte) string {
 		return ""
 	}
 	var settings []string
-	for _, can := range [...]struct{ capability, setting string }{
-		{"elicitation", "questions: page (a person is asked on a page)"},
-		{"sampling", "sampling.provider (a model answers)"},
-		{"roots", "roots (folders of the configuration)"},
-	} {
-		if rawjson.Has(required, can.capability) {
-			settings = append(settings, can.setting)
+	for kind := range mcp.InputKinds {
+		if rawjson.Has(required, kind.Capability()) {
+			settings = append(settings, questions[kind].setting)
 		}
 	}
 	if len(settings) == 0 {
@@ -66,18 +62,11 @@ func (r Rules) switchable(required []byte) string {
 // revision that has it when the client's is older.
 func (r Rules) missingNeeds(required []byte) (needs []string) {
 	for name, value := range rawjson.Members(required) {
-		switch string(name) {
-		case "elicitation":
-			needs = append(needs, r.elicitationNeed(value))
-		case "sampling":
-			if rawjson.Has(value, "tools") {
-				needs = append(needs, r.since("sampling with tools (capability sampling.tools)", mcp.V20251125))
-			} else {
-				needs = append(needs, "sampling: letting the server use the client's model")
-			}
-		case "roots":
-			needs = append(needs, "roots: telling the server which folders it may use")
-		case "extensions":
+		kind, asks := mcp.InputKindThatNeeds(string(name))
+		switch {
+		case asks:
+			needs = append(needs, questions[kind].need(r, value))
+		case string(name) == "extensions":
 			for extension := range rawjson.Members(value) {
 				needs = append(needs, "the extension "+bounded(string(extension)))
 			}
@@ -89,13 +78,6 @@ func (r Rules) missingNeeds(required []byte) (needs []string) {
 		}
 	}
 	return needs
-}
-
-func (r Rules) elicitationNeed(value []byte) string {
-	if rawjson.Has(value, "url") {
-		return r.since("sending the user to a web page (capability elicitation.url)", mcp.V20251125)
-	}
-	return r.since("asking the user questions (capability elicitation)", mcp.V20250618)
 }
 
 func (r Rules) since(what string, first mcp.Version) string {

@@ -113,13 +113,19 @@ func (k ending) undeclared(capability string) string {
 	return asked + "which the client did not declare" + instead(capability)
 }
 
+// settings are the bridge's own answers to each kind of question.
+var settings = [mcp.InputKinds]string{
+	mcp.Elicitation: "have its person asked on a page: questions: page",
+	mcp.Sampling:    "have a model answer: sampling.provider",
+	mcp.Roots:       "name some: roots",
+}
+
 // instead says what whoever runs the bridge could switch on.
 func instead(capability string) string {
 	name, _, _ := strings.Cut(capability, ".")
-	setting := map[string]string{
-		"elicitation": "have its person asked on a page: questions: page",
-		"sampling":    "have a model answer: sampling.provider",
-		"roots":       "name some: roots",
-	}[name]
-	return " (whoever runs the bridge can " + setting + ")"
+	kind, ok := mcp.InputKindThatNeeds(name)
+	if !ok || settings[kind] == "" {
+		return ""
+	}
+	return " (whoever runs the bridge can " + settings[kind] + ")"
 }

@@ -129,7 +129,7 @@ func (k *asker) withdrawLocked(act *mrtr.Action) {
 		if in.ServerRequestID == "" {
 			continue
 		}
-		k.party.Session.Distrust(KindOf(in.Method), restOver*k.party.Driver.Flows.ServerRequest)
+		k.party.Session.Distrust(in.Kind(), restOver*k.party.Driver.Flows.ServerRequest)
 	}
 }
 
@@ -154,10 +154,10 @@ func (k *asker) answered(caller downstream.Caller, key string, msg jsonrpc.Messa
 		return true
 	}
 	if msg.Error == nil || msg.Error.Code != jsonrpc.CodeMethodNotFound {
-		k.party.Session.Trust(KindOf(in.Method))
+		k.party.Session.Trust(in.Kind())
 	}
 	if msg.Error != nil {
-		return k.answer(mrtr.Unanswered(key, k.declined(in.Method, msg.Error)))
+		return k.answer(mrtr.Unanswered(key, k.declined(&in, msg.Error)))
 	}
 	response, err := k.party.Rules.InputResponse(in.Method, in.Params, msg.Result)
 	if err != nil {
@@ -182,15 +182,15 @@ func (k *asker) asked(caller downstream.Caller, key string, msg *jsonrpc.Message
 }
 
 // declined words a client's error for whoever reads the call's failure (F.3).
-func (k *asker) declined(method string, e *jsonrpc.Error) string {
+func (k *asker) declined(in *mrtr.InputRequest, e *jsonrpc.Error) string {
 	switch e.Code {
 	case codeUserRejected:
-		return method + " was rejected by the user"
+		return in.Method + " was rejected by the user"
 	case jsonrpc.CodeMethodNotFound:
-		k.party.Session.Distrust(KindOf(method), ForGood)
-		return "the client declared support for " + method + " but does not implement it"
+		k.party.Session.Distrust(in.Kind(), ForGood)
+		return "the client declared support for " + in.Method + " but does not implement it"
 	}
-	return "the client could not serve " + method + ": " + fault.Clip(e.Message)
+	return "the client could not serve " + in.Method + ": " + fault.Clip(e.Message)
 }
 
 // codeUserRejected is what the legacy sampling pages use for a user's refusal.

@@ -159,7 +159,9 @@ func (k *Call) Record() []byte { return k.saving.record() }
 
 // Sight describes the call as it stands; alive is false when it has ended. served has
 // the kinds of questions that its client has answered, a bit each.
-func (k *Call) Sight(served uint8) (flow observe.Flow, alive bool) { return reporter{k}.sight(served) }
+func (k *Call) Sight(served mcp.InputKindSet) (flow observe.Flow, alive bool) {
+	return reporter{k}.sight(served)
+}
 
 // Start registers the call, for a cancellation to find, and makes its requests. It
 // returns when the call is over or waits.

@@ -16,6 +16,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/internal/turns"
 	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/translate"
@@ -107,8 +108,8 @@ type Session interface {
 	Level() string
 	// Trust notes that the client serves a kind of question; Distrust that it does not,
 	// for so long; Distrusts reports whether it is not asked what needs a capability.
-	Trust(k Kind)
-	Distrust(k Kind, d time.Duration)
+	Trust(k mcp.InputKind)
+	Distrust(k mcp.InputKind, d time.Duration)
 	Distrusts(capability string) bool
 	// Repeats returns where calls wait for the same call again; nil: nowhere.
 	Repeats() *again.Calls

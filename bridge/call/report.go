@@ -54,7 +54,7 @@ func (k reporter) report(e *effect) {
 // reportQuestion tells who watches what became of a question, after so long.
 func (k reporter) reportQuestion(in *mrtr.Input, outcome observe.Outcome, took time.Duration) {
 	if watch := k.party.Driver.Watch; watch != nil {
-		watch.QuestionEnded(observe.Question{Kind: questionKind(in), Version: k.party.Rules.Version, Outcome: outcome, Took: took, Transport: k.party.Transport, HTTP: k.http})
+		watch.QuestionEnded(observe.Question{Kind: observe.KindOf(in.Method, in.Mode()), Version: k.party.Rules.Version, Outcome: outcome, Took: took, Transport: k.party.Transport, HTTP: k.http})
 	}
 }
 
@@ -119,7 +119,7 @@ func (k reporter) repeatedLocked(resent bool, stateOnly int) {
 
 // sight describes the call as it stands; alive is false when it has ended. served has
 // the kinds that its client has answered.
-func (k reporter) sight(served uint8) (flow observe.Flow, alive bool) {
+func (k reporter) sight(served mcp.InputKindSet) (flow observe.Flow, alive bool) {
 	reachable := k.out.Reachable()
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -156,10 +156,10 @@ func (k reporter) sight(served uint8) (flow observe.Flow, alive bool) {
 }
 
 // open describes a question of the round.
-func (k reporter) open(in *mrtr.Input, served uint8) observe.Open {
+func (k reporter) open(in *mrtr.Input, served mcp.InputKindSet) observe.Open {
 	message, _ := rawjson.Text(rawjson.Get(in.Params, "message"))
 	return observe.Open{
-		ID: observe.QuestionID(in.ServerRequestID), Method: in.Method, Kind: questionKind(in), Asked: in.Asked, Answered: in.Response != nil,
-		Proven: served&(1<<KindOf(in.Method)) != 0, Message: fault.Clip(message),
+		ID: observe.QuestionID(in.ServerRequestID), Method: in.Method, Kind: observe.KindOf(in.Method, in.Mode()), Asked: in.Asked, Answered: in.Response != nil,
+		Proven: served.Has(in.Kind()), Message: fault.Clip(message),
 	}
 }

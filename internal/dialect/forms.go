@@ -137,9 +137,8 @@ func isInputRequests(v []byte) bool {
 	count := 0
 	for _, entry := range rawjson.Members(v) {
 		count++
-		switch method, _ := rawjson.Text(rawjson.Get(entry, "method")); method {
-		case mcp.MethodElicitationCreate, mcp.MethodSamplingCreateMessage, mcp.MethodRootsList:
-		default:
+		method, _ := rawjson.Text(rawjson.Get(entry, "method"))
+		if _, known := mcp.InputKindOf(method); !known {
 			return false
 		}
 	}

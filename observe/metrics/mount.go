@@ -184,6 +184,9 @@ func fault(c *observe.Call) string {
 
 // QuestionEnded implements observe.Watcher.
 func (m *Mount) QuestionEnded(q observe.Question) {
+	if q.Kind >= observe.Kinds {
+		return // it has no word, so that nothing was asked
+	}
 	m.outcomes[q.Kind][q.Outcome].Inc()
 	if q.Outcome == observe.NotDeclared || q.Outcome == observe.NotExpressible {
 		return // it was never asked
@@ -193,17 +196,7 @@ func (m *Mount) QuestionEnded(q observe.Question) {
 	if q.Outcome >= observe.ClientError {
 		failed = q.Outcome.String()
 	}
-	m.requests.of(requestKey{method: questionMethod(q.Kind), version: versionWord(q.Version), fault: failed, result: "complete", question: true, transport: q.Transport, http: q.HTTP}).Observe(q.Took.Seconds())
-}
-
-func questionMethod(k observe.Kind) string {
-	switch k {
-	case observe.Sampling:
-		return mcp.MethodSamplingCreateMessage
-	case observe.Roots:
-		return mcp.MethodRootsList
-	}
-	return mcp.MethodElicitationCreate
+	m.requests.of(requestKey{method: q.Kind.Method(), version: versionWord(q.Version), fault: failed, result: "complete", question: true, transport: q.Transport, http: q.HTTP}).Observe(q.Took.Seconds())
 }
 
 // SessionEnded implements observe.Watcher.
@@ -230,7 +223,11 @@ func (m *Mount) Refused(why observe.Refusal) { m.refusals[why].Inc() }
 func (m *Mount) Resumed(r observe.Resumption) { m.resumptions[r].Inc() }
 
 // Distrusted implements observe.Watcher.
-func (m *Mount) Distrusted(k observe.Kind) { m.breaker[k].Inc() }
+func (m *Mount) Distrusted(k observe.Kind) {
+	if k < observe.Kinds {
+		m.breaker[k].Inc()
+	}
+}
 
 // RequestEnded implements observe.Watcher.
 func (m *Mount) RequestEnded(r observe.Request) {

@@ -87,15 +87,14 @@ func ofQuestion(f *observe.Flow, now time.Time) diagnosis {
 		if !q.Asked || q.Answered {
 			continue
 		}
-		asked := fmt.Sprintf("asked for %s %s ago", article(q.Kind), span(waited))
+		asked := fmt.Sprintf("asked for %s %s ago", wordsOf(q.Kind).asked, span(waited))
 		switch {
 		case !q.Proven && waited >= muteClient:
 			return diagnosis{Who: "client", Grave: true, Text: fmt.Sprintf("The client was %s and has never answered such a question, although it declared that it can: "+
 				"it probably shows nothing. It may answer %s; then the call fails, and it is not asked any more.", asked, until(f, now)),
-				Do: "See whether the client shows a question; " + instead(q.Kind)}
-		case q.Kind == observe.Sampling, q.Kind == observe.Roots:
-			return diagnosis{Who: "client", Text: fmt.Sprintf("Waits for the client's %s, %s; it may answer %s.", map[bool]string{true: "model", false: "list of roots"}[q.Kind == observe.Sampling],
-				asked, until(f, now)), Do: "Look at the client if it takes long; " + instead(q.Kind)}
+				Do: "See whether the client shows a question; " + wordsOf(q.Kind).instead}
+		case !q.Kind.AsksPerson():
+			return diagnosis{Who: "client", Text: fmt.Sprintf("Waits for the client's %s, %s; it may answer %s.", wordsOf(q.Kind).answers, asked, until(f, now)), Do: "Look at the client if it takes long; " + wordsOf(q.Kind).instead}
 		}
 		d := diagnosis{Who: "person", Text: fmt.Sprintf("Waits for a person, who was %s and may answer %s. This client has answered questions before.", asked, until(f, now)),
 			Do: "Nothing is wrong: the question is on somebody's screen; timeouts.server-request says how long they have"}
@@ -128,27 +127,24 @@ func bound(f *observe.Flow) (at time.Time, setting string) {
 // hour is a time of day, with the zone that it is of.
 func hour(t time.Time) string { return t.Format("15:04:05 MST") }
 
-// instead says who could answer in place of a client.
-func instead(k observe.Kind) string {
-	switch k {
-	case observe.Sampling:
-		return "a model of yours can answer instead (sampling.provider)"
-	case observe.Roots:
-		return "the configuration can answer instead (roots)"
-	}
-	return "a person can answer on a page instead (questions: page)"
+// kindWords says what a client was asked for, what of the client answers where no person
+// does, and who could answer in its place.
+type kindWords struct{ asked, answers, instead string }
+
+const onAPage = "a person can answer on a page instead (questions: page)"
+
+var wordsByKind = [observe.Kinds]kindWords{
+	observe.Form:     {"a form", "", onAPage},
+	observe.URL:      {"a visit to a page", "", onAPage},
+	observe.Sampling: {"a sample of its model", "model", "a model of yours can answer instead (sampling.provider)"},
+	observe.Roots:    {"its roots", "list of roots", "the configuration can answer instead (roots)"},
 }
 
-func article(k observe.Kind) string {
-	switch k {
-	case observe.URL:
-		return "a visit to a page"
-	case observe.Sampling:
-		return "a sample of its model"
-	case observe.Roots:
-		return "its roots"
+func wordsOf(k observe.Kind) kindWords {
+	if k < observe.Kinds {
+		return wordsByKind[k]
 	}
-	return "a form"
+	return kindWords{"something that the bridge has no word for", "answer", "nobody can answer instead"}
 }
 
 // unread reports whether nobody reads any stream of a session that has some.

@@ -126,6 +126,14 @@ func (b *band) Title() string {
 	return "answer"
 }
 
+// whoAnswers says who has a question of this method.
+func whoAnswers(method string) string {
+	if kind, _ := mcp.InputKindOf(method); kind.AsksPerson() {
+		return "person"
+	}
+	return "client"
+}
+
 // waitedFor says who took the time before a message, by the one before it.
 func waitedFor(before, e *observe.Event) string {
 	switch {
@@ -133,10 +141,8 @@ func waitedFor(before, e *observe.Event) string {
 		return "unseen"
 	case e.Hop == observe.Upstream && e.Out && before.Hop == observe.Upstream && !before.Out:
 		return pausedBy(before)
-	case e.Kind == "answer" && (e.Method == mcp.MethodSamplingCreateMessage || e.Method == mcp.MethodRootsList):
-		return "client"
 	case e.Kind == "answer":
-		return "person"
+		return whoAnswers(e.Method)
 	case e.Hop == observe.Upstream && !e.Out:
 		return "server"
 	case e.Hop == observe.Downstream && !e.Out:
@@ -200,10 +206,8 @@ func (b *band) spend(now time.Time) {
 func (b *band) waitsFor() string {
 	for i := len(b.Arrows) - 1; i >= 0; i-- {
 		switch e := &b.Arrows[i]; {
-		case e.Kind == "question" && (e.Method == mcp.MethodSamplingCreateMessage || e.Method == mcp.MethodRootsList):
-			return "client"
 		case e.Kind == "question":
-			return "person"
+			return whoAnswers(e.Method)
 		case e.Up && e.Out:
 			return "server"
 		case e.Up && (e.Kind == "response" || e.Kind == "error"):
