@@ -13,6 +13,7 @@ import (
 	"github.com/mcpbridge/bridge/bridge/tasks"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/observe"
 )
@@ -96,7 +97,7 @@ func (k *Call) Reply() downstream.Reply {
 
 // Watch has what the call says from now on go through what see returns; nil: as before.
 // served is that of Sight.
-func (k *Call) Watch(served uint8, see func(observe.Flow, downstream.Reply) downstream.Reply) {
+func (k *Call) Watch(served mcp.InputKindSet, see func(observe.Flow, downstream.Reply) downstream.Reply) {
 	flow, alive := k.Sight(served)
 	if !alive {
 		return
