@@ -89,6 +89,9 @@ type Rules struct {
 	// Lost, when set, is told of everything that clients of the revision get in other
 	// words or not at all, by one of the words of Losses, on the calling goroutine.
 	Lost func(what string)
+	// LostTo, when set, is told the same for one client: of a list that was gone over for
+	// another client of the revision, too.
+	LostTo func(what string)
 }
 
 // Losses are the words for what older revisions cannot say.
@@ -112,6 +115,9 @@ const (
 func (r *Rules) lost(what string) {
 	if r.Lost != nil {
 		r.Lost(what)
+	}
+	if r.LostTo != nil {
+		r.LostTo(what)
 	}
 }
 

@@ -39,7 +39,12 @@ type list struct {
 	ttl    time.Duration
 	public bool
 	shown  renderings
+	lost   losses
 }
+
+// losses are what clients of each legacy version do not get of a list as it is, by the
+// words of package translate, each once.
+type losses [len(mcp.Legacy)]atomic.Pointer[[]string]
 
 // Bounds of lists. What is forgotten is found out again.
 const (
@@ -99,8 +104,39 @@ func (c *Catalog) AppendList(dst []byte, rules *translate.Rules, principal strin
 	if req.Method == mcp.MethodToolsList {
 		c.tools.learn(principal, rawjson.Get(req.Params, "cursor"), known)
 	}
-	shown, err := known.shown.of(rules.Version, func() ([]byte, error) { return rules.AppendResult(nil, req.Method, known.source) })
+	shown, err := known.shown.of(rules.Version, func() ([]byte, error) { return known.render(rules, req.Method) })
+	if rules.LostTo != nil {
+		known.tell(rules)
+	}
 	return append(dst, shown...), err
+}
+
+// render goes over a list for all clients of a version, and notes what they do not get.
+func (l *list) render(rules *translate.Rules, method string) ([]byte, error) {
+	all, lost := *rules, []string(nil)
+	all.LostTo = func(what string) {
+		if !slices.Contains(lost, what) {
+			lost = append(lost, what)
+		}
+	}
+	shown, err := all.AppendResult(nil, method, l.source)
+	if place := slices.Index(mcp.Legacy[:], rules.Version); place >= 0 {
+		l.lost[place].Store(&lost)
+	}
+	return shown, err
+}
+
+// tell tells one client's rules what it does not get of a list.
+func (l *list) tell(rules *translate.Rules) {
+	place := slices.Index(mcp.Legacy[:], rules.Version)
+	if place < 0 {
+		return
+	}
+	if lost := l.lost[place].Load(); lost != nil {
+		for _, what := range *lost {
+			rules.LostTo(what)
+		}
+	}
 }
 
 // renderings are what clients of each legacy version see of one thing.

@@ -45,6 +45,28 @@ func TestAListIsShownAsItsRevisionHasIt(t *testing.T) {
 	}
 }
 
+// TestEachClientIsToldOfWhatIsLost: of a list that was gone over for another client, too,
+// while the revision is told once.
+func TestEachClientIsToldOfWhatIsLost(t *testing.T) {
+	c, req := fresh(), requestOf(mcp.MethodToolsList, `{}`)
+	result := []byte(`{"resultType":"complete","tools":[{"name":"a","inputSchema":{"type":"object"},"outputSchema":{"type":"array"}},` +
+		`{"name":"b","inputSchema":{"type":"object"},"outputSchema":{"type":"array"}}],"ttlMs":1000}`)
+	revision := 0
+	for range 3 {
+		var told []string
+		rules := translate.Rules{Version: mcp.V20250618, Lost: func(string) { revision++ }, LostTo: func(what string) { told = append(told, what) }}
+		if _, err := c.AppendList(nil, &rules, "", req, result); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Join(told, " ") != "schema_wrapped" {
+			t.Errorf("the client is told of %q", told)
+		}
+	}
+	if revision != 2 {
+		t.Errorf("the revision lost %d", revision)
+	}
+}
+
 func TestAMalformedListIsNotRemembered(t *testing.T) {
 	c, rules := fresh(), translate.Rules{Version: mcp.V20251125}
 	for range 2 {

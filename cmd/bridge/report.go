@@ -30,7 +30,7 @@ server directly.`,
 				if c.Modern {
 					unit = "requests"
 				}
-				fmt.Fprintf(env.out, "%s %s, %s: %d %s, last on %s\n  %s\n", c.Name, c.Version, c.Revision, c.Sessions, unit, c.Last.Format(time.DateOnly), was.Verdict(c))
+				fmt.Fprintf(env.out, "%s %s, %s: %d %s, last on %s\n  %s\n", c.Name, c.Version, c.Revision, c.Sessions, unit, c.Last.Format(time.DateOnly), c.Verdict())
 			}
 			return nil
 		},

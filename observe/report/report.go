@@ -33,15 +33,14 @@ type Client struct {
 	Answers  int       `json:"answers,omitempty"`  // to questions of the server
 	Progress int       `json:"progress,omitempty"` // calls that wanted to be told of their progress
 	Follows  int       `json:"follows,omitempty"`  // resources that it wanted to hear of
+	// Lost is how often it got something in the words of its revision, or not at all, by
+	// what.
+	Lost map[string]int `json:"lost,omitempty"`
 }
 
 // Report is what a book says.
 type Report struct {
 	Clients []Client `json:"clients"` // those that came last first
-	// Lost is how often clients of a revision got something in the words of that revision, or
-	// not at all: by revision and by what. The bridge translates a thing once for all of them,
-	// so it is not known for each client.
-	Lost map[string]map[string]int `json:"lost,omitempty"`
 }
 
 // Bounds of what is kept.
@@ -49,7 +48,7 @@ const (
 	Days       = 30
 	maxClients = 100
 	maxOthers  = 8  // revisions of which there are further clients
-	maxLosses  = 64 // words, of all revisions
+	maxLosses  = 16 // words of one client
 	maxName    = 48 // bytes
 	other      = "_OTHER"
 	maxFile    = 1 << 20
@@ -63,7 +62,6 @@ type Book struct {
 
 	mu      sync.Mutex
 	clients map[key]*Client
-	lost    map[string]map[string]int
 	dirty   bool
 }
 
@@ -80,7 +78,6 @@ func Open(file string) (*Book, error) {
 		c := &was.Clients[i]
 		b.clients[key{c.Name, c.Version, c.Revision}] = c
 	}
-	b.lost = was.Lost
 	return b, nil
 }
 
@@ -116,47 +113,30 @@ type Visit struct {
 
 // Session counts a session that a client opened.
 func (b *Book) Session(name, version, revision string) Visit {
-	return b.count(name, version, revision)
+	return b.count(name, version, revision, 1)
+}
+
+// Again returns a session that goes on in another process, and was counted there.
+func (b *Book) Again(name, version, revision string) Visit {
+	return b.count(name, version, revision, 0)
 }
 
 // Relayed counts a session that was handed to a server of its client's own revision.
 func (b *Book) Relayed(name, version, revision string) {
-	b.count(name, version, revision).as(func(c *Client) { c.Relayed = true })
-}
-
-// Lost counts that clients of a revision got something in its words, or not at all.
-func (b *Book) Lost(revision, what string) {
-	if b == nil {
-		return
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	words := 0
-	for _, of := range b.lost {
-		words += len(of)
-	}
-	if _, known := b.lost[revision][what]; !known && words >= maxLosses {
-		return
-	}
-	if b.lost == nil {
-		b.lost = map[string]map[string]int{}
-	}
-	if b.lost[revision] == nil {
-		b.lost[revision] = map[string]int{}
-	}
-	b.lost[revision][what]++
-	b.dirty = true
+	v := b.count(name, version, revision, 1)
+	v.as(func(c *Client) { c.Relayed = true })
 }
 
 // Modern counts a request that went to the server as it was.
 func (b *Book) Modern(agent, revision string) {
 	name, version, _ := strings.Cut(strings.SplitN(agent, " ", 2)[0], "/")
-	b.count(name, version, revision).as(func(c *Client) { c.Modern = true })
+	v := b.count(name, version, revision, 1)
+	v.as(func(c *Client) { c.Modern = true })
 }
 
 // as notes what kind of client it is.
-func (v Visit) as(note func(*Client)) {
-	if v.book == nil {
+func (v *Visit) as(note func(*Client)) {
+	if v == nil || v.book == nil {
 		return
 	}
 	v.book.mu.Lock()
@@ -164,7 +144,7 @@ func (v Visit) as(note func(*Client)) {
 	note(v.of)
 }
 
-func (b *Book) count(name, version, revision string) Visit {
+func (b *Book) count(name, version, revision string, sessions int) Visit {
 	if b == nil {
 		return Visit{}
 	}
@@ -184,14 +164,14 @@ func (b *Book) count(name, version, revision string) Visit {
 		c = &Client{Name: k.name, Version: k.version, Revision: k.revision, First: b.now().UTC()}
 		b.clients[k] = c
 	}
-	c.Sessions++
+	c.Sessions += sessions
 	c.Last, b.dirty = b.now().UTC(), true
 	return Visit{b, c}
 }
 
 // Called counts a request of the session.
-func (v Visit) Called(progress, follows bool) {
-	if v.book == nil {
+func (v *Visit) Called(progress, follows bool) {
+	if v == nil || v.book == nil {
 		return
 	}
 	v.book.mu.Lock()
@@ -207,14 +187,22 @@ func (v Visit) Called(progress, follows bool) {
 }
 
 // Answered counts an answer to a question.
-func (v Visit) Answered() {
-	if v.book == nil {
-		return
-	}
-	v.book.mu.Lock()
-	defer v.book.mu.Unlock()
-	v.of.Answers++
-	v.book.dirty = true
+func (v *Visit) Answered() {
+	v.as(func(c *Client) { c.Answers++; v.book.dirty = true })
+}
+
+// Lost counts that the client got something in the words of its revision, or not at all.
+func (v *Visit) Lost(what string) {
+	v.as(func(c *Client) {
+		if _, known := c.Lost[what]; !known && len(c.Lost) >= maxLosses {
+			return
+		}
+		if c.Lost == nil {
+			c.Lost = map[string]int{}
+		}
+		c.Lost[what]++
+		v.book.dirty = true
+	})
 }
 
 // pruneLocked forgets who has not come for long.
@@ -260,12 +248,12 @@ func (b *Book) text() ([]byte, bool, error) {
 	b.pruneLocked()
 	list := make([]Client, 0, len(b.clients))
 	for _, c := range b.clients {
-		list = append(list, *c)
+		list = append(list, *c) // whose map is read before the lock is left
 	}
 	slices.SortFunc(list, func(a, b Client) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version), cmp.Compare(a.Revision, b.Revision))
 	})
-	text, err := json.MarshalIndent(Report{list, b.lost}, "", " ")
+	text, err := json.MarshalIndent(Report{list}, "", " ")
 	b.dirty = err != nil
 	return text, true, err
 }

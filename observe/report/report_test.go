@@ -22,9 +22,11 @@ func TestABookIsReadAsItWasSaved(t *testing.T) {
 	v.Called(false, true)
 	v.Answered()
 	b.Session("old", "1", "2024-11-05")
-	b.Lost("2025-06-18", "schema_wrapped")
-	b.Lost("2025-06-18", "audio")
-	b.Lost("2025-06-18", "audio")
+	v = b.Again("claude-ai", "0.1.0", "2025-06-18") // in another process
+	v.Lost("schema_wrapped")
+	v.Lost("audio")
+	v.Lost("audio")
+	(*Visit)(nil).Lost("audio")
 	b.Relayed("peer", "3", "2025-11-25")
 	b.Modern("codex/2.0 (linux)", "2026-07-28")
 	if err := b.Save(); err != nil {
@@ -40,7 +42,7 @@ func TestABookIsReadAsItWasSaved(t *testing.T) {
 	list, _ := Read(file)
 	said := list.Summary()
 	for i := range list.Clients {
-		said += "\n" + list.Clients[i].Name + " " + list.Clients[i].Version + ": " + list.Verdict(&list.Clients[i])
+		said += "\n" + list.Clients[i].Name + " " + list.Clients[i].Version + ": " + list.Clients[i].Verdict()
 	}
 	for _, says := range []string{"4 kinds of clients", "2 need the bridge, and 2 could go direct", "peer 3: could go direct: the server speaks its revision",
 		"claude-ai 0.1.0: needs the bridge for its revision, questions (1 answered), streams (progress of 1 calls, updates of 1 resources), projections (audio 2, schema_wrapped 1)", "codex 2.0: could go direct", "old 1: needs the bridge for its revision"} {
@@ -62,16 +64,17 @@ func TestABookIsReadAsItWasSaved(t *testing.T) {
 func TestNamesOfClientsAreBounded(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "report.json")
 	b, _ := Open(file)
+	loser := b.Session("loser", "1", "2025-06-18")
 	for i := range 10 * maxClients {
 		b.Session(fmt.Sprint(strings.Repeat("x", 1000), i), fmt.Sprint(i), "2025-06-18")
 		b.Modern("agent/1", fmt.Sprint("revision", i)) // which a peer writes, too
-		b.Lost(fmt.Sprint(i), "audio")
+		loser.Lost(fmt.Sprint(i))
 	}
 	if err := b.Save(); err != nil {
 		t.Fatal(err)
 	}
 	info, err := os.Stat(file)
-	if err != nil || len(b.clients) > maxClients+maxOthers+1 || len(b.lost) > maxLosses || info.Size() > 64<<10 {
+	if err != nil || len(b.clients) > maxClients+maxOthers+1 || len(loser.of.Lost) > maxLosses || info.Size() > 64<<10 {
 		t.Errorf("%d clients, %d bytes, %v", len(b.clients), info.Size(), err)
 	}
 }
@@ -85,7 +88,8 @@ func TestWhatIsNoReportIsRefused(t *testing.T) {
 		t.Error("nonsense is a report")
 	}
 	var none *Book
-	none.Session("a", "b", "c").Called(true, false)
+	visit := none.Session("a", "b", "c")
+	visit.Called(true, false)
 	if err := none.Save(); err != nil {
 		t.Error(err)
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // Verdict says what a client needs the bridge for.
-func (r *Report) Verdict(c *Client) string {
+func (c *Client) Verdict() string {
 	switch {
 	case c.Modern:
 		return "could go direct: it speaks the server's revision, and the bridge only hands on"
@@ -22,7 +22,7 @@ func (r *Report) Verdict(c *Client) string {
 	if streams := c.streams(); streams != "" {
 		needs = append(needs, "streams ("+streams+")")
 	}
-	if lost := r.projections(c.Revision); lost != "" {
+	if lost := c.projections(); lost != "" {
 		needs = append(needs, "projections ("+lost+")")
 	}
 	return "needs the bridge for " + strings.Join(needs, ", ")
@@ -40,11 +40,11 @@ func (c *Client) streams() string {
 	return strings.Join(parts, ", ")
 }
 
-// projections says what clients of a revision got in its words; "": nothing.
-func (r *Report) projections(revision string) string {
+// projections says what the client got in the words of its revision; "": nothing.
+func (c *Client) projections() string {
 	var parts []string
-	for _, what := range slices.Sorted(maps.Keys(r.Lost[revision])) {
-		parts = append(parts, fmt.Sprintf("%s %d", what, r.Lost[revision][what]))
+	for _, what := range slices.Sorted(maps.Keys(c.Lost)) {
+		parts = append(parts, fmt.Sprintf("%s %d", what, c.Lost[what]))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -113,7 +113,8 @@ func (b *backend) Stateless(caller downstream.Caller, version mcp.Version) downs
 // Open implements downstream.Backend.
 func (b *backend) Open(ctx context.Context, caller downstream.Caller, req jsonrpc.Message, push downstream.Pusher) (downstream.Conversation, []byte, error) {
 	began := time.Now()
-	conv, result, err := b.Backend.Open(ctx, caller, req, push)
+	c := &conversation{tap: b.tap, number: b.tap.sessions.Add(1)}
+	conv, result, err := b.Backend.Open(c.losing(ctx), caller, req, push)
 	done := observe.Call{Method: req.Method, Took: time.Since(began), Transport: caller.Transport, HTTP: caller.HTTP}
 	if err != nil {
 		done.End, done.Cause, done.Code = observe.Failed, "refused", codeOf(err)
@@ -124,8 +125,9 @@ func (b *backend) Open(ctx context.Context, caller downstream.Caller, req jsonrp
 	b.watch.CallEnded(done)
 	name, release := introduced(req.Params)
 	b.watch.SessionOpened(name, conv.Version())
-	c := b.tap.enter(&conversation{Conversation: conv, tap: b.tap, number: b.tap.sessions.Add(1), client: clip(name),
-		visit: b.tap.book.Session(name, release, string(conv.Version()))})
+	c.Conversation, c.client = conv, clip(name)
+	c.counts(b.tap.book.Session(name, release, string(conv.Version())))
+	b.tap.enter(c)
 	c.opened(&req, result, began)
 	return c, result, nil
 }
@@ -140,12 +142,17 @@ func introduced(params []byte) (name, release string) {
 
 // Restore implements downstream.Backend.
 func (b *backend) Restore(ctx context.Context, caller downstream.Caller, record []byte, push downstream.Pusher) (downstream.Conversation, error) {
-	conv, err := b.Backend.Restore(ctx, caller, record, push)
+	c := &conversation{tap: b.tap, number: b.tap.sessions.Add(1)}
+	conv, err := b.Backend.Restore(c.losing(ctx), caller, record, push)
 	if err != nil {
 		return conv, err
 	}
-	name, _ := rawjson.Text(rawjson.Get(conv.Look().ClientInfo, "name"))
-	return b.tap.enter(&conversation{Conversation: conv, tap: b.tap, number: b.tap.sessions.Add(1), client: clip(name)}), nil
+	info := conv.Look().ClientInfo
+	name, _ := rawjson.Text(rawjson.Get(info, "name"))
+	release, _ := rawjson.Text(rawjson.Get(info, "version"))
+	c.Conversation, c.client = conv, clip(name)
+	c.counts(b.tap.book.Again(name, release, string(conv.Version())))
+	return b.tap.enter(c), nil
 }
 
 // codeOf returns the code of the JSON-RPC error that a client gets for err.

@@ -22,7 +22,23 @@ type conversation struct {
 	number uint64
 	client string // as it calls itself
 	asking asking
-	visit  report.Visit
+	visit  atomic.Pointer[report.Visit] // nil: clients are not counted, or it has not opened yet
+}
+
+// losing returns the context to open the session with, which tells what its client gets in
+// other words, where clients are counted.
+func (c *conversation) losing(ctx context.Context) context.Context {
+	if c.tap.book == nil {
+		return ctx
+	}
+	return downstream.Losing(ctx, func(what string) { c.visit.Load().Lost(what) })
+}
+
+// counts has the session counted as one of its client.
+func (c *conversation) counts(visit report.Visit) {
+	if c.tap.book != nil {
+		c.visit.Store(&visit)
+	}
 }
 
 // Look implements downstream.Conversation.
@@ -41,7 +57,7 @@ func (c *conversation) Close(cause error) {
 
 // Serve implements downstream.Conversation.
 func (c *conversation) Serve(ctx context.Context, caller downstream.Caller, req downstream.Request, out downstream.Reply) {
-	c.visit.Called(req.ProgressToken != nil, req.Method == mcp.MethodResourcesSubscribe)
+	c.visit.Load().Called(req.ProgressToken != nil, req.Method == mcp.MethodResourcesSubscribe)
 	traced := c.trace(&caller, &req)
 	if traced == nil && !c.tap.open.Load() {
 		c.Conversation.Serve(ctx, caller, req, out)
@@ -94,7 +110,7 @@ func (c *conversation) Answer(caller downstream.Caller, msg jsonrpc.Message) err
 		c.tap.note(e)
 	}
 	c.asking.answered(&msg)
-	c.visit.Answered()
+	c.visit.Load().Answered()
 	return c.Conversation.Answer(caller, msg)
 }
 

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
 )
 
@@ -28,12 +27,6 @@ func (r *remembering) CallEnded(c observe.Call) {
 	if c.Unusual() || r.tap.open.Load() {
 		r.tap.remember(c)
 	}
-}
-
-// Lost implements observe.Watcher.
-func (r *remembering) Lost(of mcp.Version, what string) {
-	r.Watcher.Lost(of, what)
-	r.tap.book.Lost(string(of), what)
 }
 
 // remember keeps a call that has ended. What it keeps of peers' texts is bounded, and
