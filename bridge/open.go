@@ -41,7 +41,7 @@ func (b *Bridge) Open(ctx context.Context, caller downstream.Caller, req jsonrpc
 		return nil, nil, fault.Internal(err.Error())
 	}
 	conv := b.newConversation(version, caller, server, push)
-	conv.losing(ctx)
+	conv.Rules = losing(ctx, conv.Rules)
 	conv.declare(clientInfo, capabilities)
 	conv.table.Ended(req.ID) // a cancellation of initialize is nobody else's either
 	if !b.adopt(conv) {
@@ -102,7 +102,7 @@ func (b *Bridge) Restore(ctx context.Context, caller downstream.Caller, record [
 		return nil, err
 	}
 	conv := b.newConversation(r.Version, caller, server, push)
-	conv.losing(ctx)
+	conv.Rules = losing(ctx, conv.Rules)
 	conv.fill(r)
 	if !b.adopt(conv) {
 		return nil, ErrClosed
@@ -139,14 +139,16 @@ func (b *Bridge) newConversation(version mcp.Version, caller downstream.Caller, 
 	return c
 }
 
-// losing has the session tell what its client gets in other words, if somebody wants to
-// know: then it has rules of its own.
-func (c *conversation) losing(ctx context.Context) {
-	if to := downstream.LosingTo(ctx); to != nil {
-		rules := *c.Rules
-		rules.LostTo = to
-		c.Rules = &rules
+// losing returns the rules of a session, which tell what its client gets in other words if
+// somebody wants to know: then they are its own.
+func losing(ctx context.Context, rules *translate.Rules) *translate.Rules {
+	to := downstream.LosingTo(ctx)
+	if to == nil {
+		return rules
 	}
+	own := *rules
+	own.LostTo = to
+	return &own
 }
 
 // refuse converts the failure of a discover for the initialize answer.

@@ -157,3 +157,33 @@ type passing struct {
 }
 
 func (p *passing) Reply() downstream.Reply { return p.to }
+
+// TestWhenNobodyLooksNothingIsAllocated: on the path of a call, be it of a request of the
+// client's or of one to the server, and of a call that could be seen later.
+func TestWhenNobodyLooksNothingIsAllocated(t *testing.T) {
+	tp := NewHub(record.NewRedactor(false)).Mount("/mcp", observe.Server{})
+	defer tp.Close()
+	s := &staged{out: sink{}}
+	conv, _, _ := tp.Backend(beginning{conv: s}, nobody{}).Open(context.Background(), downstream.Caller{}, jsonrpc.Message{Method: mcp.MethodInitialize}, nil)
+	up := tp.Caller(ready{answer: &upstream.Answer{Result: []byte(`{"resultType":"complete"}`)}}, nobody{})
+	req := downstream.NewRequest(jsonrpc.Message{ID: "1", Method: mcp.MethodToolsCall})
+	ctx, call, out := context.Background(), &upstream.Call{Method: mcp.MethodToolsCall, Origin: s}, downstream.Reply(&passing{})
+	answer := jsonrpc.Message{ID: `"b-1"`}
+	if n := testing.AllocsPerRun(100, func() {
+		conv.Serve(ctx, downstream.Caller{}, req, out)
+		_, _ = up.Do(ctx, call, nil)
+		_ = conv.Answer(downstream.Caller{}, answer)
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// ready is a server that has its answer.
+type ready struct {
+	upstream.Caller
+	answer *upstream.Answer
+}
+
+func (r ready) Do(context.Context, *upstream.Call, func(jsonrpc.Message)) (*upstream.Answer, error) {
+	return r.answer, nil
+}

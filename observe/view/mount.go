@@ -3,6 +3,8 @@ package view
 import (
 	"fmt"
 	"strings"
+
+	"github.com/mcpbridge/bridge/observe"
 )
 
 // ofMount sums a mount up.
@@ -41,13 +43,25 @@ func ofMount(m *Mount, sessions []*session) diagnosis {
 		said = append(said, plural(unfetched, "session")+" with something that the client never got or never answered")
 	}
 	if n := len(m.Omissions); n > 0 {
-		said = append(said, plural(n, "entry", "entries")+" of the server's lists not shown to clients")
+		said = append(said, plural(n, "entry", "entries")+" of the server's lists not shown to clients, by the server's fault: "+named(m.Omissions))
 	}
 	if len(said) == 0 {
 		return diagnosis{Who: "none", Text: fmt.Sprintf("All is well: %s, nothing waits.", plural(len(sessions), "session"))}
 	}
 	text := strings.Join(said, "; ") + "."
 	return diagnosis{Who: "none", Text: strings.ToUpper(text[:1]) + text[1:], Grave: grave+unfetched > 0}
+}
+
+// named has the names of some entries.
+func named(left []observe.Omission) string {
+	var names []string
+	for _, o := range left[:min(len(left), mostHidden)] {
+		names = append(names, line(o.Name))
+	}
+	if len(left) > mostHidden {
+		names = append(names, "…")
+	}
+	return strings.Join(names, ", ")
 }
 
 func split(waits map[string]int) string {
