@@ -52,6 +52,7 @@ type Store struct {
 	mu      sync.RWMutex // of recent; none is taken under it
 	recent  recent       // changed by the writer alone
 	journal *journal     // the writer's
+	below   below        // the writer's
 	looked  time.Time    // when the writer last looked whether the file is whole
 	damaged atomic.Bool  // somebody who read it found that it is not
 }
@@ -71,8 +72,9 @@ func Open(path string, opt Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, plain(err))
 	}
-	s := &Store{db: db, relaxed: opt.Relaxed, stop: make(chan struct{}), recent: recent{}}
+	s := &Store{db: db, relaxed: opt.Relaxed, stop: make(chan struct{}), recent: recent{}, below: below{db: db}}
 	if err := s.openJournal(path, &opt); err != nil {
+		s.below.end()
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, plain(err)), db.Close())
 	}
 	db.NoSync = opt.Relaxed && opt.Direct

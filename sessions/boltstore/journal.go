@@ -233,7 +233,7 @@ func (s *Store) replay(state byte) error {
 	if state == stateStrict && j.follows(text[j.at:]) {
 		return fmt.Errorf("%w: its journal is damaged at byte %d", store.ErrCorrupt, j.at)
 	}
-	b := &batch{db: s.db, recent: s.recent}
+	b := &batch{below: &s.below, recent: s.recent}
 	return s.apply(b, []*request{{apply: func(b *batch) error {
 		for _, c := range changes {
 			b.put(c.at, b.get(c.at), c.raw)
@@ -311,6 +311,7 @@ func (s *Store) sync() error {
 
 // closeJournal leaves all that was acknowledged on the disk, in the file unless that fails.
 func (s *Store) closeJournal() error {
+	defer s.below.end()
 	err := s.settle(stateClosed)
 	if err != nil || s.db.NoSync {
 		err = errors.Join(err, s.sync())

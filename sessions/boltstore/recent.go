@@ -51,8 +51,7 @@ func (r recent) drop(at store.Address) {
 
 // batch is what requests that share a write look at and change.
 type batch struct {
-	db     *bolt.DB
-	tx     *bolt.Tx // of the file; nil until it is looked at
+	below  *below
 	recent recent
 	done   []done // in order
 	toFile bool   // the journal is not enough
@@ -69,17 +68,40 @@ type done struct {
 
 // file calls look with what the file has.
 func (b *batch) file(look func(*bolt.Bucket)) {
-	if b.tx == nil && b.err == nil {
-		b.tx, b.err = b.db.Begin(false)
+	var of *bolt.Bucket
+	if b.err == nil {
+		of, b.err = b.below.records()
 	}
 	if b.err == nil {
-		look(b.tx.Bucket(bucketName))
+		look(of)
 	}
 }
 
-func (b *batch) close() {
-	if b.tx != nil {
-		_ = b.tx.Rollback()
+// below is what the file has, as the writer looks at it: in one transaction for as long as
+// it writes nothing there. To begin one for each commit costs more than to look.
+type below struct {
+	db *bolt.DB
+	tx *bolt.Tx // nil until it is looked at
+	of *bolt.Bucket
+}
+
+func (f *below) records() (*bolt.Bucket, error) {
+	if f.tx != nil {
+		return f.of, nil
+	}
+	tx, err := f.db.Begin(false)
+	if err != nil {
+		return nil, err
+	}
+	f.tx, f.of = tx, tx.Bucket(bucketName)
+	return f.of, nil
+}
+
+// end lets go of the file: nothing can be written to it before.
+func (f *below) end() {
+	if f.tx != nil {
+		_ = f.tx.Rollback()
+		f.tx, f.of = nil, nil
 	}
 }
 

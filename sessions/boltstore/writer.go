@@ -111,7 +111,7 @@ func (s *Store) writeOnce() bool {
 // commit carries out requests with one write. One that doesn't apply changes nothing and
 // leaves the others alone.
 func (s *Store) commit(requests []*request) {
-	b := &batch{db: s.db, recent: s.recent}
+	b := &batch{below: &s.below, recent: s.recent}
 	err := s.look()
 	if err == nil {
 		err = s.apply(b, requests)
@@ -120,6 +120,7 @@ func (s *Store) commit(requests []*request) {
 		err = s.keep(b)
 	}
 	if err != nil {
+		s.below.end()
 		s.mu.Lock()
 		b.takeBack()
 		s.mu.Unlock()
@@ -154,7 +155,6 @@ func (s *Store) apply(b *batch, requests []*request) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer b.close()
 	for _, r := range requests {
 		r.err = r.apply(b)
 	}
@@ -218,6 +218,7 @@ func (s *Store) bring(b *bolt.Bucket, at store.Address, now time.Time) error {
 // update looks at the file first: when a transaction fails the engine reads all of it,
 // on a goroutine whose panics nobody can catch.
 func (s *Store) update(change func(*bolt.Tx) error) (err error) {
+	s.below.end()
 	if err := wanting(s.db); err != nil {
 		return plain(err)
 	}
