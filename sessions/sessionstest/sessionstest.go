@@ -41,6 +41,7 @@ func Run(t *testing.T, e Engine) {
 		"one of many takes a record over":  oneWins,
 		"any version":                      anyVersion,
 		"values and ids are bytes":         bytesStay,
+		"values are the writer's again":    valuesNotKept,
 		"sessions share nothing":           apart,
 		"records expire":                   expiry,
 		"touching postpones expiry":        touching,
@@ -225,6 +226,18 @@ func bytesStay(t *testing.T, s store.Store) {
 	}
 	must(t, s.Commit(background, name, put(store.Flow, "1", 1, large)))
 	wantRecord(t, s, store.Address{Session: name, Kind: store.Flow, ID: "1"}, 2, large)
+}
+
+// valuesNotKept: who wrote a value uses its memory for the next one.
+func valuesNotKept(t *testing.T, s store.Store) {
+	name := session()
+	changes := []store.Change{put(store.Session, "", 0, "of a session"), put(store.Flow, "f", 0, "of a call")}
+	must(t, s.Commit(background, name, changes...))
+	for _, c := range changes {
+		clear(c.Value)
+	}
+	wantRecord(t, s, store.Address{Session: name, Kind: store.Session}, 1, "of a session")
+	wantRecord(t, s, store.Address{Session: name, Kind: store.Flow, ID: "f"}, 1, "of a call")
 }
 
 func apart(t *testing.T, s store.Store) {

@@ -8,7 +8,9 @@ import (
 	"crypto/hkdf"
 	"crypto/sha256"
 	"errors"
+	"slices"
 	"strconv"
+	"sync"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 )
@@ -23,7 +25,8 @@ import (
 // configured one, so that no key seals too many values for random nonces.
 type Sealed struct {
 	Store
-	keys []sealingKey
+	keys  []sealingKey
+	rooms sync.Pool // of *[]byte, for values on their way
 }
 
 type sealingKey struct {
@@ -35,6 +38,9 @@ type sealingKey struct {
 
 // ciphersKept bounds how many ciphers of sessions are kept, of about a kilobyte each.
 const ciphersKept = 1024
+
+// mostRoom bounds what stays in memory of the room that large values took.
+const mostRoom = 64 << 10
 
 const (
 	sealFormat = 1
@@ -72,13 +78,25 @@ func (s *Sealed) Commit(ctx context.Context, session string, changes ...Change) 
 		return err
 	}
 	sealed := make([]Change, len(changes))
+	room, _ := s.rooms.Get().(*[]byte)
+	if room == nil {
+		room = new([]byte)
+	}
+	text := (*room)[:0]
 	for i, c := range changes {
 		if !c.Delete {
-			c.Value = s.seal(aead, Address{session, c.Kind, c.ID}, c.Value)
+			begin := len(text)
+			text = s.seal(text, aead, Address{session, c.Kind, c.ID}, c.Value)
+			c.Value = text[begin:len(text):len(text)]
 		}
 		sealed[i] = c
 	}
-	return s.Store.Commit(ctx, session, sealed...)
+	err = s.Store.Commit(ctx, session, sealed...)
+	if err == nil && cap(text) <= mostRoom { // else the engine may still be about to send it
+		*room = text
+		s.rooms.Put(room)
+	}
+	return err
 }
 
 // Get implements Store.
@@ -99,11 +117,12 @@ func (s *Sealed) Load(ctx context.Context, session string) ([]Record, error) {
 	return list, err
 }
 
-func (s *Sealed) seal(aead cipher.AEAD, at Address, value []byte) []byte {
-	out := make([]byte, headSize, headSize+len(value)+aead.Overhead())
-	out[0] = sealFormat
-	copy(out[1:], s.keys[0].mark[:])
-	return aead.Seal(out, nil, value, at.bound(out[:headSize]))
+// seal adds a sealed value to out.
+func (s *Sealed) seal(out []byte, aead cipher.AEAD, at Address, value []byte) []byte {
+	begin := len(out)
+	out = slices.Grow(out, headSize+len(value)+aead.Overhead())
+	out = append(append(out, sealFormat), s.keys[0].mark[:]...)
+	return aead.Seal(out, nil, value, at.bound(out[begin:]))
 }
 
 // bound returns what a value is bound to: its address, and the head before it.
