@@ -176,18 +176,18 @@ func (s *Store) keep(b *batch) error {
 // settle brings all that is recent into the file, and begins the journal anew.
 func (s *Store) settle(state byte) error {
 	now := time.Now()
-	at := make([]store.Address, 0, len(s.recent))
+	all := make([]recentRecord, 0, len(s.recent))
 	for session, of := range s.recent {
-		for name := range of {
-			at = append(at, nameOf(session, name))
+		for name, e := range of {
+			all = append(all, recentRecord{keyOf(nameOf(session, name)), e})
 		}
 	}
-	slices.SortFunc(at, func(a, b store.Address) int { return bytes.Compare(keyOf(a), keyOf(b)) })
+	slices.SortFunc(all, func(a, b recentRecord) int { return bytes.Compare(a.key, b.key) })
 	generation := newGeneration()
 	err := s.update(func(tx *bolt.Tx) error {
 		b := tx.Bucket(bucketName)
-		for _, at := range at {
-			if err := s.bring(b, at, now); err != nil {
+		for i := range all {
+			if err := all[i].bring(b, now); err != nil {
 				return err
 			}
 		}
@@ -203,14 +203,19 @@ func (s *Store) settle(state byte) error {
 	return nil
 }
 
+// recentRecord is what is recent of one address.
+type recentRecord struct {
+	key []byte // in the file
+	entry
+}
+
 // bring makes the file's record that which is recent.
-func (s *Store) bring(b *bolt.Bucket, at store.Address, now time.Time) error {
-	e, _ := s.recent.get(at)
-	if _, _, _, ok := decode(e.raw, now); ok {
-		return b.Put(keyOf(at), e.raw)
+func (r *recentRecord) bring(b *bolt.Bucket, now time.Time) error {
+	if _, _, _, ok := decode(r.raw, now); ok {
+		return b.Put(r.key, r.raw)
 	}
-	if e.below {
-		return b.Delete(keyOf(at))
+	if r.below {
+		return b.Delete(r.key)
 	}
 	return nil
 }
