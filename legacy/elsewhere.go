@@ -9,8 +9,10 @@ import (
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/gate"
+	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/exchange"
+	"github.com/mcpbridge/bridge/legacy/message"
 	"github.com/mcpbridge/bridge/legacy/session"
 	"github.com/mcpbridge/bridge/legacy/stream"
 	"github.com/mcpbridge/bridge/legacy/web"
@@ -37,6 +39,7 @@ type replicas struct {
 	opt       *Options
 	gate      *gate.Gate
 	exchanges *exchange.Endpoint
+	notices   *notices
 }
 
 // handOn has another replica serve a request while this one stops, and reports whether
@@ -186,6 +189,7 @@ func (rs *replicas) answer(w http.ResponseWriter, r *http.Request, s *session.Se
 	for range settleTries {
 		err := conv.Answer(caller, *msg)
 		if !errors.Is(err, downstream.ErrNotHere) || s == nil || !s.Kept() {
+			rs.noteLate(s, err)
 			w.WriteHeader(http.StatusAccepted)
 			return
 		}
@@ -198,6 +202,7 @@ func (rs *replicas) answer(w http.ResponseWriter, r *http.Request, s *session.Se
 		case here:
 			err = conv.Answer(caller, *msg)
 		case nowhere:
+			rs.noteLate(s, err)
 			err = nil // it was answered
 		}
 		if !errors.Is(err, downstream.ErrNotHere) || !isKept(s, asks) {
@@ -207,6 +212,13 @@ func (rs *replicas) answer(w http.ResponseWriter, r *http.Request, s *session.Se
 		s.Pause()
 	}
 	web.WriteUnavailable(w, "")
+}
+
+// noteLate tells the log of an answer to nothing, or no longer to anything.
+func (rs *replicas) noteLate(s *session.Session, err error) {
+	if errors.Is(err, downstream.ErrNotHere) && s != nil {
+		rs.notices.answer.Info().Str(logfield.SessionID, logfield.Short(s.ID())).Msg(message.LateAnswer)
+	}
 }
 
 // notify takes a notification.

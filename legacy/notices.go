@@ -20,10 +20,11 @@ type notices struct {
 	unknown zerolog.Logger // requests of sessions that are not here
 	short   zerolog.Logger // what was refused for want of memory
 	fast    zerolog.Logger // requests beyond rates
+	answer  zerolog.Logger // answers to questions that are not open
 	dropped zerolog.Logger // messages on connections that cannot be answered
 }
 
 func newNotices(log zerolog.Logger) notices {
 	kind := func() zerolog.Logger { return logfield.AtMost(noticeBurst, log) }
-	return notices{slow: kind(), evicted: kind(), late: kind(), full: kind(), busy: kind(), unknown: kind(), short: kind(), fast: kind(), dropped: kind()}
+	return notices{slow: kind(), evicted: kind(), late: kind(), full: kind(), busy: kind(), unknown: kind(), short: kind(), fast: kind(), answer: kind(), dropped: kind()}
 }

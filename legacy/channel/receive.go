@@ -149,7 +149,9 @@ func (c *Channel) take(msg *jsonrpc.Message, answer func([]byte)) {
 	case msg.Kind() == jsonrpc.Notification:
 		c.notify(conv, msg)
 	case conv != nil: // else an answer to nothing
-		_ = conv.Answer(c.from(), *msg) // the session is in no other process
+		if err := conv.Answer(c.from(), *msg); err != nil { // the session is in no other process
+			c.opt.Dropped.Info().Stringer(logfield.Transport, c.transport).Msg(message.LateAnswer)
+		}
 	}
 }
 

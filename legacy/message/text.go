@@ -8,6 +8,9 @@ import (
 
 // Messages get their frame here, where they leave for a client.
 
+// LateAnswer is what the log says of an answer that has no effect.
+const LateAnswer = "an answer came to a question that is not open (any more); it has no effect"
+
 // arenas hold memory for the texts of interim messages, which event logs keep.
 var arenas = sync.Pool{New: func() any { return new(arena) }}
 
