@@ -91,6 +91,9 @@ func (d *Decoder) Next() (Event, error) {
 	return d.event(), nil
 }
 
+// Held returns how many bytes are buffered of events that were not returned yet.
+func (d *Decoder) Held() int { return len(d.in.buf) - d.in.start }
+
 // Ready reports whether Next has an event to return without reading, so that a
 // caller who passes events on knows when to flush. It does not read itself, and
 // the data of the latest event stays valid.

@@ -1,20 +1,30 @@
 package upstream
 
-import "io"
+import (
+	"io"
+
+	"github.com/mcpbridge/bridge/sse"
+)
 
 // meter tells how much of a response is held, while it is read. Events that were
-// handed on are no longer held.
+// handed on are no longer held, nor is what a decoder has passed over: comments, and
+// events without data, which may come for as long as the stream is open.
 type meter struct {
 	io.Reader
-	held Held // may be nil
-	size int  // bytes since the last event
-	told int
+	held   Held         // may be nil
+	events *sse.Decoder // reads from here; nil: all that is read is kept
+	size   int
+	told   int
 }
 
 // Read implements io.Reader. The error is that of held.
 func (m *meter) Read(p []byte) (int, error) {
+	if m.events != nil {
+		m.size = m.events.Held()
+	}
 	n, err := m.Reader.Read(p)
-	if m.size += n; m.held == nil || m.size < m.told+heldStep {
+	m.size += n
+	if news := m.size - m.told; m.held == nil || -heldStep < news && news < heldStep {
 		return n, err
 	}
 	m.told = m.size

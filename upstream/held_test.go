@@ -55,3 +55,29 @@ func TestALargeResponseIsChargedWhileItComes(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatAStreamSaysBesidesMessagesIsNotHeld(t *testing.T) {
+	const filler, purseful = 4 << 20, 1 << 20
+	for name, block := range map[string]string{
+		"comments":            strings.Repeat(": "+strings.Repeat("c", 60)+"\n", 512),
+		"events without data": strings.Repeat("event: e\nid: "+strings.Repeat("i", 1000)+"\nretry: 1\n\n", 32),
+		"empty events":        strings.Repeat("data:\n\n", 4096),
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachTransport(t, func(t *testing.T, opt HTTPOptions) {
+				p := newScripted(t, func(_ int, w http.ResponseWriter, g *got, _ *http.Request) {
+					w.Header().Set("Content-Type", "text/event-stream")
+					for range filler / len(block) {
+						_, _ = w.Write([]byte(block))
+					}
+					_, _ = w.Write([]byte(`data: {"jsonrpc":"2.0","id":` + string(g.msg.ID) + `,"result":{}}` + "\n\n"))
+				})
+				ask, held := call(mcp.MethodToolsCall, `"name":"t"`), &purse{limit: purseful}
+				ask.Held = held
+				if _, err := newClient(t, p.URL, opt).Do(t.Context(), ask, nil); err != nil || held.most > 4*heldStep {
+					t.Errorf("charged %d bytes: %v", held.most, err)
+				}
+			})
+		})
+	}
+}

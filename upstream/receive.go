@@ -154,7 +154,7 @@ var decoders = sync.Pool{New: func() any { return new(decoder) }}
 // follows it is dropped.
 func (c *HTTP) receiveStream(ctx context.Context, req *request, x exchange, to sink) (*Answer, error) {
 	d := decoders.Get().(*decoder)
-	d.meter = meter{Reader: x, held: req.call.Held}
+	d.meter = meter{Reader: x, held: req.call.Held, events: &d.Decoder}
 	d.Reset(&d.meter, c.opt.MaxResponse)
 	defer func() {
 		d.meter = meter{}
