@@ -39,11 +39,11 @@ func (s *sender) release() {
 	}
 }
 
-// charge charges for a body of this length, negative: unknown. A small one of a session
-// may be the answer that ends what the session holds, so it is lent.
-func (s *sender) charge(length int64) error {
-	size := requestCost + int(max(length, 0))
-	if s.lent = s.session != nil && length >= 0 && length <= unproven; s.lent {
+// charge charges for a request and its body of this length, negative: unknown. A small
+// one of a session may be the answer that ends what the session holds, so it is lent.
+func (s *sender) charge(head http.Header, length int64) error {
+	size := requestCost + web.HeadCost(head) + int(max(length, 0))
+	if s.lent = s.session != nil && length >= 0 && size <= requestCost+unproven; s.lent {
 		return s.hold.Borrow(size)
 	}
 	return s.hold.Grow(size)
@@ -63,7 +63,7 @@ func (a *admission) body(w http.ResponseWriter, r *http.Request, from *sender) (
 		return nil, false
 	}
 	var body []byte
-	err := from.charge(r.ContentLength)
+	err := from.charge(r.Header, r.ContentLength)
 	switch {
 	case err != nil:
 	case r.ContentLength >= 0:
@@ -88,7 +88,7 @@ func (a *admission) body(w http.ResponseWriter, r *http.Request, from *sender) (
 	return nil, false
 }
 
-// requestCost is what a request is charged for besides its body, in bytes.
+// requestCost is what a request is charged for besides its body and a large head, in bytes.
 const requestCost = 8 << 10
 
 // unproven is how much is set aside for a body before any of it has arrived.

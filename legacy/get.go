@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/legacy/session"
 	"github.com/mcpbridge/bridge/legacy/stream"
 	"github.com/mcpbridge/bridge/legacy/web"
@@ -20,6 +21,14 @@ func (h *HTTP) get(w http.ResponseWriter, r *http.Request) {
 	if !web.AcceptOf(r.Header).Has(web.AcceptSSE) {
 		web.WriteNotAcceptable(w, "text/event-stream")
 		return
+	}
+	if head := web.HeadCost(r.Header); head > 0 {
+		hold := budget.On(s.Account())
+		defer hold.Release()
+		if err := hold.Grow(head); err != nil {
+			h.admission.writeShort(w, r, s, "", err)
+			return
+		}
 	}
 	last := web.Header(r.Header, mcp.HeaderLastEventID)
 	id, ok := stream.ParseEventID(last)

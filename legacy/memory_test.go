@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -200,6 +201,42 @@ func TestConnectionsAreChargedToo(t *testing.T) {
 	l.send(large(20))
 	got := l.next()
 	want(t, "one more", strings.HasPrefix(got, `{"jsonrpc":"2.0","id":20,"error":{"code":-32603,"message":"this session holds too much`), true)
+}
+
+// What a request brings in its head is kept as long as it is under way.
+func TestLargeHeadsAreCharged(t *testing.T) {
+	const filler = 32 << 10
+	memory := budget.New(100 * tenth)
+	b := newFake()
+	h, sse := serveAll(t, Options{Memory: memory}, b)
+	p := *sse
+	p.url += "/mcp"
+	for name, header := range map[string]http.Header{
+		"one field":   {"X-Filler": {strings.Repeat("x", filler)}},
+		"many fields": {"X-Filler": slices.Repeat([]string{""}, filler/100)},
+	} {
+		sse.header, p.header = header, header
+		answer := p.async(`{"jsonrpc":"2.0","id":1,"method":"hold"}`)
+		c := <-b.held
+		want(t, name+": a call without a session", memory.Used() > filler, true)
+		c.finish(`{}`)
+		<-answer
+		eventually(t, "nothing is left of the call", func() bool { return memory.Used() == 0 })
+
+		p.initialize(mcp.V20250618)
+		eventually(t, "the session's own charge is left", func() bool { return memory.Used() < filler })
+		stream := p.get("")
+		want(t, name+": a stream", memory.Used() > filler, true)
+		_ = stream.Body.Close()
+		eventually(t, "nothing is left of the stream", func() bool { return memory.Used() < filler })
+		_ = h.sessions.Remove(p.session)
+		p.session = ""
+
+		connection, _, _ := sse.openSSE()
+		want(t, name+": a connection", memory.Used() > session.Cost+filler, true)
+		_ = connection.Body.Close()
+		eventually(t, "nothing is left of the connection", func() bool { return memory.Used() == 0 })
+	}
 }
 
 // A call that waits is kept with all that its rounds need: the text of its record is

@@ -21,7 +21,7 @@ func (h connections) webSocket(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	caller := h.sessions.Caller(r)
-	account, err := session.OpenAccount(h.opt.Memory, caller.Party, 0)
+	account, err := session.OpenAccount(h.opt.Memory, caller.Party, web.HeadCost(r.Header))
 	if err != nil {
 		h.admission.writeShort(w, r, nil, "", err)
 		return

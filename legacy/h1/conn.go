@@ -17,7 +17,7 @@ func (cn *conn) serve() {
 		case gone:
 			return
 		case foreign:
-			cn.handOver(nil)
+			cn.handOver(cn.early)
 			return
 		case refused:
 			cn.refuse()
@@ -72,6 +72,12 @@ func (cn *conn) next() verdict {
 		}
 		v = cn.look()
 	}
+	if v == long {
+		if !begun {
+			limit = after(cn.server.headTimeout())
+		}
+		v = cn.readOn(limit)
+	}
 	if v != gone && !cn.state.CompareAndSwap(idle, active) {
 		v = gone
 	}
@@ -97,7 +103,7 @@ func (cn *conn) look() verdict {
 	cn.in.skip(n)
 	cn.stray = 0
 	if v == partial && len(b) == cn.in.size() {
-		v = foreign
+		v = long
 	}
 	return v
 }

@@ -27,6 +27,7 @@ type conn struct {
 	served bool            // a request at least
 	stray  int             // line ends that may stand before the next head
 	given  bool            // nc is somebody else's
+	early  []byte          // a head that did not fit; nil: what was read is in the buffer
 	vec    net.Buffers
 	vecs   [3][]byte
 

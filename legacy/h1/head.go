@@ -250,6 +250,7 @@ type verdict int
 const (
 	partial verdict = iota // more is needed
 	whole                  // it is one of ours
+	long                   // it does not fit
 	foreign                // it is net/http's
 	refused                // nobody may serve it
 	gone                   // there will be none

@@ -29,6 +29,9 @@ type lateHandler struct{ server *Server }
 // ServeHTTP implements http.Handler.
 func (h lateHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s := h.server
+	if tooMany(w, r) {
+		return
+	}
 	if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
 		// It may have had a Content-Length, too, which net/http drops without a word. Who
 		// is in front and believed that has other requests behind this one than we: none

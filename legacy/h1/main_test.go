@@ -70,8 +70,10 @@ func dial(t testing.TB, addr string) *wire {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	return &wire{t, c, bufio.NewReader(c)}
+	return newWire(t, c)
 }
+
+func newWire(t testing.TB, c net.Conn) *wire { return &wire{t, c, bufio.NewReader(c)} }
 
 func (w *wire) send(text string) {
 	w.t.Helper()

@@ -54,7 +54,7 @@ type Server struct {
 }
 
 // New returns a server in front of handler. standard gets what is not served
-// here; its Handler is set. Its ReadHeaderTimeout, IdleTimeout, ErrorLog and
+// here; its Handler is set, and MaxHeaderBytes to MaxHead unless it is smaller. Its ReadHeaderTimeout, IdleTimeout, ErrorLog and
 // ConnContext hold for all connections, the rest of it only for its own.
 func New(handler http.Handler, standard *http.Server) *Server {
 	s := &Server{
@@ -63,6 +63,9 @@ func New(handler http.Handler, standard *http.Server) *Server {
 		empty: make(chan struct{}),
 	}
 	standard.Handler = lateHandler{s}
+	if standard.MaxHeaderBytes <= 0 || standard.MaxHeaderBytes > MaxHead {
+		standard.MaxHeaderBytes = MaxHead
+	}
 	return s
 }
 

@@ -1,7 +1,6 @@
 package h1
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -23,7 +22,7 @@ func inBubble(t *testing.T, h http.HandlerFunc, f func(t *testing.T, s *Server, 
 		f(t, s, func() *wire {
 			near, far := net.Pipe()
 			s.ServeConn(far, nil)
-			w := &wire{t, near, bufio.NewReader(near)}
+			w := newWire(t, near)
 			open = append(open, w)
 			return w
 		})

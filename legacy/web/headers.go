@@ -91,3 +91,25 @@ func Header(h http.Header, name string) string {
 	}
 	return ""
 }
+
+// smallHead is how large a head may be at no further cost than that of its request.
+const smallHead = 4 << 10
+
+// fieldCost is what a field takes in memory besides its text.
+const fieldCost = 128
+
+// HeadCost returns what the head of a request is charged for while it is kept, in bytes:
+// nothing for one as small as nearly all are.
+func HeadCost(h http.Header) int {
+	size, fields := 0, 0
+	for name, values := range h {
+		for _, v := range values {
+			size += len(name) + len(v)
+		}
+		fields += len(values)
+	}
+	if size+fields*fieldCost/4 <= smallHead {
+		return 0
+	}
+	return size + fields*fieldCost
+}
