@@ -52,6 +52,7 @@ export const downstreams = {
   sse: {
     listens: true,
     async make(release, { url }) {
+      globalThis.EventSource ??= (await import('eventsource')).EventSource; // 1.0 takes the global one
       const { SSEClientTransport } = await load(release, 'sse');
       return new SSEClientTransport(new URL('/sse', url));
     },
