@@ -3,6 +3,7 @@ package bridge
 import (
 	"context"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -87,5 +88,28 @@ func TestFlowsAreNeverCached_B43(t *testing.T) {
 			t.Fatalf("%d upstream requests", n)
 		}
 		conv.Close(nil)
+	})
+}
+
+// TestAKeptResultThatCannotBeShownEndsItsCall: with an error, as it would have ended with
+// the result fresh from the server, who is not asked a second time. A cancellation of the
+// call finds it over.
+func TestAKeptResultThatCannotBeShownEndsItsCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conv, up := session(t, Limits{}, result(listed))
+		req := downstream.NewRequest(jsonrpc.Message{ID: "1", Method: mcp.MethodToolsList, Params: []byte(`{}`)})
+		capabilities, _ := conv.Declares()
+		_, slot := conv.Driver.Catalog.Lookup("", nil, &req, capabilities)
+		slot.Keep([]byte(`{"tools":7,"ttlMs":60000,"cacheScope":"public"}`))
+		c := request(t, conv, "1", mcp.MethodToolsList, `{}`)
+		if n := len(up.calls()); n != 0 {
+			t.Errorf("the server was asked %d times", n)
+		}
+		if e := c.rpcError(); e == nil || !strings.Contains(e.Message, "tools has the wrong type") {
+			t.Errorf("the client got %v", e)
+		}
+		if conv.Knows("1") {
+			t.Error("the call goes on")
+		}
 	})
 }

@@ -71,11 +71,12 @@ func (c *conversation) Serve(ctx context.Context, caller downstream.Caller, req 
 		repeated.GoOn()
 		return
 	}
-	if k := call.NewKept(&c.Party, caller, req, out); k.Cached(&req) {
-		c.ReportLocal(&caller, req.Method, began, nil)
-	} else {
-		k.Start()
+	k := call.NewKept(&c.Party, caller, req, out)
+	if over, failed := k.Cached(&req); over {
+		c.ReportLocal(&caller, req.Method, began, failed)
+		return
 	}
+	k.Start()
 }
 
 // unnamed returns the member that must name what req is about and does not. The

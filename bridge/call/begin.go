@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/bridge/again"
+	"github.com/mcpbridge/bridge/bridge/ends"
 	"github.com/mcpbridge/bridge/bridge/tasks"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -102,18 +103,25 @@ func Resume(c *Party, caller downstream.Caller, record []byte, out downstream.Re
 // noCapabilities declares nothing.
 var noCapabilities = []byte("{}")
 
-// Cached answers a call from the catalogue, or begins to watch for its result.
-func (k *Call) Cached(req *downstream.Request) bool {
+// Cached answers a call from the catalogue, with an error where what is kept cannot be
+// shown to this client, or begins to watch for its result. It reports whether the call is
+// over. The server is asked once at most: it would say the same again.
+func (k *Call) Cached(req *downstream.Request) (over bool, failed *jsonrpc.Error) {
 	result, slot := k.party.Driver.Catalog.Lookup(k.party.Driver.SeenAs(k.caller.Principal), k.caller.Header, req, k.flow.Capabilities)
 	k.slot = slot
 	if watch := k.party.Driver.Watch; watch != nil && (slot != nil || result != nil) {
 		watch.Cached(result != nil)
 	}
 	if result == nil {
-		return false
+		return false, nil
 	}
 	k.party.Tables.Ended(req.ID)
-	return k.party.deliver(k.out, req, result) == nil
+	err := k.party.deliver(k.out, req, result)
+	if err != nil {
+		result, failed = ends.Explain(err, &ends.Facts{Method: req.Method, Params: req.Params, Rules: k.party.Rules, Capabilities: k.flow.Capabilities})
+		ends.Finish(k.out, req.ID, result, failed)
+	}
+	return true, failed
 }
 
 // ID is that of the client's request.
