@@ -29,7 +29,7 @@ func (c hearing) announce() {
 	first := !c.announced && !c.closed
 	c.announced = true
 	c.mu.Unlock()
-	if first && c.push != nil && !c.Server.Lists.Empty() {
+	if first && c.reaches() && !c.Server.Lists.Empty() {
 		c.listen()
 	}
 }
@@ -91,7 +91,7 @@ func serveUnsubscribe(c *conversation, _ context.Context, caller downstream.Call
 // subscribable returns the resource that a request is about, where any can be
 // subscribed to.
 func (c hearing) subscribable(req downstream.Request) (uri string, err *jsonrpc.Error) {
-	if !c.Server.Subscribe || c.push == nil {
+	if !c.Server.Subscribe || !c.reaches() {
 		return "", ends.MethodNotFound(req.Method)
 	}
 	uri, ok := rawjson.Text(req.URI)
@@ -140,7 +140,7 @@ func (c hearing) explainSubscription(err error) *jsonrpc.Error {
 // adoptResources subscribes to what the other side has subscribed to since before, and
 // leaves what that has left. It does not wait for the server.
 func (c hearing) adoptResources(before, theirs []string) {
-	if c.push == nil || slices.Equal(before, theirs) {
+	if !c.reaches() || slices.Equal(before, theirs) {
 		return
 	}
 	resources := c.subscriptions()

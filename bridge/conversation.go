@@ -24,7 +24,7 @@ import (
 type conversation struct {
 	b *Bridge
 	call.Party
-	push          downstream.Pusher // nil: no channel for unrelated messages
+	push          downstream.Pusher // nil: it is no session
 	authorization string            // of the initialize request, for work that nobody in particular caused (H-2)
 	declared      []byte            // capabilities as the client declared them
 
@@ -77,6 +77,16 @@ func (c *conversation) effective() []byte {
 		return emptyObject
 	}
 	return c.breaker.less(c.Capable)
+}
+
+// reaches reports whether the client gets what no request of its own asked for.
+func (c *conversation) reaches() bool { return downstream.Reaches(c.push) }
+
+// Accepted implements call.Session.
+func (c *conversation) Accepted(caller downstream.Caller) {
+	if c.push != nil {
+		c.push.Accepted(caller)
+	}
 }
 
 // Trust implements call.Session.

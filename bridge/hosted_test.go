@@ -19,6 +19,8 @@ import (
 type noPush struct{}
 
 func (noPush) Changed()                        {}
+func (noPush) Reaches() bool                   { return true }
+func (noPush) Accepted(downstream.Caller)      {}
 func (noPush) Push(string, downstream.Message) {}
 func (noPush) End(error)                       {}
 

@@ -20,7 +20,7 @@ type hosting struct{ *conversation }
 
 // hosts reports whether the bridge hosts tasks for this session (G.3).
 func (c hosting) hosts() bool {
-	return c.Rules.HostTasks && c.push != nil && c.Rules.Version.AtLeast(mcp.V20251125)
+	return c.Rules.HostTasks && c.reaches() && c.Rules.Version.AtLeast(mcp.V20251125)
 }
 
 // host starts a tools/call as a task and answers at once with its handle.

@@ -55,13 +55,28 @@ func (l *openListen) say(method, params string) {
 
 // inbox records what is pushed to a client.
 type inbox struct {
-	mu  sync.Mutex
-	got []string
+	mu       sync.Mutex
+	got      []string
+	accepted []downstream.Caller
+	deaf     bool
+	changes  int
 }
 
 func (i *inbox) End(error) {}
 
-func (i *inbox) Changed() {}
+func (i *inbox) Changed() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.changes++
+}
+
+func (i *inbox) Reaches() bool { return !i.deaf }
+
+func (i *inbox) Accepted(caller downstream.Caller) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.accepted = append(i.accepted, caller)
+}
 
 func (i *inbox) Push(_ string, msg downstream.Message) {
 	i.mu.Lock()

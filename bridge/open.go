@@ -36,7 +36,7 @@ func (b *Bridge) Open(ctx context.Context, caller downstream.Caller, req jsonrpc
 	if err != nil {
 		return nil, nil, err
 	}
-	result, err := b.greet(version, server, push != nil)
+	result, err := b.greet(version, server, downstream.Reaches(push))
 	if err != nil {
 		return nil, nil, fault.Internal(err.Error())
 	}
@@ -108,10 +108,10 @@ func (b *Bridge) Restore(ctx context.Context, caller downstream.Caller, record [
 		return nil, ErrClosed
 	}
 	hearing{conv}.announce()
-	if push != nil {
+	if conv.reaches() {
 		subscriptions.Missed(hearing{conv}, server.Lists)
 	}
-	if len(r.Resources) > 0 && push != nil {
+	if len(r.Resources) > 0 && conv.reaches() {
 		hearing{conv}.subscriptions().Restore(caller.Authorization, r.Resources, func(err error) {
 			b.log.Warn().Err(err).Int("resources", len(r.Resources)).Msg("subscriptions of a restored session could not be taken up again")
 		})

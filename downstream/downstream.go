@@ -65,9 +65,10 @@ type Caller struct {
 	// Account is what the caller's session holds, or what its requests without one do.
 	// Whoever keeps something for the caller charges it there. It may be nil.
 	Account *budget.Account
-	// Accepted, when it isn't nil, is to be called once the upstream has
-	// answered a request that carried Authorization (H-6).
-	Accepted func()
+	// Rotation is not 0 where Authorization may take the place of what the session is bound
+	// to: then Pusher.Accepted is to be told once the upstream has answered a request that
+	// carried it (H-6). It numbers the binding that it would replace.
+	Rotation uint64
 	// Transport is how the client speaks with the bridge.
 	Transport observe.Transport
 	// HTTP is the version in which the request came; none for connections.
@@ -83,8 +84,7 @@ type Backend interface {
 	// InitializeResult. An error is a *jsonrpc.Error for the client, a *Refusal
 	// when the upstream demands authorization, or anything else, of which
 	// the client only learns that the bridge failed. The pusher works until the
-	// conversation is closed, also before Open returns. It is nil when this
-	// client has no channel for such messages (A.4).
+	// conversation is closed, also before Open returns.
 	Open(ctx context.Context, caller Caller, req jsonrpc.Message, push Pusher) (conv Conversation, result []byte, err error)
 	// Stateless serves the messages of a request without a session.
 	Stateless(caller Caller, version mcp.Version) Conversation
@@ -238,14 +238,20 @@ type Address struct {
 	Stream  uint64
 }
 
-// Pusher delivers messages that no request of the client asked for:
-// list-changed notifications and resource updates (C.3).
+// Pusher is a session as its conversation sees it. It delivers messages that no request
+// of the client asked for: list-changed notifications and resource updates (C.3).
 type Pusher interface {
 	// Push delivers a message, or keeps it until the client listens. Of several
 	// kept messages with one key only the newest is delivered. A Text is kept and
 	// must not be changed afterwards; a message without one is copied before Push
 	// returns.
 	Push(key string, msg Message)
+	// Reaches reports whether there is a channel for such messages (A.4). Where there is
+	// none, nothing is to be pushed; all else holds.
+	Reaches() bool
+	// Accepted tells that the upstream has accepted the credentials of a caller with a
+	// Rotation.
+	Accepted(caller Caller)
 	// Changed tells that Record returns something else now. It returns when that is
 	// kept, where sessions are kept at all; so it is not to be called under a lock,
 	// and before the client is told of the change.
@@ -255,6 +261,10 @@ type Pusher interface {
 	// client's next request find none. The error is for the log.
 	End(why error)
 }
+
+// Reaches reports whether something can be pushed to a client; nil stands for what is no
+// session.
+func Reaches(push Pusher) bool { return push != nil && push.Reaches() }
 
 // Refusal is the upstream's answer to a request without the right credentials.
 type Refusal struct {

@@ -31,9 +31,7 @@ func (p *peer) callAs(t *testing.T, b *fakeBackend, auth string) downstream.Call
 	p.asUser(auth)
 	answer := p.async(`{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"hold":true}}`)
 	k := <-b.held
-	if k.caller.Accepted != nil {
-		k.caller.Accepted()
-	}
+	b.last().push.Accepted(k.caller)
 	k.finish(`{}`)
 	want(t, "a new call with "+auth, (<-answer).StatusCode, 200)
 	return k.caller

@@ -84,8 +84,8 @@ func TestNoPusherWhenGetIsNotOffered_A4(t *testing.T) {
 	b := newFake()
 	_, p := serve(t, Options{NoGET: true}, b)
 	p.initialize(mcp.V20251125)
-	if b.last().push.Pusher != nil {
-		t.Error("a pusher that cannot deliver")
+	if b.last().push.Reaches() {
+		t.Error("a pusher that says it can deliver")
 	}
 }
 

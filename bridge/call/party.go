@@ -106,6 +106,8 @@ type Session interface {
 	Declares() (capabilities []byte, level string)
 	// Level is that of logging/setLevel; empty: none asked for.
 	Level() string
+	// Accepted tells that the server has accepted a caller's credentials (H-6).
+	Accepted(caller downstream.Caller)
 	// Trust notes that the client serves a kind of question; Distrust that it does not,
 	// for so long; Distrusts reports whether it is not asked what needs a capability.
 	Trust(k mcp.InputKind)

@@ -124,11 +124,11 @@ func (r *round) who() turns.Who {
 // accepted tells that the upstream takes the credentials of the call (H-6).
 func (r *round) accepted() {
 	r.mu.Lock()
-	accepted := r.caller.Accepted
-	r.caller.Accepted = nil
+	caller := r.caller
+	r.caller.Rotation = 0 // it is told once
 	r.mu.Unlock()
-	if accepted != nil {
-		accepted()
+	if caller.Rotation != 0 {
+		r.party.Session.Accepted(caller)
 	}
 }
 

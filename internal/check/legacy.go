@@ -150,6 +150,12 @@ type deafPusher struct{}
 // Changed implements downstream.Pusher: nothing is kept.
 func (deafPusher) Changed() {}
 
+// Reaches implements downstream.Pusher.
+func (deafPusher) Reaches() bool { return true }
+
+// Accepted implements downstream.Pusher.
+func (deafPusher) Accepted(downstream.Caller) {}
+
 // Push implements downstream.Pusher.
 func (deafPusher) Push(string, downstream.Message) {}
 

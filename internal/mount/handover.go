@@ -67,8 +67,6 @@ func (h *handover) translate(ctx context.Context, caller downstream.Caller, req 
 		return conv, result, err
 	case unseen:
 		return h.doubt(&undecided{Conversation: conv, relay: h.relay, work: &h.work, dismissed: h.dismiss, push: push, caller: caller, opened: req}), result, nil
-	case push == nil:
-		return conv, result, nil
 	}
 	return h.enlist(conv, push), result, nil
 }
@@ -109,7 +107,7 @@ func (h *handover) doubtful() []*undecided {
 // kept.
 func (h *handover) Restore(ctx context.Context, caller downstream.Caller, record []byte, push downstream.Pusher) (downstream.Conversation, error) {
 	conv, err := h.Backend.Restore(ctx, caller, record, push)
-	if err != nil || push == nil {
+	if err != nil {
 		return conv, err
 	}
 	return h.enlist(conv, push), nil
@@ -131,7 +129,7 @@ func (h *handover) changed(legacy bool) {
 		return // the ends of relayed sessions are the server's to tell
 	}
 	for _, u := range h.doubtful() {
-		if over := u.decide(true); over && u.push != nil {
+		if over := u.decide(true); over {
 			go u.push.End(errLegacy)
 		}
 	}

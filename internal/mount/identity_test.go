@@ -31,6 +31,8 @@ func (a *announcer) Close() error { return nil }
 
 type nowhere struct{ downstream.Pusher }
 
+func (nowhere) Reaches() bool { return true }
+
 // A token that the server never sees tells it nothing: whoever makes up one after the
 // other must not open as many subscriptions there.
 func TestClientsWhoseCredentialsAreDroppedOrReplacedShareASubscription(t *testing.T) {

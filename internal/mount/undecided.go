@@ -30,9 +30,9 @@ import (
 type undecided struct {
 	downstream.Conversation // of the bridge
 	relay                   *relay.Relay
-	work                    *sync.WaitGroup   // is waited for before the relay is closed
-	dismissed               func(*undecided)  // called at the end
-	push                    downstream.Pusher // nil: only the client's own requests reach it
+	work                    *sync.WaitGroup  // is waited for before the relay is closed
+	dismissed               func(*undecided) // called at the end
+	push                    downstream.Pusher
 	caller                  downstream.Caller
 	opened                  jsonrpc.Message // initialize
 	ctx                     context.Context // ends with the session
@@ -138,10 +138,10 @@ func (u *undecided) handOver(next downstream.Conversation) bool {
 
 // tell has the client look at what there is.
 func (u *undecided) tell(result []byte) {
-	if u.push == nil {
+	u.push.Changed() // the session is the server's now
+	if !u.push.Reaches() {
 		return
 	}
-	u.push.Changed() // the session is the server's now
 	offers := rawjson.Get(result, "capabilities")
 	for _, list := range []struct{ capability, method string }{
 		{"tools", mcp.NotificationToolsListChanged}, {"prompts", mcp.NotificationPromptsListChanged}, {"resources", mcp.NotificationResourcesListChanged},
@@ -159,9 +159,7 @@ func (u *undecided) lose(why error) {
 	u.era, u.held = lostEra, nil
 	u.mu.Unlock()
 	end(held, why)
-	if u.push != nil {
-		u.push.End(errors.Join(errLegacy, why))
-	}
+	u.push.End(errors.Join(errLegacy, why))
 }
 
 // end answers what nobody will serve any more.

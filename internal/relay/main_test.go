@@ -27,6 +27,8 @@ type client struct {
 func newClient() *client { return &client{make(chan string, 64), make(chan error, 4)} }
 
 func (c *client) Changed()                              {}
+func (c *client) Reaches() bool                         { return true }
+func (c *client) Accepted(downstream.Caller)            {}
 func (c *client) Push(_ string, msg downstream.Message) { c.pushed <- string(msg.AppendTo(nil)) }
 func (c *client) End(why error)                         { c.ended <- why }
 

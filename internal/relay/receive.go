@@ -57,7 +57,7 @@ func (c *conversation) deliver(msg *jsonrpc.Message, text []byte) {
 	switch {
 	case out != nil:
 		out.Send(downstream.Message{Message: *msg, Text: text})
-	case c.push != nil:
+	case downstream.Reaches(c.push):
 		c.push.Push(key, downstream.Message{Message: *msg, Text: bytes.Clone(text)})
 	case msg.Kind() == jsonrpc.Request:
 		c.decline(msg.ID)

@@ -160,6 +160,12 @@ func (c *Channel) send(msg []byte) {
 // session too.
 func (c *Channel) Changed() {}
 
+// Reaches implements downstream.Pusher.
+func (c *Channel) Reaches() bool { return true }
+
+// Accepted implements downstream.Pusher: whose the connection is stays as it is.
+func (c *Channel) Accepted(downstream.Caller) {}
+
 // Push implements Pusher. The one connection is always there, so nothing is
 // kept or coalesced.
 func (c *Channel) Push(_ string, msg downstream.Message) { c.sendMessage(&msg) }

@@ -194,8 +194,8 @@ func (k dues) fire(ctx context.Context, note string, others []downstream.Seat) o
 			return settled
 		}
 	}
-	auth, principal := s.owner()
-	caller := downstream.Caller{Authorization: auth, Principal: principal, Session: s.rec.ID, Account: s.account}
+	bound := s.owner()
+	caller := downstream.Caller{Authorization: bound.auth, Principal: bound.principal, Session: s.rec.ID, Account: s.account}
 	err = k.set.opt.Calls.GoOn(s, caller, &found)
 	if err != nil && !errors.Is(err, downstream.ErrGone) {
 		k.report("bringing a call back that is due", err)

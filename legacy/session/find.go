@@ -76,13 +76,8 @@ func (set *Set) Rotated(r *http.Request, msg *jsonrpc.Message) (*Session, downst
 		return nil, downstream.Caller{}
 	}
 	c.Session, c.Account = s.rec.ID, s.account
-	before := s.rebound.Load()
-	switch auth, principal := s.owner(); {
-	case set.opt.CredentialsEndHere:
-	case auth == "":
-		c.Accepted = func() { s.rebind(before, &binding{c.Authorization, c.Principal}) }
-	case sameSubject(auth, c.Authorization):
-		c.Accepted = func() { s.rebind(before, &binding{c.Authorization, principal}) }
+	if owner := s.owner(); !set.opt.CredentialsEndHere && (owner.auth == "" || sameSubject(owner.auth, c.Authorization)) {
+		c.Rotation = owner.n
 	}
 	return s, c
 }

@@ -81,9 +81,9 @@ func (k *keeper) commitLocked(s *Session) error {
 	if conversation == nil {
 		return nil
 	}
-	auth, principal := s.owner()
+	owner := s.owner()
 	value, err := json.Marshal(&sessionRecord{
-		V: sessionRecordVersion, ID: s.rec.ID, Version: s.rec.Version, Principal: principal, Authorization: auth,
+		V: sessionRecordVersion, ID: s.rec.ID, Version: s.rec.Version, Principal: owner.principal, Authorization: owner.auth,
 		Began: s.born, Conversation: conversation,
 	})
 	if err != nil {
@@ -143,8 +143,8 @@ func (k *keeper) refreshLocked(s *Session, certain bool) error {
 			return err
 		}
 	}
-	if auth, principal := s.owner(); auth != record.Authorization || principal != record.Principal {
-		s.rebound.Store(&binding{record.Authorization, record.Principal})
+	if owner := s.owner(); owner.auth != record.Authorization || owner.principal != record.Principal {
+		s.rebound.Store(&binding{record.Authorization, record.Principal, owner.n + 1})
 	}
 	s.kept.version = version
 	k.rememberLocked(s, record.Conversation)

@@ -43,17 +43,17 @@ func (set *Set) callerOf(s *Session, r *http.Request) (downstream.Caller, bool) 
 	auth := web.Header(r.Header, "Authorization")
 	c := downstream.Caller{Authorization: auth, Header: r.Header, Session: s.rec.ID, Account: s.account, Transport: observe.StreamableHTTP,
 		HTTP: observe.HTTPOf(r.ProtoMajor, r.ProtoMinor)}
-	bound, principal := s.owner()
-	if set.opt.Principal == nil && subtle.ConstantTimeCompare([]byte(auth), []byte(bound)) == 1 {
-		c.Principal = principal
-		c.Party = s.party(principal, auth)
+	owner := s.owner()
+	if set.opt.Principal == nil && subtle.ConstantTimeCompare([]byte(auth), []byte(owner.auth)) == 1 {
+		c.Principal = owner.principal
+		c.Party = s.party(owner.principal, auth)
 		return c, true
 	}
 	c.Principal = set.Principal(r)
-	if !SamePrincipal(c.Principal, principal) {
+	if !SamePrincipal(c.Principal, owner.principal) {
 		return c, false
 	}
-	c.Party = s.party(principal, auth)
+	c.Party = s.party(owner.principal, auth)
 	return c, true
 }
 

@@ -73,7 +73,7 @@ func (k restorer) revive(ctx context.Context, id string, by *http.Request) (*Ses
 	}
 	s.streams.Init(k.set.opt.Streams, &s.rec, s.account, first)
 	caller := downstream.Caller{Principal: record.Principal, Party: of, Authorization: record.Authorization, Account: s.account, Transport: observe.StreamableHTTP}
-	if s.conv, err = k.set.opt.Backend.Restore(ctx, caller, record.Conversation, s.pusher()); err != nil {
+	if s.conv, err = k.set.opt.Backend.Restore(ctx, caller, record.Conversation, s); err != nil {
 		s.account.Close()
 		return nil, err
 	}

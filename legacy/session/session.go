@@ -55,7 +55,7 @@ type Session struct {
 // error, which is the backend's, there is no session.
 func (s *Session) Open(ctx context.Context, caller downstream.Caller, initialize jsonrpc.Message) ([]byte, error) {
 	caller.Account = s.account
-	conv, result, err := s.set.opt.Backend.Open(ctx, caller, initialize, s.pusher())
+	conv, result, err := s.set.opt.Backend.Open(ctx, caller, initialize, s)
 	if err != nil {
 		s.account.Close()
 		return nil, err
@@ -90,16 +90,18 @@ func (s *Session) List() error {
 	return nil
 }
 
-// binding is whose session it is, once that is no longer who opened it.
-type binding struct{ auth, principal string }
+// binding is whose session it is: the credentials and the principal that they stand for.
+type binding struct {
+	auth, principal string
+	n               uint64 // counts the bindings of the session; that of who opened it is 1
+}
 
-// owner returns the credentials that the session is bound to and the principal
-// that they stand for.
-func (s *Session) owner() (auth, principal string) {
+// owner returns the binding that counts.
+func (s *Session) owner() binding {
 	if b := s.rebound.Load(); b != nil {
-		return b.auth, b.principal
+		return *b
 	}
-	return s.auth, s.rec.Principal
+	return binding{s.auth, s.rec.Principal, 1}
 }
 
 // party returns whose share a request of the session takes, and has what the session holds
@@ -164,13 +166,8 @@ func (s *Session) look() observe.Sight {
 // Push implements Pusher (C.3).
 func (s *Session) Push(key string, msg downstream.Message) { s.streams.Push(key, message.TextOf(&msg)) }
 
-// pusher returns the session's channel for unrelated messages, nil when there is none.
-func (s *Session) pusher() downstream.Pusher {
-	if s.set.opt.NoPush {
-		return nil
-	}
-	return s
-}
+// Reaches implements Pusher.
+func (s *Session) Reaches() bool { return !s.set.opt.NoPush }
 
 // enlist puts the session into the table. The error is the table's; the conversation is
 // closed then.
@@ -250,8 +247,18 @@ func (s *Session) Challenged(auth string) *downstream.Refusal {
 	return c.refusal
 }
 
-// rebind binds the session to newer credentials, unless that happened meanwhile.
-func (s *Session) rebind(before, after *binding) {
+// Accepted implements Pusher: it binds the session to newer credentials, unless it was
+// bound to others since they came.
+func (s *Session) Accepted(c downstream.Caller) {
+	before := s.rebound.Load()
+	owner := s.owner() // of before, or a later one, which the swap finds out
+	if c.Rotation == 0 || c.Rotation != owner.n {
+		return
+	}
+	after := &binding{c.Authorization, owner.principal, owner.n + 1}
+	if owner.auth == "" {
+		after.principal = c.Principal
+	}
 	if s.rebound.CompareAndSwap(before, after) {
 		s.Changed()
 	}
