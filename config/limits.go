@@ -87,7 +87,8 @@ type Limits struct {
 	// The longest message of the server.
 	ResponseSize Size `key:"response-size" min:"1KiB" max:"1GiB"`
 	// Sessions that are open at the same time. One more ends the oldest that was never used, or else the one that was idle
-	// longest; while all have been used within a minute or have a call or a stream open, it is refused with 503.
+	// longest; while all have been used within a minute or have a call or a stream open, it is refused with 503. Who has an
+	// eighth of them or more, with the same credentials or from one address, does not get the last eighth.
 	Sessions int `key:"sessions" min:"1" max:"10000000"`
 	// Calls of one session that wait for an answer at the same time. One more ends the oldest.
 	Flows int `key:"flows" min:"1" max:"100000"`
@@ -122,7 +123,7 @@ type Limits struct {
 	// brings the same credentials gets no more of these places than are free for others, so one client alone gets half.
 	Concurrency int `key:"concurrency" min:"1" max:"1000000"`
 	// Processes of a command that serve one session each: with command-mode per-session, and of clients that are handed
-	// to it as they are. One more session is refused.
+	// to it as they are. One more session is refused. Who has an eighth of them or more does not get the last eighth.
 	Children int `key:"children" min:"1" max:"10000"`
 	// Messages in one batch, which only clients of 2025-03-26 send.
 	Batch int `key:"batch" min:"1" max:"10000"`

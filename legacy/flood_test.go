@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/rates"
 	"github.com/mcpbridge/bridge/legacy/session"
 	"github.com/mcpbridge/bridge/mcp"
@@ -141,4 +142,32 @@ func TestATierMayHaveMoreUnderWay(t *testing.T) {
 	for _, answer := range answers {
 		want(t, "answered", (<-answer).StatusCode, 200)
 	}
+}
+
+// Sessions that are in use do not make room: one client that opens many, and uses each of
+// them, is to leave some for others.
+func TestTheLastSessionsAreForOthers(t *testing.T) {
+	h := NewHTTP(Options{Memory: budget.New(1 << 30), MaxSessions: 16}, newFake())
+	from := func(address string) *peer {
+		at := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			r.RemoteAddr = address
+			h.ServeHTTP(w, r)
+		})
+		return &peer{t: t, client: client(t), url: start(t, h, newServer(at)), header: http.Header{}}
+	}
+	greedy, modest := from("192.0.2.1:1"), from("192.0.2.2:1")
+	opened := 0
+	for ; opened < 20; opened++ {
+		p := *greedy
+		resp := p.post(initialize(mcp.V20250618))
+		if resp.StatusCode != http.StatusOK {
+			want(t, "one more from there", resp.StatusCode, http.StatusServiceUnavailable)
+			break
+		}
+		p.session, p.version = resp.Header.Get("Mcp-Session-Id"), string(mcp.V20250618)
+		want(t, "a use", p.post(ping).StatusCode, http.StatusOK)
+	}
+	want(t, "sessions of one address", opened, 14)
+	modest.initialize(mcp.V20250618)
+	want(t, "another address", modest.post(ping).StatusCode, http.StatusOK)
 }

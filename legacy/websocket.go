@@ -16,14 +16,15 @@ import (
 // message, the connection is the session. Origin and Host were checked, and the
 // principal is settled, at the upgrade; credentials that lapse end it (E-34).
 func (h connections) webSocket(w http.ResponseWriter, r *http.Request) {
-	if !h.channels.Room() {
-		h.refusals.refuseConnection(w)
-		return
-	}
 	caller := h.sessions.Caller(r)
 	account, err := session.OpenAccount(h.opt.Memory, caller.Party, web.HeadCost(r.Header))
 	if err != nil {
 		h.admission.writeShort(w, r, nil, "", err)
+		return
+	}
+	if !h.channels.Room(account) {
+		account.Close()
+		h.refusals.refuseConnection(w)
 		return
 	}
 	ws, err := transport.Upgrade(w, r, transport.WebSocketOptions{

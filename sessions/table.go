@@ -89,14 +89,17 @@ func (t *Table[V]) Get(id string) (V, bool) {
 
 // Add puts a session in under a fresh id. When the table is full another one is
 // evicted. The error is ErrFull or ErrClosed; Ended is not called then.
-func (t *Table[V]) Add(id string, v V) error {
+func (t *Table[V]) Add(id string, v V) error { return t.AddTo(0, id, v) }
+
+// AddTo is Add to a table of which this many places are kept for others.
+func (t *Table[V]) AddTo(kept int, id string, v V) error {
 	if t.closed.Load() {
 		return ErrClosed
 	}
 	e := &entry[V]{value: v}
 	e.used.Store(t.now())
 	shard := t.shard(id)
-	if t.live.Add(1) > int64(t.opt.Capacity) && !t.evict() {
+	if t.live.Add(1) > int64(t.opt.Capacity-kept) && !t.evict() {
 		t.live.Add(-1)
 		return ErrFull
 	}

@@ -1,6 +1,7 @@
 package sessions
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -201,5 +202,19 @@ func TestTableShrinksWithoutForgettingOrder(t *testing.T) {
 		if got, ok := tab.Get(fmt.Sprint(i)); !ok || got != i {
 			t.Fatalf("session %d is %d, %t", i, got, ok)
 		}
+	}
+}
+
+func TestSomePlacesAreKeptForOthers(t *testing.T) {
+	table := NewTable(TableOptions[int]{Capacity: 3, Recent: time.Hour})
+	for i, want := range []error{nil, nil, ErrFull} {
+		id := string(rune('a' + i))
+		if err := table.AddTo(1, id, i); !errors.Is(err, want) {
+			t.Errorf("session %d: %v, want %v", i, err, want)
+		}
+		table.Get(id) // it is in use
+	}
+	if err := table.Add("other", 0); err != nil || table.Len() != 3 {
+		t.Errorf("%v; %d sessions", err, table.Len())
 	}
 }

@@ -89,6 +89,23 @@ func (a *Account) Move(name string) {
 	a.budget.leave(from)
 }
 
+// Sessions returns how many sessions belong to the same principal as the account, itself
+// included; 1 where nobody knows whose they are.
+func (a *Account) Sessions() int {
+	if a == nil {
+		return 1
+	}
+	a.mu.Lock()
+	owner := a.owner
+	a.mu.Unlock()
+	if owner.name == "" {
+		return 1
+	}
+	a.budget.mu.Lock()
+	defer a.budget.mu.Unlock()
+	return owner.sessions
+}
+
 // Close gives everything back that is still charged: what is given back afterwards
 // was. It is idempotent, and not for the accounts of guests.
 func (a *Account) Close() {

@@ -136,3 +136,12 @@ func (b *Budget) forgetLocked(p *principal) {
 		delete(b.principals, p.name)
 	}
 }
+
+// Kept returns how many of so many places for sessions, or the like, are kept from who has
+// this many already: the last eighth is for whoever has less than an eighth.
+func Kept(has, places int) int {
+	if kept := places / reserve; has >= kept {
+		return kept
+	}
+	return 0
+}

@@ -238,6 +238,31 @@ func TestAccountsAreForManyAtOnce(t *testing.T) {
 	}
 }
 
+func TestSessionsAreCountedForTheirPrincipal(t *testing.T) {
+	b := New(1 << 20)
+	first, second, unknown := open(t, b, "p"), open(t, b, "p"), open(t, b, "")
+	_ = open(t, b, "")
+	if n := first.Sessions(); n != 2 {
+		t.Errorf("%d sessions of two", n)
+	}
+	second.Move("q")
+	first.Close()
+	if n := second.Sessions(); n != 1 {
+		t.Errorf("%d sessions where one moved to", n)
+	}
+	if n, none := unknown.Sessions(), (*Account)(nil).Sessions(); n != 1 || none != 1 {
+		t.Errorf("%d and %d sessions of nobody", n, none)
+	}
+}
+
+func TestTheLastEighthIsForWhoHasLittle(t *testing.T) {
+	for _, tc := range []struct{ has, places, want int }{{0, 7, 0}, {6, 7, 0}, {0, 8, 0}, {1, 8, 1}, {1249, 10000, 0}, {1250, 10000, 1250}} {
+		if got := Kept(tc.has, tc.places); got != tc.want {
+			t.Errorf("of %d places %d are kept from who has %d, want %d", tc.places, got, tc.has, tc.want)
+		}
+	}
+}
+
 func BenchmarkHold(b *testing.B) {
 	account, _ := New(1 << 40).Open("p")
 	b.RunParallel(func(pb *testing.PB) {

@@ -63,7 +63,7 @@ func (o *Options) legacyServer(httpSSE bool, log zerolog.Logger) (relay.Server, 
 	if o.Command != nil {
 		command := *o.Command
 		command.Log = log
-		return &relay.Process{Options: command, Places: make(relay.Places, 1)}, nil
+		return &relay.Process{Options: command, Places: relay.NewPlaces(1)}, nil
 	}
 	endpoint, err := url.Parse(o.HTTP.URL)
 	if err != nil {

@@ -20,18 +20,18 @@ import (
 type children struct {
 	*bridge.Bridge
 	opt    Options
-	places relay.Places
+	places *relay.Places
 
 	gate *gate.Gate // processes until they have ended
 }
 
-func newChildren(common *bridge.Bridge, opt *Options, places relay.Places) *children {
+func newChildren(common *bridge.Bridge, opt *Options, places *relay.Places) *children {
 	return &children{Bridge: common, opt: *opt, places: places, gate: gate.New()}
 }
 
 // Open implements downstream.Backend: it starts a process for the session.
 func (c *children) Open(ctx context.Context, caller downstream.Caller, req jsonrpc.Message, push downstream.Pusher) (conv downstream.Conversation, result []byte, err error) {
-	conv, err = c.house(func(own *child) (conv downstream.Conversation, err error) {
+	conv, err = c.house(caller.Party, func(own *child) (conv downstream.Conversation, err error) {
 		conv, result, err = own.Open(ctx, caller, req, push)
 		return conv, err
 	})
@@ -41,12 +41,12 @@ func (c *children) Open(ctx context.Context, caller downstream.Caller, req jsonr
 // Restore implements downstream.Backend: what the session's process remembered is
 // gone with it.
 func (c *children) Restore(ctx context.Context, caller downstream.Caller, record []byte, push downstream.Pusher) (downstream.Conversation, error) {
-	return c.house(func(own *child) (downstream.Conversation, error) { return own.Restore(ctx, caller, record, push) })
+	return c.house(caller.Party, func(own *child) (downstream.Conversation, error) { return own.Restore(ctx, caller, record, push) })
 }
 
 // house starts a process for the session that open opens.
-func (c *children) house(open func(*child) (downstream.Conversation, error)) (downstream.Conversation, error) {
-	release, err := c.acquire()
+func (c *children) house(party string, open func(*child) (downstream.Conversation, error)) (downstream.Conversation, error) {
+	release, err := c.acquire(party)
 	if err != nil {
 		return nil, err
 	}
@@ -65,11 +65,11 @@ func (c *children) house(open func(*child) (downstream.Conversation, error)) (do
 
 // acquire takes one of the places for processes. It is free again when the
 // process has really ended.
-func (c *children) acquire() (release func(), err error) {
+func (c *children) acquire(party string) (release func(), err error) {
 	if !c.gate.Enter() {
 		return nil, bridge.ErrClosed
 	}
-	free, err := c.places.Take()
+	free, err := c.places.Take(party)
 	if err != nil {
 		c.gate.Exit()
 		return nil, err

@@ -45,7 +45,7 @@ func (m *Mount) Connections() int { return int(m.dialed.Load()) }
 // of 0: the server is no command.
 func (m *Mount) Processes() (running, limit int) {
 	if l, ok := m.server.(*local); ok {
-		return len(l.places), cap(l.places)
+		return l.places.Taken(), l.places.Size()
 	}
 	return 0, 0
 }

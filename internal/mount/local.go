@@ -27,8 +27,8 @@ type Command struct {
 }
 
 // places returns those for processes of single sessions.
-func (c *Command) places() relay.Places {
-	return make(relay.Places, cmp.Or(c.PerSession, c.Children, defaultChildren))
+func (c *Command) places() *relay.Places {
+	return relay.NewPlaces(cmp.Or(c.PerSession, c.Children, defaultChildren))
 }
 
 const defaultChildren = 32
@@ -43,7 +43,7 @@ type local struct {
 	verbatim passthrough.Sender // the same
 	proxy    *passthrough.Process
 	logs     *logGate
-	places   relay.Places
+	places   *relay.Places
 	handover *handover
 	children *children // nil: all sessions share the process
 	modern   atomic.Bool

@@ -2,40 +2,22 @@ package relay
 
 import (
 	"errors"
-	"fmt"
-	"sync"
 
 	"github.com/mcpbridge/bridge/downstream"
-	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/upstream/stdio"
 )
-
-// Places bounds how many processes serve one session each. The zero value has
-// none.
-type Places chan struct{}
-
-// Take takes a place; free gives it back.
-func (p Places) Take() (free func(), err error) {
-	select {
-	case p <- struct{}{}:
-		return sync.OnceFunc(func() { <-p }), nil
-	default:
-		return nil, fault.Internal(fmt.Sprintf("all %d processes of this server are in use (limits.children); try again later", cap(p)),
-			fault.Reason("limit"), fault.Limit("limits.children"))
-	}
-}
 
 // Process is a Server that is a command: a legacy server over stdio has one
 // client, so each client gets a process of its own.
 type Process struct {
 	Options stdio.Options
-	Places  Places
+	Places  *Places
 }
 
 // Connect implements Server.
-func (p *Process) Connect(_ downstream.Caller, inbox Inbox) (Line, error) {
-	free, err := p.Places.Take()
+func (p *Process) Connect(caller downstream.Caller, inbox Inbox) (Line, error) {
+	free, err := p.Places.Take(caller.Party)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package channel
 import (
 	"sync"
 
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/observe"
 )
@@ -20,18 +21,23 @@ type Registry struct {
 // NewRegistry returns one for at most this many connections.
 func NewRegistry(limit int) *Registry { return &Registry{limit: limit} }
 
-// Room reports whether another connection would be taken.
-func (cs *Registry) Room() bool {
+// Room reports whether another connection would be taken that is charged to this account:
+// the last places are not for who has many.
+func (cs *Registry) Room(of *budget.Account) bool {
+	kept := budget.Kept(of.Sessions()-1, cs.limit)
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	return !cs.closed && len(cs.open) < cs.limit
+	return cs.roomLocked(kept)
 }
+
+func (cs *Registry) roomLocked(kept int) bool { return !cs.closed && len(cs.open) < cs.limit-kept }
 
 // Add takes a connection in, unless there are too many or the server closes.
 func (cs *Registry) Add(id string, c *Channel) bool {
+	kept := budget.Kept(c.Account().Sessions()-1, cs.limit)
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	if cs.closed || len(cs.open) >= cs.limit {
+	if !cs.roomLocked(kept) {
 		return false
 	}
 	if cs.open == nil {

@@ -3,9 +3,11 @@ package channel
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/observe"
 )
 
@@ -16,7 +18,7 @@ func idle() *Channel {
 func TestRegistryIsBoundedAndEndsWhatItHolds(t *testing.T) {
 	r := NewRegistry(2)
 	a, b := idle(), idle()
-	if !r.Add("a", a) || !r.Room() || !r.Add("b", b) || r.Room() || r.Add("c", idle()) {
+	if !r.Add("a", a) || !r.Room(nil) || !r.Add("b", b) || r.Room(nil) || r.Add("c", idle()) {
 		t.Error("it does not hold two")
 	}
 	r.Remove("b")
@@ -27,7 +29,7 @@ func TestRegistryIsBoundedAndEndsWhatItHolds(t *testing.T) {
 		t.Errorf("%d sessions before any initialize", len(seen))
 	}
 	r.Refuse()
-	if r.Room() || r.Add("d", idle()) {
+	if r.Room(nil) || r.Add("d", idle()) {
 		t.Error("it takes connections after Refuse")
 	}
 	over := errors.New("over")
@@ -36,4 +38,24 @@ func TestRegistryIsBoundedAndEndsWhatItHolds(t *testing.T) {
 	if !errors.Is(a.Err(), over) || a.Principal() != "p" {
 		t.Errorf("ended with %v", a.Err())
 	}
+}
+
+// One party does not get all connections that there may be.
+func TestTheLastConnectionsAreForOthers(t *testing.T) {
+	r, memory := NewRegistry(16), budget.New(1<<20)
+	of := func(party string) *Channel {
+		account, err := memory.Open(party)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return New(context.Background(), Options{Account: account}, nil, downstream.Caller{}, observe.WebSocket, func([]byte) error { return nil })
+	}
+	greedy := 0
+	for r.Add(fmt.Sprint("greedy ", greedy), of("greedy")) {
+		greedy++
+	}
+	if c := of("modest"); greedy != 14 || !r.Room(c.Account()) || !r.Add("modest", c) {
+		t.Errorf("one has %d connections, another none", greedy)
+	}
+	r.Close(errors.New("over"))
 }

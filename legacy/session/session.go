@@ -169,10 +169,12 @@ func (s *Session) Push(key string, msg downstream.Message) { s.streams.Push(key,
 // Reaches implements Pusher.
 func (s *Session) Reaches() bool { return !s.set.opt.NoPush }
 
-// enlist puts the session into the table. The error is the table's; the conversation is
+// enlist puts the session into the table, where one of somebody who has many does not get
+// the last places. The error is the table's; the conversation is
 // closed then.
 func (s *Session) enlist() error {
-	err := s.set.table.Add(s.rec.ID, s)
+	kept := budget.Kept(s.account.Sessions()-1, s.set.opt.MaxSessions)
+	err := s.set.table.AddTo(kept, s.rec.ID, s)
 	if err != nil {
 		s.account.Close()
 	}

@@ -1,0 +1,35 @@
+package relay
+
+import "testing"
+
+// One party does not get all processes, and what it gives back can be taken again.
+func TestTheLastProcessesAreForOthers(t *testing.T) {
+	p := NewPlaces(16)
+	var frees []func()
+	take := func(party string, want int) {
+		t.Helper()
+		for n := 0; ; n++ {
+			free, err := p.Take(party)
+			if err != nil {
+				if n != want {
+					t.Errorf("%q got %d places: %v", party, n, err)
+				}
+				return
+			}
+			frees = append(frees, free)
+		}
+	}
+	take("greedy", 14)
+	take("modest", 2)
+	take("late", 0)
+	for _, free := range frees {
+		free()
+		free()
+	}
+	if p.Taken() != 0 || len(p.of) != 0 {
+		t.Errorf("%d places of %d parties are left", p.Taken(), len(p.of))
+	}
+	take("", 16) // nobody knows whose they are
+	p = NewPlaces(7)
+	take("alone", 7)
+}
