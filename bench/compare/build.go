@@ -94,7 +94,7 @@ func (f *fleet) overlay() (string, error) {
 
 // maxSessions is the only setting of the bridge that is not the default: the
 // default bound is below what the hold mode and the plots open.
-const maxSessions = "100000"
+const maxSessions = "120000"
 
 // startBridge starts a bridge in front of the modern server.
 func (f *fleet) startBridge(open bool, v *variant) (*proc.Process, error) {

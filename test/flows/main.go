@@ -77,7 +77,8 @@ func (p *plan) run(ctx context.Context, out io.Writer) error {
 		"--store.url", "file:"+file, "--store.durability", p.durability, "--store.unload", "1s", "--timeouts.poll", "1s", "--timeouts.poll-pause", "1h",
 		"--timeouts.flow", "24h", "--timeouts.server-request", "24h", "--timeouts.session-idle", "24h",
 		"--limits.memory", strconv.FormatInt(p.resident>>20, 10)+"MiB",
-		"--limits.sessions", strconv.Itoa(p.sessions), "--limits.flows", strconv.Itoa(perSession), "--limits.in-flight", strconv.Itoa(max(256, perSession)),
+		"--limits.sessions", strconv.Itoa(p.sessions*8/7+8), // of which one address does not get the last eighth
+		"--limits.flows", strconv.Itoa(perSession), "--limits.in-flight", strconv.Itoa(max(256, perSession)),
 		"--admin.listen", "unix:"+admin, "--admin.token-file", filepath.Join(dir, "token"))
 	if err != nil {
 		return err
