@@ -16,6 +16,7 @@ import (
 	"github.com/mcpbridge/bridge/bench/proxy"
 	"github.com/mcpbridge/bridge/bench/stub"
 	"github.com/mcpbridge/bridge/bridge"
+	"github.com/mcpbridge/bridge/bridge/catalog"
 	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/upstream"
@@ -47,7 +48,7 @@ func throughBridge(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := bridge.New(bridge.Options{Upstream: caller, Prober: negotiate.NewProber(negotiate.Options{})})
+	b := bridge.New(bridge.Options{Upstream: caller, Catalog: catalog.New(negotiate.NewProber(negotiate.Options{}))})
 	handler := legacy.NewHTTP(legacy.Options{}, b)
 	front := httptest.NewServer(handler)
 	t.Cleanup(func() {

@@ -18,7 +18,6 @@ import (
 	"github.com/mcpbridge/bridge/internal/roster"
 	"github.com/mcpbridge/bridge/internal/turns"
 	"github.com/mcpbridge/bridge/mrtr"
-	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/translate"
 	"github.com/mcpbridge/bridge/upstream"
@@ -28,9 +27,9 @@ import (
 // its default.
 type Options struct {
 	Upstream upstream.Caller
-	Prober   *negotiate.Prober // judges the upstream and caches its server/discover
-	Name     string            // stands in for a serverInfo that the upstream does not send
-	Modern   http.Handler      // serves modern requests verbatim; nil refuses them (Q1)
+	Catalog  *catalog.Catalog // what is known of the server; required for sessions
+	Name     string           // stands in for a serverInfo that the upstream does not send
+	Modern   http.Handler     // serves modern requests verbatim; nil refuses them (Q1)
 	// Connected does so for one connection; nil refuses them.
 	Connected func() downstream.Conversation
 	Rules     translate.Rules // how results are brought down; Version is each session's own
@@ -96,13 +95,16 @@ type Bridge struct {
 
 // New returns a Bridge. Close it to end its listens and sessions.
 func New(opt Options) *Bridge {
+	if opt.Catalog == nil {
+		opt.Catalog = catalog.New(nil)
+	}
 	b := &Bridge{
 		opt:      opt,
 		limits:   opt.Limits.withDefaults(),
 		log:      opt.Log,
 		unserved: logfield.Seldom(opt.Log),
 
-		catalog: catalog.New(opt.Prober),
+		catalog: opt.Catalog,
 	}
 	b.kept.Limit(b.limits.FlowsPerSession)
 	b.listens = subscriptions.NewHub(subscriptions.Options{

@@ -64,6 +64,8 @@ type HTTPOptions struct {
 	Fallback Fallback
 	// UserAgent is the User-Agent header; default "mcp-bridge".
 	UserAgent string
+	// Tools is where it is remembered which arguments of tools headers repeat; nil: here.
+	Tools *mirror.Tools
 	// Excluded is told which tools are not shown to clients, and why (B-23); it may be nil.
 	Excluded func(tool, reason string)
 	// Repeated is told when a request is sent again, and why; it may be nil.
@@ -100,7 +102,7 @@ type HTTP struct {
 	opt     HTTPOptions
 	url     *url.URL
 	carrier carrier
-	tools   mirror.Tools
+	tools   *mirror.Tools
 	refresh singleflight.Group
 	// rawNames is set once the server proved to compare Mcp-Name undecoded.
 	rawNames atomic.Bool
@@ -118,7 +120,7 @@ func NewHTTP(opt HTTPOptions) (*HTTP, error) {
 		return nil, err
 	}
 	opt.defaults()
-	c := &HTTP{opt: opt, url: u}
+	c := &HTTP{opt: opt, url: u, tools: cmp.Or(opt.Tools, new(mirror.Tools))}
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	c.carrier = newCarrier(u, &c.opt)
 	return c, nil

@@ -4,10 +4,15 @@
 // whom and how long each of these may be used, their bounds, and their one
 // invalidation ([Catalog.Invalidate]). It sends nothing: what it learns passes by.
 //
+// What calls need to know of tools, the facts and the headers, outlives an invalidation,
+// until a newer list replaces it: a call that knows nothing would be told wrong, while one
+// that knows too little is refused by the server before it runs, and repaired (B-24, B-25).
+//
 //	Discover ──▶ Server          what the server offers to a principal
 //	Lookup   ──▶ result or Slot  a result that is still fresh, or where to keep one
 //	AppendList                   a list as a client sees it; learns its tools
 //	Tool                         what a call needs to know of its tool
+//	Headers                      which of its arguments headers repeat
 package catalog
 
 import (
@@ -16,6 +21,7 @@ import (
 
 	"github.com/mcpbridge/bridge/internal/ttlcache"
 	"github.com/mcpbridge/bridge/negotiate"
+	"github.com/mcpbridge/bridge/upstream/mirror"
 )
 
 // Catalog is safe for concurrent use.
@@ -25,6 +31,7 @@ type Catalog struct {
 	results *ttlcache.Cache[question, []byte]
 	lists   *lists
 	tools   *toolbox
+	headers mirror.Tools
 	texts   texts
 }
 
@@ -44,6 +51,10 @@ func (c *Catalog) Share(text []byte) []byte { return c.texts.share(text) }
 
 // Tool returns the facts about the tool with this raw name, as principal's lists said.
 func (c *Catalog) Tool(principal string, raw []byte) Tool { return c.tools.about(principal, raw) }
+
+// Headers is what tools' schemas say of HTTP headers. Who sends requests to the server, and
+// who checks those of others, learn it from the lists that pass by and look it up here.
+func (c *Catalog) Headers() *mirror.Tools { return &c.headers }
 
 // Discover returns what the server offers to principal, asking peer where that is
 // not known. The error is that of the verdict.

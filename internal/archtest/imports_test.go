@@ -48,7 +48,7 @@ var mayImport = map[string][]string{
 	"bridge/flight":        {"internal/budget", "mrtr", "observe"},
 	"bridge/tasks":         {"internal/budget", "downstream", "mcp", "jsonrpc", "rawjson", "internal/fault"},
 	"bridge/subscriptions": {"internal/budget", "bridge/catalog", "upstream", "translate", "mcp", "jsonrpc", "rawjson", "internal/roster"},
-	"bridge/catalog":       {"downstream", "observe", "internal/hop", "negotiate", "translate", "mcp", "rawjson", "internal/ttlcache"},
+	"bridge/catalog":       {"downstream", "observe", "internal/hop", "negotiate", "translate", "mcp", "rawjson", "upstream/mirror", "internal/ttlcache"},
 
 	"observe/tap":      {"observe", "observe/record", "observe/report", "observe/traces", "downstream", "upstream", "mcp", "jsonrpc", "rawjson", "internal/logfield"},
 	"observe/metrics":  {"observe", "translate", "mcp", "rawjson"},
@@ -89,7 +89,7 @@ var mayImport = map[string][]string{
 	"internal/replica":   {"downstream", "sessions/store"},
 	"internal/transport": {"internal/budget"},
 	"internal/park":      {},
-	"internal/mount": {"authorize", "downstream", "observe", "observe/tap", "legacy", "bridge", "upstream", "upstream/stdio", "sessions", "negotiate", "translate", "mcp", "jsonrpc", "rawjson",
+	"internal/mount": {"authorize", "downstream", "observe", "observe/tap", "legacy", "bridge", "bridge/catalog", "upstream", "upstream/stdio", "sessions", "negotiate", "translate", "mcp", "jsonrpc", "rawjson",
 		"internal/dialect", "internal/passthrough", "internal/relay", "internal/resource", "internal/logfield", "internal/gate", "internal/turns", "internal/vouch", "internal/fault"},
 	"internal/dialect":     {"upstream", "mrtr", "mcp", "jsonrpc", "rawjson", "internal/logfield"},
 	"internal/passthrough": {"downstream", "observe", "internal/hop", "internal/logfield", "internal/roundtrip", "upstream", "upstream/mirror", "sse", "mcp", "jsonrpc", "rawjson", "internal/gate", "internal/turns", "internal/fault"},

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/mcpbridge/bridge/bridge"
+	"github.com/mcpbridge/bridge/bridge/catalog"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/gate"
 	"github.com/mcpbridge/bridge/internal/relay"
@@ -90,7 +91,7 @@ func (c *children) start() (*child, error) {
 	}
 	opt := c.opt.Bridge
 	opt.Upstream = c.opt.Draft.Caller(process)
-	opt.Prober = negotiate.NewProber(probeOptions(&c.opt))
+	opt.Catalog = catalog.New(negotiate.NewProber(probeOptions(&c.opt)))
 	return &child{bridge.New(opt), process}, nil
 }
 

@@ -59,7 +59,7 @@ func newLocal(opt *Options, v *verdicts) (*local, error) {
 	l := &local{opt: opt, verdicts: v, logs: &logGate{log: opt.Bridge.Log}, places: opt.Command.places(), verbatim: process, stdio: process}
 	l.process = &gated{process, l.logs}
 	l.proxy = passthrough.NewProcess(passthrough.ProcessOptions{
-		Server: process, Legacy: l.isLegacy, Logs: l.logs.visit, Log: opt.Bridge.Log,
+		Server: process, Legacy: l.isLegacy, Logs: l.logs.visit, Tools: opt.Bridge.Catalog.Headers(), Log: opt.Bridge.Log,
 		CommitDelay: opt.Legacy.CommitDelay, KeepAlive: opt.Legacy.KeepAlive, WriteTimeout: opt.Legacy.WriteTimeout,
 		Limits: limitsOf(opt),
 	})

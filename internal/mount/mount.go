@@ -14,6 +14,7 @@ import (
 
 	"github.com/mcpbridge/bridge/authorize"
 	"github.com/mcpbridge/bridge/bridge"
+	"github.com/mcpbridge/bridge/bridge/catalog"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/dialect"
 	"github.com/mcpbridge/bridge/internal/passthrough"
@@ -101,6 +102,8 @@ func New(opt Options) (*Mount, error) {
 	opt.Bridge.Turns = opt.Legacy.Turns
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	opt.Upstream.Excluded = func(tool, reason string) { m.Bridge.Omit(tool, reason) } // when it is there
+	opt.Bridge.Catalog = catalog.New(m.Prober)
+	opt.Upstream.Tools = opt.Bridge.Catalog.Headers()
 	m.verdicts = &verdicts{policy: opt.Relay, prober: m.Prober, log: opt.Bridge.Log}
 	var err error
 	if m.server, err = newServer(&opt, m.verdicts); err != nil {
@@ -122,7 +125,7 @@ func New(opt Options) (*Mount, error) {
 		opt.Legacy.Seat = downstream.NewSeat()
 	}
 	opt.Bridge.Seat = opt.Legacy.Seat
-	opt.Bridge.Upstream, opt.Bridge.Prober, opt.Bridge.ListsAsk, opt.Bridge.Hint = m.Upstream, m.Prober, opt.Draft.Active, dialect.Hint
+	opt.Bridge.Upstream, opt.Bridge.ListsAsk, opt.Bridge.Hint = m.Upstream, opt.Draft.Active, dialect.Hint
 	m.Bridge = bridge.New(opt.Bridge)
 	m.Backend = m.server.backend(m.Bridge, http.HandlerFunc(m.serveAgain))
 	if opt.Watch != nil {

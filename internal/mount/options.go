@@ -23,7 +23,7 @@ type Options struct {
 	Draft  *dialect.Dialect
 	Probe  negotiate.Options
 	Legacy legacy.Options
-	Bridge bridge.Options // Upstream, Prober, ListsAsk, Hint and Modern are filled in
+	Bridge bridge.Options // Upstream, Catalog, ListsAsk, Hint and Modern are filled in
 	// Watch is told what ends here; nil: nobody is.
 	Watch observe.Watcher
 	Tap   *tap.Tap // keeps messages while somebody looks; needed with Watch

@@ -42,6 +42,7 @@ type ProcessOptions struct {
 	KeepAlive    time.Duration // longest silence on a stream; 15 s
 	WriteTimeout time.Duration // how long a client may block one write; 10 s
 	Limits       Limits
+	Tools        *mirror.Tools // which arguments headers repeat; nil: nobody else needs to know
 	Log          zerolog.Logger
 }
 
@@ -55,7 +56,7 @@ type ProcessOptions struct {
 //	           400, -32020                   └──▶ response: JSON, or the last event
 type Process struct {
 	opt    ProcessOptions
-	mirror mirror.Checker
+	mirror *mirror.Checker
 	look   singleflight.Group
 	tokens tokens
 	traffic
@@ -67,7 +68,7 @@ func NewProcess(opt ProcessOptions) *Process {
 	opt.KeepAlive = cmp.Or(opt.KeepAlive, 15*time.Second)
 	opt.WriteTimeout = cmp.Or(opt.WriteTimeout, 10*time.Second)
 	opt.Limits.defaults()
-	p := &Process{opt: opt}
+	p := &Process{opt: opt, mirror: mirror.NewChecker(opt.Tools)}
 	p.open()
 	return p
 }

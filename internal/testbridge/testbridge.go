@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/bridge"
+	"github.com/mcpbridge/bridge/bridge/catalog"
 	"github.com/mcpbridge/bridge/internal/testmode"
 	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/legacy/quiet"
@@ -25,7 +26,7 @@ func Start(upstreamURL string, observe func(http.Handler) http.Handler) (url str
 	if err != nil {
 		return "", nil, err
 	}
-	b := bridge.New(bridge.Options{Upstream: caller, Prober: negotiate.NewProber(negotiate.Options{})})
+	b := bridge.New(bridge.Options{Upstream: caller, Catalog: catalog.New(negotiate.NewProber(negotiate.Options{}))})
 	front := legacy.NewHTTP(legacy.Options{NoPark: testmode.NoPark()}, b)
 	var handler http.Handler = front
 	if observe != nil {

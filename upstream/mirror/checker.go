@@ -17,8 +17,16 @@ import (
 // repeated there from the lists of tools that it was shown. It is safe for
 // concurrent use.
 type Checker struct {
-	tools Tools
+	tools *Tools
 	shown atomic.Bool
+}
+
+// NewChecker returns a Checker that keeps what it learns in tools; nil: for itself.
+func NewChecker(tools *Tools) *Checker {
+	if tools == nil {
+		tools = new(Tools)
+	}
+	return &Checker{tools: tools}
 }
 
 // Learn reads a result of tools/list.

@@ -56,7 +56,7 @@ func TestHeadersMustSayWhatTheBodySays_B9_B15(t *testing.T) {
 		{"another task", "tasks/get", `,"taskId":"t"`, headers("Mcp-Method", "tasks/get", "Mcp-Name", "u"), "Mcp-Name header does not match"},
 		{"twice", "tools/list", ``, http.Header{"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/list", "tools/list"}}, "more than once"},
 	} {
-		e := new(Checker).Fault(tc.h, modernMessage(t, tc.method, tc.rest))
+		e := NewChecker(nil).Fault(tc.h, modernMessage(t, tc.method, tc.rest))
 		switch {
 		case tc.fault == "" && e != nil:
 			t.Errorf("%s: %v", tc.name, e)
@@ -68,17 +68,17 @@ func TestHeadersMustSayWhatTheBodySays_B9_B15(t *testing.T) {
 
 func TestABodyWithoutItsVersionIsInvalid(t *testing.T) {
 	msg, _ := jsonrpc.Parse([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`))
-	if e := new(Checker).Fault(headers("Mcp-Method", "tools/list"), &msg); e == nil || e.Code != jsonrpc.CodeInvalidParams {
+	if e := NewChecker(nil).Fault(headers("Mcp-Method", "tools/list"), &msg); e == nil || e.Code != jsonrpc.CodeInvalidParams {
 		t.Errorf("a request without its version: %v", e)
 	}
 	msg, _ = jsonrpc.Parse([]byte(`{"jsonrpc":"2.0","method":"notifications/x"}`))
-	if e := new(Checker).Fault(http.Header{}, &msg); e != nil {
+	if e := NewChecker(nil).Fault(http.Header{}, &msg); e != nil {
 		t.Errorf("a notification, for which no headers are defined: %v", e)
 	}
 }
 
 func TestArgumentsInHeadersMustBeThoseOfTheBody_B19_B24(t *testing.T) {
-	m := new(Checker)
+	m := NewChecker(nil)
 	if !m.Blind() {
 		t.Error("a mirror that was shown nothing is not blind")
 	}
@@ -121,4 +121,19 @@ func FuzzHeaderValues(f *testing.F) {
 			t.Errorf("%q comes back as %q, %v", text, got, ok)
 		}
 	})
+}
+
+// TestAllWhoAskOneServerKnowTheSameOfItsTools: one who sends requests learns for one who
+// judges others'.
+func TestAllWhoAskOneServerKnowTheSameOfItsTools(t *testing.T) {
+	tools := new(Tools)
+	tools.Learn("", []byte(`{"tools":[`+goodTool+`]}`))
+	msg := modernMessage(t, mcp.MethodToolsCall, `,"name":"good","arguments":{"r":"eu"}`)
+	h := headers("Mcp-Method", "tools/call", "Mcp-Name", "good")
+	if e := NewChecker(tools).Fault(h, msg); e == nil || !strings.Contains(e.Message, "Mcp-Param-R header is missing") {
+		t.Errorf("%v", e)
+	}
+	if e := NewChecker(nil).Fault(h, msg); e != nil {
+		t.Errorf("a store of another server: %v", e)
+	}
 }
