@@ -60,6 +60,21 @@ func (r *Replica) HandOn(w http.ResponseWriter, req *http.Request, body []byte, 
 // header says why a request comes from another replica; nobody else can set it.
 const header = "Mcp-Bridge-Passed"
 
+// clientHeader is the address of the client that another replica has a request of: fairness
+// among addresses is the same whichever replica serves them.
+const clientHeader = "Mcp-Bridge-Client"
+
+// asItCame shows a request that another replica passed as it came to that one.
+func asItCame(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if from := r.Header.Get(clientHeader); from != "" {
+			r.RemoteAddr = from
+			r.Header.Del(clientHeader)
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // IsHandedOn reports whether a request that another replica passed was handed on.
 func IsHandedOn(req *http.Request) bool { return req.Header.Get(header) != "" }
 
@@ -120,6 +135,7 @@ func (r *Replica) attempt(w http.ResponseWriter, req *http.Request, body []byte,
 			p.Out.URL.Scheme, p.Out.URL.Host = "https", m.address
 			p.Out.Host = p.In.Host
 			p.Out.Header.Del(header)
+			p.Out.Header.Set(clientHeader, req.RemoteAddr)
 			if why != "" {
 				p.Out.Header.Set(header, why)
 			}

@@ -91,7 +91,7 @@ const readTimeout = 10 * time.Second
 func (r *Replica) Serve(handler http.Handler, lapsed func()) {
 	r.lapsed = lapsed
 	r.running.Go(r.live)
-	r.server.Handler = handler
+	r.server.Handler = asItCame(handler)
 	r.running.Go(func() {
 		if err := r.server.ServeTLS(r.listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
 			r.opt.Log.Error().Err(err).Msg("other replicas cannot reach this one any more")

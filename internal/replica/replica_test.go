@@ -76,6 +76,22 @@ func TestRequestsAreServedByAnotherReplica(t *testing.T) {
 	}
 }
 
+// A forwarded request is its client's, whoever that says that it is.
+func TestAForwardedRequestComesFromItsClient(t *testing.T) {
+	shared := store.NewMemory(10)
+	here := open(t, shared, 1, nil)
+	there := open(t, shared, 1, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, r.RemoteAddr+" "+r.Header.Get(clientHeader))
+	})
+	r := request(t, http.MethodPost, "")
+	r.RemoteAddr = "192.0.2.7:1234"
+	r.Header.Set(clientHeader, "198.51.100.1:1")
+	w := httptest.NewRecorder()
+	if !here.Forward(w, r, nil, there.opt.Seat) || w.Body.String() != "192.0.2.7:1234 " {
+		t.Errorf("it came from %s", w.Body)
+	}
+}
+
 // TestNobodyPretendsToBeHandedOn: the mark of one client's request is not another's.
 func TestNobodyPretendsToBeHandedOn(t *testing.T) {
 	shared := store.NewMemory(10)
