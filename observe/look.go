@@ -75,6 +75,7 @@ type Flow struct {
 	StateMost int       // how often it may
 	StateCap  string    // the setting that says so
 	Reachable bool      // what is sent now can get to the client
+	Detached  bool      // no request waits for it: its client gets the answer with the same call again
 	Questions []Open
 }
 
@@ -86,8 +87,19 @@ type Open struct {
 	Asked    bool // false: it waits for the questions before it
 	Answered bool // there are others without an answer
 	Proven   bool // the client has answered such a question before
+	By       By   // who is asked
 	Message  string
 }
+
+// By is who answers a question.
+type By uint8
+
+// Who can answer.
+const (
+	ByClient By = iota
+	ByPage      // a person on a page of the bridge
+	ByModel     // a model that the bridge is configured with
+)
 
 // QuestionID is enough of a question's id to find its answer, and too little to answer it.
 func QuestionID(id string) string { return id[:min(len(id), 10)] }

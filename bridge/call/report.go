@@ -120,12 +120,12 @@ func (k reporter) repeatedLocked(resent bool, stateOnly int) {
 // sight describes the call as it stands; alive is false when it has ended. served has
 // the kinds that its client has answered.
 func (k reporter) sight(served mcp.InputKindSet) (flow observe.Flow, alive bool) {
-	reachable := k.out.Reachable()
+	reachable, detached := k.out.Reachable(), k.kept != nil && !k.kept.Waits()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	limits, clock := &k.party.Driver.Flows, &k.flow.Clock
 	flow = observe.Flow{
-		ID: k.Name(), Method: k.flow.Method, Name: ends.NameOf(k.flow.Method, k.name), Reachable: reachable,
+		ID: k.Name(), Method: k.flow.Method, Name: ends.NameOf(k.flow.Method, k.name), Reachable: reachable, Detached: detached,
 		Began: clock.Began, Deadline: clock.Deadline, Until: clock.Due,
 		Round: k.flow.Round, StateOnly: k.flow.StateOnly, StateMost: limits.StateOnly, StateCap: "limits.state-only-rounds",
 	}
@@ -160,6 +160,17 @@ func (k reporter) open(in *mrtr.Input, served mcp.InputKindSet) observe.Open {
 	message, _ := rawjson.Text(rawjson.Get(in.Params, "message"))
 	return observe.Open{
 		ID: observe.QuestionID(in.ServerRequestID), Method: in.Method, Kind: observe.KindOf(in.Method, in.Mode()), Asked: in.Asked, Answered: in.Response != nil,
-		Proven: served.Has(in.Kind()), Message: fault.Clip(message),
+		Proven: served.Has(in.Kind()), Message: fault.Clip(message), By: k.asksLocked(in.Key),
 	}
+}
+
+// asksLocked says who is asked under a key.
+func (k reporter) asksLocked(key string) observe.By {
+	switch ticket, elsewhere := k.asking.tickets[key]; {
+	case !elsewhere:
+		return observe.ByClient
+	case ticket.Link != "":
+		return observe.ByPage
+	}
+	return observe.ByModel
 }

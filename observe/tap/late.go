@@ -95,7 +95,7 @@ func (c *conversation) caught(flow observe.Flow, out downstream.Reply) downstrea
 	r.rounds.Store(int32(flow.Round + 1))
 	r.note(observe.Event{At: flow.Began, Kind: begun, Status: flow.Waits.String(), Round: flow.Round + 1, Took: time.Since(flow.Began)})
 	for _, q := range flow.Questions {
-		if q.Asked && !q.Answered {
+		if q.Asked && !q.Answered && q.By == observe.ByClient {
 			r.note(observe.Event{At: flow.Since, Out: true, Kind: "question", Method: q.Method, ID: q.ID})
 		}
 	}

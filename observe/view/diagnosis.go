@@ -40,6 +40,8 @@ func ofFlow(f *observe.Flow, s *observe.Sight, now time.Time) diagnosis {
 	case !f.Reachable:
 		return diagnosis{Who: "client", Grave: true, Text: "The client has gone and has no way back to the answer; the call is given up soon (timeouts.grace).",
 			Do: "See why the client, or a proxy before it, closed the connection"}
+	case f.Waits == observe.ForClient && elsewhere(f) != nil:
+		return ofAnother(f, elsewhere(f), now)
 	case f.Waits == observe.ForClient && unread(s):
 		return diagnosis{Who: "client", Grave: true, Text: fmt.Sprintf("The client lost the stream of this call, on which it was asked %s ago. "+
 			"What it missed is kept until it comes back with Last-Event-ID, %s.", waited, until(f, now)),
@@ -80,6 +82,32 @@ func ofServer(f *observe.Flow, now time.Time) diagnosis {
 		Do:   "Look at the server, and whether it tells of progress; if the tool needs longer, raise timeouts.round"}
 }
 
+// elsewhere returns the open question that somebody else is asked than the client; nil:
+// there is none.
+func elsewhere(f *observe.Flow) *observe.Open {
+	for i := range f.Questions {
+		if q := &f.Questions[i]; q.By != observe.ByClient && !q.Answered {
+			return q
+		}
+	}
+	return nil
+}
+
+// ofAnother says of a question who is asked in place of the client.
+func ofAnother(f *observe.Flow, q *observe.Open, now time.Time) diagnosis {
+	waited := span(now.Sub(f.Since))
+	if q.By == observe.ByModel {
+		return diagnosis{Who: "model", Text: fmt.Sprintf("Waits for the bridge's own model, asked for %s %s ago; it may answer %s.", wordsOf(q.Kind).asked, waited, until(f, now)),
+			Do: "Look at the model's provider (sampling.provider) if it takes long"}
+	}
+	d := diagnosis{Who: "person", Text: fmt.Sprintf("Waits for a person, who was asked for %s on a page of the bridge %s ago and may answer %s.", wordsOf(q.Kind).asked, waited, until(f, now)),
+		Do: "Nothing is wrong if somebody has opened the page, whose address the client got (questions: page)"}
+	if f.Detached {
+		d.Text += " No request waits for the call: the client gets the answer when it makes the same call again."
+	}
+	return d
+}
+
 // ofQuestion says who has a question, and whether to expect an answer.
 func ofQuestion(f *observe.Flow, now time.Time) diagnosis {
 	waited := now.Sub(f.Since)
@@ -91,7 +119,7 @@ func ofQuestion(f *observe.Flow, now time.Time) diagnosis {
 		switch {
 		case !q.Proven && waited >= muteClient:
 			return diagnosis{Who: "client", Grave: true, Text: fmt.Sprintf("The client was %s and has never answered such a question, although it declared that it can: "+
-				"it probably shows nothing. It may answer %s; then the call fails, and it is not asked any more.", asked, until(f, now)),
+				"it probably shows nothing. It may answer %s; then %s, and for a while it is not asked any more.", asked, until(f, now), silence(q.Kind)),
 				Do: "See whether the client shows a question; " + wordsOf(q.Kind).instead}
 		case !q.Kind.AsksPerson():
 			return diagnosis{Who: "client", Text: fmt.Sprintf("Waits for the client's %s, %s; it may answer %s.", wordsOf(q.Kind).answers, asked, until(f, now)), Do: "Look at the client if it takes long; " + wordsOf(q.Kind).instead}
@@ -105,6 +133,14 @@ func ofQuestion(f *observe.Flow, now time.Time) diagnosis {
 		return d
 	}
 	return diagnosis{Who: "client", Text: fmt.Sprintf("Waits for the client, for %s.", span(waited)), Do: "Look at the client if it takes long"}
+}
+
+// silence says what becomes of a call whose client has not answered in time.
+func silence(k observe.Kind) string {
+	if k.AsksPerson() {
+		return "the server gets a cancel in its place"
+	}
+	return "the call fails"
 }
 
 // until says when the wait of a question ends.

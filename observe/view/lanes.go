@@ -9,6 +9,7 @@ import (
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/observe/diff"
+	"github.com/mcpbridge/bridge/rawjson"
 )
 
 // arrow is one message between the lanes.
@@ -139,7 +140,8 @@ func waitedFor(before, e *observe.Event) string {
 	switch {
 	case before.Kind == begun:
 		return "unseen"
-	case e.Hop == observe.Upstream && e.Out && before.Hop == observe.Upstream && !before.Out:
+	case e.Hop == observe.Upstream && e.Out && before.Hop == observe.Upstream && !before.Out,
+		before.Hop == observe.Upstream && before.Status == observe.InputRequired.String() && last(e):
 		return pausedBy(before)
 	case e.Kind == "answer":
 		return whoAnswers(e.Method)
@@ -152,8 +154,15 @@ func waitedFor(before, e *observe.Event) string {
 }
 
 // pausedBy says for whom the bridge waits between two requests to the server: the one that
-// has just answered, most often because it wanted so.
+// has just answered, most often because it wanted so, or whoever is asked in place of the
+// client.
 func pausedBy(answer *observe.Event) string {
+	for _, asked := range rawjson.Members(rawjson.Get(rawjson.Get(answer.Body, "result"), "inputRequests")) {
+		if method, _ := rawjson.Text(rawjson.Get(asked, "method")); method == mcp.MethodSamplingCreateMessage {
+			return "model"
+		}
+		return "person"
+	}
 	if answer.Status == observe.Task.String() || answer.Method == mcp.MethodTasksGet {
 		return "server" // it works on the task
 	}
@@ -216,6 +225,8 @@ func (b *band) waitsFor() string {
 			return "time"
 		case e.Kind == begun && e.Status == observe.ForTime.String():
 			return "pause"
+		case e.Kind == begun && e.Status == observe.ForClient.String():
+			return "person" // on a page: of other questions there would be one
 		}
 	}
 	return "server"

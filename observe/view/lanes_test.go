@@ -50,6 +50,34 @@ func TestWhoATimelineBlames(t *testing.T) {
 	}
 }
 
+// TestSomebodyElseIsAsked: then the client is not to blame, be it that it has lost its
+// stream or never answered.
+func TestSomebodyElseIsAsked(t *testing.T) {
+	for _, tc := range []struct {
+		by        observe.By
+		detached  bool
+		who, says string
+	}{
+		{observe.ByPage, false, "person", "on a page of the bridge"},
+		{observe.ByPage, true, "person", "when it makes the same call again"},
+		{observe.ByModel, false, "model", "the bridge's own model"},
+	} {
+		f := ago(time.Hour, observe.ForClient, observe.Open{Kind: observe.Form, Asked: true, By: tc.by})
+		f.Detached = tc.detached
+		d := ofFlow(&f, &observe.Sight{Transport: observe.StreamableHTTP, Streams: []observe.Stream{{ID: 1}}}, now)
+		if d.Who != tc.who || d.Grave || !strings.Contains(d.Text, tc.says) || d.Do == "" {
+			t.Errorf("%+v", d)
+		}
+	}
+	paged := []observe.Event{{Call: 1, Kind: "request", Method: mcp.MethodToolsCall, At: now},
+		{Call: 1, Hop: observe.Upstream, Out: true, Kind: "request", Method: mcp.MethodToolsCall, Round: 1, At: now},
+		{Call: 1, Hop: observe.Upstream, Kind: "response", Method: mcp.MethodToolsCall, Status: "input_required", At: now.Add(time.Second),
+			Body: []byte(`{"result":{"inputRequests":{"q":{"method":"elicitation/create"}}}}`)}}
+	if got := stretches(lanes(paged, now.Add(5*time.Second), false)[0]); got != "server 1.0 s, person 4.0 s" {
+		t.Error(got)
+	}
+}
+
 // TestEveryDiagnosisSaysWhatToDo: of each reason why a call hangs.
 func TestEveryDiagnosisSaysWhatToDo(t *testing.T) {
 	for _, waits := range []observe.Wait{observe.ForServer, observe.ForClient, observe.ForTime, observe.ForTask} {

@@ -66,10 +66,10 @@ func named(left []observe.Omission) string {
 
 func split(waits map[string]int) string {
 	var parts []string
-	for _, who := range []string{"person", "client", "server", "time"} {
+	for _, who := range []string{"person", "client", "model", "server", "time"} {
 		if n := waits[who]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d with %s", n, map[string]string{
-				"person": "a person", "client": "the client", "server": "the server", "time": "the clock",
+				"person": "a person", "client": "the client", "model": "a model", "server": "the server", "time": "the clock",
 			}[who]))
 		}
 	}
