@@ -150,13 +150,13 @@ func (k reporter) sight(served mcp.InputKindSet) (flow observe.Flow, alive bool)
 		}
 	}
 	for i := range k.flow.Inputs {
-		flow.Questions = append(flow.Questions, k.open(&k.flow.Inputs[i], served))
+		flow.Questions = append(flow.Questions, k.openLocked(&k.flow.Inputs[i], served))
 	}
 	return flow, !k.flow.Over()
 }
 
-// open describes a question of the round.
-func (k reporter) open(in *mrtr.Input, served mcp.InputKindSet) observe.Open {
+// openLocked describes a question of the round.
+func (k reporter) openLocked(in *mrtr.Input, served mcp.InputKindSet) observe.Open {
 	message, _ := rawjson.Text(rawjson.Get(in.Params, "message"))
 	return observe.Open{
 		ID: observe.QuestionID(in.ServerRequestID), Method: in.Method, Kind: observe.KindOf(in.Method, in.Mode()), Asked: in.Asked, Answered: in.Response != nil,

@@ -55,7 +55,8 @@ type Line struct {
 	Session uint64    `json:"session,omitempty"` // 0: of nobody in particular
 	Call    uint64    `json:"call,omitempty"`    // 0: it belongs to none
 	Round   int       `json:"round,omitempty"`   // of the hop to the server; 1 is the first
-	// Kind is request, response, error, notification, question, answer or end; in
+	// Kind is request, response, error, notification, question, answer or end; of what
+	// somebody looks at also begun, for a call that was under way before; in
 	// transcripts of HTTP also priming, for an event without data, and closed, for a
 	// response stream that its reader left.
 	Kind   string `json:"kind"`

@@ -83,6 +83,8 @@ func words(m *view.Seen) string {
 		text = "error " + m.Status
 	case "question":
 		text = "question: " + m.Method
+	case "begun":
+		text = "under way: " + m.Method
 	case "answer":
 		text = "answer (" + m.Status + ")"
 	}

@@ -66,6 +66,10 @@ func TestLanesTellHopsApart(t *testing.T) {
 		lanes.Message(&view.Seen{Line: record.Line{At: at, Hop: record.Down, Dir: record.In, Kind: "request", Method: "tools/call", Call: 1}})
 		lanes.Message(&view.Seen{Line: record.Line{At: at, Hop: record.Up, Dir: record.In, Kind: "response", Status: "input_required", Call: 1, Round: 1, MS: 12}})
 		lanes.Message(&view.Seen{Line: record.Line{At: at.Add(41 * time.Second), Hop: record.Down, Dir: record.In, Kind: "answer", Status: "result"}})
+		late := view.Seen{Line: record.Line{Hop: record.Down, Dir: record.In, Kind: "begun", Method: "tools/call", Call: 1}}
+		if got := words(&late); got != "→ under way: tools/call  #1" {
+			t.Errorf("a call that began before is told as %q", got)
+		}
 		if out.String() != want {
 			t.Errorf("%d:\n%s\nwant\n%s", width, &out, want)
 		}
