@@ -19,7 +19,7 @@ func (a *Account) Take(bytes int) error {
 	if a == nil {
 		return nil
 	}
-	if room := a.room(bytes); room < int64(bytes) {
+	if a.room(bytes) < int64(bytes) && !(a.budget.lookAgain() && a.room(bytes) >= int64(bytes)) {
 		a.budget.refused.Add(1)
 		if a.budget.free() < a.budget.limit/reserve+int64(bytes) {
 			return ErrFull

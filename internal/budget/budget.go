@@ -49,6 +49,10 @@ type Budget struct {
 
 	mu         sync.Mutex
 	principals map[string]*principal
+
+	watched atomic.Bool
+	looking atomic.Bool
+	look    atomic.Int64 // when lookAgain may look, in nanoseconds since 1970
 }
 
 // principal is whom accounts belong to. It is in the table while anything is charged
@@ -85,7 +89,7 @@ func (b *Budget) Open(name string) (*Account, error) {
 	if b == nil {
 		return nil, nil
 	}
-	if b.Full() {
+	if b.Full() && !(b.lookAgain() && !b.Full()) {
 		b.refused.Add(1)
 		return nil, ErrFull
 	}

@@ -109,6 +109,26 @@ func TestWatchSeesWhatNobodyCharged(t *testing.T) {
 	t.Errorf("%d bytes seen", b.Used())
 }
 
+// What was let go no longer counts when that would have somebody refused: nothing else may
+// give the collector a reason to look for a long time.
+func TestNobodyIsRefusedForWhatWasLetGo(t *testing.T) {
+	b := New(128 * mib)
+	b.watched.Store(true) // as Watch does; its finalizers would come in between
+	a := open(t, b, "p")
+	b.uncharged.Store(127 * mib) // of a flood that is over
+	if err := a.Take(mib); err != nil {
+		t.Errorf("one who is there: %v", err)
+	}
+	b.uncharged.Store(127 * mib)
+	if err := a.Take(mib); !errors.Is(err, ErrFull) {
+		t.Errorf("a moment after the last look: %v", err)
+	}
+	b.look.Store(0)
+	if _, err := b.Open("q"); err != nil {
+		t.Errorf("a newcomer: %v", err)
+	}
+}
+
 func TestAClosedAccountHasGivenEverythingBack(t *testing.T) {
 	b := New(90 * mib)
 	a := open(t, b, "p")

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"time"
 	"weak"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
@@ -46,7 +47,38 @@ func Of(memory int64) *Budget {
 
 // Watch has what the collector finds alive count, as far as it is more than what is
 // charged. It is for the one budget of a process.
-func (b *Budget) Watch() { watch(weak.Make(b), 0) }
+func (b *Budget) Watch() {
+	b.watched.Store(true)
+	watch(weak.Make(b), 0)
+}
+
+// Bounds of how often lookAgain collects: no more than once in so long, and in so many
+// times what the last collection took.
+const (
+	lookPause = time.Second
+	lookPart  = 10
+)
+
+// lookAgain is for before something is refused. What nobody is charged for may have been
+// let go since the last collection, and who is refused gives no reason for the next one: for
+// two minutes all would be refused for nothing. It has the collector look now, unless it
+// did a moment ago or there is little to win, and reports whether less is alive than counted.
+func (b *Budget) lookAgain() bool {
+	counted, began := b.uncharged.Load(), time.Now()
+	if !b.watched.Load() || counted < b.limit/reserve || began.UnixNano() < b.look.Load() || !b.looking.CompareAndSwap(false, true) {
+		return false
+	}
+	defer b.looking.Store(false)
+	runtime.GC()
+	now := time.Now()
+	b.look.Store(now.Add(max(lookPause, lookPart*now.Sub(began))).UnixNano())
+	found := max(alive()-b.used.Load(), 0)
+	if found >= counted {
+		return false
+	}
+	b.uncharged.Store(found)
+	return true
+}
 
 // watch looks now, and again after each collection: the finalizer of an object that
 // nobody refers to runs then. A single look may be wrong, since things come and go
