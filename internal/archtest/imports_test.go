@@ -93,7 +93,7 @@ var mayImport = map[string][]string{
 		"internal/dialect", "internal/passthrough", "internal/relay", "internal/resource", "internal/logfield", "internal/gate", "internal/turns", "internal/vouch", "internal/fault"},
 	"internal/dialect":     {"upstream", "mrtr", "mcp", "jsonrpc", "rawjson", "internal/logfield"},
 	"internal/passthrough": {"downstream", "observe", "internal/hop", "internal/logfield", "internal/roundtrip", "upstream", "upstream/mirror", "sse", "mcp", "jsonrpc", "rawjson", "internal/gate", "internal/turns", "internal/fault"},
-	"internal/relay":       {"downstream", "internal/budget", "internal/hop", "internal/roundtrip", "observe", "upstream/stdio", "sse", "mcp", "jsonrpc", "rawjson", "internal/gate", "internal/turns", "internal/fault"},
+	"internal/relay":       {"downstream", "internal/budget", "internal/hop", "internal/logfield", "internal/roundtrip", "observe", "upstream/stdio", "sse", "mcp", "jsonrpc", "rawjson", "internal/gate", "internal/turns", "internal/fault"},
 	"internal/resource":    {"internal/ttlcache", "internal/wellknown"},
 	"internal/wellknown":   {},
 	"internal/fault":       {"jsonrpc", "rawjson"},

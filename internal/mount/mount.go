@@ -5,7 +5,6 @@
 package mount
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -19,7 +18,6 @@ import (
 	"github.com/mcpbridge/bridge/internal/dialect"
 	"github.com/mcpbridge/bridge/internal/passthrough"
 	"github.com/mcpbridge/bridge/internal/resource"
-	"github.com/mcpbridge/bridge/internal/turns"
 	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/upstream"
@@ -98,8 +96,7 @@ func New(opt Options) (*Mount, error) {
 		}
 	}
 	opt.watchCredentials()
-	opt.Legacy.Turns = turns.New(cmp.Or(opt.Concurrency, defaultConcurrency))
-	opt.Bridge.Turns = opt.Legacy.Turns
+	opt.admitInTurn()
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	opt.Upstream.Excluded = func(tool, reason string) { m.Bridge.Omit(tool, reason) } // when it is there
 	opt.Bridge.Catalog = catalog.New(m.Prober)

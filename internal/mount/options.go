@@ -1,10 +1,13 @@
 package mount
 
 import (
+	"cmp"
+
 	"github.com/mcpbridge/bridge/bridge"
 	"github.com/mcpbridge/bridge/internal/dialect"
 	"github.com/mcpbridge/bridge/internal/passthrough"
 	"github.com/mcpbridge/bridge/internal/resource"
+	"github.com/mcpbridge/bridge/internal/turns"
 	"github.com/mcpbridge/bridge/internal/vouch"
 	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/negotiate"
@@ -52,6 +55,12 @@ type Options struct {
 }
 
 const defaultConcurrency = 4096
+
+// admitInTurn has all ways to the server admit requests from one queue.
+func (o *Options) admitInTurn() {
+	o.Legacy.Turns = turns.New(cmp.Or(o.Concurrency, defaultConcurrency))
+	o.Bridge.Turns = o.Legacy.Turns
+}
 
 // keepsCredentials reports whether no credentials of clients reach the server. A
 // command has no way to be told them.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/fault"
+	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/internal/turns"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -44,6 +45,7 @@ type ConnectionOptions struct {
 // subscription, and a notification cancels it.
 type Connections struct {
 	opt    ConnectionOptions
+	seldom zerolog.Logger // for requests that fail
 	tokens tokens
 	serial atomic.Uint64 // numbers connections
 }
@@ -51,7 +53,7 @@ type Connections struct {
 // NewConnections returns Connections. Nothing is sent before the first request.
 func NewConnections(opt ConnectionOptions) *Connections {
 	opt.Limits.defaults()
-	return &Connections{opt: opt}
+	return &Connections{opt: opt, seldom: logfield.Seldom(opt.Log)}
 }
 
 // Open begins to serve one connection. Its requests end with the context that each is
@@ -79,7 +81,7 @@ func (*connection) Orderly() bool { return false }
 
 // Serve implements downstream.Conversation.
 func (c *connection) Serve(ctx context.Context, caller downstream.Caller, req downstream.Request, out downstream.Reply) {
-	opt := &c.all.opt
+	opt, began := &c.all.opt, time.Now()
 	if opt.Legacy != nil && opt.Legacy(ctx) {
 		out.Finish(downstream.Failure(req.ID, notModern()))
 		return
@@ -112,7 +114,8 @@ func (c *connection) Serve(ctx context.Context, caller downstream.Caller, req do
 		to.finish(ans)
 		ans.Release()
 	default:
-		opt.Log.Warn().Err(err).Msg("a modern request could not be passed on")
+		name, _ := rawjson.Text(req.Name)
+		failed{method: req.Method, tool: name, began: began}.tell(&c.all.seldom, err)
 		to.fail(ctx, err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -63,13 +64,13 @@ func New(opt Options) *Proxy {
 	if opt.Wrap != nil {
 		sends = opt.Wrap(transport)
 	}
-	failed := logfield.Seldom(opt.Log)
+	seldom := logfield.Seldom(opt.Log)
 	p.reverse = httputil.ReverseProxy{
 		Transport:      sends,
 		FlushInterval:  -1,
 		Rewrite:        func(r *httputil.ProxyRequest) { rewrite(r, &opt) },
 		ModifyResponse: func(resp *http.Response) error { answered(resp, &opt); return nil },
-		ErrorHandler:   func(w http.ResponseWriter, _ *http.Request, err error) { unreachable(w, err, &failed) },
+		ErrorHandler:   func(w http.ResponseWriter, r *http.Request, err error) { unreachable(w, r, err, &seldom) },
 		ErrorLog:       log.New(io.Discard, "", 0), // what breaks off in the middle has two peers that notice
 	}
 	return p
@@ -87,7 +88,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if p.challenged {
 		ctx = context.WithValue(ctx, incoming{}, r)
 	}
-	p.reverse.ServeHTTP(&patient{ResponseWriter: w}, r.WithContext(ctx))
+	p.reverse.ServeHTTP(&patient{ResponseWriter: w, began: time.Now()}, r.WithContext(ctx))
 }
 
 // Shutdown drains and returns when every request has ended. When ctx ends first
@@ -103,11 +104,15 @@ func (p *Proxy) Close() {
 	p.transport.CloseIdleConnections()
 }
 
-func unreachable(w http.ResponseWriter, err error, log *zerolog.Logger) {
+func unreachable(w http.ResponseWriter, r *http.Request, err error, log *zerolog.Logger) {
 	if errors.Is(err, context.Canceled) {
 		panic(http.ErrAbortHandler) // the client is gone, or the proxy is closed: no response
 	}
-	log.Warn().Err(err).Msg("a request could not be passed on")
+	began := time.Now()
+	if p, ok := w.(*patient); ok {
+		began = p.began
+	}
+	failedOf(r, began).tell(log, err)
 	http.Error(w, "the bridge cannot reach the MCP server behind it", http.StatusBadGateway)
 }
 

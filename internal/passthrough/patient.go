@@ -12,6 +12,7 @@ const patience = time.Minute
 // patient bounds the writes of a response. The server in front ends the bound with it.
 type patient struct {
 	http.ResponseWriter
+	began time.Time // of the request
 	until time.Time
 }
 

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/mcpbridge/bridge/internal/fault"
+	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -59,6 +60,7 @@ type Process struct {
 	mirror *mirror.Checker
 	look   singleflight.Group
 	tokens tokens
+	seldom zerolog.Logger // for requests that fail
 	traffic
 }
 
@@ -68,7 +70,7 @@ func NewProcess(opt ProcessOptions) *Process {
 	opt.KeepAlive = cmp.Or(opt.KeepAlive, 15*time.Second)
 	opt.WriteTimeout = cmp.Or(opt.WriteTimeout, 10*time.Second)
 	opt.Limits.defaults()
-	p := &Process{opt: opt, mirror: mirror.NewChecker(opt.Tools)}
+	p := &Process{opt: opt, mirror: mirror.NewChecker(opt.Tools), seldom: logfield.Seldom(opt.Log)}
 	p.open()
 	return p
 }

@@ -31,6 +31,7 @@ type response struct {
 	stream bool // the client takes streams
 	plain  bool // the client takes JSON
 	mayLog func() bool
+	failed failed // what is told if it fails
 
 	mu    sync.Mutex
 	began bool // the stream has
@@ -47,6 +48,7 @@ func newResponse(w http.ResponseWriter, r *http.Request, msg *jsonrpc.Message, p
 		token:  rawjson.Get(rawjson.Get(msg.Params, "_meta"), "progressToken"),
 		stream: anything || strings.Contains(accept, "text/event-stream"),
 		plain:  anything || strings.Contains(accept, "application/json"),
+		failed: failedOf(r, time.Now()),
 	}
 	if out.stream {
 		out.mu.Lock()
@@ -136,7 +138,7 @@ func (o *response) finish(ans *upstream.Answer) {
 // fail delivers that there is no response of the server.
 func (o *response) fail(err error) {
 	status, retry, refusal := failure(err)
-	o.p.opt.Log.Warn().Err(err).Msg("a modern request could not be passed on")
+	o.failed.tell(&o.p.seldom, err)
 	o.mu.Lock()
 	if retry > 0 && !o.began {
 		o.w.Header().Set("Retry-After", strconv.Itoa(int(retry.Seconds())+1))

@@ -8,8 +8,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/fault"
+	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
@@ -43,6 +46,10 @@ type call struct {
 	number uint64
 	limit  *time.Timer
 
+	began           time.Time
+	session, method string
+	name            []byte // raw, of a tool or prompt
+
 	queued    bool   // the server has not got it yet
 	withdrawn bool   // while it was queued
 	leave     func() // gives its place back; nil: it has none
@@ -63,7 +70,7 @@ func (c *conversation) Serve(_ context.Context, caller downstream.Caller, req do
 		}
 		return
 	}
-	k, err := c.begin(&req, out)
+	k, err := c.begin(&caller, &req, out)
 	if err != nil {
 		out.Finish(downstream.Failure(req.ID, err))
 		return
@@ -82,7 +89,7 @@ func (c *conversation) gone() bool {
 }
 
 // begin admits a call.
-func (c *conversation) begin(req *downstream.Request, out downstream.Reply) (*call, *jsonrpc.Error) {
+func (c *conversation) begin(caller *downstream.Caller, req *downstream.Request, out downstream.Reply) (*call, *jsonrpc.Error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -94,7 +101,7 @@ func (c *conversation) begin(req *downstream.Request, out downstream.Reply) (*ca
 		return nil, failed("too many requests are under way in this session")
 	}
 	c.last++
-	k := &call{out: out, number: c.last, token: req.ProgressToken}
+	k := &call{out: out, number: c.last, token: req.ProgressToken, began: time.Now(), session: caller.Session, method: req.Method, name: req.Name}
 	id := req.ID
 	k.limit = time.AfterFunc(c.relay.opt.Call, func() { c.expire(id, k) })
 	c.calls[id] = k
@@ -232,11 +239,26 @@ func (c *conversation) Fail(id jsonrpc.ID, why error) {
 	if refusal := (*downstream.Refusal)(nil); errors.As(why, &refusal) && k.out.Refuse(refusal) {
 		return
 	}
+	if !errors.Is(why, errOver) { // its own client's wish
+		k.tell(&c.relay.failed, why)
+	}
 	e := (*jsonrpc.Error)(nil)
 	if !errors.As(why, &e) {
 		e = failed(why.Error())
 	}
 	k.out.Finish(downstream.Failure(id, e))
+}
+
+// tell writes the line of a call that failed: whose, of what, for how long, why.
+func (k *call) tell(log *zerolog.Logger, why error) {
+	line := log.Warn().Err(why).Str(logfield.Method, fault.Clip(k.method))
+	if k.session != "" {
+		line = line.Str(logfield.SessionID, logfield.Short(k.session))
+	}
+	if name, ok := rawjson.Text(k.name); ok {
+		line = line.Str(logfield.Tool, fault.Clip(name))
+	}
+	line.Dur(logfield.Duration, time.Since(k.began)).Msg("a relayed request failed")
 }
 
 var errEnded = errors.New("the connection to the server has ended")

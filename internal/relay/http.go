@@ -16,6 +16,7 @@ import (
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/hop"
+	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/internal/roundtrip"
 	"github.com/mcpbridge/bridge/mcp"
 )
@@ -49,6 +50,7 @@ type HTTP struct {
 func NewHTTP(opt HTTPOptions) *HTTP {
 	opt.MaxMessage = cmp.Or(opt.MaxMessage, 16<<20)
 	opt.UserAgent = cmp.Or(opt.UserAgent, "mcp-bridge")
+	opt.Log = logfield.Seldom(opt.Log) // of messages that got lost: peers can cause many
 	s := &HTTP{opt: opt, transport: roundtrip.New(roundtrip.Options{TLS: opt.TLS, Dial: opt.Dial})}
 	s.sends = s.transport
 	if opt.Wrap != nil {

@@ -14,7 +14,7 @@ import (
 // result.
 func (c *conversation) initialize(ctx context.Context, caller downstream.Caller, req *downstream.Request) ([]byte, error) {
 	out := &outcome{done: make(chan struct{})}
-	if _, err := c.begin(req, out); err != nil {
+	if _, err := c.begin(&caller, req, out); err != nil {
 		return nil, err
 	}
 	if !c.line.Send(caller, &req.Message, req.AppendTo(nil)) {

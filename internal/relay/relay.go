@@ -23,6 +23,7 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/internal/gate"
+	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/internal/turns"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -77,6 +78,8 @@ type Relay struct {
 	opt   Options
 	noise zerolog.Logger // for what a process can print without end
 
+	failed zerolog.Logger // for calls that fail
+
 	gate *gate.Gate // conversations until their lines have ended
 }
 
@@ -86,7 +89,7 @@ func New(opt Options) *Relay {
 	opt.Call = cmp.Or(opt.Call, 30*time.Minute)
 	opt.Calls = cmp.Or(opt.Calls, 256)
 	noise := opt.Log.Sample(&zerolog.BurstSampler{Burst: stdio.SkippedBurst, Period: time.Minute})
-	return &Relay{opt: opt, noise: noise, gate: gate.New()}
+	return &Relay{opt: opt, noise: noise, failed: logfield.Seldom(opt.Log), gate: gate.New()}
 }
 
 // Open does for a client what downstream.Backend says: it opens a line and hands the
