@@ -4,7 +4,8 @@ import "github.com/redis/rueidis"
 
 // A session's record is kept as its version and its value. Each other one is two fields of
 // the hash: its value, and under the same name behind a colon its version and the time of
-// its expiry in milliseconds. So scripts need not touch values, which are long.
+// its expiry in milliseconds. So scripts need not touch values, which are long. Another
+// layout needs another name of its key: scripts of older bridges run beside the newer ones.
 const lua = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
