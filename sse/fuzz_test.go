@@ -130,6 +130,7 @@ func FuzzDecode(f *testing.F) {
 		if len(sizes) == 0 {
 			sizes = []byte{255}
 		}
+		bound = max(bound, 3) // below the length of a byte order mark it matters how that is cut
 		want := reference(string(text))
 		got, err := decoded(t, &chunks{text: text, sizes: sizes}, 0)
 		if err != io.EOF || strings.Join(got, "\n") != strings.Join(want, "\n") {
