@@ -77,6 +77,11 @@ type bypass interface {
 	Close()
 }
 
+// knows has all who ask the server know the same of it.
+func (o *Options) knows(of *catalog.Catalog) {
+	o.Bridge.Catalog, o.Upstream.Tools = of, of.Headers()
+}
+
 // New mounts an upstream. Nothing is sent before the first request.
 func New(opt Options) (*Mount, error) {
 	if opt.Draft == nil {
@@ -99,8 +104,7 @@ func New(opt Options) (*Mount, error) {
 	opt.admitInTurn()
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	opt.Upstream.Excluded = func(tool, reason string) { m.Bridge.Omit(tool, reason) } // when it is there
-	opt.Bridge.Catalog = catalog.New(m.Prober)
-	opt.Upstream.Tools = opt.Bridge.Catalog.Headers()
+	opt.knows(catalog.New(m.Prober))
 	m.verdicts = &verdicts{policy: opt.Relay, prober: m.Prober, log: opt.Bridge.Log}
 	var err error
 	if m.server, err = newServer(&opt, m.verdicts); err != nil {
