@@ -278,27 +278,3 @@ func TestGarbageOfAProcessDoesNotFillTheLog(t *testing.T) {
 		t.Errorf("%d lines in the log, want %d", n, SkippedBurst)
 	}
 }
-
-func TestIdleOverStdio(t *testing.T) {
-	withWire(t, func(t *testing.T, w *wire) {
-		var seen strings.Builder
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			_, _ = w.do(t.Context(), requestOf(withMeta("a", `"progressToken":1`)), sink{
-				notify: func(jsonrpc.Message) { seen.WriteByte('.') },
-				idle:   func() { seen.WriteByte('|') },
-			})
-		}()
-		id := w.receive().ID
-		for range 2 {
-			w.send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}`)
-		}
-		w.send(`{"jsonrpc":"2.0","id":%s,"result":{}}`, id)
-		synctest.Wait()
-		<-done
-		if seen.String() != ".|.|" {
-			t.Errorf("%s", &seen)
-		}
-	})
-}
