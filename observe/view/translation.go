@@ -171,6 +171,10 @@ func (t *translating) reply(a *arrow) {
 }
 
 func (t *translating) notification(a *arrow) {
+	if a.Method == mcp.NotificationCancelled { // those of the server stay at the bridge
+		a.Why, a.Rules = "The bridge takes its question back: an answer that comes now counts for nothing.", diff.Rules("C.9")
+		return
+	}
 	i := slices.IndexFunc(t.heard, func(h *arrow) bool { return h.Method == a.Method })
 	if i < 0 {
 		a.Why, a.Rules = "The bridge says this of its own accord.", diff.Rules("D-17 G-5")
