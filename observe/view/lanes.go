@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/observe/diff"
-	"github.com/mcpbridge/bridge/rawjson"
 )
 
 // arrow is one message between the lanes.
@@ -19,7 +17,8 @@ type arrow struct {
 	Text  string
 	Right bool   // it points to the server
 	Up    bool   // it is of the hop to the server
-	Gap   string // who was waited for before it; "" after no time worth telling
+	Who   string // was waited for since the one before; "" of the first
+	Gap   string // the same where the time is worth telling; else ""
 	Gone  time.Duration
 	translation
 }
@@ -51,11 +50,13 @@ type band struct {
 	Took   time.Duration
 	Failed bool
 	Arrows []arrow
+	Waits  string // for whom it waits; "" after its end
 	Spent  []spent
 }
 
-// lanes orders the events of a session into calls, newest first, as they stand now.
-func lanes(events []observe.Event, now time.Time, payloads bool) []*band {
+// lanes orders the events of a session into calls, newest first, as they stand now. said
+// tells what was said of a question while it was open; nil: nothing.
+func lanes(events []observe.Event, now time.Time, payloads bool, said func(question string) verdict) []*band {
 	var bands []*band
 	calls := map[uint64]*band{}
 	asked := map[string]*observe.Event{} // by the question's id
@@ -75,8 +76,10 @@ func lanes(events []observe.Event, now time.Time, payloads bool) []*band {
 		}
 		b.add(e)
 	}
+	past := newPast(events, said)
 	for _, b := range bands {
 		b.translate(payloads)
+		b.blame(past)
 		b.spend(now)
 	}
 	for i, j := 0, len(bands)-1; i < j; i, j = i+1, j-1 {
@@ -92,11 +95,6 @@ func (b *band) add(e observe.Event) {
 	a := arrow{Event: e, After: e.At.Sub(b.Began), Up: e.Hop == observe.Upstream}
 	a.Right = a.Up == e.Out // from the client, or to the server
 	a.Text = describe(&e)
-	if n := len(b.Arrows); n > 0 {
-		if gone := e.At.Sub(b.Arrows[n-1].At); gone >= noticeable {
-			a.Gap, a.Gone = waitedFor(&b.Arrows[n-1].Event, &e), gone
-		}
-	}
 	b.Late = b.Late || e.Kind == begun
 	if last(&e) {
 		b.State, b.Took, b.Failed = e.Status, e.Took, e.Kind == "error"
@@ -125,111 +123,6 @@ func (b *band) Title() string {
 		return b.Method
 	}
 	return "answer"
-}
-
-// whoAnswers says who has a question of this method.
-func whoAnswers(method string) string {
-	if kind, _ := mcp.InputKindOf(method); kind.AsksPerson() {
-		return "person"
-	}
-	return "client"
-}
-
-// waitedFor says who took the time before a message, by the one before it.
-func waitedFor(before, e *observe.Event) string {
-	switch {
-	case before.Kind == begun:
-		return "unseen"
-	case e.Hop == observe.Upstream && e.Out && before.Hop == observe.Upstream && !before.Out,
-		before.Hop == observe.Upstream && before.Status == observe.InputRequired.String() && last(e):
-		return pausedBy(before)
-	case e.Kind == "answer":
-		return whoAnswers(e.Method)
-	case e.Hop == observe.Upstream && !e.Out:
-		return "server"
-	case e.Hop == observe.Downstream && !e.Out:
-		return "client"
-	}
-	return "time"
-}
-
-// pausedBy says for whom the bridge waits between two requests to the server: the one that
-// has just answered, most often because it wanted so, or whoever is asked in place of the
-// client.
-func pausedBy(answer *observe.Event) string {
-	for _, asked := range rawjson.Members(rawjson.Get(rawjson.Get(answer.Body, "result"), "inputRequests")) {
-		if method, _ := rawjson.Text(rawjson.Get(asked, "method")); method == mcp.MethodSamplingCreateMessage {
-			return "model"
-		}
-		return "person"
-	}
-	if answer.Status == observe.Task.String() || answer.Method == mcp.MethodTasksGet {
-		return "server" // it works on the task
-	}
-	return "pause"
-}
-
-// spent is a stretch of a call's time.
-type spent struct {
-	Who   string // as of a diagnosis
-	For   time.Duration
-	X, W  int // in thousandths of the whole
-	Going bool
-}
-
-// spend divides the time of a call by who was waited for.
-func (b *band) spend(now time.Time) {
-	if b.Call == 0 || len(b.Arrows) < 2 && b.State != "" {
-		return
-	}
-	end := b.Arrows[len(b.Arrows)-1].At
-	note := func(who string, d time.Duration, going bool) {
-		if d < time.Millisecond { // not worth a word
-			return
-		}
-		if n := len(b.Spent); n > 0 && b.Spent[n-1].Who == who {
-			b.Spent[n-1].For += d
-			b.Spent[n-1].Going = going
-			return
-		}
-		b.Spent = append(b.Spent, spent{Who: who, For: d, Going: going})
-	}
-	for i := range b.Arrows[1:] {
-		note(waitedFor(&b.Arrows[i].Event, &b.Arrows[i+1].Event), b.Arrows[i+1].At.Sub(b.Arrows[i].At), false)
-	}
-	if b.State == "" && now.After(end) {
-		note(b.waitsFor(), now.Sub(end), true)
-		end = now
-	}
-	whole, at := max(1, end.Sub(b.Began)), time.Duration(0)
-	for i := range b.Spent {
-		s := &b.Spent[i]
-		s.X = int(1000 * at / whole)
-		at += s.For
-		s.W = max(3, int(1000*at/whole)-s.X)
-	}
-}
-
-// waitsFor says for whom a call waits that goes on, by its last message that wants
-// something.
-func (b *band) waitsFor() string {
-	for i := len(b.Arrows) - 1; i >= 0; i-- {
-		switch e := &b.Arrows[i]; {
-		case e.Kind == "question":
-			return whoAnswers(e.Method)
-		case e.Up && e.Out:
-			return "server"
-		case e.Up && (e.Kind == "response" || e.Kind == "error"):
-			return pausedBy(&e.Event)
-		case e.Kind == "answer":
-			return "time"
-		case e.Kind == begun && e.Status == observe.ForTime.String():
-			return "pause"
-		case e.Kind == begun && e.Status == observe.ForClient.String():
-			return "person" // on a page: of other questions there would be one
-		}
-	}
-	return "server"
 }
 
 // describe words a message.

@@ -40,7 +40,7 @@ func TestWhoATimelineBlames(t *testing.T) {
 		"one that pauses, silent":  {[]observe.Event{late}, "pause 10 s"},
 		"a person, and the bridge": {[]observe.Event{came, up(0, 1), back(1, "input_required"), {Call: 1, Out: true, Kind: "question", Method: mcp.MethodElicitationCreate, ID: "b", At: at(2)}}, "server 1.0 s, time 1.0 s, person 8.0 s"},
 	} {
-		bands := lanes(tc.events, at(10), false)
+		bands := lanes(tc.events, at(10), false, nil)
 		if got := stretches(bands[0]); len(bands) != 1 || got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)
 		}
@@ -73,7 +73,7 @@ func TestSomebodyElseIsAsked(t *testing.T) {
 		{Call: 1, Hop: observe.Upstream, Out: true, Kind: "request", Method: mcp.MethodToolsCall, Round: 1, At: now},
 		{Call: 1, Hop: observe.Upstream, Kind: "response", Method: mcp.MethodToolsCall, Status: "input_required", At: now.Add(time.Second),
 			Body: []byte(`{"result":{"inputRequests":{"q":{"method":"elicitation/create"}}}}`)}}
-	if got := stretches(lanes(paged, now.Add(5*time.Second), false)[0]); got != "server 1.0 s, person 4.0 s" {
+	if got := stretches(lanes(paged, now.Add(5*time.Second), false, nil)[0]); got != "server 1.0 s, person 4.0 s" {
 		t.Error(got)
 	}
 }

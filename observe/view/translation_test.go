@@ -84,7 +84,7 @@ func TestEveryChangeHasItsRule(t *testing.T) {
 	ids := map[string]bool{}
 	compared := 0
 	for _, file := range files {
-		for _, b := range lanes(played(t, file), now.Add(time.Hour), true) {
+		for _, b := range lanes(played(t, file), now.Add(time.Hour), true, nil) {
 			for _, a := range b.Arrows {
 				if a.From != "" {
 					compared++
@@ -119,7 +119,7 @@ func TestEveryChangeHasItsRule(t *testing.T) {
 
 // TestACallsTimeIsDivided by who was waited for.
 func TestACallsTimeIsDivided(t *testing.T) {
-	b := lanes(played(t, "../../internal/wiretest/testdata/TestTwoRounds.jsonl"), now.Add(time.Hour), false)[0]
+	b := lanes(played(t, "../../internal/wiretest/testdata/TestTwoRounds.jsonl"), now.Add(time.Hour), false, nil)[0]
 	var who []string
 	for i, s := range b.Spent {
 		who = append(who, s.Who)
@@ -130,7 +130,7 @@ func TestACallsTimeIsDivided(t *testing.T) {
 	if !slices.Equal(who, []string{"time", "server", "time", "person", "time", "server", "time", "person", "time", "server", "time"}) {
 		t.Errorf("%q", who)
 	}
-	going := lanes(played(t, "../../internal/wiretest/testdata/TestTwoRounds.jsonl")[:4], now.Add(time.Hour), false)[0]
+	going := lanes(played(t, "../../internal/wiretest/testdata/TestTwoRounds.jsonl")[:4], now.Add(time.Hour), false, nil)[0]
 	if last := going.Spent[len(going.Spent)-1]; last.Who != "person" || !last.Going || last.For < 50*time.Minute {
 		t.Errorf("%+v of %+v", last, going.Arrows[len(going.Arrows)-1].Event)
 	}
@@ -139,7 +139,7 @@ func TestACallsTimeIsDivided(t *testing.T) {
 // TestWithoutPayloadsNoMessageIsOnThePage, only what changed.
 func TestWithoutPayloadsNoMessageIsOnThePage(t *testing.T) {
 	for _, payloads := range []bool{false, true} {
-		for _, b := range lanes(played(t, "../../internal/wiretest/testdata/TestTwoRounds.jsonl"), now, payloads) {
+		for _, b := range lanes(played(t, "../../internal/wiretest/testdata/TestTwoRounds.jsonl"), now, payloads, nil) {
 			for _, a := range b.Arrows {
 				if (a.Payload != "") != payloads || a.Before != "" && !payloads {
 					t.Errorf("payloads %v: %q, %q", payloads, a.Before, a.Payload)

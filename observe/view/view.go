@@ -37,8 +37,9 @@ type Options struct {
 
 // View serves the pages.
 type View struct {
-	opt Options
-	mux *http.ServeMux
+	opt  Options
+	mux  *http.ServeMux
+	said verdicts
 }
 
 //go:embed templates static
@@ -138,6 +139,7 @@ func (v *View) look() []mountSaid {
 		s := mountSaid{Mount: m}
 		for _, sight := range m.Sessions {
 			one := newSession(m.Path, sight, now)
+			v.said.noteAll(one)
 			s.Waiting += len(one.Flows)
 			s.All = append(s.All, one)
 		}
@@ -205,7 +207,13 @@ func (v *View) session(w http.ResponseWriter, r *http.Request) {
 		v.show(w, r, "gone", "No such session", nil)
 		return
 	}
-	v.show(w, r, "session", "Session "+s.ID, map[string]any{"Session": s, "Ends": v.endsOf(20, s.ended), "Bands": lanes(v.opt.Messages(s.Number), time.Now(), v.opt.Payloads)})
+	v.show(w, r, "session", "Session "+s.ID, map[string]any{"Session": s, "Ends": v.endsOf(20, s.ended), "Bands": v.lanes(s.Number)})
+}
+
+// lanes orders the messages of a session as they stand now.
+func (v *View) lanes(session uint64) []*band {
+	said := func(question string) verdict { return v.said.get(questionKey(session, question)) }
+	return lanes(v.opt.Messages(session), time.Now(), v.opt.Payloads, said)
 }
 
 // ended reports whether a call that ended is of the session, and worth a word.
@@ -220,7 +228,9 @@ func (v *View) find(r *http.Request) *session {
 	for _, m := range v.opt.Look() {
 		for _, sight := range m.Sessions {
 			if m.Path == mount && sight.ID == id {
-				return newSession(m.Path, sight, now)
+				s := newSession(m.Path, sight, now)
+				v.said.noteAll(s)
+				return s
 			}
 		}
 	}

@@ -32,7 +32,7 @@ func unanswered() []observe.Event {
 // TestACancelCitesWhatExplainsIt: late answers count for nothing, which has nothing to do
 // with keeping clients awake.
 func TestACancelCitesWhatExplainsIt(t *testing.T) {
-	for _, a := range lanes(unanswered(), now.Add(time.Hour), false)[0].Arrows {
+	for _, a := range lanes(unanswered(), now.Add(time.Hour), false, nil)[0].Arrows {
 		if a.Method != mcp.NotificationCancelled {
 			continue
 		}
@@ -48,6 +48,57 @@ func TestWhatTheServerIsNoLongerToldHasAReason(t *testing.T) {
 	v := New(Options{Look: func() []Mount { return []Mount{{Path: "/mcp", Sessions: []observe.Sight{sight}}} },
 		Messages: func(uint64) []observe.Event { return nil }, Recording: &tape{}})
 	if _, page := get(v, "/session?mount=/mcp&id=S1"); !strings.Contains(page, "none; no longer of elicitation, which the client declared and did not serve") {
+		t.Error(page)
+	}
+}
+
+// TestATimelineBlamesWhoWasWaitedFor: while a question is open and after nobody answered
+// it, as the card of the call has it.
+func TestATimelineBlamesWhoWasWaitedFor(t *testing.T) {
+	before := []observe.Event{{Call: 1, Kind: "question", Out: true, Method: mcp.MethodElicitationCreate, ID: `"b-0`, At: now}, {Kind: "answer", ID: `"b-0`, Status: "result", At: now}}
+	for name, tc := range map[string]struct {
+		before []observe.Event
+		said   verdict
+		open   string
+		over   string
+	}{
+		"a person thinks":           {said: verdict{"person", true}, open: "person", over: "person"},
+		"one who answered before":   {before: before, open: "person", over: "person"},
+		"a client that is mute":     {said: verdict{"client", false}, open: "client", over: "client"},
+		"one that turns out to be":  {said: verdict{"person", false}, open: "person", over: "client"},
+		"a stream that is lost":     {before: before, said: verdict{"client", true}, open: "client", over: "client"},
+		"one that nobody looked at": {open: "person", over: "client"},
+	} {
+		said := func(string) verdict { return tc.said }
+		going := lanes(append(tc.before, unanswered()[:5]...), now.Add(9*time.Second), false, said)[0]
+		if got, want := stretches(going), "server 1.0 s, "+tc.open+" 8.0 s"; got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+		ended := lanes(append(tc.before, unanswered()...), now.Add(time.Hour), false, said)[0]
+		if got, want := stretches(ended), "server 1.0 s, "+tc.over+" 8.0 s, server 1.0 s"; got != want {
+			t.Errorf("%s: after the end %s, want %s", name, got, want)
+		}
+		if gap := ended.Arrows[4].Gap; gap != tc.over {
+			t.Errorf("%s: the messages say %q", name, gap)
+		}
+	}
+}
+
+// TestThePageOfASessionSaysOneThing: its timeline blames whom its card blames, and after the
+// end still does.
+func TestThePageOfASessionSaysOneThing(t *testing.T) {
+	asked := observe.Open{ID: `"b-12345678`, Method: mcp.MethodElicitationCreate, Kind: observe.Form, Asked: true, Proven: true}
+	lost := observe.Flow{ID: "f1", Waits: observe.ForClient, Reachable: true, Since: time.Now(), Questions: []observe.Open{asked}}
+	sights := []observe.Sight{{ID: "S1", Transport: observe.StreamableHTTP, Streams: []observe.Stream{{ID: 1}}, Conversation: observe.Conversation{Number: 1, Flows: []observe.Flow{lost}}}}
+	events := unanswered()[:5]
+	v := New(Options{Look: func() []Mount { return []Mount{{Path: "/mcp", Sessions: sights}} },
+		Messages: func(uint64) []observe.Event { return events }, Recording: &tape{}})
+	_, page := get(v, "/session?mount=/mcp&id=S1")
+	if !strings.Contains(page, "The client lost the stream") || strings.Contains(page, `rect class="t-person"`) || !strings.Contains(page, `rect class="t-client"`) {
+		t.Error(page)
+	}
+	sights[0].Flows, events = nil, unanswered()
+	if _, page = get(v, "/session?mount=/mcp&id=S1"); !strings.Contains(page, "with the client") || strings.Contains(page, "with the bridge") {
 		t.Error(page)
 	}
 }
