@@ -74,7 +74,7 @@ func (v *View) State() State {
 	s := State{Version: v.opt.Version, Mounts: []MountState{}, Calls: []CallState{}, Sessions: []SessionState{}}
 	for i := range mounts {
 		m := &mounts[i]
-		s.Mounts = append(s.Mounts, MountState{m.Path, m.Target, m.Ready, m.Said, m.Diagnosis.Whole(), m.Diagnosis.Grave, len(m.All), m.Limit})
+		s.Mounts = append(s.Mounts, MountState{m.Path, m.Target, m.Ready, m.Said, m.Diagnosis.Whole() + left(m.Omissions), m.Diagnosis.Grave, len(m.All), m.Limit})
 	}
 	calls, sessions := flows(mounts), ranked(mounts, (&filter{}).wants)
 	s.MoreCalls, s.MoreSessions = max(0, len(calls)-mostRows), max(0, len(sessions)-mostRows)

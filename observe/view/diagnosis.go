@@ -15,6 +15,11 @@ type diagnosis struct {
 	Grave bool   // somebody should look
 	Do    string // which setting, which side to look at; "" where nothing is to be done
 	Link  string // a page that has more; "" for none
+	About string // what that page has; "": what is known of the server
+	Brief string // a grave one in a few words
+	// Weight ranks verdicts; that of a wait for a person, which harms nobody, is 0.
+	Weight weight
+	Places []place // sessions to look at first
 }
 
 // Whole is both in one text.
@@ -38,12 +43,12 @@ func ofFlow(f *observe.Flow, s *observe.Sight, now time.Time) diagnosis {
 	waited := span(now.Sub(f.Since))
 	switch {
 	case !f.Reachable:
-		return diagnosis{Who: "client", Grave: true, Text: "The client has gone and has no way back to the answer; the call is given up soon (timeouts.grace).",
+		return diagnosis{Who: "client", Grave: true, Weight: lostStream, Brief: "the client has gone", Text: "The client has gone and has no way back to the answer; the call is given up soon (timeouts.grace).",
 			Do: "See why the client, or a proxy before it, closed the connection"}
 	case f.Waits == observe.ForClient && elsewhere(f) != nil:
 		return ofAnother(f, elsewhere(f), now)
 	case f.Waits == observe.ForClient && unread(s):
-		return diagnosis{Who: "client", Grave: true, Text: fmt.Sprintf("The client lost the stream of this call, on which it was asked %s ago. "+
+		return diagnosis{Who: "client", Grave: true, Weight: lostStream, Brief: "the client lost its stream", Text: fmt.Sprintf("The client lost the stream of this call, on which it was asked %s ago. "+
 			"What it missed is kept until it comes back with Last-Event-ID, %s.", waited, until(f, now)),
 			Do: "Look between client and bridge, such as at a proxy that cuts idle connections; a client that never resumes needs mending itself"}
 	case f.Waits == observe.ForClient:
@@ -62,24 +67,28 @@ func ofFlow(f *observe.Flow, s *observe.Sight, now time.Time) diagnosis {
 
 // circling is a server that only wants to be called again.
 func circling(f *observe.Flow, now time.Time) diagnosis {
-	return diagnosis{Who: "server", Grave: f.StateOnly > 1, Link: "/server", Text: fmt.Sprintf("Going in circles: the server asked nothing and wanted to be called again, "+
+	return diagnosis{Who: "server", Grave: f.StateOnly > 1, Weight: circles, Brief: "the server goes in circles", Link: "/server", Text: fmt.Sprintf("Going in circles: the server asked nothing and wanted to be called again, "+
 		"%d of %d times in %s. The fault is the server's.", f.StateOnly, f.StateMost, span(now.Sub(f.Began))),
 		Do: "Look at the server: it answers input_required without inputRequests; the last of these times ends the call (" + f.StateCap + ")"}
 }
 
 func ofServer(f *observe.Flow, now time.Time) diagnosis {
-	silent := now.Sub(f.Since)
+	waited := now.Sub(f.Since)
 	round := ""
 	if f.Round > 0 {
 		round = fmt.Sprintf(", in round %d", f.Round+1)
 	}
-	if silent < slowServer {
+	if waited < slowServer {
 		return diagnosis{Who: "server", Text: "With the server" + round + ".", Do: "Nothing yet"}
 	}
 	end, setting := bound(f)
-	return diagnosis{Who: "server", Grave: silent >= silentServer, Link: "/server",
-		Text: fmt.Sprintf("The server has been silent for %s%s: no answer, no progress. The call fails at %s, in %s (%s).", span(silent), round, hour(end), span(end.Sub(now)), setting),
+	d := diagnosis{Who: "server", Link: "/server",
+		Text: fmt.Sprintf("The server has been silent for %s%s: no answer, no progress. The call fails at %s, in %s (%s).", span(waited), round, hour(end), span(end.Sub(now)), setting),
 		Do:   "Look at the server, and whether it tells of progress; if the tool needs longer, raise timeouts.round"}
+	if waited >= silentServer {
+		d.Grave, d.Weight, d.Brief = true, silent, "the server is silent"
+	}
+	return d
 }
 
 // elsewhere returns the open question that somebody else is asked than the client; nil:
@@ -118,7 +127,7 @@ func ofQuestion(f *observe.Flow, now time.Time) diagnosis {
 		asked := fmt.Sprintf("asked for %s %s ago", wordsOf(q.Kind).asked, span(waited))
 		switch {
 		case !q.Proven && waited >= muteClient:
-			return diagnosis{Who: "client", Grave: true, Text: fmt.Sprintf("The client was %s and has never answered such a question, although it declared that it can: "+
+			return diagnosis{Who: "client", Grave: true, Weight: muted, Brief: "the client answers no question", Text: fmt.Sprintf("The client was %s and has never answered such a question, although it declared that it can: "+
 				"it probably shows nothing. It may answer %s; then %s, and for a while it is not asked any more.", asked, until(f, now), silence(q.Kind)),
 				Do: "See whether the client shows a question; " + wordsOf(q.Kind).instead}
 		case !q.Kind.AsksPerson():
@@ -205,7 +214,7 @@ func unread(s *observe.Sight) bool {
 func ofSession(s *session) diagnosis {
 	best := diagnosis{Who: "none", Text: "Nothing is under way."}
 	for _, f := range s.Flows {
-		if best.Who == "none" || f.Diagnosis.Grave && !best.Grave {
+		if best.Who == "none" || f.Diagnosis.worse(&best) {
 			best = f.Diagnosis
 		}
 	}

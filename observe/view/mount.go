@@ -13,43 +13,93 @@ func ofMount(m *Mount, sessions []*session) diagnosis {
 		return diagnosis{Who: "server", Text: "Clients cannot be served: " + m.Said, Grave: true, Do: "Look at the server, and at its address (upstream)"}
 	}
 	waits := map[string]int{}
-	total, grave, unfetched := 0, 0, 0
-	var oldest *flow
+	total, grave := 0, 0
+	var worst *flow
+	var unfetched []*session
 	for _, s := range sessions {
 		for i := range s.Flows {
 			f := &s.Flows[i]
 			total++
 			waits[f.Diagnosis.Who]++
-			if oldest == nil || f.Waited() > oldest.Waited() {
-				oldest = f
+			if worst == nil || f.before(worst) {
+				worst = f
 			}
 			if f.Diagnosis.Grave {
 				grave++
 			}
 		}
 		if len(s.Flows) == 0 && s.Diagnosis.Grave {
-			unfetched++
+			unfetched = append(unfetched, s)
 		}
 	}
+	d := diagnosis{Who: "none", Grave: grave+len(unfetched) > 0}
 	var said []string
 	if total > 0 {
-		said = append(said, fmt.Sprintf("%s under way, %s; the longest wait is %s, of %s for %s", plural(total, "call"), split(waits), span(oldest.Waited()),
-			line(oldest.Title()), oldest.Session.Client))
+		said = append(said, fmt.Sprintf("%s under way, %s", plural(total, "call"), split(waits)))
 	}
-	if grave > 0 {
-		said = append(said, plural(grave, "call needs", "calls need")+" a look")
+	switch {
+	case grave > 0:
+		said = append(said, fmt.Sprintf("%s a look, first %s of %s: %s", plural(grave, "call needs", "calls need"), line(worst.Title()), worst.Session.Client, worst.Diagnosis.Brief))
+		d.Places = append(d.Places, placeOf(worst.Session))
+	case total > 0:
+		said = append(said, fmt.Sprintf("the longest wait is %s, of %s of %s", span(worst.Waited()), line(worst.Title()), worst.Session.Client))
 	}
-	if unfetched > 0 {
-		said = append(said, plural(unfetched, "session")+" with something that the client never got or never answered")
+	if n := len(unfetched); n > 0 {
+		said = append(said, plural(n, "session")+" with something that the client never got or never answered: "+clients(unfetched))
+		for _, s := range unfetched[:min(n, mostPlaces)] {
+			d.Places = append(d.Places, placeOf(s))
+		}
 	}
-	if n := len(m.Omissions); n > 0 {
-		said = append(said, plural(n, "entry", "entries")+" of the server's lists not shown to clients, by the server's fault: "+named(m.Omissions))
+	switch {
+	case len(said) > 0:
+	case len(m.Omissions) > 0:
+		said = append(said, plural(len(sessions), "session")+", nothing waits")
+	default:
+		said = append(said, fmt.Sprintf("All is well: %s, nothing waits", plural(len(sessions), "session")))
 	}
-	if len(said) == 0 {
-		return diagnosis{Who: "none", Text: fmt.Sprintf("All is well: %s, nothing waits.", plural(len(sessions), "session"))}
+	d.Text = strings.Join(said, "; ") + "."
+	d.Text = strings.ToUpper(d.Text[:1]) + d.Text[1:]
+	return d
+}
+
+// before reports whether a call is named before another: the worst verdict, then the
+// longest wait.
+func (f *flow) before(g *flow) bool {
+	switch {
+	case f.Diagnosis.worse(&g.Diagnosis):
+		return true
+	case g.Diagnosis.worse(&f.Diagnosis):
+		return false
 	}
-	text := strings.Join(said, "; ") + "."
-	return diagnosis{Who: "none", Text: strings.ToUpper(text[:1]) + text[1:], Grave: grave+unfetched > 0}
+	return f.Waited() > g.Waited()
+}
+
+// place is a session that a sentence leads to.
+type place struct{ Client, Mount, ID string }
+
+func placeOf(s *session) place { return place{s.Client, s.Mount, s.ID} }
+
+// mostPlaces bounds the sessions that one sentence names.
+const mostPlaces = 3
+
+// clients names the clients of some sessions.
+func clients(of []*session) string {
+	var names []string
+	for _, s := range of[:min(len(of), mostPlaces)] {
+		names = append(names, s.Client)
+	}
+	if len(of) > mostPlaces {
+		names = append(names, "…")
+	}
+	return strings.Join(names, ", ")
+}
+
+// left says what clients do not get to see of a server's lists; "": they see all.
+func left(of []observe.Omission) string {
+	if len(of) == 0 {
+		return ""
+	}
+	return " " + plural(len(of), "entry", "entries") + " of the server's lists not shown to clients, by the server's fault: " + named(of) + "."
 }
 
 // named has the names of some entries.

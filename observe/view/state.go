@@ -109,7 +109,7 @@ func (f *flow) Title() string {
 func newSession(mount string, sight observe.Sight, now time.Time) *session {
 	s := &session{Sight: sight, Mount: mount, Client: clientName(sight.ClientInfo)}
 	for _, f := range sight.Flows {
-		s.Flows = append(s.Flows, flow{Flow: f, Session: s, Diagnosis: ofFlow(&f, &sight, now), Now: now})
+		s.Flows = append(s.Flows, flow{Flow: f, Session: s, Diagnosis: weigh(ofFlow(&f, &sight, now)), Now: now})
 	}
 	slices.SortFunc(s.Flows, func(a, b flow) int { return a.Began.Compare(b.Began) })
 	s.Diagnosis = ofSession(s)

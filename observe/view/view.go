@@ -150,8 +150,8 @@ func (v *View) look() []mountSaid {
 	return said
 }
 
-// flows returns every call under way, those first that somebody should look at, then
-// the oldest.
+// flows returns every call under way, the worst verdicts first, those that wait for
+// a person last, and of equal ones the oldest first.
 func flows(mounts []mountSaid) []*flow {
 	var all []*flow
 	for _, m := range mounts {
@@ -162,10 +162,10 @@ func flows(mounts []mountSaid) []*flow {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b *flow) int {
-		if a.Diagnosis.Grave != b.Diagnosis.Grave {
-			if a.Diagnosis.Grave {
-				return -1
-			}
+		switch {
+		case a.Diagnosis.worse(&b.Diagnosis):
+			return -1
+		case b.Diagnosis.worse(&a.Diagnosis):
 			return 1
 		}
 		return a.Since.Compare(b.Since)
