@@ -82,7 +82,7 @@ func ofServer(f *observe.Flow, now time.Time) diagnosis {
 		return diagnosis{Who: "server", Text: "With the server" + round + ".", Do: "Nothing yet"}
 	}
 	end, setting := bound(f)
-	d := diagnosis{Who: "server", Link: "/server",
+	d := diagnosis{Who: "server", Link: "/server", About: "its connections, and what it printed",
 		Text: fmt.Sprintf("The server has been silent for %s%s: no answer, no progress. The call fails at %s, in %s (%s).", span(waited), round, hour(end), span(end.Sub(now)), setting),
 		Do:   "Look at the server, and whether it tells of progress; if the tool needs longer, raise timeouts.round"}
 	if waited >= silentServer {
@@ -110,7 +110,7 @@ func ofAnother(f *observe.Flow, q *observe.Open, now time.Time) diagnosis {
 			Do: "Look at the model's provider (sampling.provider) if it takes long"}
 	}
 	d := diagnosis{Who: "person", Text: fmt.Sprintf("Waits for a person, who was asked for %s on a page of the bridge %s ago and may answer %s.", wordsOf(q.Kind).asked, waited, until(f, now)),
-		Do: "Nothing is wrong if somebody has opened the page, whose address the client got (questions: page)"}
+		Do: "Nothing is wrong if somebody has opened the page, whose address the client got (the setting questions is page)"}
 	if f.Detached {
 		d.Text += " No request waits for the call: the client gets the answer when it makes the same call again."
 	}
@@ -176,7 +176,10 @@ func hour(t time.Time) string { return t.Format("15:04:05 MST") }
 // does, and who could answer in its place.
 type kindWords struct{ asked, answers, instead string }
 
-const onAPage = "a person can answer on a page instead (questions: page)"
+const onAPage = "a person can answer on a page instead (set questions to page in the bridge's configuration; it helps the next calls, not this one)"
+
+// instead is who can answer in a client's place.
+const instead = "in the bridge's configuration set questions to page for forms, sampling.provider for samples, roots for roots; it helps the next calls only"
 
 var wordsByKind = [observe.Kinds]kindWords{
 	observe.Form:     {"a form", "", onAPage},
@@ -230,7 +233,7 @@ func ofSession(s *session) diagnosis {
 	}
 	if len(s.Distrusted) > 0 {
 		return diagnosis{Who: "client", Grave: true, Text: "Not asked for " + strings.Join(s.Distrusted, ", ") + " any more: the client declared it and did not serve it.",
-			Do: "Mend or update the client; others can answer in its place (questions: page, sampling.provider, roots)"}
+			Do: "Mend or update the client; others can answer in its place: " + instead}
 	}
 	return best
 }

@@ -12,8 +12,18 @@ type ended struct {
 	observe.Ended
 	Diagnosis diagnosis
 	Ago       time.Duration
-	Live      bool // its session is still there
+	Live      bool   // its session is still there
+	Client    string // of a session that is still there
 }
+
+// fresh is for how long a failure calls for a look.
+const fresh = 5 * time.Minute
+
+// Fresh reports whether a call ended not long ago.
+func (e *ended) Fresh() bool { return e.Ago < fresh }
+
+// mostFailed bounds the failures on the overview.
+const mostFailed = 3
 
 // Title names what was called.
 func (e *ended) Title() string {
@@ -36,15 +46,16 @@ func (v *View) endsOf(most int, wanted func(*observe.Ended) bool) (found []*ende
 		return nil
 	}
 	now := time.Now()
-	open, left := map[[2]string]bool{}, map[string][]observe.Omission{}
+	open, left := map[[2]string]string{}, map[string][]observe.Omission{}
 	for _, m := range v.opt.Look() {
 		left[m.Path] = m.Omissions
 		for _, s := range m.Sessions {
-			open[[2]string{m.Path, s.ID}] = true
+			open[[2]string{m.Path, s.ID}] = clientName(s.ClientInfo)
 		}
 	}
 	for _, e := range v.opt.Ends(most, wanted) {
-		found = append(found, &ended{Ended: e, Diagnosis: ofEnd(&e, left[e.Mount]), Ago: now.Sub(e.At), Live: open[[2]string{e.Mount, e.Session}]})
+		client, live := open[[2]string{e.Mount, e.Session}]
+		found = append(found, &ended{Ended: e, Diagnosis: ofEnd(&e, left[e.Mount]), Ago: now.Sub(e.At), Live: live, Client: client})
 	}
 	return found
 }
@@ -59,8 +70,7 @@ func ofEnd(e *observe.Ended, left []observe.Omission) diagnosis {
 	}
 	for _, o := range left {
 		if e.Name != "" && e.Name == o.Name && (e.Cause == "refused" || e.Cause == "server_error") {
-			return diagnosis{Who: "server", Text: "Clients are not offered " + line(o.Name) + ": " + long(o.Reason) + ". The fault is the server's.", Grave: true,
-				Do: "Mend what the server says of it in " + o.Method, Link: "/server"}
+			return ofOmission(e.Mount, &o)
 		}
 	}
 	if d, known := endings[e.Cause]; known {
@@ -86,18 +96,18 @@ var endings = map[string]diagnosis{
 		Do: "Look at the client, which has the reason in its error, and at what clients of its revision get", Link: "/server"},
 	"server_error": {Who: "server", Text: "The server answered with an error, which the client got.", Grave: true, Do: "Look at the server, or at what the client asked for", Link: "/server"},
 	"not_declared": {Who: "client", Text: "The server wanted to ask something that the client did not declare that it can be asked, so it was not asked.", Grave: true,
-		Do: "Others can answer in the client's place: questions: page, sampling.provider, roots"},
+		Do: "Others can answer in the client's place: " + instead},
 	"no_answer": {Who: "client", Text: "The client gave no usable answer to a question without which the call cannot go on.", Grave: true,
-		Do: "See whether the client shows questions; others can answer in its place: questions: page, sampling.provider, roots"},
+		Do: "See whether the client shows questions; others can answer in its place: " + instead},
 	"violation":      {Who: "server", Text: "The server broke a rule of the protocol; the log names it. The fault is the server's.", Grave: true, Do: "Mend the server; bridge check says what else it does", Link: "/server"},
 	"timeouts.round": {Who: "server", Text: "The server was silent for too long: no answer, no progress.", Grave: true, Do: "Look at the server; if the tool needs longer, have it tell of progress, or raise timeouts.round", Link: "/server"},
 	"timeouts.flow":  {Who: "time", Text: "The whole call took longer than a call may.", Grave: true, Do: "See what it waited for, and raise timeouts.flow if that may take longer"},
 	"timeouts.grace": {Who: "client", Text: "The client had gone and had no way back to the answer.", Grave: true, Do: "See why the client, or a proxy before it, closed the connection; timeouts.grace is how long it is waited for"},
 	"limits.flows":   {Who: "client", Text: "Too many calls of its session waited; the oldest gave way.", Grave: true, Do: "See why so many calls wait, and raise limits.flows if they may"},
 	"limits.rounds": {Who: "server", Text: "The server wanted more rounds than a call may have.", Grave: true,
-		Do: "Look at the server: it asks again and again; raise limits.rounds if it has to", Link: "/server"},
+		Do: "Look at the server: it asks again and again; raise limits.rounds if the tool needs more rounds", Link: "/server"},
 	"limits.state-only-rounds": {Who: "server", Text: "The server went in circles: it asked nothing, and wanted to be called again too often. The fault is the server's.", Grave: true,
-		Do: "Look at the server: it answers input_required without inputRequests; raise limits.state-only-rounds if it has to", Link: "/server"},
+		Do: "Look at the server: it answers input_required without inputRequests; raise limits.state-only-rounds if the tool needs to be called again more often", Link: "/server"},
 	"limit":        {Who: "server", Text: "A task of the server asked for more than one may.", Grave: true, Do: "Look at the server: it asks again and again", Link: "/server"},
 	"internal":     {Who: "bridge", Text: "The bridge itself failed; the log has more.", Grave: true, Do: "Report it, with the lines of the log"},
 	"lost":         {Who: "server", Text: "The connection to the server broke before its answer came.", Grave: true, Do: "Look at the server, and at what is before it", Link: "/server"},

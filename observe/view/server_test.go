@@ -34,7 +34,7 @@ func TestThePageOfServersHasTheWayThere(t *testing.T) {
 func TestTheOverviewHasThePace(t *testing.T) {
 	mount := Mount{Path: "/mcp", Ready: true, Pace: observe.Pace{Calls: 12, Failed: 3, Lately: 2, LatelyFailed: 1, Over: time.Minute}}
 	v := New(Options{Look: func() []Mount { return []Mount{mount} }, Recording: &tape{}})
-	if _, body := get(v, "/"); !strings.Contains(body, "12, 3 of them failed; 2 in the last 60 s, 1 of them failed") {
+	if _, body := get(v, "/"); !strings.Contains(body, `12, <a href="/ended">3 of them failed</a>; 2 in the last 60 s, 1 of them failed`) {
 		t.Error(body)
 	}
 }

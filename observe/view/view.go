@@ -46,7 +46,7 @@ type View struct {
 var files embed.FS
 
 var pages = template.Must(template.New("").Funcs(template.FuncMap{
-	"span": span, "exact": exact, "long": long, "whom": whom, "hour": hour, "line": line, "unquoted": func(id string) string { return strings.Trim(id, "\"") }, "capabilities": capabilities, "plural": plural, "clock": clock,
+	"span": span, "exact": exact, "long": long, "whom": whom, "hour": hour, "anchor": anchor, "line": line, "unquoted": func(id string) string { return strings.Trim(id, "\"") }, "capabilities": capabilities, "plural": plural, "clock": clock,
 	"offers": offers, "questions": questions, "itself": itself, "revisions": func() []string { return revisions }, "levels": func() []string { return levels },
 }).ParseFS(files, "templates/*.html"))
 
@@ -121,7 +121,7 @@ type mountSaid struct {
 	Diagnosis diagnosis
 	Versions  []count
 	Waiting   int
-	Hidden    []observe.Omission // some of what clients do not get to see
+	Hidden    []diagnosis // some of what clients do not get to see
 	// Of the page about servers only:
 	Offers     []offer
 	MoreOffers int
@@ -143,7 +143,7 @@ func (v *View) look() []mountSaid {
 			s.Waiting += len(one.Flows)
 			s.All = append(s.All, one)
 		}
-		s.Hidden = m.Omissions[:min(len(m.Omissions), mostHidden)]
+		s.Hidden = hidden(&m)
 		s.Diagnosis, s.Versions = ofMount(&m, s.All), versions(s.All)
 		said = append(said, s)
 	}
@@ -179,7 +179,8 @@ const mostRows = 200
 func (v *View) overview(w http.ResponseWriter, r *http.Request) {
 	mounts := v.look()
 	all := flows(mounts)
-	v.show(w, r, "overview", "Overview", map[string]any{"Mounts": mounts, "Flows": all[:min(len(all), 10)], "More": max(0, len(all)-10)})
+	v.show(w, r, "overview", "Overview", map[string]any{"Mounts": mounts, "Flows": all[:min(len(all), 10)], "More": max(0, len(all)-10),
+		"Failed": v.endsOf(mostFailed, func(e *observe.Ended) bool { return e.Amiss() })})
 }
 
 func (v *View) waiting(w http.ResponseWriter, r *http.Request) {
@@ -207,7 +208,7 @@ func (v *View) session(w http.ResponseWriter, r *http.Request) {
 		v.show(w, r, "gone", "No such session", nil)
 		return
 	}
-	v.show(w, r, "session", "Session "+s.ID, map[string]any{"Session": s, "Ends": v.endsOf(20, s.ended), "Bands": v.lanes(s.Number)})
+	v.show(w, r, "session", "Session "+s.ID, map[string]any{"Session": s, "Ends": v.endsOf(20, s.ended), "Hidden": v.hiddenFrom(s.Mount), "Bands": v.lanes(s.Number)})
 }
 
 // lanes orders the messages of a session as they stand now.
