@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
+	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/upstream"
 )
 
@@ -65,6 +66,28 @@ func TestNoAnswer_C9(t *testing.T) {
 			t.Fatal("the question was not withdrawn")
 		}
 		c.result()
+	})
+}
+
+// TestACallWhoseQuestionNobodyAnsweredSaysSo: to who watches, though it is complete, and
+// any call says which it was.
+func TestACallWhoseQuestionNobodyAnsweredSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		seen := &endings{}
+		conv, _ := sessionWith(t, Options{Watch: seen, Limits: Limits{Flow: mrtr.Limits{ServerRequest: time.Minute}}}, inputRequired(`"s"`, question1("q")), result(booked), result(booked))
+		request(t, conv, "5", mcp.MethodToolsCall, book)
+		pass(time.Minute + time.Second)
+		request(t, conv, "6", mcp.MethodToolsCall, book).result()
+		if len(seen.calls) != 2 {
+			t.Fatalf("%+v", seen.calls)
+		}
+		silent, other := seen.calls[0], seen.calls[1]
+		if silent.End != observe.Complete || silent.Silences != 1 || silent.Silence != time.Minute || !silent.Unusual() || silent.Amiss() || silent.Name == "" || silent.ID == "" {
+			t.Errorf("%+v", silent)
+		}
+		if other.Silences != 0 || other.Unusual() || other.Serial == 0 || other.Tool == nil {
+			t.Errorf("%+v", other)
+		}
 	})
 }
 

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/mcpbridge/bridge/mcp"
@@ -135,9 +136,19 @@ type Call struct {
 	Tool []byte
 	// Session is shortened, as the log has it; "" where there is none.
 	Session string
+	// Serial is what the log's name of the call is made of, by CallID; 0: it has none.
+	Serial uint64
 	// ID and Name, of the tool or prompt, are there for those that are Unusual.
 	ID, Name string
+	// Silences is how often nobody answered what the server asked, and Silence how long the
+	// answer was waited for each time. Where a call is left to another process only the
+	// latter's count.
+	Silences int
+	Silence  time.Duration
 }
+
+// CallID is how the log names a call.
+func CallID(serial uint64) string { return "f" + strconv.FormatUint(serial, 10) }
 
 // Amiss reports whether a call ended as nobody wanted: whoever cancelled it did, be it its
 // client, who runs the bridge, or who stopped it.
@@ -146,7 +157,7 @@ func (c *Call) Amiss() bool {
 }
 
 // Unusual reports whether people may want to know of a call that has ended.
-func (c *Call) Unusual() bool { return c.End != Complete || c.ToolError }
+func (c *Call) Unusual() bool { return c.End != Complete || c.ToolError || c.Silences > 0 }
 
 // Request is a request to the server that has ended.
 type Request struct {

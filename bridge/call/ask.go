@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/mcpbridge/bridge/ask"
 	"github.com/mcpbridge/bridge/downstream"
@@ -124,6 +125,9 @@ func (k *asker) withdrawLocked(act *mrtr.Action) {
 		if !k.saving.unkept {
 			k.outbox.sayLocked(cancelledNotice(jsonrpc.ID(in.ServerRequestID), "the request that needed it is over"))
 		}
+	}
+	if len(act.Ignored) > 0 && k.silences < math.MaxUint8 {
+		k.silences++
 	}
 	for _, in := range act.Ignored {
 		if in.ServerRequestID == "" {

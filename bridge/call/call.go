@@ -1,7 +1,6 @@
 package call
 
 import (
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -72,6 +71,7 @@ type Call struct {
 	left      atomic.Bool                      // to another process; needs no lock
 	http      observe.HTTP                     // in which it came; never changes, and stands where a byte is free
 	suspended bool                             // it is in the session's LRU, unless it was evicted
+	silences  uint8                            // how often nobody answered in time; 255: or more
 	timer     *timer                           // nil before the first request
 	ctx       *flight.Context                  // of the request in flight; nil before the first
 	first     flight.Context                   // that of the first request, which is the only one of most calls
@@ -108,7 +108,7 @@ func (k *Call) Watch(served mcp.InputKindSet, see func(observe.Flow, downstream.
 }
 
 // Name is the call's name in log lines.
-func (k *Call) Name() string { return "f" + strconv.FormatUint(k.serial, 10) }
+func (k *Call) Name() string { return observe.CallID(k.serial) }
 
 // asker is the part of a call that asks: its client, or somebody else (elsewhere.go,
 // invite.go). Its fields are guarded by the call's lock.

@@ -25,7 +25,10 @@ func (k reporter) report(e *effect) {
 		return
 	}
 	e.told = true
-	done := observe.Call{Method: k.flow.Method, Rounds: k.flow.Round + 1, Session: logfield.Short(k.flow.Home.Session)}
+	done := observe.Call{Method: k.flow.Method, Rounds: k.flow.Round + 1, Session: logfield.Short(k.flow.Home.Session), Serial: k.serial}
+	if k.silences > 0 {
+		done.Silences, done.Silence = int(k.silences), k.party.Driver.Flows.ServerRequest
+	}
 	if began := k.flow.Clock.Began; !began.IsZero() { // else nothing was sent
 		done.Took = time.Since(began)
 	}

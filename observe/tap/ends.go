@@ -5,13 +5,14 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/observe"
+	"github.com/mcpbridge/bridge/rawjson"
 )
 
 // keptEnds bounds how many calls that have ended are remembered.
 const keptEnds = 512
 
-// remembering is a watcher that remembers calls which have ended: those that failed
-// always, the others while somebody looks.
+// remembering is a watcher that remembers calls which have ended: those that are
+// unusual always, the others while somebody looks.
 type remembering struct {
 	observe.Watcher
 	tap *Tap
@@ -32,7 +33,13 @@ func (r *remembering) CallEnded(c observe.Call) {
 // remember keeps a call that has ended. What it keeps of peers' texts is bounded, and
 // holds none of their messages.
 func (t *Tap) remember(c observe.Call) {
-	c.Method, c.Name, c.Session = clip(c.Method), clip(c.Name), strings.Clone(c.Session)
+	if c.Name == "" {
+		c.Name, _ = rawjson.Text(c.Tool)
+	}
+	if c.ID == "" && c.Serial != 0 {
+		c.ID = observe.CallID(c.Serial)
+	}
+	c.Tool, c.Method, c.Name, c.Session = nil, clip(c.Method), clip(c.Name), strings.Clone(c.Session)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ends == nil {

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"fmt"
 	"net/http"
 	"time"
 
@@ -33,6 +34,17 @@ func (e *ended) Title() string {
 	return e.Name
 }
 
+// unanswered is how a call ended that was answered although somebody did not answer.
+const unanswered = "unanswered"
+
+// State is how it ended, in a word.
+func (e *ended) State() string {
+	if e.End == observe.Complete && e.Silences > 0 {
+		return unanswered
+	}
+	return e.End.String()
+}
+
 // ended lists calls that have ended.
 func (v *View) ended(w http.ResponseWriter, r *http.Request) {
 	all := r.URL.Query().Get("of") == "all"
@@ -55,7 +67,11 @@ func (v *View) endsOf(most int, wanted func(*observe.Ended) bool) (found []*ende
 	}
 	for _, e := range v.opt.Ends(most, wanted) {
 		client, live := open[[2]string{e.Mount, e.Session}]
-		found = append(found, &ended{Ended: e, Diagnosis: ofEnd(&e, left[e.Mount]), Ago: now.Sub(e.At), Live: live, Client: client})
+		d := ofEnd(&e, left[e.Mount])
+		if said := v.said.get(callKey(e.Mount, e.Session, e.ID)); e.End == observe.Complete && e.Silences > 0 && said.proven {
+			d.Who = said.who
+		}
+		found = append(found, &ended{Ended: e, Diagnosis: d, Ago: now.Sub(e.At), Live: live, Client: client})
 	}
 	return found
 }
@@ -64,6 +80,9 @@ func (v *View) endsOf(most int, wanted func(*observe.Ended) bool) (found []*ende
 func ofEnd(e *observe.Ended, left []observe.Omission) diagnosis {
 	if !e.Unusual() {
 		return diagnosis{Who: "none", Text: "Answered with a result."}
+	}
+	if e.End == observe.Complete && e.Silences > 0 {
+		return ofSilence(e)
 	}
 	if e.End == observe.Complete {
 		return diagnosis{Who: "server", Text: "The tool answered that it failed (isError). To the bridge that is a result.", Do: "Look at the tool in the server; the client has its words"}
@@ -85,6 +104,19 @@ func ofEnd(e *observe.Ended, left []observe.Omission) diagnosis {
 		return diagnosis{Who: "client", Text: "It made way for another call of its session.", Grave: true, Do: "See why so many calls wait, and raise " + e.Cause + " if they may"}
 	}
 	return diagnosis{Who: "server", Text: "The server gave no usable answer: " + e.Cause + ".", Grave: true, Do: "Look at the server, and the way there; the log says more", Link: "/server"}
+}
+
+// ofSilence says of a call that it was answered although somebody did not answer.
+func ofSilence(e *observe.Ended) diagnosis {
+	what, then := "a question of the server for "+span(e.Silence), "answered the call with a result"
+	if e.Silences > 1 {
+		what = fmt.Sprintf("%d questions of the server, each for %s", e.Silences, span(e.Silence))
+	}
+	if e.ToolError {
+		then = "said that the tool failed (isError)"
+	}
+	return diagnosis{Who: "client", Text: "Nobody answered " + what + " (timeouts.server-request). The server got a cancel in its place, and then " + then + ".",
+		Do: "See whether the client shows questions, and keeps the stream on which they come; if people need longer, raise timeouts.server-request"}
 }
 
 // endings are the causes that have a sentence of their own.

@@ -9,9 +9,9 @@ import (
 	"github.com/mcpbridge/bridge/observe"
 )
 
-// unanswered is a call whose question nobody answered in eight seconds, until the server
+// silentCall is a call whose question nobody answered in eight seconds, until the server
 // got a cancel.
-func unanswered() []observe.Event {
+func silentCall() []observe.Event {
 	at := func(s int) time.Time { return now.Add(time.Duration(s) * time.Second) }
 	up := observe.Event{Call: 2, Hop: observe.Upstream, Method: mcp.MethodToolsCall, Name: "book"}
 	down := observe.Event{Call: 2, Method: mcp.MethodToolsCall, Name: "book"}
@@ -32,7 +32,7 @@ func unanswered() []observe.Event {
 // TestACancelCitesWhatExplainsIt: late answers count for nothing, which has nothing to do
 // with keeping clients awake.
 func TestACancelCitesWhatExplainsIt(t *testing.T) {
-	for _, a := range lanes(unanswered(), now.Add(time.Hour), false, nil)[0].Arrows {
+	for _, a := range lanes(silentCall(), now.Add(time.Hour), false, nil)[0].Arrows {
 		if a.Method != mcp.NotificationCancelled {
 			continue
 		}
@@ -70,11 +70,11 @@ func TestATimelineBlamesWhoWasWaitedFor(t *testing.T) {
 		"one that nobody looked at": {open: "person", over: "client"},
 	} {
 		said := func(string) verdict { return tc.said }
-		going := lanes(append(tc.before, unanswered()[:5]...), now.Add(9*time.Second), false, said)[0]
+		going := lanes(append(tc.before, silentCall()[:5]...), now.Add(9*time.Second), false, said)[0]
 		if got, want := stretches(going), "server 1.0 s, "+tc.open+" 8.0 s"; got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
-		ended := lanes(append(tc.before, unanswered()...), now.Add(time.Hour), false, said)[0]
+		ended := lanes(append(tc.before, silentCall()...), now.Add(time.Hour), false, said)[0]
 		if got, want := stretches(ended), "server 1.0 s, "+tc.over+" 8.0 s, server 1.0 s"; got != want {
 			t.Errorf("%s: after the end %s, want %s", name, got, want)
 		}
@@ -90,14 +90,14 @@ func TestThePageOfASessionSaysOneThing(t *testing.T) {
 	asked := observe.Open{ID: `"b-12345678`, Method: mcp.MethodElicitationCreate, Kind: observe.Form, Asked: true, Proven: true}
 	lost := observe.Flow{ID: "f1", Waits: observe.ForClient, Reachable: true, Since: time.Now(), Questions: []observe.Open{asked}}
 	sights := []observe.Sight{{ID: "S1", Transport: observe.StreamableHTTP, Streams: []observe.Stream{{ID: 1}}, Conversation: observe.Conversation{Number: 1, Flows: []observe.Flow{lost}}}}
-	events := unanswered()[:5]
+	events := silentCall()[:5]
 	v := New(Options{Look: func() []Mount { return []Mount{{Path: "/mcp", Sessions: sights}} },
 		Messages: func(uint64) []observe.Event { return events }, Recording: &tape{}})
 	_, page := get(v, "/session?mount=/mcp&id=S1")
 	if !strings.Contains(page, "The client lost the stream") || strings.Contains(page, `rect class="t-person"`) || !strings.Contains(page, `rect class="t-client"`) {
 		t.Error(page)
 	}
-	sights[0].Flows, events = nil, unanswered()
+	sights[0].Flows, events = nil, silentCall()
 	if _, page = get(v, "/session?mount=/mcp&id=S1"); !strings.Contains(page, "with the client") || strings.Contains(page, "with the bridge") {
 		t.Error(page)
 	}

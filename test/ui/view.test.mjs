@@ -204,7 +204,7 @@ test("a call that failed is kept with its cause", async () => {
   await failed.filter({ hasText: /cause server_error.*code -32602/s }).waitFor();
   assert.doesNotMatch(await page.content(), secrets);
   await failed.getByRole("link", { name: "no_such_tool" }).click();
-  await page.getByRole("heading", { name: "Calls that did not complete" }).waitFor();
+  await page.getByRole("heading", { name: "Calls that did not complete, or waited in vain" }).waitFor();
   await picture(page, "failed-light");
   assert.deepEqual(faults, []);
   await context.close();
