@@ -111,12 +111,11 @@ type Omission struct {
 	Reason string
 }
 
-// Pace is how many calls have ended at a mount: since the start, and over the time before
-// now that somebody has looked, a minute at most.
+// Pace is how many calls have ended at a mount: since the start, and in the last
+// minute.
 type Pace struct {
 	Calls, Failed        uint64 // those that failed count as calls, too
 	Lately, LatelyFailed uint64
-	Over                 time.Duration
 }
 
 // Behind is what a mount has at its server at a moment.

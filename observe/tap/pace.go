@@ -2,50 +2,57 @@ package tap
 
 import (
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/bridge/observe"
 )
 
-// pace counts the calls of one mount that ended. Lately is what came since samples that
-// those take who look, so that counting needs no clock.
+// pace counts the calls of one mount that ended: all, and by the second for a minute.
 type pace struct {
-	calls, failed atomic.Uint64
-
-	mu      sync.Mutex
-	samples []sample // the oldest first, a second or more apart
+	mu            sync.Mutex
+	calls, failed uint64
+	seconds       [seconds]second
 }
 
-type sample struct {
-	at            time.Time
+// second is what ended in one second.
+type second struct {
+	at            int64 // of Unix time
 	calls, failed uint64
 }
 
-// lately is how far back the samples go.
-const lately = time.Minute
+// seconds is how many of them are kept.
+const seconds = 60
 
 func (p *pace) count(amiss bool) {
-	p.calls.Add(1)
+	now := time.Now().Unix()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := &p.seconds[now%seconds]
+	if s.at != now {
+		*s = second{at: now}
+	}
+	p.calls++
+	s.calls++
 	if amiss {
-		p.failed.Add(1)
+		p.failed++
+		s.failed++
 	}
 }
 
 // Pace tells how many calls have ended at the mount at a path.
 func (h *Hub) Pace(path string) observe.Pace {
 	p := h.paceOf(path)
-	now := sample{time.Now(), p.calls.Load(), p.failed.Load()}
+	now := time.Now().Unix()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for len(p.samples) > 1 && now.at.Sub(p.samples[1].at) >= lately {
-		p.samples = p.samples[1:]
+	told := observe.Pace{Calls: p.calls, Failed: p.failed}
+	for _, s := range p.seconds {
+		if now-s.at < seconds {
+			told.Lately += s.calls
+			told.LatelyFailed += s.failed
+		}
 	}
-	if n := len(p.samples); n == 0 || now.at.Sub(p.samples[n-1].at) >= time.Second {
-		p.samples = append(p.samples, now)
-	}
-	first := p.samples[0]
-	return observe.Pace{Calls: now.calls, Failed: now.failed, Lately: now.calls - first.calls, LatelyFailed: now.failed - first.failed, Over: now.at.Sub(first.at)}
+	return told
 }
 
 // paceOf returns what counts at a path: a reload goes on with it.

@@ -60,3 +60,15 @@ func TestWhatIsNotOfferedSaysWhatToDo(t *testing.T) {
 		}
 	}
 }
+
+// TestCardsNameTheClientAndLeadToTheSession: those of calls under way, and of ended ones.
+func TestCardsNameTheClientAndLeadToTheSession(t *testing.T) {
+	_, body := get(failing(nil, time.Second), "/ended")
+	_, live := get(crowded(1, false), "/waiting")
+	for want, in := range map[string]string{" of its-client ": body, `session <a href="/session?mount=%2fmcp&amp;id=S1">S1</a>`: body,
+		"</a> of &lt;script&gt;": live, `session <a href="/session?mount=%2fmcp&amp;id=S0">S0</a>`: live} {
+		if !strings.Contains(in, want) {
+			t.Errorf("%q is not in %s", want, in)
+		}
+	}
+}

@@ -32,9 +32,9 @@ func TestThePageOfServersHasTheWayThere(t *testing.T) {
 }
 
 func TestTheOverviewHasThePace(t *testing.T) {
-	mount := Mount{Path: "/mcp", Ready: true, Pace: observe.Pace{Calls: 12, Failed: 3, Lately: 2, LatelyFailed: 1, Over: time.Minute}}
+	mount := Mount{Path: "/mcp", Ready: true, Pace: observe.Pace{Calls: 12, Failed: 3, Lately: 2, LatelyFailed: 1}}
 	v := New(Options{Look: func() []Mount { return []Mount{mount} }, Recording: &tape{}})
-	if _, body := get(v, "/"); !strings.Contains(body, `12, <a href="/ended">3 of them failed</a>; 2 in the last 60 s, 1 of them failed`) {
+	if _, body := get(v, "/"); !strings.Contains(body, `12, <a href="/ended">3 of them failed</a>; 2 in the last minute, 1 of them failed`) {
 		t.Error(body)
 	}
 }

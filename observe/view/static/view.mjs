@@ -72,7 +72,7 @@ pause.addEventListener("click", () => {
   pause.setAttribute("aria-pressed", String(paused));
   pause.textContent = paused ? "Go on" : "Pause";
   stopped.hidden = !paused;
-  stopped.textContent = paused ? `Paused: this page shows what was at ${new Date().toLocaleTimeString()}. The bridge goes on.` : "";
+  stopped.textContent = paused ? `Paused: this page shows what was at ${new Date().toISOString().slice(11, 19)} UTC. The bridge goes on.` : "";
   if (!paused) refresh();
 });
 document.addEventListener("keydown", (event) => {
@@ -80,4 +80,5 @@ document.addEventListener("keydown", (event) => {
   const link = document.querySelectorAll("nav a")[Number(event.key) - 1];
   if (link) link.click();
 });
+document.querySelector(".done")?.focus(); // what was done is read first
 setTimeout(run, every);
