@@ -90,6 +90,14 @@ type page struct {
 	Data                 any
 }
 
+// Zone names the time zone of what the page shows.
+func (p page) Zone() string {
+	if name, offset := p.Now.Zone(); name == "UTC" && offset == 0 {
+		return name
+	}
+	return p.Now.Format("MST (UTC-07:00)")
+}
+
 // show renders a page, or for the module that refreshes it only its live part.
 func (v *View) show(w http.ResponseWriter, r *http.Request, name, title string, data any) {
 	part := "frame"
