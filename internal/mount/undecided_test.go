@@ -156,7 +156,7 @@ func TestALegacyServerBehindALateSignIn_A16(t *testing.T) {
 			browse(t, peers.Text(result))
 			client.WaitFor(t, patience(t), "notifications/tools/list_changed", 1)
 			if result, err := client.Call(patience(t), "ask", nil); err != nil || peers.Text(result) != "you said accept" {
-				t.Errorf("the same call after it got %+v, %v", result, err)
+				t.Errorf("the same call after it got %q, %+v, %v", peers.Text(result), result, err)
 			}
 		})
 	}
