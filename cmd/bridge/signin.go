@@ -14,13 +14,13 @@ import (
 
 	"github.com/mcpbridge/bridge/authorize"
 	"github.com/mcpbridge/bridge/config"
-	"github.com/mcpbridge/bridge/internal/mount"
+	"github.com/mcpbridge/bridge/internal/signin"
 	"github.com/mcpbridge/bridge/internal/wellknown"
 	"github.com/mcpbridge/bridge/observe"
 )
 
 // signIn is how a mount's bridge signs in to its server; nil: it does not.
-func signIn(m *config.Mount, watch observe.Watcher, log zerolog.Logger) (*mount.SignIn, error) {
+func signIn(m *config.Mount, watch observe.Watcher, log zerolog.Logger) (*signin.Account, error) {
 	if m.Auth.Mode != "agent" && (m.Auth.Mode != "terminate" || m.Auth.Grant == "auto" || m.Auth.Grant == "exchange") {
 		return nil, nil
 	}
@@ -33,17 +33,17 @@ func signIn(m *config.Mount, watch observe.Watcher, log zerolog.Logger) (*mount.
 	if err != nil {
 		return nil, err
 	}
-	return &mount.SignIn{Agent: agent, Wait: m.Auth.Wait, Heartbeat: m.Timeouts.Heartbeat}, nil
+	return &signin.Account{Agent: agent, Wait: m.Auth.Wait, Heartbeat: m.Timeouts.Heartbeat}, nil
 }
 
-// acting is how a mount's bridge acts for clients whose tokens end there; nil: they do
+// onBehalf is how a mount's bridge acts for clients whose tokens end there; nil: they do
 // not, or it signs in with an account of its own.
-func acting(m *config.Mount, watch observe.Watcher, log zerolog.Logger) (*mount.Acting, error) {
+func onBehalf(m *config.Mount, watch observe.Watcher, log zerolog.Logger) (*signin.Behalf, error) {
 	if m.Auth.Mode != "terminate" || m.Auth.Grant != "auto" && m.Auth.Grant != "exchange" {
 		return nil, nil
 	}
 	if m.Auth.Grant == "auto" {
-		return &mount.Acting{}, nil
+		return &signin.Behalf{}, nil
 	}
 	options, err := signInOptions(m, log)
 	if err != nil {
@@ -51,7 +51,7 @@ func acting(m *config.Mount, watch observe.Watcher, log zerolog.Logger) (*mount.
 	}
 	options.Watch = reported(watch)
 	exchange, err := authorize.NewExchanger(options)
-	return &mount.Acting{Exchange: exchange}, err
+	return &signin.Behalf{Exchange: exchange}, err
 }
 
 // reported has what comes of sign-ins reported; nil: nobody wants to know.

@@ -54,7 +54,7 @@ func open(cfg *config.Config, settings *config.Mount, with common, log zerolog.L
 	if options.SignIn, err = signIn(settings, options.Watch, log); err != nil {
 		return nil, err
 	}
-	if options.Acting, err = acting(settings, options.Watch, log); err != nil {
+	if options.Behalf, err = onBehalf(settings, options.Watch, log); err != nil {
 		return nil, err
 	}
 	if options.Resource, err = protected(settings, log); err != nil {

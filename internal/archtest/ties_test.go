@@ -26,7 +26,7 @@ const mostTies = 9
 var tiedRooms = []string{
 	"authorize", "mrtr", "sessions", "translate",
 	"bridge", "bridge/again", "bridge/call", "bridge/catalog", "bridge/ends", "bridge/flight", "bridge/subscriptions", "bridge/tasks",
-	"internal/edge", "internal/fleet", "internal/mount", "internal/passthrough", "internal/relay",
+	"internal/edge", "internal/fleet", "internal/mount", "internal/passthrough", "internal/relay", "internal/signin",
 	"legacy", "legacy/channel", "legacy/exchange", "legacy/h1", "legacy/message", "legacy/quiet",
 	"legacy/session", "legacy/stream", "legacy/web",
 	"upstream", "upstream/h1", "upstream/mirror", "upstream/stdio",

@@ -92,7 +92,7 @@ func New(opt Options) (*Mount, error) {
 		Prober: negotiate.NewProber(probeOptions(&opt)), limits: Limits{opt.Legacy.MaxSessions, opt.Bridge.Limits.FlowsPerSession},
 		resource: opt.Resource,
 	}
-	m.guard(&opt)
+	opt.guard()
 	if opt.Watch != nil {
 		m.count(&opt.Upstream)
 		opt.Upstream.Repeated = opt.Watch.Repeated
@@ -133,25 +133,14 @@ func New(opt Options) (*Mount, error) {
 		m.Backend = opt.Tap.Backend(m.Backend, opt.Watch)
 	}
 	m.HTTP = legacy.NewHTTP(opt.Legacy, m.Backend)
-	if opt.Acting != nil {
-		m.exchange = opt.Acting.Exchange
+	if opt.Behalf != nil {
+		m.exchange = opt.Behalf.Exchange
 	}
 	if opt.SignIn != nil {
 		m.agent = opt.SignIn.Agent
 		m.work.Go(m.watchSignIns)
 	}
 	return m, nil
-}
-
-// guard has the endpoint's own metadata and checks take effect.
-func (m *Mount) guard(opt *Options) {
-	if opt.Resource == nil {
-		return
-	}
-	opt.Legacy.Challenge = opt.Resource.Challenge
-	if opt.Resource.Checks() {
-		opt.Legacy.Admit, opt.Legacy.Principal = admission(opt.Resource), opt.Resource.Principal
-	}
 }
 
 // watchSignIns has everybody look at a server again that may be another one to whom

@@ -7,6 +7,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/dialect"
 	"github.com/mcpbridge/bridge/internal/passthrough"
 	"github.com/mcpbridge/bridge/internal/resource"
+	"github.com/mcpbridge/bridge/internal/signin"
 	"github.com/mcpbridge/bridge/internal/turns"
 	"github.com/mcpbridge/bridge/internal/vouch"
 	"github.com/mcpbridge/bridge/legacy"
@@ -44,10 +45,10 @@ type Options struct {
 	DropAuthorization bool
 	// SignIn has the bridge sign in to a server over HTTP itself; nil: its clients
 	// do, if anybody.
-	SignIn *SignIn
-	// Acting says that clients' tokens end here, and how the bridge acts for them; nil:
+	SignIn *signin.Account
+	// Behalf says that clients' tokens end here, and how the bridge acts for them; nil:
 	// they do not, or SignIn says it.
-	Acting *Acting
+	Behalf *signin.Behalf
 	// Resource is the endpoint as OAuth sees it; nil: it does not.
 	Resource *resource.Resource
 
@@ -66,7 +67,7 @@ func (o *Options) admitInTurn() {
 // command has no way to be told them.
 func (o *Options) keepsCredentials() bool {
 	policy := o.Upstream.Policy()
-	return o.Command != nil || o.DropAuthorization || o.SignIn != nil || o.Acting != nil && o.Acting.Exchange == nil || policy.KeepsCredentials()
+	return o.Command != nil || o.DropAuthorization || o.SignIn != nil || o.Behalf != nil && o.Behalf.Exchange == nil || policy.KeepsCredentials()
 }
 
 // limitsOf returns what bounds modern requests.

@@ -39,7 +39,7 @@ type remote struct {
 
 // newRemote makes what speaks with a server over HTTP.
 func newRemote(opt *Options, v *verdicts) (*remote, error) {
-	own := opt.SignIn != nil || opt.Acting != nil // then these replace clients' credentials by their own
+	own := opt.SignIn != nil || opt.Behalf != nil // then these replace clients' credentials by their own
 	opt.Upstream.DropAuthorization = opt.DropAuthorization && !own
 	caller, err := upstream.NewHTTP(opt.Upstream)
 	if err != nil {
@@ -53,7 +53,7 @@ func newRemote(opt *Options, v *verdicts) (*remote, error) {
 		limit: cmp.Or(opt.Legacy.MaxSessions, defaultRelayed), idle: cmp.Or(opt.Legacy.IdleTimeout, defaultRelayedIdle)}
 	r.relayed = r.table()
 	policy := opt.Upstream.Policy()
-	if own && (opt.Acting == nil || opt.Acting.Exchange == nil) {
+	if own && (opt.Behalf == nil || opt.Behalf.Exchange == nil) {
 		policy.DropAuthorization = true // others sign afterwards
 	}
 	r.proxy = passthrough.New(passthrough.Options{

@@ -15,6 +15,7 @@ import (
 	"github.com/mcpbridge/bridge/authorize"
 	"github.com/mcpbridge/bridge/internal/peers"
 	"github.com/mcpbridge/bridge/internal/peers/issuer"
+	"github.com/mcpbridge/bridge/internal/signin"
 	"github.com/mcpbridge/bridge/internal/testmode"
 	"github.com/mcpbridge/bridge/upstream"
 )
@@ -41,7 +42,7 @@ func signsIn(t *testing.T, i *issuer.Issuer, browser []string, wait time.Duratio
 	}
 	return Options{
 		Upstream: upstream.HTTPOptions{URL: i.Endpoint(), StandardTransport: testmode.StandardHTTP()},
-		SignIn:   &SignIn{Agent: agent, Wait: wait, Heartbeat: time.Millisecond},
+		SignIn:   &signin.Account{Agent: agent, Wait: wait, Heartbeat: time.Millisecond},
 	}
 }
 

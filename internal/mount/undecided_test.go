@@ -16,6 +16,7 @@ import (
 	"github.com/mcpbridge/bridge/authorize"
 	"github.com/mcpbridge/bridge/internal/peers"
 	"github.com/mcpbridge/bridge/internal/peers/issuer"
+	"github.com/mcpbridge/bridge/internal/signin"
 	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/negotiate"
 )
@@ -64,7 +65,7 @@ func TestNoTokenOfAClientReachesALegacyServer_H1(t *testing.T) {
 		}
 	})
 	opt := over(at.URL)
-	opt.Acting = &Acting{}
+	opt.Behalf = &signin.Behalf{}
 	_, url := serve(t, opt)
 	req := request(t, http.MethodPost, url, "", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
 	req.Header.Set("Authorization", "Bearer of-a-client")

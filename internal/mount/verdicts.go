@@ -8,9 +8,9 @@ import (
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/logfield"
+	"github.com/mcpbridge/bridge/internal/signin"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/negotiate"
-	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/translate"
 	"github.com/mcpbridge/bridge/upstream"
 )
@@ -76,7 +76,7 @@ func (v *verdicts) note(verdict *negotiate.Verdict) {
 	v.httpSSE.Store(verdict.HTTPSSE)
 	now := verdict.LegacyServer()
 	changed := v.legacyOnly.Swap(now) != now
-	guess := rawjson.Has(verdict.Discover, guessed)
+	guess := signin.Guessed(verdict.Discover)
 	v.unseen.Store(guess) // behind the other one: see settle
 	if !now && !guess && v.seen != nil {
 		v.seen()
@@ -95,9 +95,6 @@ func (v *verdicts) note(verdict *negotiate.Verdict) {
 	}
 }
 
-// guessed is the member of a discover result that the bridge made up.
-const guessed = "mcp-bridge/guessed"
-
 // settle has a server looked at that was not seen so far, and reports whether it is a
 // legacy one. A question that was under way may have been refused: hence the second try.
 func (v *verdicts) settle(ctx context.Context) (legacy bool) {
@@ -106,4 +103,12 @@ func (v *verdicts) settle(ctx context.Context) (legacy bool) {
 		v.judge(ctx, downstream.Caller{})
 	}
 	return v.legacyOnly.Load()
+}
+
+// serves returns why the bridge's own calls are nothing for the server, if it is so.
+func (v *verdicts) serves(ctx context.Context) error {
+	if v.settle(ctx) {
+		return errOnlyOlder
+	}
+	return nil
 }

@@ -22,6 +22,28 @@ func (o *Options) watchCredentials() {
 	o.Legacy.Vouched = o.vouched.Vouched
 }
 
+// signing puts the bridge's own credentials around a caller, if there are any.
+func (o *Options) signing(caller upstream.Caller, v *verdicts) upstream.Caller {
+	switch {
+	case o.SignIn != nil:
+		return o.SignIn.Caller(caller, v.serves)
+	case o.Behalf != nil:
+		return o.Behalf.Caller(caller)
+	}
+	return caller
+}
+
+// signingTransport does the same for what goes past the bridge.
+func (o *Options) signingTransport(base http.RoundTripper) http.RoundTripper {
+	switch {
+	case o.SignIn != nil:
+		return o.SignIn.Transport(base)
+	case o.Behalf != nil:
+		return o.Behalf.Transport(base)
+	}
+	return base
+}
+
 // vouching has a server's answers to clients' credentials noted.
 func (o *Options) vouching(inner upstream.Caller) upstream.Caller {
 	if o.vouched == nil {

@@ -1,4 +1,4 @@
-package mount
+package signin
 
 import (
 	"bytes"
@@ -12,32 +12,15 @@ import (
 	"github.com/mcpbridge/bridge/upstream"
 )
 
-// signing puts the bridge's own credentials around a caller, if there are any.
-func (o *Options) signing(caller upstream.Caller, v *verdicts) upstream.Caller {
-	switch {
-	case o.SignIn != nil:
-		return &signing{caller, *o.SignIn, v}
-	case o.Acting != nil:
-		return &acting{caller, o.Acting}
-	}
-	return caller
+// Transport signs requests that are handed on as they are.
+func (a *Account) Transport(base http.RoundTripper) http.RoundTripper {
+	return &signingTransport{base, *a}
 }
 
-// signingTransport does the same for what goes past the bridge.
-func (o *Options) signingTransport(base http.RoundTripper) http.RoundTripper {
-	switch {
-	case o.SignIn != nil:
-		return &signingTransport{base, *o.SignIn}
-	case o.Acting != nil:
-		return &actingTransport{base, o.Acting}
-	}
-	return base
-}
-
-// signingTransport signs requests that are handed on as they are.
+// signingTransport is signing for them.
 type signingTransport struct {
 	base http.RoundTripper
-	SignIn
+	Account
 }
 
 // RoundTrip implements http.RoundTripper.

@@ -1,4 +1,4 @@
-package mount
+package signin
 
 import (
 	"bytes"
@@ -13,9 +13,9 @@ import (
 	"github.com/mcpbridge/bridge/upstream"
 )
 
-// SignIn says how the bridge itself signs in to the server.
-type SignIn struct {
-	Agent *authorize.Agent // closed with the mount
+// Account says how the bridge signs in to the server with an account of its own.
+type Account struct {
+	Agent *authorize.Agent // closed by whoever made it
 	// Wait is how long a request waits for a person, in the hope that its client
 	// does so too.
 	Wait time.Duration
@@ -23,13 +23,20 @@ type SignIn struct {
 	Heartbeat time.Duration
 }
 
+// Caller returns next with the account's credentials. serves is asked before a request of
+// the bridge itself leaves with them, and returns why it may not; a server that nobody saw
+// before the sign-in may prove to be one that it is not for.
+func (a *Account) Caller(next upstream.Caller, serves func(context.Context) error) upstream.Caller {
+	return &signing{next, *a, serves}
+}
+
 // signing is a Caller that sends the bridge's own credentials, and gets others when
 // the server refuses them. What a server refuses it has not executed, so the request
 // is sent again as it was.
 type signing struct {
 	upstream.Caller
-	SignIn
-	verdicts *verdicts
+	Account
+	serves func(context.Context) error
 }
 
 var _ upstream.Signer = (*signing)(nil)
@@ -60,8 +67,8 @@ func (s *signing) Do(ctx context.Context, call *upstream.Call, notify func(jsonr
 		if err != nil {
 			return nil, signInFailure(ctx, err)
 		}
-		if s.isForAnother(ctx, call, header) {
-			return nil, signInFailure(ctx, errOnlyOlder)
+		if err := s.allows(ctx, call, header); err != nil {
+			return nil, signInFailure(ctx, err)
 		}
 		answer, err := s.Caller.Do(ctx, with(call, header), notify)
 		refused, ok := refusedCredentials(err, header)
@@ -93,11 +100,13 @@ func (s *signing) Do(ctx context.Context, call *upstream.Call, notify func(jsonr
 	}
 }
 
-// isForAnother reports that a call of the bridge must not be made, since the server, which
-// could not be seen when its session began, is a legacy one: that might take it for one
-// of its own.
-func (s *signing) isForAnother(ctx context.Context, call *upstream.Call, header string) bool {
-	return header != "" && call.Method != mcp.MethodDiscover && !call.AsIs && s.verdicts.settle(ctx)
+// allows returns why a call of the bridge must not be made: the server, which could not be
+// seen when its session began, may be a legacy one, that would take it for one of its own.
+func (s *signing) allows(ctx context.Context, call *upstream.Call, header string) error {
+	if header == "" || call.Method == mcp.MethodDiscover || call.AsIs {
+		return nil
+	}
+	return s.serves(ctx)
 }
 
 var errTooOften = errors.New("the server refused the bridge again after it had signed in; its operator should look at the scopes that it asks for")
@@ -173,8 +182,8 @@ func (s *signing) Listen(ctx context.Context, call *upstream.Call, notify func(j
 		if err != nil {
 			return signInFailure(ctx, err)
 		}
-		if s.isForAnother(ctx, call, header) {
-			return signInFailure(ctx, errOnlyOlder)
+		if err := s.allows(ctx, call, header); err != nil {
+			return signInFailure(ctx, err)
 		}
 		err = s.Caller.Listen(ctx, with(call, header), notify)
 		refused, ok := refusedCredentials(err, header)
@@ -194,6 +203,13 @@ func (s *signing) Listen(ctx context.Context, call *upstream.Call, notify func(j
 		look.Stop()
 	}
 }
+
+// guessed is the member of a discover result that the bridge made up.
+const guessed = "mcp-bridge/guessed"
+
+// Guessed reports whether a discover result is none of the server's: it refuses whoever
+// asks it until somebody has signed in.
+func Guessed(discover []byte) bool { return rawjson.Has(discover, guessed) }
 
 // noteDiscover names what is kept of the server for a start without a login.
 const noteDiscover = "discover"

@@ -1,4 +1,4 @@
-package mount
+package signin
 
 import (
 	"context"
@@ -6,41 +6,46 @@ import (
 	"net/http"
 
 	"github.com/mcpbridge/bridge/authorize"
-	"github.com/mcpbridge/bridge/downstream"
-	"github.com/mcpbridge/bridge/internal/fault"
-	"github.com/mcpbridge/bridge/internal/resource"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/upstream"
 )
 
-// Acting says that clients' tokens end here, and how the bridge acts for them at the
+// Behalf says that clients' tokens end here, and how the bridge acts on their behalf at the
 // server: with what is configured as a header, if anything, or with a token of each
-// one's own. SignIn does it with an account of the bridge's.
-type Acting struct {
-	Exchange *authorize.Exchanger // nil: nothing is exchanged; closed with the mount
+// one's own. Account does it with an account of the bridge's.
+type Behalf struct {
+	Exchange *authorize.Exchanger // nil: nothing is exchanged; closed by whoever made it
 }
 
-// acting is a Caller that sends the bridge's credentials in the place of a client's. To
+// Caller returns next with these credentials.
+func (b *Behalf) Caller(next upstream.Caller) upstream.Caller { return &onBehalf{next, b} }
+
+// Transport does the same for requests that are handed on as they are.
+func (b *Behalf) Transport(base http.RoundTripper) http.RoundTripper {
+	return &onBehalfTransport{base, b}
+}
+
+// onBehalf is a Caller that sends the bridge's credentials in the place of a client's. To
 // that the server's refusal of these says nothing about its own.
-type acting struct {
+type onBehalf struct {
 	upstream.Caller
-	*Acting
+	*Behalf
 }
 
-var _ upstream.Signer = (*acting)(nil)
+var _ upstream.Signer = (*onBehalf)(nil)
 
 // Unwrap implements upstream.Wrapper.
-func (a *acting) Unwrap() upstream.Caller { return a.Caller }
+func (a *onBehalf) Unwrap() upstream.Caller { return a.Caller }
 
 // Sign implements upstream.Signer.
-func (a *acting) Sign(ctx context.Context, call *upstream.Call) (*upstream.Call, error) {
+func (a *onBehalf) Sign(ctx context.Context, call *upstream.Call) (*upstream.Call, error) {
 	header, err := a.header(ctx, call.Authorization)
 	return with(call, header), err
 }
 
 // Do implements upstream.Caller. What a server refuses it has not executed, so it is
 // sent again with a new token, once.
-func (a *acting) Do(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (answer *upstream.Answer, err error) {
+func (a *onBehalf) Do(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (answer *upstream.Answer, err error) {
 	err = a.twice(ctx, call, func(own *upstream.Call) (err error) {
 		answer, err = a.Caller.Do(ctx, own, notify)
 		return err
@@ -49,11 +54,11 @@ func (a *acting) Do(ctx context.Context, call *upstream.Call, notify func(jsonrp
 }
 
 // Listen implements upstream.Caller.
-func (a *acting) Listen(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) error {
+func (a *onBehalf) Listen(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) error {
 	return a.twice(ctx, call, func(own *upstream.Call) error { return a.Caller.Listen(ctx, own, notify) })
 }
 
-func (a *acting) twice(ctx context.Context, call *upstream.Call, send func(*upstream.Call) error) error {
+func (a *onBehalf) twice(ctx context.Context, call *upstream.Call, send func(*upstream.Call) error) error {
 	for again := true; ; again = false {
 		header, err := a.header(ctx, call.Authorization)
 		if err != nil {
@@ -73,16 +78,16 @@ func (a *acting) twice(ctx context.Context, call *upstream.Call, send func(*upst
 }
 
 // header returns the credentials for a request of a client with its own.
-func (a *Acting) header(ctx context.Context, client string) (string, error) {
-	if a.Exchange == nil {
+func (b *Behalf) header(ctx context.Context, client string) (string, error) {
+	if b.Exchange == nil {
 		return "", nil
 	}
-	return a.Exchange.Authorization(ctx, client)
+	return b.Exchange.Authorization(ctx, client)
 }
 
 // renewable reports whether another token could help.
-func (a *Acting) renewable(status int) bool {
-	return a.Exchange != nil && status == http.StatusUnauthorized
+func (b *Behalf) renewable(status int) bool {
+	return b.Exchange != nil && status == http.StatusUnauthorized
 }
 
 func refusedOurs(status int) error {
@@ -92,14 +97,14 @@ func refusedOurs(status int) error {
 	return fmt.Errorf("the server refuses the credentials that the bridge has for it (HTTP %d); whoever runs the bridge should look at headers and auth", status)
 }
 
-// actingTransport does the same for requests that are handed on as they are.
-type actingTransport struct {
+// onBehalfTransport does the same for requests that are handed on as they are.
+type onBehalfTransport struct {
 	base http.RoundTripper
-	*Acting
+	*Behalf
 }
 
 // RoundTrip implements http.RoundTripper.
-func (a *actingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+func (a *onBehalfTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if a.Exchange == nil {
 		return a.once(r)
 	}
@@ -128,7 +133,7 @@ func (a *actingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // once sends a request whose credentials are there already.
-func (a *actingTransport) once(r *http.Request) (*http.Response, error) {
+func (a *onBehalfTransport) once(r *http.Request) (*http.Response, error) {
 	body, err := bodyOf(r)
 	if err != nil {
 		return nil, err
@@ -139,19 +144,4 @@ func (a *actingTransport) once(r *http.Request) (*http.Response, error) {
 	}
 	_ = resp.Body.Close() // nobody wants to know what it says
 	return unsigned(r, body, refusedOurs(resp.StatusCode)), nil
-}
-
-// admission is how clients' tokens are checked, if they are.
-func admission(r *resource.Resource) func(*http.Request) *downstream.Refusal {
-	return func(req *http.Request) *downstream.Refusal {
-		refused := r.Admit(req)
-		if refused == nil {
-			return nil
-		}
-		out := &downstream.Refusal{Status: refused.Status, Body: jsonrpc.AppendError(nil, "", fault.Request(refused.Reason))}
-		if refused.Challenge != "" {
-			out.Challenge = []string{refused.Challenge}
-		}
-		return out
-	}
 }
