@@ -77,8 +77,8 @@ func (h *handover) doubt(u *undecided) *undecided {
 	h.mu.Lock()
 	h.undecided[u] = struct{}{}
 	h.mu.Unlock()
-	if !h.verdicts.unseen.Load() {
-		u.decide(h.verdicts.legacyOnly.Load())
+	if legacy, guess := h.verdicts.latest(); !guess {
+		u.decide(legacy)
 	}
 	return u
 }

@@ -2,6 +2,7 @@ package mount
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 
 	"github.com/rs/zerolog"
@@ -26,8 +27,11 @@ type verdicts struct {
 	changed  []func(legacy bool) // called when the server becomes, or ceases to be, a legacy one
 	seen     func()              // called when it proved to be none; may be nil
 
+	// telling is held while a verdict is noted, until everybody has learned it.
+	telling sync.Mutex
+
 	// unseen says that the latest verdict is a guess: the server refuses whoever asks it
-	// until somebody has signed in.
+	// until somebody has signed in. It ends when everybody has learned the other verdict.
 	unseen atomic.Bool
 
 	// legacyOnly is the latest verdict: all clients are the server's.
@@ -73,11 +77,13 @@ func (v *verdicts) note(verdict *negotiate.Verdict) {
 	if verdict.Era == negotiate.Unknown || v.policy == negotiate.RelayNever {
 		return // it says nothing new, or nothing follows from it
 	}
+	v.telling.Lock()
+	defer v.telling.Unlock()
 	v.httpSSE.Store(verdict.HTTPSSE)
 	now := verdict.LegacyServer()
 	changed := v.legacyOnly.Swap(now) != now
 	guess := signin.Guessed(verdict.Discover)
-	v.unseen.Store(guess) // behind the other one: see settle
+	defer v.unseen.Store(guess)
 	if !now && !guess && v.seen != nil {
 		v.seen()
 	}
@@ -97,12 +103,22 @@ func (v *verdicts) note(verdict *negotiate.Verdict) {
 
 // settle has a server looked at that was not seen so far, and reports whether it is a
 // legacy one. A question that was under way may have been refused: hence the second try.
+// The sessions that began unseen have learned what it reports: a call that it ends is
+// served by the server then.
 func (v *verdicts) settle(ctx context.Context) (legacy bool) {
 	for tries := 0; tries < 2 && v.unseen.Load(); tries++ {
 		v.prober.Forget()
 		v.judge(ctx, downstream.Caller{})
 	}
-	return v.legacyOnly.Load()
+	legacy, _ = v.latest()
+	return legacy
+}
+
+// latest returns the verdict that everybody has learned, and whether it is a guess.
+func (v *verdicts) latest() (legacy, guess bool) {
+	v.telling.Lock()
+	defer v.telling.Unlock()
+	return v.legacyOnly.Load(), v.unseen.Load()
 }
 
 // serves returns why the bridge's own calls are nothing for the server, if it is so.

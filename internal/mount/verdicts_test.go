@@ -2,6 +2,7 @@ package mount
 
 import (
 	"context"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -27,6 +28,30 @@ func TestTheLogTellsOfAServerThatChangedItsEra(t *testing.T) {
 	if got := log.String(); got != want || changes != 2 {
 		t.Errorf("the log says after %d changes\n%s", changes, got)
 	}
+}
+
+// Who learns that the server is a legacy one learns it when the sessions have: a call
+// that ends with it is then theirs to hand over.
+func TestAVerdictIsKnownWhenAllSessionsHaveLearnedIt(t *testing.T) {
+	begun, settled := make(chan struct{}), make(chan struct{})
+	v := &verdicts{log: zerolog.Nop(), changed: []func(bool){func(bool) {
+		close(begun)
+		for range 1000 { // in which another goroutine has every chance
+			select {
+			case <-settled:
+				t.Error("the verdict was given out while a session was still to learn it")
+				return
+			default:
+				runtime.Gosched()
+			}
+		}
+	}}}
+	go v.note(&negotiate.Verdict{Era: negotiate.Legacy, Versions: []string{"2025-06-18"}})
+	<-begun
+	if !v.settle(t.Context()) {
+		t.Error("the server was settled to be a modern one")
+	}
+	close(settled)
 }
 
 // meeting ends when something else has begun to end.
