@@ -23,8 +23,8 @@ import (
 	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/legacy/quiet"
 	"github.com/mcpbridge/bridge/negotiate"
-	"github.com/mcpbridge/bridge/upstream"
 	"github.com/mcpbridge/bridge/upstream/stdio"
+	"github.com/mcpbridge/bridge/upstream/streamable"
 )
 
 // Options say which server to serve, and whom. One of Upstream and Command is
@@ -96,7 +96,7 @@ func New(opt Options) (*Bridge, error) {
 	}
 	memory := opt.budget()
 	options := mount.Options{
-		Upstream: upstream.HTTPOptions{URL: opt.Upstream, Header: opt.Header, TLS: opt.TLS, StandardTransport: opt.StandardHTTP, Log: opt.Log},
+		Upstream: streamable.Options{URL: opt.Upstream, Header: opt.Header, TLS: opt.TLS, StandardTransport: opt.StandardHTTP, Log: opt.Log},
 		Legacy: legacy.Options{
 			AllowedHosts: opt.AllowedHosts, AllowedOrigins: opt.AllowedOrigins, Principal: opt.Principal, Memory: memory, NoPark: opt.NoPark, Logger: opt.Log,
 		},

@@ -19,7 +19,7 @@ import (
 	"github.com/mcpbridge/bridge/bridge/catalog"
 	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/negotiate"
-	"github.com/mcpbridge/bridge/upstream"
+	"github.com/mcpbridge/bridge/upstream/streamable"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -44,7 +44,7 @@ func throughBridge(t testing.TB) string {
 	modern := stub.NewModern(20)
 	server := httptest.NewServer(modern)
 	t.Cleanup(server.Close)
-	caller, err := upstream.NewHTTP(upstream.HTTPOptions{URL: server.URL + stub.Path})
+	caller, err := streamable.New(streamable.Options{URL: server.URL + stub.Path})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,9 @@
 package upstream
 
 import (
+	"slices"
+
+	"github.com/mcpbridge/bridge/internal/buffers"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
@@ -18,7 +21,8 @@ type Answer struct {
 	typ   string // raw resultType of Result
 	typed bool   // typ is known
 
-	refused bool // by HTTP status 400: nothing was executed
+	// Refused reports an error with HTTP status 400: nothing was executed.
+	Refused bool
 
 	// HTTP is the version in which the answer came; none from a process.
 	HTTP observe.HTTP
@@ -59,7 +63,7 @@ func (a *Answer) Release() {
 	a.body = nil
 	a.Replace(nil)
 	if body != nil {
-		putBuffer(body)
+		buffers.Put(body)
 	}
 }
 
@@ -70,10 +74,22 @@ func (a *Answer) Settle(d Fallback, status int) {
 	}
 }
 
-// own makes the answer independent of the text that it was parsed from.
-func (a *Answer) own() *Answer {
+// NewAnswer makes an answer of a response. The result aliases the text of msg, an error does
+// not. typ is the result's raw resultType.
+func NewAnswer(msg *jsonrpc.Message, typ []byte) *Answer {
+	if msg.Error != nil {
+		msg.Error.Data = slices.Clone(msg.Error.Data)
+	}
+	return &Answer{Result: msg.Result, Error: msg.Error, typ: typeText(typ), typed: true}
+}
+
+// Owns says that Result is part of a buffer of package buffers, which Release gives back.
+func (a *Answer) Owns(body *[]byte) { a.body = body }
+
+// Detach makes the answer independent of the text that it was parsed from.
+func (a *Answer) Detach() *Answer {
 	if a.Result != nil {
-		a.body = getBuffer(len(a.Result))
+		a.body = buffers.Get(len(a.Result))
 		*a.body = append(*a.body, a.Result...)
 		a.Result = *a.body
 	}

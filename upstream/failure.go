@@ -88,8 +88,8 @@ func (f *Failure) Error() string {
 
 func (f *Failure) Unwrap() error { return f.Err }
 
-// fail makes a Failure of a request that may have reached the server.
-func fail(cause Cause, err error, format string, args ...any) *Failure {
+// Fail makes a Failure of a request that may have reached the server.
+func Fail(cause Cause, err error, format string, args ...any) *Failure {
 	return &Failure{Cause: cause, Sent: true, Err: err, Detail: fmt.Sprintf(format, args...)}
 }
 
@@ -110,8 +110,8 @@ func Interrupted(ctx context.Context, sent bool) *Failure {
 // maxQuote bounds peer-controlled text inside errors and logs, in bytes.
 const maxQuote = 200
 
-// clip bounds peer-controlled text.
-func clip(s string) string {
+// Clip bounds peer-controlled text inside errors and logs.
+func Clip(s string) string {
 	if len(s) <= maxQuote {
 		return s
 	}

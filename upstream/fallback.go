@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
 )
 
@@ -36,4 +37,11 @@ func namesVersion(e *jsonrpc.Error, version string) bool {
 		}
 	}
 	return false
+}
+
+// Redeclare returns the params of a request with another protocol version in _meta.
+func Redeclare(params []byte, version string) []byte {
+	said := rawjson.Apply(nil, rawjson.Get(params, "_meta"), rawjson.Edit{
+		Name: mcp.MetaProtocolVersion, Value: rawjson.AppendQuote(nil, version)})
+	return rawjson.Apply(nil, params, rawjson.Edit{Name: "_meta", Value: said})
 }

@@ -119,7 +119,7 @@ func Offered(ans *Answer) []string {
 		return nil
 	}
 	if v, ok := rawjson.Text(rawjson.Get(ans.Result, "protocolVersion")); ok {
-		return []string{clip(v)}
+		return []string{Clip(v)}
 	}
 	if ans.Error == nil {
 		return nil
@@ -127,7 +127,7 @@ func Offered(ans *Answer) []string {
 	var all []string
 	for e := range rawjson.Elements(rawjson.Get(ans.Error.Data, "supported")) {
 		if v, ok := rawjson.Text(e); ok && len(all) < 16 {
-			all = append(all, clip(v))
+			all = append(all, Clip(v))
 		}
 	}
 	return all

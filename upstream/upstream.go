@@ -1,13 +1,12 @@
-// Package upstream is the bridge's modern client: it sends one request to a
-// server of revision 2026-07-28 and brings back its one outcome, over HTTP. Servers that
-// are processes are asked by package stdio, in its words.
+// Package upstream says how servers of revision 2026-07-28 are asked: one request, and its
+// one outcome. Package streamable does so over Streamable HTTP, package stdio asks
+// processes.
 //
-// It owns request ids, HTTP headers,
-// response reading, limits and connections,
-// and it classifies every way in which a request can fail. It does not know
+// It owns what they have in common: calls, answers, ids of requests, every way in which a
+// request can fail, the probe, and reading lists page by page. It does not know
 // sessions, flows, rounds or legacy clients: what a request says is decided by
 // its caller, who also decides whether a failed request may be sent again. The
-// only resends made here are those of requests that the server refused before
+// only resends made below it are those of requests that the server refused before
 // executing them (B-25, E-39).
 package upstream
 
@@ -86,8 +85,16 @@ type Held interface {
 	Set(bytes int) error
 }
 
-// heldStep is from what size on, and in what steps, a response is charged, in bytes.
-const heldStep = 64 << 10
+// HeldStep is from what size on, and in what steps, a response is charged, in bytes.
+const HeldStep = 64 << 10
+
+// Charge tells of a response that came as a whole.
+func Charge(held Held, bytes int) error {
+	if held == nil || bytes < HeldStep {
+		return nil
+	}
+	return held.Set(bytes)
+}
 
 // lastID numbers the requests of the whole process, over all upstreams, so
 // that the answer to an abandoned request can never match a later one (B-2).

@@ -9,13 +9,15 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+
 	"github.com/mcpbridge/bridge/authorize"
 	"github.com/mcpbridge/bridge/config"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/translate"
 	"github.com/mcpbridge/bridge/upstream"
-	"github.com/rs/zerolog"
-	"github.com/spf13/cobra"
+	"github.com/mcpbridge/bridge/upstream/streamable"
 )
 
 func newLogin(env surroundings) *cobra.Command {
@@ -117,7 +119,7 @@ func challengeOf(ctx context.Context, m *config.Mount) ([]string, error) {
 		return nil, err
 	}
 	options.Header.Del("Authorization")
-	client, err := upstream.NewHTTP(options)
+	client, err := streamable.New(options)
 	if err != nil {
 		return nil, err
 	}

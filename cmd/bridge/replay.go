@@ -16,7 +16,7 @@ import (
 
 	"github.com/mcpbridge/bridge/observe/record"
 	"github.com/mcpbridge/bridge/observe/replay"
-	"github.com/mcpbridge/bridge/upstream"
+	"github.com/mcpbridge/bridge/upstream/streamable"
 )
 
 // replaying is what `bridge replay` was asked to do.
@@ -114,7 +114,7 @@ func askAgain(ctx context.Context, opt *replaying, head record.Head, exchanges [
 		}
 		header.Add(strings.TrimSpace(name), strings.TrimSpace(value))
 	}
-	server, err := upstream.NewHTTP(upstream.HTTPOptions{URL: opt.against, Header: header, UserAgent: "mcp-bridge/" + versionText(), Log: zerolog.Nop()})
+	server, err := streamable.New(streamable.Options{URL: opt.against, Header: header, UserAgent: "mcp-bridge/" + versionText(), Log: zerolog.Nop()})
 	if err != nil {
 		return usageError{fmt.Errorf("--against: %w", err)}
 	}

@@ -22,8 +22,8 @@ import (
 	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/sessions"
 	"github.com/mcpbridge/bridge/translate"
-	"github.com/mcpbridge/bridge/upstream"
 	"github.com/mcpbridge/bridge/upstream/stdio"
+	"github.com/mcpbridge/bridge/upstream/streamable"
 )
 
 // open makes a mount as the settings say.
@@ -102,16 +102,16 @@ func draftOptions(m *config.Mount, log zerolog.Logger) dialect.Options {
 	return dialect.Options{Mode: dialect.Mode(m.Draft), WrapAnswers: m.DraftAnswers == "wrapped", Log: log}
 }
 
-func upstreamOptions(m *config.Mount, log zerolog.Logger) (upstream.HTTPOptions, error) {
+func upstreamOptions(m *config.Mount, log zerolog.Logger) (streamable.Options, error) {
 	tlsConfig, err := clientTLS(&m.UpstreamTLS)
 	if err != nil {
-		return upstream.HTTPOptions{}, err
+		return streamable.Options{}, err
 	}
 	header := http.Header{}
 	for name, value := range m.Headers {
 		header.Set(name, value)
 	}
-	return upstream.HTTPOptions{
+	return streamable.Options{
 		URL:         m.Upstream,
 		Header:      header,
 		TLS:         tlsConfig,

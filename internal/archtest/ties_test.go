@@ -29,7 +29,7 @@ var tiedRooms = []string{
 	"internal/edge", "internal/fleet", "internal/mount", "internal/passthrough", "internal/relay", "internal/signin",
 	"legacy", "legacy/channel", "legacy/exchange", "legacy/h1", "legacy/message", "legacy/quiet",
 	"legacy/session", "legacy/stream", "legacy/web",
-	"upstream", "upstream/h1", "upstream/mirror", "upstream/stdio",
+	"upstream", "upstream/h1", "upstream/mirror", "upstream/stdio", "upstream/streamable",
 }
 
 // TestRoomsCanBeReadInAnOrder counts. With -v it says for each room its files, lines, arrows and

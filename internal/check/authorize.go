@@ -11,11 +11,12 @@ import (
 
 	"github.com/mcpbridge/bridge/internal/wellknown"
 	"github.com/mcpbridge/bridge/upstream"
+	"github.com/mcpbridge/bridge/upstream/streamable"
 )
 
 // authorize says what a server wants that did not answer for want of it. The
 // bridge can use such a server: clients bring their credentials.
-func (r *Report) authorize(ctx context.Context, server *upstream.HTTPOptions, login, public string, failure *upstream.Failure) {
+func (r *Report) authorize(ctx context.Context, server *streamable.Options, login, public string, failure *upstream.Failure) {
 	r.Usable, r.Problem = true, ""
 	r.Authorization = fmt.Sprintf("wanted (HTTP %d); clients bring their own, check takes --headers 'Authorization: …'", failure.Status)
 	r.Login = login
@@ -50,7 +51,7 @@ const (
 // resource returns for which resource a server accepts tokens, as its metadata
 // say (RFC 9728), "" when that cannot be found out. Only the server itself is
 // asked: a challenge must not send check anywhere else.
-func resource(ctx context.Context, server *upstream.HTTPOptions, challenges []string) string {
+func resource(ctx context.Context, server *streamable.Options, challenges []string) string {
 	named := ""
 	if u, err := url.Parse(wellknown.Value(challenges, "resource_metadata")); err == nil && u.Path != "" {
 		named = wellknown.Origin(server.URL) + u.RequestURI()
@@ -66,7 +67,7 @@ func resource(ctx context.Context, server *upstream.HTTPOptions, challenges []st
 }
 
 // read returns the resource that a document names.
-func read(ctx context.Context, server *upstream.HTTPOptions, at string) string {
+func read(ctx context.Context, server *streamable.Options, at string) string {
 	resp, err := get(ctx, server, at, http.Header{})
 	if err != nil {
 		return ""
@@ -81,7 +82,7 @@ func read(ctx context.Context, server *upstream.HTTPOptions, at string) string {
 
 // get asks a server for something, and follows no redirect. The connection ends
 // with the body.
-func get(ctx context.Context, server *upstream.HTTPOptions, url string, header http.Header) (*http.Response, error) {
+func get(ctx context.Context, server *streamable.Options, url string, header http.Header) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err

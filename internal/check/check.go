@@ -18,12 +18,13 @@ import (
 	"github.com/mcpbridge/bridge/translate"
 	"github.com/mcpbridge/bridge/upstream"
 	"github.com/mcpbridge/bridge/upstream/stdio"
+	"github.com/mcpbridge/bridge/upstream/streamable"
 )
 
 // Options say which server to look at: one over HTTP, or a command.
 type Options struct {
 	Name    string // of the server, for the report
-	HTTP    upstream.HTTPOptions
+	HTTP    streamable.Options
 	Command *stdio.Options // instead of HTTP
 	Login   string         // how long the kept login of the server lasts; empty: there is none
 	Public  string         // the address under which clients know the bridge; empty: that is not known
@@ -87,7 +88,7 @@ func (o *Options) caller(draft *dialect.Dialect, log zerolog.Logger) (upstream.C
 	}
 	server := o.HTTP
 	server.Fallback, server.Log = draft, log
-	return upstream.NewHTTP(server)
+	return streamable.New(server)
 }
 
 // judge copies the verdict.

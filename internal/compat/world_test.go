@@ -16,7 +16,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/mount"
 	"github.com/mcpbridge/bridge/internal/testmode"
 	"github.com/mcpbridge/bridge/mcp"
-	"github.com/mcpbridge/bridge/upstream"
+	"github.com/mcpbridge/bridge/upstream/streamable"
 )
 
 var update = flag.Bool("update", false, "write the table of docs/compatibility.md instead of comparing it")
@@ -61,7 +61,7 @@ func newWorld(t *testing.T, version mcp.Version, options func(*mount.Options)) *
 	t.Helper()
 	w := &world{T: t, version: version, server: newServer(t), log: &logBuffer{}}
 	logger := zerolog.New(w.log)
-	opt := mount.Options{Upstream: upstream.HTTPOptions{URL: w.server.URL, Log: logger, StandardTransport: testmode.StandardHTTP()}}
+	opt := mount.Options{Upstream: streamable.Options{URL: w.server.URL, Log: logger, StandardTransport: testmode.StandardHTTP()}}
 	opt.Bridge.Log, opt.Legacy.Logger = logger, logger
 	if options != nil {
 		options(&opt)

@@ -20,7 +20,7 @@ import (
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/sse"
-	"github.com/mcpbridge/bridge/upstream"
+	"github.com/mcpbridge/bridge/upstream/streamable"
 )
 
 // client is a legacy client that writes its own HTTP.
@@ -52,7 +52,7 @@ func mounted(t *testing.T, srv *server, opt dialect.Options) *client {
 	c := &client{t: t}
 	log := zerolog.New(&c.log)
 	m, err := mount.New(mount.Options{
-		Upstream: upstream.HTTPOptions{URL: srv.URL, Log: log, StandardTransport: testmode.StandardHTTP()},
+		Upstream: streamable.Options{URL: srv.URL, Log: log, StandardTransport: testmode.StandardHTTP()},
 		Draft:    dialect.New(opt),
 		Bridge:   bridge.Options{Log: log},
 	})

@@ -13,7 +13,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/mount"
 	"github.com/mcpbridge/bridge/internal/testmode"
 	"github.com/mcpbridge/bridge/legacy/web"
-	"github.com/mcpbridge/bridge/upstream"
+	"github.com/mcpbridge/bridge/upstream/streamable"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // over says how to mount the server at a URL.
 func over(at, url string, log zerolog.Logger) Spec {
 	return Spec{Path: at, Identity: url, Log: log, Open: func() (*mount.Mount, error) {
-		return mount.New(mount.Options{Upstream: upstream.HTTPOptions{URL: url, StandardTransport: testmode.StandardHTTP()}})
+		return mount.New(mount.Options{Upstream: streamable.Options{URL: url, StandardTransport: testmode.StandardHTTP()}})
 	}}
 }
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/observe"
-	"github.com/mcpbridge/bridge/upstream"
+	"github.com/mcpbridge/bridge/upstream/streamable"
 )
 
 // dial is how upstream connections are made.
@@ -84,9 +84,9 @@ func (m *Mount) TokenExpires() time.Time {
 }
 
 // count has the connections that options make counted.
-func (m *Mount) count(opt *upstream.HTTPOptions) {
+func (m *Mount) count(opt *streamable.Options) {
 	if opt.Dial == nil {
-		opt.Dial = upstream.Dialer(opt.DialTimeout)
+		opt.Dial = streamable.Dialer(opt.DialTimeout)
 	}
 	opt.Dial = counted(&m.dialed, opt.Dial)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/upstream"
+	"github.com/mcpbridge/bridge/upstream/streamable"
 )
 
 // announcer is a server that announces changes of its tools, and counts who listens.
@@ -42,7 +43,7 @@ func TestClientsWhoseCredentialsAreDroppedOrReplacedShareASubscription(t *testin
 	}{
 		"relayed":  {Options{}, 3},
 		"dropped":  {Options{DropAuthorization: true}, 1},
-		"replaced": {Options{Upstream: upstream.HTTPOptions{Header: http.Header{"Authorization": {"Bearer own"}}}}, 1},
+		"replaced": {Options{Upstream: streamable.Options{Header: http.Header{"Authorization": {"Bearer own"}}}}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := &announcer{}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/mcpbridge/bridge/internal/peers"
 	"github.com/mcpbridge/bridge/internal/testmode"
-	"github.com/mcpbridge/bridge/upstream"
+	"github.com/mcpbridge/bridge/upstream/streamable"
 )
 
 func TestMain(m *testing.M) {
@@ -133,7 +133,7 @@ func serve(t *testing.T, opt Options) (*Mount, string) {
 }
 
 func over(url string) Options {
-	return Options{Upstream: upstream.HTTPOptions{URL: url, StandardTransport: testmode.StandardHTTP()}}
+	return Options{Upstream: streamable.Options{URL: url, StandardTransport: testmode.StandardHTTP()}}
 }
 
 // agreeable is a client that accepts every question.

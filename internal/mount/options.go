@@ -15,11 +15,12 @@ import (
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/observe/tap"
 	"github.com/mcpbridge/bridge/upstream"
+	"github.com/mcpbridge/bridge/upstream/streamable"
 )
 
 // Options says what to mount. Only Upstream.URL, Caller or Command is required.
 type Options struct {
-	Upstream upstream.HTTPOptions
+	Upstream streamable.Options
 	Caller   upstream.Caller // instead of Upstream, for servers that are neither HTTP nor a process
 	Command  *Command        // instead of Upstream, for servers that are a process
 	// Draft says how to speak to servers of a draft; nil: as they say that they

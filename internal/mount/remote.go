@@ -18,6 +18,7 @@ import (
 	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/sessions"
 	"github.com/mcpbridge/bridge/upstream"
+	"github.com/mcpbridge/bridge/upstream/streamable"
 )
 
 // remote is a server over HTTP, to which modern requests, and legacy clients of
@@ -41,7 +42,7 @@ type remote struct {
 func newRemote(opt *Options, v *verdicts) (*remote, error) {
 	own := opt.SignIn != nil || opt.Behalf != nil // then these replace clients' credentials by their own
 	opt.Upstream.DropAuthorization = opt.DropAuthorization && !own
-	caller, err := upstream.NewHTTP(opt.Upstream)
+	caller, err := streamable.New(opt.Upstream)
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/peers/issuer"
 	"github.com/mcpbridge/bridge/internal/signin"
 	"github.com/mcpbridge/bridge/internal/testmode"
-	"github.com/mcpbridge/bridge/upstream"
+	"github.com/mcpbridge/bridge/upstream/streamable"
 )
 
 // signsIn are options of a mount whose bridge signs in itself. browser "" is one
@@ -41,7 +41,7 @@ func signsIn(t *testing.T, i *issuer.Issuer, browser []string, wait time.Duratio
 		t.Fatal(err)
 	}
 	return Options{
-		Upstream: upstream.HTTPOptions{URL: i.Endpoint(), StandardTransport: testmode.StandardHTTP()},
+		Upstream: streamable.Options{URL: i.Endpoint(), StandardTransport: testmode.StandardHTTP()},
 		SignIn:   &signin.Account{Agent: agent, Wait: wait, Heartbeat: time.Millisecond},
 	}
 }

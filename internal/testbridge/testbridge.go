@@ -15,14 +15,14 @@ import (
 	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/legacy/quiet"
 	"github.com/mcpbridge/bridge/negotiate"
-	"github.com/mcpbridge/bridge/upstream"
+	"github.com/mcpbridge/bridge/upstream/streamable"
 )
 
 // Start starts a bridge on a loopback port in front of the modern server at
 // upstreamURL. observe, when not nil, wraps its handler. stop ends the bridge
 // and all its goroutines; calling it again does nothing.
 func Start(upstreamURL string, observe func(http.Handler) http.Handler) (url string, stop func(), err error) {
-	caller, err := upstream.NewHTTP(upstream.HTTPOptions{URL: upstreamURL, StandardTransport: testmode.StandardHTTP()})
+	caller, err := streamable.New(streamable.Options{URL: upstreamURL, StandardTransport: testmode.StandardHTTP()})
 	if err != nil {
 		return "", nil, err
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/peers"
 	"github.com/mcpbridge/bridge/observe/record"
 	"github.com/mcpbridge/bridge/observe/replay"
-	"github.com/mcpbridge/bridge/upstream"
+	"github.com/mcpbridge/bridge/upstream/streamable"
 )
 
 // transcripts returns the golden ones.
@@ -39,7 +39,7 @@ func TestAGoldenTranscriptIsARecording(t *testing.T) {
 	for path, lines := range transcripts(t) {
 		t.Run(strings.TrimPrefix(path, "testdata/"), func(t *testing.T) {
 			server := peers.NewServer(t, peers.ServerOptions{})
-			caller, err := upstream.NewHTTP(upstream.HTTPOptions{URL: server.URL})
+			caller, err := streamable.New(streamable.Options{URL: server.URL})
 			if err != nil {
 				t.Fatal(err)
 			}

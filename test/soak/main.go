@@ -27,7 +27,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/mount"
 	"github.com/mcpbridge/bridge/legacy"
-	"github.com/mcpbridge/bridge/upstream"
+	"github.com/mcpbridge/bridge/upstream/streamable"
 )
 
 func main() {
@@ -48,7 +48,7 @@ func run(sessions, clients int, out io.Writer) error {
 	memory := budget.New(1 << 30)
 	server := httptest.NewServer(http.HandlerFunc(serve))
 	defer server.Close()
-	m, err := mount.New(mount.Options{Upstream: upstream.HTTPOptions{URL: server.URL}, Legacy: legacy.Options{Memory: memory}})
+	m, err := mount.New(mount.Options{Upstream: streamable.Options{URL: server.URL}, Legacy: legacy.Options{Memory: memory}})
 	if err != nil {
 		return err
 	}

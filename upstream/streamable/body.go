@@ -1,0 +1,97 @@
+package streamable
+
+import (
+	"errors"
+	"io"
+
+	"github.com/mcpbridge/bridge/internal/buffers"
+	"github.com/mcpbridge/bridge/sse"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+// meter tells how much of a response is held, while it is read. Events that were
+// handed on are no longer held, nor is what a decoder has passed over: comments, and
+// events without data, which may come for as long as the stream is open.
+type meter struct {
+	io.Reader
+	held   upstream.Held // may be nil
+	events *sse.Decoder  // reads from here; nil: all that is read is kept
+	size   int
+	told   int
+}
+
+// Read implements io.Reader. The error is that of held.
+func (m *meter) Read(p []byte) (int, error) {
+	if m.events != nil {
+		m.size = m.events.Held()
+	}
+	n, err := m.Reader.Read(p)
+	m.size += n
+	if news := m.size - m.told; m.held == nil || -upstream.HeldStep < news && news < upstream.HeldStep {
+		return n, err
+	}
+	m.told = m.size
+	if short := m.held.Set(m.size); short != nil {
+		return 0, short
+	}
+	return n, err
+}
+
+// handedOn notes that what was read has been dealt with.
+func (m *meter) handedOn() {
+	if m.size = 0; m.told > 0 {
+		m.told = 0
+		_ = m.held.Set(0) // less is never refused
+	}
+}
+
+// maxAhead bounds the memory given to a body on the strength of its announced
+// length alone, in bytes.
+const maxAhead = 1 << 20
+
+// readBody reads a whole body into a buffer of its own: in one go when its
+// length is announced.
+func readBody(r exchange, limit int, held upstream.Held) (*[]byte, error) {
+	n := r.length()
+	if n > int64(limit) {
+		return buffers.Get(0), errTooLarge
+	}
+	if err := upstream.Charge(held, int(n)); err != nil {
+		return buffers.Get(0), err
+	}
+	if n < 0 {
+		return readAll(buffers.Get(0), &meter{Reader: r, held: held}, limit)
+	}
+	if n > maxAhead {
+		return readAll(buffers.Get(0), r, limit)
+	}
+	body := buffers.Get(int(n))
+	*body = (*body)[:n]
+	_, err := io.ReadFull(r, *body)
+	return body, err
+}
+
+// readAll appends what r has to b, which stays within limit bytes, and returns
+// the buffer to go on with.
+func readAll(b *[]byte, r io.Reader, limit int) (*[]byte, error) {
+	for {
+		if len(*b) == cap(*b) {
+			larger := buffers.Get(2 * cap(*b))
+			*larger = append(*larger, *b...)
+			buffers.Put(b)
+			b = larger
+		}
+		n, err := r.Read((*b)[len(*b):cap(*b)])
+		*b = (*b)[:len(*b)+n]
+		switch {
+		case len(*b) > limit:
+			return b, errTooLarge
+		case err == io.EOF:
+			return b, nil
+		case err != nil:
+			return b, err
+		}
+	}
+}
+
+var errTooLarge = errors.New("response too large")

@@ -1,0 +1,87 @@
+package streamable
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/mcpbridge/bridge/internal/http1"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/negotiate"
+	"github.com/mcpbridge/bridge/sse"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+// diagnoseTimeout bounds the diagnostic handshake with a legacy server.
+const diagnoseTimeout = 5 * time.Second
+
+// Silent reports whether no answer at all is evidence of a legacy server: over HTTP it says nothing.
+func (c *Client) Silent() bool { return false }
+
+// LegacyOffer sends a legacy initialize to a server that refused server/discover, so
+// that it shows what it is, and closes the session which that may have opened. Where
+// that is refused as well, a GET tells servers of HTTP+SSE. This is the only legacy
+// traffic the client ever sends (P-5), and the only requests that are not POSTs (E-43).
+func (c *Client) LegacyOffer(ctx context.Context, call *upstream.Call) negotiate.Offer {
+	ctx, cancel := context.WithTimeout(ctx, diagnoseTimeout)
+	defer cancel()
+	t := newNetCarrier(c.url, &c.opt)
+	defer t.close()
+	t.legacy = true
+	once := &Client{opt: c.opt, url: c.url, carrier: t, ctx: c.ctx}
+	req := &request{call: &upstream.Call{Method: mcp.MethodInitialize, Authorization: call.Authorization, Header: call.Header},
+		id: upstream.NextID(), params: []byte(upstream.LegacyInitialize)}
+	x, err := t.post(ctx, req, jsonrpc.AppendRequest(nil, req.id, req.call.Method, req.params))
+	if err != nil {
+		return negotiate.Offer{}
+	}
+	session, status := strings.Join(x.values(mcp.HeaderSessionID), ""), x.status()
+	ans, _ := once.receive(ctx, req, x, sink{})
+	if session != "" {
+		t.endSession(ctx, req, session)
+	}
+	versions := upstream.Offered(ans)
+	if len(versions) == 0 && asksForHTTPSSE(status) && t.speaksHTTPSSE(ctx, req) {
+		return negotiate.Offer{Versions: []string{string(mcp.V20241105)}, HTTPSSE: true}
+	}
+	return negotiate.Offer{Versions: versions}
+}
+
+// asksForHTTPSSE reports a status on which clients are to look for the transport of
+// 2024-11-05 (2025-11-25, transports, "Backwards Compatibility").
+func asksForHTTPSSE(status int) bool {
+	return status == http.StatusBadRequest || status == http.StatusNotFound || status == http.StatusMethodNotAllowed
+}
+
+// maxEndpoint bounds the first event of a stream of HTTP+SSE, in bytes.
+const maxEndpoint = 16 << 10
+
+// speaksHTTPSSE reports a server of HTTP+SSE: the first event of its stream names the
+// endpoint to which clients post.
+func (t *netCarrier) speaksHTTPSSE(ctx context.Context, req *request) bool {
+	hr := (&http.Request{Method: http.MethodGet, URL: t.url, Host: t.url.Host, Header: t.header(req)}).WithContext(ctx)
+	hr.Header.Del("Content-Type")
+	hr.Header.Set("Accept", "text/event-stream")
+	resp, err := t.transport.RoundTrip(hr)
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK || http1.MediaType(resp.Header.Get("Content-Type")) != "text/event-stream" {
+		return false
+	}
+	event, err := sse.NewDecoder(resp.Body, maxEndpoint).Next()
+	return err == nil && event.Type == "endpoint"
+}
+
+// endSession closes the session of a diagnostic handshake.
+func (t *netCarrier) endSession(ctx context.Context, req *request, session string) {
+	hr := (&http.Request{Method: http.MethodDelete, URL: t.url, Host: t.url.Host, Header: t.header(req)}).WithContext(ctx)
+	hr.Header.Set(mcp.HeaderSessionID, session)
+	hr.Header.Set(mcp.HeaderProtocolVersion, string(mcp.V20251125))
+	if resp, err := t.transport.RoundTrip(hr); err == nil {
+		_ = resp.Body.Close()
+	}
+}

@@ -1,0 +1,173 @@
+package streamable
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+// Tools with a right annotation, a wrong one, and none.
+const (
+	goodTool  = `{"name":"good","inputSchema":{"type":"object","properties":{"r":{"type":"string","x-mcp-header":"R"}}}}`
+	badTool   = `{"name":"bad","inputSchema":{"type":"object","properties":{"r":{"type":"number","x-mcp-header":"R"}}}}`
+	plainTool = `{"name":"plain","inputSchema":{"type":"object"}}`
+)
+
+func TestE42SameOriginRedirectsKeepTheRequest(t *testing.T) {
+	eachTransport(t, func(t *testing.T, opt Options) {
+		p := newScripted(t, func(n int, w http.ResponseWriter, g *got, _ *http.Request) {
+			if n == 0 {
+				w.Header().Set("Location", "/moved?x=1")
+				w.WriteHeader(308)
+				return
+			}
+			answer(w, g.msg.ID, `{}`)
+		})
+		cl := call(mcp.MethodToolsCall, `"name":"t"`)
+		cl.Authorization = "Bearer x"
+		mustDo(t, newClient(t, p.URL, opt), cl)
+		a, b := p.next(t), p.next(t)
+		if b.method != "POST" || b.path != "/moved?x=1" || string(a.body) != string(b.body) || b.header.Get("Authorization") != "Bearer x" {
+			t.Fatalf("%s %s %s", b.method, b.path, b.body)
+		}
+	})
+}
+
+func TestE41RetryAfterIsHonouredOnceForReadOnlyMethods(t *testing.T) {
+	for method, want := range map[string]int{mcp.MethodToolsList: 2, mcp.MethodToolsCall: 1} {
+		p := newScripted(t, func(_ int, w http.ResponseWriter, _ *got, _ *http.Request) {
+			w.Header().Set("Retry-After", "1")
+			w.WriteHeader(503)
+		})
+		c := newClient(t, p.URL, Options{})
+		_, err := c.Do(t.Context(), call(method, `"name":"t"`), nil)
+		if f, ok := err.(*upstream.Failure); !ok || f.Cause != upstream.Busy || f.RetryAfter != time.Second || len(p.seen) != want {
+			t.Errorf("%s: %v after %d requests", method, err, len(p.seen))
+		}
+	}
+}
+
+func TestRetryAfterValues(t *testing.T) {
+	now := time.Date(2026, 7, 28, 0, 0, 0, 0, time.UTC)
+	for v, want := range map[string]time.Duration{
+		"3": 3 * time.Second, " 3 ": 3 * time.Second, "-1": 0, "x": 0, "": 0, "99999999999": 0,
+		"Tue, 28 Jul 2026 00:00:07 GMT": 7 * time.Second, "Tue, 28 Jul 2020 00:00:07 GMT": 0,
+	} {
+		if got := retryAfter([]string{v}, now); got != want {
+			t.Errorf("%q: %v", v, got)
+		}
+	}
+	if retryAfter(nil, now) != 0 {
+		t.Error("no value")
+	}
+}
+
+func TestE39UnsupportedVersionIsSentAgainOnce(t *testing.T) {
+	for _, tc := range []struct {
+		name, supported string
+		drafts          upstream.Fallback
+		requests        int
+		version         string
+	}{
+		{"the very version just sent", `["2026-07-28"]`, nil, 2, "2026-07-28"},
+		{"a draft that is accepted", `["2025-11-25","DRAFT-2026-v1"]`, onlyDraft{}, 2, "DRAFT-2026-v1"},
+		{"nothing mutual", `["2025-11-25"]`, nil, 1, ""},
+		{"nothing at all", `null`, nil, 1, ""},
+	} {
+		eachTransport(t, func(t *testing.T, opt Options) {
+			opt.Fallback = tc.drafts
+			p := newScripted(t, func(n int, w http.ResponseWriter, g *got, _ *http.Request) {
+				if n == 0 {
+					refuseWith(w, g.msg.ID, 400, mcp.CodeUnsupportedVersion, `{"supported":`+tc.supported+`}`)
+					return
+				}
+				answer(w, g.msg.ID, `{}`)
+			})
+			ans := mustDo(t, newClient(t, p.URL, opt), call(mcp.MethodToolsCall, `"name":"t"`))
+			if len(p.seen) != tc.requests || (ans.Error == nil) != (tc.requests == 2) {
+				t.Fatalf("%s: %d requests, %+v", tc.name, len(p.seen), ans)
+			}
+			if tc.requests == 1 {
+				return
+			}
+			a, b := p.next(t), p.next(t)
+			inBody, _ := rawjson.Text(rawjson.Get(rawjson.Get(b.msg.Params, "_meta"), mcp.MetaProtocolVersion))
+			if a.msg.ID == b.msg.ID || b.header.Get("Mcp-Protocol-Version") != tc.version || inBody != tc.version {
+				t.Fatalf("%s: second request %v %s", tc.name, b.header, b.body)
+			}
+		})
+	}
+}
+
+func TestAnEndlessRefusalEnds(t *testing.T) {
+	for _, code := range []int{mcp.CodeUnsupportedVersion, mcp.CodeHeaderMismatch} {
+		p := newScripted(t, func(_ int, w http.ResponseWriter, g *got, _ *http.Request) {
+			refuseWith(w, g.msg.ID, 400, code, `{"supported":["2026-07-28"]}`)
+		})
+		ans := mustDo(t, newClient(t, p.URL, Options{}), call(mcp.MethodToolsCall, `"name":"é"`))
+		if ans.Error == nil || ans.Error.Code != code || len(p.seen) > 4 {
+			t.Fatalf("%d: %+v after %d requests", code, ans, len(p.seen))
+		}
+	}
+}
+
+// B-25: refresh to the last page, recompute, send once more under a new id.
+func TestB25HeaderMismatchRefreshesEveryPageAndSendsOnce(t *testing.T) {
+	eachTransport(t, func(t *testing.T, opt Options) {
+		p := newScripted(t, func(n int, w http.ResponseWriter, g *got, _ *http.Request) {
+			switch {
+			case g.msg.Method == mcp.MethodToolsList && rawjson.Get(g.msg.Params, "cursor") == nil:
+				answer(w, g.msg.ID, `{"tools":[`+plainTool+`],"nextCursor":""}`)
+			case g.msg.Method == mcp.MethodToolsList:
+				answer(w, g.msg.ID, `{"tools":[`+goodTool+`]}`)
+			case g.header.Get("Mcp-Param-R") != "eu":
+				refuseWith(w, g.msg.ID, 400, mcp.CodeHeaderMismatch, "null")
+			default:
+				answer(w, g.msg.ID, `{"content":[]}`)
+			}
+		})
+		c := newClient(t, p.URL, opt)
+		cl := call(mcp.MethodToolsCall, `"name":"good","arguments":{"r":"eu"}`)
+		cl.Params = []byte(strings.Replace(string(cl.Params), `"_meta":{`, `"_meta":{"progressToken":1,`, 1))
+		if ans := mustDo(t, c, cl); ans.Error != nil {
+			t.Fatal(ans.Error)
+		}
+		first, list := p.next(t), p.next(t)
+		if rawjson.Has(rawjson.Get(list.msg.Params, "_meta"), "progressToken") || !rawjson.Has(rawjson.Get(list.msg.Params, "_meta"), mcp.MetaClientCapabilities) {
+			t.Fatalf("refresh %s", list.body)
+		}
+		if page := p.next(t); string(rawjson.Get(page.msg.Params, "cursor")) != `""` {
+			t.Fatalf("second page %s", page.body)
+		}
+		if again := p.next(t); again.msg.ID == first.msg.ID || string(again.msg.Params) != string(first.msg.Params) {
+			t.Fatalf("resent %s", again.body)
+		}
+		mustDo(t, c, cl)
+		if g := p.next(t); g.header.Get("Mcp-Param-R") != "eu" {
+			t.Fatal("the schema was not remembered")
+		}
+		p.none(t)
+	})
+}
+
+func TestB23ACallToAnExcludedToolIsRefusedLocally(t *testing.T) {
+	p := newScripted(t, func(_ int, w http.ResponseWriter, g *got, _ *http.Request) {
+		answer(w, g.msg.ID, `{"tools":[`+badTool+`,`+goodTool+`]}`)
+	})
+	c := newClient(t, p.URL, Options{})
+	if ans := mustDo(t, c, call(mcp.MethodToolsList, "")); string(ans.Result) != `{"tools":[`+goodTool+`]}` {
+		t.Fatalf("list %s", ans.Result)
+	}
+	p.next(t)
+	ans := mustDo(t, c, call(mcp.MethodToolsCall, `"name":"bad"`))
+	if ans.Error == nil || ans.Error.Code != jsonrpc.CodeInvalidParams || !rawjson.Has(ans.Error.Data, "bridge") {
+		t.Fatalf("%+v", ans)
+	}
+	p.none(t)
+}

@@ -1,0 +1,113 @@
+package streamable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+// receiveRefusal reads a response whose status is not 200: a JSON-RPC error
+// where there is one (E-39), else a Failure by status (E-40, E-41).
+func (c *Client) receiveRefusal(ctx context.Context, req *request, x exchange) (*upstream.Answer, error) {
+	body, err := io.ReadAll(io.LimitReader(x, maxErrorBody))
+	if err != nil {
+		x.abort()
+		if f := upstream.Interrupted(ctx, true); f != nil {
+			return nil, f
+		}
+	}
+	f := c.byStatus(x, body)
+	msg, malformed := jsonrpc.Parse(body)
+	if err == nil {
+		release(x, malformed == nil && msg.ID == req.id && msg.Kind() == jsonrpc.Response)
+	}
+	if f.Cause == upstream.Unauthorized || f.Cause == upstream.Busy || f.Status < 300 {
+		return nil, f
+	}
+	if malformed == nil && msg.Error != nil {
+		if ans, ok := match(&msg, nil, req.id); ok {
+			return ans, nil
+		}
+	}
+	return nil, f
+}
+
+// maxSniffed is how much of a body is looked at for what it is, in bytes.
+const maxSniffed = 200
+
+// byStatus judges a status other than 200.
+func (c *Client) byStatus(x exchange, body []byte) *upstream.Failure {
+	status, origin := x.status(), c.opt.origin()
+	f := refused(status, "the upstream %s answered a request with HTTP %d", origin, status)
+	switch {
+	case status == 401 || status == 403:
+		f.Cause = upstream.Unauthorized
+		f.Challenge = x.values("Www-Authenticate")
+		f.Detail = "the upstream " + origin + " demands authorization (HTTP " + strconv.Itoa(status) + ")"
+	case status == 429 || status == 503:
+		f.Cause = upstream.Busy
+		f.RetryAfter = retryAfter(x.values("Retry-After"), time.Now())
+		f.Detail = "the upstream " + origin + " is busy (HTTP " + strconv.Itoa(status) + ")"
+	case status == 400 && strings.Contains(string(body[:min(len(body), maxSniffed)]), "HTTP request to an HTTPS server"):
+		f.Cause = upstream.TLS
+		f.Detail = "the port of the upstream " + origin + " speaks TLS; the URL should begin with https://"
+	case status == 400 || status == 404 || status == 405:
+		f.Cause = upstream.NotModern
+		f.Detail = "the upstream " + origin + " answered HTTP " + strconv.Itoa(status) +
+			" without a modern error: either the URL is wrong or the server does not speak MCP 2026-07-28"
+	case status >= 500:
+		f.Cause = upstream.ServerError
+		f.Detail = "the upstream " + origin + " failed with HTTP " + strconv.Itoa(status)
+	}
+	return f
+}
+
+// retryAfter reads a Retry-After value: seconds or an HTTP date. 0 means none.
+func retryAfter(values []string, now time.Time) time.Duration {
+	if len(values) == 0 {
+		return 0
+	}
+	v := strings.TrimSpace(values[0])
+	if n, err := strconv.ParseUint(v, 10, 31); err == nil {
+		return time.Duration(n) * time.Second
+	}
+	if t, err := http.ParseTime(v); err == nil {
+		return max(t.Sub(now), 0)
+	}
+	return 0
+}
+
+// lost makes the Failure of a response that broke off while it was read.
+func (c *Client) lost(ctx context.Context, status int, err error) *upstream.Failure {
+	if f := upstream.Interrupted(ctx, true); f != nil {
+		f.Status = status
+		return f
+	}
+	f := upstream.Fail(upstream.Lost, err, "the upstream %s ended the response before it was complete", c.opt.origin())
+	f.Status = status
+	if budget.Short(err) {
+		f.Cause = upstream.NoMemory
+		f.Detail = "the response of the upstream was not taken in: " + err.Error()
+	}
+	if errors.Is(err, errTooLarge) {
+		f.Cause = upstream.TooLarge
+		f.Detail = fmt.Sprintf("the response of the upstream %s exceeds %d bytes", c.opt.origin(), c.opt.MaxResponse)
+	}
+	return f
+}
+
+// refused makes the Failure of a response that is no MCP answer.
+func refused(status int, format string, args ...any) *upstream.Failure {
+	f := upstream.Fail(upstream.BadResponse, nil, format, args...)
+	f.Status = status
+	return f
+}
