@@ -98,7 +98,8 @@ func newService(ctx context.Context, cfg *config.Config, environ []string, log z
 		return nil, err
 	}
 	door, err := edge.Open(ctx, with.pages.before(mounts), edge.Options{
-		Listen: cfg.Listen, TLS: edge.Files(cfg.TLS), Proxies: proxies(cfg), StandardHTTP: standardHTTP(cfg), Log: log,
+		Listen: cfg.Listen, TLS: edge.Files(cfg.TLS), Proxies: proxies(cfg), StandardHTTP: standardHTTP(cfg),
+		Memory: with.memory, Log: log,
 	})
 	if err != nil {
 		mounts.Close()

@@ -19,6 +19,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/legacy/h1"
 	"github.com/mcpbridge/bridge/legacy/quiet"
 )
@@ -35,6 +36,8 @@ type Options struct {
 	Listen  string // HOST:PORT, or unix:PATH
 	TLS     Files
 	Proxies Proxies
+	// Memory is charged for connections, and for heads of requests until they are whole; nil: nothing is.
+	Memory *budget.Budget
 	// StandardHTTP has net/http serve plain connections, too.
 	StandardHTTP bool
 	Log          zerolog.Logger
@@ -48,6 +51,7 @@ type Edge struct {
 	addresses   *addresses
 	certificate *reloader // nil for plain HTTP
 	unused      unused
+	greedy      seldom
 }
 
 // Open opens the listener. Connections wait until Serve; an Edge that will not
@@ -68,12 +72,17 @@ func Open(ctx context.Context, handler http.Handler, opt Options) (*Edge, error)
 		return nil, err
 	}
 	begin := func(l net.Listener) net.Listener { return secured(&proxied{l, e.addresses, opt.Log}) }
+	e.crowd = newCrowd(socket, begin, handler, opt.Log)
+	ledger := e.newLedger(&opt)
 	if opt.StandardHTTP || e.certificate != nil {
 		e.server = h1.NewStandard(e.addresses, e.standard(opt.Log))
+		begin = func(l net.Listener) net.Listener {
+			return secured(ledger.Below(&proxied{l, e.addresses, opt.Log}, e.certificate != nil))
+		}
 	} else {
 		e.server = h1.New(e.addresses, e.standard(opt.Log))
 	}
-	e.crowd = newCrowd(socket, begin, handler, opt.Log)
+	e.server.Charge(ledger)
 	e.listener = begin(e.crowd)
 	return e, nil
 }
@@ -87,6 +96,7 @@ func (e *Edge) standard(log zerolog.Logger) *http.Server {
 		ConnContext:       quiet.ConnContext, // quiet streams give their goroutines up
 		ConnState:         e.unused.note,
 		Protocols:         new(http.Protocols),
+		HTTP2:             overHTTP2(),
 	}
 	s.Protocols.SetHTTP1(true)
 	s.Protocols.SetHTTP2(true)

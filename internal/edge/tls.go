@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"github.com/mcpbridge/bridge/internal/meter"
 )
 
 // Files name a listener's certificate chain and its private key, PEM. The zero
@@ -38,9 +40,12 @@ func newReloader(files Files, log zerolog.Logger) (*reloader, error) {
 // file changes, as renewals do.
 func (r *reloader) config() *tls.Config {
 	return &tls.Config{
-		MinVersion:     tls.VersionTLS12,
-		NextProtos:     []string{"h2", "http/1.1"},
-		GetCertificate: r.certificate,
+		MinVersion: tls.VersionTLS12,
+		NextProtos: []string{"h2", "http/1.1"},
+		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			meter.Inside(hello.Conn).Greeted()
+			return r.certificate(hello)
+		},
 	}
 }
 

@@ -6,12 +6,19 @@ import (
 	"net/http"
 	"runtime/debug"
 	"time"
+
+	"github.com/mcpbridge/bridge/internal/meter"
 )
 
 // serve is the connection's goroutine.
 func (cn *conn) serve() {
 	defer cn.leave()
 	cn.settle()
+	if !cn.tab.Hold(meter.LeanCost) {
+		_ = cn.receive(func() error { return cn.in.fill(time.Now().Add(lingering)) })
+		cn.turnAway()
+		return
+	}
 	for {
 		switch cn.next() {
 		case gone:
@@ -21,6 +28,9 @@ func (cn *conn) serve() {
 			return
 		case refused:
 			cn.refuse()
+			return
+		case greedy:
+			cn.turnAway()
 			return
 		}
 		if !cn.exchange() {
@@ -43,7 +53,9 @@ func (cn *conn) giveUp(early []byte) {
 // settle finds out what all requests of the connection have in common. The
 // address comes first: asking for it may read from the connection.
 func (cn *conn) settle() {
-	cn.head.remote = cn.nc.RemoteAddr().String()
+	from := cn.nc.RemoteAddr()
+	cn.head.remote = from.String()
+	cn.tab = cn.server.ledger.Open(from)
 	ctx := context.WithValue(context.Background(), http.ServerContextKey, cn.server.standard)
 	ctx = context.WithValue(ctx, http.LocalAddrContextKey, cn.nc.LocalAddr())
 	if f := cn.server.standard.ConnContext; f != nil {
@@ -193,10 +205,16 @@ const refusal = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=u
 	"a request has Content-Length or Transfer-Encoding, not both"
 
 // refuse answers a request of which nobody knows where it ends.
-func (cn *conn) refuse() {
+func (cn *conn) refuse() { cn.say(refusal) }
+
+// turnAway answers who holds too much.
+func (cn *conn) turnAway() { cn.say(meter.Refusal) }
+
+// say ends the connection with a response, whatever has come of a request.
+func (cn *conn) say(response string) {
 	cn.in.skip(cn.in.buffered())
-	cn.allowWrite(len(refusal))
-	if _, err := io.WriteString(cn.nc, refusal); err == nil {
+	cn.allowWrite(len(response))
+	if _, err := io.WriteString(cn.nc, response); err == nil {
 		cn.linger()
 	}
 }
@@ -223,7 +241,8 @@ func (cn *conn) handOver(early []byte) {
 	if early == nil {
 		early = append(early, cn.in.bytes()...)
 	}
-	ServeOne(cn.server.standard, cn.nc, early)
+	cn.server.pass(cn.nc, early, cn.tab)
+	cn.tab = nil
 }
 
 // takeAway makes the connection somebody else's: nobody reads from it any more,
@@ -241,5 +260,6 @@ func (cn *conn) leave() {
 	}
 	cn.in.stop()
 	cn.in.release()
+	cn.tab.Close()
 	cn.server.remove(cn)
 }

@@ -5,6 +5,8 @@ import (
 	"net"
 	"sync/atomic"
 	"time"
+
+	"github.com/mcpbridge/bridge/internal/meter"
 )
 
 // What a connection is busy with, as a shutdown sees it.
@@ -27,6 +29,7 @@ type conn struct {
 	served bool            // a request at least
 	stray  int             // line ends that may stand before the next head
 	given  bool            // nc is somebody else's
+	tab    *meter.Tab      // what the connection is charged for; nil: nothing
 	early  []byte          // a head that did not fit; nil: what was read is in the buffer
 	vec    net.Buffers
 	vecs   [3][]byte

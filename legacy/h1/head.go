@@ -253,5 +253,6 @@ const (
 	long                   // it does not fit
 	foreign                // it is net/http's
 	refused                // nobody may serve it
+	greedy                 // there is no memory for it
 	gone                   // there will be none
 )

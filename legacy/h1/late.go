@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/mcpbridge/bridge/internal/meter"
 )
 
 // lateBody bounds how long the body of a request may take that net/http serves,
@@ -14,6 +16,7 @@ type lateBody struct {
 	io.ReadCloser
 	from  *http.Request // net/http's
 	to    *http.Request // the handler's
+	conn  *meter.Conn   // nil: it is not charged
 	rc    *http.ResponseController
 	start time.Time
 
@@ -28,7 +31,8 @@ type lateHandler struct{ server *Server }
 
 // ServeHTTP implements http.Handler.
 func (h lateHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s := h.server
+	s, from := h.server, meter.From(r)
+	from.Begun(r.ProtoMajor)
 	if tooMany(w, r) {
 		return
 	}
@@ -43,7 +47,7 @@ func (h lateHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	own := *r // net/http looks at the body of r afterwards: whether the connection can be kept
-	b := &lateBody{ReadCloser: r.Body, from: r, to: &own, rc: http.NewResponseController(w), start: time.Now()}
+	b := &lateBody{ReadCloser: r.Body, from: r, to: &own, conn: from, rc: http.NewResponseController(w), start: time.Now()}
 	own.Body = b
 	b.extend(0)
 	s.watchBody(b)
@@ -69,6 +73,7 @@ func (s *Server) forgetBody(b *lateBody) {
 // Read implements io.Reader.
 func (b *lateBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
+	b.conn.Body(n)
 	if err == nil {
 		b.extend(n)
 	} else {

@@ -5,10 +5,12 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"github.com/mcpbridge/bridge/internal/meter"
 )
 
-// Bounds of a request's head. Until its connection is served nobody knows whom to
-// charge for it, and net/http makes of many small fields ten times their size.
+// Bounds of a request's head, of which net/http makes ten times the size when its fields are
+// many and small.
 const (
 	// MaxHead is how long a head may be, in bytes, give or take net/http's buffer.
 	MaxHead = 64 << 10
@@ -25,6 +27,9 @@ func (cn *conn) readOn(limit time.Time) verdict {
 		seen = max(len(b)-len("\n\r"), 0)
 		if len(b) == cap(b) {
 			b = append(make([]byte, 0, 2*cap(b)), b...)
+		}
+		if !cn.tab.Hold(meter.LeanCost + cap(b)) {
+			return greedy
 		}
 		n, err := cn.in.readPast(b[len(b):cap(b)], limit)
 		b = b[:len(b)+n]

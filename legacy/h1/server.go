@@ -35,6 +35,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/meter"
 	"github.com/mcpbridge/bridge/internal/roster"
 )
 
@@ -43,6 +44,7 @@ type Server struct {
 	handler  http.Handler
 	standard *http.Server
 	delegate bool // every connection goes to standard
+	ledger   *meter.Ledger
 
 	closing atomic.Bool
 
@@ -63,6 +65,7 @@ func New(handler http.Handler, standard *http.Server) *Server {
 		empty: make(chan struct{}),
 	}
 	standard.Handler = lateHandler{s}
+	watchHeads(standard)
 	if standard.MaxHeaderBytes <= 0 || standard.MaxHeaderBytes > MaxHead {
 		standard.MaxHeaderBytes = MaxHead
 	}
@@ -76,6 +79,10 @@ func NewStandard(handler http.Handler, standard *http.Server) *Server {
 	s.delegate = true
 	return s
 }
+
+// Charge has connections charged that are accepted from now on. Who has net/http serve those of
+// a listener puts TLS, if there is any, around the ledger's own. It is for before Serve.
+func (s *Server) Charge(l *meter.Ledger) { s.ledger = l }
 
 // Serve serves the listener's connections until it fails or the server ends:
 // then the error is http.ErrServerClosed. It closes the listener.
@@ -144,7 +151,7 @@ func (s *Server) deaf(l net.Listener) {
 // over and returns at once; early is not used afterwards.
 func (s *Server) ServeConn(nc net.Conn, early []byte) {
 	if s.delegate {
-		ServeOne(s.standard, nc, slices.Clone(early))
+		s.pass(nc, slices.Clone(early), nil)
 		return
 	}
 	cn := newConn(s, nc)
@@ -158,6 +165,14 @@ func (s *Server) ServeConn(nc net.Conn, early []byte) {
 		return
 	}
 	go cn.serve()
+}
+
+// pass has net/http serve one connection, as ServeOne does, charged on a tab, or on one of its own.
+func (s *Server) pass(nc net.Conn, early []byte, tab *meter.Tab) {
+	if len(early) > 0 {
+		nc = NewAhead(nc, early)
+	}
+	ServeOne(s.standard, s.ledger.Conn(nc, tab), nil)
 }
 
 func (s *Server) add(cn *conn) bool {

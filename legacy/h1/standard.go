@@ -1,9 +1,12 @@
 package h1
 
 import (
+	"context"
 	"io"
 	"net"
 	"net/http"
+
+	"github.com/mcpbridge/bridge/internal/meter"
 )
 
 // Ahead is a connection of which some bytes were read ahead.
@@ -27,14 +30,35 @@ func (a *Ahead) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Rest returns what is yet to be read before the connection's own bytes.
-func (a *Ahead) Rest() []byte { return a.early }
-
 // CloseWrite closes the sending half where that is possible. net/http does so
 // before it closes a connection with something unread.
 func (a *Ahead) CloseWrite() error {
 	if half, ok := a.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
+	}
+	return nil
+}
+
+// watchHeads has the connections that are charged told where heads end.
+func watchHeads(standard *http.Server) {
+	about, noted := standard.ConnContext, standard.ConnState
+	standard.ConnContext = func(ctx context.Context, nc net.Conn) context.Context {
+		if ctx = meter.Into(ctx, nc); about != nil {
+			ctx = about(ctx, meter.Inner(nc))
+		}
+		return ctx
+	}
+	standard.ConnState = func(nc net.Conn, state http.ConnState) {
+		if meter.Of(nc).Note(state); noted != nil {
+			noted(nc, state)
+		}
+	}
+}
+
+// Rest returns what is yet to be read of a connection of this package before its own bytes.
+func Rest(nc net.Conn) []byte {
+	if a, ok := meter.Inner(nc).(*Ahead); ok {
+		return a.early
 	}
 	return nil
 }

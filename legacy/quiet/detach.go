@@ -64,9 +64,7 @@ func detach(w http.ResponseWriter, r *http.Request) (sock park.Socket, early []b
 		early, _ = buf.Reader.Peek(n)
 		early = append([]byte(nil), early...)
 	}
-	if a, ok := hijacked.(*h1.Ahead); ok {
-		early = append(early, a.Rest()...)
-	}
+	early = append(early, h1.Rest(hijacked)...)
 	_ = hijacked.Close() // the socket stands
 	return sock, early, nil
 }

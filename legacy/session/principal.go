@@ -99,10 +99,7 @@ func (set *Set) party(principal string, r *http.Request) string {
 	if principal != "" && set.Vouched(r) {
 		return principal
 	}
-	if from := web.Address(r); from != "" {
-		return "address " + from // no principal is called so: it has a space
-	}
-	return ""
+	return web.Stranger(r.RemoteAddr)
 }
 
 // SamePrincipal compares two principals in constant time.

@@ -1,0 +1,54 @@
+package edge
+
+import (
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/mcpbridge/bridge/internal/logfield"
+	"github.com/mcpbridge/bridge/internal/meter"
+	"github.com/mcpbridge/bridge/legacy/web"
+)
+
+// Bounds of connections over HTTP/2. Each is what the process holds for a client that needs
+// to send next to nothing for it, so none is left to net/http: it would take frames of a
+// mebibyte, with a buffer of that size as soon as one is announced.
+const (
+	h2Streams      = 250
+	h2Frame        = 16 << 10 // the least that the protocol allows
+	h2Table        = 4 << 10  // of either direction's header fields
+	h2Connection   = 1 << 20  // of bodies, until a handler takes them
+	h2Stream       = 256 << 10
+	h2Silence      = 30 * time.Second // after which a client shows that it is there: in the middle of a head, or of a frame, it cannot
+	h2SilenceAfter = 15 * time.Second
+)
+
+func overHTTP2() *http.HTTP2Config {
+	return &http.HTTP2Config{
+		MaxConcurrentStreams:          h2Streams,
+		MaxReadFrameSize:              h2Frame,
+		MaxDecoderHeaderTableSize:     h2Table,
+		MaxEncoderHeaderTableSize:     h2Table,
+		MaxReceiveBufferPerConnection: h2Connection,
+		MaxReceiveBufferPerStream:     h2Stream,
+		SendPingTimeout:               h2Silence,
+		PingTimeout:                   h2SilenceAfter,
+	}
+}
+
+// newLedger has connections charged to the parties that their requests without credentials are of.
+// Trusted proxies, and whoever comes over a Unix socket, stand for many.
+func (e *Edge) newLedger(opt *Options) *meter.Ledger {
+	party := func(from net.Addr) string {
+		if from := from.String(); !e.addresses.trusted.Load().include(from) {
+			return web.Stranger(from)
+		}
+		return ""
+	}
+	return meter.New(opt.Memory, party, func(from net.Addr) {
+		e.greedy.say(func(before int) {
+			opt.Log.Warn().Str(logfield.Remote, from.String()).Int("before", before).
+				Msg("connections of this address hold too much of limits.memory: they are answered 503, or closed")
+		})
+	})
+}

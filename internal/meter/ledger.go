@@ -1,0 +1,105 @@
+// Package meter charges connections to whom they come from: for being open, and for heads
+// of requests that have begun and not ended. Nobody but an address can be charged for these,
+// since who sends a request is known when its head is there.
+//
+//	Ledger ◀── Tab (one connection) ◀── Conn, of net/http     connections of legacy/h1 have a Tab only
+//
+// The package knows no HTTP: whoever serves a connection says where heads end. It is charged
+// by the bytes that came, which below TLS is all there is to see.
+package meter
+
+import (
+	"net"
+	"sync"
+
+	"github.com/mcpbridge/bridge/internal/budget"
+)
+
+// Bounds of what is lent to an address that holds too much already: so many connections, and
+// for each so much. They may bring the answer that ends what it holds.
+const (
+	lentConnections = 64
+	lentBytes       = 192 << 10
+)
+
+// Ledger has the connections of all addresses. Its methods are safe for concurrent use. Those
+// of the nil Ledger charge nothing.
+type Ledger struct {
+	memory  *budget.Budget
+	party   func(from net.Addr) string
+	refused func(from net.Addr)
+
+	mu   sync.Mutex
+	open map[string]int // connections by party
+}
+
+// New returns a ledger; nil without a budget. party names who connections of an address are
+// charged to, "" for those who stand for many, to whom all is lent while there is any.
+// refused is told of every refusal.
+func New(memory *budget.Budget, party func(net.Addr) string, refused func(net.Addr)) *Ledger {
+	if memory == nil {
+		return nil
+	}
+	return &Ledger{memory: memory, party: party, refused: refused, open: make(map[string]int)}
+}
+
+// Open begins the tab of a connection, which is to be closed.
+func (l *Ledger) Open(from net.Addr) *Tab {
+	if l == nil {
+		return nil
+	}
+	t := &Tab{ledger: l, from: from, party: l.party(from)}
+	t.hold = budget.On(l.memory.Guest(t.party))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open[t.party]++
+	t.lent = t.party == "" || l.open[t.party] <= lentConnections
+	return t
+}
+
+// Tab is what one connection is charged for. Its owner guards it. The methods of the nil Tab
+// do nothing.
+type Tab struct {
+	ledger *Ledger
+	from   net.Addr
+	party  string
+	lent   bool // it is one of the first of its address
+	bytes  int
+	hold   budget.Hold
+	closed bool
+}
+
+// Hold charges for so many bytes in the place of what was charged until now. It reports
+// false, and changes nothing, when that is too much.
+func (t *Tab) Hold(bytes int) bool {
+	if t == nil || t.closed || bytes == t.bytes {
+		return true
+	}
+	var err error
+	if t.lent && bytes > t.bytes && (t.party == "" || bytes <= lentBytes) {
+		err = t.hold.Borrow(bytes - t.bytes)
+	} else {
+		err = t.hold.Set(bytes)
+	}
+	if err != nil {
+		t.ledger.refused(t.from)
+		return false
+	}
+	t.bytes = bytes
+	return true
+}
+
+// Close gives everything back. It is idempotent.
+func (t *Tab) Close() {
+	if t == nil || t.closed {
+		return
+	}
+	t.closed = true
+	t.hold.Release()
+	l := t.ledger
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open[t.party]--; l.open[t.party] == 0 {
+		delete(l.open, t.party)
+	}
+}

@@ -1,0 +1,174 @@
+package meter
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/bridge/internal/budget"
+)
+
+const mib = 1 << 20
+
+// host is a party of its own for each address.
+func host(from net.Addr) string { return from.String() }
+
+type address string
+
+func (a address) Network() string { return "test" }
+func (a address) String() string  { return string(a) }
+
+// fed is a connection from which texts are read, one at a time.
+type fed struct {
+	net.Conn
+	from    address
+	texts   []string
+	written strings.Builder
+}
+
+func (f *fed) Read(p []byte) (int, error) {
+	if len(f.texts) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, f.texts[0])
+	f.texts = f.texts[1:]
+	return n, nil
+}
+
+func (f *fed) Write(p []byte) (int, error)     { return f.written.Write(p) }
+func (f *fed) Close() error                    { return nil }
+func (f *fed) RemoteAddr() net.Addr            { return f.from }
+func (f *fed) SetReadDeadline(time.Time) error { return nil }
+
+func read(t *testing.T, c *Conn, text string) {
+	t.Helper()
+	f, _ := c.Conn.(*fed)
+	f.texts = append(f.texts, text)
+	if _, err := c.Read(make([]byte, len(text))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func conn(l *Ledger, from string) *Conn { return Of(l.Conn(&fed{from: address(from)}, nil)) }
+
+func TestOverHTTP1BytesCountWhileAHeadIsRead(t *testing.T) {
+	memory := budget.New(64 * mib)
+	c := conn(New(memory, host, nil), "a")
+	charged := func(what string, want int) {
+		t.Helper()
+		if got := int(memory.Used()); got != want {
+			t.Errorf("%s: %d bytes are charged, want %d", what, got, want)
+		}
+	}
+	text := strings.Repeat("x", 4<<10)
+	read(t, c, "GET")
+	charged("a small head", httpCost)
+	read(t, c, text)
+	charged("a head", httpCost+fieldsMost)
+	for range 30 {
+		read(t, c, text)
+	}
+	charged("more than a head may have", httpCost+headFactor*headMost)
+	c.Begun(1)
+	charged("a handler runs", httpCost)
+	read(t, c, text)
+	charged("a body", httpCost)
+	c.Note(http.StateIdle)
+	read(t, c, text)
+	charged("the next head", httpCost+fieldsMost)
+	c.Note(http.StateHijacked)
+	read(t, c, text)
+	charged("no HTTP any more", httpCost)
+	_ = c.Close()
+	_ = c.Close()
+	charged("closed", 0)
+}
+
+func TestOverHTTP2BodiesAndTheFramesOfALongTimeAreNoHeads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := budget.New(64 * mib)
+		c := conn(New(memory, host, nil), "a")
+		read(t, c, "PRI")
+		c.Begun(2)
+		text := strings.Repeat("x", 8<<10)
+		read(t, c, text)
+		if got := int(memory.Used()); got < h2Cost+fieldsMost {
+			t.Errorf("what may be a head is charged with %d bytes", got)
+		}
+		c.Body(len(text))
+		if got := int(memory.Used()); got != h2Cost {
+			t.Errorf("what was a body is charged with %d bytes", got-h2Cost)
+		}
+		for range 120 { // a stream for which a client tells how much it may be sent
+			time.Sleep(headWindow / 30)
+			read(t, c, text[:20])
+		}
+		if got := int(memory.Used()); got > h2Cost+fieldFactor*60*20 {
+			t.Errorf("other frames are charged with %d bytes", got-h2Cost)
+		}
+		_ = c.Close()
+	})
+}
+
+func TestTheFirstConnectionsOfAnAddressAreLent(t *testing.T) {
+	memory, refused := budget.New(8*mib), 0
+	l := New(memory, host, func(net.Addr) { refused++ })
+	memory.Guest("a").Charge(5 * mib) // more than it may have
+	for range lentConnections {
+		if !l.Open(address("a")).Hold(LeanCost) {
+			t.Fatal("one of the first is refused")
+		}
+	}
+	tab := l.Open(address("a"))
+	if tab.Hold(LeanCost) || refused != 1 {
+		t.Errorf("one more is let in; %d refusals are told", refused)
+	}
+	tab.Close()
+	if !l.Open(address("b")).Hold(LeanCost) {
+		t.Error("another address is refused")
+	}
+	if first := l.Open(address("c")); first.Hold(LeanCost + 4*mib) {
+		t.Error("more is lent than one connection may have")
+	}
+}
+
+func TestWhoIsRefusedIsTold(t *testing.T) {
+	memory := budget.New(mib)
+	l := New(memory, host, func(net.Addr) {})
+	memory.Guest("a").Charge(mib)
+	c := conn(l, "a")
+	f, _ := c.Conn.(*fed)
+	f.texts = []string{"GET / HTTP/1.1\r\n"}
+	_, err := c.Read(make([]byte, 100))
+	if !errors.Is(err, errRefused) || f.written.String() != Refusal {
+		t.Errorf("%v, and the client reads %q", err, f.written.String())
+	}
+	head, body, _ := strings.Cut(Refusal, "\r\n\r\n")
+	if !strings.Contains(head, "Content-Length: 74") || len(body) != 74 {
+		t.Errorf("the refusal has %d bytes", len(body))
+	}
+	below := &fed{from: "a", texts: []string{"x"}}
+	_, err = (&Conn{Conn: below, ledger: l, secure: true, cost: tlsCost}).Read(make([]byte, 1))
+	if !errors.Is(err, errRefused) || below.written.Len() > 0 {
+		t.Errorf("below TLS: %v, and %q is written", err, below.written.String())
+	}
+}
+
+func TestWithoutALedgerNothingIsCharged(t *testing.T) {
+	l := New(nil, host, nil)
+	f := &fed{}
+	if l != nil || l.Conn(f, nil) != net.Conn(f) || !l.Open(address("a")).Hold(1<<40) {
+		t.Error("something is charged")
+	}
+	l.Open(address("a")).Close()
+	c := Of(f)
+	c.Begun(1)
+	c.Body(1)
+	c.Greeted()
+	c.Note(http.StateIdle)
+}
