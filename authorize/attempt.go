@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/mcpbridge/bridge/internal/clip"
 )
 
 // attempt is one endeavour of this process to get credentials that the server
@@ -156,7 +158,7 @@ func (t *attempt) hopeless(at *place) error {
 		return failf(nil, "%s refuses the token that %s gave for it a moment ago; its operator should know", t.agent.opt.host(), hostOf(l.Issuer))
 	case covers(l.Requested, t.scopes(at)):
 		return failf(nil, "%s wants rights (%s) that %s was asked for and did not give; you may not have them", t.agent.opt.host(),
-			clip(strings.Join(t.asked.scopes, " ")), hostOf(l.Issuer))
+			clip.Line(strings.Join(t.asked.scopes, " ")), hostOf(l.Issuer))
 	}
 	return nil
 }

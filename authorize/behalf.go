@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"github.com/mcpbridge/bridge/internal/clip"
 	"github.com/mcpbridge/bridge/internal/ttlcache"
 )
 
@@ -118,7 +119,7 @@ func (e *Exchanger) exchange(ctx context.Context, subject string) (*Login, error
 		return nil, refusedToken(at.meta.Issuer, err)
 	}
 	if kind := token.Type(); kind != "Bearer" {
-		return nil, failf(nil, "the authorization server %s gave a token of type %s, which the bridge cannot use", hostOf(at.meta.Issuer), clip(kind))
+		return nil, failf(nil, "the authorization server %s gave a token of type %s, which the bridge cannot use", hostOf(at.meta.Issuer), clip.Line(kind))
 	}
 	return a.take(a.own(at, &c, scopes), token)
 }

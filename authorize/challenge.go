@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"github.com/mcpbridge/bridge/internal/clip"
 )
 
 // Refusal is a response with which the server refused a request's credentials.
@@ -50,7 +52,7 @@ func (c *challenge) merge(one oauthex.Challenge) {
 		c.metadata = one.Params["resource_metadata"]
 	}
 	if c.scopes == nil && one.Params["scope"] != "" {
-		c.scopes = strings.Fields(clean(one.Params["scope"]))
+		c.scopes = strings.Fields(clip.Printable(one.Params["scope"]))
 	}
 	if c.code == "" {
 		c.code = one.Params["error"]

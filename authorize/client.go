@@ -12,6 +12,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 	"golang.org/x/oauth2"
+
+	"github.com/mcpbridge/bridge/internal/clip"
 )
 
 // client is what an authorization server knows the bridge by.
@@ -125,7 +127,7 @@ func (a *Agent) register(ctx context.Context, at *place, redirects []string) (cl
 	}
 	if got.TokenEndpointAuthMethod != "" && !slices.Contains(registrableMethods, got.TokenEndpointAuthMethod) {
 		return client{}, failf(nil, "the authorization server %s registered the bridge to prove itself by %s, which it cannot; ask its operator for a client id, and set it as auth.client-id",
-			hostOf(at.meta.Issuer), clip(got.TokenEndpointAuthMethod))
+			hostOf(at.meta.Issuer), clip.Line(got.TokenEndpointAuthMethod))
 	}
 	return client{
 		ID: got.ClientID, Secret: got.ClientSecret, Method: cmp.Or(got.TokenEndpointAuthMethod, method),

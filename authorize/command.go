@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/oauth2"
 
+	"github.com/mcpbridge/bridge/internal/clip"
 	"github.com/mcpbridge/bridge/internal/wellknown"
 )
 
@@ -77,7 +78,7 @@ func (a *Agent) SignOut(ctx context.Context) (bool, error) {
 	}
 	defer unlock()
 	l, err := a.store.load()
-	files, _ := a.store.names(key(a.opt.Server), loginFile) // what is wrong with the place, remove tells
+	files, _ := a.store.Names(key(a.opt.Server), loginFile) // what is wrong with the place, remove tells
 	had := l != nil || err != nil || len(files) > 0         // one that cannot be read is one
 	var untold error
 	if err == nil && l != nil {
@@ -128,7 +129,7 @@ func (a *Agent) revoke(ctx context.Context, l *Login) error {
 
 // untold words that a login goes on at its authorization server.
 func untold(l *Login, cause string) error {
-	return passing(nil, "%s could not be told (%s): there the login lasts until it expires, or until you end it in your account", hostOf(l.Issuer), clip(cause))
+	return passing(nil, "%s could not be told (%s): there the login lasts until it expires, or until you end it in your account", hostOf(l.Issuer), clip.Line(cause))
 }
 
 // Note keeps what a program learnt of the server, for its next start. It is no
@@ -137,7 +138,7 @@ func (a *Agent) Note(name string, content []byte) error {
 	if err := a.ctx.Err(); err != nil {
 		return err
 	}
-	return a.store.replace(key(a.opt.Server)+"."+name+noteFile, content)
+	return a.store.Replace(key(a.opt.Server)+"."+name+noteFile, content)
 }
 
 // Noted returns what was kept by Note, nil without that.

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/oauth2"
 
+	"github.com/mcpbridge/bridge/internal/clip"
 	"github.com/mcpbridge/bridge/internal/wellknown"
 )
 
@@ -35,12 +36,12 @@ func (t *attempt) leadDevice(ctx context.Context, at *place) error {
 		return refusedToken(at.meta.Issuer, err)
 	}
 	if err := wellknown.Secure(code.VerificationURI); err != nil {
-		return failf(err, "%s names an address to sign in at that is not safe: %s", hostOf(at.meta.Issuer), clip(err.Error()))
+		return failf(err, "%s names an address to sign in at that is not safe: %s", hostOf(at.meta.Issuer), clip.Line(err.Error()))
 	}
 	code.VerificationURI = plain(code.VerificationURI)
 	code.Interval = max(0, min(code.Interval, int64(signInLife/time.Second))) // 0 is the protocol's own
-	t.show(Pending{URL: code.VerificationURI, Code: clip(code.UserCode)})
-	a.opt.Log.Warn().Str("url", code.VerificationURI).Str("code", clip(code.UserCode)).Msg("sign in: open this address on any device and enter the code")
+	t.show(Pending{URL: code.VerificationURI, Code: clip.Line(code.UserCode)})
+	a.opt.Log.Warn().Str("url", code.VerificationURI).Str("code", clip.Line(code.UserCode)).Msg("sign in: open this address on any device and enter the code")
 	token, err := entered(a.speaking(ctx), &request, code, options)
 	a.tell(StepToken, err)
 	switch {

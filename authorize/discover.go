@@ -11,6 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
+	"github.com/mcpbridge/bridge/internal/clip"
 	"github.com/mcpbridge/bridge/internal/wellknown"
 )
 
@@ -50,7 +51,7 @@ func (a *Agent) search(ctx context.Context, c *challenge) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &place{resource: resource.Resource, scopes: strings.Fields(clean(strings.Join(resource.ScopesSupported, " "))), meta: meta}
+	p := &place{resource: resource.Resource, scopes: strings.Fields(clip.Printable(strings.Join(resource.ScopesSupported, " "))), meta: meta}
 	if a.opt.Resource != "" && a.opt.Resource != OmitResource {
 		p.resource = a.opt.Resource
 	}
@@ -62,7 +63,7 @@ func (a *Agent) search(ctx context.Context, c *challenge) (*place, error) {
 func (a *Agent) choose(offered []string) (string, error) {
 	if a.opt.Issuer != "" {
 		if len(offered) > 0 && !slices.Contains(offered, a.opt.Issuer) {
-			return "", failf(nil, "%s takes no tokens of auth.issuer %s; it names %s", a.opt.host(), a.opt.Issuer, clip(strings.Join(offered, ", ")))
+			return "", failf(nil, "%s takes no tokens of auth.issuer %s; it names %s", a.opt.host(), a.opt.Issuer, clip.Line(strings.Join(offered, ", ")))
 		}
 		return a.opt.Issuer, nil
 	}
@@ -81,7 +82,7 @@ func (a *Agent) choose(offered []string) (string, error) {
 func (a *Agent) resource(ctx context.Context, named string) (*oauthex.ProtectedResourceMetadata, error) {
 	for _, at := range wellknown.ResourcePlaces(named, a.opt.Server) {
 		if err := wellknown.From(a.opt.Server, at); err != nil {
-			return nil, failf(err, "%s says that its metadata are at an address that is not safe: %s", a.opt.host(), clip(err.Error()))
+			return nil, failf(err, "%s says that its metadata are at an address that is not safe: %s", a.opt.host(), clip.Line(err.Error()))
 		}
 		var found oauthex.ProtectedResourceMetadata
 		status, err := wellknown.Fetch(ctx, a.opt.Resources, at, &found)
@@ -89,11 +90,11 @@ func (a *Agent) resource(ctx context.Context, named string) (*oauthex.ProtectedR
 		case status >= 400 && status < 500:
 			continue
 		case err != nil:
-			return nil, passing(err, "the sign-in metadata of %s cannot be read: %s", a.opt.host(), clip(wellknown.Reason(err)))
+			return nil, passing(err, "the sign-in metadata of %s cannot be read: %s", a.opt.host(), clip.Line(wellknown.Reason(err)))
 		case found.Resource == "":
 			return nil, failf(nil, "the sign-in metadata of %s do not say for which resource they are: the sign-in was stopped; its operator should know", a.opt.host())
 		case !wellknown.Names(found.Resource, a.opt.Server):
-			return nil, failf(nil, "%s says that it is %q: the sign-in was stopped, since a token for that name may be meant for somebody else. If you trust it, connect to that address instead", a.opt.host(), clip(found.Resource))
+			return nil, failf(nil, "%s says that it is %q: the sign-in was stopped, since a token for that name may be meant for somebody else. If you trust it, connect to that address instead", a.opt.host(), clip.Line(found.Resource))
 		}
 		return &found, nil
 	}
@@ -112,10 +113,10 @@ func (a *Agent) rootIssuer() *oauthex.ProtectedResourceMetadata {
 // issuer reads and judges the metadata of an authorization server.
 func (a *Agent) issuer(ctx context.Context, issuer string) (*metadata, error) {
 	if err := wellknown.From(a.opt.Server, issuer); err != nil && issuer != a.opt.Issuer && issuer != a.opt.IDP.Issuer {
-		return nil, failf(err, "%s sends you to sign in at an address that is not safe: %s", a.opt.host(), clip(err.Error()))
+		return nil, failf(err, "%s sends you to sign in at an address that is not safe: %s", a.opt.host(), clip.Line(err.Error()))
 	}
-	if clean(issuer) != issuer {
-		return nil, failf(nil, "%s sends you to sign in at an address that is none: %s", a.opt.host(), clip(issuer))
+	if clip.Printable(issuer) != issuer {
+		return nil, failf(nil, "%s sends you to sign in at an address that is none: %s", a.opt.host(), clip.Line(issuer))
 	}
 	for _, at := range wellknown.IssuerPlaces(issuer) {
 		read := a.readIssuer
@@ -130,7 +131,7 @@ func (a *Agent) issuer(ctx context.Context, issuer string) (*metadata, error) {
 			return found, err
 		}
 	}
-	return nil, failf(nil, "no authorization server answers at %s; the operator of %s should look at its metadata", clip(issuer), a.opt.host())
+	return nil, failf(nil, "no authorization server answers at %s; the operator of %s should look at its metadata", clip.Line(issuer), a.opt.host())
 }
 
 // safe refuses metadata that lead to where nothing should be entrusted to, and makes
@@ -141,7 +142,7 @@ func (m *metadata) safe(issuer string) error {
 	}
 	for _, address := range []*string{&m.AuthorizationEndpoint, &m.TokenEndpoint, &m.RegistrationEndpoint, &m.DeviceEndpoint} {
 		if err := wellknown.From(issuer, *address); err != nil {
-			return failf(err, "the authorization server %s cannot be used: one of its addresses is not safe: %s", hostOf(issuer), clip(err.Error()))
+			return failf(err, "the authorization server %s cannot be used: one of its addresses is not safe: %s", hostOf(issuer), clip.Line(err.Error()))
 		}
 		*address = plain(*address)
 	}
@@ -155,12 +156,12 @@ func (a *Agent) readIssuer(ctx context.Context, at, issuer string) (*metadata, e
 	meta, err := oauthex.GetAuthServerMeta(ctx, at, issuer, a.through(seen))
 	switch {
 	case err != nil && (seen.status == 0 || seen.status >= 500):
-		return nil, passing(err, "the authorization server %s cannot be asked: %s", hostOf(issuer), clip(wellknown.Reason(err)))
+		return nil, passing(err, "the authorization server %s cannot be asked: %s", hostOf(issuer), clip.Line(wellknown.Reason(err)))
 	case err != nil:
 		if seen.unlisted() != nil {
 			return nil, unlistedPKCE(issuer)
 		}
-		return nil, failf(err, "the authorization server %s cannot be used: %s", hostOf(issuer), clip(err.Error()))
+		return nil, failf(err, "the authorization server %s cannot be used: %s", hostOf(issuer), clip.Line(err.Error()))
 	case meta == nil:
 		return nil, nil
 	}
@@ -187,9 +188,9 @@ func (a *Agent) readPlainIssuer(ctx context.Context, at, issuer string) (*metada
 	case status >= 400 && status < 500:
 		return nil, nil
 	case err != nil:
-		return nil, passing(err, "the authorization server %s cannot be asked: %s", hostOf(issuer), clip(wellknown.Reason(err)))
+		return nil, passing(err, "the authorization server %s cannot be asked: %s", hostOf(issuer), clip.Line(wellknown.Reason(err)))
 	case found.Issuer != issuer:
-		return nil, failf(nil, "the authorization server %s cannot be used: its metadata name another issuer, %s", hostOf(issuer), clip(found.Issuer))
+		return nil, failf(nil, "the authorization server %s cannot be used: its metadata name another issuer, %s", hostOf(issuer), clip.Line(found.Issuer))
 	case wellknown.Secure(found.TokenEndpoint) != nil:
 		return nil, failf(nil, "the authorization server %s has no safe token endpoint", hostOf(issuer))
 	}

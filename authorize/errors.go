@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"strings"
 
 	"golang.org/x/oauth2"
 
+	"github.com/mcpbridge/bridge/internal/clip"
 	"github.com/mcpbridge/bridge/internal/wellknown"
 )
 
@@ -61,28 +61,6 @@ func passing(err error, format string, args ...any) *Failure {
 	return f
 }
 
-// clean takes out of text of a peer what a terminal would obey.
-func clean(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
-			return -1
-		}
-		return r
-	}, text)
-}
-
-// maxQuote bounds peer-controlled text in messages, in bytes.
-const maxQuote = 200
-
-// clip makes text of a peer fit for one line of a message.
-func clip(text string) string {
-	text = clean(text)
-	if len(text) > maxQuote {
-		text = strings.ToValidUTF8(text[:maxQuote], "") + "…"
-	}
-	return text
-}
-
 // codeOf returns the error code of an authorization server's answer (RFC 6749,
 // 5.2), "" where err is none.
 func codeOf(err error) string {
@@ -107,13 +85,13 @@ func refusedToken(issuer string, err error) *Failure {
 	case !ok && !unreached(err):
 		return passing(err, "the authorization server %s answered the request for a token with something else; nothing was lost, try again later, and tell its operator if it goes on", hostOf(issuer))
 	case !ok:
-		return passing(err, "the authorization server %s cannot be reached (%s); nothing was lost, try again later", hostOf(issuer), clip(wellknown.Reason(err)))
+		return passing(err, "the authorization server %s cannot be reached (%s); nothing was lost, try again later", hostOf(issuer), clip.Line(wellknown.Reason(err)))
 	case refused.ErrorCode == "" && refused.Response != nil && refused.Response.StatusCode >= 500:
 		return passing(err, "the authorization server %s has a problem (HTTP %d); nothing was lost, try again later", hostOf(issuer), refused.Response.StatusCode)
 	case refused.ErrorCode == "" && refused.Response != nil:
 		return failf(err, "the authorization server %s refused (HTTP %d)", hostOf(issuer), refused.Response.StatusCode)
 	case refused.ErrorCode == "temporarily_unavailable" || refused.ErrorCode == "server_error":
-		return passing(err, "the authorization server %s has a problem (%s); nothing was lost, try again later", hostOf(issuer), clip(refused.ErrorCode))
+		return passing(err, "the authorization server %s has a problem (%s); nothing was lost, try again later", hostOf(issuer), clip.Line(refused.ErrorCode))
 	}
 	return failf(err, "the authorization server %s refused: %s", hostOf(issuer), quote(refused.ErrorCode, refused.ErrorDescription))
 }
@@ -127,7 +105,7 @@ func unreached(err error) bool {
 // quote joins an error code and its description.
 func quote(code, description string) string {
 	if description == "" {
-		return clip(code)
+		return clip.Line(code)
 	}
-	return clip(code) + " (" + clip(description) + ")"
+	return clip.Line(code) + " (" + clip.Line(description) + ")"
 }

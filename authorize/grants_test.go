@@ -8,18 +8,13 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/internal/peers/issuer"
 	"github.com/mcpbridge/bridge/internal/wellknown"
@@ -154,119 +149,6 @@ func TestVendorsParameters(t *testing.T) {
 	}
 }
 
-// ring is a keyring for tests.
-type ring struct {
-	value string
-	err   error
-}
-
-func (r *ring) Get() (string, error) {
-	if r.err == nil && r.value == "" {
-		return "", ErrNoKey
-	}
-	return r.value, r.err
-}
-
-func (r *ring) Set(value string) error { r.value = value; return r.err }
-
-func TestLoginsAreSealed(t *testing.T) {
-	i := issuer.New(t)
-	keys := &ring{}
-	a := newAgent(t, i, func(o *Options) { o.Store, o.Keys = "auto", keys })
-	if err := call(t, a); err != nil {
-		t.Fatal(err)
-	}
-	list, err := List(a.opt.Dir)
-	if err != nil || len(list) != 1 || !list[0].Sealed {
-		t.Fatalf("kept %+v %v", list, err)
-	}
-	text, err := os.ReadFile(list[0].File)
-	if err != nil || strings.Contains(string(text), a.login.Load().Access) || strings.Contains(string(text), a.login.Load().Refresh) {
-		t.Error("the file shows the tokens", err)
-	}
-	again := newAgent(t, i, func(o *Options) { o.Store, o.Keys, o.Dir = "keyring", keys, a.opt.Dir })
-	if err := call(t, again); err != nil || i.Get(&i.Tabs) != 1 {
-		t.Errorf("after a restart: %v, %d tabs", err, i.Tabs)
-	}
-
-	locked := newAgent(t, i, func(o *Options) { o.Store, o.Keys, o.Dir = "auto", &ring{err: errors.New("it is locked")}, a.opt.Dir })
-	if err := call(t, locked); err == nil || !strings.Contains(err.Error(), "Unlock the keyring") || i.Get(&i.Tabs) != 1 {
-		t.Errorf("with the keyring locked: %v, %d tabs", err, i.Tabs)
-	}
-}
-
-// Who does what the message says goes on without a restart.
-func TestAKeyringThatIsUnlockedLater(t *testing.T) {
-	i, keys := issuer.New(t), &ring{}
-	a := newAgent(t, i, func(o *Options) { o.Store, o.Keys = "auto", keys })
-	if err := call(t, a); err != nil {
-		t.Fatal(err)
-	}
-	keys.err = errors.New("it is locked")
-	later := newAgent(t, i, func(o *Options) { o.Store, o.Keys, o.Dir = "auto", keys, a.opt.Dir })
-	if err := call(t, later); err == nil || !strings.Contains(err.Error(), "(it is locked). Unlock the keyring") {
-		t.Fatalf("told %v", err)
-	}
-	keys.err = nil
-	later.store.asked = time.Now().Add(-unsealEvery)
-	if err := call(t, later); err != nil || i.Get(&i.Tabs) != 1 {
-		t.Errorf("once it was unlocked: %v; %d tabs", err, i.Tabs)
-	}
-}
-
-// First sign-ins at several servers make one key: another one would make what the others
-// have kept unreadable.
-func TestOneKeyForAll(t *testing.T) {
-	keys, dir := &sharedRing{}, t.TempDir()
-	var all [10]*store
-	var wg sync.WaitGroup
-	for n := range all {
-		all[n] = &store{dir: dir, mode: "auto", server: fmt.Sprintf("https://%d.example.com", n), ring: keys, log: zerolog.Nop()}
-		wg.Go(func() {
-			if err := all[n].write("login", "login", struct{}{}, "hush"); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	if n := keys.set.Load(); n != 1 {
-		t.Errorf("%d keys were made", n)
-	}
-}
-
-// sharedRing is a keyring for several processes.
-type sharedRing struct {
-	mu  sync.Mutex
-	in  ring
-	set atomic.Int32
-}
-
-func (r *sharedRing) Get() (string, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.in.Get()
-}
-
-func (r *sharedRing) Set(value string) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.set.Add(1)
-	return r.in.Set(value)
-}
-
-func TestWithoutKeyring(t *testing.T) {
-	i := issuer.New(t)
-	none := &ring{err: errors.New("no Secret Service")}
-	a := newAgent(t, i, func(o *Options) { o.Store, o.Keys = "auto", none })
-	if err := call(t, a); err != nil {
-		t.Fatal(err)
-	}
-	strict := newAgent(t, i, func(o *Options) { o.Store, o.Keys = "keyring", none })
-	if err := call(t, strict); err == nil || !strings.Contains(err.Error(), "set auth.store to file") {
-		t.Errorf("told %v", err)
-	}
-}
-
 // Nothing that a program says holds what nobody may see.
 func TestSecretsStayInside(t *testing.T) {
 	i := issuer.New(t)
@@ -326,7 +208,7 @@ func TestALateSignInIsForgotten(t *testing.T) {
 	if err := a.store.keepPending(&pending{Began: time.Now(), pendingSecrets: pendingSecrets{State: "new"}}); err != nil {
 		t.Fatal(err)
 	}
-	if names, _ := a.store.names("", pendingFile); len(names) != 1 {
+	if names, _ := a.store.Names("", pendingFile); len(names) != 1 {
 		t.Errorf("kept are %v", names)
 	}
 }

@@ -150,15 +150,15 @@ func (t *attempt) browse(p *pending) bool {
 		return false
 	}
 	stamp, name := key(a.opt.Server)+openedFile, a.store.pendingName(p.State)
-	if info, err := os.Stat(a.store.path(stamp)); err == nil && lately(info.ModTime(), tabEvery) {
-		last, err := os.ReadFile(a.store.path(stamp))
+	if info, err := os.Stat(a.store.Path(stamp)); err == nil && lately(info.ModTime(), tabEvery) {
+		last, err := os.ReadFile(a.store.Path(stamp))
 		return err == nil && string(last) == name // else it was another page, which has had its answer
 	}
-	if err := a.store.replace(stamp, []byte(name)); err != nil {
+	if err := a.store.Replace(stamp, []byte(name)); err != nil {
 		return false // else nothing would keep tabs from being opened again and again
 	}
 	if err := browser.Open(a.opt.Browser, p.URL); err != nil {
-		_ = os.Remove(a.store.path(stamp)) // no tab was opened: whoever can may do so
+		_ = os.Remove(a.store.Path(stamp)) // no tab was opened: whoever can may do so
 		a.opt.Log.Warn().Err(err).Str("url", p.URL).Msg("the browser cannot be opened (auth.browser): open this address to sign in")
 		return false
 	}

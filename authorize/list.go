@@ -2,13 +2,14 @@ package authorize
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
 	"runtime"
 	"slices"
 	"time"
+
+	"github.com/mcpbridge/bridge/authorize/sealed"
 )
 
 // Entry is one kept login, as far as it can be told without its secrets.
@@ -25,23 +26,19 @@ type Entry struct {
 
 // List returns the logins that are kept in a directory, by server.
 func List(dir string) ([]Entry, error) {
-	s := &store{dir: dir, mode: "file"}
-	names, err := s.names("", loginFile)
+	s := sealed.Existing(dir)
+	names, err := s.Names("", loginFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	var found []Entry
 	for _, name := range names {
 		var l Login
-		if err := s.read(name, &l, nil); err != nil {
-			found = append(found, Entry{File: s.path(name), Problem: err.Error()})
+		if err := s.Read(name, &l, nil); err != nil {
+			found = append(found, Entry{File: s.Path(name), Problem: err.Error()})
 			continue
 		}
-		var file envelope
-		if text, err := os.ReadFile(s.path(name)); err == nil {
-			_ = json.Unmarshal(text, &file) // read has done so before
-		}
-		found = append(found, Entry{Server: l.Server, Issuer: l.Issuer, Scopes: l.Granted, Expires: l.Expires, Active: l.Active, Renews: l.Renews, Sealed: file.Sealed != nil, Loose: loose(s.path(name)), File: s.path(name)})
+		found = append(found, Entry{Server: l.Server, Issuer: l.Issuer, Scopes: l.Granted, Expires: l.Expires, Active: l.Active, Renews: l.Renews, Sealed: s.IsSealed(name), Loose: loose(s.Path(name)), File: s.Path(name)})
 	}
 	slices.SortFunc(found, func(a, b Entry) int { return cmp.Or(cmp.Compare(a.Server, b.Server), cmp.Compare(a.Issuer, b.Issuer)) })
 	return found, err

@@ -12,6 +12,8 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/mcpbridge/bridge/authorize/sealed"
+	"github.com/mcpbridge/bridge/internal/clip"
 	"github.com/mcpbridge/bridge/internal/wellknown"
 )
 
@@ -82,7 +84,7 @@ type Options struct {
 	// authorization servers.
 	Resources, Issuers *http.Client
 	// Keys holds the key of the store; nil: the system's keyring.
-	Keys Keyring
+	Keys sealed.Keyring
 	// Watch is told what came of each step; nil: nobody is. It is called on the way of
 	// requests, so it does not block.
 	Watch func(Step, Outcome)
@@ -112,7 +114,7 @@ func (o *Options) defaults() error {
 	o.ClientName = cmp.Or(o.ClientName, "MCP Bridge")
 	o.Resources, o.Issuers = careful(o.Resources), careful(o.Issuers)
 	if o.Keys == nil {
-		o.Keys = systemKeyring{}
+		o.Keys = sealed.System{}
 	}
 	var err error
 	if o.Dir == "" {
@@ -176,7 +178,7 @@ func hostOf(address string) string {
 	if err != nil || u.Host == "" {
 		return "the server"
 	}
-	return clip(u.Host)
+	return clip.Line(u.Host)
 }
 
 // plain writes a URL so that it does in a terminal, and in what it is completed with,

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/oauth2"
+
+	"github.com/mcpbridge/bridge/internal/clip"
 )
 
 // pending is a sign-in between the moment when the browser left and the one when
@@ -73,21 +75,21 @@ func (s *store) pendingName(state string) string {
 func (s *store) keepPending(p *pending) error {
 	s.eachPending(func(name string, old *pending) {
 		if !lately(old.Began, signInLife) {
-			_ = os.Remove(s.path(name)) // another process may have done so
+			_ = os.Remove(s.Path(name)) // another process may have done so
 		}
 	})
-	return s.write(s.pendingName(p.State), "pending", p, p.pendingSecrets)
+	return s.keep(s.pendingName(p.State), "pending", p, p.pendingSecrets)
 }
 
 // eachPending calls f with every sign-in of the server that can be read.
 func (s *store) eachPending(f func(name string, p *pending)) {
-	names, err := s.names(key(s.server), pendingFile)
+	names, err := s.Names(key(s.server), pendingFile)
 	if err != nil {
 		return
 	}
 	for _, name := range names {
 		p := &pending{}
-		if s.read(name, p, &p.pendingSecrets) == nil {
+		if s.Read(name, p, &p.pendingSecrets) == nil {
 			f(name, p)
 		}
 	}
@@ -107,7 +109,7 @@ func (s *store) newestPending() (newest *pending) {
 // pendingOf returns the sign-in with a state, nil if there is none.
 func (s *store) pendingOf(state string) *pending {
 	p := &pending{}
-	if state == "" || s.read(s.pendingName(state), p, &p.pendingSecrets) != nil {
+	if state == "" || s.Read(s.pendingName(state), p, &p.pendingSecrets) != nil {
 		return nil
 	}
 	if subtle.ConstantTimeCompare([]byte(p.State), []byte(state)) != 1 || !lately(p.Began, signInLife) {
@@ -157,9 +159,9 @@ func (p *pending) judge(answer url.Values) error {
 	issuer, present := answer.Get("iss"), answer.Has("iss")
 	switch {
 	case present && issuer != p.Issuer:
-		return failf(nil, "the answer to the sign-in came from %s instead of %s: it was not used, since somebody may have tried to take your sign-in", clip(issuer), clip(p.Issuer))
+		return failf(nil, "the answer to the sign-in came from %s instead of %s: it was not used, since somebody may have tried to take your sign-in", clip.Line(issuer), clip.Line(p.Issuer))
 	case !present && p.NamesSelf:
-		return failf(nil, "the answer to the sign-in does not say that it comes from %s, as that server always does: it was not used", clip(p.Issuer))
+		return failf(nil, "the answer to the sign-in does not say that it comes from %s, as that server always does: it was not used", clip.Line(p.Issuer))
 	}
 	if code := answer.Get("error"); code != "" {
 		if code == "access_denied" {
@@ -184,8 +186,8 @@ func (a *Agent) finish(ctx context.Context, l *Login) error {
 	if err := a.store.save(l); err != nil {
 		return err
 	}
-	a.store.eachPending(func(name string, _ *pending) { _ = os.Remove(a.store.path(name)) })
-	_ = os.Remove(a.store.path(key(a.opt.Server), openedFile)) // the next sign-in, for more scopes, is another story
+	a.store.eachPending(func(name string, _ *pending) { _ = os.Remove(a.store.Path(name)) })
+	_ = os.Remove(a.store.Path(key(a.opt.Server) + openedFile)) // the next sign-in, for more scopes, is another story
 	a.adopt(l)
 	return nil
 }
@@ -193,7 +195,7 @@ func (a *Agent) finish(ctx context.Context, l *Login) error {
 // claim takes a sign-in out of the world for the one answer that may finish it. A code is
 // good for one use: authorization servers take a second one for theft, and revoke what
 // came of the first (RFC 6749, 4.1.2).
-func (s *store) claim(p *pending) bool { return os.Remove(s.path(s.pendingName(p.State))) == nil }
+func (s *store) claim(p *pending) bool { return os.Remove(s.Path(s.pendingName(p.State))) == nil }
 
 // forgetClient drops a registration that the authorization server does not know
 // any more, so that the next sign-in registers anew.

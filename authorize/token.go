@@ -20,6 +20,7 @@ import (
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
 
+	"github.com/mcpbridge/bridge/internal/clip"
 	"github.com/mcpbridge/bridge/internal/wellknown"
 )
 
@@ -70,7 +71,7 @@ func (a *Agent) request(ctx context.Context, endpoint, issuer string, c *client,
 		return nil, silent(err, values, c.Secret)
 	}
 	if kind := token.Type(); kind != "Bearer" && grant != grantExchange {
-		return nil, failf(nil, "the authorization server %s gave a token of type %s, which the bridge cannot use", hostOf(issuer), clip(kind))
+		return nil, failf(nil, "the authorization server %s gave a token of type %s, which the bridge cannot use", hostOf(issuer), clip.Line(kind))
 	}
 	return token, nil
 }
@@ -172,7 +173,7 @@ func (a *Agent) take(l Login, token *oauth2.Token) (*Login, error) {
 	}
 	l.Refresh = cmp.Or(token.RefreshToken, l.Refresh)
 	if granted, _ := token.Extra("scope").(string); granted != "" {
-		l.Granted = strings.Fields(clean(granted))
+		l.Granted = strings.Fields(clip.Printable(granted))
 	} else {
 		l.Granted = l.Requested
 	}

@@ -40,8 +40,8 @@ func TestAClockThatWasAhead(t *testing.T) {
 func TestAPageOfAClockThatWasAhead(t *testing.T) {
 	i := issuer.New(t)
 	a := newAgent(t, i, nil)
-	stamp := a.store.path(key(a.opt.Server) + openedFile)
-	if err := a.store.replace(key(a.opt.Server)+openedFile, nil); err != nil {
+	stamp := a.store.Path(key(a.opt.Server) + openedFile)
+	if err := a.store.Replace(key(a.opt.Server)+openedFile, nil); err != nil {
 		t.Fatal(err)
 	}
 	if later := time.Now().Add(1000 * time.Hour); os.Chtimes(stamp, later, later) != nil {

@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
+
+	"github.com/mcpbridge/bridge/internal/clip"
 )
 
 // Cause says why a request has no answer. Each cause has one treatment.
@@ -111,9 +112,4 @@ func Interrupted(ctx context.Context, sent bool) *Failure {
 const maxQuote = 200
 
 // Clip bounds peer-controlled text inside errors and logs.
-func Clip(s string) string {
-	if len(s) <= maxQuote {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxQuote], "") + "…"
-}
+func Clip(s string) string { return clip.Text(s, maxQuote) }

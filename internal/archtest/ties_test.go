@@ -24,7 +24,7 @@ const mostTies = 9
 // tiedRooms are the rooms that this is counted of: those that carry state, and their
 // neighbours.
 var tiedRooms = []string{
-	"authorize", "mrtr", "sessions", "translate",
+	"authorize", "authorize/sealed", "mrtr", "sessions", "translate",
 	"bridge", "bridge/again", "bridge/call", "bridge/catalog", "bridge/ends", "bridge/flight", "bridge/subscriptions", "bridge/tasks",
 	"internal/edge", "internal/fleet", "internal/mount", "internal/passthrough", "internal/relay", "internal/signin",
 	"legacy", "legacy/channel", "legacy/exchange", "legacy/h1", "legacy/message", "legacy/quiet",

@@ -6,8 +6,8 @@ package fault
 
 import (
 	"strconv"
-	"strings"
 
+	"github.com/mcpbridge/bridge/internal/clip"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/rawjson"
 )
@@ -71,9 +71,4 @@ func Number(name string, n int) Detail {
 const maxText = 400
 
 // Clip cuts text at 400 bytes, between characters.
-func Clip(text string) string {
-	if len(text) <= maxText {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxText], "") + "…"
-}
+func Clip(text string) string { return clip.Text(text, maxText) }
