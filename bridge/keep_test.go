@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -191,4 +192,46 @@ func TestKnowsOnlyCallsThatAreUnderWay(t *testing.T) {
 			t.Error("it knows a call that is over")
 		}
 	})
+}
+
+// stuck is a strongbox that takes nothing in until its call is over.
+type stuck struct{ *strongbox }
+
+func (s stuck) Safe() downstream.Safe { return s }
+
+func (s stuck) Keep(k downstream.Kept) error {
+	for !k.Over() {
+		time.Sleep(time.Second)
+	}
+	return downstream.ErrGone
+}
+
+// TestCallsEndWhileTheirQuestionWaitsForTheStore: when they are cancelled or have no time left, when their session
+// ends, and when the process does; of the question, which has not left, nothing is said.
+func TestCallsEndWhileTheirQuestionWaitsForTheStore(t *testing.T) {
+	for what, end := range map[string]func(*conversation){
+		"cancelled": func(conv *conversation) {
+			conv.Notify(downstream.Caller{}, jsonrpc.Message{Method: mcp.NotificationCancelled, Params: []byte(`{"requestId":7}`)})
+		},
+		"ended with its session": func(conv *conversation) { conv.Close(sessions.Removed) },
+		"cut off":                func(conv *conversation) { conv.Close(sessions.Closed) },
+		"out of time":            func(*conversation) { time.Sleep(24 * time.Hour) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conv, _ := session(t, Limits{}, inputRequired(`"s"`, question1("q")))
+				s := stuck{&strongbox{client: &client{t: t, conv: conv}}}
+				go s.conv.Serve(context.Background(), downstream.Caller{}, downstream.NewRequest(jsonrpc.Message{
+					ID: "7", Method: mcp.MethodToolsCall, Params: []byte(book),
+				}), s)
+				synctest.Wait()
+				end(conv)
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if len(s.client.sent) > 0 || !s.client.over() {
+					t.Errorf("the client was told %v, the call is over: %v", s.client.sent, s.client.over())
+				}
+			})
+		})
+	}
 }

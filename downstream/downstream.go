@@ -230,6 +230,7 @@ type Kept struct {
 	Open    []jsonrpc.ID  // the questions that wait for an answer
 	Message *Message      // the question that is about to leave, if there is one
 	TTL     time.Duration // how long the call may wait
+	Over    func() bool   // whether the call has ended, so that its question need not be kept any more; nil: not before it is
 }
 
 // Address names a stream of a session, for whoever is to go on with a call.

@@ -123,7 +123,8 @@ func (k *asker) withdrawLocked(act *mrtr.Action) {
 		k.party.Tables.Drop(jsonrpc.ID(in.ServerRequestID))
 		reporter{k.Call}.reportWithdrawnLocked(in, act)
 		if !k.saving.unkept {
-			k.outbox.sayLocked(cancelledNotice(jsonrpc.ID(in.ServerRequestID), "the request that needed it is over"))
+			notice := cancelledNotice(jsonrpc.ID(in.ServerRequestID), "the request that needed it is over")
+			k.outbox.addLocked(effect{do: mrtr.Tell, msg: notice, withdraws: true})
 		}
 	}
 	if len(act.Ignored) > 0 && k.silences < math.MaxUint8 {

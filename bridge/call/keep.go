@@ -32,7 +32,7 @@ func (k *saving) recordLocked(ev *mrtr.Event, d *decision) {
 					record = k.encodeLocked()
 				}
 				one := *record
-				one.Message = &e.msg
+				one.Message, one.Over = &e.msg, k.isOver
 				e.kept = &one
 			}
 		}
@@ -43,6 +43,13 @@ func (k *saving) recordLocked(ev *mrtr.Event, d *decision) {
 			d.kept = k.encodeLocked()
 		}
 	}
+}
+
+// isOver reports whether the call has ended: nobody needs its question any more.
+func (k *saving) isOver() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.flow.Over()
 }
 
 // encodeLocked returns the call as it is now.
@@ -67,20 +74,39 @@ var errUnkept = errors.New("the bridge could not keep the call while it waits fo
 // tell sends a message, after what is to be kept before.
 func (k *saving) tell(e *effect) {
 	if e.kept == nil {
-		k.Reply().Send(e.msg)
+		if !e.withdraws || k.isHeard() {
+			k.Reply().Send(e.msg)
+		}
 		return
 	}
-	if err := k.safe.Keep(*e.kept); errors.Is(err, downstream.ErrGone) {
+	err := k.safe.Keep(*e.kept)
+	if err == nil {
+		return
+	}
+	if errors.Is(err, downstream.ErrGone) {
+		k.notKept()
 		k.leave()
 	} else if budget.Short(err) {
 		k.Drive(mrtr.Failed(err))
-	} else if err != nil {
+	} else {
 		k.party.Driver.Log.Error().Err(err).Msg("a question cannot be kept")
-		k.mu.Lock()
-		k.unkept = true
-		k.mu.Unlock()
+		k.notKept()
 		k.Drive(mrtr.Failed(errUnkept))
 	}
+}
+
+func (k *saving) notKept() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.unkept = true
+}
+
+// isHeard reports whether the client may be told more than the end. The call may have ended while
+// the store was to take its question: the notice that withdraws that is in the outbox then.
+func (k *saving) isHeard() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return !k.unkept
 }
 
 // keep keeps an answer. It returns false when another process goes on with the call. An

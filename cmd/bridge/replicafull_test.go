@@ -42,6 +42,21 @@ func TestReplicasThatShallNotWaitForTheirStore(t *testing.T) {
 	wantRounds(t, f.asker, 2)
 }
 
+// TestCallsAreCancelledWhileTheirQuestionWaitsForTheStore: at once, since nothing was asked yet.
+func TestCallsAreCancelledWhileTheirQuestionWaitsForTheStore(t *testing.T) {
+	f := newTrio(t, "--timeouts.keep-alive", "1s")
+	f.open()
+	f.wantStatus(1, http.MethodPost, listTools, http.StatusOK)
+	f.redis.Kill()
+	f.wantHealth(1, "degraded")
+	late := f.on[1].request(http.MethodPost, callAsk) // its question waits
+	f.wantStatus(1, http.MethodPost, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"call"}}`, http.StatusAccepted)
+	body, err := io.ReadAll(late.Body)
+	if err != nil || strings.Contains(string(body), "data: {") {
+		t.Errorf("the cancelled call gets %v, %s", err, body)
+	}
+}
+
 // TestReplicasWithARedisThatEvicts: sessions that it dropped for want of memory ended, with the calls in
 // them, and nothing is made up; when there is room, new ones are as good as ever.
 func TestReplicasWithARedisThatEvicts(t *testing.T) {

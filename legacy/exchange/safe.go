@@ -18,6 +18,7 @@ import (
 type keptCall struct {
 	mu      sync.Mutex // one save at a time
 	version uint64     // of the record in the store
+	unsure  bool       // the store may have a newer one than that, or one at all
 	n       uint64     // of the newest flow
 	over    bool       // nothing is kept any more
 	record  callRecord
@@ -114,7 +115,7 @@ func (kc *keptCall) save(ex *Exchange, st *sessions.Stream, k *downstream.Kept, 
 	if err := kc.hold.Set((1 + passing) * r.size()); err != nil && text != nil {
 		return err
 	}
-	err := kc.commit(ex, patience, store.Change{TTL: k.TTL, Value: r.encode()})
+	err := kc.commit(ex, waiting{patience, k.Over}, store.Change{TTL: k.TTL, Value: r.encode()})
 	_ = kc.hold.Set(r.size())
 	if err != nil && text == nil && ex.session.Shared() {
 		// Another replica may have taken this one for dead: an answer that is not kept
@@ -125,29 +126,54 @@ func (kc *keptCall) save(ex *Exchange, st *sessions.Stream, k *downstream.Kept, 
 	return err
 }
 
+// waiting is how a change waits for a store that does not take it at once.
+type waiting struct {
+	most time.Duration
+	over func() bool // nobody needs the change any more; nil: somebody does
+}
+
+// longest is how long to wait after an error. A store that cannot be reached is waited for as
+// the settings say. One that a single process has can be: its disk stalls, and does in the
+// end what was asked of it.
+func (w *waiting) longest(ex *Exchange, err error) time.Duration {
+	if isSlow(err) && !ex.session.Shared() {
+		return w.most
+	}
+	return min(w.most, ex.end.opt.StoreWait)
+}
+
+// isSlow reports an error that says nothing but that time was up.
+func isSlow(err error) bool { return errors.Is(err, context.DeadlineExceeded) }
+
 // commit replaces the call's record, and makes other changes with it. While the store
-// cannot be reached it waits, if it is to. The error is ErrGone when another replica has
-// the call.
-func (kc *keptCall) commit(ex *Exchange, patience time.Duration, record store.Change, more ...store.Change) error {
+// does not take it it waits, if it is to. The error is ErrGone when another replica has
+// the call, or nobody needs the change any more.
+func (kc *keptCall) commit(ex *Exchange, w waiting, record store.Change, more ...store.Change) error {
 	record.Kind, record.ID = store.Flow, recordID(kc.record.Stream)
-	unsure := false // an earlier try may have made the change
-	for deadline := time.Now().Add(min(patience, ex.end.opt.StoreWait)); ; {
+	again := false // an earlier try may have made the change
+	for began := time.Now(); ; {
 		record.Replaces = kc.version
 		err := ex.session.ChangeCalls(append(more, record)...)
-		switch {
-		case err == nil:
+		if err == nil {
 			kc.version++
+			kc.unsure = false
 			return nil
-		case errors.Is(err, downstream.ErrGone):
-			if err := kc.reclaim(ex, unsure && record.Delete); err != nil || unsure && record.Delete {
+		}
+		if errors.Is(err, downstream.ErrGone) {
+			if err := kc.reclaim(ex, again && record.Delete); err != nil || again && record.Delete {
 				return err
 			}
-		case time.Now().After(deadline) && (unsure || !errors.Is(err, context.DeadlineExceeded)):
-			return err
-		default: // above all, a process that was paused has missed a reply, and is to ask again
-			unsure = true
-			ex.session.Pause()
+			continue
 		}
+		kc.unsure = kc.unsure || !errors.Is(err, store.ErrUnreachable)
+		switch {
+		case w.over != nil && w.over():
+			return downstream.ErrGone
+		case time.Since(began) >= w.longest(ex, err) && (again || !isSlow(err)):
+			return err
+		}
+		again = true // above all, a process that was paused has missed a reply, and is to ask again
+		ex.session.Pause()
 	}
 }
 
@@ -183,7 +209,7 @@ func (ex *Exchange) keepLastWord(msg *downstream.Message, patience time.Duration
 	defer kept.mu.Unlock()
 	before := kept.over
 	kept.over = true
-	if before || kept.version == 0 {
+	if before || kept.version == 0 && !kept.unsure {
 		return true
 	}
 	st := ex.stream.Load()
@@ -193,7 +219,7 @@ func (ex *Exchange) keepLastWord(msg *downstream.Message, patience time.Duration
 		word := callRecord{V: callRecordVersion, Stream: st.ID(), Events: []keptEvent{{Seq: st.Last() + 1, Data: message.OwnText(msg)}}}
 		changes = append(changes, store.Change{Kind: store.LastWord, ID: id, Replaces: store.Any, TTL: ex.end.opt.Retention, Value: word.encode()})
 	}
-	err := kept.commit(ex, patience, store.Change{Delete: true}, changes...)
+	err := kept.commit(ex, waiting{most: patience}, store.Change{Delete: true}, changes...)
 	if errors.Is(err, downstream.ErrGone) {
 		return false
 	}
