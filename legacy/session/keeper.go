@@ -33,13 +33,14 @@ type keeper struct {
 	running   sync.WaitGroup
 
 	resting []*Session // that left the table; of the goroutine that unloads
+	spell   atomic.Pointer[spell]
 
 	mu    sync.Mutex
 	names map[string]*Session // the live ones, by their names in the store, where that is shared
 }
 
 const (
-	storeTimeout = 5 * time.Second // for one operation
+	storeTimeout = 5 * time.Second // for one operation; spellStep more for some
 	tryAgain     = 200 * time.Millisecond
 	touchBatch   = 1000 // sessions touched in one round trip
 	endsWaiting  = 1024 // sessions whose records are about to be removed; the others' expire
@@ -129,9 +130,29 @@ func (k *keeper) touch() {
 
 // do runs one operation with the time that it may take.
 func (k *keeper) do(operation func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
-	defer cancel()
-	return operation(ctx)
+	return operation(k.begin(time.Now()))
+}
+
+// spell is the time that operations of the store may take: one context for all that begin
+// within spellStep, since a timer for each costs a question more than its encoding does.
+type spell struct {
+	ctx context.Context
+	by  time.Time // operations that begin later get another one
+}
+
+const spellStep = time.Second
+
+// begin returns the context of an operation that begins now. The ones before end by
+// themselves: there are operations that have them.
+func (k *keeper) begin(now time.Time) context.Context {
+	s := k.spell.Load()
+	if s == nil || now.After(s.by) {
+		ctx, cancel := context.WithTimeout(context.Background(), storeTimeout+spellStep)
+		context.AfterFunc(ctx, cancel)
+		s = &spell{ctx, now.Add(spellStep)}
+		k.spell.Store(s)
+	}
+	return s.ctx
 }
 
 // pause passes the time between two tries of one operation.
