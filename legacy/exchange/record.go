@@ -1,10 +1,12 @@
 package exchange
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/jsonout"
@@ -15,6 +17,9 @@ import (
 
 // callRecord is a call that waits for its client, and the events that the client may
 // not have had: the questions that are open. The events of a last word are one.
+//
+// It is written as a line of JSON, and behind it what is long, as it is: the data of each
+// event, then the flow. Version 1 had these within the JSON.
 type callRecord struct {
 	V       int             `json:"v"`
 	Stream  uint64          `json:"stream"`            // number of the stream that the events are of
@@ -28,21 +33,20 @@ type callRecord struct {
 type keptEvent struct {
 	ID   jsonrpc.ID `json:"id,omitempty"` // of the question
 	Seq  uint64     `json:"seq"`
+	Size int        `json:"size,omitempty"` // of Data, where that is behind the JSON
 	Data []byte     `json:"data"`
 }
 
 // callRecordVersion counts the changes of callRecord that an older bridge could not go
 // on from. Members may be added without one.
-const callRecordVersion = 1
+const callRecordVersion = 2
 
-// encode writes what encoding/json would write of the record, in a fraction of its time: it
-// is on the way of every question.
-func (r *callRecord) encode() []byte {
-	room := 512 + len(r.Flow)*3/2
-	for i := range r.Events {
-		room += 64 + len(r.Events[i].Data)*3/2
-	}
-	o := jsonout.New(make([]byte, 0, room))
+// inlineVersion is the last one that had everything within the JSON.
+const inlineVersion = 1
+
+// append adds the record to buf. It is on the way of every question.
+func (r *callRecord) append(buf []byte) []byte {
+	o := jsonout.New(buf)
 	o.Int("v", int64(r.V))
 	o.Uint("stream", r.Stream)
 	o.Uint("home", uint64(r.Home))
@@ -52,28 +56,69 @@ func (r *callRecord) encode() []byte {
 		e := &r.Events[i]
 		o.String("id", string(e.ID))
 		o.Uint("seq", e.Seq)
-		o.Bytes("data", e.Data)
+		o.Int("size", int64(len(e.Data)))
 	})
-	o.Bytes("flow", r.Flow)
-	return o.Text()
+	out := append(o.Text(), '\n')
+	for i := range r.Events {
+		out = append(out, r.Events[i].Data...)
+	}
+	return append(out, r.Flow...)
+}
+
+// buffers are what records are written in.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// mostBuffer bounds what stays in memory of what large records took.
+const mostBuffer = 64 << 10
+
+// written has the record used as it is kept, in memory that is used again.
+func (r *callRecord) written(use func(value []byte) error) error {
+	buf := buffers.Get().(*[]byte)
+	*buf = r.append((*buf)[:0])
+	err := use(*buf)
+	if err == nil && cap(*buf) <= mostBuffer { // else an engine may still be about to send it
+		buffers.Put(buf)
+	}
+	return err
 }
 
 // recordID names the records of a stream, in whatever process it is.
 func recordID(stream uint64) string { return strconv.FormatUint(stream, 10) }
+
+var errUnreadable = errors.New("its record cannot be read")
 
 // readCall reads the record of a call or of a last word.
 func readCall(r *store.Record) (*callRecord, error) {
 	if r.Err != nil {
 		return nil, r.Err
 	}
+	line, rest, _ := bytes.Cut(r.Value, []byte{'\n'})
 	record := new(callRecord)
-	if err := json.Unmarshal(r.Value, record); err != nil || record.V < 1 {
-		return nil, errors.New("its record cannot be read")
+	if err := json.Unmarshal(line, record); err != nil || record.V < 1 {
+		return nil, errUnreadable
 	}
 	if record.V > callRecordVersion {
 		return nil, store.ErrNewer
 	}
+	if record.V > inlineVersion && !record.split(rest) {
+		return nil, errUnreadable
+	}
+	record.V = callRecordVersion
 	return record, nil
+}
+
+// split gives the record what is behind its JSON.
+func (r *callRecord) split(rest []byte) (ok bool) {
+	for i := range r.Events {
+		e := &r.Events[i]
+		if e.Size < 0 || e.Size > len(rest) {
+			return false
+		}
+		e.Data, rest = rest[:e.Size:e.Size], rest[e.Size:]
+		e.Size = 0
+	}
+	r.Flow = rest
+	return true
 }
 
 // beyond returns a number that no event has had that was sent so far. Progress is not

@@ -115,7 +115,9 @@ func (kc *keptCall) save(ex *Exchange, st *sessions.Stream, k *downstream.Kept, 
 	if err := kc.hold.Set((1 + passing) * r.size()); err != nil && text != nil {
 		return err
 	}
-	err := kc.commit(ex, waiting{patience, k.Over}, store.Change{TTL: k.TTL, Value: r.encode()})
+	err := r.written(func(value []byte) error {
+		return kc.commit(ex, waiting{patience, k.Over}, store.Change{TTL: k.TTL, Value: value})
+	})
 	_ = kc.hold.Set(r.size())
 	if err != nil && text == nil && ex.session.Shared() {
 		// Another replica may have taken this one for dead: an answer that is not kept
@@ -214,12 +216,16 @@ func (ex *Exchange) keepLastWord(msg *downstream.Message, patience time.Duration
 	}
 	st := ex.stream.Load()
 	id := recordID(st.ID())
-	var changes []store.Change
-	if msg != nil {
+	remove := store.Change{Delete: true}
+	var err error
+	if msg == nil {
+		err = kept.commit(ex, waiting{most: patience}, remove)
+	} else {
 		word := callRecord{V: callRecordVersion, Stream: st.ID(), Events: []keptEvent{{Seq: st.Last() + 1, Data: message.OwnText(msg)}}}
-		changes = append(changes, store.Change{Kind: store.LastWord, ID: id, Replaces: store.Any, TTL: ex.end.opt.Retention, Value: word.encode()})
+		err = word.written(func(value []byte) error {
+			return kept.commit(ex, waiting{most: patience}, remove, store.Change{Kind: store.LastWord, ID: id, Replaces: store.Any, TTL: ex.end.opt.Retention, Value: value})
+		})
 	}
-	err := kept.commit(ex, waiting{most: patience}, store.Change{Delete: true}, changes...)
 	if errors.Is(err, downstream.ErrGone) {
 		return false
 	}

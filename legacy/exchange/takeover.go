@@ -94,7 +94,10 @@ func (c *Call) speak(s *session.Session) {
 func (e *Endpoint) goOn(s *session.Session, caller downstream.Caller, c *Call) error {
 	record := c.record
 	record.Home, record.Last = e.opt.Seat, record.beyond()
-	if err := s.ChangeCalls(store.Change{Kind: store.Flow, ID: c.id, Replaces: c.version, TTL: c.ttl, Value: record.encode()}); err != nil {
+	err := record.written(func(value []byte) error {
+		return s.ChangeCalls(store.Change{Kind: store.Flow, ID: c.id, Replaces: c.version, TTL: c.ttl, Value: value})
+	})
+	if err != nil {
 		return err
 	}
 	ex := &Exchange{end: e, session: s, accept: web.AcceptJSON | web.AcceptSSE, phase: streaming, requests: 1, left: 1}
