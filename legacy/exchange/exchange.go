@@ -154,7 +154,7 @@ func (ex *Exchange) Address() downstream.Address {
 	}
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
-	st := ex.startStreamLocked()
+	st := ex.startKnownLocked()
 	if st == nil {
 		return downstream.Address{}
 	}
@@ -205,9 +205,18 @@ func (ex *Exchange) Refuse(r *downstream.Refusal) bool {
 	return true
 }
 
+// startKnownLocked is startStreamLocked for what others rely on that the client can come
+// back to: it returns nil, too, when the client left before it learnt the id of any event.
+func (ex *Exchange) startKnownLocked() *sessions.Stream {
+	if ex.phase == open && ex.w != nil && quiet.Departed(ex.r) {
+		ex.w, ex.r = nil, nil
+	}
+	return ex.startStreamLocked()
+}
+
 // startStreamLocked turns the response into a stream, with the lock held. It returns
-// nil when that is impossible because the exchange is over, or because the
-// client left before it learnt the id of any event.
+// nil when that is impossible because the exchange is over. Whether the client is still
+// there the stream finds out before it writes.
 func (ex *Exchange) startStreamLocked() *sessions.Stream {
 	if ex.phase == streaming {
 		return ex.stream.Load()
@@ -215,12 +224,7 @@ func (ex *Exchange) startStreamLocked() *sessions.Stream {
 	if ex.phase != open || ex.w == nil {
 		return nil
 	}
-	if quiet.Departed(ex.r) {
-		// What is written now goes nowhere, but would count as sent (E-23).
-		ex.w, ex.r = nil, nil
-		return nil
-	}
-	st, c := ex.end.opt.Streams.Begin(ex.w, ex.session.Streams(), ex.hold.Account())
+	st, c := ex.end.opt.Streams.Begin(ex.w, ex.r, ex.session.Streams(), ex.hold.Account())
 	for _, part := range ex.parts {
 		st.Put(part)
 	}
@@ -240,7 +244,7 @@ func (ex *Exchange) Due() (again bool) {
 	var c *stream.Response
 	var st *sessions.Stream
 	if ex.phase == open {
-		st = ex.startStreamLocked()
+		st = ex.startKnownLocked()
 		c = ex.carrier
 	}
 	ex.mu.Unlock()

@@ -66,7 +66,7 @@ func (ex *Exchange) Safe() downstream.Safe {
 // Keep implements downstream.Safe.
 func (ex *Exchange) Keep(k downstream.Kept) error {
 	ex.mu.Lock()
-	st := ex.startStreamLocked()
+	st := ex.startKnownLocked()
 	if ex.kept == nil && st != nil {
 		ex.kept = &keptCall{hold: budget.On(ex.hold.Account())}
 	}

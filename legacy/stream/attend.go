@@ -47,6 +47,20 @@ func (c *Response) attend(r *http.Request, drain <-chan struct{}, get bool) (par
 	}
 }
 
+// Hand gives work to the goroutine in Attend, unless that has some already or may leave
+// before the work is done.
+func (c *Response) Hand(work func()) bool {
+	if !c.until.IsZero() {
+		return false
+	}
+	select {
+	case c.work <- work:
+		return true
+	default:
+		return false
+	}
+}
+
 // park hands the stream, if it is still quiet, from this response to one without
 // a goroutine. It runs on the handler's goroutine, which must return when it
 // succeeds: the response is no longer net/http's.

@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/agenda"
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/legacy/message"
+	"github.com/mcpbridge/bridge/legacy/quiet"
 	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/sessions"
 )
@@ -44,6 +45,7 @@ type Response struct {
 
 	mu       sync.Mutex
 	w        http.ResponseWriter // nil once the handler left
+	unseen   *http.Request       // of a client that has seen no event yet; nil once the head was written
 	rc       http.ResponseController
 	buf      *[]byte
 	begun    bool      // the head was written
@@ -59,7 +61,7 @@ type Response struct {
 
 // Begin answers a call with a stream, which is volatile without a session: set is nil
 // then. Its events are charged to account. They reach the client at the next Flush of the stream.
-func (e *Endpoint) Begin(w http.ResponseWriter, set *Set, account *budget.Account) (*sessions.Stream, *Response) {
+func (e *Endpoint) Begin(w http.ResponseWriter, r *http.Request, set *Set, account *budget.Account) (*sessions.Stream, *Response) {
 	var st *sessions.Stream
 	if set == nil {
 		st = sessions.NewVolatileStream(e.limits(account))
@@ -67,6 +69,7 @@ func (e *Endpoint) Begin(w http.ResponseWriter, set *Set, account *budget.Accoun
 		st = set.add()
 	}
 	c := e.newResponse(w, st, set)
+	c.unseen = r
 	st.Attach(c, 0)
 	if set != nil && message.Priming(set.session.Version) {
 		st.Put(nil)
@@ -103,7 +106,8 @@ func (c *Response) remind(seq uint64) {
 	}
 }
 
-// Flush sends the buffer. The last one stays with net/http, which sends it
+// Flush sends the buffer, unless the client left before it learnt the id of any event:
+// what is written then goes nowhere, but would count as sent (E-23). The last one stays with net/http, which sends it
 // together with the end of the response: that saves a system call.
 func (c *Response) Flush(last bool) error {
 	c.mu.Lock()
@@ -111,6 +115,9 @@ func (c *Response) Flush(last bool) error {
 	if c.deferred {
 		c.last = last
 		return sessions.ErrBlocked
+	}
+	if !last && c.unseen != nil && quiet.Departed(c.unseen) { // with the last it makes no difference
+		return errClosed
 	}
 	return c.flushLocked(last)
 }
@@ -188,20 +195,6 @@ func (c *Response) nudge() {
 	}
 }
 
-// Hand gives work to the goroutine in Attend, unless that has some already or may leave
-// before the work is done.
-func (c *Response) Hand(work func()) bool {
-	if !c.until.IsZero() {
-		return false
-	}
-	select {
-	case c.work <- work:
-		return true
-	default:
-		return false
-	}
-}
-
 func (c *Response) setWriting(writing bool) {
 	c.cut.Lock()
 	c.writing = writing
@@ -260,7 +253,7 @@ func (c *Response) beginLocked() {
 	if c.begun {
 		return
 	}
-	c.begun = true
+	c.begun, c.unseen = true, nil
 	web.EndConnection(c.endpoint.opt.Gate, c.w)
 	web.BeginStream(c.w)
 }

@@ -46,7 +46,7 @@ func (s *Set) resumed(id string) (status int, body string) {
 // answered answers a call in this many events.
 func (s *Set) answered(events int) (first string) {
 	w := httptest.NewRecorder()
-	st, c := s.endpoint.Begin(w, s, nil)
+	st, c := s.endpoint.Begin(w, nil, s, nil)
 	for n := range events {
 		st.Append(fmt.Appendf(nil, "%d", n))
 	}
@@ -132,7 +132,7 @@ func TestStreamOfAnotherReplicaKeepsItsNumbers(t *testing.T) {
 	}
 	want(t, "the standalone one of another replica", s.HeardBefore(EventID{uint64(First(1, 2)), 5}), true)
 	want(t, "that of this one", s.HeardBefore(EventID{uint64(First(3, 0)), 5}), false)
-	next, c := s.endpoint.Begin(httptest.NewRecorder(), s, nil)
+	next, c := s.endpoint.Begin(httptest.NewRecorder(), nil, s, nil)
 	c.Leave()
 	want(t, "the next call's", next.ID(), uint64(First(3, 0))+1)
 }
@@ -164,7 +164,7 @@ func TestAClientThatComesBackKnowsWhereItWas(t *testing.T) {
 func TestNumbersOfStreamsPassOverThoseOfOtherOpenings(t *testing.T) {
 	s := set(t, 3)
 	s.last = uint64(First(3, 1)) - 1
-	next, c := s.endpoint.Begin(httptest.NewRecorder(), s, nil)
+	next, c := s.endpoint.Begin(httptest.NewRecorder(), nil, s, nil)
 	c.Leave()
 	want(t, "of a call", EventID{Stream: next.ID()}.OfCall(), true)
 }
