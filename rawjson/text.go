@@ -2,6 +2,7 @@ package rawjson
 
 import (
 	"bytes"
+	"math/bits"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -139,6 +140,26 @@ func hexDigit(c byte) int {
 
 const hexDigits = "0123456789abcdef"
 
+// plainLen returns how many bytes of s, from its beginning on, stand in a JSON string as
+// they are, each by itself.
+func plainLen(s string) (n int) {
+	for ; n+8 <= len(s); n += 8 {
+		if m := stops(wordOf(s[n : n+8])); m != 0 {
+			return n + bits.TrailingZeros64(m)>>3
+		}
+	}
+	for n < len(s) && s[n] >= ' ' && s[n] != '"' && s[n] != '\\' && s[n] < utf8.RuneSelf {
+		n++
+	}
+	return n
+}
+
+// wordOf returns eight bytes as one word.
+func wordOf(s string) uint64 {
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+}
+
 // AppendQuote appends s as a JSON string. Only what JSON demands is escaped;
 // <, > and & stay as they are. Bytes that are no UTF-8 become U+FFFD, except a
 // surrogate as Members yields it, which becomes its escape again.
@@ -146,13 +167,12 @@ func AppendQuote(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	start := 0
 	for i := 0; i < len(s); {
-		c := s[i]
-		if c >= ' ' && c != '"' && c != '\\' && c < utf8.RuneSelf {
-			i++
-			continue
+		i += plainLen(s[i:])
+		if i == len(s) {
+			break
 		}
 		size := 1
-		if c >= utf8.RuneSelf {
+		if s[i] >= utf8.RuneSelf {
 			var r rune
 			if r, size = utf8.DecodeRuneInString(s[i:]); r != utf8.RuneError || size > 1 {
 				i += size

@@ -198,9 +198,9 @@ func (s *Stream) deliverLocked() (gone *attachment, err error) {
 
 // handLocked gives the carrier all queued events.
 func (s *Stream) handLocked(at *attachment) {
-	for seq, data, ok := s.log.After(at.cursor); ok; seq, data, ok = s.log.After(seq) {
-		if data != nil || seq > at.replay {
-			at.carrier.Write(s.id, seq, data)
+	for _, e := range s.log.rest(at.cursor) {
+		if e.data != nil || e.seq > at.replay {
+			at.carrier.Write(s.id, e.seq, e.data)
 		}
 	}
 	at.cursor = s.log.Last()

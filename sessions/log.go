@@ -69,7 +69,7 @@ func (l *Log) Over() bool {
 // Bound drops the oldest events until the log is within its limits, but none
 // after taken.
 func (l *Log) Bound(taken uint64) {
-	for l.Over() && l.events[0].seq <= taken {
+	for len(l.events) > 0 && l.events[0].seq <= taken && l.Over() {
 		l.drop()
 	}
 }
@@ -88,14 +88,20 @@ func (l *Log) First() uint64 { return l.dropped + 1 }
 // After returns the oldest event that is held after this number, and false when there
 // is none.
 func (l *Log) After(seq uint64) (next uint64, data []byte, ok bool) {
+	rest := l.rest(seq)
+	if len(rest) == 0 {
+		return 0, nil, false
+	}
+	return rest[0].seq, rest[0].data, true
+}
+
+// rest returns all events that are held after this number.
+func (l *Log) rest(seq uint64) []logged {
 	i, found := slices.BinarySearchFunc(l.events, seq, func(e logged, seq uint64) int { return cmp.Compare(e.seq, seq) })
 	if found {
 		i++
 	}
-	if i == len(l.events) {
-		return 0, nil, false
-	}
-	return l.events[i].seq, l.events[i].data, true
+	return l.events[i:]
 }
 
 // Trim drops all events up to and including this number.

@@ -68,21 +68,21 @@ func (k speaker) over(e *effect) {
 	k.held.End()
 }
 
-// say has a message queued for the client, once it is the caller's turn: what goes to
+// say has a notification queued for the client, once it is the caller's turn: what goes to
 // the client keeps its order, and a server that talks faster than its client
 // listens is slowed down. compose runs under the lock and returns false when there is
-// nothing to say after all; its message is only borrowed.
-func (k speaker) say(compose func() (downstream.Message, bool)) {
-	msg, ok := k.turn(compose)
+// nothing to say after all; its params are only borrowed.
+func (k speaker) say(method string, compose func() (params []byte, ok bool)) {
+	params, ok := k.turn(compose)
 	if !ok {
 		return
 	}
 	defer func() { k.carryOut(k.release()) }()
-	k.Reply().Queue(msg)
+	k.Reply().Queue(downstream.Notification(method, params))
 }
 
 // turn waits until nobody carries effects out and claims the outbox for one message.
-func (k speaker) turn(compose func() (downstream.Message, bool)) (downstream.Message, bool) {
+func (k speaker) turn(compose func() (params []byte, ok bool)) (params []byte, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for k.outbox.busy {
@@ -94,7 +94,7 @@ func (k speaker) turn(compose func() (downstream.Message, bool)) (downstream.Mes
 		<-idle
 		k.mu.Lock()
 	}
-	msg, ok := compose()
+	params, ok = compose()
 	k.outbox.busy = ok
-	return msg, ok
+	return params, ok
 }

@@ -3,7 +3,6 @@ package call
 import (
 	"time"
 
-	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
@@ -18,7 +17,7 @@ func (k *round) notify(msg jsonrpc.Message) {
 	}
 	switch msg.Method {
 	case mcp.NotificationProgress:
-		speaker{k.Call}.say(func() (downstream.Message, bool) { return k.progressLocked(msg.Params) })
+		speaker{k.Call}.say(mcp.NotificationProgress, func() ([]byte, bool) { return k.progressLocked(msg.Params) })
 		return
 	case mcp.NotificationMessage:
 		if !k.wantsLog(msg.Params) {
@@ -29,25 +28,23 @@ func (k *round) notify(msg jsonrpc.Message) {
 		return
 	}
 	if params, ok := k.party.Rules.Notification(msg.Method, msg.Params); ok {
-		speaker{k.Call}.say(func() (downstream.Message, bool) {
-			return downstream.Notification(msg.Method, params), k.flow.State == mrtr.Sending
-		})
+		speaker{k.Call}.say(msg.Method, func() ([]byte, bool) { return params, k.flow.State == mrtr.Sending })
 	}
 }
 
 // progressLocked puts progress under the client's token. There may be many of these:
-// the message lives in memory that the next one uses again.
-func (k *round) progressLocked(params []byte) (downstream.Message, bool) {
+// what they tell lives in memory that the next one uses again.
+func (k *round) progressLocked(params []byte) (told []byte, ok bool) {
 	from := k.party.Rules.Progress(params)
 	if k.token == nil || string(from.Token) != string(k.token) {
-		return downstream.Message{}, false
+		return nil, false
 	}
 	value, total, ok := k.flow.Count(from.Value, from.Total, mrtr.Moment{Now: time.Now()}) // it restarts the round's clock, not the call's
 	if !ok {
-		return downstream.Message{}, false
+		return nil, false
 	}
 	k.told = from.AppendTo(k.told[:0], k.flow.Progress.Token, value, total)
-	return downstream.Notification(mcp.NotificationProgress, k.told), true
+	return k.told, true
 }
 
 // wantsLog applies the session's present level to a message that the server

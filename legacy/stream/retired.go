@@ -35,8 +35,11 @@ func (s *Set) Retire(st *sessions.Stream) {
 func (s *Set) boundLocked() {
 	for {
 		many := len(s.retired) > s.endpoint.opt.MaxStreams
+		if !many && !s.account.Tight() {
+			return
+		}
 		i := slices.IndexFunc(s.retired, (*retired).delivered)
-		if !many && (i < 0 || !s.account.Tight()) {
+		if !many && i < 0 {
 			return
 		}
 		s.forgetLocked(max(0, i))
