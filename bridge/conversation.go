@@ -48,6 +48,9 @@ type conversation struct {
 // capabilities exist in 2026-07-28, they are mirrored (A.5).
 func (c *conversation) declare(clientInfo, capabilities []byte) {
 	c.ClientInfo = c.Driver.Catalog.Share(clientInfo)
+	if c.Driver.Patience != nil && c.ClientInfo != nil {
+		c.Patience = c.Driver.Patience(c.ClientInfo)
+	}
 	c.declared = c.Driver.Catalog.Share(capabilities)
 	c.Capable = c.declared // one copy of what most clients declare
 	if caps := translate.ClientCapabilities(c.Rules.Version, capabilities, true); !bytes.Equal(caps, c.declared) {

@@ -17,25 +17,16 @@ import (
 
 // NewKept is New for a request that the call may outlive, where there is such a thing.
 func NewKept(c *Party, caller downstream.Caller, req downstream.Request, out downstream.Reply) *Call {
-	patience := c.patience()
-	if c.Driver.Ask == nil && patience == 0 || !again.MayAsk(req.Method) {
+	if c.Driver.Ask == nil && c.Patience == 0 || !again.MayAsk(req.Method) {
 		return New(c, caller, req, out)
 	}
 	p := again.New(again.Options{
-		Session: c.Session, Calls: c.Session.Repeats(), Stranger: c.Stranger, Version: c.Rules.Version, Wait: c.Driver.Wait, Patience: patience,
+		Session: c.Session, Calls: c.Session.Repeats(), Stranger: c.Stranger, Version: c.Rules.Version, Wait: c.Driver.Wait, Patience: c.Patience,
 	}, req, out)
 	k := New(c, caller, req, p)
 	k.kept = p
 	p.Bind(k)
 	return k
-}
-
-// patience is how long the client waits for a call; 0: for as long as it takes.
-func (c *Party) patience() time.Duration {
-	if c.Driver.Patience == nil || c.ClientInfo == nil {
-		return 0
-	}
-	return c.Driver.Patience(c.ClientInfo)
 }
 
 // New makes a call of a client's request. Start it.

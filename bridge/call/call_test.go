@@ -75,12 +75,13 @@ func TestTimerOfAFinishedCallHoldsNothing(t *testing.T) {
 		k := New(partyOf(t, silent{}), downstream.Caller{}, request, deaf{})
 		go k.Start()
 		synctest.Wait()
+		timer := k.timer
 		k.Drive(mrtr.Cancelled())
 		synctest.Wait()
-		if !k.flow.Over() || k.timer.call.Load() != nil {
+		if !k.flow.Over() || timer.call.Load() != nil {
 			t.Error("the timer still leads to the call")
 		}
-		k.timer.ring() // comes to nothing
+		timer.ring() // comes to nothing
 	})
 }
 

@@ -48,6 +48,7 @@ type Driver struct {
 	Options
 	notices notices
 	serial  atomic.Uint64  // numbers calls, for progress tokens and log lines
+	timers  sync.Pool      // of *timer, stopped
 	working sync.WaitGroup // work that belongs to no call any more
 }
 
@@ -93,6 +94,7 @@ type Party struct {
 	Account    *budget.Account   // of the session
 	Transport  observe.Transport // over which the client came
 	ClientInfo []byte            // as the client declared it; nil when stateless
+	Patience   time.Duration     // how long the client waits for a call; 0: for as long as it takes
 	Capable    []byte            // capabilities as 2026-07-28 has them, to declare upstream (A.5); nil when stateless
 }
 

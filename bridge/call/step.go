@@ -200,17 +200,27 @@ func (k *Call) armLocked(now time.Time) {
 		k.timer.runtime.Reset(wait)
 		return
 	}
+	if t, ok := k.party.Driver.timers.Get().(*timer); ok {
+		k.timer = t
+		t.call.Store(k)
+		t.runtime.Reset(wait)
+		return
+	}
 	k.timer = new(timer)
 	k.timer.call.Store(k)
 	k.timer.runtime = time.AfterFunc(wait, k.timer.ring)
 }
 
-// disarmLocked stops the timer for good.
+// disarmLocked stops the timer for good, and leaves it to the next call.
 func (k *Call) disarmLocked() {
-	if k.timer != nil {
-		k.timer.runtime.Stop()
-		k.timer.call.Store(nil)
+	if k.timer == nil {
+		return
 	}
+	k.timer.call.Store(nil)
+	if k.timer.runtime.Stop() { // else it may be ringing
+		k.party.Driver.timers.Put(k.timer)
+	}
+	k.timer = nil
 }
 
 // tick runs in the timer's own goroutine.

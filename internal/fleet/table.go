@@ -10,7 +10,8 @@ import (
 // table is the state of the fleet that requests see. It is never changed.
 type table struct {
 	members []*Member
-	mux     *http.ServeMux
+	entries map[string]*entry // by path
+	mux     *http.ServeMux    // to these, and to health probes
 }
 
 // entry is what is found at one path. After a reload a request that names a
@@ -89,7 +90,7 @@ func (f *Fleet) setLocked(members []*Member) {
 	for path, e := range entries {
 		mux.Handle(path, e)
 	}
-	f.table.Store(&table{members, mux})
+	f.table.Store(&table{members, entries, mux})
 }
 
 // routes gives each mount its path and the paths of HTTP+SSE below it; a single

@@ -101,12 +101,15 @@ func init() {
 // their like cannot tell from a listed one goes none: they read X_Real_Ip as
 // X-Real-Ip.
 func ways(name string) way {
+	if w, listed := exact[name]; listed {
+		return w
+	}
 	folded := fold(name)
 	w, listed := listedWays(folded)
 	switch {
 	case !listed:
 		return everywhere
-	case !strings.EqualFold(name, folded):
+	case folded != name && !strings.EqualFold(name, folded):
 		return 0
 	}
 	return w

@@ -19,14 +19,22 @@ type Policy struct {
 // KeepsCredentials reports whether no credentials of a client reach the server,
 // whose acceptance of a request then proves nothing about them.
 func (p *Policy) KeepsCredentials() bool {
-	return p.DropAuthorization || p.Header.Get("Authorization") != ""
+	return p.DropAuthorization || p.own("Authorization") != ""
+}
+
+// own returns the configured field of a name in canonical form.
+func (p *Policy) own(name string) string {
+	if v := p.Header[name]; len(v) > 0 {
+		return v[0]
+	}
+	return ""
 }
 
 // Authorization returns the credentials for a request of a client with its own;
 // "" for none (H-1).
 func (p *Policy) Authorization(client string) string {
 	auth := client
-	if own := p.Header.Get("Authorization"); own != "" {
+	if own := p.own("Authorization"); own != "" {
 		auth = own
 	} else if p.DropAuthorization {
 		auth = ""
@@ -39,7 +47,7 @@ func (p *Policy) Authorization(client string) string {
 
 // UserAgent returns the one User-Agent of the messages that the bridge makes.
 func (p *Policy) UserAgent(own string) string {
-	if v := p.Header.Get("User-Agent"); v != "" {
+	if v := p.own("User-Agent"); v != "" {
 		return v
 	}
 	return own

@@ -136,7 +136,7 @@ func MediaType[T Text](v T) string {
 	}
 	v = Trim(v[:end])
 	for _, usual := range [...]string{"application/json", "text/event-stream"} {
-		if EqualFold(v, usual) {
+		if string(v) == usual || EqualFold(v, usual) {
 			return usual
 		}
 	}

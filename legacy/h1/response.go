@@ -63,7 +63,7 @@ var errHandlerDone = errors.New("http: response used after its handler returned"
 // Header implements http.ResponseWriter.
 func (w *response) Header() http.Header {
 	if w.header == nil {
-		w.header = make(http.Header, 4)
+		w.header = headers.Get().(http.Header)
 	}
 	return w.header
 }
@@ -148,6 +148,21 @@ func (w *response) buffer() *[]byte {
 	return w.out
 }
 
+// headers are reused: a response has few fields, but a map for eight takes 400 bytes.
+var headers = sync.Pool{New: func() any { return make(http.Header, 4) }}
+
+// reusedFields is the largest number of fields whose map is reused.
+const reusedFields = 8
+
+// releaseHeader takes the header away from a handler that has returned.
+func (w *response) releaseHeader() {
+	if w.header != nil && len(w.header) <= reusedFields {
+		clear(w.header)
+		headers.Put(w.header)
+	}
+	w.header = nil
+}
+
 func (w *response) release() {
 	if w.out != nil && cap(*w.out) <= maxPooled {
 		writeBuffers.Put(w.out)
@@ -177,6 +192,7 @@ func (w *response) finish() (again bool) {
 	}
 	w.over = true
 	w.release()
+	w.releaseHeader()
 	if w.limited.Load() {
 		w.cn.writeUntil = time.Time{}
 	}

@@ -35,20 +35,29 @@ func AcceptOf(h http.Header) Accept {
 	return a
 }
 
+// acceptType returns what a media type in lower case stands for; 0: for nothing that there is.
+func acceptType(media string) Accept {
+	switch media {
+	case "application/json", "application/*":
+		return AcceptJSON
+	case "text/event-stream", "text/*":
+		return AcceptSSE
+	case "*/*":
+		return AcceptBoth
+	}
+	return 0
+}
+
 func acceptItem(item string) Accept {
 	media, params, _ := strings.Cut(item, ";")
 	if isRefused(params) {
 		return 0
 	}
-	switch media = strings.TrimSpace(media); {
-	case strings.EqualFold(media, "application/json"), strings.EqualFold(media, "application/*"):
-		return AcceptJSON
-	case strings.EqualFold(media, "text/event-stream"), strings.EqualFold(media, "text/*"):
-		return AcceptSSE
-	case media == "*/*":
-		return AcceptBoth
+	media = strings.TrimSpace(media)
+	if a := acceptType(media); a != 0 { // nearly all clients spell it so
+		return a
 	}
-	return 0
+	return acceptType(strings.ToLower(media))
 }
 
 // isRefused reports a quality of zero, which means "not acceptable".
@@ -71,7 +80,8 @@ func IsJSON(h http.Header) bool {
 		return false
 	}
 	media, _, _ := strings.Cut(values[0], ";")
-	return strings.EqualFold(strings.TrimSpace(media), "application/json")
+	media = strings.TrimSpace(media)
+	return media == "application/json" || strings.EqualFold(media, "application/json")
 }
 
 // IsPlain reports whether the body comes without a content coding.

@@ -116,9 +116,9 @@ type Request struct {
 // *Error. The caller must end the response with Finish or Abort; neither Wire
 // nor Body is used after Do returns.
 func (c *Client) Do(ctx context.Context, r *Request) (*Response, error) {
-	cn := c.takeIdle()
+	began := time.Now()
+	cn := c.takeIdle(began)
 	if cn != nil {
-		began := time.Now()
 		resp, err, nothing := cn.exchange(ctx, r)
 		if err == nil {
 			return resp, nil

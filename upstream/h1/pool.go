@@ -18,7 +18,7 @@ const (
 
 // takeIdle returns a usable idle connection, the most recently used one that
 // is ready, or nil.
-func (c *Client) takeIdle() *conn {
+func (c *Client) takeIdle(now time.Time) *conn {
 	var unsettled []*conn
 	var found *conn
 	for len(unsettled) < maxUnsettled {
@@ -26,7 +26,7 @@ func (c *Client) takeIdle() *conn {
 		if cn == nil {
 			break
 		}
-		switch cn.state(time.Now()) {
+		switch cn.state(now) {
 		case ready:
 			found = cn
 		case unready:

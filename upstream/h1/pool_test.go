@@ -210,7 +210,7 @@ func TestAStreamThatGoesOnIsNotReused(t *testing.T) {
 	if len(c.idle) == 1 {
 		for c.idle[0].state(time.Now()) == unready {
 		}
-		if c.takeIdle() != nil {
+		if c.takeIdle(time.Now()) != nil {
 			t.Fatal("the connection was reused")
 		}
 	}
