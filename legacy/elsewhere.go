@@ -238,6 +238,9 @@ func (rs *replicas) cancel(w http.ResponseWriter, r *http.Request, s *session.Se
 	for range settleTries {
 		if conv.Knows(id) {
 			conv.Notify(caller, *msg)
+			if s.IsLate(id) {
+				break
+			}
 			if !isKept(s, is) {
 				w.WriteHeader(http.StatusAccepted)
 				return

@@ -114,6 +114,8 @@ type fakeConv struct {
 	stranger  bool // calls are in another process
 	leaving   int  // how many answers find that their call is just being left to another process
 
+	cancels *call // is dropped by any notification, as by its cancellation
+
 	mu       sync.Mutex
 	level    string
 	notified []string
@@ -181,6 +183,10 @@ func (c *fakeConv) Notify(_ downstream.Caller, msg jsonrpc.Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.notified = append(c.notified, msg.Method)
+	if k := c.cancels; k != nil {
+		k.Safe().Drop()
+		k.Abandon()
+	}
 }
 
 func (c *fakeConv) Knows(jsonrpc.ID) bool { return !c.stranger }

@@ -7,8 +7,11 @@ import (
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/sessions/store"
 )
 
@@ -141,5 +144,36 @@ func TestWhoStopsSaysWhereItCannotServe(t *testing.T) {
 		peers.asked = nil
 		want(t, method+" of a client", status(method, body, own), http.StatusAccepted)
 		want(t, method+" was offered to", peers.asked, []downstream.Seat{1, 2})
+	}
+}
+
+// TestCancellationsHoldWhenTheStoreIsBack: of a call that the store still has nobody is told that it is cancelled. When it
+// can be removed it is, though its client asks no more: whoever answered it later would have it done.
+func TestCancellationsHoldWhenTheStoreIsBack(t *testing.T) {
+	for _, wait := range []time.Duration{0, 24 * time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			opt := stored()
+			s := &shaky{Store: opt.Store}
+			opt.Store, opt.StoreWait = s, wait
+			b := newFake()
+			_, p := servePipe(t, opt, b)
+			p.initialize(mcp.V20250618)
+			answer := p.async(`{"jsonrpc":"2.0","id":"call","method":"hold"}`)
+			c := <-b.held
+			want(t, "a question", c.ask(time.Hour, nil), nil)
+			b.last().cancels = c
+			s.away.Store(true)
+			const cancel = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"call"}}`
+			want(t, "cancelled while the store is away", p.status(cancel), http.StatusServiceUnavailable)
+			<-answer
+			time.Sleep(10 * time.Minute)
+			s.away.Store(false)
+			time.Sleep(time.Minute)
+			page, err := s.List(t.Context(), "", 100)
+			if err != nil || len(page.Records) != 1 || page.Records[0].Kind != store.Session {
+				t.Errorf("the store has %v, %v", page.Records, err)
+			}
+			want(t, "cancelled when it is back", p.status(cancel), http.StatusAccepted)
+		})
 	}
 }

@@ -21,6 +21,7 @@ type keptCall struct {
 	unsure  bool       // the store may have a newer one than that, or one at all
 	n       uint64     // of the newest flow
 	over    bool       // nothing is kept any more
+	expires time.Time  // of the record in the store
 	record  callRecord
 	asked   time.Time // when the newest question was kept
 	until   time.Time // how long it may be in the store alone; zero: it is not to be there
@@ -115,8 +116,9 @@ func (kc *keptCall) save(ex *Exchange, st *sessions.Stream, k *downstream.Kept, 
 	if err := kc.hold.Set((1 + passing) * r.size()); err != nil && text != nil {
 		return err
 	}
+	kc.expires = time.Now().Add(max(k.TTL, time.Until(kc.expires)))
 	err := r.written(func(value []byte) error {
-		return kc.commit(ex, waiting{patience, k.Over}, store.Change{TTL: k.TTL, Value: value})
+		return kc.commit(ex, waiting{most: patience, over: k.Over}, store.Change{TTL: k.TTL, Value: value})
 	})
 	_ = kc.hold.Set(r.size())
 	if err != nil && text == nil && ex.session.Shared() {
@@ -132,13 +134,14 @@ func (kc *keptCall) save(ex *Exchange, st *sessions.Stream, k *downstream.Kept, 
 type waiting struct {
 	most time.Duration
 	over func() bool // nobody needs the change any more; nil: somebody does
+	long bool        // whatever the settings say
 }
 
 // longest is how long to wait after an error. A store that cannot be reached is waited for as
 // the settings say. One that a single process has can be: its disk stalls, and does in the
 // end what was asked of it.
 func (w *waiting) longest(ex *Exchange, err error) time.Duration {
-	if isSlow(err) && !ex.session.Shared() {
+	if w.long || isSlow(err) && !ex.session.Shared() {
 		return w.most
 	}
 	return min(w.most, ex.end.opt.StoreWait)
@@ -230,6 +233,9 @@ func (ex *Exchange) keepLastWord(msg *downstream.Message, patience time.Duration
 		return false
 	}
 	ex.session.Report("keeping the last word of a call", err)
+	if err != nil {
+		kept.removeLater(ex)
+	}
 	return true
 }
 

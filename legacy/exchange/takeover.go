@@ -101,7 +101,7 @@ func (e *Endpoint) goOn(s *session.Session, caller downstream.Caller, c *Call) e
 		return err
 	}
 	ex := &Exchange{end: e, session: s, accept: web.AcceptJSON | web.AcceptSSE, phase: streaming, requests: 1, left: 1}
-	ex.kept = &keptCall{version: c.version + 1, record: *record, asked: time.Now(), hold: budget.On(s.Account())}
+	ex.kept = &keptCall{version: c.version + 1, record: *record, asked: time.Now(), expires: time.Now().Add(c.ttl), hold: budget.On(s.Account())}
 	_ = ex.kept.hold.Set(record.size()) // it was taken in before, by whoever had it
 	ex.stream.Store(s.Streams().BringBack(record.Stream, record.events(), record.Last))
 	if !e.start(ex) {

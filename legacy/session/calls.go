@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/sessions/store"
 )
 
@@ -56,4 +57,38 @@ func (s *Session) TakeOver(work func() error) error {
 	s.kept.takeover.Lock()
 	defer s.kept.takeover.Unlock()
 	return work()
+}
+
+// Later does work in the background that is to end a call in the store, which has it still. stop
+// reports that the process is about to end.
+func (s *Session) Later(request jsonrpc.ID, work func(stop func() bool)) {
+	k := s.set.keeper
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed {
+		return
+	}
+	s.kept.setLate(request, 1)
+	k.running.Go(func() {
+		defer s.kept.setLate(request, -1)
+		work(func() bool { return k.ctx.Err() != nil })
+	})
+}
+
+// IsLate reports whether a call with this id of its client's has ended, and the store is yet to learn of it.
+func (s *Session) IsLate(request jsonrpc.ID) bool {
+	s.kept.lateMu.Lock()
+	defer s.kept.lateMu.Unlock()
+	return s.kept.late[request] > 0
+}
+
+func (k *kept) setLate(request jsonrpc.ID, more int) {
+	k.lateMu.Lock()
+	defer k.lateMu.Unlock()
+	if k.late == nil {
+		k.late = map[jsonrpc.ID]int{}
+	}
+	if k.late[request] += more; k.late[request] == 0 {
+		delete(k.late, request)
+	}
 }

@@ -35,8 +35,9 @@ type keeper struct {
 	resting []*Session // that left the table; of the goroutine that unloads
 	spell   atomic.Pointer[spell]
 
-	mu    sync.Mutex
-	names map[string]*Session // the live ones, by their names in the store, where that is shared
+	mu     sync.Mutex
+	closed bool                // nothing more begins
+	names  map[string]*Session // the live ones, by their names in the store, where that is shared
 }
 
 const (
@@ -65,6 +66,9 @@ func newKeeper(set *Set) *keeper {
 }
 
 func (k *keeper) close() {
+	k.mu.Lock()
+	k.closed = true
+	k.mu.Unlock()
 	k.stop()
 	k.running.Wait()
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/logfield"
+	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/sessions/store"
 )
 
@@ -26,6 +27,9 @@ type kept struct {
 	gone    bool       // the session ended
 
 	shelf shelf // its calls that are in the store alone
+
+	lateMu sync.Mutex
+	late   map[jsonrpc.ID]int // calls that have ended, and the store has still
 }
 
 // refreshTimeout bounds how long a call may be held up by a look at its session's record.

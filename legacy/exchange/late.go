@@ -1,0 +1,18 @@
+package exchange
+
+import (
+	"time"
+
+	"github.com/mcpbridge/bridge/sessions/store"
+)
+
+// removeLater removes, in the background, what the store could not remove when the call ended: whoever
+// answers its question would have the call go on. There are no more of these than
+// calls that were kept before the store failed. It ends with the record and with the process.
+func (kc *keptCall) removeLater(ex *Exchange) {
+	rest := &keptCall{version: kc.version, unsure: kc.unsure, record: callRecord{Stream: kc.record.Stream}}
+	most := time.Until(kc.expires)
+	ex.session.Later(kc.record.Request, func(stop func() bool) {
+		_ = rest.commit(ex, waiting{most: most, over: stop, long: true}, store.Change{Delete: true}) // by then the record has expired, or is another's
+	})
+}
