@@ -25,6 +25,7 @@ func (c *Config) problems() []Problem {
 	found.store(&c.Store)
 	found.replica(&c.Replica, c.Store.URL)
 	found.admin(&c.Admin, &c.Metrics)
+	found.listeners(c)
 	found.times(&c.Timeouts, "")
 	found.memory(c)
 	if len(c.Upstreams) == 0 {
@@ -125,12 +126,16 @@ func (p *problems) listener(c *Config) {
 	p.pair("tls.cert", c.TLS.Cert, "tls.key", c.TLS.Key)
 	for _, origin := range c.AllowedOrigins {
 		u, err := url.Parse(origin)
-		if origin != "*" && (err != nil || u.Scheme == "" || u.Host == "" || u.Scheme+"://"+u.Host != origin) {
+		if origin != "*" && strings.Contains(origin, "*") {
+			p.add("allowed-origins", "%s is no origin; a wildcard stands for any origin when it is alone, and for nothing within one: name each", shown(origin))
+		} else if origin != "*" && (err != nil || u.Scheme == "" || u.Host == "" || u.Scheme+"://"+u.Host != origin) {
 			p.add("allowed-origins", "%s is no origin; write SCHEME://HOST[:PORT] without a path, like https://app.example.com", shown(origin))
 		}
 	}
 	for _, host := range c.AllowedHosts {
-		if host == "" || strings.ContainsAny(host, "/@ ") {
+		if host != "*" && strings.Contains(host, "*") {
+			p.add("allowed-hosts", "%s is no host; a wildcard stands for any host when it is alone, and for nothing within one: name each", shown(host))
+		} else if host == "" || strings.ContainsAny(host, "/@ ") {
 			p.add("allowed-hosts", "%s is no host; write HOST or HOST:PORT, like bridge.example.com", shown(host))
 		}
 	}

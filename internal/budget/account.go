@@ -19,7 +19,7 @@ func (a *Account) Take(bytes int) error {
 	if a == nil {
 		return nil
 	}
-	if a.room(bytes) < int64(bytes) && !(a.budget.lookAgain() && a.room(bytes) >= int64(bytes)) {
+	if !a.fits(bytes) && !(a.budget.lookAgain() && a.fits(bytes)) {
 		a.budget.refused.Add(1)
 		if a.budget.free() < a.budget.limit/reserve+int64(bytes) {
 			return ErrFull
@@ -28,6 +28,22 @@ func (a *Account) Take(bytes int) error {
 	}
 	a.Charge(bytes)
 	return nil
+}
+
+// fits reports whether the account may take this many bytes. Whoever holds next to nothing may
+// take from what others have been refused: what is alive comes and goes faster than anybody
+// looks, and a few bytes for each of those who behave do not tip the scales.
+func (a *Account) fits(bytes int) bool {
+	if a.room(bytes) >= int64(bytes) {
+		return true
+	}
+	a.mu.Lock()
+	held := a.used
+	if a.owner.name != "" {
+		held = a.owner.used.Load()
+	}
+	a.mu.Unlock()
+	return held+int64(bytes) <= a.budget.limit/modest && a.budget.free()+a.budget.limit/reserve >= int64(bytes)
 }
 
 // room returns how much more the account may hold when it takes this many bytes: what

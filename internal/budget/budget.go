@@ -9,7 +9,8 @@
 // altogether, a session no more than is free for its principal. A session that is greedy
 // alone gets a third, or half where nobody knows whose it is, and is refused while the
 // rest is left for those who behave; of two each gets less, and so on. Newcomers are
-// refused while less than an eighth is free.
+// refused while less than an eighth is free. Who holds next to nothing is the last to be
+// refused, when as much is overdrawn.
 //
 // What is charged is an estimate. What the collector finds alive beyond it counts
 // too (Watch), so that things too small to be charged cannot add up unseen.
@@ -36,6 +37,10 @@ func Short(err error) bool { return errors.Is(err, ErrShare) || errors.Is(err, E
 
 // reserve is the part of a budget that is kept from newcomers: one in so many.
 const reserve = 8
+
+// modest is the part of a budget that is next to nothing: one in so many. As much as the
+// reserve may be overdrawn by those who have no more than that.
+const modest = 512
 
 // Budget is how much may be held altogether. Its methods are safe for concurrent use.
 type Budget struct {

@@ -31,9 +31,16 @@ func (h *Hold) Borrow(bytes int) error {
 	if h.account == nil || h.account.budget.Full() {
 		return h.Grow(bytes)
 	}
-	h.account.Charge(bytes)
-	h.bytes += bytes
+	h.Charge(bytes)
 	return nil
+}
+
+// Charge is Grow for what cannot be refused any more.
+func (h *Hold) Charge(bytes int) {
+	if h.account != nil {
+		h.account.Charge(bytes)
+		h.bytes += bytes
+	}
 }
 
 // Judge returns ErrShare or ErrFull when the account holds more than it may, after Borrow.

@@ -34,7 +34,8 @@ type Ledger struct {
 }
 
 // New returns a ledger; nil without a budget. party names who connections of an address are
-// charged to, "" for those who stand for many, to whom all is lent while there is any.
+// charged to, "" for those who stand for many: they are let in, and lent what heads need while
+// there is any. Who comes through them is judged by their requests.
 // refused is told of every refusal.
 func New(memory *budget.Budget, party func(net.Addr) string, refused func(net.Addr)) *Ledger {
 	if memory == nil {
@@ -75,18 +76,25 @@ func (t *Tab) Hold(bytes int) bool {
 	if t == nil || t.closed || bytes == t.bytes {
 		return true
 	}
-	var err error
-	if t.lent && bytes > t.bytes && (t.party == "" || bytes <= lentBytes) {
-		err = t.hold.Borrow(bytes - t.bytes)
-	} else {
-		err = t.hold.Set(bytes)
-	}
-	if err != nil {
+	if err := t.set(bytes); err != nil {
 		t.ledger.refused(t.from)
 		return false
 	}
 	t.bytes = bytes
 	return true
+}
+
+func (t *Tab) set(bytes int) error {
+	switch more := bytes - t.bytes; {
+	case more <= 0:
+		return t.hold.Set(bytes)
+	case t.party == "" && bytes <= lentBytes:
+		t.hold.Charge(more)
+		return nil
+	case t.lent && (t.party == "" || bytes <= lentBytes):
+		return t.hold.Borrow(more)
+	}
+	return t.hold.Set(bytes)
 }
 
 // Close gives everything back. It is idempotent.

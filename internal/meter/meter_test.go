@@ -137,6 +137,21 @@ func TestTheFirstConnectionsOfAnAddressAreLent(t *testing.T) {
 	}
 }
 
+// Who stands for many is not turned away when there is nothing left: some of them behave.
+func TestWhoStandsForManyIsLetIn(t *testing.T) {
+	memory := budget.New(mib)
+	l := New(memory, func(net.Addr) string { return "" }, func(net.Addr) {})
+	memory.Guest("a").Charge(2 * mib)
+	tab := l.Open(address("proxy"))
+	if !tab.Hold(LeanCost) || tab.Hold(mib) {
+		t.Error("a connection is to be let in, and a head that has no end is not")
+	}
+	tab.Close()
+	if memory.Used() != 2*mib {
+		t.Errorf("%d bytes are left", memory.Used()-2*mib)
+	}
+}
+
 func TestWhoIsRefusedIsTold(t *testing.T) {
 	memory := budget.New(mib)
 	l := New(memory, host, func(net.Addr) {})

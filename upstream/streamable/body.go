@@ -9,22 +9,20 @@ import (
 	"github.com/mcpbridge/bridge/upstream"
 )
 
-// meter tells how much of a response is held, while it is read. Events that were
+// meter tells how much of a stream is held, while it is read. Events that were
 // handed on are no longer held, nor is what a decoder has passed over: comments, and
 // events without data, which may come for as long as the stream is open.
 type meter struct {
 	io.Reader
 	held   upstream.Held // may be nil
-	events *sse.Decoder  // reads from here; nil: all that is read is kept
+	events *sse.Decoder  // reads from here
 	size   int
 	told   int
 }
 
 // Read implements io.Reader. The error is that of held.
 func (m *meter) Read(p []byte) (int, error) {
-	if m.events != nil {
-		m.size = m.events.Held()
-	}
+	m.size = m.events.Held()
 	n, err := m.Reader.Read(p)
 	m.size += n
 	if news := m.size - m.told; m.held == nil || -upstream.HeldStep < news && news < upstream.HeldStep {
@@ -60,10 +58,10 @@ func readBody(r exchange, limit int, held upstream.Held) (*[]byte, error) {
 		return buffers.Get(0), err
 	}
 	if n < 0 {
-		return readAll(buffers.Get(0), &meter{Reader: r, held: held}, limit)
+		return readAll(buffers.Get(0), r, limit, held)
 	}
 	if n > maxAhead {
-		return readAll(buffers.Get(0), r, limit)
+		return readAll(buffers.Get(0), r, int(n), nil)
 	}
 	body := buffers.Get(int(n))
 	*body = (*body)[:n]
@@ -72,14 +70,18 @@ func readBody(r exchange, limit int, held upstream.Held) (*[]byte, error) {
 }
 
 // readAll appends what r has to b, which stays within limit bytes, and returns
-// the buffer to go on with.
-func readAll(b *[]byte, r io.Reader, limit int) (*[]byte, error) {
+// the buffer to go on with. held is told how large that is, not how much of it is used.
+func readAll(b *[]byte, r io.Reader, limit int, held upstream.Held) (*[]byte, error) {
 	for {
 		if len(*b) == cap(*b) {
-			larger := buffers.Get(2 * cap(*b))
-			*larger = append(*larger, *b...)
+			size := min(larger(cap(*b)), max(limit+1, cap(*b)+1)) // a byte more, to see that there is none
+			if short := upstream.Charge(held, size); short != nil {
+				return b, short
+			}
+			next := buffers.Get(size)
+			*next = append(*next, *b...)
 			buffers.Put(b)
-			b = larger
+			b = next
 		}
 		n, err := r.Read((*b)[len(*b):cap(*b)])
 		*b = (*b)[:len(*b)+n]
@@ -92,6 +94,15 @@ func readAll(b *[]byte, r io.Reader, limit int) (*[]byte, error) {
 			return b, err
 		}
 	}
+}
+
+// larger returns the size of the next buffer: twice that of a small one. Of a large one half
+// would stay unused, for as long as the response is kept.
+func larger(size int) int {
+	if size < maxAhead {
+		return 2 * size
+	}
+	return size + size/4
 }
 
 var errTooLarge = errors.New("response too large")

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/internal/buffers"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/upstream"
 )
@@ -80,5 +81,19 @@ func TestWhatAStreamSaysBesidesMessagesIsNotHeld(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A buffer is held with all its room, however little of that is used.
+func TestTheBufferOfAResponseIsChargedWithItsSize(t *testing.T) {
+	const size = 1<<20 + 1 // a byte more than doubling has room for
+	held := &purse{limit: 4 * size}
+	body, err := readAll(buffers.Get(0), strings.NewReader(strings.Repeat("x", size)), 8*size, held)
+	if err != nil || held.now != cap(*body) {
+		t.Errorf("%d of %d bytes are charged: %v", held.now, cap(*body), err)
+	}
+	body, err = readAll(buffers.Get(0), strings.NewReader(strings.Repeat("x", size)), size, nil)
+	if err != nil || cap(*body) > size+1 {
+		t.Errorf("%d bytes that were announced have %d: %v", size, cap(*body), err)
 	}
 }
