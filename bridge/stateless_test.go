@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -36,9 +37,13 @@ func newCrowd(t *testing.T, limits Limits, policy ask.Policy, steps ...step) (*c
 
 // call sends a tools/call on its own, which takes JSON only.
 func (c *crowd) call(principal, params string) *client {
-	conv := c.b.Stateless(downstream.Caller{Principal: principal}, mcp.V20250618).(*conversation)
+	return c.callAs(downstream.Caller{Principal: principal}, params)
+}
+
+func (c *crowd) callAs(caller downstream.Caller, params string) *client {
+	conv := c.b.Stateless(caller, mcp.V20250618).(*conversation)
 	far := &client{t: c.t, conv: conv, jsonOnly: true}
-	go conv.Serve(c.t.Context(), downstream.Caller{Principal: principal},
+	go conv.Serve(c.t.Context(), caller,
 		downstream.NewRequest(jsonrpc.Message{ID: "1", Method: mcp.MethodToolsCall, Params: []byte(params)}), far)
 	synctest.Wait()
 	return far
@@ -102,6 +107,27 @@ func TestWaitingCallsWithoutSessionAreBounded(t *testing.T) {
 		if waiting := c.b.kept.Len(); c.desk.Len() != 3 || waiting != 3 { // two of ada's, and eve's
 			t.Errorf("%d questions, %d calls", c.desk.Len(), waiting)
 		}
+	})
+}
+
+// Whoever makes tokens up is one party, however many principals that makes: the page has
+// places left for others.
+func TestStrangersOfOneAddressLeaveQuestionsToOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asks := make([]step, 101)
+		for i := range asks {
+			asks[i] = inputRequired(`"s"`, form1("q"))
+		}
+		c, _ := newCrowd(t, Limits{}, ask.Page, asks...)
+		for n := range 100 {
+			c.callAs(downstream.Caller{Principal: "made up " + strconv.Itoa(n), Party: "address 192.0.2.1"}, `{"name":"book"}`)
+		}
+		if n := c.desk.Len(); n != 88 {
+			t.Errorf("one address has %d of 100 places for questions", n)
+		}
+		ada := c.callAs(downstream.Caller{Principal: "ada", Party: "address 192.0.2.2"}, `{"name":"book"}`)
+		pass(20 * time.Second)
+		linkOf(t, ada.result())
 	})
 }
 

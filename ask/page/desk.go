@@ -23,6 +23,7 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"github.com/mcpbridge/bridge/ask/form"
+	"github.com/mcpbridge/bridge/internal/budget"
 )
 
 // Question is what a server asks of a person. Its texts are the server's own.
@@ -38,14 +39,19 @@ type Question struct {
 	Owner string
 	// Named says that Owner is a user and no session.
 	Named bool
+	// Party is whose share of the desk's places the question takes; empty: nobody's.
+	Party string
 	// Deadline is when nobody waits for the answer any more.
 	Deadline time.Time
 	// Answer gets the elicitation's result, once. It must not block.
 	Answer func(result []byte)
 }
 
-// ErrFull is returned when too many questions wait.
-var ErrFull = errors.New("too many questions wait for people")
+// Why a question is not put.
+var (
+	ErrFull   = errors.New("too many questions wait for people")
+	ErrOthers = errors.New("too many questions of this client, or of others at its address, wait for people")
+)
 
 // keptEnds is how many ended questions are remembered, to tell who opens a link late
 // what became of it.
@@ -53,9 +59,9 @@ const keptEnds = 4096
 
 // Desk holds the questions that wait for people. It is safe for concurrent use.
 type Desk struct {
-	base *url.URL // where people reach it
-	max  int
-	key  [32]byte // of the browsers' cookies; they end with the process
+	base   *url.URL // where people reach it
+	places *budget.Places
+	key    [32]byte // of the browsers' cookies; they end with the process
 
 	mu      sync.Mutex
 	waiting map[string]*waiting             // by token
@@ -69,6 +75,7 @@ type waiting struct {
 	token   string
 	asked   time.Time
 	browser string // that opened it first; empty: none has
+	leave   func() // gives its place back
 }
 
 // outcome says what became of a question.
@@ -82,22 +89,26 @@ const (
 )
 
 // New returns a desk that people reach under base, for at most limit questions at
-// a time.
+// a time, the last eighth of them for parties that have fewer than an eighth.
 func New(base *url.URL, limit int) *Desk {
-	d := &Desk{base: base, max: limit, waiting: map[string]*waiting{}}
+	d := &Desk{base: base, places: budget.NewPlaces(limit), waiting: map[string]*waiting{}}
 	d.ended, _ = simplelru.NewLRU[string, outcome](keptEnds, nil) // fails for sizes below 1 only
 	rand.Read(d.key[:])                                           // never fails
 	return d
 }
 
 // Ask puts a question and returns the link under which a person answers it. Whoever
-// has the link may answer, so it must reach nobody else. The error is ErrFull.
+// has the link may answer, so it must reach nobody else. The error is ErrFull or ErrOthers.
 func (d *Desk) Ask(q Question) (link string, err error) {
 	w := &waiting{Question: q, token: rand.Text(), asked: time.Now()}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.expireLocked()
-	if len(d.waiting) >= d.max {
+	var others bool
+	if w.leave, others = d.places.Take(q.Party); others {
+		return "", ErrOthers
+	}
+	if w.leave == nil {
 		return "", ErrFull
 	}
 	d.waiting[w.token] = w
@@ -162,9 +173,11 @@ func (d *Desk) end(token string, how outcome) bool {
 }
 
 func (d *Desk) endLocked(token string, how outcome) bool {
-	if d.waiting[token] == nil {
+	w := d.waiting[token]
+	if w == nil {
 		return false
 	}
+	w.leave()
 	delete(d.waiting, token)
 	d.ended.Add(token, how)
 	return true

@@ -283,6 +283,26 @@ func TestEnds(t *testing.T) {
 	}
 }
 
+// A party that has many places gives none of the last ones to itself; what ends is free again.
+func TestTheLastPlacesAreForOthers(t *testing.T) {
+	d := newDesk(t, 16)
+	var links []string
+	for range 14 {
+		links = append(links, d.ask(page.Question{Party: "greedy"}))
+	}
+	if _, err := d.Ask(page.Question{Party: "greedy"}); !errors.Is(err, page.ErrOthers) {
+		t.Errorf("the last places: %v", err)
+	}
+	d.ask(page.Question{Party: "modest"})
+	d.Withdraw(links[0])
+	d.Withdraw(links[0])
+	d.Withdraw(links[1])
+	d.ask(page.Question{Party: "greedy"})
+	if _, err := d.Ask(page.Question{Party: "greedy"}); !errors.Is(err, page.ErrOthers) {
+		t.Errorf("after one ended: %v", err)
+	}
+}
+
 func TestQuestionsExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base, _ := url.Parse("http://127.0.0.1/questions")

@@ -1,6 +1,7 @@
 package call
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
@@ -21,6 +22,7 @@ func (k *asker) inquire(req *mrtr.InputRequest) {
 		Roots:    k.roots,
 		Owner:    k.party.Session.Owner(),
 		Named:    k.party.Principal != "" || k.party.Stranger != "",
+		Party:    k.places(),
 		Invites:  invites,
 		Spent:    k.party.Session.Spent(),
 		Deadline: k.answerBy(),
@@ -42,6 +44,13 @@ func (k *asker) inquire(req *mrtr.InputRequest) {
 	default: // a task, whose client comes and asks how it goes
 		k.Drive(mrtr.Noted(again.PageWords + ticket.Link))
 	}
+}
+
+// places is whose share of what is scarce the call takes.
+func (k *asker) places() string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return cmp.Or(k.caller.Party, k.party.Share)
 }
 
 // inquired takes the outcome of an inquiry.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpbridge/bridge/config"
 	"github.com/mcpbridge/bridge/internal/resource"
+	"github.com/mcpbridge/bridge/legacy/web"
 )
 
 // protected is a mount's endpoint as clients see it that sign in; nil: they cannot,
@@ -26,6 +27,7 @@ func protected(m *config.Mount, log zerolog.Logger) (*resource.Resource, error) 
 	return resource.Relay(resource.RelayOptions{
 		Server: m.Upstream, Path: m.Path, Public: m.PublicURL, Log: log,
 		Servers: metadataClient(m, tlsConfig, dialer(m)), Issuers: metadataClient(m, withoutOwnPair(tlsConfig), nil),
+		Party: func(r *http.Request) string { return web.Stranger(r.RemoteAddr) },
 	}), nil
 }
 

@@ -38,7 +38,7 @@ var mayImport = map[string][]string{
 	"ask":        {"ask/form", "ask/model", "ask/page", "mcp", "rawjson"},
 	"ask/form":   {"rawjson"},
 	"ask/model":  {},
-	"ask/page":   {"ask/form", "rawjson"},
+	"ask/page":   {"ask/form", "internal/budget", "rawjson"},
 	"cmd/bridge": {"*"},
 	".":          {"bridge", "legacy", "legacy/quiet", "upstream/stdio", "negotiate", "internal/budget", "internal/mount", "upstream/streamable"},
 
@@ -98,7 +98,7 @@ var mayImport = map[string][]string{
 	"internal/dialect":     {"upstream", "mrtr", "mcp", "jsonrpc", "rawjson", "internal/logfield"},
 	"internal/passthrough": {"downstream", "observe", "internal/hop", "internal/logfield", "internal/roundtrip", "upstream", "upstream/mirror", "sse", "mcp", "jsonrpc", "rawjson", "internal/gate", "internal/turns", "internal/fault"},
 	"internal/relay":       {"downstream", "internal/budget", "internal/hop", "internal/logfield", "internal/roundtrip", "observe", "upstream/stdio", "sse", "mcp", "jsonrpc", "rawjson", "internal/gate", "internal/turns", "internal/fault"},
-	"internal/resource":    {"internal/ttlcache", "internal/wellknown"},
+	"internal/resource":    {"internal/budget", "internal/ttlcache", "internal/wellknown"},
 	"internal/wellknown":   {},
 	"internal/fault":       {"jsonrpc", "rawjson", "internal/clip"},
 	"internal/agenda":      {},

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/wellknown"
 )
 
@@ -30,10 +31,10 @@ const (
 // that has metadata, nobody who reads them comes here.
 type fallback struct {
 	*relayed
-	places chan struct{} // one for each request that is under way
+	places *budget.Places // one for each request that is under way
 }
 
-func newFallback(s *relayed) *fallback { return &fallback{s, make(chan struct{}, maxForwards)} }
+func newFallback(s *relayed) *fallback { return &fallback{s, budget.NewPlaces(maxForwards)} }
 
 // routes are the places.
 func (f *fallback) routes() map[string]http.Handler {
@@ -98,19 +99,18 @@ func (f *fallback) forward(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	select {
-	case f.places <- struct{}{}:
-		defer func() { <-f.places }()
-	default:
-		h.Set("Retry-After", "1")
-		http.Error(w, "too many sign-ins at the same time", http.StatusServiceUnavailable)
-		return
-	}
-	form, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxForm))
+	form, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxForm)) // before it has a place: it may come slowly
 	if err != nil {
 		http.Error(w, "the request is too large, or broke off", http.StatusRequestEntityTooLarge)
 		return
 	}
+	free, _ := f.places.Take(f.Party(r))
+	if free == nil {
+		h.Set("Retry-After", "1")
+		http.Error(w, "too many sign-ins at the same time", http.StatusServiceUnavailable)
+		return
+	}
+	defer free()
 	f.exchange(w, r, at, form)
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -104,9 +105,49 @@ func TestPlacesAreBounded(t *testing.T) {
 	r, _ := relay(t, s, "", io.Discard)
 	f := newFallback(r.source.(*relayed))
 	for range maxForwards {
-		f.places <- struct{}{}
+		f.places.Take("")
 	}
 	if w := ask(f.routes()[tokenPath], http.MethodPost, "http://localhost/token", "", nil); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
 		t.Errorf("answers %d", w.Code)
+	}
+}
+
+// waitingBody is a request's body that somebody sends as slowly as it goes.
+type waitingBody struct{ asked, end chan struct{} }
+
+func (b waitingBody) Read([]byte) (int, error) {
+	b.asked <- struct{}{}
+	<-b.end
+	return 0, io.EOF
+}
+
+// Who sends slowly has no place yet, and one address does not get all of them.
+func TestOneAddressLeavesPlacesToOthers(t *testing.T) {
+	said := make(chan struct{}, maxForwards+1)
+	s := ownIssuer(t, func(*http.Request, string) { said <- struct{}{} })
+	r, _ := relay(t, s, "", io.Discard)
+	source := r.source.(*relayed)
+	source.Party = func(r *http.Request) string { return r.RemoteAddr }
+	f := newFallback(source)
+	token := f.routes()[tokenPath]
+	slow := waitingBody{make(chan struct{}), make(chan struct{})}
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer close(slow.end)
+	for range maxForwards {
+		all.Go(func() {
+			token.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "http://localhost/token", io.NopCloser(slow)))
+		})
+		<-slow.asked
+	}
+	for free, _ := f.places.Take("greedy"); free != nil; free, _ = f.places.Take("greedy") {
+	}
+	if w := ask(token, http.MethodPost, "http://localhost/token", "a=b", nil); w.Code != http.StatusCreated {
+		t.Errorf("somebody else gets %d %s", w.Code, w.Body)
+	}
+	select {
+	case <-said:
+	default:
+		t.Error("nothing was handed on")
 	}
 }

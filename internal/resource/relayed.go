@@ -25,7 +25,9 @@ type RelayOptions struct {
 	Path, Public string
 	// Server's metadata are read with Servers, those of authorization servers with Issuers.
 	Servers, Issuers *http.Client
-	Log              zerolog.Logger
+	// Party says whose share of what is scarce a request takes; nil: nobody's.
+	Party func(*http.Request) string
+	Log   zerolog.Logger
 }
 
 // Relay returns the resource of a bridge whose clients' tokens are for the server
@@ -35,6 +37,9 @@ func Relay(opt RelayOptions) *Resource {
 	servers := *opt.Servers
 	servers.CheckRedirect = sameOrigin
 	opt.Servers = &servers
+	if opt.Party == nil {
+		opt.Party = func(*http.Request) string { return "" }
+	}
 	return &Resource{public: opt.Public, path: opt.Path, source: &relayed{RelayOptions: opt}}
 }
 
