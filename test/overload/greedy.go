@@ -85,8 +85,8 @@ func leave(ctx context.Context, c *client) {
 // webSocket sends most of a message over a WebSocket.
 func webSocket(ctx context.Context, c *client) {
 	const frame = "\x81\xff\x00\x00\x00\x00\x00\x3d\x09\x00" + "\x00\x00\x00\x00" // a text of 4 000 000 bytes, masked with nothing
-	rawGet(ctx, c, "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: mcp\r\n",
-		frame+strings.Repeat("b", 3*mib))
+	speak(ctx, c, "GET", "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: mcp\r\n",
+		"", frame+strings.Repeat("b", 3*mib))
 }
 
 // unread has an answer written that is not read until ctx ends.
@@ -99,15 +99,11 @@ func unread(ctx context.Context, c *client) {
 // raw sends a request, and lets the connection stand until ctx ends or the bridge has
 // had enough.
 func raw(ctx context.Context, c *client, header, body string) {
-	speak(ctx, c, "POST", "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"+header, body)
+	speak(ctx, c, "POST", "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"+header, body, "")
 }
 
-// rawGet is raw for a GET.
-func rawGet(ctx context.Context, c *client, header, body string) {
-	speak(ctx, c, "GET", header, body)
-}
-
-func speak(ctx context.Context, c *client, method, header, body string) {
+// speak is raw for any method; then is what it sends once there is a response.
+func speak(ctx context.Context, c *client, method, header, body, then string) {
 	at, _ := url.Parse(c.url)
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", at.Host)
 	if err != nil {
@@ -131,6 +127,7 @@ func speak(ctx context.Context, c *client, method, header, body string) {
 		return
 	}
 	c.tally.note("status " + string(status[9:]))
+	_, _ = conn.Write([]byte(then))
 	<-ctx.Done() // or the rest of the answer, which is left unread
 }
 
