@@ -44,15 +44,21 @@ func ReadStored(name string, records []store.Record) (s StoredSession, ok bool) 
 			}
 		case store.Flow:
 			ok = true
-			questions, flow, err := exchange.ReadRecord(r)
-			if err != nil {
-				s.Unreadable++
-				continue
-			}
-			s.Calls = append(s.Calls, StoredCall{Questions: questions, TTL: r.TTL, Flow: flow})
+			s.addCall(r)
 		case store.LastWord:
 			s.LastWords++
 		}
 	}
 	return s, ok
+}
+
+func (s *StoredSession) addCall(r *store.Record) {
+	switch told, err := exchange.ReadRecord(r); {
+	case err != nil:
+		s.Unreadable++
+	case told.Over:
+		s.LastWords++
+	default:
+		s.Calls = append(s.Calls, StoredCall{Questions: told.Questions, TTL: r.TTL, Flow: told.Flow})
+	}
 }

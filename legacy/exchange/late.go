@@ -13,6 +13,6 @@ func (kc *keptCall) removeLater(ex *Exchange) {
 	rest := &keptCall{version: kc.version, unsure: kc.unsure, record: callRecord{Stream: kc.record.Stream}}
 	most := time.Until(kc.expires)
 	ex.session.Later(kc.record.Request, func(stop func() bool) {
-		_ = rest.commit(ex, waiting{most: most, over: stop, long: true}, store.Change{Delete: true}) // by then the record has expired, or is another's
+		_ = rest.commit(ex, waiting{most: most, over: stop, long: true}, store.Change{Delete: true}, true) // by then the record has expired, or is another's
 	})
 }

@@ -16,7 +16,8 @@ import (
 )
 
 // callRecord is a call that waits for its client, and the events that the client may
-// not have had: the questions that are open. The events of a last word are one.
+// not have had: the questions that are open. When it is over, its last word takes its
+// place, which is one event.
 //
 // It is written as a line of JSON, and behind it what is long, as it is: the data of each
 // event, then the flow. Version 1 had these within the JSON.
@@ -26,6 +27,7 @@ type callRecord struct {
 	Home    downstream.Seat `json:"home,omitempty"`    // the replica that the call is in
 	Request jsonrpc.ID      `json:"request,omitempty"` // the client's id of the call
 	Last    uint64          `json:"last,omitempty"`    // no replica before Home has sent an event with a higher number
+	Over    bool            `json:"over,omitempty"`    // what follows is its last word
 	Events  []keptEvent     `json:"events,omitempty"`
 	Flow    []byte          `json:"flow,omitempty"` // as Conversation.Resume wants it
 }
@@ -52,6 +54,7 @@ func (r *callRecord) append(buf []byte) []byte {
 	o.Uint("home", uint64(r.Home))
 	o.String("request", string(r.Request))
 	o.Uint("last", r.Last)
+	o.True("over", r.Over)
 	o.List("events", len(r.Events), func(o *jsonout.Object, i int) {
 		e := &r.Events[i]
 		o.String("id", string(e.ID))
@@ -139,18 +142,25 @@ func (r *callRecord) events() []sessions.Event {
 	return events
 }
 
-// ReadRecord tells the people who run the bridge what a call's record says of it: how many questions
-// are open, and its flow, which holds secrets.
-func ReadRecord(r *store.Record) (questions int, flow []byte, err error) {
+// Told is what a call's record says to the people who run the bridge.
+type Told struct {
+	Over      bool   // it is a last word
+	Questions int    // that are open
+	Flow      []byte // which holds secrets
+}
+
+// ReadRecord reads the record of a call for the people who run the bridge.
+func ReadRecord(r *store.Record) (Told, error) {
 	record, err := readCall(r)
 	if err != nil {
-		return 0, nil, err
+		return Told{}, err
 	}
+	told := Told{Over: record.Over, Flow: record.Flow}
 	for i := range record.Events {
 		again := func(e keptEvent) bool { return e.ID == record.Events[i].ID }
 		if record.Events[i].ID != "" && !slices.ContainsFunc(record.Events[:i], again) {
-			questions++
+			told.Questions++
 		}
 	}
-	return questions, record.Flow, nil
+	return told, nil
 }

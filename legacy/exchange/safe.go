@@ -118,7 +118,7 @@ func (kc *keptCall) save(ex *Exchange, st *sessions.Stream, k *downstream.Kept, 
 	}
 	kc.expires = time.Now().Add(max(k.TTL, time.Until(kc.expires)))
 	err := r.written(func(value []byte) error {
-		return kc.commit(ex, waiting{most: patience, over: k.Over}, store.Change{TTL: k.TTL, Value: value})
+		return kc.commit(ex, waiting{most: patience, over: k.Over}, store.Change{TTL: k.TTL, Value: value}, false)
 	})
 	_ = kc.hold.Set(r.size())
 	if err != nil && text == nil && ex.session.Shared() {
@@ -150,22 +150,22 @@ func (w *waiting) longest(ex *Exchange, err error) time.Duration {
 // isSlow reports an error that says nothing but that time was up.
 func isSlow(err error) bool { return errors.Is(err, context.DeadlineExceeded) }
 
-// commit replaces the call's record, and makes other changes with it. While the store
-// does not take it it waits, if it is to. The error is ErrGone when another replica has
-// the call, or nobody needs the change any more.
-func (kc *keptCall) commit(ex *Exchange, w waiting, record store.Change, more ...store.Change) error {
+// commit replaces the call's record. While the store does not take it it waits, if it is to.
+// last: the call is over with it. The error is ErrGone when another replica has the call, or
+// nobody needs the change any more.
+func (kc *keptCall) commit(ex *Exchange, w waiting, record store.Change, last bool) error {
 	record.Kind, record.ID = store.Flow, recordID(kc.record.Stream)
 	again := false // an earlier try may have made the change
 	for began := time.Now(); ; {
 		record.Replaces = kc.version
-		err := ex.session.ChangeCalls(append(more, record)...)
+		err := ex.session.ChangeCalls(record)
 		if err == nil {
 			kc.version++
 			kc.unsure = false
 			return nil
 		}
 		if errors.Is(err, downstream.ErrGone) {
-			if err := kc.reclaim(ex, again && record.Delete); err != nil || again && record.Delete {
+			if err := kc.reclaim(ex, again && last); err != nil || again && last {
 				return err
 			}
 			continue
@@ -200,8 +200,8 @@ func (kc *keptCall) reclaim(ex *Exchange, gone bool) error {
 	return nil
 }
 
-// keepLastWord keeps the response of a call that was kept, until its retention ends, and
-// removes the call's record; without a response it only does that. It returns false when
+// keepLastWord keeps the response of a call that was kept, until its retention ends, in
+// place of the call; without a response it removes that. It returns false when
 // another replica goes on with the call: then there is nothing to say here.
 func (ex *Exchange) keepLastWord(msg *downstream.Message, patience time.Duration) bool {
 	ex.mu.Lock()
@@ -218,15 +218,13 @@ func (ex *Exchange) keepLastWord(msg *downstream.Message, patience time.Duration
 		return true
 	}
 	st := ex.stream.Load()
-	id := recordID(st.ID())
-	remove := store.Change{Delete: true}
 	var err error
-	if msg == nil {
-		err = kept.commit(ex, waiting{most: patience}, remove)
+	if w := (waiting{most: patience}); msg == nil {
+		err = kept.commit(ex, w, store.Change{Delete: true}, true)
 	} else {
-		word := callRecord{V: callRecordVersion, Stream: st.ID(), Events: []keptEvent{{Seq: st.Last() + 1, Data: message.OwnText(msg)}}}
+		word := callRecord{V: callRecordVersion, Stream: st.ID(), Over: true, Events: []keptEvent{{Seq: st.Last() + 1, Data: message.OwnText(msg)}}}
 		err = word.written(func(value []byte) error {
-			return kept.commit(ex, waiting{most: patience}, remove, store.Change{Kind: store.LastWord, ID: id, Replaces: store.Any, TTL: ex.end.opt.Retention, Value: value})
+			return kept.commit(ex, w, store.Change{TTL: ex.end.opt.Retention, Value: value}, true)
 		})
 	}
 	if errors.Is(err, downstream.ErrGone) {

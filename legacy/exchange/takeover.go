@@ -24,7 +24,7 @@ type Call struct {
 }
 
 // Waits tells a call from a last word.
-func (c *Call) Waits() bool { return c.kind == store.Flow }
+func (c *Call) Waits() bool { return c.kind == store.Flow && !c.record.Over }
 
 // Home returns the replica that the call is in. A last word is in none.
 func (c *Call) Home() downstream.Seat { return c.record.Home }
@@ -117,8 +117,11 @@ func (e *Endpoint) goOn(s *session.Session, caller downstream.Caller, c *Call) e
 // Home implements session.Calls.
 func (e *Endpoint) Home(call *store.Record) (downstream.Seat, error) {
 	record, err := readCall(call)
-	if err != nil {
+	switch {
+	case err != nil:
 		return 0, err
+	case record.Over:
+		return 0, session.ErrOver
 	}
 	return record.Home, nil
 }

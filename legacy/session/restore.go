@@ -101,11 +101,19 @@ func (k restorer) recall(ctx context.Context, s *Session, id string) (stream.Num
 	}
 	now := time.Now()
 	for i := range list {
-		if list[i].Kind == store.Flow {
+		if list[i].Kind == store.Flow && !k.isOver(&list[i]) {
 			s.kept.shelf.put(streamOf(&list[i]), now.Add(list[i].TTL))
 		}
 	}
 	return first, nil
+}
+
+func (k restorer) isOver(call *store.Record) bool {
+	if k.set.opt.Calls == nil {
+		return false
+	}
+	_, err := k.set.opt.Calls.Home(call)
+	return errors.Is(err, ErrOver)
 }
 
 // get reads a session's record, nil when there is none. certain: no copy will do.

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"net/http"
 	"time"
 
@@ -50,11 +51,14 @@ type Options struct {
 
 // Calls knows what the records of calls say. It is package exchange's.
 type Calls interface {
-	// Home returns the replica that a call is in.
+	// Home returns the replica that a call is in; ErrOver: the record is its last word.
 	Home(call *store.Record) (downstream.Seat, error)
 	// GoOn takes a call over, if it is not here already. The error is ErrGone when somebody else has.
 	GoOn(s *Session, caller downstream.Caller, call *store.Record) error
 }
+
+// ErrOver says that nothing of a call is left but its last word.
+var ErrOver = errors.New("the call is over")
 
 // RecentUse is how long after its last use a session is not evicted.
 const RecentUse = time.Minute

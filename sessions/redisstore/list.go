@@ -72,12 +72,12 @@ func (s *Store) primaries(ctx context.Context) ([]rueidis.Client, error) {
 	return list, nil
 }
 
-// sessions returns the sessions that keys are of, each one once.
+// sessions returns the sessions that keys are of, each one once: keys of their own records
+// and of their indexes.
 func (s *Store) sessions(keys []string) []string {
 	var list []string
 	for _, key := range keys {
-		session := strings.TrimPrefix(key, s.prefix+"{")
-		session = session[:strings.LastIndex(session, "}")]
+		session := strings.TrimPrefix(key[:len(key)-len("}:?")], s.prefix+"{")
 		if !slices.Contains(list, session) {
 			list = append(list, session)
 		}
@@ -92,7 +92,7 @@ func (s *Store) heads(ctx context.Context, sessions []string) ([]store.Record, e
 	}
 	calls := make([]rueidis.LuaExec, len(sessions))
 	for i, session := range sessions {
-		calls[i] = rueidis.LuaExec{Keys: s.keys(session), Args: []string{"heads"}}
+		calls[i] = rueidis.LuaExec{Keys: []string{s.base(session) + indexName}, Args: []string{"heads"}}
 	}
 	var list []store.Record
 	for i, reply := range loadScript.ExecMulti(ctx, s.client, calls...) {

@@ -1,10 +1,9 @@
 // Package redisstore keeps a bridge's sessions in Redis or Valkey, where any number of
 // replicas share them: one server, one behind Sentinels, or a cluster.
 //
-// A session has two keys in one slot. The first holds its own record, which is rarely
-// written and which replicas cache: the server tells them when it changes. The second
-// is a hash of everything else. Changes are one script each, so that of all replicas
-// exactly one replaces a version. All times are the server's.
+// All keys of a session are in one slot. Its own record is rarely written, and replicas
+// cache it: the server tells them when it changes. A change is one command or one script, so
+// that of all replicas exactly one replaces a version. All times are the server's.
 package redisstore
 
 import (
@@ -27,6 +26,7 @@ type Store struct {
 	client  rueidis.Client
 	prefix  string
 	closed  atomic.Bool
+	indexes *indexes
 	changed atomic.Pointer[func(session string)] // see Watch
 }
 
@@ -37,7 +37,7 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{prefix: prefix}
+	s := &Store{prefix: prefix, indexes: newIndexes()}
 	option.OnInvalidations = s.invalidated
 	if s.client, err = rueidis.NewClient(option); err != nil {
 		return nil, fmt.Errorf("connecting to %s: %w", strings.Join(option.InitAddress, ", "), err)
@@ -49,11 +49,13 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	return s, nil
 }
 
-// keys returns a session's two keys: of its own record, and of its others. The braces
-// put both into one slot of a cluster.
-func (s *Store) keys(session string) []string {
-	tag := s.prefix + "{" + session + "}"
-	return []string{tag + ":s", tag + ":r"}
+// base is what the keys of a session begin with. The braces put them into one slot of a
+// cluster.
+func (s *Store) base(session string) string { return s.prefix + "{" + session + "}:" }
+
+// keyOf is the key of a record: its session, its kind, then its id.
+func (s *Store) keyOf(at store.Address) string {
+	return s.prefix + "{" + at.Session + "}:" + string(rune(at.Kind)) + at.ID
 }
 
 // Commit implements store.Store.
@@ -61,37 +63,20 @@ func (s *Store) Commit(ctx context.Context, session string, changes ...store.Cha
 	if err := cmp.Or(store.Check(session, changes), s.usable(ctx)); err != nil {
 		return err
 	}
-	args := make([]string, 0, 4*len(changes))
-	for _, c := range changes {
-		replaces, ttl := strconv.FormatUint(c.Replaces, 10), strconv.FormatInt(c.TTL.Milliseconds(), 10)
-		if c.Replaces == store.Any {
-			replaces = "-1"
+	if len(changes) == 1 && isPlain(&changes[0]) {
+		if c := &changes[0]; c.Kind == store.Session || s.indexes.outlive(session, c) {
+			return s.commitOne(ctx, session, c)
 		}
-		if c.Delete {
-			ttl = "0"
-		}
-		args = append(args, fieldOf(c.Kind, c.ID), replaces, ttl, rueidis.BinaryString(c.Value))
 	}
-	failed, err := commitScript.Exec(ctx, s.client, s.keys(session), args).AsInt64()
-	if err != nil {
-		return plain(err)
-	}
-	if failed > 0 {
-		c := changes[failed-1]
-		return &store.ConflictError{Address: store.Address{Session: session, Kind: c.Kind, ID: c.ID}}
-	}
-	return nil
+	return s.commitAll(ctx, session, changes)
 }
-
-// fieldOf returns the name of a record within its session: its kind, then its id.
-func fieldOf(kind store.Kind, id string) string { return string(rune(kind)) + id }
 
 // Load implements store.Store.
 func (s *Store) Load(ctx context.Context, session string) ([]store.Record, error) {
 	if err := s.usable(ctx); err != nil {
 		return nil, err
 	}
-	parts, err := loadScript.Exec(ctx, s.client, s.keys(session), nil).AsStrSlice()
+	parts, err := loadScript.Exec(ctx, s.client, []string{s.base(session) + indexName}, nil).AsStrSlice()
 	if err != nil {
 		return nil, plain(err)
 	}
@@ -102,8 +87,8 @@ func (s *Store) Load(ctx context.Context, session string) ([]store.Record, error
 func records(session string, parts []string) []store.Record {
 	var list []store.Record
 	for ; len(parts) >= 4; parts = parts[4:] {
-		version, _ := strconv.ParseUint(parts[1], 10, 64) // the script made them
-		ttl, _ := strconv.ParseInt(parts[2], 10, 64)
+		ttl, _ := strconv.ParseInt(parts[1], 10, 64) // the script made them
+		version, _ := strconv.ParseUint(parts[2], 10, 64)
 		list = append(list, store.Record{
 			Address: store.Address{Session: session, Kind: store.Kind(parts[0][0]), ID: parts[0][1:]},
 			Version: version, TTL: time.Duration(ttl) * time.Millisecond, Value: []byte(parts[3]),
@@ -122,23 +107,25 @@ func (s *Store) Get(ctx context.Context, at store.Address) (store.Record, error)
 	if at.Kind == store.Session {
 		return s.cached(ctx, at)
 	}
-	list, err := s.Load(ctx, at.Session)
+	key := s.keyOf(at)
+	replies := s.client.DoMulti(ctx, s.client.B().Pttl().Key(key).Build(), s.client.B().Get().Key(key).Build())
+	ttl, err := replies[0].AsInt64()
 	if err != nil {
-		return store.Record{}, err
+		return store.Record{}, plain(err)
 	}
-	for _, r := range list {
-		if r.Address == at {
-			return r, nil
-		}
-	}
-	return store.Record{}, store.ErrNotFound
+	return record(at, &replies[1], time.Duration(ttl)*time.Millisecond)
 }
 
 // mostCached bounds how long a copy is used without a word from the server.
 const mostCached = 10 * time.Minute
 
 func (s *Store) cached(ctx context.Context, at store.Address) (store.Record, error) {
-	reply := s.client.DoCache(ctx, s.client.B().Get().Key(s.keys(at.Session)[0]).Cache(), mostCached)
+	reply := s.client.DoCache(ctx, s.client.B().Get().Key(s.keyOf(at)).Cache(), mostCached)
+	return record(at, &reply, time.Duration(reply.CachePTTL())*time.Millisecond)
+}
+
+// record reads what the server has under a key.
+func record(at store.Address, reply *rueidis.RedisResult, ttl time.Duration) (store.Record, error) {
 	raw, err := reply.ToString()
 	if rueidis.IsRedisNil(err) {
 		return store.Record{}, store.ErrNotFound
@@ -148,7 +135,7 @@ func (s *Store) cached(ctx context.Context, at store.Address) (store.Record, err
 	}
 	number, value, _ := strings.Cut(raw, " ")
 	version, err := strconv.ParseUint(number, 10, 64)
-	return store.Record{Address: at, Version: version, TTL: time.Duration(reply.CachePTTL()) * time.Millisecond, Value: []byte(value)}, err
+	return store.Record{Address: at, Version: version, TTL: ttl, Value: []byte(value)}, err
 }
 
 // Touch implements store.Store.
@@ -158,7 +145,7 @@ func (s *Store) Touch(ctx context.Context, touches ...store.Touch) error {
 	}
 	commands := make(rueidis.Commands, len(touches))
 	for i, touch := range touches {
-		commands[i] = s.client.B().Pexpire().Key(s.keys(touch.Session)[0]).Milliseconds(touch.TTL.Milliseconds()).Build()
+		commands[i] = s.client.B().Pexpire().Key(s.keyOf(store.Address{Session: touch.Session, Kind: store.Session})).Milliseconds(touch.TTL.Milliseconds()).Build()
 	}
 	for _, reply := range s.client.DoMulti(ctx, commands...) {
 		if err := reply.Error(); err != nil {
@@ -173,7 +160,8 @@ func (s *Store) End(ctx context.Context, session string) error {
 	if err := s.usable(ctx); err != nil {
 		return err
 	}
-	return plain(s.client.Do(ctx, s.client.B().Unlink().Key(s.keys(session)...).Build()).Error())
+	s.indexes.forget(session)
+	return plain(endScript.Exec(ctx, s.client, []string{s.base(session) + indexName}, nil).Error())
 }
 
 // Watch implements store.Store.
@@ -184,6 +172,9 @@ func (s *Store) Watch(changed func(session string)) bool {
 
 // invalidated is told by the server which copies are out of date; no keys stand for all.
 func (s *Store) invalidated(keys []rueidis.RedisMessage) {
+	if keys == nil { // the connection was lost: the server may have forgotten what it had
+		s.indexes.forget("")
+	}
 	changed := s.changed.Load()
 	if changed == nil {
 		return

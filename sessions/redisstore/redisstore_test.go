@@ -70,7 +70,7 @@ func TestContractWithCrashes(t *testing.T) {
 func TestContractWithAUserOfFewRights(t *testing.T) {
 	server := redistest.Start(t)
 	server.Must("ACL", "SETUSER", "bridge", "on", ">p@ss", "~mine:*", "resetchannels", "-@all",
-		"+get", "+set", "+del", "+unlink", "+hget", "+hset", "+hdel", "+hgetall", "+pttl", "+pexpire", "+time", "+eval", "+evalsha", "+scan", "+role",
+		"+get", "+getrange", "+set", "+del", "+unlink", "+exists", "+sadd", "+srem", "+scard", "+smembers", "+srandmember", "+pttl", "+pexpire", "+eval", "+evalsha", "+scan", "+role",
 		"+hello", "+auth", "+select", "+client|tracking", "+client|caching", "+client|setname", "+multi", "+exec", "+script|load", "+ping")
 	contract(t, "redis://bridge:p%40ss@"+server.Addr()+"/3?prefix=mine:")
 	server.Must("SELECT", "0")
@@ -268,7 +268,7 @@ func TestExpiredRecordsLeaveTheServer(t *testing.T) {
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
 	for range 5000 {
-		if server.Do("EXISTS", s.keys("session")[1]) == ":0" {
+		if server.Do("EXISTS", s.keyOf(store.Address{Session: "session", Kind: store.Flow, ID: "f"})) == ":0" {
 			return
 		}
 		<-look.C

@@ -2,85 +2,101 @@ package redisstore
 
 import "github.com/redis/rueidis"
 
-// A session's record is kept as its version and its value. Each other one is two fields of
-// the hash: its value, and under the same name behind a colon its version and the time of
-// its expiry in milliseconds. So scripts need not touch values, which are long. Another
-// layout needs another name of its key: scripts of older bridges run beside the newer ones.
-const lua = `
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-`
+// Each record is a key: its version, a space, its value. It expires by itself. The records of a
+// session but its own are named by the members of a set, the session's index: of each key
+// what follows the session. The index outlives them all; a member may name a record that is
+// gone, and the last one stays, so that the index never begins anew without its expiry.
+//
+// Another layout needs other names of keys: scripts of older bridges run beside the newer
+// ones. The first one had a hash, under the session and "r", in place of the index.
 
-// commitScript makes changes: for each one its field, the version that it replaces or
-// -1, its lifetime in milliseconds or 0 to delete, and the value. It returns 0, or the
-// number of the change that does not apply.
-var commitScript = rueidis.NewLuaScript(lua + `
-local versions = {}
-for i = 1, #ARGV, 4 do
-  local field, replaces, version = ARGV[i], tonumber(ARGV[i + 1]), 0
-  if field == 's' then
-    local raw = redis.call('GET', KEYS[1])
-    version = raw and tonumber(string.match(raw, '^%d+')) or 0
-  else
-    local head = redis.call('HGET', KEYS[2], ':' .. field)
-    if head then
-      local v, till = string.match(head, '^(%d+) (%d+)')
-      if tonumber(till) > now then version = tonumber(v) end
-    end
-  end
-  if replaces >= 0 and replaces ~= version then return (i + 3) / 4 end
-  versions[i] = version + 1
+// replaceScript replaces a record whose value begins as told, or must not be there: "".
+var replaceScript = rueidis.NewLuaScript(`
+local head = ARGV[1]
+if head == '' then
+  if redis.call('EXISTS', KEYS[1]) == 1 then return 1 end
+elseif redis.call('GETRANGE', KEYS[1], 0, #head - 1) ~= head then
+  return 1
 end
-local longest = 0
-for i = 1, #ARGV, 4 do
-  local field, ttl = ARGV[i], tonumber(ARGV[i + 2])
-  if field == 's' and ttl == 0 then
-    redis.call('DEL', KEYS[1])
-  elseif field == 's' then
-    redis.call('SET', KEYS[1], string.format('%.0f ', versions[i]) .. ARGV[i + 3], 'PX', ttl)
-  elseif ttl == 0 then
-    redis.call('HDEL', KEYS[2], field, ':' .. field)
-  else
-    redis.call('HSET', KEYS[2], field, ARGV[i + 3], ':' .. field, string.format('%.0f %.0f', versions[i], now + ttl))
-    if ttl > longest then longest = ttl end
-  end
-end
-if longest > 0 and longest > redis.call('PTTL', KEYS[2]) then
-  redis.call('PEXPIRE', KEYS[2], longest)
-end
+redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 return 0
 `)
 
-// loadScript returns all live records: field, version, lifetime in milliseconds and
-// value of each, without values when its argument says so.
-var loadScript = rueidis.NewLuaScript(lua + `
-local out = {}
-local function add(field, version, ttl, value)
-  if ARGV[1] == 'heads' then value = '' end
-  out[#out + 1] = field
-  out[#out + 1] = version
-  out[#out + 1] = string.format('%.0f', ttl)
-  out[#out + 1] = value
+// commitScript makes changes. Its keys are the index, and of each change the record; its
+// arguments are how many members of the index to look at, and of each change the version
+// that it replaces or -1, its lifetime in milliseconds or 0 to delete, and the value. It
+// returns the number of the change that does not apply, or how long the index lives, in
+// milliseconds below zero; 0: there is none.
+var commitScript = rueidis.NewLuaScript(`
+local index, versions = KEYS[1], {}
+for i = 2, #KEYS do
+  local version = tonumber(string.match(redis.call('GETRANGE', KEYS[i], 0, 20), '^%d+')) or 0
+  local replaces = tonumber(ARGV[3 * i - 4])
+  if replaces >= 0 and replaces ~= version then return i - 1 end
+  versions[i] = version + 1
 end
-local raw = redis.call('GET', KEYS[1])
-if raw then
-  local version, start = string.match(raw, '^(%d+) ()')
-  add('s', version, redis.call('PTTL', KEYS[1]), string.sub(raw, start))
-end
-local all = redis.call('HGETALL', KEYS[2])
-local values = {}
-for i = 1, #all, 2 do values[all[i]] = all[i + 1] end
-for i = 1, #all, 2 do
-  if string.sub(all[i], 1, 1) == ':' then
-    local field = string.sub(all[i], 2)
-    local version, till = string.match(all[i + 1], '^(%d+) (%d+)')
-    till = tonumber(till)
-    if till > now then
-      add(field, version, till - now, values[field])
-    else
-      redis.call('HDEL', KEYS[2], field, all[i])
-    end
+local longest = 0
+for i = 2, #KEYS do
+  local ttl, member = tonumber(ARGV[3 * i - 3]), string.sub(KEYS[i], #index)
+  if ttl > 0 then
+    redis.call('SET', KEYS[i], string.format('%.0f ', versions[i]) .. ARGV[3 * i - 2], 'PX', ttl)
+  else
+    redis.call('DEL', KEYS[i])
+  end
+  if member ~= 's' and ttl > 0 then
+    redis.call('SADD', index, member)
+    if ttl > longest then longest = ttl end
+  elseif member ~= 's' and redis.call('SCARD', index) > 1 then
+    redis.call('SREM', index, member)
   end
 end
+if ARGV[1] ~= '0' then
+  local base = string.sub(index, 1, -2)
+  for _, member in ipairs(redis.call('SRANDMEMBER', index, ARGV[1])) do
+    if redis.call('EXISTS', base .. member) == 0 and redis.call('SCARD', index) > 1 then redis.call('SREM', index, member) end
+  end
+end
+local lives = redis.call('PTTL', index)
+if longest > lives then
+  lives = 2 * longest
+  redis.call('PEXPIRE', index, lives)
+end
+return lives > 0 and -lives or 0
+`)
+
+// loadScript returns all live records: of each what follows the session in its key, its
+// lifetime in milliseconds, its version and its value, without values when its argument
+// says so.
+var loadScript = rueidis.NewLuaScript(`
+local out, base = {}, string.sub(KEYS[1], 1, -2)
+local function add(member)
+  local raw
+  if ARGV[1] == 'heads' then
+    raw = redis.call('GETRANGE', base .. member, 0, 20)
+  else
+    raw = redis.call('GET', base .. member)
+  end
+  if not raw or raw == '' then return false end
+  local version, start = string.match(raw, '^(%d+) ()')
+  out[#out + 1] = member
+  out[#out + 1] = string.format('%.0f', redis.call('PTTL', base .. member))
+  out[#out + 1] = version
+  out[#out + 1] = ARGV[1] == 'heads' and '' or string.sub(raw, start)
+  return true
+end
+add('s')
+for _, member in ipairs(redis.call('SMEMBERS', KEYS[1])) do
+  if not add(member) and redis.call('SCARD', KEYS[1]) > 1 then redis.call('SREM', KEYS[1], member) end
+end
 return out
+`)
+
+// endScript removes all records of a session.
+var endScript = rueidis.NewLuaScript(`
+local base = string.sub(KEYS[1], 1, -2)
+for _, member in ipairs(redis.call('SMEMBERS', KEYS[1])) do
+  redis.call('UNLINK', base .. member)
+end
+redis.call('UNLINK', KEYS[1], base .. 's')
+return 0
 `)

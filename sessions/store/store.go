@@ -68,8 +68,8 @@ type Kind byte
 // The kinds of records.
 const (
 	Session  Kind = 's' // what a session is; at most one in a session, without an id
-	Flow     Kind = 'f' // a suspended flow with its questions
-	LastWord Kind = 'w' // the end of a stream that was not fetched yet
+	Flow     Kind = 'f' // a suspended flow with its questions; when it is over, the end of its stream that was not fetched yet
+	LastWord Kind = 'w' // such an end apart, as earlier builds kept it
 	Lease    Kind = 'l' // a replica's, in the session Replicas
 	Due      Kind = 'd' // that something is due to a flow, in a session for each second
 )

@@ -1,0 +1,115 @@
+package redisstore
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/bridge/internal/redistest"
+	"github.com/mcpbridge/bridge/sessions/store"
+)
+
+// TestTheFirstLayoutIsLeftAlone: what bridges of the first layout keep of calls is none of
+// this one's, and the other way round; the session's own record is of both.
+func TestTheFirstLayoutIsLeftAlone(t *testing.T) {
+	server := redistest.Start(t)
+	s := open(t, "redis://"+server.Addr())
+	session := store.Name("s")
+	tag := "mcp-bridge:{" + session + "}"
+	server.Must("SET", tag+":s", "3 of a session", "PX", "3600000")
+	server.Must("HSET", tag+":r", "f7", "of a call", ":f7", "2 99999999999999")
+	list, err := s.Load(background, session)
+	if err != nil || len(list) != 1 || list[0].Version != 3 || string(list[0].Value) != "of a session" {
+		t.Errorf("it reads %v, %v", list, err)
+	}
+	c := flow("another")
+	c.ID, c.Replaces = "7", 0
+	if err := s.Commit(background, session, c); err != nil {
+		t.Error(err)
+	}
+	page, err := s.List(background, "", 100)
+	if err != nil || len(page.Records) != 2 {
+		t.Errorf("it lists %v, %v", page, err)
+	}
+	if fields := server.Do("HLEN", tag+":r"); fields != ":2" {
+		t.Errorf("the older one has %s fields", fields)
+	}
+	if err := s.End(background, session); err != nil {
+		t.Error(err)
+	}
+	if own, other := server.Do("EXISTS", tag+":s", tag+":f7", tag+":i"), server.Do("EXISTS", tag+":r"); own != ":0" || other != ":1" {
+		t.Errorf("%s of its own keys are left, %s of the older one's", own, other)
+	}
+}
+
+// TestIndexesForgetWhatIsGone: a session that asks and asks takes no more of the server than
+// what is kept of it, and its index ends with the last record.
+func TestIndexesForgetWhatIsGone(t *testing.T) {
+	server := redistest.Start(t)
+	s := open(t, "redis://"+server.Addr())
+	session := store.Name("s")
+	c := flow("x")
+	c.Replaces = 0
+	commit := func(n int) {
+		t.Helper()
+		c.ID = strconv.Itoa(n)
+		if err := s.Commit(background, session, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	commit(0)
+	c.TTL = time.Millisecond
+	members := func() int {
+		n, err := strconv.Atoi(strings.TrimPrefix(server.Do("SCARD", s.base(session)+indexName), ":"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	n := 1
+	for ; n < 10*lookEvery; n++ {
+		commit(n)
+	}
+	for ; members() > lookAt && n < 100_000; n++ {
+		commit(n)
+	}
+	if most := members(); most > lookAt {
+		t.Errorf("of %d records %d are in the index", n, most)
+	}
+	if left := server.Do("PTTL", s.base(session)+indexName); strings.HasPrefix(left, ":-") {
+		t.Errorf("the index lives for %s", left)
+	}
+}
+
+// TestIndexesOutliveTheirRecords: whatever is written in whatever order, by one or by two.
+func TestIndexesOutliveTheirRecords(t *testing.T) {
+	server := redistest.Start(t)
+	one, two := open(t, "redis://"+server.Addr()), open(t, "redis://"+server.Addr())
+	session := store.Name("s")
+	for i, ttl := range []time.Duration{time.Minute, time.Hour, time.Minute, 3 * time.Hour, time.Second, 5 * time.Hour} {
+		for name, s := range map[string]*Store{"one": one, "two": two} {
+			c := flow("x")
+			c.ID, c.Replaces, c.TTL = fmt.Sprint(name, i), 0, ttl
+			if err := s.Commit(background, session, c); err != nil {
+				t.Fatal(err)
+			}
+			c.Replaces, c.TTL = 1, 2*ttl
+			if err := s.Commit(background, session, c); err != nil {
+				t.Fatal(err)
+			}
+			left, err := strconv.ParseInt(strings.TrimPrefix(server.Do("PTTL", s.base(session)+indexName), ":"), 10, 64)
+			if err != nil || time.Duration(left)*time.Millisecond < 2*ttl-time.Minute {
+				t.Fatalf("a record lives for %v, its index for %d ms, %v", 2*ttl, left, err)
+			}
+			drop := store.Change{Kind: store.Flow, ID: c.ID, Replaces: 2, Delete: true}
+			if err := s.Commit(background, session, drop); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if server.Do("EXISTS", one.base(session)+indexName) != ":1" {
+		t.Error("an index begins anew, without its expiry")
+	}
+}
