@@ -2,57 +2,95 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
-	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/mcpbridge/bridge/internal/redistest"
 )
 
-// trips is how often bridges have asked a Redis so far: the scripts of changes and of loading, and
-// reads of what they keep copies of.
-func trips(server *redistest.Server) (n int) {
-	for line := range strings.Lines(server.Text("INFO", "commandstats")) {
-		for _, command := range []string{"evalsha", "eval", "exec"} {
-			var calls int
-			if rest, ok := strings.CutPrefix(line, "cmdstat_"+command+":calls="); ok {
-				_, _ = fmt.Sscan(strings.Split(rest, ",")[0], &calls)
-				n += calls
+// tripCounter stands between a bridge and its Redis, and counts what goes there: what is
+// written at once is one round trip.
+type tripCounter struct {
+	net.Listener
+	trips atomic.Int64
+}
+
+func countTrips(t *testing.T, server *redistest.Server) *tripCounter {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &tripCounter{Listener: l}
+	var all sync.WaitGroup
+	t.Cleanup(func() { _ = l.Close(); all.Wait() })
+	all.Go(func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
 			}
+			out, err := net.Dial("tcp", server.Addr())
+			if err != nil {
+				_ = in.Close()
+				continue
+			}
+			all.Go(func() { _, _ = io.Copy(in, out); _ = in.Close() })
+			all.Go(func() { c.pass(in, out) })
+		}
+	})
+	return c
+}
+
+// pass hands on what a bridge asks.
+func (c *tripCounter) pass(in, out net.Conn) {
+	defer func() { _ = out.Close() }()
+	buf := make([]byte, 1<<20)
+	for {
+		n, err := in.Read(buf)
+		if err != nil {
+			return
+		}
+		c.trips.Add(1)
+		if _, err := out.Write(buf[:n]); err != nil {
+			return
 		}
 	}
-	return n
 }
 
 // TestRoundTripsToAStoredSession: a plain call asks Redis nothing, a question takes one round trip before
 // it leaves, one for the answer, and one at the end; how many sessions are stored makes no difference.
 func TestRoundTripsToAStoredSession(t *testing.T) {
-	redis := redistest.Start(t)
+	redis := countTrips(t, redistest.Start(t))
 	a := newAsker(t)
 	server := httptest.NewServer(a)
 	defer server.Close()
-	k := launch(t, "--upstream", server.URL, "--store.url", "redis://"+redis.Addr(), "--store.keys", keyFile(t), "--store.unload", "0s") // else it looks once a second what is due
+	k := launch(t, "--upstream", server.URL, "--store.url", "redis://"+redis.Addr().String(), "--store.keys", keyFile(t), "--store.unload", "0s") // else it looks once a second what is due
 	k.session = k.request(http.MethodPost, initializeAsking).Header.Get("Mcp-Session-Id")
 	k.status(http.MethodPost, listTools)
 
-	before := trips(redis)
+	before := redis.trips.Load()
 	for range 50 {
 		if status := k.status(http.MethodPost, listTools); status != http.StatusOK {
 			t.Fatalf("a plain call gets %d", status)
 		}
 	}
-	if n := trips(redis) - before; n != 0 {
+	if n := redis.trips.Load() - before; n != 0 {
 		t.Errorf("50 plain calls took %d round trips", n)
 	}
 	for i := range 3 {
-		before = trips(redis)
+		before = redis.trips.Load()
 		f := k.follow(k.request(http.MethodPost, `{"jsonrpc":"2.0","id":"call","method":"tools/call","params":{"name":"ask","arguments":{}}}`))
 		id := fmt.Sprint(f.message()["id"])
-		asked := trips(redis) - before
+		asked := redis.trips.Load() - before
 		k.answer(id)
 		wantDone(t, f.message())
-		all := trips(redis) - before
+		all := redis.trips.Load() - before
 		if i == 0 { // that the client answers such questions is written down once
 			all--
 		}

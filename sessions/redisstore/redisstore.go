@@ -46,6 +46,9 @@ func Open(ctx context.Context, url string) (*Store, error) {
 		s.client.Close()
 		return nil, fmt.Errorf("writing to %s: %w", strings.Join(option.InitAddress, ", "), err)
 	}
+	for _, script := range []*rueidis.Lua{commitScript, replaceScript, loadScript} {
+		_ = script.ExecMulti(ctx, s.client) // has it loaded; a server that does not know one later is told with its first use
+	}
 	return s, nil
 }
 
