@@ -11,6 +11,7 @@ import (
 	"time"
 
 	mcpbridge "github.com/mcpbridge/bridge"
+	"github.com/mcpbridge/bridge/sessions/store"
 )
 
 // A modern-only server, made of canned answers.
@@ -117,4 +118,36 @@ func ExampleBridge_Shutdown() {
 	// Output:
 	// 401 200
 	// <nil>
+}
+
+// Sessions that outlive a Bridge: the next one with the same store goes on with them. The store here is in
+// memory; one of your own is whatever passes package sessionstest.
+func ExampleOptions_store() {
+	server := modernServer()
+	defer server.Close()
+
+	sealed, err := store.NewSealed(store.NewMemory(1000), []store.Key{{ /* 32 random bytes */ }})
+	if err != nil {
+		panic(err)
+	}
+	options := mcpbridge.Options{Upstream: server.URL, Store: sealed}
+	session := ""
+	for range 2 {
+		bridge, err := mcpbridge.New(options)
+		if err != nil {
+			panic(err)
+		}
+		front := httptest.NewServer(bridge)
+		if session == "" {
+			_, opened := post(front.URL, "", initialize)
+			session = opened.Header.Get("Mcp-Session-Id")
+		}
+		tools, resp := post(front.URL, session, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`)
+		fmt.Println(resp.StatusCode, strings.Contains(tools, `"forecast"`))
+		front.Close()
+		bridge.Close()
+	}
+	// Output:
+	// 200 true
+	// 200 true
 }

@@ -14,15 +14,18 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"time"
 
 	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/bridge"
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/mount"
 	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/legacy/quiet"
 	"github.com/mcpbridge/bridge/negotiate"
+	"github.com/mcpbridge/bridge/sessions/store"
 	"github.com/mcpbridge/bridge/upstream/stdio"
 	"github.com/mcpbridge/bridge/upstream/streamable"
 )
@@ -61,6 +64,17 @@ type Options struct {
 	// NoRelay refuses servers that speak only older revisions, instead of passing
 	// their clients on.
 	NoRelay bool
+
+	// Store keeps the sessions of Streamable HTTP, and their calls that wait for an answer, so that they
+	// go on in another Bridge with the same store, be it after a restart or at another machine; nil: they end with this one.
+	// It may be an engine of your own: package sessionstest tells whether it can be used. What it is given are
+	// credentials and answers: put store.NewSealed around what others can read. It is not closed.
+	Store store.Store
+	// StoreScope tells the sessions of several endpoints in one store apart, like the path.
+	StoreScope string
+	// StoreWait is how long a call that has something to ask waits for a store that fails; 0: it ends
+	// with an error at once.
+	StoreWait time.Duration
 
 	// Memory is how many bytes clients and the server may make the bridge hold: messages,
 	// sessions, waiting calls, events. Near that newcomers, and whoever holds most, are
@@ -104,6 +118,10 @@ func New(opt Options) (*Bridge, error) {
 		Bridge:            bridge.Options{Log: opt.Log},
 		RefuseModern:      opt.RefuseModern,
 		DropAuthorization: opt.DropAuthorization,
+	}
+	if opt.Store != nil {
+		options.Legacy.Store, options.Legacy.StoreScope, options.Legacy.StoreWait = opt.Store, opt.StoreScope, opt.StoreWait
+		options.Legacy.Seat = downstream.NewSeat()
 	}
 	if len(opt.Command) > 0 {
 		options.Command = &mount.Command{Stdio: stdio.Options{

@@ -32,6 +32,7 @@ func openKeeping(ctx context.Context, cfg *config.Config, log zerolog.Logger) (k
 	if k.store, keys, err = openStore(ctx, cfg.Store); err != nil || k.store == nil {
 		return k, err
 	}
+	warnOf(ctx, k.store, log)
 	k.seat = downstream.NewSeat()
 	if strings.HasPrefix(cfg.Store.URL, "redis") {
 		k.monitor(cfg.Store.Outage, log)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/mcpbridge/bridge/config"
 	"github.com/mcpbridge/bridge/sessions/boltstore"
 	"github.com/mcpbridge/bridge/sessions/redisstore"
@@ -78,19 +80,60 @@ func checkStore(ctx context.Context, settings config.Store) (notes []string, err
 	return notes, errors.Join(err, s.Close())
 }
 
+// Bounds on the look at a store at the start, which holds that up.
+const (
+	startLookTime    = time.Second
+	startLookRecords = 50
+)
+
+// warnOf has the log tell of a store that serve can use, but hardly as somebody wants it: who learns that
+// from clients that begin anew has lost their sessions.
+func warnOf(ctx context.Context, s store.Store, log zerolog.Logger) {
+	ctx, cancel := context.WithTimeout(ctx, startLookTime)
+	defer cancel()
+	const what = "the store of sessions is not as it should be"
+	if err := evicts(ctx, s); err != nil {
+		log.Warn().Err(err).Msg(what)
+	}
+	notes, err := records(ctx, s, startLookRecords)
+	if errors.Is(err, store.ErrForeign) {
+		log.Warn().Err(err).Msg(what)
+	}
+	for _, note := range notes {
+		log.Info().Msg(note)
+	}
+}
+
 // lookInto looks at what an opened store has, and how it keeps it.
 func lookInto(ctx context.Context, s store.Store) (notes []string, err error) {
 	if err := s.Ping(ctx); err != nil {
 		return nil, fmt.Errorf("store.url: it cannot be written to: %w", err)
 	}
-	if sealed, ok := s.(*store.Sealed); ok {
-		if redis, ok := sealed.Store.(*redisstore.Store); ok {
-			if policy := redis.Evicts(ctx); policy != "" {
-				return nil, fmt.Errorf("store.url: the server evicts keys when it is full (maxmemory-policy %s), which ends sessions; set it to noeviction", policy)
-			}
-		}
+	if err := evicts(ctx, s); err != nil {
+		return nil, err
 	}
-	found, err := store.Verify(ctx, s, checkRecords)
+	return records(ctx, s, checkRecords)
+}
+
+// evicts reports that a store removes what it is to keep.
+func evicts(ctx context.Context, s store.Store) error {
+	sealed, ok := s.(*store.Sealed)
+	if !ok {
+		return nil
+	}
+	redis, ok := sealed.Store.(*redisstore.Store)
+	if !ok {
+		return nil
+	}
+	if policy := redis.Evicts(ctx); policy != "" {
+		return fmt.Errorf("store.url: the server evicts keys when it is full (maxmemory-policy %s), which ends sessions; set it to noeviction", policy)
+	}
+	return nil
+}
+
+// records looks at about so many records of a store.
+func records(ctx context.Context, s store.Store, most int) (notes []string, err error) {
+	found, err := store.Verify(ctx, s, most)
 	switch {
 	case errors.Is(err, store.ErrForeign):
 		return nil, fmt.Errorf("store.keys: %w", err)

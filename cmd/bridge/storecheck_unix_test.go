@@ -8,11 +8,13 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/bridge/config"
 	"github.com/mcpbridge/bridge/internal/redistest"
 	"github.com/mcpbridge/bridge/sessions/boltstore"
 	"github.com/mcpbridge/bridge/sessions/redisstore"
@@ -151,5 +153,71 @@ func TestValidateLooksIntoStoredRedis(t *testing.T) {
 	defer server.Signal(syscall.SIGCONT)
 	if err := fails(t, nil, "config", "validate", file); !strings.Contains(err.Error(), "store.url") {
 		t.Errorf("one that does not answer: %v", err)
+	}
+}
+
+// TestServeSaysWhatIsWrongWithItsStore: it serves all the same, but nobody learns only from clients that begin
+// anew that the keys are others, or that Redis removes what it does not like to keep.
+func TestServeSaysWhatIsWrongWithItsStore(t *testing.T) {
+	server := httptest.NewServer(newAsker(t))
+	defer server.Close()
+	path := filepath.Join(t.TempDir(), "sessions.db")
+	serve := func(args ...string) *process {
+		return start(t, append([]string{"serve", "--listen=127.0.0.1:0", "--log.format=json", "--upstream", server.URL}, args...)...)
+	}
+	first := serve("--store.url", "file:"+path)
+	k := &killable{t: t, url: "http://" + first.address + "/mcp"}
+	k.open()
+	first.stop()
+	_ = first.wait()
+	if text := first.errors.String(); strings.Contains(text, `"warn"`) {
+		t.Errorf("of a good store it says %s", text)
+	}
+	serve("--store.url", "file:"+path, "--store.keys", keyFile(t)).expect("the keys open none of the 1 records that were looked at")
+
+	redis := redistest.Start(t)
+	redis.Must("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+	serve("--store.url", "redis://"+redis.Addr(), "--store.keys", keyFile(t)).expect("maxmemory-policy allkeys-lru")
+}
+
+// TestStoreInTheFileOfSettings: every setting of the groups store and replica means the same in YAML as on
+// the command line and in the environment.
+func TestStoreInTheFileOfSettings(t *testing.T) {
+	values := [][2]string{
+		{"store.url", "redis://h/2"}, {"store.keys", "/k"}, {"store.durability", "strict"}, {"store.journal", "off"},
+		{"store.outage", "fail"}, {"store.unload", "7s"}, {"replica.listen", "10.0.0.7:1"}, {"replica.address", "ten:2"},
+	}
+	var flags []config.Setting
+	environ := []string{"BRIDGE_UPSTREAM=http://a/mcp"}
+	groups := map[string]string{}
+	for _, v := range values {
+		flags = append(flags, config.Setting{Key: v[0], Values: []string{v[1]}})
+		environ = append(environ, "BRIDGE_"+strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(v[0]))+"="+v[1])
+		group, name, _ := strings.Cut(v[0], ".")
+		groups[group] += "  " + name + ": " + v[1] + "\n"
+	}
+	for _, of := range []any{config.Store{}, config.Replica{}} {
+		if n := reflect.TypeOf(of).NumField(); strings.Count(groups[strings.ToLower(reflect.TypeOf(of).Name())], "\n") != n {
+			t.Errorf("%T has %d settings, some of which are not tried here", of, n)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "bridge.yaml")
+	text := "upstream: http://a/mcp\nstore:\n" + groups["store"] + "replica:\n" + groups["replica"]
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var all []config.Config
+	for _, from := range []config.Sources{{File: file}, {Environ: environ}, {Environ: environ[:1], Flags: flags}} {
+		cfg, err := config.Load(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, cfg)
+	}
+	want := config.Store{URL: "redis://h/2", Keys: "/k", Durability: "strict", Journal: "off", Outage: "fail", Unload: 7 * time.Second}
+	for i := range all {
+		if all[i].Store != want || all[i].Replica != (config.Replica{Listen: "10.0.0.7:1", Address: "ten:2"}) {
+			t.Errorf("source %d means %+v, %+v", i, all[i].Store, all[i].Replica)
+		}
 	}
 }

@@ -40,7 +40,7 @@ var mayImport = map[string][]string{
 	"ask/model":  {},
 	"ask/page":   {"ask/form", "internal/budget", "rawjson"},
 	"cmd/bridge": {"*"},
-	".":          {"bridge", "legacy", "legacy/quiet", "upstream/stdio", "negotiate", "internal/budget", "internal/mount", "upstream/streamable"},
+	".":          {"bridge", "downstream", "sessions/store", "legacy", "legacy/quiet", "upstream/stdio", "negotiate", "internal/budget", "internal/mount", "upstream/streamable"},
 
 	"bridge/again":         {"downstream", "internal/fault", "jsonrpc", "mcp", "mrtr", "rawjson", "translate"},
 	"bridge/call":          {"ask", "ask/model", "bridge/again", "bridge/catalog", "bridge/ends", "bridge/flight", "bridge/tasks", "downstream", "internal/budget", "internal/fault", "internal/logfield", "internal/turns", "jsonrpc", "mcp", "mrtr", "observe", "rawjson", "translate", "upstream"},

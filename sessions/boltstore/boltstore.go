@@ -111,11 +111,15 @@ func openFile(path string) (db *bolt.DB, err error) {
 // would only notice by reading there.
 func checkLength(path string) error {
 	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil
-	}
-	if err != nil {
+	case err != nil:
 		return err
+	case info.IsDir():
+		return errors.New("it is a directory; name a file in it")
+	case info.Size() == 0:
+		return checkNew(path)
 	}
 	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: lockPatience, ReadOnly: true})
 	if err != nil {
@@ -123,6 +127,15 @@ func checkLength(path string) error {
 	}
 	defer func() { _ = db.Close() }()
 	return wanting(db)
+}
+
+// checkNew finds out whether an empty file is one that has lost what it had: one that was
+// made for a new store has no journal.
+func checkNew(path string) error {
+	if info, err := os.Stat(path + ".journal"); err == nil && info.Size() > 0 {
+		return fmt.Errorf("%w: it is empty, and there is a journal of it (to begin anew, remove both)", store.ErrCorrupt)
+	}
+	return nil
 }
 
 // wanting returns an error when the end of the file is missing. It reads nothing that

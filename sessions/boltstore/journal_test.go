@@ -179,3 +179,32 @@ func TestTheJournalCanBeTurnedOffAndOn(t *testing.T) {
 		t.Errorf("%d of 4 are there, %v", len(list), err)
 	}
 }
+
+// TestFileThatLostAllItHadIsRefused: it is empty, and its journal is not. One that was made empty is a new store.
+func TestFileThatLostAllItHadIsRefused(t *testing.T) {
+	path, _ := crashed(t, Options{})
+	if err := os.Truncate(path, 0); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := Open(path, Options{}); !errors.Is(err, store.ErrCorrupt) || !strings.Contains(err.Error(), path) {
+		if err == nil {
+			_ = s.Close()
+		}
+		t.Errorf("got %v", err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Size() != 0 {
+		t.Errorf("it was not left as it is: %v, %v", info, err)
+	}
+	if err := os.Remove(path + ".journal"); err != nil {
+		t.Fatal(err)
+	}
+	if n := left(t, open(t, path, Options{})); n != 0 {
+		t.Errorf("a new store has %d records", n)
+	}
+}
+
+func TestDirectoryIsNoStore(t *testing.T) {
+	if _, err := Open(t.TempDir(), Options{}); err == nil || !strings.Contains(err.Error(), "is a directory") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -40,7 +40,7 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	s := &Store{prefix: prefix, indexes: newIndexes()}
 	option.OnInvalidations = s.invalidated
 	if s.client, err = rueidis.NewClient(option); err != nil {
-		return nil, fmt.Errorf("connecting to %s: %w", strings.Join(option.InitAddress, ", "), err)
+		return nil, fmt.Errorf("connecting to %s: %w", strings.Join(option.InitAddress, ", "), refusal(err, option.TLSConfig != nil))
 	}
 	if err := s.Ping(ctx); err != nil {
 		s.client.Close()
