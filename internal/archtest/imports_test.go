@@ -80,7 +80,7 @@ var mayImport = map[string][]string{
 	"internal/hop":        {"internal/http1"},
 	"internal/http1":      {},
 	"internal/roundtrip":  {"internal/http1"},
-	"internal/edge":       {"internal/budget", "internal/hop", "internal/meter", "legacy/h1", "legacy/quiet", "legacy/web", "internal/logfield"},
+	"internal/edge":       {"internal/budget", "internal/connlimit", "internal/hop", "internal/meter", "legacy/h1", "legacy/quiet", "legacy/web", "internal/logfield"},
 	"internal/fleet":      {"upstream", "mcp", "internal/mount", "internal/logfield"},
 	"internal/check":      {"downstream", "internal/relay", "upstream", "upstream/stdio", "negotiate", "translate", "mcp", "jsonrpc", "rawjson", "internal/dialect", "internal/wellknown", "upstream/streamable"},
 
@@ -90,7 +90,7 @@ var mayImport = map[string][]string{
 	"sessions/redisstore":   {"sessions/store"},
 
 	"internal/browser":     {},
-	"internal/replica":     {"downstream", "sessions/store"},
+	"internal/replica":     {"downstream", "internal/connlimit", "sessions/store"},
 	"internal/transport":   {"internal/budget"},
 	"internal/park":        {},
 	"internal/mount":       {"authorize", "downstream", "observe", "observe/tap", "legacy", "bridge", "bridge/catalog", "upstream", "upstream/stdio", "sessions", "negotiate", "translate", "mcp", "jsonrpc", "rawjson", "internal/dialect", "internal/passthrough", "internal/relay", "internal/resource", "internal/logfield", "internal/gate", "internal/signin", "internal/turns", "internal/vouch", "internal/fault", "upstream/streamable"},
@@ -104,6 +104,7 @@ var mayImport = map[string][]string{
 	"internal/agenda":      {},
 	"internal/jsonout":     {"rawjson"},
 	"internal/budget":      {},
+	"internal/connlimit":   {},
 	"internal/meter":       {"internal/budget"},
 	"internal/rates":       {},
 	"internal/turns":       {},

@@ -12,9 +12,12 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"github.com/mcpbridge/bridge/internal/connlimit"
 )
 
-// Aside is a listener for others than clients: few, and trusted. A Unix socket is
+// Aside is a listener for others than clients: few, and trusted. Connections that say
+// nothing take few of the process's file descriptors. A Unix socket is
 // for its owner alone.
 type Aside struct {
 	listener    net.Listener
@@ -45,8 +48,8 @@ func OpenAside(ctx context.Context, name, listen string, files Files, log zerolo
 			return nil, err
 		}
 	}
-	if a.listener = listener; a.certificate != nil {
-		a.listener = tls.NewListener(listener, a.certificate.config())
+	if a.listener = connlimit.Listen(a.server, listener, connlimit.Waiting()); a.certificate != nil {
+		a.listener = tls.NewListener(a.listener, a.certificate.config())
 	}
 	return a, nil
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"github.com/mcpbridge/bridge/internal/connlimit"
 )
 
 // Bounds of turning somebody away: how many may wait for their turn, and how long
@@ -43,7 +45,7 @@ type crowd struct {
 // newCrowd guards a socket. What is turned away goes through begin like
 // everything else, and asks handler about its health.
 func newCrowd(socket net.Listener, begin func(net.Listener) net.Listener, handler http.Handler, log zerolog.Logger) *crowd {
-	table := descriptors()
+	table := connlimit.Descriptors()
 	reserve := min(table/2, max(128, table/256))
 	c := &crowd{Listener: socket, room: table - reserve, last: table - reserve/2, log: log, turned: make(chan net.Conn, maxTurned)}
 	c.away = &http.Server{

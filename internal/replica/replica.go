@@ -23,6 +23,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/connlimit"
 	"github.com/mcpbridge/bridge/sessions/store"
 )
 
@@ -71,9 +72,10 @@ func Open(ctx context.Context, opt Options) (*Replica, error) {
 		opt.Address = listener.Addr().String()
 	}
 	r := &Replica{
-		opt: opt, listener: listener, others: map[downstream.Seat]*member{}, transport: newTransport(id.client()),
+		opt: opt, others: map[downstream.Seat]*member{}, transport: newTransport(id.client()),
 		server: &http.Server{ReadHeaderTimeout: readTimeout, TLSConfig: id.server(), ErrorLog: log.New(io.Discard, "", 0)},
 	}
+	r.listener = connlimit.Listen(r.server, listener, connlimit.Waiting())
 	r.ctx, r.stop = context.WithCancel(context.Background())
 	r.passing, r.endPass = context.WithCancel(r.ctx)
 	if err := r.beat(ctx); err != nil {

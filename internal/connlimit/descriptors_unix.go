@@ -1,14 +1,14 @@
 //go:build unix
 
-package edge
+package connlimit
 
 import (
 	"math"
 	"syscall"
 )
 
-// descriptors returns how many files this process may have open.
-func descriptors() int {
+// Descriptors returns how many files this process may have open.
+func Descriptors() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return math.MaxInt
