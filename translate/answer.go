@@ -40,7 +40,11 @@ func (r Rules) elicitationAnswer(params, result []byte) ([]byte, error) {
 func (r Rules) formAnswer(params, content []byte) ([]byte, error) {
 	var multis []multiSelect
 	if !r.Version.AtLeast(mcp.V20251125) {
-		multis = multiSelects(rawjson.Get(params, "requestedSchema"))
+		form := multiSelects(rawjson.Get(params, "requestedSchema"))
+		if form.large {
+			return nil, &BadAnswer{Reason: "it is to a question that could not be asked"}
+		}
+		multis = form.fields
 	}
 	if len(multis) == 0 && !hasNull(content) {
 		return content, nil

@@ -1,6 +1,8 @@
 package translate
 
 import (
+	"math"
+
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
 )
@@ -48,16 +50,21 @@ func (w *walker) form(params []byte) *Unexpressible {
 	if rawjson.KindOf(schema) != rawjson.Object {
 		return &Unexpressible{Reason: "the upstream server's elicitation has no requestedSchema"}
 	}
-	var multis []multiSelect
+	var multis multiForm
 	if w.oldForms() {
-		if multis = multiSelects(schema); len(multis) > 0 && w.rules.CancelMultiSelect { // Q12
+		multis = multiSelects(schema)
+	}
+	if len(multis.fields) > 0 {
+		if w.rules.CancelMultiSelect { // Q12
 			return &Unexpressible{
 				Reason: "the client's protocol version 2025-06-18 has no multi-select questions",
 				Answer: []byte(cancelAnswer),
 			}
 		}
-	}
-	if len(multis) > 0 {
+		if multis.large {
+			return &Unexpressible{Reason: "the upstream server's elicitation has more multi-select options " +
+				"than a client of 2025-06-18 can be asked"}
+		}
 		w.rules.lost(lostMulti)
 	}
 	o := enterObject(w.src, skipSpace(w.src, 0))
@@ -68,7 +75,7 @@ func (w *walker) form(params []byte) *Unexpressible {
 				w.drop(o.done())
 			}
 		case "requestedSchema":
-			o.m.end = w.requestedSchema(o.m.val, multis)
+			o.m.end = w.requestedSchema(o.m.val, &multis)
 		case "_meta", "task": // neither is part of an input request
 			w.drop(o.done())
 		}
@@ -103,7 +110,7 @@ func (w *walker) urlQuestion(params []byte) *Unexpressible {
 func (w *walker) oldForms() bool { return !w.rules.Version.AtLeast(mcp.V20251125) }
 
 // requestedSchema enters a form's schema and returns its end (C.5).
-func (w *walker) requestedSchema(at int, multis []multiSelect) (end int) {
+func (w *walker) requestedSchema(at int, multis *multiForm) (end int) {
 	mark := len(w.drops)
 	o := enterObject(w.src, at)
 	for o.next() {
@@ -117,7 +124,7 @@ func (w *walker) requestedSchema(at int, multis []multiSelect) (end int) {
 				o.m.end = w.formFields(o.m.val, multis)
 			}
 		case "required":
-			if len(multis) > 0 && o.kind() == rawjson.Array {
+			if len(multis.fields) > 0 && o.kind() == rawjson.Array {
 				o.m.end = w.requiredFields(o.m.val, multis)
 			}
 		}
@@ -126,14 +133,14 @@ func (w *walker) requestedSchema(at int, multis []multiSelect) (end int) {
 	return o.end
 }
 
-func (w *walker) formFields(at int, multis []multiSelect) (end int) {
+func (w *walker) formFields(at int, multis *multiForm) (end int) {
 	mark := len(w.drops)
 	o := enterObject(w.src, at)
 	for o.next() {
 		if o.kind() != rawjson.Object {
 			continue
 		}
-		if m := findMulti(multis, string(o.key)); m != nil {
+		if m := multis.find(o.key); m != nil {
 			field := o.done()
 			if text := m.expand(); text == "" {
 				w.drop(field)
@@ -174,7 +181,7 @@ func (w *walker) titledEnum(at int) {
 		if key := string(o.key); key != "oneOf" && key != "anyOf" {
 			continue
 		}
-		options, ok := titledOptions(o.value())
+		options, ok := titledOptions(o.value(), math.MaxInt)
 		if !ok {
 			continue
 		}
@@ -212,12 +219,12 @@ func (w *walker) renameOneOf(at int) (end int) {
 }
 
 // requiredFields removes expanded fields from the array of required ones.
-func (w *walker) requiredFields(at int, multis []multiSelect) (end int) {
+func (w *walker) requiredFields(at int, multis *multiForm) (end int) {
 	mark := len(w.drops)
 	a := enterArray(w.src, at)
 	for a.next() {
 		m := a.done()
-		if name, ok := rawjson.Text(w.src[m.val:m.end]); ok && findMulti(multis, name) != nil {
+		if name, ok := rawjson.TextBytes(w.src[m.val:m.end]); ok && multis.find(name) != nil {
 			w.drop(m)
 		}
 	}

@@ -25,27 +25,61 @@ type multiSelect struct {
 	required bool
 }
 
+// Bounds of the multi-select fields of one form, beyond which it is not asked: a
+// person is shown every option as a field of its own, and each such field repeats
+// the name and the description of the one that it stands for.
+const (
+	maxMultis       = 256     // fields
+	maxMultiOptions = 1024    // of all fields together
+	maxMultiNames   = 4096    // that are tried for them
+	maxMultiText    = 1 << 20 // bytes of names and descriptions, repeated
+)
+
+// multiForm has the multi-select fields of a form in the order of the form, and
+// the place of each by its name. The zero value is a form without any, which cost
+// no memory to find out.
+type multiForm struct {
+	fields []multiSelect
+	byName map[string]int
+	large  bool // beyond the bounds: fields has some only, and they have no names
+}
+
 // multiSelects finds the multi-select fields of a requested schema.
-func multiSelects(schema []byte) []multiSelect {
+func multiSelects(schema []byte) (f multiForm) {
 	properties := rawjson.Get(schema, "properties")
-	var multis []multiSelect
+	options, text := 0, 0
 	for name, field := range rawjson.Members(properties) {
 		if string(rawjson.Get(field, "type")) != `"array"` {
 			continue
 		}
-		options, ok := itemOptions(rawjson.Get(field, "items"))
-		if !ok {
+		m := multiSelect{name: string(name), schema: field}
+		var ok bool
+		if m.options, ok = itemOptions(rawjson.Get(field, "items")); !ok {
 			continue
 		}
-		m := multiSelect{name: string(name), schema: field, options: options}
 		m.min, m.max = bound(field, "minItems"), bound(field, "maxItems")
-		multis = append(multis, m)
+		f.fields = append(f.fields, m)
+		options += len(m.options)
+		text += len(m.options) * (2*len(name) + len(rawjson.Get(field, "title")) + len(rawjson.Get(field, "description")))
+		if len(f.fields) > maxMultis || options > maxMultiOptions || text > maxMultiText {
+			f.large = true
+			return f
+		}
 	}
-	if len(multis) > 0 {
-		nameFields(multis, properties)
-		markRequired(multis, rawjson.Get(schema, "required"))
+	if len(f.fields) > 0 {
+		f.index()
+		f.large = !f.nameFields(properties)
+		f.markRequired(rawjson.Get(schema, "required"))
 	}
-	return multis
+	return f
+}
+
+// index notes where each field is found by its name.
+func (f *multiForm) index() {
+	f.byName = make(map[string]int, len(f.fields))
+	for i := range f.fields {
+		f.byName[f.fields[i].name] = i
+	}
 }
 
 func bound(field []byte, name string) int64 {
@@ -56,7 +90,8 @@ func bound(field []byte, name string) int64 {
 }
 
 // itemOptions reads the options of a multi-select. SEP-1330's text had
-// items.oneOf where the schema has items.anyOf; both are understood.
+// items.oneOf where the schema has items.anyOf; both are understood. Of more
+// options than a form may have it reads only so many that they are too many.
 func itemOptions(items []byte) ([]option, bool) {
 	if enum := rawjson.Get(items, "enum"); rawjson.KindOf(enum) == rawjson.Array {
 		var options []option
@@ -65,19 +100,21 @@ func itemOptions(items []byte) ([]option, bool) {
 			if !ok {
 				return nil, false
 			}
-			options = append(options, option{value, text})
+			if options = append(options, option{value, text}); len(options) > maxMultiOptions {
+				break
+			}
 		}
 		return options, true
 	}
-	if options, ok := titledOptions(rawjson.Get(items, "anyOf")); ok {
+	if options, ok := titledOptions(rawjson.Get(items, "anyOf"), maxMultiOptions); ok {
 		return options, true
 	}
-	return titledOptions(rawjson.Get(items, "oneOf"))
+	return titledOptions(rawjson.Get(items, "oneOf"), maxMultiOptions)
 }
 
-// titledOptions reads an array of {const, title}. A missing title is the value
-// itself.
-func titledOptions(list []byte) ([]option, bool) {
+// titledOptions reads an array of {const, title}, and no further than to the first
+// that is more than most. A missing title is the value itself.
+func titledOptions(list []byte, most int) ([]option, bool) {
 	if rawjson.KindOf(list) != rawjson.Array {
 		return nil, false
 	}
@@ -91,23 +128,29 @@ func titledOptions(list []byte) ([]option, bool) {
 		if title, ok := rawjson.Text(rawjson.Get(entry, "title")); ok {
 			text = title
 		}
-		options = append(options, option{value, text})
+		if options = append(options, option{value, text}); len(options) > most {
+			break
+		}
 	}
 	return options, true
 }
 
 // nameFields gives every option the name <field>__<n>, with more underscores
-// where that name is taken.
-func nameFields(multis []multiSelect, properties []byte) {
+// where that name is taken. It reports false when too many were.
+func (f *multiForm) nameFields(properties []byte) bool {
 	taken := map[string]bool{}
 	for name := range rawjson.Members(properties) {
 		taken[string(name)] = true
 	}
-	for i := range multis {
-		m := &multis[i]
+	tried := 0
+	for i := range f.fields {
+		m := &f.fields[i]
 		for n := range m.options {
 			prefix := m.name + "__"
 			for taken[prefix+strconv.Itoa(n+1)] {
+				if tried++; tried > maxMultiNames {
+					return false
+				}
 				prefix += "_"
 			}
 			field := prefix + strconv.Itoa(n+1)
@@ -115,23 +158,24 @@ func nameFields(multis []multiSelect, properties []byte) {
 			m.fields = append(m.fields, field)
 		}
 	}
+	return true
 }
 
-func markRequired(multis []multiSelect, required []byte) {
+func (f *multiForm) markRequired(required []byte) {
 	for value := range rawjson.Elements(required) {
-		if name, ok := rawjson.Text(value); ok {
-			if m := findMulti(multis, name); m != nil {
+		if name, ok := rawjson.TextBytes(value); ok {
+			if m := f.find(name); m != nil {
 				m.required = true
 			}
 		}
 	}
 }
 
-func findMulti(multis []multiSelect, name string) *multiSelect {
-	for i := range multis {
-		if multis[i].name == name {
-			return &multis[i]
-		}
+// find returns the multi-select field of a name, nil when there is none. Its cost
+// does not depend on how many there are.
+func (f *multiForm) find(name []byte) *multiSelect {
+	if i, ok := f.byName[string(name)]; ok {
+		return &f.fields[i]
 	}
 	return nil
 }
@@ -146,25 +190,29 @@ func (m *multiSelect) expand() string {
 		b = append(rawjson.AppendQuote(b, o.title), `,"description":`...)
 		b = rawjson.AppendQuote(b, description)
 		if hasDefault {
-			b = strconv.AppendBool(append(b, `,"default":`...), chosen[string(o.value)])
+			value, _ := rawjson.TextBytes(o.value)
+			b = strconv.AppendBool(append(b, `,"default":`...), chosen[string(value)])
 		}
 		b = append(b, '}')
 	}
 	return string(b)
 }
 
-// defaults returns the values that are chosen by default, as raw JSON.
+// defaults returns the options that are chosen by default.
 func (m *multiSelect) defaults() (chosen map[string]bool, ok bool) {
 	list := rawjson.Get(m.schema, "default")
 	if rawjson.KindOf(list) != rawjson.Array {
 		return nil, false
 	}
+	offered := make(map[string]bool, len(m.options))
+	for _, o := range m.options {
+		value, _ := rawjson.Text(o.value)
+		offered[value] = true
+	}
 	chosen = map[string]bool{}
-	for value := range rawjson.Elements(list) {
-		for _, o := range m.options {
-			if rawjson.Equal(o.value, value) {
-				chosen[string(o.value)] = true
-			}
+	for item := range rawjson.Elements(list) {
+		if value, ok := rawjson.TextBytes(item); ok && offered[string(value)] {
+			chosen[string(value)] = true
 		}
 	}
 	return chosen, true
