@@ -113,3 +113,31 @@ func TestIndexesOutliveTheirRecords(t *testing.T) {
 		t.Error("an index begins anew, without its expiry")
 	}
 }
+
+// TestWhatIsNoRecordIsLeftAlone: somebody else who writes to the server cannot keep a
+// session's records, or the leases of replicas, from being read.
+func TestWhatIsNoRecordIsLeftAlone(t *testing.T) {
+	server := redistest.Start(t)
+	s := open(t, "redis://"+server.Addr())
+	session := store.Name("s")
+	c := flow("x")
+	c.ID, c.Replaces = "7", 0
+	if err := s.Commit(background, session, c); err != nil {
+		t.Fatal(err)
+	}
+	base := s.base(session)
+	server.Must("SADD", base+indexName, "", "f8", "f9", "zz", "gone")
+	server.Must("SET", base, "1 of nothing")
+	server.Must("SET", base+"f8", "no version")
+	server.Must("HSET", base+"f9", "a", "b")
+	server.Must("LPUSH", base+"s", "x")
+	server.Must("SET", base+"zz", "-1 x")
+	list, err := s.Load(background, session)
+	if err != nil || len(list) != 1 || list[0].ID != "7" {
+		t.Errorf("it reads %v, %v", list, err)
+	}
+	page, err := s.List(background, "", 100)
+	if err != nil || len(page.Records) != 1 {
+		t.Errorf("it lists %v, %v", page, err)
+	}
+}

@@ -66,18 +66,20 @@ return lives > 0 and -lives or 0
 
 // loadScript returns all live records: of each what follows the session in its key, its
 // lifetime in milliseconds, its version and its value, without values when its argument
-// says so.
+// says so. What is no record, and was written by somebody else, is left alone.
 var loadScript = rueidis.NewLuaScript(`
 local out, base = {}, string.sub(KEYS[1], 1, -2)
 local function add(member)
   local raw
   if ARGV[1] == 'heads' then
-    raw = redis.call('GETRANGE', base .. member, 0, 20)
+    raw = redis.pcall('GETRANGE', base .. member, 0, 20)
   else
-    raw = redis.call('GET', base .. member)
+    raw = redis.pcall('GET', base .. member)
   end
   if not raw or raw == '' then return false end
+  if type(raw) ~= 'string' then return true end
   local version, start = string.match(raw, '^(%d+) ()')
+  if not version or member == '' then return true end
   out[#out + 1] = member
   out[#out + 1] = string.format('%.0f', redis.call('PTTL', base .. member))
   out[#out + 1] = version
