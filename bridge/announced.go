@@ -23,31 +23,44 @@ var _ subscriptions.Session = hearing{}
 
 // announce notes that the client is ready for unrelated messages and begins to
 // listen for what the server announces. Clients that forget initialized are
-// common, so any request but ping counts too.
-func (c hearing) announce() {
+// common, so any request but ping counts too. party is whose share of the
+// listens it takes: one that got none asks again when it comes as somebody else, such as
+// whom the server vouches for by then.
+func (c hearing) announce(party string) {
 	c.mu.Lock()
-	first := !c.announced && !c.closed
+	first := !c.closed && (!c.announced || c.unheard != "" && c.unheard != party)
 	c.announced = true
+	if first {
+		c.unheard = ""
+	}
 	c.mu.Unlock()
 	if first && c.reaches() && !c.Server.Lists.Empty() {
-		c.listen()
+		c.listen(party)
 	}
 }
 
 // listen has the conversation hear what the server announces, unless it is over.
-func (c hearing) listen() {
-	c.b.listens.Join(c, c.identity(), c.Server.Lists)
+func (c hearing) listen(party string) {
+	heard := c.b.listens.Join(c, c.identity(party), c.Server.Lists)
 	c.mu.Lock()
 	closed := c.closed
+	if !heard {
+		c.unheard = party
+	}
 	c.mu.Unlock()
 	if closed { // meanwhile, so that Close had nothing to leave
 		c.b.listens.Leave(c, c.Principal)
 	}
 }
 
-func (c hearing) identity() subscriptions.Identity {
+// identity is in whose name the conversation listens. Those without a principal share one
+// listen, which is nobody's.
+func (c hearing) identity(party string) subscriptions.Identity {
+	if c.Principal == "" {
+		party = ""
+	}
 	return subscriptions.Identity{
-		Principal: c.Principal, Authorization: c.authorization, Version: c.Server.Version, ClientInfo: c.ClientInfo,
+		Principal: c.Principal, Party: party, Authorization: c.authorization, Version: c.Server.Version, ClientInfo: c.ClientInfo,
 		Account: c.Account,
 	}
 }
@@ -106,7 +119,7 @@ func (c hearing) subscriptions() *subscriptions.Resources {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.resources == nil {
-		c.resources = c.b.listens.Resources(c, c.identity(), c.b.limits.Subscriptions)
+		c.resources = c.b.listens.Resources(c, c.identity(""), c.b.limits.Subscriptions)
 		if c.closed {
 			c.resources.Close()
 		}

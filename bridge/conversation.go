@@ -38,6 +38,7 @@ type conversation struct {
 	mu        sync.Mutex
 	level     string // of logging/setLevel; empty: none asked for
 	announced bool   // initialized came, or a request that implies it
+	unheard   string // who was refused a listen for it; empty: nobody
 	closed    bool
 	resources *subscriptions.Resources // nil until the first resources/subscribe
 	nobody    string                   // the owner of its questions, when no principal is; empty until needed

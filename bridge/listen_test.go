@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -140,7 +141,7 @@ func TestGapIsAnnounced_C19_C20(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		up, open := listening(t)
 		conv, box := open()
-		hearing{conv}.announce()
+		hearing{conv}.announce("")
 		l := <-up.opened
 		l.acknowledge()
 		if got := box.take(); got != "" {
@@ -159,7 +160,7 @@ func TestSubscribeWaitsForItsAcknowledgment_C14_C15(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		up, open := listening(t)
 		conv, box := open()
-		hearing{conv}.announce()
+		hearing{conv}.announce("")
 		(<-up.opened).acknowledge()
 
 		first := request(t, conv, "1", mcp.MethodResourcesSubscribe, `{"uri":"file:///a"}`)
@@ -197,7 +198,7 @@ func TestRefusedSubscription_C17(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		up, open := listening(t)
 		conv, _ := open()
-		hearing{conv}.announce()
+		hearing{conv}.announce("")
 		(<-up.opened).acknowledge()
 
 		c := request(t, conv, "1", mcp.MethodResourcesSubscribe, `{"uri":"file:///a"}`)
@@ -230,7 +231,7 @@ func TestASessionThatEndsWhileItBeginsToListenIsForgotten(t *testing.T) {
 		up, open := listening(t)
 		conv, _ := open()
 		conv.Close(nil)
-		hearing{conv}.listen() // begun before the end
+		hearing{conv}.listen("") // begun before the end
 		l := <-up.opened
 		pass(time.Minute)
 		<-l.closed
@@ -243,11 +244,40 @@ func TestClientsOfOneIdentityShareAListen(t *testing.T) {
 		b := New(Options{Upstream: up, OneIdentity: true, Log: zerolog.Nop()})
 		defer b.Close()
 		for _, principal := range []string{"alice", "bob", ""} {
-			hearing{b.newConversation(mcp.V20251125, downstream.Caller{Principal: principal}, announcing, &inbox{})}.announce()
+			hearing{b.newConversation(mcp.V20251125, downstream.Caller{Principal: principal}, announcing, &inbox{})}.announce("")
 		}
 		synctest.Wait()
 		if n := len(up.opened); n != 1 {
 			t.Errorf("%d listens at a server that cannot tell clients apart", n)
 		}
+	})
+}
+
+// Its client's address has used its share up by the time that it begins; then the server
+// vouches for it.
+func TestASessionThatGotNoListenHearsOnceItIsVouchedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up := &announcer{opened: make(chan *openListen, 64)}
+		b := New(Options{Upstream: up, Limits: Limits{Listens: 16}, Log: zerolog.Nop()})
+		defer b.Close()
+		open := func(principal string) hearing {
+			return hearing{b.newConversation(mcp.V20251125, downstream.Caller{Principal: principal}, announcing, &inbox{})}
+		}
+		for i := range 14 {
+			open("made-up-" + strconv.Itoa(i)).announce("192.0.2.1")
+		}
+		late := open("alice")
+		listens := func(want int) {
+			t.Helper()
+			if synctest.Wait(); len(up.opened) != want {
+				t.Errorf("%d listens, not %d", len(up.opened), want)
+			}
+		}
+		late.announce("192.0.2.1")
+		late.announce("192.0.2.1")
+		listens(14)
+		late.announce("alice")
+		late.announce("alice")
+		listens(15)
 	})
 }

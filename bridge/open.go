@@ -107,7 +107,7 @@ func (b *Bridge) Restore(ctx context.Context, caller downstream.Caller, record [
 	if !b.adopt(conv) {
 		return nil, ErrClosed
 	}
-	hearing{conv}.announce()
+	hearing{conv}.announce(caller.Party)
 	if conv.reaches() {
 		subscriptions.Missed(hearing{conv}, server.Lists)
 	}

@@ -45,7 +45,7 @@ func (c *conversation) Renew() {
 // Serve implements downstream.Conversation.
 func (c *conversation) Serve(ctx context.Context, caller downstream.Caller, req downstream.Request, out downstream.Reply) {
 	if req.Method != mcp.MethodPing {
-		hearing{c}.announce()
+		hearing{c}.announce(caller.Party)
 	}
 	if tasked := (hosting{c}); tasked.host(caller, req, out) || tasked.serveTasksResult(&req, out) {
 		return
@@ -101,7 +101,7 @@ func unnamed(req *downstream.Request) string {
 func (c *conversation) Notify(caller downstream.Caller, msg jsonrpc.Message) {
 	switch msg.Method {
 	case mcp.NotificationInitialized:
-		hearing{c}.announce()
+		hearing{c}.announce(caller.Party)
 	case mcp.NotificationCancelled:
 		c.cancelled(caller, jsonrpc.ID(rawjson.Get(msg.Params, "requestId")))
 	}

@@ -111,7 +111,8 @@ type Limits struct {
 	// Resources that one session may be subscribed to. Their URIs may have 1 KiB on average.
 	Subscriptions int `key:"subscriptions" min:"1" max:"100000"`
 	// Subscriptions to list changes at the server, which sessions with the same credentials share. One more ends one that
-	// nobody hears; where there is none, the session does not hear of changes, and the log says so.
+	// nobody hears; where there is none, the session does not hear of changes, and the log says so. Who has an eighth of
+	// them or more, with credentials that the server does not vouch for from one address, does not get the last eighth.
 	Listens int `key:"listens" min:"1" max:"1000000"`
 	// Requests under way at the same time in one session. One more is refused: with 429 over Streamable HTTP.
 	InFlight int `key:"in-flight" min:"1" max:"100000"`

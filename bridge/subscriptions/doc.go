@@ -29,6 +29,7 @@ type Session interface {
 // Identity is in whose name a listen is opened.
 type Identity struct {
 	Principal     string // as far as the server can tell clients apart
+	Party         string // whose share of the listens it takes; empty: nobody's
 	Authorization string
 	Version       string // modern version to speak
 	ClientInfo    []byte

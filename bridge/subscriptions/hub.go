@@ -43,6 +43,7 @@ type Hub struct {
 
 	mu     sync.Mutex
 	shared map[string]*sharedListen // by principal
+	has    map[string]int           // how many of them, by party
 	closed bool
 }
 
@@ -50,6 +51,7 @@ type Hub struct {
 type sharedListen struct {
 	hub       *Hub
 	principal string
+	party     string
 	methods   []string // what was asked for
 	cancel    context.CancelFunc
 
@@ -70,7 +72,7 @@ const lingering = 30 * time.Second
 // NewHub returns a Hub. Close it to end its listens.
 func NewHub(opt Options) *Hub {
 	opt.Listens = cmp.Or(opt.Listens, 1024)
-	return &Hub{opt: opt, shared: make(map[string]*sharedListen)}
+	return &Hub{opt: opt, shared: make(map[string]*sharedListen), has: make(map[string]int)}
 }
 
 // Listens returns how many listens are at work, and how many of them wait before they
@@ -81,18 +83,18 @@ func (h *Hub) Listens() (all, waiting int) { return int(h.running.Load()), int(h
 // wait to be opened again need not wait much longer. It costs little.
 func (h *Hub) Alive() { h.alive.send() }
 
-// Join has a session hear what the server announces about its lists. When there are
-// too many listens, it hears nothing.
-func (h *Hub) Join(s Session, as Identity, lists catalog.Lists) {
+// Join has a session hear what the server announces about its lists, and reports whether
+// it does: not when there are too many listens, or too few left for its party.
+func (h *Hub) Join(s Session, as Identity, lists catalog.Lists) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
-		return
+		return false
 	}
 	l := h.shared[as.Principal]
 	if l == nil {
 		if l = h.openLocked(as, lists); l == nil {
-			return
+			return false
 		}
 	}
 	if l.linger != nil {
@@ -100,11 +102,12 @@ func (h *Hub) Join(s Session, as Identity, lists catalog.Lists) {
 		l.linger = nil
 	}
 	l.members.Add(s)
+	return true
 }
 
 // openLocked starts the listen of a principal, nil when there are too many.
 func (h *Hub) openLocked(as Identity, lists catalog.Lists) *sharedListen {
-	if len(h.shared) >= h.opt.Listens && !h.makeRoomLocked() {
+	if !h.roomLocked(as.Party) {
 		if missed, ok := h.full.due(); ok {
 			h.opt.Log.Warn().Int("limit", h.opt.Listens).Int("before", missed).
 				Msg("too many subscriptions at the server (limits.listens); a session will not hear of list changes")
@@ -119,18 +122,31 @@ func (h *Hub) openLocked(as Identity, lists catalog.Lists) *sharedListen {
 		return nil
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	l := &sharedListen{held: held, hub: h, principal: as.Principal, methods: announcements(lists), cancel: cancel}
+	l := &sharedListen{held: held, hub: h, principal: as.Principal, party: as.Party, methods: announcements(lists), cancel: cancel}
 	h.shared[as.Principal] = l
+	h.has[as.Party]++
 	keeper := &listener{hub: h, call: as.listen(listFilter(lists)), event: l.deliver, gap: l.announceAll}
 	h.wg.Go(func() { keeper.run(ctx) })
 	return l
 }
 
-// makeRoomLocked ends the listen that nobody has heard for longest, if there is any.
-func (h *Hub) makeRoomLocked() bool {
+// roomLocked reports whether a party may open one more, and makes room for it where it can.
+// The last eighth is for whoever has less than an eighth; who has more gets no room but its
+// own.
+func (h *Hub) roomLocked(party string) bool {
+	kept := 0
+	if party != "" {
+		kept = budget.Kept(h.has[party], h.opt.Listens)
+	}
+	return len(h.shared) < h.opt.Listens-kept || h.makeRoomLocked(func(l *sharedListen) bool { return kept == 0 || l.party == party })
+}
+
+// makeRoomLocked ends the one of these listens that nobody has heard for longest, if there
+// is any.
+func (h *Hub) makeRoomLocked(of func(*sharedListen) bool) bool {
 	var oldest *sharedListen
 	for _, l := range h.shared {
-		if l.linger != nil && (oldest == nil || l.idle.Before(oldest.idle)) {
+		if l.linger != nil && of(l) && (oldest == nil || l.idle.Before(oldest.idle)) {
 			oldest = l
 		}
 	}
@@ -167,6 +183,9 @@ func (h *Hub) retire(l *sharedListen) {
 
 func (h *Hub) endLocked(l *sharedListen) {
 	delete(h.shared, l.principal)
+	if h.has[l.party]--; h.has[l.party] == 0 {
+		delete(h.has, l.party)
+	}
 	if l.linger != nil {
 		l.linger.Stop()
 	}

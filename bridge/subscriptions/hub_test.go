@@ -136,3 +136,52 @@ func TestTheLogIsNotFilledByManyListens(t *testing.T) {
 		}
 	})
 }
+
+// Whoever makes up credentials is one party with all of them.
+func TestTheLastListensAreForOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{}
+		h, _ := hubOf(t, s, 32)
+		of := func(principal, party string) Identity {
+			as := as(principal)
+			as.Party = party
+			return as
+		}
+		greedy := func(i int) bool { return h.Join(&ear{}, of("made-up-"+strconv.Itoa(i), "192.0.2.1"), tools) }
+		got := 0
+		for i := range 40 {
+			if greedy(i) {
+				got++
+			}
+		}
+		if got != 28 {
+			t.Errorf("one party has %d of 32 listens", got)
+		}
+		modest := &ear{}
+		if !h.Join(modest, of("modest", "192.0.2.2"), tools) {
+			t.Error("another party got none")
+		}
+		h.Leave(modest, "modest")
+		if greedy(40) || !h.Join(modest, of("modest", "192.0.2.2"), tools) {
+			t.Error("a party that has most of them took the place of another that lingered")
+		}
+	})
+}
+
+func TestWhoHasMostListensMakesRoomForItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{}
+		h, _ := hubOf(t, s, 8)
+		for i := range 100 {
+			e, as := &ear{}, as(strconv.Itoa(i))
+			as.Party = "one"
+			if !h.Join(e, as, tools) {
+				t.Fatalf("the %dth hears nothing though nobody hears the others", i)
+			}
+			h.Leave(e, as.Principal)
+		}
+		if open, _ := s.listens(); open != 7 {
+			t.Errorf("%d listens are open", open)
+		}
+	})
+}
