@@ -13,6 +13,7 @@ build: ## Build bin/bridge, static
 
 test: ## Run the tests
 	go test ./...
+	@command -v redis-server >/dev/null || command -v valkey-server >/dev/null || echo "no redis-server: tests that need one were left out; go test -v names them"
 
 race: ## Run the tests with the race detector
 	go test -race ./...
