@@ -121,7 +121,7 @@ func New(opt Options) (*Bridge, error) {
 	}
 	if opt.Store != nil {
 		options.Legacy.Store, options.Legacy.StoreScope, options.Legacy.StoreWait = opt.Store, opt.StoreScope, opt.StoreWait
-		options.Legacy.Seat = downstream.NewSeat()
+		options.Legacy.Replica = downstream.NewReplicaID()
 	}
 	if len(opt.Command) > 0 {
 		options.Command = &mount.Command{Stdio: stdio.Options{

@@ -138,9 +138,9 @@ type Inquiry struct {
 	Tool   string // what was called
 	Roots  []byte // of the request, as Room.Roots has them
 	// Owner is for whom the call was made: an opaque name of a user or a session.
-	Owner string
-	Named bool   // Owner is a user
-	Party string // whose share of what is scarce the question takes; empty: nobody's
+	Owner  string
+	Named  bool   // Owner is a user
+	Tenant string // whose share of what is scarce the question takes; empty: nobody's
 	// Invites says that the client is sent the link to open it: nothing else should.
 	Invites  bool
 	Spent    *model.Spent // counts the sampling requests of the session; may be nil
@@ -227,7 +227,7 @@ func (r *Room) elicit(q *Inquiry) Ticket {
 
 func (r *Room) question(q *Inquiry) page.Question {
 	return page.Question{
-		Server: r.opt.Server, Tool: q.Tool, Message: shown(text(q.Params, "message")), Owner: q.Owner, Named: q.Named, Party: q.Party, Deadline: q.Deadline,
+		Server: r.opt.Server, Tool: q.Tool, Message: shown(text(q.Params, "message")), Owner: q.Owner, Named: q.Named, Tenant: q.Tenant, Deadline: q.Deadline,
 		Answer: func(result []byte) { q.Answer(result, nil) },
 	}
 }

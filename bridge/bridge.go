@@ -40,10 +40,10 @@ type Options struct {
 	ListsAsk    func() bool // whether lists may ask, too (I-4); nil: never
 	// Hint says what would make sense of a result that was refused, for the log (I-5); nil:
 	// nothing does.
-	Hint  func(result []byte) string
-	Watch observe.Watcher // is told what ends; nil: nobody is
-	Seat  downstream.Seat // of this replica, in the ids of questions
-	Ask   *ask.Room       // answers for clients that cannot be asked; nil: nobody does
+	Hint    func(result []byte) string
+	Watch   observe.Watcher      // is told what ends; nil: nobody is
+	Replica downstream.ReplicaID // of this replica, in the ids of questions
+	Ask     *ask.Room            // answers for clients that cannot be asked; nil: nobody does
 	// Wait is how long a call waits for a person on a page before it is answered with
 	// the page's link; the flow goes on and waits for the same call. Zero: no longer than
 	// it takes to ask.
@@ -86,7 +86,7 @@ type Bridge struct {
 	listens  *subscriptions.Hub
 	catalog  *catalog.Catalog
 	rules    rulebook
-	kept     again.Calls // of requests without a session
+	kept     again.Replies // of requests without a session
 
 	mu            sync.Mutex
 	conversations roster.Set[*conversation]
@@ -111,7 +111,7 @@ func New(opt Options) *Bridge {
 		Upstream: opt.Upstream, Catalog: b.catalog, Listens: b.limits.Listens, Log: opt.Log,
 	})
 	b.driver = call.NewDriver(call.Options{
-		Upstream: opt.Upstream, Catalog: b.catalog, Turns: opt.Turns, Ask: opt.Ask, Seat: opt.Seat, Watch: opt.Watch,
+		Upstream: opt.Upstream, Catalog: b.catalog, Turns: opt.Turns, Ask: opt.Ask, Replica: opt.Replica, Watch: opt.Watch,
 		Alive: b.listens.Alive, ListsAsk: opt.ListsAsk, Hint: opt.Hint, Flows: opt.Limits.Flow.WithDefaults(), Waiting: b.limits.FlowsPerSession,
 		OneIdentity: opt.OneIdentity, Wait: opt.Wait, Patience: opt.Patience, Log: opt.Log,
 	})

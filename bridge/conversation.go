@@ -23,13 +23,13 @@ import (
 // never use is made on first use.
 type conversation struct {
 	b *Bridge
-	call.Party
+	call.Client
 	push          downstream.Pusher // nil: it is no session
 	authorization string            // of the initialize request, for work that nobody in particular caused (H-2)
 	declared      []byte            // capabilities as the client declared them
 
-	kept  again.Calls // that wait for the same call again
-	tasks tasks.Set   // that the bridge hosts for the client (mode 2)
+	kept  again.Replies // that wait for the same call again
+	tasks tasks.Set     // that the bridge hosts for the client (mode 2)
 
 	table   table       // of its calls
 	breaker breaker     // of what its client does not serve
@@ -155,7 +155,7 @@ func (c *conversation) Hears(level string) bool {
 }
 
 // Repeats implements call.Session: it returns where the calls of the conversation wait for the same call again; nil: nowhere.
-func (c *conversation) Repeats() *again.Calls {
+func (c *conversation) Repeats() *again.Replies {
 	switch {
 	case c.Capable != nil:
 		return &c.kept

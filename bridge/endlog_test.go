@@ -23,10 +23,10 @@ import (
 type endings struct {
 	observe.Nobody
 	mu    sync.Mutex
-	calls []observe.Call
+	calls []observe.CallEnd
 }
 
-func (e *endings) CallEnded(c observe.Call) {
+func (e *endings) CallEnded(c observe.CallEnd) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.calls = append(e.calls, c)

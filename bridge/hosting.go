@@ -31,7 +31,7 @@ func (c hosting) host(caller downstream.Caller, req downstream.Request, out down
 		return false
 	}
 	t := tasks.New(req.Task, c.Account)
-	k := call.NewHosted(&c.Party, caller, req, t)
+	k := call.NewHosted(&c.Client, caller, req, t)
 	if err := c.tasks.Add(t, func() { k.Drive(mrtr.Cancelled()) }); err != nil {
 		ends.Finish(out, req.ID, nil, explainTask(err))
 		return true

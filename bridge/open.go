@@ -107,7 +107,7 @@ func (b *Bridge) Restore(ctx context.Context, caller downstream.Caller, record [
 	if !b.adopt(conv) {
 		return nil, ErrClosed
 	}
-	hearing{conv}.announce(caller.Party)
+	hearing{conv}.announce(caller.Tenant)
 	if conv.reaches() {
 		subscriptions.Missed(hearing{conv}, server.Lists)
 	}
@@ -122,12 +122,12 @@ func (b *Bridge) Restore(ctx context.Context, caller downstream.Caller, record [
 func (b *Bridge) newConversation(version mcp.Version, caller downstream.Caller, srv *catalog.Server, push downstream.Pusher) *conversation {
 	c := &conversation{
 		b: b,
-		Party: call.Party{
+		Client: call.Client{
 			Driver:    b.driver,
 			Rules:     b.rules.at(version),
 			Server:    srv,
 			Principal: b.driver.SeenAs(caller.Principal),
-			Share:     caller.Party,
+			Tenant:    caller.Tenant,
 			Account:   caller.Account,
 			Transport: caller.Transport,
 		},

@@ -46,7 +46,7 @@ func TestPanicInsideAStepEndsItsCallAlone(t *testing.T) {
 				sound := conv.Rules
 				conv.Rules = nil // whoever translates now has a fault
 				c := &client{t: t, conv: conv}
-				call.New(&conv.Party, downstream.Caller{}, downstream.NewRequest(jsonrpc.Message{ID: "2", Method: mcp.MethodToolsCall, Params: []byte(book)}), c).Start()
+				call.New(&conv.Client, downstream.Caller{}, downstream.NewRequest(jsonrpc.Message{ID: "2", Method: mcp.MethodToolsCall, Params: []byte(book)}), c).Start()
 				conv.Rules = sound
 				if code := c.rpcError().Code; code != jsonrpc.CodeInternal {
 					t.Errorf("the client got the error %d", code)
@@ -200,7 +200,7 @@ func TestAFaultInTheTranslationIsHowACallEnded(t *testing.T) {
 		sound := conv.Driver
 		conv.Driver = call.NewDriver(faulty)
 		c := &client{t: t, conv: conv}
-		call.New(&conv.Party, downstream.Caller{}, downstream.NewRequest(jsonrpc.Message{ID: "1", Method: mcp.MethodToolsCall, Params: []byte(book)}), c).Start()
+		call.New(&conv.Client, downstream.Caller{}, downstream.NewRequest(jsonrpc.Message{ID: "1", Method: mcp.MethodToolsCall, Params: []byte(book)}), c).Start()
 		conv.Driver = sound
 		if code := c.rpcError().Code; code != jsonrpc.CodeInternal {
 			t.Errorf("the client got the error %d", code)

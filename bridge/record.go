@@ -105,7 +105,7 @@ func (c *conversation) Flows() (records [][]byte) {
 
 // Resume implements downstream.Conversation.
 func (c *conversation) Resume(caller downstream.Caller, record []byte, out downstream.Reply) error {
-	return call.Resume(&c.Party, caller, record, out)
+	return call.Resume(&c.Client, caller, record, out)
 }
 
 // Adopt implements downstream.Conversation: what both sides have changed since before is

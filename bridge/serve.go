@@ -45,7 +45,7 @@ func (c *conversation) Renew() {
 // Serve implements downstream.Conversation.
 func (c *conversation) Serve(ctx context.Context, caller downstream.Caller, req downstream.Request, out downstream.Reply) {
 	if req.Method != mcp.MethodPing {
-		hearing{c}.announce(caller.Party)
+		hearing{c}.announce(caller.Tenant)
 	}
 	if tasked := (hosting{c}); tasked.host(caller, req, out) || tasked.serveTasksResult(&req, out) {
 		return
@@ -71,7 +71,7 @@ func (c *conversation) Serve(ctx context.Context, caller downstream.Caller, req 
 		repeated.GoOn()
 		return
 	}
-	k := call.NewKept(&c.Party, caller, req, out)
+	k := call.NewKept(&c.Client, caller, req, out)
 	if over, failed := k.Cached(&req); over {
 		c.ReportLocal(&caller, req.Method, began, failed)
 		return
@@ -101,7 +101,7 @@ func unnamed(req *downstream.Request) string {
 func (c *conversation) Notify(caller downstream.Caller, msg jsonrpc.Message) {
 	switch msg.Method {
 	case mcp.NotificationInitialized:
-		hearing{c}.announce(caller.Party)
+		hearing{c}.announce(caller.Tenant)
 	case mcp.NotificationCancelled:
 		c.cancelled(caller, jsonrpc.ID(rawjson.Get(msg.Params, "requestId")))
 	}

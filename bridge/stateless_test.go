@@ -120,12 +120,12 @@ func TestStrangersOfOneAddressLeaveQuestionsToOthers(t *testing.T) {
 		}
 		c, _ := newCrowd(t, Limits{}, ask.Page, asks...)
 		for n := range 100 {
-			c.callAs(downstream.Caller{Principal: "made up " + strconv.Itoa(n), Party: "address 192.0.2.1"}, `{"name":"book"}`)
+			c.callAs(downstream.Caller{Principal: "made up " + strconv.Itoa(n), Tenant: "address 192.0.2.1"}, `{"name":"book"}`)
 		}
 		if n := c.desk.Len(); n != 88 {
 			t.Errorf("one address has %d of 100 places for questions", n)
 		}
-		ada := c.callAs(downstream.Caller{Principal: "ada", Party: "address 192.0.2.2"}, `{"name":"book"}`)
+		ada := c.callAs(downstream.Caller{Principal: "ada", Tenant: "address 192.0.2.2"}, `{"name":"book"}`)
 		pass(20 * time.Second)
 		linkOf(t, ada.result())
 	})

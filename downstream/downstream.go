@@ -54,9 +54,9 @@ type Caller struct {
 	// Principal names the identity behind the request in an opaque form; "" is
 	// anonymous (H-6).
 	Principal string
-	// Party is whose share of what is scarce the caller takes: its principal's, or, where
+	// Tenant is whose share of what is scarce the caller takes: its principal's, or, where
 	// it has none, that of the address that it comes from. "" is nobody's in particular.
-	Party string
+	Tenant string
 	// Authorization is the request's header of that name; "" when absent.
 	Authorization string
 	// Session is the id of the session that the message belongs to, which is a

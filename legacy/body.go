@@ -136,7 +136,7 @@ func (a *admission) accountOf(s *session.Session, r *http.Request) *budget.Accou
 	case s != nil:
 		return s.Account()
 	}
-	return a.opt.Memory.Guest(a.sessions.Party(r))
+	return a.opt.Memory.Guest(a.sessions.Tenant(r))
 }
 
 // owes refuses a request that was lent memory for its body, when its session holds too

@@ -23,7 +23,7 @@ import (
 // Any request of a session may reach any replica. Most can be served by each; an answer,
 // a cancellation and the way back to a stream belong to the replica that has the call:
 //
-//	here? ──no──▶ forward to the seat that the id names ──it has it──▶ served
+//	here? ──no──▶ forward to the replica that the id names ──it has it──▶ served
 //	                     │ gone, or it doesn't
 //	                     ▼
 //	            ask the store whose it is ──of one that lives──▶ forward there
@@ -71,13 +71,13 @@ func (rs *replicas) handOn(w http.ResponseWriter, r *http.Request) bool {
 // rolling restart all that were known may be gone.
 func (rs *replicas) passOn(w http.ResponseWriter, r *http.Request, body []byte) bool {
 	tried := rs.opt.Peers.Others()
-	for _, seat := range tried {
-		if rs.opt.Peers.HandOn(w, r, body, seat) {
+	for _, replica := range tried {
+		if rs.opt.Peers.HandOn(w, r, body, replica) {
 			return true
 		}
 	}
-	for _, seat := range rs.opt.Peers.Everybody(r.Context()) {
-		if !slices.Contains(tried, seat) && rs.opt.Peers.HandOn(w, r, body, seat) {
+	for _, replica := range rs.opt.Peers.Everybody(r.Context()) {
+		if !slices.Contains(tried, replica) && rs.opt.Peers.HandOn(w, r, body, replica) {
 			return true
 		}
 	}
@@ -111,15 +111,15 @@ const (
 // seekTries bounds how often somebody else may be faster in taking a call over.
 const seekTries = 4
 
-// seek looks for a call that is not here, from the seat that its id names, or 0. meant
+// seek looks for a call that is not here, from the replica that its id names, or 0. meant
 // tells its record.
-func (rs *replicas) seek(w http.ResponseWriter, r *http.Request, body []byte, s *session.Session, caller downstream.Caller, seat downstream.Seat, meant func(*exchange.Call) bool) whereabouts {
+func (rs *replicas) seek(w http.ResponseWriter, r *http.Request, body []byte, s *session.Session, caller downstream.Caller, replica downstream.ReplicaID, meant func(*exchange.FoundCall) bool) whereabouts {
 	if isForwarded(r) {
 		w.WriteHeader(http.StatusMisdirectedRequest)
 		return served
 	}
 	for range seekTries {
-		if seat != rs.opt.Seat && rs.opt.Peers.Forward(w, r, body, seat) {
+		if replica != rs.opt.Replica && rs.opt.Peers.Forward(w, r, body, replica) {
 			return served
 		}
 		call, err := exchange.Find(s, meant)
@@ -129,8 +129,8 @@ func (rs *replicas) seek(w http.ResponseWriter, r *http.Request, body []byte, s 
 			return unreachable
 		case call == nil:
 			return nowhere
-		case call.Waits() && call.Home() != seat && call.Home() != rs.opt.Seat:
-			seat = call.Home() // it was taken over before
+		case call.Waits() && call.Home() != replica && call.Home() != rs.opt.Replica:
+			replica = call.Home() // it was taken over before
 			continue
 		}
 		err = rs.exchanges.TakeOver(s, caller, call)
@@ -155,7 +155,7 @@ func (rs *replicas) findStream(w http.ResponseWriter, r *http.Request, s *sessio
 	if st == nil && rs.exchanges.Tell(w, s, id) {
 		return false
 	}
-	is := func(c *exchange.Call) bool { return c.Speaks(id.Stream) }
+	is := func(c *exchange.FoundCall) bool { return c.Speaks(id.Stream) }
 	if st != nil { // another replica has gone on while this one slept, or there is no such event
 		call, err := exchange.Find(s, is)
 		switch {
@@ -163,12 +163,12 @@ func (rs *replicas) findStream(w http.ResponseWriter, r *http.Request, s *sessio
 			s.Report("looking for a call", err)
 			web.WriteUnavailable(w, "")
 			return false
-		case call == nil || call.Home() == rs.opt.Seat:
+		case call == nil || call.Home() == rs.opt.Replica:
 			return true
 		}
 		s.Streams().Forget(st)
 	}
-	switch rs.seek(w, r, nil, s, caller, stream.Number(id.Stream).Seat(), is) {
+	switch rs.seek(w, r, nil, s, caller, stream.Number(id.Stream).Replica(), is) {
 	case served:
 		return false
 	case unreachable:
@@ -185,7 +185,7 @@ const settleTries = 10
 // answer takes the client's response to a server request. It is taken when somebody has it:
 // a 202 for one that met nobody would leave its call waiting for ever.
 func (rs *replicas) answer(w http.ResponseWriter, r *http.Request, s *session.Session, conv downstream.Conversation, caller downstream.Caller, msg *jsonrpc.Message) {
-	asks := func(c *exchange.Call) bool { return c.Asks(msg.ID) }
+	asks := func(c *exchange.FoundCall) bool { return c.Asks(msg.ID) }
 	for range settleTries {
 		err := conv.Answer(caller, *msg)
 		if !errors.Is(err, downstream.ErrNotHere) || s == nil || !s.Kept() {
@@ -193,7 +193,7 @@ func (rs *replicas) answer(w http.ResponseWriter, r *http.Request, s *session.Se
 			w.WriteHeader(http.StatusAccepted)
 			return
 		}
-		switch rs.seek(w, r, msg.AppendTo(nil), s, caller, downstream.SeatOf(msg.ID), asks) {
+		switch rs.seek(w, r, msg.AppendTo(nil), s, caller, downstream.ReplicaOf(msg.ID), asks) {
 		case served:
 			return
 		case unreachable:
@@ -234,7 +234,7 @@ func (rs *replicas) notify(w http.ResponseWriter, r *http.Request, s *session.Se
 // cancel cancels a call wherever it is.
 func (rs *replicas) cancel(w http.ResponseWriter, r *http.Request, s *session.Session, conv downstream.Conversation, caller downstream.Caller, msg *jsonrpc.Message) {
 	id := jsonrpc.ID(rawjson.Get(msg.Params, "requestId"))
-	is := func(c *exchange.Call) bool { return c.Is(id) }
+	is := func(c *exchange.FoundCall) bool { return c.Is(id) }
 	for range settleTries {
 		if conv.Knows(id) {
 			conv.Notify(caller, *msg)
@@ -261,21 +261,21 @@ func (rs *replicas) cancel(w http.ResponseWriter, r *http.Request, s *session.Se
 
 // isKept reports whether the store has a call still: then another replica has taken over
 // what was settled here, and this one has yet to notice.
-func isKept(s *session.Session, meant func(*exchange.Call) bool) bool {
-	call, err := exchange.Find(s, func(c *exchange.Call) bool { return c.Waits() && meant(c) })
+func isKept(s *session.Session, meant func(*exchange.FoundCall) bool) bool {
+	call, err := exchange.Find(s, func(c *exchange.FoundCall) bool { return c.Waits() && meant(c) })
 	return err == nil && call != nil
 }
 
 // cancelElsewhere has whoever has a call cancel it, and reports whether the request was
 // answered. A request's id does not tell where it is, so all are asked.
-func (rs *replicas) cancelElsewhere(w http.ResponseWriter, r *http.Request, s *session.Session, caller downstream.Caller, msg *jsonrpc.Message, is func(*exchange.Call) bool) bool {
+func (rs *replicas) cancelElsewhere(w http.ResponseWriter, r *http.Request, s *session.Session, caller downstream.Caller, msg *jsonrpc.Message, is func(*exchange.FoundCall) bool) bool {
 	if isForwarded(r) {
 		w.WriteHeader(http.StatusMisdirectedRequest)
 		return true
 	}
 	body := msg.AppendTo(nil)
-	for _, seat := range rs.opt.Peers.Everybody(r.Context()) {
-		if rs.opt.Peers.Forward(w, r, body, seat) {
+	for _, replica := range rs.opt.Peers.Everybody(r.Context()) {
+		if rs.opt.Peers.Forward(w, r, body, replica) {
 			return true
 		}
 	}

@@ -71,13 +71,13 @@ func (h *HTTP) furnish() {
 	})
 	h.exchanges = exchange.NewEndpoint(exchange.Options{
 		Streams: h.streams, Gate: h.gate, Refuse: h.refusals.writeRefusal,
-		CommitDelay: opt.CommitDelay, WriteTimeout: opt.WriteTimeout, Retention: opt.Retention, Seat: opt.Seat, StoreWait: opt.StoreWait,
+		CommitDelay: opt.CommitDelay, WriteTimeout: opt.WriteTimeout, Retention: opt.Retention, Replica: opt.Replica, StoreWait: opt.StoreWait,
 	})
 	h.sessions = session.NewSet(session.Options{
 		Backend: h.backend, Streams: h.streams, NoPush: opt.NoGET,
 		Principal: opt.Principal, CredentialsEndHere: opt.CredentialsEndHere, Vouched: opt.Vouched,
 		MaxSessions: opt.MaxSessions, IdleTimeout: opt.IdleTimeout, Memory: opt.Memory,
-		Store: opt.Store, StoreScope: opt.StoreScope, Seat: opt.Seat,
+		Store: opt.Store, StoreScope: opt.StoreScope, Replica: opt.Replica,
 		Unload: opt.Unload, MaxUnloaded: opt.MaxUnloaded, Calls: h.exchanges, Others: opt.Peers.Others,
 		Watch: opt.Watch, Logger: opt.Logger, Evicted: h.notices.evicted, Late: h.notices.late,
 	})

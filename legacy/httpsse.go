@@ -21,7 +21,7 @@ func (h connections) openSSE(w http.ResponseWriter, r *http.Request, messages st
 		return
 	}
 	caller := h.sessions.Caller(r)
-	account, err := session.OpenAccount(h.opt.Memory, caller.Party, web.HeadCost(r.Header))
+	account, err := session.OpenAccount(h.opt.Memory, caller.Tenant, web.HeadCost(r.Header))
 	if err != nil {
 		h.admission.writeShort(w, r, nil, "", err)
 		return

@@ -71,7 +71,7 @@ func (h poster) modern(w http.ResponseWriter, r *http.Request, body []byte, msg 
 	if h.admission.tooBusy(w, r, from, 1, msg.ID) {
 		return
 	}
-	who := forwarder(h).party(r)
+	who := forwarder(h).tenant(r)
 	if _, err := h.opt.Turns.Enter(r.Context(), who); err != nil {
 		w.WriteHeader(statusLeft)
 		return

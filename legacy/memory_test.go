@@ -72,7 +72,7 @@ func (p *peer) send(t *testing.T, body string, chunked bool) *http.Response {
 }
 
 // A session costs a stranger nothing, nor does a token that nobody has looked at: however
-// many come from one address, together they take what one party may, and others have their
+// many come from one address, together they take what one tenant may, and others have their
 // share.
 func TestSessionsOfStrangersOfOneAddressShareWhatOneMayHold(t *testing.T) {
 	for name, as := range map[string]func(int) string{

@@ -70,11 +70,11 @@ type Options struct {
 	// store is not closed.
 	Store      store.Store
 	StoreScope string
-	// Seat is that of this replica, 0 without a store. Peers reach the others that share
+	// Replica is the number of this one, 0 without a store. Peers reach the others that share
 	// the store; nil: they cannot be reached, and of what they do not bring to an end the
 	// store alone tells.
-	Seat  downstream.Seat
-	Peers Peers
+	Replica downstream.ReplicaID
+	Peers   Peers
 	// StoreWait is how long a question, an answer and the end of a call wait for a store that
 	// cannot be reached, if they may; 0: not at all.
 	StoreWait time.Duration
@@ -139,8 +139,8 @@ func (o Options) withDefaults() Options {
 	if o.Peers == nil {
 		o.Peers = nobody{}
 	}
-	if o.Store != nil && o.Seat == 0 {
-		o.Seat = downstream.NewSeat()
+	if o.Store != nil && o.Replica == 0 {
+		o.Replica = downstream.NewReplicaID()
 	}
 	return o
 }

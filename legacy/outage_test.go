@@ -104,14 +104,16 @@ func TestCancellationsAreNotTakenInVain(t *testing.T) {
 // newer are replicas of which this one knows the oldest only, which is gone.
 type newer struct {
 	nobody
-	asked []downstream.Seat
+	asked []downstream.ReplicaID
 }
 
-func (n *newer) Others() []downstream.Seat { return []downstream.Seat{1} }
+func (n *newer) Others() []downstream.ReplicaID { return []downstream.ReplicaID{1} }
 
-func (n *newer) Everybody(context.Context) []downstream.Seat { return []downstream.Seat{1, 2} }
+func (n *newer) Everybody(context.Context) []downstream.ReplicaID {
+	return []downstream.ReplicaID{1, 2}
+}
 
-func (n *newer) HandOn(w http.ResponseWriter, _ *http.Request, _ []byte, to downstream.Seat) bool {
+func (n *newer) HandOn(w http.ResponseWriter, _ *http.Request, _ []byte, to downstream.ReplicaID) bool {
 	n.asked = append(n.asked, to)
 	if to == 2 {
 		w.WriteHeader(http.StatusAccepted)
@@ -143,7 +145,7 @@ func TestWhoStopsSaysWhereItCannotServe(t *testing.T) {
 		want(t, method+" that was handed on", status(method, body, HandedOn), http.StatusMisdirectedRequest)
 		peers.asked = nil
 		want(t, method+" of a client", status(method, body, own), http.StatusAccepted)
-		want(t, method+" was offered to", peers.asked, []downstream.Seat{1, 2})
+		want(t, method+" was offered to", peers.asked, []downstream.ReplicaID{1, 2})
 	}
 }
 

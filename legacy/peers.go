@@ -12,25 +12,29 @@ type Peers interface {
 	// Forward has another replica serve a request with this body. It returns false, and
 	// nothing was written, when that replica is gone or has nothing of what the request
 	// is about. It waits until it knows.
-	Forward(w http.ResponseWriter, r *http.Request, body []byte, to downstream.Seat) bool
+	Forward(w http.ResponseWriter, r *http.Request, body []byte, to downstream.ReplicaID) bool
 	// HandOn is Forward for a request that any replica can serve.
-	HandOn(w http.ResponseWriter, r *http.Request, body []byte, to downstream.Seat) bool
+	HandOn(w http.ResponseWriter, r *http.Request, body []byte, to downstream.ReplicaID) bool
 	// Others returns the replicas that are known to be alive, without this one; Everybody
 	// looks whether there are newer ones.
-	Others() []downstream.Seat
-	Everybody(context.Context) []downstream.Seat
+	Others() []downstream.ReplicaID
+	Everybody(context.Context) []downstream.ReplicaID
 }
 
 // nobody is Peers without any.
 type nobody struct{}
 
-func (nobody) Forward(http.ResponseWriter, *http.Request, []byte, downstream.Seat) bool { return false }
+func (nobody) Forward(http.ResponseWriter, *http.Request, []byte, downstream.ReplicaID) bool {
+	return false
+}
 
-func (nobody) HandOn(http.ResponseWriter, *http.Request, []byte, downstream.Seat) bool { return false }
+func (nobody) HandOn(http.ResponseWriter, *http.Request, []byte, downstream.ReplicaID) bool {
+	return false
+}
 
-func (nobody) Others() []downstream.Seat { return nil }
+func (nobody) Others() []downstream.ReplicaID { return nil }
 
-func (nobody) Everybody(context.Context) []downstream.Seat { return nil }
+func (nobody) Everybody(context.Context) []downstream.ReplicaID { return nil }
 
 // passed says why a request comes from another replica.
 type passed uint8

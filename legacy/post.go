@@ -136,7 +136,7 @@ func (h poster) conversation(w http.ResponseWriter, r *http.Request, body []byte
 		return nil, caller, false
 	}
 	caller = h.sessions.Caller(r)
-	caller.Account = h.opt.Memory.Guest(caller.Party)
+	caller.Account = h.opt.Memory.Guest(caller.Tenant)
 	return h.backend.Stateless(caller, asked), caller, true
 }
 

@@ -46,15 +46,15 @@ func idOf(msg *jsonrpc.Message) jsonrpc.ID {
 	return msg.ID
 }
 
-// party is whose turn a request takes that is handed on.
-func (h forwarder) party(r *http.Request) turns.Who {
-	return turns.Who{Principal: h.sessions.Party(r), Session: web.Header(r.Header, mcp.HeaderSessionID)}
+// tenant is whose turn a request takes that is handed on.
+func (h forwarder) tenant(r *http.Request) turns.Who {
+	return turns.Who{Principal: h.sessions.Tenant(r), Session: web.Header(r.Header, mcp.HeaderSessionID)}
 }
 
 // inTurn hands a request on when it is its turn. The turn is over when the server has
 // begun to answer: it may ask the client something then, and a person takes time.
 func (h forwarder) inTurn(w http.ResponseWriter, r *http.Request, serve func(http.ResponseWriter)) {
-	who := h.party(r)
+	who := h.tenant(r)
 	if _, err := h.opt.Turns.Enter(r.Context(), who); err != nil {
 		w.WriteHeader(statusLeft)
 		return

@@ -17,7 +17,7 @@ import (
 // principal is settled, at the upgrade; credentials that lapse end it (E-34).
 func (h connections) webSocket(w http.ResponseWriter, r *http.Request) {
 	caller := h.sessions.Caller(r)
-	account, err := session.OpenAccount(h.opt.Memory, caller.Party, web.HeadCost(r.Header))
+	account, err := session.OpenAccount(h.opt.Memory, caller.Tenant, web.HeadCost(r.Header))
 	if err != nil {
 		h.admission.writeShort(w, r, nil, "", err)
 		return

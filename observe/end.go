@@ -13,7 +13,7 @@ import (
 type Watcher interface {
 	// SessionOpened says who opened a session, as the client declared, and what it speaks.
 	SessionOpened(client string, version mcp.Version)
-	CallEnded(Call)
+	CallEnded(CallEnd)
 	QuestionEnded(Question)
 	SessionEnded(Session)
 	// RequestEnded says how a request to the server went.
@@ -115,8 +115,8 @@ func (e End) String() string {
 	return "unknown"
 }
 
-// Call is a client's request that has ended.
-type Call struct {
+// CallEnd is a client's request that has ended.
+type CallEnd struct {
 	Method  string
 	Version mcp.Version // of the session
 	Took    time.Duration
@@ -152,12 +152,12 @@ func CallID(serial uint64) string { return "f" + strconv.FormatUint(serial, 10) 
 
 // Amiss reports whether a call ended as nobody wanted: whoever cancelled it did, be it its
 // client, who runs the bridge, or who stopped it.
-func (c *Call) Amiss() bool {
+func (c *CallEnd) Amiss() bool {
 	return c.End == Failed || c.End == Expired || c.End == Evicted || c.ToolError
 }
 
 // Unusual reports whether people may want to know of a call that has ended.
-func (c *Call) Unusual() bool { return c.End != Complete || c.ToolError || c.Silences > 0 }
+func (c *CallEnd) Unusual() bool { return c.End != Complete || c.ToolError || c.Silences > 0 }
 
 // Request is a request to the server that has ended.
 type Request struct {

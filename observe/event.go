@@ -38,5 +38,5 @@ const (
 type Ended struct {
 	At    time.Time
 	Mount string
-	Call
+	CallEnd
 }

@@ -15,7 +15,7 @@ var _ Watcher = Nobody{}
 func (Nobody) SessionOpened(string, mcp.Version) {}
 
 // CallEnded implements Watcher.
-func (Nobody) CallEnded(Call) {}
+func (Nobody) CallEnded(CallEnd) {}
 
 // QuestionEnded implements Watcher.
 func (Nobody) QuestionEnded(Question) {}

@@ -39,8 +39,8 @@ type Question struct {
 	Owner string
 	// Named says that Owner is a user and no session.
 	Named bool
-	// Party is whose share of the desk's places the question takes; empty: nobody's.
-	Party string
+	// Tenant is whose share of the desk's places the question takes; empty: nobody's.
+	Tenant string
 	// Deadline is when nobody waits for the answer any more.
 	Deadline time.Time
 	// Answer gets the elicitation's result, once. It must not block.
@@ -105,7 +105,7 @@ func (d *Desk) Ask(q Question) (link string, err error) {
 	defer d.mu.Unlock()
 	d.expireLocked()
 	var others bool
-	if w.leave, others = d.places.Take(q.Party); others {
+	if w.leave, others = d.places.Take(q.Tenant); others {
 		return "", ErrOthers
 	}
 	if w.leave == nil {

@@ -283,22 +283,22 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// A party that has many places gives none of the last ones to itself; what ends is free again.
+// A tenant that has many places gives none of the last ones to itself; what ends is free again.
 func TestTheLastPlacesAreForOthers(t *testing.T) {
 	d := newDesk(t, 16)
 	var links []string
 	for range 14 {
-		links = append(links, d.ask(page.Question{Party: "greedy"}))
+		links = append(links, d.ask(page.Question{Tenant: "greedy"}))
 	}
-	if _, err := d.Ask(page.Question{Party: "greedy"}); !errors.Is(err, page.ErrOthers) {
+	if _, err := d.Ask(page.Question{Tenant: "greedy"}); !errors.Is(err, page.ErrOthers) {
 		t.Errorf("the last places: %v", err)
 	}
-	d.ask(page.Question{Party: "modest"})
+	d.ask(page.Question{Tenant: "modest"})
 	d.Withdraw(links[0])
 	d.Withdraw(links[0])
 	d.Withdraw(links[1])
-	d.ask(page.Question{Party: "greedy"})
-	if _, err := d.Ask(page.Question{Party: "greedy"}); !errors.Is(err, page.ErrOthers) {
+	d.ask(page.Question{Tenant: "greedy"})
+	if _, err := d.Ask(page.Question{Tenant: "greedy"}); !errors.Is(err, page.ErrOthers) {
 		t.Errorf("after one ended: %v", err)
 	}
 }

@@ -86,7 +86,7 @@ func request(id, params string) downstream.Request {
 }
 
 // kept is a call of Ada's that waits for a page for a minute.
-func kept(calls *again.Calls, stranger string) (*again.Call, *client, *flow) {
+func kept(calls *again.Replies, stranger string) (*again.Reply, *client, *flow) {
 	out, f := &client{}, &flow{user: "ada"}
 	p := again.New(again.Options{Session: session{}, Calls: calls, Stranger: stranger, Version: mcp.V20251125, Wait: time.Minute}, request("1", book), out)
 	p.Bind(f)
@@ -100,7 +100,7 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-func rejoin(calls *again.Calls, caller downstream.Caller, id, params string) (*again.Rejoined, *client) {
+func rejoin(calls *again.Replies, caller downstream.Caller, id, params string) (*again.Rejoined, *client) {
 	out, req := &client{}, request(id, params)
 	return calls.Rejoin("", mcp.V20251125, caller, &req, out), out
 }
@@ -109,7 +109,7 @@ func rejoin(calls *again.Calls, caller downstream.Caller, id, params string) (*a
 // same call goes on, and what was answered meanwhile counts then.
 func TestACallOutlivesItsRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var calls again.Calls
+		var calls again.Replies
 		p, first, f := kept(&calls, "")
 		p.Linked("q", "https://bridge/page")
 		if p.Hold(mrtr.Answered("q", nil)) {
@@ -140,7 +140,7 @@ func TestACallOutlivesItsRequest(t *testing.T) {
 
 func TestWhoeverAsksForAnotherCallIsNotRejoined(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var calls again.Calls
+		var calls again.Replies
 		p, _, _ := kept(&calls, "")
 		p.Linked("q", "https://bridge/page")
 		pass(time.Minute)
@@ -165,7 +165,7 @@ func TestWhoeverAsksForAnotherCallIsNotRejoined(t *testing.T) {
 // Progress goes by the token of the request that waits; to one without a token it does not go.
 func TestProgressIsThatOfTheRequestThatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var calls again.Calls
+		var calls again.Replies
 		p, _, _ := kept(&calls, "")
 		p.Linked("q", "https://bridge/page")
 		pass(time.Minute)
@@ -191,7 +191,7 @@ func TestProgressIsThatOfTheRequestThatWaits(t *testing.T) {
 // bridge.
 func TestStrangersCallsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var calls again.Calls
+		var calls again.Replies
 		calls.Limit(1)
 		old, _, first := kept(&calls, "ada")
 		old.Linked("q", "https://bridge/page")
@@ -214,7 +214,7 @@ func TestStrangersCallsAreBounded(t *testing.T) {
 // A question that the client was asked is shown again; one that is settled is not.
 func TestOpenQuestionsAreShownAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var calls again.Calls
+		var calls again.Replies
 		p, _, _ := kept(&calls, "")
 		p.Send(downstream.Question(`"one"`, mcp.MethodElicitationCreate, []byte(`{"message":"one?"}`)))
 		p.Send(downstream.Question(`"two"`, mcp.MethodElicitationCreate, []byte(`{"message":"two?"}`)))

@@ -13,7 +13,7 @@ import (
 	"github.com/mcpbridge/bridge/rawjson"
 )
 
-// Call is the Reply of a call that may outlive its request: a person takes
+// Reply is that of a call that may outlive its request: a person takes
 // longer to answer than the client waits. It is
 //
 //	attached   a request waits for the answer, and what is sent goes to it
@@ -24,7 +24,7 @@ import (
 // From attached to detached it goes when the request's time is over while a
 // question is open; back, when the same call comes again: same session and principal,
 // same method, same params. Then open questions are shown again, and held answers count.
-type Call struct {
+type Reply struct {
 	of   Options
 	flow Flow
 	req  downstream.Request // that the flow began with
@@ -44,7 +44,7 @@ type Call struct {
 // Options say how a call waits.
 type Options struct {
 	Session  Session
-	Calls    *Calls        // where it waits for the same call; nil: nowhere
+	Calls    *Replies      // where it waits for the same call; nil: nowhere
 	Stranger string        // the principal of a request without a session; empty with one
 	Version  mcp.Version   // that the client speaks
 	Wait     time.Duration // how long a request waits for a page
@@ -69,15 +69,15 @@ type Flow interface {
 }
 
 // New returns the Reply of a call that a request begins, which out answers. Bind completes it.
-func New(of Options, req downstream.Request, out downstream.Reply) *Call {
-	return &Call{of: of, req: req, out: out, id: req.ID, token: req.ProgressToken, first: true, since: time.Now()}
+func New(of Options, req downstream.Request, out downstream.Reply) *Reply {
+	return &Reply{of: of, req: req, out: out, id: req.ID, token: req.ProgressToken, first: true, since: time.Now()}
 }
 
 // Bind tells whose Reply it is, before the call starts.
-func (p *Call) Bind(flow Flow) { p.flow = flow }
+func (p *Reply) Bind(flow Flow) { p.flow = flow }
 
 // GoesBy returns the id of the request that waits for the call; empty: none does.
-func (p *Call) GoesBy() jsonrpc.ID {
+func (p *Reply) GoesBy() jsonrpc.ID {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.out == nil {
@@ -87,11 +87,11 @@ func (p *Call) GoesBy() jsonrpc.ID {
 }
 
 // Waits reports whether a request waits for the call.
-func (p *Call) Waits() bool { return p.reply() != nil }
+func (p *Reply) Waits() bool { return p.reply() != nil }
 
 // Rejoined is a call that a request has just repeated.
 type Rejoined struct {
-	call *Call
+	call *Reply
 	out  downstream.Reply
 	open []Question
 	held []mrtr.Event
@@ -116,7 +116,7 @@ func (r *Rejoined) GoOn() {
 
 // attach gives a detached call a request that waits. It returns what is open and what
 // was held back.
-func (p *Call) attach(req *downstream.Request, out downstream.Reply) (open []Question, held []mrtr.Event, ok bool) {
+func (p *Reply) attach(req *downstream.Request, out downstream.Reply) (open []Question, held []mrtr.Event, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.over || p.out != nil {
@@ -130,7 +130,7 @@ func (p *Call) attach(req *downstream.Request, out downstream.Reply) (open []Que
 
 // waitLocked sets the clock of the request by what is open: for a page a call waits for
 // a while, for the client itself no longer than that waits.
-func (p *Call) waitLocked() {
+func (p *Reply) waitLocked() {
 	if p.timer != nil {
 		p.timer.Stop()
 		p.timer = nil
@@ -147,7 +147,7 @@ func (p *Call) waitLocked() {
 
 // Hold keeps an event for the request that is to come, and reports whether there is
 // none that waits.
-func (p *Call) Hold(ev mrtr.Event) bool {
+func (p *Reply) Hold(ev mrtr.Event) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.out != nil || p.over {
@@ -158,21 +158,21 @@ func (p *Call) Hold(ev mrtr.Event) bool {
 }
 
 // answers counts the answers that are held back.
-func (p *Call) answers() int {
+func (p *Reply) answers() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.held)
 }
 
 // reply returns the request that waits, or nil.
-func (p *Call) reply() downstream.Reply {
+func (p *Reply) reply() downstream.Reply {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.out
 }
 
 // end takes the last request that waits, or nil.
-func (p *Call) end() (out downstream.Reply, id jsonrpc.ID, first bool) {
+func (p *Reply) end() (out downstream.Reply, id jsonrpc.ID, first bool) {
 	p.of.Calls.forget(p)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -184,7 +184,7 @@ func (p *Call) end() (out downstream.Reply, id jsonrpc.ID, first bool) {
 
 // repeats reports whether a request is the same call again: the same method, and the same
 // params, however they are spelled, as a model may write its arguments in another order.
-func (p *Call) repeats(version mcp.Version, req *downstream.Request) bool {
+func (p *Reply) repeats(version mcp.Version, req *downstream.Request) bool {
 	if p.req.Method != req.Method || p.of.Version != version || !bytes.Equal(p.req.Name, req.Name) {
 		return false
 	}

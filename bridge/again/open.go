@@ -27,7 +27,7 @@ type Question struct {
 }
 
 // Invite has the client open the page.
-func (p *Call) Invite(q Question) {
+func (p *Reply) Invite(q Question) {
 	p.note(q)
 	if out := p.reply(); out != nil {
 		out.Send(q.Msg)
@@ -36,7 +36,7 @@ func (p *Call) Invite(q Question) {
 
 // Met notes that the person goes to the page: the call then waits as for a question to
 // the client itself.
-func (p *Call) Met(key string) {
+func (p *Reply) Met(key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if at := slices.IndexFunc(p.open, func(q Question) bool { return q.Key == key }); at >= 0 {
@@ -46,12 +46,12 @@ func (p *Call) Met(key string) {
 }
 
 // Linked notes where a person answers, and tells the client.
-func (p *Call) Linked(key, link string) {
+func (p *Reply) Linked(key, link string) {
 	p.note(Question{Key: key, Link: link})
 	p.tell()
 }
 
-func (p *Call) note(q Question) {
+func (p *Reply) note(q Question) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.open = append(p.open, q)
@@ -62,7 +62,7 @@ func (p *Call) note(q Question) {
 const PageWords = "A question waits for you at "
 
 // tell has the client say where its person is asked: as progress, and as a log message.
-func (p *Call) tell() {
+func (p *Reply) tell() {
 	link := p.link()
 	if link == "" {
 		return
@@ -78,7 +78,7 @@ func (p *Call) tell() {
 }
 
 // link is the first page that the client was not invited to.
-func (p *Call) link() string {
+func (p *Reply) link() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range p.open {
@@ -91,7 +91,7 @@ func (p *Call) link() string {
 
 // Settled notes that a question is open no more, and returns it; its key is empty when
 // it was not open.
-func (p *Call) Settled(key string) (q Question) {
+func (p *Reply) Settled(key string) (q Question) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if at := slices.IndexFunc(p.open, func(q Question) bool { return q.Key == key }); at >= 0 {
@@ -104,7 +104,7 @@ func (p *Call) Settled(key string) (q Question) {
 
 // expire answers the request with what is pending, and lets the call wait for the same
 // one.
-func (p *Call) expire() {
+func (p *Reply) expire() {
 	p.mu.Lock()
 	out, id, open := p.out, p.id, slices.Clone(p.open)
 	if out == nil || len(open) == 0 {
@@ -126,7 +126,7 @@ func (p *Call) expire() {
 
 // pending is the answer of a request whose question is open: for tools a result that a
 // model can read to its person, for others an error.
-func (p *Call) pending(open []Question) ([]byte, *jsonrpc.Error) {
+func (p *Reply) pending(open []Question) ([]byte, *jsonrpc.Error) {
 	var words strings.Builder
 	words.WriteString("This call waits for a person's answer, and is not done. ")
 	var link string

@@ -13,16 +13,16 @@ import (
 // waits, if there is one.
 
 // Reply implements downstream.Origin.
-func (p *Call) Reply() downstream.Reply { return p.reply() }
+func (p *Reply) Reply() downstream.Reply { return p.reply() }
 
 // Interactive implements downstream.Reply.
-func (p *Call) Interactive() bool {
+func (p *Reply) Interactive() bool {
 	out := p.reply()
 	return out != nil && out.Interactive()
 }
 
 // Address implements downstream.Reply.
-func (p *Call) Address() downstream.Address {
+func (p *Reply) Address() downstream.Address {
 	if out := p.reply(); out != nil {
 		return out.Address()
 	}
@@ -30,7 +30,7 @@ func (p *Call) Address() downstream.Address {
 }
 
 // Send implements downstream.Reply: what cannot be said is not kept, but questions are.
-func (p *Call) Send(msg downstream.Message) {
+func (p *Reply) Send(msg downstream.Message) {
 	if msg.Kind() == jsonrpc.Request {
 		p.note(Question{Key: string(msg.ID), Msg: msg})
 	}
@@ -43,7 +43,7 @@ func (p *Call) Send(msg downstream.Message) {
 }
 
 // Queue implements downstream.Reply.
-func (p *Call) Queue(msg downstream.Message) {
+func (p *Reply) Queue(msg downstream.Message) {
 	if out, msg, ok := p.outgoing(msg); ok {
 		out.Queue(msg)
 	}
@@ -51,7 +51,7 @@ func (p *Call) Queue(msg downstream.Message) {
 
 // outgoing makes a message that of the request that waits: its progress goes by its own
 // token.
-func (p *Call) outgoing(msg downstream.Message) (downstream.Reply, downstream.Message, bool) {
+func (p *Reply) outgoing(msg downstream.Message) (downstream.Reply, downstream.Message, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.out == nil || !p.first && msg.IsProgress() && p.token == nil {
@@ -64,14 +64,14 @@ func (p *Call) outgoing(msg downstream.Message) (downstream.Reply, downstream.Me
 }
 
 // Flush implements downstream.Reply.
-func (p *Call) Flush() {
+func (p *Reply) Flush() {
 	if out := p.reply(); out != nil {
 		out.Flush()
 	}
 }
 
 // Finish implements downstream.Reply.
-func (p *Call) Finish(msg downstream.Message) {
+func (p *Reply) Finish(msg downstream.Message) {
 	out, id, first := p.end()
 	if out == nil {
 		return // nobody waits: the same call would begin anew
@@ -83,7 +83,7 @@ func (p *Call) Finish(msg downstream.Message) {
 }
 
 // Refuse implements downstream.Reply.
-func (p *Call) Refuse(r *downstream.Refusal) bool {
+func (p *Reply) Refuse(r *downstream.Refusal) bool {
 	out := p.reply()
 	if out == nil || !out.Refuse(r) {
 		return false
@@ -93,23 +93,23 @@ func (p *Call) Refuse(r *downstream.Refusal) bool {
 }
 
 // Abandon implements downstream.Reply.
-func (p *Call) Abandon() {
+func (p *Reply) Abandon() {
 	if out, _, _ := p.end(); out != nil {
 		out.Abandon()
 	}
 }
 
 // Safe implements downstream.Reply: such a call ends with the process.
-func (p *Call) Safe() downstream.Safe { return nil }
+func (p *Reply) Safe() downstream.Safe { return nil }
 
 // Reachable implements downstream.Reply: a call that nobody waits for waits itself.
-func (p *Call) Reachable() bool {
+func (p *Reply) Reachable() bool {
 	out := p.reply()
 	return out == nil || out.Reachable()
 }
 
 // Continue implements downstream.Reply.
-func (p *Call) Continue(work func()) {
+func (p *Reply) Continue(work func()) {
 	if out := p.reply(); out != nil {
 		out.Continue(work)
 		return

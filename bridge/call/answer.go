@@ -23,7 +23,7 @@ func (k ending) fail(e *effect) {
 			return
 		}
 	}
-	of := ends.Facts{Method: k.flow.Method, Params: k.flow.Params, Rules: k.party.Rules, Capabilities: k.flow.Capabilities}
+	of := ends.Facts{Method: k.flow.Method, Params: k.flow.Params, Rules: k.client.Rules, Capabilities: k.flow.Capabilities}
 	if abort := (*mrtr.Abort)(nil); errors.As(err, &abort) && abort.Undeclared != "" {
 		of.Undeclared = k.undeclared(abort.Undeclared)
 	}
@@ -38,7 +38,7 @@ func (k ending) deliver(e *effect) {
 	req := k.request()
 	buf := borrow()
 	defer giveBack(buf)
-	msg, err := k.party.answer(buf, &req, e.result)
+	msg, err := k.client.answer(buf, &req, e.result)
 	if err != nil {
 		e.do, e.err = mrtr.Fail, err
 		reporter(k).report(e)
@@ -53,7 +53,7 @@ func (k ending) deliver(e *effect) {
 }
 
 // deliver answers req with an upstream result. On an error nothing was sent.
-func (p *Party) deliver(out downstream.Reply, req *downstream.Request, result []byte) error {
+func (p *Client) deliver(out downstream.Reply, req *downstream.Request, result []byte) error {
 	buf := borrow()
 	defer giveBack(buf)
 	msg, err := p.answer(buf, req, result)
@@ -64,7 +64,7 @@ func (p *Party) deliver(out downstream.Reply, req *downstream.Request, result []
 }
 
 // answer makes the response to req, in buf.
-func (p *Party) answer(buf *[]byte, req *downstream.Request, result []byte) (downstream.Message, error) {
+func (p *Client) answer(buf *[]byte, req *downstream.Request, result []byte) (downstream.Message, error) {
 	head := jsonrpc.AppendResultHead((*buf)[:0], req.ID)
 	text, err := p.appendResult(head, req, result)
 	if err != nil {
@@ -77,7 +77,7 @@ func (p *Party) answer(buf *[]byte, req *downstream.Request, result []byte) (dow
 }
 
 // appendResult appends what the client gets to see of an upstream result.
-func (p *Party) appendResult(dst []byte, req *downstream.Request, result []byte) ([]byte, error) {
+func (p *Client) appendResult(dst []byte, req *downstream.Request, result []byte) ([]byte, error) {
 	if mcp.IsList(req.Method) {
 		return p.Driver.Catalog.AppendList(dst, p.Rules, p.Principal, req, result)
 	}
@@ -103,11 +103,11 @@ func (k ending) request() downstream.Request {
 func (k ending) undeclared(capability string) string {
 	asked := "the server asked for " + capability + ", "
 	switch {
-	case k.party.Capable == nil:
+	case k.client.Capable == nil:
 		return asked + "which needs a session: send initialize first"
 	case !k.Reply().Interactive():
 		return asked + "but nothing can be asked on this request: its Accept header lacks text/event-stream"
-	case k.party.Session.Distrusts(capability):
+	case k.client.Session.Distrusts(capability):
 		return asked + "which this client declared but did not serve when it was last asked"
 	}
 	return asked + "which the client did not declare" + instead(capability)

@@ -60,7 +60,7 @@ func (k *asker) putLocked(q *question) {
 		k.flow.Step(mrtr.Housed(mrtr.Address(k.out.Address())), mrtr.Moment{})
 	}
 	k.flow.Step(mrtr.Asked(q.key, string(q.msg.ID), q.elicitation), mrtr.Moment{})
-	k.party.Tables.Await(k.Call, q.msg.ID, q.key, false)
+	k.client.Tables.Await(k.Call, q.msg.ID, q.key, false)
 	k.outbox.addLocked(effect{do: mrtr.Tell, msg: q.msg, question: true})
 }
 
@@ -73,14 +73,14 @@ type question struct {
 
 // question builds the legacy request for in (C.4 to C.8).
 func (k *asker) question(in *mrtr.Input) (q question, err error) {
-	params, err := k.party.Rules.InputRequest(in.Method, in.Params, k.own)
+	params, err := k.client.Rules.InputRequest(in.Method, in.Params, k.own)
 	if err != nil {
 		return q, err
 	}
 	if in.Method == mcp.MethodElicitationCreate && in.Mode() == "url" {
 		params, q.elicitation = mrtr.Identify(params, mintUUID)
 	}
-	q.key, q.msg = in.Key, downstream.Question(k.party.Driver.Seat.QuestionID(), in.Method, params)
+	q.key, q.msg = in.Key, downstream.Question(k.client.Driver.Replica.QuestionID(), in.Method, params)
 	return q, nil
 }
 
@@ -92,7 +92,7 @@ func (k *asker) expressibleLocked() error {
 		if in.Response != nil || in.ServerRequestID != "" || k.elsewhere(in) {
 			continue
 		}
-		_, err := k.party.Rules.InputRequest(in.Method, in.Params, k.own)
+		_, err := k.client.Rules.InputRequest(in.Method, in.Params, k.own)
 		if unasked, ok := errors.AsType[*translate.Unexpressible](err); ok && unasked.Answer != nil {
 			continue
 		}
@@ -120,7 +120,7 @@ func (k *asker) withdrawLocked(act *mrtr.Action) {
 			k.outbox.addLocked(effect{do: mrtr.Update, inquiry: in.InputRequest})
 			continue // asked elsewhere, or never sent
 		}
-		k.party.Tables.Drop(jsonrpc.ID(in.ServerRequestID))
+		k.client.Tables.Drop(jsonrpc.ID(in.ServerRequestID))
 		reporter{k.Call}.reportWithdrawnLocked(in, act)
 		if !k.saving.unkept {
 			notice := cancelledNotice(jsonrpc.ID(in.ServerRequestID), "the request that needed it is over")
@@ -134,7 +134,7 @@ func (k *asker) withdrawLocked(act *mrtr.Action) {
 		if in.ServerRequestID == "" {
 			continue
 		}
-		k.party.Session.Distrust(in.Kind(), restOver*k.party.Driver.Flows.ServerRequest)
+		k.client.Session.Distrust(in.Kind(), restOver*k.client.Driver.Flows.ServerRequest)
 	}
 }
 
@@ -159,12 +159,12 @@ func (k *asker) answered(caller downstream.Caller, key string, msg jsonrpc.Messa
 		return true
 	}
 	if msg.Error == nil || msg.Error.Code != jsonrpc.CodeMethodNotFound {
-		k.party.Session.Trust(in.Kind())
+		k.client.Session.Trust(in.Kind())
 	}
 	if msg.Error != nil {
 		return k.answer(mrtr.Unanswered(key, k.declined(&in, msg.Error)))
 	}
-	response, err := k.party.Rules.InputResponse(in.Method, in.Params, msg.Result)
+	response, err := k.client.Rules.InputResponse(in.Method, in.Params, msg.Result)
 	if err != nil {
 		bad, ok := errors.AsType[*translate.BadAnswer](err)
 		return k.answer(mrtr.Unusable(key, "the client's answer to "+in.Method+" is not usable: "+err.Error(), ok && bad.AskAgain))
@@ -192,7 +192,7 @@ func (k *asker) declined(in *mrtr.InputRequest, e *jsonrpc.Error) string {
 	case codeUserRejected:
 		return in.Method + " was rejected by the user"
 	case jsonrpc.CodeMethodNotFound:
-		k.party.Session.Distrust(in.Kind(), ForGood)
+		k.client.Session.Distrust(in.Kind(), ForGood)
 		return "the client declared support for " + in.Method + " but does not implement it"
 	}
 	return "the client could not serve " + in.Method + ": " + fault.Clip(e.Message)
@@ -204,7 +204,7 @@ const codeUserRejected = -1
 // alive is progress that says what act wants said and counts nothing.
 func (k *asker) alive(act *mrtr.Action) downstream.Message {
 	message := fault.Clip(act.Say)
-	if !k.party.Rules.Version.AtLeast(mcp.V20250326) {
+	if !k.client.Rules.Version.AtLeast(mcp.V20250326) {
 		message = "" // C-5
 	}
 	return downstream.Notification(mcp.NotificationProgress, k.flow.Progress.Params(act.Count, message))
@@ -225,5 +225,5 @@ func cancelledNotice(id jsonrpc.ID, reason string) downstream.Message {
 
 // reach says who can answer for this call.
 func (k *asker) reach() ask.Reach {
-	return ask.Reach{Person: k.party.Session.Repeats() != nil, Roots: k.roots != nil}
+	return ask.Reach{Person: k.client.Session.Repeats() != nil, Roots: k.roots != nil}
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // NewKept is New for a request that the call may outlive, where there is such a thing.
-func NewKept(c *Party, caller downstream.Caller, req downstream.Request, out downstream.Reply) *Call {
+func NewKept(c *Client, caller downstream.Caller, req downstream.Request, out downstream.Reply) *Call {
 	if c.Driver.Ask == nil && c.Patience == 0 || !again.MayAsk(req.Method) {
 		return New(c, caller, req, out)
 	}
@@ -24,14 +24,14 @@ func NewKept(c *Party, caller downstream.Caller, req downstream.Request, out dow
 		Session: c.Session, Calls: c.Session.Repeats(), Stranger: c.Stranger, Version: c.Rules.Version, Wait: c.Driver.Wait, Patience: c.Patience,
 	}, req, out)
 	k := New(c, caller, req, p)
-	k.kept = p
+	k.repeatable = p
 	p.Bind(k)
 	return k
 }
 
 // New makes a call of a client's request. Start it.
-func New(c *Party, caller downstream.Caller, req downstream.Request, out downstream.Reply) *Call {
-	k := &Call{party: c, name: req.Name, http: caller.HTTP, caller: caller, out: out, serial: c.Driver.serial.Add(1)}
+func New(c *Client, caller downstream.Caller, req downstream.Request, out downstream.Reply) *Call {
+	k := &Call{client: c, name: req.Name, http: caller.HTTP, caller: caller, out: out, serial: c.Driver.serial.Add(1)}
 	k.own.Choose(k.serial, c.Driver.Watch)
 	k.held.Open(c.Account)
 	k.flow = mrtr.Flow{
@@ -57,21 +57,21 @@ func New(c *Party, caller downstream.Caller, req downstream.Request, out downstr
 }
 
 // NewHosted is New for a call that runs as a task of its client.
-func NewHosted(c *Party, caller downstream.Caller, req downstream.Request, t *tasks.Task) *Call {
+func NewHosted(c *Client, caller downstream.Caller, req downstream.Request, t *tasks.Task) *Call {
 	k := New(c, caller, req, t)
 	k.task = t
 	return k
 }
 
 // Resume goes on with a call of another process, by its record.
-func Resume(c *Party, caller downstream.Caller, record []byte, out downstream.Reply) error {
+func Resume(c *Client, caller downstream.Caller, record []byte, out downstream.Reply) error {
 	flow, err := mrtr.Decode(record)
 	if err != nil {
 		return err
 	}
 	caller.Principal = flow.Principal
 	flow.Limits = &c.Driver.Flows
-	k := &Call{party: c, flow: *flow, name: rawjson.Get(flow.Params, "name"), http: caller.HTTP, caller: caller, out: out, serial: c.Driver.serial.Add(1)}
+	k := &Call{client: c, flow: *flow, name: rawjson.Get(flow.Params, "name"), http: caller.HTTP, caller: caller, out: out, serial: c.Driver.serial.Add(1)}
 	k.asking = asker{Call: k}
 	k.saving = saving{Call: k, safe: out.Safe(), saves: 1, told: flow.Progress.Last}
 	k.asking.own, _ = c.Session.Declares()
@@ -98,18 +98,18 @@ var noCapabilities = []byte("{}")
 // shown to this client, or begins to watch for its result. It reports whether the call is
 // over. The server is asked once at most: it would say the same again.
 func (k *Call) Cached(req *downstream.Request) (over bool, failed *jsonrpc.Error) {
-	result, slot := k.party.Driver.Catalog.Lookup(k.party.Driver.SeenAs(k.caller.Principal), k.caller.Header, req, k.flow.Capabilities)
+	result, slot := k.client.Driver.Catalog.Lookup(k.client.Driver.SeenAs(k.caller.Principal), k.caller.Header, req, k.flow.Capabilities)
 	k.slot = slot
-	if watch := k.party.Driver.Watch; watch != nil && (slot != nil || result != nil) {
+	if watch := k.client.Driver.Watch; watch != nil && (slot != nil || result != nil) {
 		watch.Cached(result != nil)
 	}
 	if result == nil {
 		return false, nil
 	}
-	k.party.Tables.Ended(req.ID)
-	err := k.party.deliver(k.out, req, result)
+	k.client.Tables.Ended(req.ID)
+	err := k.client.deliver(k.out, req, result)
 	if err != nil {
-		result, failed = ends.Explain(err, &ends.Facts{Method: req.Method, Params: req.Params, Rules: k.party.Rules, Capabilities: k.flow.Capabilities})
+		result, failed = ends.Explain(err, &ends.Facts{Method: req.Method, Params: req.Params, Rules: k.client.Rules, Capabilities: k.flow.Capabilities})
 		ends.Finish(k.out, req.ID, result, failed)
 	}
 	return true, failed
@@ -132,8 +132,8 @@ func (k *Call) Answered(caller downstream.Caller, key string, invites bool, msg 
 	if k.task != nil {
 		k.task.Answered(msg.ID)
 	}
-	if k.kept != nil {
-		k.kept.Settled(string(msg.ID))
+	if k.repeatable != nil {
+		k.repeatable.Settled(string(msg.ID))
 	}
 	return k.asking.answered(caller, key, msg)
 }
@@ -165,7 +165,7 @@ func (k *Call) Sight(served mcp.InputKindSet) (flow observe.Flow, alive bool) {
 // Start registers the call, for a cancellation to find, and makes its requests. It
 // returns when the call is over or waits.
 func (k *Call) Start() {
-	if !k.party.Tables.Enter(k) { // over before it began
+	if !k.client.Tables.Enter(k) { // over before it began
 		k.Reply().Abandon()
 		return
 	}

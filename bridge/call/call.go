@@ -51,14 +51,14 @@ import (
 // serverTask what the server has made of that, an ending words how it ends, and a reporter
 // tells who watches.
 type Call struct {
-	party  *Party
-	out    downstream.Reply
-	task   *tasks.Task // behind which it runs, and its out; nil for most
-	kept   *again.Call // its out, when it may outlive its request; nil for most
-	roots  []byte      // of the configuration for this request; nil: none
-	serial uint64
-	name   []byte        // raw, of the tool or prompt
-	slot   *catalog.Slot // of the result; nil where it is not to be kept
+	client     *Client
+	out        downstream.Reply
+	task       *tasks.Task  // behind which it runs, and its out; nil for most
+	repeatable *again.Reply // its out, when it may outlive its request; nil for most
+	roots      []byte       // of the configuration for this request; nil: none
+	serial     uint64
+	name       []byte        // raw, of the tool or prompt
+	slot       *catalog.Slot // of the result; nil where it is not to be kept
 
 	held flight.Held
 	own  flight.Overhead // of whoever works at it: only one does
@@ -145,8 +145,8 @@ type timer struct {
 
 // GoesBy returns the id of the request that waits for the call; empty: none does.
 func (k *Call) GoesBy() jsonrpc.ID {
-	if k.kept == nil {
+	if k.repeatable == nil {
 		return k.flow.ID
 	}
-	return k.kept.GoesBy()
+	return k.repeatable.GoesBy()
 }

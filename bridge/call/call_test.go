@@ -30,17 +30,17 @@ type alone struct {
 }
 
 func (alone) Declares() ([]byte, string)            { return noCapabilities, "" }
-func (alone) Repeats() *again.Calls                 { return nil }
+func (alone) Repeats() *again.Replies               { return nil }
 func (alone) Enter(*Call) bool                      { return true }
 func (alone) Exit(*Call)                            {}
 func (alone) Suspend(*Call) *Call                   { return nil }
 func (alone) Await(*Call, jsonrpc.ID, string, bool) {}
 func (alone) Drop(jsonrpc.ID)                       {}
 func (alone) Resumed(*Call)                         {}
-func partyOf(t testing.TB, server upstream.Caller) *Party {
+func clientOf(t testing.TB, server upstream.Caller) *Client {
 	d := NewDriver(Options{Upstream: server, Catalog: catalog.New(nil), Flows: mrtr.Limits{}.WithDefaults(), Alive: func() {}, Log: zerolog.Nop()})
 	t.Cleanup(d.Await)
-	return &Party{Driver: d, Session: alone{}, Tables: alone{}, Rules: &translate.Rules{Version: mcp.V20251125}, Server: catalog.Unknown}
+	return &Client{Driver: d, Session: alone{}, Tables: alone{}, Rules: &translate.Rules{Version: mcp.V20251125}, Server: catalog.Unknown}
 }
 
 // silent is a server that answers nothing until it need not.
@@ -72,7 +72,7 @@ var request = downstream.NewRequest(jsonrpc.Message{ID: "7", Method: mcp.MethodT
 // client sent.
 func TestTimerOfAFinishedCallHoldsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := New(partyOf(t, silent{}), downstream.Caller{}, request, deaf{})
+		k := New(clientOf(t, silent{}), downstream.Caller{}, request, deaf{})
 		go k.Start()
 		synctest.Wait()
 		timer := k.timer
@@ -87,7 +87,7 @@ func TestTimerOfAFinishedCallHoldsNothing(t *testing.T) {
 
 // BenchmarkProgress is the bridge's own share of a progress notification.
 func BenchmarkProgress(b *testing.B) {
-	k := &Call{party: partyOf(b, silent{}), out: deaf{}}
+	k := &Call{client: clientOf(b, silent{}), out: deaf{}}
 	k.flow.Progress.Token, k.token = []byte("7"), []byte(`"p-1-0"`)
 	k.flow.State = mrtr.Sending
 	msg := jsonrpc.Message{Method: mcp.NotificationProgress,

@@ -3,7 +3,7 @@
 // the server, questions and answers to the client, records for the store.
 //
 // What is another session's or all sessions' business is not here: a [Call] belongs to a
-// [Party], whose doors ([Session]) package bridge has. What a request upstream needs is in package
+// [Client], whose doors ([Session]) package bridge has. What a request upstream needs is in package
 // flight, the words for ends are in package ends, and what becomes of a call whose client
 // comes back for it in package again.
 package call

@@ -15,20 +15,20 @@ import (
 // inquire has an input request answered elsewhere.
 func (k *asker) inquire(req *mrtr.InputRequest) {
 	key, method, invites := req.Key, req.Method, k.invites() // req is the effect's, whose memory is used again
-	ticket := k.party.Driver.Ask.Ask(ask.Inquiry{
+	ticket := k.client.Driver.Ask.Ask(ask.Inquiry{
 		Method:   req.Method,
 		Params:   req.Params,
 		Tool:     k.subject(),
 		Roots:    k.roots,
-		Owner:    k.party.Session.Owner(),
-		Named:    k.party.Principal != "" || k.party.Stranger != "",
-		Party:    k.places(),
+		Owner:    k.client.Session.Owner(),
+		Named:    k.client.Principal != "" || k.client.Stranger != "",
+		Tenant:   k.places(),
 		Invites:  invites,
-		Spent:    k.party.Session.Spent(),
+		Spent:    k.client.Session.Spent(),
 		Deadline: k.answerBy(),
 		Answer: func(response []byte, why error) {
 			q := k.settled(key) // before the person hears that it counts: the same call may come at once
-			k.party.Driver.Background(func() { k.inquired(&q, key, method, response, why) })
+			k.client.Driver.Background(func() { k.inquired(&q, key, method, response, why) })
 		},
 	})
 	if !k.waits(key, ticket) {
@@ -38,9 +38,9 @@ func (k *asker) inquire(req *mrtr.InputRequest) {
 	switch {
 	case ticket.Link == "":
 	case invites:
-		k.kept.Invite(k.invite(key, ticket.Link))
-	case k.kept != nil:
-		k.kept.Linked(key, ticket.Link)
+		k.repeatable.Invite(k.invite(key, ticket.Link))
+	case k.repeatable != nil:
+		k.repeatable.Linked(key, ticket.Link)
 	default: // a task, whose client comes and asks how it goes
 		k.Drive(mrtr.Noted(again.PageWords + ticket.Link))
 	}
@@ -50,7 +50,7 @@ func (k *asker) inquire(req *mrtr.InputRequest) {
 func (k *asker) places() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return cmp.Or(k.caller.Party, k.party.Share)
+	return cmp.Or(k.caller.Tenant, k.client.Tenant)
 }
 
 // inquired takes the outcome of an inquiry.
@@ -126,7 +126,7 @@ func (k *asker) sayClosed(q *again.Question) {
 // answer feeds an answer to the flow, once a request waits for what comes of it. It returns
 // false when another process goes on with the call.
 func (k *asker) answer(ev mrtr.Event) bool {
-	if k.kept != nil && k.kept.Hold(ev) {
+	if k.repeatable != nil && k.repeatable.Hold(ev) {
 		return true
 	}
 	k.Resume(ev)
@@ -137,21 +137,21 @@ func (k *asker) answer(ev mrtr.Event) bool {
 // declared nothing of the kind or that its revision has no words for this one. Then
 // somebody else can, for the round was checked against all that was declared (C-33).
 func (k *asker) elsewhere(in *mrtr.Input) bool {
-	room := k.party.Driver.Ask
+	room := k.client.Driver.Ask
 	return room != nil && (in.Missing(k.own) != "" || room.Answers(in.Method, k.reach()) && k.wordless(in))
 }
 
 // wordless reports whether the client's revision, and no other, cannot express in.
 func (k *asker) wordless(in *mrtr.Input) bool {
-	_, err := k.party.Rules.InputRequest(in.Method, in.Params, k.own)
+	_, err := k.client.Rules.InputRequest(in.Method, in.Params, k.own)
 	unasked, ok := errors.AsType[*translate.Unexpressible](err)
 	return ok && unasked.Older && unasked.Answer == nil
 }
 
 // settled notes that an inquiry is open no more; a zero question when it was not.
 func (k *asker) settled(key string) (q again.Question) {
-	if k.kept != nil {
-		q = k.kept.Settled(key)
+	if k.repeatable != nil {
+		q = k.repeatable.Settled(key)
 	}
 	return q
 }

@@ -16,7 +16,7 @@ import (
 
 // levelOf begins the line of a call that has ended: those that failed are for people
 // to see, up to so many a minute. It returns nil where nobody wants the line.
-func (d *Driver) levelOf(done *observe.Call) *zerolog.Event {
+func (d *Driver) levelOf(done *observe.CallEnd) *zerolog.Event {
 	if done.End == observe.Complete || done.End == observe.Cancelled {
 		return d.Log.Debug()
 	}
@@ -25,8 +25,8 @@ func (d *Driver) levelOf(done *observe.Call) *zerolog.Event {
 
 // log writes the line of a call's end. It names the cause and never the payload (D-I5,
 // H-11): what the upstream sent last serves only to hint at a setting.
-func (k ending) log(done *observe.Call, e *effect) {
-	event := k.party.Driver.levelOf(done)
+func (k ending) log(done *observe.CallEnd, e *effect) {
+	event := k.client.Driver.levelOf(done)
 	if event == nil {
 		return
 	}
@@ -36,8 +36,8 @@ func (k ending) log(done *observe.Call, e *effect) {
 		return
 	}
 	hint := ""
-	if k.party.Driver.Hint != nil {
-		hint = k.party.Driver.Hint(e.result)
+	if k.client.Driver.Hint != nil {
+		hint = k.client.Driver.Hint(e.result)
 	}
 	ends.Why(event, e.err, hint).Msg(ends.Line)
 }
@@ -58,8 +58,8 @@ func (k ending) logLine(event *zerolog.Event) *zerolog.Event {
 }
 
 // ReportLocal tells the log and who watches that a request was answered without the server.
-func (p *Party) ReportLocal(caller *downstream.Caller, method string, began time.Time, err *jsonrpc.Error) {
-	done := observe.Call{Method: method, Version: p.Rules.Version, Transport: p.Transport, HTTP: caller.HTTP, Took: time.Since(began), Session: logfield.Short(caller.Session)}
+func (p *Client) ReportLocal(caller *downstream.Caller, method string, began time.Time, err *jsonrpc.Error) {
+	done := observe.CallEnd{Method: method, Version: p.Rules.Version, Transport: p.Transport, HTTP: caller.HTTP, Took: time.Since(began), Session: logfield.Short(caller.Session)}
 	if err != nil {
 		done.End, done.Cause, done.Code = observe.Failed, "refused", err.Code
 	}

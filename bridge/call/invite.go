@@ -14,7 +14,7 @@ import (
 
 // invites reports whether the client can be sent a link to open.
 func (k *asker) invites() bool {
-	return k.kept != nil && rawjson.Has(rawjson.Get(k.own, "elicitation"), "url")
+	return k.repeatable != nil && rawjson.Has(rawjson.Get(k.own, "elicitation"), "url")
 }
 
 // invitationWords are what a person reads who is asked to open the page.
@@ -22,12 +22,12 @@ const invitationWords = "A question has to be answered before this can go on. Yo
 
 // invite returns the invitation to the page under link, where key is asked.
 func (k *asker) invite(key, link string) again.Question {
-	id, elicitation := k.party.Driver.Seat.QuestionID(), mintUUID()
+	id, elicitation := k.client.Driver.Replica.QuestionID(), mintUUID()
 	params := rawjson.Apply(nil, []byte(`{"mode":"url"}`),
 		rawjson.Edit{Name: "message", Value: rawjson.AppendQuote(nil, invitationWords)},
 		rawjson.Edit{Name: "url", Value: rawjson.AppendQuote(nil, link)},
 		rawjson.Edit{Name: "elicitationId", Value: rawjson.AppendQuote(nil, elicitation)})
-	k.party.Tables.Await(k.Call, id, key, true)
+	k.client.Tables.Await(k.Call, id, key, true)
 	return again.Question{Key: key, Link: link, Elicitation: elicitation, Msg: downstream.Question(id, mcp.MethodElicitationCreate, params)}
 }
 
@@ -39,7 +39,7 @@ func (k *asker) invited(key string, msg *jsonrpc.Message) {
 	}
 	switch action, _ := rawjson.Text(rawjson.Get(msg.Result, "action")); action {
 	case "accept":
-		k.kept.Met(key)
+		k.repeatable.Met(key)
 	case "decline", "cancel":
 		k.mu.Lock()
 		ticket := k.tickets[key]
@@ -53,7 +53,7 @@ func (k *asker) closing(q *again.Question) []downstream.Message {
 	if q.Elicitation == "" {
 		return nil
 	}
-	k.party.Tables.Drop(q.Msg.ID)
+	k.client.Tables.Drop(q.Msg.ID)
 	said := []downstream.Message{downstream.Notification(mcp.NotificationElicitationComplete,
 		append(rawjson.AppendQuote([]byte(`{"elicitationId":`), q.Elicitation), '}'))}
 	if !q.Met {

@@ -89,7 +89,7 @@ func (k *saving) tell(e *effect) {
 	} else if budget.Short(err) {
 		k.Drive(mrtr.Failed(err))
 	} else {
-		k.party.Driver.Log.Error().Err(err).Msg("a question cannot be kept")
+		k.client.Driver.Log.Error().Err(err).Msg("a question cannot be kept")
 		k.notKept()
 		k.Drive(mrtr.Failed(errUnkept))
 	}
@@ -118,7 +118,7 @@ func (k *saving) keep(kept *downstream.Kept) bool {
 		return false
 	}
 	if err != nil {
-		ending{k.Call}.logLine(k.party.Driver.Log.Error().Err(err)).Msg("an answer cannot be kept: it is lost if the bridge ends now")
+		ending{k.Call}.logLine(k.client.Driver.Log.Error().Err(err)).Msg("an answer cannot be kept: it is lost if the bridge ends now")
 	}
 	return true
 }
@@ -141,7 +141,7 @@ func (k *saving) leave() {
 func (k *saving) leaveLocked() {
 	act := k.flow.Step(mrtr.Cancelled(), mrtr.Moment{Now: time.Now()})
 	for _, in := range act.Withdraw {
-		k.party.Tables.Drop(jsonrpc.ID(in.ServerRequestID))
+		k.client.Tables.Drop(jsonrpc.ID(in.ServerRequestID))
 	}
 	k.endLocked(&decision{})
 }

@@ -27,7 +27,7 @@ func (k *round) notify(msg jsonrpc.Message) {
 		k.ElicitationOver(msg.Params)
 		return
 	}
-	if params, ok := k.party.Rules.Notification(msg.Method, msg.Params); ok {
+	if params, ok := k.client.Rules.Notification(msg.Method, msg.Params); ok {
 		speaker{k.Call}.say(msg.Method, func() ([]byte, bool) { return params, k.flow.State == mrtr.Sending })
 	}
 }
@@ -35,7 +35,7 @@ func (k *round) notify(msg jsonrpc.Message) {
 // progressLocked puts progress under the client's token. There may be many of these:
 // what they tell lives in memory that the next one uses again.
 func (k *round) progressLocked(params []byte) (told []byte, ok bool) {
-	from := k.party.Rules.Progress(params)
+	from := k.client.Rules.Progress(params)
 	if k.token == nil || string(from.Token) != string(k.token) {
 		return nil, false
 	}
@@ -54,5 +54,5 @@ func (k *round) wantsLog(params []byte) bool {
 		return false
 	}
 	severity, _ := rawjson.Text(rawjson.Get(params, "level"))
-	return mcp.Severity(severity) >= mcp.Severity(k.party.Session.Level())
+	return mcp.Severity(severity) >= mcp.Severity(k.client.Session.Level())
 }

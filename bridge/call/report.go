@@ -25,9 +25,9 @@ func (k reporter) report(e *effect) {
 		return
 	}
 	e.told = true
-	done := observe.Call{Method: k.flow.Method, Rounds: k.flow.Round + 1, Session: logfield.Short(k.flow.Home.Session), Serial: k.serial}
+	done := observe.CallEnd{Method: k.flow.Method, Rounds: k.flow.Round + 1, Session: logfield.Short(k.flow.Home.Session), Serial: k.serial}
 	if k.silences > 0 {
-		done.Silences, done.Silence = int(k.silences), k.party.Driver.Flows.ServerRequest
+		done.Silences, done.Silence = int(k.silences), k.client.Driver.Flows.ServerRequest
 	}
 	if began := k.flow.Clock.Began; !began.IsZero() { // else nothing was sent
 		done.Took = time.Since(began)
@@ -42,8 +42,8 @@ func (k reporter) report(e *effect) {
 		k.reportUnasked(e.err)
 	}
 	ending(k).log(&done, e)
-	if watch := k.party.Driver.Watch; watch != nil {
-		done.Version, done.Transport, done.HTTP = k.party.Rules.Version, k.party.Transport, k.http
+	if watch := k.client.Driver.Watch; watch != nil {
+		done.Version, done.Transport, done.HTTP = k.client.Rules.Version, k.client.Transport, k.http
 		if done.Method == mcp.MethodToolsCall {
 			done.Tool = k.name
 		}
@@ -56,8 +56,8 @@ func (k reporter) report(e *effect) {
 
 // reportQuestion tells who watches what became of a question, after so long.
 func (k reporter) reportQuestion(in *mrtr.Input, outcome observe.Outcome, took time.Duration) {
-	if watch := k.party.Driver.Watch; watch != nil {
-		watch.QuestionEnded(observe.Question{Kind: observe.KindOf(in.Method, in.Mode()), Version: k.party.Rules.Version, Outcome: outcome, Took: took, Transport: k.party.Transport, HTTP: k.http})
+	if watch := k.client.Driver.Watch; watch != nil {
+		watch.QuestionEnded(observe.Question{Kind: observe.KindOf(in.Method, in.Mode()), Version: k.client.Rules.Version, Outcome: outcome, Took: took, Transport: k.client.Transport, HTTP: k.http})
 	}
 }
 
@@ -67,13 +67,13 @@ func (k reporter) askedForLocked() time.Duration {
 	if by.IsZero() {
 		return 0
 	}
-	return time.Since(by.Add(-k.party.Driver.Flows.ServerRequest))
+	return time.Since(by.Add(-k.client.Driver.Flows.ServerRequest))
 }
 
 // reportWithdrawnLocked tells who watches that a question was taken back.
 func (k reporter) reportWithdrawnLocked(in *mrtr.Input, act *mrtr.Action) {
 	if slices.Contains(act.Ignored, in) {
-		k.reportQuestion(in, observe.Unanswered, k.party.Driver.Flows.ServerRequest)
+		k.reportQuestion(in, observe.Unanswered, k.client.Driver.Flows.ServerRequest)
 		return
 	}
 	k.reportQuestion(in, observe.Withdrawn, k.askedForLocked())
@@ -97,7 +97,7 @@ func (k reporter) reportUnasked(err error) {
 // reportAnswerLocked tells who watches what a client answered.
 func (k reporter) reportAnswerLocked(in *mrtr.Input, msg *jsonrpc.Message) {
 	switch {
-	case k.party.Driver.Watch == nil:
+	case k.client.Driver.Watch == nil:
 	case msg.Error != nil:
 		k.reportQuestion(in, observe.ClientError, k.askedForLocked())
 	default:
@@ -108,7 +108,7 @@ func (k reporter) reportAnswerLocked(in *mrtr.Input, msg *jsonrpc.Message) {
 // repeatedLocked tells who watches that the flow sends a round again, by what it was before
 // the step.
 func (k reporter) repeatedLocked(resent bool, stateOnly int) {
-	watch := k.party.Driver.Watch
+	watch := k.client.Driver.Watch
 	if watch == nil {
 		return
 	}
@@ -123,10 +123,10 @@ func (k reporter) repeatedLocked(resent bool, stateOnly int) {
 // sight describes the call as it stands; alive is false when it has ended. served has
 // the kinds that its client has answered.
 func (k reporter) sight(served mcp.InputKindSet) (flow observe.Flow, alive bool) {
-	reachable, detached := k.out.Reachable(), k.kept != nil && !k.kept.Waits()
+	reachable, detached := k.out.Reachable(), k.repeatable != nil && !k.repeatable.Waits()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	limits, clock := &k.party.Driver.Flows, &k.flow.Clock
+	limits, clock := &k.client.Driver.Flows, &k.flow.Clock
 	flow = observe.Flow{
 		ID: k.Name(), Method: k.flow.Method, Name: ends.NameOf(k.flow.Method, k.name), Reachable: reachable, Detached: detached,
 		Began: clock.Began, Deadline: clock.Deadline, Until: clock.Due,

@@ -68,13 +68,13 @@ func (r *round) send() (mrtr.Event, *upstream.Answer) {
 		ctx.Cancel()
 		return mrtr.Failed(err), nil
 	}
-	defer r.party.Driver.Turns.Leave(r.who())
+	defer r.client.Driver.Turns.Leave(r.who())
 	r.own.End(observe.ToServer, r.flow.Round == 0) // later people had their time
-	answer, err := r.party.Driver.Upstream.Do(ctx, &r.up, r.hear)
+	answer, err := r.client.Driver.Upstream.Do(ctx, &r.up, r.hear)
 	ctx.Cancel()
 	r.own.Begin()
 	if err == nil {
-		r.party.Driver.Alive()
+		r.client.Driver.Alive()
 	}
 	switch {
 	case err != nil:
@@ -92,13 +92,13 @@ var errLeft = errors.New("its client left while the call waited for its turn")
 // turn waits until the call may take up the server. Whoever waited may have lost its
 // client meanwhile: then nothing is executed for nobody.
 func (r *round) turn(ctx *flight.Context) error {
-	waited, err := r.party.Driver.Turns.Enter(ctx, r.who())
+	waited, err := r.client.Driver.Turns.Enter(ctx, r.who())
 	if !waited || err != nil {
 		return err
 	}
-	r.party.Driver.notices.queued.Warn().Msg("calls wait for their turn (limits.concurrency)")
+	r.client.Driver.notices.queued.Warn().Msg("calls wait for their turn (limits.concurrency)")
 	if !r.resent() && !r.out.Reachable() {
-		r.party.Driver.Turns.Leave(r.who())
+		r.client.Driver.Turns.Leave(r.who())
 		return errLeft
 	}
 	return nil
@@ -115,8 +115,8 @@ func (r *round) resent() bool {
 // this one's. Requests without a session are all of the same.
 func (r *round) who() turns.Who {
 	who := turns.Who{Principal: r.share}
-	if r.party.Server != catalog.Unknown {
-		who.Session = r.party
+	if r.client.Server != catalog.Unknown {
+		who.Session = r.client
 	}
 	return who
 }
@@ -128,7 +128,7 @@ func (r *round) accepted() {
 	r.caller.Rotation = 0 // it is told once
 	r.mu.Unlock()
 	if caller.Rotation != 0 {
-		r.party.Session.Accepted(caller)
+		r.client.Session.Accepted(caller)
 	}
 }
 
@@ -139,8 +139,8 @@ func (r *round) build() *flight.Context {
 	defer r.mu.Unlock()
 	env := translate.Envelope{
 		Method:         r.flow.Method,
-		Version:        r.party.Server.Version,
-		ClientInfo:     r.party.ClientInfo,
+		Version:        r.client.Server.Version,
+		ClientInfo:     r.client.ClientInfo,
 		Capabilities:   r.flow.Capabilities,
 		LogLevel:       r.flow.Level,
 		InputResponses: r.flow.InputResponses(),
@@ -153,7 +153,7 @@ func (r *round) build() *flight.Context {
 	r.params = translate.Params(r.params[:0], r.flow.Params, &env)
 	r.up = upstreamCall(r.Call, r.flow.Method, r.params)
 	r.up.Idle, r.up.About = r.idle, r.about(env.Version)
-	r.share = cmp.Or(r.caller.Party, r.party.Share)
+	r.share = cmp.Or(r.caller.Tenant, r.client.Tenant)
 	return r.ctx
 }
 
@@ -172,7 +172,7 @@ func upstreamCall(k *Call, method string, params []byte) upstream.Call {
 		Method:        method,
 		Params:        params,
 		Authorization: k.caller.Authorization,
-		Principal:     k.party.Driver.SeenAs(k.caller.Principal),
+		Principal:     k.client.Driver.SeenAs(k.caller.Principal),
 		Header:        k.caller.Header,
 		Held:          &k.held,
 		Origin:        k,
@@ -203,7 +203,7 @@ func repeatable(k *Call) bool {
 		return true // another process knew
 	}
 	if k.flow.Method == mcp.MethodToolsCall {
-		return k.party.Driver.Catalog.Tool(k.party.Principal, k.name).Repeatable
+		return k.client.Driver.Catalog.Tool(k.client.Principal, k.name).Repeatable
 	}
 	return mcp.IsReadOnly(k.flow.Method)
 }

@@ -48,7 +48,7 @@ func (k *Call) step(ev mrtr.Event, answer *upstream.Answer) roundTrip {
 	}
 	speaker{k}.carryOut(d.effects)
 	if d.evicted != nil {
-		d.evicted.Resume(mrtr.Failed(&mrtr.LimitReached{Limit: "limits.flows", Value: k.party.Driver.Waiting}))
+		d.evicted.Resume(mrtr.Failed(&mrtr.LimitReached{Limit: "limits.flows", Value: k.client.Driver.Waiting}))
 	}
 	return d.next
 }
@@ -157,13 +157,13 @@ func (k *Call) beginRequestLocked() {
 func (k *Call) suspendLocked(d *decision) {
 	k.caller.Header = nil // a whole request's headers, for as long as a person thinks
 	k.suspended = true
-	d.evicted = k.party.Tables.Suspend(k)
+	d.evicted = k.client.Tables.Suspend(k)
 }
 
 func (k *Call) resumedLocked() {
 	if k.suspended {
 		k.suspended = false
-		k.party.Tables.Resumed(k)
+		k.client.Tables.Resumed(k)
 	}
 }
 
@@ -175,7 +175,7 @@ func (k *Call) endLocked(d *decision) {
 		k.ctx.Cancel() // closing the response stream cancels the call upstream (E-37)
 	}
 	k.disarmLocked()
-	k.party.Tables.Exit(k)
+	k.client.Tables.Exit(k)
 }
 
 // ElicitationOver tells the client, if the id is one of this call's.
@@ -200,7 +200,7 @@ func (k *Call) armLocked(now time.Time) {
 		k.timer.runtime.Reset(wait)
 		return
 	}
-	if t, ok := k.party.Driver.timers.Get().(*timer); ok {
+	if t, ok := k.client.Driver.timers.Get().(*timer); ok {
 		k.timer = t
 		t.call.Store(k)
 		t.runtime.Reset(wait)
@@ -218,7 +218,7 @@ func (k *Call) disarmLocked() {
 	}
 	k.timer.call.Store(nil)
 	if k.timer.runtime.Stop() { // else it may be ringing
-		k.party.Driver.timers.Put(k.timer)
+		k.client.Driver.timers.Put(k.timer)
 	}
 	k.timer = nil
 }
@@ -238,7 +238,7 @@ func (k *Call) pauses() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	left := time.Until(k.flow.Clock.Deadline)
-	if k.kept == nil || k.timer == nil || left <= 0 || k.flow.Over() || k.kept.Waits() {
+	if k.repeatable == nil || k.timer == nil || left <= 0 || k.flow.Over() || k.repeatable.Waits() {
 		return false
 	}
 	k.timer.runtime.Reset(left)
@@ -285,7 +285,7 @@ func (k *Call) crash(v any) {
 // crashLocked ends the call after a panic: with an error, unless the client has had
 // another last word.
 func (k *Call) crashLocked(v any) {
-	k.party.Driver.Log.Error().Interface("panic", v).Bytes("stack", debug.Stack()).Str(logfield.Method, k.flow.Method).Msg("request failed")
+	k.client.Driver.Log.Error().Interface("panic", v).Bytes("stack", debug.Stack()).Str(logfield.Method, k.flow.Method).Msg("request failed")
 	if k.flow.Over() { // while the last word was being said
 		k.outbox.addLocked(effect{do: mrtr.Fail, err: ends.ErrFault, again: true})
 		return

@@ -30,12 +30,12 @@ func (k serverTask) fetch() (mrtr.Event, *upstream.Answer) {
 		return mrtr.Cancelled(), nil // the flow has ended in the meantime
 	}
 	answer, err := backoff.Retry(ctx, func() (*upstream.Answer, error) {
-		answer, err := k.party.Driver.Upstream.Do(ctx, call, nil)
+		answer, err := k.client.Driver.Upstream.Do(ctx, call, nil)
 		if failure := (*upstream.Failure)(nil); err != nil && (!errors.As(err, &failure) || failure.Cause == upstream.Unauthorized) {
 			return nil, backoff.Permanent(err)
 		}
 		return answer, err
-	}, backoff.WithMaxElapsedTime(k.party.Driver.Flows.Round))
+	}, backoff.WithMaxElapsedTime(k.client.Driver.Flows.Round))
 	switch {
 	case err != nil:
 		return mrtr.Failed(err), nil
@@ -48,15 +48,15 @@ func (k serverTask) fetch() (mrtr.Event, *upstream.Answer) {
 // update sends one answer to the task. The acknowledgment says nothing; the
 // next polls show what came of it. Repeating is safe (G-14).
 func (k serverTask) update(key string) {
-	ctx, cancel := context.WithTimeout(context.Background(), k.party.Driver.Flows.Round)
+	ctx, cancel := context.WithTimeout(context.Background(), k.client.Driver.Flows.Round)
 	call := k.build(mcp.MethodTasksUpdate, k.flow.Task, k.flow.TaskResponse(key))
-	k.party.Driver.Background(func() {
+	k.client.Driver.Background(func() {
 		defer cancel()
 		_, err := backoff.Retry(ctx, func() (*upstream.Answer, error) {
-			return k.party.Driver.Upstream.Do(ctx, call, nil)
+			return k.client.Driver.Upstream.Do(ctx, call, nil)
 		})
 		if err != nil {
-			k.party.Driver.Log.Warn().Str(logfield.FlowID, k.Name()).Err(err).Msg("an answer did not reach the task")
+			k.client.Driver.Log.Warn().Str(logfield.FlowID, k.Name()).Err(err).Msg("an answer did not reach the task")
 		}
 	})
 }
@@ -65,11 +65,11 @@ func (k serverTask) update(key string) {
 // cancelling is cooperative (G-12).
 func (k serverTask) cancel(task *mrtr.Task) {
 	call := k.build(mcp.MethodTasksCancel, task, nil)
-	k.party.Driver.Background(func() {
+	k.client.Driver.Background(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), cancelTimeout)
 		defer cancel()
-		if _, err := k.party.Driver.Upstream.Do(ctx, call, nil); err != nil {
-			k.party.Driver.Log.Info().Str(logfield.FlowID, k.Name()).Err(err).Msg("a task could not be cancelled")
+		if _, err := k.client.Driver.Upstream.Do(ctx, call, nil); err != nil {
+			k.client.Driver.Log.Info().Str(logfield.FlowID, k.Name()).Err(err).Msg("a task could not be cancelled")
 		}
 	})
 }
@@ -91,8 +91,8 @@ func (k serverTask) look() (context.Context, *upstream.Call) {
 func (k serverTask) build(method string, task *mrtr.Task, responses []byte) *upstream.Call {
 	call := upstreamCall(k.Call, method, translate.Params(nil, task.Params(), &translate.Envelope{
 		Method:         method,
-		Version:        k.party.Server.Version,
-		ClientInfo:     k.party.ClientInfo,
+		Version:        k.client.Server.Version,
+		ClientInfo:     k.client.ClientInfo,
 		Capabilities:   k.flow.Capabilities,
 		InputResponses: responses,
 	}))

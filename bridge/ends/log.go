@@ -20,7 +20,7 @@ const ruleMalformed = "B-30"
 const Line = "call ended"
 
 // Words adds how a call ended, in the words of the metrics.
-func Words(event *zerolog.Event, done *observe.Call) *zerolog.Event {
+func Words(event *zerolog.Event, done *observe.CallEnd) *zerolog.Event {
 	event = event.Stringer(logfield.End, done.End)
 	if done.Cause != "" {
 		event = event.Str(logfield.Cause, done.Cause)

@@ -23,7 +23,7 @@ type keeping struct {
 	store   store.Store
 	up      func() bool   // whether the store can be reached
 	wait    time.Duration // for a store that cannot be reached
-	seat    downstream.Seat
+	id      downstream.ReplicaID
 	replica *replica.Replica // nil: no others can be reached
 }
 
@@ -33,7 +33,7 @@ func openKeeping(ctx context.Context, cfg *config.Config, log zerolog.Logger) (k
 		return k, err
 	}
 	warnOf(ctx, k.store, log)
-	k.seat = downstream.NewSeat()
+	k.id = downstream.NewReplicaID()
 	if strings.HasPrefix(cfg.Store.URL, "redis") {
 		k.monitor(cfg.Store.Outage, log)
 	}
@@ -41,12 +41,12 @@ func openKeeping(ctx context.Context, cfg *config.Config, log zerolog.Logger) (k
 		return k, nil
 	}
 	k.replica, err = replica.Open(ctx, replica.Options{
-		Store: k.store, Keys: keys, Seat: k.seat, Listen: cfg.Replica.Listen, Address: cfg.Replica.Address, Log: log,
+		Store: k.store, Keys: keys, Replica: k.id, Listen: cfg.Replica.Listen, Address: cfg.Replica.Address, Log: log,
 	})
 	if err != nil {
 		return keeping{}, errors.Join(err, k.store.Close())
 	}
-	log.Info().Stringer("replica", k.seat).Str("address", k.replica.Address()).Msg("other replicas reach this one here")
+	log.Info().Stringer("replica", k.id).Str("address", k.replica.Address()).Msg("other replicas reach this one here")
 	return k, nil
 }
 
@@ -73,7 +73,7 @@ func (k *keeping) others() bool { return k.replica != nil && len(k.replica.Other
 
 // give has an endpoint keep its sessions there.
 func (k *keeping) give(options *legacy.Options, scope string) {
-	options.Store, options.StoreScope, options.Seat, options.StoreWait = k.store, scope, k.seat, k.wait
+	options.Store, options.StoreScope, options.Replica, options.StoreWait = k.store, scope, k.id, k.wait
 	if k.replica != nil {
 		options.Peers = k.replica
 	}

@@ -10,7 +10,7 @@ type Places struct {
 
 	mu    sync.Mutex
 	taken int
-	of    map[string]int // by party
+	of    map[string]int // by tenant
 }
 
 // NewPlaces returns so many places.
@@ -26,29 +26,29 @@ func (p *Places) Taken() int {
 	return p.taken
 }
 
-// Take takes a place for a party, "" when nobody knows whose it is; free gives it back, and
+// Take takes a place for a tenant, "" when nobody knows whose it is; free gives it back, and
 // may be called again. Without a place free is nil, and others says that there are some
-// left, but not for this party.
-func (p *Places) Take(party string) (free func(), others bool) {
+// left, but not for this tenant.
+func (p *Places) Take(tenant string) (free func(), others bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	room := p.size
-	if party != "" {
-		room -= Kept(p.of[party], p.size)
+	if tenant != "" {
+		room -= Kept(p.of[tenant], p.size)
 	}
 	if p.taken >= room {
 		return nil, p.taken < p.size
 	}
 	p.taken++
-	p.of[party]++
-	return sync.OnceFunc(func() { p.free(party) }), false
+	p.of[tenant]++
+	return sync.OnceFunc(func() { p.free(tenant) }), false
 }
 
-func (p *Places) free(party string) {
+func (p *Places) free(tenant string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.taken--
-	if p.of[party]--; p.of[party] == 0 {
-		delete(p.of, party)
+	if p.of[tenant]--; p.of[tenant] == 0 {
+		delete(p.of, tenant)
 	}
 }

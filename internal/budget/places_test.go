@@ -2,17 +2,17 @@ package budget
 
 import "testing"
 
-// One party does not get all places, and what it gives back can be taken again.
+// One tenant does not get all places, and what it gives back can be taken again.
 func TestTheLastPlacesAreForOthers(t *testing.T) {
 	p := NewPlaces(16)
 	var frees []func()
-	take := func(party string, want int) {
+	take := func(tenant string, want int) {
 		t.Helper()
 		for n := 0; ; n++ {
-			free, others := p.Take(party)
+			free, others := p.Take(tenant)
 			if free == nil {
 				if n != want || others != (p.Taken() < p.Size()) {
-					t.Errorf("%q got %d places; others are left: %v", party, n, others)
+					t.Errorf("%q got %d places; others are left: %v", tenant, n, others)
 				}
 				return
 			}

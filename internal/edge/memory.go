@@ -36,16 +36,16 @@ func overHTTP2() *http.HTTP2Config {
 	}
 }
 
-// newLedger has connections charged to the parties that their requests without credentials are of.
+// newLedger has connections charged to the tenants that their requests without credentials are of.
 // Trusted proxies, and whoever comes over a Unix socket, stand for many.
 func (e *Edge) newLedger(opt *Options) *meter.Ledger {
-	party := func(from net.Addr) string {
+	tenant := func(from net.Addr) string {
 		if from := from.String(); !e.addresses.trusted.Load().include(from) {
 			return web.Stranger(from)
 		}
 		return ""
 	}
-	return meter.New(opt.Memory, party, func(from net.Addr) {
+	return meter.New(opt.Memory, tenant, func(from net.Addr) {
 		e.greedy.say(func(before int) {
 			opt.Log.Warn().Str(logfield.Remote, from.String()).Int("before", before).
 				Msg("connections of this address hold too much of limits.memory: they are answered 503, or closed")

@@ -26,22 +26,22 @@ const (
 // of the nil Ledger charge nothing.
 type Ledger struct {
 	memory  *budget.Budget
-	party   func(from net.Addr) string
+	tenant  func(from net.Addr) string
 	refused func(from net.Addr)
 
 	mu   sync.Mutex
-	open map[string]int // connections by party
+	open map[string]int // connections by tenant
 }
 
-// New returns a ledger; nil without a budget. party names who connections of an address are
+// New returns a ledger; nil without a budget. tenant names who connections of an address are
 // charged to, "" for those who stand for many: they are let in, and lent what heads need while
 // there is any. Who comes through them is judged by their requests.
 // refused is told of every refusal.
-func New(memory *budget.Budget, party func(net.Addr) string, refused func(net.Addr)) *Ledger {
+func New(memory *budget.Budget, tenant func(net.Addr) string, refused func(net.Addr)) *Ledger {
 	if memory == nil {
 		return nil
 	}
-	return &Ledger{memory: memory, party: party, refused: refused, open: make(map[string]int)}
+	return &Ledger{memory: memory, tenant: tenant, refused: refused, open: make(map[string]int)}
 }
 
 // Open begins the tab of a connection, which is to be closed.
@@ -49,12 +49,12 @@ func (l *Ledger) Open(from net.Addr) *Tab {
 	if l == nil {
 		return nil
 	}
-	t := &Tab{ledger: l, from: from, party: l.party(from)}
-	t.hold = budget.On(l.memory.Guest(t.party))
+	t := &Tab{ledger: l, from: from, tenant: l.tenant(from)}
+	t.hold = budget.On(l.memory.Guest(t.tenant))
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.open[t.party]++
-	t.lent = t.party == "" || l.open[t.party] <= lentConnections
+	l.open[t.tenant]++
+	t.lent = t.tenant == "" || l.open[t.tenant] <= lentConnections
 	return t
 }
 
@@ -63,7 +63,7 @@ func (l *Ledger) Open(from net.Addr) *Tab {
 type Tab struct {
 	ledger *Ledger
 	from   net.Addr
-	party  string
+	tenant string
 	lent   bool // it is one of the first of its address
 	bytes  int
 	hold   budget.Hold
@@ -88,10 +88,10 @@ func (t *Tab) set(bytes int) error {
 	switch more := bytes - t.bytes; {
 	case more <= 0:
 		return t.hold.Set(bytes)
-	case t.party == "" && bytes <= lentBytes:
+	case t.tenant == "" && bytes <= lentBytes:
 		t.hold.Charge(more)
 		return nil
-	case t.lent && (t.party == "" || bytes <= lentBytes):
+	case t.lent && (t.tenant == "" || bytes <= lentBytes):
 		return t.hold.Borrow(more)
 	}
 	return t.hold.Set(bytes)
@@ -107,7 +107,7 @@ func (t *Tab) Close() {
 	l := t.ledger
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.open[t.party]--; l.open[t.party] == 0 {
-		delete(l.open, t.party)
+	if l.open[t.tenant]--; l.open[t.tenant] == 0 {
+		delete(l.open, t.tenant)
 	}
 }

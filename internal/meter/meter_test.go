@@ -15,7 +15,7 @@ import (
 
 const mib = 1 << 20
 
-// host is a party of its own for each address.
+// host is a tenant of its own for each address.
 func host(from net.Addr) string { return from.String() }
 
 type address string

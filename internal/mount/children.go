@@ -32,7 +32,7 @@ func newChildren(common *bridge.Bridge, opt *Options, places *relay.Places) *chi
 
 // Open implements downstream.Backend: it starts a process for the session.
 func (c *children) Open(ctx context.Context, caller downstream.Caller, req jsonrpc.Message, push downstream.Pusher) (conv downstream.Conversation, result []byte, err error) {
-	conv, err = c.house(caller.Party, func(own *child) (conv downstream.Conversation, err error) {
+	conv, err = c.house(caller.Tenant, func(own *child) (conv downstream.Conversation, err error) {
 		conv, result, err = own.Open(ctx, caller, req, push)
 		return conv, err
 	})
@@ -42,12 +42,12 @@ func (c *children) Open(ctx context.Context, caller downstream.Caller, req jsonr
 // Restore implements downstream.Backend: what the session's process remembered is
 // gone with it.
 func (c *children) Restore(ctx context.Context, caller downstream.Caller, record []byte, push downstream.Pusher) (downstream.Conversation, error) {
-	return c.house(caller.Party, func(own *child) (downstream.Conversation, error) { return own.Restore(ctx, caller, record, push) })
+	return c.house(caller.Tenant, func(own *child) (downstream.Conversation, error) { return own.Restore(ctx, caller, record, push) })
 }
 
 // house starts a process for the session that open opens.
-func (c *children) house(party string, open func(*child) (downstream.Conversation, error)) (downstream.Conversation, error) {
-	release, err := c.acquire(party)
+func (c *children) house(tenant string, open func(*child) (downstream.Conversation, error)) (downstream.Conversation, error) {
+	release, err := c.acquire(tenant)
 	if err != nil {
 		return nil, err
 	}
@@ -61,16 +61,16 @@ func (c *children) house(party string, open func(*child) (downstream.Conversatio
 		go own.end(release)
 		return nil, err
 	}
-	return &tenant{Conversation: conv, end: func() { go own.end(release) }}, nil
+	return &childConversation{Conversation: conv, end: func() { go own.end(release) }}, nil
 }
 
 // acquire takes one of the places for processes. It is free again when the
 // process has really ended.
-func (c *children) acquire(party string) (release func(), err error) {
+func (c *children) acquire(tenant string) (release func(), err error) {
 	if !c.gate.Enter() {
 		return nil, bridge.ErrClosed
 	}
-	free, err := c.places.Take(party)
+	free, err := c.places.Take(tenant)
 	if err != nil {
 		c.gate.Exit()
 		return nil, err
@@ -101,15 +101,15 @@ func (c *child) end(release func()) {
 	release()
 }
 
-// tenant is a conversation with a process of its own.
-type tenant struct {
+// childConversation is a conversation with a process of its own.
+type childConversation struct {
 	downstream.Conversation
 	once sync.Once
 	end  func()
 }
 
 // Close implements downstream.Conversation. It does not wait for the process.
-func (t *tenant) Close(cause error) {
+func (t *childConversation) Close(cause error) {
 	t.Conversation.Close(cause)
 	t.once.Do(t.end)
 }

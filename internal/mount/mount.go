@@ -122,10 +122,10 @@ func New(opt Options) (*Mount, error) {
 			opt.Bridge.Connected = over.Open
 		}
 	}
-	if opt.Legacy.Store != nil && opt.Legacy.Seat == 0 {
-		opt.Legacy.Seat = downstream.NewSeat()
+	if opt.Legacy.Store != nil && opt.Legacy.Replica == 0 {
+		opt.Legacy.Replica = downstream.NewReplicaID()
 	}
-	opt.Bridge.Seat = opt.Legacy.Seat
+	opt.Bridge.Replica = opt.Legacy.Replica
 	opt.Bridge.Upstream, opt.Bridge.ListsAsk, opt.Bridge.Hint = m.Upstream, opt.Draft.Active, dialect.Hint
 	m.Bridge = bridge.New(opt.Bridge)
 	m.Backend = m.server.backend(m.Bridge, http.HandlerFunc(m.serveAgain))

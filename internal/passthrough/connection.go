@@ -125,7 +125,7 @@ func (c *connection) turn(ctx context.Context, caller downstream.Caller, method 
 	if method == mcp.MethodListen {
 		return func() {}, nil
 	}
-	who := turns.Who{Principal: caller.Party, Session: c}
+	who := turns.Who{Principal: caller.Tenant, Session: c}
 	if _, err := c.all.opt.Turns.Enter(ctx, who); err != nil {
 		return nil, err
 	}

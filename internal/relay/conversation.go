@@ -30,17 +30,17 @@ type conversation struct {
 
 	mu     sync.Mutex
 	wait   waiting
-	line   Line                 // set once, before the client can say anything
-	calls  map[jsonrpc.ID]*call // under way
-	last   uint64               // number of the newest call, or message pushed
-	ended  error                // of the line, nil while it stands
+	line   Line                        // set once, before the client can say anything
+	calls  map[jsonrpc.ID]*pendingCall // under way
+	last   uint64                      // number of the newest call, or message pushed
+	ended  error                       // of the line, nil while it stands
 	closed bool
 }
 
 var _ Inbox = (*conversation)(nil)
 
-// call is a request of the client that the server has yet to answer.
-type call struct {
+// pendingCall is a request of the client that the server has yet to answer.
+type pendingCall struct {
 	out    downstream.Reply
 	token  []byte // raw progress token, nil for none
 	number uint64
@@ -89,7 +89,7 @@ func (c *conversation) gone() bool {
 }
 
 // begin admits a call.
-func (c *conversation) begin(caller *downstream.Caller, req *downstream.Request, out downstream.Reply) (*call, *jsonrpc.Error) {
+func (c *conversation) begin(caller *downstream.Caller, req *downstream.Request, out downstream.Reply) (*pendingCall, *jsonrpc.Error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -101,7 +101,7 @@ func (c *conversation) begin(caller *downstream.Caller, req *downstream.Request,
 		return nil, failed("too many requests are under way in this session")
 	}
 	c.last++
-	k := &call{out: out, number: c.last, token: req.ProgressToken, began: time.Now(), session: caller.Session, method: req.Method, name: req.Name}
+	k := &pendingCall{out: out, number: c.last, token: req.ProgressToken, began: time.Now(), session: caller.Session, method: req.Method, name: req.Name}
 	id := req.ID
 	k.limit = time.AfterFunc(c.relay.opt.Call, func() { c.expire(id, k) })
 	c.calls[id] = k
@@ -109,7 +109,7 @@ func (c *conversation) begin(caller *downstream.Caller, req *downstream.Request,
 }
 
 // expire ends a call that took too long.
-func (c *conversation) expire(id jsonrpc.ID, k *call) {
+func (c *conversation) expire(id jsonrpc.ID, k *pendingCall) {
 	c.mu.Lock()
 	present := c.calls[id] == k
 	c.mu.Unlock()
@@ -124,7 +124,7 @@ func (c *conversation) expire(id jsonrpc.ID, k *call) {
 }
 
 // take ends a call: whoever gets it says its last word.
-func (c *conversation) take(id jsonrpc.ID) *call {
+func (c *conversation) take(id jsonrpc.ID) *pendingCall {
 	c.mu.Lock()
 	k := c.calls[id]
 	if k == nil {
@@ -250,7 +250,7 @@ func (c *conversation) Fail(id jsonrpc.ID, why error) {
 }
 
 // tell writes the line of a call that failed: whose, of what, for how long, why.
-func (k *call) tell(log *zerolog.Logger, why error) {
+func (k *pendingCall) tell(log *zerolog.Logger, why error) {
 	line := log.Warn().Err(why).Str(logfield.Method, fault.Clip(k.method))
 	if k.session != "" {
 		line = line.Str(logfield.SessionID, logfield.Short(k.session))

@@ -13,9 +13,9 @@ type Places struct{ *budget.Places }
 // NewPlaces returns so many places.
 func NewPlaces(size int) *Places { return &Places{budget.NewPlaces(size)} }
 
-// Take takes a place for a party, "" when nobody knows whose it is; free gives it back.
-func (p *Places) Take(party string) (free func(), err error) {
-	free, others := p.Places.Take(party)
+// Take takes a place for a tenant, "" when nobody knows whose it is; free gives it back.
+func (p *Places) Take(tenant string) (free func(), err error) {
+	free, others := p.Places.Take(tenant)
 	if free != nil {
 		return free, nil
 	}

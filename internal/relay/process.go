@@ -17,7 +17,7 @@ type Process struct {
 
 // Connect implements Server.
 func (p *Process) Connect(caller downstream.Caller, inbox Inbox) (Line, error) {
-	free, err := p.Places.Take(caller.Party)
+	free, err := p.Places.Take(caller.Tenant)
 	if err != nil {
 		return nil, err
 	}

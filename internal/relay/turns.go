@@ -22,14 +22,14 @@ type waiting struct {
 type queued struct {
 	caller downstream.Caller
 	msg    jsonrpc.Message
-	call   *call
+	call   *pendingCall
 }
 
 // errLeft ends a call of a client that cannot hear of it any more.
 var errLeft = errors.New("its client left while the call waited for its turn")
 
 // handOver sends a request when it is its turn. It does not wait for that.
-func (c *conversation) handOver(caller downstream.Caller, msg *jsonrpc.Message, k *call) {
+func (c *conversation) handOver(caller downstream.Caller, msg *jsonrpc.Message, k *pendingCall) {
 	who := c.who(caller)
 	c.mu.Lock()
 	switch {
@@ -52,11 +52,11 @@ func (c *conversation) handOver(caller downstream.Caller, msg *jsonrpc.Message, 
 
 // who is whose turn a request takes.
 func (c *conversation) who(caller downstream.Caller) turns.Who {
-	return turns.Who{Principal: caller.Party, Session: c}
+	return turns.Who{Principal: caller.Tenant, Session: c}
 }
 
 // enterLocked notes that a call has a place.
-func (c *conversation) enterLocked(k *call, who turns.Who) {
+func (c *conversation) enterLocked(k *pendingCall, who turns.Who) {
 	k.leave = sync.OnceFunc(func() { c.relay.opt.Turns.Leave(who) })
 }
 
@@ -100,7 +100,7 @@ func (c *conversation) attend() {
 }
 
 // sent notes that the server has a request, and reports whether it was withdrawn meanwhile.
-func (c *conversation) sent(k *call) (withdrawn bool) {
+func (c *conversation) sent(k *pendingCall) (withdrawn bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k.queued = false

@@ -46,14 +46,14 @@ var errNotThere = errors.New("the other replica does not have it")
 // and nothing was written, when that one is dead or does not have what the request is
 // about. While a replica does not answer and holds its lease, nobody knows: then Forward
 // waits. A response that has begun ends when its replica dies.
-func (r *Replica) Forward(w http.ResponseWriter, req *http.Request, body []byte, to downstream.Seat) bool {
+func (r *Replica) Forward(w http.ResponseWriter, req *http.Request, body []byte, to downstream.ReplicaID) bool {
 	return r.forward(w, req, body, to, "")
 }
 
 // HandOn is Forward for a request that this replica would serve if it were not about to
 // stop; IsHandedOn knows it at the other side. A POST that got there and was not answered
 // is answered 502, since nobody knows what came of it.
-func (r *Replica) HandOn(w http.ResponseWriter, req *http.Request, body []byte, to downstream.Seat) bool {
+func (r *Replica) HandOn(w http.ResponseWriter, req *http.Request, body []byte, to downstream.ReplicaID) bool {
 	return r.forward(w, req, body, to, "leaving")
 }
 
@@ -78,7 +78,7 @@ func asItCame(next http.Handler) http.Handler {
 // IsHandedOn reports whether a request that another replica passed was handed on.
 func IsHandedOn(req *http.Request) bool { return req.Header.Get(header) != "" }
 
-func (r *Replica) forward(w http.ResponseWriter, req *http.Request, body []byte, to downstream.Seat, why string) bool {
+func (r *Replica) forward(w http.ResponseWriter, req *http.Request, body []byte, to downstream.ReplicaID, why string) bool {
 	for {
 		m := r.member(req.Context(), to)
 		if m == nil || r.endsStreams(req) {

@@ -29,7 +29,7 @@ const leaseVersion = 1
 
 // member is another replica that holds its lease.
 type member struct {
-	seat    downstream.Seat
+	id      downstream.ReplicaID
 	address string
 	alive   context.Context // ends with the lease
 	lapse   context.CancelFunc
@@ -69,7 +69,7 @@ func (r *Replica) beat(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	change := store.Change{Kind: store.Lease, ID: r.opt.Seat.String(), Replaces: store.Any, TTL: leaseTTL, Value: value}
+	change := store.Change{Kind: store.Lease, ID: r.opt.Replica.String(), Replaces: store.Any, TTL: leaseTTL, Value: value}
 	if err := r.opt.Store.Commit(ctx, store.Replicas, change); err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (r *Replica) beat(ctx context.Context) error {
 func (r *Replica) resign() {
 	ctx, cancel := context.WithTimeout(context.Background(), leaseTimeout)
 	defer cancel()
-	change := store.Change{Kind: store.Lease, ID: r.opt.Seat.String(), Replaces: store.Any, Delete: true}
+	change := store.Change{Kind: store.Lease, ID: r.opt.Replica.String(), Replaces: store.Any, Delete: true}
 	if err := r.opt.Store.Commit(ctx, store.Replicas, change); err != nil {
 		r.opt.Log.Debug().Err(err).Msg("the lease was not given back")
 	}
@@ -92,75 +92,75 @@ func (r *Replica) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	found := map[downstream.Seat]string{}
+	found := map[downstream.ReplicaID]string{}
 	for i := range list {
-		if seat, address, ok := readLease(&list[i]); ok && seat != r.opt.Seat {
-			found[seat] = address
+		if id, address, ok := readLease(&list[i]); ok && id != r.opt.Replica {
+			found[id] = address
 		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for seat, m := range r.others {
-		if found[seat] != m.address {
+	for id, m := range r.others {
+		if found[id] != m.address {
 			m.lapse()
-			delete(r.others, seat)
-			r.opt.Log.Info().Stringer("replica", seat).Msg("a replica is gone")
+			delete(r.others, id)
+			r.opt.Log.Info().Stringer("replica", id).Msg("a replica is gone")
 		}
 	}
-	for seat, address := range found {
-		if r.others[seat] == nil {
-			m := &member{seat: seat, address: address}
+	for id, address := range found {
+		if r.others[id] == nil {
+			m := &member{id: id, address: address}
 			m.alive, m.lapse = context.WithCancel(r.ctx)
-			r.others[seat] = m
-			r.opt.Log.Info().Stringer("replica", seat).Str("address", address).Msg("a replica is there")
+			r.others[id] = m
+			r.opt.Log.Info().Stringer("replica", id).Str("address", address).Msg("a replica is there")
 		}
 	}
 	return nil
 }
 
-func readLease(r *store.Record) (downstream.Seat, string, bool) {
+func readLease(r *store.Record) (downstream.ReplicaID, string, bool) {
 	var lease leaseRecord
 	if r.Kind != store.Lease || r.Err != nil || json.Unmarshal(r.Value, &lease) != nil || lease.Address == "" {
 		return 0, "", false
 	}
-	seat, ok := downstream.ParseSeat(r.ID)
-	return seat, lease.Address, ok
+	id, ok := downstream.ParseReplicaID(r.ID)
+	return id, lease.Address, ok
 }
 
 // Others returns the replicas that are alive, without this one.
-func (r *Replica) Others() []downstream.Seat {
+func (r *Replica) Others() []downstream.ReplicaID {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	seats := make([]downstream.Seat, 0, len(r.others))
-	for seat := range r.others {
-		seats = append(seats, seat)
+	ids := make([]downstream.ReplicaID, 0, len(r.others))
+	for id := range r.others {
+		ids = append(ids, id)
 	}
-	return seats
+	return ids
 }
 
 // Everybody is Others after a look at the store, if that can be reached: one that came just
 // now is among them, too.
-func (r *Replica) Everybody(ctx context.Context) []downstream.Seat {
+func (r *Replica) Everybody(ctx context.Context) []downstream.ReplicaID {
 	r.lookOnce(ctx)
 	return r.Others()
 }
 
 // member returns a replica that is alive, nil when it is not.
-func (r *Replica) member(ctx context.Context, seat downstream.Seat) *member {
-	if seat == 0 || seat == r.opt.Seat {
+func (r *Replica) member(ctx context.Context, id downstream.ReplicaID) *member {
+	if id == 0 || id == r.opt.Replica {
 		return nil
 	}
-	if m := r.known(seat); m != nil {
+	if m := r.known(id); m != nil {
 		return m
 	}
 	r.lookOnce(ctx) // it may be a new one
-	return r.known(seat)
+	return r.known(id)
 }
 
-func (r *Replica) known(seat downstream.Seat) *member {
+func (r *Replica) known(id downstream.ReplicaID) *member {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.others[seat]
+	return r.others[id]
 }
 
 // lookOnce looks, or waits for a look that is under way.

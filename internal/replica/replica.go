@@ -31,7 +31,7 @@ import (
 type Options struct {
 	Store   store.Store // shared, and sealed
 	Keys    []store.Key // of the store; replicas prove themselves with the first one
-	Seat    downstream.Seat
+	Replica downstream.ReplicaID
 	Listen  string // HOST:PORT
 	Address string // under which the others reach Listen; empty: that itself
 	Log     zerolog.Logger
@@ -53,7 +53,7 @@ type Replica struct {
 	running sync.WaitGroup
 
 	mu      sync.Mutex
-	others  map[downstream.Seat]*member
+	others  map[downstream.ReplicaID]*member
 	looking chan struct{} // closed when the look under way is over; nil: none is
 }
 
@@ -72,7 +72,7 @@ func Open(ctx context.Context, opt Options) (*Replica, error) {
 		opt.Address = listener.Addr().String()
 	}
 	r := &Replica{
-		opt: opt, others: map[downstream.Seat]*member{}, transport: newTransport(id.client()),
+		opt: opt, others: map[downstream.ReplicaID]*member{}, transport: newTransport(id.client()),
 		server: &http.Server{ReadHeaderTimeout: readTimeout, TLSConfig: id.server(), ErrorLog: log.New(io.Discard, "", 0)},
 	}
 	r.listener = connlimit.Listen(r.server, listener, connlimit.Waiting())

@@ -30,7 +30,7 @@ func open(t *testing.T, shared store.Store, key byte, handler http.HandlerFunc) 
 
 func openWith(t *testing.T, shared store.Store, keys []store.Key, handler http.HandlerFunc) *Replica {
 	t.Helper()
-	r, err := Open(t.Context(), Options{Store: shared, Keys: keys, Seat: downstream.NewSeat(), Listen: "127.0.0.1:0", Log: zerolog.Nop()})
+	r, err := Open(t.Context(), Options{Store: shared, Keys: keys, Replica: downstream.NewReplicaID(), Listen: "127.0.0.1:0", Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func request(t *testing.T, method, body string) *http.Request {
 // lapse takes a replica's lease away, as if it had not renewed it.
 func lapse(t *testing.T, shared store.Store, r *Replica) {
 	t.Helper()
-	err := shared.Commit(t.Context(), store.Replicas, store.Change{Kind: store.Lease, ID: r.opt.Seat.String(), Replaces: store.Any, Delete: true})
+	err := shared.Commit(t.Context(), store.Replicas, store.Change{Kind: store.Lease, ID: r.opt.Replica.String(), Replaces: store.Any, Delete: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,11 +67,11 @@ func TestRequestsAreServedByAnotherReplica(t *testing.T) {
 		}
 	})
 	w := httptest.NewRecorder()
-	if !here.Forward(w, request(t, http.MethodPost, "text"), []byte("text"), there.opt.Seat) || w.Code != http.StatusAccepted || w.Body.String() != "POST bridge.test text" {
+	if !here.Forward(w, request(t, http.MethodPost, "text"), []byte("text"), there.opt.Replica) || w.Code != http.StatusAccepted || w.Body.String() != "POST bridge.test text" {
 		t.Errorf("forwarded: %d %s", w.Code, w.Body)
 	}
 	w = httptest.NewRecorder()
-	if !here.HandOn(w, request(t, http.MethodPost, "text"), []byte("text"), there.opt.Seat) || w.Body.String() != "POST bridge.test text handed on" {
+	if !here.HandOn(w, request(t, http.MethodPost, "text"), []byte("text"), there.opt.Replica) || w.Body.String() != "POST bridge.test text handed on" {
 		t.Errorf("handed on: %d %s", w.Code, w.Body)
 	}
 }
@@ -87,7 +87,7 @@ func TestAForwardedRequestComesFromItsClient(t *testing.T) {
 	r.RemoteAddr = "192.0.2.7:1234"
 	r.Header.Set(clientHeader, "198.51.100.1:1")
 	w := httptest.NewRecorder()
-	if !here.Forward(w, r, nil, there.opt.Seat) || w.Body.String() != "192.0.2.7:1234 " {
+	if !here.Forward(w, r, nil, there.opt.Replica) || w.Body.String() != "192.0.2.7:1234 " {
 		t.Errorf("it came from %s", w.Body)
 	}
 }
@@ -103,18 +103,18 @@ func TestNobodyPretendsToBeHandedOn(t *testing.T) {
 	})
 	r := request(t, http.MethodGet, "")
 	r.Header.Set(header, "leaving")
-	here.Forward(httptest.NewRecorder(), r, nil, there.opt.Seat)
+	here.Forward(httptest.NewRecorder(), r, nil, there.opt.Replica)
 }
 
 func TestWhatIsNotThereIsNotForwarded(t *testing.T) {
 	shared := store.NewMemory(10)
 	here := open(t, shared, 1, nil)
 	there := open(t, shared, 1, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusMisdirectedRequest) })
-	for name, seat := range map[string]downstream.Seat{
-		"one that does not have it": there.opt.Seat, "itself": here.opt.Seat, "nobody": 0, "one that never was": downstream.NewSeat(),
+	for name, id := range map[string]downstream.ReplicaID{
+		"one that does not have it": there.opt.Replica, "itself": here.opt.Replica, "nobody": 0, "one that never was": downstream.NewReplicaID(),
 	} {
 		w := httptest.NewRecorder()
-		if here.Forward(w, request(t, http.MethodPost, ""), nil, seat) || w.Body.Len() > 0 || len(w.Header()) > 0 {
+		if here.Forward(w, request(t, http.MethodPost, ""), nil, id) || w.Body.Len() > 0 || len(w.Header()) > 0 {
 			t.Errorf("%s: %d %v", name, w.Code, w.Header())
 		}
 	}
@@ -125,14 +125,14 @@ func TestWhatIsNotThereIsNotForwarded(t *testing.T) {
 func TestForwardWaitsForAReplicaUntilItsLeaseEnds(t *testing.T) {
 	shared := store.NewMemory(10)
 	here := open(t, shared, 1, nil)
-	there, err := Open(t.Context(), Options{Store: shared, Keys: []store.Key{{1}}, Seat: downstream.NewSeat(), Listen: "127.0.0.1:0", Log: zerolog.Nop()})
+	there, err := Open(t.Context(), Options{Store: shared, Keys: []store.Key{{1}}, Replica: downstream.NewReplicaID(), Listen: "127.0.0.1:0", Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = there.listener.Close() // as after kill -9
 	forwarded := make(chan bool)
 	go func() {
-		forwarded <- here.Forward(httptest.NewRecorder(), request(t, http.MethodPost, ""), nil, there.opt.Seat)
+		forwarded <- here.Forward(httptest.NewRecorder(), request(t, http.MethodPost, ""), nil, there.opt.Replica)
 	}()
 	select {
 	case <-forwarded:
@@ -161,7 +161,7 @@ func TestAResponseEndsWithItsReplica(t *testing.T) {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		here.Forward(httptest.NewRecorder(), request(t, http.MethodGet, ""), nil, there.opt.Seat)
+		here.Forward(httptest.NewRecorder(), request(t, http.MethodGet, ""), nil, there.opt.Replica)
 	}()
 	<-begun
 	there.stop() // it renews no more
@@ -184,12 +184,12 @@ func TestStreamsOfOthersDoNotHoldUpAReplicaThatStops(t *testing.T) {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		here.HandOn(httptest.NewRecorder(), request(t, http.MethodGet, ""), nil, there.opt.Seat)
+		here.HandOn(httptest.NewRecorder(), request(t, http.MethodGet, ""), nil, there.opt.Replica)
 	}()
 	<-begun
 	here.EndStreams()
 	<-over
-	if here.HandOn(httptest.NewRecorder(), request(t, http.MethodGet, ""), nil, there.opt.Seat) {
+	if here.HandOn(httptest.NewRecorder(), request(t, http.MethodGet, ""), nil, there.opt.Replica) {
 		t.Error("another stream is passed on")
 	}
 }
@@ -205,7 +205,7 @@ func TestAPostThatWasHandedOnIsNotRepeated_D15(t *testing.T) {
 		panic(http.ErrAbortHandler)
 	})
 	w := httptest.NewRecorder()
-	if !here.HandOn(w, request(t, http.MethodPost, "once"), []byte("once"), there.opt.Seat) || w.Code != http.StatusBadGateway || runs.Load() != 1 {
+	if !here.HandOn(w, request(t, http.MethodPost, "once"), []byte("once"), there.opt.Replica) || w.Code != http.StatusBadGateway || runs.Load() != 1 {
 		t.Errorf("it ran %d times and was answered %d", runs.Load(), w.Code)
 	}
 }
@@ -218,7 +218,7 @@ func TestStrangersAreNoReplicas(t *testing.T) {
 		<-time.After(2 * forwardAgain)
 		stranger.Close()
 	}()
-	if here.Forward(httptest.NewRecorder(), request(t, http.MethodPost, ""), nil, stranger.opt.Seat) {
+	if here.Forward(httptest.NewRecorder(), request(t, http.MethodPost, ""), nil, stranger.opt.Replica) {
 		t.Error("it was forwarded")
 	}
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: stranger.transport.TLSClientConfig}}
@@ -243,7 +243,7 @@ func TestReplicasWithTheSameKeysInAnotherOrderKnowEachOther(t *testing.T) {
 	before := openWith(t, shared, keys(1, 2), served)
 	after := openWith(t, shared, keys(2, 1), served)
 	for _, pair := range [][2]*Replica{{before, after}, {after, before}} {
-		if !pair[0].Forward(httptest.NewRecorder(), request(t, http.MethodPost, ""), nil, pair[1].opt.Seat) {
+		if !pair[0].Forward(httptest.NewRecorder(), request(t, http.MethodPost, ""), nil, pair[1].opt.Replica) {
 			t.Error("one does not know the other")
 		}
 	}
@@ -257,7 +257,7 @@ var errBroken = errors.New("broken")
 func (broken) Commit(context.Context, string, ...store.Change) error { return errBroken }
 
 func TestWithoutALeaseThereIsNoReplica(t *testing.T) {
-	_, err := Open(t.Context(), Options{Store: broken{store.NewMemory(1)}, Keys: []store.Key{{1}}, Seat: 1, Listen: "127.0.0.1:0", Log: zerolog.Nop()})
+	_, err := Open(t.Context(), Options{Store: broken{store.NewMemory(1)}, Keys: []store.Key{{1}}, Replica: 1, Listen: "127.0.0.1:0", Log: zerolog.Nop()})
 	if !errors.Is(err, errBroken) {
 		t.Errorf("it opened: %v", err)
 	}

@@ -1,10 +1,10 @@
 // Package turns admits work by whose it is, not by which connection brings it: there
 // are so many places, and who finds none waits for its turn.
 //
-//	Enter ──▶ a place, if its party leaves as many as it has ──▶ Leave
-//	   └────▶ waits ──▶ its party's turn, within that its session's ──┘
+//	Enter ──▶ a place, if its tenant leaves as many as it has ──▶ Leave
+//	   └────▶ waits ──▶ its tenant's turn, within that its session's ──┘
 //
-// A party is a principal, or the address of clients without one, or a session where not
+// A tenant is a principal, or the address of clients without one, or a session where not
 // even that is known. It may have no more
 // places than are free for others: one that floods the bridge alone gets half of them,
 // of two each gets a third. So whoever wants little finds a place at once, whatever
@@ -24,9 +24,9 @@ type Who struct {
 	Session   any
 }
 
-// party is whose places are counted together: where nobody knows whose sessions are
+// tenant is whose places are counted together: where nobody knows whose sessions are
 // whose, each stands for itself.
-func (w Who) party() Who {
+func (w Who) tenant() Who {
 	if w.Principal != "" {
 		w.Session = nil
 	}
@@ -38,13 +38,13 @@ func (w Who) party() Who {
 type Queue struct {
 	mu      sync.Mutex
 	free    int
-	parties map[Who]*party // who has places, or waits
-	waiting list.List      // of *party: those that wait, in the order of their turns
-	spare   *party         // the last one that went, for the next that comes
+	tenants map[Who]*tenant // who has places, or waits
+	waiting list.List       // of *tenant: those that wait, in the order of their turns
+	spare   *tenant         // the last one that went, for the next that comes
 }
 
-// party is guarded by the queue's lock.
-type party struct {
+// tenant is guarded by the queue's lock.
+type tenant struct {
 	who   Who
 	used  int
 	turn  *list.Element // in waiting; nil while nobody waits
@@ -52,7 +52,7 @@ type party struct {
 	of    map[any]*line // the same by their sessions; nil until one waits
 }
 
-// line is a session of a party, and its work that waits, in the order in which it came.
+// line is a session of a tenant, and its work that waits, in the order in which it came.
 type line struct {
 	session any
 	place   *list.Element // in lines
@@ -61,7 +61,7 @@ type line struct {
 
 // New returns a queue for so many places.
 func New(places int) *Queue {
-	return &Queue{free: places, parties: make(map[Who]*party)}
+	return &Queue{free: places, tenants: make(map[Who]*tenant)}
 }
 
 // Enter takes a place, if need be after waiting for one, or returns ctx's error. Whoever
@@ -71,7 +71,7 @@ func (q *Queue) Enter(ctx context.Context, who Who) (waited bool, err error) {
 		return false, nil
 	}
 	q.mu.Lock()
-	p := q.partyLocked(who.party())
+	p := q.tenantLocked(who.tenant())
 	if p.turn == nil && p.used < q.free {
 		q.takeLocked(p)
 		q.mu.Unlock()
@@ -104,7 +104,7 @@ func (q *Queue) TryEnter(who Who) bool {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	p := q.partyLocked(who.party())
+	p := q.tenantLocked(who.tenant())
 	if p.turn == nil && p.used < q.free {
 		q.takeLocked(p)
 		return true
@@ -120,37 +120,37 @@ func (q *Queue) Leave(who Who) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.giveLocked(q.parties[who.party()])
+	q.giveLocked(q.tenants[who.tenant()])
 }
 
-// partyLocked finds or makes a party.
-func (q *Queue) partyLocked(who Who) *party {
-	p := q.parties[who]
+// tenantLocked finds or makes a tenant.
+func (q *Queue) tenantLocked(who Who) *tenant {
+	p := q.tenants[who]
 	if p == nil {
 		if p = q.spare; p == nil {
-			p = new(party)
+			p = new(tenant)
 		}
 		q.spare, p.who = nil, who
-		q.parties[who] = p
+		q.tenants[who] = p
 	}
 	return p
 }
 
-// forgetLocked takes a party out that neither has a place nor waits.
-func (q *Queue) forgetLocked(p *party) {
+// forgetLocked takes a tenant out that neither has a place nor waits.
+func (q *Queue) forgetLocked(p *tenant) {
 	if p.used == 0 && p.turn == nil {
-		delete(q.parties, p.who)
+		delete(q.tenants, p.who)
 		p.who = Who{}
 		q.spare = p
 	}
 }
 
-func (q *Queue) takeLocked(p *party) {
+func (q *Queue) takeLocked(p *tenant) {
 	p.used++
 	q.free--
 }
 
-func (q *Queue) giveLocked(p *party) {
+func (q *Queue) giveLocked(p *tenant) {
 	p.used--
 	q.free++
 	q.admitLocked()
@@ -158,7 +158,7 @@ func (q *Queue) giveLocked(p *party) {
 }
 
 // lineUpLocked puts work at the end of its session's line.
-func (q *Queue) lineUpLocked(p *party, session any) (*line, *list.Element) {
+func (q *Queue) lineUpLocked(p *tenant, session any) (*line, *list.Element) {
 	if p.turn == nil {
 		p.turn = q.waiting.PushBack(p)
 	}
@@ -174,11 +174,11 @@ func (q *Queue) lineUpLocked(p *party, session any) (*line, *list.Element) {
 	return l, l.work.PushBack(make(chan struct{}))
 }
 
-// admitLocked gives free places to those whose turn it is. A party that would have more
+// admitLocked gives free places to those whose turn it is. A tenant that would have more
 // than it leaves is passed over.
 func (q *Queue) admitLocked() {
 	for passed := 0; q.free > 0 && passed < q.waiting.Len(); {
-		p := q.waiting.Front().Value.(*party)
+		p := q.waiting.Front().Value.(*tenant)
 		q.waiting.MoveToBack(p.turn)
 		if p.used >= q.free {
 			passed++
@@ -193,8 +193,8 @@ func (q *Queue) admitLocked() {
 	}
 }
 
-// tidyLocked takes a line out in which nobody waits, and a party without one.
-func (q *Queue) tidyLocked(p *party, l *line) {
+// tidyLocked takes a line out in which nobody waits, and a tenant without one.
+func (q *Queue) tidyLocked(p *tenant, l *line) {
 	if l.work.Len() > 0 {
 		return
 	}

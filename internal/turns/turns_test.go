@@ -34,7 +34,7 @@ func TestAFloodLeavesHalfOfThePlaces(t *testing.T) {
 }
 
 // A session with hundreds of calls waits as long as one with a single one.
-func TestSessionsOfAPartyTakeTurns(t *testing.T) {
+func TestSessionsOfATenantTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newField(t, New(1))
 		busy, modest := Who{Principal: "p", Session: "busy"}, Who{Principal: "p", Session: "modest"}
@@ -83,7 +83,7 @@ func TestANilQueueHasAPlaceForEverybody(t *testing.T) {
 	}
 }
 
-// Whatever comes and goes: no place is lost or given twice, no party has more than it
+// Whatever comes and goes: no place is lost or given twice, no tenant has more than it
 // leaves when it takes one, nobody waits who could have a place, and in the end nothing is left.
 func TestNoPlaceIsLost(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
@@ -112,8 +112,8 @@ func TestNoPlaceIsLost(t *testing.T) {
 				f.judge(places)
 			}
 			f.end()
-			if len(q.parties) > 0 || q.free != places || q.waiting.Len() > 0 {
-				t.Errorf("left: %d parties, %d of %d places, %d in line", len(q.parties), q.free, places, q.waiting.Len())
+			if len(q.tenants) > 0 || q.free != places || q.waiting.Len() > 0 {
+				t.Errorf("left: %d parties, %d of %d places, %d in line", len(q.tenants), q.free, places, q.waiting.Len())
 			}
 		})
 	})
@@ -182,17 +182,17 @@ func (f *field) expect(what string, w Who, n int) {
 
 func (f *field) judge(places int) {
 	f.t.Helper()
-	used, parties := 0, map[Who]int{}
+	used, tenants := 0, map[Who]int{}
 	for w, n := range f.in {
 		used += n
-		parties[w.party()] += n
+		tenants[w.tenant()] += n
 	}
 	if used > places {
 		f.t.Fatalf("%d places of %d are taken", used, places)
 	}
 	for w, n := range f.waiting {
-		if len(n) > 0 && parties[w.party()] < places-used {
-			f.t.Fatalf("%v waits with %d places, while %d are free", w, parties[w.party()], places-used)
+		if len(n) > 0 && tenants[w.tenant()] < places-used {
+			f.t.Fatalf("%v waits with %d places, while %d are free", w, tenants[w.tenant()], places-used)
 		}
 	}
 }

@@ -86,7 +86,7 @@ type Options struct {
 	MaxBatch    int                   // messages in one batch
 	MaxPending  int                   // messages that wait behind initialize
 	MaxInFlight func() int            // requests under way
-	Party       func() string         // whose share a request takes; nil: that of the caller who opened it
+	Tenant      func() string         // whose share a request takes; nil: that of the caller who opened it
 	Account     *budget.Account       // what the connection holds, which closes it; nil: that is without bounds
 	Gate        *gate.Gate            // requests are counted here; nil: nowhere
 	Pace        func() *jsonrpc.Error // admits a request, or says why not; nil: all are admitted

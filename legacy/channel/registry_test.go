@@ -40,11 +40,11 @@ func TestRegistryIsBoundedAndEndsWhatItHolds(t *testing.T) {
 	}
 }
 
-// One party does not get all connections that there may be.
+// One tenant does not get all connections that there may be.
 func TestTheLastConnectionsAreForOthers(t *testing.T) {
 	r, memory := NewRegistry(16), budget.New(1<<20)
-	of := func(party string) *Channel {
-		account, err := memory.Open(party)
+	of := func(tenant string) *Channel {
+		account, err := memory.Open(tenant)
 		if err != nil {
 			t.Fatal(err)
 		}

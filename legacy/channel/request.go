@@ -152,8 +152,8 @@ func (c *Channel) serve(conv downstream.Conversation, req jsonrpc.Message, out *
 // from returns who a message of the connection acts for.
 func (c *Channel) from() downstream.Caller {
 	caller := c.caller
-	if c.opt.Party != nil {
-		caller.Party = c.opt.Party()
+	if c.opt.Tenant != nil {
+		caller.Tenant = c.opt.Tenant()
 	}
 	return caller
 }

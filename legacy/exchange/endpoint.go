@@ -10,7 +10,7 @@ import (
 	"github.com/mcpbridge/bridge/legacy/stream"
 )
 
-// Options are those of the exchanges of an endpoint. All but Seat and StoreWait are needed.
+// Options are those of the exchanges of an endpoint. All but Replica and StoreWait are needed.
 type Options struct {
 	Streams *stream.Endpoint
 	Gate    *gate.Gate // counts what is under way
@@ -21,8 +21,8 @@ type Options struct {
 	WriteTimeout time.Duration // how long a client may block one write
 	Retention    time.Duration // how long a last word is kept
 
-	Seat      downstream.Seat // of this replica, 0 without a store
-	StoreWait time.Duration   // how long what waits may wait for a store; 0: not at all
+	Replica   downstream.ReplicaID // of this replica, 0 without a store
+	StoreWait time.Duration        // how long what waits may wait for a store; 0: not at all
 }
 
 // Endpoint is what the exchanges of an endpoint share. Its owner calls Run.

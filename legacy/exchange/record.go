@@ -22,14 +22,14 @@ import (
 // It is written as a line of JSON, and behind it what is long, as it is: the data of each
 // event, then the flow. Version 1 had these within the JSON.
 type callRecord struct {
-	V       int             `json:"v"`
-	Stream  uint64          `json:"stream"`            // number of the stream that the events are of
-	Home    downstream.Seat `json:"home,omitempty"`    // the replica that the call is in
-	Request jsonrpc.ID      `json:"request,omitempty"` // the client's id of the call
-	Last    uint64          `json:"last,omitempty"`    // no replica before Home has sent an event with a higher number
-	Over    bool            `json:"over,omitempty"`    // what follows is its last word
-	Events  []keptEvent     `json:"events,omitempty"`
-	Flow    []byte          `json:"flow,omitempty"` // as Conversation.Resume wants it
+	V       int                  `json:"v"`
+	Stream  uint64               `json:"stream"`            // number of the stream that the events are of
+	Home    downstream.ReplicaID `json:"home,omitempty"`    // the replica that the call is in
+	Request jsonrpc.ID           `json:"request,omitempty"` // the client's id of the call
+	Last    uint64               `json:"last,omitempty"`    // no replica before Home has sent an event with a higher number
+	Over    bool                 `json:"over,omitempty"`    // what follows is its last word
+	Events  []keptEvent          `json:"events,omitempty"`
+	Flow    []byte               `json:"flow,omitempty"` // as Conversation.Resume wants it
 }
 
 type keptEvent struct {

@@ -99,7 +99,7 @@ func (kc *keptCall) save(ex *Exchange, st *sessions.Stream, k *downstream.Kept, 
 		return downstream.ErrGone
 	}
 	r := &kc.record
-	r.V, r.Stream, r.Home, r.Request = callRecordVersion, st.ID(), ex.end.opt.Seat, k.Request
+	r.V, r.Stream, r.Home, r.Request = callRecordVersion, st.ID(), ex.end.opt.Replica, k.Request
 	if k.N >= kc.n {
 		kc.n, r.Flow = k.N, k.Record
 		r.Events = slices.DeleteFunc(r.Events, func(e keptEvent) bool { return !slices.Contains(k.Open, e.ID) })
@@ -187,13 +187,13 @@ func (kc *keptCall) commit(ex *Exchange, w waiting, record store.Change, last bo
 // not there, that is right.
 func (kc *keptCall) reclaim(ex *Exchange, gone bool) error {
 	id := recordID(kc.record.Stream)
-	found, err := Find(ex.session, func(c *Call) bool { return c.Waits() && recordID(c.record.Stream) == id })
+	found, err := Find(ex.session, func(c *FoundCall) bool { return c.Waits() && recordID(c.record.Stream) == id })
 	switch {
 	case err != nil:
 		return err
 	case found == nil && gone:
 		return nil
-	case found == nil || found.record.Home != ex.end.opt.Seat || found.version <= kc.version:
+	case found == nil || found.record.Home != ex.end.opt.Replica || found.version <= kc.version:
 		return downstream.ErrGone
 	}
 	kc.version = found.version

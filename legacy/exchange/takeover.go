@@ -14,8 +14,8 @@ import (
 	"github.com/mcpbridge/bridge/sessions/store"
 )
 
-// Call is a call of a session, or its last word, as the store has it.
-type Call struct {
+// FoundCall is a call of a session, or its last word, as the store has it.
+type FoundCall struct {
 	kind    store.Kind
 	id      string
 	version uint64
@@ -24,24 +24,24 @@ type Call struct {
 }
 
 // Waits tells a call from a last word.
-func (c *Call) Waits() bool { return c.kind == store.Flow && !c.record.Over }
+func (c *FoundCall) Waits() bool { return c.kind == store.Flow && !c.record.Over }
 
 // Home returns the replica that the call is in. A last word is in none.
-func (c *Call) Home() downstream.Seat { return c.record.Home }
+func (c *FoundCall) Home() downstream.ReplicaID { return c.record.Home }
 
 // Speaks reports whether it is of the stream with this number.
-func (c *Call) Speaks(stream uint64) bool { return c.record.Stream == stream }
+func (c *FoundCall) Speaks(stream uint64) bool { return c.record.Stream == stream }
 
 // Is reports whether it is the call that the client gave this id.
-func (c *Call) Is(request jsonrpc.ID) bool { return c.Waits() && c.record.Request == request }
+func (c *FoundCall) Is(request jsonrpc.ID) bool { return c.Waits() && c.record.Request == request }
 
 // Asks reports whether the call waits for the answer to this question.
-func (c *Call) Asks(question jsonrpc.ID) bool {
+func (c *FoundCall) Asks(question jsonrpc.ID) bool {
 	return c.Waits() && slices.ContainsFunc(c.record.Events, func(e keptEvent) bool { return e.ID == question })
 }
 
 // Find returns the call of a session that is meant, nil when the store has none.
-func Find(s *session.Session, meant func(*Call) bool) (*Call, error) {
+func Find(s *session.Session, meant func(*FoundCall) bool) (*FoundCall, error) {
 	list, err := s.Records()
 	for i := range list {
 		r := &list[i]
@@ -61,13 +61,13 @@ func Find(s *session.Session, meant func(*Call) bool) (*Call, error) {
 	return nil, err
 }
 
-func callOf(r *store.Record, record *callRecord) *Call {
-	return &Call{kind: r.Kind, id: r.ID, version: r.Version, ttl: r.TTL, record: record}
+func callOf(r *store.Record, record *callRecord) *FoundCall {
+	return &FoundCall{kind: r.Kind, id: r.ID, version: r.Version, ttl: r.TTL, record: record}
 }
 
 // TakeOver goes on with a call whose replica does not, or makes a last word ready. Of
 // all replicas exactly one succeeds; the others' error is ErrGone.
-func (e *Endpoint) TakeOver(s *session.Session, caller downstream.Caller, c *Call) error {
+func (e *Endpoint) TakeOver(s *session.Session, caller downstream.Caller, c *FoundCall) error {
 	if e.opt.Gate.IsShut() {
 		return downstream.ErrStopping
 	}
@@ -85,15 +85,15 @@ func (e *Endpoint) TakeOver(s *session.Session, caller downstream.Caller, c *Cal
 }
 
 // speak makes a last word ready to be fetched.
-func (c *Call) speak(s *session.Session) {
+func (c *FoundCall) speak(s *session.Session) {
 	st := s.Streams().BringBack(c.record.Stream, c.record.events(), c.record.Last)
 	st.Seal(nil)
 	s.Streams().Retire(st)
 }
 
-func (e *Endpoint) goOn(s *session.Session, caller downstream.Caller, c *Call) error {
+func (e *Endpoint) goOn(s *session.Session, caller downstream.Caller, c *FoundCall) error {
 	record := c.record
-	record.Home, record.Last = e.opt.Seat, record.beyond()
+	record.Home, record.Last = e.opt.Replica, record.beyond()
 	err := record.written(func(value []byte) error {
 		return s.ChangeCalls(store.Change{Kind: store.Flow, ID: c.id, Replaces: c.version, TTL: c.ttl, Value: value})
 	})
@@ -115,7 +115,7 @@ func (e *Endpoint) goOn(s *session.Session, caller downstream.Caller, c *Call) e
 }
 
 // Home implements session.Calls.
-func (e *Endpoint) Home(call *store.Record) (downstream.Seat, error) {
+func (e *Endpoint) Home(call *store.Record) (downstream.ReplicaID, error) {
 	record, err := readCall(call)
 	switch {
 	case err != nil:
@@ -146,7 +146,7 @@ func (e *Endpoint) Tell(w http.ResponseWriter, s *session.Session, id stream.Eve
 		return false
 	}
 	record, err := readCall(&found)
-	if err != nil || record.Home != e.opt.Seat || len(record.Events) == 0 || id.Seq > record.beyond() {
+	if err != nil || record.Home != e.opt.Replica || len(record.Events) == 0 || id.Seq > record.beyond() {
 		return false
 	}
 	s.Streams().Tell(w, id, record.events())

@@ -8,8 +8,8 @@ const Cost = 8 << 10
 
 // OpenAccount opens the account of a new session whose client said so much of itself,
 // or says why there is no room for it.
-func OpenAccount(memory *budget.Budget, party string, declared int) (*budget.Account, error) {
-	account, err := memory.Open(party)
+func OpenAccount(memory *budget.Budget, tenant string, declared int) (*budget.Account, error) {
+	account, err := memory.Open(tenant)
 	if err != nil {
 		return nil, err
 	}

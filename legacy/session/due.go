@@ -165,7 +165,7 @@ func (k dues) settle(name string, notes []store.Record, became []outcome) {
 }
 
 // fire brings a call back to which something is due: its own clock does the rest.
-func (k dues) fire(ctx context.Context, note string, others []downstream.Seat) outcome {
+func (k dues) fire(ctx context.Context, note string, others []downstream.ReplicaID) outcome {
 	session, call, _ := strings.Cut(note, "/")
 	found, err := k.lookAt(ctx, store.Address{Session: session, Kind: store.Flow, ID: call})
 	if err != nil {

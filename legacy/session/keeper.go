@@ -18,11 +18,11 @@ import (
 // keeper keeps the sessions of Streamable HTTP in a store, from which they come back
 // when a client names one that this process doesn't know. Calls don't touch the store.
 type keeper struct {
-	set    *Set
-	store  store.Store
-	scope  string
-	seat   downstream.Seat
-	shared bool // other replicas may change what is kept
+	set       *Set
+	store     store.Store
+	scope     string
+	replicaID downstream.ReplicaID
+	shared    bool // other replicas may change what is kept
 
 	opened    atomic.Uint32      // how many sessions were opened or brought back
 	restoring singleflight.Group // one restoration of a session at a time
@@ -51,7 +51,7 @@ const (
 
 func newKeeper(set *Set) *keeper {
 	k := &keeper{
-		set: set, store: set.opt.Store, scope: set.opt.StoreScope, seat: set.opt.Seat,
+		set: set, store: set.opt.Store, scope: set.opt.StoreScope, replicaID: set.opt.Replica,
 		ends: make(chan string, endsWaiting), changes: make(chan *Session, changesWaiting), names: map[string]*Session{},
 	}
 	k.shared = k.store.Watch(k.changed)
@@ -83,7 +83,7 @@ func (k *keeper) number() stream.Number {
 	if k == nil {
 		return 0
 	}
-	return stream.First(k.seat, k.opened.Add(1))
+	return stream.First(k.replicaID, k.opened.Add(1))
 }
 
 // touchEvery is how often the sessions in use are said to be.

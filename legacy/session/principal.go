@@ -29,7 +29,7 @@ func (set *Set) Caller(r *http.Request) downstream.Caller {
 	principal := set.Principal(r)
 	return downstream.Caller{
 		Principal:     principal,
-		Party:         set.party(principal, r),
+		Tenant:        set.tenant(principal, r),
 		Authorization: web.Header(r.Header, "Authorization"),
 		Header:        r.Header,
 		Transport:     observe.StreamableHTTP,
@@ -46,21 +46,21 @@ func (set *Set) callerOf(s *Session, r *http.Request) (downstream.Caller, bool) 
 	owner := s.owner()
 	if set.opt.Principal == nil && subtle.ConstantTimeCompare([]byte(auth), []byte(owner.auth)) == 1 {
 		c.Principal = owner.principal
-		c.Party = s.party(owner.principal, auth)
+		c.Tenant = s.tenant(owner.principal, auth)
 		return c, true
 	}
 	c.Principal = set.Principal(r)
 	if !SamePrincipal(c.Principal, owner.principal) {
 		return c, false
 	}
-	c.Party = s.party(owner.principal, auth)
+	c.Tenant = s.tenant(owner.principal, auth)
 	return c, true
 }
 
 // Sharing returns what tells whose share each request of a connection takes that is a session,
 // and has what its account holds counted there, too.
 func (set *Set) Sharing(r *http.Request, account *budget.Account) func() string {
-	principal, share := set.Principal(r), set.Party(r)
+	principal, share := set.Principal(r), set.Tenant(r)
 	if principal == "" || share == principal {
 		return func() string { return share }
 	}
@@ -80,7 +80,7 @@ func (set *Set) Sharing(r *http.Request, account *budget.Account) func() string 
 // brings credentials at all, the address that stands for all who do so from there.
 func (set *Set) Named(r *http.Request) string {
 	if principal := set.Principal(r); principal != "" {
-		return set.party(principal, r)
+		return set.tenant(principal, r)
 	}
 	return ""
 }
@@ -90,12 +90,12 @@ func (set *Set) Vouched(r *http.Request) bool {
 	return set.vouched(web.Header(r.Header, "Authorization"))
 }
 
-// Party returns whose share of memory and of turns a request takes. Sessions, and
+// Tenant returns whose share of memory and of turns a request takes. Sessions, and
 // credentials that nobody has looked at, cost a stranger nothing, so that all who are not
 // vouched for and come from one address stand for one.
-func (set *Set) Party(r *http.Request) string { return set.party(set.Principal(r), r) }
+func (set *Set) Tenant(r *http.Request) string { return set.tenant(set.Principal(r), r) }
 
-func (set *Set) party(principal string, r *http.Request) string {
+func (set *Set) tenant(principal string, r *http.Request) string {
 	if principal != "" && set.Vouched(r) {
 		return principal
 	}

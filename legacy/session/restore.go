@@ -63,7 +63,7 @@ func (k restorer) revive(ctx context.Context, id string, by *http.Request) (*Ses
 	of := record.Principal
 	switch {
 	case by != nil:
-		of = k.set.party(of, by)
+		of = k.set.tenant(of, by)
 	case !k.set.vouched(record.Authorization):
 		of = ""
 	}
@@ -72,7 +72,7 @@ func (k restorer) revive(ctx context.Context, id string, by *http.Request) (*Ses
 		return nil, err
 	}
 	s.streams.Init(k.set.opt.Streams, &s.rec, s.account, first)
-	caller := downstream.Caller{Principal: record.Principal, Party: of, Authorization: record.Authorization, Account: s.account, Transport: observe.StreamableHTTP}
+	caller := downstream.Caller{Principal: record.Principal, Tenant: of, Authorization: record.Authorization, Account: s.account, Transport: observe.StreamableHTTP}
 	if s.conv, err = k.set.opt.Backend.Restore(ctx, caller, record.Conversation, s); err != nil {
 		s.account.Close()
 		return nil, err

@@ -104,9 +104,9 @@ func (s *Session) owner() binding {
 	return binding{s.auth, s.rec.Principal, 1}
 }
 
-// party returns whose share a request of the session takes, and has what the session holds
+// tenant returns whose share a request of the session takes, and has what the session holds
 // counted there, too, from when its principal is vouched for.
-func (s *Session) party(principal, auth string) string {
+func (s *Session) tenant(principal, auth string) string {
 	if principal == "" || !s.set.vouched(auth) {
 		return s.share
 	}

@@ -33,7 +33,7 @@ type Options struct {
 
 	Store      store.Store // nil: sessions end with the process
 	StoreScope string
-	Seat       downstream.Seat
+	Replica    downstream.ReplicaID
 
 	// Unload is how long a question waits in memory while its client is not connected, and a session that
 	// nobody uses; 0: they stay. MaxUnloaded bounds the calls of a session that are in the store
@@ -41,7 +41,7 @@ type Options struct {
 	Unload      time.Duration
 	MaxUnloaded int
 	Calls       Calls
-	Others      func() []downstream.Seat // the replicas that are alive, without this one
+	Others      func() []downstream.ReplicaID // the replicas that are alive, without this one
 
 	Watch   observe.Watcher // nil: nobody is told
 	Logger  zerolog.Logger
@@ -52,7 +52,7 @@ type Options struct {
 // Calls knows what the records of calls say. It is package exchange's.
 type Calls interface {
 	// Home returns the replica that a call is in; ErrOver: the record is its last word.
-	Home(call *store.Record) (downstream.Seat, error)
+	Home(call *store.Record) (downstream.ReplicaID, error)
 	// GoOn takes a call over, if it is not here already. The error is ErrGone when somebody else has.
 	GoOn(s *Session, caller downstream.Caller, call *store.Record) error
 }
@@ -174,9 +174,9 @@ func (set *Set) vouched(auth string) bool {
 // New returns a session of who brings these credentials, and has said so much of itself. It is
 // nobody's until it is opened and listed. The error is that of its account.
 func (set *Set) New(caller downstream.Caller, declared int) (*Session, error) {
-	s := &Session{set: set, auth: caller.Authorization, share: caller.Party, born: time.Now()}
+	s := &Session{set: set, auth: caller.Authorization, share: caller.Tenant, born: time.Now()}
 	var err error
-	if s.account, err = OpenAccount(set.opt.Memory, caller.Party, declared+len(caller.Authorization)); err != nil {
+	if s.account, err = OpenAccount(set.opt.Memory, caller.Tenant, declared+len(caller.Authorization)); err != nil {
 		return nil, err
 	}
 	s.streams.Init(set.opt.Streams, &s.rec, s.account, set.keeper.number())

@@ -19,15 +19,15 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// set returns the streams of a session at a replica with this seat.
-func set(t *testing.T, seat downstream.Seat) *Set {
+// set returns the streams of a session at a replica with this number.
+func set(t *testing.T, replica downstream.ReplicaID) *Set {
 	e := NewEndpoint(Options{
 		MaxStreams: 2, MaxPending: 2, KeepAlive: 15 * time.Second, Retention: time.Minute, WriteTimeout: time.Second, Rest: time.Second,
 		Gate: gate.New(), Logger: zerolog.Nop(), Slow: zerolog.Nop(),
 	})
 	t.Cleanup(e.Close)
 	s := new(Set)
-	s.Init(e, &sessions.Record{ID: "s", Version: mcp.V20250618}, nil, First(seat, 0))
+	s.Init(e, &sessions.Record{ID: "s", Version: mcp.V20250618}, nil, First(replica, 0))
 	return s
 }
 
@@ -121,7 +121,7 @@ func TestStreamOfAnotherReplicaKeepsItsNumbers(t *testing.T) {
 	const base = 1 << 32
 	st := s.BringBack(number, []sessions.Event{{Seq: 4, Data: []byte("q")}, {Seq: 9, Data: []byte("r")}}, base)
 	want(t, "number", st.ID(), number)
-	want(t, "of a replica", Number(number).Seat(), downstream.Seat(1))
+	want(t, "of a replica", Number(number).Replica(), downstream.ReplicaID(1))
 	st.Finish([]byte("last"))
 	s.Retire(st)
 	name := func(seq uint64) string { return fmt.Sprintf("%d-%d", number, seq) }

@@ -15,8 +15,8 @@ func listed(names ...string) observe.Request {
 	return observe.Request{Method: mcp.MethodToolsList, Answer: []byte(`{"tools":[{"name":"` + strings.Join(names, `"},{"name":"`) + `"}]}`)}
 }
 
-func called(name string) observe.Call {
-	return observe.Call{Method: mcp.MethodToolsCall, Tool: []byte(`"` + name + `"`), Version: mcp.V20250618, Transport: observe.StreamableHTTP, HTTP: observe.HTTP11}
+func called(name string) observe.CallEnd {
+	return observe.CallEnd{Method: mcp.MethodToolsCall, Tool: []byte(`"` + name + `"`), Version: mcp.V20250618, Transport: observe.StreamableHTTP, HTTP: observe.HTTP11}
 }
 
 func TestToolsAreNotToldApartUnlessAsked(t *testing.T) {
@@ -40,7 +40,7 @@ func TestToolsAreThoseThatTheServerListed(t *testing.T) {
 	m.CallEnded(called("search"))
 	m.CallEnded(called("escaped"))
 	m.CallEnded(called("made-up"))
-	m.CallEnded(observe.Call{Method: mcp.MethodPing})
+	m.CallEnded(observe.CallEnd{Method: mcp.MethodPing})
 	m.RequestEnded(observe.Request{Method: mcp.MethodToolsCall, Params: []byte(`{"name":"search"}`), HTTP: observe.HTTP2})
 	for i := range 3 * maxTools {
 		name := fmt.Sprint("churn", i)

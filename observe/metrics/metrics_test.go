@@ -107,7 +107,7 @@ func TestNamesAreThoseOfTheConventions(t *testing.T) {
 // everything makes one report of each kind, with what a hostile peer could put in.
 func everything(m *Mount, text string) {
 	m.SessionOpened(text, mcp.Version(text))
-	m.CallEnded(observe.Call{Method: text, Version: mcp.Version(text), End: observe.Failed, Cause: "server_error", Code: len(text), Took: time.Second, Rounds: 2})
+	m.CallEnded(observe.CallEnd{Method: text, Version: mcp.Version(text), End: observe.Failed, Cause: "server_error", Code: len(text), Took: time.Second, Rounds: 2})
 	m.QuestionEnded(observe.Question{Kind: observe.URL, Version: mcp.Version(text), Outcome: observe.Accepted, Took: time.Minute})
 	m.RequestEnded(observe.Request{Method: text, Version: mcp.Version(text), Result: observe.InputRequired, Took: time.Second})
 	m.RequestEnded(observe.Request{Method: text, Version: mcp.Version(text), Result: observe.Error, Cause: "lost", Took: time.Second})
@@ -158,7 +158,7 @@ func TestCountingAllocatesNothing(t *testing.T) {
 	m := NewRegistry("v0", "abc").Mount("/mcp", observe.Server{Address: "server", Port: "80", Transport: "tcp"})
 	var watch observe.Watcher = m
 	if n := testing.AllocsPerRun(100, func() {
-		watch.CallEnded(observe.Call{Method: mcp.MethodToolsCall, Version: mcp.V20250618, Took: time.Second, Rounds: 1})
+		watch.CallEnded(observe.CallEnd{Method: mcp.MethodToolsCall, Version: mcp.V20250618, Took: time.Second, Rounds: 1})
 		watch.RequestEnded(observe.Request{Method: mcp.MethodToolsCall, Version: mcp.V20260728, Took: time.Second})
 		watch.QuestionEnded(observe.Question{Version: mcp.V20250618})
 		watch.SessionEnded(observe.Session{Version: mcp.V20250618})
@@ -177,7 +177,7 @@ func BenchmarkCallEnded(b *testing.B) {
 	var watch observe.Watcher = NewRegistry("v0", "abc").Mount("/mcp", observe.Server{Address: "server", Port: "80", Transport: "tcp"})
 	b.ReportAllocs()
 	for b.Loop() {
-		watch.CallEnded(observe.Call{Method: mcp.MethodToolsCall, Version: mcp.V20250618, Took: time.Second, Rounds: 1})
+		watch.CallEnded(observe.CallEnd{Method: mcp.MethodToolsCall, Version: mcp.V20250618, Took: time.Second, Rounds: 1})
 	}
 }
 
@@ -186,7 +186,7 @@ func BenchmarkMixedCallsEnded(b *testing.B) {
 	var watch observe.Watcher = NewRegistry("v0", "abc").Mount("/mcp", observe.Server{Address: "server", Port: "80", Transport: "tcp"})
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		watch.CallEnded(observe.Call{Method: mcp.MethodToolsCall, Version: mcp.Legacy[i%2], Took: time.Second, Rounds: 1})
+		watch.CallEnded(observe.CallEnd{Method: mcp.MethodToolsCall, Version: mcp.Legacy[i%2], Took: time.Second, Rounds: 1})
 	}
 }
 

@@ -156,7 +156,7 @@ func protocolOf(s *observe.Server) string {
 }
 
 // CallEnded implements observe.Watcher.
-func (m *Mount) CallEnded(c observe.Call) {
+func (m *Mount) CallEnded(c observe.CallEnd) {
 	method := methodWord(c.Method)
 	k := callKey{method: method, version: versionWord(c.Version), operation: operation(method), fault: fault(&c), code: codeWord(c.Code), transport: c.Transport, http: c.HTTP}
 	if m.tools != nil {
@@ -170,7 +170,7 @@ func (m *Mount) CallEnded(c observe.Call) {
 }
 
 // fault is the conventions' error.type for a call: "" for one without an error.
-func fault(c *observe.Call) string {
+func fault(c *observe.CallEnd) string {
 	switch {
 	case c.ToolError:
 		return "tool_error"

@@ -115,7 +115,7 @@ func (b *backend) Open(ctx context.Context, caller downstream.Caller, req jsonrp
 	began := time.Now()
 	c := &conversation{tap: b.tap, number: b.tap.sessions.Add(1)}
 	conv, result, err := b.Backend.Open(c.losing(ctx), caller, req, push)
-	done := observe.Call{Method: req.Method, Took: time.Since(began), Transport: caller.Transport, HTTP: caller.HTTP}
+	done := observe.CallEnd{Method: req.Method, Took: time.Since(began), Transport: caller.Transport, HTTP: caller.HTTP}
 	if err != nil {
 		done.End, done.Cause, done.Code = observe.Failed, "refused", codeOf(err)
 		b.watch.CallEnded(done)

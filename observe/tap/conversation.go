@@ -123,7 +123,7 @@ type reply struct {
 	number uint64
 	began  time.Time
 	rounds atomic.Int32
-	traced *traces.Call // nil: it is not
+	traced *traces.CallTrace // nil: it is not
 }
 
 func (r *reply) note(e observe.Event) {

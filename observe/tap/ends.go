@@ -22,7 +22,7 @@ type remembering struct {
 func (t *Tap) Remember(watch observe.Watcher) observe.Watcher { return &remembering{watch, t} }
 
 // CallEnded implements observe.Watcher.
-func (r *remembering) CallEnded(c observe.Call) {
+func (r *remembering) CallEnded(c observe.CallEnd) {
 	r.Watcher.CallEnded(c)
 	r.tap.pace.count(c.Amiss())
 	if c.Unusual() || r.tap.open.Load() {
@@ -32,7 +32,7 @@ func (r *remembering) CallEnded(c observe.Call) {
 
 // remember keeps a call that has ended. What it keeps of peers' texts is bounded, and
 // holds none of their messages.
-func (t *Tap) remember(c observe.Call) {
+func (t *Tap) remember(c observe.CallEnd) {
 	if c.Name == "" {
 		c.Name, _ = rawjson.Text(c.Tool)
 	}
@@ -45,7 +45,7 @@ func (t *Tap) remember(c observe.Call) {
 	if t.ends == nil {
 		t.ends = make([]observe.Ended, 0, keptEnds)
 	}
-	e := observe.Ended{At: time.Now(), Mount: t.path, Call: c}
+	e := observe.Ended{At: time.Now(), Mount: t.path, CallEnd: c}
 	if len(t.ends) < keptEnds {
 		t.ends = append(t.ends, e)
 	} else {

@@ -15,8 +15,8 @@ func TestACallThatEndedHasItsNames(t *testing.T) {
 	defer hub.Close()
 	hub.Look(time.Minute)
 	watch := hub.Mount("/mcp", observe.Server{}).Remember(observe.Nobody{})
-	watch.CallEnded(observe.Call{Method: "tools/call", Tool: []byte(`"book_flight"`), Serial: 7})
-	watch.CallEnded(observe.Call{Method: "ping"})
+	watch.CallEnded(observe.CallEnd{Method: "tools/call", Tool: []byte(`"book_flight"`), Serial: 7})
+	watch.CallEnded(observe.CallEnd{Method: "ping"})
 	all := hub.Ends(2, func(*observe.Ended) bool { return true })
 	if len(all) != 2 || all[1].Name != "book_flight" || all[1].ID != "f7" || all[1].Tool != nil || all[0].Name != "" || all[0].ID != "" {
 		t.Errorf("%+v", all)

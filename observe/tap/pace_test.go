@@ -13,18 +13,18 @@ func TestThePaceOfCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hub := NewHub(record.NewRedactor(false))
 		watch := hub.Mount("/mcp", observe.Server{}).Remember(observe.Nobody{})
-		watch.CallEnded(observe.Call{})
+		watch.CallEnded(observe.CallEnd{})
 		if got := hub.Pace("/mcp"); got != (observe.Pace{Calls: 1, Lately: 1}) {
 			t.Errorf("%+v", got)
 		}
 		for range 300 {
 			time.Sleep(time.Second)
-			watch.CallEnded(observe.Call{})
+			watch.CallEnded(observe.CallEnd{})
 			hub.Pace("/mcp")
 			hub.Pace("/mcp")
 		}
-		watch.CallEnded(observe.Call{ToolError: true})
-		watch.CallEnded(observe.Call{End: observe.Cancelled, Cause: "operator"}) // as somebody wanted
+		watch.CallEnded(observe.CallEnd{ToolError: true})
+		watch.CallEnded(observe.CallEnd{End: observe.Cancelled, Cause: "operator"}) // as somebody wanted
 		got := hub.Pace("/mcp")
 		if got != (observe.Pace{Calls: 303, Failed: 1, Lately: 62, LatelyFailed: 1}) {
 			t.Errorf("%+v", got)

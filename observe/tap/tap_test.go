@@ -83,7 +83,7 @@ func (sink) Finish(downstream.Message) {}
 type nobody struct{ observe.Watcher }
 
 func (nobody) SessionOpened(string, mcp.Version) {}
-func (nobody) CallEnded(observe.Call)            {}
+func (nobody) CallEnded(observe.CallEnd)         {}
 func (nobody) RequestEnded(observe.Request)      {}
 
 // talk makes a call with a question through a tap and returns its session's number.

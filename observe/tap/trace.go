@@ -14,7 +14,7 @@ import (
 
 // trace begins the trace of a call, if it is to have one. Of those that have none
 // nothing is allocated.
-func (c *conversation) trace(caller *downstream.Caller, req *downstream.Request) *traces.Call {
+func (c *conversation) trace(caller *downstream.Caller, req *downstream.Request) *traces.CallTrace {
 	if c.tap.tracer == nil {
 		return nil
 	}
@@ -29,7 +29,7 @@ func (c *conversation) trace(caller *downstream.Caller, req *downstream.Request)
 // asking knows whose open questions are traced.
 type asking struct {
 	mu sync.Mutex
-	of map[jsonrpc.ID]*traces.Call
+	of map[jsonrpc.ID]*traces.CallTrace
 }
 
 // asked notes a question of a call that is traced.
@@ -43,11 +43,11 @@ func (r *reply) asked(msg *downstream.Message) {
 }
 
 // note notes whose an open question is.
-func (a *asking) note(id jsonrpc.ID, call *traces.Call) {
+func (a *asking) note(id jsonrpc.ID, call *traces.CallTrace) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.of == nil {
-		a.of = map[jsonrpc.ID]*traces.Call{}
+		a.of = map[jsonrpc.ID]*traces.CallTrace{}
 	}
 	a.of[id] = call
 }

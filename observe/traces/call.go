@@ -36,8 +36,8 @@ type Start struct {
 	HTTP      observe.HTTP
 }
 
-// Call is a client's call that is traced. Its methods are safe for concurrent use.
-type Call struct {
+// CallTrace is a client's call that is traced. Its methods are safe for concurrent use.
+type CallTrace struct {
 	tracer *Tracer
 	start  Start
 	parent Parent
@@ -56,8 +56,8 @@ type asked struct {
 }
 
 // Begin begins a call that is to be traced.
-func (t *Tracer) Begin(p Parent, s Start) *Call {
-	c := &Call{tracer: t, start: s, parent: p, began: time.Now(), ids: ids{p.trace, newSpanID()}}
+func (t *Tracer) Begin(p Parent, s Start) *CallTrace {
+	c := &CallTrace{tracer: t, start: s, parent: p, began: time.Now(), ids: ids{p.trace, newSpanID()}}
 	if !p.trace.IsValid() {
 		c.ids.trace = newTraceID()
 	}
@@ -87,7 +87,7 @@ func common(method, name string, version mcp.Version) []attribute.KeyValue {
 
 // End makes the span of the call. code is that of the error that the client got, 0 for
 // none; fault says what went wrong otherwise, as error.type has it.
-func (c *Call) End(code int, fault string) {
+func (c *CallTrace) End(code int, fault string) {
 	c.mu.Lock()
 	if c.ended {
 		c.mu.Unlock()
@@ -154,14 +154,14 @@ func clientsFault(code int) bool {
 	return false
 }
 
-func (c *Call) context(id trace.SpanID, remote bool) trace.SpanContext {
+func (c *CallTrace) context(id trace.SpanID, remote bool) trace.SpanContext {
 	state, _ := trace.ParseTraceState(c.parent.state) // one that cannot be read is left out, as W3C says
 	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: c.ids.trace, SpanID: id, TraceFlags: trace.FlagsSampled, TraceState: state, Remote: remote})
 }
 
 // Round is a request to the server on behalf of a call.
 type Round struct {
-	call   *Call
+	call   *CallTrace
 	id     trace.SpanID
 	number int
 	began  time.Time
@@ -169,7 +169,7 @@ type Round struct {
 }
 
 // Round begins a request to the server.
-func (c *Call) Round(number int) Round {
+func (c *CallTrace) Round(number int) Round {
 	return Round{c, newSpanID(), number, time.Now(), c.start.Name}
 }
 
@@ -219,7 +219,7 @@ func (r *Round) End(done *observe.Request) {
 
 // Leave makes the span of what was done here of a call that another process goes on with,
 // and so it does with the questions that are open.
-func (c *Call) Leave() {
+func (c *CallTrace) Leave() {
 	c.mu.Lock()
 	c.questions = nil
 	c.mu.Unlock()
@@ -227,9 +227,9 @@ func (c *Call) Leave() {
 }
 
 // Asked notes that a question has left, under its id.
-func (c *Call) Asked(id, method string) { c.asked(id, asked{method, time.Now()}) }
+func (c *CallTrace) Asked(id, method string) { c.asked(id, asked{method, time.Now()}) }
 
-func (c *Call) asked(id string, q asked) {
+func (c *CallTrace) asked(id string, q asked) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended {
@@ -243,7 +243,7 @@ func (c *Call) asked(id string, q asked) {
 
 // Answered makes the span of a question, and reports whether it was one of this call's.
 // code is that of the error which the client answered; 0: none.
-func (c *Call) Answered(id string, code int) bool {
+func (c *CallTrace) Answered(id string, code int) bool {
 	c.mu.Lock()
 	q, ok := c.questions[id]
 	delete(c.questions, id)
@@ -254,7 +254,7 @@ func (c *Call) Answered(id string, code int) bool {
 	return ok
 }
 
-func (c *Call) question(q asked, fault string, code int) {
+func (c *CallTrace) question(q asked, fault string, code int) {
 	s := &span{ids: ids{c.ids.trace, newSpanID()}, parent: c.context(c.ids.span, false), kind: trace.SpanKindClient,
 		name: q.method, began: q.began, ended: time.Now(), fault: fault}
 	s.attributes = append(common(q.method, "", c.start.Version), attribute.String("mcpbridge.mount", c.start.Mount))

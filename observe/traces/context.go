@@ -153,7 +153,7 @@ func number(id trace.TraceID) uint64 {
 }
 
 // Keep returns the context of a call as JSON, for a process that goes on with it.
-func (c *Call) Keep() []byte {
+func (c *CallTrace) Keep() []byte {
 	b := append([]byte(nil), `{"parent":`...)
 	b = rawjson.AppendQuote(b, fmt.Sprintf("00-%s-%s-01", hex.EncodeToString(c.ids.trace[:]), hex.EncodeToString(c.ids.span[:])))
 	for _, more := range []struct{ name, text string }{{"name", c.start.Name}, {"state", c.parent.state}, {"baggage", c.parent.baggage}} {
@@ -166,7 +166,7 @@ func (c *Call) Keep() []byte {
 
 // appendAsked appends since when questions are open. One that is about to leave is kept
 // before it does, so for all others it is now.
-func (c *Call) appendAsked(b []byte) []byte {
+func (c *CallTrace) appendAsked(b []byte) []byte {
 	b = append(b, `,"at":`...)
 	b = strconv.AppendInt(b, time.Now().UnixMicro(), 10)
 	b = append(b, `,"asked":{`...)
@@ -183,7 +183,7 @@ func (c *Call) appendAsked(b []byte) []byte {
 
 // AskedBefore notes that a question is open which another process asked, by what that kept
 // with [Call.Keep].
-func (c *Call) AskedBefore(kept []byte, id, method string) {
+func (c *CallTrace) AskedBefore(kept []byte, id, method string) {
 	at, ok := rawjson.Int(rawjson.Get(rawjson.Get(kept, "asked"), id))
 	if !ok {
 		if at, ok = rawjson.Int(rawjson.Get(kept, "at")); !ok {
@@ -195,7 +195,7 @@ func (c *Call) AskedBefore(kept []byte, id, method string) {
 
 // Resume begins the rest of a call that another process kept with [Call.Keep]: in the
 // same trace, below the span of what was done there. Without such a context it returns nil.
-func (t *Tracer) Resume(kept []byte, s Start) *Call {
+func (t *Tracer) Resume(kept []byte, s Start) *CallTrace {
 	text, ok := rawjson.TextBytes(rawjson.Get(kept, "parent"))
 	if !ok {
 		return nil

@@ -12,9 +12,9 @@ import (
 // who was waited for as far as somebody saw it.
 func TestAQuestionThatNobodyAnsweredIsOnTheListOfEnded(t *testing.T) {
 	calls := []observe.Ended{
-		{Mount: "/mcp", Call: observe.Call{Method: "tools/call", Name: "book_flight", ID: "f1", Session: "S1", Silences: 1, Silence: 10 * time.Minute}},
-		{Mount: "/mcp", Call: observe.Call{Method: "tools/call", Name: "ask_twice", ID: "f2", Session: "S1", Silences: 2, Silence: time.Minute, ToolError: true}},
-		{Mount: "/mcp", Call: observe.Call{Method: "tools/call", Name: "plain", ID: "f3", Session: "S1"}},
+		{Mount: "/mcp", CallEnd: observe.CallEnd{Method: "tools/call", Name: "book_flight", ID: "f1", Session: "S1", Silences: 1, Silence: 10 * time.Minute}},
+		{Mount: "/mcp", CallEnd: observe.CallEnd{Method: "tools/call", Name: "ask_twice", ID: "f2", Session: "S1", Silences: 2, Silence: time.Minute, ToolError: true}},
+		{Mount: "/mcp", CallEnd: observe.CallEnd{Method: "tools/call", Name: "plain", ID: "f3", Session: "S1"}},
 	}
 	v := New(Options{Look: func() []Mount { return nil }, Recording: &tape{}, Ends: func(_ int, wanted func(*observe.Ended) bool) (found []observe.Ended) {
 		for _, e := range calls {

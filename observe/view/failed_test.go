@@ -16,7 +16,7 @@ func failing(omitted []observe.Omission, ago ...time.Duration) *View {
 	return New(Options{Look: func() []Mount { return []Mount{mount} }, Recording: &tape{}, Messages: func(uint64) []observe.Event { return nil },
 		Ends: func(most int, wanted func(*observe.Ended) bool) (found []observe.Ended) {
 			for _, d := range ago {
-				e := observe.Ended{At: time.Now().Add(-d), Mount: "/mcp", Call: observe.Call{Method: mcp.MethodToolsCall, Name: "book", ID: "f1", Session: "S1", End: observe.Failed, Cause: "lost"}}
+				e := observe.Ended{At: time.Now().Add(-d), Mount: "/mcp", CallEnd: observe.CallEnd{Method: mcp.MethodToolsCall, Name: "book", ID: "f1", Session: "S1", End: observe.Failed, Cause: "lost"}}
 				if len(found) < most && wanted(&e) {
 					found = append(found, e)
 				}

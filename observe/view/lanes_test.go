@@ -126,7 +126,7 @@ func TestALimitIsNamed(t *testing.T) {
 // TestAToolThatIsNotOfferedIsTheServersFault: a call of one that failed says so, with the
 // way to what is known of the server.
 func TestAToolThatIsNotOfferedIsTheServersFault(t *testing.T) {
-	e := &observe.Ended{Call: observe.Call{End: observe.Failed, Cause: "server_error", Name: "draw_chart"}}
+	e := &observe.Ended{CallEnd: observe.CallEnd{End: observe.Failed, Cause: "server_error", Name: "draw_chart"}}
 	d := ofEnd(e, []observe.Omission{{Method: mcp.MethodToolsList, Name: "draw_chart", Reason: "x-mcp-header of a list"}})
 	if d.Who != "server" || !d.Grave || !strings.HasPrefix(d.Link, "/server#left-") || !strings.Contains(d.Text, "x-mcp-header of a list. The fault is the server's") {
 		t.Errorf("%+v", d)

@@ -158,7 +158,7 @@ func TestEveryEndHasASentence(t *testing.T) {
 				}
 			}
 		}), "something new", "") {
-			if d := ofEnd(&observe.Ended{Call: observe.Call{End: end, Cause: cause}}, nil); d.Text == "" || d.Who == "" || d.Do == "" && end != observe.Complete {
+			if d := ofEnd(&observe.Ended{CallEnd: observe.CallEnd{End: end, Cause: cause}}, nil); d.Text == "" || d.Who == "" || d.Do == "" && end != observe.Complete {
 				t.Errorf("%s, %s: %+v", end, cause, d)
 			}
 		}

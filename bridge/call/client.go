@@ -29,7 +29,7 @@ type Options struct {
 	Catalog  *catalog.Catalog
 	Turns    *turns.Queue // admits what goes to the server; nil: all at once
 	Ask      *ask.Room    // answers for clients that cannot be asked; nil: nobody does
-	Seat     downstream.Seat
+	Replica  downstream.ReplicaID
 	Watch    observe.Watcher            // nil: nobody is told
 	Alive    func()                     // the server has answered
 	ListsAsk func() bool                // whether lists may ask, too (I-4); nil: never
@@ -80,9 +80,9 @@ func (d *Driver) SeenAs(principal string) string {
 	return principal
 }
 
-// Party is whose calls they are: what never changes of a session once it serves, and
+// Client is whose calls they are: what never changes of a session once it serves, and
 // the doors to what does.
-type Party struct {
+type Client struct {
 	Driver     *Driver
 	Session    Session
 	Tables     Tables
@@ -90,7 +90,7 @@ type Party struct {
 	Server     *catalog.Server
 	Principal  string            // as far as the server can tell clients apart
 	Stranger   string            // the principal of a request without a session, to know its next one by
-	Share      string            // whose turns those of its calls take that have no principal
+	Tenant     string            // whose turns those of its calls take that have no principal
 	Account    *budget.Account   // of the session
 	Transport  observe.Transport // over which the client came
 	ClientInfo []byte            // as the client declared it; nil when stateless
@@ -116,7 +116,7 @@ type Session interface {
 	Distrust(k mcp.InputKind, d time.Duration)
 	Distrusts(capability string) bool
 	// Repeats returns where calls wait for the same call again; nil: nowhere.
-	Repeats() *again.Calls
+	Repeats() *again.Replies
 	// Owner names, for nobody to read, whose its questions are.
 	Owner() string
 	// Spent counts what answering for the client has cost.

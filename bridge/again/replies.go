@@ -11,22 +11,22 @@ import (
 	"github.com/mcpbridge/bridge/mrtr"
 )
 
-// Calls are the calls that wait for the same one to come again, oldest first. A
+// Replies are the calls that wait for the same one to come again, oldest first. A
 // session has its own. Requests without a session find theirs by their principal; whoever
 // has neither a session nor a name cannot come back.
-type Calls struct {
+type Replies struct {
 	most int // that a principal without a session may have; a session's own limit holds
 
 	mu    sync.Mutex
-	calls map[string][]*Call // by the principal of those without a session; nil until there is one
+	calls map[string][]*Reply // by the principal of those without a session; nil until there is one
 }
 
 // Limit says how many a principal without a session may have. It comes before all else.
-func (t *Calls) Limit(most int) { t.most = most }
+func (t *Replies) Limit(most int) { t.most = most }
 
 // Rejoin gives a request to a call that it repeats; nil: there is none. The call goes on when
 // GoOn is called.
-func (t *Calls) Rejoin(stranger string, version mcp.Version, caller downstream.Caller, req *downstream.Request, out downstream.Reply) *Rejoined {
+func (t *Replies) Rejoin(stranger string, version mcp.Version, caller downstream.Caller, req *downstream.Request, out downstream.Reply) *Rejoined {
 	for _, p := range t.find(stranger, version, caller, req) {
 		if open, held, ok := p.attach(req, out); ok {
 			p.flow.Renew(caller)
@@ -38,23 +38,23 @@ func (t *Calls) Rejoin(stranger string, version mcp.Version, caller downstream.C
 
 // find returns the calls that a request may repeat. Of several the answered ones come
 // first, then the older.
-func (t *Calls) find(stranger string, version mcp.Version, caller downstream.Caller, req *downstream.Request) []*Call {
+func (t *Replies) find(stranger string, version mcp.Version, caller downstream.Caller, req *downstream.Request) []*Reply {
 	if t == nil || !MayAsk(req.Method) {
 		return nil
 	}
 	t.mu.Lock()
 	found := slices.Clone(t.calls[stranger])
 	t.mu.Unlock()
-	found = slices.DeleteFunc(found, func(p *Call) bool { return !p.flow.Of(caller) || !p.repeats(version, req) })
+	found = slices.DeleteFunc(found, func(p *Reply) bool { return !p.flow.Of(caller) || !p.repeats(version, req) })
 	if len(found) > 1 {
-		slices.SortStableFunc(found, func(p, other *Call) int { return cmp.Compare(other.answers(), p.answers()) })
+		slices.SortStableFunc(found, func(p, other *Reply) int { return cmp.Compare(other.answers(), p.answers()) })
 	}
 	return found
 }
 
 // remember keeps a call for the same one to find. It is idempotent. It returns the one
 // that must make room: a principal without a session has as many as a session.
-func (t *Calls) remember(p *Call) (evicted *Call) {
+func (t *Replies) remember(p *Reply) (evicted *Reply) {
 	if t == nil {
 		return nil
 	}
@@ -65,7 +65,7 @@ func (t *Calls) remember(p *Call) (evicted *Call) {
 		return nil
 	}
 	if t.calls == nil {
-		t.calls = map[string][]*Call{}
+		t.calls = map[string][]*Reply{}
 	}
 	t.calls[whose] = append(t.calls[whose], p)
 	if whose != "" && len(t.calls[whose]) > t.most {
@@ -75,7 +75,7 @@ func (t *Calls) remember(p *Call) (evicted *Call) {
 }
 
 // Len returns how many wait.
-func (t *Calls) Len() (n int) {
+func (t *Replies) Len() (n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, calls := range t.calls {
@@ -85,14 +85,14 @@ func (t *Calls) Len() (n int) {
 }
 
 // forget is idempotent.
-func (t *Calls) forget(p *Call) {
+func (t *Replies) forget(p *Reply) {
 	if t == nil {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	whose := p.of.Stranger
-	rest := slices.DeleteFunc(t.calls[whose], func(other *Call) bool { return other == p })
+	rest := slices.DeleteFunc(t.calls[whose], func(other *Reply) bool { return other == p })
 	if len(rest) > 0 {
 		t.calls[whose] = rest
 	} else {
@@ -101,7 +101,7 @@ func (t *Calls) forget(p *Call) {
 }
 
 // Close ends all that wait.
-func (t *Calls) Close(cause error) {
+func (t *Replies) Close(cause error) {
 	t.mu.Lock()
 	all := slices.Concat(slices.Collect(maps.Values(t.calls))...)
 	t.mu.Unlock()

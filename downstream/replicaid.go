@@ -1,0 +1,52 @@
+package downstream
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+)
+
+// ReplicaID is the number of a replica of the bridge among those that share a store, for as
+// long as its process lives. It is drawn by lot, so it tells clients nothing, and the ids
+// that clients get of questions and events hold it, so that any replica can tell whose
+// they are. 0 stands for a bridge that shares nothing.
+type ReplicaID uint32
+
+// NewReplicaID draws a number that is free with a probability of all but one in a billion.
+func NewReplicaID() ReplicaID {
+	var b [4]byte
+	_, _ = rand.Read(b[:])                                             // never fails
+	return ReplicaID(binary.BigEndian.Uint32(b[:])|1<<30) &^ (1 << 31) // positive even as half of an int64, and never 0
+}
+
+// String returns it as eight hexadecimal digits.
+func (id ReplicaID) String() string { return fmt.Sprintf("%08x", uint32(id)) }
+
+// QuestionID returns the id of a new server request, a JSON token: unguessable, so that
+// no other session can answer it, and never used before (P-9).
+func (id ReplicaID) QuestionID() jsonrpc.ID {
+	if id == 0 {
+		return jsonrpc.ID(`"b-` + rand.Text() + `"`)
+	}
+	return jsonrpc.ID(`"b-` + rand.Text() + "-" + id.String() + `"`)
+}
+
+// ReplicaOf returns the replica that a server request's id names, 0 when it names none.
+func ReplicaOf(id jsonrpc.ID) ReplicaID {
+	text := strings.Trim(string(id), `"`)
+	replica, _ := ParseReplicaID(text[strings.LastIndexByte(text, '-')+1:])
+	return replica
+}
+
+// ParseReplicaID reads what String has written.
+func ParseReplicaID(digits string) (id ReplicaID, ok bool) {
+	number, err := strconv.ParseUint(digits, 16, 31)
+	if err != nil || len(digits) != 8 {
+		return 0, false
+	}
+	return ReplicaID(number), true
+}
