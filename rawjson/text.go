@@ -148,6 +148,9 @@ func plainLen(s string) (n int) {
 			return n + bits.TrailingZeros64(m)>>3
 		}
 	}
+	if len(s) >= 8 && stops(wordOf(s[len(s)-8:])) == 0 {
+		return len(s)
+	}
 	for n < len(s) && s[n] >= ' ' && s[n] != '"' && s[n] != '\\' && s[n] < utf8.RuneSelf {
 		n++
 	}
