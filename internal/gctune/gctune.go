@@ -1,7 +1,7 @@
 // Package gctune sets how often the garbage collector runs while the heap is
 // small. A bridge keeps little alive, so at Go's default it would collect after
 // every few megabytes of requests: some hundred times a second under load.
-// Measured gain: a tenth of the CPU of a small call, a quarter of a 64 KiB one.
+// Measured gain: 6 % of the instructions of a small call, 3 % of a 64 KiB one.
 //
 // While sessions or waiting calls accumulate it lets the collector run as often
 // as usual: what lives long would otherwise be scattered among the garbage of a
