@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/internal/connlimit"
+	"github.com/mcpbridge/bridge/legacy/h1"
 )
 
 // Aside is a listener for others than clients: few, and trusted. Connections that say
@@ -30,6 +31,7 @@ type Aside struct {
 func OpenAside(ctx context.Context, name, listen string, files Files, log zerolog.Logger) (*Aside, error) {
 	a := &Aside{server: &http.Server{
 		ReadHeaderTimeout: headTimeout, IdleTimeout: idleTimeout, ErrorLog: stdlog.New(connectionLog{log}, "", 0),
+		MaxHeaderBytes: h1.MaxHead, HTTP2: overHTTP2(), // whoever reaches it may begin a request
 	}}
 	if files != (Files{}) {
 		certificate, err := newReloader(files, log)

@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/internal/connlimit"
+	"github.com/mcpbridge/bridge/legacy/h1"
 )
 
 // Bounds of turning somebody away: how many may wait for their turn, and how long
@@ -51,6 +52,7 @@ func newCrowd(socket net.Listener, begin func(net.Listener) net.Listener, handle
 	c.away = &http.Server{
 		Handler:     turnedAway{handler},
 		ReadTimeout: turnTimeout, WriteTimeout: turnTimeout,
+		MaxHeaderBytes: h1.MaxHead, HTTP2: overHTTP2(),
 		ErrorLog: stdlog.New(io.Discard, "", 0),
 	}
 	c.away.SetKeepAlivesEnabled(false)

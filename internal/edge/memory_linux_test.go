@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/tls"
 	"fmt"
@@ -11,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
 	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
 
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/testcert"
@@ -186,29 +187,7 @@ func TestConnectionsOfTrustedProxiesAreLent(t *testing.T) {
 func TestOverHTTP2WhatAClientNeedNotSendIsBounded(t *testing.T) {
 	opt := options(t, "h2", false)
 	e, _ := serve(t, from, opt)
-	conn := dialFrom(t, e, greedy, "h2")
-	_, _ = io.WriteString(conn, preface+"\x10\x00\x00\x00\x00\x00\x00\x00\x01") // DATA of 1 MiB
-	framer := http2.NewFramer(io.Discard, conn)
-	framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
-	said := map[http2.SettingID]uint32{}
-	for {
-		frame, err := framer.ReadFrame()
-		if err != nil {
-			t.Fatalf("%v, before the frame was refused", err)
-		}
-		switch frame := frame.(type) {
-		case *http2.SettingsFrame:
-			_ = frame.ForeachSetting(func(s http2.Setting) error { said[s.ID] = s.Val; return nil })
-			continue
-		case *http2.GoAwayFrame:
-			if frame.ErrCode != http2.ErrCodeFrameSize {
-				t.Errorf("it ends with %v", frame.ErrCode)
-			}
-		default:
-			continue
-		}
-		break
-	}
+	said := untilTooLarge(t, dialFrom(t, e, greedy, "h2"))
 	for id, want := range map[http2.SettingID]uint32{
 		http2.SettingMaxFrameSize: 16 << 10, http2.SettingMaxConcurrentStreams: 250,
 		http2.SettingHeaderTableSize: 4 << 10, http2.SettingInitialWindowSize: 256 << 10,
@@ -219,5 +198,58 @@ func TestOverHTTP2WhatAClientNeedNotSendIsBounded(t *testing.T) {
 	}
 	if got := said[http2.SettingMaxHeaderListSize]; got < 64<<10 || got > 72<<10 {
 		t.Errorf("heads may have %d bytes", got)
+	}
+}
+
+// The listener for the people who run the bridge asks for a token, but only once a request is there.
+func TestTheBoundsOfRequestsHoldAsideToo(t *testing.T) {
+	cert, key, _ := testcert.Write(t, t.TempDir(), 1)
+	a, err := OpenAside(t.Context(), "admin", "127.0.0.1:0", Files{cert, key}, zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- a.Serve(from) }()
+	t.Cleanup(func() { a.Shutdown(); <-served })
+	dialAside := func(protocol string) net.Conn {
+		conn, err := tls.Dial("tcp", a.Addr().String(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{protocol}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		_ = conn.SetDeadline(time.Now().Add(patience))
+		return conn
+	}
+	if said := untilTooLarge(t, dialAside("h2")); said[http2.SettingMaxHeaderListSize] > 72<<10 {
+		t.Errorf("heads may have %d bytes", said[http2.SettingMaxHeaderListSize])
+	}
+	conn := dialAside("http/1.1")
+	_, _ = io.WriteString(conn, unfinished(80<<10))
+	if line, _ := bufio.NewReader(conn).ReadString('\n'); !strings.Contains(line, "431") {
+		t.Errorf("a long head gets %q", line)
+	}
+}
+
+// untilTooLarge announces a frame of a mebibyte, and returns the settings that were said until
+// that was refused.
+func untilTooLarge(t *testing.T, conn net.Conn) map[http2.SettingID]uint32 {
+	t.Helper()
+	_, _ = io.WriteString(conn, preface+"\x10\x00\x00\x00\x00\x00\x00\x00\x01") // DATA
+	framer, said := http2.NewFramer(io.Discard, conn), map[http2.SettingID]uint32{}
+	for {
+		frame, err := framer.ReadFrame()
+		if err != nil {
+			t.Fatalf("%v, before the frame was refused", err)
+		}
+		switch frame := frame.(type) {
+		case *http2.SettingsFrame:
+			_ = frame.ForeachSetting(func(s http2.Setting) error { said[s.ID] = s.Val; return nil })
+		case *http2.GoAwayFrame:
+			if frame.ErrCode != http2.ErrCodeFrameSize {
+				t.Errorf("it ends with %v", frame.ErrCode)
+			}
+			_, _ = io.Copy(io.Discard, conn) // until it is closed, a second later
+			return said
+		}
 	}
 }
