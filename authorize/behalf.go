@@ -37,9 +37,12 @@ const (
 
 // NewExchanger returns an Exchanger for the server of the options. It asks nobody yet.
 func NewExchanger(opt Options) (*Exchanger, error) {
-	opt.Dir = "." // nothing is written there
+	opt.Dir, opt.Grant = ".", Exchange // nothing is written there
 	if err := opt.defaults(); err != nil {
 		return nil, err
+	}
+	if opt.Issuer == "" {
+		return nil, failf(nil, "auth.grant exchange needs auth.issuer or auth.clients.issuer: else clients' tokens would go to whichever authorization server %s names", opt.host())
 	}
 	if len(opt.ClientKey) > 0 {
 		if _, _, err := signingKey(opt.ClientKey); err != nil {

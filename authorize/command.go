@@ -77,7 +77,7 @@ func (a *Agent) SignOut(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	defer unlock()
-	l, err := a.store.load()
+	l, err := a.store.newest(func(string) bool { return true })
 	files, _ := a.store.Names(key(a.opt.Server), loginFile) // what is wrong with the place, remove tells
 	had := l != nil || err != nil || len(files) > 0         // one that cannot be read is one
 	var untold error

@@ -59,11 +59,11 @@ func (a *Agent) search(ctx context.Context, c *challenge) (*place, error) {
 }
 
 // choose picks among the authorization servers of a resource one that there is a
-// login of, else the first.
+// login of, else the first. Where the operator named one it is that or none.
 func (a *Agent) choose(offered []string) (string, error) {
 	if a.opt.Issuer != "" {
-		if len(offered) > 0 && !slices.Contains(offered, a.opt.Issuer) {
-			return "", failf(nil, "%s takes no tokens of auth.issuer %s; it names %s", a.opt.host(), a.opt.Issuer, clip.Line(strings.Join(offered, ", ")))
+		if len(offered) > 0 && !slices.ContainsFunc(offered, func(one string) bool { return sameIssuer(one, a.opt.Issuer) }) {
+			return "", a.foreign(offered)
 		}
 		return a.opt.Issuer, nil
 	}
@@ -75,6 +75,18 @@ func (a *Agent) choose(offered []string) (string, error) {
 	}
 	return offered[0], nil
 }
+
+// foreign words that a server names others than the issuer that the operator trusts.
+func (a *Agent) foreign(offered []string) *Failure {
+	named := clip.Line(strings.Join(offered, ", "))
+	if a.opt.Grant == Exchange {
+		return failf(nil, "%s takes no tokens of %s, to which alone clients' tokens may go; it names %s. If that is who should get them, set it as auth.issuer", a.opt.host(), a.opt.Issuer, named)
+	}
+	return failf(nil, "%s takes no tokens of auth.issuer %s; it names %s", a.opt.host(), a.opt.Issuer, named)
+}
+
+// sameIssuer compares issuers as metadata are compared, without a stroke at the end.
+func sameIssuer(a, b string) bool { return strings.TrimSuffix(a, "/") == strings.TrimSuffix(b, "/") }
 
 // resource reads the metadata of the server: where the challenge says, else at
 // the well-known places. A place without metadata leads to the next; metadata

@@ -2,11 +2,6 @@ package authorize
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"net"
 	"net/http"
@@ -97,19 +92,12 @@ func TestPastedRedirect(t *testing.T) {
 }
 
 func TestMachineAccounts(t *testing.T) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, key := newKey(t)
 	for name, change := range map[string]func(*Options){
-		"secret": func(o *Options) { o.ClientID, o.ClientSecret = "machine", "hush" },
-		"key": func(o *Options) {
-			o.ClientID, o.ClientKey = "machine", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+		"secret": func(o *Options) {
+			o.ClientID, o.ClientSecret, o.Issuer = "machine", "hush", strings.TrimSuffix(o.Server, "/mcp")
 		},
+		"key": func(o *Options) { o.ClientID, o.ClientKey = "machine", key },
 	} {
 		t.Run(name, func(t *testing.T) {
 			i := issuer.New(t)

@@ -55,13 +55,16 @@ type Options struct {
 	Browser []string
 	// ClientID is the id that the authorization server gave the bridge, or the
 	// https URL of a client ID metadata document; empty: the bridge registers.
-	ClientID     string
+	ClientID string
+	// ClientSecret is shown to Issuer alone, which it needs: a server may name anybody.
 	ClientSecret string
-	// ClientKey is the private key that proves the client, PEM (private_key_jwt).
+	// ClientKey is the private key that proves the client, PEM (private_key_jwt). A proof
+	// names who it is for, and is of no use to others.
 	ClientKey []byte
 	// ClientName is what people read when they are asked for consent.
 	ClientName string
-	// Issuer is the authorization server to use; empty: one that the server names.
+	// Issuer is the authorization server to use, required for Exchange and beside
+	// ClientSecret; empty: one that the server names.
 	Issuer string
 	// Scopes are asked for instead of those that the server names.
 	Scopes []string
@@ -109,6 +112,9 @@ func (o *Options) defaults() error {
 		return fmt.Errorf("the server's URL %q is not valid", o.Server)
 	}
 	o.Server = server
+	if o.ClientSecret != "" && o.Issuer == "" {
+		return failf(nil, "auth.client-secret needs auth.issuer, the authorization server that gave it: else it would go to whichever one %s names", o.host())
+	}
 	o.Grant = cmp.Or(o.Grant, Auto)
 	o.Store = cmp.Or(o.Store, "auto")
 	o.ClientName = cmp.Or(o.ClientName, "MCP Bridge")

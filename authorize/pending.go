@@ -99,7 +99,7 @@ func (s *store) eachPending(f func(name string, p *pending)) {
 // nil without one.
 func (s *store) newestPending() (newest *pending) {
 	s.eachPending(func(_ string, p *pending) {
-		if lately(p.Began, signInLife-time.Minute) && (newest == nil || p.Began.After(newest.Began)) {
+		if s.counts(p.Issuer) && lately(p.Began, signInLife-time.Minute) && (newest == nil || p.Began.After(newest.Began)) {
 			newest = p
 		}
 	})
@@ -112,7 +112,7 @@ func (s *store) pendingOf(state string) *pending {
 	if state == "" || s.Read(s.pendingName(state), p, &p.pendingSecrets) != nil {
 		return nil
 	}
-	if subtle.ConstantTimeCompare([]byte(p.State), []byte(state)) != 1 || !lately(p.Began, signInLife) {
+	if subtle.ConstantTimeCompare([]byte(p.State), []byte(state)) != 1 || !lately(p.Began, signInLife) || !s.counts(p.Issuer) {
 		return nil
 	}
 	return p

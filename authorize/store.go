@@ -20,6 +20,7 @@ import (
 type store struct {
 	*sealed.Dir
 	server string // whose logins these are
+	issuer string // the only one whose logins and sign-ins count; "": any
 	log    zerolog.Logger
 }
 
@@ -36,7 +37,7 @@ func newStore(opt *Options) (*store, error) {
 	if err != nil {
 		return nil, failf(err, "the place for logins cannot be made (%v); set auth.dir to a directory that you may write to", err)
 	}
-	return &store{Dir: dir, server: opt.Server, log: opt.Log}, nil
+	return &store{Dir: dir, server: opt.Server, issuer: opt.Issuer, log: opt.Log}, nil
 }
 
 // key names the files of a server: its host, for people, and a digest.
@@ -58,8 +59,14 @@ func digest(text string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// load returns the newest login of the server, nil without one.
-func (s *store) load() (*Login, error) {
+// counts reports whether what an issuer gave may be used.
+func (s *store) counts(issuer string) bool { return s.issuer == "" || sameIssuer(s.issuer, issuer) }
+
+// load returns the newest login of the server that counts, nil without one.
+func (s *store) load() (*Login, error) { return s.newest(s.counts) }
+
+// newest returns the newest login of the server among those of certain issuers.
+func (s *store) newest(of func(issuer string) bool) (*Login, error) {
 	names, err := s.Names(key(s.server), loginFile)
 	if err != nil {
 		return nil, err
@@ -76,7 +83,7 @@ func (s *store) load() (*Login, error) {
 		case err != nil:
 			continue
 		}
-		if l.Server == s.server && (newest == nil || l.Updated.After(newest.Updated)) {
+		if l.Server == s.server && of(l.Issuer) && (newest == nil || l.Updated.After(newest.Updated)) {
 			newest = l
 		}
 	}

@@ -29,7 +29,7 @@ type Auth struct {
 	// The id by which the authorization server knows the bridge, or the https URL of a client ID metadata document. Empty: the
 	// bridge registers itself.
 	ClientID string `key:"client-id"`
-	// The secret that belongs to it. On a command line other users of the machine can read it: better in the file, in
+	// The secret that belongs to it; it goes to auth.issuer alone, which it needs. On a command line other users of the machine can read it: better in the file, in
 	// BRIDGE_AUTH_CLIENT_SECRET, or in client-secret-file.
 	ClientSecret string `key:"client-secret" secret:"true"`
 	// A file that holds that secret and nothing else.
@@ -38,7 +38,8 @@ type Auth struct {
 	ClientKey string `key:"client-key"`
 	// The name that people read when they are asked for consent.
 	ClientName string `key:"client-name"`
-	// The authorization server to use, by its issuer. Empty: the one that the server names.
+	// The authorization server to use, by its issuer: the server may name others, which then get nothing. Empty: the one that
+	// the server names, and with grant exchange that of auth.clients.issuer. A client secret needs it.
 	Issuer string `key:"issuer"`
 	// The scopes to ask for. Empty: those that the server names.
 	Scopes []string `key:"scopes"`
@@ -192,6 +193,28 @@ func (p *problems) grant(auth *Auth, label string) {
 			p.add(label+"grant", "enterprise needs auth.client-id, auth.idp.issuer, auth.idp.client-id and auth.idp.token-file")
 		}
 	}
+	p.bound(auth, label)
+}
+
+// bound keeps a client's secret from whomever the server may name.
+func (p *problems) bound(auth *Auth, label string) {
+	key := "client-secret"
+	if auth.ClientSecretFile != "" {
+		key = "client-secret-file"
+	}
+	if auth.ClientSecret == "" && auth.ClientSecretFile == "" || auth.TrustedIssuer() != "" {
+		return
+	}
+	p.add(label+key, "needs auth.issuer, the authorization server that gave the secret: without that it would go to whichever one the MCP server names; write its URL, like https://login.example.com")
+}
+
+// TrustedIssuer is the only authorization server that gets secrets, "" where the operator
+// named none: an exchange is by default with the one that gave clients their tokens.
+func (a *Auth) TrustedIssuer() string {
+	if a.Issuer == "" && a.Mode == "terminate" && a.Grant == "exchange" {
+		return a.Clients.Issuer
+	}
+	return a.Issuer
 }
 
 func isCallback(text string) bool {

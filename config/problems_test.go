@@ -71,6 +71,9 @@ func TestProblems(t *testing.T) {
 		"host":                        {yaml: url + "allowed-hosts: ['http://a']\n", want: `@:2: allowed-hosts: "http://a" is no host; write HOST or HOST:PORT, like bridge.example.com`},
 		"terminate for whom":          {yaml: url + "auth: {mode: terminate, clients: {issuer: 'https://login.example'}}\n", want: `@:2: auth.mode: terminate needs public-url or auth.clients.audience: for whom clients' tokens are`},
 		"terminate by a page":         {yaml: url + "public-url: https://b.example\nauth: {mode: terminate, grant: code, clients: {issuer: 'https://login.example'}}\n", want: `@:3: auth.grant: code is the login of one person, which mode terminate does not share; use client-credentials, enterprise or exchange`},
+		"a secret for anybody":        {yaml: url + "auth: {mode: agent, client-id: a, client-secret: hush}\n", want: `@:2: auth.client-secret: ` + boundSecret},
+		"a secret in a file":          {yaml: url + "auth: {mode: agent, grant: client-credentials, client-id: a, client-secret-file: /s}\n", want: `@:2: auth.client-secret-file: ` + boundSecret},
+		"a gateway's secret":          {yaml: url + "public-url: https://b.example\nauth: {mode: terminate, grant: client-credentials, client-id: a, client-secret: hush, clients: {issuer: 'https://login.example'}}\n", want: `@:3: auth.client-secret: ` + boundSecret},
 		"exchange of nothing":         {yaml: url + "auth: {grant: exchange, mode: agent, client-id: a}\n", want: `@:2: auth.grant: exchange is for mode terminate: there clients bring tokens to exchange`},
 		"public address":              {yaml: url + "public-url: mcp.example.com\n", want: `@:2: public-url: is no address of a server; write it like https://mcp.example.com or https://mcp.example.com/mcp`},
 		"one address for two":         {yaml: "public-url: https://a.example/mcp\nupstreams:\n- {path: /a, upstream: 'http://a'}\n- {path: /b, upstream: 'http://b'}\n", want: `@:1: public-url: is the address of both /a and /b; write it without a path, or another one for each`},
@@ -170,5 +173,30 @@ func TestPathsThatWork(t *testing.T) {
 		if _, err := Load(Sources{File: writeFile(t, text)}); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
+	}
+}
+
+// boundSecret is what there is to say of a secret that any server could have sent to anybody.
+const boundSecret = "needs auth.issuer, the authorization server that gave the secret: without that it would go to whichever one the MCP server names; write its URL, like https://login.example.com"
+
+// Secrets and clients' tokens go to whom the operator named.
+func TestTheTrustedIssuer(t *testing.T) {
+	const url = "upstream: https://a.example/mcp\npublic-url: https://b.example\n"
+	for name, test := range map[string]struct{ yaml, want string }{
+		"a secret":                 {"auth: {mode: agent, issuer: 'https://as', client-id: a, client-secret: s}\n", "https://as"},
+		"an exchange":              {"auth: {mode: terminate, grant: exchange, client-id: a, client-secret: s, clients: {issuer: 'https://login'}}\n", "https://login"},
+		"an exchange elsewhere":    {"auth: {mode: terminate, grant: exchange, issuer: 'https://as', client-id: a, client-secret: s, clients: {issuer: 'https://login'}}\n", "https://as"},
+		"an account of the bridge": {"auth: {mode: terminate, grant: client-credentials, client-id: a, client-key: k, clients: {issuer: 'https://login'}}\n", ""},
+		"a key":                    {"auth: {mode: agent, client-id: a, client-key: k}\n", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg, err := Load(Sources{File: writeFile(t, url+test.yaml)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := cfg.Auth.TrustedIssuer(); got != test.want {
+				t.Errorf("got %q", got)
+			}
+		})
 	}
 }

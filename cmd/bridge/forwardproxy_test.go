@@ -83,7 +83,7 @@ func TestServerAndSignInAreReachedThroughAForwardProxy(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(os.Args[0], "stdio", "--upstream", "https://mcp.example.com/mcp", "--upstream-tls.ca", authority, "--auth.mode", "agent", "--auth.grant", "client-credentials",
-		"--auth.client-id", "machine", "--auth.client-secret", "hush", "--auth.store", "file", "--auth.dir", filepath.Join(dir, "auth"))
+		"--auth.issuer", "https://login.example.com", "--auth.client-id", "machine", "--auth.client-secret", "hush", "--auth.store", "file", "--auth.dir", filepath.Join(dir, "auth"))
 	cmd.Env = append(os.Environ(), programVariable+"=1", "HTTPS_PROXY="+proxy.URL, "NO_PROXY=")
 	in, err := cmd.StdinPipe()
 	if err != nil {

@@ -87,7 +87,7 @@ func TestNoSecretOfASignInIsTold(t *testing.T) {
 	}
 	p := start(t, "serve", "--upstream", i.Endpoint(), "--listen", "127.0.0.1:0", "--admin.listen", "127.0.0.1:0", "--admin.payloads", "on", "--record", records,
 		"--log.level", "debug", "--log.format", "json", "--auth.mode", "agent", "--auth.wait", "1s", "--auth.store", "file", "--auth.dir", filepath.Join(dir, "logins"),
-		"--auth.client-secret-file", secret, "--auth.browser", "sh "+browser)
+		"--auth.issuer", i.URL, "--auth.client-secret-file", secret, "--auth.browser", "sh "+browser)
 	admin, token := adminOf(p)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

@@ -80,7 +80,7 @@ func signInOptions(m *config.Mount, log zerolog.Logger) (authorize.Options, erro
 	}
 	return authorize.Options{
 		Server: m.Upstream, Dir: auth.Dir, Store: auth.Store, Grant: authorize.Grant(auth.Grant), Browser: browserCommand(auth.Browser),
-		ClientID: auth.ClientID, ClientSecret: secret, ClientKey: key, ClientName: auth.ClientName, Issuer: auth.Issuer,
+		ClientID: auth.ClientID, ClientSecret: secret, ClientKey: key, ClientName: auth.ClientName, Issuer: auth.TrustedIssuer(),
 		Scopes: auth.Scopes, Resource: auth.Resource, Parameters: auth.Parameters, Callback: auth.Callback, IDToken: auth.Token == "id", AssumePKCE: auth.PKCE == "assumed",
 		IDP: authorize.IDP{
 			Issuer: auth.IDP.Issuer, ClientID: auth.IDP.ClientID, ClientSecret: auth.IDP.ClientSecret, TokenFile: auth.IDP.TokenFile,

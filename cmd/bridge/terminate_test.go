@@ -197,12 +197,36 @@ func TestClientsTokensEndBeforeAStaticHeader(t *testing.T) {
 	}
 }
 
+// A server that names an authorization server of its own gets neither the tokens that clients
+// brought nor the secret of the bridge: by default they go to who gave the clients their tokens.
+func TestClientsTokensAreNotExchangedWhereAHostileServerSays(t *testing.T) {
+	s, evil := issuer.NewSigner(t), issuer.NewSigner(t)
+	server := newGuardedServer(t, func(string) bool { return false }, evil.URL)
+	const public = "https://tools.example.com/mcp"
+	p := start(t, "serve", "--listen", "127.0.0.1:0", "--upstream", server.URL+"/mcp", "--public-url", public, "--auth.mode", "terminate",
+		"--auth.clients.issuer", s.URL, "--auth.grant", "exchange", "--auth.client-id", "gateway", "--auth.client-secret", "hush")
+	token := s.Sign(s.Claims("ada", public))
+	for _, body := range []string{listTools, modernTools} {
+		if _, _, text := postAs(t, "http://"+p.address+"/mcp", token, "", body); !strings.Contains(text, s.URL) || !strings.Contains(text, evil.URL) || !strings.Contains(text, "auth.issuer") {
+			t.Errorf("told %s", text)
+		}
+	}
+	if server.saw("ey") {
+		t.Error("a client's own token reached the server")
+	}
+	evil.Set(func() {
+		if len(evil.Exchanges) > 0 {
+			t.Errorf("the server's own authorization server got %v", evil.Exchanges[0])
+		}
+	})
+}
+
 // With an account of the bridge's own.
 func TestClientsTokensEndBeforeAnAccountOfTheBridge(t *testing.T) {
 	s, i := issuer.NewSigner(t), issuer.New(t)
 	i.MCP = canned(http.StatusNotFound, noTools)
 	p := start(t, "serve", "--listen", "127.0.0.1:0", "--upstream", i.Endpoint(), "--public-url", "https://tools.example.com", "--auth.mode", "terminate", "--auth.clients.issuer", s.URL,
-		"--auth.grant", "client-credentials", "--auth.client-id", "machine", "--auth.client-secret", "hush", "--auth.store", "file", "--auth.dir", t.TempDir())
+		"--auth.grant", "client-credentials", "--auth.issuer", i.URL, "--auth.client-id", "machine", "--auth.client-secret", "hush", "--auth.store", "file", "--auth.dir", t.TempDir())
 	for _, body := range []string{opening, listTools, modernTools} {
 		status, _, text := postAs(t, "http://"+p.address+"/mcp", s.Sign(s.Claims("ada", "https://tools.example.com/mcp")), "", body)
 		if status != 200 || !strings.Contains(text, `"result"`) {

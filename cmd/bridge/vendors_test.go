@@ -54,6 +54,9 @@ func (v *vendor) refuses(q url.Values, token bool) string {
 	return v.judge(q, token)
 }
 
+// recipeIssuer is the vendor's own authorization server in a recipe.
+var recipeIssuer = regexp.MustCompile(`issuer: \S+`)
+
 var redirectPort = regexp.MustCompile(`localhost:(\d+)/`)
 
 // elsewhere moves the recipe's redirect address to a port that is free.
@@ -229,7 +232,7 @@ func (v *vendor) signIn(t *testing.T, settings string) (header string, entry aut
 	t.Helper()
 	dir := t.TempDir()
 	secret, file, logins := filepath.Join(dir, "secret"), filepath.Join(dir, "bridge.yaml"), filepath.Join(dir, "auth")
-	settings = v.elsewhere(t, settings)
+	settings = recipeIssuer.ReplaceAllString(v.elsewhere(t, settings), "issuer: "+v.URL+v.path)
 	settings = "auth:\n" + strings.ReplaceAll(settings, "SECRET-FILE", secret) + "  store: file\n  dir: " + logins + "\n"
 	for name, text := range map[string]string{secret: "hush\n", file: settings} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {

@@ -198,7 +198,7 @@ func TestAUsedRefreshTokenMeansOneNewSignIn(t *testing.T) {
 
 func TestSignsInByACodeOnAnotherDevice(t *testing.T) {
 	d := newDesktop(t)
-	d.options.Grant, d.options.ClientID, d.options.ClientSecret = authorize.Device, "device", "hush"
+	d.options.Grant, d.options.ClientID, d.options.ClientSecret, d.options.Issuer = authorize.Device, "device", "hush", d.URL
 	a := d.agent(t)
 	_, err := a.SignIn(patience(t), nil, func(p authorize.Pending) {
 		if err := enter(p.URL, p.Code); err != nil {

@@ -83,7 +83,7 @@ const scenarios = {
 
 const authorized = (client) => call(client, 'test-tool');
 
-const flags = mute ? ['--questions', 'page', '--questions.wait', '0s', '--questions.open', 'off'] : agent ? agentFlags(context) : ownSignIn ? ['--public-url', upstream] : [];
+const flags = mute ? ['--questions', 'page', '--questions.wait', '0s', '--questions.open', 'off'] : agent ? await agentFlags(context, upstream) : ownSignIn ? ['--public-url', upstream] : [];
 const bridge = await startBridge(upstream, { flags, path: new URL(upstream).pathname });
 let client;
 try {
