@@ -41,10 +41,10 @@ var ErrDisconnected = errors.New("client disconnected")
 //	waiting ────────────▶ opening ────────────────▶ open ──┐ initialize: anew
 //	   │   ▲                 │  ▲                    │      │
 //	   │   └── Open failed ──┘  └────────────────────┼──────┘
-//	   └──────────────────── close ──────────────────┴──▶ closed
+//	   └──────────────────── Close ──────────────────┴──▶ closed
 //
 // The transport's reader changes the state (admit), as do the goroutine that opens
-// (open) and whoever ends the connection (close), all under in. What comes while it is
+// (open) and whoever ends the connection (Close), all under in. What comes while it is
 // opening waits in the backlog.
 type Channel struct {
 	opt       Options
