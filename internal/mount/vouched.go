@@ -3,11 +3,13 @@ package mount
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 
 	"github.com/mcpbridge/bridge/internal/vouch"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/upstream"
 )
 
@@ -67,12 +69,25 @@ func (v *vouching) Unwrap() upstream.Caller { return v.Caller }
 func (v *vouching) Do(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error) {
 	answer, err := v.Caller.Do(ctx, call, notify)
 	switch {
-	case err == nil && answer.Error == nil:
-		v.vouched.Accepted(call.Authorization, vouch.Of(call.Method))
+	case err == nil && answer.Error == nil && v.vouched.Guards():
+		v.vouched.Accepted(call.Authorization, thingOf(call.Method, call.Params, call.About.Name))
 	case err != nil && unauthorized(err):
-		v.vouched.Refused(call.Authorization, vouch.Of(call.Method))
+		v.vouched.Refused(call.Authorization, thingOf(call.Method, call.Params, call.About.Name))
 	}
 	return answer, err
+}
+
+// thingOf tells what a request asks for. name is the raw one where it is known.
+func thingOf(method string, params, name []byte) vouch.Thing {
+	switch {
+	case name != nil:
+	case method == mcp.MethodResourcesRead:
+		name = rawjson.Get(params, "uri")
+	default:
+		name = rawjson.Get(params, "name")
+	}
+	text, _ := rawjson.TextBytes(name)
+	return vouch.Of(method, text)
 }
 
 // unauthorized reports whether a server wants other credentials. 403 may be about what is
@@ -103,25 +118,37 @@ func (v *vouchingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch resp.StatusCode {
-	case http.StatusOK:
+	switch {
+	case resp.StatusCode == http.StatusOK && v.vouched.Guards():
 		v.vouched.Accepted(r.Header.Get("Authorization"), wanted(r))
-	case http.StatusUnauthorized:
+	case resp.StatusCode == http.StatusUnauthorized:
 		v.vouched.Refused(r.Header.Get("Authorization"), wanted(r))
 	}
 	return resp, nil
 }
 
-// wanted tells what a request asks for, as far as its head does. One of a legacy client has
-// a session but for that which opens it.
-func wanted(r *http.Request) vouch.What {
-	switch {
-	case r.Method != http.MethodPost:
-		return vouch.Nothing
-	case r.Header.Get(mcp.HeaderMethod) != "":
-		return vouch.Of(r.Header.Get(mcp.HeaderMethod))
-	case r.Header.Get(mcp.HeaderSessionID) != "":
-		return vouch.Session
+// longest is how long a body may be to be read for what it asks for, in bytes. Of longer
+// ones nothing is learnt.
+const longest = 64 << 10
+
+// wanted tells what a request asks for. Its body says so: its headers are the client's, and
+// a server may not compare them.
+func wanted(r *http.Request) (none vouch.Thing) {
+	if r.Method != http.MethodPost || r.GetBody == nil || r.ContentLength < 0 || r.ContentLength > longest {
+		return none
 	}
-	return vouch.Opening
+	reader, err := r.GetBody()
+	if err != nil {
+		return none
+	}
+	defer func() { _ = reader.Close() }()
+	body, err := io.ReadAll(io.LimitReader(reader, longest))
+	if err != nil {
+		return none
+	}
+	msg, err := jsonrpc.Parse(body)
+	if err != nil || msg.Kind() != jsonrpc.Request {
+		return none
+	}
+	return thingOf(msg.Method, msg.Params, nil)
 }

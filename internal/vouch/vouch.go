@@ -1,8 +1,9 @@
 // Package vouch knows whose credentials a server vouches for. The bridge does not read
 // credentials: whoever likes can make up as many as they like, so that bringing some proves
-// nothing. That the server has accepted them proves something where it is known to refuse
-// others the same thing. Whoever is vouched for has shares of what is scarce of its own; of
-// all others those of one address have them together.
+// nothing. That the server has accepted them for something proves something where it has
+// refused others the very same thing: servers have tools for everybody beside those that
+// they guard. Whoever is vouched for has shares of what is scarce of its own; of all others
+// those of one address have them together.
 package vouch
 
 import (
@@ -13,123 +14,111 @@ import (
 	"github.com/mcpbridge/bridge/mcp"
 )
 
-// What credentials are accepted for, and refused. A server may tell everybody what it is, and
-// let only some call its tools.
-type What uint32
-
-// The kinds that are told apart. Of what is no kind nothing is learnt.
-const (
-	Nothing  What = 0
-	Discover What = 1 << iota
-	Lists
-	Calls
-	Reads
-	Prompts
-	Opening // of a session with a legacy server
-	Session // whatever is asked in one
-)
-
-// Of returns what a request of this method asks for.
-func Of(method string) What {
-	switch method {
-	case mcp.MethodDiscover:
-		return Discover
-	case mcp.MethodToolsList, mcp.MethodPromptsList, mcp.MethodResourcesList, mcp.MethodResourcesTemplatesList:
-		return Lists
-	case mcp.MethodToolsCall:
-		return Calls
-	case mcp.MethodResourcesRead:
-		return Reads
-	case mcp.MethodPromptsGet:
-		return Prompts
-	}
-	return Nothing
+// Thing is what a request asks for. The zero Thing is nothing that anything is learnt of.
+type Thing struct {
+	Method string
+	Name   []byte // of the tool or the prompt, or the resource's URI; it is not kept
 }
 
-// remembered is how many credentials are remembered at least, of those that were accepted
-// last; at most it is twice as many.
-const remembered = 16 << 10
+// Of returns what a request asks for by its method, and the name in it.
+func Of(method string, name []byte) Thing {
+	switch method {
+	case mcp.MethodToolsCall, mcp.MethodResourcesRead, mcp.MethodPromptsGet:
+		return Thing{method, name}
+	case mcp.MethodDiscover, mcp.MethodInitialize, mcp.MethodToolsList, mcp.MethodPromptsList,
+		mcp.MethodResourcesList, mcp.MethodResourcesTemplatesList:
+		return Thing{Method: method}
+	}
+	return Thing{}
+}
+
+// opens reports whether who is refused the thing gets nothing else of the server either.
+func (t Thing) opens() bool {
+	return t.Method == mcp.MethodDiscover || t.Method == mcp.MethodInitialize
+}
+
+// How many digests are remembered at least, of those that were used last.
+const (
+	credentials = 16 << 10
+	things      = 1 << 10
+)
 
 // Credentials are those that one server was shown. They are kept as digests under a key of
-// the process. The methods are safe for concurrent use. Those of the nil Credentials do
-// nothing, and nobody is vouched for.
+// the process, and so is what it guards. The methods are safe for concurrent use. Those of
+// the nil Credentials do nothing, and nobody is vouched for.
 type Credentials struct {
 	seed   maphash.Seed
-	guards atomic.Uint32 // of What: what somebody was refused
+	guards atomic.Bool // it has refused somebody something
 
-	mu      sync.RWMutex
-	newer   map[uint64]What // what they were accepted for
-	earlier map[uint64]What
+	mu       sync.RWMutex
+	all      bool   // it guards everything
+	refused  recent // things; a stranger can fill it, with names of things that are not there
+	proven   recent // of these, those that somebody was accepted for since: strangers add none
+	accepted recent // credentials, for something that it guards
 }
 
 // New returns Credentials of a server of which nothing is known.
 func New() *Credentials {
-	return &Credentials{seed: maphash.MakeSeed(), newer: make(map[uint64]What)}
+	return &Credentials{seed: maphash.MakeSeed(), refused: newRecent(things), proven: newRecent(things), accepted: newRecent(credentials)}
+}
+
+// Guards reports whether the server has refused anybody anything: as long as it has not,
+// nothing is learnt from whom it accepts.
+func (c *Credentials) Guards() bool { return c != nil && c.guards.Load() }
+
+func (c *Credentials) digest(t Thing) uint64 {
+	var h maphash.Hash
+	h.SetSeed(c.seed)
+	_, _ = h.WriteString(t.Method)
+	_ = h.WriteByte(0)
+	_, _ = h.Write(t.Name)
+	return h.Sum64()
 }
 
 // Accepted notes that the server has done what a request with these credentials asked for.
-func (c *Credentials) Accepted(authorization string, what What) {
-	if c == nil || authorization == "" || what == Nothing {
+func (c *Credentials) Accepted(authorization string, what Thing) {
+	if !c.Guards() || authorization == "" || what.Method == "" {
 		return
 	}
-	key := maphash.String(c.seed, authorization)
+	key, thing := maphash.String(c.seed, authorization), c.digest(what)
 	c.mu.RLock()
-	known := c.newer[key]
+	guarded := c.all || c.proven.has(thing) || c.refused.has(thing)
+	known := c.accepted.fresh(key) && (c.all || c.proven.fresh(thing))
 	c.mu.RUnlock()
-	if known&what != 0 {
+	if !guarded || known {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.newer) >= remembered {
-		c.earlier, c.newer = c.newer, make(map[uint64]What)
+	c.accepted.use(key)
+	if !c.all {
+		c.proven.use(thing)
 	}
-	c.newer[key] |= c.earlier[key] | what
 }
 
-// guarded returns what a server does not do for everybody that refused somebody this. Who is
-// not even told what it is gets nothing of it.
-func guarded(what What) What {
-	switch what {
-	case Discover:
-		return Discover | guarded(Lists)
-	case Lists:
-		return Lists | Calls | Reads | Prompts
-	case Opening:
-		return Opening | Session
-	}
-	return what
-}
-
-// Refused notes that the server wants other credentials than these for something; "": that
-// it wants some.
-func (c *Credentials) Refused(authorization string, what What) {
-	if c == nil || what == Nothing {
+// Refused notes that the server wants other credentials than these for something. That it
+// wants some says nothing of whom it takes: a server may refuse only who brings none.
+func (c *Credentials) Refused(authorization string, what Thing) {
+	if c == nil || authorization == "" || what.Method == "" {
 		return
 	}
-	c.guards.Or(uint32(guarded(what)))
-	if authorization == "" {
-		return
-	}
-	key := maphash.String(c.seed, authorization)
+	key, thing := maphash.String(c.seed, authorization), c.digest(what)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.newer, key)
-	delete(c.earlier, key)
+	c.all = c.all || what.opens()
+	c.refused.use(thing)
+	c.accepted.remove(key)
+	c.guards.Store(true)
 }
 
 // Vouched reports whether the server has accepted these credentials for something that it
-// does not do for everybody.
+// has refused others.
 func (c *Credentials) Vouched(authorization string) bool {
-	if c == nil || authorization == "" {
-		return false
-	}
-	guards := What(c.guards.Load())
-	if guards == Nothing {
+	if !c.Guards() || authorization == "" {
 		return false
 	}
 	key := maphash.String(c.seed, authorization)
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return (c.newer[key]|c.earlier[key])&guards != 0
+	return c.accepted.has(key)
 }
