@@ -54,7 +54,7 @@ func (f Form) Defaults() ([]byte, bool) {
 	given := url.Values{}
 	for i := range f.Fields {
 		field := &f.Fields[i]
-		if field.Default == nil && field.Required {
+		if field.strayed || field.Default == nil && field.Required {
 			return nil, false
 		}
 		given[field.Name] = field.Default
@@ -115,11 +115,12 @@ func (f *Field) choices(given []string) ([]byte, string) {
 	if len(given) == 0 && !f.Required {
 		return nil, ""
 	}
-	out := []byte{'['}
+	out, free := []byte{'['}, f.offered()
 	for i, v := range given {
-		if !f.Offers(v) || slices.Contains(given[:i], v) {
+		if !free[v] {
 			return nil, "Please choose among the options."
 		}
+		delete(free, v)
 		if i > 0 {
 			out = append(out, ',')
 		}

@@ -20,6 +20,7 @@ import (
 const (
 	MaxFields  = 256
 	MaxOptions = 1024 // of one field
+	MaxChoices = 4096 // options of all fields together: each is drawn whenever the page is
 	maxText    = 2000 // characters shown of a server's text; more is cut
 )
 
@@ -51,7 +52,8 @@ type Field struct {
 	Format      string // of Text: email, uri, date, date-time; others are not checked
 	Required    bool
 	Options     []Option
-	Default     []string // as a browser would submit it
+	Default     []string // as a browser would submit it; of Choices, options only, each once
+	strayed     bool     // the schema's default is not one that the field can have
 	min, max    bound    // of a number, of a text's characters, of the number of options
 }
 
@@ -81,6 +83,7 @@ func Parse(schema []byte) (Form, error) {
 		required[text] = true
 	}
 	var f Form
+	options := 0
 	for name, property := range rawjson.Members(properties) {
 		if len(f.Fields) == MaxFields {
 			return Form{}, fmt.Errorf("the server's form has more than %d fields", MaxFields)
@@ -88,6 +91,9 @@ func Parse(schema []byte) (Form, error) {
 		field, err := parseField(string(name), property)
 		if err != nil {
 			return Form{}, err
+		}
+		if options += len(field.Options); options > MaxChoices {
+			return Form{}, fmt.Errorf("the server's form has more than %d options", MaxChoices)
 		}
 		field.Required = required[field.Name]
 		f.Fields = append(f.Fields, field)
@@ -169,12 +175,36 @@ func (f *Field) parseDefault(v []byte) {
 	case rawjson.True, rawjson.False:
 		f.Default = []string{string(v)}
 	case rawjson.Array:
-		f.Default = []string{}
-		for item := range rawjson.Elements(v) {
-			s, _ := rawjson.Text(item)
-			f.Default = append(f.Default, s)
+		f.parseDefaults(v)
+	}
+}
+
+// parseDefaults keeps those options that a list names, each once: a list may be as long
+// as a message.
+func (f *Field) parseDefaults(list []byte) {
+	if f.Kind != Choices {
+		f.strayed = true
+		return
+	}
+	f.Default = []string{}
+	free := f.offered()
+	for item := range rawjson.Elements(list) {
+		if s, ok := rawjson.TextBytes(item); ok && free[string(s)] {
+			delete(free, string(s))
+			f.Default = append(f.Default, string(s))
+		} else {
+			f.strayed = true
 		}
 	}
+}
+
+// offered has the values of all options.
+func (f *Field) offered() map[string]bool {
+	values := make(map[string]bool, len(f.Options))
+	for _, o := range f.Options {
+		values[o.Value] = true
+	}
+	return values
 }
 
 func limit(p []byte, name string) bound {

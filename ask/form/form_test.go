@@ -193,6 +193,45 @@ func TestEmptyTexts(t *testing.T) {
 	}
 }
 
+// A list of defaults may be as long as a message. What is kept of it are options, each
+// once, and a form that answers for itself does so with a list of these only.
+func TestDefaultsAreOptions(t *testing.T) {
+	const list = `"l":{"type":"array","items":{"type":"string","enum":["x","y"]},"default":[%s]}`
+	for defaults, want := range map[string]string{
+		`"y","x"`: "y x", `"x"`: "x", ``: "", `"x","x"`: "x!", `"x","z"`: "x!", `"x",1`: "x!", strings.Repeat(`"z",`, 1_000_000) + `"y"`: "y!",
+	} {
+		f := parse(t, fmt.Sprintf(list, defaults), "")
+		want, strays := strings.CutSuffix(want, "!")
+		if got := strings.Join(f.Fields[0].Default, " "); got != want {
+			t.Errorf("%.50s: %.50s", defaults, got)
+		}
+		if _, ok := f.Defaults(); ok == strays {
+			t.Errorf("%.50s: answers for itself: %t", defaults, ok)
+		}
+	}
+	if f := parse(t, `"a":{"type":"string","default":["x"]}`, ""); f.Fields[0].Default != nil {
+		t.Error("a text's default is a list")
+	}
+}
+
+// What a page draws is bounded in all, not only for each field.
+func TestOptionsOfAllFieldsAreBounded(t *testing.T) {
+	fields := func(each int) string {
+		values := strings.TrimSuffix(strings.Repeat(`"x",`, each), ",")
+		all := ""
+		for i := range form.MaxChoices / form.MaxOptions {
+			all += fmt.Sprintf(`,"f%d":{"type":"string","enum":[%s]}`, i, values)
+		}
+		return `{"properties":{"z":{"type":"string","enum":["a"]}` + all + `}}`
+	}
+	if _, err := form.Parse([]byte(fields(form.MaxOptions - 1))); err != nil {
+		t.Error(err)
+	}
+	if _, err := form.Parse([]byte(fields(form.MaxOptions))); err == nil {
+		t.Error("no error")
+	}
+}
+
 // A length is that of what the server gets.
 func TestLengthOfARewrittenDate(t *testing.T) {
 	f := parse(t, `"a":{"type":"string","format":"date-time","maxLength":16}`, "")

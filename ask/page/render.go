@@ -7,7 +7,6 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -51,13 +50,13 @@ type fieldView struct {
 	Input   string // type of the input element
 	Value   string
 	Rows    int // above 1: several lines
-	Chosen  []string
+	chosen  map[string]bool
 	Hint    string
 	Problem string
 }
 
 // Has reports whether an option is chosen.
-func (f fieldView) Has(value string) bool { return slices.Contains(f.Chosen, value) }
+func (f fieldView) Has(value string) bool { return f.chosen[value] }
 
 // Described names what describes the field, for screen readers.
 func (f fieldView) Described() string {
@@ -95,9 +94,12 @@ func (d *Desk) draw(w http.ResponseWriter, status int, q *waiting, browser strin
 }
 
 func newFieldView(i int, f form.Field, values []string) fieldView {
-	v := fieldView{Field: f, ID: fmt.Sprintf("f%d", i), Chosen: values, Hint: f.Bounds(), Input: "text", Rows: 1}
+	v := fieldView{Field: f, ID: fmt.Sprintf("f%d", i), chosen: make(map[string]bool, len(values)), Hint: f.Bounds(), Input: "text", Rows: 1}
 	if len(values) > 0 {
 		v.Value = values[0]
+	}
+	for _, value := range values {
+		v.chosen[value] = true
 	}
 	switch f.Kind {
 	case form.Text:
