@@ -71,3 +71,41 @@ func TestPreflightAllowsWhatThePageWantsToSend(t *testing.T) {
 	r.Header.Set("Origin", "https://evil.example")
 	want(t, "foreign origin", p.do(r).StatusCode, 403)
 }
+
+// A page needs no Origin to have a request sent whose answer it cannot read: browsers
+// tell what sent it all the same.
+func TestARequestOfAForeignPageWithoutOriginIsRefused_E11(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		origins []string
+		site    []string
+		origin  string
+		status  int
+	}{
+		{"another site", nil, []string{"cross-site"}, "", 403},
+		{"another port or subdomain", nil, []string{"same-site"}, "", 403},
+		{"a word of the future", nil, []string{"other"}, "", 403},
+		{"two words", nil, []string{"none", "cross-site"}, "", 403},
+		{"its own page", nil, []string{"same-origin"}, "", 200},
+		{"a person", nil, []string{"none"}, "", 200},
+		{"no browser", nil, nil, "", 200},
+		{"an allowed origin", []string{"https://app.example.com"}, []string{"cross-site"}, "https://app.example.com", 200},
+		{"a page of that origin that does not say so", []string{"https://app.example.com"}, []string{"cross-site"}, "", 403},
+		{"a page on this machine", nil, []string{"same-site"}, "http://localhost:3000", 200},
+		{"another site that says its origin", nil, []string{"cross-site"}, "https://evil.example", 403},
+		{"any page", []string{"*"}, []string{"cross-site"}, "", 200},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, p := serveAll(t, Options{AllowedOrigins: tc.origins}, newFake())
+			stream, call := p.request(http.MethodGet, ""), p.request(http.MethodPost, initialize(mcp.V20251125))
+			stream.URL.Path, call.URL.Path = "/sse", "/mcp"
+			for _, r := range []*http.Request{stream, call} {
+				r.Header["Sec-Fetch-Site"] = tc.site
+				if tc.origin != "" {
+					r.Header.Set("Origin", tc.origin)
+				}
+				want(t, "status of "+r.Method, p.do(r).StatusCode, tc.status)
+			}
+		})
+	}
+}

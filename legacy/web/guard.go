@@ -13,7 +13,8 @@ import (
 
 // Guard keeps foreign web pages out (E-11). A page can make a browser send
 // requests to a local server: by DNS rebinding, which shows in Host, or across
-// origins, which shows in Origin.
+// origins, which shows in Origin, or where the page wants no answer that it may read
+// and so sends none, in Sec-Fetch-Site.
 type Guard struct {
 	hosts, origins map[string]bool
 	watch          observe.Watcher // may be nil
@@ -49,10 +50,10 @@ func (g Guard) Admit(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	origins := r.Header["Origin"]
-	if len(origins) == 0 {
+	if len(origins) == 0 && (!foreign(r) || g.origins["*"]) {
 		return true
 	}
-	if len(origins) > 1 || !g.origin(origins[0], r.Host) {
+	if len(origins) != 1 || !g.origin(origins[0], r.Host) {
 		g.Refused(observe.BadOrigin)
 		WriteError(w, http.StatusForbidden, "", jsonrpc.CodeInvalidRequest, "origin is not allowed; see the setting allowed-origins")
 		return false
@@ -62,6 +63,16 @@ func (g Guard) Admit(w http.ResponseWriter, r *http.Request) bool {
 	h["Access-Control-Expose-Headers"] = exposed
 	h.Add("Vary", "Origin")
 	return true
+}
+
+// foreign reports whether a browser says that a page of another origin sends a request.
+func foreign(r *http.Request) bool {
+	for _, site := range r.Header["Sec-Fetch-Site"] {
+		if site != "same-origin" && site != "none" {
+			return true
+		}
+	}
+	return false
 }
 
 // exposed lists what a page may read. Browsers want it on the real responses,
