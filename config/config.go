@@ -18,14 +18,14 @@ type Config struct {
 	// How to serve HTTPS. Without a certificate the bridge serves plain HTTP.
 	TLS ServerTLS `key:"tls"`
 	// The browser origins that may call, as SCHEME://HOST[:PORT]; "*" stands for any. Empty: pages on the loopback
-	// interface. Clients that send no Origin header, which is every client but a browser, may call in any case.
+	// interface. Clients that send no Origin header, which is every client but a browser, may call in any case; requests of foreign pages do not pass for them.
 	AllowedOrigins []string `key:"allowed-origins"`
 	// The host names under which clients may address the bridge, as HOST or HOST:PORT; "*" stands for any. Empty: a
 	// bridge that listens on loopback takes only loopback names, which stops DNS rebinding; one that listens elsewhere
 	// takes any name.
 	AllowedHosts []string `key:"allowed-hosts"`
 	// The proxies whose word on a client's address is believed, as IP addresses, CIDR blocks, or unix for whoever comes
-	// over a Unix socket. From anyone else Forwarded and X-Forwarded-… headers are ignored; to the server they never go.
+	// over a Unix socket. From anyone else Forwarded and X-Forwarded-… headers are ignored; to the server they never go. What proxies say of who has signed in, such as X-Auth-Request-User, goes on from these only.
 	TrustedProxies []string `key:"trusted-proxies"`
 	// Whether connections of these proxies begin with a header of the PROXY protocol, version 1 or 2, that gives the client's
 	// address, as balancers of TCP connections send it. When on, connections of theirs without one are closed.

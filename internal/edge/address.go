@@ -41,10 +41,12 @@ func newAddresses(trusted Proxies, next http.Handler, log zerolog.Logger) *addre
 
 // ServeHTTP implements http.Handler.
 func (a *addresses) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if client := a.trusted.Load().client(r); client.IsValid() {
+	proxies := a.trusted.Load()
+	trusted := proxies.include(r.RemoteAddr)
+	if client := proxies.client(r); client.IsValid() {
 		r.RemoteAddr = client.String()
 	}
-	r.Header = withoutClient(r.Header)
+	r.Header = withoutClient(r.Header, trusted)
 	a.log.Debug().Str(logfield.Remote, r.RemoteAddr).Str(logfield.HTTPMethod, r.Method).Str(logfield.Path, r.URL.Path).Msg("request")
 	if r.ProtoMajor == 2 {
 		over := newH2(w)
@@ -54,12 +56,12 @@ func (a *addresses) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.next.ServeHTTP(w, r)
 }
 
-// withoutClient returns a header without those fields. The connection's further
-// requests share it, so it is not changed itself.
-func withoutClient(h http.Header) http.Header {
+// withoutClient returns a header without those fields; of a trusted peer, with what it
+// says of a user. The connection's further requests share it, so it is not changed itself.
+func withoutClient(h http.Header, trusted bool) http.Header {
 	shared := true
 	for name := range h {
-		if !hop.SpeaksOfClient(name) {
+		if !hop.SpeaksOfClient(name, trusted) {
 			continue
 		}
 		if shared {

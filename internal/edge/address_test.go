@@ -50,6 +50,8 @@ func TestClientAddressesAreBelievedOnlyOfTrustedProxies_H12(t *testing.T) {
 			r.RemoteAddr, r.Header = tc.peer, tc.header
 			r.Header.Set("X-Forwarded-Host", "evil.example")
 			r.Header.Set("X-Real-Ip", "6.6.6.6")
+			r.Header.Set("Cf-Connecting-Ip", "6.6.6.6")
+			r.Header.Set("X-Original-Url", "/admin")
 			r.Header.Set("X-Kept", "yes")
 			handler := newAddresses(trusting(tc.trusted), http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 				if r.RemoteAddr != tc.want {
@@ -61,6 +63,23 @@ func TestClientAddressesAreBelievedOnlyOfTrustedProxies_H12(t *testing.T) {
 			}), zerolog.Nop())
 			handler.ServeHTTP(httptest.NewRecorder(), r)
 		})
+	}
+}
+
+// Who has signed in at a proxy is told by those that are trusted only.
+func TestUsersAreToldByTrustedProxiesOnly_H12(t *testing.T) {
+	for peer, want := range map[string]int{"10.0.0.1:5": 4, "192.0.2.1:5": 1} {
+		r := httptest.NewRequest(http.MethodPost, "/mcp", nil)
+		r.RemoteAddr = peer
+		r.Header = http.Header{
+			"X-Forwarded-For": {"1.2.3.4"}, "Remote-User": {"ada"}, "X-Auth-Request-Email": {"ada@example.com"}, "X-Remote-User": {"ada"},
+			"X-Remote-Addr": {"6.6.6.6"}, "Cf-Access-Client-Id": {"id"},
+		}
+		newAddresses(trusting([]string{"10.0.0.0/8"}), http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			if len(r.Header) != want || r.Header.Get("Cf-Access-Client-Id") != "id" {
+				t.Errorf("of %s: %v", peer, r.Header)
+			}
+		}), zerolog.Nop()).ServeHTTP(httptest.NewRecorder(), r)
 	}
 }
 

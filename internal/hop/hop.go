@@ -29,6 +29,12 @@ const (
 	// single is no way: such a field says one thing, and only its first value goes
 	// up with a message that is passed on. It is the one that the bridge has read.
 	single
+	// address is no way: proxies tell in such a field whom they speak for, or what they
+	// were asked, and the bridge alone believes them.
+	address
+	// user is no way: proxies tell in such a field who has signed in. It goes on only
+	// from those whom the operator trusts.
+	user
 )
 
 // everywhere is how fields go that are not listed.
@@ -70,13 +76,66 @@ var table = []row{
 	// hop to the bridge and must not be believed on the next one.
 	{"Authorization", passed | down | configured | single},
 	{"Cookie", down | configured},
-	{"Forwarded", down | configured},
+	{"Forwarded", down | configured | address},
 	{"Origin", down | configured},
 	{"Proxy", down | configured}, // CGI programs take it for the proxy that they are to use
 	{"Proxy-", down | configured},
 	{"Sec-", down | configured},
-	{"X-Forwarded-", down | configured},
-	{"X-Real-Ip", down | configured},
+	{"X-Forwarded-", down | configured | address},
+	{"X-Real-Ip", down | configured | address},
+
+	// The same in the words of one proxy or another, and of frameworks that let a field
+	// take the place of the method or the path which was checked.
+	{"Cf-Connecting-", down | configured | address},
+	{"Client-Ip", down | configured | address},
+	{"Fastly-Client-Ip", down | configured | address},
+	{"Fly-Client-Ip", down | configured | address},
+	{"Remote-Addr", down | configured | address},
+	{"True-Client-Ip", down | configured | address},
+	{"Wl-Proxy-", down | configured | address},
+	{"X-Appengine-", down | configured | address},
+	{"X-Azure-Clientip", down | configured | address},
+	{"X-Azure-Socketip", down | configured | address},
+	{"X-Client-Ip", down | configured | address},
+	{"X-Cluster-Client-Ip", down | configured | address},
+	{"X-Envoy-", down | configured | address},
+	{"X-Http-Method", down | configured | address},
+	{"X-Http-Method-Override", down | configured | address},
+	{"X-Method-Override", down | configured | address},
+	{"X-Original-", down | configured | address},
+	{"X-Remote-Addr", down | configured | address},
+	{"X-Remote-Ip", down | configured | address},
+	{"X-Rewrite-Url", down | configured | address},
+
+	// Who has signed in at a proxy. (Cf-Access-Client-Id and its like are credentials of
+	// a client's own.)
+	{"Cf-Access-Authenticated-User-Email", everywhere | user},
+	{"Cf-Access-Jwt-Assertion", everywhere | user},
+	{"Client-Cert", everywhere | user}, // RFC 9440
+	{"Client-Cert-Chain", everywhere | user},
+	{"Remote-", everywhere | user}, // Authelia; CGI's REMOTE_USER
+	{"Ssl-Client-", everywhere | user},
+	{"Tailscale-User-", everywhere | user},
+	{"X-Amzn-Mtls-", everywhere | user},
+	{"X-Amzn-Oidc-", everywhere | user},
+	{"X-Arr-Clientcert", everywhere | user},
+	{"X-Auth-Request-", everywhere | user}, // oauth2-proxy
+	{"X-Authenticated-", everywhere | user},
+	{"X-Authentik-", everywhere | user},
+	{"X-Client-Cert", everywhere | user},
+	{"X-Consumer-Custom-Id", everywhere | user}, // Kong
+	{"X-Consumer-Groups", everywhere | user},
+	{"X-Consumer-Id", everywhere | user},
+	{"X-Consumer-Username", everywhere | user},
+	{"X-Goog-Authenticated-User-", everywhere | user},
+	{"X-Goog-Iap-Jwt-Assertion", everywhere | user},
+	{"X-Ms-Client-Principal", everywhere | user},
+	{"X-Ms-Client-Principal-", everywhere | user},
+	{"X-Ms-Token-", everywhere | user},
+	{"X-Pomerium-", everywhere | user},
+	{"X-Remote-", everywhere | user},
+	{"X-Ssl-", everywhere | user},
+	{"X-Webauth-", everywhere | user},
 
 	// What pages of other origins may do: the bridge has answered that.
 	{"Access-Control-", made | passed | configured},
@@ -85,10 +144,14 @@ var table = []row{
 var (
 	exact    = map[string]way{}
 	prefixes []row
+	begins   [128][128]bool // the first two letters of fields in which proxies speak
 )
 
 func init() {
 	for _, r := range table {
+		if r.ways&(address|user) != 0 {
+			begins[r.name[0]][r.name[1]] = true
+		}
 		if strings.HasSuffix(r.name, "-") {
 			prefixes = append(prefixes, r)
 		} else {
@@ -155,13 +218,14 @@ func hyphenate(c rune) rune {
 func Reserved(name string) bool { return ways(name)&configured == 0 }
 
 // SpeaksOfClient reports whether a field is one in which proxies tell whom they
-// speak for, in any spelling that a server may take for it. Its name is in canonical form.
-func SpeaksOfClient(name string) bool {
-	if name == "" || name[0] != 'X' && name[0] != 'F' {
+// speak for, in any spelling that a server may take for it, and which stays here: who
+// has signed in may be told by a peer that is trusted. The name is in canonical form.
+func SpeaksOfClient(name string, trusted bool) bool {
+	if len(name) < 2 || name[0] >= 128 || name[1] >= 128 || !begins[name[0]][hyphenate(rune(name[1]))] {
 		return false // at the first glance
 	}
-	name = fold(name)
-	return strings.HasPrefix(name, "X-Forwarded-") || name == "Forwarded" || name == "X-Real-Ip"
+	w, _ := listedWays(fold(name))
+	return w&address != 0 || w&user != 0 && !trusted
 }
 
 // impersonal fields are sent by clients of all users alike, or differ by request.

@@ -3,6 +3,7 @@ package hop
 import (
 	"maps"
 	"net/http"
+	"net/textproto"
 	"slices"
 	"strings"
 	"testing"
@@ -40,6 +41,12 @@ func TestEachRow(t *testing.T) {
 		"Cookie": "down configured", "Forwarded": "down configured", "Proxy": "down configured", "Origin": "down configured", "Proxy-": "down configured",
 		"Sec-": "down configured", "X-Forwarded-": "down configured", "X-Real-Ip": "down configured",
 		"Access-Control-": "made passed configured",
+	}
+	for _, name := range ofProxies {
+		want[name] = "down configured"
+	}
+	for _, name := range ofUsers { // by a proxy that is trusted: of others they end at the edge
+		want[name] = "made passed down configured"
 	}
 	for _, r := range table {
 		t.Run(r.name, func(t *testing.T) {
@@ -168,12 +175,47 @@ func TestOneValueOfWhatSaysOneThing(t *testing.T) {
 	}
 }
 
+// ofProxies are fields in which proxies tell the client's address or what they were asked.
+var ofProxies = []string{
+	"Cf-Connecting-", "Client-Ip", "Fastly-Client-Ip", "Fly-Client-Ip", "Remote-Addr", "True-Client-Ip", "Wl-Proxy-", "X-Appengine-",
+	"X-Azure-Clientip", "X-Azure-Socketip", "X-Client-Ip", "X-Cluster-Client-Ip", "X-Envoy-", "X-Http-Method", "X-Http-Method-Override",
+	"X-Method-Override", "X-Original-", "X-Remote-Addr", "X-Remote-Ip", "X-Rewrite-Url",
+}
+
+// ofUsers are fields in which proxies tell who has signed in.
+var ofUsers = []string{
+	"Cf-Access-Authenticated-User-Email", "Cf-Access-Jwt-Assertion", "Client-Cert", "Client-Cert-Chain", "Remote-", "Ssl-Client-",
+	"Tailscale-User-", "X-Amzn-Mtls-", "X-Amzn-Oidc-", "X-Arr-Clientcert", "X-Auth-Request-", "X-Authenticated-", "X-Authentik-", "X-Client-Cert",
+	"X-Consumer-Custom-Id", "X-Consumer-Groups", "X-Consumer-Id", "X-Consumer-Username", "X-Goog-Authenticated-User-", "X-Goog-Iap-Jwt-Assertion",
+	"X-Ms-Client-Principal", "X-Ms-Client-Principal-", "X-Ms-Token-", "X-Pomerium-", "X-Remote-", "X-Ssl-", "X-Webauth-",
+}
+
+// Each spelling of what only proxies may say ends at the edge, unless the peer is one
+// that is trusted and says who has signed in.
+func TestWhatOnlyProxiesMaySay_H12(t *testing.T) {
+	for _, r := range table {
+		name := textproto.CanonicalMIMEHeaderKey(sample(r))
+		isUser := slices.Contains(ofUsers, r.name)
+		isAddress := isUser || slices.Contains(ofProxies, r.name) || slices.Contains([]string{"Forwarded", "X-Forwarded-", "X-Real-Ip"}, r.name)
+		for _, look := range []string{name, textproto.CanonicalMIMEHeaderKey(strings.ReplaceAll(name, "-", "_")), strings.ReplaceAll(name, "-", ".")} {
+			if SpeaksOfClient(look, false) != isAddress || SpeaksOfClient(look, true) != (isAddress && !isUser) {
+				t.Errorf("%s: %v, of a trusted peer %v", look, SpeaksOfClient(look, false), SpeaksOfClient(look, true))
+			}
+		}
+	}
+	for _, own := range []string{"Cf-Access-Client-Id", "X-Goog-Api-Key", "X-Auth-Token", "X-Consumer", "X-Amzn-Trace-Id", "X-User-Id", "Content-Type", "X"} {
+		if SpeaksOfClient(own, false) {
+			t.Errorf("%s does not pass", own)
+		}
+	}
+}
+
 func TestWhoProxiesSpeakFor(t *testing.T) {
 	for name, want := range map[string]bool{
 		"X-Forwarded-For": true, "X-Forwarded-Anything": true, "Forwarded": true, "X-Real-Ip": true,
 		"X_forwarded_for": true, "X-Real_ip": true, "X-Forward": false, "X-Real": false, "From": false, "": false,
 	} {
-		if got := SpeaksOfClient(name); got != want {
+		if got := SpeaksOfClient(name, true); got != want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
