@@ -58,15 +58,27 @@ func (w *walker) completeContent(o *object, mark int, out *output, fallback bool
 	}
 }
 
-// hasTextOf reports whether a text block already holds the structured content.
+// maxCompared bounds, in bytes, what is compared of a result's structured content with
+// its text blocks, so that many blocks beside large content cost no more than that.
+const maxCompared = 64 << 20
+
+// hasTextOf reports whether a text block already holds the structured content. One
+// behind more blocks than can be compared is not found: its data comes twice then.
 func (w *walker) hasTextOf(out *output) bool {
 	want := w.src[out.structured.val:out.structured.end]
 	if out.content.end == 0 {
 		return false
 	}
+	left := max(maxCompared, len(want))
 	for block := range rawjson.Elements(w.src[out.content.val:out.content.end]) {
 		text, ok := rawjson.Text(rawjson.Get(block, "text"))
-		if ok && rawjson.Validate([]byte(text)) == nil && rawjson.Equal([]byte(text), want) {
+		if !ok || rawjson.Validate([]byte(text)) != nil || rawjson.KindOf([]byte(text)) != rawjson.KindOf(want) {
+			continue
+		}
+		if left -= len(want); left < 0 {
+			return false
+		}
+		if rawjson.Equal([]byte(text), want) {
 			return true
 		}
 	}

@@ -121,21 +121,30 @@ func (w *walker) appendTo(dst []byte) []byte {
 	return append(dst, w.src[at:]...)
 }
 
+// maxMoves is how far edits are moved one by one, for each of them on average.
+const maxMoves = 16
+
 // sort orders the edits by position, insertions before whatever goes at their
-// position. They come almost in order, so insertion sort beats a general one.
+// position. They come almost in order, so insertion sort beats a general one; where
+// a server has seen to it that they do not, the general one bounds the cost.
 func (w *walker) sort() {
+	moves := maxMoves * len(w.edits)
 	for i := 1; i < len(w.edits); i++ {
 		e, k := w.edits[i], i
-		for k > 0 && e.before(w.edits[k-1]) {
+		for k > 0 && e.compare(w.edits[k-1]) < 0 {
 			w.edits[k] = w.edits[k-1]
 			k--
 		}
 		w.edits[k] = e
+		if moves -= i - k; moves < 0 { // neither way changes the order of equals
+			slices.SortStableFunc(w.edits, edit.compare)
+			return
+		}
 	}
 }
 
-func (e edit) before(o edit) bool {
-	return e.start < o.start || e.start == o.start && e.end == e.start && o.end > o.start
+func (e edit) compare(o edit) int {
+	return cmp.Or(cmp.Compare(e.start, o.start), cmp.Compare(min(e.end-e.start, 1), min(o.end-o.start, 1)))
 }
 
 // meta removes the keys that belong to the modern protocol from the current

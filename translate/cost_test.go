@@ -1,0 +1,48 @@
+package translate
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/mcpbridge/bridge/mcp"
+)
+
+// The payloads below are as long as a server's may be. Each would take hours if what
+// is done for one of its parts were done for each of the others, too.
+const largest = 16 << 20
+
+// Edits come almost in order, but need not: tools that are left out are edited behind
+// all others.
+func TestEditsOutOfOrderAreSorted(t *testing.T) {
+	const good, bad = `{"name":"a","inputSchema":{}}`, `0`
+	n := largest / 2 / (len(good) + 1)
+	in := `{"tools":[` + strings.Repeat(bad+",", largest/2/(len(bad)+1)) + strings.TrimSuffix(strings.Repeat(good+",", n), ",") + `]}`
+	got, err := Rules{Version: r25c}.Result(mcp.MethodToolsList, []byte(in))
+	want := `{"tools":[` + strings.TrimSuffix(strings.Repeat(`{"name":"a","inputSchema":{"type":"object"}},`, n), ",") + `]}`
+	if err != nil || string(got) != want {
+		t.Errorf("%d bytes, want %d: %v", len(got), len(want), err)
+	}
+}
+
+// References of a schema that is wrapped are moved behind the edits of all its parts.
+func TestReferencesOfAWrappedSchemaAreMoved(t *testing.T) {
+	const ref, header = `{"$ref":"#"}`, `{"x-mcp-header":"a"}`
+	n := largest / 2 / (len(ref) + len(header) + 2)
+	in := `{"tools":[{"name":"a","inputSchema":{"type":"object"},"outputSchema":{"anyOf":[` +
+		strings.TrimSuffix(strings.Repeat(ref+","+header+",", n), ",") + `]}}]}`
+	got, err := Rules{Version: r25c}.Result(mcp.MethodToolsList, []byte(in))
+	if err != nil || strings.Count(string(got), `"#/properties/result"`) != n {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+}
+
+// Which of many texts holds the structured content is not asked of each, when that is large.
+func TestStructuredContentIsNotComparedWithEachText_B36(t *testing.T) {
+	const block = `{"type":"text","text":"[]"},`
+	structured := `[` + strings.TrimSuffix(strings.Repeat("0,", largest/4), ",") + `]`
+	in := `{"structuredContent":` + structured + `,"content":[` + strings.TrimSuffix(strings.Repeat(block, largest/2/len(block)), ",") + `]}`
+	got, err := Rules{Version: r25b}.Result(mcp.MethodToolsCall, []byte(in))
+	if err != nil || len(got) < len(in)+len(structured) {
+		t.Errorf("%d bytes of %d, %v", len(got), len(in), err)
+	}
+}
