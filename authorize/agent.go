@@ -193,7 +193,7 @@ func (a *Agent) Quietly(ctx context.Context, refused Refusal) error {
 		return a.Renew(ctx, refused)
 	}
 	t := &attempt{agent: a, refused: refused, asked: refused.read()}
-	found, err := t.kept(ctx)
+	found, err := t.reuse(ctx)
 	if !found && err == nil {
 		return t.pending()
 	}

@@ -95,7 +95,7 @@ func (t *attempt) run(ctx context.Context) {
 
 // get tries what needs nobody first.
 func (t *attempt) get(ctx context.Context) error {
-	if found, err := t.kept(ctx); found || err != nil {
+	if found, err := t.reuse(ctx); found || err != nil {
 		return err
 	}
 	return t.obtain(ctx)
@@ -122,8 +122,8 @@ func (t *attempt) obtain(ctx context.Context) error {
 	return t.ask(ctx, at)
 }
 
-// kept looks for credentials that another process got, or that a renewal brings.
-func (t *attempt) kept(ctx context.Context) (bool, error) {
+// reuse looks for credentials that another process got, or that a renewal brings.
+func (t *attempt) reuse(ctx context.Context) (bool, error) {
 	a := t.agent
 	l, err := a.store.load()
 	if err != nil {

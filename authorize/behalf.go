@@ -18,7 +18,7 @@ import (
 // for each (RFC 8693). It keeps them in memory only, and is safe for concurrent use.
 type Exchanger struct {
 	agent *Agent
-	kept  *ttlcache.Cache[[sha256.Size]byte, string] // headers by those of the people
+	cache *ttlcache.Cache[[sha256.Size]byte, string] // headers by those of the people
 	under singleflight.Group
 
 	mu    sync.Mutex
@@ -49,7 +49,7 @@ func NewExchanger(opt Options) (*Exchanger, error) {
 			return nil, failf(err, "auth.client-key cannot be used: %v", err)
 		}
 	}
-	return &Exchanger{agent: &Agent{opt: opt}, kept: ttlcache.New[[sha256.Size]byte, string](ttlcache.Limits{Entries: keptTokens})}, nil
+	return &Exchanger{agent: &Agent{opt: opt}, cache: ttlcache.New[[sha256.Size]byte, string](ttlcache.Limits{Entries: keptTokens})}, nil
 }
 
 // Close frees connections that are not in use.
@@ -66,7 +66,7 @@ func (e *Exchanger) Authorization(ctx context.Context, brought string) (string, 
 		return "", nil
 	}
 	digest := sha256.Sum256([]byte(brought))
-	header, epoch, ok := e.kept.Get("", digest)
+	header, epoch, ok := e.cache.Get("", digest)
 	if ok {
 		return header, nil
 	}
@@ -83,14 +83,14 @@ func (e *Exchanger) Authorization(ctx context.Context, brought string) (string, 
 	if !l.Renew.IsZero() {
 		life = time.Until(l.Renew)
 	}
-	e.kept.Put("", digest, epoch, ttlcache.Item[string]{Value: l.header(), TTL: life})
+	e.cache.Put("", digest, epoch, ttlcache.Item[string]{Value: l.header(), TTL: life})
 	return l.header(), nil
 }
 
 // Forget drops a token that the server refused, so that the next one is a new one.
 func (e *Exchanger) Forget(brought string) {
 	digest := sha256.Sum256([]byte(brought))
-	e.kept.Drop(func(key [sha256.Size]byte) bool { return key == digest })
+	e.cache.Drop(func(key [sha256.Size]byte) bool { return key == digest })
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.place = nil
@@ -124,7 +124,7 @@ func (e *Exchanger) exchange(ctx context.Context, subject string) (*Login, error
 	if kind := token.Type(); kind != "Bearer" {
 		return nil, failf(nil, "the authorization server %s gave a token of type %s, which the bridge cannot use", hostOf(at.meta.Issuer), clip.Line(kind))
 	}
-	return a.take(a.own(at, &c, scopes), token)
+	return a.take(a.newLogin(at, &c, scopes), token)
 }
 
 // located says where tokens come from.

@@ -21,11 +21,11 @@ func (a *Agent) asMachine(ctx context.Context, at *place, scopes []string) (*Log
 	if err != nil {
 		return nil, refusedToken(at.meta.Issuer, err)
 	}
-	return a.take(a.own(at, &c, scopes), token)
+	return a.take(a.newLogin(at, &c, scopes), token)
 }
 
-// own begins the login of an account that needs no person.
-func (a *Agent) own(at *place, c *client, scopes []string) Login {
+// newLogin begins the login of an account that needs no person.
+func (a *Agent) newLogin(at *place, c *client, scopes []string) Login {
 	return Login{
 		Resource: at.resource, Issuer: at.meta.Issuer, Requested: scopes, TokenEndpoint: at.meta.TokenEndpoint,
 		Revocation: at.meta.RevocationEndpoint, secrets: secrets{Client: *c},
@@ -49,7 +49,7 @@ func (a *Agent) asEmployee(ctx context.Context, at *place, scopes []string) (*Lo
 	if err != nil {
 		return nil, refusedToken(at.meta.Issuer, err)
 	}
-	return a.take(a.own(at, &c, scopes), token)
+	return a.take(a.newLogin(at, &c, scopes), token)
 }
 
 // assertEmployee gets the identity provider's word for the server (ID-JAG).

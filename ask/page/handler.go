@@ -32,7 +32,7 @@ func (d *Desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path, under := strings.CutPrefix(r.URL.Path, strings.TrimSuffix(d.base.Path, "/"))
 	token, question := strings.CutPrefix(path, "/q/")
 	switch {
-	case !under || !d.own(r.Host):
+	case !under || !d.isOwnHost(r.Host):
 		http.NotFound(w, r)
 	case path == "/style.css":
 		w.Header().Set("Content-Type", "text/css; charset=utf-8")
@@ -62,9 +62,9 @@ func secure(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// own keeps pages of other sites from reaching the desk under a name of their own
+// isOwnHost keeps pages of other sites from reaching the desk under a name of their own
 // that they point at this machine.
-func (d *Desk) own(host string) bool { return strings.EqualFold(host, d.base.Host) }
+func (d *Desk) isOwnHost(host string) bool { return strings.EqualFold(host, d.base.Host) }
 
 // show draws a question's form, or says what became of it.
 func (d *Desk) show(w http.ResponseWriter, r *http.Request, token string) {
@@ -207,5 +207,5 @@ func (d *Desk) inbox(w http.ResponseWriter, r *http.Request) {
 // Has reports whether a request is for this desk.
 func (d *Desk) Has(r *http.Request) bool {
 	rest, under := strings.CutPrefix(r.URL.Path, strings.TrimSuffix(d.base.Path, "/"))
-	return under && (rest == "" || rest[0] == '/') && d.own(r.Host)
+	return under && (rest == "" || rest[0] == '/') && d.isOwnHost(r.Host)
 }

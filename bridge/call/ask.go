@@ -73,7 +73,7 @@ type question struct {
 
 // question builds the legacy request for in (C.4 to C.8).
 func (k *asker) question(in *mrtr.Input) (q question, err error) {
-	params, err := k.client.Rules.InputRequest(in.Method, in.Params, k.own)
+	params, err := k.client.Rules.InputRequest(in.Method, in.Params, k.declared)
 	if err != nil {
 		return q, err
 	}
@@ -92,7 +92,7 @@ func (k *asker) expressibleLocked() error {
 		if in.Response != nil || in.ServerRequestID != "" || k.elsewhere(in) {
 			continue
 		}
-		_, err := k.client.Rules.InputRequest(in.Method, in.Params, k.own)
+		_, err := k.client.Rules.InputRequest(in.Method, in.Params, k.declared)
 		if unasked, ok := errors.AsType[*translate.Unexpressible](err); ok && unasked.Answer != nil {
 			continue
 		}

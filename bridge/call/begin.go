@@ -32,7 +32,7 @@ func NewKept(c *Client, caller downstream.Caller, req downstream.Request, out do
 // New makes a call of a client's request. Start it.
 func New(c *Client, caller downstream.Caller, req downstream.Request, out downstream.Reply) *Call {
 	k := &Call{client: c, name: req.Name, http: caller.HTTP, caller: caller, out: out, serial: c.Driver.serial.Add(1)}
-	k.own.Choose(k.serial, c.Driver.Watch)
+	k.overhead.Choose(k.serial, c.Driver.Watch)
 	k.held.Open(c.Account)
 	k.flow = mrtr.Flow{
 		ID: req.ID, Method: req.Method, Params: req.Params, Principal: caller.Principal, Limits: &c.Driver.Flows, Home: mrtr.Address{Session: caller.Session},
@@ -44,11 +44,11 @@ func New(c *Client, caller downstream.Caller, req downstream.Request, out downst
 	} else { // nothing can reach the client before the response
 		k.flow.Capabilities, k.flow.Level = noCapabilities, ""
 	}
-	k.asking = asker{Call: k, own: k.flow.Capabilities}
+	k.asking = asker{Call: k, declared: k.flow.Capabilities}
 	k.saving = saving{Call: k, safe: out.Safe()}
 	if room := c.Driver.Ask; room != nil {
 		k.roots = room.Roots(caller.Header)
-		k.flow.Capabilities = c.Driver.Catalog.Share(room.Capabilities(k.asking.own, k.asking.reach()))
+		k.flow.Capabilities = c.Driver.Catalog.Share(room.Capabilities(k.asking.declared, k.asking.reach()))
 	}
 	if k.flow.TasksDeclared {
 		k.flow.Capabilities = translate.WithTasks(k.flow.Capabilities)
@@ -74,7 +74,7 @@ func Resume(c *Client, caller downstream.Caller, record []byte, out downstream.R
 	k := &Call{client: c, flow: *flow, name: rawjson.Get(flow.Params, "name"), http: caller.HTTP, caller: caller, out: out, serial: c.Driver.serial.Add(1)}
 	k.asking = asker{Call: k}
 	k.saving = saving{Call: k, safe: out.Safe(), saves: 1, told: flow.Progress.Last}
-	k.asking.own, _ = c.Session.Declares()
+	k.asking.declared, _ = c.Session.Declares()
 	if room := c.Driver.Ask; room != nil {
 		k.roots = room.Roots(caller.Header)
 	}

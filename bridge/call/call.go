@@ -60,8 +60,8 @@ type Call struct {
 	name       []byte        // raw, of the tool or prompt
 	slot       *catalog.Slot // of the result; nil where it is not to be kept
 
-	held flight.Held
-	own  flight.Overhead // of whoever works at it: only one does
+	held     flight.Held
+	overhead flight.Overhead // of whoever works at it: only one does
 
 	mu        sync.Mutex
 	flow      mrtr.Flow                        // what stands before its state in the struct never changes, and needs no lock
@@ -114,8 +114,8 @@ func (k *Call) Name() string { return observe.CallID(k.serial) }
 // invite.go). Its fields are guarded by the call's lock.
 type asker struct {
 	*Call
-	own     []byte                // capabilities of the client itself; others are served elsewhere
-	tickets map[string]ask.Ticket // of input requests asked elsewhere, by key; nil until there is one
+	declared []byte                // capabilities of the client itself; others are served elsewhere
+	tickets  map[string]ask.Ticket // of input requests asked elsewhere, by key; nil until there is one
 }
 
 // This file keeps calls that wait for their client, and goes on with those of another

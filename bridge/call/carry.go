@@ -43,7 +43,7 @@ func (k speaker) carry(e *effect) {
 	switch e.do {
 	case mrtr.Deliver:
 		ending(k).deliver(e)
-		k.own.End(observe.ToClient, k.flow.Task == nil)
+		k.overhead.End(observe.ToClient, k.flow.Task == nil)
 		k.over(e)
 	case mrtr.Fail:
 		reporter(k).report(e)

@@ -138,12 +138,12 @@ func (k *asker) answer(ev mrtr.Event) bool {
 // somebody else can, for the round was checked against all that was declared (C-33).
 func (k *asker) elsewhere(in *mrtr.Input) bool {
 	room := k.client.Driver.Ask
-	return room != nil && (in.Missing(k.own) != "" || room.Answers(in.Method, k.reach()) && k.wordless(in))
+	return room != nil && (in.Missing(k.declared) != "" || room.Answers(in.Method, k.reach()) && k.wordless(in))
 }
 
 // wordless reports whether the client's revision, and no other, cannot express in.
 func (k *asker) wordless(in *mrtr.Input) bool {
-	_, err := k.client.Rules.InputRequest(in.Method, in.Params, k.own)
+	_, err := k.client.Rules.InputRequest(in.Method, in.Params, k.declared)
 	unasked, ok := errors.AsType[*translate.Unexpressible](err)
 	return ok && unasked.Older && unasked.Answer == nil
 }

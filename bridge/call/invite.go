@@ -14,7 +14,7 @@ import (
 
 // invites reports whether the client can be sent a link to open.
 func (k *asker) invites() bool {
-	return k.repeatable != nil && rawjson.Has(rawjson.Get(k.own, "elicitation"), "url")
+	return k.repeatable != nil && rawjson.Has(rawjson.Get(k.declared, "elicitation"), "url")
 }
 
 // invitationWords are what a person reads who is asked to open the page.

@@ -69,10 +69,10 @@ func (r *round) send() (mrtr.Event, *upstream.Answer) {
 		return mrtr.Failed(err), nil
 	}
 	defer r.client.Driver.Turns.Leave(r.who())
-	r.own.End(observe.ToServer, r.flow.Round == 0) // later people had their time
+	r.overhead.End(observe.ToServer, r.flow.Round == 0) // later people had their time
 	answer, err := r.client.Driver.Upstream.Do(ctx, &r.up, r.hear)
 	ctx.Cancel()
-	r.own.Begin()
+	r.overhead.Begin()
 	if err == nil {
 		r.client.Driver.Alive()
 	}

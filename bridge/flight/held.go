@@ -10,9 +10,9 @@ import (
 // Held is what a call holds besides its request: the response that comes in, and what
 // the server wants to have back while the call waits.
 type Held struct {
-	mu   sync.Mutex
-	hold budget.Hold
-	kept int // bytes that stay from round to round
+	mu      sync.Mutex
+	hold    budget.Hold
+	lasting int // bytes that stay from round to round
 }
 
 // Open charges an account from now on.
@@ -22,14 +22,14 @@ func (h *Held) Open(account *budget.Account) { h.hold = budget.On(account) }
 func (h *Held) Set(response int) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.hold.Set(h.kept + response)
+	return h.hold.Set(h.lasting + response)
 }
 
 // keep charges what stays while the call waits; the response is used up.
 func (h *Held) keep(bytes int) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.kept = bytes
+	h.lasting = bytes
 	return h.hold.Set(bytes)
 }
 

@@ -26,7 +26,7 @@ func (given) backend(b *bridge.Bridge, _ http.Handler) downstream.Backend { retu
 
 func (given) holds(string) bool { return false }
 
-func (given) own() int { return 0 }
+func (given) sessionCount() int { return 0 }
 
 func (given) close() {}
 

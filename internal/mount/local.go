@@ -102,7 +102,7 @@ func (l *local) backend(b *bridge.Bridge, _ http.Handler) downstream.Backend {
 
 func (l *local) holds(string) bool { return false }
 
-func (l *local) own() int { return 0 }
+func (l *local) sessionCount() int { return 0 }
 
 func (l *local) close() {
 	l.handover.relay.Close()

@@ -62,9 +62,9 @@ type server interface {
 	// once, before anything is served. again serves a request as if it came anew.
 	backend(b *bridge.Bridge, again http.Handler) downstream.Backend
 	// holds reports whether a session is the server's own, and was opened through
-	// this mount; own counts those that nobody else knows.
+	// this mount; sessionCount counts those that nobody else knows.
 	holds(session string) bool
-	own() int
+	sessionCount() int
 	// close waits for what was opened for single clients, who are gone by now.
 	close()
 }
@@ -201,7 +201,9 @@ func (m *Mount) Routes(paths []string, only bool) map[string]http.Handler {
 func (m *Mount) Limits() Limits { return m.limits }
 
 // Busy returns how many sessions and requests handed on are left here.
-func (m *Mount) Busy() int { return m.Sessions() + m.server.bypass().Active() + m.server.own() }
+func (m *Mount) Busy() int {
+	return m.Sessions() + m.server.bypass().Active() + m.server.sessionCount()
+}
 
 // Shutdown ends the endpoint: it stops taking requests, gives running calls
 // until ctx to finish, then ends every session and closes the upstream.

@@ -195,9 +195,9 @@ func (r *remote) holds(session string) bool {
 	return ok
 }
 
-// own returns how many sessions of the server only this mount knows. Those of a
+// sessionCount returns how many sessions of the server only this mount knows. Those of a
 // legacy server need nobody to know them.
-func (r *remote) own() int {
+func (r *remote) sessionCount() int {
 	if r.verdicts.legacyOnly.Load() {
 		return 0
 	}

@@ -48,7 +48,7 @@ type relayed struct {
 	RelayOptions
 	named   atomic.Pointer[string] // what challenges of the server name as their place
 	told    atomic.Bool            // that the names differ
-	kept    memory[map[string]json.RawMessage]
+	cache   memory[map[string]json.RawMessage]
 	issuers memory[json.RawMessage]
 }
 
@@ -62,13 +62,13 @@ func (s *Resource) learn(challenges []string) {
 	if at := wellknown.Value(challenges, metadataParameter); at != "" {
 		relayed.named.Store(&at)
 	}
-	relayed.kept.forget()
+	relayed.cache.forget()
 	relayed.issuers.forget()
 }
 
 // describe implements source.
 func (s *relayed) describe(r *http.Request, own string) (map[string]json.RawMessage, error) {
-	document, err := s.kept.get(r.Context(), func(ctx context.Context) (map[string]json.RawMessage, error) { return s.read(ctx, hostOf(own)) })
+	document, err := s.cache.get(r.Context(), func(ctx context.Context) (map[string]json.RawMessage, error) { return s.read(ctx, hostOf(own)) })
 	if document == nil || err != nil {
 		return nil, err
 	}

@@ -149,16 +149,16 @@ var tables = [...][]row{
 	},
 }
 
-// own has, by a client's method, the rules of answers that are the bridge's own.
-var own = map[string]string{
+// localRules has, by a client's method, the rules of answers that are the bridge's own.
+var localRules = map[string]string{
 	mcp.MethodInitialize: "A-1", mcp.MethodPing: "A-9", mcp.MethodSetLevel: "B-6", mcp.MethodResourcesSubscribe: "C-15",
 	mcp.MethodResourcesUnsubscribe: "C-14", mcp.MethodToolsList: "B-40", mcp.MethodPromptsList: "B-40", mcp.MethodResourcesList: "B-40",
 	mcp.MethodResourcesTemplatesList: "B-40", mcp.MethodResourcesRead: "B-40", mcp.MethodTasksGet: "G.3", mcp.MethodTasksList: "G.3",
 	mcp.MethodTasksResult: "G.3", mcp.MethodTasksCancel: "G.3", mcp.MethodTasksUpdate: "A-12", mcp.MethodDiscover: "A-12", mcp.MethodListen: "A-12",
 }
 
-// Own returns the rules by which the bridge answers a method without asking the server.
-func Own(method string) []Rule { return Rules(own[method]) }
+// LocalRules returns the rules by which the bridge answers a method without asking the server.
+func LocalRules(method string) []Rule { return Rules(localRules[method]) }
 
 // Unheard returns the rules by which a notification of the server does not go on.
 func Unheard(method string) []Rule {

@@ -23,7 +23,7 @@ func cited() []string {
 			ids = append(ids, strings.Fields(r.rules)...)
 		}
 	}
-	for _, line := range own {
+	for _, line := range localRules {
 		ids = append(ids, strings.Fields(line)...)
 	}
 	ids = append(ids, strings.Fields(elsewhere)...)

@@ -194,7 +194,7 @@ func (t *translating) last(a *arrow) {
 	case from == nil && a.Kind == "error":
 		a.Why, a.Rules = "The bridge answers this itself.", diff.Rules("F-2")
 	case from == nil:
-		a.Why, a.Rules = "The bridge answers this itself.", diff.Own(t.band.Method)
+		a.Why, a.Rules = "The bridge answers this itself.", diff.LocalRules(t.band.Method)
 	case fault != nil && from.Kind == "error" && member(from, "error") != nil:
 		t.compare(a, from, diff.Failure, member(from, "error"), fault)
 	case result != nil && from.Kind == "response" && from.Status == observe.Final.String() && from.Method == t.band.Method:
