@@ -3,7 +3,6 @@ package resource
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"io"
 	"net/http"
 	"strconv"
@@ -46,7 +45,7 @@ func (f *fallback) routes() map[string]http.Handler {
 // origin is where the server has the same places, "" when it has metadata instead.
 func (f *fallback) origin(r *http.Request) (string, error) {
 	own := publicOr(f.Public, r)
-	document, err := f.cache.get(r.Context(), func(ctx context.Context) (map[string]json.RawMessage, error) { return f.read(ctx, hostOf(own)) })
+	document, err := f.document(r.Context(), own)
 	if document != nil || err != nil {
 		return "", err
 	}

@@ -38,3 +38,19 @@ func (m *memory[T]) get(ctx context.Context, read func(context.Context) (T, erro
 
 // forget has the next get read. It waits for nobody.
 func (m *memory[T]) forget() { m.stale.Store(true) }
+
+// sides keeps two things apart: what comes of it when a place is left out that a client's Host
+// names, and of all others. A Host costs nothing, so what one brings about is for its like only.
+type sides[T any] struct{ left, all memory[T] }
+
+func (s *sides[T]) of(left bool) *memory[T] {
+	if left {
+		return &s.left
+	}
+	return &s.all
+}
+
+func (s *sides[T]) forget() {
+	s.left.forget()
+	s.all.forget()
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -48,8 +49,8 @@ type relayed struct {
 	RelayOptions
 	named   atomic.Pointer[string] // what challenges of the server name as their place
 	told    atomic.Bool            // that the names differ
-	cache   memory[map[string]json.RawMessage]
-	issuers memory[json.RawMessage]
+	cache   sides[map[string]json.RawMessage]
+	issuers sides[json.RawMessage]
 }
 
 // learn looks at challenges of the server, which say where its metadata are. Whoever
@@ -68,7 +69,7 @@ func (s *Resource) learn(challenges []string) {
 
 // describe implements source.
 func (s *relayed) describe(r *http.Request, own string) (map[string]json.RawMessage, error) {
-	document, err := s.cache.get(r.Context(), func(ctx context.Context) (map[string]json.RawMessage, error) { return s.read(ctx, hostOf(own)) })
+	document, err := s.document(r.Context(), own)
 	if document == nil || err != nil {
 		return nil, err
 	}
@@ -82,6 +83,12 @@ func (s *relayed) describe(r *http.Request, own string) (map[string]json.RawMess
 	return document, nil
 }
 
+// document returns what the server says of itself to whoever knows the bridge by a name.
+func (s *relayed) document(ctx context.Context, own string) (map[string]json.RawMessage, error) {
+	ours := s.ours(own)
+	return s.cache.of(ours).get(ctx, func(ctx context.Context) (map[string]json.RawMessage, error) { return s.read(ctx, ours) })
+}
+
 // tell says once that tokens may be for nobody.
 func (s *relayed) tell(theirs, own string) {
 	if wellknown.Names(theirs, own) || s.told.Swap(true) {
@@ -93,8 +100,8 @@ func (s *relayed) tell(theirs, own string) {
 
 // read asks the server, and nobody else unless its own challenge says so: where the
 // bridge has taken the server's name, that would be the bridge again.
-func (s *relayed) read(ctx context.Context, own string) (map[string]json.RawMessage, error) {
-	for _, at := range s.places(own) {
+func (s *relayed) read(ctx context.Context, ours bool) (map[string]json.RawMessage, error) {
+	for _, at := range s.places(ours) {
 		document := map[string]json.RawMessage{}
 		status, err := wellknown.Fetch(ctx, s.Servers, at, &document)
 		switch {
@@ -108,7 +115,14 @@ func (s *relayed) read(ctx context.Context, own string) (map[string]json.RawMess
 	return nil, nil
 }
 
-func (s *relayed) places(own string) []string {
+// ours reports whether the place that the server's challenges name is at the name by which a
+// client knows the bridge: then it may be the bridge.
+func (s *relayed) ours(own string) bool {
+	named := s.named.Load()
+	return named != nil && strings.EqualFold(hostOf(*named), hostOf(own))
+}
+
+func (s *relayed) places(ours bool) []string {
 	named := s.named.Load()
 	if named == nil {
 		return wellknown.ResourcePlaces("", s.Server)
@@ -119,7 +133,7 @@ func (s *relayed) places(own string) []string {
 	}
 	origin := wellknown.Origin(s.Server)
 	at := wellknown.ResourcePlaces(origin+u.RequestURI(), s.Server)
-	if u.Scheme == "https" && u.Host != own && wellknown.Origin(*named) != origin {
+	if u.Scheme == "https" && !ours && wellknown.Origin(*named) != origin {
 		at = append(at, *named)
 	}
 	return at
@@ -128,8 +142,9 @@ func (s *relayed) places(own string) []string {
 // issuer implements source. A server without metadata of its own is its own
 // authorization server, as 2025-03-26 has it.
 func (s *relayed) issuer(r *http.Request) (json.RawMessage, error) {
-	return s.issuers.get(r.Context(), func(ctx context.Context) (json.RawMessage, error) {
-		document, err := s.read(ctx, hostOf(publicOr(s.Public, r)))
+	ours := s.ours(publicOr(s.Public, r))
+	return s.issuers.of(ours).get(r.Context(), func(ctx context.Context) (json.RawMessage, error) {
+		document, err := s.read(ctx, ours)
 		if err != nil {
 			return nil, err
 		}

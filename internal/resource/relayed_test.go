@@ -227,3 +227,43 @@ type answering string
 func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(string(a))), Request: r}, nil
 }
+
+// Where a client's Host is the place that a challenge names, that place is not asked: it may be
+// the bridge. What comes of that is for clients with that Host only.
+func TestAHostOfOneClientSpoilsNothingForOthers(t *testing.T) {
+	s := newServer(t)
+	elsewhere := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/meta":
+			_, _ = io.WriteString(w, `{"resource":"`+s.URL+`/mcp","authorization_servers":["https://`+r.Host+`"]}`)
+		case "/.well-known/oauth-authorization-server":
+			_, _ = io.WriteString(w, `{"issuer":"https://`+r.Host+`"}`)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	t.Cleanup(elsewhere.Close)
+	r := Relay(RelayOptions{Server: s.URL + "/mcp", Path: "/mcp", Servers: elsewhere.Client(), Issuers: elsewhere.Client(), Log: zerolog.Nop()})
+	t.Cleanup(r.Close)
+	mux := http.NewServeMux()
+	for path, handler := range r.Routes([]string{"/mcp"}, true) {
+		mux.Handle(path, handler)
+	}
+	host := strings.TrimPrefix(elsewhere.URL, "https://")
+	for _, path := range []string{"/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-authorization-server"} {
+		r.Challenge(httptest.NewRequest(http.MethodPost, "/mcp", nil), []string{`Bearer resource_metadata="` + elsewhere.URL + `/meta"`})
+		for _, asker := range []struct {
+			host   string
+			status int
+		}{{host, 404}, {"bridge.example.com", 200}, {host, 404}, {"other.example.com", 200}} {
+			if status, document := get(t, mux, "http://"+asker.host+path); status != asker.status {
+				t.Errorf("%s, %s: %d %v", asker.host, path, status, document)
+			}
+		}
+		asked := s.asked.Load()
+		get(t, mux, "http://third.example.com"+path)
+		if s.asked.Load() != asked {
+			t.Errorf("%s is read anew for each Host", path)
+		}
+	}
+}
