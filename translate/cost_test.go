@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -44,5 +45,38 @@ func TestStructuredContentIsNotComparedWithEachText_B36(t *testing.T) {
 	got, err := Rules{Version: r25b}.Result(mcp.MethodToolsCall, []byte(in))
 	if err != nil || len(got) < len(in)+len(structured) {
 		t.Errorf("%d bytes of %d, %v", len(got), len(in), err)
+	}
+}
+
+// Messages with several blocks become several messages. Each is made of its own edits.
+func TestMessagesAreSplitByTheirOwnEdits_C7(t *testing.T) {
+	const message, one = `{"role":"user","content":[{"type":"text","text":"a"}]}`, `{"role":"user","content":{"type":"text","text":"a"}}`
+	n := largest / (len(message) + 1)
+	in := `{"maxTokens":1,"messages":[` + strings.TrimSuffix(strings.Repeat(message+",", n), ",") + `]}`
+	got, err := Rules{Version: r25b}.InputRequest(mcp.MethodSamplingCreateMessage, []byte(in), nil)
+	if err != nil || strings.Count(string(got), one) != n {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+}
+
+// What a message has besides its blocks is repeated for each of them, within a bound.
+func TestWhatSplitMessagesRepeatIsBounded_C7(t *testing.T) {
+	const block = `{"type":"text","text":"a"}`
+	in := func(messages, rest, blocks int) []byte {
+		message := `{"x":"` + strings.Repeat("r", rest) + `","role":"user","content":[` + strings.TrimSuffix(strings.Repeat(block+",", blocks), ",") + `]},`
+		return []byte(`{"maxTokens":1,"messages":[` + strings.TrimSuffix(strings.Repeat(message, messages), ",") + `]}`)
+	}
+	for _, tt := range []struct {
+		messages, rest, blocks int
+		expressed              bool
+	}{{1, 1 << 20, 8, true}, {8, 1 << 17, 8, true}, {1, 1 << 23, 1, true}, {1, 1 << 20, 1 << 10, false}, {1 << 10, 1 << 10, 1 << 7, false}} {
+		_, err := Rules{Version: r25b}.InputRequest(mcp.MethodSamplingCreateMessage, in(tt.messages, tt.rest, tt.blocks), nil)
+		var u *Unexpressible
+		if expressed := err == nil; expressed != tt.expressed || !expressed && !errors.As(err, &u) {
+			t.Errorf("%+v: %v", tt, err)
+		}
+		if _, err = (Rules{Version: r25c}).InputRequest(mcp.MethodSamplingCreateMessage, in(tt.messages, tt.rest, tt.blocks), []byte(`{"sampling":{}}`)); err != nil {
+			t.Errorf("%+v, as it is: %v", tt, err)
+		}
 	}
 }

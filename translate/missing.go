@@ -68,7 +68,9 @@ func (r Rules) missingNeeds(required []byte) (needs []string) {
 			needs = append(needs, questions[kind].need(r, value))
 		case string(name) == "extensions":
 			for extension := range rawjson.Members(value) {
-				needs = append(needs, "the extension "+bounded(string(extension)))
+				if needs = append(needs, "the extension "+bounded(string(extension))); len(needs) >= 8 {
+					break
+				}
 			}
 		default:
 			needs = append(needs, "the capability "+bounded(string(name)))

@@ -21,7 +21,12 @@ const (
 	noSamplingTools = "the upstream server asked for sampling with tools, which the connected client does not support (it needs MCP 2025-11-25 with the capability sampling.tools)"
 	noSamplingAudio = "the upstream server asked for sampling with audio, which the client's protocol version 2024-11-05 does not have"
 	badSampling     = "the upstream server's sampling request is malformed"
+	largeSampling   = "the upstream server's sampling request is too large for the client's protocol version, which has one block in a message"
 )
+
+// maxRepeated bounds, in bytes, what the messages of one request repeat where they
+// are split: all that each has besides its blocks.
+const maxRepeated = 16 << 20
 
 func (w *walker) sampling(tools bool) (reason string) {
 	messages := false
@@ -57,7 +62,7 @@ func (w *walker) sampling(tools bool) (reason string) {
 }
 
 func (w *walker) samplingMessages(at int, tools bool) (end int, reason string) {
-	mark := len(w.drops)
+	mark, room := len(w.drops), maxRepeated
 	a := enterArray(w.src, at)
 	for a.next() {
 		if a.kind() != rawjson.Object {
@@ -72,7 +77,11 @@ func (w *walker) samplingMessages(at int, tools bool) (end int, reason string) {
 			continue
 		}
 		// Before 2025-11-25 a message has one block.
-		split := w.splitMessage(a.m)
+		blocks := arrayLen(w.src, content.val)
+		if room -= max(blocks-1, 0) * (a.m.end - a.m.start - (content.end - content.val)); room < 0 {
+			return 0, largeSampling
+		}
+		split := w.splitMessage(a.m, edits)
 		w.edits, w.drops = w.edits[:edits], w.drops[:drops]
 		if split == "" {
 			w.drop(a.m)
@@ -169,9 +178,10 @@ func (w *walker) samplingBlock(at int, tools bool) (end int, reason string) {
 }
 
 // splitMessage returns the message at m as consecutive messages of the same
-// role, one per block of its content array, in order.
-func (w *walker) splitMessage(m member) string {
-	message := w.part(m.start, m.end)
+// role, one per block of its content array, in order. Its edits are those from
+// one of w.edits on.
+func (w *walker) splitMessage(m member, edits int) string {
+	message := w.part(m.start, m.end, edits)
 	var b []byte
 	for block := range rawjson.Elements(rawjson.Get(message, "content")) {
 		if len(b) > 0 {
@@ -182,10 +192,11 @@ func (w *walker) splitMessage(m member) string {
 	return string(b)
 }
 
-// part returns src[start:end] with the edits made so far.
-func (w *walker) part(start, end int) []byte {
+// part returns src[start:end] with the edits made of it, the first of which is the
+// one of that index or a later one.
+func (w *walker) part(start, end, first int) []byte {
 	sub := walker{src: w.src[start:end], text: w.text}
-	for _, e := range w.edits {
+	for _, e := range w.edits[first:] {
 		if e.start >= start && e.end <= end {
 			sub.edits = append(sub.edits, edit{e.start - start, e.end - start, e.from, e.to})
 		}

@@ -94,6 +94,12 @@ func arrayEnd(b []byte, i int) (end, count int) {
 	return a.last, a.count
 }
 
+// arrayLen returns how many elements the array at i has.
+func arrayLen(b []byte, i int) int {
+	_, count := arrayEnd(b, i)
+	return count
+}
+
 // textBlock returns a text block that holds text, with annotations when given.
 func textBlock(text, annotations []byte) string {
 	b := append([]byte(nil), `{"type":"text","text":`...)

@@ -119,20 +119,19 @@ func questionOf(req *downstream.Request, capabilities []byte) question {
 // foreignMeta returns what a request's _meta holds besides the protocol's own members,
 // which are about its delivery and not its result; nil: nothing.
 func foreignMeta(meta []byte) []byte {
-	own := []rawjson.Edit{{Name: "progressToken"}}
-	foreign := 0
-	for name := range rawjson.Members(meta) {
-		switch {
-		case bytes.HasPrefix(name, []byte(mcp.MetaPrefix)):
-			own = append(own, rawjson.Edit{Name: string(name)})
-		case string(name) != "progressToken":
-			foreign++
+	var foreign []byte
+	for name, value := range rawjson.Members(meta) {
+		if bytes.HasPrefix(name, []byte(mcp.MetaPrefix)) || string(name) == "progressToken" {
+			continue
 		}
+		foreign = append(rawjson.AppendQuote(append(foreign, ','), string(name)), ':')
+		foreign = append(foreign, value...)
 	}
-	if foreign == 0 {
+	if foreign == nil {
 		return nil
 	}
-	return rawjson.Apply(nil, meta, own...)
+	foreign[0] = '{'
+	return append(foreign, '}')
 }
 
 // audience names for whom a request is: its principal, and whatever else its headers

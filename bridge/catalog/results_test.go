@@ -86,3 +86,18 @@ func TestWhatClientsWriteIntoRequestsIsBounded(t *testing.T) {
 		t.Errorf("%d results of a mebibyte are kept", kept)
 	}
 }
+
+// What a request's _meta holds besides the protocol's members is told apart from them
+// in one pass, however many a client makes up.
+func TestMadeUpMembersOfMetaAreGoneOverOnce(t *testing.T) {
+	var meta strings.Builder
+	for i := 0; meta.Len() < 16<<20; i++ {
+		fmt.Fprintf(&meta, "%q:0,", fmt.Sprintf("%sx%d", mcp.MetaPrefix, i))
+	}
+	if got := foreignMeta([]byte(`{` + meta.String() + `"progressToken":1}`)); got != nil {
+		t.Errorf("%.80s", got)
+	}
+	if got := foreignMeta([]byte(`{ "a" : [1, 2],` + meta.String() + `"progressToken":1, "b\n": {}}`)); string(got) != `{"a":[1, 2],"b\n":{}}` {
+		t.Errorf("%.80s", got)
+	}
+}
