@@ -231,3 +231,29 @@ func TestURLElicitation_C27_C32(t *testing.T) {
 		c.result()
 	})
 }
+
+// Whoever brings no credentials of the session may know its id only.
+func TestCallsOfOthersInASessionEndNoneOfItsOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ask := inputRequired(`"s"`, question1("q"))
+		conv, _ := session(t, Limits{FlowsPerSession: 2}, ask, ask, ask, ask, ask)
+		owners := []*client{request(t, conv, "1", mcp.MethodToolsCall, book), request(t, conv, "2", mcp.MethodToolsCall, book)}
+		var others []*client
+		for _, id := range []string{"3", "4", "5"} {
+			c := &client{t: t, conv: conv}
+			go conv.Serve(t.Context(), downstream.Caller{Principal: "mallory", Unproven: true}, downstream.NewRequest(jsonrpc.Message{
+				ID: jsonrpc.ID(id), Method: mcp.MethodToolsCall, Params: []byte(book),
+			}), c)
+			synctest.Wait()
+			others = append(others, c)
+		}
+		for _, c := range append(owners, others[1:]...) {
+			if c.response != nil {
+				t.Errorf("a call was ended: %s", c.result())
+			}
+		}
+		if got := others[0].result(); !strings.Contains(got, "limits.flows") {
+			t.Errorf("the oldest of the others: %s", got)
+		}
+	})
+}

@@ -135,6 +135,7 @@ func (b *Bridge) newConversation(version mcp.Version, caller downstream.Caller, 
 		authorization: caller.Authorization,
 	}
 	c.table.suspended = mrtr.NewSuspended[*call.Call](b.limits.FlowsPerSession)
+	c.table.unproven = mrtr.NewSuspended[*call.Call](b.limits.FlowsPerSession)
 	c.Session, c.Tables = c, &c.table
 	return c
 }

@@ -19,6 +19,7 @@ type table struct {
 	early     earlyCancels
 	questions questions
 	suspended mrtr.Suspended[*call.Call]
+	unproven  mrtr.Suspended[*call.Call] // those of who may not be the session's owner
 }
 
 // Enter implements call.Tables: it registers a call; false means that the session is
@@ -44,6 +45,7 @@ func (t *table) Exit(k *call.Call) {
 		t.early.ended(k.ID())
 	}
 	t.suspended.Remove(k)
+	t.unproven.Remove(k)
 }
 
 // Ended implements call.Tables.
@@ -71,7 +73,11 @@ func (t *table) Drop(id jsonrpc.ID) {
 func (t *table) Suspend(k *call.Call) (evicted *call.Call) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	oldest, full := t.suspended.Add(k)
+	waiting := &t.suspended
+	if k.Unproven() {
+		waiting = &t.unproven
+	}
+	oldest, full := waiting.Add(k)
 	if full && oldest != k {
 		return oldest
 	}
@@ -83,6 +89,7 @@ func (t *table) Resumed(k *call.Call) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.suspended.Remove(k)
+	t.unproven.Remove(k)
 }
 
 // underWay returns the calls that have not ended.

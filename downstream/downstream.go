@@ -69,6 +69,10 @@ type Caller struct {
 	// to: then Pusher.Accepted is to be told once the upstream has answered a request that
 	// carried it (H-6). It numbers the binding that it would replace.
 	Rotation uint64
+	// Unproven says that the session is bound to other credentials, so that whoever brings
+	// these may know no more than its id: what they have under way counts apart, and makes
+	// no room at the owner's expense.
+	Unproven bool
 	// Transport is how the client speaks with the bridge.
 	Transport observe.Transport
 	// HTTP is the version in which the request came; none for connections.

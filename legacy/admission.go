@@ -37,7 +37,7 @@ func (a *admission) tooBusy(w http.ResponseWriter, r *http.Request, from *sender
 	case a.gate.Count() > stream.Crowd && quiet.Departed(r):
 		w.WriteHeader(statusLeft)
 		return true
-	case s != nil && s.Calls()+requests > a.inFlight(r):
+	case s != nil && s.Calls(false)+requests > a.inFlight(r), from.visits != nil && from.visits.Calls(true)+requests > a.inFlight(r):
 		a.refuseBusy(w, s, id, "limits.in-flight", "too many requests are under way in this session")
 		return true
 	}

@@ -32,7 +32,7 @@ func (h poster) postBatch(w http.ResponseWriter, r *http.Request, accept web.Acc
 		return
 	}
 	requests := len(b.Requests) + len(b.Broken)
-	if requests > 0 && (h.admission.tooBusy(w, r, from, requests, "") || h.admission.owes(w, r, from, "") || h.admission.tooFast(w, r, s, requests, "")) {
+	if requests > 0 && (h.admission.tooBusy(w, r, from, requests, "") || h.admission.owes(w, r, from, "") || h.admission.tooFast(w, r, s, false, requests, "")) {
 		return
 	}
 	h.deliver(r, b, s, conv, caller)

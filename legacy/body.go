@@ -18,6 +18,7 @@ import (
 // sender is who a POST is of, as far as its headers tell, and what it holds.
 type sender struct {
 	session *session.Session // nil without one
+	visits  *session.Session // bound to other credentials, where it may call all the same; nil: none
 	caller  downstream.Caller
 	named   session.Naming
 	hold    budget.Hold // of the body; moves to the exchange if there is one

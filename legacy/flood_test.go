@@ -171,3 +171,27 @@ func TestTheLastSessionsAreForOthers(t *testing.T) {
 	modest.initialize(mcp.V20250618)
 	want(t, "another address", modest.post(ping).StatusCode, http.StatusOK)
 }
+
+// Whoever knows a session's id may call with credentials of their own, which the server
+// judges, but keeps its owner from nothing.
+func TestRequestsOfOthersInASessionTakeNoPlaceOfItsOwner(t *testing.T) {
+	b := newFake()
+	_, p := serve(t, Options{MaxInFlight: 2, Rates: rates.New(rates.Options{Session: rates.Rate{PerSecond: 0.001, Burst: 3}})}, b)
+	p.asUser("Bearer alice").initialize(mcp.V20251125)
+	mallory := *p
+	mallory.header = http.Header{"Authorization": {"Bearer mallory"}}
+	const slow = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"hold":true}}`
+	answers := []<-chan *http.Response{mallory.async(slow), mallory.async(slow)}
+	first, second := <-b.held, <-b.held
+	resp := mallory.post(callTool)
+	want(t, "one more of theirs", resp.StatusCode, http.StatusTooManyRequests)
+	want(t, "body", strings.Contains(text(t, resp), "under way in this session"), true)
+	want(t, "and faster than a session may", mallory.post(callTool).StatusCode, http.StatusTooManyRequests)
+	want(t, "the owner's", p.post(ping).StatusCode, http.StatusOK)
+	want(t, "the owner's next", p.post(ping).StatusCode, http.StatusOK)
+	first.finish(`{}`)
+	second.finish(`{}`)
+	for _, answer := range answers {
+		want(t, "answered", (<-answer).StatusCode, 200)
+	}
+}

@@ -16,14 +16,18 @@ import (
 )
 
 // tooFast refuses requests that come faster than rates allow. Answers and notifications
-// never are: they end what is under way.
-func (a *admission) tooFast(w http.ResponseWriter, r *http.Request, s *session.Session, requests int, id jsonrpc.ID) bool {
+// never are: they end what is under way. Those with credentials that the session is not bound
+// to, unproven ones, have a rate apart from its own.
+func (a *admission) tooFast(w http.ResponseWriter, r *http.Request, s *session.Session, unproven bool, requests int, id jsonrpc.ID) bool {
 	if a.opt.Rates == nil || requests == 0 {
 		return false
 	}
 	sender := a.senderOf(r)
 	if s != nil {
 		sender.Session = s.ID()
+	}
+	if unproven {
+		sender.Session += " unproven"
 	}
 	again, ok := a.opt.Rates.Admit(sender, requests)
 	if ok {

@@ -160,7 +160,7 @@ func TestHeldStreamsNeedNoGoroutines(t *testing.T) {
 	waitParked(t, h, n, 0)
 	eventually(t, "goroutines are gone", func() bool { return runtime.NumGoroutine() <= before+5 })
 	s := p.live(h)
-	want(t, "in use", s.Calls(), n)
+	want(t, "in use", s.Calls(false), n)
 	for i, k := range calls {
 		k.finish(`{}`)
 		if i%2 == 0 {
@@ -168,7 +168,7 @@ func TestHeldStreamsNeedNoGoroutines(t *testing.T) {
 		}
 	}
 	waitParked(t, h, 0, n/2)
-	want(t, "in use", s.Calls(), 0)
+	want(t, "in use", s.Calls(false), 0)
 }
 
 // testLimits lets logs hold the large events of these tests.

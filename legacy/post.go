@@ -71,8 +71,9 @@ func (h poster) postMessage(w http.ResponseWriter, r *http.Request, accept web.A
 	s, caller, named := from.session, from.caller, from.named
 	if s == nil && named == session.Unknown {
 		s, caller = h.sessions.Rotated(r, msg)
+		from.visits = s
 	}
-	if msg.Kind() == jsonrpc.Request && h.admission.tooFast(w, r, s, 1, msg.ID) {
+	if msg.Kind() == jsonrpc.Request && h.admission.tooFast(w, r, s, from.visits != nil, 1, msg.ID) {
 		return
 	}
 	switch {
@@ -152,7 +153,7 @@ func (h poster) serve(w http.ResponseWriter, r *http.Request, accept web.Accept,
 	if h.admission.tooBusy(w, r, from, 1, msg.ID) || h.admission.owes(w, r, from, msg.ID) {
 		return
 	}
-	ex := h.exchanges.Begin(w, r, s, accept, &from.hold)
+	ex := h.exchanges.Begin(w, r, s, accept, &from.hold, caller.Unproven)
 	if ex == nil {
 		if !h.replicas.leaves(w, r, msg.AppendTo(nil)) {
 			h.guard.Refused(observe.Draining)

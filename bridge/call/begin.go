@@ -34,6 +34,9 @@ func New(c *Client, caller downstream.Caller, req downstream.Request, out downst
 	k := &Call{client: c, name: req.Name, http: caller.HTTP, caller: caller, out: out, serial: c.Driver.serial.Add(1)}
 	k.overhead.Choose(k.serial, c.Driver.Watch)
 	k.held.Open(c.Account)
+	if caller.Unproven {
+		k.held.Open(caller.Account)
+	}
 	k.flow = mrtr.Flow{
 		ID: req.ID, Method: req.Method, Params: req.Params, Principal: caller.Principal, Limits: &c.Driver.Flows, Home: mrtr.Address{Session: caller.Session},
 		ListsAsk: c.Driver.ListsAsk != nil && c.Driver.ListsAsk(), TasksDeclared: c.Server.Tasks && req.Method == mcp.MethodToolsCall,
@@ -69,7 +72,7 @@ func Resume(c *Client, caller downstream.Caller, record []byte, out downstream.R
 	if err != nil {
 		return err
 	}
-	caller.Principal = flow.Principal
+	caller.Principal, caller.Unproven = flow.Principal, c.Principal != "" && c.Principal != flow.Principal
 	flow.Limits = &c.Driver.Flows
 	k := &Call{client: c, flow: *flow, name: rawjson.Get(flow.Params, "name"), http: caller.HTTP, caller: caller, out: out, serial: c.Driver.serial.Add(1)}
 	k.asking = asker{Call: k}

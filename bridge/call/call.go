@@ -86,6 +86,10 @@ func (k *Call) Of(caller downstream.Caller) bool {
 	return k.flow.Principal == caller.Principal || k.flow.Principal == ""
 }
 
+// Unproven reports whether who made the call has brought no credentials that its session
+// is bound to. Whoever asks holds the call's lock.
+func (k *Call) Unproven() bool { return k.caller.Unproven }
+
 // Reply is where what the call says goes. As what a request upstream is made for it
 // implements downstream.Origin.
 func (k *Call) Reply() downstream.Reply {

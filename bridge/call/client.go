@@ -134,7 +134,8 @@ type Tables interface {
 	// it asks the client to open the page where key is asked. Drop takes it out.
 	Await(k *Call, id jsonrpc.ID, key string, invites bool)
 	Drop(id jsonrpc.ID)
-	// Suspend notes that a call waits, and returns the one that must make room for it;
+	// Suspend notes that a call waits, and returns the one that must make room for it, which
+	// for an Unproven one is such a one; it is called under the call's lock;
 	// Resumed that it does so no more.
 	Suspend(k *Call) (evicted *Call)
 	Resumed(k *Call)

@@ -126,6 +126,9 @@ func (r *round) accepted() {
 	r.mu.Lock()
 	caller := r.caller
 	r.caller.Rotation = 0 // it is told once
+	if caller.Rotation != 0 {
+		r.caller.Unproven = false
+	}
 	r.mu.Unlock()
 	if caller.Rotation != 0 {
 		r.client.Session.Accepted(caller)

@@ -45,6 +45,7 @@ type Exchange struct {
 	batch    bool   // a JSON response is an array
 	requests int32  // how many it answers; more than one in a batch
 	auth     string // the credentials that it carries
+	unproven bool   // the session is bound to others
 	hold     budget.Hold
 	place    func() // gives back the place that its requests take; nil: none
 
@@ -61,19 +62,26 @@ type Exchange struct {
 }
 
 // Begin opens an exchange for one request, nil during shutdown. hold is what its body is
-// charged to; it moves to the exchange.
-func (e *Endpoint) Begin(w http.ResponseWriter, r *http.Request, s *session.Session, a web.Accept, hold *budget.Hold) *Exchange {
-	return e.begin(w, r, s, a, hold, 1, false)
+// charged to; it moves to the exchange. unproven is that of its caller.
+func (e *Endpoint) Begin(w http.ResponseWriter, r *http.Request, s *session.Session, a web.Accept, hold *budget.Hold, unproven bool) *Exchange {
+	ex := newExchange(e, w, r, s, a, 1)
+	ex.unproven = unproven
+	return e.begin(ex, hold)
 }
 
 // BeginBatch opens an exchange for a batch with this many requests. Each is answered through
 // a Member.
 func (e *Endpoint) BeginBatch(w http.ResponseWriter, r *http.Request, s *session.Session, a web.Accept, hold *budget.Hold, requests int) *Exchange {
-	return e.begin(w, r, s, a, hold, int32(requests), true)
+	ex := newExchange(e, w, r, s, a, int32(requests))
+	ex.batch = true
+	return e.begin(ex, hold)
 }
 
-func (e *Endpoint) begin(w http.ResponseWriter, r *http.Request, s *session.Session, a web.Accept, hold *budget.Hold, requests int32, batch bool) *Exchange {
-	ex := &Exchange{end: e, session: s, accept: a, auth: web.Header(r.Header, "Authorization"), w: w, r: r, requests: requests, left: requests, batch: batch}
+func newExchange(e *Endpoint, w http.ResponseWriter, r *http.Request, s *session.Session, a web.Accept, requests int32) *Exchange {
+	return &Exchange{end: e, session: s, accept: a, auth: web.Header(r.Header, "Authorization"), w: w, r: r, requests: requests, left: requests}
+}
+
+func (e *Endpoint) begin(ex *Exchange, hold *budget.Hold) *Exchange {
 	if !e.start(ex) {
 		return nil
 	}
@@ -92,7 +100,7 @@ func (e *Endpoint) start(ex *Exchange) bool {
 	}
 	ex.commit.Item = ex
 	if s := ex.session; s != nil {
-		s.Begin(ex.requests)
+		s.Begin(ex.requests, ex.unproven)
 	}
 	if ex.accept.Has(web.AcceptSSE) {
 		e.commits.Add(&ex.commit)
@@ -262,7 +270,7 @@ func (ex *Exchange) release() {
 		if st := ex.stream.Load(); st != nil {
 			ex.session.Streams().Retire(st)
 		}
-		ex.session.Done(ex.requests)
+		ex.session.Done(ex.requests, ex.unproven)
 	}
 	ex.hold.Release()
 	if ex.kept != nil {

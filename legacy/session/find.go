@@ -61,7 +61,8 @@ func (set *Set) lookup(r *http.Request, id string) (*Session, error) {
 // those it is bound to: tokens are refreshed, stepped up, or obtained only after
 // initialize. That the upstream accepts a token proves a user, not the user
 // (H-6, Q6), so who brings such a token may begin calls, which the upstream authorizes, and
-// answer their questions, but finds no stream and ends nothing.
+// answer their questions, but finds no stream and ends nothing. What they have under way is
+// counted apart from the owner's.
 //
 // An accepted token takes the place of the one that the session is bound to if
 // it claims the same issuer and subject, or if the session was opened without. A
@@ -75,7 +76,7 @@ func (set *Set) Rotated(r *http.Request, msg *jsonrpc.Message) (*Session, downst
 	if err != nil || s == nil {
 		return nil, downstream.Caller{}
 	}
-	c.Session, c.Account = s.rec.ID, s.account
+	c.Session, c.Account, c.Unproven = s.rec.ID, set.opt.Memory.Guest(c.Tenant), true
 	if owner := s.owner(); !set.opt.CredentialsEndHere && (owner.auth == "" || sameSubject(owner.auth, c.Authorization)) {
 		c.Rotation = owner.n
 	}

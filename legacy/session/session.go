@@ -42,7 +42,8 @@ type Session struct {
 	rebound atomic.Pointer[binding] // when it is bound to newer credentials
 
 	active    atomic.Int32 // exchanges under way
-	calls     atomic.Int32 // requests of those exchanges
+	calls     atomic.Int32 // requests of those exchanges, of who it is bound to
+	unproven  atomic.Int32 // requests of others in it
 	listed    atomic.Bool  // in the table, or no longer
 	left      atomic.Bool  // the table for the store; who has it by then may go on with it
 	ended     atomic.Bool  // by the conversation's other side
@@ -131,20 +132,28 @@ func (s *Session) Account() *budget.Account { return s.account }
 // Kept reports whether the session, and its calls that wait, are in a store.
 func (s *Session) Kept() bool { return s.kept != nil }
 
-// Begin counts an exchange with this many requests in, Done counts it out.
-func (s *Session) Begin(requests int32) {
+// Begin counts an exchange with this many requests in, Done counts it out. Those with
+// credentials that it is not bound to are counted apart.
+func (s *Session) Begin(requests int32, unproven bool) {
 	s.active.Add(1)
-	s.calls.Add(requests)
+	s.requests(unproven).Add(requests)
 }
 
 // Done is described with Begin.
-func (s *Session) Done(requests int32) {
+func (s *Session) Done(requests int32, unproven bool) {
 	s.active.Add(-1)
-	s.calls.Add(-requests)
+	s.requests(unproven).Add(-requests)
 }
 
 // Calls returns how many requests are under way.
-func (s *Session) Calls() int { return int(s.calls.Load()) }
+func (s *Session) Calls(unproven bool) int { return int(s.requests(unproven).Load()) }
+
+func (s *Session) requests(unproven bool) *atomic.Int32 {
+	if unproven {
+		return &s.unproven
+	}
+	return &s.calls
+}
 
 // Busy reports whether something is under way in the session, or its client listens.
 func (s *Session) Busy() bool { return s.active.Load() > 0 || s.streams.Listening() }

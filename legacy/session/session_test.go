@@ -158,7 +158,7 @@ func TestTheOldestMakesRoom(t *testing.T) {
 		h := &host{}
 		set := set(t, h)
 		busy, _ := open(t, set, "ada")
-		busy.Begin(1)
+		busy.Begin(1, false)
 		idle, _ := open(t, set, "ada")
 		set.Find(by("ada", idle.ID()))
 		if _, err := open(t, set, "bob"); !errors.Is(err, sessions.ErrFull) || set.Room() {
@@ -169,7 +169,7 @@ func TestTheOldestMakesRoom(t *testing.T) {
 		if err != nil || set.Holds(idle.ID()) || !set.Holds(busy.ID()) || !set.Holds(young.ID()) {
 			t.Errorf("%v: the unused one %v, the busy one %v", err, set.Holds(idle.ID()), set.Holds(busy.ID()))
 		}
-		busy.Done(1)
+		busy.Done(1, false)
 	})
 }
 
