@@ -156,19 +156,13 @@ func (c hearing) adoptResources(before, theirs []string) {
 	if !c.reaches() || slices.Equal(before, theirs) {
 		return
 	}
-	resources := c.subscriptions()
-	mine := resources.Subscribed()
-	uris := slices.DeleteFunc(slices.Clone(mine), func(uri string) bool {
-		return slices.Contains(before, uri) && !slices.Contains(theirs, uri)
+	gained, lost := without(theirs, before), without(before, theirs)
+	c.subscriptions().Restore(c.authorization, gained, lost, func(err error) {
+		c.b.log.Warn().Err(err).Int("resources", len(gained)).Msg("subscriptions that were made at another replica could not be taken up")
 	})
-	for _, uri := range theirs {
-		if !slices.Contains(before, uri) && !slices.Contains(uris, uri) {
-			uris = append(uris, uri)
-		}
-	}
-	if !slices.Equal(uris, mine) {
-		resources.Restore(c.authorization, uris, func(err error) {
-			c.b.log.Warn().Err(err).Int("resources", len(uris)).Msg("subscriptions that were made at another replica could not be taken up")
-		})
-	}
+}
+
+// without returns what of these is not among others.
+func without(these, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(these), func(uri string) bool { return slices.Contains(others, uri) })
 }

@@ -161,7 +161,7 @@ func TestRestoredSessionsHearOfWhatTheyMayHaveMissed_C20(t *testing.T) {
 		conv := b.newConversation(mcp.V20251125, downstream.Caller{}, announcing, box)
 		b.adopt(conv)
 		uris := []string{"file:///a", "file:///b"}
-		hearing{conv}.subscriptions().Restore("", uris, func(err error) { t.Error(err) })
+		hearing{conv}.subscriptions().Restore("", uris, nil, func(err error) { t.Error(err) })
 		if got := string(conv.Record()); !strings.Contains(got, "file:///b") {
 			t.Errorf("its record is %s before the server has acknowledged", got)
 		}

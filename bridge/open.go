@@ -112,7 +112,7 @@ func (b *Bridge) Restore(ctx context.Context, caller downstream.Caller, record [
 		subscriptions.Missed(hearing{conv}, server.Lists)
 	}
 	if len(r.Resources) > 0 && conv.reaches() {
-		hearing{conv}.subscriptions().Restore(caller.Authorization, r.Resources, func(err error) {
+		hearing{conv}.subscriptions().Restore(caller.Authorization, r.Resources, nil, func(err error) {
 			b.log.Warn().Err(err).Int("resources", len(r.Resources)).Msg("subscriptions of a restored session could not be taken up again")
 		})
 	}

@@ -5,7 +5,8 @@
 //	Hub.Join  ──▶ one listen for all sessions of a principal: list changes
 //	Resources ──▶ one listen for each session that subscribed to resources
 //
-// Locks: that of a Hub and those of Resources are taken alone.
+// Locks: that of a Hub is taken alone. Resources hold theirs for one change of their set, for
+// as long as that waits for the server, and within it the one of what the set is.
 package subscriptions
 
 import (

@@ -105,38 +105,45 @@ func (r *Resources) Unsubscribe(authorization, uri string) {
 // in the request of a listen.
 func costOf(uri string) int { return 2*len(uri) + 1<<10 }
 
-// chargeFor has only these subscriptions charged, which are not more than before.
+// chargeFor has just these subscriptions charged. They are not more than before, or are
+// kept already: they cannot be refused.
 func (r *Resources) chargeFor(uris []string) {
 	size := 0
 	for _, uri := range uris {
 		size += costOf(uri)
 	}
-	_ = r.held.Set(size) // less is never refused
+	r.held.Release()
+	r.held.Charge(size)
 }
 
 // Subscribed returns the URIs, which nobody may change.
 func (r *Resources) Subscribed() []string { return r.subscribed() }
 
-// Restore subscribes to just what another process has subscribed to, and has the client
-// look at all of it: there was a gap (C-20). It does not wait for the server; failed is
-// told when that does not take the subscriptions.
-func (r *Resources) Restore(authorization string, uris []string, failed func(error)) {
+// Restore takes up what another process has subscribed to, gained, and leaves what it has
+// left, lost; the client is to look at all that there is then: there was a gap (C-20). It
+// does not wait for the server; failed is told when that does not take the subscriptions.
+func (r *Resources) Restore(authorization string, gained, lost []string, failed func(error)) {
 	r.mu.Lock()
+	uris := changed(r.uris, gained, lost)
+	same := slices.Equal(uris, r.uris)
 	r.uris = uris
 	r.mu.Unlock()
-	for _, uri := range uris {
-		r.as.Account.Charge(costOf(uri))
+	if same {
+		return
 	}
 	r.hub.wg.Go(func() {
-		if err := r.restore(authorization, uris); err != nil {
+		if err := r.restore(authorization, gained, lost); err != nil {
 			failed(err)
 		}
 	})
 }
 
-func (r *Resources) restore(authorization string, uris []string) error {
+// restore changes what there is by now: a change that was under way knew nothing of this one.
+func (r *Resources) restore(authorization string, gained, lost []string) error {
 	r.change.Lock()
 	defer r.change.Unlock()
+	uris := changed(r.subscribed(), gained, lost)
+	r.chargeFor(uris)
 	if len(uris) == 0 {
 		r.swap(nil, nil)
 		return nil
@@ -149,6 +156,17 @@ func (r *Resources) restore(authorization string, uris []string) error {
 	r.mu.Unlock()
 	r.announceAll(current, uris)
 	return nil
+}
+
+// changed returns uris with what was gained and without what was lost.
+func changed(uris, gained, lost []string) []string {
+	all := slices.DeleteFunc(slices.Clone(uris), func(uri string) bool { return slices.Contains(lost, uri) })
+	for _, uri := range gained {
+		if !slices.Contains(all, uri) {
+			all = append(all, uri)
+		}
+	}
+	return all
 }
 
 func (r *Resources) subscribed() []string {

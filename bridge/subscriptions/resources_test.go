@@ -68,6 +68,49 @@ func TestALateAcknowledgmentLosesNoSubscription_C15(t *testing.T) {
 	}
 }
 
+// What another process subscribed to is charged once, however often that is told, and a
+// subscription that was under way meanwhile stays.
+func TestRestoredSubscriptionsAreChargedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := budget.New(64 << 10)
+		account, err := memory.Open("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, _ := hubOf(t, &server{}, 0)
+		identity := as("")
+		identity.Account = account
+		r := h.Resources(&ear{}, identity, 100)
+		defer r.Close()
+		failed := func(err error) { t.Error(err) }
+		for range 5 {
+			r.Restore("", []string{"a", "b"}, nil, failed)
+			synctest.Wait()
+			r.Restore("", nil, []string{"b"}, failed)
+			synctest.Wait()
+		}
+		r.Restore("", []string{"b"}, nil, failed)
+		synctest.Wait()
+		if got := int(memory.Used()); got != costOf("a")+costOf("b") {
+			t.Errorf("%d bytes are charged", got)
+		}
+		r.change.Lock() // a subscription is under way, which began before
+		r.Restore("", []string{"c"}, []string{"a"}, failed)
+		r.swap(nil, []string{"a", "b", "d"})
+		r.change.Unlock()
+		synctest.Wait()
+		if got := strings.Join(r.Subscribed(), " "); got != "b d c" {
+			t.Errorf("subscribed to %s", got)
+		}
+		for _, uri := range []string{"b", "c", "d"} {
+			r.Unsubscribe("", uri)
+		}
+		if got := memory.Used(); got != 0 {
+			t.Errorf("%d bytes stay charged", got)
+		}
+	})
+}
+
 func TestSubscriptionsAreChargedToTheirSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := budget.New(20 << 10)
