@@ -90,7 +90,8 @@ type Limits struct {
 	// longest; while all have been used within a minute or have a call or a stream open, it is refused with 503. Who has an
 	// eighth of them or more, with the same credentials or from one address, does not get the last eighth.
 	Sessions int `key:"sessions" min:"1" max:"10000000"`
-	// Calls of one session that wait for an answer at the same time. One more ends the oldest.
+	// Calls of one session that wait for an answer at the same time. One more ends the oldest. As many may wait, apart from
+	// these, of others who call in it with credentials that it is not bound to.
 	Flows int `key:"flows" min:"1" max:"100000"`
 	// How often one call may be sent to the server again, be it with answers or because the server asked for that.
 	Rounds int `key:"rounds" min:"1" max:"1000"`
@@ -114,7 +115,8 @@ type Limits struct {
 	// nobody hears; where there is none, the session does not hear of changes, and the log says so. Who has an eighth of
 	// them or more, with credentials that the server does not vouch for from one address, does not get the last eighth.
 	Listens int `key:"listens" min:"1" max:"1000000"`
-	// Requests under way at the same time in one session. One more is refused: with 429 over Streamable HTTP.
+	// Requests under way at the same time in one session. One more is refused: with 429 over Streamable HTTP. As many may be,
+	// apart from these, of others who call in it with credentials that it is not bound to.
 	InFlight int `key:"in-flight" min:"1" max:"100000"`
 	// The same for all sessions and requests with the same credentials; until the server has accepted these, for all of one address that bring such ones. 0: as many as come.
 	InFlightPrincipal int `key:"in-flight-principal" min:"0" max:"1000000"`
