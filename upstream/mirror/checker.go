@@ -71,11 +71,9 @@ func (m *Checker) arguments(h http.Header, tool string, args []byte) *jsonrpc.Er
 	if plan == nil || plan.illegal != "" {
 		return nil
 	}
+	var f finder
 	for _, b := range plan.bindings {
-		v := args
-		for _, name := range b.path {
-			v = rawjson.Get(v, name)
-		}
+		v := f.find(args, b.path)
 		text, ok := argumentText(v)
 		r := repeated{text: text, exists: ok, required: ok, number: rawjson.KindOf(v) == rawjson.Number}
 		if e := r.compare(h, textproto.CanonicalMIMEHeaderKey(b.header)); e != nil {

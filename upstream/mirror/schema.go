@@ -151,14 +151,38 @@ func (p *Plan) Illegal() string { return p.illegal }
 
 // AppendFields appends the headers that arguments call for (B-12…B-17).
 func (p *Plan) AppendFields(dst []Field, arguments []byte) []Field {
+	var f finder
 	for _, b := range p.bindings {
-		v := arguments
-		for _, name := range b.path {
-			v = rawjson.Get(v, name)
-		}
-		if text, ok := argumentText(v); ok {
+		if text, ok := argumentText(f.find(arguments, b.path)); ok {
 			dst = append(dst, Field{Name: b.header, Value: string(AppendValue(nil, text))})
 		}
 	}
 	return dst
+}
+
+// finder finds arguments by the paths of a plan, one after the other. They come in the
+// order of the schema, so that what stands on several paths is gone into once.
+type finder struct {
+	path   []string // the latest of several names
+	values [][]byte // at the ends of its beginnings
+}
+
+func (f *finder) find(arguments []byte, path []string) []byte {
+	if len(path) == 1 {
+		return rawjson.Get(arguments, path[0])
+	}
+	same := 0
+	for same < min(len(path), len(f.path)) && path[same] == f.path[same] {
+		same++
+	}
+	v := arguments
+	if same > 0 {
+		v = f.values[same-1]
+	}
+	f.path, f.values = path, f.values[:same]
+	for _, name := range path[same:] {
+		v = rawjson.Get(v, name)
+		f.values = append(f.values, v)
+	}
+	return v
 }

@@ -79,6 +79,31 @@ func TestB13HeadersFollowTheArgumentsAtTheExactPath(t *testing.T) {
 	}
 }
 
+// Arguments far down are not looked for from the top for each header: that would take
+// minutes.
+func TestDeepArgumentsAreGoneIntoOnce_B13(t *testing.T) {
+	schema, args := `"z":{"type":"array"}`, `"z":[`+strings.Repeat("0,", 1<<20)+`0]`
+	for i := range maxBindings {
+		schema += fmt.Sprintf(`,"p%d":{"type":"string","x-mcp-header":"H%d"}`, i, i)
+		args += fmt.Sprintf(`,"p%d":"%d"`, i, i)
+	}
+	schema, args = `{"properties":{`+schema+`}}`, `{`+args+`}`
+	for range 120 {
+		schema, args = `{"properties":{"a":`+schema+`}}`, `{"a":`+args+`}`
+	}
+	fields := parsePlan([]byte(schema)).AppendFields(nil, []byte(args))
+	if len(fields) != maxBindings || fields[63] != (Field{Name: "Mcp-Param-H63", Value: "63"}) {
+		t.Errorf("%v", fields)
+	}
+	var f finder
+	for _, path := range [][]string{{"a", "b"}, {"a", "b", "c"}, {"d"}, {"a", "e"}, {"x", "b"}, {"a", "b"}} {
+		want := map[string]string{"a.b": `{"c":1}`, "a.b.c": "1", "d": "2", "a.e": "3"}[strings.Join(path, ".")]
+		if got := string(f.find([]byte(`{"a":{"b":{"c":1},"e":3},"d":2}`), path)); got != want {
+			t.Errorf("%v: %s, want %s", path, got, want)
+		}
+	}
+}
+
 const (
 	goodTool  = `{"name":"good","inputSchema":{"type":"object","properties":{"r":{"type":"string","x-mcp-header":"R"}}}}`
 	badTool   = `{"name":"bad","inputSchema":{"type":"object","properties":{"r":{"type":"number","x-mcp-header":"R"}}}}`
