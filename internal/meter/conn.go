@@ -267,14 +267,15 @@ func (c *Conn) Body(n int) {
 }
 
 // Note is for http.Server.ConnState: a connection is idle when the next head may come, and
-// one that was hijacked has none.
+// one that was hijacked has none. HTTP/2 is idle once it has begun, too, when of its first
+// head much may have come: what counts until then goes on to count.
 func (c *Conn) Note(state http.ConnState) {
 	if c == nil || state != http.StateIdle && state != http.StateHijacked {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.h2 {
+	if c.h2 || state == http.StateIdle && !c.busy {
 		return
 	}
 	c.busy = state == http.StateHijacked

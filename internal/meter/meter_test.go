@@ -89,6 +89,19 @@ func TestOverHTTP1BytesCountWhileAHeadIsRead(t *testing.T) {
 	charged("closed", 0)
 }
 
+// HTTP/2 is idle before its first head, of which much may have been read by then.
+func TestWhatIsReadBeforeHTTP2IsIdleCounts(t *testing.T) {
+	memory := budget.New(64 * mib)
+	c := conn(New(memory, host, nil), "a")
+	read(t, c, strings.Repeat("x", 4<<10))
+	c.Note(http.StateActive)
+	c.Note(http.StateIdle)
+	if got := int(memory.Used()); got != httpCost+fieldsMost {
+		t.Errorf("a preface with most of a head is charged with %d bytes", got)
+	}
+	_ = c.Close()
+}
+
 func TestOverHTTP2BodiesAndTheFramesOfALongTimeAreNoHeads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := budget.New(64 * mib)
