@@ -37,7 +37,11 @@ type Options struct {
 	// OneIdentity says that the server is told of no client's credentials, so that all
 	// clients are one to it: what it says to one may be told to all.
 	OneIdentity bool
-	ListsAsk    func() bool // whether lists may ask, too (I-4); nil: never
+	// ByToken says that what the server tells a client hangs on the token that it came with,
+	// of which one person may have several with different rights: what it said to one is
+	// not told to another.
+	ByToken  bool
+	ListsAsk func() bool // whether lists may ask, too (I-4); nil: never
 	// Hint says what would make sense of a result that was refused, for the log (I-5); nil:
 	// nothing does.
 	Hint    func(result []byte) string
@@ -113,7 +117,7 @@ func New(opt Options) *Bridge {
 	b.driver = call.NewDriver(call.Options{
 		Upstream: opt.Upstream, Catalog: b.catalog, Turns: opt.Turns, Ask: opt.Ask, Replica: opt.Replica, Watch: opt.Watch,
 		Alive: b.listens.Alive, ListsAsk: opt.ListsAsk, Hint: opt.Hint, Flows: opt.Limits.Flow.WithDefaults(), Waiting: b.limits.FlowsPerSession,
-		OneIdentity: opt.OneIdentity, Wait: opt.Wait, Patience: opt.Patience, Log: opt.Log,
+		OneIdentity: opt.OneIdentity, ByToken: opt.ByToken, Wait: opt.Wait, Patience: opt.Patience, Log: opt.Log,
 	})
 	b.rules.write(&b.opt)
 	return b

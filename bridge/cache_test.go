@@ -3,6 +3,7 @@ package bridge
 import (
 	"context"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -74,6 +75,39 @@ func TestWhatDistinguishesRequestsPartitionsTheCache_B41_B42(t *testing.T) {
 			}
 		}
 	})
+}
+
+// One person's tokens may have different rights at the server: what one of them read is no
+// answer for another where that is told them apart, and for anybody where it is told of none.
+func TestResultsAreKeptForWhomTheServerTold_B42(t *testing.T) {
+	for name, tc := range map[string]struct {
+		byToken, one bool
+		asked        string
+	}{
+		"by principal": {asked: "true false true"},
+		"by token":     {byToken: true, asked: "true true true"},
+		"one for all":  {one: true, asked: "true false false"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conv, up := session(t, Limits{}, result(listed), result(listed), result(listed))
+				conv.Driver.ByToken, conv.Driver.OneIdentity = tc.byToken, tc.one
+				var asked []string
+				for _, caller := range []downstream.Caller{
+					{Principal: "ada", Authorization: "Bearer all"}, {Principal: "ada", Authorization: "Bearer little"}, {Principal: "eve", Authorization: "Bearer other"},
+				} {
+					before := len(up.calls())
+					c := &client{t: t, conv: conv}
+					conv.Serve(t.Context(), caller, downstream.NewRequest(jsonrpc.Message{ID: "1", Method: mcp.MethodToolsList, Params: []byte(`{}`)}), c)
+					c.result()
+					asked = append(asked, strconv.FormatBool(len(up.calls()) > before))
+				}
+				if got := strings.Join(asked, " "); got != tc.asked {
+					t.Errorf("the server was asked: %s, want %s", got, tc.asked)
+				}
+			})
+		})
+	}
 }
 
 func TestFlowsAreNeverCached_B43(t *testing.T) {

@@ -78,7 +78,7 @@ func (b *Bridge) Stateless(caller downstream.Caller, version mcp.Version) downst
 // the client: *downstream.Refusal or *jsonrpc.Error. The answer may
 // be cached for others, so the bridge asks in its own name.
 func (b *Bridge) discover(ctx context.Context, caller downstream.Caller) (*catalog.Server, error) {
-	principal := b.driver.SeenAs(caller.Principal)
+	principal := b.driver.SeenAs(&caller)
 	server, err := b.catalog.Discover(ctx, principal, upstream.NewPeer(b.opt.Upstream, upstream.Call{
 		Principal:     principal,
 		Authorization: caller.Authorization,
@@ -126,7 +126,7 @@ func (b *Bridge) newConversation(version mcp.Version, caller downstream.Caller, 
 			Driver:    b.driver,
 			Rules:     b.rules.at(version),
 			Server:    srv,
-			Principal: b.driver.SeenAs(caller.Principal),
+			Principal: b.driver.Identity(caller.Principal),
 			Tenant:    caller.Tenant,
 			Account:   caller.Account,
 			Transport: caller.Transport,

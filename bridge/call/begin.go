@@ -101,7 +101,7 @@ var noCapabilities = []byte("{}")
 // shown to this client, or begins to watch for its result. It reports whether the call is
 // over. The server is asked once at most: it would say the same again.
 func (k *Call) Cached(req *downstream.Request) (over bool, failed *jsonrpc.Error) {
-	result, slot := k.client.Driver.Catalog.Lookup(k.client.Driver.SeenAs(k.caller.Principal), k.caller.Header, req, k.flow.Capabilities)
+	result, slot := k.client.Driver.Catalog.Lookup(k.client.Driver.SeenAs(&k.caller), k.caller.Header, req, k.flow.Capabilities)
 	k.slot = slot
 	if watch := k.client.Driver.Watch; watch != nil && (slot != nil || result != nil) {
 		watch.Cached(result != nil)

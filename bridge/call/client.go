@@ -1,6 +1,7 @@
 package call
 
 import (
+	"crypto/sha256"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,6 +39,7 @@ type Options struct {
 	Flows       mrtr.Limits // of every flow
 	Waiting     int         // how many flows of a session may wait; for the words only
 	OneIdentity bool        // the server is told of no client's credentials
+	ByToken     bool        // a principal's tokens have rights of their own
 	Wait        time.Duration
 	Patience    func(clientInfo []byte) time.Duration
 	Log         zerolog.Logger
@@ -72,12 +74,22 @@ func (d *Driver) Background(work func()) { d.working.Go(work) }
 // Await returns when no work is left that belongs to no call.
 func (d *Driver) Await() { d.working.Wait() }
 
-// SeenAs returns the principal that the server knows this one as.
-func (d *Driver) SeenAs(principal string) string {
+// Identity returns the principal that the server knows this one as.
+func (d *Driver) Identity(principal string) string {
 	if d.OneIdentity {
 		return ""
 	}
 	return principal
+}
+
+// SeenAs returns to whom else what the server says to a caller may be told: to callers of
+// the same name.
+func (d *Driver) SeenAs(caller *downstream.Caller) string {
+	if d.ByToken && caller.Authorization != "" {
+		sum := sha256.Sum256([]byte(caller.Authorization))
+		return string(sum[:])
+	}
+	return d.Identity(caller.Principal)
 }
 
 // Client is whose calls they are: what never changes of a session once it serves, and

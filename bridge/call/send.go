@@ -175,7 +175,7 @@ func upstreamCall(k *Call, method string, params []byte) upstream.Call {
 		Method:        method,
 		Params:        params,
 		Authorization: k.caller.Authorization,
-		Principal:     k.client.Driver.SeenAs(k.caller.Principal),
+		Principal:     k.client.Driver.SeenAs(&k.caller),
 		Header:        k.caller.Header,
 		Held:          &k.held,
 		Origin:        k,

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcpbridge/bridge/mcp"
 )
@@ -85,8 +86,10 @@ func TestLegacyOnlyUpstreamIsNamedWithItsVersionsAndRelayedTo(t *testing.T) {
 	p := start(t, "serve", "--upstream", server.URL, "--listen", "127.0.0.1:0")
 	p.expect("they are relayed to it unchanged")
 	p.expect(`"versions":["2025-06-18"]`)
-	if status, body := p.get("/readyz"); status != http.StatusOK {
-		t.Errorf("/readyz answers %d %s", status, body)
+	look := time.NewTicker(20 * time.Millisecond)
+	defer look.Stop()
+	for status, _ := p.get("/readyz"); status != http.StatusOK; status, _ = p.get("/readyz") {
+		<-look.C // the log says what the server is before the endpoint is ready
 	}
 	if _, body := p.post("/mcp", initialize); !strings.Contains(body, `"name":"old"`) {
 		t.Errorf("initialize answers %s", body)

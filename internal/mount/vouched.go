@@ -18,6 +18,7 @@ import (
 func (o *Options) watchCredentials() {
 	keeps := o.keepsCredentials()
 	o.Bridge.OneIdentity, o.Legacy.CredentialsEndHere = keeps, keeps
+	o.Bridge.ByToken = o.Behalf != nil && o.Behalf.Exchange != nil
 	if !keeps {
 		o.vouched = vouch.New()
 	}
