@@ -7,11 +7,11 @@ import (
 )
 
 // replica judges how replicas reach each other.
-func (p *problems) replica(r *Replica, url string) {
+func (p *problems) replica(r *Replica, s *Store) {
 	switch {
 	case r.Listen == "" && r.Address == "":
 		return
-	case !strings.HasPrefix(url, "redis"):
+	case !s.Shared():
 		p.add("replica.listen", "has an effect with a store in Redis only, which replicas can share; remove it, or set store.url")
 	case r.Listen == "":
 		p.add("replica.listen", "is missing; replica.address belongs to it")

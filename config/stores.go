@@ -1,6 +1,7 @@
 package config
 
 import (
+	"strings"
 	"time"
 )
 
@@ -51,6 +52,25 @@ type Store struct {
 	// How long a question waits in memory while its client is not connected, and a session that nobody uses: then they are in the store
 	// alone until an answer, a request or a deadline brings them back. 0s: they stay in memory. Not for memory:.
 	Unload time.Duration `key:"unload" min:"0s" max:"24h"`
+}
+
+// Kind says what kind of store the URL names, "memory", "file" or "redis", and what the URL
+// says after its scheme; "" for what is none.
+func (s *Store) Kind() (kind, rest string) {
+	scheme, rest, _ := strings.Cut(s.URL, ":")
+	switch scheme {
+	case "memory", "file":
+		return scheme, rest
+	case "redis", "rediss", "redis+sentinel", "redis+cluster":
+		return "redis", rest
+	}
+	return "", rest
+}
+
+// Shared reports whether several bridges can have the store in common.
+func (s *Store) Shared() bool {
+	kind, _ := s.Kind()
+	return kind == "redis"
 }
 
 // Replica says how bridges that share a store reach each other.

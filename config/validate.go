@@ -23,7 +23,7 @@ func (c *Config) problems() []Problem {
 	}
 	found.listener(c)
 	found.store(&c.Store)
-	found.replica(&c.Replica, c.Store.URL)
+	found.replica(&c.Replica, &c.Store)
 	found.admin(&c.Admin, &c.Metrics)
 	found.listeners(c)
 	found.times(&c.Timeouts, "")
@@ -169,8 +169,8 @@ func checkListen(listen string) string {
 // store judges where sessions are kept. Messages never quote the URL: it may hold a
 // password.
 func (p *problems) store(s *Store) {
-	scheme, rest, _ := strings.Cut(s.URL, ":")
-	switch scheme {
+	kind, rest := s.Kind()
+	switch kind {
 	case "memory":
 		if rest != "" {
 			p.add("store.url", "has something after memory:, which takes nothing")
@@ -182,14 +182,14 @@ func (p *problems) store(s *Store) {
 		if rest == "" {
 			p.add("store.url", "names no file; write it like file:/var/lib/mcp-bridge/sessions.db")
 		}
-	case "redis", "rediss", "redis+sentinel", "redis+cluster":
+	case "redis":
 		if s.Keys == "" {
 			p.add("store.keys", "is missing: what is kept in Redis is sealed; make a key with `openssl rand -base64 32 > FILE` and name the file")
 		}
 	default:
 		p.add("store.url", "is unknown; write memory:, file:PATH, redis://, rediss://, redis+sentinel:// or redis+cluster://")
 	}
-	if s.Durability == "relaxed" && scheme != "file" {
+	if s.Durability == "relaxed" && kind != "file" {
 		p.add("store.durability", "has an effect on a store in a file only; remove it")
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -34,7 +33,7 @@ func openKeeping(ctx context.Context, cfg *config.Config, log zerolog.Logger) (k
 	}
 	warnOf(ctx, k.store, log)
 	k.id = downstream.NewReplicaID()
-	if strings.HasPrefix(cfg.Store.URL, "redis") {
+	if cfg.Store.Shared() {
 		k.monitor(cfg.Store.Outage, log)
 	}
 	if cfg.Replica.Listen == "" {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -86,7 +85,7 @@ func (s *settingFlags) openStored(ctx context.Context) (store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if path, isFile := strings.CutPrefix(settings.URL, "file:"); isFile {
+	if kind, path := settings.Kind(); kind == "file" {
 		for _, needed := range []string{path, keysOf(settings, path)} {
 			if _, err := os.Stat(needed); err != nil {
 				return nil, fmt.Errorf("store.url: %w", err)

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -21,27 +20,30 @@ import (
 // openStore opens what the settings name, sealed; nil when sessions end with the
 // process. A store in a file makes its own key.
 func openStore(ctx context.Context, settings config.Store) (store.Store, []store.Key, error) {
-	scheme, path, _ := strings.Cut(settings.URL, ":")
 	var (
-		keys  []store.Key
-		inner store.Store
-		err   error
+		keys       []store.Key
+		inner      store.Store
+		err        error
+		kind, path = settings.Kind()
 	)
 	switch {
-	case scheme == "memory":
+	case kind == "memory":
 		return nil, nil, nil
 	case settings.Keys != "":
 		keys, err = store.ReadKeys(settings.Keys)
-	default:
+	case kind == "file":
 		keys, err = store.EnsureKeys(path + ".keys")
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("store.keys: %w", err)
 	}
-	if scheme == "file" {
+	switch kind {
+	case "file":
 		inner, err = boltstore.Open(path, boltstore.Options{Relaxed: settings.Durability == "relaxed", Direct: settings.Journal == "off"})
-	} else {
+	case "redis":
 		inner, err = redisstore.Open(ctx, settings.URL)
+	default: // config refuses it too
+		err = errors.New("names no kind of store that there is")
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("store.url: %w", err)
@@ -64,7 +66,7 @@ const (
 func checkStore(ctx context.Context, settings config.Store) (notes []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
-	if path, isFile := strings.CutPrefix(settings.URL, "file:"); isFile {
+	if kind, path := settings.Kind(); kind == "file" {
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 			return nil, checkNewStore(path, settings.Keys)
 		}
