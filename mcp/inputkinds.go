@@ -6,7 +6,8 @@ package mcp
 // The table below is where a kind is let through. What all kinds have in common follows
 // from its row; what is a kind's own stands in tables by kind, which the tests of their
 // rooms want complete: how a client is asked and how its answer is read (translate), the
-// capability's parts (mrtr), the words for it (observe). A method without a row is an
+// capability's parts (mrtr), the words for it (observe), how an answer says no (bridge/ends),
+// the rule by which it changes (observe/diff). A method without a row is an
 // error at every door: nothing takes it for a kind that it resembles.
 type InputKind uint8
 

@@ -15,7 +15,8 @@ var questions = [mcp.InputKinds]struct {
 	declare func(v mcp.Version, declared []byte) []byte
 	// need says in words what a server wants that requires the capability.
 	need func(r Rules, required []byte) string
-	// setting is which one of the bridge's does without the client.
+	// setting is which one of the bridge's does without the client; "": nobody can stand
+	// in for it.
 	setting string
 }{
 	mcp.Elicitation: {
@@ -41,6 +42,15 @@ var questions = [mcp.InputKinds]struct {
 		},
 		setting: "roots (folders of the configuration)",
 	},
+}
+
+// Setting names the setting of the bridge which does without the client for a kind of
+// question, and what it does; "" where there is none.
+func Setting(kind mcp.InputKind) string {
+	if kind >= mcp.InputKinds {
+		return ""
+	}
+	return questions[kind].setting
 }
 
 // elicitationCapability: before 2025-11-25 {} means forms only.

@@ -12,7 +12,7 @@ import (
 func TestEveryKindOfQuestionIsTranslated(t *testing.T) {
 	for k := range mcp.InputKinds {
 		of := &questions[k]
-		if of.request == nil || of.answer == nil || of.declare == nil || of.need == nil || of.setting == "" {
+		if of.request == nil || of.answer == nil || of.declare == nil || of.need == nil {
 			t.Errorf("%s: %+v", k.Method(), of)
 		}
 	}
@@ -27,5 +27,19 @@ func TestAQuestionOfNoKindIsAnErrorOnItsWayDownAndUp(t *testing.T) {
 		if _, err := r.InputResponse(method, []byte(`{}`), []byte(`{"roots":[]}`)); err == nil || !strings.Contains(err.Error(), "unknown input") {
 			t.Errorf("%q is answered: %v", method, err)
 		}
+	}
+}
+
+// TestWhereNobodyStandsInNothingIsSaid: of what is no kind no setting is named, and none
+// where there is none.
+func TestWhereNobodyStandsInNothingIsSaid(t *testing.T) {
+	if got := Setting(mcp.InputKinds); got != "" {
+		t.Error(got)
+	}
+	had := questions[mcp.Roots].setting
+	t.Cleanup(func() { questions[mcp.Roots].setting = had })
+	questions[mcp.Roots].setting = ""
+	if got := (Rules{}).switchable([]byte(`{"roots":{}}`)); got != "" {
+		t.Error(got)
 	}
 }

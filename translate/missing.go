@@ -48,8 +48,8 @@ func (r Rules) switchable(required []byte) string {
 	}
 	var settings []string
 	for kind := range mcp.InputKinds {
-		if rawjson.Has(required, kind.Capability()) {
-			settings = append(settings, questions[kind].setting)
+		if setting := Setting(kind); setting != "" && rawjson.Has(required, kind.Capability()) {
+			settings = append(settings, setting)
 		}
 	}
 	if len(settings) == 0 {

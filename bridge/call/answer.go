@@ -9,6 +9,7 @@ import (
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
+	"github.com/mcpbridge/bridge/translate"
 	"github.com/mcpbridge/bridge/upstream"
 )
 
@@ -113,19 +114,13 @@ func (k ending) undeclared(capability string) string {
 	return asked + "which the client did not declare" + instead(capability)
 }
 
-// settings are the bridge's own answers to each kind of question.
-var settings = [mcp.InputKinds]string{
-	mcp.Elicitation: "have its person asked on a page: questions: page",
-	mcp.Sampling:    "have a model answer: sampling.provider",
-	mcp.Roots:       "name some: roots",
-}
-
 // instead says what whoever runs the bridge could switch on.
 func instead(capability string) string {
 	name, _, _ := strings.Cut(capability, ".")
-	kind, ok := mcp.InputKindThatNeeds(name)
-	if !ok || settings[kind] == "" {
+	kind, _ := mcp.InputKindThatNeeds(name)
+	setting := translate.Setting(kind)
+	if setting == "" {
 		return ""
 	}
-	return " (whoever runs the bridge can " + settings[kind] + ")"
+	return "; whoever runs the bridge can do without it: " + setting
 }

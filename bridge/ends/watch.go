@@ -72,11 +72,25 @@ func FailedTool(method string, result []byte) bool {
 	return method == mcp.MethodToolsCall && string(rawjson.Get(result, "isError")) == "true"
 }
 
-// OutcomeOf reads what a usable answer to a question says.
+// outcomes has how to read an answer to each kind of question.
+var outcomes = [mcp.InputKinds]func(response []byte) observe.Outcome{
+	mcp.Elicitation: decided,
+	mcp.Sampling:    given,
+	mcp.Roots:       given,
+}
+
+// OutcomeOf reads what a usable answer to a question says. Of a method that is no
+// question's none is usable.
 func OutcomeOf(method string, response []byte) observe.Outcome {
-	if method != mcp.MethodElicitationCreate {
-		return observe.Accepted
+	kind, asks := mcp.InputKindOf(method)
+	if !asks {
+		return observe.ClientError
 	}
+	return outcomes[kind](response)
+}
+
+// decided reads the answer of a person, who may say no.
+func decided(response []byte) observe.Outcome {
 	switch action, _ := rawjson.Text(rawjson.Get(response, "action")); action {
 	case "decline":
 		return observe.Declined
@@ -85,6 +99,9 @@ func OutcomeOf(method string, response []byte) observe.Outcome {
 	}
 	return observe.Accepted
 }
+
+// given is the answer of a client's program, which says no by an error.
+func given([]byte) observe.Outcome { return observe.Accepted }
 
 // NameOf returns the name of the tool or prompt that a request is about. URIs of
 // resources are not told: they may hold secrets.

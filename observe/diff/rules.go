@@ -122,14 +122,14 @@ var tables = [...][]row{
 		{path: "", rules: "F.2"},
 	},
 	Question: {
-		{path: "params _meta **", rules: "C.5"},
+		{path: "params _meta **", rules: "C.5"}, // of every kind
 		{path: "params task **", rules: "C.5"},
-		{op: Added, path: "params elicitationId", rules: "C-27"},
-		{path: "params mode", rules: "C.5"},
-		{path: "params requestedSchema **", rules: "C.5 C-26"},
+		{method: mcp.MethodElicitationCreate, op: Added, path: "params elicitationId", rules: "C-27"},
+		{method: mcp.MethodElicitationCreate, path: "params requestedSchema **", rules: "C.5 C-26"},
+		{method: mcp.MethodElicitationCreate, path: "params **", rules: "C.5"},
 		{method: mcp.MethodSamplingCreateMessage, path: "params **", rules: "C.7"},
 		{method: mcp.MethodRootsList, path: "params **", rules: "C.8"},
-		{path: "params **", rules: "C.5"},
+		{path: "params **"},                     // of no kind: nobody has written one down
 		{op: Removed, path: "**", rules: "M-5"}, // what is no part of a request
 	},
 	Answer: {

@@ -10,14 +10,21 @@ import (
 // other stands for every value that is not one of those which are expected.
 const other = "_OTHER"
 
-// methods are the values of labels that name a method.
-var methods = words(
+// methods are the values of labels that name a method: those of clients, of questions, and
+// of the bridge.
+var methods = words(append(questionMethods(),
 	mcp.MethodInitialize, mcp.MethodPing, mcp.MethodToolsList, mcp.MethodToolsCall, mcp.MethodPromptsList, mcp.MethodPromptsGet,
 	mcp.MethodResourcesList, mcp.MethodResourcesTemplatesList, mcp.MethodResourcesRead, mcp.MethodResourcesSubscribe,
-	mcp.MethodResourcesUnsubscribe, mcp.MethodComplete, mcp.MethodSetLevel, mcp.MethodElicitationCreate,
-	mcp.MethodSamplingCreateMessage, mcp.MethodRootsList, mcp.MethodDiscover, mcp.MethodListen, mcp.MethodTasksGet,
-	mcp.MethodTasksUpdate, mcp.MethodTasksCancel, mcp.MethodTasksList, mcp.MethodTasksResult,
-)
+	mcp.MethodResourcesUnsubscribe, mcp.MethodComplete, mcp.MethodSetLevel, mcp.MethodDiscover, mcp.MethodListen,
+	mcp.MethodTasksGet, mcp.MethodTasksUpdate, mcp.MethodTasksCancel, mcp.MethodTasksList, mcp.MethodTasksResult,
+)...)
+
+func questionMethods() (list []string) {
+	for k := range mcp.InputKinds {
+		list = append(list, k.Method())
+	}
+	return list
+}
 
 func words(list ...string) map[string]string {
 	set := make(map[string]string, len(list))
