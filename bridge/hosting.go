@@ -3,6 +3,7 @@ package bridge
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/mcpbridge/bridge/bridge/call"
 	"github.com/mcpbridge/bridge/bridge/ends"
@@ -12,6 +13,7 @@ import (
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
+	"github.com/mcpbridge/bridge/observe"
 )
 
 // hosting is a session's part in the tasks that the bridge hosts for its client; package
@@ -30,10 +32,14 @@ func (c hosting) host(caller downstream.Caller, req downstream.Request, out down
 	if req.Method != mcp.MethodToolsCall || req.Task == nil || !c.hosts() {
 		return false
 	}
+	began := time.Now()
 	t := tasks.New(req.Task, c.Account)
 	k := call.NewHosted(&c.Client, caller, req, t)
 	if err := c.tasks.Add(t, func() { k.Drive(mrtr.Cancelled()) }); err != nil {
-		ends.Finish(out, req.ID, nil, explainTask(err))
+		refused := explainTask(err)
+		c.table.Ended(req.ID)
+		c.ReportLocal(&caller, req.Method, began, refused)
+		ends.Finish(out, req.ID, nil, refused)
 		return true
 	}
 	created := append([]byte(`{"task":`), t.Describe()...)
@@ -78,18 +84,50 @@ func serveTasksList(c *conversation, _ context.Context, _ downstream.Caller, req
 }
 
 // serveTasksResult blocks in the task, not here.
-func (c hosting) serveTasksResult(req *downstream.Request, out downstream.Reply) bool {
+func (c hosting) serveTasksResult(caller downstream.Caller, req *downstream.Request, out downstream.Reply) bool {
 	if req.Method != mcp.MethodTasksResult || !c.hosts() {
 		return false
 	}
+	began := time.Now()
 	t, err := c.tasks.Find(req.Params)
 	if err == nil {
-		err = t.Wait(req.ID, out)
+		err = t.Wait(req.ID, &awaited{out, c.conversation, caller, began})
 	}
 	if err != nil {
-		ends.Finish(out, req.ID, nil, explainTask(err))
+		refused := explainTask(err)
+		c.ReportLocal(&caller, req.Method, began, refused)
+		ends.Finish(out, req.ID, nil, refused)
 	}
 	return true
+}
+
+// awaited is the Reply of a tasks/result that waits for its task. It tells how that ended,
+// which is an end of its own: the call of the task has another.
+type awaited struct {
+	downstream.Reply
+	of     *conversation
+	caller downstream.Caller
+	began  time.Time
+}
+
+// Finish implements downstream.Reply: an error is how the task ended.
+func (a *awaited) Finish(msg downstream.Message) {
+	var done observe.CallEnd
+	if msg.Error != nil {
+		done.End, done.Cause, done.Code = observe.Failed, "task", msg.Error.Code
+	}
+	a.tell(done)
+	a.Reply.Finish(msg)
+}
+
+// Abandon implements downstream.Reply: the client cancelled it, or is gone.
+func (a *awaited) Abandon() {
+	a.tell(observe.CallEnd{End: observe.Cancelled, Cause: "client"})
+	a.Reply.Abandon()
+}
+
+func (a *awaited) tell(done observe.CallEnd) {
+	a.of.ReportEnd(&a.caller, mcp.MethodTasksResult, a.began, done)
 }
 
 // explainTask words what cannot be done with a task.

@@ -47,7 +47,7 @@ func (c *conversation) Serve(ctx context.Context, caller downstream.Caller, req 
 	if req.Method != mcp.MethodPing {
 		hearing{c}.announce(caller.Tenant)
 	}
-	if tasked := (hosting{c}); tasked.host(caller, req, out) || tasked.serveTasksResult(&req, out) {
+	if tasked := (hosting{c}); tasked.host(caller, req, out) || tasked.serveTasksResult(caller, &req, out) {
 		return
 	}
 	if serve, ok := localMethods[req.Method]; ok {

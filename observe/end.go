@@ -91,7 +91,9 @@ func (r Repeat) String() string {
 	return "unknown"
 }
 
-// End is how a call ended. Every call has exactly one.
+// End is how a call ended. Every call has exactly one. Calls are the requests of clients that
+// the bridge translates or answers itself, initialize included; one that is made again while it
+// waits counts once.
 type End uint8
 
 // The ends of a call.

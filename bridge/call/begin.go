@@ -169,6 +169,7 @@ func (k *Call) Sight(served mcp.InputKindSet) (flow observe.Flow, alive bool) {
 // returns when the call is over or waits.
 func (k *Call) Start() {
 	if !k.client.Tables.Enter(k) { // over before it began
+		k.client.ReportEnd(&k.caller, k.flow.Method, time.Now(), observe.CallEnd{End: observe.Cancelled, Cause: "client"})
 		k.Reply().Abandon()
 		return
 	}

@@ -59,10 +59,18 @@ func (k ending) logLine(event *zerolog.Event) *zerolog.Event {
 
 // ReportLocal tells the log and who watches that a request was answered without the server.
 func (p *Client) ReportLocal(caller *downstream.Caller, method string, began time.Time, err *jsonrpc.Error) {
-	done := observe.CallEnd{Method: method, Version: p.Rules.Version, Transport: p.Transport, HTTP: caller.HTTP, Took: time.Since(began), Session: logfield.Short(caller.Session)}
+	var done observe.CallEnd
 	if err != nil {
 		done.End, done.Cause, done.Code = observe.Failed, "refused", err.Code
 	}
+	p.ReportEnd(caller, method, began, done)
+}
+
+// ReportEnd is ReportLocal for a request that ended as done says; what else there is to say
+// is added.
+func (p *Client) ReportEnd(caller *downstream.Caller, method string, began time.Time, done observe.CallEnd) {
+	done.Method, done.Took, done.Session = method, time.Since(began), logfield.Short(caller.Session)
+	done.Version, done.Transport, done.HTTP = p.Rules.Version, p.Transport, caller.HTTP
 	if event := p.Driver.levelOf(&done); event != nil {
 		if done.Session != "" {
 			event = event.Str(logfield.SessionID, done.Session)

@@ -59,7 +59,7 @@ var (
 	}
 	flowsEnded = metric{
 		name: "mcpbridge_flows_ended_total", kind: counter, labels: []string{"mount", "end", "cause"},
-		help: "Calls by their end; every call has exactly one. The cause is empty for those that completed.",
+		help: "Requests of clients that the bridge translates or answers, initialize included, by their end; each has exactly one, and a call that is made again while it waits counts once. The cause is empty for those that completed.",
 	}
 	questionTime = metric{
 		name: "mcpbridge_question_duration_seconds", kind: histogram, buckets: human, labels: []string{"mount", "kind"},

@@ -126,6 +126,7 @@ var endings = map[string]diagnosis{
 	"shutdown": {Who: "bridge", Text: "The bridge stopped.", Do: "With a store (store) calls that wait outlive a restart"},
 	"refused": {Who: "client", Text: "The bridge refused it: it is not offered, or its parameters are wrong.",
 		Do: "Look at the client, which has the reason in its error, and at what clients of its revision get", Link: "/server"},
+	"task":         {Who: "server", Text: "It waited for a task of its client, which ended in an error. The call of the task has an end of its own, with the reason.", Do: "See how the tools/call of the task ended"},
 	"server_error": {Who: "server", Text: "The server answered with an error, which the client got.", Grave: true, Do: "Look at the server, or at what the client asked for", Link: "/server"},
 	"not_declared": {Who: "client", Text: "The server wanted to ask something that the client did not declare that it can be asked, so it was not asked.", Grave: true,
 		Do: "Others can answer in the client's place: " + instead},
