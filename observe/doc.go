@@ -3,8 +3,11 @@
 // report in these words; the rooms below this one make metrics and pages of them.
 //
 //	bridge, legacy ── Watcher ──▶ observe/metrics     what has ended
-//	bridge, legacy ◀── Snapshot ─ observe/view        what is under way
-//	mount ── decorators ────────▶ observe/tap         every message, while somebody looks
+//	bridge, legacy ◀─── Sight ─── observe/view        what is under way
+//	mount ── decorators ────────▶ observe/tap         every message, while somebody looks;
+//	                                   │              always the ends of initialize, sessions
+//	                                   ▼              that opened, requests that are handed on
+//	                                Watcher           and requests to the server
 //
 // It holds types only. Nothing here knows Prometheus.
 package observe

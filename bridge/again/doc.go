@@ -1,4 +1,4 @@
-// Package again has the calls that outlive their requests: a person takes longer to answer than
+// Package again has resumable calls, those that outlive their requests: a person takes longer to answer than
 // a client waits, so the request is answered with what is pending, and the call waits for the
 // same call to be made again.
 //

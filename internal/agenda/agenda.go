@@ -1,5 +1,5 @@
-// Package agenda tells things when they are due, a constant delay after they were put
-// on it, without a timer for each.
+// Package agenda is a timer queue for timeouts of one length: it tells things when they
+// are due, a constant delay after they were put on it, without a timer for each.
 package agenda
 
 import (

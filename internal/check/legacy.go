@@ -80,13 +80,13 @@ func (o *Options) legacyServer(httpSSE bool, log zerolog.Logger) (relay.Server, 
 
 // newestLegacy returns the newest of a server's versions that is a legacy one.
 func newestLegacy(offered []string) string {
-	newest := ""
-	for _, v := range offered {
-		if mcp.Version(v).IsLegacy() && v > newest {
+	newest := mcp.Version("")
+	for _, name := range offered {
+		if v := mcp.Version(name); v.IsLegacy() && v.AtLeast(newest) {
 			newest = v
 		}
 	}
-	return newest
+	return string(newest)
 }
 
 // request asks for one page of tools, nil when there is none.

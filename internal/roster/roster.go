@@ -1,4 +1,4 @@
-// Package roster has a set that gives memory back when most of its members have
+// Package roster has a set that shrinks: it gives memory back when most of its members have
 // gone. Go's maps never do: after a rush of connections or sessions a plain one
 // stays as large as it ever was.
 package roster

@@ -1,5 +1,6 @@
-// Package turns admits work by whose it is, not by which connection brings it: there
-// are so many places, and who finds none waits for its turn.
+// Package turns is a fair queue, and the limit on concurrency towards a server: it admits work
+// by whose it is, not by which connection brings it. There are so many places, and who
+// finds none waits for its turn.
 //
 //	Enter ──▶ a place, if its tenant leaves as many as it has ──▶ Leave
 //	   └────▶ waits ──▶ its tenant's turn, within that its session's ──┘

@@ -1,4 +1,4 @@
-// Package quiet keeps connections that no goroutine serves.
+// Package quiet keeps parked connections: those that no goroutine serves.
 //
 // A stream that says nothing for a while, because a person thinks or because
 // nothing happens, would cost two goroutines, the request and its buffers: some
