@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"github.com/mcpbridge/bridge/internal/bearer"
 	"github.com/mcpbridge/bridge/internal/clip"
 	"github.com/mcpbridge/bridge/internal/ttlcache"
 )
@@ -61,7 +62,7 @@ func (e *Exchanger) Close() {
 // Authorization returns the header to send for whoever brought one; "" for nobody. The
 // error is a *Failure.
 func (e *Exchanger) Authorization(ctx context.Context, brought string) (string, error) {
-	_, token, _ := strings.Cut(brought, " ")
+	token := bearer.Token(brought)
 	if token == "" {
 		return "", nil
 	}

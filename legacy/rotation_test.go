@@ -2,6 +2,7 @@ package legacy
 
 import (
 	"encoding/base64"
+	"strings"
 	"testing"
 
 	"github.com/mcpbridge/bridge/downstream"
@@ -54,6 +55,23 @@ func TestARefreshedTokenOfTheSameSubjectTakesTheSessionOver_H6(t *testing.T) {
 	p.callAs(t, b, again)
 	want(t, "the second refresh", p.post(ping).StatusCode, 200)
 	want(t, "DELETE", p.do(p.request("DELETE", "")).StatusCode, 204)
+}
+
+// A server that takes the second word of the header reads another token than one that takes
+// the rest of it, and may have accepted the first for its own sake.
+func TestAHeaderWithTwoReadingsTakesNoSessionOver_H6(t *testing.T) {
+	alice := jwt(`{"iss":"https://as","sub":"alice"}`, "a")
+	_, token, _ := strings.Cut(jwt(`{"iss":"https://as","sub":"alice"}`, "x"), " ")
+	_, claims, _ := strings.Cut(token, ".")
+	for _, forged := range []string{"Bearer OPAQUE ." + claims, "Bearer OPAQUE " + token, "Bearer  " + token, "Bearer opaque." + claims, "Bearer " + token + " x"} {
+		b := newFake()
+		_, p := serve(t, Options{}, b)
+		p.asUser(alice).initialize(mcp.V20251125)
+		p.callAs(t, b, alice)
+		p.callAs(t, b, forged) // the server judges it, and may take OPAQUE
+		want(t, forged+": GET", p.get("").StatusCode, 404)
+		want(t, forged+": DELETE", p.do(p.request("DELETE", "")).StatusCode, 404)
+	}
 }
 
 func TestOtherTokensMayCallButNeverTakeOver_H6_Q6(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"github.com/rs/zerolog"
 
+	"github.com/mcpbridge/bridge/internal/bearer"
 	"github.com/mcpbridge/bridge/internal/ttlcache"
 	"github.com/mcpbridge/bridge/internal/wellknown"
 )
@@ -77,14 +78,14 @@ func newTokens(opt *CheckOptions) *tokens {
 
 // judge returns whom the token of an Authorization header stands for.
 func (t *tokens) judge(ctx context.Context, header string) (*identity, *badToken) {
-	scheme, token, _ := strings.Cut(header, " ")
-	token = strings.TrimSpace(token)
-	if !strings.EqualFold(scheme, "Bearer") || token == "" {
+	scheme, brought, _ := strings.Cut(header, " ")
+	if !strings.EqualFold(scheme, "Bearer") || strings.TrimSpace(brought) == "" {
 		return nil, &badToken{}
 	}
-	if len(token) > maxToken {
+	if len(brought) > maxToken {
 		return nil, &badToken{text: "the token is too long"}
 	}
+	token := bearer.Token(header) // what verifies it would pass over white space
 	if strings.Count(token, ".") != 2 {
 		return nil, &badToken{text: "the token is no JSON web token, and others cannot be checked"}
 	}

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/mcpbridge/bridge/internal/bearer"
 	"github.com/mcpbridge/bridge/mcp"
 )
 
@@ -76,8 +77,10 @@ func (c *Credentials) digest(t Thing) uint64 {
 }
 
 // Accepted notes that the server has done what a request with these credentials asked for.
+// Nothing is learnt of a header in which servers may find what they like: one token that is
+// good would be vouched for under as many headers as somebody makes of it.
 func (c *Credentials) Accepted(authorization string, what Thing) {
-	if !c.Guards() || authorization == "" || what.Method == "" {
+	if !c.Guards() || !bearer.Single(authorization) || what.Method == "" {
 		return
 	}
 	key, thing := maphash.String(c.seed, authorization), c.digest(what)

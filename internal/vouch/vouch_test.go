@@ -50,6 +50,19 @@ func TestWhatEverybodyMayVouchesForNobodyBesideWhatIsGuarded(t *testing.T) {
 	}
 }
 
+// A server that takes the second word of the header would vouch for one token as often as
+// somebody finds other words to put after it.
+func TestOneTokenIsNotVouchedForUnderManyHeaders(t *testing.T) {
+	c := New()
+	c.Refused("Bearer wrong", tool("guarded"))
+	for _, header := range []string{mallory + " 1", mallory + "\t2", "Bearer  mallory", mallory + " "} {
+		c.Accepted(header, tool("guarded"))
+		expect(t, c, header, header, false)
+	}
+	c.Accepted(mallory, tool("guarded"))
+	expect(t, c, "the token alone", mallory, true)
+}
+
 func TestAServerThatOnlyWantsSomeCredentialsVouchesForNobody(t *testing.T) {
 	c := New()
 	c.Refused("", tool("guarded"))

@@ -1,10 +1,9 @@
 package session
 
 import (
-	"encoding/base64"
-	"strings"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/bearer"
 	"github.com/mcpbridge/bridge/rawjson"
 )
 
@@ -14,7 +13,7 @@ const clockSkew = time.Minute
 // Expiry returns when the time of credentials is over; zero: that is unknown, or was
 // so before they were taken, which is left to the upstream to judge.
 func Expiry(auth string) time.Time {
-	seconds, ok := rawjson.Int(rawjson.Get(claimsOf(auth), "exp"))
+	seconds, ok := rawjson.Int(rawjson.Get(bearer.Claims(auth), "exp"))
 	expires := time.Unix(seconds, 0).Add(clockSkew)
 	if !ok || !expires.After(time.Now()) {
 		return time.Time{}
@@ -22,24 +21,9 @@ func Expiry(auth string) time.Time {
 	return expires
 }
 
-// claimsOf returns what a JSON web token claims; nil for anything else, as tokens
-// are opaque to all but their issuer and resource. Nothing is verified here.
-func claimsOf(auth string) []byte {
-	scheme, token, _ := strings.Cut(auth, " ")
-	parts := strings.Split(token, ".")
-	if !strings.EqualFold(scheme, "Bearer") || len(parts) != 3 {
-		return nil
-	}
-	claims, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil || rawjson.Validate(claims) != nil {
-		return nil
-	}
-	return claims
-}
-
 // Claim returns a claim of credentials that is a text, "" where there is none. It was not
 // verified here.
-func Claim(auth, name string) string { return textIn(claimsOf(auth), name) }
+func Claim(auth, name string) string { return textIn(bearer.Claims(auth), name) }
 
 func textIn(claims []byte, name string) string {
 	text, _ := rawjson.Text(rawjson.Get(claims, name))

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"github.com/mcpbridge/bridge/internal/bearer"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 )
@@ -21,7 +22,7 @@ func sameSubject(a, b string) bool {
 
 // subjectOf returns issuer and subject of a JSON web token; "" for anything else.
 func subjectOf(auth string) string {
-	claims := claimsOf(auth)
+	claims := bearer.Claims(auth)
 	issuer, subject := textIn(claims, "iss"), textIn(claims, "sub")
 	if issuer == "" || subject == "" {
 		return ""

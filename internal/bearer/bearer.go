@@ -1,0 +1,74 @@
+// Package bearer reads Authorization headers, and is the only one to do so: where two
+// readers find two tokens in one header, who makes up one of them passes for the owner of
+// the other. What is not exactly one token is none to the bridge, whoever it is passed on to.
+package bearer
+
+import (
+	"encoding/base64"
+	"strings"
+
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// Token returns the token of a header of the scheme Bearer: one space and a token68
+// (RFC 6750, section 2.1); "" for anything else.
+func Token(authorization string) string {
+	scheme, token, _ := strings.Cut(authorization, " ")
+	if !strings.EqualFold(scheme, "Bearer") || !isToken68(token) {
+		return ""
+	}
+	return token
+}
+
+// Single reports whether a header can be read in one way only as far as white space is
+// what parts it: a scheme and one word after it, or one word.
+func Single(authorization string) bool {
+	_, word, more := strings.Cut(authorization, " ")
+	return authorization != "" && !strings.ContainsAny(word, " \t") && (word != "" || !more)
+}
+
+// Claims returns what the JSON web token of a header claims: three parts of the base64url
+// alphabet, of which the first two are JSON objects; nil for anything else. Nothing is
+// verified.
+func Claims(authorization string) []byte {
+	parts := strings.Split(Token(authorization), ".")
+	if len(parts) != 3 || parts[2] == "" || !isBase64URL(parts[2]) || object(parts[0]) == nil {
+		return nil
+	}
+	return object(parts[1])
+}
+
+// object decodes a part of a token, nil if it is no JSON object.
+func object(part string) []byte {
+	if !isBase64URL(part) { // the decoder takes line breaks
+		return nil
+	}
+	text, err := base64.RawURLEncoding.DecodeString(part)
+	if err != nil || rawjson.Validate(text) != nil || rawjson.KindOf(text) != rawjson.Object {
+		return nil
+	}
+	return text
+}
+
+func isBase64URL(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; !isAlphanumeric(c) && c != '-' && c != '_' {
+			return false
+		}
+	}
+	return true
+}
+
+func isToken68(text string) bool {
+	body := strings.TrimRight(text, "=")
+	for i := range len(body) {
+		if c := body[i]; !isAlphanumeric(c) && !strings.ContainsRune("-._~+/", rune(c)) {
+			return false
+		}
+	}
+	return body != ""
+}
+
+func isAlphanumeric(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
+}
