@@ -34,22 +34,30 @@ func (v Version) IsLegacy() bool {
 	return false
 }
 
-// IsDraft reports whether v names a draft of 2026-07-28 (I-3): those were called
-// DRAFT-… or by an earlier date. Names that no header could carry are none.
-func (v Version) IsDraft() bool {
-	if len(v) > maxDraftName {
+// IsPlausible reports whether v can be a version at all: letters, digits, and what parts
+// them, as every header could carry. What a server lists beside its versions goes nowhere.
+func (v Version) IsPlausible() bool {
+	if v == "" || len(v) > maxName {
 		return false
 	}
-	for i := range len(v) {
-		if v[i] <= ' ' || v[i] > '~' {
+	for _, c := range []byte(v) {
+		switch {
+		case '0' <= c && c <= '9', 'A' <= c && c <= 'Z', 'a' <= c && c <= 'z', strings.IndexByte("-._+", c) >= 0:
+		default:
 			return false
 		}
 	}
-	return strings.HasPrefix(string(v), "DRAFT-") || strings.HasPrefix(string(v), "2026-") && v < V20260728
+	return true
 }
 
-// maxDraftName bounds the name of a draft, in bytes.
-const maxDraftName = 64
+// IsDraft reports whether v names a draft of 2026-07-28 (I-3): those were called
+// DRAFT-… or by an earlier date. Names that no header could carry are none.
+func (v Version) IsDraft() bool {
+	return v.IsPlausible() && (strings.HasPrefix(string(v), "DRAFT-") || strings.HasPrefix(string(v), "2026-") && v < V20260728)
+}
+
+// maxName bounds the name of a version, in bytes.
+const maxName = 64
 
 // Request methods of either era.
 const (

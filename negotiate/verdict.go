@@ -171,16 +171,14 @@ func byVersions(list []byte, fallback func([]byte) string) Verdict {
 	return v
 }
 
-const (
-	maxVersions      = 32 // of a peer's list
-	maxVersionLength = 64
-)
+const maxVersions = 32 // of a peer's list
 
-// texts reads an array of version strings, bounded.
+// texts reads an array of version strings, bounded. What can be none is not there: the list
+// is told to people, and in errors.
 func texts(array []byte) []string {
 	var all []string
 	for e := range rawjson.Elements(array) {
-		if s, ok := rawjson.Text(e); ok && len(s) <= maxVersionLength && len(all) < maxVersions {
+		if s, ok := rawjson.Text(e); ok && mcp.Version(s).IsPlausible() && len(all) < maxVersions {
 			all = append(all, s)
 		}
 	}

@@ -118,16 +118,16 @@ func Offered(ans *Answer) []string {
 	if ans == nil {
 		return nil
 	}
-	if v, ok := rawjson.Text(rawjson.Get(ans.Result, "protocolVersion")); ok {
-		return []string{Clip(v)}
+	if v, ok := rawjson.Text(rawjson.Get(ans.Result, "protocolVersion")); ok && mcp.Version(v).IsPlausible() {
+		return []string{v}
 	}
 	if ans.Error == nil {
 		return nil
 	}
 	var all []string
 	for e := range rawjson.Elements(rawjson.Get(ans.Error.Data, "supported")) {
-		if v, ok := rawjson.Text(e); ok && len(all) < 16 {
-			all = append(all, Clip(v))
+		if v, ok := rawjson.Text(e); ok && mcp.Version(v).IsPlausible() && len(all) < 16 {
+			all = append(all, v)
 		}
 	}
 	return all

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	mcpsdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -49,6 +50,37 @@ func TestCheckShowsWhichToolsWhichClientsWillNotSee(t *testing.T) {
 	}
 	if strings.Contains(out, "hush") || strings.Contains(out, "\x1b") {
 		t.Errorf("the report tells a secret or controls the terminal:\n%q", out)
+	}
+}
+
+// escape is what a server may have a terminal do: colours, a title, the same in one character,
+// a text from right to left, and a line that is not the report's.
+const escape = `\u001b[31mEVIL\u001b]0;pwn\u0007\u009b31m\u202e\u200f\r\n  usable         no`
+
+// TestNothingOfAServerControlsTheTerminalOfCheck: wherever the server puts it.
+func TestNothingOfAServerControlsTheTerminalOfCheck(t *testing.T) {
+	error32022 := func(data string) string {
+		return `{"jsonrpc":"2.0","id":ID,"error":{"code":-32022,"message":"` + escape + `","data":` + data + `}}`
+	}
+	for name, answers := range map[string]map[string]string{
+		"its versions": {mcp.MethodDiscover: `{"jsonrpc":"2.0","id":ID,"result":{"resultType":"complete","supportedVersions":["2026-07-28","2026-07-28` + escape + `"],` +
+			`"capabilities":{"tools":{},"` + escape + `":{}},"serverInfo":{"name":"` + escape + `","version":"1"}}}`,
+			mcp.MethodToolsList: `{"jsonrpc":"2.0","id":ID,"result":{"resultType":"complete","tools":[{"name":"` + escape + `","inputSchema":7},` +
+				`{"name":"b","inputSchema":{"type":"object","properties":{"q` + escape + `":{"type":"string","x-mcp-header":"bad name` + escape + `"}}}}]}}`},
+		"versions of an error":  {mcp.MethodDiscover: error32022(`{"supported":["2025-06-18` + escape + `","2030-01-01` + escape + `"]}`)},
+		"others of an error":    {mcp.MethodDiscover: error32022(`{"supported":["2030-01-01","2030-01-01` + escape + `"]}`)},
+		"version of initialize": {mcp.MethodInitialize: `{"jsonrpc":"2.0","id":ID,"result":{"protocolVersion":"2025-06-18` + escape + `","capabilities":{},"serverInfo":{"name":"n","version":"1"}}}`},
+		"an error":              {mcp.MethodDiscover: `{"jsonrpc":"2.0","id":ID,"error":{"code":-32603,"message":"` + escape + `"}}`},
+	} {
+		for _, flags := range [][]string{nil, {"--json"}} {
+			out, _ := runCheck(t, append(flags, answering(t, http.StatusBadRequest, answers).URL)...)
+			if i := strings.IndexFunc(out, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }); i >= 0 || out == "" {
+				t.Errorf("%s, %v: at %d of\n%q", name, flags, i, out)
+			}
+			if n := strings.Count(out, "\n  usable "); flags == nil && n != 1 {
+				t.Errorf("%s: %d times usable in\n%s", name, n, out)
+			}
+		}
 	}
 }
 

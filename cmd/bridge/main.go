@@ -17,6 +17,7 @@ import (
 	"syscall"
 
 	"github.com/mcpbridge/bridge/config"
+	"github.com/mcpbridge/bridge/internal/clip"
 )
 
 // surroundings are what a process is given besides its arguments; tests give
@@ -43,7 +44,7 @@ func main() {
 	stdlog.SetOutput(io.Discard) // net/http quotes responses there that came too late
 	env := surroundings{in: os.Stdin, out: os.Stdout, err: os.Stderr, environ: os.Environ()}
 	if err := run(ctx, os.Args[1:], env); err != nil {
-		fmt.Fprintf(os.Stderr, "bridge: %v\n", err)
+		fmt.Fprintf(os.Stderr, "bridge: %s\n", clip.Lines(err.Error())) // peers have a say in it
 		os.Exit(exitCode(err))
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
+	"github.com/mcpbridge/bridge/internal/clip"
 	"github.com/mcpbridge/bridge/observe/record"
 	"github.com/mcpbridge/bridge/observe/replay"
 	"github.com/mcpbridge/bridge/upstream/streamable"
@@ -123,13 +124,13 @@ func askAgain(ctx context.Context, opt *replaying, head record.Head, exchanges [
 	err = replay.Against(ctx, server, head, exchanges, func(r replay.Result) {
 		count++
 		if len(r.Differences) == 0 {
-			fmt.Fprintf(out, "same     %s, %s\n", r.Name, r.Took.Round(time.Millisecond))
+			fmt.Fprintf(out, "same     %s, %s\n", clip.Printable(r.Name), r.Took.Round(time.Millisecond))
 			return
 		}
 		differ++
-		fmt.Fprintf(out, "DIFFERS  %s, %s\n", r.Name, r.Took.Round(time.Millisecond))
+		fmt.Fprintf(out, "DIFFERS  %s, %s\n", clip.Printable(r.Name), r.Took.Round(time.Millisecond))
 		for _, d := range r.Differences {
-			fmt.Fprintf(out, "         %s\n", d)
+			fmt.Fprintf(out, "         %s\n", clip.Printable(d))
 		}
 	})
 	fmt.Fprintf(out, "%d of %d answers are as recorded%s\n", count-differ, count, compared(head))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcpbridge/bridge/internal/clip"
 	"github.com/mcpbridge/bridge/observe/report"
 )
 
@@ -30,7 +31,7 @@ server directly.`,
 				if c.Modern {
 					unit = "requests"
 				}
-				fmt.Fprintf(env.out, "%s %s, %s: %d %s, last on %s\n  %s\n", c.Name, c.Version, c.Revision, c.Sessions, unit, c.Last.Format(time.DateOnly), c.Verdict())
+				fmt.Fprintf(env.out, "%s %s, %s: %d %s, last on %s\n  %s\n", clip.Printable(c.Name), clip.Printable(c.Version), clip.Printable(c.Revision), c.Sessions, unit, c.Last.Format(time.DateOnly), c.Verdict())
 			}
 			return nil
 		},

@@ -52,7 +52,7 @@ var mayImport = map[string][]string{
 	"observe/report":   {},
 	"observe/record":   {"observe", "rawjson"},
 	"observe/replay":   {"observe/record", "upstream", "mcp", "jsonrpc", "rawjson"},
-	"observe/terminal": {"observe/record", "observe/view"},
+	"observe/terminal": {"internal/clip", "observe/record", "observe/view"},
 	"observe/diff":     {"mcp", "rawjson"},
 	"observe/view":     {"observe", "observe/diff", "observe/record", "translate", "mcp", "rawjson"},
 
@@ -78,7 +78,7 @@ var mayImport = map[string][]string{
 	"internal/roundtrip":  {"internal/http1"},
 	"internal/edge":       {"internal/budget", "internal/connlimit", "internal/hop", "internal/meter", "legacy/h1", "legacy/quiet", "legacy/web", "internal/logfield"},
 	"internal/fleet":      {"upstream", "mcp", "internal/mount", "internal/logfield"},
-	"internal/check":      {"downstream", "internal/relay", "upstream", "upstream/stdio", "negotiate", "translate", "mcp", "jsonrpc", "rawjson", "internal/dialect", "internal/wellknown", "upstream/streamable"},
+	"internal/check":      {"internal/clip", "downstream", "internal/relay", "upstream", "upstream/stdio", "negotiate", "translate", "mcp", "jsonrpc", "rawjson", "internal/dialect", "internal/wellknown", "upstream/streamable"},
 
 	"sessions/store":        {},
 	"sessions/sessionstest": {"sessions/store"},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/mcpbridge/bridge/internal/clip"
 	"github.com/mcpbridge/bridge/internal/dialect"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -203,15 +204,4 @@ func (r *Report) summarize() {
 const maxPrinted = 80
 
 // printable makes text of the server safe for a terminal.
-func printable(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 {
-			return -1
-		}
-		return r
-	}, text)
-	if len(text) > maxPrinted {
-		text = strings.ToValidUTF8(text[:maxPrinted], "") + "…"
-	}
-	return text
-}
+func printable(text string) string { return clip.Text(clip.Printable(text), maxPrinted) }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/mcpbridge/bridge/internal/clip"
 	"github.com/mcpbridge/bridge/mcp"
 )
 
@@ -61,16 +62,21 @@ var ErrUnusable = errors.New("the bridge cannot use this server")
 // ErrUnusableStore ends a check of a server with which nothing is wrong.
 var ErrUnusableStore = errors.New("the bridge cannot use this store of sessions")
 
-// Print writes the report. Its error makes the exit status say what it says.
+// Print writes the report, in which nothing has a terminal do anything. Its error makes the
+// exit status say what it says.
 func (r *Report) Print(w io.Writer, asJSON bool) error {
+	text := r.text()
 	if asJSON {
-		out := json.NewEncoder(w)
+		var b strings.Builder
+		out := json.NewEncoder(&b)
 		out.SetIndent("", "  ")
 		out.SetEscapeHTML(false)
 		if err := out.Encode(r); err != nil {
 			return err
 		}
-	} else if _, err := io.WriteString(w, r.text()); err != nil {
+		text = clip.Lines(b.String()) // JSON says some of it otherwise, and leaves the rest
+	}
+	if _, err := io.WriteString(w, text); err != nil {
 		return err
 	}
 	switch {
@@ -99,9 +105,9 @@ func (s *Store) text(line func(name, format string, args ...any)) {
 func (r *Report) text() string {
 	var b strings.Builder
 	line := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "  %-14s %s\n", name, fmt.Sprintf(format, args...))
+		fmt.Fprintf(&b, "  %-14s %s\n", name, clip.Printable(fmt.Sprintf(format, args...))) // no peer makes lines
 	}
-	fmt.Fprintf(&b, "%s\n", r.URL)
+	fmt.Fprintf(&b, "%s\n", clip.Printable(r.URL))
 	line("usable", "%s", map[bool]string{true: "yes", false: "no"}[r.Usable])
 	if r.Problem != "" {
 		line("problem", "%s", r.Problem)

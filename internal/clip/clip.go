@@ -2,7 +2,10 @@
 // would obey.
 package clip
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
 
 // Text cuts text at a number of bytes, between characters.
 func Text(text string, most int) string {
@@ -18,12 +21,25 @@ const maxLine = 200
 // Line makes text fit for a part of one line: printable, and not above 200 bytes.
 func Line(text string) string { return Text(Printable(text), maxLine) }
 
-// Printable takes out of text what a terminal would obey.
+// Printable takes out of text what a terminal would obey, and what cannot be seen: control
+// characters and those that turn text round, join or hide it. White space is spaces.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
-			return -1
+		switch {
+		case unicode.IsPrint(r):
+			return r
+		case unicode.IsSpace(r):
+			return ' '
 		}
-		return r
+		return -1
 	}, text)
+}
+
+// Lines is Printable for text whose own lines stay apart.
+func Lines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = Printable(line)
+	}
+	return strings.Join(lines, "\n")
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/mcpbridge/bridge/internal/clip"
 	"github.com/mcpbridge/bridge/observe/record"
 	"github.com/mcpbridge/bridge/observe/view"
 )
@@ -43,7 +44,7 @@ func (l *Lanes) Message(m *view.Seen) {
 		fmt.Fprintln(l.Out, l.paint(dim, strings.Repeat(" ", gutter)+"… "+Span(gone.Seconds())))
 	}
 	l.last = m.At
-	text := printable(words(m))
+	text := clip.Printable(words(m))
 	attr := ""
 	switch m.Kind {
 	case "question", "answer":

@@ -5,9 +5,9 @@ import (
 	"io"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
+	"github.com/mcpbridge/bridge/internal/clip"
 	"github.com/mcpbridge/bridge/observe/view"
 )
 
@@ -65,7 +65,7 @@ func (s *Screen) mount(program string, m *view.MountState) {
 		ready = "not ready"
 	}
 	head := fmt.Sprintf("%s → %s  %s", strings.TrimSpace(program+"  "+m.Path), m.Target, ready)
-	fmt.Fprintln(s.Out, s.paint(bold, cut(printable(head), s.width())))
+	fmt.Fprintln(s.Out, s.paint(bold, cut(clip.Printable(head), s.width())))
 	s.reason(m.Why, m.Grave, "  ", s.width())
 }
 
@@ -76,7 +76,7 @@ func (s *Screen) reason(why string, grave bool, indent string, width int) {
 	if grave {
 		why, attr = "! "+why, yellow
 	}
-	for _, l := range wrap(printable(why), width-len(indent)) {
+	for _, l := range wrap(clip.Printable(why), width-len(indent)) {
 		fmt.Fprintln(s.Out, indent+s.paint(attr, l))
 	}
 }
@@ -117,7 +117,7 @@ func (s *Screen) table(rows [][]string, why func(int) (string, bool)) {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
 		for i := range row {
-			row[i] = cut(printable(row[i]), maxColumn)
+			row[i] = cut(clip.Printable(row[i]), maxColumn)
 			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
 		}
 	}
@@ -155,7 +155,7 @@ func (s *Screen) beside(row, why string, grave bool, used int) {
 	if grave {
 		why, attr = "! "+why, yellow
 	}
-	for _, l := range wrap(printable(why), s.width()-used-1) {
+	for _, l := range wrap(clip.Printable(why), s.width()-used-1) {
 		fmt.Fprintln(s.Out, row+strings.Repeat(" ", used-utf8.RuneCountInString(row))+s.paint(attr, l))
 		row = ""
 	}
@@ -175,16 +175,6 @@ func Span(seconds float64) string {
 	default:
 		return fmt.Sprintf("%d h", int(d.Hours()))
 	}
-}
-
-// printable keeps what peers wrote from moving the cursor.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return '·'
-	}, text)
 }
 
 // cut shortens a text to so many characters.
