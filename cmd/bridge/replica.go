@@ -32,6 +32,9 @@ func openKeeping(ctx context.Context, cfg *config.Config, log zerolog.Logger) (k
 		return k, err
 	}
 	warnOf(ctx, k.store, log)
+	for _, note := range exposures(cfg.Store) {
+		log.Warn().Msg(note)
+	}
 	k.id = downstream.NewReplicaID()
 	if cfg.Store.Shared() {
 		k.monitor(cfg.Store.Outage, log)

@@ -37,6 +37,9 @@ func openStore(ctx context.Context, settings config.Store) (store.Store, []store
 	if err != nil {
 		return nil, nil, fmt.Errorf("store.keys: %w", err)
 	}
+	if err := writableByAll(settings); err != nil {
+		return nil, nil, fmt.Errorf("store.url: %w", err)
+	}
 	switch kind {
 	case "file":
 		inner, err = boltstore.Open(path, boltstore.Options{Relaxed: settings.Durability == "relaxed", Direct: settings.Journal == "off"})
@@ -68,7 +71,7 @@ func checkStore(ctx context.Context, settings config.Store) (notes []string, err
 	defer cancel()
 	if kind, path := settings.Kind(); kind == "file" {
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-			return nil, checkNewStore(path, settings.Keys)
+			return exposures(settings), checkNewStore(path, settings.Keys)
 		}
 	}
 	s, _, err := openStore(ctx, settings)
@@ -79,6 +82,7 @@ func checkStore(ctx context.Context, settings config.Store) (notes []string, err
 		return nil, err
 	}
 	notes, err = lookInto(ctx, s)
+	notes = append(notes, exposures(settings)...)
 	return notes, errors.Join(err, s.Close())
 }
 
@@ -153,6 +157,11 @@ func records(ctx context.Context, s store.Store, most int) (notes []string, err 
 
 // checkNewStore checks a store that serve will make.
 func checkNewStore(path, keys string) error {
+	if _, err := os.Stat(path + ".keys"); err == nil && keys == "" {
+		if _, err := store.EnsureKeys(path + ".keys"); err != nil { // which are there
+			return fmt.Errorf("store.keys: %w", err)
+		}
+	}
 	if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
 		return fmt.Errorf("store.url: %s is no directory", filepath.Dir(path))
 	}

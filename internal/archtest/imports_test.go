@@ -73,6 +73,7 @@ var mayImport = map[string][]string{
 	"authorize/sealed":    {"internal/clip"},
 	"internal/bearer":     {"rawjson"},
 	"internal/clip":       {},
+	"internal/fileowner":  {},
 	"internal/hop":        {"internal/http1"},
 	"internal/http1":      {},
 	"internal/roundtrip":  {"internal/http1"},
@@ -80,7 +81,7 @@ var mayImport = map[string][]string{
 	"internal/fleet":      {"upstream", "mcp", "internal/mount", "internal/logfield"},
 	"internal/check":      {"internal/clip", "downstream", "internal/relay", "upstream", "upstream/stdio", "negotiate", "translate", "mcp", "jsonrpc", "rawjson", "internal/dialect", "internal/wellknown", "upstream/streamable"},
 
-	"sessions/store":        {},
+	"sessions/store":        {"internal/fileowner"},
 	"sessions/sessionstest": {"sessions/store"},
 	"sessions/boltstore":    {"sessions/store"},
 	"sessions/redisstore":   {"sessions/store"},

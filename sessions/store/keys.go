@@ -7,9 +7,12 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"strings"
+
+	"github.com/mcpbridge/bridge/internal/fileowner"
 )
 
 // KeySize is the length of a key in bytes.
@@ -20,9 +23,24 @@ type Key [KeySize]byte
 
 // ReadKeys reads a file of keys: one a line, in base64, of 32 bytes each. The first
 // one seals, all of them open. Empty lines and lines that begin with # don't count.
-// Errors never quote the file.
-func ReadKeys(path string) ([]Key, error) {
-	text, err := os.ReadFile(path)
+// Errors never quote the file. One that every user may write to is refused.
+func ReadKeys(path string) ([]Key, error) { return readKeys(path, fileowner.Writable) }
+
+// readKeys reads the file of which trusted has nothing to say, that very one.
+func readKeys(path string, trusted func(string, fs.FileInfo) error) ([]Key, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if err := trusted(path, info); err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(file)
 	if err != nil {
 		return nil, err
 	}
@@ -55,9 +73,10 @@ func ParseKeys(text []byte) ([]Key, error) {
 }
 
 // EnsureKeys reads a file of keys, and makes one with a new key when there is none,
-// which only its owner may read.
+// which only its owner may read. Keys of another user are refused: whoever made them could
+// read, and write, all that is sealed with them.
 func EnsureKeys(path string) ([]Key, error) {
-	keys, err := ReadKeys(path)
+	keys, err := readKeys(path, fileowner.Planted)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return keys, err
 	}
@@ -66,7 +85,7 @@ func EnsureKeys(path string) ([]Key, error) {
 	if err := writeNew(path, base64.StdEncoding.EncodeToString(key[:])+"\n"); err != nil {
 		return nil, err
 	}
-	return ReadKeys(path) // what stands there: another process may have been first
+	return readKeys(path, fileowner.Planted) // what stands there: another process may have been first
 }
 
 // writeNew writes a file whole or not at all, unless there is one.
