@@ -2,7 +2,6 @@ package main
 
 import (
 	"os"
-	"strings"
 
 	"github.com/mcpbridge/bridge/config"
 	"github.com/mcpbridge/bridge/internal/fileowner"
@@ -10,8 +9,8 @@ import (
 
 // storeFiles returns the files in which a store keeps sessions.
 func storeFiles(settings config.Store) []string {
-	path, isFile := strings.CutPrefix(settings.URL, "file:")
-	if !isFile {
+	kind, path := settings.Kind()
+	if kind != "file" {
 		return nil
 	}
 	return []string{path, path + ".journal"}
@@ -34,7 +33,7 @@ func writableByAll(settings config.Store) error {
 
 // exposures says which files of a store others may use than they should.
 func exposures(settings config.Store) (notes []string) {
-	path, _ := strings.CutPrefix(settings.URL, "file:")
+	_, path := settings.Kind()
 	for _, file := range append(storeFiles(settings), keysOf(settings, path)) {
 		info, err := os.Stat(file)
 		if err != nil {
