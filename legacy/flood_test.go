@@ -2,6 +2,7 @@ package legacy
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -144,21 +145,25 @@ func TestATierMayHaveMoreUnderWay(t *testing.T) {
 	}
 }
 
-// Sessions that are in use do not make room: one client that opens many, and uses each of
-// them, is to leave some for others.
-func TestTheLastSessionsAreForOthers(t *testing.T) {
-	h := NewHTTP(Options{Memory: budget.New(1 << 30), MaxSessions: 16}, newFake())
-	from := func(address string) *peer {
-		at := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			r.RemoteAddr = address
-			h.ServeHTTP(w, r)
-		})
-		return &peer{t: t, client: client(t), url: start(t, h, newServer(at)), header: http.Header{}}
+// addresses returns what makes peers at addresses.
+func addresses(t *testing.T, opt Options, b *fakeBackend) func(string) *peer {
+	const at = "Test-Address"
+	h := NewHTTP(opt, b)
+	p := pipeTo(t, h, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.RemoteAddr = r.Header.Get(at)
+		h.ServeHTTP(w, r)
+	}))
+	return func(address string) *peer {
+		from := *p
+		from.header = http.Header{at: {address}}
+		return &from
 	}
-	greedy, modest := from("192.0.2.1:1"), from("192.0.2.2:1")
-	opened := 0
+}
+
+// flood opens sessions, and uses each, until one is refused, and returns how many there were.
+func flood(t *testing.T, from *peer) (opened int) {
 	for ; opened < 20; opened++ {
-		p := *greedy
+		p := *from
 		resp := p.post(initialize(mcp.V20250618))
 		if resp.StatusCode != http.StatusOK {
 			want(t, "one more from there", resp.StatusCode, http.StatusServiceUnavailable)
@@ -167,7 +172,42 @@ func TestTheLastSessionsAreForOthers(t *testing.T) {
 		p.session, p.version = resp.Header.Get("Mcp-Session-Id"), string(mcp.V20250618)
 		want(t, "a use", p.post(ping).StatusCode, http.StatusOK)
 	}
-	want(t, "sessions of one address", opened, 14)
+	return opened
+}
+
+// Who has many sessions makes room for others of its own, and not those who have few, however
+// long these have said nothing.
+func TestAStrangerEndsNobodysIdleSessions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		from := addresses(t, Options{Memory: budget.New(1 << 30), MaxSessions: 16, IdleTimeout: 24 * time.Hour}, b)
+		var idle []*peer
+		for i := range 4 {
+			p := from(fmt.Sprintf("192.0.2.%d:1", 10+i))
+			p.asUser(fmt.Sprint("Bearer ", i)).initialize(mcp.V20250618)
+			want(t, "a use", p.post(ping).StatusCode, http.StatusOK)
+			idle = append(idle, p)
+		}
+		time.Sleep(3 * time.Hour)
+		want(t, "sessions of the stranger", flood(t, from("192.0.2.66:1")), 10)
+		want(t, "asked upstream", len(b.convs), 14)
+		time.Sleep(session.RecentUse)
+		want(t, "sessions of the stranger, a minute later", flood(t, from("192.0.2.66:1")), 10)
+		for range 3 {
+			from("192.0.2.67:1").initialize(mcp.V20250618)
+		}
+		for _, p := range idle {
+			want(t, "a session of hours ago", p.post(ping).StatusCode, http.StatusOK)
+		}
+	})
+}
+
+// Sessions that are in use do not make room: one client that opens many, and uses each of
+// them, is to leave some for others.
+func TestTheLastSessionsAreForOthers(t *testing.T) {
+	from := addresses(t, Options{Memory: budget.New(1 << 30), MaxSessions: 16}, newFake())
+	greedy, modest := from("192.0.2.1:1"), from("192.0.2.2:1")
+	want(t, "sessions of one address", flood(t, greedy), 14)
 	modest.initialize(mcp.V20250618)
 	want(t, "another address", modest.post(ping).StatusCode, http.StatusOK)
 }

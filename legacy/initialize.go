@@ -25,11 +25,11 @@ func (h poster) initialize(w http.ResponseWriter, r *http.Request, accept web.Ac
 		return
 	}
 	defer h.gate.Exit()
-	if !h.sessions.Room() { // before anything is asked upstream
+	caller := h.sessions.Caller(r)
+	if !h.sessions.Room(caller.Tenant) { // before anything is asked upstream
 		h.refusals.writeFull(w, msg.ID)
 		return
 	}
-	caller := h.sessions.Caller(r)
 	s, err := h.sessions.New(caller, len(msg.Params))
 	if err != nil {
 		h.admission.writeShort(w, r, nil, msg.ID, err)

@@ -88,8 +88,13 @@ func start(t *testing.T, h *HTTP, s server) (url string) {
 func servePipe(t *testing.T, opt Options, b downstream.Backend) (*HTTP, *peer) {
 	t.Helper()
 	h := NewHTTP(opt, b)
+	return h, pipeTo(t, h, h)
+}
+
+// pipeTo returns a peer of what handles requests for h.
+func pipeTo(t *testing.T, h *HTTP, handler http.Handler) *peer {
 	l := &pipeListener{conns: make(chan net.Conn), done: make(chan struct{})}
-	s := newServer(h)
+	s := newServer(handler)
 	go func() { _ = s.Serve(l) }()
 	tr := &http.Transport{DialContext: l.dial}
 	t.Cleanup(func() {
@@ -97,7 +102,7 @@ func servePipe(t *testing.T, opt Options, b downstream.Backend) (*HTTP, *peer) {
 		tr.CloseIdleConnections()
 		_ = s.Close()
 	})
-	return h, &peer{t: t, client: &http.Client{Transport: tr}, url: "http://localhost", header: http.Header{}}
+	return &peer{t: t, client: &http.Client{Transport: tr}, url: "http://localhost", header: http.Header{}}
 }
 
 type pipeListener struct {

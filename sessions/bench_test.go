@@ -57,7 +57,7 @@ func BenchmarkSessionLookup(b *testing.B) {
 			ids := make([]string, n)
 			for i := range ids {
 				ids[i] = NewID()
-				tab.Add(ids[i], i)
+				tab.Add("", ids[i], i)
 			}
 			b.ReportAllocs()
 			b.RunParallel(func(pb *testing.PB) {
@@ -92,7 +92,7 @@ func TestAllocationBudget(t *testing.T) {
 	ids := make([]string, 1000)
 	for i := range ids {
 		ids[i] = NewID()
-		table.Add(ids[i], i)
+		table.Add("", ids[i], i)
 	}
 	for name, tt := range map[string]struct {
 		max float64

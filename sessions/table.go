@@ -40,7 +40,9 @@ type TableOptions[V any] struct {
 // Table holds the live sessions of one server in order of use. When it is full a
 // newcomer takes the place of the oldest session that was never used, or else of the
 // least recently used one, or is refused when all are in use: a flood of new sessions
-// harms nobody who has one. Expiry slides
+// harms nobody who has one. Whoever has many sessions makes room for its own, and for
+// others before these do; the last eighth of the places is for who has less than an
+// eighth (parties.next has the order). Expiry slides
 // and costs nothing while sessions are in use: since each shard is ordered, the
 // next session to expire is always the oldest one, so Expire never scans.
 // All methods are safe for concurrent use.
@@ -50,18 +52,37 @@ type Table[V any] struct {
 	start  time.Time
 	live   atomic.Int64
 	closed atomic.Bool
+	of     *parties[V]
 	shards [shardCount]*shard[V]
 }
 
 type entry[V any] struct {
+	id    string
 	value V
 	used  atomic.Int64 // time since Table.start of the last use
+	ever  atomic.Bool  // it was used
+
+	// Guarded by parties.mu.
+	of     *party[V] // nil before it is there, and afterwards
+	at     int       // its place there, which is that of this moment
+	placed moment
+	gone   bool
 }
+
+// use notes one at this time.
+func (e *entry[V]) use(now int64) {
+	e.used.Store(now)
+	if !e.ever.Load() {
+		e.ever.Store(true)
+	}
+}
+
+func (e *entry[V]) last() moment { return moment{e.ever.Load(), e.used.Load()} }
 
 // NewTable returns an empty table.
 func NewTable[V any](opt TableOptions[V]) *Table[V] {
 	opt.Capacity = max(opt.Capacity, 1)
-	t := &Table[V]{opt: opt, seed: maphash.MakeSeed(), start: time.Now()}
+	t := &Table[V]{opt: opt, seed: maphash.MakeSeed(), start: time.Now(), of: newParties[V](opt.Capacity)}
 	for i := range t.shards {
 		// A shard never fills up by itself: the table's own count evicts first.
 		t.shards[i] = newShard[V](opt.Capacity + 1)
@@ -79,54 +100,57 @@ func (t *Table[V]) Get(id string) (V, bool) {
 	}
 	now := t.now()
 	if t.idle(e, now) && !t.busy(e) {
-		t.end(shard, id, e, Expired)
+		t.end(e, Expired)
 		var none V
 		return none, false
 	}
-	e.used.Store(now)
+	e.use(now)
 	return e.value, true
 }
 
-// Add puts a session in under a fresh id. When the table is full another one is
-// evicted. The error is ErrFull or ErrClosed; Ended is not called then.
-func (t *Table[V]) Add(id string, v V) error { return t.AddTo(0, id, v) }
-
-// AddTo is Add to a table of which this many places are kept for others.
-func (t *Table[V]) AddTo(kept int, id string, v V) error {
+// Add puts a session of a party in under a fresh id; "" is the party of all of whom nobody
+// knows whose they are. When there is no place for it another one is evicted. The error is
+// ErrFull or ErrClosed; Ended is not called then.
+func (t *Table[V]) Add(party, id string, v V) error {
 	if t.closed.Load() {
 		return ErrClosed
 	}
-	e := &entry[V]{value: v}
+	e := &entry[V]{id: id, value: v}
 	e.used.Store(t.now())
-	shard := t.shard(id)
-	if t.live.Add(1) > int64(t.opt.Capacity-kept) && !t.evict() {
+	if t.live.Add(1) > t.places(party) && !t.evict(party) {
 		t.live.Add(-1)
 		return ErrFull
 	}
-	shard.add(id, e)
+	t.shard(id).add(id, e)
+	t.of.add(party, e)
 	if t.closed.Load() { // Close may have passed this shard already
-		t.end(shard, id, e, Closed)
+		t.end(e, Closed)
 	}
 	return nil
 }
 
-// Room reports whether Add would take a session in now.
-func (t *Table[V]) Room() bool {
+// places returns how many there are for a party.
+func (t *Table[V]) places(party string) int64 { return int64(t.opt.Capacity - t.of.kept(party)) }
+
+// Room reports whether Add would take a session of a party in now.
+func (t *Table[V]) Room(party string) bool {
 	if t.closed.Load() {
 		return false
 	}
-	if t.live.Load() < int64(t.opt.Capacity) {
-		return true
+	return t.live.Load() < t.places(party) || t.evictable(party) != nil
+}
+
+// Move has a session counted as another party's from now on.
+func (t *Table[V]) Move(id, party string) {
+	if e, ok := t.shard(id).peek(id); ok {
+		t.of.move(e, party)
 	}
-	shard, _, _ := t.evictable()
-	return shard != nil
 }
 
 // Remove ends the session with this id and reports whether there was one.
 func (t *Table[V]) Remove(id string) bool {
-	shard := t.shard(id)
-	e, ok := shard.peek(id)
-	return ok && t.end(shard, id, e, Removed)
+	e, ok := t.shard(id).peek(id)
+	return ok && t.end(e, Removed)
 }
 
 // TakeOut takes a session out that was not used for this long and is not busy, and
@@ -137,6 +161,7 @@ func (t *Table[V]) TakeOut(id string, unused time.Duration) bool {
 	if !ok || t.now()-e.used.Load() < int64(unused) || t.busy(e) || !shard.remove(id) {
 		return false
 	}
+	t.of.remove(e)
 	t.live.Add(-1)
 	return true
 }
@@ -176,15 +201,15 @@ func (t *Table[V]) Expire() (n int) {
 func (t *Table[V]) expire(shard *shard[V], fresh bool) (n int) {
 	now := t.now()
 	for {
-		id, e, ok := shard.oldest(fresh)
+		_, e, ok := shard.oldest(fresh)
 		if !ok || !t.idle(e, now) {
 			return n
 		}
 		if t.busy(e) {
-			t.refresh(shard, id, e, now)
+			t.refresh(e, now)
 			continue
 		}
-		if t.end(shard, id, e, Expired) {
+		if t.end(e, Expired) {
 			n++
 		}
 	}
@@ -196,59 +221,59 @@ func (t *Table[V]) Close() {
 	for _, shard := range t.shards {
 		for _, id := range shard.ids() {
 			if e, ok := shard.peek(id); ok {
-				t.end(shard, id, e, Closed)
+				t.end(e, Closed)
 			}
 		}
 	}
 }
 
-// evict takes a session out, if there is one that may go.
-func (t *Table[V]) evict() bool {
+// evict takes a session out for one of a party, if there is one that may go.
+func (t *Table[V]) evict(party string) bool {
 	for {
-		shard, id, e := t.evictable()
-		if shard == nil {
+		e := t.evictable(party)
+		if e == nil {
 			return false
 		}
-		if t.end(shard, id, e, Evicted) {
+		if t.end(e, Evicted) {
 			return true
 		}
 	}
 }
 
-// evictable finds the session that goes next, nil when all are in use.
-func (t *Table[V]) evictable() (*shard[V], string, *entry[V]) {
+// evictable finds the session that goes next for one of a party, nil when all are in use.
+func (t *Table[V]) evictable(party string) *entry[V] {
 	for range busyTries {
-		shard, id, e := t.oldest(true)
-		if shard == nil {
-			shard, id, e = t.oldest(false)
-			if shard == nil || t.opt.Recent > 0 && t.now()-e.used.Load() < int64(t.opt.Recent) {
-				return nil, "", nil
-			}
+		e := t.of.next(party, [2]*entry[V]{t.oldest(true), t.oldest(false)}, t.mayGo)
+		if e == nil || !t.busy(e) {
+			return e
 		}
-		if !t.busy(e) {
-			return shard, id, e
-		}
-		t.refresh(shard, id, e, t.now())
+		t.refresh(e, t.now())
 	}
-	return nil, "", nil
+	return nil
+}
+
+func (t *Table[V]) mayGo(e *entry[V]) bool {
+	last := e.last()
+	return !last.used || t.now()-last.at >= int64(t.opt.Recent)
 }
 
 // oldest returns the oldest session of all shards.
-func (t *Table[V]) oldest(fresh bool) (shard *shard[V], id string, e *entry[V]) {
+func (t *Table[V]) oldest(fresh bool) (oldest *entry[V]) {
 	for _, s := range t.shards {
-		if name, found, ok := s.oldest(fresh); ok && (e == nil || found.used.Load() < e.used.Load()) {
-			shard, id, e = s, name, found
+		if _, e, ok := s.oldest(fresh); ok && (oldest == nil || e.used.Load() < oldest.used.Load()) {
+			oldest = e
 		}
 	}
-	return shard, id, e
+	return oldest
 }
 
 // end takes a session out with a cause. Only one caller really removes it, which
 // makes the end unique.
-func (t *Table[V]) end(shard *shard[V], id string, e *entry[V], why Cause) bool {
-	if !shard.remove(id) {
+func (t *Table[V]) end(e *entry[V], why Cause) bool {
+	if !t.shard(e.id).remove(e.id) {
 		return false
 	}
+	t.of.remove(e)
 	t.live.Add(-1)
 	if t.opt.Ended != nil {
 		t.opt.Ended(e.value, why)
@@ -256,9 +281,9 @@ func (t *Table[V]) end(shard *shard[V], id string, e *entry[V], why Cause) bool 
 	return true
 }
 
-func (t *Table[V]) refresh(shard *shard[V], id string, e *entry[V], now int64) {
-	e.used.Store(now)
-	shard.get(id)
+func (t *Table[V]) refresh(e *entry[V], now int64) {
+	e.use(now)
+	t.shard(e.id).get(e.id)
 }
 
 func (t *Table[V]) busy(e *entry[V]) bool { return t.opt.Busy != nil && t.opt.Busy(e.value) }

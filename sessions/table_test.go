@@ -26,21 +26,21 @@ func TestTableTellsEachEndOnceWithItsCause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var e ends
 		tab := NewTable(TableOptions[string]{Capacity: 2, Idle: time.Hour, Ended: e.add})
-		tab.Add("a", "a")
+		tab.Add("", "a", "a")
 		time.Sleep(time.Second)
-		tab.Add("b", "b")
+		tab.Add("", "b", "b")
 		time.Sleep(time.Second)
 		tab.Get("a")
 		time.Sleep(time.Second)
-		tab.Add("c", "c") // b is the least recently used
+		tab.Add("", "c", "c") // b is the least recently used
 		want(t, "removed", tab.Remove("a"), true)
 		want(t, "removed twice", tab.Remove("a"), false)
 		time.Sleep(2 * time.Hour)
 		want(t, "expired", tab.Expire(), 1)
-		tab.Add("d", "d")
+		tab.Add("", "d", "d")
 		tab.Close()
 		tab.Close()
-		want(t, "closed", tab.Add("e", "e"), ErrClosed)
+		want(t, "closed", tab.Add("", "e", "e"), ErrClosed)
 		want(t, "ends", e.list, []string{
 			"b: session evicted: too many sessions", "a: session ended", "c: session expired", "d: bridge is shutting down",
 		})
@@ -52,7 +52,7 @@ func TestExpiryIsExactWithoutASweep_A33(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var e ends
 		tab := NewTable(TableOptions[string]{Capacity: 9, Idle: time.Minute, Ended: e.add})
-		tab.Add("a", "a")
+		tab.Add("", "a", "a")
 		time.Sleep(59 * time.Second)
 		_, ok := tab.Get("a")
 		want(t, "slides", ok, true)
@@ -72,12 +72,12 @@ func TestBusySessionsDoNotExpireAndAreEvictedLast_A33(t *testing.T) {
 		tab := NewTable(TableOptions[string]{
 			Capacity: 3, Idle: time.Minute, Ended: e.add, Busy: func(v string) bool { return v == "busy" },
 		})
-		tab.Add("1", "busy")
+		tab.Add("", "1", "busy")
 		time.Sleep(time.Second)
-		tab.Add("2", "b")
+		tab.Add("", "2", "b")
 		time.Sleep(time.Second)
-		tab.Add("3", "c")
-		tab.Add("4", "d")
+		tab.Add("", "3", "c")
+		tab.Add("", "4", "d")
 		want(t, "evicted", e.list, []string{"b: session evicted: too many sessions"})
 		time.Sleep(time.Hour)
 		want(t, "expired", tab.Expire(), 2)
@@ -90,11 +90,11 @@ func TestBusySessionsDoNotExpireAndAreEvictedLast_A33(t *testing.T) {
 func TestFullTableOfBusySessionsRefusesNewOnes(t *testing.T) {
 	tab := NewTable(TableOptions[int]{Capacity: 400, Busy: func(int) bool { return true }})
 	for i := range 400 {
-		_ = tab.Add(fmt.Sprint(i), i)
+		_ = tab.Add("", fmt.Sprint(i), i)
 	}
-	want(t, "room", tab.Room(), false)
+	want(t, "room", tab.Room(""), false)
 	for i := range 50 {
-		want(t, "one more", tab.Add(fmt.Sprint(400+i), i), ErrFull)
+		want(t, "one more", tab.Add("", fmt.Sprint(400+i), i), ErrFull)
 	}
 	want(t, "live", tab.Len(), 400)
 }
@@ -104,13 +104,13 @@ func TestFloodOfNewSessionsEndsNoneThatIsInUse(t *testing.T) {
 		var e ends
 		tab := NewTable(TableOptions[string]{Capacity: 20, Recent: time.Minute, Ended: e.add})
 		for i := range 10 {
-			_ = tab.Add(fmt.Sprint("used", i), "used")
+			_ = tab.Add("", fmt.Sprint("used", i), "used")
 			tab.Get(fmt.Sprint("used", i))
 		}
 		time.Sleep(time.Hour) // however long ago that was
 		for i := range 1000 {
 			time.Sleep(time.Millisecond)
-			want(t, "newcomer", tab.Add(fmt.Sprint(i), "new"), error(nil))
+			want(t, "newcomer", tab.Add("", fmt.Sprint(i), "new"), error(nil))
 		}
 		want(t, "evicted", len(e.list), 990)
 		for _, end := range e.list {
@@ -122,15 +122,15 @@ func TestFloodOfNewSessionsEndsNoneThatIsInUse(t *testing.T) {
 		}
 		e.list = nil
 		for i := range 10 { // which now are in use, unlike the first ones
-			want(t, "newcomer", tab.Add(fmt.Sprint("late", i), "late"), error(nil))
+			want(t, "newcomer", tab.Add("", fmt.Sprint("late", i), "late"), error(nil))
 			tab.Get(fmt.Sprint("late", i))
 		}
 		want(t, "evicted", e.list, slices.Repeat([]string{"used: session evicted: too many sessions"}, 10))
-		want(t, "room", tab.Room(), false)
-		want(t, "one more", tab.Add("more", "more"), ErrFull)
+		want(t, "room", tab.Room(""), false)
+		want(t, "one more", tab.Add("", "more", "more"), ErrFull)
 		time.Sleep(time.Minute)
-		want(t, "room", tab.Room(), true)
-		want(t, "a minute later", tab.Add("more", "more"), error(nil))
+		want(t, "room", tab.Room(""), true)
+		want(t, "a minute later", tab.Add("", "more", "more"), error(nil))
 	})
 }
 
@@ -142,7 +142,7 @@ func TestCapacityHoldsUnderConcurrency(t *testing.T) {
 		wg.Go(func() {
 			for i := range 500 {
 				id := fmt.Sprintf("%d-%d", g, i)
-				tab.Add(id, i)
+				tab.Add("", id, i)
 				tab.Get(id)
 				if i%3 == 0 {
 					tab.Remove(id)
@@ -177,7 +177,7 @@ func TestTableShrinksWithoutForgettingOrder(t *testing.T) {
 	const n = 16 * roomy * 8
 	tab := NewTable(TableOptions[int]{Capacity: n})
 	for i := range n {
-		tab.Add(fmt.Sprint(i), i)
+		tab.Add("", fmt.Sprint(i), i)
 	}
 	for i := range n - 100 {
 		if !tab.Remove(fmt.Sprint(i)) {
@@ -206,15 +206,20 @@ func TestTableShrinksWithoutForgettingOrder(t *testing.T) {
 }
 
 func TestSomePlacesAreKeptForOthers(t *testing.T) {
-	table := NewTable(TableOptions[int]{Capacity: 3, Recent: time.Hour})
-	for i, want := range []error{nil, nil, ErrFull} {
+	table := NewTable(TableOptions[int]{Capacity: 8, Recent: time.Hour})
+	for i := range 8 {
+		want := error(nil)
+		if i == 7 {
+			want = ErrFull
+		}
 		id := string(rune('a' + i))
-		if err := table.AddTo(1, id, i); !errors.Is(err, want) {
+		if err := table.Add("many", id, i); !errors.Is(err, want) {
 			t.Errorf("session %d: %v, want %v", i, err, want)
 		}
 		table.Get(id) // it is in use
 	}
-	if err := table.Add("other", 0); err != nil || table.Len() != 3 {
+	want(t, "room", table.Room("many"), false)
+	if err := table.Add("other", "other", 0); err != nil || table.Len() != 8 {
 		t.Errorf("%v; %d sessions", err, table.Len())
 	}
 }

@@ -154,3 +154,6 @@ func Kept(has, places int) int {
 	}
 	return 0
 }
+
+// Modest returns how many of so many places are next to nothing.
+func Modest(places int) int { return places / modest }

@@ -97,6 +97,30 @@ func TestFinalServersCostNothing(t *testing.T) {
 	}
 }
 
+func TestI10WhoHasManyTasksHasNobodyElsesForgotten(t *testing.T) {
+	var book tasks
+	note := func(principal string, i int) {
+		if err := book.note(taskKey{principal, fmt.Sprint(i)}, []byte(`{"requestState":"s"}`), false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 100 {
+		note("modest", i)
+	}
+	for i := range 3 * maxTasks {
+		note("greedy", i)
+	}
+	modest := 0
+	for key := range book.known {
+		if key.principal == "modest" {
+			modest++
+		}
+	}
+	if modest != 100 || len(book.known) != maxTasks {
+		t.Errorf("%d of 100 tasks of who has few, %d in all", modest, len(book.known))
+	}
+}
+
 func TestI10TheBookOfTasksIsBounded(t *testing.T) {
 	d := New(Options{Mode: On})
 	for i := range maxTasks + 10 {

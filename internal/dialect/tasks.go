@@ -9,8 +9,8 @@ import (
 	"github.com/mcpbridge/bridge/upstream"
 )
 
-// Bounds of what is remembered of tasks. When a further one does not fit, an
-// arbitrary one is forgotten.
+// Bounds of what is remembered of tasks. When a further one does not fit, one of
+// the principal that has most is forgotten.
 const (
 	maxTasks = 1024
 	maxState = 64 << 10 // bytes of one request state
@@ -97,14 +97,18 @@ func (t *tasks) note(key taskKey, result []byte, payload bool) error {
 	return nil
 }
 
-// makeRoom keeps the book within its bound. The caller holds mu.
+// makeRoom keeps the book within its bound: who has most in it loses one. The caller holds mu.
 func (t *tasks) makeRoom() {
-	for key := range t.known {
-		if len(t.known) < maxTasks {
-			return
-		}
-		delete(t.known, key)
+	if len(t.known) < maxTasks {
+		return
 	}
+	has, most := map[string]int{}, taskKey{}
+	for key := range t.known {
+		if has[key.principal]++; has[key.principal] >= has[most.principal] {
+			most = key
+		}
+	}
+	delete(t.known, most)
 }
 
 func (t *tasks) forget(call *upstream.Call) {

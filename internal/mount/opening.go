@@ -16,9 +16,14 @@ import (
 type opening struct {
 	server *remote
 	again  http.Handler // the mount's own
+	tenant string       // whose session it opens
 }
 
 type openingKey struct{}
+
+// openedBy is the value of openingKey where a session of the server is opened, for this tenant;
+// a request that comes a second time has another.
+type openedBy string
 
 // ServeHTTP implements http.Handler.
 func (o opening) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -27,7 +32,7 @@ func (o opening) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return // nobody is there to be told
 	}
 	first := &firstAnswer{ResponseWriter: w, header: maps.Clone(w.Header())}
-	o.server.proxy.ServeHTTP(first, withBody(r, body).WithContext(context.WithValue(r.Context(), openingKey{}, true)))
+	o.server.proxy.ServeHTTP(first, withBody(r, body).WithContext(context.WithValue(r.Context(), openingKey{}, openedBy(o.tenant))))
 	if !first.held {
 		return
 	}

@@ -150,12 +150,13 @@ func (e *eras) Relay(r *http.Request, msg *jsonrpc.Message, caller func() downst
 	session := r.Header.Get(mcp.HeaderSessionID)
 	switch {
 	case msg != nil && msg.Method == mcp.MethodInitialize && msg.Kind() == jsonrpc.Request:
-		if !e.verdicts.relays(r.Context(), caller(), msg.Params) || e.verdicts.httpSSE.Load() {
+		from := caller()
+		if !e.verdicts.relays(r.Context(), from, msg.Params) || e.verdicts.httpSSE.Load() {
 			return nil
 		}
 		r.Header = maps.Clone(r.Header)       // which the connection's requests share
 		delete(r.Header, mcp.HeaderSessionID) // of a session that is dead: this opens a new one
-		return opening{e.server, e.again}
+		return opening{e.server, e.again, from.Tenant}
 	case e.verdicts.httpSSE.Load(): // messages change their transport: the session is the bridge's
 		return nil
 	case e.verdicts.legacyOnly.Load(), session != "" && e.server.holds(session):
@@ -209,11 +210,12 @@ func (r *remote) sessionCount() int {
 // answered learns the sessions of the server, and their ends, from the heads of
 // its responses.
 func (r *remote) answered(resp *http.Response) {
+	tenant, opens := resp.Request.Context().Value(openingKey{}).(openedBy)
 	switch table := r.sessions(); {
-	case resp.Request.Context().Value(openingKey{}) == true:
+	case opens:
 		if session := resp.Header.Get(mcp.HeaderSessionID); session != "" {
 			table.Expire()
-			_ = table.Add(session, struct{}{}) // none of them is ever busy, so there is always room
+			_ = table.Add(string(tenant), session, struct{}{}) // none is ever busy, so that there is room, if of one's own
 		}
 	case resp.Request.Method == http.MethodDelete && resp.StatusCode < http.StatusMultipleChoices:
 		table.Remove(resp.Request.Header.Get(mcp.HeaderSessionID))

@@ -113,6 +113,7 @@ func (s *Session) tenant(principal, auth string) string {
 	}
 	if !s.own.Swap(true) {
 		s.account.Move(principal)
+		s.set.table.Move(s.rec.ID, principal)
 	}
 	return principal
 }
@@ -179,11 +180,9 @@ func (s *Session) Push(key string, msg downstream.Message) { s.streams.Push(key,
 func (s *Session) Reaches() bool { return !s.set.opt.NoPush }
 
 // enlist puts the session into the table, where one of somebody who has many does not get
-// the last places. The error is the table's; the conversation is
-// closed then.
+// the last places, nor those of others. The error is the table's; the conversation is closed then.
 func (s *Session) enlist() error {
-	kept := budget.Kept(s.account.Sessions()-1, s.set.opt.MaxSessions)
-	err := s.set.table.AddTo(kept, s.rec.ID, s)
+	err := s.set.table.Add(s.share, s.rec.ID, s)
 	if err != nil {
 		s.account.Close()
 	}

@@ -161,7 +161,7 @@ func TestTheOldestMakesRoom(t *testing.T) {
 		busy.Begin(1, false)
 		idle, _ := open(t, set, "ada")
 		set.Find(by("ada", idle.ID()))
-		if _, err := open(t, set, "bob"); !errors.Is(err, sessions.ErrFull) || set.Room() {
+		if _, err := open(t, set, "bob"); !errors.Is(err, sessions.ErrFull) || set.Room("") {
 			t.Errorf("a session that was just used gave way: %v", err)
 		}
 		<-time.After(session.RecentUse + time.Second)

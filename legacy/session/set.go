@@ -86,8 +86,8 @@ func NewSet(opt Options) *Set {
 // Len returns how many sessions are live here.
 func (set *Set) Len() int { return set.table.Len() }
 
-// Room reports whether there is a place for one more.
-func (set *Set) Room() bool { return set.table.Room() }
+// Room reports whether there is a place for one more of a tenant.
+func (set *Set) Room(tenant string) bool { return set.table.Room(tenant) }
 
 // Holds reports whether id names a live session here. It counts as a use of it.
 func (set *Set) Holds(id string) bool {

@@ -1,0 +1,39 @@
+package mount
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/mcpbridge/bridge/mcp"
+)
+
+// Which sessions are the server's own, is known of a bounded number.
+func TestAStrangerHasNobodysSessionOfTheServerForgotten(t *testing.T) {
+	r := &remote{limit: 16, idle: time.Hour}
+	r.relayed = r.table()
+	open := func(tenant, session string) {
+		req, err := http.NewRequestWithContext(context.WithValue(t.Context(), openingKey{}, openedBy(tenant)), http.MethodPost, "http://localhost", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.answered(&http.Response{Request: req, Header: http.Header{mcp.HeaderSessionID: {session}}})
+		r.holds(session) // it is in use
+	}
+	for i := range 4 {
+		open(fmt.Sprint("tenant ", i), fmt.Sprint("session ", i))
+	}
+	for i := range 40 {
+		open("stranger", fmt.Sprint("flood ", i))
+	}
+	for i := range 4 {
+		if !r.holds(fmt.Sprint("session ", i)) {
+			t.Errorf("session %d is forgotten", i)
+		}
+	}
+	if !r.holds("flood 39") || r.sessions().Len() > 16 {
+		t.Errorf("%d sessions, without the latest one perhaps", r.sessions().Len())
+	}
+}
