@@ -34,16 +34,24 @@ func (a *Account) Take(bytes int) error {
 // take from what others have been refused: what is alive comes and goes faster than anybody
 // looks, and a few bytes for each of those who behave do not tip the scales.
 func (a *Account) fits(bytes int) bool {
-	if a.room(bytes) >= int64(bytes) {
+	n, room := int64(bytes), a.room(bytes)
+	if room >= n {
 		return true
 	}
 	a.mu.Lock()
-	held := a.used
+	own := a.used
+	held := own
 	if a.owner.name != "" {
 		held = a.owner.used.Load()
 	}
 	a.mu.Unlock()
-	return held+int64(bytes) <= a.budget.limit/modest && a.budget.free()+a.budget.limit/reserve >= int64(bytes)
+	free, spare := a.budget.free(), a.budget.limit/reserve
+	if least := a.budget.limit / modest; own+n > least {
+		return false
+	} else if held+n <= least {
+		return free+spare >= n
+	}
+	return free-n >= spare && room+spare >= n // a session of a principal whose others are greedy
 }
 
 // room returns how much more the account may hold when it takes this many bytes: what

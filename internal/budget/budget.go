@@ -10,7 +10,8 @@
 // alone gets a third, or half where nobody knows whose it is, and is refused while the
 // rest is left for those who behave; of two each gets less, and so on. Newcomers are
 // refused while less than an eighth is free. Who holds next to nothing is the last to be
-// refused, when as much is overdrawn.
+// refused, when as much is overdrawn; and a session that does so, of a principal that is
+// greedy, when a sixteenth more than its share is taken.
 //
 // What is charged is an estimate. What the collector finds alive beyond it counts
 // too (Watch), so that things too small to be charged cannot add up unseen.

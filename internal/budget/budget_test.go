@@ -58,7 +58,7 @@ func TestAPrincipalWithManySessionsGetsHalf(t *testing.T) {
 		n, _ := fill(open(t, b, "greedy"), 64<<10)
 		taken += n
 	}
-	if taken > 64*mib || taken < 56*mib {
+	if taken > 72*mib || taken < 56*mib { // half, and a sixteenth by those that hold next to nothing
 		t.Errorf("1000 sessions of one principal take %d MiB of 128", taken/mib)
 	}
 	if err := open(t, b, "modest").Take(16 * mib); err != nil {

@@ -117,6 +117,7 @@ func (ws *WebSocket) message() (kind int, msg []byte, err error) {
 			return kind, msg, errors.Join(short, ws.heard())
 		}
 		msg = append(make([]byte, 0, 2*cap(msg)), msg...)
+		_ = hold.Set(cap(msg)) // what it was copied from can go
 	}
 }
 

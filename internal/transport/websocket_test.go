@@ -10,7 +10,48 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"github.com/mcpbridge/bridge/internal/budget"
 )
+
+// A message is charged for the memory that it has, not for all that it was copied from while
+// it grew.
+func TestAMessageIsChargedOnce(t *testing.T) {
+	memory := budget.New(13 << 20)
+	read := make(chan int, 1)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		account, err := memory.Open("")
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer account.Close()
+		ws, err := Upgrade(w, r, WebSocketOptions{MaxMessage: 4 << 20, WriteTimeout: time.Minute, Silence: time.Minute, Account: account})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		msg, err := ws.Read()
+		if err != nil {
+			t.Error(err)
+		}
+		read <- len(msg)
+		_ = ws.Close(CloseNormal, "")
+	}))
+	defer srv.Close()
+	conn, response, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(srv.URL, "http"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	defer conn.Close()
+	if err := conn.WriteMessage(websocket.TextMessage, bytes.Repeat([]byte("x"), 3<<20)); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-read; got != 3<<20 {
+		t.Errorf("read %d bytes of a message of 3 MiB, in memory for three of it", got)
+	}
+}
 
 // A peer that is told why can say so to its user. A connection that is closed
 // with bytes unread is reset, and the reason is lost with what was on its way.
