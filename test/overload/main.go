@@ -75,7 +75,7 @@ func run(ctx context.Context, s *settings, out io.Writer) (fair bool, err error)
 		if !strings.Contains(floods[i].name, s.flood) {
 			continue
 		}
-		ok, err := s.suffer(ctx, &floods[i], up.url(), out)
+		ok, err := s.suffer(ctx, &floods[i], up, out)
 		if err != nil {
 			return false, err
 		}
@@ -85,13 +85,13 @@ func run(ctx context.Context, s *settings, out io.Writer) (fair bool, err error)
 }
 
 // suffer has behaving sessions make their calls, alone and during a flood.
-func (s *settings) suffer(ctx context.Context, f *flood, upstream string, out io.Writer) (fair bool, err error) {
+func (s *settings) suffer(ctx context.Context, f *flood, up *server, out io.Writer) (fair bool, err error) {
 	options, clean, err := s.options(f)
 	if err != nil {
 		return false, err
 	}
 	defer clean()
-	b, err := program.Start(ctx, s.binary, upstream, options...)
+	b, err := program.Start(ctx, s.binary, up.url(), options...)
 	if err != nil {
 		return false, err
 	}
@@ -101,6 +101,12 @@ func (s *settings) suffer(ctx context.Context, f *flood, upstream string, out io
 		behaving[i] = s.client(b.URL, i+1, nil)
 		if got := behaving[i].open(ctx, 1); got != "OK" {
 			return false, fmt.Errorf("a session cannot be opened: %s", got)
+		}
+	}
+	if up.guarded { // as every such server has soon: from then on it vouches for whom it takes
+		stranger := newClient(b.URL, http.Header{"Authorization": {"Bearer stranger"}}, nil)
+		if got := stranger.call(ctx, "echo", 2, 100); got != http.StatusText(http.StatusUnauthorized) {
+			return false, fmt.Errorf("a stranger's token is refused with %s", got)
 		}
 	}
 	alone, _ := serve(ctx, behaving, s.calls)
