@@ -7,17 +7,37 @@ import (
 	"strings"
 )
 
-// The cookies of a desk: a random name for the browser, which its forms are bound
-// to, and the owners whose links it has opened, signed one by one.
+// The cookies of a desk: a random name for the browser, which its forms and inboxes are
+// bound to, and the owners whose links it has opened, signed one by one. Browsers send
+// them to every port of the host, so they alone open nothing, and what is shown to who
+// has them depends on the address that was opened besides.
 const (
 	cookieBrowser = "mcp-bridge-browser"
 	cookieOwners  = "mcp-bridge-owners"
 )
 
+// cookie returns the value of a request's cookie; "" when it has none.
+func (d *Desk) cookie(r *http.Request, name string) string {
+	c, err := r.Cookie(d.cookieName(name))
+	if err != nil {
+		return ""
+	}
+	return c.Value
+}
+
+// cookieName marks the cookies of a desk that has TLS, so that browsers take them from
+// nothing that has none.
+func (d *Desk) cookieName(name string) string {
+	if d.base.Scheme == "https" {
+		return "__Secure-" + name
+	}
+	return name
+}
+
 // browser returns the browser's name, and gives it one when it has none.
 func (d *Desk) browser(w http.ResponseWriter, r *http.Request) string {
-	if c, err := r.Cookie(cookieBrowser); err == nil && len(c.Value) <= 64 && c.Value != "" {
-		return c.Value
+	if name := d.cookie(r, cookieBrowser); name != "" && len(name) <= 64 {
+		return name
 	}
 	name := rand.Text()
 	d.set(w, cookieBrowser, name)
@@ -30,18 +50,17 @@ func (d *Desk) guard(browser, token string) string { return d.sign("guard", brow
 
 // owners returns the signed names of the owners that this browser knows.
 func (d *Desk) owners(r *http.Request) []string {
-	c, err := r.Cookie(cookieOwners)
-	if err != nil || c.Value == "" {
+	names := d.cookie(r, cookieOwners)
+	if names == "" {
 		return nil
 	}
-	return strings.Split(c.Value, ".")
+	return strings.Split(names, ".")
 }
 
 // looks reports whether a person looks at a page. Programs that fetch links to show
 // previews of them have no cookies, and do not say that they navigate.
-func looks(r *http.Request) bool {
-	_, err := r.Cookie(cookieBrowser)
-	return err == nil || r.Header.Get("Sec-Fetch-Dest") == "document"
+func (d *Desk) looks(r *http.Request) bool {
+	return d.cookie(r, cookieBrowser) != "" || r.Header.Get("Sec-Fetch-Dest") == "document"
 }
 
 // opens reports whether a browser may see a question, and notes that it did. A link is
@@ -87,7 +106,7 @@ func (d *Desk) remember(w http.ResponseWriter, r *http.Request, owner string) {
 
 func (d *Desk) set(w http.ResponseWriter, name, value string) {
 	http.SetCookie(w, &http.Cookie{
-		Name: name, Value: value, Path: strings.TrimSuffix(d.base.Path, "/") + "/",
+		Name: d.cookieName(name), Value: value, Path: strings.TrimSuffix(d.base.Path, "/") + "/",
 		HttpOnly: true, SameSite: http.SameSiteLaxMode, // strict ones are not sent when a link is followed from another site
 		Secure: d.base.Scheme == "https",
 	})

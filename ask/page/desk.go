@@ -34,8 +34,8 @@ type Question struct {
 	Form    form.Form // of a form; empty otherwise
 	URL     string    // of an interaction on another site; empty otherwise
 	Preview string    // what the person is to approve; empty otherwise
-	// Owner is for whom the call was made: an opaque name of a user or a session. The
-	// inbox of a browser shows the questions of those owners whose links it has opened.
+	// Owner is for whom the call was made: an opaque name of a user or a session. An
+	// inbox shows the questions of one owner to a browser that has opened one of them.
 	Owner string
 	// Named says that Owner is a user and no session.
 	Named bool

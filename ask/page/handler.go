@@ -1,13 +1,10 @@
 package page
 
 import (
-	"cmp"
 	"crypto/hmac"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/mcpbridge/bridge/rawjson"
 )
@@ -31,6 +28,7 @@ func (d *Desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
 	path, under := strings.CutPrefix(r.URL.Path, strings.TrimSuffix(d.base.Path, "/"))
 	token, question := strings.CutPrefix(path, "/q/")
+	of, inbox := strings.CutPrefix(path, "/mine/")
 	switch {
 	case !under || !d.isOwnHost(r.Host):
 		http.NotFound(w, r)
@@ -45,8 +43,10 @@ func (d *Desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.say(w, http.StatusMethodNotAllowed, "This page cannot do that", "")
 	case question:
 		d.show(w, r, token)
+	case inbox:
+		d.inbox(w, r, of)
 	case path == "/" || path == "":
-		d.inbox(w, r)
+		d.say(w, http.StatusOK, "Questions for people", "Open the link to a question. At its foot it leads to the others that wait for you.")
 	default:
 		d.say(w, http.StatusNotFound, "There is no such page", "")
 	}
@@ -78,7 +78,7 @@ func (d *Desk) show(w http.ResponseWriter, r *http.Request, token string) {
 		return
 	}
 	browser := d.browser(w, r)
-	if !d.opens(q, browser, d.owners(r), looks(r)) {
+	if !d.opens(q, browser, d.owners(r), d.looks(r)) {
 		d.say(w, http.StatusForbidden, "This question is for somebody else", "It was opened in another browser, or this browser has a question of another user open. Answer it where it was opened first.")
 		return
 	}
@@ -111,23 +111,23 @@ func (d *Desk) submit(w http.ResponseWriter, r *http.Request, token string) {
 		return
 	}
 	guard, action := takeFirst(r.PostForm, guardName), takeLast(r.PostForm, actionName)
-	browser, _ := r.Cookie(cookieBrowser)
-	if browser == nil {
+	browser := d.cookie(r, cookieBrowser)
+	if browser == "" {
 		d.say(w, http.StatusForbidden, "This answer was not sent from the question's own page", "Open the link again and answer there. The page needs cookies.")
 		return
 	}
-	if !d.opens(q, browser.Value, d.owners(r), true) {
+	if !d.opens(q, browser, d.owners(r), true) {
 		d.say(w, http.StatusForbidden, "This question is for somebody else", "Answer it where it was opened first.")
 		return
 	}
-	if !hmac.Equal([]byte(guard), []byte(d.guard(browser.Value, token))) {
+	if !hmac.Equal([]byte(guard), []byte(d.guard(browser, token))) {
 		// A browser that opens its first two links at once takes the name that came last: the form of the other has an older one.
-		d.draw(w, http.StatusForbidden, q, browser.Value, r.PostForm, nil)
+		d.draw(w, http.StatusForbidden, q, browser, r.PostForm, nil)
 		return
 	}
 	result, problems := q.result(outcome(action), r.PostForm)
 	if problems != nil {
-		d.draw(w, http.StatusUnprocessableEntity, q, browser.Value, r.PostForm, problems)
+		d.draw(w, http.StatusUnprocessableEntity, q, browser, r.PostForm, problems)
 		return
 	}
 	if result == nil {
@@ -140,7 +140,7 @@ func (d *Desk) submit(w http.ResponseWriter, r *http.Request, token string) {
 		return
 	}
 	q.Answer(result)
-	d.thank(w, q, outcome(action))
+	d.thank(w, q, browser, outcome(action))
 }
 
 // result is the elicitation's result for an action: nil for an unknown one.
@@ -188,20 +188,6 @@ func (d *Desk) sameSite(r *http.Request) bool {
 	}
 	origin := r.Header.Get("Origin")
 	return origin == "" || strings.EqualFold(origin, d.base.Scheme+"://"+d.base.Host)
-}
-
-// inbox lists what waits for the person at this browser.
-func (d *Desk) inbox(w http.ResponseWriter, r *http.Request) {
-	owners := d.owners(r)
-	found := d.of(func(owner string) bool { return slices.Contains(owners, d.sign("owner", owner)) })
-	slices.SortFunc(found, func(a, b *waiting) int {
-		return cmp.Or(a.asked.Compare(b.asked), strings.Compare(a.token, b.token))
-	})
-	entries := make([]entry, len(found))
-	for i, q := range found {
-		entries[i] = entry{Link: d.link(q.token), Server: q.Server, Tool: q.Tool, Message: beginning(q.Message), Asked: ago(time.Since(q.asked))}
-	}
-	d.render(w, http.StatusOK, "inbox", view{Title: "Questions that wait for you", Entries: entries})
 }
 
 // Has reports whether a request is for this desk.

@@ -260,11 +260,10 @@ func TestInboxShowsOneOwnersQuestions(t *testing.T) {
 	opened := d.ask(page.Question{Server: "Flights", Owner: "ada"})
 	second := d.ask(page.Question{Server: "Hotels", Owner: "ada"})
 	foreign := d.ask(page.Question{Server: "Trains", Owner: "eve"})
-	get(t, ada, opened)
-	if _, body := get(t, ada, d.url+"/"); !strings.Contains(body, opened) || !strings.Contains(body, second) || strings.Contains(body, foreign) {
+	if _, body := get(t, ada, inboxOf(t, ada, opened)); !strings.Contains(body, opened) || !strings.Contains(body, second) || strings.Contains(body, foreign) {
 		t.Error(body)
 	}
-	if _, body := get(t, eve, d.url+"/"); strings.Contains(body, "/q/") {
+	if _, body := get(t, eve, inboxOf(t, ada, opened)); strings.Contains(body, "/q/") {
 		t.Error(body)
 	}
 }

@@ -25,7 +25,7 @@ var pages = template.Must(template.New("").Parse(source))
 type view struct {
 	Title, Advice string
 	Style         string // URL of the style sheet
-	Inbox         string // URL of the inbox
+	Inbox         string // URL of the inbox; empty on pages that are of no question
 
 	// of a question
 	Server, Tool, Message, Preview string
@@ -74,7 +74,7 @@ func (f fieldView) Described() string {
 func (d *Desk) draw(w http.ResponseWriter, status int, q *waiting, browser string, values url.Values, problems map[string]string) {
 	v := view{
 		Title: q.Server + " asks", Server: q.Server, Tool: q.Tool, Message: q.Message, Preview: q.Preview,
-		URL: q.URL, Guard: d.guard(browser, q.token), Again: status == http.StatusForbidden,
+		URL: q.URL, Guard: d.guard(browser, q.token), Inbox: d.inboxOf(q.Owner, browser), Again: status == http.StatusForbidden,
 	}
 	if u, err := url.Parse(q.URL); err == nil {
 		v.Host = u.Host
@@ -140,17 +140,20 @@ func (d *Desk) over(w http.ResponseWriter, end outcome) {
 }
 
 // thank closes the story.
-func (d *Desk) thank(w http.ResponseWriter, q *waiting, how outcome) {
+func (d *Desk) thank(w http.ResponseWriter, q *waiting, browser string, how outcome) {
+	v := view{Inbox: d.inboxOf(q.Owner, browser), Server: q.Server}
+	name := "notice"
 	switch {
 	case how == accepted && q.URL != "":
-		d.render(w, http.StatusOK, "visit", view{Title: "Go on at the other site", URL: q.URL, Server: q.Server})
+		name, v.Title, v.URL = "visit", "Go on at the other site", q.URL
 	case how == accepted:
-		d.say(w, http.StatusOK, "Thank you", "Your answer is on its way to "+q.Server+". Go back to the program that you came from; if it said to call again, ask it to.")
+		v.Title, v.Advice = "Thank you", "Your answer is on its way to "+q.Server+". Go back to the program that you came from; if it said to call again, ask it to."
 	case how == declined:
-		d.say(w, http.StatusOK, "Declined", q.Server+" is told that you said no. You can close this page.")
+		v.Title, v.Advice = "Declined", q.Server+" is told that you said no. You can close this page."
 	default:
-		d.say(w, http.StatusOK, "Cancelled", q.Server+" is told that you made no choice. You can close this page.")
+		v.Title, v.Advice = "Cancelled", q.Server+" is told that you made no choice. You can close this page."
 	}
+	d.render(w, http.StatusOK, name, v)
 }
 
 func (d *Desk) say(w http.ResponseWriter, status int, title, advice string) {
@@ -158,7 +161,7 @@ func (d *Desk) say(w http.ResponseWriter, status int, title, advice string) {
 }
 
 func (d *Desk) render(w http.ResponseWriter, status int, name string, v view) {
-	v.Style, v.Inbox = d.base.JoinPath("style.css").String(), d.base.JoinPath("/").String()
+	v.Style = d.base.JoinPath("style.css").String()
 	var page bytes.Buffer
 	if err := pages.ExecuteTemplate(&page, name, v); err != nil {
 		http.Error(w, "this page could not be drawn", http.StatusInternalServerError)

@@ -17,7 +17,7 @@ const maxIgnored = 6
 
 // TakesTab reports whether a tab should be opened for the question under link, and
 // counts on it that one is then. A person who answers gets a tab for the next question.
-// While the question of the last tab waits, there is none: the inbox has the others. So
+// While the question of the last tab waits, there is none: its page leads to the others of its owner. So
 // there is at most one for each question, and nobody comes back to a screen full of them.
 func (d *Desk) TakesTab(link string) bool {
 	d.mu.Lock()

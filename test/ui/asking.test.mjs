@@ -147,9 +147,34 @@ test("two people, two links: neither opens the other's", async () => {
     assert.equal((await visit.goto(other)).status(), 403);
     assert.equal(await visit.getByRole("button").count(), 0);
     const inbox = await page.context().newPage();
-    await inbox.goto(other.replace(/q\/\w+$/, ""));
+    await inbox.goto(await page.getByRole("link", { name: "All questions" }).getAttribute("href"));
     assert.equal(await inbox.locator("li").count(), 1, "the inbox shows others' questions");
   }
+});
+
+test("another port of this machine gets cookies that open nothing", async () => {
+  const call = await client();
+  const link = linkIn(await call({ a: 15 }));
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  await page.goto(link);
+  const inbox = await page.getByRole("link", { name: "All questions" }).getAttribute("href");
+  let cookie = "";
+  const thief = createServer((req, res) => {
+    cookie = req.headers.cookie ?? "";
+    res.end();
+  }).listen(0, "127.0.0.1");
+  await new Promise((resolve) => thief.once("listening", resolve));
+  await page.goto(`http://127.0.0.1:${thief.address().port}/questions/`);
+  thief.close();
+  assert.match(cookie, /mcp-bridge-browser=\w+/, "the browser minds ports now: the test shows nothing");
+  for (const path of ["", "mine/", "q/", "q/none"]) {
+    const shown = await (await fetch(link.replace(/q\/\w+$/, path), { headers: { cookie } })).text();
+    assert.doesNotMatch(shown, /questions\/(q|mine)\/\w/, path);
+  }
+  await page.goto(inbox);
+  assert.equal(await page.locator("li").count(), 1);
+  await context.close();
 });
 
 test("a link that is followed from another site does not spoil the form in another tab", async () => {
