@@ -107,7 +107,7 @@ func (a *administration) open(ctx context.Context, settings *config.Config) erro
 		a.metrics.NameTools()
 	}
 	a.address = adminAddress(cfg, a.aside.Addr(), &token)
-	a.guard = admin.Options{Token: token, Cookie: cookieName(a.aside.Addr()), TLS: cfg.TLS.Cert != "", Named: a.aside.Names}
+	a.guard = admin.Options{Token: token, TLS: cfg.TLS.Cert != "", Named: a.aside.Names}
 	return nil
 }
 
@@ -150,7 +150,7 @@ func (a *administration) serve(mounts *fleet.Fleet, memory *budget.Budget, kept 
 		Recording: a,
 		Version:   "MCP Bridge " + versionText(),
 	}))
-	a.guard.Inside = mux
+	a.guard.Inside, a.guard.Static = mux, view.Static()
 	go func() {
 		if err := a.aside.Serve(admin.NewGuard(a.guard)); !errors.Is(err, http.ErrServerClosed) {
 			a.log.Error().Err(err).Msg("the admin listener failed")
@@ -227,10 +227,4 @@ func adminAddress(cfg *config.Admin, at net.Addr, token *admin.Token) string {
 		address += token.Fragment()
 	}
 	return address + socket
-}
-
-// cookieName tells the listeners of one machine apart, whose cookies browsers mix.
-func cookieName(at net.Addr) string {
-	_, port, _ := net.SplitHostPort(at.String())
-	return "mcp_bridge_admin_" + port
 }

@@ -8,19 +8,20 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"time"
 )
 
 // Options says what is guarded, and for whom.
 type Options struct {
 	Token Token
-	// Cookie names the cookie. Browsers send cookies to every port of a host, so each
-	// listener needs a name of its own.
-	Cookie string
 	// TLS says that the listener speaks HTTPS.
 	TLS bool
 	// Named reports whether a host name is one of this listener; nil: none is but those
 	// of the loopback interface.
 	Named func(host string) bool
+	// Static serves what the pages are made of, below /static/, to everybody: style sheets
+	// and modules are loaded without the token, and have nothing to hide. Nil: there is nothing of the kind.
+	Static http.Handler
 	// Inside serves who may enter.
 	Inside http.Handler
 }
@@ -46,6 +47,8 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.enter(w, r)
 	case strings.HasPrefix(r.URL.Path, "/door/"):
 		http.ServeFileFS(w, r, door, strings.TrimPrefix(r.URL.Path, "/"))
+	case g.opt.Static != nil && strings.HasPrefix(r.URL.Path, "/static/"):
+		g.opt.Static.ServeHTTP(w, r)
 	case g.known(r):
 		g.opt.Inside.ServeHTTP(w, r)
 	default:
@@ -97,17 +100,16 @@ func (g *Guard) sameOrigin(r *http.Request) bool {
 	return err == nil && len(origins) == 1 && strings.EqualFold(u.Host, r.Host) && (u.Scheme == "https") == g.opt.TLS
 }
 
-// known reports whether a request carries the token or what it was exchanged for.
+// known reports whether a request carries the token, or a pass. Neither is taken from
+// a cookie: browsers send those to every port of a host, whoever listens there.
 func (g *Guard) known(r *http.Request) bool {
-	if scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
-		return g.opt.Token.is(strings.TrimSpace(token))
-	}
-	cookie, err := r.Cookie(g.opt.Cookie)
-	return err == nil && g.opt.Token.isCookie(cookie.Value)
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	token = strings.TrimSpace(token)
+	return strings.EqualFold(scheme, "Bearer") && (g.opt.Token.is(token) || g.opt.Token.isPass(token, time.Now()))
 }
 
 // stop answers who may not enter: a person who opens a page gets the door, which reads
-// the fragment of its address.
+// the fragment of its address, and fetches the page with the pass once it has one.
 func (g *Guard) stop(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/html") {
 		page, err := door.ReadFile("door/door.html")
@@ -126,7 +128,8 @@ func (g *Guard) stop(w http.ResponseWriter, r *http.Request) {
 // maxEntry bounds the request that brings the token, in bytes.
 const maxEntry = 4 << 10
 
-// enter exchanges the token, which is the body, for the cookie.
+// enter exchanges the token, which is the body, for a pass, which the pages keep where
+// only they can read it and send as a bearer.
 func (g *Guard) enter(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
@@ -138,9 +141,6 @@ func (g *Guard) enter(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this is not the token", http.StatusUnauthorized)
 		return
 	}
-	http.SetCookie(w, &http.Cookie{
-		Name: g.opt.Cookie, Value: g.opt.Token.cookie, Path: "/",
-		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: g.opt.TLS,
-	})
-	w.WriteHeader(http.StatusNoContent)
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = io.WriteString(w, g.opt.Token.pass(time.Now()))
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 const secret = "a-token-of-some-length"
@@ -21,7 +22,8 @@ func guarded(t *testing.T, opt Options) http.Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opt.Token, opt.Cookie = token, "mcp_bridge_admin_1"
+	opt.Token = token
+	opt.Static = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("static")) })
 	opt.Inside = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("inside")) })
 	return NewGuard(opt)
 }
@@ -84,10 +86,11 @@ func TestWhoMayLook(t *testing.T) {
 	}
 }
 
-func TestTheTokenIsExchangedForACookie(t *testing.T) {
+// Cookies know no ports: what is set here, every other program on this machine could be sent.
+func TestTheTokenIsExchangedForAPassThatNoOtherPortIsSent(t *testing.T) {
 	for name, h := range map[string]http.Handler{"http": guarded(t, Options{}), "https": guarded(t, Options{TLS: true})} {
 		base := name + "://127.0.0.1:8081"
-		if w := send(h, "POST", base+"/door/enter", "wrong"); w.Code != 401 || w.Header().Get("Set-Cookie") != "" {
+		if w := send(h, "POST", base+"/door/enter", "wrong"); w.Code != 401 {
 			t.Errorf("%s: a wrong token got %d %s", name, w.Code, w.Header())
 		}
 		if w := send(h, "POST", base+"/door/enter", strings.Repeat("x", maxEntry+1)); w.Code != 401 {
@@ -97,14 +100,46 @@ func TestTheTokenIsExchangedForACookie(t *testing.T) {
 			t.Errorf("%s: GET got %d", name, w.Code)
 		}
 		w := send(h, "POST", base+"/door/enter", secret, "Origin: "+base)
-		cookie := w.Header().Get("Set-Cookie")
-		if w.Code != 204 || !strings.Contains(cookie, "HttpOnly") || !strings.Contains(cookie, "SameSite=Strict") ||
-			strings.Contains(cookie, "Secure") != (name == "https") || strings.Contains(cookie, secret) {
-			t.Errorf("%s: %d %s", name, w.Code, cookie)
+		pass := w.Body.String()
+		if w.Code != 200 || pass == "" || strings.Contains(pass, secret) || w.Header().Get("Set-Cookie") != "" {
+			t.Errorf("%s: %d %s %s", name, w.Code, pass, w.Header())
 		}
-		value, _, _ := strings.Cut(cookie, ";")
-		if w := send(h, "GET", base+"/", "", "Cookie: "+value); w.Body.String() != "inside" {
-			t.Errorf("%s: the cookie got %d %s", name, w.Code, w.Body)
+		if w := send(h, "GET", base+"/", "", "Authorization: Bearer "+pass); w.Body.String() != "inside" {
+			t.Errorf("%s: the pass got %d %s", name, w.Code, w.Body)
+		}
+		for _, cookie := range []string{pass, secret} {
+			for _, name := range []string{"mcp_bridge_admin_8081", "mcp_bridge_admin_1"} {
+				if w := send(h, "GET", base+"/", "", "Cookie: "+name+"="+cookie); w.Code != 401 {
+					t.Errorf("a cookie got %d", w.Code)
+				}
+			}
+		}
+		if w := send(h, "POST", base+"/door/enter", pass); w.Code != 401 {
+			t.Errorf("%s: a pass was exchanged for another: %d", name, w.Code)
+		}
+	}
+}
+
+// A pass outlives a restart with the same token, and ends.
+func TestPassesEnd(t *testing.T) {
+	token, other, now := newToken(secret, false), newToken(secret+"!", false), time.Unix(1_800_000_000, 0)
+	pass := token.pass(now)
+	again := newToken(secret, false)
+	if !again.isPass(pass, now.Add(passLife-time.Second)) {
+		t.Error("it does not last")
+	}
+	for name, taken := range map[string]bool{
+		"late":              token.isPass(pass, now.Add(passLife+time.Second)),
+		"from the future":   token.isPass(pass, now.Add(-time.Hour)),
+		"of another token":  other.isPass(pass, now),
+		"made to last":      token.isPass("2"+pass[1:], now.Add(time.Minute)),
+		"without its end":   token.isPass(pass[:len(pass)-1], now),
+		"without signature": token.isPass(strings.SplitAfter(pass, ".")[0], now),
+		"empty":             token.isPass("", now),
+		"a dot":             token.isPass(".", now),
+	} {
+		if taken {
+			t.Errorf("%s: it was taken", name)
 		}
 	}
 }
@@ -115,13 +150,15 @@ func TestAPersonWithoutTokenGetsTheDoor(t *testing.T) {
 	if w.Code != 401 || !strings.Contains(w.Body.String(), "/door/door.mjs") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	for _, file := range []string{"/door/door.mjs", "/door/door.css"} {
+	for _, file := range []string{"/door/door.mjs", "/door/pass.mjs", "/door/door.css", "/static/view.css"} { // a stylesheet has no headers
 		if w := send(h, "GET", "http://127.0.0.1:8081"+file, ""); w.Code != 200 || w.Body.Len() == 0 {
 			t.Errorf("%s: %d", file, w.Code)
 		}
 	}
-	if w := send(h, "GET", "http://127.0.0.1:8081/door/../guard.go", ""); w.Code == 200 {
-		t.Error("the door shows more than itself")
+	for _, more := range []string{"/door/../guard.go", "/static/../metrics", "/static"} {
+		if w := send(h, "GET", "http://127.0.0.1:8081"+more, ""); w.Body.String() == "inside" || strings.HasPrefix(more, "/door") && w.Code == 200 {
+			t.Errorf("the door shows more than itself: %s", more)
+		}
 	}
 }
 

@@ -8,7 +8,9 @@ import (
 	"encoding/base64"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // minToken is the shortest token that is taken, in characters.
@@ -16,8 +18,7 @@ const minToken = 16
 
 // Token opens the admin listener.
 type Token struct {
-	text   string
-	cookie string
+	text string
 	// Shown reports whether the token was made here, so that somebody has to be told.
 	Shown bool
 }
@@ -38,12 +39,29 @@ func NewToken(file string) (Token, error) {
 	return newToken(token, false), nil
 }
 
-// newToken derives the cookie, so that it outlives a restart with the same token and
-// does not give the token away.
-func newToken(text string, shown bool) Token {
-	mac := hmac.New(sha256.New, []byte(text))
-	mac.Write([]byte("mcp-bridge admin cookie"))
-	return Token{text: text, cookie: base64.RawURLEncoding.EncodeToString(mac.Sum(nil)), Shown: shown}
+func newToken(text string, shown bool) Token { return Token{text: text, Shown: shown} }
+
+// passLife is how long a pass is taken.
+const passLife = 12 * time.Hour
+
+// pass returns what a browser gets for the token: when it ends, and a signature. It
+// outlives a restart with the same token, and does not give the token away.
+func (t *Token) pass(now time.Time) string {
+	return t.signed(strconv.FormatInt(now.Add(passLife).Unix(), 10))
+}
+
+func (t *Token) signed(end string) string {
+	mac := hmac.New(sha256.New, []byte(t.text))
+	mac.Write([]byte("mcp-bridge admin pass " + end))
+	return end + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// isPass reports whether a text is a pass that has not ended.
+func (t *Token) isPass(text string, now time.Time) bool {
+	end, _, _ := strings.Cut(text, ".")
+	at, err := strconv.ParseInt(end, 10, 64)
+	left := time.Unix(at, 0).Sub(now)
+	return err == nil && left > 0 && left <= passLife && subtle.ConstantTimeCompare([]byte(text), []byte(t.signed(end))) == 1
 }
 
 // Fragment is what to append to the listener's address for a browser.
@@ -51,8 +69,4 @@ func (t *Token) Fragment() string { return "#token=" + t.text }
 
 func (t *Token) is(text string) bool {
 	return subtle.ConstantTimeCompare([]byte(text), []byte(t.text)) == 1
-}
-
-func (t *Token) isCookie(value string) bool {
-	return subtle.ConstantTimeCompare([]byte(value), []byte(t.cookie)) == 1
 }

@@ -42,8 +42,14 @@ type View struct {
 	said verdicts
 }
 
-//go:embed templates static
+//go:embed templates
 var files embed.FS
+
+//go:embed static
+var static embed.FS
+
+// Static serves what the pages are made of, below /static/. It says nothing of anybody.
+func Static() http.Handler { return http.FileServerFS(static) }
 
 var pages = template.Must(template.New("").Funcs(template.FuncMap{
 	"span": span, "exact": exact, "long": long, "whom": whom, "hour": hour, "anchor": anchor, "line": line, "unquoted": func(id string) string { return strings.Trim(id, "\"") }, "capabilities": capabilities, "plural": plural, "clock": clock,
@@ -71,7 +77,7 @@ func New(opt Options) *View {
 		v.mux.HandleFunc("POST /action", v.act)
 		v.mux.HandleFunc("GET /confirm", v.confirm)
 	}
-	v.mux.Handle("GET /static/", http.FileServerFS(files))
+	v.mux.Handle("GET /static/", Static())
 	return v
 }
 

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -133,8 +134,9 @@ test("a question appears, ages, and its answer moves the flow, in the lanes of t
   await picture(page, "lanes-light");
   await page.emulateMedia({ colorScheme: "dark" });
   await picture(page, "lanes-dark");
-  const download = await page.request.get(new URL(await page.getByRole("link", { name: "Download" }).getAttribute("href"), at.admin).href);
-  const text = await download.text();
+  const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("link", { name: "Download" }).click()]);
+  assert.match(download.suggestedFilename(), /^session-\d+\.jsonl$/);
+  const text = readFileSync(await download.path(), "utf8");
   assert.match(text, /"method":"tools\/call"/);
   assert.doesNotMatch(text + (await page.content()), secrets);
   assert.deepEqual(faults, []);
@@ -250,7 +252,7 @@ test("a recording of one client has nobody else", async () => {
   await page.waitForFunction(() => /messages\s*\d\d,/.test(document.querySelector("#live dl")?.textContent ?? ""));
   await page.getByRole("button", { name: "Stop" }).click();
   await page.getByText("The last recording ended").waitFor();
-  const lines = (await (await page.request.get(new URL("recording.jsonl", at.admin).href)).text()).trim().split("\n").map((line) => JSON.parse(line));
+  const lines = (await (await fetch(new URL("recording.jsonl", at.admin), { headers: { Authorization: `Bearer ${token}` } })).text()).trim().split("\n").map((line) => JSON.parse(line));
   assert.equal(lines[0].filter, "client wanted, calls with questions");
   assert.equal(new Set(lines.map((l) => l.session).filter(Boolean)).size, 1); // what the server says of itself is nobody's
   assert.doesNotMatch(JSON.stringify(lines), /no_such_tool/);
@@ -321,6 +323,41 @@ test("wrong tokens, hosts and origins are refused", async () => {
   const answer = await other.goto(at.admin.replace("127.0.0.1", "rebound.localhost")).catch(() => null);
   if (answer) assert.equal(answer.status(), 403);
   await rebound.close();
+  await context.close();
+});
+
+test("another port of this machine gets nothing that opens the view, and other tabs need no token", async () => {
+  const { context, page, faults } = await enter("waiting");
+  assert.deepEqual(await context.cookies(), []);
+  const got = [];
+  const thief = createServer((req, res) => {
+    got.push(req.headers);
+    res.setHeader("Content-Type", "text/html");
+    res.end("<p>here</p>");
+  }).listen(0, "127.0.0.1");
+  await new Promise((resolve) => thief.once("listening", resolve));
+  const tab = await context.newPage();
+  await tab.goto(`http://127.0.0.1:${thief.address().port}/api/v1/state`);
+  thief.close();
+  for (const headers of got) assert.ok(!headers.cookie && !headers.authorization, JSON.stringify(headers));
+  assert.equal(await tab.evaluate(() => sessionStorage.length + localStorage.length), 0);
+  await tab.goto(at.admin + "server"); // the other tab is asked
+  await tab.getByRole("heading", { name: "Servers" }).waitFor();
+  await tab.goto(at.admin + "api/v1/state");
+  await tab.getByText(/^\{/).waitFor();
+  await page.close();
+  await tab.reload();
+  await tab.getByText(/^\{/).waitFor();
+  await tab.goto(`${at.admin}server#live`);
+  await tab.getByRole("link", { name: "Overview" }).click();
+  await tab.getByRole("heading", { name: "Overview" }).waitFor();
+  await tab.goBack();
+  await tab.getByRole("heading", { name: "Servers" }).waitFor();
+  await tab.evaluate(() => sessionStorage.setItem("mcp-bridge-admin-pass", "ended"));
+  await tab.getByLabel("Token").fill(token); // as after its end: the page asks for the token
+  await tab.getByRole("button", { name: "Enter" }).click();
+  await tab.getByRole("heading", { name: "Servers" }).waitFor();
+  assert.deepEqual(faults, []);
   await context.close();
 });
 

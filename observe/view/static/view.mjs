@@ -1,5 +1,7 @@
 // Keeps a page up to date: asks for its live part again and again, and puts in
 // what changed. What a person has focused or opened stays as it is.
+import { ask } from "/door/pass.mjs";
+
 const live = document.getElementById("live");
 const told = document.getElementById("connection");
 const pause = document.getElementById("pause");
@@ -48,7 +50,7 @@ function morph(from, to) {
 async function refresh() {
   if (paused || document.hidden || live.dataset.still !== undefined) return;
   try {
-    const answer = await fetch(location.href, { headers: { "X-Part": "live" } });
+    const answer = await ask(location.href, { headers: { "X-Part": "live" } });
     if (answer.status === 401) {
       location.reload();
       return;
