@@ -232,8 +232,15 @@ func TestURLElicitation_C27_C32(t *testing.T) {
 	})
 }
 
-// Whoever brings no credentials of the session may know its id only.
+// Whoever brings no credentials of the session may know its id only, also when the server
+// takes theirs, and the session is not bound to them for all that.
 func TestCallsOfOthersInASessionEndNoneOfItsOwner(t *testing.T) {
+	for _, rotation := range []uint64{0, 1} {
+		callsOfOthersInASession(t, downstream.Caller{Principal: "mallory", Unproven: true, Rotation: rotation})
+	}
+}
+
+func callsOfOthersInASession(t *testing.T, mallory downstream.Caller) {
 	synctest.Test(t, func(t *testing.T) {
 		ask := inputRequired(`"s"`, question1("q"))
 		conv, _ := session(t, Limits{FlowsPerSession: 2}, ask, ask, ask, ask, ask)
@@ -241,7 +248,7 @@ func TestCallsOfOthersInASessionEndNoneOfItsOwner(t *testing.T) {
 		var others []*client
 		for _, id := range []string{"3", "4", "5"} {
 			c := &client{t: t, conv: conv}
-			go conv.Serve(t.Context(), downstream.Caller{Principal: "mallory", Unproven: true}, downstream.NewRequest(jsonrpc.Message{
+			go conv.Serve(t.Context(), mallory, downstream.NewRequest(jsonrpc.Message{
 				ID: jsonrpc.ID(id), Method: mcp.MethodToolsCall, Params: []byte(book),
 			}), c)
 			synctest.Wait()

@@ -87,10 +87,8 @@ func (c *conversation) effective() []byte {
 func (c *conversation) reaches() bool { return downstream.Reaches(c.push) }
 
 // Accepted implements call.Session.
-func (c *conversation) Accepted(caller downstream.Caller) {
-	if c.push != nil {
-		c.push.Accepted(caller)
-	}
+func (c *conversation) Accepted(caller downstream.Caller) bool {
+	return c.push != nil && c.push.Accepted(caller)
 }
 
 // Trust implements call.Session.

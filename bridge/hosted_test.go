@@ -20,7 +20,7 @@ type noPush struct{}
 
 func (noPush) Changed()                        {}
 func (noPush) Reaches() bool                   { return true }
-func (noPush) Accepted(downstream.Caller)      {}
+func (noPush) Accepted(downstream.Caller) bool { return false }
 func (noPush) Push(string, downstream.Message) {}
 func (noPush) End(error)                       {}
 

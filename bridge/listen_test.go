@@ -73,10 +73,11 @@ func (i *inbox) Changed() {
 
 func (i *inbox) Reaches() bool { return !i.deaf }
 
-func (i *inbox) Accepted(caller downstream.Caller) {
+func (i *inbox) Accepted(caller downstream.Caller) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.accepted = append(i.accepted, caller)
+	return true
 }
 
 func (i *inbox) Push(_ string, msg downstream.Message) {

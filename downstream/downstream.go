@@ -255,8 +255,9 @@ type Pusher interface {
 	// none, nothing is to be pushed; all else holds.
 	Reaches() bool
 	// Accepted tells that the upstream has accepted the credentials of a caller with a
-	// Rotation.
-	Accepted(caller Caller)
+	// Rotation, and reports whether the session is bound to them from now on. It may ask
+	// the upstream, and takes that long.
+	Accepted(caller Caller) bool
 	// Changed tells that Record returns something else now. It returns when that is
 	// kept, where sessions are kept at all; so it is not to be called under a lock,
 	// and before the client is told of the change.

@@ -75,7 +75,7 @@ func (h *HTTP) furnish() {
 	})
 	h.sessions = session.NewSet(session.Options{
 		Backend: h.backend, Streams: h.streams, NoPush: opt.NoGET,
-		Principal: opt.Principal, CredentialsEndHere: opt.CredentialsEndHere, Vouched: opt.Vouched,
+		Principal: opt.Principal, CredentialsEndHere: opt.CredentialsEndHere, Vouched: opt.Vouched, Genuine: opt.Genuine,
 		MaxSessions: opt.MaxSessions, IdleTimeout: opt.IdleTimeout, Memory: opt.Memory,
 		Store: opt.Store, StoreScope: opt.StoreScope, Replica: opt.Replica,
 		Unload: opt.Unload, MaxUnloaded: opt.MaxUnloaded, Calls: h.exchanges, Others: opt.Peers.Others,

@@ -37,6 +37,10 @@ type Options struct {
 	// refuses others: only who brings such ones has shares of its own of memory, turns and
 	// rates. It is not asked where Principal is set; nil: the server vouches for everybody.
 	Vouched func(authorization string) bool
+	// Genuine reports whether the server knows a newer token, which it has accepted for
+	// something, from one that anybody writes with the claims of the one that a session is
+	// bound to. It may ask the server. nil: what it accepts it knows.
+	Genuine func(bound, newer string) bool
 
 	// Admit judges the credentials of a request before anything else is done with it; nil
 	// is all right. Without it the upstream alone does that. With it Principal must be set.

@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/mcp"
@@ -55,6 +57,41 @@ func TestARefreshedTokenOfTheSameSubjectTakesTheSessionOver_H6(t *testing.T) {
 	p.callAs(t, b, again)
 	want(t, "the second refresh", p.post(ping).StatusCode, 200)
 	want(t, "DELETE", p.do(p.request("DELETE", "")).StatusCode, 204)
+}
+
+// That the server has accepted a token is not all where it may take anybody's.
+func TestATokenThatTheServerDoesNotKnowTakesNoSessionOver_H6(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		var asked []string
+		known := false
+		_, p := servePipe(t, Options{Genuine: func(bound, newer string) bool {
+			asked = append(asked, bound, newer)
+			return known
+		}}, b)
+		first, newer := jwt(`{"iss":"https://as","sub":"alice","jti":"1"}`, "a"), jwt(`{"iss":"https://as","sub":"alice","jti":"2"}`, "b")
+		p.asUser(first).initialize(mcp.V20251125)
+		p.callAs(t, b, newer)
+		p.callAs(t, b, newer)
+		want(t, "asked", asked, []string{first, newer})
+		want(t, "ping", p.post(ping).StatusCode, 404)
+		want(t, "the owner's", p.asUser(first).post(ping).StatusCode, 200)
+		known = true
+		time.Sleep(time.Minute)
+		p.callAs(t, b, newer)
+		want(t, "asked again", asked, []string{first, newer, first, newer})
+		want(t, "ping when it is known", p.asUser(newer).post(ping).StatusCode, 200)
+	})
+}
+
+// Nobody need be asked about the first token of a session that had none: whoever knows its id
+// could do everything in it.
+func TestNobodyIsAskedAboutTheFirstTokenOfASession_H6(t *testing.T) {
+	b := newFake()
+	_, p := serve(t, Options{Genuine: func(string, string) bool { t.Error("asked"); return false }}, b)
+	p.initialize(mcp.V20251125)
+	p.callAs(t, b, "Bearer alice")
+	want(t, "ping", p.post(ping).StatusCode, 200)
 }
 
 // A server that takes the second word of the header reads another token than one that takes

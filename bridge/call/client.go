@@ -120,8 +120,9 @@ type Session interface {
 	Declares() (capabilities []byte, level string)
 	// Level is that of logging/setLevel; empty: none asked for.
 	Level() string
-	// Accepted tells that the server has accepted a caller's credentials (H-6).
-	Accepted(caller downstream.Caller)
+	// Accepted tells that the server has accepted a caller's credentials, and reports
+	// whether the session is that caller's now (H-6).
+	Accepted(caller downstream.Caller) bool
 	// Trust notes that the client serves a kind of question; Distrust that it does not,
 	// for so long; Distrusts reports whether it is not asked what needs a capability.
 	Trust(k mcp.InputKind)

@@ -126,13 +126,13 @@ func (r *round) accepted() {
 	r.mu.Lock()
 	caller := r.caller
 	r.caller.Rotation = 0 // it is told once
-	if caller.Rotation != 0 {
-		r.caller.Unproven = false
-	}
 	r.mu.Unlock()
-	if caller.Rotation != 0 {
-		r.client.Session.Accepted(caller)
+	if caller.Rotation == 0 || !r.client.Session.Accepted(caller) {
+		return
 	}
+	r.mu.Lock()
+	r.caller.Unproven = false
+	r.mu.Unlock()
 }
 
 // build makes the upstream request of this round (D.4): the client's params,

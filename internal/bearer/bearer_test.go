@@ -1,6 +1,9 @@
 package bearer
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // The parts of a token: {} and {"sub":"alice"}.
 const head, claims = "e30", "eyJzdWIiOiJhbGljZSJ9"
@@ -63,5 +66,19 @@ func TestWhatHasOneReading(t *testing.T) {
 		if got := Single(header); got != want {
 			t.Errorf("%q: %v", header, got)
 		}
+	}
+}
+
+func TestAForgedTokenSaysTheSameUnderAnotherSignature(t *testing.T) {
+	const header = "Bearer " + head + "." + claims + ".c2lnbmVk"
+	forged := Forged(header)
+	if forged == header || !strings.HasPrefix(forged, "Bearer "+head+"."+claims+".") || string(Claims(forged)) != string(Claims(header)) {
+		t.Errorf("%q", forged)
+	}
+	if other := Forged(header); other == forged {
+		t.Error("the same again")
+	}
+	if got := Forged("Bearer opaque"); got != "" {
+		t.Errorf("of an opaque one: %q", got)
 	}
 }

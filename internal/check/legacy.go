@@ -154,7 +154,7 @@ func (deafPusher) Changed() {}
 func (deafPusher) Reaches() bool { return true }
 
 // Accepted implements downstream.Pusher.
-func (deafPusher) Accepted(downstream.Caller) {}
+func (deafPusher) Accepted(downstream.Caller) bool { return false }
 
 // Push implements downstream.Pusher.
 func (deafPusher) Push(string, downstream.Message) {}

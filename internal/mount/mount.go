@@ -132,6 +132,7 @@ func New(opt Options) (*Mount, error) {
 	if opt.Watch != nil {
 		m.Backend = opt.Tap.Backend(m.Backend, opt.Watch)
 	}
+	opt.Legacy.Genuine = opt.genuine(m.ctx, m.Upstream)
 	m.HTTP = legacy.NewHTTP(opt.Legacy, m.Backend)
 	if opt.Behalf != nil {
 		m.exchange = opt.Behalf.Exchange

@@ -28,7 +28,7 @@ func newClient() *client { return &client{make(chan string, 64), make(chan error
 
 func (c *client) Changed()                              {}
 func (c *client) Reaches() bool                         { return true }
-func (c *client) Accepted(downstream.Caller)            {}
+func (c *client) Accepted(downstream.Caller) bool       { return false }
 func (c *client) Push(_ string, msg downstream.Message) { c.pushed <- string(msg.AppendTo(nil)) }
 func (c *client) End(why error)                         { c.ended <- why }
 

@@ -125,3 +125,14 @@ func (c *Credentials) Vouched(authorization string) bool {
 	defer c.mu.RUnlock()
 	return c.accepted.has(key)
 }
+
+// Singled reports whether the server has accepted these credentials for the very thing that it
+// has refused others. Vouched may say so of a server, too, that has refused others to say what it is.
+func (c *Credentials) Singled(authorization string) bool {
+	if !c.Vouched(authorization) {
+		return false
+	}
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return !c.all
+}

@@ -131,3 +131,19 @@ func TestNobodyIsVouchedForByNobody(t *testing.T) {
 	c.Refused(alice, tool("any"))
 	expect(t, c, "by the nil Credentials", alice, false)
 }
+
+// Who is refused to know a server may yet have a tool for everybody.
+func TestWhoIsSingledOutIsAcceptedForTheVeryThing(t *testing.T) {
+	c := New()
+	c.Refused("Bearer wrong", tool("guarded"))
+	c.Accepted(mallory, tool("public"))
+	c.Accepted(alice, tool("guarded"))
+	if c.Singled(mallory) || !c.Singled(alice) {
+		t.Error("by what everybody gets, or not by what others were refused")
+	}
+	c.Refused("Bearer wrong", Of(mcp.MethodDiscover, nil))
+	c.Accepted(mallory, tool("public"))
+	if !c.Vouched(mallory) || c.Singled(mallory) {
+		t.Error("where the server keeps to itself what it is")
+	}
+}

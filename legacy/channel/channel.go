@@ -164,7 +164,7 @@ func (c *Channel) Changed() {}
 func (c *Channel) Reaches() bool { return true }
 
 // Accepted implements downstream.Pusher: whose the connection is stays as it is.
-func (c *Channel) Accepted(downstream.Caller) {}
+func (c *Channel) Accepted(downstream.Caller) bool { return false }
 
 // Push implements Pusher. The one connection is always there, so nothing is
 // kept or coalesced.

@@ -1,6 +1,9 @@
 package session
 
 import (
+	"crypto/subtle"
+	"time"
+
 	"github.com/mcpbridge/bridge/internal/bearer"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -28,4 +31,28 @@ func subjectOf(auth string) string {
 		return ""
 	}
 	return issuer + "\x00" + subject
+}
+
+// binding is whose session it is: the credentials and the principal that they stand for.
+type binding struct {
+	auth, principal string
+	n               uint64 // counts the bindings of the session; that of who opened it is 1
+}
+
+// by reports whether it is to these credentials.
+func (b binding) by(auth string) bool {
+	return subtle.ConstantTimeCompare([]byte(b.auth), []byte(auth)) == 1
+}
+
+// doubt is a token that the session was not bound to, and until when nobody is asked again.
+type doubt struct {
+	auth  string
+	until time.Time
+}
+
+// doubtFor is how long that is: each time costs the server some requests.
+const doubtFor = 30 * time.Second
+
+func (d *doubt) of(auth string) bool {
+	return d != nil && d.auth == auth && time.Now().Before(d.until)
 }

@@ -40,6 +40,7 @@ type Session struct {
 	kept *kept // nil: not in a store
 
 	rebound atomic.Pointer[binding] // when it is bound to newer credentials
+	doubted atomic.Pointer[doubt]   // the last ones that it was not bound to
 
 	active    atomic.Int32 // exchanges under way
 	calls     atomic.Int32 // requests of those exchanges, of who it is bound to
@@ -89,12 +90,6 @@ func (s *Session) List() error {
 		keeper.watch(s)
 	}
 	return nil
-}
-
-// binding is whose session it is: the credentials and the principal that they stand for.
-type binding struct {
-	auth, principal string
-	n               uint64 // counts the bindings of the session; that of who opened it is 1
 }
 
 // owner returns the binding that counts.
@@ -258,20 +253,42 @@ func (s *Session) Challenged(auth string) *downstream.Refusal {
 }
 
 // Accepted implements Pusher: it binds the session to newer credentials, unless it was
-// bound to others since they came.
-func (s *Session) Accepted(c downstream.Caller) {
+// bound to others since they came, or the server takes anybody's that say the same.
+func (s *Session) Accepted(c downstream.Caller) bool {
 	before := s.rebound.Load()
 	owner := s.owner() // of before, or a later one, which the swap finds out
-	if c.Rotation == 0 || c.Rotation != owner.n {
-		return
+	if c.Rotation == 0 {
+		return false
+	}
+	if c.Rotation != owner.n {
+		return owner.by(c.Authorization)
 	}
 	after := &binding{c.Authorization, owner.principal, owner.n + 1}
 	if owner.auth == "" {
 		after.principal = c.Principal
+	} else if !s.genuine(owner.auth, c.Authorization) {
+		return false
 	}
-	if s.rebound.CompareAndSwap(before, after) {
-		s.Changed()
+	if !s.rebound.CompareAndSwap(before, after) {
+		return false
 	}
+	s.Changed()
+	return true
+}
+
+// genuine reports whether a token is more than somebody says.
+func (s *Session) genuine(bound, newer string) bool {
+	if s.set.opt.Genuine == nil {
+		return true
+	}
+	if s.doubted.Load().of(newer) {
+		return false
+	}
+	if s.set.opt.Genuine(bound, newer) {
+		return true
+	}
+	s.doubted.Store(&doubt{newer, time.Now().Add(doubtFor)})
+	return false
 }
 
 // Changed implements Pusher.

@@ -26,6 +26,7 @@ type Options struct {
 	Principal          func(*http.Request) string // who a request acts for; nil: a hash of its credentials (H-6)
 	CredentialsEndHere bool                       // the server never sees them
 	Vouched            func(string) bool          // whether it vouches for these; nil: for all
+	Genuine            func(string, string) bool  // whether the second is no forgery of the first; nil: what it accepts is none
 
 	MaxSessions int
 	IdleTimeout time.Duration  // life of an unused session

@@ -1,0 +1,138 @@
+package mount
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mcpbridge/bridge/internal/peers"
+	"github.com/mcpbridge/bridge/internal/testmode"
+	"github.com/mcpbridge/bridge/upstream/streamable"
+)
+
+// judging is a server that gives only this to anybody, by texts in the body, and all else to
+// whoever brings a token that is signed.
+func judging(t *testing.T, anybody ...string) Options {
+	t.Helper()
+	server := peers.NewServer(t, peers.ServerOptions{Wrap: func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			if !slices.ContainsFunc(anybody, func(text string) bool { return strings.Contains(string(body), text) }) &&
+				!strings.HasSuffix(r.Header.Get("Authorization"), "signed") {
+				w.Header().Set("WWW-Authenticate", "Bearer")
+				w.WriteHeader(http.StatusUnauthorized)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	}})
+	return Options{Upstream: streamable.Options{URL: server.URL, StandardTransport: testmode.StandardHTTP()}}
+}
+
+func tokenOf(subject string, n int, signature string) string {
+	part := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
+	return "Bearer " + part(`{"alg":"RS256"}`) + "." + part(fmt.Sprintf(`{"iss":"https://as","sub":%q,"jti":"%d"}`, subject, n)) + "." + signature
+}
+
+// owned is a session of whom the first token is for.
+type owned struct {
+	t            *testing.T
+	url, session string
+}
+
+func open(t *testing.T, opt Options, token string) *owned {
+	t.Helper()
+	_, url := serve(t, opt)
+	o := &owned{t: t, url: url}
+	resp := o.as(token, http.MethodPost, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
+	if o.session = resp.Header.Get("Mcp-Session-Id"); o.session == "" {
+		t.Fatalf("no session: %s", resp.Status)
+	}
+	o.as(token, http.MethodPost, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	return o
+}
+
+func (o *owned) as(token, method, body string) *http.Response {
+	o.t.Helper()
+	req := request(o.t, method, o.url, o.session, body)
+	req.Header.Set("Authorization", token)
+	resp, err := wire.Do(req)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, resp.Body)
+	_ = resp.Body.Close()
+	return resp
+}
+
+func (o *owned) call(what, token, tool string, want int) {
+	o.t.Helper()
+	resp := o.as(token, http.MethodPost, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"`+tool+`","arguments":{}}}`)
+	if resp.StatusCode != want {
+		o.t.Errorf("%s: %s", what, resp.Status)
+	}
+}
+
+// owns reports whether the session is bound to a token.
+func (o *owned) owns(what, token string, want bool) {
+	o.t.Helper()
+	resp := o.as(token, http.MethodPost, `{"jsonrpc":"2.0","id":8,"method":"ping"}`)
+	if (resp.StatusCode == http.StatusOK) != want {
+		o.t.Errorf("%s: ping answers %s", what, resp.Status)
+	}
+}
+
+const (
+	publicEcho = `"name":"echo"`
+	discovers  = `"method":"server/discover"`
+	listsTools = `"method":"tools/list"`
+)
+
+// What a server gives to anybody says nothing of a token, though it judges all others.
+func TestAForgedTokenTakesNoSessionOverByAToolForEverybody_H6(t *testing.T) {
+	alice, newer, newest := tokenOf("alice", 1, "signed"), tokenOf("alice", 2, "signed"), tokenOf("alice", 3, "signed")
+	forged := tokenOf("alice", 1, "made-up")
+	for name, anybody := range map[string][]string{"one tool": {publicEcho}, "to be looked at": {publicEcho, discovers}} {
+		o := open(t, judging(t, anybody...), alice)
+		o.call(name+": forged, for a guarded tool", forged, "weather", http.StatusUnauthorized)
+		for range 2 {
+			o.call(name+": forged", forged, "echo", http.StatusOK)
+			o.owns(name+": forged", forged, false)
+		}
+		o.owns(name+": its owner", alice, true)
+		o.call(name+": a newer one", newer, "echo", http.StatusOK)
+		o.owns(name+": a newer one", newer, true)
+		o.call(name+": the newest one", newest, "weather", http.StatusOK)
+		o.owns(name+": the newest one", newest, true)
+		if resp := o.as(forged, http.MethodDelete, ""); resp.StatusCode != http.StatusNotFound {
+			t.Errorf("%s: DELETE of the forged one: %s", name, resp.Status)
+		}
+	}
+}
+
+// A server that tells anybody what it has, and judges only its tools, is believed about a tool
+// that it has refused others.
+func TestATokenTakesASessionOverByAToolThatOthersWereRefused_H6(t *testing.T) {
+	alice, newer, forged := tokenOf("alice", 1, "signed"), tokenOf("alice", 2, "signed"), tokenOf("alice", 1, "made-up")
+	o := open(t, judging(t, publicEcho, discovers, listsTools), alice)
+	o.call("forged", forged, "weather", http.StatusUnauthorized)
+	o.call("forged", forged, "echo", http.StatusOK)
+	o.owns("forged", forged, false)
+	o.call("a newer one", newer, "weather", http.StatusOK)
+	o.owns("a newer one", newer, true)
+}
+
+// As far as anybody can see, such a server takes every token.
+func TestWhereTheServerRefusesNobodyANewerTokenTakesTheSessionOver_H6(t *testing.T) {
+	alice, newer := tokenOf("alice", 1, "any"), tokenOf("alice", 2, "any")
+	o := open(t, judging(t, ""), alice)
+	o.owns("before", newer, false)
+	o.call("a newer one", newer, "echo", http.StatusOK)
+	o.owns("after", newer, true)
+}
