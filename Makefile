@@ -3,7 +3,7 @@ SHELL := /bin/bash
 LINT  := go tool -modfile=tools/go.mod golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race fuzz lint fmt docs golden e2e ui conformance chaos chaos-replicas overload soak flows hostile bench bench-compare bench-stores demo ci release image clean
+.PHONY: help build test race fuzz lint locks fmt docs golden e2e ui conformance chaos chaos-replicas overload soak flows hostile bench bench-compare bench-stores demo ci release image clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-15s %s\n", $$1, $$2}'
@@ -43,6 +43,9 @@ ui: ## Run the tests of the live view in Chromium (Node 20)
 
 conformance: ## Run the official conformance suites (Node 20)
 	.ci/run conformance
+
+locks: ## Run the Go tests with locks that check their order
+	.ci/run locks
 
 chaos: ## Make 100,000 calls under faults and account for every one
 	CHAOS_CALLS=100000 .ci/run chaos

@@ -6,55 +6,37 @@ import (
 	"go/token"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/mcpbridge/bridge/test/locks/list"
 )
-
-// lockedRooms are the packages that docs/architecture.md has the lock order of.
-var lockedRooms = []string{"legacy", "bridge", "sessions", "internal/agenda", "internal/budget", "internal/park", "internal/rates", "internal/turns"}
-
-// lockName is a type that has a lock, by the name of its package.
-var lockName = regexp.MustCompile("`([a-z0-9]+\\.[A-Za-z]+)`")
 
 // TestTheLockOrderNamesEveryLock: a lock without a place in the order would be taken in
 // any.
 func TestTheLockOrderNamesEveryLock(t *testing.T) {
-	listed := map[string]int{}
-	_, section, _ := strings.Cut(read(t, "docs/architecture.md"), "## Lock order\n")
-	for _, name := range lockName.FindAllStringSubmatch(section, -1) {
-		listed[name[1]]++
+	order, err := list.Parse(read(t, "docs/architecture.md"))
+	if err != nil {
+		t.Fatal(err)
 	}
 	exists := map[string]bool{}
-	for file, parsed := range programIn(t, lockedRooms) {
-		ast.Inspect(parsed, func(n ast.Node) bool {
-			if spec, ok := n.(*ast.TypeSpec); ok && hasMutex(spec) {
-				exists[parsed.Name.Name+"."+spec.Name.Name] = true
-				if listed[parsed.Name.Name+"."+spec.Name.Name] == 0 {
-					t.Errorf("%s: the lock of %s.%s has no place in docs/architecture.md, Lock order", file, parsed.Name.Name, spec.Name.Name)
-				}
+	for file, parsed := range programIn(t, []string{"."}) {
+		if withinAny(path.Dir(file), beside) {
+			continue
+		}
+		for _, lock := range list.Locks(parsed) {
+			exists[lock.Name()] = true
+			if order[lock.Name()] == 0 {
+				t.Errorf("%s: the lock %s has no place in docs/architecture.md, Lock order", file, lock.Name())
 			}
-			return true
-		})
+		}
 	}
-	for name, times := range listed {
+	for name := range order {
 		if !exists[name] {
-			t.Errorf("docs/architecture.md orders the lock of %s, which has none", name)
-		}
-		if times > 1 {
-			t.Errorf("docs/architecture.md orders the lock of %s %d times", name, times)
+			t.Errorf("docs/architecture.md orders the lock %s, which does not exist", name)
 		}
 	}
-}
-
-// hasMutex reports whether a struct has a mutex of its own.
-func hasMutex(spec *ast.TypeSpec) bool {
-	fields, ok := spec.Type.(*ast.StructType)
-	return ok && slices.ContainsFunc(fields.Fields.List, func(f *ast.Field) bool {
-		sel, ok := f.Type.(*ast.SelectorExpr)
-		return ok && (sel.Sel.Name == "Mutex" || sel.Sel.Name == "RWMutex")
-	})
 }
 
 // TestLockedMethodsAreCalledUnderALock: what ends in Locked is called by what ends in
