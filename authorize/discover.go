@@ -137,7 +137,7 @@ func (a *Agent) issuer(ctx context.Context, issuer string) (*metadata, error) {
 		}
 		found, err := read(ctx, at, issuer)
 		if err == nil && found != nil {
-			err = found.safe(issuer)
+			err = found.validate(issuer)
 		}
 		if found != nil || err != nil {
 			return found, err
@@ -146,9 +146,9 @@ func (a *Agent) issuer(ctx context.Context, issuer string) (*metadata, error) {
 	return nil, failf(nil, "no authorization server answers at %s; the operator of %s should look at its metadata", clip.Line(issuer), a.opt.host())
 }
 
-// safe refuses metadata that lead to where nothing should be entrusted to, and makes
+// validate refuses metadata that lead to where nothing should be entrusted to, and makes
 // the others fit for messages.
-func (m *metadata) safe(issuer string) error {
+func (m *metadata) validate(issuer string) error {
 	if m.TokenEndpoint == "" {
 		return failf(nil, "the authorization server %s has no safe token endpoint", hostOf(issuer))
 	}

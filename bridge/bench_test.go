@@ -27,7 +27,7 @@ func (*instant) Close() error                                                   
 
 type discard struct{}
 
-func (discard) Safe() downstream.Safe { return nil }
+func (discard) Checkpointer() downstream.Checkpointer { return nil }
 
 func (discard) Interactive() bool               { return true }
 func (discard) Queue(downstream.Message)        {}

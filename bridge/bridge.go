@@ -90,7 +90,7 @@ type Bridge struct {
 	listens  *subscriptions.Hub
 	catalog  *catalog.Catalog
 	rules    rulebook
-	kept     again.Replies // of requests without a session
+	replies  again.Replies // of requests without a session
 
 	mu            sync.Mutex
 	conversations roster.Set[*conversation]
@@ -110,7 +110,7 @@ func New(opt Options) *Bridge {
 
 		catalog: opt.Catalog,
 	}
-	b.kept.Limit(b.limits.FlowsPerSession)
+	b.replies.Limit(b.limits.FlowsPerSession)
 	b.listens = subscriptions.NewHub(subscriptions.Options{
 		Upstream: opt.Upstream, Catalog: b.catalog, Listens: b.limits.Listens, Log: opt.Log,
 	})
@@ -152,7 +152,7 @@ func (b *Bridge) Close() {
 	for _, conv := range open {
 		conv.Close(ErrClosed)
 	}
-	b.kept.Close(ErrClosed)
+	b.replies.Close(ErrClosed)
 	b.listens.Close()
 	b.driver.Await()
 }

@@ -28,8 +28,8 @@ type conversation struct {
 	authorization string            // of the initialize request, for work that nobody in particular caused (H-2)
 	declared      []byte            // capabilities as the client declared them
 
-	kept  again.Replies // that wait for the same call again
-	tasks tasks.Set     // that the bridge hosts for the client (mode 2)
+	replies again.Replies // that wait for the same call again
+	tasks   tasks.Set     // that the bridge hosts for the client (mode 2)
 
 	table   table       // of its calls
 	breaker breaker     // of what its client does not serve
@@ -156,9 +156,9 @@ func (c *conversation) Hears(level string) bool {
 func (c *conversation) Repeats() *again.Replies {
 	switch {
 	case c.Capable != nil:
-		return &c.kept
+		return &c.replies
 	case c.Stranger != "":
-		return &c.b.kept
+		return &c.b.replies
 	}
 	return nil
 }

@@ -151,7 +151,7 @@ func (c *client) Refuse(r *downstream.Refusal) bool {
 func (c *client) Reachable() bool      { return !c.gone.Load() }
 func (c *client) Continue(work func()) { go work() }
 
-func (*client) Safe() downstream.Safe { return nil }
+func (*client) Checkpointer() downstream.Checkpointer { return nil }
 
 func (c *client) Address() downstream.Address { return downstream.Address{} }
 

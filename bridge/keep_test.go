@@ -21,15 +21,15 @@ import (
 type strongbox struct {
 	*client
 	err     error
-	kept    []downstream.Kept
+	kept    []downstream.Checkpoint
 	left    bool
 	dropped bool
 	asked   bool // when the latest record was kept, the question was out already
 }
 
-func (s *strongbox) Safe() downstream.Safe { return s }
+func (s *strongbox) Checkpointer() downstream.Checkpointer { return s }
 
-func (s *strongbox) Keep(k downstream.Kept) error {
+func (s *strongbox) Save(k downstream.Checkpoint) error {
 	if s.err != nil {
 		return s.err
 	}
@@ -197,9 +197,9 @@ func TestKnowsOnlyCallsThatAreUnderWay(t *testing.T) {
 // stuck is a strongbox that takes nothing in until its call is over.
 type stuck struct{ *strongbox }
 
-func (s stuck) Safe() downstream.Safe { return s }
+func (s stuck) Checkpointer() downstream.Checkpointer { return s }
 
-func (s stuck) Keep(k downstream.Kept) error {
+func (s stuck) Save(k downstream.Checkpoint) error {
 	for !k.Over() {
 		time.Sleep(time.Second)
 	}

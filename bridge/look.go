@@ -21,8 +21,8 @@ func (b *Bridge) Tools() (lists [][]byte, rules translate.Rules) {
 	return b.catalog.Lists(mcp.MethodToolsList), b.opt.Rules
 }
 
-// Kept tells of the results that need not be asked for again.
-func (b *Bridge) Kept() []observe.Kept { return b.catalog.Kept() }
+// Cached tells of the results that need not be asked for again.
+func (b *Bridge) Cached() []observe.CachedResults { return b.catalog.Cached() }
 
 // Listens returns how many subscriptions at the server are at work, and how many of them
 // wait before they are opened again.

@@ -71,7 +71,7 @@ func (c *conversation) Serve(ctx context.Context, caller downstream.Caller, req 
 		repeated.GoOn()
 		return
 	}
-	k := call.NewKept(&c.Client, caller, req, out)
+	k := call.NewResumable(&c.Client, caller, req, out)
 	if over, failed := k.Cached(&req); over {
 		c.ReportLocal(&caller, req.Method, began, failed)
 		return
@@ -151,13 +151,13 @@ func (c *conversation) Close(cause error) {
 	c.b.forget(c)
 }
 
-// Rest implements downstream.Conversation. A call that waits for its client is data and a
+// Unload implements downstream.Conversation. A call that waits for its client is data and a
 // timer. Kept, it need not be in memory either: the transport, which knows who
 // listens, leaves it to the store, and brings it back for an answer, a cancellation, or
 // when something is due.
-func (c *conversation) Rest(may func(downstream.Safe, time.Time) bool) bool {
+func (c *conversation) Unload(may func(downstream.Checkpointer, time.Time) bool) bool {
 	for _, k := range c.table.underWay() {
-		k.Rest(may)
+		k.Unload(may)
 	}
 	return c.empty()
 }

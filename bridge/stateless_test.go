@@ -67,7 +67,7 @@ func TestRequestsWithoutSessionAreKnownByTheirPrincipal(t *testing.T) {
 		}
 		c.b.Close()
 		synctest.Wait()
-		if c.desk.Len() != 0 || c.b.kept.Len() != 0 {
+		if c.desk.Len() != 0 || c.b.replies.Len() != 0 {
 			t.Error("something is left")
 		}
 	})
@@ -104,7 +104,7 @@ func TestWaitingCallsWithoutSessionAreBounded(t *testing.T) {
 			c.call("ada", `{"name":"book","arguments":{"n":`+n+`}}`)
 		}
 		pass(20 * time.Second)
-		if waiting := c.b.kept.Len(); c.desk.Len() != 3 || waiting != 3 { // two of ada's, and eve's
+		if waiting := c.b.replies.Len(); c.desk.Len() != 3 || waiting != 3 { // two of ada's, and eve's
 			t.Errorf("%d questions, %d calls", c.desk.Len(), waiting)
 		}
 	})

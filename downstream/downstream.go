@@ -149,10 +149,10 @@ type Conversation interface {
 	Resume(caller Caller, flow []byte, out Reply) error
 	// Leave leaves the calls that wait for their client, and are kept, to another process.
 	Leave()
-	// Rest leaves those of them to the store for which may says so. It is told when
+	// Unload leaves those of them to the store for which may says so. It is told when
 	// something is due to a call next, of which nobody takes note here any more. What it
 	// returns is whether nothing is left that Restore and Resume would not bring back.
-	Rest(may func(call Safe, due time.Time) bool) (empty bool)
+	Unload(may func(call Checkpointer, due time.Time) bool) (empty bool)
 	// Renew keeps them anew, and leaves those that another process goes on with to it.
 	Renew()
 	// Look tells what there is to see of the session at this moment.
@@ -201,8 +201,8 @@ type Reply interface {
 	// need be, so that it can be written down before the first message leaves. It is
 	// zero where there is none to come back to.
 	Address() Address
-	// Safe is where the call can be kept beyond the process, nil where it ends with it.
-	Safe() Safe
+	// Checkpointer is where the call is saved beyond the process, nil where it ends with it.
+	Checkpointer() Checkpointer
 	// Reachable reports whether what is sent can get to the client, now or when it
 	// comes back. Work for a client that stays away may be given up (E-23).
 	Reachable() bool
@@ -213,21 +213,21 @@ type Reply interface {
 	Continue(work func())
 }
 
-// Safe keeps a call that waits for its client, so that another process can go on with
+// Checkpointer saves a call that waits for its client, so that another process can go on with
 // it. Once something was kept, Finish keeps the response until it can have been
 // fetched, and Abandon removes what was kept.
-type Safe interface {
-	// Keep returns when k is kept; then its message has been sent. ErrGone says that
+type Checkpointer interface {
+	// Save returns when k is kept; then its message has been sent. ErrGone says that
 	// another process goes on with the call.
-	Keep(k Kept) error
+	Save(k Checkpoint) error
 	// Drop removes what was kept: the call was cancelled.
 	Drop()
 	// Leave ends the exchange in this process, and leaves what was kept to another.
 	Leave()
 }
 
-// Kept is a call as it waits.
-type Kept struct {
+// Checkpoint is a call as it waits.
+type Checkpoint struct {
 	Request jsonrpc.ID    // the client's id of the call
 	N       uint64        // counts what is kept of this call: of two records the higher one is true
 	Record  []byte        // for Conversation.Resume

@@ -39,13 +39,13 @@ func TestBurstBeyondTheLogReachesAClientThatReads_E20(t *testing.T) {
 }
 
 func wantBurst(t *testing.T, version mcp.Version, stage string, log sessions.Limits, notes int, burst func(*call)) {
-	opt := Options{Log: log, CommitDelay: time.Minute, Rest: time.Minute}
+	opt := Options{Log: log, CommitDelay: time.Minute, ParkAfter: time.Minute}
 	if stage != "fresh" {
 		opt.CommitDelay = janitorStep
 	}
 	if stage == "parked" {
 		testmode.NeedsParking(t)
-		opt.Rest = janitorStep
+		opt.ParkAfter = janitorStep
 	}
 	b := newFake()
 	h, p := serve(t, opt, b)

@@ -149,7 +149,7 @@ func (rs *replicas) seek(w http.ResponseWriter, r *http.Request, body []byte, s 
 // was answered.
 func (rs *replicas) findStream(w http.ResponseWriter, r *http.Request, s *session.Session, caller downstream.Caller, id stream.EventID) bool {
 	st := s.Streams().Find(id.Stream)
-	if !s.Kept() || st != nil && st.Holds(id.Seq) {
+	if !s.Stored() || st != nil && st.Holds(id.Seq) {
 		return true
 	}
 	if st == nil && rs.exchanges.Tell(w, s, id) {
@@ -188,7 +188,7 @@ func (rs *replicas) answer(w http.ResponseWriter, r *http.Request, s *session.Se
 	asks := func(c *exchange.FoundCall) bool { return c.Asks(msg.ID) }
 	for range settleTries {
 		err := conv.Answer(caller, *msg)
-		if !errors.Is(err, downstream.ErrNotHere) || s == nil || !s.Kept() {
+		if !errors.Is(err, downstream.ErrNotHere) || s == nil || !s.Stored() {
 			rs.noteLate(s, err)
 			w.WriteHeader(http.StatusAccepted)
 			return
@@ -223,7 +223,7 @@ func (rs *replicas) noteLate(s *session.Session, err error) {
 
 // notify takes a notification.
 func (rs *replicas) notify(w http.ResponseWriter, r *http.Request, s *session.Session, conv downstream.Conversation, caller downstream.Caller, msg *jsonrpc.Message) {
-	if msg.Method == mcp.NotificationCancelled && s != nil && s.Kept() {
+	if msg.Method == mcp.NotificationCancelled && s != nil && s.Stored() {
 		rs.cancel(w, r, s, conv, caller, msg)
 		return
 	}

@@ -23,7 +23,7 @@ func leftCall(t *testing.T, leaving int) (*peer, *fakeConv) {
 	}()
 	k := <-b.held
 	question := downstream.Question(`"q"`, "elicitation/create", []byte(`{}`))
-	err := k.Safe().Keep(downstream.Kept{Request: k.req.ID, N: 1, Record: []byte(`{}`), Open: []jsonrpc.ID{`"q"`}, Message: &question, TTL: time.Minute})
+	err := k.Checkpointer().Save(downstream.Checkpoint{Request: k.req.ID, N: 1, Record: []byte(`{}`), Open: []jsonrpc.ID{`"q"`}, Message: &question, TTL: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func NewHTTP(opt Options, backend downstream.Backend) *HTTP {
 	h := &HTTP{
 		opt: opt, backend: backend, guard: web.NewGuard(opt.AllowedHosts, opt.AllowedOrigins, opt.Watch),
 		notices: newNotices(opt.Logger),
-		pings:   agenda.New(min(opt.KeepAlive/3, opt.Rest)),
+		pings:   agenda.New(min(opt.KeepAlive/3, opt.ParkAfter)),
 		gate:    gate.New(),
 		stop:    make(chan struct{}), stopped: make(chan struct{}),
 	}
@@ -66,7 +66,7 @@ func (h *HTTP) furnish() {
 	h.refusals = &refusals{opt: opt, guard: h.guard, notices: &h.notices, gate: h.gate}
 	h.streams = stream.NewEndpoint(stream.Options{
 		Log: opt.Log, MaxStreams: opt.MaxStreams, MaxPending: opt.MaxPending,
-		KeepAlive: opt.KeepAlive, Retention: opt.Retention, WriteTimeout: opt.WriteTimeout, Rest: opt.Rest, NoPark: opt.NoPark, Poll: opt.Poll, PollPause: opt.PollPause,
+		KeepAlive: opt.KeepAlive, Retention: opt.Retention, WriteTimeout: opt.WriteTimeout, ParkAfter: opt.ParkAfter, NoPark: opt.NoPark, Poll: opt.Poll, PollPause: opt.PollPause,
 		Gate: h.gate, Watch: opt.Watch, Logger: opt.Logger, Slow: h.notices.slow,
 	})
 	h.exchanges = exchange.NewEndpoint(exchange.Options{

@@ -44,7 +44,7 @@ func (h poster) initialize(w http.ResponseWriter, r *http.Request, accept web.Ac
 	case errors.Is(err, sessions.ErrFull):
 		h.refusals.writeFull(w, msg.ID)
 		return
-	case errors.Is(err, session.ErrUnkept):
+	case errors.Is(err, session.ErrUnsaved):
 		web.WriteUnavailable(w, msg.ID)
 		return
 	case err != nil:

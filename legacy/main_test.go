@@ -184,7 +184,7 @@ func (c *fakeConv) Notify(_ downstream.Caller, msg jsonrpc.Message) {
 	defer c.mu.Unlock()
 	c.notified = append(c.notified, msg.Method)
 	if k := c.cancels; k != nil {
-		k.Safe().Drop()
+		k.Checkpointer().Drop()
 		k.Abandon()
 	}
 }
@@ -207,7 +207,7 @@ func (c *fakeConv) Flows() [][]byte { return nil }
 func (c *fakeConv) Leave()          {}
 func (c *fakeConv) Renew()          {}
 
-func (c *fakeConv) Rest(func(downstream.Safe, time.Time) bool) bool { return false }
+func (c *fakeConv) Unload(func(downstream.Checkpointer, time.Time) bool) bool { return false }
 
 func (c *fakeConv) Adopt(_, theirs []byte) error {
 	c.mu.Lock()

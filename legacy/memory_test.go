@@ -253,7 +253,7 @@ func TestWhatIsKeptOfACallIsCharged(t *testing.T) {
 	before := memory.Used()
 	question := downstream.Message{Message: jsonrpc.Message{Method: "elicitation/create", ID: `"q"`}}
 	keep := func(size int, question *downstream.Message) error {
-		return c.Safe().Keep(downstream.Kept{N: 1, TTL: time.Hour, Record: make([]byte, size), Message: question})
+		return c.Checkpointer().Save(downstream.Checkpoint{N: 1, TTL: time.Hour, Record: make([]byte, size), Message: question})
 	}
 	want(t, "a record for which there is no room", budget.Short(keep(3*tenth, &question)), true)
 	want(t, "and of which nothing stays", memory.Used() < before+tenth/2, true)

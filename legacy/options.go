@@ -93,7 +93,7 @@ type Options struct {
 	IdleTimeout  time.Duration // life of an unused session; 45 min
 	Retention    time.Duration // how long an ended stream can be resumed (E-20); 5 min
 	WriteTimeout time.Duration // how long a client may block one write; 10 s
-	Rest         time.Duration // a stream that is quiet for this long gives its goroutine up (ConnContext); 1 s
+	ParkAfter    time.Duration // a stream that is quiet for this long gives its goroutine up (ConnContext); 1 s
 
 	// Poll ends the stream of a call that has been open for this long, and has the
 	// client come back for the rest (E-8); 0: never. Only clients that know of that
@@ -137,7 +137,7 @@ func (o Options) withDefaults() Options {
 	o.IdleTimeout = cmp.Or(o.IdleTimeout, 45*time.Minute)
 	o.Retention = cmp.Or(o.Retention, 5*time.Minute)
 	o.WriteTimeout = cmp.Or(o.WriteTimeout, 10*time.Second)
-	o.Rest = cmp.Or(o.Rest, time.Second)
+	o.ParkAfter = cmp.Or(o.ParkAfter, time.Second)
 	o.PollPause = cmp.Or(o.PollPause, 500*time.Millisecond)
 	o.MaxUnloaded = cmp.Or(o.MaxUnloaded, 32)
 	if o.Peers == nil {

@@ -57,7 +57,7 @@ func TestCloseCutsEverythingThatIsParked(t *testing.T) {
 func TestConnectionOfAStoppedServerIsClosed(t *testing.T) {
 	testmode.NeedsParking(t)
 	b := newFake()
-	h := NewHTTP(Options{Rest: janitorStep}, b)
+	h := NewHTTP(Options{ParkAfter: janitorStep}, b)
 	s := httptest.NewUnstartedServer(watched(h))
 	s.Config.ConnContext = quiet.ConnContext
 	s.Start()
@@ -133,7 +133,7 @@ func TestWhatCannotBeParkedStaysAsItIs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newFake()
-			h := NewHTTP(Options{Rest: janitorStep, KeepAlive: 90 * time.Millisecond, NoPark: name == turnedOff}, b)
+			h := NewHTTP(Options{ParkAfter: janitorStep, KeepAlive: 90 * time.Millisecond, NoPark: name == turnedOff}, b)
 			s := start(h)
 			defer func() { h.Close(); s.CloseClientConnections(); s.Close() }()
 			p := &peer{t: t, client: s.Client(), url: s.URL, header: http.Header{}}

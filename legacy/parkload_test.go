@@ -107,7 +107,7 @@ func TestAnswerToASlowReaderOutlivesItsCall(t *testing.T) {
 
 func TestParkingLosesNothingUnderConcurrency(t *testing.T) {
 	b := newFake()
-	h, p := serve(t, Options{Rest: time.Nanosecond}, b)
+	h, p := serve(t, Options{ParkAfter: time.Nanosecond}, b)
 	p.initialize(mcp.V20250618)
 	var wg sync.WaitGroup
 	for range 8 {

@@ -56,7 +56,7 @@ func newServer(h http.Handler) server {
 func serve(t *testing.T, opt Options, b downstream.Backend) (*HTTP, *peer) {
 	t.Helper()
 	opt.NoPark = testmode.NoPark()
-	opt.Rest = cmp.Or(opt.Rest, janitorStep) // most tests also run across the parking of their streams
+	opt.ParkAfter = cmp.Or(opt.ParkAfter, janitorStep) // most tests also run across the parking of their streams
 	h := NewHTTP(opt, b)
 	return h, &peer{t: t, client: client(t), url: start(t, h, newServer(h)), header: http.Header{}}
 }

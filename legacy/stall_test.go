@@ -73,7 +73,7 @@ func heldOnADisk(t *testing.T) (*stalling, *call, <-chan *http.Response) {
 
 func (c *call) ask(ttl time.Duration, over func() bool) error {
 	question := downstream.Question(`"q"`, "elicitation/create", []byte(`{}`))
-	return c.Safe().Keep(downstream.Kept{
+	return c.Checkpointer().Save(downstream.Checkpoint{
 		Request: c.req.ID, N: 1, Record: []byte(`{}`), Open: []jsonrpc.ID{`"q"`}, Message: &question, TTL: ttl, Over: over,
 	})
 }

@@ -127,12 +127,12 @@ type Behind struct {
 	Shared       int // processes of the command that serve everybody
 	Children     int // processes that serve one session each
 	ChildLimit   int
-	Kept         []Kept
+	Cached       []CachedResults
 	Printed      []Printed // the oldest first; whoever asked may change the slice
 }
 
-// Kept are results of one method that need not be asked for again for now.
-type Kept struct {
+// CachedResults are results of one method that need not be asked for again for now.
+type CachedResults struct {
 	Method         string
 	Results, Bytes int
 	Oldest, Newest time.Time // when they came

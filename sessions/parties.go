@@ -80,20 +80,20 @@ func (ps *parties[V]) move(e *entry[V], to string) {
 }
 
 func (ps *parties[V]) countLocked(p *party[V]) {
-	if budget.Kept(len(p.sessions), ps.places) > 0 {
+	if budget.Reserved(len(p.sessions), ps.places) > 0 {
 		ps.large[p] = struct{}{}
 	} else {
 		delete(ps.large, p)
 	}
 }
 
-// kept returns how many places are not for one more session of a party; none are where
+// reserved returns how many places are not for one more session of a party; none are where
 // nobody knows whose it is.
-func (ps *parties[V]) kept(name string) int {
+func (ps *parties[V]) reserved(name string) int {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	if p := ps.all[name]; p != nil && name != "" {
-		return budget.Kept(len(p.sessions), ps.places)
+		return budget.Reserved(len(p.sessions), ps.places)
 	}
 	return 0
 }

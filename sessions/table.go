@@ -130,7 +130,7 @@ func (t *Table[V]) Add(party, id string, v V) error {
 }
 
 // places returns how many there are for a party.
-func (t *Table[V]) places(party string) int64 { return int64(t.opt.Capacity - t.of.kept(party)) }
+func (t *Table[V]) places(party string) int64 { return int64(t.opt.Capacity - t.of.reserved(party)) }
 
 // Room reports whether Add would take a session of a party in now.
 func (t *Table[V]) Room(party string) bool {

@@ -27,14 +27,14 @@ type client struct {
 	gone bool
 }
 
-func (*client) Interactive() bool               { return true }
-func (c *client) Queue(msg downstream.Message)  { c.Send(msg) }
-func (*client) Flush()                          {}
-func (*client) Refuse(*downstream.Refusal) bool { return true }
-func (*client) Address() downstream.Address     { return downstream.Address{Session: "s", Stream: 7} }
-func (*client) Reachable() bool                 { return false }
-func (*client) Safe() downstream.Safe           { return nil }
-func (*client) Continue(work func())            { work() }
+func (*client) Interactive() bool                     { return true }
+func (c *client) Queue(msg downstream.Message)        { c.Send(msg) }
+func (*client) Flush()                                {}
+func (*client) Refuse(*downstream.Refusal) bool       { return true }
+func (*client) Address() downstream.Address           { return downstream.Address{Session: "s", Stream: 7} }
+func (*client) Reachable() bool                       { return false }
+func (*client) Checkpointer() downstream.Checkpointer { return nil }
+func (*client) Continue(work func())                  { work() }
 
 func (c *client) Send(msg downstream.Message) {
 	c.mu.Lock()

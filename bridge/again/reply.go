@@ -99,8 +99,8 @@ func (p *Reply) Abandon() {
 	}
 }
 
-// Safe implements downstream.Reply: such a call ends with the process.
-func (p *Reply) Safe() downstream.Safe { return nil }
+// Checkpointer implements downstream.Reply: such a call ends with the process.
+func (p *Reply) Checkpointer() downstream.Checkpointer { return nil }
 
 // Reachable implements downstream.Reply: a call that nobody waits for waits itself.
 func (p *Reply) Reachable() bool {

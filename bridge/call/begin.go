@@ -15,8 +15,8 @@ import (
 	"github.com/mcpbridge/bridge/translate"
 )
 
-// NewKept is New for a request that the call may outlive, where there is such a thing.
-func NewKept(c *Client, caller downstream.Caller, req downstream.Request, out downstream.Reply) *Call {
+// NewResumable is New for a request that the call may outlive, where there is such a thing.
+func NewResumable(c *Client, caller downstream.Caller, req downstream.Request, out downstream.Reply) *Call {
 	if c.Driver.Ask == nil && c.Patience == 0 || !again.MayAsk(req.Method) {
 		return New(c, caller, req, out)
 	}
@@ -48,7 +48,7 @@ func New(c *Client, caller downstream.Caller, req downstream.Request, out downst
 		k.flow.Capabilities, k.flow.Level = noCapabilities, ""
 	}
 	k.asking = asker{Call: k, declared: k.flow.Capabilities}
-	k.saving = saving{Call: k, safe: out.Safe()}
+	k.saving = saving{Call: k, to: out.Checkpointer()}
 	if room := c.Driver.Ask; room != nil {
 		k.roots = room.Roots(caller.Header)
 		k.flow.Capabilities = c.Driver.Catalog.Share(room.Capabilities(k.asking.declared, k.asking.reach()))
@@ -76,7 +76,7 @@ func Resume(c *Client, caller downstream.Caller, record []byte, out downstream.R
 	flow.Limits = &c.Driver.Flows
 	k := &Call{client: c, flow: *flow, name: rawjson.Get(flow.Params, "name"), http: caller.HTTP, caller: caller, out: out, serial: c.Driver.serial.Add(1)}
 	k.asking = asker{Call: k}
-	k.saving = saving{Call: k, safe: out.Safe(), saves: 1, told: flow.Progress.Last}
+	k.saving = saving{Call: k, to: out.Checkpointer(), saves: 1, told: flow.Progress.Last}
 	k.asking.declared, _ = c.Session.Declares()
 	if room := c.Driver.Ask; room != nil {
 		k.roots = room.Roots(caller.Header)
@@ -148,10 +148,10 @@ func (k *Call) Leave() bool { return k.saving.waitsElsewhere() }
 // Refresh keeps a call that waits once more, in a store that may have lost it.
 func (k *Call) Refresh() { k.saving.refresh() }
 
-// Rest leaves a call that does nothing but wait for its client to the store, if it may.
-func (k *Call) Rest(may func(downstream.Safe, time.Time) bool) {
-	if due, ok := k.saving.restsUntil(); ok && may(k.saving.safe, due) {
-		k.saving.rest()
+// Unload leaves a call that does nothing but wait for its client to the store, if it may.
+func (k *Call) Unload(may func(downstream.Checkpointer, time.Time) bool) {
+	if due, ok := k.saving.idleUntil(); ok && may(k.saving.to, due) {
+		k.saving.unload()
 	}
 }
 

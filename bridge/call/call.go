@@ -127,16 +127,16 @@ type asker struct {
 // flow before it leaves, an answer before its 202. A call that never asks is never
 // kept.
 
-// saving is the part of a call that keeps it. Its fields are guarded by the call's lock;
-// safe never changes.
+// saving is the part of a call that saves it. Its fields are guarded by the call's lock;
+// to never changes.
 type saving struct {
 	*Call
-	safe  downstream.Safe // nil: the call ends with the process
-	saves uint64          // records made for it
-	told  float64         // the client's progress in the newest of them
-	// unkept: nobody knows whether the store has the newest of them. The client is told the
+	to    downstream.Checkpointer // nil: the call ends with the process
+	saves uint64                  // records made for it
+	told  float64                 // the client's progress in the newest of them
+	// unsaved: nobody knows whether the store has the newest of them. The client is told the
 	// end and nothing before it: the store may have a question under that event's number.
-	unkept bool
+	unsaved bool
 }
 
 // timer rings for a call whenever its flow's clock says so. It stands between the

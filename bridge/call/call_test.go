@@ -54,17 +54,17 @@ func (silent) Do(ctx context.Context, _ *upstream.Call, _ func(jsonrpc.Message))
 // deaf is a client that hears of nothing.
 type deaf struct{}
 
-func (deaf) Interactive() bool               { return true }
-func (deaf) Queue(downstream.Message)        {}
-func (deaf) Flush()                          {}
-func (deaf) Send(downstream.Message)         {}
-func (deaf) Finish(downstream.Message)       {}
-func (deaf) Refuse(*downstream.Refusal) bool { return true }
-func (deaf) Abandon()                        {}
-func (deaf) Address() downstream.Address     { return downstream.Address{} }
-func (deaf) Reachable() bool                 { return true }
-func (deaf) Continue(work func())            { go work() }
-func (deaf) Safe() downstream.Safe           { return nil }
+func (deaf) Interactive() bool                     { return true }
+func (deaf) Queue(downstream.Message)              {}
+func (deaf) Flush()                                {}
+func (deaf) Send(downstream.Message)               {}
+func (deaf) Finish(downstream.Message)             {}
+func (deaf) Refuse(*downstream.Refusal) bool       { return true }
+func (deaf) Abandon()                              {}
+func (deaf) Address() downstream.Address           { return downstream.Address{} }
+func (deaf) Reachable() bool                       { return true }
+func (deaf) Continue(work func())                  { go work() }
+func (deaf) Checkpointer() downstream.Checkpointer { return nil }
 
 var request = downstream.NewRequest(jsonrpc.Message{ID: "7", Method: mcp.MethodToolsCall, Params: []byte(`{"name":"echo"}`)})
 

@@ -34,9 +34,9 @@ type effect struct {
 	again   bool              // instead of a last word that could not be said
 	told    bool              // the log and who watches know how the call ended
 
-	question  bool             // the message is one
-	withdraws bool             // the message withdraws one
-	kept      *downstream.Kept // with which it is to be kept before it leaves; nil: it is not
+	question   bool                   // the message is one
+	withdraws  bool                   // the message withdraws one
+	checkpoint *downstream.Checkpoint // with which it is to be kept before it leaves; nil: it is not
 }
 
 // effectLists are reused: most calls have one effect.

@@ -40,11 +40,11 @@ func (k *Call) goOn(next roundTrip) {
 // request to make next, if any. It uses answer up.
 func (k *Call) step(ev mrtr.Event, answer *upstream.Answer) roundTrip {
 	d := k.decide(ev, answer)
-	if d.kept != nil && !k.saving.keep(d.kept) {
+	if d.checkpoint != nil && !k.saving.save(d.checkpoint) {
 		return nil
 	}
 	if d.cancelled { // which counts before its 202, whoever tells the client
-		k.saving.safe.Drop()
+		k.saving.to.Drop()
 	}
 	speaker{k}.carryOut(d.effects)
 	if d.evicted != nil {
@@ -59,8 +59,8 @@ type decision struct {
 	effects *[]effect // to be carried out by whoever decided; nil: none, or somebody else is at it
 	evicted *Call     // had to make room for this one
 
-	kept      *downstream.Kept // to be kept before anything else
-	cancelled bool             // what was kept is to be removed
+	checkpoint *downstream.Checkpoint // to be kept before anything else
+	cancelled  bool                   // what was kept is to be removed
 
 	answer    *upstream.Answer // that the event is part of; nil when an effect has taken it
 	suspended bool             // the flow waits for somebody

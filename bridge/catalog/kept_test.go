@@ -14,7 +14,7 @@ func TestWhatIsKeptHasAnAge(t *testing.T) {
 		ask(c, "alice", requestOf(mcp.MethodToolsList, `{}`), listed)
 		time.Sleep(10 * time.Second)
 		ask(c, "bob", requestOf(mcp.MethodToolsList, `{}`), listed)
-		kept := c.Kept()
+		kept := c.Cached()
 		if len(kept) != 1 {
 			t.Fatalf("%+v", kept)
 		}
@@ -24,7 +24,7 @@ func TestWhatIsKeptHasAnAge(t *testing.T) {
 			t.Errorf("%+v", k)
 		}
 		time.Sleep(2 * time.Minute)
-		if kept := c.Kept(); kept != nil {
+		if kept := c.Cached(); kept != nil {
 			t.Errorf("kept after its time: %+v", kept)
 		}
 	})

@@ -166,13 +166,13 @@ func lifetime(result []byte) (ttl time.Duration, public bool) {
 	return time.Duration(max(0, min(ms, maxResultTTL.Milliseconds()))) * time.Millisecond, scope == "public"
 }
 
-// Kept tells of the results that need not be asked for again, by method.
-func (c *Catalog) Kept() []observe.Kept {
-	by := map[string]observe.Kept{}
+// Cached tells of the results that need not be asked for again, by method.
+func (c *Catalog) Cached() []observe.CachedResults {
+	by := map[string]observe.CachedResults{}
 	c.results.Each(func(q question, size int, put, expires time.Time) {
 		k, there := by[q.method]
 		if !there {
-			k = observe.Kept{Method: q.method, Oldest: put, Newest: put, Until: expires}
+			k = observe.CachedResults{Method: q.method, Oldest: put, Newest: put, Until: expires}
 		}
 		k.Results++
 		k.Bytes += size
@@ -187,5 +187,5 @@ func (c *Catalog) Kept() []observe.Kept {
 		}
 		by[q.method] = k
 	})
-	return slices.SortedFunc(maps.Values(by), func(a, b observe.Kept) int { return cmp.Compare(a.Method, b.Method) })
+	return slices.SortedFunc(maps.Values(by), func(a, b observe.CachedResults) int { return cmp.Compare(a.Method, b.Method) })
 }

@@ -136,7 +136,7 @@ func (h *Hub) openLocked(as Identity, lists catalog.Lists) *sharedListen {
 func (h *Hub) roomLocked(party string) bool {
 	kept := 0
 	if party != "" {
-		kept = budget.Kept(h.has[party], h.opt.Listens)
+		kept = budget.Reserved(h.has[party], h.opt.Listens)
 	}
 	return len(h.shared) < h.opt.Listens-kept || h.makeRoomLocked(func(l *sharedListen) bool { return kept == 0 || l.party == party })
 }

@@ -88,8 +88,8 @@ func ttlOf(raw []byte) time.Duration {
 // Interactive implements downstream.Reply: a question waits for a tasks/result.
 func (t *Task) Interactive() bool { return true }
 
-// Safe implements downstream.Reply: tasks end with the process.
-func (*Task) Safe() downstream.Safe { return nil }
+// Checkpointer implements downstream.Reply: tasks end with the process.
+func (*Task) Checkpointer() downstream.Checkpointer { return nil }
 
 // Address implements downstream.Reply: what the task has to say waits with it.
 func (t *Task) Address() downstream.Address { return downstream.Address{} }

@@ -147,11 +147,11 @@ func (b *Budget) forgetLocked(p *principal) {
 	}
 }
 
-// Kept returns how many of so many places for sessions, or the like, are kept from who has
+// Reserved returns how many of so many places for sessions, or the like, are kept from who has
 // this many already: the last eighth is for whoever has less than an eighth.
-func Kept(has, places int) int {
-	if kept := places / reserve; has >= kept {
-		return kept
+func Reserved(has, places int) int {
+	if reserved := places / reserve; has >= reserved {
+		return reserved
 	}
 	return 0
 }

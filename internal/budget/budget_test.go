@@ -301,7 +301,7 @@ func TestSessionsAreCountedForTheirPrincipal(t *testing.T) {
 
 func TestTheLastEighthIsForWhoHasLittle(t *testing.T) {
 	for _, tc := range []struct{ has, places, want int }{{0, 7, 0}, {6, 7, 0}, {0, 8, 0}, {1, 8, 1}, {1249, 10000, 0}, {1250, 10000, 1250}} {
-		if got := Kept(tc.has, tc.places); got != tc.want {
+		if got := Reserved(tc.has, tc.places); got != tc.want {
 			t.Errorf("of %d places %d are kept from who has %d, want %d", tc.places, got, tc.has, tc.want)
 		}
 	}

@@ -34,7 +34,7 @@ func (p *Places) Take(tenant string) (free func(), others bool) {
 	defer p.mu.Unlock()
 	room := p.size
 	if tenant != "" {
-		room -= Kept(p.of[tenant], p.size)
+		room -= Reserved(p.of[tenant], p.size)
 	}
 	if p.taken >= room {
 		return nil, p.taken < p.size

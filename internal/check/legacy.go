@@ -135,8 +135,8 @@ func (a answer) Abandon() { a <- nil }
 // Reachable implements downstream.Reply.
 func (answer) Reachable() bool { return true }
 
-// Safe implements downstream.Reply: nothing is kept.
-func (answer) Safe() downstream.Safe { return nil }
+// Checkpointer implements downstream.Reply: nothing is kept.
+func (answer) Checkpointer() downstream.Checkpointer { return nil }
 
 // Address implements downstream.Reply.
 func (answer) Address() downstream.Address { return downstream.Address{} }

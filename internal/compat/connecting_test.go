@@ -186,7 +186,7 @@ func resuming(w *world) cell {
 }
 
 func polling(opt *mount.Options) {
-	opt.Legacy.Poll, opt.Legacy.Rest = 50*time.Millisecond, 20*time.Millisecond
+	opt.Legacy.Poll, opt.Legacy.ParkAfter = 50*time.Millisecond, 20*time.Millisecond
 }
 
 // polled: the stream of a call that takes long ends with a hint when to come back

@@ -124,7 +124,7 @@ func TestConfiguredFieldsWin(t *testing.T) {
 		"User-Agent": {"theirs"}, "X-Other": {"1"}}
 	all := map[string]string{}
 	p.Made(client, func(n, v string) { all[n] += v })
-	p.Own(func(n, v string) { all[n] += v })
+	p.Configured(func(n, v string) { all[n] += v })
 	if want := map[string]string{"X-Key": "ours", "Cookie": "a=b", "X-Other": "1"}; !maps.Equal(all, want) {
 		t.Errorf("made: %v", all)
 	}

@@ -19,11 +19,11 @@ type Policy struct {
 // KeepsCredentials reports whether no credentials of a client reach the server,
 // whose acceptance of a request then proves nothing about them.
 func (p *Policy) KeepsCredentials() bool {
-	return p.DropAuthorization || p.own("Authorization") != ""
+	return p.DropAuthorization || p.configured("Authorization") != ""
 }
 
-// own returns the configured field of a name in canonical form.
-func (p *Policy) own(name string) string {
+// configured returns the configured field of a name in canonical form.
+func (p *Policy) configured(name string) string {
 	if v := p.Header[name]; len(v) > 0 {
 		return v[0]
 	}
@@ -34,7 +34,7 @@ func (p *Policy) own(name string) string {
 // "" for none (H-1).
 func (p *Policy) Authorization(client string) string {
 	auth := client
-	if own := p.own("Authorization"); own != "" {
+	if own := p.configured("Authorization"); own != "" {
 		auth = own
 	} else if p.DropAuthorization {
 		auth = ""
@@ -47,7 +47,7 @@ func (p *Policy) Authorization(client string) string {
 
 // UserAgent returns the one User-Agent of the messages that the bridge makes.
 func (p *Policy) UserAgent(own string) string {
-	if v := p.own("User-Agent"); v != "" {
+	if v := p.configured("User-Agent"); v != "" {
 		return v
 	}
 	return own
@@ -69,9 +69,9 @@ func (p *Policy) Made(client http.Header, add func(name, value string)) {
 	}
 }
 
-// Own passes the configured fields to add, except for those that Authorization
+// Configured passes the configured fields to add, except for those that Authorization
 // and UserAgent tell.
-func (p *Policy) Own(add func(name, value string)) {
+func (p *Policy) Configured(add func(name, value string)) {
 	for name, values := range p.Header {
 		if Reserved(name) || name == "Authorization" || name == "User-Agent" {
 			continue

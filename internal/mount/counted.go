@@ -60,7 +60,7 @@ func (m *Mount) Shared() int {
 
 // Behind tells what there is to see of the way to the server.
 func (m *Mount) Behind() observe.Behind {
-	b := observe.Behind{Connections: m.Connections(), Kept: m.Bridge.Kept(), Shared: m.Shared()}
+	b := observe.Behind{Connections: m.Connections(), Cached: m.Bridge.Cached(), Shared: m.Shared()}
 	all, waiting := m.Bridge.Listens()
 	b.Listens, b.Reconnecting = all-waiting, waiting
 	if l, ok := m.server.(*local); ok {

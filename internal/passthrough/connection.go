@@ -183,8 +183,8 @@ func (*connection) Adopt(_, _ []byte) error { return nil }
 // Leave implements downstream.Conversation: no call is kept.
 func (*connection) Leave() {}
 
-// Rest implements downstream.Conversation.
-func (*connection) Rest(func(downstream.Safe, time.Time) bool) bool { return false }
+// Unload implements downstream.Conversation.
+func (*connection) Unload(func(downstream.Checkpointer, time.Time) bool) bool { return false }
 
 // Renew implements downstream.Conversation.
 func (*connection) Renew() {}

@@ -185,8 +185,8 @@ func (c *conversation) Resume(downstream.Caller, []byte, downstream.Reply) error
 // Leave implements downstream.Conversation: no call is kept.
 func (c *conversation) Leave() {}
 
-// Rest implements downstream.Conversation.
-func (c *conversation) Rest(func(downstream.Safe, time.Time) bool) bool { return false }
+// Unload implements downstream.Conversation.
+func (c *conversation) Unload(func(downstream.Checkpointer, time.Time) bool) bool { return false }
 
 // Renew implements downstream.Conversation.
 func (c *conversation) Renew() {}

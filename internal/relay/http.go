@@ -70,7 +70,7 @@ func (s *HTTP) exchange(ctx context.Context, method, target string, caller downs
 		return nil, err
 	}
 	s.opt.Policy.Made(caller.Header, req.Header.Add)
-	s.opt.Policy.Own(req.Header.Add)
+	s.opt.Policy.Configured(req.Header.Add)
 	req.Header.Set("User-Agent", s.opt.Policy.UserAgent(s.opt.UserAgent))
 	req.Header.Set("Accept", "application/json, text/event-stream")
 	if body != nil {

@@ -78,8 +78,8 @@ func (o *outcome) Refuse(r *downstream.Refusal) bool {
 // Abandon implements downstream.Reply.
 func (o *outcome) Abandon() { o.end(nil, errOver) }
 
-// Safe implements downstream.Reply: nothing is kept.
-func (*outcome) Safe() downstream.Safe { return nil }
+// Checkpointer implements downstream.Reply: nothing is kept.
+func (*outcome) Checkpointer() downstream.Checkpointer { return nil }
 
 // Address implements downstream.Reply.
 func (o *outcome) Address() downstream.Address { return downstream.Address{} }

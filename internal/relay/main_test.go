@@ -45,7 +45,7 @@ type reply struct {
 
 func newReply() *reply { return &reply{done: make(chan struct{})} }
 
-func (*reply) Safe() downstream.Safe { return nil }
+func (*reply) Checkpointer() downstream.Checkpointer { return nil }
 
 func (r *reply) Interactive() bool            { return !r.deaf }
 func (r *reply) Queue(msg downstream.Message) { r.Send(msg) }

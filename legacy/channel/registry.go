@@ -24,7 +24,7 @@ func NewRegistry(limit int) *Registry { return &Registry{limit: limit} }
 // Room reports whether another connection would be taken that is charged to this account:
 // the last places are not for who has many.
 func (cs *Registry) Room(of *budget.Account) bool {
-	kept := budget.Kept(of.Sessions()-1, cs.limit)
+	kept := budget.Reserved(of.Sessions()-1, cs.limit)
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	return cs.roomLocked(kept)
@@ -34,7 +34,7 @@ func (cs *Registry) roomLocked(kept int) bool { return !cs.closed && len(cs.open
 
 // Add takes a connection in, unless there are too many or the server closes.
 func (cs *Registry) Add(id string, c *Channel) bool {
-	kept := budget.Kept(c.Account().Sessions()-1, cs.limit)
+	kept := budget.Reserved(c.Account().Sessions()-1, cs.limit)
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	if !cs.roomLocked(kept) {

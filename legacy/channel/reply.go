@@ -95,8 +95,8 @@ func (r *reply) Refuse(refusal *downstream.Refusal) bool {
 // Abandon implements Reply.
 func (r *reply) Abandon() { r.end(nil) }
 
-// Safe implements downstream.Reply: a call ends with its connection.
-func (r *reply) Safe() downstream.Safe { return nil }
+// Checkpointer implements downstream.Reply: a call ends with its connection.
+func (r *reply) Checkpointer() downstream.Checkpointer { return nil }
 
 // Address implements Reply: a connection that ends takes its session along.
 func (r *reply) Address() downstream.Address { return downstream.Address{} }

@@ -2,7 +2,7 @@
 // is chosen as late as possible, and the record of a call that waits for its client, with which
 // another replica of the bridge can go on.
 //
-//	Begin ──▶ Exchange ◀── Send, Keep, Finish ── Conversation.Serve
+//	Begin ──▶ Exchange ◀── Send, Save, Finish ── Conversation.Serve
 //	   │         ├─ JSON: the result was first (E-6)
 //	   │         └─ SSE: stream.Response
 //	   └─ Wait, Detach: the handler of the POST

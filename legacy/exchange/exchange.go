@@ -57,7 +57,7 @@ type Exchange struct {
 	parts   [][]byte                        // responses of a batch that wait for the others
 	stream  atomic.Pointer[sessions.Stream] // nil until the response is one; read without the lock
 	carrier *stream.Response
-	kept    *keptCall     // nil: nothing was kept
+	stored  *storedCall   // nil: nothing was kept
 	changed chan struct{} // closed when phase leaves open; made only to wait
 }
 
@@ -273,8 +273,8 @@ func (ex *Exchange) release() {
 		ex.session.Done(ex.requests, ex.unproven)
 	}
 	ex.hold.Release()
-	if ex.kept != nil {
-		ex.kept.release()
+	if ex.stored != nil {
+		ex.stored.release()
 	}
 	if ex.place != nil {
 		ex.place()

@@ -34,7 +34,7 @@ type desk struct {
 func newDesk(t *testing.T) *desk {
 	d := &desk{gate: gate.New()}
 	streams := stream.NewEndpoint(stream.Options{
-		MaxStreams: 2, MaxPending: 2, KeepAlive: 15 * time.Second, Retention: time.Minute, WriteTimeout: time.Second, Rest: time.Second,
+		MaxStreams: 2, MaxPending: 2, KeepAlive: 15 * time.Second, Retention: time.Minute, WriteTimeout: time.Second, ParkAfter: time.Second,
 		Gate: d.gate, Logger: zerolog.Nop(), Slow: zerolog.Nop(),
 	})
 	t.Cleanup(streams.Close)

@@ -9,10 +9,10 @@ import (
 // removeLater removes, in the background, what the store could not remove when the call ended: whoever
 // answers its question would have the call go on. There are no more of these than
 // calls that were kept before the store failed. It ends with the record and with the process.
-func (kc *keptCall) removeLater(ex *Exchange) {
-	rest := &keptCall{version: kc.version, unsure: kc.unsure, record: callRecord{Stream: kc.record.Stream}}
-	most := time.Until(kc.expires)
-	ex.session.Later(kc.record.Request, func(stop func() bool) {
+func (sc *storedCall) removeLater(ex *Exchange) {
+	rest := &storedCall{version: sc.version, unsure: sc.unsure, record: callRecord{Stream: sc.record.Stream}}
+	most := time.Until(sc.expires)
+	ex.session.Later(sc.record.Request, func(stop func() bool) {
 		_ = rest.commit(ex, waiting{most: most, over: stop, long: true}, store.Change{Delete: true}, true) // by then the record has expired, or is another's
 	})
 }

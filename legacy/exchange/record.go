@@ -28,11 +28,11 @@ type callRecord struct {
 	Request jsonrpc.ID           `json:"request,omitempty"` // the client's id of the call
 	Last    uint64               `json:"last,omitempty"`    // no replica before Home has sent an event with a higher number
 	Over    bool                 `json:"over,omitempty"`    // what follows is its last word
-	Events  []keptEvent          `json:"events,omitempty"`
+	Events  []storedEvent        `json:"events,omitempty"`
 	Flow    []byte               `json:"flow,omitempty"` // as Conversation.Resume wants it
 }
 
-type keptEvent struct {
+type storedEvent struct {
 	ID   jsonrpc.ID `json:"id,omitempty"` // of the question
 	Seq  uint64     `json:"seq"`
 	Size int        `json:"size,omitempty"` // of Data, where that is behind the JSON
@@ -157,7 +157,7 @@ func ReadRecord(r *store.Record) (Told, error) {
 	}
 	told := Told{Over: record.Over, Flow: record.Flow}
 	for i := range record.Events {
-		again := func(e keptEvent) bool { return e.ID == record.Events[i].ID }
+		again := func(e storedEvent) bool { return e.ID == record.Events[i].ID }
 		if record.Events[i].ID != "" && !slices.ContainsFunc(record.Events[:i], again) {
 			told.Questions++
 		}

@@ -37,7 +37,7 @@ func (c *FoundCall) Is(request jsonrpc.ID) bool { return c.Waits() && c.record.R
 
 // Asks reports whether the call waits for the answer to this question.
 func (c *FoundCall) Asks(question jsonrpc.ID) bool {
-	return c.Waits() && slices.ContainsFunc(c.record.Events, func(e keptEvent) bool { return e.ID == question })
+	return c.Waits() && slices.ContainsFunc(c.record.Events, func(e storedEvent) bool { return e.ID == question })
 }
 
 // Find returns the call of a session that is meant, nil when the store has none.
@@ -101,8 +101,8 @@ func (e *Endpoint) goOn(s *session.Session, caller downstream.Caller, c *FoundCa
 		return err
 	}
 	ex := &Exchange{end: e, session: s, accept: web.AcceptJSON | web.AcceptSSE, phase: streaming, requests: 1, left: 1}
-	ex.kept = &keptCall{version: c.version + 1, record: *record, asked: time.Now(), expires: time.Now().Add(c.ttl), hold: budget.On(s.Account())}
-	_ = ex.kept.hold.Set(record.size()) // it was taken in before, by whoever had it
+	ex.stored = &storedCall{version: c.version + 1, record: *record, asked: time.Now(), expires: time.Now().Add(c.ttl), hold: budget.On(s.Account())}
+	_ = ex.stored.hold.Set(record.size()) // it was taken in before, by whoever had it
 	ex.stream.Store(s.Streams().BringBack(record.Stream, record.events(), record.Last))
 	if !e.start(ex) {
 		return downstream.ErrStopping

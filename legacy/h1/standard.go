@@ -55,8 +55,8 @@ func watchHeads(standard *http.Server) {
 	}
 }
 
-// Rest returns what is yet to be read of a connection of this package before its own bytes.
-func Rest(nc net.Conn) []byte {
+// Unread returns what is yet to be read of a connection of this package before its own bytes.
+func Unread(nc net.Conn) []byte {
 	if a, ok := meter.Inner(nc).(*Ahead); ok {
 		return a.early
 	}

@@ -64,7 +64,7 @@ func detach(w http.ResponseWriter, r *http.Request) (sock park.Socket, early []b
 		early, _ = buf.Reader.Peek(n)
 		early = append([]byte(nil), early...)
 	}
-	early = append(early, h1.Rest(hijacked)...)
+	early = append(early, h1.Unread(hijacked)...)
 	_ = hijacked.Close() // the socket stands
 	return sock, early, nil
 }

@@ -54,8 +54,8 @@ func (s *Session) Report(what string, err error) { s.set.keeper.report(what, err
 
 // TakeOver does work while nobody else takes a call of the session over.
 func (s *Session) TakeOver(work func() error) error {
-	s.kept.takeover.Lock()
-	defer s.kept.takeover.Unlock()
+	s.stored.takeover.Lock()
+	defer s.stored.takeover.Unlock()
 	return work()
 }
 
@@ -68,21 +68,21 @@ func (s *Session) Later(request jsonrpc.ID, work func(stop func() bool)) {
 	if k.closed {
 		return
 	}
-	s.kept.setLate(request, 1)
+	s.stored.setLate(request, 1)
 	k.running.Go(func() {
-		defer s.kept.setLate(request, -1)
+		defer s.stored.setLate(request, -1)
 		work(func() bool { return k.ctx.Err() != nil })
 	})
 }
 
 // IsLate reports whether a call with this id of its client's has ended, and the store is yet to learn of it.
 func (s *Session) IsLate(request jsonrpc.ID) bool {
-	s.kept.lateMu.Lock()
-	defer s.kept.lateMu.Unlock()
-	return s.kept.late[request] > 0
+	s.stored.lateMu.Lock()
+	defer s.stored.lateMu.Unlock()
+	return s.stored.late[request] > 0
 }
 
-func (k *kept) setLate(request jsonrpc.ID, more int) {
+func (k *stored) setLate(request jsonrpc.ID, more int) {
 	k.lateMu.Lock()
 	defer k.lateMu.Unlock()
 	if k.late == nil {

@@ -48,11 +48,11 @@ func (k dues) dueName(second int64) string {
 type dueNotes struct {
 	keeper  *keeper
 	seconds map[int64][]store.Change
-	calls   map[downstream.Safe]bool
+	calls   map[downstream.Checkpointer]bool
 }
 
 // add notes a call.
-func (d *dueNotes) add(s *Session, call downstream.Safe, stream uint64, due time.Time) {
+func (d *dueNotes) add(s *Session, call downstream.Checkpointer, stream uint64, due time.Time) {
 	if d.seconds == nil {
 		d.seconds = map[int64][]store.Change{}
 	}

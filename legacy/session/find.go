@@ -48,7 +48,7 @@ func (set *Set) lookup(r *http.Request, id string) (*Session, error) {
 	switch {
 	case !ok && set.keeper != nil:
 		return restorer{set.keeper}.restore(r.Context(), id, r)
-	case ok && s.kept != nil && s.kept.stale.Load():
+	case ok && s.stored != nil && s.stored.stale.Load():
 		set.keeper.refresh(s)
 		if s.ended.Load() {
 			return nil, nil

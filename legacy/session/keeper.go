@@ -188,19 +188,19 @@ func (k *keeper) end(s *Session) error {
 		k.report("removing a session", err)
 		return err
 	}
-	s.kept.mu.Lock()
-	s.kept.gone = true
-	s.kept.mu.Unlock()
+	s.stored.mu.Lock()
+	s.stored.gone = true
+	s.stored.mu.Unlock()
 	return nil
 }
 
 // ended takes note of the end of a session. At a shutdown, and when it had to make room
 // for others, it can come back.
 func (k *keeper) ended(s *Session, cause sessions.Cause) {
-	s.kept.mu.Lock()
-	over := s.kept.gone || s.kept.version == 0
-	s.kept.gone = true
-	s.kept.mu.Unlock()
+	s.stored.mu.Lock()
+	over := s.stored.gone || s.stored.version == 0
+	s.stored.gone = true
+	s.stored.mu.Unlock()
 	name := k.name(s.rec.ID)
 	k.forget(name, s)
 	switch {
@@ -221,6 +221,6 @@ func (k *keeper) unloads() bool { return k.set.opt.Unload > 0 }
 
 // ttlOf is how long a session's record outlives now: its calls need it.
 func (k *keeper) ttlOf(s *Session) time.Duration {
-	_, longest := s.kept.shelf.look(time.Now())
+	_, longest := s.stored.shelf.look(time.Now())
 	return max(k.ttl(), longest)
 }

@@ -50,9 +50,9 @@ func (k restorer) revive(ctx context.Context, id string, by *http.Request) (*Ses
 	if err != nil || record == nil {
 		return nil, err
 	}
-	s := &Session{set: k.set, auth: record.Authorization, born: record.Began, kept: new(kept)}
+	s := &Session{set: k.set, auth: record.Authorization, born: record.Began, stored: new(stored)}
 	s.rec = sessions.Record{ID: id, Version: record.Version, Principal: record.Principal}
-	s.kept.version = version
+	s.stored.version = version
 	k.rememberLocked(s, record.Conversation)
 	first := k.number()
 	if k.unloads() {
@@ -102,7 +102,7 @@ func (k restorer) recall(ctx context.Context, s *Session, id string) (stream.Num
 	now := time.Now()
 	for i := range list {
 		if list[i].Kind == store.Flow && !k.isOver(&list[i]) {
-			s.kept.shelf.put(streamOf(&list[i]), now.Add(list[i].TTL))
+			s.stored.shelf.put(streamOf(&list[i]), now.Add(list[i].TTL))
 		}
 	}
 	return first, nil

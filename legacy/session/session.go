@@ -37,7 +37,7 @@ type Session struct {
 
 	account *budget.Account // what it holds; closed with it
 
-	kept *kept // nil: not in a store
+	stored *stored // nil: not in a store
 
 	rebound atomic.Pointer[binding] // when it is bound to newer credentials
 	doubted atomic.Pointer[doubt]   // the last ones that it was not bound to
@@ -67,20 +67,20 @@ func (s *Session) Open(ctx context.Context, caller downstream.Caller, initialize
 	return result, nil
 }
 
-// ErrUnkept is the error of a session that could not be kept, and that other replicas
+// ErrUnsaved is the error of a session that could not be kept, and that other replicas
 // therefore would not know.
-var ErrUnkept = errors.New("the session cannot be kept")
+var ErrUnsaved = errors.New("the session cannot be kept")
 
 // List keeps the session, where sessions are kept, and lets requests find it from now on. After an
-// error, which is that of sessions.Table or ErrUnkept, there is no session.
+// error, which is that of sessions.Table or ErrUnsaved, there is no session.
 func (s *Session) List() error {
 	keeper := s.set.keeper
 	if keeper != nil { // before the client learns of it
-		s.kept = new(kept)
+		s.stored = new(stored)
 		if !keeper.save(s) && keeper.shared {
 			s.account.Close()
 			s.conv.Close(sessions.Closed)
-			return ErrUnkept
+			return ErrUnsaved
 		}
 	}
 	if err := s.enlist(); err != nil {
@@ -125,8 +125,8 @@ func (s *Session) Conversation() downstream.Conversation { return s.conv }
 // Account returns what the session holds.
 func (s *Session) Account() *budget.Account { return s.account }
 
-// Kept reports whether the session, and its calls that wait, are in a store.
-func (s *Session) Kept() bool { return s.kept != nil }
+// Stored reports whether the session, and its calls that wait, are in a store.
+func (s *Session) Stored() bool { return s.stored != nil }
 
 // Begin counts an exchange with this many requests in, Done counts it out. Those with
 // credentials that it is not bound to are counted apart.
@@ -214,7 +214,7 @@ func (s *Session) end(cause sessions.Cause) {
 		line = s.set.opt.Evicted.Warn().Int("limit", s.set.opt.MaxSessions)
 	}
 	line.Str(logfield.SessionID, logfield.Short(s.rec.ID)).Str(logfield.Cause, cause.Error()).Msg("session ended")
-	if s.kept != nil {
+	if s.stored != nil {
 		s.set.keeper.ended(s, cause)
 	}
 	s.conv.Close(cause)
@@ -293,7 +293,7 @@ func (s *Session) genuine(bound, newer string) bool {
 
 // Changed implements Pusher.
 func (s *Session) Changed() {
-	if s.kept != nil && s.listed.Load() {
+	if s.stored != nil && s.listed.Load() {
 		s.set.keeper.save(s)
 	}
 }

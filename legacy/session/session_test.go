@@ -61,7 +61,7 @@ func (h *host) ends() []error {
 // set returns the sessions of an endpoint with places for two.
 func set(t *testing.T, h *host) *session.Set {
 	streams := stream.NewEndpoint(stream.Options{
-		MaxStreams: 2, MaxPending: 2, KeepAlive: 15 * time.Second, Retention: time.Minute, WriteTimeout: time.Second, Rest: time.Second,
+		MaxStreams: 2, MaxPending: 2, KeepAlive: 15 * time.Second, Retention: time.Minute, WriteTimeout: time.Second, ParkAfter: time.Second,
 		Gate: gate.New(), Logger: zerolog.Nop(), Slow: zerolog.Nop(),
 	})
 	s := session.NewSet(session.Options{Backend: h, Streams: streams, MaxSessions: 2, IdleTimeout: time.Hour, Logger: zerolog.Nop(), Evicted: zerolog.Nop()})

@@ -99,7 +99,7 @@ func (set *Set) Holds(id string) bool {
 // Remove ends the session with this id, at its client's wish. After an error, which is the
 // store's, it goes on.
 func (set *Set) Remove(id string) error {
-	if s, live := set.table.Get(id); live && s.kept != nil {
+	if s, live := set.table.Get(id); live && s.stored != nil {
 		if err := set.keeper.end(s); err != nil {
 			return err
 		}
@@ -128,7 +128,7 @@ func (set *Set) Leave() { set.eachKept(downstream.Conversation.Leave) }
 
 func (set *Set) eachKept(do func(downstream.Conversation)) {
 	for _, use := range set.table.All() {
-		if use.Value.kept != nil {
+		if use.Value.stored != nil {
 			do(use.Value.conv)
 		}
 	}

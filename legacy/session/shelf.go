@@ -67,13 +67,13 @@ func streamOf(r *store.Record) uint64 {
 }
 
 // Shelve notes that a call is in the store alone, until then at most, Unshelve that it is not any more.
-func (s *Session) Shelve(stream uint64, until time.Time) { s.kept.shelf.put(stream, until) }
+func (s *Session) Shelve(stream uint64, until time.Time) { s.stored.shelf.put(stream, until) }
 
 // Unshelve is described with Shelve.
-func (s *Session) Unshelve(stream uint64) { s.kept.shelf.take(stream) }
+func (s *Session) Unshelve(stream uint64) { s.stored.shelf.take(stream) }
 
 // Shelved reports whether a call is in the store alone.
-func (s *Session) Shelved(stream uint64) bool { return s.kept != nil && s.kept.shelf.has(stream) }
+func (s *Session) Shelved(stream uint64) bool { return s.stored != nil && s.stored.shelf.has(stream) }
 
 // Left reports that the session has left memory for the store while a request had it: it is to be found anew.
 func (s *Session) Left() bool { return s.left.Load() }

@@ -60,11 +60,11 @@ type Waiting interface {
 
 // unloadCalls leaves calls to the store, after it was noted there when they are due.
 func (k unloader) unloadCalls() {
-	noted := &dueNotes{keeper: k.keeper, calls: map[downstream.Safe]bool{}}
+	noted := &dueNotes{keeper: k.keeper, calls: map[downstream.Checkpointer]bool{}}
 	var of []*Session
 	for _, use := range k.set.table.All() {
 		s := use.Value
-		if s.kept == nil || s.calls.Load() == 0 {
+		if s.stored == nil || s.calls.Load() == 0 {
 			continue
 		}
 		before := len(noted.calls)
@@ -77,7 +77,7 @@ func (k unloader) unloadCalls() {
 		return
 	}
 	for _, s := range of {
-		s.conv.Rest(func(call downstream.Safe, _ time.Time) bool {
+		s.conv.Unload(func(call downstream.Checkpointer, _ time.Time) bool {
 			w, ok := call.(Waiting)
 			if !ok || !noted.calls[call] {
 				return false
@@ -90,8 +90,8 @@ func (k unloader) unloadCalls() {
 
 // noteDue notes when the calls of a session are due that may leave.
 func (k unloader) noteDue(s *Session, noted *dueNotes) {
-	n, _ := s.kept.shelf.look(time.Now())
-	s.conv.Rest(func(call downstream.Safe, due time.Time) bool {
+	n, _ := s.stored.shelf.look(time.Now())
+	s.conv.Unload(func(call downstream.Checkpointer, due time.Time) bool {
 		w, ok := call.(Waiting)
 		if !ok || n >= k.set.opt.MaxUnloaded || time.Until(due) < dueStep {
 			return false
@@ -136,11 +136,11 @@ func (k unloader) unloadSessions() {
 
 // mayRest reports whether a session is in the store as it is here.
 func (k unloader) mayRest(s *Session) bool {
-	if s.kept == nil || s.Busy() || s.ended.Load() || !s.streams.Empty() {
+	if s.stored == nil || s.Busy() || s.ended.Load() || !s.streams.Empty() {
 		return false
 	}
-	s.kept.mu.Lock()
-	saved := s.kept.version > 0 && !s.kept.gone
-	s.kept.mu.Unlock()
-	return saved && s.conv.Rest(func(downstream.Safe, time.Time) bool { return false })
+	s.stored.mu.Lock()
+	saved := s.stored.version > 0 && !s.stored.gone
+	s.stored.mu.Unlock()
+	return saved && s.conv.Unload(func(downstream.Checkpointer, time.Time) bool { return false })
 }

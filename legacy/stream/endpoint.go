@@ -26,7 +26,7 @@ type Options struct {
 	KeepAlive    time.Duration // longest silence
 	Retention    time.Duration // how long an ended stream can be resumed (E-20)
 	WriteTimeout time.Duration // how long a client may block one write
-	Rest         time.Duration // a stream that is quiet for this long gives its goroutine up
+	ParkAfter    time.Duration // a stream that is quiet for this long gives its goroutine up
 	NoPark       bool          // every stream keeps its goroutine
 	Poll         time.Duration // after which clients that know of that are to come again (E-8); 0: never
 	PollPause    time.Duration // how long they are to stay away
@@ -56,7 +56,7 @@ func NewEndpoint(opt Options) *Endpoint {
 		opt: opt,
 		// Looking three times per interval and speaking after two thirds of
 		// it keeps the silence below the interval.
-		beats:     agenda.New(min(opt.KeepAlive/3, opt.Rest)),
+		beats:     agenda.New(min(opt.KeepAlive/3, opt.ParkAfter)),
 		retention: agenda.New(opt.Retention),
 		quiet:     quiet.New(quiet.Options{Off: opt.NoPark, KeepAlive: opt.KeepAlive, WriteTimeout: opt.WriteTimeout, Gate: opt.Gate}),
 		crowded:   make(chan struct{}, 1),
@@ -90,15 +90,15 @@ func (e *Endpoint) Parked() (responses, idle int) { return e.quiet.Count() }
 // objects that live long between the many that don't keep their pages.
 const Crowd = 200
 
-// crowdRest is the part of Options.Rest after which streams of a crowd are parked.
+// crowdRest is the part of Options.ParkAfter after which streams of a crowd are parked.
 const crowdRest = 10
 
 // rest is how long a stream must be quiet now to be parked.
 func (e *Endpoint) rest() time.Duration {
 	if e.attended.Load() > Crowd {
-		return e.opt.Rest / crowdRest
+		return e.opt.ParkAfter / crowdRest
 	}
-	return e.opt.Rest
+	return e.opt.ParkAfter
 }
 
 // ahead is how much earlier than usual streams are looked at now.

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // set returns the streams of a session at a replica with this number.
 func set(t *testing.T, replica downstream.ReplicaID) *Set {
 	e := NewEndpoint(Options{
-		MaxStreams: 2, MaxPending: 2, KeepAlive: 15 * time.Second, Retention: time.Minute, WriteTimeout: time.Second, Rest: time.Second,
+		MaxStreams: 2, MaxPending: 2, KeepAlive: 15 * time.Second, Retention: time.Minute, WriteTimeout: time.Second, ParkAfter: time.Second,
 		Gate: gate.New(), Logger: zerolog.Nop(), Slow: zerolog.Nop(),
 	})
 	t.Cleanup(e.Close)

@@ -14,32 +14,32 @@ import (
 // ignores what it does not know.
 const keptTrace = "trace"
 
-// safe keeps the trace of a call with it, for the process that goes on with the call.
-type safe struct {
-	downstream.Safe
+// checkpointer keeps the trace of a call with it, for the process that goes on with the call.
+type checkpointer struct {
+	downstream.Checkpointer
 	reply *reply
 }
 
-// Safe implements downstream.Reply.
-func (r *reply) Safe() downstream.Safe {
-	inner := r.Reply.Safe()
+// Checkpointer implements downstream.Reply.
+func (r *reply) Checkpointer() downstream.Checkpointer {
+	inner := r.Reply.Checkpointer()
 	if inner == nil || r.traced == nil {
 		return inner
 	}
-	return &safe{inner, r}
+	return &checkpointer{inner, r}
 }
 
-// Keep implements downstream.Safe.
-func (s *safe) Keep(k downstream.Kept) error {
+// Save implements downstream.Checkpointer.
+func (s *checkpointer) Save(k downstream.Checkpoint) error {
 	k.Record = rawjson.Apply(nil, k.Record, rawjson.Edit{Name: keptTrace, Value: s.reply.traced.Keep()})
-	return s.Safe.Keep(k)
+	return s.Checkpointer.Save(k)
 }
 
-// Leave implements downstream.Safe: what was done here is a span.
-func (s *safe) Leave() {
+// Leave implements downstream.Checkpointer: what was done here is a span.
+func (s *checkpointer) Leave() {
 	s.reply.traced.Leave()
 	s.reply.ended(0, "")
-	s.Safe.Leave()
+	s.Checkpointer.Leave()
 }
 
 // resumed is the reply of a call that another process began.

@@ -13,7 +13,7 @@ import (
 // they printed last, which is no markup.
 func TestThePageOfServersHasTheWayThere(t *testing.T) {
 	way := observe.Behind{Command: true, Shared: 1, Children: 2, ChildLimit: 32, Listens: 3, Reconnecting: 1,
-		Kept:    []observe.Kept{{Method: mcp.MethodToolsList, Results: 2, Bytes: 4096, Oldest: time.Now().Add(-time.Minute), Newest: time.Now(), Until: time.Now().Add(time.Minute)}},
+		Cached:  []observe.CachedResults{{Method: mcp.MethodToolsList, Results: 2, Bytes: 4096, Oldest: time.Now().Add(-time.Minute), Newest: time.Now(), Until: time.Now().Add(time.Minute)}},
 		Printed: []observe.Printed{{At: now, PID: 4711, Text: "<b>panic</b>: no database"}, {At: now, PID: 4712, Text: "later"}}}
 	v := New(Options{Look: func() []Mount { return []Mount{{Path: "/mcp", Behind: func() observe.Behind { return way }}} }, Recording: &tape{}})
 	_, body := get(v, "/server")

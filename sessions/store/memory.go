@@ -19,14 +19,14 @@ type Memory struct {
 }
 
 // records are those of one session.
-type records map[recordKey]*kept
+type records map[recordKey]*entry
 
 type recordKey struct {
 	kind Kind
 	id   string
 }
 
-type kept struct {
+type entry struct {
 	version uint64
 	until   time.Time
 	value   []byte
@@ -60,13 +60,13 @@ func (m *Memory) Commit(ctx context.Context, session string, changes ...Change) 
 			delete(all, key)
 			continue
 		}
-		all[key] = &kept{version: all[key].versionOf() + 1, until: now.Add(c.TTL), value: slices.Clone(c.Value)}
+		all[key] = &entry{version: all[key].versionOf() + 1, until: now.Add(c.TTL), value: slices.Clone(c.Value)}
 	}
 	m.putLocked(session, all)
 	return nil
 }
 
-func (k *kept) versionOf() uint64 {
+func (k *entry) versionOf() uint64 {
 	if k == nil {
 		return 0
 	}
@@ -117,7 +117,7 @@ func (m *Memory) Get(ctx context.Context, at Address) (Record, error) {
 	return k.record(at), nil
 }
 
-func (k *kept) record(at Address) Record {
+func (k *entry) record(at Address) Record {
 	return Record{Address: at, Version: k.version, TTL: time.Until(k.until), Value: k.value}
 }
 

@@ -39,7 +39,7 @@ func newLeanCarrier(u *url.URL, opt *Options) *leanCarrier {
 	b := appendField(nil, "Host", u.Host)
 	b = appendField(b, "User-Agent", t.policy.UserAgent(opt.UserAgent))
 	b = append(b, "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"...)
-	t.policy.Own(func(name, value string) { b = appendField(b, name, value) })
+	t.policy.Configured(func(name, value string) { b = appendField(b, name, value) })
 	t.common = b
 	return t
 }

@@ -88,7 +88,7 @@ func (t *netCarrier) header(req *request) http.Header {
 	for _, f := range req.custom {
 		h.Add(f.Name, f.Value)
 	}
-	t.policy.Own(h.Add)
+	t.policy.Configured(h.Add)
 	t.policy.Made(req.call.Header, h.Add)
 	return h
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/mcpbridge/bridge/sessions/store"
 )
 
-// keptCall is what an exchange knows of its record in the store.
-type keptCall struct {
+// storedCall is what an exchange knows of its record in the store.
+type storedCall struct {
 	mu      sync.Mutex // one save at a time
 	version uint64     // of the record in the store
 	unsure  bool       // the store may have a newer one than that, or one at all
@@ -42,11 +42,11 @@ func (r *callRecord) size() int {
 }
 
 // release gives back what was charged for the record, and charges nothing any more.
-func (kc *keptCall) release() {
-	kc.mu.Lock()
-	defer kc.mu.Unlock()
-	kc.hold.Release()
-	kc.hold = budget.Hold{}
+func (sc *storedCall) release() {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	sc.hold.Release()
+	sc.hold = budget.Hold{}
 }
 
 // How long an answer, a cancellation and the response of a call, and a call that ends without
@@ -56,22 +56,22 @@ const (
 	lastWordPatience = 2 * time.Second
 )
 
-// Safe implements Reply. Members of a batch end with the process.
-func (ex *Exchange) Safe() downstream.Safe {
-	if ex.session == nil || !ex.session.Kept() || ex.batch || !ex.Interactive() {
+// Checkpointer implements Reply. Members of a batch end with the process.
+func (ex *Exchange) Checkpointer() downstream.Checkpointer {
+	if ex.session == nil || !ex.session.Stored() || ex.batch || !ex.Interactive() {
 		return nil
 	}
 	return ex
 }
 
-// Keep implements downstream.Safe.
-func (ex *Exchange) Keep(k downstream.Kept) error {
+// Save implements downstream.Checkpointer.
+func (ex *Exchange) Save(k downstream.Checkpoint) error {
 	ex.mu.Lock()
 	st := ex.startKnownLocked()
-	if ex.kept == nil && st != nil {
-		ex.kept = &keptCall{hold: budget.On(ex.hold.Account())}
+	if ex.stored == nil && st != nil {
+		ex.stored = &storedCall{hold: budget.On(ex.hold.Account())}
 	}
-	kept := ex.kept
+	record := ex.stored
 	ex.mu.Unlock()
 	if st == nil {
 		return nil // it is over, or its client left before it could come back
@@ -80,7 +80,7 @@ func (ex *Exchange) Keep(k downstream.Kept) error {
 	if k.Message != nil {
 		text = message.TextOf(k.Message)
 	}
-	if err := kept.save(ex, st, &k, text); err != nil || text == nil {
+	if err := record.save(ex, st, &k, text); err != nil || text == nil {
 		return err
 	}
 	st.Queue(text)
@@ -92,35 +92,35 @@ func (ex *Exchange) Keep(k downstream.Kept) error {
 }
 
 // save brings the record up to date. text is the event that is to follow, nil for none.
-func (kc *keptCall) save(ex *Exchange, st *sessions.Stream, k *downstream.Kept, text []byte) error {
-	kc.mu.Lock()
-	defer kc.mu.Unlock()
-	if kc.over {
+func (sc *storedCall) save(ex *Exchange, st *sessions.Stream, k *downstream.Checkpoint, text []byte) error {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	if sc.over {
 		return downstream.ErrGone
 	}
-	r := &kc.record
+	r := &sc.record
 	r.V, r.Stream, r.Home, r.Request = callRecordVersion, st.ID(), ex.end.opt.Replica, k.Request
-	if k.N >= kc.n {
-		kc.n, r.Flow = k.N, k.Record
-		r.Events = slices.DeleteFunc(r.Events, func(e keptEvent) bool { return !slices.Contains(k.Open, e.ID) })
+	if k.N >= sc.n {
+		sc.n, r.Flow = k.N, k.Record
+		r.Events = slices.DeleteFunc(r.Events, func(e storedEvent) bool { return !slices.Contains(k.Open, e.ID) })
 	}
 	if text != nil {
-		kc.asked = time.Now()
-		r.Events = append(r.Events, keptEvent{ID: k.Message.ID, Seq: st.Last() + 1, Data: text})
+		sc.asked = time.Now()
+		r.Events = append(r.Events, storedEvent{ID: k.Message.ID, Seq: st.Last() + 1, Data: text})
 	}
 	patience := k.TTL // a question may wait as long as its call
 	if text == nil {
 		patience = answerPatience
 	}
 	// Where there is no memory for a question it is not asked; answers make room.
-	if err := kc.hold.Set((1 + passing) * r.size()); err != nil && text != nil {
+	if err := sc.hold.Set((1 + passing) * r.size()); err != nil && text != nil {
 		return err
 	}
-	kc.expires = time.Now().Add(max(k.TTL, time.Until(kc.expires)))
+	sc.expires = time.Now().Add(max(k.TTL, time.Until(sc.expires)))
 	err := r.written(func(value []byte) error {
-		return kc.commit(ex, waiting{most: patience, over: k.Over}, store.Change{TTL: k.TTL, Value: value}, false)
+		return sc.commit(ex, waiting{most: patience, over: k.Over}, store.Change{TTL: k.TTL, Value: value}, false)
 	})
-	_ = kc.hold.Set(r.size())
+	_ = sc.hold.Set(r.size())
 	if err != nil && text == nil && ex.session.Shared() {
 		// Another replica may have taken this one for dead: an answer that is not kept
 		// must not be used here.
@@ -153,24 +153,24 @@ func isSlow(err error) bool { return errors.Is(err, context.DeadlineExceeded) }
 // commit replaces the call's record. While the store does not take it it waits, if it is to.
 // last: the call is over with it. The error is ErrGone when another replica has the call, or
 // nobody needs the change any more.
-func (kc *keptCall) commit(ex *Exchange, w waiting, record store.Change, last bool) error {
-	record.Kind, record.ID = store.Flow, recordID(kc.record.Stream)
+func (sc *storedCall) commit(ex *Exchange, w waiting, record store.Change, last bool) error {
+	record.Kind, record.ID = store.Flow, recordID(sc.record.Stream)
 	again := false // an earlier try may have made the change
 	for began := time.Now(); ; {
-		record.Replaces = kc.version
+		record.Replaces = sc.version
 		err := ex.session.ChangeCalls(record)
 		if err == nil {
-			kc.version++
-			kc.unsure = false
+			sc.version++
+			sc.unsure = false
 			return nil
 		}
 		if errors.Is(err, downstream.ErrGone) {
-			if err := kc.reclaim(ex, again && last); err != nil || again && last {
+			if err := sc.reclaim(ex, again && last); err != nil || again && last {
 				return err
 			}
 			continue
 		}
-		kc.unsure = kc.unsure || !errors.Is(err, store.ErrUnreachable)
+		sc.unsure = sc.unsure || !errors.Is(err, store.ErrUnreachable)
 		switch {
 		case w.over != nil && w.over():
 			return downstream.ErrGone
@@ -185,18 +185,18 @@ func (kc *keptCall) commit(ex *Exchange, w waiting, record store.Change, last bo
 // reclaim learns the version of a record that is the call's own, though it is not the
 // expected one: a change was made, and the store could not say so any more. gone: if it is
 // not there, that is right.
-func (kc *keptCall) reclaim(ex *Exchange, gone bool) error {
-	id := recordID(kc.record.Stream)
+func (sc *storedCall) reclaim(ex *Exchange, gone bool) error {
+	id := recordID(sc.record.Stream)
 	found, err := Find(ex.session, func(c *FoundCall) bool { return c.Waits() && recordID(c.record.Stream) == id })
 	switch {
 	case err != nil:
 		return err
 	case found == nil && gone:
 		return nil
-	case found == nil || found.record.Home != ex.end.opt.Replica || found.version <= kc.version:
+	case found == nil || found.record.Home != ex.end.opt.Replica || found.version <= sc.version:
 		return downstream.ErrGone
 	}
-	kc.version = found.version
+	sc.version = found.version
 	return nil
 }
 
@@ -205,26 +205,26 @@ func (kc *keptCall) reclaim(ex *Exchange, gone bool) error {
 // another replica goes on with the call: then there is nothing to say here.
 func (ex *Exchange) keepLastWord(msg *downstream.Message, patience time.Duration) bool {
 	ex.mu.Lock()
-	kept, over := ex.kept, ex.phase >= answering
+	record, over := ex.stored, ex.phase >= answering
 	ex.mu.Unlock()
-	if kept == nil || over {
+	if record == nil || over {
 		return true
 	}
-	kept.mu.Lock()
-	defer kept.mu.Unlock()
-	before := kept.over
-	kept.over = true
-	if before || kept.version == 0 && !kept.unsure {
+	record.mu.Lock()
+	defer record.mu.Unlock()
+	before := record.over
+	record.over = true
+	if before || record.version == 0 && !record.unsure {
 		return true
 	}
 	st := ex.stream.Load()
 	var err error
 	if w := (waiting{most: patience}); msg == nil {
-		err = kept.commit(ex, w, store.Change{Delete: true}, true)
+		err = record.commit(ex, w, store.Change{Delete: true}, true)
 	} else {
-		word := callRecord{V: callRecordVersion, Stream: st.ID(), Over: true, Events: []keptEvent{{Seq: st.Last() + 1, Data: message.OwnText(msg)}}}
+		word := callRecord{V: callRecordVersion, Stream: st.ID(), Over: true, Events: []storedEvent{{Seq: st.Last() + 1, Data: message.OwnText(msg)}}}
 		err = word.written(func(value []byte) error {
-			return kept.commit(ex, w, store.Change{TTL: ex.end.opt.Retention, Value: value}, true)
+			return record.commit(ex, w, store.Change{TTL: ex.end.opt.Retention, Value: value}, true)
 		})
 	}
 	if errors.Is(err, downstream.ErrGone) {
@@ -232,15 +232,15 @@ func (ex *Exchange) keepLastWord(msg *downstream.Message, patience time.Duration
 	}
 	ex.session.Report("keeping the last word of a call", err)
 	if err != nil {
-		kept.removeLater(ex)
+		record.removeLater(ex)
 	}
 	return true
 }
 
-// Drop implements downstream.Safe.
+// Drop implements downstream.Checkpointer.
 func (ex *Exchange) Drop() { ex.keepLastWord(nil, answerPatience) }
 
-// Leave implements downstream.Safe. The stream is forgotten before it ends: whoever comes
+// Leave implements downstream.Checkpointer. The stream is forgotten before it ends: whoever comes
 // back for it looks elsewhere.
 func (ex *Exchange) Leave() {
 	if st := ex.stream.Load(); st != nil {
@@ -253,37 +253,37 @@ func (ex *Exchange) Leave() {
 // Away implements session.Waiting.
 func (ex *Exchange) Away(unload time.Duration) (number uint64, away bool) {
 	ex.mu.Lock()
-	kept, st := ex.kept, ex.stream.Load()
+	record, st := ex.stored, ex.stream.Load()
 	ex.mu.Unlock()
-	if kept == nil || st == nil || st.Attached() {
+	if record == nil || st == nil || st.Attached() {
 		return 0, false
 	}
-	kept.mu.Lock()
-	defer kept.mu.Unlock()
-	return st.ID(), kept.version > 0 && !kept.over && time.Since(kept.asked) >= unload
+	record.mu.Lock()
+	defer record.mu.Unlock()
+	return st.ID(), record.version > 0 && !record.over && time.Since(record.asked) >= unload
 }
 
 // Shelve implements session.Waiting.
 func (ex *Exchange) Shelve(until time.Time) {
 	ex.mu.Lock()
-	kept := ex.kept
+	record := ex.stored
 	ex.mu.Unlock()
-	kept.mu.Lock()
-	defer kept.mu.Unlock()
-	kept.until = until
+	record.mu.Lock()
+	defer record.mu.Unlock()
+	record.until = until
 }
 
 // shelve notes that the call is in the store alone from now on, if that is where it goes.
 func (ex *Exchange) shelve(st *sessions.Stream) {
 	ex.mu.Lock()
-	kept := ex.kept
+	record := ex.stored
 	ex.mu.Unlock()
-	if kept == nil {
+	if record == nil {
 		return
 	}
-	kept.mu.Lock()
-	until := kept.until
-	kept.mu.Unlock()
+	record.mu.Lock()
+	until := record.until
+	record.mu.Unlock()
 	if !until.IsZero() {
 		ex.session.Shelve(st.ID(), until)
 	}

@@ -17,30 +17,30 @@ const spare = time.Minute
 // recordLocked makes the record that is to be kept after a step: with each question that
 // the step puts, or at once after an answer.
 func (k *saving) recordLocked(ev *mrtr.Event, d *decision) {
-	if k.safe == nil {
+	if k.to == nil {
 		return
 	}
 	if k.flow.Over() {
 		d.cancelled = k.saves > 0 && k.flow.State == mrtr.Silent
 		return
 	}
-	var record *downstream.Kept
+	var record *downstream.Checkpoint
 	if k.outbox.waiting != nil {
 		for i := range *k.outbox.waiting {
-			if e := &(*k.outbox.waiting)[i]; e.question && e.kept == nil {
+			if e := &(*k.outbox.waiting)[i]; e.question && e.checkpoint == nil {
 				if record == nil {
 					record = k.encodeLocked()
 				}
 				one := *record
 				one.Message, one.Over = &e.msg, k.isOver
-				e.kept = &one
+				e.checkpoint = &one
 			}
 		}
 	}
 	if k.saves > 0 && ev.Settles() {
-		d.kept = record
+		d.checkpoint = record
 		if record == nil {
-			d.kept = k.encodeLocked()
+			d.checkpoint = k.encodeLocked()
 		}
 	}
 }
@@ -53,33 +53,33 @@ func (k *saving) isOver() bool {
 }
 
 // encodeLocked returns the call as it is now.
-func (k *saving) encodeLocked() *downstream.Kept {
+func (k *saving) encodeLocked() *downstream.Checkpoint {
 	k.saves++
 	k.told = k.flow.Progress.Last
 	k.flow.Repeatable = repeatable(k.Call)
-	kept := &downstream.Kept{Request: k.flow.ID, N: k.saves, TTL: time.Until(k.flow.Clock.Deadline) + spare}
-	kept.Record, _ = k.flow.Encode() // it is strings, numbers and times
+	checkpoint := &downstream.Checkpoint{Request: k.flow.ID, N: k.saves, TTL: time.Until(k.flow.Clock.Deadline) + spare}
+	checkpoint.Record, _ = k.flow.Encode() // it is strings, numbers and times
 	for _, in := range k.flow.Outstanding() {
 		if in.ServerRequestID != "" {
-			kept.Open = append(kept.Open, jsonrpc.ID(in.ServerRequestID))
+			checkpoint.Open = append(checkpoint.Open, jsonrpc.ID(in.ServerRequestID))
 		}
 	}
-	return kept
+	return checkpoint
 }
 
-// errUnkept ends a call whose question could not be kept: sent all the same, it might be
+// errUnsaved ends a call whose question could not be kept: sent all the same, it might be
 // answered in vain.
-var errUnkept = errors.New("the bridge could not keep the call while it waits for the client: its store of sessions fails")
+var errUnsaved = errors.New("the bridge could not keep the call while it waits for the client: its store of sessions fails")
 
 // tell sends a message, after what is to be kept before.
 func (k *saving) tell(e *effect) {
-	if e.kept == nil {
+	if e.checkpoint == nil {
 		if !e.withdraws || k.isHeard() {
 			k.Reply().Send(e.msg)
 		}
 		return
 	}
-	err := k.safe.Keep(*e.kept)
+	err := k.to.Save(*e.checkpoint)
 	if err == nil {
 		return
 	}
@@ -91,14 +91,14 @@ func (k *saving) tell(e *effect) {
 	} else {
 		k.client.Driver.Log.Error().Err(err).Msg("a question cannot be kept")
 		k.notKept()
-		k.Drive(mrtr.Failed(errUnkept))
+		k.Drive(mrtr.Failed(errUnsaved))
 	}
 }
 
 func (k *saving) notKept() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.unkept = true
+	k.unsaved = true
 }
 
 // isHeard reports whether the client may be told more than the end. The call may have ended while
@@ -106,13 +106,13 @@ func (k *saving) notKept() {
 func (k *saving) isHeard() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return !k.unkept
+	return !k.unsaved
 }
 
-// keep keeps an answer. It returns false when another process goes on with the call. An
+// save saves what has an answer. It returns false when another process goes on with the call. An
 // answer that cannot be kept is used all the same, as long as this process lives.
-func (k *saving) keep(kept *downstream.Kept) bool {
-	err := k.safe.Keep(*kept)
+func (k *saving) save(checkpoint *downstream.Checkpoint) bool {
+	err := k.to.Save(*checkpoint)
 	if errors.Is(err, downstream.ErrGone) {
 		k.leave()
 		return false
@@ -134,7 +134,7 @@ func (k *saving) leave() {
 	k.mu.Unlock()
 	if !over {
 		k.held.End()
-		k.safe.Leave()
+		k.to.Leave()
 	}
 }
 
@@ -157,7 +157,7 @@ func (k *saving) waitsElsewhere() bool {
 	k.mu.Unlock()
 	if waits {
 		k.held.End()
-		k.safe.Leave()
+		k.to.Leave()
 	}
 	return waits
 }
@@ -165,13 +165,13 @@ func (k *saving) waitsElsewhere() bool {
 // refresh keeps the call as it is, if it waits.
 func (k *saving) refresh() {
 	k.mu.Lock()
-	var kept *downstream.Kept
+	var checkpoint *downstream.Checkpoint
 	if k.waitsKeptLocked() {
-		kept = k.encodeLocked()
+		checkpoint = k.encodeLocked()
 	}
 	k.mu.Unlock()
-	if kept != nil {
-		k.keep(kept)
+	if checkpoint != nil {
+		k.save(checkpoint)
 	}
 }
 
@@ -204,9 +204,9 @@ func (k *saving) interrupted() mrtr.Event {
 	return mrtr.Lost(lost)
 }
 
-// restsUntil returns when something is due to a call that does nothing but wait for its
+// idleUntil returns when something is due to a call that does nothing but wait for its
 // client's answers.
-func (k *saving) restsUntil() (due time.Time, ok bool) {
+func (k *saving) idleUntil() (due time.Time, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !k.waitsKeptLocked() || k.flow.State != mrtr.Gathering || len(k.asking.tickets) > 0 {
@@ -219,17 +219,17 @@ func (k *saving) restsUntil() (due time.Time, ok bool) {
 	return due, true
 }
 
-// rest leaves the call to the store. Heartbeats are not kept each; progress that its
+// unload leaves the call to the store. Heartbeats are not kept each; progress that its
 // client was told since must not come again (C-4).
-func (k *saving) rest() {
+func (k *saving) unload() {
 	k.mu.Lock()
-	var kept *downstream.Kept
+	var checkpoint *downstream.Checkpoint
 	if k.waitsKeptLocked() && k.told != k.flow.Progress.Last {
-		kept = k.encodeLocked()
+		checkpoint = k.encodeLocked()
 	}
 	k.mu.Unlock()
-	if kept != nil {
-		if err := k.safe.Keep(*kept); errors.Is(err, downstream.ErrGone) {
+	if checkpoint != nil {
+		if err := k.to.Save(*checkpoint); errors.Is(err, downstream.ErrGone) {
 			k.leave()
 			return
 		} else if err != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/mcpbridge/bridge/sessions/store"
 )
 
-// kept is what a session knows of its record, which several replicas may share: each has
+// stored is what a session knows of its record, which several replicas may share: each has
 // the session as of the version that it has seen, and is told when there is a newer one.
-type kept struct {
+type stored struct {
 	stale    atomic.Bool // another replica may have changed the record
 	takeover sync.Mutex  // one call is taken over at a time
 
@@ -52,9 +52,9 @@ func (k *keeper) save(s *Session) bool {
 
 // gone ends a session that another replica has ended.
 func (k *keeper) gone(s *Session) {
-	s.kept.mu.Lock()
-	s.kept.gone = true
-	s.kept.mu.Unlock()
+	s.stored.mu.Lock()
+	s.stored.gone = true
+	s.stored.mu.Unlock()
 	k.set.opt.Logger.Debug().Str(logfield.SessionID, logfield.Short(s.rec.ID)).Msg("the session was ended at another replica")
 	s.End(downstream.ErrGone)
 }
@@ -62,11 +62,11 @@ func (k *keeper) gone(s *Session) {
 // commit saves a session, after what others have changed meanwhile was merged in. The
 // error is ErrGone when one has ended it.
 func (k *keeper) commit(s *Session) error {
-	s.kept.mu.Lock()
-	defer s.kept.mu.Unlock()
+	s.stored.mu.Lock()
+	defer s.stored.mu.Unlock()
 	var err error
 	for range saveTries {
-		if s.kept.gone {
+		if s.stored.gone {
 			return nil
 		}
 		err = k.commitLocked(s)
@@ -94,10 +94,10 @@ func (k *keeper) commitLocked(s *Session) error {
 		return err
 	}
 	err = k.do(func(ctx context.Context) error {
-		return k.store.Commit(ctx, k.name(s.rec.ID), store.Change{Kind: store.Session, Replaces: s.kept.version, TTL: k.ttl(), Value: value})
+		return k.store.Commit(ctx, k.name(s.rec.ID), store.Change{Kind: store.Session, Replaces: s.stored.version, TTL: k.ttl(), Value: value})
 	})
 	if err == nil {
-		s.kept.version++
+		s.stored.version++
 		k.rememberLocked(s, conversation)
 	}
 	return err
@@ -105,24 +105,24 @@ func (k *keeper) commitLocked(s *Session) error {
 
 func (k *keeper) rememberLocked(s *Session, conversation []byte) {
 	if k.shared {
-		s.kept.base = conversation
+		s.stored.base = conversation
 	}
 }
 
 // refresh takes over what other replicas have changed of a session since it was looked
 // at. Where the store can't be reached, the session goes on as it is.
 func (k *keeper) refresh(s *Session) {
-	s.kept.mu.Lock()
+	s.stored.mu.Lock()
 	var err error
-	if s.kept.stale.Swap(false) && !s.kept.gone && s.kept.version > 0 {
+	if s.stored.stale.Swap(false) && !s.stored.gone && s.stored.version > 0 {
 		err = k.refreshLocked(s, false)
 	}
-	s.kept.mu.Unlock()
+	s.stored.mu.Unlock()
 	switch {
 	case errors.Is(err, downstream.ErrGone):
 		k.gone(s)
 	case err != nil:
-		s.kept.stale.Store(true)
+		s.stored.stale.Store(true)
 		k.report("looking at a session", err)
 	}
 }
@@ -139,18 +139,18 @@ func (k *keeper) refreshLocked(s *Session, certain bool) error {
 	if record == nil {
 		return downstream.ErrGone
 	}
-	if version <= s.kept.version {
+	if version <= s.stored.version {
 		return nil
 	}
-	if !bytes.Equal(record.Conversation, s.kept.base) {
-		if err := s.conv.Adopt(s.kept.base, record.Conversation); err != nil {
+	if !bytes.Equal(record.Conversation, s.stored.base) {
+		if err := s.conv.Adopt(s.stored.base, record.Conversation); err != nil {
 			return err
 		}
 	}
 	if owner := s.owner(); owner.auth != record.Authorization || owner.principal != record.Principal {
 		s.rebound.Store(&binding{record.Authorization, record.Principal, owner.n + 1})
 	}
-	s.kept.version = version
+	s.stored.version = version
 	k.rememberLocked(s, record.Conversation)
 	return nil
 }
@@ -164,7 +164,7 @@ func (k *keeper) watch(s *Session) {
 	k.mu.Lock()
 	k.names[k.name(s.rec.ID)] = s
 	k.mu.Unlock()
-	s.kept.stale.Store(true)
+	s.stored.stale.Store(true)
 	k.refresh(s)
 }
 
@@ -195,7 +195,7 @@ func (k *keeper) changed(name string) {
 // outdated has a session looked at: at once when something is going on in it, which may be
 // to end, otherwise before its next request.
 func (k *keeper) outdated(s *Session) {
-	s.kept.stale.Store(true)
+	s.stored.stale.Store(true)
 	if !s.Busy() {
 		return
 	}
