@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/hop"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/internal/roundtrip"
@@ -91,8 +92,8 @@ func (s *HTTP) exchange(ctx context.Context, method, target string, caller downs
 }
 
 // Connect implements Server. The session opens with the client's initialize.
-func (s *HTTP) Connect(_ downstream.Caller, inbox Inbox) (Line, error) {
-	l := &httpLine{server: s, inbox: inbox}
+func (s *HTTP) Connect(caller downstream.Caller, inbox Inbox) (Line, error) {
+	l := &httpLine{server: s, inbox: inbox, account: caller.Account}
 	l.courier = newCourier(l)
 	return l, nil
 }
@@ -101,8 +102,9 @@ func (s *HTTP) Connect(_ downstream.Caller, inbox Inbox) (Line, error) {
 // response, and one reads the stream of GET.
 type httpLine struct {
 	*courier
-	server *HTTP
-	inbox  Inbox
+	server  *HTTP
+	inbox   Inbox
+	account *budget.Account // of the client, for what comes
 
 	mu        sync.Mutex
 	session   string

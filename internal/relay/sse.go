@@ -1,7 +1,6 @@
 package relay
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -12,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/mcpbridge/bridge/downstream"
-	"github.com/mcpbridge/bridge/sse"
 )
 
 // SSE is a Server that speaks HTTP+SSE, the transport of 2024-11-05. Each client has a
@@ -53,7 +51,7 @@ type sseLine struct {
 
 // attend opens the stream and hands on what it brings, until it ends.
 func (l *sseLine) attend(caller downstream.Caller) {
-	resp, events, err := l.open(caller)
+	resp, in, err := l.open(caller)
 	l.failure = err
 	close(l.opened)
 	if err != nil {
@@ -61,49 +59,49 @@ func (l *sseLine) attend(caller downstream.Caller) {
 	}
 	defer resp.Body.Close()
 	defer l.cancel()
+	defer in.handedOn()
 	for {
-		event, err := events.Next()
+		event, err := in.next()
 		switch {
 		case l.ctx.Err() != nil:
 			return
-		case errors.Is(err, sse.ErrTooLarge):
-			l.inbox.Ended(errTooLarge)
-			return
-		case err != nil:
-			l.inbox.Ended(errStream)
+		case err != nil: // for want of memory, too: to whom the message is nobody can tell
+			l.inbox.Ended(unread(err, errStream))
 			return
 		case event.Type == "message" && len(event.Data) > 0:
-			l.inbox.Receive(bytes.Clone(event.Data))
+			l.inbox.Receive(event.Data)
 		}
+		in.handedOn()
 	}
 }
 
 var errStream = errors.New("the server's stream has ended, and with it the session; whether a call under way was executed is not known")
 
 // open opens the stream and waits for its first event.
-func (l *sseLine) open(caller downstream.Caller) (*http.Response, *sse.Decoder, error) {
+func (l *sseLine) open(caller downstream.Caller) (*http.Response, *intake, error) {
 	resp, err := l.server.exchange(l.ctx, http.MethodGet, l.server.opt.URL.String(), caller, nil, nil)
 	if err != nil {
 		return nil, nil, fmt.Errorf("the server cannot be reached: %w", err)
 	}
-	events := sse.NewDecoder(resp.Body, l.server.opt.MaxMessage)
-	l.endpoint, err = l.server.endpoint(resp, events)
+	in := newIntake(resp.Body, l.server.opt.MaxMessage, caller.Account)
+	l.endpoint, err = l.server.endpoint(resp, in)
+	in.handedOn()
 	if err != nil {
 		_ = resp.Body.Close()
 		return nil, nil, err
 	}
-	return resp, events, nil
+	return resp, in, nil
 }
 
 // endpoint reads from the beginning of a stream where messages are to be posted.
-func (s *HTTP) endpoint(resp *http.Response, events *sse.Decoder) (string, error) {
+func (s *HTTP) endpoint(resp *http.Response, in *intake) (string, error) {
 	switch {
 	case resp.StatusCode != http.StatusOK:
 		return "", refusal(resp)
 	case media(resp) != "text/event-stream":
 		return "", errors.New("the server does not open a stream of HTTP+SSE")
 	}
-	event, err := events.Next()
+	event, err := in.next()
 	if err != nil || event.Type != "endpoint" {
 		return "", errors.New("the server's stream does not begin with an endpoint")
 	}

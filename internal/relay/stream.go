@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
-	"github.com/mcpbridge/bridge/sse"
 )
 
 // request sends a request and hands everything on that its response says.
@@ -47,20 +47,16 @@ func (l *httpLine) opened(o *outgoing, resp *http.Response) {
 
 // whole hands a response on that is one message.
 func (l *httpLine) whole(ctx context.Context, o *outgoing, resp *http.Response) {
-	body, err := io.ReadAll(io.LimitReader(resp.Body, int64(l.server.opt.MaxMessage)+1))
+	in := newIntake(resp.Body, l.server.opt.MaxMessage, l.account)
+	defer in.handedOn()
+	body, err := in.whole()
 	switch {
 	case err != nil:
-		l.fail(ctx, o.id, errors.New("the connection to the server broke in the middle of a response"))
-	case len(body) > l.server.opt.MaxMessage:
-		l.fail(ctx, o.id, errTooLarge)
-	default:
-		if l.receive(o, body) != o.id {
-			l.fail(ctx, o.id, errors.New("the server answered with another message than the response"))
-		}
+		l.fail(ctx, o.id, unread(err, errCut))
+	case l.receive(o, body) != o.id:
+		l.fail(ctx, o.id, errors.New("the server answered with another message than the response"))
 	}
 }
-
-var errTooLarge = errors.New("the response of the server exceeds the limit (limits.response-size)")
 
 // receive hands a message on, and learns the version from the answer to
 // initialize before anybody else does.
@@ -128,8 +124,8 @@ func (l *httpLine) follow(ctx context.Context, o *outgoing, resp *http.Response)
 		if at.last != before {
 			resumes = 0
 		}
-		if at.last == "" || resumes >= maxResumes || errors.Is(err, sse.ErrTooLarge) || !l.pause(ctx, at.wait) {
-			l.fail(ctx, o.id, broken(err))
+		if why := unread(err, errUnended); at.last == "" || resumes >= maxResumes || !errors.Is(why, errUnended) || !l.pause(ctx, at.wait) {
+			l.fail(ctx, o.id, why)
 			return
 		}
 		if resp, err = l.exchange(ctx, http.MethodGet, o.caller, nil, at.last); err != nil {
@@ -144,13 +140,6 @@ func (l *httpLine) follow(ctx context.Context, o *outgoing, resp *http.Response)
 	}
 }
 
-func broken(err error) error {
-	if errors.Is(err, sse.ErrTooLarge) {
-		return errTooLarge
-	}
-	return errors.New("the stream of the response ended before the response")
-}
-
 // place is where a stream can be resumed.
 type place struct {
 	last string
@@ -159,19 +148,21 @@ type place struct {
 
 // events hands the events of a stream on until take says that it was the last.
 func (l *httpLine) events(resp *http.Response, at *place, take func([]byte) bool) (done bool, err error) {
-	events := sse.NewDecoder(resp.Body, l.server.opt.MaxMessage)
+	in := newIntake(resp.Body, l.server.opt.MaxMessage, l.account)
+	defer in.handedOn()
 	for {
-		ev, err := events.Next()
+		event, err := in.next()
 		if err != nil {
 			return false, err
 		}
-		at.last = ev.ID
-		if ev.Retry >= 0 {
-			at.wait = min(max(ev.Retry, leastWait), maxWait)
+		at.last = event.ID
+		if event.Retry >= 0 {
+			at.wait = min(max(event.Retry, leastWait), maxWait)
 		}
-		if len(ev.Data) > 0 && take(append([]byte(nil), ev.Data...)) {
+		if len(event.Data) > 0 && take(event.Data) {
 			return true, nil
 		}
+		in.handedOn()
 	}
 }
 
@@ -223,7 +214,9 @@ func (l *httpLine) attend() {
 func (l *httpLine) heard(resp *http.Response, at *place) bool {
 	switch {
 	case resp.StatusCode == http.StatusOK && media(resp) == "text/event-stream":
-		_, _ = l.events(resp, at, func(text []byte) bool { l.inbox.Receive(text); return false })
+		if _, err := l.events(resp, at, func(text []byte) bool { l.inbox.Receive(text); return false }); budget.Short(err) {
+			l.server.opt.Log.Warn().Err(err).Msg("a message of the server was not taken in")
+		}
 		return true
 	case l.lost(resp):
 		l.inbox.Ended(errSession)
