@@ -15,6 +15,9 @@ import (
 // List implements store.Store: one node of a cluster after the other. Next is the
 // number of a node and the cursor in it.
 func (s *Store) List(ctx context.Context, after string, limit int) (store.Page, error) {
+	if err := s.usable(ctx); err != nil { // a cluster's connections close some time after Close
+		return store.Page{}, err
+	}
 	number, cursor, err := place(after)
 	if err != nil {
 		return store.Page{}, err
