@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -119,10 +120,10 @@ func TestDualEraServersAreTranslatedOrRelayed_A16(t *testing.T) {
 
 func TestAServerThatBecameModernIsTranslatedFor_A16(t *testing.T) {
 	old, modern := newSDKServer(t, "2025-06-18"), peers.NewServer(t, peers.ServerOptions{})
-	now := old.URL
-	m, url := serve(t, over(replaceable(t, &now)))
+	front, become := replaceable(t, old.URL)
+	m, url := serve(t, over(front))
 	session, _ := initialize(t, url, "2025-06-18", `{}`)
-	now = modern.URL
+	become(modern.URL)
 	m.Prober.Forget() // as if its time had come
 	if id, body := initialize(t, url, "2025-06-18", `{}`); !m.HTTP.Holds(id) {
 		t.Errorf("the bridge does not serve the new session: %s", body)
@@ -134,8 +135,8 @@ func TestAServerThatBecameModernIsTranslatedFor_A16(t *testing.T) {
 
 func TestSessionsEndWhenTheirServerBecameALegacyOne_A16(t *testing.T) {
 	old, modern := newSDKServer(t, "2025-06-18"), peers.NewServer(t, peers.ServerOptions{})
-	now := modern.URL
-	m, url := serve(t, over(replaceable(t, &now)))
+	front, become := replaceable(t, modern.URL)
+	m, url := serve(t, over(front))
 	session, _ := initialize(t, url, "2025-06-18", `{}`)
 	kept, _ := initialize(t, url, "2025-06-18", `{}`)
 	if status, _ := send(t, http.MethodDelete, url, kept, ""); status >= 300 {
@@ -144,7 +145,7 @@ func TestSessionsEndWhenTheirServerBecameALegacyOne_A16(t *testing.T) {
 	if !m.HTTP.Holds(session) {
 		t.Fatal("the bridge does not serve the session")
 	}
-	now = old.URL
+	become(old.URL)
 	m.Prober.Forget() // as if its time had come
 	if _, body := initialize(t, url, "2025-06-18", `{}`); !strings.Contains(body, `"sdk"`) {
 		t.Fatalf("the new session is not relayed: %s", body)
@@ -163,10 +164,10 @@ func TestSessionsEndWhenTheirServerBecameALegacyOne_A16(t *testing.T) {
 func TestInitializeProvesAVerdictStale_A25(t *testing.T) {
 	old, modern := newSDKServer(t, "2025-06-18"), peers.NewServer(t, peers.ServerOptions{})
 	for name, way := range ways {
-		now := old.URL
-		m, base := mounted(t, over(replaceable(t, &now)))
+		front, become := replaceable(t, old.URL)
+		m, base := mounted(t, over(front))
 		m.Judge(t.Context()) // a legacy one
-		now = modern.URL
+		become(modern.URL)
 		c, err := peers.Connect(patience(t), way(t, m, base), peers.ClientOptions{Version: "2025-06-18"})
 		if err != nil {
 			t.Errorf("%s: a newcomer gets %v", name, err)
@@ -207,13 +208,15 @@ func busy(t *testing.T, m *Mount, want int) {
 
 const listTools = `{"jsonrpc":"2.0","id":"l","method":"tools/list"}`
 
-// replaceable is a URL behind which the server can change.
-func replaceable(t *testing.T, url *string) string {
+// replaceable is a URL behind which there is first one server, and then another one.
+func replaceable(t *testing.T, url string) (front string, become func(url string)) {
 	t.Helper()
-	return newFront(t, func(w http.ResponseWriter, r *http.Request) {
-		req, _ := http.NewRequestWithContext(r.Context(), r.Method, *url, r.Body)
+	var now atomic.Value // the mount may be at it while the server changes
+	now.Store(url)
+	front = newFront(t, func(w http.ResponseWriter, r *http.Request) {
+		req, _ := http.NewRequestWithContext(r.Context(), r.Method, now.Load().(string), r.Body)
 		req.Header, req.ContentLength = r.Header.Clone(), r.ContentLength
-		resp, err := http.DefaultTransport.RoundTrip(req)
+		resp, err := wire.Transport.RoundTrip(req)
 		if err != nil {
 			w.WriteHeader(http.StatusBadGateway)
 			return
@@ -225,4 +228,5 @@ func replaceable(t *testing.T, url *string) string {
 		w.WriteHeader(resp.StatusCode)
 		_, _ = io.Copy(w, resp.Body)
 	})
+	return front, func(url string) { now.Store(url) }
 }
