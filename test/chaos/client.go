@@ -2,14 +2,14 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"strings"
 	"time"
+
+	"github.com/mcpbridge/bridge/test/calls"
 )
 
 // client is a legacy client of 2025-11-25 over Streamable HTTP with one session.
@@ -23,31 +23,12 @@ type client struct {
 	lastID  int
 }
 
-// message is any message of the bridge.
-type message struct {
-	ID     json.RawMessage `json:"id"`
-	Method string          `json:"method"`
-	Params struct {
-		Message string `json:"message"`
-	} `json:"params"`
-	Result *struct {
-		Content []struct {
-			Text string `json:"text"`
-		} `json:"content"`
-		IsError bool `json:"isError"`
-	} `json:"result"`
-	Error *struct {
-		Message string `json:"message"`
-	} `json:"error"`
-}
-
 var errStatus = errors.New("status")
 
 // open begins a session.
 func (c *client) open(ctx context.Context) error {
 	c.session = ""
-	resp, err := c.post(ctx, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25",`+
-		`"capabilities":{"elicitation":{}},"clientInfo":{"name":"chaos","version":"1"}}}`)
+	resp, err := c.post(ctx, calls.Initialize("chaos"))
 	if err != nil {
 		return err
 	}
@@ -56,7 +37,7 @@ func (c *client) open(ctx context.Context) error {
 	if c.session = resp.Header.Get("Mcp-Session-Id"); c.session == "" {
 		return errRefused // with 200: the server is away
 	}
-	resp, err = c.post(ctx, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	resp, err = c.post(ctx, calls.Initialized)
 	if err != nil {
 		return err
 	}
@@ -77,20 +58,9 @@ func (c *client) post(ctx context.Context, body string) (*http.Response, error) 
 }
 
 func (c *client) do(ctx context.Context, method, body, last string) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, method, c.url, strings.NewReader(body))
+	req, err := calls.NewRequest(ctx, method, c.url, c.session, last, body)
 	if err != nil {
 		return nil, err
-	}
-	req.Header.Set("Accept", "application/json, text/event-stream")
-	if body != "" {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	if c.session != "" {
-		req.Header.Set("Mcp-Session-Id", c.session)
-		req.Header.Set("Mcp-Protocol-Version", "2025-11-25")
-	}
-	if last != "" {
-		req.Header.Set("Last-Event-Id", last)
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/sse"
+	"github.com/mcpbridge/bridge/test/calls"
 )
 
 // exchange is one call under way.
@@ -25,7 +26,7 @@ type exchange struct {
 
 // run returns how the call ended, and why.
 func (x *exchange) run(ctx context.Context) (how, reason string) {
-	resp, err := x.post(ctx, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":%s}`, x.id, x.plan.params())) //nolint:bodyclose // read closes it
+	resp, err := x.post(ctx, calls.Call(x.id, x.plan.params())) //nolint:bodyclose // read closes it
 	if err != nil {
 		return x.failed(err.Error())
 	}
@@ -92,7 +93,7 @@ func (x *exchange) read(ctx context.Context, resp *http.Response) (how, reason s
 
 // take looks at one message of the stream.
 func (x *exchange) take(ctx context.Context, text []byte) (how, reason string, over bool) {
-	var m message
+	var m calls.Message
 	if err := json.Unmarshal(text, &m); err != nil {
 		return endLost, "an event that is no message", true
 	}
@@ -119,8 +120,8 @@ func (x *exchange) take(ctx context.Context, text []byte) (how, reason string, o
 }
 
 // say answers a question, by some twice. It returns why the answer was not taken.
-func (x *exchange) say(ctx context.Context, m *message) error {
-	text := fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept","content":{"value":%q}}}`, m.ID, answer(m.Params.Message))
+func (x *exchange) say(ctx context.Context, m *calls.Message) error {
+	text := calls.Accept(m.ID, m.Params.Message)
 	times := 1
 	if x.plan.habit == habitTwice {
 		times = 2
@@ -142,7 +143,7 @@ func (x *exchange) say(ctx context.Context, m *message) error {
 }
 
 func (x *exchange) cancel(ctx context.Context) (how, reason string, over bool) {
-	resp, err := x.post(ctx, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, x.id))
+	resp, err := x.post(ctx, calls.Cancel(x.id))
 	if err == nil {
 		_ = resp.Body.Close()
 	}
@@ -151,7 +152,7 @@ func (x *exchange) cancel(ctx context.Context) (how, reason string, over bool) {
 
 // answered judges the final answer.
 func (x *exchange) answered(text []byte) (how, reason string) {
-	var m message
+	var m calls.Message
 	if err := json.Unmarshal(text, &m); err != nil {
 		return endLost, "an answer that is no message"
 	}

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"sync"
+
+	"github.com/mcpbridge/bridge/test/calls"
 )
 
 // ledger accounts for every call: what ran on the server, and what its client got.
@@ -46,7 +48,7 @@ func newLedger() *ledger {
 func (l *ledger) ran(nonce string, round int, once bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	key := question(nonce, round)
+	key := calls.Question(nonce, round)
 	l.runs[key]++
 	if once && l.runs[key] > 1 {
 		l.doubled++

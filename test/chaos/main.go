@@ -59,7 +59,7 @@ func main() {
 // run returns how many calls ended as none may.
 func run(ctx context.Context, s *settings) (bad int, err error) {
 	book := newLedger()
-	up := &server{ledger: book, key: []byte("chaos")}
+	up := &server{ledger: book}
 	if err := up.start(); err != nil {
 		return 0, err
 	}

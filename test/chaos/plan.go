@@ -1,9 +1,9 @@
 package main
 
 import (
-	"encoding/json"
-	"fmt"
 	"math/rand/v2"
+
+	"github.com/mcpbridge/bridge/test/calls"
 )
 
 // plan is what one call is to go through. It travels in the call's arguments, so that
@@ -19,12 +19,6 @@ type plan struct {
 	tool  string
 	habit string
 }
-
-// The tools: one that changes the world, one that may be asked again.
-const (
-	toolAct  = "act"
-	toolRead = "read"
-)
 
 // What a server or the network does to a round. After some of them the call must
 // succeed nevertheless.
@@ -68,9 +62,9 @@ const (
 var habits = []string{habitCut, habitCut, habitTwice, habitCancel, habitSlow}
 
 func newPlan(random *rand.Rand, nonce string, share float64) plan {
-	p := plan{Nonce: nonce, tool: toolAct, Rounds: random.IntN(3), Size: 20}
+	p := plan{Nonce: nonce, tool: calls.Act, Rounds: random.IntN(3), Size: 20}
 	if random.IntN(3) == 0 {
-		p.tool = toolRead
+		p.tool = calls.Read
 	}
 	if random.IntN(3) == 0 {
 		p.Progress = 1 + random.IntN(20)
@@ -95,19 +89,5 @@ func newPlan(random *rand.Rand, nonce string, share float64) plan {
 }
 
 func (p *plan) params() string {
-	arguments, err := json.Marshal(p)
-	if err != nil {
-		panic(err) // a struct of strings and numbers
-	}
-	token := ""
-	if p.Progress > 0 {
-		token = fmt.Sprintf(`,"_meta":{"progressToken":%q}`, p.Nonce)
-	}
-	return fmt.Sprintf(`{"name":%q,"arguments":%s%s}`, p.tool, arguments, token)
+	return calls.Params(p.tool, p.Nonce, p.Progress > 0, p)
 }
-
-// question is what the server asks in a round, answer what the person says to it:
-// both name the call, so that an answer that went astray is noticed.
-func question(nonce string, round int) string { return fmt.Sprintf("%s/%d", nonce, round) }
-
-func answer(question string) string { return "answer to " + question }

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,45 +9,20 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/mcpbridge/bridge/test/calls"
 )
 
 // server is a modern-only server with the tools act and read. It does to each round
 // what the call's plan says, and writes down what ran.
 type server struct {
 	ledger *ledger
-	key    []byte
 
 	mu       sync.Mutex
 	listener net.Listener
 	http     *http.Server
 	address  string
 }
-
-// request is what the server reads of one.
-type request struct {
-	ID     json.RawMessage `json:"id"`
-	Method string          `json:"method"`
-	Params struct {
-		Name      string `json:"name"`
-		Arguments plan   `json:"arguments"`
-		State     string `json:"requestState"`
-		Meta      struct {
-			Token json.RawMessage `json:"progressToken"`
-		} `json:"_meta"`
-		Responses map[string]struct {
-			Action  string            `json:"action"`
-			Content map[string]string `json:"content"`
-		} `json:"inputResponses"`
-	} `json:"params"`
-}
-
-const (
-	discovered = `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},` +
-		`"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"chaos","version":"1"}},"ttlMs":3600000,"cacheScope":"public"}`
-	listed = `{"resultType":"complete","ttlMs":3600000,"cacheScope":"public","tools":[` +
-		`{"name":"act","inputSchema":{"type":"object"}},` +
-		`{"name":"read","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true,"idempotentHint":true}}]}`
-)
 
 // start listens, at the first time on a free port, later on the same one.
 func (s *server) start() error {
@@ -64,7 +36,7 @@ func (s *server) start() error {
 		return err
 	}
 	s.listener, s.address = l, l.Addr().String()
-	s.http = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
+	s.http = &http.Server{Handler: calls.Handler("chaos", s.call), ReadHeaderTimeout: 10 * time.Second}
 	go func(srv *http.Server) { _ = srv.Serve(l) }(s.http)
 	return nil
 }
@@ -78,38 +50,13 @@ func (s *server) stop() {
 
 func (s *server) url() string { return "http://" + s.address + "/mcp" }
 
-// ServeHTTP implements http.Handler.
-func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return
-	}
-	var req request
-	if json.Unmarshal(body, &req) != nil {
-		http.Error(w, "no JSON", http.StatusBadRequest)
-		return
-	}
-	switch req.Method {
-	case "server/discover":
-		reply(w, req.ID, discovered)
-	case "tools/list":
-		reply(w, req.ID, listed)
-	case "tools/call":
-		s.call(w, r, &req)
-	default:
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusNotFound)
-		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such method"}}`, req.ID)
-	}
-}
-
 // call serves one round: it checks what came, lets it run, and answers as planned.
-func (s *server) call(w http.ResponseWriter, r *http.Request, req *request) {
+func (s *server) call(w http.ResponseWriter, r *http.Request, req *calls.Request[plan]) {
 	p := &req.Params.Arguments
-	round, ok := s.round(p, req)
+	round, ok := req.Round(p.Nonce, p.Rounds)
 	if !ok {
 		s.ledger.crossed(p.Nonce, "the server got another call's state or answer")
-		reply(w, req.ID, `{"resultType":"complete","isError":true,"content":[]}`)
+		calls.Strayed(w, req.ID)
 		return
 	}
 	fault := faultNone
@@ -122,7 +69,7 @@ func (s *server) call(w http.ResponseWriter, r *http.Request, req *request) {
 		return
 	}
 	if fault != faultLogin {
-		s.ledger.ran(p.Nonce, round, req.Params.Name == toolAct)
+		s.ledger.ran(p.Nonce, round, req.Params.Name == calls.Act)
 	}
 	result := s.result(p, round)
 	if fault == faultLogin {
@@ -136,9 +83,7 @@ func (s *server) call(w http.ResponseWriter, r *http.Request, req *request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	for i := range p.Progress {
-		event(w, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d,"message":%q}}`, req.Params.Meta.Token, i+1, p.Nonce))
-	}
+	req.Progress(w, p.Nonce, p.Progress, nil)
 	switch fault {
 	case faultEnd:
 		return
@@ -153,35 +98,13 @@ func (s *server) call(w http.ResponseWriter, r *http.Request, req *request) {
 	case faultID:
 		req.ID = json.RawMessage(`"nobody"`)
 	}
-	event(w, response(req.ID, result))
-}
-
-// round returns which round a request is; false when what it carries is not of this
-// call and round.
-func (s *server) round(p *plan, req *request) (int, bool) {
-	if req.Params.State == "" {
-		return 0, len(req.Params.Responses) == 0
-	}
-	for round := 1; round <= p.Rounds; round++ {
-		if req.Params.State == s.state(p.Nonce, round) {
-			given := req.Params.Responses["q"]
-			return round, given.Action == "accept" && given.Content["value"] == answer(question(p.Nonce, round))
-		}
-	}
-	return 0, false
-}
-
-func (s *server) state(nonce string, round int) string {
-	mac := hmac.New(sha256.New, s.key)
-	fmt.Fprintf(mac, "%s %d", nonce, round)
-	return hex.EncodeToString(mac.Sum(nil))
+	calls.Event(w, calls.Response(req.ID, result))
 }
 
 // result asks the next question, or is the call's end.
 func (s *server) result(p *plan, round int) string {
 	if round < p.Rounds {
-		return fmt.Sprintf(`{"resultType":"input_required","requestState":%q,"inputRequests":{"q":{"method":"elicitation/create","params":{"mode":"form","message":%q,`+
-			`"requestedSchema":{"type":"object","properties":{"value":{"type":"string"}},"required":["value"]}}}}}`, s.state(p.Nonce, round+1), question(p.Nonce, round+1))
+		return calls.Ask(p.Nonce, round+1)
 	}
 	return fmt.Sprintf(`{"resultType":"complete","content":[{"type":"text","text":"done %s %s"}]}`, p.Nonce, strings.Repeat("x", p.Size))
 }
@@ -192,7 +115,7 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request, fault string, id
 	case faultReset:
 		abort(w)
 	case faultHalf:
-		text := response(id, result)
+		text := calls.Response(id, result)
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Content-Length", fmt.Sprint(len(text)))
 		_, _ = io.WriteString(w, text[:len(text)/2])
@@ -201,7 +124,7 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request, fault string, id
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"jsonrpc":"2.0",`)
 	case faultID:
-		reply(w, json.RawMessage(`"nobody"`), result)
+		calls.Reply(w, json.RawMessage(`"nobody"`), result)
 	case faultEmpty:
 		w.Header().Set("Content-Type", "application/json")
 	case faultHang:
@@ -210,15 +133,15 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request, fault string, id
 		http.Error(w, "broken", http.StatusInternalServerError)
 	case faultClose:
 		w.Header().Set("Connection", "close")
-		reply(w, id, result)
+		calls.Reply(w, id, result)
 	case faultSurplus:
 		s.ledger.spread()
-		surplus(w, response(id, result))
+		surplus(w, calls.Response(id, result))
 	case faultSlow:
 		time.Sleep(30 * time.Millisecond)
-		reply(w, id, result)
+		calls.Reply(w, id, result)
 	default:
-		reply(w, id, result)
+		calls.Reply(w, id, result)
 	}
 }
 
@@ -247,18 +170,4 @@ func abort(w http.ResponseWriter) {
 		_ = tcp.SetLinger(0)
 	}
 	_ = conn.Close()
-}
-
-func response(id json.RawMessage, result string) string {
-	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, id, result)
-}
-
-func reply(w http.ResponseWriter, id json.RawMessage, result string) {
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = io.WriteString(w, response(id, result))
-}
-
-func event(w http.ResponseWriter, data string) {
-	_, _ = fmt.Fprintf(w, "data: %s\n\n", data)
-	_ = http.NewResponseController(w).Flush()
 }

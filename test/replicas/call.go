@@ -15,25 +15,8 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/sse"
+	"github.com/mcpbridge/bridge/test/calls"
 )
-
-// message is any message of the bridge.
-type message struct {
-	ID     json.RawMessage `json:"id"`
-	Method string          `json:"method"`
-	Params struct {
-		Message string `json:"message"`
-	} `json:"params"`
-	Result *struct {
-		Content []struct {
-			Text string `json:"text"`
-		} `json:"content"`
-		IsError bool `json:"isError"`
-	} `json:"result"`
-	Error *struct {
-		Message string `json:"message"`
-	} `json:"error"`
-}
 
 // exchange is one call under way.
 type exchange struct {
@@ -85,7 +68,7 @@ func (x *exchange) run(ctx context.Context) {
 
 // begin sends the request. What says that nothing was done may be tried again.
 func (x *exchange) begin(ctx context.Context) (*http.Response, bool) {
-	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":%s}`, x.id, x.plan.params())
+	body := calls.Call(x.id, x.plan.params())
 	for {
 		resp, err := x.do(ctx, http.MethodPost, body, "")
 		var dial *net.OpError
@@ -157,7 +140,7 @@ func (x *exchange) read(ctx context.Context, resp *http.Response) bool {
 
 // take looks at one message of the stream. It reports whether the call is over.
 func (x *exchange) take(ctx context.Context, text []byte) bool {
-	var m message
+	var m calls.Message
 	if err := json.Unmarshal(text, &m); err != nil {
 		return x.ends(gotLost, "an event that is no message")
 	}
@@ -175,7 +158,7 @@ func (x *exchange) take(ctx context.Context, text []byte) bool {
 }
 
 // asked answers a question, by some twice, or gives the call up.
-func (x *exchange) asked(ctx context.Context, m *message) bool {
+func (x *exchange) asked(ctx context.Context, m *calls.Message) bool {
 	if !strings.HasPrefix(m.Params.Message, x.plan.Nonce+"/") {
 		x.ledger.crossed(x.plan.Nonce, "the question of "+m.Params.Message)
 	}
@@ -186,7 +169,7 @@ func (x *exchange) asked(ctx context.Context, m *message) bool {
 	x.asks++
 	x.cut = x.plan.habit == habitCut
 	pause(ctx, x.plan.think)
-	text := fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept","content":{"value":%q}}}`, m.ID, answer(m.Params.Message))
+	text := calls.Accept(m.ID, m.Params.Message)
 	if x.plan.habit == habitCancel {
 		return x.cancel(ctx, text)
 	}
@@ -205,7 +188,7 @@ func (x *exchange) asked(ctx context.Context, m *message) bool {
 // cancel gives the call up, and answers all the same: that must have nothing run.
 func (x *exchange) cancel(ctx context.Context, answer string) bool {
 	ran := x.ledger.runsOf(x.plan)
-	if err := x.tell(ctx, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, x.id)); err != nil {
+	if err := x.tell(ctx, calls.Cancel(x.id)); err != nil {
 		return x.ends(gotLost, "the cancellation was not taken: "+err.Error())
 	}
 	if err := x.tell(ctx, answer); err != nil {
@@ -223,7 +206,7 @@ var reasons = []string{"outcome is unknown", "whether it was done is unknown", "
 
 // answered judges the final answer.
 func (x *exchange) answered(text []byte) bool {
-	var m message
+	var m calls.Message
 	switch err := json.Unmarshal(text, &m); {
 	case err != nil:
 		return x.ends(gotLost, "an answer that is no message")

@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/mcpbridge/bridge/test/calls"
 )
 
 // client is a legacy client of 2025-11-25 over Streamable HTTP with one session. Each
@@ -37,8 +39,7 @@ func (e *statusError) Error() string { return fmt.Sprintf("status %d: %s", e.sta
 // open begins a session.
 func (c *client) open(ctx context.Context) error {
 	c.session = ""
-	resp, err := c.repeat(ctx, http.MethodPost, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25",`+
-		`"capabilities":{"elicitation":{}},"clientInfo":{"name":"replicas","version":"1"}}}`, "")
+	resp, err := c.repeat(ctx, http.MethodPost, calls.Initialize("replicas"), "")
 	if err != nil {
 		return err
 	}
@@ -47,7 +48,7 @@ func (c *client) open(ctx context.Context) error {
 	if c.session = resp.Header.Get("Mcp-Session-Id"); c.session == "" || err != nil {
 		return errors.New("initialize was answered with an error")
 	}
-	return c.tell(ctx, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	return c.tell(ctx, calls.Initialized)
 }
 
 // tell sends a message that has no answer, as often as it takes.
@@ -124,20 +125,9 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 func (c *client) do(ctx context.Context, method, body, last string) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, method, c.urls[c.random.IntN(len(c.urls))], strings.NewReader(body))
+	req, err := calls.NewRequest(ctx, method, c.urls[c.random.IntN(len(c.urls))], c.session, last, body)
 	if err != nil {
 		return nil, err
-	}
-	req.Header.Set("Accept", "application/json, text/event-stream")
-	if body != "" {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	if c.session != "" {
-		req.Header.Set("Mcp-Session-Id", c.session)
-		req.Header.Set("Mcp-Protocol-Version", "2025-11-25")
-	}
-	if last != "" {
-		req.Header.Set("Last-Event-Id", last)
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {

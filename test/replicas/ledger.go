@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/mcpbridge/bridge/test/calls"
 )
 
 // ledger accounts for every call: what ran on the server, and what its client got.
@@ -44,7 +46,7 @@ func newLedger() *ledger {
 func (l *ledger) ran(nonce string, round int, once bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	key := question(nonce, round)
+	key := calls.Question(nonce, round)
 	l.runs[key]++
 	if once && l.runs[key] > 1 {
 		l.doubles++
@@ -57,7 +59,7 @@ func (l *ledger) runsOf(p *plan) (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for round := range p.Rounds + 1 {
-		n += l.runs[question(p.Nonce, round)]
+		n += l.runs[calls.Question(p.Nonce, round)]
 	}
 	return n
 }
