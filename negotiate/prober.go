@@ -64,6 +64,11 @@ func (p *Prober) Probe(ctx context.Context, principal string, peer Peer) Verdict
 	if v, _, ok := p.verdicts.Get(principal, struct{}{}); ok {
 		return v
 	}
+	return p.Again(ctx, principal, peer)
+}
+
+// Again is Probe for a caller who doubts what is kept: it asks.
+func (p *Prober) Again(ctx context.Context, principal string, peer Peer) Verdict {
 	done := p.group.DoChan(principal, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.opt.Timeout)
 		defer cancel()

@@ -22,7 +22,7 @@ func (given) connections() *passthrough.Connections { return nil }
 
 func (given) bypass() bypass { return noBypass{} }
 
-func (given) backend(b *bridge.Bridge, _ http.Handler) downstream.Backend { return b }
+func (given) backend(b *bridge.Bridge, _ *Mount) downstream.Backend { return b }
 
 func (given) holds(string) bool { return false }
 

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/relay"
@@ -110,6 +111,7 @@ func (h *handover) Restore(ctx context.Context, caller downstream.Caller, record
 	if err != nil {
 		return conv, err
 	}
+	h.verdicts.relied()
 	return h.enlist(conv, push), nil
 }
 
@@ -146,6 +148,23 @@ type translated struct {
 	downstream.Conversation
 	handover *handover
 	push     downstream.Pusher
+	asking   atomic.Bool // what the server is to its client
+}
+
+// Serve implements downstream.Conversation.
+func (t *translated) Serve(ctx context.Context, caller downstream.Caller, req downstream.Request, out downstream.Reply) {
+	if v := t.handover.verdicts; v.disputed.Load() && !caller.Unproven && t.asking.CompareAndSwap(false, true) {
+		t.handover.work.Go(func() { t.doubt(context.WithoutCancel(ctx), caller) })
+	}
+	t.Conversation.Serve(ctx, caller, req, out)
+}
+
+// doubt ends the conversation if the server is a legacy one to its own client.
+func (t *translated) doubt(ctx context.Context, caller downstream.Caller) {
+	defer t.asking.Store(false)
+	if t.handover.verdicts.of(ctx, func() downstream.Caller { return caller }).legacy {
+		t.push.End(errLegacy)
+	}
 }
 
 // Close implements downstream.Conversation.

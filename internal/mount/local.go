@@ -90,7 +90,7 @@ func (l *local) bypass() bypass { return l.proxy }
 
 func (l *local) asModern() http.Handler { return l.proxy }
 
-func (l *local) backend(b *bridge.Bridge, _ http.Handler) downstream.Backend {
+func (l *local) backend(b *bridge.Bridge, _ *Mount) downstream.Backend {
 	inner := downstream.Backend(&shared{Bridge: b, logs: l.logs})
 	if l.opt.Command.PerSession > 0 {
 		l.children = newChildren(b, l.opt, l.places)

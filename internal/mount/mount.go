@@ -59,8 +59,9 @@ type server interface {
 	// bypass is whatever carries requests around the bridge.
 	bypass() bypass
 	// backend puts around the bridge what this kind makes necessary. It is called
-	// once, before anything is served. again serves a request as if it came anew.
-	backend(b *bridge.Bridge, again http.Handler) downstream.Backend
+	// once, before anything is served. at is where clients come, who may be served there
+	// anew, and what knows which sessions are the bridge's.
+	backend(b *bridge.Bridge, at *Mount) downstream.Backend
 	// holds reports whether a session is the server's own, and was opened through
 	// this mount; sessionCount counts those that nobody else knows.
 	holds(session string) bool
@@ -105,7 +106,7 @@ func New(opt Options) (*Mount, error) {
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	opt.Upstream.Excluded = func(tool, reason string) { m.Bridge.Omit(tool, reason) } // when it is there
 	opt.knows(catalog.New(m.Prober))
-	m.verdicts = &verdicts{policy: opt.Relay, prober: m.Prober, log: opt.Bridge.Log}
+	m.verdicts = &verdicts{policy: opt.Relay, prober: m.Prober, log: opt.Bridge.Log, blind: opt.keepsCredentials()}
 	var err error
 	if m.server, err = newServer(&opt, m.verdicts); err != nil {
 		return nil, err
@@ -128,7 +129,7 @@ func New(opt Options) (*Mount, error) {
 	opt.Bridge.Replica = opt.Legacy.Replica
 	opt.Bridge.Upstream, opt.Bridge.ListsAsk, opt.Bridge.Hint = m.Upstream, opt.Draft.Active, dialect.Hint
 	m.Bridge = bridge.New(opt.Bridge)
-	m.Backend = m.server.backend(m.Bridge, http.HandlerFunc(m.serveAgain))
+	m.Backend = m.server.backend(m.Bridge, m)
 	if opt.Watch != nil {
 		m.Backend = opt.Tap.Backend(m.Backend, opt.Watch)
 	}

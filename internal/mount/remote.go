@@ -103,18 +103,18 @@ func (v verbatim) Verbatim(ctx context.Context, call *upstream.Call, notify func
 
 // Connect implements relay.Server: over the transport that the server speaks.
 func (r *remote) Connect(caller downstream.Caller, inbox relay.Inbox) (relay.Line, error) {
-	if r.verdicts.httpSSE.Load() {
+	if r.verdicts.of(context.Background(), func() downstream.Caller { return caller }).httpSSE {
 		return r.servers.SSE().Connect(caller, inbox)
 	}
 	return r.servers.Connect(caller, inbox)
 }
 
-func (r *remote) backend(b *bridge.Bridge, again http.Handler) downstream.Backend {
+func (r *remote) backend(b *bridge.Bridge, at *Mount) downstream.Backend {
 	r.handover = newHandover(b, r.verdicts, r, r.opt)
 	if r.opt.Relay == negotiate.RelayNever {
 		return b
 	}
-	return &eras{r.handover, r, again}
+	return &eras{r.handover, r, at}
 }
 
 func (r *remote) close() {
@@ -127,7 +127,7 @@ func (r *remote) close() {
 type eras struct {
 	*handover
 	server *remote
-	again  http.Handler // the mount's own
+	mount  *Mount
 }
 
 var _ downstream.Relayer = (*eras)(nil)
@@ -145,21 +145,23 @@ func (e *eras) Modern() http.Handler {
 func (e *eras) Relayer() downstream.Relayer { return e }
 
 // Relay implements downstream.Relayer. Only initialize waits for a verdict; what has
-// no session follows the latest one.
+// no session follows the latest one. A session that the bridge serves stays its own.
 func (e *eras) Relay(r *http.Request, msg *jsonrpc.Message, caller func() downstream.Caller) http.Handler {
 	session := r.Header.Get(mcp.HeaderSessionID)
-	switch {
-	case msg != nil && msg.Method == mcp.MethodInitialize && msg.Kind() == jsonrpc.Request:
+	if msg != nil && msg.Method == mcp.MethodInitialize && msg.Kind() == jsonrpc.Request {
 		from := caller()
-		if !e.verdicts.relays(r.Context(), from, msg.Params) || e.verdicts.httpSSE.Load() {
+		verdict := e.verdicts.judge(r.Context(), from)
+		if !verdict.Relays(e.verdicts.policy, msg.Params) || verdict.HTTPSSE {
 			return nil
 		}
 		r.Header = maps.Clone(r.Header)       // which the connection's requests share
 		delete(r.Header, mcp.HeaderSessionID) // of a session that is dead: this opens a new one
-		return opening{e.server, e.again, from.Tenant}
-	case e.verdicts.httpSSE.Load(): // messages change their transport: the session is the bridge's
+		return opening{e.server, http.HandlerFunc(e.mount.serveAgain), from.Tenant}
+	}
+	switch is := e.verdicts.of(r.Context(), caller); {
+	case is.httpSSE: // messages change their transport: the session is the bridge's
 		return nil
-	case e.verdicts.legacyOnly.Load(), session != "" && e.server.holds(session):
+	case is.legacy && !e.mount.HTTP.Holds(session), session != "" && !is.modern && e.server.holds(session):
 		return e.server.proxy
 	}
 	return nil

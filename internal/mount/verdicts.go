@@ -23,12 +23,18 @@ type verdicts struct {
 	prober   *negotiate.Prober
 	caller   upstream.Caller
 	everyone bool // a verdict holds for all: the server cannot see who asks
+	blind    bool // the same of a server over HTTP: no client's credentials reach it
 	log      zerolog.Logger
 	changed  []func(legacy bool) // called when the server becomes, or ceases to be, a legacy one
 	seen     func()              // called when it proved to be none; may be nil
 
 	// telling is held while a verdict is noted, until everybody has learned it.
 	telling sync.Mutex
+	// known says that there is a verdict which others may rely on.
+	known atomic.Bool
+	// disputed says that the server answers nobody without credentials, and told a client
+	// something else than is known: each goes by what it is told itself.
+	disputed atomic.Bool
 
 	// unseen says that the latest verdict is a guess: the server refuses whoever asks it
 	// until somebody has signed in. It ends when everybody has learned the other verdict.
@@ -51,13 +57,18 @@ func (v *verdicts) relays(ctx context.Context, caller downstream.Caller, params 
 	return verdict.Relays(v.policy, params)
 }
 
-// judge asks the server what it is on behalf of a client.
+// judge asks the server what it is on behalf of a client. What a client's credentials are
+// answered is its own affair: others learn what the bridge was told in its own name.
 func (v *verdicts) judge(ctx context.Context, caller downstream.Caller) negotiate.Verdict {
-	if v.everyone {
+	if v.everyone || v.blind {
 		caller = downstream.Caller{}
 	}
 	verdict := v.prober.Probe(ctx, caller.Principal, v.peer(caller))
-	v.note(&verdict)
+	if caller.Principal == "" && caller.Authorization == "" {
+		v.note(&verdict)
+	} else {
+		v.hear(ctx, &verdict)
+	}
 	return verdict
 }
 
@@ -72,13 +83,19 @@ var probeParams = translate.OwnParams(mcp.MethodDiscover, nil)
 
 // note remembers what the server is. When that changes the server has lost the
 // sessions of its clients, or does not know those of the bridge's: their clients
-// must learn that, and begin anew.
+// must learn that, and begin anew. A server that only refuses has shown nothing.
 func (v *verdicts) note(verdict *negotiate.Verdict) {
-	if verdict.Era == negotiate.Unknown || v.policy == negotiate.RelayNever {
+	if verdict.Proven() == negotiate.Unknown || v.policy == negotiate.RelayNever {
 		return // it says nothing new, or nothing follows from it
 	}
 	v.telling.Lock()
 	defer v.telling.Unlock()
+	v.disputed.Store(false)
+	v.noteLocked(verdict)
+}
+
+func (v *verdicts) noteLocked(verdict *negotiate.Verdict) {
+	v.known.Store(true)
 	v.httpSSE.Store(verdict.HTTPSSE)
 	now := verdict.LegacyServer()
 	changed := v.legacyOnly.Swap(now) != now

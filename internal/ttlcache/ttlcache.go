@@ -86,6 +86,9 @@ func (c *Cache[K, V]) Put(principal string, key K, epoch Epoch, item Item[V]) {
 		return
 	}
 	c.removeLocked(at)
+	if principal == "" { // the newest counts, wherever the last one is
+		c.removeLocked(place[K]{everyone: !at.everyone, key: key})
+	}
 	c.makeRoomLocked(item.Size)
 	now := time.Now()
 	c.entries[at] = entry[V]{item.Value, item.Size, now, now.Add(item.TTL)}

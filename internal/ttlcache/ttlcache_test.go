@@ -24,10 +24,14 @@ func TestItemsAreForThosePrincipalsThatMayHaveThem_B42_B45(t *testing.T) {
 		t.Error("what is private to anonymous callers is shared")
 	}
 	c.Put("", "k", 0, item("open", true))
-	for principal, want := range map[string]string{"bob": "open", "": "private", "alice": "secret"} {
+	for principal, want := range map[string]string{"bob": "open", "": "open", "alice": "secret"} {
 		if got, _, _ := c.Get(principal, "k"); got != want {
 			t.Errorf("%q got %q, want %q", principal, got, want)
 		}
+	}
+	c.Put("", "k", 0, item("private again", false))
+	if got, _, ok := c.Get("bob", "k"); ok {
+		t.Errorf("bob got %q, which is public no longer", got)
 	}
 }
 
