@@ -2,19 +2,14 @@ package page_test
 
 import (
 	"errors"
-	"io"
 	"net/http"
-	"net/http/cookiejar"
-	"net/http/httptest"
 	"net/url"
-	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/mcpbridge/bridge/ask/form"
 	"github.com/mcpbridge/bridge/ask/page"
 )
 
@@ -22,116 +17,6 @@ const schema = `{"properties":{
 	"name":{"type":"string","title":"Name","minLength":2},
 	"action":{"type":"string","title":"What to do"},
 	"_guard":{"type":"boolean"}},"required":["name"]}`
-
-// desk is a desk behind a server, and what was answered.
-type desk struct {
-	*page.Desk
-	t       *testing.T
-	url     string
-	answers chan string
-}
-
-func newDesk(t *testing.T, limit int) *desk {
-	d := &desk{t: t, answers: make(chan string, 16)}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { d.ServeHTTP(w, r) }))
-	t.Cleanup(server.Close)
-	d.url = server.URL + "/questions"
-	base, err := url.Parse(d.url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d.Desk = page.New(base, limit)
-	return d
-}
-
-func (d *desk) ask(q page.Question) string {
-	d.t.Helper()
-	if q.Form.Fields == nil && q.URL == "" && q.Preview == "" {
-		f, err := form.Parse([]byte(schema))
-		if err != nil {
-			d.t.Fatal(err)
-		}
-		q.Form = f
-	}
-	q.Answer = func(result []byte) { d.answers <- string(result) }
-	link, err := d.Ask(q)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	return link
-}
-
-// answered returns the one answer, or "" when there is none.
-func (d *desk) answered() string {
-	select {
-	case a := <-d.answers:
-		return a
-	default:
-		return ""
-	}
-}
-
-// browser is a client with cookies, as a person has it.
-func browser(t *testing.T) *http.Client {
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &http.Client{Jar: jar}
-}
-
-func fetch(t *testing.T, c *http.Client, req *http.Request) (int, string, http.Header) {
-	t.Helper()
-	resp, err := c.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, string(body), resp.Header
-}
-
-func get(t *testing.T, c *http.Client, link string) (int, string) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, link, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Sec-Fetch-Dest", "document") // as browsers say it of a page
-	status, body, _ := fetch(t, c, req)
-	return status, body
-}
-
-var hidden = regexp.MustCompile(`name="_guard" value="([^"]*)"`)
-
-// post submits a question's form as its page would: the guard first, the button last.
-func post(t *testing.T, c *http.Client, link, guard, fields, action string, header ...string) (int, string) {
-	t.Helper()
-	body := "_guard=" + guard + "&" + fields + "&action=" + action
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, link, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	for i := 0; i < len(header); i += 2 {
-		req.Header.Set(header[i], header[i+1])
-	}
-	status, page, _ := fetch(t, c, req)
-	return status, page
-}
-
-func guardOf(t *testing.T, c *http.Client, link string) string {
-	t.Helper()
-	status, body := get(t, c, link)
-	found := hidden.FindStringSubmatch(body)
-	if status != http.StatusOK || found == nil {
-		t.Fatalf("%d %s", status, body)
-	}
-	return found[1]
-}
 
 func TestPersonAnswers(t *testing.T) {
 	for action, want := range map[string]string{

@@ -129,27 +129,6 @@ func TestNobodyIsRefusedForWhatWasLetGo(t *testing.T) {
 	}
 }
 
-// What is alive comes and goes faster than anybody looks: a flood may seem to leave nothing.
-func TestWhoHoldsNextToNothingIsTheLastToBeRefused(t *testing.T) {
-	b := New(128 * mib)
-	modest, greedy := open(t, b, "modest"), open(t, b, "greedy")
-	greedy.Charge(30 * mib)
-	b.uncharged.Store(104 * mib)
-	if err := modest.Take(20 << 10); err != nil {
-		t.Errorf("a small request of one who holds nothing: %v", err)
-	}
-	if err := greedy.Take(20 << 10); !errors.Is(err, ErrFull) {
-		t.Errorf("the same of one who holds much: %v", err)
-	}
-	if _, err := fill(modest, 20<<10); !errors.Is(err, ErrFull) || modest.owner.used.Load() > 128*mib/512 {
-		t.Errorf("it has %d bytes, then: %v", modest.owner.used.Load(), err)
-	}
-	b.uncharged.Store(128 * mib)
-	if err := early(b).Take(1); !errors.Is(err, ErrFull) {
-		t.Errorf("with an eighth overdrawn: %v", err)
-	}
-}
-
 // early is an account of one who came before there was so little left.
 func early(b *Budget) *Account { return &Account{budget: b, owner: b.join("another")} }
 
@@ -297,23 +276,4 @@ func TestSessionsAreCountedForTheirPrincipal(t *testing.T) {
 	if n, none := unknown.Sessions(), (*Account)(nil).Sessions(); n != 1 || none != 1 {
 		t.Errorf("%d and %d sessions of nobody", n, none)
 	}
-}
-
-func TestTheLastEighthIsForWhoHasLittle(t *testing.T) {
-	for _, tc := range []struct{ has, places, want int }{{0, 7, 0}, {6, 7, 0}, {0, 8, 0}, {1, 8, 1}, {1249, 10000, 0}, {1250, 10000, 1250}} {
-		if got := Reserved(tc.has, tc.places); got != tc.want {
-			t.Errorf("of %d places %d are kept from who has %d, want %d", tc.places, got, tc.has, tc.want)
-		}
-	}
-}
-
-func BenchmarkHold(b *testing.B) {
-	account, _ := New(1 << 40).Open("p")
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			hold := On(account)
-			_ = hold.Grow(8000)
-			hold.Release()
-		}
-	})
 }

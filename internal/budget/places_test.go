@@ -33,3 +33,11 @@ func TestTheLastPlacesAreForOthers(t *testing.T) {
 	p = NewPlaces(7)
 	take("alone", 7)
 }
+
+func TestTheLastEighthIsForWhoHasLittle(t *testing.T) {
+	for _, tc := range []struct{ has, places, want int }{{0, 7, 0}, {6, 7, 0}, {0, 8, 0}, {1, 8, 1}, {1249, 10000, 0}, {1250, 10000, 1250}} {
+		if got := Reserved(tc.has, tc.places); got != tc.want {
+			t.Errorf("of %d places %d are kept from who has %d, want %d", tc.places, got, tc.has, tc.want)
+		}
+	}
+}
