@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/session"
@@ -64,7 +65,8 @@ func (h poster) modern(w http.ResponseWriter, r *http.Request, body []byte, msg 
 		web.WriteError(w, http.StatusBadRequest, msg.ID, jsonrpc.CodeInvalidRequest, "no session: initialize first")
 		return
 	}
-	if msg.Method == mcp.MethodListen { // which never ends by itself, and takes nothing up
+	r = r.WithContext(downstream.Charging(r.Context(), from.hold.Account())) // what comes in answer
+	if msg.Method == mcp.MethodListen {                                      // which never ends by itself, and takes nothing up
 		handOn(w, r, body, next)
 		return
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/internal/turns"
@@ -102,8 +103,10 @@ func (c *connection) Serve(ctx context.Context, caller downstream.Caller, req do
 		to.mayLog = may
 		defer done()
 	}
+	hold := budget.On(caller.Account)
+	defer hold.Release()
 	call := &upstream.Call{
-		Method: req.Method, Params: c.all.tokens.fresh(req.Params, req.ProgressToken), Authorization: caller.Authorization,
+		Held: &hold, Method: req.Method, Params: c.all.tokens.fresh(req.Params, req.ProgressToken), Authorization: caller.Authorization,
 		Principal: caller.Principal, Header: caller.Header, Idle: out.Flush,
 	}
 	ans, err := opt.Server.Verbatim(ctx, call, func(msg jsonrpc.Message) { heard(); to.notify(msg) })

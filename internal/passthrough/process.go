@@ -11,6 +11,8 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -138,7 +140,9 @@ func (p *Process) call(ctx context.Context, w http.ResponseWriter, r *http.Reque
 		out.mayLog = may
 		defer done()
 	}
-	ans, err := p.opt.Server.Verbatim(ctx, &upstream.Call{Method: msg.Method, Params: params, Idle: out.flush}, func(msg jsonrpc.Message) {
+	hold := budget.On(downstream.ChargedTo(r.Context()))
+	defer hold.Release()
+	ans, err := p.opt.Server.Verbatim(ctx, &upstream.Call{Method: msg.Method, Params: params, Idle: out.flush, Held: &hold}, func(msg jsonrpc.Message) {
 		heard()
 		out.notify(msg)
 	})
