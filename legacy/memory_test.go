@@ -266,14 +266,3 @@ func TestWhatIsKeptOfACallIsCharged(t *testing.T) {
 	want(t, "the call", (<-answer).StatusCode, http.StatusOK)
 	eventually(t, "nothing of it is left", func() bool { return memory.Used() < before })
 }
-
-// What is handed on to a modern server is charged to whoever sent it, answers included.
-func TestModernRequestsThatAreHandedOnSayWhoIsCharged(t *testing.T) {
-	memory := budget.New(10 * tenth)
-	b := newFake()
-	var charged *budget.Account
-	b.modern = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { charged = downstream.ChargedTo(r.Context()) })
-	_, p := serve(t, Options{Memory: memory}, b)
-	_ = text(t, p.post(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`))
-	want(t, "an account", charged != nil, true)
-}

@@ -107,7 +107,7 @@ func (c *Channel) takeBatch(frame []byte) *jsonrpc.Error {
 	for i := range b.Responses {
 		c.take(&b.Responses[i], c.send)
 	}
-	g := &gather{c: c, left: len(b.Broken) + len(b.Requests)}
+	g := &gather{c: c, hold: budget.On(c.opt.Account), left: len(b.Broken) + len(b.Requests)}
 	for _, msg := range b.Broken {
 		g.add(msg)
 	}

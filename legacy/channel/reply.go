@@ -1,6 +1,7 @@
 package channel
 
 import (
+	"bytes"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -112,6 +113,7 @@ func (r *reply) Continue(work func()) { go work() }
 type gather struct {
 	c     *Channel
 	mu    sync.Mutex
+	hold  budget.Hold // of the parts
 	left  int
 	parts [][]byte
 }
@@ -120,10 +122,22 @@ func (g *gather) add(msg []byte) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if msg != nil {
-		g.parts = append(g.parts, append([]byte(nil), msg...))
+		g.parts = append(g.parts, g.part(msg))
 	}
 	g.left--
 	if g.left == 0 && len(g.parts) > 0 {
 		g.c.send(message.Array(g.parts))
 	}
+	if g.left == 0 {
+		g.hold.Release()
+	}
+}
+
+// part returns a response to keep, or in its place that there is no memory for it.
+func (g *gather) part(msg []byte) []byte {
+	if short := g.hold.Grow(len(msg)); short != nil {
+		response, _ := jsonrpc.Parse(msg)
+		return message.Short(response.ID, short)
+	}
+	return bytes.Clone(msg)
 }

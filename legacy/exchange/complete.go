@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/message"
 	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/sessions"
@@ -58,7 +59,7 @@ func (ex *Exchange) take(msg *downstream.Message) (s step) {
 		}
 	case !s.over:
 		if msg != nil {
-			ex.parts = append(ex.parts, message.OwnText(msg))
+			ex.gatherLocked(message.OwnText(msg), msg.ID)
 		}
 	case ex.w != nil: // else the client left without ever seeing an event id
 		s.w, s.parts = ex.w, ex.parts
@@ -84,6 +85,15 @@ func (ex *Exchange) writeWhole(w http.ResponseWriter, parts [][]byte, msg *downs
 	default:
 		web.WriteEmptyStream(w) // cancelled: a stream that ends, not an error (E.9)
 	}
+}
+
+// gatherLocked keeps a response of a batch until the others are there, or in its place that
+// there is no memory for it.
+func (ex *Exchange) gatherLocked(text []byte, id jsonrpc.ID) {
+	if short := ex.gathered.Grow(len(text)); short != nil {
+		text = message.Short(id, short)
+	}
+	ex.parts = append(ex.parts, text)
 }
 
 func (ex *Exchange) settle() {

@@ -49,16 +49,17 @@ type Exchange struct {
 	hold     budget.Hold
 	place    func() // gives back the place that its requests take; nil: none
 
-	phase   phase // with what follows guarded by mu
-	left    int32 // responses still to come
-	mu      sync.Mutex
-	w       http.ResponseWriter             // nil once the handler left
-	r       *http.Request                   // the same
-	parts   [][]byte                        // responses of a batch that wait for the others
-	stream  atomic.Pointer[sessions.Stream] // nil until the response is one; read without the lock
-	carrier *stream.Response
-	stored  *storedCall   // nil: nothing was kept
-	changed chan struct{} // closed when phase leaves open; made only to wait
+	phase    phase // with what follows guarded by mu
+	left     int32 // responses still to come
+	mu       sync.Mutex
+	w        http.ResponseWriter             // nil once the handler left
+	r        *http.Request                   // the same
+	parts    [][]byte                        // responses of a batch that wait for the others
+	gathered budget.Hold                     // of these
+	stream   atomic.Pointer[sessions.Stream] // nil until the response is one; read without the lock
+	carrier  *stream.Response
+	stored   *storedCall   // nil: nothing was kept
+	changed  chan struct{} // closed when phase leaves open; made only to wait
 }
 
 // Begin opens an exchange for one request, nil during shutdown. hold is what its body is
@@ -86,6 +87,7 @@ func (e *Endpoint) begin(ex *Exchange, hold *budget.Hold) *Exchange {
 		return nil
 	}
 	ex.hold = hold.Move()
+	ex.gathered = budget.On(ex.hold.Account())
 	return ex
 }
 
@@ -237,6 +239,7 @@ func (ex *Exchange) startStreamLocked() *sessions.Stream {
 		st.Put(part)
 	}
 	ex.carrier, ex.parts = c, nil
+	ex.gathered.Release() // the stream is charged
 	ex.phase = streaming
 	ex.stream.Store(st)
 	ex.notifyLocked()
@@ -273,6 +276,7 @@ func (ex *Exchange) release() {
 		ex.session.Done(ex.requests, ex.unproven)
 	}
 	ex.hold.Release()
+	ex.gathered.Release()
 	if ex.stored != nil {
 		ex.stored.release()
 	}

@@ -4,6 +4,8 @@ import (
 	"sync"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/fault"
+	"github.com/mcpbridge/bridge/jsonrpc"
 )
 
 // Messages get their frame here, where they leave for a client.
@@ -42,6 +44,11 @@ func TextOf(msg *downstream.Message) []byte {
 	a := arenas.Get().(*arena)
 	defer arenas.Put(a)
 	return msg.AppendTo(a.take(msg.Room()))
+}
+
+// Short is the answer in place of one for which there is no memory, for the reason that is given.
+func Short(id jsonrpc.ID, why error) []byte {
+	return jsonrpc.AppendError(nil, id, fault.Internal(why.Error(), fault.Limit("limits.memory")))
 }
 
 // OwnText returns a response, nil for none, as text of its own.
