@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -136,5 +137,27 @@ func BenchmarkKnownToolsList(b *testing.B) {
 	b.SetBytes(int64(size))
 	for b.Loop() {
 		list()
+	}
+}
+
+// However many others there are, made-up tokens among them, what is known for somebody who
+// comes again and again stays.
+func TestWhoIsManyHasNobodysToolsForgottenThatAreInUse(t *testing.T) {
+	c, req, rules := fresh(), requestOf(mcp.MethodToolsList, `{}`), translate.Rules{Version: mcp.V20251125}
+	result := []byte(`{"tools":[{"name":"n","inputSchema":{"type":"object"},"outputSchema":{"type":"array"}}]}`)
+	lists := func(principal string) {
+		if _, err := c.AppendList(nil, &rules, principal, req, result); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lists("alice")
+	for i := range 3 * maxToolPrincipals {
+		lists(fmt.Sprint("stranger ", i))
+		if i%500 == 0 && !c.Tool("alice", []byte(`"n"`)).Wrapped {
+			t.Fatalf("after %d others nothing is known of alice's tool", i+1)
+		}
+	}
+	if got := len(c.tools.principals); got > maxToolPrincipals {
+		t.Errorf("%d principals are remembered", got)
 	}
 }

@@ -1,7 +1,11 @@
 package catalog
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -12,6 +16,8 @@ import (
 // depend on. It learns from every tools/list result that passes; a page that
 // says what it said before is recognised by its hash and not read again.
 type toolbox struct {
+	clock atomic.Uint64 // counts uses
+
 	mu         sync.RWMutex
 	principals map[string]*tools
 }
@@ -20,6 +26,7 @@ type toolbox struct {
 type tools struct {
 	pages map[string]uint64 // hash of the latest result, by raw cursor
 	facts map[string]Tool   // by name; tools without any are not listed
+	used  atomic.Uint64     // when, by the clock of the toolbox
 }
 
 // Tool is what a call needs to know of its tool. The zero Tool is one that nobody
@@ -46,7 +53,11 @@ func (b *toolbox) about(principal string, raw []byte) Tool {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	known := b.principals[principal]
-	if known == nil || len(known.facts) == 0 {
+	if known == nil {
+		return Tool{}
+	}
+	known.used.Store(b.clock.Add(1))
+	if len(known.facts) == 0 {
 		return Tool{}
 	}
 	name, _ := rawjson.Text(raw)
@@ -67,6 +78,7 @@ func (b *toolbox) learn(principal string, raw []byte, page *list) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	known = b.roomLocked(principal)
+	known.used.Store(b.clock.Add(1))
 	if len(cursor) <= maxCursor {
 		known.pages[cursor] = page.hash
 	}
@@ -84,12 +96,24 @@ func (b *toolbox) roomLocked(principal string) *tools {
 	known := b.principals[principal]
 	if known == nil || len(known.pages) >= maxToolPages || len(known.facts) >= maxToolFacts {
 		if len(b.principals) >= maxToolPrincipals {
-			clear(b.principals)
+			b.forgetLocked()
 		}
 		known = &tools{pages: make(map[string]uint64), facts: make(map[string]Tool)}
 		b.principals[principal] = known
 	}
 	return known
+}
+
+// forgetLocked drops the quarter of the principals that was not used for longest: others,
+// and be they made up, must not have those forgotten that are in use.
+func (b *toolbox) forgetLocked() {
+	all := slices.Collect(maps.Keys(b.principals))
+	slices.SortFunc(all, func(x, y string) int {
+		return cmp.Compare(b.principals[x].used.Load(), b.principals[y].used.Load())
+	})
+	for _, principal := range all[:(len(all)+3)/4] {
+		delete(b.principals, principal)
+	}
 }
 
 // readTools lists every tool of a page, also those without facts: their earlier
