@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"runtime"
@@ -11,7 +12,10 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/rs/zerolog"
+
 	"github.com/mcpbridge/bridge/internal/peers"
+	"github.com/mcpbridge/bridge/internal/resource"
 )
 
 // person is a client that sends credentials.
@@ -222,5 +226,32 @@ func TestAClientWithCredentialsFindsOutForAll_A25(t *testing.T) {
 				t.Error("the others are not served as the server is now")
 			}
 		})
+	}
+}
+
+// Where everybody signs in is what the server says to the bridge, by whichever way it looks.
+func TestWhereOneSignsInIsWhatTheBridgeIsTold(t *testing.T) {
+	server := newFront(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			_, _ = io.WriteString(w, `{"resource":"http://`+r.Host+`/","scopes_supported":["`+r.URL.Path+`"]}`)
+			return
+		}
+		w.Header().Set("Www-Authenticate", `Bearer resource_metadata="http://`+r.Host+`/`+strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")+`all"`)
+		w.WriteHeader(http.StatusUnauthorized)
+	})
+	for name, look := range map[string]func(*Mount){
+		"a verdict": func(m *Mount) { m.Judge(t.Context()) },
+		"health":    func(m *Mount) { _ = m.Reach(t.Context()) },
+	} {
+		opt, clients := over(server), [2]*http.Client{{Transport: &http.Transport{}}, {Transport: &http.Transport{}}}
+		opt.Resource = resource.Relay(resource.RelayOptions{Server: server, Path: "/mcp", Servers: clients[0], Issuers: clients[1], Log: zerolog.Nop()})
+		m, bridge := serve(t, opt)
+		look(m)
+		person{t, bridge, "tenant/"}.opens()
+		w := httptest.NewRecorder()
+		m.Routes([]string{"/mcp"}, true)["/.well-known/oauth-protected-resource/mcp"].ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost/", http.NoBody))
+		if got := w.Body.String(); !strings.Contains(got, `["/all"]`) {
+			t.Errorf("%s: everybody is told %s", name, got)
+		}
 	}
 }

@@ -176,7 +176,16 @@ func newServer(opt *Options, v *verdicts) (server, error) {
 // Judge asks the server what it is, in the bridge's own name, and makes what
 // follows from it take effect.
 func (m *Mount) Judge(ctx context.Context) negotiate.Verdict {
-	return m.verdicts.judge(ctx, downstream.Caller{})
+	verdict := m.verdicts.judge(ctx, downstream.Caller{})
+	m.challenged(upstream.Refused(&verdict))
+	return verdict
+}
+
+// challenged learns from a refusal in the bridge's own name where one signs in.
+func (m *Mount) challenged(refusal *upstream.Failure) {
+	if refusal != nil && m.resource != nil {
+		m.resource.Learn(refusal.Challenge)
+	}
 }
 
 // Relayed reports whether a server with this verdict gets all legacy clients as

@@ -27,8 +27,11 @@ func (m *Mount) Reach(ctx context.Context) error {
 	failure, _ := errors.AsType[*upstream.Failure](err)
 	switch {
 	case failure == nil:
-	case failure.Cause == upstream.Unauthorized, failure.Cause == upstream.Timeout && m.verdicts.everyone:
-		return nil // it is there, or its guard knows better whether it is only busy
+	case failure.Cause == upstream.Unauthorized:
+		m.challenged(failure)
+		return nil // it is there
+	case failure.Cause == upstream.Timeout && m.verdicts.everyone:
+		return nil // its guard knows better whether it is only busy
 	case absent(failure):
 		return failure
 	}

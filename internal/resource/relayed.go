@@ -48,6 +48,7 @@ func Relay(opt RelayOptions) *Resource {
 type relayed struct {
 	RelayOptions
 	named   atomic.Pointer[string] // what challenges of the server name as their place
+	sure    atomic.Bool            // that it was named to the bridge itself
 	told    atomic.Bool            // that the names differ
 	cache   sides[map[string]json.RawMessage]
 	issuers sides[json.RawMessage]
@@ -60,11 +61,29 @@ func (s *Resource) learn(challenges []string) {
 	if !ok {
 		return
 	}
-	if at := wellknown.Value(challenges, metadataParameter); at != "" {
+	if at := wellknown.Value(challenges, metadataParameter); at != "" && !relayed.sure.Load() {
 		relayed.named.Store(&at)
 	}
-	relayed.cache.forget()
-	relayed.issuers.forget()
+	relayed.forget()
+}
+
+// Learn looks at challenges that the server gave the bridge itself. What they name counts
+// for all; to one client the server may name the place of its tenant.
+func (s *Resource) Learn(challenges []string) {
+	relayed, ok := s.source.(*relayed)
+	at := wellknown.Value(challenges, metadataParameter)
+	if !ok || at == "" {
+		return
+	}
+	relayed.sure.Store(true)
+	if was := relayed.named.Swap(&at); was == nil || *was != at {
+		relayed.forget()
+	}
+}
+
+func (s *relayed) forget() {
+	s.cache.forget()
+	s.issuers.forget()
 }
 
 // describe implements source.

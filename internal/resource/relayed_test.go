@@ -115,6 +115,31 @@ func TestOnlyTheServerItselfIsAsked(t *testing.T) {
 	}
 }
 
+// What one client is told, perhaps about its own tenant, is not what all others read.
+func TestAChallengeOfOneClientMovesNobodysMetadata(t *testing.T) {
+	s := newServer(t)
+	for _, tenant := range []string{"all", "one", "next"} {
+		s.documents["/"+tenant] = `{"resource":"SELF/mcp","scopes_supported":["` + tenant + `"]}`
+	}
+	r, h := relay(t, s, "", io.Discard)
+	reads := func() any {
+		_, document := get(t, h, "http://localhost/.well-known/oauth-protected-resource/mcp")
+		return document["scopes_supported"].([]any)[0]
+	}
+	challenge := func(tenant string) []string {
+		return []string{`Bearer resource_metadata="` + s.URL + `/` + tenant + `"`}
+	}
+	r.Learn(challenge("all"))
+	r.Challenge(httptest.NewRequest(http.MethodPost, "/mcp", nil), challenge("one"))
+	if got := reads(); got != "all" {
+		t.Errorf("everybody reads the metadata of %v", got)
+	}
+	r.Learn(challenge("next"))
+	if got := reads(); got != "next" {
+		t.Errorf("the server moved its metadata, and everybody reads those of %v", got)
+	}
+}
+
 // A server that says that it is somebody else: clients refuse that, as they would
 // without the bridge, which must not hide it.
 func TestASomebodyElsesNameIsNotHidden(t *testing.T) {
