@@ -217,6 +217,7 @@ func TestCommitsThatMeetShareAWrite(t *testing.T) {
 		}
 		synctest.Wait()
 		close(proceed)
+		time.Sleep(gather)
 		synctest.Wait()
 		if n := s.journal.next - before; n == 0 || n > clients/2 {
 			t.Errorf("%d commits took %d writes", clients, n)

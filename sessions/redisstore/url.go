@@ -20,7 +20,9 @@ const (
 	dialTimeout   = 3 * time.Second
 	writeTimeout  = 5 * time.Second // after which a connection without a sign of life is given up
 	cacheBytes    = 32 << 20        // of session records, for each connection
-	flushDelay    = 50 * time.Microsecond
+	// flushDelay is how long a command waits for others when some are under way: with many
+	// at a time what one costs is above all the reading and writing of sockets.
+	flushDelay = 250 * time.Microsecond
 )
 
 // schemes maps what a URL begins with to the port of its servers and what kind they are.
