@@ -89,7 +89,9 @@ type Limits struct {
 	// Sessions that are open at the same time. One more ends the oldest that was never used, or else the one that was idle
 	// longest; while all have been used within a minute or have a call or a stream open, it is refused with 503. Who has an
 	// eighth of them or more, with the same credentials or from one address, does not get the last eighth, and makes room for
-	// others first. Who has more than one in 512 ends no session of whoever has fewer: its own, or none.
+	// others first. Who has more than one in 512 ends no session of whoever has fewer: its own, or none. As many streams at
+	// most are handed on that never end, which are modern listens and GETs of sessions that a legacy server has, but no more
+	// than a third of the file descriptors.
 	Sessions int `key:"sessions" min:"1" max:"10000000"`
 	// Calls of one session that wait for an answer at the same time. One more ends the oldest. As many may wait, apart from
 	// these, of others who call in it with credentials that it is not bound to.

@@ -3,6 +3,7 @@ package legacy
 import (
 	"net/http"
 
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/gate"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -22,6 +23,7 @@ type admission struct {
 	notices  *notices
 	gate     *gate.Gate
 	sessions *session.Set
+	endless  *budget.Places // of streams that are handed on
 }
 
 // busyAgain is when a client that has too much under way may try again, in seconds.
@@ -66,6 +68,30 @@ func (a *admission) tooMany(w http.ResponseWriter, r *http.Request, from *sender
 	from.place = leave
 	return false
 }
+
+// tooManyStreams answers a request for a stream that the server is not to be asked for, or
+// returns what gives its place back.
+func (a *admission) tooManyStreams(w http.ResponseWriter, r *http.Request, id jsonrpc.ID) (leave func(), refused bool) {
+	leave, _ = a.endless.Take(a.sessions.Tenant(r))
+	if leave == nil {
+		a.refuseBusy(w, nil, id, "limits.sessions", tooManyStreamsText)
+	}
+	return leave, leave == nil
+}
+
+// streams is places for what never ends by itself.
+func (a *admission) streams(r *http.Request) func() (leave func(), err *jsonrpc.Error) {
+	return func() (func(), *jsonrpc.Error) {
+		leave, _ := a.endless.Take(a.sessions.Tenant(r))
+		if leave == nil {
+			a.noteBusy(nil, "limits.sessions")
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: tooManyStreamsText}
+		}
+		return leave, nil
+	}
+}
+
+const tooManyStreamsText = "too many streams are open with these credentials or from this address"
 
 const tooManyText = "too many requests are under way with these credentials or from this address"
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/agenda"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/gate"
 	"github.com/mcpbridge/bridge/legacy/channel"
 	"github.com/mcpbridge/bridge/legacy/exchange"
@@ -82,7 +83,7 @@ func (h *HTTP) furnish() {
 		Watch: opt.Watch, Logger: opt.Logger, Evicted: h.notices.evicted, Late: h.notices.late,
 	})
 	h.channels = channel.NewRegistry(opt.MaxSessions)
-	h.admission = &admission{opt: opt, guard: h.guard, notices: &h.notices, gate: h.gate, sessions: h.sessions}
+	h.admission = &admission{opt: opt, guard: h.guard, notices: &h.notices, gate: h.gate, sessions: h.sessions, endless: budget.NewPlaces(opt.MaxHandedOn)}
 	h.replicas = &replicas{opt: opt, gate: h.gate, exchanges: h.exchanges, notices: &h.notices}
 }
 

@@ -66,8 +66,8 @@ func (h poster) modern(w http.ResponseWriter, r *http.Request, body []byte, msg 
 		return
 	}
 	r = r.WithContext(downstream.Charging(r.Context(), from.hold.Account())) // what comes in answer
-	if msg.Method == mcp.MethodListen {                                      // which never ends by itself, and takes nothing up
-		handOn(w, r, body, next)
+	if msg.Method == mcp.MethodListen {
+		h.handOnStream(w, r, body, next, msg.ID)
 		return
 	}
 	if h.admission.tooBusy(w, r, from, 1, msg.ID) {

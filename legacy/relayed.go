@@ -24,6 +24,8 @@ func (h forwarder) relayed(w http.ResponseWriter, r *http.Request, body []byte, 
 	switch {
 	case next == nil:
 		return false
+	case r.Method == http.MethodGet:
+		h.handOnStream(w, r, body, next, "")
 	case from == nil || !takesUp(msg):
 		handOn(w, r, body, next)
 	case !h.admission.tooBusy(w, r, from, 1, idOf(msg)):

@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/mcpbridge/bridge/internal/transport"
+	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
@@ -61,6 +62,16 @@ func handOn(w http.ResponseWriter, r *http.Request, body []byte, next http.Handl
 		r.TransferEncoding, r.Trailer = nil, nil
 	}
 	next.ServeHTTP(w, r)
+}
+
+// handOnStream hands on what never ends by itself, and takes nothing up but a place.
+func (h *HTTP) handOnStream(w http.ResponseWriter, r *http.Request, body []byte, next http.Handler, id jsonrpc.ID) {
+	leave, refused := h.admission.tooManyStreams(w, r, id)
+	if refused {
+		return
+	}
+	defer leave()
+	handOn(w, r, body, next)
 }
 
 // Look tells what there is to see of every session at this moment.

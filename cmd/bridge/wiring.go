@@ -13,6 +13,7 @@ import (
 	"github.com/mcpbridge/bridge/bridge"
 	"github.com/mcpbridge/bridge/config"
 	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/internal/connlimit"
 	"github.com/mcpbridge/bridge/internal/dialect"
 	"github.com/mcpbridge/bridge/internal/edge"
 	"github.com/mcpbridge/bridge/internal/mount"
@@ -166,6 +167,7 @@ func legacyOptions(cfg *config.Config, m *config.Mount, log zerolog.Logger) lega
 		MaxBody:        int64(m.Limits.MessageSize),
 		MaxBatch:       m.Limits.Batch,
 		MaxSessions:    m.Limits.Sessions,
+		MaxHandedOn:    max(1, min(m.Limits.Sessions, connlimit.Descriptors()/3)),
 		MaxStreams:     m.Limits.Streams,
 		MaxPending:     m.Limits.Pending,
 		MaxInFlight:    m.Limits.InFlight,

@@ -91,7 +91,9 @@ type Options struct {
 	Gate        *gate.Gate            // requests are counted here; nil: nowhere
 	Pace        func() *jsonrpc.Error // admits a request, or says why not; nil: all are admitted
 	// Places counts a request in until leave, or says why not; nil: none are counted.
-	Places  func() (leave func(), err *jsonrpc.Error)
+	Places func() (leave func(), err *jsonrpc.Error)
+	// Streams is Places for what never ends by itself.
+	Streams func() (leave func(), err *jsonrpc.Error)
 	Logger  zerolog.Logger
 	Dropped zerolog.Logger  // for messages that cannot be answered
 	Watch   observe.Watcher // is told of the end; nil: nobody is
@@ -100,6 +102,7 @@ type Options struct {
 // queued is a message that waits, and where its response goes.
 type queued struct {
 	msg    jsonrpc.Message
+	held   int // as take gets it
 	answer func([]byte)
 	hold   budget.Hold
 }

@@ -81,7 +81,7 @@ func (c opening) open(req jsonrpc.Message, answer func([]byte)) {
 	}
 	for i := range backlog {
 		backlog[i].hold.Release() // it is charged again as what it becomes
-		c.take(&backlog[i].msg, backlog[i].answer)
+		c.take(&backlog[i].msg, backlog[i].held, backlog[i].answer)
 	}
 }
 

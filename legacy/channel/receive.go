@@ -1,6 +1,7 @@
 package channel
 
 import (
+	"bytes"
 	"errors"
 	"io"
 
@@ -60,7 +61,7 @@ func (c *Channel) Take(frame []byte) (id jsonrpc.ID, err *jsonrpc.Error) {
 		c.takeBroken(&msg)
 		return message.ErrorID(&msg), message.AsError(failed)
 	}
-	c.take(&msg, c.send)
+	c.take(&msg, len(frame), c.send)
 	return "", nil
 }
 
@@ -68,7 +69,7 @@ func (c *Channel) Take(frame []byte) (id jsonrpc.ID, err *jsonrpc.Error) {
 // better one will come (C.9).
 func (c *Channel) takeBroken(msg *jsonrpc.Message) {
 	if message.IsBrokenAnswer(msg) {
-		c.take(msg, c.send)
+		c.take(msg, len(msg.ID), c.send)
 	}
 }
 
@@ -102,19 +103,29 @@ func (c *Channel) takeBatch(frame []byte) *jsonrpc.Error {
 		return c.refuseBatch(b)
 	}
 	for i := range b.Notifications {
-		c.take(&b.Notifications[i], c.send)
+		c.take(&b.Notifications[i], detach(&b.Notifications[i], frame), c.send)
 	}
 	for i := range b.Responses {
-		c.take(&b.Responses[i], c.send)
+		c.take(&b.Responses[i], detach(&b.Responses[i], frame), c.send)
 	}
 	g := &gather{c: c, hold: budget.On(c.opt.Account), left: len(b.Broken) + len(b.Requests)}
 	for _, msg := range b.Broken {
 		g.add(msg)
 	}
 	for i := range b.Requests {
-		c.take(&b.Requests[i], g.add)
+		c.take(&b.Requests[i], detach(&b.Requests[i], frame), g.add)
 	}
 	return nil
+}
+
+// detach has a message of an array stay in memory without the others, unless all are small,
+// and returns what it then keeps there.
+func detach(msg *jsonrpc.Message, frame []byte) (held int) {
+	if len(frame) <= messageCost {
+		return len(frame)
+	}
+	msg.Params, msg.Result = bytes.Clone(msg.Params), bytes.Clone(msg.Result)
+	return len(msg.Params) + len(msg.Result)
 }
 
 // refuseBatch answers each request on its own: a client that sent an array
@@ -130,17 +141,18 @@ func (c *Channel) refuseBatch(b *message.Batch) *jsonrpc.Error {
 	return nil
 }
 
-// take handles one message; answer gets the response to a request.
-func (c *Channel) take(msg *jsonrpc.Message, answer func([]byte)) {
+// take handles one message, which keeps so many bytes in memory besides its id and its
+// method; answer gets the response to a request.
+func (c *Channel) take(msg *jsonrpc.Message, held int, answer func([]byte)) {
 	if msg.Kind() == jsonrpc.Request {
-		c.request(msg, answer)
+		c.request(msg, held, answer)
 		return
 	}
 	c.in.Lock()
 	conv, wait := c.conv, c.opening && !c.closed
 	if wait && len(c.backlog) < c.opt.MaxPending {
-		if hold, err := c.hold(msg); err == nil {
-			c.backlog = append(c.backlog, queued{*msg, answer, hold})
+		if hold, err := c.hold(msg, held); err == nil {
+			c.backlog = append(c.backlog, queued{*msg, held, answer, hold})
 		}
 	}
 	c.in.Unlock()
@@ -176,7 +188,7 @@ func (c *Channel) cancelled(msg *jsonrpc.Message) *reply {
 	return c.inFlight[jsonrpc.ID(rawjson.Get(msg.Params, "requestId"))]
 }
 
-// messageCost is what a message is charged for besides its params, in bytes.
+// messageCost is what a message is charged for besides its text, in bytes.
 const messageCost = 8 << 10
 
 // withdraw looks for a cancelled request. Its id is free again at once; a request

@@ -13,11 +13,11 @@ import (
 )
 
 // request admits a request and starts it, or answers why not.
-func (c *Channel) request(msg *jsonrpc.Message, answer func([]byte)) {
+func (c *Channel) request(msg *jsonrpc.Message, held int, answer func([]byte)) {
 	var start func()
 	err := c.pace()
 	if err == nil {
-		start, err = c.admit(msg, answer)
+		start, err = c.admit(msg, held, answer)
 	}
 	switch {
 	case err != nil:
@@ -38,21 +38,22 @@ func (c *Channel) pace() *jsonrpc.Error {
 // admit decides on a request with the inbound lock held. It returns what to run,
 // which does not wait for answers, or nothing when the request waits behind
 // initialize.
-func (c *Channel) admit(msg *jsonrpc.Message, answer func([]byte)) (start func(), err *jsonrpc.Error) {
+func (c *Channel) admit(msg *jsonrpc.Message, held int, answer func([]byte)) (start func(), err *jsonrpc.Error) {
 	c.in.Lock()
 	defer c.in.Unlock()
 	switch {
 	case c.closed:
 		return nil, fault.Internal("the session is closed")
 	case msg.Method == mcp.MethodPing && c.conv == nil:
-		return func() { c.work.Go(func() { answer(jsonrpc.AppendResult(nil, msg.ID, []byte(`{}`))) }) }, nil // A-9
+		// At once (A-9). Whoever reads no answers is read no further messages from.
+		return func() { answer(jsonrpc.AppendResult(nil, msg.ID, []byte(`{}`))) }, nil
 	case c.opening:
 		if len(c.backlog) >= c.opt.MaxPending {
 			return nil, fault.Request("too many messages before initialize was answered")
 		}
-		hold, err := c.hold(msg)
+		hold, err := c.hold(msg, held)
 		if err == nil {
-			c.backlog = append(c.backlog, queued{*msg, answer, hold}) // A-7
+			c.backlog = append(c.backlog, queued{*msg, held, answer, hold}) // A-7
 		}
 		return nil, err
 	case msg.Method == mcp.MethodInitialize:
@@ -62,7 +63,7 @@ func (c *Channel) admit(msg *jsonrpc.Message, answer func([]byte)) (start func()
 	if err != nil {
 		return nil, err
 	}
-	return c.beginLocked(conv, msg, answer)
+	return c.beginLocked(conv, msg, held, answer)
 }
 
 // addresseeLocked returns who serves a request. Eras are told apart message by message: a
@@ -89,14 +90,14 @@ func (c *Channel) addresseeLocked(msg *jsonrpc.Message) (downstream.Conversation
 }
 
 // beginLocked takes a place and the id for a request, and returns what serves it.
-func (c *Channel) beginLocked(conv downstream.Conversation, msg *jsonrpc.Message, answer func([]byte)) (start func(), err *jsonrpc.Error) {
+func (c *Channel) beginLocked(conv downstream.Conversation, msg *jsonrpc.Message, held int, answer func([]byte)) (start func(), err *jsonrpc.Error) {
 	if _, used := c.inFlight[msg.ID]; used {
 		return nil, fault.Request("a request with this id is already under way") // B-1
 	}
 	if c.running >= c.opt.MaxInFlight() {
 		return nil, fault.Internal("too many requests are under way on this connection")
 	}
-	hold, err := c.hold(msg)
+	hold, err := c.hold(msg, held)
 	if err != nil {
 		return nil, err
 	}
@@ -122,18 +123,23 @@ func (c *Channel) beginLocked(conv downstream.Conversation, msg *jsonrpc.Message
 	return func() { go c.serve(conv, req, out) }, nil
 }
 
-// place counts a request in. One that only listens takes none.
+// place counts a request in.
 func (c *Channel) place(msg *jsonrpc.Message) (leave func(), err *jsonrpc.Error) {
-	if c.opt.Places == nil || msg.Method == mcp.MethodListen {
+	take := c.opt.Places
+	if msg.Method == mcp.MethodListen {
+		take = c.opt.Streams
+	}
+	if take == nil {
 		return func() {}, nil
 	}
-	return c.opt.Places()
+	return take()
 }
 
-// hold charges a message for as long as it is held, or says why it is not taken.
-func (c *Channel) hold(msg *jsonrpc.Message) (budget.Hold, *jsonrpc.Error) {
+// hold charges a message for as long as it is held, or says why it is not taken. Ids are in
+// memory besides the text, and in the response again.
+func (c *Channel) hold(msg *jsonrpc.Message, held int) (budget.Hold, *jsonrpc.Error) {
 	hold := budget.On(c.opt.Account)
-	if err := hold.Grow(messageCost + len(msg.Params) + len(msg.Result)); err != nil {
+	if err := hold.Grow(messageCost + held + 2*len(msg.ID) + len(msg.Method)); err != nil {
 		return hold, fault.Internal(err.Error())
 	}
 	return hold, nil
