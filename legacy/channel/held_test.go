@@ -88,6 +88,25 @@ func TestRequestsAreChargedForAllThatTheyKeep(t *testing.T) {
 	}
 }
 
+// A buffer has grown beyond what it holds, and is kept whole.
+func TestRequestsAreChargedForTheirBuffer(t *testing.T) {
+	const size = 1 << 20
+	memory := budget.New(64 * size)
+	account, err := memory.Open("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := New(t.Context(), Options{Account: account, MaxInFlight: func() int { return 4 }},
+		nil, downstream.Caller{}, observe.WebSocket, func([]byte) error { return nil })
+	c.conv = endless{}
+	c.receive(append(make([]byte, 0, size), `{"jsonrpc":"2.0","id":1,"method":"m"}`...))
+	if used := memory.Used(); used < size {
+		t.Errorf("it is charged %d KiB of 1024", used>>10)
+	}
+	c.cancel()
+	c.work.Wait()
+}
+
 // A small message of a large array does not keep the others.
 func TestMessagesOfAnArrayStayWithoutTheOthers(t *testing.T) {
 	frame := []byte(`[` + strings.Repeat(" ", messageCost) + `{"a":1}]`)

@@ -61,7 +61,7 @@ func (c *Channel) Take(frame []byte) (id jsonrpc.ID, err *jsonrpc.Error) {
 		c.takeBroken(&msg)
 		return message.ErrorID(&msg), message.AsError(failed)
 	}
-	c.take(&msg, len(frame), c.send)
+	c.take(&msg, cap(frame), c.send)
 	return "", nil
 }
 
