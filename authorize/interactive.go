@@ -40,11 +40,20 @@ func (t *attempt) ask(ctx context.Context, at *place) error {
 		case <-ctx.Done():
 			return t.late(ctx)
 		}
-		if l, err := t.agent.store.load(); err == nil && t.suits(l) {
-			t.agent.adopt(l)
+		if t.adopted() {
 			return nil
 		}
 	}
+}
+
+// adopted reports whether another process has brought a login that will do, which the agent has then.
+func (t *attempt) adopted() bool {
+	l, err := t.agent.store.load()
+	if err != nil || !t.suits(l) {
+		return false
+	}
+	t.agent.adopt(l)
+	return true
 }
 
 // leaderTime is how long a leader may take from its sign-in to the browser.
@@ -118,8 +127,7 @@ func (t *attempt) await(ctx context.Context, e *entrance, p *pending) error {
 		case <-ctx.Done():
 			return t.late(ctx)
 		}
-		if l, err := t.agent.store.load(); err == nil && t.suits(l) {
-			t.agent.adopt(l)
+		if t.adopted() {
 			return nil
 		}
 	}

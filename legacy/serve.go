@@ -93,31 +93,24 @@ var errOperator = errors.New("ended by who runs the bridge")
 // handler of Messages must be; it is resolved against the GET's URL and thus
 // stays on its origin.
 func (h *HTTP) SSE(messages string) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case !h.admit(w, r):
-		case r.Method == http.MethodOptions:
-			web.Preflight(w, r)
-		case r.Method != http.MethodGet:
-			web.WriteNotAllowed(w, "", "GET, OPTIONS")
-		default:
-			connections{h}.openSSE(w, r, messages)
-		}
-	})
+	return h.only(http.MethodGet, func(w http.ResponseWriter, r *http.Request) { connections{h}.openSSE(w, r, messages) })
 }
 
 // Messages returns the handler of the POST endpoint of HTTP+SSE. Everything
 // that is well formed is answered 202; the answers go over the stream (E-26).
-func (h *HTTP) Messages() http.Handler {
+func (h *HTTP) Messages() http.Handler { return h.only(http.MethodPost, connections{h}.postSSE) }
+
+// only returns the handler of an endpoint that has one method, and what web pages ask before.
+func (h *HTTP) only(method string, serve http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case !h.admit(w, r):
 		case r.Method == http.MethodOptions:
 			web.Preflight(w, r)
-		case r.Method != http.MethodPost:
-			web.WriteNotAllowed(w, "", "POST, OPTIONS")
+		case r.Method != method:
+			web.WriteNotAllowed(w, "", method+", OPTIONS")
 		default:
-			connections{h}.postSSE(w, r)
+			serve(w, r)
 		}
 	})
 }

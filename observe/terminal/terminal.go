@@ -162,20 +162,7 @@ func (s *Screen) beside(row, why string, grave bool, used int) {
 }
 
 // Span words a time in seconds for people.
-func Span(seconds float64) string {
-	switch d := time.Duration(seconds * float64(time.Second)); {
-	case d < 0:
-		return "0 s"
-	case d < time.Second:
-		return fmt.Sprintf("%d ms", d.Milliseconds())
-	case d < 2*time.Minute:
-		return fmt.Sprintf("%d s", int(d.Seconds()))
-	case d < 2*time.Hour:
-		return fmt.Sprintf("%d min", int(d.Minutes()))
-	default:
-		return fmt.Sprintf("%d h", int(d.Hours()))
-	}
-}
+func Span(seconds float64) string { return view.Span(time.Duration(seconds * float64(time.Second))) }
 
 // cut shortens a text to so many characters.
 func cut(text string, width int) string {

@@ -40,7 +40,7 @@ const (
 
 // ofFlow says why a call has not ended.
 func ofFlow(f *observe.Flow, s *observe.Sight, now time.Time) diagnosis {
-	waited := span(now.Sub(f.Since))
+	waited := Span(now.Sub(f.Since))
 	switch {
 	case !f.Reachable:
 		return diagnosis{Who: "client", Grave: true, Weight: lostStream, Brief: "the client has gone", Text: "The client has gone and has no way back to the answer; the call is given up soon (timeouts.grace).",
@@ -59,7 +59,7 @@ func ofFlow(f *observe.Flow, s *observe.Sight, now time.Time) diagnosis {
 		return diagnosis{Who: "time", Text: "Waits for a moment before the server is called again: the person may not have finished on a page of the server.",
 			Do: "Nothing, unless the person says to have finished: then look at the server"}
 	case f.Waits == observe.ForTask:
-		return diagnosis{Who: "server", Text: fmt.Sprintf("The server made a task of the call %s ago and works on it; the bridge asks from time to time.", span(now.Sub(f.Began))),
+		return diagnosis{Who: "server", Text: fmt.Sprintf("The server made a task of the call %s ago and works on it; the bridge asks from time to time.", Span(now.Sub(f.Began))),
 			Do: "Look at the task in the server if it takes too long; timeouts.flow ends it"}
 	}
 	return ofServer(f, now)
@@ -68,7 +68,7 @@ func ofFlow(f *observe.Flow, s *observe.Sight, now time.Time) diagnosis {
 // circling is a server that only wants to be called again.
 func circling(f *observe.Flow, now time.Time) diagnosis {
 	return diagnosis{Who: "server", Grave: f.StateOnly > 1, Weight: circles, Brief: "the server goes in circles", Link: "/server", Text: fmt.Sprintf("Going in circles: the server asked nothing and wanted to be called again, "+
-		"%d of %d times in %s. The fault is the server's.", f.StateOnly, f.StateMost, span(now.Sub(f.Began))),
+		"%d of %d times in %s. The fault is the server's.", f.StateOnly, f.StateMost, Span(now.Sub(f.Began))),
 		Do: "Look at the server: it answers input_required without inputRequests; the last of these times ends the call (" + f.StateCap + ")"}
 }
 
@@ -83,7 +83,7 @@ func ofServer(f *observe.Flow, now time.Time) diagnosis {
 	}
 	end, setting := bound(f)
 	d := diagnosis{Who: "server", Link: "/server", About: "its connections, and what it printed",
-		Text: fmt.Sprintf("The server has been silent for %s%s: no answer, no progress. The call fails at %s, in %s (%s).", span(waited), round, hour(end), span(end.Sub(now)), setting),
+		Text: fmt.Sprintf("The server has been silent for %s%s: no answer, no progress. The call fails at %s, in %s (%s).", Span(waited), round, hour(end), Span(end.Sub(now)), setting),
 		Do:   "Look at the server, and whether it tells of progress; if the tool needs longer, raise timeouts.round"}
 	if waited >= silentServer {
 		d.Grave, d.Weight, d.Brief = true, silent, "the server is silent"
@@ -104,7 +104,7 @@ func elsewhere(f *observe.Flow) *observe.Open {
 
 // ofAnother says of a question who is asked in place of the client.
 func ofAnother(f *observe.Flow, q *observe.Open, now time.Time) diagnosis {
-	waited := span(now.Sub(f.Since))
+	waited := Span(now.Sub(f.Since))
 	if q.By == observe.ByModel {
 		return diagnosis{Who: "model", Text: fmt.Sprintf("Waits for the bridge's own model, asked for %s %s ago; it may answer %s.", wordsOf(q.Kind).asked, waited, until(f, now)),
 			Do: "Look at the model's provider (sampling.provider) if it takes long"}
@@ -124,7 +124,7 @@ func ofQuestion(f *observe.Flow, now time.Time) diagnosis {
 		if !q.Asked || q.Answered {
 			continue
 		}
-		asked := fmt.Sprintf("asked for %s %s ago", wordsOf(q.Kind).asked, span(waited))
+		asked := fmt.Sprintf("asked for %s %s ago", wordsOf(q.Kind).asked, Span(waited))
 		switch {
 		case !q.Proven && waited >= muteClient:
 			return diagnosis{Who: "client", Grave: true, Weight: muted, Brief: "the client answers no question", Text: fmt.Sprintf("The client was %s and has never answered such a question, although it declared that it can: "+
@@ -141,7 +141,7 @@ func ofQuestion(f *observe.Flow, now time.Time) diagnosis {
 		}
 		return d
 	}
-	return diagnosis{Who: "client", Text: fmt.Sprintf("Waits for the client, for %s.", span(waited)), Do: "Look at the client if it takes long"}
+	return diagnosis{Who: "client", Text: fmt.Sprintf("Waits for the client, for %s.", Span(waited)), Do: "Look at the client if it takes long"}
 }
 
 // silence says what becomes of a call whose client has not answered in time.
@@ -155,7 +155,7 @@ func silence(k observe.Kind) string {
 // until says when the wait of a question ends.
 func until(f *observe.Flow, now time.Time) string {
 	at, setting := bound(f)
-	return fmt.Sprintf("until %s, in %s (%s)", hour(at), span(at.Sub(now)), setting)
+	return fmt.Sprintf("until %s, in %s (%s)", hour(at), Span(at.Sub(now)), setting)
 }
 
 // bound is when a wait ends the call, and the setting that says so.
@@ -238,8 +238,8 @@ func ofSession(s *session) diagnosis {
 	return best
 }
 
-// span words a time for people.
-func span(d time.Duration) string {
+// Span words a time for people.
+func Span(d time.Duration) string {
 	switch {
 	case d < 0:
 		return "0 s"
@@ -259,11 +259,11 @@ func exact(d time.Duration) string {
 	case d >= 0 && d < time.Millisecond:
 		return "<1 ms"
 	case d < time.Second:
-		return span(d)
+		return Span(d)
 	case d < 10*time.Second:
 		return fmt.Sprintf("%.1f s", d.Seconds())
 	}
-	return span(d.Round(time.Second))
+	return Span(d.Round(time.Second))
 }
 
 // whom names who is waited for, as timelines have it.

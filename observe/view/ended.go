@@ -108,9 +108,9 @@ func ofEnd(e *observe.Ended, left []observe.Omission) diagnosis {
 
 // ofSilence says of a call that it was answered although somebody did not answer.
 func ofSilence(e *observe.Ended) diagnosis {
-	what, then := "a question of the server for "+span(e.Silence), "answered the call with a result"
+	what, then := "a question of the server for "+Span(e.Silence), "answered the call with a result"
 	if e.Silences > 1 {
-		what = fmt.Sprintf("%d questions of the server, each for %s", e.Silences, span(e.Silence))
+		what = fmt.Sprintf("%d questions of the server, each for %s", e.Silences, Span(e.Silence))
 	}
 	if e.ToolError {
 		then = "said that the tool failed (isError)"

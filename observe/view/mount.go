@@ -42,7 +42,7 @@ func ofMount(m *Mount, sessions []*session) diagnosis {
 		said = append(said, fmt.Sprintf("%s a look, first %s of %s: %s", plural(grave, "call needs", "calls need"), line(worst.Title()), worst.Session.Client, worst.Diagnosis.Brief))
 		d.Places = append(d.Places, placeOf(worst.Session))
 	case total > 0:
-		said = append(said, fmt.Sprintf("the longest wait is %s, of %s of %s", span(worst.Waited()), line(worst.Title()), worst.Session.Client))
+		said = append(said, fmt.Sprintf("the longest wait is %s, of %s of %s", Span(worst.Waited()), line(worst.Title()), worst.Session.Client))
 	}
 	if n := len(unfetched); n > 0 {
 		said = append(said, plural(n, "session")+" with something that the client never got or never answered: "+clients(unfetched))

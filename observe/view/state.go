@@ -89,9 +89,9 @@ func (f *flow) left() time.Duration {
 // Clock says for how long the call has waited, in words that say what is counted.
 func (f *flow) Clock() string {
 	if f.Waits == observe.ForTime || f.Waits == observe.ForTask || f.StateOnly > 1 {
-		return "under way for " + span(f.Age())
+		return "under way for " + Span(f.Age())
 	}
-	return "waits for " + span(f.Waited())
+	return "waits for " + Span(f.Waited())
 }
 
 // Rounds is how many requests to the server the call has taken.
