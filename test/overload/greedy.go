@@ -16,6 +16,7 @@ type flood struct {
 	run  func(ctx context.Context, c *client)
 
 	settings []string // of the bridge, besides limits.memory
+	legacy   bool     // the server is of the clients' own era
 }
 
 const (
@@ -33,6 +34,7 @@ var floods = []flood{
 	{name: "answers that nobody reads", run: unread},
 	{name: "answers kept for clients that do not come back", run: leave, settings: []string{"--legacy.always-stream", "on", "--limits.event-bytes", "8MiB"}},
 	{name: "messages over WebSocket that do not end", run: webSocket},
+	{name: "relayed answers over WebSocket that do not end", run: stalled, legacy: true},
 	{name: "bodies that do not end", run: func(ctx context.Context, c *client) {
 		raw(ctx, c, "Content-Length: 4000000\r\n", strings.Repeat("b", 3*mib))
 	}},
@@ -82,11 +84,24 @@ func leave(ctx context.Context, c *client) {
 	_ = resp.Body.Close()
 }
 
+const upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: mcp\r\n"
+
 // webSocket sends most of a message over a WebSocket.
 func webSocket(ctx context.Context, c *client) {
 	const frame = "\x81\xff\x00\x00\x00\x00\x00\x3d\x09\x00" + "\x00\x00\x00\x00" // a text of 4 000 000 bytes, masked with nothing
-	speak(ctx, c, "GET", "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: mcp\r\n",
-		"", frame+strings.Repeat("b", 3*mib))
+	speak(ctx, c, "GET", upgrade, "", frame+strings.Repeat("b", 3*mib))
+}
+
+// stalled makes calls over a WebSocket whose answers begin, and do not end.
+func stalled(ctx context.Context, c *client) {
+	frame := func(text string) string { // masked with nothing
+		return "\x81\xfe" + string([]byte{byte(len(text) >> 8), byte(len(text))}) + "\x00\x00\x00\x00" + text
+	}
+	text := frame(`{"jsonrpc":"2.0","id":"0","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"` + strings.Repeat("n", 100) + `","version":"1"}}}`)
+	for id := range 20 {
+		text += frame(strings.Replace(toolCall("stall", 8*mib, 100), `"id":1`, fmt.Sprintf(`"id":%d`, id+1), 1))
+	}
+	speak(ctx, c, "GET", upgrade, "", text)
 }
 
 // unread has an answer written that is not read until ctx ends.

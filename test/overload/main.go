@@ -65,17 +65,21 @@ func main() {
 // run reports whether all behaving sessions were served, within the memory. Each flood
 // has a bridge of its own.
 func run(ctx context.Context, s *settings, out io.Writer) (fair bool, err error) {
-	up, err := startServer(!s.anonymous && !s.madeUp)
-	if err != nil {
-		return false, err
+	servers := map[bool]*server{} // by whether they are of the clients' own era
+	for _, legacy := range []bool{false, true} {
+		up, err := startServer(!s.anonymous && !s.madeUp, legacy)
+		if err != nil {
+			return false, err
+		}
+		defer up.stop()
+		servers[legacy] = up
 	}
-	defer up.stop()
 	fair = true
 	for i := range floods {
 		if !strings.Contains(floods[i].name, s.flood) {
 			continue
 		}
-		ok, err := s.suffer(ctx, &floods[i], up, out)
+		ok, err := s.suffer(ctx, &floods[i], servers[floods[i].legacy], out)
 		if err != nil {
 			return false, err
 		}
