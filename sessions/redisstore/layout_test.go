@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -139,5 +140,41 @@ func TestWhatIsNoRecordIsLeftAlone(t *testing.T) {
 	page, err := s.List(background, "", 100)
 	if err != nil || len(page.Records) != 1 {
 		t.Errorf("it lists %v, %v", page, err)
+	}
+}
+
+// TestAForgedVersionIsNoFailureOfTheServer: whoever can write one key has the store count
+// neither as unreachable nor as damaged.
+func TestAForgedVersionIsNoFailureOfTheServer(t *testing.T) {
+	server := redistest.Start(t)
+	s := open(t, "redis://"+server.Addr())
+	watched := store.NewMonitored(s, func(up bool, why error) { t.Errorf("up: %v, %v", up, why) })
+	t.Cleanup(func() { _ = watched.Close() })
+	for i, forged := range []string{"99999999999999999999 x", "9999999999999999999999999 x", "1000000000000000 x", "-1 x", "7", "x", " ", ""} {
+		at := store.Address{Session: store.Name(strconv.Itoa(i)), Kind: store.Flow, ID: "1"}
+		own := store.Address{Session: at.Session, Kind: store.Session}
+		server.Must("SADD", s.base(at.Session)+indexName, "f1")
+		server.Must("SET", s.keyOf(at), forged)
+		server.Must("SET", s.keyOf(own), forged)
+		for _, at := range []store.Address{at, own} {
+			if r, err := watched.Get(background, at); !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("%q: it reads %v, %v", forged, r, err)
+			}
+		}
+		if list, err := watched.Load(background, at.Session); err != nil || len(list) != 0 {
+			t.Errorf("%q: it loads %v, %v", forged, list, err)
+		}
+		change := store.Change{Kind: store.Flow, ID: "1", Replaces: store.Any, Value: []byte("new"), TTL: time.Minute}
+		if err := watched.Commit(background, at.Session, change); err != nil {
+			t.Errorf("%q: %v", forged, err)
+		}
+		if r, err := watched.Get(background, at); err != nil || string(r.Value) != "new" {
+			t.Errorf("%q: what replaces it is %v, %v", forged, r, err)
+		}
+	}
+	list := store.Address{Session: store.Name("list"), Kind: store.Session}
+	server.Must("LPUSH", s.keyOf(list), "x")
+	if _, err := watched.Get(background, list); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("of a list it says %v", err)
 	}
 }

@@ -86,12 +86,25 @@ func (s *Store) Load(ctx context.Context, session string) ([]store.Record, error
 	return records(session, parts), nil
 }
 
-// records reads what loadScript returns.
+// mostVersion bounds versions: scripts count exactly up to there, and no record gets that
+// far. What has a higher one was written by somebody else.
+const mostVersion = 999_999_999_999_999
+
+// versionOf reads a record's version; false: it is no record.
+func versionOf(number string) (uint64, bool) {
+	version, err := strconv.ParseUint(number, 10, 64)
+	return version, err == nil && version <= mostVersion
+}
+
+// records reads what loadScript returns, without what is no record.
 func records(session string, parts []string) []store.Record {
 	var list []store.Record
 	for ; len(parts) >= 4; parts = parts[4:] {
 		ttl, _ := strconv.ParseInt(parts[1], 10, 64) // the script made them
-		version, _ := strconv.ParseUint(parts[2], 10, 64)
+		version, ok := versionOf(parts[2])
+		if !ok {
+			continue
+		}
 		list = append(list, store.Record{
 			Address: store.Address{Session: session, Kind: store.Kind(parts[0][0]), ID: parts[0][1:]},
 			Version: version, TTL: time.Duration(ttl) * time.Millisecond, Value: []byte(parts[3]),
@@ -127,18 +140,28 @@ func (s *Store) cached(ctx context.Context, at store.Address) (store.Record, err
 	return record(at, &reply, time.Duration(reply.CachePTTL())*time.Millisecond)
 }
 
-// record reads what the server has under a key.
+// record reads what the server has under a key. What is no record, and was written by
+// somebody else, is not there.
 func record(at store.Address, reply *rueidis.RedisResult, ttl time.Duration) (store.Record, error) {
 	raw, err := reply.ToString()
-	if rueidis.IsRedisNil(err) {
+	if rueidis.IsRedisNil(err) || isOtherType(err) {
 		return store.Record{}, store.ErrNotFound
 	}
 	if err != nil {
 		return store.Record{}, plain(err)
 	}
-	number, value, _ := strings.Cut(raw, " ")
-	version, err := strconv.ParseUint(number, 10, 64)
-	return store.Record{Address: at, Version: version, TTL: ttl, Value: []byte(value)}, err
+	number, value, found := strings.Cut(raw, " ")
+	version, ok := versionOf(number)
+	if !ok || !found {
+		return store.Record{}, store.ErrNotFound
+	}
+	return store.Record{Address: at, Version: version, TTL: ttl, Value: []byte(value)}, nil
+}
+
+// isOtherType reports that a key has a list, a hash or the like.
+func isOtherType(err error) bool {
+	said, ok := rueidis.IsRedisErr(err)
+	return ok && strings.HasPrefix(said.Error(), "WRONGTYPE")
 }
 
 // Touch implements store.Store.

@@ -30,7 +30,8 @@ return 0
 var commitScript = rueidis.NewLuaScript(`
 local index, versions = KEYS[1], {}
 for i = 2, #KEYS do
-  local version = tonumber(string.match(redis.call('GETRANGE', KEYS[i], 0, 20), '^%d+')) or 0
+  local number = string.match(redis.call('GETRANGE', KEYS[i], 0, 20), '^%d+') or ''
+  local version = #number <= 15 and tonumber(number) or 0
   local replaces = tonumber(ARGV[3 * i - 4])
   if replaces >= 0 and replaces ~= version then return i - 1 end
   versions[i] = version + 1
