@@ -99,6 +99,12 @@ func TestAServerElsewhereHasNothingAskedOnThisMachine(t *testing.T) {
 		"for tokens": func(inside string) (string, far) {
 			return "", far{metadata: resource(login), place: meta("token_endpoint", inside)}
 		},
+		"for the end of logins": func(inside string) (string, far) {
+			return "", far{metadata: resource(login), place: meta("revocation_endpoint", inside)}
+		},
+		"for codes": func(inside string) (string, far) {
+			return "", far{metadata: resource(login), place: meta("device_authorization_endpoint", inside)}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inside, reached := elsewhere(t)
@@ -119,6 +125,41 @@ func TestAServerElsewhereHasNothingAskedOnThisMachine(t *testing.T) {
 				t.Errorf("told %v; reached %d times", err, reached.Load())
 			}
 		})
+	}
+}
+
+// So it is with what a login has kept of an authorization server, which an older bridge may
+// not have judged.
+func TestWhatALoginKeepsLeadsToNothingOnThisMachine(t *testing.T) {
+	const server, login = "https://mcp.example.com/mcp", "https://login.example.com"
+	inside, reached := elsewhere(t)
+	a, err := New(Options{Server: server, Dir: t.TempDir(), Store: "file", Browser: []string{"true"}, Issuers: &http.Client{Transport: far{}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	l := Login{Server: server, Issuer: login, TokenEndpoint: inside, Revocation: inside, Active: true, Renews: true, secrets: secrets{Client: client{ID: "c"}, Access: "a", Refresh: "r"}}
+	if err := a.store.save(&l); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.exchange(t.Context(), l.TokenEndpoint, l.Issuer, &l.Client, grantRefresh, nil); err == nil || !strings.Contains(err.Error(), "no safe token endpoint") {
+		t.Errorf("a renewal is told %v", err)
+	}
+	had, err := a.SignOut(t.Context())
+	if !had || err == nil || !strings.Contains(err.Error(), "is on this machine, and") || a.Login() != nil {
+		t.Errorf("signing out is told %v, %v", had, err)
+	}
+	if n := reached.Load(); n != 0 {
+		t.Errorf("reached %d times", n)
+	}
+}
+
+// An address for what one can do without is left out when it is not safe, as it was before.
+func TestAnAuthorizationServerWithoutTLSForTheEndOfLoginsIsUsed(t *testing.T) {
+	m := &metadata{DeviceEndpoint: "http://login.example.com/d"}
+	m.TokenEndpoint, m.RevocationEndpoint = "https://login.example.com/t", "http://login.example.com/r"
+	if err := m.validate("https://login.example.com"); err != nil || m.RevocationEndpoint != "" || m.DeviceEndpoint != "" {
+		t.Errorf("%v, %q, %q", err, m.RevocationEndpoint, m.DeviceEndpoint)
 	}
 }
 

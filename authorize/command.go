@@ -98,8 +98,11 @@ func (a *Agent) revoke(ctx context.Context, l *Login) error {
 	if token == "" {
 		token, hint = l.Access, "access_token"
 	}
-	if token == "" || l.Revocation == "" || wellknown.Secure(l.Revocation) != nil {
+	if token == "" || l.Revocation == "" {
 		return nil
+	}
+	if err := wellknown.From(l.Issuer, l.Revocation); err != nil {
+		return untold(l, err.Error())
 	}
 	form := url.Values{"token": {token}, "token_type_hint": {hint}}
 	if l.Client.style() == oauth2.AuthStyleInParams {

@@ -35,7 +35,7 @@ func (t *attempt) leadDevice(ctx context.Context, at *place) error {
 	if err != nil {
 		return refusedToken(at.meta.Issuer, err)
 	}
-	if err := wellknown.Secure(code.VerificationURI); err != nil {
+	if err := wellknown.From(at.meta.Issuer, code.VerificationURI); err != nil {
 		return failf(err, "%s names an address to sign in at that is not safe: %s", hostOf(at.meta.Issuer), clip.Line(err.Error()))
 	}
 	code.VerificationURI = plain(code.VerificationURI)

@@ -147,12 +147,18 @@ func (a *Agent) issuer(ctx context.Context, issuer string) (*metadata, error) {
 }
 
 // validate refuses metadata that lead to where nothing should be entrusted to, and makes
-// the others fit for messages.
+// the others fit for messages. It judges every address that the bridge ever asks or shows;
+// of the others (keys, introspection, documentation) it makes no use.
 func (m *metadata) validate(issuer string) error {
 	if m.TokenEndpoint == "" {
 		return failf(nil, "the authorization server %s has no safe token endpoint", hostOf(issuer))
 	}
-	for _, address := range []*string{&m.AuthorizationEndpoint, &m.TokenEndpoint, &m.RegistrationEndpoint, &m.DeviceEndpoint} {
+	for _, address := range []*string{&m.DeviceEndpoint, &m.RevocationEndpoint} { // which one can do without
+		if wellknown.Secure(*address) != nil {
+			*address = ""
+		}
+	}
+	for _, address := range []*string{&m.AuthorizationEndpoint, &m.TokenEndpoint, &m.RegistrationEndpoint, &m.DeviceEndpoint, &m.RevocationEndpoint} {
 		if err := wellknown.From(issuer, *address); err != nil {
 			return failf(err, "the authorization server %s cannot be used: one of its addresses is not safe: %s", hostOf(issuer), clip.Line(err.Error()))
 		}
@@ -178,7 +184,7 @@ func (a *Agent) readIssuer(ctx context.Context, at, issuer string) (*metadata, e
 		return nil, nil
 	}
 	found := &metadata{AuthServerMeta: *meta}
-	if json.Unmarshal(seen.body, found) != nil || wellknown.Secure(found.DeviceEndpoint) != nil {
+	if json.Unmarshal(seen.body, found) != nil {
 		found.DeviceEndpoint = ""
 	}
 	if !slices.Contains(found.CodeChallengeMethodsSupported, "S256") {
@@ -205,9 +211,6 @@ func (a *Agent) readPlainIssuer(ctx context.Context, at, issuer string) (*metada
 		return nil, failf(nil, "the authorization server %s cannot be used: its metadata name another issuer, %s", hostOf(issuer), clip.Line(found.Issuer))
 	case wellknown.Secure(found.TokenEndpoint) != nil:
 		return nil, failf(nil, "the authorization server %s has no safe token endpoint", hostOf(issuer))
-	}
-	if wellknown.Secure(found.DeviceEndpoint) != nil {
-		found.DeviceEndpoint = ""
 	}
 	return found, nil
 }

@@ -43,7 +43,7 @@ func (a *Agent) exchange(ctx context.Context, endpoint, issuer string, c *client
 // request makes a request to a token endpoint. The package that it uses is named after
 // one grant, but makes the request of any.
 func (a *Agent) request(ctx context.Context, endpoint, issuer string, c *client, grant string, params url.Values) (*oauth2.Token, error) {
-	if err := wellknown.Secure(endpoint); err != nil || endpoint == "" {
+	if err := wellknown.From(issuer, endpoint); err != nil || endpoint == "" {
 		return nil, failf(err, "the authorization server %s has no safe token endpoint", hostOf(issuer))
 	}
 	values := url.Values{"grant_type": {grant}}

@@ -129,6 +129,20 @@ func TestTheIssuerIsAskedSparingly(t *testing.T) {
 	}
 }
 
+// An issuer elsewhere does not have the bridge look for keys on its machine.
+func TestKeysOfAnIssuerElsewhereAreNotOnThisMachine(t *testing.T) {
+	asked := false
+	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
+	defer inside.Close()
+	way := answering(`{"issuer":"https://login.example.com","jwks_uri":"` + inside.URL + `"}`)
+	r := Check(CheckOptions{Path: "/mcp", Public: "https://tools.example.com", Issuer: "https://login.example.com", Issuers: &http.Client{Transport: way}, Log: zerolog.Nop()})
+	t.Cleanup(r.Close)
+	at, err := r.source.(*checked).tokens.keysAt(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "is on this machine, and") || asked {
+		t.Errorf("they are at %q, %v; asked %v", at, err, asked)
+	}
+}
+
 func TestTheMetadataOfAnEndpointThatChecks(t *testing.T) {
 	s := issuer.NewSigner(t)
 	r := checking(t, s, "tools:call")

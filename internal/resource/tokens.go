@@ -195,7 +195,7 @@ func (t *tokens) keysAt(ctx context.Context) (string, error) {
 	if document == nil || json.Unmarshal(document, &says) != nil || says.Keys == "" {
 		return "", errors.New("the authorization server publishes no keys (jwks_uri)")
 	}
-	return says.Keys, wellknown.Secure(says.Keys)
+	return says.Keys, wellknown.From(t.issuer, says.Keys)
 }
 
 // sparing is a transport for one document, which it asks for once in a while only:
