@@ -1,7 +1,7 @@
 // Package hop is the policy of what crosses the bridge besides messages: which
 // header fields and credentials of a client reach the server, which of a
-// server's reach the client, and which may be configured. It is one table, and
-// the few functions that apply it. Translating, relaying and passing on, the edge
+// server's reach the client, and which may be configured. It is one table for what
+// goes to servers, one for what comes from them, and the few functions that apply them. Translating, relaying and passing on, the edge
 // and the checks of the configuration use it alike (B-26, H-1, H-12).
 package hop
 
@@ -22,8 +22,6 @@ const (
 	made way = 1 << iota
 	// passed: from a client, with a message that is passed on unchanged.
 	passed
-	// down: from the server, with a response that is passed on unchanged.
-	down
 	// configured: from the configuration, with every request.
 	configured
 	// single is no way: such a field says one thing, and only its first value goes
@@ -38,7 +36,7 @@ const (
 )
 
 // everywhere is how fields go that are not listed.
-const everywhere = made | passed | down | configured
+const everywhere = made | passed | configured
 
 // row says which ways one field goes, or all those that begin with a name that
 // ends in a hyphen.
@@ -51,7 +49,7 @@ type row struct {
 var table = []row{
 	// What belongs to a connection and to the framing of a message on it.
 	{"Connection", 0},
-	{"Content-Length", passed | down},
+	{"Content-Length", passed},
 	{"Expect", 0},
 	{"Host", 0},
 	{"Http2-Settings", 0},
@@ -64,48 +62,48 @@ var table = []row{
 
 	// What is about the message that is passed on; the bridge has its own for those
 	// that it makes.
-	{"Accept", passed | down},
-	{"Accept-Encoding", passed | down},
-	{"Content-Encoding", passed | down},
-	{"Content-Type", passed | down | single},
-	{"Last-Event-Id", passed | down | single},
-	{"Mcp-", passed | down | single},
-	{"User-Agent", passed | down | configured | single},
+	{"Accept", passed},
+	{"Accept-Encoding", passed},
+	{"Content-Encoding", passed},
+	{"Content-Type", passed | single},
+	{"Last-Event-Id", passed | single},
+	{"Mcp-", passed | single},
+	{"User-Agent", passed | configured | single},
 
 	// Who sends it: credentials go by Policy.Authorization, the others speak about the
 	// hop to the bridge and must not be believed on the next one.
-	{"Authorization", passed | down | configured | single},
-	{"Cookie", down | configured},
-	{"Forwarded", down | configured | address},
-	{"Origin", down | configured},
-	{"Proxy", down | configured}, // CGI programs take it for the proxy that they are to use
-	{"Proxy-", down | configured},
-	{"Sec-", down | configured},
-	{"X-Forwarded-", down | configured | address},
-	{"X-Real-Ip", down | configured | address},
+	{"Authorization", passed | configured | single},
+	{"Cookie", configured},
+	{"Forwarded", configured | address},
+	{"Origin", configured},
+	{"Proxy", configured}, // CGI programs take it for the proxy that they are to use
+	{"Proxy-", configured},
+	{"Sec-", configured},
+	{"X-Forwarded-", configured | address},
+	{"X-Real-Ip", configured | address},
 
 	// The same in the words of one proxy or another, and of frameworks that let a field
 	// take the place of the method or the path which was checked.
-	{"Cf-Connecting-", down | configured | address},
-	{"Client-Ip", down | configured | address},
-	{"Fastly-Client-Ip", down | configured | address},
-	{"Fly-Client-Ip", down | configured | address},
-	{"Remote-Addr", down | configured | address},
-	{"True-Client-Ip", down | configured | address},
-	{"Wl-Proxy-", down | configured | address},
-	{"X-Appengine-", down | configured | address},
-	{"X-Azure-Clientip", down | configured | address},
-	{"X-Azure-Socketip", down | configured | address},
-	{"X-Client-Ip", down | configured | address},
-	{"X-Cluster-Client-Ip", down | configured | address},
-	{"X-Envoy-", down | configured | address},
-	{"X-Http-Method", down | configured | address},
-	{"X-Http-Method-Override", down | configured | address},
-	{"X-Method-Override", down | configured | address},
-	{"X-Original-", down | configured | address},
-	{"X-Remote-Addr", down | configured | address},
-	{"X-Remote-Ip", down | configured | address},
-	{"X-Rewrite-Url", down | configured | address},
+	{"Cf-Connecting-", configured | address},
+	{"Client-Ip", configured | address},
+	{"Fastly-Client-Ip", configured | address},
+	{"Fly-Client-Ip", configured | address},
+	{"Remote-Addr", configured | address},
+	{"True-Client-Ip", configured | address},
+	{"Wl-Proxy-", configured | address},
+	{"X-Appengine-", configured | address},
+	{"X-Azure-Clientip", configured | address},
+	{"X-Azure-Socketip", configured | address},
+	{"X-Client-Ip", configured | address},
+	{"X-Cluster-Client-Ip", configured | address},
+	{"X-Envoy-", configured | address},
+	{"X-Http-Method", configured | address},
+	{"X-Http-Method-Override", configured | address},
+	{"X-Method-Override", configured | address},
+	{"X-Original-", configured | address},
+	{"X-Remote-Addr", configured | address},
+	{"X-Remote-Ip", configured | address},
+	{"X-Rewrite-Url", configured | address},
 
 	// Who has signed in at a proxy. (Cf-Access-Client-Id and its like are credentials of
 	// a client's own.)
@@ -136,9 +134,6 @@ var table = []row{
 	{"X-Remote-", everywhere | user},
 	{"X-Ssl-", everywhere | user},
 	{"X-Webauth-", everywhere | user},
-
-	// What pages of other origins may do: the bridge has answered that.
-	{"Access-Control-", made | passed | configured},
 }
 
 var (

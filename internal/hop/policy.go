@@ -119,13 +119,3 @@ func (p *Policy) Pass(h http.Header) {
 		}
 	}
 }
-
-// Down edits the fields of a response that is passed on unchanged.
-func Down(h http.Header) {
-	connection := h["Connection"]
-	for name := range h {
-		if ways(name)&down == 0 || named(connection, name) {
-			delete(h, name)
-		}
-	}
-}

@@ -66,7 +66,7 @@ func New(opt Options) *Proxy {
 	}
 	seldom := logfield.Seldom(opt.Log)
 	p.reverse = httputil.ReverseProxy{
-		Transport:      sends,
+		Transport:      final{sends},
 		FlushInterval:  -1,
 		Rewrite:        func(r *httputil.ProxyRequest) { rewrite(r, &opt) },
 		ModifyResponse: func(resp *http.Response) error { answered(resp, &opt); return nil },
@@ -78,6 +78,10 @@ func New(opt Options) *Proxy {
 
 // ServeHTTP implements http.Handler.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if hop.Opened(r) {
+		hop.RefuseOpened(w)
+		return
+	}
 	ctx, leave := p.enter(r)
 	if leave == nil {
 		w.Header().Set("Retry-After", "1")
@@ -88,7 +92,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if p.challenged {
 		ctx = context.WithValue(ctx, incoming{}, r)
 	}
-	p.reverse.ServeHTTP(&patient{ResponseWriter: w, began: time.Now()}, r.WithContext(ctx))
+	p.reverse.ServeHTTP(&patient{ResponseWriter: w, began: time.Now()}, r.WithContext(unheard(ctx)))
 }
 
 // Shutdown drains and returns when every request has ended. When ctx ends first
@@ -121,7 +125,7 @@ type incoming struct{}
 
 // answered leaves to the bridge what it has answered itself, and shows the head.
 func answered(resp *http.Response, opt *Options) {
-	hop.Down(resp.Header)
+	hop.Down(resp)
 	if in, ok := resp.Request.Context().Value(incoming{}).(*http.Request); ok && len(resp.Header["Www-Authenticate"]) > 0 {
 		resp.Header["Www-Authenticate"] = opt.Challenge(in, resp.Header["Www-Authenticate"])
 	}

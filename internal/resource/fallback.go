@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/internal/hop"
 	"github.com/mcpbridge/bridge/internal/wellknown"
 )
 
@@ -94,6 +95,10 @@ func (f *fallback) forward(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
+	if hop.Opened(r) {
+		hop.RefuseOpened(w)
+		return
+	}
 	at, ok := f.place(w, r, http.MethodPost)
 	if !ok {
 		return
@@ -143,6 +148,7 @@ func (f *fallback) exchange(w http.ResponseWriter, r *http.Request, at string, f
 			w.Header().Set(name, value)
 		}
 	}
+	hop.Inert(w.Header(), len(body) > 0)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(resp.StatusCode)
 	_, _ = w.Write(body) // to a client that may be gone

@@ -70,6 +70,36 @@ func TestPlacesOfServersWithoutMetadata_H3(t *testing.T) {
 	}
 }
 
+// A page may have a browser send a form to those places: what it then shows is on the
+// bridge's origin.
+func TestWhatAServerSaysAtItsPlacesRunsNothing_H12(t *testing.T) {
+	asked := 0
+	s := ownIssuer(t, func(*http.Request, string) { asked++ })
+	inner := s.Config.Handler
+	s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		inner.ServeHTTP(html{w}, r)
+	})
+	_, h := relay(t, s, "https://mcp.example.com", io.Discard)
+	w := ask(h, http.MethodPost, "https://mcp.example.com/token", "a=b", nil)
+	if head := w.Header(); asked != 1 || head.Get("Content-Type") != "text/plain" || head.Get("X-Content-Type-Options") != "nosniff" || !strings.Contains(head.Get("Content-Security-Policy"), "sandbox") {
+		t.Errorf("a page of the server came with %v", head)
+	}
+	for _, path := range []string{"/token", "/register"} {
+		w := ask(h, http.MethodPost, "https://mcp.example.com"+path, "a=b", http.Header{"Sec-Fetch-Mode": {"navigate"}, "Sec-Fetch-Dest": {"document"}})
+		if w.Code != http.StatusForbidden || asked != 1 {
+			t.Errorf("a form sent to %s is answered %d, the server was asked %d times", path, w.Code, asked)
+		}
+	}
+}
+
+// html calls everything a page.
+type html struct{ http.ResponseWriter }
+
+func (h html) WriteHeader(status int) {
+	h.Header().Set("Content-Type", "text/html")
+	h.ResponseWriter.WriteHeader(status)
+}
+
 // Where there are metadata, nothing is handed on past them.
 func TestNoPlacesBesideMetadata_H3(t *testing.T) {
 	for path, document := range map[string]string{
