@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/upstream/stdio"
 )
@@ -21,7 +22,8 @@ func (p *Process) Connect(caller downstream.Caller, inbox Inbox) (Line, error) {
 	if err != nil {
 		return nil, err
 	}
-	lines, err := stdio.StartLines(p.Options, hearing{inbox})
+	hold := budget.On(caller.Account) // of the one line that is being read
+	lines, err := stdio.StartLines(p.Options, hearing{inbox}, &hold)
 	if err != nil {
 		free()
 		return nil, failed(err.Error())
@@ -41,6 +43,9 @@ func (h hearing) Line(line []byte) { h.Receive(line) }
 func (h hearing) TooLarge(id jsonrpc.ID) {
 	h.Fail(id, errors.New("the response of the server exceeds the limit (limits.response-size)"))
 }
+
+// Refused implements stdio.LineHandler.
+func (h hearing) Refused(id jsonrpc.ID, why error) { h.Fail(id, notTakenIn(why)) }
 
 // Ended implements stdio.LineHandler.
 func (h hearing) Ended() { h.Inbox.Ended(errProcess) }

@@ -3,6 +3,7 @@ package transport
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 )
@@ -13,6 +14,31 @@ type LineReader struct {
 	r    *bufio.Reader
 	max  int
 	tail []byte // the end of the last line above the limit
+
+	held  Held  // nil: nobody is told
+	short error // of it, about the last line
+}
+
+// Held is told how much is held of a line while it comes and until the next Read, in coarse
+// steps, and may refuse more.
+type Held interface{ Set(bytes int) error }
+
+// lineStep is from what size on, and in what steps, Held is told of a line, in bytes.
+const lineStep = 64 << 10
+
+// Tell has lines told to held. A line that it refuses is read like one above the limit, with its
+// error in place of ErrTooLarge.
+func (l *LineReader) Tell(held Held) { l.held = held }
+
+// Refused returns why held refused the last line; nil: it did not.
+func (l *LineReader) Refused() error { return l.short }
+
+// take tells of a line of this length.
+func (l *LineReader) take(size int) error {
+	if l.held == nil || size <= lineStep { // so that the beginning of each is there, which has its id
+		return nil
+	}
+	return l.held.Set(size / lineStep * lineStep)
 }
 
 // tailSize is how much of the end of a line above the limit is kept, in bytes.
@@ -29,11 +55,14 @@ func NewLineReader(r io.Reader, limit int) *LineReader {
 // end it returns io.EOF.
 func (l *LineReader) Read() ([]byte, error) {
 	for {
+		if l.held != nil {
+			_ = l.held.Set(0) // less is never refused
+		}
 		line, tooLarge, err := l.line()
 		line = bytes.TrimSpace(line)
 		switch {
 		case tooLarge:
-			return line, ErrTooLarge
+			return line, cmp.Or(l.short, ErrTooLarge)
 		case len(line) > 0:
 			return line, nil
 		case err != nil:
@@ -49,15 +78,22 @@ func (l *LineReader) Tail() []byte { return bytes.TrimSpace(l.tail) }
 
 // line reads up to the next newline, keeping no more than the limit.
 func (l *LineReader) line() (line []byte, tooLarge bool, err error) {
+	limit := l.max
+	l.short = nil
 	for {
 		part, err := l.r.ReadSlice('\n')
-		if room := l.max - len(line); len(bytes.TrimRight(part, "\r\n")) > room {
+		if l.short == nil && !tooLarge {
+			if l.short = l.take(len(line) + len(part)); l.short != nil {
+				limit = len(line)
+			}
+		}
+		if room := limit - len(line); l.short != nil || len(bytes.TrimRight(part, "\r\n")) > room {
 			if !tooLarge {
 				l.tail = l.tail[:0]
 				l.keepTail(line)
 			}
 			l.keepTail(part)
-			tooLarge, part = true, part[:room]
+			tooLarge, part = true, part[:min(room, len(part))]
 		}
 		line = append(line, part...)
 		if !errors.Is(err, bufio.ErrBufferFull) {

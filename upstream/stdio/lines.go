@@ -3,11 +3,13 @@ package stdio
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"io"
 	"sync"
 
 	"github.com/mcpbridge/bridge/internal/transport"
 	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/upstream"
 )
 
 // LineHandler takes what a process writes. Lines come one at a time.
@@ -17,6 +19,9 @@ type LineHandler interface {
 	// TooLarge learns of a line above the limit, which is lost. id is that of the
 	// message, "" when it cannot be made out.
 	TooLarge(id jsonrpc.ID)
+	// Refused learns of a line that was refused for this reason, which is lost like those
+	// above the limit.
+	Refused(id jsonrpc.ID, why error)
 	// Ended is called once, when nothing more is read. A last line may be under way
 	// then.
 	Ended()
@@ -28,17 +33,19 @@ type Lines struct {
 	process *process
 	limit   int
 	to      LineHandler
+	held    upstream.Held
 	out     chan []byte
 	ended   chan struct{}
 	once    sync.Once
 }
 
 // StartLines starts a process. Options says how; what concerns a second
-// start has no meaning here.
-func StartLines(opt Options, to LineHandler) (*Lines, error) {
+// start has no meaning here. held, which may be nil, is told of lines while they come and while
+// they are handled, and may refuse them.
+func StartLines(opt Options, to LineHandler, held upstream.Held) (*Lines, error) {
 	opt.MaxLine = cmp.Or(opt.MaxLine, DefaultMaxLine)
 	opt.Grace = cmp.Or(opt.Grace, DefaultGrace)
-	l := &Lines{limit: opt.MaxLine, to: to, out: make(chan []byte, maxOutgoing), ended: make(chan struct{})}
+	l := &Lines{limit: opt.MaxLine, to: to, held: held, out: make(chan []byte, maxOutgoing), ended: make(chan struct{})}
 	var err error
 	if l.process, err = startProcess(&opt, l); err != nil {
 		return nil, opt.startFailure(err)
@@ -73,7 +80,15 @@ func (l *Lines) Close() {
 func (l *Lines) write(w io.Writer) { writeLines(w, l.out, l.ended) }
 
 func (l *Lines) read(r io.Reader) {
-	readLines(r, l.limit, l.to.Line, func(beginning, end []byte) { l.to.TooLarge(responseID(beginning, end)) })
+	lines := transport.NewLineReader(r, l.limit)
+	lines.Tell(l.held)
+	readLines(lines, l.to.Line, func(beginning, end []byte, why error) {
+		if id := responseID(beginning, end); errors.Is(why, transport.ErrTooLarge) {
+			l.to.TooLarge(id)
+		} else {
+			l.to.Refused(id, why)
+		}
+	})
 }
 
 func (l *Lines) end() {

@@ -20,16 +20,17 @@ func newListener() *listener {
 	return &listener{make(chan string, 16), make(chan jsonrpc.ID, 16), make(chan struct{})}
 }
 
-func (l *listener) Line(line []byte)       { l.lines <- string(line) }
-func (l *listener) TooLarge(id jsonrpc.ID) { l.large <- id }
-func (l *listener) Ended()                 { close(l.ended) }
+func (l *listener) Line(line []byte)          { l.lines <- string(line) }
+func (l *listener) TooLarge(id jsonrpc.ID)    { l.large <- id }
+func (l *listener) Refused(jsonrpc.ID, error) {}
+func (l *listener) Ended()                    { close(l.ended) }
 
 // startLines runs the test binary as a server of a kind.
 func startLines(t *testing.T, mode string, opt Options) (*Lines, *listener) {
 	t.Helper()
 	s := newStdio(t, mode, opt)
 	to := newListener()
-	l, err := StartLines(s.opt, to)
+	l, err := StartLines(s.opt, to, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +61,7 @@ func TestTheEndOfAProcessIsHeard(t *testing.T) {
 }
 
 func TestACommandThatIsNotThereIsAFailure(t *testing.T) {
-	_, err := StartLines(Options{Command: "/no/such/program"}, newListener())
+	_, err := StartLines(Options{Command: "/no/such/program"}, newListener(), nil)
 	if f, ok := err.(*upstream.Failure); !ok || f.Cause != upstream.Unreachable || !strings.Contains(f.Detail, "there is no such program") {
 		t.Errorf("%v", err)
 	}

@@ -52,7 +52,9 @@ func newPipe(limit int, log zerolog.Logger) *pipe {
 func (p *pipe) write(w io.Writer) { writeLines(w, p.out, p.ended) }
 
 // read dispatches what the server writes, until its end.
-func (p *pipe) read(r io.Reader) { readLines(r, p.limit, p.dispatch, p.oversized) }
+func (p *pipe) read(r io.Reader) {
+	readLines(transport.NewLineReader(r, p.limit), p.dispatch, func(beginning, end []byte, _ error) { p.oversized(beginning, end) })
+}
 
 // writeLines writes what comes through out until there is an end, or nobody who
 // takes it: the reader notices that as well.
@@ -70,16 +72,16 @@ func writeLines(w io.Writer, out <-chan []byte, ended <-chan struct{}) {
 }
 
 // readLines passes on what a process writes, until its end: whole lines to line, of
-// those beyond the limit the beginning and the end to tooLarge.
-func readLines(r io.Reader, limit int, line func([]byte), tooLarge func(beginning, end []byte)) {
-	lines := transport.NewLineReader(r, limit)
+// those beyond the limit the beginning and the end to tooLarge, and of those that were refused,
+// which says why.
+func readLines(lines *transport.LineReader, line func([]byte), tooLarge func(beginning, end []byte, why error)) {
 	for {
 		text, err := lines.Read()
 		switch {
 		case err == nil:
 			line(text)
-		case errors.Is(err, transport.ErrTooLarge):
-			tooLarge(text, lines.Tail())
+		case errors.Is(err, transport.ErrTooLarge), lines.Refused() != nil:
+			tooLarge(text, lines.Tail(), err)
 		default:
 			return
 		}
