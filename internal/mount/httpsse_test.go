@@ -85,7 +85,7 @@ func (s *frailServer) end() int {
 func TestAStreamOfAnOldServerThatEndsTakesItsSessionAlong(t *testing.T) {
 	s := &frailServer{streams: map[string]chan string{}}
 	server := httptest.NewServer(s)
-	t.Cleanup(server.Close)
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	for way, dial := range ways {
 		m, base := mounted(t, over(server.URL))
 		c, err := peers.Connect(patience(t), dial(t, m, base), peers.ClientOptions{Version: "2024-11-05"})

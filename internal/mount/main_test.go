@@ -60,15 +60,23 @@ func newSDKServer(t *testing.T, versions ...string) *sdkServer {
 		defer s.mu.Unlock()
 		s.seen = append(s.seen, seen{r.Method, head, w.Header().Get("Mcp-Session-Id")})
 	}))
-	t.Cleanup(func() {
-		server.CloseClientConnections()
-		server.Close()
-		for session := range s.mcp.Sessions() {
-			_ = session.Close() // those that no client ended
-		}
-	})
+	t.Cleanup(func() { endSessions(server, s.mcp) })
 	s.URL = server.URL
 	return s
+}
+
+// endSessions ends what no client ended, and then the server: its streams last as long as
+// their sessions, and one that began while connections were closed would keep it for ever.
+func endSessions(server *httptest.Server, of *mcp.Server) {
+	all := func() {
+		for session := range of.Sessions() {
+			_ = session.Close()
+		}
+	}
+	all()
+	server.CloseClientConnections()
+	server.Close()
+	all() // those that began meanwhile
 }
 
 // newLegacy is such a server without a way to it. Its tool "grow" adds a tool,
@@ -156,12 +164,6 @@ func newOldServer(t *testing.T) string {
 	t.Helper()
 	s := newLegacy("2025-06-18", "2025-03-26", "2024-11-05")
 	server := httptest.NewServer(mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return s }, nil))
-	t.Cleanup(func() {
-		for session := range s.Sessions() {
-			_ = session.Close() // those that no client ended
-		}
-		server.CloseClientConnections()
-		server.Close()
-	})
+	t.Cleanup(func() { endSessions(server, s) })
 	return server.URL + "/sse"
 }

@@ -57,13 +57,7 @@ func TestNoTokenOfAClientReachesALegacyServer_H1(t *testing.T) {
 		}
 		handler.ServeHTTP(w, r)
 	}))
-	t.Cleanup(func() {
-		at.CloseClientConnections()
-		at.Close()
-		for session := range server.Sessions() {
-			_ = session.Close()
-		}
-	})
+	t.Cleanup(func() { endSessions(at, server) })
 	opt := over(at.URL)
 	opt.Behalf = &signin.Behalf{}
 	_, url := serve(t, opt)
