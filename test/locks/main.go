@@ -50,7 +50,7 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	test := exec.Command("go", append([]string{"test", "-overlay", overlay, "-skip", "Alloc|NoMemory"}, args...)...)
+	test := exec.Command("go", append([]string{"test", "-timeout", "30m", "-overlay", overlay, "-skip", "Alloc|NoMemory"}, args...)...)
 	test.Stdout, test.Stderr = os.Stdout, os.Stderr
 	return test.Run()
 }
