@@ -111,13 +111,18 @@ var table = []row{
 	{"Cf-Access-Jwt-Assertion", everywhere | user},
 	{"Client-Cert", everywhere | user}, // RFC 9440
 	{"Client-Cert-Chain", everywhere | user},
-	{"Remote-", everywhere | user}, // Authelia; CGI's REMOTE_USER
+	{"Oidc-Claim-", everywhere | user}, // mod_auth_openidc
+	{"Remote-", everywhere | user},     // Authelia; CGI's REMOTE_USER
 	{"Ssl-Client-", everywhere | user},
 	{"Tailscale-User-", everywhere | user},
 	{"X-Amzn-Mtls-", everywhere | user},
 	{"X-Amzn-Oidc-", everywhere | user},
+	{"X-Apigateway-Api-Userinfo", everywhere | user},
 	{"X-Arr-Clientcert", everywhere | user},
+	{"X-Auth-Email", everywhere | user},
 	{"X-Auth-Request-", everywhere | user}, // oauth2-proxy
+	{"X-Auth-User", everywhere | user},
+	{"X-Auth-Username", everywhere | user},
 	{"X-Authenticated-", everywhere | user},
 	{"X-Authentik-", everywhere | user},
 	{"X-Client-Cert", everywhere | user},
@@ -133,6 +138,8 @@ var table = []row{
 	{"X-Pomerium-", everywhere | user},
 	{"X-Remote-", everywhere | user},
 	{"X-Ssl-", everywhere | user},
+	{"X-Userinfo", everywhere | user}, // Kong, APISIX
+	{"X-Vouch-", everywhere | user},
 	{"X-Webauth-", everywhere | user},
 }
 

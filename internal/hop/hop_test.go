@@ -179,10 +179,11 @@ var ofProxies = []string{
 
 // ofUsers are fields in which proxies tell who has signed in.
 var ofUsers = []string{
-	"Cf-Access-Authenticated-User-Email", "Cf-Access-Jwt-Assertion", "Client-Cert", "Client-Cert-Chain", "Remote-", "Ssl-Client-",
-	"Tailscale-User-", "X-Amzn-Mtls-", "X-Amzn-Oidc-", "X-Arr-Clientcert", "X-Auth-Request-", "X-Authenticated-", "X-Authentik-", "X-Client-Cert",
+	"Cf-Access-Authenticated-User-Email", "Cf-Access-Jwt-Assertion", "Client-Cert", "Client-Cert-Chain", "Oidc-Claim-", "Remote-", "Ssl-Client-",
+	"Tailscale-User-", "X-Amzn-Mtls-", "X-Amzn-Oidc-", "X-Apigateway-Api-Userinfo", "X-Arr-Clientcert",
+	"X-Auth-Email", "X-Auth-Request-", "X-Auth-User", "X-Auth-Username", "X-Authenticated-", "X-Authentik-", "X-Client-Cert",
 	"X-Consumer-Custom-Id", "X-Consumer-Groups", "X-Consumer-Id", "X-Consumer-Username", "X-Goog-Authenticated-User-", "X-Goog-Iap-Jwt-Assertion",
-	"X-Ms-Client-Principal", "X-Ms-Client-Principal-", "X-Ms-Token-", "X-Pomerium-", "X-Remote-", "X-Ssl-", "X-Webauth-",
+	"X-Ms-Client-Principal", "X-Ms-Client-Principal-", "X-Ms-Token-", "X-Pomerium-", "X-Remote-", "X-Ssl-", "X-Userinfo", "X-Vouch-", "X-Webauth-",
 }
 
 // Each spelling of what only proxies may say ends at the edge, unless the peer is one
