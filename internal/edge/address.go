@@ -43,10 +43,13 @@ func newAddresses(trusted Proxies, next http.Handler, log zerolog.Logger) *addre
 func (a *addresses) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	proxies := a.trusted.Load()
 	trusted := proxies.include(r.RemoteAddr)
+	header := withoutClient(r.Header, trusted)
 	if client := proxies.client(r); client.IsValid() {
 		r.RemoteAddr = client.String()
+	} else if trusted || len(header) < len(r.Header) {
+		r.RemoteAddr = withoutPort(r.RemoteAddr)
 	}
-	r.Header = withoutClient(r.Header, trusted)
+	r.Header = header
 	a.log.Debug().Str(logfield.Remote, r.RemoteAddr).Str(logfield.HTTPMethod, r.Method).Str(logfield.Path, r.URL.Path).Msg("request")
 	if r.ProtoMajor == 2 {
 		over := newH2(w)
@@ -54,6 +57,16 @@ func (a *addresses) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w = over
 	}
 	a.next.ServeHTTP(w, r)
+}
+
+// withoutPort is an address of a proxy, whose connections are many clients': their port,
+// by which others know a connection of one client, is 0.
+func withoutPort(peer string) string {
+	at, err := netip.ParseAddrPort(peer)
+	if err != nil {
+		return peer // a Unix socket has none
+	}
+	return netip.AddrPortFrom(at.Addr(), 0).String()
 }
 
 // withoutClient returns a header without those fields; of a trusted peer, with what it

@@ -28,20 +28,20 @@ func TestClientAddressesAreBelievedOnlyOfTrustedProxies_H12(t *testing.T) {
 		header     http.Header
 		want       string
 	}{
-		{"nobody is trusted", "10.0.0.1:5", nil, http.Header{"X-Forwarded-For": {"1.2.3.4"}}, "10.0.0.1:5"},
-		{"another is trusted", "10.0.0.1:5", []string{"192.0.2.0/24"}, http.Header{"X-Forwarded-For": {"1.2.3.4"}}, "10.0.0.1:5"},
+		{"nobody is trusted", "10.0.0.1:5", nil, http.Header{"X-Forwarded-For": {"1.2.3.4"}}, "10.0.0.1:0"},
+		{"another is trusted", "10.0.0.1:5", []string{"192.0.2.0/24"}, http.Header{"X-Forwarded-For": {"1.2.3.4"}}, "10.0.0.1:0"},
 		{"trusted", "10.0.0.1:5", []string{"10.0.0.0/8"}, http.Header{"X-Forwarded-For": {"1.2.3.4"}}, "1.2.3.4:0"},
-		{"trusted, silent", "10.0.0.1:5", []string{"10.0.0.0/8"}, http.Header{}, "10.0.0.1:5"},
+		{"trusted, silent", "10.0.0.1:5", []string{"10.0.0.0/8"}, http.Header{}, "10.0.0.1:0"},
 		{"trusted as IPv4 in IPv6", "[::ffff:10.0.0.1]:5", []string{"10.0.0.0/8"}, http.Header{"X-Forwarded-For": {"1.2.3.4"}}, "1.2.3.4:0"},
 		{"chain of proxies", "10.0.0.1:5", []string{"10.0.0.0/8"}, http.Header{"X-Forwarded-For": {"1.2.3.4, 10.0.0.3", "10.0.0.2"}}, "1.2.3.4:0"},
 		{"invention before the chain", "10.0.0.1:5", []string{"10.0.0.0/8"}, http.Header{"X-Forwarded-For": {"6.6.6.6, 1.2.3.4, 10.0.0.2"}}, "1.2.3.4:0"},
-		{"nonsense", "10.0.0.1:5", []string{"10.0.0.0/8"}, http.Header{"X-Forwarded-For": {"1.2.3.4, who knows"}}, "10.0.0.1:5"},
+		{"nonsense", "10.0.0.1:5", []string{"10.0.0.0/8"}, http.Header{"X-Forwarded-For": {"1.2.3.4, who knows"}}, "10.0.0.1:0"},
 		{"port", "10.0.0.1:5", []string{"10.0.0.0/8"}, http.Header{"X-Forwarded-For": {"1.2.3.4:77"}}, "1.2.3.4:77"},
 		{"Forwarded", "10.0.0.1:5", []string{"10.0.0.1/32"}, http.Header{"Forwarded": {`for=6.6.6.6, For="[2001:db8::17]:4711";proto=https`}}, "[2001:db8::17]:4711"},
-		{"Forwarded, hidden", "10.0.0.1:5", []string{"10.0.0.1/32"}, http.Header{"Forwarded": {`for=_secret`}}, "10.0.0.1:5"},
+		{"Forwarded, hidden", "10.0.0.1:5", []string{"10.0.0.1/32"}, http.Header{"Forwarded": {`for=_secret`}}, "10.0.0.1:0"},
 		{"Forwarded, hidden port", "10.0.0.1:5", []string{"10.0.0.1/32"}, http.Header{"Forwarded": {`for="1.2.3.4:_x"`}}, "1.2.3.4:0"},
 		{"both, the same", "10.0.0.1:5", []string{"10.0.0.1/32"}, http.Header{"Forwarded": {"for=1.2.3.4"}, "X-Forwarded-For": {"1.2.3.4"}}, "1.2.3.4:0"},
-		{"both, one is the client's own", "10.0.0.1:5", []string{"10.0.0.1/32"}, http.Header{"Forwarded": {"for=6.6.6.6"}, "X-Forwarded-For": {"1.2.3.4"}}, "10.0.0.1:5"},
+		{"both, one is the client's own", "10.0.0.1:5", []string{"10.0.0.1/32"}, http.Header{"Forwarded": {"for=6.6.6.6"}, "X-Forwarded-For": {"1.2.3.4"}}, "10.0.0.1:0"},
 		{"Unix socket", "@", []string{"unix"}, http.Header{"X-Forwarded-For": {"1.2.3.4"}}, "1.2.3.4:0"},
 		{"Unix socket, not trusted", "@", []string{"10.0.0.0/8"}, http.Header{"X-Forwarded-For": {"1.2.3.4"}}, "@"},
 	} {
@@ -63,6 +63,29 @@ func TestClientAddressesAreBelievedOnlyOfTrustedProxies_H12(t *testing.T) {
 			}), zerolog.Nop())
 			handler.ServeHTTP(httptest.NewRecorder(), r)
 		})
+	}
+}
+
+// TestThePortIsThatOfAClientsOwnConnection: of a connection that a proxy has for many there is none.
+func TestThePortIsThatOfAClientsOwnConnection(t *testing.T) {
+	for name, tc := range map[string]struct{ peer, forwarded, want string }{
+		"a client":           {"192.0.2.1:5", "", "192.0.2.1:5"},
+		"somebody's proxy":   {"192.0.2.1:5", "1.2.3.4", "192.0.2.1:0"},
+		"a silent proxy":     {"10.0.0.1:5", "", "10.0.0.1:0"},
+		"what a proxy says":  {"10.0.0.1:5", "1.2.3.4:7", "1.2.3.4:7"},
+		"over IPv6":          {"[2001:db8::1]:5", "1.2.3.4", "[2001:db8::1]:0"},
+		"over a Unix socket": {"@", "1.2.3.4", "@"},
+	} {
+		r := httptest.NewRequest(http.MethodPost, "/mcp", nil)
+		r.RemoteAddr = tc.peer
+		if tc.forwarded != "" {
+			r.Header.Set("X-Forwarded-For", tc.forwarded)
+		}
+		newAddresses(trusting([]string{"10.0.0.0/8"}), http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			if r.RemoteAddr != tc.want {
+				t.Errorf("%s: %s, want %s", name, r.RemoteAddr, tc.want)
+			}
+		}), zerolog.Nop()).ServeHTTP(httptest.NewRecorder(), r)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -63,6 +64,7 @@ type Process struct {
 	look   singleflight.Group
 	tokens tokens
 	seldom zerolog.Logger // for requests that fail
+	serial atomic.Uint64  // numbers requests of nobody known
 	traffic
 }
 
@@ -136,7 +138,7 @@ func (p *Process) call(ctx context.Context, w http.ResponseWriter, r *http.Reque
 	meta := rawjson.Get(msg.Params, "_meta")
 	params := p.tokens.fresh(msg.Params, out.token)
 	if p.opt.Logs != nil && rawjson.Has(meta, mcp.MetaLogLevel) {
-		may, done := p.opt.Logs(identity(r, meta))
+		may, done := p.opt.Logs(p.caller(r, meta))
 		out.mayLog = may
 		defer done()
 	}
@@ -159,19 +161,6 @@ func (p *Process) call(ctx context.Context, w http.ResponseWriter, r *http.Reque
 	default:
 		out.fail(err)
 	}
-}
-
-// identity names who wants log messages, as far as one can know: two that have
-// one name are not kept apart.
-func identity(r *http.Request, meta []byte) string {
-	host := r.RemoteAddr
-	for i := len(host) - 1; i >= 0; i-- {
-		if host[i] == ':' {
-			host = host[:i]
-			break
-		}
-	}
-	return host + "\x00" + r.Header.Get("Authorization") + "\x00" + string(rawjson.Get(meta, mcp.MetaClientInfo))
 }
 
 // learn asks the server for its tools, once, in the name of a client that calls
