@@ -4,6 +4,7 @@
 package sealed
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -44,7 +45,22 @@ type envelope struct {
 	Sealed  []byte          `json:"sealed,omitempty"`
 }
 
-const fileVersion = 1
+// Versions of files. What is sealed in one of the first is bound to its name only: it is
+// opened, and what is written in its place is bound to the open part as well.
+const (
+	plainVersion  = 1
+	sealedVersion = 2
+)
+
+// bound is what the sealed part of a file is bound to, so that nobody without the key
+// can have secrets sent to where another open part says.
+func (e *envelope) bound(name string) string {
+	var open bytes.Buffer
+	if e.Version < sealedVersion || json.Compact(&open, e.Open) != nil {
+		return name
+	}
+	return name + "\x00" + open.String()
+}
 
 // ErrSealed is about a file whose key is not to be had.
 var ErrSealed = errors.New("the login is sealed with a key of the keyring, which cannot be opened")
@@ -74,7 +90,7 @@ func (d *Dir) Path(name string) string { return filepath.Join(d.dir, name) }
 // Write keeps open and secret under a name. The file appears whole, with its
 // final mode, or not at all.
 func (d *Dir) Write(name, kind string, open, secret any) error {
-	file := envelope{Version: fileVersion, Kind: kind}
+	file := envelope{Version: plainVersion, Kind: kind}
 	var err error
 	if file.Open, err = json.Marshal(open); err != nil {
 		return err
@@ -90,7 +106,8 @@ func (d *Dir) Write(name, kind string, open, secret any) error {
 	if sealer == nil {
 		file.Plain = text
 	} else {
-		file.Sealed = sealer.seal(text, name)
+		file.Version = sealedVersion
+		file.Sealed = sealer.seal(text, file.bound(name))
 	}
 	all, err := json.MarshalIndent(file, "", "  ")
 	if err != nil {
@@ -134,7 +151,7 @@ func (d *Dir) Read(name string, open, secret any) error {
 		if err != nil {
 			return fmt.Errorf("%w (%s)", ErrSealed, clip.Line(err.Error()))
 		}
-		if file.Plain, err = sealer.open(file.Sealed, name); err != nil {
+		if file.Plain, err = sealer.open(file.Sealed, file.bound(name)); err != nil {
 			return fmt.Errorf("%w (%s)", ErrSealed, clip.Line(err.Error()))
 		}
 	}
@@ -151,7 +168,7 @@ func (d *Dir) file(name string) (*envelope, error) {
 	if err := json.Unmarshal(text, file); err != nil {
 		return nil, fmt.Errorf("%s is damaged: %w", name, err)
 	}
-	if file.Version > fileVersion {
+	if file.Version > sealedVersion {
 		return nil, fmt.Errorf("%s was written by a newer version of the bridge", name)
 	}
 	return file, nil

@@ -1,6 +1,7 @@
 package sealed
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -119,6 +120,52 @@ func TestASealedFileIsBoundToItsName(t *testing.T) {
 }
 
 // A lock is held by one at a time, also within a process.
+// TestASealedFileIsBoundToItsOpenPart: who can write the file, and has no key, cannot have
+// what is sealed sent elsewhere. What an older bridge has sealed is opened.
+func TestASealedFileIsBoundToItsOpenPart(t *testing.T) {
+	d, err := Open(Options{Path: t.TempDir(), Mode: "keyring", Keys: &ring{}, Log: zerolog.Nop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	type place struct{ Tokens, Name string }
+	at := place{"https://login.example.com/t?a=1&b=<2>", "Zoë\u2028"}
+	if err := d.Write("a.login", "login", at, "hush"); err != nil {
+		t.Fatal(err)
+	}
+	read := func() (string, error) {
+		var got place
+		var secret string
+		err := d.Read("a.login", &got, &secret)
+		return secret, err
+	}
+	if secret, err := read(); err != nil || secret != "hush" {
+		t.Fatalf("%q, %v", secret, err)
+	}
+	whole, err := os.ReadFile(d.Path("a.login"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for before, after := range map[string]string{"login.example.com": "evil.example.com", `"version": 2`: `"version": 1`, `"open"`: `"closed"`} {
+		changed := strings.Replace(string(whole), before, after, 1)
+		if err := d.Replace("a.login", []byte(changed)); err != nil || changed == string(whole) {
+			t.Fatalf("%s is not there, %v", before, err)
+		}
+		if secret, err := read(); err == nil || secret != "" {
+			t.Errorf("with %s it opens: %q", after, secret)
+		}
+	}
+	older, err := json.Marshal(envelope{Version: 1, Kind: "login", Open: []byte(`{}`), Sealed: d.sealer.seal([]byte(`"old"`), "a.login")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Replace("a.login", older); err != nil {
+		t.Fatal(err)
+	}
+	if secret, err := read(); err != nil || secret != "old" {
+		t.Errorf("an older one: %q, %v", secret, err)
+	}
+}
+
 func TestALockIsHeldByOne(t *testing.T) {
 	d, err := Open(Options{Path: t.TempDir(), Mode: "file"})
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 // sealer encrypts with AES-256-GCM. The name of what is sealed is bound to it, so
-// that nobody can put one file's content into another.
+// that nobody can put one file's content into another, and so is what stands beside it.
 type sealer struct{ aead cipher.AEAD }
 
 const keySize = 32
@@ -38,18 +38,18 @@ func newSealer(ring Keyring) (*sealer, error) {
 	return &sealer{aead}, err
 }
 
-func (s *sealer) seal(plain []byte, name string) []byte {
+func (s *sealer) seal(plain []byte, bound string) []byte {
 	nonce := make([]byte, s.aead.NonceSize())
 	_, _ = rand.Read(nonce) // never fails
-	return s.aead.Seal(nonce, nonce, plain, []byte(name))
+	return s.aead.Seal(nonce, nonce, plain, []byte(bound))
 }
 
-func (s *sealer) open(sealed []byte, name string) ([]byte, error) {
+func (s *sealer) open(sealed []byte, bound string) ([]byte, error) {
 	n := s.aead.NonceSize()
 	if len(sealed) < n {
 		return nil, errors.New("it is too short")
 	}
-	return s.aead.Open(nil, sealed[:n], sealed[n:], []byte(name))
+	return s.aead.Open(nil, sealed[:n], sealed[n:], []byte(bound))
 }
 
 // unusable is the error where a keyring is demanded that cannot be used.
