@@ -177,4 +177,13 @@ func TestAForgedVersionIsNoFailureOfTheServer(t *testing.T) {
 	if _, err := watched.Get(background, list); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("of a list it says %v", err)
 	}
+	conflict := (*store.ConflictError)(nil)
+	change := store.Change{Kind: store.Session, Replaces: 1, Value: []byte("new"), TTL: time.Minute}
+	if err := watched.Commit(background, list.Session, change); !errors.As(err, &conflict) {
+		t.Errorf("what replaces the record that was there is told %v", err)
+	}
+	change.Replaces = store.Any
+	if err := watched.Commit(background, list.Session, change); err != nil {
+		t.Errorf("what replaces anything is told %v", err)
+	}
 }

@@ -15,7 +15,7 @@ var replaceScript = rueidis.NewLuaScript(`
 local head = ARGV[1]
 if head == '' then
   if redis.call('EXISTS', KEYS[1]) == 1 then return 1 end
-elseif redis.call('GETRANGE', KEYS[1], 0, #head - 1) ~= head then
+elseif redis.pcall('GETRANGE', KEYS[1], 0, #head - 1) ~= head then
   return 1
 end
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
@@ -30,7 +30,8 @@ return 0
 var commitScript = rueidis.NewLuaScript(`
 local index, versions = KEYS[1], {}
 for i = 2, #KEYS do
-  local number = string.match(redis.call('GETRANGE', KEYS[i], 0, 20), '^%d+') or ''
+  local raw = redis.pcall('GETRANGE', KEYS[i], 0, 20)
+  local number = type(raw) == 'string' and string.match(raw, '^%d+') or ''
   local version = #number <= 15 and tonumber(number) or 0
   local replaces = tonumber(ARGV[3 * i - 4])
   if replaces >= 0 and replaces ~= version then return i - 1 end
