@@ -2,6 +2,7 @@ package legacy
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -133,6 +134,8 @@ func TestRepeatedInitializeBeginsAnew_A4(t *testing.T) {
 				want(t, "the first conversation", first.cause(), channel.ErrAgain)
 				l.send(hold) // the id is free again, whoever had it
 				second := <-b.held
+				first.push.Push("k", []byte(`{"method":"late"}`)) // nothing of it is for the next client
+				first.push.End(errors.New("its server is gone"))
 				time.Sleep(time.Minute)
 				second.finish(`{"second":true}`)
 				want(t, "answer", l.next(), `{"jsonrpc":"2.0","id":1,"result":{"second":true}}`)

@@ -69,6 +69,7 @@ type Channel struct {
 
 	in       sync.Mutex // guards what follows
 	conv     downstream.Conversation
+	pusher   *pusher                 // of conv, or of the one that is being opened
 	modern   downstream.Conversation // serves what belongs to no session; nil before the first such request
 	version  mcp.Version             // known, and set, before the client hears of it
 	opening  bool                    // an initialize is being answered

@@ -22,6 +22,11 @@ type opening struct{ *Channel }
 func (c opening) admitInitializeLocked(msg *jsonrpc.Message, answer func([]byte)) (start func()) {
 	old, req := c.conv, *msg
 	c.conv, c.opening = nil, true
+	if c.pusher != nil {
+		c.pusher.over.Store(true)
+	}
+	c.pusher = &pusher{Channel: c.Channel}
+	push := c.pusher
 	c.work.Add(1)
 	return func() {
 		go func() {
@@ -30,7 +35,7 @@ func (c opening) admitInitializeLocked(msg *jsonrpc.Message, answer func([]byte)
 				old.Close(ErrAgain)
 				c.abandonAll(old)
 			}
-			c.open(req, answer)
+			c.open(req, push, answer)
 		}()
 	}
 }
@@ -52,12 +57,12 @@ func (c opening) abandonAll(of downstream.Conversation) {
 	}
 }
 
-func (c opening) open(req jsonrpc.Message, answer func([]byte)) {
+func (c opening) open(req jsonrpc.Message, push downstream.Pusher, answer func([]byte)) {
 	var conv downstream.Conversation
 	var result []byte
 	err := c.declared.Set(len(req.Params))
 	if err == nil {
-		conv, result, err = c.backend.Open(c.ctx, c.caller, req, c.Channel)
+		conv, result, err = c.backend.Open(c.ctx, c.caller, req, push)
 	}
 	if err != nil {
 		answer(jsonrpc.AppendError(nil, req.ID, c.openError(err)))
