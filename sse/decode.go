@@ -54,7 +54,8 @@ const (
 
 // NewDecoder returns a decoder of r. maxEvent bounds one event in bytes, with
 // the names of its fields and the ends of its lines; zero or less means
-// DefaultMaxEvent. The decoder uses no more memory than twice the bound.
+// DefaultMaxEvent. The decoder uses no more memory than twice the bound, and gives what a long
+// event has taken back before it reads on behind it.
 func NewDecoder(r io.Reader, maxEvent int) *Decoder {
 	d := new(Decoder)
 	d.Reset(r, maxEvent)
@@ -91,8 +92,17 @@ func (d *Decoder) Next() (Event, error) {
 	return d.event(), nil
 }
 
-// Held returns how many bytes are buffered of events that were not returned yet.
-func (d *Decoder) Held() int { return len(d.in.buf) - d.in.start }
+// Held returns how many bytes the decoder holds beyond what it takes for small events: its
+// buffer where that has grown, and a long id, which lasts.
+func (d *Decoder) Held() (bytes int) {
+	if cap(d.in.buf) > keepBuffer {
+		bytes = cap(d.in.buf)
+	}
+	if words := len(d.id) + len(d.ev.Type); words > firstBuffer {
+		bytes += words
+	}
+	return bytes
+}
 
 // Ready reports whether Next has an event to return without reading, so that a
 // caller who passes events on knows when to flush. It does not read itself, and

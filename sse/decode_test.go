@@ -196,3 +196,51 @@ func TestEventWireFormat(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+// silence is a stream that says something and then nothing more; it notes what its decoder holds
+// whenever it is asked for more.
+type silence struct {
+	io.Reader
+	of   *Decoder
+	held []int
+}
+
+func (s *silence) Read(p []byte) (int, error) {
+	s.held = append(s.held, s.of.Held())
+	return s.Reader.Read(p)
+}
+
+// What a long event has taken is given back before the decoder waits for what follows, also
+// where that has begun.
+func TestALongEventLeavesNoLargeBuffer(t *testing.T) {
+	for name, text := range map[string]string{
+		"nothing follows":    "data: " + strings.Repeat("x", 1<<20) + "\n\n",
+		"the next has begun": "data: " + strings.Repeat("x", 1<<20) + "\n\ndata: y",
+	} {
+		s := &silence{Reader: strings.NewReader(text)}
+		s.of = NewDecoder(s, 2<<20)
+		if ev, err := s.of.Next(); err != nil || len(ev.Data) != 1<<20 {
+			t.Fatalf("%s: %d bytes, %v", name, len(ev.Data), err)
+		}
+		if most := slices.Max(s.held); most < 1<<20 || most > 2<<20 {
+			t.Errorf("%s: while it came, %d bytes were held", name, most)
+		}
+		s.held = nil
+		if _, err := s.of.Next(); err != io.EOF || s.held[0] != 0 || cap(s.of.in.buf) > keepBuffer {
+			t.Errorf("%s: behind it, %d bytes are held in a buffer of %d, %v", name, s.held, cap(s.of.in.buf), err)
+		}
+	}
+}
+
+// An id lasts as long as its stream.
+func TestALongIDIsHeld(t *testing.T) {
+	d := NewDecoder(strings.NewReader("id: "+strings.Repeat("i", 1<<20)+"\ndata: x\n\ndata: y\n\n"), 2<<20)
+	for range 2 {
+		if _, err := d.Next(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := d.Next(); err != io.EOF || d.Held() < 1<<20 {
+		t.Errorf("%d bytes are held, %v", d.Held(), err)
+	}
+}

@@ -8,7 +8,8 @@ import (
 
 const (
 	firstBuffer = 4 << 10  // bytes of a fresh buffer
-	keepBuffer  = 64 << 10 // bytes of the largest buffer that Reset keeps
+	keepBuffer  = 64 << 10 // bytes of the largest buffer that is kept without need
+	gentle      = 1 << 20  // bytes from which on a buffer grows by a quarter instead of doubling
 	emptyReads  = 100      // reads without data or error before giving up
 )
 
@@ -94,17 +95,32 @@ func (in *input) fill() (shift int, err error) {
 }
 
 // makeRoom makes the buffer longer than its content, first by dropping what
-// stands before the current event, then by growing.
+// stands before the current event, then by growing. A large buffer that is nearly empty is
+// dropped: its stream may be silent from now on, for as long as it is open.
 func (in *input) makeRoom() (shift int) {
-	if in.start == len(in.buf) || len(in.buf) == cap(in.buf) {
+	rest := len(in.buf) - in.start
+	large := cap(in.buf) > keepBuffer && rest < cap(in.buf)/4
+	if rest == 0 || large || len(in.buf) == cap(in.buf) {
 		shift = in.start
-		in.buf = in.buf[:copy(in.buf, in.buf[shift:])]
+		if large {
+			in.buf = append(make([]byte, 0, max(firstBuffer, 2*rest)), in.buf[shift:]...)
+		} else {
+			in.buf = in.buf[:copy(in.buf, in.buf[shift:])]
+		}
 		in.start, in.pos = 0, in.pos-shift
 		in.noLF, in.noCR = in.noLF-shift, in.noCR-shift
 	}
 	if len(in.buf) == cap(in.buf) {
-		size := max(min(2*cap(in.buf), in.max+firstBuffer), firstBuffer)
-		in.buf = append(make([]byte, 0, size), in.buf...)
+		in.buf = append(make([]byte, 0, in.larger()), in.buf...)
 	}
 	return shift
+}
+
+// larger returns the size of the next buffer.
+func (in *input) larger() int {
+	size := 2 * cap(in.buf)
+	if cap(in.buf) >= gentle {
+		size = cap(in.buf) + cap(in.buf)/4
+	}
+	return max(min(size, in.max+firstBuffer), firstBuffer)
 }

@@ -125,7 +125,7 @@ func (h *Hub) openLocked(as Identity, lists catalog.Lists) *sharedListen {
 	l := &sharedListen{held: held, hub: h, principal: as.Principal, party: as.Party, methods: announcements(lists), cancel: cancel}
 	h.shared[as.Principal] = l
 	h.has[as.Party]++
-	keeper := &listener{hub: h, call: as.listen(listFilter(lists)), event: l.deliver, gap: l.announceAll}
+	keeper := &listener{hub: h, call: as.listen(listFilter(lists)), held: budget.On(held.Account()), event: l.deliver, gap: l.announceAll}
 	h.wg.Go(func() { keeper.run(ctx) })
 	return l
 }

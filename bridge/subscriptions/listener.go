@@ -7,6 +7,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -18,6 +19,7 @@ import (
 type listener struct {
 	hub   *Hub
 	call  *upstream.Call
+	held  budget.Hold                  // of what is read; of the principal's own account
 	acked func(filter []byte)          // the acknowledged filter, each time; may be nil
 	event func(jsonrpc.Message)        // what was announced
 	gap   func()                       // after a re-opened listen was acknowledged
@@ -35,6 +37,7 @@ const (
 )
 
 func (l *listener) run(ctx context.Context) {
+	l.call.Held = &l.held
 	wait := backoff.NewExponentialBackOff()
 	wait.InitialInterval, wait.MaxInterval, wait.Multiplier = firstPause, longestPause, 2
 	l.hub.running.Add(1)
@@ -50,6 +53,7 @@ func (l *listener) run(ctx context.Context) {
 			l.acknowledged(rawjson.Get(msg.Params, "notifications"), opened)
 			opened = true
 		})
+		l.held.Release()
 		// ended first: whoever waits for the first acknowledgment must hear.
 		if again := l.ended == nil || l.ended(err); !again || ctx.Err() != nil {
 			return

@@ -3,6 +3,7 @@ package subscriptions
 import (
 	"context"
 
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -26,6 +27,7 @@ func (r *Resources) open(authorization string, uris []string, required string) *
 	keeper := &listener{
 		hub:   r.hub,
 		call:  as.listen(resourceFilter(uris)),
+		held:  budget.On(as.Account),
 		event: func(msg jsonrpc.Message) { r.deliver(s, msg) },
 		gap:   func() { r.announceAll(s, uris) },
 	}

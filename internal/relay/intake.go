@@ -39,11 +39,10 @@ func newIntake(from io.Reader, limit int, account *budget.Account) *intake {
 
 // Read implements io.Reader, for the decoder of events. The error may be one of budget.
 func (in *intake) Read(p []byte) (int, error) {
-	n, err := in.from.Read(p)
-	if short := in.set(in.events.Held() + n); short != nil {
+	if short := in.hold.Set(in.events.Held()); short != nil {
 		return 0, short
 	}
-	return n, err
+	return in.from.Read(p)
 }
 
 // set charges for so many bytes, in steps.
@@ -62,10 +61,13 @@ func (in *intake) next() (sse.Event, error) {
 	return event, nil
 }
 
-// handedOn gives back what was charged.
-func (in *intake) handedOn() { in.hold.Release() }
+// handedOn gives back what was charged, but for what the decoder has until it reads on.
+func (in *intake) handedOn() { _ = in.hold.Set(in.events.Held()) } // less is never refused
 
-// whole returns a message that is all there is to read. It is charged until handedOn.
+// close gives everything back.
+func (in *intake) close() { in.hold.Release() }
+
+// whole returns a message that is all there is to read. It is charged until close.
 func (in *intake) whole() ([]byte, error) {
 	body := make([]byte, 0, firstBuffer)
 	for {

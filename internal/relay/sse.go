@@ -59,7 +59,7 @@ func (l *sseLine) attend(caller downstream.Caller) {
 	}
 	defer resp.Body.Close()
 	defer l.cancel()
-	defer in.handedOn()
+	defer in.close()
 	for {
 		event, err := in.next()
 		switch {
@@ -87,6 +87,7 @@ func (l *sseLine) open(caller downstream.Caller) (*http.Response, *intake, error
 	l.endpoint, err = l.server.endpoint(resp, in)
 	in.handedOn()
 	if err != nil {
+		in.close()
 		_ = resp.Body.Close()
 		return nil, nil, err
 	}

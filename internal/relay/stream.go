@@ -48,7 +48,7 @@ func (l *httpLine) opened(o *outgoing, resp *http.Response) {
 // whole hands a response on that is one message.
 func (l *httpLine) whole(ctx context.Context, o *outgoing, resp *http.Response) {
 	in := newIntake(resp.Body, l.server.opt.MaxMessage, l.account)
-	defer in.handedOn()
+	defer in.close()
 	body, err := in.whole()
 	switch {
 	case err != nil:
@@ -149,7 +149,7 @@ type place struct {
 // events hands the events of a stream on until take says that it was the last.
 func (l *httpLine) events(resp *http.Response, at *place, take func([]byte) bool) (done bool, err error) {
 	in := newIntake(resp.Body, l.server.opt.MaxMessage, l.account)
-	defer in.handedOn()
+	defer in.close()
 	for {
 		event, err := in.next()
 		if err != nil {

@@ -9,38 +9,25 @@ import (
 	"github.com/mcpbridge/bridge/upstream"
 )
 
-// meter tells how much of a stream is held, while it is read. Events that were
-// handed on are no longer held, nor is what a decoder has passed over: comments, and
-// events without data, which may come for as long as the stream is open.
+// meter tells how much of a stream is held, while it is read: what the decoder's buffer has
+// grown to. Events that were handed on are no longer held, nor is what a decoder has passed
+// over: comments, and events without data, which may come for as long as the stream is open.
 type meter struct {
 	io.Reader
 	held   upstream.Held // may be nil
 	events *sse.Decoder  // reads from here
-	size   int
 	told   int
 }
 
 // Read implements io.Reader. The error is that of held.
 func (m *meter) Read(p []byte) (int, error) {
-	m.size = m.events.Held()
-	n, err := m.Reader.Read(p)
-	m.size += n
-	if news := m.size - m.told; m.held == nil || -upstream.HeldStep < news && news < upstream.HeldStep {
-		return n, err
+	if size := m.events.Held(); size != m.told && m.held != nil {
+		m.told = size
+		if short := m.held.Set(size); short != nil {
+			return 0, short
+		}
 	}
-	m.told = m.size
-	if short := m.held.Set(m.size); short != nil {
-		return 0, short
-	}
-	return n, err
-}
-
-// handedOn notes that what was read has been dealt with.
-func (m *meter) handedOn() {
-	if m.size = 0; m.told > 0 {
-		m.told = 0
-		_ = m.held.Set(0) // less is never refused
-	}
+	return m.Reader.Read(p)
 }
 
 // maxAhead bounds the memory given to a body on the strength of its announced

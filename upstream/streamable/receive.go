@@ -162,7 +162,6 @@ func (c *Client) receiveStream(ctx context.Context, req *request, x exchange, to
 		if c.interim(&msg, req, to) && to.idle != nil {
 			news = true
 		}
-		d.meter.handedOn()
 	}
 }
 
