@@ -185,7 +185,10 @@ func (p *process) shutdown(read <-chan struct{}) {
 	case <-p.deaf:
 		p.await(read, p.grace) // a process that is ending may still answer
 	case <-p.exited:
-		<-read // answers that were written before the end count
+		select {
+		case <-read: // answers that were written before the end count
+		case <-p.quit: // but for nobody who has left
+		}
 	}
 	p.speech.end()
 	_ = p.stdin.Close()

@@ -60,6 +60,8 @@ func actAsChild(mode string) {
 		select {}
 	case "crash":
 		os.Exit(3)
+	case "chatter":
+		_, _ = os.Stdout.WriteString(strings.Repeat("{}\n", chatter))
 	case "parent":
 		actAsParent()
 	case "legacy":

@@ -35,6 +35,7 @@ type Lines struct {
 	to      LineHandler
 	held    upstream.Held
 	out     chan []byte
+	deaf    chan struct{} // closed when nobody takes what out brings any more
 	ended   chan struct{}
 	once    sync.Once
 }
@@ -45,7 +46,7 @@ type Lines struct {
 func StartLines(opt Options, to LineHandler, held upstream.Held) (*Lines, error) {
 	opt.MaxLine = cmp.Or(opt.MaxLine, DefaultMaxLine)
 	opt.Grace = cmp.Or(opt.Grace, DefaultGrace)
-	l := &Lines{limit: opt.MaxLine, to: to, held: held, out: make(chan []byte, maxOutgoing), ended: make(chan struct{})}
+	l := &Lines{limit: opt.MaxLine, to: to, held: held, out: make(chan []byte, maxOutgoing), deaf: make(chan struct{}), ended: make(chan struct{})}
 	var err error
 	if l.process, err = startProcess(&opt, l); err != nil {
 		return nil, opt.startFailure(err)
@@ -54,11 +55,14 @@ func StartLines(opt Options, to LineHandler, held upstream.Held) (*Lines, error)
 }
 
 // Send hands a message over, waiting while the process is slow to read. It
-// reports false when the process has ended.
+// reports false when the process has ended, or reads no more: a handler that sends is
+// what the rest of its lines waits for, and the end for these.
 func (l *Lines) Send(msg []byte) bool {
 	line := transport.AppendLine(nil, msg)
 	select {
 	case <-l.ended:
+		return false
+	case <-l.deaf:
 		return false
 	default:
 	}
@@ -66,6 +70,8 @@ func (l *Lines) Send(msg []byte) bool {
 	case l.out <- line:
 		return true
 	case <-l.ended:
+		return false
+	case <-l.deaf:
 		return false
 	}
 }
@@ -77,7 +83,10 @@ func (l *Lines) Close() {
 	<-l.process.done
 }
 
-func (l *Lines) write(w io.Writer) { writeLines(w, l.out, l.ended) }
+func (l *Lines) write(w io.Writer) {
+	defer close(l.deaf)
+	writeLines(w, l.out, l.ended)
+}
 
 func (l *Lines) read(r io.Reader) {
 	lines := transport.NewLineReader(r, l.limit)

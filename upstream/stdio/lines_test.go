@@ -1,8 +1,13 @@
 package stdio
 
 import (
+	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -58,6 +63,58 @@ func TestLinesGoToAProcessAndComeFromItAsTheyAre_E31(t *testing.T) {
 func TestTheEndOfAProcessIsHeard(t *testing.T) {
 	_, to := startLines(t, "crash", Options{})
 	<-to.ended
+}
+
+// chatter is how many lines a process writes that waits for no answer to any. They fit
+// into a pipe, and are more than wait to be written.
+const chatter = 8 * maxOutgoing
+
+// answering answers each line, but nothing before the process has ended.
+type answering struct {
+	*listener
+	line chan *Lines
+	of   *Lines
+	n    int
+}
+
+func (a *answering) Line([]byte) {
+	if a.n++; a.of == nil {
+		a.of = <-a.line
+		<-a.of.process.exited
+	}
+	a.of.Send([]byte("{}"))
+}
+
+func TestAnswersToAProcessThatHasEndedHoldNobodyUp(t *testing.T) {
+	to := &answering{listener: newListener(), line: make(chan *Lines, 1)}
+	l, err := StartLines(newStdio(t, "chatter", Options{}).opt, to, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to.line <- l
+	<-to.ended
+	l.Close()
+	if to.n != chatter {
+		t.Errorf("of %d lines %d were heard", chatter, to.n)
+	}
+}
+
+// Whoever closes a process that has ended waits for nothing that it has said.
+func TestAProcessThatHasEndedCanBeClosedWhileItsLinesAreHandled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in, stdin, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer in.Close()
+		p := &process{
+			speech: newPipe(1, zerolog.Nop()), stdin: stdin, grace: time.Second,
+			quit: make(chan struct{}), deaf: make(chan struct{}), exited: make(chan struct{}),
+		}
+		close(p.exited)
+		go p.stop()
+		p.shutdown(make(chan struct{})) // its lines are handled for ever
+	})
 }
 
 func TestACommandThatIsNotThereIsAFailure(t *testing.T) {
