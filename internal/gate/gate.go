@@ -36,6 +36,19 @@ func (g *Gate) Enter() bool {
 // Join is Enter for work that goes on behind the gate, also when that is shut.
 func (g *Gate) Join() { g.count.Add(1) }
 
+// Go runs work behind the gate on a goroutine of its own, and reports false when the gate
+// is shut: then nothing runs. Unlike a sync.WaitGroup it may be called while somebody waits.
+func (g *Gate) Go(work func()) bool {
+	if !g.Enter() {
+		return false
+	}
+	go func() {
+		defer g.Exit()
+		work()
+	}()
+	return true
+}
+
 // Exit counts somebody out.
 func (g *Gate) Exit() {
 	if g.count.Add(-1) == 0 && g.IsShut() {

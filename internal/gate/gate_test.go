@@ -80,3 +80,23 @@ func TestNobodyIsInsideAfterWait(t *testing.T) {
 		}
 	}
 }
+
+func TestWorkIsWaitedForAndBeginsNoMoreOnceTheGateIsShut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, over := New(), make(chan struct{})
+		if !g.Go(func() { <-over }) {
+			t.Fatal("nothing runs")
+		}
+		g.Shut()
+		if g.Go(func() { t.Error("it runs") }) {
+			t.Error("begun behind a gate that is shut")
+		}
+		go func() {
+			synctest.Wait()
+			close(over)
+		}()
+		if err := g.Wait(t.Context()); err != nil || g.Count() != 0 {
+			t.Errorf("%v with %d inside", err, g.Count())
+		}
+	})
+}

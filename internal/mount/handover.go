@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/gate"
 	"github.com/mcpbridge/bridge/internal/relay"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -23,7 +24,7 @@ type handover struct {
 	verdicts           *verdicts
 	relay              *relay.Relay
 
-	work sync.WaitGroup // connects sessions that began before anybody had signed in
+	work *gate.Gate // connects sessions that began before anybody had signed in, and asks for those that doubt
 
 	mu         sync.Mutex
 	translated map[*translated]struct{} // sessions that Backend serves
@@ -31,7 +32,7 @@ type handover struct {
 }
 
 func newHandover(inner downstream.Backend, v *verdicts, server relay.Server, opt *Options) *handover {
-	h := &handover{Backend: inner, verdicts: v, translated: map[*translated]struct{}{}, undecided: map[*undecided]struct{}{}, relay: relay.New(relay.Options{
+	h := &handover{Backend: inner, verdicts: v, work: gate.New(), translated: map[*translated]struct{}{}, undecided: map[*undecided]struct{}{}, relay: relay.New(relay.Options{
 		Server: server, Start: opt.Probe.Timeout, Call: opt.Bridge.Limits.Flow.Call, Calls: opt.Legacy.MaxInFlight, Turns: opt.Legacy.Turns, Log: opt.Bridge.Log,
 	})}
 	v.changed, v.seen = append(v.changed, h.changed), h.seen
@@ -67,7 +68,7 @@ func (h *handover) translate(ctx context.Context, caller downstream.Caller, req 
 	case err != nil:
 		return conv, result, err
 	case unseen:
-		return h.doubt(&undecided{Conversation: conv, relay: h.relay, work: &h.work, dismissed: h.dismiss, push: push, caller: caller, opened: req}), result, nil
+		return h.doubt(&undecided{Conversation: conv, relay: h.relay, work: h.work, dismissed: h.dismiss, push: push, caller: caller, opened: req}), result, nil
 	}
 	return h.enlist(conv, push), result, nil
 }
@@ -177,6 +178,7 @@ func (t *translated) Close(cause error) {
 
 // close waits for what was opened for single clients.
 func (h *handover) close() {
-	h.work.Wait()
+	h.work.Shut()
+	_ = h.work.Wait(context.Background()) // which doesn't end
 	h.relay.Close()
 }

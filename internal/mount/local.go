@@ -105,7 +105,7 @@ func (l *local) holds(string) bool { return false }
 func (l *local) sessionCount() int { return 0 }
 
 func (l *local) close() {
-	l.handover.relay.Close()
+	l.handover.close()
 	if l.children != nil {
 		l.children.close()
 	}

@@ -68,15 +68,16 @@ func newSDKServer(t *testing.T, versions ...string) *sdkServer {
 // endSessions ends what no client ended, and then the server: its streams last as long as
 // their sessions, and one that began while connections were closed would keep it for ever.
 func endSessions(server *httptest.Server, of *mcp.Server) {
-	all := func() {
-		for session := range of.Sessions() {
-			_ = session.Close()
-		}
-	}
-	all()
+	endAll(of)
 	server.CloseClientConnections()
 	server.Close()
-	all() // those that began meanwhile
+	endAll(of) // those that began meanwhile
+}
+
+func endAll(of *mcp.Server) {
+	for session := range of.Sessions() {
+		_ = session.Close()
+	}
 }
 
 // newLegacy is such a server without a way to it. Its tool "grow" adds a tool,

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/gate"
 	"github.com/mcpbridge/bridge/internal/relay"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -30,7 +31,7 @@ import (
 type undecided struct {
 	downstream.Conversation // of the bridge
 	relay                   *relay.Relay
-	work                    *sync.WaitGroup  // is waited for before the relay is closed
+	work                    *gate.Gate       // is waited for before the relay is closed
 	dismissed               func(*undecided) // called at the end
 	push                    downstream.Pusher
 	caller                  downstream.Caller
@@ -100,6 +101,9 @@ func (u *undecided) connect() {
 		u.lose(err)
 		return
 	}
+	// Whoever ends the session does not know next yet, and a server that takes nothing more
+	// would hold up what is handed over until next is closed.
+	defer context.AfterFunc(u.ctx, func() { next.Close(errLegacy) })()
 	if !u.handOver(next) {
 		return
 	}

@@ -24,13 +24,11 @@ import (
 // guarded puts a legacy server of the SDK behind a sign-in.
 func guarded(t *testing.T, versions ...string) *issuer.Issuer {
 	t.Helper()
-	i, server := issuer.New(t), newLegacy(versions...)
+	server := newLegacy(versions...)
+	t.Cleanup(func() { endAll(server) }) // those that began while it ended
+	i := issuer.New(t)
 	i.MCP = taciturn(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, nil))
-	t.Cleanup(func() {
-		for session := range server.Sessions() {
-			_ = session.Close() // those that no client ended
-		}
-	})
+	t.Cleanup(func() { endAll(server) })
 	return i
 }
 

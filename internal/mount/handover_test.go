@@ -1,0 +1,111 @@
+package mount
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/gate"
+	"github.com/mcpbridge/bridge/internal/relay"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/negotiate"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+// deaf is a legacy server that answers initialize when it is told to, and takes nothing
+// after that. It is its own line.
+type deaf struct {
+	inbox  relay.Inbox
+	goOn   chan struct{}
+	closed chan struct{}
+}
+
+func (d *deaf) Connect(_ downstream.Caller, inbox relay.Inbox) (relay.Line, error) {
+	d.inbox = inbox
+	return d, nil
+}
+
+func (d *deaf) Send(_ downstream.Caller, msg *jsonrpc.Message, _ []byte) bool {
+	if msg.Method == mcp.MethodInitialize {
+		<-d.goOn
+		d.inbox.Receive([]byte(`{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}`))
+		return true
+	}
+	<-d.closed
+	return false
+}
+
+func (d *deaf) Close() { close(d.closed) }
+
+// bridged is the bridge's part of a session.
+type bridged struct{ downstream.Conversation }
+
+func (bridged) Version() mcp.Version { return "2025-06-18" }
+
+func (bridged) Close(error) {}
+
+func (bridged) Serve(context.Context, downstream.Caller, downstream.Request, downstream.Reply) {}
+
+// unanswered is a Reply, and closed with its end.
+type unanswered struct {
+	downstream.Reply
+	over chan struct{}
+}
+
+func (u unanswered) Refuse(*downstream.Refusal) bool { return false }
+
+func (u unanswered) Finish(downstream.Message) { close(u.over) }
+
+// A session ends while what waited is handed over to a server that takes nothing: neither
+// its client's requests nor the end of the mount wait for that server.
+func TestASessionEndsWhileItIsHandedOverToAServerThatTakesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &deaf{goOn: make(chan struct{}), closed: make(chan struct{})}
+		h := &handover{work: gate.New(), relay: relay.New(relay.Options{Server: server}), undecided: map[*undecided]struct{}{}}
+		initialize, _ := jsonrpc.Parse([]byte(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}`))
+		u := &undecided{Conversation: bridged{}, relay: h.relay, work: h.work, dismissed: h.dismiss, opened: initialize}
+		u.begin()
+		u.decide(true)
+		out := unanswered{over: make(chan struct{})}
+		request, _ := jsonrpc.Parse([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`))
+		u.Serve(t.Context(), downstream.Caller{}, downstream.NewRequest(request), out)
+		close(server.goOn)
+		synctest.Wait() // it is being handed over
+		u.Close(errors.New("over"))
+		h.close()
+		<-out.over
+	})
+}
+
+// counting is a caller who says nothing.
+type counting struct {
+	upstream.Caller
+	asked int
+}
+
+func (c *counting) Do(context.Context, *upstream.Call, func(jsonrpc.Message)) (*upstream.Answer, error) {
+	c.asked++
+	return nil, &upstream.Failure{Cause: upstream.Unauthorized, Status: http.StatusUnauthorized}
+}
+
+// Requests may still come while the mount ends, and begin nothing that it would have to wait for.
+func TestNobodyIsAskedForASessionOnceTheMountHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &counting{}
+		v := &verdicts{prober: negotiate.NewProber(negotiate.Options{Timeout: time.Second}), caller: server}
+		v.disputed.Store(true)
+		h := &handover{verdicts: v, work: gate.New(), relay: relay.New(relay.Options{Server: &deaf{}}), translated: map[*translated]struct{}{}}
+		conv := h.enlist(bridged{}, nil)
+		h.close()
+		conv.Serve(t.Context(), downstream.Caller{}, downstream.Request{}, unanswered{})
+		synctest.Wait()
+		if server.asked > 0 {
+			t.Errorf("the server was asked %d times", server.asked)
+		}
+	})
+}
