@@ -3,6 +3,7 @@ package roundtrip
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"sync/atomic"
@@ -144,6 +145,47 @@ func TestTrailersDoNotCross(t *testing.T) {
 		_ = resp.Body.Close()
 		if resp.Trailer != nil {
 			t.Errorf("%v", resp.Trailer)
+		}
+		synctest.Wait()
+		tr.CloseIdleConnections()
+	})
+}
+
+// A connection is free again before its last response was judged. Who waits for that and
+// leaves is not held up by it.
+func TestWhoLeavesDoesNotWaitForTheResponseBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var dials, executed atomic.Int32
+		tr := server(t, &dials, func(_ int32, nc net.Conn, br *bufio.Reader) {
+			for next(br) != nil {
+				executed.Add(1)
+				_, _ = io.WriteString(nc, plain)
+			}
+		})
+		resp, use, err := tr.Do(call(), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.ReadAll(resp.Body)
+		synctest.Wait() // net/http takes the connection for free
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() {
+			_, err := fetch(tr, call().WithContext(ctx))
+			done <- err
+		}()
+		synctest.Wait()
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		use.End(true)
+		_ = resp.Body.Close()
+		if _, err := fetch(tr, call()); err != nil {
+			t.Error(err)
+		}
+		if dials.Load() != 2 || executed.Load() != 2 {
+			t.Errorf("%d requests over %d connections", executed.Load(), dials.Load())
 		}
 		synctest.Wait()
 		tr.CloseIdleConnections()

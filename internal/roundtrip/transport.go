@@ -132,7 +132,7 @@ func (b *body) Close() error {
 // a second time although the first may have been executed. The caller must end
 // the use of the connection; the error may be asked by Unsent.
 func (t *Transport) Do(r *http.Request, again bool) (*http.Response, *Use, error) {
-	use := &Use{transport: t}
+	use := &Use{transport: t, over: r.Context().Done()}
 	out := r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{GotConn: use.begin}))
 	out.Header = repeatable(r.Header, again)
 	resp, err := t.std.RoundTrip(out)

@@ -14,7 +14,8 @@ import (
 // Use is the use of a connection by one exchange.
 type Use struct {
 	transport *Transport
-	conn      *conn // nil over HTTP/2
+	over      <-chan struct{} // closed when nobody wants the exchange any more
+	conn      *conn           // nil over HTTP/2
 	reused    bool
 	began     time.Time
 	before    int64 // bytes written before
@@ -24,14 +25,21 @@ type Use struct {
 
 // begin is told by http.Transport which connection it chose; it does so again
 // when it has to choose another one. The response before on the same connection
-// may still be judged.
+// may still be judged, which takes as long as whoever reads it takes for what it says: who
+// leaves meanwhile waits no longer, and takes the connection along.
 func (u *Use) begin(info httptrace.GotConnInfo) {
 	u.leave()
 	u.conn, u.reused, u.began = below(info.Conn), info.Reused, time.Now()
 	if u.conn == nil {
 		return
 	}
-	u.conn.turn <- struct{}{}
+	select {
+	case u.conn.turn <- struct{}{}:
+	case <-u.over:
+		_ = u.conn.Close()
+		u.conn = nil
+		return
+	}
 	u.before = u.conn.written.Load()
 	u.conn.use()
 }
