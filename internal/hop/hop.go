@@ -143,6 +143,10 @@ var table = []row{
 	{"X-Webauth-", everywhere | user},
 }
 
+// usual lists fields that nearly every message of a client has and that a row with a hyphen
+// covers: they are found at the first look, too.
+var usual = []string{"Mcp-Protocol-Version", "Mcp-Session-Id"}
+
 var (
 	exact    = map[string]way{}
 	prefixes []row
@@ -159,6 +163,9 @@ func init() {
 		} else {
 			exact[r.name] = r.ways
 		}
+	}
+	for _, name := range usual {
+		exact[name], _ = listedWays(name)
 	}
 }
 

@@ -157,14 +157,20 @@ func (ex *Exchange) Abandon() {
 	ex.complete(nil)
 }
 
-// Address implements Reply.
+// Address implements Reply. Whether the client has left is asked here only where the address
+// goes into a record: else the stream asks, before it writes.
 func (ex *Exchange) Address() downstream.Address {
 	if ex.session == nil || !ex.Interactive() {
 		return downstream.Address{}
 	}
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
-	st := ex.startKnownLocked()
+	var st *sessions.Stream
+	if ex.session.Stored() {
+		st = ex.startKnownLocked()
+	} else {
+		st = ex.startStreamLocked()
+	}
 	if st == nil {
 		return downstream.Address{}
 	}
