@@ -77,8 +77,12 @@ func (m *Member) Shutdown(ctx context.Context) error {
 	return m.Mount.Shutdown(ctx)
 }
 
-// lookAgainEvery is how often an upstream that could be used is looked at.
-const lookAgainEvery = 15 * time.Second
+// lookAgainEvery is how often an upstream that could be used is looked at, and lookSoonest
+// how soon after that when a call finds it away.
+const (
+	lookAgainEvery = 15 * time.Second
+	lookSoonest    = 3 * time.Second
+)
 
 // observe probes the upstream until it has proven to be one that the bridge can
 // use, and then looks whether it is still there, until ctx ends. Nothing waits for
@@ -91,7 +95,7 @@ func (m *Member) observe(ctx context.Context) {
 			return
 		}
 	}
-	for pause(ctx, lookAgainEvery) {
+	for m.nextLook(ctx) {
 		if err := m.Reach(ctx); err != nil && !m.await(ctx, err) {
 			return
 		}
@@ -116,6 +120,23 @@ func (m *Member) await(ctx context.Context, lost error) bool {
 	}
 	m.state.ready.Store(true)
 	m.spec.Log.Info().Dur("after", time.Since(began).Round(time.Millisecond)).Msg("the upstream is back")
+	return true
+}
+
+// nextLook waits until it is time to look at the upstream again: outages that calls suffer
+// from are to be seen, however short. It reports false when ctx ended.
+func (m *Member) nextLook(ctx context.Context) bool {
+	if !pause(ctx, lookSoonest) {
+		return false
+	}
+	t := time.NewTimer(lookAgainEvery - lookSoonest)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-m.Away():
+	case <-ctx.Done():
+		return false
+	}
 	return true
 }
 

@@ -67,3 +67,41 @@ func TestReadinessFollowsTheUpstreamAndTheLogTellsItOnce(t *testing.T) {
 		}
 	})
 }
+
+// An outage that is shorter than the time between two looks is told, too, if anybody was
+// there to suffer from it.
+func TestShortOutagesThatCallsMeetAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		s := &server{}
+		f, err := Open([]Spec{{Path: "/mcp", Log: zerolog.New(zerolog.SyncWriter(&log)), Open: func() (*mount.Mount, error) {
+			return mount.New(mount.Options{Caller: s})
+		}}}, Options{SSE: func(string) (string, string) { return "/sse", "/messages" }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		f.Watch()
+		time.Sleep(time.Minute + time.Second) // just looked at
+		s.gone.Store(true)
+		for range 10 {
+			for range 100 {
+				_, _ = f.Members()[0].Upstream.Do(t.Context(), &upstream.Call{Method: "tools/call"}, nil)
+			}
+			time.Sleep(time.Second)
+		}
+		if status, _ := probe(f, "localhost", "/readyz"); status != http.StatusServiceUnavailable {
+			t.Errorf("/readyz answers %d", status)
+		}
+		s.gone.Store(false)
+		time.Sleep(time.Minute)
+		if status, _ := probe(f, "localhost", "/readyz"); status != http.StatusOK {
+			t.Errorf("afterwards /readyz answers %d", status)
+		}
+		for _, once := range []string{"the upstream is lost", "the upstream is back"} {
+			if strings.Count(log.String(), once) != 1 {
+				t.Errorf("%q is not told once:\n%s", once, log.String())
+			}
+		}
+	})
+}

@@ -160,6 +160,27 @@ func TestSessionsEndWhenTheirServerBecameALegacyOne_A16(t *testing.T) {
 	}
 }
 
+// Nobody comes anew, and nobody asks what the server is: what it answers those who are there
+// is proof enough.
+func TestTheFirstAnswerOfAnotherServerEndsItsSessions_A16(t *testing.T) {
+	front, become := replaceable(t, peers.NewServer(t, peers.ServerOptions{}).URL)
+	_, url := serve(t, over(front))
+	session, _ := initialize(t, url, "2025-06-18", `{}`)
+	if status, body := post(t, url, session, listTools); status != http.StatusOK {
+		t.Fatalf("it answers %d %s", status, body)
+	}
+	become(newSDKServer(t, "2025-06-18").URL)
+	for ctx := patience(t); ; runtime.Gosched() {
+		status, body := post(t, url, session, call("echo"))
+		if status == http.StatusNotFound {
+			break
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("the session of the server before goes on: %d %s", status, body)
+		}
+	}
+}
+
 // A server that became modern shows that to the first newcomer who is relayed.
 func TestInitializeProvesAVerdictStale_A25(t *testing.T) {
 	old, modern := newSDKServer(t, "2025-06-18"), peers.NewServer(t, peers.ServerOptions{})

@@ -43,7 +43,8 @@ type Mount struct {
 	agent *authorize.Agent // nil: the bridge signs in nowhere
 	ctx   context.Context  // ends with the mount
 	stop  context.CancelFunc
-	work  sync.WaitGroup // watches for sign-ins
+	work  sync.WaitGroup // watches for sign-ins, and for servers that become others
+	away  signal         // a request found nobody
 }
 
 // server is what a mount stands in front of. There are three kinds: remote ones,
@@ -88,8 +89,9 @@ func New(opt Options) (*Mount, error) {
 	if opt.Draft == nil {
 		opt.Draft = dialect.New(dialect.Options{Log: opt.Bridge.Log})
 	}
-	opt.Upstream.Fallback = opt.Draft
+	opt.Upstream.Fallback, opt.away = opt.Draft, make(signal, 1)
 	m := &Mount{
+		away:   opt.away,
 		Prober: negotiate.NewProber(probeOptions(&opt)), limits: Limits{opt.Legacy.MaxSessions, opt.Bridge.Limits.FlowsPerSession},
 		resource: opt.Resource,
 	}
@@ -111,7 +113,8 @@ func New(opt Options) (*Mount, error) {
 	if m.server, err = newServer(&opt, m.verdicts); err != nil {
 		return nil, err
 	}
-	m.Upstream = opt.Draft.Caller(m.server.caller())
+	suspects := &suspecting{opt.Draft.Caller(m.server.caller()), opt.away, make(signal, 1)}
+	m.Upstream = suspects
 	if opt.Watch != nil {
 		m.Upstream = opt.Tap.Caller(m.Upstream, opt.Watch)
 		opt.Bridge.Watch, opt.Legacy.Watch = opt.Watch, opt.Watch
@@ -123,10 +126,7 @@ func New(opt Options) (*Mount, error) {
 			opt.Bridge.Connected = over.Open
 		}
 	}
-	if opt.Legacy.Store != nil && opt.Legacy.Replica == 0 {
-		opt.Legacy.Replica = downstream.NewReplicaID()
-	}
-	opt.Bridge.Replica = opt.Legacy.Replica
+	opt.nameReplica()
 	opt.Bridge.Upstream, opt.Bridge.ListsAsk, opt.Bridge.Hint = m.Upstream, opt.Draft.Active, dialect.Hint
 	m.Bridge = bridge.New(opt.Bridge)
 	m.Backend = m.server.backend(m.Bridge, m)
@@ -142,8 +142,17 @@ func New(opt Options) (*Mount, error) {
 		m.agent = opt.SignIn.Agent
 		m.work.Go(m.watchSignIns)
 	}
+	m.work.Go(func() { suspects.watch(m.ctx, m.Reach) })
 	return m, nil
 }
+
+// Reach asks the server whether it is there, and returns why not. What follows from what it
+// answers takes effect. A legacy command is always there: each client starts its own.
+func (m *Mount) Reach(ctx context.Context) error { return m.verdicts.reach(ctx, m.challenged) }
+
+// Away says that a request has found nobody who could answer. Of several such requests one
+// says so.
+func (m *Mount) Away() <-chan struct{} { return m.away }
 
 // watchSignIns has everybody look at a server again that may be another one to whom
 // it knows.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/mcpbridge/bridge/bridge"
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/dialect"
 	"github.com/mcpbridge/bridge/internal/passthrough"
 	"github.com/mcpbridge/bridge/internal/resource"
@@ -54,6 +55,7 @@ type Options struct {
 	Resource *resource.Resource
 
 	vouched *vouch.Credentials // of clients; nil: the server does not see them
+	away    signal             // a request found nobody
 }
 
 const defaultConcurrency = 4096
@@ -80,4 +82,12 @@ func limitsOf(opt *Options) passthrough.Limits {
 type Limits struct {
 	Sessions int
 	Flows    int // that wait, of one session
+}
+
+// nameReplica gives a process whose sessions are kept a name among others with that store.
+func (o *Options) nameReplica() {
+	if o.Legacy.Store != nil && o.Legacy.Replica == 0 {
+		o.Legacy.Replica = downstream.NewReplicaID()
+	}
+	o.Bridge.Replica = o.Legacy.Replica
 }

@@ -100,7 +100,7 @@ func unauthorized(err error) bool {
 
 // transport puts around the transport of what goes past the bridge what it needs.
 func (o *Options) transport(base http.RoundTripper) http.RoundTripper {
-	base = o.signingTransport(base)
+	base = &suspectingTransport{o.signingTransport(base), o.away}
 	if o.vouched == nil {
 		return base
 	}

@@ -1,0 +1,68 @@
+package mount
+
+import (
+	"net"
+	"net/http"
+	"testing"
+
+	"github.com/mcpbridge/bridge/internal/peers"
+)
+
+// Whichever way a request went to a server that is gone, somebody looks.
+func TestRequestsThatFindNobodySaySo(t *testing.T) {
+	for name, start := range map[string]struct {
+		server func(*testing.T) string
+		ask    func(t *testing.T, url, session string)
+	}{
+		"translated": {
+			func(t *testing.T) string { return peers.NewServer(t, peers.ServerOptions{}).URL },
+			func(t *testing.T, url, session string) { post(t, url, session, call("echo")) },
+		},
+		"passed on": {
+			func(t *testing.T) string { return peers.NewServer(t, peers.ServerOptions{}).URL },
+			func(t *testing.T, url, _ string) {
+				req := request(t, http.MethodPost, url, "", `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`)
+				req.Header.Set("MCP-Protocol-Version", "2026-07-28")
+				req.Header.Set("Mcp-Method", "tools/list")
+				resp, err := wire.Do(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = resp.Body.Close()
+			},
+		},
+		"relayed": {
+			func(t *testing.T) string { return newSDKServer(t, "2025-06-18").URL },
+			func(t *testing.T, url, session string) { post(t, url, session, call("echo")) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			front, become := replaceable(t, start.server(t))
+			m, url := serve(t, over(front))
+			session, _ := initialize(t, url, "2025-06-18", `{}`)
+			select {
+			case <-m.Away():
+				t.Error("it says so while the server is there")
+			default:
+			}
+			become("http://" + closedPort(t))
+			start.ask(t, url, session)
+			select {
+			case <-m.Away():
+			default:
+				t.Error("nobody learns that the server is gone")
+			}
+		})
+	}
+}
+
+// closedPort is an address where nobody listens.
+func closedPort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
