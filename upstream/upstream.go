@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"sync/atomic"
 
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
 )
 
@@ -68,6 +69,9 @@ type Call struct {
 	// Held, which may be nil, is told how much of the response is held, and may refuse
 	// more: then the request fails with cause NoMemory.
 	Held Held
+	// Account is charged with what waits for the server or the caller to be ready for it; nil:
+	// that of the client that carries the call.
+	Account *budget.Account
 	// Origin is what the call is made for. Only those who observe the bridge read it.
 	Origin any
 }

@@ -178,6 +178,7 @@ func upstreamCall(k *Call, method string, params []byte) upstream.Call {
 		Principal:     k.client.Driver.SeenAs(&k.caller),
 		Header:        k.caller.Header,
 		Held:          &k.held,
+		Account:       k.held.Account(),
 		Origin:        k,
 	}
 }

@@ -18,6 +18,13 @@ type Held struct {
 // Open charges an account from now on.
 func (h *Held) Open(account *budget.Account) { h.hold = budget.On(account) }
 
+// Account returns what is charged; nil: nothing is.
+func (h *Held) Account() *budget.Account {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.hold.Account()
+}
+
 // Set implements upstream.Held: so many bytes of a response are held now.
 func (h *Held) Set(response int) error {
 	h.mu.Lock()

@@ -37,7 +37,7 @@ const (
 )
 
 func (l *listener) run(ctx context.Context) {
-	l.call.Held = &l.held
+	l.call.Held, l.call.Account = &l.held, l.held.Account()
 	wait := backoff.NewExponentialBackOff()
 	wait.InitialInterval, wait.MaxInterval, wait.Multiplier = firstPause, longestPause, 2
 	l.hub.running.Add(1)

@@ -121,6 +121,15 @@ func (b *Budget) Guest(name string) *Account {
 	return &b.principalLocked(name).guest
 }
 
+// Own returns an account of the process's own, for what is held for no client in particular. It
+// stands for itself, and is not closed.
+func (b *Budget) Own() *Account {
+	if b == nil {
+		return nil
+	}
+	return &Account{budget: b, owner: new(principal)}
+}
+
 func (b *Budget) principalLocked(name string) *principal {
 	p := b.principals[name]
 	if p == nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/mcpbridge/bridge/bridge"
 	"github.com/mcpbridge/bridge/bridge/catalog"
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/gate"
 	"github.com/mcpbridge/bridge/internal/relay"
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -32,7 +33,7 @@ func newChildren(common *bridge.Bridge, opt *Options, places *relay.Places) *chi
 
 // Open implements downstream.Backend: it starts a process for the session.
 func (c *children) Open(ctx context.Context, caller downstream.Caller, req jsonrpc.Message, push downstream.Pusher) (conv downstream.Conversation, result []byte, err error) {
-	conv, err = c.house(caller.Tenant, func(own *child) (conv downstream.Conversation, err error) {
+	conv, err = c.house(caller, func(own *child) (conv downstream.Conversation, err error) {
 		conv, result, err = own.Open(ctx, caller, req, push)
 		return conv, err
 	})
@@ -42,16 +43,16 @@ func (c *children) Open(ctx context.Context, caller downstream.Caller, req jsonr
 // Restore implements downstream.Backend: what the session's process remembered is
 // gone with it.
 func (c *children) Restore(ctx context.Context, caller downstream.Caller, record []byte, push downstream.Pusher) (downstream.Conversation, error) {
-	return c.house(caller.Tenant, func(own *child) (downstream.Conversation, error) { return own.Restore(ctx, caller, record, push) })
+	return c.house(caller, func(own *child) (downstream.Conversation, error) { return own.Restore(ctx, caller, record, push) })
 }
 
 // house starts a process for the session that open opens.
-func (c *children) house(tenant string, open func(*child) (downstream.Conversation, error)) (downstream.Conversation, error) {
-	release, err := c.acquire(tenant)
+func (c *children) house(caller downstream.Caller, open func(*child) (downstream.Conversation, error)) (downstream.Conversation, error) {
+	release, err := c.acquire(caller.Tenant)
 	if err != nil {
 		return nil, err
 	}
-	own, err := c.start()
+	own, err := c.start(caller.Account)
 	if err != nil {
 		release()
 		return nil, err
@@ -84,8 +85,10 @@ type child struct {
 	process upstream.Caller
 }
 
-func (c *children) start() (*child, error) {
-	process, err := stdio.New(c.opt.Command.Stdio)
+func (c *children) start(account *budget.Account) (*child, error) {
+	run := c.opt.Command.Stdio
+	run.Account = account
+	process, err := stdio.New(run)
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ import (
 
 // Command is a server that runs as a process.
 type Command struct {
-	Stdio stdio.Options // Fallback is filled in
+	Stdio stdio.Options // Fallback and Account are filled in
 	// PerSession gives each session a process of its own, at most so many; 0
 	// shares one between all sessions (E-49).
 	PerSession int
@@ -51,7 +51,7 @@ type local struct {
 
 // newLocal makes what speaks with a process. Nothing runs before the first call.
 func newLocal(opt *Options, v *verdicts) (*local, error) {
-	opt.Command.Stdio.Fallback = opt.Draft
+	opt.Command.Stdio.Fallback, opt.Command.Stdio.Account = opt.Draft, opt.Legacy.Memory.Own()
 	process, err := stdio.New(opt.Command.Stdio)
 	if err != nil {
 		return nil, err

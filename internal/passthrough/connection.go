@@ -106,7 +106,7 @@ func (c *connection) Serve(ctx context.Context, caller downstream.Caller, req do
 	hold := budget.On(caller.Account)
 	defer hold.Release()
 	call := &upstream.Call{
-		Held: &hold, Method: req.Method, Params: c.all.tokens.fresh(req.Params, req.ProgressToken), Authorization: caller.Authorization,
+		Held: &hold, Account: hold.Account(), Method: req.Method, Params: c.all.tokens.fresh(req.Params, req.ProgressToken), Authorization: caller.Authorization,
 		Principal: caller.Principal, Header: caller.Header, Idle: out.Flush,
 	}
 	ans, err := opt.Server.Verbatim(ctx, call, func(msg jsonrpc.Message) { heard(); to.notify(msg) })

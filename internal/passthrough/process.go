@@ -144,7 +144,7 @@ func (p *Process) call(ctx context.Context, w http.ResponseWriter, r *http.Reque
 	}
 	hold := budget.On(downstream.ChargedTo(r.Context()))
 	defer hold.Release()
-	ans, err := p.opt.Server.Verbatim(ctx, &upstream.Call{Method: msg.Method, Params: params, Idle: out.flush, Held: &hold}, func(msg jsonrpc.Message) {
+	ans, err := p.opt.Server.Verbatim(ctx, &upstream.Call{Method: msg.Method, Params: params, Idle: out.flush, Held: &hold, Account: hold.Account()}, func(msg jsonrpc.Message) {
 		heard()
 		out.notify(msg)
 	})

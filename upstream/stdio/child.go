@@ -23,7 +23,7 @@ type child struct {
 
 // startChild starts the server.
 func startChild(opt *Options) (*child, error) {
-	p := newPipe(opt.MaxLine, opt.Log)
+	p := newPipe(opt.MaxLine, opt.Account, opt.Log)
 	run, err := startProcess(opt, p)
 	if err != nil {
 		return nil, err

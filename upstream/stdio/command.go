@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/upstream"
 	"github.com/rs/zerolog"
@@ -63,6 +64,9 @@ type Options struct {
 	Ping time.Duration
 	// Fallback admits servers that do not offer 2026-07-28; nil: none.
 	Fallback upstream.Fallback
+	// Account is charged with what is held for no call in particular, the line that is being read
+	// above all; nil: nothing is.
+	Account *budget.Account
 	// Tail remembers the last lines of its standard error; nil: nobody does.
 	Tail *Tail
 	Log  zerolog.Logger

@@ -108,7 +108,7 @@ func TestAProcessThatHasEndedCanBeClosedWhileItsLinesAreHandled(t *testing.T) {
 		}
 		defer in.Close()
 		p := &process{
-			speech: newPipe(1, zerolog.Nop()), stdin: stdin, grace: time.Second,
+			speech: newPipe(1, nil, zerolog.Nop()), stdin: stdin, grace: time.Second,
 			quit: make(chan struct{}), deaf: make(chan struct{}), exited: make(chan struct{}),
 		}
 		close(p.exited)

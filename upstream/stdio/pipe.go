@@ -11,6 +11,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/internal/transport"
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -31,6 +32,7 @@ type pipe struct {
 	log   zerolog.Logger
 	noise zerolog.Logger // for what a process can print without end
 	limit int
+	own   *budget.Account // for what belongs to no call, or one without an account
 	out   chan []byte
 
 	ended chan struct{} // closed when no more answers can come
@@ -42,18 +44,23 @@ type pipe struct {
 	why     string // it is over; "" when the process ended by itself
 }
 
-func newPipe(limit int, log zerolog.Logger) *pipe {
+func newPipe(limit int, own *budget.Account, log zerolog.Logger) *pipe {
 	noise := log.Sample(&zerolog.BurstSampler{Burst: SkippedBurst, Period: time.Minute})
-	return &pipe{log: log, noise: noise, limit: limit, out: make(chan []byte, maxOutgoing),
+	return &pipe{log: log, noise: noise, limit: limit, own: own, out: make(chan []byte, maxOutgoing),
 		ended: make(chan struct{}), waiting: map[jsonrpc.ID]*waiter{}}
 }
 
 // write sends what callers hand over until the pipe ends.
 func (p *pipe) write(w io.Writer) { writeLines(w, p.out, p.ended) }
 
-// read dispatches what the server writes, until its end.
+// read dispatches what the server writes, until its end. Whose a line is shows when it is whole:
+// until then the pipe's own account is charged.
 func (p *pipe) read(r io.Reader) {
-	readLines(transport.NewLineReader(r, p.limit), p.dispatch, func(beginning, end []byte, _ error) { p.oversized(beginning, end) })
+	held := budget.On(p.own)
+	defer held.Release()
+	lines := transport.NewLineReader(r, p.limit)
+	lines.Tell(&held)
+	readLines(lines, p.dispatch, p.passedOver)
 }
 
 // writeLines writes what comes through out until there is an end, or nobody who
@@ -125,15 +132,26 @@ func (p *pipe) dispatch(line []byte) {
 	}
 }
 
-// oversized fails the call whose answer is above the limit. Its id stands before
-// the result or behind it, as servers usually write it.
-func (p *pipe) oversized(beginning, end []byte) {
+// passedOver fails the call whose answer is above the limit, or was refused. Its id stands
+// before the result or behind it, as servers usually write it.
+func (p *pipe) passedOver(beginning, end []byte, why error) {
 	p.heard.Add(1)
-	p.noise.Warn().Int("limit", p.limit).Msg("upstream sent a message beyond the limit; skipped")
+	failed := notTakenIn(why)
+	if errors.Is(why, transport.ErrTooLarge) {
+		failed = &upstream.Failure{Cause: upstream.TooLarge, Sent: true, Detail: "the response of the upstream exceeds the limit"}
+		p.noise.Warn().Int("limit", p.limit).Msg("upstream sent a message beyond the limit; skipped")
+	} else {
+		p.noise.Warn().Err(why).Msg("a message of the upstream was not taken in; skipped")
+	}
 	msg, _ := jsonrpc.Parse(beginning)
 	if id := cmp.Or(msg.ID, jsonrpc.TrailingID(end)); id != "" {
-		p.settle(id, nil, &upstream.Failure{Cause: upstream.TooLarge, Sent: true, Detail: "the response of the upstream exceeds the limit"})
+		p.settle(id, nil, failed)
 	}
+}
+
+// notTakenIn is the failure of a call for whose response there is no memory.
+func notTakenIn(why error) *upstream.Failure {
+	return &upstream.Failure{Cause: upstream.NoMemory, Sent: true, Err: why, Detail: "the response of the upstream was not taken in: " + why.Error()}
 }
 
 // settle hands an outcome to the request that waits for it. Late answers to
@@ -208,7 +226,8 @@ func (p *pipe) only(match func(*waiter) bool) *waiter {
 // do sends a request and waits for its outcome.
 func (p *pipe) do(ctx context.Context, req *request, to sink) (*upstream.Answer, error) {
 	req.id = upstream.NextID()
-	w := newWaiter(req, to)
+	w := newWaiter(req, to, cmp.Or(req.call.Account, p.own))
+	defer w.close()
 	p.mu.Lock()
 	if p.over {
 		p.mu.Unlock()
@@ -223,7 +242,7 @@ func (p *pipe) do(ctx context.Context, req *request, to sink) (*upstream.Answer,
 	ans, err := w.wait(ctx, p.ended, to)
 	if err == nil {
 		if short := upstream.Charge(req.call.Held, len(ans.Result)); short != nil {
-			ans, err = nil, &upstream.Failure{Cause: upstream.NoMemory, Sent: true, Err: short, Detail: "the response of the upstream was not taken in: " + short.Error()}
+			ans, err = nil, notTakenIn(short)
 		}
 	}
 	if f, ok := err.(*upstream.Failure); ok && f.Cause == upstream.Lost {

@@ -31,7 +31,7 @@ func withWire(t *testing.T, f func(t *testing.T, w *wire)) {
 	synctest.Test(t, func(t *testing.T) {
 		toServer, fromClient := io.Pipe()
 		toClient, fromServer := io.Pipe()
-		p := newPipe(1<<16, zerolog.Nop())
+		p := newPipe(1<<16, nil, zerolog.Nop())
 		go p.write(fromClient)
 		go func() { p.read(toClient); p.end() }()
 		f(t, &wire{pipe: p, t: t, in: bufio.NewReader(toServer), out: fromServer})
@@ -261,8 +261,8 @@ func FuzzPipeInput(f *testing.F) {
 	f.Add([]byte("{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\nx\n"))
 	f.Add([]byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}` + "\n"))
 	f.Fuzz(func(t *testing.T, in []byte) {
-		p := newPipe(64, zerolog.Nop())
-		w := newWaiter(&request{id: "1"}, sink{listen: true})
+		p := newPipe(64, nil, zerolog.Nop())
+		w := newWaiter(&request{id: "1"}, sink{listen: true}, nil)
 		p.waiting["1"] = w
 		p.read(strings.NewReader(string(in)))
 	})
@@ -270,7 +270,7 @@ func FuzzPipeInput(f *testing.F) {
 
 func TestGarbageOfAProcessDoesNotFillTheLog(t *testing.T) {
 	var log strings.Builder
-	p := newPipe(1<<16, zerolog.New(&log))
+	p := newPipe(1<<16, nil, zerolog.New(&log))
 	for range 10 * SkippedBurst {
 		p.dispatch([]byte("loading …"))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -28,28 +29,41 @@ type waiter struct {
 
 	mu     sync.Mutex
 	queue  []jsonrpc.Message
-	size   int // of the queue's params, in bytes
+	size   int         // of its params, and of those that are being delivered, in bytes
+	held   budget.Hold // of that size, in coarse steps
 	ans    *upstream.Answer
 	failed *upstream.Failure
 }
 
-func newWaiter(req *request, to sink) *waiter {
+func newWaiter(req *request, to sink, account *budget.Account) *waiter {
 	meta := req.meta()
-	return &waiter{id: req.id, listen: to.listen, wake: make(chan struct{}, 1),
+	return &waiter{id: req.id, held: budget.On(account), listen: to.listen, wake: make(chan struct{}, 1),
 		token: rawjson.Get(meta, "progressToken"), logs: rawjson.Has(meta, mcp.MetaLogLevel)}
 }
 
-// push queues a notification. It reports false when the queue is full.
+// push queues a notification. It reports false when the queue is full, or there is no memory.
 func (w *waiter) push(msg jsonrpc.Message) bool {
 	w.mu.Lock()
 	size := w.size + len(msg.Params)
 	full := len(w.queue) >= maxQueued || len(w.queue) > 0 && size > maxQueuedBytes
-	if !full {
+	if full = full || w.chargeLocked(size) != nil; !full {
 		w.queue, w.size = append(w.queue, msg), size
 	}
 	w.mu.Unlock()
 	w.signal()
 	return !full
+}
+
+func (w *waiter) chargeLocked(size int) error {
+	return w.held.Set(size / upstream.HeldStep * upstream.HeldStep)
+}
+
+// close gives back what is charged. What still comes is nobody's.
+func (w *waiter) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.held.Release()
+	w.held = budget.Hold{}
 }
 
 // finish sets the outcome; the first one counts.
@@ -98,14 +112,21 @@ func (w *waiter) wait(ctx context.Context, ended <-chan struct{}, to sink) (*ups
 // deliver passes on what has arrived. news tells whether that were notifications.
 func (w *waiter) deliver(to sink) (news bool, ans *upstream.Answer, failed *upstream.Failure) {
 	w.mu.Lock()
-	queue := w.queue
-	w.queue, w.size = nil, 0
+	queue, size := w.queue, w.size
+	w.queue = nil
 	ans, failed = w.ans, w.failed
 	w.mu.Unlock()
+	if len(queue) == 0 {
+		return false, ans, failed
+	}
 	if to.notify != nil {
 		for _, msg := range queue {
 			to.notify(msg)
 		}
 	}
-	return len(queue) > 0, ans, failed
+	w.mu.Lock()
+	w.size -= size
+	_ = w.chargeLocked(w.size) // less is never refused
+	w.mu.Unlock()
+	return true, ans, failed
 }

@@ -1,0 +1,79 @@
+package stdio
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/rs/zerolog"
+
+	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+// What has come of a line of a process that all share is charged, whoever it is for. One for
+// which there is no memory fails its call, and no other.
+func TestLinesOfASharedProcessAreChargedWhileTheyCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := budget.New(4 << 20)
+		p := newPipe(2<<20, memory.Own(), zerolog.Nop())
+		from, to := io.Pipe()
+		go func() { p.read(from); p.end() }()
+		wait := func(id jsonrpc.ID) *waiter {
+			w := newWaiter(&request{id: id, call: &upstream.Call{}}, sink{}, nil)
+			p.waiting[id] = w
+			return w
+		}
+		say := func(text string) { _, _ = io.WriteString(to, text); synctest.Wait() }
+		large, other, refused := wait("1"), wait("2"), wait("3")
+		say(`{"jsonrpc":"2.0","id":1,"result":{"x":"` + strings.Repeat("x", 1<<20))
+		if used := memory.Used(); used < 1<<20-64<<10 {
+			t.Errorf("%d bytes of a line are charged that has a mebibyte", used)
+		}
+		say(`"}}` + "\n" + `{"jsonrpc":"2.0","id":2,"result":{}}` + "\n")
+		if large.ans == nil || other.ans == nil || memory.Used() != 0 {
+			t.Errorf("answered %v and %v, %d bytes are still charged", large.ans, other.ans, memory.Used())
+		}
+		stranger := memory.Guest("somebody")
+		stranger.Charge(3 << 20)
+		say(`{"jsonrpc":"2.0","id":3,"result":{"x":"` + strings.Repeat("x", 1<<20) + `"}}` + "\n")
+		if f := refused.failed; f == nil || f.Cause != upstream.NoMemory || !budget.Short(f) {
+			t.Errorf("without memory: %v", f)
+		}
+		last := wait("4")
+		say(`{"jsonrpc":"2.0","id":4,"result":{}}` + "\n" + `{"x":"` + strings.Repeat("x", 200<<10))
+		if last.ans == nil {
+			t.Error("a small answer behind it is lost")
+		}
+		stranger.Give(3 << 20)
+		_ = to.Close()
+		synctest.Wait()
+		if left := memory.Used(); left != 0 {
+			t.Errorf("%d bytes are still charged at the end", left)
+		}
+	})
+}
+
+// What waits for a slow caller is charged to it until it has been taken.
+func TestWhatWaitsForASlowCallerIsCharged(t *testing.T) {
+	memory := budget.New(4 << 20)
+	w := newWaiter(&request{id: "1", call: &upstream.Call{}}, sink{}, memory.Guest("slow"))
+	big := jsonrpc.Message{Params: bytes.Repeat([]byte("x"), 1<<20)}
+	if !w.push(big) || memory.Used() != 1<<20 || w.push(big) {
+		t.Errorf("%d bytes are charged for what waits", memory.Used())
+	}
+	w.deliver(sink{notify: func(jsonrpc.Message) {
+		if memory.Used() != 1<<20 {
+			t.Errorf("%d bytes are charged for what is being taken", memory.Used())
+		}
+	}})
+	if memory.Used() != 0 || !w.push(big) {
+		t.Errorf("%d bytes are charged for what was taken", memory.Used())
+	}
+	if w.close(); memory.Used() != 0 || !w.push(big) || memory.Used() != 0 {
+		t.Errorf("%d bytes are charged when nobody waits", memory.Used())
+	}
+}
