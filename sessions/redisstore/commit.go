@@ -16,37 +16,19 @@ func isPlain(c *store.Change) bool { return !c.Delete && c.Replaces != store.Any
 // commitOne writes one record, whose session's index lives long enough. One that is new is
 // on the way of every question: it takes no script.
 func (s *Store) commitOne(ctx context.Context, session string, c *store.Change) error {
+	base := s.base(session)
 	at := store.Address{Session: session, Kind: c.Kind, ID: c.ID}
-	key := s.keyOf(at)
-	value := strconv.FormatUint(c.Replaces+1, 10) + " " + rueidis.BinaryString(c.Value)
-	if c.Replaces == 0 && c.Kind != store.Session {
-		return s.create(ctx, at, key, value, c.TTL.Milliseconds())
+	one := single{
+		at: at, key: s.keyOf(at), ttl: c.TTL.Milliseconds(),
+		value: strconv.FormatUint(c.Replaces+1, 10) + " " + rueidis.BinaryString(c.Value),
 	}
-	head := ""
-	if c.Replaces > 0 {
-		head = strconv.FormatUint(c.Replaces, 10) + " "
+	switch {
+	case c.Replaces > 0:
+		one.head = strconv.FormatUint(c.Replaces, 10) + " "
+	case c.Kind != store.Session:
+		one.index, one.member = base+indexName, one.key[len(base):]
 	}
-	failed, err := replaceScript.Exec(ctx, s.client, []string{key}, []string{head, value, strconv.FormatInt(c.TTL.Milliseconds(), 10)}).AsInt64()
-	if err == nil && failed > 0 {
-		return &store.ConflictError{Address: at}
-	}
-	return plain(err)
-}
-
-// create writes a record that must not be there, after its name into the index.
-func (s *Store) create(ctx context.Context, at store.Address, key, value string, ttl int64) error {
-	base := s.base(at.Session)
-	replies := s.client.DoMulti(ctx,
-		s.client.B().Sadd().Key(base+indexName).Member(key[len(base):]).Build(),
-		s.client.B().Set().Key(key).Value(value).Nx().PxMilliseconds(ttl).Build())
-	if err := replies[0].Error(); err != nil {
-		return plain(err)
-	}
-	err := replies[1].Error()
-	if rueidis.IsRedisNil(err) {
-		return &store.ConflictError{Address: at}
-	}
-	return plain(err)
+	return s.together.do(ctx, &one)
 }
 
 // commitAll makes any changes.

@@ -23,11 +23,13 @@ import (
 
 // Store is a store.Store in Redis.
 type Store struct {
-	client  rueidis.Client
-	prefix  string
-	closed  atomic.Bool
-	indexes *indexes
-	changed atomic.Pointer[func(session string)] // see Watch
+	client    rueidis.Client
+	prefix    string
+	closed    atomic.Bool
+	indexes   *indexes
+	together  together
+	perScript atomic.Int32                         // records that one script may replace
+	changed   atomic.Pointer[func(session string)] // see Watch
 }
 
 // Open connects to what a URL names, and tries whether it can be written to. See
@@ -38,6 +40,11 @@ func Open(ctx context.Context, url string) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{prefix: prefix, indexes: newIndexes()}
+	s.together.send = s.sendGroup
+	s.perScript.Store(mostTogether)
+	if inSlots(&option) {
+		s.perScript.Store(1)
+	}
 	option.OnInvalidations = s.invalidated
 	if s.client, err = rueidis.NewClient(option); err != nil {
 		return nil, fmt.Errorf("connecting to %s: %w", strings.Join(option.InitAddress, ", "), refusal(err, option.TLSConfig != nil))
@@ -46,7 +53,7 @@ func Open(ctx context.Context, url string) (*Store, error) {
 		s.client.Close()
 		return nil, fmt.Errorf("writing to %s: %w", strings.Join(option.InitAddress, ", "), err)
 	}
-	for _, script := range []*rueidis.Lua{commitScript, replaceScript, loadScript} {
+	for _, script := range []*rueidis.Lua{rueidis.NewLuaScript(replaceText), commitScript, loadScript} {
 		_ = script.ExecMulti(ctx, s.client) // has it loaded; a server that does not know one later is told with its first use
 	}
 	return s, nil

@@ -1,6 +1,11 @@
 package redisstore
 
-import "github.com/redis/rueidis"
+import (
+	"crypto/sha1"
+	"encoding/hex"
+
+	"github.com/redis/rueidis"
+)
 
 // Each record is a key: its version, a space, its value. It expires by itself. The records of a
 // session but its own are named by the members of a set, the session's index: of each key
@@ -10,17 +15,28 @@ import "github.com/redis/rueidis"
 // Another layout needs other names of keys: scripts of older bridges run beside the newer
 // ones. The first one had a hash, under the session and "r", in place of the index.
 
-// replaceScript replaces a record whose value begins as told, or must not be there: "".
-var replaceScript = rueidis.NewLuaScript(`
-local head = ARGV[1]
-if head == '' then
-  if redis.call('EXISTS', KEYS[1]) == 1 then return 1 end
-elseif redis.pcall('GETRANGE', KEYS[1], 0, #head - 1) ~= head then
-  return 1
+// replaceText replaces records. Its arguments are of each one the version and the space that
+// it begins with, the number of their last byte, the new record and its lifetime in
+// milliseconds. It returns the numbers of those that begin otherwise, or are not there.
+// Numbers are passed as text: what a script makes of one costs more than the comparison.
+const replaceText = `
+local call, pcall, failed = redis.call, redis.pcall, {}
+for i, key in ipairs(KEYS) do
+  local a = 4 * i
+  if pcall('GETRANGE', key, '0', ARGV[a - 2]) == ARGV[a - 3] then
+    call('SET', key, ARGV[a - 1], 'PX', ARGV[a])
+  else
+    failed[#failed + 1] = i
+  end
 end
-redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
-return 0
-`)
+return failed
+`
+
+// replaceSHA is what a server calls that script.
+var replaceSHA = func() string {
+	sum := sha1.Sum([]byte(replaceText))
+	return hex.EncodeToString(sum[:])
+}()
 
 // commitScript makes changes. Its keys are the index, and of each change the record; its
 // arguments are how many members of the index to look at, and of each change the version
@@ -54,8 +70,12 @@ for i = 2, #KEYS do
 end
 if ARGV[1] ~= '0' then
   local base = string.sub(index, 1, -2)
-  for _, member in ipairs(redis.call('SRANDMEMBER', index, ARGV[1])) do
-    if redis.call('EXISTS', base .. member) == 0 and redis.call('SCARD', index) > 1 then redis.call('SREM', index, member) end
+  local members, keys = redis.call('SRANDMEMBER', index, ARGV[1]), {}
+  for i, member in ipairs(members) do keys[i] = base .. member end
+  if #keys > 0 and redis.call('EXISTS', unpack(keys)) < #keys then
+    for i, key in ipairs(keys) do
+      if redis.call('EXISTS', key) == 0 and redis.call('SCARD', index) > 1 then redis.call('SREM', index, members[i]) end
+    end
   end
 end
 local lives = redis.call('PTTL', index)

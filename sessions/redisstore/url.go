@@ -20,9 +20,6 @@ const (
 	dialTimeout   = 3 * time.Second
 	writeTimeout  = 5 * time.Second // after which a connection without a sign of life is given up
 	cacheBytes    = 32 << 20        // of session records, for each connection
-	// flushDelay is how long a command waits for others when some are under way: with many
-	// at a time what one costs is above all the reading and writing of sockets.
-	flushDelay = 250 * time.Microsecond
 )
 
 // schemes maps what a URL begins with to the port of its servers and what kind they are.
@@ -70,7 +67,7 @@ func parse(text string) (option rueidis.ClientOption, prefix string, err error) 
 		CacheSizeEachConn: cacheBytes, ClientName: "mcp-bridge", ClientSetInfo: rueidis.DisableClientSetInfo,
 		DisableRetry: true, // who asks knows better whether it may wait
 		// One connection: what several calls ask of the store goes out, and comes back, together.
-		PipelineMultiplex: -1, MaxFlushDelay: flushDelay,
+		PipelineMultiplex: -1,
 	}
 	database := strings.Trim(u.Path, "/")
 	if scheme.sentinel {
@@ -160,4 +157,9 @@ func tlsConfig(query url.Values) (*tls.Config, error) {
 		config.Certificates = []tls.Certificate{pair}
 	}
 	return config, nil
+}
+
+// inSlots reports that keys of different sessions may be on different servers.
+func inSlots(option *rueidis.ClientOption) bool {
+	return !option.ForceSingleClient && option.Sentinel.MasterSet == ""
 }
