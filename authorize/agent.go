@@ -51,7 +51,9 @@ func New(opt Options) (*Agent, error) {
 // Close ends a sign-in that is under way here. Another process, or a later one,
 // can finish it.
 func (a *Agent) Close() {
+	a.mu.Lock() // nothing begins from now on
 	a.stop()
+	a.mu.Unlock()
 	a.work.Wait()
 	a.opt.Resources.CloseIdleConnections()
 	a.opt.Issuers.CloseIdleConnections()

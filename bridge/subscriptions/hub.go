@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcpbridge/bridge/bridge/catalog"
 	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/internal/gate"
 	"github.com/mcpbridge/bridge/internal/roster"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -33,7 +34,7 @@ type Options struct {
 // use.
 type Hub struct {
 	opt   Options
-	wg    sync.WaitGroup // of all listens
+	work  *gate.Gate // all listens, and what is about to begin one
 	alive signal
 	ended notice
 	again notice
@@ -72,7 +73,7 @@ const lingering = 30 * time.Second
 // NewHub returns a Hub. Close it to end its listens.
 func NewHub(opt Options) *Hub {
 	opt.Listens = cmp.Or(opt.Listens, 1024)
-	return &Hub{opt: opt, shared: make(map[string]*sharedListen), has: make(map[string]int)}
+	return &Hub{opt: opt, work: gate.New(), shared: make(map[string]*sharedListen), has: make(map[string]int)}
 }
 
 // Listens returns how many listens are at work, and how many of them wait before they
@@ -126,7 +127,7 @@ func (h *Hub) openLocked(as Identity, lists catalog.Lists) *sharedListen {
 	h.shared[as.Principal] = l
 	h.has[as.Party]++
 	keeper := &listener{hub: h, call: as.listen(listFilter(lists)), held: budget.On(held.Account()), event: l.deliver, gap: l.announceAll}
-	h.wg.Go(func() { keeper.run(ctx) })
+	h.work.Go(func() { keeper.run(ctx) }) // who closes the hub waits for the lock, and shuts it afterwards
 	return l
 }
 
@@ -202,7 +203,8 @@ func (h *Hub) Close() {
 		h.endLocked(l)
 	}
 	h.mu.Unlock()
-	h.wg.Wait()
+	h.work.Shut()
+	_ = h.work.Wait(context.Background()) // which doesn't end
 }
 
 // deliver passes a list-changed notification to every member (C-22).

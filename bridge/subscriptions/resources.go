@@ -131,7 +131,7 @@ func (r *Resources) Restore(authorization string, gained, lost []string, failed 
 	if same {
 		return
 	}
-	r.hub.wg.Go(func() {
+	r.hub.work.Go(func() { // if there is still a hub
 		if err := r.restore(authorization, gained, lost); err != nil {
 			failed(err)
 		}

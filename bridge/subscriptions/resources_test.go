@@ -140,3 +140,22 @@ func TestSubscriptionsAreChargedToTheirSession(t *testing.T) {
 		}
 	})
 }
+
+// Requests may still come while the hub ends: what they subscribe to is listened for by nobody.
+func TestNoListenBeginsOnceTheHubHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{}
+		h, _ := hubOf(t, s, 0)
+		r := h.Resources(&ear{}, as(""), 8)
+		defer r.Close()
+		h.Close()
+		if err := r.Subscribe("", "a"); !errors.Is(err, ErrEnded) {
+			t.Errorf("a subscription ends with %v", err)
+		}
+		r.Restore("", []string{"b"}, nil, func(err error) { t.Error(err) })
+		synctest.Wait()
+		if open, _ := s.listens(); open != 0 {
+			t.Errorf("%d listens are open", open)
+		}
+	})
+}

@@ -49,7 +49,9 @@ func (r *Resources) open(authorization string, uris []string, required string) *
 		}
 		return once
 	}
-	r.hub.wg.Go(func() { keeper.run(ctx) })
+	if !r.hub.work.Go(func() { keeper.run(ctx) }) {
+		s.ended <- nil
+	}
 	return s
 }
 

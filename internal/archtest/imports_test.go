@@ -42,7 +42,7 @@ var mayImport = map[string][]string{
 	"bridge/ends":          {"downstream", "internal/budget", "internal/fault", "internal/logfield", "jsonrpc", "mcp", "mrtr", "observe", "rawjson", "translate", "upstream"},
 	"bridge/flight":        {"internal/budget", "mrtr", "observe"},
 	"bridge/tasks":         {"internal/budget", "downstream", "mcp", "jsonrpc", "rawjson", "internal/fault"},
-	"bridge/subscriptions": {"internal/budget", "bridge/catalog", "upstream", "translate", "mcp", "jsonrpc", "rawjson", "internal/roster"},
+	"bridge/subscriptions": {"internal/budget", "internal/gate", "bridge/catalog", "upstream", "translate", "mcp", "jsonrpc", "rawjson", "internal/roster"},
 	"bridge/catalog":       {"downstream", "observe", "internal/hop", "negotiate", "translate", "mcp", "rawjson", "upstream/mirror", "internal/ttlcache"},
 
 	"observe/tap":      {"observe", "observe/record", "observe/report", "observe/traces", "downstream", "upstream", "mcp", "jsonrpc", "rawjson", "internal/logfield"},
