@@ -1,6 +1,7 @@
 package legacy
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -227,4 +228,40 @@ func TestStdioEndsWhenNobodyReads(t *testing.T) {
 			t.Errorf("err = %v", err)
 		}
 	})
+}
+
+// A client that reads nothing holds up neither the end of its session, which frees the server,
+// nor that of its process. It had a second for each line by then.
+func TestAClientThatDoesNotReadCannotHoldUpTheEnd(t *testing.T) {
+	for name, end := range map[string]func(in io.Closer, stop func()){
+		"stopped":               func(_ io.Closer, stop func()) { stop() },
+		"the end of its input":  func(in io.Closer, _ func()) { _ = in.Close() },
+		"the end, then stopped": func(in io.Closer, stop func()) { _ = in.Close(); stop() },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			in, write := io.Pipe()
+			read, out := io.Pipe()
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			b, done := newFake(), make(chan error, 1)
+			go func() { done <- ServeStdio(ctx, in, out, Options{}, b) }()
+			line := bufio.NewReader(read)
+			for _, msg := range []string{initialize(mcp.V20251125), `{"jsonrpc":"2.0","id":1,"method":"chatty"}`} {
+				_, _ = io.WriteString(write, msg+"\n")
+				if _, err := line.ReadString('\n'); err != nil { // of the second there is more
+					t.Fatal(err)
+				}
+			}
+			synctest.Wait()
+			end(write, stop)
+			if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
+				t.Errorf("%s: %v", name, err)
+			}
+			if b.last().closed == nil {
+				t.Errorf("%s: the session goes on", name)
+			}
+			_ = read.Close() // as the end of its process does
+			_ = write.Close()
+		})
+	}
 }
