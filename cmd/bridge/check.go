@@ -108,7 +108,7 @@ func checkOptions(m *config.Mount) (check.Options, error) {
 		opt.Command = &command(m, log).Stdio
 	} else {
 		opt.HTTP, err = upstreamOptions(m, log)
-		opt.Login, opt.Public = keptLogin(m), resource.PublicAddress(m.PublicURL, m.Path)
+		opt.Login, opt.Public = storedLogin(m), resource.PublicAddress(m.PublicURL, m.Path)
 	}
 	return opt, err
 }

@@ -135,8 +135,8 @@ func orNone(text string) string {
 	return text
 }
 
-// keptLogin says how long the login of a mount's server lasts, "" without one.
-func keptLogin(m *config.Mount) string {
+// storedLogin says how long the login of a mount's server lasts, "" without one.
+func storedLogin(m *config.Mount) string {
 	dir := m.Auth.Dir
 	if dir == "" {
 		var err error

@@ -33,18 +33,24 @@ func (s *server) Listen(ctx context.Context, _ *upstream.Call, _ func(jsonrpc.Me
 
 func (*server) Close() error { return nil }
 
+// watching is a fleet that looks after one server.
+func watching(t *testing.T, s *server, log *strings.Builder) *Fleet {
+	f, err := Open([]Spec{{Path: "/mcp", Log: zerolog.New(zerolog.SyncWriter(log)), Open: func() (*mount.Mount, error) {
+		return mount.New(mount.Options{Caller: s})
+	}}}, Options{SSE: func(string) (string, string) { return "/sse", "/messages" }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.Close)
+	f.Watch()
+	return f
+}
+
 func TestReadinessFollowsTheUpstreamAndTheLogTellsItOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
 		s := &server{}
-		f, err := Open([]Spec{{Path: "/mcp", Log: zerolog.New(zerolog.SyncWriter(&log)), Open: func() (*mount.Mount, error) {
-			return mount.New(mount.Options{Caller: s})
-		}}}, Options{SSE: func(string) (string, string) { return "/sse", "/messages" }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		f.Watch()
+		f := watching(t, s, &log)
 		for _, step := range []struct {
 			gone   bool
 			after  time.Duration
@@ -74,14 +80,7 @@ func TestShortOutagesThatCallsMeetAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
 		s := &server{}
-		f, err := Open([]Spec{{Path: "/mcp", Log: zerolog.New(zerolog.SyncWriter(&log)), Open: func() (*mount.Mount, error) {
-			return mount.New(mount.Options{Caller: s})
-		}}}, Options{SSE: func(string) (string, string) { return "/sse", "/messages" }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		f.Watch()
+		f := watching(t, s, &log)
 		time.Sleep(time.Minute + time.Second) // just looked at
 		s.gone.Store(true)
 		for range 10 {

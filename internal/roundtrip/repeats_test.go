@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+
+	"github.com/mcpbridge/bridge/internal/carriertest"
 )
 
 // D-15: whatever the client's headers say, a request that may have been executed
@@ -25,7 +27,7 @@ func TestD15NothingIsRepeated(t *testing.T) {
 					var dials, executed atomic.Int32
 					tr := server(t, &dials, func(n int32, nc net.Conn, br *bufio.Reader) {
 						for served := 0; ; served++ {
-							r := next(br)
+							r := carriertest.Next(br)
 							if r == nil {
 								return
 							}
@@ -37,7 +39,7 @@ func TestD15NothingIsRepeated(t *testing.T) {
 								_, _ = io.WriteString(nc, broken)
 								return
 							}
-							_, _ = io.WriteString(nc, plain)
+							_, _ = io.WriteString(nc, carriertest.Plain)
 						}
 					})
 					if _, err := fetch(tr, call(key, "k")); err != nil {
@@ -66,7 +68,7 @@ func TestD15NothingIsRepeated(t *testing.T) {
 func TestD15WhatNeverLeftIsSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var dials atomic.Int32
-		tr := server(t, &dials, answering(plain))
+		tr := server(t, &dials, answering(carriertest.Plain))
 		for range 2 {
 			if _, err := fetch(tr, call()); err != nil {
 				t.Fatal(err)
@@ -102,7 +104,7 @@ func TestADistrustedResponseEndsItsConnection(t *testing.T) {
 	for _, trusted := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			var dials atomic.Int32
-			tr := server(t, &dials, answering(plain))
+			tr := server(t, &dials, answering(carriertest.Plain))
 			resp, use, err := tr.Do(call(), false)
 			if err != nil {
 				t.Fatal(err)
@@ -157,9 +159,9 @@ func TestWhoLeavesDoesNotWaitForTheResponseBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var dials, executed atomic.Int32
 		tr := server(t, &dials, func(_ int32, nc net.Conn, br *bufio.Reader) {
-			for next(br) != nil {
+			for carriertest.Next(br) != nil {
 				executed.Add(1)
-				_, _ = io.WriteString(nc, plain)
+				_, _ = io.WriteString(nc, carriertest.Plain)
 			}
 		})
 		resp, use, err := tr.Do(call(), false)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -17,46 +16,42 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/mcpbridge/bridge/internal/carriertest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const plain = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
-
-// server runs script on each connection, numbered from 1. It returns a transport
-// that reaches it, for use in a bubble of synctest.
+// server returns a transport that reaches a server behind pipes, for use in a bubble of
+// synctest.
 func server(t *testing.T, dials *atomic.Int32, script func(n int32, nc net.Conn, br *bufio.Reader)) *Transport {
-	return New(Options{IdleTimeout: time.Minute, Dial: func(context.Context, string, string) (net.Conn, error) {
-		n := dials.Add(1)
-		client, server := net.Pipe()
-		go func() {
-			defer server.Close()
-			script(n, server, bufio.NewReader(server))
-		}()
-		t.Cleanup(func() { _ = client.Close() })
-		return client, nil
-	}})
+	return New(Options{IdleTimeout: carriertest.Idle, Dial: carriertest.Pipes(t, dials, script)})
 }
+
+// carrier is what all carriers have in common, of a Transport.
+func carrier(dial carriertest.Dial) carriertest.Carrier {
+	tr := New(Options{IdleTimeout: carriertest.Idle, Dial: dial})
+	return carriertest.Carrier{
+		Call: func(ctx context.Context) error {
+			_, err := fetch(tr, call().WithContext(ctx))
+			return err
+		},
+		Kept:  func() int { return len(tr.conns) },
+		Close: tr.CloseIdleConnections,
+	}
+}
+
+func TestAnAnnouncedKeepAliveIsHeeded(t *testing.T)              { carriertest.KeepAlive(t, carrier) }
+func TestOneLossRetiresTheIdleConnectionsOfThatAge(t *testing.T) { carriertest.OneLoss(t, carrier) }
+func TestACancelRetiresNoOtherConnection(t *testing.T)           { carriertest.Cancel(t, carrier) }
 
 // answering is a script that answers every request.
 func answering(response string) func(int32, net.Conn, *bufio.Reader) {
 	return func(_ int32, nc net.Conn, br *bufio.Reader) {
-		for next(br) != nil {
+		for carriertest.Next(br) != nil {
 			_, _ = io.WriteString(nc, response)
 		}
 	}
-}
-
-// next reads a request; nil at the connection's end.
-func next(br *bufio.Reader) *http.Request {
-	r, err := http.ReadRequest(br)
-	if err != nil {
-		return nil
-	}
-	if _, err := io.Copy(io.Discard, r.Body); err != nil {
-		return nil
-	}
-	return r
 }
 
 func call(header ...string) *http.Request {
@@ -78,43 +73,12 @@ func fetch(t *Transport, r *http.Request) (string, error) {
 	return string(b), err
 }
 
-func TestAnAnnouncedKeepAliveIsHeeded(t *testing.T) {
-	for _, tc := range []struct {
-		header string
-		gap    time.Duration
-		dials  int32
-	}{
-		{"Keep-Alive: timeout=5\r\n", 3900 * time.Millisecond, 1},
-		{"Keep-Alive: timeout=5\r\n", 4001 * time.Millisecond, 2},
-		{"keep-alive: max=100, TIMEOUT=5\r\n", 4001 * time.Millisecond, 2},
-		{"Keep-Alive: timeout=0\r\n", time.Millisecond, 2},
-		{"", 50 * time.Second, 1},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			var dials atomic.Int32
-			tr := server(t, &dials, answering(strings.Replace(plain, "Content", tc.header+"Content", 1)))
-			for range 2 {
-				if got, err := fetch(tr, call()); got != "ok" || err != nil {
-					t.Fatalf("%q %v", got, err)
-				}
-				synctest.Wait()
-				time.Sleep(tc.gap)
-				synctest.Wait()
-			}
-			if dials.Load() != tc.dials {
-				t.Errorf("%q after %v: %d connections", tc.header, tc.gap, dials.Load())
-			}
-			tr.CloseIdleConnections()
-		})
-	}
-}
-
 // A call may take longer than an idle connection may live.
 func TestAKeepAliveIsAboutIdleConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var dials atomic.Int32
 		tr := server(t, &dials, func(_ int32, nc net.Conn, br *bufio.Reader) {
-			for next(br) != nil {
+			for carriertest.Next(br) != nil {
 				time.Sleep(time.Hour)
 				_, _ = io.WriteString(nc, "HTTP/1.1 200 OK\r\nKeep-Alive: timeout=5\r\nContent-Length: 2\r\n\r\no")
 				time.Sleep(time.Hour)
@@ -128,42 +92,6 @@ func TestAKeepAliveIsAboutIdleConnections(t *testing.T) {
 		}
 		if dials.Load() != 1 {
 			t.Errorf("%d connections", dials.Load())
-		}
-		tr.CloseIdleConnections()
-	})
-}
-
-func TestOneLossRetiresTheIdleConnectionsOfThatAge(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const many = 8
-		var dials atomic.Int32
-		var replaced atomic.Bool
-		answer := make(chan struct{})
-		tr := server(t, &dials, func(n int32, nc net.Conn, br *bufio.Reader) {
-			for next(br) != nil && (n > many || !replaced.Load()) {
-				if n <= many {
-					<-answer
-				}
-				_, _ = io.WriteString(nc, plain)
-			}
-		})
-		for range many {
-			go fetch(tr, call())
-		}
-		synctest.Wait()
-		close(answer)
-		synctest.Wait()
-		replaced.Store(true)
-		time.Sleep(time.Second)
-		lost := 0
-		for range 2 * many {
-			if _, err := fetch(tr, call()); err != nil {
-				lost++
-			}
-			synctest.Wait()
-		}
-		if lost != 1 {
-			t.Errorf("%d calls were lost", lost)
 		}
 		tr.CloseIdleConnections()
 	})
@@ -209,36 +137,4 @@ func TestOverTLS(t *testing.T) {
 		tr.CloseIdleConnections()
 		srv.Close()
 	}
-}
-
-func TestACancelSaysNothingAboutOtherConnections(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var dials atomic.Int32
-		answer := make(chan struct{}, 10)
-		tr := server(t, &dials, func(_ int32, nc net.Conn, br *bufio.Reader) {
-			for next(br) != nil {
-				<-answer
-				_, _ = io.WriteString(nc, plain)
-			}
-		})
-		for range 3 {
-			go fetch(tr, call())
-		}
-		synctest.Wait()
-		for range 3 {
-			answer <- struct{}{}
-		}
-		synctest.Wait()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if _, err := fetch(tr, call().WithContext(ctx)); !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		if len(tr.conns) != 2 {
-			t.Errorf("%d connections are left", len(tr.conns))
-		}
-		close(answer)
-		tr.CloseIdleConnections()
-	})
 }

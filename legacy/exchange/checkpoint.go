@@ -222,7 +222,7 @@ func (ex *Exchange) keepLastWord(msg *downstream.Message, patience time.Duration
 	if w := (waiting{most: patience}); msg == nil {
 		err = record.commit(ex, w, store.Change{Delete: true}, true)
 	} else {
-		word := callRecord{V: callRecordVersion, Stream: st.ID(), Over: true, Events: []storedEvent{{Seq: st.Last() + 1, Data: message.OwnText(msg)}}}
+		word := callRecord{V: callRecordVersion, Stream: st.ID(), Over: true, Events: []storedEvent{{Seq: st.Last() + 1, Data: message.CopyText(msg)}}}
 		err = word.written(func(value []byte) error {
 			return record.commit(ex, w, store.Change{TTL: ex.end.opt.Retention, Value: value}, true)
 		})

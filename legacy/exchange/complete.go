@@ -53,13 +53,13 @@ func (ex *Exchange) take(msg *downstream.Message) (s step) {
 	case ex.phase == streaming:
 		s.stream = ex.stream.Load()
 		if s.over {
-			s.stream.Seal(message.OwnText(msg))
+			s.stream.Seal(message.CopyText(msg))
 		} else if msg != nil {
-			s.stream.Put(message.OwnText(msg))
+			s.stream.Put(message.CopyText(msg))
 		}
 	case !s.over:
 		if msg != nil {
-			ex.gatherLocked(message.OwnText(msg), msg.ID)
+			ex.gatherLocked(message.CopyText(msg), msg.ID)
 		}
 	case ex.w != nil: // else the client left without ever seeing an event id
 		s.w, s.parts = ex.w, ex.parts
@@ -77,7 +77,7 @@ func (ex *Exchange) writeWhole(w http.ResponseWriter, parts [][]byte, msg *downs
 	web.EndConnection(ex.end.opt.Gate, w)
 	switch timeout := ex.end.opt.WriteTimeout; {
 	case ex.batch && msg != nil:
-		web.WriteResult(w, message.Array(append(parts, message.OwnText(msg))), timeout)
+		web.WriteResult(w, message.Array(append(parts, message.CopyText(msg))), timeout)
 	case ex.batch && len(parts) > 0:
 		web.WriteResult(w, message.Array(parts), timeout)
 	case msg != nil:

@@ -51,8 +51,8 @@ func Short(id jsonrpc.ID, why error) []byte {
 	return jsonrpc.AppendError(nil, id, fault.Internal(why.Error(), fault.Limit("limits.memory")))
 }
 
-// OwnText returns a response, nil for none, as text of its own.
-func OwnText(msg *downstream.Message) []byte {
+// CopyText returns the text of a response, in memory of its own; nil for none.
+func CopyText(msg *downstream.Message) []byte {
 	if msg == nil {
 		return nil
 	}
