@@ -174,3 +174,52 @@ func TestServersWithoutTLSAreNotShownALogin(t *testing.T) {
 		t.Errorf("told %v", err)
 	}
 }
+
+// A server has nothing read in the network of the bridge either: elsewhere there are
+// metadata only, wherever it names or leads to.
+func TestAServerHasOnlyMetadataReadElsewhere(t *testing.T) {
+	const server, metadata, login = "https://mcp.example.com/mcp", "https://mcp.example.com/.well-known/oauth-protected-resource/mcp", "https://login.example.com"
+	const inside, place = "https://vault.internal/v1/secret?x=1", login + "/.well-known/oauth-authorization-server"
+	for name, test := range map[string]struct {
+		challenge string
+		answers   far
+	}{
+		"by its challenge":         {inside, far{}},
+		"by a redirect":            {"", far{metadata: "to " + inside}},
+		"by the issuer's redirect": {"", far{metadata: `{"resource":"` + server + `","authorization_servers":["` + login + `"]}`, place: "to " + inside}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var read atomic.Bool
+			way := &http.Client{Transport: noting{test.answers, func(r *http.Request) {
+				if r.URL.Host == "vault.internal" {
+					read.Store(true)
+				}
+			}}}
+			a, err := New(Options{Server: server, Dir: t.TempDir(), Store: "file", Browser: []string{"true"}, Resources: way, Issuers: way})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer a.Close()
+			refused := Refusal{Status: http.StatusUnauthorized}
+			if test.challenge != "" {
+				refused.Challenge = []string{`Bearer resource_metadata="` + test.challenge + `"`}
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			if err := a.Renew(ctx, refused); err == nil || read.Load() {
+				t.Errorf("told %v; read %v", err, read.Load())
+			}
+		})
+	}
+}
+
+// noting is a way that is told of what goes it.
+type noting struct {
+	way  http.RoundTripper
+	note func(*http.Request)
+}
+
+func (n noting) RoundTrip(r *http.Request) (*http.Response, error) {
+	n.note(r)
+	return n.way.RoundTrip(r)
+}

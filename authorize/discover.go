@@ -93,7 +93,7 @@ func sameIssuer(a, b string) bool { return strings.TrimSuffix(a, "/") == strings
 // that are wrong end the search, since an attacker would provide just these.
 func (a *Agent) resource(ctx context.Context, named string) (*oauthex.ProtectedResourceMetadata, error) {
 	for _, at := range wellknown.ResourcePlaces(named, a.opt.Server) {
-		if err := wellknown.From(a.opt.Server, at); err != nil {
+		if err := wellknown.ResourcePlace(a.opt.Server, at); err != nil {
 			return nil, failf(err, "%s says that its metadata are at an address that is not safe: %s", a.opt.host(), clip.Line(err.Error()))
 		}
 		var found oauthex.ProtectedResourceMetadata

@@ -83,8 +83,8 @@ type Options struct {
 	AssumePKCE bool
 	// IDP is the company's identity provider, for Enterprise.
 	IDP IDP
-	// Resources asks the server for its metadata, Issuers speaks with
-	// authorization servers.
+	// Resources asks the server for its metadata, also where it names another origin for them;
+	// Issuers speaks with authorization servers.
 	Resources, Issuers *http.Client
 	// Keys holds the key of the store; nil: the system's keyring.
 	Keys sealed.Keyring
@@ -118,7 +118,7 @@ func (o *Options) defaults() error {
 	o.Grant = cmp.Or(o.Grant, Auto)
 	o.Store = cmp.Or(o.Store, "auto")
 	o.ClientName = cmp.Or(o.ClientName, "MCP Bridge")
-	o.Resources, o.Issuers = careful(o.Resources), careful(o.Issuers)
+	o.Resources, o.Issuers = careful(o.Resources, wellknown.FollowResource), careful(o.Issuers, wellknown.Follow)
 	if o.Keys == nil {
 		o.Keys = sealed.System{}
 	}
@@ -158,12 +158,12 @@ func Shown(server string) string {
 }
 
 // careful returns a client that is not led astray; given nil, a new one.
-func careful(client *http.Client) *http.Client {
+func careful(client *http.Client, follow func(*http.Request, []*http.Request) error) *http.Client {
 	if client == nil {
 		client = &http.Client{Timeout: RequestTimeout}
 	}
 	own := *client
-	own.CheckRedirect = wellknown.Follow
+	own.CheckRedirect = follow
 	return &own
 }
 

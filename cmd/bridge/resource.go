@@ -26,7 +26,7 @@ func protected(m *config.Mount, log zerolog.Logger) (*resource.Resource, error) 
 	}
 	return resource.Relay(resource.RelayOptions{
 		Server: m.Upstream, Path: m.Path, Public: m.PublicURL, Log: log,
-		Servers: metadataClient(m, tlsConfig, dialer(m)), Issuers: metadataClient(m, withoutOwnPair(tlsConfig), nil),
+		Servers: resourceClient(m, tlsConfig), Issuers: issuerClient(m, tlsConfig),
 		Party: func(r *http.Request) string { return web.Stranger(r.RemoteAddr) },
 	}), nil
 }
@@ -39,7 +39,7 @@ func checked(m *config.Mount, log zerolog.Logger) (*resource.Resource, error) {
 	}
 	return resource.Check(resource.CheckOptions{
 		Path: m.Path, Public: m.PublicURL, Issuer: m.Auth.Clients.Issuer, Audience: m.Auth.Clients.Audience, Scopes: m.Auth.Clients.Scopes,
-		Issuers: metadataClient(m, withoutOwnPair(tlsConfig), nil), Log: log,
+		Issuers: issuerClient(m, tlsConfig), Log: log,
 	}), nil
 }
 

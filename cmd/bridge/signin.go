@@ -1,11 +1,7 @@
 package main
 
 import (
-	"context"
-	"crypto/tls"
 	"fmt"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"strings"
@@ -15,7 +11,6 @@ import (
 	"github.com/mcpbridge/bridge/authorize"
 	"github.com/mcpbridge/bridge/config"
 	"github.com/mcpbridge/bridge/internal/signin"
-	"github.com/mcpbridge/bridge/internal/wellknown"
 	"github.com/mcpbridge/bridge/observe"
 )
 
@@ -85,8 +80,8 @@ func signInOptions(m *config.Mount, log zerolog.Logger) (authorize.Options, erro
 		IDP: authorize.IDP{
 			Issuer: auth.IDP.Issuer, ClientID: auth.IDP.ClientID, ClientSecret: auth.IDP.ClientSecret, TokenFile: auth.IDP.TokenFile,
 		},
-		Resources: metadataClient(m, tlsConfig, dialer(m)),
-		Issuers:   metadataClient(m, withoutOwnPair(tlsConfig), nil),
+		Resources: resourceClient(m, tlsConfig),
+		Issuers:   issuerClient(m, tlsConfig),
 		Log:       log,
 	}, nil
 }
@@ -109,27 +104,4 @@ func browserCommand(text string) []string {
 		return []string{text}
 	}
 	return strings.Fields(text)
-}
-
-// metadataClient speaks with what belongs to a server, over the same proxies and
-// with the same trust.
-func metadataClient(m *config.Mount, tlsConfig *tls.Config, dial func(context.Context, string, string) (net.Conn, error)) *http.Client {
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.TLSClientConfig = tlsConfig
-	transport.TLSHandshakeTimeout = m.Timeouts.Connect
-	if dial != nil {
-		transport.DialContext = dial
-	}
-	return &http.Client{Transport: transport, Timeout: authorize.RequestTimeout, CheckRedirect: wellknown.Follow}
-}
-
-// withoutOwnPair keeps a client certificate, and the name that is expected of the
-// server, from authorization servers.
-func withoutOwnPair(c *tls.Config) *tls.Config {
-	if c == nil {
-		return nil
-	}
-	c = c.Clone()
-	c.Certificates, c.ServerName = nil, ""
-	return c
 }

@@ -45,8 +45,7 @@ func (f *fallback) routes() map[string]http.Handler {
 
 // origin is where the server has the same places, "" when it has metadata instead.
 func (f *fallback) origin(r *http.Request) (string, error) {
-	own := publicOr(f.Public, r)
-	document, err := f.document(r.Context(), own)
+	document, err := f.document(r.Context(), f.own(r))
 	if document != nil || err != nil {
 		return "", err
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -50,8 +51,14 @@ type relayed struct {
 	named   atomic.Pointer[string] // what challenges of the server name as their place
 	sure    atomic.Bool            // that it was named to the bridge itself
 	told    atomic.Bool            // that the names differ
-	cache   sides[map[string]json.RawMessage]
+	cache   sides[found]
 	issuers sides[json.RawMessage]
+}
+
+// found is a document about the server, nil where there is none.
+type found struct {
+	document map[string]json.RawMessage
+	foreign  bool // it was read at another origin than the server's
 }
 
 // learn looks at challenges of the server, which say where its metadata are. Whoever
@@ -102,11 +109,24 @@ func (s *relayed) describe(r *http.Request, own string) (map[string]json.RawMess
 	return document, nil
 }
 
-// document returns what the server says of itself to whoever knows the bridge by a name.
+// document returns what the server says of itself to whoever knows the bridge by a name. What
+// stands elsewhere must be about the server, or about the bridge as who has taken its name: it
+// is somebody else's affair otherwise, and not for the eyes of who asks the bridge.
 func (s *relayed) document(ctx context.Context, own string) (map[string]json.RawMessage, error) {
 	ours := s.ours(own)
-	return s.cache.of(ours).get(ctx, func(ctx context.Context) (map[string]json.RawMessage, error) { return s.read(ctx, ours) })
+	all, err := s.cache.of(ours).get(ctx, func(ctx context.Context) (found, error) { return s.read(ctx, ours) })
+	if err != nil {
+		return nil, err
+	}
+	if theirs := text(all.document["resource"]); all.foreign && !wellknown.Names(theirs, s.Server) && !wellknown.Names(theirs, own) {
+		return nil, errForeign
+	}
+	return all.document, nil
 }
+
+// errForeign tells nothing of what is at a place that a server names: who asks the bridge may not
+// be able to ask there.
+var errForeign = errors.New("the MCP server names another place for its metadata, at which none of its own can be read")
 
 // tell says once that tokens may be for nobody.
 func (s *relayed) tell(theirs, own string) {
@@ -119,19 +139,22 @@ func (s *relayed) tell(theirs, own string) {
 
 // read asks the server, and nobody else unless its own challenge says so: where the
 // bridge has taken the server's name, that would be the bridge again.
-func (s *relayed) read(ctx context.Context, ours bool) (map[string]json.RawMessage, error) {
+func (s *relayed) read(ctx context.Context, ours bool) (found, error) {
 	for _, at := range s.places(ours) {
-		document := map[string]json.RawMessage{}
+		var document map[string]json.RawMessage
 		status, err := wellknown.Fetch(ctx, s.Servers, at, &document)
+		foreign := !wellknown.SameOrigin(at, s.Server)
 		switch {
 		case status >= 400 && status < 500:
 			continue
+		case err != nil && foreign:
+			return found{}, errForeign
 		case err != nil:
-			return nil, fmt.Errorf("the MCP server's metadata cannot be read: %s", wellknown.Reason(err))
+			return found{}, fmt.Errorf("the MCP server's metadata cannot be read: %s", wellknown.Reason(err))
 		}
-		return document, nil
+		return found{wellknown.Members(document), foreign}, nil
 	}
-	return nil, nil
+	return found{}, nil
 }
 
 // ours reports whether the place that the server's challenges name is at the name by which a
@@ -152,7 +175,7 @@ func (s *relayed) places(ours bool) []string {
 	}
 	origin := wellknown.Origin(s.Server)
 	at := wellknown.ResourcePlaces(origin+u.RequestURI(), s.Server)
-	if u.Scheme == "https" && !ours && wellknown.Origin(*named) != origin {
+	if u.Scheme == "https" && !ours && !wellknown.SameOrigin(*named, origin) && wellknown.ResourcePlace(s.Server, *named) == nil {
 		at = append(at, *named)
 	}
 	return at
@@ -161,12 +184,12 @@ func (s *relayed) places(ours bool) []string {
 // issuer implements source. A server without metadata of its own is its own
 // authorization server, as 2025-03-26 has it.
 func (s *relayed) issuer(r *http.Request) (json.RawMessage, error) {
-	ours := s.ours(publicOr(s.Public, r))
-	return s.issuers.of(ours).get(r.Context(), func(ctx context.Context) (json.RawMessage, error) {
-		document, err := s.read(ctx, ours)
-		if err != nil {
-			return nil, err
-		}
+	own := s.own(r)
+	document, err := s.document(r.Context(), own)
+	if err != nil {
+		return nil, err
+	}
+	return s.issuers.of(s.ours(own)).get(r.Context(), func(ctx context.Context) (json.RawMessage, error) {
 		issuer := wellknown.Origin(s.Server)
 		var named []string
 		if json.Unmarshal(document["authorization_servers"], &named) == nil && len(named) > 0 {
@@ -224,11 +247,9 @@ func hostOf(address string) string {
 	return u.Host
 }
 
-func publicOr(public string, r *http.Request) string {
-	if public != "" {
-		return public
-	}
-	return "http://" + r.Host
+// own is how a client knows the endpoint.
+func (s *relayed) own(r *http.Request) string {
+	return (&Resource{public: s.Public, path: s.Path}).address(r, s.Path)
 }
 
 // text reads a JSON string, "" for anything else.

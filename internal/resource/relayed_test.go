@@ -259,7 +259,7 @@ func TestAHostOfOneClientSpoilsNothingForOthers(t *testing.T) {
 	s := newServer(t)
 	elsewhere := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
-		case "/meta":
+		case "/.well-known/oauth-protected-resource/mcp":
 			_, _ = io.WriteString(w, `{"resource":"`+s.URL+`/mcp","authorization_servers":["https://`+r.Host+`"]}`)
 		case "/.well-known/oauth-authorization-server":
 			_, _ = io.WriteString(w, `{"issuer":"https://`+r.Host+`"}`)
@@ -276,7 +276,7 @@ func TestAHostOfOneClientSpoilsNothingForOthers(t *testing.T) {
 	}
 	host := strings.TrimPrefix(elsewhere.URL, "https://")
 	for _, path := range []string{"/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-authorization-server"} {
-		r.Challenge(httptest.NewRequest(http.MethodPost, "/mcp", nil), []string{`Bearer resource_metadata="` + elsewhere.URL + `/meta"`})
+		r.Challenge(httptest.NewRequest(http.MethodPost, "/mcp", nil), []string{`Bearer resource_metadata="` + elsewhere.URL + `/.well-known/oauth-protected-resource/mcp"`})
 		for _, asker := range []struct {
 			host   string
 			status int

@@ -113,17 +113,26 @@ var ErrElsewhere = errors.New("it sends requests to another place, which the bri
 
 // Follow is a CheckRedirect for what belongs to sign-ins. What is posted holds codes and
 // secrets, and stays with whom it was meant for; what is read never leads to where nothing
-// should be entrusted to.
+// should be entrusted to, and metadata are only where metadata may be: else a server would
+// choose what the bridge reads in its operator's network.
 func Follow(r *http.Request, via []*http.Request) error {
-	first := via[0]
-	switch {
-	case len(via) > maxHops:
+	first := via[0].URL
+	if len(via) > maxHops {
 		return errors.New("it sends requests in circles")
-	case first.Method != http.MethodGet && (r.URL.Scheme != first.URL.Scheme || r.URL.Host != first.URL.Host):
-		return ErrElsewhere
 	}
-	return From(first.URL.String(), r.URL.String())
+	if err := From(first.String(), r.URL.String()); err != nil {
+		return err
+	}
+	if via[0].Method == http.MethodGet && !isWellKnown(first) || SameOrigin(first.String(), r.URL.String()) {
+		return nil
+	}
+	if via[0].Method == http.MethodGet && isWellKnown(r.URL) && r.URL.RawQuery == "" {
+		return nil
+	}
+	return ErrElsewhere
 }
+
+func isWellKnown(u *url.URL) bool { return strings.Contains(u.EscapedPath(), "/.well-known/") }
 
 // From refuses what Secure does, and places on this machine that one elsewhere names:
 // they are none of its business.
