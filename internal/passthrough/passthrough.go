@@ -82,7 +82,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		hop.RefuseOpened(w)
 		return
 	}
-	ctx, leave := p.enter(r)
+	ctx, leave := p.enter(w, r)
 	if leave == nil {
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, shuttingDown, http.StatusServiceUnavailable)
@@ -92,7 +92,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if p.challenged {
 		ctx = context.WithValue(ctx, incoming{}, r)
 	}
-	p.reverse.ServeHTTP(&patient{ResponseWriter: w, began: time.Now()}, r.WithContext(unheard(ctx)))
+	p.reverse.ServeHTTP(&patient{ResponseWriter: w, traffic: &p.traffic, began: time.Now()}, r.WithContext(unheard(ctx)))
 }
 
 // Shutdown drains and returns when every request has ended. When ctx ends first

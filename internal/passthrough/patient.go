@@ -12,8 +12,9 @@ const patience = time.Minute
 // patient bounds the writes of a response. The server in front ends the bound with it.
 type patient struct {
 	http.ResponseWriter
-	began time.Time // of the request
-	until time.Time
+	traffic *traffic
+	began   time.Time // of the request
+	until   time.Time
 }
 
 // Unwrap is for http.ResponseController.
@@ -22,8 +23,7 @@ func (p *patient) Unwrap() http.ResponseWriter { return p.ResponseWriter }
 // Write implements http.ResponseWriter. The deadline is moved only when it is near.
 func (p *patient) Write(part []byte) (int, error) {
 	if now := time.Now(); p.until.Sub(now) < patience/2 {
-		p.until = now.Add(patience)
-		_ = http.NewResponseController(p.ResponseWriter).SetWriteDeadline(p.until) // where the server knows deadlines
+		p.until = p.traffic.bound(p.ResponseWriter, patience)
 	}
 	return p.ResponseWriter.Write(part)
 }

@@ -1,15 +1,20 @@
 package passthrough
 
 import (
+	"context"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/upstream"
 )
 
 // flowing is a response that goes on until it is closed.
@@ -64,7 +69,9 @@ func TestD11ClientThatReadsNothingOfAPassedResponseIsGivenUp(t *testing.T) {
 func TestTheBoundOfAPassedResponseGoesOnWithIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rec := &late{ResponseRecorder: httptest.NewRecorder()}
-		w := &patient{ResponseWriter: rec}
+		var traffic traffic
+		traffic.open()
+		w := &patient{ResponseWriter: rec, traffic: &traffic}
 		for _, pause := range []time.Duration{0, 20 * time.Second, 20 * time.Second, time.Hour} {
 			time.Sleep(pause)
 			_, _ = w.Write(nil)
@@ -73,4 +80,53 @@ func TestTheBoundOfAPassedResponseGoesOnWithIt(t *testing.T) {
 			}
 		}
 	})
+}
+
+// stalled is the connection of a client that has stopped reading: a write fails when it may
+// take no longer than lastWords, which is done here without waiting for that.
+type stalled struct {
+	*httptest.ResponseRecorder
+	writing, cut func() // called once each: with the first write, and when there is no more patience
+	failing      <-chan struct{}
+}
+
+func (c *stalled) SetWriteDeadline(t time.Time) error {
+	if time.Until(t) <= lastWords {
+		c.cut()
+	}
+	return nil
+}
+
+func (c *stalled) Write([]byte) (int, error) {
+	c.writing()
+	<-c.failing
+	return 0, os.ErrDeadlineExceeded
+}
+
+func TestAClientThatReadsNothingHoldsUpNoEnd(t *testing.T) {
+	large := strings.Repeat("x", 1<<20)
+	for name, serve := range map[string]func() (http.Handler, func()){
+		"from a server over HTTP": func() (http.Handler, func()) {
+			server := flowing{make(chan struct{})}
+			p := New(Options{URL: &url.URL{Scheme: "http", Host: "server"}, Wrap: func(http.RoundTripper) http.RoundTripper { return server }})
+			return p, p.Close
+		},
+		"from a process": func() (http.Handler, func()) {
+			p := NewProcess(ProcessOptions{WriteTimeout: time.Hour, CommitDelay: time.Hour, Server: &scripted{verbatim: func(context.Context, *upstream.Call, func(jsonrpc.Message)) (*upstream.Answer, error) {
+				return &upstream.Answer{Result: []byte(`"` + large + `"`)}, nil
+			}}})
+			return p, p.Close
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p, end := serve()
+				written, failing := make(chan struct{}), make(chan struct{})
+				once := func(c chan struct{}) func() { return sync.OnceFunc(func() { close(c) }) }
+				go p.ServeHTTP(&stalled{httptest.NewRecorder(), once(written), once(failing), failing}, request("tools/list", "", ""))
+				<-written
+				end()
+			})
+		})
+	}
 }

@@ -81,7 +81,7 @@ func NewProcess(opt ProcessOptions) *Process {
 
 // ServeHTTP implements http.Handler. Its caller has bounded the body.
 func (p *Process) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	ctx, leave := p.enter(r)
+	ctx, leave := p.enter(w, r)
 	if leave == nil {
 		w.Header().Set("Retry-After", "1")
 		writeError(w, http.StatusServiceUnavailable, "", fault.Internal(shuttingDown))

@@ -88,7 +88,14 @@ func (o *response) notify(msg jsonrpc.Message) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.buf = sse.AppendEvent(o.buf, "", jsonrpc.AppendNotification(nil, msg.Method, params))
+	if len(o.buf) >= collected && !o.over {
+		o.write()
+	}
 }
+
+// collected is how much of events is written without waiting for more, in bytes: what is
+// collected is charged to nobody.
+const collected = 64 << 10
 
 // flush writes what notify has collected.
 func (o *response) flush() {
@@ -102,7 +109,7 @@ func (o *response) flush() {
 // write sends the collected events, with the lock held. A client that cannot be
 // written to is gone.
 func (o *response) write() {
-	_ = o.rc.SetWriteDeadline(time.Now().Add(o.p.opt.WriteTimeout)) // where the server knows deadlines
+	o.p.bound(o.w, o.p.opt.WriteTimeout)
 	if !o.began {
 		o.began = true
 		h := o.w.Header()
@@ -112,7 +119,9 @@ func (o *response) write() {
 		o.w.WriteHeader(http.StatusOK)
 	}
 	_, err := o.w.Write(o.buf)
-	o.buf = o.buf[:0]
+	if o.buf = o.buf[:0]; cap(o.buf) > 2*collected {
+		o.buf = nil
+	}
 	if err == nil {
 		err = o.rc.Flush()
 	}
@@ -175,7 +184,7 @@ func (o *response) writeWhole(status int, msg []byte) {
 	h.Set("Content-Length", strconv.Itoa(len(msg)))
 	o.w.WriteHeader(status)
 	for part := range slices.Chunk(msg, writePart) {
-		_ = o.rc.SetWriteDeadline(time.Now().Add(o.p.opt.WriteTimeout)) // where the server knows deadlines
+		o.p.bound(o.w, o.p.opt.WriteTimeout)
 		if _, err := o.w.Write(part); err != nil {
 			return // a client that left is told nothing
 		}

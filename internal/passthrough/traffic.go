@@ -3,6 +3,7 @@ package passthrough
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/mcpbridge/bridge/internal/gate"
 	"github.com/mcpbridge/bridge/mcp"
@@ -27,8 +28,9 @@ func (t *traffic) open() {
 }
 
 // enter counts a request in. Its context ends with the client's interest or when
-// the traffic is to end; leave is nil when that is over already.
-func (t *traffic) enter(r *http.Request) (ctx context.Context, leave func()) {
+// the traffic is to end; leave is nil when that is over already. A client that reads nothing
+// of its response holds up no end: what is cut off is written no further.
+func (t *traffic) enter(w http.ResponseWriter, r *http.Request) (ctx context.Context, leave func()) {
 	if !t.gate.Enter() {
 		return nil, nil
 	}
@@ -38,11 +40,43 @@ func (t *traffic) enter(r *http.Request) (ctx context.Context, leave func()) {
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	release := context.AfterFunc(ends, cancel)
+	spare := t.hurry(w)
 	return ctx, func() {
 		release()
 		cancel()
+		spare()
 		t.gate.Exit()
 	}
+}
+
+// lastWords is how long a client may take for what it is still told when its request was cut off.
+const lastWords = time.Second
+
+// hurry bounds the write of a response that is under way when closing ends, until spare returns.
+func (t *traffic) hurry(w http.ResponseWriter) (spare func()) {
+	done := make(chan struct{})
+	stop := context.AfterFunc(t.closing, func() {
+		defer close(done)
+		t.bound(w, lastWords)
+	})
+	return func() {
+		if !stop() {
+			<-done
+		}
+	}
+}
+
+// bound says how long a client may take for the writes that follow, where the server knows
+// deadlines. It returns until when.
+func (t *traffic) bound(w http.ResponseWriter, patience time.Duration) (until time.Time) {
+	rc := http.NewResponseController(w)
+	until = time.Now().Add(patience)
+	_ = rc.SetWriteDeadline(until)
+	if t.closing.Err() != nil && patience > lastWords { // asked after the deadline is set: hurry may have come before
+		until = time.Now().Add(lastWords)
+		_ = rc.SetWriteDeadline(until)
+	}
+	return until
 }
 
 // endless reports a request whose response never ends by itself: nobody waits

@@ -77,3 +77,21 @@ func TestWhatWaitsForASlowCallerIsCharged(t *testing.T) {
 		t.Errorf("%d bytes are charged when nobody waits", memory.Used())
 	}
 }
+
+// An answer waits behind the notifications, and is charged like them.
+func TestAnAnswerThatWaitsForASlowCallerIsCharged(t *testing.T) {
+	memory := budget.New(8 << 20)
+	big := jsonrpc.Message{Params: bytes.Repeat([]byte("x"), 1<<20)}
+	w := newWaiter(&request{id: "2", call: &upstream.Call{}}, sink{}, memory.Guest("slow"))
+	w.push(big)
+	if w.finish(&upstream.Answer{Result: make([]byte, upstream.HeldStep)}, nil); memory.Used() != 1<<20+upstream.HeldStep {
+		t.Errorf("%d bytes are charged for what waits with its answer", memory.Used())
+	}
+	w.close()
+	memory.Guest("somebody").Charge(8 << 20)
+	w = newWaiter(&request{id: "3", call: &upstream.Call{}}, sink{}, memory.Guest("slow"))
+	w.finish(&upstream.Answer{Result: big.Params}, nil)
+	if _, ans, failed := w.deliver(sink{}); ans != nil || failed == nil || failed.Cause != upstream.NoMemory {
+		t.Errorf("an answer without memory: %v, %v", ans, failed)
+	}
+}

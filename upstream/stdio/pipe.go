@@ -240,6 +240,7 @@ func (p *pipe) do(ctx context.Context, req *request, to sink) (*upstream.Answer,
 		return nil, err
 	}
 	ans, err := w.wait(ctx, p.ended, to)
+	w.close() // from here on the answer is charged to the call
 	if err == nil {
 		if short := upstream.Charge(req.call.Held, len(ans.Result)); short != nil {
 			ans, err = nil, notTakenIn(short)

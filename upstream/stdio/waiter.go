@@ -29,7 +29,7 @@ type waiter struct {
 
 	mu     sync.Mutex
 	queue  []jsonrpc.Message
-	size   int         // of its params, and of those that are being delivered, in bytes
+	size   int         // of its params, of those that are being delivered, and of the answer's result, in bytes
 	held   budget.Hold // of that size, in coarse steps
 	ans    *upstream.Answer
 	failed *upstream.Failure
@@ -66,14 +66,26 @@ func (w *waiter) close() {
 	w.held = budget.Hold{}
 }
 
-// finish sets the outcome; the first one counts.
+// finish sets the outcome; the first one counts. An answer waits like a notification for a slow
+// caller; one for which there is no memory is a failure.
 func (w *waiter) finish(ans *upstream.Answer, failed *upstream.Failure) {
 	w.mu.Lock()
 	if w.ans == nil && w.failed == nil {
 		w.ans, w.failed = ans, failed
+		if ans != nil {
+			w.takeInLocked(len(ans.Result))
+		}
 	}
 	w.mu.Unlock()
 	w.signal()
+}
+
+func (w *waiter) takeInLocked(result int) {
+	if short := w.chargeLocked(w.size + result); short != nil {
+		w.ans, w.failed = nil, notTakenIn(short)
+		return
+	}
+	w.size += result
 }
 
 func (w *waiter) signal() {
