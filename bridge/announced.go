@@ -83,7 +83,7 @@ func (c hearing) ElicitationOver(params []byte) {
 func serveSubscribe(c *conversation, _ context.Context, caller downstream.Caller, req downstream.Request) ([]byte, *jsonrpc.Error) {
 	uri, err := hearing{c}.subscribable(req)
 	if err == nil {
-		err = hearing{c}.explainSubscription(hearing{c}.subscriptions().Subscribe(caller.Authorization, uri))
+		err = hearing{c}.explainSubscription(hearing{c}.subscriptions().Subscribe(caller.Tenant, caller.Authorization, uri))
 	}
 	if err == nil {
 		c.changed()
@@ -119,7 +119,9 @@ func (c hearing) subscriptions() *subscriptions.Resources {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.resources == nil {
-		c.resources = c.b.listens.Resources(c, c.identity(""), c.b.limits.Subscriptions)
+		as := c.identity("")
+		as.Party = c.Tenant // nobody shares it
+		c.resources = c.b.listens.Resources(c, as, c.b.limits.Subscriptions)
 		if c.closed {
 			c.resources.Close()
 		}
@@ -139,6 +141,8 @@ func (c hearing) explainSubscription(err error) *jsonrpc.Error {
 		return nil
 	case errors.As(err, &tooMany):
 		return fault.Internal(err.Error(), fault.Limit("limits.subscriptions"))
+	case errors.Is(err, subscriptions.ErrNoPlace):
+		return fault.Internal(err.Error(), fault.Limit("limits.listens"))
 	case errors.As(err, &failure):
 		return ends.Describe(failure)
 	case errors.As(err, &refused):

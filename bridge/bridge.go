@@ -14,6 +14,7 @@ import (
 	"github.com/mcpbridge/bridge/bridge/catalog"
 	"github.com/mcpbridge/bridge/bridge/subscriptions"
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/internal/roster"
 	"github.com/mcpbridge/bridge/internal/turns"
@@ -57,7 +58,10 @@ type Options struct {
 	// is answered as above. Nil: every client waits.
 	Patience func(clientInfo []byte) time.Duration
 	Turns    *turns.Queue // admits what goes to the server; nil: all at once
-	Log      zerolog.Logger
+	// Endless is how much of the process all that is at a server without a turn may take,
+	// whatever it is; nil: as much as it likes.
+	Endless *budget.Places
+	Log     zerolog.Logger
 }
 
 // Limits bounds what one session and one flow may use.
@@ -65,7 +69,7 @@ type Limits struct {
 	Flow            mrtr.Limits
 	FlowsPerSession int // suspended flows; the oldest makes room; default 32
 	Subscriptions   int // resource URIs per session, of 1 KiB on average; default 256
-	Listens         int // listens that sessions share, one for each identity; default 1024
+	Listens         int // listens, one for each identity and each session with resources; default 1024
 	Declaration     int // bytes of client info, capabilities and Authorization; default 64 KiB
 }
 
@@ -112,7 +116,7 @@ func New(opt Options) *Bridge {
 	}
 	b.replies.Limit(b.limits.FlowsPerSession)
 	b.listens = subscriptions.NewHub(subscriptions.Options{
-		Upstream: opt.Upstream, Catalog: b.catalog, Listens: b.limits.Listens, Log: opt.Log,
+		Upstream: opt.Upstream, Catalog: b.catalog, Listens: b.limits.Listens, Endless: opt.Endless, Log: opt.Log,
 	})
 	b.driver = call.NewDriver(call.Options{
 		Upstream: opt.Upstream, Catalog: b.catalog, Turns: opt.Turns, Ask: opt.Ask, Replica: opt.Replica, Watch: opt.Watch,

@@ -90,8 +90,7 @@ type Limits struct {
 	// longest; while all have been used within a minute or have a call or a stream open, it is refused with 503. Who has an
 	// eighth of them or more, with the same credentials or from one address, does not get the last eighth, and makes room for
 	// others first. Who has more than one in 512 ends no session of whoever has fewer: its own, or none. As many streams at
-	// most are handed on that never end, which are modern listens and GETs of sessions that a legacy server has, but no more
-	// than a third of the file descriptors.
+	// most are handed on that never end, which are modern listens and GETs of sessions that a legacy server has.
 	Sessions int `key:"sessions" min:"1" max:"10000000"`
 	// Calls of one session that wait for an answer at the same time. One more ends the oldest. As many may wait, apart from
 	// these, of others who call in it with credentials that it is not bound to.
@@ -114,9 +113,12 @@ type Limits struct {
 	Declaration Size `key:"declaration" min:"1KiB" max:"64MiB"`
 	// Resources that one session may be subscribed to. Their URIs may have 1 KiB on average.
 	Subscriptions int `key:"subscriptions" min:"1" max:"100000"`
-	// Subscriptions to list changes at the server, which sessions with the same credentials share. One more ends one that
-	// nobody hears; where there is none, the session does not hear of changes, and the log says so. Who has an eighth of
-	// them or more, with credentials that the server does not vouch for from one address, does not get the last eighth.
+	// Subscriptions at the server: to list changes, which sessions with the same credentials share, and one for each session
+	// that has subscribed to resources. One more ends one that nobody hears; where there is none, the session does not hear of
+	// changes, and the log says so, or its resources/subscribe is refused. Who has an eighth of them or more, with credentials
+	// that the server does not vouch for from one address, does not get the last eighth. Together with streams that are
+	// handed on, and answers of a legacy server that have begun, there are in the whole process no more than a third of the
+	// file descriptors, by the same rule.
 	Listens int `key:"listens" min:"1" max:"1000000"`
 	// Requests under way at the same time in one session. One more is refused: with 429 over Streamable HTTP. As many may be,
 	// apart from these, of others who call in it with credentials that it is not bound to.

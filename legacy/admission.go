@@ -23,7 +23,8 @@ type admission struct {
 	notices  *notices
 	gate     *gate.Gate
 	sessions *session.Set
-	endless  *budget.Places // of streams that are handed on
+	// of streams that are handed on here and never end by themselves
+	streaming *budget.Places
 }
 
 // busyAgain is when a client that has too much under way may try again, in seconds.
@@ -72,17 +73,50 @@ func (a *admission) tooMany(w http.ResponseWriter, r *http.Request, from *sender
 // tooManyStreams answers a request for a stream that the server is not to be asked for, or
 // returns what gives its place back.
 func (a *admission) tooManyStreams(w http.ResponseWriter, r *http.Request, id jsonrpc.ID) (leave func(), refused bool) {
-	leave, _ = a.endless.Take(a.sessions.Tenant(r))
+	leave = a.stream(r)
 	if leave == nil {
 		a.refuseBusy(w, nil, id, "limits.sessions", tooManyStreamsText)
 	}
 	return leave, leave == nil
 }
 
+// tooManyAnswers is tooManyStreams for a request whose answer may take any time.
+func (a *admission) tooManyAnswers(w http.ResponseWriter, r *http.Request, id jsonrpc.ID) (leave func(), refused bool) {
+	leave = a.endless(a.sessions.Tenant(r))
+	if leave == nil {
+		a.refuseBusy(w, nil, id, "ulimit -n", tooManyStreamsText)
+	}
+	return leave, leave == nil
+}
+
+// stream takes a place for what never ends by itself; nil: there is none.
+func (a *admission) stream(r *http.Request) (leave func()) {
+	tenant := a.sessions.Tenant(r)
+	here, _ := a.streaming.Take(tenant)
+	if here == nil {
+		return nil
+	}
+	everywhere := a.endless(tenant)
+	if everywhere == nil {
+		here()
+		return nil
+	}
+	return func() { everywhere(); here() }
+}
+
+// endless takes a place for what is at the server without a turn; nil: there is none.
+func (a *admission) endless(tenant string) (leave func()) {
+	if a.opt.Endless == nil {
+		return func() {}
+	}
+	leave, _ = a.opt.Endless.Take(tenant)
+	return leave
+}
+
 // streams is places for what never ends by itself.
 func (a *admission) streams(r *http.Request) func() (leave func(), err *jsonrpc.Error) {
 	return func() (func(), *jsonrpc.Error) {
-		leave, _ := a.endless.Take(a.sessions.Tenant(r))
+		leave := a.stream(r)
 		if leave == nil {
 			a.noteBusy(nil, "limits.sessions")
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: tooManyStreamsText}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 )
@@ -45,17 +46,23 @@ func TestStreamsThatAreHandedOnAreBounded(t *testing.T) {
 	begun := make(chan struct{})
 	modern := newFake()
 	modern.modern = endless(begun)
+	everywhere := func() Options { return Options{Endless: budget.NewPlaces(16)} }
+	relayer := endlessRelayer{newFake(), endless(begun)}
 	for name, tc := range map[string]struct {
+		opt          Options
 		backend      downstream.Backend
 		method, body string
 	}{
-		"modern listens":                       {modern, http.MethodPost, listen},
-		"GETs of sessions that the server has": {endlessRelayer{newFake(), endless(begun)}, http.MethodGet, ""},
+		"modern listens":                       {Options{MaxSessions: 16}, modern, http.MethodPost, listen},
+		"GETs of sessions that the server has": {Options{MaxSessions: 16}, relayer, http.MethodGet, ""},
+		"modern listens, of all endpoints":     {everywhere(), modern, http.MethodPost, listen},
+		"GETs, of all endpoints":               {everywhere(), relayer, http.MethodGet, ""},
+		"answers that are streams":             {everywhere(), relayer, http.MethodPost, ping},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, p := serve(t, Options{MaxSessions: 16}, tc.backend)
+			_, p := serve(t, tc.opt, tc.backend)
 			p.session = "theirs"
-			if tc.method == http.MethodPost {
+			if tc.body == listen {
 				p.session = ""
 			}
 			ctx, leave := context.WithCancel(t.Context())

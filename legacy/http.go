@@ -83,7 +83,7 @@ func (h *HTTP) furnish() {
 		Watch: opt.Watch, Logger: opt.Logger, Evicted: h.notices.evicted, Late: h.notices.late,
 	})
 	h.channels = channel.NewRegistry(opt.MaxSessions)
-	h.admission = &admission{opt: opt, guard: h.guard, notices: &h.notices, gate: h.gate, sessions: h.sessions, endless: budget.NewPlaces(opt.MaxHandedOn)}
+	h.admission = &admission{opt: opt, guard: h.guard, notices: &h.notices, gate: h.gate, sessions: h.sessions, streaming: budget.NewPlaces(opt.MaxSessions)}
 	h.replicas = &replicas{opt: opt, gate: h.gate, exchanges: h.exchanges, notices: &h.notices}
 }
 

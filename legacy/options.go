@@ -61,17 +61,20 @@ type Options struct {
 	// Turns admits modern requests; nil: all at once.
 	Turns *turns.Queue
 
+	// Endless is how much of the process all that is at a server without a turn may take,
+	// whatever it is; nil: as much as it likes. Of one endpoint that are streams which are
+	// handed on and never end by themselves: modern listens, and GETs of sessions that the
+	// server has. They are no requests under way, but each takes a connection to the server
+	// besides that of its client, which it may share with many others. There are as many as
+	// MaxSessions at most.
+	Endless *budget.Places
+
 	MaxBody     int64 // bytes of one message from the client; 4 MiB
 	MaxBatch    int   // messages in one batch; 64
 	MaxSessions int   // live sessions; see sessions.Table for who gives way; 10,000
-	// Streams that are handed on and never end by themselves: modern listens, and GETs of
-	// sessions that the server has. They are no requests under way, but each takes a connection
-	// to the server besides that of its client, which it may share with many others; as many as
-	// MaxSessions.
-	MaxHandedOn int
-	MaxStreams  int // ended streams kept per session for resume; 16
-	MaxPending  int // messages kept per session while nobody listens; 64
-	MaxInFlight int // requests under way per session; 256
+	MaxStreams  int   // ended streams kept per session for resume; 16
+	MaxPending  int   // messages kept per session while nobody listens; 64
+	MaxInFlight int   // requests under way per session; 256
 	Log         sessions.Limits
 
 	// Store keeps the sessions of Streamable HTTP beyond the process; nil: they end
@@ -134,7 +137,6 @@ func (o Options) withDefaults() Options {
 	o.MaxBody = cmp.Or(o.MaxBody, 4<<20)
 	o.MaxBatch = cmp.Or(o.MaxBatch, 64)
 	o.MaxSessions = cmp.Or(o.MaxSessions, 10_000)
-	o.MaxHandedOn = cmp.Or(o.MaxHandedOn, o.MaxSessions)
 	o.MaxStreams = cmp.Or(o.MaxStreams, 16)
 	o.MaxPending = cmp.Or(o.MaxPending, 64)
 	o.MaxInFlight = cmp.Or(o.MaxInFlight, 256)

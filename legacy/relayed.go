@@ -29,7 +29,7 @@ func (h forwarder) relayed(w http.ResponseWriter, r *http.Request, body []byte, 
 	case from == nil || !takesUp(msg):
 		handOn(w, r, body, next)
 	case !h.admission.tooBusy(w, r, from, 1, idOf(msg)):
-		h.inTurn(w, r, func(w http.ResponseWriter) { handOn(w, r, body, next) })
+		h.inTurn(w, r, idOf(msg), func(w http.ResponseWriter) { handOn(w, r, body, next) })
 	}
 	return true
 }
@@ -54,8 +54,9 @@ func (h forwarder) tenant(r *http.Request) turns.Who {
 }
 
 // inTurn hands a request on when it is its turn. The turn is over when the server has
-// begun to answer: it may ask the client something then, and a person takes time.
-func (h forwarder) inTurn(w http.ResponseWriter, r *http.Request, serve func(http.ResponseWriter)) {
+// begun to answer: it may ask the client something then, and a person takes time. What is at
+// the server without a turn is bounded all the same.
+func (h forwarder) inTurn(w http.ResponseWriter, r *http.Request, id jsonrpc.ID, serve func(http.ResponseWriter)) {
 	who := h.tenant(r)
 	if _, err := h.opt.Turns.Enter(r.Context(), who); err != nil {
 		w.WriteHeader(statusLeft)
@@ -63,6 +64,11 @@ func (h forwarder) inTurn(w http.ResponseWriter, r *http.Request, serve func(htt
 	}
 	t := &turn{ResponseWriter: w, leave: sync.OnceFunc(func() { h.opt.Turns.Leave(who) })}
 	defer t.leave()
+	free, refused := h.admission.tooManyAnswers(w, r, id)
+	if refused {
+		return
+	}
+	defer free()
 	serve(t)
 }
 

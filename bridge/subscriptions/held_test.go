@@ -37,7 +37,7 @@ func TestAnnouncementsAreChargedWhileTheyCome(t *testing.T) {
 		},
 		"resources": func(h *Hub, who Identity) func() {
 			r := h.Resources(&ear{}, who, 8)
-			if err := r.Subscribe("", "x:"); err != nil {
+			if err := r.Subscribe("", "", "x:"); err != nil {
 				t.Fatal(err)
 			}
 			return r.Close

@@ -25,8 +25,11 @@ import (
 type Options struct {
 	Upstream upstream.Caller
 	Catalog  *catalog.Catalog // is told what became stale
-	Listens  int              // shared ones that are open at the same time; default 1024
-	Log      zerolog.Logger
+	Listens  int              // that are open at the same time; default 1024
+	// Endless is how much of the process all that never ends by itself may take, whatever it
+	// is; nil: as much as it likes.
+	Endless *budget.Places
+	Log     zerolog.Logger
 }
 
 // Hub shares one listen for list changes among all sessions of a principal (Q15):
@@ -44,6 +47,7 @@ type Hub struct {
 
 	mu     sync.Mutex
 	shared map[string]*sharedListen // by principal
+	taken  int                      // places, of listens that are shared or are not
 	has    map[string]int           // how many of them, by party
 	closed bool
 }
@@ -52,7 +56,7 @@ type Hub struct {
 type sharedListen struct {
 	hub       *Hub
 	principal string
-	party     string
+	place     place
 	methods   []string // what was asked for
 	cancel    context.CancelFunc
 
@@ -108,54 +112,25 @@ func (h *Hub) Join(s Session, as Identity, lists catalog.Lists) bool {
 
 // openLocked starts the listen of a principal, nil when there are too many.
 func (h *Hub) openLocked(as Identity, lists catalog.Lists) *sharedListen {
-	if !h.roomLocked(as.Party) {
-		if missed, ok := h.full.due(); ok {
-			h.opt.Log.Warn().Int("limit", h.opt.Listens).Int("before", missed).
-				Msg("too many subscriptions at the server (limits.listens); a session will not hear of list changes")
-		}
+	at := h.takeLocked(as.Party)
+	if at == nil {
+		h.refused("a session will not hear of list changes")
 		return nil
 	}
 	held := budget.On(as.Account.Guest())
 	if err := held.Grow(listenCost); err != nil {
+		h.giveLocked(at)
 		if missed, ok := h.full.due(); ok {
 			h.opt.Log.Warn().Err(err).Int("before", missed).Msg("no subscription at the server; a session will not hear of list changes")
 		}
 		return nil
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	l := &sharedListen{held: held, hub: h, principal: as.Principal, party: as.Party, methods: announcements(lists), cancel: cancel}
+	l := &sharedListen{held: held, hub: h, principal: as.Principal, place: *at, methods: announcements(lists), cancel: cancel}
 	h.shared[as.Principal] = l
-	h.has[as.Party]++
 	keeper := &listener{hub: h, call: as.listen(listFilter(lists)), held: budget.On(held.Account()), event: l.deliver, gap: l.announceAll}
 	h.work.Go(func() { keeper.run(ctx) }) // who closes the hub waits for the lock, and shuts it afterwards
 	return l
-}
-
-// roomLocked reports whether a party may open one more, and makes room for it where it can.
-// The last eighth is for whoever has less than an eighth; who has more gets no room but its
-// own.
-func (h *Hub) roomLocked(party string) bool {
-	kept := 0
-	if party != "" {
-		kept = budget.Reserved(h.has[party], h.opt.Listens)
-	}
-	return len(h.shared) < h.opt.Listens-kept || h.makeRoomLocked(func(l *sharedListen) bool { return kept == 0 || l.party == party })
-}
-
-// makeRoomLocked ends the one of these listens that nobody has heard for longest, if there
-// is any.
-func (h *Hub) makeRoomLocked(of func(*sharedListen) bool) bool {
-	var oldest *sharedListen
-	for _, l := range h.shared {
-		if l.linger != nil && of(l) && (oldest == nil || l.idle.Before(oldest.idle)) {
-			oldest = l
-		}
-	}
-	if oldest == nil {
-		return false
-	}
-	h.endLocked(oldest)
-	return true
 }
 
 // Leave is idempotent.
@@ -184,9 +159,7 @@ func (h *Hub) retire(l *sharedListen) {
 
 func (h *Hub) endLocked(l *sharedListen) {
 	delete(h.shared, l.principal)
-	if h.has[l.party]--; h.has[l.party] == 0 {
-		delete(h.has, l.party)
-	}
+	h.giveLocked(&l.place)
 	if l.linger != nil {
 		l.linger.Stop()
 	}

@@ -58,7 +58,7 @@ func (l *listener) run(ctx context.Context) {
 		if again := l.ended == nil || l.ended(err); !again || ctx.Err() != nil {
 			return
 		}
-		if !l.hub.pause(ctx, err, wait.NextBackOff()) {
+		if !l.pause(ctx, err, wait.NextBackOff()) {
 			return
 		}
 	}
@@ -79,29 +79,29 @@ func (l *listener) acknowledged(filter []byte, again bool) {
 }
 
 // logEnd says that a subscription ended, and how many have since the last line.
-func (h *Hub) logEnd(err error, pause time.Duration) {
-	missed, ok := h.ended.due()
+func (l *listener) logEnd(err error, pause time.Duration) {
+	missed, ok := l.hub.ended.due()
 	if !ok {
 		return
 	}
-	event := h.opt.Log.Info() // the server ended it in order
+	event := l.hub.opt.Log.Info() // the server ended it in order
 	if err != nil {
-		event = h.opt.Log.Warn().Err(err)
+		event = l.hub.opt.Log.Warn().Err(err)
 	}
 	event.Dur("again_in", pause).Int("before", missed).Msg("a subscription at the server ended; it is opened again")
 }
 
 // pause waits before a listen that ended with err is opened again. It returns false
 // when ctx ended first.
-func (h *Hub) pause(ctx context.Context, err error, d time.Duration) bool {
-	h.pausing.Add(1)
-	defer h.pausing.Add(-1)
+func (l *listener) pause(ctx context.Context, err error, d time.Duration) bool {
+	l.hub.pausing.Add(1)
+	defer l.hub.pausing.Add(-1)
 	if refused := (*jsonrpc.Error)(nil); errors.As(err, &refused) {
-		h.logEnd(err, d*refusedPause)
+		l.logEnd(err, d*refusedPause)
 		return sleep(ctx, d*refusedPause, nil)
 	}
-	h.logEnd(err, d)
-	alive, done := h.alive.wait()
+	l.logEnd(err, d)
+	alive, done := l.hub.alive.wait()
 	defer done()
 	least := d / alivePause
 	return sleep(ctx, least, nil) && sleep(ctx, d-least, alive)

@@ -39,10 +39,13 @@ func (e *TooMany) Error() string {
 type Resources struct {
 	hub     *Hub
 	session Session
-	as      Identity
 	limit   int
 
+	open  int    // listens, until they have ended; guarded by hub.mu
+	place *place // while there is any; guarded by hub.mu
+
 	change sync.Mutex  // one change of the URI set at a time
+	as     Identity    // guarded by change
 	held   budget.Hold // of the URIs and the listen; guarded by change
 
 	mu      sync.Mutex
@@ -59,11 +62,13 @@ func (h *Hub) Resources(s Session, as Identity, limit int) *Resources {
 }
 
 // Subscribe returns once the server acknowledged uri: an update between the answer
-// and a later acknowledgment would be lost (C-15). The error is a *TooMany, a
-// *jsonrpc.Error of the server, a *upstream.Failure, or one of those above.
-func (r *Resources) Subscribe(authorization, uri string) error {
+// and a later acknowledgment would be lost (C-15). party is whose share of the listens it
+// takes. The error is a *TooMany, ErrNoPlace, a *jsonrpc.Error of the server, a
+// *upstream.Failure, one of those above, or one of package budget.
+func (r *Resources) Subscribe(party, authorization, uri string) error {
 	r.change.Lock()
 	defer r.change.Unlock()
+	r.as.Party = party
 	uris := r.subscribed()
 	if slices.Contains(uris, uri) {
 		return nil
@@ -75,10 +80,11 @@ func (r *Resources) Subscribe(authorization, uri string) error {
 	if len(uris) >= r.limit || bytes > r.limit*uriRoom {
 		return &TooMany{r.limit}
 	}
-	if err := r.held.Grow(costOf(uri)); err != nil {
+	all := append(slices.Clone(uris), uri)
+	if err := r.held.Set(costOf(all)); err != nil {
 		return err
 	}
-	err := r.replace(authorization, append(slices.Clone(uris), uri), uri)
+	err := r.replace(authorization, all, uri)
 	if err != nil {
 		r.chargeFor(uris)
 	}
@@ -101,19 +107,24 @@ func (r *Resources) Unsubscribe(authorization, uri string) {
 	r.chargeFor(rest)
 }
 
-// costOf returns what a subscription is charged for, in bytes: its URI is kept here, and
-// in the request of a listen.
-func costOf(uri string) int { return 2*len(uri) + 1<<10 }
+// costOf returns what subscriptions are charged for, in bytes: a listen, and each URI, which
+// is kept here, and in the request of the listen.
+func costOf(uris []string) int {
+	if len(uris) == 0 {
+		return 0
+	}
+	size := listenCost
+	for _, uri := range uris {
+		size += 2*len(uri) + 1<<10
+	}
+	return size
+}
 
 // chargeFor has just these subscriptions charged. They are not more than before, or are
 // kept already: they cannot be refused.
 func (r *Resources) chargeFor(uris []string) {
-	size := 0
-	for _, uri := range uris {
-		size += costOf(uri)
-	}
 	r.held.Release()
-	r.held.Charge(size)
+	r.held.Charge(costOf(uris))
 }
 
 // Subscribed returns the URIs, which nobody may change.
@@ -178,7 +189,10 @@ func (r *Resources) subscribed() []string {
 // replace makes the new listen before it breaks the old one (C-14). required
 // names the URI that the acknowledgment must include; empty: none.
 func (r *Resources) replace(authorization string, uris []string, required string) error {
-	next := r.open(authorization, uris, required)
+	if !r.hub.enter(r, r.as.Party) {
+		return ErrNoPlace
+	}
+	next := r.begin(authorization, uris, required)
 	r.await(next)
 	timeout := time.NewTimer(ackTimeout)
 	defer timeout.Stop()

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/mcpbridge/bridge/internal/budget"
-	"time"
 )
 
 func TestSubscriptionsAreBoundedInNumberAndSize(t *testing.T) {
@@ -17,24 +17,24 @@ func TestSubscriptionsAreBoundedInNumberAndSize(t *testing.T) {
 		r := h.Resources(&ear{}, as(""), 3)
 		defer r.Close()
 		var tooMany *TooMany
-		if err := r.Subscribe("", strings.Repeat("x", 3*uriRoom+1)); !errors.As(err, &tooMany) {
+		if err := r.Subscribe("", "", strings.Repeat("x", 3*uriRoom+1)); !errors.As(err, &tooMany) {
 			t.Errorf("a URI longer than all may be: %v", err)
 		}
 		for _, uri := range []string{strings.Repeat("x", 2*uriRoom), "b"} {
-			if err := r.Subscribe("", uri); err != nil {
+			if err := r.Subscribe("", "", uri); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := r.Subscribe("", strings.Repeat("y", uriRoom)); !errors.As(err, &tooMany) {
+		if err := r.Subscribe("", "", strings.Repeat("y", uriRoom)); !errors.As(err, &tooMany) {
 			t.Errorf("URIs that are too long together: %v", err)
 		}
-		if err := r.Subscribe("", "c"); err != nil {
+		if err := r.Subscribe("", "", "c"); err != nil {
 			t.Error(err)
 		}
-		if err := r.Subscribe("", "d"); !errors.As(err, &tooMany) {
+		if err := r.Subscribe("", "", "d"); !errors.As(err, &tooMany) {
 			t.Errorf("one too many: %v", err)
 		}
-		if err := r.Subscribe("", "c"); err != nil { // has it already
+		if err := r.Subscribe("", "", "c"); err != nil { // has it already
 			t.Error(err)
 		}
 	})
@@ -54,11 +54,11 @@ func TestALateAcknowledgmentLosesNoSubscription_C15(t *testing.T) {
 			h, _ := hubOf(t, s, 0)
 			r := h.Resources(&ear{}, as(""), 8)
 			defer r.Close()
-			if err := r.Subscribe("", "a"); err != nil {
+			if err := r.Subscribe("", "", "a"); err != nil {
 				t.Fatal(err)
 			}
 			subscribed := 1
-			if err := r.Subscribe("", "b"); err == nil {
+			if err := r.Subscribe("", "", "b"); err == nil {
 				subscribed = 2
 			}
 			if open, _ := s.listens(); len(r.subscribed()) != subscribed || open != 1 {
@@ -72,7 +72,7 @@ func TestALateAcknowledgmentLosesNoSubscription_C15(t *testing.T) {
 // subscription that was under way meanwhile stays.
 func TestRestoredSubscriptionsAreChargedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		memory := budget.New(64 << 10)
+		memory := budget.New(256 << 10)
 		account, err := memory.Open("")
 		if err != nil {
 			t.Fatal(err)
@@ -91,7 +91,7 @@ func TestRestoredSubscriptionsAreChargedOnce(t *testing.T) {
 		}
 		r.Restore("", []string{"b"}, nil, failed)
 		synctest.Wait()
-		if got := int(memory.Used()); got != costOf("a")+costOf("b") {
+		if got := int(memory.Used()); got != costOf([]string{"a", "b"}) {
 			t.Errorf("%d bytes are charged", got)
 		}
 		r.change.Lock() // a subscription is under way, which began before
@@ -113,7 +113,7 @@ func TestRestoredSubscriptionsAreChargedOnce(t *testing.T) {
 
 func TestSubscriptionsAreChargedToTheirSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		memory := budget.New(20 << 10)
+		memory := budget.New(2*listenCost + 16<<10)
 		account, err := memory.Open("")
 		if err != nil {
 			t.Fatal(err)
@@ -124,18 +124,18 @@ func TestSubscriptionsAreChargedToTheirSession(t *testing.T) {
 		r := h.Resources(&ear{}, identity, 100)
 		defer r.Close()
 		for _, uri := range []string{"a", "b"} {
-			if err := r.Subscribe("", uri); err != nil {
+			if err := r.Subscribe("", "", uri); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if got := int(memory.Used()); got != costOf("a")+costOf("b") {
+		if got := int(memory.Used()); got != costOf([]string{"a", "b"}) {
 			t.Errorf("%d bytes are charged", got)
 		}
-		if err := r.Subscribe("", strings.Repeat("x", 5<<10)); !budget.Short(err) {
+		if err := r.Subscribe("", "", strings.Repeat("x", 8<<10)); !budget.Short(err) {
 			t.Errorf("what is too much: %v", err)
 		}
 		r.Unsubscribe("", "a")
-		if got := int(memory.Used()); got != costOf("b") {
+		if got := int(memory.Used()); got != costOf([]string{"b"}) {
 			t.Errorf("%d bytes are left charged", got)
 		}
 	})
@@ -149,7 +149,7 @@ func TestNoListenBeginsOnceTheHubHasEnded(t *testing.T) {
 		r := h.Resources(&ear{}, as(""), 8)
 		defer r.Close()
 		h.Close()
-		if err := r.Subscribe("", "a"); !errors.Is(err, ErrEnded) {
+		if err := r.Subscribe("", "", "a"); !errors.Is(err, ErrEnded) {
 			t.Errorf("a subscription ends with %v", err)
 		}
 		r.Restore("", []string{"b"}, nil, func(err error) { t.Error(err) })

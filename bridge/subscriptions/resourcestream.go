@@ -18,8 +18,9 @@ type resourceStream struct {
 	ended  chan error // the listen ended before it was acknowledged
 }
 
-// open starts a listen for uris. Its events count only while it is current.
-func (r *Resources) open(authorization string, uris []string, required string) *resourceStream {
+// begin starts a listen for uris, which has entered. Its events count only while it is
+// current.
+func (r *Resources) begin(authorization string, uris []string, required string) *resourceStream {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &resourceStream{cancel: cancel, acked: make(chan bool, 1), ended: make(chan error, 1)}
 	as := r.as
@@ -49,7 +50,11 @@ func (r *Resources) open(authorization string, uris []string, required string) *
 		}
 		return once
 	}
-	if !r.hub.work.Go(func() { keeper.run(ctx) }) {
+	if !r.hub.work.Go(func() {
+		defer r.hub.exit(r)
+		keeper.run(ctx)
+	}) {
+		r.hub.exit(r)
 		s.ended <- nil
 	}
 	return s

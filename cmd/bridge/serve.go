@@ -87,7 +87,7 @@ func newService(ctx context.Context, cfg *config.Config, environ []string, log z
 	if err != nil {
 		return nil, err
 	}
-	with := common{admin: admin, pages: newDesks(edge.IsLoopback(cfg.Listen), environ, log), memory: memory(cfg, log)}
+	with := common{admin: admin, pages: newDesks(edge.IsLoopback(cfg.Listen), environ, log), memory: memory(cfg, log), endless: endless()}
 	if with.kept, err = openKeeping(ctx, cfg, log); err != nil {
 		with.close()
 		return nil, err

@@ -20,6 +20,8 @@ type common struct {
 	pages  *desks
 	kept   keeping
 	memory *budget.Budget // nil: without bounds
+	// endless is what all that is at servers without a turn shares; nil: without bounds.
+	endless *budget.Places
 }
 
 // close ends what the mounts shared, after them.

@@ -50,6 +50,8 @@ func open(cfg *config.Config, settings *config.Mount, with common, log zerolog.L
 		options.Command, options.Probe.Timeout = command(settings, log), settings.Timeouts.Start
 	} else if options.Upstream, err = upstreamOptions(settings, log); err != nil {
 		return nil, err
+	} else {
+		options.Legacy.Endless, options.Bridge.Endless = with.endless, with.endless
 	}
 	options.Upstream.StandardTransport = standardHTTP(cfg)
 	if options.SignIn, err = signIn(settings, options.Watch, log); err != nil {
@@ -75,6 +77,10 @@ func memory(cfg *config.Config, log zerolog.Logger) *budget.Budget {
 	}
 	return budget.Of(size)
 }
+
+// endless is how many connections to servers there may be that last as long as a client or its
+// session likes: a third of the file descriptors. The others are for clients, and for calls.
+func endless() *budget.Places { return budget.NewPlaces(max(1, connlimit.Descriptors()/3)) }
 
 // command is how a mount's server is run.
 func command(m *config.Mount, log zerolog.Logger) *mount.Command {
@@ -167,7 +173,6 @@ func legacyOptions(cfg *config.Config, m *config.Mount, log zerolog.Logger) lega
 		MaxBody:        int64(m.Limits.MessageSize),
 		MaxBatch:       m.Limits.Batch,
 		MaxSessions:    m.Limits.Sessions,
-		MaxHandedOn:    max(1, min(m.Limits.Sessions, connlimit.Descriptors()/3)),
 		MaxStreams:     m.Limits.Streams,
 		MaxPending:     m.Limits.Pending,
 		MaxInFlight:    m.Limits.InFlight,

@@ -27,7 +27,7 @@ var mayImport = map[string][]string{
 	"downstream": {"internal/budget", "observe", "sessions", "mcp", "jsonrpc", "rawjson"},
 	"legacy":     {"downstream", "observe", "sessions", "sessions/store", "negotiate", "sse", "mcp", "jsonrpc", "rawjson", "internal/transport", "internal/logfield", "internal/agenda", "internal/budget", "internal/gate", "internal/rates", "internal/turns", "legacy/channel", "legacy/exchange", "legacy/message", "legacy/quiet", "legacy/session", "legacy/stream", "legacy/web", "internal/fault"},
 	"upstream":   {"observe", "negotiate", "mcp", "jsonrpc", "rawjson", "internal/buffers", "internal/clip", "internal/budget"},
-	"bridge":     {"ask", "ask/model", "observe", "bridge/again", "bridge/call", "bridge/catalog", "bridge/ends", "bridge/subscriptions", "bridge/tasks", "downstream", "mrtr", "upstream", "negotiate", "translate", "mcp", "jsonrpc", "rawjson", "internal/logfield", "internal/roster", "internal/turns", "internal/fault"},
+	"bridge":     {"ask", "ask/model", "observe", "bridge/again", "bridge/call", "bridge/catalog", "bridge/ends", "bridge/subscriptions", "bridge/tasks", "downstream", "mrtr", "upstream", "negotiate", "translate", "mcp", "jsonrpc", "rawjson", "internal/budget", "internal/logfield", "internal/roster", "internal/turns", "internal/fault"},
 	"authorize":  {"internal/bearer", "internal/browser", "internal/ttlcache", "internal/wellknown", "authorize/sealed", "internal/clip"},
 	"config":     {"internal/hop", "internal/http1"},
 	"ask":        {"ask/form", "ask/model", "ask/page", "mcp", "rawjson"},
