@@ -28,7 +28,8 @@ const (
 	BadResponse
 	// TooLarge: the response or one of its events exceeds the limit.
 	TooLarge
-	// NoMemory: the response was not taken in, since its caller holds too much.
+	// NoMemory: the response was not taken in, or the request not handed on, since its caller holds
+	// too much.
 	NoMemory
 	// Lost: the connection or the child ended before the response was complete.
 	Lost

@@ -35,6 +35,19 @@ func (h *Hold) Borrow(bytes int) error {
 	return nil
 }
 
+// carried is up to what size messages are always carried, in bytes.
+const carried = 4 << 10
+
+// Carry is Grow for a message that is handed on. A small one may be the answer or the cancellation
+// that ends what is held, and is never refused.
+func (h *Hold) Carry(bytes int) error {
+	if bytes <= carried {
+		h.Charge(bytes)
+		return nil
+	}
+	return h.Grow(bytes)
+}
+
 // Charge is Grow for what cannot be refused any more.
 func (h *Hold) Charge(bytes int) {
 	if h.account != nil {

@@ -147,22 +147,26 @@ func (c *conversation) Notify(caller downstream.Caller, msg jsonrpc.Message) {
 		return
 	}
 	if msg.Method != mcp.NotificationCancelled {
-		c.line.Send(caller, &msg, msg.AppendTo(nil))
+		_ = c.send(caller, &msg)
 		return
 	}
 	id := jsonrpc.ID(rawjson.Get(msg.Params, "requestId"))
 	if !c.withdraw(id) { // else the server knows nothing of it
-		c.line.Send(caller, &msg, msg.AppendTo(nil))
+		_ = c.send(caller, &msg)
 	}
 	if k := c.take(id); k != nil { // no answer will come
 		k.out.Abandon()
 	}
 }
 
-// Answer implements downstream.Conversation.
+// Answer implements downstream.Conversation. Where there is no memory for an answer, the server is
+// told that: it would wait for ever.
 func (c *conversation) Answer(caller downstream.Caller, msg jsonrpc.Message) error {
-	if !c.strange(caller) {
-		c.line.Send(caller, &msg, msg.AppendTo(nil))
+	if c.strange(caller) {
+		return nil
+	}
+	if why := (*jsonrpc.Error)(nil); errors.As(c.send(caller, &msg), &why) {
+		_ = c.send(caller, &jsonrpc.Message{ID: msg.ID, Error: why})
 	}
 	return nil
 }

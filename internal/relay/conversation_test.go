@@ -28,7 +28,7 @@ func (s *scripted) Connect(_ downstream.Caller, inbox Inbox) (Line, error) {
 	return s, nil
 }
 
-func (s *scripted) Send(_ downstream.Caller, msg *jsonrpc.Message, text []byte) bool {
+func (s *scripted) Send(_ downstream.Caller, msg *jsonrpc.Message, text []byte) error {
 	s.mu.Lock()
 	s.got = append(s.got, string(text))
 	dead := s.dead
@@ -36,7 +36,10 @@ func (s *scripted) Send(_ downstream.Caller, msg *jsonrpc.Message, text []byte) 
 	if msg.Method == "initialize" && !s.mute {
 		s.inbox.Receive([]byte(`{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-03-26","x": 1}}`))
 	}
-	return !dead
+	if dead {
+		return errEnded
+	}
+	return nil
 }
 
 func (s *scripted) Close() {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -29,6 +30,7 @@ type outgoing struct {
 	method string
 	params []byte
 	text   []byte
+	held   budget.Hold // of the text, until the server has it
 }
 
 // maxWaiting bounds the messages that wait for the ones before them.
@@ -40,6 +42,7 @@ const maxWaiting = 64
 // goroutine of its own.
 type courier struct {
 	carrier carrier
+	account *budget.Account // of the client
 	queue   chan outgoing
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
@@ -50,31 +53,49 @@ type courier struct {
 	calls  map[jsonrpc.ID]context.CancelFunc // requests under way
 }
 
-func newCourier(by carrier) *courier {
-	c := &courier{carrier: by, queue: make(chan outgoing, maxWaiting), calls: map[jsonrpc.ID]context.CancelFunc{}}
+func newCourier(by carrier, account *budget.Account) *courier {
+	c := &courier{carrier: by, account: account, queue: make(chan outgoing, maxWaiting), calls: map[jsonrpc.ID]context.CancelFunc{}}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.work.Go(c.deliver)
 	return c
 }
 
 // Send implements Line.
-func (c *courier) Send(caller downstream.Caller, msg *jsonrpc.Message, text []byte) bool {
-	if c.ctx.Err() != nil {
-		return false
+func (c *courier) Send(caller downstream.Caller, msg *jsonrpc.Message, text []byte) error {
+	o := outgoing{caller: caller, kind: msg.Kind(), id: msg.ID, method: msg.Method, params: msg.Params, text: text, held: budget.On(c.account)}
+	if err := o.held.Carry(len(text)); err != nil {
+		return err
 	}
-	o := outgoing{caller: caller, kind: msg.Kind(), id: msg.ID, method: msg.Method, params: msg.Params, text: text}
-	select {
-	case c.queue <- o:
-		return true
-	case <-c.ctx.Done():
-		return false
+	if c.ctx.Err() == nil {
+		select {
+		case c.queue <- o:
+			c.settle()
+			return nil
+		case <-c.ctx.Done():
+		}
 	}
+	o.held.Release()
+	return errEnded
 }
 
 // Close cuts off what is under way and waits for its end.
 func (c *courier) Close() {
 	c.cancel()
 	c.work.Wait()
+	c.settle()
+}
+
+// settle lets go of what waits, once nobody sends it any more. Whoever puts something there looks
+// afterwards, so nothing stays.
+func (c *courier) settle() {
+	for c.ctx.Err() != nil {
+		select {
+		case o := <-c.queue:
+			o.held.Release()
+		default:
+			return
+		}
+	}
 }
 
 func (c *courier) lastCaller() downstream.Caller {
@@ -113,6 +134,7 @@ func (c *courier) begin(o *outgoing) {
 	once := sync.OnceFunc(func() { close(written) })
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { once() }})
 	c.work.Go(func() {
+		defer o.held.Release()
 		defer cancel()
 		defer once()
 		c.carrier.request(traced, o)
@@ -132,6 +154,7 @@ const takeTimeout = 30 * time.Second
 // hand sends a notification or an answer, and waits until the server took it. What the
 // response to a cancelled request would still say nobody reads.
 func (c *courier) hand(o *outgoing) {
+	defer o.held.Release()
 	ctx, cancel := context.WithTimeout(c.ctx, takeTimeout)
 	defer cancel()
 	c.carrier.hand(ctx, o)

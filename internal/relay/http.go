@@ -94,7 +94,7 @@ func (s *HTTP) exchange(ctx context.Context, method, target string, caller downs
 // Connect implements Server. The session opens with the client's initialize.
 func (s *HTTP) Connect(caller downstream.Caller, inbox Inbox) (Line, error) {
 	l := &httpLine{server: s, inbox: inbox, account: caller.Account}
-	l.courier = newCourier(l)
+	l.courier = newCourier(l, caller.Account)
 	return l, nil
 }
 

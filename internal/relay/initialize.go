@@ -17,9 +17,7 @@ func (c *conversation) initialize(ctx context.Context, caller downstream.Caller,
 	if _, err := c.begin(&caller, req, out); err != nil {
 		return nil, err
 	}
-	if !c.line.Send(caller, &req.Message, req.AppendTo(nil)) {
-		c.Fail(req.ID, errEnded)
-	}
+	c.transmit(caller, &req.Message)
 	late := time.NewTimer(c.relay.opt.Start)
 	defer late.Stop()
 	select {

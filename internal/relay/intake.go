@@ -109,12 +109,17 @@ func unread(err, other error) error {
 }
 
 // notTakenIn words that there is no memory for a response.
-func notTakenIn(err error) error {
+func notTakenIn(err error) error { return short("the response of the server was not taken in: ", err) }
+
+// notHandedOn words that there is no memory for a message to wait for the server in.
+func notHandedOn(err error) error { return short("the message was not handed on: ", err) }
+
+func short(what string, err error) error {
 	why := budget.ErrShare
 	if errors.Is(err, budget.ErrFull) {
 		why = budget.ErrFull
 	}
-	return fault.Internal("the response of the server was not taken in: "+why.Error(), fault.Reason("memory"), fault.Limit("limits.memory"))
+	return fault.Internal(what+why.Error(), fault.Reason("memory"), fault.Limit("limits.memory"))
 }
 
 var (

@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"github.com/mcpbridge/bridge/downstream"
-	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/upstream/stdio"
 )
@@ -22,8 +21,9 @@ func (p *Process) Connect(caller downstream.Caller, inbox Inbox) (Line, error) {
 	if err != nil {
 		return nil, err
 	}
-	hold := budget.On(caller.Account) // of the one line that is being read
-	lines, err := stdio.StartLines(p.Options, hearing{inbox}, &hold)
+	own := p.Options
+	own.Account = caller.Account
+	lines, err := stdio.StartLines(own, hearing{inbox})
 	if err != nil {
 		free()
 		return nil, failed(err.Error())
@@ -57,7 +57,7 @@ type processLine struct {
 }
 
 // Send implements Line.
-func (l *processLine) Send(_ downstream.Caller, _ *jsonrpc.Message, text []byte) bool {
+func (l *processLine) Send(_ downstream.Caller, _ *jsonrpc.Message, text []byte) error {
 	return l.lines.Send(text)
 }
 

@@ -72,7 +72,7 @@ func (c *conversation) decline(id jsonrpc.ID) {
 	if line != nil { // else not even initialize was sent
 		e := failed("the client cannot be asked now")
 		msg := jsonrpc.Message{ID: id, Error: e}
-		line.Send(downstream.Caller{Principal: c.principal}, &msg, msg.AppendTo(nil))
+		_ = line.Send(downstream.Caller{Principal: c.principal}, &msg, msg.AppendTo(nil))
 	}
 }
 

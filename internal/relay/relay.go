@@ -40,9 +40,9 @@ type Server interface {
 
 // Line carries messages to the server. It is safe for concurrent use.
 type Line interface {
-	// Send hands a message over, the text of msg. It may wait while the server is
-	// slow, and reports false when the line has ended.
-	Send(caller downstream.Caller, msg *jsonrpc.Message, text []byte) bool
+	// Send hands a message over, the text of msg. It may wait while the server is slow. The
+	// error is one of budget when there is no memory for it to wait in, else the line has ended.
+	Send(caller downstream.Caller, msg *jsonrpc.Message, text []byte) error
 	// Close ends the line, and the session or the process at its end, and waits
 	// for that.
 	Close()

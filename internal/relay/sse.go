@@ -25,7 +25,7 @@ func (s *HTTP) SSE() *SSE { return &SSE{s} }
 // initialize.
 func (s *SSE) Connect(caller downstream.Caller, inbox Inbox) (Line, error) {
 	l := &sseLine{server: s.http, inbox: inbox, opened: make(chan struct{})}
-	l.courier = newCourier(l)
+	l.courier = newCourier(l, caller.Account)
 	l.work.Go(func() { l.attend(caller) })
 	return l, nil
 }

@@ -5,6 +5,9 @@ import (
 	"sync"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/internal/fault"
+	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/internal/turns"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -60,10 +63,25 @@ func (c *conversation) enterLocked(k *pendingCall, who turns.Who) {
 	k.leave = sync.OnceFunc(func() { c.relay.opt.Turns.Leave(who) })
 }
 
+// transmit sends a request, or fails it.
 func (c *conversation) transmit(caller downstream.Caller, msg *jsonrpc.Message) {
-	if !c.line.Send(caller, msg, msg.AppendTo(nil)) {
-		c.Fail(msg.ID, errEnded)
+	if err := c.send(caller, msg); err != nil {
+		c.Fail(msg.ID, err)
 	}
+}
+
+// send sends a message. The error, for the client, says why not.
+func (c *conversation) send(caller downstream.Caller, msg *jsonrpc.Message) error {
+	err := c.line.Send(caller, msg, msg.AppendTo(nil))
+	switch {
+	case err == nil:
+		return nil
+	case !budget.Short(err):
+		return errEnded
+	case msg.Kind() != jsonrpc.Request: // whose failure has a line of its own
+		c.relay.failed.Warn().Err(err).Str(logfield.Method, fault.Clip(msg.Method)).Msg("a message of a client was not handed on")
+	}
+	return notHandedOn(err)
 }
 
 // attend sends what waits, until nothing does or the conversation is closed.
@@ -123,7 +141,7 @@ func (c *conversation) withdraw(id jsonrpc.ID) bool {
 func (c *conversation) cancelled(id jsonrpc.ID, reason string) {
 	params := []byte(`{"requestId":` + string(id) + `,"reason":"` + reason + `"}`)
 	msg := jsonrpc.Message{Method: mcp.NotificationCancelled, Params: params}
-	c.line.Send(downstream.Caller{Principal: c.principal}, &msg, msg.AppendTo(nil))
+	_ = c.send(downstream.Caller{Principal: c.principal}, &msg)
 }
 
 // settled takes the first of those that wait out, and reports whether it was the last.

@@ -127,7 +127,7 @@ func (s *Client) Notify(ctx context.Context, method string, params []byte) error
 	if err != nil {
 		return err
 	}
-	return c.tell(ctx, transport.EndLine(jsonrpc.AppendNotification(nil, method, params)))
+	return c.tell(ctx, s.opt.Account, transport.EndLine(jsonrpc.AppendNotification(nil, method, params)))
 }
 
 // send makes an attempt, and another one when the process turns out to have

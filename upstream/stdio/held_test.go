@@ -95,3 +95,42 @@ func TestAnAnswerThatWaitsForASlowCallerIsCharged(t *testing.T) {
 		t.Errorf("an answer without memory: %v, %v", ans, failed)
 	}
 }
+
+// What waits for a process to read it is charged to whose it is, until it is written or the
+// process has ended. A small message is always carried.
+func TestWhatWaitsForAProcessIsCharged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory, o := budget.New(4<<20), newOutlet()
+		in, out := io.Pipe()
+		go o.write(out)
+		greedy, other := memory.Guest("greedy"), memory.Guest("other")
+		large := bytes.Repeat([]byte("x"), 500<<10)
+		put := func(of *budget.Account, text []byte) error { return o.put(t.Context(), of, text) }
+		taken := 0
+		for put(greedy, large) == nil {
+			taken++
+		}
+		if err := put(greedy, large); !budget.Short(err) || taken == 0 || memory.Used() != int64(taken*len(large)) {
+			t.Errorf("%d lines wait, %d bytes are charged, %v", taken, memory.Used(), err)
+		}
+		if put(greedy, []byte("small")) != nil || put(other, large) != nil {
+			t.Error("what is small, or another's, does not pass")
+		}
+		if _, err := io.ReadFull(in, large); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if used := memory.Used(); used != int64(taken*len(large)+5) {
+			t.Errorf("once one is written, %d bytes are charged", used)
+		}
+		o.shut()
+		if err := put(other, large); err != ErrEnded {
+			t.Errorf("after the end: %v", err)
+		}
+		_ = in.Close()
+		synctest.Wait()
+		if left := memory.Used(); left != 0 {
+			t.Errorf("%d bytes are still charged at the end", left)
+		}
+	})
+}

@@ -3,13 +3,14 @@ package stdio
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"io"
 	"sync"
 
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/transport"
 	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/upstream"
 )
 
 // LineHandler takes what a process writes. Lines come one at a time.
@@ -33,20 +34,18 @@ type Lines struct {
 	process *process
 	limit   int
 	to      LineHandler
-	held    upstream.Held
-	out     chan []byte
-	deaf    chan struct{} // closed when nobody takes what out brings any more
-	ended   chan struct{}
+	account *budget.Account
 	once    sync.Once
+	*outlet
 }
 
 // StartLines starts a process. Options says how; what concerns a second
-// start has no meaning here. held, which may be nil, is told of lines while they come and while
-// they are handled, and may refuse them.
-func StartLines(opt Options, to LineHandler, held upstream.Held) (*Lines, error) {
+// start has no meaning here. Its account is charged with what waits for the process, and with a
+// line while it comes and while it is handled.
+func StartLines(opt Options, to LineHandler) (*Lines, error) {
 	opt.MaxLine = cmp.Or(opt.MaxLine, DefaultMaxLine)
 	opt.Grace = cmp.Or(opt.Grace, DefaultGrace)
-	l := &Lines{limit: opt.MaxLine, to: to, held: held, out: make(chan []byte, maxOutgoing), deaf: make(chan struct{}), ended: make(chan struct{})}
+	l := &Lines{limit: opt.MaxLine, to: to, account: opt.Account, outlet: newOutlet()}
 	var err error
 	if l.process, err = startProcess(&opt, l); err != nil {
 		return nil, opt.startFailure(err)
@@ -54,26 +53,11 @@ func StartLines(opt Options, to LineHandler, held upstream.Held) (*Lines, error)
 	return l, nil
 }
 
-// Send hands a message over, waiting while the process is slow to read. It
-// reports false when the process has ended, or reads no more: a handler that sends is
-// what the rest of its lines waits for, and the end for these.
-func (l *Lines) Send(msg []byte) bool {
-	line := transport.AppendLine(nil, msg)
-	select {
-	case <-l.ended:
-		return false
-	case <-l.deaf:
-		return false
-	default:
-	}
-	select {
-	case l.out <- line:
-		return true
-	case <-l.ended:
-		return false
-	case <-l.deaf:
-		return false
-	}
+// Send hands a message over, waiting while the process is slow to read. The error is one of budget
+// when there is no memory for it to wait in, or ErrEnded when the process has ended, or reads no
+// more: a handler that sends is what the rest of its lines waits for, and the end for these.
+func (l *Lines) Send(msg []byte) error {
+	return l.put(context.Background(), l.account, transport.AppendLine(nil, msg))
 }
 
 // Close ends the process and waits for that, at most about twice the
@@ -84,13 +68,15 @@ func (l *Lines) Close() {
 }
 
 func (l *Lines) write(w io.Writer) {
-	defer close(l.deaf)
-	writeLines(w, l.out, l.ended)
+	defer l.shut()
+	l.outlet.write(w)
 }
 
 func (l *Lines) read(r io.Reader) {
+	held := budget.On(l.account)
+	defer held.Release()
 	lines := transport.NewLineReader(r, l.limit)
-	lines.Tell(l.held)
+	lines.Tell(&held)
 	readLines(lines, l.to.Line, func(beginning, end []byte, why error) {
 		if id := responseID(beginning, end); errors.Is(why, transport.ErrTooLarge) {
 			l.to.TooLarge(id)
@@ -102,7 +88,7 @@ func (l *Lines) read(r io.Reader) {
 
 func (l *Lines) end() {
 	l.once.Do(func() {
-		close(l.ended)
+		l.shut()
 		l.to.Ended()
 	})
 }

@@ -35,7 +35,7 @@ func startLines(t *testing.T, mode string, opt Options) (*Lines, *listener) {
 	t.Helper()
 	s := newStdio(t, mode, opt)
 	to := newListener()
-	l, err := StartLines(s.opt, to, nil)
+	l, err := StartLines(s.opt, to)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,17 +45,17 @@ func startLines(t *testing.T, mode string, opt Options) (*Lines, *listener) {
 
 func TestLinesGoToAProcessAndComeFromItAsTheyAre_E31(t *testing.T) {
 	l, to := startLines(t, "legacy", Options{MaxLine: 100})
-	if !l.Send([]byte("{\"jsonrpc\":\"2.0\",\n\"id\":7,\"method\":\"initialize\"}")) {
+	if l.Send([]byte("{\"jsonrpc\":\"2.0\",\n\"id\":7,\"method\":\"initialize\"}")) != nil {
 		t.Error("the process is gone")
 	}
 	if got := <-to.lines; got != `{"jsonrpc":"2.0","id":7,"result":{"protocolVersion":"2025-03-26"}}` {
 		t.Errorf("it wrote %s", got)
 	}
-	l.Send([]byte(`{"jsonrpc":"2.0","id":"` + strings.Repeat("x", 90) + `","method":"other"}`))
+	_ = l.Send([]byte(`{"jsonrpc":"2.0","id":"` + strings.Repeat("x", 90) + `","method":"other"}`))
 	<-to.large
 	l.Close()
 	<-to.ended
-	if l.Send([]byte(`{}`)) {
+	if l.Send([]byte(`{}`)) == nil {
 		t.Error("a line reached a process that has ended")
 	}
 }
@@ -82,12 +82,12 @@ func (a *answering) Line([]byte) {
 		a.of = <-a.line
 		<-a.of.process.exited
 	}
-	a.of.Send([]byte("{}"))
+	_ = a.of.Send([]byte("{}"))
 }
 
 func TestAnswersToAProcessThatHasEndedHoldNobodyUp(t *testing.T) {
 	to := &answering{listener: newListener(), line: make(chan *Lines, 1)}
-	l, err := StartLines(newStdio(t, "chatter", Options{}).opt, to, nil)
+	l, err := StartLines(newStdio(t, "chatter", Options{}).opt, to)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestAProcessThatHasEndedCanBeClosedWhileItsLinesAreHandled(t *testing.T) {
 }
 
 func TestACommandThatIsNotThereIsAFailure(t *testing.T) {
-	_, err := StartLines(Options{Command: "/no/such/program"}, newListener(), nil)
+	_, err := StartLines(Options{Command: "/no/such/program"}, newListener())
 	if f, ok := err.(*upstream.Failure); !ok || f.Cause != upstream.Unreachable || !strings.Contains(f.Detail, "there is no such program") {
 		t.Errorf("%v", err)
 	}

@@ -20,9 +20,6 @@ import (
 	"github.com/mcpbridge/bridge/upstream"
 )
 
-// maxOutgoing bounds the messages that wait for a child to read them.
-const maxOutgoing = 256
-
 // pipe is one channel of newline-delimited messages, shared by all requests
 // (E-46). Key invariants:
 //   - one goroutine writes, one reads; callers wait on their own channels;
@@ -33,10 +30,9 @@ type pipe struct {
 	noise zerolog.Logger // for what a process can print without end
 	limit int
 	own   *budget.Account // for what belongs to no call, or one without an account
-	out   chan []byte
 
-	ended chan struct{} // closed when no more answers can come
-	heard atomic.Uint64 // counts what came
+	*outlet               // ended when no more answers can come
+	heard   atomic.Uint64 // counts what came
 
 	mu      sync.Mutex
 	waiting map[jsonrpc.ID]*waiter
@@ -46,12 +42,9 @@ type pipe struct {
 
 func newPipe(limit int, own *budget.Account, log zerolog.Logger) *pipe {
 	noise := log.Sample(&zerolog.BurstSampler{Burst: SkippedBurst, Period: time.Minute})
-	return &pipe{log: log, noise: noise, limit: limit, own: own, out: make(chan []byte, maxOutgoing),
-		ended: make(chan struct{}), waiting: map[jsonrpc.ID]*waiter{}}
+	return &pipe{log: log, noise: noise, limit: limit, own: own,
+		outlet: newOutlet(), waiting: map[jsonrpc.ID]*waiter{}}
 }
-
-// write sends what callers hand over until the pipe ends.
-func (p *pipe) write(w io.Writer) { writeLines(w, p.out, p.ended) }
 
 // read dispatches what the server writes, until its end. Whose a line is shows when it is whole:
 // until then the pipe's own account is charged.
@@ -61,21 +54,6 @@ func (p *pipe) read(r io.Reader) {
 	lines := transport.NewLineReader(r, p.limit)
 	lines.Tell(&held)
 	readLines(lines, p.dispatch, p.passedOver)
-}
-
-// writeLines writes what comes through out until there is an end, or nobody who
-// takes it: the reader notices that as well.
-func writeLines(w io.Writer, out <-chan []byte, ended <-chan struct{}) {
-	for {
-		select {
-		case line := <-out:
-			if _, err := w.Write(line); err != nil {
-				return
-			}
-		case <-ended:
-			return
-		}
-	}
 }
 
 // readLines passes on what a process writes, until its end: whole lines to line, of
@@ -100,7 +78,7 @@ func (p *pipe) end() {
 	p.mu.Lock()
 	if !p.over {
 		p.over = true
-		close(p.ended)
+		p.shut()
 	}
 	p.mu.Unlock()
 }
@@ -226,7 +204,8 @@ func (p *pipe) only(match func(*waiter) bool) *waiter {
 // do sends a request and waits for its outcome.
 func (p *pipe) do(ctx context.Context, req *request, to sink) (*upstream.Answer, error) {
 	req.id = upstream.NextID()
-	w := newWaiter(req, to, cmp.Or(req.call.Account, p.own))
+	account := cmp.Or(req.call.Account, p.own)
+	w := newWaiter(req, to, account)
 	defer w.close()
 	p.mu.Lock()
 	if p.over {
@@ -236,7 +215,7 @@ func (p *pipe) do(ctx context.Context, req *request, to sink) (*upstream.Answer,
 	p.waiting[req.id] = w
 	p.mu.Unlock()
 	defer p.forget(req.id)
-	if err := p.tell(ctx, transport.EndLine(jsonrpc.AppendRequest(nil, req.id, req.call.Method, req.params))); err != nil {
+	if err := p.tell(ctx, account, transport.EndLine(jsonrpc.AppendRequest(nil, req.id, req.call.Method, req.params))); err != nil {
 		return nil, err
 	}
 	ans, err := w.wait(ctx, p.ended, to)
@@ -271,16 +250,17 @@ func (p *pipe) explain(f *upstream.Failure) {
 	}
 }
 
-// tell hands a line over for writing.
-func (p *pipe) tell(ctx context.Context, line []byte) error {
-	select {
-	case p.out <- line:
+// tell hands a line over for writing, which an account is charged with until then.
+func (p *pipe) tell(ctx context.Context, account *budget.Account, line []byte) error {
+	switch err := p.put(ctx, account, line); {
+	case err == nil:
 		return nil
-	case <-ctx.Done():
-		return upstream.Interrupted(ctx, false)
-	case <-p.ended:
+	case budget.Short(err):
+		return &upstream.Failure{Cause: upstream.NoMemory, Err: err, Detail: "the message was not handed on: " + err.Error()}
+	case errors.Is(err, ErrEnded):
 		return &upstream.Failure{Cause: upstream.Lost, Detail: "the upstream process has ended"}
 	}
+	return upstream.Interrupted(ctx, false)
 }
 
 func (p *pipe) forget(id jsonrpc.ID) {
@@ -297,10 +277,7 @@ func (p *pipe) cancel(id jsonrpc.ID, why upstream.Cause) {
 		reason = "timed out"
 	}
 	params := []byte(`{"requestId":` + string(id) + `,"reason":"` + reason + `"}`)
-	select {
-	case p.out <- transport.EndLine(jsonrpc.AppendNotification(nil, mcp.NotificationCancelled, params)):
-	case <-p.ended:
-	default:
+	if !p.offer(transport.EndLine(jsonrpc.AppendNotification(nil, mcp.NotificationCancelled, params))) {
 		p.log.Warn().Msg("cancellation not sent: the upstream does not read its input")
 	}
 }
