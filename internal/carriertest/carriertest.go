@@ -58,7 +58,7 @@ func Next(br *bufio.Reader) *http.Request {
 	return r
 }
 
-// KeepAlive: a server that says when it will close an idle connection is believed, since a
+// KeepAlive tests that a server is believed which says when it will close an idle connection: a
 // request that crosses the close on its way would be lost.
 func KeepAlive(t *testing.T, open func(Dial) Carrier) {
 	for _, tc := range []struct {
@@ -101,7 +101,7 @@ func KeepAlive(t *testing.T, open func(Dial) Carrier) {
 	}
 }
 
-// OneLoss: a server that was replaced without a word costs one call, not one for each idle
+// OneLoss tests that a server that was replaced without a word costs one call, not one for each idle
 // connection.
 func OneLoss(t *testing.T, open func(Dial) Carrier) {
 	synctest.Test(t, func(t *testing.T) {
@@ -118,7 +118,7 @@ func OneLoss(t *testing.T, open func(Dial) Carrier) {
 			}
 		}))
 		for range many {
-			go c.Call(t.Context())
+			go func() { _ = c.Call(t.Context()) }()
 		}
 		synctest.Wait()
 		close(answer)
@@ -143,7 +143,7 @@ func OneLoss(t *testing.T, open func(Dial) Carrier) {
 	})
 }
 
-// Cancel: a call that its client gives up says nothing about other connections.
+// Cancel tests that a call that its client gives up says nothing about other connections.
 func Cancel(t *testing.T, open func(Dial) Carrier) {
 	synctest.Test(t, func(t *testing.T) {
 		var dials atomic.Int32
@@ -155,7 +155,7 @@ func Cancel(t *testing.T, open func(Dial) Carrier) {
 			}
 		}))
 		for range 3 {
-			go c.Call(t.Context())
+			go func() { _ = c.Call(t.Context()) }()
 		}
 		synctest.Wait()
 		for range 3 {
