@@ -44,9 +44,9 @@ func (c hosting) host(caller downstream.Caller, req downstream.Request, out down
 	}
 	created := append([]byte(`{"task":`), t.Describe()...)
 	ends.Finish(out, req.ID, append(created, '}'), nil)
-	c.Driver.Background(func() { // the handle reaches the client when its request is over
-		k.Start()
-	})
+	if !c.Driver.Background(k.Start) { // the handle reaches the client when its request is over
+		k.Start() // which ends it: the session is over
+	}
 	return true
 }
 

@@ -105,6 +105,34 @@ func TestTaskIsCancelledWithTheCall_G12(t *testing.T) {
 	})
 }
 
+// An answer that does not reach the server's task is of no use once the call is over: the end
+// of the bridge does not wait for it.
+func TestTheEndDoesNotWaitForAnAnswerToATask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		updating := false
+		task := func(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error) {
+			switch call.Method {
+			case mcp.MethodTasksUpdate:
+				updating = true
+				<-ctx.Done() // the server takes it and says nothing
+				return nil, &upstream.Failure{Cause: upstream.Canceled, Err: ctx.Err()}
+			case mcp.MethodTasksCancel:
+				return result(`{}`)(ctx, call, notify)
+			}
+			return result(`{"status":"input_required","taskId":"t1","inputRequests":{`+question1("q")+`}}`)(ctx, call, notify)
+		}
+		conv, _ := withTaskServer(t, result(taskCreated), task, task, task, task, task)
+		c := request(t, conv, "1", mcp.MethodToolsCall, book)
+		pass(2500 * time.Millisecond)
+		c.answer(0, `{"action":"accept","content":{"k":"e"}}`)
+		before := time.Now()
+		conv.b.Close()
+		if took := time.Since(before); !updating || took > 0 {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
 func TestTasksAreDeclaredForToolCallsOnly_A19(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conv, up := withTaskServer(t, result(`{"messages":[]}`), result(taskCreated))

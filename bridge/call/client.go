@@ -1,6 +1,7 @@
 package call
 
 import (
+	"context"
 	"crypto/sha256"
 	"sync"
 	"sync/atomic"
@@ -14,6 +15,7 @@ import (
 	"github.com/mcpbridge/bridge/bridge/catalog"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/internal/gate"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/internal/turns"
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -49,9 +51,11 @@ type Options struct {
 type Driver struct {
 	Options
 	notices notices
-	serial  atomic.Uint64  // numbers calls, for progress tokens and log lines
-	timers  sync.Pool      // of *timer, stopped
-	working sync.WaitGroup // work that belongs to no call any more
+	serial  atomic.Uint64   // numbers calls, for progress tokens and log lines
+	timers  sync.Pool       // of *timer, stopped
+	working *gate.Gate      // work that belongs to no call any more
+	ctx     context.Context // of those requests that are of no use once all calls are over
+	stop    context.CancelFunc
 }
 
 // notices are the loggers for what clients and servers cause, one per kind, each with a
@@ -63,16 +67,23 @@ type notices struct {
 
 // NewDriver returns a Driver. Await it when its calls are over.
 func NewDriver(opt Options) *Driver {
-	return &Driver{Options: opt, notices: notices{
+	d := &Driver{Options: opt, working: gate.New(), notices: notices{
 		failed: logfield.AtMost(100, opt.Log), queued: logfield.AtMost(1, opt.Log),
 	}}
+	d.ctx, d.stop = context.WithCancel(context.Background())
+	return d
 }
 
-// Background runs work that belongs to no call any more, and that Await awaits.
-func (d *Driver) Background(work func()) { d.working.Go(work) }
+// Background runs work that belongs to no call any more, and that Await awaits. It reports
+// false, and runs nothing, once that has begun.
+func (d *Driver) Background(work func()) bool { return d.working.Go(work) }
 
 // Await returns when no work is left that belongs to no call.
-func (d *Driver) Await() { d.working.Wait() }
+func (d *Driver) Await() {
+	d.working.Shut()
+	d.stop()
+	_ = d.working.Wait(context.Background()) // which doesn't end
+}
 
 // Identity returns the principal that the server knows this one as.
 func (d *Driver) Identity(principal string) string {

@@ -48,7 +48,7 @@ func (k serverTask) fetch() (mrtr.Event, *upstream.Answer) {
 // update sends one answer to the task. The acknowledgment says nothing; the
 // next polls show what came of it. Repeating is safe (G-14).
 func (k serverTask) update(key string) {
-	ctx, cancel := context.WithTimeout(context.Background(), k.client.Driver.Flows.Round)
+	ctx, cancel := context.WithTimeout(k.client.Driver.ctx, k.client.Driver.Flows.Round)
 	call := k.build(mcp.MethodTasksUpdate, k.flow.Task, k.flow.TaskResponse(key))
 	k.client.Driver.Background(func() {
 		defer cancel()

@@ -163,7 +163,10 @@ func TestRelayedRequestsTakeTurnsToo(t *testing.T) {
 				w.Header().Set("Content-Type", "text/event-stream")
 				_ = http.NewResponseController(w).Flush()
 			}
-			<-goOn
+			select {
+			case <-goOn:
+			case <-r.Context().Done(): // the test has failed
+			}
 			_, _ = io.WriteString(w, `{"content":[]}`)
 		case "", mcp.NotificationInitialized:
 			w.WriteHeader(http.StatusAccepted)
@@ -171,7 +174,7 @@ func TestRelayedRequestsTakeTurnsToo(t *testing.T) {
 			w.WriteHeader(http.StatusBadRequest)
 		}
 	}))
-	t.Cleanup(server.Close)
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	opt := over(server.URL)
 	opt.Concurrency = 2
 	base := serveAddresses(t, opt)
