@@ -30,14 +30,14 @@ func (d *deaf) Connect(_ downstream.Caller, inbox relay.Inbox) (relay.Line, erro
 	return d, nil
 }
 
-func (d *deaf) Send(_ downstream.Caller, msg *jsonrpc.Message, _ []byte) bool {
+func (d *deaf) Send(_ downstream.Caller, msg *jsonrpc.Message, _ []byte) error {
 	if msg.Method == mcp.MethodInitialize {
 		<-d.goOn
 		d.inbox.Receive([]byte(`{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}`))
-		return true
+		return nil
 	}
 	<-d.closed
-	return false
+	return errors.New("the line has ended")
 }
 
 func (d *deaf) Close() { close(d.closed) }
