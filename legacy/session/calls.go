@@ -16,7 +16,7 @@ import (
 // replica has changed one.
 func (s *Session) ChangeCalls(changes ...store.Change) error {
 	k := s.set.keeper
-	err := k.do(func(ctx context.Context) error { return k.store.Commit(ctx, k.name(s.rec.ID), changes...) })
+	err := k.do(func(ctx context.Context) error { return k.store.Commit(ctx, k.nameOf(s), changes...) })
 	if _, conflict := errors.AsType[*store.ConflictError](err); conflict {
 		return downstream.ErrGone
 	}
@@ -27,7 +27,7 @@ func (s *Session) ChangeCalls(changes ...store.Change) error {
 func (s *Session) Records() (list []store.Record, err error) {
 	k := s.set.keeper
 	err = k.do(func(ctx context.Context) (err error) {
-		list, err = k.store.Load(ctx, k.name(s.rec.ID))
+		list, err = k.store.Load(ctx, k.nameOf(s))
 		return err
 	})
 	return list, err
@@ -37,7 +37,7 @@ func (s *Session) Records() (list []store.Record, err error) {
 func (s *Session) Record(kind store.Kind, id string) (r store.Record, err error) {
 	k := s.set.keeper
 	err = k.do(func(ctx context.Context) (err error) {
-		r, err = k.store.Get(ctx, store.Address{Session: k.name(s.rec.ID), Kind: kind, ID: id})
+		r, err = k.store.Get(ctx, store.Address{Session: k.nameOf(s), Kind: kind, ID: id})
 		return err
 	})
 	return r, err

@@ -77,6 +77,17 @@ func (k *keeper) close() {
 // one is none of another.
 func (k *keeper) name(id string) string { return store.Name(k.scope + "\n" + id) }
 
+// nameOf is the name of a session whose calls are kept, which is made once.
+func (k *keeper) nameOf(s *Session) string {
+	name := s.stored.name.Load()
+	if name == nil {
+		made := k.name(s.rec.ID)
+		name = &made
+		s.stored.name.Store(name)
+	}
+	return *name
+}
+
 // number begins those of the streams of a session that this replica gets to know; 0
 // without a store.
 func (k *keeper) number() stream.Number {

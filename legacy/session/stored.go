@@ -18,8 +18,9 @@ import (
 // stored is what a session knows of its record, which several replicas may share: each has
 // the session as of the version that it has seen, and is told when there is a newer one.
 type stored struct {
-	stale    atomic.Bool // another replica may have changed the record
-	takeover sync.Mutex  // one call is taken over at a time
+	stale    atomic.Bool            // another replica may have changed the record
+	takeover sync.Mutex             // one call is taken over at a time
+	name     atomic.Pointer[string] // see keeper.nameOf
 
 	mu      sync.Mutex // one save at a time
 	version uint64     // of the record in the store; 0: there is none yet

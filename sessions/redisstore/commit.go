@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/mcpbridge/bridge/sessions/store"
@@ -13,22 +14,28 @@ import (
 // to write it.
 func isPlain(c *store.Change) bool { return !c.Delete && c.Replaces != store.Any }
 
+// values are what records are on their way in.
+var values = sync.Pool{New: func() any { return new([]byte) }}
+
 // commitOne writes one record, whose session's index lives long enough. One that is new is
 // on the way of every question: it takes no script.
 func (s *Store) commitOne(ctx context.Context, session string, c *store.Change) error {
-	base := s.base(session)
 	at := store.Address{Session: session, Kind: c.Kind, ID: c.ID}
-	one := single{
-		at: at, key: s.keyOf(at), ttl: c.TTL.Milliseconds(),
-		value: strconv.FormatUint(c.Replaces+1, 10) + " " + rueidis.BinaryString(c.Value),
-	}
+	buf := values.Get().(*[]byte)
+	*buf = append(append(strconv.AppendUint((*buf)[:0], c.Replaces+1, 10), ' '), c.Value...)
+	one := single{at: at, key: s.keyOf(at), value: rueidis.BinaryString(*buf), ttl: c.TTL.Milliseconds()}
 	switch {
 	case c.Replaces > 0:
 		one.head = strconv.FormatUint(c.Replaces, 10) + " "
 	case c.Kind != store.Session:
-		one.index, one.member = base+indexName, one.key[len(base):]
+		base := len(one.key) - len(c.ID) - 1
+		one.index, one.member = one.key[:base]+indexName, one.key[base:]
 	}
-	return s.together.do(ctx, &one)
+	err := s.together.do(ctx, &one)
+	if err == nil && cap(*buf) <= mostBytes { // else the client may still be about to send it
+		values.Put(buf)
+	}
+	return err
 }
 
 // commitAll makes any changes.

@@ -15,18 +15,14 @@ type together struct {
 	send func(context.Context, *group) // gives each change its outcome
 
 	mu   sync.Mutex
-	open *group    // that takes more; nil: none does
-	away int       // groups that are not back yet
-	sent time.Time // when the last one went
-	last int       // how many changes it had
+	open *group        // that takes more; nil: none does
+	last chan struct{} // closed when the newest group is back; nil: there was none
 }
 
 const (
-	// company is how long a group waits for others since the last one went, for each change
-	// that was in that, up to enough of them. So few clients, who would gain nothing by it,
-	// hardly wait, and nobody does who is alone.
-	company = 125 * time.Microsecond
-	enough  = 8
+	// company is how long a group waits at most for the one before to come back. Meanwhile others
+	// join it; nobody waits who is alone.
+	company = time.Millisecond
 	// Bounds of a group: nobody gets between what one of its scripts does.
 	mostTogether = 64
 	mostBytes    = 64 << 10
@@ -63,9 +59,6 @@ func (t *together) do(ctx context.Context, c *single) error {
 	}
 	t.gather(g)
 	t.send(ctx, g)
-	t.mu.Lock()
-	t.away--
-	t.mu.Unlock()
 	close(g.back)
 	return c.err
 }
@@ -76,27 +69,41 @@ func (t *together) join(ctx context.Context, c *single) (g *group, began bool) {
 	defer t.mu.Unlock()
 	g = t.open
 	if g == nil || g.until != ctx.Done() || len(g.changes) == mostTogether || g.bytes+len(c.value) > mostBytes {
-		g = &group{until: ctx.Done(), back: make(chan struct{})}
+		g = &group{until: ctx.Done(), changes: make([]*single, 0, 8), back: make(chan struct{})}
 		t.open, began = g, true
-		t.away++
 	}
 	g.changes = append(g.changes, c)
 	g.bytes += len(c.value)
 	return g, began
 }
 
-// gather waits for others, if any are to be expected, and closes the group.
+// gather waits until the group before is back, and closes this one.
 func (t *together) gather(g *group) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	pause := time.Duration(min(t.last, enough))*company - time.Since(t.sent)
-	if t.away > 1 && pause > 0 {
-		t.mu.Unlock()
-		time.Sleep(pause)
-		t.mu.Lock()
+	before := t.last
+	t.last = g.back
+	t.mu.Unlock()
+	if before != nil {
+		await(before, company)
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if t.open == g {
 		t.open = nil
 	}
-	t.sent, t.last = time.Now(), len(g.changes)
+}
+
+// await waits until a group is back, or for some time.
+func await(back chan struct{}, most time.Duration) {
+	select {
+	case <-back:
+		return
+	default:
+	}
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-back:
+	case <-timer.C:
+	}
 }

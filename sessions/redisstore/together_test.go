@@ -48,7 +48,27 @@ func TestChangesGoTogether(t *testing.T) {
 		if sum(sizes) != 64 || len(sizes) > 16 {
 			t.Errorf("64 changes of 16 at a time went in groups of %v", sizes)
 		}
-		if took := time.Since(began); took > 3*roundTrip+16*(roundTrip+enough*company) {
+		if took := time.Since(began); took > 3*roundTrip+16*(roundTrip+company) {
+			t.Errorf("they took %v", took)
+		}
+	})
+}
+
+// TestASlowServerIsNotWaitedForTwice: what comes while a group is away is away soon, too.
+func TestASlowServerIsNotWaitedForTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const roundTrip = 20 * company
+		together := together{send: func(context.Context, *group) { time.Sleep(roundTrip) }}
+		began := time.Now()
+		var all sync.WaitGroup
+		for i := range 4 {
+			all.Go(func() {
+				time.Sleep(time.Duration(i) * company / 10)
+				_ = together.do(background, &single{})
+			})
+		}
+		all.Wait()
+		if took := time.Since(began); took != roundTrip+company+company/10 {
 			t.Errorf("they took %v", took)
 		}
 	})
