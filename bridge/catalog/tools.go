@@ -20,6 +20,7 @@ type toolbox struct {
 
 	mu         sync.RWMutex
 	principals map[string]*tools
+	size       int // of all of them, in bytes
 }
 
 // tools are one principal's tools, as far as they differ from most.
@@ -27,6 +28,7 @@ type tools struct {
 	pages map[string]uint64 // hash of the latest result, by raw cursor
 	facts map[string]Tool   // by name; tools without any are not listed
 	used  atomic.Uint64     // when, by the clock of the toolbox
+	size  int               // of the cursors and names, in bytes, with what each costs besides
 }
 
 // Tool is what a call needs to know of its tool. The zero Tool is one that nobody
@@ -36,13 +38,17 @@ type Tool struct {
 	Repeatable bool // calling it twice does no more than calling it once (D-15)
 }
 
-// Bounds of the toolbox, maxCursor in bytes. What is forgotten is learnt again from
-// the next list.
+// Bounds of the toolbox: of the texts of a cursor and a name, and of all of one principal and
+// of everybody, in bytes. What is forgotten is learnt again from the next list.
 const (
 	maxCursor         = 1 << 10
+	maxToolName       = 1 << 10
 	maxToolPrincipals = 1024
 	maxToolPages      = 1024
 	maxToolFacts      = 8192
+	maxToolsSize      = 1 << 20
+	maxToolboxSize    = 16 << 20
+	entryCost         = 96 // of a cursor or name besides its text, about
 )
 
 func newToolbox() *toolbox {
@@ -79,22 +85,47 @@ func (b *toolbox) learn(principal string, raw []byte, page *list) {
 	defer b.mu.Unlock()
 	known = b.roomLocked(principal)
 	known.used.Store(b.clock.Add(1))
-	if len(cursor) <= maxCursor {
-		known.pages[cursor] = page.hash
-	}
+	b.size -= known.size
+	known.note(cursor, page.hash)
 	for name, f := range facts {
-		if f == (Tool{}) {
-			delete(known.facts, name)
-		} else {
-			known.facts[name] = f
+		known.set(name, f)
+	}
+	if b.size += known.size; b.size > maxToolboxSize {
+		b.forgetLocked()
+	}
+}
+
+// note remembers the hash of a page.
+func (t *tools) note(cursor string, hash uint64) {
+	if _, known := t.pages[cursor]; !known {
+		if len(cursor) > maxCursor {
+			return
 		}
+		t.size += len(cursor) + entryCost
+	}
+	t.pages[cursor] = hash
+}
+
+// set replaces what is known of a tool.
+func (t *tools) set(name string, f Tool) {
+	if _, known := t.facts[name]; known {
+		delete(t.facts, name)
+		t.size -= len(name) + entryCost
+	}
+	if f != (Tool{}) && len(name) <= maxToolName && t.size < maxToolsSize {
+		t.facts[name] = f
+		t.size += len(name) + entryCost
 	}
 }
 
 // roomLocked returns the principal's entry, emptied when it is full.
 func (b *toolbox) roomLocked(principal string) *tools {
 	known := b.principals[principal]
-	if known == nil || len(known.pages) >= maxToolPages || len(known.facts) >= maxToolFacts {
+	if known == nil || known.full() {
+		if known != nil {
+			b.size -= known.size
+			delete(b.principals, principal)
+		}
 		if len(b.principals) >= maxToolPrincipals {
 			b.forgetLocked()
 		}
@@ -102,6 +133,10 @@ func (b *toolbox) roomLocked(principal string) *tools {
 		b.principals[principal] = known
 	}
 	return known
+}
+
+func (t *tools) full() bool {
+	return len(t.pages) >= maxToolPages || len(t.facts) >= maxToolFacts || t.size >= maxToolsSize
 }
 
 // forgetLocked drops the quarter of the principals that was not used for longest: others,
@@ -112,6 +147,7 @@ func (b *toolbox) forgetLocked() {
 		return cmp.Compare(b.principals[x].used.Load(), b.principals[y].used.Load())
 	})
 	for _, principal := range all[:(len(all)+3)/4] {
+		b.size -= b.principals[principal].size
 		delete(b.principals, principal)
 	}
 }

@@ -14,8 +14,10 @@ import (
 const Annotation = "x-mcp-header"
 
 const (
-	// maxBindings bounds the headers of one tool.
-	maxBindings = 64
+	// maxBindings bounds the headers of one tool, and maxBindingBytes the names of what they
+	// repeat and their own.
+	maxBindings     = 64
+	maxBindingBytes = 32 << 10
 	// maxSchemaDepth bounds the nesting that is searched for annotations. It
 	// exceeds the nesting that a valid message can have.
 	maxSchemaDepth = 300
@@ -32,6 +34,7 @@ type binding struct {
 type Plan struct {
 	bindings []binding
 	illegal  string
+	size     int // of the bindings' texts, in bytes
 }
 
 // parsePlan walks a valid inputSchema by keyword (B-21).
@@ -41,11 +44,12 @@ func parsePlan(schema []byte) *Plan {
 	if w.illegal != "" {
 		return &Plan{illegal: w.illegal}
 	}
-	return &Plan{bindings: w.bindings}
+	return &Plan{bindings: w.bindings, size: w.size}
 }
 
 type walker struct {
 	bindings []binding
+	size     int             // of their texts, in bytes
 	seen     map[string]bool // lower-cased header names
 	illegal  string
 }
@@ -114,10 +118,21 @@ func (w *walker) annotated(value, s []byte, path []string, legal bool) {
 		w.reject("%s %q is used twice", Annotation, fault.Clip(name))
 	case len(w.bindings) == maxBindings:
 		w.reject("more than %d parameters have %s", maxBindings, Annotation)
+	case w.size+textSize(name, path) > maxBindingBytes:
+		w.reject("the names of the parameters that have %s, and of their headers, are longer than %d bytes", Annotation, maxBindingBytes)
 	default:
+		w.size += textSize(name, path)
 		w.seen[strings.ToLower(name)] = true
 		w.bindings = append(w.bindings, binding{path: path, header: mcp.HeaderParamPrefix + name})
 	}
+}
+
+func textSize(name string, path []string) int {
+	size := len(name)
+	for _, part := range path {
+		size += len(part)
+	}
+	return size
 }
 
 // primitive judges the type keyword of an annotated parameter (B-19, B-22).

@@ -185,3 +185,50 @@ func TestStoreIgnoresResultsWithoutTools(t *testing.T) {
 		}
 	}
 }
+
+func (s *Tools) check(t *testing.T) {
+	t.Helper()
+	all := 0
+	for principal, set := range *s.principals.Load() {
+		size := 0
+		for name, p := range *set.tools.Load() {
+			size += sizeOf(name, p)
+		}
+		if all += size; size != set.size || size > maxSetBytes {
+			t.Errorf("the tools of %s have %d bytes, and %d are counted", principal, size, set.size)
+		}
+	}
+	if all != s.size || all > maxBytes {
+		t.Errorf("all have %d bytes, and %d are counted", all, s.size)
+	}
+}
+
+// What is remembered of tools is bounded in bytes, whatever servers call them and their
+// parameters, and whoever asks.
+func TestWhatIsRememberedOfToolsIsBoundedInBytes(t *testing.T) {
+	tool := func(name, parameter string) string {
+		return fmt.Sprintf(`{"name":%q,"inputSchema":{"type":"object","properties":{%q:{"type":"string","x-mcp-header":"Region"}}}}`, name, parameter)
+	}
+	page := func(tools ...string) []byte { return []byte(`{"tools":[` + strings.Join(tools, ",") + `]}`) }
+	var s Tools
+	out, dropped := s.Learn("somebody", page(tool("short", "region"), tool(strings.Repeat("x", maxName+1), "region"), tool("deep", strings.Repeat("x", maxBindingBytes))))
+	if string(out) != string(page(tool("short", "region"))) || len(dropped) != 2 {
+		t.Errorf("left is %.200s, dropped %d", out, len(dropped))
+	}
+	if tools := *s.of("somebody").tools.Load(); len(tools) != 2 || tools["deep"].size != 0 {
+		t.Errorf("%d tools are remembered", len(tools))
+	}
+	s.check(t)
+	for i := range 2 * maxBytes / maxSetBytes {
+		var tools []string
+		for n := range 2 * maxSetBytes / maxBindingBytes {
+			tools = append(tools, tool(fmt.Sprint(n), strings.Repeat("x", maxBindingBytes-10)))
+		}
+		s.Learn(fmt.Sprint(i), page(tools...))
+		s.Learn(fmt.Sprint(i), page(tool("0", "region")))
+	}
+	s.check(t)
+	if last := fmt.Sprint(2*maxBytes/maxSetBytes - 1); s.of(last) == nil || s.of("0") != nil {
+		t.Error("those that were not used for longest are not the ones that went")
+	}
+}

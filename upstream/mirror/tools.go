@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -23,6 +24,15 @@ const (
 	maxTools = 4096
 	// maxPlans bounds the parsed schemas that are shared between principals.
 	maxPlans = 4096
+	// maxName bounds the name of a tool with annotations, in bytes: it is kept, and goes
+	// into a header.
+	maxName = 1 << 10
+	// maxSetBytes bounds what is kept of one principal's tools, and maxBytes of all, and of the
+	// parsed schemas. Beyond them it is as beyond maxTools, maxPrincipals and maxPlans.
+	maxSetBytes = 1 << 20
+	maxBytes    = 16 << 20
+	// toolCost is about what a remembered tool costs besides its texts.
+	toolCost = 128
 )
 
 // Tools remembers, per principal and tool, which arguments become headers
@@ -36,6 +46,8 @@ type Tools struct {
 
 	mu    sync.Mutex // serialises writers; guards the rest
 	plans map[[sha256.Size]byte]*Plan
+	texts int // of the plans, in bytes
+	size  int // of all tool sets, in bytes
 }
 
 // toolSet is what one principal's tools/list results said. The map is replaced,
@@ -43,7 +55,12 @@ type Tools struct {
 type toolSet struct {
 	used  atomic.Uint64
 	tools atomic.Pointer[map[string]*Plan]
+	size  int // of the tools, in bytes; the mutex of Tools guards it
 }
+
+// sizeOf is about what it costs to remember a tool, in bytes. Plans count in full, as
+// though nobody shared them.
+func sizeOf(name string, p *Plan) int { return toolCost + len(name) + p.size }
 
 // Plan returns what is known about a tool, nil when nothing is.
 func (s *Tools) Plan(principal string, tool []byte) *Plan {
@@ -111,11 +128,17 @@ func (s *Tools) readPage(tools []byte) (page map[string]*Plan, drop bool) {
 			continue
 		}
 		p := s.parse(rawjson.Get(tool, "inputSchema"))
+		if p != nil && len(name) > maxName {
+			p = longName
+		}
 		page[name] = p
 		drop = drop || p != nil && p.illegal != ""
 	}
 	return page, drop
 }
+
+// longName is the plan of annotated tools whose names are too long to be kept.
+var longName = &Plan{illegal: fmt.Sprintf("its name is longer than %d bytes", maxName)}
 
 // mayAnnotate is a quick test for texts that cannot contain an annotation. Its
 // letters and hyphens may be spelled as escapes, so those need the full walk.
@@ -153,10 +176,13 @@ func (s *Tools) parse(schema []byte) *Plan {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.plans == nil || len(s.plans) >= maxPlans {
-		s.plans = map[[sha256.Size]byte]*Plan{}
+	if s.plans == nil || len(s.plans) >= maxPlans || s.texts > maxBytes {
+		s.plans, s.texts = map[[sha256.Size]byte]*Plan{}, 0
 	}
 	s.plans[key] = p
+	if p != nil {
+		s.texts += p.size
+	}
 	return p
 }
 
@@ -164,7 +190,7 @@ func (s *Tools) parse(schema []byte) *Plan {
 // schemas share one plan.
 func same(old, page map[string]*Plan) bool {
 	for name, p := range page {
-		if old[name] != p {
+		if old[name] != p && p != longName {
 			return false
 		}
 	}
@@ -176,55 +202,78 @@ func same(old, page map[string]*Plan) bool {
 func (s *Tools) remember(principal string, page map[string]*Plan) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	next := map[string]*Plan{}
-	set := s.of(principal)
+	set, next := s.of(principal), map[string]*Plan{}
 	if set != nil {
 		maps.Copy(next, *set.tools.Load())
 	}
+	size := merge(next, page)
+	if set == nil {
+		if len(next) == 0 {
+			return
+		}
+		set = &toolSet{}
+		set.used.Store(s.clock.Add(1))
+		defer s.addLocked(principal, set)
+	}
+	s.size += size - set.size
+	set.size = size
+	set.tools.Store(&next)
+	if s.size > maxBytes {
+		s.forgetLocked()
+	}
+}
+
+// merge brings tools up to date with a page and returns their size.
+func merge(tools, page map[string]*Plan) (size int) {
+	for name := range page {
+		delete(tools, name)
+	}
+	for name, p := range tools {
+		size += sizeOf(name, p)
+	}
 	for name, p := range page {
-		switch {
-		case p == nil:
-			delete(next, name)
-		case len(next) < maxTools || next[name] != nil:
-			next[name] = p
+		if p != nil && p != longName && len(tools) < maxTools && size+sizeOf(name, p) <= maxSetBytes {
+			tools[name] = p
+			size += sizeOf(name, p)
 		}
 	}
-	if set != nil {
-		set.tools.Store(&next)
-		return
+	return size
+}
+
+func (s *Tools) addLocked(principal string, set *toolSet) {
+	if all := s.principals.Load(); all != nil && len(*all) >= maxPrincipals {
+		s.forgetLocked()
 	}
-	if len(next) == 0 {
-		return
-	}
-	set = &toolSet{}
-	set.tools.Store(&next)
-	set.used.Store(s.clock.Add(1))
 	all := map[string]*toolSet{}
 	if old := s.principals.Load(); old != nil {
 		all = maps.Clone(*old)
-	}
-	if len(all) >= maxPrincipals {
-		forget(all)
 	}
 	all[principal] = set
 	s.principals.Store(&all)
 }
 
-// forget drops the least recently used quarter of the principals, so that the
+// forgetLocked drops the least recently used quarter of the principals, so that the
 // search for them is paid for by many insertions.
-func forget(all map[string]*toolSet) {
+func (s *Tools) forgetLocked() {
+	old := s.principals.Load()
+	if old == nil {
+		return
+	}
 	type entry struct {
 		principal string
 		used      uint64 // read once: calls go on meanwhile
 	}
-	entries := make([]entry, 0, len(all))
-	for principal, set := range all {
+	entries := make([]entry, 0, len(*old))
+	for principal, set := range *old {
 		entries = append(entries, entry{principal, set.used.Load()})
 	}
 	slices.SortFunc(entries, func(a, b entry) int { return cmp.Compare(a.used, b.used) })
+	all := maps.Clone(*old)
 	for _, e := range entries[:(len(entries)+3)/4] {
+		s.size -= all[e.principal].size
 		delete(all, e.principal)
 	}
+	s.principals.Store(&all)
 }
 
 // withoutIllegal cuts the illegal tools out of a result; everything else keeps
