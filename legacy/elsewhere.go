@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/gate"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -37,6 +38,7 @@ import (
 // replicas serves what belongs to another replica, or takes it over.
 type replicas struct {
 	opt       *Options
+	admission *admission
 	gate      *gate.Gate
 	exchanges *exchange.Endpoint
 	notices   *notices
@@ -56,9 +58,11 @@ func (rs *replicas) handOn(w http.ResponseWriter, r *http.Request) bool {
 	if len(rs.opt.Peers.Others()) == 0 && len(rs.opt.Peers.Everybody(r.Context())) == 0 || r.ContentLength > rs.opt.MaxBody {
 		return false
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, rs.opt.MaxBody))
-	if err != nil {
-		return false
+	from := sender{hold: budget.On(rs.admission.accountOf(nil, r))}
+	defer from.release()
+	body, ok := rs.admission.body(w, r, &from)
+	if !ok {
+		return true
 	}
 	if rs.passOn(w, r, body) {
 		return true

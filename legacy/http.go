@@ -84,7 +84,7 @@ func (h *HTTP) furnish() {
 	})
 	h.channels = channel.NewRegistry(opt.MaxSessions)
 	h.admission = &admission{opt: opt, guard: h.guard, notices: &h.notices, gate: h.gate, sessions: h.sessions, streaming: budget.NewPlaces(opt.MaxSessions)}
-	h.replicas = &replicas{opt: opt, gate: h.gate, exchanges: h.exchanges, notices: &h.notices}
+	h.replicas = &replicas{opt: opt, admission: h.admission, gate: h.gate, exchanges: h.exchanges, notices: &h.notices}
 }
 
 // admit judges a request's origin and host, and refuses it if they are wrong.

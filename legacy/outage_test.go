@@ -5,12 +5,14 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/sessions/store"
 )
@@ -147,6 +149,24 @@ func TestWhoStopsSaysWhereItCannotServe(t *testing.T) {
 		want(t, method+" of a client", status(method, body, own), http.StatusAccepted)
 		want(t, method+" was offered to", peers.asked, []downstream.ReplicaID{1, 2})
 	}
+}
+
+// What a replica that stops hands on to another is charged while it does: a flood of long requests
+// is no way around what one client may hold.
+func TestWhatIsHandedOnInAShutdownIsCharged(t *testing.T) {
+	opt, memory := stored(), budget.New(10*tenth)
+	opt.Memory, opt.Peers = memory, &newer{}
+	h, p := serve(t, opt, newFake())
+	h.gate.Shut()
+	status := func() int {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, p.request(http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"x","params":{"x":"`+strings.Repeat("x", 2*tenth)+`"}}`))
+		return w.Code
+	}
+	want(t, "a long request", status(), http.StatusAccepted)
+	memory.Guest("somebody").Charge(8 * tenth)
+	want(t, "one for which there is no memory", status(), http.StatusServiceUnavailable)
+	want(t, "what is charged afterwards", memory.Used(), int64(8*tenth))
 }
 
 // TestCancellationsHoldWhenTheStoreIsBack: of a call that the store still has nobody is told that it is cancelled. When it
