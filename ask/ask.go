@@ -20,6 +20,7 @@ import (
 	"github.com/mcpbridge/bridge/ask/form"
 	"github.com/mcpbridge/bridge/ask/model"
 	"github.com/mcpbridge/bridge/ask/page"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
 )
@@ -141,6 +142,8 @@ type Inquiry struct {
 	Owner  string
 	Named  bool   // Owner is a user
 	Tenant string // whose share of what is scarce the question takes; empty: nobody's
+	// Account is charged with what it takes to answer; it may be nil.
+	Account *budget.Account
 	// Invites says that the client is sent the link to open it: nothing else should.
 	Invites  bool
 	Spent    *model.Spent // counts the sampling requests of the session; may be nil
@@ -227,7 +230,7 @@ func (r *Room) elicit(q *Inquiry) Ticket {
 
 func (r *Room) question(q *Inquiry) page.Question {
 	return page.Question{
-		Server: r.opt.Server, Tool: q.Tool, Message: shown(text(q.Params, "message")), Owner: q.Owner, Named: q.Named, Tenant: q.Tenant, Deadline: q.Deadline,
+		Server: r.opt.Server, Tool: q.Tool, Message: shown(text(q.Params, "message")), Owner: q.Owner, Named: q.Named, Tenant: q.Tenant, Account: q.Account, Deadline: q.Deadline,
 		Answer: func(result []byte) { q.Answer(result, nil) },
 	}
 }
@@ -254,7 +257,9 @@ func (r *Room) sample(q *Inquiry) Ticket {
 	ctx, cancel := context.WithDeadline(context.Background(), q.Deadline)
 	run := func() {
 		defer cancel()
-		q.Answer(r.opt.Model.Sample(ctx, q.Params, q.Spent))
+		held := budget.On(q.Account)
+		defer held.Release()
+		q.Answer(r.opt.Model.Sample(ctx, q.Params, q.Spent, &held))
 	}
 	if !r.opt.Approve {
 		r.models.Go(run)

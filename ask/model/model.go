@@ -18,6 +18,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/mcpbridge/bridge/internal/budget"
 )
 
 // Settings say which model answers.
@@ -50,7 +52,7 @@ type Model struct {
 	settings Settings
 	api      api
 	http     *http.Client
-	day      budget
+	day      allowance
 }
 
 // api is one vendor's way to ask.
@@ -63,7 +65,7 @@ type api interface {
 
 // New returns a model.
 func New(s Settings) (*Model, error) {
-	m := &Model{settings: s, day: budget{limit: s.PerDay, window: 24 * time.Hour}}
+	m := &Model{settings: s, day: allowance{limit: s.PerDay, window: 24 * time.Hour}}
 	switch s.Provider {
 	case OpenAI:
 		m.api = openAI{}
@@ -95,9 +97,12 @@ func (f *Failure) Error() string { return f.Reason }
 // Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// Sample answers one sampling/createMessage for the session that spent counts for.
-// The error is a *Failure.
-func (m *Model) Sample(ctx context.Context, raw []byte, spent *Spent) ([]byte, error) {
+// Sample answers one sampling/createMessage for the session that spent counts for. What it takes is
+// charged to held, and released by whoever has done with the answer. The error is a *Failure.
+func (m *Model) Sample(ctx context.Context, raw []byte, spent *Spent, held *budget.Hold) ([]byte, error) {
+	if err := held.Grow(requestParts * len(raw)); err != nil {
+		return nil, short(err)
+	}
 	var p params
 	if err := json.Unmarshal(raw, &p); err != nil {
 		return nil, &Failure{Reason: "the server's sampling request cannot be read", Err: err}
@@ -115,7 +120,7 @@ func (m *Model) Sample(ctx context.Context, raw []byte, spent *Spent) ([]byte, e
 	if err != nil {
 		return nil, &Failure{Reason: err.Error()}
 	}
-	text, err := m.post(ctx, path, header, body)
+	text, err := m.post(ctx, path, header, body, held)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +147,7 @@ func (m *Model) choose(hints []hint) string {
 	return m.settings.Model
 }
 
-func (m *Model) post(ctx context.Context, path string, header http.Header, body any) ([]byte, error) {
+func (m *Model) post(ctx context.Context, path string, header http.Header, body any, held *budget.Hold) ([]byte, error) {
 	text, err := json.Marshal(body)
 	if err != nil {
 		return nil, &Failure{Reason: "the sampling request cannot be sent", Err: err}
@@ -159,8 +164,10 @@ func (m *Model) post(ctx context.Context, path string, header http.Header, body 
 		return nil, unreachable(err)
 	}
 	defer resp.Body.Close()
-	text, err = io.ReadAll(io.LimitReader(resp.Body, maxResponse+1))
+	text, err = io.ReadAll(&meter{io.LimitReader(resp.Body, maxResponse+1), held})
 	switch {
+	case budget.Short(err):
+		return nil, short(err)
 	case err != nil:
 		return nil, unreachable(err)
 	case resp.StatusCode != http.StatusOK:
@@ -169,6 +176,29 @@ func (m *Model) post(ctx context.Context, path string, header http.Header, body 
 		return nil, &Failure{Reason: "the model's answer is too long"}
 	}
 	return text, nil
+}
+
+// How often a request is there, as it came, read, and as the API wants it, and a response, with
+// the buffer that it grows in, and as the client gets it.
+const requestParts, responseParts = 3, 3
+
+// meter charges a response while it is read.
+type meter struct {
+	io.Reader
+	held *budget.Hold
+}
+
+// Read implements io.Reader. The error may be one of budget.
+func (m *meter) Read(p []byte) (int, error) {
+	n, err := m.Reader.Read(p)
+	if short := m.held.Grow(responseParts * n); short != nil {
+		return 0, short
+	}
+	return n, err
+}
+
+func short(err error) error {
+	return &Failure{Reason: "the model's answer was not taken in: " + err.Error(), Err: err}
 }
 
 func unreachable(err error) error {

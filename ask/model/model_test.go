@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/ask/model"
+	"github.com/mcpbridge/bridge/internal/budget"
 )
 
 // stub is a strict API: it knows the members of the published references and no
@@ -100,7 +101,7 @@ const conversation = `{"systemPrompt":"Be brief.","maxTokens":50,"temperature":0
 
 func TestOpenAI(t *testing.T) {
 	s := openAI(t, `{"model":"small-1","choices":[{"message":{"content":"Hi","tool_calls":[{"id":"t2","type":"function","function":{"name":"add","arguments":"{\"a\":2}"}}]},"finish_reason":"tool_calls"}]}`)
-	got, err := newModel(t, s, nil).Sample(t.Context(), []byte(conversation), nil)
+	got, err := newModel(t, s, nil).Sample(t.Context(), []byte(conversation), nil, new(budget.Hold))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +119,7 @@ func TestOpenAI(t *testing.T) {
 
 func TestAnthropic(t *testing.T) {
 	s := anthropic(t, `{"model":"small-1","content":[{"type":"text","text":""}],"stop_reason":"max_tokens"}`)
-	got, err := newModel(t, s, nil).Sample(t.Context(), []byte(conversation), nil)
+	got, err := newModel(t, s, nil).Sample(t.Context(), []byte(conversation), nil, new(budget.Hold))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +139,7 @@ const hello = `{"maxTokens":5000,"modelPreferences":{"hints":[{"name":"unknown"}
 func TestHintsAndBounds(t *testing.T) {
 	s := anthropic(t, `{"model":"m","content":[{"type":"text","text":"x"}],"stop_reason":"end_turn"}`)
 	m := newModel(t, s, func(s *model.Settings) { s.Models = map[string]string{"large": "big-one", "l": "other"} })
-	if _, err := m.Sample(t.Context(), []byte(hello), nil); err != nil {
+	if _, err := m.Sample(t.Context(), []byte(hello), nil, new(budget.Hold)); err != nil {
 		t.Fatal(err)
 	}
 	if s.got["model"] != "big-one" || s.got["max_tokens"] != 1000.0 {
@@ -154,7 +155,7 @@ func TestBudgets(t *testing.T) {
 		spent *model.Spent
 		names string
 	}{{&first, ""}, {&first, ""}, {&first, "sampling.per-session"}, {&second, ""}, {&second, "sampling.per-day"}} {
-		_, err := m.Sample(t.Context(), []byte(hello), want.spent)
+		_, err := m.Sample(t.Context(), []byte(hello), want.spent, new(budget.Hold))
 		if (err == nil) != (want.names == "") || err != nil && !strings.Contains(err.Error(), want.names) {
 			t.Errorf("request %d: %v", i, err)
 		}
@@ -185,7 +186,7 @@ func TestFailures(t *testing.T) {
 	} {
 		s := openAI(t, test.answer)
 		s.status = test.status
-		_, err := newModel(t, s, nil).Sample(t.Context(), []byte(hello), nil)
+		_, err := newModel(t, s, nil).Sample(t.Context(), []byte(hello), nil, new(budget.Hold))
 		var failure *model.Failure
 		if !errors.As(err, &failure) || !strings.Contains(failure.Reason, test.want) || strings.Contains(failure.Reason, "SECRET") || strings.Contains(failure.Reason, "k3y") {
 			t.Errorf("%d %.20s: %v", test.status, test.answer, err)
@@ -203,14 +204,14 @@ func TestUnreachable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Sample(t.Context(), []byte(hello), nil); err == nil || !strings.Contains(err.Error(), "sampling.url") {
+	if _, err := m.Sample(t.Context(), []byte(hello), nil, new(budget.Hold)); err == nil || !strings.Contains(err.Error(), "sampling.url") {
 		t.Error(err)
 	}
 }
 
 func TestUnknownContent(t *testing.T) {
 	for _, s := range []*stub{openAI(t, ""), anthropic(t, "")} {
-		_, err := newModel(t, s, nil).Sample(t.Context(), []byte(`{"maxTokens":1,"messages":[{"role":"user","content":{"type":"video"}}]}`), nil)
+		_, err := newModel(t, s, nil).Sample(t.Context(), []byte(`{"maxTokens":1,"messages":[{"role":"user","content":{"type":"video"}}]}`), nil, new(budget.Hold))
 		if err == nil || !strings.Contains(err.Error(), "video") || s.requests != 0 {
 			t.Error(err)
 		}
@@ -233,7 +234,35 @@ func TestSlow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Sample(t.Context(), []byte(hello), nil); err == nil || !strings.Contains(err.Error(), "sampling.timeout") {
+	if _, err := m.Sample(t.Context(), []byte(hello), nil, new(budget.Hold)); err == nil || !strings.Contains(err.Error(), "sampling.timeout") {
 		t.Error(err)
+	}
+}
+
+// What a model's answer takes is charged while it comes, and one without memory is not taken in.
+func TestAnswersOfAModelAreCharged(t *testing.T) {
+	memory := budget.New(4 << 20)
+	held := budget.On(memory.Guest("somebody"))
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"choices":[{"message":{"role":"assistant","content":"`+strings.Repeat("x", 200<<10)+`"},"finish_reason":"stop"}],"model":"m"}`)
+	}))
+	defer api.Close()
+	m, err := model.New(model.Settings{Provider: model.OpenAI, URL: api.URL, Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answered := 0
+	for ; answered < 100 && err == nil; answered++ { // none is done with
+		before := memory.Used()
+		_, err = m.Sample(t.Context(), []byte(hello), nil, &held)
+		if took := memory.Used() - before; err == nil && took < 200<<10 {
+			t.Fatalf("%d bytes are charged", took)
+		}
+	}
+	if !budget.Short(err) || !strings.Contains(err.Error(), "limits.memory") || answered < 2 {
+		t.Errorf("after %d answers: %v", answered, err)
+	}
+	if held.Release(); memory.Used() != 0 {
+		t.Errorf("%d bytes are still charged", memory.Used())
 	}
 }

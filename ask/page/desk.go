@@ -41,6 +41,8 @@ type Question struct {
 	Named bool
 	// Tenant is whose share of the desk's places the question takes; empty: nobody's.
 	Tenant string
+	// Account is charged with what browsers submit; it may be nil.
+	Account *budget.Account
 	// Deadline is when nobody waits for the answer any more.
 	Deadline time.Time
 	// Answer gets the elicitation's result, once. It must not block.

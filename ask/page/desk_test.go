@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcpbridge/bridge/ask/form"
 	"github.com/mcpbridge/bridge/ask/page"
+	"github.com/mcpbridge/bridge/internal/budget"
 )
 
 // desk is a desk behind a server, and what was answered.
@@ -122,4 +123,33 @@ func guardOf(t *testing.T, c *http.Client, link string) string {
 		t.Fatalf("%d %s", status, body)
 	}
 	return found[1]
+}
+
+// Who knows a link may submit long forms again and again: what they take is charged to the session
+// that asks. A short answer is taken as long as there is any memory.
+func TestFormsAreChargedToWhoAsks(t *testing.T) {
+	d, memory := newDesk(t, 8), budget.New(8<<20)
+	link := d.ask(page.Question{Account: memory.Guest("asks")})
+	submit := func(size int) int {
+		body := "name=" + strings.Repeat("x", size)
+		resp, err := http.Post(link, "application/x-www-form-urlencoded", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		return resp.StatusCode
+	}
+	if got := submit(500 << 10); got != http.StatusForbidden { // it is read, and has no cookie
+		t.Errorf("a long form gets %d", got)
+	}
+	memory.Guest("asks").Charge(4 << 20)
+	if got := submit(500 << 10); got != http.StatusServiceUnavailable {
+		t.Errorf("without memory a long form gets %d", got)
+	}
+	if got := submit(100); got != http.StatusForbidden {
+		t.Errorf("a short one gets %d", got)
+	}
+	if used := memory.Used(); used != 4<<20 {
+		t.Errorf("%d bytes are still charged", used-4<<20)
+	}
 }

@@ -23,6 +23,7 @@ func (k *asker) inquire(req *mrtr.InputRequest) {
 		Owner:    k.client.Session.Owner(),
 		Named:    k.client.Principal != "" || k.client.Stranger != "",
 		Tenant:   k.places(),
+		Account:  k.held.Account(),
 		Invites:  invites,
 		Spent:    k.client.Session.Spent(),
 		Deadline: k.answerBy(),

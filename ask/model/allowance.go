@@ -24,9 +24,9 @@ func (s *Spent) take(limit int) bool {
 	return false
 }
 
-// budget counts requests in windows that begin with the first request after the last
+// allowance counts requests in windows that begin with the first request after the last
 // one's end.
-type budget struct {
+type allowance struct {
 	limit  int
 	window time.Duration
 
@@ -35,7 +35,7 @@ type budget struct {
 	used  int
 }
 
-func (b *budget) take() bool {
+func (b *allowance) take() bool {
 	if b.limit <= 0 {
 		return true
 	}
