@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"mime"
 	"net/http"
 
 	"github.com/mcpbridge/bridge/internal/vouch"
@@ -119,13 +120,55 @@ func (v *vouchingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case resp.StatusCode == http.StatusOK && v.vouched.Guards():
-		v.vouched.Accepted(r.Header.Get("Authorization"), wanted(r))
-	case resp.StatusCode == http.StatusUnauthorized:
+	switch resp.StatusCode {
+	case http.StatusOK:
+		v.await(r, resp)
+	case http.StatusUnauthorized:
 		v.vouched.Refused(r.Header.Get("Authorization"), wanted(r))
 	}
 	return resp, nil
+}
+
+// await has the response read on its way for whether it is a result: servers answer errors
+// with status 200, too, and may find what is wrong with a request before they look at its
+// token. It is read only where something would be learnt. Of what is compressed nothing is.
+func (v *vouchingTransport) await(r *http.Request, resp *http.Response) {
+	authorization := r.Header.Get("Authorization")
+	if !v.vouched.Guards() || authorization == "" || resp.Header.Get("Content-Encoding") != "" {
+		return
+	}
+	what := wanted(r)
+	if !v.vouched.Learns(authorization, what) {
+		return
+	}
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if kind != eventStream && kind != jsonType {
+		return
+	}
+	resp.Body = &replying{resp.Body, vouch.NewReply(kind == eventStream), func() { v.vouched.Accepted(authorization, what) }}
+}
+
+// The media types of responses to requests.
+const (
+	jsonType    = "application/json"
+	eventStream = "text/event-stream"
+)
+
+// replying is a body whose reply is read while it passes. The verdict is in before its last
+// bytes are with the client.
+type replying struct {
+	io.ReadCloser
+	reply    *vouch.Reply
+	accepted func()
+}
+
+// Read implements io.Reader.
+func (r *replying) Read(p []byte) (int, error) {
+	n, err := r.ReadCloser.Read(p)
+	if r.reply.Read(p[:n]) {
+		r.accepted()
+	}
+	return n, err
 }
 
 // longest is how long a body may be to be read for what it asks for, in bytes. Of longer

@@ -76,21 +76,27 @@ func (c *Credentials) digest(t Thing) uint64 {
 	return h.Sum64()
 }
 
-// Accepted notes that the server has done what a request with these credentials asked for.
-// Nothing is learnt of a header in which servers may find what they like: one token that is
-// good would be vouched for under as many headers as somebody makes of it.
-func (c *Credentials) Accepted(authorization string, what Thing) {
+// Learns reports whether something would be learnt from a server that accepts these credentials
+// for something. Nothing is learnt of a header in which servers may find what they like: one token
+// that is good would be vouched for under as many headers as somebody makes of it.
+func (c *Credentials) Learns(authorization string, what Thing) bool {
 	if !c.Guards() || !bearer.Single(authorization) || what.Method == "" {
-		return
+		return false
 	}
 	key, thing := maphash.String(c.seed, authorization), c.digest(what)
 	c.mu.RLock()
+	defer c.mu.RUnlock()
 	guarded := c.all || c.proven.has(thing) || c.refused.has(thing)
 	known := c.accepted.fresh(key) && (c.all || c.proven.fresh(thing))
-	c.mu.RUnlock()
-	if !guarded || known {
+	return guarded && !known
+}
+
+// Accepted notes that the server has done what a request with these credentials asked for.
+func (c *Credentials) Accepted(authorization string, what Thing) {
+	if !c.Learns(authorization, what) {
 		return
 	}
+	key, thing := maphash.String(c.seed, authorization), c.digest(what)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.accepted.use(key)
