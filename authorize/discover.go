@@ -236,11 +236,7 @@ type witness struct {
 
 // RoundTrip implements http.RoundTripper.
 func (w *witness) RoundTrip(r *http.Request) (*http.Response, error) {
-	base := w.base
-	if base == nil {
-		base = http.DefaultTransport
-	}
-	resp, err := base.RoundTrip(r)
+	resp, err := w.base.RoundTrip(r)
 	if err != nil {
 		return nil, err
 	}

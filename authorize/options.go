@@ -14,6 +14,7 @@ import (
 
 	"github.com/mcpbridge/bridge/authorize/sealed"
 	"github.com/mcpbridge/bridge/internal/clip"
+	"github.com/mcpbridge/bridge/internal/http1"
 	"github.com/mcpbridge/bridge/internal/wellknown"
 )
 
@@ -158,12 +159,18 @@ func Shown(server string) string {
 }
 
 // careful returns a client that is not led astray; given nil, a new one.
+// Where its way is nobody's, it gets one that reads short heads.
 func careful(client *http.Client, follow func(*http.Request, []*http.Request) error) *http.Client {
 	if client == nil {
 		client = &http.Client{Timeout: RequestTimeout}
 	}
 	own := *client
 	own.CheckRedirect = follow
+	if own.Transport == nil {
+		transport := http.DefaultTransport.(*http.Transport).Clone()
+		transport.MaxResponseHeaderBytes = http1.MaxHead
+		own.Transport = transport
+	}
 	return &own
 }
 

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/internal/http1"
 )
 
 // Settings say which model answers.
@@ -63,6 +64,13 @@ type api interface {
 	response(body []byte) (*result, error)
 }
 
+// transport is of all models: what http.DefaultTransport is, with short heads.
+var transport = func() *http.Transport {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxResponseHeaderBytes = http1.MaxHead
+	return t
+}()
+
 // New returns a model.
 func New(s Settings) (*Model, error) {
 	m := &Model{settings: s, day: allowance{limit: s.PerDay, window: 24 * time.Hour}}
@@ -78,6 +86,7 @@ func New(s Settings) (*Model, error) {
 		m.settings.URL = map[string]string{OpenAI: "https://api.openai.com/v1", Anthropic: "https://api.anthropic.com"}[s.Provider]
 	}
 	m.http = &http.Client{
+		Transport:     transport,
 		Timeout:       s.Timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the key goes nowhere else
 	}

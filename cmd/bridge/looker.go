@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/http1"
 	"github.com/mcpbridge/bridge/internal/usersocket"
 	"github.com/mcpbridge/bridge/observe/view"
 )
@@ -58,7 +59,7 @@ func (l *looking) lookers(ctx context.Context, environ []string) ([]*looker, err
 
 // listener is the admin listener that was named, by its address or as it was printed.
 func (l *looking) listener() (*looker, error) {
-	one := &looker{name: "serve", client: &http.Client{Timeout: lookTime, Transport: &http.Transport{DisableKeepAlives: true}}}
+	one := &looker{name: "serve", client: &http.Client{Timeout: lookTime, Transport: &http.Transport{DisableKeepAlives: true, MaxResponseHeaderBytes: http1.MaxHead}}}
 	if path, ok := strings.CutPrefix(l.admin, "unix:"); ok {
 		one.base, one.client = "http://localhost", overSocket(path)
 	} else {
@@ -84,7 +85,7 @@ func (l *looking) listener() (*looker, error) {
 }
 
 func overSocket(path string) *http.Client {
-	return &http.Client{Timeout: lookTime, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	return &http.Client{Timeout: lookTime, Transport: &http.Transport{DisableKeepAlives: true, MaxResponseHeaderBytes: http1.MaxHead, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", path)
 	}}}
 }

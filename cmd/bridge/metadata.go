@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpbridge/bridge/authorize"
 	"github.com/mcpbridge/bridge/config"
+	"github.com/mcpbridge/bridge/internal/http1"
 	"github.com/mcpbridge/bridge/internal/wellknown"
 )
 
@@ -29,7 +30,7 @@ func issuerClient(m *config.Mount, tlsConfig *tls.Config) *http.Client {
 
 func metadataTransport(m *config.Mount, tlsConfig *tls.Config, dial func(context.Context, string, string) (net.Conn, error)) *http.Transport {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.TLSClientConfig = tlsConfig
+	transport.TLSClientConfig, transport.MaxResponseHeaderBytes = tlsConfig, http1.MaxHead
 	transport.TLSHandshakeTimeout = m.Timeouts.Connect
 	if dial != nil {
 		transport.DialContext = dial

@@ -8,6 +8,7 @@
 //     in three files at most (ties_test.go)
 //   - every lock has its place in the order on that page, and methods whose names end in
 //     Locked are called under one (locks_test.go)
+//   - clients of net/http bound the heads of responses (heads_test.go)
 //   - versions are compared where invariant 15 of AGENTS.md says (versions_test.go)
 //   - no test sleeps outside of a bubble of testing/synctest (imports_test.go)
 //   - links in the documentation lead somewhere, and decisions are numbered once (docs_test.go)

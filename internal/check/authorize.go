@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/http1"
 	"github.com/mcpbridge/bridge/internal/wellknown"
 	"github.com/mcpbridge/bridge/upstream"
 	"github.com/mcpbridge/bridge/upstream/streamable"
@@ -89,7 +90,7 @@ func get(ctx context.Context, server *streamable.Options, url string, header htt
 	}
 	req.Header = header
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.DisableKeepAlives = true
+	transport.DisableKeepAlives, transport.MaxResponseHeaderBytes = true, http1.MaxHead
 	transport.TLSClientConfig = server.TLS.Clone()
 	if server.Dial != nil {
 		transport.DialContext = server.Dial

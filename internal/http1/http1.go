@@ -9,6 +9,10 @@ import (
 	"strings"
 )
 
+// MaxHead bounds the head of a response that is read, in bytes: whoever carries responses sets it.
+// net/http takes 10 MiB otherwise, which nobody is charged for.
+const MaxHead = 64 << 10
+
 // Text is what can be read: both are indexed alike.
 type Text interface{ ~string | ~[]byte }
 

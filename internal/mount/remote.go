@@ -210,16 +210,24 @@ func (r *remote) sessionCount() int {
 }
 
 // answered learns the sessions of the server, and their ends, from the heads of
-// its responses.
-func (r *remote) answered(resp *http.Response) {
+// its responses. One whose id is too long to be kept is not opened.
+func (r *remote) answered(resp *http.Response) error {
 	tenant, opens := resp.Request.Context().Value(openingKey{}).(openedBy)
 	switch table := r.sessions(); {
 	case opens:
-		if session := resp.Header.Get(mcp.HeaderSessionID); session != "" {
+		session := resp.Header.Get(mcp.HeaderSessionID)
+		switch {
+		case session == "":
+		case !mcp.IsSessionID(session):
+			return errSessionID
+		default:
 			table.Expire()
 			_ = table.Add(string(tenant), session, struct{}{}) // none is ever busy, so that there is room, if of one's own
 		}
 	case resp.Request.Method == http.MethodDelete && resp.StatusCode < http.StatusMultipleChoices:
 		table.Remove(resp.Request.Header.Get(mcp.HeaderSessionID))
 	}
+	return nil
 }
+
+var errSessionID = &passthrough.Unusable{Reason: "the session id of the MCP server cannot be used: it is longer than 1 KiB, or not visible ASCII"}

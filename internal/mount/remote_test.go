@@ -19,21 +19,21 @@ func TestAStrangerHasNobodysSessionOfTheServerForgotten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.answered(&http.Response{Request: req, Header: http.Header{mcp.HeaderSessionID: {session}}})
+		_ = r.answered(&http.Response{Request: req, Header: http.Header{mcp.HeaderSessionID: {session}}})
 		r.holds(session) // it is in use
 	}
 	for i := range 4 {
-		open(fmt.Sprint("tenant ", i), fmt.Sprint("session ", i))
+		open(fmt.Sprint("tenant ", i), fmt.Sprint("session-", i))
 	}
 	for i := range 40 {
-		open("stranger", fmt.Sprint("flood ", i))
+		open("stranger", fmt.Sprint("flood-", i))
 	}
 	for i := range 4 {
-		if !r.holds(fmt.Sprint("session ", i)) {
+		if !r.holds(fmt.Sprint("session-", i)) {
 			t.Errorf("session %d is forgotten", i)
 		}
 	}
-	if !r.holds("flood 39") || r.sessions().Len() > 16 {
+	if !r.holds("flood-39") || r.sessions().Len() > 16 {
 		t.Errorf("%d sessions, without the latest one perhaps", r.sessions().Len())
 	}
 }

@@ -37,8 +37,9 @@ type Options struct {
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 	// Wrap puts something around the transport; nil: nothing.
 	Wrap func(http.RoundTripper) http.RoundTripper
-	// Answered sees the head of each response; nil is fine.
-	Answered func(*http.Response)
+	// Answered sees the head of each response; nil is fine. An *Unusable keeps it from the
+	// client.
+	Answered func(*http.Response) error
 	// Challenge returns the challenges of a response as the client of a request is to see
 	// them; nil: as they are.
 	Challenge func(r *http.Request, challenges []string) []string
@@ -69,7 +70,7 @@ func New(opt Options) *Proxy {
 		Transport:      final{sends},
 		FlushInterval:  -1,
 		Rewrite:        func(r *httputil.ProxyRequest) { rewrite(r, &opt) },
-		ModifyResponse: func(resp *http.Response) error { answered(resp, &opt); return nil },
+		ModifyResponse: func(resp *http.Response) error { return answered(resp, &opt) },
 		ErrorHandler:   func(w http.ResponseWriter, r *http.Request, err error) { unreachable(w, r, err, &seldom) },
 		ErrorLog:       log.New(io.Discard, "", 0), // what breaks off in the middle has two peers that notice
 	}
@@ -117,21 +118,32 @@ func unreachable(w http.ResponseWriter, r *http.Request, err error, log *zerolog
 		began = p.began
 	}
 	failedOf(r, began).tell(log, err)
+	if bad, ok := errors.AsType[*Unusable](err); ok {
+		http.Error(w, bad.Error(), http.StatusBadGateway)
+		return
+	}
 	http.Error(w, "the bridge cannot reach the MCP server behind it", http.StatusBadGateway)
 }
+
+// Unusable is a response that no client is to see, and why.
+type Unusable struct{ Reason string }
+
+// Error is what the client is told.
+func (u *Unusable) Error() string { return u.Reason }
 
 // incoming finds the client's request in the context of the one that is sent.
 type incoming struct{}
 
 // answered leaves to the bridge what it has answered itself, and shows the head.
-func answered(resp *http.Response, opt *Options) {
+func answered(resp *http.Response, opt *Options) error {
 	hop.Down(resp)
 	if in, ok := resp.Request.Context().Value(incoming{}).(*http.Request); ok && len(resp.Header["Www-Authenticate"]) > 0 {
 		resp.Header["Www-Authenticate"] = opt.Challenge(in, resp.Header["Www-Authenticate"])
 	}
 	if opt.Answered != nil {
-		opt.Answered(resp)
+		return opt.Answered(resp)
 	}
+	return nil
 }
 
 // rewrite also takes off what ReverseProxy puts back: Upgrade, with which a

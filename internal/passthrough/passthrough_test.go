@@ -214,3 +214,20 @@ func TestAClientThatLeavesCancelsItsRequest(t *testing.T) {
 	front.CloseClientConnections()
 	<-gone
 }
+
+// What no client is to see is told it in words.
+func TestAResponseThatNoClientIsToSee(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "secret") }))
+	defer server.Close()
+	u, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := New(Options{URL: u, Log: zerolog.Nop(), Answered: func(*http.Response) error { return &Unusable{"its id is too long"} }})
+	defer proxy.Close()
+	w := httptest.NewRecorder()
+	proxy.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader("{}")))
+	if w.Code != http.StatusBadGateway || strings.TrimSpace(w.Body.String()) != "its id is too long" {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}

@@ -115,14 +115,21 @@ func (r *Relay) Open(ctx context.Context, caller downstream.Caller, req jsonrpc.
 		c.Close(err)
 		return nil, nil, err
 	}
-	version, ok := rawjson.Text(rawjson.Get(result, "protocolVersion"))
+	version, ok := versionOf(result)
 	if !ok {
-		err := failed("the server answered initialize without a protocolVersion")
+		err := failed("the server answered initialize without a protocolVersion that can be one")
 		c.Close(err)
 		return nil, nil, err
 	}
 	c.version = mcp.Version(version)
 	return c, result, nil
+}
+
+// versionOf returns the revision that the answer to initialize names. It is kept for as long as
+// the session lasts, and is all of that answer that is.
+func versionOf(result []byte) (string, bool) {
+	version, ok := rawjson.Text(rawjson.Get(result, "protocolVersion"))
+	return version, ok && mcp.IsVersion(version)
 }
 
 // Close waits for the lines of conversations that were closed before, and opens

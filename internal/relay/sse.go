@@ -94,6 +94,10 @@ func (l *sseLine) open(caller downstream.Caller) (*http.Response, *intake, error
 	return resp, in, nil
 }
 
+// maxEndpoint bounds the address to which a client's messages are posted, in bytes: it is kept for
+// as long as the session lasts.
+const maxEndpoint = 8 << 10
+
 // endpoint reads from the beginning of a stream where messages are to be posted.
 func (s *HTTP) endpoint(resp *http.Response, in *intake) (string, error) {
 	switch {
@@ -105,6 +109,9 @@ func (s *HTTP) endpoint(resp *http.Response, in *intake) (string, error) {
 	event, err := in.next()
 	if err != nil || event.Type != "endpoint" {
 		return "", errors.New("the server's stream does not begin with an endpoint")
+	}
+	if len(event.Data) > maxEndpoint {
+		return "", errors.New("the server names an endpoint of more than 8 KiB")
 	}
 	at, err := s.opt.URL.Parse(strings.TrimSpace(string(event.Data)))
 	if err != nil || !sameOrigin(at, s.opt.URL) {

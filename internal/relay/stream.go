@@ -13,7 +13,6 @@ import (
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
-	"github.com/mcpbridge/bridge/rawjson"
 )
 
 // request sends a request and hands everything on that its response says.
@@ -25,25 +24,33 @@ func (l *httpLine) request(ctx context.Context, o *outgoing) {
 	}
 	defer resp.Body.Close()
 	switch {
+	case resp.StatusCode == http.StatusOK && !l.opened(o, resp):
+		l.fail(ctx, o.id, errSessionID)
 	case resp.StatusCode == http.StatusOK && media(resp) == "text/event-stream":
-		l.opened(o, resp)
 		l.follow(ctx, o, resp)
 	case resp.StatusCode == http.StatusOK && media(resp) == "application/json":
-		l.opened(o, resp)
 		l.whole(ctx, o, resp)
 	default:
 		l.refused(ctx, o, resp)
 	}
 }
 
-// opened notes the session that the answer to initialize names.
-func (l *httpLine) opened(o *outgoing, resp *http.Response) {
-	if o.method == mcp.MethodInitialize {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.session = resp.Header.Get(mcp.HeaderSessionID)
+// opened notes the session that the answer to initialize names, and reports whether that can be
+// one.
+func (l *httpLine) opened(o *outgoing, resp *http.Response) bool {
+	session := resp.Header.Get(mcp.HeaderSessionID)
+	if o.method != mcp.MethodInitialize || session == "" {
+		return true
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if mcp.IsSessionID(session) {
+		l.session = session
+	}
+	return l.session != ""
 }
+
+var errSessionID = errors.New("the session id of the server cannot be used: it is longer than 1 KiB, or not visible ASCII")
 
 // whole hands a response on that is one message.
 func (l *httpLine) whole(ctx context.Context, o *outgoing, resp *http.Response) {
@@ -63,10 +70,11 @@ func (l *httpLine) whole(ctx context.Context, o *outgoing, resp *http.Response) 
 func (l *httpLine) receive(o *outgoing, text []byte) jsonrpc.ID {
 	if o.method == mcp.MethodInitialize {
 		if msg, err := jsonrpc.Parse(text); err == nil && msg.ID == o.id {
-			version, _ := rawjson.Text(rawjson.Get(msg.Result, "protocolVersion"))
-			l.mu.Lock()
-			l.version = version
-			l.mu.Unlock()
+			if version, ok := versionOf(msg.Result); ok { // else Open refuses it
+				l.mu.Lock()
+				l.version = version
+				l.mu.Unlock()
+			}
 		}
 	}
 	return l.inbox.Receive(text)
@@ -140,6 +148,10 @@ func (l *httpLine) follow(ctx context.Context, o *outgoing, resp *http.Response)
 	}
 }
 
+// maxEventID bounds the id of an event that is kept to resume a stream from, in bytes. One
+// that is longer leads nowhere: no server takes it in a header.
+const maxEventID = 4 << 10
+
 // place is where a stream can be resumed.
 type place struct {
 	last string
@@ -155,7 +167,9 @@ func (l *httpLine) events(resp *http.Response, at *place, take func([]byte) bool
 		if err != nil {
 			return false, err
 		}
-		at.last = event.ID
+		if at.last = event.ID; len(at.last) > maxEventID {
+			at.last = ""
+		}
 		if event.Retry >= 0 {
 			at.wait = min(max(event.Retry, leastWait), maxWait)
 		}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/http1"
 )
 
 const (
@@ -35,7 +36,8 @@ func newTransport(config *tls.Config) *http.Transport {
 	return &http.Transport{
 		HTTP2:           &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
 		TLSClientConfig: config, ForceAttemptHTTP2: true, DisableCompression: true,
-		DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext, TLSHandshakeTimeout: dialTimeout, IdleConnTimeout: time.Minute,
+		MaxResponseHeaderBytes: 2 * http1.MaxHead, // what a server says, and what the bridge adds
+		DialContext:            (&net.Dialer{Timeout: dialTimeout}).DialContext, TLSHandshakeTimeout: dialTimeout, IdleConnTimeout: time.Minute,
 	}
 }
 

@@ -228,11 +228,7 @@ func (s *sparing) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func (s *sparing) fetch(r *http.Request) ([]byte, error) {
-	base := s.base
-	if base == nil {
-		base = http.DefaultTransport
-	}
-	resp, err := base.RoundTrip(r)
+	resp, err := s.base.RoundTrip(r)
 	if err != nil {
 		return nil, err
 	}

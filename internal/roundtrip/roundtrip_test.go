@@ -138,3 +138,30 @@ func TestOverTLS(t *testing.T) {
 		srv.Close()
 	}
 }
+
+// The head of a response is read whole before anybody can judge it: it is bounded, and over
+// HTTP/2, too.
+func TestHeadsAreBounded(t *testing.T) {
+	for _, http2 := range []bool{false, true} {
+		srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			size := 32 << 10
+			if r.URL.Path == "/long" {
+				size = 80 << 10
+			}
+			w.Header().Set("X", strings.Repeat("x", size))
+		}))
+		srv.EnableHTTP2 = http2
+		srv.StartTLS()
+		roots := x509.NewCertPool()
+		roots.AddCert(srv.Certificate())
+		tr := New(Options{TLS: &tls.Config{RootCAs: roots}})
+		for path, fine := range map[string]bool{"/": true, "/long": false} {
+			r, _ := http.NewRequest(http.MethodPost, srv.URL+path, strings.NewReader("{}"))
+			if _, err := fetch(tr, r); (err == nil) != fine {
+				t.Errorf("HTTP/2 %v, %s: %v", http2, path, err)
+			}
+		}
+		tr.CloseIdleConnections()
+		srv.Close()
+	}
+}

@@ -11,6 +11,7 @@
 //     idle ones that nobody has heard of since are given up, too.
 //   - The next request on a connection waits until the caller has judged the
 //     response before; a caller that distrusts it closes the connection.
+//   - The head of a response is bounded.
 //   - Trailers do not cross.
 //
 // All but the first and last concern HTTP/1.1 only: HTTP/2 names the request that
@@ -27,6 +28,8 @@ import (
 	"net/http/httptrace"
 	"sync"
 	"time"
+
+	"github.com/mcpbridge/bridge/internal/http1"
 )
 
 // Defaults of Options.
@@ -85,7 +88,9 @@ func New(opt Options) *Transport {
 		WriteBufferSize:       buffer,
 		ReadBufferSize:        buffer,
 		DisableCompression:    true,
-		ForceAttemptHTTP2:     true,
+		// of HTTP/2, too
+		MaxResponseHeaderBytes: http1.MaxHead,
+		ForceAttemptHTTP2:      true,
 	}
 	return t
 }

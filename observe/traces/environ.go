@@ -16,6 +16,8 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/resource"
+
+	"github.com/mcpbridge/bridge/internal/http1"
 )
 
 // FromEnviron returns the tracer that the standard variables of OpenTelemetry ask for,
@@ -127,6 +129,7 @@ func exporterOf(variable func(string) string, endpoint string) (*exporter, error
 		e.header.Set(strings.TrimSpace(name), value)
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxResponseHeaderBytes = http1.MaxHead
 	if file := of(variable, "CERTIFICATE"); file != "" {
 		text, err := os.ReadFile(file)
 		pool := x509.NewCertPool()

@@ -25,13 +25,15 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/mcpbridge/bridge/internal/http1"
 )
 
 // Defaults of Options.
 const (
 	DefaultMaxIdle     = 256
 	DefaultIdleTimeout = 90 * time.Second
-	DefaultMaxHead     = 64 << 10
+	DefaultMaxHead     = http1.MaxHead
 )
 
 // Options configures New. Zero values mean the defaults.
