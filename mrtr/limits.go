@@ -9,6 +9,11 @@ import (
 // answers more, and each costs a registered server request.
 const maxRequestsPerRound = 64
 
+// maxWaitingAnswers bounds what the answers of one round may be in all while others are still
+// to come, in bytes: a flow that is kept is written anew with each of them. One alone may be
+// as large as a message, and so may the last one.
+const maxWaitingAnswers = 4 << 20
+
 // Limits bounds one flow in rounds, bytes and time, so that the loop always ends
 // (D-I18). The zero value of a field means its default.
 type Limits struct {

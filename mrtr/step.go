@@ -161,6 +161,9 @@ func (f *Flow) onInput(key string, response []byte, at Moment) Action {
 		return Action{}
 	}
 	in.Response = response
+	if f.hoards(in) {
+		return f.fail(&LimitReached{"the size of answers that wait for others of their round", "4 MiB"})
+	}
 	f.rememberURL(in)
 	if ask := f.askable(); len(ask) > 0 {
 		return f.ask(ask, at)

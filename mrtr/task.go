@@ -141,12 +141,18 @@ func taskError(raw []byte) error {
 	return &jsonrpc.Error{Code: int(code), Message: message, Data: clone(rawjson.Get(raw, "data"))}
 }
 
-// TaskResponse returns the inputResponses of a tasks/update for one answered key.
+// TaskResponse returns the inputResponses of a tasks/update for one answered key, once: from
+// then on the flow knows that there was an answer, and no longer which.
 func (f *Flow) TaskResponse(key string) []byte {
 	in := f.Input(key)
 	out := append(rawjson.AppendQuote([]byte{'{'}, in.Key), ':')
-	return append(append(out, in.Response...), '}')
+	out = append(append(out, in.Response...), '}')
+	in.Response = passedOn
+	return out
 }
+
+// passedOn stands for an answer that a task has got.
+var passedOn = []byte("{}")
 
 // Params names the task in requests about it.
 func (t *Task) Params() []byte {
