@@ -54,6 +54,13 @@ func actAsChild(mode string) {
 		signal.Ignore(syscall.SIGTERM)
 		serveChild(func(m jsonrpc.Message) {})
 		select {}
+	case "deserter":
+		signal.Ignore(syscall.SIGTERM)
+		if group, err := syscall.Getpgid(os.Getppid()); err != nil || syscall.Setpgid(0, group) != nil {
+			os.Exit(4)
+		}
+		serveChild(childTool)
+		select {}
 	case "fertile":
 		signal.Ignore(syscall.SIGTERM)
 		serveChild(childTool)

@@ -20,6 +20,10 @@ func ownGroup(cmd *exec.Cmd) {
 // number cannot be another's while somebody is.
 func terminate(cmd *exec.Cmd) bool { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) == nil }
 
-func kill(cmd *exec.Cmd) bool { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) == nil }
+// kill reaches the process in another group, too, so that nobody waits for it for ever.
+func kill(cmd *exec.Cmd) bool {
+	there := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) == nil
+	return cmd.Process.Kill() == nil || there
+}
 
 func groupLives(cmd *exec.Cmd) bool { return syscall.Kill(-cmd.Process.Pid, 0) == nil }

@@ -164,6 +164,20 @@ func TestA36CloseEndsTheChild(t *testing.T) {
 	}
 }
 
+// What is sent to its group does not reach a child that has left it.
+func TestA36CloseEndsAChildThatLeftItsGroup(t *testing.T) {
+	s := newStdio(t, "deserter", Options{Grace: 50 * time.Millisecond})
+	mustDo(t, s, tool("pid")) // it has
+	c, err := s.get(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = s.Close()
+	if err := syscall.Kill(c.cmd.Process.Pid, 0); !errors.Is(err, syscall.ESRCH) {
+		t.Fatalf("the process still runs (%v)", err)
+	}
+}
+
 func (p *pipe) waitingIDs() (ids []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
