@@ -92,6 +92,11 @@ func (a *admission) body(w http.ResponseWriter, r *http.Request, from *sender) (
 // requestCost is what a request is charged for besides its body and a large head, in bytes.
 const requestCost = 8 << 10
 
+// handedOnCost is what a request is charged for besides that while it is at a server as it is,
+// in bytes: a connection with its goroutines and buffers, a buffer between the two, and the
+// stack of who goes on to wait here, of HTTP/2 a goroutine that nothing else is charged for.
+const handedOnCost = 64 << 10
+
 // unproven is how much is set aside for a body before any of it has arrived.
 const unproven = 64 << 10
 
@@ -138,6 +143,22 @@ func (a *admission) accountOf(s *session.Session, r *http.Request) *budget.Accou
 		return s.Account()
 	}
 	return a.opt.Memory.Guest(a.sessions.Tenant(r))
+}
+
+// handsOn charges for a request that is about to be handed on, or refuses it. What may end
+// something is lent.
+func (a *admission) handsOn(w http.ResponseWriter, r *http.Request, id jsonrpc.ID, lend bool) (hold budget.Hold, refused bool) {
+	hold = budget.On(a.accountOf(nil, r))
+	charge := hold.Grow
+	if lend {
+		charge = hold.Borrow
+	}
+	err := charge(handedOnCost)
+	if err != nil {
+		a.guard.Refused(observe.ShortOfMemory)
+		a.writeShort(w, r, nil, id, err)
+	}
+	return hold, err != nil
 }
 
 // owes refuses a request that was lent memory for its body, when its session holds too

@@ -79,5 +79,5 @@ func (h poster) modern(w http.ResponseWriter, r *http.Request, body []byte, msg 
 		return
 	}
 	defer h.opt.Turns.Leave(who)
-	handOn(w, r, body, next)
+	h.handOnCharged(w, r, body, next, msg.ID)
 }

@@ -27,11 +27,21 @@ func (h forwarder) relayed(w http.ResponseWriter, r *http.Request, body []byte, 
 	case r.Method == http.MethodGet:
 		h.handOnStream(w, r, body, next, "")
 	case from == nil || !takesUp(msg):
-		handOn(w, r, body, next)
+		h.lendOn(w, r, body, next, idOf(msg))
 	case !h.admission.tooBusy(w, r, from, 1, idOf(msg)):
-		h.inTurn(w, r, idOf(msg), func(w http.ResponseWriter) { handOn(w, r, body, next) })
+		h.inTurn(w, r, idOf(msg), func(w http.ResponseWriter) { h.handOnCharged(w, r, body, next, idOf(msg)) })
 	}
 	return true
+}
+
+// lendOn hands on what may end something that its client holds.
+func (h forwarder) lendOn(w http.ResponseWriter, r *http.Request, body []byte, next http.Handler, id jsonrpc.ID) {
+	hold, refused := h.admission.handsOn(w, r, id, true)
+	if refused {
+		return
+	}
+	defer hold.Release()
+	handOn(w, r, body, next)
 }
 
 // takesUp reports whether a message has the server work: a request, or, when msg is nil,

@@ -71,6 +71,16 @@ func (h *HTTP) handOnStream(w http.ResponseWriter, r *http.Request, body []byte,
 		return
 	}
 	defer leave()
+	h.handOnCharged(w, r, body, next, id)
+}
+
+// handOnCharged hands on what is charged for as long as that takes.
+func (h *HTTP) handOnCharged(w http.ResponseWriter, r *http.Request, body []byte, next http.Handler, id jsonrpc.ID) {
+	hold, refused := h.admission.handsOn(w, r, id, false)
+	if refused {
+		return
+	}
+	defer hold.Release()
 	handOn(w, r, body, next)
 }
 

@@ -69,6 +69,7 @@ func New(opt Options) *Proxy {
 	p.reverse = httputil.ReverseProxy{
 		Transport:      final{sends},
 		FlushInterval:  -1,
+		BufferPool:     &pieces{},
 		Rewrite:        func(r *httputil.ProxyRequest) { rewrite(r, &opt) },
 		ModifyResponse: func(resp *http.Response) error { return answered(resp, &opt) },
 		ErrorHandler:   func(w http.ResponseWriter, r *http.Request, err error) { unreachable(w, r, err, &seldom) },

@@ -3,6 +3,7 @@ package channel
 import (
 	"bytes"
 	"context"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -118,4 +119,31 @@ func TestMessagesOfAnArrayStayWithoutTheOthers(t *testing.T) {
 	if !bytes.Equal(msg.Params, []byte(`{"a":1}`)) {
 		t.Error("it is part of the array's text")
 	}
+}
+
+// A listen of a modern client takes a connection to the server for as long as it lasts.
+func TestListensAreChargedAConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := budget.New(64 << 20)
+		account, err := memory.Open("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := New(context.Background(), Options{Account: account, MaxInFlight: func() int { return 4 }}, nil, downstream.Caller{}, observe.WebSocket,
+			func([]byte) error { return nil })
+		c.conv = endless{}
+		for i, method := range []string{"tools/call", "subscriptions/listen"} {
+			before := memory.Used()
+			c.receive([]byte(`{"jsonrpc":"2.0","id":` + strconv.Itoa(i) + `,"method":"` + method + `","params":{}}`))
+			synctest.Wait()
+			if got := memory.Used() - before; (got >= listenCost) != (i == 1) {
+				t.Errorf("%s is charged %d bytes", method, got)
+			}
+		}
+		c.cancel()
+		synctest.Wait()
+		if left := memory.Used(); left != 0 {
+			t.Errorf("%d bytes stay charged", left)
+		}
+	})
 }

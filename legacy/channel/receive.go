@@ -191,6 +191,10 @@ func (c *Channel) cancelled(msg *jsonrpc.Message) *reply {
 // messageCost is what a message is charged for besides its text, in bytes.
 const messageCost = 8 << 10
 
+// listenCost is what one is charged for besides that which never ends by itself, in bytes: a
+// goroutine and a connection to the server.
+const listenCost = 32 << 10
+
 // withdraw looks for a cancelled request. Its id is free again at once; a request
 // that nobody has begun to serve is done with here, and withdraw reports true.
 func (c *Channel) withdraw(conv downstream.Conversation, msg *jsonrpc.Message) bool {

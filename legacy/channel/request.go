@@ -139,7 +139,11 @@ func (c *Channel) place(msg *jsonrpc.Message) (leave func(), err *jsonrpc.Error)
 // memory besides the text, and in the response again.
 func (c *Channel) hold(msg *jsonrpc.Message, held int) (budget.Hold, *jsonrpc.Error) {
 	hold := budget.On(c.opt.Account)
-	if err := hold.Grow(messageCost + held + 2*len(msg.ID) + len(msg.Method)); err != nil {
+	size := messageCost + held + 2*len(msg.ID) + len(msg.Method)
+	if msg.Method == mcp.MethodListen {
+		size += listenCost
+	}
+	if err := hold.Grow(size); err != nil {
 		return hold, fault.Internal(err.Error())
 	}
 	return hold, nil
