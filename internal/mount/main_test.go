@@ -65,16 +65,37 @@ func newSDKServer(t *testing.T, versions ...string) *sdkServer {
 	return s
 }
 
-// endSessions ends what no client ended, and then the server: its streams last as long as
-// their sessions, and one that began while connections were closed would keep it for ever.
+// endSessions ends a server, and what no client ended. The SDK's sessions end when their calls
+// have, and so does the request that ends one: a call whose cancellation never came would keep
+// all of them for ever. A session is ended only when none can be about to begin, which the SDK
+// does not allow.
 func endSessions(server *httptest.Server, of *mcp.Server) {
-	endAll(of)
-	server.CloseClientConnections()
-	server.Close()
-	endAll(of) // those that began meanwhile
+	endCalls(of)
+	closed := make(chan struct{})
+	go func() { defer close(closed); server.Close() }()
+	for again := time.NewTicker(10 * time.Millisecond); ; {
+		server.CloseClientConnections() // those that began meanwhile, too
+		select {
+		case <-closed:
+			again.Stop()
+			endAll(of)
+			return
+		case <-again.C:
+		}
+	}
+}
+
+// calls has for each server of newLegacy what ends its calls.
+var calls sync.Map
+
+func endCalls(of *mcp.Server) {
+	if end, ok := calls.Load(of); ok {
+		end.(context.CancelFunc)()
+	}
 }
 
 func endAll(of *mcp.Server) {
+	endCalls(of)
 	for session := range of.Sessions() {
 		_ = session.Close()
 	}
@@ -84,15 +105,25 @@ func endAll(of *mcp.Server) {
 // "hang" runs until it is cancelled and "end" ends the process.
 func newLegacy(versions ...string) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "sdk", Version: "1"}, &mcp.ServerOptions{SupportedProtocolVersions: versions})
-	mcp.AddTool(s, &mcp.Tool{Name: "ask"}, ask)
+	over, end := context.WithCancel(context.Background())
+	calls.Store(s, end)
+	mcp.AddTool(s, &mcp.Tool{Name: "ask"}, func(ctx context.Context, req *mcp.CallToolRequest, none struct{}) (*mcp.CallToolResult, any, error) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(over, cancel)()
+		return ask(ctx, req, none)
+	})
 	mcp.AddTool(s, &mcp.Tool{Name: "grow"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
 		s.AddTool(&mcp.Tool{Name: "new", InputSchema: map[string]any{"type": "object"}}, nil)
 		return &mcp.CallToolResult{}, nil, nil
 	})
 	mcp.AddTool(s, &mcp.Tool{Name: "hang"}, func(ctx context.Context, req *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
 		_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: req.Params.GetProgressToken(), Progress: 1})
-		<-ctx.Done()
-		return nil, nil, ctx.Err()
+		select {
+		case <-ctx.Done():
+		case <-over.Done():
+		}
+		return nil, nil, context.Canceled
 	})
 	mcp.AddTool(s, &mcp.Tool{Name: "end"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
 		os.Exit(1)
@@ -167,4 +198,29 @@ func newOldServer(t *testing.T) string {
 	server := httptest.NewServer(mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return s }, nil))
 	t.Cleanup(func() { endSessions(server, s) })
 	return server.URL + "/sse"
+}
+
+// Calls that nobody cancelled end with their server, whether anybody ends their session or not.
+func TestAServersEndDoesNotWaitForItsCalls(t *testing.T) {
+	for _, ends := range []bool{false, true} {
+		server := newSDKServer(t, "2025-06-18")
+		ctx, leave := context.WithCancel(t.Context())
+		url := server.URL
+		session, _ := initialize(t, url, "2025-06-18", `{}`)
+		req := request(t, http.MethodPost, url, session, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hang","arguments":{},"_meta":{"progressToken":"p"}}}`)
+		resp, err := wire.Do(req.WithContext(ctx))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = resp.Body.Read(make([]byte, 1)) // it has begun
+		leave()
+		_ = resp.Body.Close()
+		if ends {
+			ctx, leave := context.WithTimeout(t.Context(), 50*time.Millisecond) // it is answered when the call has ended
+			if resp, err := wire.Do(request(t, http.MethodDelete, url, session, "").WithContext(ctx)); err == nil {
+				_ = resp.Body.Close()
+			}
+			leave()
+		}
+	}
 }

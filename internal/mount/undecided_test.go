@@ -25,10 +25,10 @@ import (
 func guarded(t *testing.T, versions ...string) *issuer.Issuer {
 	t.Helper()
 	server := newLegacy(versions...)
-	t.Cleanup(func() { endAll(server) }) // those that began while it ended
+	t.Cleanup(func() { endAll(server) }) // when no session can be about to begin any more
 	i := issuer.New(t)
 	i.MCP = taciturn(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, nil))
-	t.Cleanup(func() { endAll(server) })
+	t.Cleanup(func() { endCalls(server) })
 	return i
 }
 
