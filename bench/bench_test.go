@@ -48,7 +48,7 @@ func throughBridge(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := bridge.New(bridge.Options{Upstream: caller, Catalog: catalog.New(negotiate.NewProber(negotiate.Options{}))})
+	b := bridge.New(bridge.Options{Upstream: caller, Catalog: catalog.New(negotiate.NewProber(negotiate.Options{}), nil)})
 	handler := legacy.NewHTTP(legacy.Options{}, b)
 	front := httptest.NewServer(handler)
 	t.Cleanup(func() {

@@ -104,7 +104,7 @@ type Bridge struct {
 // New returns a Bridge. Close it to end its listens and sessions.
 func New(opt Options) *Bridge {
 	if opt.Catalog == nil {
-		opt.Catalog = catalog.New(nil)
+		opt.Catalog = catalog.New(nil, nil)
 	}
 	b := &Bridge{
 		opt:      opt,

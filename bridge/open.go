@@ -38,6 +38,7 @@ func (b *Bridge) Open(ctx context.Context, caller downstream.Caller, req jsonrpc
 	}
 	result, err := b.greet(version, server, downstream.Reaches(push))
 	if err != nil {
+		b.catalog.Leave(server)
 		return nil, nil, fault.Internal(err.Error())
 	}
 	conv := b.newConversation(version, caller, server, push)
@@ -45,6 +46,7 @@ func (b *Bridge) Open(ctx context.Context, caller downstream.Caller, req jsonrpc
 	conv.declare(clientInfo, capabilities)
 	conv.table.Ended(req.ID) // a cancellation of initialize is nobody else's either
 	if !b.adopt(conv) {
+		b.catalog.Leave(server)
 		return nil, nil, fault.Internal(ErrClosed.Error())
 	}
 	return conv, result, nil
@@ -74,7 +76,7 @@ func (b *Bridge) Stateless(caller downstream.Caller, version mcp.Version) downst
 	return conv
 }
 
-// discover returns what the upstream offers to caller. The error is ready for
+// discover returns what the upstream offers to caller, for a session to keep until it leaves. The error is ready for
 // the client: *downstream.Refusal or *jsonrpc.Error. The answer may
 // be cached for others, so the bridge asks in its own name.
 func (b *Bridge) discover(ctx context.Context, caller downstream.Caller) (*catalog.Server, error) {
@@ -86,6 +88,9 @@ func (b *Bridge) discover(ctx context.Context, caller downstream.Caller) (*catal
 	}))
 	if err != nil {
 		return nil, b.refuse(err)
+	}
+	if server, err = b.catalog.Join(server); err != nil {
+		return nil, fault.Internal(err.Error(), fault.Reason("memory"), fault.Limit("limits.memory"))
 	}
 	return server, nil
 }
@@ -105,6 +110,7 @@ func (b *Bridge) Restore(ctx context.Context, caller downstream.Caller, record [
 	conv.Rules = losing(ctx, conv.Rules)
 	conv.fill(r)
 	if !b.adopt(conv) {
+		b.catalog.Leave(server)
 		return nil, ErrClosed
 	}
 	hearing{conv}.announce(caller.Tenant)

@@ -29,7 +29,7 @@ func open(b *Bridge, declared string) (*conversation, error) {
 
 func TestWhatAClientDeclaresIsBounded(t *testing.T) {
 	b := New(Options{
-		Upstream: &script{steps: []step{result(offered)}}, Catalog: catalog.New(negotiate.NewProber(negotiate.Options{})), Log: zerolog.Nop(),
+		Upstream: &script{steps: []step{result(offered)}}, Catalog: catalog.New(negotiate.NewProber(negotiate.Options{}), nil), Log: zerolog.Nop(),
 	})
 	defer b.Close()
 	long := strings.Repeat("x", 64<<10)
@@ -51,7 +51,7 @@ func TestWhatAClientDeclaresIsBounded(t *testing.T) {
 
 func TestSessionsShareWhatTheirClientsDeclare(t *testing.T) {
 	b := New(Options{
-		Upstream: &script{steps: []step{result(offered)}}, Catalog: catalog.New(negotiate.NewProber(negotiate.Options{})), Log: zerolog.Nop(),
+		Upstream: &script{steps: []step{result(offered)}}, Catalog: catalog.New(negotiate.NewProber(negotiate.Options{}), nil), Log: zerolog.Nop(),
 	})
 	defer b.Close()
 	declared := `"clientInfo":{"name":"` + strings.Repeat("x", 20<<10) + `"},"capabilities":{"experimental":{"` + strings.Repeat("y", 20<<10) + `":{}}}`

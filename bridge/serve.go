@@ -148,6 +148,7 @@ func (c *conversation) Close(cause error) {
 		resources.Close()
 	}
 	c.b.listens.Leave(hearing{c}, c.Principal)
+	c.b.catalog.Leave(c.Server)
 	c.b.forget(c)
 }
 

@@ -72,7 +72,7 @@ type sojourn struct {
 }
 
 func (s *sojourn) process() *Bridge {
-	b := New(Options{Upstream: s.server, Catalog: catalog.New(negotiate.NewProber(negotiate.Options{})), Log: zerolog.Nop()})
+	b := New(Options{Upstream: s.server, Catalog: catalog.New(negotiate.NewProber(negotiate.Options{}), nil), Log: zerolog.Nop()})
 	s.t.Cleanup(b.Close)
 	return b
 }

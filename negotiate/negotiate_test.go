@@ -294,3 +294,16 @@ func TestACachedVerdictKeepsItsGeneration(t *testing.T) {
 		t.Error("another verdict has the same generation")
 	}
 }
+
+// What a server says of itself is kept by all sessions, and so it is bounded.
+func TestWhatAServerSaysOfItselfIsBounded(t *testing.T) {
+	long := judgeResult([]byte(`{"supportedVersions":["2026-07-28"],"instructions":"`+strings.Repeat("x", maxDiscover)+`"}`), nil)
+	if long.Usable() || !strings.Contains(long.Err.Error(), "the limit is") {
+		t.Errorf("%v", long.Err)
+	}
+	message := []byte(`{"result":{"supportedVersions":["2026-07-28"]}}`)
+	result := message[10 : len(message)-1]
+	if v := judgeResult(result, nil); !v.Usable() || &v.Discover[0] == &result[0] {
+		t.Errorf("%v, and what is kept is part of the message: %v", v.Err, v.Usable())
+	}
+}

@@ -18,8 +18,12 @@ const (
 	DefaultLegacyTTL = 2 * time.Second
 )
 
-// maxEntries bounds the verdicts kept for single principals.
-const maxEntries = 1024
+// Bounds of the verdicts kept for single principals: how many, and the bytes of what servers
+// said of themselves.
+const (
+	maxEntries = 1024
+	maxBytes   = 16 * maxDiscover
+)
 
 // Options configures a Prober. Zero values mean the defaults.
 type Options struct {
@@ -52,7 +56,7 @@ func NewProber(opt Options) *Prober {
 	opt.MaxTTL = cmp.Or(opt.MaxTTL, DefaultMaxTTL)
 	opt.Timeout = cmp.Or(opt.Timeout, DefaultTimeout)
 	opt.LegacyTTL = cmp.Or(opt.LegacyTTL, DefaultLegacyTTL)
-	return &Prober{opt: opt, verdicts: ttlcache.New[struct{}, Verdict](ttlcache.Limits{Entries: maxEntries})}
+	return &Prober{opt: opt, verdicts: ttlcache.New[struct{}, Verdict](ttlcache.Limits{Entries: maxEntries, Bytes: maxBytes})}
 }
 
 // Probe returns the verdict on the upstream as principal sees it: from the
@@ -75,7 +79,7 @@ func (p *Prober) Again(ctx context.Context, principal string, peer Peer) Verdict
 		_, epoch, _ := p.verdicts.Get(principal, struct{}{})
 		v := judge(ctx, peer, p.opt.Fallback)
 		v.Generation = p.judged.Add(1)
-		p.verdicts.Put(principal, struct{}{}, epoch, ttlcache.Item[Verdict]{Value: v, TTL: p.ttl(&v), Public: v.public})
+		p.verdicts.Put(principal, struct{}{}, epoch, ttlcache.Item[Verdict]{Value: v, Size: len(v.Discover), TTL: p.ttl(&v), Public: v.public})
 		return v, nil
 	})
 	select {

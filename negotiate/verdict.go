@@ -1,6 +1,7 @@
 package negotiate
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -117,13 +118,19 @@ func legacyOnly(versions []string) error {
 		prose(versions), mcp.V20260728)
 }
 
+// maxDiscover bounds what a server says of itself, which all sessions keep, in bytes.
+const maxDiscover = 1 << 20
+
 func judgeResult(result []byte, fallback func([]byte) string) Verdict {
+	if len(result) > maxDiscover {
+		return Verdict{Era: Unknown, Err: fmt.Errorf("the upstream's answer to server/discover has %d bytes; the limit is %d", len(result), maxDiscover)}
+	}
 	versions := rawjson.Get(result, "supportedVersions")
 	if len(texts(versions)) == 0 {
 		return Verdict{Era: Unknown, Err: errors.New("the upstream answered server/discover without supportedVersions")}
 	}
 	v := byVersions(versions, fallback)
-	v.Discover = result
+	v.Discover = bytes.Clone(result) // which may be part of a longer message
 	if ms, ok := rawjson.Int(rawjson.Get(result, "ttlMs")); ok && ms > 0 {
 		v.ttl = time.Duration(min(ms, int64(24*time.Hour/time.Millisecond))) * time.Millisecond
 	}

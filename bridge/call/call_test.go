@@ -38,7 +38,7 @@ func (alone) Await(*Call, jsonrpc.ID, string, bool) {}
 func (alone) Drop(jsonrpc.ID)                       {}
 func (alone) Resumed(*Call)                         {}
 func clientOf(t testing.TB, server upstream.Caller) *Client {
-	d := NewDriver(Options{Upstream: server, Catalog: catalog.New(nil), Flows: mrtr.Limits{}.WithDefaults(), Alive: func() {}, Log: zerolog.Nop()})
+	d := NewDriver(Options{Upstream: server, Catalog: catalog.New(nil, nil), Flows: mrtr.Limits{}.WithDefaults(), Alive: func() {}, Log: zerolog.Nop()})
 	t.Cleanup(d.Await)
 	return &Client{Driver: d, Session: alone{}, Tables: alone{}, Rules: &translate.Rules{Version: mcp.V20251125}, Server: catalog.Unknown}
 }

@@ -8,7 +8,7 @@
 // until a newer list replaces it: a call that knows nothing would be told wrong, while one
 // that knows too little is refused by the server before it runs, and repaired (B-24, B-25).
 //
-//	Discover ──▶ Server          what the server offers to a principal
+//	Discover ──▶ Server          what the server offers to a principal; Join for a session
 //	Lookup   ──▶ result or Slot  a result that is still fresh, or where to keep one
 //	AppendList                   a list as a client sees it; learns its tools
 //	Tool                         what a call needs to know of its tool
@@ -17,8 +17,10 @@ package catalog
 
 import (
 	"context"
+	"hash/maphash"
 	"sync/atomic"
 
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/ttlcache"
 	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/upstream/mirror"
@@ -33,15 +35,19 @@ type Catalog struct {
 	tools   *toolbox
 	headers mirror.Tools
 	texts   texts
+	joined  joined
 }
 
-// New returns a catalogue of the server that the prober judges.
-func New(prober *negotiate.Prober) *Catalog {
+// New returns a catalogue of the server that the prober judges. An account, which may be nil, is
+// charged with what it keeps for all; what there is no memory for is not kept.
+func New(prober *negotiate.Prober, account *budget.Account) *Catalog {
+	results, lists, words := budget.On(account), budget.On(account), budget.On(account)
 	return &Catalog{
 		prober:  prober,
-		results: ttlcache.New[question, []byte](ttlcache.Limits{Entries: maxResults, Bytes: maxResultBytes}),
-		lists:   newLists(),
+		results: ttlcache.New[question, []byte](ttlcache.Limits{Entries: maxResults, Bytes: maxResultBytes, Held: &results}),
+		lists:   newLists(lists),
 		tools:   newToolbox(),
+		joined:  joined{seed: maphash.MakeSeed(), known: make(map[uint64]*Server), held: words},
 	}
 }
 
@@ -70,6 +76,13 @@ func (c *Catalog) Discover(ctx context.Context, principal string, peer negotiate
 	c.server.Store(server)
 	return server, nil
 }
+
+// Join returns what a session is to keep of what a server said of itself, until Leave: that of a
+// session that was told the same, where there is one. The error is one of budget.
+func (c *Catalog) Join(s *Server) (*Server, error) { return c.joined.add(s) }
+
+// Leave says that a session keeps no longer what Join returned.
+func (c *Catalog) Leave(s *Server) { c.joined.remove(s) }
 
 // Latest returns what the latest discover said, Unknown when nobody asked yet.
 func (c *Catalog) Latest() *Server {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/translate"
@@ -25,6 +26,7 @@ type lists struct {
 	mu    sync.RWMutex
 	known map[listKey]*list
 	bytes int
+	held  budget.Hold // of what follows from those bytes, too
 }
 
 type listKey struct {
@@ -52,7 +54,9 @@ const (
 	maxListSize  = 1 << 20 // of one source
 )
 
-func newLists() *lists { return &lists{seed: maphash.MakeSeed(), known: make(map[listKey]*list)} }
+func newLists(held budget.Hold) *lists {
+	return &lists{seed: maphash.MakeSeed(), known: make(map[listKey]*list), held: held}
+}
 
 // about returns what is known about a list result, or finds it out.
 func (l *lists) about(method string, result []byte) *list {
@@ -80,6 +84,12 @@ func (l *lists) remember(key listKey, known *list) {
 	if l.bytes += len(known.source); l.bytes > maxListBytes {
 		clear(l.known)
 		l.bytes = len(known.source)
+	}
+	if l.held.Set(l.bytes*(1+len(mcp.Legacy))) != nil {
+		clear(l.known)
+		l.bytes = 0
+		l.held.Release()
+		return
 	}
 	l.known[key] = known
 }

@@ -5,12 +5,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/translate"
 )
 
 func TestB40AListIsReadOncePerText(t *testing.T) {
-	l := newLists()
+	l := newLists(budget.Hold{})
 	result := []byte(`{"resultType":"complete","tools":[],"ttlMs":1000,"cacheScope":"public"}`)
 	known := l.about(mcp.MethodToolsList, result)
 	if known.ttl.Milliseconds() != 1000 || !known.public {
@@ -79,7 +80,7 @@ func TestAMalformedListIsNotRemembered(t *testing.T) {
 }
 
 func TestListsAreBounded(t *testing.T) {
-	l := newLists()
+	l := newLists(budget.Hold{})
 	for i := range 100 {
 		l.about(mcp.MethodToolsList, []byte(`{"tools":[],"x":"`+strings.Repeat(string(rune('a'+i%26)), 100<<10+i)+`"}`))
 		if l.bytes > maxListBytes {

@@ -16,7 +16,7 @@ const (
 	resource = `{"contents":[{"uri":"file:///a","text":"x"}],"ttlMs":60000,"cacheScope":"public"}`
 )
 
-func fresh() *Catalog { return New(negotiate.NewProber(negotiate.Options{})) }
+func fresh() *Catalog { return New(negotiate.NewProber(negotiate.Options{}), nil) }
 
 func requestOf(method, params string) *downstream.Request {
 	req := downstream.NewRequest(jsonrpc.Message{ID: "1", Method: method, Params: []byte(params)})

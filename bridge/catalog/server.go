@@ -18,6 +18,7 @@ type Server struct {
 
 	generation uint64 // of the verdict that it was read from
 	greetings  renderings
+	users      int // sessions that have joined; guarded by the catalogue
 }
 
 // Lists says of which lists a server announces changes.

@@ -45,7 +45,7 @@ func TestAnnouncementsAreChargedWhileTheyCome(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &talker{told: make(chan upstream.Held)}
-			h := NewHub(Options{Upstream: s, Log: zerolog.Nop(), Catalog: catalog.New(negotiate.NewProber(negotiate.Options{}))})
+			h := NewHub(Options{Upstream: s, Log: zerolog.Nop(), Catalog: catalog.New(negotiate.NewProber(negotiate.Options{}), nil)})
 			defer h.Close()
 			memory, who := budget.New(16<<20), as("a")
 			var err error

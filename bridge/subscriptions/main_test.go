@@ -120,7 +120,7 @@ func hubOf(t *testing.T, s *server, listens int) (*Hub, *line) {
 	s.end = make(chan error, 8)
 	h := NewHub(Options{
 		Upstream: s, Listens: listens, Log: zerolog.New(out),
-		Catalog: catalog.New(negotiate.NewProber(negotiate.Options{})),
+		Catalog: catalog.New(negotiate.NewProber(negotiate.Options{}), nil),
 	})
 	t.Cleanup(h.Close)
 	return h, out

@@ -43,7 +43,7 @@ var mayImport = map[string][]string{
 	"bridge/flight":        {"internal/budget", "mrtr", "observe"},
 	"bridge/tasks":         {"internal/budget", "downstream", "mcp", "jsonrpc", "rawjson", "internal/fault"},
 	"bridge/subscriptions": {"internal/budget", "internal/gate", "bridge/catalog", "upstream", "translate", "mcp", "jsonrpc", "rawjson", "internal/roster"},
-	"bridge/catalog":       {"downstream", "observe", "internal/hop", "negotiate", "translate", "mcp", "rawjson", "upstream/mirror", "internal/ttlcache"},
+	"bridge/catalog":       {"downstream", "observe", "internal/hop", "negotiate", "translate", "mcp", "rawjson", "upstream/mirror", "internal/ttlcache", "internal/budget"},
 
 	"observe/tap":      {"observe", "observe/record", "observe/report", "observe/traces", "downstream", "upstream", "mcp", "jsonrpc", "rawjson", "internal/logfield"},
 	"observe/metrics":  {"observe", "translate", "mcp", "rawjson"},

@@ -94,7 +94,7 @@ func (c *children) start(account *budget.Account) (*child, error) {
 	}
 	opt := c.opt.Bridge
 	opt.Upstream = c.opt.Draft.Caller(process)
-	opt.Catalog = catalog.New(negotiate.NewProber(probeOptions(&c.opt)))
+	opt.Catalog = catalog.New(negotiate.NewProber(probeOptions(&c.opt)), account)
 	return &child{bridge.New(opt), process}, nil
 }
 

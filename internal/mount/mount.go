@@ -81,7 +81,7 @@ type bypass interface {
 
 // knows has all who ask the server know the same of it.
 func (o *Options) knows(of *catalog.Catalog) {
-	o.Bridge.Catalog, o.Upstream.Tools = of, of.Headers()
+	o.Bridge.Catalog, o.Upstream.Tools, o.Upstream.Account = of, of.Headers(), o.Legacy.Memory.Own()
 }
 
 // New mounts an upstream. Nothing is sent before the first request.
@@ -107,7 +107,7 @@ func New(opt Options) (*Mount, error) {
 	opt.admitInTurn()
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	opt.Upstream.Excluded = func(tool, reason string) { m.Bridge.Omit(tool, reason) } // when it is there
-	opt.knows(catalog.New(m.Prober))
+	opt.knows(catalog.New(m.Prober, opt.Legacy.Memory.Own()))
 	m.verdicts = &verdicts{policy: opt.Relay, prober: m.Prober, log: opt.Bridge.Log, blind: opt.keepsCredentials()}
 	var err error
 	if m.server, err = newServer(&opt, m.verdicts); err != nil {

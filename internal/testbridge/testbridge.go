@@ -26,7 +26,7 @@ func Start(upstreamURL string, observe func(http.Handler) http.Handler) (url str
 	if err != nil {
 		return "", nil, err
 	}
-	b := bridge.New(bridge.Options{Upstream: caller, Catalog: catalog.New(negotiate.NewProber(negotiate.Options{}))})
+	b := bridge.New(bridge.Options{Upstream: caller, Catalog: catalog.New(negotiate.NewProber(negotiate.Options{}), nil)})
 	front := legacy.NewHTTP(legacy.Options{NoPark: testmode.NoPark()}, b)
 	var handler http.Handler = front
 	if observe != nil {

@@ -12,6 +12,9 @@ import (
 type Limits struct {
 	Entries int
 	Bytes   int // sum of the sizes that are told to Put; one entry may have a sixteenth
+	// Held is told of that sum, and may refuse more: then an entry is not kept. nil: nobody is.
+	// It is used under the cache's lock.
+	Held interface{ Set(bytes int) error }
 }
 
 // Cache is safe for concurrent use.
@@ -90,6 +93,10 @@ func (c *Cache[K, V]) Put(principal string, key K, epoch Epoch, item Item[V]) {
 		c.removeLocked(place[K]{everyone: !at.everyone, key: key})
 	}
 	c.makeRoomLocked(item.Size)
+	if c.tellLocked(item.Size) != nil {
+		_ = c.tellLocked(0) // less is never refused
+		return
+	}
 	now := time.Now()
 	c.entries[at] = entry[V]{item.Value, item.Size, now, now.Add(item.TTL)}
 	c.bytes += item.Size
@@ -118,6 +125,15 @@ func (c *Cache[K, V]) Drop(stale func(K) bool) {
 			c.removeLocked(at)
 		}
 	}
+	_ = c.tellLocked(0) // less is never refused
+}
+
+// tellLocked tells of what is kept, and so many bytes more.
+func (c *Cache[K, V]) tellLocked(more int) error {
+	if c.limits.Held == nil {
+		return nil
+	}
+	return c.limits.Held.Set(c.bytes + more)
 }
 
 // makeRoomLocked drops what has expired, then whatever the map yields first: a

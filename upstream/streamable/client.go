@@ -18,6 +18,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/hop"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -70,6 +71,9 @@ type Options struct {
 	UserAgent string
 	// Tools is where it is remembered which arguments of tools headers repeat; nil: here.
 	Tools *mirror.Tools
+	// Account is charged with what is held of responses to calls that do not say who is: those
+	// that the bridge makes itself. It may be nil.
+	Account *budget.Account
 	// Excluded is told which tools are not shown to clients, and why (B-23); it may be nil.
 	Excluded func(tool, reason string)
 	// Repeated is told when a request is sent again, and why; it may be nil.
@@ -160,6 +164,9 @@ func (c *Client) Close() error {
 
 // Do implements Caller.
 func (c *Client) Do(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error) {
+	if call.Held == nil && c.opt.Account != nil {
+		return c.doOwn(ctx, *call, notify)
+	}
 	ans, err := c.run(ctx, call, sink{notify: notify, idle: call.Idle, listen: call.Method == mcp.MethodListen})
 	if err != nil {
 		return nil, err
@@ -168,6 +175,14 @@ func (c *Client) Do(ctx context.Context, call *upstream.Call, notify func(jsonrp
 		c.learn(call.Principal, ans)
 	}
 	return ans, nil
+}
+
+// doOwn makes a call of the bridge's own: what comes is charged to it until there is an answer.
+func (c *Client) doOwn(ctx context.Context, call upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error) {
+	held := budget.On(c.opt.Account)
+	defer held.Release()
+	call.Held = &held
+	return c.Do(ctx, &call, notify)
 }
 
 // learn feeds the schema store and drops illegal tools from the result (B-23).

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/http1"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -31,7 +32,9 @@ func (c *Client) LegacyOffer(ctx context.Context, call *upstream.Call) negotiate
 	defer t.close()
 	t.legacy = true
 	once := &Client{opt: c.opt, url: c.url, carrier: t, ctx: c.ctx}
-	req := &request{call: &upstream.Call{Method: mcp.MethodInitialize, Authorization: call.Authorization, Header: call.Header},
+	held := budget.On(c.opt.Account)
+	defer held.Release()
+	req := &request{call: &upstream.Call{Method: mcp.MethodInitialize, Authorization: call.Authorization, Header: call.Header, Held: &held},
 		id: upstream.NextID(), params: []byte(upstream.LegacyInitialize)}
 	x, err := t.post(ctx, req, jsonrpc.AppendRequest(nil, req.id, req.call.Method, req.params))
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
@@ -176,6 +177,9 @@ func (c *Client) refreshTools(ctx context.Context, req *request) error {
 }
 
 func (c *Client) listTools(ctx context.Context, call upstream.Call, meta []byte) error {
+	held := budget.On(c.opt.Account) // not of the call that came first, which may end before
+	defer held.Release()
+	call.Held = &held
 	ask := func(params []byte) (*upstream.Answer, error) {
 		call.Params = params
 		req := prepare(&call)
