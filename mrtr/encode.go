@@ -1,11 +1,18 @@
 package mrtr
 
 import (
+	"bytes"
+	"sync"
+
 	"github.com/mcpbridge/bridge/internal/jsonout"
 )
 
-// encodedSize is room for most flows.
-const encodedSize = 2048
+// Records are written in memory that is used again, and take as much as they need: they are kept
+// for as long as a call waits.
+var rooms = sync.Pool{New: func() any { return new([]byte) }}
+
+// mostRoom bounds what stays in memory of what large flows took.
+const mostRoom = 64 << 10
 
 // Encode returns the flow as a record that any process can go on from, with
 // [Decode] and [Clock.Next]. It holds what the client and the server said: params,
@@ -16,7 +23,17 @@ const encodedSize = 2048
 //
 // It writes what encoding/json would write of record, in a fifth of its time.
 func (f *Flow) Encode() ([]byte, error) {
-	o := jsonout.New(make([]byte, 0, encodedSize))
+	room := rooms.Get().(*[]byte)
+	text, err := f.encode((*room)[:0])
+	record := bytes.Clone(text)
+	if *room = text; cap(text) <= mostRoom {
+		rooms.Put(room)
+	}
+	return record, err
+}
+
+func (f *Flow) encode(buf []byte) ([]byte, error) {
+	o := jsonout.New(buf)
 	o.Int("v", recordVersion)
 	o.Always("id", string(f.ID))
 	o.Always("method", f.Method)

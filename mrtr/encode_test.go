@@ -42,3 +42,23 @@ func TestEncodeWritesEveryField(t *testing.T) {
 		}
 	})
 }
+
+// TestRecordsAreNotWrittenOver: a record stays as it is when others are made, and takes no more than it needs.
+func TestRecordsAreNotWrittenOver(t *testing.T) {
+	var records [][]byte
+	for i := range 4 {
+		text, err := (&Flow{Round: i + 1}).Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cap(text) > 2*len(text) {
+			t.Errorf("%d bytes take %d", len(text), cap(text))
+		}
+		records = append(records, text)
+	}
+	for i, text := range records {
+		if f, err := Decode(text); err != nil || f.Round != i+1 {
+			t.Errorf("record %d is %s, %v", i, text, err)
+		}
+	}
+}
