@@ -259,7 +259,7 @@ func (r *Room) sample(q *Inquiry) Ticket {
 		defer cancel()
 		held := budget.On(q.Account)
 		defer held.Release()
-		q.Answer(r.opt.Model.Sample(ctx, q.Params, q.Spent, &held))
+		q.Answer(r.opt.Model.Sample(ctx, q.Params, q.Tenant, q.Spent, &held))
 	}
 	if !r.opt.Approve {
 		r.models.Go(run)

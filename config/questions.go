@@ -191,7 +191,8 @@ type Sampling struct {
 	MaxTokens int `key:"max-tokens" min:"1" max:"10000000"`
 	// Requests of one session.
 	PerSession int `key:"per-session" min:"1" max:"1000000"`
-	// Requests of all sessions in 24 hours.
+	// Requests of all sessions in 24 hours. Who has had an eighth of them or more, with the same credentials or from one
+	// address, does not get the last eighth.
 	PerDay int `key:"per-day" min:"1" max:"100000000"`
 	// How long the model may take.
 	Timeout time.Duration `key:"timeout" min:"1s" max:"1h"`

@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/mcpbridge/bridge/internal/budget"
 )
 
 // Spent counts the requests of one session. Its zero value is ready to use.
@@ -25,28 +27,33 @@ func (s *Spent) take(limit int) bool {
 }
 
 // allowance counts requests in windows that begin with the first request after the last
-// one's end.
+// one's end. The last eighth of a window is for tenants that have had less than an eighth of
+// it: sessions cost nothing, so what one of them may have bounds nobody.
 type allowance struct {
 	limit  int
 	window time.Duration
 
 	mu    sync.Mutex
 	began time.Time
-	used  int
+	taken *budget.Places // of this window; none is given back, and there are no more parties than places
 }
 
-func (b *allowance) take() bool {
+// take counts a request of a tenant, unless there are none left; others says that there are
+// some, but not for this tenant.
+func (b *allowance) take(tenant string) (ok, others bool) {
 	if b.limit <= 0 {
-		return true
+		return true, false
 	}
+	taken, others := b.now().Take(tenant)
+	return taken != nil, others
+}
+
+// now returns what is taken in the present window.
+func (b *allowance) now() *budget.Places {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if now := time.Now(); now.Sub(b.began) >= b.window {
-		b.began, b.used = now, 0
+	if now := time.Now(); b.taken == nil || now.Sub(b.began) >= b.window {
+		b.began, b.taken = now, budget.NewPlaces(b.limit)
 	}
-	if b.used >= b.limit {
-		return false
-	}
-	b.used++
-	return true
+	return b.taken
 }

@@ -33,7 +33,8 @@ type Settings struct {
 	// MaxTokens bounds what one answer may have, whatever the server asks for.
 	MaxTokens int
 	// PerSession and PerDay bound how many requests a session, and all of them in 24
-	// hours, may make; 0: no bound.
+	// hours, may make, of which the last eighth is for tenants that made less than an eighth;
+	// 0: no bound.
 	PerSession, PerDay int
 	// Timeout bounds one request.
 	Timeout time.Duration
@@ -106,9 +107,10 @@ func (f *Failure) Error() string { return f.Reason }
 // Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// Sample answers one sampling/createMessage for the session that spent counts for. What it takes is
-// charged to held, and released by whoever has done with the answer. The error is a *Failure.
-func (m *Model) Sample(ctx context.Context, raw []byte, spent *Spent, held *budget.Hold) ([]byte, error) {
+// Sample answers one sampling/createMessage of a tenant, "" when nobody knows whose it is, for the
+// session that spent counts for. What it takes is charged to held, and released by whoever has
+// done with the answer. The error is a *Failure.
+func (m *Model) Sample(ctx context.Context, raw []byte, tenant string, spent *Spent, held *budget.Hold) ([]byte, error) {
 	if err := held.Grow(requestParts * len(raw)); err != nil {
 		return nil, short(err)
 	}
@@ -119,7 +121,10 @@ func (m *Model) Sample(ctx context.Context, raw []byte, spent *Spent, held *budg
 	if !spent.take(m.settings.PerSession) {
 		return nil, &Failure{Reason: fmt.Sprintf("this session has used up its %d sampling requests (sampling.per-session)", m.settings.PerSession)}
 	}
-	if !m.day.take() {
+	switch ok, others := m.day.take(tenant); {
+	case others:
+		return nil, &Failure{Reason: fmt.Sprintf("with these credentials, or from this address, too many of the %d sampling requests of this day were made: the last are for others (sampling.per-day)", m.settings.PerDay)}
+	case !ok:
 		return nil, &Failure{Reason: fmt.Sprintf("the %d sampling requests of this day are used up (sampling.per-day)", m.settings.PerDay)}
 	}
 	if p.MaxTokens <= 0 || m.settings.MaxTokens > 0 && p.MaxTokens > m.settings.MaxTokens {

@@ -101,7 +101,7 @@ const conversation = `{"systemPrompt":"Be brief.","maxTokens":50,"temperature":0
 
 func TestOpenAI(t *testing.T) {
 	s := openAI(t, `{"model":"small-1","choices":[{"message":{"content":"Hi","tool_calls":[{"id":"t2","type":"function","function":{"name":"add","arguments":"{\"a\":2}"}}]},"finish_reason":"tool_calls"}]}`)
-	got, err := newModel(t, s, nil).Sample(t.Context(), []byte(conversation), nil, new(budget.Hold))
+	got, err := newModel(t, s, nil).Sample(t.Context(), []byte(conversation), "", nil, new(budget.Hold))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestOpenAI(t *testing.T) {
 
 func TestAnthropic(t *testing.T) {
 	s := anthropic(t, `{"model":"small-1","content":[{"type":"text","text":""}],"stop_reason":"max_tokens"}`)
-	got, err := newModel(t, s, nil).Sample(t.Context(), []byte(conversation), nil, new(budget.Hold))
+	got, err := newModel(t, s, nil).Sample(t.Context(), []byte(conversation), "", nil, new(budget.Hold))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ const hello = `{"maxTokens":5000,"modelPreferences":{"hints":[{"name":"unknown"}
 func TestHintsAndBounds(t *testing.T) {
 	s := anthropic(t, `{"model":"m","content":[{"type":"text","text":"x"}],"stop_reason":"end_turn"}`)
 	m := newModel(t, s, func(s *model.Settings) { s.Models = map[string]string{"large": "big-one", "l": "other"} })
-	if _, err := m.Sample(t.Context(), []byte(hello), nil, new(budget.Hold)); err != nil {
+	if _, err := m.Sample(t.Context(), []byte(hello), "", nil, new(budget.Hold)); err != nil {
 		t.Fatal(err)
 	}
 	if s.got["model"] != "big-one" || s.got["max_tokens"] != 1000.0 {
@@ -155,13 +155,36 @@ func TestBudgets(t *testing.T) {
 		spent *model.Spent
 		names string
 	}{{&first, ""}, {&first, ""}, {&first, "sampling.per-session"}, {&second, ""}, {&second, "sampling.per-day"}} {
-		_, err := m.Sample(t.Context(), []byte(hello), want.spent, new(budget.Hold))
+		_, err := m.Sample(t.Context(), []byte(hello), "", want.spent, new(budget.Hold))
 		if (err == nil) != (want.names == "") || err != nil && !strings.Contains(err.Error(), want.names) {
 			t.Errorf("request %d: %v", i, err)
 		}
 	}
 	if s.requests != 3 {
 		t.Errorf("the API got %d requests", s.requests)
+	}
+}
+
+// Sessions cost nothing: one address that opened a hundred used up everybody's requests, and
+// the operator's money, for a day.
+func TestTheLastSamplingRequestsOfADayAreForOthers(t *testing.T) {
+	s := anthropic(t, `{"model":"m","content":[{"type":"text","text":"x"}],"stop_reason":"end_turn"}`)
+	m := newModel(t, s, func(s *model.Settings) { s.PerSession, s.PerDay = 1, 16 })
+	for _, of := range []struct {
+		tenant string
+		want   int
+		says   string
+	}{{"stranger", 14, "are for others (sampling.per-day)"}, {"user", 2, "are used up (sampling.per-day)"}, {"late", 0, "are used up (sampling.per-day)"}} {
+		for n := 0; ; n++ {
+			_, err := m.Sample(t.Context(), []byte(hello), of.tenant, new(model.Spent), new(budget.Hold))
+			if err == nil {
+				continue
+			}
+			if n != of.want || !strings.Contains(err.Error(), of.says) {
+				t.Errorf("%s: %d requests, then %v", of.tenant, n, err)
+			}
+			break
+		}
 	}
 }
 
@@ -186,7 +209,7 @@ func TestFailures(t *testing.T) {
 	} {
 		s := openAI(t, test.answer)
 		s.status = test.status
-		_, err := newModel(t, s, nil).Sample(t.Context(), []byte(hello), nil, new(budget.Hold))
+		_, err := newModel(t, s, nil).Sample(t.Context(), []byte(hello), "", nil, new(budget.Hold))
 		var failure *model.Failure
 		if !errors.As(err, &failure) || !strings.Contains(failure.Reason, test.want) || strings.Contains(failure.Reason, "SECRET") || strings.Contains(failure.Reason, "k3y") {
 			t.Errorf("%d %.20s: %v", test.status, test.answer, err)
@@ -204,14 +227,14 @@ func TestUnreachable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Sample(t.Context(), []byte(hello), nil, new(budget.Hold)); err == nil || !strings.Contains(err.Error(), "sampling.url") {
+	if _, err := m.Sample(t.Context(), []byte(hello), "", nil, new(budget.Hold)); err == nil || !strings.Contains(err.Error(), "sampling.url") {
 		t.Error(err)
 	}
 }
 
 func TestUnknownContent(t *testing.T) {
 	for _, s := range []*stub{openAI(t, ""), anthropic(t, "")} {
-		_, err := newModel(t, s, nil).Sample(t.Context(), []byte(`{"maxTokens":1,"messages":[{"role":"user","content":{"type":"video"}}]}`), nil, new(budget.Hold))
+		_, err := newModel(t, s, nil).Sample(t.Context(), []byte(`{"maxTokens":1,"messages":[{"role":"user","content":{"type":"video"}}]}`), "", nil, new(budget.Hold))
 		if err == nil || !strings.Contains(err.Error(), "video") || s.requests != 0 {
 			t.Error(err)
 		}
@@ -234,7 +257,7 @@ func TestSlow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Sample(t.Context(), []byte(hello), nil, new(budget.Hold)); err == nil || !strings.Contains(err.Error(), "sampling.timeout") {
+	if _, err := m.Sample(t.Context(), []byte(hello), "", nil, new(budget.Hold)); err == nil || !strings.Contains(err.Error(), "sampling.timeout") {
 		t.Error(err)
 	}
 }
@@ -254,7 +277,7 @@ func TestAnswersOfAModelAreCharged(t *testing.T) {
 	answered := 0
 	for ; answered < 100 && err == nil; answered++ { // none is done with
 		before := memory.Used()
-		_, err = m.Sample(t.Context(), []byte(hello), nil, &held)
+		_, err = m.Sample(t.Context(), []byte(hello), "", nil, &held)
 		if took := memory.Used() - before; err == nil && took < 200<<10 {
 			t.Fatalf("%d bytes are charged", took)
 		}
