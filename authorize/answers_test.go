@@ -49,6 +49,7 @@ func TestAnswersOfNoUse(t *testing.T) {
 		"a token of two lines": {token(`"access_token":"a\r\nX-Evil: 1"`), "a token that cannot be sent", ""},
 		"a token of no end":    {token(`"access_token":"` + strings.Repeat("a", 100_000) + `"`), "a token that cannot be sent", "aaaaa"},
 		"the code once more":   {saying{"/token", json, `{"error":"invalid_request","error_description":"not CODE"}`, 400}, "refused: invalid_request (not …)", ""},
+		"the code as an error": {saying{"/token", json, `{"error":"unknown CODE","error_description":"see there"}`, 400}, "refused: unknown … (see there)", ""},
 		"no id":                {saying{"/register", json, `{}`, 201}, "registered the bridge, but its answer cannot be used", ""},
 		"a proof of its own":   {saying{"/register", json, `{"client_id":"x","token_endpoint_auth_method":"private_key_jwt"}`, 201}, "to prove itself by private_key_jwt", "PEM"},
 	} {

@@ -33,7 +33,7 @@ func (t *attempt) leadDevice(ctx context.Context, at *place) error {
 	}
 	code, err := request.DeviceAuth(a.speaking(ctx), options...)
 	if err != nil {
-		return refusedToken(at.meta.Issuer, err)
+		return refusedToken(at.meta.Issuer, silent(err, nil, c.Secret))
 	}
 	if err := wellknown.From(at.meta.Issuer, code.VerificationURI); err != nil {
 		return failf(err, "%s names an address to sign in at that is not safe: %s", hostOf(at.meta.Issuer), clip.Line(err.Error()))
@@ -50,7 +50,7 @@ func (t *attempt) leadDevice(ctx context.Context, at *place) error {
 	case codeOf(err) == "access_denied":
 		return failf(err, "the sign-in at %s was declined; try again if that was not meant", hostOf(at.meta.Issuer))
 	case err != nil:
-		return refusedToken(at.meta.Issuer, err)
+		return refusedToken(at.meta.Issuer, silent(err, nil, c.Secret, code.DeviceCode))
 	}
 	l, err := a.take(Login{
 		Resource: at.resource, Issuer: at.meta.Issuer, Requested: scopes, TokenEndpoint: at.meta.TokenEndpoint, Revocation: at.meta.RevocationEndpoint,

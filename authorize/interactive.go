@@ -159,7 +159,7 @@ func (t *attempt) browse(p *pending) bool {
 	}
 	stamp, name := key(a.opt.Server)+openedFile, a.store.pendingName(p.State)
 	if info, err := os.Stat(a.store.Path(stamp)); err == nil && lately(info.ModTime(), tabEvery) {
-		last, err := os.ReadFile(a.store.Path(stamp))
+		last, err := a.store.Content(stamp)
 		return err == nil && string(last) == name // else it was another page, which has had its answer
 	}
 	if err := a.store.Replace(stamp, []byte(name)); err != nil {

@@ -129,7 +129,7 @@ func (s *store) tryLead() (unlock func(), ok bool, err error) {
 
 // note reads what Agent.Note kept.
 func (s *store) note(name string) []byte {
-	content, err := os.ReadFile(s.Path(key(s.server) + "." + name + noteFile))
+	content, err := s.Content(key(s.server) + "." + name + noteFile)
 	if err != nil {
 		return nil
 	}

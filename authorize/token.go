@@ -78,15 +78,19 @@ func (a *Agent) request(ctx context.Context, endpoint, issuer string, c *client,
 
 // silent takes what a refusal quotes of the request out of it: some authorization servers
 // say which code or token they do not like.
-func silent(err error, sent url.Values, secret string) error {
+func silent(err error, sent url.Values, secrets ...string) error {
 	refused, ok := errors.AsType[*oauth2.RetrieveError](err)
 	if !ok {
 		return err
 	}
 	for _, name := range []string{"code", "code_verifier", "refresh_token", "device_code", "subject_token", "assertion", "client_assertion"} {
-		for _, value := range []string{sent.Get(name), secret} {
-			if value != "" {
-				refused.ErrorDescription = strings.ReplaceAll(refused.ErrorDescription, value, "…")
+		secrets = append(secrets, sent.Get(name))
+	}
+	for _, secret := range secrets {
+		for _, form := range []string{secret, url.QueryEscape(secret)} {
+			if form != "" {
+				refused.ErrorCode = strings.ReplaceAll(refused.ErrorCode, form, "…")
+				refused.ErrorDescription = strings.ReplaceAll(refused.ErrorDescription, form, "…")
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/internal/clip"
+	"github.com/mcpbridge/bridge/internal/fileowner"
 )
 
 // Dir is a directory of such files.
@@ -160,7 +162,7 @@ func (d *Dir) Read(name string, open, secret any) error {
 
 // file reads a file as it is.
 func (d *Dir) file(name string) (*envelope, error) {
-	text, err := os.ReadFile(d.Path(name))
+	text, err := d.Content(name)
 	if err != nil {
 		return nil, err
 	}
@@ -172,6 +174,23 @@ func (d *Dir) file(name string) (*envelope, error) {
 		return nil, fmt.Errorf("%s was written by a newer version of the bridge", name)
 	}
 	return file, nil
+}
+
+// Content returns what is in a file, unless another user may have put it there.
+func (d *Dir) Content(name string) ([]byte, error) {
+	f, err := os.Open(d.Path(name))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err == nil {
+		err = fileowner.Planted(d.Path(name), info)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(f)
 }
 
 // IsSealed reports whether the secrets of a file are sealed.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -184,4 +185,30 @@ func TestALockIsHeldByOne(t *testing.T) {
 		t.Fatalf("it is not free: %v", err)
 	}
 	again()
+}
+
+// What every user may write to is nobody's login.
+func TestAFileThatOthersCanWriteIsNotRead(t *testing.T) {
+	d, err := Open(Options{Path: t.TempDir(), Mode: "file", Log: zerolog.Nop()})
+	if err == nil {
+		err = d.Write("a.login", "login", struct{}{}, "hush")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var open struct{}
+	var secret string
+	if err := d.Read("a.login", &open, &secret); err != nil || secret != "hush" {
+		t.Fatalf("%q, %v", secret, err)
+	}
+	if runtime.GOOS == "windows" {
+		return // has no such modes
+	}
+	if err := os.Chmod(d.Path("a.login"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	secret = ""
+	if err := d.Read("a.login", &open, &secret); err == nil || secret != "" || !strings.Contains(err.Error(), "every user") {
+		t.Errorf("%q, %v", secret, err)
+	}
 }

@@ -70,7 +70,7 @@ var mayImport = map[string][]string{
 
 	"upstream/streamable": {"internal/budget", "internal/buffers", "internal/fault", "internal/hop", "internal/http1", "internal/roundtrip", "jsonrpc", "mcp", "negotiate", "observe", "rawjson", "sse", "upstream", "upstream/h1", "upstream/mirror"},
 	"internal/buffers":    {},
-	"authorize/sealed":    {"internal/clip"},
+	"authorize/sealed":    {"internal/clip", "internal/fileowner"},
 	"internal/bearer":     {"rawjson"},
 	"internal/clip":       {},
 	"internal/fileowner":  {},
