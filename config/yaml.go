@@ -8,6 +8,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 )
@@ -19,7 +20,7 @@ type sequence struct{ items []ast.Node }
 // decoded by the library, because a decoder stops at the first error, does not
 // tell defaults from values that were set, and quotes values in its messages.
 func (l *loader) yaml(path string, data []byte) *sequence {
-	file, err := parser.ParseBytes(data, 0)
+	file, err := parse(data)
 	if err != nil {
 		l.unreadable = true
 		l.syntax(path, err)
@@ -37,7 +38,52 @@ func (l *loader) yaml(path string, data []byte) *sequence {
 	return w.upstreams
 }
 
+// Bounds of a file, in bytes, and of what may stand in another: the parser needs time and memory
+// by the square of that.
+const (
+	maxFile    = 1 << 20
+	maxNesting = 64
+)
+
+// excess is an error about such a bound.
+type excess string
+
+// Error implements error.
+func (e excess) Error() string { return string(e) }
+
+func parse(data []byte) (*ast.File, error) {
+	if len(data) > maxFile {
+		return nil, excess(fmt.Sprintf("has more than %d bytes", maxFile))
+	}
+	tokens := lexer.Tokenize(string(data))
+	depth := 0
+	for i, t := range tokens {
+		switch t.Type {
+		case token.SequenceStartType, token.MappingStartType:
+			depth++
+		case token.SequenceEndType, token.MappingEndType:
+			depth--
+		}
+		if max(depth, inLine(tokens[i:])) > maxNesting {
+			return nil, excess(fmt.Sprintf("is nested more than %d deep in line %d", maxNesting, t.Position.Line))
+		}
+	}
+	return parser.Parse(tokens, 0)
+}
+
+// inLine counts the entries that begin in one another on a line, up to one too many.
+func inLine(tokens token.Tokens) (n int) {
+	for n < len(tokens) && n <= maxNesting && tokens[n].Type == token.SequenceEntryType {
+		n++
+	}
+	return n
+}
+
 func (l *loader) syntax(path string, err error) {
+	if much, ok := errors.AsType[excess](err); ok {
+		l.fail(origin{where: path}, "", much.Error())
+		return
+	}
 	var detail yaml.Error
 	if !errors.As(err, &detail) {
 		l.fail(origin{where: path}, "", "is no YAML: "+shown(err.Error()))
