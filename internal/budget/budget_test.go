@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -126,6 +127,19 @@ func TestNobodyIsRefusedForWhatWasLetGo(t *testing.T) {
 	b.look.Store(0)
 	if _, err := b.Open("q"); err != nil {
 		t.Errorf("a newcomer: %v", err)
+	}
+}
+
+// A collection in the middle of a flood takes seconds, of which it works for little.
+func TestAfterAFloodSomebodyLooksSoon(t *testing.T) {
+	for took, want := range map[time.Duration]time.Duration{
+		time.Millisecond:       time.Second,
+		200 * time.Millisecond: 2 * time.Second,
+		5 * time.Second:        3 * time.Second,
+	} {
+		if got := untilNextLook(took); got != want {
+			t.Errorf("after one of %v the next is %v off", took, got)
+		}
 	}
 }
 

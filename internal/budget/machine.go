@@ -53,11 +53,19 @@ func (b *Budget) Watch() {
 }
 
 // Bounds of how often lookAgain collects: no more than once in so long, and in so many
-// times what the last collection took.
+// times what the last collection took. In the middle of a flood one takes seconds, since it
+// waits for processors like everybody: that says nothing about what it costs, and those who
+// come after the flood would be refused for all that time.
 const (
-	lookPause = time.Second
-	lookPart  = 10
+	lookPause   = time.Second
+	lookPart    = 10
+	longestLook = 3 * time.Second
 )
+
+// untilNextLook returns for how long nobody looks after a collection that took so long.
+func untilNextLook(took time.Duration) time.Duration {
+	return min(max(lookPause, lookPart*took), longestLook)
+}
 
 // lookAgain is for before something is refused. What nobody is charged for may have been
 // let go since the last collection, and who is refused gives no reason for the next one: for
@@ -71,7 +79,7 @@ func (b *Budget) lookAgain() bool {
 	defer b.looking.Store(false)
 	runtime.GC()
 	now := time.Now()
-	b.look.Store(now.Add(max(lookPause, lookPart*now.Sub(began))).UnixNano())
+	b.look.Store(now.Add(untilNextLook(now.Sub(began))).UnixNano())
 	found := max(alive()-b.used.Load(), 0)
 	if found >= counted {
 		return false
