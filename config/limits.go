@@ -128,7 +128,8 @@ type Limits struct {
 	// The same from one address, of IPv6 from one /64 network. Behind a proxy see trusted-proxies. 0: as many as come.
 	InFlightAddress int `key:"in-flight-address" min:"0" max:"1000000"`
 	// Requests that are at the server at the same time; more wait for their turn, of which each client has its own. Who
-	// brings the same credentials gets no more of these places than are free for others, so one client alone gets half.
+	// brings the same credentials gets no more of these places than are free for others, so one client alone gets half. All
+	// endpoints with servers over HTTP together have no more than a third of the file descriptors; the log warns at the start.
 	Concurrency int `key:"concurrency" min:"1" max:"1000000"`
 	// Processes of a command that serve one session each: with command-mode per-session, and of clients that are handed
 	// to it as they are. One more session is refused. Who has an eighth of them or more does not get the last eighth.

@@ -52,6 +52,7 @@ func open(cfg *config.Config, settings *config.Mount, with common, log zerolog.L
 		return nil, err
 	} else {
 		options.Legacy.Endless, options.Bridge.Endless = with.endless, with.endless
+		options.Concurrency = atServer(settings, connlimit.Descriptors(), servers(cfg), log)
 	}
 	options.Upstream.StandardTransport = standardHTTP(cfg)
 	if options.SignIn, err = signIn(settings, options.Watch, log); err != nil {
@@ -81,6 +82,31 @@ func memory(cfg *config.Config, log zerolog.Logger) *budget.Budget {
 // endless is how many connections to servers there may be that last as long as a client or its
 // session likes: a third of the file descriptors. The others are for clients, and for calls.
 func endless() *budget.Places { return budget.NewPlaces(max(1, connlimit.Descriptors()/3)) }
+
+// atServer is how many requests may be at a mount's server at the same time. Each may take a
+// connection, and so a file descriptor, of its own, and they come over few connections: with
+// as many turns as the table has descriptors one client takes them all, and nobody is
+// accepted, heard or answered any more. So all mounts together have a third of the table, as
+// what is endless has one, and the last third is for clients, files and listeners. Of the
+// turns one principal, or one address, gets half at most.
+func atServer(m *config.Mount, descriptors, servers int, log zerolog.Logger) int {
+	room := max(1, descriptors/3/max(1, servers))
+	if room < m.Limits.Concurrency {
+		log.Warn().Int("limit", m.Limits.Concurrency).Int("room", room).
+			Msg("this process has too few file descriptors (ulimit -n) for limits.concurrency: fewer requests are at the server at the same time")
+	}
+	return min(room, m.Limits.Concurrency)
+}
+
+// servers is how many mounts reach their servers over connections.
+func servers(cfg *config.Config) (n int) {
+	for _, m := range cfg.Mounts() {
+		if len(m.Command) == 0 {
+			n++
+		}
+	}
+	return n
+}
 
 // command is how a mount's server is run.
 func command(m *config.Mount, log zerolog.Logger) *mount.Command {

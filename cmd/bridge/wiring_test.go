@@ -1,0 +1,49 @@
+package main
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/rs/zerolog"
+
+	"github.com/mcpbridge/bridge/config"
+)
+
+// With 4096 turns and 1024 descriptors one client took every descriptor with slow calls.
+func TestRequestsAtServersLeaveFileDescriptors(t *testing.T) {
+	for _, tc := range []struct {
+		asked, descriptors, servers, want int
+	}{
+		{4096, 1024, 1, 341},
+		{4096, 1024, 3, 113},
+		{100, 1024, 1, 100},
+		{4096, 12288, 1, 4096},
+		{4096, math.MaxInt, 1, 4096}, // nobody counts them
+		{4096, 2, 1, 1},
+		{4096, 64, 100, 1},
+	} {
+		var log bytes.Buffer
+		m := &config.Mount{}
+		m.Limits.Concurrency = tc.asked
+		if got := atServer(m, tc.descriptors, tc.servers, zerolog.New(&log)); got != tc.want {
+			t.Errorf("%+v: %d", tc, got)
+		}
+		if warned := strings.Contains(log.String(), "limits.concurrency"); warned != (tc.want < tc.asked) {
+			t.Errorf("%+v: the log says %q", tc, log.String())
+		}
+	}
+}
+
+// Commands have pipes, however many requests there are.
+func TestOnlyServersOverHTTPShareFileDescriptors(t *testing.T) {
+	http := config.Mount{Upstream: "http://127.0.0.1:9000/mcp"}
+	command := config.Mount{Command: []string{"server"}}
+	if n := servers(&config.Config{Upstreams: []config.Mount{http, command, http}}); n != 2 {
+		t.Errorf("%d share them", n)
+	}
+	if n := servers(&config.Config{Mount: command}); n != 0 {
+		t.Errorf("%d share them", n)
+	}
+}
