@@ -90,6 +90,7 @@ func (b *Bridge) discover(ctx context.Context, caller downstream.Caller) (*catal
 		return nil, b.refuse(err)
 	}
 	if server, err = b.catalog.Join(server); err != nil {
+		b.unserved.Warn().Str(logfield.Method, mcp.MethodInitialize).Err(err).Msg("a new session cannot be served")
 		return nil, fault.Internal(err.Error(), fault.Reason("memory"), fault.Limit("limits.memory"))
 	}
 	return server, nil

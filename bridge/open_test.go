@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpbridge/bridge/bridge/catalog"
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/negotiate"
@@ -65,5 +66,27 @@ func TestSessionsShareWhatTheirClientsDeclare(t *testing.T) {
 	}
 	if &one.ClientInfo[0] != &two.ClientInfo[0] || &one.Capable[0] != &two.Capable[0] {
 		t.Error("each session has its own copy")
+	}
+}
+
+// What a server says of itself is kept by each session: without memory for it there is none, the
+// log says so, and an end of the session gives the memory back.
+func TestASessionKeepsWhatItsServerSaysOnlyWithMemoryForThat(t *testing.T) {
+	memory, log := budget.New(1<<20), new(strings.Builder)
+	b := New(Options{
+		Upstream: &script{steps: []step{result(offered)}}, Catalog: catalog.New(negotiate.NewProber(negotiate.Options{}), memory.Own()), Log: zerolog.New(log),
+	})
+	defer b.Close()
+	memory.Guest("somebody").Charge(2 << 20)
+	if _, err := open(b, `"capabilities":{}`); err == nil || !strings.Contains(err.Error(), "limits.memory") || !strings.Contains(log.String(), "limits.memory") {
+		t.Errorf("without memory: %v, and the log says %q", err, log)
+	}
+	memory.Guest("somebody").Give(2 << 20)
+	conv, err := open(b, `"capabilities":{}`)
+	if err != nil || memory.Used() == 0 {
+		t.Fatalf("%v, %d bytes are charged", err, memory.Used())
+	}
+	if conv.Close(nil); memory.Used() != 0 {
+		t.Errorf("%d bytes are still charged", memory.Used())
 	}
 }
