@@ -60,6 +60,9 @@ func (s *Store) commitAll(ctx context.Context, session string, changes []store.C
 	if err != nil {
 		return plain(err)
 	}
+	if failed > int64(len(changes)) {
+		return garbled("a number of no change")
+	}
 	if failed > 0 {
 		c := &changes[failed-1]
 		return &store.ConflictError{Address: store.Address{Session: session, Kind: c.Kind, ID: c.ID}}

@@ -91,6 +91,12 @@ func (s *Store) noteReplaced(ctx context.Context, changes []*single, reply *ruei
 		c.err = plain(err)
 	}
 	for _, number := range failed {
+		if number < 1 || number > int64(len(changes)) { // of which nobody knows what came
+			for _, c := range changes {
+				c.err = garbled("a number of no change")
+			}
+			return
+		}
 		changes[number-1].conflict()
 	}
 }

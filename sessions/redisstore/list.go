@@ -68,6 +68,9 @@ func (s *Store) primaries(ctx context.Context) ([]rueidis.Client, error) {
 		if err != nil {
 			return nil, plain(err)
 		}
+		if len(role) == 0 {
+			continue
+		}
 		if name, _ := role[0].ToString(); name == "master" {
 			list = append(list, nodes[address])
 		}
@@ -80,8 +83,8 @@ func (s *Store) primaries(ctx context.Context) ([]rueidis.Client, error) {
 func (s *Store) sessions(keys []string) []string {
 	var list []string
 	for _, key := range keys {
-		session := strings.TrimPrefix(key[:len(key)-len("}:?")], s.prefix+"{")
-		if !slices.Contains(list, session) {
+		session, found := strings.CutPrefix(key[:max(0, len(key)-len("}:?"))], s.prefix+"{")
+		if found && !slices.Contains(list, session) {
 			list = append(list, session)
 		}
 	}

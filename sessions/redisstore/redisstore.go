@@ -109,7 +109,7 @@ func records(session string, parts []string) []store.Record {
 	for ; len(parts) >= 4; parts = parts[4:] {
 		ttl, _ := strconv.ParseInt(parts[1], 10, 64) // the script made them
 		version, ok := versionOf(parts[2])
-		if !ok {
+		if !ok || parts[0] == "" {
 			continue
 		}
 		list = append(list, store.Record{
