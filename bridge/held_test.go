@@ -4,10 +4,13 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
+	"github.com/mcpbridge/bridge/ask"
 	"github.com/mcpbridge/bridge/bridge/catalog"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 )
 
@@ -44,6 +47,107 @@ func TestAWaitingCallIsChargedForWhatItKeeps(t *testing.T) {
 		synctest.Wait()
 		if memory.Used() != 0 {
 			t.Errorf("%d bytes are left charged", memory.Used())
+		}
+	})
+}
+
+// charged is a conversation whose session is charged, of a server that asks for a and b and
+// then for nothing.
+func charged(t *testing.T, memory *budget.Budget) (*conversation, *budget.Account) {
+	t.Helper()
+	conv, _ := session(t, Limits{}, inputRequired(`"s"`, question1("a"), question1("b")), result(booked))
+	account, err := memory.Open("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conv.Account = account
+	return conv, account
+}
+
+// long is an answer of 20 KiB and a little.
+var long = []byte(`{"action":"accept","content":{"k":"` + strings.Repeat("x", 20<<10) + `"}}`)
+
+func TestAnswersThatWaitForOthersAreCharged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := budget.New(400 << 10)
+		conv, account := charged(t, memory)
+		c := request(t, conv, "1", mcp.MethodToolsCall, book)
+		before := memory.Used()
+		paid := budget.On(account)
+		if err := paid.Grow(25 << 10); err != nil {
+			t.Fatal(err)
+		}
+		if err := conv.Answer(downstream.Caller{Account: account, Paid: &paid}, jsonrpc.Message{ID: c.asked()[0].ID, Result: long}); err != nil {
+			t.Fatal(err)
+		}
+		if used := memory.Used() - before; used < 25<<10 || used > 26<<10 {
+			t.Errorf("while its message is held, an answer is charged %d bytes", used)
+		}
+		paid.Release()
+		if used := memory.Used() - before; used < 20<<10 || used > 21<<10 {
+			t.Errorf("an answer that waits for another is charged %d bytes", used)
+		}
+		c.answer(1, `{"action":"decline"}`)
+		c.result()
+		if memory.Used() != 0 {
+			t.Errorf("%d bytes are left charged", memory.Used())
+		}
+	})
+}
+
+// An answer that cannot be kept is not taken: its client may send it again. The last one of a round ends what
+// the call holds.
+func TestAnAnswerThatCannotBeKeptLeavesItsQuestionOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := budget.New(400 << 10)
+		conv, account := charged(t, memory)
+		c := request(t, conv, "1", mcp.MethodToolsCall, book)
+		answer := func(n int) error {
+			defer synctest.Wait()
+			return conv.Answer(downstream.Caller{Account: account}, jsonrpc.Message{ID: c.asked()[n].ID, Result: long})
+		}
+		account.Charge(300 << 10)
+		if err := answer(0); !budget.Short(err) || len(c.asked()) != 1 || c.over() {
+			t.Fatalf("one who holds too much: %v, %d questions", err, len(c.asked()))
+		}
+		account.Give(300 << 10)
+		if err := answer(0); err != nil || len(c.asked()) != 2 {
+			t.Fatalf("the same again: %v, %d questions", err, len(c.asked()))
+		}
+		account.Charge(300 << 10)
+		if err := answer(1); err != nil {
+			t.Errorf("the last one: %v", err)
+		}
+		if got := c.result(); !strings.Contains(got, "content") {
+			t.Error(got)
+		}
+	})
+}
+
+// A call that waits for the same one to come again keeps its params and what its person answers
+// meanwhile; its first request holds nothing any more.
+func TestWhatIsHeldBackForTheSameCallIsCharged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := budget.New(400 << 10)
+		conv, _, ada := mute(t, ask.Page, inputRequired(`"s"`, form1("q")), result(booked))
+		account, err := memory.Open("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		conv.Account = account
+		params := `{"name":"book","arguments":{"a":"` + strings.Repeat("p", 10<<10) + `"}}`
+		first := request(t, conv, "1", mcp.MethodToolsCall, params)
+		before := memory.Used()
+		pass(20 * time.Second)
+		if used := memory.Used() - before; used < 10<<10 || used > 11<<10 {
+			t.Errorf("a call whose request is over is charged %d bytes more", used)
+		}
+		ada.answer(linkOf(t, first.result()), "name="+strings.Repeat("n", 20<<10)+"&action=accept")
+		if used := memory.Used() - before; used < 30<<10 || used > 32<<10 {
+			t.Errorf("with an answer that is held back it is charged %d bytes more", used)
+		}
+		if got := request(t, conv, "2", mcp.MethodToolsCall, params).result(); !strings.Contains(got, `"ok"`) || memory.Used() != 0 {
+			t.Errorf("%s; %d bytes are left charged", got, memory.Used())
 		}
 	})
 }

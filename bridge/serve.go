@@ -18,9 +18,17 @@ import (
 // Answer implements downstream.Conversation. Late, duplicate and foreign answers
 // find no question and are ignored (C.9).
 func (c *conversation) Answer(caller downstream.Caller, msg jsonrpc.Message) error {
-	q := c.table.answered(caller, msg.ID)
+	q := c.table.asked(caller, msg.ID)
 	if q == nil {
 		return downstream.ErrNotHere
+	}
+	if !q.invites {
+		if err := q.call.Keep(q.key, msg.Result, caller.Paid); err != nil {
+			return err
+		}
+	}
+	if !c.table.answered(msg.ID) {
+		return downstream.ErrNotHere // by another message, just now
 	}
 	if !q.call.Answered(caller, q.key, q.invites, msg) {
 		return downstream.ErrNotHere

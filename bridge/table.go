@@ -99,17 +99,25 @@ func (t *table) underWay() []*call.Call {
 	return slices.Clone(t.calls)
 }
 
-// answered takes the question that went out under id, if caller may answer it; nil: there
+// asked returns the question that went out under id, if caller may answer it; nil: there
 // is none.
-func (t *table) answered(caller downstream.Caller, id jsonrpc.ID) *openQuestion {
+func (t *table) asked(caller downstream.Caller, id jsonrpc.ID) *openQuestion {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	q := t.questions.find(id)
 	if q == nil || !q.call.Of(caller) {
 		return nil
 	}
-	t.questions.remove(id)
 	return q
+}
+
+// answered takes the question that went out under id, and reports whether it was open.
+func (t *table) answered(id jsonrpc.ID) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	open := t.questions.find(id) != nil
+	t.questions.remove(id)
+	return open
 }
 
 // knows reports whether a call goes by the id.

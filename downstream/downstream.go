@@ -65,6 +65,9 @@ type Caller struct {
 	// Account is what the caller's session holds, or what its requests without one do.
 	// Whoever keeps something for the caller charges it there. It may be nil.
 	Account *budget.Account
+	// Paid is what an answer is charged to; nil: it is not. Whoever keeps the answer takes that over
+	// before Answer returns (budget.Hold.Inherit).
+	Paid *budget.Hold
 	// Rotation is not 0 where Authorization may take the place of what the session is bound
 	// to: then Pusher.Accepted is to be told once the upstream has answered a request that
 	// carried it (H-6). It numbers the binding that it would replace.
@@ -127,7 +130,8 @@ type Conversation interface {
 	Notify(caller Caller, msg jsonrpc.Message)
 	// Answer takes the client's response to a server request. An id that is not or no
 	// longer open is ignored (C.9), and the error is ErrNotHere: it may be open in another
-	// replica.
+	// replica. An error of package budget says that the answer cannot be kept beside what
+	// its session holds, and was not taken: the question stays open.
 	Answer(caller Caller, msg jsonrpc.Message) error
 	// Knows reports whether a request with this id is under way here.
 	Knows(id jsonrpc.ID) bool

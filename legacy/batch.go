@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/exchange"
 	"github.com/mcpbridge/bridge/legacy/message"
@@ -35,7 +36,10 @@ func (h poster) postBatch(w http.ResponseWriter, r *http.Request, accept web.Acc
 	if requests > 0 && (h.admission.tooBusy(w, r, from, requests, "") || h.admission.owes(w, r, from, "") || h.admission.tooFast(w, r, s, false, requests, "")) {
 		return
 	}
-	h.deliver(r, b, s, conv, caller)
+	if refused := h.deliver(r, b, s, conv, caller, &from.hold); refused != nil {
+		refused.tell(w) // and nothing of the array begins: its client may send it again
+		return
+	}
 	if requests == 0 {
 		w.WriteHeader(http.StatusAccepted)
 		return
@@ -51,13 +55,21 @@ func (h poster) postBatch(w http.ResponseWriter, r *http.Request, accept web.Acc
 	ex.Wait(r)
 }
 
-func (h poster) deliver(r *http.Request, b *message.Batch, s *session.Session, conv downstream.Conversation, caller downstream.Caller) {
+// deliver hands on what needs no response, until an answer cannot be taken now.
+func (h poster) deliver(r *http.Request, b *message.Batch, s *session.Session, conv downstream.Conversation, caller downstream.Caller, hold *budget.Hold) (refused *unheard) {
 	for i := range b.Notifications {
 		h.replicas.notify(&unheard{}, r, s, conv, caller, &b.Notifications[i])
 	}
+	paid := hold.Move()
+	defer func() { *hold = paid }()
+	caller.Paid = &paid
 	for i := range b.Responses {
-		h.replicas.answer(&unheard{}, r, s, conv, caller, &b.Responses[i])
+		part := &unheard{}
+		if h.replicas.answer(part, r, s, conv, caller, &b.Responses[i]); part.status == http.StatusTooManyRequests || part.status == http.StatusServiceUnavailable {
+			return part
+		}
 	}
+	return nil
 }
 
 // serveBatch runs the requests side by side: each is a flow of its own (E-15).

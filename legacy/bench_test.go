@@ -161,7 +161,7 @@ func TestAllocationBudget(t *testing.T) {
 		"answer in JSON":              {6, fixedBackend{&fixedConv{answer: fixedAnswer}}, benchCall},
 		"answer after a note":         {16, fixedBackend{&fixedConv{answer: fixedAnswer, note: downstream.Notification(mcp.NotificationMessage, nil), notes: 1}}, benchCall},
 		"answer after ten notes":      {18, fixedBackend{&fixedConv{answer: fixedAnswer, note: downstream.Notification(mcp.NotificationMessage, nil), notes: 10}}, benchCall},
-		"client answers":              {5, fixedBackend{&fixedConv{}}, `{"jsonrpc":"2.0","id":"leg","result":{"action":"accept"}}`},
+		"client answers":              {6, fixedBackend{&fixedConv{}}, `{"jsonrpc":"2.0","id":"leg","result":{"action":"accept"}}`},
 		"client sends a notification": {4, fixedBackend{&fixedConv{}}, `{"jsonrpc":"2.0","method":"notifications/initialized"}`},
 	} {
 		h := NewHTTP(Options{}, tt.backend)

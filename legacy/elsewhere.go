@@ -18,6 +18,7 @@ import (
 	"github.com/mcpbridge/bridge/legacy/stream"
 	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/rawjson"
 )
 
@@ -192,6 +193,9 @@ func (rs *replicas) answer(w http.ResponseWriter, r *http.Request, s *session.Se
 	asks := func(c *exchange.FoundCall) bool { return c.Asks(msg.ID) }
 	for range settleTries {
 		err := conv.Answer(caller, *msg)
+		if rs.refused(w, r, s, err) {
+			return
+		}
 		if !errors.Is(err, downstream.ErrNotHere) || s == nil || !s.Stored() {
 			rs.noteLate(s, err)
 			w.WriteHeader(http.StatusAccepted)
@@ -204,7 +208,9 @@ func (rs *replicas) answer(w http.ResponseWriter, r *http.Request, s *session.Se
 			web.WriteUnavailable(w, "")
 			return
 		case here:
-			err = conv.Answer(caller, *msg)
+			if err = conv.Answer(caller, *msg); rs.refused(w, r, s, err) {
+				return
+			}
 		case nowhere:
 			rs.noteLate(s, err)
 			err = nil // it was answered
@@ -216,6 +222,17 @@ func (rs *replicas) answer(w http.ResponseWriter, r *http.Request, s *session.Se
 		s.Pause()
 	}
 	web.WriteUnavailable(w, "")
+}
+
+// refused answers a request whose answer cannot be kept for want of memory, and was not taken: the
+// question stays open.
+func (rs *replicas) refused(w http.ResponseWriter, r *http.Request, s *session.Session, err error) bool {
+	if !budget.Short(err) {
+		return false
+	}
+	rs.admission.guard.Refused(observe.ShortOfMemory)
+	rs.admission.writeShort(w, r, s, "", err)
+	return true
 }
 
 // noteLate tells the log of an answer to nothing, or no longer to anything.

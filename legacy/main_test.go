@@ -28,6 +28,7 @@ type fakeBackend struct {
 	connected downstream.Conversation
 	modern    http.Handler
 	held      chan *call // every request of method "hold"
+	unkept    error      // of answers; nil: they are taken
 
 	mu    sync.Mutex
 	convs []*fakeConv
@@ -194,6 +195,9 @@ func (c *fakeConv) Knows(jsonrpc.ID) bool { return !c.stranger }
 func (c *fakeConv) Answer(caller downstream.Caller, msg jsonrpc.Message) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.backend.unkept != nil {
+		return c.backend.unkept
+	}
 	if c.leaving > 0 {
 		c.leaving--
 		return downstream.ErrNotHere

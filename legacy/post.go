@@ -96,6 +96,9 @@ func (h poster) postMessage(w http.ResponseWriter, r *http.Request, accept web.A
 	case jsonrpc.Notification:
 		h.replicas.notify(w, r, s, conv, caller, msg)
 	case jsonrpc.Response:
+		paid := from.hold.Move()
+		defer paid.Release()
+		caller.Paid = &paid
 		h.replicas.answer(w, r, s, conv, caller, msg)
 	default:
 		if s == nil || !h.refusals.challenged(w, r, s, caller.Authorization) {

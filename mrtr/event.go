@@ -121,6 +121,9 @@ func Cancelled() Event { return Event{kind: cancelled} }
 // Failed ends the flow with err: an upstream error, a deadline, an eviction.
 func Failed(err error) Event { return Event{kind: failed, err: err} }
 
+// Size is how many bytes a peer has said with the event.
+func (ev *Event) Size() int { return len(ev.payload) }
+
 // Settles reports whether the event is what became of a question: an answer, or none.
 func (ev *Event) Settles() bool {
 	return ev.kind == input || ev.kind == noInput || ev.kind == unusable

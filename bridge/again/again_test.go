@@ -68,8 +68,11 @@ func (c *client) heard() string {
 type flow struct {
 	user   string
 	events []string
+
+	detached int
 }
 
+func (f *flow) Detached()                        { f.detached++ }
 func (f *flow) Drive(ev mrtr.Event)              { f.events = append(f.events, ev.String()) }
 func (f *flow) Of(caller downstream.Caller) bool { return caller.Principal == f.user }
 func (f *flow) Renew(downstream.Caller)          {}
@@ -121,6 +124,9 @@ func TestACallOutlivesItsRequest(t *testing.T) {
 		}
 		if !p.Hold(mrtr.Answered("q", []byte(`{}`))) || !p.Reachable() {
 			t.Error("an answer that nobody waits for was not held back")
+		}
+		if f.detached != 1 || p.Size() != len(book)+len(`{}`) {
+			t.Errorf("told %d times that its request is over, it keeps %d bytes", f.detached, p.Size())
 		}
 		before := len(f.events)
 		again, second := rejoin(&calls, ada(), "2", `{"arguments":{"b":2,"a":1},"name":"book","_meta":{"progressToken":9}}`)

@@ -62,6 +62,8 @@ type Session interface {
 // Flow is the call itself, behind its Reply.
 type Flow interface {
 	Drive(mrtr.Event)
+	// Detached notes that the request that the flow began with is over.
+	Detached()
 	// Of reports whether caller may answer and cancel the call.
 	Of(caller downstream.Caller) bool
 	// Renew notes the newest credentials of the principal.
@@ -155,6 +157,20 @@ func (p *Reply) Hold(ev mrtr.Event) bool {
 	}
 	p.held = append(p.held, ev)
 	return true
+}
+
+// Size is what the call keeps of its client that no request of it holds any more, in bytes: its
+// params, and answers that are held back.
+func (p *Reply) Size() (size int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.out == nil || !p.first {
+		size = len(p.req.Params)
+	}
+	for i := range p.held {
+		size += p.held[i].Size()
+	}
+	return size
 }
 
 // answers counts the answers that are held back.

@@ -112,7 +112,11 @@ func (p *Reply) expire() {
 		return
 	}
 	p.out = nil
+	first := p.first
 	p.mu.Unlock()
+	if first {
+		p.flow.Detached()
+	}
 	if evicted := p.of.Calls.remember(p); evicted != nil {
 		evicted.flow.Drive(mrtr.Failed(&mrtr.LimitReached{Limit: "limits.flows", Value: p.of.Calls.most}))
 	}

@@ -182,6 +182,7 @@ func (k *asker) asked(caller downstream.Caller, key string, msg *jsonrpc.Message
 		return req, false
 	}
 	k.caller = caller
+	k.caller.Paid = nil // which is over with the message
 	reporter{k.Call}.reportAnswerLocked(in, msg)
 	return in.InputRequest, true
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/mcpbridge/bridge/bridge/ends"
 	"github.com/mcpbridge/bridge/bridge/tasks"
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
@@ -62,7 +63,7 @@ func New(c *Client, caller downstream.Caller, req downstream.Request, out downst
 // NewHosted is New for a call that runs as a task of its client.
 func NewHosted(c *Client, caller downstream.Caller, req downstream.Request, t *tasks.Task) *Call {
 	k := New(c, caller, req, t)
-	k.task = t
+	k.task, k.apart = t, true
 	return k
 }
 
@@ -74,7 +75,7 @@ func Resume(c *Client, caller downstream.Caller, record []byte, out downstream.R
 	}
 	caller.Principal, caller.Unproven = flow.Principal, c.Principal != "" && c.Principal != flow.Principal
 	flow.Limits = &c.Driver.Flows
-	k := &Call{client: c, flow: *flow, name: rawjson.Get(flow.Params, "name"), http: caller.HTTP, caller: caller, out: out, serial: c.Driver.serial.Add(1)}
+	k := &Call{client: c, flow: *flow, name: rawjson.Get(flow.Params, "name"), http: caller.HTTP, caller: caller, out: out, serial: c.Driver.serial.Add(1), apart: true}
 	k.asking = asker{Call: k}
 	k.saving = saving{Call: k, to: out.Checkpointer(), saves: 1, told: flow.Progress.Last}
 	k.asking.declared, _ = c.Session.Declares()
@@ -182,3 +183,25 @@ func (k *Call) Renew(caller downstream.Caller) {
 	defer k.mu.Unlock()
 	k.caller = caller
 }
+
+// small is an answer that is taken in any case: it may be the one that ends what its session
+// holds, and of 64 in a round nobody notices.
+const small = 1 << 10
+
+// Keep charges an answer to the question under key, before it is taken, for as long as the call
+// has it; paid is what its message is charged to. While other questions of the round are open, or
+// nobody waits for the call, it is refused when the session holds too much: then
+// the question stays open. The last one never is, for it ends what the call holds.
+func (k *Call) Keep(key string, answer []byte, paid *budget.Hold) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	in := k.flow.Input(key)
+	if in == nil || in.Response != nil || len(answer) == 0 {
+		return nil
+	}
+	stays := k.flow.Awaits(key) || k.repeatable != nil && !k.repeatable.Waits()
+	return k.held.Keep(len(answer), paid, !stays || len(answer) <= small)
+}
+
+// Detached implements again.Flow.
+func (k *Call) Detached() { _ = k.held.Keep(len(k.flow.Params), nil, true) }

@@ -70,6 +70,7 @@ type Call struct {
 	token     []byte                           // of progress in the round in flight, as told upstream
 	left      atomic.Bool                      // to another process; needs no lock
 	http      observe.HTTP                     // in which it came; never changes, and stands where a byte is free
+	apart     bool                             // nobody else holds its params any more; never changes
 	suspended bool                             // it is in the session's LRU, unless it was evicted
 	silences  uint8                            // how often nobody answered in time; 255: or more
 	timer     *timer                           // nil before the first request
@@ -153,4 +154,15 @@ func (k *Call) GoesBy() jsonrpc.ID {
 		return k.flow.ID
 	}
 	return k.repeatable.GoesBy()
+}
+
+// besidesLocked is what the call keeps in memory besides its flow, in bytes.
+func (k *Call) besidesLocked() (size int) {
+	if k.apart {
+		size = len(k.flow.Params)
+	}
+	if k.repeatable != nil {
+		size += k.repeatable.Size()
+	}
+	return size
 }

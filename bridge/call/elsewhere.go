@@ -28,7 +28,8 @@ func (k *asker) inquire(req *mrtr.InputRequest) {
 		Spent:    k.client.Session.Spent(),
 		Deadline: k.answerBy(),
 		Answer: func(response []byte, why error) {
-			q := k.settled(key) // before the person hears that it counts: the same call may come at once
+			_ = k.held.Keep(len(response), nil, true) // what its page took was judged
+			q := k.settled(key)                       // before the person hears that it counts: the same call may come at once
 			k.client.Driver.Background(func() { k.inquired(&q, key, method, response, why) })
 		},
 	})

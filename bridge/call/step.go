@@ -109,7 +109,7 @@ func (k *Call) feedLocked(ev mrtr.Event, d *decision) {
 func (k *Call) applyLocked(act *mrtr.Action, d *decision) []mrtr.Event {
 	k.asking.withdrawLocked(act)
 	k.asking.tellLocked(act)
-	if err := k.held.Waits(act.Do, &k.flow, k.task != nil); err != nil {
+	if err := k.held.Waits(&k.flow, k.besidesLocked()); err != nil {
 		return []mrtr.Event{mrtr.Failed(err)}
 	}
 	switch act.Do {

@@ -7,8 +7,8 @@ import (
 	"github.com/mcpbridge/bridge/mrtr"
 )
 
-// Held is what a call holds besides its request: the response that comes in, and what
-// the server wants to have back while the call waits.
+// Held is what a call holds besides its request: the response that comes in, and while the
+// call waits what the server wants to have back and what its client has answered so far.
 type Held struct {
 	mu      sync.Mutex
 	hold    budget.Hold
@@ -48,18 +48,32 @@ func (h *Held) End() {
 	h.hold = budget.Hold{}
 }
 
-// Waits charges what stays of a flow that is to wait for its client, or the server;
-// hosted says that it runs as a task, whose client's request is over.
-func (h *Held) Waits(do mrtr.Verb, flow *mrtr.Flow, hosted bool) error {
-	if do != mrtr.Ask && do != mrtr.Wait && do != mrtr.Poll {
+// Keep charges so many bytes more that stay; paid is what they were charged to so far, and may
+// be nil. What must is charged even if the account holds too much.
+func (h *Held) Keep(bytes int, paid *budget.Hold, must bool) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	err := h.hold.Inherit(paid, bytes)
+	if err != nil && must {
+		h.hold.Charge(bytes)
+		err = nil
+	}
+	if err == nil {
+		h.lasting += bytes
+	}
+	return err
+}
+
+// Waits charges what stays of a flow that waits for its client, or the server, and what its call
+// keeps besides.
+func (h *Held) Waits(flow *mrtr.Flow, besides int) error {
+	switch flow.State {
+	case mrtr.Gathering, mrtr.Pausing, mrtr.Polling:
+	default:
 		return nil
 	}
-	size := len(flow.RequestState)
-	for i := range flow.Inputs {
-		size += len(flow.Inputs[i].Params)
+	if flow.Task != nil && flow.Task.Fetching { // a response comes in
+		return nil
 	}
-	if hosted {
-		size += len(flow.Params)
-	}
-	return h.keep(size)
+	return h.keep(flow.Size() + besides)
 }

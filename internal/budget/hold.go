@@ -72,6 +72,24 @@ func (h *Hold) Set(bytes int) error {
 	return nil
 }
 
+// Inherit has what another hold on the same account was charged with count as this one's, up
+// to so many bytes, and charges the rest of them. Refused, also because what was lent is too
+// much (Borrow), it changes nothing. from may be nil.
+func (h *Hold) Inherit(from *Hold, bytes int) error {
+	theirs := 0
+	if from != nil && from.account == h.account {
+		theirs = min(from.bytes, bytes)
+	}
+	if err := h.Grow(bytes - theirs); err != nil {
+		return err
+	}
+	if theirs > 0 {
+		from.bytes -= theirs
+		h.bytes += theirs
+	}
+	return nil
+}
+
 // Move empties the hold and returns what it was.
 func (h *Hold) Move() Hold {
 	moved := *h

@@ -161,7 +161,10 @@ func (c *Channel) take(msg *jsonrpc.Message, held int, answer func([]byte)) {
 	case msg.Kind() == jsonrpc.Notification:
 		c.notify(conv, msg)
 	case conv != nil: // else an answer to nothing
-		if err := conv.Answer(c.from(), *msg); err != nil { // the session is in no other process
+		err := conv.Answer(c.from(), *msg)
+		if budget.Short(err) { // the question stays open
+			c.reject(msg.ID, fault.Internal(err.Error()))
+		} else if err != nil { // the session is in no other process
 			c.opt.Dropped.Info().Stringer(logfield.Transport, c.transport).Msg(message.LateAnswer)
 		}
 	}
