@@ -126,7 +126,23 @@ func checkLength(path string) error {
 		return err
 	}
 	defer func() { _ = db.Close() }()
-	return wanting(db)
+	if err := wanting(db); err != nil {
+		return err
+	}
+	return walk(db)
+}
+
+// walk goes over all pages that are in use, as the engine does when it opens the file for
+// writing: there in goroutines of its own, where what a damaged page causes ends the process.
+func walk(db *bolt.DB) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer guard(&err)
+	return db.View(func(tx *bolt.Tx) error {
+		return tx.ForEach(func(_ []byte, b *bolt.Bucket) error {
+			_ = b.Stats()
+			return nil
+		})
+	})
 }
 
 // checkNew finds out whether an empty file is one that has lost what it had: one that was
