@@ -22,6 +22,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -62,6 +63,7 @@ type Options struct {
 // Transport is an http.RoundTripper. It is safe for concurrent use.
 type Transport struct {
 	std  *http.Transport
+	send func(*http.Request) (*http.Response, error) // std's
 	dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
 	mu    sync.Mutex
@@ -92,6 +94,7 @@ func New(opt Options) *Transport {
 		MaxResponseHeaderBytes: http1.MaxHead,
 		ForceAttemptHTTP2:      true,
 	}
+	t.send = t.std.RoundTrip
 	return t
 }
 
@@ -137,10 +140,42 @@ func (b *body) Close() error {
 // a second time although the first may have been executed. The caller must end
 // the use of the connection; the error may be asked by Unsent.
 func (t *Transport) Do(r *http.Request, again bool) (*http.Response, *Use, error) {
+	resp, use, err := t.try(r, again)
+	if err == nil || !othersEnd(r, err) {
+		return resp, use, err
+	}
+	if r, ok := rewound(r); ok {
+		return t.try(r, again)
+	}
+	return nil, nil, err
+}
+
+// othersEnd reports whether a request of which nothing left failed with the end of another one:
+// http.Transport gives a connection to the next request before it hands on a response without
+// a body, and whoever gives that up in between takes the connection, and the next, along.
+func othersEnd(r *http.Request, err error) bool {
+	return Unsent(err) && errors.Is(err, context.Canceled) && r.Context().Err() == nil
+}
+
+// rewound returns the request with its body from the beginning, if it can be had.
+func rewound(r *http.Request) (*http.Request, bool) {
+	if r.Body == nil || r.Body == http.NoBody {
+		return r, true
+	}
+	if r.GetBody == nil {
+		return nil, false
+	}
+	body, err := r.GetBody()
+	fresh := *r
+	fresh.Body = body
+	return &fresh, err == nil
+}
+
+func (t *Transport) try(r *http.Request, again bool) (*http.Response, *Use, error) {
 	use := &Use{transport: t, over: r.Context().Done()}
 	out := r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{GotConn: use.begin}))
 	out.Header = repeatable(r.Header, again)
-	resp, err := t.std.RoundTrip(out)
+	resp, err := t.send(out)
 	if err != nil {
 		return nil, nil, use.fail(r.Context(), err)
 	}

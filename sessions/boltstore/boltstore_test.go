@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -136,6 +137,46 @@ func TestDamagedFilesAreRefusedAndLeftAsTheyAre(t *testing.T) {
 				t.Error("the file was changed")
 			}
 		})
+	}
+}
+
+// Whatever a page says of itself, the start ends with a sentence, or goes on.
+func TestAFileWithADamagedPageIsRefusedOrServed(t *testing.T) {
+	path := pathIn(t)
+	s := open(t, path, Options{})
+	for i := range 50 {
+		commit(t, s, store.Name(fmt.Sprint(i)), put("f", strings.Repeat("x", 500)))
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := 0
+	page := os.Getpagesize()
+	for at := 2 * page; at < len(whole); at += page {
+		for _, damage := range []string{strings.Repeat("\x00", 16), strings.Repeat("\xff", 16), strings.Repeat("\x01", 64)} {
+			text := slices.Clone(whole)
+			copy(text[at:], damage)
+			path := pathIn(t)
+			if err := os.WriteFile(path, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s, err := Open(path, Options{})
+			switch {
+			case err == nil:
+				_ = s.Close()
+			case errors.Is(err, store.ErrCorrupt) && strings.Contains(err.Error(), path):
+				refused++
+			default:
+				t.Errorf("page %d: %v", at/page, err)
+			}
+		}
+	}
+	if refused == 0 {
+		t.Error("no damage was found")
 	}
 }
 
