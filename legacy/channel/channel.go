@@ -14,7 +14,6 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/agenda"
 	"github.com/mcpbridge/bridge/internal/budget"
-	"github.com/mcpbridge/bridge/internal/gate"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/message"
@@ -60,6 +59,7 @@ type Channel struct {
 	out   sync.Mutex         // E-35: messages interleave, their bytes never do
 	write func([]byte) error // writes one message; called with out held
 	shut  bool               // nothing is written any more
+	later later              // what is written with the next message, at the latest
 
 	declared budget.Hold // what the client said of itself; of whoever opens
 
@@ -79,25 +79,6 @@ type Channel struct {
 	closed   bool
 	cause    error          // of closing
 	work     sync.WaitGroup // requests, until they are answered and nothing runs for them
-}
-
-// Options bounds a connection and says who is told of it.
-type Options struct {
-	MaxBody     int64                 // bytes of one line, for Serve
-	MaxBatch    int                   // messages in one batch
-	MaxPending  int                   // messages that wait behind initialize
-	MaxInFlight func() int            // requests under way
-	Tenant      func() string         // whose share a request takes; nil: that of the caller who opened it
-	Account     *budget.Account       // what the connection holds, which closes it; nil: that is without bounds
-	Gate        *gate.Gate            // requests are counted here; nil: nowhere
-	Pace        func() *jsonrpc.Error // admits a request, or says why not; nil: all are admitted
-	// Places counts a request in until leave, or says why not; nil: none are counted.
-	Places func() (leave func(), err *jsonrpc.Error)
-	// Streams is Places for what never ends by itself.
-	Streams func() (leave func(), err *jsonrpc.Error)
-	Logger  zerolog.Logger
-	Dropped zerolog.Logger  // for messages that cannot be answered
-	Watch   observe.Watcher // is told of the end; nil: nobody is
 }
 
 // queued is a message that waits, and where its response goes.
@@ -120,7 +101,7 @@ func New(ctx context.Context, opt Options, b downstream.Backend, caller downstre
 		opt: opt, backend: b, ctx: ctx, cancel: cancel, caller: caller, write: write,
 		transport: transport, born: time.Now(),
 		log:      opt.Logger.With().Str(logfield.Transport, transport.String()).Logger(),
-		declared: budget.On(opt.Account), gone: make(chan struct{}), inFlight: make(map[jsonrpc.ID]*reply),
+		declared: budget.On(opt.Account), later: later{held: budget.On(opt.Account)}, gone: make(chan struct{}), inFlight: make(map[jsonrpc.ID]*reply),
 	}
 }
 
@@ -138,6 +119,7 @@ func (c *Channel) Err() error { return c.err }
 
 // Write has write use the connection while nobody else does.
 func (c *Channel) Write(write func() error) error {
+	defer c.catchUp()
 	c.out.Lock()
 	defer c.out.Unlock()
 	return write()
@@ -149,8 +131,39 @@ func (c *Channel) send(msg []byte) {
 	if msg == nil {
 		return
 	}
+	defer c.catchUp()
 	c.out.Lock()
 	defer c.out.Unlock()
+	c.sayLocked()
+	c.sendLocked(msg)
+}
+
+// announce writes a message, or leaves it to whoever is writing.
+func (c *Channel) announce(key string, text []byte) {
+	if c.later.add(key, text) {
+		c.catchUp()
+		return
+	}
+	c.send(text)
+}
+
+// catchUp writes what waits, unless somebody is writing: they look after it when they have
+// done. Whoever unlocks out calls it.
+func (c *Channel) catchUp() {
+	for c.later.some() && c.out.TryLock() {
+		c.sayLocked()
+		c.out.Unlock()
+	}
+}
+
+// sayLocked writes what waits; out is held.
+func (c *Channel) sayLocked() {
+	for _, s := range c.later.take() {
+		c.sendLocked(s.text)
+	}
+}
+
+func (c *Channel) sendLocked(msg []byte) {
 	if c.shut {
 		return
 	}
@@ -170,9 +183,11 @@ func (c *Channel) Reaches() bool { return true }
 // Accepted implements downstream.Pusher: whose the connection is stays as it is.
 func (c *Channel) Accepted(downstream.Caller) bool { return false }
 
-// Push implements Pusher. The one connection is always there, so nothing is
-// kept or coalesced.
-func (c *Channel) Push(_ string, msg downstream.Message) { c.sendMessage(&msg) }
+// Push implements Pusher. The one connection is always there, so nothing is kept or
+// coalesced but while somebody else writes.
+func (c *Channel) Push(key string, msg downstream.Message) {
+	message.Framed(&msg, func(text []byte) { c.announce(key, text) })
+}
 
 // sendMessage gives a message its frame and sends it.
 func (c *Channel) sendMessage(msg *downstream.Message) {
@@ -208,6 +223,7 @@ func (c *Channel) Close(cause error) {
 	c.out.Lock()
 	c.shut = true
 	c.out.Unlock()
+	c.catchUp()
 	c.HangUp(cause)
 	c.opt.Account.Close()
 }

@@ -29,6 +29,7 @@ func (p *pinger) Due() (again bool) {
 	if now.Sub(p.last) < p.every || !p.c.out.TryLock() {
 		return true // a held lock means that somebody is just writing
 	}
+	defer p.c.catchUp()
 	defer p.c.out.Unlock()
 	if p.c.shut {
 		return false
