@@ -78,7 +78,7 @@ func (d *Desk) opens(q *waiting, browser string, owners []string, looked bool) b
 		}
 	}
 	if q.browser == "" && looked {
-		q.browser = browser
+		q.browser = strings.Clone(browser) // without the header that it came in
 	}
 	return true
 }

@@ -132,7 +132,7 @@ func (d *Desk) submit(w http.ResponseWriter, r *http.Request, token string) {
 		d.say(w, http.StatusBadRequest, "The answer could not be read", "It may be too long. Go back and try again.")
 		return
 	}
-	guard, action := takeFirst(r.PostForm, guardName), takeLast(r.PostForm, actionName)
+	guard, action := takeFirst(r.PostForm, guardName), outcomeOf(takeLast(r.PostForm, actionName))
 	browser := d.cookie(r, cookieBrowser)
 	if browser == "" {
 		d.say(w, http.StatusForbidden, "This answer was not sent from the question's own page", "Open the link again and answer there. The page needs cookies.")
@@ -147,7 +147,7 @@ func (d *Desk) submit(w http.ResponseWriter, r *http.Request, token string) {
 		d.draw(w, http.StatusForbidden, q, browser, r.PostForm, nil)
 		return
 	}
-	result, problems := q.result(outcome(action), r.PostForm)
+	result, problems := q.result(action, r.PostForm)
 	if problems != nil {
 		d.draw(w, http.StatusUnprocessableEntity, q, browser, r.PostForm, problems)
 		return
@@ -156,13 +156,24 @@ func (d *Desk) submit(w http.ResponseWriter, r *http.Request, token string) {
 		d.say(w, http.StatusBadRequest, "The answer says neither yes nor no", "Go back and use one of the buttons.")
 		return
 	}
-	if !d.end(token, outcome(action)) {
+	if !d.end(token, action) {
 		_, end := d.find(token)
 		d.over(w, end)
 		return
 	}
 	q.Answer(result)
-	d.thank(w, q, browser, outcome(action))
+	d.thank(w, q, browser, action)
+}
+
+// outcomeOf returns what a button says; empty: none says so. It is no part of the form, which what is
+// remembered of a question would keep in memory.
+func outcomeOf(action string) outcome {
+	for _, how := range [...]outcome{accepted, declined, cancelled} {
+		if string(how) == action {
+			return how
+		}
+	}
+	return ""
 }
 
 // result is the elicitation's result for an action: nil for an unknown one.
