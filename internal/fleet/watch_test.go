@@ -89,11 +89,13 @@ func TestShortOutagesThatCallsMeetAreTold(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 		}
+		synctest.Wait()
 		if status, _ := probe(f, "localhost", "/readyz"); status != http.StatusServiceUnavailable {
 			t.Errorf("/readyz answers %d", status)
 		}
 		s.gone.Store(false)
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if status, _ := probe(f, "localhost", "/readyz"); status != http.StatusOK {
 			t.Errorf("afterwards /readyz answers %d", status)
 		}
