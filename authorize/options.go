@@ -167,9 +167,7 @@ func careful(client *http.Client, follow func(*http.Request, []*http.Request) er
 	own := *client
 	own.CheckRedirect = follow
 	if own.Transport == nil {
-		transport := http.DefaultTransport.(*http.Transport).Clone()
-		transport.MaxResponseHeaderBytes = http1.MaxHead
-		own.Transport = transport
+		own.Transport = http1.DefaultTransport()
 	}
 	return &own
 }

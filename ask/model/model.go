@@ -65,12 +65,8 @@ type api interface {
 	response(body []byte) (*result, error)
 }
 
-// transport is of all models: what http.DefaultTransport is, with short heads.
-var transport = func() *http.Transport {
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.MaxResponseHeaderBytes = http1.MaxHead
-	return t
-}()
+// transport is of all models.
+var transport = http1.DefaultTransport()
 
 // New returns a model.
 func New(s Settings) (*Model, error) {

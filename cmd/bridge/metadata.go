@@ -29,9 +29,8 @@ func issuerClient(m *config.Mount, tlsConfig *tls.Config) *http.Client {
 }
 
 func metadataTransport(m *config.Mount, tlsConfig *tls.Config, dial func(context.Context, string, string) (net.Conn, error)) *http.Transport {
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.TLSClientConfig, transport.MaxResponseHeaderBytes = tlsConfig, http1.MaxHead
-	transport.TLSHandshakeTimeout = m.Timeouts.Connect
+	transport := http1.DefaultTransport()
+	transport.TLSClientConfig, transport.TLSHandshakeTimeout = tlsConfig, m.Timeouts.Connect
 	if dial != nil {
 		transport.DialContext = dial
 	}

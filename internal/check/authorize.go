@@ -89,9 +89,8 @@ func get(ctx context.Context, server *streamable.Options, url string, header htt
 		return nil, err
 	}
 	req.Header = header
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.DisableKeepAlives, transport.MaxResponseHeaderBytes = true, http1.MaxHead
-	transport.TLSClientConfig = server.TLS.Clone()
+	transport := http1.DefaultTransport()
+	transport.DisableKeepAlives, transport.TLSClientConfig = true, server.TLS.Clone()
 	if server.Dial != nil {
 		transport.DialContext = server.Dial
 	}

@@ -128,8 +128,7 @@ func exporterOf(variable func(string) string, endpoint string) (*exporter, error
 		}
 		e.header.Set(strings.TrimSpace(name), value)
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.MaxResponseHeaderBytes = http1.MaxHead
+	transport := http1.DefaultTransport()
 	if file := of(variable, "CERTIFICATE"); file != "" {
 		text, err := os.ReadFile(file)
 		pool := x509.NewCertPool()
