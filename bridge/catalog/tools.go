@@ -16,7 +16,7 @@ import (
 // depend on. It learns from every tools/list result that passes; a page that
 // says what it said before is recognised by its hash and not read again.
 type toolbox struct {
-	clock atomic.Uint64 // counts uses
+	clock atomic.Uint64 // counts what was learnt: uses only read it
 
 	mu         sync.RWMutex
 	principals map[string]*tools
@@ -62,7 +62,7 @@ func (b *toolbox) about(principal string, raw []byte) Tool {
 	if known == nil {
 		return Tool{}
 	}
-	known.used.Store(b.clock.Add(1))
+	known.use(b.clock.Load())
 	if len(known.facts) == 0 {
 		return Tool{}
 	}
@@ -84,7 +84,7 @@ func (b *toolbox) learn(principal string, raw []byte, page *list) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	known = b.roomLocked(principal)
-	known.used.Store(b.clock.Add(1))
+	known.use(b.clock.Add(1))
 	b.size -= known.size
 	known.note(cursor, page.hash)
 	for name, f := range facts {
@@ -92,6 +92,14 @@ func (b *toolbox) learn(principal string, raw []byte, page *list) {
 	}
 	if b.size += known.size; b.size > maxToolboxSize {
 		b.forgetLocked()
+	}
+}
+
+// use notes when the principal's tools were used last. Calls that come between two lists write
+// nothing that other calls read.
+func (t *tools) use(now uint64) {
+	if t.used.Load() != now {
+		t.used.Store(now)
 	}
 }
 

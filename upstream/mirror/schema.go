@@ -107,6 +107,7 @@ func (w *walker) each(value []byte, depth int) {
 
 func (w *walker) annotated(value, s []byte, path []string, legal bool) {
 	name, ok := rawjson.Text(value)
+	size := w.size + textSize(name, path)
 	switch {
 	case !legal:
 		w.reject("%s stands where no parameter is statically reachable", Annotation)
@@ -118,10 +119,10 @@ func (w *walker) annotated(value, s []byte, path []string, legal bool) {
 		w.reject("%s %q is used twice", Annotation, fault.Clip(name))
 	case len(w.bindings) == maxBindings:
 		w.reject("more than %d parameters have %s", maxBindings, Annotation)
-	case w.size+textSize(name, path) > maxBindingBytes:
+	case size > maxBindingBytes:
 		w.reject("the names of the parameters that have %s, and of their headers, are longer than %d bytes", Annotation, maxBindingBytes)
 	default:
-		w.size += textSize(name, path)
+		w.size = size
 		w.seen[strings.ToLower(name)] = true
 		w.bindings = append(w.bindings, binding{path: path, header: mcp.HeaderParamPrefix + name})
 	}

@@ -39,7 +39,7 @@ const (
 // (B-24, H-10). Tools without annotations, nearly all there are, take no room.
 // Readers take no lock.
 type Tools struct {
-	clock atomic.Uint64
+	clock atomic.Uint64 // counts new principals: calls only read it
 	// principals is replaced, never changed. (A sync.Map would cost readers an
 	// allocation for the key.)
 	principals atomic.Pointer[map[string]*toolSet]
@@ -68,7 +68,9 @@ func (s *Tools) Plan(principal string, tool []byte) *Plan {
 	if set == nil {
 		return nil
 	}
-	set.used.Store(s.clock.Add(1))
+	if now := s.clock.Load(); set.used.Load() != now {
+		set.used.Store(now)
+	}
 	return (*set.tools.Load())[string(tool)]
 }
 
