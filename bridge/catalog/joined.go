@@ -56,8 +56,9 @@ func (j *joined) remove(s *Server) {
 	if s.users--; s.users > 0 {
 		return
 	}
-	if s.users = 0; j.known[maphash.Bytes(j.seed, s.Discover)] == s {
-		delete(j.known, maphash.Bytes(j.seed, s.Discover))
+	s.users = 0
+	if key := maphash.Bytes(j.seed, s.Discover); j.known[key] == s {
+		delete(j.known, key)
 	}
 	j.bytes = max(0, j.bytes-costOf(s))
 	_ = j.held.Set(j.bytes) // less is never refused

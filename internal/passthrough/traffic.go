@@ -29,7 +29,7 @@ func (t *traffic) open() {
 
 // enter counts a request in. Its context ends with the client's interest or when
 // the traffic is to end; leave is nil when that is over already. A client that reads nothing
-// of its response holds up no end: what is cut off is written no further.
+// of its response holds up no end: what is cut off has lastWords.
 func (t *traffic) enter(w http.ResponseWriter, r *http.Request) (ctx context.Context, leave func()) {
 	if !t.gate.Enter() {
 		return nil, nil
@@ -68,11 +68,11 @@ func (t *traffic) hurry(w http.ResponseWriter) (spare func()) {
 
 // bound says how long a client may take for the writes that follow, where the server knows
 // deadlines. It returns until when.
-func (t *traffic) bound(w http.ResponseWriter, patience time.Duration) (until time.Time) {
+func (t *traffic) bound(w http.ResponseWriter, most time.Duration) (until time.Time) {
 	rc := http.NewResponseController(w)
-	until = time.Now().Add(patience)
+	until = time.Now().Add(most)
 	_ = rc.SetWriteDeadline(until)
-	if t.closing.Err() != nil && patience > lastWords { // asked after the deadline is set: hurry may have come before
+	if t.closing.Err() != nil && most > lastWords { // asked after the deadline is set: hurry may have come before
 		until = time.Now().Add(lastWords)
 		_ = rc.SetWriteDeadline(until)
 	}

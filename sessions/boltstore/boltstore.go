@@ -84,7 +84,7 @@ func Open(path string, opt Options) (*Store, error) {
 
 func openFile(path string) (db *bolt.DB, err error) {
 	defer guard(&err)
-	if err := checkLength(path); err != nil {
+	if err := checkWhole(path); err != nil {
 		return nil, err
 	}
 	db, err = bolt.Open(path, 0o600, &bolt.Options{
@@ -107,9 +107,9 @@ func openFile(path string) (db *bolt.DB, err error) {
 	return db, nil
 }
 
-// checkLength finds out whether the end of the file is missing, which the engine
-// would only notice by reading there.
-func checkLength(path string) error {
+// checkWhole finds out whether the end of the file is missing, which the engine would only
+// notice by reading there, and whether its pages are what they say.
+func checkWhole(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
