@@ -37,7 +37,7 @@ func (h poster) postBatch(w http.ResponseWriter, r *http.Request, accept web.Acc
 		return
 	}
 	if refused := h.deliver(r, b, s, conv, caller, &from.hold); refused != nil {
-		refused.tell(w) // and nothing of the array begins: its client may send it again
+		refused.tell(w) // and no request of the array begins: its client may send it again, and what was heard is heard once
 		return
 	}
 	if requests == 0 {
