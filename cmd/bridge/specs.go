@@ -22,6 +22,7 @@ type common struct {
 	memory *budget.Budget // nil: without bounds
 	// endless is what all that is at servers without a turn shares; nil: without bounds.
 	endless *budget.Places
+	sole    bool // there is one client, over standard input and output
 }
 
 // close ends what the mounts shared, after them.

@@ -65,7 +65,7 @@ func serveStdio(ctx context.Context, cfg *config.Config, env surroundings) error
 		mounts[0].CommandEnv = []string{"*"} // what the client gives its server, it gives the bridge
 	}
 	admin := newLocalSight(cfg, env.environ, log)
-	with := common{admin: admin, pages: newDesks(true, env.environ, log), memory: memory(cfg, log), endless: endless()}
+	with := common{admin: admin, pages: newDesks(true, env.environ, log), memory: memory(cfg, log), endless: endless(), sole: true}
 	defer with.close()
 	how := spec(cfg, mounts[0], with, log)
 	m, err := fleet.NewMember(how)

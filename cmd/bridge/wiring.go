@@ -48,6 +48,7 @@ func open(cfg *config.Config, settings *config.Mount, with common, log zerolog.L
 	options.Legacy.Memory = with.memory
 	if len(settings.Command) > 0 {
 		options.Command, options.Probe.Timeout = command(settings, log), settings.Timeouts.Start
+		options.Command.Stdio.Sole = with.sole
 	} else if options.Upstream, err = upstreamOptions(settings, log); err != nil {
 		return nil, err
 	} else {

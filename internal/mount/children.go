@@ -87,7 +87,7 @@ type child struct {
 
 func (c *children) start(account *budget.Account) (*child, error) {
 	run := c.opt.Command.Stdio
-	run.Account = account
+	run.Account, run.Sole = account, true
 	process, err := stdio.New(run)
 	if err != nil {
 		return nil, err

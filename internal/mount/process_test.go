@@ -37,7 +37,7 @@ const (
 )
 
 // actAsProcess serves until its input ends. The tool "pid" tells the process,
-// "log" logs before it answers, "never" has no answer.
+// "log" logs before it answers, "vendor" says what is of no request, "never" has no answer.
 func actAsProcess(mode string) {
 	switch mode {
 	case browser:
@@ -74,6 +74,9 @@ func actAsProcess(mode string) {
 		}
 		if msg.Params.Name == "log" {
 			fmt.Fprintln(os.Stdout, `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","data":"said"}}`)
+		}
+		if msg.Params.Name == "vendor" {
+			fmt.Fprintln(os.Stdout, `{"jsonrpc":"2.0","method":"notifications/vendor","params":{"text":"said"}}`)
 		}
 		result := `{"resultType":"complete","content":[{"type":"text","text":"pid ` + fmt.Sprint(os.Getpid()) + `"}]}`
 		if msg.Method == "server/discover" {
@@ -229,6 +232,28 @@ func TestLogMessagesOfASharedProcessReachNobodyWhenTwoSessionsWantThem_C8(t *tes
 		}
 		if _, body := post(t, url, a, call("log")); !strings.Contains(body, "said") {
 			t.Errorf("%s: with one session left nothing is delivered: %s", tc.name, body)
+		}
+	}
+}
+
+// TestWhatASharedProcessSaysOfNoRequestReachesNobody: it may be about what somebody else has
+// asked before, and the one request that is under way need not be that person's.
+func TestWhatASharedProcessSaysOfNoRequestReachesNobody_C9(t *testing.T) {
+	for _, tc := range []struct {
+		name       string
+		perSession int
+		sole       bool
+		delivered  bool
+	}{
+		{"all share the process", 0, false, false},
+		{"each has a process", 1, false, true},
+		{"there is one client only", 0, true, true},
+	} {
+		opt := process(t, good, tc.perSession)
+		opt.Command.Stdio.Sole = tc.sole
+		_, url := serve(t, opt)
+		if _, body := post(t, url, session(t, url), call("vendor")); strings.Contains(body, "said") != tc.delivered || !strings.Contains(body, "pid ") {
+			t.Errorf("%s: delivered %v: %s", tc.name, !tc.delivered, body)
 		}
 	}
 }

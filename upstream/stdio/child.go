@@ -24,6 +24,7 @@ type child struct {
 // startChild starts the server.
 func startChild(opt *Options) (*child, error) {
 	p := newPipe(opt.MaxLine, opt.Account, opt.Log)
+	p.sole = opt.Sole
 	run, err := startProcess(opt, p)
 	if err != nil {
 		return nil, err

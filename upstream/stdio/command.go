@@ -59,6 +59,10 @@ type Options struct {
 	Grace time.Duration
 	// MinBackoff and MaxBackoff bound the delay between starts.
 	MinBackoff, MaxBackoff time.Duration
+	// Sole says that the process has one client: what names neither a request nor a
+	// subscription is handed to the one request under way (C-9). From a process that
+	// clients share, such a message could be about anybody's, and nobody gets it.
+	Sole bool
 	// Ping is how long a child may be silent before it is asked whether it lives,
 	// and how long it may then leave that unanswered.
 	Ping time.Duration

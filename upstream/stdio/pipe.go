@@ -30,6 +30,7 @@ type pipe struct {
 	noise zerolog.Logger // for what a process can print without end
 	limit int
 	own   *budget.Account // for what belongs to no call, or one without an account
+	sole  bool            // Options.Sole
 
 	*outlet               // ended when no more answers can come
 	heard   atomic.Uint64 // counts what came
@@ -163,7 +164,7 @@ func (p *pipe) notification(msg jsonrpc.Message) {
 		w = p.find(func(w *waiter) bool { return w.listen && upstream.Subscribed(msg.Params, w.id) })
 	case msg.Method == mcp.NotificationMessage: // C-8
 		w = p.only(func(w *waiter) bool { return w.logs })
-	default:
+	case p.sole: // C-9
 		w = p.only(func(w *waiter) bool { return !w.listen })
 	}
 	switch {

@@ -87,6 +87,7 @@ func withMeta(name, member string) *upstream.Call {
 
 func TestE46OneChannelServesManyRequests(t *testing.T) {
 	withWire(t, func(t *testing.T, w *wire) {
+		w.sole = true
 		a, doneA := w.begin(t.Context(), withMeta("a", `"progressToken":1`), false)
 		b, doneB := w.begin(t.Context(), withMeta("b", `"progressToken":"1"`), false)
 		w.send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"1","progress":1}}`)
