@@ -170,6 +170,35 @@ func TestEqual(t *testing.T) { // B-36
 	}
 }
 
+// Values that nest as deep as they may are gone over once, not once more for each level: the
+// comparisons below took most of a minute.
+func TestEqualGoesOverDeepValuesOnce(t *testing.T) {
+	large := strings.Repeat("0,", 1<<20)
+	for before, after := range map[string]string{`[`: `]`, `{"a":`: `}`, `{"b":1,"a":`: `}`} {
+		nested := func(last string) []byte {
+			return []byte(strings.Repeat(before, MaxDepth-1) + `[` + large + last + `]` + strings.Repeat(after, MaxDepth-1))
+		}
+		a, b, c := nested("1"), nested("1.0"), nested("2")
+		for range 4 {
+			if !Equal(a, b) || Equal(a, c) {
+				t.Fatalf("%s: equal to itself %v, to another %v", before, Equal(a, b), Equal(a, c))
+			}
+		}
+	}
+}
+
+// Where members come in another order what is below them is gone over for each level, up to a bound.
+func TestEqualGoesOverReorderedObjectsSoOften(t *testing.T) {
+	nested := func(levels int, before, after string) []byte {
+		return []byte(strings.Repeat(before, levels) + `0` + strings.Repeat(after, levels))
+	}
+	for levels, want := range map[int]bool{1: true, maxReordered: true, maxReordered + 1: false, MaxDepth: false} {
+		if got := Equal(nested(levels, `{"a":`, `,"b":1}`), nested(levels, `{"b":1,"a":`, `}`)); got != want {
+			t.Errorf("%d levels: %v", levels, got)
+		}
+	}
+}
+
 // FuzzAccess checks that reading agrees with encoding/json on valid text and
 // that nothing panics on any other.
 func FuzzAccess(f *testing.F) {

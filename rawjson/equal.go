@@ -6,75 +6,132 @@ import (
 	"slices"
 )
 
+// maxReordered is how many objects, one within the other, Equal compares whose members come in
+// another order in either text. For each of them what is below it is gone over once more.
+const maxReordered = 16
+
 // Equal reports whether a and b are the same JSON value: objects whatever the
 // order of their members, strings after unescaping, numbers by their exact value
-// (1, 1.0 and 10e-1 are equal).
-func Equal(a, b []byte) bool { return equal(a, b, 0) }
-
-func equal(a, b []byte, depth int) bool {
-	a, b = trim(a), trim(b)
+// (1, 1.0 and 10e-1 are equal). Both texts are gone over together, once as far as their members
+// come in the same order; values that are ordered otherwise on more than 16 levels count as different.
+func Equal(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
 	}
-	kind := KindOf(a)
-	if kind != KindOf(b) || depth > MaxDepth { // the bound is for text that was not validated
-		return false
+	p := pair{a, b}
+	_, _, ok := p.value(skipSpace(a, 0), skipSpace(b, 0), 0, 0)
+	return ok
+}
+
+// pair is two texts that are compared. Its methods take the places of two values, how deep they
+// are, and how many of the objects around them are reordered. They return where the values end, if
+// those are equal.
+type pair struct{ a, b []byte }
+
+func (p pair) value(i, j, depth, reordered int) (endA, endB int, ok bool) {
+	kind := KindOf(p.a[i:])
+	if kind == Invalid || kind != KindOf(p.b[j:]) || depth > MaxDepth { // the bound is for text that was not validated
+		return i, j, false
 	}
 	switch kind {
-	case String:
-		return len(a) >= 2 && len(b) >= 2 && bytes.Equal(unescaped(a[1:len(a)-1]), unescaped(b[1:len(b)-1]))
-	case Number:
-		return sameNumber(a, b)
 	case Array:
-		return sameElements(a, b, depth+1)
+		return p.elements(i, j, depth+1, reordered)
 	case Object:
-		return sameMembers(a, b, depth+1)
+		return p.members(i, j, depth+1, reordered)
 	}
-	return false
+	endA, endB = End(p.a, i), End(p.b, j)
+	return endA, endB, sameScalar(kind, p.a[i:endA], p.b[j:endB])
 }
 
-func trim(v []byte) []byte {
-	i := skipSpace(v, 0)
-	return v[i:End(v, i)]
+func sameScalar(kind Kind, a, b []byte) bool {
+	switch {
+	case bytes.Equal(a, b):
+		return true
+	case kind == String:
+		return len(a) >= 2 && len(b) >= 2 && bytes.Equal(unescaped(a[1:len(a)-1]), unescaped(b[1:len(b)-1]))
+	}
+	return kind == Number && sameNumber(a, b)
 }
 
-func sameElements(a, b []byte, depth int) bool {
-	// Positions, not an iterator per side: both arrays are walked together.
-	i, j := skipSpace(a, 1), skipSpace(b, 1)
-	for i < len(a) && j < len(b) && a[i] != ']' && b[j] != ']' {
-		endA, endB := End(a, i), End(b, j)
-		if endA == i || endB == j || !equal(a[i:endA], b[j:endB], depth) {
+func (p pair) elements(i, j, depth, reordered int) (endA, endB int, ok bool) {
+	i, j = skipSpace(p.a, i+1), skipSpace(p.b, j+1)
+	for i < len(p.a) && j < len(p.b) && p.a[i] != ']' && p.b[j] != ']' {
+		if i, j, ok = p.value(i, j, depth, reordered); !ok {
+			return i, j, false
+		}
+		i, j = nextItem(p.a, i), nextItem(p.b, j)
+	}
+	return i + 1, j + 1, at(p.a, i, ']') && at(p.b, j, ']')
+}
+
+func (p pair) members(i, j, depth, reordered int) (endA, endB int, ok bool) {
+	i, j = skipSpace(p.a, i+1), skipSpace(p.b, j+1)
+	for at(p.a, i, '"') && at(p.b, j, '"') {
+		m, n := memberAt(p.a, i), memberAt(p.b, j)
+		if !bytes.Equal(m.name, n.name) {
+			return p.rest(i, j, depth, reordered+1)
+		}
+		if i, j, ok = p.value(m.value, n.value, depth, reordered); !ok {
+			return i, j, false
+		}
+		i, j = nextItem(p.a, i), nextItem(p.b, j)
+	}
+	return i + 1, j + 1, at(p.a, i, '}') && at(p.b, j, '}')
+}
+
+// rest compares the members from i and j on, in whatever order they come.
+func (p pair) rest(i, j, depth, reordered int) (endA, endB int, ok bool) {
+	if reordered > maxReordered {
+		return i, j, false
+	}
+	x, endA := sorted(p.a, i)
+	y, endB := sorted(p.b, j)
+	return endA, endB, slices.EqualFunc(x, y, func(m, n member) bool {
+		if !bytes.Equal(m.name, n.name) {
 			return false
 		}
-		i, j = nextElement(a, endA), nextElement(b, endB)
-	}
-	return i < len(a) && j < len(b) && a[i] == ']' && b[j] == ']'
+		_, _, ok := p.value(m.value, n.value, depth, reordered)
+		return ok
+	})
 }
 
-func nextElement(b []byte, i int) int {
-	if i = skipSpace(b, i); i < len(b) && b[i] == ',' {
+// sorted returns the members from i on by their names, and where their object ends.
+func sorted(b []byte, i int) (all []member, end int) {
+	for at(b, i, '"') {
+		m := memberAt(b, i)
+		all = append(all, m)
+		i = nextItem(b, End(b, m.value))
+	}
+	slices.SortFunc(all, func(m, n member) int { return bytes.Compare(m.name, n.name) })
+	return all, min(i+1, len(b))
+}
+
+// A member has its name, without escapes, and the place of its value.
+type member struct {
+	name  []byte
+	value int
+}
+
+// memberAt returns the member whose name's opening quote is at i.
+func memberAt(b []byte, i int) member {
+	end := End(b, i)
+	name := unescaped(b[i+1 : max(i+1, end-1)])
+	if i = skipSpace(b, end); i < len(b) { // behind the colon
+		i = skipSpace(b, i+1)
+	}
+	return member{name, i}
+}
+
+// nextItem returns where the next member or element starts, or the closing bracket stands, behind
+// the one that ends at i.
+func nextItem(b []byte, i int) int {
+	if i = skipSpace(b, i); at(b, i, ',') {
 		i = skipSpace(b, i+1)
 	}
 	return i
 }
 
-type member struct{ name, value []byte }
-
-func sameMembers(a, b []byte, depth int) bool {
-	x, y := sorted(a), sorted(b)
-	return slices.EqualFunc(x, y, func(m, n member) bool {
-		return bytes.Equal(m.name, n.name) && equal(m.value, n.value, depth)
-	})
-}
-
-func sorted(obj []byte) []member {
-	var all []member
-	for name, value := range Members(obj) {
-		all = append(all, member{name, value})
-	}
-	slices.SortFunc(all, func(m, n member) int { return bytes.Compare(m.name, n.name) })
-	return all
-}
+func at(b []byte, i int, c byte) bool { return i < len(b) && b[i] == c }
 
 // sameNumber compares two literals by value without rounding.
 func sameNumber(a, b []byte) bool {

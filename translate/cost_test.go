@@ -48,6 +48,18 @@ func TestStructuredContentIsNotComparedWithEachText_B36(t *testing.T) {
 	}
 }
 
+// Texts that nest like the structured content have it gone over once each, not once more for each
+// level: this took a minute.
+func TestDeepStructuredContentIsComparedOnce_B36(t *testing.T) {
+	nested := func(leaf string) string { return strings.Repeat("[", 240) + leaf + strings.Repeat("]", 240) }
+	block := `{"type":"text","text":"` + nested("2") + `"},`
+	in := `{"structuredContent":` + nested("1"+strings.Repeat(",1", 1<<17)) + `,"content":[` + strings.TrimSuffix(strings.Repeat(block, 600), ",") + `]}`
+	got, err := Rules{Version: r25b}.Result(mcp.MethodToolsCall, []byte(in))
+	if err != nil || len(got) < len(in) {
+		t.Errorf("%d bytes of %d, %v", len(got), len(in), err)
+	}
+}
+
 // Messages with several blocks become several messages. Each is made of its own edits.
 func TestMessagesAreSplitByTheirOwnEdits_C7(t *testing.T) {
 	const message, one = `{"role":"user","content":[{"type":"text","text":"a"}]}`, `{"role":"user","content":{"type":"text","text":"a"}}`

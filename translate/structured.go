@@ -59,8 +59,9 @@ func (w *walker) completeContent(o *object, mark int, out *output, fallback bool
 }
 
 // maxCompared bounds, in bytes, what is compared of a result's structured content with
-// its text blocks, so that many blocks beside large content cost no more than that.
-const maxCompared = 64 << 20
+// its text blocks, so that many blocks beside large content cost no more than that; where a
+// server orders members otherwise on each level, seventeen times that.
+const maxCompared = 16 << 20
 
 // hasTextOf reports whether a text block already holds the structured content. One
 // behind more blocks than can be compared is not found: its data comes twice then.
