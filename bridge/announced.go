@@ -25,23 +25,46 @@ var _ subscriptions.Session = hearing{}
 // listen for what the server announces. Clients that forget initialized are
 // common, so any request but ping counts too. party is whose share of the
 // listens it takes: one that got none asks again when it comes as somebody else, such as
-// whom the server vouches for by then.
-func (c hearing) announce(party string) {
+// whom the server vouches for by then. What listens goes on with the credentials of whoever
+// proves that the session is his: tokens are renewed while it lasts.
+func (c hearing) announce(caller downstream.Caller) {
+	party := caller.Tenant
 	c.mu.Lock()
 	first := !c.closed && (!c.announced || c.unheard != "" && c.unheard != party)
 	c.announced = true
 	if first {
 		c.unheard = ""
 	}
+	newer := !caller.Unproven && caller.Authorization != c.authorization && caller.Authorization != ""
 	c.mu.Unlock()
+	if newer {
+		c.renew(caller.Authorization)
+	}
 	if first && c.reaches() && !c.Server.Lists.Empty() {
 		c.listen(party)
 	}
 }
 
+// renew has the conversation listen with these credentials, when a listen is opened next.
+func (c hearing) renew(authorization string) {
+	c.mu.Lock()
+	c.authorization = authorization
+	resources := c.resources
+	c.mu.Unlock()
+	if resources != nil {
+		resources.Renew(authorization)
+	}
+	if c.Principal != "" {
+		c.b.listens.Renew(c.Principal, authorization)
+	}
+}
+
 // listen has the conversation hear what the server announces, unless it is over.
 func (c hearing) listen(party string) {
-	heard := c.b.listens.Join(c, c.identity(party), c.Server.Lists)
+	c.mu.Lock()
+	as := c.identityLocked(party)
+	c.mu.Unlock()
+	heard := c.b.listens.Join(c, as, c.Server.Lists)
 	c.mu.Lock()
 	closed := c.closed
 	if !heard {
@@ -53,14 +76,15 @@ func (c hearing) listen(party string) {
 	}
 }
 
-// identity is in whose name the conversation listens. Those without a principal share one
+// identityLocked is in whose name the conversation listens. Those without a principal share one
 // listen, which is nobody's.
-func (c hearing) identity(party string) subscriptions.Identity {
+func (c hearing) identityLocked(party string) subscriptions.Identity {
+	authorization := c.authorization
 	if c.Principal == "" {
-		party = ""
+		party, authorization = "", ""
 	}
 	return subscriptions.Identity{
-		Principal: c.Principal, Party: party, Authorization: c.authorization, Version: c.Server.Version, ClientInfo: c.ClientInfo,
+		Principal: c.Principal, Party: party, Authorization: authorization, Version: c.Server.Version, ClientInfo: c.ClientInfo,
 		Account: c.Account,
 	}
 }
@@ -119,7 +143,7 @@ func (c hearing) subscriptions() *subscriptions.Resources {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.resources == nil {
-		as := c.identity("")
+		as := c.identityLocked("")
 		as.Party = c.Tenant // nobody shares it
 		c.resources = c.b.listens.Resources(c, as, c.b.limits.Subscriptions)
 		if c.closed {
@@ -161,7 +185,11 @@ func (c hearing) adoptResources(before, theirs []string) {
 		return
 	}
 	gained, lost := without(theirs, before), without(before, theirs)
-	c.subscriptions().Restore(c.authorization, gained, lost, func(err error) {
+	resources := c.subscriptions()
+	c.mu.Lock()
+	authorization := c.authorization
+	c.mu.Unlock()
+	resources.Restore(authorization, gained, lost, func(err error) {
 		c.b.log.Warn().Err(err).Int("resources", len(gained)).Msg("subscriptions that were made at another replica could not be taken up")
 	})
 }

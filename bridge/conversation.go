@@ -24,9 +24,8 @@ import (
 type conversation struct {
 	b *Bridge
 	call.Client
-	push          downstream.Pusher // nil: it is no session
-	authorization string            // of the initialize request, for work that nobody in particular caused (H-2)
-	declared      []byte            // capabilities as the client declared them
+	push     downstream.Pusher // nil: it is no session
+	declared []byte            // capabilities as the client declared them
 
 	replies again.Replies // that wait for the same call again
 	tasks   tasks.Set     // that the bridge hosts for the client (mode 2)
@@ -42,6 +41,9 @@ type conversation struct {
 	closed    bool
 	resources *subscriptions.Resources // nil until the first resources/subscribe
 	nobody    string                   // the owner of its questions, when no principal is; empty until needed
+	// authorization is the newest of whoever proved that the session is his, for work that
+	// nobody in particular caused (H-2).
+	authorization string
 }
 
 // declare keeps what the client says of itself, as raw JSON: sessions share it, since
@@ -88,7 +90,11 @@ func (c *conversation) reaches() bool { return downstream.Reaches(c.push) }
 
 // Accepted implements call.Session.
 func (c *conversation) Accepted(caller downstream.Caller) bool {
-	return c.push != nil && c.push.Accepted(caller)
+	if c.push == nil || !c.push.Accepted(caller) {
+		return false
+	}
+	hearing{c}.renew(caller.Authorization)
+	return true
 }
 
 // Trust implements call.Session.

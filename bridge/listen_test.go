@@ -142,7 +142,7 @@ func TestGapIsAnnounced_C19_C20(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		up, open := listening(t)
 		conv, box := open()
-		hearing{conv}.announce("")
+		hearing{conv}.announce(downstream.Caller{})
 		l := <-up.opened
 		l.acknowledge()
 		if got := box.take(); got != "" {
@@ -161,7 +161,7 @@ func TestSubscribeWaitsForItsAcknowledgment_C14_C15(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		up, open := listening(t)
 		conv, box := open()
-		hearing{conv}.announce("")
+		hearing{conv}.announce(downstream.Caller{})
 		(<-up.opened).acknowledge()
 
 		first := request(t, conv, "1", mcp.MethodResourcesSubscribe, `{"uri":"file:///a"}`)
@@ -199,7 +199,7 @@ func TestRefusedSubscription_C17(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		up, open := listening(t)
 		conv, _ := open()
-		hearing{conv}.announce("")
+		hearing{conv}.announce(downstream.Caller{})
 		(<-up.opened).acknowledge()
 
 		c := request(t, conv, "1", mcp.MethodResourcesSubscribe, `{"uri":"file:///a"}`)
@@ -245,7 +245,7 @@ func TestClientsOfOneIdentityShareAListen(t *testing.T) {
 		b := New(Options{Upstream: up, OneIdentity: true, Log: zerolog.Nop()})
 		defer b.Close()
 		for _, principal := range []string{"alice", "bob", ""} {
-			hearing{b.newConversation(mcp.V20251125, downstream.Caller{Principal: principal}, announcing, &inbox{})}.announce("")
+			hearing{b.newConversation(mcp.V20251125, downstream.Caller{Principal: principal}, announcing, &inbox{})}.announce(downstream.Caller{})
 		}
 		synctest.Wait()
 		if n := len(up.opened); n != 1 {
@@ -265,7 +265,7 @@ func TestASessionThatGotNoListenHearsOnceItIsVouchedFor(t *testing.T) {
 			return hearing{b.newConversation(mcp.V20251125, downstream.Caller{Principal: principal}, announcing, &inbox{})}
 		}
 		for i := range 14 {
-			open("made-up-" + strconv.Itoa(i)).announce("192.0.2.1")
+			open("made-up-" + strconv.Itoa(i)).announce(downstream.Caller{Tenant: "192.0.2.1"})
 		}
 		late := open("alice")
 		listens := func(want int) {
@@ -274,11 +274,107 @@ func TestASessionThatGotNoListenHearsOnceItIsVouchedFor(t *testing.T) {
 				t.Errorf("%d listens, not %d", len(up.opened), want)
 			}
 		}
-		late.announce("192.0.2.1")
-		late.announce("192.0.2.1")
+		late.announce(downstream.Caller{Tenant: "192.0.2.1"})
+		late.announce(downstream.Caller{Tenant: "192.0.2.1"})
 		listens(14)
-		late.announce("alice")
-		late.announce("alice")
+		late.announce(downstream.Caller{Tenant: "alice"})
+		late.announce(downstream.Caller{Tenant: "alice"})
 		listens(15)
+	})
+}
+
+// Tokens are renewed while their sessions last: what listens goes on with the newest.
+func TestListensGoOnWithTheNewestCredentials_H2(t *testing.T) {
+	refused := &upstream.Failure{Cause: upstream.Unauthorized, Status: 401}
+	ada := func(token string) downstream.Caller {
+		return downstream.Caller{Principal: "ada", Authorization: token}
+	}
+	ping := func(conv *conversation, caller downstream.Caller) {
+		conv.Notify(caller, jsonrpc.Message{Method: mcp.NotificationInitialized})
+	}
+	begin := func(t *testing.T, opener downstream.Caller) (*announcer, *conversation) {
+		up := &announcer{opened: make(chan *openListen, 8)}
+		b := New(Options{Upstream: up, Log: zerolog.Nop()})
+		t.Cleanup(b.Close)
+		conv := b.newConversation(mcp.V20251125, opener, announcing, &inbox{})
+		b.adopt(conv)
+		ping(conv, opener)
+		return up, conv
+	}
+	again := func(t *testing.T, up *announcer, l *openListen, want string) *openListen {
+		t.Helper()
+		l.end <- refused
+		if l = <-up.opened; l.call.Authorization != want {
+			t.Fatalf("opened again with %q, not %q", l.call.Authorization, want)
+		}
+		return l
+	}
+	t.Run("list changes", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			up, conv := begin(t, ada("t1"))
+			l := <-up.opened
+			l.acknowledge()
+			forged := ada("t0")
+			forged.Unproven = true
+			ping(conv, forged)
+			l = again(t, up, l, "t1")
+			ping(conv, ada("t2"))
+			l = again(t, up, l, "t2")
+			l.acknowledge()
+			ping(conv, ada("t1")) // a request that was late
+			l = again(t, up, l, "t1")
+			again(t, up, l, "t2") // which works where the other one was refused
+		})
+	})
+	t.Run("with a token that the server has just accepted", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			up, conv := begin(t, ada("t1"))
+			l := <-up.opened
+			newer := ada("t2")
+			newer.Unproven = true
+			conv.Accepted(newer)
+			began := time.Now()
+			again(t, up, l, "t2")
+			if waited := time.Since(began); waited > 3*time.Second {
+				t.Errorf("opened again after %v", waited)
+			}
+		})
+	})
+	t.Run("at once where a refused listen waits for it", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			up, conv := begin(t, ada("t1"))
+			l := <-up.opened
+			for range 8 {
+				l = again(t, up, l, "t1")
+			}
+			l.end <- refused
+			pass(5 * time.Second)
+			began := time.Now()
+			ping(conv, ada("t2"))
+			if l = <-up.opened; l.call.Authorization != "t2" || time.Since(began) > 0 {
+				t.Errorf("opened again with %q, after %v", l.call.Authorization, time.Since(began))
+			}
+		})
+	})
+	t.Run("resources", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			up, conv := begin(t, ada("t1"))
+			(<-up.opened).acknowledge()
+			c := &client{t: t, conv: conv}
+			go conv.Serve(context.Background(), ada("t1"), downstream.NewRequest(jsonrpc.Message{ID: "1", Method: mcp.MethodResourcesSubscribe, Params: []byte(`{"uri":"file:///a"}`)}), c)
+			l := <-up.opened
+			l.acknowledge()
+			c.result()
+			ping(conv, ada("t2"))
+			again(t, up, l, "t2")
+		})
+	})
+	t.Run("not for others", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			up, conv := begin(t, downstream.Caller{})
+			l := <-up.opened
+			ping(conv, ada("t1")) // who opened the session without credentials has signed in
+			again(t, up, l, "")   // what all share who have none
+		})
 	})
 }

@@ -114,7 +114,7 @@ func (b *Bridge) Restore(ctx context.Context, caller downstream.Caller, record [
 		b.catalog.Leave(server)
 		return nil, ErrClosed
 	}
-	hearing{conv}.announce(caller.Tenant)
+	hearing{conv}.announce(caller)
 	if conv.reaches() {
 		subscriptions.Missed(hearing{conv}, server.Lists)
 	}

@@ -31,7 +31,7 @@ func elsewhere(t *testing.T, from *conversation, steps ...step) (*conversation, 
 	}
 	conv.fill(record)
 	if record.Announced {
-		hearing{conv}.announce("")
+		hearing{conv}.announce(downstream.Caller{})
 	}
 	var clients []*client
 	for _, flow := range from.Flows() {

@@ -53,7 +53,7 @@ func (c *conversation) Renew() {
 // Serve implements downstream.Conversation.
 func (c *conversation) Serve(ctx context.Context, caller downstream.Caller, req downstream.Request, out downstream.Reply) {
 	if req.Method != mcp.MethodPing {
-		hearing{c}.announce(caller.Tenant)
+		hearing{c}.announce(caller)
 	}
 	if tasked := (hosting{c}); tasked.host(caller, req, out) || tasked.serveTasksResult(caller, &req, out) {
 		return
@@ -109,7 +109,7 @@ func unnamed(req *downstream.Request) string {
 func (c *conversation) Notify(caller downstream.Caller, msg jsonrpc.Message) {
 	switch msg.Method {
 	case mcp.NotificationInitialized:
-		hearing{c}.announce(caller.Tenant)
+		hearing{c}.announce(caller)
 	case mcp.NotificationCancelled:
 		c.cancelled(caller, jsonrpc.ID(rawjson.Get(msg.Params, "requestId")))
 	}

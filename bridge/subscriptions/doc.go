@@ -47,7 +47,6 @@ func (as *Identity) listen(filter []byte) *upstream.Call {
 		Params: translate.Params(nil, params, &translate.Envelope{
 			Method: mcp.MethodListen, Version: as.Version, ClientInfo: as.ClientInfo, Capabilities: empty,
 		}),
-		Principal:     as.Principal,
-		Authorization: as.Authorization,
+		Principal: as.Principal,
 	}
 }

@@ -58,6 +58,7 @@ type sharedListen struct {
 	principal string
 	place     place
 	methods   []string // what was asked for
+	with      credentials
 	cancel    context.CancelFunc
 
 	// Guarded by hub.mu.
@@ -102,12 +103,23 @@ func (h *Hub) Join(s Session, as Identity, lists catalog.Lists) bool {
 			return false
 		}
 	}
+	l.with.offer(as.Authorization)
 	if l.linger != nil {
 		l.linger.Stop()
 		l.linger = nil
 	}
 	l.members.Add(s)
 	return true
+}
+
+// Renew has the listen of a principal go on with newer credentials, of a session that hears it.
+func (h *Hub) Renew(principal, authorization string) {
+	h.mu.Lock()
+	l := h.shared[principal]
+	h.mu.Unlock()
+	if l != nil {
+		l.with.offer(authorization)
+	}
 }
 
 // openLocked starts the listen of a principal, nil when there are too many.
@@ -128,7 +140,8 @@ func (h *Hub) openLocked(as Identity, lists catalog.Lists) *sharedListen {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &sharedListen{held: held, hub: h, principal: as.Principal, place: *at, methods: announcements(lists), cancel: cancel}
 	h.shared[as.Principal] = l
-	keeper := &listener{hub: h, call: as.listen(listFilter(lists)), held: budget.On(held.Account()), event: l.deliver, gap: l.announceAll}
+	l.with.offer(as.Authorization)
+	keeper := &listener{hub: h, call: as.listen(listFilter(lists)), with: &l.with, held: budget.On(held.Account()), event: l.deliver, gap: l.announceAll}
 	h.work.Go(func() { keeper.run(ctx) }) // who closes the hub waits for the lock, and shuts it afterwards
 	return l
 }

@@ -18,7 +18,8 @@ import (
 // lives: it opens it again with back-off and reports the gap (C-19, C-20).
 type listener struct {
 	hub   *Hub
-	call  *upstream.Call
+	call  *upstream.Call // without credentials
+	with  *credentials
 	held  budget.Hold                  // of what is read; of the principal's own account
 	acked func(filter []byte)          // the acknowledged filter, each time; may be nil
 	event func(jsonrpc.Message)        // what was announced
@@ -28,7 +29,8 @@ type listener struct {
 
 // How long a listen waits before it is opened again: from firstPause, twice as long
 // each time, up to longestPause. When the server shows that it is there, a tenth of
-// that is enough. A server that refuses is asked a quarter as often.
+// that is enough. A server that refuses is asked a quarter as often; newer credentials, where
+// it refused those, are reason to ask it again as well.
 const (
 	firstPause   = 500 * time.Millisecond
 	longestPause = 15 * time.Second
@@ -44,7 +46,9 @@ func (l *listener) run(ctx context.Context) {
 	defer l.hub.running.Add(-1)
 	opened := false
 	for {
-		err := l.hub.opt.Upstream.Listen(ctx, l.call, func(msg jsonrpc.Message) {
+		call := *l.call
+		call.Authorization = l.with.newest()
+		err := l.hub.opt.Upstream.Listen(ctx, &call, func(msg jsonrpc.Message) {
 			if msg.Method != mcp.NotificationAcknowledged {
 				l.event(msg)
 				return
@@ -58,7 +62,7 @@ func (l *listener) run(ctx context.Context) {
 		if again := l.ended == nil || l.ended(err); !again || ctx.Err() != nil {
 			return
 		}
-		if !l.pause(ctx, err, wait.NextBackOff()) {
+		if !l.pause(ctx, err, call.Authorization, wait.NextBackOff()) {
 			return
 		}
 	}
@@ -91,11 +95,18 @@ func (l *listener) logEnd(err error, pause time.Duration) {
 	event.Dur("again_in", pause).Int("before", missed).Msg("a subscription at the server ended; it is opened again")
 }
 
-// pause waits before a listen that ended with err is opened again. It returns false
-// when ctx ended first.
-func (l *listener) pause(ctx context.Context, err error, d time.Duration) bool {
+// pause waits before a listen with these credentials that ended with err is opened again.
+// It returns false when ctx ended first.
+func (l *listener) pause(ctx context.Context, err error, authorization string, d time.Duration) bool {
 	l.hub.pausing.Add(1)
 	defer l.hub.pausing.Add(-1)
+	if failed, ok := errors.AsType[*upstream.Failure](err); ok && failed.Cause == upstream.Unauthorized {
+		fresh, done := l.with.refused(authorization)
+		defer done()
+		l.logEnd(err, d*refusedPause)
+		least := d / alivePause
+		return sleep(ctx, least, nil) && sleep(ctx, d*refusedPause-least, fresh)
+	}
 	if refused := (*jsonrpc.Error)(nil); errors.As(err, &refused) {
 		l.logEnd(err, d*refusedPause)
 		return sleep(ctx, d*refusedPause, nil)

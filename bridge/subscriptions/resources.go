@@ -40,6 +40,7 @@ type Resources struct {
 	hub     *Hub
 	session Session
 	limit   int
+	with    credentials
 
 	open  int    // listens, until they have ended; guarded by hub.mu
 	place *place // while there is any; guarded by hub.mu
@@ -126,6 +127,9 @@ func (r *Resources) chargeFor(uris []string) {
 	r.held.Release()
 	r.held.Charge(costOf(uris))
 }
+
+// Renew has what listens go on with newer credentials.
+func (r *Resources) Renew(authorization string) { r.with.offer(authorization) }
 
 // Subscribed returns the URIs, which nobody may change.
 func (r *Resources) Subscribed() []string { return r.subscribed() }

@@ -23,12 +23,12 @@ type resourceStream struct {
 func (r *Resources) begin(authorization string, uris []string, required string) *resourceStream {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &resourceStream{cancel: cancel, acked: make(chan bool, 1), ended: make(chan error, 1)}
-	as := r.as
-	as.Authorization = authorization
+	r.with.offer(authorization)
 	keeper := &listener{
 		hub:   r.hub,
-		call:  as.listen(resourceFilter(uris)),
-		held:  budget.On(as.Account),
+		call:  r.as.listen(resourceFilter(uris)),
+		with:  &r.with,
+		held:  budget.On(r.as.Account),
 		event: func(msg jsonrpc.Message) { r.deliver(s, msg) },
 		gap:   func() { r.announceAll(s, uris) },
 	}
