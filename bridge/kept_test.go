@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"context"
 	"regexp"
 	"strconv"
 	"strings"
@@ -9,10 +10,12 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/ask"
+	"github.com/mcpbridge/bridge/bridge/catalog"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
+	"github.com/mcpbridge/bridge/upstream"
 )
 
 var (
@@ -260,6 +263,56 @@ func TestCallThatNobodyFetchesEndsWithItsTime(t *testing.T) {
 			t.Errorf("%d requests, %d calls", len(up.calls()), len(conv.table.calls))
 		}
 	})
+}
+
+// A server may take its time to say how a task goes. What it says when nobody waits for that any
+// more, be it the result or that it failed, is asked again by the same call, and the tool runs once.
+func TestALookAtATaskOutlivesItsRequest(t *testing.T) {
+	done := result(`{"status":"completed","taskId":"t1","result":{"content":[{"type":"text","text":"ok"}]}}`)
+	var asked time.Time
+	asks := func(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error) {
+		asked = time.Now()
+		return result(`{"status":"input_required","taskId":"t1","pollIntervalMs":1000,"inputRequests":{`+form1("q")+`}}`)(ctx, call, notify)
+	}
+	after := func(d time.Duration, then step) step {
+		return func(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error) {
+			select {
+			case <-time.After(time.Until(asked.Add(d))):
+				return then(ctx, call, notify)
+			case <-ctx.Done():
+				return hang(ctx, call, notify)
+			}
+		}
+	}
+	for name, look := range map[string]step{
+		"it ends":                 after(30*time.Second, done),
+		"it ends at that moment":  after(20*time.Second, done),
+		"it fails":                after(30*time.Second, rpcError(&jsonrpc.Error{Code: jsonrpc.CodeInternal})),
+		"it is never told":        hang,
+		"credentials are refused": after(30*time.Second, failure(&upstream.Failure{Cause: upstream.Unauthorized})),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conv, up, ada := mute(t, ask.Page, result(taskCreated), asks, look, done, done)
+				conv.Server = &catalog.Server{Tasks: true, Version: string(mcp.V20260728)}
+				first := request(t, conv, "1", mcp.MethodToolsCall, book)
+				pass(5 * time.Minute)
+				if strings.Contains(first.result(), `"ok"`) {
+					return // it was in time
+				}
+				second := request(t, conv, "2", mcp.MethodToolsCall, book)
+				if got := second.result(); !strings.Contains(got, `"ok"`) {
+					t.Error(got, second.response.Error)
+				}
+				if got := methods(up.calls()); strings.ReplaceAll(got, " tasks/get", "") != "tools/call" {
+					t.Errorf("sent %s", got)
+				}
+				if conv.replies.Len()+len(conv.table.calls)+ada.desk.Len() != 0 {
+					t.Error("something is left")
+				}
+			})
+		})
+	}
 }
 
 // TestAQuestionOnAPageIsNoEnd: a call that a person answers elsewhere ends once.

@@ -24,6 +24,7 @@ const (
 	started eventKind = iota + 1
 	result
 	taskStatus
+	unseen
 	input
 	noInput
 	unusable
@@ -40,7 +41,7 @@ const (
 )
 
 var eventNames = [...]string{
-	started: "started", result: "result", taskStatus: "task status", input: "input", noInput: "no input",
+	started: "started", result: "result", taskStatus: "task status", unseen: "unseen", input: "input", noInput: "no input",
 	unusable: "unusable", asked: "asked", housed: "housed", announced: "announced", noted: "noted", tick: "tick", unsent: "unsent", busy: "busy",
 	lost: "lost", cancelled: "cancelled", failed: "failed",
 }
@@ -60,6 +61,9 @@ func Result(raw []byte, typ string) Event {
 
 // TaskStatus is the server's answer to tasks/get.
 func TaskStatus(raw []byte) Event { return Event{kind: taskStatus, payload: raw} }
+
+// Unseen says that the tasks/get in flight failed with err, which ends the flow.
+func Unseen(err error) Event { return Event{kind: unseen, err: err} }
 
 // Answered is the client's well-formed answer to the input request under key,
 // as the bare input response that goes upstream (C.9).
@@ -111,7 +115,8 @@ func Unsent(err error) Event { return Event{kind: unsent, err: err} }
 func Busy(err error, after time.Duration) Event { return Event{kind: busy, err: err, after: after} }
 
 // Lost says that the request in flight, if there is one, failed and may have reached
-// the server, but does no more when it is sent twice than when it is sent once (D-15).
+// the server, but does no more when it is sent twice than when it is sent once (D-15). Another
+// tasks/get is due at once.
 func Lost(err error) Event { return Event{kind: lost, err: err} }
 
 // Cancelled is the client's notifications/cancelled, or the end of its session
@@ -123,6 +128,15 @@ func Failed(err error) Event { return Event{kind: failed, err: err} }
 
 // Size is how many bytes a peer has said with the event.
 func (ev *Event) Size() int { return len(ev.payload) }
+
+// Look returns what a tasks/get that came to its end while nobody waits is to whoever comes: what the
+// server said of the task, or nothing, so that it is asked anew. ok is false for other events.
+func (ev Event) Look() (later Event, ok bool) {
+	if ev.kind == unseen {
+		return Lost(ev.err), true
+	}
+	return ev, ev.kind == taskStatus
+}
 
 // Settles reports whether the event is what became of a question: an answer, or none.
 func (ev *Event) Settles() bool {

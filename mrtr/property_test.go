@@ -92,6 +92,7 @@ func (l *life) event() Event {
 		func() Event { return Announced(l.pick("announced", "", "e-1", "e-2")) },
 		func() Event { return Busy(broken, time.Second) },
 		func() Event { return Lost(broken) },
+		func() Event { return Unseen(broken) },
 	}
 	switch l.pick("kind", "likely", "likely", "likely", "likely", "likely", "likely", "any", "any") {
 	case "any":

@@ -62,9 +62,9 @@ func (f *Flow) whileAsking(ev *Event, at Moment) Action {
 		if f.State == Polling {
 			return f.onTask(ev.payload, at)
 		}
-	case lost:
-		if f.State == Polling && f.Task.Fetching { // looking at a task changes nothing
-			return f.fetch(at)
+	case unseen, lost:
+		if f.State == Polling && f.Task.Fetching {
+			return f.onUnseen(ev, at)
 		}
 	case input:
 		return f.onInput(ev.key, ev.payload, at)

@@ -41,6 +41,7 @@ func events() []Event {
 		Started(),
 		outcome([]byte(`{"content":[]}`)),
 		TaskStatus([]byte(`{"status":"working"}`)),
+		Unseen(broken),
 		Answered("q", []byte(accept)),
 		Unanswered("q", "no answer"),
 		Unusable("q", "not what was asked", true),

@@ -42,6 +42,11 @@ func TestTaskFailures_G10(t *testing.T) {
 	if act.Do != Fail || !errors.As(act.Err, &rpc) || rpc.Code != -5 || act.Task != nil {
 		t.Fatalf("%+v", act)
 	}
+	f := polling(t)
+	expect(t, lapse(f), Fetch, "")
+	if act = step(f, Unseen(rpc)); act.Do != Fail || act.Err != error(rpc) || act.Task == nil {
+		t.Fatalf("%+v", act)
+	}
 	var abort *Abort
 	if act = step(polling(t), TaskStatus([]byte(`{"status":"cancelled"}`))); act.Do != Fail || !errors.As(act.Err, &abort) {
 		t.Fatalf("%+v", act)
@@ -81,6 +86,18 @@ func TestTaskIsCancelledWithItsCall_G8_G12(t *testing.T) {
 	if act = step(f, Unanswered("s", "gone")); act.Do != Fail || act.Task == nil {
 		t.Fatalf("G-8: %+v", act)
 	}
+}
+
+// A look at a task that was lost is made anew, whatever becomes of it later.
+func TestALookAtATaskThatWasLostIsDueAgain(t *testing.T) {
+	f := polling(t)
+	expect(t, lapse(f), Fetch, "")
+	expect(t, step(f, Lost(nil)), Wait, "")
+	expect(t, step(f, Unseen(errors.New("given up"))), Nothing, "")
+	if !f.Clock.Due.Equal(noon) {
+		t.Fatalf("the next look is due at %v", f.Clock.Due)
+	}
+	expect(t, lapse(f), Fetch, "")
 }
 
 func TestRoundsBeforeATaskEndWithIt_G15(t *testing.T) {

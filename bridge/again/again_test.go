@@ -69,10 +69,16 @@ type flow struct {
 	user   string
 	events []string
 
-	detached int
+	busy     bool // at the server, or with the answer
+	detached int  // from the request that it began with
 }
 
-func (f *flow) Detached()                        { f.detached++ }
+func (f *flow) Detach(leave func() bool) {
+	if !f.busy && leave() {
+		f.detached++
+	}
+}
+
 func (f *flow) Drive(ev mrtr.Event)              { f.events = append(f.events, ev.String()) }
 func (f *flow) Of(caller downstream.Caller) bool { return caller.Principal == f.user }
 func (f *flow) Renew(downstream.Caller)          {}
@@ -140,6 +146,20 @@ func TestACallOutlivesItsRequest(t *testing.T) {
 		p.Finish(downstream.Result("1", []byte(`{"content":[]}`)))
 		if second.end == nil || second.end.ID != "2" || calls.Len() != 0 {
 			t.Errorf("the second request got %+v", second.end)
+		}
+	})
+}
+
+// A call that is about to be answered has its request wait for that.
+func TestTheAnswerOfACallGoesToTheRequestThatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls again.Replies
+		p, first, f := kept(&calls, "")
+		f.busy = true
+		p.Linked("q", "https://bridge/page")
+		pass(time.Minute)
+		if p.Finish(downstream.Result("1", []byte(`{"content":[]}`))); first.end == nil || string(first.end.Result) != `{"content":[]}` {
+			t.Errorf("the request got %+v", first.end)
 		}
 	})
 }

@@ -62,8 +62,10 @@ type Session interface {
 // Flow is the call itself, behind its Reply.
 type Flow interface {
 	Drive(mrtr.Event)
-	// Detached notes that the request that the flow began with is over.
-	Detached()
+	// Detach has leave let go of the request that waits, unless an answer to that is under way:
+	// what comes of the flow goes to one request, or waits for one. first says that it
+	// was the one that the flow began with.
+	Detach(leave func() (first bool))
 	// Of reports whether caller may answer and cancel the call.
 	Of(caller downstream.Caller) bool
 	// Renew notes the newest credentials of the principal.

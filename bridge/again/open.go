@@ -105,17 +105,19 @@ func (p *Reply) Settled(key string) (q Question) {
 // expire answers the request with what is pending, and lets the call wait for the same
 // one.
 func (p *Reply) expire() {
-	p.mu.Lock()
-	out, id, open := p.out, p.id, slices.Clone(p.open)
-	if out == nil || len(open) == 0 {
-		p.mu.Unlock()
+	var out downstream.Reply
+	var id jsonrpc.ID
+	var open []Question
+	p.flow.Detach(func() (first bool) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if len(p.open) > 0 {
+			out, id, open, p.out = p.out, p.id, slices.Clone(p.open), nil
+		}
+		return out != nil && p.first
+	})
+	if out == nil {
 		return
-	}
-	p.out = nil
-	first := p.first
-	p.mu.Unlock()
-	if first {
-		p.flow.Detached()
 	}
 	if evicted := p.of.Calls.remember(p); evicted != nil {
 		evicted.flow.Drive(mrtr.Failed(&mrtr.LimitReached{Limit: "limits.flows", Value: p.of.Calls.most}))

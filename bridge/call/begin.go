@@ -203,5 +203,11 @@ func (k *Call) Keep(key string, answer []byte, paid *budget.Hold) error {
 	return k.held.Keep(len(answer), paid, !stays || len(answer) <= small)
 }
 
-// Detached implements again.Flow.
-func (k *Call) Detached() { _ = k.held.Keep(len(k.flow.Params), nil, true) }
+// Detach implements again.Flow.
+func (k *Call) Detach(leave func() (first bool)) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if asks := k.flow.State == mrtr.Gathering || k.flow.State == mrtr.Polling; asks && leave() {
+		_ = k.held.Keep(len(k.flow.Params), nil, true)
+	}
+}

@@ -77,11 +77,24 @@ func (k *Call) decide(ev mrtr.Event, answer *upstream.Answer) (d decision) {
 		}
 		d.effects = k.outbox.claimLocked()
 	}()
+	if k.holdLocked(&ev) {
+		return d // and the answer is kept, which the event is part of
+	}
 	d.answer = answer
 	k.feedLocked(ev, &d)
 	d.answer.Release()
 	k.saving.recordLocked(&ev, &d)
 	return d
+}
+
+// holdLocked keeps what was learnt of the server's task for the same call again, and reports whether
+// no request waits for it.
+func (k *Call) holdLocked(ev *mrtr.Event) bool {
+	if k.repeatable == nil {
+		return false
+	}
+	later, ok := ev.Look()
+	return ok && k.repeatable.Hold(later)
 }
 
 // feedLocked feeds an event to the flow, and those that it leads to at once.
@@ -233,13 +246,23 @@ func (k *Call) tick() {
 }
 
 // pauses reports whether nothing is due because no request waits for the call: but for
-// its end, its clock goes on with the next request.
+// its end, its clock goes on with the next request. A look at the server's task that was under way
+// takes no longer than a round: then it is made anew.
 func (k *Call) pauses() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	left := time.Until(k.flow.Clock.Deadline)
+	at := mrtr.Moment{Now: time.Now()}
+	left := k.flow.Clock.Deadline.Sub(at.Now)
 	if k.repeatable == nil || k.timer == nil || left <= 0 || k.flow.Over() || k.repeatable.Waits() {
 		return false
+	}
+	if task := k.flow.Task; task != nil && task.Fetching {
+		if due := k.flow.Clock.Due.Sub(at.Now); due > 0 {
+			left = min(left, due)
+		} else {
+			k.flow.Step(mrtr.Lost(nil), at)
+			k.ctx.Cancel()
+		}
 	}
 	k.timer.runtime.Reset(left)
 	return true

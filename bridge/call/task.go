@@ -38,9 +38,9 @@ func (k serverTask) fetch() (mrtr.Event, *upstream.Answer) {
 	}, backoff.WithMaxElapsedTime(k.client.Driver.Flows.Round))
 	switch {
 	case err != nil:
-		return mrtr.Failed(err), nil
+		return mrtr.Unseen(err), nil
 	case answer.Error != nil:
-		return mrtr.Failed(mrtr.TaskGone(answer.Error)), answer
+		return mrtr.Unseen(mrtr.TaskGone(answer.Error)), answer
 	}
 	return mrtr.TaskStatus(answer.Result), answer
 }
