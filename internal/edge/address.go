@@ -52,9 +52,8 @@ func (a *addresses) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Header = header
 	a.log.Debug().Str(logfield.Remote, r.RemoteAddr).Str(logfield.HTTPMethod, r.Method).Str(logfield.Path, r.URL.Path).Msg("request")
 	if r.ProtoMajor == 2 {
-		over := newH2(w)
-		defer over.end()
-		w = over
+		serveStream(a.next, w, r)
+		return
 	}
 	a.next.ServeHTTP(w, r)
 }

@@ -4,11 +4,40 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/mcpbridge/bridge/internal/meter"
+	"github.com/mcpbridge/bridge/legacy/web"
 )
 
 // lastWords is how long a client of HTTP/2 may take for what is left of a response when
 // its handler has returned.
 const lastWords = time.Minute
+
+// serveStream serves a request over HTTP/2. Its connection is charged for it until the response has
+// left, for which the client may have opened no window.
+func serveStream(next http.Handler, w http.ResponseWriter, r *http.Request) {
+	conn, cost := meter.From(r), meter.StreamCost+web.HeadCost(r.Header)
+	over := newH2(w)
+	if !conn.Stream(cost) {
+		defer conn.Refused()
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(http.StatusServiceUnavailable) // without a body: that could have to wait
+		over.leave()
+		return
+	}
+	ended := false
+	defer func() {
+		if !ended {
+			conn.Gone(cost)
+		}
+	}()
+	next.ServeHTTP(over, r)
+	if ended = conn.Ended(cost); ended {
+		over.end()
+	} else {
+		over.leave()
+	}
+}
 
 // h2 is a response over HTTP/2 whose write deadline means what it does on a connection:
 // it bounds writes. net/http resets a stream when its deadline passes, even if nothing
@@ -78,3 +107,9 @@ func (w *h2) mark(writing bool) {
 
 // end bounds what net/http has left to write after the handler.
 func (w *h2) end() { _ = w.rc.SetWriteDeadline(time.Now().Add(lastWords)) }
+
+// leave is end that returns when all but the end of the response has been sent, or cannot be.
+func (w *h2) leave() {
+	w.end()
+	_ = w.rc.Flush()
+}

@@ -56,6 +56,7 @@ type Conn struct {
 	head    int // bytes of a head, perhaps: of this window
 	before  int // of the one before
 	since   time.Time
+	streams streams
 }
 
 // Conn returns a connection that is charged, on this tab, or one of its own. It takes the tab
@@ -170,7 +171,9 @@ func (c *Conn) turnLocked() {
 	c.head, c.since = 0, now
 }
 
-func (c *Conn) chargeLocked() bool { return c.tab.Hold(c.cost + headCost(c.head+c.before)) }
+func (c *Conn) chargeLocked() bool {
+	return c.tab.Hold(c.cost + headCost(c.head+c.before) + c.streams.cost)
+}
 
 // headCost returns what so many bytes of an unfinished head are charged for.
 func headCost(bytes int) int {
@@ -228,14 +231,19 @@ func (c *Conn) Body(n int) {
 
 // Note is for http.Server.ConnState: a connection is idle when the next head may come, and
 // one that was hijacked has none. HTTP/2 is idle once it has begun, too, when of its first
-// head much may have come: what counts until then goes on to count.
+// head much may have come: what counts until then goes on to count. Later it is idle when all
+// responses have left.
 func (c *Conn) Note(state http.ConnState) {
 	if c == nil || state != http.StateIdle && state != http.StateHijacked {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.h2 || state == http.StateIdle && !c.busy {
+	if c.h2 {
+		c.settleLocked()
+		return
+	}
+	if state == http.StateIdle && !c.busy {
 		return
 	}
 	c.busy = state == http.StateHijacked

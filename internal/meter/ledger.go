@@ -1,6 +1,7 @@
 // Package meter charges connections to whom they come from: for being open, and for heads
 // of requests that have begun and not ended. Nobody but an address can be charged for these,
-// since who sends a request is known when its head is there.
+// since who sends a request is known when its head is there. Over HTTP/2 each request is charged
+// to the connection, too, until its response has left: that is for the client alone to say.
 //
 //	Ledger ◀── Tab (one connection) ◀── Conn, of net/http     connections of legacy/h1 have a Tab only
 //

@@ -60,6 +60,10 @@ func tooMany(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	w.Header().Set("Connection", "close")
+	if r.ProtoMajor == 2 {
+		w.WriteHeader(http.StatusRequestHeaderFieldsTooLarge) // alone: a body could wait for the client
+		return true
+	}
 	http.Error(w, "a request may have 1024 header fields", http.StatusRequestHeaderFieldsTooLarge)
 	return true
 }
