@@ -267,7 +267,15 @@ func (r *Room) sample(q *Inquiry) Ticket {
 	}
 	question := r.question(q)
 	question.Message = "It asks a model for text. This is what the model would get:"
-	question.Preview = model.Preview(q.Params)
+	held := budget.On(q.Account)
+	preview, err := model.Preview(q.Params, &held)
+	held.Release()
+	if err != nil {
+		cancel()
+		q.Answer(nil, err)
+		return Ticket{}
+	}
+	question.Preview = preview
 	question.Answer = func(result []byte) {
 		if text(result, "action") != "accept" {
 			cancel()

@@ -15,6 +15,7 @@ import (
 	"github.com/mcpbridge/bridge/ask"
 	"github.com/mcpbridge/bridge/ask/model"
 	"github.com/mcpbridge/bridge/ask/page"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/rawjson"
 )
 
@@ -249,5 +250,30 @@ func TestAQuestionOfNoKindIsAnsweredByNobody(t *testing.T) {
 	r.Ask(ask.Inquiry{Method: "elicitation/createMany", Answer: func(b []byte, err error) { response, why = b, err }})
 	if response != nil || why == nil || !strings.Contains(why.Error(), "elicitation/createMany") {
 		t.Errorf("%s, %v", response, why)
+	}
+}
+
+// A sampling request that there is no memory to read is not put before a person.
+func TestWhatAPersonApprovesIsCharged(t *testing.T) {
+	m, err := model.New(model.Settings{Provider: model.OpenAI, URL: "http://127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	memory := budget.New(32 << 20)
+	room := ask.New(ask.Options{Policy: ask.Nobody, Model: m, Approve: true, Desk: newDesk(t, 4)})
+	defer room.Close()
+	for blocks, want := range map[int]bool{10: true, 100_000: false} {
+		var why error
+		ticket := room.Ask(ask.Inquiry{
+			Method: "sampling/createMessage", Params: []byte(`{"messages":[{"role":"user","content":[{}` + strings.Repeat(",{}", blocks) + `]}]}`),
+			Account: memory.Guest("somebody"), Deadline: time.Now().Add(time.Hour), Answer: func(_ []byte, err error) { why = err },
+		})
+		if asked := ticket.Link != ""; asked != want || budget.Short(why) == want {
+			t.Errorf("%d blocks: asked %v, %v", blocks, asked, why)
+		}
+		ticket.Withdraw()
+	}
+	if memory.Used() != 0 {
+		t.Errorf("%d bytes are still charged", memory.Used())
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/mcpbridge/bridge/internal/budget"
 )
 
 // params are those of sampling/createMessage, in the members that a model hears of.
@@ -152,11 +154,12 @@ func unknown(api, what string) error {
 // maxPreview bounds what a person gets to see of a request, in bytes.
 const maxPreview = 20_000
 
-// Preview writes the params of sampling/createMessage for a person to judge.
-func Preview(raw []byte) string {
-	var p params
-	if err := json.Unmarshal(raw, &p); err != nil {
-		return "(the request cannot be read)"
+// Preview writes the params of sampling/createMessage for a person to judge. What that takes is
+// charged to held, and may be released at once. The error is a *Failure.
+func Preview(raw []byte, held *budget.Hold) (string, error) {
+	p, err := read(raw, held)
+	if err != nil {
+		return "", err
 	}
 	var b strings.Builder
 	if p.SystemPrompt != "" {
@@ -179,7 +182,7 @@ func Preview(raw []byte) string {
 		b.WriteString("\n\n")
 	}
 	if b.Len() > maxPreview {
-		return strings.ToValidUTF8(b.String()[:maxPreview], "") + "… (the rest is not shown)"
+		return strings.ToValidUTF8(b.String()[:maxPreview], "") + "… (the rest is not shown)", nil
 	}
-	return strings.TrimSpace(b.String())
+	return strings.TrimSpace(b.String()), nil
 }

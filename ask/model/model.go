@@ -21,6 +21,7 @@ import (
 
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/http1"
+	"github.com/mcpbridge/bridge/rawjson"
 )
 
 // Settings say which model answers.
@@ -107,12 +108,9 @@ func (f *Failure) Unwrap() error { return f.Err }
 // session that spent counts for. What it takes is charged to held, and released by whoever has
 // done with the answer. The error is a *Failure.
 func (m *Model) Sample(ctx context.Context, raw []byte, tenant string, spent *Spent, held *budget.Hold) ([]byte, error) {
-	if err := held.Grow(requestParts * len(raw)); err != nil {
-		return nil, short(err)
-	}
-	var p params
-	if err := json.Unmarshal(raw, &p); err != nil {
-		return nil, &Failure{Reason: "the server's sampling request cannot be read", Err: err}
+	p, err := read(raw, held)
+	if err != nil {
+		return nil, err
 	}
 	if !spent.take(m.settings.PerSession) {
 		return nil, &Failure{Reason: fmt.Sprintf("this session has used up its %d sampling requests (sampling.per-session)", m.settings.PerSession)}
@@ -126,13 +124,16 @@ func (m *Model) Sample(ctx context.Context, raw []byte, tenant string, spent *Sp
 	if p.MaxTokens <= 0 || m.settings.MaxTokens > 0 && p.MaxTokens > m.settings.MaxTokens {
 		p.MaxTokens = m.settings.MaxTokens
 	}
-	path, header, body, err := m.api.request(&m.settings, m.choose(p.ModelPreferences.Hints), &p)
+	path, header, body, err := m.api.request(&m.settings, m.choose(p.ModelPreferences.Hints), p)
 	if err != nil {
 		return nil, &Failure{Reason: err.Error()}
 	}
 	text, err := m.post(ctx, path, header, body, held)
 	if err != nil {
 		return nil, err
+	}
+	if err := held.Grow(values(text) * valueCost); err != nil {
+		return nil, short(err)
 	}
 	res, err := m.api.response(text)
 	if err != nil {
@@ -191,6 +192,35 @@ func (m *Model) post(ctx context.Context, path string, header http.Header, body 
 // How often a request is there, as it came, read, and as the API wants it, and a response, with
 // the buffer that it grows in, and as the client gets it.
 const requestParts, responseParts = 3, 3
+
+// valueCost is what an element of an array is charged for besides its text, in bytes: what it is once
+// read, in an array that grows, and what it becomes. A block of two bytes takes about 400.
+const valueCost = 512
+
+// values counts the elements of all arrays in a text, or more: commas and openings of arrays.
+func values(text []byte) (n int) {
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			i = rawjson.End(text, i) - 1
+		case ',', '[':
+			n++
+		}
+	}
+	return n
+}
+
+// read decodes the params of a request, which held is charged for first. The error is a *Failure.
+func read(raw []byte, held *budget.Hold) (*params, error) {
+	if err := held.Grow(requestParts*len(raw) + values(raw)*valueCost); err != nil {
+		return nil, short(err)
+	}
+	var p params
+	if err := json.Unmarshal(raw, &p); err != nil {
+		return nil, &Failure{Reason: "the server's sampling request cannot be read", Err: err}
+	}
+	return &p, nil
+}
 
 // meter charges a response while it is read.
 type meter struct {

@@ -289,3 +289,33 @@ func TestAnswersOfAModelAreCharged(t *testing.T) {
 		t.Errorf("%d bytes are still charged", memory.Used())
 	}
 }
+
+// Parts of requests and of answers take a hundred times their text once they are read: they are
+// charged by their number.
+func TestPartsOfSamplingRequestsAreCharged(t *testing.T) {
+	const parts = 100_000
+	many := `[` + strings.TrimSuffix(strings.Repeat("{},", parts), ",") + `]`
+	for name, tt := range map[string]struct{ request, answer string }{
+		"blocks":               {`{"messages":[{"role":"user","content":` + many + `}]}`, ""},
+		"blocks of a result":   {`{"messages":[{"role":"user","content":{"type":"tool_result","content":` + many + `}}]}`, ""},
+		"messages":             {`{"Messages":` + many + `}`, ""},
+		"tools":                {`{"messages":[],"tools":` + many + `}`, ""},
+		"blocks in themselves": {`{"messages":[` + strings.TrimSuffix(strings.Repeat(strings.Repeat(`{"content":[`, 100)+strings.Repeat(`]}`, 100)+`,`, parts/100), ",") + `]}`, ""},
+		"calls of an answer":   {hello, `{"model":"m","choices":[{"message":{"tool_calls":` + many + `}}]}`},
+		"choices":              {hello, `{"model":"m","choices":` + many + `}`},
+	} {
+		memory := budget.New(1 << 30)
+		held := budget.On(memory.Guest("somebody"))
+		api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, tt.answer) }))
+		m, err := model.New(model.Settings{Provider: model.OpenAI, URL: api.URL, Timeout: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = m.Sample(t.Context(), []byte(tt.request), "", nil, &held)
+		if took := memory.Used(); took < parts*400 {
+			t.Errorf("%s: %d bytes are charged", name, took)
+		}
+		held.Release()
+		api.Close()
+	}
+}

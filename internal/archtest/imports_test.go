@@ -32,7 +32,7 @@ var mayImport = map[string][]string{
 	"config":     {"internal/hop", "internal/http1"},
 	"ask":        {"ask/form", "ask/model", "ask/page", "mcp", "rawjson", "internal/budget"},
 	"ask/form":   {"rawjson"},
-	"ask/model":  {"internal/budget", "internal/http1"},
+	"ask/model":  {"internal/budget", "internal/http1", "rawjson"},
 	"ask/page":   {"ask/form", "internal/budget", "rawjson"},
 	"cmd/bridge": {"*"},
 	".":          {"bridge", "downstream", "sessions/store", "legacy", "legacy/quiet", "upstream/stdio", "negotiate", "internal/budget", "internal/mount", "upstream/streamable"},
