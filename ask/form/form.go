@@ -11,7 +11,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"unicode/utf8"
 
 	"github.com/mcpbridge/bridge/rawjson"
 )
@@ -77,12 +76,8 @@ func Parse(schema []byte) (Form, error) {
 	if rawjson.KindOf(properties) != rawjson.Object {
 		return Form{}, errors.New("the server's form has no properties")
 	}
-	required := map[string]bool{}
-	for name := range rawjson.Elements(rawjson.Get(schema, "required")) {
-		text, _ := rawjson.Text(name)
-		required[text] = true
-	}
 	var f Form
+	fields := map[string]int{}
 	options := 0
 	for name, property := range rawjson.Members(properties) {
 		if len(f.Fields) == MaxFields {
@@ -95,8 +90,14 @@ func Parse(schema []byte) (Form, error) {
 		if options += len(field.Options); options > MaxChoices {
 			return Form{}, fmt.Errorf("the server's form has more than %d options", MaxChoices)
 		}
-		field.Required = required[field.Name]
+		fields[field.Name] = len(f.Fields)
 		f.Fields = append(f.Fields, field)
+	}
+	for name := range rawjson.Elements(rawjson.Get(schema, "required")) {
+		text, _ := rawjson.TextBytes(name)
+		if i, ok := fields[string(text)]; ok {
+			f.Fields[i].Required = true
+		}
 	}
 	return f, nil
 }
@@ -131,27 +132,32 @@ func parseField(name string, p []byte) (Field, error) {
 }
 
 // parseOptions reads every spelling of an enumeration. What has options is chosen,
-// not typed.
+// not typed. Beyond MaxOptions nothing is read.
 func (f *Field) parseOptions(p []byte) error {
 	titles := []string{}
 	for title := range rawjson.Elements(rawjson.Get(p, "enumNames")) { // until 2025-06-18
+		if len(titles) == MaxOptions {
+			break
+		}
 		t, _ := rawjson.Text(title)
 		titles = append(titles, cut(t))
 	}
-	i := 0
 	for value := range rawjson.Elements(rawjson.Get(p, "enum")) {
 		v, _ := rawjson.Text(value)
 		o := Option{Value: v, Title: cut(v)}
-		if i < len(titles) {
+		if i := len(f.Options); i < len(titles) {
 			o.Title = titles[i]
 		}
-		f.Options = append(f.Options, o)
-		i++
+		if f.Options = append(f.Options, o); len(f.Options) > MaxOptions {
+			break
+		}
 	}
 	for _, member := range [...]string{"oneOf", "anyOf"} {
 		for value := range rawjson.Elements(rawjson.Get(p, member)) {
 			v, _ := rawjson.Text(rawjson.Get(value, "const"))
-			f.Options = append(f.Options, Option{Value: v, Title: cmp.Or(text(value, "title"), cut(v))})
+			if f.Options = append(f.Options, Option{Value: v, Title: cmp.Or(text(value, "title"), cut(v))}); len(f.Options) > MaxOptions {
+				break
+			}
 		}
 	}
 	switch {
@@ -220,8 +226,11 @@ func text(p []byte, name string) string {
 
 // cut shortens a stranger's text to what a page shows of it.
 func cut(s string) string {
-	if utf8.RuneCountInString(s) <= maxText {
-		return s
+	n := 0
+	for i := range s {
+		if n++; n > maxText {
+			return s[:i] + "…"
+		}
 	}
-	return string([]rune(s)[:maxText]) + "…"
+	return s
 }

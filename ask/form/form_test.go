@@ -270,3 +270,23 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// What a form has beyond its bounds costs nothing: a schema may be as long as a message.
+func TestNothingIsReadOfAFormBeyondItsBounds(t *testing.T) {
+	const many = 200_000
+	var names strings.Builder
+	for i := range many {
+		fmt.Fprintf(&names, `"%d",`, i)
+	}
+	list := `[` + names.String() + `"a"]`
+	for _, schema := range []string{
+		`{"properties":{"a":{"type":"string","enum":` + list + `}}}`,
+		`{"properties":{"a":{"type":"array","items":{"anyOf":[` + strings.Repeat(`{"const":"ab"},`, many) + `{}]}}}}`,
+		`{"properties":{"a":{"type":"string","enum":["a"],"enumNames":` + list + `}}}`,
+		`{"properties":{"a":{"type":"string"}},"required":` + list + `}`,
+	} {
+		if n := testing.AllocsPerRun(1, func() { _, _ = form.Parse([]byte(schema)) }); n > 3*form.MaxOptions {
+			t.Errorf("%.60s: %v allocations", schema, n)
+		}
+	}
+}
