@@ -7,13 +7,14 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/config"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/resource"
 	"github.com/mcpbridge/bridge/legacy/web"
 )
 
 // protected is a mount's endpoint as clients see it that sign in; nil: they cannot,
 // for their tokens would reach nobody.
-func protected(m *config.Mount, log zerolog.Logger) (*resource.Resource, error) {
+func protected(m *config.Mount, memory *budget.Budget, log zerolog.Logger) (*resource.Resource, error) {
 	if m.Auth.Mode == "terminate" {
 		return checked(m, log)
 	}
@@ -27,7 +28,7 @@ func protected(m *config.Mount, log zerolog.Logger) (*resource.Resource, error) 
 	return resource.Relay(resource.RelayOptions{
 		Server: m.Upstream, Path: m.Path, Public: m.PublicURL, Log: log,
 		Servers: resourceClient(m, tlsConfig), Issuers: issuerClient(m, tlsConfig),
-		Party: func(r *http.Request) string { return web.Stranger(r.RemoteAddr) },
+		Party: func(r *http.Request) string { return web.Stranger(r.RemoteAddr) }, Memory: memory,
 	}), nil
 }
 

@@ -102,19 +102,38 @@ func (f *fallback) forward(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	form, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxForm)) // before it has a place: it may come slowly
+	held := budget.On(f.Memory.Guest(f.Party(r))) // it has no place yet: it may come slowly
+	defer held.Release()
+	if err := held.Grow(formCost(r.ContentLength)); err != nil {
+		refuse(w, "there is no memory for the request at the moment")
+		return
+	}
+	form, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxForm))
 	if err != nil {
 		http.Error(w, "the request is too large, or broke off", http.StatusRequestEntityTooLarge)
 		return
 	}
 	free, _ := f.places.Take(f.Party(r))
 	if free == nil {
-		h.Set("Retry-After", "1")
-		http.Error(w, "too many sign-ins at the same time", http.StatusServiceUnavailable)
+		refuse(w, "too many sign-ins at the same time")
 		return
 	}
 	defer free()
 	f.exchange(w, r, at, form)
+}
+
+// formCost is what a request of this length is charged for, negative: unknown. What it is read into
+// grows beyond it.
+func formCost(length int64) int {
+	if length < 0 || length > maxForm {
+		length = maxForm
+	}
+	return 2 * int(length)
+}
+
+func refuse(w http.ResponseWriter, why string) {
+	w.Header().Set("Retry-After", "1")
+	http.Error(w, why, http.StatusServiceUnavailable)
 }
 
 // exchange asks the server, and hands its answer back.

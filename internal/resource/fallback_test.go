@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/mcpbridge/bridge/internal/budget"
 )
 
 // ownIssuer is a server of 2025-03-26 without any metadata, which has its places at the root.
@@ -179,5 +181,48 @@ func TestOneAddressLeavesPlacesToOthers(t *testing.T) {
 	case <-said:
 	default:
 		t.Error("nothing was handed on")
+	}
+}
+
+// What is posted is charged to who posts it while it comes, and others are served.
+func TestFormsThatComeSlowlyAreCharged(t *testing.T) {
+	s := ownIssuer(t, func(*http.Request, string) {})
+	r, _ := relay(t, s, "", io.Discard)
+	source := r.source.(*relayed)
+	source.Party = func(r *http.Request) string { return r.RemoteAddr }
+	source.Memory = budget.New(4 << 20)
+	token := newFallback(source).routes()[tokenPath]
+	slow := waitingBody{make(chan struct{}), make(chan struct{})}
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer close(slow.end)
+	post := func(length int64) <-chan int {
+		status := make(chan int, 1)
+		r := httptest.NewRequest(http.MethodPost, "http://localhost/token", io.NopCloser(slow))
+		r.RemoteAddr, r.ContentLength = "greedy", length
+		all.Go(func() {
+			w := httptest.NewRecorder()
+			token.ServeHTTP(w, r)
+			status <- w.Code
+		})
+		return status
+	}
+	for held := 0; ; held++ {
+		refused := post([]int64{-1, maxForm, 1 << 40}[held%3])
+		select {
+		case <-slow.asked:
+			if used := int(source.Memory.Used()); used < (held+1)*maxForm || held > 64 {
+				t.Fatalf("%d are held, and %d bytes charged", held+1, used)
+			}
+			continue
+		case code := <-refused:
+			if code != http.StatusServiceUnavailable || held < 8 {
+				t.Errorf("after %d the next one is answered %d", held, code)
+			}
+		}
+		break
+	}
+	if w := ask(token, http.MethodPost, "http://localhost/token", "a=b", nil); w.Code != http.StatusCreated {
+		t.Errorf("somebody else gets %d %s", w.Code, w.Body)
 	}
 }

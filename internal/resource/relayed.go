@@ -14,6 +14,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/wellknown"
 )
 
@@ -29,7 +30,9 @@ type RelayOptions struct {
 	Servers, Issuers *http.Client
 	// Party says whose share of what is scarce a request takes; nil: nobody's.
 	Party func(*http.Request) string
-	Log   zerolog.Logger
+	// Memory is charged for what clients post, to their party; nil: nothing is.
+	Memory *budget.Budget
+	Log    zerolog.Logger
 }
 
 // Relay returns the resource of a bridge whose clients' tokens are for the server
