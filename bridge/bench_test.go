@@ -38,6 +38,7 @@ func (discard) Refuse(*downstream.Refusal) bool { return true }
 func (discard) Abandon()                        {}
 func (discard) Address() downstream.Address     { return downstream.Address{} }
 func (discard) Reachable() bool                 { return true }
+func (discard) Attached() bool                  { return true }
 func (discard) Continue(work func())            { go work() }
 
 var benchRequest = downstream.NewRequest(jsonrpc.Message{ID: "7", Method: mcp.MethodToolsCall, Params: []byte(`{"name":"echo","arguments":{"text":"hello"}}`)})

@@ -149,6 +149,7 @@ func (c *client) Refuse(r *downstream.Refusal) bool {
 }
 
 func (c *client) Reachable() bool      { return !c.gone.Load() }
+func (c *client) Attached() bool       { return !c.gone.Load() }
 func (c *client) Continue(work func()) { go work() }
 
 func (*client) Checkpointer() downstream.Checkpointer { return nil }

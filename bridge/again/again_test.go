@@ -33,6 +33,7 @@ func (*client) Flush()                                {}
 func (*client) Refuse(*downstream.Refusal) bool       { return true }
 func (*client) Address() downstream.Address           { return downstream.Address{Session: "s", Stream: 7} }
 func (*client) Reachable() bool                       { return false }
+func (*client) Attached() bool                        { return false }
 func (*client) Checkpointer() downstream.Checkpointer { return nil }
 func (*client) Continue(work func())                  { work() }
 

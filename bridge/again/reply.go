@@ -108,6 +108,12 @@ func (p *Reply) Reachable() bool {
 	return out == nil || out.Reachable()
 }
 
+// Attached implements downstream.Reply.
+func (p *Reply) Attached() bool {
+	out := p.reply()
+	return out != nil && out.Attached()
+}
+
 // Continue implements downstream.Reply.
 func (p *Reply) Continue(work func()) {
 	if out := p.reply(); out != nil {

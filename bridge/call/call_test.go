@@ -63,6 +63,7 @@ func (deaf) Refuse(*downstream.Refusal) bool       { return true }
 func (deaf) Abandon()                              {}
 func (deaf) Address() downstream.Address           { return downstream.Address{} }
 func (deaf) Reachable() bool                       { return true }
+func (deaf) Attached() bool                        { return true }
 func (deaf) Continue(work func())                  { go work() }
 func (deaf) Checkpointer() downstream.Checkpointer { return nil }
 

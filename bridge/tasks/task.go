@@ -97,6 +97,9 @@ func (t *Task) Address() downstream.Address { return downstream.Address{} }
 // Reachable implements downstream.Reply: a task waits for its client.
 func (t *Task) Reachable() bool { return true }
 
+// Attached implements downstream.Reply: what is asked waits for whoever fetches it.
+func (t *Task) Attached() bool { return false }
+
 // Continue implements downstream.Reply.
 func (t *Task) Continue(work func()) { go work() }
 

@@ -30,6 +30,7 @@ type client struct {
 }
 
 func (c *client) Reachable() bool { return true }
+func (c *client) Attached() bool  { return true }
 func (c *client) Abandon()        { c.mu.Lock(); c.abandoned = true; c.mu.Unlock() }
 
 func (c *client) Send(msg downstream.Message) {

@@ -94,7 +94,7 @@ var mayImport = map[string][]string{
 	"internal/signin":      {"authorize", "upstream", "mcp", "jsonrpc", "rawjson", "internal/fault"},
 	"internal/dialect":     {"upstream", "mrtr", "mcp", "jsonrpc", "rawjson", "internal/logfield"},
 	"internal/passthrough": {"downstream", "internal/budget", "observe", "internal/hop", "internal/logfield", "internal/roundtrip", "upstream", "upstream/mirror", "sse", "mcp", "jsonrpc", "rawjson", "internal/gate", "internal/turns", "internal/fault"},
-	"internal/relay":       {"downstream", "internal/budget", "internal/hop", "internal/logfield", "internal/roundtrip", "observe", "upstream/stdio", "sse", "mcp", "jsonrpc", "rawjson", "internal/gate", "internal/turns", "internal/fault"},
+	"internal/relay":       {"downstream", "internal/budget", "internal/hop", "internal/http1", "internal/logfield", "internal/roundtrip", "observe", "upstream/stdio", "sse", "mcp", "jsonrpc", "rawjson", "internal/gate", "internal/turns", "internal/fault"},
 	"internal/resource":    {"internal/bearer", "internal/budget", "internal/hop", "internal/ttlcache", "internal/wellknown"},
 	"internal/wellknown":   {},
 	"internal/fault":       {"jsonrpc", "rawjson", "internal/clip"},

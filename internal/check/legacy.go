@@ -135,6 +135,9 @@ func (a answer) Abandon() { a <- nil }
 // Reachable implements downstream.Reply.
 func (answer) Reachable() bool { return true }
 
+// Attached implements downstream.Reply.
+func (answer) Attached() bool { return true }
+
 // Checkpointer implements downstream.Reply: nothing is kept.
 func (answer) Checkpointer() downstream.Checkpointer { return nil }
 

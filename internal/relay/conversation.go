@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -49,6 +51,8 @@ type pendingCall struct {
 	began           time.Time
 	session, method string
 	name            []byte // raw, of a tool or prompt
+
+	questions []jsonrpc.ID // that came on its stream, as far as they are remembered
 
 	queued    bool   // the server has not got it yet
 	withdrawn bool   // while it was queued
@@ -251,6 +255,26 @@ func (c *conversation) Fail(id jsonrpc.ID, why error) {
 		e = failed(why.Error())
 	}
 	k.out.Finish(downstream.Failure(id, e))
+}
+
+// Unanswered implements Inbox: the call that asked would wait for ever.
+func (c *conversation) Unanswered(question jsonrpc.ID, why error) {
+	for _, id := range c.asking(question) {
+		c.Fail(id, fmt.Errorf("the answer to a question of this call did not reach the server: %w", why))
+		c.cancelled(id, "an answer got lost")
+	}
+}
+
+// asking are the calls, at most one, on whose stream a question came.
+func (c *conversation) asking(question jsonrpc.ID) (ids []jsonrpc.ID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, k := range c.calls {
+		if slices.Contains(k.questions, question) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // tell writes the line of a call that failed: whose, of what, for how long, why.

@@ -3,6 +3,7 @@ package relay
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -125,6 +126,42 @@ func TestMessagesOfTheServerGoWhereTheyBelong(t *testing.T) {
 	s.inbox.Receive([]byte(question))
 	if got := <-c.pushed; got != question {
 		t.Errorf("without a aCall, pushed %s", got)
+	}
+}
+
+// A newer call whose client has left, for now or for good, takes no question of one that
+// somebody waits for.
+func TestAQuestionGoesWhereSomebodyReads(t *testing.T) {
+	question := `{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{}}`
+	for name, test := range map[string]struct {
+		clients []*reply
+		want    int // the last one stands for the stream of the session
+	}{
+		"the newest":                    {[]*reply{{}, {}}, 1},
+		"the newest is away":            {[]*reply{{}, {left: true}}, 0},
+		"the newest has left":           {[]*reply{{}, {gone: true}}, 0},
+		"nobody there, one may return":  {[]*reply{{left: true}, {gone: true}}, 0},
+		"nobody is there, and none may": {[]*reply{{gone: true}, {gone: true}}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newClient()
+			s, conv := converse(t, c)
+			for i, out := range test.clients {
+				out.done = make(chan struct{})
+				text := strings.Replace(aCall, `"id":"a"`, `"id":`+strconv.Itoa(i), 1)
+				conv.Serve(t.Context(), downstream.Caller{}, downstream.NewRequest(message(t, text)), out)
+			}
+			s.inbox.Receive([]byte(question))
+			got := len(test.clients)
+			for i, out := range test.clients {
+				if len(out.sent) > 0 {
+					got = i
+				}
+			}
+			if got == len(test.clients) && <-c.pushed != question || got != test.want {
+				t.Errorf("it went to %d", got)
+			}
+		})
 	}
 }
 

@@ -4,13 +4,10 @@ import (
 	"context"
 	"net/http/httptrace"
 	"sync"
-	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
-	"github.com/mcpbridge/bridge/mcp"
-	"github.com/mcpbridge/bridge/rawjson"
 )
 
 // carrier is how one transport over HTTP carries what a courier brings it.
@@ -18,8 +15,11 @@ type carrier interface {
 	// request sends a request and returns when nothing more comes of that; ctx ends
 	// when nobody waits for it any more. It says so when there will be no response.
 	request(ctx context.Context, o *outgoing)
-	// hand sends a notification or an answer, and returns when the server took it.
-	hand(ctx context.Context, o *outgoing)
+	// hand sends a notification or an answer, and returns when the server took it. The
+	// error says why it did not.
+	hand(ctx context.Context, o *outgoing) error
+	// untaken is told of one that the server will not get.
+	untaken(o *outgoing, why error)
 }
 
 // outgoing is a message on its way to the server.
@@ -44,6 +44,7 @@ type courier struct {
 	carrier carrier
 	account *budget.Account // of the client
 	queue   chan outgoing
+	again   chan struct{}   // places of messages that are offered again
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
 	work    sync.WaitGroup
@@ -54,7 +55,7 @@ type courier struct {
 }
 
 func newCourier(by carrier, account *budget.Account) *courier {
-	c := &courier{carrier: by, account: account, queue: make(chan outgoing, maxWaiting), calls: map[jsonrpc.ID]context.CancelFunc{}}
+	c := &courier{carrier: by, account: account, queue: make(chan outgoing, maxWaiting), again: make(chan struct{}, maxAgain), calls: map[jsonrpc.ID]context.CancelFunc{}}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.work.Go(c.deliver)
 	return c
@@ -145,22 +146,6 @@ func (c *courier) begin(o *outgoing) {
 		}
 	})
 	<-written
-}
-
-// takeTimeout bounds how long the server may take to take a notification or an
-// answer.
-const takeTimeout = 30 * time.Second
-
-// hand sends a notification or an answer, and waits until the server took it. What the
-// response to a cancelled request would still say nobody reads.
-func (c *courier) hand(o *outgoing) {
-	defer o.held.Release()
-	ctx, cancel := context.WithTimeout(c.ctx, takeTimeout)
-	defer cancel()
-	c.carrier.hand(ctx, o)
-	if o.method == mcp.NotificationCancelled {
-		c.forget(jsonrpc.ID(rawjson.Get(o.params, "requestId")))
-	}
 }
 
 // forget cuts a request off.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -132,34 +133,25 @@ func (l *httpLine) Close() {
 }
 
 // hand implements carrier.
-func (l *httpLine) hand(ctx context.Context, o *outgoing) {
+func (l *httpLine) hand(ctx context.Context, o *outgoing) error {
 	resp, err := l.exchange(ctx, http.MethodPost, o.caller, o.text, "")
 	if err != nil {
-		l.server.notHanded(l.ctx, err)
-		return
+		return fmt.Errorf("the server cannot be reached: %w", err)
 	}
 	_ = resp.Body.Close()
 	switch {
 	case l.lost(resp):
 		l.inbox.Ended(errSession)
 	case resp.StatusCode >= http.StatusBadRequest:
-		l.server.notTaken(resp)
+		return refusal(resp)
 	case o.method == mcp.NotificationInitialized:
 		l.listen()
 	}
+	return nil
 }
 
-// notHanded tells the log of a notification or an answer that got lost.
-func (s *HTTP) notHanded(line context.Context, err error) {
-	if line.Err() == nil {
-		s.opt.Log.Warn().Err(err).Msg("a message could not be handed to the server")
-	}
-}
-
-// notTaken tells the log of one that the server refused.
-func (s *HTTP) notTaken(resp *http.Response) {
-	s.opt.Log.Warn().Int("status", resp.StatusCode).Msg("the server did not take a message")
-}
+// untaken implements carrier.
+func (l *httpLine) untaken(o *outgoing, why error) { l.server.untaken(l.inbox, o, why) }
 
 var errSession = errors.New("the server has ended the session")
 

@@ -258,3 +258,17 @@ func TestAServerThatIsNotThereIsAnError_A25(t *testing.T) {
 		t.Errorf("initialize ends with %v", err)
 	}
 }
+
+// A server that has no stream for GET is not asked again; whatever else it says now it may
+// not say in a moment.
+func TestTheStreamOfGetIsAskedForAgain(t *testing.T) {
+	for status, want := range map[int]bool{
+		404: false, 405: false, 501: false,
+		400: true, 401: true, 403: true, 409: true, 429: true, 500: true, 503: true,
+	} {
+		l := &httpLine{}
+		if got := l.heard(&http.Response{StatusCode: status}, &place{}); got != want {
+			t.Errorf("%d: %t", status, got)
+		}
+	}
+}

@@ -85,5 +85,8 @@ func (o *outcome) Address() downstream.Address { return downstream.Address{} }
 // Reachable implements downstream.Reply.
 func (o *outcome) Reachable() bool { return true }
 
+// Attached implements downstream.Reply.
+func (o *outcome) Attached() bool { return true }
+
 // Continue implements downstream.Reply.
 func (o *outcome) Continue(work func()) { go work() }

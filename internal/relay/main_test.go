@@ -35,6 +35,8 @@ func (c *client) End(why error)                         { c.ended <- why }
 // reply keeps what one request got.
 type reply struct {
 	deaf bool // nothing but the response reaches it
+	left bool // its client is not there now
+	gone bool // and will not come back
 
 	mu      sync.Mutex
 	sent    []string
@@ -51,7 +53,8 @@ func (r *reply) Interactive() bool            { return !r.deaf }
 func (r *reply) Queue(msg downstream.Message) { r.Send(msg) }
 func (r *reply) Flush()                       {}
 func (r *reply) Abandon()                     { r.Finish(downstream.Message{Text: []byte("abandoned")}) }
-func (r *reply) Reachable() bool              { return true }
+func (r *reply) Reachable() bool              { return !r.gone }
+func (r *reply) Attached() bool               { return !r.left && !r.gone }
 func (r *reply) Address() downstream.Address  { return downstream.Address{} }
 func (r *reply) Continue(f func())            { go f() }
 

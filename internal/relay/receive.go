@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"slices"
 	"strconv"
 
 	"github.com/mcpbridge/bridge/downstream"
@@ -56,11 +57,32 @@ func (c *conversation) deliver(msg *jsonrpc.Message, text []byte) {
 	}
 	switch {
 	case out != nil:
+		c.asked(msg, out)
 		out.Send(downstream.Message{Message: *msg, Text: text})
 	case downstream.Reaches(c.push):
 		c.push.Push(key, downstream.Message{Message: *msg, Text: bytes.Clone(text)})
 	case msg.Kind() == jsonrpc.Request:
 		c.decline(msg.ID)
+	}
+}
+
+// Bounds of what is remembered of the questions of a call.
+const (
+	maxQuestions  = 64
+	maxQuestionID = 256 // bytes
+)
+
+// asked notes which call a question came to.
+func (c *conversation) asked(msg *jsonrpc.Message, out downstream.Reply) {
+	if msg.Kind() != jsonrpc.Request || len(msg.ID) > maxQuestionID {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, k := range c.calls {
+		if k.out == out {
+			k.questions = append(k.questions[max(0, len(k.questions)-maxQuestions+1):], msg.ID)
+		}
 	}
 }
 
@@ -78,8 +100,6 @@ func (c *conversation) decline(id jsonrpc.ID) {
 
 // place finds where a message goes: to a call, or under a key.
 func (c *conversation) place(msg *jsonrpc.Message) (key string, out downstream.Reply) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	switch msg.Method {
 	case mcp.NotificationToolsListChanged, mcp.NotificationPromptsListChanged, mcp.NotificationResourcesListChanged:
 		return msg.Method, nil
@@ -90,12 +110,37 @@ func (c *conversation) place(msg *jsonrpc.Message) (key string, out downstream.R
 	if msg.Method == mcp.NotificationProgress {
 		token = rawjson.Get(msg.Params, "progressToken")
 	}
-	newest := uint64(0)
+	key, calls := c.meant(token)
+	if token != nil && len(calls) > 0 {
+		return key, calls[0].out // nobody else's, whoever is there
+	}
+	return key, nearest(calls)
+}
+
+// meant are the calls that a message may belong to, the newest first, and its key should it
+// belong to none. A nil token says nothing of the call.
+func (c *conversation) meant(token []byte) (key string, calls []*pendingCall) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, k := range c.calls {
-		if k.number > newest && k.out.Interactive() && (token == nil || bytes.Equal(token, k.token)) {
-			newest, out = k.number, k.out
+		if k.out.Interactive() && (token == nil || bytes.Equal(token, k.token)) {
+			calls = append(calls, k)
 		}
 	}
+	slices.SortFunc(calls, func(a, b *pendingCall) int { return cmp.Compare(b.number, a.number) })
 	c.last++
-	return "m" + strconv.FormatUint(c.last, 10), out
+	return "m" + strconv.FormatUint(c.last, 10), calls
+}
+
+// nearest is the first call whose client is there, else the first whose client may come back:
+// a question to one that has left is never asked.
+func nearest(calls []*pendingCall) downstream.Reply {
+	for _, near := range []func(downstream.Reply) bool{downstream.Reply.Attached, downstream.Reply.Reachable} {
+		for _, k := range calls {
+			if near(k.out) {
+				return k.out
+			}
+		}
+	}
+	return nil
 }

@@ -55,6 +55,8 @@ type Inbox interface {
 	Receive(text []byte) jsonrpc.ID
 	// Fail ends a request to which there will be no response.
 	Fail(id jsonrpc.ID, why error)
+	// Unanswered says that the answer to a question will not reach the server.
+	Unanswered(question jsonrpc.ID, why error)
 	// Ended says that the line is of no more use; nil: nobody knows why.
 	Ended(why error)
 }

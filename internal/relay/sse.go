@@ -137,13 +137,12 @@ func (l *sseLine) request(ctx context.Context, o *outgoing) {
 }
 
 // hand implements carrier.
-func (l *sseLine) hand(ctx context.Context, o *outgoing) {
-	if err := l.post(ctx, o); err != nil && l.ctx.Err() == nil {
-		l.server.opt.Log.Warn().Err(err).Msg("the server did not take a message")
-	}
-}
+func (l *sseLine) hand(ctx context.Context, o *outgoing) error { return l.post(ctx, o) }
 
-// post sends a message once the endpoint is known. Of a POST that fails nobody knows
+// untaken implements carrier.
+func (l *sseLine) untaken(o *outgoing, why error) { l.server.untaken(l.inbox, o, why) }
+
+// post sends a message once the endpoint is known. Of a request that fails nobody knows
 // whether it was executed: it is not sent again.
 func (l *sseLine) post(ctx context.Context, o *outgoing) error {
 	select {
@@ -164,12 +163,4 @@ func (l *sseLine) post(ctx context.Context, o *outgoing) error {
 	}
 	_, _ = io.CopyN(io.Discard, resp.Body, maxRefusal) // which leaves a connection to use again
 	return nil
-}
-
-// refusal is what the client is told of a response with another status.
-func refusal(resp *http.Response) error {
-	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
-		return &downstream.Refusal{Status: resp.StatusCode, Challenge: resp.Header.Values("Www-Authenticate")}
-	}
-	return fmt.Errorf("the server answered a request with HTTP %d", resp.StatusCode)
 }

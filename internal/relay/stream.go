@@ -132,7 +132,7 @@ func (l *httpLine) follow(ctx context.Context, o *outgoing, resp *http.Response)
 		if at.last != before {
 			resumes = 0
 		}
-		if why := unread(err, errUnended); at.last == "" || resumes >= maxResumes || !errors.Is(why, errUnended) || !l.pause(ctx, at.wait) {
+		if why := unread(err, errUnended); at.last == "" || resumes >= maxResumes || !errors.Is(why, errUnended) || !pause(ctx, at.wait) {
 			l.fail(ctx, o.id, why)
 			return
 		}
@@ -180,17 +180,6 @@ func (l *httpLine) events(resp *http.Response, at *place, take func([]byte) bool
 	}
 }
 
-func (l *httpLine) pause(ctx context.Context, wait time.Duration) bool {
-	t := time.NewTimer(wait)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // listen opens the stream of messages that belong to no request, once.
 func (l *httpLine) listen() {
 	l.mu.Lock()
@@ -218,7 +207,7 @@ func (l *httpLine) attend() {
 		if failures++; time.Since(began) > maxWait {
 			failures = 1
 		}
-		if !l.pause(l.ctx, min(at.wait<<min(failures-1, 5), maxWait)) {
+		if !pause(l.ctx, min(at.wait<<min(failures-1, 5), maxWait)) {
 			return
 		}
 	}
@@ -236,7 +225,11 @@ func (l *httpLine) heard(resp *http.Response, at *place) bool {
 		l.inbox.Ended(errSession)
 		return false
 	}
-	return resp.StatusCode >= http.StatusInternalServerError || resp.StatusCode == http.StatusTooManyRequests
+	switch resp.StatusCode {
+	case http.StatusMethodNotAllowed, http.StatusNotFound, http.StatusNotImplemented: // it has none
+		return false
+	}
+	return true // 409, while it has yet to notice that the one before is gone, or 401 until the next token
 }
 
 // media is the media type of a response.

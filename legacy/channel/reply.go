@@ -105,6 +105,9 @@ func (r *reply) Address() downstream.Address { return downstream.Address{} }
 // Reachable implements Reply: without the connection there is no session either.
 func (r *reply) Reachable() bool { return true }
 
+// Attached implements Reply.
+func (r *reply) Attached() bool { return true }
+
 // Continue implements Reply.
 func (r *reply) Continue(work func()) { go work() }
 

@@ -179,16 +179,22 @@ func (ex *Exchange) Address() downstream.Address {
 
 // Reachable implements Reply. A client that left before it saw the id of an event
 // has no way back.
-func (ex *Exchange) Reachable() bool {
+func (ex *Exchange) Reachable() bool { return ex.reaches((*sessions.Stream).Reachable, true) }
+
+// Attached implements Reply. A request without a response becomes a stream at once.
+func (ex *Exchange) Attached() bool { return ex.reaches((*sessions.Stream).Attached, false) }
+
+// reaches looks at the connection of a request without a response, or at its stream.
+func (ex *Exchange) reaches(stream func(*sessions.Stream) bool, ended bool) bool {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
 	switch ex.phase {
 	case open:
 		return ex.w != nil && !quiet.Departed(ex.r)
 	case streaming:
-		return ex.stream.Load().Reachable()
+		return stream(ex.stream.Load())
 	}
-	return true
+	return ended
 }
 
 // Continue implements Reply.

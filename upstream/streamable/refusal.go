@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/internal/http1"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/upstream"
 )
@@ -55,7 +55,7 @@ func (c *Client) byStatus(x exchange, body []byte) *upstream.Failure {
 		f.Detail = "the upstream " + origin + " demands authorization (HTTP " + strconv.Itoa(status) + ")"
 	case status == 429 || status == 503:
 		f.Cause = upstream.Busy
-		f.RetryAfter = retryAfter(x.values("Retry-After"), time.Now())
+		f.RetryAfter = http1.RetryAfter(x.values("Retry-After"), time.Now())
 		f.Detail = "the upstream " + origin + " is busy (HTTP " + strconv.Itoa(status) + ")"
 	case status == 400 && strings.Contains(string(body[:min(len(body), maxSniffed)]), "HTTP request to an HTTPS server"):
 		f.Cause = upstream.TLS
@@ -69,21 +69,6 @@ func (c *Client) byStatus(x exchange, body []byte) *upstream.Failure {
 		f.Detail = "the upstream " + origin + " failed with HTTP " + strconv.Itoa(status)
 	}
 	return f
-}
-
-// retryAfter reads a Retry-After value: seconds or an HTTP date. 0 means none.
-func retryAfter(values []string, now time.Time) time.Duration {
-	if len(values) == 0 {
-		return 0
-	}
-	v := strings.TrimSpace(values[0])
-	if n, err := strconv.ParseUint(v, 10, 31); err == nil {
-		return time.Duration(n) * time.Second
-	}
-	if t, err := http.ParseTime(v); err == nil {
-		return max(t.Sub(now), 0)
-	}
-	return 0
 }
 
 // lost makes the Failure of a response that broke off while it was read.
