@@ -43,12 +43,6 @@ func MayGoOn(cause error) bool {
 	return ok && (end == sessions.Closed || end == sessions.Evicted || end == sessions.Rested)
 }
 
-// ErrGone says that a conversation cannot be brought back.
-var ErrGone = errors.New("the session cannot be brought back")
-
-// ErrNotHere says that nothing of what a message is about is in this process.
-var ErrNotHere = errors.New("it is not in this process")
-
 // Caller says who a message from downstream acts for.
 type Caller struct {
 	// Principal names the identity behind the request in an opaque form; "" is
@@ -100,7 +94,7 @@ type Backend interface {
 	Modern() http.Handler
 	// Connected serves the requests of the modern era that come over one connection and
 	// belong to no session, or is nil when they are refused. They end with the context
-	// that each is served with.
+	// that each is served with: without an answer where the cause is ErrCancelled.
 	Connected() Conversation
 	// Restore opens a conversation again from its Record, in this process or another.
 	// caller is who needs it now: with its credentials the server is asked what it

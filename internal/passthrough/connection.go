@@ -3,7 +3,6 @@ package passthrough
 import (
 	"context"
 	"errors"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -60,19 +59,14 @@ func NewConnections(opt ConnectionOptions) *Connections {
 // Open begins to serve one connection. Its requests end with the context that each is
 // served with.
 func (c *Connections) Open() downstream.Conversation {
-	return &connection{all: c, name: "connection " + string(jsonrpc.IntID(int64(c.serial.Add(1)))), calls: map[jsonrpc.ID]context.CancelCauseFunc{}}
+	return &connection{all: c, name: "connection " + string(jsonrpc.IntID(int64(c.serial.Add(1))))}
 }
 
-// connection is one client's connection. It remembers nothing but what is under way.
+// connection is one client's connection. It remembers nothing.
 type connection struct {
 	all  *Connections
 	name string // of the caller, for Logs
-
-	mu    sync.Mutex
-	calls map[jsonrpc.ID]context.CancelCauseFunc
 }
-
-var errCancelled = errors.New("cancelled by the client")
 
 // Version implements downstream.Conversation.
 func (*connection) Version() mcp.Version { return mcp.V20260728 }
@@ -87,8 +81,6 @@ func (c *connection) Serve(ctx context.Context, caller downstream.Caller, req do
 		out.Finish(downstream.Failure(req.ID, notModern()))
 		return
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer c.begin(req.ID, cancel)()
 	leave, err := c.turn(ctx, caller, req.Method)
 	if err != nil {
 		c.left(ctx, req.ID, out)
@@ -111,7 +103,7 @@ func (c *connection) Serve(ctx context.Context, caller downstream.Caller, req do
 	}
 	ans, err := opt.Server.Verbatim(ctx, call, func(msg jsonrpc.Message) { heard(); to.notify(msg) })
 	switch {
-	case errors.Is(context.Cause(ctx), errCancelled):
+	case errors.Is(context.Cause(ctx), downstream.ErrCancelled):
 		out.Abandon()
 	case err == nil:
 		to.finish(ans)
@@ -123,10 +115,11 @@ func (c *connection) Serve(ctx context.Context, caller downstream.Caller, req do
 	}
 }
 
-// turn waits until a request may take up the server. One that only listens takes nothing up.
+// turn waits until a request may take up the server. One that only listens takes nothing up, one
+// that is over gets none.
 func (c *connection) turn(ctx context.Context, caller downstream.Caller, method string) (leave func(), err error) {
-	if method == mcp.MethodListen {
-		return func() {}, nil
+	if method == mcp.MethodListen || ctx.Err() != nil {
+		return func() {}, ctx.Err()
 	}
 	who := turns.Who{Principal: caller.Tenant, Session: c}
 	if _, err := c.all.opt.Turns.Enter(ctx, who); err != nil {
@@ -138,38 +131,16 @@ func (c *connection) turn(ctx context.Context, caller downstream.Caller, method 
 // left ends a request that never had its turn: its client has cancelled it, or the
 // connection ends.
 func (c *connection) left(ctx context.Context, id jsonrpc.ID, out downstream.Reply) {
-	if errors.Is(context.Cause(ctx), errCancelled) {
+	if errors.Is(context.Cause(ctx), downstream.ErrCancelled) {
 		out.Abandon()
 		return
 	}
 	out.Finish(downstream.Failure(id, fault.Internal("the connection ended before it was this request's turn")))
 }
 
-// begin notes a call; end forgets it.
-func (c *connection) begin(id jsonrpc.ID, cancel context.CancelCauseFunc) (end func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.calls[id] = cancel
-	return func() {
-		cancel(nil)
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		delete(c.calls, id)
-	}
-}
-
-// Notify implements downstream.Conversation. Modern clients have only one notification,
-// and it is about requests whose ids the server does not know.
-func (c *connection) Notify(_ downstream.Caller, msg jsonrpc.Message) {
-	if msg.Method != mcp.NotificationCancelled {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if cancel := c.calls[jsonrpc.ID(rawjson.Get(msg.Params, "requestId"))]; cancel != nil {
-		cancel(errCancelled)
-	}
-}
+// Notify implements downstream.Conversation. Modern clients have only one notification, which ends
+// the context of the request that it cancels.
+func (*connection) Notify(downstream.Caller, jsonrpc.Message) {}
 
 // Answer implements downstream.Conversation: there are no questions.
 func (*connection) Answer(downstream.Caller, jsonrpc.Message) error { return nil }

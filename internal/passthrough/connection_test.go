@@ -39,10 +39,13 @@ func TestModernRequestsOverConnectionsTakeTurns(t *testing.T) {
 			return &upstream.Answer{Result: []byte(`{}`)}, nil
 		}}
 		conv := NewConnections(ConnectionOptions{Server: server, Turns: turns.New(2)}).Open()
+		cancels := map[int]context.CancelCauseFunc{}
 		ask := func(id int, method string) *outcome {
 			msg, _ := jsonrpc.Parse(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"%s","params":{}}`, id, method))
 			out := &outcome{done: make(chan string, 1)}
-			go conv.Serve(t.Context(), downstream.Caller{}, downstream.NewRequest(msg), out)
+			ctx, cancel := context.WithCancelCause(t.Context())
+			cancels[id] = cancel
+			go conv.Serve(ctx, downstream.Caller{}, downstream.NewRequest(msg), out)
 			synctest.Wait()
 			return out
 		}
@@ -57,8 +60,7 @@ func TestModernRequestsOverConnectionsTakeTurns(t *testing.T) {
 		}
 		first, second, third, listen := ask(1, "tools/call"), ask(2, "prompts/get"), ask(3, "resources/read"), ask(4, "subscriptions/listen")
 		expect("a flood", "tools/call", "subscriptions/listen")
-		cancel, _ := jsonrpc.Parse([]byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`))
-		conv.Notify(downstream.Caller{}, cancel)
+		cancels[2](downstream.ErrCancelled)
 		if got := <-second.done; got != "abandoned" {
 			t.Errorf("the cancelled one ends with %s", got)
 		}
@@ -70,4 +72,28 @@ func TestModernRequestsOverConnectionsTakeTurns(t *testing.T) {
 		goOn <- struct{}{}
 		<-third.done
 	})
+}
+
+// What is cancelled while the bridge waits for its server to start is never sent.
+func TestAModernRequestThatIsCancelledBeforeItsServerStartedIsNotSent(t *testing.T) {
+	for _, method := range []string{"tools/call", "subscriptions/listen"} {
+		synctest.Test(t, func(t *testing.T) {
+			started := make(chan struct{})
+			server := &scripted{verbatim: func(_ context.Context, call *upstream.Call, _ func(jsonrpc.Message)) (*upstream.Answer, error) {
+				t.Errorf("the server got %s", call.Method)
+				return &upstream.Answer{Result: []byte(`{}`)}, nil
+			}}
+			conv := NewConnections(ConnectionOptions{Server: server, Turns: turns.New(2), Legacy: func(context.Context) bool { <-started; return false }}).Open()
+			ctx, cancel := context.WithCancelCause(t.Context())
+			msg, _ := jsonrpc.Parse(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":1,"method":"%s","params":{}}`, method))
+			out := &outcome{done: make(chan string, 1)}
+			go conv.Serve(ctx, downstream.Caller{}, downstream.NewRequest(msg), out)
+			synctest.Wait()
+			cancel(downstream.ErrCancelled)
+			close(started)
+			if got := <-out.done; got != "abandoned" {
+				t.Errorf("%s ends with %s", method, got)
+			}
+		})
+	}
 }

@@ -198,7 +198,8 @@ const messageCost = 8 << 10
 // goroutine and a connection to the server.
 const listenCost = 32 << 10
 
-// withdraw looks for a cancelled request. Its id is free again at once; a request
+// withdraw looks for a cancelled request. Its id is free again at once, so it must be heard of
+// however little has been done for it: one that belongs to no session by its context. A request
 // that nobody has begun to serve is done with here, and withdraw reports true.
 func (c *Channel) withdraw(conv downstream.Conversation, msg *jsonrpc.Message) bool {
 	if conv.Orderly() || msg.Method != mcp.NotificationCancelled {
@@ -209,5 +210,8 @@ func (c *Channel) withdraw(conv downstream.Conversation, msg *jsonrpc.Message) b
 	id := jsonrpc.ID(rawjson.Get(msg.Params, "requestId"))
 	out := c.inFlight[id]
 	delete(c.inFlight, id)
+	if out != nil && out.cancel != nil {
+		out.cancel(downstream.ErrCancelled)
+	}
 	return out != nil && out.fate.CompareAndSwap(waiting, withdrawn)
 }

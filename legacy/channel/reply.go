@@ -2,6 +2,7 @@ package channel
 
 import (
 	"bytes"
+	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,11 +24,12 @@ type reply struct {
 	c      *Channel
 	conv   downstream.Conversation // which serves it
 	id     jsonrpc.ID
-	answer func([]byte) // takes the response, nil for none
-	gated  bool         // a shutdown waits for it
-	fate   atomic.Int32 // waiting, started or withdrawn
-	hold   budget.Hold  // of the request; released with its end
-	leave  func()       // of the place that it takes
+	answer func([]byte)            // takes the response, nil for none
+	gated  bool                    // a shutdown waits for it
+	fate   atomic.Int32            // waiting, started or withdrawn
+	cancel context.CancelCauseFunc // of one that belongs to no session; nil for others
+	hold   budget.Hold             // of the request; released with its end
+	leave  func()                  // of the place that it takes
 
 	mu       sync.Mutex // orders Send before Finish: nothing follows a response
 	over     bool

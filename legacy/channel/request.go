@@ -1,6 +1,7 @@
 package channel
 
 import (
+	"context"
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
@@ -116,11 +117,14 @@ func (c *Channel) beginLocked(conv downstream.Conversation, msg *jsonrpc.Message
 	c.inFlight[msg.ID] = out
 	c.running++
 	c.work.Add(2) // serve, and the reply that may outlive it
-	req := *msg
-	if conv.Orderly() {
-		return func() { c.serve(conv, req, out) }, nil
+	req, ctx := *msg, c.ctx
+	if conv == c.modern {
+		ctx, out.cancel = context.WithCancelCause(ctx)
 	}
-	return func() { go c.serve(conv, req, out) }, nil
+	if conv.Orderly() {
+		return func() { c.serve(ctx, req, out) }, nil
+	}
+	return func() { go c.serve(ctx, req, out) }, nil
 }
 
 // place counts a request in.
@@ -149,14 +153,17 @@ func (c *Channel) hold(msg *jsonrpc.Message, held int) (budget.Hold, *jsonrpc.Er
 	return hold, nil
 }
 
-func (c *Channel) serve(conv downstream.Conversation, req jsonrpc.Message, out *reply) {
+func (c *Channel) serve(ctx context.Context, req jsonrpc.Message, out *reply) {
 	defer c.work.Done()
+	if out.cancel != nil {
+		defer out.cancel(nil)
+	}
 	if !out.fate.CompareAndSwap(waiting, started) {
 		out.Abandon()
 		return
 	}
 	defer message.Recover(c.log, req.Method, req.ID, out)
-	conv.Serve(c.ctx, c.from(), downstream.NewRequest(req), out)
+	out.conv.Serve(ctx, c.from(), downstream.NewRequest(req), out)
 }
 
 // from returns who a message of the connection acts for.

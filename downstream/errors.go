@@ -1,0 +1,13 @@
+package downstream
+
+import "errors"
+
+// ErrGone says that a conversation cannot be brought back.
+var ErrGone = errors.New("the session cannot be brought back")
+
+// ErrNotHere says that nothing of what a message is about is in this process.
+var ErrNotHere = errors.New("it is not in this process")
+
+// ErrCancelled is why the context of a request that belongs to no session ends, when its client
+// has cancelled it.
+var ErrCancelled = errors.New("cancelled by the client")
