@@ -43,6 +43,12 @@ const reserve = 8
 // reserve may be overdrawn by those who have no more than that.
 const modest = 512
 
+// What may be lent to one principal at a time: one part in so many of a budget, or so many bytes.
+const (
+	lentPart  = 64
+	leastLent = 256 << 10
+)
+
 // Budget is how much may be held altogether. Its methods are safe for concurrent use.
 type Budget struct {
 	limit   int64
@@ -66,7 +72,8 @@ type Budget struct {
 type principal struct {
 	name  string
 	used  atomic.Int64
-	guest Account // of its requests without a session
+	lent  atomic.Int64 // of that, by Borrow
+	guest Account      // of its requests without a session
 
 	sessions int // guarded by the budget's mu
 }

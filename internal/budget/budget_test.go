@@ -214,6 +214,50 @@ func TestWhoHoldsTooMuchMayBorrowALittle(t *testing.T) {
 	}
 }
 
+// What is lent is a little of the memory, however many borrow for one principal.
+func TestWhatIsLentToAPrincipalIsBounded(t *testing.T) {
+	b := New(128 * mib)
+	var borrowed []Hold
+	for i := range 20_000 {
+		hold := On(b.Guest("address"))
+		if i%2 == 0 {
+			hold = On(open(t, b, "address"))
+		}
+		if hold.Borrow(64<<10) == nil {
+			borrowed = append(borrowed, hold)
+		}
+	}
+	if used := b.Used(); used < 64*mib || used > 80*mib {
+		t.Errorf("one principal borrows %d MiB of 128", used/mib)
+	}
+	if modest := open(t, b, "other"); modest.Take(mib) != nil {
+		t.Error("another principal is refused")
+	}
+	hold := On(open(t, b, "address"))
+	if err := hold.Borrow(64 << 10); !errors.Is(err, ErrShare) {
+		t.Errorf("one more: %v", err)
+	}
+	for i := range borrowed {
+		moved := borrowed[i].Move()
+		if account := moved.Account(); account != b.Guest("address") {
+			account.Move("elsewhere") // with what it holds
+		}
+		moved.Release()
+		borrowed[i].Release()
+	}
+	if used := b.Used(); used != mib {
+		t.Errorf("%d bytes are left", used-mib)
+	}
+	for name, p := range b.principals {
+		if lent := p.lent.Load(); lent != 0 {
+			t.Errorf("%d bytes are still lent to %q", lent, name)
+		}
+	}
+	if err := hold.Borrow(64 << 10); err != nil {
+		t.Errorf("when all is back: %v", err)
+	}
+}
+
 // Whatever happens in whatever order, the sums are those of the accounts, and nothing
 // that was refused was charged.
 func TestSumsAgree(t *testing.T) {
@@ -230,7 +274,9 @@ func TestSumsAgree(t *testing.T) {
 				}
 				continue
 			}
-			switch rapid.IntRange(0, 4).Draw(t, "what") {
+			switch rapid.IntRange(0, 5).Draw(t, "what") {
+			case 5:
+				_ = holds[i].Borrow(rapid.IntRange(0, 10).Draw(t, "a little"))
 			case 0, 1:
 				_ = holds[i].Grow(rapid.IntRange(0, 300).Draw(t, "more"))
 			case 2:

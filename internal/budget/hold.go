@@ -5,6 +5,8 @@ package budget
 type Hold struct {
 	account *Account
 	bytes   int
+	lent    int        // of them, beyond what the account may hold
+	lender  *principal // to whom that is lent; nil: nothing is
 }
 
 // On returns an empty hold on an account, which may be nil.
@@ -25,9 +27,48 @@ func (h *Hold) Grow(bytes int) error {
 	return err
 }
 
-// Borrow is Grow for what may make room: who holds too much may have a little more, as
+// Borrow is Grow for what may make room, before anybody knows whether it does: while half of the
+// memory is free nobody is asked, and after that who holds too much may have a little more, as
 // long as there is memory for newcomers.
 func (h *Hold) Borrow(bytes int) error {
+	if h.account == nil {
+		return nil
+	}
+	b := h.account.budget
+	if b.free() >= b.limit/2 || !h.account.fits(bytes) && !b.Full() && h.lend(bytes) {
+		h.Charge(bytes)
+		return nil
+	}
+	return h.Grow(bytes)
+}
+
+// lend takes bytes from what may be lent to the account's principal, and reports whether there are
+// so many.
+func (h *Hold) lend(bytes int) bool {
+	h.settle() // the account may be another principal's by now
+	a := h.account
+	a.mu.Lock()
+	owner := a.owner
+	a.mu.Unlock()
+	if owner.lent.Add(int64(bytes)) > max(a.budget.limit/lentPart, leastLent) {
+		owner.lent.Add(-int64(bytes))
+		return false
+	}
+	h.lent, h.lender = bytes, owner
+	return true
+}
+
+// settle has nothing count as lent any more.
+func (h *Hold) settle() {
+	if h.lender != nil {
+		h.lender.lent.Add(-int64(h.lent))
+		h.lent, h.lender = 0, nil
+	}
+}
+
+// Overdraw is Grow for what its caller bounds: it may be more than the account may have, as long as
+// there is memory for newcomers.
+func (h *Hold) Overdraw(bytes int) error {
 	if h.account == nil || h.account.budget.Full() {
 		return h.Grow(bytes)
 	}
@@ -57,7 +98,13 @@ func (h *Hold) Charge(bytes int) {
 }
 
 // Judge returns ErrShare or ErrFull when the account holds more than it may, after Borrow.
-func (h *Hold) Judge() error { return h.account.Take(0) }
+func (h *Hold) Judge() error {
+	err := h.account.Take(0)
+	if err == nil {
+		h.settle()
+	}
+	return err
+}
 
 // Set charges for so many bytes instead, unless that is more and refused.
 func (h *Hold) Set(bytes int) error {
@@ -69,6 +116,7 @@ func (h *Hold) Set(bytes int) error {
 	}
 	h.account.Give(h.bytes - bytes)
 	h.bytes = bytes
+	h.settle()
 	return nil
 }
 
@@ -84,6 +132,7 @@ func (h *Hold) Inherit(from *Hold, bytes int) error {
 		return err
 	}
 	if theirs > 0 {
+		from.settle()
 		from.bytes -= theirs
 		h.bytes += theirs
 	}
@@ -93,12 +142,13 @@ func (h *Hold) Inherit(from *Hold, bytes int) error {
 // Move empties the hold and returns what it was.
 func (h *Hold) Move() Hold {
 	moved := *h
-	h.bytes = 0
+	h.bytes, h.lent, h.lender = 0, 0, nil
 	return moved
 }
 
 // Release gives everything back. It is idempotent.
 func (h *Hold) Release() {
+	h.settle()
 	h.account.Give(h.bytes)
 	h.bytes = 0
 }

@@ -93,7 +93,7 @@ func (t *Tab) set(bytes int) error {
 		t.hold.Charge(more)
 		return nil
 	case t.lent && (t.tenant == "" || bytes <= lentBytes):
-		return t.hold.Borrow(more)
+		return t.hold.Overdraw(more)
 	}
 	return t.hold.Set(bytes)
 }
