@@ -3,6 +3,7 @@ package bridge
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -22,9 +23,11 @@ type strongbox struct {
 	*client
 	err     error
 	kept    []downstream.Checkpoint
+	held    []jsonrpc.ID // of the questions in there
 	left    bool
 	dropped bool
 	asked   bool // when the latest record was kept, the question was out already
+	shut    bool // its process stops: what has asked its client is left to another
 }
 
 func (s *strongbox) Checkpointer() downstream.Checkpointer { return s }
@@ -33,12 +36,23 @@ func (s *strongbox) Save(k downstream.Checkpoint) error {
 	if s.err != nil {
 		return s.err
 	}
+	if s.left {
+		return downstream.ErrGone
+	}
 	s.asked = len(s.client.asked()) > 0
 	s.kept = append(s.kept, k)
 	if k.Message != nil {
+		s.held = append(s.held, k.Message.ID)
 		s.client.Send(*k.Message)
+		if s.shut {
+			return downstream.ErrGone
+		}
 	}
 	return nil
+}
+
+func (s *strongbox) Holds(question jsonrpc.ID) bool {
+	return slices.Contains(s.held, question)
 }
 
 func (s *strongbox) Drop() { s.dropped = true }
@@ -135,6 +149,57 @@ func TestCallThatAnotherProcessTookIsLeftAlone(t *testing.T) {
 			t.Errorf("left %v, %d rounds", s.left, len(up.calls()))
 		}
 	})
+}
+
+// TestAQuestionThatNeverLeftIsAskedByWhoeverGoesOn: a process may end, or be told to, after it has kept
+// one of the questions of a round, or an answer and not yet the question that follows that.
+func TestAQuestionThatNeverLeftIsAskedByWhoeverGoesOn(t *testing.T) {
+	sampling := `"s":{"method":"sampling/createMessage","params":{"maxTokens":9,"messages":[]}}`
+	sampled := `{"role":"assistant","model":"m","content":{"type":"text","text":"yes"}}`
+	for name, tc := range map[string]struct {
+		asks string
+		shut bool // after the first question; else after its answer
+		want string
+	}{
+		"of two at once": {question1("q") + "," + sampling, true, `{"q":` + accepted + `,"s":` + sampled + `}`},
+		"the next one":   {question1("q") + "," + question1("r"), false, `{"q":` + accepted + `,"r":` + accepted + `}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				here, _ := session(t, Limits{}, inputRequired(`"s"`, tc.asks))
+				s := &strongbox{client: &client{t: t, conv: here}, shut: tc.shut}
+				s.begin()
+				if !tc.shut {
+					s.answer(0, accepted)
+					s.kept, s.held = s.kept[:2], s.held[:1] // and then it was killed
+				}
+				if n := len(s.client.asked()); s.left != tc.shut || tc.shut && n != 1 {
+					t.Fatalf("left %v after %d questions", s.left, n)
+				}
+				first := s.client.asked()[0].ID
+				pass(mrtr.DefaultServerRequest + time.Minute) // until somebody comes for it
+				there, up := session(t, Limits{}, result(booked))
+				next := &strongbox{client: &client{t: t, conv: there}, held: s.held}
+				if err := there.Resume(downstream.Caller{}, s.kept[len(s.kept)-1].Record, next); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				if len(next.client.asked()) != 1 || next.client.asked()[0].ID == first {
+					t.Fatalf("asked %v", next.client.asked())
+				}
+				if tc.shut {
+					there.Answer(downstream.Caller{}, jsonrpc.Message{ID: first, Result: []byte(accepted)})
+					next.client.answer(0, sampled)
+				} else {
+					next.client.answer(0, accepted)
+				}
+				if got := next.client.result(); !strings.Contains(got, `"ok"`) || member(up.calls()[0], "inputResponses") != tc.want {
+					t.Errorf("%s for %s", got, member(up.calls()[0], "inputResponses"))
+				}
+				here.Close(sessions.Removed)
+			})
+		})
+	}
 }
 
 func TestCallsThatWaitAreLeftToTheNextProcess(t *testing.T) {

@@ -220,6 +220,9 @@ type Checkpointer interface {
 	// Save returns when k is kept; then its message has been sent. ErrGone says that
 	// another process goes on with the call.
 	Save(k Checkpoint) error
+	// Holds reports whether a question was kept, here or by whoever had the call before: else it
+	// never left.
+	Holds(question jsonrpc.ID) bool
 	// Drop removes what was kept: the call was cancelled.
 	Drop()
 	// Leave ends the exchange in this process, and leaves what was kept to another.

@@ -116,7 +116,7 @@ func Busy(err error, after time.Duration) Event { return Event{kind: busy, err: 
 
 // Lost says that the request in flight, if there is one, failed and may have reached
 // the server, but does no more when it is sent twice than when it is sent once (D-15). Another
-// tasks/get is due at once.
+// tasks/get is due at once, and what was recalled is asked.
 func Lost(err error) Event { return Event{kind: lost, err: err} }
 
 // Cancelled is the client's notifications/cancelled, or the end of its session

@@ -26,7 +26,7 @@ const (
 // Flow is everything there is to remember of one client request between two events:
 // what was asked and by whom, how far it is, what the client was told and asked,
 // and what is due when. It is data and nothing else, so another process can go on
-// with it ([Flow.Encode], [Decode]). Only [Flow.Step], [Flow.Count] and [Flow.TaskResponse] change it
+// with it ([Flow.Encode], [Decode]). Only [Flow.Step], [Flow.Count], [Flow.TaskResponse] and [Flow.Recall] change it
 // once it has started.
 //
 // Two flows share nothing but their Limits, even for the same tool and arguments

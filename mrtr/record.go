@@ -20,6 +20,29 @@ type record struct {
 	*Flow
 }
 
+// Recall takes back, of what another process asked, the questions that never left: as heard tells of their
+// ids. They are asked anew with [Lost].
+func (f *Flow) Recall(heard func(serverRequestID string) bool) {
+	for _, in := range f.Outstanding() {
+		if !heard(in.ServerRequestID) {
+			in.Asked, in.ServerRequestID, in.ElicitationID = false, "", ""
+		}
+	}
+}
+
+// onInterrupted goes on where nobody knows what came of the request in flight, if there is one: a
+// look at a task changes nothing, so it is due again.
+func (f *Flow) onInterrupted(at Moment) Action {
+	if f.State == Polling && f.Task.Fetching {
+		f.Task.Fetching = false
+		f.Clock.Due = at.Now
+	}
+	if ask := f.askable(); len(ask) > 0 {
+		return f.ask(ask, at)
+	}
+	return Action{}
+}
+
 // Decode reads what Encode wrote, of this version or an older one. The flow owns its
 // memory.
 func Decode(b []byte) (*Flow, error) {

@@ -62,10 +62,12 @@ func (f *Flow) whileAsking(ev *Event, at Moment) Action {
 		if f.State == Polling {
 			return f.onTask(ev.payload, at)
 		}
-	case unseen, lost:
+	case unseen:
 		if f.State == Polling && f.Task.Fetching {
-			return f.onUnseen(ev, at)
+			return f.fail(ev.err)
 		}
+	case lost:
+		return f.onInterrupted(at)
 	case input:
 		return f.onInput(ev.key, ev.payload, at)
 	case noInput:

@@ -49,17 +49,6 @@ func taskOf(raw []byte) []byte {
 	return raw
 }
 
-// onUnseen is the end of a tasks/get that has told nothing. It changes nothing, so one that was lost
-// is made again.
-func (f *Flow) onUnseen(ev *Event, at Moment) Action {
-	if ev.kind == unseen {
-		return f.fail(ev.err)
-	}
-	f.Task.Fetching = false
-	f.Clock.Due = at.Now
-	return Action{Do: Wait}
-}
-
 // onTask looks at a task's state, in its creation or in an answer to tasks/get (G-4).
 func (f *Flow) onTask(raw []byte, at Moment) Action {
 	raw = taskOf(raw)

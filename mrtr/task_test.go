@@ -92,7 +92,7 @@ func TestTaskIsCancelledWithItsCall_G8_G12(t *testing.T) {
 func TestALookAtATaskThatWasLostIsDueAgain(t *testing.T) {
 	f := polling(t)
 	expect(t, lapse(f), Fetch, "")
-	expect(t, step(f, Lost(nil)), Wait, "")
+	expect(t, step(f, Lost(nil)), Nothing, "")
 	expect(t, step(f, Unseen(errors.New("given up"))), Nothing, "")
 	if !f.Clock.Due.Equal(noon) {
 		t.Fatalf("the next look is due at %v", f.Clock.Due)

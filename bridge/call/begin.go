@@ -78,6 +78,9 @@ func Resume(c *Client, caller downstream.Caller, record []byte, out downstream.R
 	k := &Call{client: c, flow: *flow, name: rawjson.Get(flow.Params, "name"), http: caller.HTTP, caller: caller, out: out, serial: c.Driver.serial.Add(1), apart: true}
 	k.asking = asker{Call: k}
 	k.saving = saving{Call: k, to: out.Checkpointer(), saves: 1, told: flow.Progress.Last}
+	if k.saving.to != nil {
+		k.flow.Recall(func(id string) bool { return k.saving.to.Holds(jsonrpc.ID(id)) })
+	}
 	k.asking.declared, _ = c.Session.Declares()
 	if room := c.Driver.Ask; room != nil {
 		k.roots = room.Roots(caller.Header)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/message"
 	"github.com/mcpbridge/bridge/sessions"
 	"github.com/mcpbridge/bridge/sessions/store"
@@ -198,6 +199,19 @@ func (sc *storedCall) reclaim(ex *Exchange, gone bool) error {
 	}
 	sc.version = found.version
 	return nil
+}
+
+// Holds implements downstream.Checkpointer.
+func (ex *Exchange) Holds(question jsonrpc.ID) bool {
+	ex.mu.Lock()
+	sc := ex.stored
+	ex.mu.Unlock()
+	if sc == nil {
+		return false
+	}
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	return sc.record.asks(question)
 }
 
 // keepLastWord keeps the response of a call that was kept, until its retention ends, in

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/sessions/store"
 )
 
@@ -70,6 +71,16 @@ func plainly(r *callRecord) {
 	for i := range r.Events {
 		if len(r.Events[i].Data) == 0 {
 			r.Events[i].Data = nil
+		}
+	}
+}
+
+// TestACallHoldsTheQuestionsThatWereKept and no other: those never left.
+func TestACallHoldsTheQuestionsThatWereKept(t *testing.T) {
+	kept := &Exchange{stored: &storedCall{record: callRecord{Events: []storedEvent{{ID: `"one"`}}}}}
+	for question, want := range map[jsonrpc.ID]bool{`"one"`: true, `"two"`: false} {
+		if got := kept.Holds(question); got != want || new(Exchange).Holds(question) {
+			t.Errorf("%s: %v", question, got)
 		}
 	}
 }

@@ -37,7 +37,12 @@ func (c *FoundCall) Is(request jsonrpc.ID) bool { return c.Waits() && c.record.R
 
 // Asks reports whether the call waits for the answer to this question.
 func (c *FoundCall) Asks(question jsonrpc.ID) bool {
-	return c.Waits() && slices.ContainsFunc(c.record.Events, func(e storedEvent) bool { return e.ID == question })
+	return c.Waits() && c.record.asks(question)
+}
+
+// asks reports whether a question is among the events.
+func (r *callRecord) asks(question jsonrpc.ID) bool {
+	return slices.ContainsFunc(r.Events, func(e storedEvent) bool { return e.ID == question })
 }
 
 // Find returns the call of a session that is meant, nil when the store has none.
