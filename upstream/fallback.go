@@ -45,3 +45,9 @@ func Redeclare(params []byte, version string) []byte {
 		Name: mcp.MetaProtocolVersion, Value: rawjson.AppendQuote(nil, version)})
 	return rawjson.Apply(nil, params, rawjson.Edit{Name: "_meta", Value: said})
 }
+
+// ReadOnly reports whether a method changes nothing by definition, those included
+// that only the bridge sends.
+func ReadOnly(method string) bool {
+	return mcp.IsReadOnly(method) || method == mcp.MethodDiscover || method == mcp.MethodTasksGet
+}

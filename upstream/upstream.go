@@ -7,7 +7,7 @@
 // sessions, flows, rounds or legacy clients: what a request says is decided by
 // its caller, who also decides whether a failed request may be sent again. The
 // only resends made below it are those of requests that the server refused before
-// executing them (B-25, E-39).
+// executing them (B-25, E-39), or of those that only read.
 package upstream
 
 import (

@@ -101,6 +101,8 @@ func serveChild(handle func(m jsonrpc.Message)) {
 	}
 }
 
+var runs int // of the tool that counts them
+
 // childTool answers a tools/call by its tool's name.
 func childTool(m jsonrpc.Message) {
 	name, _ := rawjson.Text(rawjson.Get(m.Params, "name"))
@@ -127,6 +129,13 @@ func childTool(m jsonrpc.Message) {
 		cmd := exec.Command("sleep", "300")
 		_ = cmd.Start()
 		fmt.Fprintf(os.Stdout, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"pid\":%d}}\n", m.ID, cmd.Process.Pid)
+	case "runs, and hands on a refusal of another's":
+		runs++
+		supported := `["2026-07-28"]`
+		if runs > 1 {
+			supported = `["DRAFT-2026-v1"]`
+		}
+		fmt.Fprintf(os.Stdout, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"error\":{\"code\":-32022,\"message\":\"run %d\",\"data\":{\"supported\":%s}}}\n", m.ID, runs, supported)
 	case "stderr":
 		fmt.Fprintf(os.Stderr, "error: all is well\n%s\n", strings.Repeat("y", 3*maxStderrLine))
 		fmt.Fprintf(os.Stdout, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{}}\n", m.ID)

@@ -100,7 +100,8 @@ func (s *Client) run(ctx context.Context, call *upstream.Call, to sink) (*upstre
 	req := &request{call: call, params: call.Params}
 	ans, err := s.send(ctx, req, to)
 	ans.Settle(s.opt.Fallback, 0)
-	if err == nil && ans.Error != nil && ans.Error.Code == mcp.CodeUnsupportedVersion {
+	// That an error is a refusal, and nothing has run, is not to be seen of it here.
+	if err == nil && ans.Error != nil && ans.Error.Code == mcp.CodeUnsupportedVersion && upstream.ReadOnly(call.Method) {
 		if version := upstream.Mutual(s.opt.Fallback, ans.Error, string(mcp.V20260728)); version != "" {
 			req.params = upstream.Redeclare(req.params, version)
 			ans, err = s.send(ctx, req, to)

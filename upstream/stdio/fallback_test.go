@@ -38,3 +38,14 @@ func TestI8DraftsOverStdio(t *testing.T) {
 		}
 	}
 }
+
+// A process says of no error whether the tool has run: what is not read-only runs once.
+func TestAToolThatAnswersWithARefusalOfTheVersionRunsOnce(t *testing.T) {
+	s := newStdio(t, "script", Options{Fallback: onlyDraft{}})
+	for _, want := range []string{"run 1", "run 2"} {
+		ans := mustDo(t, s, tool("runs, and hands on a refusal of another's"))
+		if ans.Error == nil || ans.Error.Message != want {
+			t.Errorf("want %s: %+v", want, ans.Error)
+		}
+	}
+}

@@ -72,7 +72,7 @@ func (t *leanCarrier) post(ctx context.Context, req *request, body []byte) (exch
 	buf := buffers.Get(min(len(body), maxJoined) + headSize)
 	defer buffers.Put(buf)
 	wire := t.appendHead((*buf)[:0], req, len(body))
-	out := h1.Request{Wire: wire, Body: body, Resend: readOnly(req.call.Method)}
+	out := h1.Request{Wire: wire, Body: body, Resend: upstream.ReadOnly(req.call.Method)}
 	if len(body) <= maxJoined {
 		out.Wire, out.Body = append(wire, body...), nil
 	}

@@ -76,11 +76,12 @@ func rejectedHeaders(ans *upstream.Answer) bool {
 // mend looks at a refusal and prepares req to be sent again, if that can help.
 // The answer is replaced when the tool turned out to be uncallable.
 func (c *Client) mend(ctx context.Context, req *request, ans *upstream.Answer, done *mends) (bool, *upstream.Answer) {
+	refused := ans.Refused // else a tool said so of its own accord, and has run (B-25)
 	switch ans.Error.Code {
 	case mcp.CodeUnsupportedVersion:
-		return c.mendVersion(req, ans.Error, done), ans
+		return (refused || upstream.ReadOnly(req.call.Method)) && c.mendVersion(req, ans.Error, done), ans
 	case mcp.CodeHeaderMismatch:
-		if ans.Refused { // else a tool said so of its own accord, and has run (B-25)
+		if refused {
 			again, ans := c.mendHeaders(ctx, req, ans, done)
 			if rejectedHeaders(ans) && !again && req.named && !mirror.Plain(req.name) && !mirror.LegalRaw(req.name) {
 				return false, &upstream.Answer{Error: undecoded(req)}
@@ -196,7 +197,7 @@ func (c *Client) listTools(ctx context.Context, call upstream.Call, meta []byte)
 // be repeated (E-41). It reports whether to send again.
 func (c *Client) awaitRetry(ctx context.Context, req *request, err error, done *mends) bool {
 	f, ok := err.(*upstream.Failure)
-	if !ok || f.Cause != upstream.Busy || done.busy || !readOnly(req.call.Method) ||
+	if !ok || f.Cause != upstream.Busy || done.busy || !upstream.ReadOnly(req.call.Method) ||
 		f.RetryAfter <= 0 || f.RetryAfter > c.opt.MaxRetryAfter {
 		return false
 	}
@@ -211,10 +212,4 @@ func (c *Client) awaitRetry(ctx context.Context, req *request, err error, done *
 	case <-c.ctx.Done():
 	}
 	return false
-}
-
-// readOnly reports whether a method changes nothing by definition, those included
-// that only the bridge sends.
-func readOnly(method string) bool {
-	return mcp.IsReadOnly(method) || method == mcp.MethodDiscover || method == mcp.MethodTasksGet
 }

@@ -1,6 +1,7 @@
 package streamable
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -87,6 +88,29 @@ func TestE39UnsupportedVersionIsSentAgainOnce(t *testing.T) {
 				t.Fatalf("%s: second request %v %s", tc.name, b.header, b.body)
 			}
 		})
+	}
+}
+
+// A server that has run the tool may hand on what another server told it, with the code of a refusal.
+func TestWhatIsNoRefusalOfTheVersionIsNotSentAgain(t *testing.T) {
+	const behind = `{"code":-32022,"message":"from behind","data":{"supported":["DRAFT-2026-v1","2026-07-28"]}}`
+	for method, requests := range map[string]int{mcp.MethodToolsCall: 1, mcp.MethodToolsList: 2} { // lists may be read twice
+		for _, media := range []string{mediaJSON, mediaSSE} {
+			eachTransport(t, func(t *testing.T, opt Options) {
+				opt.Fallback = onlyDraft{}
+				p := newScripted(t, func(n int, w http.ResponseWriter, g *got, _ *http.Request) {
+					w.Header().Set("Content-Type", media)
+					if media == mediaSSE {
+						fmt.Fprint(w, "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{}}\n\ndata: ")
+					}
+					fmt.Fprintf(w, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"error\":%s}\n\n", g.msg.ID, behind)
+				})
+				ans := mustDo(t, newClient(t, p.URL, opt), call(method, `"name":"t"`))
+				if len(p.seen) != requests || ans.Error == nil || ans.Error.Code != mcp.CodeUnsupportedVersion {
+					t.Fatalf("%s, %s: %d requests, %+v", method, media, len(p.seen), ans)
+				}
+			})
+		}
 	}
 }
 

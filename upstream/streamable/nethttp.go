@@ -13,6 +13,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/roundtrip"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
+	"github.com/mcpbridge/bridge/upstream"
 )
 
 // netCarrier posts through net/http: https, HTTP/2, proxies.
@@ -58,7 +59,7 @@ func (t *netCarrier) post(ctx context.Context, req *request, body []byte) (excha
 		ContentLength: int64(len(body)), Body: io.NopCloser(bytes.NewReader(body)),
 		GetBody: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil },
 	}).WithContext(ctx)
-	resp, use, err := t.transport.Do(hr, readOnly(req.call.Method)) //nolint:bodyclose // netExchange closes it
+	resp, use, err := t.transport.Do(hr, upstream.ReadOnly(req.call.Method)) //nolint:bodyclose // netExchange closes it
 	if err != nil {
 		f := classify(ctx, t.opt.origin(), err)
 		f.Sent = f.Sent && !roundtrip.Unsent(err)
