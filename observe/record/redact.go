@@ -16,9 +16,10 @@ import (
 //
 // Without payloads a value stays only where the protocol says what may stand there: its
 // own words, methods, names of tools, prompts and programs, and the numbers that steer
-// it. All others are replaced by their kind and size, such as string(16). Names of
-// members stay: they are the structure. With payloads all stays but request state,
-// queries of URLs, and what is called a token or the like.
+// it, each in the objects where the protocol has it. All others are replaced by their kind
+// and size, such as string(16). Names of members stay: they are the structure. With payloads
+// all stays but request state, what of URLs may be credentials, and what is called a token
+// or the like.
 type Redactor struct {
 	payloads bool
 	key      []byte // tells request states apart, and nothing about them
@@ -41,6 +42,24 @@ type place struct {
 	free   bool   // in what people, models and servers fill as they like
 }
 
+// member returns the place of a member of the object there.
+func (at place) member(name string, value []byte) place {
+	in := place{name: name, parent: at.name, free: at.free || filled[name] || name == "content" && rawjson.KindOf(value) == rawjson.Object}
+	switch at.name {
+	case "_meta":
+		in.free = in.free || name != "progressToken" && !strings.HasPrefix(name, "io.modelcontextprotocol/")
+	case "inputRequests": // the server's own names for them
+		in.name = inputRequest
+	}
+	return in
+}
+
+// inputRequest is what the places of the server's requests are called that stand in a result.
+const inputRequest = "inputRequest"
+
+// own reports whether it is a place for what steers the protocol.
+func (at place) own() bool { return !at.free && own[at.name][at.parent] }
+
 // Message returns a JSON-RPC message, which must be valid, as it may be seen.
 func (r *Redactor) Message(text []byte) []byte {
 	return r.value(make([]byte, 0, len(text)), text, place{})
@@ -57,7 +76,7 @@ func (r *Redactor) value(dst, v []byte, at place) []byte {
 	case rawjson.Null:
 		return append(dst, v...)
 	case rawjson.Number:
-		if r.payloads && !secret(at.name) || !at.free && numbers[at.name] {
+		if r.payloads && !secret(at.name) || at.own() {
 			return append(dst, v...)
 		}
 		return append(dst, `"number()"`...)
@@ -81,8 +100,7 @@ func (r *Redactor) object(dst, v []byte, at place) []byte {
 			word = word[:maxName] + "…"
 		}
 		dst = append(rawjson.AppendQuote(dst, word), ':')
-		inside := at.free || filled[word] || word == "content" && rawjson.KindOf(value) == rawjson.Object
-		dst = r.value(dst, value, place{word, at.name, inside})
+		dst = r.value(dst, value, at.member(word, value))
 	}
 	return append(dst, '}')
 }
@@ -110,8 +128,8 @@ func (r *Redactor) text(dst, v []byte, at place) []byte {
 	case secret(at.name):
 		return kind(dst, v)
 	case r.payloads:
-		return withoutQuery(dst, v)
-	case !at.free && r.stays(v, at):
+		return withoutCredentials(dst, v)
+	case r.stays(v, at):
 		return append(dst, v...)
 	}
 	return kind(dst, v)
@@ -127,29 +145,38 @@ func (r *Redactor) state(dst, v []byte) []byte {
 	return fmt.Appendf(dst, `"state(%d)-%s"`, len(v)-2, hex.EncodeToString(mac.Sum(nil)[:4]))
 }
 
-// withoutQuery appends a text without the query of the URL that it is.
-func withoutQuery(dst, v []byte) []byte {
+// What of URLs may be credentials: who asks, and what is for the place alone.
+var (
+	users   = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)[^\s<>"/?#]*@`)
+	queries = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://[^\s<>"?#]*[?#])[^\s<>"]*`)
+)
+
+// withoutCredentials appends a text without those of the URLs in it.
+func withoutCredentials(dst, v []byte) []byte {
 	text, _ := rawjson.Text(v)
-	scheme, rest, isURL := strings.Cut(text, "://")
-	if before, _, query := strings.Cut(rest, "?"); isURL && query && !strings.ContainsAny(scheme, " \n") {
-		return rawjson.AppendQuote(dst, scheme+"://"+before+"?…")
+	if !strings.Contains(text, "://") {
+		return append(dst, v...)
 	}
-	return append(dst, v...)
+	shown := queries.ReplaceAllString(users.ReplaceAllString(text, "${1}…@"), "${1}…")
+	if shown == text {
+		return append(dst, v...)
+	}
+	return rawjson.AppendQuote(dst, shown)
 }
 
 // stays reports whether a string is one that the protocol knows.
 func (r *Redactor) stays(v []byte, at place) bool {
 	text, _ := rawjson.Text(v)
-	if len(text) > maxName {
+	if at.free || len(text) > maxName {
 		return false
 	}
 	switch at.name {
-	case "jsonrpc", "id", "method", "progressToken", "requestId":
-		return true
 	case "name", "version":
 		return named[at.parent]
+	case "jsonrpc", "id", "method", "progressToken", "requestId":
+		return at.own()
 	}
-	return words[text]
+	return spoken[at.name] && words[text]
 }
 
 var secrets = regexp.MustCompile(`(?i)authorization|passw|secret|api[-_]?key|cookie|credential|token$`)
@@ -167,14 +194,22 @@ func set(list string) map[string]bool {
 
 var (
 	// filled are members whose contents people, models and servers write.
-	filled = set("arguments structuredContent data metadata enum enumNames const default examples context")
-	// numbers are members whose numbers steer the protocol.
-	numbers = set("code id progress progressToken requestId total ttlMs ttl pollInterval maxTokens")
+	filled = set("arguments input structuredContent data metadata enum enumNames const default examples context experimental extensions")
+	// own are members that steer the protocol, and the objects in which they do; a message has no name.
+	own = map[string]map[string]bool{
+		"jsonrpc": {"": true}, "id": {"": true}, "method": {"": true, inputRequest: true},
+		"requestId": set("params"), "progressToken": set("params _meta"), "progress": set("params"), "total": set("params completion"),
+		"code": set("error"), "maxTokens": set("params"),
+		"ttl": set("params result task"), "ttlMs": set("params result task"), "pollInterval": set("params result task"),
+	}
 	// switches are members whose booleans do.
 	switches = set("isError listChanged subscribe hasMore readOnlyHint destructiveHint idempotentHint openWorldHint")
 	// named are objects whose names and versions are those of programs and tools. A tool that is called
 	// stands in the params.
 	named = set("params tools prompts clientInfo serverInfo io.modelcontextprotocol/clientInfo io.modelcontextprotocol/serverInfo")
+	// spoken are members whose strings are words of the protocol.
+	spoken = set(`type role mode action status resultType level stopReason cacheScope includeContext format audience taskSupport
+		protocolVersion supportedVersions io.modelcontextprotocol/protocolVersion io.modelcontextprotocol/logLevel`)
 	// words are those of the protocol.
 	words = set(`accept decline cancel form url text image audio resource resource_link tool_use tool_result user assistant
 		complete input_required task working completed failed cancelled public private

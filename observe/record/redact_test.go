@@ -26,6 +26,11 @@ var messages = []string{
 	`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","logger":%[1]s,"data":{"level":%[1]s}}}`,
 	`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1,"message":%[1]s}}`,
 	`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":%[1]s,"data":%[1]s}}`,
+	`{"jsonrpc":"2.0","id":1,"result":{"role":"assistant","content":[{"type":"tool_use","id":%[1]s,"name":%[1]s,"input":{"id":%[1]s,"code":%[2]s,"method":%[1]s,"name":%[1]s}}]}}`,
+	`{"jsonrpc":"2.0","id":1,"result":{"inputRequests":{"a":{"id":%[1]s,"method":"sampling/createMessage","params":{"messages":[{"content":[
+		{"type":"tool_result","toolUseId":%[1]s,"content":[{"type":"text","id":%[1]s,"text":%[1]s}],"structuredContent":{"requestId":%[1]s,"total":%[2]s}}]}]}}}}}`,
+	`{"jsonrpc":"2.0","id":1,"result":{"content":[],"code":%[2]s,"id":%[1]s,"ttl":%[1]s,"_meta":{"x/y":{"id":%[1]s,"code":%[2]s,"method":%[1]s,"params":{"name":%[1]s},"progressToken":%[1]s}}}}`,
+	`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{"experimental":{"a":{"params":{"name":%[1]s,"ttl":%[2]s}}},"extensions":{"b":{"tools":{"name":%[1]s}}}}}}`,
 }
 
 func quote(text string) string { return string(rawjson.AppendQuote(nil, text)) }
@@ -67,10 +72,18 @@ func TestWhatStays(t *testing.T) {
 			`{"method":"tools/call","params":{"name":"pay","arguments":{"type":"text","amount":12.50,"now":true,"none":null},"_meta":{"progressToken":"p"}}}`,
 			`{"method":"tools/call","params":{"name":"pay","arguments":{"type":"string(4)","amount":"number()","now":"boolean()","none":null},"_meta":{"progressToken":"p"}}}`},
 		"an answer of a person": {false, `{"result":{"action":"accept","content":{"action":"accept"}}}`, `{"result":{"action":"accept","content":{"action":"string(6)"}}}`},
+		"a word of the protocol that is a text": {false, `{"result":{"resultType":"complete","content":[{"type":"text","text":"cancelled","id":7}]}}`,
+			`{"result":{"resultType":"complete","content":[{"type":"text","text":"string(9)","id":"number()"}]}}`},
+		"an input request": {false, `{"result":{"inputRequests":{"a":{"method":"sampling/createMessage","params":{"maxTokens":9}}}}}`,
+			`{"result":{"inputRequests":{"a":{"method":"sampling/createMessage","params":{"maxTokens":9}}}}}`},
+		"who talks": {false, `{"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"cat","version":"1"},"com.example/x":{"name":"ada","type":"text"}}}}`,
+			`{"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"cat","version":"1"},"com.example/x":{"name":"string(3)","type":"string(4)"}}}}`},
 		"a tool's schema": {false, `{"result":{"tools":[{"name":"pay","description":"Pays","inputSchema":{"type":"object","required":["card"]}}],"ttlMs":0}}`,
 			`{"result":{"tools":[{"name":"pay","description":"string(4)","inputSchema":{"type":"object","required":["string(4)"]}}],"ttlMs":0}}`},
 		"payloads": {true, `{"params":{"arguments":{"card":"4111","apiKey":"k","url":"https://a.example/b?code=1"}}}`,
 			`{"params":{"arguments":{"card":"4111","apiKey":"string(1)","url":"https://a.example/b?…"}}}`},
+		"credentials of URLs": {true, `{"result":{"a":"https://u:pw@a.example/b#access_token=t","b":"see <ftp://u@h/\u00e9?c=1>, and http://h/x"}}`,
+			`{"result":{"a":"https://…@a.example/b#…","b":"see <ftp://…@h/é?…>, and http://h/x"}}`},
 	} {
 		if got := string(NewRedactor(tc.payloads).Message([]byte(tc.in))); got != tc.want {
 			t.Errorf("%s:\n got %s\nwant %s", name, got, tc.want)
