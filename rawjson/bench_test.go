@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"strings"
 	"testing"
@@ -150,6 +151,11 @@ func BenchmarkEqual(b *testing.B) {
 			b.Fatal("different")
 		}
 	})
+}
+
+func BenchmarkHash(b *testing.B) {
+	seed := maphash.MakeSeed()
+	sample(b, call, func() { _ = Hash(seed, call) })
 }
 
 // TestAllocationBudget keeps the paths that every message takes free of

@@ -37,14 +37,19 @@ func TestReferencesOfAWrappedSchemaAreMoved(t *testing.T) {
 	}
 }
 
-// Which of many texts holds the structured content is not asked of each, when that is large.
+// Structured content is not gone over for each of the texts beside it, however many they are, and is
+// found behind all that do not hold it: then it is there as the result and as that text.
 func TestStructuredContentIsNotComparedWithEachText_B36(t *testing.T) {
 	const block = `{"type":"text","text":"[]"},`
-	structured := `[` + strings.TrimSuffix(strings.Repeat("0,", largest/4), ",") + `]`
-	in := `{"structuredContent":` + structured + `,"content":[` + strings.TrimSuffix(strings.Repeat(block, largest/2/len(block)), ",") + `]}`
-	got, err := Rules{Version: r25b}.Result(mcp.MethodToolsCall, []byte(in))
-	if err != nil || len(got) < len(in)+len(structured) {
-		t.Errorf("%d bytes of %d, %v", len(got), len(in), err)
+	structured := `[` + strings.TrimSuffix(strings.Repeat("0,", largest/8), ",") + `]`
+	others := `"structuredContent":` + structured + `,"content":[` + strings.Repeat(block, largest/4/len(block))
+	got, err := Rules{Version: r25b}.Result(mcp.MethodToolsCall, []byte(`{`+others+`{}]}`))
+	if err != nil || len(got) < len(others)+len(structured) {
+		t.Errorf("no text: %d bytes of %d, %v", len(got), len(others), err)
+	}
+	got, err = Rules{Version: r25b}.Result(mcp.MethodToolsCall, []byte(`{`+others+`{"type":"text","text":"`+structured+`"}]}`))
+	if err != nil || strings.Count(string(got), structured) != 2 {
+		t.Errorf("a text at the end: it is there %d times, %v", strings.Count(string(got), structured), err)
 	}
 }
 

@@ -1,6 +1,8 @@
 package translate
 
 import (
+	"hash/maphash"
+
 	"github.com/mcpbridge/bridge/rawjson"
 )
 
@@ -58,29 +60,27 @@ func (w *walker) completeContent(o *object, mark int, out *output, fallback bool
 	}
 }
 
-// maxCompared bounds, in bytes, what is compared of a result's structured content with
-// its text blocks, so that many blocks beside large content cost no more than that; where a
-// server orders members otherwise on each level, seventeen times that.
-const maxCompared = 16 << 20
+// hashSeed is that of all hashes of structured content.
+var hashSeed = maphash.MakeSeed()
 
-// hasTextOf reports whether a text block already holds the structured content. One
-// behind more blocks than can be compared is not found: its data comes twice then.
+// hasTextOf reports whether a text block already holds the structured content. Both it and each
+// text are gone over once.
 func (w *walker) hasTextOf(out *output) bool {
 	want := w.src[out.structured.val:out.structured.end]
 	if out.content.end == 0 {
 		return false
 	}
-	left := max(maxCompared, len(want))
+	var hash uint64 // of what is wanted, once there is a text to compare it with
 	for block := range rawjson.Elements(w.src[out.content.val:out.content.end]) {
 		text, ok := rawjson.Text(rawjson.Get(block, "text"))
 		if !ok || rawjson.Validate([]byte(text)) != nil || rawjson.KindOf([]byte(text)) != rawjson.KindOf(want) {
 			continue
 		}
-		if left -= len(want); left < 0 {
-			return false
+		if hash == 0 {
+			hash = rawjson.Hash(hashSeed, want)
 		}
-		if rawjson.Equal([]byte(text), want) {
-			return true
+		if rawjson.Hash(hashSeed, []byte(text)) == hash {
+			return rawjson.Equal([]byte(text), want)
 		}
 	}
 	return false

@@ -2,6 +2,7 @@ package again_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -186,6 +187,42 @@ func TestWhoeverAsksForAnotherCallIsNotRejoined(t *testing.T) {
 			t.Error("two requests wait for one call")
 		}
 		p.Abandon()
+	})
+}
+
+// A request is compared with the calls that wait by what is noted of each: their params are not gone
+// over for it.
+func TestLookingForTheSameCallCostsNoMoreForManyThatWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		params := func(i int) string {
+			return fmt.Sprintf(`{"name":"book","arguments":{"a":[%s%d]}}`, strings.Repeat("0,", 1000), i)
+		}
+		look := func(waiting int) float64 {
+			var calls again.Replies
+			for i := range waiting {
+				p := again.New(again.Options{Session: session{}, Calls: &calls, Version: mcp.V20251125, Wait: time.Minute}, request("1", params(i)), &client{})
+				p.Bind(&flow{user: "ada"})
+				p.Linked("q", "https://bridge/page")
+				defer p.Abandon()
+			}
+			pass(time.Minute)
+			if calls.Len() != waiting {
+				t.Fatalf("%d of %d calls wait", calls.Len(), waiting)
+			}
+			out, req, ada := &client{}, request("2", params(waiting)), ada()
+			allocs := testing.AllocsPerRun(10, func() {
+				if calls.Rejoin("", mcp.V20251125, ada, &req, out) != nil {
+					t.Error("another call goes on")
+				}
+			})
+			if got, _ := rejoin(&calls, ada, "3", params(waiting-1)); got == nil {
+				t.Error("the same call does not go on")
+			}
+			return allocs
+		}
+		if one, many := look(1), look(32); many > one {
+			t.Errorf("beside 32 calls that wait %v allocations, beside one %v", many, one)
+		}
 	})
 }
 

@@ -2,6 +2,7 @@ package again
 
 import (
 	"bytes"
+	"hash/maphash"
 	"slices"
 	"sync"
 	"time"
@@ -28,6 +29,9 @@ type Reply struct {
 	of   Options
 	flow Flow
 	req  downstream.Request // that the flow began with
+
+	hashing sync.Once
+	hash    uint64 // of what makes it the same call
 
 	mu    sync.Mutex
 	out   downstream.Reply // of the request that waits; nil: detached or over
@@ -200,12 +204,25 @@ func (p *Reply) end() (out downstream.Reply, id jsonrpc.ID, first bool) {
 	return out, id, first
 }
 
-// repeats reports whether a request is the same call again: the same method, and the same
-// params, however they are spelled, as a model may write its arguments in another order.
-func (p *Reply) repeats(version mcp.Version, req *downstream.Request) bool {
-	if p.req.Method != req.Method || p.of.Version != version || !bytes.Equal(p.req.Name, req.Name) {
-		return false
-	}
-	plain := func(params []byte) []byte { return rawjson.Apply(nil, params, rawjson.Edit{Name: "_meta"}) }
-	return rawjson.Equal(plain(p.req.Params), plain(req.Params))
+// seed makes the hashes of calls such that nobody can have two of them be the same.
+var seed = maphash.MakeSeed()
+
+// like reports whether a request may be the same call again, for which nobody waits now.
+func (p *Reply) like(version mcp.Version, req *downstream.Request) bool {
+	return !p.Waits() && p.req.Method == req.Method && p.of.Version == version && bytes.Equal(p.req.Name, req.Name)
+}
+
+// repeats reports whether a request that is like the call, with this hash, has the same params, however
+// they are spelled, as a model may write its arguments in another order. A call that has others
+// costs no more than a look at its own hash.
+func (p *Reply) repeats(req *downstream.Request, hash uint64) bool {
+	p.hashing.Do(func() { p.hash = hashOf(&p.req) })
+	return p.hash == hash && rawjson.Equal(plain(&p.req), plain(req))
+}
+
+func hashOf(req *downstream.Request) uint64 { return rawjson.Hash(seed, plain(req)) }
+
+// plain returns the params of a call without what differs from request to request.
+func plain(req *downstream.Request) []byte {
+	return rawjson.Apply(nil, req.Params, rawjson.Edit{Name: "_meta"})
 }

@@ -45,7 +45,19 @@ func (t *Replies) find(stranger string, version mcp.Version, caller downstream.C
 	t.mu.Lock()
 	found := slices.Clone(t.calls[stranger])
 	t.mu.Unlock()
-	found = slices.DeleteFunc(found, func(p *Reply) bool { return !p.flow.Of(caller) || !p.repeats(version, req) })
+	if len(found) == 0 {
+		return nil
+	}
+	var hash uint64 // of the request, once it is needed
+	found = slices.DeleteFunc(found, func(p *Reply) bool {
+		if !p.flow.Of(caller) || !p.like(version, req) {
+			return true
+		}
+		if hash == 0 {
+			hash = hashOf(req)
+		}
+		return !p.repeats(req, hash)
+	})
 	if len(found) > 1 {
 		slices.SortStableFunc(found, func(p, other *Reply) int { return cmp.Compare(other.answers(), p.answers()) })
 	}
