@@ -72,6 +72,9 @@ type Options struct {
 	Store store.Store
 	// StoreScope tells the sessions of several endpoints in one store apart, like the path.
 	StoreScope string
+	// StoreSize is how many bytes clients may have this Bridge keep there, of which the last eighth is
+	// for whoever has less than an eighth; 0: 1 GiB. What others keep there does not count.
+	StoreSize int64
 	// StoreWait is how long a call that has something to ask waits for a store that fails; 0: it ends
 	// with an error at once.
 	StoreWait time.Duration
@@ -122,6 +125,7 @@ func New(opt Options) (*Bridge, error) {
 	if opt.Store != nil {
 		options.Legacy.Store, options.Legacy.StoreScope, options.Legacy.StoreWait = opt.Store, opt.StoreScope, opt.StoreWait
 		options.Legacy.Replica = downstream.NewReplicaID()
+		options.Legacy.StoreRoom = budget.NewRoom(cmp.Or(opt.StoreSize, 1<<30))
 	}
 	if len(opt.Command) > 0 {
 		options.Command = &mount.Command{Stdio: stdio.Options{

@@ -46,6 +46,11 @@ type Store struct {
 	// Whether a store in a file writes to a journal beside it first, which is much faster. Without one, relaxed also means that a
 	// crash of the machine may damage the file.
 	Journal string `key:"journal" oneof:"on|off"`
+	// How much clients may have this process keep there: sessions, calls that wait, and their responses for timeouts.retention, as long
+	// as they are; a file may become twice as large. Who has an eighth or more, with the same credentials or from one
+	// address, does not get the last eighth. Beyond that no question is asked. Each replica counts what it has kept itself since its
+	// start. 0B: 4GiB for a file; of Redis half of its maxmemory, or else 1GiB. Not for memory:.
+	Size Size `key:"size" min:"0B" max:"1048576GiB"`
 	// What calls with questions do while Redis cannot be reached: wait until it is back, as long as they may, or fail with an error. Calls
 	// without questions go on in any case.
 	Outage string `key:"outage" oneof:"wait|fail"`

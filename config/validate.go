@@ -178,6 +178,9 @@ func (p *problems) store(s *Store) {
 		if s.Keys != "" {
 			p.add("store.keys", "has no effect with memory:, where nothing is sealed; remove it, or set store.url")
 		}
+		if s.Size != 0 {
+			p.add("store.size", "has no effect with memory:, where nothing is kept; remove it, or set store.url")
+		}
 	case "file":
 		if rest == "" {
 			p.add("store.url", "names no file; write it like file:/var/lib/mcp-bridge/sessions.db")

@@ -78,7 +78,7 @@ func (h *HTTP) furnish() {
 		Backend: h.backend, Streams: h.streams, NoPush: opt.NoGET,
 		Principal: opt.Principal, CredentialsEndHere: opt.CredentialsEndHere, Vouched: opt.Vouched, Genuine: opt.Genuine,
 		MaxSessions: opt.MaxSessions, IdleTimeout: opt.IdleTimeout, Memory: opt.Memory,
-		Store: opt.Store, StoreScope: opt.StoreScope, Replica: opt.Replica,
+		Store: opt.Store, StoreScope: opt.StoreScope, Room: opt.StoreRoom, Replica: opt.Replica,
 		Unload: opt.Unload, MaxUnloaded: opt.MaxUnloaded, Calls: h.exchanges, Others: opt.Peers.Others,
 		Watch: opt.Watch, Logger: opt.Logger, Evicted: h.notices.evicted, Late: h.notices.late,
 	})

@@ -266,3 +266,46 @@ func TestWhatIsKeptOfACallIsCharged(t *testing.T) {
 	want(t, "the call", (<-answer).StatusCode, http.StatusOK)
 	eventually(t, "nothing of it is left", func() bool { return memory.Used() < before })
 }
+
+// What a client has kept in the store is charged there for as long as it is kept, also when its
+// call is over; what there is no room for is not asked, and not kept.
+func TestWhatIsKeptInAStoreIsBounded(t *testing.T) {
+	b := newFake()
+	opt := stored()
+	opt.StoreRoom = budget.NewRoom(20 * tenth)
+	_, p := serve(t, opt, b)
+	p.initialize(mcp.V20250618)
+	session := opt.StoreRoom.Used()
+	want(t, "a session takes something", session > 0, true)
+	hold := func() (*call, <-chan *http.Response) {
+		answer := p.async(`{"jsonrpc":"2.0","id":1,"method":"hold"}`)
+		return <-b.held, answer
+	}
+	question := downstream.Message{Message: jsonrpc.Message{Method: "elicitation/create", ID: `"q"`}}
+	keep := func(c *call, size int, question *downstream.Message) error {
+		return c.Checkpointer().Save(downstream.Checkpoint{N: 1, TTL: time.Hour, Record: make([]byte, size), Message: question})
+	}
+	kept := func() int64 { return (opt.StoreRoom.Used() - session + tenth/2) / tenth }
+
+	first, answer := hold()
+	want(t, "a question for which there is no room", keep(first, 21*tenth, &question), budget.ErrNoRoom)
+	want(t, "one for which there is some", keep(first, 12*tenth, &question), nil)
+	want(t, "what is kept", kept(), 12)
+	want(t, "its answer, which makes room", keep(first, 19*tenth, nil), nil)
+	second, other := hold()
+	want(t, "the next question", keep(second, 2*tenth, &question), budget.ErrNoRoom)
+	second.finish(`{}`)
+	<-other
+	first.finish(`"` + strings.Repeat("x", 5*tenth) + `"`)
+	<-answer
+	eventually(t, "the response takes the place of the call", func() bool { return kept() == 5 })
+
+	third, answer := hold()
+	want(t, "a question", keep(third, 12*tenth, &question), nil)
+	third.finish(`"` + strings.Repeat("x", 18*tenth) + `"`)
+	want(t, "a response for which there is no room comes all the same", (<-answer).StatusCode, http.StatusOK)
+	eventually(t, "and is not kept", func() bool { return kept() == 5 })
+
+	want(t, "DELETE", p.do(p.request(http.MethodDelete, "")).StatusCode, http.StatusNoContent)
+	eventually(t, "the session makes room", func() bool { return opt.StoreRoom.Used() < 6*tenth })
+}

@@ -82,6 +82,8 @@ type Options struct {
 	// store is not closed.
 	Store      store.Store
 	StoreScope string
+	// StoreRoom is how much clients may have kept there; nil: without bounds.
+	StoreRoom *budget.Room
 	// Replica is the number of this one, 0 without a store. Peers reach the others that share
 	// the store; nil: they cannot be reached, and of what they do not bring to an end the
 	// store alone tells.

@@ -86,7 +86,7 @@ func (k *saving) tell(e *effect) {
 	if errors.Is(err, downstream.ErrGone) {
 		k.notKept()
 		k.leave()
-	} else if budget.Short(err) {
+	} else if budget.Short(err) || errors.Is(err, budget.ErrNoRoom) {
 		k.Drive(mrtr.Failed(err))
 	} else {
 		k.client.Driver.Log.Error().Err(err).Msg("a question cannot be kept")

@@ -52,6 +52,8 @@ func Explain(err error, of *Facts) ([]byte, *jsonrpc.Error) {
 		return of.giveUp(limit.Error(), fault.Limit(limit.Limit))
 	case budget.Short(err):
 		return of.giveUp(err.Error(), fault.Limit("limits.memory"))
+	case errors.Is(err, budget.ErrNoRoom):
+		return of.giveUp(err.Error(), fault.Limit("store.size"))
 	case errors.As(err, &violation):
 		return nil, fault.Internal(violation.Error(), fault.Text("rule", violation.Rule))
 	case errors.As(err, &malformed):

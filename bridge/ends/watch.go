@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -47,6 +48,8 @@ func EndOf(err error) (end observe.End, cause string, code int) {
 		return observe.Expired, limit.Limit, jsonrpc.CodeInternal
 	case errors.As(err, &limit):
 		return observe.Failed, limitWord(limit.Limit), jsonrpc.CodeInternal
+	case errors.Is(err, budget.ErrNoRoom):
+		return observe.Failed, "store.size", jsonrpc.CodeInternal
 	}
 	return observe.Failed, "internal", jsonrpc.CodeInternal
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpbridge/bridge/config"
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/fleet"
 	"github.com/mcpbridge/bridge/internal/replica"
 	"github.com/mcpbridge/bridge/legacy"
@@ -20,6 +21,7 @@ import (
 // The zero one keeps nothing.
 type keeping struct {
 	store   store.Store
+	room    *budget.Room
 	up      func() bool   // whether the store can be reached
 	wait    time.Duration // for a store that cannot be reached
 	id      downstream.ReplicaID
@@ -32,6 +34,7 @@ func openKeeping(ctx context.Context, cfg *config.Config, log zerolog.Logger) (k
 		return k, err
 	}
 	warnOf(ctx, k.store, log)
+	k.room = budget.NewRoom(storeSize(ctx, cfg.Store, k.store))
 	for _, note := range exposures(cfg.Store) {
 		log.Warn().Msg(note)
 	}
@@ -75,7 +78,7 @@ func (k *keeping) others() bool { return k.replica != nil && len(k.replica.Other
 
 // give has an endpoint keep its sessions there.
 func (k *keeping) give(options *legacy.Options, scope string) {
-	options.Store, options.StoreScope, options.Replica, options.StoreWait = k.store, scope, k.id, k.wait
+	options.Store, options.StoreScope, options.StoreRoom, options.Replica, options.StoreWait = k.store, scope, k.room, k.id, k.wait
 	if k.replica != nil {
 		options.Peers = k.replica
 	}

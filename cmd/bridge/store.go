@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -121,14 +122,40 @@ func lookInto(ctx context.Context, s store.Store) (notes []string, err error) {
 	return records(ctx, s, checkRecords)
 }
 
-// evicts reports that a store removes what it is to keep.
-func evicts(ctx context.Context, s store.Store) error {
+// Where the settings do not say how much a store may take.
+const (
+	fileSize  = 4 << 30
+	redisSize = 1 << 30 // where Redis has no bound of its own
+)
+
+// storeSize is how much clients may have this process keep in a store.
+func storeSize(ctx context.Context, settings config.Store, s store.Store) int64 {
+	if settings.Size > 0 {
+		return int64(settings.Size)
+	}
+	redis := redisOf(s)
+	if redis == nil {
+		return fileSize
+	}
+	ctx, cancel := context.WithTimeout(ctx, startLookTime)
+	defer cancel()
+	return cmp.Or(redis.MaxMemory(ctx)/2, redisSize)
+}
+
+// redisOf returns the engine of a sealed store; nil: it is another one.
+func redisOf(s store.Store) *redisstore.Store {
 	sealed, ok := s.(*store.Sealed)
 	if !ok {
 		return nil
 	}
-	redis, ok := sealed.Store.(*redisstore.Store)
-	if !ok {
+	redis, _ := sealed.Store.(*redisstore.Store)
+	return redis
+}
+
+// evicts reports that a store removes what it is to keep.
+func evicts(ctx context.Context, s store.Store) error {
+	redis := redisOf(s)
+	if redis == nil {
 		return nil
 	}
 	if policy := redis.Evicts(ctx); policy != "" {

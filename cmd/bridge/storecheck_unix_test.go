@@ -185,7 +185,7 @@ func TestServeSaysWhatIsWrongWithItsStore(t *testing.T) {
 func TestStoreInTheFileOfSettings(t *testing.T) {
 	values := [][2]string{
 		{"store.url", "redis://h/2"}, {"store.keys", "/k"}, {"store.durability", "strict"}, {"store.journal", "off"},
-		{"store.outage", "fail"}, {"store.unload", "7s"}, {"replica.listen", "10.0.0.7:1"}, {"replica.address", "ten:2"},
+		{"store.size", "3MiB"}, {"store.outage", "fail"}, {"store.unload", "7s"}, {"replica.listen", "10.0.0.7:1"}, {"replica.address", "ten:2"},
 	}
 	var flags []config.Setting
 	environ := []string{"BRIDGE_UPSTREAM=http://a/mcp"}
@@ -214,7 +214,7 @@ func TestStoreInTheFileOfSettings(t *testing.T) {
 		}
 		all = append(all, cfg)
 	}
-	want := config.Store{URL: "redis://h/2", Keys: "/k", Durability: "strict", Journal: "off", Outage: "fail", Unload: 7 * time.Second}
+	want := config.Store{URL: "redis://h/2", Keys: "/k", Durability: "strict", Journal: "off", Size: 3 << 20, Outage: "fail", Unload: 7 * time.Second}
 	for i := range all {
 		if all[i].Store != want || all[i].Replica != (config.Replica{Listen: "10.0.0.7:1", Address: "ten:2"}) {
 			t.Errorf("source %d means %+v, %+v", i, all[i].Store, all[i].Replica)

@@ -225,3 +225,33 @@ func TestManyQuestionsOfOneSessionAreBounded(t *testing.T) {
 		t.Errorf("%d calls are in memory, and 2 in the store", n)
 	}
 }
+
+// TestWhatWaitsInAStoreIsBounded: a call that has left memory still takes its part of the store.
+func TestWhatWaitsInAStoreIsBounded(t *testing.T) {
+	k := forgetful(t, newAsker(t), append(durable(t)["file"](t), "--store.size", "256KiB")...)
+	ask := func(n int) (question, last, refused string) {
+		f := k.follow(k.request(http.MethodPost, fmt.Sprintf(`{"jsonrpc":"2.0","id":"call","method":"tools/call","params":{"name":"ask","arguments":{"n":%d,"long":%q}}}`, n, strings.Repeat("x", 60<<10))))
+		m := f.message()
+		if m["method"] != "elicitation/create" { // the question is withdrawn
+			return "", "", fmt.Sprint(f.message())
+		}
+		for {
+			if _, err := f.d.Next(); err != nil {
+				return fmt.Sprint(m["id"]), f.last, ""
+			}
+		}
+	}
+	first, last, refused := ask(0)
+	for n := 1; n < 5 && refused == ""; n++ {
+		k.forgets()
+		_, _, refused = ask(n)
+	}
+	if !strings.Contains(refused, "store.size") {
+		t.Fatalf("a call for which there is no room gets %q", refused)
+	}
+	k.answer(first)
+	wantDone(t, k.resume(last).message())
+	if _, _, refused := ask(5); refused != "" {
+		t.Errorf("when there is room again a call gets %s", refused)
+	}
+}

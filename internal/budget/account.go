@@ -113,6 +113,16 @@ func (a *Account) Move(name string) {
 	a.budget.leave(from)
 }
 
+// Owner returns whose the account is; "" where nobody knows.
+func (a *Account) Owner() string {
+	if a == nil {
+		return ""
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.owner.name
+}
+
 // Sessions returns how many sessions belong to the same principal as the account, itself
 // included; 1 where nobody knows whose they are.
 func (a *Account) Sessions() int {

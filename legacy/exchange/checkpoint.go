@@ -27,6 +27,7 @@ type storedCall struct {
 	asked   time.Time // when the newest question was kept
 	until   time.Time // how long it may be in the store alone; zero: it is not to be there
 	hold    budget.Hold
+	kept    budget.Kept // what the record in the store takes
 }
 
 // How often the text of a record is in memory while it is written, besides the one that
@@ -48,6 +49,9 @@ func (sc *storedCall) release() {
 	defer sc.mu.Unlock()
 	sc.hold.Release()
 	sc.hold = budget.Hold{}
+	if sc.version == 0 && !sc.unsure {
+		sc.kept.Release()
+	}
 }
 
 // How long an answer, a cancellation and the response of a call, and a call that ends without
@@ -70,7 +74,7 @@ func (ex *Exchange) Save(k downstream.Checkpoint) error {
 	ex.mu.Lock()
 	st := ex.startKnownLocked()
 	if ex.stored == nil && st != nil {
-		ex.stored = &storedCall{hold: budget.On(ex.hold.Account())}
+		ex.stored = &storedCall{hold: budget.On(ex.hold.Account()), kept: ex.session.Room().Empty()}
 	}
 	record := ex.stored
 	ex.mu.Unlock()
@@ -113,7 +117,12 @@ func (sc *storedCall) save(ex *Exchange, st *sessions.Stream, k *downstream.Chec
 	if text == nil {
 		patience = answerPatience
 	}
-	// Where there is no memory for a question it is not asked; answers make room.
+	// Where there is no room for a question it is not asked; answers make some.
+	if owner := sc.hold.Account().Owner(); text == nil {
+		sc.kept.Charge(owner, r.size(), k.TTL)
+	} else if err := sc.kept.Set(owner, r.size(), k.TTL); err != nil {
+		return err
+	}
 	if err := sc.hold.Set((1 + passing) * r.size()); err != nil && text != nil {
 		return err
 	}
@@ -215,7 +224,7 @@ func (ex *Exchange) Holds(question jsonrpc.ID) bool {
 }
 
 // keepLastWord keeps the response of a call that was kept, until its retention ends, in
-// place of the call; without a response it removes that. It returns false when
+// place of the call; without a response, or room for it, it removes that. It returns false when
 // another replica goes on with the call: then there is nothing to say here.
 func (ex *Exchange) keepLastWord(msg *downstream.Message, patience time.Duration) bool {
 	ex.mu.Lock()
@@ -231,17 +240,18 @@ func (ex *Exchange) keepLastWord(msg *downstream.Message, patience time.Duration
 	if before || record.version == 0 && !record.unsure {
 		return true
 	}
-	st := ex.stream.Load()
-	var err error
-	if w := (waiting{most: patience}); msg == nil {
-		err = record.commit(ex, w, store.Change{Delete: true}, true)
-	} else {
-		word := callRecord{V: callRecordVersion, Stream: st.ID(), Over: true, Events: []storedEvent{{Seq: st.Last() + 1, Data: message.CopyText(msg)}}}
-		err = word.written(func(value []byte) error {
-			return record.commit(ex, w, store.Change{TTL: ex.end.opt.Retention, Value: value}, true)
-		})
+	w := waiting{most: patience}
+	err := errNoWord
+	if msg != nil {
+		err = record.keepWord(ex, w, message.CopyText(msg))
+	}
+	if errors.Is(err, errNoWord) || errors.Is(err, budget.ErrNoRoom) {
+		if err = record.commit(ex, w, store.Change{Delete: true}, true); err == nil {
+			record.kept.Release()
+		}
 	}
 	if errors.Is(err, downstream.ErrGone) {
+		record.kept.Release()
 		return false
 	}
 	ex.session.Report("keeping the last word of a call", err)
@@ -249,6 +259,21 @@ func (ex *Exchange) keepLastWord(msg *downstream.Message, patience time.Duration
 		record.removeLater(ex)
 	}
 	return true
+}
+
+// errNoWord says that a call ends without a response.
+var errNoWord = errors.New("there is no last word")
+
+// keepWord has the response of the call take its place.
+func (sc *storedCall) keepWord(ex *Exchange, w waiting, text []byte) error {
+	if err := sc.kept.Set(sc.hold.Account().Owner(), len(text), ex.end.opt.Retention); err != nil {
+		return err
+	}
+	st := ex.stream.Load()
+	word := callRecord{V: callRecordVersion, Stream: st.ID(), Over: true, Events: []storedEvent{{Seq: st.Last() + 1, Data: text}}}
+	return word.written(func(value []byte) error {
+		return sc.commit(ex, w, store.Change{TTL: ex.end.opt.Retention, Value: value}, true)
+	})
 }
 
 // Drop implements downstream.Checkpointer.

@@ -106,7 +106,8 @@ func (e *Endpoint) goOn(s *session.Session, caller downstream.Caller, c *FoundCa
 		return err
 	}
 	ex := &Exchange{end: e, session: s, accept: web.AcceptJSON | web.AcceptSSE, phase: streaming, requests: 1, left: 1}
-	ex.stored = &storedCall{version: c.version + 1, record: *record, asked: time.Now(), expires: time.Now().Add(c.ttl), hold: budget.On(s.Account())}
+	ex.stored = &storedCall{version: c.version + 1, record: *record, asked: time.Now(), expires: time.Now().Add(c.ttl), hold: budget.On(s.Account()),
+		kept: s.Room().Find(s.Account().Owner(), record.size(), c.ttl)}
 	_ = ex.stored.hold.Set(record.size()) // it was taken in before, by whoever had it
 	ex.stream.Store(s.Streams().BringBack(record.Stream, record.events(), record.Last))
 	if !e.start(ex) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/sessions/store"
 )
@@ -22,6 +23,9 @@ func (s *Session) ChangeCalls(changes ...store.Change) error {
 	}
 	return err
 }
+
+// Room returns what there is in the store for what peers have it keep.
+func (s *Session) Room() *budget.Room { return s.set.opt.Room }
 
 // Records returns all that the store has of the session.
 func (s *Session) Records() (list []store.Record, err error) {

@@ -7,9 +7,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rs/zerolog"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/legacy/stream"
 	"github.com/mcpbridge/bridge/sessions"
 	"github.com/mcpbridge/bridge/sessions/store"
@@ -32,6 +35,8 @@ type keeper struct {
 	stop      context.CancelFunc // ends the goroutines, which Close awaits
 	running   sync.WaitGroup
 
+	crowded zerolog.Logger // for lines about who has no room in it
+
 	resting []*Session // that left the table; of the goroutine that unloads
 	spell   atomic.Pointer[spell]
 
@@ -53,6 +58,7 @@ func newKeeper(set *Set) *keeper {
 	k := &keeper{
 		set: set, store: set.opt.Store, scope: set.opt.StoreScope, replicaID: set.opt.Replica,
 		ends: make(chan string, endsWaiting), changes: make(chan *Session, changesWaiting), names: map[string]*Session{},
+		crowded: logfield.Seldom(set.opt.Logger),
 	}
 	k.shared = k.store.Watch(k.changed)
 	ctx, stop := context.WithCancel(context.Background())
@@ -133,7 +139,7 @@ func (k *keeper) touch() {
 		if use.At.Before(since) && !use.Value.Busy() {
 			continue
 		}
-		touches = append(touches, store.Touch{Session: k.name(use.Value.rec.ID), TTL: k.ttlOf(use.Value)})
+		touches = append(touches, k.touchOf(use.Value))
 		if len(touches) == touchBatch {
 			flush()
 		}
@@ -141,6 +147,13 @@ func (k *keeper) touch() {
 	if len(touches) > 0 {
 		flush()
 	}
+}
+
+// touchOf lets the record of a session live on.
+func (k *keeper) touchOf(s *Session) store.Touch {
+	ttl := k.ttlOf(s)
+	s.stored.kept.Renew(ttl)
+	return store.Touch{Session: k.name(s.rec.ID), TTL: ttl}
 }
 
 // do runs one operation with the time that it may take.
@@ -182,6 +195,8 @@ func (k *keeper) pause() {
 // when that began.
 func (k *keeper) report(what string, err error) {
 	switch {
+	case errors.Is(err, budget.ErrNoRoom):
+		k.crowded.Warn().Err(err).Msg("the store of sessions has no room for more of a client: " + what)
 	case errors.Is(err, store.ErrUnreachable):
 		k.set.opt.Logger.Debug().Err(err).Msg("the store of sessions fails: " + what)
 	case err != nil:
@@ -202,6 +217,7 @@ func (k *keeper) end(s *Session) error {
 	s.stored.mu.Lock()
 	s.stored.gone = true
 	s.stored.mu.Unlock()
+	s.stored.kept.Release()
 	return nil
 }
 
@@ -214,6 +230,9 @@ func (k *keeper) ended(s *Session, cause sessions.Cause) {
 	s.stored.mu.Unlock()
 	name := k.name(s.rec.ID)
 	k.forget(name, s)
+	if cause == sessions.Removed || cause == sessions.Expired && !k.shared {
+		s.stored.kept.Release()
+	}
 	switch {
 	case over:
 	case cause == sessions.Expired && k.shared: // perhaps only here

@@ -19,6 +19,9 @@ type sessionRecord struct {
 	Authorization string      `json:"authorization,omitempty"`
 	Began         time.Time   `json:"began"`
 	Conversation  []byte      `json:"conversation"`
+
+	size int           // of one that was read
+	ttl  time.Duration // of one that was read
 }
 
 // sessionRecordVersion counts the changes of sessionRecord that an older bridge could

@@ -71,6 +71,7 @@ func (k restorer) revive(ctx context.Context, id string, by *http.Request) (*Ses
 	if s.account, err = OpenAccount(k.set.opt.Memory, of, len(record.Conversation)+len(record.Authorization)); err != nil {
 		return nil, err
 	}
+	s.stored.kept = k.set.opt.Room.Find(s.account.Owner(), record.size, record.ttl)
 	s.streams.Init(k.set.opt.Streams, &s.rec, s.account, first)
 	caller := downstream.Caller{Principal: record.Principal, Tenant: of, Authorization: record.Authorization, Account: s.account, Transport: observe.StreamableHTTP}
 	if s.conv, err = k.set.opt.Backend.Restore(ctx, caller, record.Conversation, s); err != nil {
@@ -132,6 +133,7 @@ func (k restorer) get(ctx context.Context, id string, certain bool) (*sessionRec
 	if err != nil {
 		return nil, 0, err
 	}
+	record.size, record.ttl = len(found.Value), found.TTL
 	return record, found.Version, nil
 }
 

@@ -76,7 +76,7 @@ var ErrUnsaved = errors.New("the session cannot be kept")
 func (s *Session) List() error {
 	keeper := s.set.keeper
 	if keeper != nil { // before the client learns of it
-		s.stored = new(stored)
+		s.stored = &stored{kept: s.set.opt.Room.Empty()}
 		if !keeper.save(s) && keeper.shared {
 			s.account.Close()
 			s.conv.Close(sessions.Closed)

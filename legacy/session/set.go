@@ -34,6 +34,7 @@ type Options struct {
 
 	Store      store.Store // nil: sessions end with the process
 	StoreScope string
+	Room       *budget.Room // of the store; nil: without bounds
 	Replica    downstream.ReplicaID
 
 	// Unload is how long a question waits in memory while its client is not connected, and a session that

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/sessions/store"
@@ -26,6 +27,8 @@ type stored struct {
 	version uint64     // of the record in the store; 0: there is none yet
 	base    []byte     // the conversation in that record, where the store is shared
 	gone    bool       // the session ended
+
+	kept budget.Kept // what the record in the store takes
 
 	shelf shelf // its calls that are in the store alone
 
@@ -56,6 +59,7 @@ func (k *keeper) gone(s *Session) {
 	s.stored.mu.Lock()
 	s.stored.gone = true
 	s.stored.mu.Unlock()
+	s.stored.kept.Release()
 	k.set.opt.Logger.Debug().Str(logfield.SessionID, logfield.Short(s.rec.ID)).Msg("the session was ended at another replica")
 	s.End(downstream.ErrGone)
 }
@@ -92,6 +96,9 @@ func (k *keeper) commitLocked(s *Session) error {
 		Began: s.born, Conversation: conversation,
 	})
 	if err != nil {
+		return err
+	}
+	if err := s.stored.kept.Set(s.account.Owner(), len(value), k.ttl()); err != nil {
 		return err
 	}
 	err = k.do(func(ctx context.Context) error {

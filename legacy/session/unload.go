@@ -117,7 +117,7 @@ func (k unloader) unloadSessions() {
 	for part := range slices.Chunk(leaving, touchBatch) {
 		var touches []store.Touch
 		for _, s := range part {
-			touches = append(touches, store.Touch{Session: k.name(s.rec.ID), TTL: k.ttlOf(s)})
+			touches = append(touches, k.touchOf(s))
 		}
 		err := k.do(func(ctx context.Context) error { return k.store.Touch(ctx, touches...) })
 		if k.report("touching sessions", err); err != nil {

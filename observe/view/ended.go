@@ -141,6 +141,8 @@ var endings = map[string]diagnosis{
 		Do: "Look at the server: it asks again and again; raise limits.rounds if the tool needs more rounds", Link: "/server"},
 	"limits.state-only-rounds": {Who: "server", Text: "The server went in circles: it asked nothing, and wanted to be called again too often. The fault is the server's.", Grave: true,
 		Do: "Look at the server: it answers input_required without inputRequests; raise limits.state-only-rounds if the tool needs to be called again more often", Link: "/server"},
+	"store.size": {Who: "client", Text: "Too much of its client, or of all, was kept in the store, so its question was not asked.", Grave: true,
+		Do: "See what waits there (bridge sessions), and raise store.size if there is room"},
 	"limit":        {Who: "server", Text: "A task of the server asked for more than one may.", Grave: true, Do: "Look at the server: it asks again and again", Link: "/server"},
 	"internal":     {Who: "bridge", Text: "The bridge itself failed; the log has more.", Grave: true, Do: "Report it, with the lines of the log"},
 	"lost":         {Who: "server", Text: "The connection to the server broke before its answer came.", Grave: true, Do: "Look at the server, and at what is before it", Link: "/server"},

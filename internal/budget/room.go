@@ -1,0 +1,187 @@
+package budget
+
+import (
+	"errors"
+	"sync"
+	"time"
+)
+
+// ErrNoRoom says that what was to be kept in the store would be too much there.
+var ErrNoRoom = errors.New("too much is kept in the bridge's store at the moment, for this client or for all (store.size); try again later")
+
+// Room is how much may be kept in a store, in bytes, which outlives whoever has it in memory. The
+// last eighth is for whoever has less than an eighth. Nothing is known of what others put there,
+// be it another process or this one before its start, and memory for it is not needed:
+// a tenant has a sum for each minute in which some of it expires. Its methods are safe for
+// concurrent use; the nil Room is without bounds.
+type Room struct {
+	size int64
+	now  func() time.Time
+
+	mu      sync.Mutex
+	used    int64
+	tenants map[string]*tenant
+	cleared int64 // the minute up to which all that has expired was given back
+}
+
+// tenant is who keeps something.
+type tenant struct {
+	used  int64
+	until map[int64]int64 // bytes by the minute in which they expire
+}
+
+// Kept is what one record takes of a room, for as long as somebody can say that it is changed or
+// removed: what is left behind is given back when it expires. The zero Kept is of no
+// room. Its room guards it.
+type Kept struct {
+	room   *Room
+	tenant string
+	bytes  int64
+	minute int64
+}
+
+// overhead is what a record takes besides its value, about: keys, the seal, its place in the engine.
+const overhead = 512
+
+// NewRoom returns a room of so many bytes.
+func NewRoom(size int64) *Room {
+	return &Room{size: size, now: time.Now, tenants: map[string]*tenant{}}
+}
+
+// Used returns how much is kept.
+func (r *Room) Used() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.clearLocked()
+	return r.used
+}
+
+// Empty returns what a record takes that is not kept yet.
+func (r *Room) Empty() Kept { return Kept{room: r} }
+
+// Find returns what the record of a tenant takes that was kept before, by whom in this process
+// left it or by another one.
+func (r *Room) Find(tenant string, bytes int, ttl time.Duration) Kept {
+	k := r.Empty()
+	if r == nil {
+		return k
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	size, minute := int64(bytes)+overhead, r.minuteOf(ttl)
+	if of := r.tenants[tenant]; of != nil {
+		for _, m := range [...]int64{minute, minute - 1, minute + 1} { // engines are not exact
+			if of.until[m] >= size {
+				return Kept{r, tenant, size, m}
+			}
+		}
+	}
+	r.putLocked(&k, Kept{r, tenant, size, minute})
+	return k
+}
+
+// Set is told of a record before it is kept: how long its value is, whose it is, and how long it
+// lives. It returns ErrNoRoom, and changes nothing, when that is more than before and too much.
+func (k *Kept) Set(tenant string, bytes int, ttl time.Duration) error {
+	r := k.room
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.clearLocked()
+	next := Kept{r, tenant, int64(bytes) + overhead, r.minuteOf(ttl)}
+	if next.bytes > k.bytes && !r.fitsLocked(tenant, next.bytes-k.bytes) {
+		return ErrNoRoom
+	}
+	r.putLocked(k, next)
+	return nil
+}
+
+// Charge is Set for what cannot be refused any more.
+func (k *Kept) Charge(tenant string, bytes int, ttl time.Duration) {
+	if r := k.room; r != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.putLocked(k, Kept{r, tenant, int64(bytes) + overhead, r.minuteOf(ttl)})
+	}
+}
+
+// Renew is told that the record lives for this long from now on.
+func (k *Kept) Renew(ttl time.Duration) {
+	if r := k.room; r != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if k.bytes > 0 {
+			r.putLocked(k, Kept{r, k.tenant, k.bytes, r.minuteOf(ttl)})
+		}
+	}
+}
+
+// Release is told that the record was removed, or never kept.
+func (k *Kept) Release() {
+	if r := k.room; r != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.putLocked(k, Kept{room: r})
+	}
+}
+
+func (r *Room) fitsLocked(name string, more int64) bool {
+	room := r.size
+	if of := r.tenants[name]; of != nil && name != "" {
+		room -= int64(Reserved(int(of.used), int(r.size)))
+	}
+	return r.used+more <= room
+}
+
+// putLocked has next counted in place of k.
+func (r *Room) putLocked(k *Kept, next Kept) {
+	r.addLocked(k, -k.bytes)
+	r.addLocked(&next, next.bytes)
+	*k = next
+}
+
+// addLocked adds to what k's tenant has in k's minute, if it does not lie behind: that was given back.
+func (r *Room) addLocked(k *Kept, bytes int64) {
+	if bytes == 0 || k.minute < r.cleared {
+		return
+	}
+	of := r.tenants[k.tenant]
+	if of == nil {
+		of = &tenant{until: map[int64]int64{}}
+		r.tenants[k.tenant] = of
+	}
+	bytes = max(bytes, -of.until[k.minute]) // two may have found one
+	if of.until[k.minute] += bytes; of.until[k.minute] == 0 {
+		delete(of.until, k.minute)
+	}
+	r.usedLocked(of, k.tenant, bytes)
+}
+
+func (r *Room) usedLocked(of *tenant, name string, bytes int64) {
+	r.used += bytes
+	if of.used += bytes; of.used == 0 {
+		delete(r.tenants, name)
+	}
+}
+
+// clearLocked gives back what has expired, once a minute.
+func (r *Room) clearLocked() {
+	now := r.now().Unix() / 60
+	if now <= r.cleared {
+		return
+	}
+	r.cleared = now
+	for name, of := range r.tenants {
+		for minute, bytes := range of.until {
+			if minute < now {
+				delete(of.until, minute)
+				r.usedLocked(of, name, -bytes)
+			}
+		}
+	}
+}
+
+// minuteOf returns the minute in which a record expires that lives for this long.
+func (r *Room) minuteOf(ttl time.Duration) int64 { return r.now().Add(ttl).Unix() / 60 }
