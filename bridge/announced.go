@@ -98,9 +98,9 @@ func (c hearing) Announce(key, method string, params []byte) {
 
 // ElicitationOver implements subscriptions.Session: the word is for the call that
 // the interaction belongs to (I-11), and for nobody when no call knows the id.
-func (c hearing) ElicitationOver(params []byte) {
+func (c hearing) ElicitationOver(id string) {
 	for _, k := range c.table.underWay() {
-		k.ElicitationOver(params)
+		k.ElicitationOver(id)
 	}
 }
 

@@ -24,7 +24,8 @@ func (k *round) notify(msg jsonrpc.Message) {
 			return
 		}
 	case mcp.NotificationElicitationComplete:
-		k.ElicitationOver(msg.Params)
+		id, _ := rawjson.Text(rawjson.Get(msg.Params, "elicitationId"))
+		k.ElicitationOver(id)
 		return
 	}
 	if params, ok := k.client.Rules.Notification(msg.Method, msg.Params); ok {

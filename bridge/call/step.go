@@ -10,7 +10,6 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/mrtr"
-	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/upstream"
 )
 
@@ -192,10 +191,7 @@ func (k *Call) endLocked(d *decision) {
 }
 
 // ElicitationOver tells the client, if the id is one of this call's.
-func (k *Call) ElicitationOver(params []byte) {
-	id, _ := rawjson.Text(rawjson.Get(params, "elicitationId"))
-	k.step(mrtr.Announced(id), nil)
-}
+func (k *Call) ElicitationOver(id string) { k.step(mrtr.Announced(id), nil) }
 
 func (t *timer) ring() {
 	if k := t.call.Load(); k != nil {

@@ -23,8 +23,8 @@ type Session interface {
 	// Announce takes a notification that belongs to no request. Of several that wait
 	// for the client under one key only the newest counts.
 	Announce(key, method string, params []byte)
-	// ElicitationOver takes a server's word that a URL interaction is over (I-11).
-	ElicitationOver(params []byte)
+	// ElicitationOver takes a server's word that a URL interaction with this id is over (I-11).
+	ElicitationOver(id string)
 }
 
 // Identity is in whose name a listen is opened.

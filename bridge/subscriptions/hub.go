@@ -42,6 +42,7 @@ type Hub struct {
 	ended notice
 	again notice
 	full  notice
+	long  notice
 
 	running, pausing atomic.Int32 // listens
 
@@ -196,8 +197,9 @@ func (h *Hub) Close() {
 // deliver passes a list-changed notification to every member (C-22).
 func (l *sharedListen) deliver(msg jsonrpc.Message) {
 	if msg.Method == mcp.NotificationElicitationComplete {
+		id := elicitationID(msg.Params)
 		for _, s := range l.audience() {
-			s.ElicitationOver(msg.Params)
+			s.ElicitationOver(id)
 		}
 		return
 	}
@@ -205,8 +207,9 @@ func (l *sharedListen) deliver(msg jsonrpc.Message) {
 		return // not asked for, so not advertised to anybody
 	}
 	l.hub.opt.Catalog.Invalidate(msg.Method, msg.Params)
+	params := listChanged(msg.Params)
 	for _, s := range l.audience() {
-		s.Announce(msg.Method, msg.Method, msg.Params)
+		s.Announce(msg.Method, msg.Method, params)
 	}
 }
 

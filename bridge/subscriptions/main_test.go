@@ -86,7 +86,7 @@ func (e *ear) Announce(key, _ string, _ []byte) {
 	e.heard = append(e.heard, key)
 }
 
-func (e *ear) ElicitationOver(params []byte) { e.Announce(string(params), "", nil) }
+func (e *ear) ElicitationOver(id string) { e.Announce(id, "", nil) }
 
 func (e *ear) take() string {
 	e.mu.Lock()

@@ -2,6 +2,7 @@ package subscriptions
 
 import (
 	"context"
+	"slices"
 
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -100,11 +101,17 @@ func (r *Resources) isCurrent(s *resourceStream) bool {
 func (r *Resources) deliver(s *resourceStream, msg jsonrpc.Message) {
 	switch {
 	case msg.Method == mcp.NotificationElicitationComplete:
-		r.session.ElicitationOver(msg.Params)
+		r.session.ElicitationOver(elicitationID(msg.Params))
 	case msg.Method == mcp.NotificationResourcesUpdated && r.isCurrent(s):
 		r.hub.opt.Catalog.Invalidate(msg.Method, msg.Params)
 		uri, _ := rawjson.Text(rawjson.Get(msg.Params, "uri"))
-		r.session.Announce(msg.Method+" "+uri, msg.Method, msg.Params)
+		if len(uri) > maxAnnounced && !slices.Contains(r.subscribed(), uri) {
+			if missed, ok := r.hub.long.due(); ok {
+				r.hub.opt.Log.Warn().Int("bytes", len(uri)).Int("before", missed).Msg("the server announced a resource whose URI is too long, and that nobody had named; its client is not told")
+			}
+			return
+		}
+		r.session.Announce(msg.Method+" "+uri, msg.Method, updated(uri, msg.Params))
 	}
 }
 
@@ -115,7 +122,7 @@ func (r *Resources) announceAll(s *resourceStream, uris []string) {
 	}
 	const method = mcp.NotificationResourcesUpdated
 	for _, uri := range uris {
-		params := append(rawjson.AppendQuote([]byte(`{"uri":`), uri), '}')
+		params := aboutURI(uri)
 		r.hub.opt.Catalog.Invalidate(method, params)
 		r.session.Announce(method+" "+uri, method, params)
 	}
