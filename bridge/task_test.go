@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -12,6 +13,8 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/mrtr"
+	"github.com/mcpbridge/bridge/sessions"
 	"github.com/mcpbridge/bridge/upstream"
 )
 
@@ -105,6 +108,64 @@ func TestTaskIsCancelledWithTheCall_G12(t *testing.T) {
 	})
 }
 
+// asksOnce is a server whose task asks once, until then says that the answer was given, and
+// takes it as update does.
+func asksOnce(update step, then string) []step {
+	var given atomic.Bool
+	return append([]step{result(taskCreated)}, slices.Repeat([]step{func(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error) {
+		switch {
+		case call.Method == mcp.MethodTasksUpdate:
+			given.Store(true)
+			return update(ctx, call, notify)
+		case call.Method == mcp.MethodTasksGet && given.Load() && then != "":
+			return result(then)(ctx, call, notify)
+		case call.Method == mcp.MethodTasksGet:
+			return result(`{"status":"input_required","taskId":"t1","inputRequests":{`+question1("q")+`}}`)(ctx, call, notify)
+		}
+		return result(`{}`)(ctx, call, notify)
+	}}, 1000)...)
+}
+
+// A task that refuses an answer, and goes on to ask, ends the call with what it says: the person is
+// not asked again. Where it goes on without it is well, as where it takes an answer a second time.
+func TestATaskThatRefusesAnAnswerEndsTheCall_G6(t *testing.T) {
+	refuses := rpcError(&jsonrpc.Error{Code: -32000, Message: "temporarily"})
+	for name, tc := range map[string]struct {
+		update     step
+		then, want string // what the task says then; what the client gets
+		after      time.Duration
+	}{
+		"it asks on":      {refuses, "", "temporarily", 5 * time.Second},
+		"it has ended":    {refuses, `{"status":"completed","result":{"content":[]}}`, `{"content":[]}`, 5 * time.Second},
+		"it has gone":     {failure(&upstream.Failure{Cause: upstream.Unreachable, Detail: "refused"}), "", "refused", mrtr.DefaultRound + time.Minute},
+		"nobody may":      {failure(&upstream.Failure{Cause: upstream.Unauthorized}), "", "authoriz", 5 * time.Second},
+		"it says nothing": {hang, "", "time", mrtr.DefaultRound + time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conv, up := withTaskServer(t, asksOnce(tc.update, tc.then)...)
+				c := request(t, conv, "1", mcp.MethodToolsCall, book)
+				pass(2500 * time.Millisecond)
+				c.answer(0, accepted)
+				pass(tc.after)
+				if !c.over() {
+					t.Fatalf("nothing was told, after %d requests", len(up.calls()))
+				}
+				got := c.result()
+				if e := c.response.Error; e != nil {
+					got = e.Message
+				}
+				if !strings.Contains(got, tc.want) || len(c.asked()) != 1 {
+					t.Errorf("got %s after %d questions", got, len(c.asked()))
+				}
+				if cancels := strings.Contains(methods(up.calls()), mcp.MethodTasksCancel); cancels != (tc.then == "") {
+					t.Errorf("the task was cancelled: %v", cancels)
+				}
+			})
+		})
+	}
+}
+
 // An answer that does not reach the server's task is of no use once the call is over: the end
 // of the bridge does not wait for it.
 func TestTheEndDoesNotWaitForAnAnswerToATask(t *testing.T) {
@@ -131,6 +192,49 @@ func TestTheEndDoesNotWaitForAnAnswerToATask(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 	})
+}
+
+// An answer counts from its 202 on: whoever goes on with the call passes it on, if its task has not
+// acknowledged it.
+func TestAnAnswerThatATaskHasNotTakenIsKept_G6(t *testing.T) {
+	for _, taken := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			update := hang
+			if taken {
+				update = result(`{}`)
+			}
+			here, _ := withTaskServer(t, asksOnce(update, "")...)
+			s := &strongbox{client: &client{t: t, conv: here}}
+			s.begin()
+			pass(2500 * time.Millisecond)
+			s.answer(0, accepted)
+			record := s.kept[len(s.kept)-1].Record
+			if taken { // and once more, when it is kept again
+				here.Renew()
+				record = s.kept[len(s.kept)-1].Record
+			}
+			there, up := withTaskServer(t, asksOnce(result(`{}`), `{"status":"completed","result":{"content":[]}}`)[1:]...)
+			next := &strongbox{client: &client{t: t, conv: there}, held: s.held}
+			if err := there.Resume(downstream.Caller{}, record, next); err != nil {
+				t.Fatal(err)
+			}
+			pass(2500 * time.Millisecond)
+			var updates []string
+			for _, call := range up.calls() {
+				if call.Method == mcp.MethodTasksUpdate {
+					updates = append(updates, member(call, "inputResponses"))
+				}
+			}
+			if want := `{"q":` + accepted + `}`; taken && len(updates) > 0 || !taken && (len(updates) != 1 || updates[0] != want) {
+				t.Errorf("taken before: %v; sent %q", taken, updates)
+			}
+			if len(next.client.asked()) > 0 || next.client.over() == taken {
+				t.Errorf("taken before: %v; asked %d times, over %v", taken, len(next.client.asked()), next.client.over())
+			}
+			here.Close(sessions.Removed)
+			there.Close(sessions.Removed)
+		})
+	}
 }
 
 func TestTasksAreDeclaredForToolCallsOnly_A19(t *testing.T) {

@@ -25,6 +25,7 @@ const (
 	result
 	taskStatus
 	unseen
+	updated
 	input
 	noInput
 	unusable
@@ -41,7 +42,7 @@ const (
 )
 
 var eventNames = [...]string{
-	started: "started", result: "result", taskStatus: "task status", unseen: "unseen", input: "input", noInput: "no input",
+	started: "started", result: "result", taskStatus: "task status", unseen: "unseen", updated: "updated", input: "input", noInput: "no input",
 	unusable: "unusable", asked: "asked", housed: "housed", announced: "announced", noted: "noted", tick: "tick", unsent: "unsent", busy: "busy",
 	lost: "lost", cancelled: "cancelled", failed: "failed",
 }
@@ -64,6 +65,9 @@ func TaskStatus(raw []byte) Event { return Event{kind: taskStatus, payload: raw}
 
 // Unseen says that the tasks/get in flight failed with err, which ends the flow.
 func Unseen(err error) Event { return Event{kind: unseen, err: err} }
+
+// Updated says that the task has the answer under key, or what its server says against that.
+func Updated(key string, refused error) Event { return Event{kind: updated, key: key, err: refused} }
 
 // Answered is the client's well-formed answer to the input request under key,
 // as the bare input response that goes upstream (C.9).

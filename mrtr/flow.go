@@ -26,7 +26,7 @@ const (
 // Flow is everything there is to remember of one client request between two events:
 // what was asked and by whom, how far it is, what the client was told and asked,
 // and what is due when. It is data and nothing else, so another process can go on
-// with it ([Flow.Encode], [Decode]). Only [Flow.Step], [Flow.Count], [Flow.TaskResponse] and [Flow.Recall] change it
+// with it ([Flow.Encode], [Decode]). Only [Flow.Step], [Flow.Count] and [Flow.Recall] change it
 // once it has started.
 //
 // Two flows share nothing but their Limits, even for the same tool and arguments
@@ -170,4 +170,6 @@ type Task struct {
 	Interval time.Duration `json:"interval"` // of polling, as the server last wished
 	Message  string        `json:"message,omitempty"`
 	Fetching bool          `json:"fetching,omitempty"` // a tasks/get is in flight
+
+	refused map[string]error // why the server did not take the answers under these keys; nil: none. It is not kept
 }

@@ -93,6 +93,8 @@ func (l *life) event() Event {
 		func() Event { return Busy(broken, time.Second) },
 		func() Event { return Lost(broken) },
 		func() Event { return Unseen(broken) },
+		func() Event { return Updated(l.input(), nil) },
+		func() Event { return Updated(l.input(), broken) },
 	}
 	switch l.pick("kind", "likely", "likely", "likely", "likely", "likely", "likely", "any", "any") {
 	case "any":

@@ -41,10 +41,11 @@ func TestAnswersThatATaskHasAreNotKept_G6(t *testing.T) {
 	step(f, TaskStatus([]byte(`{"status":"input_required","inputRequests":{`+form("a")+`,`+form("b")+`}}`)))
 	before := f.Size()
 	act := step(f, Answered("a", answerOf(1<<20)))
-	if got := f.TaskResponse(act.Key); len(got) < 1<<20 {
+	if got := f.TaskResponse(act.Key); len(got) < 1<<20 || len(f.Undelivered()) != 1 {
 		t.Fatalf("the task gets %s", got)
 	}
-	if more := f.Size() - before; more > 2 || f.Input("a").Response == nil {
+	step(f, Updated("a", nil))
+	if more := f.Size() - before; more > 2 || f.Input("a").Response == nil || len(f.Undelivered()) > 0 {
 		t.Errorf("%d bytes more are kept", more)
 	}
 }

@@ -66,6 +66,8 @@ func (f *Flow) whileAsking(ev *Event, at Moment) Action {
 		if f.State == Polling && f.Task.Fetching {
 			return f.fail(ev.err)
 		}
+	case updated:
+		return f.onUpdated(ev.key, ev.err)
 	case lost:
 		return f.onInterrupted(at)
 	case input:

@@ -1,6 +1,7 @@
 package mrtr
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"time"
@@ -86,6 +87,9 @@ func (f *Flow) onTaskInput(raw []byte, at Moment) Action {
 		return f.fail(err)
 	}
 	for _, req := range requests {
+		if err := f.Task.refused[req.Key]; err != nil {
+			return f.fail(err)
+		}
 		if f.Input(req.Key) != nil {
 			continue
 		}
@@ -117,6 +121,9 @@ func (f *Flow) onTaskAnswer(key string, response []byte, at Moment) Action {
 		return Action{}
 	}
 	in.Response = response
+	if f.hoards(in) {
+		return f.fail(&LimitReached{"the size of answers that the server's task has yet to take", "4 MiB"})
+	}
 	ask := f.askable()
 	f.asking(ask, at)
 	return Action{Do: Update, Key: key, Ask: ask}
@@ -141,17 +148,41 @@ func taskError(raw []byte) error {
 	return &jsonrpc.Error{Code: int(code), Message: message, Data: clone(rawjson.Get(raw, "data"))}
 }
 
-// TaskResponse returns the inputResponses of a tasks/update for one answered key, once: from
-// then on the flow knows that there was an answer, and no longer which.
+// TaskResponse returns the inputResponses of a tasks/update for one answered key.
 func (f *Flow) TaskResponse(key string) []byte {
 	in := f.Input(key)
 	out := append(rawjson.AppendQuote([]byte{'{'}, in.Key), ':')
-	out = append(append(out, in.Response...), '}')
-	in.Response = passedOn
-	return out
+	return append(append(out, in.Response...), '}')
 }
 
-// passedOn stands for an answer that a task has got.
+// onUpdated notes that there was an answer, and no longer which. One that was refused ends the
+// call if the task goes on to ask for it: it may have been taken before, or be needed no more.
+func (f *Flow) onUpdated(key string, refused error) Action {
+	in := f.Input(key)
+	if in == nil || f.State != Polling {
+		return Action{}
+	}
+	in.Response = passedOn
+	if refused != nil {
+		if f.Task.refused == nil {
+			f.Task.refused = map[string]error{}
+		}
+		f.Task.refused[key] = refused
+	}
+	return Action{}
+}
+
+// Undelivered returns the keys of the answers that the task may not have.
+func (f *Flow) Undelivered() (keys []string) {
+	for i := range f.Inputs {
+		if in := &f.Inputs[i]; f.State == Polling && in.Response != nil && !bytes.Equal(in.Response, passedOn) {
+			keys = append(keys, in.Key)
+		}
+	}
+	return keys
+}
+
+// passedOn stands for an answer that a task has got. No answer is an object without members.
 var passedOn = []byte("{}")
 
 // Params names the task in requests about it.

@@ -94,6 +94,7 @@ func Resume(c *Client, caller downstream.Caller, record []byte, out downstream.R
 			c.Tables.Await(k, id, in.Key, false)
 		}
 	}
+	serverTask{k}.goOn(k.Drive)
 	k.Resume(k.saving.interrupted())
 	return nil
 }

@@ -142,7 +142,7 @@ func (k *Call) applyLocked(act *mrtr.Action, d *decision) []mrtr.Event {
 		d.suspended = true
 		return k.asking.askLocked(act.Ask)
 	case mrtr.Update:
-		serverTask{k}.update(act.Key)
+		serverTask{k}.update(act.Key, k.Drive)
 		return k.asking.askLocked(act.Ask)
 	case mrtr.Deliver, mrtr.Fail, mrtr.Stop:
 		k.outbox.addLocked(lastWord(act, d))

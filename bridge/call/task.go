@@ -22,20 +22,13 @@ type serverTask struct{ *Call }
 
 func fetchTask(k *Call) (mrtr.Event, *upstream.Answer) { return serverTask{k}.fetch() }
 
-// fetch asks for the task's state. Transport failures are tried again for as
-// long as a round may take: tasks/get is idempotent (G-14).
+// fetch asks for the task's state.
 func (k serverTask) fetch() (mrtr.Event, *upstream.Answer) {
 	ctx, call := k.look()
 	if call == nil {
 		return mrtr.Cancelled(), nil // the flow has ended in the meantime
 	}
-	answer, err := backoff.Retry(ctx, func() (*upstream.Answer, error) {
-		answer, err := k.client.Driver.Upstream.Do(ctx, call, nil)
-		if failure := (*upstream.Failure)(nil); err != nil && (!errors.As(err, &failure) || failure.Cause == upstream.Unauthorized) {
-			return nil, backoff.Permanent(err)
-		}
-		return answer, err
-	}, backoff.WithMaxElapsedTime(k.client.Driver.Flows.Round))
+	answer, err := k.insist(ctx, call)
 	switch {
 	case err != nil:
 		return mrtr.Unseen(err), nil
@@ -45,20 +38,46 @@ func (k serverTask) fetch() (mrtr.Event, *upstream.Answer) {
 	return mrtr.TaskStatus(answer.Result), answer
 }
 
-// update sends one answer to the task. The acknowledgment says nothing; the
-// next polls show what came of it. Repeating is safe (G-14).
-func (k serverTask) update(key string) {
+// insist makes a request about the task. Transport failures are tried again for as long as a
+// round may take: it may be repeated (G-14).
+func (k serverTask) insist(ctx context.Context, call *upstream.Call) (*upstream.Answer, error) {
+	return backoff.Retry(ctx, func() (*upstream.Answer, error) {
+		answer, err := k.client.Driver.Upstream.Do(ctx, call, nil)
+		if failure := (*upstream.Failure)(nil); err != nil && (!errors.As(err, &failure) || failure.Cause == upstream.Unauthorized) {
+			return nil, backoff.Permanent(err)
+		}
+		return answer, err
+	}, backoff.WithMaxElapsedTime(k.client.Driver.Flows.Round))
+}
+
+// update sends one answer to the task, and tells what became of that. What an acknowledgment, or a
+// refusal, comes to is shown by the next polls.
+func (k serverTask) update(key string, tell func(mrtr.Event)) {
 	ctx, cancel := context.WithTimeout(k.client.Driver.ctx, k.client.Driver.Flows.Round)
 	call := k.build(mcp.MethodTasksUpdate, k.flow.Task, k.flow.TaskResponse(key))
 	k.client.Driver.Background(func() {
 		defer cancel()
-		_, err := backoff.Retry(ctx, func() (*upstream.Answer, error) {
-			return k.client.Driver.Upstream.Do(ctx, call, nil)
-		})
-		if err != nil {
-			k.client.Driver.Log.Warn().Str(logfield.FlowID, k.Name()).Err(err).Msg("an answer did not reach the task")
+		answer, err := k.insist(ctx, call)
+		switch {
+		case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
+			err = &mrtr.LimitReached{Limit: "timeouts.round", Value: k.client.Driver.Flows.Round}
+		case err == nil && answer.Error != nil:
+			err = answer.Error
 		}
+		if err != nil {
+			k.client.Driver.Log.Warn().Str(logfield.FlowID, k.Name()).Err(err).Msg("the server's task did not take an answer")
+		}
+		tell(mrtr.Updated(key, err))
 	})
+}
+
+// goOn sends the answers that another process has taken and may not have passed on.
+func (k serverTask) goOn(tell func(mrtr.Event)) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, key := range k.flow.Undelivered() {
+		k.update(key, tell)
+	}
 }
 
 // cancel asks the server to give a task up, and does not wait for it:
