@@ -87,19 +87,6 @@ func (d *Desk) show(w http.ResponseWriter, r *http.Request, token string) {
 	d.draw(w, http.StatusOK, q, browser, defaults(q), nil)
 }
 
-// charge charges for a form of this length, negative: unknown. It is there as it came, read, and as
-// the page that shows it once more. A small one may be the answer that ends what is held.
-func charge(held *budget.Hold, length int64) error {
-	const parts, small = 4, 16 << 10
-	switch {
-	case length < 0 || length > maxForm:
-		return held.Grow(parts * maxForm)
-	case length > small:
-		return held.Grow(parts * int(length))
-	}
-	return held.Borrow(parts * int(length))
-}
-
 func defaults(q *waiting) url.Values {
 	values := url.Values{}
 	for i := range q.Form.Fields {
@@ -121,7 +108,11 @@ func (d *Desk) submit(w http.ResponseWriter, r *http.Request, token string) {
 	}
 	held := budget.On(q.Account) // whoever knows the link may submit as often as it likes
 	defer held.Release()
-	if err := charge(&held, r.ContentLength); err != nil {
+	length := r.ContentLength
+	if length < 0 || length > maxForm {
+		length = maxForm
+	}
+	if err := charge(&held, int(length)); err != nil {
 		w.Header().Set("Retry-After", "5")
 		w.Header().Set("Connection", "close") // nobody wants to read the rest
 		d.say(w, http.StatusServiceUnavailable, "The answer cannot be taken at the moment", "There is too much to do. Go back and try again.")

@@ -29,5 +29,9 @@ func (d *Desk) inbox(w http.ResponseWriter, r *http.Request, of string) {
 	for i, q := range found {
 		entries[i] = entry{Link: d.link(q.token), Server: q.Server, Tool: q.Tool, Message: beginning(q.Message), Asked: ago(time.Since(q.asked))}
 	}
-	d.render(w, http.StatusOK, "inbox", view{Title: "Questions that wait for you", Entries: entries})
+	v := view{Title: "Questions that wait for you", Entries: entries}
+	if len(found) > 0 {
+		v.account = found[0].Account // all are of one owner
+	}
+	d.render(w, http.StatusOK, "inbox", v)
 }

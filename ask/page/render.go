@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/ask/form"
+	"github.com/mcpbridge/bridge/internal/budget"
 )
 
 //go:embed page.html
@@ -37,6 +38,8 @@ type view struct {
 	Left                           string
 	// of the inbox
 	Entries []entry
+
+	account *budget.Account // is charged with the page; nil: nobody, for a notice
 }
 
 type entry struct{ Link, Server, Tool, Message, Asked string }
@@ -75,6 +78,7 @@ func (d *Desk) draw(w http.ResponseWriter, status int, q *waiting, browser strin
 	v := view{
 		Title: q.Server + " asks", Server: q.Server, Tool: q.Tool, Message: q.Message, Preview: q.Preview,
 		URL: q.URL, Guard: d.guard(browser, q.token), Inbox: d.inboxOf(q.Owner, browser), Again: status == http.StatusForbidden,
+		account: q.Account,
 	}
 	if u, err := url.Parse(q.URL); err == nil {
 		v.Host = u.Host
@@ -141,7 +145,7 @@ func (d *Desk) over(w http.ResponseWriter, end outcome) {
 
 // thank closes the story.
 func (d *Desk) thank(w http.ResponseWriter, q *waiting, browser string, how outcome) {
-	v := view{Inbox: d.inboxOf(q.Owner, browser), Server: q.Server}
+	v := view{Inbox: d.inboxOf(q.Owner, browser), Server: q.Server, account: q.Account}
 	name := "notice"
 	switch {
 	case how == accepted && q.URL != "":
@@ -162,11 +166,20 @@ func (d *Desk) say(w http.ResponseWriter, status int, title, advice string) {
 
 func (d *Desk) render(w http.ResponseWriter, status int, name string, v view) {
 	v.Style = d.base.JoinPath("style.css").String()
+	held, size := budget.On(v.account), v.size()
+	defer held.Release()
+	if err := charge(&held, size); err != nil {
+		w.Header().Set("Retry-After", "5")
+		d.say(w, http.StatusServiceUnavailable, "This page cannot be shown at the moment", "There is too much to do. Try again.")
+		return
+	}
 	var page bytes.Buffer
+	page.Grow(size)
 	if err := pages.ExecuteTemplate(&page, name, v); err != nil {
 		http.Error(w, "this page could not be drawn", http.StatusInternalServerError)
 		return
 	}
+	_ = held.Set(page.Cap()) // for as long as the browser takes
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = w.Write(page.Bytes())
