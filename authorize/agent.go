@@ -84,7 +84,8 @@ func (a *Agent) Login() *Login { return a.login.Load() }
 
 // refresh replaces a token that is or will be no good. It returns the newest
 // login, which has no token when the person has to sign in again. What another
-// process has done meanwhile is used: a refresh token may be good for one use.
+// process has done meanwhile is used: a refresh token may be good for one use. Hence a person's
+// is not used while what it brings could not be kept: the login is written once more first.
 func (a *Agent) refresh(ctx context.Context, used string) (*Login, error) {
 	a.renewing.Lock()
 	defer a.renewing.Unlock()
@@ -107,6 +108,9 @@ func (a *Agent) refresh(ctx context.Context, used string) (*Login, error) {
 		a.login.Store(l)
 		return l, nil
 	}
+	if err := a.store.save(l); err != nil && !a.alone() {
+		return nil, passing(err, "%v; nothing was lost: the login of %s is renewed when that goes again", err, a.opt.host())
+	}
 	// A server that rotates refresh tokens has rotated this one even if nobody
 	// waits for its answer any more.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), RequestTimeout)
@@ -115,8 +119,9 @@ func (a *Agent) refresh(ctx context.Context, used string) (*Login, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := a.store.save(next); err != nil {
-		return nil, err
+	if err := a.store.save(next); err != nil { // the disk has become full meanwhile
+		a.opt.Log.Warn().Err(err).Msg("the renewed login is in memory only until it can be kept")
+		a.store.hold(next, l)
 	}
 	a.login.Store(next)
 	return next, nil
@@ -191,7 +196,7 @@ func (a *Agent) mend(ctx context.Context, refused *Refusal, enough func(*attempt
 // a renewal, or with an account of the bridge's own. A *Pending says that a person
 // is needed; nobody was asked yet.
 func (a *Agent) Quietly(ctx context.Context, refused Refusal) error {
-	if !refused.Mendable() || a.opt.Grant == ClientCredentials || a.opt.Grant == Enterprise {
+	if !refused.Mendable() || a.alone() {
 		return a.Renew(ctx, refused)
 	}
 	t := &attempt{agent: a, refused: refused, asked: refused.read()}
@@ -201,6 +206,9 @@ func (a *Agent) Quietly(ctx context.Context, refused Refusal) error {
 	}
 	return err
 }
+
+// alone reports whether tokens are got without a person.
+func (a *Agent) alone() bool { return a.opt.Grant == ClientCredentials || a.opt.Grant == Enterprise }
 
 // SignedIn returns a channel that is closed at the next sign-in, of this process or
 // of another one that it learns of.

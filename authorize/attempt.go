@@ -188,7 +188,7 @@ func (t *attempt) scopes(at *place) []string {
 	if l := a.login.Load(); l != nil && l.Issuer == at.meta.Issuer && t.refused.Status == http.StatusForbidden {
 		wanted = union(union(l.Requested, l.Granted), wanted)
 	}
-	if a.opt.Grant != ClientCredentials && a.opt.Grant != Enterprise && covers(at.meta.ScopesSupported, []string{"offline_access"}) {
+	if !a.alone() && covers(at.meta.ScopesSupported, []string{"offline_access"}) {
 		wanted = union(wanted, []string{"offline_access"})
 	}
 	return wanted
@@ -206,8 +206,8 @@ func (a *Agent) enter(ctx context.Context, get func(scopes []string) (*Login, er
 		return err
 	}
 	l.SignedIn = l.Updated
-	if err := a.store.save(l); err != nil {
-		return err
+	if err := a.store.save(l); err != nil { // the next process gets others as easily
+		a.opt.Log.Warn().Err(err).Msg("the tokens are in memory only")
 	}
 	a.adopt(l)
 	return nil

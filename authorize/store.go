@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync/atomic"
 
 	"github.com/rs/zerolog"
 
@@ -22,6 +23,13 @@ type store struct {
 	server string // whose logins these are
 	issuer string // the only one whose logins and sign-ins count; "": any
 	log    zerolog.Logger
+	held   atomic.Pointer[held]
+}
+
+// held is a login that could not be saved, and the access token of the one that it renews.
+type held struct {
+	login  *Login
+	before string
 }
 
 // Kinds of files, by the end of their names.
@@ -63,7 +71,17 @@ func digest(text string) string {
 func (s *store) counts(issuer string) bool { return s.issuer == "" || sameIssuer(s.issuer, issuer) }
 
 // load returns the newest login of the server that counts, nil without one.
-func (s *store) load() (*Login, error) { return s.newest(s.counts) }
+func (s *store) load() (*Login, error) {
+	l, err := s.newest(s.counts)
+	if held := s.held.Load(); held != nil && l != nil && l.Access == held.before {
+		return held.login, nil
+	}
+	return l, err
+}
+
+// hold has a login that could not be saved take the place of the one that it renews, until
+// either is saved.
+func (s *store) hold(l, renewed *Login) { s.held.Store(&held{l, renewed.Access}) }
 
 // newest returns the newest login of the server among those of certain issuers.
 func (s *store) newest(of func(issuer string) bool) (*Login, error) {
@@ -92,7 +110,11 @@ func (s *store) newest(of func(issuer string) bool) (*Login, error) {
 
 // save keeps a login, for every process to see.
 func (s *store) save(l *Login) error {
-	return s.keep(key(s.server)+"-"+digest(l.Issuer)+loginFile, "login", l, l.secrets)
+	err := s.keep(key(s.server)+"-"+digest(l.Issuer)+loginFile, "login", l, l.secrets)
+	if err == nil {
+		s.held.Store(nil)
+	}
+	return err
 }
 
 // remove deletes every file of the server but the locks, which others may hold.
