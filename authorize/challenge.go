@@ -68,9 +68,13 @@ func (r *Refusal) Mendable() bool {
 // union returns the scopes of both lists, those of the first in front.
 func union(a, b []string) []string {
 	all := slices.Clone(a)
+	has := make(map[string]bool, len(a))
+	for _, scope := range a {
+		has[scope] = true
+	}
 	for _, scope := range b {
-		if !slices.Contains(all, scope) {
-			all = append(all, scope)
+		if !has[scope] {
+			has[scope], all = true, append(all, scope)
 		}
 	}
 	return all

@@ -21,6 +21,7 @@ func (a *Account) Take(bytes int) error {
 	}
 	if !a.fits(bytes) && !(a.budget.lookAgain() && a.fits(bytes)) {
 		a.budget.refused.Add(1)
+		a.forget()
 		if a.budget.free() < a.budget.limit/reserve+int64(bytes) {
 			return ErrFull
 		}
@@ -172,7 +173,21 @@ func (a *Account) add(n int64) {
 	a.budget.used.Add(n)
 	owner, left := a.owner, a.owner.used.Add(n)
 	a.mu.Unlock()
-	if left == 0 && a == &owner.guest {
+	if left == 0 {
+		a.forgetGuest(owner)
+	}
+}
+
+// forget takes a guest's principal out, unless something is charged to it.
+func (a *Account) forget() {
+	a.mu.Lock()
+	owner := a.owner
+	a.mu.Unlock()
+	a.forgetGuest(owner)
+}
+
+func (a *Account) forgetGuest(owner *principal) {
+	if a == &owner.guest {
 		a.budget.mu.Lock()
 		a.budget.forgetLocked(owner)
 		a.budget.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -180,6 +181,24 @@ func TestAGuestIsForgottenWithItsLastRequest(t *testing.T) {
 	if b.Used() != 0 || len(b.principals) != 0 {
 		t.Errorf("%d bytes, %d principals are left", b.Used(), len(b.principals))
 	}
+}
+
+// Those to whom nothing could be charged are forgotten, too: there may be a great many addresses.
+func TestAGuestWhoIsRefusedIsForgotten(t *testing.T) {
+	b := New(mib)
+	full := On(b.Guest("greedy"))
+	full.Charge(2 * mib)
+	for i := range 100 {
+		stranger := On(b.Guest(strconv.Itoa(i)))
+		if stranger.Grow(1000) == nil {
+			t.Fatal("a stranger is let in")
+		}
+		stranger.Release()
+	}
+	if len(b.principals) != 1 {
+		t.Errorf("%d principals, want the one that holds something", len(b.principals))
+	}
+	full.Release()
 }
 
 func TestWithoutABudgetNothingIsRefused(t *testing.T) {

@@ -134,3 +134,26 @@ func TestWhatWaitsForAProcessIsCharged(t *testing.T) {
 		}
 	})
 }
+
+// What waits keeps the line that it came in only where it is most of that: nobody is charged for the rest.
+func TestWhatWaitsKeepsNoMoreOfItsLine(t *testing.T) {
+	p := newPipe(1<<24, nil, zerolog.Nop())
+	for method, line := range map[string]string{
+		"notification": `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1},"junk":"` + strings.Repeat("x", 1<<20) + `"}`,
+		"answer":       `{"jsonrpc":"2.0","id":1,"result":{"progressToken":1},"junk":"` + strings.Repeat("x", 1<<20) + `"}`,
+	} {
+		w := newWaiter(&request{id: "1", call: &upstream.Call{Params: []byte(`{"_meta":{"progressToken":1}}`)}}, sink{}, nil)
+		w.token, p.waiting["1"] = []byte("1"), w
+		text := []byte(line)
+		p.dispatch(text)
+		clear(text)
+		var got []byte
+		_, ans, _ := w.deliver(sink{notify: func(msg jsonrpc.Message) { got = msg.Params }})
+		if ans != nil {
+			got = ans.Result
+		}
+		if string(got) != `{"progressToken":1}` {
+			t.Errorf("the %s is part of its line: %q", method, got)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package stdio
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -96,6 +97,9 @@ const SkippedBurst = 20
 func (p *pipe) dispatch(line []byte) {
 	p.heard.Add(1)
 	msg, err := jsonrpc.Parse(line)
+	if len(line) > upstream.HeldStep && 2*(len(msg.Params)+len(msg.Result)) < len(line) { // the rest of it is nobody's
+		msg.Params, msg.Result = bytes.Clone(msg.Params), bytes.Clone(msg.Result)
+	}
 	switch {
 	case err != nil && msg.ID != "":
 		p.settle(msg.ID, nil, &upstream.Failure{Cause: upstream.BadResponse, Sent: true, Err: err,
