@@ -38,10 +38,16 @@ const (
 	alivePause   = 10 // times as short
 )
 
-func (l *listener) run(ctx context.Context) {
-	l.call.Held, l.call.Account = &l.held, l.held.Account()
+// pauses are those of one listen, before they are made longer or shorter.
+func pauses() *backoff.ExponentialBackOff {
 	wait := backoff.NewExponentialBackOff()
 	wait.InitialInterval, wait.MaxInterval, wait.Multiplier = firstPause, longestPause, 2
+	return wait
+}
+
+func (l *listener) run(ctx context.Context) {
+	l.call.Held, l.call.Account = &l.held, l.held.Account()
+	wait := pauses()
 	l.hub.running.Add(1)
 	defer l.hub.running.Add(-1)
 	opened := false

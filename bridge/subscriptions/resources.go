@@ -1,6 +1,7 @@
 package subscriptions
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -45,21 +46,25 @@ type Resources struct {
 	open  int    // listens, until they have ended; guarded by hub.mu
 	place *place // while there is any; guarded by hub.mu
 
-	change sync.Mutex  // one change of the URI set at a time
-	as     Identity    // guarded by change
-	held   budget.Hold // of the URIs and the listen; guarded by change
+	life context.Context // of the session
+	end  context.CancelFunc
+
+	change  sync.Mutex  // one change of the URI set at a time
+	as      Identity    // guarded by change
+	held    budget.Hold // of the URIs and the listen; guarded by change
+	mending bool        // a listen is being tried again; guarded by change
 
 	mu      sync.Mutex
 	uris    []string
-	current *resourceStream
-	pending *resourceStream // opened last, perhaps not acknowledged yet
-	closed  bool
+	current *resourceStream // nil: none; perhaps of other URIs, where there could be none of these yet
 }
 
 // Resources returns the subscriptions of a session, none yet. It may have up to
 // limit, whose URIs have 1 KiB on average.
 func (h *Hub) Resources(s Session, as Identity, limit int) *Resources {
-	return &Resources{hub: h, session: s, as: as, limit: limit, held: budget.On(as.Account)}
+	r := &Resources{hub: h, session: s, as: as, limit: limit, held: budget.On(as.Account)}
+	r.life, r.end = context.WithCancel(context.Background())
+	return r
 }
 
 // Subscribe returns once the server acknowledged uri: an update between the answer
@@ -70,18 +75,18 @@ func (r *Resources) Subscribe(party, authorization, uri string) error {
 	r.change.Lock()
 	defer r.change.Unlock()
 	r.as.Party = party
-	uris := r.subscribed()
-	if slices.Contains(uris, uri) {
+	if r.hears(uri) {
 		return nil
 	}
-	bytes := len(uri)
-	for _, other := range uris {
-		bytes += len(other)
+	uris := r.subscribed()
+	all := changed(uris, []string{uri}, nil)
+	bytes := 0
+	for _, each := range all {
+		bytes += len(each)
 	}
-	if len(uris) >= r.limit || bytes > r.limit*uriRoom {
+	if len(all) > r.limit || bytes > r.limit*uriRoom {
 		return &TooMany{r.limit}
 	}
-	all := append(slices.Clone(uris), uri)
 	if err := r.held.Set(costOf(all)); err != nil {
 		return err
 	}
@@ -92,20 +97,25 @@ func (r *Resources) Subscribe(party, authorization, uri string) error {
 	return err
 }
 
-// Unsubscribe is idempotent.
+// Unsubscribe is idempotent. Where the server does not take a listen for the others now, the one
+// before goes on until it does.
 func (r *Resources) Unsubscribe(authorization, uri string) {
 	r.change.Lock()
 	defer r.change.Unlock()
 	uris := r.subscribed()
-	i := slices.Index(uris, uri)
-	if i < 0 {
+	if !slices.Contains(uris, uri) {
 		return
 	}
-	rest := slices.Delete(slices.Clone(uris), i, i+1)
-	if len(rest) == 0 || r.replace(authorization, rest, "") != nil {
-		r.swap(nil, rest) // without a listen rather than with one too many
-	}
+	rest := changed(uris, nil, []string{uri})
 	r.chargeFor(rest)
+	r.mu.Lock()
+	r.uris = rest
+	r.mu.Unlock()
+	if len(rest) == 0 {
+		r.swap(nil, nil)
+	} else if err := r.replace(authorization, rest, ""); err != nil {
+		r.hub.work.Go(func() { r.mend(err) })
+	}
 }
 
 // costOf returns what subscriptions are charged for, in bytes: a listen, and each URI, which
@@ -136,7 +146,8 @@ func (r *Resources) Subscribed() []string { return r.subscribed() }
 
 // Restore takes up what another process has subscribed to, gained, and leaves what it has
 // left, lost; the client is to look at all that there is then: there was a gap (C-20). It
-// does not wait for the server; failed is told when that does not take the subscriptions.
+// does not wait for the server; failed is told when that does not take the subscriptions, and
+// then it is tried again.
 func (r *Resources) Restore(authorization string, gained, lost []string, failed func(error)) {
 	r.mu.Lock()
 	uris := changed(r.uris, gained, lost)
@@ -149,6 +160,7 @@ func (r *Resources) Restore(authorization string, gained, lost []string, failed 
 	r.hub.work.Go(func() { // if there is still a hub
 		if err := r.restore(authorization, gained, lost); err != nil {
 			failed(err)
+			r.mend(err)
 		}
 	})
 }
@@ -159,18 +171,50 @@ func (r *Resources) restore(authorization string, gained, lost []string) error {
 	defer r.change.Unlock()
 	uris := changed(r.subscribed(), gained, lost)
 	r.chargeFor(uris)
+	return r.listenFor(authorization, uris)
+}
+
+// listenFor has a listen for just these, after a gap. Whoever asks for it holds change.
+func (r *Resources) listenFor(authorization string, uris []string) error {
 	if len(uris) == 0 {
 		r.swap(nil, nil)
+		return nil
+	}
+	if current := r.listens(); current != nil && slices.Equal(current.uris, uris) {
 		return nil
 	}
 	if err := r.replace(authorization, uris, ""); err != nil {
 		return err
 	}
-	r.mu.Lock()
-	current := r.current
-	r.mu.Unlock()
-	r.announceAll(current, uris)
+	r.announceAll(r.listens(), uris)
 	return nil
+}
+
+// mend opens the listen that has failed with err, when one that ended would be opened
+// again (C-19). One at a time does so for all changes.
+func (r *Resources) mend(err error) {
+	r.change.Lock()
+	busy := r.mending
+	r.mending = true
+	r.change.Unlock()
+	if busy {
+		return
+	}
+	r.hub.running.Add(1)
+	defer r.hub.running.Add(-1)
+	keeper, wait := &listener{hub: r.hub, with: &r.with}, pauses()
+	for err != nil && keeper.pause(r.life, err, r.with.newest(), wait.NextBackOff()) {
+		err = r.again()
+	}
+}
+
+// again is one try of mend.
+func (r *Resources) again() error {
+	r.change.Lock()
+	defer r.change.Unlock()
+	err := r.listenFor(r.with.newest(), r.subscribed())
+	r.mending = err != nil
+	return err
 }
 
 // changed returns uris with what was gained and without what was lost.
@@ -190,6 +234,20 @@ func (r *Resources) subscribed() []string {
 	return r.uris
 }
 
+// listens returns the listen whose events count; nil: there is none.
+func (r *Resources) listens() *resourceStream {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.current
+}
+
+// hears reports whether a resource is subscribed to and listened for.
+func (r *Resources) hears(uri string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.current != nil && slices.Contains(r.current.uris, uri) && slices.Contains(r.uris, uri)
+}
+
 // replace makes the new listen before it breaks the old one (C-14). required
 // names the URI that the acknowledgment must include; empty: none.
 func (r *Resources) replace(authorization string, uris []string, required string) error {
@@ -197,7 +255,6 @@ func (r *Resources) replace(authorization string, uris []string, required string
 		return ErrNoPlace
 	}
 	next := r.begin(authorization, uris, required)
-	r.await(next)
 	timeout := time.NewTimer(ackTimeout)
 	defer timeout.Stop()
 	var err error
@@ -222,14 +279,4 @@ func (r *Resources) replace(authorization string, uris []string, required string
 }
 
 // Close ends the listen, and refuses further ones. It does not wait.
-func (r *Resources) Close() {
-	r.mu.Lock()
-	r.closed = true
-	streams := [...]*resourceStream{r.current, r.pending}
-	r.mu.Unlock()
-	for _, s := range streams {
-		if s != nil {
-			s.cancel()
-		}
-	}
-}
+func (r *Resources) Close() { r.end() }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
 )
 
 func TestSubscriptionsAreBoundedInNumberAndSize(t *testing.T) {
@@ -137,6 +139,108 @@ func TestSubscriptionsAreChargedToTheirSession(t *testing.T) {
 		r.Unsubscribe("", "a")
 		if got := int(memory.Used()); got != costOf([]string{"b"}) {
 			t.Errorf("%d bytes are left charged", got)
+		}
+	})
+}
+
+// update has the server say in its newest listen that a resource has changed.
+func (s *server) update(t *testing.T, uri string) {
+	t.Helper()
+	synctest.Wait()
+	s.mu.Lock()
+	say := s.heard[len(s.heard)-1]
+	s.mu.Unlock()
+	say(jsonrpc.Message{Method: mcp.NotificationResourcesUpdated, Params: []byte(`{"uri":"` + uri + `"}`)})
+}
+
+// A server that is busy while a session leaves one of its resources keeps the session's others.
+func TestLeavingAResourceLosesNoOther_C14(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, e := &server{}, &ear{}
+		h, _ := hubOf(t, s, 0)
+		r := h.Resources(e, as(""), 8)
+		defer r.Close()
+		for _, uri := range []string{"a", "b"} {
+			if err := r.Subscribe("", "", uri); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.fail(away)
+		r.Unsubscribe("", "b")
+		if open, _ := s.listens(); open != 1 {
+			t.Fatalf("%d listens are open", open)
+		}
+		s.mu.Lock()
+		s.heard = s.heard[:2] // of those that were acknowledged
+		s.mu.Unlock()
+		s.update(t, "b")
+		s.update(t, "a")
+		if got := e.take(); got != mcp.NotificationResourcesUpdated+" a" {
+			t.Errorf("heard %q", got)
+		}
+		s.fail(nil)
+		pass(time.Minute)
+		if open, _ := s.listens(); open != 1 || strings.Join(r.Subscribed(), " ") != "a" {
+			t.Errorf("%d listens are open for %q", open, r.Subscribed())
+		}
+		e.take()
+		s.update(t, "a")
+		if got := e.take(); got != mcp.NotificationResourcesUpdated+" a" {
+			t.Errorf("heard %q", got)
+		}
+		if _, asked := s.listens(); asked != 4 {
+			t.Errorf("%d listens were asked for", asked)
+		}
+	})
+}
+
+// What another process subscribed to is listened for once the server is there, and who subscribes to
+// it meanwhile is told that it cannot be.
+func TestRestoredSubscriptionsAreTriedAgain_C19_C20(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, e := &server{err: away}, &ear{}
+		h, log := hubOf(t, s, 0)
+		r := h.Resources(e, as(""), 8)
+		defer r.Close()
+		failures := 0
+		r.Restore("", []string{"a"}, nil, func(error) { failures++ })
+		pass(20 * time.Second)
+		if err := r.Subscribe("", "", "a"); !errors.Is(err, away) {
+			t.Errorf("a subscription without a listen: %v", err)
+		}
+		if open, _ := s.listens(); open != 0 || failures != 1 || log.count("opened again") == 0 {
+			t.Errorf("%d listens are open, %d failures", open, failures)
+		}
+		s.fail(nil)
+		pass(time.Minute)
+		if open, _ := s.listens(); open != 1 || e.take() != mcp.NotificationResourcesUpdated+" a" {
+			t.Errorf("%d listens are open, or the gap was not told", open)
+		}
+		if err := r.Subscribe("", "", "a"); err != nil {
+			t.Error(err)
+		}
+		if all, waiting := h.Listens(); all != 1 || waiting != 0 {
+			t.Errorf("%d listens, %d of them wait", all, waiting)
+		}
+	})
+}
+
+// A session that ends while its subscriptions cannot be had leaves nothing.
+func TestSubscriptionsThatCannotBeHadEndWithTheirSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{err: away}
+		h, _ := hubOf(t, s, 0)
+		r := h.Resources(&ear{}, as(""), 8)
+		r.Restore("", []string{"a"}, nil, func(error) {})
+		pass(20 * time.Second)
+		_, before := s.listens()
+		r.Close()
+		pass(time.Minute)
+		if all, waiting := h.Listens(); all+waiting != 0 {
+			t.Errorf("%d listens, %d wait", all, waiting)
+		}
+		if _, after := s.listens(); after != before {
+			t.Errorf("%d more were asked for", after-before)
 		}
 	})
 }

@@ -13,6 +13,7 @@ import (
 // resourceStream is one listen with its fixed filter; a filter cannot be
 // changed, only replaced (C-14).
 type resourceStream struct {
+	uris   []string
 	cancel context.CancelFunc
 	late   bool       // nobody waits for the acknowledgment any more; guarded by mu of its owner
 	acked  chan bool  // acknowledged, with or without what was required
@@ -22,8 +23,8 @@ type resourceStream struct {
 // begin starts a listen for uris, which has entered. Its events count only while it is
 // current.
 func (r *Resources) begin(authorization string, uris []string, required string) *resourceStream {
-	ctx, cancel := context.WithCancel(context.Background())
-	s := &resourceStream{cancel: cancel, acked: make(chan bool, 1), ended: make(chan error, 1)}
+	ctx, cancel := context.WithCancel(r.life)
+	s := &resourceStream{uris: uris, cancel: cancel, acked: make(chan bool, 1), ended: make(chan error, 1)}
 	r.with.offer(authorization)
 	keeper := &listener{
 		hub:   r.hub,
@@ -61,16 +62,6 @@ func (r *Resources) begin(authorization string, uris []string, required string) 
 	return s
 }
 
-// await lets the end of the session find a listen that is not acknowledged yet.
-func (r *Resources) await(next *resourceStream) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.pending = next
-	if r.closed {
-		next.cancel()
-	}
-}
-
 // swap makes next the listen whose events count and ends the one before, unless
 // next has been given up.
 func (r *Resources) swap(next *resourceStream, uris []string) {
@@ -81,20 +72,19 @@ func (r *Resources) swap(next *resourceStream, uris []string) {
 	}
 	old := r.current
 	r.current, r.uris = next, uris
-	closed := r.closed
 	r.mu.Unlock()
 	if old != nil {
 		old.cancel()
 	}
-	if closed && next != nil {
-		next.cancel()
-	}
 }
 
 func (r *Resources) isCurrent(s *resourceStream) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.current == s && !r.closed
+	return r.listens() == s && r.life.Err() == nil
+}
+
+// isLeft reports whether a listen is for a resource that is subscribed to no more.
+func (r *Resources) isLeft(s *resourceStream, uri string) bool {
+	return slices.Contains(s.uris, uri) && !slices.Contains(r.subscribed(), uri)
 }
 
 // deliver forwards an update, once: during an overlap from one listen only.
@@ -103,8 +93,11 @@ func (r *Resources) deliver(s *resourceStream, msg jsonrpc.Message) {
 	case msg.Method == mcp.NotificationElicitationComplete:
 		r.session.ElicitationOver(elicitationID(msg.Params))
 	case msg.Method == mcp.NotificationResourcesUpdated && r.isCurrent(s):
-		r.hub.opt.Catalog.Invalidate(msg.Method, msg.Params)
 		uri, _ := rawjson.Text(rawjson.Get(msg.Params, "uri"))
+		r.hub.opt.Catalog.Invalidate(msg.Method, msg.Params)
+		if r.isLeft(s, uri) {
+			return
+		}
 		if len(uri) > maxAnnounced && !slices.Contains(r.subscribed(), uri) {
 			if missed, ok := r.hub.long.due(); ok {
 				r.hub.opt.Log.Warn().Int("bytes", len(uri)).Int("before", missed).Msg("the server announced a resource whose URI is too long, and that nobody had named; its client is not told")
