@@ -49,7 +49,7 @@ func (t *Task) passLocked(msg downstream.Message) {
 	if n := len(t.waiters); n > 0 {
 		out := t.waiters[n-1].out
 		t.outbox = append(t.outbox, func() { out.Send(msg) })
-	} else if msg.ID != "" || len(t.queue) < maxQueue && t.queued+size <= maxQueuedBytes && t.held.Grow(size) == nil {
+	} else if msg.ID != "" || len(t.queue) < maxQueue && t.queued+size <= maxQueuedBytes && t.waits.Grow(size) == nil {
 		t.queue, t.queued = append(t.queue, msg), t.queued+size
 	}
 }

@@ -30,11 +30,12 @@ type Task struct {
 	status  string
 	updated time.Time
 	fetched bool                    // the outcome was
-	held    budget.Hold             // of the outcome, or what waits before
+	held    budget.Hold             // of the outcome
 	outcome downstream.Message      // the response of the call, once there is one; its id is not the waiter's
 	waiters []waiter                // pending tasks/result requests
 	queue   []downstream.Message    // questions and notifications that wait for one
 	queued  int                     // bytes in queue
+	waits   budget.Hold             // of the notifications in queue
 	open    map[jsonrpc.ID]struct{} // unanswered server requests
 	outbox  []func()                // what is to be written to clients, in order
 	writing bool                    // somebody empties the outbox
@@ -72,7 +73,7 @@ const (
 func New(wish []byte, account *budget.Account) *Task {
 	now := time.Now()
 	return &Task{
-		id: rand.Text(), created: now, updated: now, ttl: ttlOf(rawjson.Get(wish, "ttl")), status: working, held: budget.On(account),
+		id: rand.Text(), created: now, updated: now, ttl: ttlOf(rawjson.Get(wish, "ttl")), status: working, held: budget.On(account), waits: budget.On(account),
 		open: make(map[jsonrpc.ID]struct{}),
 	}
 }
@@ -158,6 +159,7 @@ func (t *Task) end(status string, outcome downstream.Message) {
 	if t.overLocked() {
 		return
 	}
+	t.waits.Release()
 	if err := t.held.Set(outcome.Room()); err != nil && len(t.waiters) == 0 {
 		status, outcome = failed, downstream.Failure("", fault.Internal(err.Error()))
 	}
@@ -191,6 +193,8 @@ func (t *Task) Wait(id jsonrpc.ID, out downstream.Reply) error {
 		t.outbox = append(t.outbox, func() { out.Send(msg) })
 	}
 	t.queue, t.queued = nil, 0
+	sent := t.waits.Move()
+	t.outbox = append(t.outbox, func() { sent.Release() })
 	return nil
 }
 
@@ -247,7 +251,8 @@ func (t *Task) forget() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.held.Release()
-	t.held = budget.Hold{}
+	t.waits.Release()
+	t.held, t.waits = budget.Hold{}, budget.Hold{}
 }
 
 // expired reports whether the task may be forgotten. One that still runs is kept to

@@ -164,6 +164,31 @@ func TestAWithdrawnQuestionIsNotAsked(t *testing.T) {
 	}
 }
 
+// What waits for a tasks/result is charged until one has come for it.
+func TestATaskIsChargedForWhatWaits(t *testing.T) {
+	memory := budget.New(10 << 20)
+	task := New(nil, memory.Guest("somebody"))
+	defer task.forget()
+	for i := range 3 {
+		task.Send(progress(strings.Repeat("x", 100_000)))
+		if memory.Used() < 100_000 {
+			t.Errorf("%d bytes are charged for what waits", memory.Used())
+		}
+		id, c := jsonrpc.ID(fmt.Sprint(i)), &client{}
+		if err := task.Wait(id, c); err != nil || len(c.got) != 1 {
+			t.Fatal(err, len(c.got))
+		}
+		if memory.Used() != 0 {
+			t.Errorf("%d bytes are charged for what was sent", memory.Used())
+		}
+		task.leave(id)
+	}
+	task.Send(progress("unheard"))
+	if task.Abandon(); memory.Used() > 1000 {
+		t.Errorf("%d bytes are charged for what nobody will get", memory.Used())
+	}
+}
+
 func TestATaskIsChargedForItsOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := budget.New(10 << 10)
