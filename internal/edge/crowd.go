@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/internal/connlimit"
+	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/legacy/h1"
 )
 
@@ -28,14 +29,17 @@ const (
 // ask whether the process lives. So some are kept back: 128, of a large table the
 // 256th part, of a small one half. When they are reached newcomers are no longer
 // let in: they are answered 503, but for health probes, which get their answer.
-// When half of what was kept back is gone too, they are just closed. The system gives a connection the
+// When half of what was kept back is gone too, they are just closed. Before that the last
+// eighth of the places is for who has less than an eighth of them. The system gives a connection the
 // lowest free number, so the number alone tells how full the table is.
 type crowd struct {
 	net.Listener
 	room   int // numbers below this are let in
 	last   int // and below this answered
+	census census
 	log    zerolog.Logger
 	full   seldom
+	many   seldom
 	failed seldom
 
 	turned chan net.Conn // those who are being told
@@ -45,10 +49,13 @@ type crowd struct {
 
 // newCrowd guards a socket. What is turned away goes through begin like
 // everything else, and asks handler about its health.
-func newCrowd(socket net.Listener, begin func(net.Listener) net.Listener, handler http.Handler, log zerolog.Logger) *crowd {
+func newCrowd(socket net.Listener, tenant func(net.Addr) string, begin func(net.Listener) net.Listener, handler http.Handler, log zerolog.Logger) *crowd {
 	table := connlimit.Descriptors()
 	reserve := min(table/2, max(128, table/256))
-	c := &crowd{Listener: socket, room: table - reserve, last: table - reserve/2, log: log, turned: make(chan net.Conn, maxTurned)}
+	c := &crowd{
+		Listener: socket, room: table - reserve, last: table - reserve/2, log: log, turned: make(chan net.Conn, maxTurned),
+		census: census{listener: socket.Addr(), tenant: tenant},
+	}
 	c.away = &http.Server{
 		Handler:     turnedAway{handler},
 		ReadTimeout: turnTimeout, WriteTimeout: turnTimeout,
@@ -72,12 +79,25 @@ func (c *crowd) Accept() (net.Conn, error) {
 			}
 			return nil, err
 		}
-		n := number(conn)
-		if n < c.room {
+		switch n := number(conn); {
+		case n >= c.room:
+			c.turnAway(conn, n < c.last)
+		case n >= c.room-c.room/8 && !c.census.leaves(conn.RemoteAddr(), c.room):
+			c.turnOut(conn)
+		default:
 			return conn, nil
 		}
-		c.turnAway(conn, n < c.last)
 	}
+}
+
+// turnOut closes a connection of somebody who has many. An answer would keep its place for seconds,
+// and who is turned out may come back as often as it likes.
+func (c *crowd) turnOut(conn net.Conn) {
+	c.many.say(func(before int) {
+		c.log.Warn().Str(logfield.Remote, conn.RemoteAddr().String()).Int("room", c.room).Int("before", before).
+			Msg("nearly all file descriptors of this process (ulimit -n) are taken: newcomers of this address, which has an eighth or more, are closed")
+	})
+	_ = conn.Close()
 }
 
 // turnAway ends a connection, with an answer if there is room for that.

@@ -88,7 +88,7 @@ func (b *broken) Accept() (net.Conn, error) { return nil, <-b.errs }
 func TestConnectionsThatCannotBeAcceptedAreWarnedAbout(t *testing.T) {
 	log := newDiary()
 	socket := &broken{&waiting{}, make(chan error, 3)}
-	c := newCrowd(socket, func(l net.Listener) net.Listener { return l }, http.NotFoundHandler(), logTo(log))
+	c := newCrowd(socket, nil, func(l net.Listener) net.Listener { return l }, http.NotFoundHandler(), logTo(log))
 	defer c.end()
 	for range 3 {
 		socket.errs <- syscall.EMFILE

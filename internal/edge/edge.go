@@ -72,7 +72,7 @@ func Open(ctx context.Context, handler http.Handler, opt Options) (*Edge, error)
 		return nil, err
 	}
 	begin := func(l net.Listener) net.Listener { return secured(&proxied{l, e.addresses, opt.Log}) }
-	e.crowd = newCrowd(socket, begin, handler, opt.Log)
+	e.crowd = newCrowd(socket, e.tenant, begin, handler, opt.Log)
 	ledger := e.newLedger(&opt)
 	if opt.StandardHTTP || e.certificate != nil {
 		e.server = h1.NewStandard(e.addresses, e.standard(opt.Log))

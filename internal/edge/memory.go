@@ -1,10 +1,12 @@
 package edge
 
 import (
+	"errors"
 	"net"
 	"net/http"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/internal/meter"
 	"github.com/mcpbridge/bridge/legacy/web"
@@ -36,19 +38,24 @@ func overHTTP2() *http.HTTP2Config {
 	}
 }
 
-// newLedger has connections charged to the tenants that their requests without credentials are of.
-// Trusted proxies, and whoever comes over a Unix socket, stand for many.
-func (e *Edge) newLedger(opt *Options) *meter.Ledger {
-	tenant := func(from net.Addr) string {
-		if from := from.String(); !e.addresses.trusted.Load().include(from) {
-			return web.Stranger(from)
-		}
-		return ""
+// tenant names whose requests without credentials come from an address; "": trusted proxies, and
+// whoever comes over a Unix socket, stand for many.
+func (e *Edge) tenant(from net.Addr) string {
+	if from := from.String(); !e.addresses.trusted.Load().include(from) {
+		return web.Stranger(from)
 	}
-	return meter.New(opt.Memory, tenant, func(from net.Addr) {
+	return ""
+}
+
+// newLedger has connections charged to their tenants.
+func (e *Edge) newLedger(opt *Options) *meter.Ledger {
+	return meter.New(opt.Memory, e.tenant, func(from net.Addr, why error) {
+		what := "connections of this address hold too much of limits.memory: they are answered 503, or closed"
+		if errors.Is(why, budget.ErrFull) { // which need not be this address's doing
+			what = "there is hardly any of limits.memory left: connections of this address, among others, are answered 503, or closed"
+		}
 		e.greedy.say(func(before int) {
-			opt.Log.Warn().Str(logfield.Remote, from.String()).Int("before", before).
-				Msg("connections of this address hold too much of limits.memory: they are answered 503, or closed")
+			opt.Log.Warn().Str(logfield.Remote, from.String()).Int("before", before).Msg(what)
 		})
 	})
 }

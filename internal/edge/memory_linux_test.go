@@ -144,6 +144,20 @@ func TestWhoHoldsUnfinishedHeadsIsRefusedAndTheOthersAreServed(t *testing.T) {
 	}
 }
 
+// Who is refused for what others hold is not said to hold it.
+func TestTheLogSaysWhetherAnAddressHoldsTooMuchOrAllDo(t *testing.T) {
+	opt := Options{Memory: budget.New(4 << 20)}
+	opt.Memory.Guest("others").Charge(6 << 20)
+	e, log := serve(t, from, opt)
+	if got := get(dialFrom(t, e, modest, ""), "/"); got != "HTTP/1.1 503 Service Unavailable" {
+		t.Errorf("without memory a newcomer gets %q", got)
+	}
+	log.expect(t, "hardly any of limits.memory left")
+	if strings.Contains(log.String(), "hold too much") {
+		t.Errorf("the log says\n%s", log)
+	}
+}
+
 // lentToAll is a few more connections than are lent to an address.
 const lentToAll = 70
 

@@ -28,7 +28,7 @@ const (
 type Ledger struct {
 	memory  *budget.Budget
 	tenant  func(from net.Addr) string
-	refused func(from net.Addr)
+	refused func(from net.Addr, why error)
 
 	mu   sync.Mutex
 	open map[string]int // connections by tenant
@@ -37,8 +37,8 @@ type Ledger struct {
 // New returns a ledger; nil without a budget. tenant names who connections of an address are
 // charged to, "" for those who stand for many: they are let in, and lent what heads need while
 // there is any. Who comes through them is judged by their requests.
-// refused is told of every refusal.
-func New(memory *budget.Budget, tenant func(net.Addr) string, refused func(net.Addr)) *Ledger {
+// refused is told of every refusal, and why: budget.ErrShare or budget.ErrFull.
+func New(memory *budget.Budget, tenant func(net.Addr) string, refused func(net.Addr, error)) *Ledger {
 	if memory == nil {
 		return nil
 	}
@@ -78,7 +78,7 @@ func (t *Tab) Hold(bytes int) bool {
 		return true
 	}
 	if err := t.set(bytes); err != nil {
-		t.ledger.refused(t.from)
+		t.ledger.refused(t.from, err)
 		return false
 	}
 	t.bytes = bytes

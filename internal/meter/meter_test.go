@@ -130,7 +130,7 @@ func TestOverHTTP2BodiesAndTheFramesOfALongTimeAreNoHeads(t *testing.T) {
 
 func TestTheFirstConnectionsOfAnAddressAreLent(t *testing.T) {
 	memory, refused := budget.New(8*mib), 0
-	l := New(memory, host, func(net.Addr) { refused++ })
+	l := New(memory, host, func(net.Addr, error) { refused++ })
 	memory.Guest("a").Charge(5 * mib) // more than it may have
 	for range lentConnections {
 		if !l.Open(address("a")).Hold(LeanCost) {
@@ -153,7 +153,7 @@ func TestTheFirstConnectionsOfAnAddressAreLent(t *testing.T) {
 // Who stands for many is not turned away when there is nothing left: some of them behave.
 func TestWhoStandsForManyIsLetIn(t *testing.T) {
 	memory := budget.New(mib)
-	l := New(memory, func(net.Addr) string { return "" }, func(net.Addr) {})
+	l := New(memory, func(net.Addr) string { return "" }, func(net.Addr, error) {})
 	memory.Guest("a").Charge(2 * mib)
 	tab := l.Open(address("proxy"))
 	if !tab.Hold(LeanCost) || tab.Hold(mib) {
@@ -167,7 +167,7 @@ func TestWhoStandsForManyIsLetIn(t *testing.T) {
 
 func TestWhoIsRefusedIsTold(t *testing.T) {
 	memory := budget.New(mib)
-	l := New(memory, host, func(net.Addr) {})
+	l := New(memory, host, func(net.Addr, error) {})
 	memory.Guest("a").Charge(mib)
 	c := conn(l, "a")
 	f, _ := c.Conn.(*fed)
