@@ -99,6 +99,9 @@ func warnOf(ctx context.Context, s store.Store, log zerolog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, startLookTime)
 	defer cancel()
 	const what = "the store of sessions is not as it should be"
+	if err := s.Ping(ctx); err != nil {
+		log.Warn().Err(err).Msg("the store of sessions cannot be written to: calls without questions go on")
+	}
 	if err := evicts(ctx, s); err != nil {
 		log.Warn().Err(err).Msg(what)
 	}

@@ -53,6 +53,7 @@ type Store struct {
 	recent  recent       // changed by the writer alone
 	journal *journal     // the writer's
 	below   below        // the writer's
+	short   bool         // the file took nothing the last time; the writer's
 	looked  time.Time    // when the writer last looked whether the file is whole
 	damaged atomic.Bool  // somebody who read it found that it is not
 }
@@ -96,6 +97,9 @@ func openFile(path string) (db *bolt.DB, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if made(db) { // to write nothing: the disk may be full
+		return db, nil
+	}
 	err = db.Update(func(tx *bolt.Tx) error {
 		_, records := tx.CreateBucketIfNotExists(bucketName)
 		_, journal := tx.CreateBucketIfNotExists(journalBucket)
@@ -105,6 +109,15 @@ func openFile(path string) (db *bolt.DB, err error) {
 		return nil, errors.Join(err, db.Close())
 	}
 	return db, nil
+}
+
+// made reports whether the file has all that a new one is given.
+func made(db *bolt.DB) (all bool) {
+	_ = db.View(func(tx *bolt.Tx) error {
+		all = tx.Bucket(bucketName) != nil && tx.Bucket(journalBucket) != nil
+		return nil
+	})
+	return all
 }
 
 // checkWhole finds out whether the end of the file is missing, which the engine would only

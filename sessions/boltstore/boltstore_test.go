@@ -67,7 +67,7 @@ const smallJournal = 16 << 10
 
 func TestContract(t *testing.T) {
 	for name, opt := range map[string]Options{
-		"strict": {journal: 1 << 20}, "relaxed": {Relaxed: true, journal: 1 << 20}, "small journal": {journal: smallJournal},
+		"strict": {journal: 256 << 10}, "relaxed": {Relaxed: true, journal: 256 << 10}, "small journal": {journal: smallJournal},
 		"direct": {Direct: true}, "direct and relaxed": {Direct: true, Relaxed: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -55,3 +55,67 @@ func TestFullDiskLosesNothingThatWasAcknowledged(t *testing.T) {
 	}
 	there(open(t, path, Options{}))
 }
+
+// TestAFullDiskKeepsNobodyFromEndingSessions: a store on a full disk is opened, read, and gives back
+// the room of sessions that are ended, after an orderly end of the process as well as after a crash.
+func TestAFullDiskKeepsNobodyFromEndingSessions(t *testing.T) {
+	for name, orderly := range map[string]bool{"after an orderly end": true, "after a crash": false} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=4m"); err != nil {
+				t.Skip("left out: this user may not mount a small disk:", err)
+			}
+			t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+			path := filepath.Join(dir, "sessions.db")
+			opt := Options{journal: 256 << 10}
+			s := open(t, path, opt)
+			session := func(i int) string { return store.Name(fmt.Sprint(i / 4)) }
+			kept := 0
+			for err := error(nil); err == nil; kept++ {
+				err = s.Commit(background, session(kept), put(fmt.Sprint("f", kept), strings.Repeat("x", 30_000)))
+			}
+			kept--
+			fill(t, filepath.Join(dir, "ballast"))
+			if orderly {
+				_ = s.Close() // it says that there was no room
+			} else {
+				_ = s.db.Close() // so that nothing more gets there
+			}
+
+			s = open(t, path, opt)
+			if r, err := s.Get(background, store.Address{Session: session(kept - 1), Kind: store.Flow, ID: fmt.Sprint("f", kept-1)}); err != nil || len(r.Value) != 30_000 {
+				t.Errorf("what was kept last: %d bytes, %v", len(r.Value), err)
+			}
+			if _, err := s.List(background, "", 10); err != nil {
+				t.Errorf("a list: %v", err)
+			}
+			for i := 4; i < kept; i += 4 {
+				if err := s.End(background, session(i)); err != nil {
+					t.Fatalf("ending session %d of %d: %v", i/4, kept/4, err)
+				}
+			}
+			if err := s.Commit(background, store.Name("later"), put("f", strings.Repeat("x", 30_000))); err != nil {
+				t.Errorf("with room again: %v", err)
+			}
+			if list, err := s.Load(background, session(0)); err != nil || len(list) != 4 {
+				t.Errorf("the session that was not ended has %d records, %v", len(list), err)
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// fill writes a file until the disk has no room left.
+func fill(t *testing.T, path string) {
+	t.Helper()
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = file.Write(make([]byte, 4096))
+	}
+	_ = file.Close()
+}

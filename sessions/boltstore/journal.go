@@ -17,7 +17,8 @@ import (
 // journal is a file of one size beside the store's, which is written from its beginning
 // again and again: the disk need not note where it ends. What it holds are frames, each
 // with the changes of one write. A frame names the generation of the journal, which the
-// store's file names, too; others are of earlier rounds and count for nothing.
+// store's file names, too; others are of earlier rounds and count for nothing. Behind it
+// half as much is a reserve, which goes back to a full disk for what makes room there.
 type journal struct {
 	file       *os.File
 	size       int64
@@ -101,13 +102,7 @@ func (s *Store) openJournal(path string, opt *Options) error {
 		err = s.replay(state)
 	}
 	if err == nil {
-		err = s.settle(stateClosed) // nothing of it is needed any more
-	}
-	if err == nil {
-		err = j.resize(path+".journal", size)
-	}
-	if err == nil && j.size > 0 {
-		err = s.settle(s.state())
+		err = s.renewJournal(path+".journal", size, state != stateClosed)
 	}
 	if err != nil {
 		return errors.Join(err, s.journal.file.Close())
@@ -115,19 +110,58 @@ func (s *Store) openJournal(path string, opt *Options) error {
 	return nil
 }
 
+// renewJournal empties the journal, which is in use or not, and begins one of this size. Where the
+// file takes nothing at the moment, above all because the disk is full, all stays where it
+// is until it does.
+func (s *Store) renewJournal(path string, size int64, used bool) error {
+	j := s.journal
+	err := s.settle(stateClosed) // nothing of it is needed any more
+	if err == nil {
+		used = false
+	}
+	if err == nil {
+		err = j.resize(path, size)
+	}
+	if err == nil && j.size > 0 {
+		err = s.settle(s.state())
+	}
+	if err == nil || errors.Is(err, store.ErrCorrupt) {
+		return err
+	}
+	j.failed = !used || j.wipe() != nil
+	info, err := j.file.Stat()
+	if err == nil && info.Size() < j.size { // of a store that was not used yet
+		j.size = 0
+	}
+	return err
+}
+
 // resize makes the journal one of another size, 0 where there is no room for it.
 func (j *journal) resize(path string, size int64) error {
 	info, err := j.file.Stat()
-	if err != nil || info.Size() == size {
+	if err != nil || info.Size() == size+size/2 {
 		j.size = size
 		return err
 	}
-	j.size = size
-	if err := j.make(path); err != nil { // above all, the disk is full: commits go into the file
-		j.size = 0
-		return j.file.Truncate(0)
+	for _, reserve := range [...]int64{size / 2, 0} {
+		if j.size = size; j.make(path, size+reserve) == nil {
+			return nil
+		}
 	}
-	return nil
+	j.size = 0 // above all, the disk is full: commits go into the file
+	return j.file.Truncate(0)
+}
+
+// wipe removes what may still stand behind the frames that were read, so that more can follow these.
+func (j *journal) wipe() error {
+	_, err := j.file.WriteAt(make([]byte, j.size-j.at), j.at)
+	return errors.Join(err, syncData(j.file))
+}
+
+// spend gives the reserve back to the disk, and reports whether there was one.
+func (j *journal) spend() bool {
+	info, err := j.file.Stat()
+	return err == nil && info.Size() > j.size && j.file.Truncate(j.size) == nil
 }
 
 // open opens the file, or makes it unless it must be there.
@@ -144,13 +178,13 @@ func (j *journal) open(path string, must bool) error {
 }
 
 // make fills the file, so that the disk has room for all of it.
-func (j *journal) make(path string) error {
+func (j *journal) make(path string, size int64) error {
 	if err := j.file.Truncate(0); err != nil {
 		return err
 	}
 	zeros := make([]byte, 64<<10)
-	for at := int64(0); at < j.size; at += int64(len(zeros)) {
-		if _, err := j.file.WriteAt(zeros[:min(int64(len(zeros)), j.size-at)], at); err != nil {
+	for at := int64(0); at < size; at += int64(len(zeros)) {
+		if _, err := j.file.WriteAt(zeros[:min(int64(len(zeros)), size-at)], at); err != nil {
 			return err
 		}
 	}

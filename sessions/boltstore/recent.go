@@ -55,6 +55,7 @@ type batch struct {
 	recent recent
 	done   []done // in order
 	toFile bool   // the journal is not enough
+	frees  bool   // it makes room
 	err    error  // of looking at the file
 }
 

@@ -3,6 +3,7 @@ package boltstore
 import (
 	"bytes"
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"time"
@@ -121,6 +122,7 @@ func (s *Store) Touch(ctx context.Context, touches ...store.Touch) error {
 // End implements store.Store.
 func (s *Store) End(ctx context.Context, session string) error {
 	return s.do(ctx, func(b *batch) error {
+		b.frees = true
 		for name, was := range b.recent[session] {
 			b.put(nameOf(session, name), was, nil)
 		}
@@ -135,8 +137,8 @@ func (s *Store) End(ctx context.Context, session string) error {
 
 // List implements store.Store.
 func (s *Store) List(ctx context.Context, after string, limit int) (store.Page, error) {
-	if after == "" { // what is listed is in the file
-		if err := s.Ping(ctx); err != nil {
+	if after == "" { // what is listed is in the file; on a full disk what came last is not
+		if err := s.Ping(ctx); errors.Is(err, store.ErrCorrupt) {
 			return store.Page{}, err
 		}
 	}
@@ -232,6 +234,7 @@ func (s *Store) sweep(from []byte, most int) (next []byte) {
 		return next
 	}
 	_ = s.do(context.Background(), func(b *batch) error { // what stays is found next time
+		b.frees = true
 		for _, key := range expired {
 			at := addressOf(key)
 			was := b.get(at)

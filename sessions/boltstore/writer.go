@@ -123,7 +123,11 @@ func (s *Store) commit(requests []*request) {
 	if err == nil {
 		err = s.apply(b, requests)
 	}
-	if err == nil {
+	switch {
+	case err != nil:
+	case b.frees && s.short:
+		err = s.makeRoom(b)
+	default:
 		err = s.keep(b)
 	}
 	if err != nil {
@@ -180,6 +184,38 @@ func (s *Store) keep(b *batch) error {
 	return s.settle(s.state())
 }
 
+// makeRoom writes down what was done on a disk that may be full: what was removed makes room for
+// all else that is recent.
+func (s *Store) makeRoom(b *batch) error {
+	kept := s.journal.write(b.done, !s.relaxed)
+	err := s.remove(b.done)
+	if err != nil && s.journal.spend() {
+		err = s.remove(b.done)
+	}
+	if err == nil {
+		err = s.settle(s.state())
+	}
+	if kept == nil {
+		return nil
+	}
+	return err
+}
+
+// remove takes out of the file what was removed.
+func (s *Store) remove(changes []done) error {
+	return s.update(func(tx *bolt.Tx) error {
+		b := tx.Bucket(bucketName)
+		for i := range changes {
+			if changes[i].raw == nil {
+				if err := b.Delete(keyOf(changes[i].at)); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
 // settle brings all that is recent into the file, and begins the journal anew.
 func (s *Store) settle(state byte) error {
 	now := time.Now()
@@ -200,7 +236,7 @@ func (s *Store) settle(state byte) error {
 		}
 		return tx.Bucket(journalBucket).Put(journalKey, mark(state, generation, s.journal.size))
 	})
-	if err != nil {
+	if s.short = err != nil; s.short {
 		return err
 	}
 	s.mu.Lock()
