@@ -45,7 +45,8 @@ func (c hearing) announce(caller downstream.Caller) {
 	}
 }
 
-// renew has the conversation listen with these credentials, when a listen is opened next.
+// renew has the conversation listen with these credentials, when a listen is opened next, and the calls that
+// it has under way go on with them: a task may outlive the token that it began with.
 func (c hearing) renew(authorization string) {
 	c.mu.Lock()
 	c.authorization = authorization
@@ -56,6 +57,9 @@ func (c hearing) renew(authorization string) {
 	}
 	if c.Principal != "" {
 		c.b.listens.Renew(c.Principal, authorization)
+		for _, k := range c.table.underWay() {
+			k.Reauthorize(c.Principal, authorization)
+		}
 	}
 }
 

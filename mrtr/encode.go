@@ -16,7 +16,7 @@ const mostRoom = 64 << 10
 
 // Encode returns the flow as a record that any process can go on from, with
 // [Decode] and [Clock.Next]. It holds what the client and the server said: params,
-// answers and request state. Whoever stores it seals it.
+// headers that may be credentials, answers and request state. Whoever stores it seals it.
 //
 // A flow in state Sending, or one whose Task.Fetching is set, has a request in flight
 // of which nobody will hear when its process dies: what it did is unknown (D-15).
@@ -39,6 +39,7 @@ func (f *Flow) encode(buf []byte) ([]byte, error) {
 	o.Always("method", f.Method)
 	o.Bytes("params", f.Params)
 	o.String("principal", f.Principal)
+	o.Bytes("header", f.Header)
 	o.Bytes("capabilities", f.Capabilities)
 	o.String("level", f.Level)
 	if f.Home != (Address{}) {

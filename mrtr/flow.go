@@ -37,6 +37,7 @@ type Flow struct {
 	Method       string     `json:"method"`
 	Params       []byte     `json:"params,omitempty"`       // the same in all rounds (D-I2)
 	Principal    string     `json:"principal,omitempty"`    // who made the request (H-6)
+	Header       []byte     `json:"header,omitempty"`       // what else the server is told of who that is, as lines (H-2); of a flow that waits
 	Capabilities []byte     `json:"capabilities,omitempty"` // declared upstream in round 0, kept for all rounds (D-I12)
 	Level        string     `json:"level,omitempty"`        // of log messages, as told upstream; empty: none (C-7)
 	Home         Address    `json:"home,omitzero"`
@@ -98,6 +99,9 @@ type URLMemory struct {
 
 // Over reports whether the flow has ended; every later event is dropped (D-T21).
 func (f *Flow) Over() bool { return f.State == Done || f.State == Silent }
+
+// Waits reports whether the flow has begun and no round of it is in flight.
+func (f *Flow) Waits() bool { return f.State == Gathering || f.State == Pausing || f.State == Polling }
 
 // InputResponses returns the inputResponses of the next round, or nil when the
 // latest one asked nothing. Only this round's answers are in it (D-I6), under

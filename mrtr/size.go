@@ -1,10 +1,10 @@
 package mrtr
 
 // Size is how many bytes a flow keeps, from one event to the next, of what its server and its
-// client have said since its request: all of it that either can make grow. The params are not
-// in it, which are the request's.
+// client have said since its request, and of its headers: all of it that either can make grow. The params
+// are not in it, which are the request's.
 func (f *Flow) Size() int {
-	size := len(f.RequestState) + len(f.Note) + len(f.Progress.Message)
+	size := len(f.Header) + len(f.RequestState) + len(f.Note) + len(f.Progress.Message)
 	for i := range f.Inputs {
 		in := &f.Inputs[i]
 		size += len(in.Key) + len(in.Params) + len(in.ElicitationID) + len(in.Response)

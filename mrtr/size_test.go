@@ -54,12 +54,13 @@ func TestSizeCountsWhatPeersSaid(t *testing.T) {
 	f := sending(t)
 	step(f, outcome([]byte(`{"resultType":"input_required","requestState":"`+strings.Repeat("s", 1000)+`","inputRequests":{`+
 		urlQuestion(strings.Repeat("k", 1000), "https://x/"+strings.Repeat("u", 1000))+`,`+form("b")+`}}`)))
-	if got := f.Size(); got < 3000 || got > 3400 {
+	f.Header = []byte(strings.Repeat("h", 1000))
+	if got := f.Size(); got < 4000 || got > 4400 {
 		t.Errorf("asked: %d", got)
 	}
 	step(f, Asked(f.Inputs[0].Key, `"1"`, strings.Repeat("e", 1000)))
 	step(f, Answered(f.Inputs[0].Key, []byte(`{"action":"accept","content":"`+strings.Repeat("a", 1000)+`"}`)))
-	if got := f.Size(); got < 7000 || got > 7500 { // and the consent: its address, its id
+	if got := f.Size(); got < 8000 || got > 8500 { // and the consent: its address, its id
 		t.Errorf("answered: %d", got)
 	}
 }

@@ -52,7 +52,7 @@ type Call struct {
 	// Authorization is the value of that header for this call, unless the client
 	// is configured to send another one, or none. HTTP only.
 	Authorization string
-	// Principal selects the tool schemas that apply (H-10).
+	// Principal and Header select the tool schemas that apply (H-10).
 	Principal string
 	// Header has further HTTP headers, such as traceparent. Which of them are
 	// sent is told by package hop (B-26, H-12).

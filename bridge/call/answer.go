@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcpbridge/bridge/bridge/ends"
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/hop"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
@@ -39,7 +40,7 @@ func (k ending) deliver(e *effect) {
 	req := k.request()
 	buf := borrow()
 	defer giveBack(buf)
-	msg, err := k.client.answer(buf, &req, e.result)
+	msg, err := k.answer(buf, &req, e.result)
 	if err != nil {
 		e.do, e.err = mrtr.Fail, err
 		reporter(k).report(e)
@@ -53,21 +54,21 @@ func (k ending) deliver(e *effect) {
 	k.Reply().Finish(msg)
 }
 
-// deliver answers req with an upstream result. On an error nothing was sent.
-func (p *Client) deliver(out downstream.Reply, req *downstream.Request, result []byte) error {
+// answerAtOnce answers with a result that is known. On an error nothing was sent.
+func (k ending) answerAtOnce(req *downstream.Request, result []byte) error {
 	buf := borrow()
 	defer giveBack(buf)
-	msg, err := p.answer(buf, req, result)
+	msg, err := k.answer(buf, req, result)
 	if err == nil {
-		out.Finish(msg)
+		k.out.Finish(msg)
 	}
 	return err
 }
 
 // answer makes the response to req, in buf.
-func (p *Client) answer(buf *[]byte, req *downstream.Request, result []byte) (downstream.Message, error) {
+func (k ending) answer(buf *[]byte, req *downstream.Request, result []byte) (downstream.Message, error) {
 	head := jsonrpc.AppendResultHead((*buf)[:0], req.ID)
-	text, err := p.appendResult(head, req, result)
+	text, err := k.appendResult(head, req, result)
 	if err != nil {
 		return downstream.Message{}, err
 	}
@@ -78,18 +79,27 @@ func (p *Client) answer(buf *[]byte, req *downstream.Request, result []byte) (do
 }
 
 // appendResult appends what the client gets to see of an upstream result.
-func (p *Client) appendResult(dst []byte, req *downstream.Request, result []byte) ([]byte, error) {
+func (k ending) appendResult(dst []byte, req *downstream.Request, result []byte) ([]byte, error) {
+	known := k.client.Driver.Catalog
 	if mcp.IsList(req.Method) {
-		return p.Driver.Catalog.AppendList(dst, p.Rules, p.Principal, req, result)
+		return known.AppendList(dst, k.client.Rules, k.audience(), req, result)
 	}
-	rules := *p.Rules
-	if req.Method == mcp.MethodToolsCall {
+	rules := *k.client.Rules
+	if req.Method == mcp.MethodToolsCall && known.Wraps() {
 		// A tool whose output schema was shown wrapped must have its structured
 		// content wrapped, whatever its kind, so that it matches what the client
 		// was told (Q10).
-		rules.WrapOutput = p.Driver.Catalog.Tool(p.Principal, req.Name).Wrapped
+		rules.WrapOutput = known.Tool(k.audience(), req.Name).Wrapped
 	}
 	return rules.AppendResult(dst, req.Method, result)
+}
+
+// audience names for whom the call is: what is known of tools is known of theirs.
+func (k ending) audience() string {
+	k.mu.Lock()
+	header := k.headerLocked()
+	k.mu.Unlock()
+	return hop.Audience(k.client.Principal, header)
 }
 
 // request returns the client's request, as far as answering needs it.

@@ -8,6 +8,7 @@ import (
 	"github.com/mcpbridge/bridge/bridge/tasks"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/internal/hop"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
@@ -74,6 +75,9 @@ func Resume(c *Client, caller downstream.Caller, record []byte, out downstream.R
 		return err
 	}
 	caller.Principal, caller.Unproven = flow.Principal, c.Principal != "" && c.Principal != flow.Principal
+	if flow.Header != nil {
+		caller.Header = hop.Lasted(flow.Header)
+	}
 	flow.Limits = &c.Driver.Flows
 	k := &Call{client: c, flow: *flow, name: rawjson.Get(flow.Params, "name"), http: caller.HTTP, caller: caller, out: out, serial: c.Driver.serial.Add(1), apart: true}
 	k.asking = asker{Call: k}
@@ -86,6 +90,7 @@ func Resume(c *Client, caller downstream.Caller, record []byte, out downstream.R
 		k.roots = room.Roots(caller.Header)
 	}
 	k.held.Open(c.Account)
+	interrupted := k.saving.interrupted()
 	if !c.Tables.Enter(k) {
 		return downstream.ErrStopping
 	}
@@ -95,7 +100,7 @@ func Resume(c *Client, caller downstream.Caller, record []byte, out downstream.R
 		}
 	}
 	serverTask{k}.goOn(k.Drive)
-	k.Resume(k.saving.interrupted())
+	k.Resume(interrupted)
 	return nil
 }
 
@@ -115,7 +120,7 @@ func (k *Call) Cached(req *downstream.Request) (over bool, failed *jsonrpc.Error
 		return false, nil
 	}
 	k.client.Tables.Ended(req.ID)
-	err := k.client.deliver(k.out, req, result)
+	err := ending{k}.answerAtOnce(req, result)
 	if err != nil {
 		result, failed = ends.Explain(err, &ends.Facts{Method: req.Method, Params: req.Params, Rules: k.client.Rules, Capabilities: k.flow.Capabilities})
 		ends.Finish(k.out, req.ID, result, failed)
@@ -186,6 +191,15 @@ func (k *Call) Renew(caller downstream.Caller) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.caller = caller
+}
+
+// Reauthorize notes newer credentials of the principal, if the call was made with such (H-2).
+func (k *Call) Reauthorize(principal, authorization string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.flow.Principal == principal && !k.caller.Unproven && k.caller.Authorization != "" {
+		k.caller.Authorization = authorization
+	}
 }
 
 // small is an answer that is taken in any case: it may be the one that ends what its session

@@ -1,6 +1,7 @@
 package call
 
 import (
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/mcpbridge/bridge/bridge/flight"
 	"github.com/mcpbridge/bridge/bridge/tasks"
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/hop"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
@@ -146,6 +148,21 @@ type saving struct {
 type timer struct {
 	call    atomic.Pointer[Call] // nil once the call is over
 	runtime *time.Timer
+}
+
+// noteHeaderLocked has the flow say what the caller's headers tell the server of who it is.
+func (k *Call) noteHeaderLocked() {
+	if k.caller.Header != nil {
+		k.flow.Header = hop.Lasting(k.caller.Header)
+	}
+}
+
+// headerLocked returns the caller's headers; of a call that has waited those that last.
+func (k *Call) headerLocked() http.Header {
+	if k.caller.Header != nil {
+		return k.caller.Header
+	}
+	return hop.Lasted(k.flow.Header)
 }
 
 // GoesBy returns the id of the request that waits for the call; empty: none does.

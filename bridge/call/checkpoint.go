@@ -56,7 +56,8 @@ func (k *saving) isOver() bool {
 func (k *saving) encodeLocked() *downstream.Checkpoint {
 	k.saves++
 	k.told = k.flow.Progress.Last
-	k.flow.Repeatable = repeatable(k.Call)
+	k.noteHeaderLocked()
+	k.flow.Repeatable = repeatable(k.Call, k.headerLocked())
 	checkpoint := &downstream.Checkpoint{Request: k.flow.ID, N: k.saves, TTL: time.Until(k.flow.Clock.Deadline) + spare}
 	checkpoint.Record, _ = k.flow.Encode() // it is strings, numbers and times
 	for _, in := range k.flow.Outstanding() {
@@ -186,6 +187,7 @@ func (k *saving) record() []byte {
 	if k.task != nil || k.flow.Over() || k.flow.State == mrtr.Admitted {
 		return nil
 	}
+	k.noteHeaderLocked()
 	stored, err := k.flow.Encode()
 	if err != nil {
 		panic(err) // nothing in it can fail
@@ -193,12 +195,12 @@ func (k *saving) record() []byte {
 	return stored
 }
 
-// interrupted is the event of a call that was taken over. If it had a request in
+// interrupted is the event of a call that is taken over, which nobody else knows yet. If it had a request in
 // flight, what that did is unknown (D-15).
 func (k *saving) interrupted() mrtr.Event {
 	lost := &upstream.Failure{Cause: upstream.Lost, Sent: true,
 		Detail: "the bridge was interrupted while the server worked on this call; whether it was done is unknown"}
-	if k.flow.State == mrtr.Sending && !repeatable(k.Call) {
+	if k.flow.State == mrtr.Sending && !repeatable(k.Call, k.caller.Header) {
 		return mrtr.Failed(lost)
 	}
 	return mrtr.Lost(lost)

@@ -122,7 +122,7 @@ type Client struct {
 }
 
 // Session is what a call needs of the session that it is of: what is known of its
-// client by now. All of it may be called under the call's lock.
+// client by now. All of it but Accepted may be called under the call's lock.
 type Session interface {
 	again.Session
 

@@ -3,11 +3,13 @@ package call
 import (
 	"cmp"
 	"errors"
+	"net/http"
 	"strconv"
 	"sync"
 
 	"github.com/mcpbridge/bridge/bridge/catalog"
 	"github.com/mcpbridge/bridge/bridge/flight"
+	"github.com/mcpbridge/bridge/internal/hop"
 	"github.com/mcpbridge/bridge/internal/turns"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -154,7 +156,7 @@ func (r *round) build() *flight.Context {
 		env.ProgressToken = r.token
 	}
 	r.params = translate.Params(r.params[:0], r.flow.Params, &env)
-	r.up = upstreamCall(r.Call, r.flow.Method, r.params)
+	r.up = upstreamCallLocked(r.Call, r.flow.Method, r.params)
 	r.up.Idle, r.up.About = r.idle, r.about(env.Version)
 	r.share = cmp.Or(r.caller.Tenant, r.client.Tenant)
 	return r.ctx
@@ -169,14 +171,14 @@ func (r *round) about(version string) upstream.About {
 	return about
 }
 
-// upstreamCall addresses a request with the call's latest credentials (H-2).
-func upstreamCall(k *Call, method string, params []byte) upstream.Call {
+// upstreamCallLocked addresses a request with the call's latest credentials (H-2).
+func upstreamCallLocked(k *Call, method string, params []byte) upstream.Call {
 	return upstream.Call{
 		Method:        method,
 		Params:        params,
 		Authorization: k.caller.Authorization,
 		Principal:     k.client.Driver.SeenAs(&k.caller),
-		Header:        k.caller.Header,
+		Header:        k.headerLocked(),
 		Held:          &k.held,
 		Account:       k.held.Account(),
 		Origin:        k,
@@ -194,20 +196,20 @@ func (r *round) broke(err error) mrtr.Event {
 	case failure.Cause != upstream.Lost && failure.Cause != upstream.Unreachable:
 	case !failure.Sent:
 		return mrtr.Unsent(err)
-	case failure.Cause == upstream.Lost && repeatable(r.Call):
+	case failure.Cause == upstream.Lost && repeatable(r.Call, r.up.Header):
 		return mrtr.Lost(err)
 	}
 	return mrtr.Failed(err)
 }
 
 // repeatable reports whether sending the round twice does no more than sending
-// it once: by the method, or by what the tool's own hints promise (Q8).
-func repeatable(k *Call) bool {
+// it once: by the method, or by what the tool's own hints promise to who has these headers (Q8).
+func repeatable(k *Call, header http.Header) bool {
 	if k.flow.Repeatable {
 		return true // another process knew
 	}
 	if k.flow.Method == mcp.MethodToolsCall {
-		return k.client.Driver.Catalog.Tool(k.client.Principal, k.name).Repeatable
+		return k.client.Driver.Catalog.Tool(hop.Audience(k.client.Principal, header), k.name).Repeatable
 	}
 	return mcp.IsReadOnly(k.flow.Method)
 }

@@ -121,6 +121,10 @@ func (k *Call) feedLocked(ev mrtr.Event, d *decision) {
 func (k *Call) applyLocked(act *mrtr.Action, d *decision) []mrtr.Event {
 	k.asking.withdrawLocked(act)
 	k.asking.tellLocked(act)
+	if k.flow.Waits() { // for as long as a person thinks: no longer with a whole request's headers
+		k.noteHeaderLocked()
+		k.caller.Header = nil
+	}
 	if err := k.held.Waits(&k.flow, k.besidesLocked()); err != nil {
 		return []mrtr.Event{mrtr.Failed(err)}
 	}
@@ -142,12 +146,12 @@ func (k *Call) applyLocked(act *mrtr.Action, d *decision) []mrtr.Event {
 		d.suspended = true
 		return k.asking.askLocked(act.Ask)
 	case mrtr.Update:
-		serverTask{k}.update(act.Key, k.Drive)
+		serverTask{k}.updateLocked(act.Key, k.Drive)
 		return k.asking.askLocked(act.Ask)
 	case mrtr.Deliver, mrtr.Fail, mrtr.Stop:
 		k.outbox.addLocked(lastWord(act, d))
 		if act.Task != nil {
-			serverTask{k}.cancel(act.Task)
+			serverTask{k}.cancelLocked(act.Task)
 		}
 	}
 	return nil
@@ -167,7 +171,6 @@ func (k *Call) beginRequestLocked() {
 // suspendLocked puts the call into the session's LRU. A call that must make room is
 // ended after the step.
 func (k *Call) suspendLocked(d *decision) {
-	k.caller.Header = nil // a whole request's headers, for as long as a person thinks
 	k.suspended = true
 	d.evicted = k.client.Tables.Suspend(k)
 }

@@ -50,11 +50,11 @@ func (k serverTask) insist(ctx context.Context, call *upstream.Call) (*upstream.
 	}, backoff.WithMaxElapsedTime(k.client.Driver.Flows.Round))
 }
 
-// update sends one answer to the task, and tells what became of that. What an acknowledgment, or a
+// updateLocked sends one answer to the task, and tells what became of that. What an acknowledgment, or a
 // refusal, comes to is shown by the next polls.
-func (k serverTask) update(key string, tell func(mrtr.Event)) {
+func (k serverTask) updateLocked(key string, tell func(mrtr.Event)) {
 	ctx, cancel := context.WithTimeout(k.client.Driver.ctx, k.client.Driver.Flows.Round)
-	call := k.build(mcp.MethodTasksUpdate, k.flow.Task, k.flow.TaskResponse(key))
+	call := k.buildLocked(mcp.MethodTasksUpdate, k.flow.Task, k.flow.TaskResponse(key))
 	k.client.Driver.Background(func() {
 		defer cancel()
 		answer, err := k.insist(ctx, call)
@@ -76,14 +76,14 @@ func (k serverTask) goOn(tell func(mrtr.Event)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, key := range k.flow.Undelivered() {
-		k.update(key, tell)
+		k.updateLocked(key, tell)
 	}
 }
 
-// cancel asks the server to give a task up, and does not wait for it:
+// cancelLocked asks the server to give a task up, and does not wait for it:
 // cancelling is cooperative (G-12).
-func (k serverTask) cancel(task *mrtr.Task) {
-	call := k.build(mcp.MethodTasksCancel, task, nil)
+func (k serverTask) cancelLocked(task *mrtr.Task) {
+	call := k.buildLocked(mcp.MethodTasksCancel, task, nil)
 	k.client.Driver.Background(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), cancelTimeout)
 		defer cancel()
@@ -103,12 +103,12 @@ func (k serverTask) look() (context.Context, *upstream.Call) {
 	if k.flow.Task == nil {
 		return nil, nil
 	}
-	return k.ctx, k.build(mcp.MethodTasksGet, k.flow.Task, nil)
+	return k.ctx, k.buildLocked(mcp.MethodTasksGet, k.flow.Task, nil)
 }
 
-// build builds a request about task; they never carry request state (G-15).
-func (k serverTask) build(method string, task *mrtr.Task, responses []byte) *upstream.Call {
-	call := upstreamCall(k.Call, method, translate.Params(nil, task.Params(), &translate.Envelope{
+// buildLocked builds a request about task; they never carry request state (G-15).
+func (k serverTask) buildLocked(method string, task *mrtr.Task, responses []byte) *upstream.Call {
+	call := upstreamCallLocked(k.Call, method, translate.Params(nil, task.Params(), &translate.Envelope{
 		Method:         method,
 		Version:        k.client.Server.Version,
 		ClientInfo:     k.client.ClientInfo,

@@ -55,8 +55,11 @@ func New(prober *negotiate.Prober, account *budget.Account) *Catalog {
 // clients of one kind say the same of themselves; nil for nil. Nobody may change it.
 func (c *Catalog) Share(text []byte) []byte { return c.texts.share(text) }
 
-// Tool returns the facts about the tool with this raw name, as principal's lists said.
-func (c *Catalog) Tool(principal string, raw []byte) Tool { return c.tools.about(principal, raw) }
+// Tool returns the facts about the tool with this raw name, as the lists of an audience (hop.Audience) said.
+func (c *Catalog) Tool(audience string, raw []byte) Tool { return c.tools.about(audience, raw) }
+
+// Wraps reports whether any tool was ever shown wrapped, to anybody: few servers have one.
+func (c *Catalog) Wraps() bool { return c.tools.wraps.Load() }
 
 // Headers is what tools' schemas say of HTTP headers. Who sends requests to the server, and
 // who checks those of others, learn it from the lists that pass by and look it up here.

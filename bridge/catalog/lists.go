@@ -108,11 +108,11 @@ func (c *Catalog) Lists(method string) (known [][]byte) {
 }
 
 // AppendList appends a list result as clients with these rules see it, and learns
-// the facts about its tools for principal.
-func (c *Catalog) AppendList(dst []byte, rules *translate.Rules, principal string, req *downstream.Request, result []byte) ([]byte, error) {
+// the facts about its tools for an audience (hop.Audience).
+func (c *Catalog) AppendList(dst []byte, rules *translate.Rules, audience string, req *downstream.Request, result []byte) ([]byte, error) {
 	known := c.lists.about(req.Method, result)
 	if req.Method == mcp.MethodToolsList {
-		c.tools.learn(principal, rawjson.Get(req.Params, "cursor"), known)
+		c.tools.learn(audience, rawjson.Get(req.Params, "cursor"), known)
 	}
 	shown, err := known.shown.of(rules.Version, func() ([]byte, error) { return known.render(rules, req.Method) })
 	if rules.LostTo != nil {

@@ -152,13 +152,13 @@ func TestWhoIsManyHasNobodysToolsForgottenThatAreInUse(t *testing.T) {
 		}
 	}
 	lists("alice")
-	for i := range 3 * maxToolPrincipals {
+	for i := range 3 * maxToolAudiences {
 		lists(fmt.Sprint("stranger ", i))
 		if i%500 == 0 && !c.Tool("alice", []byte(`"n"`)).Wrapped {
 			t.Fatalf("after %d others nothing is known of alice's tool", i+1)
 		}
 	}
-	if got := len(c.tools.principals); got > maxToolPrincipals {
+	if got := len(c.tools.audiences); got > maxToolAudiences {
 		t.Errorf("%d principals are remembered", got)
 	}
 }

@@ -3,7 +3,6 @@ package catalog
 import (
 	"bytes"
 	"cmp"
-	"crypto/sha256"
 	"maps"
 	"net/http"
 	"slices"
@@ -55,7 +54,7 @@ func (c *Catalog) Lookup(principal string, header http.Header, req *downstream.R
 	if !cacheable(req.Method) {
 		return nil, nil
 	}
-	slot := &Slot{catalog: c, audience: audience(principal, header), question: questionOf(req, capabilities)}
+	slot := &Slot{catalog: c, audience: hop.Audience(principal, header), question: questionOf(req, capabilities)}
 	result, epoch, ok := c.results.Get(slot.audience, slot.question)
 	if ok {
 		return result, nil
@@ -132,19 +131,6 @@ func foreignMeta(meta []byte) []byte {
 	}
 	foreign[0] = '{'
 	return append(foreign, '}')
-}
-
-// audience names for whom a request is: its principal, and whatever else its headers
-// tell the server, which may know users by another one than Authorization (B-42).
-func audience(principal string, header http.Header) string {
-	var told []string
-	hop.Personal(header, func(name, value string) { told = append(told, name+":"+value) })
-	if len(told) == 0 {
-		return principal
-	}
-	slices.Sort(told)
-	sum := sha256.Sum256([]byte(strings.Join(told, "\n")))
-	return principal + "\x00" + string(sum[:])
 }
 
 // lifetime returns how long a result may be kept, and whether everyone may see it

@@ -12,18 +12,19 @@ import (
 	"github.com/mcpbridge/bridge/translate"
 )
 
-// toolbox remembers, per principal, the few facts about tools that later calls
+// toolbox remembers, per audience, the few facts about tools that later calls
 // depend on. It learns from every tools/list result that passes; a page that
 // says what it said before is recognised by its hash and not read again.
 type toolbox struct {
 	clock atomic.Uint64 // counts what was learnt: uses only read it
+	wraps atomic.Bool   // some tool was shown wrapped
 
-	mu         sync.RWMutex
-	principals map[string]*tools
-	size       int // of all of them, in bytes
+	mu        sync.RWMutex
+	audiences map[string]*tools
+	size      int // of all of them, in bytes
 }
 
-// tools are one principal's tools, as far as they differ from most.
+// tools are one audience's tools, as far as they differ from most.
 type tools struct {
 	pages map[string]uint64 // hash of the latest result, by raw cursor
 	facts map[string]Tool   // by name; tools without any are not listed
@@ -38,27 +39,27 @@ type Tool struct {
 	Repeatable bool // calling it twice does no more than calling it once (D-15)
 }
 
-// Bounds of the toolbox: of the texts of a cursor and a name, and of all of one principal and
+// Bounds of the toolbox: of the texts of a cursor and a name, and of all of one audience and
 // of everybody, in bytes. What is forgotten is learnt again from the next list.
 const (
-	maxCursor         = 1 << 10
-	maxToolName       = 1 << 10
-	maxToolPrincipals = 1024
-	maxToolPages      = 1024
-	maxToolFacts      = 8192
-	maxToolsSize      = 1 << 20
-	maxToolboxSize    = 16 << 20
-	entryCost         = 96 // of a cursor or name besides its text, about
+	maxCursor        = 1 << 10
+	maxToolName      = 1 << 10
+	maxToolAudiences = 1024
+	maxToolPages     = 1024
+	maxToolFacts     = 8192
+	maxToolsSize     = 1 << 20
+	maxToolboxSize   = 16 << 20
+	entryCost        = 96 // of a cursor or name besides its text, about
 )
 
 func newToolbox() *toolbox {
-	return &toolbox{principals: make(map[string]*tools)}
+	return &toolbox{audiences: make(map[string]*tools)}
 }
 
-func (b *toolbox) about(principal string, raw []byte) Tool {
+func (b *toolbox) about(audience string, raw []byte) Tool {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	known := b.principals[principal]
+	known := b.audiences[audience]
 	if known == nil {
 		return Tool{}
 	}
@@ -71,19 +72,24 @@ func (b *toolbox) about(principal string, raw []byte) Tool {
 }
 
 // learn reads the page of a list that came for a raw cursor.
-func (b *toolbox) learn(principal string, raw []byte, page *list) {
+func (b *toolbox) learn(audience string, raw []byte, page *list) {
 	cursor := string(raw)
 	b.mu.RLock()
-	known := b.principals[principal]
+	known := b.audiences[audience]
 	seen := known != nil && known.pages[cursor] == page.hash
 	b.mu.RUnlock()
 	if seen {
 		return
 	}
 	facts := readTools(page.source)
+	for _, f := range facts {
+		if f.Wrapped {
+			b.wraps.Store(true)
+		}
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	known = b.roomLocked(principal)
+	known = b.roomLocked(audience)
 	known.use(b.clock.Add(1))
 	b.size -= known.size
 	known.note(cursor, page.hash)
@@ -95,7 +101,7 @@ func (b *toolbox) learn(principal string, raw []byte, page *list) {
 	}
 }
 
-// use notes when the principal's tools were used last. Calls that come between two lists write
+// use notes when the audience's tools were used last. Calls that come between two lists write
 // nothing that other calls read.
 func (t *tools) use(now uint64) {
 	if t.used.Load() != now {
@@ -126,19 +132,19 @@ func (t *tools) set(name string, f Tool) {
 	}
 }
 
-// roomLocked returns the principal's entry, emptied when it is full.
-func (b *toolbox) roomLocked(principal string) *tools {
-	known := b.principals[principal]
+// roomLocked returns the audience's entry, emptied when it is full.
+func (b *toolbox) roomLocked(audience string) *tools {
+	known := b.audiences[audience]
 	if known == nil || known.full() {
 		if known != nil {
 			b.size -= known.size
-			delete(b.principals, principal)
+			delete(b.audiences, audience)
 		}
-		if len(b.principals) >= maxToolPrincipals {
+		if len(b.audiences) >= maxToolAudiences {
 			b.forgetLocked()
 		}
 		known = &tools{pages: make(map[string]uint64), facts: make(map[string]Tool)}
-		b.principals[principal] = known
+		b.audiences[audience] = known
 	}
 	return known
 }
@@ -147,16 +153,16 @@ func (t *tools) full() bool {
 	return len(t.pages) >= maxToolPages || len(t.facts) >= maxToolFacts || t.size >= maxToolsSize
 }
 
-// forgetLocked drops the quarter of the principals that was not used for longest: others,
+// forgetLocked drops the quarter of the audiences that was not used for longest: others,
 // and be they made up, must not have those forgotten that are in use.
 func (b *toolbox) forgetLocked() {
-	all := slices.Collect(maps.Keys(b.principals))
+	all := slices.Collect(maps.Keys(b.audiences))
 	slices.SortFunc(all, func(x, y string) int {
-		return cmp.Compare(b.principals[x].used.Load(), b.principals[y].used.Load())
+		return cmp.Compare(b.audiences[x].used.Load(), b.audiences[y].used.Load())
 	})
-	for _, principal := range all[:(len(all)+3)/4] {
-		b.size -= b.principals[principal].size
-		delete(b.principals, principal)
+	for _, audience := range all[:(len(all)+3)/4] {
+		b.size -= b.audiences[audience].size
+		delete(b.audiences, audience)
 	}
 }
 

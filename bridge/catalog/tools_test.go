@@ -19,7 +19,7 @@ func pageOf(names ...string) *list {
 func (b *toolbox) check(t *testing.T) {
 	t.Helper()
 	size := 0
-	for principal, known := range b.principals {
+	for audience, known := range b.audiences {
 		size += known.size
 		texts := 0
 		for name := range known.facts {
@@ -29,7 +29,7 @@ func (b *toolbox) check(t *testing.T) {
 			texts += len(cursor) + entryCost
 		}
 		if texts != known.size || texts > maxToolsSize+maxCursor+maxToolName+2*entryCost {
-			t.Errorf("%s has %d bytes and counts %d", principal, texts, known.size)
+			t.Errorf("%s has %d bytes and counts %d", audience, texts, known.size)
 		}
 	}
 	if size != b.size || size > maxToolboxSize {
@@ -44,7 +44,7 @@ func TestNamesOfToolsAreBoundedInBytes(t *testing.T) {
 	if !b.about("somebody", []byte(`"short"`)).Repeatable {
 		t.Error("a tool beside one with a long name is not known")
 	}
-	if len(b.principals["somebody"].facts) != 1 {
+	if len(b.audiences["somebody"].facts) != 1 {
 		t.Error("a long name is kept")
 	}
 	b.check(t)
@@ -60,7 +60,7 @@ func TestNamesOfToolsAreBoundedInBytes(t *testing.T) {
 	}
 	b.check(t)
 	last := fmt.Sprint(2*maxToolboxSize/maxToolsSize - 1)
-	if b.principals[last] == nil || b.principals["0"] != nil {
+	if b.audiences[last] == nil || b.audiences["0"] != nil {
 		t.Error("those that were not used for longest are not the ones that went")
 	}
 }

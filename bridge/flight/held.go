@@ -67,9 +67,7 @@ func (h *Held) Keep(bytes int, paid *budget.Hold, must bool) error {
 // Waits charges what stays of a flow that waits for its client, or the server, and what its call
 // keeps besides.
 func (h *Held) Waits(flow *mrtr.Flow, besides int) error {
-	switch flow.State {
-	case mrtr.Gathering, mrtr.Pausing, mrtr.Polling:
-	default:
+	if !flow.Waits() {
 		return nil
 	}
 	if flow.Task != nil && flow.Task.Fetching { // a response comes in

@@ -38,7 +38,7 @@ var mayImport = map[string][]string{
 	".":          {"bridge", "downstream", "sessions/store", "legacy", "legacy/quiet", "upstream/stdio", "negotiate", "internal/budget", "internal/mount", "upstream/streamable"},
 
 	"bridge/again":         {"downstream", "internal/fault", "jsonrpc", "mcp", "mrtr", "rawjson", "translate"},
-	"bridge/call":          {"ask", "ask/model", "bridge/again", "bridge/catalog", "bridge/ends", "bridge/flight", "bridge/tasks", "downstream", "internal/budget", "internal/fault", "internal/gate", "internal/logfield", "internal/turns", "jsonrpc", "mcp", "mrtr", "observe", "rawjson", "translate", "upstream"},
+	"bridge/call":          {"ask", "ask/model", "bridge/again", "bridge/catalog", "bridge/ends", "bridge/flight", "bridge/tasks", "downstream", "internal/budget", "internal/fault", "internal/gate", "internal/hop", "internal/logfield", "internal/turns", "jsonrpc", "mcp", "mrtr", "observe", "rawjson", "translate", "upstream"},
 	"bridge/ends":          {"downstream", "internal/budget", "internal/fault", "internal/logfield", "jsonrpc", "mcp", "mrtr", "observe", "rawjson", "translate", "upstream"},
 	"bridge/flight":        {"internal/budget", "mrtr", "observe"},
 	"bridge/tasks":         {"internal/budget", "downstream", "mcp", "jsonrpc", "rawjson", "internal/fault"},

@@ -6,7 +6,6 @@
 package hop
 
 import (
-	"net/http"
 	"net/textproto"
 	"strings"
 
@@ -144,8 +143,8 @@ var table = []row{
 }
 
 // usual lists fields that nearly every message of a client has and that a row with a hyphen
-// covers: they are found at the first look, too.
-var usual = []string{"Mcp-Protocol-Version", "Mcp-Session-Id"}
+// covers: they are found at the first look, too, like those that are impersonal.
+var usual = []string{"Mcp-Protocol-Version", "Mcp-Session-Id", "Sec-Fetch-Mode"}
 
 var (
 	exact    = map[string]way{}
@@ -166,6 +165,11 @@ func init() {
 	}
 	for _, name := range usual {
 		exact[name], _ = listedWays(name)
+	}
+	for name := range impersonal {
+		if _, listed := listedWays(name); !listed {
+			exact[name] = everywhere
+		}
 	}
 }
 
@@ -235,23 +239,6 @@ func SpeaksOfClient(name string, trusted bool) bool {
 	}
 	w, _ := listedWays(fold(name))
 	return w&address != 0 || w&user != 0 && !trusted
-}
-
-// impersonal fields are sent by clients of all users alike, or differ by request.
-var impersonal = map[string]bool{
-	"Accept-Language": true, "Baggage": true, "Cache-Control": true, "Dnt": true, "Pragma": true, "Priority": true, "Referer": true,
-	"Traceparent": true, "Tracestate": true, "X-Correlation-Id": true, "X-Request-Id": true,
-}
-
-// Personal passes those fields of a client that go up with a message of the
-// bridge's own and may tell the server who the user is to add, under their
-// canonical names.
-func Personal(client http.Header, add func(name, value string)) {
-	(&Policy{}).Made(client, func(name, value string) {
-		if name = textproto.CanonicalMIMEHeaderKey(name); !impersonal[name] {
-			add(name, value)
-		}
-	})
 }
 
 // named reports whether a Connection field names another one, which then belongs

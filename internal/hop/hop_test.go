@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/http"
 	"net/textproto"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -235,6 +236,21 @@ func TestPersonalFields(t *testing.T) {
 		func(n, v string) { got[n] = v })
 	if want := map[string]string{"X-Tenant": "a"}; !maps.Equal(got, want) {
 		t.Errorf("%v", got)
+	}
+}
+
+func TestWhatLastsOfAHeader(t *testing.T) {
+	h := http.Header{"X-Tenant": {"a:b ", "\xe9"}, "x-user": {"ada"}, "Traceparent": {"b"}, "X-Amzn-Trace-Id": {"c"}, "Accept": {"d"}, "X-Bad": {"e\nX-User: eve"}}
+	lines := Lasting(h)
+	want := http.Header{"X-Tenant": {"a:b ", "\xe9"}, "X-User": {"ada"}}
+	if got := Lasted(lines); !reflect.DeepEqual(got, want) {
+		t.Errorf("%q", got)
+	}
+	if Audience("p", h) != Audience("p", want) || Audience("p", h) == Audience("p", nil) {
+		t.Error("what lasts tells of another audience")
+	}
+	if got := Audience("p", http.Header{"Accept": {"a"}, "Traceparent": {"b"}}); got != "p" || Lasting(http.Header{"Accept": {"a"}}) != nil || Lasted(nil) != nil {
+		t.Errorf("a client without headers of its own is %q", got)
 	}
 }
 

@@ -157,12 +157,12 @@ func TestB24TheNewestSchemaOfEachPrincipalCounts(t *testing.T) {
 func TestStoreIsBounded(t *testing.T) {
 	var s Tools
 	page := []byte(`{"tools":[` + goodTool + `]}`)
-	for i := range 2 * maxPrincipals {
+	for i := range 2 * maxAudiences {
 		s.Learn(fmt.Sprint(i), page)
 		s.Plan("0", []byte("good"))
 	}
-	if n := len(*s.principals.Load()); n > maxPrincipals {
-		t.Fatalf("%d principals", n)
+	if n := len(*s.audiences.Load()); n > maxAudiences {
+		t.Fatalf("%d audiences", n)
 	}
 	if s.Plan("0", []byte("good")) == nil {
 		t.Fatal("a principal in constant use was forgotten")
@@ -189,13 +189,13 @@ func TestStoreIgnoresResultsWithoutTools(t *testing.T) {
 func (s *Tools) check(t *testing.T) {
 	t.Helper()
 	all := 0
-	for principal, set := range *s.principals.Load() {
+	for audience, set := range *s.audiences.Load() {
 		size := 0
 		for name, p := range *set.tools.Load() {
 			size += sizeOf(name, p)
 		}
 		if all += size; size != set.size || size > maxSetBytes {
-			t.Errorf("the tools of %s have %d bytes, and %d are counted", principal, size, set.size)
+			t.Errorf("the tools of %s have %d bytes, and %d are counted", audience, size, set.size)
 		}
 	}
 	if all != s.size || all > maxBytes {

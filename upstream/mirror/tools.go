@@ -15,34 +15,34 @@ import (
 )
 
 const (
-	// maxPrincipals bounds the principals whose tools are remembered. Beyond
+	// maxAudiences bounds the audiences whose tools are remembered. Beyond
 	// it the least recently used ones are forgotten; their next annotated call
 	// is refused once and repaired (B-25).
-	maxPrincipals = 1024
-	// maxTools bounds the remembered tools of one principal. Only tools with
+	maxAudiences = 1024
+	// maxTools bounds the remembered tools of one audience. Only tools with
 	// annotations are remembered, so few servers come near it.
 	maxTools = 4096
-	// maxPlans bounds the parsed schemas that are shared between principals.
+	// maxPlans bounds the parsed schemas that are shared between audiences.
 	maxPlans = 4096
 	// maxName bounds the name of a tool with annotations, in bytes: it is kept, and goes
 	// into a header.
 	maxName = 1 << 10
-	// maxSetBytes bounds what is kept of one principal's tools, and maxBytes of all, and of the
-	// parsed schemas. Beyond them it is as beyond maxTools, maxPrincipals and maxPlans.
+	// maxSetBytes bounds what is kept of one audience's tools, and maxBytes of all, and of the
+	// parsed schemas. Beyond them it is as beyond maxTools, maxAudiences and maxPlans.
 	maxSetBytes = 1 << 20
 	maxBytes    = 16 << 20
 	// toolCost is about what a remembered tool costs besides its texts.
 	toolCost = 128
 )
 
-// Tools remembers, per principal and tool, which arguments become headers
+// Tools remembers, per audience (hop.Audience) and tool, which arguments become headers
 // (B-24, H-10). Tools without annotations, nearly all there are, take no room.
 // Readers take no lock.
 type Tools struct {
-	clock atomic.Uint64 // counts new principals: calls only read it
-	// principals is replaced, never changed. (A sync.Map would cost readers an
+	clock atomic.Uint64 // counts new audiences: calls only read it
+	// audiences is replaced, never changed. (A sync.Map would cost readers an
 	// allocation for the key.)
-	principals atomic.Pointer[map[string]*toolSet]
+	audiences atomic.Pointer[map[string]*toolSet]
 
 	mu    sync.Mutex // serialises writers; guards the rest
 	plans map[[sha256.Size]byte]*Plan
@@ -50,7 +50,7 @@ type Tools struct {
 	size  int // of all tool sets, in bytes
 }
 
-// toolSet is what one principal's tools/list results said. The map is replaced,
+// toolSet is what one audience's tools/list results said. The map is replaced,
 // never changed.
 type toolSet struct {
 	used  atomic.Uint64
@@ -62,9 +62,12 @@ type toolSet struct {
 // though nobody shared them.
 func sizeOf(name string, p *Plan) int { return toolCost + len(name) + p.size }
 
+// Any reports whether anything is known about any tool: of most servers nothing is.
+func (s *Tools) Any() bool { return s.audiences.Load() != nil }
+
 // Plan returns what is known about a tool, nil when nothing is.
-func (s *Tools) Plan(principal string, tool []byte) *Plan {
-	set := s.of(principal)
+func (s *Tools) Plan(audience string, tool []byte) *Plan {
+	set := s.of(audience)
 	if set == nil {
 		return nil
 	}
@@ -74,13 +77,13 @@ func (s *Tools) Plan(principal string, tool []byte) *Plan {
 	return (*set.tools.Load())[string(tool)]
 }
 
-// of returns the tools of a principal, nil when none are remembered.
-func (s *Tools) of(principal string) *toolSet {
-	all := s.principals.Load()
+// of returns the tools of a audience, nil when none are remembered.
+func (s *Tools) of(audience string) *toolSet {
+	all := s.audiences.Load()
 	if all == nil {
 		return nil
 	}
-	return (*all)[principal]
+	return (*all)[audience]
 }
 
 // Dropped is a tool that its annotations make unusable over HTTP.
@@ -92,8 +95,8 @@ type Dropped struct {
 // Learn reads a valid tools/list result, remembers its annotations and returns
 // the result without the tools that break the rules (B-23). fresh has those
 // that were not already known to be illegal, for the log.
-func (s *Tools) Learn(principal string, result []byte) (out []byte, fresh []Dropped) {
-	set := s.of(principal)
+func (s *Tools) Learn(audience string, result []byte) (out []byte, fresh []Dropped) {
+	set := s.of(audience)
 	if set == nil && !mayAnnotate(result) {
 		return result, nil
 	}
@@ -112,7 +115,7 @@ func (s *Tools) Learn(principal string, result []byte) (out []byte, fresh []Drop
 		}
 	}
 	if !same(old, page) {
-		s.remember(principal, page)
+		s.remember(audience, page)
 	}
 	if drop {
 		result = withoutIllegal(result, tools, page)
@@ -199,12 +202,12 @@ func same(old, page map[string]*Plan) bool {
 	return true
 }
 
-// remember merges a page into the principal's tools: the newest definition of
+// remember merges a page into the audience's tools: the newest definition of
 // a tool wins (B-24).
-func (s *Tools) remember(principal string, page map[string]*Plan) {
+func (s *Tools) remember(audience string, page map[string]*Plan) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	set, next := s.of(principal), map[string]*Plan{}
+	set, next := s.of(audience), map[string]*Plan{}
 	if set != nil {
 		maps.Copy(next, *set.tools.Load())
 	}
@@ -215,7 +218,7 @@ func (s *Tools) remember(principal string, page map[string]*Plan) {
 		}
 		set = &toolSet{}
 		set.used.Store(s.clock.Add(1))
-		defer s.addLocked(principal, set)
+		defer s.addLocked(audience, set)
 	}
 	s.size += size - set.size
 	set.size = size
@@ -242,40 +245,40 @@ func merge(tools, page map[string]*Plan) (size int) {
 	return size
 }
 
-func (s *Tools) addLocked(principal string, set *toolSet) {
-	if all := s.principals.Load(); all != nil && len(*all) >= maxPrincipals {
+func (s *Tools) addLocked(audience string, set *toolSet) {
+	if all := s.audiences.Load(); all != nil && len(*all) >= maxAudiences {
 		s.forgetLocked()
 	}
 	all := map[string]*toolSet{}
-	if old := s.principals.Load(); old != nil {
+	if old := s.audiences.Load(); old != nil {
 		all = maps.Clone(*old)
 	}
-	all[principal] = set
-	s.principals.Store(&all)
+	all[audience] = set
+	s.audiences.Store(&all)
 }
 
-// forgetLocked drops the least recently used quarter of the principals, so that the
+// forgetLocked drops the least recently used quarter of the audiences, so that the
 // search for them is paid for by many insertions.
 func (s *Tools) forgetLocked() {
-	old := s.principals.Load()
+	old := s.audiences.Load()
 	if old == nil {
 		return
 	}
 	type entry struct {
-		principal string
-		used      uint64 // read once: calls go on meanwhile
+		audience string
+		used     uint64 // read once: calls go on meanwhile
 	}
 	entries := make([]entry, 0, len(*old))
-	for principal, set := range *old {
-		entries = append(entries, entry{principal, set.used.Load()})
+	for audience, set := range *old {
+		entries = append(entries, entry{audience, set.used.Load()})
 	}
 	slices.SortFunc(entries, func(a, b entry) int { return cmp.Compare(a.used, b.used) })
 	all := maps.Clone(*old)
 	for _, e := range entries[:(len(entries)+3)/4] {
-		s.size -= all[e.principal].size
-		delete(all, e.principal)
+		s.size -= all[e.audience].size
+		delete(all, e.audience)
 	}
-	s.principals.Store(&all)
+	s.audiences.Store(&all)
 }
 
 // withoutIllegal cuts the illegal tools out of a result; everything else keeps

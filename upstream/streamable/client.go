@@ -172,7 +172,7 @@ func (c *Client) Do(ctx context.Context, call *upstream.Call, notify func(jsonrp
 		return nil, err
 	}
 	if call.Method == mcp.MethodToolsList && ans.Error == nil {
-		c.learn(call.Principal, ans)
+		c.learn(call, ans)
 	}
 	return ans, nil
 }
@@ -186,8 +186,8 @@ func (c *Client) doOwn(ctx context.Context, call upstream.Call, notify func(json
 }
 
 // learn feeds the schema store and drops illegal tools from the result (B-23).
-func (c *Client) learn(principal string, ans *upstream.Answer) {
-	out, dropped := c.tools.Learn(principal, ans.Result)
+func (c *Client) learn(call *upstream.Call, ans *upstream.Answer) {
+	out, dropped := c.tools.Learn(audience(call), ans.Result)
 	if len(out) != len(ans.Result) { // those that were known as illegal before are dropped, too
 		ans.Replace(out)
 	}

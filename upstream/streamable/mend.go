@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/internal/hop"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
@@ -59,10 +60,13 @@ func (c *Client) run(ctx context.Context, call *upstream.Call, to sink) (*upstre
 	}
 }
 
+// audience is who gets to see the tools that a call is about, which is who knows them (H-10).
+func audience(call *upstream.Call) string { return hop.Audience(call.Principal, call.Header) }
+
 // mirror computes the headers that repeat the body.
 func (c *Client) mirror(req *request) *jsonrpc.Error {
-	if req.call.Method == mcp.MethodToolsCall && req.named {
-		if e := req.applyPlan(c.tools.Plan(req.call.Principal, req.name)); e != nil {
+	if req.call.Method == mcp.MethodToolsCall && req.named && c.tools.Any() {
+		if e := req.applyPlan(c.tools.Plan(audience(req.call), req.name)); e != nil {
 			return e
 		}
 	}
@@ -157,13 +161,13 @@ func (c *Client) repeats(why observe.Repeat) {
 const refreshTimeout = 30 * time.Second
 
 // refreshTools reads tools/list to its last page into the store. Calls of one
-// principal that need it at the same time share one refresh, which outlives
+// audience that need it at the same time share one refresh, which outlives
 // the call that started it.
 func (c *Client) refreshTools(ctx context.Context, req *request) error {
 	call := *req.call
 	call.Method, call.Idle, call.About = mcp.MethodToolsList, nil, upstream.About{}
 	meta := rawjson.Apply(nil, req.meta(), rawjson.Edit{Name: "progressToken"}) // a copy: params are only lent
-	key := call.Principal + "\x00" + call.Authorization
+	key := audience(&call) + "\x00" + call.Authorization
 	done := c.refresh.DoChan(key, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refreshTimeout)
 		defer cancel()
@@ -188,7 +192,7 @@ func (c *Client) listTools(ctx context.Context, call upstream.Call, meta []byte)
 		return c.send(ctx, req, sink{})
 	}
 	return upstream.EachPage(meta, ask, func(page *upstream.Answer) error {
-		c.learn(call.Principal, page)
+		c.learn(&call, page)
 		return nil
 	})
 }

@@ -180,3 +180,30 @@ func TestB23ACallToAnExcludedToolIsRefusedLocally(t *testing.T) {
 	}
 	p.none(t)
 }
+
+// What one client's list has servers told in headers, another's argument does not go into.
+func TestSchemasAreThoseOfAClientsOwnHeaders_H10(t *testing.T) {
+	eachTransport(t, func(t *testing.T, opt Options) {
+		p := newScripted(t, func(_ int, w http.ResponseWriter, g *got, _ *http.Request) {
+			if g.msg.Method != mcp.MethodToolsList {
+				answer(w, g.msg.ID, `{"content":[]}`)
+			} else if g.header.Get("X-Api-Key") == "K1" {
+				answer(w, g.msg.ID, `{"tools":[`+goodTool+`]}`)
+			} else {
+				answer(w, g.msg.ID, `{"tools":[{"name":"good","inputSchema":{"type":"object"}}]}`)
+			}
+		})
+		c := newClient(t, p.URL, opt)
+		by := func(key, method string) string {
+			cl := call(method, `"name":"good","arguments":{"r":"eu"}`)
+			cl.Header = http.Header{"X-Api-Key": {key}}
+			mustDo(t, c, cl)
+			return p.next(t).header.Get("Mcp-Param-R")
+		}
+		by("K2", mcp.MethodToolsList)
+		by("K1", mcp.MethodToolsList)
+		if k1, k2 := by("K1", mcp.MethodToolsCall), by("K2", mcp.MethodToolsCall); k1 != "eu" || k2 != "" {
+			t.Errorf("K1 tells %q, K2 %q", k1, k2)
+		}
+	})
+}
