@@ -127,7 +127,7 @@ func lookInto(ctx context.Context, s store.Store) (notes []string, err error) {
 
 // Where the settings do not say how much a store may take.
 const (
-	fileSize  = 4 << 30
+	fileSize  = 4 << 30 // at most
 	redisSize = 1 << 30 // where Redis has no bound of its own
 )
 
@@ -136,29 +136,29 @@ func storeSize(ctx context.Context, settings config.Store, s store.Store) int64 
 	if settings.Size > 0 {
 		return int64(settings.Size)
 	}
-	redis := redisOf(s)
-	if redis == nil {
-		return fileSize
+	switch engine := engineOf(s).(type) {
+	case *boltstore.Store:
+		return min(fileSize, cmp.Or(engine.Disk()/3, fileSize)) // a file may take twice what it has
+	case *redisstore.Store:
+		ctx, cancel := context.WithTimeout(ctx, startLookTime)
+		defer cancel()
+		return cmp.Or(engine.MaxMemory(ctx)/2, redisSize)
 	}
-	ctx, cancel := context.WithTimeout(ctx, startLookTime)
-	defer cancel()
-	return cmp.Or(redis.MaxMemory(ctx)/2, redisSize)
+	return fileSize
 }
 
-// redisOf returns the engine of a sealed store; nil: it is another one.
-func redisOf(s store.Store) *redisstore.Store {
-	sealed, ok := s.(*store.Sealed)
-	if !ok {
-		return nil
+// engineOf returns what is behind the seal of a store.
+func engineOf(s store.Store) store.Store {
+	if sealed, ok := s.(*store.Sealed); ok {
+		return sealed.Store
 	}
-	redis, _ := sealed.Store.(*redisstore.Store)
-	return redis
+	return s
 }
 
 // evicts reports that a store removes what it is to keep.
 func evicts(ctx context.Context, s store.Store) error {
-	redis := redisOf(s)
-	if redis == nil {
+	redis, ok := engineOf(s).(*redisstore.Store)
+	if !ok {
 		return nil
 	}
 	if policy := redis.Evicts(ctx); policy != "" {

@@ -221,3 +221,33 @@ func TestStoreInTheFileOfSettings(t *testing.T) {
 		}
 	}
 }
+
+// TestAStoreTakesWhatThereIs: where the settings do not say how much.
+func TestAStoreTakesWhatThereIs(t *testing.T) {
+	size := func(settings config.Store) int64 {
+		t.Helper()
+		s, _, err := openStore(t.Context(), settings)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = s.Close() }()
+		return storeSize(t.Context(), settings, s)
+	}
+	file := config.Store{URL: "file:" + filepath.Join(t.TempDir(), "sessions.db")}
+	if got := size(file); got <= 0 || got > fileSize {
+		t.Errorf("a file may take %d bytes", got)
+	}
+	redis := redistest.Start(t)
+	kept := config.Store{URL: "redis://" + redis.Addr(), Keys: keyFile(t)}
+	if got := size(kept); got != redisSize {
+		t.Errorf("a Redis without bounds may take %d bytes", got)
+	}
+	redis.Must("CONFIG", "SET", "maxmemory", "300mb")
+	if got := size(kept); got != 150<<20 {
+		t.Errorf("a Redis of 300 MB may take %d bytes", got)
+	}
+	kept.Size = 7
+	if got := size(kept); got != 7 {
+		t.Errorf("with a setting, %d bytes", got)
+	}
+}

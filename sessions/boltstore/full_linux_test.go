@@ -70,6 +70,9 @@ func TestAFullDiskKeepsNobodyFromEndingSessions(t *testing.T) {
 			opt := Options{journal: 256 << 10}
 			s := open(t, path, opt)
 			session := func(i int) string { return store.Name(fmt.Sprint(i / 4)) }
+			if disk := s.Disk(); disk < 3<<20 || disk > 4<<20 {
+				t.Errorf("of a disk of 4 MiB it is told that it has %d bytes for the file", disk)
+			}
 			kept := 0
 			for err := error(nil); err == nil; kept++ {
 				err = s.Commit(background, session(kept), put(fmt.Sprint("f", kept), strings.Repeat("x", 30_000)))
