@@ -50,6 +50,31 @@ func elements(arr []byte, yield func(value []byte) bool) {
 	}
 }
 
+// EachMember goes over the members of the object at b[i] by offset. visit gets a name, as Members yields
+// it, and where its value starts, and returns where that ends: so values that are gone into are not gone
+// over before. It returns where the object ends.
+func EachMember(b []byte, i int, visit func(name []byte, value int) (end int)) (end int) {
+	i = skipSpace(b, i+1)
+	for at(b, i, '"') {
+		m := memberAt(b, i)
+		i = nextItem(b, visit(m.name, m.value))
+	}
+	return min(i+1, len(b))
+}
+
+// EachElement is EachMember for the array at b[i].
+func EachElement(b []byte, i int, visit func(value int) (end int)) (end int) {
+	i = skipSpace(b, i+1)
+	for i < len(b) && b[i] != ']' {
+		end := visit(i)
+		if end == i {
+			break
+		}
+		i = nextItem(b, end)
+	}
+	return min(i+1, len(b))
+}
+
 // Get returns the raw value of the member called name, without surrounding
 // whitespace. It returns nil when there is none or obj is no object. A member
 // whose value is null yields the text null, not nil (P-7).

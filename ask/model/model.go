@@ -213,7 +213,7 @@ func values(text []byte) (n int) {
 // read decodes the params of a request, which held is charged for first. The error is a *Failure.
 func read(raw []byte, held *budget.Hold) (*params, error) {
 	if err := held.Grow(requestParts*len(raw) + values(raw)*valueCost); err != nil {
-		return nil, short(err)
+		return nil, &Failure{Reason: "there is no room for the server's sampling request: " + err.Error(), Err: err}
 	}
 	var p params
 	if err := json.Unmarshal(raw, &p); err != nil {

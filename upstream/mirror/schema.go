@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 
@@ -39,8 +40,8 @@ type Plan struct {
 
 // parsePlan walks a valid inputSchema by keyword (B-21).
 func parsePlan(schema []byte) *Plan {
-	w := walker{seen: map[string]bool{}}
-	w.schema(schema, nil, true, false, 0)
+	w := walker{text: bytes.TrimSpace(schema), seen: map[string]bool{}}
+	w.schema(0, nil, true, false, 0)
 	if w.illegal != "" {
 		return &Plan{illegal: w.illegal}
 	}
@@ -48,6 +49,7 @@ func parsePlan(schema []byte) *Plan {
 }
 
 type walker struct {
+	text     []byte
 	bindings []binding
 	size     int             // of their texts, in bytes
 	seen     map[string]bool // lower-cased header names
@@ -60,51 +62,65 @@ func (w *walker) reject(format string, args ...any) {
 	}
 }
 
-// schema visits one schema. path leads to it through properties keywords only
+// schema visits the schema at i, and returns where it ends: each part of the text is gone over once,
+// however deep it stands. path leads to it through properties keywords only
 // while static is true; property is false for the root, which is no parameter.
-func (w *walker) schema(s []byte, path []string, static, property bool, depth int) {
-	if rawjson.KindOf(s) != rawjson.Object || w.illegal != "" {
-		return
-	}
-	if depth > maxSchemaDepth {
+func (w *walker) schema(i int, path []string, static, property bool, depth int) (end int) {
+	switch {
+	case !w.is(rawjson.Object, i) || w.illegal != "":
+		return rawjson.End(w.text, i)
+	case depth > maxSchemaDepth:
 		w.reject("the schema is nested too deeply")
-		return
+		return rawjson.End(w.text, i)
 	}
-	for keyword, value := range rawjson.Members(s) {
-		w.keyword(string(keyword), value, s, path, static, property, depth)
-	}
+	return rawjson.EachMember(w.text, i, func(keyword []byte, value int) int {
+		return w.keyword(string(keyword), value, i, path, static, property, depth)
+	})
 }
 
-func (w *walker) keyword(keyword string, value, s []byte, path []string, static, property bool, depth int) {
+func (w *walker) is(kind rawjson.Kind, i int) bool {
+	return i < len(w.text) && rawjson.KindOf(w.text[i:]) == kind
+}
+
+// keyword visits the value at i of a keyword of the schema at s, and returns where it ends.
+func (w *walker) keyword(keyword string, i, s int, path []string, static, property bool, depth int) (end int) {
 	switch keyword {
 	case Annotation:
-		w.annotated(value, s, path, static && property)
+		end = rawjson.End(w.text, i)
+		w.annotated(w.text[i:end], w.text[s:], path, static && property)
+		return end
 	case "properties":
-		for name, sub := range rawjson.Members(value) {
-			w.schema(sub, append(path[:len(path):len(path)], string(name)), static, true, depth+1)
-		}
+		return w.named(i, func(name []byte, i int) int {
+			return w.schema(i, append(path[:len(path):len(path)], string(name)), static, true, depth+1)
+		})
 	case "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies":
-		for _, sub := range rawjson.Members(value) {
-			w.schema(sub, nil, false, true, depth+1)
-		}
-	case "allOf", "anyOf", "oneOf", "prefixItems":
-		w.each(value, depth)
-	case "items", "additionalItems", "additionalProperties", "unevaluatedItems", "unevaluatedProperties",
+		return w.named(i, func(_ []byte, i int) int { return w.schema(i, nil, false, true, depth+1) })
+	case "allOf", "anyOf", "oneOf", "prefixItems",
+		"items", "additionalItems", "additionalProperties", "unevaluatedItems", "unevaluatedProperties",
 		"contains", "propertyNames", "not", "if", "then", "else", "contentSchema":
-		w.each(value, depth)
+		return w.each(i, depth)
 	}
-	// Everything else, default, const, enum and examples among it, is data.
+	return rawjson.End(w.text, i) // everything else, default, const, enum and examples among it, is data
+}
+
+// named visits the members of the value at i.
+func (w *walker) named(i int, visit func(name []byte, value int) (end int)) (end int) {
+	if !w.is(rawjson.Object, i) {
+		return rawjson.End(w.text, i)
+	}
+	return rawjson.EachMember(w.text, i, visit)
 }
 
 // each visits a schema or the schemas of an array, none of them statically
 // reachable (B-20).
-func (w *walker) each(value []byte, depth int) {
-	for sub := range rawjson.Elements(value) {
-		w.schema(sub, nil, false, true, depth+1)
+func (w *walker) each(i, depth int) (end int) {
+	if !w.is(rawjson.Array, i) {
+		return w.schema(i, nil, false, true, depth+1)
 	}
-	w.schema(value, nil, false, true, depth+1)
+	return rawjson.EachElement(w.text, i, func(i int) int { return w.schema(i, nil, false, true, depth+1) })
 }
 
+// annotated takes an annotation; s begins with the schema that it stands in.
 func (w *walker) annotated(value, s []byte, path []string, legal bool) {
 	name, ok := rawjson.Text(value)
 	size := w.size + textSize(name, path)

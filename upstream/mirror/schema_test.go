@@ -232,3 +232,19 @@ func TestWhatIsRememberedOfToolsIsBoundedInBytes(t *testing.T) {
 		t.Error("those that were not used for longest are not the ones that went")
 	}
 }
+
+// A schema that nests deeply is gone over once, not once more for each level: those below took
+// half a minute.
+func TestDeepSchemasAreGoneOverOnce_B21(t *testing.T) {
+	const levels = 100 // of schemas
+	data := `"const":[` + strings.Repeat("0,", 4<<20) + `0]`
+	for before, after := range map[string]string{`{"not":`: `}`, `{"properties":{"a":`: `}}`, `{"anyOf":[`: `]}`} {
+		deep := strings.Repeat(before, levels) + `{` + data + `}` + strings.Repeat(after, levels)
+		for range 4 {
+			p := parsePlan([]byte(`{"properties":{"h":{"type":"string","x-mcp-header":"H"},"deep":` + deep + `}}`))
+			if p.illegal != "" || len(p.bindings) != 1 {
+				t.Fatalf("%s: %q, %d bindings", before, p.illegal, len(p.bindings))
+			}
+		}
+	}
+}
