@@ -150,6 +150,37 @@ func TestAQuestionOfATaskIsNeverDroppedForItsProgress(t *testing.T) {
 	})
 }
 
+// A tasks/result may be given up by its client, as those with a clock do, or lose its connection: who
+// asks for the task next is shown what is open, under the same id.
+func TestAQuestionOfATaskIsShownToWhoeverWaitsNext(t *testing.T) {
+	for name, leave := range map[string]func(conv *conversation, c *client){
+		"cancelled":     func(conv *conversation, _ *client) { cancel(conv, "", 3) },
+		"gone":          func(_ *conversation, c *client) { c.gone.Store(true) },
+		"may come back": func(*conversation, *client) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conv, _ := hostingSession(t, inputRequired(`"s"`, question1("q")), result(booked))
+				id := startTask(t, conv)
+				first := request(t, conv, "3", mcp.MethodTasksResult, id)
+				leave(conv, first)
+				next := request(t, conv, "4", mcp.MethodTasksResult, id)
+				if n := len(next.asked()); n != 1 || next.asked()[0].ID != first.asked()[0].ID {
+					t.Fatalf("asked %v", next.asked())
+				}
+				if got := taskStatusOf(t, conv, id); got != `"input_required"` {
+					t.Errorf("got %s", got)
+				}
+				next.answer(0, `{"action":"accept"}`)
+				if got := next.result(); !strings.Contains(got, `"ok"`) || len(next.asked()) != 1 {
+					t.Errorf("got %s", got)
+				}
+				conv.Close(nil)
+			})
+		})
+	}
+}
+
 func TestATaskWhoseQuestionTimedOutWorksOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conv, _ := hostingSession(t, inputRequired(`"s"`, question1("q")), hang)

@@ -41,17 +41,42 @@ func (t *Task) finishLocked(w waiter) {
 	t.outbox = append(t.outbox, func() { w.out.Finish(answer) })
 }
 
-// passLocked hands a message to the newest request that waits for the task and whose
-// client is there, or keeps it for the next one.
+// passLocked hands a notification to a request that waits for the task, or keeps it for the next one.
 func (t *Task) passLocked(msg downstream.Message) {
-	t.forgetDesertersLocked()
 	size := len(msg.Params)
-	if n := len(t.waiters); n > 0 {
-		out := t.waiters[n-1].out
+	if w := t.newestLocked(); w != nil {
+		out := w.out
 		t.outbox = append(t.outbox, func() { out.Send(msg) })
-	} else if msg.ID != "" || len(t.queue) < maxQueue && t.queued+size <= maxQueuedBytes && t.waits.Grow(size) == nil {
+	} else if len(t.queue) < maxQueue && t.queued+size <= maxQueuedBytes && t.waits.Grow(size) == nil {
 		t.queue, t.queued = append(t.queue, msg), t.queued+size
 	}
+}
+
+// askLocked hands what is open to a request that waits for the task, as far as it was not asked that before.
+func (t *Task) askLocked() {
+	w := t.newestLocked()
+	if w == nil {
+		return
+	}
+	for i := range t.open {
+		if q := &t.open[i]; !slices.Contains(w.asked, q.msg.ID) {
+			out, msg := w.out, q.msg
+			t.outbox = append(t.outbox, func() { out.Send(msg) })
+			w.asked, q.heard = append(w.asked, msg.ID), true
+		}
+	}
+}
+
+// newestLocked returns the newest request that waits for the task: of those whose client listens, if
+// any does. nil: none waits.
+func (t *Task) newestLocked() (newest *waiter) {
+	t.forgetDesertersLocked()
+	for i := range t.waiters {
+		if w := &t.waiters[i]; newest == nil || w.out.Attached() || !newest.out.Attached() {
+			newest = w
+		}
+	}
+	return newest
 }
 
 // forgetDesertersLocked ends the requests whose client left.
@@ -65,24 +90,27 @@ func (t *Task) forgetDesertersLocked() {
 	})
 }
 
-// withdrawLocked closes a question, and reports whether nobody has heard of it yet.
-func (t *Task) withdrawLocked(id jsonrpc.ID) (unheard bool) {
-	t.closeLocked(id)
-	i := slices.IndexFunc(t.queue, func(m downstream.Message) bool { return m.ID == id })
+// closeLocked notes that a question is open no more, and reports whether nobody has heard of it.
+func (t *Task) closeLocked(id jsonrpc.ID) (unheard bool) {
+	i := slices.IndexFunc(t.open, func(q question) bool { return q.msg.ID == id })
 	if i < 0 {
 		return false
 	}
-	t.queued -= len(t.queue[i].Params)
-	t.queue = slices.Delete(t.queue, i, i+1)
-	return true
-}
-
-// closeLocked notes that a question is open no more.
-func (t *Task) closeLocked(id jsonrpc.ID) {
-	delete(t.open, id)
+	unheard = !t.open[i].heard
+	t.open = slices.Delete(t.open, i, i+1)
+	_ = t.held.Set(t.askedLocked())
 	if len(t.open) == 0 && t.status == inputRequired {
 		t.setLocked(working)
 	}
+	return unheard
+}
+
+// askedLocked is what the open questions are charged for, in bytes.
+func (t *Task) askedLocked() (size int) {
+	for i := range t.open {
+		size += len(t.open[i].msg.Params)
+	}
+	return size
 }
 
 func (t *Task) setLocked(status string) {

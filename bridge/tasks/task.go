@@ -29,24 +29,32 @@ type Task struct {
 	cancel  func() // ends the call; nil once it is over
 	status  string
 	updated time.Time
-	fetched bool                    // the outcome was
-	held    budget.Hold             // of the outcome
-	outcome downstream.Message      // the response of the call, once there is one; its id is not the waiter's
-	waiters []waiter                // pending tasks/result requests
-	queue   []downstream.Message    // questions and notifications that wait for one
-	queued  int                     // bytes in queue
-	waits   budget.Hold             // of the notifications in queue
-	open    map[jsonrpc.ID]struct{} // unanswered server requests
-	outbox  []func()                // what is to be written to clients, in order
-	writing bool                    // somebody empties the outbox
+	fetched bool                 // the outcome was
+	held    budget.Hold          // of the open questions, then of the outcome
+	outcome downstream.Message   // the response of the call, once there is one; its id is not the waiter's
+	waiters []waiter             // pending tasks/result requests
+	queue   []downstream.Message // notifications that wait for one
+	queued  int                  // bytes in queue
+	waits   budget.Hold          // of them
+	open    []question           // that are not answered, in order
+	outbox  []func()             // what is to be written to clients, in order
+	writing bool                 // somebody empties the outbox
 }
 
 var _ downstream.Reply = (*Task)(nil)
 
 // waiter is a tasks/result request that blocks until the task ends.
 type waiter struct {
-	id  jsonrpc.ID
-	out downstream.Reply
+	id    jsonrpc.ID
+	out   downstream.Reply
+	asked []jsonrpc.ID // the questions that went to it
+}
+
+// question is a server request that is to be answered. It stays until then: the tasks/result that it
+// went to may be given up.
+type question struct {
+	msg   downstream.Message
+	heard bool // by some tasks/result
 }
 
 // Statuses of a task.
@@ -74,7 +82,6 @@ func New(wish []byte, account *budget.Account) *Task {
 	now := time.Now()
 	return &Task{
 		id: rand.Text(), created: now, updated: now, ttl: ttlOf(rawjson.Get(wish, "ttl")), status: working, held: budget.On(account), waits: budget.On(account),
-		open: make(map[jsonrpc.ID]struct{}),
 	}
 }
 
@@ -123,10 +130,11 @@ func (t *Task) Send(msg downstream.Message) {
 	switch {
 	case t.overLocked():
 	case msg.Kind() == jsonrpc.Request:
-		t.open[msg.ID] = struct{}{}
+		t.open = append(t.open, question{msg: downstream.Question(msg.ID, msg.Method, params)})
+		t.held.Charge(len(params))
 		t.setLocked(inputRequired)
-		t.passLocked(downstream.Question(msg.ID, msg.Method, params))
-	case msg.Method == mcp.NotificationCancelled && t.withdrawLocked(jsonrpc.ID(rawjson.Get(msg.Params, "requestId"))):
+		t.askLocked()
+	case msg.Method == mcp.NotificationCancelled && t.closeLocked(jsonrpc.ID(rawjson.Get(msg.Params, "requestId"))):
 	default:
 		t.passLocked(downstream.Notification(msg.Method, params))
 	}
@@ -181,20 +189,21 @@ func (t *Task) Wait(id jsonrpc.ID, out downstream.Reply) error {
 	defer t.mu.Unlock()
 	if t.overLocked() {
 		t.fetched = true
-		t.finishLocked(waiter{id, out})
+		t.finishLocked(waiter{id: id, out: out})
 		return nil
 	}
 	t.forgetDesertersLocked()
 	if len(t.waiters) >= maxWaiters {
 		return ErrWaiters
 	}
-	t.waiters = append(t.waiters, waiter{id, out})
+	t.waiters = append(t.waiters, waiter{id: id, out: out})
 	for _, msg := range t.queue {
 		t.outbox = append(t.outbox, func() { out.Send(msg) })
 	}
 	t.queue, t.queued = nil, 0
 	sent := t.waits.Move()
 	t.outbox = append(t.outbox, func() { sent.Release() })
+	t.askLocked()
 	return nil
 }
 
@@ -243,6 +252,7 @@ func (t *Task) leave(id jsonrpc.ID) {
 	if i := slices.IndexFunc(t.waiters, func(w waiter) bool { return w.id == id }); i >= 0 {
 		t.outbox = append(t.outbox, t.waiters[i].out.Abandon)
 		t.waiters = slices.Delete(t.waiters, i, i+1)
+		t.askLocked()
 	}
 }
 

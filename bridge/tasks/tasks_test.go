@@ -26,11 +26,12 @@ type client struct {
 	mu        sync.Mutex
 	got       []string
 	abandoned bool
+	away      bool          // it has no connection
 	slow      chan struct{} // it reads nothing until this is closed; nil: it reads
 }
 
 func (c *client) Reachable() bool { return true }
-func (c *client) Attached() bool  { return true }
+func (c *client) Attached() bool  { return !c.away }
 func (c *client) Abandon()        { c.mu.Lock(); c.abandoned = true; c.mu.Unlock() }
 
 func (c *client) Send(msg downstream.Message) {
@@ -85,6 +86,42 @@ func TestAClientThatReadsSlowlyHoldsUpNobody(t *testing.T) {
 			t.Errorf("what the client got, in order: %s", all)
 		}
 	})
+}
+
+// TestWhoeverWaitsIsAskedOnce: the newest request that a client listens to, and each after it.
+func TestWhoeverWaitsIsAskedOnce(t *testing.T) {
+	task := New(nil, nil)
+	clients := make([]*client, 4)
+	for i := range clients {
+		clients[i] = &client{}
+	}
+	wait := func(i int) {
+		if err := task.Wait(jsonrpc.ID(fmt.Sprint(i)), clients[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wait(0)
+	wait(1)
+	clients[1].away = true
+	task.Send(downstream.Question(`"a"`, mcp.MethodElicitationCreate, nil))
+	wait(2)
+	task.Send(downstream.Question(`"b"`, mcp.MethodElicitationCreate, nil))
+	task.leave("2")
+	task.Answered(`"a"`)
+	wait(3)
+	for i, want := range []string{`"a""b"`, ``, `"a""b"`, `"b"`} {
+		got := ""
+		for _, text := range clients[i].got {
+			got += string(rawjson.Get([]byte(text), "id"))
+		}
+		if got != want {
+			t.Errorf("request %d was asked %s, want %s", i, got, want)
+		}
+	}
+	if task.Answered(`"b"`); statusOf(task) != working {
+		t.Error(statusOf(task))
+	}
+	task.Abandon()
 }
 
 func TestAPanicOfAWriterLeavesTheTaskUsable(t *testing.T) {
