@@ -70,7 +70,8 @@ type Options struct {
 	// It may be an engine of your own: package sessionstest tells whether it can be used. What it is given are
 	// credentials and answers: put store.NewSealed around what others can read. It is not closed.
 	Store store.Store
-	// StoreScope tells the sessions of several endpoints in one store apart, like the path.
+	// StoreScope tells the sessions of several endpoints in one store apart, like the path. So does the
+	// server: another Upstream or Command has none of them.
 	StoreScope string
 	// StoreSize is how many bytes clients may have this Bridge keep there, of which the last eighth is
 	// for whoever has less than an eighth; 0: 1 GiB. What others keep there does not count.

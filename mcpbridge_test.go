@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	mcpbridge "github.com/mcpbridge/bridge"
+	"github.com/mcpbridge/bridge/sessions/store"
 )
 
 func TestOptionsThatNameNoServerOrTwoAreRefused(t *testing.T) {
@@ -52,6 +53,35 @@ func TestMemoryThatPeersTakeIsBounded(t *testing.T) {
 			t.Errorf("%s: %s", name, resp.Status)
 		}
 		b.Close()
+		front.Close()
+	}
+}
+
+// What a store keeps goes to the server that it was kept for, however its address is written, and to
+// no other one that is mounted in its place.
+func TestWhatIsKeptBelongsToItsServer(t *testing.T) {
+	a, b := modernServer(), modernServer()
+	defer a.Close()
+	defer b.Close()
+	kept := store.NewMemory(100)
+	session := ""
+	for _, tt := range []struct {
+		upstream string
+		want     int
+	}{{a.URL + "/", http.StatusOK}, {b.URL, http.StatusNotFound}, {a.URL + "/other", http.StatusNotFound}, {strings.ToUpper(a.URL) + "?key=1", http.StatusOK}} {
+		bridge, err := mcpbridge.New(mcpbridge.Options{Upstream: tt.upstream, Store: kept, StoreScope: "/mcp"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		front := httptest.NewServer(bridge)
+		if session == "" {
+			_, resp := post(front.URL, "", initialize)
+			session = resp.Header.Get("Mcp-Session-Id")
+		}
+		if _, resp := post(front.URL, session, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`); resp.StatusCode != tt.want {
+			t.Errorf("%s: %s", tt.upstream, resp.Status)
+		}
+		bridge.Close()
 		front.Close()
 	}
 }

@@ -126,7 +126,7 @@ func New(opt Options) (*Mount, error) {
 			opt.Bridge.Connected = over.Open
 		}
 	}
-	opt.nameReplica()
+	opt.nameKept()
 	opt.Bridge.Upstream, opt.Bridge.ListsAsk, opt.Bridge.Hint = m.Upstream, opt.Draft.Active, dialect.Hint
 	m.Bridge = bridge.New(opt.Bridge)
 	m.Backend = m.server.backend(m.Bridge, m)

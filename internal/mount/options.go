@@ -2,7 +2,11 @@ package mount
 
 import (
 	"cmp"
+	"net/url"
+	"regexp"
+	"strings"
 
+	"github.com/mcpbridge/bridge/authorize"
 	"github.com/mcpbridge/bridge/bridge"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/dialect"
@@ -84,10 +88,35 @@ type Limits struct {
 	Flows    int // that wait, of one session
 }
 
-// nameReplica gives a process whose sessions are kept a name among others with that store.
-func (o *Options) nameReplica() {
+// nameKept gives a process whose sessions are kept a name among others with that store, and has what
+// is kept belong to the server: one that is mounted in its place is not told what clients answered to
+// another, nor what that one said.
+func (o *Options) nameKept() {
 	if o.Legacy.Store != nil && o.Legacy.Replica == 0 {
 		o.Legacy.Replica = downstream.NewReplicaID()
 	}
 	o.Bridge.Replica = o.Legacy.Replica
+	o.Legacy.StoreScope += "\n" + o.serverName()
 }
+
+// serverName names the server as all replicas do that are told of it in the same way: a command by
+// its words, any other one by its address. What may change while it is the same server, be it
+// credentials or its version, is left out. Stores show digests of it only.
+func (o *Options) serverName() string {
+	if o.Command != nil {
+		words := append([]string{o.Command.Stdio.Command}, o.Command.Stdio.Args...)
+		for i, word := range words {
+			words[i] = release.ReplaceAllString(word, "")
+		}
+		return strings.Join(words, "\x00")
+	}
+	u, err := url.Parse(o.Upstream.URL)
+	if err != nil {
+		return ""
+	}
+	u.User, u.RawQuery, u.ForceQuery = nil, "", false
+	return authorize.Address(u.String())
+}
+
+// release is the version at the end of a word, as packages (name@1.2.3, name==1.2.3) and images (name:1.2.3) have it.
+var release = regexp.MustCompile(`(@v?\d+(\.\d+){0,2}|[:=]=?v?\d+(\.\d+){1,2})([-+][\w.+-]*)?$`)
