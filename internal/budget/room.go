@@ -32,7 +32,7 @@ type tenant struct {
 
 // Kept is what one record takes of a room, for as long as somebody can say that it is changed or
 // removed: what is left behind is given back when it expires. The zero Kept is of no
-// room. Its room guards it.
+// room. Its room, which never changes, guards it.
 type Kept struct {
 	room   *Room
 	tenant string
@@ -139,7 +139,7 @@ func (r *Room) fitsLocked(name string, more int64) bool {
 func (r *Room) putLocked(k *Kept, next Kept) {
 	r.addLocked(k, -k.bytes)
 	r.addLocked(&next, next.bytes)
-	*k = next
+	k.tenant, k.bytes, k.minute = next.tenant, next.bytes, next.minute // its room is read without the lock
 }
 
 // addLocked adds to what k's tenant has in k's minute, if it does not lie behind: that was given back.

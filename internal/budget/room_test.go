@@ -2,6 +2,7 @@ package budget
 
 import (
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -95,4 +96,25 @@ func TestAStoreWithoutBounds(t *testing.T) {
 	k.Renew(time.Hour)
 	k.Release()
 	found.Release()
+}
+
+// Whoever saves a record and whoever says that it is in use need not know of each other.
+func TestARecordIsRenewedWhileItChanges(t *testing.T) {
+	r := NewRoom(1 << 20)
+	k := r.Empty()
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for i := range 100 {
+				_ = k.Set("a", i, time.Hour)
+				k.Renew(time.Hour)
+				k.Charge("a", i, time.Minute)
+			}
+		})
+	}
+	all.Wait()
+	k.Release()
+	if used := r.Used(); used != 0 {
+		t.Errorf("%d bytes are left", used)
+	}
 }
