@@ -111,6 +111,9 @@ func (c *courier) deliver() {
 		select {
 		case o := <-c.queue:
 			c.lock.Lock()
+			if o.caller.Authorization == "" && o.caller.Header == nil { // the bridge's own words, of the same session
+				o.caller = c.caller
+			}
 			c.caller = o.caller
 			c.lock.Unlock()
 			if o.kind == jsonrpc.Request {
