@@ -20,6 +20,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/internal/meter"
 	"github.com/mcpbridge/bridge/legacy/h1"
 	"github.com/mcpbridge/bridge/legacy/quiet"
 )
@@ -91,6 +92,7 @@ func Open(ctx context.Context, handler http.Handler, opt Options) (*Edge, error)
 func (e *Edge) standard(log zerolog.Logger) *http.Server {
 	s := &http.Server{
 		ReadHeaderTimeout: headTimeout,
+		ReadTimeout:       meter.ReadTimeout, // lateBody bounds bodies
 		IdleTimeout:       idleTimeout,
 		ErrorLog:          stdlog.New(connectionLog{log}, "", 0),
 		ConnContext:       quiet.ConnContext, // quiet streams give their goroutines up

@@ -16,7 +16,7 @@ import (
 // to send next to nothing for it, so none is left to net/http: it would take frames of a
 // mebibyte, with a buffer of that size as soon as one is announced.
 const (
-	h2Streams      = 250
+	h2Streams      = meter.MostStreams
 	h2Frame        = 16 << 10 // the least that the protocol allows
 	h2Table        = 4 << 10  // of either direction's header fields
 	h2Connection   = 1 << 20  // of bodies, until a handler takes them

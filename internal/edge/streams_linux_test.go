@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/meter"
+	"github.com/mcpbridge/bridge/legacy/web"
 )
 
 // unread is a client over HTTP/2 that opens no window for the bodies of responses.
@@ -91,20 +92,25 @@ func TestWhoTakesNoResponsesIsRefusedAndTheOthersAreServed(t *testing.T) {
 	opt := Options{Memory: budget.New(32 << 20)}
 	e, log := serve(t, said, opt)
 	const requests = 200
-	refused := 0
 	for range 2 * opt.Memory.Limit() / (requests * meter.StreamCost) {
 		u := newUnread(t, e, greedy)
 		u.ask(requests, 0)
-		refused += u.statuses(requests)["503"]
+		u.statuses(requests)
 	}
-	if used := opt.Memory.Used(); refused == 0 || used > opt.Memory.Limit()*2/3 {
-		t.Errorf("%d are refused, and %d bytes held", refused, used)
+	opt.Memory.Guest(web.Stranger(greedy + ":1")).Charge(1 << 20) // some of its connections have been cut off
+	u := newUnread(t, e, greedy)
+	u.ask(20, 0) // some are lent
+	if of := u.statuses(20); of["200"]+of["503"] != 20 || of["503"] == 0 {
+		t.Errorf("a few more are answered %v", of)
+	}
+	if used := opt.Memory.Used(); used > opt.Memory.Limit()*2/3 {
+		t.Errorf("%d bytes are held", used)
 	}
 	log.expect(t, "hold too much of limits.memory")
 	if got := get(dialFrom(t, e, modest, ""), "/"); got != "HTTP/1.1 200 OK" {
 		t.Errorf("somebody else gets %q", got)
 	}
-	u := newUnread(t, e, modest)
+	u = newUnread(t, e, modest)
 	u.ask(10, 0)
 	if of := u.statuses(10); of["200"] != 10 {
 		t.Errorf("somebody else gets %v over HTTP/2", of)
@@ -128,6 +134,42 @@ func TestOverHTTP2TooManyFieldsAreRefusedWithoutABody(t *testing.T) {
 				t.Errorf("it is answered %s, ended: %t", head.PseudoValue("status"), head.StreamEnded())
 			}
 			return
+		}
+	}
+}
+
+// What net/http answers by itself, a head that is malformed or too long, is charged, too.
+func TestAnswersThatAreNotTakenToBadHeadsAreCharged(t *testing.T) {
+	for protocol, secured := range map[string]bool{"": false, "h2": true} {
+		opt := options(t, protocol, false)
+		opt.Memory = budget.New(32 << 20)
+		e, log := serve(t, said, opt)
+		held := 0
+		for range 60 {
+			conn := dialFrom(t, e, greedy, protocol)
+			var out bytes.Buffer
+			framer := http2.NewFramer(&out, nil)
+			out.WriteString(http2.ClientPreface)
+			_ = framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+			block := "\x82\x84\x86\x41\x01a" + "\x10\x0akeep-alive\x01x" // of HTTP/1
+			for id := range uint32(200) {
+				_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 2*id + 1, BlockFragment: []byte(block), EndHeaders: true, EndStream: true})
+			}
+			_, _ = conn.Write(out.Bytes())
+			u := &unread{http2.NewFramer(conn, conn), conn, 1}
+			if of := u.statuses(200); of["400"] == 200 {
+				held++
+			}
+			if used := opt.Memory.Used(); used < int64(min(held, 3)*200*meter.StreamCost) {
+				t.Fatalf("TLS %t: %d connections are held, and %d bytes charged", secured, held, used)
+			}
+		}
+		if used := opt.Memory.Used(); held == 0 || used > opt.Memory.Limit()*2/3 {
+			t.Errorf("TLS %t: %d connections are held, %d bytes charged", secured, held, used)
+		}
+		log.expect(t, "hold too much of limits.memory")
+		if got := get(dialFrom(t, e, modest, strings.Replace(protocol, "h2", "http/1.1", 1)), "/"); got != "HTTP/1.1 200 OK" {
+			t.Errorf("TLS %t: somebody else gets %q", secured, got)
 		}
 	}
 }

@@ -172,7 +172,7 @@ func (c *Conn) turnLocked() {
 }
 
 func (c *Conn) chargeLocked() bool {
-	return c.tab.Hold(c.cost + headCost(c.head+c.before) + c.streams.cost)
+	return c.tab.Hold(c.cost + headCost(c.head+c.before) + c.streams.cost + c.streams.unheard*StreamCost)
 }
 
 // headCost returns what so many bytes of an unfinished head are charged for.
@@ -210,7 +210,7 @@ func (c *Conn) Begun(protoMajor int) {
 	if protoMajor == 2 {
 		c.h2, c.cost = true, h2Cost
 	} else {
-		c.busy = true
+		c.busy, c.streams = true, streams{}
 	}
 	c.forgetLocked()
 }
@@ -239,11 +239,8 @@ func (c *Conn) Note(state http.ConnState) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.h2 {
+	if c.h2 || state == http.StateIdle && !c.busy {
 		c.settleLocked()
-		return
-	}
-	if state == http.StateIdle && !c.busy {
 		return
 	}
 	c.busy = state == http.StateHijacked
