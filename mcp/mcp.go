@@ -174,6 +174,16 @@ func IsReadOnly(method string) bool {
 	return false
 }
 
+// IsListChanged reports whether a notification says that a list of the server has changed. They
+// come to all of its clients, and of several the newest says it all.
+func IsListChanged(method string) bool {
+	switch method {
+	case NotificationToolsListChanged, NotificationPromptsListChanged, NotificationResourcesListChanged:
+		return true
+	}
+	return false
+}
+
 // LogLevels lists the log severities of RFC 5424 in rising order.
 var LogLevels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 

@@ -29,7 +29,7 @@ const (
 
 // Log is the bounded event log of one stream: events with rising sequence
 // numbers, of which the oldest give way at Bound. The numbers are consecutive but for
-// what Leap leaves out. The zero Log is empty and holds no memory. It is not safe for
+// what Leap leaves out, and Remove takes out. The zero Log is empty and holds no memory. It is not safe for
 // concurrent use.
 type Log struct {
 	limits  Limits
@@ -111,6 +111,17 @@ func (l *Log) Trim(seq uint64) {
 	}
 	if len(l.events) == 0 {
 		l.events = nil
+	}
+}
+
+// Remove drops one event, if it is held.
+func (l *Log) Remove(seq uint64) {
+	i, found := slices.BinarySearchFunc(l.events, seq, func(e logged, seq uint64) int { return cmp.Compare(e.seq, seq) })
+	if found {
+		size := len(l.events[i].data)
+		l.limits.Account.Give(size + eventCost)
+		l.bytes -= size
+		l.events = slices.Delete(l.events, i, i+1)
 	}
 }
 

@@ -90,6 +90,17 @@ func (s *Stream) QueueLive(data []byte) bool {
 	return ok
 }
 
+// Supersede takes an event out, whether a client has had it or not: the newest one, whose
+// number is returned, says all that it did.
+func (s *Stream) Supersede(seq uint64) (newest uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if newest = s.log.Last(); seq != newest {
+		s.log.Remove(seq)
+	}
+	return newest
+}
+
 // Flush delivers what is queued.
 func (s *Stream) Flush() {
 	s.mu.Lock()

@@ -19,7 +19,7 @@ func (r Rules) Notification(method string, params []byte) (out []byte, ok bool) 
 	}
 	w := newWalker(&r, method, params)
 	defer w.release()
-	if empty := w.notification(); empty && isListChanged(method) {
+	if empty := w.notification(); empty && mcp.IsListChanged(method) {
 		return nil, true
 	}
 	return w.bytes(), true
@@ -131,13 +131,4 @@ func (w *walker) notification() (empty bool) {
 		w.prune(0)
 	}
 	return empty
-}
-
-func isListChanged(method string) bool {
-	switch method {
-	case mcp.NotificationToolsListChanged, mcp.NotificationPromptsListChanged,
-		mcp.NotificationResourcesListChanged:
-		return true
-	}
-	return false
 }

@@ -60,7 +60,7 @@ var mayImport = map[string][]string{
 	"legacy/session":  {"downstream", "internal/bearer", "internal/budget", "internal/logfield", "jsonrpc", "legacy/message", "legacy/stream", "legacy/web", "mcp", "observe", "rawjson", "sessions", "sessions/store"},
 	"legacy/message":  {"downstream", "observe", "sessions", "mcp", "jsonrpc", "internal/logfield", "internal/fault"},
 	"legacy/channel":  {"legacy/message", "downstream", "observe", "negotiate", "mcp", "jsonrpc", "rawjson", "internal/agenda", "internal/budget", "internal/gate", "internal/transport", "internal/logfield", "internal/fault"},
-	"legacy/stream":   {"internal/budget", "downstream", "legacy/message", "legacy/quiet", "legacy/web", "observe", "sessions", "sse", "jsonrpc", "internal/agenda", "internal/gate", "internal/logfield"},
+	"legacy/stream":   {"internal/budget", "downstream", "legacy/message", "legacy/quiet", "legacy/web", "observe", "sessions", "sse", "mcp", "jsonrpc", "internal/agenda", "internal/gate", "internal/logfield"},
 	"legacy/quiet":    {"legacy/h1", "legacy/message", "legacy/web", "sessions", "internal/agenda", "internal/gate", "internal/http1", "internal/park"},
 	"legacy/web":      {"legacy/message", "downstream", "observe", "sse", "mcp", "jsonrpc", "internal/fault", "internal/gate"},
 	"legacy/h1":       {"internal/http1", "internal/meter", "internal/roster"},

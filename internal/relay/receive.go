@@ -100,10 +100,10 @@ func (c *conversation) decline(id jsonrpc.ID) {
 
 // place finds where a message goes: to a call, or under a key.
 func (c *conversation) place(msg *jsonrpc.Message) (key string, out downstream.Reply) {
-	switch msg.Method {
-	case mcp.NotificationToolsListChanged, mcp.NotificationPromptsListChanged, mcp.NotificationResourcesListChanged:
+	switch {
+	case mcp.IsListChanged(msg.Method):
 		return msg.Method, nil
-	case mcp.NotificationResourcesUpdated:
+	case msg.Method == mcp.NotificationResourcesUpdated:
 		return msg.Method + " " + string(rawjson.Get(msg.Params, "uri")), nil
 	}
 	token := []byte(nil)

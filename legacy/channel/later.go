@@ -6,13 +6,16 @@ import (
 	"sync"
 
 	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/mcp"
 )
 
 // Bounds on what waits for whoever is writing. Beyond them, and where there is no memory,
-// whoever has something to say waits.
+// whoever has something to say waits, unless it is a short word on a list, which all sessions of
+// a server are told by one goroutine: there are three lists.
 const (
 	maxLater      = 64
 	maxLaterBytes = 64 << 10
+	maxWord       = 2 << 10
 )
 
 // later is what the server announces while somebody else writes to the connection, in its
@@ -30,6 +33,9 @@ type said struct {
 	text []byte
 }
 
+// size is what it is charged for: keys have the URIs of resources.
+func (s *said) size() int { return len(s.key) + len(s.text) }
+
 // add keeps a copy of a message, in place of one with the same key; false: there is no room.
 func (l *later) add(key string, text []byte) bool {
 	l.mu.Lock()
@@ -39,15 +45,21 @@ func (l *later) add(key string, text []byte) bool {
 			if s.key != key {
 				return false
 			}
-			l.size -= len(s.text)
+			l.size -= s.size()
 			return true
 		})
 	}
-	if len(l.list) >= maxLater || l.size+len(text) > maxLaterBytes || l.held.Grow(len(text)) != nil {
+	next := said{key, text}
+	size := next.size()
+	switch {
+	case mcp.IsListChanged(key) && len(text) <= maxWord:
+		l.held.Charge(size)
+	case len(l.list) >= maxLater || l.size+size > maxLaterBytes || l.held.Grow(size) != nil:
 		return false
 	}
-	l.list = append(l.list, said{key, bytes.Clone(text)})
-	l.size += len(text)
+	next.text = bytes.Clone(text)
+	l.list = append(l.list, next)
+	l.size += size
 	return true
 }
 

@@ -3,11 +3,13 @@ package channel
 import (
 	"context"
 	"slices"
+	"strconv"
 	"testing"
 	"testing/synctest"
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
 )
 
@@ -54,6 +56,36 @@ func TestAnnouncementsWaitForNoSlowClient(t *testing.T) {
 			t.Errorf("%d bytes are left charged", used)
 		}
 	})
+}
+
+// A client of which more waits than there is room for, or memory, held up what all others hear.
+func TestWordsOnListsWaitForNoClientThatReadsNothing(t *testing.T) {
+	memory := budget.New(1 << 20)
+	account, err := memory.Open("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, fill := range map[string]func(l *later){
+		"words on resources": func(l *later) {
+			for n := 0; l.add(mcp.NotificationResourcesUpdated+" x:"+strconv.Itoa(n), []byte("updated")); n++ {
+			}
+		},
+		"memory": func(*later) { account.Charge(1 << 20) },
+	} {
+		l := later{held: budget.On(account)}
+		fill(&l)
+		for range 2 * maxLater {
+			if !l.add(mcp.NotificationToolsListChanged, make([]byte, maxWord)) {
+				t.Fatalf("%s: whoever announces waits", name)
+			}
+		}
+		if all := len(l.take()); all > maxLater+1 {
+			t.Errorf("%s: %d messages waited", name, all)
+		}
+		if l.add(mcp.NotificationToolsListChanged, make([]byte, maxLaterBytes+1)) {
+			t.Errorf("%s: a long one waits", name)
+		}
+	}
 }
 
 // What waits is bounded: beyond that whoever announces waits, too.

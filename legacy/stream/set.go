@@ -9,6 +9,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/legacy/message"
+	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/sessions"
 )
@@ -29,6 +30,7 @@ type Set struct {
 	retired    []*retired         // the ended ones among streams, oldest first
 	standalone *sessions.Stream
 	pending    []push
+	lists      []word // the newest live one of each list
 	closed     bool
 }
 
@@ -36,6 +38,15 @@ type Set struct {
 type push struct {
 	key string
 	msg []byte
+}
+
+// size is what it is charged for: keys have the URIs of resources.
+func (p *push) size() int { return len(p.key) + len(p.msg) }
+
+// word is what the standalone stream last said of a list that has changed.
+type word struct {
+	key string
+	seq uint64
 }
 
 // Init makes the set that of a session, whose standalone stream has this number.
@@ -108,6 +119,8 @@ func (s *Set) Push(key string, msg []byte) {
 	live := st != nil && st.QueueLive(msg)
 	if !live {
 		s.keepLocked(key, msg)
+	} else if mcp.IsListChanged(key) {
+		s.saidLocked(key, st)
 	}
 	s.mu.Unlock()
 	if live {
@@ -115,25 +128,37 @@ func (s *Set) Push(key string, msg []byte) {
 	}
 }
 
+// saidLocked has the stream keep the newest word on each list only: one server says them to
+// all sessions.
+func (s *Set) saidLocked(key string, st *sessions.Stream) {
+	i := slices.IndexFunc(s.lists, func(w word) bool { return w.key == key })
+	if i < 0 {
+		i = len(s.lists)
+		s.lists = append(s.lists, word{key: key})
+	}
+	s.lists[i].seq = st.Supersede(s.lists[i].seq)
+}
+
 // keepLocked coalesces messages by key. When too many keys wait the oldest message
 // goes: it is the one that the client's next look is most likely to cover.
 func (s *Set) keepLocked(key string, msg []byte) {
+	next := push{key, msg}
 	for i := range s.pending {
 		if s.pending[i].key == key {
-			s.account.Give(len(s.pending[i].msg))
-			s.account.Charge(len(msg))
-			s.pending[i].msg = msg
+			s.account.Give(s.pending[i].size())
+			s.account.Charge(next.size())
+			s.pending[i] = next
 			return
 		}
 	}
 	if len(s.pending) >= s.endpoint.opt.MaxPending || len(s.pending) > 0 && s.account.Tight() {
 		s.endpoint.dropped.Warn().Str(logfield.SessionID, logfield.Short(s.session.ID)).Str("key", s.pending[0].key).
 			Msg("too many messages wait for the client to listen; dropped the oldest")
-		s.account.Give(len(s.pending[0].msg))
+		s.account.Give(s.pending[0].size())
 		s.pending = append(s.pending[:0], s.pending[1:]...)
 	}
-	s.account.Charge(len(msg))
-	s.pending = append(s.pending, push{key, msg})
+	s.account.Charge(next.size())
+	s.pending = append(s.pending, next)
 }
 
 // listen attaches a GET to the standalone stream; the newest one wins.
@@ -151,7 +176,7 @@ func (s *Set) listen(c *Response, st *sessions.Stream, resume bool, after uint64
 	waiting := s.pending
 	s.pending = nil
 	for _, p := range waiting {
-		s.account.Give(len(p.msg))
+		s.account.Give(p.size())
 		st.Put(p.msg)
 	}
 	s.mu.Unlock()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/gate"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/sessions"
@@ -111,6 +112,54 @@ func TestPushedMessagesWaitForTheClientToListen(t *testing.T) {
 		want(t, "nobody listens", s.Listening(), false)
 		want(t, "afterwards", s.Listen(w, httptest.NewRequest(http.MethodGet, "/", nil)), false)
 	})
+}
+
+// A server says what it has to say of its lists to all sessions: of each the newest word is kept
+// for a client that comes back, not the last 256.
+func TestOfWordsOnAListTheNewestIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := budget.New(64 << 20)
+		account, err := memory.Open("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := set(t, 0)
+		s.account = account
+		w, served := httptest.NewRecorder(), make(chan bool)
+		go func() { served <- s.Listen(w, httptest.NewRequest(http.MethodGet, "/", nil)) }()
+		synctest.Wait()
+		before := memory.Used()
+		for n := range 1000 { // more than a log has: nobody is let go for it
+			s.Push(mcp.NotificationToolsListChanged, fmt.Appendf(nil, "tools%d", n))
+			s.Push(mcp.NotificationPromptsListChanged, fmt.Appendf(nil, "prompts%d", n))
+		}
+		s.Push("other", []byte("other"))
+		s.Push("other", []byte("other"))
+		want(t, "kept", s.Look()[0].Kept, 4)
+		if held := memory.Used() - before; held > 4*100 {
+			t.Errorf("%d bytes are held", held)
+		}
+		s.Close()
+		<-served
+		for _, newest := range []string{"tools999", "prompts999"} {
+			want(t, newest, strings.Contains(w.Body.String(), "data: "+newest+"\n"), true)
+		}
+	})
+}
+
+// What waits for a client that does not listen is charged with what it is kept under.
+func TestWhatWaitsForAClientToListenIsCharged(t *testing.T) {
+	memory := budget.New(64 << 20)
+	account, err := memory.Open("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := set(t, 0)
+	s.account = account
+	for _, key := range []string{"a", "b", "a", "c"} {
+		s.Push(strings.Repeat(key, 100), []byte("text"))
+	}
+	want(t, "charged", memory.Used(), 2*104)
 }
 
 // TestStreamOfAnotherReplicaKeepsItsNumbers: they go on with a gap, for what was sent there
