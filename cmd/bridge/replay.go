@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcpbridge/bridge/internal/clip"
+	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/observe/record"
 	"github.com/mcpbridge/bridge/observe/replay"
 	"github.com/mcpbridge/bridge/upstream/streamable"
@@ -147,6 +148,21 @@ func compared(head record.Head) string {
 	return ", as far as their structure goes: values were not recorded"
 }
 
+// ownPages keeps foreign web pages from what a listener serves, as from every other one: by their origin, and
+// on loopback by the host that they name.
+func ownPages(next http.Handler, at net.Addr) http.Handler {
+	hosts := []string{"*"} // by whatever name others reach this machine
+	if ip, ok := at.(*net.TCPAddr); ok && ip.IP.IsLoopback() {
+		hosts = nil
+	}
+	guard := web.NewGuard(hosts, nil, nil)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if guard.Admit(w, r) {
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
 // playServer serves until ctx ends.
 func playServer(ctx context.Context, address string, handler http.Handler, env surroundings) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
@@ -157,7 +173,7 @@ func playServer(ctx context.Context, address string, handler http.Handler, env s
 	if env.started != nil {
 		env.started(listener.Addr().String())
 	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	server := &http.Server{Handler: ownPages(handler, listener.Addr()), ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
 	if err := server.Serve(listener); ctx.Err() == nil {
 		return err

@@ -103,6 +103,34 @@ func TestARecordingPlaysTheServer(t *testing.T) {
 	book(t, p.address)
 }
 
+// TestARecordingIsPlayedToNoForeignPage: neither to one that has rebound its name, nor to one of another origin.
+func TestARecordingIsPlayedToNoForeignPage(t *testing.T) {
+	player := start(t, "replay", recorded(t, "--admin.payloads", "on"), "--serve", "127.0.0.1:0")
+	for name, tt := range map[string]struct {
+		host, header, value string
+		want                int
+	}{
+		"a program": {player.address, "Accept", "*/*", http.StatusOK}, "a rebound name": {"evil.example:8082", "Accept", "*/*", http.StatusForbidden},
+		"another origin": {player.address, "Origin", "http://evil.example", http.StatusForbidden}, "its form": {player.address, "Sec-Fetch-Site", "cross-site", http.StatusForbidden},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+player.address+"/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = tt.host
+		req.Header.Set("Content-Type", "text/plain")
+		req.Header.Set(tt.header, tt.value)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != tt.want {
+			t.Errorf("%s: %s", name, resp.Status)
+		}
+	}
+}
+
 func TestReplaySaysWhatItNeeds(t *testing.T) {
 	empty := filepath.Join(t.TempDir(), "empty")
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {
