@@ -4,13 +4,13 @@ import "time"
 
 // Clock is when something is due to a flow. A zero time never comes.
 type Clock struct {
-	Began    time.Time `json:"began,omitzero"`
-	Deadline time.Time `json:"deadline,omitzero"` // of the whole call
-	Due      time.Time `json:"due,omitzero"`      // of the present state: round, pause or poll
-	AnswerBy time.Time `json:"answerBy,omitzero"` // of the open questions
-	Beat     time.Time `json:"beat,omitzero"`     // of the next heartbeat
-	Look     time.Time `json:"look,omitzero"`     // at whether the client is there
-	Gone     bool      `json:"gone,omitempty"`    // it was not, when we looked last
+	Began    time.Time
+	Deadline time.Time // of the whole call
+	Due      time.Time // of the present state: round, pause or poll
+	AnswerBy time.Time // of the open questions
+	Beat     time.Time // of the next heartbeat
+	Look     time.Time // at whether the client is there
+	Gone     bool      // it was not, when we looked last
 }
 
 // Moment is what a step has to be told of the world, so that it needs no clock and

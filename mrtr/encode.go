@@ -37,10 +37,10 @@ func (f *Flow) encode(buf []byte) ([]byte, error) {
 	o.Int("v", recordVersion)
 	o.Always("id", string(f.ID))
 	o.Always("method", f.Method)
-	o.Bytes("params", f.Params)
+	o.Raw("params", f.Params)
 	o.String("principal", f.Principal)
 	o.Bytes("header", f.Header)
-	o.Bytes("capabilities", f.Capabilities)
+	o.Raw("capabilities", f.Capabilities)
 	o.String("level", f.Level)
 	if f.Home != (Address{}) {
 		o.Object("home", f.Home.encode)
@@ -59,7 +59,7 @@ func (f *Flow) encodeHowFar(o *jsonout.Object) (_ []byte, err error) {
 	o.True("resent", f.Resent)
 	o.Int("round", int64(f.Round))
 	o.Int("stateOnly", int64(f.StateOnly))
-	o.Bytes("requestState", f.RequestState)
+	o.Raw("requestState", f.RequestState)
 	o.List("inputs", len(f.Inputs), func(o *jsonout.Object, i int) { f.Inputs[i].encode(o) })
 	if len(f.URLs) > 0 {
 		err = o.Any("urls", f.URLs)
@@ -72,7 +72,7 @@ func (f *Flow) encodeHowFar(o *jsonout.Object) (_ []byte, err error) {
 	}
 	o.String("note", f.Note)
 	if f.Clock != (Clock{}) {
-		o.Object("clock", f.Clock.encode)
+		o.Object("clock", f.Clock.record().encode)
 	}
 	o.Object("progress", f.Progress.encode)
 	return o.Text(), err
@@ -97,27 +97,27 @@ func (l *Limits) encode(o *jsonout.Object) {
 func (in *Input) encode(o *jsonout.Object) {
 	o.Always("key", in.Key)
 	o.Always("method", in.Method)
-	o.Bytes("params", in.Params)
+	o.Raw("params", in.Params)
 	o.String("serverRequestId", in.ServerRequestID)
 	o.String("elicitationId", in.ElicitationID)
 	o.True("asked", in.Asked)
 	o.True("askedAgain", in.AskedAgain)
 	o.True("announced", in.Announced)
-	o.Bytes("response", in.Response)
+	o.Raw("response", in.Response)
 }
 
-func (c *Clock) encode(o *jsonout.Object) {
-	o.Time("began", c.Began)
-	o.Time("deadline", c.Deadline)
-	o.Time("due", c.Due)
-	o.Time("answerBy", c.AnswerBy)
-	o.Time("beat", c.Beat)
-	o.Time("look", c.Look)
+func (c *clockRecord) encode(o *jsonout.Object) {
+	o.Int("began", c.Began)
+	o.Int("deadline", c.Deadline)
+	o.Int("due", c.Due)
+	o.Int("answerBy", c.AnswerBy)
+	o.Int("beat", c.Beat)
+	o.Int("look", c.Look)
 	o.True("gone", c.Gone)
 }
 
 func (p *Progress) encode(o *jsonout.Object) {
-	o.Bytes("token", p.Token)
+	o.Raw("token", p.Token)
 	o.True("started", p.Started)
 	o.True("fresh", p.Fresh)
 	o.Float("base", p.Base)

@@ -18,6 +18,10 @@ func TestEncodeWritesEveryField(t *testing.T) {
 		reflect.TypeFor[time.Time](): at.AsAny(),
 		reflect.TypeFor[State]():     state.AsAny(),
 		reflect.TypeFor[string]():    rapid.StringN(0, 8, 20).AsAny(),
+		reflect.TypeFor[json.RawMessage](): rapid.Map(rapid.StringN(0, 8, 20), func(s string) json.RawMessage {
+			text, _ := json.Marshal(map[string]string{s: s})
+			return text
+		}).AsAny(),
 	}})
 	rapid.Check(t, func(t *rapid.T) {
 		f := flows.Draw(t, "flow")

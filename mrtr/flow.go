@@ -1,6 +1,7 @@
 package mrtr
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -33,31 +34,31 @@ const (
 // (D-I8).
 type Flow struct {
 	// Who asked for what. Set before the first step.
-	ID           jsonrpc.ID `json:"id"` // of the client's request, which its response carries
-	Method       string     `json:"method"`
-	Params       []byte     `json:"params,omitempty"`       // the same in all rounds (D-I2)
-	Principal    string     `json:"principal,omitempty"`    // who made the request (H-6)
-	Header       []byte     `json:"header,omitempty"`       // what else the server is told of who that is, as lines (H-2); of a flow that waits
-	Capabilities []byte     `json:"capabilities,omitempty"` // declared upstream in round 0, kept for all rounds (D-I12)
-	Level        string     `json:"level,omitempty"`        // of log messages, as told upstream; empty: none (C-7)
-	Home         Address    `json:"home,omitzero"`
-	Limits       *Limits    `json:"limits,omitempty"` // shared by many flows and never changed; nil: the defaults
+	ID           jsonrpc.ID      `json:"id"` // of the client's request, which its response carries
+	Method       string          `json:"method"`
+	Params       json.RawMessage `json:"params,omitempty"`       // the same in all rounds (D-I2)
+	Principal    string          `json:"principal,omitempty"`    // who made the request (H-6)
+	Header       []byte          `json:"header,omitempty"`       // what else the server is told of who that is, as lines (H-2); of a flow that waits
+	Capabilities json.RawMessage `json:"capabilities,omitempty"` // declared upstream in round 0, kept for all rounds (D-I12)
+	Level        string          `json:"level,omitempty"`        // of log messages, as told upstream; empty: none (C-7)
+	Home         Address         `json:"home,omitzero"`
+	Limits       *Limits         `json:"limits,omitempty"` // shared by many flows and never changed; nil: the defaults
 
 	ListsAsk      bool `json:"listsAsk,omitempty"`      // lists may ask, too (I-4)
 	TasksDeclared bool `json:"tasksDeclared,omitempty"` // the server may answer with a task (G-1)
 	Repeatable    bool `json:"repeatable,omitempty"`    // a round may be sent twice (D-15), as was known when the flow was kept
 
 	// How far it is.
-	State        State       `json:"state,omitempty"`
-	Resent       bool        `json:"resent,omitempty"`    // a request was sent twice, which happens once (D-15)
-	Round        int         `json:"round,omitempty"`     // 0 is the first request, n the n-th retry
-	StateOnly    int         `json:"stateOnly,omitempty"` // state-only rounds so far
-	RequestState []byte      `json:"requestState,omitempty"`
-	Inputs       []Input     `json:"inputs,omitempty"` // of the latest round
-	URLs         []URLMemory `json:"urls,omitempty"`
-	Task         *Task       `json:"task,omitempty"` // while Polling
-	Outage       Outage      `json:"outage,omitzero"`
-	Note         string      `json:"note,omitempty"` // what heartbeats say instead of their usual words
+	State        State           `json:"state,omitempty"`
+	Resent       bool            `json:"resent,omitempty"`    // a request was sent twice, which happens once (D-15)
+	Round        int             `json:"round,omitempty"`     // 0 is the first request, n the n-th retry
+	StateOnly    int             `json:"stateOnly,omitempty"` // state-only rounds so far
+	RequestState json.RawMessage `json:"requestState,omitempty"`
+	Inputs       []Input         `json:"inputs,omitempty"` // of the latest round
+	URLs         []URLMemory     `json:"urls,omitempty"`
+	Task         *Task           `json:"task,omitempty"` // while Polling
+	Outage       Outage          `json:"outage,omitzero"`
+	Note         string          `json:"note,omitempty"` // what heartbeats say instead of their usual words
 
 	Clock    Clock    `json:"clock,omitzero"`
 	Progress Progress `json:"progress,omitzero"`
@@ -79,12 +80,12 @@ type Outage struct {
 // Input is an input request of the latest round and what became of it.
 type Input struct {
 	InputRequest
-	ServerRequestID string `json:"serverRequestId,omitempty"` // raw token of the question (event Asked)
-	ElicitationID   string `json:"elicitationId,omitempty"`   // URL mode only (C-27)
-	Asked           bool   `json:"asked,omitempty"`
-	AskedAgain      bool   `json:"askedAgain,omitempty"` // after an unusable answer, once (C-26)
-	Announced       bool   `json:"announced,omitempty"`  // the server said that the URL interaction is over (I-11)
-	Response        []byte `json:"response,omitempty"`   // bare input response; nil until answered
+	ServerRequestID string          `json:"serverRequestId,omitempty"` // raw token of the question (event Asked)
+	ElicitationID   string          `json:"elicitationId,omitempty"`   // URL mode only (C-27)
+	Asked           bool            `json:"asked,omitempty"`
+	AskedAgain      bool            `json:"askedAgain,omitempty"` // after an unusable answer, once (C-26)
+	Announced       bool            `json:"announced,omitempty"`  // the server said that the URL interaction is over (I-11)
+	Response        json.RawMessage `json:"response,omitempty"`   // bare input response; nil until answered
 }
 
 // URLMemory is a URL interaction that the user consented to. Accepting means

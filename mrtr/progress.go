@@ -1,6 +1,7 @@
 package mrtr
 
 import (
+	"encoding/json"
 	"strconv"
 
 	"github.com/mcpbridge/bridge/rawjson"
@@ -9,12 +10,12 @@ import (
 // Progress makes one strictly rising sequence under the client's token out of many:
 // every round counts for itself, and heartbeats fill the gaps (C-4).
 type Progress struct {
-	Token   []byte  `json:"token,omitempty"`   // the client's, raw and with its type; nil: it wants none
-	Started bool    `json:"started,omitempty"` // something was sent to the client
-	Fresh   bool    `json:"fresh,omitempty"`   // nothing of the present round was yet
-	Base    float64 `json:"base,omitempty"`    // what is added in the present round
-	Last    float64 `json:"last,omitempty"`    // what the client was told last
-	Message string  `json:"message,omitempty"` // of the task, as last told (G-5)
+	Token   json.RawMessage `json:"token,omitempty"`   // the client's, raw and with its type; nil: it wants none
+	Started bool            `json:"started,omitempty"` // something was sent to the client
+	Fresh   bool            `json:"fresh,omitempty"`   // nothing of the present round was yet
+	Base    float64         `json:"base,omitempty"`    // what is added in the present round
+	Last    float64         `json:"last,omitempty"`    // what the client was told last
+	Message string          `json:"message,omitempty"` // of the task, as last told (G-5)
 }
 
 // heartbeatStep is small against any server's own progress, so that heartbeats

@@ -201,7 +201,7 @@ func TestRecordsOfOthersAreRefused(t *testing.T) {
 
 // What a newer bridge has added is ignored, what an older one did not write is absent.
 func TestRecordsMayHaveMoreOrLess(t *testing.T) {
-	f, err := Decode([]byte(`{"v":1,"id":"1","method":"ping","state":"sending","of the future":{}}`))
+	f, err := Decode([]byte(`{"v":2,"id":"1","method":"ping","state":"sending","of the future":{}}`))
 	if err != nil || f.ID != "1" || f.State != Sending {
 		t.Fatalf("%+v, %v", f, err)
 	}

@@ -4,12 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // recordVersion counts the changes of the encoding that an older bridge could not
 // read. Members may be added without one: they are absent in older records, and
 // ignored by older readers.
-const recordVersion = 1
+const recordVersion = 2
 
 // ErrNewer is the error of Decode for a record that a newer bridge wrote. It is to be
 // left alone.
@@ -43,8 +44,8 @@ func (f *Flow) onInterrupted(at Moment) Action {
 	return Action{}
 }
 
-// Decode reads what Encode wrote, of this version or an older one. The flow owns its
-// memory.
+// Decode reads what Encode wrote. The flow owns its memory. Version 1, which no release
+// wrote, had JSON in base64 and times in words.
 func Decode(b []byte) (*Flow, error) {
 	r := record{Flow: new(Flow)}
 	if err := json.Unmarshal(b, &r); err != nil {
@@ -53,8 +54,50 @@ func Decode(b []byte) (*Flow, error) {
 	switch {
 	case r.V > recordVersion:
 		return nil, ErrNewer
-	case r.V < 1:
-		return nil, errors.New("a flow's record has no version")
+	case r.V < recordVersion:
+		return nil, errors.New("the record of a flow is from before the first release of the bridge, or none")
 	}
 	return r.Flow, nil
+}
+
+// clockRecord is a Clock in nanoseconds since 1970; 0 never comes.
+type clockRecord struct {
+	Began    int64 `json:"began,omitempty"`
+	Deadline int64 `json:"deadline,omitempty"`
+	Due      int64 `json:"due,omitempty"`
+	AnswerBy int64 `json:"answerBy,omitempty"`
+	Beat     int64 `json:"beat,omitempty"`
+	Look     int64 `json:"look,omitempty"`
+	Gone     bool  `json:"gone,omitempty"`
+}
+
+func (c *Clock) record() *clockRecord {
+	return &clockRecord{nanos(c.Began), nanos(c.Deadline), nanos(c.Due), nanos(c.AnswerBy), nanos(c.Beat), nanos(c.Look), c.Gone}
+}
+
+func nanos(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+// MarshalJSON implements json.Marshaler.
+func (c Clock) MarshalJSON() ([]byte, error) { return json.Marshal(c.record()) }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (c *Clock) UnmarshalJSON(text []byte) error {
+	var r clockRecord
+	if err := json.Unmarshal(text, &r); err != nil {
+		return err
+	}
+	*c = Clock{moment(r.Began), moment(r.Deadline), moment(r.Due), moment(r.AnswerBy), moment(r.Beat), moment(r.Look), r.Gone}
+	return nil
+}
+
+func moment(nanos int64) time.Time {
+	if nanos == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, nanos).UTC()
 }

@@ -1,6 +1,7 @@
 package mrtr
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"github.com/mcpbridge/bridge/mcp"
@@ -10,9 +11,9 @@ import (
 // InputRequest is one entry of inputRequests: something the server needs from
 // the client before it can go on.
 type InputRequest struct {
-	Key    string `json:"key"`              // the server's name for it, echoed literally (D-I7)
-	Method string `json:"method"`           // elicitation/create, sampling/createMessage or roots/list
-	Params []byte `json:"params,omitempty"` // as the server sent them; nil when absent
+	Key    string          `json:"key"`              // the server's name for it, echoed literally (D-I7)
+	Method string          `json:"method"`           // elicitation/create, sampling/createMessage or roots/list
+	Params json.RawMessage `json:"params,omitempty"` // as the server sent them; nil when absent
 }
 
 // Round is the parsed outcome of one upstream request.

@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"strconv"
-	"time"
 
 	"github.com/mcpbridge/bridge/rawjson"
 )
@@ -49,6 +48,14 @@ func (o *Object) Bytes(name string, value []byte) {
 	}
 }
 
+// Raw writes a member that is JSON already, unless it is empty.
+func (o *Object) Raw(name string, value []byte) {
+	if len(value) > 0 {
+		o.name(name)
+		o.text = append(o.text, value...)
+	}
+}
+
 // True writes a member, unless it is false.
 func (o *Object) True(name string, value bool) {
 	if value {
@@ -78,14 +85,6 @@ func (o *Object) Float(name string, value float64) {
 	if value != 0 {
 		o.name(name)
 		o.text = strconv.AppendFloat(o.text, value, 'g', -1, 64)
-	}
-}
-
-// Time writes a time, unless it is zero.
-func (o *Object) Time(name string, value time.Time) {
-	if !value.IsZero() {
-		o.name(name)
-		o.text = append(value.AppendFormat(append(o.text, '"'), time.RFC3339Nano), '"')
 	}
 }
 
