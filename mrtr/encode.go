@@ -45,7 +45,7 @@ func (f *Flow) encode(buf []byte) ([]byte, error) {
 	if f.Home != (Address{}) {
 		o.Object("home", f.Home.encode)
 	}
-	if f.Limits != nil {
+	if f.Limits != nil && *f.Limits != defaults {
 		o.Object("limits", f.Limits.encode)
 	}
 	o.True("listsAsk", f.ListsAsk)

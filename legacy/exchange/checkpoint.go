@@ -18,7 +18,8 @@ import (
 // storedCall is what an exchange knows of its record in the store.
 type storedCall struct {
 	mu      sync.Mutex // one save at a time
-	version uint64     // of the record in the store
+	id      string     // of the record in the store, once there was one
+	version uint64     // of it
 	unsure  bool       // the store may have a newer one than that, or one at all
 	n       uint64     // of the newest flow
 	over    bool       // nothing is kept any more
@@ -164,7 +165,10 @@ func isSlow(err error) bool { return errors.Is(err, context.DeadlineExceeded) }
 // last: the call is over with it. The error is ErrGone when another replica has the call, or
 // nobody needs the change any more.
 func (sc *storedCall) commit(ex *Exchange, w waiting, record store.Change, last bool) error {
-	record.Kind, record.ID = store.Flow, recordID(sc.record.Stream)
+	if sc.id == "" {
+		sc.id = recordID(sc.record.Stream)
+	}
+	record.Kind, record.ID = store.Flow, sc.id
 	again := false // an earlier try may have made the change
 	for began := time.Now(); ; {
 		record.Replaces = sc.version
@@ -196,8 +200,7 @@ func (sc *storedCall) commit(ex *Exchange, w waiting, record store.Change, last 
 // expected one: a change was made, and the store could not say so any more. gone: if it is
 // not there, that is right.
 func (sc *storedCall) reclaim(ex *Exchange, gone bool) error {
-	id := recordID(sc.record.Stream)
-	found, err := Find(ex.session, func(c *FoundCall) bool { return c.Waits() && recordID(c.record.Stream) == id })
+	found, err := Find(ex.session, func(c *FoundCall) bool { return c.Waits() && c.record.Stream == sc.record.Stream })
 	switch {
 	case err != nil:
 		return err

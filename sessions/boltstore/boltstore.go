@@ -244,7 +244,8 @@ func (s *Store) Close() error {
 const valueHead = 16
 
 func keyOf(at store.Address) []byte {
-	return append(append(prefixOf(at.Session), byte(at.Kind)), at.ID...)
+	key := append(make([]byte, 0, 2+len(at.Session)+len(at.ID)), byte(len(at.Session)))
+	return append(append(append(key, at.Session...), byte(at.Kind)), at.ID...)
 }
 
 func prefixOf(session string) []byte {

@@ -1,30 +1,61 @@
 package boltstore
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/mcpbridge/bridge/sessions/store"
 	bolt "go.etcd.io/bbolt"
 )
 
-// recent is what the journal has and the file has not yet: by session, then by kind and
-// id. The journal's size bounds it.
-type recent map[string]map[string]entry
+// recent is what the journal has and the file has not yet: by session, there in the order of
+// kind and id. The journal's size bounds it.
+type recent map[string][]recentEntry
 
 type entry struct {
 	raw   []byte // as the file will have it; nil: removed
 	below bool   // the file has one of this address
 }
 
-func inSession(at store.Address) string { return string(at.Kind) + at.ID }
+type recentEntry struct {
+	kind store.Kind
+	id   string
+	entry
+}
 
-func nameOf(session, inSession string) store.Address {
-	return store.Address{Session: session, Kind: store.Kind(inSession[0]), ID: inSession[1:]}
+func (e *recentEntry) at(session string) store.Address {
+	return store.Address{Session: session, Kind: e.kind, ID: e.id}
+}
+
+// compare orders the entries of a session.
+func (e *recentEntry) compare(kind store.Kind, id string) int {
+	if e.kind != kind {
+		return cmp.Compare(e.kind, kind)
+	}
+	return cmp.Compare(e.id, id)
+}
+
+// find returns where in its session an address is, or would be. It is spelled out: with a
+// function to call each address would be memory of its own.
+func (r recent) find(at store.Address) (of []recentEntry, i int, found bool) {
+	of = r[at.Session]
+	i, end := 0, len(of)
+	for i < end {
+		middle := int(uint(i+end) >> 1)
+		if of[middle].compare(at.Kind, at.ID) < 0 {
+			i = middle + 1
+		} else {
+			end = middle
+		}
+	}
+	return of, i, i < len(of) && of[i].compare(at.Kind, at.ID) == 0
 }
 
 func (r recent) get(at store.Address) (entry, bool) {
-	e, ok := r[at.Session][inSession(at)]
-	return e, ok
+	if of, i, found := r.find(at); found {
+		return of[i].entry, true
+	}
+	return entry{}, false
 }
 
 func (r recent) has(at store.Address) bool {
@@ -33,19 +64,22 @@ func (r recent) has(at store.Address) bool {
 }
 
 func (r recent) set(at store.Address, e entry) {
-	of := r[at.Session]
-	if of == nil {
-		of = map[string]entry{}
-		r[at.Session] = of
+	of, i, found := r.find(at)
+	if found {
+		of[i].entry = e
+		return
 	}
-	of[inSession(at)] = e
+	r[at.Session] = slices.Insert(of, i, recentEntry{at.Kind, at.ID, e})
 }
 
 func (r recent) drop(at store.Address) {
-	of := r[at.Session]
-	delete(of, inSession(at))
-	if len(of) == 0 {
+	of, i, found := r.find(at)
+	switch {
+	case !found:
+	case len(of) == 1:
 		delete(r, at.Session)
+	default:
+		r[at.Session] = slices.Delete(of, i, i+1)
 	}
 }
 

@@ -19,23 +19,28 @@ func (s *Store) Commit(ctx context.Context, session string, changes ...store.Cha
 	}
 	return s.do(ctx, func(b *batch) error {
 		now := time.Now()
-		was, versions := make([]entry, len(changes)), make([]uint64, len(changes))
-		for i, c := range changes {
+		type state struct {
+			entry
+			version uint64
+		}
+		was := make([]state, 0, 4) // on the stack, for as many as there are as a rule
+		for _, c := range changes {
 			at := store.Address{Session: session, Kind: c.Kind, ID: c.ID}
-			was[i] = b.get(at)
-			if version, _, _, ok := decode(was[i].raw, now); ok {
-				versions[i] = version
+			one := state{entry: b.get(at)}
+			if version, _, _, ok := decode(one.raw, now); ok {
+				one.version = version
 			}
-			if c.Replaces != store.Any && c.Replaces != versions[i] {
+			if c.Replaces != store.Any && c.Replaces != one.version {
 				return &store.ConflictError{Address: at}
 			}
+			was = append(was, one)
 		}
 		for i, c := range changes {
 			var raw []byte
 			if !c.Delete {
-				raw = encode(versions[i]+1, now.Add(c.TTL), c.Value)
+				raw = encode(was[i].version+1, now.Add(c.TTL), c.Value)
 			}
-			b.put(store.Address{Session: session, Kind: c.Kind, ID: c.ID}, was[i], raw)
+			b.put(store.Address{Session: session, Kind: c.Kind, ID: c.ID}, was[i].entry, raw)
 		}
 		return nil
 	})
@@ -87,8 +92,8 @@ func (s *Store) Load(ctx context.Context, session string) ([]store.Record, error
 			}
 		}
 	})
-	for name, e := range s.recent[session] {
-		add(nameOf(session, name), e.raw)
+	for _, e := range s.recent[session] {
+		add(e.at(session), e.raw)
 	}
 	slices.SortFunc(list, func(a, b store.Record) int { return a.Compare(b.Address) })
 	return list, err
@@ -123,8 +128,8 @@ func (s *Store) Touch(ctx context.Context, touches ...store.Touch) error {
 func (s *Store) End(ctx context.Context, session string) error {
 	return s.do(ctx, func(b *batch) error {
 		b.frees = true
-		for name, was := range b.recent[session] {
-			b.put(nameOf(session, name), was, nil)
+		for _, e := range slices.Clone(b.recent[session]) {
+			b.put(e.at(session), e.entry, nil)
 		}
 		b.file(func(of *bolt.Bucket) {
 			for key, raw := range within(of, session) {

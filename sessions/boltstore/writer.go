@@ -54,6 +54,11 @@ func (s *Store) do(ctx context.Context, apply func(*batch) error) error {
 		s.begin()
 	}
 	select {
+	case <-r.done: // by now, as a rule, where that waits for no disk
+		return r.err
+	default:
+	}
+	select {
 	case <-r.done:
 		return r.err
 	case <-ctx.Done():
@@ -221,8 +226,8 @@ func (s *Store) settle(state byte) error {
 	now := time.Now()
 	all := make([]recentRecord, 0, len(s.recent))
 	for session, of := range s.recent {
-		for name, e := range of {
-			all = append(all, recentRecord{keyOf(nameOf(session, name)), e})
+		for i := range of {
+			all = append(all, recentRecord{keyOf(of[i].at(session)), of[i].entry})
 		}
 	}
 	slices.SortFunc(all, func(a, b recentRecord) int { return bytes.Compare(a.key, b.key) })

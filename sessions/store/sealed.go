@@ -26,7 +26,14 @@ import (
 type Sealed struct {
 	Store
 	keys  []sealingKey
-	rooms sync.Pool // of *[]byte, for values on their way
+	rooms sync.Pool // of *room, for values on their way
+}
+
+// room is where the changes of a commit are sealed.
+type room struct {
+	text    []byte
+	bound   []byte
+	changes []Change
 }
 
 type sealingKey struct {
@@ -77,24 +84,22 @@ func (s *Sealed) Commit(ctx context.Context, session string, changes ...Change) 
 	if err != nil {
 		return err
 	}
-	sealed := make([]Change, len(changes))
-	room, _ := s.rooms.Get().(*[]byte)
-	if room == nil {
-		room = new([]byte)
+	r, _ := s.rooms.Get().(*room)
+	if r == nil {
+		r = new(room)
 	}
-	text := (*room)[:0]
-	for i, c := range changes {
-		if !c.Delete {
-			begin := len(text)
-			text = s.seal(text, aead, Address{session, c.Kind, c.ID}, c.Value)
-			c.Value = text[begin:len(text):len(text)]
+	r.text, r.changes = r.text[:0], append(r.changes[:0], changes...)
+	for i := range r.changes {
+		if c := &r.changes[i]; !c.Delete {
+			begin := len(r.text)
+			s.seal(r, aead, Address{session, c.Kind, c.ID}, c.Value)
+			c.Value = r.text[begin:len(r.text):len(r.text)]
 		}
-		sealed[i] = c
 	}
-	err = s.Store.Commit(ctx, session, sealed...)
-	if err == nil && cap(text) <= mostRoom { // else the engine may still be about to send it
-		*room = text
-		s.rooms.Put(room)
+	err = s.Store.Commit(ctx, session, r.changes...)
+	if err == nil && cap(r.text) <= mostRoom { // else the engine may still be about to send it
+		clear(r.changes)
+		s.rooms.Put(r)
 	}
 	return err
 }
@@ -117,17 +122,18 @@ func (s *Sealed) Load(ctx context.Context, session string) ([]Record, error) {
 	return list, err
 }
 
-// seal adds a sealed value to out.
-func (s *Sealed) seal(out []byte, aead cipher.AEAD, at Address, value []byte) []byte {
-	begin := len(out)
-	out = slices.Grow(out, headSize+len(value)+aead.Overhead())
-	out = append(append(out, sealFormat), s.keys[0].mark[:]...)
-	return aead.Seal(out, nil, value, at.bound(out[begin:]))
+// seal adds a sealed value to a room's text.
+func (s *Sealed) seal(r *room, aead cipher.AEAD, at Address, value []byte) {
+	begin := len(r.text)
+	r.text = slices.Grow(r.text, headSize+len(value)+aead.Overhead())
+	r.text = append(append(r.text, sealFormat), s.keys[0].mark[:]...)
+	r.bound = at.bound(r.bound[:0], r.text[begin:])
+	r.text = aead.Seal(r.text, nil, value, r.bound)
 }
 
-// bound returns what a value is bound to: its address, and the head before it.
-func (a Address) bound(head []byte) []byte {
-	out := append(make([]byte, 0, len(head)+8+len(a.Session)+len(a.ID)), head...)
+// bound adds what a value is bound to: its address, and the head before it.
+func (a Address) bound(out, head []byte) []byte {
+	out = append(out, head...)
 	out = append(strconv.AppendInt(append(out, byte(a.Kind)), int64(len(a.Session)), 10), ':')
 	return append(append(out, a.Session...), a.ID...)
 }
@@ -154,7 +160,7 @@ func (s *Sealed) open(r *Record) {
 			r.Err = err
 			return
 		}
-		if value, err := aead.Open(nil, nil, text, r.bound(head)); err == nil {
+		if value, err := aead.Open(nil, nil, text, r.bound(nil, head)); err == nil {
 			r.Value, r.Err = value, nil
 			return
 		}
