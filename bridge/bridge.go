@@ -17,7 +17,6 @@ import (
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/internal/roster"
-	"github.com/mcpbridge/bridge/internal/turns"
 	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/translate"
@@ -57,7 +56,6 @@ type Options struct {
 	// 0: for as long as it takes. Shortly before, a call whose person has not answered yet
 	// is answered as above. Nil: every client waits.
 	Patience func(clientInfo []byte) time.Duration
-	Turns    *turns.Queue // admits what goes to the server; nil: all at once
 	// Endless is how much of the process all that is at a server without a turn may take,
 	// whatever it is; nil: as much as it likes.
 	Endless *budget.Places
@@ -119,7 +117,7 @@ func New(opt Options) *Bridge {
 		Upstream: opt.Upstream, Catalog: b.catalog, Listens: b.limits.Listens, Endless: opt.Endless, Log: opt.Log,
 	})
 	b.driver = call.NewDriver(call.Options{
-		Upstream: opt.Upstream, Catalog: b.catalog, Turns: opt.Turns, Ask: opt.Ask, Replica: opt.Replica, Watch: opt.Watch,
+		Upstream: opt.Upstream, Catalog: b.catalog, Ask: opt.Ask, Replica: opt.Replica, Watch: opt.Watch,
 		Alive: b.listens.Alive, ListsAsk: opt.ListsAsk, Hint: opt.Hint, Flows: opt.Limits.Flow.WithDefaults(), Waiting: b.limits.FlowsPerSession,
 		OneIdentity: opt.OneIdentity, ByToken: opt.ByToken, Wait: opt.Wait, Patience: opt.Patience, Log: opt.Log,
 	})

@@ -84,6 +84,7 @@ func (b *Bridge) discover(ctx context.Context, caller downstream.Caller) (*catal
 	server, err := b.catalog.Discover(ctx, principal, upstream.NewPeer(b.opt.Upstream, upstream.Call{
 		Principal:     principal,
 		Authorization: caller.Authorization,
+		Tenant:        caller.Tenant,
 		Params:        translate.OwnParams(mcp.MethodDiscover, nil),
 	}))
 	if err != nil {

@@ -130,6 +130,8 @@ type Limits struct {
 	// Requests that are at the server at the same time; more wait for their turn, of which each client has its own. Who
 	// brings the same credentials gets no more of these places than are free for others, so one client alone gets half. All
 	// endpoints with servers over HTTP together have no more than a third of the file descriptors; the log warns at the start.
+	// What is brief waits for no call: what the bridge asks a server when a session is opened, and answers to its tasks and
+	// their cancellation, have an eighth as many places besides, at least 2, of which one client alone gets half as well.
 	Concurrency int `key:"concurrency" min:"1" max:"1000000"`
 	// Processes of a command that serve one session each: with command-mode per-session, and of clients that are handed
 	// to it as they are. One more session is refused. Who has an eighth of them or more does not get the last eighth.

@@ -80,11 +80,12 @@ func (a *admission) tooManyStreams(w http.ResponseWriter, r *http.Request, id js
 	return leave, leave == nil
 }
 
-// tooManyAnswers is tooManyStreams for a request whose answer may take any time.
+// tooManyAnswers is tooManyStreams for a request that has no turn, or none any more, and whose
+// answer may take any time.
 func (a *admission) tooManyAnswers(w http.ResponseWriter, r *http.Request, id jsonrpc.ID) (leave func(), refused bool) {
 	leave = a.endless(a.sessions.Tenant(r))
 	if leave == nil {
-		a.refuseBusy(w, nil, id, "ulimit -n", tooManyStreamsText)
+		a.refuseBusy(w, nil, id, "ulimit -n", tooManyText)
 	}
 	return leave, leave == nil
 }

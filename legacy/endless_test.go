@@ -58,6 +58,9 @@ func TestStreamsThatAreHandedOnAreBounded(t *testing.T) {
 		"modern listens, of all endpoints":     {everywhere(), modern, http.MethodPost, listen},
 		"GETs, of all endpoints":               {everywhere(), relayer, http.MethodGet, ""},
 		"answers that are streams":             {everywhere(), relayer, http.MethodPost, ping},
+		"what opens sessions":                  {everywhere(), relayer, http.MethodPost, initialize(mcp.V20250618)},
+		"what ends them":                       {everywhere(), relayer, http.MethodDelete, ""},
+		"notifications":                        {everywhere(), relayer, http.MethodPost, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, p := serve(t, tc.opt, tc.backend)
@@ -74,7 +77,7 @@ func TestStreamsThatAreHandedOnAreBounded(t *testing.T) {
 			resp := p.do(p.request(tc.method, tc.body))
 			want(t, "one more", resp.StatusCode, http.StatusTooManyRequests)
 			want(t, "it is told when to try again", resp.Header.Get("Retry-After"), busyAgain)
-			if got := text(t, resp); !strings.Contains(got, tooManyStreamsText) {
+			if got := text(t, resp); !strings.Contains(got, "with these credentials or from this address") {
 				t.Errorf("it is told %s", got)
 			}
 			leave()

@@ -110,11 +110,14 @@ func TestPrincipalsAndAddressesHaveABoundOnRequestsUnderWay(t *testing.T) {
 			_, p := serve(t, Options{Rates: rates.New(opt)}, b)
 			p.header = http.Header{"Authorization": {"Bearer a"}}
 			p.initialize(mcp.V20250618)
-			answers := []<-chan *http.Response{p.async(hold), p.async(hold)}
-			first, second := <-b.held, <-b.held
 			other := *p
 			other.session = ""
 			other.initialize(mcp.V20250618)
+			answers := []<-chan *http.Response{p.async(hold), p.async(hold)}
+			first, second := <-b.held, <-b.held
+			third := *p
+			third.session = ""
+			want(t, "another session", third.post(initialize(mcp.V20250618)).StatusCode, http.StatusTooManyRequests)
 			resp := other.post(ping)
 			want(t, "one more, in another session", resp.StatusCode, http.StatusTooManyRequests)
 			want(t, "again after", resp.Header.Get("Retry-After"), "1")

@@ -39,8 +39,8 @@ type Options struct {
 	Vouched func(authorization string) bool
 	// Genuine reports whether the server knows a newer token, which it has accepted for
 	// something, from one that anybody writes with the claims of the one that a session is
-	// bound to. It may ask the server. nil: what it accepts it knows.
-	Genuine func(bound, newer string) bool
+	// bound to. It may ask the server, in the turns of a tenant. nil: what it accepts it knows.
+	Genuine func(tenant, bound, newer string) bool
 
 	// Admit judges the credentials of a request before anything else is done with it; nil
 	// is all right. Without it the upstream alone does that. With it Principal must be set.

@@ -78,7 +78,7 @@ func (h poster) postMessage(w http.ResponseWriter, r *http.Request, accept web.A
 	}
 	switch {
 	case msg.Method == mcp.MethodInitialize && msg.Kind() == jsonrpc.Request:
-		if s != nil || !forwarder(h).relayed(w, r, body, msg, from) {
+		if !h.admission.tooBusy(w, r, from, 1, msg.ID) && (s != nil || !forwarder(h).relayed(w, r, body, msg, from)) {
 			h.initialize(w, r, accept, s, *msg)
 		}
 		return

@@ -34,8 +34,14 @@ func (h forwarder) relayed(w http.ResponseWriter, r *http.Request, body []byte, 
 	return true
 }
 
-// lendOn hands on what may end something that its client holds.
+// lendOn hands on what may end something that its client holds. It waits for no turn, and is
+// bounded as what has none.
 func (h forwarder) lendOn(w http.ResponseWriter, r *http.Request, body []byte, next http.Handler, id jsonrpc.ID) {
+	free, refused := h.admission.tooManyAnswers(w, r, id)
+	if refused {
+		return
+	}
+	defer free()
 	hold, refused := h.admission.handsOn(w, r, id, true)
 	if refused {
 		return
@@ -45,8 +51,8 @@ func (h forwarder) lendOn(w http.ResponseWriter, r *http.Request, body []byte, n
 }
 
 // takesUp reports whether a message has the server work: a request, or, when msg is nil,
-// an array. What opens a session may come back to be served here, where it has a turn of
-// its own.
+// an array. What opens a session may come back to be served here, where what it asks the server
+// has a turn of its own.
 func takesUp(msg *jsonrpc.Message) bool {
 	return msg == nil || msg.Kind() == jsonrpc.Request && msg.Method != mcp.MethodInitialize
 }

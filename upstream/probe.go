@@ -76,8 +76,8 @@ func NewPeer(caller Caller, call Call) negotiate.Peer {
 
 // Discover implements negotiate.Peer.
 func (p *peer) Discover(ctx context.Context) negotiate.Outcome {
-	d := diagnose(p.caller)
-	if d != nil && d.Silent() { // leave time for LegacyOffer
+	silent := Silent(p.caller)
+	if silent { // leave time for LegacyOffer
 		if deadline, ok := ctx.Deadline(); ok {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithDeadline(ctx, deadline.Add(-time.Until(deadline)/4))
@@ -90,23 +90,34 @@ func (p *peer) Discover(ctx context.Context) negotiate.Outcome {
 	}
 	f, ok := errors.AsType[*Failure](err)
 	notModern := ok && f.Cause == NotModern
-	if d != nil && ok && f.Cause == Timeout {
-		notModern = d.Silent()
+	if ok && f.Cause == Timeout {
+		notModern = silent
 	}
 	return negotiate.Outcome{Err: err, NotModern: notModern}
 }
 
 // LegacyOffer implements negotiate.Peer.
 func (p *peer) LegacyOffer(ctx context.Context) negotiate.Offer {
-	d := diagnose(p.caller)
-	if d == nil {
-		return negotiate.Offer{}
-	}
 	call, err := sign(ctx, p.caller, &p.call)
 	if err != nil {
 		return negotiate.Offer{}
 	}
-	return d.LegacyOffer(ctx, call)
+	return LegacyOffer(ctx, p.caller, call)
+}
+
+// LegacyOffer asks the server of a caller which legacy versions it offers, with a call as it
+// is to be sent.
+func LegacyOffer(ctx context.Context, caller Caller, call *Call) negotiate.Offer {
+	if d := diagnose(caller); d != nil {
+		return d.LegacyOffer(ctx, call)
+	}
+	return negotiate.Offer{}
+}
+
+// Silent reports whether no answer at all is evidence that the server of a caller is a legacy one.
+func Silent(caller Caller) bool {
+	d := diagnose(caller)
+	return d != nil && d.Silent()
 }
 
 // LegacyInitialize is the params of the diagnostic handshake.

@@ -72,6 +72,13 @@ type Call struct {
 	// Account is charged with what waits for the server or the caller to be ready for it; nil:
 	// that of the client that carries the call.
 	Account *budget.Account
+	// Tenant and Session are whose turn the request takes (package turns); empty: the bridge's own.
+	Tenant  string
+	Session any
+	// Admitted, which may be nil, is called on the calling goroutine when it is the request's
+	// turn, and told whether time has passed. With an error the request is not sent, and that is
+	// its outcome.
+	Admitted func(waited bool) error
 	// Origin is what the call is made for. Only those who observe the bridge read it.
 	Origin any
 }

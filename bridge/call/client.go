@@ -17,7 +17,6 @@ import (
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/gate"
 	"github.com/mcpbridge/bridge/internal/logfield"
-	"github.com/mcpbridge/bridge/internal/turns"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
@@ -30,8 +29,7 @@ import (
 type Options struct {
 	Upstream upstream.Caller
 	Catalog  *catalog.Catalog
-	Turns    *turns.Queue // admits what goes to the server; nil: all at once
-	Ask      *ask.Room    // answers for clients that cannot be asked; nil: nobody does
+	Ask      *ask.Room // answers for clients that cannot be asked; nil: nobody does
 	Replica  downstream.ReplicaID
 	Watch    observe.Watcher            // nil: nobody is told
 	Alive    func()                     // the server has answered

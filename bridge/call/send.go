@@ -10,7 +10,6 @@ import (
 	"github.com/mcpbridge/bridge/bridge/catalog"
 	"github.com/mcpbridge/bridge/bridge/flight"
 	"github.com/mcpbridge/bridge/internal/hop"
-	"github.com/mcpbridge/bridge/internal/turns"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
@@ -30,8 +29,8 @@ type round struct {
 	*Call
 	up     upstream.Call
 	params []byte
-	share  string                // whose place it takes
 	hear   func(jsonrpc.Message) // notify, bound once, not once a call
+	enter  func(bool) error      // admitted, bound in the same way
 	idle   func()
 	told   []byte // params of the progress that is put together
 }
@@ -43,7 +42,7 @@ func borrowRound(k *Call) *round {
 	r, ok := rounds.Get().(*round)
 	if !ok {
 		r = new(round)
-		r.hear = r.notify
+		r.hear, r.enter = r.notify, r.admitted
 		r.idle = func() { r.out.Flush() }
 	}
 	r.Call = k
@@ -66,11 +65,6 @@ func sendRound(k *Call) (mrtr.Event, *upstream.Answer) {
 
 func (r *round) send() (mrtr.Event, *upstream.Answer) {
 	ctx := r.build()
-	if err := r.turn(ctx); err != nil {
-		ctx.Cancel()
-		return mrtr.Failed(err), nil
-	}
-	defer r.client.Driver.Turns.Leave(r.who())
 	r.overhead.End(observe.ToServer, r.flow.Round == 0) // later people had their time
 	answer, err := r.client.Driver.Upstream.Do(ctx, &r.up, r.hear)
 	ctx.Cancel()
@@ -91,16 +85,14 @@ func (r *round) send() (mrtr.Event, *upstream.Answer) {
 // errLeft ends a call of a client that cannot hear of it any more.
 var errLeft = errors.New("its client left while the call waited for its turn")
 
-// turn waits until the call may take up the server. Whoever waited may have lost its
-// client meanwhile: then nothing is executed for nobody.
-func (r *round) turn(ctx *flight.Context) error {
-	waited, err := r.client.Driver.Turns.Enter(ctx, r.who())
-	if !waited || err != nil {
-		return err
+// admitted is told that it is the call's turn to take up the server. Whoever waited may have
+// lost its client meanwhile: then nothing is executed for nobody.
+func (r *round) admitted(waited bool) error {
+	if !waited {
+		return nil
 	}
 	r.client.Driver.notices.queued.Warn().Msg("calls wait for their turn (limits.concurrency)")
 	if !r.resent() && !r.out.Reachable() {
-		r.client.Driver.Turns.Leave(r.who())
 		return errLeft
 	}
 	return nil
@@ -111,16 +103,6 @@ func (r *round) resent() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.flow.Round > 0
-}
-
-// who is whose turn it is: that of whose share the client takes, and among its sessions
-// this one's. Requests without a session are all of the same.
-func (r *round) who() turns.Who {
-	who := turns.Who{Principal: r.share}
-	if r.client.Server != catalog.Unknown {
-		who.Session = r.client
-	}
-	return who
 }
 
 // accepted tells that the upstream takes the credentials of the call (H-6).
@@ -157,8 +139,7 @@ func (r *round) build() *flight.Context {
 	}
 	r.params = translate.Params(r.params[:0], r.flow.Params, &env)
 	r.up = upstreamCallLocked(r.Call, r.flow.Method, r.params)
-	r.up.Idle, r.up.About = r.idle, r.about(env.Version)
-	r.share = cmp.Or(r.caller.Tenant, r.client.Tenant)
+	r.up.Idle, r.up.About, r.up.Admitted = r.idle, r.about(env.Version), r.enter
 	return r.ctx
 }
 
@@ -171,9 +152,11 @@ func (r *round) about(version string) upstream.About {
 	return about
 }
 
-// upstreamCallLocked addresses a request with the call's latest credentials (H-2).
+// upstreamCallLocked addresses a request with the call's latest credentials (H-2). Its turn is that
+// of whose share the client takes, and among its sessions this one's. Requests without a
+// session are all of the same.
 func upstreamCallLocked(k *Call, method string, params []byte) upstream.Call {
-	return upstream.Call{
+	call := upstream.Call{
 		Method:        method,
 		Params:        params,
 		Authorization: k.caller.Authorization,
@@ -181,8 +164,13 @@ func upstreamCallLocked(k *Call, method string, params []byte) upstream.Call {
 		Header:        k.headerLocked(),
 		Held:          &k.held,
 		Account:       k.held.Account(),
+		Tenant:        cmp.Or(k.caller.Tenant, k.client.Tenant),
 		Origin:        k,
 	}
+	if k.client.Server != catalog.Unknown {
+		call.Session = k.client
+	}
+	return call
 }
 
 // broke is the event of a round that failed, which says whether it may be sent again

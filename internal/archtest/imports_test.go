@@ -27,7 +27,7 @@ var mayImport = map[string][]string{
 	"downstream": {"internal/budget", "observe", "sessions", "mcp", "jsonrpc", "rawjson"},
 	"legacy":     {"downstream", "observe", "sessions", "sessions/store", "negotiate", "sse", "mcp", "jsonrpc", "rawjson", "internal/transport", "internal/logfield", "internal/agenda", "internal/budget", "internal/gate", "internal/rates", "internal/turns", "legacy/channel", "legacy/exchange", "legacy/message", "legacy/quiet", "legacy/session", "legacy/stream", "legacy/web", "internal/fault"},
 	"upstream":   {"observe", "negotiate", "mcp", "jsonrpc", "rawjson", "internal/buffers", "internal/clip", "internal/budget"},
-	"bridge":     {"ask", "ask/model", "observe", "bridge/again", "bridge/call", "bridge/catalog", "bridge/ends", "bridge/subscriptions", "bridge/tasks", "downstream", "mrtr", "upstream", "negotiate", "translate", "mcp", "jsonrpc", "rawjson", "internal/budget", "internal/logfield", "internal/roster", "internal/turns", "internal/fault"},
+	"bridge":     {"ask", "ask/model", "observe", "bridge/again", "bridge/call", "bridge/catalog", "bridge/ends", "bridge/subscriptions", "bridge/tasks", "downstream", "mrtr", "upstream", "negotiate", "translate", "mcp", "jsonrpc", "rawjson", "internal/budget", "internal/logfield", "internal/roster", "internal/fault"},
 	"authorize":  {"internal/bearer", "internal/browser", "internal/http1", "internal/ttlcache", "internal/wellknown", "authorize/sealed", "internal/clip"},
 	"config":     {"internal/hop", "internal/http1"},
 	"ask":        {"ask/form", "ask/model", "ask/page", "mcp", "rawjson", "internal/budget"},
@@ -38,7 +38,7 @@ var mayImport = map[string][]string{
 	".":          {"bridge", "downstream", "sessions/store", "legacy", "legacy/quiet", "upstream/stdio", "negotiate", "internal/budget", "internal/mount", "upstream/streamable"},
 
 	"bridge/again":         {"downstream", "internal/fault", "jsonrpc", "mcp", "mrtr", "rawjson", "translate"},
-	"bridge/call":          {"ask", "ask/model", "bridge/again", "bridge/catalog", "bridge/ends", "bridge/flight", "bridge/tasks", "downstream", "internal/budget", "internal/fault", "internal/gate", "internal/hop", "internal/logfield", "internal/turns", "jsonrpc", "mcp", "mrtr", "observe", "rawjson", "translate", "upstream"},
+	"bridge/call":          {"ask", "ask/model", "bridge/again", "bridge/catalog", "bridge/ends", "bridge/flight", "bridge/tasks", "downstream", "internal/budget", "internal/fault", "internal/gate", "internal/hop", "internal/logfield", "jsonrpc", "mcp", "mrtr", "observe", "rawjson", "translate", "upstream"},
 	"bridge/ends":          {"downstream", "internal/budget", "internal/fault", "internal/logfield", "jsonrpc", "mcp", "mrtr", "observe", "rawjson", "translate", "upstream"},
 	"bridge/flight":        {"internal/budget", "mrtr", "observe"},
 	"bridge/tasks":         {"internal/budget", "downstream", "mcp", "jsonrpc", "rawjson", "internal/fault"},

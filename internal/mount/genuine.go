@@ -21,7 +21,7 @@ type genuine struct {
 }
 
 // genuine returns what tells them apart; nil: the server sees no tokens of clients.
-func (o *Options) genuine(ctx context.Context, caller upstream.Caller) func(bound, newer string) bool {
+func (o *Options) genuine(ctx context.Context, caller upstream.Caller) func(tenant, bound, newer string) bool {
 	if o.vouched == nil {
 		return nil
 	}
@@ -43,14 +43,15 @@ var harmless = []string{mcp.MethodDiscover, mcp.MethodToolsList}
 // A server that gives all this to anybody is believed if it has accepted the newer one for the
 // very thing that it has refused others since. One that has refused nobody anything takes
 // every token, as far as anybody can see: then the session's id is all that protects it.
-func (g *genuine) knows(bound, newer string) bool {
+// It is asked in turn, as whose tenant is.
+func (g *genuine) knows(tenant, bound, newer string) bool {
 	ctx, cancel := context.WithTimeout(g.ctx, genuineWait)
 	defer cancel()
 	forged := bearer.Forged(bound)
 	for _, method := range harmless {
-		switch g.ask(ctx, method, forged) {
+		switch g.ask(ctx, tenant, method, forged) {
 		case saysNo:
-			return g.ask(ctx, method, newer) == saysYes
+			return g.ask(ctx, tenant, method, newer) == saysYes
 		case saysNothing:
 			return false
 		}
@@ -68,8 +69,8 @@ const (
 	saysError // which is about something else
 )
 
-func (g *genuine) ask(ctx context.Context, method, authorization string) saying {
-	call := &upstream.Call{Method: method, Authorization: authorization, Principal: ownPrincipal, Params: translate.OwnParams(method, nil)}
+func (g *genuine) ask(ctx context.Context, tenant, method, authorization string) saying {
+	call := &upstream.Call{Method: method, Authorization: authorization, Principal: ownPrincipal, Tenant: tenant, Params: translate.OwnParams(method, nil)}
 	switch answer, err := g.caller.Do(ctx, call, nil); {
 	case err == nil && answer.Error == nil:
 		return saysYes

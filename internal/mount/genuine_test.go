@@ -32,7 +32,7 @@ func judging(t *testing.T, anybody ...string) Options {
 			next.ServeHTTP(w, r)
 		})
 	}})
-	return Options{Upstream: streamable.Options{URL: server.URL, StandardTransport: testmode.StandardHTTP()}}
+	return Options{Concurrency: 1, Upstream: streamable.Options{URL: server.URL, StandardTransport: testmode.StandardHTTP()}}
 }
 
 func tokenOf(subject string, n int, signature string) string {

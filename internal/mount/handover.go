@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/gate"
 	"github.com/mcpbridge/bridge/internal/relay"
+	"github.com/mcpbridge/bridge/internal/turns"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 )
@@ -31,9 +32,11 @@ type handover struct {
 	undecided  map[*undecided]struct{}  // those that began before the server was seen
 }
 
-func newHandover(inner downstream.Backend, v *verdicts, server relay.Server, opt *Options) *handover {
+// newHandover returns one for servers to which opening admits what opens sessions; nil: their
+// number is bounded already.
+func newHandover(inner downstream.Backend, v *verdicts, server relay.Server, opt *Options, opening *turns.Queue) *handover {
 	h := &handover{Backend: inner, verdicts: v, work: gate.New(), translated: map[*translated]struct{}{}, undecided: map[*undecided]struct{}{}, relay: relay.New(relay.Options{
-		Server: server, Start: opt.Probe.Timeout, Call: opt.Bridge.Limits.Flow.Call, Calls: opt.Legacy.MaxInFlight, Turns: opt.Legacy.Turns, Log: opt.Bridge.Log,
+		Server: server, Start: opt.Probe.Timeout, Call: opt.Bridge.Limits.Flow.Call, Calls: opt.Legacy.MaxInFlight, Turns: opt.Legacy.Turns, Opening: opening, Log: opt.Bridge.Log,
 	})}
 	v.changed, v.seen = append(v.changed, h.changed), h.seen
 	return h

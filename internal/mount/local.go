@@ -96,7 +96,7 @@ func (l *local) backend(b *bridge.Bridge, _ *Mount) downstream.Backend {
 		l.children = newChildren(b, l.opt, l.places)
 		inner = l.children
 	}
-	l.handover = newHandover(inner, l.verdicts, &relay.Process{Options: l.opt.Command.Stdio, Places: l.places}, l.opt)
+	l.handover = newHandover(inner, l.verdicts, &relay.Process{Options: l.opt.Command.Stdio, Places: l.places}, l.opt, nil)
 	return l.handover
 }
 

@@ -119,7 +119,7 @@ func New(opt Options) (*Mount, error) {
 		m.Upstream = opt.Tap.Caller(m.Upstream, opt.Watch)
 		opt.Bridge.Watch, opt.Legacy.Watch = opt.Watch, opt.Watch
 	}
-	m.verdicts.caller = m.Upstream
+	m.Upstream = opt.askInTurn(m.Upstream, m.verdicts)
 	if !opt.RefuseModern {
 		opt.Bridge.Modern = m.server.asModern()
 		if over := m.server.connections(); over != nil {
@@ -127,7 +127,7 @@ func New(opt Options) (*Mount, error) {
 		}
 	}
 	opt.nameKept()
-	opt.Bridge.Upstream, opt.Bridge.ListsAsk, opt.Bridge.Hint = m.Upstream, opt.Draft.Active, dialect.Hint
+	opt.Bridge.ListsAsk, opt.Bridge.Hint = opt.Draft.Active, dialect.Hint
 	m.Bridge = bridge.New(opt.Bridge)
 	m.Backend = m.server.backend(m.Bridge, m)
 	if opt.Watch != nil {

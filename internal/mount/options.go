@@ -60,15 +60,25 @@ type Options struct {
 
 	vouched *vouch.Credentials // of clients; nil: the server does not see them
 	away    signal             // a request found nobody
+	brief   *turns.Queue       // admits what must not wait for calls
 }
 
 const defaultConcurrency = 4096
 
-// admitInTurn has all ways to the server admit requests from one queue.
+// admitInTurn has all ways to the server admit requests from one queue, but for the brief
+// ones, which have another.
 func (o *Options) admitInTurn() {
-	o.Legacy.Turns = turns.New(cmp.Or(o.Concurrency, defaultConcurrency))
-	o.Bridge.Turns = o.Legacy.Turns
+	places := cmp.Or(o.Concurrency, defaultConcurrency)
+	o.Legacy.Turns = turns.New(places)
+	o.brief = turns.New(max(leastBrief, places/briefShare))
 }
+
+// Brief requests have a share of as many places as others have, and never fewer than two, so
+// that nobody has all of them.
+const (
+	briefShare = 8
+	leastBrief = 2
+)
 
 // keepsCredentials reports whether no credentials of clients reach the server. A
 // command has no way to be told them.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpbridge/bridge/bridge"
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/internal/passthrough"
 	"github.com/mcpbridge/bridge/internal/relay"
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -101,8 +102,38 @@ func (v verbatim) Verbatim(ctx context.Context, call *upstream.Call, notify func
 	return v.Do(ctx, &own, notify)
 }
 
-// Connect implements relay.Server: over the transport that the server speaks.
+// Connect implements relay.Server. A line may have a stream for as long as it lasts: so it takes
+// a place of what never ends.
 func (r *remote) Connect(caller downstream.Caller, inbox relay.Inbox) (relay.Line, error) {
+	if r.opt.Legacy.Endless == nil {
+		return r.connect(caller, inbox)
+	}
+	free, _ := r.opt.Legacy.Endless.Take(caller.Tenant)
+	if free == nil {
+		return nil, fault.Internal("too many streams are open at servers, with these credentials or from this address", fault.Limit("ulimit -n"))
+	}
+	line, err := r.connect(caller, inbox)
+	if err != nil {
+		free()
+		return nil, err
+	}
+	return placed{line, free}, nil
+}
+
+// placed is a line with a place.
+type placed struct {
+	relay.Line
+	free func()
+}
+
+// Close implements relay.Line.
+func (p placed) Close() {
+	p.Line.Close()
+	p.free()
+}
+
+// connect opens a line over the transport that the server speaks.
+func (r *remote) connect(caller downstream.Caller, inbox relay.Inbox) (relay.Line, error) {
 	if r.verdicts.of(context.Background(), func() downstream.Caller { return caller }).httpSSE {
 		return r.servers.SSE().Connect(caller, inbox)
 	}
@@ -110,7 +141,7 @@ func (r *remote) Connect(caller downstream.Caller, inbox relay.Inbox) (relay.Lin
 }
 
 func (r *remote) backend(b *bridge.Bridge, at *Mount) downstream.Backend {
-	r.handover = newHandover(b, r.verdicts, r, r.opt)
+	r.handover = newHandover(b, r.verdicts, r, r.opt, r.opt.brief)
 	if r.opt.Relay == negotiate.RelayNever {
 		return b
 	}

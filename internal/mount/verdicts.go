@@ -74,7 +74,7 @@ func (v *verdicts) judge(ctx context.Context, caller downstream.Caller) negotiat
 
 func (v *verdicts) peer(caller downstream.Caller) negotiate.Peer {
 	return upstream.NewPeer(v.caller, upstream.Call{
-		Principal: caller.Principal, Authorization: caller.Authorization, Params: probeParams,
+		Principal: caller.Principal, Authorization: caller.Authorization, Tenant: caller.Tenant, Params: probeParams,
 	})
 }
 

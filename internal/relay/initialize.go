@@ -10,9 +10,16 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 )
 
-// initialize hands the request that opens the session over, and waits for its
-// result.
+// initialize hands the request that opens the session over when it is its turn, and waits for
+// its result.
 func (c *conversation) initialize(ctx context.Context, caller downstream.Caller, req *downstream.Request) ([]byte, error) {
+	waiting, cancel := context.WithTimeout(ctx, c.relay.opt.Start)
+	defer cancel()
+	who := c.who(caller)
+	if _, err := c.relay.opt.Opening.Enter(waiting, who); err != nil {
+		return nil, failed("too many sessions are being opened at the server (limits.concurrency): it was not this one's turn in time")
+	}
+	defer c.relay.opt.Opening.Leave(who)
 	out := &outcome{done: make(chan struct{})}
 	if _, err := c.begin(&caller, req, out); err != nil {
 		return nil, err

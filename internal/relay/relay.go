@@ -70,9 +70,10 @@ type Options struct {
 	Call time.Duration
 	// Calls bounds the calls of one client under way at the same time; 256.
 	Calls int
-	// Turns admits requests; nil: all at once.
-	Turns *turns.Queue
-	Log   zerolog.Logger
+	// Turns admits requests, Opening what opens sessions, so that it waits for no call; nil: all
+	// at once.
+	Turns, Opening *turns.Queue
+	Log            zerolog.Logger
 }
 
 // Relay opens conversations, and waits for their ends.

@@ -139,3 +139,27 @@ func TestTheEndOfAConversationEndsWhatWaits(t *testing.T) {
 		}
 	})
 }
+
+// What opens a session takes a turn as well, for as long as it may take at all.
+func TestSessionsAreOpenedInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, other := turns.New(1), turns.Who{Principal: "somebody else"}
+		q.TryEnter(other)
+		s, done := &scripted{}, make(chan error)
+		connect := func() { _, _, err := open(t, Options{Server: s, Opening: q}, newClient()); done <- err }
+		go connect()
+		synctest.Wait()
+		if len(s.got) > 0 {
+			t.Error("it has not waited")
+		}
+		q.Leave(other)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		q.TryEnter(other)
+		go connect()
+		if err := <-done; err == nil || !strings.Contains(err.Error(), "limits.concurrency") {
+			t.Errorf("without a turn: %v", err)
+		}
+	})
+}

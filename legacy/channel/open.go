@@ -19,7 +19,11 @@ type opening struct{ *Channel }
 
 // admitInitializeLocked opens the session, or begins anew: gateways hand one
 // connection to one client after the other, each of which initializes it.
-func (c opening) admitInitializeLocked(msg *jsonrpc.Message, answer func([]byte)) (start func()) {
+func (c opening) admitInitializeLocked(msg *jsonrpc.Message, answer func([]byte)) (start func(), err *jsonrpc.Error) {
+	leave, err := c.place(msg)
+	if err != nil {
+		return nil, err
+	}
 	old, req := c.conv, *msg
 	c.conv, c.opening = nil, true
 	if c.pusher != nil {
@@ -35,9 +39,9 @@ func (c opening) admitInitializeLocked(msg *jsonrpc.Message, answer func([]byte)
 				old.Close(ErrAgain)
 				c.abandonAll(old)
 			}
-			c.open(req, push, answer)
+			c.open(req, push, answer, leave)
 		}()
-	}
+	}, nil
 }
 
 // abandonAll gives up the requests that are left of a conversation that ended. Their
@@ -57,13 +61,16 @@ func (c opening) abandonAll(of downstream.Conversation) {
 	}
 }
 
-func (c opening) open(req jsonrpc.Message, push downstream.Pusher, answer func([]byte)) {
+// open opens the session, and then takes what came meanwhile. The place of initialize is free
+// again once it is answered.
+func (c opening) open(req jsonrpc.Message, push downstream.Pusher, answer func([]byte), leave func()) {
 	var conv downstream.Conversation
 	var result []byte
 	err := c.declared.Set(len(req.Params))
 	if err == nil {
 		conv, result, err = c.backend.Open(c.ctx, c.caller, req, push)
 	}
+	leave()
 	if err != nil {
 		answer(jsonrpc.AppendError(nil, req.ID, c.openError(err)))
 	} else {

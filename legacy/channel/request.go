@@ -58,7 +58,7 @@ func (c *Channel) admit(msg *jsonrpc.Message, held int, answer func([]byte)) (st
 		}
 		return nil, err
 	case msg.Method == mcp.MethodInitialize:
-		return opening{c}.admitInitializeLocked(msg, answer), nil
+		return opening{c}.admitInitializeLocked(msg, answer)
 	}
 	conv, err := c.addresseeLocked(msg)
 	if err != nil {

@@ -266,7 +266,7 @@ func (s *Session) Accepted(c downstream.Caller) bool {
 	after := &binding{c.Authorization, owner.principal, owner.n + 1}
 	if owner.auth == "" {
 		after.principal = c.Principal
-	} else if !s.genuine(owner.auth, c.Authorization) {
+	} else if !s.genuine(c.Tenant, owner.auth, c.Authorization) {
 		return false
 	}
 	if !s.rebound.CompareAndSwap(before, after) {
@@ -277,14 +277,14 @@ func (s *Session) Accepted(c downstream.Caller) bool {
 }
 
 // genuine reports whether a token is more than somebody says.
-func (s *Session) genuine(bound, newer string) bool {
+func (s *Session) genuine(tenant, bound, newer string) bool {
 	if s.set.opt.Genuine == nil {
 		return true
 	}
 	if s.doubted.Load().of(newer) {
 		return false
 	}
-	if s.set.opt.Genuine(bound, newer) {
+	if s.set.opt.Genuine(tenant, bound, newer) {
 		return true
 	}
 	s.doubted.Store(&doubt{newer, time.Now().Add(doubtFor)})

@@ -23,10 +23,10 @@ type Options struct {
 	Streams *stream.Endpoint
 	NoPush  bool // clients get nothing that no request of theirs asked for
 
-	Principal          func(*http.Request) string // who a request acts for; nil: a hash of its credentials (H-6)
-	CredentialsEndHere bool                       // the server never sees them
-	Vouched            func(string) bool          // whether it vouches for these; nil: for all
-	Genuine            func(string, string) bool  // whether the second is no forgery of the first; nil: what it accepts is none
+	Principal          func(*http.Request) string             // who a request acts for; nil: a hash of its credentials (H-6)
+	CredentialsEndHere bool                                   // the server never sees them
+	Vouched            func(string) bool                      // whether it vouches for these; nil: for all
+	Genuine            func(tenant, bound, newer string) bool // whether the newer is no forgery of the other; nil: what it accepts is none
 
 	MaxSessions int
 	IdleTimeout time.Duration  // life of an unused session
