@@ -3,7 +3,7 @@ SHELL := /bin/bash
 LINT  := go tool -modfile=tools/go.mod golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race fuzz lint locks fmt docs golden e2e ui conformance chaos chaos-replicas overload soak flows hostile bench bench-compare bench-stores demo ci release image clean
+.PHONY: help build test race fuzz lint locks fmt docs golden e2e ui conformance chaos chaos-replicas overload soak flows hostile bench bench-compare bench-stores profile demo ci release image clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-15s %s\n", $$1, $$2}'
@@ -73,6 +73,9 @@ bench-stores: ## Compare the stores with memory, in one run (needs redis-server)
 
 bench-compare: ## Compare the bridge with a plain reverse proxy on the same traffic
 	go run ./bench/compare
+
+profile: ## Make the profile that the compiler optimises the bridge with
+	bench/profile.sh
 
 demo: ## Show the bridge at work
 	go run ./cmd/bridge demo

@@ -104,7 +104,11 @@ func (c *comparison) closed() error {
 func (c *comparison) sample(sys *system, l load.Closed, round int) (report.Sample, error) {
 	u := c.usageOf(sys)
 	l.Addr, l.Warm, l.Window, l.Mark = sys.addr, c.window/5, c.window, u.mark
+	profiled := c.profile(sys, l.Kind, round)
 	r := l.Run(c.ctx)
+	if err := <-profiled; err != nil {
+		return report.Sample{}, err
+	}
 	s := report.Sample{System: sys.name, Kind: l.Kind, Round: round, PerSecond: r.PerSecond(), P50: r.Quantile(0.5), P99: r.Quantile(0.99), Errors: r.Errors.Count(), Foreign: u.foreign(c.report.CPUs)}
 	if r.Calls > 0 {
 		s.CPUPerCall = u.underTest() / time.Duration(r.Calls)

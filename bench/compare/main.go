@@ -48,6 +48,7 @@ type options struct {
 	smoke   bool
 	json    bool
 	open    bool
+	cpu     string   // directory of CPU profiles, or none
 	flags   []string // more flags for the bridge
 	tls     hops
 	beside  []variant
@@ -99,11 +100,13 @@ func parse(args []string) (*options, error) {
 	f.BoolVar(&o.smoke, "smoke", false, "short run of every mode that fails on errors only")
 	f.BoolVar(&o.json, "json", false, "print the report as JSON")
 	f.BoolVar(&o.open, "profile", false, "measure the bridge with a control endpoint, and print where its profiles are")
+	f.StringVar(&o.cpu, "cpuprofile", "", "directory for a CPU profile of the bridge in each window of the closed loop; implies -profile")
 	f.Func("tls", "hops that are encrypted: downstream, upstream or both", o.tls.set)
 	f.Func("beside", "another bridge to measure in the closed loop, as NAME[@PROGRAM]=FLAGS; may be repeated", o.addBeside)
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}
+	o.open = o.open || o.cpu != ""
 	o.flags = f.Args()
 	o.modes = strings.Split(which, ",")
 	for _, m := range o.modes {
