@@ -33,7 +33,8 @@ const (
 	NoMemory
 	// Lost: the connection or the child ended before the response was complete.
 	Lost
-	// Busy: 429 or 503; RetryAfter is set when the server named a delay.
+	// Busy: 429 or 503; RetryAfter is set when the server named a delay. Without a status it is
+	// the bridge that had no place for the request in time.
 	Busy
 	// ServerError: another 5xx without a JSON-RPC error.
 	ServerError

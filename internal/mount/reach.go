@@ -50,8 +50,8 @@ func absent(f *upstream.Failure) bool {
 	switch f.Cause {
 	case upstream.Unreachable, upstream.TLS, upstream.Timeout, upstream.Lost, upstream.ServerError:
 		return true
-	case upstream.Busy:
-		return f.Status != http.StatusTooManyRequests
+	case upstream.Busy: // without a status it is this process that is
+		return f.Status != 0 && f.Status != http.StatusTooManyRequests
 	}
 	return false
 }

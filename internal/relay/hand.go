@@ -33,17 +33,21 @@ func (c *courier) hand(o *outgoing) {
 	if o.method == mcp.NotificationCancelled {
 		c.forget(jsonrpc.ID(rawjson.Get(o.params, "requestId")))
 	}
-	wait, passes := passing(err)
-	if !passes || !o.repeatable() || !c.enterAgain() {
+	if err == nil {
 		cancel()
-		c.settled(o, err)
+		c.settled(o, nil)
 		return
 	}
+	wait, passes := passing(err)
+	again := passes && o.repeatable() && c.enterAgain()
 	kept := *o
-	c.work.Go(func() {
-		defer func() { <-c.again }()
+	c.work.Go(func() { // whoever hears of the end may send something, which must not wait for this goroutine
 		defer cancel()
-		c.settled(&kept, c.offer(ctx, &kept, wait, err))
+		if again {
+			err = c.offer(ctx, &kept, wait, err)
+			<-c.again
+		}
+		c.settled(&kept, err)
 	})
 }
 
@@ -57,8 +61,8 @@ func (c *courier) enterAgain() bool {
 	}
 }
 
-// repeatable reports whether the server can tell by the id what is said twice. What people
-// answered is lost otherwise, and a cancelled request runs on.
+// repeatable reports whether the server can tell by the id what is said twice, as long as that id
+// is not another request's. What people answered is lost otherwise, and a cancelled request runs on.
 func (o *outgoing) repeatable() bool {
 	return o.kind == jsonrpc.Response || o.method == mcp.NotificationCancelled
 }
@@ -67,7 +71,7 @@ func (o *outgoing) repeatable() bool {
 // is to be sent does not wait for that.
 func (c *courier) offer(ctx context.Context, o *outgoing, wait time.Duration, err error) error {
 	for next := firstAgain; ; next = min(2*next, longestAgain) {
-		if !pause(ctx, min(max(wait, next), longestAgain)) {
+		if !pause(ctx, min(max(wait, next), longestAgain)) || c.reused(o) {
 			return err
 		}
 		err = c.carrier.hand(ctx, o)
@@ -76,6 +80,16 @@ func (c *courier) offer(ctx context.Context, o *outgoing, wait time.Duration, er
 			return err
 		}
 	}
+}
+
+// reused reports whether a cancelled request's id is that of another one by now.
+func (c *courier) reused(o *outgoing) bool {
+	if o.method != mcp.NotificationCancelled {
+		return false
+	}
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	return c.calls[jsonrpc.ID(rawjson.Get(o.params, "requestId"))] != nil // forget has taken its own out
 }
 
 // settled lets go of a message that was sent, or was not.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/http/httptrace"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,15 +18,23 @@ import (
 
 // tiresome is a carrier that takes what it is handed after some failures.
 type tiresome struct {
+	mu       sync.Mutex
 	failures []error
 	handed   []string // "seconds text"
 	untook   []string
 	began    time.Time
 }
 
-func (*tiresome) request(context.Context, *outgoing) {}
+func (*tiresome) request(ctx context.Context, o *outgoing) {
+	if trace := httptrace.ContextClientTrace(ctx); trace != nil {
+		trace.WroteRequest(httptrace.WroteRequestInfo{})
+	}
+	<-ctx.Done() // it goes on
+}
 
 func (s *tiresome) hand(_ context.Context, o *outgoing) (err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.handed = append(s.handed, time.Since(s.began).String()+" "+string(o.text))
 	if len(s.failures) > 0 {
 		err, s.failures = s.failures[0], s.failures[1:]
@@ -33,6 +43,8 @@ func (s *tiresome) hand(_ context.Context, o *outgoing) (err error) {
 }
 
 func (s *tiresome) untaken(o *outgoing, why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.untook = append(s.untook, string(o.text)+": "+why.Error())
 }
 
@@ -78,6 +90,66 @@ func TestAnAnswerIsOfferedAgain_D15(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Whoever hears that an answer is lost may have more to send than there is room for: the one who
+// makes room must not wait for that.
+func TestTheLossOfAnAnswerHoldsNothingUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &talkative{tiresome: tiresome{failures: []error{&downstream.Refusal{Status: 401}}, began: time.Now()}, begin: make(chan struct{})}
+		s.courier = newCourier(s, nil)
+		answer, note := message(t, `{"jsonrpc":"2.0","id":1,"result":{}}`), message(t, `{"jsonrpc":"2.0","method":"notifications/y"}`)
+		for _, msg := range append([]jsonrpc.Message{answer}, slices.Repeat([]jsonrpc.Message{note}, maxWaiting)...) {
+			if err := s.courier.Send(downstream.Caller{}, &msg, []byte("text")); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		close(s.begin)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := len(s.handed); got != 2+maxWaiting {
+			t.Errorf("%d messages were handed over", got)
+		}
+		s.courier.Close()
+	})
+}
+
+// talkative sends something when it hears of a message that is lost.
+type talkative struct {
+	tiresome
+	courier *courier
+	begin   chan struct{}
+}
+
+func (s *talkative) hand(ctx context.Context, o *outgoing) error {
+	<-s.begin
+	return s.tiresome.hand(ctx, o)
+}
+
+func (s *talkative) untaken(*outgoing, error) {
+	msg := jsonrpc.Message{Method: "notifications/cancelled"}
+	_ = s.courier.Send(downstream.Caller{}, &msg, []byte("more"))
+}
+
+// A cancellation that is offered again must not meet the next request with its id.
+func TestACancellationIsNotOfferedForAnotherRequest_B1(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &tiresome{failures: []error{&badStatus{503, 0}}, began: time.Now()}
+		c := newCourier(s, nil)
+		for _, text := range []string{`"method":"notifications/cancelled","params":{"requestId":1}`, `"id":1,"method":"ping"`} {
+			msg := message(t, `{"jsonrpc":"2.0",`+text+`}`)
+			if err := c.Send(downstream.Caller{}, &msg, []byte(text[:6])); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(s.handed) != 1 {
+			t.Errorf("handed %q", s.handed)
+		}
+		c.Close()
+	})
 }
 
 // An answer that the server never takes ends the call that asked, in place of

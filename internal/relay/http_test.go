@@ -209,14 +209,16 @@ func TestTheStreamOfGetBringsWhatNobodyAskedFor(t *testing.T) {
 }
 
 func TestCancellingLetsGoOfTheResponse(t *testing.T) {
-	gone := make(chan struct{})
-	end := sync.OnceFunc(func() { close(gone) }) // the end of the session comes here too
+	begun, gone := make(chan struct{}), make(chan struct{})
+	begin, end := sync.OnceFunc(func() { close(begun) }), sync.OnceFunc(func() { close(gone) }) // the end of the session comes here too
 	_, _, conv := connected(t, func(w http.ResponseWriter, r *http.Request, _ *jsonrpc.Message) {
 		events(w, ": begun\n\n")
+		begin()
 		<-r.Context().Done()
 		end()
 	})
 	out := ask(t, conv, aCall)
+	<-begun // else the request may be cut off before the server has seen it
 	conv.Notify(downstream.Caller{Authorization: "Bearer mine"},
 		message(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a"}}`))
 	out.wait(t)
@@ -263,7 +265,7 @@ func TestAServerThatIsNotThereIsAnError_A25(t *testing.T) {
 // not say in a moment.
 func TestTheStreamOfGetIsAskedForAgain(t *testing.T) {
 	for status, want := range map[int]bool{
-		404: false, 405: false, 501: false,
+		404: false, 405: false, 501: false, 200: false, 302: false,
 		400: true, 401: true, 403: true, 409: true, 429: true, 500: true, 503: true,
 	} {
 		l := &httpLine{}

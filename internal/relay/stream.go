@@ -229,7 +229,8 @@ func (l *httpLine) heard(resp *http.Response, at *place) bool {
 	case http.StatusMethodNotAllowed, http.StatusNotFound, http.StatusNotImplemented: // it has none
 		return false
 	}
-	return true // 409, while it has yet to notice that the one before is gone, or 401 until the next token
+	// 409, while it has yet to notice that the one before is gone, or 401 until the next token.
+	return resp.StatusCode >= http.StatusBadRequest
 }
 
 // media is the media type of a response.

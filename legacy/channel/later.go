@@ -48,6 +48,7 @@ func (l *later) add(key string, text []byte) bool {
 			l.size -= s.size()
 			return true
 		})
+		_ = l.held.Set(l.size) // no more than it was
 	}
 	next := said{key, text}
 	size := next.size()

@@ -78,6 +78,7 @@ func (s *Session) List() error {
 	if keeper != nil { // before the client learns of it
 		s.stored = &stored{kept: s.set.opt.Room.Empty()}
 		if !keeper.save(s) && keeper.shared {
+			s.stored.kept.Release()
 			s.account.Close()
 			s.conv.Close(sessions.Closed)
 			return ErrUnsaved

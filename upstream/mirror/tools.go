@@ -77,7 +77,7 @@ func (s *Tools) Plan(audience string, tool []byte) *Plan {
 	return (*set.tools.Load())[string(tool)]
 }
 
-// of returns the tools of a audience, nil when none are remembered.
+// of returns the tools of an audience, nil when none are remembered.
 func (s *Tools) of(audience string) *toolSet {
 	all := s.audiences.Load()
 	if all == nil {
