@@ -192,7 +192,7 @@ func TestWhoeverAsksForAnotherCallIsNotRejoined(t *testing.T) {
 
 // A request is compared with the calls that wait by what is noted of each: their params are not gone
 // over for it.
-func TestLookingForTheSameCallCostsNoMoreForManyThatWait(t *testing.T) {
+func TestLookingForTheSameCallAllocatesNoMoreForManyThatWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		params := func(i int) string {
 			return fmt.Sprintf(`{"name":"book","arguments":{"a":[%s%d]}}`, strings.Repeat("0,", 1000), i)

@@ -75,9 +75,7 @@ func Resume(c *Client, caller downstream.Caller, record []byte, out downstream.R
 		return err
 	}
 	caller.Principal, caller.Unproven = flow.Principal, c.Principal != "" && c.Principal != flow.Principal
-	if flow.Header != nil {
-		caller.Header = hop.Lasted(flow.Header)
-	}
+	caller.Header = hop.Lasted(flow.Header) // not those of whoever brought it here
 	flow.Limits = &c.Driver.Flows
 	k := &Call{client: c, flow: *flow, name: rawjson.Get(flow.Params, "name"), http: caller.HTTP, caller: caller, out: out, serial: c.Driver.serial.Add(1), apart: true}
 	k.asking = asker{Call: k}
