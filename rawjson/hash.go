@@ -1,6 +1,9 @@
 package rawjson
 
-import "hash/maphash"
+import (
+	"encoding/binary"
+	"hash/maphash"
+)
 
 // Hash returns a number that two texts share if they are Equal, whatever the order of their members,
 // and by chance only if they are not. The text is gone over once.
@@ -72,4 +75,9 @@ func (h hasher) members(i, depth int) (sum uint64, end int) {
 	return sum, min(i+1, len(h.b))
 }
 
-func (h hasher) mix(x, y uint64) uint64 { return maphash.Comparable(h.seed, [2]uint64{x, y}) }
+func (h hasher) mix(x, y uint64) uint64 {
+	var both [16]byte
+	binary.LittleEndian.PutUint64(both[:], x)
+	binary.LittleEndian.PutUint64(both[8:], y)
+	return maphash.Bytes(h.seed, both[:])
+}
