@@ -100,7 +100,7 @@ func newDesk(t *testing.T, limit int) *page.Desk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	desk = page.New(base, limit)
+	desk = page.New(base, limit, "")
 	return desk
 }
 
@@ -213,7 +213,7 @@ func TestAddressesAreShownInASCII(t *testing.T) {
 		"http://127.0.0.1/x":                        "http://127.0.0.1/x",
 		"https://my_host.example/":                  "https://my_host.example/",
 	} {
-		desk := page.New(&url.URL{Scheme: "http", Host: "127.0.0.1", Path: "/questions"}, 1)
+		desk := page.New(&url.URL{Scheme: "http", Host: "127.0.0.1", Path: "/questions"}, 1, "")
 		room := ask.New(ask.Options{Policy: ask.Page, Desk: desk})
 		ticket := room.Ask(ask.Inquiry{Method: "elicitation/create", Params: []byte(`{"mode":"url","message":"m","url":` + strconv.Quote(raw) + `}`), Answer: func(_ []byte, why error) { t.Errorf("%s: %v", raw, why) }})
 		r := httptest.NewRequest(http.MethodGet, ticket.Link, nil)
@@ -226,7 +226,7 @@ func TestAddressesAreShownInASCII(t *testing.T) {
 }
 
 func TestLongMessagesAreCut(t *testing.T) {
-	desk := page.New(&url.URL{Scheme: "http", Host: "127.0.0.1", Path: "/questions"}, 1)
+	desk := page.New(&url.URL{Scheme: "http", Host: "127.0.0.1", Path: "/questions"}, 1, "")
 	room := ask.New(ask.Options{Policy: ask.Page, Desk: desk})
 	ticket := room.Ask(ask.Inquiry{Method: "elicitation/create", Params: []byte(`{"message":"` + strings.Repeat("é", 3<<20) + `","requestedSchema":{"properties":{}}}`), Answer: func([]byte, error) {}})
 	for _, at := range []string{ticket.Link, "http://127.0.0.1/questions/"} {

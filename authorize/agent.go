@@ -15,9 +15,8 @@ type Agent struct {
 	store *store
 	login atomic.Pointer[Login] // the newest that is known here; nil: none
 
-	renewing sync.Mutex // one refresh at a time in this process
-
 	mu      sync.Mutex
+	renewal *renewal      // the newest; nil: none
 	attempt *attempt      // under way; nil: none
 	signed  chan struct{} // closed at the next sign-in
 
@@ -61,38 +60,88 @@ func (a *Agent) Close() {
 
 // Authorization returns the header to send with a request, empty when there is
 // nothing to send: then the server's refusal says what it wants. A token that is
-// about to expire is renewed first.
+// about to expire is renewed first; where that takes longer, those whose token is still
+// good do not wait for it.
 func (a *Agent) Authorization(ctx context.Context) (string, error) {
 	l := a.login.Load()
 	now := time.Now()
 	if l == nil || l.Access == "" || l.fresh(now) {
 		return l.header(), nil
 	}
-	next, err := a.refresh(ctx, l.Access)
-	if err != nil {
-		if l.valid(now) {
-			a.opt.Log.Warn().Err(err).Msg("the login could not be renewed yet")
-			return l.header(), nil
-		}
-		return "", err
+	if !l.valid(now) {
+		next, err := a.refresh(ctx, l.Access)
+		return next.header(), err
 	}
-	return next.header(), nil
+	r, began := a.renew(l.Access)
+	if began {
+		ctx, cancel := context.WithTimeout(ctx, prompt)
+		defer cancel()
+		select {
+		case <-r.done:
+		case <-ctx.Done():
+		}
+	}
+	if r.over() && r.err == nil {
+		return r.login.header(), nil
+	}
+	return l.header(), nil
 }
 
 // Login returns the login that is known at present, nil without one.
 func (a *Agent) Login() *Login { return a.login.Load() }
 
-// refresh replaces a token that is or will be no good. It returns the newest
-// login, which has no token when the person has to sign in again. What another
-// process has done meanwhile is used: a refresh token may be good for one use. Hence a person's
-// is not used while what it brings could not be kept: the login is written once more first.
+// refresh waits for the renewal of a token that is no good. It returns the newest
+// login, which has no token when the person has to sign in again.
 func (a *Agent) refresh(ctx context.Context, used string) (*Login, error) {
-	a.renewing.Lock()
-	defer a.renewing.Unlock()
+	r, _ := a.renew(used)
+	select {
+	case <-r.done:
+		return r.login, r.err
+	case <-ctx.Done():
+		return nil, a.slow(ctx.Err())
+	}
+}
+
+// slow is told to who does not wait any longer for a renewal.
+func (a *Agent) slow(err error) *Failure {
+	return passing(err, "the login of %s is being renewed, and the authorization server has not answered yet; nothing was lost, try again in a moment", a.opt.host())
+}
+
+// renew returns the renewal of a token that is under way, or has failed just now, or begins one. After one that
+// failed slowly nobody tries again for as long as it took: an authorization server that hangs
+// has the same refresh token often enough, and may come to see it as stolen.
+func (a *Agent) renew(used string) (r *renewal, began bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.renewal.stands(used) {
+		return a.renewal, false
+	}
+	r = &renewal{used: used, done: make(chan struct{})}
+	if a.ctx.Err() != nil {
+		r.run(func() (*Login, error) { return nil, failf(nil, "the bridge is stopping") })
+		return r, false
+	}
+	a.renewal = r
+	a.work.Go(func() {
+		r.run(func() (*Login, error) {
+			l, err := a.trade(used)
+			if err != nil {
+				a.opt.Log.Warn().Err(err).Msg("the login could not be renewed yet")
+			}
+			return l, err
+		})
+	})
+	return r, true
+}
+
+// trade replaces a token that is or will be no good, by what another process has got
+// meanwhile, else with its refresh token, which may be good for one use. Hence a person's is not used
+// while what it brings could not be kept: the login is written once more first.
+func (a *Agent) trade(used string) (*Login, error) {
 	if l := a.login.Load(); l != nil && l.Access != used && l.fresh(time.Now()) {
 		return l, nil
 	}
-	unlock, err := a.store.lock(ctx)
+	unlock, err := a.store.lock(a.ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -111,9 +160,7 @@ func (a *Agent) refresh(ctx context.Context, used string) (*Login, error) {
 	if err := a.store.save(l); err != nil && !a.alone() {
 		return nil, passing(err, "%v; nothing was lost: the login of %s is renewed when that goes again", err, a.opt.host())
 	}
-	// A server that rotates refresh tokens has rotated this one even if nobody
-	// waits for its answer any more.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), RequestTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.ctx), RequestTimeout)
 	defer cancel()
 	next, err := a.redeemRefresh(ctx, l)
 	if err != nil {
@@ -161,7 +208,8 @@ func (a *Agent) adopt(l *Login) {
 
 // Renew gets other credentials than those that the server refused, if need be from
 // the person. nil means: send the request again. While ctx lasts it waits; then
-// it returns a *Pending, and the sign-in goes on. Any other error is a *Failure.
+// it returns a *Pending, and the sign-in goes on. Any other error is a *Failure; one that
+// is Passing may say that a renewal, which needs nobody, goes on.
 func (a *Agent) Renew(ctx context.Context, refused Refusal) error {
 	return a.mend(ctx, &refused, func(*attempt) <-chan struct{} { return nil })
 }

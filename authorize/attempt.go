@@ -30,6 +30,7 @@ type attempt struct {
 	mu    sync.Mutex
 	tell  Pending
 	known chan struct{} // closed when tell says what to do; nil: nobody waits for that
+	quiet bool          // a renewal is under way, which needs nobody
 }
 
 // needTab asks for the browser.
@@ -53,10 +54,13 @@ func (t *attempt) told() <-chan struct{} {
 	return t.known
 }
 
-// pending says what the person can do meanwhile.
+// pending says what the person can do meanwhile, or that there is nothing to do.
 func (t *attempt) pending() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.quiet {
+		return t.agent.slow(nil)
+	}
 	told := t.tell
 	told.Server = t.agent.opt.host()
 	return &told
@@ -138,8 +142,17 @@ func (t *attempt) reuse(ctx context.Context) (bool, error) {
 		lately(l.Updated, again) {
 		return false, nil
 	}
+	t.renews(true)
 	next, err := a.refresh(ctx, l.Access)
+	t.renews(false)
 	return err == nil && next.header() != "", err
+}
+
+// renews notes whether a renewal is under way.
+func (t *attempt) renews(so bool) {
+	t.mu.Lock()
+	t.quiet = so
+	t.mu.Unlock()
 }
 
 // again is how soon tokens that were refused right after they were got are got in

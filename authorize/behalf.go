@@ -24,7 +24,7 @@ type Exchanger struct {
 
 	mu    sync.Mutex
 	place *place // of the tokens; nil until it is known
-	until time.Time
+	found time.Time
 }
 
 const (
@@ -71,15 +71,21 @@ func (e *Exchanger) Authorization(ctx context.Context, brought string) (string, 
 	if ok {
 		return header, nil
 	}
-	got, err, _ := e.under.Do(string(digest[:]), func() (any, error) {
+	under := e.under.DoChan(string(digest[:]), func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), RequestTimeout) // others may wait for it, too
 		defer cancel()
 		return e.exchange(ctx, token)
 	})
-	if err != nil {
-		return "", err
+	var got singleflight.Result
+	select {
+	case got = <-under:
+	case <-ctx.Done():
+		return "", passing(ctx.Err(), "the authorization server has not given a token for %s yet; nothing was lost, try again in a moment", e.agent.opt.host())
 	}
-	l := got.(*Login)
+	if got.Err != nil {
+		return "", got.Err
+	}
+	l := got.Val.(*Login)
 	life := unsaidLife
 	if !l.Renew.IsZero() {
 		life = time.Until(l.Renew)
@@ -94,7 +100,9 @@ func (e *Exchanger) Forget(brought string) {
 	e.cache.Drop(func(key [sha256.Size]byte) bool { return key == digest })
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.place = nil
+	if !lately(e.found, again) { // whoever is refused is so as often as he likes
+		e.place = nil
+	}
 }
 
 func (e *Exchanger) exchange(ctx context.Context, subject string) (*Login, error) {
@@ -128,17 +136,29 @@ func (e *Exchanger) exchange(ctx context.Context, subject string) (*Login, error
 	return a.take(a.newLogin(at, &c, scopes), token)
 }
 
-// located says where tokens come from.
+// located says where tokens come from. All who want to know that at the same time ask once.
 func (e *Exchanger) located(ctx context.Context) (*place, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.place != nil && time.Now().Before(e.until) {
-		return e.place, nil
-	}
-	at, err := e.agent.locate(ctx, &challenge{})
+	at, err, _ := e.under.Do("place", func() (any, error) {
+		e.mu.Lock()
+		at := e.place
+		if !lately(e.found, placeLife) {
+			at = nil
+		}
+		e.mu.Unlock()
+		if at != nil {
+			return at, nil
+		}
+		at, err := e.agent.locate(ctx, &challenge{})
+		if err != nil {
+			return nil, err
+		}
+		e.mu.Lock()
+		e.place, e.found = at, time.Now()
+		e.mu.Unlock()
+		return at, nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	e.place, e.until = at, time.Now().Add(placeLife)
-	return at, nil
+	return at.(*place), nil
 }

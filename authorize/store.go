@@ -26,7 +26,7 @@ type store struct {
 	held   atomic.Pointer[held]
 }
 
-// held is a login that could not be saved, and the access token of the one that it renews.
+// held is a login that could not be saved, and the access token of the kept one that it renews.
 type held struct {
 	login  *Login
 	before string
@@ -81,7 +81,13 @@ func (s *store) load() (*Login, error) {
 
 // hold has a login that could not be saved take the place of the one that it renews, until
 // either is saved.
-func (s *store) hold(l, renewed *Login) { s.held.Store(&held{l, renewed.Access}) }
+func (s *store) hold(l, renewed *Login) {
+	before := renewed.Access
+	if was := s.held.Load(); was != nil && was.login == renewed { // which is not kept either
+		before = was.before
+	}
+	s.held.Store(&held{l, before})
+}
 
 // newest returns the newest login of the server among those of certain issuers.
 func (s *store) newest(of func(issuer string) bool) (*Login, error) {

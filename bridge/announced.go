@@ -120,10 +120,10 @@ func serveSubscribe(c *conversation, _ context.Context, caller downstream.Caller
 }
 
 // serveUnsubscribe succeeds for a URI that is not subscribed, too.
-func serveUnsubscribe(c *conversation, _ context.Context, caller downstream.Caller, req downstream.Request) ([]byte, *jsonrpc.Error) {
+func serveUnsubscribe(c *conversation, _ context.Context, _ downstream.Caller, req downstream.Request) ([]byte, *jsonrpc.Error) {
 	uri, err := hearing{c}.subscribable(req)
 	if err == nil {
-		hearing{c}.subscriptions().Unsubscribe(caller.Authorization, uri)
+		hearing{c}.subscriptions().Unsubscribe(uri)
 		c.changed()
 	}
 	return emptyObject, err

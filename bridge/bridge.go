@@ -47,7 +47,10 @@ type Options struct {
 	Hint    func(result []byte) string
 	Watch   observe.Watcher      // is told what ends; nil: nobody is
 	Replica downstream.ReplicaID // of this replica, in the ids of questions
-	Ask     *ask.Room            // answers for clients that cannot be asked; nil: nobody does
+	// Shared says that other replicas may serve a client's next request, Peers that they hand what
+	// waits here of a session on.
+	Shared, Peers bool
+	Ask           *ask.Room // answers for clients that cannot be asked; nil: nobody does
 	// Wait is how long a call waits for a person on a page before it is answered with
 	// the page's link; the flow goes on and waits for the same call. Zero: no longer than
 	// it takes to ask.
@@ -117,7 +120,7 @@ func New(opt Options) *Bridge {
 		Upstream: opt.Upstream, Catalog: b.catalog, Listens: b.limits.Listens, Endless: opt.Endless, Log: opt.Log,
 	})
 	b.driver = call.NewDriver(call.Options{
-		Upstream: opt.Upstream, Catalog: b.catalog, Ask: opt.Ask, Replica: opt.Replica, Watch: opt.Watch,
+		Upstream: opt.Upstream, Catalog: b.catalog, Ask: opt.Ask, Replica: opt.Replica, Shared: opt.Shared, Peers: opt.Peers, Watch: opt.Watch,
 		Alive: b.listens.Alive, ListsAsk: opt.ListsAsk, Hint: opt.Hint, Flows: opt.Limits.Flow.WithDefaults(), Waiting: b.limits.FlowsPerSession,
 		OneIdentity: opt.OneIdentity, ByToken: opt.ByToken, Wait: opt.Wait, Patience: opt.Patience, Log: opt.Log,
 	})

@@ -130,7 +130,7 @@ func (c *conversation) changed() {
 	}
 }
 
-// Owner implements call.Session: it names, for nobody to read, whose questions the conversation's are.
+// Owner implements call.Session: it names, for nobody to read, behind whom those stand whose questions the conversation's are.
 func (c *conversation) Owner() string {
 	if c.Principal != "" || c.Stranger != "" {
 		return cmp.Or(c.Principal, c.Stranger)
@@ -167,6 +167,13 @@ func (c *conversation) Repeats() *again.Replies {
 		return &c.b.replies
 	}
 	return nil
+}
+
+// Detached implements again.Session.
+func (c *conversation) Detached(req *downstream.Request, person string) {
+	if c.push != nil {
+		c.push.Detached(downstream.Likeness(&req.Message, person), time.Now().Add(c.Driver.Flows.Call))
+	}
 }
 
 // Background implements again.Session.

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -176,6 +177,60 @@ func TestATaskGoesOnWithTheNewestTokenOfItsSession_H2(t *testing.T) {
 		}
 		if slices.Sort(tokens[3:]); strings.Join(tokens, " ") != "t1 e1 t2 e1 t2" {
 			t.Error(tokens)
+		}
+	})
+}
+
+// An older token of a session, good for a little longer, may come after a newer one: its calls outlive it. Credentials that
+// nobody has proven bring no other's along.
+func TestACallOutlivesAnOlderTokenThatCameLate_H2(t *testing.T) {
+	for name, tc := range map[string]struct {
+		begun step
+		then  string // what its next request gets
+	}{
+		"a task":  {result(taskCreated), `{"status":"completed","taskId":"t1","result":` + booked + `}`},
+		"a round": {result(`{"resultType":"input_required","requestState":"s"}`), booked},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				judge := func(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error) {
+					if call.Authorization != "t2" {
+						return failure(&upstream.Failure{Cause: upstream.Unauthorized, Status: http.StatusUnauthorized})(ctx, call, notify)
+					}
+					return result(tc.then)(ctx, call, notify)
+				}
+				conv, up := withTaskServer(t, tc.begun, result(booked), judge, judge, judge)
+				conv.Principal = "ada"
+				by := func(token, id string) *client {
+					return requestBy(t, conv, downstream.Caller{Principal: "ada", Authorization: token}, id, book)
+				}
+				c := by("t2", "1")
+				by("t1", "2").result()
+				pass(3 * time.Second)
+				var tokens []string
+				for _, call := range up.calls() {
+					tokens = append(tokens, call.Authorization)
+				}
+				if !c.over() || c.response == nil || c.response.Error != nil || strings.Join(tokens, " ") != "t2 t1 t1 t2" {
+					t.Errorf("over %v, refused %+v, with %q", c.over(), c.refused, tokens)
+				}
+			})
+		})
+	}
+}
+
+// Who has forged a token gets nothing done with the one that it replaced.
+func TestAForgedAnswerGoesUpWithNobodyElsesToken_H6(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refuses := failure(&upstream.Failure{Cause: upstream.Unauthorized, Status: http.StatusUnauthorized})
+		conv, up := session(t, Limits{}, inputRequired(`"s"`, question1("q")), result(booked), refuses, refuses)
+		conv.Principal = "ada"
+		c := requestBy(t, conv, downstream.Caller{Principal: "ada", Authorization: "t1"}, "1", book)
+		requestBy(t, conv, downstream.Caller{Principal: "ada", Authorization: "t2"}, "2", book).result()
+		conv.Answer(downstream.Caller{Principal: "ada", Authorization: "forged", Unproven: true}, jsonrpc.Message{ID: c.asked()[0].ID, Result: []byte(accepted)})
+		synctest.Wait()
+		if n := len(up.calls()); n != 3 || up.calls()[2].Authorization != "forged" {
+			t.Errorf("%d requests, the last with %q", n, up.calls()[n-1].Authorization)
 		}
 	})
 }

@@ -23,6 +23,7 @@ func (noPush) Reaches() bool                   { return true }
 func (noPush) Accepted(downstream.Caller) bool { return false }
 func (noPush) Push(string, downstream.Message) {}
 func (noPush) End(error)                       {}
+func (noPush) Detached(uint64, time.Time)      {}
 
 const asTask = `{"name":"book","arguments":{},"task":{"ttl":60000}}`
 
@@ -109,6 +110,9 @@ func TestHostedTaskIsCancelledForGood_G3(t *testing.T) {
 		id := `{"taskId":` + string(rawjson.Get(rawjson.Get([]byte(created.result()), "task"), "taskId")) + `}`
 		waiting := request(t, conv, "2", mcp.MethodTasksResult, id)
 		left := request(t, conv, "3", mcp.MethodTasksResult, id)
+		if !conv.Knows("3") || conv.Knows("9") {
+			t.Error("it does not know what a cancellation means")
+		}
 		conv.Notify(downstream.Caller{}, jsonrpc.Message{Method: mcp.NotificationCancelled, Params: []byte(`{"requestId":3}`)})
 		if !left.abandoned {
 			t.Fatal("a cancelled tasks/result still waits")

@@ -33,7 +33,7 @@ func (c hosting) host(caller downstream.Caller, req downstream.Request, out down
 		return false
 	}
 	began := time.Now()
-	t := tasks.New(req.Task, c.Account)
+	t := tasks.New(req.Task, c.Account, c.Driver.Replica)
 	k := call.NewHosted(&c.Client, caller, req, t)
 	if err := c.tasks.Add(t, func() { k.Drive(mrtr.Cancelled()) }); err != nil {
 		refused := explainTask(err)
@@ -50,11 +50,20 @@ func (c hosting) host(caller downstream.Caller, req downstream.Request, out down
 	return true
 }
 
+// find returns the task that a request is about.
+func (c hosting) find(req *downstream.Request) (*tasks.Task, error) {
+	t, err := c.tasks.Find(req.Params)
+	if home := downstream.HomeOfTask(&req.Message); err != nil && home != 0 && home != c.Driver.Replica {
+		return nil, tasks.ErrAway // else the request would be there
+	}
+	return t, err
+}
+
 func serveTasksGet(c *conversation, _ context.Context, _ downstream.Caller, req downstream.Request) ([]byte, *jsonrpc.Error) {
 	if !(hosting{c}).hosts() {
 		return nil, ends.MethodNotFound(req.Method)
 	}
-	t, err := c.tasks.Find(req.Params)
+	t, err := hosting{c}.find(&req)
 	if err != nil {
 		return nil, explainTask(err)
 	}
@@ -65,7 +74,7 @@ func serveTasksCancel(c *conversation, _ context.Context, _ downstream.Caller, r
 	if !(hosting{c}).hosts() {
 		return nil, ends.MethodNotFound(req.Method)
 	}
-	t, err := c.tasks.Find(req.Params)
+	t, err := hosting{c}.find(&req)
 	if err == nil {
 		err = t.Cancel()
 	}
@@ -89,7 +98,7 @@ func (c hosting) serveTasksResult(caller downstream.Caller, req *downstream.Requ
 		return false
 	}
 	began := time.Now()
-	t, err := c.tasks.Find(req.Params)
+	t, err := c.find(req)
 	if err == nil {
 		err = t.Wait(req.ID, &awaited{out, c.conversation, caller, began})
 	}

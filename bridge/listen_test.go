@@ -65,6 +65,8 @@ type inbox struct {
 
 func (i *inbox) End(error) {}
 
+func (i *inbox) Detached(uint64, time.Time) {}
+
 func (i *inbox) Changed() {
 	i.mu.Lock()
 	defer i.mu.Unlock()

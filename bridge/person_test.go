@@ -50,7 +50,7 @@ func mute(t *testing.T, policy ask.Policy, steps ...step) (*conversation, *scrip
 	conv, up := session(t, Limits{}, steps...)
 	conv.declare(conv.ClientInfo, emptyObject)
 	base, _ := url.Parse("http://127.0.0.1/questions")
-	desk := page.New(base, 100)
+	desk := page.New(base, 100, "")
 	conv.Driver.Ask = ask.New(ask.Options{Server: "flights", Policy: policy, Desk: desk})
 	conv.Driver.Wait = 20 * time.Second
 	return conv, up, &person{t, desk}

@@ -208,6 +208,49 @@ func TestEndedSessionsAnswerTheirCalls_DT19(t *testing.T) {
 	}
 }
 
+// A call that comes while its session ends is answered, too.
+func TestACallThatComesTooLateIsAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conv, up := session(t, Limits{})
+		conv.Conclude()
+		if e := request(t, conv, "1", mcp.MethodToolsCall, book).rpcError(); !strings.Contains(e.Message, "session has ended, for its server") || len(up.calls()) > 0 {
+			t.Errorf("it ends with %v, and the server gets %v", e, up.calls())
+		}
+	})
+}
+
+// Of a session whose server is another one, what waits for the client ends, and what is at the
+// server ends with what that says.
+func TestConcludedCallsEndWithWhatTheServerSays(t *testing.T) {
+	for name, tc := range map[string]struct {
+		says step
+		told string
+	}{
+		"a result": {result(booked), `"text":"ok"`}, "a question": {inputRequired(`"s"`, question1("q")), "another one"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conv, up := session(t, Limits{}, func(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error) {
+					time.Sleep(time.Second)
+					return tc.says(ctx, call, notify)
+				})
+				c := &client{t: t, conv: conv}
+				go conv.Serve(t.Context(), downstream.Caller{}, downstream.NewRequest(jsonrpc.Message{ID: "1", Method: mcp.MethodToolsCall, Params: []byte(book)}), c)
+				synctest.Wait()
+				conv.Conclude()
+				time.Sleep(2 * time.Second)
+				synctest.Wait()
+				if c.response == nil {
+					t.Fatal("it is not answered")
+				}
+				if got := string(c.response.AppendTo(nil)); !strings.Contains(got, tc.told) || len(up.calls()) != 1 {
+					t.Errorf("it ends with %s after %d requests", got, len(up.calls()))
+				}
+			})
+		})
+	}
+}
+
 func TestFailedCallsAreLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

@@ -36,6 +36,17 @@ func (c *conversation) Answer(caller downstream.Caller, msg jsonrpc.Message) err
 	return nil
 }
 
+// Remind implements downstream.Conversation.
+func (c *conversation) Remind(questions []string) {
+	c.Driver.Background(func() {
+		for _, id := range questions {
+			if q := c.table.question(jsonrpc.ID(id)); q != nil && !q.invites {
+				q.call.Remind(q.key)
+			}
+		}
+	})
+}
+
 // Leave implements downstream.Conversation.
 func (c *conversation) Leave() {
 	for _, k := range c.table.underWay() {
@@ -116,7 +127,7 @@ func (c *conversation) Notify(caller downstream.Caller, msg jsonrpc.Message) {
 }
 
 // Knows implements downstream.Conversation.
-func (c *conversation) Knows(id jsonrpc.ID) bool { return c.table.knows(id) }
+func (c *conversation) Knows(id jsonrpc.ID) bool { return c.table.knows(id) || c.tasks.Waits(id) }
 
 // cancelled ends the call that the client gave the id, silently (D-T13), be it
 // here or about to come.
@@ -132,6 +143,13 @@ func (c *conversation) cancelled(caller downstream.Caller, id jsonrpc.ID) {
 	c.tasks.Leave(id)
 }
 
+// Conclude implements downstream.Conversation.
+func (c *conversation) Conclude() {
+	for _, k := range c.table.close(downstream.ErrOutdated) {
+		k.Conclude()
+	}
+}
+
 // Close implements downstream.Conversation: it ends every flow, and stops listening.
 func (c *conversation) Close(cause error) {
 	c.mu.Lock()
@@ -143,11 +161,11 @@ func (c *conversation) Close(cause error) {
 	resources := c.resources
 	c.mu.Unlock()
 
-	last := mrtr.Cancelled() // D-T19
+	last, late := mrtr.Cancelled(), downstream.ErrCancelled // D-T19
 	if downstream.Audible(cause) {
-		last = mrtr.Failed(cause)
+		last, late = mrtr.Failed(cause), cause
 	}
-	for _, k := range c.table.close() {
+	for _, k := range c.table.close(late) {
 		if !downstream.MayGoOn(cause) || !k.Leave() {
 			k.Drive(last)
 		}

@@ -26,7 +26,7 @@ type crowd struct {
 func newCrowd(t *testing.T, limits Limits, policy ask.Policy, steps ...step) (*crowd, *script) {
 	base, _ := url.Parse("http://127.0.0.1/questions")
 	up := &script{steps: steps}
-	desk := page.New(base, 100)
+	desk := page.New(base, 100, "")
 	b := New(Options{
 		Upstream: up, Log: zerolog.Nop(), Limits: limits, Wait: 20 * time.Second,
 		Ask: ask.New(ask.Options{Server: "flights", Policy: policy, Desk: desk}),

@@ -14,7 +14,7 @@ import (
 // of their questions, and by which has waited longest. It implements call.Tables.
 type table struct {
 	mu        sync.Mutex
-	closed    bool
+	closed    error // why no call comes in any more; nil: they do
 	calls     []*call.Call
 	early     earlyCancels
 	questions questions
@@ -22,16 +22,18 @@ type table struct {
 	unproven  mrtr.Suspended[*call.Call] // those of who may not be the session's owner
 }
 
-// Enter implements call.Tables: it registers a call; false means that the session is
-// over, or that the call was cancelled already.
-func (t *table) Enter(k *call.Call) bool {
+// Enter implements call.Tables.
+func (t *table) Enter(k *call.Call) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.closed || !k.Hosted() && t.early.take(k) {
-		return false
+	switch {
+	case t.closed != nil:
+		return t.closed
+	case !k.Hosted() && t.early.take(k):
+		return downstream.ErrCancelled
 	}
 	t.calls = append(t.calls, k)
-	return true
+	return nil
 }
 
 // Exit implements call.Tables. It is idempotent.
@@ -99,12 +101,17 @@ func (t *table) underWay() []*call.Call {
 	return slices.Clone(t.calls)
 }
 
+// question returns the one that went out under id; nil: it is not open.
+func (t *table) question(id jsonrpc.ID) *openQuestion {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.questions.find(id)
+}
+
 // asked returns the question that went out under id, if caller may answer it; nil: there
 // is none.
 func (t *table) asked(caller downstream.Caller, id jsonrpc.ID) *openQuestion {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	q := t.questions.find(id)
+	q := t.question(id)
 	if q == nil || !q.call.Of(caller) {
 		return nil
 	}
@@ -146,10 +153,10 @@ func (t *table) meant(caller downstream.Caller, id jsonrpc.ID, early bool) (k *c
 	return k, found
 }
 
-// close lets no call in any more, and returns those that are to be ended.
-func (t *table) close() []*call.Call {
+// close lets no call in any more, for this reason, and returns those that are to be ended.
+func (t *table) close(why error) []*call.Call {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.closed = true
+	t.closed = why
 	return slices.Clone(t.calls)
 }

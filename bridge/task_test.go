@@ -166,6 +166,51 @@ func TestATaskThatRefusesAnAnswerEndsTheCall_G6(t *testing.T) {
 	}
 }
 
+// An answer whose connection was lost goes up again, and a task that had taken it may refuse that, and show the question for a
+// little longer: that is no reason to end the call. Where it goes on to ask, that refusal is why the call ends.
+func TestAnAnswerThatWasTakenMayBeRefusedTheSecondTime_G6(t *testing.T) {
+	for name, tc := range map[string]struct {
+		shows int // looks after the answer, by which the task still asks
+		want  string
+	}{
+		"it was taken":     {2, `{"content":[]}`},
+		"it was not taken": {1000, "not outstanding"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var updates, looks atomic.Int32
+				task := asksOnce(nil, "")[1]
+				server := func(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error) {
+					switch {
+					case call.Method == mcp.MethodTasksUpdate && updates.Add(1) == 1:
+						return nil, &upstream.Failure{Cause: upstream.Lost, Sent: true, Detail: "lost"}
+					case call.Method == mcp.MethodTasksUpdate:
+						return rpcError(&jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "not outstanding"})(ctx, call, notify)
+					case call.Method == mcp.MethodTasksGet && updates.Load() > 1 && int(looks.Add(1)) > tc.shows:
+						return result(`{"status":"completed","result":{"content":[]}}`)(ctx, call, notify)
+					}
+					return task(ctx, call, notify)
+				}
+				conv, _ := withTaskServer(t, append([]step{result(taskCreated)}, slices.Repeat([]step{server}, 1000)...)...)
+				c := request(t, conv, "1", mcp.MethodToolsCall, book)
+				pass(2500 * time.Millisecond)
+				c.answer(0, accepted)
+				pass(mrtr.DefaultRound + time.Minute)
+				if !c.over() {
+					t.Fatalf("nothing was told after %d updates and %d looks", updates.Load(), looks.Load())
+				}
+				got := c.result()
+				if e := c.response.Error; e != nil {
+					got = e.Message
+				}
+				if !strings.Contains(got, tc.want) || updates.Load() != 2 || len(c.asked()) != 1 {
+					t.Errorf("got %s after %d updates and %d questions", got, updates.Load(), len(c.asked()))
+				}
+			})
+		})
+	}
+}
+
 // An answer that does not reach the server's task is of no use once the call is over: the end
 // of the bridge does not wait for it.
 func TestTheEndDoesNotWaitForAnAnswerToATask(t *testing.T) {
@@ -235,6 +280,29 @@ func TestAnAnswerThatATaskHasNotTakenIsKept_G6(t *testing.T) {
 			there.Close(sessions.Removed)
 		})
 	}
+}
+
+// Whoever goes on with a call may pass on an answer that its task has had: the refusal of that ends nothing.
+func TestAnAnswerThatWasTakenBeforeMayBeRefusedAnotherProcess_G6(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, _ := withTaskServer(t, asksOnce(hang, "")...)
+		s := &strongbox{client: &client{t: t, conv: here}}
+		s.begin()
+		pass(2500 * time.Millisecond)
+		s.answer(0, accepted)
+		asks, done := asksOnce(nil, "")[1], result(`{"status":"completed","result":{"content":[]}}`)
+		there, _ := withTaskServer(t, rpcError(&jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "not outstanding"}), asks, asks, done)
+		next := &strongbox{client: &client{t: t, conv: there}, held: s.held}
+		if err := there.Resume(downstream.Caller{}, s.kept[len(s.kept)-1].Record, next); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Minute)
+		if got := next.client.result(); got != `{"content":[]}` {
+			t.Errorf("got %s, %v", got, next.client.response.Error)
+		}
+		here.Close(sessions.Removed)
+		there.Close(sessions.Removed)
+	})
 }
 
 func TestTasksAreDeclaredForToolCallsOnly_A19(t *testing.T) {

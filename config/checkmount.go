@@ -30,7 +30,7 @@ func (p *problems) unused(m *Mount) {
 	slices.SortFunc(*p, func(a, b Problem) int { return cmp.Compare(a.Key, b.Key) })
 }
 
-func (p *problems) mount(m *Mount, label string) {
+func (p *problems) mount(m *Mount, label string, proxied bool) {
 	p.path(m.Path, label)
 	switch {
 	case m.Upstream == "" && len(m.Command) == 0:
@@ -57,7 +57,8 @@ func (p *problems) mount(m *Mount, label string) {
 		p.add(label+"upstream-tls.ca-only", "cannot be set beside upstream-tls.ca; keep one of the two")
 	}
 	p.questions(&m.Policy, label)
-	p.rates(&m.Rates, label)
+	p.roots(&m.Roots, label, proxied)
+	p.rates(&m.Rates, label, proxied)
 	p.pair(label+"upstream-tls.cert", m.UpstreamTLS.Cert, label+"upstream-tls.key", m.UpstreamTLS.Key)
 }
 

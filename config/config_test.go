@@ -232,6 +232,19 @@ func TestTrustedProxiesAreAddressesNetworksAndSockets(t *testing.T) {
 	}
 }
 
+// Networks that hold clients, too, are told of; the largest private ones, and those of a content network, are not.
+func TestProxiesThatAreEverybodyAreToldOf(t *testing.T) {
+	for text, told := range map[string]bool{
+		"0.0.0.0/0": true, "128.0.0.0/1": true, "::/0": true, "2000::/3": true, "2001::/7": true,
+		"10.0.0.0/8": false, "fc00::/7": false, "104.16.0.0/13": false, "2400:cb00::/32": false, "127.0.0.1": false, "::1": false, "unix": false, "nonsense": false,
+	} {
+		cfg := Config{TrustedProxies: []string{text}}
+		if notes := cfg.ProxyNotes(); (len(notes) == 1) != told || told && !strings.Contains(notes[0], "trusted-proxies: "+text+" holds everybody") {
+			t.Errorf("%s: %q", text, notes)
+		}
+	}
+}
+
 // A setting may have the name of its section: --questions page beside --questions.url.
 func TestSettingWithTheNameOfItsSection(t *testing.T) {
 	for name, text := range map[string]string{

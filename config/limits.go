@@ -149,7 +149,7 @@ type Rates struct {
 	// From one address, of IPv6 from one /64 network, in the same form. Behind a proxy see trusted-proxies.
 	Address string `key:"address"`
 	// Where the tier of a client is found: claim:NAME in its token, once the server has accepted that, or header:NAME, which a
-	// proxy in front must set and keep clients from setting.
+	// proxy in front must set and keep clients from setting, and which cannot be X-Forwarded-Plan or the like, as for roots.header.
 	Tier string `key:"tier"`
 	// By what the rates of a session and of credentials, limits.in-flight and limits.in-flight-principal are multiplied for
 	// clients of a tier: gold: 4.

@@ -1,6 +1,9 @@
 package config
 
-import "net/netip"
+import (
+	"fmt"
+	"net/netip"
+)
 
 // unixProxies stands, among the trusted proxies, for the peers of a Unix socket.
 const unixProxies = "unix"
@@ -15,6 +18,26 @@ func (c *Config) ProxyNetworks() (networks []netip.Prefix, unix bool) {
 		unix = unix || text == unixProxies
 	}
 	return networks, unix
+}
+
+// ProxyNotes tells of TrustedProxies that are hardly meant: nobody's proxies have so many addresses, so
+// clients are among them.
+func (c *Config) ProxyNotes() (notes []string) {
+	for _, text := range c.TrustedProxies {
+		if prefix, ok := network(text); ok && whole(prefix) {
+			notes = append(notes, fmt.Sprintf("trusted-proxies: %s holds everybody: whoever reaches the bridge is believed to be whom and where a header says (X-Auth-Request-User, X-Forwarded-For); name the proxies only", text))
+		}
+	}
+	return notes
+}
+
+// public is where all addresses of IPv6 are that anybody on the internet has.
+var public = netip.MustParsePrefix("2000::/3")
+
+// whole reports whether a network is a large part of the internet. No private one is: the largest are
+// 10.0.0.0/8 and fc00::/7.
+func whole(network netip.Prefix) bool {
+	return network.Bits() < 8 && (network.Addr().Is4() || network.Overlaps(public))
 }
 
 // network reads a CIDR block, or an address as the block that holds only it.

@@ -6,10 +6,12 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/hop"
 	"github.com/mcpbridge/bridge/internal/http1"
 )
 
@@ -19,8 +21,10 @@ func (p *problems) questions(m *Policy, label string) {
 		u, err := url.Parse(m.Questions.URL)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 			p.add(label+"questions.url", "is no address of a page; write it like https://bridge.example.com/questions")
-		} else if u.Path == "" || u.Path == "/" {
+		} else if clean := path.Clean("/" + u.Path); clean == "/" {
 			p.add(label+"questions.url", "needs a path of its own, like %s://%s/questions", u.Scheme, u.Host)
+		} else if strings.TrimSuffix(u.Path, "/") != clean { // links are clean
+			p.add(label+"questions.url", "has a path that must be written %s: without empty parts, . and ..", shown(clean))
 		}
 	}
 	p.opens(m.Questions.Open, label+"questions.open")
@@ -40,7 +44,6 @@ func (p *problems) questions(m *Policy, label string) {
 			p.add(label+"sampling.url", "is no address of an API; write it like http://127.0.0.1:11434/v1")
 		}
 	}
-	p.roots(&m.Roots, label)
 }
 
 // opens checks what opens pages by itself: a command that is there.
@@ -75,16 +78,32 @@ func (p *problems) pages(mounts []Mount) {
 	}
 }
 
-func (p *problems) roots(r *Roots, label string) {
+// roots checks the roots of a mount; proxied says that there are proxies whose word on users is believed.
+func (p *problems) roots(r *Roots, label string, proxied bool) {
 	p.folders(r.List, label+"roots")
 	for _, who := range slices.Sorted(maps.Keys(r.By)) {
 		p.folders(strings.Fields(r.By[who]), label+"roots.by")
 	}
 	switch {
-	case len(r.By) > 0 && r.Header == "":
+	case r.Header == "" && len(r.By) == 0:
+	case r.Header == "":
 		p.add(label+"roots.header", "is missing; roots.by needs the name of a header, like X-User")
-	case r.Header != "" && !http1.IsToken(r.Header):
-		p.add(label+"roots.header", "%s is no name of a header", shown(r.Header))
+	default:
+		p.header(r.Header, label+"roots.header", proxied)
+	}
+}
+
+// header checks the name of a header in which something in front says who or what a client is: one that the bridge
+// takes out before it looks would say nothing, and nobody would know.
+func (p *problems) header(text, key string, proxied bool) {
+	name := http.CanonicalHeaderKey(text)
+	switch {
+	case !http1.IsToken(text):
+		p.add(key, "%s is no name of a header", shown(text))
+	case hop.Reserved(name) || hop.SpeaksOfClient(name, true):
+		p.add(key, "%s is taken out of every request, and says nothing of a client; have the proxy in front use another one, like X-Auth-Request-User", shown(text))
+	case !proxied && hop.SpeaksOfClient(name, false):
+		p.add(key, "%s is taken out of every request but those of trusted-proxies, and there are none", shown(text))
 	}
 }
 
@@ -167,7 +186,8 @@ type Roots struct {
 	// Everybody's roots, as file:// URIs of folders that exist.
 	List []string `key:"list" named:"section"`
 	// The header of a request that says whose roots it gets. Something in front of the bridge must set it, and keep clients from
-	// setting it themselves.
+	// setting it themselves. It cannot be X-Forwarded-User or the like, which go no further than the listener; those by which a
+	// proxy is known to say who has signed in, like X-Auth-Request-User, need trusted-proxies.
 	Header string `key:"header"`
 	// Other roots by the value of that header: file:// URIs, with spaces between them. They take the place of everybody's.
 	By map[string]string `key:"by"`

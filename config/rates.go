@@ -50,7 +50,8 @@ func (r *Rates) TierBy() (claim, header string) {
 	return "", name
 }
 
-func (p *problems) rates(r *Rates, label string) {
+// rates checks those of a mount; proxied says that there are proxies whose word on users is believed.
+func (p *problems) rates(r *Rates, label string, proxied bool) {
 	for _, part := range []struct{ key, text string }{
 		{"session", r.Session}, {"principal", r.Principal}, {"address", r.Address},
 	} {
@@ -67,5 +68,7 @@ func (p *problems) rates(r *Rates, label string) {
 		p.add(label+"rates.tier", "%s is unknown; write claim:NAME or header:NAME", shown(r.Tier))
 	case r.Tier == "" && len(r.Tiers) > 0:
 		p.add(label+"rates.tiers", "have no effect without rates.tier, which says where a client's tier is found")
+	case header != "":
+		p.header(header, label+"rates.tier", proxied)
 	}
 }

@@ -29,7 +29,7 @@ func (c *Config) problems() []Problem {
 	found.times(&c.Timeouts, "")
 	found.memory(c)
 	if len(c.Upstreams) == 0 {
-		found.mount(&c.Mount, "")
+		found.mount(&c.Mount, "", len(c.TrustedProxies) > 0)
 		found.sharing(&c.Mount, c.Listen, "")
 		found.pages([]Mount{c.Mount})
 		return found
@@ -51,7 +51,7 @@ func (p *problems) upstreams(c *Config) {
 	paths := map[string]int{}
 	for i := range c.Upstreams {
 		mount, label := &c.Upstreams[i], fmt.Sprintf("%s[%d].", upstreamsKey, i)
-		p.mount(mount, label)
+		p.mount(mount, label, len(c.TrustedProxies) > 0)
 		p.sharing(mount, c.Listen, label)
 		p.policy(mount, &c.Mount, label)
 		if first, taken := paths[mount.Path]; taken {

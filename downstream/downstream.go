@@ -30,6 +30,9 @@ import (
 // still there, and are told.
 var ErrStopping error = sessions.Closed
 
+// ErrOutdated is the cause of an end that the server has brought about: it is another one now.
+var ErrOutdated error = sessions.Outdated
+
 // Audible reports whether a client may still hear why its conversation ended: it
 // neither ended it itself nor went away.
 func Audible(cause error) bool {
@@ -127,6 +130,9 @@ type Conversation interface {
 	// replica. An error of package budget says that the answer cannot be kept beside what
 	// its session holds, and was not taken: the question stays open.
 	Answer(caller Caller, msg jsonrpc.Message) error
+	// Remind asks questions again that have left, under their ids, as far as they are open: the
+	// client has not got them. It does not wait.
+	Remind(questions []string)
 	// Knows reports whether a request with this id is under way here.
 	Knows(id jsonrpc.ID) bool
 	// Record returns what Restore needs, nil when the conversation cannot be restored.
@@ -158,6 +164,9 @@ type Conversation interface {
 	// Watch tells see of each call under way that Look tells of, and where what it says
 	// goes. What see returns takes that place from now on; nil: it stays.
 	Watch(see func(observe.Flow, Reply) Reply)
+	// Conclude lets no request begin any more. What is at the server is answered by it; what
+	// waits for the client, or would go there again, ends with an error. Close follows.
+	Conclude()
 	// Close ends every flow of the conversation: without an answer when the client
 	// is gone or wanted it so (D-T19), with an error for ErrStopping. It is idempotent.
 	Close(cause error)
@@ -265,9 +274,13 @@ type Pusher interface {
 	// kept, where sessions are kept at all; so it is not to be called under a lock,
 	// and before the client is told of the change.
 	Changed()
+	// Detached tells that a call of the session, the same as all with this Likeness, was answered
+	// with what is pending, and waits here until then for the same one to be made again. It
+	// returns when other replicas know, where there are any, and is not to be called under a lock.
+	Detached(call uint64, until time.Time)
 	// End ends the session from this side, because what it stood for is gone: it
-	// closes the connection that is the session after what was sent, or makes the
-	// client's next request find none. The error is for the log.
+	// makes the client's next request find none, or closes the connection that is the
+	// session. What is under way is concluded before. The error is for the log.
 	End(why error)
 }
 

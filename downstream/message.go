@@ -1,6 +1,8 @@
 package downstream
 
 import (
+	"fmt"
+
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -86,6 +88,14 @@ func NewRequest(msg jsonrpc.Message) Request {
 		}
 	}
 	return r
+}
+
+// Likeness is a number that requests share which are the same call, however their params are
+// spelled, of the same person among those behind a principal (hop.Person), in every replica of the
+// bridge; others share it only by chance or on purpose.
+func Likeness(r *jsonrpc.Message, person string) uint64 {
+	params := rawjson.Apply(nil, r.Params, rawjson.Edit{Name: "_meta"}) // which differs from request to request
+	return rawjson.Sum(fmt.Appendf(nil, `["%x","%x",%s]`, r.Method, person, params))
 }
 
 func tokenIn(meta []byte) []byte {

@@ -3,16 +3,17 @@ package downstream
 import (
 	"crypto/rand"
 	"encoding/binary"
-	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
 )
 
 // ReplicaID is the number of a replica of the bridge among those that share a store, for as
 // long as its process lives. It is drawn by lot, so it tells clients nothing, and the ids
-// that clients get of questions and events hold it, so that any replica can tell whose
+// that clients get of questions, tasks and events hold it, so that any replica can tell whose
 // they are. 0 stands for a bridge that shares nothing.
 type ReplicaID uint32
 
@@ -24,15 +25,35 @@ func NewReplicaID() ReplicaID {
 }
 
 // String returns it as eight hexadecimal digits.
-func (id ReplicaID) String() string { return fmt.Sprintf("%08x", uint32(id)) }
+func (id ReplicaID) String() string { return strconv.FormatUint(1<<32|uint64(id), 16)[1:] }
 
 // QuestionID returns the id of a new server request, a JSON token: unguessable, so that
 // no other session can answer it, and never used before (P-9).
 func (id ReplicaID) QuestionID() jsonrpc.ID {
+	return jsonrpc.ID(`"b-` + id.TaskID() + `"`)
+}
+
+// TaskID returns the id of a new task that the replica hosts, as unguessable.
+func (id ReplicaID) TaskID() string {
 	if id == 0 {
-		return jsonrpc.ID(`"b-` + rand.Text() + `"`)
+		return rand.Text()
 	}
-	return jsonrpc.ID(`"b-` + rand.Text() + "-" + id.String() + `"`)
+	return rand.Text() + "-" + id.String()
+}
+
+// HomeOfTask returns the replica that hosts the task which a client's request is about, 0 when it
+// names none.
+func HomeOfTask(msg *jsonrpc.Message) ReplicaID {
+	member := "taskId"
+	switch msg.Method {
+	case mcp.MethodTasksGet, mcp.MethodTasksResult, mcp.MethodTasksCancel:
+	case mcp.MethodTasksList:
+		member = "cursor" // the id of a task
+	default:
+		return 0
+	}
+	id, _ := rawjson.Text(rawjson.Get(msg.Params, member))
+	return ReplicaOf(jsonrpc.ID(id))
 }
 
 // ReplicaOf returns the replica that a server request's id names, 0 when it names none.

@@ -45,7 +45,11 @@ func (h poster) postBatch(w http.ResponseWriter, r *http.Request, accept web.Acc
 		return
 	}
 	ex := h.exchanges.BeginBatch(w, r, s, accept, &from.hold, requests)
-	if ex == nil {
+	switch {
+	case ex == nil && s != nil && s.Ended():
+		h.refusals.refuseUnknown(w, s.ID(), "")
+		return
+	case ex == nil:
 		web.WriteShuttingDown(w, "")
 		return
 	}

@@ -145,6 +145,40 @@ func TestRepeatedInitializeBeginsAnew_A4(t *testing.T) {
 	}
 }
 
+// The same where the connection is the session: it ends with the last answer, or when that
+// takes too long.
+func TestAConnectionLastsForItsCallsWhenItsServerGoes(t *testing.T) {
+	for name, answered := range map[string]bool{"they are answered": true, "they take too long": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newFake()
+				l := serveStdio(t, Options{}, b)
+				l.initialize(mcp.V20250618)
+				conv := b.last()
+				l.send(hold)
+				k := <-b.held
+				conv.push.End(errors.New("its server is another one"))
+				l.send(`{"jsonrpc":"2.0","id":2,"method":"echo"}`)
+				if got := l.next(); !strings.Contains(got, `"id":2,"error"`) {
+					t.Errorf("another request gets %s", got)
+				}
+				time.Sleep(20 * time.Second)
+				want(t, "it goes on", conv.cause(), error(nil))
+				if answered {
+					k.finish(`{"late":true}`)
+					want(t, "answer", l.next(), `{"jsonrpc":"2.0","id":1,"result":{"late":true}}`)
+				} else {
+					time.Sleep(20 * time.Second)
+					want(t, "cause", conv.cause(), downstream.ErrOutdated)
+				}
+				if err := <-l.done; err == nil {
+					t.Error("the connection ends without a reason")
+				}
+			})
+		})
+	}
+}
+
 func TestInitializeBehindAnotherOneWaitsForIt_A4(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &slowBackend{newFake(), make(chan struct{})}

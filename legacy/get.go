@@ -41,7 +41,7 @@ func (h *HTTP) get(w http.ResponseWriter, r *http.Request) {
 		s.Streams().RefuseEventID(w)
 	case last != "" && !s.Streams().HeardBefore(id):
 		if h.replicas.findStream(w, r, s, caller, id) {
-			s.Streams().Resume(w, r, id)
+			s.Streams().Resume(w, r, id, s.Conversation().Remind)
 		}
 	case h.refusals.challenged(w, r, s, web.Header(r.Header, "Authorization")):
 	case !s.Streams().Listen(w, r):

@@ -72,3 +72,48 @@ func handedOnCharged(t *testing.T, modern bool, method, body string, lent bool) 
 	want(t, "requests of the server", asked, served)
 	want(t, "charged at the end", memory.Used(), others)
 }
+
+// weighing are replicas that note what is charged while they serve.
+type weighing struct {
+	nobody
+	memory *budget.Budget
+	seen   []int64
+}
+
+func (w *weighing) Others() []downstream.ReplicaID { return []downstream.ReplicaID{1} }
+
+func (w *weighing) HandOn(to http.ResponseWriter, _ *http.Request, _ []byte, _ downstream.ReplicaID) bool {
+	w.seen = append(w.seen, w.memory.Used())
+	to.WriteHeader(http.StatusAccepted)
+	return true
+}
+
+// The same where another replica serves it.
+func TestWhatAnotherReplicaServesIsCharged(t *testing.T) {
+	memory := budget.New(1 << 20)
+	peers := &weighing{memory: memory}
+	opt := stored()
+	opt.Memory, opt.Peers = memory, peers
+	h, p := serve(t, opt, newFake())
+	p.initialize(mcp.V20250618)
+	h.gate.Shut()
+	send := func(method, body string) int {
+		r, w := p.request(method, body), httptest.NewRecorder()
+		r.RemoteAddr = "192.0.2.1:1"
+		h.ServeHTTP(w, r)
+		return w.Code
+	}
+	before := memory.Used()
+	want(t, "a stream", send(http.MethodGet, ""), http.StatusAccepted)
+	want(t, "a request", send(http.MethodPost, ping), http.StatusAccepted)
+	for _, used := range peers.seen {
+		if used < before+handedOnCost {
+			t.Errorf("%d bytes are charged", used-before)
+		}
+	}
+	want(t, "charged afterwards", memory.Used(), before)
+	memory.Guest(web.Stranger("192.0.2.1:1")).Charge(300 << 10)
+	want(t, "another stream without memory", send(http.MethodGet, ""), http.StatusTooManyRequests)
+	want(t, "what may end something", send(http.MethodPost, ping), http.StatusAccepted)
+	want(t, "requests of the other", len(peers.seen), 3)
+}

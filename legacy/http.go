@@ -84,6 +84,7 @@ func (h *HTTP) furnish() {
 	})
 	h.channels = channel.NewRegistry(opt.MaxSessions)
 	h.admission = &admission{opt: opt, guard: h.guard, notices: &h.notices, gate: h.gate, sessions: h.sessions, streaming: budget.NewPlaces(opt.MaxSessions)}
+	opt.Peers = charged{opt.Peers, h.admission}
 	h.replicas = &replicas{opt: opt, admission: h.admission, gate: h.gate, exchanges: h.exchanges, notices: &h.notices}
 }
 

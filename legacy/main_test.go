@@ -115,6 +115,8 @@ type fakeConv struct {
 	stranger  bool // calls are in another process
 	leaving   int  // how many answers find that their call is just being left to another process
 
+	asksAgain func(questions []string) // is told what Remind is
+
 	cancels *call // is dropped by any notification, as by its cancellation
 
 	mu       sync.Mutex
@@ -190,6 +192,8 @@ func (c *fakeConv) Notify(_ downstream.Caller, msg jsonrpc.Message) {
 	}
 }
 
+func (c *fakeConv) Remind(questions []string) { c.asksAgain(questions) }
+
 func (c *fakeConv) Knows(jsonrpc.ID) bool { return !c.stranger }
 
 func (c *fakeConv) Answer(caller downstream.Caller, msg jsonrpc.Message) error {
@@ -210,6 +214,7 @@ func (c *fakeConv) Answer(caller downstream.Caller, msg jsonrpc.Message) error {
 func (c *fakeConv) Flows() [][]byte { return nil }
 func (c *fakeConv) Leave()          {}
 func (c *fakeConv) Renew()          {}
+func (c *fakeConv) Conclude()       {}
 
 func (c *fakeConv) Unload(func(downstream.Checkpointer, time.Time) bool) bool { return false }
 

@@ -5,6 +5,8 @@ import (
 	"net/http"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy/session"
 )
 
 // Peers are the other replicas that share the store.
@@ -36,6 +38,32 @@ func (nobody) Others() []downstream.ReplicaID { return nil }
 
 func (nobody) Everybody(context.Context) []downstream.ReplicaID { return nil }
 
+// charged are Peers to whom a request is passed on for what that costs, for as long as it takes.
+type charged struct {
+	Peers
+	admission *admission
+}
+
+// Forward implements Peers.
+func (c charged) Forward(w http.ResponseWriter, r *http.Request, body []byte, to downstream.ReplicaID) bool {
+	return c.pass(w, r, func() bool { return c.Peers.Forward(w, r, body, to) })
+}
+
+// HandOn implements Peers.
+func (c charged) HandOn(w http.ResponseWriter, r *http.Request, body []byte, to downstream.ReplicaID) bool {
+	return c.pass(w, r, func() bool { return c.Peers.HandOn(w, r, body, to) })
+}
+
+// pass refuses a request for which there is no memory; what is no stream is lent it.
+func (c charged) pass(w http.ResponseWriter, r *http.Request, on func() bool) bool {
+	hold, refused := c.admission.handsOn(w, r, "", r.Method != http.MethodGet)
+	if refused {
+		return true
+	}
+	defer hold.Release()
+	return on()
+}
+
 // passed says why a request comes from another replica.
 type passed uint8
 
@@ -58,3 +86,21 @@ func mark(r *http.Request, why passed) *http.Request {
 }
 
 func isForwarded(r *http.Request) bool { return r.Context().Value(passedKey{}) == forwarded }
+
+// elsewhere has a request served by the replica that it needs, and reports whether it was answered.
+func (rs *replicas) elsewhere(w http.ResponseWriter, r *http.Request, body []byte, s *session.Session, msg *jsonrpc.Message) bool {
+	if home := downstream.HomeOfTask(msg); home != 0 { // whose end its client is told of here
+		return home != rs.opt.Replica && !isForwarded(r) && rs.opt.Peers.Forward(w, r, body, home)
+	}
+	return rs.rejoin(w, r, body, s, msg)
+}
+
+// rejoin has a call that waits for the same one to be made again go on where it waits, and reports
+// whether the request was answered. Who gets it there need not find one: it is a call like any other.
+func (rs *replicas) rejoin(w http.ResponseWriter, r *http.Request, body []byte, s *session.Session, msg *jsonrpc.Message) bool {
+	at := s.WaitsAt(msg, r.Header)
+	if at == 0 || at == rs.opt.Replica || r.Context().Value(passedKey{}) != nil {
+		return false
+	}
+	return rs.opt.Peers.HandOn(w, r, body, at)
+}

@@ -78,6 +78,9 @@ func (h poster) postMessage(w http.ResponseWriter, r *http.Request, accept web.A
 	}
 	switch {
 	case msg.Method == mcp.MethodInitialize && msg.Kind() == jsonrpc.Request:
+		if s != nil && s.Ended() {
+			s = nil // it goes on without this client
+		}
 		if !h.admission.tooBusy(w, r, from, 1, msg.ID) && (s != nil || !forwarder(h).relayed(w, r, body, msg, from)) {
 			h.initialize(w, r, accept, s, *msg)
 		}
@@ -101,7 +104,7 @@ func (h poster) postMessage(w http.ResponseWriter, r *http.Request, accept web.A
 		caller.Paid = &paid
 		h.replicas.answer(w, r, s, conv, caller, msg)
 	default:
-		if s == nil || !h.refusals.challenged(w, r, s, caller.Authorization) {
+		if s == nil || !h.refusals.challenged(w, r, s, caller.Authorization) && !h.replicas.elsewhere(w, r, body, s, msg) {
 			h.serve(w, r, accept, s, conv, caller, *msg, from)
 		}
 	}
@@ -158,10 +161,7 @@ func (h poster) serve(w http.ResponseWriter, r *http.Request, accept web.Accept,
 	}
 	ex := h.exchanges.Begin(w, r, s, accept, &from.hold, caller.Unproven)
 	if ex == nil {
-		if !h.replicas.leaves(w, r, msg.AppendTo(nil)) {
-			h.guard.Refused(observe.Draining)
-			web.WriteShuttingDown(w, msg.ID)
-		}
+		h.refuseBegin(w, r, s, &msg)
 		return
 	}
 	from.hand(ex)
@@ -174,6 +174,18 @@ func (h poster) serve(w http.ResponseWriter, r *http.Request, accept web.Accept,
 		h.work(ctx, conv, caller, req, ex)
 	}
 	ex.Wait(r)
+}
+
+// refuseBegin answers a request that cannot begin: its session has ended, or the bridge stops.
+func (h poster) refuseBegin(w http.ResponseWriter, r *http.Request, s *session.Session, msg *jsonrpc.Message) {
+	switch {
+	case s != nil && s.Ended():
+		h.guard.Refused(observe.NoSession)
+		h.refusals.refuseUnknown(w, s.ID(), msg.ID)
+	case !h.replicas.leaves(w, r, msg.AppendTo(nil)):
+		h.guard.Refused(observe.Draining)
+		web.WriteShuttingDown(w, msg.ID)
+	}
 }
 
 func (h poster) work(ctx context.Context, conv downstream.Conversation, caller downstream.Caller, req downstream.Request, out downstream.Reply) {

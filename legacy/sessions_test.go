@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -208,6 +209,33 @@ func TestASessionEndedFromTheOtherSideIsGone(t *testing.T) {
 	status, _ := p.call(ping)
 	want(t, "the next request", status, http.StatusNotFound)
 	want(t, "the conversation is closed", b.last().cause() != nil, true)
+}
+
+// What is under way when the server of a session goes is answered; a client that begins anew
+// does so meanwhile.
+func TestASessionEndedFromTheOtherSideLastsForItsCalls(t *testing.T) {
+	b := newFake()
+	h, p := serve(t, Options{}, b)
+	p.initialize(mcp.V20250326)
+	first := p.session
+	answer := p.async(hold)
+	k := <-b.held
+	conv := b.last()
+	conv.push.End(errors.New("its server is another one"))
+	status, _ := p.call(ping)
+	want(t, "the next request", status, http.StatusNotFound)
+	status, _ = p.call("[" + ping + "]")
+	want(t, "the next array", status, http.StatusNotFound)
+	want(t, "an answer", p.post(`{"jsonrpc":"2.0","id":"q","result":{}}`).StatusCode, http.StatusAccepted)
+	want(t, "it is not closed", conv.cause(), error(nil))
+	p.initialize(mcp.V20250326)
+	want(t, "both sessions", h.Sessions(), 2)
+	k.finish(`{"late":true}`)
+	want(t, "the call", text(t, <-answer), `{"jsonrpc":"2.0","id":1,"result":{"late":true}}`)
+	p.session = first
+	for p.live(h) != nil {
+		runtime.Gosched()
+	}
 }
 
 // stillborn ends its sessions before they are opened.

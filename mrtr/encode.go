@@ -2,17 +2,9 @@ package mrtr
 
 import (
 	"bytes"
-	"sync"
 
 	"github.com/mcpbridge/bridge/internal/jsonout"
 )
-
-// Records are written in memory that is used again, and take as much as they need: they are kept
-// for as long as a call waits.
-var rooms = sync.Pool{New: func() any { return new([]byte) }}
-
-// mostRoom bounds what stays in memory of what large flows took.
-const mostRoom = 64 << 10
 
 // Encode returns the flow as a record that any process can go on from, with
 // [Decode] and [Clock.Next]. It holds what the client and the server said: params,
@@ -23,17 +15,15 @@ const mostRoom = 64 << 10
 //
 // It writes what encoding/json would write of record, in a fifth of its time.
 func (f *Flow) Encode() ([]byte, error) {
-	room := rooms.Get().(*[]byte)
-	text, err := f.encode((*room)[:0])
-	record := bytes.Clone(text)
-	if *room = text; cap(text) <= mostRoom {
-		rooms.Put(room)
-	}
-	return record, err
+	o := jsonout.Begin()
+	defer o.Release()
+	f.encode(o)
+	err := f.encodeHowFar(o)
+	o.End()
+	return bytes.Clone(o.Text()), err // takes as much as it needs: it is kept for as long as a call waits
 }
 
-func (f *Flow) encode(buf []byte) ([]byte, error) {
-	o := jsonout.New(buf)
+func (f *Flow) encode(o *jsonout.Object) {
 	o.Int("v", recordVersion)
 	o.Always("id", string(f.ID))
 	o.Always("method", f.Method)
@@ -51,10 +41,9 @@ func (f *Flow) encode(buf []byte) ([]byte, error) {
 	o.True("listsAsk", f.ListsAsk)
 	o.True("tasksDeclared", f.TasksDeclared)
 	o.True("repeatable", f.Repeatable)
-	return f.encodeHowFar(o)
 }
 
-func (f *Flow) encodeHowFar(o *jsonout.Object) (_ []byte, err error) {
+func (f *Flow) encodeHowFar(o *jsonout.Object) (err error) {
 	o.String("state", string(f.State))
 	o.True("resent", f.Resent)
 	o.Int("round", int64(f.Round))
@@ -72,10 +61,11 @@ func (f *Flow) encodeHowFar(o *jsonout.Object) (_ []byte, err error) {
 	}
 	o.String("note", f.Note)
 	if f.Clock != (Clock{}) {
-		o.Object("clock", f.Clock.record().encode)
+		clock := f.Clock.record()
+		o.Object("clock", clock.encode)
 	}
 	o.Object("progress", f.Progress.encode)
-	return o.Text(), err
+	return err
 }
 
 func (a Address) encode(o *jsonout.Object) {

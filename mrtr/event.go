@@ -9,7 +9,7 @@ import (
 // below; the zero Event is not valid.
 type Event struct {
 	kind    eventKind
-	flag    bool   // reachable, or ask again
+	flag    bool   // reachable, ask again, or sent again
 	key     string // of an input; an elicitation id
 	payload []byte
 	typ     string // raw resultType of a result; a question's id
@@ -66,8 +66,11 @@ func TaskStatus(raw []byte) Event { return Event{kind: taskStatus, payload: raw}
 // Unseen says that the tasks/get in flight failed with err, which ends the flow.
 func Unseen(err error) Event { return Event{kind: unseen, err: err} }
 
-// Updated says that the task has the answer under key, or what its server says against that.
-func Updated(key string, refused error) Event { return Event{kind: updated, key: key, err: refused} }
+// Updated says that the task has the answer under key, or what its server says against that. again says that the
+// answer was sent before, and may have been taken then.
+func Updated(key string, refused error, again bool) Event {
+	return Event{kind: updated, key: key, err: refused, flag: again}
+}
 
 // Answered is the client's well-formed answer to the input request under key,
 // as the bare input response that goes upstream (C.9).

@@ -176,5 +176,5 @@ type Task struct {
 	Message  string        `json:"message,omitempty"`
 	Fetching bool          `json:"fetching,omitempty"` // a tasks/get is in flight
 
-	refused map[string]error // why the server did not take the answers under these keys; nil: none. It is not kept
+	refused map[string]refusal // of the answers under these keys; nil: none. It is not kept
 }

@@ -71,8 +71,8 @@ type clockRecord struct {
 	Gone     bool  `json:"gone,omitempty"`
 }
 
-func (c *Clock) record() *clockRecord {
-	return &clockRecord{nanos(c.Began), nanos(c.Deadline), nanos(c.Due), nanos(c.AnswerBy), nanos(c.Beat), nanos(c.Look), c.Gone}
+func (c *Clock) record() clockRecord {
+	return clockRecord{nanos(c.Began), nanos(c.Deadline), nanos(c.Due), nanos(c.AnswerBy), nanos(c.Beat), nanos(c.Look), c.Gone}
 }
 
 func nanos(t time.Time) int64 {

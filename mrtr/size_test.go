@@ -44,7 +44,7 @@ func TestAnswersThatATaskHasAreNotKept_G6(t *testing.T) {
 	if got := f.TaskResponse(act.Key); len(got) < 1<<20 || len(f.Undelivered()) != 1 {
 		t.Fatalf("the task gets %s", got)
 	}
-	step(f, Updated("a", nil))
+	step(f, Updated("a", nil, false))
 	if more := f.Size() - before; more > 2 || f.Input("a").Response == nil || len(f.Undelivered()) > 0 {
 		t.Errorf("%d bytes more are kept", more)
 	}

@@ -67,7 +67,7 @@ func (f *Flow) whileAsking(ev *Event, at Moment) Action {
 			return f.fail(ev.err)
 		}
 	case updated:
-		return f.onUpdated(ev.key, ev.err)
+		return f.onUpdated(ev, at)
 	case lost:
 		return f.onInterrupted(at)
 	case input:

@@ -42,7 +42,7 @@ func events() []Event {
 		outcome([]byte(`{"content":[]}`)),
 		TaskStatus([]byte(`{"status":"working"}`)),
 		Unseen(broken),
-		Updated("q", nil),
+		Updated("q", nil, false),
 		Answered("q", []byte(accept)),
 		Unanswered("q", "no answer"),
 		Unusable("q", "not what was asked", true),

@@ -87,8 +87,8 @@ func (f *Flow) onTaskInput(raw []byte, at Moment) Action {
 		return f.fail(err)
 	}
 	for _, req := range requests {
-		if err := f.Task.refused[req.Key]; err != nil {
-			return f.fail(err)
+		if refusal, ok := f.Task.refused[req.Key]; ok && !at.Now.Before(refusal.from) {
+			return f.fail(refusal.err)
 		}
 		if f.Input(req.Key) != nil {
 			continue
@@ -156,20 +156,31 @@ func (f *Flow) TaskResponse(key string) []byte {
 }
 
 // onUpdated notes that there was an answer, and no longer which. One that was refused ends the
-// call if the task goes on to ask for it: it may have been taken before, or be needed no more.
-func (f *Flow) onUpdated(key string, refused error) Action {
-	in := f.Input(key)
-	if in == nil || f.State != Polling {
+// call if the task goes on to ask for it: it may be needed no more. Where it may have been taken before, the
+// task has as long as a round to show that: servers acknowledge answers before their tasks have them.
+func (f *Flow) onUpdated(ev *Event, at Moment) Action {
+	in := f.Input(ev.key)
+	if in == nil || in.Response == nil || f.State != Polling {
 		return Action{}
 	}
 	in.Response = passedOn
-	if refused != nil {
+	if ev.err != nil {
 		if f.Task.refused == nil {
-			f.Task.refused = map[string]error{}
+			f.Task.refused = map[string]refusal{}
 		}
-		f.Task.refused[key] = refused
+		from := at.Now
+		if ev.flag {
+			from = from.Add(f.limits().Round)
+		}
+		f.Task.refused[ev.key] = refusal{ev.err, from}
 	}
 	return Action{}
+}
+
+// refusal is why the server did not take an answer, and from when on that counts.
+type refusal struct {
+	err  error
+	from time.Time
 }
 
 // Undelivered returns the keys of the answers that the task may not have.

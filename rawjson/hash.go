@@ -8,13 +8,32 @@ import (
 // Hash returns a number that two texts share if they are Equal, whatever the order of their members,
 // and by chance only if they are not. The text is gone over once.
 func Hash(seed maphash.Seed, v []byte) uint64 {
-	sum, _ := hasher{v, seed}.value(skipSpace(v, 0), 0)
+	sum, _ := hasher{b: v, seed: seed}.value(skipSpace(v, 0), 0)
+	return sum
+}
+
+// Sum is Hash with the same number in every process, so that whoever writes texts can find two
+// that share one.
+func Sum(v []byte) uint64 {
+	sum, _ := hasher{b: v, known: true}.value(skipSpace(v, 0), 0)
 	return sum
 }
 
 type hasher struct {
-	b    []byte
-	seed maphash.Seed
+	b     []byte
+	seed  maphash.Seed
+	known bool // no seed: the numbers are anybody's
+}
+
+func (h hasher) bytes(b []byte) uint64 {
+	if !h.known {
+		return maphash.Bytes(h.seed, b)
+	}
+	sum := uint64(14695981039346656037) // FNV-1a
+	for _, c := range b {
+		sum = (sum ^ uint64(c)) * 1099511628211
+	}
+	return sum
 }
 
 // value hashes the value at i, and returns where it ends.
@@ -35,17 +54,17 @@ func (h hasher) value(i, depth int) (sum uint64, end int) {
 func (h hasher) scalar(kind Kind, v []byte) uint64 {
 	switch {
 	case kind == String && len(v) >= 2:
-		return h.mix(uint64(kind), maphash.Bytes(h.seed, unescaped(v[1:len(v)-1])))
+		return h.mix(uint64(kind), h.bytes(unescaped(v[1:len(v)-1])))
 	case kind == Number:
 		if d, ok := normalize(v); ok {
-			sum := h.mix(uint64(kind), maphash.Bytes(h.seed, d.digits))
+			sum := h.mix(uint64(kind), h.bytes(d.digits))
 			if d.negative {
 				sum++
 			}
 			return h.mix(sum, uint64(d.exponent))
 		}
 	}
-	return maphash.Bytes(h.seed, v)
+	return h.bytes(v)
 }
 
 func (h hasher) elements(i, depth int) (sum uint64, end int) {
@@ -69,7 +88,7 @@ func (h hasher) members(i, depth int) (sum uint64, end int) {
 	for at(h.b, i, '"') {
 		m := memberAt(h.b, i)
 		value, end := h.value(m.value, depth)
-		sum += h.mix(maphash.Bytes(h.seed, m.name), value)
+		sum += h.mix(h.bytes(m.name), value)
 		i = nextItem(h.b, end)
 	}
 	return sum, min(i+1, len(h.b))
@@ -79,5 +98,5 @@ func (h hasher) mix(x, y uint64) uint64 {
 	var both [16]byte
 	binary.LittleEndian.PutUint64(both[:], x)
 	binary.LittleEndian.PutUint64(both[8:], y)
-	return maphash.Bytes(h.seed, both[:])
+	return h.bytes(both[:])
 }

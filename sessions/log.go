@@ -37,7 +37,17 @@ type Log struct {
 	last    uint64 // number of the newest event ever
 	events  []logged
 	bytes   int
+	asked   []asked // the newest questions, oldest first
 }
+
+// asked is a question that an event asks, which its client must not lose.
+type asked struct {
+	seq uint64
+	id  string
+}
+
+// maxAsked is how many questions of a stream are known: more are not open at a time.
+const maxAsked = 64
 
 type logged struct {
 	seq  uint64
@@ -56,6 +66,24 @@ func (l *Log) Append(data []byte) uint64 {
 	l.bytes += len(data)
 	l.limits.Account.Charge(len(data) + eventCost)
 	return l.last
+}
+
+// Asked notes that the newest event asks a question of this id.
+func (l *Log) Asked(id string) {
+	if len(l.asked) == maxAsked {
+		l.asked = slices.Delete(l.asked, 0, 1)
+	}
+	l.asked = append(l.asked, asked{l.last, id})
+}
+
+// Lost returns the ids of the questions after this number that have given way.
+func (l *Log) Lost(after uint64) (ids []string) {
+	for _, q := range l.asked {
+		if q.seq > after && q.seq <= l.dropped {
+			ids = append(ids, q.id)
+		}
+	}
+	return ids
 }
 
 // Leap leaves numbers out: the next event gets the one after seq.

@@ -7,10 +7,11 @@ func (s *Stream) Exhausted(after uint64) bool {
 	return s.ended && after >= s.log.Last()
 }
 
-// Event is an event and its number.
+// Event is an event, its number, and what it asks.
 type Event struct {
-	Seq  uint64
-	Data []byte
+	Seq      uint64
+	Data     []byte
+	Question string // the id of the one that it asks; empty: none
 }
 
 // Recall gives a new stream the events that it had in another process, which has sent
@@ -21,6 +22,9 @@ func (s *Stream) Recall(events []Event, last uint64) {
 	for _, e := range events {
 		s.log.Leap(e.Seq - 1)
 		s.log.Append(e.Data)
+		if e.Question != "" {
+			s.log.Asked(e.Question)
+		}
 	}
 	s.log.Leap(last)
 	s.sent = s.log.Last()

@@ -32,11 +32,12 @@ type Cause int32
 
 // The distinct ends of a session.
 const (
-	Removed Cause = iota + 1 // the client or the operator ended it
-	Expired                  // idle for too long
-	Evicted                  // the least recently used one when the table was full
-	Closed                   // the bridge shuts down
-	Rested                   // left to the store until somebody comes for it
+	Removed  Cause = iota + 1 // the client or the operator ended it
+	Expired                   // idle for too long
+	Evicted                   // the least recently used one when the table was full
+	Closed                    // the bridge shuts down
+	Rested                    // left to the store until somebody comes for it
+	Outdated                  // its server has become another one
 )
 
 // Error names the cause in words.
@@ -52,6 +53,8 @@ func (c Cause) Error() string {
 		return "bridge is shutting down"
 	case Rested:
 		return "session left to the store"
+	case Outdated:
+		return "the session has ended, for its server has become another one; whether the call was executed is not known"
 	}
 	return "session ended for an unknown reason"
 }

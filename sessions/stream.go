@@ -56,9 +56,18 @@ func (s *Stream) Append(data []byte) bool {
 // Queue adds an event like Append but leaves delivery to the next Flush. When that
 // is more than the log may hold, Queue delivers, and waits until the attached
 // carrier has taken it over or is let go.
-func (s *Stream) Queue(data []byte) bool {
+func (s *Stream) Queue(data []byte) bool { return s.queue(data, "") }
+
+// Ask is Queue for an event that asks a question of this id: for a client that comes back too
+// late to get it, Lost knows which those are.
+func (s *Stream) Ask(data []byte, id string) bool { return s.queue(data, id) }
+
+func (s *Stream) queue(data []byte, question string) bool {
 	s.mu.Lock()
 	ok := s.addLocked(data)
+	if ok && question != "" && !s.volatile {
+		s.log.Asked(question)
+	}
 	crowded := s.crowdedLocked()
 	s.mu.Unlock()
 	if crowded {
@@ -168,6 +177,13 @@ func (s *Stream) attachLocked(c Carrier, after uint64) (missed uint64, old *atta
 	old.wake()
 	s.at = &attachment{carrier: c, cursor: after, replay: s.log.Last(), last: now()}
 	return missed, old
+}
+
+// Lost returns the ids of the questions after this event that have left the log.
+func (s *Stream) Lost(after uint64) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.log.Lost(after)
 }
 
 // Detach takes c off the stream, when it is still its carrier, without ending

@@ -2,6 +2,8 @@ package sessions
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -281,5 +283,31 @@ func TestConcurrentAppendsKeepLogAndWireAlike(t *testing.T) {
 		if e != fmt.Sprintf("1-%d:x", i+1) {
 			t.Fatalf("event %d is %s", i+1, e)
 		}
+	}
+}
+
+// A question gives way like any other event, and it is known which one did.
+func TestWhichQuestionsWereLost(t *testing.T) {
+	s := NewStream(1, Limits{Events: 2})
+	s.Append([]byte("started"))
+	s.Ask([]byte("one?"), "1")
+	s.Ask([]byte("two?"), "2")
+	s.Append([]byte("alive"))
+	for after, want := range map[uint64]string{0: "1", 1: "1", 2: "", 3: ""} {
+		if got := strings.Join(s.Lost(after), " "); got != want {
+			t.Errorf("after %d the questions %q were lost, not %q", after, got, want)
+		}
+	}
+	back := NewStream(1, Limits{Events: 1})
+	back.Recall([]Event{{Seq: 4, Data: []byte("one?"), Question: "1"}}, 9)
+	back.Append([]byte("alive"))
+	if got := strings.Join(back.Lost(3), " "); got != "1" {
+		t.Errorf("of another process's questions %q were lost", got)
+	}
+	for n := range 3 * maxAsked {
+		s.Ask([]byte("more?"), strconv.Itoa(n))
+	}
+	if n := len(s.Lost(0)); n != maxAsked-2 {
+		t.Errorf("%d lost questions are known", n)
 	}
 }

@@ -62,6 +62,7 @@ const keptEnds = 4096
 // Desk holds the questions that wait for people. It is safe for concurrent use.
 type Desk struct {
 	base   *url.URL // where people reach it
+	mark   string   // ends all of its addresses
 	places *budget.Places
 	key    [32]byte // of the browsers' cookies; they end with the process
 
@@ -91,9 +92,13 @@ const (
 )
 
 // New returns a desk that people reach under base, for at most limit questions at
-// a time, the last eighth of them for parties that have fewer than an eighth.
-func New(base *url.URL, limit int) *Desk {
-	d := &Desk{base: base, places: budget.NewPlaces(limit), waiting: map[string]*waiting{}}
+// a time, the last eighth of them for parties that have fewer than an eighth. Where several
+// desks have one base, each has a mark of its own, by which MarkOf tells whose an address is.
+func New(base *url.URL, limit int, mark string) *Desk {
+	if mark != "" {
+		mark = markSign + mark
+	}
+	d := &Desk{base: base, mark: mark, places: budget.NewPlaces(limit), waiting: map[string]*waiting{}}
 	d.ended, _ = simplelru.NewLRU[string, outcome](keptEnds, nil) // fails for sizes below 1 only
 	rand.Read(d.key[:])                                           // never fails
 	return d
@@ -102,7 +107,7 @@ func New(base *url.URL, limit int) *Desk {
 // Ask puts a question and returns the link under which a person answers it. Whoever
 // has the link may answer, so it must reach nobody else. The error is ErrFull or ErrOthers.
 func (d *Desk) Ask(q Question) (link string, err error) {
-	w := &waiting{Question: q, token: rand.Text(), asked: time.Now()}
+	w := &waiting{Question: q, token: rand.Text() + d.mark, asked: time.Now()}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.expireLocked()
@@ -152,6 +157,15 @@ func (d *Desk) Len() int {
 func (d *Desk) link(token string) string { return d.base.JoinPath("q", token).String() }
 
 func tokenIn(link string) string { return link[strings.LastIndexByte(link, '/')+1:] }
+
+// markSign comes before the mark of a desk, and nowhere else in what follows the last slash.
+const markSign = "-"
+
+// MarkOf returns the mark of the desk whose question or inbox is at a path; "" where it names none.
+func MarkOf(path string) string {
+	_, mark, _ := strings.Cut(tokenIn(path), markSign)
+	return mark
+}
 
 // find returns the question under token, or else what became of it; neither when
 // there never was one, or it is too long ago.

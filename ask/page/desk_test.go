@@ -32,7 +32,7 @@ func newDesk(t *testing.T, limit int) *desk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.Desk = page.New(base, limit)
+	d.Desk = page.New(base, limit, "")
 	return d
 }
 

@@ -17,9 +17,6 @@ const (
 	actionName = "action"
 )
 
-// maxForm bounds what a browser may submit, in bytes.
-const maxForm = 1 << 20
-
 // maxOwners bounds how many owners one browser's inbox knows; the oldest go first.
 const maxOwners = 16
 
@@ -108,19 +105,11 @@ func (d *Desk) submit(w http.ResponseWriter, r *http.Request, token string) {
 	}
 	held := budget.On(q.Account) // whoever knows the link may submit as often as it likes
 	defer held.Release()
-	length := r.ContentLength
-	if length < 0 || length > maxForm {
-		length = maxForm
-	}
-	if err := charge(&held, int(length)); err != nil {
-		w.Header().Set("Retry-After", "5")
-		w.Header().Set("Connection", "close") // nobody wants to read the rest
-		d.say(w, http.StatusServiceUnavailable, "The answer cannot be taken at the moment", "There is too much to do. Go back and try again.")
+	if !d.bounds(w, r, &held) {
 		return
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
-		d.say(w, http.StatusBadRequest, "The answer could not be read", "It may be too long. Go back and try again.")
+		d.unread(w)
 		return
 	}
 	guard, action := takeFirst(r.PostForm, guardName), outcomeOf(takeLast(r.PostForm, actionName))

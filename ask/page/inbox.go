@@ -13,14 +13,18 @@ import (
 // owner's questions name it: it cannot be told from the browser's cookies, which other
 // programs may have, and without them it shows nothing.
 func (d *Desk) inboxOf(owner, browser string) string {
-	return d.base.JoinPath("mine", d.sign("inbox", browser+"\x00"+owner)).String()
+	return d.base.JoinPath("mine", d.inboxName(owner, browser)).String()
+}
+
+func (d *Desk) inboxName(owner, browser string) string {
+	return d.sign("inbox", browser+"\x00"+owner) + d.mark
 }
 
 // inbox lists what waits for the owner that its address is of.
 func (d *Desk) inbox(w http.ResponseWriter, r *http.Request, of string) {
 	browser := d.cookie(r, cookieBrowser)
 	found := d.of(func(owner string) bool {
-		return browser != "" && hmac.Equal([]byte(of), []byte(d.sign("inbox", browser+"\x00"+owner)))
+		return browser != "" && hmac.Equal([]byte(of), []byte(d.inboxName(owner, browser)))
 	})
 	slices.SortFunc(found, func(a, b *waiting) int {
 		return cmp.Or(a.asked.Compare(b.asked), strings.Compare(a.token, b.token))

@@ -190,7 +190,7 @@ func TestTheLastPlacesAreForOthers(t *testing.T) {
 func TestQuestionsExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base, _ := url.Parse("http://127.0.0.1/questions")
-		d := page.New(base, 1)
+		d := page.New(base, 1, "")
 		if _, err := d.Ask(page.Question{Deadline: time.Now().Add(time.Minute)}); err != nil {
 			t.Fatal(err)
 		}

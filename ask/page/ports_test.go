@@ -83,7 +83,7 @@ func cookiesOf(t *testing.T, address string) []*http.Cookie {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := page.New(base, 1)
+	d := page.New(base, 1, "")
 	link, err := d.Ask(page.Question{Owner: "ada"})
 	if err != nil {
 		t.Fatal(err)

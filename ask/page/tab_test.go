@@ -14,7 +14,7 @@ import (
 func TestTabsDoNotPileUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base, _ := url.Parse("http://127.0.0.1/questions")
-		d := page.New(base, 100)
+		d := page.New(base, 100, "")
 		ask := func() string {
 			link, err := d.Ask(page.Question{Owner: "a", Answer: func([]byte) {}})
 			if err != nil {

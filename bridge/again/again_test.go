@@ -81,14 +81,17 @@ func (f *flow) Detach(leave func() bool) {
 	}
 }
 
-func (f *flow) Drive(ev mrtr.Event)              { f.events = append(f.events, ev.String()) }
-func (f *flow) Of(caller downstream.Caller) bool { return caller.Principal == f.user }
+func (f *flow) Drive(ev mrtr.Event) { f.events = append(f.events, ev.String()) }
+func (f *flow) Person() string      { return "" }
+
+func (f *flow) By(caller downstream.Caller) bool { return caller.Principal == f.user }
 func (f *flow) Renew(downstream.Caller)          {}
 
 type session struct{}
 
-func (session) Hears(string) bool      { return true }
-func (session) Background(work func()) { work() }
+func (session) Hears(string) bool                    { return true }
+func (session) Detached(*downstream.Request, string) {}
+func (session) Background(work func())               { work() }
 
 const book = `{"name":"book","arguments":{"a":1,"b":2}}`
 

@@ -23,7 +23,7 @@ import (
 //	over       the call ended
 //
 // From attached to detached it goes when the request's time is over while a
-// question is open; back, when the same call comes again: same session and principal,
+// question is open; back, when the same call comes again: same session, same person,
 // same method, same params. Then open questions are shown again, and held answers count.
 type Reply struct {
 	of   Options
@@ -53,12 +53,15 @@ type Options struct {
 	Version  mcp.Version   // that the client speaks
 	Wait     time.Duration // how long a request waits for a page
 	Patience time.Duration // of the client; 0: none is known
+	Astray   bool          // the same call may reach a replica that knows nothing of this one
 }
 
 // Session is the conversation that a call belongs to.
 type Session interface {
 	// Hears reports whether a log message of a level is for the client.
 	Hears(level string) bool
+	// Detached tells that a call of somebody (Flow.Person) waits for the same one to be made again.
+	Detached(req *downstream.Request, person string)
 	// Background runs work that belongs to no request any more.
 	Background(work func())
 }
@@ -70,8 +73,10 @@ type Flow interface {
 	// what comes of the flow goes to one request, or waits for one. first says that it
 	// was the one that the flow began with.
 	Detach(leave func() (first bool))
-	// Of reports whether caller may answer and cancel the call.
-	Of(caller downstream.Caller) bool
+	// By reports whether the call was made by whom caller is.
+	By(caller downstream.Caller) bool
+	// Person names who made the call, among those behind a principal.
+	Person() string
 	// Renew notes the newest credentials of the principal.
 	Renew(caller downstream.Caller)
 }

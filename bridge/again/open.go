@@ -54,6 +54,9 @@ func (p *Reply) Linked(key, link string) {
 func (p *Reply) note(q Question) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if slices.ContainsFunc(p.open, func(known Question) bool { return known.Key == q.Key }) {
+		return // it is put once more
+	}
 	p.open = append(p.open, q)
 	p.waitLocked()
 }
@@ -122,6 +125,7 @@ func (p *Reply) expire() {
 	if evicted := p.of.Calls.remember(p); evicted != nil {
 		evicted.flow.Drive(mrtr.Failed(&mrtr.LimitReached{Limit: "limits.flows", Value: p.of.Calls.most}))
 	}
+	p.of.Session.Detached(&p.req, p.flow.Person()) // before the client comes back
 	result, err := p.pending(open)
 	if err != nil {
 		out.Finish(downstream.Failure(id, err))
@@ -145,7 +149,11 @@ func (p *Reply) pending(open []Question) ([]byte, *jsonrpc.Error) {
 	if link == "" {
 		words.WriteString("Answer the question that was shown. ")
 	}
-	words.WriteString("Then make the same call again, with the same arguments: it goes on from there, and nothing is asked or done twice.")
+	words.WriteString("Then make the same call again, with the same arguments")
+	if !p.of.Astray {
+		words.WriteString(": it goes on from there, and nothing is asked or done twice")
+	}
+	words.WriteString(".")
 	if p.req.Method == mcp.MethodToolsCall {
 		return translate.ToolError(words.String()), nil
 	}

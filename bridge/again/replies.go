@@ -12,8 +12,9 @@ import (
 )
 
 // Replies are the calls that wait for the same one to come again, oldest first. A
-// session has its own. Requests without a session find theirs by their principal; whoever
-// has neither a session nor a name cannot come back.
+// session has its own. Requests without a session have those of their principal; whoever
+// has neither a session nor a name cannot come back. Of either a request finds what the
+// same person has called.
 type Replies struct {
 	most int // that a principal without a session may have; a session's own limit holds
 
@@ -50,13 +51,13 @@ func (t *Replies) find(stranger string, version mcp.Version, caller downstream.C
 	}
 	var hash uint64 // of the request, once it is needed
 	found = slices.DeleteFunc(found, func(p *Reply) bool {
-		if !p.flow.Of(caller) || !p.like(version, req) {
+		if !p.like(version, req) {
 			return true
 		}
 		if hash == 0 {
 			hash = hashOf(req)
 		}
-		return !p.repeats(req, hash)
+		return !p.repeats(req, hash) || !p.flow.By(caller)
 	})
 	if len(found) > 1 {
 		slices.SortStableFunc(found, func(p, other *Reply) int { return cmp.Compare(other.answers(), p.answers()) })
@@ -71,19 +72,37 @@ func (t *Replies) remember(p *Reply) (evicted *Reply) {
 		return nil
 	}
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	whose := p.of.Stranger
 	if slices.Contains(t.calls[whose], p) {
+		t.mu.Unlock()
 		return nil
 	}
 	if t.calls == nil {
 		t.calls = map[string][]*Reply{}
 	}
 	t.calls[whose] = append(t.calls[whose], p)
-	if whose != "" && len(t.calls[whose]) > t.most {
-		return t.calls[whose][0]
+	all := t.calls[whose]
+	if whose == "" || len(all) <= t.most {
+		t.mu.Unlock()
+		return nil
 	}
-	return nil
+	all = slices.Clone(all)
+	t.mu.Unlock()
+	return ofWhoHasMost(all)
+}
+
+// ofWhoHasMost returns the oldest of the calls, oldest first, of the person who has most of them.
+func ofWhoHasMost(calls []*Reply) (oldest *Reply) {
+	has, most := map[string]int{}, 0
+	for _, p := range calls {
+		has[p.flow.Person()]++
+	}
+	for _, p := range calls {
+		if n := has[p.flow.Person()]; n > most {
+			oldest, most = p, n
+		}
+	}
+	return oldest
 }
 
 // Len returns how many wait.

@@ -64,6 +64,28 @@ func (k *asker) putLocked(q *question) {
 	k.outbox.addLocked(effect{do: mrtr.Tell, msg: q.msg, question: true})
 }
 
+// remindLocked puts a question to the client again, if it is open.
+func (k *asker) remindLocked(key string) {
+	in := k.flow.Input(key)
+	if k.flow.Over() || in == nil || in.Response != nil || in.ServerRequestID == "" {
+		return
+	}
+	params, err := k.client.Rules.InputRequest(in.Method, in.Params, k.declared)
+	if err != nil {
+		return // it has been asked, so this is none
+	}
+	if in.ElicitationID != "" {
+		params, _ = mrtr.Identify(params, func() string { return in.ElicitationID })
+	}
+	e := effect{do: mrtr.Tell, msg: downstream.Question(jsonrpc.ID(in.ServerRequestID), in.Method, params), question: true}
+	if k.saving.to != nil {
+		msg := e.msg
+		e.checkpoint = k.saving.encodeLocked()
+		e.checkpoint.Message, e.checkpoint.Over = &msg, k.saving.isOver
+	}
+	k.outbox.addLocked(e)
+}
+
 // question is a server request that is about to leave.
 type question struct {
 	key         string // of the input request
@@ -181,8 +203,8 @@ func (k *asker) asked(caller downstream.Caller, key string, msg *jsonrpc.Message
 	if in == nil {
 		return req, false
 	}
-	k.caller = caller
-	k.caller.Paid = nil // which is over with the message
+	caller.Paid = nil // which is over with the message
+	bearer{k.Call}.actsLocked(caller)
 	reporter{k.Call}.reportAnswerLocked(in, msg)
 	return in.InputRequest, true
 }

@@ -24,6 +24,7 @@ func NewResumable(c *Client, caller downstream.Caller, req downstream.Request, o
 	}
 	p := again.New(again.Options{
 		Session: c.Session, Calls: c.Session.Repeats(), Stranger: c.Stranger, Version: c.Rules.Version, Wait: c.Driver.Wait, Patience: c.Patience,
+		Astray: c.Driver.Shared && (c.Capable == nil || !c.Driver.Peers && c.Transport == observe.StreamableHTTP),
 	}, req, out)
 	k := New(c, caller, req, p)
 	k.repeatable = p
@@ -89,7 +90,7 @@ func Resume(c *Client, caller downstream.Caller, record []byte, out downstream.R
 	}
 	k.held.Open(c.Account)
 	interrupted := k.saving.interrupted()
-	if !c.Tables.Enter(k) {
+	if c.Tables.Enter(k) != nil {
 		return downstream.ErrStopping
 	}
 	for _, in := range flow.Outstanding() {
@@ -149,6 +150,30 @@ func (k *Call) Answered(caller downstream.Caller, key string, invites bool, msg 
 	return k.asking.answered(caller, key, msg)
 }
 
+// Conclude ends a call that waits, and has one that is at the server end with its answer.
+func (k *Call) Conclude() {
+	k.mu.Lock()
+	k.concluded = true
+	waits := k.flow.State != mrtr.Sending
+	k.mu.Unlock()
+	if waits {
+		k.Drive(mrtr.Failed(downstream.ErrOutdated))
+	}
+}
+
+// Remind puts a question to the client again, under its id: it left, and was lost before the client
+// got it. A task shows its questions by itself.
+func (k *Call) Remind(key string) {
+	defer k.asking.survive()
+	k.mu.Lock()
+	if k.task == nil {
+		k.asking.remindLocked(key)
+	}
+	claimed := k.outbox.claimLocked()
+	k.mu.Unlock()
+	speaker{k}.carryOut(claimed)
+}
+
 // Leave leaves a call that waits for its client, and is kept, to another process. It
 // reports whether it has.
 func (k *Call) Leave() bool { return k.saving.waitsElsewhere() }
@@ -176,27 +201,31 @@ func (k *Call) Sight(served mcp.InputKindSet) (flow observe.Flow, alive bool) {
 // Start registers the call, for a cancellation to find, and makes its requests. It
 // returns when the call is over or waits.
 func (k *Call) Start() {
-	if !k.client.Tables.Enter(k) { // over before it began
+	switch err := k.client.Tables.Enter(k); err {
+	case nil:
+		k.Drive(mrtr.Started())
+	case downstream.ErrCancelled: // over before it began
 		k.client.ReportEnd(&k.caller, k.flow.Method, time.Now(), observe.CallEnd{End: observe.Cancelled, Cause: "client"})
 		k.Reply().Abandon()
-		return
+	default:
+		k.Drive(mrtr.Failed(err))
 	}
-	k.Drive(mrtr.Started())
 }
 
 // Renew notes the newest credentials of the principal (H-2).
 func (k *Call) Renew(caller downstream.Caller) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.caller = caller
+	bearer{k}.actsLocked(caller)
 }
 
 // Reauthorize notes newer credentials of the principal, if the call was made with such (H-2).
 func (k *Call) Reauthorize(principal, authorization string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.flow.Principal == principal && !k.caller.Unproven && k.caller.Authorization != "" {
-		k.caller.Authorization = authorization
+	if caller := k.caller; k.flow.Principal == principal && !caller.Unproven && caller.Authorization != "" {
+		caller.Authorization = authorization
+		bearer{k}.actsLocked(caller)
 	}
 }
 

@@ -69,10 +69,12 @@ type Call struct {
 	flow      mrtr.Flow                        // what stands before its state in the struct never changes, and needs no lock
 	seen      atomic.Pointer[downstream.Reply] // its out for whoever began to look after it began; nil: nobody. It needs no lock
 	caller    downstream.Caller                // with the newest credentials of the principal
+	before    string                           // the authorization that the caller's has replaced; empty: none
 	token     []byte                           // of progress in the round in flight, as told upstream
 	left      atomic.Bool                      // to another process; needs no lock
 	http      observe.HTTP                     // in which it came; never changes, and stands where a byte is free
 	apart     bool                             // nobody else holds its params any more; never changes
+	concluded bool                             // nothing of it goes to the server any more
 	suspended bool                             // it is in the session's LRU, unless it was evicted
 	silences  uint8                            // how often nobody answered in time; 255: or more
 	timer     *timer                           // nil before the first request
@@ -87,6 +89,22 @@ type Call struct {
 // call was made, or for somebody where nobody was known (D-I11).
 func (k *Call) Of(caller downstream.Caller) bool {
 	return k.flow.Principal == caller.Principal || k.flow.Principal == ""
+}
+
+// By implements again.Flow: many people may stand behind one principal.
+func (k *Call) By(caller downstream.Caller) bool {
+	return k.Of(caller) && k.person("") == hop.Person("", caller.Header)
+}
+
+// Person implements again.Flow.
+func (k *Call) Person() string { return k.person("") }
+
+// person names who made the call, among those behind a principal.
+func (k *Call) person(principal string) string {
+	k.mu.Lock()
+	header := k.headerLocked()
+	k.mu.Unlock()
+	return hop.Person(principal, header)
 }
 
 // Unproven reports whether who made the call has brought no credentials that its session

@@ -31,7 +31,7 @@ type alone struct {
 
 func (alone) Declares() ([]byte, string)            { return noCapabilities, "" }
 func (alone) Repeats() *again.Replies               { return nil }
-func (alone) Enter(*Call) bool                      { return true }
+func (alone) Enter(*Call) error                     { return nil }
 func (alone) Exit(*Call)                            {}
 func (alone) Suspend(*Call) *Call                   { return nil }
 func (alone) Await(*Call, jsonrpc.ID, string, bool) {}

@@ -31,6 +31,8 @@ type Options struct {
 	Catalog  *catalog.Catalog
 	Ask      *ask.Room // answers for clients that cannot be asked; nil: nobody does
 	Replica  downstream.ReplicaID
+	Shared   bool                       // other replicas may serve a client's next request
+	Peers    bool                       // and hand what waits here of a session on
 	Watch    observe.Watcher            // nil: nobody is told
 	Alive    func()                     // the server has answered
 	ListsAsk func() bool                // whether lists may ask, too (I-4); nil: never
@@ -139,7 +141,7 @@ type Session interface {
 	Distrusts(capability string) bool
 	// Repeats returns where calls wait for the same call again; nil: nowhere.
 	Repeats() *again.Replies
-	// Owner names, for nobody to read, whose its questions are.
+	// Owner names, for nobody to read, behind whom those stand whose its questions are.
 	Owner() string
 	// Spent counts what answering for the client has cost.
 	Spent() *model.Spent
@@ -147,8 +149,9 @@ type Session interface {
 
 // Tables are where a session finds its calls again.
 type Tables interface {
-	// Enter registers a call, from its start until it Exits; false means that it is over.
-	Enter(k *Call) bool
+	// Enter registers a call, from its start until it Exits. The error, ErrCancelled or that its
+	// session is over, says why it does not start.
+	Enter(k *Call) error
 	Exit(k *Call)
 	// Ended notes that a request was answered that never became a registered call.
 	Ended(id jsonrpc.ID)

@@ -20,7 +20,7 @@ func (k *asker) inquire(req *mrtr.InputRequest) {
 		Params:   req.Params,
 		Tool:     k.subject(),
 		Roots:    k.roots,
-		Owner:    k.client.Session.Owner(),
+		Owner:    k.person(k.client.Session.Owner()),
 		Named:    k.client.Principal != "" || k.client.Stranger != "",
 		Tenant:   k.places(),
 		Account:  k.held.Account(),

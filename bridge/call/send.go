@@ -66,7 +66,7 @@ func sendRound(k *Call) (mrtr.Event, *upstream.Answer) {
 func (r *round) send() (mrtr.Event, *upstream.Answer) {
 	ctx := r.build()
 	r.overhead.End(observe.ToServer, r.flow.Round == 0) // later people had their time
-	answer, err := r.client.Driver.Upstream.Do(ctx, &r.up, r.hear)
+	answer, err := bearer{r.Call}.do(ctx, &r.up, r.hear)
 	ctx.Cancel()
 	r.overhead.Begin()
 	if err == nil {

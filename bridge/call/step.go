@@ -128,6 +128,9 @@ func (k *Call) applyLocked(act *mrtr.Action, d *decision) []mrtr.Event {
 	if err := k.held.Waits(&k.flow, k.besidesLocked()); err != nil {
 		return []mrtr.Event{mrtr.Failed(err)}
 	}
+	if k.concluded && act.Do > mrtr.Tell && !k.flow.Over() {
+		return []mrtr.Event{mrtr.Failed(downstream.ErrOutdated)}
+	}
 	switch act.Do {
 	case mrtr.Send:
 		k.resumedLocked()
@@ -146,7 +149,7 @@ func (k *Call) applyLocked(act *mrtr.Action, d *decision) []mrtr.Event {
 		d.suspended = true
 		return k.asking.askLocked(act.Ask)
 	case mrtr.Update:
-		serverTask{k}.updateLocked(act.Key, k.Drive)
+		serverTask{k}.updateLocked(act.Key, false, k.Drive)
 		return k.asking.askLocked(act.Ask)
 	case mrtr.Deliver, mrtr.Fail, mrtr.Stop:
 		k.outbox.addLocked(lastWord(act, d))
@@ -259,7 +262,7 @@ func (k *Call) pauses() bool {
 		if due := k.flow.Clock.Due.Sub(at.Now); due > 0 {
 			left = min(left, due)
 		} else {
-			k.flow.Step(mrtr.Lost(nil), at)
+			k.flow.Step(mrtr.Lost(nil), at) // which asks nothing: what can be asked was, by the step that made it so
 			k.ctx.Cancel()
 		}
 	}

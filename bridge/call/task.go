@@ -28,7 +28,7 @@ func (k serverTask) fetch() (mrtr.Event, *upstream.Answer) {
 	if call == nil {
 		return mrtr.Cancelled(), nil // the flow has ended in the meantime
 	}
-	answer, err := k.insist(ctx, call)
+	answer, _, err := k.insist(ctx, call)
 	switch {
 	case err != nil:
 		return mrtr.Unseen(err), nil
@@ -39,25 +39,33 @@ func (k serverTask) fetch() (mrtr.Event, *upstream.Answer) {
 }
 
 // insist makes a request about the task. Transport failures are tried again for as long as a
-// round may take: it may be repeated (G-14).
-func (k serverTask) insist(ctx context.Context, call *upstream.Call) (*upstream.Answer, error) {
-	return backoff.Retry(ctx, func() (*upstream.Answer, error) {
-		answer, err := k.client.Driver.Upstream.Do(ctx, call, nil)
-		if failure := (*upstream.Failure)(nil); err != nil && (!errors.As(err, &failure) || failure.Cause == upstream.Unauthorized) {
+// round may take: it may be repeated (G-14). again says that the server may have had it before that which it answered.
+func (k serverTask) insist(ctx context.Context, call *upstream.Call) (answer *upstream.Answer, again bool, err error) {
+	sent := false
+	answer, err = backoff.Retry(ctx, func() (*upstream.Answer, error) {
+		again = sent
+		answer, err := bearer(k).do(ctx, call, nil)
+		if err == nil {
+			return answer, nil
+		}
+		failure, ok := errors.AsType[*upstream.Failure](err)
+		if !ok || failure.Cause == upstream.Unauthorized {
 			return nil, backoff.Permanent(err)
 		}
-		return answer, err
+		sent = sent || failure.Sent
+		return nil, err
 	}, backoff.WithMaxElapsedTime(k.client.Driver.Flows.Round))
+	return answer, again, err
 }
 
-// updateLocked sends one answer to the task, and tells what became of that. What an acknowledgment, or a
-// refusal, comes to is shown by the next polls.
-func (k serverTask) updateLocked(key string, tell func(mrtr.Event)) {
+// updateLocked sends one answer to the task, perhaps again, and tells what became of that. What an
+// acknowledgment, or a refusal, comes to is shown by the next polls.
+func (k serverTask) updateLocked(key string, again bool, tell func(mrtr.Event)) {
 	ctx, cancel := context.WithTimeout(k.client.Driver.ctx, k.client.Driver.Flows.Round)
 	call := k.buildLocked(mcp.MethodTasksUpdate, k.flow.Task, k.flow.TaskResponse(key))
 	k.client.Driver.Background(func() {
 		defer cancel()
-		answer, err := k.insist(ctx, call)
+		answer, repeated, err := k.insist(ctx, call)
 		switch {
 		case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
 			err = &mrtr.LimitReached{Limit: "timeouts.round", Value: k.client.Driver.Flows.Round}
@@ -67,7 +75,7 @@ func (k serverTask) updateLocked(key string, tell func(mrtr.Event)) {
 		if err != nil {
 			k.client.Driver.Log.Warn().Str(logfield.FlowID, k.Name()).Err(err).Msg("the server's task did not take an answer")
 		}
-		tell(mrtr.Updated(key, err))
+		tell(mrtr.Updated(key, err, answer != nil && (again || repeated))) // without one it had a round to show it
 	})
 }
 
@@ -76,7 +84,7 @@ func (k serverTask) goOn(tell func(mrtr.Event)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, key := range k.flow.Undelivered() {
-		k.updateLocked(key, tell)
+		k.updateLocked(key, true, tell)
 	}
 }
 

@@ -12,10 +12,10 @@ type credentials struct {
 	newer, before string
 }
 
-// offer makes these the ones that are tried next.
+// offer makes these the ones that are tried next; empty: none are.
 func (c *credentials) offer(authorization string) {
 	c.mu.Lock()
-	known := c.newer == authorization
+	known := authorization == "" || c.newer == authorization
 	if !known {
 		c.newer, c.before = authorization, c.newer
 	}

@@ -143,7 +143,7 @@ func (h *Hub) openLocked(as Identity, lists catalog.Lists) *sharedListen {
 	h.shared[as.Principal] = l
 	l.with.offer(as.Authorization)
 	keeper := &listener{hub: h, call: as.listen(listFilter(lists)), with: &l.with, held: budget.On(held.Account()), event: l.deliver, gap: l.announceAll}
-	h.work.Go(func() { keeper.run(ctx) }) // who closes the hub waits for the lock, and shuts it afterwards
+	h.work.Go(func() { keeper.run(ctx, keeper.with.newest()) }) // who closes the hub waits for the lock, and shuts it afterwards
 	return l
 }
 

@@ -45,7 +45,8 @@ func pauses() *backoff.ExponentialBackOff {
 	return wait
 }
 
-func (l *listener) run(ctx context.Context) {
+// run opens it with these credentials at first.
+func (l *listener) run(ctx context.Context, authorization string) {
 	l.call.Held, l.call.Account = &l.held, l.held.Account()
 	wait := pauses()
 	l.hub.running.Add(1)
@@ -53,7 +54,7 @@ func (l *listener) run(ctx context.Context) {
 	opened := false
 	for {
 		call := *l.call
-		call.Authorization = l.with.newest()
+		call.Authorization = authorization
 		err := l.hub.opt.Upstream.Listen(ctx, &call, func(msg jsonrpc.Message) {
 			if msg.Method != mcp.NotificationAcknowledged {
 				l.event(msg)
@@ -68,9 +69,10 @@ func (l *listener) run(ctx context.Context) {
 		if again := l.ended == nil || l.ended(err); !again || ctx.Err() != nil {
 			return
 		}
-		if !l.pause(ctx, err, call.Authorization, wait.NextBackOff()) {
+		if !l.pause(ctx, err, authorization, wait.NextBackOff()) {
 			return
 		}
+		authorization = l.with.newest()
 	}
 }
 

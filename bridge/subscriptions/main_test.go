@@ -29,7 +29,9 @@ type server struct {
 	err   error // ends listens at once
 	open  int
 	asked []time.Time
+	with  []string // the credentials of each
 	end   chan error
+	takes string // the only credentials that are taken; empty: any are
 	// acknowledge may change the answer to a listen's filter; nil: all is accepted.
 	acknowledge func(ctx context.Context, n int)
 	heard       []func(jsonrpc.Message)
@@ -38,7 +40,11 @@ type server struct {
 func (s *server) Listen(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) error {
 	s.mu.Lock()
 	s.asked = append(s.asked, time.Now())
+	s.with = append(s.with, call.Authorization)
 	n, err, acknowledge := len(s.asked), s.err, s.acknowledge
+	if s.takes != "" && call.Authorization != s.takes {
+		err = &upstream.Failure{Cause: upstream.Unauthorized}
+	}
 	s.heard = append(s.heard, notify)
 	if err == nil {
 		s.open++

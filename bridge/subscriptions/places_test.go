@@ -63,7 +63,7 @@ func boundedListens(t *testing.T, listens int, endless *budget.Places) {
 		t.Errorf("%d listens are open", n)
 	}
 	open[0].Close()
-	open[1].Unsubscribe("", "x:")
+	open[1].Unsubscribe("x:")
 	synctest.Wait()
 	if h.taken != 13 {
 		t.Errorf("%d places are taken when two of 15 have ended", h.taken)

@@ -99,7 +99,7 @@ func (r *Resources) Subscribe(party, authorization, uri string) error {
 
 // Unsubscribe is idempotent. Where the server does not take a listen for the others now, the one
 // before goes on until it does.
-func (r *Resources) Unsubscribe(authorization, uri string) {
+func (r *Resources) Unsubscribe(uri string) {
 	r.change.Lock()
 	defer r.change.Unlock()
 	uris := r.subscribed()
@@ -113,8 +113,8 @@ func (r *Resources) Unsubscribe(authorization, uri string) {
 	r.mu.Unlock()
 	if len(rest) == 0 {
 		r.swap(nil, nil)
-	} else if err := r.replace(authorization, rest, ""); err != nil {
-		r.hub.work.Go(func() { r.mend(err) })
+	} else if tried, err := r.renewed(rest); err != nil {
+		r.hub.work.Go(func() { r.mend(tried, err) })
 	}
 }
 
@@ -157,42 +157,48 @@ func (r *Resources) Restore(authorization string, gained, lost []string, failed 
 	if same {
 		return
 	}
+	r.with.offer(authorization)
 	r.hub.work.Go(func() { // if there is still a hub
-		if err := r.restore(authorization, gained, lost); err != nil {
+		if tried, err := r.restore(gained, lost); err != nil {
 			failed(err)
-			r.mend(err)
+			r.mend(tried, err)
 		}
 	})
 }
 
 // restore changes what there is by now: a change that was under way knew nothing of this one.
-func (r *Resources) restore(authorization string, gained, lost []string) error {
+func (r *Resources) restore(gained, lost []string) (tried string, err error) {
 	r.change.Lock()
 	defer r.change.Unlock()
 	uris := changed(r.subscribed(), gained, lost)
 	r.chargeFor(uris)
-	return r.listenFor(authorization, uris)
+	return r.listenFor(uris)
 }
 
 // listenFor has a listen for just these, after a gap. Whoever asks for it holds change.
-func (r *Resources) listenFor(authorization string, uris []string) error {
+func (r *Resources) listenFor(uris []string) (tried string, err error) {
 	if len(uris) == 0 {
 		r.swap(nil, nil)
-		return nil
+		return "", nil
 	}
 	if current := r.listens(); current != nil && slices.Equal(current.uris, uris) {
-		return nil
+		return "", nil
 	}
-	if err := r.replace(authorization, uris, ""); err != nil {
-		return err
+	if tried, err = r.renewed(uris); err == nil {
+		r.announceAll(r.listens(), uris)
 	}
-	r.announceAll(r.listens(), uris)
-	return nil
+	return tried, err
+}
+
+// renewed is replace for no request, with the newest credentials, which it returns.
+func (r *Resources) renewed(uris []string) (tried string, err error) {
+	tried = r.with.newest()
+	return tried, r.replace(tried, uris, "")
 }
 
 // mend opens the listen that has failed with err, when one that ended would be opened
 // again (C-19). One at a time does so for all changes.
-func (r *Resources) mend(err error) {
+func (r *Resources) mend(tried string, err error) {
 	r.change.Lock()
 	busy := r.mending
 	r.mending = true
@@ -203,18 +209,18 @@ func (r *Resources) mend(err error) {
 	r.hub.running.Add(1)
 	defer r.hub.running.Add(-1)
 	keeper, wait := &listener{hub: r.hub, with: &r.with}, pauses()
-	for err != nil && keeper.pause(r.life, err, r.with.newest(), wait.NextBackOff()) {
-		err = r.again()
+	for err != nil && keeper.pause(r.life, err, tried, wait.NextBackOff()) {
+		tried, err = r.again()
 	}
 }
 
 // again is one try of mend.
-func (r *Resources) again() error {
+func (r *Resources) again() (tried string, err error) {
 	r.change.Lock()
 	defer r.change.Unlock()
-	err := r.listenFor(r.with.newest(), r.subscribed())
+	tried, err = r.listenFor(r.subscribed())
 	r.mending = err != nil
-	return err
+	return tried, err
 }
 
 // changed returns uris with what was gained and without what was lost.

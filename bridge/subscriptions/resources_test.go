@@ -105,7 +105,7 @@ func TestRestoredSubscriptionsAreChargedOnce(t *testing.T) {
 			t.Errorf("subscribed to %s", got)
 		}
 		for _, uri := range []string{"b", "c", "d"} {
-			r.Unsubscribe("", uri)
+			r.Unsubscribe(uri)
 		}
 		if got := memory.Used(); got != 0 {
 			t.Errorf("%d bytes stay charged", got)
@@ -136,7 +136,7 @@ func TestSubscriptionsAreChargedToTheirSession(t *testing.T) {
 		if err := r.Subscribe("", "", strings.Repeat("x", 8<<10)); !budget.Short(err) {
 			t.Errorf("what is too much: %v", err)
 		}
-		r.Unsubscribe("", "a")
+		r.Unsubscribe("a")
 		if got := int(memory.Used()); got != costOf([]string{"b"}) {
 			t.Errorf("%d bytes are left charged", got)
 		}
@@ -166,7 +166,7 @@ func TestLeavingAResourceLosesNoOther_C14(t *testing.T) {
 			}
 		}
 		s.fail(away)
-		r.Unsubscribe("", "b")
+		r.Unsubscribe("b")
 		if open, _ := s.listens(); open != 1 {
 			t.Fatalf("%d listens are open", open)
 		}
@@ -221,6 +221,44 @@ func TestRestoredSubscriptionsAreTriedAgain_C19_C20(t *testing.T) {
 		}
 		if all, waiting := h.Listens(); all != 1 || waiting != 0 {
 			t.Errorf("%d listens, %d of them wait", all, waiting)
+		}
+	})
+}
+
+// Newer credentials that come while older ones are being refused are tried next, and those again only if need be.
+func TestNewerCredentialsAreTriedBeforeThoseThatWereRefused_H2(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{takes: "t2"}
+		h, _ := hubOf(t, s, 0)
+		r := h.Resources(&ear{}, as(""), 8)
+		defer r.Close()
+		r.Restore("t1", []string{"a"}, nil, func(error) { r.Renew("t2") })
+		pass(time.Second)
+		if open, _ := s.listens(); open != 1 || strings.Join(s.with, " ") != "t1 t2" {
+			t.Errorf("%d listens are open, asked with %q", open, s.with)
+		}
+	})
+}
+
+// Whoever knows a session's id, and has forged tokens, takes nothing from what its owner has subscribed to.
+func TestCredentialsThatWereNeverTakenReplaceNone_H6(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{takes: "t1"}
+		h, _ := hubOf(t, s, 0)
+		r := h.Resources(&ear{}, as(""), 8)
+		defer r.Close()
+		if err := r.Subscribe("", "t1", "a"); err != nil {
+			t.Fatal(err)
+		}
+		for _, forged := range []string{"f1", "f2"} {
+			if err := r.Subscribe("", forged, "b"); err == nil {
+				t.Error("taken with", forged)
+			}
+		}
+		s.end <- nil
+		pass(time.Minute)
+		if open, _ := s.listens(); open != 1 || strings.Join(s.with, " ") != "t1 f1 f2 t1" {
+			t.Errorf("%d listens are open, asked with %q", open, s.with)
 		}
 	})
 }

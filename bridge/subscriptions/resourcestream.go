@@ -21,11 +21,10 @@ type resourceStream struct {
 }
 
 // begin starts a listen for uris, which has entered. Its events count only while it is
-// current.
+// current, and credentials once the server has taken them: what others have made up replaces none.
 func (r *Resources) begin(authorization string, uris []string, required string) *resourceStream {
 	ctx, cancel := context.WithCancel(r.life)
 	s := &resourceStream{uris: uris, cancel: cancel, acked: make(chan bool, 1), ended: make(chan error, 1)}
-	r.with.offer(authorization)
 	keeper := &listener{
 		hub:   r.hub,
 		call:  r.as.listen(resourceFilter(uris)),
@@ -42,6 +41,7 @@ func (r *Resources) begin(authorization string, uris []string, required string) 
 		once = true
 		accepted := required == "" || acknowledges(filter, required)
 		if accepted {
+			r.with.offer(authorization)
 			r.swap(s, uris) // on the listen's own goroutine: before its first event
 		}
 		s.acked <- accepted
@@ -54,7 +54,7 @@ func (r *Resources) begin(authorization string, uris []string, required string) 
 	}
 	if !r.hub.work.Go(func() {
 		defer r.hub.exit(r)
-		keeper.run(ctx)
+		keeper.run(ctx, authorization)
 	}) {
 		r.hub.exit(r)
 		s.ended <- nil

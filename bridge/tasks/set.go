@@ -17,6 +17,7 @@ import (
 // Why something cannot be done.
 var (
 	ErrUnknown = errors.New("unknown task")
+	ErrAway    = errors.New("unknown task: the process that ran it has ended, or cannot be reached from this one")
 	ErrCursor  = errors.New("unknown cursor")
 	ErrOver    = errors.New("the task has ended already")
 	ErrTooMany = errors.New("this session holds too many tasks")
@@ -98,6 +99,11 @@ func (s *Set) Leave(id jsonrpc.ID) {
 	for _, t := range s.all() {
 		t.leave(id)
 	}
+}
+
+// Waits reports whether a tasks/result with this id waits.
+func (s *Set) Waits(id jsonrpc.ID) bool {
+	return slices.ContainsFunc(s.all(), func(t *Task) bool { return t.waitsFor(id) })
 }
 
 // Empty reports whether no task is held.

@@ -1,7 +1,6 @@
 package tasks
 
 import (
-	"crypto/rand"
 	"slices"
 	"strconv"
 	"sync"
@@ -76,12 +75,12 @@ const (
 	maxWaiters     = 16
 )
 
-// New returns a working task, which is charged to account for what it holds. wish is
-// what the client asked for, in raw JSON.
-func New(wish []byte, account *budget.Account) *Task {
+// New returns a working task of the replica home, which is charged to account for what it
+// holds. wish is what the client asked for, in raw JSON.
+func New(wish []byte, account *budget.Account, home downstream.ReplicaID) *Task {
 	now := time.Now()
 	return &Task{
-		id: rand.Text(), created: now, updated: now, ttl: ttlOf(rawjson.Get(wish, "ttl")), status: working, held: budget.On(account), waits: budget.On(account),
+		id: home.TaskID(), created: now, updated: now, ttl: ttlOf(rawjson.Get(wish, "ttl")), status: working, held: budget.On(account), waits: budget.On(account),
 	}
 }
 
@@ -254,6 +253,12 @@ func (t *Task) leave(id jsonrpc.ID) {
 		t.waiters = slices.Delete(t.waiters, i, i+1)
 		t.askLocked()
 	}
+}
+
+func (t *Task) waitsFor(id jsonrpc.ID) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.ContainsFunc(t.waiters, func(w waiter) bool { return w.id == id })
 }
 
 // forget gives back what the task holds: it can no longer be found.

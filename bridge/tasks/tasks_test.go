@@ -56,7 +56,7 @@ func statusOf(t *Task) string {
 
 // add returns a task of the set whose call counts its cancellations.
 func add(t *testing.T, s *Set) (*Task, *int) {
-	task, n := New(nil, nil), new(int)
+	task, n := New(nil, nil, 0), new(int)
 	if err := s.Add(task, func() { *n++; task.Abandon() }); err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestAClientThatReadsSlowlyHoldsUpNobody(t *testing.T) {
 
 // TestWhoeverWaitsIsAskedOnce: the newest request that a client listens to, and each after it.
 func TestWhoeverWaitsIsAskedOnce(t *testing.T) {
-	task := New(nil, nil)
+	task := New(nil, nil, 0)
 	clients := make([]*client, 4)
 	for i := range clients {
 		clients[i] = &client{}
@@ -125,7 +125,7 @@ func TestWhoeverWaitsIsAskedOnce(t *testing.T) {
 }
 
 func TestAPanicOfAWriterLeavesTheTaskUsable(t *testing.T) {
-	task := New(nil, nil)
+	task := New(nil, nil, 0)
 	if err := task.Wait("1", &panicking{}); err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ type panicking struct{ client }
 func (*panicking) Send(downstream.Message) { panic("a fault") }
 
 func TestWhatWaitsForAClientIsBounded(t *testing.T) {
-	task := New(nil, nil)
+	task := New(nil, nil, 0)
 	for range 10 {
 		task.Send(progress(strings.Repeat("x", maxQueuedBytes/4)))
 	}
@@ -184,7 +184,7 @@ func TestAnEndedTaskHoldsNeitherItsCallNorItsMessages(t *testing.T) {
 }
 
 func TestAWithdrawnQuestionIsNotAsked(t *testing.T) {
-	task := New(nil, nil)
+	task := New(nil, nil, 0)
 	task.Send(downstream.Question("7", mcp.MethodElicitationCreate, []byte(`{"message":"Sure?"}`)))
 	if got := statusOf(task); got != "input_required" {
 		t.Fatalf("got %s", got)
@@ -204,7 +204,7 @@ func TestAWithdrawnQuestionIsNotAsked(t *testing.T) {
 // What waits for a tasks/result is charged until one has come for it.
 func TestATaskIsChargedForWhatWaits(t *testing.T) {
 	memory := budget.New(10 << 20)
-	task := New(nil, memory.Guest("somebody"))
+	task := New(nil, memory.Guest("somebody"), 0)
 	defer task.forget()
 	for i := range 3 {
 		task.Send(progress(strings.Repeat("x", 100_000)))
@@ -235,7 +235,7 @@ func TestATaskIsChargedForItsOutcome(t *testing.T) {
 		}
 		var s Set
 		finished := func(size int) *Task {
-			task := New([]byte(`{"ttl":0}`), account)
+			task := New([]byte(`{"ttl":0}`), account, 0)
 			if err := s.Add(task, func() {}); err != nil {
 				t.Fatal(err)
 			}

@@ -30,7 +30,8 @@ type desks struct {
 	log  zerolog.Logger
 	here bool // clients are on this machine, and so is a person with a browser
 
-	roots rootsByPath
+	roots  rootsByPath
+	others pagesElsewhere
 
 	mu     sync.Mutex
 	aside  *edge.Aside // of local
@@ -58,7 +59,7 @@ func (d *desks) desk(address string) (*page.Desk, error) {
 		if err != nil {
 			return nil, errors.New("questions.url is no address")
 		}
-		d.public[address] = page.New(base, maxQuestions)
+		d.public[address] = page.New(base, maxQuestions, d.others.mark())
 	}
 	return d.public[address], nil
 }
@@ -72,7 +73,7 @@ func (d *desks) onLoopbackLocked() (*page.Desk, error) {
 		return nil, err
 	}
 	base := &url.URL{Scheme: "http", Host: aside.Addr().String(), Path: "/questions"}
-	d.aside, d.local = aside, page.New(base, maxQuestions)
+	d.aside, d.local = aside, page.New(base, maxQuestions, "")
 	go func(desk *page.Desk) {
 		if err := aside.Serve(desk); !errors.Is(err, http.ErrServerClosed) {
 			d.log.Error().Err(err).Msg("the page for questions failed")
@@ -91,8 +92,19 @@ func (d *desks) stop() {
 	}
 }
 
-// before serves the public pages, and has next serve everything else.
+// before serves the public pages, also those of other replicas, and has next serve everything
+// else.
 func (d *desks) before(next http.Handler) http.Handler {
+	own := d.own(next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if desk := d.at(r); desk == nil || !d.others.serve(desk, w, r) {
+			own.ServeHTTP(w, r)
+		}
+	})
+}
+
+// own serves the public pages of this process, and has next serve everything else.
+func (d *desks) own(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if desk := d.at(r); desk != nil {
 			desk.ServeHTTP(w, r)

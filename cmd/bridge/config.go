@@ -78,6 +78,7 @@ func validate(file string, environ []string) (cfg config.Config, notes []string,
 		if notes, err = checkStore(context.Background(), cfg.Store); err != nil {
 			wrong.Problems = append(wrong.Problems, config.Problem{Text: err.Error()})
 		}
+		notes = append(notes, append(astray(&cfg), cfg.ProxyNotes()...)...)
 	}
 	switch {
 	case len(wrong.Problems) == 0:

@@ -64,6 +64,17 @@ func TestValidateWithoutAFileSaysSo(t *testing.T) {
 
 // TestConfigurationDocumentIsUpToDate keeps docs/configuration.md equal to what
 // the code says; `make docs` writes it anew.
+func TestValidateTellsOfProxiesThatAreEverybody(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "bridge.yaml")
+	if err := os.WriteFile(file, []byte("upstream: http://h/mcp\ntrusted-proxies: ['::/0']\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, notes, err := validate(file, nil)
+	if err != nil || len(notes) != 1 || !strings.Contains(notes[0], "::/0 holds everybody") {
+		t.Errorf("%q, %v", notes, err)
+	}
+}
+
 func TestConfigurationDocumentIsUpToDate(t *testing.T) {
 	text, err := os.ReadFile("../../docs/configuration.md")
 	if err != nil {

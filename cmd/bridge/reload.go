@@ -29,7 +29,7 @@ func (s *service) reload() {
 		return
 	}
 	setLevel(cfg.Log.Level)
-	s.edge.Trust(proxies(&cfg))
+	s.edge.Trust(proxies(&cfg, s.log))
 	s.cfg = cfg
 	s.with.pages.roots.set(&cfg)
 	change.Commit(cfg.Timeouts.Handover, cfg.Timeouts.Drain)

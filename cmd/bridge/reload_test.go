@@ -249,6 +249,7 @@ func TestReloadChangesTheLevelOfTheLogAndTheTrustedProxies(t *testing.T) {
 	}
 	resp.Body.Close()
 	r.expect(`"remote":"192.0.2.7:0"`)
+	r.reload("listen: 127.0.0.1:0\ntrusted-proxies: [0.0.0.0/0]\nlog: {level: debug}\nupstream: '"+one+"'\n", "0.0.0.0/0 holds everybody")
 	r.serves("the session", "/mcp", session, "one")
 }
 

@@ -34,6 +34,9 @@ func openKeeping(ctx context.Context, cfg *config.Config, log zerolog.Logger) (k
 		return k, err
 	}
 	warnOf(ctx, k.store, log)
+	for _, note := range astray(cfg) {
+		log.Info().Msg(note)
+	}
 	k.room = budget.NewRoom(storeSize(ctx, cfg.Store, k.store))
 	for _, note := range exposures(cfg.Store) {
 		log.Warn().Msg(note)
@@ -70,6 +73,27 @@ func (k *keeping) monitor(outage string, log zerolog.Logger) {
 	}
 }
 
+// astray tells of calls, tasks and links that only one of several replicas knows, so that requests for them must
+// reach that one.
+func astray(cfg *config.Config) (notes []string) {
+	if !cfg.Store.Shared() {
+		return nil
+	}
+	for _, m := range cfg.Mounts() {
+		if m.Tasks == "host" && cfg.Replica.Listen == "" {
+			notes = append(notes, m.Path+": tasks are hosted: where several bridges share the store, set replica.listen, or have a client reach the same one each time")
+		}
+		switch asks := m.Questions.Policy == "page" || m.Sampling.Provider != "off" && m.Sampling.Approve == "on"; {
+		case !asks:
+		case cfg.Replica.Listen == "":
+			notes = append(notes, m.Path+": people are asked on a page: where several bridges share the store, set replica.listen, or have a client and its person reach the same one each time")
+		case m.Session != "required":
+			notes = append(notes, m.Path+": people are asked on a page: the same call again finds the one that waits from every replica in a session only; with several replicas and clients without sessions, set session: required, or have a client reach the same one each time")
+		}
+	}
+	return notes
+}
+
 // degraded reports that the store cannot be reached.
 func (k *keeping) degraded() bool { return k.up != nil && !k.up() }
 
@@ -85,16 +109,17 @@ func (k *keeping) give(options *legacy.Options, scope string) {
 }
 
 // serve has requests served that other replicas forward.
-func (k *keeping) serve(mounts *fleet.Fleet) {
+func (k *keeping) serve(mounts *fleet.Fleet, pages *desks) {
 	if k.replica == nil {
 		return
 	}
+	own := pages.own(mounts)
 	k.replica.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mark := legacy.Forwarded
 		if replica.IsHandedOn(r) {
 			mark = legacy.HandedOn
 		}
-		mounts.ServeHTTP(w, mark(r))
+		own.ServeHTTP(w, mark(r))
 	}), mounts.Renew)
 }
 

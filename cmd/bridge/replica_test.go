@@ -24,6 +24,7 @@ type trio struct {
 func newTrio(t *testing.T, args ...string) *trio {
 	t.Helper()
 	f := &trio{t: t, redis: redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always"), asker: newAsker(t)}
+	f.asker.logs = true
 	server := httptest.NewServer(f.asker)
 	t.Cleanup(server.Close)
 	args = append([]string{"--upstream", server.URL, "--store.url", "redis://" + f.redis.Addr(), "--store.keys", keyFile(t), "--replica.listen", "127.0.0.1:0"}, args...)

@@ -18,8 +18,9 @@ import (
 // asker is a modern server with tools that ask: "ask" and "repeat", of which only the
 // second may be called again. It counts what it was asked to do, and can be held up.
 type asker struct {
-	t  *testing.T
-	mu sync.Mutex
+	t    *testing.T
+	logs bool // it takes levels of log messages
+	mu   sync.Mutex
 	// hold, when set, is what the second round of a call waits for before it answers.
 	hold chan struct{}
 	// second counts second rounds; their answers.
@@ -49,6 +50,9 @@ func (a *asker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case msg.Method == "server/discover":
 		answer = discovered
+		if a.logs {
+			answer = strings.Replace(answer, `"tools":{}`, `"tools":{},"logging":{}`, 1)
+		}
 	case msg.Method == "tools/list":
 		answer = askerTools
 	case msg.Method == "tools/call" && msg.Params.InputResponses == nil:

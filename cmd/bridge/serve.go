@@ -92,13 +92,14 @@ func newService(ctx context.Context, cfg *config.Config, environ []string, log z
 		with.close()
 		return nil, err
 	}
+	with.pages.others = pagesElsewhere{with.kept.replica, with.kept.id, with.memory}
 	mounts, err := fleet.Open(specs(cfg, with, log), fleetOptions(cfg, &with.kept, log))
 	if err != nil {
 		with.close()
 		return nil, err
 	}
 	door, err := edge.Open(ctx, with.pages.before(mounts), edge.Options{
-		Listen: cfg.Listen, TLS: edge.Files(cfg.TLS), Proxies: proxies(cfg), StandardHTTP: standardHTTP(cfg),
+		Listen: cfg.Listen, TLS: edge.Files(cfg.TLS), Proxies: proxies(cfg, log), StandardHTTP: standardHTTP(cfg),
 		Memory: with.memory, Log: log,
 	})
 	if err != nil {
@@ -109,7 +110,10 @@ func newService(ctx context.Context, cfg *config.Config, environ []string, log z
 	return &service{edge: door, fleet: mounts, with: with, log: log, cfg: *cfg, hangUp: make(chan os.Signal, 1)}, nil
 }
 
-func proxies(cfg *config.Config) edge.Proxies {
+func proxies(cfg *config.Config, log zerolog.Logger) edge.Proxies {
+	for _, note := range cfg.ProxyNotes() {
+		log.Warn().Msg(note)
+	}
 	networks, unix := cfg.ProxyNetworks()
 	return edge.Proxies{Networks: networks, Unix: unix, Protocol: cfg.ProxyProtocol == "on"}
 }
@@ -117,7 +121,7 @@ func proxies(cfg *config.Config) edge.Proxies {
 func (s *service) run(ctx context.Context) error {
 	s.fleet.Watch()
 	s.with.admin.serve(s.fleet, s.with.memory, &s.with.kept)
-	s.with.kept.serve(s.fleet)
+	s.with.kept.serve(s.fleet, s.with.pages)
 	failed := make(chan error, 1)
 	go func() { failed <- s.edge.Serve() }()
 	var err error

@@ -45,6 +45,7 @@ func open(cfg *config.Config, settings *config.Mount, with common, log zerolog.L
 	}
 	with.admin.watch(settings, &options)
 	with.kept.give(&options.Legacy, settings.Path)
+	options.Bridge.Shared, options.Bridge.Peers = with.kept.up != nil, with.kept.replica != nil
 	options.Legacy.Memory = with.memory
 	if len(settings.Command) > 0 {
 		options.Command, options.Probe.Timeout = command(settings, log), settings.Timeouts.Start

@@ -39,6 +39,17 @@ func Claims(authorization string) []byte {
 	return object(parts[1])
 }
 
+// Subject returns issuer and subject that the JSON web token of a header claims; "" for anything else.
+func Subject(authorization string) string {
+	claims := Claims(authorization)
+	issuer, _ := rawjson.Text(rawjson.Get(claims, "iss"))
+	subject, _ := rawjson.Text(rawjson.Get(claims, "sub"))
+	if issuer == "" || subject == "" {
+		return ""
+	}
+	return issuer + "\x00" + subject
+}
+
 // Forged returns a header with a JSON web token that says the same as this one, and that
 // nobody has signed; "" for anything else.
 func Forged(authorization string) string {

@@ -137,8 +137,12 @@ func (r *Room) fitsLocked(name string, more int64) bool {
 
 // putLocked has next counted in place of k.
 func (r *Room) putLocked(k *Kept, next Kept) {
-	r.addLocked(k, -k.bytes)
-	r.addLocked(&next, next.bytes)
+	if next.tenant == k.tenant && next.minute == k.minute {
+		r.addLocked(&next, next.bytes-k.bytes)
+	} else {
+		r.addLocked(k, -k.bytes)
+		r.addLocked(&next, next.bytes)
+	}
 	k.tenant, k.bytes, k.minute = next.tenant, next.bytes, next.minute // its room is read without the lock
 }
 
@@ -152,9 +156,12 @@ func (r *Room) addLocked(k *Kept, bytes int64) {
 		of = &tenant{until: map[int64]int64{}}
 		r.tenants[k.tenant] = of
 	}
-	bytes = max(bytes, -of.until[k.minute]) // two may have found one
-	if of.until[k.minute] += bytes; of.until[k.minute] == 0 {
+	before := of.until[k.minute]
+	bytes = max(bytes, -before) // two may have found one
+	if before+bytes == 0 {
 		delete(of.until, k.minute)
+	} else {
+		of.until[k.minute] = before + bytes
 	}
 	r.usedLocked(of, k.tenant, bytes)
 }

@@ -27,6 +27,7 @@ type Dial = func(context.Context, string, string) (net.Conn, error)
 // Carrier sends requests over connections that it keeps.
 type Carrier struct {
 	Call  func(context.Context) error // sends a request, and reads its response
+	Ask   func(context.Context) error // the same of one that may be sent again, since it only asks
 	Kept  func() int                  // connections that are open while no request is under way
 	Close func()
 }
@@ -172,6 +173,46 @@ func Cancel(t *testing.T, open func(Dial) Carrier) {
 			t.Errorf("%d connections are left", kept)
 		}
 		close(answer)
+		c.Close()
+		synctest.Wait()
+	})
+}
+
+// Question tests that the idle connections that a network has swallowed, with a server behind it
+// that takes new ones, are given up with the first one on which a question is not answered in time.
+func Question(t *testing.T, open func(Dial) Carrier) {
+	synctest.Test(t, func(t *testing.T) {
+		const many = 4
+		var dials atomic.Int32
+		var swallowed atomic.Bool
+		answer := make(chan struct{})
+		c := open(Pipes(t, &dials, func(n int32, nc net.Conn, br *bufio.Reader) {
+			for Next(br) != nil {
+				<-answer
+				if n > many || !swallowed.Load() {
+					_, _ = io.WriteString(nc, Plain)
+				}
+			}
+		}))
+		for range many {
+			go func() { _ = c.Call(t.Context()) }()
+		}
+		synctest.Wait()
+		close(answer)
+		synctest.Wait()
+		swallowed.Store(true)
+		time.Sleep(time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if c.Ask(ctx) == nil {
+			t.Fatal("no error")
+		}
+		synctest.Wait()
+		if kept := c.Kept(); kept != 0 {
+			t.Errorf("%d connections are kept", kept)
+		} else if err := c.Call(t.Context()); err != nil {
+			t.Error(err)
+		}
 		c.Close()
 		synctest.Wait()
 	})

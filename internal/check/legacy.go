@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -152,6 +153,9 @@ type deafPusher struct{}
 
 // Changed implements downstream.Pusher: nothing is kept.
 func (deafPusher) Changed() {}
+
+// Detached implements downstream.Pusher.
+func (deafPusher) Detached(uint64, time.Time) {}
 
 // Reaches implements downstream.Pusher.
 func (deafPusher) Reaches() bool { return true }

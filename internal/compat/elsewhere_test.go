@@ -76,7 +76,7 @@ func people(t *testing.T) (*page.Desk, anyway.Options) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	desk := page.New(base, 100)
+	desk := page.New(base, 100, "")
 	return desk, anyway.Options{Server: "modern", Policy: anyway.Page, Desk: desk}
 }
 

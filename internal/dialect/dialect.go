@@ -134,7 +134,7 @@ func (d *Dialect) outgoing(call *upstream.Call) *upstream.Call {
 	}
 	method := call.Method
 	if aboutTask(method) {
-		method, params = d.tasks.outgoing(call.Principal, method, params)
+		method, params = d.tasks.outgoing(call, params)
 	}
 	adapted := *call
 	adapted.Method, adapted.Params = method, params
@@ -148,7 +148,7 @@ func (c *caller) incoming(ctx context.Context, call *upstream.Call, ans *upstrea
 	}
 	switch {
 	case call.Method == mcp.MethodToolsCall:
-		return ans, c.dialect.tasks.created(call.Principal, ans)
+		return ans, c.dialect.tasks.created(call, ans)
 	case call.Method == mcp.MethodTasksGet:
 		return c.taskState(ctx, call, ans)
 	case call.Method == mcp.MethodTasksCancel:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,6 +15,7 @@ import (
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
+	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/upstream"
 )
 
@@ -100,7 +102,7 @@ func TestFinalServersCostNothing(t *testing.T) {
 func TestI10WhoHasManyTasksHasNobodyElsesForgotten(t *testing.T) {
 	var book tasks
 	note := func(principal string, i int) {
-		if err := book.note(taskKey{principal, fmt.Sprint(i)}, []byte(`{"requestState":"s"}`), false); err != nil {
+		if err := book.note(taskKey{principal: principal, id: fmt.Sprint(i)}, []byte(`{"requestState":"s"}`), false); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -192,4 +194,29 @@ func TestI14AHeldBackResultIsAskedForAgain(t *testing.T) {
 			t.Errorf("%s after %v", ans.Result, time.Since(began))
 		}
 	})
+}
+
+// Servers may number the tasks of each person: those behind one principal are told apart by their headers.
+func TestI10TheStateOfATaskIsOfThePersonWhoseItIs(t *testing.T) {
+	d := New(Options{Mode: On})
+	person := func(user, method, params string, answer string) (sent string) {
+		c := d.Caller(stub(func(_ context.Context, call *upstream.Call) (*upstream.Answer, error) {
+			sent = string(rawjson.Get(call.Params, "requestState"))
+			return &upstream.Answer{Result: []byte(answer)}, nil
+		}))
+		call := &upstream.Call{Method: method, Params: []byte(params), Principal: "gateway", Header: http.Header{"X-Auth-Request-User": {user}}}
+		if _, err := c.Do(t.Context(), call, nil); err != nil {
+			t.Fatal(err)
+		}
+		return sent
+	}
+	for _, user := range []string{"alice", "bob"} {
+		person(user, mcp.MethodToolsCall, `{}`, `{"resultType":"task","taskId":"1","status":"working","requestState":"`+user+`"}`)
+	}
+	for _, user := range []string{"alice", "bob"} {
+		working := `{"taskId":"1","status":"working","requestState":"` + user + `"}`
+		if got := person(user, mcp.MethodTasksGet, `{"taskId":"1"}`, working); got != `"`+user+`"` {
+			t.Errorf("%s's task is asked for with %s", user, got)
+		}
+	}
 }

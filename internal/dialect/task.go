@@ -73,7 +73,7 @@ func (c *caller) payload(ctx context.Context, get *upstream.Call) (*upstream.Ans
 	defer cancel()
 	call := *get
 	call.Method = mcp.MethodTasksResult
-	_, call.Params = c.dialect.tasks.outgoing(call.Principal, call.Method, get.Params)
+	_, call.Params = c.dialect.tasks.outgoing(&call, get.Params)
 	ans, err := c.Caller.Do(limited, &call, nil)
 	if failure := (*upstream.Failure)(nil); errors.As(err, &failure) && failure.Cause == upstream.Timeout && ctx.Err() == nil {
 		return nil, nil

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/mcpbridge/bridge/internal/hop"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/upstream"
@@ -26,23 +27,24 @@ type tasks struct {
 	known map[taskKey]task
 }
 
-type taskKey struct{ principal, id string } // id is the raw token
+type taskKey struct{ principal, person, id string } // id is the raw token
 
 type task struct {
 	state []byte // raw requestState of the latest answer about it; nil: absent (I-10)
 	core  bool   // asks by tasks/result, takes answers by tasks/input_response (I-14)
 }
 
-func keyOf(call *upstream.Call) taskKey {
-	return taskKey{call.Principal, string(rawjson.Get(call.Params, "taskId"))}
+// keyOf returns the key of the task that is named in what a call says, or is answered with.
+func keyOf(call *upstream.Call, said []byte) taskKey {
+	return taskKey{call.Principal, hop.Person("", call.Header), string(rawjson.Get(said, "taskId"))}
 }
 
 // created notes the task that a tools/call was answered with.
-func (t *tasks) created(principal string, ans *upstream.Answer) error {
+func (t *tasks) created(call *upstream.Call, ans *upstream.Answer) error {
 	if ans.Error != nil || string(rawjson.Get(ans.Result, "resultType")) != `"`+mcp.ResultTask+`"` {
 		return nil
 	}
-	return t.note(taskKey{principal, string(rawjson.Get(ans.Result, "taskId"))}, ans.Result, false)
+	return t.note(keyOf(call, ans.Result), ans.Result, false)
 }
 
 // seen notes the answer to a tasks/get. Nothing more is asked about a task that
@@ -54,7 +56,7 @@ func (t *tasks) seen(get *upstream.Call, result []byte) error {
 		t.forget(get)
 		return nil
 	}
-	return t.note(keyOf(get), result, false)
+	return t.note(keyOf(get, get.Params), result, false)
 }
 
 // asks notes what tasks/result brought.
@@ -63,7 +65,7 @@ func (t *tasks) asks(get *upstream.Call, result []byte) error {
 		t.forget(get)
 		return nil
 	}
-	return t.note(keyOf(get), result, true)
+	return t.note(keyOf(get, get.Params), result, true)
 }
 
 // note keeps the latest request state, or its absence. Only an answer to
@@ -114,15 +116,15 @@ func (t *tasks) makeRoom() {
 func (t *tasks) forget(call *upstream.Call) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.known, keyOf(call))
+	delete(t.known, keyOf(call, call.Params))
 }
 
 // outgoing adapts a request about a task: it carries the task's latest state,
 // and answers go where the draft takes them.
-func (t *tasks) outgoing(principal, method string, params []byte) (string, []byte) {
-	id := rawjson.Get(params, "taskId")
+func (t *tasks) outgoing(call *upstream.Call, params []byte) (string, []byte) {
+	method, key := call.Method, keyOf(call, params)
 	t.mu.Lock()
-	known, ok := t.known[taskKey{principal, string(id)}]
+	known, ok := t.known[key]
 	t.mu.Unlock()
 	if !ok {
 		return method, params
@@ -133,7 +135,7 @@ func (t *tasks) outgoing(principal, method string, params []byte) (string, []byt
 	}
 	if known.core && method == mcp.MethodTasksUpdate {
 		method = methodInputResponse
-		related := rawjson.Apply(nil, []byte("{}"), rawjson.Edit{Name: "taskId", Value: id})
+		related := rawjson.Apply(nil, []byte("{}"), rawjson.Edit{Name: "taskId", Value: []byte(key.id)})
 		meta := rawjson.Apply(nil, rawjson.Get(params, "_meta"), rawjson.Edit{Name: mcp.MetaRelatedTask, Value: related})
 		edits = append(edits, rawjson.Edit{Name: "taskId"}, rawjson.Edit{Name: "_meta", Value: meta})
 	}

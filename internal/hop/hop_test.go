@@ -254,6 +254,32 @@ func TestWhatLastsOfAHeader(t *testing.T) {
 	}
 }
 
+// A person is the same with each request, whatever proxies make anew for it, and nobody else can say to be one.
+func TestAPersonStaysTheSame(t *testing.T) {
+	// {"iss":"p","sub":"ada","iat":1} and 2, {"iss":"p","sub":"bob"}, {"iat":1}
+	const ada1, ada2, bob, nobody = "e30.eyJpc3MiOiJwIiwic3ViIjoiYWRhIiwiaWF0IjoxfQ==.x", "e30.eyJpc3MiOiJwIiwic3ViIjoiYWRhIiwiaWF0IjoyfQ.y",
+		"e30.eyJpc3MiOiJwIiwic3ViIjoiYm9iIn0.x", "e30.eyJpYXQiOjF9.x"
+	same := func(a, b http.Header) bool { return Person("p", a) == Person("p", b) }
+	header := func(name, value string) http.Header { return http.Header{name: {value}} }
+	for _, name := range []string{"X-Amzn-Oidc-Data", "X-Goog-Iap-Jwt-Assertion", "x-pomerium-jwt-assertion"} {
+		if !same(header(name, ada1), header(name, ada2)) {
+			t.Errorf("%s of one person is another's", name)
+		}
+		if same(header(name, ada1), header(name, bob)) || same(header(name, nobody), header(name, nobody+"x")) || same(header(name, ada1), nil) {
+			t.Errorf("%s of two people is the same", name)
+		}
+	}
+	if same(header("X-Own-Jwt", ada1), header("X-Own-Jwt", ada2)) {
+		t.Error("a token that anybody may have written counts by what it claims")
+	}
+	if !same(http.Header{"X-Kong-Request-Id": {"1"}, "X-Amz-Cf-Id": {"1"}, "X-Trace-Id": {"1"}, "X-User": {"ada"}}, http.Header{"X-Trace-Id": {"2"}, "X-User": {"ada"}}) {
+		t.Error("the number of a request counts")
+	}
+	if Person("p", header("X-User", "ada")) != Audience("p", header("X-User", "ada")) || Person("p", nil) != "p" {
+		t.Error("without a token it is no audience")
+	}
+}
+
 func BenchmarkMade(b *testing.B) {
 	h := http.Header{"Accept": {"a"}, "Content-Type": {"b"}, "Mcp-Session-Id": {"c"}, "Mcp-Protocol-Version": {"d"}, "User-Agent": {"e"},
 		"Authorization": {"f"}, "Connection": {"keep-alive"}, "Traceparent": {"g"}}

@@ -1,20 +1,34 @@
 package hop
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"net/http"
 	"net/textproto"
 	"slices"
 	"strings"
+
+	"github.com/mcpbridge/bridge/internal/bearer"
 )
 
-// impersonal fields are sent by clients of all users alike, or differ by request.
-var impersonal = map[string]bool{
-	"Accept-Language": true, "B3": true, "Baggage": true, "Cache-Control": true, "Cf-Ray": true, "Dnt": true, "Pragma": true, "Priority": true,
-	"Referer": true, "Request-Id": true, "Sentry-Trace": true, "Traceparent": true, "Tracestate": true, "Uber-Trace-Id": true, "Via": true,
-	"X-Amzn-Trace-Id": true, "X-B3-Flags": true, "X-B3-Parentspanid": true, "X-B3-Sampled": true, "X-B3-Spanid": true, "X-B3-Traceid": true,
-	"X-Cloud-Trace-Context": true, "X-Correlation-Id": true, "X-Datadog-Parent-Id": true, "X-Datadog-Trace-Id": true, "X-Request-Id": true,
-	"X-Request-Start": true,
+// impersonal fields are sent by clients of all users alike, or differ by request. So do all whose names end like
+// one of numbered.
+var (
+	impersonal = map[string]bool{
+		"Accept-Language": true, "B3": true, "Baggage": true, "Cache-Control": true, "Cf-Ray": true, "Cloudfront-Viewer-Address": true,
+		"Content-Digest": true, "Content-Md5": true, "Date": true, "Digest": true, "Dnt": true, "Dpop": true, "Elastic-Apm-Traceparent": true,
+		"Newrelic": true, "Pragma": true, "Priority": true, "Referer": true, "Request-Id": true, "Rndr-Id": true, "Sentry-Trace": true, "Sw8": true,
+		"Traceparent": true, "Tracestate": true, "Uber-Trace-Id": true, "Via": true, "X-Amz-Cf-Id": true, "X-Amzn-Trace-Id": true,
+		"X-Arr-Log-Id": true, "X-Azure-Ref": true, "X-B3-Flags": true, "X-B3-Parentspanid": true, "X-B3-Sampled": true, "X-B3-Spanid": true,
+		"X-B3-Traceid": true, "X-Cloud-Trace-Context": true, "X-Correlation-Id": true, "X-Datadog-Parent-Id": true,
+		"X-Datadog-Sampling-Priority": true, "X-Datadog-Tags": true, "X-Datadog-Trace-Id": true, "X-Dynatrace": true, "X-Instana-S": true,
+		"X-Instana-T": true, "X-Request-Id": true, "X-Request-Start": true, "X-Timer": true, "X-Varnish": true, "X-Vercel-Id": true,
+	}
+	numbered = []string{"-Correlation-Id", "-Request-Id", "-Span-Id", "-Trace-Id"}
+)
+
+func isImpersonal(canonical string) bool {
+	return impersonal[canonical] || slices.ContainsFunc(numbered, func(end string) bool { return strings.HasSuffix(canonical, end) })
 }
 
 // Personal passes those fields of a client that go up with a message of the
@@ -22,7 +36,7 @@ var impersonal = map[string]bool{
 // canonical names.
 func Personal(client http.Header, add func(name, value string)) {
 	(&Policy{}).Made(client, func(name, value string) {
-		if name = textproto.CanonicalMIMEHeaderKey(name); !impersonal[name] {
+		if name = textproto.CanonicalMIMEHeaderKey(name); !isImpersonal(name) {
 			add(name, value)
 		}
 	})
@@ -31,13 +45,30 @@ func Personal(client http.Header, add func(name, value string)) {
 // Audience names for whom a request is: its principal, and whatever else its headers
 // tell the server, which may know users by another one than Authorization (B-42, H-10).
 func Audience(principal string, client http.Header) string {
-	var told []string
-	Personal(client, func(name, value string) { told = append(told, name+":"+value) })
-	if len(told) == 0 {
+	return told(principal, client, func(_, value string) string { return value })
+}
+
+// Person names who makes a request, among those behind its principal: a name that stays with
+// him. It is the Audience, but for tokens in which a proxy says who has signed in: many
+// make a new one for each request, and so only whose it is counts.
+func Person(principal string, client http.Header) string {
+	return told(principal, client, func(name, value string) string {
+		if ways(name)&user == 0 {
+			return value // anybody may have written it
+		}
+		return cmp.Or(bearer.Subject("Bearer "+strings.ReplaceAll(value, "=", "")), value) // AWS pads
+	})
+}
+
+// told adds what the headers tell to a principal, each value as read reads it.
+func told(principal string, client http.Header, read func(name, value string) string) string {
+	var lines []string
+	Personal(client, func(name, value string) { lines = append(lines, name+":"+read(name, value)) })
+	if len(lines) == 0 {
 		return principal
 	}
-	slices.Sort(told)
-	sum := sha256.Sum256([]byte(strings.Join(told, "\n")))
+	slices.Sort(lines)
+	sum := sha256.Sum256([]byte(strings.Join(lines, "\n")))
 	return principal + "\x00" + string(sum[:])
 }
 

@@ -7,18 +7,42 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"strconv"
+	"sync"
 
 	"github.com/mcpbridge/bridge/rawjson"
 )
 
-// Object is a JSON object that is being written. The zero Object has begun nothing.
+// Object is a JSON object that is being written, and what is to stand behind it.
 type Object struct{ text []byte }
 
-// New returns an object that grows in buf.
-func New(buf []byte) *Object { return &Object{append(buf, '{')} }
+// objects are in memory that is used again: records are made for as long as a call waits.
+var objects = sync.Pool{New: func() any { return new(Object) }}
 
-// Text ends the object.
-func (o *Object) Text() []byte { return append(o.text, '}') }
+// mostRoom bounds what stays in memory of what large objects took.
+const mostRoom = 64 << 10
+
+// Begin returns an object without members. Whoever has no more use for its text calls Release.
+func Begin() *Object {
+	o := objects.Get().(*Object)
+	o.text = append(o.text[:0], '{')
+	return o
+}
+
+// End ends the object.
+func (o *Object) End() { o.text = append(o.text, '}') }
+
+// Behind writes what follows the object's end, as it is.
+func (o *Object) Behind(text ...byte) { o.text = append(o.text, text...) }
+
+// Text returns what was written, until Release.
+func (o *Object) Text() []byte { return o.text }
+
+// Release gives the memory of the object back.
+func (o *Object) Release() {
+	if cap(o.text) <= mostRoom {
+		objects.Put(o)
+	}
+}
 
 func (o *Object) name(name string) {
 	if c := o.text[len(o.text)-1]; c != '{' && c != '[' {

@@ -247,6 +247,7 @@ func replaceable(t *testing.T, url string) (front string, become func(url string
 			w.Header()[name] = values
 		}
 		w.WriteHeader(resp.StatusCode)
+		_ = http.NewResponseController(w).Flush()
 		_, _ = io.Copy(w, resp.Body)
 	})
 	return front, func(url string) { now.Store(url) }

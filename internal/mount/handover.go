@@ -27,29 +27,30 @@ type handover struct {
 
 	work *gate.Gate // connects sessions that began before anybody had signed in, and asks for those that doubt
 
-	mu         sync.Mutex
-	translated map[*translated]struct{} // sessions that Backend serves
-	undecided  map[*undecided]struct{}  // those that began before the server was seen
+	mu        sync.Mutex
+	relying   map[*relying]struct{}   // sessions that rely on what the server was when they began
+	undecided map[*undecided]struct{} // those that began before the server was seen
 }
 
 // newHandover returns one for servers to which opening admits what opens sessions; nil: their
 // number is bounded already.
 func newHandover(inner downstream.Backend, v *verdicts, server relay.Server, opt *Options, opening *turns.Queue) *handover {
-	h := &handover{Backend: inner, verdicts: v, work: gate.New(), translated: map[*translated]struct{}{}, undecided: map[*undecided]struct{}{}, relay: relay.New(relay.Options{
+	h := &handover{Backend: inner, verdicts: v, work: gate.New(), relying: map[*relying]struct{}{}, undecided: map[*undecided]struct{}{}, relay: relay.New(relay.Options{
 		Server: server, Start: opt.Probe.Timeout, Call: opt.Bridge.Limits.Flow.Call, Calls: opt.Legacy.MaxInFlight, Turns: opt.Legacy.Turns, Opening: opening, Log: opt.Bridge.Log,
 	})}
-	v.changed, v.seen = append(v.changed, h.changed), h.seen
+	v.changed, v.outgrown, v.seen = append(v.changed, h.changed), append(v.outgrown, h.outgrown), h.seen
 	return h
 }
 
 // Open implements downstream.Backend.
 func (h *handover) Open(ctx context.Context, caller downstream.Caller, req jsonrpc.Message, push downstream.Pusher) (downstream.Conversation, []byte, error) {
+	was := h.verdicts.legacyOnly.Load()
 	if !h.verdicts.relays(ctx, caller, req.Params) {
 		return h.translate(ctx, caller, req, push)
 	}
 	conv, result, err := h.relay.Open(ctx, caller, req, push)
 	if err == nil {
-		return conv, result, nil
+		return h.enlist(&relying{Conversation: conv, push: push, relayed: true}, was), result, nil
 	}
 	h.verdicts.prober.Forget() // perhaps it is another server by now
 	if refused, ok := errors.AsType[*jsonrpc.Error](err); ok && provesModern(refused.Code) && !h.verdicts.relays(ctx, caller, req.Params) {
@@ -65,7 +66,7 @@ func provesModern(code int) bool {
 }
 
 func (h *handover) translate(ctx context.Context, caller downstream.Caller, req jsonrpc.Message, push downstream.Pusher) (downstream.Conversation, []byte, error) {
-	unseen := h.verdicts.unseen.Load() // before anything else can look at the server
+	unseen, was := h.verdicts.unseen.Load(), h.verdicts.legacyOnly.Load() // before anything else can look at the server
 	conv, result, err := h.Backend.Open(ctx, caller, req, push)
 	switch {
 	case err != nil:
@@ -73,7 +74,7 @@ func (h *handover) translate(ctx context.Context, caller downstream.Caller, req 
 	case unseen:
 		return h.doubt(&undecided{Conversation: conv, relay: h.relay, work: h.work, dismissed: h.dismiss, push: push, caller: caller, opened: req}), result, nil
 	}
-	return h.enlist(conv, push), result, nil
+	return h.enlist(&relying{Conversation: conv, push: push}, was), result, nil
 }
 
 // doubt has a conversation learn what the server is, which may be known by now.
@@ -111,72 +112,88 @@ func (h *handover) doubtful() []*undecided {
 // Restore implements downstream.Backend: only sessions that were translated for are
 // kept.
 func (h *handover) Restore(ctx context.Context, caller downstream.Caller, record []byte, push downstream.Pusher) (downstream.Conversation, error) {
+	was := h.verdicts.legacyOnly.Load()
 	conv, err := h.Backend.Restore(ctx, caller, record, push)
 	if err != nil {
 		return conv, err
 	}
 	h.verdicts.relied()
-	return h.enlist(conv, push), nil
+	return h.enlist(&relying{Conversation: conv, push: push}, was), nil
 }
 
-// enlist has a conversation end when the server becomes a legacy one.
-func (h *handover) enlist(conv downstream.Conversation, push downstream.Pusher) downstream.Conversation {
-	t := &translated{Conversation: conv, handover: h, push: push}
+// enlist has a conversation end when the server is no longer what it relies on: at once if that
+// has changed since was, when it began to open.
+func (h *handover) enlist(r *relying, was bool) downstream.Conversation {
+	r.handover = h
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.translated[t] = struct{}{}
-	return t
+	h.relying[r] = struct{}{}
+	h.mu.Unlock()
+	if legacy := h.verdicts.legacyOnly.Load(); legacy != was && legacy != r.relayed {
+		r.push.End(errEra)
+	}
+	return r
 }
 
 // changed learns that the server became, or ceased to be, a legacy one. It does
 // not wait for the sessions that end.
 func (h *handover) changed(legacy bool) {
-	if !legacy {
-		return // the ends of relayed sessions are the server's to tell
+	if legacy { // else somebody may only have been refused
+		h.leave(legacy)
 	}
+}
+
+// outgrown learns that the server has proved to be none any more for sessions that are relayed.
+func (h *handover) outgrown() { h.leave(false) }
+
+// leave ends the sessions that are nothing for a server that is a legacy one, or none.
+func (h *handover) leave(legacy bool) {
 	for _, u := range h.doubtful() {
-		if over := u.decide(true); over {
-			go u.push.End(errLegacy)
+		if over := u.decide(legacy); over {
+			go u.push.End(errEra)
 		}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for t := range h.translated {
-		go t.push.End(errLegacy)
+	for r := range h.relying {
+		if r.relayed != legacy {
+			go r.push.End(errEra)
+			delete(h.relying, r)
+		}
 	}
-	clear(h.translated)
 }
 
-// translated is a conversation that ends when the server becomes a legacy one.
-type translated struct {
+// relying is a conversation that ends when the server becomes a legacy one, or, if it is
+// relayed to one, when the server ceases to be that.
+type relying struct {
 	downstream.Conversation
 	handover *handover
 	push     downstream.Pusher
+	relayed  bool
 	asking   atomic.Bool // what the server is to its client
 }
 
 // Serve implements downstream.Conversation.
-func (t *translated) Serve(ctx context.Context, caller downstream.Caller, req downstream.Request, out downstream.Reply) {
-	if v := t.handover.verdicts; v.disputed.Load() && !caller.Unproven && t.asking.CompareAndSwap(false, true) {
-		t.handover.work.Go(func() { t.doubt(context.WithoutCancel(ctx), caller) })
+func (r *relying) Serve(ctx context.Context, caller downstream.Caller, req downstream.Request, out downstream.Reply) {
+	if v := r.handover.verdicts; v.disputed.Load() && !caller.Unproven && r.asking.CompareAndSwap(false, true) {
+		r.handover.work.Go(func() { r.doubt(context.WithoutCancel(ctx), caller) })
 	}
-	t.Conversation.Serve(ctx, caller, req, out)
+	r.Conversation.Serve(ctx, caller, req, out)
 }
 
-// doubt ends the conversation if the server is a legacy one to its own client.
-func (t *translated) doubt(ctx context.Context, caller downstream.Caller) {
-	defer t.asking.Store(false)
-	if t.handover.verdicts.of(ctx, func() downstream.Caller { return caller }).legacy {
-		t.push.End(errLegacy)
+// doubt ends the conversation if the server is another one to its own client.
+func (r *relying) doubt(ctx context.Context, caller downstream.Caller) {
+	defer r.asking.Store(false)
+	if is := r.handover.verdicts.of(ctx, func() downstream.Caller { return caller }); r.relayed && is.modern || !r.relayed && is.legacy {
+		r.push.End(errEra)
 	}
 }
 
 // Close implements downstream.Conversation.
-func (t *translated) Close(cause error) {
-	t.handover.mu.Lock()
-	delete(t.handover.translated, t)
-	t.handover.mu.Unlock()
-	t.Conversation.Close(cause)
+func (r *relying) Close(cause error) {
+	r.handover.mu.Lock()
+	delete(r.handover.relying, r)
+	r.handover.mu.Unlock()
+	r.Conversation.Close(cause)
 }
 
 // close waits for what was opened for single clients.

@@ -99,8 +99,8 @@ func TestNobodyIsAskedForASessionOnceTheMountHasEnded(t *testing.T) {
 		server := &counting{}
 		v := &verdicts{prober: negotiate.NewProber(negotiate.Options{Timeout: time.Second}), caller: server}
 		v.disputed.Store(true)
-		h := &handover{verdicts: v, work: gate.New(), relay: relay.New(relay.Options{Server: &deaf{}}), translated: map[*translated]struct{}{}}
-		conv := h.enlist(bridged{}, nil)
+		h := &handover{verdicts: v, work: gate.New(), relay: relay.New(relay.Options{Server: &deaf{}}), relying: map[*relying]struct{}{}}
+		conv := h.enlist(&relying{Conversation: bridged{}}, false)
 		h.close()
 		conv.Serve(t.Context(), downstream.Caller{}, downstream.Request{}, unanswered{})
 		synctest.Wait()

@@ -89,7 +89,7 @@ func New(opt Options) (*Mount, error) {
 	if opt.Draft == nil {
 		opt.Draft = dialect.New(dialect.Options{Log: opt.Bridge.Log})
 	}
-	opt.Upstream.Fallback, opt.away = opt.Draft, make(signal, 1)
+	opt.Upstream.Fallback, opt.away, opt.other = opt.Draft, make(signal, 1), make(signal, 1)
 	m := &Mount{
 		away:   opt.away,
 		Prober: negotiate.NewProber(probeOptions(&opt)), limits: Limits{opt.Legacy.MaxSessions, opt.Bridge.Limits.FlowsPerSession},
@@ -113,7 +113,7 @@ func New(opt Options) (*Mount, error) {
 	if m.server, err = newServer(&opt, m.verdicts); err != nil {
 		return nil, err
 	}
-	suspects := &suspecting{opt.Draft.Caller(m.server.caller()), opt.away, make(signal, 1)}
+	suspects := &suspecting{opt.Draft.Caller(m.server.caller()), opt.away, opt.other}
 	m.Upstream = suspects
 	if opt.Watch != nil {
 		m.Upstream = opt.Tap.Caller(m.Upstream, opt.Watch)
@@ -142,13 +142,24 @@ func New(opt Options) (*Mount, error) {
 		m.agent = opt.SignIn.Agent
 		m.work.Go(m.watchSignIns)
 	}
-	m.work.Go(func() { suspects.watch(m.ctx, m.Reach) })
+	m.work.Go(func() { suspects.watch(m.ctx, m.look) })
 	return m, nil
 }
 
 // Reach asks the server whether it is there, and returns why not. What follows from what it
 // answers takes effect. A legacy command is always there: each client starts its own.
 func (m *Mount) Reach(ctx context.Context) error { return m.verdicts.reach(ctx, m.challenged) }
+
+// look is Reach for a server that has answered as another one would. Whether one is still a
+// dual-era server shows in all that it says of itself only.
+func (m *Mount) look(ctx context.Context) error {
+	if !m.verdicts.dual() {
+		return m.Reach(ctx)
+	}
+	m.Prober.Forget()
+	verdict := m.Judge(ctx)
+	return verdict.Err
+}
 
 // Away says that a request has found nobody who could answer. Of several such requests one
 // says so.

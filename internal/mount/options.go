@@ -60,6 +60,7 @@ type Options struct {
 
 	vouched *vouch.Credentials // of clients; nil: the server does not see them
 	away    signal             // a request found nobody
+	other   signal             // or somebody else than who was there
 	brief   *turns.Queue       // admits what must not wait for calls
 }
 

@@ -67,7 +67,7 @@ func newRemote(opt *Options, v *verdicts) (*remote, error) {
 		URL: endpoint, Policy: policy, TLS: opt.Upstream.TLS,
 		Dial: opt.Upstream.Dial, Wrap: opt.transport, MaxMessage: opt.Upstream.MaxResponse, UserAgent: opt.Upstream.UserAgent, Log: opt.Upstream.Log,
 	})
-	v.changed = append(v.changed, r.changed)
+	v.changed, v.outgrown = append(v.changed, r.changed), append(v.outgrown, func() { r.changed(false) })
 	return r, nil
 }
 

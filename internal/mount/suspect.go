@@ -59,10 +59,10 @@ func (s *suspecting) failed(err error) {
 }
 
 // suspectingTransport is suspecting for what goes past the bridge, of which it only shows
-// whether somebody was there.
+// whether somebody was there, and who knows nothing of sessions.
 type suspectingTransport struct {
-	base http.RoundTripper
-	away signal
+	base        http.RoundTripper
+	away, other signal
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -70,6 +70,9 @@ func (s *suspectingTransport) RoundTrip(r *http.Request) (*http.Response, error)
 	resp, err := s.base.RoundTrip(r)
 	if err != nil && r.Context().Err() == nil || err == nil && resp.StatusCode >= http.StatusInternalServerError {
 		s.away.give()
+	}
+	if err == nil && resp.StatusCode == http.StatusBadRequest && r.Header.Get(mcp.HeaderSessionID) != "" {
+		s.other.give() // as a modern server answers what declares no version
 	}
 	return resp, err
 }

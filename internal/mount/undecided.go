@@ -66,8 +66,11 @@ func (u *undecided) begin() {
 	u.ctx, u.stop = context.WithCancel(context.Background())
 }
 
-// errLegacy ends the sessions of a server that cannot serve them any more.
+// errLegacy ends what the bridge has of a session that is the server's.
 var errLegacy = errors.New("the server has become a legacy one")
+
+// errEra ends the sessions of a server that cannot serve them any more.
+var errEra = errors.New("the server has become one of another era")
 
 // errOnlyOlder ends calls and sessions that the bridge cannot serve.
 var errOnlyOlder = errors.New("the server speaks only older revisions of the protocol than the bridge was made for, as it shows now that you are signed in: start your client's connection anew")
@@ -80,7 +83,7 @@ func (u *undecided) decide(legacy bool) (over bool) {
 	switch {
 	case u.closed != nil:
 	case u.era != unseen:
-		return legacy && u.era == modernEra
+		return legacy == (u.era == modernEra)
 	case legacy:
 		u.era = legacyEra
 		u.work.Go(u.connect)

@@ -26,10 +26,13 @@ type verdicts struct {
 	blind    bool // the same of a server over HTTP: no client's credentials reach it
 	log      zerolog.Logger
 	changed  []func(legacy bool) // called when the server becomes, or ceases to be, a legacy one
+	outgrown []func()            // called when it has proved to serve fewer legacy clients itself than before
 	seen     func()              // called when it proved to be none; may be nil
 
 	// telling is held while a verdict is noted, until everybody has learned it.
 	telling sync.Mutex
+	// own is which legacy clients the server has proved to serve itself. It is guarded by telling.
+	own int
 	// known says that there is a verdict which others may rely on.
 	known atomic.Bool
 	// disputed says that the server answers nobody without credentials, and told a client
@@ -104,6 +107,9 @@ func (v *verdicts) noteLocked(verdict *negotiate.Verdict) {
 	if !now && !guess && v.seen != nil {
 		v.seen()
 	}
+	if !guess {
+		defer v.outgrowLocked(verdict)
+	}
 	if !changed {
 		return
 	}
@@ -116,6 +122,38 @@ func (v *verdicts) noteLocked(verdict *negotiate.Verdict) {
 	for _, learn := range v.changed {
 		learn(now)
 	}
+}
+
+// outgrowLocked tells those whom the server serves itself when it has proved to serve fewer now.
+func (v *verdicts) outgrowLocked(verdict *negotiate.Verdict) {
+	before := v.own
+	switch {
+	case verdict.LegacyServer():
+		v.own = all
+	case verdict.Era == negotiate.Dual:
+		v.own = some
+	default:
+		v.own = none
+	}
+	if v.own < before {
+		for _, learn := range v.outgrown {
+			learn()
+		}
+	}
+}
+
+// Which legacy clients a server serves itself.
+const (
+	none = iota
+	some // of a dual-era server those that are relayed to it
+	all
+)
+
+// dual reports whether that is some of them.
+func (v *verdicts) dual() bool {
+	v.telling.Lock()
+	defer v.telling.Unlock()
+	return v.own == some
 }
 
 // settle has a server looked at that was not seen so far, and reports whether it is a

@@ -101,7 +101,7 @@ func unauthorized(err error) bool {
 
 // transport puts around the transport of what goes past the bridge what it needs.
 func (o *Options) transport(base http.RoundTripper) http.RoundTripper {
-	base = &suspectingTransport{o.signingTransport(base), o.away}
+	base = &suspectingTransport{o.signingTransport(base), o.away, o.other}
 	if o.vouched == nil {
 		return base
 	}

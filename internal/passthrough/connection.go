@@ -160,8 +160,14 @@ func (*connection) Leave() {}
 // Unload implements downstream.Conversation.
 func (*connection) Unload(func(downstream.Checkpointer, time.Time) bool) bool { return false }
 
+// Remind implements downstream.Conversation.
+func (*connection) Remind([]string) {}
+
 // Renew implements downstream.Conversation.
 func (*connection) Renew() {}
+
+// Conclude implements downstream.Conversation.
+func (*connection) Conclude() {}
 
 // Flows implements downstream.Conversation.
 func (*connection) Flows() [][]byte { return nil }

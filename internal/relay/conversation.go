@@ -196,6 +196,9 @@ func (c *conversation) Leave() {}
 // Unload implements downstream.Conversation.
 func (c *conversation) Unload(func(downstream.Checkpointer, time.Time) bool) bool { return false }
 
+// Remind implements downstream.Conversation: the server's questions are not known here.
+func (*conversation) Remind([]string) {}
+
 // Renew implements downstream.Conversation.
 func (c *conversation) Renew() {}
 
@@ -206,6 +209,9 @@ func (*conversation) Watch(func(observe.Flow, downstream.Reply) downstream.Reply
 func (c *conversation) Look() observe.Conversation {
 	return observe.Conversation{Version: c.Version(), Relayed: true}
 }
+
+// Conclude implements downstream.Conversation. Whoever ends the session lets nothing more in.
+func (c *conversation) Conclude() {}
 
 // Close implements downstream.Conversation. It does not wait for the server.
 func (c *conversation) Close(error) {

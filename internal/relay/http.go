@@ -134,6 +134,8 @@ func (l *httpLine) Close() {
 
 // hand implements carrier.
 func (l *httpLine) hand(ctx context.Context, o *outgoing) error {
+	ctx, done := context.WithCancel(ctx) // which a connection that is still dialed for it heeds
+	defer done()
 	resp, err := l.exchange(ctx, http.MethodPost, o.caller, o.text, "")
 	if err != nil {
 		return fmt.Errorf("the server cannot be reached: %w", err)

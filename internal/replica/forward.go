@@ -32,9 +32,13 @@ const (
 	pingTimeout = 2 * time.Second
 )
 
+// window is how much of a response comes before it is read, in bytes. net/http would take 4 MiB; this
+// is charged with what passing a request on costs (package legacy).
+const window = 64 << 10
+
 func newTransport(config *tls.Config) *http.Transport {
 	return &http.Transport{
-		HTTP2:           &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
+		HTTP2:           &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout, MaxReceiveBufferPerStream: window},
 		TLSClientConfig: config, ForceAttemptHTTP2: true, DisableCompression: true,
 		MaxResponseHeaderBytes: 2 * http1.MaxHead, // what a server says, and what the bridge adds
 		DialContext:            (&net.Dialer{Timeout: dialTimeout}).DialContext, TLSHandshakeTimeout: dialTimeout, IdleConnTimeout: time.Minute,

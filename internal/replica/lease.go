@@ -145,6 +145,11 @@ func (r *Replica) Everybody(ctx context.Context) []downstream.ReplicaID {
 	return r.Others()
 }
 
+// Knows reports whether another replica is alive.
+func (r *Replica) Knows(ctx context.Context, id downstream.ReplicaID) bool {
+	return r.member(ctx, id) != nil
+}
+
 // member returns a replica that is alive, nil when it is not.
 func (r *Replica) member(ctx context.Context, id downstream.ReplicaID) *member {
 	if id == 0 || id == r.opt.Replica {

@@ -65,16 +65,18 @@ type found struct {
 }
 
 // learn looks at challenges of the server, which say where its metadata are. Whoever
-// is challenged wants those of now: perhaps the server has another issuer since.
+// is challenged wants those of now: perhaps the server has another issuer since. But anybody can be
+// challenged, as often as he likes.
 func (s *Resource) learn(challenges []string) {
 	relayed, ok := s.source.(*relayed)
 	if !ok {
 		return
 	}
 	if at := wellknown.Value(challenges, metadataParameter); at != "" && !relayed.sure.Load() {
-		relayed.named.Store(&at)
+		relayed.name(at)
 	}
-	relayed.forget()
+	relayed.cache.forget()
+	relayed.issuers.forget()
 }
 
 // Learn looks at challenges that the server gave the bridge itself. What they name counts
@@ -86,14 +88,15 @@ func (s *Resource) Learn(challenges []string) {
 		return
 	}
 	relayed.sure.Store(true)
-	if was := relayed.named.Swap(&at); was == nil || *was != at {
-		relayed.forget()
-	}
+	relayed.name(at)
 }
 
-func (s *relayed) forget() {
-	s.cache.forget()
-	s.issuers.forget()
+// name notes where the server says that its metadata are.
+func (s *relayed) name(at string) {
+	if was := s.named.Swap(&at); was == nil || *was != at {
+		s.cache.drop()
+		s.issuers.drop()
+	}
 }
 
 // describe implements source.

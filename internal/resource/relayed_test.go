@@ -157,23 +157,6 @@ func TestASomebodyElsesNameIsNotHidden(t *testing.T) {
 	}
 }
 
-func TestMetadataAreReadOncePerMinuteAndChallenge(t *testing.T) {
-	s := newServer(t)
-	s.documents["/.well-known/oauth-protected-resource/mcp"] = `{"resource":"SELF/mcp"}`
-	r, h := relay(t, s, "", io.Discard)
-	for range 10 {
-		get(t, h, "http://localhost/.well-known/oauth-protected-resource/mcp")
-	}
-	if n := s.asked.Load(); n != 1 {
-		t.Errorf("the server was asked %d times", n)
-	}
-	r.Challenge(httptest.NewRequest(http.MethodPost, "/mcp", nil), []string{"Bearer"})
-	get(t, h, "http://localhost/.well-known/oauth-protected-resource/mcp")
-	if n := s.asked.Load(); n != 2 {
-		t.Errorf("after a challenge it was asked %d times", n)
-	}
-}
-
 // Clients of 2025-03-26 know no metadata of resources.
 func TestOldClientsFindTheAuthorizationServer_H3(t *testing.T) {
 	issuer := newServer(t)

@@ -1,7 +1,6 @@
 package roundtrip
 
 import (
-	"context"
 	"crypto/tls"
 	"net"
 	"sync"
@@ -20,6 +19,12 @@ type conn struct {
 	turn      chan struct{} // holds a token during an exchange over HTTP/1.1
 	written   atomic.Int64  // bytes
 
+	settled atomic.Bool // it has its first request, or will never have one
+	// guarded by the transport's lock
+	forget  func() bool // the request that it is dialed for; nil without one
+	counted bool        // as spare
+	shared  bool        // counted as shared, too
+
 	mu    sync.Mutex
 	idle  bool
 	gone  bool
@@ -28,33 +33,18 @@ type conn struct {
 	timer *time.Timer   // gives it up; nil until a server announced a timeout
 }
 
-// connect opens a connection and keeps an eye on it.
-func (t *Transport) connect(ctx context.Context, network, addr string) (net.Conn, error) {
-	nc, err := t.dial(ctx, network, addr)
-	if err != nil {
-		return nil, err
-	}
-	c := &conn{Conn: nc, transport: t, turn: make(chan struct{}, 1)}
-	t.mu.Lock()
-	t.conns[c] = struct{}{}
-	t.mu.Unlock()
-	return c, nil
-}
-
-// below returns what connect made, from under what http.Transport put on top;
-// nil for connections that serve several requests at once.
-func below(nc net.Conn) *conn {
+// below returns what connect made, from under what http.Transport put on top, and
+// whether it serves several requests at once.
+func below(nc net.Conn) (_ *conn, shared bool) {
 	for {
 		switch c := nc.(type) {
 		case *conn:
-			return c
+			return c, shared
 		case *tls.Conn:
-			if c.ConnectionState().NegotiatedProtocol == "h2" {
-				return nil
-			}
+			shared = shared || c.ConnectionState().NegotiatedProtocol == "h2"
 			nc = c.NetConn()
 		default:
-			return nil
+			return nil, shared
 		}
 	}
 }
@@ -114,6 +104,7 @@ func (c *conn) giveUp(fits func() bool) {
 
 // Close implements net.Conn.
 func (c *conn) Close() error {
+	c.settle(false)
 	c.mu.Lock()
 	c.gone = true
 	if c.timer != nil {
@@ -123,6 +114,10 @@ func (c *conn) Close() error {
 	t := c.transport
 	t.mu.Lock()
 	delete(t.conns, c)
+	if c.shared {
+		c.shared = false
+		t.shared--
+	}
 	t.mu.Unlock()
 	return c.Conn.Close()
 }

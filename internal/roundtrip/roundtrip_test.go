@@ -36,14 +36,25 @@ func carrier(dial carriertest.Dial) carriertest.Carrier {
 			_, err := fetch(tr, call().WithContext(ctx))
 			return err
 		},
-		Kept:  func() int { return len(tr.conns) },
+		Ask: func(ctx context.Context) error {
+			resp, use, err := tr.Do(call().WithContext(ctx), true)
+			if err == nil {
+				_ = resp.Body.Close()
+				use.End(true)
+			}
+			return err
+		},
+		Kept:  func() int { return open(tr) },
 		Close: tr.CloseIdleConnections,
 	}
 }
 
 func TestAnAnnouncedKeepAliveIsHeeded(t *testing.T)              { carriertest.KeepAlive(t, carrier) }
 func TestOneLossRetiresTheIdleConnectionsOfThatAge(t *testing.T) { carriertest.OneLoss(t, carrier) }
-func TestACancelRetiresNoOtherConnection(t *testing.T)           { carriertest.Cancel(t, carrier) }
+func TestAQuestionThatIsNotAnsweredRetiresIdleConnections(t *testing.T) {
+	carriertest.Question(t, carrier)
+}
+func TestACancelRetiresNoOtherConnection(t *testing.T) { carriertest.Cancel(t, carrier) }
 
 // answering is a script that answers every request.
 func answering(response string) func(int32, net.Conn, *bufio.Reader) {
@@ -123,6 +134,13 @@ func TestOverTLS(t *testing.T) {
 		if _, err := get("/"); err != nil {
 			t.Fatal(err)
 		}
+		tr.mu.Lock()
+		for c := range tr.conns {
+			if !c.settled.Load() {
+				t.Error("a connection that is used may pass for a spare one")
+			}
+		}
+		tr.mu.Unlock()
 		go func() { _, err := get("/slow"); slow <- err }()
 		want := map[bool]string{false: "HTTP/1.1", true: "HTTP/2.0"}[http2]
 		for range 3 {

@@ -8,14 +8,17 @@
 //   - An idle connection is given up shortly before the server said that it would
 //     close it (Keep-Alive: timeout=…).
 //   - When a connection that was used before is lost with a request on it, the
-//     idle ones that nobody has heard of since are given up, too.
+//     idle ones that nobody has heard of since are given up, too; so they are when a
+//     request that only asks, and has a deadline, is not answered in time.
 //   - The next request on a connection waits until the caller has judged the
 //     response before; a caller that distrusts it closes the connection.
+//   - Few connections are open that were dialed for requests that have gone, or that the
+//     server takes no requests on.
 //   - The head of a response is bounded.
 //   - Trailers do not cross.
 //
-// All but the first and last concern HTTP/1.1 only: HTTP/2 names the request that
-// a response belongs to, and says when it closes.
+// What concerns idle connections and the response before is of HTTP/1.1 only: HTTP/2
+// names the request that a response belongs to, and says when it closes.
 package roundtrip
 
 import (
@@ -28,6 +31,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/bridge/internal/http1"
@@ -43,6 +47,21 @@ const (
 // buffer is the size of a connection's read and write buffers, in bytes: large
 // enough that a small call is one write and one read.
 const buffer = 16 << 10
+
+// window is how much of a response over HTTP/2 comes before it is read, in bytes. net/http
+// would take 4 MiB, which nobody is charged for; this is about what a connection of the request's
+// own would take, and is charged like one. net/http's window for a connection, 1 GiB, holds
+// those of 16384 requests: so many may be read slowly, or not at all, and the others on the
+// connection go on.
+const window = 64 << 10
+
+// How long a connection over HTTP/2 may be silent before it is asked whether it lives, and how
+// long the answer may take: all requests share it, and one that the network has swallowed
+// would be used until the kernel gives it up, after a quarter of an hour.
+const (
+	pingAfter   = 15 * time.Second
+	pingTimeout = 10 * time.Second
+)
 
 // Options configures New. Zero values mean the defaults.
 type Options struct {
@@ -66,8 +85,12 @@ type Transport struct {
 	send func(*http.Request) (*http.Response, error) // std's
 	dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	mu    sync.Mutex
-	conns map[*conn]struct{} // all that are open
+	uses atomic.Int64 // requests under way
+
+	mu     sync.Mutex
+	conns  map[*conn]struct{} // all that are open
+	spares int                // dialed for requests that have gone
+	shared int                // over HTTP/2, and had a request
 }
 
 // New returns a Transport without connections.
@@ -93,6 +116,7 @@ func New(opt Options) *Transport {
 		// of HTTP/2, too
 		MaxResponseHeaderBytes: http1.MaxHead,
 		ForceAttemptHTTP2:      true,
+		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout, MaxReceiveBufferPerStream: window},
 	}
 	t.send = t.std.RoundTrip
 	return t
@@ -172,12 +196,15 @@ func rewound(r *http.Request) (*http.Request, bool) {
 }
 
 func (t *Transport) try(r *http.Request, again bool) (*http.Response, *Use, error) {
-	use := &Use{transport: t, over: r.Context().Done()}
-	out := r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{GotConn: use.begin}))
+	ctx := r.Context()
+	use := &Use{transport: t, request: ctx, again: again}
+	t.uses.Add(1)
+	use.trace.GotConn = use.begin
+	out := r.WithContext(httptrace.WithClientTrace(context.WithValue(ctx, asker{}, use), &use.trace))
 	out.Header = repeatable(r.Header, again)
 	resp, err := t.send(out)
 	if err != nil {
-		return nil, nil, use.fail(r.Context(), err)
+		return nil, nil, use.fail(err)
 	}
 	use.heed(resp)
 	own := *resp // what net/http fills in later goes to the other one

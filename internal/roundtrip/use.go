@@ -14,13 +14,18 @@ import (
 // Use is the use of a connection by one exchange.
 type Use struct {
 	transport *Transport
-	over      <-chan struct{} // closed when nobody wants the exchange any more
-	conn      *conn           // nil over HTTP/2
-	reused    bool
-	began     time.Time
-	before    int64 // bytes written before
-	reuse     time.Duration
-	ended     sync.Once
+	trace     httptrace.ClientTrace // tells begin
+	request   context.Context       // ends when nobody wants the exchange any more
+	// guarded by the transport's lock
+	dials   int    // for the request
+	another func() // told of the next of them
+	conn    *conn  // nil over HTTP/2
+	reused  bool
+	again   bool // it only asks
+	began   time.Time
+	before  int64 // bytes written before
+	reuse   time.Duration
+	ended   sync.Once
 }
 
 // begin is told by http.Transport which connection it chose; it does so again
@@ -29,13 +34,18 @@ type Use struct {
 // leaves meanwhile waits no longer, and takes the connection along.
 func (u *Use) begin(info httptrace.GotConnInfo) {
 	u.leave()
-	u.conn, u.reused, u.began = below(info.Conn), info.Reused, time.Now()
-	if u.conn == nil {
+	u.reused, u.began = info.Reused, time.Now()
+	conn, shared := below(info.Conn)
+	if conn != nil {
+		conn.settle(shared)
+	}
+	if conn == nil || shared {
 		return
 	}
+	u.conn = conn
 	select {
 	case u.conn.turn <- struct{}{}:
-	case <-u.over:
+	case <-u.request.Done():
 		_ = u.conn.Close()
 		u.conn = nil
 		return
@@ -59,9 +69,12 @@ func (u *Use) leave() {
 }
 
 // fail ends a use that brought no response.
-func (u *Use) fail(ctx context.Context, err error) error {
+func (u *Use) fail(err error) error {
+	u.transport.uses.Add(-1)
 	unsent := u.conn != nil && u.conn.written.Load() == u.before
-	if ctx.Err() != nil || timeout(err) {
+	switch gone := u.request.Err(); {
+	case u.again && errors.Is(gone, context.DeadlineExceeded): // what only asks was not answered in its time
+	case gone != nil, timeout(err):
 		u.reused = false // which says nothing about other connections
 	}
 	u.leave()
@@ -95,6 +108,7 @@ func (u *Use) heed(resp *http.Response) {
 // one to our request. The first call counts.
 func (u *Use) End(trusted bool) {
 	u.ended.Do(func() {
+		u.transport.uses.Add(-1)
 		switch {
 		case u.conn == nil:
 			return

@@ -63,8 +63,8 @@ func (s *signing) Do(ctx context.Context, call *upstream.Call, notify func(jsonr
 	waiting, cancel := context.WithTimeout(ctx, s.Wait)
 	defer cancel()
 	for tries := 0; ; tries++ {
-		header, err := s.Agent.Authorization(ctx)
-		if err != nil {
+		header, err := s.Agent.Authorization(waiting)
+		if err != nil && call.Method != mcp.MethodDiscover { // which tells that the server is there, whoever asks
 			return nil, signInFailure(ctx, err)
 		}
 		if err := s.allows(ctx, call, header); err != nil {

@@ -32,7 +32,7 @@ func (s *signingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	waiting, cancel := context.WithTimeout(r.Context(), s.Wait)
 	defer cancel()
 	for tries := 0; ; tries++ {
-		header, err := s.Agent.Authorization(r.Context())
+		header, err := s.Agent.Authorization(waiting)
 		if err != nil {
 			return unsigned(r, body, err), nil
 		}

@@ -76,6 +76,8 @@ type Channel struct {
 	backlog  []queued                // what came behind the initialize being answered
 	inFlight map[jsonrpc.ID]*reply   // by the ids in use
 	running  int                     // also those whose id a cancellation freed
+	ended    bool                    // conv's server is gone: nothing begins in it any more
+	why      error                   // it ended
 	closed   bool
 	cause    error          // of closing
 	work     sync.WaitGroup // requests, until they are answered and nothing runs for them
@@ -177,6 +179,9 @@ func (c *Channel) sendLocked(msg []byte) {
 // session too.
 func (c *Channel) Changed() {}
 
+// Detached implements downstream.Pusher: no other replica serves the connection.
+func (c *Channel) Detached(uint64, time.Time) {}
+
 // Reaches implements downstream.Pusher.
 func (c *Channel) Reaches() bool { return true }
 
@@ -227,9 +232,6 @@ func (c *Channel) Close(cause error) {
 	c.HangUp(cause)
 	c.opt.Account.Close()
 }
-
-// End implements Pusher.
-func (c *Channel) End(why error) { c.HangUp(why) }
 
 // look describes a connection that is a session; begun is false before initialize.
 func (c *Channel) look(id string) (sight observe.Sight, begun bool) {

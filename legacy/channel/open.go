@@ -25,7 +25,7 @@ func (c opening) admitInitializeLocked(msg *jsonrpc.Message, answer func([]byte)
 		return nil, err
 	}
 	old, req := c.conv, *msg
-	c.conv, c.opening = nil, true
+	c.conv, c.opening, c.ended = nil, true, false
 	if c.pusher != nil {
 		c.pusher.over.Store(true)
 	}

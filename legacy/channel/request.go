@@ -64,6 +64,9 @@ func (c *Channel) admit(msg *jsonrpc.Message, held int, answer func([]byte)) (st
 	if err != nil {
 		return nil, err
 	}
+	if c.ended && conv == c.conv {
+		return nil, fault.Internal("the session has ended: begin anew")
+	}
 	return c.beginLocked(conv, msg, held, answer)
 }
 
@@ -175,14 +178,29 @@ func (c *Channel) from() downstream.Caller {
 	return caller
 }
 
-// settle frees the id and the place of a request that is over.
+// settle frees the id and the place of a request that is over. With the last one a session
+// ends that lasted for it: its answer still goes out.
 func (c *Channel) settle(out *reply) {
 	c.in.Lock()
-	defer c.in.Unlock()
 	c.running--
 	if c.inFlight[out.id] == out {
 		delete(c.inFlight, out.id)
 	}
+	over, why := c.ended && !c.busyLocked(), c.why
+	c.in.Unlock()
+	if over {
+		c.HangUp(why)
+	}
+}
+
+// busyLocked reports whether requests of the session are under way.
+func (c *Channel) busyLocked() bool {
+	for _, out := range c.inFlight {
+		if out.conv == c.conv {
+			return true
+		}
+	}
+	return false
 }
 
 // pause waits, unless the connection is of no more use.

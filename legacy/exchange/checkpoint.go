@@ -89,7 +89,7 @@ func (ex *Exchange) Save(k downstream.Checkpoint) error {
 	if err := record.save(ex, st, &k, text); err != nil || text == nil {
 		return err
 	}
-	st.Queue(text)
+	st.Ask(text, string(k.Message.ID))
 	st.Flush()
 	if ex.end.opt.Gate.IsShut() { // its client, which can come back by now, does so to another process
 		return downstream.ErrGone
@@ -110,8 +110,10 @@ func (sc *storedCall) save(ex *Exchange, st *sessions.Stream, k *downstream.Chec
 		sc.n, r.Flow = k.N, k.Record
 		r.Events = slices.DeleteFunc(r.Events, func(e storedEvent) bool { return !slices.Contains(k.Open, e.ID) })
 	}
+	now := time.Now()
 	if text != nil {
-		sc.asked = time.Now()
+		sc.asked = now
+		r.Events = slices.DeleteFunc(r.Events, func(e storedEvent) bool { return e.ID == k.Message.ID }) // which its client has lost
 		r.Events = append(r.Events, storedEvent{ID: k.Message.ID, Seq: st.Last() + 1, Data: text})
 	}
 	patience := k.TTL // a question may wait as long as its call
@@ -127,7 +129,9 @@ func (sc *storedCall) save(ex *Exchange, st *sessions.Stream, k *downstream.Chec
 	if err := sc.hold.Set((1 + passing) * r.size()); err != nil && text != nil {
 		return err
 	}
-	sc.expires = time.Now().Add(max(k.TTL, time.Until(sc.expires)))
+	if expires := now.Add(k.TTL); expires.After(sc.expires) {
+		sc.expires = expires
+	}
 	err := r.written(func(value []byte) error {
 		return sc.commit(ex, waiting{most: patience, over: k.Over}, store.Change{TTL: k.TTL, Value: value}, false)
 	})

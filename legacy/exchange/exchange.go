@@ -8,6 +8,7 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/agenda"
 	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/message"
 	"github.com/mcpbridge/bridge/legacy/quiet"
 	"github.com/mcpbridge/bridge/legacy/session"
@@ -62,7 +63,7 @@ type Exchange struct {
 	changed  chan struct{} // closed when phase leaves open; made only to wait
 }
 
-// Begin opens an exchange for one request, nil during shutdown. hold is what its body is
+// Begin opens an exchange for one request, nil during shutdown and in a session that has been ended. hold is what its body is
 // charged to; it moves to the exchange. unproven is that of its caller.
 func (e *Endpoint) Begin(w http.ResponseWriter, r *http.Request, s *session.Session, a web.Accept, hold *budget.Hold, unproven bool) *Exchange {
 	ex := newExchange(e, w, r, s, a, 1)
@@ -95,15 +96,16 @@ func (e *Endpoint) begin(ex *Exchange, hold *budget.Hold) *Exchange {
 // none. It is to be called before anything answers.
 func (ex *Exchange) Occupy(leave func()) { ex.place = leave }
 
-// start counts an exchange in, but not during shutdown.
+// start counts an exchange in, but not during shutdown, nor in a session that has been ended.
 func (e *Endpoint) start(ex *Exchange) bool {
 	if !e.opt.Gate.Enter() {
 		return false
 	}
-	ex.commit.Item = ex
-	if s := ex.session; s != nil {
-		s.Begin(ex.requests, ex.unproven)
+	if s := ex.session; s != nil && !s.Begin(ex.requests, ex.unproven) {
+		e.opt.Gate.Exit()
+		return false
 	}
+	ex.commit.Item = ex
 	if ex.accept.Has(web.AcceptSSE) {
 		e.commits.Add(&ex.commit)
 	}
@@ -130,7 +132,11 @@ func (ex *Exchange) Queue(msg downstream.Message) {
 		st = ex.startStreamLocked()
 		ex.mu.Unlock()
 	}
-	if st != nil {
+	switch {
+	case st == nil:
+	case msg.Kind() == jsonrpc.Request:
+		st.Ask(message.TextOf(&msg), string(msg.ID))
+	default:
 		st.Queue(message.TextOf(&msg))
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"slices"
 	"strconv"
-	"sync"
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/jsonout"
@@ -46,9 +45,8 @@ const callRecordVersion = 2
 // inlineVersion is the last one that had everything within the JSON.
 const inlineVersion = 1
 
-// append adds the record to buf. It is on the way of every question.
-func (r *callRecord) append(buf []byte) []byte {
-	o := jsonout.New(buf)
+// write writes the record. It is on the way of every question.
+func (r *callRecord) write(o *jsonout.Object) {
 	o.Int("v", int64(r.V))
 	o.Uint("stream", r.Stream)
 	o.Uint("home", uint64(r.Home))
@@ -61,26 +59,21 @@ func (r *callRecord) append(buf []byte) []byte {
 		o.Uint("seq", e.Seq)
 		o.Int("size", int64(len(e.Data)))
 	})
-	out := append(o.Text(), '\n')
+	o.End()
+	o.Behind('\n')
 	for i := range r.Events {
-		out = append(out, r.Events[i].Data...)
+		o.Behind(r.Events[i].Data...)
 	}
-	return append(out, r.Flow...)
+	o.Behind(r.Flow...)
 }
-
-// buffers are what records are written in.
-var buffers = sync.Pool{New: func() any { return new([]byte) }}
-
-// mostBuffer bounds what stays in memory of what large records took.
-const mostBuffer = 64 << 10
 
 // written has the record used as it is kept, in memory that is used again.
 func (r *callRecord) written(use func(value []byte) error) error {
-	buf := buffers.Get().(*[]byte)
-	*buf = r.append((*buf)[:0])
-	err := use(*buf)
-	if err == nil && cap(*buf) <= mostBuffer { // else an engine may still be about to send it
-		buffers.Put(buf)
+	o := jsonout.Begin()
+	r.write(o)
+	err := use(o.Text())
+	if err == nil { // else an engine may still be about to send it
+		o.Release()
 	}
 	return err
 }
@@ -137,7 +130,7 @@ func (r *callRecord) beyond() uint64 {
 func (r *callRecord) events() []sessions.Event {
 	events := make([]sessions.Event, len(r.Events))
 	for i, e := range r.Events {
-		events[i] = sessions.Event{Seq: e.Seq, Data: e.Data}
+		events[i] = sessions.Event{Seq: e.Seq, Data: e.Data, Question: string(e.ID)}
 	}
 	return events
 }

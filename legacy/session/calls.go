@@ -3,6 +3,9 @@ package session
 import (
 	"context"
 	"errors"
+	"net/http"
+	"sync/atomic"
+	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
@@ -63,6 +66,26 @@ func (s *Session) TakeOver(work func() error) error {
 	return work()
 }
 
+// Detached implements downstream.Pusher.
+func (s *Session) Detached(call uint64, until time.Time) {
+	if s.stored == nil || !s.set.keeper.shared || !s.listed.Load() {
+		return
+	}
+	s.stored.mu.Lock()
+	s.stored.waiting.adopt([]waiting{{call, s.set.keeper.replicaID, until.UTC()}})
+	s.stored.mu.Unlock()
+	s.set.keeper.save(s)
+}
+
+// WaitsAt returns the replica where a call like this one waits to be made again, 0 when none does
+// as far as this one knows.
+func (s *Session) WaitsAt(msg *jsonrpc.Message, header http.Header) downstream.ReplicaID {
+	if s.stored == nil {
+		return 0
+	}
+	return s.stored.waiting.at(msg, header)
+}
+
 // Later does work in the background that is to end a call in the store, which has it still. stop
 // reports that the process is about to end.
 func (s *Session) Later(request jsonrpc.ID, work func(stop func() bool)) {
@@ -95,4 +118,35 @@ func (k *stored) setLate(request jsonrpc.ID, more int) {
 	if k.late[request] += more; k.late[request] == 0 {
 		delete(k.late, request)
 	}
+}
+
+// Begin counts an exchange with this many requests in, Done counts it out. Those with
+// credentials that it is not bound to are counted apart. In a session that has been ended
+// nothing begins: it reports false.
+func (s *Session) Begin(requests int32, unproven bool) bool {
+	s.active.Add(1)
+	s.requests(unproven).Add(requests)
+	if s.ended.Load() {
+		s.Done(requests, unproven)
+		return false
+	}
+	return true
+}
+
+// Done is described with Begin. The last one lets go of a session that has been ended.
+func (s *Session) Done(requests int32, unproven bool) {
+	s.requests(unproven).Add(-requests)
+	if s.active.Add(-1) == 0 && s.ended.Load() {
+		go s.leave() // whoever is done may be in the midst of what ends with it
+	}
+}
+
+// Calls returns how many requests are under way.
+func (s *Session) Calls(unproven bool) int { return int(s.requests(unproven).Load()) }
+
+func (s *Session) requests(unproven bool) *atomic.Int32 {
+	if unproven {
+		return &s.unproven
+	}
+	return &s.calls
 }

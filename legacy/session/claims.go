@@ -23,9 +23,7 @@ func Expiry(auth string) time.Time {
 
 // Claim returns a claim of credentials that is a text, "" where there is none. It was not
 // verified here.
-func Claim(auth, name string) string { return textIn(bearer.Claims(auth), name) }
-
-func textIn(claims []byte, name string) string {
-	text, _ := rawjson.Text(rawjson.Get(claims, name))
+func Claim(auth, name string) string {
+	text, _ := rawjson.Text(rawjson.Get(bearer.Claims(auth), name))
 	return text
 }

@@ -19,6 +19,7 @@ type sessionRecord struct {
 	Authorization string      `json:"authorization,omitempty"`
 	Began         time.Time   `json:"began"`
 	Conversation  []byte      `json:"conversation"`
+	Waiting       []waiting   `json:"waiting,omitempty"`
 
 	size int           // of one that was read
 	ttl  time.Duration // of one that was read

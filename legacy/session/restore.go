@@ -54,6 +54,7 @@ func (k restorer) revive(ctx context.Context, id string, by *http.Request) (*Ses
 	s.rec = sessions.Record{ID: id, Version: record.Version, Principal: record.Principal}
 	s.stored.version = version
 	k.rememberLocked(s, record.Conversation)
+	s.stored.waiting.adopt(record.Waiting)
 	first := k.number()
 	if k.unloads() {
 		if first, err = k.recall(bounded, s, id); err != nil {

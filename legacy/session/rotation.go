@@ -19,18 +19,8 @@ func rotatedMay(msg *jsonrpc.Message) bool {
 // sameSubject reports whether two Authorization headers carry JSON web tokens
 // that claim the same issuer and subject. The claims are not verified here.
 func sameSubject(a, b string) bool {
-	subject := subjectOf(a)
-	return subject != "" && subject == subjectOf(b)
-}
-
-// subjectOf returns issuer and subject of a JSON web token; "" for anything else.
-func subjectOf(auth string) string {
-	claims := bearer.Claims(auth)
-	issuer, subject := textIn(claims, "iss"), textIn(claims, "sub")
-	if issuer == "" || subject == "" {
-		return ""
-	}
-	return issuer + "\x00" + subject
+	subject := bearer.Subject(a)
+	return subject != "" && subject == bearer.Subject(b)
 }
 
 // binding is whose session it is: the credentials and the principal that they stand for.

@@ -129,28 +129,8 @@ func (s *Session) Account() *budget.Account { return s.account }
 // Stored reports whether the session, and its calls that wait, are in a store.
 func (s *Session) Stored() bool { return s.stored != nil }
 
-// Begin counts an exchange with this many requests in, Done counts it out. Those with
-// credentials that it is not bound to are counted apart.
-func (s *Session) Begin(requests int32, unproven bool) {
-	s.active.Add(1)
-	s.requests(unproven).Add(requests)
-}
-
-// Done is described with Begin.
-func (s *Session) Done(requests int32, unproven bool) {
-	s.active.Add(-1)
-	s.requests(unproven).Add(-requests)
-}
-
-// Calls returns how many requests are under way.
-func (s *Session) Calls(unproven bool) int { return int(s.requests(unproven).Load()) }
-
-func (s *Session) requests(unproven bool) *atomic.Int32 {
-	if unproven {
-		return &s.unproven
-	}
-	return &s.calls
-}
+// Ended reports whether the session only lasts until what is under way in it has ended.
+func (s *Session) Ended() bool { return s.ended.Load() }
 
 // Busy reports whether something is under way in the session, or its client listens.
 func (s *Session) Busy() bool { return s.active.Load() > 0 || s.streams.Listening() }
@@ -192,15 +172,25 @@ func (s *Session) enlist() error {
 	}
 	s.listed.Store(true)
 	if s.ended.Load() {
-		s.End(nil)
+		s.leave()
 	}
 	return nil
 }
 
-// End implements Pusher: what the session stood for is gone. It may come before the
-// session is in the table, which then takes it out at once.
+// End implements Pusher: what the session stood for is gone. Nothing begins in it any more,
+// and it lasts until what is under way has ended. It may come before the session is in the
+// table, which then takes it out at once.
 func (s *Session) End(error) {
 	s.ended.Store(true)
+	if s.active.Load() == 0 {
+		s.leave()
+		return
+	}
+	s.conv.Conclude()
+}
+
+// leave takes the session out of the table. It is idempotent.
+func (s *Session) leave() {
 	if s.listed.Load() && !s.left.Load() {
 		s.set.table.Remove(s.rec.ID)
 	}

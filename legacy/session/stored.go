@@ -28,6 +28,8 @@ type stored struct {
 	base    []byte     // the conversation in that record, where the store is shared
 	gone    bool       // the session ended
 
+	waiting waitingCalls // which wait to be made again, and where
+
 	kept budget.Kept // what the record in the store takes
 
 	shelf shelf // its calls that are in the store alone
@@ -61,7 +63,8 @@ func (k *keeper) gone(s *Session) {
 	s.stored.mu.Unlock()
 	s.stored.kept.Release()
 	k.set.opt.Logger.Debug().Str(logfield.SessionID, logfield.Short(s.rec.ID)).Msg("the session was ended at another replica")
-	s.End(downstream.ErrGone)
+	s.ended.Store(true)
+	s.leave()
 }
 
 // commit saves a session, after what others have changed meanwhile was merged in. The
@@ -93,7 +96,7 @@ func (k *keeper) commitLocked(s *Session) error {
 	owner := s.owner()
 	value, err := json.Marshal(&sessionRecord{
 		V: sessionRecordVersion, ID: s.rec.ID, Version: s.rec.Version, Principal: owner.principal, Authorization: owner.auth,
-		Began: s.born, Conversation: conversation,
+		Began: s.born, Conversation: conversation, Waiting: s.stored.waiting.all(),
 	})
 	if err != nil {
 		return err
@@ -155,6 +158,7 @@ func (k *keeper) refreshLocked(s *Session, certain bool) error {
 			return err
 		}
 	}
+	s.stored.waiting.adopt(record.Waiting)
 	if owner := s.owner(); owner.auth != record.Authorization || owner.principal != record.Principal {
 		s.rebound.Store(&binding{record.Authorization, record.Principal, owner.n + 1})
 	}

@@ -25,8 +25,8 @@ func (s *Set) Listen(w http.ResponseWriter, r *http.Request) bool {
 }
 
 // Resume serves a GET with exactly the stream of the event that the client saw last
-// (E-21).
-func (s *Set) Resume(w http.ResponseWriter, r *http.Request, last EventID) {
+// (E-21). remind is told of questions after it that are not kept any more.
+func (s *Set) Resume(w http.ResponseWriter, r *http.Request, last EventID, remind func(questions []string)) {
 	st, seq := s.Find(last.Stream), last.Seq
 	switch {
 	case st == nil || !st.Holds(seq):
@@ -43,13 +43,14 @@ func (s *Set) Resume(w http.ResponseWriter, r *http.Request, last EventID) {
 			s.listen(c, st, true, seq)
 		})
 	default:
-		s.attach(w, r, st, func(c *Response) { s.resume(c, st, seq) })
+		s.attach(w, r, st, func(c *Response) { s.resume(c, st, seq, remind) })
 	}
 }
 
 // resume attaches a GET to the stream of a call.
-func (s *Set) resume(c *Response, st *sessions.Stream, seq uint64) {
+func (s *Set) resume(c *Response, st *sessions.Stream, seq uint64, remind func(questions []string)) {
 	c.remind(seq)
+	lost := st.Lost(seq)
 	missed := st.Attach(c, seq)
 	if missed == 0 {
 		s.endpoint.resumed(observe.Replayed)
@@ -59,6 +60,9 @@ func (s *Set) resume(c *Response, st *sessions.Stream, seq uint64) {
 			Uint64("missed", missed).Msg("resumed a stream whose log had overflowed")
 	}
 	st.Flush()
+	if len(lost) > 0 {
+		remind(lost)
+	}
 }
 
 // RefuseEventID answers a GET whose Last-Event-ID names nothing.

@@ -41,7 +41,7 @@ func get(serve func(w http.ResponseWriter, r *http.Request)) (status int, body s
 
 func (s *Set) resumed(id string) (status int, body string) {
 	last, _ := ParseEventID(id)
-	return get(func(w http.ResponseWriter, r *http.Request) { s.Resume(w, r, last) })
+	return get(func(w http.ResponseWriter, r *http.Request) { s.Resume(w, r, last, nil) })
 }
 
 // answered answers a call in this many events.

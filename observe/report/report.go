@@ -1,5 +1,5 @@
 // Package report knows which clients came in the last 30 days and what they used the
-// bridge for: whether it is still needed, and by whom. It owns a file of a few KiB, in
+// bridge for: whether it is still needed, and by whom. It owns a small file, in
 // which there is nothing but names, revisions, counts and days.
 package report
 
@@ -36,6 +36,8 @@ type Client struct {
 	// Lost is how often it got something in the words of its revision, or not at all, by
 	// what.
 	Lost map[string]int `json:"lost,omitempty"`
+
+	moved *key // set once it has no entry of its own any more: what that was
 }
 
 // Report is what a book says.
@@ -141,7 +143,15 @@ func (v *Visit) as(note func(*Client)) {
 	}
 	v.book.mu.Lock()
 	defer v.book.mu.Unlock()
-	note(v.of)
+	note(v.clientLocked())
+}
+
+// clientLocked returns the session's client, which may have made room for others meanwhile.
+func (v *Visit) clientLocked() *Client {
+	if k := v.of.moved; k != nil {
+		v.of = v.book.clientLocked(*k)
+	}
+	return v.of
 }
 
 func (b *Book) count(name, version, revision string, sessions int) Visit {
@@ -151,19 +161,7 @@ func (b *Book) count(name, version, revision string, sessions int) Visit {
 	k := key{cmp.Or(clean(name), "(no name)"), clean(version), clean(revision)}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.clients[k] == nil && len(b.clients) >= maxClients {
-		b.pruneLocked()
-	}
-	if b.clients[k] == nil && len(b.clients) >= maxClients {
-		if k = (key{other, "", k.revision}); b.clients[k] == nil && len(b.clients) >= maxClients+maxOthers {
-			k.revision = other
-		}
-	}
-	c := b.clients[k]
-	if c == nil {
-		c = &Client{Name: k.name, Version: k.version, Revision: k.revision, First: b.now().UTC()}
-		b.clients[k] = c
-	}
+	c := b.clientLocked(k)
 	c.Sessions += sessions
 	c.Last, b.dirty = b.now().UTC(), true
 	return Visit{b, c}
@@ -176,14 +174,15 @@ func (v *Visit) Called(progress, follows bool) {
 	}
 	v.book.mu.Lock()
 	defer v.book.mu.Unlock()
-	v.of.Calls++
+	c := v.clientLocked()
+	c.Calls++
 	if progress {
-		v.of.Progress++
+		c.Progress++
 	}
 	if follows {
-		v.of.Follows++
+		c.Follows++
 	}
-	v.of.Last, v.book.dirty = v.book.now().UTC(), true
+	c.Last, v.book.dirty = v.book.now().UTC(), true
 }
 
 // Answered counts an answer to a question.
@@ -193,25 +192,7 @@ func (v *Visit) Answered() {
 
 // Lost counts that the client got something in the words of its revision, or not at all.
 func (v *Visit) Lost(what string) {
-	v.as(func(c *Client) {
-		if _, known := c.Lost[what]; !known && len(c.Lost) >= maxLosses {
-			return
-		}
-		if c.Lost == nil {
-			c.Lost = map[string]int{}
-		}
-		c.Lost[what]++
-		v.book.dirty = true
-	})
-}
-
-// pruneLocked forgets who has not come for long.
-func (b *Book) pruneLocked() {
-	for k, c := range b.clients {
-		if b.now().Sub(c.Last) > Days*24*time.Hour {
-			delete(b.clients, k)
-		}
-	}
+	v.as(func(c *Client) { c.lose(what, 1); v.book.dirty = true })
 }
 
 // Save writes the book if something has changed. A reader sees the old one or the new

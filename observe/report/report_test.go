@@ -79,6 +79,55 @@ func TestNamesOfClientsAreBounded(t *testing.T) {
 	}
 }
 
+// Names cost nothing: those that somebody made up keep out nobody who comes again, nor whoever makes calls.
+func TestMadeUpNamesKeepOutNoRealClient(t *testing.T) {
+	b, err := Open(filepath.Join(t.TempDir(), "report.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	b.now = func() time.Time { now = now.Add(time.Second); return now }
+	made := 0
+	flood := func() {
+		for range 2 * maxClients {
+			made++
+			b.Session(fmt.Sprint("made-up-", made), "1", "2025-06-18")
+			b.Session(other, fmt.Sprint(made), fmt.Sprint("revision", made))
+		}
+	}
+	flood()
+	steady := b.Session("steady", "1", "2025-06-18")
+	steady.Called(false, false)
+	flood()
+	b.Session("again", "1", "2025-06-18")
+	b.Session("again", "1", "2025-06-18")
+	long := b.Session("long", "1", "2025-06-18")
+	flood()
+	for range 3 { // of a session that made no call for so long that others took its place
+		long.Called(false, false)
+	}
+	flood()
+	steady.Called(false, false)
+	if err := b.Save(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Read(b.file)
+	if err != nil || len(r.Clients) > maxClients+maxOthers+1 {
+		t.Fatalf("%d clients, %v", len(r.Clients), err)
+	}
+	sessions, found := 0, map[string]Client{}
+	for _, c := range r.Clients {
+		sessions += c.Sessions
+		found[c.Name] = c
+	}
+	if found["steady"].Calls != 2 || found["again"].Sessions != 2 || found["long"].Calls != 3 {
+		t.Errorf("who is really there: %+v, %+v, %+v", found["steady"], found["again"], found["long"])
+	}
+	if sessions != 2*made+4 {
+		t.Errorf("%d sessions of %d", sessions, 2*made+4)
+	}
+}
+
 func TestWhatIsNoReportIsRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "report.json")
 	if err := os.WriteFile(file, []byte("nonsense"), 0o600); err != nil {

@@ -47,7 +47,10 @@ type Store struct {
 	running sync.WaitGroup
 	err     error // of closing
 
-	queue queue
+	queue     queue
+	batch     batch       // the writer's, like what follows
+	alone     request     // of a writer that writes nothing else's
+	aloneList [1]*request // &alone
 
 	mu      sync.RWMutex // of recent; none is taken under it
 	recent  recent       // changed by the writer alone
@@ -74,6 +77,7 @@ func Open(path string, opt Options) (*Store, error) {
 		return nil, fmt.Errorf("%s: %w", path, plain(err))
 	}
 	s := &Store{db: db, relaxed: opt.Relaxed, stop: make(chan struct{}), recent: recent{}, below: below{db: db}}
+	s.aloneList[0] = &s.alone
 	if err := s.openJournal(path, &opt); err != nil {
 		s.below.end()
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, plain(err)), db.Close())
@@ -243,9 +247,13 @@ func (s *Store) Close() error {
 // what it was given.
 const valueHead = 16
 
-func keyOf(at store.Address) []byte {
-	key := append(make([]byte, 0, 2+len(at.Session)+len(at.ID)), byte(len(at.Session)))
-	return append(append(append(key, at.Session...), byte(at.Kind)), at.ID...)
+func keyOf(at store.Address) []byte { return appendKey(make([]byte, 0, keySize(at)), at) }
+
+func keySize(at store.Address) int { return 2 + len(at.Session) + len(at.ID) }
+
+func appendKey(key []byte, at store.Address) []byte {
+	key = append(append(key, byte(len(at.Session))), at.Session...)
+	return append(append(key, byte(at.Kind)), at.ID...)
 }
 
 func prefixOf(session string) []byte {

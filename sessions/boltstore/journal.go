@@ -211,14 +211,14 @@ func (j *journal) write(changes []done, sync bool) error {
 	}
 	j.buf = append(j.buf[:0], noHead[:]...)
 	for i := range changes {
-		key, raw := keyOf(changes[i].at), changes[i].raw
+		at, raw := changes[i].at, changes[i].raw
 		length := uint32(0)
 		if raw != nil {
 			length = uint32(len(raw)) + 1 //nolint:gosec // MaxValue bounds it
 		}
-		j.buf = binary.BigEndian.AppendUint16(j.buf, uint16(len(key))) //nolint:gosec // MaxID bounds it
+		j.buf = binary.BigEndian.AppendUint16(j.buf, uint16(keySize(at))) //nolint:gosec // MaxID bounds it
 		j.buf = binary.BigEndian.AppendUint32(j.buf, length)
-		j.buf = append(append(j.buf, key...), raw...)
+		j.buf = append(appendKey(j.buf, at), raw...)
 		if j.at+int64(len(j.buf)) > j.size {
 			return errFull
 		}

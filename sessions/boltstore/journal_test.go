@@ -7,9 +7,11 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mcpbridge/bridge/sessions/store"
+	bolt "go.etcd.io/bbolt"
 )
 
 // crashed returns a store that a process left behind in which ten commits were
@@ -207,4 +209,49 @@ func TestDirectoryIsNoStore(t *testing.T) {
 	if _, err := Open(t.TempDir(), Options{}); err == nil || !strings.Contains(err.Error(), "is a directory") {
 		t.Errorf("got %v", err)
 	}
+}
+
+// On a full disk what is ended makes room, for whatever shares its write. Where it makes too little, a commit that shares it
+// was made as a whole or not at all: what it removes stays with what it puts.
+func TestACommitBesideAnEndThatMakesTooLittleRoomChangesNothing(t *testing.T) {
+	path := pathIn(t)
+	synctest.Test(t, func(t *testing.T) {
+		s, err := Open(path, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = s.Close() }()
+		ended, lives := store.Name("ended"), store.Name("lives")
+		commit(t, s, ended, put("f", "x"))
+		commit(t, s, lives, put("f", "old"))
+		if err := s.Ping(background); err != nil { // both are in the file
+			t.Fatal(err)
+		}
+		proceed := make(chan struct{})
+		results := make(chan error, 2)
+		go func() {
+			_ = s.do(background, func(*batch) error {
+				<-proceed
+				return nil
+			})
+		}()
+		synctest.Wait()
+		go func() { results <- s.End(background, ended) }()
+		go func() {
+			results <- s.Commit(background, lives, store.Change{Kind: store.Flow, ID: "f", Replaces: store.Any, Delete: true}, put("g", "new"))
+		}()
+		synctest.Wait()
+		s.journal.failed, s.short = true, true
+		s.recent.set(store.Address{Session: strings.Repeat("x", bolt.MaxKeySize), Kind: store.Flow, ID: "f"}, entry{raw: encode(1, time.Now().Add(time.Hour), nil)}) // which no file takes
+		close(proceed)
+		for range 2 {
+			if err := <-results; err == nil {
+				t.Error("a change that was not kept was acknowledged")
+			}
+		}
+		list, err := s.Load(background, lives)
+		if err != nil || len(list) != 1 || list[0].ID != "f" || string(list[0].Value) != "old" {
+			t.Errorf("of the session that goes on there is %v, %v", list, err)
+		}
+	})
 }

@@ -2,7 +2,9 @@ package boltstore
 
 import (
 	"cmp"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/mcpbridge/bridge/sessions/store"
 	bolt "go.etcd.io/bbolt"
@@ -58,6 +60,13 @@ func (r recent) get(at store.Address) (entry, bool) {
 	return entry{}, false
 }
 
+// inOrder returns the sessions as the file has them: a key begins with the length of the name.
+func (r recent) inOrder() []string {
+	names := slices.AppendSeq(make([]string, 0, len(r)), maps.Keys(r))
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b)) })
+	return names
+}
+
 func (r recent) has(at store.Address) bool {
 	_, ok := r.get(at)
 	return ok
@@ -89,7 +98,7 @@ type batch struct {
 	recent recent
 	done   []done // in order
 	toFile bool   // the journal is not enough
-	frees  bool   // it makes room
+	frees  bool   // some of it makes room
 	err    error  // of looking at the file
 }
 
@@ -99,6 +108,7 @@ type done struct {
 	raw    []byte
 	before entry
 	had    bool
+	frees  bool // it removes what nobody wants, and may be made without the rest
 }
 
 // file calls look with what the file has.
@@ -153,12 +163,19 @@ func (b *batch) get(at store.Address) entry {
 // put changes what get has returned for an address; nil removes it.
 func (b *batch) put(at store.Address, was entry, raw []byte) {
 	before, had := b.recent.get(at)
-	b.done = append(b.done, done{at, raw, before, had})
+	b.done = append(b.done, done{at: at, raw: raw, before: before, had: had})
 	if raw == nil && !was.below {
 		b.recent.drop(at) // the file never gets to know of it
 		return
 	}
 	b.recent.set(at, entry{raw, was.below})
+}
+
+// free removes what get has returned for an address, of a session that is ended or of a record that has expired:
+// that makes room, for what else is done.
+func (b *batch) free(at store.Address, was entry) {
+	b.put(at, was, nil)
+	b.done[len(b.done)-1].frees, b.frees = true, true
 }
 
 // takeBack undoes all that was done.

@@ -127,13 +127,12 @@ func (s *Store) Touch(ctx context.Context, touches ...store.Touch) error {
 // End implements store.Store.
 func (s *Store) End(ctx context.Context, session string) error {
 	return s.do(ctx, func(b *batch) error {
-		b.frees = true
 		for _, e := range slices.Clone(b.recent[session]) {
-			b.put(e.at(session), e.entry, nil)
+			b.free(e.at(session), e.entry)
 		}
 		b.file(func(of *bolt.Bucket) {
 			for key, raw := range within(of, session) {
-				b.put(addressOf(key), entry{raw, true}, nil)
+				b.free(addressOf(key), entry{raw, true})
 			}
 		})
 		return nil
@@ -239,12 +238,11 @@ func (s *Store) sweep(from []byte, most int) (next []byte) {
 		return next
 	}
 	_ = s.do(context.Background(), func(b *batch) error { // what stays is found next time
-		b.frees = true
 		for _, key := range expired {
 			at := addressOf(key)
 			was := b.get(at)
 			if _, _, _, ok := decode(was.raw, now); !ok { // else it was renewed meanwhile
-				b.put(at, was, nil)
+				b.free(at, was)
 			}
 		}
 		return nil

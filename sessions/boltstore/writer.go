@@ -1,10 +1,8 @@
 package boltstore
 
 import (
-	"bytes"
 	"context"
 	"runtime/debug"
-	"slices"
 	"sync"
 	"time"
 
@@ -16,15 +14,15 @@ import (
 type queue struct {
 	mu      sync.Mutex
 	waiting []*request
-	writing bool
+	writing bool // somebody is the writer
 	closed  bool
 }
 
-// request is a change that waits for the writer.
+// request is a change that is to be written.
 type request struct {
 	apply func(*batch) error // changes nothing when it fails
 	err   error              // may be read when done is closed
-	done  chan struct{}
+	done  chan struct{}      // nil: nobody waits for it
 }
 
 // maxBatch bounds how many requests share a write.
@@ -36,28 +34,32 @@ func (s *Store) do(ctx context.Context, apply func(*batch) error) error {
 	if err := s.usable(ctx); err != nil {
 		return err
 	}
-	r := &request{apply: apply, done: make(chan struct{})}
 	q := &s.queue
 	q.mu.Lock()
 	if q.closed {
 		q.mu.Unlock()
 		return store.ErrClosed
 	}
-	q.waiting = append(q.waiting, r)
 	mine := !q.writing
-	q.writing = true
 	if mine {
+		q.writing = true
 		s.running.Add(1)
 	}
+	if mine && s.relaxed {
+		q.mu.Unlock()
+		return s.writeAlone(apply)
+	}
+	r := &request{apply: apply, done: make(chan struct{})}
+	q.waiting = append(q.waiting, r)
 	q.mu.Unlock()
 	if mine {
-		s.begin()
+		go s.write()
 	}
-	select {
-	case <-r.done: // by now, as a rule, where that waits for no disk
-		return r.err
-	default:
-	}
+	return r.wait(ctx)
+}
+
+// wait returns what became of a request that the writer has.
+func (r *request) wait(ctx context.Context) error {
 	select {
 	case <-r.done:
 		return r.err
@@ -78,16 +80,19 @@ func (s *Store) do(ctx context.Context, apply func(*batch) error) error {
 // otherwise nobody knows whether it was made.
 const outcomePatience = time.Second
 
-// begin has what waits written; the caller has counted it as running.
-func (s *Store) begin() {
-	if s.relaxed && !s.writeOnce() {
+// writeAlone carries out one change; what came meanwhile is left to a goroutine.
+func (s *Store) writeAlone(apply func(*batch) error) error {
+	r := &s.alone
+	r.apply = apply
+	s.commit(s.aloneList[:])
+	err := r.err
+	*r = request{}
+	if s.goOn() {
+		go s.write()
+	} else {
 		s.running.Done()
-		return
 	}
-	go func() {
-		defer s.running.Done()
-		s.write()
-	}()
+	return err
 }
 
 // gather is how long the writer waits for more to share a write that waits for the disk,
@@ -96,24 +101,34 @@ const gather = 200 * time.Microsecond
 
 // write carries out what waits until nothing does.
 func (s *Store) write() {
-	for s.writeOnce() {
+	defer s.running.Done()
+	for {
+		s.commit(s.next())
+		if !s.goOn() {
+			return
+		}
 		if !s.relaxed {
 			time.Sleep(gather)
 		}
 	}
 }
 
-// writeOnce carries out what waits, and reports whether it is to go on.
-func (s *Store) writeOnce() bool {
+// next returns what is to be written together.
+func (s *Store) next() []*request {
 	q := &s.queue
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	requests := q.waiting
 	q.waiting = nil
 	if len(requests) > maxBatch {
 		requests, q.waiting = requests[:maxBatch:maxBatch], requests[maxBatch:]
 	}
-	q.mu.Unlock()
-	s.commit(requests)
+	return requests
+}
+
+// goOn reports whether there is more to write; otherwise nobody is the writer any more.
+func (s *Store) goOn() bool {
+	q := &s.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.writing = len(q.waiting) > 0
@@ -123,7 +138,8 @@ func (s *Store) writeOnce() bool {
 // commit carries out requests with one write. One that doesn't apply changes nothing and
 // leaves the others alone.
 func (s *Store) commit(requests []*request) {
-	b := &batch{below: &s.below, recent: s.recent}
+	b := &s.batch
+	*b = batch{below: &s.below, recent: s.recent, done: b.done[:0]}
 	err := s.look()
 	if err == nil {
 		err = s.apply(b, requests)
@@ -145,7 +161,13 @@ func (s *Store) commit(requests []*request) {
 		if err != nil {
 			r.err = plain(err)
 		}
-		close(r.done)
+		if r.done != nil {
+			close(r.done)
+		}
+	}
+	clear(b.done) // it is to keep nothing alive
+	if cap(b.done) > maxBatch {
+		b.done = nil
 	}
 }
 
@@ -189,13 +211,14 @@ func (s *Store) keep(b *batch) error {
 	return s.settle(s.state())
 }
 
-// makeRoom writes down what was done on a disk that may be full: what was removed makes room for
-// all else that is recent.
+// makeRoom writes down what was done on a disk that may be full: what is freed makes room for all else that is
+// recent. It is gone from the file for good then, also where that room is too little: of a session whose end
+// fails a part may be left. All else is done as a whole or not at all.
 func (s *Store) makeRoom(b *batch) error {
 	kept := s.journal.write(b.done, !s.relaxed)
-	err := s.remove(b.done)
+	err := s.free(b.done)
 	if err != nil && s.journal.spend() {
-		err = s.remove(b.done)
+		err = s.free(b.done)
 	}
 	if err == nil {
 		err = s.settle(s.state())
@@ -206,12 +229,12 @@ func (s *Store) makeRoom(b *batch) error {
 	return err
 }
 
-// remove takes out of the file what was removed.
-func (s *Store) remove(changes []done) error {
+// free takes out of the file what was freed.
+func (s *Store) free(changes []done) error {
 	return s.update(func(tx *bolt.Tx) error {
 		b := tx.Bucket(bucketName)
 		for i := range changes {
-			if changes[i].raw == nil {
+			if changes[i].frees {
 				if err := b.Delete(keyOf(changes[i].at)); err != nil {
 					return err
 				}
@@ -224,19 +247,15 @@ func (s *Store) remove(changes []done) error {
 // settle brings all that is recent into the file, and begins the journal anew.
 func (s *Store) settle(state byte) error {
 	now := time.Now()
-	all := make([]recentRecord, 0, len(s.recent))
-	for session, of := range s.recent {
-		for i := range of {
-			all = append(all, recentRecord{keyOf(of[i].at(session)), of[i].entry})
-		}
-	}
-	slices.SortFunc(all, func(a, b recentRecord) int { return bytes.Compare(a.key, b.key) })
 	generation := newGeneration()
 	err := s.update(func(tx *bolt.Tx) error {
 		b := tx.Bucket(bucketName)
-		for i := range all {
-			if err := all[i].bring(b, now); err != nil {
-				return err
+		for _, session := range s.recent.inOrder() {
+			of := s.recent[session]
+			for i := range of {
+				if err := of[i].bring(b, session, now); err != nil {
+					return err
+				}
 			}
 		}
 		return tx.Bucket(journalBucket).Put(journalKey, mark(state, generation, s.journal.size))
@@ -251,19 +270,13 @@ func (s *Store) settle(state byte) error {
 	return nil
 }
 
-// recentRecord is what is recent of one address.
-type recentRecord struct {
-	key []byte // in the file
-	entry
-}
-
 // bring makes the file's record that which is recent.
-func (r *recentRecord) bring(b *bolt.Bucket, now time.Time) error {
-	if _, _, _, ok := decode(r.raw, now); ok {
-		return b.Put(r.key, r.raw)
+func (e *recentEntry) bring(b *bolt.Bucket, session string, now time.Time) error {
+	if _, _, _, ok := decode(e.raw, now); ok {
+		return b.Put(keyOf(e.at(session)), e.raw)
 	}
-	if r.below {
-		return b.Delete(r.key)
+	if e.below {
+		return b.Delete(keyOf(e.at(session)))
 	}
 	return nil
 }

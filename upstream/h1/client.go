@@ -125,7 +125,7 @@ func (c *Client) Do(ctx context.Context, r *Request) (*Response, error) {
 		if err == nil {
 			return resp, nil
 		}
-		if ctx.Err() == nil && broken(err) {
+		if distrusts(ctx, r, err) {
 			c.distrust(began)
 		}
 		again := !err.Sent || r.Resend && nothing && broken(err)
@@ -142,6 +142,15 @@ func (c *Client) Do(ctx context.Context, r *Request) (*Response, error) {
 		return nil, failed
 	}
 	return resp, nil
+}
+
+// distrusts reports whether a failure says something about other connections: the loss of one,
+// and that what only asks was not answered by its deadline. That somebody gave up does not.
+func distrusts(ctx context.Context, r *Request, err *Error) bool {
+	if gone := ctx.Err(); gone != nil {
+		return r.Resend && errors.Is(gone, context.DeadlineExceeded)
+	}
+	return broken(err)
 }
 
 // Close closes all connections, those in use as well.

@@ -16,15 +16,19 @@ import (
 // carrier is what all carriers have in common, of a Client.
 func carrier(dial carriertest.Dial) carriertest.Carrier {
 	c := New(Options{IdleTimeout: carriertest.Idle, Dial: dial})
+	send := func(ctx context.Context, again bool) error {
+		r := request("{}")
+		r.Resend = again
+		resp, err := c.Do(ctx, r)
+		if err == nil {
+			_, err = io.ReadAll(resp)
+			resp.Finish()
+		}
+		return err
+	}
 	return carriertest.Carrier{
-		Call: func(ctx context.Context) error {
-			resp, err := c.Do(ctx, request("{}"))
-			if err == nil {
-				_, err = io.ReadAll(resp)
-				resp.Finish()
-			}
-			return err
-		},
+		Call: func(ctx context.Context) error { return send(ctx, false) },
+		Ask:  func(ctx context.Context) error { return send(ctx, true) },
 		Kept: func() int {
 			_, idle := counts(c)
 			return idle
@@ -35,7 +39,10 @@ func carrier(dial carriertest.Dial) carriertest.Carrier {
 
 func TestAnAnnouncedKeepAliveIsHeeded(t *testing.T)              { carriertest.KeepAlive(t, carrier) }
 func TestOneLossRetiresTheIdleConnectionsOfThatAge(t *testing.T) { carriertest.OneLoss(t, carrier) }
-func TestACancelRetiresNoOtherConnection(t *testing.T)           { carriertest.Cancel(t, carrier) }
+func TestAQuestionThatIsNotAnsweredRetiresIdleConnections(t *testing.T) {
+	carriertest.Question(t, carrier)
+}
+func TestACancelRetiresNoOtherConnection(t *testing.T) { carriertest.Cancel(t, carrier) }
 
 // What is announced holds until the next response, which may say nothing.
 func TestAKeepAliveOfAnEarlierResponseIsForgotten(t *testing.T) {

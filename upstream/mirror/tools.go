@@ -43,6 +43,7 @@ type Tools struct {
 	// audiences is replaced, never changed. (A sync.Map would cost readers an
 	// allocation for the key.)
 	audiences atomic.Pointer[map[string]*toolSet]
+	annotated names
 
 	mu    sync.Mutex // serialises writers; guards the rest
 	plans map[[sha256.Size]byte]*Plan
@@ -61,9 +62,6 @@ type toolSet struct {
 // sizeOf is about what it costs to remember a tool, in bytes. Plans count in full, as
 // though nobody shared them.
 func sizeOf(name string, p *Plan) int { return toolCost + len(name) + p.size }
-
-// Any reports whether anything is known about any tool: of most servers nothing is.
-func (s *Tools) Any() bool { return s.audiences.Load() != nil }
 
 // Plan returns what is known about a tool, nil when nothing is.
 func (s *Tools) Plan(audience string, tool []byte) *Plan {
@@ -212,6 +210,7 @@ func (s *Tools) remember(audience string, page map[string]*Plan) {
 		maps.Copy(next, *set.tools.Load())
 	}
 	size := merge(next, page)
+	s.annotated.add(next)
 	if set == nil {
 		if len(next) == 0 {
 			return

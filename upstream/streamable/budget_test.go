@@ -113,7 +113,8 @@ func TestAllocationBudget(t *testing.T) {
 }
 
 // TestAllocationBudgetOfHeaders: what is in the params by itself costs nothing. A
-// mirrored argument is decoded, made a header's value, and that a string.
+// mirrored argument is decoded, made a header's value, and that a string. Whose tools count is found out only for
+// names that annotated tools have.
 func TestAllocationBudgetOfHeaders(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector empties pools")
@@ -125,14 +126,17 @@ func TestAllocationBudgetOfHeaders(t *testing.T) {
 		max     float64
 		params  string
 		headers int
+		header  map[string][]string
 	}{
-		"tool without annotations": {0, `"name":"echo","arguments":{"text":"hello"}`, 0},
-		"no argument to mirror":    {0, `"name":"annotated","arguments":{}`, 0},
-		"one argument":             {3, `"name":"annotated","arguments":{"region":"eu"}`, 1},
-		"two arguments":            {4, `"name":"annotated","arguments":{"region":"eu","size":3}`, 2},
-		"argument in Base64":       {4, `"name":"annotated","arguments":{"region":"köln"}`, 1},
+		"tool without annotations": {0, `"name":"echo","arguments":{"text":"hello"}`, 0, nil},
+		"for a client of its own":  {0, `"name":"echo","arguments":{"text":"hello"}`, 0, map[string][]string{"X-Api-Key": {"K1"}}},
+		"no argument to mirror":    {0, `"name":"annotated","arguments":{}`, 0, nil},
+		"one argument":             {3, `"name":"annotated","arguments":{"region":"eu"}`, 1, nil},
+		"two arguments":            {4, `"name":"annotated","arguments":{"region":"eu","size":3}`, 2, nil},
+		"argument in Base64":       {4, `"name":"annotated","arguments":{"region":"köln"}`, 1, nil},
 	} {
 		cl := call(mcp.MethodToolsCall, tt.params)
+		cl.Header = tt.header
 		got := testing.AllocsPerRun(200, func() {
 			req := prepare(cl)
 			if e := c.mirror(req); e != nil || len(req.custom) != tt.headers {

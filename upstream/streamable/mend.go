@@ -65,7 +65,7 @@ func audience(call *upstream.Call) string { return hop.Audience(call.Principal, 
 
 // mirror computes the headers that repeat the body.
 func (c *Client) mirror(req *request) *jsonrpc.Error {
-	if req.call.Method == mcp.MethodToolsCall && req.named && c.tools.Any() {
+	if req.call.Method == mcp.MethodToolsCall && req.named && c.tools.May(req.name) {
 		if e := req.applyPlan(c.tools.Plan(audience(req.call), req.name)); e != nil {
 			return e
 		}

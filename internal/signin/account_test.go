@@ -1,0 +1,70 @@
+package signin_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/bridge/authorize"
+	"github.com/mcpbridge/bridge/internal/peers/issuer"
+	"github.com/mcpbridge/bridge/internal/signin"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+// hanging is the way to an authorization server that answers nothing.
+type hanging struct{}
+
+func (hanging) RoundTrip(r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+// there is a server that wants credentials.
+type there struct{ upstream.Caller }
+
+func (there) Do(context.Context, *upstream.Call, func(jsonrpc.Message)) (*upstream.Answer, error) {
+	return nil, &upstream.Failure{Cause: upstream.Unauthorized, Status: http.StatusUnauthorized}
+}
+
+// While an authorization server answers nothing and the token is no good, calls end when their time to wait is over, and the
+// server itself counts as there.
+func TestAServerIsThereWhileItsLoginCannotBeRenewed(t *testing.T) {
+	i := issuer.New(t)
+	opt := authorize.Options{Server: i.Endpoint(), Dir: t.TempDir(), Store: "file", Grant: authorize.ClientCredentials,
+		ClientID: "machine", ClientSecret: "hush", Issuer: strings.TrimSuffix(i.Endpoint(), "/mcp"),
+		Resources: &http.Client{Transport: &http.Transport{}}, Issuers: &http.Client{Transport: &http.Transport{}}}
+	first, err := authorize.New(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Renew(t.Context(), authorize.Refusal{Status: http.StatusUnauthorized}); err != nil {
+		t.Fatal(err)
+	}
+	first.Close()
+	synctest.Test(t, func(t *testing.T) {
+		opt.Resources, opt.Issuers = &http.Client{Transport: hanging{}}, &http.Client{Transport: hanging{}}
+		agent, err := authorize.New(opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer agent.Close()
+		time.Sleep(time.Until(agent.Login().Expires.Add(time.Hour)))
+		account := &signin.Account{Agent: agent, Wait: 5 * time.Second, Heartbeat: time.Second}
+		caller := account.Caller(there{}, func(context.Context) error { return nil })
+		began := time.Now()
+		_, err = caller.Do(t.Context(), &upstream.Call{Method: mcp.MethodToolsCall, Params: []byte(`{}`)}, nil)
+		failure, ok := errors.AsType[*upstream.Failure](err)
+		if !ok || failure.Cause != upstream.SignIn || !strings.Contains(err.Error(), "nothing was lost") || time.Since(began) != account.Wait {
+			t.Errorf("after %v a call failed with %v", time.Since(began), err)
+		}
+		if answer, err := caller.Do(t.Context(), &upstream.Call{Method: mcp.MethodDiscover, Params: []byte(`{}`)}, nil); err != nil || answer.Error != nil {
+			t.Errorf("the server does not count as there: %+v, %v", answer, err)
+		}
+	})
+}
