@@ -99,8 +99,9 @@ func TestWhoTakesNoResponsesIsRefusedAndTheOthersAreServed(t *testing.T) {
 	}
 	opt.Memory.Guest(web.Stranger(greedy + ":1")).Charge(1 << 20) // some of its connections have been cut off
 	u := newUnread(t, e, greedy)
-	u.ask(20, 0) // some are lent
-	if of := u.statuses(20); of["200"]+of["503"] != 20 || of["503"] == 0 {
+	u.ask(20, 0) // some are lent, others refused, or this connection is cut off too
+	of := u.statuses(20)
+	if others := len(of) - min(of["200"], 1) - min(of["503"], 1); of["200"] == 20 || others > 0 {
 		t.Errorf("a few more are answered %v", of)
 	}
 	if used := opt.Memory.Used(); used > opt.Memory.Limit()*2/3 {
