@@ -190,6 +190,7 @@ func TestAllocationBudget(t *testing.T) {
 			dst = Apply(dst[:0], params, Edit{"task", nil}, Edit{"_meta", arr}, Edit{"new", arr})
 		},
 		"Compact": func() { dst = Compact(dst[:0], call) },
+		"Sum":     func() { _ = Sum(call) },
 	} {
 		if got := testing.AllocsPerRun(100, f); got != 0 {
 			t.Errorf("%s: %v allocations", name, got)

@@ -2,6 +2,7 @@ package rawjson
 
 import (
 	"encoding/binary"
+	"hash/fnv"
 	"hash/maphash"
 )
 
@@ -29,11 +30,9 @@ func (h hasher) bytes(b []byte) uint64 {
 	if !h.known {
 		return maphash.Bytes(h.seed, b)
 	}
-	sum := uint64(14695981039346656037) // FNV-1a
-	for _, c := range b {
-		sum = (sum ^ uint64(c)) * 1099511628211
-	}
-	return sum
+	sum := fnv.New64a()
+	_, _ = sum.Write(b) // never fails
+	return sum.Sum64()
 }
 
 // value hashes the value at i, and returns where it ends.
