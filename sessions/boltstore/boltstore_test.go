@@ -233,6 +233,19 @@ func TestExpiredRecordsLeaveTheFile(t *testing.T) {
 	}
 }
 
+// held has the writer, in a bubble, held up in the middle of a write until proceed is called.
+func held(s *Store) (proceed func()) {
+	wait := make(chan struct{})
+	go func() {
+		_ = s.do(background, func(*batch) error {
+			<-wait
+			return nil
+		})
+	}()
+	synctest.Wait()
+	return func() { close(wait) }
+}
+
 // TestCommitsThatMeetShareAWrite: the writer is held up by one transaction while
 // others queue.
 func TestCommitsThatMeetShareAWrite(t *testing.T) {
@@ -244,20 +257,13 @@ func TestCommitsThatMeetShareAWrite(t *testing.T) {
 		}
 		defer func() { _ = s.Close() }()
 		const clients = 50
-		proceed := make(chan struct{})
-		go func() {
-			_ = s.do(background, func(*batch) error {
-				<-proceed
-				return nil
-			})
-		}()
-		synctest.Wait()
+		proceed := held(s)
 		before := s.journal.next
 		for i := range clients {
 			go func() { _ = s.Commit(background, store.Name(fmt.Sprint(i)), put("f", "x")) }()
 		}
 		synctest.Wait()
-		close(proceed)
+		proceed()
 		time.Sleep(gather)
 		synctest.Wait()
 		if n := s.journal.next - before; n == 0 || n > clients/2 {
@@ -278,20 +284,13 @@ func TestConflictLeavesOthersOfItsTransactionAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = s.Close() }()
-		proceed := make(chan struct{})
-		go func() {
-			_ = s.do(background, func(*batch) error {
-				<-proceed
-				return nil
-			})
-		}()
-		synctest.Wait()
+		proceed := held(s)
 		errs := make(chan error, 3)
 		for range 3 {
 			go func() { errs <- s.Commit(background, "session", put("f", "x")) }()
 		}
 		synctest.Wait()
-		close(proceed)
+		proceed()
 		won := 0
 		for range 3 {
 			if err := <-errs; err == nil {

@@ -227,15 +227,8 @@ func TestACommitBesideAnEndThatMakesTooLittleRoomChangesNothing(t *testing.T) {
 		if err := s.Ping(background); err != nil { // both are in the file
 			t.Fatal(err)
 		}
-		proceed := make(chan struct{})
+		proceed := held(s)
 		results := make(chan error, 2)
-		go func() {
-			_ = s.do(background, func(*batch) error {
-				<-proceed
-				return nil
-			})
-		}()
-		synctest.Wait()
 		go func() { results <- s.End(background, ended) }()
 		go func() {
 			results <- s.Commit(background, lives, store.Change{Kind: store.Flow, ID: "f", Replaces: store.Any, Delete: true}, put("g", "new"))
@@ -243,7 +236,7 @@ func TestACommitBesideAnEndThatMakesTooLittleRoomChangesNothing(t *testing.T) {
 		synctest.Wait()
 		s.journal.failed, s.short = true, true
 		s.recent.set(store.Address{Session: strings.Repeat("x", bolt.MaxKeySize), Kind: store.Flow, ID: "f"}, entry{raw: encode(1, time.Now().Add(time.Hour), nil)}) // which no file takes
-		close(proceed)
+		proceed()
 		for range 2 {
 			if err := <-results; err == nil {
 				t.Error("a change that was not kept was acknowledged")

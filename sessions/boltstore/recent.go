@@ -98,7 +98,6 @@ type batch struct {
 	recent recent
 	done   []done // in order
 	toFile bool   // the journal is not enough
-	frees  bool   // some of it makes room
 	err    error  // of looking at the file
 }
 
@@ -175,7 +174,7 @@ func (b *batch) put(at store.Address, was entry, raw []byte) {
 // that makes room, for what else is done.
 func (b *batch) free(at store.Address, was entry) {
 	b.put(at, was, nil)
-	b.done[len(b.done)-1].frees, b.frees = true, true
+	b.done[len(b.done)-1].frees = true
 }
 
 // takeBack undoes all that was done.

@@ -3,6 +3,7 @@ package boltstore
 import (
 	"context"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -82,9 +83,9 @@ const outcomePatience = time.Second
 
 // writeAlone carries out one change; what came meanwhile is left to a goroutine.
 func (s *Store) writeAlone(apply func(*batch) error) error {
-	r := &s.alone
+	r := s.alone[0]
 	r.apply = apply
-	s.commit(s.aloneList[:])
+	s.commit(s.alone)
 	err := r.err
 	*r = request{}
 	if s.goOn() {
@@ -146,7 +147,7 @@ func (s *Store) commit(requests []*request) {
 	}
 	switch {
 	case err != nil:
-	case b.frees && s.short:
+	case s.short && slices.ContainsFunc(b.done, func(d done) bool { return d.frees }):
 		err = s.makeRoom(b)
 	default:
 		err = s.keep(b)
