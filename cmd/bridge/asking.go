@@ -95,19 +95,21 @@ func (d *desks) stop() {
 // before serves the public pages, also those of other replicas, and has next serve everything
 // else.
 func (d *desks) before(next http.Handler) http.Handler {
-	own := d.own(next)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if desk := d.at(r); desk == nil || !d.others.serve(desk, w, r) {
-			own.ServeHTTP(w, r)
+	return d.serve(next, func(desk *page.Desk, w http.ResponseWriter, r *http.Request) {
+		if !d.others.serve(desk, w, r) {
+			desk.ServeHTTP(w, r)
 		}
 	})
 }
 
 // own serves the public pages of this process, and has next serve everything else.
-func (d *desks) own(next http.Handler) http.Handler {
+func (d *desks) own(next http.Handler) http.Handler { return d.serve(next, (*page.Desk).ServeHTTP) }
+
+// serve has at serve the public pages, and next everything else.
+func (d *desks) serve(next http.Handler, at func(*page.Desk, http.ResponseWriter, *http.Request)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if desk := d.at(r); desk != nil {
-			desk.ServeHTTP(w, r)
+			at(desk, w, r)
 			return
 		}
 		next.ServeHTTP(w, r)
