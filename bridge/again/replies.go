@@ -71,35 +71,38 @@ func (t *Replies) remember(p *Reply) (evicted *Reply) {
 	if t == nil {
 		return nil
 	}
+	return ofWhoHasMost(t.add(p))
+}
+
+// add keeps a call. It returns all that its principal has if they are too many now, oldest first.
+func (t *Replies) add(p *Reply) (tooMany []*Reply) {
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	whose := p.of.Stranger
 	if slices.Contains(t.calls[whose], p) {
-		t.mu.Unlock()
 		return nil
 	}
 	if t.calls == nil {
 		t.calls = map[string][]*Reply{}
 	}
 	t.calls[whose] = append(t.calls[whose], p)
-	all := t.calls[whose]
-	if whose == "" || len(all) <= t.most {
-		t.mu.Unlock()
-		return nil
+	if all := t.calls[whose]; whose != "" && len(all) > t.most {
+		return slices.Clone(all)
 	}
-	all = slices.Clone(all)
-	t.mu.Unlock()
-	return ofWhoHasMost(all)
+	return nil
 }
 
-// ofWhoHasMost returns the oldest of the calls, oldest first, of the person who has most of them.
+// ofWhoHasMost returns the oldest of the calls, oldest first, of the person who has most of them;
+// nil: there are none.
 func ofWhoHasMost(calls []*Reply) (oldest *Reply) {
-	has, most := map[string]int{}, 0
-	for _, p := range calls {
-		has[p.flow.Person()]++
+	whose, has, most := make([]string, len(calls)), map[string]int{}, 0
+	for i, p := range calls {
+		whose[i] = p.flow.Person()
+		has[whose[i]]++
 	}
-	for _, p := range calls {
-		if n := has[p.flow.Person()]; n > most {
-			oldest, most = p, n
+	for i, person := range whose {
+		if n := has[person]; n > most {
+			oldest, most = calls[i], n
 		}
 	}
 	return oldest
