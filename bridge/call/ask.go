@@ -37,7 +37,7 @@ func (k *asker) askLocked(inputs []*mrtr.Input) []mrtr.Event {
 			k.outbox.addLocked(effect{do: mrtr.Ask, inquiry: in.InputRequest})
 			continue
 		}
-		q, err := k.question(in)
+		q, err := k.question(in, k.client.Driver.Replica.QuestionID(), mintUUID)
 		if unasked, ok := errors.AsType[*translate.Unexpressible](err); ok && unasked.Answer != nil {
 			settled = append(settled, mrtr.Answered(in.Key, unasked.Answer))
 			continue
@@ -70,18 +70,14 @@ func (k *asker) remindLocked(key string) {
 	if k.flow.Over() || in == nil || in.Response != nil || in.ServerRequestID == "" {
 		return
 	}
-	params, err := k.client.Rules.InputRequest(in.Method, in.Params, k.declared)
+	q, err := k.question(in, jsonrpc.ID(in.ServerRequestID), func() string { return in.ElicitationID })
 	if err != nil {
 		return // it has been asked, so this is none
 	}
-	if in.ElicitationID != "" {
-		params, _ = mrtr.Identify(params, func() string { return in.ElicitationID })
-	}
-	e := effect{do: mrtr.Tell, msg: downstream.Question(jsonrpc.ID(in.ServerRequestID), in.Method, params), question: true}
+	e := effect{do: mrtr.Tell, msg: q.msg, question: true}
 	if k.saving.to != nil {
-		msg := e.msg
 		e.checkpoint = k.saving.encodeLocked()
-		e.checkpoint.Message, e.checkpoint.Over = &msg, k.saving.isOver
+		e.checkpoint.Message, e.checkpoint.Over = &q.msg, k.saving.isOver
 	}
 	k.outbox.addLocked(e)
 }
@@ -93,16 +89,17 @@ type question struct {
 	elicitation string // elicitationId that it carries; mostly empty
 }
 
-// question builds the legacy request for in (C.4 to C.8).
-func (k *asker) question(in *mrtr.Input) (q question, err error) {
+// question builds the legacy request for in (C.4 to C.8) under an id. mint makes the elicitationId if it
+// takes one and the server gave it none.
+func (k *asker) question(in *mrtr.Input, id jsonrpc.ID, mint func() string) (q question, err error) {
 	params, err := k.client.Rules.InputRequest(in.Method, in.Params, k.declared)
 	if err != nil {
 		return q, err
 	}
 	if in.Method == mcp.MethodElicitationCreate && in.Mode() == "url" {
-		params, q.elicitation = mrtr.Identify(params, mintUUID)
+		params, q.elicitation = mrtr.Identify(params, mint)
 	}
-	q.key, q.msg = in.Key, downstream.Question(k.client.Driver.Replica.QuestionID(), in.Method, params)
+	q.key, q.msg = in.Key, downstream.Question(id, in.Method, params)
 	return q, nil
 }
 
