@@ -30,11 +30,14 @@ func (id ReplicaID) String() string { return strconv.FormatUint(1<<32|uint64(id)
 // QuestionID returns the id of a new server request, a JSON token: unguessable, so that
 // no other session can answer it, and never used before (P-9).
 func (id ReplicaID) QuestionID() jsonrpc.ID {
-	return jsonrpc.ID(`"b-` + id.TaskID() + `"`)
+	return jsonrpc.ID(`"b-` + id.secret() + `"`)
 }
 
 // TaskID returns the id of a new task that the replica hosts, as unguessable.
-func (id ReplicaID) TaskID() string {
+func (id ReplicaID) TaskID() string { return id.secret() }
+
+// secret returns what nobody can guess, and what ends in the replica's number.
+func (id ReplicaID) secret() string {
 	if id == 0 {
 		return rand.Text()
 	}
