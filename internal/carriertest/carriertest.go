@@ -102,6 +102,22 @@ func KeepAlive(t *testing.T, open func(Dial) Carrier) {
 	}
 }
 
+// opened has as many idle connections as calls: each is on one of its own while all wait for their answer.
+func opened(t *testing.T, c Carrier, calls int, answer chan<- struct{}) {
+	t.Helper()
+	for range calls {
+		go func() { _ = c.Call(t.Context()) }()
+	}
+	synctest.Wait()
+	for range calls {
+		answer <- struct{}{}
+	}
+	synctest.Wait()
+	if kept := c.Kept(); kept != calls {
+		t.Fatalf("%d idle connections", kept)
+	}
+}
+
 // OneLoss tests that a server that was replaced without a word costs one call, not one for each idle
 // connection.
 func OneLoss(t *testing.T, open func(Dial) Carrier) {
@@ -118,15 +134,7 @@ func OneLoss(t *testing.T, open func(Dial) Carrier) {
 				_, _ = io.WriteString(nc, Plain)
 			}
 		}))
-		for range many {
-			go func() { _ = c.Call(t.Context()) }()
-		}
-		synctest.Wait()
-		close(answer)
-		synctest.Wait()
-		if kept := c.Kept(); kept != many {
-			t.Fatalf("%d idle connections", kept)
-		}
+		opened(t, c, many, answer)
 		replaced.Store(true)
 		time.Sleep(time.Second)
 		lost := 0
@@ -148,21 +156,14 @@ func OneLoss(t *testing.T, open func(Dial) Carrier) {
 func Cancel(t *testing.T, open func(Dial) Carrier) {
 	synctest.Test(t, func(t *testing.T) {
 		var dials atomic.Int32
-		answer := make(chan struct{}, 10)
+		answer := make(chan struct{})
 		c := open(Pipes(t, &dials, func(_ int32, nc net.Conn, br *bufio.Reader) {
 			for Next(br) != nil {
 				<-answer
 				_, _ = io.WriteString(nc, Plain)
 			}
 		}))
-		for range 3 {
-			go func() { _ = c.Call(t.Context()) }()
-		}
-		synctest.Wait()
-		for range 3 {
-			answer <- struct{}{}
-		}
-		synctest.Wait()
+		opened(t, c, 3, answer)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if c.Call(ctx) == nil {
@@ -194,12 +195,8 @@ func Question(t *testing.T, open func(Dial) Carrier) {
 				}
 			}
 		}))
-		for range many {
-			go func() { _ = c.Call(t.Context()) }()
-		}
-		synctest.Wait()
+		opened(t, c, many, answer)
 		close(answer)
-		synctest.Wait()
 		swallowed.Store(true)
 		time.Sleep(time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
