@@ -63,8 +63,9 @@ type Exchange struct {
 	changed  chan struct{} // closed when phase leaves open; made only to wait
 }
 
-// Begin opens an exchange for one request, nil during shutdown and in a session that has been ended. hold is what its body is
-// charged to; it moves to the exchange. unproven is that of its caller.
+// Begin opens an exchange for one request, nil during shutdown and in a session that has been
+// ended. hold is what its body is charged to; it moves to the exchange. unproven is that of its
+// caller.
 func (e *Endpoint) Begin(w http.ResponseWriter, r *http.Request, s *session.Session, a web.Accept, hold *budget.Hold, unproven bool) *Exchange {
 	ex := newExchange(e, w, r, s, a, 1)
 	ex.unproven = unproven
