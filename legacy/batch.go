@@ -45,12 +45,8 @@ func (h poster) postBatch(w http.ResponseWriter, r *http.Request, accept web.Acc
 		return
 	}
 	ex := h.exchanges.BeginBatch(w, r, s, accept, &from.hold, requests)
-	switch {
-	case ex == nil && s != nil && s.Ended():
-		h.refusals.refuseUnknown(w, s.ID(), "")
-		return
-	case ex == nil:
-		web.WriteShuttingDown(w, "")
+	if ex == nil {
+		h.refuseBegin(w, s, "")
 		return
 	}
 	from.hand(ex)

@@ -78,7 +78,7 @@ func (h poster) postMessage(w http.ResponseWriter, r *http.Request, accept web.A
 	}
 	switch {
 	case msg.Method == mcp.MethodInitialize && msg.Kind() == jsonrpc.Request:
-		if s != nil && s.Ended() {
+		if hasEnded(s) {
 			s = nil // it goes on without this client
 		}
 		if !h.admission.tooBusy(w, r, from, 1, msg.ID) && (s != nil || !forwarder(h).relayed(w, r, body, msg, from)) {
@@ -161,7 +161,9 @@ func (h poster) serve(w http.ResponseWriter, r *http.Request, accept web.Accept,
 	}
 	ex := h.exchanges.Begin(w, r, s, accept, &from.hold, caller.Unproven)
 	if ex == nil {
-		h.refuseBegin(w, r, s, &msg)
+		if hasEnded(s) || !h.replicas.leaves(w, r, msg.AppendTo(nil)) {
+			h.refuseBegin(w, s, msg.ID)
+		}
 		return
 	}
 	from.hand(ex)
@@ -176,17 +178,18 @@ func (h poster) serve(w http.ResponseWriter, r *http.Request, accept web.Accept,
 	ex.Wait(r)
 }
 
-// refuseBegin answers a request that cannot begin: its session has ended, or the bridge stops.
-func (h poster) refuseBegin(w http.ResponseWriter, r *http.Request, s *session.Session, msg *jsonrpc.Message) {
-	switch {
-	case s != nil && s.Ended():
+// refuseBegin answers what cannot begin: its session has ended, or the bridge stops.
+func (h poster) refuseBegin(w http.ResponseWriter, s *session.Session, id jsonrpc.ID) {
+	if hasEnded(s) {
 		h.guard.Refused(observe.NoSession)
-		h.refusals.refuseUnknown(w, s.ID(), msg.ID)
-	case !h.replicas.leaves(w, r, msg.AppendTo(nil)):
-		h.guard.Refused(observe.Draining)
-		web.WriteShuttingDown(w, msg.ID)
+		h.refusals.refuseUnknown(w, s.ID(), id)
+		return
 	}
+	h.guard.Refused(observe.Draining)
+	web.WriteShuttingDown(w, id)
 }
+
+func hasEnded(s *session.Session) bool { return s != nil && s.Ended() }
 
 func (h poster) work(ctx context.Context, conv downstream.Conversation, caller downstream.Caller, req downstream.Request, out downstream.Reply) {
 	defer message.Recover(h.opt.Logger, req.Method, req.ID, out)

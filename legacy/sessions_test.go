@@ -7,11 +7,13 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/sessions"
 )
 
@@ -211,11 +213,22 @@ func TestASessionEndedFromTheOtherSideIsGone(t *testing.T) {
 	want(t, "the conversation is closed", b.last().cause() != nil, true)
 }
 
+// refusing counts what is refused, and why.
+type refusing struct {
+	observe.Nobody
+	why [observe.Refusals]atomic.Int32
+}
+
+func (r *refusing) Refused(why observe.Refusal) { r.why[why].Add(1) }
+
+func (r *refusing) of(why observe.Refusal) int { return int(r.why[why].Load()) }
+
 // What is under way when the server of a session goes is answered; a client that begins anew
 // does so meanwhile.
 func TestASessionEndedFromTheOtherSideLastsForItsCalls(t *testing.T) {
 	b := newFake()
-	h, p := serve(t, Options{}, b)
+	refused := &refusing{}
+	h, p := serve(t, Options{Watch: refused}, b)
 	p.initialize(mcp.V20250326)
 	first := p.session
 	answer := p.async(hold)
@@ -226,6 +239,7 @@ func TestASessionEndedFromTheOtherSideLastsForItsCalls(t *testing.T) {
 	want(t, "the next request", status, http.StatusNotFound)
 	status, _ = p.call("[" + ping + "]")
 	want(t, "the next array", status, http.StatusNotFound)
+	want(t, "both are counted", refused.of(observe.NoSession), 2)
 	want(t, "an answer", p.post(`{"jsonrpc":"2.0","id":"q","result":{}}`).StatusCode, http.StatusAccepted)
 	want(t, "it is not closed", conv.cause(), error(nil))
 	p.initialize(mcp.V20250326)
