@@ -130,7 +130,8 @@ func (c *conversation) changed() {
 	}
 }
 
-// Owner implements call.Session: it names, for nobody to read, behind whom those stand whose questions the conversation's are.
+// Owner implements call.Session: it names, for nobody to read, behind whom those stand whose
+// questions the conversation's are.
 func (c *conversation) Owner() string {
 	if c.Principal != "" || c.Stranger != "" {
 		return cmp.Or(c.Principal, c.Stranger)
@@ -158,7 +159,8 @@ func (c *conversation) Hears(level string) bool {
 	return mcp.Severity(level) >= mcp.Severity(wanted)
 }
 
-// Repeats implements call.Session: it returns where the calls of the conversation wait for the same call again; nil: nowhere.
+// Repeats implements call.Session: it returns where the calls of the conversation wait for the same
+// call again; nil: nowhere.
 func (c *conversation) Repeats() *again.Replies {
 	switch {
 	case c.Capable != nil:

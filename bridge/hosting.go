@@ -53,10 +53,13 @@ func (c hosting) host(caller downstream.Caller, req downstream.Request, out down
 // find returns the task that a request is about.
 func (c hosting) find(req *downstream.Request) (*tasks.Task, error) {
 	t, err := c.tasks.Find(req.Params)
-	if home := downstream.HomeOfTask(&req.Message); err != nil && home != 0 && home != c.Driver.Replica {
+	if err == nil {
+		return t, nil
+	}
+	if home := downstream.HomeOfTask(&req.Message); home != 0 && home != c.Driver.Replica {
 		return nil, tasks.ErrAway // else the request would be there
 	}
-	return t, err
+	return nil, err
 }
 
 func serveTasksGet(c *conversation, _ context.Context, _ downstream.Caller, req downstream.Request) ([]byte, *jsonrpc.Error) {

@@ -24,12 +24,18 @@ func NewResumable(c *Client, caller downstream.Caller, req downstream.Request, o
 	}
 	p := again.New(again.Options{
 		Session: c.Session, Calls: c.Session.Repeats(), Stranger: c.Stranger, Version: c.Rules.Version, Wait: c.Driver.Wait, Patience: c.Patience,
-		Astray: c.Driver.Shared && (c.Capable == nil || !c.Driver.Peers && c.Transport == observe.StreamableHTTP),
+		Astray: c.goesAstray(),
 	}, req, out)
 	k := New(c, caller, req, p)
 	k.repeatable = p
 	p.Bind(k)
 	return k
+}
+
+// goesAstray reports whether the client may make a call again at a replica that knows nothing of it and does
+// not hand it on, as none does without a session. A connection stays where it is.
+func (c *Client) goesAstray() bool {
+	return c.Driver.Shared && (c.Capable == nil || !c.Driver.Peers && c.Transport == observe.StreamableHTTP)
 }
 
 // New makes a call of a client's request. Start it.

@@ -93,7 +93,7 @@ func (k *Call) Of(caller downstream.Caller) bool {
 
 // By implements again.Flow: many people may stand behind one principal.
 func (k *Call) By(caller downstream.Caller) bool {
-	return k.Of(caller) && k.person("") == hop.Person("", caller.Header)
+	return k.Of(caller) && k.Person() == hop.Person("", caller.Header)
 }
 
 // Person implements again.Flow.

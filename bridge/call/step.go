@@ -128,7 +128,7 @@ func (k *Call) applyLocked(act *mrtr.Action, d *decision) []mrtr.Event {
 	if err := k.held.Waits(&k.flow, k.besidesLocked()); err != nil {
 		return []mrtr.Event{mrtr.Failed(err)}
 	}
-	if k.concluded && act.Do > mrtr.Tell && !k.flow.Over() {
+	if k.concluded && act.Do > mrtr.Tell && !k.flow.Over() { // whatever it wants to go on with
 		return []mrtr.Event{mrtr.Failed(downstream.ErrOutdated)}
 	}
 	switch act.Do {

@@ -39,7 +39,8 @@ func (k serverTask) fetch() (mrtr.Event, *upstream.Answer) {
 }
 
 // insist makes a request about the task. Transport failures are tried again for as long as a
-// round may take: it may be repeated (G-14). again says that the server may have had it before that which it answered.
+// round may take: it may be repeated (G-14). again says that the server may have had it before
+// that which it answered.
 func (k serverTask) insist(ctx context.Context, call *upstream.Call) (answer *upstream.Answer, again bool, err error) {
 	sent := false
 	answer, err = backoff.Retry(ctx, func() (*upstream.Answer, error) {

@@ -157,8 +157,7 @@ func (m *Mount) look(ctx context.Context) error {
 		return m.Reach(ctx)
 	}
 	m.Prober.Forget()
-	verdict := m.Judge(ctx)
-	return verdict.Err
+	return m.Judge(ctx).Err
 }
 
 // Away says that a request has found nobody who could answer. Of several such requests one

@@ -32,7 +32,7 @@ type verdicts struct {
 	// telling is held while a verdict is noted, until everybody has learned it.
 	telling sync.Mutex
 	// own is which legacy clients the server has proved to serve itself. It is guarded by telling.
-	own int
+	own share
 	// known says that there is a verdict which others may rely on.
 	known atomic.Bool
 	// disputed says that the server answers nobody without credentials, and told a client
@@ -127,27 +127,32 @@ func (v *verdicts) noteLocked(verdict *negotiate.Verdict) {
 // outgrowLocked tells those whom the server serves itself when it has proved to serve fewer now.
 func (v *verdicts) outgrowLocked(verdict *negotiate.Verdict) {
 	before := v.own
-	switch {
-	case verdict.LegacyServer():
-		v.own = all
-	case verdict.Era == negotiate.Dual:
-		v.own = some
-	default:
-		v.own = none
+	if v.own = shareOf(verdict); v.own >= before {
+		return
 	}
-	if v.own < before {
-		for _, learn := range v.outgrown {
-			learn()
-		}
+	for _, learn := range v.outgrown {
+		learn()
 	}
 }
 
-// Which legacy clients a server serves itself.
+// share is which legacy clients a server serves itself.
+type share uint8
+
 const (
-	none = iota
-	some // of a dual-era server those that are relayed to it
+	none share = iota
+	some       // of a dual-era server those that are relayed to it
 	all
 )
+
+func shareOf(verdict *negotiate.Verdict) share {
+	switch {
+	case verdict.LegacyServer():
+		return all
+	case verdict.Era == negotiate.Dual:
+		return some
+	}
+	return none
+}
 
 // dual reports whether that is some of them.
 func (v *verdicts) dual() bool {
