@@ -93,11 +93,10 @@ func (a *admission) body(w http.ResponseWriter, r *http.Request, from *sender) (
 const requestCost = 8 << 10
 
 // handedOnCost is what a request is charged for besides that while it is at a server as it is,
-// in bytes: a connection with its goroutines and buffers, a buffer between the two, and the
+// in bytes: a connection with its goroutines and buffers, and TLS, a buffer between the two, and the
 // stack of who goes on to wait here, of HTTP/2 a goroutine that nothing else is charged for.
-// Towards a server over HTTP/2, and another replica, the window of a response (roundtrip, replica) takes
-// the place of the connection.
-const handedOnCost = 64 << 10
+// Towards another replica the window of a response (replica) takes the place of the connection.
+const handedOnCost = 80 << 10
 
 // unproven is how much is set aside for a body before any of it has arrived.
 const unproven = 64 << 10

@@ -69,8 +69,8 @@ type sharedListen struct {
 	held    budget.Hold // of the principal's own account, since sessions come and go
 }
 
-// listenCost is what a listen is charged for, in bytes: a goroutine and a connection.
-const listenCost = 32 << 10
+// listenCost is what a listen is charged for, in bytes: a goroutine and a connection, with TLS.
+const listenCost = 64 << 10
 
 // lingering keeps a listen that nobody hears for a while: clients that open a
 // session per call would else open and close one each time.

@@ -8,8 +8,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -118,9 +120,31 @@ func opened(t *testing.T, c Carrier, calls int, answer chan<- struct{}) {
 	}
 }
 
+// swallowed is a connection whose end nobody hears of, until the kernel has asked in vain.
+type swallowed struct{ net.Conn }
+
+func (c swallowed) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if err == io.EOF {
+		time.Sleep(25 * time.Second)
+		err = &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ETIMEDOUT)}
+	}
+	return n, err
+}
+
 // OneLoss tests that a server that was replaced without a word costs one call, not one for each idle
-// connection.
+// connection, and so does one that the network does not lead to any more.
 func OneLoss(t *testing.T, open func(Dial) Carrier) {
+	oneLoss(t, open)
+	oneLoss(t, func(dial Dial) Carrier {
+		return open(func(ctx context.Context, network, addr string) (net.Conn, error) {
+			nc, err := dial(ctx, network, addr)
+			return swallowed{nc}, err
+		})
+	})
+}
+
+func oneLoss(t *testing.T, open func(Dial) Carrier) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 8
 		var dials atomic.Int32

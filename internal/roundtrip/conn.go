@@ -16,14 +16,13 @@ import (
 type conn struct {
 	net.Conn
 	transport *Transport
-	turn      chan struct{} // holds a token during an exchange over HTTP/1.1
+	turn      chan struct{} // holds a token during an exchange
 	written   atomic.Int64  // bytes
 
 	settled atomic.Bool // it has its first request, or will never have one
 	// guarded by the transport's lock
 	forget  func() bool // the request that it is dialed for; nil without one
 	counted bool        // as spare
-	shared  bool        // counted as shared, too
 
 	mu    sync.Mutex
 	idle  bool
@@ -33,18 +32,16 @@ type conn struct {
 	timer *time.Timer   // gives it up; nil until a server announced a timeout
 }
 
-// below returns what connect made, from under what http.Transport put on top, and
-// whether it serves several requests at once.
-func below(nc net.Conn) (_ *conn, shared bool) {
+// below returns what connect made, from under the TLS on top.
+func below(nc net.Conn) *conn {
 	for {
 		switch c := nc.(type) {
-		case *conn:
-			return c, shared
+		case *opening:
+			nc = c.Conn
 		case *tls.Conn:
-			shared = shared || c.ConnectionState().NegotiatedProtocol == "h2"
 			nc = c.NetConn()
 		default:
-			return nil, shared
+			return nc.(*conn)
 		}
 	}
 }
@@ -104,7 +101,7 @@ func (c *conn) giveUp(fits func() bool) {
 
 // Close implements net.Conn.
 func (c *conn) Close() error {
-	c.settle(false)
+	c.settle()
 	c.mu.Lock()
 	c.gone = true
 	if c.timer != nil {
@@ -114,10 +111,6 @@ func (c *conn) Close() error {
 	t := c.transport
 	t.mu.Lock()
 	delete(t.conns, c)
-	if c.shared {
-		c.shared = false
-		t.shared--
-	}
 	t.mu.Unlock()
 	return c.Conn.Close()
 }

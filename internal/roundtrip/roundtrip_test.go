@@ -4,8 +4,9 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
+	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -108,78 +109,65 @@ func TestAKeepAliveIsAboutIdleConnections(t *testing.T) {
 	})
 }
 
-// Below TLS the same holds, and over HTTP/2 requests do not wait for each other.
+// Below TLS the same holds, and a server that has HTTP/2 too is not asked for it.
 func TestOverTLS(t *testing.T) {
-	for _, http2 := range []bool{false, true} {
-		release := make(chan struct{})
-		srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path == "/slow" {
-				<-release
-			}
-			if r.Proto == "HTTP/1.1" {
-				w.Header().Set("Keep-Alive", "timeout=0")
-			}
-			_, _ = io.WriteString(w, r.Proto)
-		}))
-		srv.EnableHTTP2 = http2
-		srv.StartTLS()
-		roots := x509.NewCertPool()
-		roots.AddCert(srv.Certificate())
-		tr := New(Options{TLS: &tls.Config{RootCAs: roots}})
-		get := func(path string) (string, error) {
-			r, _ := http.NewRequest(http.MethodPost, srv.URL+path, strings.NewReader("{}"))
-			return fetch(tr, r)
+	release := make(chan struct{})
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/slow" {
+			<-release
 		}
-		slow := make(chan error, 1)
-		if _, err := get("/"); err != nil {
-			t.Fatal(err)
+		w.Header().Set("Keep-Alive", "timeout=0")
+		_, _ = fmt.Fprint(w, r.Proto, " ", r.TLS.NegotiatedProtocol)
+	}))
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // of connections that are not needed after all
+	srv.TLS = &tls.Config{NextProtos: []string{"h2", "http/1.1"}}
+	srv.StartTLS()
+	defer srv.Close()
+	tr := trusting(srv)
+	defer tr.CloseIdleConnections()
+	get := func(path string) (string, error) {
+		r, _ := http.NewRequest(http.MethodPost, srv.URL+path, strings.NewReader("{}"))
+		return fetch(tr, r)
+	}
+	if got, err := get("/"); got != "HTTP/1.1 http/1.1" || err != nil {
+		t.Fatalf("%q %v", got, err)
+	}
+	tr.mu.Lock()
+	for c := range tr.conns {
+		if !c.settled.Load() {
+			t.Error("a connection that is used may pass for a spare one")
 		}
-		tr.mu.Lock()
-		for c := range tr.conns {
-			if !c.settled.Load() {
-				t.Error("a connection that is used may pass for a spare one")
-			}
+	}
+	tr.mu.Unlock()
+	slow := make(chan error, 1)
+	go func() { _, err := get("/slow"); slow <- err }()
+	for range 3 {
+		if got, err := get("/"); got != "HTTP/1.1 http/1.1" || err != nil {
+			t.Errorf("%q %v", got, err)
 		}
-		tr.mu.Unlock()
-		go func() { _, err := get("/slow"); slow <- err }()
-		want := map[bool]string{false: "HTTP/1.1", true: "HTTP/2.0"}[http2]
-		for range 3 {
-			if got, err := get("/"); got != want || err != nil {
-				t.Errorf("%q %v", got, err)
-			}
-		}
-		close(release)
-		if err := <-slow; err != nil {
-			t.Error(err)
-		}
-		tr.CloseIdleConnections()
-		srv.Close()
+	}
+	close(release)
+	if err := <-slow; err != nil {
+		t.Error(err)
 	}
 }
 
-// The head of a response is read whole before anybody can judge it: it is bounded, and over
-// HTTP/2, too.
+// The head of a response is read whole before anybody can judge it: it is bounded.
 func TestHeadsAreBounded(t *testing.T) {
-	for _, http2 := range []bool{false, true} {
-		srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			size := 32 << 10
-			if r.URL.Path == "/long" {
-				size = 80 << 10
-			}
-			w.Header().Set("X", strings.Repeat("x", size))
-		}))
-		srv.EnableHTTP2 = http2
-		srv.StartTLS()
-		roots := x509.NewCertPool()
-		roots.AddCert(srv.Certificate())
-		tr := New(Options{TLS: &tls.Config{RootCAs: roots}})
-		for path, fine := range map[string]bool{"/": true, "/long": false} {
-			r, _ := http.NewRequest(http.MethodPost, srv.URL+path, strings.NewReader("{}"))
-			if _, err := fetch(tr, r); (err == nil) != fine {
-				t.Errorf("HTTP/2 %v, %s: %v", http2, path, err)
-			}
+	srv := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		size := 32 << 10
+		if r.URL.Path == "/long" {
+			size = 80 << 10
 		}
-		tr.CloseIdleConnections()
-		srv.Close()
+		w.Header().Set("X", strings.Repeat("x", size))
+	}))
+	defer srv.Close()
+	tr := trusting(srv)
+	defer tr.CloseIdleConnections()
+	for path, fine := range map[string]bool{"/": true, "/long": false} {
+		r, _ := http.NewRequest(http.MethodPost, srv.URL+path, strings.NewReader("{}"))
+		if _, err := fetch(tr, r); (err == nil) != fine {
+			t.Errorf("%s: %v", path, err)
+		}
 	}
 }

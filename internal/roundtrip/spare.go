@@ -2,7 +2,6 @@ package roundtrip
 
 import (
 	"context"
-	"errors"
 	"net"
 )
 
@@ -13,45 +12,12 @@ import (
 // connections: what bounds requests knows nothing of those that have gone.
 const spares = 16
 
-// dials bounds the connections that are opened for one request. http.Transport opens another one
-// whenever no connection over HTTP/2 takes the request, also when that is what the server says of
-// each (SETTINGS_MAX_CONCURRENT_STREAMS 0). A server that takes few requests at a time on a
-// connection may have others take what was opened for this one.
-const dials = 32
-
-// useless bounds the connections over HTTP/2 beyond those that the requests under way can have.
-// http.Transport keeps each one for as long as an idle one may live on which the server takes
-// nothing any more, and opens others; those that are of use take many requests.
-const useless = 64
-
-var (
-	errDials = errors.New("the server accepts connections, and no requests on them")
-	errIdle  = errors.New("too many connections to the server are open that it takes no further requests on")
-)
-
 // asker finds a request's use in the context of its dial, which does not end with it.
 type asker struct{}
-
-// refuses says why no connection is opened for a request.
-func (t *Transport) refuses(u *Use) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	u.dials++
-	switch {
-	case u.dials > dials:
-		return errDials
-	case t.shared >= int(t.uses.Load())+useless:
-		return errIdle
-	}
-	return nil
-}
 
 // connect opens a connection and keeps an eye on it.
 func (t *Transport) connect(ctx context.Context, network, addr string) (net.Conn, error) {
 	use := ctx.Value(asker{}).(*Use)
-	if err := t.refuses(use); err != nil {
-		return nil, &net.OpError{Op: "dial", Net: network, Err: err}
-	}
 	ctx, end := context.WithCancel(ctx)
 	c := &conn{transport: t, turn: make(chan struct{}, 1)}
 	gone := func() {
@@ -69,7 +35,7 @@ func (t *Transport) connect(ctx context.Context, network, addr string) (net.Conn
 	}
 	nc, err := t.dial(ctx, network, addr)
 	if err != nil {
-		c.settle(false)
+		c.settle()
 		end()
 		return nil, err
 	}
@@ -102,9 +68,8 @@ func (c *conn) spare() bool {
 	return true
 }
 
-// settle says that a connection has its first request, or will never have one; shared, that
-// it serves several at once.
-func (c *conn) settle(shared bool) {
+// settle says that a connection has its first request, or will never have one.
+func (c *conn) settle() {
 	if c.settled.Load() {
 		return
 	}
@@ -112,10 +77,6 @@ func (c *conn) settle(shared bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c.settled.Store(true)
-	if shared {
-		c.shared = true
-		t.shared++
-	}
 	if c.forget != nil {
 		c.forget()
 		c.forget = nil

@@ -1,7 +1,9 @@
 package roundtrip
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -127,5 +129,54 @@ func TestSpareConnectionsAreUsed(t *testing.T) {
 		if tr.spares != 0 {
 			t.Errorf("%d spare connections in the end", tr.spares)
 		}
+	})
+}
+
+// A request may be answered by nobody over and over, on connections of others, while one that was
+// dialed for it is being opened each time.
+func TestOneRequestHasFewConnectionsOpened(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var dials, opening atomic.Int32
+		asked := make(chan struct{})
+		pipes := carriertest.Pipes(t, &dials, func(_ int32, nc net.Conn, br *bufio.Reader) {
+			if carriertest.Next(br) != nil { // and the next one is lost
+				<-asked
+				_, _ = io.WriteString(nc, carriertest.Plain)
+				carriertest.Next(br)
+			}
+		})
+		tr := New(Options{Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if ctx.Value(asker{}).(*Use).again {
+				opening.Add(1)
+				defer opening.Add(-1)
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return pipes(ctx, network, addr)
+		}})
+		for range 4 * spares {
+			go func() { _, _ = fetch(tr, call()) }()
+		}
+		synctest.Wait()
+		ctx, leave := context.WithCancel(t.Context())
+		lost := make(chan error)
+		go func() { _, _, err := tr.Do(call().WithContext(ctx), true); lost <- err }()
+		synctest.Wait()
+		for range 4 * spares {
+			asked <- struct{}{}
+			synctest.Wait()
+			if n := opening.Load(); n > 1+spares {
+				t.Fatalf("%d connections are being opened for one request", n)
+			}
+		}
+		leave()
+		if err := <-lost; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if n := opening.Load(); n > spares {
+			t.Errorf("%d connections in the end", n)
+		}
+		tr.CloseIdleConnections()
 	})
 }

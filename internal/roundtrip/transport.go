@@ -1,6 +1,6 @@
 // Package roundtrip is net/http's transport as the bridge wants it on the way to
-// a server, for https, proxies and HTTP/2: translating, passing on and relaying
-// use it alike. It owns connections and their reuse, and knows no MCP.
+// a server, for https and proxies: translating, passing on and relaying
+// use it alike. It owns connections and their reuse, and knows no MCP. It speaks HTTP/1.1 only.
 //
 // What it adds to http.Transport:
 //   - A request is sent again only when no byte of it left, or when the caller
@@ -12,13 +12,11 @@
 //     request that only asks, and has a deadline, is not answered in time.
 //   - The next request on a connection waits until the caller has judged the
 //     response before; a caller that distrusts it closes the connection.
-//   - Few connections are open that were dialed for requests that have gone, or that the
-//     server takes no requests on.
+//   - Few connections are open that were dialed for requests that have gone.
+//   - A TLS handshake goes on from one before where the server allows that.
+//   - A server that speaks only HTTP/2 is told from one that is lost.
 //   - The head of a response is bounded.
 //   - Trailers do not cross.
-//
-// What concerns idle connections and the response before is of HTTP/1.1 only: HTTP/2
-// names the request that a response belongs to, and says when it closes.
 package roundtrip
 
 import (
@@ -31,7 +29,6 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/bridge/internal/http1"
@@ -47,21 +44,6 @@ const (
 // buffer is the size of a connection's read and write buffers, in bytes: large
 // enough that a small call is one write and one read.
 const buffer = 16 << 10
-
-// window is how much of a response over HTTP/2 comes before it is read, in bytes. net/http
-// would take 4 MiB, which nobody is charged for; this is about what a connection of the request's
-// own would take, and is charged like one. net/http's window for a connection, 1 GiB, holds
-// those of 16384 requests: so many may be read slowly, or not at all, and the others on the
-// connection go on.
-const window = 64 << 10
-
-// How long a connection over HTTP/2 may be silent before it is asked whether it lives, and how
-// long the answer may take: all requests share it, and one that the network has swallowed
-// would be used until the kernel gives it up, after a quarter of an hour.
-const (
-	pingAfter   = 15 * time.Second
-	pingTimeout = 10 * time.Second
-)
 
 // Options configures New. Zero values mean the defaults.
 type Options struct {
@@ -85,12 +67,9 @@ type Transport struct {
 	send func(*http.Request) (*http.Response, error) // std's
 	dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	uses atomic.Int64 // requests under way
-
 	mu     sync.Mutex
 	conns  map[*conn]struct{} // all that are open
 	spares int                // dialed for requests that have gone
-	shared int                // over HTTP/2, and had a request
 }
 
 // New returns a Transport without connections.
@@ -98,13 +77,14 @@ func New(opt Options) *Transport {
 	opt.MaxIdle = cmp.Or(opt.MaxIdle, DefaultMaxIdle)
 	opt.DialTimeout = cmp.Or(opt.DialTimeout, DefaultDialTimeout)
 	if opt.Dial == nil {
-		opt.Dial = (&net.Dialer{Timeout: opt.DialTimeout, KeepAlive: 30 * time.Second}).DialContext
+		opt.Dial = Dialer(opt.DialTimeout)
 	}
-	t := &Transport{dial: opt.Dial, conns: map[*conn]struct{}{}}
+	t, secure := &Transport{dial: opt.Dial, conns: map[*conn]struct{}{}}, forHTTP1(opt.TLS)
 	t.std = &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
 		DialContext:           t.connect,
-		TLSClientConfig:       opt.TLS,
+		DialTLSContext:        t.secured(secure, opt.DialTimeout),
+		TLSClientConfig:       secure, // behind a proxy
 		TLSHandshakeTimeout:   opt.DialTimeout,
 		MaxIdleConns:          opt.MaxIdle,
 		MaxIdleConnsPerHost:   opt.MaxIdle,
@@ -113,11 +93,11 @@ func New(opt Options) *Transport {
 		WriteBufferSize:       buffer,
 		ReadBufferSize:        buffer,
 		DisableCompression:    true,
-		// of HTTP/2, too
+
 		MaxResponseHeaderBytes: http1.MaxHead,
-		ForceAttemptHTTP2:      true,
-		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout, MaxReceiveBufferPerStream: window},
+		Protocols:              new(http.Protocols),
 	}
+	t.std.Protocols.SetHTTP1(true)
 	t.send = t.std.RoundTrip
 	return t
 }
@@ -198,7 +178,6 @@ func rewound(r *http.Request) (*http.Request, bool) {
 func (t *Transport) try(r *http.Request, again bool) (*http.Response, *Use, error) {
 	ctx := r.Context()
 	use := &Use{transport: t, request: ctx, again: again}
-	t.uses.Add(1)
 	use.trace.GotConn = use.begin
 	out := r.WithContext(httptrace.WithClientTrace(context.WithValue(ctx, asker{}, use), &use.trace))
 	out.Header = repeatable(r.Header, again)

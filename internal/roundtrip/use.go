@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/mcpbridge/bridge/internal/http1"
@@ -16,16 +17,14 @@ type Use struct {
 	transport *Transport
 	trace     httptrace.ClientTrace // tells begin
 	request   context.Context       // ends when nobody wants the exchange any more
-	// guarded by the transport's lock
-	dials   int    // for the request
-	another func() // told of the next of them
-	conn    *conn  // nil over HTTP/2
-	reused  bool
-	again   bool // it only asks
-	began   time.Time
-	before  int64 // bytes written before
-	reuse   time.Duration
-	ended   sync.Once
+	another   func()                // told of the next connection that is dialed for it; guarded by the transport's lock
+	conn      *conn
+	reused    bool
+	again     bool // it only asks
+	began     time.Time
+	before    int64 // bytes written before
+	reuse     time.Duration
+	ended     sync.Once
 }
 
 // begin is told by http.Transport which connection it chose; it does so again
@@ -35,23 +34,16 @@ type Use struct {
 func (u *Use) begin(info httptrace.GotConnInfo) {
 	u.leave()
 	u.reused, u.began = info.Reused, time.Now()
-	conn, shared := below(info.Conn)
-	if conn != nil {
-		conn.settle(shared)
-	}
-	if conn == nil || shared {
-		return
-	}
-	u.conn = conn
+	c := below(info.Conn)
+	c.settle()
 	select {
-	case u.conn.turn <- struct{}{}:
+	case c.turn <- struct{}{}:
 	case <-u.request.Done():
-		_ = u.conn.Close()
-		u.conn = nil
+		_ = c.Close()
 		return
 	}
-	u.before = u.conn.written.Load()
-	u.conn.use()
+	u.conn, u.before = c, c.written.Load()
+	c.use()
 }
 
 // leave lets go of a connection that turned out to be lost, and of those of its
@@ -70,7 +62,6 @@ func (u *Use) leave() {
 
 // fail ends a use that brought no response.
 func (u *Use) fail(err error) error {
-	u.transport.uses.Add(-1)
 	unsent := u.conn != nil && u.conn.written.Load() == u.before
 	switch gone := u.request.Err(); {
 	case u.again && errors.Is(gone, context.DeadlineExceeded): // what only asks was not answered in its time
@@ -78,7 +69,7 @@ func (u *Use) fail(err error) error {
 		u.reused = false // which says nothing about other connections
 	}
 	u.leave()
-	if unsent {
+	if err = judged(err); unsent {
 		return &unsentError{err}
 	}
 	return err
@@ -89,14 +80,11 @@ func timeout(err error) bool {
 		error
 		Timeout() bool
 	}](err)
-	return ok && t.Timeout()
+	return ok && t.Timeout() && !errors.Is(err, syscall.ETIMEDOUT) // the kernel's: nobody is there
 }
 
 // heed notes how long the server says that it keeps the connection.
 func (u *Use) heed(resp *http.Response) {
-	if u.conn == nil {
-		return
-	}
 	for _, v := range resp.Header["Keep-Alive"] {
 		if announced, ok := http1.KeepAlive(v); ok {
 			u.reuse = max(http1.ReuseFor(announced), time.Nanosecond)
@@ -108,9 +96,8 @@ func (u *Use) heed(resp *http.Response) {
 // one to our request. The first call counts.
 func (u *Use) End(trusted bool) {
 	u.ended.Do(func() {
-		u.transport.uses.Add(-1)
 		switch {
-		case u.conn == nil:
+		case u.conn == nil: // who left while another response was judged
 			return
 		case trusted:
 			u.conn.rest(u.reuse)

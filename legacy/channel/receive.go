@@ -195,8 +195,8 @@ func (c *Channel) cancelled(msg *jsonrpc.Message) *reply {
 const messageCost = 8 << 10
 
 // listenCost is what one is charged for besides that which never ends by itself, in bytes: a
-// goroutine and a connection to the server.
-const listenCost = 32 << 10
+// goroutine and a connection to the server, with TLS.
+const listenCost = 64 << 10
 
 // withdraw looks for a cancelled request. Its id is free again at once, so it must be heard of
 // however little has been done for it: one that belongs to no session by its context. A request

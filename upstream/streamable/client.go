@@ -20,6 +20,7 @@ import (
 
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/hop"
+	"github.com/mcpbridge/bridge/internal/roundtrip"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
@@ -101,7 +102,7 @@ func (o *Options) defaults() {
 // Dialer returns how connections are made when the options do not say; a timeout of 0 is
 // the default.
 func Dialer(timeout time.Duration) func(ctx context.Context, network, address string) (net.Conn, error) {
-	return (&net.Dialer{Timeout: cmp.Or(timeout, DefaultDialTimeout), KeepAlive: 30 * time.Second}).DialContext
+	return roundtrip.Dialer(cmp.Or(timeout, DefaultDialTimeout))
 }
 
 // Client is a Caller for a Streamable HTTP server. It POSTs, and does nothing

@@ -16,7 +16,7 @@ import (
 	"github.com/mcpbridge/bridge/upstream"
 )
 
-// netCarrier posts through net/http: https, HTTP/2, proxies.
+// netCarrier posts through net/http: https, proxies.
 type netCarrier struct {
 	url       *url.URL
 	opt       *Options

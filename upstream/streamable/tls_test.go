@@ -2,6 +2,8 @@ package streamable
 
 import (
 	"crypto/tls"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -13,7 +15,7 @@ import (
 	"github.com/mcpbridge/bridge/upstream"
 )
 
-func newTLSServer(t *testing.T, h2 bool) (*httptest.Server, chan int) {
+func newTLSServer(t *testing.T) (*httptest.Server, chan int) {
 	major := make(chan int, 10)
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		major <- r.ProtoMajor
@@ -22,32 +24,43 @@ func newTLSServer(t *testing.T, h2 bool) (*httptest.Server, chan int) {
 		msg, _ := jsonrpc.Parse(body)
 		answer(w, msg.ID, `{}`)
 	}))
-	srv.EnableHTTP2 = h2
+	srv.TLS = &tls.Config{NextProtos: []string{"h2", "http/1.1"}}
 	srv.Config.ErrorLog = nil
 	srv.StartTLS()
 	t.Cleanup(srv.Close)
 	return srv, major
 }
 
-func TestHTTPSUsesHTTP2WhereItIsOffered(t *testing.T) {
-	for _, h2 := range []bool{false, true} {
-		srv, major := newTLSServer(t, h2)
-		c := newClient(t, srv.URL, Options{TLS: srv.Client().Transport.(*http.Transport).TLSClientConfig.Clone()})
-		answer, err := c.Do(t.Context(), call(mcp.MethodToolsList, ""), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if want := map[bool]observe.HTTP{false: observe.HTTP11, true: observe.HTTP2}[h2]; answer.HTTP != want {
-			t.Errorf("the answer says HTTP/%s, want HTTP/%s", answer.HTTP, want)
-		}
-		if got, want := <-major, map[bool]int{false: 1, true: 2}[h2]; got != want {
-			t.Errorf("HTTP/%d, want HTTP/%d", got, want)
-		}
+func TestHTTPSIsHTTP1WhateverTheServerHas(t *testing.T) {
+	srv, major := newTLSServer(t)
+	c := newClient(t, srv.URL, Options{TLS: srv.Client().Transport.(*http.Transport).TLSClientConfig.Clone()})
+	answer, err := c.Do(t.Context(), call(mcp.MethodToolsList, ""), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer.HTTP != observe.HTTP11 {
+		t.Errorf("the answer says HTTP/%s", answer.HTTP)
+	}
+	if got := <-major; got != 1 {
+		t.Errorf("HTTP/%d", got)
+	}
+}
+
+// A server that agrees to HTTP/2 alone, as those of gRPC do.
+func TestAServerThatSpeaksOnlyHTTP2IsNamed(t *testing.T) {
+	srv := httptest.NewUnstartedServer(http.NotFoundHandler())
+	srv.TLS = &tls.Config{NextProtos: []string{"grpc-exp"}}
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
+	srv.StartTLS()
+	defer srv.Close()
+	_, err := newClient(t, srv.URL, Options{TLS: &tls.Config{InsecureSkipVerify: true}}).Do(t.Context(), call(mcp.MethodToolsList, ""), nil)
+	if f, ok := err.(*upstream.Failure); !ok || f.Cause != upstream.BadResponse || !strings.Contains(f.Error(), srv.URL+" speaks only HTTP/2") {
+		t.Errorf("%v (%+v)", err, f)
 	}
 }
 
 func TestTLSFailuresSayWhatToDo(t *testing.T) {
-	srv, _ := newTLSServer(t, false)
+	srv, _ := newTLSServer(t)
 	known := srv.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
 	client := httptest.NewUnstartedServer(http.NotFoundHandler())
 	client.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert, MaxVersion: tls.VersionTLS12}
@@ -74,7 +87,7 @@ func TestTLSFailuresSayWhatToDo(t *testing.T) {
 }
 
 func TestPlainHTTPToATLSPort(t *testing.T) {
-	srv, _ := newTLSServer(t, false)
+	srv, _ := newTLSServer(t)
 	eachTransport(t, func(t *testing.T, opt Options) {
 		_, err := newClient(t, strings.Replace(srv.URL, "https:", "http:", 1), opt).Do(t.Context(), call(mcp.MethodToolsList, ""), nil)
 		if f, ok := err.(*upstream.Failure); !ok || f.Cause != upstream.TLS || !strings.Contains(f.Error(), "https://") {
