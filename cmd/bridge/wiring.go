@@ -54,6 +54,7 @@ func open(cfg *config.Config, settings *config.Mount, with common, log zerolog.L
 		return nil, err
 	} else {
 		options.Legacy.Endless, options.Bridge.Endless = with.endless, with.endless
+		options.Upstream.MaxIdle = idle(connlimit.Descriptors(), servers(cfg))
 		options.Concurrency = atServer(settings, connlimit.Descriptors(), servers(cfg), log)
 	}
 	options.Upstream.StandardTransport = standardHTTP(cfg)
@@ -98,6 +99,12 @@ func atServer(m *config.Mount, descriptors, servers int, log zerolog.Logger) int
 			Msg("this process has too few file descriptors (ulimit -n) for limits.concurrency: fewer requests are at the server at the same time")
 	}
 	return min(room, m.Limits.Concurrency)
+}
+
+// idle is how many connections to a mount's server may wait for the next request, on each of the three
+// ways there (translated, passed through, relayed). One client can have each of them busy, one after the other.
+func idle(descriptors, servers int) int {
+	return min(streamable.DefaultMaxIdle, max(1, descriptors/24/max(1, servers)))
 }
 
 // servers is how many mounts reach their servers over connections.

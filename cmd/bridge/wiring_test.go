@@ -36,6 +36,16 @@ func TestRequestsAtServersLeaveFileDescriptors(t *testing.T) {
 	}
 }
 
+func TestIdleConnectionsLeaveFileDescriptors(t *testing.T) {
+	for _, tc := range []struct{ descriptors, servers, want int }{
+		{1024, 1, 42}, {1024, 3, 14}, {65536, 1, 256}, {math.MaxInt, 1, 256}, {64, 100, 1}, {1024, 0, 42},
+	} {
+		if got := idle(tc.descriptors, tc.servers); got != tc.want {
+			t.Errorf("%+v: %d", tc, got)
+		}
+	}
+}
+
 // Commands have pipes, however many requests there are.
 func TestOnlyServersOverHTTPShareFileDescriptors(t *testing.T) {
 	http := config.Mount{Upstream: "http://127.0.0.1:9000/mcp"}

@@ -35,6 +35,8 @@ type Options struct {
 	TLS *tls.Config
 	// Dial opens connections; nil dials TCP.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	// MaxIdle bounds the idle connections kept for reuse; 0: roundtrip's bound.
+	MaxIdle int
 	// Wrap puts something around the transport; nil: nothing.
 	Wrap func(http.RoundTripper) http.RoundTripper
 	// Answered sees the head of each response; nil is fine. An *Unusable keeps it from the
@@ -58,7 +60,7 @@ type Proxy struct {
 
 // New returns a Proxy. Nothing is sent before the first request.
 func New(opt Options) *Proxy {
-	transport := roundtrip.New(roundtrip.Options{TLS: opt.TLS, Dial: opt.Dial})
+	transport := roundtrip.New(roundtrip.Options{TLS: opt.TLS, Dial: opt.Dial, MaxIdle: opt.MaxIdle})
 	p := &Proxy{transport: transport, challenged: opt.Challenge != nil}
 	p.open()
 	var sends http.RoundTripper = transport

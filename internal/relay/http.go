@@ -32,6 +32,8 @@ type HTTPOptions struct {
 	TLS *tls.Config
 	// Dial opens connections; nil dials TCP.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	// MaxIdle bounds the idle connections kept for reuse; 0: roundtrip's bound.
+	MaxIdle int
 	// Wrap puts something around the transport; nil: nothing.
 	Wrap func(http.RoundTripper) http.RoundTripper
 	// MaxMessage bounds one message of the server, in bytes; 16 MiB.
@@ -53,7 +55,7 @@ func NewHTTP(opt HTTPOptions) *HTTP {
 	opt.MaxMessage = cmp.Or(opt.MaxMessage, 16<<20)
 	opt.UserAgent = cmp.Or(opt.UserAgent, "mcp-bridge")
 	opt.Log = logfield.Seldom(opt.Log) // of messages that got lost: peers can cause many
-	s := &HTTP{opt: opt, transport: roundtrip.New(roundtrip.Options{TLS: opt.TLS, Dial: opt.Dial})}
+	s := &HTTP{opt: opt, transport: roundtrip.New(roundtrip.Options{TLS: opt.TLS, Dial: opt.Dial, MaxIdle: opt.MaxIdle})}
 	s.sends = s.transport
 	if opt.Wrap != nil {
 		s.sends = opt.Wrap(s.transport)
