@@ -35,7 +35,7 @@ func (h *HTTP) get(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case h.gate.IsShut() && !(ok && id.OfCall()):
 		if !h.replicas.leaves(w, r, nil) {
-			web.WriteShuttingDown(w, "")
+			h.refusals.refuseStopping(w, "")
 		}
 	case last != "" && !ok:
 		s.Streams().RefuseEventID(w)

@@ -22,7 +22,7 @@ func (h poster) initialize(w http.ResponseWriter, r *http.Request, accept web.Ac
 		return
 	}
 	if !h.gate.Enter() {
-		web.WriteShuttingDown(w, msg.ID)
+		h.refusals.refuseStopping(w, msg.ID)
 		return
 	}
 	defer h.gate.Exit()
@@ -49,7 +49,7 @@ func (h poster) initialize(w http.ResponseWriter, r *http.Request, accept web.Ac
 		web.WriteUnavailable(w, msg.ID)
 		return
 	case err != nil:
-		web.WriteShuttingDown(w, msg.ID)
+		h.refusals.refuseStopping(w, msg.ID)
 		return
 	}
 	w.Header()[mcp.HeaderSessionID] = []string{s.ID()}

@@ -127,7 +127,6 @@ func (h poster) conversation(w http.ResponseWriter, r *http.Request, body []byte
 		}
 		return nil, caller, false
 	case named == session.Unknown:
-		h.guard.Refused(observe.NoSession)
 		h.refusals.refuseUnknown(w, web.Header(r.Header, mcp.HeaderSessionID), id)
 		return nil, caller, false
 	case h.opt.RequireSession:
@@ -181,12 +180,10 @@ func (h poster) serve(w http.ResponseWriter, r *http.Request, accept web.Accept,
 // refuseBegin answers what cannot begin: its session has ended, or the bridge stops.
 func (h poster) refuseBegin(w http.ResponseWriter, s *session.Session, id jsonrpc.ID) {
 	if hasEnded(s) {
-		h.guard.Refused(observe.NoSession)
 		h.refusals.refuseUnknown(w, s.ID(), id)
 		return
 	}
-	h.guard.Refused(observe.Draining)
-	web.WriteShuttingDown(w, id)
+	h.refusals.refuseStopping(w, id)
 }
 
 func hasEnded(s *session.Session) bool { return s != nil && s.Ended() }

@@ -48,14 +48,21 @@ func (a *refusals) challenged(w http.ResponseWriter, r *http.Request, s *session
 // refuseUnknown answers a request of a session that is not here: it has ended, or is of
 // another bridge, or of this one before it was started again.
 func (a *refusals) refuseUnknown(w http.ResponseWriter, named string, id jsonrpc.ID) {
+	a.guard.Refused(observe.NoSession)
 	a.notices.unknown.Info().Str(logfield.SessionID, logfield.Short(named)).Msg("a request named a session that is not here; its client must initialize again")
 	web.WriteError(w, http.StatusNotFound, id, jsonrpc.CodeInvalidRequest, "no such session; initialize a new one")
+}
+
+// refuseStopping answers a request that comes while the bridge stops.
+func (a *refusals) refuseStopping(w http.ResponseWriter, id jsonrpc.ID) {
+	a.guard.Refused(observe.Draining)
+	web.WriteShuttingDown(w, id)
 }
 
 // refuseConnection refuses a connection that would be a session.
 func (a *refusals) refuseConnection(w http.ResponseWriter) {
 	if a.gate.IsShut() {
-		web.WriteShuttingDown(w, "")
+		a.refuseStopping(w, "")
 		return
 	}
 	a.notices.full.Warn().Int("limit", a.opt.MaxSessions).Msg("no place for another connection (limits.sessions); a client was refused")

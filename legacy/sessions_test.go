@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"slices"
 	"strings"
@@ -266,4 +267,26 @@ func TestASessionThatEndedBeforeItBeganIsGone(t *testing.T) {
 	p.initialize(mcp.V20251125)
 	status, _ := p.call(ping)
 	want(t, "the next request", status, http.StatusNotFound)
+}
+
+// Whatever names a session that is not here is counted, and so is what comes while the bridge stops.
+func TestWhatIsTurnedAwayIsCounted(t *testing.T) {
+	refused := &refusing{}
+	h, p := serve(t, Options{Watch: refused}, newFake())
+	p.initialize(mcp.V20250618)
+	send := func(method string) int {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, p.request(method, ping))
+		return w.Code
+	}
+	h.gate.Shut()
+	for _, method := range []string{http.MethodPost, http.MethodGet} {
+		want(t, method+" while it stops", send(method), http.StatusServiceUnavailable)
+	}
+	want(t, "what came while it stopped", refused.of(observe.Draining), 2)
+	p.session = "unknown"
+	for _, method := range []string{http.MethodPost, http.MethodGet, http.MethodDelete} {
+		want(t, method+" of an unknown session", send(method), http.StatusNotFound)
+	}
+	want(t, "what named an unknown session", refused.of(observe.NoSession), 3)
 }
