@@ -186,7 +186,7 @@ func TestWhoLeavesDoesNotWaitForTheResponseBefore(t *testing.T) {
 		if _, err := fetch(tr, call()); err != nil {
 			t.Error(err)
 		}
-		if dials.Load() != 2 || executed.Load() != 2 {
+		if dials.Load() < 2 || executed.Load() != 2 { // http.Transport may have opened one more for who left
 			t.Errorf("%d requests over %d connections", executed.Load(), dials.Load())
 		}
 		synctest.Wait()
