@@ -32,7 +32,7 @@ type conn struct {
 	timer *time.Timer   // gives it up; nil until a server announced a timeout
 }
 
-// below returns what connect made, from under the TLS on top.
+// below returns what connect made, from under what is on top.
 func below(nc net.Conn) *conn {
 	for {
 		switch c := nc.(type) {

@@ -8,10 +8,9 @@ import (
 	"net"
 	"strings"
 	"time"
-)
 
-// ErrHTTP2 is what ails a server that speaks only HTTP/2.
-var ErrHTTP2 = errors.New("the server speaks only HTTP/2, and the bridge HTTP/1.1")
+	"github.com/mcpbridge/bridge/internal/http1"
+)
 
 // forHTTP1 returns a configuration of handshakes for HTTP/1.1 that go on from one before.
 func forHTTP1(c *tls.Config) *tls.Config {
@@ -64,12 +63,21 @@ func handshake(ctx context.Context, err error) error {
 // judged names what ails a server that agrees to nothing but HTTP/2 in the handshake.
 func judged(err error) error {
 	if text := err.Error(); strings.Contains(text, "tls: no application protocol") || strings.Contains(text, "tls: server selected unadvertised ALPN protocol") {
-		return fmt.Errorf("%w (%w)", ErrHTTP2, err)
+		return fmt.Errorf("%w (%w)", http1.ErrHTTP2, err)
 	}
 	return err
 }
 
-// opening is a connection over TLS whose first bytes are looked at: a server that speaks only
+// opened has the first bytes of a connection looked at.
+func (t *Transport) opened(ctx context.Context, network, addr string) (net.Conn, error) {
+	nc, err := t.connect(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	return &opening{Conn: nc}, nil
+}
+
+// opening is a connection whose first bytes are looked at: a server that speaks only
 // HTTP/2 may begin with a frame of that, after which nothing comes that net/http would show.
 type opening struct {
 	net.Conn
@@ -81,16 +89,9 @@ func (c *opening) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if !c.begun && n > 0 {
 		c.begun = true
-		if frame(p[:n]) {
-			return 0, ErrHTTP2
+		if http1.IsHTTP2(p[:n]) {
+			return 0, http1.ErrHTTP2
 		}
 	}
 	return n, err
-}
-
-// frame reports whether text begins like a frame of HTTP/2 about the connection: its length, its
-// type, flags, and no stream. Nothing of HTTP/1.1 does.
-func frame(text []byte) bool {
-	const settings, goAway = 4, 7
-	return len(text) >= 9 && text[0] == 0 && (text[3] == settings || text[3] == goAway) && string(text[5:9]) == "\x00\x00\x00\x00"
 }

@@ -18,6 +18,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/http1"
 	"github.com/mcpbridge/bridge/internal/testcert"
 )
 
@@ -162,7 +163,7 @@ func TestAServerThatSpeaksOnlyHTTP2IsNamed(t *testing.T) {
 			defer srv.Close()
 			tr := trusting(srv)
 			r, _ := http.NewRequest(http.MethodPost, srv.URL, strings.NewReader("{}"))
-			if _, err := fetch(tr, r); !errors.Is(err, ErrHTTP2) {
+			if _, err := fetch(tr, r); !errors.Is(err, http1.ErrHTTP2) {
 				t.Error(err)
 			}
 			tr.CloseIdleConnections()

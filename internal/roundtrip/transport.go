@@ -82,7 +82,7 @@ func New(opt Options) *Transport {
 	t, secure := &Transport{dial: opt.Dial, conns: map[*conn]struct{}{}}, forHTTP1(opt.TLS)
 	t.std = &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           t.connect,
+		DialContext:           t.opened,
 		DialTLSContext:        t.secured(secure, opt.DialTimeout),
 		TLSClientConfig:       secure, // behind a proxy
 		TLSHandshakeTimeout:   opt.DialTimeout,

@@ -118,6 +118,7 @@ func TestMalformedHeadsAreRefused(t *testing.T) {
 	for name, response := range map[string]string{
 		"no HTTP":           "SSH-2.0-OpenSSH\r\n\r\n",
 		"HTTP/2":            "HTTP/2.0 200 OK\r\n\r\n",
+		"frame of HTTP/2":   "\x00\x00\x06\x04\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x64",
 		"bad status":        "HTTP/1.1 2x0 OK\r\n\r\n",
 		"low status":        "HTTP/1.1 099 OK\r\n\r\n",
 		"long status":       "HTTP/1.1 2000 OK\r\n\r\n",

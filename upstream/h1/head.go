@@ -59,6 +59,9 @@ func (h *head) readLines(br *bufio.Reader, limit int) (nothing bool, err error) 
 			return false, malformed("head too large")
 		}
 		h.text = append(h.text, part...)
+		if start == 0 && http1.IsHTTP2(h.text) {
+			return false, fmt.Errorf("%w: %w", ErrMalformed, http1.ErrHTTP2)
+		}
 		switch {
 		case err == bufio.ErrBufferFull:
 			continue

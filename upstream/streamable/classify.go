@@ -11,14 +11,14 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/mcpbridge/bridge/internal/roundtrip"
+	"github.com/mcpbridge/bridge/internal/http1"
 	"github.com/mcpbridge/bridge/upstream"
 )
 
 // classify turns the error of a transport that brought no response head into
 // a Failure.
 func classify(ctx context.Context, origin string, err error) *upstream.Failure {
-	if errors.Is(err, roundtrip.ErrHTTP2) {
+	if errors.Is(err, http1.ErrHTTP2) {
 		return upstream.Fail(upstream.BadResponse, err, "the upstream %s speaks only HTTP/2; the bridge speaks HTTP/1.1 to servers, and so must this one", origin)
 	}
 	if f := asTLS(origin, err); f != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpbridge/bridge/internal/buffers"
 	"github.com/mcpbridge/bridge/internal/hop"
+	"github.com/mcpbridge/bridge/internal/http1"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/upstream"
@@ -117,7 +118,7 @@ func (t *leanCarrier) classify(ctx context.Context, err error) *upstream.Failure
 	if !ok {
 		return classify(ctx, t.opt.origin(), err)
 	}
-	if failed.Op == h1.OpParse {
+	if failed.Op == h1.OpParse && !errors.Is(err, http1.ErrHTTP2) {
 		return upstream.Fail(upstream.BadResponse, failed.Err, "the upstream %s does not answer in HTTP/1.1 (%s)", t.opt.origin(), upstream.Clip(failed.Err.Error()))
 	}
 	f := classify(ctx, t.opt.origin(), failed.Err)

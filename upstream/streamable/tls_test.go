@@ -1,9 +1,11 @@
 package streamable
 
 import (
+	"context"
 	"crypto/tls"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -46,16 +48,30 @@ func TestHTTPSIsHTTP1WhateverTheServerHas(t *testing.T) {
 	}
 }
 
-// A server that agrees to HTTP/2 alone, as those of gRPC do.
+// A server that speaks nothing but HTTP/2 agrees to no other protocol, or says what nobody asked it for.
 func TestAServerThatSpeaksOnlyHTTP2IsNamed(t *testing.T) {
-	srv := httptest.NewUnstartedServer(http.NotFoundHandler())
-	srv.TLS = &tls.Config{NextProtos: []string{"grpc-exp"}}
-	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
-	srv.StartTLS()
-	defer srv.Close()
-	_, err := newClient(t, srv.URL, Options{TLS: &tls.Config{InsecureSkipVerify: true}}).Do(t.Context(), call(mcp.MethodToolsList, ""), nil)
-	if f, ok := err.(*upstream.Failure); !ok || f.Cause != upstream.BadResponse || !strings.Contains(f.Error(), srv.URL+" speaks only HTTP/2") {
-		t.Errorf("%v (%+v)", err, f)
+	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
+	secure.TLS = &tls.Config{NextProtos: []string{"grpc-exp"}}
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secure.StartTLS()
+	defer secure.Close()
+	plain := httptest.NewUnstartedServer(http.NotFoundHandler())
+	plain.Config.ConnContext = func(ctx context.Context, nc net.Conn) context.Context {
+		_, _ = nc.Read(make([]byte, 16<<10))
+		_, _ = io.WriteString(nc, "\x00\x00\x00\x04\x00\x00\x00\x00\x00")
+		_ = nc.Close()
+		return ctx
+	}
+	plain.Start()
+	defer plain.Close()
+	for _, url := range []string{secure.URL, plain.URL} {
+		eachTransport(t, func(t *testing.T, opt Options) {
+			opt.TLS = &tls.Config{InsecureSkipVerify: true}
+			_, err := newClient(t, url, opt).Do(t.Context(), call(mcp.MethodToolsList, ""), nil)
+			if f, ok := err.(*upstream.Failure); !ok || f.Cause != upstream.BadResponse || !strings.Contains(f.Error(), url+" speaks only HTTP/2") {
+				t.Errorf("%v (%+v)", err, f)
+			}
+		})
 	}
 }
 
