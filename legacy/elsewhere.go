@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"slices"
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
@@ -56,7 +55,7 @@ func (rs *replicas) handOn(w http.ResponseWriter, r *http.Request) bool {
 		w.WriteHeader(http.StatusMisdirectedRequest)
 		return true
 	}
-	if len(rs.opt.Peers.Others()) == 0 && len(rs.opt.Peers.Everybody(r.Context())) == 0 || r.ContentLength > rs.opt.MaxBody {
+	if rs.opt.Peers.Alone(r.Context()) || r.ContentLength > rs.opt.MaxBody {
 		return false
 	}
 	from := sender{hold: budget.On(rs.admission.accountOf(nil, r))}
@@ -65,27 +64,10 @@ func (rs *replicas) handOn(w http.ResponseWriter, r *http.Request) bool {
 	if !ok {
 		return true
 	}
-	if rs.passOn(w, r, body) {
+	if rs.opt.Peers.HandOnAny(w, r, body) {
 		return true
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	return false
-}
-
-// passOn tries the replicas that are known, and then those that have come since: in a
-// rolling restart all that were known may be gone.
-func (rs *replicas) passOn(w http.ResponseWriter, r *http.Request, body []byte) bool {
-	tried := rs.opt.Peers.Others()
-	for _, replica := range tried {
-		if rs.opt.Peers.HandOn(w, r, body, replica) {
-			return true
-		}
-	}
-	for _, replica := range rs.opt.Peers.Everybody(r.Context()) {
-		if !slices.Contains(tried, replica) && rs.opt.Peers.HandOn(w, r, body, replica) {
-			return true
-		}
-	}
 	return false
 }
 
@@ -100,7 +82,7 @@ func (rs *replicas) leaves(w http.ResponseWriter, r *http.Request, body []byte) 
 		w.WriteHeader(http.StatusMisdirectedRequest)
 		return true
 	}
-	return rs.passOn(w, r, body)
+	return rs.opt.Peers.HandOnAny(w, r, body)
 }
 
 // whereabouts is what came of looking for what a request is about.
@@ -295,15 +277,14 @@ func (rs *replicas) cancelElsewhere(w http.ResponseWriter, r *http.Request, s *s
 		return true
 	}
 	body := msg.AppendTo(nil)
-	for _, replica := range rs.opt.Peers.Everybody(r.Context()) {
-		if rs.opt.Peers.Forward(w, r, body, replica) {
-			return true
-		}
-	}
-	switch rs.seek(w, r, body, s, caller, 0, is) {
-	case served:
+	over, known := rs.opt.Peers.ForwardAny(w, r, body)
+	if over {
 		return true
-	case unreachable: // taken without effect, the call would go on
+	}
+	switch where := rs.seek(w, r, body, s, caller, 0, is); {
+	case where == served:
+		return true
+	case where == unreachable, where == nowhere && !known: // taken without effect, the call would go on
 		web.WriteUnavailable(w, "")
 		return true
 	}

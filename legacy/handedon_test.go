@@ -1,6 +1,7 @@
 package legacy
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -80,9 +81,9 @@ type weighing struct {
 	seen   []int64
 }
 
-func (w *weighing) Others() []downstream.ReplicaID { return []downstream.ReplicaID{1} }
+func (w *weighing) Alone(context.Context) bool { return false }
 
-func (w *weighing) HandOn(to http.ResponseWriter, _ *http.Request, _ []byte, _ downstream.ReplicaID) bool {
+func (w *weighing) HandOnAny(to http.ResponseWriter, _ *http.Request, _ []byte) bool {
 	w.seen = append(w.seen, w.memory.Used())
 	to.WriteHeader(http.StatusAccepted)
 	return true

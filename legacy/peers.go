@@ -17,10 +17,15 @@ type Peers interface {
 	Forward(w http.ResponseWriter, r *http.Request, body []byte, to downstream.ReplicaID) bool
 	// HandOn is Forward for a request that any replica can serve.
 	HandOn(w http.ResponseWriter, r *http.Request, body []byte, to downstream.ReplicaID) bool
-	// Others returns the replicas that are known to be alive, without this one; Everybody
-	// looks whether there are newer ones.
+	// ForwardAny is Forward to whichever has what the request is about. known is false when
+	// nobody served it, and somebody could not be asked.
+	ForwardAny(w http.ResponseWriter, r *http.Request, body []byte) (served, known bool)
+	// HandOnAny is HandOn to whichever takes it.
+	HandOnAny(w http.ResponseWriter, r *http.Request, body []byte) bool
+	// Others returns the replicas that are known to be alive, without this one.
 	Others() []downstream.ReplicaID
-	Everybody(context.Context) []downstream.ReplicaID
+	// Alone reports whether there are none, after a look whether one has come.
+	Alone(context.Context) bool
 }
 
 // nobody is Peers without any.
@@ -34,9 +39,15 @@ func (nobody) HandOn(http.ResponseWriter, *http.Request, []byte, downstream.Repl
 	return false
 }
 
+func (nobody) ForwardAny(http.ResponseWriter, *http.Request, []byte) (served, known bool) {
+	return false, true
+}
+
+func (nobody) HandOnAny(http.ResponseWriter, *http.Request, []byte) bool { return false }
+
 func (nobody) Others() []downstream.ReplicaID { return nil }
 
-func (nobody) Everybody(context.Context) []downstream.ReplicaID { return nil }
+func (nobody) Alone(context.Context) bool { return true }
 
 // charged are Peers to whom a request is passed on for what that costs, for as long as it takes.
 type charged struct {
@@ -52,6 +63,20 @@ func (c charged) Forward(w http.ResponseWriter, r *http.Request, body []byte, to
 // HandOn implements Peers.
 func (c charged) HandOn(w http.ResponseWriter, r *http.Request, body []byte, to downstream.ReplicaID) bool {
 	return c.pass(w, r, func() bool { return c.Peers.HandOn(w, r, body, to) })
+}
+
+// ForwardAny implements Peers.
+func (c charged) ForwardAny(w http.ResponseWriter, r *http.Request, body []byte) (served, known bool) {
+	served = c.pass(w, r, func() (over bool) {
+		over, known = c.Peers.ForwardAny(w, r, body)
+		return over
+	})
+	return served, known
+}
+
+// HandOnAny implements Peers.
+func (c charged) HandOnAny(w http.ResponseWriter, r *http.Request, body []byte) bool {
+	return c.pass(w, r, func() bool { return c.Peers.HandOnAny(w, r, body) })
 }
 
 // pass refuses a request for which there is no memory; what is no stream is lent it.

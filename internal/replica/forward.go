@@ -22,6 +22,7 @@ import (
 const (
 	dialTimeout  = 2 * time.Second
 	forwardAgain = 200 * time.Millisecond // after an attempt that did not get there
+	silence      = 2 * leaseTTL           // who cannot be reached for so long is not dead, but cut off
 )
 
 // How long a connection to another replica may be silent before it is asked whether it
@@ -60,8 +61,51 @@ func (r *Replica) Forward(w http.ResponseWriter, req *http.Request, body []byte,
 // stop; IsHandedOn knows it at the other side. A POST that got there and was not answered
 // is answered 502, since nobody knows what came of it.
 func (r *Replica) HandOn(w http.ResponseWriter, req *http.Request, body []byte, to downstream.ReplicaID) bool {
-	return r.forward(w, req, body, to, "leaving")
+	return r.forward(w, req, body, to, leaving)
 }
+
+// ForwardAny is Forward to whichever of the other replicas has what the request is about: those that
+// are known are asked, then those that have come since. known is false when nobody has served it,
+// and one with a lease could not be asked for longer than a dead one keeps its lease.
+func (r *Replica) ForwardAny(w http.ResponseWriter, req *http.Request, body []byte) (served, known bool) {
+	return r.any(w, req, body, "")
+}
+
+// HandOnAny is HandOn to whichever of the other replicas takes it.
+func (r *Replica) HandOnAny(w http.ResponseWriter, req *http.Request, body []byte) bool {
+	served, _ := r.any(w, req, body, leaving)
+	return served
+}
+
+// any asks one after the other. Who cannot be asked keeps nobody from being asked, and is asked
+// again, unless it is cut off.
+func (r *Replica) any(w http.ResponseWriter, req *http.Request, body []byte, why string) (served, known bool) {
+	said := map[downstream.ReplicaID]bool{} // who does not serve it
+	until := time.Now().Add(r.silence)
+	for looked := false; ; looked = true {
+		silent, waits := false, false
+		for _, m := range r.members() {
+			if said[m.id] {
+				continue
+			}
+			if served, said[m.id] = r.ask(w, req, body, m, why); served {
+				return true, true
+			}
+			silent = silent || !said[m.id]
+			waits = waits || !said[m.id] && !m.cutOff()
+		}
+		if looked && (!waits || time.Now().After(until)) {
+			return false, !silent
+		}
+		if waits {
+			pause(req.Context(), r.ctx)
+		}
+		r.lookOnce(req.Context())
+	}
+}
+
+// leaving is the reason of a request that is handed on.
+const leaving = "leaving"
 
 // header says why a request comes from another replica; nobody else can set it.
 const header = "Mcp-Bridge-Passed"
@@ -87,31 +131,51 @@ func IsHandedOn(req *http.Request) bool { return req.Header.Get(header) != "" }
 func (r *Replica) forward(w http.ResponseWriter, req *http.Request, body []byte, to downstream.ReplicaID, why string) bool {
 	for {
 		m := r.member(req.Context(), to)
-		if m == nil || r.endsStreams(req) {
+		if m == nil {
 			return false
 		}
-		err := r.attempt(w, req, body, m, why)
-		switch {
-		case err == nil || req.Context().Err() != nil:
-			return true
-		case errors.Is(err, errNotThere), r.endsStreams(req):
-			return false
-		case errors.Is(err, errSent):
-			r.opt.Log.Warn().Err(err).Stringer("replica", to).Msg("a request was handed on to a replica that was lost with it")
-			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-			w.WriteHeader(http.StatusBadGateway)
-			_, _ = io.WriteString(w, "the replica that served this was lost; whether it was done is unknown\n")
-			return true
+		if served, known := r.ask(w, req, body, m, why); known {
+			return served
 		}
-		r.opt.Log.Debug().Err(err).Stringer("replica", to).Msg("a request did not get to another replica")
-		wait := time.NewTimer(forwardAgain)
-		select {
-		case <-wait.C:
-		case <-m.alive.Done():
-		case <-req.Context().Done():
-		}
-		wait.Stop()
+		pause(req.Context(), m.alive)
 	}
+}
+
+// pause waits a moment after an attempt that did not get there.
+func pause(request, alive context.Context) {
+	wait := time.NewTimer(forwardAgain)
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+	case <-alive.Done():
+	case <-request.Done():
+	}
+}
+
+// ask has a replica serve a request if that gets there. Whether it would have is not known otherwise.
+func (r *Replica) ask(w http.ResponseWriter, req *http.Request, body []byte, m *member, why string) (served, known bool) {
+	if r.endsStreams(req) {
+		return false, true
+	}
+	err := r.attempt(w, req, body, m, why)
+	if err == nil || errors.Is(err, errNotThere) {
+		r.reached(m)
+	}
+	switch {
+	case err == nil || req.Context().Err() != nil:
+		return true, true
+	case errors.Is(err, errNotThere), r.endsStreams(req):
+		return false, true
+	case errors.Is(err, errSent):
+		r.opt.Log.Warn().Err(err).Stringer("replica", m.id).Msg("a request was handed on to a replica that was lost with it")
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.WriteHeader(http.StatusBadGateway)
+		_, _ = io.WriteString(w, "the replica that served this was lost; whether it was done is unknown\n")
+		return true, true
+	}
+	r.opt.Log.Debug().Err(err).Stringer("replica", m.id).Msg("a request did not get to another replica")
+	r.missed(m, err)
+	return false, false
 }
 
 // endsStreams reports whether a request is one for a stream, and this replica passes none on any more.

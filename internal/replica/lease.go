@@ -3,6 +3,9 @@ package replica
 import (
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
@@ -33,6 +36,7 @@ type member struct {
 	address string
 	alive   context.Context // ends with the lease
 	lapse   context.CancelFunc
+	since   atomic.Int64 // when requests began not to get there, in Unix nanoseconds; 0: they do; negative: the log knows
 }
 
 // live renews the lease until Close.
@@ -127,22 +131,49 @@ func readLease(r *store.Record) (downstream.ReplicaID, string, bool) {
 	return id, lease.Address, ok
 }
 
+// members returns the replicas that are alive, without this one.
+func (r *Replica) members() []*member {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Values(r.others))
+}
+
 // Others returns the replicas that are alive, without this one.
 func (r *Replica) Others() []downstream.ReplicaID {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	ids := make([]downstream.ReplicaID, 0, len(r.others))
-	for id := range r.others {
-		ids = append(ids, id)
-	}
-	return ids
+	return slices.Collect(maps.Keys(r.others))
 }
 
-// Everybody is Others after a look at the store, if that can be reached: one that came just
-// now is among them, too.
-func (r *Replica) Everybody(ctx context.Context) []downstream.ReplicaID {
-	r.lookOnce(ctx)
-	return r.Others()
+// Alone reports whether there is no other replica, after a look at the store if need be.
+func (r *Replica) Alone(ctx context.Context) bool {
+	if len(r.Others()) > 0 {
+		return false
+	}
+	r.lookOnce(ctx) // one may have come just now
+	return len(r.Others()) == 0
+}
+
+// reached notes that requests get to a replica.
+func (r *Replica) reached(m *member) {
+	if m.since.Load() != 0 && m.since.Swap(0) < 0 {
+		r.opt.Log.Info().Stringer("replica", m.id).Msg("a replica can be reached again")
+	}
+}
+
+// cutOff reports whether requests have not got there for so long that the log was told.
+func (m *member) cutOff() bool { return m.since.Load() < 0 }
+
+// missed notes that a request did not get to one. The log is told once of each that is cut off.
+func (r *Replica) missed(m *member, err error) {
+	now := time.Now().UnixNano()
+	if m.since.CompareAndSwap(0, now) {
+		return
+	}
+	if since := m.since.Load(); since > 0 && now-since > int64(leaseTTL) && m.alive.Err() == nil && m.since.CompareAndSwap(since, -1) {
+		r.opt.Log.Warn().Err(err).Stringer("replica", m.id).Str("address", m.address).
+			Msg("a replica has its lease, and requests do not get there: see its replica.address, and the network between replicas")
+	}
 }
 
 // Knows reports whether another replica is alive.

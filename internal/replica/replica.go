@@ -45,6 +45,7 @@ type Replica struct {
 	listener  net.Listener
 	server    *http.Server
 	transport *http.Transport
+	silence   time.Duration
 
 	stop    context.CancelFunc
 	ctx     context.Context // ends with Close
@@ -72,7 +73,7 @@ func Open(ctx context.Context, opt Options) (*Replica, error) {
 		opt.Address = listener.Addr().String()
 	}
 	r := &Replica{
-		opt: opt, others: map[downstream.ReplicaID]*member{}, transport: newTransport(id.client()),
+		opt: opt, others: map[downstream.ReplicaID]*member{}, transport: newTransport(id.client()), silence: silence,
 		server: &http.Server{ReadHeaderTimeout: readTimeout, TLSConfig: id.server(), ErrorLog: log.New(io.Discard, "", 0)},
 	}
 	r.listener = connlimit.Listen(r.server, listener, connlimit.Waiting())

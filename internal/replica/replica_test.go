@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -274,4 +276,86 @@ func TestLeasesOfNewerVersionsAndGarbageAreLeftAlone(t *testing.T) {
 	if err := here.look(t.Context()); err != nil || len(here.Others()) > 0 {
 		t.Errorf("%v, %v", here.Others(), err)
 	}
+}
+
+// cutOff opens a replica that has a lease, and that nothing gets to.
+func cutOff(t *testing.T, shared store.Store) {
+	t.Helper()
+	r, err := Open(t.Context(), Options{Store: shared, Keys: []store.Key{{1}}, Replica: downstream.NewReplicaID(), Listen: "127.0.0.1:0", Log: zerolog.Nop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = r.listener.Close()
+	r.running.Go(r.live)
+	t.Cleanup(r.Close)
+}
+
+// A replica that is cut off keeps nothing from those that are well, nor from an answer; a
+// replica that comes only now is asked, too.
+func TestAReplicaThatIsCutOffHoldsUpNobody(t *testing.T) {
+	shared := store.NewMemory(10)
+	here := open(t, shared, 1, nil)
+	here.silence = 2 * forwardAgain
+	cutOff(t, shared)
+	if err := here.look(t.Context()); err != nil || here.Alone(t.Context()) {
+		t.Fatalf("nobody else is known: %v", err)
+	}
+	var asked atomic.Int32
+	open(t, shared, 1, func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		w.WriteHeader(http.StatusMisdirectedRequest)
+	})
+	w := httptest.NewRecorder()
+	if served, known := here.ForwardAny(w, request(t, http.MethodPost, ""), nil); served || known || asked.Load() != 1 || w.Body.Len() > 0 {
+		t.Errorf("served %t, known %t, by one that was asked %d times", served, known, asked.Load())
+	}
+	open(t, shared, 1, func(w http.ResponseWriter, r *http.Request) {
+		if IsHandedOn(r) {
+			w.WriteHeader(http.StatusAccepted)
+		}
+	})
+	if w := httptest.NewRecorder(); !here.HandOnAny(w, request(t, http.MethodPost, ""), nil) || w.Code != http.StatusAccepted {
+		t.Errorf("handed on: %d", w.Code)
+	}
+}
+
+// Who is dead, or does not have it, is nobody to wait for.
+func TestWhatNobodyHasIsKnown(t *testing.T) {
+	shared := store.NewMemory(10)
+	here := open(t, shared, 1, nil)
+	if served, known := here.ForwardAny(httptest.NewRecorder(), request(t, http.MethodPost, ""), nil); served || !known || !here.Alone(t.Context()) {
+		t.Errorf("alone: served %t, known %t", served, known)
+	}
+	there := open(t, shared, 1, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusMisdirectedRequest) })
+	if served, known := here.ForwardAny(httptest.NewRecorder(), request(t, http.MethodPost, ""), nil); served || !known {
+		t.Errorf("with one that does not have it: served %t, known %t", served, known)
+	}
+	_ = there.listener.Close()
+	lapse(t, shared, there)
+	if err := here.look(t.Context()); err != nil || here.HandOnAny(httptest.NewRecorder(), request(t, http.MethodPost, ""), nil) {
+		t.Errorf("handed on to the dead: %v", err)
+	}
+}
+
+// The log is told once of a replica that is cut off, and once of its return.
+func TestTheLogIsToldOfAReplicaThatIsCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		r, m := &Replica{opt: Options{Log: zerolog.New(&log)}}, &member{alive: t.Context()}
+		r.missed(m, io.EOF)
+		r.reached(m)
+		time.Sleep(2 * leaseTTL)
+		r.missed(m, io.EOF)
+		if log.Len() > 0 {
+			t.Fatalf("it is told of an attempt: %s", &log)
+		}
+		time.Sleep(2 * leaseTTL)
+		r.missed(m, io.EOF)
+		r.missed(m, io.EOF)
+		r.reached(m)
+		r.reached(m)
+		if told := log.String(); strings.Count(told, "requests do not get there") != 1 || strings.Count(told, "can be reached again") != 1 {
+			t.Errorf("it is told %s", told)
+		}
+	})
 }
