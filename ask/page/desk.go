@@ -180,6 +180,12 @@ func (d *Desk) find(token string) (*waiting, outcome) {
 	return nil, end
 }
 
+// Knows reports whether the last part of a path names a question that the desk has, or remembers.
+func (d *Desk) Knows(path string) bool {
+	q, end := d.find(tokenIn(path))
+	return q != nil || end != ""
+}
+
 // end ends a question and reports whether this call did: of two answers at the same
 // time one counts.
 func (d *Desk) end(token string, how outcome) bool {

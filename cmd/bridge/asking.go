@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -34,14 +35,20 @@ type desks struct {
 	others pagesElsewhere
 
 	mu     sync.Mutex
-	aside  *edge.Aside // of local
-	local  *page.Desk  // nil until needed
-	public map[string]*page.Desk
+	aside  *edge.Aside  // of local
+	local  *page.Desk   // nil until needed
+	public []publicDesk // the longest path first, of equal ones the newest; replaced, never changed
+}
+
+// publicDesk is the page at a public address.
+type publicDesk struct {
+	base url.URL // without a slash at its end
+	*page.Desk
 }
 
 // newDesks returns no pages yet. local says that all clients are on this machine.
 func newDesks(local bool, environ []string, log zerolog.Logger) *desks {
-	return &desks{log: log, here: local && browser.Seen(environ), public: map[string]*page.Desk{}}
+	return &desks{log: log, here: local && browser.Seen(environ)}
 }
 
 // maxQuestions bounds the questions that wait on one page.
@@ -54,14 +61,17 @@ func (d *desks) desk(address string) (*page.Desk, error) {
 	if address == "" {
 		return d.onLoopbackLocked()
 	}
-	if d.public[address] == nil {
-		base, err := url.Parse(address)
-		if err != nil {
-			return nil, errors.New("questions.url is no address")
-		}
-		d.public[address] = page.New(base, maxQuestions, d.others.mark())
+	base, err := url.Parse(strings.TrimSuffix(address, "/"))
+	if err != nil {
+		return nil, errors.New("questions.url is no address")
 	}
-	return d.public[address], nil
+	if i := slices.IndexFunc(d.public, func(p publicDesk) bool { return p.base == *base }); i >= 0 {
+		return d.public[i].Desk, nil
+	}
+	desk := publicDesk{*base, page.New(base, maxQuestions, d.others.mark())}
+	d.public = append([]publicDesk{desk}, d.public...)
+	slices.SortStableFunc(d.public, func(a, b publicDesk) int { return len(b.base.Path) - len(a.base.Path) })
+	return desk.Desk, nil
 }
 
 func (d *desks) onLoopbackLocked() (*page.Desk, error) {
@@ -116,16 +126,22 @@ func (d *desks) serve(next http.Handler, at func(*page.Desk, http.ResponseWriter
 	})
 }
 
-// at returns the public page that a request is for, or nil.
-func (d *desks) at(r *http.Request) *page.Desk {
+// at returns the public page that a request is for, or nil. The address of one may be part of another's, or
+// differ in what a request does not show: it is the page whose question the request names, else the first.
+func (d *desks) at(r *http.Request) (first *page.Desk) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, desk := range d.public {
-		if desk.Has(r) {
-			return desk
+	public := d.public
+	d.mu.Unlock()
+	for _, desk := range public {
+		switch {
+		case !desk.Has(r):
+		case desk.Knows(r.URL.Path):
+			return desk.Desk
+		case first == nil:
+			first = desk.Desk
 		}
 	}
-	return nil
+	return first
 }
 
 // room returns who answers for the clients of a mount; nil: nobody.

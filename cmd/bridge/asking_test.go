@@ -13,7 +13,9 @@ import (
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/rs/zerolog"
 
+	"github.com/mcpbridge/bridge/ask/page"
 	"github.com/mcpbridge/bridge/internal/peers"
 )
 
@@ -113,6 +115,43 @@ func TestPublicPage(t *testing.T) {
 	}
 	if status, _ := p.get("/questions/"); status != http.StatusOK {
 		t.Errorf("the inbox answers %d", status)
+	}
+}
+
+// Addresses of pages may overlap, by the file or by what a reload makes of it: each link leads to its own question.
+func TestEachLinkLeadsToItsOwnPage(t *testing.T) {
+	const one = "http://bridge.test/questions"
+	d := newDesks(false, nil, zerolog.Nop())
+	links := map[string]string{}
+	for _, address := range []string{one, one + "/", one + "/q", one + "/q/c", one + "/c", "https://bridge.test/questions", "http://Bridge.test/questions"} {
+		desk, err := d.desk(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if links[address], err = desk.Ask(page.Question{Server: "the one at " + address}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(d.public) != 6 {
+		t.Errorf("%d pages: a slash at the end makes none of its own", len(d.public))
+	}
+	pages := d.before(http.NotFoundHandler())
+	get := func(address string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		pages.ServeHTTP(w, httptest.NewRequest(http.MethodGet, address, nil))
+		return w
+	}
+	for address, link := range links {
+		for range 8 { // no order of a map decides
+			if w := get(link); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), address) {
+				t.Fatalf("%s got %d", link, w.Code)
+			}
+		}
+	}
+	for range 8 {
+		if w := get(one + "/c/"); w.Code != http.StatusOK {
+			t.Fatalf("what is at the head of a page below another: %d", w.Code)
+		}
 	}
 }
 
