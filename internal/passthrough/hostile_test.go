@@ -75,3 +75,36 @@ func TestH12NoTrailerCrosses(t *testing.T) {
 		t.Errorf("the client got %q %v %v", body, resp.Header, resp.Trailer)
 	}
 }
+
+// Who gets no response is told whether the server may have had the request, and nothing that it sent.
+func TestWhoGetsNoResponseIsToldWhy(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                            "was lost before it answered; whether the request was executed is not known",
+		"HTTP/1.1 200 OK\r\nContent-": "was lost before it answered",
+		"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("secret", 20<<10): "head too large); whether the request was executed is not known",
+		"secret\r\n\r\n": "does not answer in HTTP/1.1",
+		"\x00\x00\x00\x04\x00\x00\x00\x00\x00\x00\x00\x08\x07\x00\x00\x00": "speaks only HTTP/2",
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			nc, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer nc.Close()
+			_, _ = io.WriteString(nc, text)
+		}))
+		resp, body := talk(t, server, hop.Policy{}, "POST /mcp HTTP/1.1\nHost: x\nContent-Length: 2\n\n{}")
+		if resp.StatusCode != http.StatusBadGateway || !strings.Contains(body, want) || strings.Contains(body, "secret") {
+			t.Errorf("%q: %d %s", want, resp.StatusCode, body)
+		}
+		server.Close()
+	}
+	gone := httptest.NewUnstartedServer(nil)
+	gone.URL = "http://" + gone.Listener.Addr().String()
+	_ = gone.Listener.Close()
+	if _, body := talk(t, gone, hop.Policy{}, "POST /mcp HTTP/1.1\nHost: x\nContent-Length: 2\n\n{}"); !strings.Contains(body, "cannot reach") {
+		t.Errorf("a server that is not there: %s", body)
+	}
+}

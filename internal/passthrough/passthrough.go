@@ -21,6 +21,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/internal/hop"
+	"github.com/mcpbridge/bridge/internal/http1"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/internal/roundtrip"
 )
@@ -125,7 +126,20 @@ func unreachable(w http.ResponseWriter, r *http.Request, err error, log *zerolog
 		http.Error(w, bad.Error(), http.StatusBadGateway)
 		return
 	}
-	http.Error(w, "the bridge cannot reach the MCP server behind it", http.StatusBadGateway)
+	http.Error(w, unanswered(err), http.StatusBadGateway)
+}
+
+// unanswered says why a request has no response, and whether it may have been executed.
+func unanswered(err error) string {
+	switch {
+	case errors.Is(err, http1.ErrHTTP2):
+		return http1.ErrHTTP2.Error()
+	case errors.Is(err, http1.ErrMalformed):
+		return "the MCP server behind the bridge does not answer in HTTP/1.1 (" + err.Error() + "); whether the request was executed is not known"
+	case roundtrip.Sent(err):
+		return "the connection to the MCP server behind the bridge was lost before it answered; whether the request was executed is not known"
+	}
+	return "the bridge cannot reach the MCP server behind it"
 }
 
 // Unusable is a response that no client is to see, and why.

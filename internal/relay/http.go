@@ -94,6 +94,14 @@ func (s *HTTP) exchange(ctx context.Context, method, target string, caller downs
 	return s.sends.RoundTrip(req)
 }
 
+// unanswered says why a request has no response: one that left may have been executed.
+func unanswered(err error) error {
+	if roundtrip.Sent(err) {
+		return fmt.Errorf("the server was reached and did not answer; what it was asked may have been done: %w", err)
+	}
+	return fmt.Errorf("the server cannot be reached: %w", err)
+}
+
 // Connect implements Server. The session opens with the client's initialize.
 func (s *HTTP) Connect(caller downstream.Caller, inbox Inbox) (Line, error) {
 	l := &httpLine{server: s, inbox: inbox, account: caller.Account}
@@ -140,7 +148,7 @@ func (l *httpLine) hand(ctx context.Context, o *outgoing) error {
 	defer done()
 	resp, err := l.exchange(ctx, http.MethodPost, o.caller, o.text, "")
 	if err != nil {
-		return fmt.Errorf("the server cannot be reached: %w", err)
+		return unanswered(err)
 	}
 	_ = resp.Body.Close()
 	switch {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -81,7 +80,7 @@ var errStream = errors.New("the server's stream has ended, and with it the sessi
 func (l *sseLine) open(caller downstream.Caller) (*http.Response, *intake, error) {
 	resp, err := l.server.exchange(l.ctx, http.MethodGet, l.server.opt.URL.String(), caller, nil, nil)
 	if err != nil {
-		return nil, nil, fmt.Errorf("the server cannot be reached: %w", err)
+		return nil, nil, unanswered(err)
 	}
 	in := newIntake(resp.Body, l.server.opt.MaxMessage, caller.Account)
 	l.endpoint, err = l.server.endpoint(resp, in)
@@ -155,7 +154,7 @@ func (l *sseLine) post(ctx context.Context, o *outgoing) error {
 	}
 	resp, err := l.server.exchange(ctx, http.MethodPost, l.endpoint, o.caller, o.text, nil)
 	if err != nil {
-		return fmt.Errorf("the server cannot be reached: %w", err)
+		return unanswered(err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode >= http.StatusMultipleChoices {

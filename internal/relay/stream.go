@@ -19,7 +19,7 @@ import (
 func (l *httpLine) request(ctx context.Context, o *outgoing) {
 	resp, err := l.exchange(ctx, http.MethodPost, o.caller, o.text, "")
 	if err != nil {
-		l.fail(ctx, o.id, fmt.Errorf("the server cannot be reached: %w", err))
+		l.fail(ctx, o.id, unanswered(err))
 		return
 	}
 	defer resp.Body.Close()
@@ -137,7 +137,7 @@ func (l *httpLine) follow(ctx context.Context, o *outgoing, resp *http.Response)
 			return
 		}
 		if resp, err = l.exchange(ctx, http.MethodGet, o.caller, nil, at.last); err != nil {
-			l.fail(ctx, o.id, fmt.Errorf("the stream of the response broke off and the server cannot be reached: %w", err))
+			l.fail(ctx, o.id, fmt.Errorf("the stream of the response broke off: %w", unanswered(err)))
 			return
 		}
 		if resp.StatusCode != http.StatusOK || media(resp) != "text/event-stream" {

@@ -140,34 +140,45 @@ func TestAServerThatSpeaksOnlyHTTP2IsNamed(t *testing.T) {
 	}{
 		"it agrees to no protocol":        {protocol: "another"},
 		"it begins":                       {first: settings},
+		"it begins in two pieces":         {first: settings[:2], then: settings[2:] + goAway},
 		"it answers":                      {then: settings + goAway},
 		"it answers with the end":         {then: goAway},
 		"it answers with a line's end in": {then: settings + "\n" + goAway},
 	} {
-		t.Run(name, func(t *testing.T) {
-			srv := httptest.NewUnstartedServer(http.NotFoundHandler())
-			srv.Config.ErrorLog = log.New(io.Discard, "", 0)
-			if srv.TLS = (&tls.Config{}); tc.protocol != "" {
-				srv.TLS.NextProtos = []string{tc.protocol}
-			} else { // of what nobody agreed to
-				srv.Config.ConnContext = func(ctx context.Context, nc net.Conn) context.Context {
-					_, _ = io.WriteString(nc, tc.first)
-					if tc.then != "" {
-						_, _ = nc.Read(make([]byte, buffer))
-						_, _ = io.WriteString(nc, tc.then)
+		for _, plain := range []bool{false, true} {
+			if plain && tc.protocol != "" {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s, plain %v", name, plain), func(t *testing.T) {
+				srv := httptest.NewUnstartedServer(http.NotFoundHandler())
+				srv.Config.ErrorLog = log.New(io.Discard, "", 0)
+				if srv.TLS = (&tls.Config{}); tc.protocol != "" {
+					srv.TLS.NextProtos = []string{tc.protocol}
+				} else { // of what nobody agreed to
+					srv.Config.ConnContext = func(ctx context.Context, nc net.Conn) context.Context {
+						_, _ = io.WriteString(nc, tc.first)
+						if tc.then != "" {
+							_, _ = nc.Read(make([]byte, buffer))
+							_, _ = io.WriteString(nc, tc.then)
+						}
+						return ctx
 					}
-					return ctx
 				}
-			}
-			srv.StartTLS()
-			defer srv.Close()
-			tr := trusting(srv)
-			r, _ := http.NewRequest(http.MethodPost, srv.URL, strings.NewReader("{}"))
-			if _, err := fetch(tr, r); !errors.Is(err, http1.ErrHTTP2) {
-				t.Error(err)
-			}
-			tr.CloseIdleConnections()
-		})
+				tr := New(Options{})
+				if plain {
+					srv.Start()
+				} else {
+					srv.StartTLS()
+					tr = trusting(srv)
+				}
+				defer srv.Close()
+				r, _ := http.NewRequest(http.MethodPost, srv.URL, strings.NewReader("{}"))
+				if _, err := fetch(tr, r); !errors.Is(err, http1.ErrHTTP2) {
+					t.Error(err)
+				}
+				tr.CloseIdleConnections()
+			})
+		}
 	}
 }
 

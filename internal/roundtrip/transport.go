@@ -14,7 +14,7 @@
 //     response before; a caller that distrusts it closes the connection.
 //   - Few connections are open that were dialed for requests that have gone.
 //   - A TLS handshake goes on from one before where the server allows that.
-//   - A server that speaks only HTTP/2 is told from one that is lost.
+//   - A server whose response cannot be read, or that speaks only HTTP/2, is told from one that is lost.
 //   - The head of a response is bounded.
 //   - Trailers do not cross.
 package roundtrip
@@ -142,7 +142,7 @@ func (b *body) Close() error {
 
 // Do sends a request and reads the head of its response. again allows sending it
 // a second time although the first may have been executed. The caller must end
-// the use of the connection; the error may be asked by Unsent.
+// the use of the connection; the error may be asked by Sent.
 func (t *Transport) Do(r *http.Request, again bool) (*http.Response, *Use, error) {
 	resp, use, err := t.try(r, again)
 	if err == nil || !othersEnd(r, err) {
@@ -158,7 +158,7 @@ func (t *Transport) Do(r *http.Request, again bool) (*http.Response, *Use, error
 // http.Transport gives a connection to the next request before it hands on a response without
 // a body, and whoever gives that up in between takes the connection, and the next, along.
 func othersEnd(r *http.Request, err error) bool {
-	return Unsent(err) && errors.Is(err, context.Canceled) && r.Context().Err() == nil
+	return !Sent(err) && errors.Is(err, context.Canceled) && r.Context().Err() == nil
 }
 
 // rewound returns the request with its body from the beginning, if it can be had.
@@ -178,7 +178,7 @@ func rewound(r *http.Request) (*http.Request, bool) {
 func (t *Transport) try(r *http.Request, again bool) (*http.Response, *Use, error) {
 	ctx := r.Context()
 	use := &Use{transport: t, request: ctx, again: again}
-	use.trace.GotConn = use.begin
+	use.trace.GotConn, use.trace.GotFirstResponseByte = use.begin, use.hear
 	out := r.WithContext(httptrace.WithClientTrace(context.WithValue(ctx, asker{}, use), &use.trace))
 	out.Header = repeatable(r.Header, again)
 	resp, err := t.send(out)

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -19,10 +20,13 @@ type Use struct {
 	request   context.Context       // ends when nobody wants the exchange any more
 	another   func()                // told of the next connection that is dialed for it; guarded by the transport's lock
 	conn      *conn
+	opening   *opening // on top of conn; nil behind a proxy
 	reused    bool
 	again     bool // it only asks
 	began     time.Time
 	before    int64 // bytes written before
+	sent      bool  // something left, on this connection or one before
+	heard     atomic.Bool
 	reuse     time.Duration
 	ended     sync.Once
 }
@@ -34,6 +38,8 @@ type Use struct {
 func (u *Use) begin(info httptrace.GotConnInfo) {
 	u.leave()
 	u.reused, u.began = info.Reused, time.Now()
+	u.heard.Store(false)
+	u.opening, _ = info.Conn.(*opening)
 	c := below(info.Conn)
 	c.settle()
 	select {
@@ -46,12 +52,16 @@ func (u *Use) begin(info httptrace.GotConnInfo) {
 	c.use()
 }
 
+// hear is told that a response begins.
+func (u *Use) hear() { u.heard.Store(true) }
+
 // leave lets go of a connection that turned out to be lost, and of those of its
 // age.
 func (u *Use) leave() {
 	if u.conn == nil {
 		return
 	}
+	u.sent = u.sent || u.conn.written.Load() > u.before
 	_ = u.conn.Close()
 	<-u.conn.turn
 	if u.reused {
@@ -62,17 +72,20 @@ func (u *Use) leave() {
 
 // fail ends a use that brought no response.
 func (u *Use) fail(err error) error {
-	unsent := u.conn != nil && u.conn.written.Load() == u.before
-	switch gone := u.request.Err(); {
+	gone := u.request.Err()
+	switch {
 	case u.again && errors.Is(gone, context.DeadlineExceeded): // what only asks was not answered in its time
 	case gone != nil, timeout(err):
 		u.reused = false // which says nothing about other connections
 	}
 	u.leave()
-	if err = judged(err); unsent {
-		return &unsentError{err}
+	switch {
+	case !u.sent:
+		err = refused(err)
+	case gone == nil && u.heard.Load():
+		err = u.Judged(err)
 	}
-	return err
+	return &failure{err, u.sent}
 }
 
 func timeout(err error) bool {
@@ -108,13 +121,16 @@ func (u *Use) End(trusted bool) {
 	})
 }
 
-// unsentError is the failure of a request of which nothing left.
-type unsentError struct{ error }
+// failure is that of a request without a response.
+type failure struct {
+	error
+	sent bool
+}
 
-func (e *unsentError) Unwrap() error { return e.error }
+func (e *failure) Unwrap() error { return e.error }
 
-// Unsent reports whether no byte of the request left that failed with err.
-func Unsent(err error) bool {
-	_, ok := errors.AsType[*unsentError](err)
-	return ok
+// Sent reports whether something of the request left that failed with err: it may have been executed.
+func Sent(err error) bool {
+	f, ok := errors.AsType[*failure](err)
+	return ok && f.sent
 }

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/mcpbridge/bridge/internal/http1"
 )
 
 // readBuffer is the size of a connection's read buffer, in bytes: a small
@@ -129,7 +131,7 @@ func (cn *conn) exchange(ctx context.Context, r *Request) (resp *Response, faile
 	if err != nil {
 		cn.drop()
 		op := OpRead
-		if errors.Is(err, ErrMalformed) {
+		if errors.Is(err, http1.ErrMalformed) {
 			op = OpParse
 		}
 		return nil, &Error{Op: op, Sent: true, Err: err}, nothing

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/mcpbridge/bridge/internal/http1"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -123,7 +125,7 @@ func TestMalformedHeadsAreRefused(t *testing.T) {
 		"low status":        "HTTP/1.1 099 OK\r\n\r\n",
 		"long status":       "HTTP/1.1 2000 OK\r\n\r\n",
 		"upgrade":           "HTTP/1.1 101 Switching Protocols\r\n\r\n",
-		"endless interim":   strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", 10),
+		"endless interim":   strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", DefaultMaxHead/21),
 		"two lengths":       "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nok",
 		"signed length":     "HTTP/1.1 200 OK\r\nContent-Length: +2\r\n\r\nok",
 		"negative length":   "HTTP/1.1 200 OK\r\nContent-Length: -2\r\n\r\nok",
@@ -143,7 +145,7 @@ func TestMalformedHeadsAreRefused(t *testing.T) {
 			}))
 			_, err := c.Do(t.Context(), request("{}"))
 			failed, ok := errors.AsType[*Error](err)
-			if !ok || failed.Op != OpParse || !failed.Sent || !errors.Is(err, ErrMalformed) {
+			if !ok || failed.Op != OpParse || !failed.Sent || !errors.Is(err, http1.ErrMalformed) {
 				t.Fatalf("error %v", err)
 			}
 		})

@@ -2,21 +2,13 @@ package h1
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/mcpbridge/bridge/internal/http1"
 )
 
-// ErrMalformed is wrapped by errors about responses that are no proper HTTP/1.1
-// or exceed a limit.
-var ErrMalformed = errors.New("malformed response")
-
-func malformed(what string) error { return fmt.Errorf("%w: %s", ErrMalformed, what) }
-
-// maxInterim bounds the 1xx responses before the response proper.
-const maxInterim = 5
+func malformed(what string) error { return fmt.Errorf("%w: %s", http1.ErrMalformed, what) }
 
 // head is a parsed response head.
 type head struct {
@@ -29,25 +21,24 @@ type head struct {
 	reuse   time.Duration // how long the connection may be idle; 0: not announced
 }
 
-// readHead reads a response head, past interim responses. nothing reports that
-// the connection ended before the first byte.
+// readHead reads a response head, past interim responses, which count towards the limit.
+// nothing reports that the connection ended before the first byte.
 func (h *head) readHead(br *bufio.Reader, limit int) (nothing bool, err error) {
-	for range maxInterim {
-		empty, err := h.readLines(br, limit)
-		if err != nil {
-			return empty, err
+	for h.status = 100; h.status < 200; limit -= len(h.text) {
+		nothing, err = h.readLines(br, limit)
+		if err == nil {
+			err = h.parse()
 		}
-		if err := h.parse(); err != nil {
-			return false, err
-		}
-		if h.status >= 200 {
-			return false, nil
-		}
-		if h.status == 101 {
+		switch {
+		case err != nil && http1.IsHTTP2(h.text):
+			return false, http1.ErrHTTP2
+		case err != nil:
+			return nothing, err
+		case h.status == 101:
 			return false, malformed("unexpected upgrade")
 		}
 	}
-	return false, malformed("too many interim responses")
+	return false, nil
 }
 
 // readLines collects the lines up to the blank one.
@@ -59,9 +50,6 @@ func (h *head) readLines(br *bufio.Reader, limit int) (nothing bool, err error) 
 			return false, malformed("head too large")
 		}
 		h.text = append(h.text, part...)
-		if start == 0 && http1.IsHTTP2(h.text) {
-			return false, fmt.Errorf("%w: %w", ErrMalformed, http1.ErrHTTP2)
-		}
 		switch {
 		case err == bufio.ErrBufferFull:
 			continue

@@ -38,10 +38,18 @@ func classify(ctx context.Context, origin string, err error) *upstream.Failure {
 	if isTimeout(err) {
 		return upstream.Fail(upstream.Timeout, err, "the upstream %s did not answer in time", origin)
 	}
-	if strings.Contains(err.Error(), "malformed HTTP") {
-		return upstream.Fail(upstream.BadResponse, err, "the upstream %s does not answer in HTTP", origin)
+	if f := asMalformed(origin, err); f != nil {
+		return f
 	}
 	return upstream.Fail(upstream.Lost, err, "the connection to the upstream %s was lost before it answered", origin)
+}
+
+// asMalformed recognises responses that cannot be read: what sent them was reached, and is not lost.
+func asMalformed(origin string, err error) *upstream.Failure {
+	if !errors.Is(err, http1.ErrMalformed) {
+		return nil
+	}
+	return upstream.Fail(upstream.BadResponse, err, "the upstream %s does not answer in HTTP/1.1 (%s)", origin, err)
 }
 
 func isTimeout(err error) bool {

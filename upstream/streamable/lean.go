@@ -8,7 +8,6 @@ import (
 
 	"github.com/mcpbridge/bridge/internal/buffers"
 	"github.com/mcpbridge/bridge/internal/hop"
-	"github.com/mcpbridge/bridge/internal/http1"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/upstream"
@@ -117,9 +116,6 @@ func (t *leanCarrier) classify(ctx context.Context, err error) *upstream.Failure
 	failed, ok := errors.AsType[*h1.Error](err)
 	if !ok {
 		return classify(ctx, t.opt.origin(), err)
-	}
-	if failed.Op == h1.OpParse && !errors.Is(err, http1.ErrHTTP2) {
-		return upstream.Fail(upstream.BadResponse, failed.Err, "the upstream %s does not answer in HTTP/1.1 (%s)", t.opt.origin(), upstream.Clip(failed.Err.Error()))
 	}
 	f := classify(ctx, t.opt.origin(), failed.Err)
 	f.Sent = failed.Sent

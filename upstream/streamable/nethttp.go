@@ -62,7 +62,7 @@ func (t *netCarrier) post(ctx context.Context, req *request, body []byte) (excha
 	resp, use, err := t.transport.Do(hr, upstream.ReadOnly(req.call.Method)) //nolint:bodyclose // netExchange closes it
 	if err != nil {
 		f := classify(ctx, t.opt.origin(), err)
-		f.Sent = f.Sent && !roundtrip.Unsent(err)
+		f.Sent = roundtrip.Sent(err)
 		end()
 		return nil, f
 	}
@@ -101,9 +101,17 @@ type netExchange struct {
 	cancel context.CancelFunc
 }
 
-func (x *netExchange) Read(p []byte) (int, error) { return x.resp.Body.Read(p) }
-func (x *netExchange) arriving() bool             { return false }
-func (x *netExchange) status() int                { return x.resp.StatusCode }
+// Read implements io.Reader.
+func (x *netExchange) Read(p []byte) (int, error) {
+	n, err := x.resp.Body.Read(p)
+	if err != nil {
+		err = x.use.Judged(err)
+	}
+	return n, err
+}
+
+func (x *netExchange) arriving() bool { return false }
+func (x *netExchange) status() int    { return x.resp.StatusCode }
 func (x *netExchange) version() observe.HTTP {
 	return observe.HTTPOf(x.resp.ProtoMajor, x.resp.ProtoMinor)
 }

@@ -2,6 +2,7 @@ package streamable
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -107,6 +108,31 @@ var outcomes = []outcome{
 		_, _ = w.Write([]byte("{"))
 	}, upstream.Lost, 0, "before it was complete"},
 	{"connection dropped", func(http.ResponseWriter, jsonrpc.ID) { panic(http.ErrAbortHandler) }, upstream.Lost, 0, "lost"},
+	{"more interim responses than fit into a packet", func(w http.ResponseWriter, id jsonrpc.ID) {
+		for range 200 {
+			w.WriteHeader(http.StatusProcessing)
+		}
+		answer(w, id, `{}`)
+	}, 0, 0, ""},
+	{"head too large", func(w http.ResponseWriter, id jsonrpc.ID) {
+		w.Header().Set("X", strings.Repeat("x", 70<<10))
+		answer(w, id, `{}`)
+	}, upstream.BadResponse, 0, "head too large"},
+	{"interim responses too large", func(w http.ResponseWriter, id jsonrpc.ID) {
+		w.Header().Set("X", strings.Repeat("x", 700))
+		for range 100 {
+			w.WriteHeader(http.StatusEarlyHints)
+		}
+		answer(w, id, `{}`)
+	}, upstream.BadResponse, 0, "head too large"},
+	{"no HTTP", spoken("SSH-2.0-secret\r\n\r\n"), upstream.BadResponse, 0, "does not answer in HTTP/1.1"},
+	{"bad field", spoken("HTTP/1.1 200 OK\r\nsecret\r\n\r\n"), upstream.BadResponse, 0, "does not answer in HTTP/1.1"},
+	{"bad length", spoken("HTTP/1.1 200 OK\r\nContent-Length: secret\r\n\r\n"), upstream.BadResponse, 0, "does not answer in HTTP/1.1"},
+	{"bad chunk", spoken("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nsecret\r\n"),
+		upstream.BadResponse, 0, "does not answer in HTTP/1.1"},
+	{"a frame of HTTP/2", spoken("\x00\x00\x00\x04\x00\x00\x00\x00\x00\x00\x00\x08\x07\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02"), upstream.BadResponse, 0, "speaks only HTTP/2"},
+	{"head broken off", spoken("HTTP/1.1 200 OK\r\nContent-"), upstream.Lost, 0, "lost"},
+	{"chunk broken off", spoken("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{"), upstream.Lost, 0, "before it was complete"},
 	{"E-42 redirect elsewhere", func(w http.ResponseWriter, _ jsonrpc.ID) {
 		w.Header().Set("Location", "http://elsewhere.example/mcp?secret=1")
 		w.WriteHeader(307)
@@ -120,6 +146,18 @@ var outcomes = []outcome{
 		w.Header().Set("Location", "/")
 		w.WriteHeader(307)
 	}, upstream.BadResponse, 0, "more than"},
+}
+
+// spoken sends text as it is, and ends the connection.
+func spoken(text string) func(http.ResponseWriter, jsonrpc.ID) {
+	return func(w http.ResponseWriter, _ jsonrpc.ID) {
+		nc, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		defer nc.Close()
+		_, _ = io.WriteString(nc, text)
+	}
 }
 
 func rpcErrorOther(status int) func(http.ResponseWriter, jsonrpc.ID) {

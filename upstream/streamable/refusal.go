@@ -77,6 +77,10 @@ func (c *Client) lost(ctx context.Context, status int, err error) *upstream.Fail
 		f.Status = status
 		return f
 	}
+	if f := asMalformed(c.opt.origin(), err); f != nil {
+		f.Status = status
+		return f
+	}
 	f := upstream.Fail(upstream.Lost, err, "the upstream %s ended the response before it was complete", c.opt.origin())
 	f.Status = status
 	if budget.Short(err) {
