@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,6 +25,7 @@ func (noPush) Accepted(downstream.Caller) bool { return false }
 func (noPush) Push(string, downstream.Message) {}
 func (noPush) End(error)                       {}
 func (noPush) Detached(uint64, time.Time)      {}
+func (noPush) Hold() (release func())          { return func() {} }
 
 const asTask = `{"name":"book","arguments":{},"task":{"ttl":60000}}`
 
@@ -258,5 +260,45 @@ func TestATaskWhoseResultWasFetchedMakesRoom(t *testing.T) {
 			t.Errorf("got %v", e)
 		}
 		request(t, conv, "4", mcp.MethodTasksGet, ids[0]).result()
+	})
+}
+
+// holds counts what a session is held for.
+type holds struct {
+	noPush
+	n *atomic.Int32
+}
+
+func (h holds) Hold() (release func()) {
+	h.n.Add(1)
+	return func() { h.n.Add(-1) }
+}
+
+func TestASessionIsInUseWhileATaskOfItRuns_G3(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conv, _ := hostingSession(t, result(booked), inputRequired(`"s"`, question1("q")), result(booked), inputRequired(`"s"`, question1("q")), inputRequired(`"s"`, question1("q")))
+		held := new(atomic.Int32)
+		conv.push = holds{n: held}
+		want := func(when string, n int32) {
+			t.Helper()
+			if got := held.Load(); got != n {
+				t.Errorf("%s: held %d times, want %d", when, got, n)
+			}
+		}
+		startTask(t, conv)
+		want("a task that has ended", 0)
+		asks := startTask(t, conv)
+		want("a task that asks", 1)
+		request(t, conv, "3", mcp.MethodTasksResult, asks).answer(0, `{"action":"accept"}`)
+		synctest.Wait()
+		want("its end", 0)
+		request(t, conv, "4", mcp.MethodTasksCancel, startTask(t, conv)).result()
+		synctest.Wait()
+		want("a task that was cancelled", 0)
+		startTask(t, conv)
+		want("another one", 1)
+		conv.Close(nil)
+		synctest.Wait()
+		want("the end of the session", 0)
 	})
 }

@@ -35,7 +35,7 @@ func (c hosting) host(caller downstream.Caller, req downstream.Request, out down
 	began := time.Now()
 	t := tasks.New(req.Task, c.Account, c.Driver.Replica)
 	k := call.NewHosted(&c.Client, caller, req, t)
-	if err := c.tasks.Add(t, func() { k.Drive(mrtr.Cancelled()) }); err != nil {
+	if err := c.tasks.Add(t, func() { k.Drive(mrtr.Cancelled()) }, c.push.Hold); err != nil {
 		refused := explainTask(err)
 		c.table.Ended(req.ID)
 		c.ReportLocal(&caller, req.Method, began, refused)

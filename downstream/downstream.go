@@ -278,6 +278,9 @@ type Pusher interface {
 	// with what is pending, and waits here until then for the same one to be made again. It
 	// returns when other replicas know, where there are any, and is not to be called under a lock.
 	Detached(call uint64, until time.Time)
+	// Hold has the session count as in use, until release is called, for a call that none of the
+	// client's requests waits for.
+	Hold() (release func())
 	// End ends the session from this side, because what it stood for is gone: it
 	// makes the client's next request find none, or closes the connection that is the
 	// session. What is under way is concluded before. The error is for the log.

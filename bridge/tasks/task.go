@@ -23,6 +23,7 @@ type Task struct {
 	id      string
 	created time.Time
 	ttl     time.Duration
+	over    func() // is told that the call has ended, once
 
 	mu      sync.Mutex
 	cancel  func() // ends the call; nil once it is over
@@ -80,7 +81,7 @@ const (
 func New(wish []byte, account *budget.Account, home downstream.ReplicaID) *Task {
 	now := time.Now()
 	return &Task{
-		id: home.TaskID(), created: now, updated: now, ttl: ttlOf(rawjson.Get(wish, "ttl")), status: working, held: budget.On(account), waits: budget.On(account),
+		id: home.TaskID(), created: now, updated: now, ttl: ttlOf(rawjson.Get(wish, "ttl")), status: working, over: func() {}, held: budget.On(account), waits: budget.On(account),
 	}
 }
 
@@ -161,6 +162,7 @@ func (t *Task) Abandon() {
 // end settles the task, once, and answers whoever waits.
 func (t *Task) end(status string, outcome downstream.Message) {
 	defer t.write()
+	defer t.over()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.overLocked() {

@@ -18,6 +18,9 @@ import (
 	"github.com/mcpbridge/bridge/rawjson"
 )
 
+// unheld holds nothing for a task.
+func unheld() (release func()) { return func() {} }
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // client is who sent a tasks/result.
@@ -57,7 +60,7 @@ func statusOf(t *Task) string {
 // add returns a task of the set whose call counts its cancellations.
 func add(t *testing.T, s *Set) (*Task, *int) {
 	task, n := New(nil, nil, 0), new(int)
-	if err := s.Add(task, func() { *n++; task.Abandon() }); err != nil {
+	if err := s.Add(task, func() { *n++; task.Abandon() }, unheld); err != nil {
 		t.Fatal(err)
 	}
 	return task, n
@@ -236,7 +239,7 @@ func TestATaskIsChargedForItsOutcome(t *testing.T) {
 		var s Set
 		finished := func(size int) *Task {
 			task := New([]byte(`{"ttl":0}`), account, 0)
-			if err := s.Add(task, func() {}); err != nil {
+			if err := s.Add(task, func() {}, unheld); err != nil {
 				t.Fatal(err)
 			}
 			task.Finish(downstream.Result("1", []byte(`{"text":"`+strings.Repeat("x", size)+`"}`)))

@@ -127,8 +127,7 @@ func (c *Channel) Write(write func() error) error {
 	return write()
 }
 
-// send writes one message; nil is none. When writing fails the connection is
-// given up.
+// send writes one message; nil is none. When writing fails the connection is given up.
 func (c *Channel) send(msg []byte) {
 	if msg == nil {
 		return
@@ -175,9 +174,11 @@ func (c *Channel) sendLocked(msg []byte) {
 	}
 }
 
-// Changed implements downstream.Pusher: a connection ends with the process, and its
-// session too.
+// Changed implements downstream.Pusher: a connection ends with the process, and its session too.
 func (c *Channel) Changed() {}
+
+// Hold implements downstream.Pusher: the session lasts as long as its connection.
+func (c *Channel) Hold() (release func()) { return func() {} }
 
 // Detached implements downstream.Pusher: no other replica serves the connection.
 func (c *Channel) Detached(uint64, time.Time) {}

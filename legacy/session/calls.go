@@ -141,6 +141,16 @@ func (s *Session) Done(requests int32, unproven bool) {
 	}
 }
 
+// Hold implements Pusher. What was held for may have something for the client, which has
+// the session's idle time from then on to fetch it.
+func (s *Session) Hold() (release func()) {
+	s.active.Add(1)
+	return func() {
+		s.set.table.Get(s.rec.ID)
+		s.Done(0, false)
+	}
+}
+
 // Calls returns how many requests are under way.
 func (s *Session) Calls(unproven bool) int { return int(s.requests(unproven).Load()) }
 

@@ -188,3 +188,35 @@ func TestALateChallengeMeetsWhoWasRefused_H4(t *testing.T) {
 		t.Error("a challenge is told once")
 	}
 }
+
+// A hosted task runs while no request of its client is under way.
+func TestAHeldSessionStaysAndHasItsTimeAfterwards_A33(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sessions := set(t, &host{})
+		s, err := open(t, sessions, "ada")
+		if err != nil {
+			t.Fatal(err)
+		}
+		known := func() bool {
+			_, _, named := sessions.Find(by("ada", s.ID()))
+			return named == session.Known
+		}
+		release := s.Hold()
+		time.Sleep(100 * time.Minute)
+		for _, other := range []string{"bob", "eve", "joe"} { // which is more than there are places
+			if _, err := open(t, sessions, other); err != nil {
+				t.Error(err)
+			}
+		}
+		time.Sleep(100 * time.Minute)
+		release()
+		time.Sleep(59 * time.Minute)
+		if !known() {
+			t.Error("it is gone before its client could fetch what it was held for")
+		}
+		time.Sleep(61 * time.Minute)
+		if known() {
+			t.Error("it is still there")
+		}
+	})
+}
