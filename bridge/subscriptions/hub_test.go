@@ -1,6 +1,7 @@
 package subscriptions
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"strings"
@@ -91,6 +92,49 @@ func TestACallThatSucceedsBringsListensBack(t *testing.T) {
 		h.Alive()
 		if pass(longestPause * 3 / 2 / alivePause); s.open != 1 {
 			t.Error("the listen did not come back at once")
+		}
+	})
+}
+
+// Each acknowledgment is a sign of life for all the others, and so is each call.
+func TestAServerThatEndsEachListenAtOnceIsAskedSeldom_C19(t *testing.T) {
+	for name, end := range map[string]error{"in order": nil, "cut": &upstream.Failure{Cause: upstream.Lost}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &server{}
+				h, _ := hubOf(t, s, 0)
+				s.acknowledge = func(context.Context, int) { s.end <- end }
+				const sessions = 8
+				var ears [sessions]ear
+				for i := range ears {
+					h.Join(&ears[i], as(strconv.Itoa(i)), tools)
+				}
+				for range 6000 { // calls go on for ten minutes
+					pass(100 * time.Millisecond)
+					h.Alive()
+				}
+				if _, asked := s.listens(); asked > 60*sessions {
+					t.Errorf("%d listens asked %d times in ten minutes", sessions, asked)
+				}
+				if told := len(strings.Fields(ears[0].take())); told == 0 || told > 90 {
+					t.Errorf("C-20: a session was told %d times", told)
+				}
+			})
+		})
+	}
+}
+
+func TestAListenThatLastedIsOpenedAgainSoon_C19(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{}
+		h, _ := hubOf(t, s, 0)
+		h.Join(&ear{}, as(""), tools)
+		for n := range 50 {
+			pass(lasting + time.Second) // and then it is cut, as by some proxies
+			s.end <- nil
+			if pass(firstPause * 3 / 2); s.open != 1 {
+				t.Fatalf("it was not soon open again the %dth time", n)
+			}
 		}
 	})
 }

@@ -25,15 +25,18 @@ type listener struct {
 	event func(jsonrpc.Message)        // what was announced
 	gap   func()                       // after a re-opened listen was acknowledged
 	ended func(err error) (again bool) // decides about an end; nil: always again
+	since time.Time                    // when this one was acknowledged; zero: it was not
 }
 
 // How long a listen waits before it is opened again: from firstPause, twice as long
-// each time, up to longestPause. When the server shows that it is there, a tenth of
-// that is enough. A server that refuses is asked a quarter as often; newer credentials, where
-// it refused those, are reason to ask it again as well.
+// each time, up to longestPause, and from firstPause again after one that has lasted. When a
+// server that failed shows that it is there, a tenth of that is enough; one that acknowledged
+// the listen, and ended it, was there all the time. A server that refuses is asked a quarter
+// as often; newer credentials, where it refused those, are reason to ask it again as well.
 const (
 	firstPause   = 500 * time.Millisecond
 	longestPause = 15 * time.Second
+	lasting      = 5 * time.Second
 	refusedPause = 4  // times as long
 	alivePause   = 10 // times as short
 )
@@ -55,12 +58,13 @@ func (l *listener) run(ctx context.Context, authorization string) {
 	for {
 		call := *l.call
 		call.Authorization = authorization
+		l.since = time.Time{}
 		err := l.hub.opt.Upstream.Listen(ctx, &call, func(msg jsonrpc.Message) {
 			if msg.Method != mcp.NotificationAcknowledged {
 				l.event(msg)
 				return
 			}
-			wait.Reset()
+			l.since = time.Now()
 			l.acknowledged(rawjson.Get(msg.Params, "notifications"), opened)
 			opened = true
 		})
@@ -68,6 +72,9 @@ func (l *listener) run(ctx context.Context, authorization string) {
 		// ended first: whoever waits for the first acknowledgment must hear.
 		if again := l.ended == nil || l.ended(err); !again || ctx.Err() != nil {
 			return
+		}
+		if !l.since.IsZero() && time.Since(l.since) >= lasting {
+			wait.Reset()
 		}
 		if !l.pause(ctx, err, authorization, wait.NextBackOff()) {
 			return
@@ -108,7 +115,8 @@ func (l *listener) logEnd(err error, pause time.Duration) {
 func (l *listener) pause(ctx context.Context, err error, authorization string, d time.Duration) bool {
 	l.hub.pausing.Add(1)
 	defer l.hub.pausing.Add(-1)
-	if failed, ok := errors.AsType[*upstream.Failure](err); ok && failed.Cause == upstream.Unauthorized {
+	failed, failure := errors.AsType[*upstream.Failure](err)
+	if failure && failed.Cause == upstream.Unauthorized {
 		fresh, done := l.with.refused(authorization)
 		defer done()
 		l.logEnd(err, d*refusedPause)
@@ -122,7 +130,10 @@ func (l *listener) pause(ctx context.Context, err error, authorization string, d
 	l.logEnd(err, d)
 	alive, done := l.hub.alive.wait()
 	defer done()
-	least := d / alivePause
+	least := d
+	if failure && l.since.IsZero() {
+		least = d / alivePause
+	}
 	return sleep(ctx, least, nil) && sleep(ctx, d-least, alive)
 }
 
