@@ -33,6 +33,7 @@ type conversation struct {
 	table   table       // of its calls
 	breaker breaker     // of what its client does not serve
 	spent   model.Spent // sampling requests answered elsewhere
+	visits  model.Spent // those of visitors
 
 	mu        sync.Mutex
 	level     string // of logging/setLevel; empty: none asked for
@@ -183,3 +184,6 @@ func (c *conversation) Background(work func()) { c.Driver.Background(work) }
 
 // Spent implements call.Session.
 func (c *conversation) Spent() *model.Spent { return &c.spent }
+
+// Visitors implements call.Session.
+func (c *conversation) Visitors() call.Session { return visiting{c} }

@@ -29,7 +29,7 @@ func (c hosting) hosts() bool {
 // Without params.task, or when tasks are not hosted, it reports false and the
 // call is an ordinary one (G.2).
 func (c hosting) host(caller downstream.Caller, req downstream.Request, out downstream.Reply) bool {
-	if req.Method != mcp.MethodToolsCall || req.Task == nil || !c.hosts() {
+	if req.Method != mcp.MethodToolsCall || req.Task == nil || caller.Unproven || !c.hosts() { // nobody unproven could fetch it
 		return false
 	}
 	began := time.Now()

@@ -191,7 +191,7 @@ func (c *conversation) Unload(may func(downstream.Checkpointer, time.Time) bool)
 
 // empty reports whether all there is to know of the conversation is in its record.
 func (c *conversation) empty() bool {
-	return len(c.table.underWay()) == 0 && c.tasks.Empty() && c.spent.None()
+	return len(c.table.underWay()) == 0 && c.tasks.Empty() && c.spent.None() && c.visits.None()
 }
 
 // Watch implements downstream.Conversation.

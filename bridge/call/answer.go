@@ -89,13 +89,20 @@ func (k ending) appendResult(dst []byte, req *downstream.Request, result []byte)
 		// A tool whose output schema was shown wrapped must have its structured
 		// content wrapped, whatever its kind, so that it matches what the client
 		// was told (Q10).
-		rules.WrapOutput = known.Tool(k.audience(), req.Name).Wrapped
+		rules.WrapOutput = known.Tool(k.shown(), req.Name).Wrapped
 	}
 	return rules.AppendResult(dst, req.Method, result)
 }
 
 // audience names for whom the call is: what is known of tools is known of theirs.
 func (k ending) audience() string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.audienceLocked(k.headerLocked())
+}
+
+// shown names to whom the session's client has had tools shown, whoever makes the call.
+func (k ending) shown() string {
 	k.mu.Lock()
 	header := k.headerLocked()
 	k.mu.Unlock()

@@ -153,7 +153,7 @@ func (k *asker) withdrawLocked(act *mrtr.Action) {
 		if in.ServerRequestID == "" {
 			continue
 		}
-		k.client.Session.Distrust(in.Kind(), restOver*k.client.Driver.Flows.ServerRequest)
+		k.sessionLocked().Distrust(in.Kind(), restOver*k.client.Driver.Flows.ServerRequest)
 	}
 }
 
@@ -178,7 +178,7 @@ func (k *asker) answered(caller downstream.Caller, key string, msg jsonrpc.Messa
 		return true
 	}
 	if msg.Error == nil || msg.Error.Code != jsonrpc.CodeMethodNotFound {
-		k.client.Session.Trust(in.Kind())
+		k.session().Trust(in.Kind())
 	}
 	if msg.Error != nil {
 		return k.answer(mrtr.Unanswered(key, k.declined(&in, msg.Error)))
@@ -212,7 +212,7 @@ func (k *asker) declined(in *mrtr.InputRequest, e *jsonrpc.Error) string {
 	case codeUserRejected:
 		return in.Method + " was rejected by the user"
 	case jsonrpc.CodeMethodNotFound:
-		k.client.Session.Distrust(in.Kind(), ForGood)
+		k.session().Distrust(in.Kind(), ForGood)
 		return "the client declared support for " + in.Method + " but does not implement it"
 	}
 	return "the client could not serve " + in.Method + ": " + fault.Clip(e.Message)

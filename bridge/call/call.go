@@ -1,6 +1,7 @@
 package call
 
 import (
+	"crypto/sha256"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -110,6 +111,31 @@ func (k *Call) person(principal string) string {
 // Unproven reports whether who made the call has brought no credentials that its session
 // is bound to. Whoever asks holds the call's lock.
 func (k *Call) Unproven() bool { return k.caller.Unproven }
+
+// session is the call's, as it is to who makes the call.
+func (k *Call) session() Session {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.sessionLocked()
+}
+
+func (k *Call) sessionLocked() Session {
+	if k.caller.Unproven {
+		return k.client.Session.Visitors()
+	}
+	return k.client.Session
+}
+
+// audienceLocked names for whom a request of the call with these headers is: what the server says of tools it says
+// to them. Who may know no more than the session's id is nobody of its audience.
+func (k *Call) audienceLocked(header http.Header) string {
+	principal := k.client.Principal
+	if k.caller.Unproven {
+		sum := sha256.Sum256([]byte(k.caller.Authorization))
+		principal = "unproven " + string(sum[:])
+	}
+	return hop.Audience(principal, header)
+}
 
 // Reply is where what the call says goes. As what a request upstream is made for it
 // implements downstream.Origin.

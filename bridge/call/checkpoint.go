@@ -57,7 +57,7 @@ func (k *saving) encodeLocked() *downstream.Checkpoint {
 	k.saves++
 	k.told = k.flow.Progress.Last
 	k.noteHeaderLocked()
-	k.flow.Repeatable = repeatable(k.Call, k.headerLocked())
+	k.flow.Repeatable = repeatableLocked(k.Call, k.headerLocked())
 	checkpoint := &downstream.Checkpoint{Request: k.flow.ID, N: k.saves, TTL: time.Until(k.flow.Clock.Deadline) + spare}
 	checkpoint.Record, _ = k.flow.Encode() // it is strings, numbers and times
 	for _, in := range k.flow.Outstanding() {
@@ -200,7 +200,7 @@ func (k *saving) record() []byte {
 func (k *saving) interrupted() mrtr.Event {
 	lost := &upstream.Failure{Cause: upstream.Lost, Sent: true,
 		Detail: "the bridge was interrupted while the server worked on this call; whether it was done is unknown"}
-	if k.flow.State == mrtr.Sending && !repeatable(k.Call, k.caller.Header) {
+	if k.flow.State == mrtr.Sending && !repeatableLocked(k.Call, k.caller.Header) {
 		return mrtr.Failed(lost)
 	}
 	return mrtr.Lost(lost)

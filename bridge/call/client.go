@@ -139,6 +139,9 @@ type Session interface {
 	Trust(k mcp.InputKind)
 	Distrust(k mcp.InputKind, d time.Duration)
 	Distrusts(capability string) bool
+	// Visitors is the session as it is to calls of those who may know no more than its id
+	// (Unproven): what these do counts neither for its client nor against it.
+	Visitors() Session
 	// Repeats returns where calls wait for the same call again; nil: nowhere.
 	Repeats() *again.Replies
 	// Owner names, for nobody to read, behind whom those stand whose its questions are.

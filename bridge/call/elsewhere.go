@@ -2,6 +2,7 @@ package call
 
 import (
 	"cmp"
+	"crypto/rand"
 	"errors"
 	"time"
 
@@ -15,17 +16,18 @@ import (
 // inquire has an input request answered elsewhere.
 func (k *asker) inquire(req *mrtr.InputRequest) {
 	key, method, invites := req.Key, req.Method, k.invites() // req is the effect's, whose memory is used again
+	owner, named := k.owner()
 	ticket := k.client.Driver.Ask.Ask(ask.Inquiry{
 		Method:   req.Method,
 		Params:   req.Params,
 		Tool:     k.subject(),
 		Roots:    k.roots,
-		Owner:    k.person(k.client.Session.Owner()),
-		Named:    k.client.Principal != "" || k.client.Stranger != "",
+		Owner:    owner,
+		Named:    named,
 		Tenant:   k.places(),
 		Account:  k.held.Account(),
 		Invites:  invites,
-		Spent:    k.client.Session.Spent(),
+		Spent:    k.session().Spent(),
 		Deadline: k.answerBy(),
 		Answer: func(response []byte, why error) {
 			_ = k.held.Keep(len(response), nil, true) // what its page took was judged
@@ -46,6 +48,18 @@ func (k *asker) inquire(req *mrtr.InputRequest) {
 	default: // a task, whose client comes and asks how it goes
 		k.Drive(mrtr.Noted(again.PageWords + ticket.Link))
 	}
+}
+
+// owner names whose the call's questions are, and whether that is a user. A call of somebody who may know
+// no more than its session's id stands alone: its page leads to nobody's questions but its own.
+func (k *asker) owner() (name string, named bool) {
+	k.mu.Lock()
+	unproven := k.caller.Unproven
+	k.mu.Unlock()
+	if unproven {
+		return "unproven " + k.Name() + " " + rand.Text(), false
+	}
+	return k.person(k.client.Session.Owner()), k.client.Principal != "" || k.client.Stranger != ""
 }
 
 // places is whose share of what is scarce the call takes.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/mcpbridge/bridge/bridge/catalog"
 	"github.com/mcpbridge/bridge/bridge/flight"
-	"github.com/mcpbridge/bridge/internal/hop"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
@@ -184,20 +183,26 @@ func (r *round) broke(err error) mrtr.Event {
 	case failure.Cause != upstream.Lost && failure.Cause != upstream.Unreachable:
 	case !failure.Sent:
 		return mrtr.Unsent(err)
-	case failure.Cause == upstream.Lost && repeatable(r.Call, r.up.Header):
+	case failure.Cause == upstream.Lost && r.repeatable():
 		return mrtr.Lost(err)
 	}
 	return mrtr.Failed(err)
 }
 
-// repeatable reports whether sending the round twice does no more than sending
-// it once: by the method, or by what the tool's own hints promise to who has these headers (Q8).
-func repeatable(k *Call, header http.Header) bool {
+// repeatable reports whether sending the round twice does no more than sending it once.
+func (r *round) repeatable() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return repeatableLocked(r.Call, r.up.Header)
+}
+
+// repeatableLocked tells by the method, or by what the tool's own hints promise to who has these headers (Q8).
+func repeatableLocked(k *Call, header http.Header) bool {
 	if k.flow.Repeatable {
 		return true // another process knew
 	}
 	if k.flow.Method == mcp.MethodToolsCall {
-		return k.client.Driver.Catalog.Tool(hop.Audience(k.client.Principal, header), k.name).Repeatable
+		return k.client.Driver.Catalog.Tool(k.audienceLocked(header), k.name).Repeatable
 	}
 	return mcp.IsReadOnly(k.flow.Method)
 }

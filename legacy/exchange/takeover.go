@@ -93,7 +93,7 @@ func (e *Endpoint) TakeOver(s *session.Session, caller downstream.Caller, c *Fou
 func (c *FoundCall) speak(s *session.Session) {
 	st := s.Streams().BringBack(c.record.Stream, c.record.events(), c.record.Last)
 	st.Seal(nil)
-	s.Streams().Retire(st)
+	s.Streams().Retire(st, false)
 }
 
 func (e *Endpoint) goOn(s *session.Session, caller downstream.Caller, c *FoundCall) error {

@@ -101,6 +101,9 @@ func (s *Session) owner() binding {
 	return binding{s.auth, s.rec.Principal, 1}
 }
 
+// BoundTo reports whether the session is bound to these credentials by now.
+func (s *Session) BoundTo(auth string) bool { return s.owner().by(auth) }
+
 // tenant returns whose share a request of the session takes, and has what the session holds
 // counted there, too, from when its principal is vouched for.
 func (s *Session) tenant(principal, auth string) string {

@@ -12,13 +12,15 @@ type retired struct {
 	retention agenda.Entry
 	set       *Set
 	stream    *sessions.Stream
+	visitor   bool // of somebody who cannot come back for it
 }
 
 // Retire keeps an ended stream for a while, so that a client that lost its
 // connection can fetch the end (E-20). When there are too many, one whose last word
-// was delivered gives way, if there is one.
-func (s *Set) Retire(st *sessions.Stream) {
-	k := &retired{set: s, stream: st}
+// was delivered gives way, if there is one, then a visitor's: of a request with credentials
+// that the session is not bound to.
+func (s *Set) Retire(st *sessions.Stream, visitor bool) {
+	k := &retired{set: s, stream: st, visitor: visitor}
 	k.retention.Item = k
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,7 +44,10 @@ func (s *Set) boundLocked() {
 		if !many && i < 0 {
 			return
 		}
-		s.forgetLocked(max(0, i))
+		if i < 0 {
+			i = max(0, slices.IndexFunc(s.retired, func(k *retired) bool { return k.visitor }))
+		}
+		s.forgetLocked(i)
 	}
 }
 

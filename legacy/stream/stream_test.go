@@ -53,7 +53,7 @@ func (s *Set) answered(events int) (first string) {
 	}
 	st.Finish(nil)
 	c.Leave()
-	s.Retire(st)
+	s.Retire(st, false)
 	return w.Body.String()
 }
 
@@ -172,7 +172,7 @@ func TestStreamOfAnotherReplicaKeepsItsNumbers(t *testing.T) {
 	want(t, "number", st.ID(), number)
 	want(t, "of a replica", Number(number).Replica(), downstream.ReplicaID(1))
 	st.Finish([]byte("last"))
-	s.Retire(st)
+	s.Retire(st, false)
 	name := func(seq uint64) string { return fmt.Sprintf("%d-%d", number, seq) }
 	all := event(name(4), "q") + event(name(9), "r") + event(name(base+1), "last")
 	for seq, from := range map[uint64]uint64{0: 4, 3: 4, 4: 9, 8: 9, 9: base + 1, 77: base + 1, base: base + 1} {
@@ -228,4 +228,25 @@ func FuzzEventID(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What visitors leave behind pushes out nothing of the session's own.
+func TestStreamsOfVisitorsGiveWayFirst_E20(t *testing.T) {
+	s := set(t, 1)
+	retired := func(visitor bool) string {
+		w := httptest.NewRecorder()
+		st, c := s.endpoint.Begin(w, nil, s, nil)
+		st.Append([]byte("asked"))
+		c.Leave() // before the last word
+		st.Finish([]byte("last"))
+		s.Retire(st, visitor)
+		return fmt.Sprintf("%d-0", st.ID())
+	}
+	own := retired(false)
+	for range 5 {
+		retired(true)
+	}
+	status, body := s.resumed(own)
+	want(t, "the owner's answer", status, http.StatusOK)
+	want(t, "its last word", strings.Contains(body, "last"), true)
 }
