@@ -55,6 +55,8 @@ func (s *service) keepUntilRestart(cfg *config.Config) {
 	keep(s, "park", &cfg.Park, s.cfg.Park)
 	keep(s, "heap-floor", &cfg.HeapFloor, s.cfg.HeapFloor)
 	keep(s, "admin", &cfg.Admin, s.cfg.Admin)
+	keep(s, "metrics", &cfg.Metrics, s.cfg.Metrics)
+	keep(s, "record", &cfg.Record, s.cfg.Record)
 	keep(s, "store", &cfg.Store, s.cfg.Store)
 	keep(s, "limits.memory", &cfg.Limits.Memory, s.cfg.Limits.Memory)
 	keep(s, "replica", &cfg.Replica, s.cfg.Replica)
