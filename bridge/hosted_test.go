@@ -263,6 +263,23 @@ func TestATaskWhoseResultWasFetchedMakesRoom(t *testing.T) {
 	})
 }
 
+func TestATaskThatWasCancelledMakesRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var steps []step
+		for range 64 + 1 {
+			steps = append(steps, inputRequired(`"s"`, question1("q")))
+		}
+		conv, _ := hostingSession(t, steps...)
+		for range 64 {
+			request(t, conv, "2", mcp.MethodTasksCancel, startTask(t, conv)).result()
+		}
+		if got := taskStatusOf(t, conv, startTask(t, conv)); got != `"input_required"` {
+			t.Errorf("one more is %s", got)
+		}
+		conv.Close(nil)
+	})
+}
+
 // holds counts what a session is held for.
 type holds struct {
 	noPush

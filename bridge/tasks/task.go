@@ -29,7 +29,7 @@ type Task struct {
 	cancel  func() // ends the call; nil once it is over
 	status  string
 	updated time.Time
-	fetched bool                 // the outcome was
+	fetched bool                 // the outcome was, or there is nothing to fetch
 	held    budget.Hold          // of the open questions, then of the outcome
 	outcome downstream.Message   // the response of the call, once there is one; its id is not the waiter's
 	waiters []waiter             // pending tasks/result requests
@@ -175,7 +175,7 @@ func (t *Task) end(status string, outcome downstream.Message) {
 	t.setLocked(status)
 	t.outcome, t.cancel = outcome, nil
 	t.queue, t.queued, t.open = nil, 0, nil
-	t.fetched = len(t.waiters) > 0
+	t.fetched = len(t.waiters) > 0 || status == cancelled
 	for _, w := range t.waiters {
 		t.finishLocked(w)
 	}
