@@ -39,6 +39,17 @@ func newAddresses(trusted Proxies, next http.Handler, log zerolog.Logger) *addre
 	return a
 }
 
+// withoutTokens shortens what is long in a path, which may be all that it takes to answer a question.
+func withoutTokens(path string) string {
+	parts := strings.Split(path, "/")
+	for i, part := range parts {
+		if len(part) > 24 {
+			parts[i] = logfield.Short(part) + "…"
+		}
+	}
+	return strings.Join(parts, "/")
+}
+
 // ServeHTTP implements http.Handler.
 func (a *addresses) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	proxies := a.trusted.Load()
@@ -50,7 +61,9 @@ func (a *addresses) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r.RemoteAddr = withoutPort(r.RemoteAddr)
 	}
 	r.Header = header
-	a.log.Debug().Str(logfield.Remote, r.RemoteAddr).Str(logfield.HTTPMethod, r.Method).Str(logfield.Path, r.URL.Path).Msg("request")
+	if line := a.log.Debug(); line.Enabled() {
+		line.Str(logfield.Remote, r.RemoteAddr).Str(logfield.HTTPMethod, r.Method).Str(logfield.Path, withoutTokens(r.URL.Path)).Msg("request")
+	}
 	if r.ProtoMajor == 2 {
 		serveStream(a.next, w, r)
 		return

@@ -1,9 +1,11 @@
 package edge
 
 import (
+	"bytes"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/rs/zerolog"
@@ -116,4 +118,13 @@ func FuzzClientAddress(f *testing.F) {
 			t.Errorf("%q and %q give %v", listed, standard, client)
 		}
 	})
+}
+
+func TestTheLogHasNoLinkToAQuestion(t *testing.T) {
+	var log bytes.Buffer
+	h := newAddresses(Proxies{}, http.NotFoundHandler(), zerolog.New(&log))
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/questions/q/7L5TS7KIHEU4DL6GQPFDTRZLDL", nil))
+	if text := log.String(); !strings.Contains(text, `"path":"/questions/q/7L5TS7KI…"`) {
+		t.Error(text)
+	}
 }
