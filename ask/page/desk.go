@@ -98,7 +98,9 @@ func New(base *url.URL, limit int, mark string) *Desk {
 	if mark != "" {
 		mark = markSign + mark
 	}
-	d := &Desk{base: base, mark: mark, places: budget.NewPlaces(limit), waiting: map[string]*waiting{}}
+	own := *base
+	own.Host = withoutDefaultPort(own.Scheme, own.Host)
+	d := &Desk{base: &own, mark: mark, places: budget.NewPlaces(limit), waiting: map[string]*waiting{}}
 	d.ended, _ = simplelru.NewLRU[string, outcome](keptEnds, nil) // fails for sizes below 1 only
 	rand.Read(d.key[:])                                           // never fails
 	return d

@@ -62,7 +62,18 @@ func secure(h http.Header) {
 
 // isOwnHost keeps pages of other sites from reaching the desk under a name of their own
 // that they point at this machine.
-func (d *Desk) isOwnHost(host string) bool { return strings.EqualFold(host, d.base.Host) }
+func (d *Desk) isOwnHost(host string) bool {
+	return strings.EqualFold(withoutDefaultPort(d.base.Scheme, host), d.base.Host)
+}
+
+// withoutDefaultPort writes a host as browsers do, which leave the port out that a scheme has by default.
+func withoutDefaultPort(scheme, host string) string {
+	port := ":80"
+	if scheme == "https" {
+		port = ":443"
+	}
+	return strings.TrimSuffix(host, port)
+}
 
 // show draws a question's form, or says what became of it.
 func (d *Desk) show(w http.ResponseWriter, r *http.Request, token string) {

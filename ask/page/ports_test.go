@@ -93,3 +93,31 @@ func cookiesOf(t *testing.T, address string) []*http.Cookie {
 	d.ServeHTTP(w, r)
 	return w.Result().Cookies()
 }
+
+// Browsers leave the default port out, and proxies may put it in.
+func TestTheDefaultPortMakesNoDifference(t *testing.T) {
+	for base, hosts := range map[string][]string{
+		"http://bridge.test:80/questions": {"bridge.test", "bridge.test:80"}, "https://bridge.test:443/questions": {"bridge.test", "bridge.test:443"},
+		"https://bridge.test/questions": {"bridge.test", "bridge.test:443"}, "http://bridge.test:8443/questions": {"bridge.test:8443"},
+	} {
+		u, err := url.Parse(base)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := page.New(u, 1, "")
+		link, err := d.Ask(page.Question{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, host := range append(hosts, "bridge.test:8080") {
+			r := httptest.NewRequest(http.MethodGet, link, nil)
+			r.Host = host
+			if got := d.Has(r); got != (host != "bridge.test:8080") {
+				t.Errorf("%s at %s: %v", host, base, got)
+			}
+		}
+		if strings.Contains(link, ":80/") || strings.Contains(link, ":443/") {
+			t.Errorf("%s: %s", base, link)
+		}
+	}
+}
