@@ -41,6 +41,8 @@ type badToken struct {
 	unavailable bool   // nobody can tell at present
 }
 
+var uncheckable = &badToken{text: "tokens cannot be checked at present; try again later", unavailable: true}
+
 const (
 	// skew is how far the issuer's clock may be off.
 	skew = time.Minute
@@ -67,8 +69,7 @@ type tokens struct {
 
 	mu       sync.Mutex
 	verifier *oidc.IDTokenVerifier // nil until the issuer has been asked
-	keys     *sparing
-	again    time.Time // when to ask it again that could not be asked
+	again    time.Time             // when to ask it again that could not be asked
 }
 
 func newTokens(opt *CheckOptions) *tokens {
@@ -103,14 +104,14 @@ func (t *tokens) judge(ctx context.Context, header string) (*identity, *badToken
 }
 
 func (t *tokens) verify(ctx context.Context, token string) (*identity, *badToken) {
-	verifier, keys, err := t.ready(ctx)
+	verifier, err := t.ready(ctx)
 	if err != nil {
-		return nil, &badToken{text: "tokens cannot be checked at present; try again later", unavailable: true}
+		return nil, uncheckable
 	}
 	read, err := verifier.Verify(ctx, token)
 	if err != nil {
-		if keys.failed() {
-			return nil, &badToken{text: "tokens cannot be checked at present; try again later", unavailable: true}
+		if strings.Contains(err.Error(), "fetching keys ") { // which has no type either
+			return nil, uncheckable
 		}
 		return nil, &badToken{text: t.word(err)}
 	}
@@ -155,14 +156,14 @@ func scopesOf(token *oidc.IDToken) []string {
 
 // ready returns what checks signatures. The issuer is asked when the first token comes,
 // and again until it has answered.
-func (t *tokens) ready(ctx context.Context) (*oidc.IDTokenVerifier, *sparing, error) {
+func (t *tokens) ready(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.verifier != nil {
-		return t.verifier, t.keys, nil
+		return t.verifier, nil
 	}
 	if time.Now().Before(t.again) {
-		return nil, nil, errors.New("the authorization server could not be asked a moment ago")
+		return nil, errors.New("the authorization server could not be asked a moment ago")
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
 	defer cancel()
@@ -170,17 +171,17 @@ func (t *tokens) ready(ctx context.Context) (*oidc.IDTokenVerifier, *sparing, er
 	if err != nil {
 		t.again = time.Now().Add(keepFailure)
 		t.log.Warn().Err(err).Str("issuer", t.issuer).Msg("clients' tokens cannot be checked")
-		return nil, nil, err
+		return nil, err
 	}
-	t.keys = &sparing{base: t.client.Transport}
-	client := &http.Client{Transport: t.keys, Timeout: readTimeout}
+	keys := &sparing{base: t.client.Transport, log: t.log.With().Str("issuer", t.issuer).Logger()}
+	client := &http.Client{Transport: keys, Timeout: readTimeout}
 	set := oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), client), at)
 	t.verifier = oidc.NewVerifier(t.issuer, set, &oidc.Config{
 		SkipClientIDCheck:    true, // audiences are compared with ours
 		SupportedSigningAlgs: algorithms,
 		Now:                  func() time.Time { return time.Now().Add(-skew) },
 	})
-	return t.verifier, t.keys, nil
+	return t.verifier, nil
 }
 
 // keysAt asks the issuer where its keys are.
@@ -202,6 +203,7 @@ func (t *tokens) keysAt(ctx context.Context) (string, error) {
 // tokens under keys that nobody knows must not make the bridge ask all the time.
 type sparing struct {
 	base http.RoundTripper
+	log  zerolog.Logger
 
 	mu    sync.Mutex
 	body  []byte
@@ -219,6 +221,9 @@ func (s *sparing) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !time.Now().Before(s.until) {
 		s.body, s.err = s.fetch(r)
 		s.until = time.Now().Add(keysEvery)
+		if s.err != nil {
+			s.log.Warn().Err(s.err).Msg("the authorization server's keys cannot be had; tokens are checked with those that are known, if any")
+		}
 	}
 	if s.err != nil {
 		return nil, s.err
@@ -236,12 +241,26 @@ func (s *sparing) fetch(r *http.Request) ([]byte, error) {
 	if resp.StatusCode != http.StatusOK {
 		return nil, errors.New("the authorization server does not give its keys: " + resp.Status)
 	}
-	return io.ReadAll(io.LimitReader(resp.Body, wellknown.MaxDocument))
+	document, err := io.ReadAll(io.LimitReader(resp.Body, wellknown.MaxDocument))
+	if err == nil && !hasKeys(document) {
+		err = errors.New("what the authorization server gives holds no key that signatures are checked with")
+	}
+	return document, err
 }
 
-// failed reports whether the keys could not be had when they were asked for last.
-func (s *sparing) failed() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.err != nil
+// hasKeys reports whether a document is a set with a key that may be used here. Else it would
+// take the place of the keys that are known.
+func hasKeys(document []byte) bool {
+	var set struct {
+		Keys []struct{ Kty, Alg string }
+	}
+	if json.Unmarshal(document, &set) != nil {
+		return false
+	}
+	for _, key := range set.Keys {
+		if slices.Contains([]string{"RSA", "EC", "OKP"}, key.Kty) && (key.Alg == "" || slices.Contains(algorithms, key.Alg)) {
+			return true
+		}
+	}
+	return false
 }

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -23,7 +24,8 @@ type Signer struct {
 	key       *ecdsa.PrivateKey
 	Exchanges []url.Values // that were asked for
 	KeysAsked int
-	Broken    int // status of everything; 0: it works
+	Broken    int    // status of everything; 0: it works
+	KeySet    string // in place of its keys; empty: those
 }
 
 // NewSigner starts a Signer, which ends with the test.
@@ -64,6 +66,10 @@ func (s *Signer) describe(w http.ResponseWriter, _ *http.Request) {
 
 func (s *Signer) keys(w http.ResponseWriter, _ *http.Request) {
 	s.KeysAsked++
+	if s.KeySet != "" {
+		_, _ = io.WriteString(w, s.KeySet)
+		return
+	}
 	point, err := s.key.PublicKey.Bytes() // 0x04, x, y
 	if err != nil {
 		panic(err)
