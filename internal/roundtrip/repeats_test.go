@@ -6,6 +6,9 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -192,4 +195,20 @@ func TestWhoLeavesDoesNotWaitForTheResponseBefore(t *testing.T) {
 		synctest.Wait()
 		tr.CloseIdleConnections()
 	})
+}
+
+// D-15: behind a proxy nothing has left for the server before the proxy has let it through.
+func TestD15AProxyThatLetsNothingThroughHasSentNothing(t *testing.T) {
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }))
+	at, _ := url.Parse(proxy.URL)
+	for _, closed := range []bool{false, true} {
+		if closed {
+			proxy.Close()
+		}
+		tr := New(Options{})
+		tr.std.Proxy = http.ProxyURL(at)
+		if _, err := fetch(tr, secure("/")); err == nil || Sent(err) {
+			t.Errorf("closed %v: %v", closed, err)
+		}
+	}
 }

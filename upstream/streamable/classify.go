@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"strings"
@@ -16,24 +17,25 @@ import (
 )
 
 // classify turns the error of a transport that brought no response head into
-// a Failure.
-func classify(ctx context.Context, origin string, err error) *upstream.Failure {
+// a Failure. sent says whether something of the request left: before that nothing can have been executed.
+func classify(ctx context.Context, origin string, err error, sent bool) *upstream.Failure {
+	f := cause(ctx, origin, err, sent)
+	f.Sent = sent
+	return f
+}
+
+func cause(ctx context.Context, origin string, err error, sent bool) *upstream.Failure {
 	if errors.Is(err, http1.ErrHTTP2) {
 		return upstream.Fail(upstream.BadResponse, err, "the upstream %s speaks only HTTP/2; the bridge speaks HTTP/1.1 to servers, and so must this one", origin)
 	}
 	if f := asTLS(origin, err); f != nil {
 		return f
 	}
-	dialing := false
-	if op, ok := errors.AsType[*net.OpError](err); ok {
-		dialing = op.Op == "dial"
-	}
-	if f := upstream.Interrupted(ctx, !dialing); f != nil {
+	if f := upstream.Interrupted(ctx, sent); f != nil {
 		return f
 	}
-	if dialing {
-		return &upstream.Failure{Cause: upstream.Unreachable, Err: err,
-			Detail: fmt.Sprintf("the upstream %s cannot be reached: %s", origin, dialReason(err))}
+	if !sent {
+		return upstream.Fail(upstream.Unreachable, err, "the upstream %s cannot be reached: %s", origin, dialReason(err))
 	}
 	if isTimeout(err) {
 		return upstream.Fail(upstream.Timeout, err, "the upstream %s did not answer in time", origin)
@@ -72,6 +74,8 @@ func dialReason(err error) string {
 		return "no route to it"
 	case errors.Is(err, os.ErrDeadlineExceeded), isTimeout(err):
 		return "it did not accept the connection in time"
+	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return "it took the connection and closed it at once"
 	case errors.Is(err, os.ErrNotExist):
 		return "the socket does not exist"
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):

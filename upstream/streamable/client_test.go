@@ -195,3 +195,25 @@ func TestEndpointURLs(t *testing.T) {
 		}
 	}
 }
+
+// D-15: before a handshake is done nothing has left, so that a person's answer is sent again.
+func TestD15AHandshakeThatBreaksOffHasSentNothing(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	go func() {
+		for {
+			nc, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			_ = nc.Close()
+		}
+	}()
+	_, err = newClient(t, "https://"+ln.Addr().String(), Options{}).Do(t.Context(), call(mcp.MethodToolsCall, `"name":"t"`), nil)
+	if f, ok := err.(*upstream.Failure); !ok || f.Cause != upstream.Unreachable || f.Sent || !strings.Contains(f.Error(), "closed it at once") {
+		t.Errorf("%+v", err)
+	}
+}

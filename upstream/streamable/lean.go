@@ -115,15 +115,9 @@ func (t *leanCarrier) appendHead(b []byte, req *request, length int) []byte {
 func (t *leanCarrier) classify(ctx context.Context, err error) *upstream.Failure {
 	failed, ok := errors.AsType[*h1.Error](err)
 	if !ok {
-		return classify(ctx, t.opt.origin(), err)
+		return classify(ctx, t.opt.origin(), err, true)
 	}
-	f := classify(ctx, t.opt.origin(), failed.Err)
-	f.Sent = failed.Sent
-	if failed.Op == h1.OpDial && f.Cause == upstream.Lost {
-		f.Cause = upstream.Unreachable
-		f.Detail = "the upstream " + t.opt.origin() + " cannot be reached: " + dialReason(failed.Err)
-	}
-	return f
+	return classify(ctx, t.opt.origin(), failed.Err, failed.Sent)
 }
 
 // leanExchange makes a lean response an exchange.

@@ -61,12 +61,19 @@ func (t *netCarrier) post(ctx context.Context, req *request, body []byte) (excha
 	}).WithContext(ctx)
 	resp, use, err := t.transport.Do(hr, upstream.ReadOnly(req.call.Method)) //nolint:bodyclose // netExchange closes it
 	if err != nil {
-		f := classify(ctx, t.opt.origin(), err)
-		f.Sent = roundtrip.Sent(err)
+		f := classify(ctx, t.origin(), err, roundtrip.Sent(err))
 		end()
 		return nil, f
 	}
 	return &netExchange{resp: resp, use: use, cancel: end}, nil
+}
+
+// origin names the server for errors, and that a proxy is in between: what failed may be that.
+func (t *netCarrier) origin() string {
+	if proxy, err := http.ProxyFromEnvironment(&http.Request{URL: t.url}); proxy != nil || err != nil {
+		return t.opt.origin() + " (through a proxy)"
+	}
+	return t.opt.origin()
 }
 
 // header builds the request's headers (B.2).
