@@ -7,7 +7,8 @@ import (
 )
 
 func TestAPageDoesNotHideAnEndpoint(t *testing.T) {
-	for address, wrong := range map[string]bool{"http://h/mcp": true, "http://h/mcp/": true, "http://h/m": false, "http://h/mcp/questions": false} {
+	for address, wrong := range map[string]bool{"http://h/mcp": true, "http://h/mcp/": true, "http://h/m": false, "http://h/mcp/questions": false,
+		"http://h/mcp/sse": true, "http://h/readyz/": true, "http://h/.well-known": true, "http://h/sse": true} {
 		_, err := Load(Sources{Flags: []Setting{{Key: "upstream", Values: []string{"http://h/mcp"}}, {Key: "questions", Values: []string{"page"}}, {Key: "questions.url", Values: []string{address}}}})
 		if (err != nil) != wrong || wrong && !strings.Contains(err.Error(), "hide the endpoint") {
 			t.Errorf("%s: %v", address, err)
@@ -24,11 +25,12 @@ func TestQuestionsThatCannotWork(t *testing.T) {
 		"roots.by":       "ada: http://no.folder/",
 		"roots.header":   "two words",
 		"questions.url ": "http://h//", "questions.url  ": "http://h/q/../p", "questions.url   ": "http://h/a//b",
+		"questions.url    ": "http://h/fragén", "questions.url     ": "http://h/a;b", "questions.url      ": "http://h/a%20b", "questions.url       ": "http://bücher.example/questions",
 		"questions.open": "no-such-command-here --now",
 	} {
 		key = strings.TrimSpace(key)
 		flags := []Setting{{Key: "upstream", Values: []string{"http://h/mcp"}}}
-		if strings.HasPrefix(text, "http://h/") {
+		if key == "questions.url" && strings.HasPrefix(text, "http:") {
 			flags = append(flags, Setting{Key: "questions", Values: []string{"page"}})
 		}
 		if key == "sampling.model" {

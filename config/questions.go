@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/mcpbridge/bridge/internal/hop"
 	"github.com/mcpbridge/bridge/internal/http1"
@@ -23,6 +24,10 @@ func (p *problems) questions(m *Policy, label string) {
 			p.add(label+"questions.url", "is no address of a page; write it like https://bridge.example.com/questions")
 		} else if clean := path.Clean("/" + u.Path); clean == "/" {
 			p.add(label+"questions.url", "needs a path of its own, like %s://%s/questions", u.Scheme, u.Host)
+		} else if !isASCII(u.Host) {
+			p.add(label+"questions.url", "has a host that must be written as browsers send it, like xn--bcher-kva.example")
+		} else if u.EscapedPath() != u.Path || strings.Contains(u.Path, ";") { // the path of its cookies would be another
+			p.add(label+"questions.url", "has a path with characters that cookies cannot have; use letters, digits and hyphens")
 		} else if strings.TrimSuffix(u.Path, "/") != clean { // links are clean
 			p.add(label+"questions.url", "has a path that must be written %s: without empty parts, . and ..", shown(clean))
 		}
@@ -46,6 +51,10 @@ func (p *problems) questions(m *Policy, label string) {
 	}
 }
 
+func isASCII(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool { return r > unicode.MaxASCII })
+}
+
 // opens checks what opens pages by itself: a command that is there.
 func (p *problems) opens(command, key string) {
 	switch fields := strings.Fields(command); {
@@ -62,17 +71,26 @@ func (p *problems) opens(command, key string) {
 	}
 }
 
-// pages finds endpoints that no client could reach, since a page for questions stands there.
+// pages finds endpoints that nobody could reach, since a page for questions stands there.
 func (p *problems) pages(mounts []Mount) {
+	endpoints := []string{"/healthz", "/readyz", "/.well-known"}
+	for i := range mounts {
+		events, messages := SSEPaths(mounts[i].Path)
+		endpoints = append(endpoints, mounts[i].Path, events, messages)
+	}
+	if len(mounts) == 1 { // which is found there, too
+		events, messages := SSEPaths("/")
+		endpoints = append(endpoints, events, messages)
+	}
 	for i := range mounts {
 		u, err := url.Parse(mounts[i].Questions.URL)
 		if err != nil || strings.Trim(u.Path, "/") == "" {
 			continue
 		}
 		page := strings.TrimSuffix(u.Path, "/")
-		for j := range mounts {
-			if mounts[j].Path == page || strings.HasPrefix(mounts[j].Path, page+"/") {
-				p.add("questions.url", "%s would hide the endpoint %s; give the page a path of its own", shown(u.Path), shown(mounts[j].Path))
+		for _, endpoint := range endpoints {
+			if endpoint == page || strings.HasPrefix(endpoint, page+"/") {
+				p.add("questions.url", "%s would hide the endpoint %s; give the page a path of its own", shown(u.Path), shown(endpoint))
 			}
 		}
 	}
