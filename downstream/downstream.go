@@ -279,7 +279,7 @@ type Pusher interface {
 	// returns when other replicas know, where there are any, and is not to be called under a lock.
 	Detached(call uint64, until time.Time)
 	// Hold has the session count as in use, until release is called, for a call that none of the
-	// client's requests waits for.
+	// client's requests waits for. An orderly stop waits for that, too.
 	Hold() (release func())
 	// End ends the session from this side, because what it stood for is gone: it
 	// makes the client's next request find none, or closes the connection that is the

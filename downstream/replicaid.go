@@ -44,16 +44,24 @@ func (id ReplicaID) secret() string {
 	return rand.Text() + "-" + id.String()
 }
 
+// AboutTasks reports whether a client's request is about tasks that began before it.
+func AboutTasks(method string) bool {
+	switch method {
+	case mcp.MethodTasksGet, mcp.MethodTasksResult, mcp.MethodTasksCancel, mcp.MethodTasksList:
+		return true
+	}
+	return false
+}
+
 // HomeOfTask returns the replica that hosts the task which a client's request is about, 0 when it
 // names none.
 func HomeOfTask(msg *jsonrpc.Message) ReplicaID {
-	member := "taskId"
-	switch msg.Method {
-	case mcp.MethodTasksGet, mcp.MethodTasksResult, mcp.MethodTasksCancel:
-	case mcp.MethodTasksList:
-		member = "cursor" // the id of a task
-	default:
+	if !AboutTasks(msg.Method) {
 		return 0
+	}
+	member := "taskId"
+	if msg.Method == mcp.MethodTasksList {
+		member = "cursor" // the id of a task
 	}
 	id, _ := rawjson.Text(rawjson.Get(msg.Params, member))
 	return ReplicaOf(jsonrpc.ID(id))

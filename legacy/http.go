@@ -75,7 +75,7 @@ func (h *HTTP) furnish() {
 		CommitDelay: opt.CommitDelay, WriteTimeout: opt.WriteTimeout, Retention: opt.Retention, Replica: opt.Replica, StoreWait: opt.StoreWait,
 	})
 	h.sessions = session.NewSet(session.Options{
-		Backend: h.backend, Streams: h.streams, NoPush: opt.NoGET,
+		Backend: h.backend, Streams: h.streams, Gate: h.gate, NoPush: opt.NoGET,
 		Principal: opt.Principal, CredentialsEndHere: opt.CredentialsEndHere, Vouched: opt.Vouched, Genuine: opt.Genuine,
 		MaxSessions: opt.MaxSessions, IdleTimeout: opt.IdleTimeout, Memory: opt.Memory,
 		Store: opt.Store, StoreScope: opt.StoreScope, Room: opt.StoreRoom, Replica: opt.Replica,

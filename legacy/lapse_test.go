@@ -2,6 +2,7 @@ package legacy
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -56,6 +57,38 @@ func TestWebSocketEndsWithItsToken_E34(t *testing.T) {
 			t.Errorf("it came after %v", d)
 		}
 		wantLapsed(t, c)
+	})
+}
+
+func TestWebSocketOutlivesItsTokenWhileATaskRuns_E34(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		_, p := servePipe(t, Options{}, b)
+		start := time.Now()
+		c := socket(t, p, tokenUntil(start.Add(5*time.Minute)))
+		time.AfterFunc(time.Hour, b.last().push.Hold())
+		wantLapsed(t, c)
+		if d := time.Since(start); d < time.Hour {
+			t.Errorf("it ended after %v", d)
+		}
+	})
+}
+
+func TestAWebSocketWhoseServerIsGoneLastsWhileATaskRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		_, p := servePipe(t, Options{}, b)
+		c := socket(t, p, "")
+		over := b.last().push.Hold()
+		b.last().push.End(errors.New("the server is another one now"))
+		say(t, c, ping)
+		if got := frame(t, c); !strings.Contains(got, "the session has ended") {
+			t.Error(got)
+		}
+		over()
+		if _, msg, err := c.ReadMessage(); err == nil {
+			t.Errorf("it goes on: %s", msg)
+		}
 	})
 }
 

@@ -158,7 +158,7 @@ func (h poster) serve(w http.ResponseWriter, r *http.Request, accept web.Accept,
 	if h.admission.tooBusy(w, r, from, 1, msg.ID) || h.admission.owes(w, r, from, msg.ID) {
 		return
 	}
-	ex := h.exchanges.Begin(w, r, s, accept, &from.hold, caller.Unproven)
+	ex := h.exchanges.Begin(w, r, s, accept, &from.hold, caller.Unproven, s != nil && downstream.AboutTasks(msg.Method))
 	if ex == nil {
 		if hasEnded(s) || !h.replicas.leaves(w, r, msg.AppendTo(nil)) {
 			h.refuseBegin(w, s, msg.ID)

@@ -111,6 +111,7 @@ func (s *Set) Waits(id jsonrpc.ID) bool {
 func (s *Set) Empty() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.expireLocked()
 	return len(s.tasks) == 0
 }
 

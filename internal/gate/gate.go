@@ -36,6 +36,15 @@ func (g *Gate) Enter() bool {
 // Join is Enter for work that goes on behind the gate, also when that is shut.
 func (g *Gate) Join() { g.count.Add(1) }
 
+// Admit is Enter, and for who comes about somebody who is inside it is Join.
+func (g *Gate) Admit(follows bool) bool {
+	if follows {
+		g.Join()
+		return true
+	}
+	return g.Enter()
+}
+
 // Go runs work behind the gate on a goroutine of its own, and reports false when the gate
 // is shut: then nothing runs. Unlike a sync.WaitGroup it may be called while somebody waits.
 func (g *Gate) Go(work func()) bool {

@@ -27,7 +27,9 @@ func TestGateLetsThoseInsideFinish(t *testing.T) {
 		if g.Enter() || g.Count() != 2 {
 			t.Error("somebody got in")
 		}
-		g.Join()
+		if g.Admit(false) || !g.Admit(true) {
+			t.Error("who comes about those inside gets in, and nobody else")
+		}
 		var waiting sync.WaitGroup
 		for range 3 {
 			waiting.Go(func() {

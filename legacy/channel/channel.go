@@ -177,9 +177,6 @@ func (c *Channel) sendLocked(msg []byte) {
 // Changed implements downstream.Pusher: a connection ends with the process, and its session too.
 func (c *Channel) Changed() {}
 
-// Hold implements downstream.Pusher: the session lasts as long as its connection.
-func (c *Channel) Hold() (release func()) { return func() {} }
-
 // Detached implements downstream.Pusher: no other replica serves the connection.
 func (c *Channel) Detached(uint64, time.Time) {}
 
@@ -277,7 +274,7 @@ func (c *Channel) lapsed() bool {
 	}
 	c.in.Lock()
 	defer c.in.Unlock()
-	return len(c.inFlight) == 0
+	return len(c.inFlight) == 0 && !c.busyLocked()
 }
 
 // KeepAlive has the connection pinged after silence of this length, by whoever runs the

@@ -111,7 +111,7 @@ func (c *Channel) beginLocked(conv downstream.Conversation, msg *jsonrpc.Message
 		return nil, err
 	}
 	gated := c.opt.Gate != nil && msg.Method != mcp.MethodListen // which never ends by itself
-	if gated && !c.opt.Gate.Enter() {
+	if gated && !c.opt.Gate.Admit(conv == c.conv && downstream.AboutTasks(msg.Method)) {
 		hold.Release()
 		leave()
 		return nil, fault.Internal("bridge is shutting down")
@@ -186,15 +186,22 @@ func (c *Channel) settle(out *reply) {
 	if c.inFlight[out.id] == out {
 		delete(c.inFlight, out.id)
 	}
-	over, why := c.ended && !c.busyLocked(), c.why
+	c.restLocked()
 	c.in.Unlock()
-	if over {
-		c.HangUp(why)
+}
+
+// restLocked lets go of a connection whose session has ended, when nothing of that is left.
+func (c *Channel) restLocked() {
+	if c.ended && !c.busyLocked() {
+		c.HangUp(c.why)
 	}
 }
 
-// busyLocked reports whether requests of the session are under way.
+// busyLocked reports whether something of the session is under way.
 func (c *Channel) busyLocked() bool {
+	if c.pusher != nil && c.pusher.working > 0 {
+		return true
+	}
 	for _, out := range c.inFlight {
 		if out.conv == c.conv {
 			return true

@@ -47,6 +47,7 @@ type Exchange struct {
 	requests int32  // how many it answers; more than one in a batch
 	auth     string // the credentials that it carries
 	unproven bool   // the session is bound to others
+	follows  bool   // it is about something under way
 	hold     budget.Hold
 	place    func() // gives back the place that its requests take; nil: none
 
@@ -65,10 +66,10 @@ type Exchange struct {
 
 // Begin opens an exchange for one request, nil during shutdown and in a session that has been
 // ended. hold is what its body is charged to; it moves to the exchange. unproven is that of its
-// caller.
-func (e *Endpoint) Begin(w http.ResponseWriter, r *http.Request, s *session.Session, a web.Accept, hold *budget.Hold, unproven bool) *Exchange {
+// caller. What follows is about something under way, and begins during shutdown, too.
+func (e *Endpoint) Begin(w http.ResponseWriter, r *http.Request, s *session.Session, a web.Accept, hold *budget.Hold, unproven, follows bool) *Exchange {
 	ex := newExchange(e, w, r, s, a, 1)
-	ex.unproven = unproven
+	ex.unproven, ex.follows = unproven, follows
 	return e.begin(ex, hold)
 }
 
@@ -99,7 +100,7 @@ func (ex *Exchange) Occupy(leave func()) { ex.place = leave }
 
 // start counts an exchange in, but not during shutdown, nor in a session that has been ended.
 func (e *Endpoint) start(ex *Exchange) bool {
-	if !e.opt.Gate.Enter() {
+	if !e.opt.Gate.Admit(ex.follows) {
 		return false
 	}
 	if s := ex.session; s != nil && !s.Begin(ex.requests, ex.unproven) {

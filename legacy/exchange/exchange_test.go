@@ -51,7 +51,7 @@ func newDesk(t *testing.T) *desk {
 func (d *desk) post(accept web.Accept, work func(ex *exchange.Exchange)) *httptest.ResponseRecorder {
 	w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", nil)
 	var hold budget.Hold
-	ex := d.Begin(w, r, nil, accept, &hold, false)
+	ex := d.Begin(w, r, nil, accept, &hold, false, false)
 	if ex == nil {
 		return nil
 	}

@@ -145,9 +145,11 @@ func (s *Session) Done(requests int32, unproven bool) {
 // the session's idle time from then on to fetch it.
 func (s *Session) Hold() (release func()) {
 	s.active.Add(1)
+	s.set.opt.Gate.Join()
 	return func() {
 		s.set.table.Get(s.rec.ID)
 		s.Done(0, false)
+		s.set.opt.Gate.Exit()
 	}
 }
 

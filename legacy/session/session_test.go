@@ -60,11 +60,12 @@ func (h *host) ends() []error {
 
 // set returns the sessions of an endpoint with places for two.
 func set(t *testing.T, h *host) *session.Set {
+	door := gate.New()
 	streams := stream.NewEndpoint(stream.Options{
 		MaxStreams: 2, MaxPending: 2, KeepAlive: 15 * time.Second, Retention: time.Minute, WriteTimeout: time.Second, ParkAfter: time.Second,
-		Gate: gate.New(), Logger: zerolog.Nop(), Slow: zerolog.Nop(),
+		Gate: door, Logger: zerolog.Nop(), Slow: zerolog.Nop(),
 	})
-	s := session.NewSet(session.Options{Backend: h, Streams: streams, MaxSessions: 2, IdleTimeout: time.Hour, Logger: zerolog.Nop(), Evicted: zerolog.Nop()})
+	s := session.NewSet(session.Options{Backend: h, Streams: streams, Gate: door, MaxSessions: 2, IdleTimeout: time.Hour, Logger: zerolog.Nop(), Evicted: zerolog.Nop()})
 	t.Cleanup(func() { s.Close(); streams.Close() })
 	return s
 }
@@ -154,11 +155,20 @@ func TestEndsReachTheConversation_A30_A33(t *testing.T) {
 // longest, unless it works, or was just used. (One that was never used since it was opened goes
 // at once: whoever floods a bridge with sessions has those.)
 func TestTheOldestMakesRoom(t *testing.T) {
+	for name, work := range map[string]func(*session.Session) (over func()){
+		"on a request": func(s *session.Session) func() { s.Begin(1, false); return func() { s.Done(1, false) } },
+		"on a task":    (*session.Session).Hold,
+	} {
+		t.Run(name, func(t *testing.T) { makeRoom(t, work) })
+	}
+}
+
+func makeRoom(t *testing.T, work func(*session.Session) (over func())) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{}
 		set := set(t, h)
 		busy, _ := open(t, set, "ada")
-		busy.Begin(1, false)
+		over := work(busy)
 		idle, _ := open(t, set, "ada")
 		set.Find(by("ada", idle.ID()))
 		if _, err := open(t, set, "bob"); !errors.Is(err, sessions.ErrFull) || set.Room("") {
@@ -169,7 +179,7 @@ func TestTheOldestMakesRoom(t *testing.T) {
 		if err != nil || set.Holds(idle.ID()) || !set.Holds(busy.ID()) || !set.Holds(young.ID()) {
 			t.Errorf("%v: the unused one %v, the busy one %v", err, set.Holds(idle.ID()), set.Holds(busy.ID()))
 		}
-		busy.Done(1, false)
+		over()
 	})
 }
 

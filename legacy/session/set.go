@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/internal/gate"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/legacy/stream"
 	"github.com/mcpbridge/bridge/observe"
@@ -16,12 +17,13 @@ import (
 	"github.com/mcpbridge/bridge/sessions/store"
 )
 
-// Options are those of the sessions of an endpoint. Backend, Streams, MaxSessions and
+// Options are those of the sessions of an endpoint. Backend, Streams, Gate, MaxSessions and
 // IdleTimeout are needed.
 type Options struct {
 	Backend downstream.Backend
 	Streams *stream.Endpoint
-	NoPush  bool // clients get nothing that no request of theirs asked for
+	Gate    *gate.Gate // counts what is under way
+	NoPush  bool       // clients get nothing that no request of theirs asked for
 
 	Principal          func(*http.Request) string             // who a request acts for; nil: a hash of its credentials (H-6)
 	CredentialsEndHere bool                                   // the server never sees them
