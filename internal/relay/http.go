@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -150,7 +151,7 @@ func (l *httpLine) hand(ctx context.Context, o *outgoing) error {
 	if err != nil {
 		return unanswered(err)
 	}
-	_ = resp.Body.Close()
+	defer resp.Body.Close()
 	switch {
 	case l.lost(resp):
 		l.inbox.Ended(errSession)
@@ -158,6 +159,9 @@ func (l *httpLine) hand(ctx context.Context, o *outgoing) error {
 		return refusal(resp)
 	case o.method == mcp.NotificationInitialized:
 		l.listen()
+	}
+	if n := resp.ContentLength; 0 < n && n <= maxRefusal {
+		_, _ = io.CopyN(io.Discard, resp.Body, n) // which leaves a connection to use again
 	}
 	return nil
 }

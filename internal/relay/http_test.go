@@ -4,9 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/mcpbridge/bridge/downstream"
@@ -272,5 +276,33 @@ func TestTheStreamOfGetIsAskedForAgain(t *testing.T) {
 		if got := l.heard(&http.Response{StatusCode: status}, &place{}); got != want {
 			t.Errorf("%d: %t", status, got)
 		}
+	}
+}
+
+// Some say "Accepted" in the body, too.
+func TestWhatIsAcceptedLeavesItsConnection(t *testing.T) {
+	var conns atomic.Int32
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusAccepted)
+		_, _ = io.WriteString(w, "Accepted")
+	}))
+	srv.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			conns.Add(1)
+		}
+	}
+	srv.Start()
+	defer srv.Close()
+	at, _ := url.Parse(srv.URL)
+	s := NewHTTP(HTTPOptions{URL: at})
+	defer s.Close()
+	l := &httpLine{server: s}
+	for range 10 {
+		if err := l.hand(t.Context(), &outgoing{text: []byte("{}")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := conns.Load(); n != 1 {
+		t.Errorf("%d connections for ten messages", n)
 	}
 }
