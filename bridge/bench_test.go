@@ -40,6 +40,7 @@ func (discard) Address() downstream.Address     { return downstream.Address{} }
 func (discard) Reachable() bool                 { return true }
 func (discard) Attached() bool                  { return true }
 func (discard) Continue(work func())            { go work() }
+func (discard) Outlast() func()                 { return func() {} }
 
 var benchRequest = downstream.NewRequest(jsonrpc.Message{ID: "7", Method: mcp.MethodToolsCall, Params: []byte(`{"name":"echo","arguments":{"text":"hello"}}`)})
 

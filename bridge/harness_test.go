@@ -106,6 +106,7 @@ type client struct {
 	jsonOnly  bool
 	ends      int
 	gone      atomic.Bool
+	lasting   atomic.Int32 // what outlasts it
 }
 
 func (c *client) Interactive() bool { return !c.jsonOnly }
@@ -151,6 +152,7 @@ func (c *client) Refuse(r *downstream.Refusal) bool {
 func (c *client) Reachable() bool      { return !c.gone.Load() }
 func (c *client) Attached() bool       { return !c.gone.Load() }
 func (c *client) Continue(work func()) { go work() }
+func (c *client) Outlast() func()      { c.lasting.Add(1); return func() { c.lasting.Add(-1) } }
 
 func (*client) Checkpointer() downstream.Checkpointer { return nil }
 

@@ -319,3 +319,20 @@ func TestASessionIsInUseWhileATaskOfItRuns_G3(t *testing.T) {
 		want("the end of the session", 0)
 	})
 }
+
+// A task is under way until it is over, and counts as its request did.
+func TestATaskOutlastsItsRequest_G3(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conv, _ := hostingSession(t, inputRequired(`"s"`, question1("q")), result(booked))
+		created := request(t, conv, "1", mcp.MethodToolsCall, asTask)
+		id := `{"taskId":` + string(rawjson.Get(rawjson.Get([]byte(created.result()), "task"), "taskId")) + `}`
+		if n := created.lasting.Load(); n != 1 {
+			t.Errorf("while it runs it counts %d times", n)
+		}
+		c := request(t, conv, "3", mcp.MethodTasksResult, id)
+		c.answer(0, `{"action":"accept"}`)
+		if c.result(); created.lasting.Load() != 0 {
+			t.Error("it counts after its end")
+		}
+	})
+}

@@ -121,7 +121,8 @@ type Limits struct {
 	// file descriptors, by the same rule.
 	Listens int `key:"listens" min:"1" max:"1000000"`
 	// Requests under way at the same time in one session. One more is refused: with 429 over Streamable HTTP. As many may be,
-	// apart from these, of others who call in it with credentials that it is not bound to.
+	// apart from these, of others who call in it with credentials that it is not bound to. A task that the bridge hosts counts until
+	// it is over; requests about tasks are always taken.
 	InFlight int `key:"in-flight" min:"1" max:"100000"`
 	// The same for all sessions and requests with the same credentials; until the server has accepted these, for all of one address that bring such ones. 0: as many as come.
 	InFlightPrincipal int `key:"in-flight-principal" min:"0" max:"1000000"`

@@ -220,6 +220,10 @@ type Reply interface {
 	// where there is one, which saves two switches and a stack that has yet to
 	// grow, otherwise on a new one.
 	Continue(work func())
+	// Outlast tells, before the end, that a call goes on after it. Until over is called the request
+	// counts as under way: its place stays taken, and an orderly stop waits. over is to be called
+	// once, by whoever holds no lock that replies are called under.
+	Outlast() (over func())
 }
 
 // Checkpointer saves a call that waits for its client, so that another process can go on with

@@ -132,6 +132,57 @@ func TestPrincipalsAndAddressesHaveABoundOnRequestsUnderWay(t *testing.T) {
 	}
 }
 
+// A call that goes on as a task, whose request was answered, is under way all the same.
+func TestATaskTakesThePlaceOfItsCall_G3(t *testing.T) {
+	for name, opt := range map[string]Options{
+		"session":   {MaxInFlight: 1},
+		"principal": {Rates: rates.New(rates.Options{AtOnce: rates.AtOnce{Principal: 1}})},
+		"address":   {Rates: rates.New(rates.Options{AtOnce: rates.AtOnce{Address: 1}})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newFake()
+			_, p := serve(t, opt, b)
+			p.header = http.Header{"Authorization": {"Bearer a"}}
+			p.initialize(mcp.V20251125)
+			answer := p.async(hold)
+			k := <-b.held
+			over := k.Outlast()
+			k.finish(`{}`)
+			want(t, "answered", (<-answer).StatusCode, http.StatusOK)
+			want(t, "one more", p.post(ping).StatusCode, http.StatusTooManyRequests)
+			want(t, "about the task", p.post(`{"jsonrpc":"2.0","id":2,"method":"tasks/get"}`).StatusCode, http.StatusOK)
+			over()
+			eventually(t, "a place", func() bool { return p.post(ping).StatusCode == http.StatusOK })
+		})
+	}
+}
+
+func TestATaskOnAChannelTakesThePlaceOfItsCall_G3(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		l := serveStdio(t, Options{MaxInFlight: 1}, b)
+		l.initialize(mcp.V20251125)
+		l.send(hold)
+		k := <-b.held
+		over := k.Outlast()
+		k.finish(`{}`)
+		want(t, "answer", l.next(), `{"jsonrpc":"2.0","id":1,"result":{}}`)
+		l.send(ping)
+		if got := l.next(); !strings.Contains(got, "too many requests") {
+			t.Errorf("one more got %s", got)
+		}
+		l.send(`{"jsonrpc":"2.0","id":2,"method":"tasks/get"}`)
+		if got := l.next(); strings.Contains(got, "too many requests") {
+			t.Errorf("about the task: %s", got)
+		}
+		over()
+		l.send(ping)
+		if got := l.next(); strings.Contains(got, "error") {
+			t.Errorf("afterwards: %s", got)
+		}
+	})
+}
+
 func TestATierMayHaveMoreUnderWay(t *testing.T) {
 	b := newFake()
 	opt := Options{MaxInFlight: 1, TierHeader: "X-Plan", Rates: rates.New(rates.Options{Factor: map[string]float64{"gold": 2}})}

@@ -155,10 +155,11 @@ func versionAllowed(session, asked mcp.Version) bool {
 
 // serve runs one request as an exchange.
 func (h poster) serve(w http.ResponseWriter, r *http.Request, accept web.Accept, s *session.Session, conv downstream.Conversation, caller downstream.Caller, msg jsonrpc.Message, from *sender) {
-	if h.admission.tooBusy(w, r, from, 1, msg.ID) || h.admission.owes(w, r, from, msg.ID) {
+	about := s != nil && downstream.AboutTasks(msg.Method) // takes no place besides that of the task
+	if !about && h.admission.tooBusy(w, r, from, 1, msg.ID) || h.admission.owes(w, r, from, msg.ID) {
 		return
 	}
-	ex := h.exchanges.Begin(w, r, s, accept, &from.hold, caller.Unproven, s != nil && downstream.AboutTasks(msg.Method))
+	ex := h.exchanges.Begin(w, r, s, accept, &from.hold, caller.Unproven, about)
 	if ex == nil {
 		if hasEnded(s) || !h.replicas.leaves(w, r, msg.AppendTo(nil)) {
 			h.refuseBegin(w, s, msg.ID)

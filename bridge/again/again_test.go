@@ -37,6 +37,7 @@ func (*client) Reachable() bool                       { return false }
 func (*client) Attached() bool                        { return false }
 func (*client) Checkpointer() downstream.Checkpointer { return nil }
 func (*client) Continue(work func())                  { work() }
+func (*client) Outlast() (over func())                { return func() {} }
 
 func (c *client) Send(msg downstream.Message) {
 	c.mu.Lock()

@@ -122,3 +122,6 @@ func (p *Reply) Continue(work func()) {
 	}
 	p.of.Session.Background(work)
 }
+
+// Outlast implements downstream.Reply: what outlasts its request here waits for another one.
+func (p *Reply) Outlast() (over func()) { return func() {} }

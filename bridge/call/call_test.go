@@ -65,6 +65,7 @@ func (deaf) Address() downstream.Address           { return downstream.Address{}
 func (deaf) Reachable() bool                       { return true }
 func (deaf) Attached() bool                        { return true }
 func (deaf) Continue(work func())                  { go work() }
+func (deaf) Outlast() func()                       { return func() {} }
 func (deaf) Checkpointer() downstream.Checkpointer { return nil }
 
 var request = downstream.NewRequest(jsonrpc.Message{ID: "7", Method: mcp.MethodToolsCall, Params: []byte(`{"name":"echo"}`)})

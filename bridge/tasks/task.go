@@ -111,6 +111,9 @@ func (t *Task) Attached() bool { return false }
 // Continue implements downstream.Reply.
 func (t *Task) Continue(work func()) { go work() }
 
+// Outlast implements downstream.Reply: nothing does.
+func (*Task) Outlast() (over func()) { return func() {} }
+
 // Refuse implements downstream.Reply: there is no HTTP status to give.
 func (t *Task) Refuse(*downstream.Refusal) bool { return false }
 

@@ -148,6 +148,9 @@ func (answer) Address() downstream.Address { return downstream.Address{} }
 // Continue implements downstream.Reply.
 func (answer) Continue(work func()) { go work() }
 
+// Outlast implements downstream.Reply: nothing does.
+func (answer) Outlast() (over func()) { return func() {} }
+
 // deafPusher takes what the server says unasked.
 type deafPusher struct{}
 

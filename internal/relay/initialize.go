@@ -97,3 +97,6 @@ func (o *outcome) Attached() bool { return true }
 
 // Continue implements downstream.Reply.
 func (o *outcome) Continue(work func()) { go work() }
+
+// Outlast implements downstream.Reply: nothing does.
+func (*outcome) Outlast() (over func()) { return func() {} }

@@ -60,6 +60,7 @@ func (r *reply) Reachable() bool              { return !r.gone }
 func (r *reply) Attached() bool               { return !r.left && !r.gone }
 func (r *reply) Address() downstream.Address  { return downstream.Address{} }
 func (r *reply) Continue(f func())            { go f() }
+func (r *reply) Outlast() func()              { return func() {} }
 
 func (r *reply) Send(msg downstream.Message) {
 	r.mu.Lock()

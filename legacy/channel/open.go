@@ -20,7 +20,7 @@ type opening struct{ *Channel }
 // admitInitializeLocked opens the session, or begins anew: gateways hand one
 // connection to one client after the other, each of which initializes it.
 func (c opening) admitInitializeLocked(msg *jsonrpc.Message, answer func([]byte)) (start func(), err *jsonrpc.Error) {
-	leave, err := c.place(msg)
+	leave, err := c.place(msg, false)
 	if err != nil {
 		return nil, err
 	}

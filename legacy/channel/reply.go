@@ -21,15 +21,16 @@ const progressGap = 10 * time.Millisecond
 
 // reply is the Reply of one request on a channel.
 type reply struct {
-	c      *Channel
-	conv   downstream.Conversation // which serves it
-	id     jsonrpc.ID
-	answer func([]byte)            // takes the response, nil for none
-	gated  bool                    // a shutdown waits for it
-	fate   atomic.Int32            // waiting, started or withdrawn
-	cancel context.CancelCauseFunc // of one that belongs to no session; nil for others
-	hold   budget.Hold             // of the request; released with its end
-	leave  func()                  // of the place that it takes
+	c       *Channel
+	conv    downstream.Conversation // which serves it
+	id      jsonrpc.ID
+	answer  func([]byte)            // takes the response, nil for none
+	gated   bool                    // a shutdown waits for it
+	fate    atomic.Int32            // waiting, started or withdrawn
+	cancel  context.CancelCauseFunc // of one that belongs to no session; nil for others
+	hold    budget.Hold             // of the request; released with its end
+	leave   func()                  // of the place that it takes
+	lasting atomic.Int32            // what outlasts it
 
 	mu       sync.Mutex // orders Send before Finish: nothing follows a response
 	over     bool
@@ -79,14 +80,31 @@ func (r *reply) end(msg *downstream.Message) {
 	if msg != nil && !r.progress.IsZero() {
 		r.c.pause(progressGap - time.Since(r.progress))
 	}
-	r.c.settle(r) // first: a quick client may use the id again
+	left := r.c.settle(r) // first: a quick client may use the id again
 	message.Framed(msg, r.answer)
 	r.hold.Release()
+	if left {
+		r.vacate()
+	}
+	r.c.work.Done()
+}
+
+// vacate gives its place back.
+func (r *reply) vacate() {
 	r.leave()
 	if r.gated {
 		r.c.opt.Gate.Exit() // now a shutdown may close the connection
 	}
-	r.c.work.Done()
+}
+
+// Outlast implements Reply.
+func (r *reply) Outlast() (over func()) {
+	r.lasting.Add(1)
+	return func() {
+		if r.c.settle(r) {
+			r.vacate()
+		}
+	}
 }
 
 // Refuse implements Reply: there is no HTTP status to relay (H-13).

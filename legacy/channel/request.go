@@ -98,20 +98,21 @@ func (c *Channel) beginLocked(conv downstream.Conversation, msg *jsonrpc.Message
 	if _, used := c.inFlight[msg.ID]; used {
 		return nil, fault.Request("a request with this id is already under way") // B-1
 	}
-	if c.running >= c.opt.MaxInFlight() {
+	about := conv == c.conv && downstream.AboutTasks(msg.Method)
+	if c.running >= c.opt.MaxInFlight() && !about {
 		return nil, fault.Internal("too many requests are under way on this connection")
 	}
 	hold, err := c.hold(msg, held)
 	if err != nil {
 		return nil, err
 	}
-	leave, err := c.place(msg)
+	leave, err := c.place(msg, about)
 	if err != nil {
 		hold.Release()
 		return nil, err
 	}
 	gated := c.opt.Gate != nil && msg.Method != mcp.MethodListen // which never ends by itself
-	if gated && !c.opt.Gate.Admit(conv == c.conv && downstream.AboutTasks(msg.Method)) {
+	if gated && !c.opt.Gate.Admit(about) {
 		hold.Release()
 		leave()
 		return nil, fault.Internal("bridge is shutting down")
@@ -130,13 +131,13 @@ func (c *Channel) beginLocked(conv downstream.Conversation, msg *jsonrpc.Message
 	return func() { go c.serve(ctx, req, out) }, nil
 }
 
-// place counts a request in.
-func (c *Channel) place(msg *jsonrpc.Message) (leave func(), err *jsonrpc.Error) {
+// place counts a request in. One about tasks takes no place besides theirs.
+func (c *Channel) place(msg *jsonrpc.Message, about bool) (leave func(), err *jsonrpc.Error) {
 	take := c.opt.Places
 	if msg.Method == mcp.MethodListen {
 		take = c.opt.Streams
 	}
-	if take == nil {
+	if take == nil || about {
 		return func() {}, nil
 	}
 	return take()
@@ -178,16 +179,19 @@ func (c *Channel) from() downstream.Caller {
 	return caller
 }
 
-// settle frees the id and the place of a request that is over. With the last one a session
-// ends that lasted for it: its answer still goes out.
-func (c *Channel) settle(out *reply) {
+// settle frees the id of a request that is over, and its place, too, unless something outlasts it:
+// then it reports false. With the last one a session ends that lasted for it: its answer still goes out.
+func (c *Channel) settle(out *reply) (left bool) {
 	c.in.Lock()
-	c.running--
+	defer c.in.Unlock()
+	if left = out.lasting.Add(-1) < 0; left {
+		c.running--
+	}
 	if c.inFlight[out.id] == out {
 		delete(c.inFlight, out.id)
 	}
 	c.restLocked()
-	c.in.Unlock()
+	return left
 }
 
 // restLocked lets go of a connection whose session has ended, when nothing of that is left.

@@ -49,7 +49,8 @@ type Exchange struct {
 	unproven bool   // the session is bound to others
 	follows  bool   // it is about something under way
 	hold     budget.Hold
-	place    func() // gives back the place that its requests take; nil: none
+	place    func()       // gives back the place that its requests take; nil: none
+	lasting  atomic.Int32 // what outlasts it
 
 	phase    phase // with what follows guarded by mu
 	left     int32 // responses still to come
@@ -293,12 +294,28 @@ func (ex *Exchange) release() {
 		if st := ex.stream.Load(); st != nil {
 			ex.session.Streams().Retire(st, ex.unproven && !ex.session.BoundTo(ex.auth))
 		}
-		ex.session.Done(ex.requests, ex.unproven)
 	}
 	ex.hold.Release()
 	ex.gathered.Release()
 	if ex.stored != nil {
 		ex.stored.release()
+	}
+	ex.leave()
+}
+
+// Outlast implements Reply.
+func (ex *Exchange) Outlast() (over func()) {
+	ex.lasting.Add(1)
+	return ex.leave
+}
+
+// leave counts the exchange out, unless something outlasts it still.
+func (ex *Exchange) leave() {
+	if ex.lasting.Add(-1) >= 0 {
+		return
+	}
+	if ex.session != nil {
+		ex.session.Done(ex.requests, ex.unproven)
 	}
 	if ex.place != nil {
 		ex.place()
