@@ -79,6 +79,8 @@ func TestAWebSocketWhoseServerIsGoneLastsWhileATaskRuns(t *testing.T) {
 		b := newFake()
 		_, p := servePipe(t, Options{}, b)
 		c := socket(t, p, "")
+		say(t, c, ping)
+		_ = frame(t, c) // now it is open for certain
 		over := b.last().push.Hold()
 		b.last().push.End(errors.New("the server is another one now"))
 		say(t, c, ping)
