@@ -60,12 +60,12 @@ func newRemote(opt *Options, v *verdicts) (*remote, error) {
 	}
 	r.proxy = passthrough.New(passthrough.Options{
 		URL: endpoint, Policy: policy, TLS: opt.Upstream.TLS,
-		Dial: opt.Upstream.Dial, MaxIdle: opt.Upstream.MaxIdle, Wrap: opt.transport, Answered: r.answered, Log: opt.Upstream.Log,
+		Dial: opt.Upstream.Dial, DialTimeout: opt.Upstream.DialTimeout, MaxIdle: opt.Upstream.MaxIdle, Wrap: opt.transport, Answered: r.answered, Log: opt.Upstream.Log,
 		Challenge: opt.challenge(),
 	})
 	r.servers = relay.NewHTTP(relay.HTTPOptions{
 		URL: endpoint, Policy: policy, TLS: opt.Upstream.TLS,
-		Dial: opt.Upstream.Dial, MaxIdle: opt.Upstream.MaxIdle, Wrap: opt.transport, MaxMessage: opt.Upstream.MaxResponse, UserAgent: opt.Upstream.UserAgent, Log: opt.Upstream.Log,
+		Dial: opt.Upstream.Dial, DialTimeout: opt.Upstream.DialTimeout, MaxIdle: opt.Upstream.MaxIdle, Wrap: opt.transport, MaxMessage: opt.Upstream.MaxResponse, UserAgent: opt.Upstream.UserAgent, Log: opt.Upstream.Log,
 	})
 	v.changed, v.outgrown = append(v.changed, r.changed), append(v.outgrown, func() { r.changed(false) })
 	return r, nil

@@ -2,6 +2,7 @@ package passthrough
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"net"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcpbridge/bridge/internal/hop"
 )
@@ -106,5 +108,23 @@ func TestWhoGetsNoResponseIsToldWhy(t *testing.T) {
 	_ = gone.Listener.Close()
 	if _, body := talk(t, gone, hop.Policy{}, "POST /mcp HTTP/1.1\nHost: x\nContent-Length: 2\n\n{}"); !strings.Contains(body, "cannot reach") {
 		t.Errorf("a server that is not there: %s", body)
+	}
+}
+
+// How long connecting may take is said once, for all ways to a server, the handshake included.
+func TestAHandshakeTakesNoLongerThanConnectingMay(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	proxy := New(Options{URL: &url.URL{Scheme: "https", Host: silent.Addr().String(), Path: "/mcp"}, DialTimeout: time.Millisecond})
+	defer proxy.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	w := httptest.NewRecorder()
+	proxy.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodPost, "/mcp", strings.NewReader("{}")))
+	if w.Code != http.StatusBadGateway || ctx.Err() != nil {
+		t.Errorf("%d, %v", w.Code, ctx.Err())
 	}
 }

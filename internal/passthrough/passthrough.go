@@ -36,6 +36,8 @@ type Options struct {
 	TLS *tls.Config
 	// Dial opens connections; nil dials TCP.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	// DialTimeout bounds opening a connection, the TLS handshake included; 0: roundtrip's bound.
+	DialTimeout time.Duration
 	// MaxIdle bounds the idle connections kept for reuse; 0: roundtrip's bound.
 	MaxIdle int
 	// Wrap puts something around the transport; nil: nothing.
@@ -61,7 +63,7 @@ type Proxy struct {
 
 // New returns a Proxy. Nothing is sent before the first request.
 func New(opt Options) *Proxy {
-	transport := roundtrip.New(roundtrip.Options{TLS: opt.TLS, Dial: opt.Dial, MaxIdle: opt.MaxIdle})
+	transport := roundtrip.New(roundtrip.Options{TLS: opt.TLS, Dial: opt.Dial, DialTimeout: opt.DialTimeout, MaxIdle: opt.MaxIdle})
 	p := &Proxy{transport: transport, challenged: opt.Challenge != nil}
 	p.open()
 	var sends http.RoundTripper = transport

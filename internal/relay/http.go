@@ -33,6 +33,8 @@ type HTTPOptions struct {
 	TLS *tls.Config
 	// Dial opens connections; nil dials TCP.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	// DialTimeout bounds opening a connection, the TLS handshake included; 0: roundtrip's bound.
+	DialTimeout time.Duration
 	// MaxIdle bounds the idle connections kept for reuse; 0: roundtrip's bound.
 	MaxIdle int
 	// Wrap puts something around the transport; nil: nothing.
@@ -56,7 +58,7 @@ func NewHTTP(opt HTTPOptions) *HTTP {
 	opt.MaxMessage = cmp.Or(opt.MaxMessage, 16<<20)
 	opt.UserAgent = cmp.Or(opt.UserAgent, "mcp-bridge")
 	opt.Log = logfield.Seldom(opt.Log) // of messages that got lost: peers can cause many
-	s := &HTTP{opt: opt, transport: roundtrip.New(roundtrip.Options{TLS: opt.TLS, Dial: opt.Dial, MaxIdle: opt.MaxIdle})}
+	s := &HTTP{opt: opt, transport: roundtrip.New(roundtrip.Options{TLS: opt.TLS, Dial: opt.Dial, DialTimeout: opt.DialTimeout, MaxIdle: opt.MaxIdle})}
 	s.sends = s.transport
 	if opt.Wrap != nil {
 		s.sends = opt.Wrap(s.transport)

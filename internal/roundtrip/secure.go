@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"net/http"
 	"time"
 )
 
@@ -18,12 +19,23 @@ func forHTTP1(c *tls.Config) *tls.Config {
 	return c
 }
 
+// toProxy returns a configuration of handshakes with a proxy: who the bridge is, and what the server's certificate
+// is for, is not a proxy's business.
+func toProxy(c *tls.Config) *tls.Config {
+	return &tls.Config{RootCAs: c.RootCAs, NextProtos: c.NextProtos, ClientSessionCache: tls.NewLRUClientSessionCache(0)}
+}
+
 // secured returns how connections over TLS are made.
-func (t *Transport) secured(config *tls.Config, timeout time.Duration) func(ctx context.Context, network, addr string) (net.Conn, error) {
+func (t *Transport) secured(server *tls.Config, timeout time.Duration) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	proxy := toProxy(server)
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		nc, err := t.connect(ctx, network, addr)
 		if err != nil {
 			return nil, err
+		}
+		config := server
+		if through, _ := t.std.Proxy(&http.Request{URL: ctx.Value(asker{}).(*Use).url}); through != nil {
+			config = proxy // the server's own handshake is http.Transport's
 		}
 		c := tls.Client(nc, named(config, addr))
 		ctx, cancel := context.WithTimeoutCause(ctx, timeout, errHandshake)

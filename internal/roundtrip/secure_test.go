@@ -221,3 +221,26 @@ func TestThroughAProxy(t *testing.T) {
 		proxy.Close()
 	}
 }
+
+// A proxy over TLS learns nothing of what is for the server: no certificate of the bridge's, nor under which name the server's is.
+func TestAProxyIsNotShownTheServersCertificate(t *testing.T) {
+	var shown atomic.Int32
+	proxy := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		shown.Store(int32(1 + len(r.TLS.PeerCertificates)))
+		w.WriteHeader(http.StatusBadGateway)
+	}))
+	proxy.TLS = &tls.Config{ClientAuth: tls.RequestClientCert}
+	proxy.StartTLS()
+	defer proxy.Close()
+	roots := x509.NewCertPool()
+	roots.AddCert(proxy.Certificate())
+	tr := New(Options{TLS: &tls.Config{RootCAs: roots, ServerName: "mcp.internal", Certificates: proxy.TLS.Certificates}})
+	at, _ := url.Parse(proxy.URL)
+	tr.std.Proxy = http.ProxyURL(at)
+	if _, err := fetch(tr, secure("/")); err == nil {
+		t.Error("the proxy let it through")
+	}
+	if shown.Load() != 1 {
+		t.Errorf("the proxy was asked: %t, and shown %d certificates", shown.Load() > 0, shown.Load()-1)
+	}
+}

@@ -177,7 +177,7 @@ func rewound(r *http.Request) (*http.Request, bool) {
 
 func (t *Transport) try(r *http.Request, again bool) (*http.Response, *Use, error) {
 	ctx := r.Context()
-	use := &Use{transport: t, request: ctx, again: again}
+	use := &Use{transport: t, request: ctx, url: r.URL, again: again}
 	use.trace.GotConn, use.trace.GotFirstResponseByte = use.begin, use.hear
 	out := r.WithContext(httptrace.WithClientTrace(context.WithValue(ctx, asker{}, use), &use.trace))
 	out.Header = repeatable(r.Header, again)

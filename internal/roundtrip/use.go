@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptrace"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -18,6 +19,7 @@ type Use struct {
 	transport *Transport
 	trace     httptrace.ClientTrace // tells begin
 	request   context.Context       // ends when nobody wants the exchange any more
+	url       *url.URL              // of the request
 	another   func()                // told of the next connection that is dialed for it; guarded by the transport's lock
 	conn      *conn
 	opening   *opening // on top of conn; nil behind a proxy
