@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/bridge/ask"
+	"github.com/mcpbridge/bridge/bridge/catalog"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -334,5 +336,29 @@ func TestATaskOutlastsItsRequest_G3(t *testing.T) {
 		if c.result(); created.lasting.Load() != 0 {
 			t.Error("it counts after its end")
 		}
+	})
+}
+
+// A task whose person is asked on the page says where, to whoever asks how it goes.
+func TestATaskSaysWhereItsPersonIsAsked_G3(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conv, _, who := mute(t, ask.Page, inputRequired(`"s"`, form1("q")), hang)
+		conv.Rules.HostTasks = true
+		conv.push = noPush{}
+		conv.Server = &catalog.Server{Logging: true, Version: string(mcp.V20260728)}
+		id := startTask(t, conv)
+		got := request(t, conv, "2", mcp.MethodTasksGet, id).result()
+		link := linkOf(t, string(rawjson.Get([]byte(got), "statusMessage")))
+		if taskStatusOf(t, conv, id) != `"input_required"` {
+			t.Errorf("got %s", got)
+		}
+		if told := request(t, conv, "3", mcp.MethodTasksResult, id).notified(mcp.NotificationMessage); len(told) != 1 || !strings.Contains(string(told[0].Params), link) {
+			t.Errorf("tasks/result says %v", told)
+		}
+		who.answer(link, "name=Ada&action=accept")
+		if got := request(t, conv, "2", mcp.MethodTasksGet, id).result(); !strings.Contains(got, `"working"`) || strings.Contains(got, "statusMessage") {
+			t.Errorf("after the answer: %s", got)
+		}
+		conv.Close(nil)
 	})
 }

@@ -72,12 +72,19 @@ func (p *Reply) tell() {
 	}
 	words := PageWords + link
 	p.flow.Drive(mrtr.Noted(words))
-	out := p.reply()
-	if out == nil || !out.Interactive() || !p.of.Session.Hears("notice") {
-		return
+	if out, notice := p.reply(), Notice(p.of.Session, words); out != nil && notice != nil && out.Interactive() {
+		out.Send(*notice)
 	}
-	out.Send(downstream.Notification(mcp.NotificationMessage,
-		append(rawjson.AppendQuote([]byte(`{"level":"notice","logger":"mcp-bridge","data":`), words), '}')))
+}
+
+// Notice is the log message with these words, nil for a session that does not hear it.
+func Notice(to Session, words string) *downstream.Message {
+	if !to.Hears("notice") {
+		return nil
+	}
+	msg := downstream.Notification(mcp.NotificationMessage,
+		append(rawjson.AppendQuote([]byte(`{"level":"notice","logger":"mcp-bridge","data":`), words), '}'))
+	return &msg
 }
 
 // link is the first page that the client was not invited to.

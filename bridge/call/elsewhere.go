@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpbridge/bridge/ask"
 	"github.com/mcpbridge/bridge/bridge/again"
+	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/translate"
@@ -46,7 +47,11 @@ func (k *asker) inquire(req *mrtr.InputRequest) {
 	case k.repeatable != nil:
 		k.repeatable.Linked(key, ticket.Link)
 	default: // a task, whose client comes and asks how it goes
-		k.Drive(mrtr.Noted(again.PageWords + ticket.Link))
+		words := again.PageWords + ticket.Link
+		if k.task != nil {
+			k.task.Linked(key, words, again.Notice(k.client.Session, words))
+		}
+		k.Drive(mrtr.Noted(words))
 	}
 }
 
@@ -166,6 +171,9 @@ func (k *asker) wordless(in *mrtr.Input) bool {
 
 // settled notes that an inquiry is open no more; a zero question when it was not.
 func (k *asker) settled(key string) (q again.Question) {
+	if k.task != nil {
+		k.task.Answered(jsonrpc.ID(key))
+	}
 	if k.repeatable != nil {
 		q = k.repeatable.Settled(key)
 	}

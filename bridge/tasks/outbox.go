@@ -59,10 +59,10 @@ func (t *Task) askLocked() {
 		return
 	}
 	for i := range t.open {
-		if q := &t.open[i]; !slices.Contains(w.asked, q.msg.ID) {
+		if q := &t.open[i]; q.msg.Method != "" && !slices.Contains(w.asked, q.id) {
 			out, msg := w.out, q.msg
 			t.outbox = append(t.outbox, func() { out.Send(msg) })
-			w.asked, q.heard = append(w.asked, msg.ID), true
+			w.asked, q.heard = append(w.asked, q.id), true
 		}
 	}
 }
@@ -92,7 +92,7 @@ func (t *Task) forgetDesertersLocked() {
 
 // closeLocked notes that a question is open no more, and reports whether nobody has heard of it.
 func (t *Task) closeLocked(id jsonrpc.ID) (unheard bool) {
-	i := slices.IndexFunc(t.open, func(q question) bool { return q.msg.ID == id })
+	i := slices.IndexFunc(t.open, func(q question) bool { return q.id == id })
 	if i < 0 {
 		return false
 	}
@@ -108,7 +108,7 @@ func (t *Task) closeLocked(id jsonrpc.ID) (unheard bool) {
 // askedLocked is what the open questions are charged for, in bytes.
 func (t *Task) askedLocked() (size int) {
 	for i := range t.open {
-		size += len(t.open[i].msg.Params)
+		size += len(t.open[i].msg.Params) + len(t.open[i].words)
 	}
 	return size
 }

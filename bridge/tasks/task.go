@@ -53,8 +53,10 @@ type waiter struct {
 // question is a server request that is to be answered. It stays until then: the tasks/result that it
 // went to may be given up.
 type question struct {
-	msg   downstream.Message
-	heard bool // by some tasks/result
+	id    jsonrpc.ID
+	msg   downstream.Message // the question, or where it is answered; empty: the client is told nothing
+	words string             // for whoever asks for the task; empty: its client is asked
+	heard bool               // by some tasks/result
 }
 
 // Statuses of a task.
@@ -133,14 +135,37 @@ func (t *Task) Send(msg downstream.Message) {
 	switch {
 	case t.overLocked():
 	case msg.Kind() == jsonrpc.Request:
-		t.open = append(t.open, question{msg: downstream.Question(msg.ID, msg.Method, params)})
-		t.held.Charge(len(params))
-		t.setLocked(inputRequired)
-		t.askLocked()
+		t.open = append(t.open, question{id: msg.ID, msg: downstream.Question(msg.ID, msg.Method, params)})
+		t.openedLocked()
 	case msg.Method == mcp.NotificationCancelled && t.closeLocked(jsonrpc.ID(rawjson.Get(msg.Params, "requestId"))):
 	default:
 		t.passLocked(downstream.Notification(msg.Method, params))
 	}
+}
+
+// Linked notes that somebody is asked elsewhere under key, until it is Answered: words tell where, and
+// told is the notification of that to whoever waits for the task, nil: none.
+func (t *Task) Linked(key, words string, told *downstream.Message) {
+	defer t.write()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.overLocked() {
+		return
+	}
+	q := question{id: jsonrpc.ID(key), words: words}
+	if told != nil {
+		q.msg = downstream.Notification(told.Method, t.related(told.Params))
+	}
+	t.open = append(t.open, q)
+	t.openedLocked()
+}
+
+// openedLocked is what follows a question.
+func (t *Task) openedLocked() {
+	q := &t.open[len(t.open)-1]
+	t.held.Charge(len(q.msg.Params) + len(q.words))
+	t.setLocked(inputRequired)
+	t.askLocked()
 }
 
 // Finish implements downstream.Reply. 2025-11-25 counts a tool's error as a failed
@@ -238,14 +263,19 @@ func (t *Task) Describe() []byte {
 	text := func(name, value string) rawjson.Edit {
 		return rawjson.Edit{Name: name, Value: rawjson.AppendQuote(nil, value)}
 	}
-	return rawjson.Apply(nil, []byte("{}"),
+	edits := []rawjson.Edit{
 		text("taskId", t.id),
 		text("status", t.status),
+	}
+	if i := slices.IndexFunc(t.open, func(q question) bool { return q.words != "" }); i >= 0 {
+		edits = append(edits, text("statusMessage", t.open[i].words))
+	}
+	return rawjson.Apply(nil, []byte("{}"), append(edits,
 		text("createdAt", t.created.UTC().Format(time.RFC3339Nano)),
 		text("lastUpdatedAt", t.updated.UTC().Format(time.RFC3339Nano)),
 		rawjson.Edit{Name: "ttl", Value: strconv.AppendInt(nil, t.ttl.Milliseconds(), 10)},
 		rawjson.Edit{Name: "pollInterval", Value: []byte("1000")},
-	)
+	)...)
 }
 
 // leave ends a tasks/result that its client cancelled; the task goes on.
