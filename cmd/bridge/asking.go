@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -35,9 +36,9 @@ type desks struct {
 	others pagesElsewhere
 
 	mu     sync.Mutex
-	aside  *edge.Aside  // of local
-	local  *page.Desk   // nil until needed
-	public []publicDesk // the longest path first, of equal ones the newest; replaced, never changed
+	aside  *edge.Aside                  // of local
+	local  *page.Desk                   // nil until needed
+	public atomic.Pointer[[]publicDesk] // the longest path first, of equal ones the newest; replaced, never changed, and every request reads it without the lock
 }
 
 // publicDesk is the page at a public address.
@@ -48,7 +49,9 @@ type publicDesk struct {
 
 // newDesks returns no pages yet. local says that all clients are on this machine.
 func newDesks(local bool, environ []string, log zerolog.Logger) *desks {
-	return &desks{log: log, here: local && browser.Seen(environ)}
+	d := &desks{log: log, here: local && browser.Seen(environ)}
+	d.public.Store(new([]publicDesk))
+	return d
 }
 
 // maxQuestions bounds the questions that wait on one page.
@@ -65,12 +68,14 @@ func (d *desks) desk(address string) (*page.Desk, error) {
 	if err != nil {
 		return nil, errors.New("questions.url is no address")
 	}
-	if i := slices.IndexFunc(d.public, func(p publicDesk) bool { return p.base == *base }); i >= 0 {
-		return d.public[i].Desk, nil
+	public := *d.public.Load()
+	if i := slices.IndexFunc(public, func(p publicDesk) bool { return p.base == *base }); i >= 0 {
+		return public[i].Desk, nil
 	}
 	desk := publicDesk{*base, page.New(base, maxQuestions, d.others.mark())}
-	d.public = append([]publicDesk{desk}, d.public...)
-	slices.SortStableFunc(d.public, func(a, b publicDesk) int { return len(b.base.Path) - len(a.base.Path) })
+	public = slices.Concat([]publicDesk{desk}, public)
+	slices.SortStableFunc(public, func(a, b publicDesk) int { return len(b.base.Path) - len(a.base.Path) })
+	d.public.Store(&public)
 	return desk.Desk, nil
 }
 
@@ -129,10 +134,7 @@ func (d *desks) serve(next http.Handler, at func(*page.Desk, http.ResponseWriter
 // at returns the public page that a request is for, or nil. The address of one may be part of another's, or
 // differ in what a request does not show: it is the page whose question the request names, else the first.
 func (d *desks) at(r *http.Request) (first *page.Desk) {
-	d.mu.Lock()
-	public := d.public
-	d.mu.Unlock()
-	for _, desk := range public {
+	for _, desk := range *d.public.Load() {
 		switch {
 		case !desk.Has(r):
 		case desk.Knows(r.URL.Path):

@@ -132,8 +132,8 @@ func TestEachLinkLeadsToItsOwnPage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(d.public) != 6 {
-		t.Errorf("%d pages: a slash at the end makes none of its own", len(d.public))
+	if len(*d.public.Load()) != 6 {
+		t.Errorf("%d pages: a slash at the end makes none of its own", len(*d.public.Load()))
 	}
 	pages := d.before(http.NotFoundHandler())
 	get := func(address string) *httptest.ResponseRecorder {
