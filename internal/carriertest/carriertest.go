@@ -120,6 +120,17 @@ func opened(t *testing.T, c Carrier, calls int, answer chan<- struct{}) {
 	}
 }
 
+// givenUp makes a request that nobody waits for longer than a second, and that has no answer.
+func givenUp(t *testing.T, request func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if request(ctx) == nil {
+		t.Fatal("no error")
+	}
+	synctest.Wait()
+}
+
 // swallowed is a connection whose end nobody hears of, until the kernel has asked in vain.
 type swallowed struct{ net.Conn }
 
@@ -188,12 +199,7 @@ func Cancel(t *testing.T, open func(Dial) Carrier) {
 			}
 		}))
 		opened(t, c, 3, answer)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if c.Call(ctx) == nil {
-			t.Fatal("no error")
-		}
-		synctest.Wait()
+		givenUp(t, c.Call)
 		if kept := c.Kept(); kept != 2 {
 			t.Errorf("%d connections are left", kept)
 		}
@@ -223,12 +229,7 @@ func Question(t *testing.T, open func(Dial) Carrier) {
 		close(answer)
 		swallowed.Store(true)
 		time.Sleep(time.Second)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if c.Ask(ctx) == nil {
-			t.Fatal("no error")
-		}
-		synctest.Wait()
+		givenUp(t, c.Ask)
 		if kept := c.Kept(); kept != 0 {
 			t.Errorf("%d connections are kept", kept)
 		} else if err := c.Call(t.Context()); err != nil {
