@@ -21,6 +21,7 @@ import (
 
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/meter"
+	"github.com/mcpbridge/bridge/internal/socket"
 	"github.com/mcpbridge/bridge/legacy/h1"
 	"github.com/mcpbridge/bridge/legacy/quiet"
 )
@@ -68,17 +69,21 @@ func Open(ctx context.Context, handler http.Handler, opt Options) (*Edge, error)
 		e.certificate = certificate
 		secured = func(l net.Listener) net.Listener { return tls.NewListener(l, certificate.config()) }
 	}
-	socket, err := open(ctx, "--listen", opt.Listen)
+	bound, err := open(ctx, "--listen", opt.Listen)
 	if err != nil {
 		return nil, err
 	}
 	begin := func(l net.Listener) net.Listener { return secured(&proxied{l, e.addresses, opt.Log}) }
-	e.crowd = newCrowd(socket, e.tenant, begin, handler, opt.Log)
+	e.crowd = newCrowd(bound, e.tenant, begin, handler, opt.Log)
 	ledger := e.newLedger(&opt)
 	if opt.StandardHTTP || e.certificate != nil {
 		e.server = h1.NewStandard(e.addresses, e.standard(opt.Log))
 		begin = func(l net.Listener) net.Listener {
-			return secured(ledger.Below(&proxied{l, e.addresses, opt.Log}, e.certificate != nil))
+			l = &proxied{l, e.addresses, opt.Log}
+			if !opt.StandardHTTP {
+				l = socket.Listener(l)
+			}
+			return secured(ledger.Below(l, e.certificate != nil))
 		}
 	} else {
 		e.server = h1.New(e.addresses, e.standard(opt.Log))

@@ -2,20 +2,20 @@ package mount
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/socket"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/upstream/streamable"
 )
 
-// dial is how upstream connections are made.
-type dial = func(ctx context.Context, network, address string) (net.Conn, error)
-
 // counted returns next with the connections that it makes counted while they are open.
-func counted(open *atomic.Int64, next dial) dial {
+func counted(open *atomic.Int64, next socket.Dial) socket.Dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := next(ctx, network, address)
 		if err != nil {
@@ -36,6 +36,15 @@ type countedConn struct {
 func (c *countedConn) Close() error {
 	c.gone()
 	return c.Conn.Close()
+}
+
+// SyscallConn implements syscall.Conn: who is about to use an idle connection again looks at its
+// descriptor, whether the server has closed it.
+func (c *countedConn) SyscallConn() (syscall.RawConn, error) {
+	if of, ok := c.Conn.(syscall.Conn); ok {
+		return of.SyscallConn()
+	}
+	return nil, errors.ErrUnsupported
 }
 
 // Connections returns how many connections to the server are open.
@@ -83,10 +92,17 @@ func (m *Mount) TokenExpires() time.Time {
 	return time.Time{}
 }
 
-// count has the connections that options make counted.
-func (m *Mount) count(opt *streamable.Options) {
-	if opt.Dial == nil {
-		opt.Dial = streamable.Dialer(opt.DialTimeout)
+// dialer returns how connections to the server are opened, whoever uses them.
+func (m *Mount) dialer(opt *Options) socket.Dial {
+	dial := opt.Upstream.Dial
+	if dial == nil {
+		dial = streamable.Dialer(opt.Upstream.DialTimeout)
 	}
-	opt.Dial = counted(&m.dialed, opt.Dial)
+	if opt.Watch != nil {
+		dial = counted(&m.dialed, dial)
+	}
+	if !opt.Upstream.StandardTransport {
+		dial = socket.Dialer(dial)
+	}
+	return dial
 }

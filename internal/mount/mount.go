@@ -96,8 +96,8 @@ func New(opt Options) (*Mount, error) {
 		resource: opt.Resource,
 	}
 	opt.guard()
+	opt.Upstream.Dial = m.dialer(&opt)
 	if opt.Watch != nil {
-		m.count(&opt.Upstream)
 		opt.Upstream.Repeated = opt.Watch.Repeated
 		if opt.Command != nil {
 			opt.Command.Stdio.Tail = new(stdio.Tail)

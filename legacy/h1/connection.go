@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/internal/meter"
+	"github.com/mcpbridge/bridge/internal/socket"
 )
 
 // What a connection is busy with, as a shutdown sees it.
@@ -22,6 +23,7 @@ const (
 type conn struct {
 	server *Server
 	nc     net.Conn
+	sock   *socket.Conn // is nc
 	state  atomic.Int32
 	in     input
 	head   head
@@ -31,14 +33,12 @@ type conn struct {
 	given  bool            // nc is somebody else's
 	tab    *meter.Tab      // what the connection is charged for; nil: nothing
 	early  []byte          // a head that did not fit; nil: what was read is in the buffer
-	vec    net.Buffers
-	vecs   [3][]byte
 
 	writeUntil time.Time // the write deadline, unless a handler has set another one
 }
 
 func newConn(s *Server, nc net.Conn) *conn {
-	cn := &conn{server: s, nc: nc}
-	cn.in.init(nc)
+	cn := &conn{server: s, nc: nc, sock: socket.New(nc)}
+	cn.in.init(cn.sock)
 	return cn
 }

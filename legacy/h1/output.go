@@ -102,15 +102,7 @@ func (w *response) write(a, b, c []byte) {
 	if !w.limited.Load() {
 		cn.allowWrite(len(a) + len(b) + len(c))
 	}
-	var err error
-	if len(b) == 0 && len(c) == 0 {
-		_, err = cn.nc.Write(a)
-	} else {
-		cn.vecs = [3][]byte{a, b, c}
-		cn.vec = cn.vecs[:]
-		_, err = cn.vec.WriteTo(cn.nc)
-		cn.vecs = [3][]byte{}
-	}
+	_, err := cn.sock.WritePieces([3][]byte{a, b, c})
 	if err != nil && w.err == nil {
 		w.err = err
 		w.x.ctx.clientLeft()

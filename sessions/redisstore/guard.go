@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/mcpbridge/bridge/internal/socket"
 )
 
 // dial opens a connection that is guarded. It is how the client itself would, else.
@@ -21,7 +23,7 @@ func dial(ctx context.Context, address string, dialer *net.Dialer, config *tls.C
 	if err != nil {
 		return nil, err
 	}
-	return guard(conn), nil
+	return guard(socket.New(conn)), nil
 }
 
 // guarded is a connection to a server whose replies are looked at before the client gets

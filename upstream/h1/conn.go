@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/internal/http1"
+	"github.com/mcpbridge/bridge/internal/socket"
 )
 
 // readBuffer is the size of a connection's read buffer, in bytes: a small
@@ -25,7 +26,7 @@ var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, readBu
 // conn is one connection and the exchange on it.
 type conn struct {
 	client *Client
-	nc     net.Conn
+	nc     *socket.Conn
 	br     *bufio.Reader // nil while idle
 	probe  *probe        // nil when the socket cannot be looked at
 
@@ -38,12 +39,10 @@ type conn struct {
 
 	resp   Response
 	peeked [32]byte
-	vec    net.Buffers
-	vecs   [2][]byte
 }
 
 func newConn(c *Client, nc net.Conn) *conn {
-	cn := &conn{client: c, nc: nc, probe: newProbe(nc)}
+	cn := &conn{client: c, nc: socket.New(nc), probe: newProbe(nc)}
 	cn.borrow()
 	cn.interrupt = func() { _ = nc.Close() }
 	cn.resp.cn = cn
@@ -146,16 +145,8 @@ func (cn *conn) exchange(ctx context.Context, r *Request) (resp *Response, faile
 }
 
 // write sends the request in one system call where the socket takes it.
-func (cn *conn) write(r *Request) (int64, error) {
-	if len(r.Body) == 0 {
-		n, err := cn.nc.Write(r.Wire)
-		return int64(n), err
-	}
-	cn.vecs = [2][]byte{r.Wire, r.Body}
-	cn.vec = cn.vecs[:]
-	n, err := cn.vec.WriteTo(cn.nc)
-	cn.vecs = [2][]byte{}
-	return n, err
+func (cn *conn) write(r *Request) (int, error) {
+	return cn.nc.WritePieces([3][]byte{r.Wire, r.Body})
 }
 
 // unwatch ends the watch on the context. It reports whether the connection

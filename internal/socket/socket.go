@@ -1,0 +1,132 @@
+// Package socket reads from and writes to TCP and Unix connections without telling Go's
+// scheduler of it.
+//
+// What net does around a system call is made for calls that may take long: the scheduler notes
+// it, and its monitor, which then looks every 20 µs, gives the processor away when it finds the same
+// call twice. Go's sockets never block; but a write to a neighbour on the same machine does the
+// neighbour's receiving as well, and takes about as long as the monitor waits. With many small messages
+// that costs a tenth of a call and more (ADR 22). Here the call is made as it is: the same one, on the
+// same descriptor, with the deadlines and the waiting of net.
+//
+// What moves many bytes at once is left to net: others should not wait that long for the
+// processor. So is everything where there is no socket of the system's (TLS, the pipes of tests), on other
+// systems than Linux, with the build tag purego, and under the race detector, which learns from net
+// what one end of a connection tells the other.
+package socket
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync/atomic"
+	"syscall"
+)
+
+const (
+	// most is up to how many bytes are moved in one call of this package's own: copying them takes some 10 µs.
+	most = 128 << 10
+	// mostPieces is how many pieces a write may have.
+	mostPieces = 3
+)
+
+// Conn is a connection. Like any other it may be used by several goroutines at a time; those that
+// come while another one reads, or writes, are left to net.
+type Conn struct {
+	net.Conn
+	direct  *direct // nil: net does it all
+	reading atomic.Bool
+	writing atomic.Bool
+}
+
+// New returns nc, read and written by this package. What offers its descriptor (syscall.Conn)
+// must read and write nothing but that one's bytes.
+func New(nc net.Conn) *Conn {
+	if c, ok := nc.(*Conn); ok {
+		return c
+	}
+	return &Conn{Conn: nc, direct: newDirect(nc)}
+}
+
+// Read implements net.Conn.
+func (c *Conn) Read(p []byte) (int, error) {
+	if c.direct == nil || len(p) == 0 || len(p) > most || !c.reading.CompareAndSwap(false, true) {
+		return c.Conn.Read(p)
+	}
+	defer c.reading.Store(false)
+	return c.direct.read(p)
+}
+
+// Write implements net.Conn.
+func (c *Conn) Write(p []byte) (int, error) { return c.WritePieces([mostPieces][]byte{p}) }
+
+// WritePieces writes pieces one after the other, in one system call where the socket takes them.
+func (c *Conn) WritePieces(pieces [mostPieces][]byte) (int, error) {
+	size := 0
+	for _, p := range pieces {
+		size += len(p)
+	}
+	if c.direct == nil || size == 0 || size > most || !c.writing.CompareAndSwap(false, true) {
+		return c.leave(pieces, size)
+	}
+	defer c.writing.Store(false)
+	return c.direct.write(pieces, size)
+}
+
+// leave has net write what there is to write.
+func (c *Conn) leave(pieces [mostPieces][]byte, size int) (int, error) {
+	if len(pieces[0]) == size {
+		return c.Conn.Write(pieces[0])
+	}
+	var buffers net.Buffers
+	for _, p := range pieces {
+		if len(p) > 0 {
+			buffers = append(buffers, p)
+		}
+	}
+	n, err := buffers.WriteTo(c.Conn)
+	return int(n), err
+}
+
+// SyscallConn implements syscall.Conn.
+func (c *Conn) SyscallConn() (syscall.RawConn, error) {
+	if of, ok := c.Conn.(syscall.Conn); ok {
+		return of.SyscallConn()
+	}
+	return nil, errors.ErrUnsupported
+}
+
+// CloseWrite closes the sending half where that is possible.
+func (c *Conn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
+// Dial is how connections are opened.
+type Dial = func(ctx context.Context, network, address string) (net.Conn, error)
+
+// Dialer returns next with connections of this package.
+func Dialer(next Dial) Dial {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		nc, err := next(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return New(nc), nil
+	}
+}
+
+// Listener returns one whose connections are of this package.
+func Listener(inner net.Listener) net.Listener { return listener{inner} }
+
+type listener struct{ net.Listener }
+
+// Accept implements net.Listener.
+func (l listener) Accept() (net.Conn, error) {
+	nc, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return New(nc), nil
+}
