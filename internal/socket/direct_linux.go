@@ -30,15 +30,7 @@ type direct struct {
 	outFailed syscall.Errno
 }
 
-func newDirect(nc net.Conn) *direct {
-	sc, ok := nc.(syscall.Conn)
-	if !ok {
-		return nil
-	}
-	raw, err := sc.SyscallConn()
-	if err != nil {
-		return nil
-	}
+func newDirect(nc net.Conn, raw syscall.RawConn) *direct {
 	d := &direct{nc: nc, raw: raw}
 	d.receive, d.transmit = d.received, d.transmitted
 	return d
@@ -133,6 +125,15 @@ func (d *direct) taken(n int) {
 		piece.SetLen(int(piece.Len) - some)
 		return
 	}
+}
+
+// recvPeek copies what a socket has received.
+func recvPeek(fd uintptr, p []byte) (int, error) {
+	n, _, errno := syscall.RawSyscall6(syscall.SYS_RECVFROM, fd, uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)), syscall.MSG_PEEK|syscall.MSG_DONTWAIT, 0, 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), nil
 }
 
 // failure is the error of a system call, as net words it.

@@ -2,12 +2,15 @@
 
 package socket
 
-import "net"
+import (
+	"net"
+	"syscall"
+)
 
 // direct is nothing here: net does it all.
 type direct struct{}
 
-func newDirect(net.Conn) *direct { return nil }
+func newDirect(net.Conn, syscall.RawConn) *direct { return nil }
 
 func (*direct) read([]byte) (int, error) { panic("unreachable") }
 

@@ -18,7 +18,7 @@ import (
 	"context"
 	"errors"
 	"net"
-	"sync/atomic"
+	"sync"
 	"syscall"
 )
 
@@ -29,13 +29,18 @@ const (
 	mostPieces = 3
 )
 
-// Conn is a connection. Like any other it may be used by several goroutines at a time; those that
-// come while another one reads, or writes, are left to net.
+// Conn is a connection. As with any other several goroutines may read, and write: one after the other.
 type Conn struct {
 	net.Conn
-	direct  *direct // nil: net does it all
-	reading atomic.Bool
-	writing atomic.Bool
+	direct *direct // nil: net does it all
+	peeker peeker
+
+	reading sync.Mutex // held while one does
+	writing sync.Mutex // held while one does; guards what follows
+
+	// What net is given to write, without an allocation.
+	pieces  [mostPieces][]byte
+	buffers net.Buffers // in pieces
 }
 
 // New returns nc, read and written by this package. What offers its descriptor (syscall.Conn)
@@ -44,15 +49,21 @@ func New(nc net.Conn) *Conn {
 	if c, ok := nc.(*Conn); ok {
 		return c
 	}
-	return &Conn{Conn: nc, direct: newDirect(nc)}
+	c := &Conn{Conn: nc}
+	if raw, err := c.SyscallConn(); err == nil {
+		c.direct = newDirect(nc, raw)
+		c.peeker.init(raw)
+	}
+	return c
 }
 
 // Read implements net.Conn.
 func (c *Conn) Read(p []byte) (int, error) {
-	if c.direct == nil || len(p) == 0 || len(p) > most || !c.reading.CompareAndSwap(false, true) {
+	if c.direct == nil || len(p) == 0 || len(p) > most {
 		return c.Conn.Read(p)
 	}
-	defer c.reading.Store(false)
+	c.reading.Lock()
+	defer c.reading.Unlock()
 	return c.direct.read(p)
 }
 
@@ -65,26 +76,40 @@ func (c *Conn) WritePieces(pieces [mostPieces][]byte) (int, error) {
 	for _, p := range pieces {
 		size += len(p)
 	}
-	if c.direct == nil || size == 0 || size > most || !c.writing.CompareAndSwap(false, true) {
-		return c.leave(pieces, size)
+	if len(pieces[0]) == size && (c.direct == nil || size == 0 || size > most) {
+		return c.Conn.Write(pieces[0])
 	}
-	defer c.writing.Store(false)
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	if c.direct == nil || size > most {
+		return c.leaveLocked(pieces)
+	}
 	return c.direct.write(pieces, size)
 }
 
-// leave has net write what there is to write.
-func (c *Conn) leave(pieces [mostPieces][]byte, size int) (int, error) {
-	if len(pieces[0]) == size {
-		return c.Conn.Write(pieces[0])
-	}
-	var buffers net.Buffers
+// leaveLocked has net write what there is to write.
+func (c *Conn) leaveLocked(pieces [mostPieces][]byte) (int, error) {
+	c.buffers = c.pieces[:0]
 	for _, p := range pieces {
 		if len(p) > 0 {
-			buffers = append(buffers, p)
+			c.buffers = append(c.buffers, p)
 		}
 	}
-	n, err := buffers.WriteTo(c.Conn)
+	n, err := c.buffers.WriteTo(c.Conn)
+	c.pieces = [mostPieces][]byte{}
 	return int(n), err
+}
+
+// Peekable reports whether Peek can tell.
+func (c *Conn) Peekable() bool { return c.peeker.raw != nil }
+
+// Peek copies what has arrived into buf, and leaves it where it is. open is false at the
+// connection's end. It never waits. There must be one Peek at a time, and no Read.
+func (c *Conn) Peek(buf []byte) (n int, open bool) {
+	if !c.Peekable() {
+		return 0, true
+	}
+	return c.peeker.peek(buf)
 }
 
 // SyscallConn implements syscall.Conn.

@@ -8,7 +8,9 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -205,6 +207,58 @@ func TestAllocationBudget(t *testing.T) {
 		})
 		if got > 0 {
 			t.Errorf("%v allocations", got)
+		}
+	})
+}
+
+func TestPeekTellsWhatHasComeAndLeavesIt(t *testing.T) {
+	each(t, []string{"tcp", "unix"}, func(t *testing.T, a, b net.Conn) {
+		c, buf := New(a), make([]byte, 4)
+		if n, open := c.Peek(buf); n != 0 || !open {
+			t.Errorf("%d bytes, open %v, of nothing", n, open)
+		}
+		_, _ = b.Write([]byte("ab"))
+		for range 2 { // what was written to a neighbour is there
+			if n, open := c.Peek(buf); string(buf[:n]) != "ab" || !open {
+				t.Errorf("%q, open %v", buf[:n], open)
+			}
+		}
+		if n, err := c.Read(buf); n != 2 || err != nil {
+			t.Errorf("%d bytes and %v afterwards", n, err)
+		}
+		b.Close()
+		if _, open := c.Peek(buf); open {
+			t.Error("it is open at its end")
+		}
+	})
+	a, _ := pairs["pipe"](t)
+	if c := New(a); c.Peekable() {
+		t.Error("a pipe can be looked at")
+	}
+}
+
+func TestManyMayWrite(t *testing.T) {
+	each(t, []string{"tcp", "pipe"}, func(t *testing.T, a, b net.Conn) {
+		const writers, writes = 4, 50
+		c := New(a)
+		var all sync.WaitGroup
+		for w := range writers {
+			all.Go(func() {
+				line := bytes.Repeat([]byte{'a' + byte(w)}, 999)
+				for range writes {
+					_, _ = c.WritePieces([mostPieces][]byte{line[:500], nil, line[500:]})
+				}
+			})
+		}
+		go func() { all.Wait(); a.Close() }()
+		got, err := io.ReadAll(b)
+		if err != nil || len(got) != writers*writes*999 {
+			t.Fatalf("%d bytes, %v", len(got), err)
+		}
+		for line := range slices.Chunk(got, 999) {
+			if line[0] != line[500] || line[0] != line[998] {
+				t.Fatal("two writes are mixed")
+			}
 		}
 	})
 }

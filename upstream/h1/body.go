@@ -139,7 +139,7 @@ func (r *Response) moreBuffered(br *bufio.Reader) bool {
 // often about to write the next, and passing two on together saves half the work.
 func (r *Response) Arriving() bool {
 	cn := r.cn
-	if r.done || r.err != nil || cn.probe == nil {
+	if r.done || r.err != nil || !cn.nc.Peekable() {
 		return false
 	}
 	rest, _ := cn.br.Peek(cn.br.Buffered())
@@ -147,7 +147,7 @@ func (r *Response) Arriving() bool {
 	if len(rest) > 0 && !ended {
 		return false
 	}
-	n, _ := cn.probe.peek(cn.peeked[:])
+	n, _ := cn.nc.Peek(cn.peeked[:])
 	have := cn.peeked[:n]
 	if r.framing != byChunks || r.left > 0 {
 		return n > 0
@@ -255,7 +255,7 @@ func (r *Response) Finish() {
 // missing returns what has yet to arrive for a chunked body to end without
 // further content, and takes what is already there out of the buffer.
 func (r *Response) missing() (string, bool) {
-	if r.framing != byChunks || r.left > 0 || r.cn.probe == nil {
+	if r.framing != byChunks || r.left > 0 || !r.cn.nc.Peekable() {
 		return "", false
 	}
 	rest := http1.LastChunk

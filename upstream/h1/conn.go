@@ -28,7 +28,6 @@ type conn struct {
 	client *Client
 	nc     *socket.Conn
 	br     *bufio.Reader // nil while idle
-	probe  *probe        // nil when the socket cannot be looked at
 
 	interrupt func()      // closes nc
 	stop      func() bool // ends the watch on the context; nil without one
@@ -42,7 +41,7 @@ type conn struct {
 }
 
 func newConn(c *Client, nc net.Conn) *conn {
-	cn := &conn{client: c, nc: socket.New(nc), probe: newProbe(nc)}
+	cn := &conn{client: c, nc: socket.New(nc)}
 	cn.borrow()
 	cn.interrupt = func() { _ = nc.Close() }
 	cn.resp.cn = cn
@@ -80,11 +79,11 @@ func (cn *conn) state(now time.Time) readiness {
 	if age >= cn.reuse {
 		return dead
 	}
-	if cn.pending == "" && (age < fresh || cn.probe == nil) {
+	if cn.pending == "" && !cn.nc.Peekable() {
 		return ready
 	}
 	buf := cn.peeked[:]
-	n, open := cn.probe.peek(buf)
+	n, open := cn.nc.Peek(buf)
 	switch {
 	case !open || n > len(cn.pending):
 		return dead

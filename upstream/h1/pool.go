@@ -3,12 +3,6 @@ package h1
 import "time"
 
 const (
-	// fresh is how long an idle connection is trusted without a look at its
-	// socket. Servers close connections that are idle for seconds, not
-	// milliseconds, and the look is a system call of some microseconds. Should a
-	// response that nobody asked for come in this time, it fails one call: the
-	// caller closes the connection on which something else arrived.
-	fresh = time.Millisecond
 	// settleTime is how long a response whose answer is complete may take to
 	// end before its connection is given up.
 	settleTime = time.Second

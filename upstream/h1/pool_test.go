@@ -119,7 +119,7 @@ func awaitEnd(t *testing.T, cn *conn) {
 	t.Helper()
 	var b [1]byte
 	for range 1_000_000 {
-		if _, open := cn.probe.peek(b[:]); !open {
+		if _, open := cn.nc.Peek(b[:]); !open {
 			return
 		}
 	}

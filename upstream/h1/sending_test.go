@@ -108,14 +108,14 @@ func TestArrivingIsOnlyWhatAReadReturnsAtOnce(t *testing.T) {
 			}
 			close(more)
 			<-written
-			if resp.cn.probe != nil && strings.TrimPrefix(sent, "~") != "" { // what was written to loopback is there
+			if resp.cn.nc.Peekable() && strings.TrimPrefix(sent, "~") != "" { // what was written to loopback is there
 				for range 1000 {
-					if n, _ := resp.cn.probe.peek(buf); n > 0 {
+					if n, _ := resp.cn.nc.Peek(buf); n > 0 {
 						break
 					}
 				}
 			}
-			if got := resp.Arriving(); got != (want && resp.cn.probe != nil) {
+			if got := resp.Arriving(); got != (want && resp.cn.nc.Peekable()) {
 				t.Errorf("%q: arriving %v", sent, got)
 			}
 		})
