@@ -89,7 +89,7 @@ var mayImport = map[string][]string{
 	"internal/browser":     {},
 	"internal/replica":     {"downstream", "internal/connlimit", "internal/http1", "sessions/store"},
 	"internal/transport":   {"internal/budget"},
-	"internal/park":        {},
+	"internal/park":        {"internal/socket"},
 	"internal/socket":      {},
 	"internal/mount":       {"authorize", "downstream", "observe", "observe/tap", "legacy", "bridge", "bridge/catalog", "upstream", "upstream/stdio", "sessions", "negotiate", "translate", "mcp", "jsonrpc", "rawjson", "internal/bearer", "internal/dialect", "internal/passthrough", "internal/relay", "internal/resource", "internal/logfield", "internal/gate", "internal/signin", "internal/turns", "internal/vouch", "internal/fault", "upstream/streamable", "internal/budget", "internal/socket"},
 	"internal/signin":      {"authorize", "upstream", "mcp", "jsonrpc", "rawjson", "internal/fault"},

@@ -56,7 +56,7 @@ func BenchmarkParkAndBack(b *testing.B) {
 	o := newOwner()
 	b.ReportAllocs()
 	for b.Loop() {
-		s := socket(b, conn)
+		s := taken(b, conn)
 		p.Forget(watch(b, p, s, Data, o))
 		var err error
 		if conn, err = s.Conn(); err != nil {

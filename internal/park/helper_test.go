@@ -37,11 +37,11 @@ func newPoller(t testing.TB) *Poller {
 func pair(t testing.TB) (here Socket, there net.Conn) {
 	t.Helper()
 	conn, there := pairOver(t, "tcp", "127.0.0.1:0")
-	return socket(t, conn), there
+	return taken(t, conn), there
 }
 
-// socket takes a connection from the runtime.
-func socket(t testing.TB, conn net.Conn) Socket {
+// taken takes a connection from the runtime.
+func taken(t testing.TB, conn net.Conn) Socket {
 	t.Helper()
 	s, err := Dup(conn)
 	if err != nil {

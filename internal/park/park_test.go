@@ -36,7 +36,7 @@ func TestUnixSocketsAreWatchedToo(t *testing.T) {
 	p := newPoller(t)
 	conn, there := pairOver(t, "unix", filepath.Join(t.TempDir(), "s"))
 	o := newOwner()
-	here := socket(t, conn)
+	here := taken(t, conn)
 	watch(t, p, here, HangUp, o)
 	there.Close()
 	<-o.ready
@@ -208,7 +208,7 @@ func TestThousandsNeedOneGoroutine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := socket(t, here)
+		s := taken(t, here)
 		t.Cleanup(s.Close)
 		watch(t, p, s, HangUp, o)
 		peers = append(peers, there)

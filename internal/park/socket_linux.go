@@ -7,6 +7,7 @@ import (
 	"os"
 	"syscall"
 
+	"github.com/mcpbridge/bridge/internal/socket"
 	"golang.org/x/sys/unix"
 )
 
@@ -80,7 +81,7 @@ func Exhausted(err error) bool {
 // is less than everything, or nothing.
 func (s Socket) TryWrite(b []byte) (n int, err error) {
 	for n < len(b) {
-		some, err := unix.Write(int(s), b[n:])
+		some, err := socket.TryWrite(uintptr(s), b[n:])
 		switch {
 		case errors.Is(err, unix.EINTR):
 			continue
@@ -98,7 +99,7 @@ func (s Socket) TryWrite(b []byte) (n int, err error) {
 // the peer will send nothing more.
 func (s Socket) Waiting() (bool, error) {
 	var one [1]byte
-	n, _, err := unix.Recvfrom(int(s), one[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+	n, err := socket.Look(uintptr(s), one[:])
 	switch {
 	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
 		return false, nil

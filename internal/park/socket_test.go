@@ -35,7 +35,7 @@ func TestConnectionSurvivesBeingParked(t *testing.T) {
 	local, remote := conn.LocalAddr().String(), conn.RemoteAddr().String()
 	p := newPoller(t)
 	for range 3 {
-		s := socket(t, conn)
+		s := taken(t, conn)
 		o := newOwner()
 		watch(t, p, s, Data, o)
 		if _, err := there.Write([]byte("ahead")); err != nil {

@@ -127,15 +127,6 @@ func (d *direct) taken(n int) {
 	}
 }
 
-// recvPeek copies what a socket has received.
-func recvPeek(fd uintptr, p []byte) (int, error) {
-	n, _, errno := syscall.RawSyscall6(syscall.SYS_RECVFROM, fd, uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)), syscall.MSG_PEEK|syscall.MSG_DONTWAIT, 0, 0)
-	if errno != 0 {
-		return 0, errno
-	}
-	return int(n), nil
-}
-
 // failure is the error of a system call, as net words it.
 func (d *direct) failure(op string, errno syscall.Errno) error {
 	return &net.OpError{

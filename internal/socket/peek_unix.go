@@ -24,7 +24,7 @@ func (p *peeker) peek(buf []byte) (n int, open bool) {
 }
 
 func (p *peeker) looked(fd uintptr) bool {
-	n, err := recvPeek(fd, p.buf)
+	n, err := Look(fd, p.buf)
 	switch {
 	case err == syscall.EAGAIN || err == syscall.EINTR:
 		p.n, p.open = 0, true

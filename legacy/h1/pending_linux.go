@@ -4,7 +4,7 @@ import (
 	"net"
 	"syscall"
 
-	"golang.org/x/sys/unix"
+	"github.com/mcpbridge/bridge/internal/socket"
 )
 
 // pending reports whether something has come over a connection that nobody has read yet.
@@ -19,7 +19,7 @@ func pending(nc net.Conn) (some bool) {
 	}
 	_ = raw.Control(func(fd uintptr) {
 		var one [1]byte
-		n, _, err := unix.Recvfrom(int(fd), one[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		n, err := socket.Look(fd, one[:])
 		some = err == nil && n > 0
 	})
 	return some

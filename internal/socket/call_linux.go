@@ -1,0 +1,29 @@
+//go:build !purego && !race
+
+package socket
+
+import (
+	"syscall"
+	"unsafe"
+)
+
+// Look copies what the socket with this descriptor has received, and leaves it where it is. It never
+// waits: the error is EAGAIN where nothing has come. p has at least one byte.
+func Look(fd uintptr, p []byte) (int, error) {
+	n, _, errno := syscall.RawSyscall6(syscall.SYS_RECVFROM, fd, uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)), syscall.MSG_PEEK|syscall.MSG_DONTWAIT, 0, 0)
+	return moved(n, errno)
+}
+
+// TryWrite writes what the socket with this descriptor, which does not block, takes at once. p has at least
+// one byte.
+func TryWrite(fd uintptr, p []byte) (int, error) {
+	n, _, errno := syscall.RawSyscall(syscall.SYS_WRITE, fd, uintptr(unsafe.Pointer(&p[0])), uintptr(min(len(p), most)))
+	return moved(n, errno)
+}
+
+func moved(n uintptr, errno syscall.Errno) (int, error) {
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), nil
+}
