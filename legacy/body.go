@@ -26,6 +26,20 @@ type sender struct {
 	place   func()      // gives back the place of its requests; nil: none; moves to the exchange, too
 }
 
+// prove has a request count as its session's owner's that brings a newer token of his, once the
+// server has said that it knows the token.
+func (s *sender) prove(r *http.Request, set *session.Set) bool {
+	if s.named != session.Unknown {
+		return false
+	}
+	found, caller := set.Prove(r)
+	if found == nil {
+		return false
+	}
+	s.session, s.visits, s.caller, s.named = found, nil, caller, session.Known
+	return true
+}
+
 // hand gives an exchange the place that its requests take.
 func (s *sender) hand(ex *exchange.Exchange) {
 	ex.Occupy(s.place)

@@ -66,7 +66,12 @@ func (h *HTTP) delete(w http.ResponseWriter, r *http.Request) {
 // Without a session there is nothing to listen to or to end: 405, the only
 // refusal that clients take quietly.
 func (h *HTTP) sessionFor(w http.ResponseWriter, r *http.Request, off bool, allow string) (*session.Session, downstream.Caller, bool) {
-	s, caller, named := h.sessions.Find(r)
+	var from sender
+	from.session, from.caller, from.named = h.sessions.Find(r)
+	if !off {
+		from.prove(r, h.sessions)
+	}
+	s, caller, named := from.session, from.caller, from.named
 	switch {
 	case s == nil && (forwarder{h}).relayed(w, r, nil, nil, nil):
 	case off:

@@ -124,6 +124,7 @@ type fakeConv struct {
 	notified []string
 	answered []string
 	answerer []string // principals
+	notifier []string
 	closed   error
 	open     []*call
 }
@@ -182,9 +183,10 @@ func (c *fakeConv) Serve(_ context.Context, caller downstream.Caller, req downst
 	}
 }
 
-func (c *fakeConv) Notify(_ downstream.Caller, msg jsonrpc.Message) {
+func (c *fakeConv) Notify(caller downstream.Caller, msg jsonrpc.Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.notifier = append(c.notifier, caller.Principal)
 	c.notified = append(c.notified, msg.Method)
 	if k := c.cancels; k != nil {
 		k.Checkpointer().Drop()

@@ -38,9 +38,10 @@ type Options struct {
 	// rates. It is not asked where Principal is set; nil: the server vouches for everybody.
 	Vouched func(authorization string) bool
 	// Genuine reports whether the server knows a newer token, which it has accepted for
-	// something, from one that anybody writes with the claims of the one that a session is
-	// bound to. It may ask the server, in the turns of a tenant. nil: what it accepts it knows.
-	Genuine func(tenant, bound, newer string) bool
+	// something or was not shown before, from one that anybody writes with the claims of the one
+	// that a session is bound to. It may ask the server, in the turns of a tenant. nil: what it
+	// accepts it knows.
+	Genuine func(tenant, bound, newer string, accepted bool) bool
 
 	// Admit judges the credentials of a request before anything else is done with it; nil
 	// is all right. Without it the upstream alone does that. With it Principal must be set.

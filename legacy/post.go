@@ -76,6 +76,9 @@ func (h poster) postMessage(w http.ResponseWriter, r *http.Request, accept web.A
 	if msg.Kind() == jsonrpc.Request && h.admission.tooFast(w, r, s, from.visits != nil, 1, msg.ID) {
 		return
 	}
+	if session.IsOwners(msg) && from.prove(r, h.sessions) {
+		s, caller, named = from.session, from.caller, from.named
+	}
 	switch {
 	case msg.Method == mcp.MethodInitialize && msg.Kind() == jsonrpc.Request:
 		if hasEnded(s) {

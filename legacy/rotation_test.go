@@ -65,7 +65,7 @@ func TestATokenThatTheServerDoesNotKnowTakesNoSessionOver_H6(t *testing.T) {
 		b := newFake()
 		var asked []string
 		known := false
-		_, p := servePipe(t, Options{Genuine: func(_, bound, newer string) bool {
+		_, p := servePipe(t, Options{Genuine: func(_, bound, newer string, _ bool) bool {
 			asked = append(asked, bound, newer)
 			return known
 		}}, b)
@@ -88,7 +88,7 @@ func TestATokenThatTheServerDoesNotKnowTakesNoSessionOver_H6(t *testing.T) {
 // could do everything in it.
 func TestNobodyIsAskedAboutTheFirstTokenOfASession_H6(t *testing.T) {
 	b := newFake()
-	_, p := serve(t, Options{Genuine: func(string, string, string) bool { t.Error("asked"); return false }}, b)
+	_, p := serve(t, Options{Genuine: func(string, string, string, bool) bool { t.Error("asked"); return false }}, b)
 	p.initialize(mcp.V20251125)
 	p.callAs(t, b, "Bearer alice")
 	want(t, "ping", p.post(ping).StatusCode, 200)

@@ -21,7 +21,7 @@ type genuine struct {
 }
 
 // genuine returns what tells them apart; nil: the server sees no tokens of clients.
-func (o *Options) genuine(ctx context.Context, caller upstream.Caller) func(tenant, bound, newer string) bool {
+func (o *Options) genuine(ctx context.Context, caller upstream.Caller) func(tenant, bound, newer string, accepted bool) bool {
 	if o.vouched == nil {
 		return nil
 	}
@@ -42,9 +42,10 @@ var harmless = []string{mcp.MethodDiscover, mcp.MethodToolsList}
 //
 // A server that gives all this to anybody is believed if it has accepted the newer one for the
 // very thing that it has refused others since. One that has refused nobody anything takes
-// every token, as far as anybody can see: then the session's id is all that protects it.
+// every token, as far as anybody can see: then the session's id is all that protects it, from
+// who has shown it a token, which it accepted.
 // It is asked in turn, as whose tenant is.
-func (g *genuine) knows(tenant, bound, newer string) bool {
+func (g *genuine) knows(tenant, bound, newer string, accepted bool) bool {
 	ctx, cancel := context.WithTimeout(g.ctx, genuineWait)
 	defer cancel()
 	forged := bearer.Forged(bound)
@@ -56,7 +57,10 @@ func (g *genuine) knows(tenant, bound, newer string) bool {
 			return false
 		}
 	}
-	return !g.vouched.Guards() || g.vouched.Singled(newer)
+	if !g.vouched.Guards() {
+		return accepted
+	}
+	return g.vouched.Singled(newer)
 }
 
 // saying is what a server said to a token.

@@ -12,6 +12,8 @@ import (
 
 	"github.com/mcpbridge/bridge/internal/peers"
 	"github.com/mcpbridge/bridge/internal/testmode"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/upstream/streamable"
 )
 
@@ -50,7 +52,7 @@ func open(t *testing.T, opt Options, token string) *owned {
 	t.Helper()
 	_, url := serve(t, opt)
 	o := &owned{t: t, url: url}
-	resp := o.as(token, http.MethodPost, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
+	resp := o.as(token, http.MethodPost, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
 	if o.session = resp.Header.Get("Mcp-Session-Id"); o.session == "" {
 		t.Fatalf("no session: %s", resp.Status)
 	}
@@ -60,15 +62,22 @@ func open(t *testing.T, opt Options, token string) *owned {
 
 func (o *owned) as(token, method, body string) *http.Response {
 	o.t.Helper()
+	resp, _ := o.says(token, method, body)
+	return resp
+}
+
+// says is as, with what was answered.
+func (o *owned) says(token, method, body string) (*http.Response, string) {
+	o.t.Helper()
 	req := request(o.t, method, o.url, o.session, body)
 	req.Header.Set("Authorization", token)
 	resp, err := wire.Do(req)
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	_, _ = io.Copy(io.Discard, resp.Body)
+	text, _ := io.ReadAll(resp.Body)
 	_ = resp.Body.Close()
-	return resp
+	return resp, string(text)
 }
 
 func (o *owned) call(what, token, tool string, want int) {
@@ -135,4 +144,60 @@ func TestWhereTheServerRefusesNobodyANewerTokenTakesTheSessionOver_H6(t *testing
 	o.owns("before", newer, false)
 	o.call("a newer one", newer, "echo", http.StatusOK)
 	o.owns("after", newer, true)
+}
+
+// ofTask posts a request about a task, and fails unless it is answered with this text.
+func (o *owned) ofTask(token, method, params, want string) string {
+	o.t.Helper()
+	_, got := o.says(token, http.MethodPost, `{"jsonrpc":"2.0","id":9,"method":"`+method+`","params":`+params+`}`)
+	if !strings.Contains(got, want) {
+		o.t.Errorf("%s: %s; want %s", method, got, want)
+	}
+	return got
+}
+
+// begin has the bridge host a task, and returns the params that name it.
+func (o *owned) begin(token string) (params string) {
+	o.t.Helper()
+	created := o.ofTask(token, mcp.MethodToolsCall, `{"name":"weather","arguments":{},"task":{}}`, "taskId")
+	return `{"taskId":` + string(rawjson.Get(rawjson.Get(rawjson.Get([]byte(created), "result"), "task"), "taskId")) + `}`
+}
+
+func hosting(opt Options) Options {
+	opt.Bridge.Rules.HostTasks = true
+	return opt
+}
+
+// Who only polls makes no call by which the server could accept the token that replaced the one
+// that the task began with.
+func TestATaskIsFoundWithANewerTokenAndWithNoForgedOne_H6(t *testing.T) {
+	alice, newer, forged := tokenOf("alice", 1, "signed"), tokenOf("alice", 2, "signed"), tokenOf("alice", 1, "made-up")
+	for name, anybody := range map[string][]string{"all guarded": {"no such thing"}, "one tool": {publicEcho}, "to be looked at": {publicEcho, discovers}} {
+		t.Run(name, func(t *testing.T) {
+			o := open(t, hosting(judging(t, anybody...)), alice)
+			task := o.begin(alice)
+			for _, method := range []string{mcp.MethodTasksGet, mcp.MethodTasksResult, mcp.MethodTasksList, mcp.MethodTasksCancel} {
+				o.ofTask(forged, method, task, "no such session")
+			}
+			for _, method := range []string{http.MethodGet, http.MethodDelete} {
+				if resp := o.as(forged, method, ""); resp.StatusCode != http.StatusNotFound {
+					t.Errorf("%s with a forged one: %s", method, resp.Status)
+				}
+			}
+			o.ofTask(newer, mcp.MethodTasksGet, task, `"status"`)
+			o.ofTask(newer, mcp.MethodTasksResult, task, `"content"`)
+			o.owns("a forged one afterwards", forged, false)
+		})
+	}
+}
+
+// From a server that takes every token nothing can be told by asking: one that was never shown
+// the token has accepted nothing.
+func TestWhereTheServerRefusesNobodyATaskIsFoundAfterACallOnly_H6(t *testing.T) {
+	alice, newer := tokenOf("alice", 1, "any"), tokenOf("alice", 2, "any")
+	o := open(t, hosting(judging(t, "")), alice)
+	task := o.begin(alice)
+	o.ofTask(newer, mcp.MethodTasksGet, task, "no such session")
+	o.call("a newer one", newer, "echo", http.StatusOK)
+	o.ofTask(newer, mcp.MethodTasksResult, task, `"content"`)
 }

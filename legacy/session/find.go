@@ -68,8 +68,17 @@ func (set *Set) lookup(r *http.Request, id string) (*Session, error) {
 // it claims the same issuer and subject, or if the session was opened without. A
 // server that never sees it accepts nothing.
 func (set *Set) Rotated(r *http.Request, msg *jsonrpc.Message) (*Session, downstream.Caller) {
+	if !rotatedMay(msg) {
+		return nil, downstream.Caller{}
+	}
+	return set.visited(r)
+}
+
+// visited finds the session that a request names with other credentials than those it is
+// bound to.
+func (set *Set) visited(r *http.Request) (*Session, downstream.Caller) {
 	c := set.Caller(r)
-	if set.opt.Principal != nil || c.Authorization == "" || !rotatedMay(msg) {
+	if set.opt.Principal != nil || c.Authorization == "" {
 		return nil, downstream.Caller{}
 	}
 	s, err := set.lookup(r, web.Header(r.Header, mcp.HeaderSessionID))
@@ -81,4 +90,19 @@ func (set *Set) Rotated(r *http.Request, msg *jsonrpc.Message) (*Session, downst
 		c.Rotation = owner.n
 	}
 	return s, c
+}
+
+// Prove finds the session of a request whose token may be a newer one of its owner, and has the
+// server asked about that token first. Unless it knows it, which a token alone that nobody has
+// judged yet is never taken for, to the request the session doesn't exist (H-6).
+func (set *Set) Prove(r *http.Request) (*Session, downstream.Caller) {
+	s, visitor := set.visited(r)
+	if s == nil || visitor.Rotation == 0 || !s.prove(visitor) {
+		return nil, downstream.Caller{}
+	}
+	caller, ok := set.callerOf(s, r)
+	if !ok { // bound to yet another one by now
+		return nil, downstream.Caller{}
+	}
+	return s, caller
 }

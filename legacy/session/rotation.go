@@ -2,11 +2,12 @@ package session
 
 import (
 	"crypto/subtle"
-	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/bearer"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
 )
 
 // rotatedMay reports whether a message is safe with unproven credentials: the
@@ -14,6 +15,21 @@ import (
 // and cancellations are whose. What the bridge serves by itself is not (H-9).
 func rotatedMay(msg *jsonrpc.Message) bool {
 	return msg.Kind() != jsonrpc.Request || msg.Method == mcp.MethodToolsCall || mcp.IsReadOnly(msg.Method)
+}
+
+// IsOwners reports whether a message is about what belongs to the owner of a session, or may
+// become his: then it is worth asking the server about a newer token before. Of all others the
+// server judges the token by itself, or they have no effect on it.
+func IsOwners(msg *jsonrpc.Message) bool {
+	switch {
+	case msg.Kind() == jsonrpc.Notification:
+		return msg.Method == mcp.NotificationCancelled
+	case msg.Kind() == jsonrpc.Response:
+		return true
+	case msg.Method == mcp.MethodToolsCall:
+		return rawjson.Has(msg.Params, "task") // which only its owner could fetch
+	}
+	return msg.Method != mcp.MethodInitialize && !mcp.IsReadOnly(msg.Method)
 }
 
 // sameSubject reports whether two Authorization headers carry JSON web tokens
@@ -34,15 +50,9 @@ func (b binding) by(auth string) bool {
 	return subtle.ConstantTimeCompare([]byte(b.auth), []byte(auth)) == 1
 }
 
-// doubt is a token that the session was not bound to, and until when nobody is asked again.
-type doubt struct {
-	auth  string
-	until time.Time
-}
-
-// doubtFor is how long that is: each time costs the server some requests.
-const doubtFor = 30 * time.Second
-
-func (d *doubt) of(auth string) bool {
-	return d != nil && d.auth == auth && time.Now().Before(d.until)
+// challenge is the upstream's refusal of credentials that came too late for the
+// exchange that carried them.
+type challenge struct {
+	refusal *downstream.Refusal
+	auth    string // which were refused
 }

@@ -221,13 +221,6 @@ func (s *Session) end(cause sessions.Cause) {
 	s.account.Close()
 }
 
-// challenge is the upstream's refusal of credentials that came too late for the
-// exchange that carried them.
-type challenge struct {
-	refusal *downstream.Refusal
-	auth    string // which were refused
-}
-
 // Challenge keeps a refusal of these credentials for the client's next request.
 func (s *Session) Challenge(refusal *downstream.Refusal, auth string) {
 	s.set.opt.Late.Info().Str(logfield.SessionID, logfield.Short(s.rec.ID)).Int("status", refusal.Status).
@@ -249,18 +242,31 @@ func (s *Session) Challenged(auth string) *downstream.Refusal {
 // Accepted implements Pusher: it binds the session to newer credentials, unless it was
 // bound to others since they came, or the server takes anybody's that say the same.
 func (s *Session) Accepted(c downstream.Caller) bool {
-	before := s.rebound.Load()
-	owner := s.owner() // of before, or a later one, which the swap finds out
-	if c.Rotation == 0 {
+	return c.Rotation != 0 && s.bind(c, true)
+}
+
+// prove binds the session to newer credentials if the server says that it knows them. Requests
+// that bring the same at the same time wait for one answer.
+func (s *Session) prove(c downstream.Caller) bool {
+	if s.set.opt.Genuine == nil || s.owner().auth == "" { // nobody can tell, or nothing tells them apart
 		return false
 	}
-	if c.Rotation != owner.n {
+	proven, _, _ := s.set.proofs.under.Do(s.rec.ID+" "+c.Authorization, func() (any, error) { return s.bind(c, false), nil })
+	return proven == true
+}
+
+// bind binds the session to newer credentials, which the server has accepted for something or
+// has yet to be asked about.
+func (s *Session) bind(c downstream.Caller, accepted bool) bool {
+	before := s.rebound.Load()
+	owner := s.owner() // of before, or a later one, which the swap finds out
+	if c.Rotation != owner.n || owner.by(c.Authorization) {
 		return owner.by(c.Authorization)
 	}
 	after := &binding{c.Authorization, owner.principal, owner.n + 1}
 	if owner.auth == "" {
 		after.principal = c.Principal
-	} else if !s.genuine(c.Tenant, owner.auth, c.Authorization) {
+	} else if !s.genuine(c, owner.auth, accepted) {
 		return false
 	}
 	if !s.rebound.CompareAndSwap(before, after) {
@@ -271,17 +277,17 @@ func (s *Session) Accepted(c downstream.Caller) bool {
 }
 
 // genuine reports whether a token is more than somebody says.
-func (s *Session) genuine(tenant, bound, newer string) bool {
-	if s.set.opt.Genuine == nil {
-		return true
-	}
-	if s.doubted.Load().of(newer) {
+func (s *Session) genuine(c downstream.Caller, bound string, accepted bool) bool {
+	newer := c.Authorization
+	switch {
+	case s.set.opt.Genuine == nil:
+		return accepted
+	case s.doubted.Load().of(newer, accepted), !accepted && !s.set.proofs.may(s.rec.ID, c.Tenant):
 		return false
-	}
-	if s.set.opt.Genuine(tenant, bound, newer) {
+	case s.set.opt.Genuine(c.Tenant, bound, newer, accepted):
 		return true
 	}
-	s.doubted.Store(&doubt{newer, time.Now().Add(doubtFor)})
+	s.doubted.Store(&doubt{newer, accepted, time.Now().Add(doubtFor)})
 	return false
 }
 

@@ -25,10 +25,10 @@ type Options struct {
 	Gate    *gate.Gate // counts what is under way
 	NoPush  bool       // clients get nothing that no request of theirs asked for
 
-	Principal          func(*http.Request) string             // who a request acts for; nil: a hash of its credentials (H-6)
-	CredentialsEndHere bool                                   // the server never sees them
-	Vouched            func(string) bool                      // whether it vouches for these; nil: for all
-	Genuine            func(tenant, bound, newer string) bool // whether the newer is no forgery of the other; nil: what it accepts is none
+	Principal          func(*http.Request) string                            // who a request acts for; nil: a hash of its credentials (H-6)
+	CredentialsEndHere bool                                                  // the server never sees them
+	Vouched            func(string) bool                                     // whether it vouches for these; nil: for all
+	Genuine            func(tenant, bound, newer string, accepted bool) bool // whether the newer is no forgery of the other; nil: what it accepts is none
 
 	MaxSessions int
 	IdleTimeout time.Duration  // life of an unused session
@@ -73,11 +73,12 @@ type Set struct {
 	opt    Options
 	table  *sessions.Table[*Session]
 	keeper *keeper // nil: sessions end with the process
+	proofs *proofs
 }
 
 // NewSet returns a set that has no session here yet.
 func NewSet(opt Options) *Set {
-	set := &Set{opt: opt}
+	set := &Set{opt: opt, proofs: newProofs()}
 	set.table = sessions.NewTable(sessions.TableOptions[*Session]{
 		Capacity: opt.MaxSessions, Idle: opt.IdleTimeout, Recent: RecentUse, Busy: (*Session).Busy, Ended: (*Session).end,
 	})

@@ -1,0 +1,145 @@
+package legacy
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/bridge/mcp"
+)
+
+const (
+	alicesFirst = `{"iss":"https://as","sub":"alice","jti":"1"}`
+	alicesNewer = `{"iss":"https://as","sub":"alice","jti":"2"}`
+	cancelHeld  = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9}}`
+)
+
+// judge is a server that knows some tokens from what anybody can write, and is asked about them.
+type judge struct {
+	mu    sync.Mutex
+	known map[string]bool
+	asked []string
+	hold  chan struct{} // it answers when this is closed; nil: at once
+}
+
+func (j *judge) knows(_, _, newer string, _ bool) bool {
+	if j.hold != nil {
+		<-j.hold
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.asked = append(j.asked, newer)
+	return j.known[newer]
+}
+
+func (p *peer) delete() *http.Response { return p.do(p.request(http.MethodDelete, "")) }
+
+// owners are the requests about what is a session's owner's, and how they are answered to him.
+var owners = map[string]struct {
+	send func(*peer) *http.Response
+	want int
+}{
+	"tasks/get":                {func(p *peer) *http.Response { return p.post(`{"jsonrpc":"2.0","id":1,"method":"tasks/get"}`) }, 200},
+	"tasks/result":             {func(p *peer) *http.Response { return p.post(`{"jsonrpc":"2.0","id":1,"method":"tasks/result"}`) }, 200},
+	"ping":                     {func(p *peer) *http.Response { return p.post(ping) }, 200},
+	"GET":                      {func(p *peer) *http.Response { return p.get("") }, 200},
+	"GET of a stream that was": {func(p *peer) *http.Response { return p.get("99-1") }, 400},
+	"DELETE":                   {(*peer).delete, 204},
+}
+
+// A client that only waits for what it has under way makes no call by which the server accepts
+// its newer token.
+func TestWhatIsItsOwnersIsFoundWithANewerTokenThatTheServerKnows_H6(t *testing.T) {
+	for name, one := range owners {
+		b, newer, forged := newFake(), jwt(alicesNewer, "b"), jwt(alicesNewer, "x")
+		_, p := serve(t, Options{Genuine: (&judge{known: map[string]bool{newer: true}}).knows}, b)
+		p.asUser(jwt(alicesFirst, "a")).initialize(mcp.V20251125)
+		want(t, name+": forged", one.send(p.asUser(forged)).StatusCode, 404)
+		want(t, name+": of somebody else", one.send(p.asUser(jwt(`{"iss":"https://as","sub":"bob"}`, "b"))).StatusCode, 404)
+		want(t, name+": newer", one.send(p.asUser(newer)).StatusCode, one.want)
+	}
+}
+
+func TestAnswersAndCancellationsWithANewerTokenAreItsOwners_H6(t *testing.T) {
+	b, first, newer, forged := newFake(), jwt(alicesFirst, "a"), jwt(alicesNewer, "b"), jwt(alicesNewer, "x")
+	_, p := serve(t, Options{Genuine: (&judge{known: map[string]bool{newer: true}}).knows}, b)
+	p.asUser(first).initialize(mcp.V20251125)
+	opened := p.callAs(t, b, first)
+	for _, auth := range []string{forged, newer} {
+		owns := auth == newer
+		for _, body := range []string{answerToLeg, cancelHeld} {
+			want(t, "status", p.asUser(auth).post(body).StatusCode, 202)
+		}
+		answerers, notifiers := b.last().answerer, b.last().notifier
+		want(t, auth+": answers as the owner", answerers[len(answerers)-1] == opened.Principal, owns)
+		want(t, auth+": cancels as the owner", notifiers[len(notifiers)-1] == opened.Principal, owns)
+	}
+}
+
+// Nobody who is not its owner could fetch a task.
+func TestACallAsATaskWithANewerTokenIsItsOwners_H6(t *testing.T) {
+	b, newer := newFake(), jwt(alicesNewer, "b")
+	_, p := serve(t, Options{Genuine: (&judge{known: map[string]bool{newer: true}}).knows}, b)
+	p.asUser(jwt(alicesFirst, "a")).initialize(mcp.V20251125)
+	answer := p.asUser(newer).async(`{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"hold":true,"task":{}}}`)
+	k := <-b.held
+	want(t, "unproven", k.caller.Unproven, false)
+	k.finish(`{}`)
+	want(t, "status", (<-answer).StatusCode, 200)
+}
+
+func TestOneTokenIsProvenOnce_H6(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		newer := jwt(alicesNewer, "b")
+		server := &judge{known: map[string]bool{newer: true}, hold: make(chan struct{})}
+		_, p := servePipe(t, Options{Genuine: server.knows}, newFake())
+		p.asUser(jwt(alicesFirst, "a")).initialize(mcp.V20251125)
+		p.asUser(newer)
+		var all []<-chan *http.Response
+		for range 5 {
+			all = append(all, p.async(ping))
+		}
+		synctest.Wait()
+		close(server.hold)
+		for _, one := range all {
+			want(t, "ping", (<-one).StatusCode, 200)
+		}
+		want(t, "asked", server.asked, []string{newer})
+	})
+}
+
+// Whoever knows a session's id has the server asked as seldom as they would ask it themselves.
+func TestMadeUpTokensAreSeldomAskedAbout_H6(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		newer, server := jwt(alicesNewer, "b"), &judge{}
+		_, p := servePipe(t, Options{Genuine: server.knows, Vouched: func(string) bool { return false }}, newFake())
+		p.asUser(jwt(alicesFirst, "a")).initialize(mcp.V20251125)
+		for range 5 {
+			want(t, "the same", p.asUser(newer).delete().StatusCode, 404)
+		}
+		want(t, "asked about one token", len(server.asked), 1)
+		for n := range 50 {
+			want(t, "another", p.asUser(jwt(alicesNewer, fmt.Sprint(n))).delete().StatusCode, 404)
+		}
+		if n := len(server.asked); n > 5 {
+			t.Errorf("asked about %d tokens", n)
+		}
+		server.known = map[string]bool{newer: true}
+		time.Sleep(time.Minute)
+		want(t, "the owner's, later", p.asUser(newer).delete().StatusCode, 204)
+	})
+}
+
+// A server from which nothing can be told may yet accept the token for something: that it could
+// not be told before does not count against it then.
+func TestATokenThatCouldNotBeProvenIsStillAccepted_H6(t *testing.T) {
+	b, newer := newFake(), jwt(alicesNewer, "b")
+	_, p := serve(t, Options{Genuine: func(_, _, _ string, accepted bool) bool { return accepted }}, b)
+	p.asUser(jwt(alicesFirst, "a")).initialize(mcp.V20251125)
+	want(t, "ping before", p.asUser(newer).post(ping).StatusCode, 404)
+	p.callAs(t, b, newer)
+	want(t, "ping after", p.post(ping).StatusCode, 200)
+}
