@@ -15,6 +15,7 @@ import (
 
 // postBatch takes an array, which only one version allows (E-1, E-2).
 func (h poster) postBatch(w http.ResponseWriter, r *http.Request, accept web.Accept, body []byte, from *sender) {
+	from.prove(r, h.sessions)
 	s := from.session
 	if s == nil && forwarder(h).relayed(w, r, body, nil, from) {
 		return

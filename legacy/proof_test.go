@@ -91,6 +91,15 @@ func TestACallAsATaskWithANewerTokenIsItsOwners_H6(t *testing.T) {
 	want(t, "status", (<-answer).StatusCode, 200)
 }
 
+func TestAnArrayBringsANewerToken_E1_H6(t *testing.T) {
+	b, newer := newFake(), jwt(alicesNewer, "b")
+	_, p := serve(t, Options{Genuine: (&judge{known: map[string]bool{newer: true}}).knows}, b)
+	p.asUser(jwt(alicesFirst, "a")).initialize(mcp.V20250326)
+	const array = `[{"jsonrpc":"2.0","id":1,"method":"echo"},{"jsonrpc":"2.0","id":2,"method":"tools/call"}]`
+	want(t, "forged", p.asUser(jwt(alicesNewer, "x")).post(array).StatusCode, 404)
+	want(t, "newer", p.asUser(newer).post(array).StatusCode, 200)
+}
+
 func TestOneTokenIsProvenOnce_H6(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		newer := jwt(alicesNewer, "b")
