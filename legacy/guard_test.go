@@ -34,6 +34,13 @@ func TestHostAndOriginAreChecked_E11(t *testing.T) {
 		{"origin not listed", nil, []string{"https://app.example.com"}, "localhost", "http://localhost:3000", 403},
 		{"any origin", nil, []string{"*"}, "localhost", "https://evil.example", 200},
 		{"own origin", []string{"mcp.example.com"}, nil, "mcp.example.com", "https://mcp.example.com", 200},
+		{"listed origin with the default port", nil, []string{"https://app.example.com:443/"}, "localhost", "https://app.example.com", 200},
+		{"listed origin with that of the other scheme", nil, []string{"http://app.example.com:443"}, "localhost", "http://app.example.com", 403},
+		{"origin that names its default port", nil, []string{"http://app.example.com"}, "localhost", "http://app.example.com:80", 200},
+		{"listed host with a default port", []string{"mcp.example.com:443"}, nil, "MCP.example.com", "", 200},
+		{"listed host with another port", []string{"mcp.example.com:8443"}, nil, "mcp.example.com", "", 403},
+		{"own origin where a proxy names the port", []string{"mcp.example.com"}, nil, "mcp.example.com:443", "https://mcp.example.com", 200},
+		{"origin of another port of the host", []string{"mcp.example.com"}, nil, "mcp.example.com:8443", "https://mcp.example.com", 403},
 		{"own origin under a wildcard proves nothing", []string{"*"}, nil, "evil.example", "http://evil.example", 403},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

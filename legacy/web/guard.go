@@ -23,7 +23,7 @@ type Guard struct {
 // NewGuard returns a guard that admits these hosts and origins, as legacy.Options names
 // them. watch is told who was kept out; nil: nobody is.
 func NewGuard(hosts, origins []string, watch observe.Watcher) Guard {
-	return Guard{hosts: lowerSet(hosts), origins: lowerSet(origins), watch: watch}
+	return Guard{hosts: lowerSet(hosts), origins: originSet(origins), watch: watch}
 }
 
 // Refused tells who watches that a request was turned away.
@@ -40,6 +40,31 @@ func lowerSet(list []string) map[string]bool {
 	}
 	return set
 }
+
+func originSet(list []string) map[string]bool {
+	set := make(map[string]bool, len(list))
+	for v := range lowerSet(list) {
+		set[originOf(v)] = true
+	}
+	return set
+}
+
+// originOf writes an origin as browsers do: in lower case, without the port that its scheme has
+// by default.
+func originOf(origin string) string {
+	origin = strings.ToLower(origin)
+	scheme, host, _ := strings.Cut(origin, "://")
+	if host == "" {
+		return origin
+	}
+	return scheme + "://" + withoutDefaultPort(scheme, host)
+}
+
+func withoutDefaultPort(scheme, host string) string {
+	return strings.TrimSuffix(host, defaultPorts[scheme])
+}
+
+var defaultPorts = map[string]string{"http": ":80", "https": ":443"}
 
 // Admit checks Host and Origin, answers 403 when they are not allowed, and sets
 // the CORS headers when they are.
@@ -88,11 +113,11 @@ func (g Guard) host(host string) bool {
 
 func (g Guard) listed(host string) bool {
 	host = strings.ToLower(host)
-	return g.hosts[host] || g.hosts[hostname(host)]
+	return g.hosts[host] || g.hosts[hostname(host)] || g.hosts[host+defaultPorts["http"]] || g.hosts[host+defaultPorts["https"]]
 }
 
 func (g Guard) origin(origin, host string) bool {
-	if g.origins["*"] || g.origins[strings.ToLower(origin)] {
+	if g.origins["*"] || g.origins[originOf(origin)] {
 		return true
 	}
 	u, err := url.Parse(origin)
@@ -104,7 +129,8 @@ func (g Guard) origin(origin, host string) bool {
 	}
 	// The same origin is only trusted when its host was named: under a
 	// wildcard a rebound name would vouch for itself.
-	return strings.EqualFold(u.Host, host) && (g.listed(host) || isLoopback(u.Hostname()))
+	same := strings.EqualFold(withoutDefaultPort(u.Scheme, u.Host), withoutDefaultPort(u.Scheme, host))
+	return same && (g.listed(host) || isLoopback(u.Hostname()))
 }
 
 // hostname strips the port and the brackets of an IPv6 address.
