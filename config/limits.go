@@ -34,7 +34,7 @@ func (p *problems) times(t *Timeouts, label string) {
 
 // Timeouts bound how long things may take.
 type Timeouts struct {
-	// How long connecting to the server may take, the TLS handshake included.
+	// How long connecting to the server may take: the connection, a forward proxy that lets it through, and the TLS handshake, each.
 	Connect time.Duration `key:"connect" min:"100ms" max:"5m"`
 	// How long a command may take from its start to its first answer.
 	Start time.Duration `key:"start" min:"100ms" max:"10m"`

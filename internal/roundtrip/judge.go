@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/textproto"
+	"os"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/mcpbridge/bridge/internal/http1"
 )
@@ -55,6 +58,8 @@ type opening struct {
 	net.Conn
 	begun bool
 	ended atomic.Bool
+	// a proxy has yet to let it through, for which it has a time
+	waits bool
 }
 
 // opened has the first bytes of a connection looked at.
@@ -63,14 +68,44 @@ func (t *Transport) opened(ctx context.Context, network, addr string) (net.Conn,
 	if err != nil {
 		return nil, err
 	}
-	return &opening{Conn: nc}, nil
+	return t.through(ctx, nc), nil
 }
+
+// through gives a proxy its time to let a connection through, if it goes to a server over TLS behind
+// one: http.Transport has a minute for that, and with SOCKS any time.
+func (t *Transport) through(ctx context.Context, nc net.Conn) net.Conn {
+	c := &opening{Conn: nc}
+	to := ctx.Value(asker{}).(*Use).url
+	if proxy, _ := t.std.Proxy(&http.Request{URL: to}); proxy != nil && to.Scheme == "https" {
+		c.waits = true
+		_ = nc.SetDeadline(time.Now().Add(t.std.TLSHandshakeTimeout))
+	}
+	return c
+}
+
+// handshakeRecord is the first byte of the handshake with the server, and of nothing that is said to
+// a proxy.
+const handshakeRecord = 22
+
+// Write implements net.Conn.
+func (c *opening) Write(p []byte) (int, error) {
+	if c.waits && len(p) > 0 && p[0] == handshakeRecord {
+		c.waits = false
+		_ = c.SetDeadline(time.Time{}) // the handshake has a time of its own
+	}
+	return c.Conn.Write(p)
+}
+
+var errProxy = errors.New("the proxy did not let the connection through in time")
 
 // Read implements net.Conn.
 func (c *opening) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if err != nil {
 		c.ended.Store(true)
+		if c.waits && errors.Is(err, os.ErrDeadlineExceeded) {
+			err = errProxy
+		}
 	}
 	if c.begun || n == 0 {
 		return n, err

@@ -44,7 +44,7 @@ func (t *Transport) secured(server *tls.Config, timeout time.Duration) func(ctx 
 			_ = nc.Close()
 			return nil, handshake(ctx, err)
 		}
-		return &opening{Conn: c}, nil
+		return t.through(ctx, c), nil
 	}
 }
 

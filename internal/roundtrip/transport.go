@@ -13,6 +13,7 @@
 //   - The next request on a connection waits until the caller has judged the
 //     response before; a caller that distrusts it closes the connection.
 //   - Few connections are open that were dialed for requests that have gone.
+//   - A proxy has as long to let a connection through as a handshake.
 //   - A TLS handshake goes on from one before where the server allows that.
 //   - A server whose response cannot be read, or that speaks only HTTP/2, is told from one that is lost.
 //   - The head of a response is bounded.
@@ -55,7 +56,7 @@ type Options struct {
 	MaxIdle int
 	// IdleTimeout closes connections that were not used for so long.
 	IdleTimeout time.Duration
-	// DialTimeout bounds the TLS handshake, and connecting where Dial is nil.
+	// DialTimeout bounds the TLS handshake, what a proxy is asked before, and connecting where Dial is nil.
 	DialTimeout time.Duration
 	// HeaderTimeout bounds the wait for a response head; 0 leaves it to the context.
 	HeaderTimeout time.Duration
