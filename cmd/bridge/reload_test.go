@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/internal/testmode"
+	"github.com/mcpbridge/bridge/internal/testprocess"
 	"github.com/mcpbridge/bridge/mcp"
 )
 
@@ -43,7 +44,7 @@ func (r *reloadable) reload(text, outcome string) (log string) {
 func (r *reloadable) hangUp(outcome string) (log string) {
 	r.t.Helper()
 	said := len(r.errors.String())
-	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
+	if err := testprocess.Send(os.Getpid(), syscall.SIGHUP); err != nil {
 		r.t.Fatal(err)
 	}
 	deadline := time.After(patience)

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/mcpbridge/bridge/internal/testprocess"
 )
 
 // TestReplicasGoOnWithoutTheirStore: calls without questions do, those with questions wait
@@ -74,10 +76,10 @@ func TestReplicasFenceOneThatSlept(t *testing.T) {
 	f := newTrio(t)
 	f.open()
 	stream, id := f.ask(0)
-	f.signal(0, syscall.SIGSTOP)
+	f.signal(0, testprocess.Stop)
 	f.on[1].answer(id)
 	wantDone(t, f.on[2].resume(stream.last).message())
-	f.signal(0, syscall.SIGCONT)
+	f.signal(0, testprocess.Continue)
 	f.on[0].answer(id)
 	wantDone(t, f.on[0].resume(stream.last).message())
 	f.wantStatus(0, http.MethodPost, listTools, http.StatusOK)
@@ -90,11 +92,11 @@ func TestReplicasThatSleptDoNotDenyEventsOfOthers(t *testing.T) {
 	f := newTrio(t)
 	f.open()
 	stream, id := f.ask(0)
-	f.signal(0, syscall.SIGSTOP)
+	f.signal(0, testprocess.Stop)
 	f.on[1].answer(id)
 	back := f.on[2].resume(stream.last)
 	wantDone(t, back.message())
-	f.signal(0, syscall.SIGCONT)
+	f.signal(0, testprocess.Continue)
 	resp := f.on[0].request(http.MethodGet, "", "Last-Event-ID", back.last)
 	if resp.StatusCode != http.StatusNoContent {
 		t.Errorf("one that has had all gets %s", resp.Status)
@@ -107,11 +109,11 @@ func TestReplicasTakeAnAnswerThatWokeThem(t *testing.T) {
 	f := newTrio(t)
 	f.open()
 	stream, id := f.ask(0)
-	f.signal(0, syscall.SIGSTOP)
+	f.signal(0, testprocess.Stop)
 	answered := make(chan int)
 	go func() { answered <- f.on[0].status(http.MethodPost, acceptedAnswer(id)) }()
 	elsewhere := f.on[2].resume(stream.last) // which takes the call over
-	f.signal(0, syscall.SIGCONT)
+	f.signal(0, testprocess.Continue)
 	if status := <-answered; status != http.StatusAccepted {
 		t.Errorf("the answer gets %d", status)
 	}
@@ -124,7 +126,7 @@ func (f *trio) signal(on int, sig syscall.Signal) {
 	if err := f.on[on].process.Process.Signal(sig); err != nil {
 		f.t.Fatal(err)
 	}
-	if sig == syscall.SIGSTOP {
+	if sig == testprocess.Stop {
 		f.on[on].asleep()
 	}
 }

@@ -3,10 +3,10 @@ package main
 import (
 	"fmt"
 	"net/http"
-	"syscall"
 	"testing"
 
 	"github.com/mcpbridge/bridge/internal/redistest"
+	"github.com/mcpbridge/bridge/internal/testprocess"
 )
 
 // TestReplicasWithARedisThatIsNotItself: read-only, as after a failover that went wrong, full,
@@ -16,7 +16,7 @@ func TestReplicasWithARedisThatIsNotItself(t *testing.T) {
 	for name, c := range map[string]struct{ worse, better do }{
 		"read-only": {func(r *redistest.Server) { r.Must("REPLICAOF", "127.0.0.1", "1") }, func(r *redistest.Server) { r.Must("REPLICAOF", "NO", "ONE") }},
 		"full":      {func(r *redistest.Server) { r.Must("CONFIG", "SET", "maxmemory", "1") }, func(r *redistest.Server) { r.Must("CONFIG", "SET", "maxmemory", "0") }},
-		"slow":      {func(r *redistest.Server) { r.Signal(syscall.SIGSTOP) }, func(r *redistest.Server) { r.Signal(syscall.SIGCONT) }},
+		"slow":      {func(r *redistest.Server) { r.Signal(testprocess.Stop) }, func(r *redistest.Server) { r.Signal(testprocess.Continue) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

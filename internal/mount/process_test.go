@@ -9,13 +9,13 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpbridge/bridge/internal/peers"
+	"github.com/mcpbridge/bridge/internal/testprocess"
 	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/upstream/stdio"
 )
@@ -178,7 +178,7 @@ func TestProcessesOfSessionsAreCappedAndEndWithThem_Q4(t *testing.T) {
 	}
 	var n int
 	_, _ = fmt.Sscan(pid, &n)
-	if err := syscall.Kill(n, 0); err == nil {
+	if !testprocess.Gone(n) {
 		t.Errorf("process %d outlives its session", n)
 	}
 }
@@ -195,7 +195,7 @@ func TestEndingTheMountEndsEveryProcess_A36(t *testing.T) {
 		t.Error(err)
 	}
 	for _, pid := range pids {
-		if err := syscall.Kill(pid, 0); err == nil {
+		if !testprocess.Gone(pid) {
 			t.Errorf("process %d is still there", pid)
 		}
 	}

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/mcpbridge/bridge/internal/redistest"
+	"github.com/mcpbridge/bridge/internal/testprocess"
 	"github.com/mcpbridge/bridge/sessions/sessionstest"
 	"github.com/mcpbridge/bridge/sessions/store"
 	"go.uber.org/goleak"
@@ -230,8 +230,8 @@ func TestServerThatIsGoneAndComesBack(t *testing.T) {
 func TestServerThatDoesNotAnswerIsGivenUp(t *testing.T) {
 	server := redistest.Start(t)
 	s := open(t, "redis://"+server.Addr())
-	server.Signal(syscall.SIGSTOP)
-	defer server.Signal(syscall.SIGCONT)
+	server.Signal(testprocess.Stop)
+	defer server.Signal(testprocess.Continue)
 	ctx, cancel := context.WithTimeout(background, 50*time.Millisecond)
 	defer cancel()
 	if err := s.Commit(ctx, "session", flow("x")); !errors.Is(err, context.DeadlineExceeded) {

@@ -14,6 +14,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpbridge/bridge/internal/testprocess"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -56,7 +57,7 @@ func actAsChild(mode string) {
 		select {}
 	case "deserter":
 		signal.Ignore(syscall.SIGTERM)
-		if group, err := syscall.Getpgid(os.Getppid()); err != nil || syscall.Setpgid(0, group) != nil {
+		if testprocess.Join(os.Getppid()) != nil {
 			os.Exit(4)
 		}
 		serveChild(childTool)

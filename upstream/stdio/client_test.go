@@ -3,15 +3,14 @@ package stdio
 import (
 	"bytes"
 	"context"
-	"errors"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/rs/zerolog"
 
+	"github.com/mcpbridge/bridge/internal/testprocess"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -155,8 +154,8 @@ func TestA36CloseEndsTheChild(t *testing.T) {
 		if f, ok := (<-failed).(*upstream.Failure); !ok || f.Cause != upstream.Canceled {
 			t.Fatalf("%s: %v", mode, f)
 		}
-		if err := syscall.Kill(c.cmd.Process.Pid, 0); !errors.Is(err, syscall.ESRCH) {
-			t.Fatalf("%s: the process still runs (%v)", mode, err)
+		if !testprocess.Gone(c.cmd.Process.Pid) {
+			t.Fatalf("%s: the process still runs", mode)
 		}
 		if _, err := s.Do(t.Context(), tool("pid"), nil); err == nil {
 			t.Fatal("a closed client made a call")
@@ -173,8 +172,8 @@ func TestA36CloseEndsAChildThatLeftItsGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = s.Close()
-	if err := syscall.Kill(c.cmd.Process.Pid, 0); !errors.Is(err, syscall.ESRCH) {
-		t.Fatalf("the process still runs (%v)", err)
+	if !testprocess.Gone(c.cmd.Process.Pid) {
+		t.Fatal("the process still runs")
 	}
 }
 

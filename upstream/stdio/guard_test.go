@@ -2,16 +2,15 @@ package stdio
 
 import (
 	"context"
-	"errors"
 	"os/exec"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/rs/zerolog"
 
+	"github.com/mcpbridge/bridge/internal/testprocess"
 	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/upstream"
@@ -52,12 +51,8 @@ func TestAStuckChildIsFoundAndReplaced(t *testing.T) {
 // may answer meanwhile.
 func freeze(t *testing.T, pid int) {
 	t.Helper()
-	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+	if err := testprocess.Freeze(pid); err != nil {
 		t.Fatal(err)
-	}
-	var status syscall.WaitStatus
-	if _, err := syscall.Wait4(pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
-		t.Fatalf("the child has not stopped: %v", err)
 	}
 }
 
@@ -115,7 +110,7 @@ func gone(t *testing.T, pid int) {
 	deadline := time.After(20 * time.Second)
 	for {
 		state, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
-		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) || err != nil || strings.HasPrefix(string(state), "Z") {
+		if testprocess.Gone(pid) || err != nil || strings.HasPrefix(string(state), "Z") {
 			return
 		}
 		select {
