@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,7 +26,6 @@ func (noPush) Accepted(downstream.Caller) bool { return false }
 func (noPush) Push(string, downstream.Message) {}
 func (noPush) End(error)                       {}
 func (noPush) Detached(uint64, time.Time)      {}
-func (noPush) Hold() (release func())          { return func() {} }
 
 const asTask = `{"name":"book","arguments":{},"task":{"ttl":60000}}`
 
@@ -282,61 +280,35 @@ func TestATaskThatWasCancelledMakesRoom(t *testing.T) {
 	})
 }
 
-// holds counts what a session is held for.
-type holds struct {
-	noPush
-	n *atomic.Int32
-}
-
-func (h holds) Hold() (release func()) {
-	h.n.Add(1)
-	return func() { h.n.Add(-1) }
-}
-
-func TestASessionIsInUseWhileATaskOfItRuns_G3(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		conv, _ := hostingSession(t, result(booked), inputRequired(`"s"`, question1("q")), result(booked), inputRequired(`"s"`, question1("q")), inputRequired(`"s"`, question1("q")))
-		held := new(atomic.Int32)
-		conv.push = holds{n: held}
-		want := func(when string, n int32) {
-			t.Helper()
-			if got := held.Load(); got != n {
-				t.Errorf("%s: held %d times, want %d", when, got, n)
-			}
-		}
-		startTask(t, conv)
-		want("a task that has ended", 0)
-		asks := startTask(t, conv)
-		want("a task that asks", 1)
-		request(t, conv, "3", mcp.MethodTasksResult, asks).answer(0, `{"action":"accept"}`)
-		synctest.Wait()
-		want("its end", 0)
-		request(t, conv, "4", mcp.MethodTasksCancel, startTask(t, conv)).result()
-		synctest.Wait()
-		want("a task that was cancelled", 0)
-		startTask(t, conv)
-		want("another one", 1)
-		conv.Close(nil)
-		synctest.Wait()
-		want("the end of the session", 0)
-	})
-}
-
-// A task is under way until it is over, and counts as its request did.
+// A task is under way until it is over, and counts as its request did, for its session, too.
 func TestATaskOutlastsItsRequest_G3(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		conv, _ := hostingSession(t, inputRequired(`"s"`, question1("q")), result(booked))
-		created := request(t, conv, "1", mcp.MethodToolsCall, asTask)
-		id := `{"taskId":` + string(rawjson.Get(rawjson.Get([]byte(created.result()), "task"), "taskId")) + `}`
-		if n := created.lasting.Load(); n != 1 {
-			t.Errorf("while it runs it counts %d times", n)
-		}
-		c := request(t, conv, "3", mcp.MethodTasksResult, id)
-		c.answer(0, `{"action":"accept"}`)
-		if c.result(); created.lasting.Load() != 0 {
-			t.Error("it counts after its end")
-		}
-	})
+	asks := inputRequired(`"s"`, question1("q"))
+	for name, tc := range map[string]struct {
+		step  step
+		ends  func(conv *conversation, id string)
+		lasts int32 // before that
+	}{
+		"one that ends at once": {result(booked), func(*conversation, string) {}, 0},
+		"one that asks": {asks, func(conv *conversation, id string) {
+			request(t, conv, "3", mcp.MethodTasksResult, id).answer(0, `{"action":"accept"}`)
+		}, 1},
+		"one that is cancelled":  {asks, func(conv *conversation, id string) { request(t, conv, "4", mcp.MethodTasksCancel, id).result() }, 1},
+		"the end of its session": {asks, func(conv *conversation, _ string) { conv.Close(nil) }, 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			conv, _ := hostingSession(t, tc.step, result(booked))
+			created := request(t, conv, "1", mcp.MethodToolsCall, asTask)
+			if n := created.lasting.Load(); n != tc.lasts {
+				t.Errorf("%s: it counts %d times, want %d", name, n, tc.lasts)
+			}
+			tc.ends(conv, `{"taskId":`+string(rawjson.Get(rawjson.Get([]byte(created.result()), "task"), "taskId"))+`}`)
+			synctest.Wait()
+			if n := created.lasting.Load(); n != 0 {
+				t.Errorf("%s: it counts %d times after its end", name, n)
+			}
+			conv.Close(nil)
+		})
+	}
 }
 
 // A task whose person is asked on the page says where, to whoever asks how it goes.

@@ -35,7 +35,7 @@ func (c hosting) host(caller downstream.Caller, req downstream.Request, out down
 	began := time.Now()
 	t := tasks.New(req.Task, c.Account, c.Driver.Replica)
 	k := call.NewHosted(&c.Client, caller, req, t)
-	if err := c.tasks.Add(t, func() { k.Drive(mrtr.Cancelled()) }, c.stays(out)); err != nil {
+	if err := c.tasks.Add(t, func() { k.Drive(mrtr.Cancelled()) }, out.Outlast); err != nil {
 		refused := explainTask(err)
 		c.table.Ended(req.ID)
 		c.ReportLocal(&caller, req.Method, began, refused)
@@ -48,14 +48,6 @@ func (c hosting) host(caller downstream.Caller, req downstream.Request, out down
 		k.Start() // which ends it: the session is over
 	}
 	return true
-}
-
-// stays has the session, and the place of its call, kept for a task.
-func (c hosting) stays(out downstream.Reply) func() (release func()) {
-	return func() func() {
-		release, over := c.push.Hold(), out.Outlast()
-		return func() { over(); release() }
-	}
 }
 
 // find returns the task that a request is about.

@@ -67,8 +67,6 @@ func (i *inbox) End(error) {}
 
 func (i *inbox) Detached(uint64, time.Time) {}
 
-func (i *inbox) Hold() (release func()) { return func() {} }
-
 func (i *inbox) Changed() {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -221,8 +221,9 @@ type Reply interface {
 	// grow, otherwise on a new one.
 	Continue(work func())
 	// Outlast tells, before the end, that a call goes on after it. Until over is called the request
-	// counts as under way: its place stays taken, and an orderly stop waits. over is to be called
-	// once, by whoever holds no lock that replies are called under.
+	// counts as under way: its place stays taken, its session is in use, and an orderly stop waits.
+	// From then on the client has the session's idle time to fetch what the call brought. over is to
+	// be called once, by whoever holds no lock that replies are called under.
 	Outlast() (over func())
 }
 
@@ -282,9 +283,6 @@ type Pusher interface {
 	// with what is pending, and waits here until then for the same one to be made again. It
 	// returns when other replicas know, where there are any, and is not to be called under a lock.
 	Detached(call uint64, until time.Time)
-	// Hold has the session count as in use, until release is called, for a call that none of the
-	// client's requests waits for. An orderly stop waits for that, too.
-	Hold() (release func())
 	// End ends the session from this side, because what it stood for is gone: it
 	// makes the client's next request find none, or closes the connection that is the
 	// session. What is under way is concluded before. The error is for the log.

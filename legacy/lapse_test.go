@@ -66,7 +66,11 @@ func TestWebSocketOutlivesItsTokenWhileATaskRuns_E34(t *testing.T) {
 		_, p := servePipe(t, Options{}, b)
 		start := time.Now()
 		c := socket(t, p, tokenUntil(start.Add(5*time.Minute)))
-		time.AfterFunc(time.Hour, b.last().push.Hold())
+		say(t, c, hold)
+		k := <-b.held
+		time.AfterFunc(time.Hour, k.Outlast())
+		go k.finish(`{}`)
+		_ = frame(t, c)
 		wantLapsed(t, c)
 		if d := time.Since(start); d < time.Hour {
 			t.Errorf("it ended after %v", d)
@@ -79,10 +83,13 @@ func TestAWebSocketWhoseServerIsGoneLastsWhileATaskRuns(t *testing.T) {
 		b := newFake()
 		_, p := servePipe(t, Options{}, b)
 		c := socket(t, p, "")
-		say(t, c, ping)
-		_ = frame(t, c) // now it is open for certain
-		over := b.last().push.Hold()
+		say(t, c, hold)
+		k := <-b.held
+		over := k.Outlast()
+		go k.finish(`{}`)
+		_ = frame(t, c)
 		b.last().push.End(errors.New("the server is another one now"))
+		synctest.Wait()
 		say(t, c, ping)
 		if got := frame(t, c); !strings.Contains(got, "the session has ended") {
 			t.Error(got)

@@ -37,10 +37,10 @@ type Set struct {
 	tasks []*Task // oldest first
 }
 
-// Add keeps a task until its ttl; cancel ends its call, and the call's end releases what hold
-// held for it. When there are too many, the oldest of those whose outcome was fetched makes
+// Add keeps a task until its ttl; cancel ends its call, and the call's end tells what outlast
+// returned. When there are too many, the oldest of those whose outcome was fetched makes
 // room; without one it is ErrTooMany.
-func (s *Set) Add(t *Task, cancel func(), hold func() (release func())) error {
+func (s *Set) Add(t *Task, cancel func(), outlast func() (over func())) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.expireLocked()
@@ -52,7 +52,7 @@ func (s *Set) Add(t *Task, cancel func(), hold func() (release func())) error {
 		s.tasks[i].forget()
 		s.tasks = slices.Delete(s.tasks, i, i+1)
 	}
-	t.cancel, t.over = cancel, sync.OnceFunc(hold()) // nobody else knows it yet
+	t.cancel, t.over = cancel, sync.OnceFunc(outlast()) // nobody else knows it yet
 	s.tasks = append(s.tasks, t)
 	return nil
 }

@@ -160,9 +160,6 @@ func (deafPusher) Changed() {}
 // Detached implements downstream.Pusher.
 func (deafPusher) Detached(uint64, time.Time) {}
 
-// Hold implements downstream.Pusher.
-func (deafPusher) Hold() (release func()) { return func() {} }
-
 // Reaches implements downstream.Pusher.
 func (deafPusher) Reaches() bool { return true }
 

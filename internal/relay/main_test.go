@@ -28,7 +28,6 @@ type client struct {
 func newClient() *client { return &client{make(chan string, 64), make(chan error, 4)} }
 
 func (c *client) Detached(uint64, time.Time)            {}
-func (c *client) Hold() (release func())                { return func() {} }
 func (c *client) Changed()                              {}
 func (c *client) Reaches() bool                         { return true }
 func (c *client) Accepted(downstream.Caller) bool       { return false }

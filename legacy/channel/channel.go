@@ -75,6 +75,7 @@ type Channel struct {
 	opening  bool                    // an initialize is being answered
 	backlog  []queued                // what came behind the initialize being answered
 	inFlight map[jsonrpc.ID]*reply   // by the ids in use
+	lasting  map[*reply]struct{}     // what was answered and goes on
 	running  int                     // also those whose id a cancellation freed
 	ended    bool                    // conv's server is gone: nothing begins in it any more
 	why      error                   // it ended
@@ -103,7 +104,7 @@ func New(ctx context.Context, opt Options, b downstream.Backend, caller downstre
 		opt: opt, backend: b, ctx: ctx, cancel: cancel, caller: caller, write: write,
 		transport: transport, born: time.Now(),
 		log:      opt.Logger.With().Str(logfield.Transport, transport.String()).Logger(),
-		declared: budget.On(opt.Account), later: later{held: budget.On(opt.Account)}, gone: make(chan struct{}), inFlight: make(map[jsonrpc.ID]*reply),
+		declared: budget.On(opt.Account), later: later{held: budget.On(opt.Account)}, gone: make(chan struct{}), inFlight: make(map[jsonrpc.ID]*reply), lasting: make(map[*reply]struct{}),
 	}
 }
 

@@ -12,8 +12,7 @@ import (
 // above all, is nothing for the next one's client.
 type pusher struct {
 	*Channel
-	over    atomic.Bool // the client has begun anew
-	working int         // what goes on without a request; guarded by in
+	over atomic.Bool // the client has begun anew
 }
 
 var _ downstream.Pusher = (*pusher)(nil)
@@ -27,28 +26,6 @@ func (p *pusher) Push(key string, msg downstream.Message) {
 
 // Reaches implements downstream.Pusher.
 func (p *pusher) Reaches() bool { return !p.over.Load() }
-
-// Hold implements downstream.Pusher.
-func (p *pusher) Hold() (release func()) {
-	if g := p.opt.Gate; g != nil {
-		g.Join()
-	}
-	p.count(1)
-	return func() {
-		p.count(-1)
-		if g := p.opt.Gate; g != nil {
-			g.Exit()
-		}
-	}
-}
-
-// count notes that more goes on without a request, or less.
-func (p *pusher) count(more int) {
-	p.in.Lock()
-	defer p.in.Unlock()
-	p.working += more
-	p.restLocked()
-}
 
 // End implements downstream.Pusher. Nothing begins in the session any more, and the connection
 // ends when what is under way has ended, or has taken too long.

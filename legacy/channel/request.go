@@ -186,6 +186,9 @@ func (c *Channel) settle(out *reply) (left bool) {
 	defer c.in.Unlock()
 	if left = out.lasting.Add(-1) < 0; left {
 		c.running--
+		delete(c.lasting, out)
+	} else {
+		c.lasting[out] = struct{}{}
 	}
 	if c.inFlight[out.id] == out {
 		delete(c.inFlight, out.id)
@@ -203,10 +206,12 @@ func (c *Channel) restLocked() {
 
 // busyLocked reports whether something of the session is under way.
 func (c *Channel) busyLocked() bool {
-	if c.pusher != nil && c.pusher.working > 0 {
-		return true
-	}
 	for _, out := range c.inFlight {
+		if out.conv == c.conv {
+			return true
+		}
+	}
+	for out := range c.lasting {
 		if out.conv == c.conv {
 			return true
 		}

@@ -303,10 +303,15 @@ func (ex *Exchange) release() {
 	ex.leave()
 }
 
-// Outlast implements Reply.
+// Outlast implements Reply. Nobody may have asked for the call meanwhile, which has something to fetch then.
 func (ex *Exchange) Outlast() (over func()) {
 	ex.lasting.Add(1)
-	return ex.leave
+	return func() {
+		if ex.session != nil {
+			ex.session.Use()
+		}
+		ex.leave()
+	}
 }
 
 // leave counts the exchange out, unless something outlasts it still.

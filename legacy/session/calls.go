@@ -141,17 +141,9 @@ func (s *Session) Done(requests int32, unproven bool) {
 	}
 }
 
-// Hold implements Pusher. What was held for may have something for the client, which has
-// the session's idle time from then on to fetch it.
-func (s *Session) Hold() (release func()) {
-	s.active.Add(1)
-	s.set.opt.Gate.Join()
-	return func() {
-		s.set.table.Get(s.rec.ID)
-		s.Done(0, false)
-		s.set.opt.Gate.Exit()
-	}
-}
+// Use has the session's idle time begin anew: what its client has not asked for has something for
+// it to fetch.
+func (s *Session) Use() { s.set.table.Get(s.rec.ID) }
 
 // Calls returns how many requests are under way.
 func (s *Session) Calls(unproven bool) int { return int(s.requests(unproven).Load()) }

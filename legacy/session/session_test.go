@@ -155,20 +155,11 @@ func TestEndsReachTheConversation_A30_A33(t *testing.T) {
 // longest, unless it works, or was just used. (One that was never used since it was opened goes
 // at once: whoever floods a bridge with sessions has those.)
 func TestTheOldestMakesRoom(t *testing.T) {
-	for name, work := range map[string]func(*session.Session) (over func()){
-		"on a request": func(s *session.Session) func() { s.Begin(1, false); return func() { s.Done(1, false) } },
-		"on a task":    (*session.Session).Hold,
-	} {
-		t.Run(name, func(t *testing.T) { makeRoom(t, work) })
-	}
-}
-
-func makeRoom(t *testing.T, work func(*session.Session) (over func())) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{}
 		set := set(t, h)
 		busy, _ := open(t, set, "ada")
-		over := work(busy)
+		busy.Begin(1, false)
 		idle, _ := open(t, set, "ada")
 		set.Find(by("ada", idle.ID()))
 		if _, err := open(t, set, "bob"); !errors.Is(err, sessions.ErrFull) || set.Room("") {
@@ -179,7 +170,7 @@ func makeRoom(t *testing.T, work func(*session.Session) (over func())) {
 		if err != nil || set.Holds(idle.ID()) || !set.Holds(busy.ID()) || !set.Holds(young.ID()) {
 			t.Errorf("%v: the unused one %v, the busy one %v", err, set.Holds(idle.ID()), set.Holds(busy.ID()))
 		}
-		over()
+		busy.Done(1, false)
 	})
 }
 
@@ -199,7 +190,7 @@ func TestALateChallengeMeetsWhoWasRefused_H4(t *testing.T) {
 	}
 }
 
-// A hosted task runs while no request of its client is under way.
+// A hosted task goes on as its call's request, which its client does not wait for.
 func TestAHeldSessionStaysAndHasItsTimeAfterwards_A33(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sessions := set(t, &host{})
@@ -211,7 +202,7 @@ func TestAHeldSessionStaysAndHasItsTimeAfterwards_A33(t *testing.T) {
 			_, _, named := sessions.Find(by("ada", s.ID()))
 			return named == session.Known
 		}
-		release := s.Hold()
+		s.Begin(1, false)
 		time.Sleep(100 * time.Minute)
 		for _, other := range []string{"bob", "eve", "joe"} { // which is more than there are places
 			if _, err := open(t, sessions, other); err != nil {
@@ -219,7 +210,8 @@ func TestAHeldSessionStaysAndHasItsTimeAfterwards_A33(t *testing.T) {
 			}
 		}
 		time.Sleep(100 * time.Minute)
-		release()
+		s.Use()
+		s.Done(1, false)
 		time.Sleep(59 * time.Minute)
 		if !known() {
 			t.Error("it is gone before its client could fetch what it was held for")
