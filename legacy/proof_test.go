@@ -152,3 +152,17 @@ func TestATokenThatCouldNotBeProvenIsStillAccepted_H6(t *testing.T) {
 	p.callAs(t, b, newer)
 	want(t, "ping after", p.post(ping).StatusCode, 200)
 }
+
+// Where sessions are kept, so is whose they are now: another process need not ask again.
+func TestAProvenTokenIsProvenForOtherProcesses_H6(t *testing.T) {
+	newer, server := jwt(alicesNewer, "b"), &judge{known: map[string]bool{jwt(alicesNewer, "b"): true}}
+	opt := stored()
+	opt.Genuine = server.knows
+	b := newFake()
+	_, p := serve(t, opt, b)
+	p.asUser(jwt(alicesFirst, "a")).initialize(mcp.V20251125)
+	want(t, "here", p.asUser(newer).post(ping).StatusCode, 200)
+	_, q := p.another(opt, b)
+	want(t, "elsewhere", q.asUser(newer).post(ping).StatusCode, 200)
+	want(t, "asked", server.asked, []string{newer})
+}
