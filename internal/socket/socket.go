@@ -8,8 +8,8 @@
 // that costs a tenth of a call and more (ADR 22). Here the call is made as it is: the same one, on the
 // same descriptor, with the deadlines and the waiting of net.
 //
-// What moves many bytes at once is left to net: others should not wait that long for the
-// processor. So is everything where there is no socket of the system's (TLS, the pipes of tests), on other
+// Writes of many bytes are left to net, and reads of many take some at a time: others should not wait
+// that long for the processor. Left to net is everything where there is no socket of the system's (TLS, the pipes of tests), on other
 // systems than Linux, with the build tag purego, and under the race detector, which learns from net
 // what one end of a connection tells the other.
 package socket
@@ -59,12 +59,12 @@ func New(nc net.Conn) *Conn {
 
 // Read implements net.Conn.
 func (c *Conn) Read(p []byte) (int, error) {
-	if c.direct == nil || len(p) == 0 || len(p) > most {
+	if c.direct == nil || len(p) == 0 {
 		return c.Conn.Read(p)
 	}
 	c.reading.Lock()
 	defer c.reading.Unlock()
-	return c.direct.read(p)
+	return c.direct.read(p[:min(len(p), most)])
 }
 
 // Write implements net.Conn.

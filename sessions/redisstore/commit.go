@@ -42,7 +42,8 @@ func (s *Store) commitOne(ctx context.Context, session string, c *store.Change) 
 func (s *Store) commitAll(ctx context.Context, session string, changes []store.Change) error {
 	base := s.base(session)
 	keys, args := make([]string, 1, 1+len(changes)), make([]string, 1, 1+3*len(changes))
-	keys[0], args[0] = base+indexName, strconv.Itoa(s.indexes.look(session))
+	look := s.indexes.look(session)
+	keys[0], args[0] = base+indexName, strconv.Itoa(look)
 	for i := range changes {
 		c := &changes[i]
 		replaces, ttl := strconv.FormatUint(c.Replaces, 10), strconv.FormatInt(c.TTL.Milliseconds(), 10)
@@ -56,17 +57,18 @@ func (s *Store) commitAll(ctx context.Context, session string, changes []store.C
 		args = append(args, replaces, ttl, rueidis.BinaryString(c.Value))
 	}
 	began := time.Now()
-	failed, err := commitScript.Exec(ctx, s.client, keys, args).AsInt64()
+	said, err := commitScript.Exec(ctx, s.client, keys, args).AsIntSlice()
 	if err != nil {
 		return plain(err)
 	}
-	if failed > int64(len(changes)) {
+	if len(said) != 2 || said[0] > int64(len(changes)) {
 		return garbled("a number of no change")
 	}
+	failed, gone := said[0], int(said[1])
 	if failed > 0 {
 		c := &changes[failed-1]
 		return &store.ConflictError{Address: store.Address{Session: session, Kind: c.Kind, ID: c.ID}}
 	}
-	s.indexes.made(session, began, -failed)
+	s.indexes.made(session, began, -failed, look, gone)
 	return nil
 }

@@ -21,15 +21,18 @@ type indexes struct {
 type index struct {
 	until time.Time // it lives at least
 	fresh int       // records since members were looked at last
+	every int       // so many of those make it time to look again
 }
 
 const (
 	indexesKnown = 4096
 	// After lookEvery new records of a session lookAt members of its index are looked at,
 	// which are drawn by lot. So of members that name nothing there are at most about
-	// as many as of others.
+	// as many as of others. While a look finds less than an eighth of those, the next one waits for twice
+	// as many new records, mostEvery at most: it costs as much as the records themselves.
 	lookEvery = 64
 	lookAt    = 2 * lookEvery
+	mostEvery = 16 * lookEvery
 )
 
 func newIndexes() *indexes {
@@ -52,7 +55,7 @@ func (x *indexes) outlive(session string, c *store.Change) bool {
 	if c.Replaces == 0 {
 		in.fresh++
 	}
-	return in.fresh < lookEvery
+	return in.fresh < in.every
 }
 
 // look returns how many members a script that makes sure of a session's index is to look at.
@@ -60,21 +63,29 @@ func (x *indexes) look(session string) int {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	in, ok := x.known.Get(session)
-	if !ok || in.fresh < lookEvery {
+	if !ok || in.fresh < in.every {
 		return 0
 	}
 	in.fresh = 0
 	return lookAt
 }
 
-// made is told how long the index of a session lives since then, in milliseconds.
-func (x *indexes) made(session string, since time.Time, lives int64) {
+// made is told how long the index of a session lives since then, in milliseconds, how many
+// members were looked at, and how many of those named nothing.
+func (x *indexes) made(session string, since time.Time, lives int64, looked, gone int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	in, ok := x.known.Get(session)
 	if !ok {
-		in = &index{}
+		in = &index{every: lookEvery}
 		x.known.Add(session, in)
+	}
+	switch {
+	case looked == 0:
+	case gone < looked/8:
+		in.every = min(2*in.every, mostEvery)
+	default:
+		in.every = lookEvery
 	}
 	in.until = since.Add(time.Duration(lives) * time.Millisecond)
 }

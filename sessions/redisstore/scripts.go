@@ -42,7 +42,7 @@ var replaceSHA = func() string {
 // arguments are how many members of the index to look at, and of each change the version
 // that it replaces or -1, its lifetime in milliseconds or 0 to delete, and the value. It
 // returns the number of the change that does not apply, or how long the index lives, in
-// milliseconds below zero; 0: there is none.
+// milliseconds below zero, 0: there is none; and how many of the members that it looked at named nothing.
 var commitScript = rueidis.NewLuaScript(`
 local index, versions = KEYS[1], {}
 for i = 2, #KEYS do
@@ -50,7 +50,7 @@ for i = 2, #KEYS do
   local number = type(raw) == 'string' and string.match(raw, '^%d+') or ''
   local version = #number <= 15 and tonumber(number) or 0
   local replaces = tonumber(ARGV[3 * i - 4])
-  if replaces >= 0 and replaces ~= version then return i - 1 end
+  if replaces >= 0 and replaces ~= version then return {i - 1, 0} end
   versions[i] = version + 1
 end
 local longest = 0
@@ -68,13 +68,14 @@ for i = 2, #KEYS do
     redis.call('SREM', index, member)
   end
 end
+local gone = 0
 if ARGV[1] ~= '0' then
   local base = string.sub(index, 1, -2)
   local members, keys = redis.call('SRANDMEMBER', index, ARGV[1]), {}
   for i, member in ipairs(members) do keys[i] = base .. member end
   if #keys > 0 and redis.call('EXISTS', unpack(keys)) < #keys then
     for i, key in ipairs(keys) do
-      if redis.call('EXISTS', key) == 0 and redis.call('SCARD', index) > 1 then redis.call('SREM', index, members[i]) end
+      if redis.call('EXISTS', key) == 0 and redis.call('SCARD', index) > 1 then gone = gone + redis.call('SREM', index, members[i]) end
     end
   end
 end
@@ -83,7 +84,7 @@ if longest > lives then
   lives = 2 * longest
   redis.call('PEXPIRE', index, lives)
 end
-return lives > 0 and -lives or 0
+return {lives > 0 and -lives or 0, gone}
 `)
 
 // loadScript returns all live records: of each what follows the session in its key, its
