@@ -126,6 +126,27 @@ func awaitEnd(t *testing.T, cn *conn) {
 	t.Fatal("the connection did not end")
 }
 
+// TestAConnectionThatWasJustClosedIsNotUsed: a server may close after each response, and not say so.
+func TestAConnectionThatWasJustClosedIsNotUsed(t *testing.T) {
+	c := newTestClient(t, rawServer(t, func(_ int, nc net.Conn, br *bufio.Reader) {
+		readRequest(br)
+		_, _ = io.WriteString(nc, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+	}))
+	for range 3 {
+		resp, err := c.Do(t.Context(), request("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadAll(resp); err != nil {
+			t.Fatal(err)
+		}
+		resp.Finish()
+		cn := c.idle[0]
+		awaitEnd(t, cn)
+		cn.since = time.Now() // as if it had not taken so long
+	}
+}
+
 func TestACancelAfterTheResponseLeavesTheConnectionAlone(t *testing.T) {
 	c := newTestClient(t, rawServer(t, func(_ int, nc net.Conn, br *bufio.Reader) {
 		for readRequest(br) {
