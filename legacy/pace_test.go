@@ -4,8 +4,10 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcpbridge/bridge/internal/rates"
 	"github.com/mcpbridge/bridge/mcp"
@@ -25,6 +27,55 @@ func TestRequestsThatComeTooFastAreRefused(t *testing.T) {
 	p.session = ""
 	p.initialize(mcp.V20250326)
 	want(t, "another session", p.post(ping).StatusCode, http.StatusOK)
+}
+
+// An array larger than what may come at once passes, and what comes next waits for all of it.
+func TestAnArrayCountsForEachOfItsRequests(t *testing.T) {
+	once := rates.Rate{PerSecond: .001, Burst: 2}
+	for name, opt := range map[string]rates.Options{"session": {Session: once}, "principal": {Principal: once}, "address": {Address: once}} {
+		t.Run(name, func(t *testing.T) {
+			slowly := time.Now()
+			_, p := serve(t, Options{Rates: rates.New(opt)}, newFake())
+			p.header.Set("Authorization", "Bearer a")
+			array := "[" + strings.Repeat(ping+",", 9) + ping + "]"
+			p.session = "" // without one each request is of its own version, and none was needed to begin
+			p.header.Set(mcp.HeaderProtocolVersion, string(mcp.V20250326))
+			if name == "session" {
+				p.initialize(mcp.V20250326)
+			}
+			want(t, "an array", p.post(array).StatusCode, http.StatusOK)
+			resp := p.post(ping)
+			want(t, "one more", resp.StatusCode, http.StatusTooManyRequests)
+			again, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
+			if least := 9000 - int(time.Since(slowly).Seconds()) - 1; again < least || again > 9000 {
+				t.Errorf("again after %d s, which is less than the array has taken", again)
+			}
+			want(t, "another array", p.post(array).StatusCode, http.StatusTooManyRequests)
+		})
+	}
+}
+
+// An array that goes on to a server of its own era is as many requests as one that is
+// served here.
+func TestARelayedArrayCountsForEachOfItsRequests(t *testing.T) {
+	for name, opt := range map[string]rates.Options{
+		"rate":    {Address: rates.Rate{PerSecond: .001, Burst: 2}},
+		"at once": {AtOnce: rates.AtOnce{Address: 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, p := serve(t, Options{Rates: rates.New(opt)}, relaying{fakeBackend: newFake()})
+			p.session = "theirs"
+			array := `[` + ping + `,{"jsonrpc":"2.0","method":"notifications/x"},{"id":7},` + ping + `]`
+			if name == "at once" {
+				want(t, "three at once", p.post(array).StatusCode, http.StatusTooManyRequests)
+				want(t, "two at once", p.post(`[`+ping+`,`+ping+`,{"jsonrpc":"2.0","method":"notifications/x"}]`).StatusCode, http.StatusOK)
+				return
+			}
+			want(t, "an array", p.post(array).StatusCode, http.StatusOK)
+			want(t, "another one", p.post(array).StatusCode, http.StatusTooManyRequests)
+			want(t, "notifications and answers", p.post(`[{"jsonrpc":"2.0","method":"notifications/x"},{"jsonrpc":"2.0","id":1,"result":{}}]`).StatusCode, http.StatusOK)
+		})
+	}
 }
 
 func TestTheRateOfAnAddressHoldsForNewcomers(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
 )
 
 // forwarder hands requests on to a server of their own era.
@@ -28,10 +29,34 @@ func (h forwarder) relayed(w http.ResponseWriter, r *http.Request, body []byte, 
 		h.handOnStream(w, r, body, next, "")
 	case from == nil || !takesUp(msg):
 		h.lendOn(w, r, body, next, idOf(msg))
-	case !h.admission.tooBusy(w, r, from, 1, idOf(msg)):
+	case !h.crowds(w, r, body, msg, from):
 		h.inTurn(w, r, idOf(msg), func(w http.ResponseWriter) { h.handOnCharged(w, r, body, next, idOf(msg)) })
 	}
 	return true
+}
+
+// crowds refuses what is more than may be under way, and of arrays, whose members nobody has
+// counted yet, what comes too fast.
+func (h forwarder) crowds(w http.ResponseWriter, r *http.Request, body []byte, msg *jsonrpc.Message, from *sender) bool {
+	if msg != nil {
+		return h.admission.tooBusy(w, r, from, 1, msg.ID)
+	}
+	n := countRequests(body)
+	return h.admission.tooBusy(w, r, from, n, "") || h.admission.tooFast(w, r, nil, false, n, "")
+}
+
+// countRequests returns how many members of an array its receiver may take for requests: all
+// that are not notifications or responses beyond doubt. An array that has no end is one.
+func countRequests(array []byte) (n int) {
+	if rawjson.Balanced(array) != nil {
+		return 1
+	}
+	for member := range rawjson.Elements(array) {
+		if msg, err := jsonrpc.Parse(member); err != nil || msg.Kind() == jsonrpc.Request {
+			n++
+		}
+	}
+	return n
 }
 
 // lendOn hands on what may end something that its client holds. It waits for no turn, and is

@@ -137,7 +137,6 @@ var owners = map[string][]string{
 	"github.com/redis/rueidis":        {"sessions/redisstore"},
 	"github.com/spf13":                {"cmd/bridge"},
 	"github.com/KimMachineGun":        {"internal/budget"},
-	"golang.org/x/time":               {"internal/rates"},
 	"github.com/goccy/go-yaml":        {"config"},
 	"github.com/prometheus":           {"observe/metrics"},
 	"go.opentelemetry.io":             {"observe/traces", "test"},

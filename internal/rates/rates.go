@@ -8,7 +8,6 @@ import (
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
-	"golang.org/x/time/rate"
 )
 
 // remembered is how many sessions, principals and addresses each are remembered.
@@ -45,7 +44,7 @@ type Limiter struct {
 type table struct {
 	rate    Rate
 	tiered  bool
-	buckets *lru.Cache[string, *rate.Limiter]
+	buckets *lru.Cache[string, *bucket]
 }
 
 // New returns a limiter, nil when there is nothing to bound.
@@ -59,58 +58,56 @@ func New(opt Options) *Limiter {
 		l.crowds[i].inside = make(map[string]int)
 	}
 	for i, r := range [...]Rate{opt.Session, opt.Principal, opt.Address} {
-		buckets, _ := lru.New[string, *rate.Limiter](remembered) // the only error is a size below 1
+		buckets, _ := lru.New[string, *bucket](remembered) // the only error is a size below 1
 		l.tables[i] = table{rate: r, tiered: i < 2, buckets: buckets}
 	}
 	return l
 }
 
 // Admit counts n requests, or returns after what time the sender may try again, at
-// least a second.
+// least a second. More than may come at once pass together when nothing has come for long
+// enough, and all of them are counted: what comes next waits for that much longer.
 func (l *Limiter) Admit(s Sender, n int) (again time.Duration, ok bool) {
 	if l == nil {
 		return 0, true
 	}
 	now := time.Now()
-	var taken [len(l.tables)]*rate.Reservation
+	var taken [len(l.tables)]*bucket
 	for i, key := range [...]string{s.Session, s.Principal, s.Address} {
-		bucket := l.tables[i].bucket(key, l.FactorOf(s.Tier))
-		if bucket == nil {
+		if key == "" || l.tables[i].rate == (Rate{}) {
 			continue
 		}
-		taken[i] = bucket.ReserveN(now, min(n, bucket.Burst()))
-		if wait := taken[i].DelayFrom(now); wait > 0 {
-			for _, r := range taken[:i+1] {
-				if r != nil {
-					r.CancelAt(now)
-				}
-			}
+		b, r := l.tables[i].bucket(key, l.FactorOf(s.Tier), now)
+		if wait := b.take(r, n, now); wait > 0 {
+			giveBack(taken[:i], n)
 			return max(wait, time.Second), false
 		}
+		taken[i] = b
 	}
 	return 0, true
 }
 
-// bucket returns that of a sender, nil when there is nothing to bound. Who changes its
-// tier gets a new one.
-func (t *table) bucket(key string, factor float64) *rate.Limiter {
-	if key == "" || t.rate == (Rate{}) {
-		return nil
-	}
-	if !t.tiered {
-		factor = 1
-	}
-	limit, burst := rate.Limit(t.rate.PerSecond*factor), max(1, int(float64(t.rate.Burst)*factor))
-	if b, ok := t.buckets.Get(key); ok {
-		if b.Limit() != limit {
-			b.SetLimit(limit)
-			b.SetBurst(burst)
+// giveBack undoes what a request took that is refused by another rate.
+func giveBack(taken []*bucket, n int) {
+	for _, b := range taken {
+		if b != nil {
+			b.giveBack(n)
 		}
-		return b
 	}
-	fresh := rate.NewLimiter(limit, burst)
+}
+
+// bucket returns that of a sender, and its rate.
+func (t *table) bucket(key string, factor float64, now time.Time) (*bucket, Rate) {
+	r := t.rate
+	if t.tiered {
+		r = Rate{PerSecond: r.PerSecond * factor, Burst: max(1, int(float64(r.Burst)*factor))}
+	}
+	if b, ok := t.buckets.Get(key); ok {
+		return b, r
+	}
+	fresh := newBucket(r, now)
 	if before, ok, _ := t.buckets.PeekOrAdd(key, fresh); ok {
-		return before
+		return before, r
 	}
-	return fresh
+	return fresh, r
 }

@@ -71,11 +71,67 @@ func TestATierMultipliesTheRatesOfSessionAndPrincipal(t *testing.T) {
 	})
 }
 
-func TestABatchLargerThanTheBurstIsServedInTheEnd(t *testing.T) {
+// More requests together than may come at once pass when the bucket is full, and leave a debt.
+func TestAnArrayLargerThanTheBurstIsServedAndCountsWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := New(Options{Session: Rate{1, 2}})
-		if _, ok := l.Admit(Sender{Session: "s"}, 50); !ok {
-			t.Error("it would never pass")
+		r := Rate{PerSecond: 1, Burst: 2}
+		tier := map[string]float64{"gold": 2}
+		for name, l := range map[string]*Limiter{
+			"session": New(Options{Session: r, Factor: tier}), "principal": New(Options{Principal: r, Factor: tier}), "address": New(Options{Address: r, Factor: tier}),
+		} {
+			s := Sender{"s", "p", "a", ""}
+			if _, ok := l.Admit(s, 50); !ok {
+				t.Errorf("%s: it would never pass", name)
+			}
+			if again, ok := l.Admit(s, 1); ok || again != 49*time.Second {
+				t.Errorf("%s: one more after %v, %v", name, again, ok)
+			}
+			if again, ok := l.Admit(s, 50); ok || again != 50*time.Second {
+				t.Errorf("%s: another array after %v, %v", name, again, ok)
+			}
+			time.Sleep(49 * time.Second)
+			if got := admitted(l, s, 3); got != 1 {
+				t.Errorf("%s: %d pass when the debt is paid", name, got)
+			}
+		}
+		gold := Sender{Session: "s", Tier: "gold"}
+		l := New(Options{Session: r, Factor: tier})
+		l.Admit(gold, 50)
+		if again, ok := l.Admit(gold, 1); ok || again != 23500*time.Millisecond {
+			t.Errorf("gold: one more after %v, %v", again, ok)
+		}
+	})
+}
+
+// However it is cut into arrays, what passes is the rate.
+func TestArraysAndSingleRequestsHaveTheSameAverage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, size := range []int{1, 2, 5, 64} {
+			l := New(Options{Session: Rate{PerSecond: 4, Burst: 4}})
+			passed := 0
+			for range 4 * 600 {
+				if _, ok := l.Admit(Sender{Session: "s"}, size); ok {
+					passed += size
+				}
+				time.Sleep(time.Second / 4)
+			}
+			if passed > 4*600+64 || passed < 4*600-64 {
+				t.Errorf("arrays of %d: %d pass in 600 s", size, passed)
+			}
+		}
+	})
+}
+
+// An array that one rate refuses leaves no debt with another one.
+func TestARefusedArrayOwesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Options{Session: Rate{1, 10}, Address: Rate{1, 10}})
+		l.Admit(Sender{Address: "a"}, 1)
+		if _, ok := l.Admit(Sender{Session: "s", Address: "a"}, 64); ok {
+			t.Error("it passes beyond the rate of its address")
+		}
+		if got := admitted(l, Sender{Session: "s"}, 20); got != 10 {
+			t.Errorf("%d are left to the session", got)
 		}
 	})
 }
