@@ -184,8 +184,11 @@ func (a *Agent) readIssuer(ctx context.Context, at, issuer string) (*metadata, e
 		return nil, nil
 	}
 	found := &metadata{AuthServerMeta: *meta}
-	if json.Unmarshal(seen.body, found) != nil {
-		found.DeviceEndpoint = ""
+	var more struct { // what oauthex does not know; the rest it has judged
+		Device string `json:"device_authorization_endpoint"`
+	}
+	if wellknown.Decode(seen.body, &more) == nil {
+		found.DeviceEndpoint = more.Device
 	}
 	if !slices.Contains(found.CodeChallengeMethodsSupported, "S256") {
 		return nil, unlistedPKCE(issuer)
@@ -256,7 +259,7 @@ const pkceMember = "code_challenge_methods_supported"
 
 // unlisted returns a document that says nothing of PKCE, nil for any other.
 func (w *witness) unlisted() (document map[string]json.RawMessage) {
-	if w.status != http.StatusOK || json.Unmarshal(w.body, &document) != nil || document[pkceMember] != nil {
+	if w.status != http.StatusOK || wellknown.Decode(w.body, &document) != nil || document[pkceMember] != nil {
 		return nil
 	}
 	return document

@@ -9,6 +9,8 @@
 //   - every lock has its place in the order on that page, and methods whose names end in
 //     Locked are called under one (locks_test.go)
 //   - clients of net/http bound the heads of responses (heads_test.go)
+//   - what peers say is not decoded by encoding/json, which reads names without regard to case, but
+//     where nothing rests on it (names_test.go)
 //   - versions are compared where invariant 15 of AGENTS.md says (versions_test.go)
 //   - no test sleeps outside of a bubble of testing/synctest (imports_test.go)
 //   - links in the documentation lead somewhere, and decisions are numbered once (docs_test.go)

@@ -2,7 +2,6 @@ package check
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -74,8 +73,11 @@ func read(ctx context.Context, server *streamable.Options, at string) string {
 		return ""
 	}
 	defer resp.Body.Close()
-	var document struct{ Resource string }
-	if json.NewDecoder(io.LimitReader(resp.Body, metadataSize)).Decode(&document) != nil {
+	var document struct {
+		Resource string `json:"resource"`
+	}
+	text, err := io.ReadAll(io.LimitReader(resp.Body, metadataSize))
+	if err != nil || wellknown.Decode(text, &document) != nil {
 		return ""
 	}
 	return document.Resource

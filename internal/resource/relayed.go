@@ -16,6 +16,7 @@ import (
 
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/wellknown"
+	"github.com/mcpbridge/bridge/rawjson"
 )
 
 // RelayOptions say which server's metadata are the bridge's own, too. All but Public
@@ -105,7 +106,7 @@ func (s *relayed) describe(r *http.Request, own string) (map[string]json.RawMess
 	if document == nil || err != nil {
 		return nil, err
 	}
-	theirs := text(document["resource"])
+	theirs := textOf(document["resource"])
 	s.tell(theirs, own)
 	if wellknown.Names(theirs, own) || !wellknown.Names(theirs, s.Server) {
 		return document, nil // right as it is, or somebody else's: then clients must see that
@@ -124,7 +125,7 @@ func (s *relayed) document(ctx context.Context, own string) (map[string]json.Raw
 	if err != nil {
 		return nil, err
 	}
-	if theirs := text(all.document["resource"]); all.foreign && !wellknown.Names(theirs, s.Server) && !wellknown.Names(theirs, own) {
+	if theirs := textOf(all.document["resource"]); all.foreign && !wellknown.Names(theirs, s.Server) && !wellknown.Names(theirs, own) {
 		return nil, errForeign
 	}
 	return all.document, nil
@@ -197,8 +198,7 @@ func (s *relayed) issuer(r *http.Request) (json.RawMessage, error) {
 	}
 	return s.issuers.of(s.ours(own)).get(r.Context(), func(ctx context.Context) (json.RawMessage, error) {
 		issuer := wellknown.Origin(s.Server)
-		var named []string
-		if json.Unmarshal(document["authorization_servers"], &named) == nil && len(named) > 0 {
+		if named := texts(document["authorization_servers"]); len(named) > 0 {
 			issuer = named[0]
 		}
 		if err := wellknown.From(s.Server, issuer); err != nil {
@@ -223,8 +223,7 @@ func readIssuer(ctx context.Context, client *http.Client, issuer string) (json.R
 		case err != nil:
 			return nil, fmt.Errorf("the authorization server cannot be asked: %s", wellknown.Reason(err))
 		}
-		var says struct{ Issuer string }
-		if json.Unmarshal(document, &says) != nil || says.Issuer != issuer {
+		if rawjson.Validate(document) != nil || member(document, "issuer") != issuer {
 			return nil, fmt.Errorf("the authorization server's metadata name another issuer")
 		}
 		return bytes.TrimSpace(document), nil
@@ -259,9 +258,8 @@ func (s *relayed) own(r *http.Request) string {
 }
 
 // text reads a JSON string, "" for anything else.
-func text(raw json.RawMessage) string {
-	var s string
-	_ = json.Unmarshal(raw, &s)
+func textOf(raw json.RawMessage) string {
+	s, _ := rawjson.Text(raw)
 	return s
 }
 

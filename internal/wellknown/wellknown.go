@@ -5,7 +5,6 @@ package wellknown
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	exact "github.com/go-jose/go-jose/v4/json"
 )
 
 // Paths below which metadata are found at an origin.
@@ -166,7 +167,7 @@ func Fetch(ctx context.Context, client *http.Client, at string, into any) (statu
 	if resp.StatusCode != http.StatusOK {
 		return resp.StatusCode, fmt.Errorf("HTTP %d", resp.StatusCode)
 	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, MaxDocument)).Decode(into); err != nil {
+	if err := exact.NewDecoder(io.LimitReader(resp.Body, MaxDocument)).Decode(into); err != nil {
 		if late := (net.Error)(nil); errors.As(err, &late) && late.Timeout() || ctx.Err() != nil {
 			return resp.StatusCode, errors.New("it does not come to an end in time")
 		}
@@ -174,6 +175,11 @@ func Fetch(ctx context.Context, client *http.Client, at string, into any) (statu
 	}
 	return resp.StatusCode, nil
 }
+
+// Decode reads what a peer says of itself, by its names letter by letter, of which each may be
+// there once. encoding/json takes "Issuer" for "issuer", and of two the last: who judges a
+// document and who uses it would read two different ones.
+func Decode(document []byte, into any) error { return exact.Unmarshal(document, into) }
 
 // Reason is the innermost text of an error of a connection, without the URL,
 // whose query may be nobody's business.

@@ -124,7 +124,12 @@ func (s *Signer) Sign(claims map[string]any) string {
 	if err != nil {
 		panic(err)
 	}
-	text := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"ES256","kid":"1","typ":"at+jwt"}`)) + "." + base64.RawURLEncoding.EncodeToString(body)
+	return s.SignText(`{"alg":"ES256","kid":"1","typ":"at+jwt"}`, string(body))
+}
+
+// SignText makes a token of a header and claims as they are.
+func (s *Signer) SignText(header, claims string) string {
+	text := base64.RawURLEncoding.EncodeToString([]byte(header)) + "." + base64.RawURLEncoding.EncodeToString([]byte(claims))
 	sum := sha256.Sum256([]byte(text))
 	r, t, err := ecdsa.Sign(rand.Reader, s.key, sum[:])
 	if err != nil {
