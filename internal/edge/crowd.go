@@ -29,7 +29,8 @@ const (
 // ask whether the process lives. So some are kept back: 128, of a large table the
 // 256th part, of a small one half. When they are reached newcomers are no longer
 // let in: they are answered 503, but for health probes, which get their answer.
-// When half of what was kept back is gone too, they are just closed. Before that the last
+// When half of what was kept back is gone too, each takes the place of the one among them who came
+// first, or is just closed where there is none. Before that the last
 // eighth of the places is for who has less than an eighth of them. The system gives a connection the
 // lowest free number, so the number alone tells how full the table is.
 type crowd struct {
@@ -42,9 +43,11 @@ type crowd struct {
 	many   seldom
 	failed seldom
 
-	turned chan net.Conn // those who are being told
+	number func(net.Conn) int
+	told   answered
+	turned chan net.Conn // those of them whom nobody serves yet
 	away   *http.Server
-	told   sync.WaitGroup
+	ended  sync.WaitGroup
 }
 
 // newCrowd guards a socket. What is turned away goes through begin like
@@ -53,7 +56,7 @@ func newCrowd(socket net.Listener, tenant func(net.Addr) string, begin func(net.
 	table := connlimit.Descriptors()
 	reserve := min(table/2, max(128, table/256))
 	c := &crowd{
-		Listener: socket, room: table - reserve, last: table - reserve/2, log: log, turned: make(chan net.Conn, maxTurned),
+		Listener: socket, room: table - reserve, last: table - reserve/2, log: log, number: number, turned: make(chan net.Conn, maxTurned),
 		census: census{listener: socket.Addr(), tenant: tenant},
 	}
 	c.away = &http.Server{
@@ -63,7 +66,7 @@ func newCrowd(socket net.Listener, tenant func(net.Addr) string, begin func(net.
 		ErrorLog: stdlog.New(io.Discard, "", 0),
 	}
 	c.away.SetKeepAlivesEnabled(false)
-	c.told.Go(func() { _ = c.away.Serve(begin(&waiting{socket.Addr(), c.turned, make(chan struct{}), sync.Once{}})) })
+	c.ended.Go(func() { _ = c.away.Serve(begin(&waiting{socket.Addr(), c.turned, make(chan struct{}), sync.Once{}})) })
 	return c
 }
 
@@ -79,9 +82,9 @@ func (c *crowd) Accept() (net.Conn, error) {
 			}
 			return nil, err
 		}
-		switch n := number(conn); {
+		switch n := c.number(conn); {
 		case n >= c.room:
-			c.turnAway(conn, n < c.last)
+			c.turnAway(conn, n >= c.last)
 		case n >= c.room-c.room/8 && !c.census.leaves(conn.RemoteAddr(), c.room):
 			c.turnOut(conn)
 		default:
@@ -100,17 +103,19 @@ func (c *crowd) turnOut(conn net.Conn) {
 	_ = conn.Close()
 }
 
-// turnAway ends a connection, with an answer if there is room for that.
-func (c *crowd) turnAway(conn net.Conn, answer bool) {
+// turnAway ends a connection, with an answer if there is room for that, or somebody makes room
+// who came before.
+func (c *crowd) turnAway(conn net.Conn, beyond bool) {
 	c.full.say(func(before int) {
 		c.log.Warn().Int("room", c.room).Int("before", before).
 			Msg("too many connections for this process's file descriptors (ulimit -n): newcomers are answered 503")
 	})
-	if answer {
+	if next := c.told.let(conn, beyond); next != nil {
 		select {
-		case c.turned <- conn:
+		case c.turned <- next:
 			return
 		default: // they come faster than they can be told
+			conn = next
 		}
 	}
 	_ = conn.Close()
@@ -119,7 +124,7 @@ func (c *crowd) turnAway(conn net.Conn, answer bool) {
 // end ends those who are being told.
 func (c *crowd) end() {
 	_ = c.away.Close()
-	c.told.Wait()
+	c.ended.Wait()
 	for {
 		select {
 		case conn := <-c.turned:
