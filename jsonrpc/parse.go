@@ -67,7 +67,7 @@ func (env *envelope) parse(b []byte, id ID, last int) (m Message, err error) {
 		return m, syntaxError(err)
 	}
 	if reason := m.read(env, b, id); reason != "" {
-		broken := &Error{Code: CodeInvalidRequest, Message: reason}
+		broken := unreadable(CodeInvalidRequest, reason)
 		if m = (Message{ID: m.ID}); env.isResponse() {
 			m.Error = broken
 		}
@@ -81,13 +81,19 @@ func (env *envelope) isResponse() bool {
 	return env[fieldMethod].Value == nil && (env[fieldResult].Value != nil || env[fieldError].Value != nil)
 }
 
+// unreadable says what is wrong with a text. It goes to its sender as it is, and no peer has
+// said it: data.bridge tells (F-2), as in all errors that internal/fault makes.
+func unreadable(code int, reason string) *Error {
+	return &Error{Code: code, Message: reason, Data: []byte(`{"bridge":{}}`)}
+}
+
 // syntaxError converts what rawjson refused. A duplicate member is well-formed
 // JSON that no message may contain.
 func syntaxError(err error) *Error {
 	if errors.Is(err, rawjson.ErrDuplicate) {
-		return &Error{Code: CodeInvalidRequest, Message: err.Error()}
+		return unreadable(CodeInvalidRequest, err.Error())
 	}
-	return &Error{Code: CodeParse, Message: err.Error()}
+	return unreadable(CodeParse, err.Error())
 }
 
 // read fills m from env and returns what is wrong, or "".
@@ -176,7 +182,7 @@ func Split(b []byte, limit int) ([][]byte, error) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, &Error{Code: CodeInvalidRequest, Message: "a batch is an array with at least one message"}
+		return nil, unreadable(CodeInvalidRequest, "a batch is an array with at least one message")
 	}
 	return all, nil
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/internal/gate"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -120,7 +121,7 @@ func (a *admission) streams(r *http.Request) func() (leave func(), err *jsonrpc.
 		leave := a.stream(r)
 		if leave == nil {
 			a.noteBusy(nil, "limits.sessions")
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: tooManyStreamsText}
+			return nil, fault.Internal(tooManyStreamsText)
 		}
 		return leave, nil
 	}
@@ -155,7 +156,7 @@ func (a *admission) places(r *http.Request) func() (leave func(), err *jsonrpc.E
 		leave, ok := a.opt.Rates.Enter(a.senderOf(r), 1)
 		if !ok {
 			a.noteBusy(nil, "limits.in-flight-principal, limits.in-flight-address")
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: tooManyText}
+			return nil, fault.Internal(tooManyText)
 		}
 		return leave, nil
 	}

@@ -114,7 +114,7 @@ func TestABrokenAnswerEndsItsQuestionAndHasNoIDInItsError_C9(t *testing.T) {
 		l := serveStdio(t, Options{}, b)
 		l.initialize(mcp.V20251125)
 		l.send(broken)
-		want(t, "on a line", l.next(), `{"jsonrpc":"2.0","error":{"code":-32600,"message":"error must have an integer code and a string message"}}`)
+		want(t, "on a line", l.next(), `{"jsonrpc":"2.0","error":{"code":-32600,"message":"error must have an integer code and a string message","data":{"bridge":{}}}}`)
 		synctest.Wait()
 		want(t, "answers", b.last().answered, []string{`"q"`})
 	})

@@ -55,7 +55,7 @@ func TestBatchRules_E14_A2(t *testing.T) {
 		status   int
 		contains string
 	}{
-		"empty":                        {mcp.V20250326, `[]`, 400, `{"code":-32600,"message":"a batch is an array with at least one message"}`},
+		"empty":                        {mcp.V20250326, `[]`, 400, `{"code":-32600,"message":"a batch is an array with at least one message","data":{"bridge":{}}}`},
 		"requests and responses":       {mcp.V20250326, `[{"jsonrpc":"2.0","id":1,"method":"echo"},{"jsonrpc":"2.0","id":2,"result":{}}]`, 400, "-32600"},
 		"initialize inside (A-2)":      {mcp.V20250326, `[` + initialize(mcp.V20250326) + `]`, 400, "-32600"},
 		"too many":                     {mcp.V20250326, `[` + strings.Repeat(`{"jsonrpc":"2.0","method":"a"},`, 5) + `{"jsonrpc":"2.0","method":"a"}]`, 400, `{"code":-32600,"message":"a batch of more than 5 messages is too large (limits.batch)","data":{"bridge":{}}}`},

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/internal/rates"
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -77,7 +78,7 @@ func (a *admission) pace(r *http.Request, id string) func() *jsonrpc.Error {
 		}
 		a.notices.fast.Warn().Str(logfield.SessionID, logfield.Short(id)).Str(logfield.Remote, sender.Address).
 			Msg("requests come too fast (rates); refused one")
-		return &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: tooFastText(again)}
+		return fault.Internal(tooFastText(again))
 	}
 }
 
@@ -89,7 +90,7 @@ func (o *Options) paceOfOne() func() *jsonrpc.Error {
 	}
 	return func() *jsonrpc.Error {
 		if again, ok := o.Rates.Admit(rates.Sender{Session: "stdio"}, 1); !ok {
-			return &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: tooFastText(again)}
+			return fault.Internal(tooFastText(again))
 		}
 		return nil
 	}

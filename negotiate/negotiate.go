@@ -64,7 +64,7 @@ func versionData(requested []byte) []byte {
 		requested = []byte("null")
 	}
 	data = append(data, requested...)
-	return append(data, '}')
+	return append(data, `,"bridge":{}}`...) // F-2
 }
 
 // Classify judges the era of one downstream message by its body; h, which may

@@ -12,6 +12,7 @@
 //   - what peers say is not decoded by encoding/json, which reads names without regard to case, but
 //     where nothing rests on it (names_test.go)
 //   - versions are compared where invariant 15 of AGENTS.md says (versions_test.go)
+//   - errors of the bridge's own are made by internal/fault (errors_test.go)
 //   - no test sleeps outside of a bubble of testing/synctest (imports_test.go)
 //   - links in the documentation lead somewhere, and decisions are numbered once (docs_test.go)
 //   - every threat of docs/security.md and every defect of docs/regressions.md names tests

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -45,7 +46,7 @@ func (m *Checker) Fault(h http.Header, msg *jsonrpc.Message) *jsonrpc.Error {
 	version, declared := rawjson.Text(rawjson.Get(rawjson.Get(msg.Params, "_meta"), mcp.MetaProtocolVersion))
 	switch {
 	case request && !declared && len(h[mcp.HeaderProtocolVersion]) > 0:
-		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "_meta lacks " + mcp.MetaProtocolVersion}
+		return fault.Params("_meta lacks " + mcp.MetaProtocolVersion)
 	case request || declared:
 		if e := (repeated{text: version, exists: true, required: true, plain: true}).compare(h, mcp.HeaderProtocolVersion); e != nil {
 			return e
@@ -114,7 +115,7 @@ func (r repeated) compare(h http.Header, name string) *jsonrpc.Error {
 }
 
 func mismatch(what string) *jsonrpc.Error {
-	return &jsonrpc.Error{Code: mcp.CodeHeaderMismatch, Message: "Header mismatch: " + what}
+	return fault.New(mcp.CodeHeaderMismatch, "Header mismatch: "+what)
 }
 
 func sameInteger(header, text string) bool {
