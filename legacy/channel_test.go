@@ -112,6 +112,15 @@ func TestRepeatedInitializeBeginsAnew_A4(t *testing.T) {
 			l.send(hold)
 			<-b.held
 		},
+		"during a call that ends with its session": func(l *line, b *fakeBackend) {
+			l.send(hold)
+			k := <-b.held
+			b.last().ending = func() { k.finish(`{"ended":true}`) }
+		},
+		"during an array, a part of which is answered": func(l *line, b *fakeBackend) {
+			l.send("[" + ping + `,{"jsonrpc":"2.0","id":9,"method":"hold","params":{}}]`)
+			<-b.held
+		},
 		"during a call that is not given up": func(l *line, b *fakeBackend) {
 			l.send(hold)
 			k := <-b.held
@@ -126,7 +135,7 @@ func TestRepeatedInitializeBeginsAnew_A4(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newFake()
 				l := serveStdio(t, Options{}, b)
-				l.initialize(mcp.V20250618)
+				l.initialize(mcp.V20250326)
 				first := b.last()
 				before(l, b)
 				synctest.Wait()

@@ -117,6 +117,8 @@ type fakeConv struct {
 
 	asksAgain func(questions []string) // is told what Remind is
 
+	ending func() // runs when the conversation is closed; nil: nothing
+
 	cancels *call // is dropped by any notification, as by its cancellation
 
 	mu       sync.Mutex
@@ -234,9 +236,12 @@ func (*fakeConv) Watch(func(observe.Flow, downstream.Reply) downstream.Reply) {}
 func (c *fakeConv) Close(cause error) {
 	c.mu.Lock()
 	c.closed = cause
-	open := c.open
+	open, ending := c.open, c.ending
 	c.open = nil
 	c.mu.Unlock()
+	if ending != nil {
+		ending()
+	}
 	for _, k := range open {
 		k.Abandon()
 	}

@@ -36,15 +36,15 @@ func (c opening) admitInitializeLocked(msg *jsonrpc.Message, answer func([]byte)
 		go func() {
 			defer c.work.Done()
 			if old != nil {
+				c.abandonAll(old) // first: some conversations answer what is left when they end
 				old.Close(ErrAgain)
-				c.abandonAll(old)
 			}
 			c.open(req, push, answer, leave)
 		}()
 	}, nil
 }
 
-// abandonAll gives up the requests that are left of a conversation that ended. Their
+// abandonAll gives up the requests that are left of a conversation that ends. Their
 // ids may be used again from now on, and an answer that comes late must not be taken for
 // one to the next client's request.
 func (c opening) abandonAll(of downstream.Conversation) {

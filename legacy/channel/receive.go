@@ -97,7 +97,7 @@ func (c *Channel) takeBatch(frame []byte) *jsonrpc.Error {
 		return err
 	}
 	c.in.Lock()
-	allowed := c.version == "" || message.Arrays(c.version)
+	allowed, of := c.version == "" || message.Arrays(c.version), c.pusher
 	c.in.Unlock()
 	if !allowed {
 		return c.refuseBatch(b)
@@ -108,7 +108,7 @@ func (c *Channel) takeBatch(frame []byte) *jsonrpc.Error {
 	for i := range b.Responses {
 		c.take(&b.Responses[i], detach(&b.Responses[i], frame), c.send)
 	}
-	g := &gather{c: c, hold: budget.On(c.opt.Account), left: len(b.Broken) + len(b.Requests)}
+	g := &gather{c: c, of: of, hold: budget.On(c.opt.Account), left: len(b.Broken) + len(b.Requests)}
 	for _, msg := range b.Broken {
 		g.add(msg)
 	}

@@ -135,6 +135,7 @@ func (r *reply) Continue(work func()) { go work() }
 // are there (E-17).
 type gather struct {
 	c     *Channel
+	of    *pusher // of the session in which the array came; nil: before any
 	mu    sync.Mutex
 	hold  budget.Hold // of the parts
 	left  int
@@ -148,7 +149,7 @@ func (g *gather) add(msg []byte) {
 		g.parts = append(g.parts, g.part(msg))
 	}
 	g.left--
-	if g.left == 0 && len(g.parts) > 0 {
+	if g.left == 0 && len(g.parts) > 0 && (g.of == nil || !g.of.over.Load()) { // else its ids may be the next client's
 		g.c.send(message.Array(g.parts))
 	}
 	if g.left == 0 {
