@@ -135,6 +135,30 @@ func TestTaskParamsAreIgnoredWhereNotHosted_G2(t *testing.T) {
 	})
 }
 
+// What is no wish for a task makes none; null is what clients write for a member that they leave out.
+func TestOnlyAWishForATaskMakesOne_G3(t *testing.T) {
+	for wish, want := range map[string]string{
+		`{}`: "a task", `{"ttl":60000}`: "a task", `{"ttl":0}`: "a task", `{"ttl":1.5}`: "a task", `{"ttl":1e18}`: "a task", `{"ttl":null,"more":1}`: "a task",
+		`null`: "a result",
+		`5`:    "-32602", `[]`: "-32602", `true`: "-32602", `"x"`: "-32602", `{"ttl":"x"}`: "-32602", `{"ttl":-1}`: "-32602", `{"ttl":{}}`: "-32602", `{"ttl":true}`: "-32602",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			conv, up := hostingSession(t, result(booked))
+			c := request(t, conv, "1", mcp.MethodToolsCall, `{"name":"book","arguments":{},"task":`+wish+`}`)
+			got := "a result"
+			if answer := c.result(); rawjson.Has([]byte(answer), "task") {
+				got = "a task"
+			} else if e := c.response.Error; e != nil && strings.Contains(string(e.Data), `"bridge"`) {
+				got = strconv.Itoa(e.Code)
+			}
+			if got != want || (want == "-32602") != (len(up.calls()) == 0) {
+				t.Errorf("%s: %s, want %s; %d calls went to the server", wish, got, want, len(up.calls()))
+			}
+			conv.Close(downstream.ErrCancelled)
+		})
+	}
+}
+
 func TestAQuestionOfATaskIsNeverDroppedForItsProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		noisy := func(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error) {

@@ -33,9 +33,15 @@ func (c hosting) host(caller downstream.Caller, req downstream.Request, out down
 		return false
 	}
 	began := time.Now()
-	t := tasks.New(req.Task, c.Account, c.Driver.Replica)
-	k := call.NewHosted(&c.Client, caller, req, t)
-	if err := c.tasks.Add(t, func() { k.Drive(mrtr.Cancelled()) }, out.Outlast); err != nil {
+	var t *tasks.Task
+	var k *call.Call
+	err := tasks.Check(req.Task)
+	if err == nil {
+		t = tasks.New(req.Task, c.Account, c.Driver.Replica)
+		k = call.NewHosted(&c.Client, caller, req, t)
+		err = c.tasks.Add(t, func() { k.Drive(mrtr.Cancelled()) }, out.Outlast)
+	}
+	if err != nil {
 		refused := explainTask(err)
 		c.table.Ended(req.ID)
 		c.ReportLocal(&caller, req.Method, began, refused)

@@ -81,7 +81,9 @@ func NewRequest(msg jsonrpc.Message) Request {
 		case "level":
 			r.Level = value
 		case "task":
-			r.Task = value
+			if rawjson.KindOf(value) != rawjson.Null { // as some write what they leave out
+				r.Task = value
+			}
 		case "_meta":
 			r.Meta = value
 			r.ProgressToken = tokenIn(value)

@@ -87,14 +87,6 @@ func New(wish []byte, account *budget.Account, home downstream.ReplicaID) *Task 
 	}
 }
 
-func ttlOf(raw []byte) time.Duration {
-	ms, ok := rawjson.Int(raw)
-	if !ok || ms < 0 || ms > maxTTL.Milliseconds() {
-		return maxTTL
-	}
-	return time.Duration(ms) * time.Millisecond
-}
-
 // Interactive implements downstream.Reply: a question waits for a tasks/result.
 func (t *Task) Interactive() bool { return true }
 
