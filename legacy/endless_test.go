@@ -54,6 +54,7 @@ func TestStreamsThatAreHandedOnAreBounded(t *testing.T) {
 		method, body string
 	}{
 		"modern listens":                       {Options{MaxSessions: 16}, modern, http.MethodPost, listen},
+		"listens whose head says a call":       {Options{MaxSessions: 16}, modern, http.MethodPost, strings.Replace(listen, "{}", `{"a":0}`, 1)},
 		"GETs of sessions that the server has": {Options{MaxSessions: 16}, relayer, http.MethodGet, ""},
 		"modern listens, of all endpoints":     {everywhere(), modern, http.MethodPost, listen},
 		"GETs, of all endpoints":               {everywhere(), relayer, http.MethodGet, ""},
@@ -65,8 +66,11 @@ func TestStreamsThatAreHandedOnAreBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, p := serve(t, tc.opt, tc.backend)
 			p.session = "theirs"
-			if tc.body == listen {
+			if strings.Contains(tc.body, mcp.MethodListen) {
 				p.session = ""
+			}
+			if tc.body != listen { // bounds go by the body
+				p.header.Set(mcp.HeaderMethod, mcp.MethodToolsCall)
 			}
 			ctx, leave := context.WithCancel(t.Context())
 			for range mine {

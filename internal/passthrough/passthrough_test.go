@@ -63,6 +63,26 @@ func TestRequestsCrossUnchangedButForHeadersOfTheHop(t *testing.T) {
 	}
 }
 
+// A server over HTTP judges by itself whether the head of a request says what its body says.
+func TestHeadersOfAModernRequestAreForItsServerToJudge(t *testing.T) {
+	const refusal = `{"jsonrpc":"2.0","id":1,"error":{"code":-32020,"message":"Mcp-Name is not the name"}}`
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if got := r.Header.Get("Mcp-Name"); got != "harmless" {
+			t.Errorf("Mcp-Name is %q", got)
+		}
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, refusal)
+	}))
+	defer server.Close()
+	req := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"harmful"}}`))
+	req.Header = http.Header{"Mcp-Method": {"tools/call"}, "Mcp-Name": {"harmless"}}
+	rec := httptest.NewRecorder()
+	handler(t, server.URL).ServeHTTP(rec, req)
+	if rec.Code != http.StatusBadRequest || rec.Body.String() != refusal {
+		t.Errorf("the client got %d %q", rec.Code, rec.Body)
+	}
+}
+
 func TestDeadServerIsBadGateway(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
