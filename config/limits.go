@@ -137,7 +137,7 @@ type Limits struct {
 	// Processes of a command that serve one session each: with command-mode per-session, and of clients that are handed
 	// to it as they are. One more session is refused. Who has an eighth of them or more does not get the last eighth.
 	Children int `key:"children" min:"1" max:"10000"`
-	// Messages in one batch, which only clients of 2025-03-26 send.
+	// Messages in one batch, which only clients of 2025-03-26 send, also to a legacy server of their own.
 	Batch int `key:"batch" min:"1" max:"10000"`
 }
 

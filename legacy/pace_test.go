@@ -55,6 +55,17 @@ func TestAnArrayCountsForEachOfItsRequests(t *testing.T) {
 	}
 }
 
+// One array of any length would keep an address out for as long as it likes.
+func TestARelayedArrayIsBounded(t *testing.T) {
+	_, p := serve(t, Options{MaxBatch: 3, Rates: rates.New(rates.Options{Address: rates.Rate{PerSecond: 1, Burst: 4}})}, relaying{fakeBackend: newFake()})
+	p.session = "theirs"
+	status, body := p.call("[" + strings.Repeat("1,", 3) + "1]")
+	want(t, "status", status, http.StatusBadRequest)
+	want(t, "says why", strings.Contains(body, "limits.batch"), true)
+	want(t, "and counts for nothing", p.post("["+strings.Repeat("1,", 2)+"1]").StatusCode, http.StatusOK)
+	want(t, "which one within it does", p.post("["+strings.Repeat("1,", 2)+"1]").StatusCode, http.StatusTooManyRequests)
+}
+
 // An array that goes on to a server of its own era is as many requests as one that is
 // served here.
 func TestARelayedArrayCountsForEachOfItsRequests(t *testing.T) {

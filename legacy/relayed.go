@@ -7,6 +7,7 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/turns"
 	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy/message"
 	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -36,27 +37,35 @@ func (h forwarder) relayed(w http.ResponseWriter, r *http.Request, body []byte, 
 }
 
 // crowds refuses what is more than may be under way, and of arrays, whose members nobody has
-// counted yet, what comes too fast.
+// counted yet, what comes too fast, or is so long that nobody else of its address could come for hours.
 func (h forwarder) crowds(w http.ResponseWriter, r *http.Request, body []byte, msg *jsonrpc.Message, from *sender) bool {
 	if msg != nil {
 		return h.admission.tooBusy(w, r, from, 1, msg.ID)
 	}
-	n := countRequests(body)
-	return h.admission.tooBusy(w, r, from, n, "") || h.admission.tooFast(w, r, nil, false, n, "")
+	requests, all := countRequests(body, h.opt.MaxBatch)
+	if all > h.opt.MaxBatch {
+		web.WriteParseError(w, "", message.TooLong(h.opt.MaxBatch))
+		return true
+	}
+	return h.admission.tooBusy(w, r, from, requests, "") || h.admission.tooFast(w, r, nil, false, requests, "")
 }
 
-// countRequests returns how many members of an array its receiver may take for requests: all
-// that are not notifications or responses beyond doubt. An array that has no end is one.
-func countRequests(array []byte) (n int) {
+// countRequests returns how many members an array has, and how many of them its receiver may take for
+// requests: all that are not notifications or responses beyond doubt. What has no end is one. Beyond most
+// nothing is counted.
+func countRequests(array []byte, most int) (requests, all int) {
 	if rawjson.Balanced(array) != nil {
-		return 1
+		return 1, 1
 	}
 	for member := range rawjson.Elements(array) {
+		if all++; all > most {
+			break
+		}
 		if msg, err := jsonrpc.Parse(member); err != nil || msg.Kind() == jsonrpc.Request {
-			n++
+			requests++
 		}
 	}
-	return n
+	return requests, all
 }
 
 // lendOn hands on what may end something that its client holds. It waits for no turn, and is

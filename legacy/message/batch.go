@@ -24,7 +24,7 @@ func ParseBatch(body []byte, limit int) (*Batch, *jsonrpc.Error) {
 		return nil, AsError(err)
 	}
 	if len(parts) > limit {
-		return nil, fault.Request(fmt.Sprintf("a batch of more than %d messages is too large (limits.batch)", limit))
+		return nil, TooLong(limit)
 	}
 	b := new(Batch)
 	for _, part := range parts {
@@ -36,6 +36,11 @@ func ParseBatch(body []byte, limit int) (*Batch, *jsonrpc.Error) {
 		return nil, fault.Request("a batch must not mix requests and responses")
 	}
 	return b, nil
+}
+
+// TooLong refuses an array of more messages than there may be.
+func TooLong(limit int) *jsonrpc.Error {
+	return fault.Request(fmt.Sprintf("a batch of more than %d messages is too large (limits.batch)", limit))
 }
 
 func (b *Batch) add(part []byte) *jsonrpc.Error {
