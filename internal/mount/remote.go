@@ -66,6 +66,7 @@ func newRemote(opt *Options, v *verdicts) (*remote, error) {
 	r.servers = relay.NewHTTP(relay.HTTPOptions{
 		URL: endpoint, Policy: policy, TLS: opt.Upstream.TLS,
 		Dial: opt.Upstream.Dial, DialTimeout: opt.Upstream.DialTimeout, MaxIdle: opt.Upstream.MaxIdle, Wrap: opt.transport, MaxMessage: opt.Upstream.MaxResponse, UserAgent: opt.Upstream.UserAgent, Log: opt.Upstream.Log,
+		Silence: opt.Bridge.Limits.Flow.Round,
 	})
 	v.changed, v.outgrown = append(v.changed, r.changed), append(v.outgrown, func() { r.changed(false) })
 	return r, nil

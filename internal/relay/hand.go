@@ -137,7 +137,11 @@ func refusal(resp *http.Response) error {
 	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
 		return &downstream.Refusal{Status: resp.StatusCode, Challenge: resp.Header.Values("Www-Authenticate")}
 	}
-	return &badStatus{resp.StatusCode, http1.RetryAfter(resp.Header.Values("Retry-After"), time.Now())}
+	return &badStatus{resp.StatusCode, retryAfter(resp)}
+}
+
+func retryAfter(resp *http.Response) time.Duration {
+	return http1.RetryAfter(resp.Header.Values("Retry-After"), time.Now())
 }
 
 // untaken tells the log of a message that got lost, and of an answer whoever waits for the

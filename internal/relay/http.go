@@ -41,8 +41,11 @@ type HTTPOptions struct {
 	Wrap func(http.RoundTripper) http.RoundTripper
 	// MaxMessage bounds one message of the server, in bytes; 16 MiB.
 	MaxMessage int
-	UserAgent  string // "mcp-bridge"
-	Log        zerolog.Logger
+	// Silence is for how long at least the rest of a response is asked for that broke off, while
+	// nothing comes; 2 min.
+	Silence   time.Duration
+	UserAgent string // "mcp-bridge"
+	Log       zerolog.Logger
 }
 
 // HTTP is a Server that speaks Streamable HTTP of a legacy revision. Each client
@@ -56,6 +59,7 @@ type HTTP struct {
 // NewHTTP returns an HTTP. Nothing is sent yet.
 func NewHTTP(opt HTTPOptions) *HTTP {
 	opt.MaxMessage = cmp.Or(opt.MaxMessage, 16<<20)
+	opt.Silence = cmp.Or(opt.Silence, 2*time.Minute)
 	opt.UserAgent = cmp.Or(opt.UserAgent, "mcp-bridge")
 	opt.Log = logfield.Seldom(opt.Log) // of messages that got lost: peers can cause many
 	s := &HTTP{opt: opt, transport: roundtrip.New(roundtrip.Options{TLS: opt.TLS, Dial: opt.Dial, DialTimeout: opt.DialTimeout, MaxIdle: opt.MaxIdle})}
@@ -156,7 +160,7 @@ func (l *httpLine) hand(ctx context.Context, o *outgoing) error {
 	defer resp.Body.Close()
 	switch {
 	case l.lost(resp):
-		l.inbox.Ended(errSession)
+		l.inbox.Ended(errSessionLost)
 	case resp.StatusCode >= http.StatusBadRequest:
 		return refusal(resp)
 	case o.method == mcp.NotificationInitialized:
@@ -171,7 +175,10 @@ func (l *httpLine) hand(ctx context.Context, o *outgoing) error {
 // untaken implements carrier.
 func (l *httpLine) untaken(o *outgoing, why error) { l.server.untaken(l.inbox, o, why) }
 
-var errSession = errors.New("the server has ended the session")
+var (
+	errSession     = errors.New("the server has ended the session")
+	errSessionLost = fmt.Errorf("%w; whether a call under way was executed is not known", errSession)
+)
 
 // lost reports a response that says that the session is over.
 func (l *httpLine) lost(resp *http.Response) bool {

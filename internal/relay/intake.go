@@ -124,6 +124,6 @@ func short(what string, err error) error {
 
 var (
 	errTooLarge = errors.New("the response of the server exceeds the limit (limits.response-size)")
-	errCut      = errors.New("the connection to the server broke in the middle of a response")
-	errUnended  = errors.New("the stream of the response ended before the response")
+	errCut      = errors.New("the connection to the server broke in the middle of a response; what it was asked may have been done")
+	errUnended  = errors.New("the stream of the response ended before the response; what the server was asked may have been done")
 )

@@ -3,7 +3,6 @@ package relay
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -91,7 +90,7 @@ func (l *httpLine) refused(ctx context.Context, o *outgoing, resp *http.Response
 	switch _, guarded := errors.AsType[*downstream.Refusal](why); {
 	case l.lost(resp):
 		l.fail(ctx, o.id, errSession)
-		l.inbox.Ended(errSession)
+		l.inbox.Ended(errSessionLost)
 	case guarded, err != nil, msg.Error == nil:
 		l.fail(ctx, o.id, why)
 	case msg.ID == o.id:
@@ -106,77 +105,6 @@ func (l *httpLine) refused(ctx context.Context, o *outgoing, resp *http.Response
 func (l *httpLine) fail(ctx context.Context, id jsonrpc.ID, why error) {
 	if ctx.Err() == nil {
 		l.inbox.Fail(id, why)
-	}
-}
-
-// Bounds of resuming a stream that broke off.
-const (
-	maxResumes = 5           // in a row without an event
-	minWait    = time.Second // unless the server names another time
-	leastWait  = 50 * time.Millisecond
-	maxWait    = 30 * time.Second
-)
-
-// follow hands the events of a response on until the response is among them. A
-// stream that ends before is resumed if the server gave a place to resume from:
-// since 2025-11-25 servers end streams on purpose, to be asked again.
-func (l *httpLine) follow(ctx context.Context, o *outgoing, resp *http.Response) {
-	at := place{wait: minWait}
-	for resumes := 0; ; resumes++ {
-		before := at.last
-		done, err := l.events(resp, &at, func(text []byte) bool { return l.receive(o, text) == o.id })
-		_ = resp.Body.Close()
-		if done {
-			return
-		}
-		if at.last != before {
-			resumes = 0
-		}
-		if why := unread(err, errUnended); at.last == "" || resumes >= maxResumes || !errors.Is(why, errUnended) || !pause(ctx, at.wait) {
-			l.fail(ctx, o.id, why)
-			return
-		}
-		if resp, err = l.exchange(ctx, http.MethodGet, o.caller, nil, at.last); err != nil {
-			l.fail(ctx, o.id, fmt.Errorf("the stream of the response broke off: %w", unanswered(err)))
-			return
-		}
-		if resp.StatusCode != http.StatusOK || media(resp) != "text/event-stream" {
-			l.refused(ctx, o, resp)
-			_ = resp.Body.Close()
-			return
-		}
-	}
-}
-
-// maxEventID bounds the id of an event that is kept to resume a stream from, in bytes. One
-// that is longer leads nowhere: no server takes it in a header.
-const maxEventID = 4 << 10
-
-// place is where a stream can be resumed.
-type place struct {
-	last string
-	wait time.Duration
-}
-
-// events hands the events of a stream on until take says that it was the last.
-func (l *httpLine) events(resp *http.Response, at *place, take func([]byte) bool) (done bool, err error) {
-	in := newIntake(resp.Body, l.server.opt.MaxMessage, l.account)
-	defer in.close()
-	for {
-		event, err := in.next()
-		if err != nil {
-			return false, err
-		}
-		if at.last = event.ID; len(at.last) > maxEventID {
-			at.last = ""
-		}
-		if event.Retry >= 0 {
-			at.wait = min(max(event.Retry, leastWait), maxWait)
-		}
-		if len(event.Data) > 0 && take(event.Data) {
-			return true, nil
-		}
-		in.handedOn()
 	}
 }
 
@@ -196,6 +124,7 @@ func (l *httpLine) attend() {
 	at := place{wait: minWait}
 	for failures := 0; l.ctx.Err() == nil; {
 		began := time.Now()
+		at.busy = 0
 		resp, err := l.exchange(l.ctx, http.MethodGet, l.lastCaller(), nil, at.last)
 		if err == nil {
 			again := l.heard(resp, &at)
@@ -207,7 +136,7 @@ func (l *httpLine) attend() {
 		if failures++; time.Since(began) > maxWait {
 			failures = 1
 		}
-		if !pause(l.ctx, min(at.wait<<min(failures-1, 5), maxWait)) {
+		if !pause(l.ctx, max(min(at.wait<<min(failures-1, 5), maxWait), at.busy)) {
 			return
 		}
 	}
@@ -222,9 +151,10 @@ func (l *httpLine) heard(resp *http.Response, at *place) bool {
 		}
 		return true
 	case l.lost(resp):
-		l.inbox.Ended(errSession)
+		l.inbox.Ended(errSessionLost)
 		return false
 	}
+	at.busy = busyFor(resp)
 	switch resp.StatusCode {
 	case http.StatusMethodNotAllowed, http.StatusNotFound, http.StatusNotImplemented: // it has none
 		return false
