@@ -128,13 +128,13 @@ func checkWhole(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil
+		return checkNew(path, "missing")
 	case err != nil:
 		return err
 	case info.IsDir():
 		return errors.New("it is a directory; name a file in it")
 	case info.Size() == 0:
-		return checkNew(path)
+		return checkNew(path, "empty")
 	}
 	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: lockPatience, ReadOnly: true})
 	if err != nil {
@@ -160,11 +160,11 @@ func walk(db *bolt.DB) (err error) {
 	})
 }
 
-// checkNew finds out whether an empty file is one that has lost what it had: one that was
-// made for a new store has no journal.
-func checkNew(path string) error {
+// checkNew finds out whether a file that is empty, or is not there, has lost what it had: a new
+// store has no journal.
+func checkNew(path, is string) error {
 	if info, err := os.Stat(path + ".journal"); err == nil && info.Size() > 0 {
-		return fmt.Errorf("%w: it is empty, and there is a journal of it (to begin anew, remove both)", store.ErrCorrupt)
+		return fmt.Errorf("%w: it is %s, and there is a journal of it (to begin anew, remove both)", store.ErrCorrupt, is)
 	}
 	return nil
 }

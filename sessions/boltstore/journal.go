@@ -26,6 +26,7 @@ type journal struct {
 	next       uint64 // the number of the next frame
 	at         int64  // where it goes
 	failed     bool   // until it begins anew: what the disk has of it is unknown
+	written    bool   // it is not blank, on the disk neither
 	buf        []byte
 }
 
@@ -54,16 +55,24 @@ const (
 	stateClosed  byte = iota // there is nothing in it
 	stateStrict              // frames were on the disk one after the other
 	stateRelaxed             // after a crash of the machine any may be missing
+
+	// stateWritten is added to one of these when something stood in the journal before the file said so:
+	// one that is blank has lost what it had. Earlier builds left it blank until the first commit.
+	stateWritten byte = 0x10
 )
 
 func (s *Store) state() byte {
+	state := stateStrict
 	switch {
 	case s.journal.size == 0:
 		return stateClosed
 	case s.relaxed:
-		return stateRelaxed
+		state = stateRelaxed
 	}
-	return stateStrict
+	if s.journal.written {
+		state |= stateWritten
+	}
+	return state
 }
 
 // mark is what the file says of its journal: state, generation and size.
@@ -87,7 +96,8 @@ func (s *Store) openJournal(path string, opt *Options) error {
 	j := &journal{size: size}
 	err := s.db.View(func(tx *bolt.Tx) error {
 		if m := tx.Bucket(journalBucket).Get(journalKey); len(m) == len(mark(0, 0, 0)) && m[0] != stateClosed {
-			state, j.generation, j.size = m[0], binary.BigEndian.Uint64(m[1:]), int64(binary.BigEndian.Uint64(m[9:])) //nolint:gosec // as mark made it
+			state, j.written = m[0]&^stateWritten, m[0]&stateWritten != 0
+			j.generation, j.size = binary.BigEndian.Uint64(m[1:]), int64(binary.BigEndian.Uint64(m[9:])) //nolint:gosec // as mark made it
 		}
 		return nil
 	})
@@ -123,6 +133,7 @@ func (s *Store) renewJournal(path string, size int64, used bool) error {
 		err = j.resize(path, size)
 	}
 	if err == nil && j.size > 0 {
+		j.written = j.prime() == nil
 		err = s.settle(s.state())
 	}
 	if err == nil || errors.Is(err, store.ErrCorrupt) {
@@ -154,8 +165,20 @@ func (j *journal) resize(path string, size int64) error {
 
 // wipe removes what may still stand behind the frames that were read, so that more can follow these.
 func (j *journal) wipe() error {
+	if j.at == 0 && j.written {
+		if err := j.prime(); err != nil {
+			return err
+		}
+	}
 	_, err := j.file.WriteAt(make([]byte, j.size-j.at), j.at)
 	return errors.Join(err, syncData(j.file))
+}
+
+// prime writes a frame without changes at the beginning of a journal of which nothing is needed any
+// more, and has it on the disk when it returns.
+func (j *journal) prime() error {
+	j.begin(j.generation)
+	return j.write(nil, true)
 }
 
 // spend gives the reserve back to the disk, and reports whether there was one.

@@ -17,6 +17,9 @@ func (s *Store) replay(state byte) error {
 	if _, err := io.ReadFull(j.file, text); err != nil {
 		return err
 	}
+	if j.written && blank(text) {
+		return fmt.Errorf("%w: its journal is blank", store.ErrCorrupt)
+	}
 	var changes []done
 	for {
 		payload, ok := j.frame(text[j.at:])
@@ -30,7 +33,7 @@ func (s *Store) replay(state byte) error {
 		j.next++
 	}
 	// The last write may have been torn by the crash, and was acknowledged to nobody. But
-	// then nothing can follow.
+	// then nothing can follow. That what follows has been zeroed cannot be told from it.
 	if state == stateStrict && j.follows(text[j.at:]) {
 		return fmt.Errorf("%w: its journal is damaged at byte %d", store.ErrCorrupt, j.at)
 	}
@@ -42,6 +45,9 @@ func (s *Store) replay(state byte) error {
 		return nil
 	}}})
 }
+
+// blank reports whether there is nothing but zeros.
+func blank(text []byte) bool { return len(bytes.TrimLeft(text, "\x00")) == 0 }
 
 // frame returns what is in the next frame; ok is false when there is none.
 func (j *journal) frame(text []byte) (payload []byte, ok bool) {
