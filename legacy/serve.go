@@ -53,6 +53,12 @@ func (h *HTTP) Holds(id string) bool {
 	return h.sessions.Holds(id) || h.channels.Get(id) != nil
 }
 
+// Recall is Holds for sessions that are in the store alone, too: the request brings them back.
+func (h *HTTP) Recall(r *http.Request, id string) bool { return h.sessions.Recall(r, id) }
+
+// Keeps reports whether sessions may be in the store that are live nowhere in this process.
+func (h *HTTP) Keeps() bool { return h.sessions.Keeps() }
+
 // handOn lets next serve a request whose body was read.
 func handOn(w http.ResponseWriter, r *http.Request, body []byte, next http.Handler) {
 	if body != nil {

@@ -32,9 +32,12 @@ func (f *Fleet) retire(m *Member, limit, drain time.Duration) {
 	if !f.outlast(m, limit) {
 		return // everything ends now
 	}
-	if left := m.Busy(); left > 0 {
+	switch left := m.Busy(); {
+	case left > 0:
 		m.spec.Log.Warn().Int("sessions", left).Msg("timeouts.handover is over: the sessions under the old settings end")
-	} else {
+	case f.awaits(m):
+		m.spec.Log.Info().Msg("timeouts.handover is over: sessions of the server that was here before, which may be in the store, are not found any more")
+	default:
 		m.spec.Log.Info().Msg("the last session under the old settings has ended")
 	}
 	ctx, cancel := context.WithTimeout(f.stopping, drain)
@@ -44,6 +47,11 @@ func (f *Fleet) retire(m *Member, limit, drain time.Duration) {
 	defer f.mu.Unlock()
 	f.retired = slices.DeleteFunc(f.retired, func(r *Member) bool { return r == m })
 	f.setLocked(f.present)
+}
+
+// awaits reports whether sessions may come back from the store that no present mount would find there.
+func (f *Fleet) awaits(m *Member) bool {
+	return m.Keeps() && !slices.ContainsFunc(f.Members(), func(p *Member) bool { return p.Scope() == m.Scope() })
 }
 
 // outlast waits until a retired mount is idle, but no longer than limit. It
@@ -56,7 +64,7 @@ func (f *Fleet) outlast(m *Member, limit time.Duration) bool {
 	for {
 		select {
 		case <-look.C:
-			if m.Busy() == 0 {
+			if m.Busy() == 0 && !f.awaits(m) {
 				return true
 			}
 		case <-over.C:

@@ -52,7 +52,25 @@ func (e *entry) holder(r *http.Request) http.Handler {
 			return d.handler
 		}
 	}
+	if d := e.keeper(r); d.member != nil {
+		return d.handler
+	}
 	return e.present.handler
+}
+
+// keeper returns the door to the retired mount whose session has left memory, unless the present one
+// is the same server's: that has it go on under the new settings.
+func (e *entry) keeper(r *http.Request) door {
+	id := r.Header.Get(mcp.HeaderSessionID)
+	if id == "" || e.present.member != nil && e.present.member.Holds(id) {
+		return door{}
+	}
+	for _, d := range e.retired {
+		if (e.present.member == nil || e.present.member.Scope() != d.member.Scope()) && d.member.Recall(r, id) {
+			return d
+		}
+	}
+	return door{}
 }
 
 // setLocked makes these the present mounts. Sessions go on at the paths that they

@@ -37,6 +37,7 @@ type Mount struct {
 	server   server
 	verdicts *verdicts
 	limits   Limits
+	scope    string               // of what is kept
 	resource *resource.Resource   // nil: there are no metadata
 	exchange *authorize.Exchanger // nil: nothing is exchanged
 
@@ -127,6 +128,7 @@ func New(opt Options) (*Mount, error) {
 		}
 	}
 	opt.nameKept()
+	m.scope = opt.Legacy.StoreScope
 	opt.Bridge.ListsAsk, opt.Bridge.Hint = opt.Draft.Active, dialect.Hint
 	m.Bridge = bridge.New(opt.Bridge)
 	m.Backend = m.server.backend(m.Bridge, m)
@@ -217,6 +219,13 @@ func (m *Mount) Relayed(v *negotiate.Verdict) bool {
 func (m *Mount) Holds(session string) bool {
 	return m.HTTP.Holds(session) || m.server.holds(session)
 }
+
+// Recall is Holds for sessions that are in the store alone, too: the request brings them back.
+func (m *Mount) Recall(r *http.Request, session string) bool { return m.HTTP.Recall(r, session) }
+
+// Scope names what is kept of this server at this endpoint: mounts that share it find each other's
+// sessions in their store.
+func (m *Mount) Scope() string { return m.scope }
 
 // Routes returns what is served besides the endpoint, by path, when clients reach
 // that at those paths. only reports that there is no other endpoint.

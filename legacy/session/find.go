@@ -57,6 +57,13 @@ func (set *Set) lookup(r *http.Request, id string) (*Session, error) {
 	return s, nil
 }
 
+// Recall reports whether a session is live here or in the store, from which the request that names
+// it brings it back. It counts as a use of it.
+func (set *Set) Recall(r *http.Request, id string) bool {
+	s, err := set.lookup(r, id)
+	return s != nil && err == nil
+}
+
 // Rotated finds the session of a message that comes with other credentials than
 // those it is bound to: tokens are refreshed, stepped up, or obtained only after
 // initialize. That the upstream accepts a token proves a user, not the user

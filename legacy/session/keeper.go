@@ -28,6 +28,7 @@ type keeper struct {
 	shared    bool // other replicas may change what is kept
 
 	opened    atomic.Uint32      // how many sessions were opened or brought back
+	until     atomic.Int64       // when the last record expires of those that are left to the store, unless it is touched; UnixNano
 	restoring singleflight.Group // one restoration of a session at a time
 	ends      chan string        // sessions that expired
 	changes   chan *Session      // that have something going on, and were changed elsewhere
@@ -61,6 +62,7 @@ func newKeeper(set *Set) *keeper {
 		crowded: logfield.Seldom(set.opt.Logger),
 	}
 	k.shared = k.store.Watch(k.changed)
+	k.keepUntil(k.ttl()) // what a process before this one has left
 	ctx, stop := context.WithCancel(context.Background())
 	k.ctx, k.stop = ctx, stop
 	k.running.Go(func() { k.run(ctx) })
@@ -235,6 +237,8 @@ func (k *keeper) ended(s *Session, cause sessions.Cause) {
 	}
 	switch {
 	case over:
+	case cause != sessions.Removed && cause != sessions.Expired:
+		k.keepUntil(k.ttlOf(s))
 	case cause == sessions.Expired && k.shared: // perhaps only here
 	case cause == sessions.Removed:
 		k.report("removing a session", k.do(func(ctx context.Context) error { return k.store.End(ctx, name) }))
@@ -253,4 +257,12 @@ func (k *keeper) unloads() bool { return k.set.opt.Unload > 0 }
 func (k *keeper) ttlOf(s *Session) time.Duration {
 	_, longest := s.stored.shelf.look(time.Now())
 	return max(k.ttl(), longest)
+}
+
+// keepUntil notes that a session is left to the store, whose record lasts for so long.
+func (k *keeper) keepUntil(ttl time.Duration) {
+	until := time.Now().Add(ttl).UnixNano()
+	for before := k.until.Load(); before < until && !k.until.CompareAndSwap(before, until); {
+		before = k.until.Load()
+	}
 }

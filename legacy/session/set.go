@@ -100,6 +100,13 @@ func (set *Set) Holds(id string) bool {
 	return live
 }
 
+// Keeps reports whether sessions may be in the store that are live nowhere in this process: those that
+// left memory, that a process before this one has left, or that another replica has.
+func (set *Set) Keeps() bool {
+	k := set.keeper
+	return k != nil && (k.shared || time.Now().UnixNano() < k.until.Load())
+}
+
 // Remove ends the session with this id, at its client's wish. After an error, which is the
 // store's, it goes on.
 func (set *Set) Remove(id string) error {

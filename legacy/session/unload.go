@@ -125,6 +125,7 @@ func (k unloader) unloadSessions() {
 		}
 		for _, s := range part {
 			s.left.Store(true) // before it can be brought back
+			k.keepUntil(k.ttlOf(s))
 			if k.set.table.TakeOut(s.rec.ID, k.set.opt.Unload) {
 				k.resting = append(k.resting, s)
 			} else {
