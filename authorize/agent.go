@@ -2,6 +2,7 @@ package authorize
 
 import (
 	"context"
+	"errors"
 	"net/url"
 	"sync"
 	"sync/atomic"
@@ -14,6 +15,8 @@ type Agent struct {
 	opt   Options
 	store *store
 	login atomic.Pointer[Login] // the newest that is known here; nil: none
+
+	useless atomic.Pointer[useless] // what came last instead of a login that is of use; nil: there is one
 
 	mu      sync.Mutex
 	renewal *renewal      // the newest; nil: none
@@ -162,21 +165,22 @@ func (a *Agent) trade(used string) (*Login, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.ctx), RequestTimeout)
 	defer cancel()
-	next, err := a.redeemRefresh(ctx, l)
-	if err != nil {
-		return nil, err
+	next, refused := a.redeemRefresh(ctx, l)
+	if next == nil {
+		return nil, refused
 	}
 	if err := a.store.save(next); err != nil { // the disk has become full meanwhile
 		a.opt.Log.Warn().Err(err).Msg("the renewed login is in memory only until it can be kept")
 		a.store.hold(next, l)
 	}
 	a.login.Store(next)
-	return next, nil
+	return next, refused
 }
 
 // redeemRefresh trades a refresh token for new tokens. One that is refused is
 // dropped, and so is a client that the authorization server has forgotten;
-// whatever may pass by itself loses nothing.
+// whatever may pass by itself loses nothing: nor does a new token of no use, beside
+// which the refresh token may be a new one, too.
 func (a *Agent) redeemRefresh(ctx context.Context, l *Login) (*Login, error) {
 	token, err := a.exchange(ctx, l.TokenEndpoint, l.Issuer, &l.Client, grantRefresh, url.Values{
 		"refresh_token": {l.Refresh}, "resource": {a.parameter(l.Resource)},
@@ -190,7 +194,13 @@ func (a *Agent) redeemRefresh(ctx context.Context, l *Login) (*Login, error) {
 	if err != nil {
 		return nil, refusedToken(l.Issuer, err)
 	}
-	return a.take(*l, token)
+	next, err := a.take(*l, token)
+	if errors.Is(err, errStillborn) {
+		kept := *l
+		kept.Refresh = next.Refresh
+		return &kept, err
+	}
+	return next, err
 }
 
 // adopt makes a login the present one, and tells whoever wants to know if it can

@@ -105,8 +105,17 @@ func (t *attempt) get(ctx context.Context) error {
 	return t.obtain(ctx)
 }
 
-// obtain gets credentials anew.
+// obtain gets credentials anew, unless those that came a moment ago were of no use from the start.
 func (t *attempt) obtain(ctx context.Context) error {
+	if err := t.agent.useless.Load().still(); err != nil {
+		return err
+	}
+	err := t.signIn(ctx)
+	t.agent.useless.Store(newUseless(err))
+	return err
+}
+
+func (t *attempt) signIn(ctx context.Context) error {
 	a := t.agent
 	ctx, cancel := context.WithTimeout(ctx, signInLife)
 	defer cancel()

@@ -1,6 +1,9 @@
 package authorize
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 // renewal is one endeavour to replace a token, for all who need that. It ends by itself: a
 // server that rotates refresh tokens has rotated this one even if nobody waits for its answer any more.
@@ -35,7 +38,33 @@ func (r *renewal) run(trade func() (*Login, error)) {
 	defer close(r.done)
 	began := time.Now()
 	r.login, r.err = trade()
-	if took := time.Since(began); r.err != nil && took > prompt {
+	switch took := time.Since(began); {
+	case errors.Is(r.err, errStillborn): // so would the next one be
+		r.again = time.Now().Add(again)
+	case r.err != nil && took > prompt:
 		r.again = time.Now().Add(min(took, RequestTimeout))
 	}
+}
+
+// useless remembers that an authorization server gives tokens which have expired when they come: nobody
+// asks for others at once.
+type useless struct {
+	err error
+	at  time.Time
+}
+
+// newUseless returns what is to be remembered of an error, nil: nothing.
+func newUseless(err error) *useless {
+	if !errors.Is(err, errStillborn) {
+		return nil
+	}
+	return &useless{err, time.Now()}
+}
+
+// still returns why there is no use in asking yet; nil: there is.
+func (u *useless) still() error {
+	if u == nil || !lately(u.at, again) {
+		return nil
+	}
+	return u.err
 }

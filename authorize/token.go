@@ -161,7 +161,11 @@ func sendable(token string) bool {
 	return len(token) <= maxSent && !strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f })
 }
 
-// take makes a login out of a token that an authorization server gave.
+// errStillborn says that a token was of no use from the start.
+var errStillborn = errors.New("the token had expired when it was given")
+
+// take makes a login out of a token that an authorization server gave. One that had expired by then is
+// an error, beside the login as it would be.
 func (a *Agent) take(l Login, token *oauth2.Token) (*Login, error) {
 	now := time.Now().Round(0) // by the wall clock: the other one stops while a laptop sleeps
 	l.Server, l.Updated = a.opt.Server, now
@@ -187,6 +191,9 @@ func (a *Agent) take(l Login, token *oauth2.Token) (*Login, error) {
 		l.Expires = token.Expiry.Round(0)
 		life := l.Expires.Sub(now)
 		l.Renew = l.Expires.Add(-min(life/10, time.Minute))
+		if life <= 0 {
+			return &l, failf(errStillborn, "the authorization server %s gives tokens that have expired when they come (expires_in is %d); its operator should look at the lifetime of its tokens", hostOf(l.Issuer), int64(life.Round(time.Second)/time.Second))
+		}
 	}
 	return &l, nil
 }
