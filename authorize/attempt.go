@@ -2,6 +2,7 @@ package authorize
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"sync"
@@ -164,10 +165,6 @@ func (t *attempt) renews(so bool) {
 	t.mu.Unlock()
 }
 
-// again is how soon tokens that were refused right after they were got are got in
-// the same way once more.
-const again = 30 * time.Second
-
 // hopeless ends an attempt that would only repeat a sign-in which has just been
 // of no use.
 func (t *attempt) hopeless(at *place) error {
@@ -233,4 +230,27 @@ func (a *Agent) enter(ctx context.Context, get func(scopes []string) (*Login, er
 	}
 	a.adopt(l)
 	return nil
+}
+
+// useless remembers that an authorization server gives tokens which have expired when they come: nobody
+// asks for others at once.
+type useless struct {
+	err error
+	at  time.Time
+}
+
+// newUseless returns what is to be remembered of an error, nil: nothing.
+func newUseless(err error) *useless {
+	if !errors.Is(err, errStillborn) {
+		return nil
+	}
+	return &useless{err, time.Now()}
+}
+
+// still returns why there is no use in asking yet; nil: there is.
+func (u *useless) still() error {
+	if u == nil || !lately(u.at, again) {
+		return nil
+	}
+	return u.err
 }

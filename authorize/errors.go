@@ -109,3 +109,6 @@ func quote(code, description string) string {
 	}
 	return clip.Line(code) + " (" + clip.Line(description) + ")"
 }
+
+// errStillborn says that a token was of no use from the start.
+var errStillborn = errors.New("the token had expired when it was given")

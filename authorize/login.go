@@ -69,3 +69,7 @@ func (l *Login) bare(keepClient bool) *Login {
 // lately reports whether something happened a short time ago. What a clock that was wrong
 // has put into the future did not.
 func lately(then time.Time, ago time.Duration) bool { return time.Since(then).Abs() < ago }
+
+// again is how soon tokens that were refused right after they were got are got in
+// the same way once more.
+const again = 30 * time.Second

@@ -45,26 +45,3 @@ func (r *renewal) run(trade func() (*Login, error)) {
 		r.again = time.Now().Add(min(took, RequestTimeout))
 	}
 }
-
-// useless remembers that an authorization server gives tokens which have expired when they come: nobody
-// asks for others at once.
-type useless struct {
-	err error
-	at  time.Time
-}
-
-// newUseless returns what is to be remembered of an error, nil: nothing.
-func newUseless(err error) *useless {
-	if !errors.Is(err, errStillborn) {
-		return nil
-	}
-	return &useless{err, time.Now()}
-}
-
-// still returns why there is no use in asking yet; nil: there is.
-func (u *useless) still() error {
-	if u == nil || !lately(u.at, again) {
-		return nil
-	}
-	return u.err
-}

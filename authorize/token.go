@@ -161,9 +161,6 @@ func sendable(token string) bool {
 	return len(token) <= maxSent && !strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f })
 }
 
-// errStillborn says that a token was of no use from the start.
-var errStillborn = errors.New("the token had expired when it was given")
-
 // take makes a login out of a token that an authorization server gave. One that had expired by then is
 // an error, beside the login as it would be.
 func (a *Agent) take(l Login, token *oauth2.Token) (*Login, error) {
