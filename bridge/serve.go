@@ -161,13 +161,13 @@ func (c *conversation) Close(cause error) {
 	resources := c.resources
 	c.mu.Unlock()
 
-	last, late := mrtr.Cancelled(), downstream.ErrCancelled // D-T19
+	late := downstream.ErrCancelled // D-T19
 	if downstream.Audible(cause) {
-		last, late = mrtr.Failed(cause), cause
+		late = cause
 	}
 	for _, k := range c.table.close(late) {
-		if !downstream.MayGoOn(cause) || !k.Leave() {
-			k.Drive(last)
+		if !downstream.MayGoOn(cause) || !k.Leave() && !k.Abandon() {
+			k.Close(cause)
 		}
 	}
 	if resources != nil {

@@ -1,6 +1,8 @@
 package call
 
 import (
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/mcpbridge/bridge/bridge/again"
@@ -183,6 +185,26 @@ func (k *Call) Remind(key string) {
 // Leave leaves a call that waits for its client, and is kept, to another process. It
 // reports whether it has.
 func (k *Call) Leave() bool { return k.saving.waitsElsewhere() }
+
+// Abandon leaves a call that is at the server, is kept, and may be done twice to another process, as if this one
+// had been killed. It reports whether it has.
+func (k *Call) Abandon() bool { return k.saving.repeatsElsewhere() }
+
+// Close ends a call with its session: in silence, where its client wanted that or is gone. Of one that is at the
+// server nobody knows what became of it.
+func (k *Call) Close(cause error) {
+	if !downstream.Audible(cause) {
+		k.Drive(mrtr.Cancelled())
+		return
+	}
+	k.mu.Lock()
+	sent := k.flow.State == mrtr.Sending
+	k.mu.Unlock()
+	if sent && !errors.Is(cause, downstream.ErrOutdated) { // which says so itself
+		cause = fmt.Errorf("%w; whether the call was executed is not known", cause)
+	}
+	k.Drive(mrtr.Failed(cause))
+}
 
 // Refresh keeps a call that waits once more, in a store that may have lost it.
 func (k *Call) Refresh() { k.saving.refresh() }

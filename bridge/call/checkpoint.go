@@ -148,19 +148,30 @@ func (k *saving) leaveLocked() {
 }
 
 // waitsElsewhere leaves a call that waits for its client, and is kept, to another process.
-func (k *saving) waitsElsewhere() bool {
+func (k *saving) waitsElsewhere() bool { return k.goesElsewhere(k.waitsKeptLocked) }
+
+// repeatsElsewhere leaves a call that is kept to another process which sends its request again.
+func (k *saving) repeatsElsewhere() bool {
+	return k.goesElsewhere(func() bool {
+		return k.saves > 0 && !k.unsaved && k.flow.State == mrtr.Sending && !k.outbox.busy && k.outbox.waiting == nil &&
+			repeatableLocked(k.Call, k.headerLocked())
+	})
+}
+
+// goesElsewhere leaves the call to another process if it may.
+func (k *saving) goesElsewhere(mayLocked func() bool) bool {
 	k.mu.Lock()
-	waits := k.waitsKeptLocked()
-	if waits { // at once: an answer that comes now is for whoever goes on
+	goes := mayLocked()
+	if goes { // at once: an answer that comes now is for whoever goes on
 		k.left.Store(true)
 		k.leaveLocked()
 	}
 	k.mu.Unlock()
-	if waits {
+	if goes {
 		k.held.End()
 		k.to.Leave()
 	}
-	return waits
+	return goes
 }
 
 // refresh keeps the call as it is, if it waits.

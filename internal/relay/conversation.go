@@ -223,7 +223,7 @@ func (c *conversation) Close(error) {
 		return
 	}
 	c.cancel()
-	c.finish(errOver)
+	c.finish(errOverUnderWay)
 	go func() {
 		defer c.relay.gate.Exit()
 		c.line.Close()

@@ -16,6 +16,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -143,6 +144,9 @@ func (r *Relay) Close() {
 }
 
 // errOver ends what is under way when the conversation is closed.
-var errOver = errors.New("the session has ended")
+var (
+	errOver         = errors.New("the session has ended")
+	errOverUnderWay = fmt.Errorf("%w; whether a call under way was executed is not known", errOver)
+)
 
 func failed(text string) *jsonrpc.Error { return fault.Internal(text, fault.Reason("relay")) }

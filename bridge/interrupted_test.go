@@ -1,0 +1,48 @@
+package bridge
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/mcp"
+)
+
+// A call that has asked its client, and is at the server when the bridge stops for good, goes on in another process
+// if it may be done twice, as after kill -9. Of any other its client is told that nobody knows whether it was done.
+func TestACallAtTheServerIsLeftIfItMayBeDoneTwice_D15(t *testing.T) {
+	tools := `{"tools":[{"name":"book","inputSchema":{"type":"object"},"annotations":{"idempotentHint":HINT}}]}`
+	for hint, repeats := range map[string]bool{"true": true, "false": false} {
+		t.Run(hint, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				here, _ := session(t, Limits{}, result(strings.Replace(tools, "HINT", hint, 1)), inputRequired(`"s"`, question1("q")), hang)
+				request(t, here, "1", mcp.MethodToolsList, `{}`).result()
+				s := &strongbox{client: &client{t: t, conv: here}}
+				s.begin()
+				s.answer(0, accepted)
+				synctest.Wait()
+				here.Close(downstream.ErrStopping)
+				synctest.Wait()
+				if s.left != repeats || s.over() == repeats {
+					t.Fatalf("left %v, over %v", s.left, s.over())
+				}
+				if !repeats {
+					if got := s.rpcError().Message; !strings.Contains(got, "whether the call was executed is not known") {
+						t.Errorf("its client is told %q", got)
+					}
+					return
+				}
+				there, up := session(t, Limits{}, result(booked))
+				next := &strongbox{client: &client{t: t, conv: there}, held: s.held}
+				if err := there.Resume(downstream.Caller{}, s.kept[len(s.kept)-1].Record, next); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				if got := next.result(); !strings.Contains(got, `"ok"`) || len(up.calls()) != 1 {
+					t.Errorf("the next process got %s in %d rounds", got, len(up.calls()))
+				}
+			})
+		})
+	}
+}
