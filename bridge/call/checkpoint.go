@@ -151,11 +151,11 @@ func (k *saving) leaveLocked() {
 func (k *saving) waitsElsewhere() bool { return k.goesElsewhere(k.waitsKeptLocked) }
 
 // repeatsElsewhere leaves a call that is kept to another process which sends its request again.
-func (k *saving) repeatsElsewhere() bool {
-	return k.goesElsewhere(func() bool {
-		return k.saves > 0 && !k.unsaved && k.flow.State == mrtr.Sending && !k.outbox.busy && k.outbox.waiting == nil &&
-			repeatableLocked(k.Call, k.headerLocked())
-	})
+func (k *saving) repeatsElsewhere() bool { return k.goesElsewhere(k.mayRepeatLocked) }
+
+func (k *saving) mayRepeatLocked() bool {
+	return k.saves > 0 && !k.unsaved && k.flow.State == mrtr.Sending && !k.outbox.busy && k.outbox.waiting == nil &&
+		repeatableLocked(k.Call, k.headerLocked())
 }
 
 // goesElsewhere leaves the call to another process if it may.

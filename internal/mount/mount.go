@@ -127,8 +127,7 @@ func New(opt Options) (*Mount, error) {
 			opt.Bridge.Connected = over.Open
 		}
 	}
-	opt.nameKept()
-	m.scope = opt.Legacy.StoreScope
+	m.scope = opt.nameKept()
 	opt.Bridge.ListsAsk, opt.Bridge.Hint = opt.Draft.Active, dialect.Hint
 	m.Bridge = bridge.New(opt.Bridge)
 	m.Backend = m.server.backend(m.Bridge, m)

@@ -102,12 +102,13 @@ type Limits struct {
 // nameKept gives a process whose sessions are kept a name among others with that store, and has what
 // is kept belong to the server: one that is mounted in its place is not told what clients answered to
 // another, nor what that one said.
-func (o *Options) nameKept() {
+func (o *Options) nameKept() (scope string) {
 	if o.Legacy.Store != nil && o.Legacy.Replica == 0 {
 		o.Legacy.Replica = downstream.NewReplicaID()
 	}
 	o.Bridge.Replica = o.Legacy.Replica
 	o.Legacy.StoreScope += "\n" + o.serverName()
+	return o.Legacy.StoreScope
 }
 
 // serverName names the server as all replicas do that are told of it in the same way: a command by

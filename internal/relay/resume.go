@@ -39,24 +39,30 @@ type rest struct {
 func (l *httpLine) follow(ctx context.Context, o *outgoing, resp *http.Response) {
 	at := rest{place: place{wait: minWait}}
 	for {
-		before, began := at.last, time.Now()
-		done, err := l.events(resp, &at.place, func(text []byte) bool { return l.receive(o, text) == o.id })
-		_ = resp.Body.Close()
+		done, err := l.part(o, resp, &at)
 		if done {
 			return
 		}
-		if at.last != before || time.Since(began) > maxWait {
-			at.tries = 0
-		}
-		why := unread(err, errUnended)
-		if at.last != "" && errors.Is(why, errUnended) {
-			resp, why = l.resume(ctx, o, &at)
-		}
-		if resp == nil || why != nil {
+		if why := unread(err, errUnended); at.last == "" || !errors.Is(why, errUnended) {
 			l.fail(ctx, o.id, why)
 			return
 		}
+		if resp, err = l.resume(ctx, o, &at); err != nil { //nolint:bodyclose // part closes it
+			l.fail(ctx, o.id, err)
+			return
+		}
 	}
+}
+
+// part hands on what one response brings, and reports whether that was all.
+func (l *httpLine) part(o *outgoing, resp *http.Response, at *rest) (done bool, err error) {
+	defer resp.Body.Close()
+	before, began := at.last, time.Now()
+	done, err = l.events(resp, &at.place, func(text []byte) bool { return l.receive(o, text) == o.id })
+	if at.last != before || time.Since(began) > maxWait {
+		at.tries = 0
+	}
+	return done, err
 }
 
 // resume asks for the rest of a response. That repeats nothing, and the server may have the result:
