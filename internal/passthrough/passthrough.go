@@ -55,16 +55,15 @@ type Options struct {
 // are flushed as they come, and a client that goes away cancels its request,
 // which is how modern clients cancel.
 type Proxy struct {
-	reverse    httputil.ReverseProxy
-	transport  *roundtrip.Transport
-	challenged bool // challenges are the client's own
+	reverse   httputil.ReverseProxy
+	transport *roundtrip.Transport
 	traffic
 }
 
 // New returns a Proxy. Nothing is sent before the first request.
 func New(opt Options) *Proxy {
 	transport := roundtrip.New(roundtrip.Options{TLS: opt.TLS, Dial: opt.Dial, DialTimeout: opt.DialTimeout, MaxIdle: opt.MaxIdle})
-	p := &Proxy{transport: transport, challenged: opt.Challenge != nil}
+	p := &Proxy{transport: transport}
 	p.open()
 	var sends http.RoundTripper = transport
 	if opt.Wrap != nil {
@@ -96,10 +95,9 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer leave()
-	if p.challenged {
-		ctx = context.WithValue(ctx, incoming{}, r)
-	}
-	p.reverse.ServeHTTP(&patient{ResponseWriter: w, traffic: &p.traffic, began: time.Now()}, r.WithContext(unheard(ctx)))
+	out := &patient{ResponseWriter: w, traffic: &p.traffic, began: time.Now()}
+	ctx = context.WithValue(ctx, passing{}, &passage{r, out})
+	p.reverse.ServeHTTP(out, r.WithContext(unheard(ctx)))
 }
 
 // Shutdown drains and returns when every request has ended. When ctx ends first
@@ -116,14 +114,22 @@ func (p *Proxy) Close() {
 }
 
 func unreachable(w http.ResponseWriter, r *http.Request, err error, log *zerolog.Logger) {
-	if errors.Is(err, context.Canceled) {
-		panic(http.ErrAbortHandler) // the client is gone, or the proxy is closed: no response
+	of := passageOf(r.Context())
+	switch {
+	case of != nil && isStopped(r.Context()):
+		err = stopped{}
+	case errors.Is(err, context.Canceled):
+		panic(http.ErrAbortHandler) // the client is gone: no response
 	}
 	began := time.Now()
 	if p, ok := w.(*patient); ok {
 		began = p.began
 	}
 	failedOf(r, began).tell(log, err)
+	if errors.Is(err, stopped{}) {
+		of.tell(w)
+		return
+	}
 	if bad, ok := errors.AsType[*Unusable](err); ok {
 		http.Error(w, bad.Error(), http.StatusBadGateway)
 		return
@@ -150,18 +156,18 @@ type Unusable struct{ Reason string }
 // Error is what the client is told.
 func (u *Unusable) Error() string { return u.Reason }
 
-// incoming finds the client's request in the context of the one that is sent.
-type incoming struct{}
-
 // answered leaves to the bridge what it has answered itself, and shows the head.
 func answered(resp *http.Response, opt *Options) error {
 	hop.Down(resp)
-	if in, ok := resp.Request.Context().Value(incoming{}).(*http.Request); ok && len(resp.Header["Www-Authenticate"]) > 0 {
-		resp.Header["Www-Authenticate"] = opt.Challenge(in, resp.Header["Www-Authenticate"])
+	if of := passageOf(resp.Request.Context()); opt.Challenge != nil && of != nil && len(resp.Header["Www-Authenticate"]) > 0 {
+		resp.Header["Www-Authenticate"] = opt.Challenge(of.in, resp.Header["Www-Authenticate"])
 	}
 	if opt.Answered != nil {
-		return opt.Answered(resp)
+		if err := opt.Answered(resp); err != nil {
+			return err
+		}
 	}
+	withLastWords(resp)
 	return nil
 }
 

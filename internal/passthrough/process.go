@@ -157,7 +157,9 @@ func (p *Process) call(ctx context.Context, w http.ResponseWriter, r *http.Reque
 		ans.Release()
 	case r.Context().Err() != nil: // the client is gone
 	case out.listen && p.draining.Err() != nil:
-		out.finish(&upstream.Answer{Result: []byte(`{"resultType":"complete","_meta":{}}`)})
+		out.finish(&upstream.Answer{Result: []byte(subscribed)})
+	case isStopped(ctx):
+		out.fail(stopped{})
 	default:
 		out.fail(err)
 	}

@@ -203,7 +203,7 @@ func (o *response) end() {
 
 // fail answers a message other than a request that could not be handed on.
 func (p *Process) fail(ctx context.Context, w http.ResponseWriter, id jsonrpc.ID, err error) {
-	if ctx.Err() != nil {
+	if ctx.Err() != nil && !isStopped(ctx) {
 		return
 	}
 	status, _, refusal := failure(err)
@@ -227,6 +227,9 @@ func failure(err error) (status int, retry time.Duration, refusal *jsonrpc.Error
 	reason := "internal"
 	if f, ok := errors.AsType[*upstream.Failure](err); ok {
 		reason, retry = f.Cause.String(), f.RetryAfter
+	}
+	if errors.Is(err, stopped{}) {
+		reason = "shutdown"
 	}
 	refusal = fault.Internal(err.Error(), fault.Reason(reason))
 	if retry > 0 {

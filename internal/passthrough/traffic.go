@@ -38,12 +38,12 @@ func (t *traffic) enter(w http.ResponseWriter, r *http.Request) (ctx context.Con
 	if endless(r) {
 		ends = t.draining
 	}
-	ctx, cancel := context.WithCancel(r.Context())
-	release := context.AfterFunc(ends, cancel)
+	ctx, cancel := context.WithCancelCause(r.Context())
+	release := context.AfterFunc(ends, func() { cancel(stopped{}) })
 	spare := t.hurry(w)
 	return ctx, func() {
 		release()
-		cancel()
+		cancel(nil)
 		spare()
 		t.gate.Exit()
 	}

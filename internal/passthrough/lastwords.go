@@ -1,0 +1,164 @@
+package passthrough
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/mcpbridge/bridge/internal/fault"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/sse"
+)
+
+// gaveUp is what a request is told that had to be given up.
+const gaveUp = "the bridge is shutting down; whether the request was executed is not known"
+
+// stopped is why the context of a request ended that the bridge gave up as it stops. To who asks
+// only whether it was given up it is that.
+type stopped struct{}
+
+func (stopped) Error() string { return gaveUp }
+
+// Is is for errors.Is.
+func (stopped) Is(target error) bool { return target == context.Canceled }
+
+// isStopped tells the end of the bridge from that of the client's interest.
+func isStopped(ctx context.Context) bool { return context.Cause(ctx) == error(stopped{}) }
+
+// stoppedError is what is said to requests.
+func stoppedError() *jsonrpc.Error { return fault.Internal(gaveUp, fault.Reason("shutdown")) }
+
+// passing finds, in the context of a request that is sent, what it is sent for.
+type passing struct{}
+
+// passage is a request of a client that is handed on, and its response.
+type passage struct {
+	in  *http.Request
+	out *patient
+}
+
+func passageOf(ctx context.Context) *passage {
+	p, _ := ctx.Value(passing{}).(*passage)
+	return p
+}
+
+// tell answers what was given up before anything of a response was there.
+func (p *passage) tell(w http.ResponseWriter) {
+	asked := askedBy(p.in)
+	asked.listen = false // which has yet to begin
+	switch {
+	case len(asked.ids) == 0:
+		http.Error(w, gaveUp, http.StatusBadGateway)
+	case asked.array:
+		writeJSON(w, http.StatusBadGateway, append(append([]byte{'['}, bytes.Join(asked.words(), []byte{','})...), ']'))
+	default:
+		writeJSON(w, http.StatusBadGateway, asked.words()[0])
+	}
+}
+
+// asked is what a body asks for, as far as an answer must name it.
+type asked struct {
+	ids    []jsonrpc.ID
+	array  bool
+	listen bool
+}
+
+// askedBy reads a request again that was handed on. Of one whose body is gone nothing is known.
+func askedBy(r *http.Request) (a asked) {
+	if r.GetBody == nil {
+		return a
+	}
+	if body, err := r.GetBody(); err == nil {
+		_, _ = io.Copy(&a, body) // in one piece, and without a copy
+	}
+	return a
+}
+
+// Write reads a body, which is in memory and comes whole.
+func (a *asked) Write(body []byte) (int, error) {
+	parts := [][]byte{body}
+	if a.array = jsonrpc.IsBatch(body); a.array {
+		parts, _ = jsonrpc.Split(body, maxArray)
+	}
+	for _, part := range parts {
+		if msg, err := jsonrpc.Parse(part); err == nil && msg.Kind() == jsonrpc.Request {
+			a.ids, a.listen = append(a.ids, msg.ID), msg.Method == mcp.MethodListen
+		}
+	}
+	return len(body), nil
+}
+
+// maxArray bounds how many requests of an array are answered.
+const maxArray = 1024
+
+// words are the messages that end what was asked for. A subscription ends as it does when its
+// server wants it so.
+func (a *asked) words() (all [][]byte) {
+	for _, id := range a.ids {
+		if a.listen && !a.array {
+			return [][]byte{jsonrpc.AppendResult(nil, id, subscription([]byte(subscribed), id))}
+		}
+		all = append(all, jsonrpc.AppendError(nil, id, stoppedError()))
+	}
+	return all
+}
+
+// subscribed is the result of a subscription, without its name.
+const subscribed = `{"resultType":"complete","_meta":{}}`
+
+// lastWordsBody is the body of an event stream that ends with an answer when the bridge gives its request
+// up. Of other bodies that have begun nothing can be said any more: they break off.
+type lastWordsBody struct {
+	io.ReadCloser
+	of   *passage
+	ctx  context.Context // of the request that is sent
+	over bool
+	rest []byte
+}
+
+// withLastWords has the stream of a response end so.
+func withLastWords(resp *http.Response) {
+	ctx := resp.Request.Context()
+	of := passageOf(ctx)
+	if of == nil || resp.ContentLength >= 0 || resp.Header.Get("Content-Encoding") != "" {
+		return
+	}
+	if kind, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";"); strings.EqualFold(strings.TrimSpace(kind), "text/event-stream") {
+		resp.Body = &lastWordsBody{ReadCloser: resp.Body, of: of, ctx: ctx}
+	}
+}
+
+// Read implements io.Reader.
+func (b *lastWordsBody) Read(p []byte) (int, error) {
+	if !b.over {
+		n, err := b.ReadCloser.Read(p)
+		if n > 0 || err == nil || err == io.EOF || !isStopped(b.ctx) {
+			return n, err
+		}
+		if b.begin(); len(b.rest) == 0 {
+			return n, err
+		}
+	}
+	n := copy(p, b.rest)
+	if b.rest = b.rest[n:]; n == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+// begin has the events follow. Where one was broken off its end comes first: what there is of it is no
+// message, which clients pass over.
+func (b *lastWordsBody) begin() {
+	b.over = true
+	b.of.out.hurry()
+	asked := askedBy(b.of.in)
+	for i, word := range asked.words() {
+		if i == 0 {
+			b.rest = append(b.rest, "\n\n"...)
+		}
+		b.rest = sse.AppendEvent(b.rest, "", word)
+	}
+}
