@@ -50,6 +50,9 @@ func (h poster) postBatch(w http.ResponseWriter, r *http.Request, accept web.Acc
 		h.refuseBegin(w, s, "")
 		return
 	}
+	if s == nil {
+		from.place = h.guests.host(conv, from.place)
+	}
 	from.hand(ex)
 	defer ex.Detach()
 	h.serveBatch(context.WithoutCancel(r.Context()), conv, caller, b, ex)

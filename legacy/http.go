@@ -35,6 +35,7 @@ type HTTP struct {
 
 	sessions  *session.Set      // Streamable HTTP
 	channels  *channel.Registry // WebSocket and HTTP+SSE
+	guests    guests            // no session at all
 	streams   *stream.Endpoint
 	exchanges *exchange.Endpoint
 	pings     *agenda.Agenda // channels that may need a keep-alive
@@ -118,14 +119,30 @@ func (h *HTTP) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// Close ends all sessions and the janitor at once. It is idempotent.
+// Close ends all sessions and the janitor at once. What is under way gets its last words, for which
+// its client has a second. It is idempotent.
 func (h *HTTP) Close() {
 	h.refuse()
 	h.once.Do(func() { close(h.stop) })
 	<-h.stopped
 	h.sessions.Close()
+	h.guests.close()
 	h.channels.Close(sessions.Closed)
+	h.hearOut()
 	h.streams.Close()
+}
+
+// lastWords is how long clients may take for the answers with which their calls end. It is that of
+// package passthrough, where the same is said of requests that are handed on.
+const lastWords = time.Second
+
+// hearOut waits until what has been ended has said so to its client: a call ends on a goroutine of
+// its own, and nothing may be closed before its answer is written. A client that reads nothing
+// holds up nobody.
+func (h *HTTP) hearOut() {
+	ctx, cancel := context.WithTimeout(context.Background(), lastWords)
+	defer cancel()
+	_ = h.gate.Wait(ctx) // what is left has had its time
 }
 
 // Renew makes sure of the calls that wait for their clients, after a time in which other

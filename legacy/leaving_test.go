@@ -76,3 +76,21 @@ func TestClientThatStopsReadingIsLetGo(t *testing.T) {
 		want(t, "other requests are unharmed", p.post(ping).StatusCode, 200)
 	})
 }
+
+// What does not end, or whose client takes nothing, holds the end up for a second.
+func TestLastWordsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		over := make(chan struct{})
+		b.ends = func(k *call) { <-over; k.Abandon() }
+		h, p := servePipe(t, Options{}, b)
+		p.initialize(mcp.V20250618)
+		answer := p.async(hold)
+		<-b.held
+		began := time.Now()
+		h.Close()
+		want(t, "it took", time.Since(began), lastWords)
+		close(over)
+		<-answer
+	})
+}

@@ -27,8 +27,9 @@ type fakeBackend struct {
 	restore   func([]byte) error
 	connected downstream.Conversation
 	modern    http.Handler
-	held      chan *call // every request of method "hold"
-	unkept    error      // of answers; nil: they are taken
+	held      chan *call  // every request of method "hold"
+	unkept    error       // of answers; nil: they are taken
+	ends      func(*call) // ends what is under way as its conversation is closed; nil: it is abandoned at once
 
 	mu    sync.Mutex
 	convs []*fakeConv
@@ -243,6 +244,10 @@ func (c *fakeConv) Close(cause error) {
 		ending()
 	}
 	for _, k := range open {
+		if c.backend.ends != nil {
+			go c.backend.ends(k)
+			continue
+		}
 		k.Abandon()
 	}
 }

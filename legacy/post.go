@@ -169,6 +169,9 @@ func (h poster) serve(w http.ResponseWriter, r *http.Request, accept web.Accept,
 		}
 		return
 	}
+	if s == nil {
+		from.place = h.guests.host(conv, from.place)
+	}
 	from.hand(ex)
 	defer ex.Detach()
 	ctx := context.WithoutCancel(r.Context())

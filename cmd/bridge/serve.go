@@ -158,8 +158,27 @@ func (s *service) stop() error {
 		s.edge.Leave(context.Background(), linger)
 		s.with.kept.replica.EndStreams()
 	}
-	// The exchanges are over, so what is left are modern ones, idle connections and health probes.
-	s.edge.Shutdown(ctx)
+	s.hangUpOn(ctx)
 	s.log.Info().Msg("stopped")
 	return err
+}
+
+// Calls that the end of the drain has ended are answered by then, but what is written leaves with
+// the end of its handler, which may have yet to run. lastWords is how long after the drain that may
+// take at most; atLeast is for a machine that has much to do.
+const (
+	lastWords = time.Second
+	atLeast   = 250 * time.Millisecond
+)
+
+// hangUpOn ends the connections of clients, those that are used when their response is over: within the
+// time to drain, and a moment more.
+func (s *service) hangUpOn(drain context.Context) {
+	until := time.Now().Add(atLeast)
+	if over, bounded := drain.Deadline(); bounded && over.Add(lastWords).After(until) {
+		until = over.Add(lastWords)
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), until)
+	defer cancel()
+	s.edge.Shutdown(ctx)
 }

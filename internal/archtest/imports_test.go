@@ -25,7 +25,7 @@ var mayImport = map[string][]string{
 	"observe":    {"mcp"},
 	"sessions":   {"internal/budget", "observe", "mcp"},
 	"downstream": {"internal/budget", "observe", "sessions", "mcp", "jsonrpc", "rawjson"},
-	"legacy":     {"downstream", "observe", "sessions", "sessions/store", "negotiate", "sse", "mcp", "jsonrpc", "rawjson", "internal/transport", "internal/logfield", "internal/agenda", "internal/budget", "internal/gate", "internal/rates", "internal/turns", "legacy/channel", "legacy/exchange", "legacy/message", "legacy/quiet", "legacy/session", "legacy/stream", "legacy/web", "internal/fault"},
+	"legacy":     {"downstream", "observe", "sessions", "sessions/store", "negotiate", "sse", "mcp", "jsonrpc", "rawjson", "internal/transport", "internal/logfield", "internal/agenda", "internal/budget", "internal/gate", "internal/rates", "internal/roster", "internal/turns", "legacy/channel", "legacy/exchange", "legacy/message", "legacy/quiet", "legacy/session", "legacy/stream", "legacy/web", "internal/fault"},
 	"upstream":   {"observe", "negotiate", "mcp", "jsonrpc", "rawjson", "internal/buffers", "internal/clip", "internal/budget"},
 	"bridge":     {"ask", "ask/model", "observe", "bridge/again", "bridge/call", "bridge/catalog", "bridge/ends", "bridge/subscriptions", "bridge/tasks", "downstream", "mrtr", "upstream", "negotiate", "translate", "mcp", "jsonrpc", "rawjson", "internal/budget", "internal/logfield", "internal/roster", "internal/fault"},
 	"authorize":  {"internal/bearer", "internal/browser", "internal/http1", "internal/ttlcache", "internal/wellknown", "authorize/sealed", "internal/clip"},

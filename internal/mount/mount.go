@@ -247,17 +247,18 @@ func (m *Mount) Busy() int {
 // until ctx to finish, then ends every session and closes the upstream.
 func (m *Mount) Shutdown(ctx context.Context) error {
 	m.server.bypass().Drain()
-	err := m.HTTP.Shutdown(ctx)
-	relayed := m.server.bypass().Shutdown(ctx)
+	relayed := make(chan error, 1) // side by side: clients of both have one time for their last words
+	go func() { relayed <- m.server.bypass().Shutdown(ctx) }()
+	err := errors.Join(m.HTTP.Shutdown(ctx), <-relayed)
 	m.release()
-	return errors.Join(err, relayed)
+	return err
 }
 
 // Close ends the endpoint at once.
 func (m *Mount) Close() {
-	m.server.bypass().Close()
-	m.HTTP.Close()
-	m.release()
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = m.Shutdown(ended) // its error is that of the context
 }
 
 // release ends everything behind the sessions, processes side by side: each has

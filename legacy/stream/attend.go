@@ -70,6 +70,8 @@ func (c *Response) park(r *http.Request, get bool) bool {
 		c.fixed.Store(true)
 		return false
 	}
+	e.opt.Gate.Join() // while the stream is held nobody is told what comes: a shutdown waits for that
+	defer e.opt.Gate.Exit()
 	if !c.stream.Quiet(e.rest()) || !c.stream.Hold(c) {
 		return false
 	}
