@@ -148,6 +148,8 @@ type Inquiry struct {
 	Invites  bool
 	Spent    *model.Spent // counts the sampling requests of the session; may be nil
 	Deadline time.Time    // of the call
+	// Lost reports that an answer of a person would reach nobody any more; nil: it does until the deadline.
+	Lost func() bool
 	// Answer is told the input response, or else why there is none. It is called at
 	// most once, maybe before Ask returns.
 	Answer func(response []byte, why error)
@@ -230,7 +232,7 @@ func (r *Room) elicit(q *Inquiry) Ticket {
 
 func (r *Room) question(q *Inquiry) page.Question {
 	return page.Question{
-		Server: r.opt.Server, Tool: q.Tool, Message: shown(text(q.Params, "message")), Owner: q.Owner, Named: q.Named, Tenant: q.Tenant, Account: q.Account, Deadline: q.Deadline,
+		Server: r.opt.Server, Tool: q.Tool, Message: shown(text(q.Params, "message")), Owner: q.Owner, Named: q.Named, Tenant: q.Tenant, Account: q.Account, Deadline: q.Deadline, Lost: q.Lost,
 		Answer: func(result []byte) { q.Answer(result, nil) },
 	}
 }

@@ -59,6 +59,9 @@ type Options struct {
 	// 0: for as long as it takes. Shortly before, a call whose person has not answered yet
 	// is answered as above. Nil: every client waits.
 	Patience func(clientInfo []byte) time.Duration
+	// Stopping reports that no request is taken any more, so that no answer of a person may wait for one;
+	// nil: they are, until Close.
+	Stopping func() bool
 	// Endless is how much of the process all that is at a server without a turn may take,
 	// whatever it is; nil: as much as it likes.
 	Endless *budget.Places
@@ -122,7 +125,7 @@ func New(opt Options) *Bridge {
 	b.driver = call.NewDriver(call.Options{
 		Upstream: opt.Upstream, Catalog: b.catalog, Ask: opt.Ask, Replica: opt.Replica, Shared: opt.Shared, Peers: opt.Peers, Watch: opt.Watch,
 		Alive: b.listens.Alive, ListsAsk: opt.ListsAsk, Hint: opt.Hint, Flows: opt.Limits.Flow.WithDefaults(), Waiting: b.limits.FlowsPerSession,
-		OneIdentity: opt.OneIdentity, ByToken: opt.ByToken, Wait: opt.Wait, Patience: opt.Patience, Log: opt.Log,
+		OneIdentity: opt.OneIdentity, ByToken: opt.ByToken, Wait: opt.Wait, Patience: opt.Patience, Stopping: opt.Stopping, Log: opt.Log,
 	})
 	b.rules.write(&b.opt)
 	return b

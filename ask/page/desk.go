@@ -45,6 +45,8 @@ type Question struct {
 	Account *budget.Account
 	// Deadline is when nobody waits for the answer any more.
 	Deadline time.Time
+	// Lost reports that an answer would reach nobody any more; nil: it does until the deadline.
+	Lost func() bool
 	// Answer gets the elicitation's result, once. It must not block.
 	Answer func(result []byte)
 }
@@ -172,6 +174,15 @@ func MarkOf(path string) string {
 // find returns the question under token, or else what became of it; neither when
 // there never was one, or it is too long ago.
 func (d *Desk) find(token string) (*waiting, outcome) {
+	w, end := d.look(token)
+	if w != nil && w.lost() {
+		d.end(token, withdrawn)
+		return d.look(token)
+	}
+	return w, end
+}
+
+func (d *Desk) look(token string) (*waiting, outcome) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.expireLocked()
@@ -181,6 +192,8 @@ func (d *Desk) find(token string) (*waiting, outcome) {
 	end, _ := d.ended.Get(token)
 	return nil, end
 }
+
+func (w *waiting) lost() bool { return w.Lost != nil && w.Lost() }
 
 // Knows reports whether the last part of a path names a question that the desk has, or remembers.
 func (d *Desk) Knows(path string) bool {

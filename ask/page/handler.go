@@ -147,7 +147,7 @@ func (d *Desk) submit(w http.ResponseWriter, r *http.Request, token string) {
 		d.say(w, http.StatusBadRequest, "The answer says neither yes nor no", "Go back and use one of the buttons.")
 		return
 	}
-	if !d.end(token, action) {
+	if q.lost() || !d.end(token, action) { // while the answer came
 		_, end := d.find(token)
 		d.over(w, end)
 		return

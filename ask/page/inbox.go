@@ -26,6 +26,7 @@ func (d *Desk) inbox(w http.ResponseWriter, r *http.Request, of string) {
 	found := d.of(func(owner string) bool {
 		return browser != "" && hmac.Equal([]byte(of), []byte(d.inboxName(owner, browser)))
 	})
+	found = slices.DeleteFunc(found, (*waiting).lost)
 	slices.SortFunc(found, func(a, b *waiting) int {
 		return cmp.Or(a.asked.Compare(b.asked), strings.Compare(a.token, b.token))
 	})

@@ -153,6 +153,28 @@ func TestInboxShowsOneOwnersQuestions(t *testing.T) {
 	}
 }
 
+// What nobody would get the answer of is asked no more, wherever it is seen first.
+func TestAQuestionWhoseAnswerWouldBeLostIsNotOpen(t *testing.T) {
+	d, c := newDesk(t, 10), browser(t)
+	var lost atomic.Bool
+	opened := d.ask(page.Question{Server: "Flights", Owner: "ada"})
+	link := d.ask(page.Question{Server: "Hotels", Owner: "ada", Lost: lost.Load})
+	inbox := inboxOf(t, c, opened)
+	for range 2 {
+		_, body := get(t, c, inbox)
+		if strings.Contains(body, link) == lost.Load() || !strings.Contains(body, opened) {
+			t.Errorf("lost: %t, those that wait: %s", lost.Load(), body)
+		}
+		lost.Store(true)
+	}
+	if status, body := get(t, c, link); status != http.StatusGone || !strings.Contains(body, "no longer open") {
+		t.Errorf("%d %s", status, body)
+	}
+	if d.Len() != 1 {
+		t.Errorf("%d questions have a place", d.Len())
+	}
+}
+
 func TestEnds(t *testing.T) {
 	d, c := newDesk(t, 2), browser(t)
 	link := d.ask(page.Question{Server: "Flights"})

@@ -54,6 +54,7 @@ type Options struct {
 	Wait     time.Duration // how long a request waits for a page
 	Patience time.Duration // of the client; 0: none is known
 	Astray   bool          // the same call may reach a replica that knows nothing of this one
+	Stopping func() bool   // no call can be made again any more; nil: never
 }
 
 // Session is the conversation that a call belongs to.

@@ -115,6 +115,10 @@ func (p *Reply) Settled(key string) (q Question) {
 // expire answers the request with what is pending, and lets the call wait for the same
 // one.
 func (p *Reply) expire() {
+	if p.of.Stopping != nil && p.of.Stopping() && p.asks() { // there will be no same one, for which an answer could wait
+		p.flow.Drive(mrtr.Failed(downstream.ErrStopping))
+		return
+	}
 	var out downstream.Reply
 	var id jsonrpc.ID
 	var open []Question
@@ -139,6 +143,13 @@ func (p *Reply) expire() {
 		return
 	}
 	out.Finish(downstream.Result(id, result))
+}
+
+// asks reports whether a question is open.
+func (p *Reply) asks() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.open) > 0
 }
 
 // pending is the answer of a request whose question is open: for tools a result that a

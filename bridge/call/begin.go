@@ -26,7 +26,7 @@ func NewResumable(c *Client, caller downstream.Caller, req downstream.Request, o
 	}
 	p := again.New(again.Options{
 		Session: c.Session, Calls: c.Session.Repeats(), Stranger: c.Stranger, Version: c.Rules.Version, Wait: c.Driver.Wait, Patience: c.Patience,
-		Astray: c.goesAstray(),
+		Astray: c.goesAstray(), Stopping: c.Driver.Stopping,
 	}, req, out)
 	k := New(c, caller, req, p)
 	k.repeatable = p

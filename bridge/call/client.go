@@ -44,6 +44,7 @@ type Options struct {
 	ByToken     bool        // a principal's tokens have rights of their own
 	Wait        time.Duration
 	Patience    func(clientInfo []byte) time.Duration
+	Stopping    func() bool // the same call cannot be made again any more; nil: never
 	Log         zerolog.Logger
 }
 

@@ -14,6 +14,13 @@ import (
 	"github.com/mcpbridge/bridge/translate"
 )
 
+// lost reports whether an answer would be held back for a request that cannot come: the bridge stops,
+// and takes none.
+func (k *asker) lost() bool {
+	stopping := k.client.Driver.Stopping
+	return stopping != nil && stopping() && k.repeatable != nil && !k.repeatable.Waits()
+}
+
 // inquire has an input request answered elsewhere.
 func (k *asker) inquire(req *mrtr.InputRequest) {
 	key, method, invites := req.Key, req.Method, k.invites() // req is the effect's, whose memory is used again
@@ -30,6 +37,7 @@ func (k *asker) inquire(req *mrtr.InputRequest) {
 		Invites:  invites,
 		Spent:    k.session().Spent(),
 		Deadline: k.answerBy(),
+		Lost:     k.lost,
 		Answer: func(response []byte, why error) {
 			_ = k.held.Keep(len(response), nil, true) // what its page took was judged
 			q := k.settled(key)                       // before the person hears that it counts: the same call may come at once

@@ -26,7 +26,8 @@ import (
 
 // Mount is one running endpoint. It is an http.Handler for the MCP path.
 type Mount struct {
-	dialed atomic.Int64 // connections to the server that are open
+	dialed   atomic.Int64 // connections to the server that are open
+	stopping atomic.Bool  // no requests are taken any more
 	*legacy.HTTP
 	// Backend answers clients that come over other ways than HTTP.
 	Backend  downstream.Backend
@@ -128,7 +129,7 @@ func New(opt Options) (*Mount, error) {
 		}
 	}
 	m.scope = opt.nameKept()
-	opt.Bridge.ListsAsk, opt.Bridge.Hint = opt.Draft.Active, dialect.Hint
+	opt.Bridge.ListsAsk, opt.Bridge.Hint, opt.Bridge.Stopping = opt.Draft.Active, dialect.Hint, m.stopping.Load
 	m.Bridge = bridge.New(opt.Bridge)
 	m.Backend = m.server.backend(m.Bridge, m)
 	if opt.Watch != nil {
@@ -246,6 +247,7 @@ func (m *Mount) Busy() int {
 // Shutdown ends the endpoint: it stops taking requests, gives running calls
 // until ctx to finish, then ends every session and closes the upstream.
 func (m *Mount) Shutdown(ctx context.Context) error {
+	m.stopping.Store(true)
 	m.server.bypass().Drain()
 	relayed := make(chan error, 1) // side by side: clients of both have one time for their last words
 	go func() { relayed <- m.server.bypass().Shutdown(ctx) }()
