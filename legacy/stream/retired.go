@@ -24,7 +24,7 @@ func (s *Set) Retire(st *sessions.Stream, visitor bool) {
 	k.retention.Item = k
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, known := s.indexLocked(st.ID()); s.closed || !known {
+	if i, known := s.indexLocked(st.ID()); s.closed || !known || s.streams[i] != st {
 		return // nobody can come back for it
 	}
 	s.endpoint.retention.Add(&k.retention)
@@ -56,9 +56,7 @@ func (s *Set) forgetLocked(i int) {
 	k := s.retired[i]
 	k.retention.Remove()
 	k.stream.Forget()
-	if at, ok := s.indexLocked(k.stream.ID()); ok {
-		s.streams = slices.Delete(s.streams, at, at+1)
-	}
+	s.dropLocked(k.stream)
 	s.retired = slices.Delete(s.retired, i, i+1)
 	if len(s.retired) == 0 {
 		s.retired = nil

@@ -209,13 +209,24 @@ func (s *Set) Close() {
 	}
 }
 
-// Forget has a stream be found no more: another replica goes on with it.
+// Forget has a stream be found no more: another replica goes on with it. The one that brings its
+// number back, should the call come back here, is another one.
 func (s *Set) Forget(st *sessions.Stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if i, ok := s.indexLocked(st.ID()); ok {
-		s.streams = slices.Delete(s.streams, i, i+1)
+	if s.dropLocked(st) {
+		st.Forget()
 	}
+}
+
+// dropLocked takes a stream out, and reports whether it was there.
+func (s *Set) dropLocked(st *sessions.Stream) bool {
+	i, ok := s.indexLocked(st.ID())
+	if !ok || s.streams[i] != st {
+		return false
+	}
+	s.streams = slices.Delete(s.streams, i, i+1)
+	return true
 }
 
 // Look tells what there is to see of the streams at this moment.
