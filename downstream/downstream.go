@@ -157,7 +157,8 @@ type Conversation interface {
 	// something is due to a call next, of which nobody takes note here any more. What it
 	// returns is whether nothing is left that Restore and Resume would not bring back.
 	Unload(may func(call Checkpointer, due time.Time) bool) (empty bool)
-	// Renew keeps them anew, and leaves those that another process goes on with to it.
+	// Renew keeps all calls anew that are kept, those that are at the server included, and leaves
+	// those that another process goes on with to it: here they end.
 	Renew()
 	// Look tells what there is to see of the session at this moment.
 	Look() observe.Conversation
@@ -251,7 +252,8 @@ type Checkpoint struct {
 	Open    []jsonrpc.ID  // the questions that wait for an answer
 	Message *Message      // the question that is about to leave, if there is one
 	TTL     time.Duration // how long the call may wait
-	Over    func() bool   // whether the call has ended, so that its question need not be kept any more; nil: not before it is
+	Over    func() bool   // whether the call has ended, so that this need not be kept any more; nil: not before it is
+	Again   bool          // nothing new: it is only to be made sure that no other process has the call. Where the store cannot say, nothing follows
 }
 
 // Address names a stream of a session, for whoever is to go on with a call.

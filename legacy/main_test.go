@@ -120,7 +120,9 @@ type fakeConv struct {
 
 	ending func() // runs when the conversation is closed; nil: nothing
 
-	cancels *call // is dropped by any notification, as by its cancellation
+	renews  func()                                                  // is done by Renew
+	resumes func(downstream.Caller, []byte, downstream.Reply) error // is done by Resume; nil: nothing can be resumed
+	cancels *call                                                   // is dropped by any notification, as by its cancellation
 
 	mu       sync.Mutex
 	level    string
@@ -141,7 +143,10 @@ func (c *fakeConv) Record() []byte {
 	return []byte(string(c.version) + " " + c.level)
 }
 
-func (c *fakeConv) Resume(downstream.Caller, []byte, downstream.Reply) error {
+func (c *fakeConv) Resume(caller downstream.Caller, flow []byte, out downstream.Reply) error {
+	if c.resumes != nil {
+		return c.resumes(caller, flow, out)
+	}
 	return downstream.ErrGone
 }
 
@@ -218,8 +223,12 @@ func (c *fakeConv) Answer(caller downstream.Caller, msg jsonrpc.Message) error {
 
 func (c *fakeConv) Flows() [][]byte { return nil }
 func (c *fakeConv) Leave()          {}
-func (c *fakeConv) Renew()          {}
-func (c *fakeConv) Conclude()       {}
+func (c *fakeConv) Renew() {
+	if c.renews != nil {
+		c.renews()
+	}
+}
+func (c *fakeConv) Conclude() {}
 
 func (c *fakeConv) Unload(func(downstream.Checkpointer, time.Time) bool) bool { return false }
 

@@ -19,7 +19,8 @@ import (
 // shaky is a store that replicas share, and that may be away.
 type shaky struct {
 	store.Store
-	away atomic.Bool
+	away    atomic.Bool
+	unheard atomic.Bool // the next change is made, and nobody hears of it
 }
 
 func (s *shaky) Watch(func(string)) bool { return true }
@@ -30,7 +31,11 @@ func (s *shaky) Commit(ctx context.Context, session string, changes ...store.Cha
 	if s.away.Load() {
 		return errAway
 	}
-	return s.Store.Commit(ctx, session, changes...)
+	err := s.Store.Commit(ctx, session, changes...)
+	if err == nil && s.unheard.Swap(false) {
+		return errAway
+	}
+	return err
 }
 
 func (s *shaky) Get(ctx context.Context, at store.Address) (store.Record, error) {

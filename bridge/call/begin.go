@@ -206,7 +206,7 @@ func (k *Call) Close(cause error) {
 	k.Drive(mrtr.Failed(cause))
 }
 
-// Refresh keeps a call that waits once more, in a store that may have lost it.
+// Refresh makes sure of a call that is kept: another process may have taken it over.
 func (k *Call) Refresh() { k.saving.refresh() }
 
 // Unload leaves a call that does nothing but wait for its client to the store, if it may.

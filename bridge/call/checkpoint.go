@@ -21,7 +21,7 @@ func (k *saving) recordLocked(ev *mrtr.Event, d *decision) {
 		return
 	}
 	if k.flow.Over() {
-		d.cancelled = k.saves > 0 && k.flow.State == mrtr.Silent
+		d.cancelled = k.saves > 0 && k.flow.State == mrtr.Silent && !k.left.Load()
 		return
 	}
 	var record *downstream.Checkpoint
@@ -174,16 +174,19 @@ func (k *saving) goesElsewhere(mayLocked func() bool) bool {
 	return goes
 }
 
-// refresh keeps the call as it is, if it waits.
+// refresh keeps the call as it is, whatever it is at, or learns that another process has it. While the
+// server works on it, too: the client is elsewhere by then, has perhaps cancelled it there, or been told that
+// nobody knows what comes of this round.
 func (k *saving) refresh() {
 	k.mu.Lock()
 	var checkpoint *downstream.Checkpoint
-	if k.waitsKeptLocked() {
+	if k.saves > 0 && !k.flow.Over() {
 		checkpoint = k.encodeLocked()
+		checkpoint.Again, checkpoint.Over = true, k.isOver
 	}
 	k.mu.Unlock()
-	if checkpoint != nil {
-		k.save(checkpoint)
+	if checkpoint != nil && errors.Is(k.to.Save(*checkpoint), downstream.ErrGone) {
+		k.leave()
 	}
 }
 

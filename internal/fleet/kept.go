@@ -2,7 +2,7 @@ package fleet
 
 import "slices"
 
-// Renew makes sure of all calls that wait for their clients, after a time in which other
+// Renew makes sure of all calls that are kept, after a time in which other
 // replicas may have taken this one for dead.
 func (f *Fleet) Renew() {
 	f.mu.Lock()

@@ -1,7 +1,6 @@
 package exchange
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -23,6 +22,7 @@ type storedCall struct {
 	unsure  bool       // the store may have a newer one than that, or one at all
 	n       uint64     // of the newest flow
 	over    bool       // nothing is kept any more
+	gone    bool       // another replica has the call, which was learnt at its end
 	expires time.Time  // of the record in the store
 	record  callRecord
 	asked   time.Time // when the newest question was kept
@@ -101,8 +101,11 @@ func (ex *Exchange) Save(k downstream.Checkpoint) error {
 func (sc *storedCall) save(ex *Exchange, st *sessions.Stream, k *downstream.Checkpoint, text []byte) error {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
-	if sc.over {
+	switch {
+	case sc.over:
 		return downstream.ErrGone
+	case k.Again && sc.version == 0 && !sc.unsure:
+		return nil // nothing was kept that anybody could have taken over
 	}
 	r := &sc.record
 	r.V, r.Stream, r.Home, r.Request = callRecordVersion, st.ID(), ex.end.opt.Replica, k.Request
@@ -116,9 +119,9 @@ func (sc *storedCall) save(ex *Exchange, st *sessions.Stream, k *downstream.Chec
 		r.Events = slices.DeleteFunc(r.Events, func(e storedEvent) bool { return e.ID == k.Message.ID }) // which its client has lost
 		r.Events = append(r.Events, storedEvent{ID: k.Message.ID, Seq: st.Last() + 1, Data: text})
 	}
-	patience := k.TTL // a question may wait as long as its call
+	w := waiting{most: k.TTL, over: k.Over, long: k.Again} // a question may wait as long as its call
 	if text == nil {
-		patience = answerPatience
+		w.most = answerPatience
 	}
 	// Where there is no room for a question it is not asked; answers make some.
 	if owner := sc.hold.Account().Owner(); text == nil {
@@ -133,88 +136,16 @@ func (sc *storedCall) save(ex *Exchange, st *sessions.Stream, k *downstream.Chec
 		sc.expires = expires
 	}
 	err := r.written(func(value []byte) error {
-		return sc.commit(ex, waiting{most: patience, over: k.Over}, store.Change{TTL: k.TTL, Value: value}, false)
+		return sc.commit(ex, w, store.Change{TTL: k.TTL, Value: value}, false)
 	})
 	_ = sc.hold.Set(r.size())
-	if err != nil && text == nil && ex.session.Shared() {
+	if err != nil && text == nil && !k.Again && ex.session.Shared() {
 		// Another replica may have taken this one for dead: an answer that is not kept
 		// must not be used here.
 		ex.session.Report("keeping an answer", err)
 		return downstream.ErrGone
 	}
 	return err
-}
-
-// waiting is how a change waits for a store that does not take it at once.
-type waiting struct {
-	most time.Duration
-	over func() bool // nobody needs the change any more; nil: somebody does
-	long bool        // whatever the settings say
-}
-
-// longest is how long to wait after an error. A store that cannot be reached is waited for as
-// the settings say. One that a single process has can be: its disk stalls, and does in the
-// end what was asked of it.
-func (w *waiting) longest(ex *Exchange, err error) time.Duration {
-	if w.long || isSlow(err) && !ex.session.Shared() {
-		return w.most
-	}
-	return min(w.most, ex.end.opt.StoreWait)
-}
-
-// isSlow reports an error that says nothing but that time was up.
-func isSlow(err error) bool { return errors.Is(err, context.DeadlineExceeded) }
-
-// commit replaces the call's record. While the store does not take it it waits, if it is to.
-// last: the call is over with it. The error is ErrGone when another replica has the call, or
-// nobody needs the change any more.
-func (sc *storedCall) commit(ex *Exchange, w waiting, record store.Change, last bool) error {
-	if sc.id == "" {
-		sc.id = recordID(sc.record.Stream)
-	}
-	record.Kind, record.ID = store.Flow, sc.id
-	again := false // an earlier try may have made the change
-	for began := time.Now(); ; {
-		record.Replaces = sc.version
-		err := ex.session.ChangeCalls(record)
-		if err == nil {
-			sc.version++
-			sc.unsure = false
-			return nil
-		}
-		if errors.Is(err, downstream.ErrGone) {
-			if err := sc.reclaim(ex, again && last); err != nil || again && last {
-				return err
-			}
-			continue
-		}
-		sc.unsure = sc.unsure || !errors.Is(err, store.ErrUnreachable)
-		switch {
-		case w.over != nil && w.over():
-			return downstream.ErrGone
-		case time.Since(began) >= w.longest(ex, err) && (again || !isSlow(err)):
-			return err
-		}
-		again = true // above all, a process that was paused has missed a reply, and is to ask again
-		ex.session.Pause()
-	}
-}
-
-// reclaim learns the version of a record that is the call's own, though it is not the
-// expected one: a change was made, and the store could not say so any more. gone: if it is
-// not there, that is right.
-func (sc *storedCall) reclaim(ex *Exchange, gone bool) error {
-	found, err := Find(ex.session, func(c *FoundCall) bool { return c.Waits() && c.record.Stream == sc.record.Stream })
-	switch {
-	case err != nil:
-		return err
-	case found == nil && gone:
-		return nil
-	case found == nil || found.record.Home != ex.end.opt.Replica || found.version <= sc.version:
-		return downstream.ErrGone
-	}
-	sc.version = found.version
-	return nil
 }
 
 // Holds implements downstream.Checkpointer.
@@ -232,7 +163,8 @@ func (ex *Exchange) Holds(question jsonrpc.ID) bool {
 
 // keepLastWord keeps the response of a call that was kept, until its retention ends, in
 // place of the call; without a response, or room for it, it removes that. It returns false when
-// another replica goes on with the call: then there is nothing to say here.
+// another replica goes on with the call, or has ended it: then there is nothing to say here, whatever
+// else the call comes to say.
 func (ex *Exchange) keepLastWord(msg *downstream.Message, patience time.Duration) bool {
 	ex.mu.Lock()
 	record, over := ex.stored, ex.phase >= answering
@@ -245,7 +177,7 @@ func (ex *Exchange) keepLastWord(msg *downstream.Message, patience time.Duration
 	before := record.over
 	record.over = true
 	if before || record.version == 0 && !record.unsure {
-		return true
+		return !record.gone
 	}
 	w := waiting{most: patience}
 	err := errNoWord
@@ -257,7 +189,7 @@ func (ex *Exchange) keepLastWord(msg *downstream.Message, patience time.Duration
 			record.kept.Release()
 		}
 	}
-	if errors.Is(err, downstream.ErrGone) {
+	if record.gone = errors.Is(err, downstream.ErrGone); record.gone {
 		record.kept.Release()
 		return false
 	}
@@ -286,12 +218,20 @@ func (sc *storedCall) keepWord(ex *Exchange, w waiting, text []byte) error {
 // Drop implements downstream.Checkpointer.
 func (ex *Exchange) Drop() { ex.keepLastWord(nil, answerPatience) }
 
-// Leave implements downstream.Checkpointer. The stream is forgotten before it ends: whoever comes
-// back for it looks elsewhere.
+// Leave implements downstream.Checkpointer.
 func (ex *Exchange) Leave() {
 	if st := ex.stream.Load(); st != nil {
-		ex.session.Streams().Forget(st)
 		ex.shelve(st)
+	}
+	ex.yield()
+}
+
+// yield ends the exchange of a call that is another replica's. The stream is forgotten before it
+// ends: whoever comes back for it looks elsewhere. Told that it is over, an honest client would come
+// back no more.
+func (ex *Exchange) yield() {
+	if st := ex.stream.Load(); st != nil {
+		ex.session.Streams().Forget(st)
 	}
 	ex.complete(nil)
 }

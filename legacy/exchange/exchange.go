@@ -154,7 +154,7 @@ func (ex *Exchange) Flush() {
 // Finish implements Reply.
 func (ex *Exchange) Finish(msg downstream.Message) {
 	if !ex.keepLastWord(&msg, answerPatience) { // told before, it might come twice
-		ex.complete(nil)
+		ex.yield()
 		return
 	}
 	ex.complete(&msg)
@@ -162,7 +162,10 @@ func (ex *Exchange) Finish(msg downstream.Message) {
 
 // Abandon implements Reply.
 func (ex *Exchange) Abandon() {
-	ex.keepLastWord(nil, lastWordPatience)
+	if !ex.keepLastWord(nil, lastWordPatience) {
+		ex.yield()
+		return
+	}
 	ex.complete(nil)
 }
 

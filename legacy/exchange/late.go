@@ -1,8 +1,10 @@
 package exchange
 
 import (
+	"errors"
 	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/sessions/store"
 )
 
@@ -13,6 +15,9 @@ func (sc *storedCall) removeLater(ex *Exchange) {
 	rest := &storedCall{version: sc.version, unsure: sc.unsure, record: callRecord{Stream: sc.record.Stream}}
 	most := time.Until(sc.expires)
 	ex.session.Later(sc.record.Request, func(stop func() bool) {
-		_ = rest.commit(ex, waiting{most: most, over: stop, long: true}, store.Change{Delete: true}, true) // by then the record has expired, or is another's
+		err := rest.commit(ex, waiting{most: most, over: stop, long: true}, store.Change{Delete: true}, true)
+		if errors.Is(err, downstream.ErrGone) { // another replica's word counts, whatever was said here
+			ex.session.Streams().Forget(ex.stream.Load())
+		}
 	})
 }

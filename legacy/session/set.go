@@ -130,7 +130,7 @@ func (set *Set) Close() {
 	}
 }
 
-// Renew makes sure of the calls that wait for their clients, after a time in which other
+// Renew makes sure of the calls that are kept, after a time in which other
 // replicas may have taken this one for dead.
 func (set *Set) Renew() { set.eachKept(downstream.Conversation.Renew) }
 
