@@ -42,6 +42,7 @@ type replicas struct {
 	gate      *gate.Gate
 	exchanges *exchange.Endpoint
 	notices   *notices
+	blind     bool // others cannot be asked, nor they this one: without a lease anybody may take anything over at any time
 }
 
 // handOn has another replica serve a request while this one stops, and reports whether
@@ -136,7 +137,8 @@ func (rs *replicas) seek(w http.ResponseWriter, r *http.Request, body []byte, s 
 // was answered.
 func (rs *replicas) findStream(w http.ResponseWriter, r *http.Request, s *session.Session, caller downstream.Caller, id stream.EventID) bool {
 	st := s.Streams().Find(id.Stream)
-	if !s.Stored() || st != nil && st.Holds(id.Seq) {
+	held := st != nil && st.Holds(id.Seq)
+	if !s.Stored() || held && !(rs.blind && s.Shared()) {
 		return true
 	}
 	if st == nil && rs.exchanges.Tell(w, s, id) {
@@ -146,13 +148,16 @@ func (rs *replicas) findStream(w http.ResponseWriter, r *http.Request, s *sessio
 	if st != nil { // another replica has gone on while this one slept, or there is no such event
 		call, err := exchange.Find(s, is)
 		switch {
+		case err != nil && held: // as far as this one knows
+			return true
 		case err != nil:
 			s.Report("looking for a call", err)
 			web.WriteUnavailable(w, "")
 			return false
-		case call == nil || call.Home() == rs.opt.Replica:
+		case call == nil || call.Home() == rs.opt.Replica, held && !call.Waits() && st.Look().Ended:
 			return true
 		}
+		s.Conversation().Renew() // the call learns of it, too
 		s.Streams().Forget(st)
 	}
 	switch rs.seek(w, r, nil, s, caller, stream.Number(id.Stream).Replica(), is) {

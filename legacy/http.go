@@ -85,8 +85,9 @@ func (h *HTTP) furnish() {
 	})
 	h.channels = channel.NewRegistry(opt.MaxSessions)
 	h.admission = &admission{opt: opt, guard: h.guard, notices: &h.notices, gate: h.gate, sessions: h.sessions, streaming: budget.NewPlaces(opt.MaxSessions)}
+	_, blind := opt.Peers.(nobody)
 	opt.Peers = charged{opt.Peers, h.admission}
-	h.replicas = &replicas{opt: opt, admission: h.admission, gate: h.gate, exchanges: h.exchanges, notices: &h.notices}
+	h.replicas = &replicas{opt: opt, admission: h.admission, gate: h.gate, exchanges: h.exchanges, notices: &h.notices, blind: blind}
 }
 
 // admit judges a request's origin and host, and refuses it if they are wrong.
@@ -145,7 +146,7 @@ func (h *HTTP) hearOut() {
 	_ = h.gate.Wait(ctx) // what is left has had its time
 }
 
-// Renew makes sure of the calls that wait for their clients, after a time in which other
+// Renew makes sure of the calls that are kept, after a time in which other
 // replicas may have taken this one for dead.
 func (h *HTTP) Renew() { h.sessions.Renew() }
 

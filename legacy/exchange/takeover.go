@@ -78,6 +78,9 @@ func (e *Endpoint) TakeOver(s *session.Session, caller downstream.Caller, c *Fou
 	}
 	return s.TakeOver(func() error {
 		defer s.Unshelve(c.record.Stream)
+		if e.outdated(s, c) {
+			s.Conversation().Renew()
+		}
 		switch {
 		case s.Streams().Find(c.record.Stream) != nil:
 			return nil // by another request, just now
@@ -87,6 +90,12 @@ func (e *Endpoint) TakeOver(s *session.Session, caller downstream.Caller, c *Fou
 		}
 		return e.goOn(s, caller, c)
 	})
+}
+
+// outdated reports whether a call is at this replica, too, as it was before another one took it
+// over, and this one is yet to learn of that. Two at once would end each other's record.
+func (e *Endpoint) outdated(s *session.Session, c *FoundCall) bool {
+	return c.Waits() && c.Home() != e.opt.Replica && s.Streams().Find(c.record.Stream) != nil
 }
 
 // speak makes a last word ready to be fetched.
