@@ -3,6 +3,7 @@ package replica
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"sync/atomic"
@@ -43,41 +44,80 @@ type member struct {
 func (r *Replica) live() {
 	tick := time.NewTicker(leaseRenewal)
 	defer tick.Stop()
-	failing, renewed := false, time.Now()
+	failing := false
 	for {
 		select {
 		case <-r.ctx.Done():
 			return
 		case <-tick.C:
 		}
-		err := r.beat(r.ctx)
+		lapsed, err := r.beat(r.ctx)
 		if err != nil && !failing && r.ctx.Err() == nil {
 			r.opt.Log.Warn().Err(err).Msg("the store cannot be reached: other replicas will take this one for dead")
 		}
 		failing = err != nil
-		if err == nil {
-			if time.Since(renewed) > leaseTTL { // this process, or the store, has slept
-				r.opt.Log.Warn().Dur("for", time.Since(renewed)).Msg("the lease had lapsed: looking which calls others have taken over")
-				r.lapsed()
+		if lapsed { // this process, or the store, has slept
+			r.opt.Log.Warn().Msg("the lease had lapsed: looking which calls others have taken over")
+			select {
+			case r.doubt <- struct{}{}:
+			default: // somebody is about to look
 			}
-			renewed = time.Now()
 		}
 	}
 }
 
-// beat renews the lease and looks who the others are.
-func (r *Replica) beat(ctx context.Context) error {
+// lookAfter has this replica look what others have taken over, each time that its lease had lapsed. That may
+// take longer than a lease lasts, which is renewed meanwhile. Somebody who found it dead may be about
+// to take a call over still, so it looks twice.
+func (r *Replica) lookAfter(lapsed func()) {
+	for {
+		select {
+		case <-r.ctx.Done():
+			return
+		case <-r.doubt:
+		}
+		lapsed()
+		select {
+		case <-r.ctx.Done():
+			return
+		case <-time.After(leaseTTL):
+		}
+		lapsed()
+	}
+}
+
+// beat renews the lease and looks who the others are. lapsed: there was none any more. Only the store can tell:
+// a lease ends by its clock, and this process may have slept with its own.
+func (r *Replica) beat(ctx context.Context) (lapsed bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
 	defer cancel()
+	if err := r.renew(ctx); err != nil {
+		return false, err
+	}
+	lapsed, r.lapsed = r.lapsed, false
+	version, err := r.read(ctx)
+	if err == nil && version > 0 {
+		r.version = version
+	}
+	return lapsed, err
+}
+
+func (r *Replica) renew(ctx context.Context) error {
 	value, err := json.Marshal(&leaseRecord{V: leaseVersion, Address: r.opt.Address})
 	if err != nil {
 		return err
 	}
-	change := store.Change{Kind: store.Lease, ID: r.opt.Replica.String(), Replaces: store.Any, TTL: leaseTTL, Value: value}
-	if err := r.opt.Store.Commit(ctx, store.Replicas, change); err != nil {
-		return err
+	change := store.Change{Kind: store.Lease, ID: r.opt.Replica.String(), Replaces: r.version, TTL: leaseTTL, Value: value}
+	err = r.opt.Store.Commit(ctx, store.Replicas, change)
+	if _, conflict := errors.AsType[*store.ConflictError](err); conflict {
+		r.lapsed = true // or it was renewed, and the store could not say so: then the look is for nothing
+		change.Replaces = store.Any
+		return r.opt.Store.Commit(ctx, store.Replicas, change)
 	}
-	return r.look(ctx)
+	if err == nil {
+		r.version++
+	}
+	return err
 }
 
 // resign gives the lease back, so that others need not wait for its end.
@@ -90,15 +130,25 @@ func (r *Replica) resign() {
 	}
 }
 
-// look reads all leases.
+// look learns who has a lease.
 func (r *Replica) look(ctx context.Context) error {
+	_, err := r.read(ctx)
+	return err
+}
+
+// read reads all leases, and returns the version of this replica's own, 0 when there is none.
+func (r *Replica) read(ctx context.Context) (own uint64, err error) {
 	list, err := r.opt.Store.Load(ctx, store.Replicas)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	found := map[downstream.ReplicaID]string{}
 	for i := range list {
-		if id, address, ok := readLease(&list[i]); ok && id != r.opt.Replica {
+		switch id, address, ok := readLease(&list[i]); {
+		case !ok:
+		case id == r.opt.Replica:
+			own = list[i].Version
+		default:
 			found[id] = address
 		}
 	}
@@ -119,7 +169,7 @@ func (r *Replica) look(ctx context.Context) error {
 			r.opt.Log.Info().Stringer("replica", id).Str("address", address).Msg("a replica is there")
 		}
 	}
-	return nil
+	return own, nil
 }
 
 func readLease(r *store.Record) (downstream.ReplicaID, string, bool) {

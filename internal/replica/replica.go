@@ -41,7 +41,6 @@ type Options struct {
 // concurrent use.
 type Replica struct {
 	opt       Options
-	lapsed    func()
 	listener  net.Listener
 	server    *http.Server
 	transport *http.Transport
@@ -52,6 +51,10 @@ type Replica struct {
 	passing context.Context // ends with EndStreams
 	endPass context.CancelFunc
 	running sync.WaitGroup
+
+	version uint64        // of the lease; of who renews it, like what follows
+	lapsed  bool          // it had lapsed, and nobody was told yet
+	doubt   chan struct{} // others may have taken calls over
 
 	mu      sync.Mutex
 	others  map[downstream.ReplicaID]*member
@@ -73,13 +76,13 @@ func Open(ctx context.Context, opt Options) (*Replica, error) {
 		opt.Address = listener.Addr().String()
 	}
 	r := &Replica{
-		opt: opt, others: map[downstream.ReplicaID]*member{}, transport: newTransport(id.client()), silence: silence,
+		opt: opt, others: map[downstream.ReplicaID]*member{}, doubt: make(chan struct{}, 1), transport: newTransport(id.client()), silence: silence,
 		server: &http.Server{ReadHeaderTimeout: readTimeout, TLSConfig: id.server(), ErrorLog: log.New(io.Discard, "", 0)},
 	}
 	r.listener = connlimit.Listen(r.server, listener, connlimit.Waiting())
 	r.ctx, r.stop = context.WithCancel(context.Background())
 	r.passing, r.endPass = context.WithCancel(r.ctx)
-	if err := r.beat(ctx); err != nil {
+	if _, err := r.beat(ctx); err != nil {
 		r.stop()
 		return nil, errors.Join(fmt.Errorf("replica: taking a lease: %w", err), listener.Close())
 	}
@@ -89,11 +92,11 @@ func Open(ctx context.Context, opt Options) (*Replica, error) {
 // readTimeout bounds how long the head of a request from another replica may take.
 const readTimeout = 10 * time.Second
 
-// Serve has other replicas' requests served until Close. lapsed is called when there was no
-// lease for a while, and is one again.
+// Serve has other replicas' requests served until Close. lapsed is called, twice, when there was no
+// lease for a while, and is one again. It may take its time.
 func (r *Replica) Serve(handler http.Handler, lapsed func()) {
-	r.lapsed = lapsed
 	r.running.Go(r.live)
+	r.running.Go(func() { r.lookAfter(lapsed) })
 	r.server.Handler = asItCame(handler)
 	r.running.Go(func() {
 		if err := r.server.ServeTLS(r.listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
