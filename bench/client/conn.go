@@ -23,6 +23,7 @@ const Timeout = 30 * time.Second
 // an error or a response that closed it. It is not safe for concurrent use.
 type Conn struct {
 	addr string
+	from net.Addr // nil: the system's choice
 	size int
 	nc   net.Conn // nil while closed
 	cut  net.Conn // the last nc, for Abort
@@ -45,12 +46,19 @@ type Conn struct {
 // begins with TLS is spoken with over TLS; any certificate will do.
 func NewConn(addr string, size int) *Conn { return &Conn{addr: addr, size: size} }
 
+// NewConnOf makes a connection of one of many machines, as far as the server can tell: some of the
+// addresses that this one has for itself. No address may have nearly all that the bridge can serve.
+func NewConnOf(machine int, addr string, size int) *Conn {
+	const machines = 32
+	return &Conn{addr: addr, from: &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(1+machine%machines))}, size: size}
+}
+
 // TLS begins addresses of servers that speak it.
 const TLS = "https://"
 
 // dial connects to addr.
-func dial(addr string) (net.Conn, error) {
-	dialer := &net.Dialer{Timeout: 5 * time.Second}
+func dial(addr string, from net.Addr) (net.Conn, error) {
+	dialer := &net.Dialer{Timeout: 5 * time.Second, LocalAddr: from}
 	if host, secure := strings.CutPrefix(addr, TLS); secure {
 		return tls.DialWithDialer(dialer, "tcp", host, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // a process of the same run
 	}
@@ -73,7 +81,7 @@ func (c *Conn) Abort() { _ = c.cut.Close() }
 // "Content-Length: ", or a complete head when body is nil.
 func (c *Conn) Send(head string, body []byte) error {
 	if c.nc == nil {
-		nc, err := dial(c.addr)
+		nc, err := dial(c.addr, c.from)
 		if err != nil {
 			return err
 		}

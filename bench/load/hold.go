@@ -41,7 +41,7 @@ func (h Hold) Run() *HoldResult {
 	start := time.Now()
 	calls := make([]held, h.N)
 	each(h.Workers, h.N, func(_, i int) {
-		c, err := h.suspend()
+		c, err := h.suspend(i)
 		res.Errors.Add(err)
 		calls[i] = c
 	})
@@ -58,8 +58,8 @@ func (h Hold) Run() *HoldResult {
 	return res
 }
 
-func (h Hold) suspend() (held, error) {
-	conn := client.NewConn(h.Addr, small)
+func (h Hold) suspend(n int) (held, error) {
+	conn := client.NewConnOf(n, h.Addr, small)
 	s := client.NewSession(h.Addr, conn, nil)
 	if err := s.Open(); err != nil {
 		conn.Close()
@@ -78,7 +78,7 @@ func (h Hold) answer(calls []held, res *HoldResult) {
 	start := time.Now()
 	conns := make([]*client.Conn, h.Workers)
 	for i := range conns {
-		conns[i] = client.NewConn(h.Addr, small)
+		conns[i] = client.NewConnOf(i, h.Addr, small)
 	}
 	ok := make([]bool, len(calls))
 	each(h.Workers, len(calls), func(worker, i int) {
