@@ -38,6 +38,9 @@ func (c *countedConn) Close() error {
 	return c.Conn.Close()
 }
 
+// AsItIs is for package socket: counting leaves the bytes as they are.
+func (*countedConn) AsItIs() {}
+
 // SyscallConn implements syscall.Conn: who is about to use an idle connection again looks at its
 // descriptor, whether the server has closed it.
 func (c *countedConn) SyscallConn() (syscall.RawConn, error) {

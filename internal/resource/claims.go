@@ -53,9 +53,10 @@ func foreign(issuer string) *badToken {
 var notForAccess = &badToken{text: "the token is no access token, but one of another kind"}
 
 // otherKind reports whether claims show a token that is for something else: identities (OpenID Connect,
-// and what Cognito and Keycloak say of theirs), renewals, and events such as a logout.
+// and what Cognito and Keycloak say of theirs), renewals, and events such as a logout. A hash of an access
+// token (at_hash) says nothing: Dex has one in its access tokens, too.
 func (c claimSet) otherKind() bool {
-	return rawjson.Has(c, "at_hash") || rawjson.Has(c, "c_hash") || rawjson.Has(c, "events") ||
+	return rawjson.Has(c, "c_hash") || rawjson.Has(c, "events") ||
 		member(c, "token_use") == "id" || slices.Contains([]string{"ID", "Refresh", "Offline", "Logout"}, member(c, "typ"))
 }
 

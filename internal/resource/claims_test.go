@@ -72,7 +72,7 @@ func TestOtherKindsOfTokensAreNoAccessTokens(t *testing.T) {
 		{`,"typ":"secevent+jwt"`, "", false},
 		{`,"typ":"dc+sd-jwt"`, "", false},
 		{"", `,"events":{"http://schemas.openid.net/event/backchannel-logout":{}}`, false},
-		{"", `,"at_hash":"x"`, false},
+		{"", `,"at_hash":"x"`, true},
 		{"", `,"c_hash":"x"`, false},
 		{"", `,"token_use":"access"`, true},
 		{"", `,"token_use":"id"`, false},
@@ -127,6 +127,7 @@ func TestAKeyChecksOnlyWhatItIsFor(t *testing.T) {
 		{`,"Use":"enc"`, true, true}, // which names nothing
 		{`,"key_ops":["verify"]`, true, true},
 		{`,"key_ops":["encrypt","wrapKey"]`, false, false},
+		{`,"use":null,"alg":null,"key_ops":null`, true, true},
 		{`,"alg":"RS256"`, true, false},
 		{`,"alg":"RS384"`, false, true},
 	} {

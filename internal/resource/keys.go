@@ -146,7 +146,7 @@ func checks(key []byte) bool {
 	kind, use := member(key, "kty"), rawjson.Get(key, "use")
 	alg, operations := rawjson.Get(key, "alg"), rawjson.Get(key, "key_ops")
 	return slices.Contains([]string{"RSA", "EC", "OKP"}, kind) &&
-		(use == nil || member(key, "use") == "sig") &&
-		(alg == nil || slices.Contains(algorithms, jose.SignatureAlgorithm(member(key, "alg")))) &&
-		(operations == nil || slices.Contains(texts(operations), "verify"))
+		(isNothing(use) || member(key, "use") == "sig") &&
+		(isNothing(alg) || slices.Contains(algorithms, jose.SignatureAlgorithm(member(key, "alg")))) &&
+		(isNothing(operations) || slices.Contains(texts(operations), "verify"))
 }

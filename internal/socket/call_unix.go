@@ -1,4 +1,4 @@
-//go:build unix && (!linux || purego || race)
+//go:build unix && (!linux || purego || race || 386)
 
 package socket
 

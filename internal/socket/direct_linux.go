@@ -31,6 +31,11 @@ type direct struct {
 }
 
 func newDirect(nc net.Conn, raw syscall.RawConn) *direct {
+	switch nc.(type) {
+	case *net.TCPConn, *net.UnixConn, asItIs:
+	default: // it may offer the descriptor, and yet read and write in a way of its own
+		return nil
+	}
 	d := &direct{nc: nc, raw: raw}
 	d.receive, d.transmit = d.received, d.transmitted
 	return d

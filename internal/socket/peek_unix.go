@@ -17,7 +17,7 @@ func (p *peeker) init(raw syscall.RawConn) { p.raw, p.look = raw, p.looked }
 
 // peek is Conn.Peek.
 func (p *peeker) peek(buf []byte) (n int, open bool) {
-	p.buf = buf
+	p.buf, p.n, p.open = buf, 0, false
 	err := p.raw.Read(p.look)
 	p.buf = nil
 	return p.n, err == nil && p.open

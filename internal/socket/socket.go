@@ -43,8 +43,11 @@ type Conn struct {
 	buffers net.Buffers // in pieces
 }
 
-// New returns nc, read and written by this package. What offers its descriptor (syscall.Conn)
-// must read and write nothing but that one's bytes.
+// asItIs is a connection around one of the system's, which it offers (syscall.Conn), and whose bytes it
+// reads and writes as they are.
+type asItIs interface{ AsItIs() }
+
+// New returns nc, read and written by this package.
 func New(nc net.Conn) *Conn {
 	if c, ok := nc.(*Conn); ok {
 		return c

@@ -262,3 +262,23 @@ func TestManyMayWrite(t *testing.T) {
 		}
 	})
 }
+
+// aside reads in a way of its own, though it offers the descriptor.
+type aside struct {
+	*net.TCPConn
+	reads int
+}
+
+func (a *aside) Read(p []byte) (int, error) {
+	a.reads++
+	return a.TCPConn.Read(p)
+}
+
+func TestWhatReadsInAWayOfItsOwnDoes(t *testing.T) {
+	a, b := pairs["tcp"](t)
+	_, _ = b.Write([]byte("x"))
+	around := &aside{TCPConn: a.(*net.TCPConn)}
+	if n, err := New(around).Read(make([]byte, 2)); n != 1 || err != nil || around.reads != 1 {
+		t.Errorf("%d bytes, %v, by %d reads of its own", n, err, around.reads)
+	}
+}
