@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -45,4 +46,24 @@ func TestACallAtTheServerIsLeftIfItMayBeDoneTwice_D15(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What the store has waits for an answer that is given: nobody would ask for it again.
+func TestACallWhoseAnswerIsNotKeptIsLeftToNobody_D15(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tools := `{"tools":[{"name":"book","inputSchema":{"type":"object"},"annotations":{"idempotentHint":true}}]}`
+		here, _ := session(t, Limits{}, result(tools), inputRequired(`"s"`, question1("q")), hang)
+		request(t, here, "1", mcp.MethodToolsList, `{}`).result()
+		s := &strongbox{client: &client{t: t, conv: here}}
+		s.begin()
+		s.err = errors.New("the disk is full")
+		s.answer(0, accepted)
+		synctest.Wait()
+		s.err = nil
+		here.Close(downstream.ErrStopping)
+		synctest.Wait()
+		if s.left || !s.over() {
+			t.Errorf("left %v, over %v", s.left, s.over())
+		}
+	})
 }

@@ -184,6 +184,7 @@ type saving struct {
 	// unsaved: nobody knows whether the store has the newest of them. The client is told the
 	// end and nothing before it: the store may have a question under that event's number.
 	unsaved bool
+	behind  bool // an answer could not be kept: the store has the call as it waits for that
 }
 
 // timer rings for a call whenever its flow's clock says so. It stands between the

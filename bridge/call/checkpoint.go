@@ -119,6 +119,9 @@ func (k *saving) save(checkpoint *downstream.Checkpoint) bool {
 		return false
 	}
 	if err != nil {
+		k.mu.Lock()
+		k.behind = true
+		k.mu.Unlock()
 		ending{k.Call}.logLine(k.client.Driver.Log.Error().Err(err)).Msg("an answer cannot be kept: it is lost if the bridge ends now")
 	}
 	return true
@@ -154,7 +157,7 @@ func (k *saving) waitsElsewhere() bool { return k.goesElsewhere(k.waitsKeptLocke
 func (k *saving) repeatsElsewhere() bool { return k.goesElsewhere(k.mayRepeatLocked) }
 
 func (k *saving) mayRepeatLocked() bool {
-	return k.saves > 0 && !k.unsaved && k.flow.State == mrtr.Sending && !k.outbox.busy && k.outbox.waiting == nil &&
+	return k.saves > 0 && !k.unsaved && !k.behind && k.flow.State == mrtr.Sending && !k.outbox.busy && k.outbox.waiting == nil &&
 		repeatableLocked(k.Call, k.headerLocked())
 }
 

@@ -58,10 +58,10 @@ func (set *Set) lookup(r *http.Request, id string) (*Session, error) {
 }
 
 // Recall reports whether a session is live here or in the store, from which the request that names
-// it brings it back. It counts as a use of it.
+// it brings it back, or may be there for all that is known. It counts as a use of it.
 func (set *Set) Recall(r *http.Request, id string) bool {
 	s, err := set.lookup(r, id)
-	return s != nil && err == nil
+	return s != nil || err != nil
 }
 
 // Rotated finds the session of a message that comes with other credentials than
