@@ -111,14 +111,26 @@ func (c *crowd) turnAway(conn net.Conn, beyond bool) {
 			Msg("too many connections for this process's file descriptors (ulimit -n): newcomers are answered 503")
 	})
 	if next := c.told.let(conn, beyond); next != nil {
+		c.tell(next)
+		return
+	}
+	_ = conn.Close()
+}
+
+// tell has somebody answered. When they come faster than they can be told, who waits for longest makes room.
+func (c *crowd) tell(next net.Conn) {
+	for {
 		select {
 		case c.turned <- next:
 			return
-		default: // they come faster than they can be told
-			conn = next
+		default:
+		}
+		select {
+		case first := <-c.turned:
+			_ = first.Close()
+		default: // somebody was told meanwhile
 		}
 	}
-	_ = conn.Close()
 }
 
 // end ends those who are being told.
