@@ -31,20 +31,29 @@ var folding = map[string]string{
 var decoding = regexp.MustCompile(`\bjson\.(Unmarshal|NewDecoder)\(`)
 
 func TestNamesOfPeersAreNotFolded(t *testing.T) {
-	used := map[string]bool{}
+	decodes := func(_, text string) bool { return decoding.MatchString(text) }
+	onlyThere(t, folding, []string{"test", "bench", "internal/peers"}, decodes,
+		"decodes with encoding/json: read names with rawjson, or wellknown.Decode, or say in names_test.go why nothing rests on it")
+}
+
+// onlyThere holds that only rooms with a reason do something, and that each of these still does. It looks
+// at the program without comments, and without the rooms of others.
+func onlyThere(t *testing.T, reasons map[string]string, others []string, does func(room, text string) bool, complaint string) {
+	t.Helper()
+	doing := map[string]bool{}
 	for _, file := range files(t, ".go") {
 		room := path.Dir(file)
-		if strings.HasSuffix(file, "_test.go") || withinAny(room, []string{"test", "bench", "internal/peers"}) || !decoding.MatchString(comment.ReplaceAllString(read(t, file), "")) {
+		if strings.HasSuffix(file, "_test.go") || withinAny(room, others) || !does(room, comment.ReplaceAllString(read(t, file), "")) {
 			continue
 		}
-		used[room] = true
-		if folding[room] == "" {
-			t.Errorf("%s decodes with encoding/json: read names with rawjson, or wellknown.Decode, or say in names_test.go why nothing rests on it", file)
+		doing[room] = true
+		if reasons[room] == "" {
+			t.Errorf("%s %s", file, complaint)
 		}
 	}
-	for room := range folding {
-		if !used[room] {
-			t.Errorf("%s decodes nothing with encoding/json any more; take it out of names_test.go", room)
+	for room, reason := range reasons {
+		if !doing[room] {
+			t.Errorf("%s does not do any more what this test allows it (%s): take it out", room, reason)
 		}
 	}
 }

@@ -27,7 +27,7 @@ type leaving struct {
 // let takes one more in, nil: there is no place. Nor is there a new one while a number
 // beyond the bound is taken, lest numbers that become free below it add up.
 func (a *answered) let(conn net.Conn, beyond bool) net.Conn {
-	next, first, ok := a.exchange(conn, beyond)
+	next, first, ok := a.place(conn, beyond)
 	if first != nil {
 		_ = first.Conn.Close()
 	}
@@ -37,7 +37,7 @@ func (a *answered) let(conn net.Conn, beyond bool) net.Conn {
 	return next
 }
 
-func (a *answered) exchange(conn net.Conn, beyond bool) (next, first *leaving, ok bool) {
+func (a *answered) place(conn net.Conn, beyond bool) (next, first *leaving, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if beyond || a.beyond > 0 {

@@ -106,7 +106,7 @@ func (s *relayed) describe(r *http.Request, own string) (map[string]json.RawMess
 	if document == nil || err != nil {
 		return nil, err
 	}
-	theirs := textOf(document["resource"])
+	theirs, _ := rawjson.Text(document["resource"])
 	s.tell(theirs, own)
 	if wellknown.Names(theirs, own) || !wellknown.Names(theirs, s.Server) {
 		return document, nil // right as it is, or somebody else's: then clients must see that
@@ -125,7 +125,7 @@ func (s *relayed) document(ctx context.Context, own string) (map[string]json.Raw
 	if err != nil {
 		return nil, err
 	}
-	if theirs := textOf(all.document["resource"]); all.foreign && !wellknown.Names(theirs, s.Server) && !wellknown.Names(theirs, own) {
+	if theirs, _ := rawjson.Text(all.document["resource"]); all.foreign && !wellknown.Names(theirs, s.Server) && !wellknown.Names(theirs, own) {
 		return nil, errForeign
 	}
 	return all.document, nil
@@ -255,12 +255,6 @@ func hostOf(address string) string {
 // own is how a client knows the endpoint.
 func (s *relayed) own(r *http.Request) string {
 	return (&Resource{public: s.Public, path: s.Path}).address(r, s.Path)
-}
-
-// text reads a JSON string, "" for anything else.
-func textOf(raw json.RawMessage) string {
-	s, _ := rawjson.Text(raw)
-	return s
 }
 
 // Bounds on asking for metadata.

@@ -1,5 +1,7 @@
 //go:build !purego && !race && !386
 
+// Linux on 386 has one system call for all that sockets do: there it is package syscall's.
+
 package socket
 
 import (
