@@ -48,8 +48,7 @@ type Store struct {
 	err     error // of closing
 
 	queue queue
-	batch batch      // the writer's, like what follows
-	alone []*request // the one of a writer that writes nothing else's
+	batch batch // the writer's, like what follows
 
 	mu      sync.RWMutex // of recent; none is taken under it
 	recent  recent       // changed by the writer alone
@@ -75,7 +74,7 @@ func Open(path string, opt Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, plain(err))
 	}
-	s := &Store{db: db, relaxed: opt.Relaxed, stop: make(chan struct{}), alone: []*request{{}}, recent: recent{}, below: below{db: db}}
+	s := &Store{db: db, relaxed: opt.Relaxed, stop: make(chan struct{}), recent: recent{}, below: below{db: db}}
 	if err := s.openJournal(path, &opt); err != nil {
 		s.below.end()
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, plain(err)), db.Close())

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -326,4 +328,24 @@ func TestChangeThatWasBegunIsWaitedFor(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestReadyChangesShareAWrite: where no write waits for the disk, many at a time still make few.
+func TestReadyChangesShareAWrite(t *testing.T) {
+	s := open(t, pathIn(t), Options{Relaxed: true})
+	const changes = 64
+	before := s.journal.next
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	var all sync.WaitGroup
+	for i := range changes {
+		all.Go(func() {
+			if err := s.Commit(background, store.Name(fmt.Sprint(i)), put("f", "x")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if writes := s.journal.next - before; writes > changes/4 {
+		t.Errorf("%d changes took %d writes", changes, writes)
+	}
 }
