@@ -101,6 +101,9 @@ func openFile(path string) (db *bolt.DB, err error) {
 	if made(db) { // to write nothing: the disk may be full
 		return db, nil
 	}
+	if err := checkNew(path, "as good as new"); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
 	err = db.Update(func(tx *bolt.Tx) error {
 		_, records := tx.CreateBucketIfNotExists(bucketName)
 		_, journal := tx.CreateBucketIfNotExists(journalBucket)
@@ -159,8 +162,8 @@ func walk(db *bolt.DB) (err error) {
 	})
 }
 
-// checkNew finds out whether a file that is empty, or is not there, has lost what it had: a new
-// store has no journal.
+// checkNew finds out whether a file that is empty, or is not there, or to which nothing was written yet,
+// has lost what it had: a new store has no journal.
 func checkNew(path, is string) error {
 	if info, err := os.Stat(path + ".journal"); err == nil && info.Size() > 0 {
 		return fmt.Errorf("%w: it is %s, and there is a journal of it (to begin anew, remove both)", store.ErrCorrupt, is)

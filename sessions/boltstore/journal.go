@@ -17,12 +17,14 @@ import (
 // journal is a file of one size beside the store's, which is written from its beginning
 // again and again: the disk need not note where it ends. What it holds are frames, each
 // with the changes of one write. A frame names the generation of the journal, which the
-// store's file names, too; others are of earlier rounds and count for nothing. Behind it
+// store's file names, too; others are of earlier rounds and count for nothing. One of a later round
+// says that the file has gone back to what it was before. Behind it
 // half as much is a reserve, which goes back to a full disk for what makes room there.
 type journal struct {
 	file       *os.File
 	size       int64
 	generation uint64
+	number     uint32 // of the newest generation
 	next       uint64 // the number of the next frame
 	at         int64  // where it goes
 	failed     bool   // until it begins anew: what the disk has of it is unknown
@@ -80,10 +82,26 @@ func mark(state byte, generation uint64, size int64) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64([]byte{state}, generation), uint64(size)) //nolint:gosec // no file is so large
 }
 
-func newGeneration() uint64 {
-	var b [8]byte
+// A generation is the mark of those that are in order, a number that counts up, and a few bits by
+// chance, which tell the journals of two files apart. Earlier builds made all of it by chance.
+const (
+	orderedMark   = 0x4d42
+	orderedDigits = 16 // below the number
+)
+
+// generationOf returns one with a number.
+func generationOf(number uint32) uint64 {
+	var b [2]byte
 	_, _ = rand.Read(b[:]) // never fails
-	return binary.BigEndian.Uint64(b[:])
+	return orderedMark<<48 | uint64(number)<<orderedDigits | uint64(binary.BigEndian.Uint16(b[:]))
+}
+
+// numberOf returns the number of a generation, 0 of one that is in no order.
+func numberOf(generation uint64) (number uint32, ordered bool) {
+	if generation>>48 != orderedMark {
+		return 0, false
+	}
+	return uint32(generation >> orderedDigits & 0xffffffff), true //nolint:gosec // masked
 }
 
 // openJournal brings what a process that crashed has left into the file.
@@ -95,9 +113,13 @@ func (s *Store) openJournal(path string, opt *Options) error {
 	}
 	j := &journal{size: size}
 	err := s.db.View(func(tx *bolt.Tx) error {
-		if m := tx.Bucket(journalBucket).Get(journalKey); len(m) == len(mark(0, 0, 0)) && m[0] != stateClosed {
-			state, j.written = m[0]&^stateWritten, m[0]&stateWritten != 0
-			j.generation, j.size = binary.BigEndian.Uint64(m[1:]), int64(binary.BigEndian.Uint64(m[9:])) //nolint:gosec // as mark made it
+		m := tx.Bucket(journalBucket).Get(journalKey)
+		if len(m) != len(mark(0, 0, 0)) {
+			return nil
+		}
+		j.generation = binary.BigEndian.Uint64(m[1:])
+		if m[0] != stateClosed {
+			state, j.written, j.size = m[0]&^stateWritten, m[0]&stateWritten != 0, int64(binary.BigEndian.Uint64(m[9:])) //nolint:gosec // as mark made it
 		}
 		return nil
 	})
@@ -108,10 +130,7 @@ func (s *Store) openJournal(path string, opt *Options) error {
 	if err = j.open(path+".journal", state != stateClosed); err != nil {
 		return err
 	}
-	if state != stateClosed {
-		err = s.replay(state)
-	}
-	if err == nil {
+	if err = s.replay(state); err == nil {
 		err = s.renewJournal(path+".journal", size, state != stateClosed)
 	}
 	if err != nil {
@@ -225,6 +244,8 @@ func (j *journal) make(path string, size int64) error {
 // begin forgets what is in the journal.
 func (j *journal) begin(generation uint64) {
 	j.generation, j.next, j.at, j.failed = generation, 0, 0, false
+	number, _ := numberOf(generation)
+	j.number = max(j.number, number)
 }
 
 // write adds a frame. After an error nothing was kept.

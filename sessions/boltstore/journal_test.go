@@ -248,3 +248,41 @@ func TestACommitBesideAnEndThatMakesTooLittleRoomChangesNothing(t *testing.T) {
 		}
 	})
 }
+
+// TestWhatIsRecentIsListed: also where the file takes nothing, because the disk is full; to list writes nothing.
+func TestWhatIsRecentIsListed(t *testing.T) {
+	s := open(t, pathIn(t), Options{})
+	for i := range 6 {
+		commit(t, s, store.Name(fmt.Sprint(i)), put("f", "x"))
+	}
+	if err := s.settle(s.state()); err != nil {
+		t.Fatal(err)
+	}
+	inFile := s.journal.number
+	for i := range 4 {
+		commit(t, s, store.Name(fmt.Sprint(i+6)), put("f", "x"))
+		commit(t, s, store.Name(fmt.Sprint(i)), put("g", "x"))
+	}
+	commit(t, s, store.Name("5"), store.Change{Kind: store.Flow, ID: "f", Replaces: 1, Delete: true})
+	for _, limit := range []int{1, 3, 100} {
+		counts := map[string]int{}
+		for after, more := "", true; more; more = after != "" {
+			page, err := s.List(background, after, limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range page.Records {
+				counts[r.Session]++
+			}
+			after = page.Next
+		}
+		for i, most := range [10]int{2, 2, 2, 2, 1, 0, 1, 1, 1, 1} {
+			if n := counts[store.Name(fmt.Sprint(i))]; n != most {
+				t.Errorf("%d at a time: session %d has %d records, want %d", limit, i, n, most)
+			}
+		}
+	}
+	if s.journal.number != inFile {
+		t.Error("it has written to the file")
+	}
+}

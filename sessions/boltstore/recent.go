@@ -63,8 +63,12 @@ func (r recent) get(at store.Address) (entry, bool) {
 // inOrder returns the sessions as the file has them: a key begins with the length of the name.
 func (r recent) inOrder() []string {
 	names := slices.AppendSeq(make([]string, 0, len(r)), maps.Keys(r))
-	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b)) })
+	slices.SortFunc(names, compareSessions)
 	return names
+}
+
+func compareSessions(a, b string) int {
+	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 }
 
 func (r recent) has(at store.Address) bool {

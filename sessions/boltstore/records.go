@@ -3,7 +3,6 @@ package boltstore
 import (
 	"bytes"
 	"context"
-	"errors"
 	"iter"
 	"slices"
 	"time"
@@ -85,18 +84,21 @@ func (s *Store) Load(ctx context.Context, session string) ([]store.Record, error
 			list = append(list, r)
 		}
 	}
-	err := s.view(func(b *bolt.Bucket) {
-		for key, raw := range within(b, session) {
-			if at := addressOf(key); !s.recent.has(at) {
-				add(at, raw)
-			}
+	err := s.view(func(b *bolt.Bucket) { s.recordsLocked(b, session, add) })
+	slices.SortFunc(list, func(a, b store.Record) int { return a.Compare(b.Address) })
+	return list, err
+}
+
+// recordsLocked adds what there is of a session: in the file, and recently.
+func (s *Store) recordsLocked(b *bolt.Bucket, session string, add func(at store.Address, raw []byte)) {
+	for key, raw := range within(b, session) {
+		if at := addressOf(key); !s.recent.has(at) {
+			add(at, raw)
 		}
-	})
+	}
 	for _, e := range s.recent[session] {
 		add(e.at(session), e.raw)
 	}
-	slices.SortFunc(list, func(a, b store.Record) int { return a.Compare(b.Address) })
-	return list, err
 }
 
 // within returns what the file has of a session.
@@ -141,43 +143,72 @@ func (s *Store) End(ctx context.Context, session string) error {
 
 // List implements store.Store.
 func (s *Store) List(ctx context.Context, after string, limit int) (store.Page, error) {
-	if after == "" { // what is listed is in the file; on a full disk what came last is not
-		if err := s.Ping(ctx); errors.Is(err, store.ErrCorrupt) {
-			return store.Page{}, err
-		}
-	}
 	if err := s.usable(ctx); err != nil {
 		return store.Page{}, err
 	}
+	if err := wanting(s.db); err != nil {
+		return store.Page{}, plain(err)
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
 	var page store.Page
 	err := s.view(func(b *bolt.Bucket) {
 		now := time.Now()
-		c := b.Cursor()
-		last := ""
-		for key, raw := seekAfter(c, after); key != nil; key, raw = c.Next() {
-			at := addressOf(key)
-			if at.Session != last && len(page.Records) >= limit {
-				page.Next = last
-				return
-			}
-			last = at.Session
+		add := func(at store.Address, raw []byte) {
 			if version, ttl, _, ok := decode(raw, now); ok {
 				page.Records = append(page.Records, store.Record{Address: at, Version: version, TTL: ttl})
 			}
+		}
+		last := after
+		for session := range s.sessionsLocked(b, after) {
+			if len(page.Records) >= limit {
+				page.Next = last
+				return
+			}
+			last = session
+			s.recordsLocked(b, session, add)
 		}
 	})
 	return page, err
 }
 
+// sessionsLocked returns the sessions behind one, in order: the file's, and those that are recent.
+func (s *Store) sessionsLocked(b *bolt.Bucket, after string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		news := s.recent.inOrder()
+		if at, found := slices.BinarySearchFunc(news, after, compareSessions); found {
+			news = news[at+1:]
+		} else {
+			news = news[at:]
+		}
+		c := b.Cursor()
+		key := seekAfter(c, after)
+		for key != nil || len(news) > 0 {
+			var session string
+			if key != nil {
+				session = addressOf(key).Session
+			}
+			if len(news) > 0 && (key == nil || compareSessions(news[0], session) <= 0) {
+				session, news = news[0], news[1:]
+			}
+			if !yield(session) {
+				return
+			}
+			if key != nil && addressOf(key).Session == session {
+				key = seekAfter(c, session)
+			}
+		}
+	}
+}
+
 // seekAfter moves to the first record behind a session's; "" is before all.
-func seekAfter(c *bolt.Cursor, session string) (key, raw []byte) {
+func seekAfter(c *bolt.Cursor, session string) (key []byte) {
 	if session == "" {
-		return c.First()
+		key, _ = c.First()
+	} else {
+		key, _ = c.Seek(append(prefixOf(session), 0xff)) // behind all kinds
 	}
-	prefix := prefixOf(session)
-	for key, raw = c.Seek(prefix); bytes.HasPrefix(key, prefix); key, raw = c.Next() {
-	}
-	return key, raw
+	return key
 }
 
 // Watch implements store.Store: the file is locked, so that nobody else has it.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"iter"
 
 	"github.com/mcpbridge/bridge/sessions/store"
 )
@@ -13,23 +14,31 @@ import (
 // replay makes recent what the journal has.
 func (s *Store) replay(state byte) error {
 	j := s.journal
-	text := make([]byte, j.size)
-	if _, err := io.ReadFull(j.file, text); err != nil {
+	text, err := io.ReadAll(io.NewSectionReader(j.file, 0, j.size))
+	if err != nil {
 		return err
+	}
+	// Where the page is damaged that tells of its last write, the engine goes back to the one before.
+	number, ordered := numberOf(j.generation)
+	if j.number = max(number, newestIn(text)); ordered && j.number > number {
+		return fmt.Errorf("%w: it is older than its journal", store.ErrCorrupt)
+	}
+	if state == stateClosed {
+		return nil // nothing of it is needed
 	}
 	if j.written && blank(text) {
 		return fmt.Errorf("%w: its journal is blank", store.ErrCorrupt)
 	}
 	var changes []done
 	for {
-		payload, ok := j.frame(text[j.at:])
-		if !ok {
+		f, ok := frameAt(text[j.at:])
+		if !ok || f.generation != j.generation || f.number != j.next {
 			break
 		}
-		if changes, ok = read(changes, payload); !ok {
+		if changes, ok = read(changes, f.payload); !ok {
 			return fmt.Errorf("%w: its journal has a frame that is none", store.ErrCorrupt)
 		}
-		j.at += frameHead + int64(len(payload))
+		j.at += frameHead + int64(len(f.payload))
 		j.next++
 	}
 	// The last write may have been torn by the crash, and was acknowledged to nobody. But
@@ -49,38 +58,61 @@ func (s *Store) replay(state byte) error {
 // blank reports whether there is nothing but zeros.
 func blank(text []byte) bool { return len(bytes.TrimLeft(text, "\x00")) == 0 }
 
-// frame returns what is in the next frame; ok is false when there is none.
-func (j *journal) frame(text []byte) (payload []byte, ok bool) {
-	if number, ok := j.whole(text); !ok || number != j.next {
-		return nil, false
-	}
-	return text[frameHead : frameHead+binary.BigEndian.Uint32(text[24:])], true
+// frame is what one says of itself.
+type frame struct {
+	generation, number uint64
+	payload            []byte
 }
 
-// whole reports whether text begins with a frame of this generation, and its number.
-func (j *journal) whole(text []byte) (number uint64, ok bool) {
-	if len(text) < frameHead || !bytes.HasPrefix(text, frameMagic) || binary.BigEndian.Uint64(text[8:]) != j.generation {
-		return 0, false
+// frameAt returns the frame that text begins with; ok is false when there is none, or not all of it.
+func frameAt(text []byte) (f frame, ok bool) {
+	if len(text) < frameHead || !bytes.HasPrefix(text, frameMagic) {
+		return frame{}, false
 	}
 	end := frameHead + int64(binary.BigEndian.Uint32(text[24:]))
 	if end > int64(len(text)) || crc32.Checksum(text[8:end], castagnoli) != binary.BigEndian.Uint32(text[4:]) {
-		return 0, false
+		return frame{}, false
 	}
-	return binary.BigEndian.Uint64(text[16:]), true
+	return frame{binary.BigEndian.Uint64(text[8:]), binary.BigEndian.Uint64(text[16:]), text[frameHead:end]}, true
 }
 
-// follows reports whether there is a later frame somewhere.
-func (j *journal) follows(text []byte) bool {
-	for {
-		at := bytes.Index(text, frameMagic)
-		if at < 0 {
-			return false
+// framesIn returns the frames that stand anywhere.
+func framesIn(text []byte) iter.Seq[frame] {
+	return func(yield func(frame) bool) {
+		for {
+			at := bytes.Index(text, frameMagic)
+			if at < 0 {
+				return
+			}
+			text = text[at:]
+			size := len(frameMagic)
+			if f, ok := frameAt(text); ok {
+				if size = frameHead + len(f.payload); !yield(f) {
+					return
+				}
+			}
+			text = text[size:]
 		}
-		if number, ok := j.whole(text[at:]); ok && number > j.next {
+	}
+}
+
+// follows reports whether there is a frame of this generation that comes later than the next.
+func (j *journal) follows(text []byte) bool {
+	for f := range framesIn(text) {
+		if f.generation == j.generation && f.number > j.next {
 			return true
 		}
-		text = text[at+len(frameMagic):]
 	}
+	return false
+}
+
+// newestIn returns the number of the newest generation that a frame names.
+func newestIn(text []byte) (newest uint32) {
+	for f := range framesIn(text) {
+		number, _ := numberOf(f.generation)
+		newest = max(newest, number)
+	}
+	return newest
 }
 
 // read adds the changes of a frame.

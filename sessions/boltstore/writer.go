@@ -254,7 +254,7 @@ func (s *Store) free(changes []done) error {
 // settle brings all that is recent into the file, and begins the journal anew.
 func (s *Store) settle(state byte) error {
 	now := time.Now()
-	generation := newGeneration()
+	generation := generationOf(s.journal.number + 1)
 	err := s.update(func(tx *bolt.Tx) error {
 		b := tx.Bucket(bucketName)
 		for _, session := range s.recent.inOrder() {
