@@ -10,11 +10,12 @@ import (
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/resource"
 	"github.com/mcpbridge/bridge/legacy/web"
+	"github.com/mcpbridge/bridge/observe"
 )
 
 // protected is a mount's endpoint as clients see it that sign in; nil: they cannot,
 // for their tokens would reach nobody.
-func protected(m *config.Mount, memory *budget.Budget, log zerolog.Logger) (*resource.Resource, error) {
+func protected(cfg *config.Config, m *config.Mount, watch observe.Watcher, memory *budget.Budget, log zerolog.Logger) (*resource.Resource, error) {
 	if m.Auth.Mode == "terminate" {
 		return checked(m, log)
 	}
@@ -28,6 +29,7 @@ func protected(m *config.Mount, memory *budget.Budget, log zerolog.Logger) (*res
 	return resource.Relay(resource.RelayOptions{
 		Server: m.Upstream, Path: m.Path, Public: m.PublicURL, Log: log,
 		Servers: resourceClient(m, tlsConfig), Issuers: issuerClient(m, tlsConfig),
+		Admit: web.NewGuard(allowedHosts(cfg), cfg.AllowedOrigins, watch).Admit,
 		Party: func(r *http.Request) string { return web.Stranger(r.RemoteAddr) }, Memory: memory,
 	}), nil
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/mcpbridge/bridge/internal/peers/issuer"
@@ -95,6 +96,60 @@ func TestNoMetadataWhereTokensReachNobody(t *testing.T) {
 		p := start(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--upstream", server.URL + "/mcp"}, flags...)...)
 		if status, _ := fetchJSON(t, "http://"+p.address+"/.well-known/oauth-protected-resource/mcp", ""); status != http.StatusNotFound {
 			t.Errorf("%v: %d", flags, status)
+		}
+	}
+}
+
+// What is handed on to the server for clients without metadata is for the pages that may use the endpoint:
+// those of other origins neither reach the server by it nor read what it says.
+func TestForeignPagesReachNothingOfTheServer_H3(t *testing.T) {
+	var asked atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost && (r.URL.Path == "/register" || r.URL.Path == "/token") {
+			asked.Add(1)
+			_, _ = io.WriteString(w, `{}`)
+			return
+		}
+		http.NotFound(w, r)
+	}))
+	defer server.Close()
+	p := start(t, "serve", "--listen", "127.0.0.1:0", "--upstream", server.URL+"/mcp", "--allowed-origins", "https://tools.example.com")
+	const own = "https://tools.example.com"
+	for _, path := range []string{"/register", "/token"} {
+		for _, page := range []struct {
+			method, origin, site string
+			status               int
+			asks                 int32
+		}{
+			{http.MethodPost, "https://evil.example.com", "cross-site", http.StatusForbidden, 0},
+			{http.MethodOptions, "https://evil.example.com", "cross-site", http.StatusForbidden, 0},
+			{http.MethodPost, "null", "cross-site", http.StatusForbidden, 0},
+			{http.MethodPost, "", "cross-site", http.StatusForbidden, 0},
+			{http.MethodPost, own, "cross-site", http.StatusOK, 1},
+			{http.MethodOptions, own, "cross-site", http.StatusNoContent, 0},
+			{http.MethodPost, "", "", http.StatusOK, 1},
+		} {
+			before := asked.Load()
+			req, _ := http.NewRequestWithContext(t.Context(), page.method, "http://"+p.address+path, strings.NewReader("{}"))
+			req.Header.Set("Content-Type", "application/json")
+			req.Header.Set("Sec-Fetch-Mode", "cors")
+			for name, value := range map[string]string{"Origin": page.origin, "Sec-Fetch-Site": page.site} {
+				if value != "" {
+					req.Header.Set(name, value)
+				}
+			}
+			resp, err := client.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			readable := page.origin
+			if page.status == http.StatusForbidden {
+				readable = ""
+			}
+			if got := asked.Load() - before; resp.StatusCode != page.status || got != page.asks || resp.Header.Get("Access-Control-Allow-Origin") != readable {
+				t.Errorf("%s %s of %q: %d, the server was asked %d times, %q may read it", page.method, path, page.origin, resp.StatusCode, got, resp.Header.Get("Access-Control-Allow-Origin"))
+			}
 		}
 	}
 }

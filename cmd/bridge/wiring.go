@@ -64,7 +64,7 @@ func open(cfg *config.Config, settings *config.Mount, with common, log zerolog.L
 	if options.Behalf, err = onBehalf(settings, options.Watch, log); err != nil {
 		return nil, err
 	}
-	if options.Resource, err = protected(settings, with.memory, log); err != nil {
+	if options.Resource, err = protected(cfg, settings, options.Watch, with.memory, log); err != nil {
 		return nil, err
 	}
 	return mount.New(options)

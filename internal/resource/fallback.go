@@ -83,14 +83,15 @@ func (f *fallback) place(w http.ResponseWriter, r *http.Request, method string) 
 	return origin + r.URL.Path, true
 }
 
-// forward hands a request of a program on. Pages of any origin may make it: it is theirs
-// to have a code or a secret.
+// forward hands a request of a program on, or of a page that may use the endpoint.
 func (f *fallback) forward(w http.ResponseWriter, r *http.Request) {
+	if !f.Admit(w, r) {
+		return
+	}
 	h := w.Header()
-	h.Set("Access-Control-Allow-Origin", "*")
-	h.Set("Access-Control-Allow-Headers", "*")
 	h.Set("Cache-Control", "no-store")
 	if r.Method == http.MethodOptions {
+		h.Set("Access-Control-Allow-Headers", "*")
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}

@@ -29,6 +29,9 @@ type RelayOptions struct {
 	Path, Public string
 	// Server's metadata are read with Servers, those of authorization servers with Issuers.
 	Servers, Issuers *http.Client
+	// Admit reports whether the page that makes a request may, and lets it read the answer; otherwise it
+	// has answered. It is asked about what is handed on to the server; nil: any page may.
+	Admit func(http.ResponseWriter, *http.Request) bool
 	// Party says whose share of what is scarce a request takes; nil: nobody's.
 	Party func(*http.Request) string
 	// Memory is charged for what clients post, to their party; nil: nothing is.
@@ -43,6 +46,9 @@ func Relay(opt RelayOptions) *Resource {
 	servers := *opt.Servers
 	servers.CheckRedirect = sameOrigin
 	opt.Servers = &servers
+	if opt.Admit == nil {
+		opt.Admit = func(http.ResponseWriter, *http.Request) bool { return true }
+	}
 	if opt.Party == nil {
 		opt.Party = func(*http.Request) string { return "" }
 	}
