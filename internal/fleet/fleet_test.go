@@ -59,7 +59,7 @@ func TestHealthProbesNameNothingAndAreGuarded(t *testing.T) {
 		{"localhost:8080", nil, 200}, {"127.0.0.1:8080", nil, 200}, {"[::1]:8080", nil, 200}, {"[::1]", nil, 200},
 		{"10.1.2.3:8080", nil, 200}, {"10.1.2.3", nil, 200},
 		{"evil.example", nil, 403}, {"evil.example:8080", nil, 403}, {"evil.example", []string{"mcp.example"}, 403},
-		{"mcp.example", []string{"mcp.example"}, 200}, {"evil.example", []string{"*"}, 200}, {"", nil, 403},
+		{"mcp.example", []string{"mcp.example"}, 200}, {"evil.example", []string{"*"}, 200}, {"", nil, 200}, {"", []string{"mcp.example"}, 200},
 	} {
 		f := open(t, tc.allowed, over("/mcp", secret, zerolog.Nop()))
 		if status, body := probe(f, tc.host, "/healthz"); status != tc.healthz || strings.Contains(body, "127.0.0.1") {

@@ -48,10 +48,10 @@ func (r *readiness) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 }
 
 // guarded keeps web pages out that came by DNS rebinding, for which they need a
-// name (E-11). Probes name an address.
+// name (E-11). Probes name an address, or over HTTP/1.0 no host at all, which no browser does.
 func (f *Fleet) guarded(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if f.opt.Host != nil && !f.opt.Host(r.Host) && !isAddress(r.Host) {
+		if f.opt.Host != nil && !f.opt.Host(r.Host) && r.Host != "" && !isAddress(r.Host) {
 			writeStatus(w, http.StatusForbidden, "host is not allowed; see the setting allowed-hosts")
 			return
 		}
