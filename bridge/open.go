@@ -99,12 +99,15 @@ func (b *Bridge) discover(ctx context.Context, caller downstream.Caller) (*catal
 
 // Restore implements downstream.Backend. A client that comes back is one that listens,
 // and may have missed changes while nobody was there to hear of them (C-20).
-func (b *Bridge) Restore(ctx context.Context, caller downstream.Caller, record []byte, push downstream.Pusher) (downstream.Conversation, error) {
+func (b *Bridge) Restore(ctx context.Context, caller, by downstream.Caller, record []byte, push downstream.Pusher) (downstream.Conversation, error) {
 	r, err := readRecord(record)
 	if err != nil {
 		return nil, err
 	}
 	server, err := b.discover(ctx, caller)
+	if _, refused := errors.AsType[*downstream.Refusal](err); refused && by.Authorization != caller.Authorization {
+		server, err = b.discover(ctx, by)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -154,7 +154,7 @@ func TestRecordsOfNewerBridgesAreLeftAlone(t *testing.T) {
 	b := New(Options{Upstream: &script{}, Log: zerolog.Nop()})
 	defer b.Close()
 	for record, want := range map[string]error{`{"v":2,"version":"2025-11-25"}`: mrtr.ErrNewer, `{"v":1}`: nil, `x`: nil} {
-		if _, err := b.Restore(t.Context(), downstream.Caller{}, []byte(record), nil); err == nil || want != nil && !errors.Is(err, want) {
+		if _, err := b.Restore(t.Context(), downstream.Caller{}, downstream.Caller{}, []byte(record), nil); err == nil || want != nil && !errors.Is(err, want) {
 			t.Errorf("%s: %v", record, err)
 		}
 	}

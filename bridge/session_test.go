@@ -91,7 +91,7 @@ func begin(t *testing.T, params string) *sojourn {
 func (s *sojourn) move() {
 	record := s.conv.Record()
 	s.conv.Close(nil)
-	conv, err := s.process().Restore(s.t.Context(), downstream.Caller{}, record, noPush{})
+	conv, err := s.process().Restore(s.t.Context(), downstream.Caller{}, downstream.Caller{}, record, noPush{})
 	if err != nil {
 		s.t.Fatal(err)
 	}

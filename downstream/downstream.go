@@ -100,10 +100,11 @@ type Backend interface {
 	// that each is served with: without an answer where the cause is ErrCancelled.
 	Connected() Conversation
 	// Restore opens a conversation again from its Record, in this process or another.
-	// caller is who needs it now: with its credentials the server is asked what it
-	// offers. The error is that of Open, or ErrGone where the record cannot be read or
-	// is a newer bridge's, and to be left alone.
-	Restore(ctx context.Context, caller Caller, record []byte, push Pusher) (Conversation, error)
+	// caller is who it is bound to: with its credentials the server is asked what it offers, or,
+	// where the server accepts them no longer, with those of by, who needs it now. The error is
+	// that of Open, or ErrGone where the record cannot be read or is a newer bridge's, and to be
+	// left alone.
+	Restore(ctx context.Context, caller, by Caller, record []byte, push Pusher) (Conversation, error)
 	// Relayer takes requests that are a server's of the clients' own era, or is nil
 	// when there is none.
 	Relayer() Relayer

@@ -20,7 +20,7 @@ func (h poster) postBatch(w http.ResponseWriter, r *http.Request, accept web.Acc
 	if s == nil && forwarder(h).relayed(w, r, body, nil, from) {
 		return
 	}
-	conv, caller, ok := h.conversation(w, r, body, s, from.caller, from.named, "")
+	conv, caller, ok := h.conversation(w, r, body, from, s, from.caller, "")
 	if !ok {
 		return
 	}

@@ -92,7 +92,7 @@ func (fixedBackend) Modern() http.Handler               { return nil }
 func (fixedBackend) Connected() downstream.Conversation { return nil }
 func (fixedBackend) Relayer() downstream.Relayer        { return nil }
 
-func (b fixedBackend) Restore(context.Context, downstream.Caller, []byte, downstream.Pusher) (downstream.Conversation, error) {
+func (b fixedBackend) Restore(context.Context, downstream.Caller, downstream.Caller, []byte, downstream.Pusher) (downstream.Conversation, error) {
 	return b.conv, nil
 }
 

@@ -21,9 +21,10 @@ type sender struct {
 	visits  *session.Session // bound to other credentials, where it may call all the same; nil: none
 	caller  downstream.Caller
 	named   session.Naming
-	hold    budget.Hold // of the body; moves to the exchange if there is one
-	lent    bool        // the body was not judged
-	place   func()      // gives back the place of its requests; nil: none; moves to the exchange, too
+	refusal *downstream.Refusal // the server's, for want of which there is no session; nil: none
+	hold    budget.Hold         // of the body; moves to the exchange if there is one
+	lent    bool                // the body was not judged
+	place   func()              // gives back the place of its requests; nil: none; moves to the exchange, too
 }
 
 // prove has a request count as its session's owner's that brings a newer token of his, once the

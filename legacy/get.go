@@ -67,7 +67,7 @@ func (h *HTTP) delete(w http.ResponseWriter, r *http.Request) {
 // refusal that clients take quietly.
 func (h *HTTP) sessionFor(w http.ResponseWriter, r *http.Request, off bool, allow string) (*session.Session, downstream.Caller, bool) {
 	var from sender
-	from.session, from.caller, from.named = h.sessions.Find(r)
+	from.session, from.caller, from.named, from.refusal = h.sessions.Find(r)
 	if !off {
 		from.prove(r, h.sessions)
 	}
@@ -79,9 +79,7 @@ func (h *HTTP) sessionFor(w http.ResponseWriter, r *http.Request, off bool, allo
 	case named == session.Nameless:
 		web.WriteNotAllowed(w, " without a session", "POST, OPTIONS")
 	case named == session.Unavailable:
-		if !h.replicas.leaves(w, r, nil) {
-			web.WriteUnavailable(w, "")
-		}
+		h.unavailable(w, r, nil, &from, "")
 	case s == nil:
 		h.refusals.refuseUnknown(w, web.Header(r.Header, mcp.HeaderSessionID), "")
 	case !versionAllowed(s.Version(), mcp.Version(web.Header(r.Header, mcp.HeaderProtocolVersion))):

@@ -79,7 +79,7 @@ func (b *fakeBackend) Open(_ context.Context, caller downstream.Caller, req json
 }
 
 // Restore takes any record for the version.
-func (b *fakeBackend) Restore(_ context.Context, _ downstream.Caller, record []byte, push downstream.Pusher) (downstream.Conversation, error) {
+func (b *fakeBackend) Restore(_ context.Context, _, _ downstream.Caller, record []byte, push downstream.Pusher) (downstream.Conversation, error) {
 	if b.restore != nil {
 		if err := b.restore(record); err != nil {
 			return nil, err

@@ -63,7 +63,7 @@ func serve(t *testing.T, opt Options, b downstream.Backend) (*HTTP, *peer) {
 
 // live returns the peer's session.
 func (p *peer) live(h *HTTP) *session.Session {
-	s, _, _ := h.sessions.Find(p.request(http.MethodGet, ""))
+	s, _, _, _ := h.sessions.Find(p.request(http.MethodGet, ""))
 	return s
 }
 

@@ -33,7 +33,7 @@ func (h poster) post(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var from sender
-	from.session, from.caller, from.named = h.sessions.Find(r)
+	from.session, from.caller, from.named, from.refusal = h.sessions.Find(r)
 	from.hold = budget.On(h.admission.accountOf(from.session, r))
 	defer from.release()
 	body, ok := h.admission.body(w, r, &from)
@@ -41,7 +41,7 @@ func (h poster) post(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if from.session != nil && from.session.Left() { // while its body came
-		from.session, from.caller, from.named = h.sessions.Find(r)
+		from.session, from.caller, from.named, from.refusal = h.sessions.Find(r)
 	}
 	if jsonrpc.IsBatch(body) {
 		h.postBatch(w, r, accept, body, &from)
@@ -68,8 +68,8 @@ func (h poster) acceptOf(r *http.Request) web.Accept {
 }
 
 func (h poster) postMessage(w http.ResponseWriter, r *http.Request, accept web.Accept, body []byte, msg *jsonrpc.Message, from *sender) {
-	s, caller, named := from.session, from.caller, from.named
-	if s == nil && named == session.Unknown {
+	s, caller := from.session, from.caller
+	if s == nil && from.named == session.Unknown {
 		s, caller = h.sessions.Rotated(r, msg)
 		from.visits = s
 	}
@@ -77,7 +77,7 @@ func (h poster) postMessage(w http.ResponseWriter, r *http.Request, accept web.A
 		return
 	}
 	if session.IsOwners(msg) && from.prove(r, h.sessions) {
-		s, caller, named = from.session, from.caller, from.named
+		s, caller = from.session, from.caller
 	}
 	switch {
 	case msg.Method == mcp.MethodInitialize && msg.Kind() == jsonrpc.Request:
@@ -94,7 +94,7 @@ func (h poster) postMessage(w http.ResponseWriter, r *http.Request, accept web.A
 	case s == nil && forwarder(h).relayed(w, r, body, msg, from):
 		return
 	}
-	conv, caller, ok := h.conversation(w, r, body, s, caller, named, message.ErrorID(msg))
+	conv, caller, ok := h.conversation(w, r, body, from, s, caller, message.ErrorID(msg))
 	if !ok {
 		return
 	}
@@ -115,7 +115,7 @@ func (h poster) postMessage(w http.ResponseWriter, r *http.Request, accept web.A
 
 // conversation finds who answers a request: its session's conversation, or one
 // without a session. It answers the request itself when there is none.
-func (h poster) conversation(w http.ResponseWriter, r *http.Request, body []byte, s *session.Session, caller downstream.Caller, named session.Naming, id jsonrpc.ID) (downstream.Conversation, downstream.Caller, bool) {
+func (h poster) conversation(w http.ResponseWriter, r *http.Request, body []byte, from *sender, s *session.Session, caller downstream.Caller, id jsonrpc.ID) (downstream.Conversation, downstream.Caller, bool) {
 	asked := mcp.Version(web.Header(r.Header, mcp.HeaderProtocolVersion))
 	switch {
 	case s != nil:
@@ -124,12 +124,10 @@ func (h poster) conversation(w http.ResponseWriter, r *http.Request, body []byte
 			return nil, caller, false
 		}
 		return s.Conversation(), caller, true
-	case named == session.Unavailable:
-		if !h.replicas.leaves(w, r, body) {
-			web.WriteUnavailable(w, id)
-		}
+	case from.named == session.Unavailable:
+		h.unavailable(w, r, body, from, id)
 		return nil, caller, false
-	case named == session.Unknown:
+	case from.named == session.Unknown:
 		h.refusals.refuseUnknown(w, web.Header(r.Header, mcp.HeaderSessionID), id)
 		return nil, caller, false
 	case h.opt.RequireSession:
@@ -147,6 +145,18 @@ func (h poster) conversation(w http.ResponseWriter, r *http.Request, body []byte
 	caller = h.sessions.Caller(r)
 	caller.Account = h.opt.Memory.Guest(caller.Tenant)
 	return h.backend.Stateless(caller, asked), caller, true
+}
+
+// unavailable answers a request whose session is in the store, for all that is known. That the server
+// refuses the credentials with which it would be brought back its client hears from it; otherwise it
+// is not to give the session up.
+func (h *HTTP) unavailable(w http.ResponseWriter, r *http.Request, body []byte, from *sender, id jsonrpc.ID) {
+	switch {
+	case from.refusal != nil:
+		h.refusals.writeRefusal(w, r, from.refusal)
+	case !h.replicas.leaves(w, r, body):
+		web.WriteUnavailable(w, id)
+	}
 }
 
 // versionAllowed judges the MCP-Protocol-Version header of a session.

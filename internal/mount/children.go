@@ -42,8 +42,8 @@ func (c *children) Open(ctx context.Context, caller downstream.Caller, req jsonr
 
 // Restore implements downstream.Backend: what the session's process remembered is
 // gone with it.
-func (c *children) Restore(ctx context.Context, caller downstream.Caller, record []byte, push downstream.Pusher) (downstream.Conversation, error) {
-	return c.house(caller, func(own *child) (downstream.Conversation, error) { return own.Restore(ctx, caller, record, push) })
+func (c *children) Restore(ctx context.Context, caller, by downstream.Caller, record []byte, push downstream.Pusher) (downstream.Conversation, error) {
+	return c.house(caller, func(own *child) (downstream.Conversation, error) { return own.Restore(ctx, caller, by, record, push) })
 }
 
 // house starts a process for the session that open opens.

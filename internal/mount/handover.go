@@ -111,9 +111,9 @@ func (h *handover) doubtful() []*undecided {
 
 // Restore implements downstream.Backend: only sessions that were translated for are
 // kept.
-func (h *handover) Restore(ctx context.Context, caller downstream.Caller, record []byte, push downstream.Pusher) (downstream.Conversation, error) {
+func (h *handover) Restore(ctx context.Context, caller, by downstream.Caller, record []byte, push downstream.Pusher) (downstream.Conversation, error) {
 	was := h.verdicts.legacyOnly.Load()
-	conv, err := h.Backend.Restore(ctx, caller, record, push)
+	conv, err := h.Backend.Restore(ctx, caller, by, record, push)
 	if err != nil {
 		return conv, err
 	}

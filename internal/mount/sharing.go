@@ -32,8 +32,8 @@ func (s *shared) Open(ctx context.Context, caller downstream.Caller, req jsonrpc
 }
 
 // Restore implements downstream.Backend.
-func (s *shared) Restore(ctx context.Context, caller downstream.Caller, record []byte, push downstream.Pusher) (downstream.Conversation, error) {
-	conv, err := s.Bridge.Restore(ctx, caller, record, push)
+func (s *shared) Restore(ctx context.Context, caller, by downstream.Caller, record []byte, push downstream.Pusher) (downstream.Conversation, error) {
+	conv, err := s.Bridge.Restore(ctx, caller, by, record, push)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"net/http"
 
 	"github.com/mcpbridge/bridge/downstream"
@@ -21,24 +22,26 @@ const (
 )
 
 // Find returns the live session that a request names and who it acts for. To another
-// principal the session doesn't exist (H-8).
-func (set *Set) Find(r *http.Request) (s *Session, caller downstream.Caller, named Naming) {
+// principal the session doesn't exist (H-8). refusal is the server's, where a session is
+// Unavailable for want of credentials that it accepts.
+func (set *Set) Find(r *http.Request) (s *Session, caller downstream.Caller, named Naming, refusal *downstream.Refusal) {
 	id := web.Header(r.Header, mcp.HeaderSessionID)
 	if id == "" {
-		return nil, downstream.Caller{}, Nameless
+		return nil, downstream.Caller{}, Nameless, nil
 	}
 	s, err := set.lookup(r, id)
 	if err != nil {
-		return nil, downstream.Caller{}, Unavailable
+		refusal, _ = errors.AsType[*downstream.Refusal](err)
+		return nil, downstream.Caller{}, Unavailable, refusal
 	}
 	if s == nil {
-		return nil, downstream.Caller{}, Unknown
+		return nil, downstream.Caller{}, Unknown, nil
 	}
 	caller, ok := set.callerOf(s, r)
 	if !ok {
-		return nil, downstream.Caller{}, Unknown
+		return nil, downstream.Caller{}, Unknown, nil
 	}
-	return s, caller, Known
+	return s, caller, Known, nil
 }
 
 // lookup finds a session by its id, in the store, too. It returns nil when there is

@@ -33,7 +33,7 @@ func (k restorer) restore(ctx context.Context, id string, by *http.Request) (*Se
 		}
 		return k.revive(context.WithoutCancel(ctx), id, by)
 	})
-	if err != nil {
+	if _, refused := errors.AsType[*downstream.Refusal](err); err != nil && !refused { // its client hears of a refusal
 		k.set.opt.Logger.Warn().Err(err).Str(logfield.SessionID, logfield.Short(id)).Msg("a session could not be brought back")
 	}
 	s, _ := restored.(*Session)
@@ -75,7 +75,11 @@ func (k restorer) revive(ctx context.Context, id string, by *http.Request) (*Ses
 	s.stored.kept = k.set.opt.Room.Find(s.account.Owner(), record.size, record.ttl)
 	s.streams.Init(k.set.opt.Streams, &s.rec, s.account, first)
 	caller := downstream.Caller{Principal: record.Principal, Tenant: of, Authorization: record.Authorization, Account: s.account, Transport: observe.StreamableHTTP}
-	if s.conv, err = k.set.opt.Backend.Restore(ctx, caller, record.Conversation, s); err != nil {
+	visitor := caller
+	if by != nil {
+		visitor = k.set.Caller(by)
+	}
+	if s.conv, err = k.set.opt.Backend.Restore(ctx, caller, visitor, record.Conversation, s); err != nil {
 		s.account.Close()
 		return nil, err
 	}

@@ -111,7 +111,7 @@ func TestASessionIsFoundByWhoOpenedIt_H8(t *testing.T) {
 		"another session": {by("ada", "x"), session.Unknown},
 		"no session":      {by("ada", ""), session.Nameless},
 	} {
-		found, caller, named := sessions.Find(tc.r)
+		found, caller, named, _ := sessions.Find(tc.r)
 		if named != tc.want || (found == s) != (named == session.Known) || named == session.Known && caller.Principal == "" {
 			t.Errorf("%s: %v, named %v", name, found, named)
 		}
@@ -199,7 +199,7 @@ func TestAHeldSessionStaysAndHasItsTimeAfterwards_A33(t *testing.T) {
 			t.Fatal(err)
 		}
 		known := func() bool {
-			_, _, named := sessions.Find(by("ada", s.ID()))
+			_, _, named, _ := sessions.Find(by("ada", s.ID()))
 			return named == session.Known
 		}
 		s.Begin(1, false)

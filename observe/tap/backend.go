@@ -141,9 +141,9 @@ func introduced(params []byte) (name, release string) {
 }
 
 // Restore implements downstream.Backend.
-func (b *backend) Restore(ctx context.Context, caller downstream.Caller, record []byte, push downstream.Pusher) (downstream.Conversation, error) {
+func (b *backend) Restore(ctx context.Context, caller, by downstream.Caller, record []byte, push downstream.Pusher) (downstream.Conversation, error) {
 	c := &conversation{tap: b.tap, number: b.tap.sessions.Add(1)}
-	conv, err := b.Backend.Restore(c.losing(ctx), caller, record, push)
+	conv, err := b.Backend.Restore(c.losing(ctx), caller, by, record, push)
 	if err != nil {
 		return conv, err
 	}

@@ -21,7 +21,7 @@ func (losing) Open(ctx context.Context, _ downstream.Caller, _ jsonrpc.Message, 
 	return lossy{&peer{}, downstream.LosingTo(ctx)}, nil, nil
 }
 
-func (losing) Restore(ctx context.Context, _ downstream.Caller, _ []byte, _ downstream.Pusher) (downstream.Conversation, error) {
+func (losing) Restore(ctx context.Context, _, _ downstream.Caller, _ []byte, _ downstream.Pusher) (downstream.Conversation, error) {
 	return lossy{&peer{}, downstream.LosingTo(ctx)}, nil
 }
 
@@ -54,7 +54,7 @@ func TestWhatAClientLosesIsItsOwn(t *testing.T) {
 	}
 	open("whole")
 	open("old").Notify(downstream.Caller{}, jsonrpc.Message{})
-	restored, _ := backend.Restore(context.Background(), downstream.Caller{}, nil, nil)
+	restored, _ := backend.Restore(context.Background(), downstream.Caller{}, downstream.Caller{}, nil, nil)
 	restored.Notify(downstream.Caller{}, jsonrpc.Message{})
 	if err := book.Save(); err != nil {
 		t.Fatal(err)
