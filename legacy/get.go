@@ -89,3 +89,15 @@ func (h *HTTP) sessionFor(w http.ResponseWriter, r *http.Request, off bool, allo
 	}
 	return nil, caller, false
 }
+
+// unavailable answers a request whose session is in the store, for all that is known. That the server
+// refuses the credentials with which it would be brought back its client hears from it; otherwise it
+// is not to give the session up.
+func (h *HTTP) unavailable(w http.ResponseWriter, r *http.Request, body []byte, from *sender, id jsonrpc.ID) {
+	switch {
+	case from.refusal != nil:
+		h.refusals.writeRefusal(w, r, from.refusal)
+	case !h.replicas.leaves(w, r, body):
+		web.WriteUnavailable(w, id)
+	}
+}
