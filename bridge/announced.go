@@ -58,7 +58,7 @@ func (c hearing) renew(authorization string) {
 	if c.Principal != "" {
 		c.b.listens.Renew(c.Principal, authorization)
 		for _, k := range c.table.underWay() {
-			k.Reauthorize(c.Principal, authorization)
+			k.Reauthorize(authorization)
 		}
 	}
 }

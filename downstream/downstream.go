@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/mcpbridge/bridge/internal/budget"
@@ -69,6 +70,10 @@ type Caller struct {
 	// to: then Pusher.Accepted is to be told once the upstream has answered a request that
 	// carried it (H-6). It numbers the binding that it would replace.
 	Rotation uint64
+	// Also has the principals of the newest credentials that have taken the place of others in
+	// the session. A call that was made with such before, or that took the session over, is its
+	// owner's (Owns), whose Principal stays that of who opened it.
+	Also []string
 	// Unproven says that the session is bound to other credentials, so that whoever brings
 	// these may know no more than its id: what they have under way counts apart, and makes
 	// no room at the owner's expense.
@@ -80,6 +85,12 @@ type Caller struct {
 	// Header holds the HTTP request's headers. It must not be changed and may
 	// be nil.
 	Header http.Header
+}
+
+// Owns reports whether who was known by this principal is the caller. Where nobody was known it
+// is everybody (D-I11).
+func (c *Caller) Owns(principal string) bool {
+	return principal == c.Principal || principal == "" || slices.Contains(c.Also, principal)
 }
 
 // Backend answers what clients ask.

@@ -83,7 +83,8 @@ func Resume(c *Client, caller downstream.Caller, record []byte, out downstream.R
 	if err != nil {
 		return err
 	}
-	caller.Principal, caller.Unproven = flow.Principal, c.Principal != "" && c.Principal != flow.Principal
+	owners := !caller.Unproven && caller.Owns(flow.Principal)
+	caller.Principal, caller.Unproven = flow.Principal, !owners && c.Principal != "" && c.Principal != flow.Principal
 	caller.Header = hop.Lasted(flow.Header) // not those of whoever brought it here
 	flow.Limits = &c.Driver.Flows
 	k := &Call{client: c, flow: *flow, name: rawjson.Get(flow.Params, "name"), http: caller.HTTP, caller: caller, out: out, serial: c.Driver.serial.Add(1), apart: true}
@@ -247,11 +248,12 @@ func (k *Call) Renew(caller downstream.Caller) {
 	bearer{k}.actsLocked(caller)
 }
 
-// Reauthorize notes newer credentials of the principal, if the call was made with such (H-2).
-func (k *Call) Reauthorize(principal, authorization string) {
+// Reauthorize notes newer credentials of the session's owner, if the call was made with such of his, be it
+// with those by which he became that (H-2).
+func (k *Call) Reauthorize(authorization string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if caller := k.caller; k.flow.Principal == principal && !caller.Unproven && caller.Authorization != "" {
+	if caller := k.caller; !caller.Unproven && caller.Authorization != "" {
 		caller.Authorization = authorization
 		bearer{k}.actsLocked(caller)
 	}

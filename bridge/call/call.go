@@ -89,7 +89,7 @@ type Call struct {
 // Of reports whether caller may answer and cancel the call: it acts for whom the
 // call was made, or for somebody where nobody was known (D-I11).
 func (k *Call) Of(caller downstream.Caller) bool {
-	return k.flow.Principal == caller.Principal || k.flow.Principal == ""
+	return caller.Owns(k.flow.Principal)
 }
 
 // By implements again.Flow: many people may stand behind one principal.

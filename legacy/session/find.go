@@ -102,6 +102,19 @@ func (set *Set) visited(r *http.Request) (*Session, downstream.Caller) {
 	return s, c
 }
 
+// Reconsider looks whether a session is bound by now to the credentials of a request that it was not bound
+// to when the request came: at another replica, of which this one may be told yet. The error says that
+// nobody knows.
+func (set *Set) Reconsider(s *Session, r *http.Request) (caller downstream.Caller, owns bool, err error) {
+	if s.Stored() && s.Shared() {
+		if err = set.keeper.reconsider(s); err != nil {
+			return caller, false, err
+		}
+	}
+	caller, owns = set.callerOf(s, r)
+	return caller, owns && !s.Ended(), nil
+}
+
 // Prove finds the session of a request whose token may be a newer one of its owner, and has the
 // server asked about that token first. Unless it knows it, which a token alone that nobody has
 // judged yet is never taken for, to the request the session doesn't exist (H-6).

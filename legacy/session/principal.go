@@ -44,6 +44,7 @@ func (set *Set) callerOf(s *Session, r *http.Request) (downstream.Caller, bool) 
 	c := downstream.Caller{Authorization: auth, Header: r.Header, Session: s.rec.ID, Account: s.account, Transport: observe.StreamableHTTP,
 		HTTP: observe.HTTPOf(r.ProtoMajor, r.ProtoMinor)}
 	owner := s.owner()
+	c.Also = owner.also
 	if set.opt.Principal == nil && subtle.ConstantTimeCompare([]byte(auth), []byte(owner.auth)) == 1 {
 		c.Principal = owner.principal
 		c.Tenant = s.tenant(owner.principal, auth)

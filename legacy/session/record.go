@@ -17,6 +17,7 @@ type sessionRecord struct {
 	Version       mcp.Version `json:"version"`
 	Principal     string      `json:"principal,omitempty"`
 	Authorization string      `json:"authorization,omitempty"`
+	Also          []string    `json:"also,omitempty"`
 	Began         time.Time   `json:"began"`
 	Conversation  []byte      `json:"conversation"`
 	Waiting       []waiting   `json:"waiting,omitempty"`

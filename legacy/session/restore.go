@@ -50,7 +50,7 @@ func (k restorer) revive(ctx context.Context, id string, by *http.Request) (*Ses
 	if err != nil || record == nil {
 		return nil, err
 	}
-	s := &Session{set: k.set, auth: record.Authorization, born: record.Began, stored: new(stored)}
+	s := &Session{set: k.set, auth: record.Authorization, also: record.Also, born: record.Began, stored: new(stored)}
 	s.rec = sessions.Record{ID: id, Version: record.Version, Principal: record.Principal}
 	s.stored.version = version
 	k.rememberLocked(s, record.Conversation)

@@ -2,6 +2,7 @@ package session
 
 import (
 	"crypto/subtle"
+	"slices"
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/bearer"
@@ -43,6 +44,19 @@ func sameSubject(a, b string) bool {
 type binding struct {
 	auth, principal string
 	n               uint64 // counts the bindings of the session; that of who opened it is 1
+	// also is what newer credentials stand for by themselves, by which they were known in the session
+	// before it was bound to them.
+	also []string
+}
+
+// maxAlso bounds how many of those are remembered, the newest.
+const maxAlso = 8
+
+// renewed is the binding to newer credentials, which stand for this principal by themselves.
+func (b binding) renewed(auth, principal string) *binding {
+	also := slices.DeleteFunc(slices.Clone(b.also), func(one string) bool { return one == principal })
+	also = append(also, principal)
+	return &binding{auth, b.principal, b.n + 1, also[max(0, len(also)-maxAlso):]}
 }
 
 // by reports whether it is to these credentials.

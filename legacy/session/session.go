@@ -29,7 +29,8 @@ type Session struct {
 	set  *Set
 	rec  sessions.Record
 	born time.Time
-	auth string // the Authorization that opened it
+	auth string   // the Authorization that opened it
+	also []string // of the binding that it was brought back with
 
 	share string      // whose share it takes until its principal is vouched for
 	own   atomic.Bool // what it holds is its principal's
@@ -37,8 +38,7 @@ type Session struct {
 
 	account *budget.Account // what it holds; closed with it
 
-	stored *stored // nil: not in a store
-
+	stored  *stored                 // nil: not in a store
 	rebound atomic.Pointer[binding] // when it is bound to newer credentials
 	doubted atomic.Pointer[doubt]   // the last ones that it was not bound to
 
@@ -98,7 +98,7 @@ func (s *Session) owner() binding {
 	if b := s.rebound.Load(); b != nil {
 		return *b
 	}
-	return binding{s.auth, s.rec.Principal, 1}
+	return binding{s.auth, s.rec.Principal, 1, s.also}
 }
 
 // BoundTo reports whether the session is bound to these credentials by now.
@@ -263,9 +263,9 @@ func (s *Session) bind(c downstream.Caller, accepted bool) bool {
 	if c.Rotation != owner.n || owner.by(c.Authorization) {
 		return owner.by(c.Authorization)
 	}
-	after := &binding{c.Authorization, owner.principal, owner.n + 1}
+	after := owner.renewed(c.Authorization, c.Principal)
 	if owner.auth == "" {
-		after.principal = c.Principal
+		after.principal, after.also = c.Principal, nil
 	} else if !s.genuine(c, owner.auth, accepted) {
 		return false
 	}

@@ -95,7 +95,7 @@ func (k *keeper) commitLocked(s *Session) error {
 	}
 	owner := s.owner()
 	value, err := json.Marshal(&sessionRecord{
-		V: sessionRecordVersion, ID: s.rec.ID, Version: s.rec.Version, Principal: owner.principal, Authorization: owner.auth,
+		V: sessionRecordVersion, ID: s.rec.ID, Version: s.rec.Version, Principal: owner.principal, Authorization: owner.auth, Also: owner.also,
 		Began: s.born, Conversation: conversation, Waiting: s.stored.waiting.all(),
 	})
 	if err != nil {
@@ -138,6 +138,23 @@ func (k *keeper) refresh(s *Session) {
 	}
 }
 
+// reconsider looks whether another replica has changed a session, of which this one may be told yet. The
+// error says that nobody knows.
+func (k *keeper) reconsider(s *Session) error {
+	s.stored.mu.Lock()
+	var err error
+	if !s.stored.gone && s.stored.version > 0 {
+		err = k.refreshLocked(s, true)
+	}
+	s.stored.mu.Unlock()
+	if errors.Is(err, downstream.ErrGone) {
+		k.gone(s)
+		return nil
+	}
+	k.report("looking at a session", err)
+	return err
+}
+
 // refreshLocked merges the record in the store into the session. The error is ErrGone when
 // there is none. certain: no copy will do.
 func (k *keeper) refreshLocked(s *Session, certain bool) error {
@@ -160,7 +177,7 @@ func (k *keeper) refreshLocked(s *Session, certain bool) error {
 	}
 	s.stored.waiting.adopt(record.Waiting)
 	if owner := s.owner(); owner.auth != record.Authorization || owner.principal != record.Principal {
-		s.rebound.Store(&binding{record.Authorization, record.Principal, owner.n + 1})
+		s.rebound.Store(&binding{record.Authorization, record.Principal, owner.n + 1, record.Also})
 	}
 	s.stored.version = version
 	k.rememberLocked(s, record.Conversation)
