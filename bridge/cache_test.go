@@ -142,7 +142,7 @@ func TestAKeptResultThatCannotBeShownEndsItsCall(t *testing.T) {
 		if e := c.rpcError(); e == nil || !strings.Contains(e.Message, "tools has the wrong type") {
 			t.Errorf("the client got %v", e)
 		}
-		if conv.Knows("1") {
+		if conv.Knows(downstream.Caller{}, "1") {
 			t.Error("the call goes on")
 		}
 	})

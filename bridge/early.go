@@ -44,8 +44,9 @@ func (e *earlyCancels) ended(id jsonrpc.ID) {
 	e.next++
 }
 
-// keep takes a cancellation that found no call.
-func (e *earlyCancels) keep(id jsonrpc.ID, principal string) {
+// keep takes a cancellation that found no call. One of who may not be the session's owner takes the
+// place of none.
+func (e *earlyCancels) keep(id jsonrpc.ID, caller downstream.Caller) {
 	if id == "" || len(id) > maxEarlyCancelID {
 		return
 	}
@@ -53,10 +54,13 @@ func (e *earlyCancels) keep(id jsonrpc.ID, principal string) {
 		return
 	}
 	now := time.Now()
-	for len(e.waiting) > 0 && (len(e.waiting) >= maxEarlyCancels || now.After(e.waiting[0].until)) {
+	for len(e.waiting) > 0 && (len(e.waiting) >= maxEarlyCancels && !caller.Unproven || now.After(e.waiting[0].until)) {
 		e.waiting = e.waiting[1:]
 	}
-	e.waiting = append(e.waiting, earlyCancel{id, principal, now.Add(earlyCancelLife)})
+	if len(e.waiting) >= maxEarlyCancels {
+		return
+	}
+	e.waiting = append(e.waiting, earlyCancel{id, caller.Principal, now.Add(earlyCancelLife)})
 }
 
 // knows reports whether a request with this id ended lately.

@@ -65,6 +65,21 @@ func TestCancelThatComesBeforeItsCallIsRememberedBriefly(t *testing.T) {
 	})
 }
 
+func TestCancelsOfStrangersTakeNobodysPlace_H6(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conv, up := session(t, Limits{})
+		cancel(conv, "", 7)
+		for id := range 2 * maxEarlyCancels {
+			conv.Notify(downstream.Caller{Principal: "eve", Unproven: true}, jsonrpc.Message{
+				Method: mcp.NotificationCancelled, Params: fmt.Appendf(nil, `{"requestId":%d}`, 100+id),
+			})
+		}
+		if c := request(t, conv, "7", mcp.MethodToolsCall, book); !c.abandoned || len(up.calls()) > 0 {
+			t.Error("a cancelled call was made")
+		}
+	})
+}
+
 func TestCancelOfAnotherPrincipalWaitsForNobodysCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conv, _ := session(t, Limits{}, result(`{"content":[]}`))

@@ -36,7 +36,7 @@ func TestACallAtTheServerLearnsThatItIsAnothers(t *testing.T) {
 		conv, s, _, cancelled := atTheServer(t)
 		s.err = downstream.ErrGone
 		conv.Renew()
-		if !cancelled() || !s.left || s.dropped || s.client.over() || conv.Knows("7") {
+		if !cancelled() || !s.left || s.dropped || s.client.over() || conv.Knows(downstream.Caller{}, "7") {
 			t.Errorf("its request is cancelled: %v; left %v, removed %v, over %v", cancelled(), s.left, s.dropped, s.client.over())
 		}
 	})

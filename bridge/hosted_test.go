@@ -112,10 +112,16 @@ func TestHostedTaskIsCancelledForGood_G3(t *testing.T) {
 		id := `{"taskId":` + string(rawjson.Get(rawjson.Get([]byte(created.result()), "task"), "taskId")) + `}`
 		waiting := request(t, conv, "2", mcp.MethodTasksResult, id)
 		left := request(t, conv, "3", mcp.MethodTasksResult, id)
-		if !conv.Knows("3") || conv.Knows("9") {
+		if !conv.Knows(downstream.Caller{}, "3") || conv.Knows(downstream.Caller{}, "9") {
 			t.Error("it does not know what a cancellation means")
 		}
-		conv.Notify(downstream.Caller{}, jsonrpc.Message{Method: mcp.NotificationCancelled, Params: []byte(`{"requestId":3}`)})
+		leave := jsonrpc.Message{Method: mcp.NotificationCancelled, Params: []byte(`{"requestId":3}`)}
+		stranger := downstream.Caller{Principal: "eve", Unproven: true}
+		conv.Notify(stranger, leave)
+		if left.abandoned || conv.Knows(stranger, "3") {
+			t.Fatal("somebody else's cancellation ended a tasks/result")
+		}
+		conv.Notify(downstream.Caller{}, leave)
 		if !left.abandoned {
 			t.Fatal("a cancelled tasks/result still waits")
 		}

@@ -243,17 +243,17 @@ func TestRestoredSessionsHearOfWhatTheyMayHaveMissed_C20(t *testing.T) {
 func TestKnowsOnlyCallsThatAreUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conv, _, s := keeping(t, inputRequired(`"s"`, question1("q")))
-		if !conv.Knows("7") {
+		if !conv.Knows(downstream.Caller{}, "7") {
 			t.Error("it does not know a call that waits")
 		}
 		conv.Leave()
-		if !s.left || conv.Knows("7") {
-			t.Errorf("left %v, and it knows %v of the call", s.left, conv.Knows("7"))
+		if !s.left || conv.Knows(downstream.Caller{}, "7") {
+			t.Errorf("left %v, and it knows %v of the call", s.left, conv.Knows(downstream.Caller{}, "7"))
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
 		conv, _, s := keeping(t, result(booked))
-		if s.result(); conv.Knows("7") {
+		if s.result(); conv.Knows(downstream.Caller{}, "7") {
 			t.Error("it knows a call that is over")
 		}
 	})

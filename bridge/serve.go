@@ -127,7 +127,16 @@ func (c *conversation) Notify(caller downstream.Caller, msg jsonrpc.Message) {
 }
 
 // Knows implements downstream.Conversation.
-func (c *conversation) Knows(id jsonrpc.ID) bool { return c.table.knows(id) || c.tasks.Waits(id) }
+func (c *conversation) Knows(caller downstream.Caller, id jsonrpc.ID) bool {
+	return c.table.knows(caller, id) || !caller.Unproven && c.tasks.Waits(id)
+}
+
+// Owns implements downstream.Conversation. Whose a record is that cannot be read is for its session's
+// owner to find out.
+func (c *conversation) Owns(caller downstream.Caller, record []byte) bool {
+	flow, err := mrtr.Decode(record)
+	return err == nil && caller.Owns(flow.Principal) || err != nil && !caller.Unproven
+}
 
 // cancelled ends the call that the client gave the id, silently (D-T13), be it
 // here or about to come.
@@ -140,7 +149,9 @@ func (c *conversation) cancelled(caller downstream.Caller, id jsonrpc.ID) {
 	case found > 1:
 		c.b.log.Debug().Int("calls", found).Msg("a cancellation names an id that several requests have; none is cancelled")
 	}
-	c.tasks.Leave(id)
+	if !caller.Unproven { // who cannot have asked for a task's result
+		c.tasks.Leave(id)
+	}
 }
 
 // Conclude implements downstream.Conversation.

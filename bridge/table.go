@@ -127,9 +127,9 @@ func (t *table) answered(id jsonrpc.ID) bool {
 	return open
 }
 
-// knows reports whether a call goes by the id.
-func (t *table) knows(id jsonrpc.ID) bool {
-	return slices.ContainsFunc(t.underWay(), func(k *call.Call) bool { return k.GoesBy() == id })
+// knows reports whether a call of the caller's goes by the id.
+func (t *table) knows(caller downstream.Caller, id jsonrpc.ID) bool {
+	return slices.ContainsFunc(t.underWay(), func(k *call.Call) bool { return k.GoesBy() == id && k.Of(caller) })
 }
 
 // meant returns the call that a cancellation of id means, and how many it could mean:
@@ -148,7 +148,7 @@ func (t *table) meant(caller downstream.Caller, id jsonrpc.ID, early bool) (k *c
 	case found > 1:
 		k = nil
 	case found == 0 && early:
-		t.early.keep(id, caller.Principal)
+		t.early.keep(id, caller)
 	}
 	return k, found
 }

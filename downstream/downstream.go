@@ -145,8 +145,10 @@ type Conversation interface {
 	// Remind asks questions again that have left, under their ids, as far as they are open: the
 	// client has not got them. It does not wait.
 	Remind(questions []string)
-	// Knows reports whether a request with this id is under way here.
-	Knows(id jsonrpc.ID) bool
+	// Knows reports whether a request with this id is under way here that the caller may cancel.
+	Knows(caller Caller, id jsonrpc.ID) bool
+	// Owns reports whether the caller may answer and cancel a call, by its record (Flows).
+	Owns(caller Caller, flow []byte) bool
 	// Record returns what Restore needs, nil when the conversation cannot be restored.
 	// It changes with initialize, logging/setLevel, subscriptions, the first answer to
 	// each kind of question, and what the client does not serve. It says what the client

@@ -69,7 +69,7 @@ func (h poster) deliver(r *http.Request, b *message.Batch, s *session.Session, c
 	caller.Paid = &paid
 	for i := range b.Responses {
 		part := &unheard{}
-		if h.replicas.answer(part, r, s, conv, caller, &b.Responses[i]); part.status == http.StatusTooManyRequests || part.status == http.StatusServiceUnavailable {
+		if h.replicas.answer(part, r, s, conv, caller, &b.Responses[i]); part.status >= http.StatusBadRequest {
 			return part
 		}
 	}

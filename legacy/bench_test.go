@@ -71,7 +71,8 @@ func (*fixedConv) Close(error)                                                 {
 
 func (*fixedConv) Notify(downstream.Caller, jsonrpc.Message)       {}
 func (*fixedConv) Answer(downstream.Caller, jsonrpc.Message) error { return nil }
-func (*fixedConv) Knows(jsonrpc.ID) bool                           { return true }
+func (*fixedConv) Knows(downstream.Caller, jsonrpc.ID) bool        { return true }
+func (*fixedConv) Owns(downstream.Caller, []byte) bool             { return true }
 
 func (c *fixedConv) Serve(_ context.Context, _ downstream.Caller, _ downstream.Request, out downstream.Reply) {
 	for range c.notes {

@@ -9,16 +9,10 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/gate"
-	"github.com/mcpbridge/bridge/internal/logfield"
-	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/exchange"
-	"github.com/mcpbridge/bridge/legacy/message"
 	"github.com/mcpbridge/bridge/legacy/session"
 	"github.com/mcpbridge/bridge/legacy/stream"
 	"github.com/mcpbridge/bridge/legacy/web"
-	"github.com/mcpbridge/bridge/mcp"
-	"github.com/mcpbridge/bridge/observe"
-	"github.com/mcpbridge/bridge/rawjson"
 )
 
 // Any request of a session may reach any replica. Most can be served by each; an answer,
@@ -39,6 +33,8 @@ import (
 type replicas struct {
 	opt       *Options
 	admission *admission
+	refusals  *refusals
+	sessions  *session.Set
 	gate      *gate.Gate
 	exchanges *exchange.Endpoint
 	notices   *notices
@@ -168,130 +164,4 @@ func (rs *replicas) findStream(w http.ResponseWriter, r *http.Request, s *sessio
 		return false
 	}
 	return true
-}
-
-// settleTries bounds how often a request is tried again that met a call which was just then
-// left to another replica: its stream is still here, and nobody here knows it any more.
-const settleTries = 10
-
-// answer takes the client's response to a server request. It is taken when somebody has it:
-// a 202 for one that met nobody would leave its call waiting for ever.
-func (rs *replicas) answer(w http.ResponseWriter, r *http.Request, s *session.Session, conv downstream.Conversation, caller downstream.Caller, msg *jsonrpc.Message) {
-	asks := func(c *exchange.FoundCall) bool { return c.Asks(msg.ID) }
-	for range settleTries {
-		err := conv.Answer(caller, *msg)
-		if rs.refused(w, r, s, err) {
-			return
-		}
-		if !errors.Is(err, downstream.ErrNotHere) || s == nil || !s.Stored() {
-			rs.noteLate(s, err)
-			w.WriteHeader(http.StatusAccepted)
-			return
-		}
-		switch rs.seek(w, r, msg.AppendTo(nil), s, caller, downstream.ReplicaOf(msg.ID), asks) {
-		case served:
-			return
-		case unreachable:
-			web.WriteUnavailable(w, "")
-			return
-		case here:
-			if err = conv.Answer(caller, *msg); rs.refused(w, r, s, err) {
-				return
-			}
-		case nowhere:
-			rs.noteLate(s, err)
-			err = nil // it was answered
-		}
-		if !errors.Is(err, downstream.ErrNotHere) || !isKept(s, asks) {
-			w.WriteHeader(http.StatusAccepted)
-			return
-		}
-		s.Pause()
-	}
-	web.WriteUnavailable(w, "")
-}
-
-// refused answers a request whose answer cannot be kept for want of memory, and was not taken: the
-// question stays open.
-func (rs *replicas) refused(w http.ResponseWriter, r *http.Request, s *session.Session, err error) bool {
-	if !budget.Short(err) {
-		return false
-	}
-	rs.admission.guard.Refused(observe.ShortOfMemory)
-	rs.admission.writeShort(w, r, s, "", err)
-	return true
-}
-
-// noteLate tells the log of an answer to nothing, or no longer to anything.
-func (rs *replicas) noteLate(s *session.Session, err error) {
-	if errors.Is(err, downstream.ErrNotHere) && s != nil {
-		rs.notices.answer.Info().Str(logfield.SessionID, logfield.Short(s.ID())).Msg(message.LateAnswer)
-	}
-}
-
-// notify takes a notification.
-func (rs *replicas) notify(w http.ResponseWriter, r *http.Request, s *session.Session, conv downstream.Conversation, caller downstream.Caller, msg *jsonrpc.Message) {
-	if msg.Method == mcp.NotificationCancelled && s != nil && s.Stored() {
-		rs.cancel(w, r, s, conv, caller, msg)
-		return
-	}
-	conv.Notify(caller, *msg)
-	w.WriteHeader(http.StatusAccepted)
-}
-
-// cancel cancels a call wherever it is.
-func (rs *replicas) cancel(w http.ResponseWriter, r *http.Request, s *session.Session, conv downstream.Conversation, caller downstream.Caller, msg *jsonrpc.Message) {
-	id := jsonrpc.ID(rawjson.Get(msg.Params, "requestId"))
-	is := func(c *exchange.FoundCall) bool { return c.Is(id) }
-	for range settleTries {
-		if conv.Knows(id) {
-			conv.Notify(caller, *msg)
-			if s.IsLate(id) {
-				break
-			}
-			if !isKept(s, is) {
-				w.WriteHeader(http.StatusAccepted)
-				return
-			}
-		}
-		if rs.cancelElsewhere(w, r, s, caller, msg, is) {
-			return
-		}
-		conv.Notify(caller, *msg)
-		if !isKept(s, is) {
-			w.WriteHeader(http.StatusAccepted)
-			return
-		}
-		s.Pause()
-	}
-	web.WriteUnavailable(w, "") // taken without effect, the call would go on
-}
-
-// isKept reports whether the store has a call still: then another replica has taken over
-// what was settled here, and this one has yet to notice.
-func isKept(s *session.Session, meant func(*exchange.FoundCall) bool) bool {
-	call, err := exchange.Find(s, func(c *exchange.FoundCall) bool { return c.Waits() && meant(c) })
-	return err == nil && call != nil
-}
-
-// cancelElsewhere has whoever has a call cancel it, and reports whether the request was
-// answered. A request's id does not tell where it is, so all are asked.
-func (rs *replicas) cancelElsewhere(w http.ResponseWriter, r *http.Request, s *session.Session, caller downstream.Caller, msg *jsonrpc.Message, is func(*exchange.FoundCall) bool) bool {
-	if isForwarded(r) {
-		w.WriteHeader(http.StatusMisdirectedRequest)
-		return true
-	}
-	body := msg.AppendTo(nil)
-	over, known := rs.opt.Peers.ForwardAny(w, r, body)
-	if over {
-		return true
-	}
-	switch where := rs.seek(w, r, body, s, caller, 0, is); {
-	case where == served:
-		return true
-	case where == unreachable, where == nowhere && !known: // taken without effect, the call would go on
-		web.WriteUnavailable(w, "")
-		return true
-	}
-	return false
 }

@@ -87,7 +87,7 @@ func (h *HTTP) furnish() {
 	h.admission = &admission{opt: opt, guard: h.guard, notices: &h.notices, gate: h.gate, sessions: h.sessions, streaming: budget.NewPlaces(opt.MaxSessions)}
 	_, blind := opt.Peers.(nobody)
 	opt.Peers = charged{opt.Peers, h.admission}
-	h.replicas = &replicas{opt: opt, admission: h.admission, gate: h.gate, exchanges: h.exchanges, notices: &h.notices, blind: blind}
+	h.replicas = &replicas{opt: opt, admission: h.admission, refusals: h.refusals, sessions: h.sessions, gate: h.gate, exchanges: h.exchanges, notices: &h.notices, blind: blind}
 }
 
 // admit judges a request's origin and host, and refuses it if they are wrong.

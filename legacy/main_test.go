@@ -204,13 +204,21 @@ func (c *fakeConv) Notify(caller downstream.Caller, msg jsonrpc.Message) {
 
 func (c *fakeConv) Remind(questions []string) { c.asksAgain(questions) }
 
-func (c *fakeConv) Knows(jsonrpc.ID) bool { return !c.stranger }
+func (c *fakeConv) Knows(caller downstream.Caller, _ jsonrpc.ID) bool {
+	return !c.stranger && !caller.Unproven
+}
+
+// Owns has all calls be of whoever owns the session.
+func (c *fakeConv) Owns(caller downstream.Caller, _ []byte) bool { return !caller.Unproven }
 
 func (c *fakeConv) Answer(caller downstream.Caller, msg jsonrpc.Message) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.backend.unkept != nil {
 		return c.backend.unkept
+	}
+	if caller.Unproven {
+		return downstream.ErrNotHere
 	}
 	if c.leaving > 0 {
 		c.leaving--

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/sessions/store"
 )
 
 const (
@@ -68,15 +69,67 @@ func TestAnswersAndCancellationsWithANewerTokenAreItsOwners_H6(t *testing.T) {
 	_, p := serve(t, Options{Genuine: (&judge{known: map[string]bool{newer: true}}).knows}, b)
 	p.asUser(first).initialize(mcp.V20251125)
 	opened := p.callAs(t, b, first)
-	for _, auth := range []string{forged, newer} {
-		owns := auth == newer
-		for _, body := range []string{answerToLeg, cancelHeld} {
-			want(t, "status", p.asUser(auth).post(body).StatusCode, 202)
-		}
-		answerers, notifiers := b.last().answerer, b.last().notifier
-		want(t, auth+": answers as the owner", answerers[len(answerers)-1] == opened.Principal, owns)
-		want(t, auth+": cancels as the owner", notifiers[len(notifiers)-1] == opened.Principal, owns)
+	for _, body := range []string{answerToLeg, cancelHeld} {
+		want(t, "forged", p.asUser(forged).post(body).StatusCode, 404)
+		want(t, "newer", p.asUser(newer).post(body).StatusCode, 202)
 	}
+	want(t, "answers as the owner", b.last().answerer, []string{opened.Principal})
+	notifiers := b.last().notifier
+	want(t, "cancels as the owner", notifiers[len(notifiers)-1], opened.Principal)
+}
+
+// Whoever knows the id of a session that is bound to nobody could do everything in it.
+func TestWhatIsNobodysIsAnsweredByEverybody_H6(t *testing.T) {
+	_, p := serve(t, Options{}, newFake())
+	p.initialize(mcp.V20251125)
+	p.asUser("Bearer alice")
+	want(t, "an answer to nothing", p.post(answerToLeg).StatusCode, 202)
+	want(t, "a cancellation of nothing", p.post(cancelHeld).StatusCode, 202)
+}
+
+// A replica that is yet to be told of the token that another one has bound the session to looks
+// before it turns its owner's answer away.
+func TestATokenThatAnotherReplicaHasAcceptedIsNotTurnedAway_H6(t *testing.T) {
+	shared := &shaky{Store: store.NewMemory(1000)} // nobody is told of any change
+	opt := Options{Store: shared, StoreScope: "/mcp"}
+	a, b := newFake(), newFake()
+	_, p := serve(t, opt, a)
+	p.asUser(jwt(alicesFirst, "a")).initialize(mcp.V20251125)
+	opened := p.callAs(t, a, jwt(alicesFirst, "a"))
+	_, q := p.another(opt, b)
+	want(t, "elsewhere", q.post(ping).StatusCode, 200)
+	p.callAs(t, a, jwt(alicesNewer, "b"))
+	for _, body := range []string{answerToLeg, cancelHeld} {
+		want(t, "somebody else", q.asUser("Bearer opaque").post(body).StatusCode, 404)
+		shared.away.Store(true)
+		want(t, "while nobody knows", q.post(body).StatusCode, 503)
+		shared.away.Store(false)
+	}
+	want(t, "the owner's answer", q.asUser(jwt(alicesNewer, "b")).post(answerToLeg).StatusCode, 202)
+	want(t, "answers as the owner", b.last().answerer, []string{opened.Principal})
+}
+
+// Who the session is bound to is known by what it was known by before that: a call may have been
+// made with it.
+func TestWhoTakesASessionOverIsWhoMadeCallsInItBefore_H6(t *testing.T) {
+	opt, b := stored(), newFake()
+	_, p := serve(t, opt, b)
+	p.asUser(jwt(alicesFirst, "a")).initialize(mcp.V20251125)
+	owner := p.callAs(t, b, jwt(alicesFirst, "a"))
+	for n := range 10 { // the newest are remembered
+		before := p.callAs(t, b, jwt(alicesFirst, fmt.Sprint(n)))
+		after := p.callAs(t, b, jwt(alicesFirst, fmt.Sprint(n)))
+		want(t, "it is who opened the session", after.Principal, owner.Principal)
+		want(t, "and who made the call", after.Owns(before.Principal), true)
+		want(t, "which the owner did not", owner.Owns(before.Principal), false)
+		if len(after.Also) > 8 {
+			t.Fatalf("%d are remembered", len(after.Also))
+		}
+	}
+	here := p.callAs(t, b, jwt(alicesFirst, "9"))
+	_, q := p.another(opt, b)
+	there := q.callAs(t, b, jwt(alicesFirst, "9"))
+	want(t, "elsewhere, too", there.Also, here.Also)
 }
 
 // Nobody who is not its owner could fetch a task.

@@ -83,7 +83,39 @@ func (s *following) toItsEnd() {
 
 const cancelCall = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"call"}}`
 
-var renewed = bearer("alice", 2)
+var (
+	renewed = bearer("alice", 2)
+	others  = map[string]string{"renewed": renewed, "opaque": "Bearer opaque", "of somebody else": bearer("mallory", 1)}
+)
+
+// What a server that takes every token says of one is nothing: until a call has brought it, it opens nothing.
+// Told 202, its client would take its person's answer for taken; a 503 would have it try for ever, and tell
+// whoever knows the session's id what waits there.
+func TestWhatATokenAnswersAndCancelsThatNothingIsKnownOfIs404_H6(t *testing.T) {
+	eachCrew(t, func(t *testing.T, c *crew) {
+		c.openAs(bearer("alice", 1))
+		stream, id := c.askAs(0, bearer("alice", 1))
+		for name, token := range others {
+			for on := range c.on {
+				c.want(name+": the answer", on, token, http.MethodPost, acceptedAnswer(id), 404)
+				c.want(name+": an answer to nothing", on, token, http.MethodPost, acceptedAnswer("none"), 404)
+				c.want(name+": its cancellation", on, token, http.MethodPost, cancelCall, 404)
+				c.want(name+": a cancellation of nothing", on, token, http.MethodPost, strings.Replace(cancelCall, "call", "none", 1), 404)
+				c.want(name+": the answer in an array", on, token, http.MethodPost, "["+acceptedAnswer(id)+"]", 404)
+				c.want(name+": its cancellation in an array", on, token, http.MethodPost, "["+cancelCall+"]", 404)
+				c.want(name+": GET", on, token, http.MethodGet, "", 404)
+				c.want(name+": what has no effect", on, token, http.MethodPost, `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`, 202)
+			}
+		}
+		c.want("the owner's answer to nothing", 1, bearer("alice", 1), http.MethodPost, acceptedAnswer("none"), 202)
+		c.want("his cancellation of nothing", 1, bearer("alice", 1), http.MethodPost, strings.Replace(cancelCall, "call", "none", 1), 202)
+		c.want("a call", 2, renewed, http.MethodPost, listTools, 200)
+		c.want("the answer after it", 1, renewed, http.MethodPost, acceptedAnswer(id), 202)
+		wantDone(t, stream.message())
+		wantRounds(t, c.asker, 1)
+		c.want("the answer again", 2, renewed, http.MethodPost, acceptedAnswer(id), 202)
+	})
+}
 
 // A call by which the server accepts a newer token is its owner's, and so is what that token began before.
 func TestACallThatBringsANewerTokenIsAnsweredWithIt_H6(t *testing.T) {
@@ -110,6 +142,31 @@ func TestACallThatBringsANewerTokenIsAnsweredWithIt_H6(t *testing.T) {
 		}
 		if n, _ := c.asker.seen(); n != 2*len(c.on) {
 			t.Errorf("the server got %d second rounds", n)
+		}
+	})
+}
+
+// Who brings a token that opens nothing answers what his own calls ask, wherever they wait.
+func TestWhoOwnsNothingAnswersItsOwnCalls_H6(t *testing.T) {
+	eachCrew(t, func(t *testing.T, c *crew) {
+		owner, visitor := bearer("alice", 1), "Bearer opaque"
+		c.openAs(owner)
+		for on := range c.on {
+			stream, id := c.askAs(0, visitor)
+			c.want("the owner's answer", on, owner, http.MethodPost, acceptedAnswer(id), 202)
+			c.want("his cancellation", on, owner, http.MethodPost, cancelCall, 202)
+			c.want("an answer of somebody else", on, bearer("mallory", 1), http.MethodPost, acceptedAnswer(id), 404)
+			if c.file {
+				c.on[0].again()
+				c.want("its answer after a restart", on, visitor, http.MethodPost, acceptedAnswer(id), 202)
+				<-c.asker.arrived
+			} else {
+				c.want("its answer", on, visitor, http.MethodPost, acceptedAnswer(id), 202)
+				wantDone(t, stream.message())
+			}
+			stream, _ = c.askAs(1, visitor)
+			c.want("its cancellation", on, visitor, http.MethodPost, cancelCall, 202)
+			stream.toItsEnd()
 		}
 	})
 }

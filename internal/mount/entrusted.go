@@ -19,6 +19,11 @@ type entrusted struct {
 	req     downstream.Request
 }
 
+// isOf reports whether it is the request that the caller gave this id.
+func (e *entrusted) isOf(caller downstream.Caller, id jsonrpc.ID) bool {
+	return e.req.ID == id && caller.Owns(e.caller.Principal)
+}
+
 // Finish implements downstream.Reply. The bridge has no answer for the client of a
 // legacy server: that has.
 func (e *entrusted) Finish(msg downstream.Message) {

@@ -49,6 +49,10 @@ func (bridged) Version() mcp.Version { return "2025-06-18" }
 
 func (bridged) Close(error) {}
 
+func (bridged) Notify(downstream.Caller, jsonrpc.Message) {}
+
+func (bridged) Knows(downstream.Caller, jsonrpc.ID) bool { return false }
+
 func (bridged) Serve(context.Context, downstream.Caller, downstream.Request, downstream.Reply) {}
 
 // unanswered is a Reply, and closed with its end.
@@ -60,6 +64,8 @@ type unanswered struct {
 func (u unanswered) Refuse(*downstream.Refusal) bool { return false }
 
 func (u unanswered) Finish(downstream.Message) { close(u.over) }
+
+func (u unanswered) Abandon() { close(u.over) }
 
 // A session ends while what waited is handed over to a server that takes nothing: neither
 // its client's requests nor the end of the mount wait for that server.
@@ -80,6 +86,28 @@ func TestASessionEndsWhileItIsHandedOverToAServerThatTakesNothing(t *testing.T) 
 		h.close()
 		<-out.over
 	})
+}
+
+// What waits for its server is taken back by who asked for it.
+func TestNobodyElseWithdrawsWhatWaitsForItsServer_H6(t *testing.T) {
+	owner, stranger := downstream.Caller{Principal: "ada"}, downstream.Caller{Principal: "eve", Unproven: true}
+	request, _ := jsonrpc.Parse([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`))
+	withdrawn, _ := jsonrpc.Parse([]byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`))
+	ready, _ := jsonrpc.Parse([]byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`))
+	out := unanswered{over: make(chan struct{})}
+	u := &undecided{Conversation: bridged{}}
+	u.begin()
+	u.held = []*entrusted{{Reply: out, caller: owner, req: downstream.NewRequest(request)}}
+	u.Notify(stranger, withdrawn)
+	u.Notify(stranger, ready)
+	if u.Knows(stranger, "1") || !u.Knows(owner, "1") || len(u.held) != 1 || u.begun != nil {
+		t.Error("it is a stranger's")
+	}
+	u.Notify(owner, ready)
+	u.Notify(owner, withdrawn)
+	if <-out.over; u.begun == nil {
+		t.Error("its client is not ready")
+	}
 }
 
 // counting is a caller who says nothing.

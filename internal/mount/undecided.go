@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -216,13 +217,13 @@ func (u *undecided) Serve(ctx context.Context, caller downstream.Caller, req dow
 func (u *undecided) Notify(caller downstream.Caller, msg jsonrpc.Message) {
 	u.mu.Lock()
 	next := u.next.Load()
-	if msg.Method == mcp.NotificationInitialized {
+	if msg.Method == mcp.NotificationInitialized && !caller.Unproven {
 		u.begun = &caller
 	}
 	id, withdrawn := jsonrpc.ID(""), (*entrusted)(nil)
 	if msg.Method == mcp.NotificationCancelled {
 		id = jsonrpc.ID(rawjson.Get(msg.Params, "requestId"))
-		withdrawn = u.withdrawLocked(id)
+		withdrawn = u.withdrawLocked(caller, id)
 		if u.asked[id] != nil {
 			next = nil // it is still the bridge's
 		}
@@ -239,9 +240,9 @@ func (u *undecided) Notify(caller downstream.Caller, msg jsonrpc.Message) {
 }
 
 // withdrawLocked takes a request back that nobody serves yet.
-func (u *undecided) withdrawLocked(id jsonrpc.ID) *entrusted {
+func (u *undecided) withdrawLocked(caller downstream.Caller, id jsonrpc.ID) *entrusted {
 	for i, e := range u.held {
-		if e.req.ID == id {
+		if e.isOf(caller, id) {
 			u.held = append(u.held[:i:i], u.held[i+1:]...)
 			return e
 		}
@@ -291,7 +292,12 @@ func (u *undecided) present() downstream.Conversation {
 func (u *undecided) Orderly() bool { return u.present().Orderly() }
 
 // Knows implements downstream.Conversation.
-func (u *undecided) Knows(id jsonrpc.ID) bool { return u.present().Knows(id) }
+func (u *undecided) Knows(caller downstream.Caller, id jsonrpc.ID) bool {
+	u.mu.Lock()
+	holds := slices.ContainsFunc(u.held, func(e *entrusted) bool { return e.isOf(caller, id) })
+	u.mu.Unlock()
+	return holds || u.present().Knows(caller, id)
+}
 
 // Record implements downstream.Conversation.
 func (u *undecided) Record() []byte { return u.present().Record() }

@@ -146,7 +146,10 @@ func (*connection) Notify(downstream.Caller, jsonrpc.Message) {}
 func (*connection) Answer(downstream.Caller, jsonrpc.Message) error { return nil }
 
 // Knows implements downstream.Conversation.
-func (*connection) Knows(jsonrpc.ID) bool { return false }
+func (*connection) Knows(downstream.Caller, jsonrpc.ID) bool { return false }
+
+// Owns implements downstream.Conversation.
+func (*connection) Owns(downstream.Caller, []byte) bool { return false }
 
 // Record implements downstream.Conversation: nothing outlives the connection.
 func (*connection) Record() []byte { return nil }

@@ -167,7 +167,7 @@ func (c *conversation) Notify(caller downstream.Caller, msg jsonrpc.Message) {
 // told that: it would wait for ever.
 func (c *conversation) Answer(caller downstream.Caller, msg jsonrpc.Message) error {
 	if c.strange(caller) {
-		return nil
+		return downstream.ErrNotHere
 	}
 	if why := (*jsonrpc.Error)(nil); errors.As(c.send(caller, &msg), &why) {
 		_ = c.send(caller, &jsonrpc.Message{ID: msg.ID, Error: why})
@@ -176,7 +176,10 @@ func (c *conversation) Answer(caller downstream.Caller, msg jsonrpc.Message) err
 }
 
 // Knows implements downstream.Conversation: the session is in no other process.
-func (c *conversation) Knows(jsonrpc.ID) bool { return true }
+func (c *conversation) Knows(caller downstream.Caller, _ jsonrpc.ID) bool { return !c.strange(caller) }
+
+// Owns implements downstream.Conversation: no call is kept.
+func (c *conversation) Owns(downstream.Caller, []byte) bool { return false }
 
 // Record implements downstream.Conversation: the session is the server's.
 func (c *conversation) Record() []byte { return nil }

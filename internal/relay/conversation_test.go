@@ -188,7 +188,9 @@ func TestWhoDidNotOpenTheSessionHasNoPartInIt_H8(t *testing.T) {
 	s, conv := converse(t, newClient())
 	stranger, before := downstream.Caller{Principal: "other"}, len(s.got)
 	conv.Notify(stranger, message(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a"}}`))
-	conv.Answer(stranger, message(t, `{"jsonrpc":"2.0","id":"q","result":{}}`))
+	if err := conv.Answer(stranger, message(t, `{"jsonrpc":"2.0","id":"q","result":{}}`)); err == nil || conv.Knows(stranger, "a") {
+		t.Error("its answer is taken")
+	}
 	out := newReply()
 	conv.Serve(t.Context(), stranger, downstream.NewRequest(message(t, aCall)), out)
 	if out.refused == nil || out.refused.Status != 404 || len(s.got) != before {

@@ -35,6 +35,11 @@ func (c *FoundCall) Speaks(stream uint64) bool { return c.record.Stream == strea
 // Is reports whether it is the call that the client gave this id.
 func (c *FoundCall) Is(request jsonrpc.ID) bool { return c.Waits() && c.record.Request == request }
 
+// IsOf reports whether the caller may answer and cancel the call.
+func (c *FoundCall) IsOf(conv downstream.Conversation, caller downstream.Caller) bool {
+	return conv.Owns(caller, c.record.Flow)
+}
+
 // Asks reports whether the call waits for the answer to this question.
 func (c *FoundCall) Asks(question jsonrpc.ID) bool {
 	return c.Waits() && c.record.asks(question)

@@ -47,7 +47,9 @@ func (p *peer) Answer(downstream.Caller, jsonrpc.Message) error {
 
 func (p *peer) Notify(downstream.Caller, jsonrpc.Message) {}
 
-func (p *peer) Knows(jsonrpc.ID) bool { return false }
+func (p *peer) Knows(downstream.Caller, jsonrpc.ID) bool { return false }
+
+func (p *peer) Owns(downstream.Caller, []byte) bool { return false }
 
 // opening is a backend whose sessions are one peer's.
 type opening struct {

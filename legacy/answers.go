@@ -1,0 +1,209 @@
+package legacy
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/internal/logfield"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy/exchange"
+	"github.com/mcpbridge/bridge/legacy/message"
+	"github.com/mcpbridge/bridge/legacy/session"
+	"github.com/mcpbridge/bridge/legacy/web"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/observe"
+	"github.com/mcpbridge/bridge/rawjson"
+)
+
+// What a client answers and cancels is its own, wherever it waits. What is about nothing of
+// its own, or about nothing any more, is taken from the session's client and counts for
+// nothing (C.9). From anybody else it is what every request is that only the session's owner
+// may make: 404 (H-6). A 202 would tell who has renewed its token, and cannot be told from
+// somebody who knows the session's id, that its person's answer was taken. Nothing that
+// others have waiting is looked for: neither what such a request gets nor how long that takes
+// says anything of them.
+
+// settleTries bounds how often a request is tried again that met a call which was just then
+// left to another replica: its stream is still here, and nobody here knows it any more.
+const settleTries = 10
+
+// answer takes the client's response to a server request. It is taken when somebody has it:
+// a 202 for one that met nobody would leave its call waiting for ever.
+func (rs *replicas) answer(w http.ResponseWriter, r *http.Request, s *session.Session, conv downstream.Conversation, caller downstream.Caller, msg *jsonrpc.Message) {
+	err := conv.Answer(caller, *msg)
+	if errors.Is(err, downstream.ErrNotHere) && isStrange(s, caller) {
+		if !rs.reconsider(w, r, s, &caller) {
+			return
+		}
+		err = conv.Answer(caller, *msg)
+	}
+	asks := func(c *exchange.FoundCall) bool { return c.Asks(msg.ID) && c.IsOf(conv, caller) }
+	for range settleTries {
+		if rs.refused(w, r, s, err) {
+			return
+		}
+		if !errors.Is(err, downstream.ErrNotHere) || s == nil || !s.Stored() {
+			rs.settle(w, s, caller, err)
+			return
+		}
+		where := rs.seek(w, r, msg.AppendTo(nil), s, caller, downstream.ReplicaOf(msg.ID), asks)
+		switch where {
+		case served:
+			return
+		case unreachable:
+			web.WriteUnavailable(w, "")
+			return
+		case here:
+			if err = conv.Answer(caller, *msg); rs.refused(w, r, s, err) {
+				return
+			}
+		case nowhere: // it was answered
+		}
+		if where == nowhere || !errors.Is(err, downstream.ErrNotHere) || !isKept(s, asks) {
+			rs.settle(w, s, caller, err)
+			return
+		}
+		s.Pause()
+		err = conv.Answer(caller, *msg)
+	}
+	web.WriteUnavailable(w, "")
+}
+
+// isStrange reports whether somebody may know no more of a session than its id. One that was
+// opened without credentials, and has not been bound to any, is open to everybody who knows that.
+func isStrange(s *session.Session, caller downstream.Caller) bool {
+	return s != nil && caller.Unproven && !s.BoundTo("")
+}
+
+// reconsider looks whether the session is bound to a stranger's credentials after all, and returns
+// false when the request was answered, since nobody knows.
+func (rs *replicas) reconsider(w http.ResponseWriter, r *http.Request, s *session.Session, caller *downstream.Caller) bool {
+	owner, owns, err := rs.sessions.Reconsider(s, r)
+	if err != nil {
+		web.WriteUnavailable(w, "")
+		return false
+	}
+	if owns {
+		owner.Paid = caller.Paid
+		*caller = owner
+	}
+	return true
+}
+
+// settle answers what was taken, or, where err says so, met nothing of the caller's.
+func (rs *replicas) settle(w http.ResponseWriter, s *session.Session, caller downstream.Caller, err error) {
+	switch {
+	case !errors.Is(err, downstream.ErrNotHere):
+	case isStrange(s, caller):
+		rs.refusals.refuseUnknown(w, s.ID(), "")
+		return
+	case s != nil:
+		rs.notices.answer.Info().Str(logfield.SessionID, logfield.Short(s.ID())).Msg(message.LateAnswer)
+	}
+	w.WriteHeader(http.StatusAccepted)
+}
+
+// refused answers a request whose answer cannot be kept for want of memory, and was not taken: the
+// question stays open.
+func (rs *replicas) refused(w http.ResponseWriter, r *http.Request, s *session.Session, err error) bool {
+	if !budget.Short(err) {
+		return false
+	}
+	rs.admission.guard.Refused(observe.ShortOfMemory)
+	rs.admission.writeShort(w, r, s, "", err)
+	return true
+}
+
+// notify takes a notification. All but cancellations count for nothing in a session, or for no
+// more than any call does.
+func (rs *replicas) notify(w http.ResponseWriter, r *http.Request, s *session.Session, conv downstream.Conversation, caller downstream.Caller, msg *jsonrpc.Message) {
+	if msg.Method == mcp.NotificationCancelled && s != nil {
+		rs.cancel(w, r, s, conv, caller, msg)
+		return
+	}
+	conv.Notify(caller, *msg)
+	w.WriteHeader(http.StatusAccepted)
+}
+
+// cancel cancels a call wherever it is.
+func (rs *replicas) cancel(w http.ResponseWriter, r *http.Request, s *session.Session, conv downstream.Conversation, caller downstream.Caller, msg *jsonrpc.Message) {
+	id := jsonrpc.ID(rawjson.Get(msg.Params, "requestId"))
+	known := conv.Knows(caller, id)
+	if !known && isStrange(s, caller) {
+		if !rs.reconsider(w, r, s, &caller) {
+			return
+		}
+		known = conv.Knows(caller, id)
+	}
+	if !s.Stored() {
+		conv.Notify(caller, *msg) // it may come before its call
+		rs.conclude(w, s, caller, known)
+		return
+	}
+	is := func(c *exchange.FoundCall) bool { return c.Is(id) && c.IsOf(conv, caller) }
+	for range settleTries {
+		if known {
+			conv.Notify(caller, *msg)
+			if s.IsLate(id) {
+				break
+			}
+			if !isKept(s, is) {
+				w.WriteHeader(http.StatusAccepted)
+				return
+			}
+		}
+		met, told := rs.cancelElsewhere(w, r, s, caller, msg, is)
+		if told {
+			return
+		}
+		conv.Notify(caller, *msg)
+		if !isKept(s, is) {
+			rs.conclude(w, s, caller, known || met)
+			return
+		}
+		s.Pause()
+		known = conv.Knows(caller, id)
+	}
+	web.WriteUnavailable(w, "") // taken without effect, the call would go on
+}
+
+// conclude answers a cancellation that was taken, or met no call of the caller's.
+func (rs *replicas) conclude(w http.ResponseWriter, s *session.Session, caller downstream.Caller, met bool) {
+	if !met && isStrange(s, caller) {
+		rs.refusals.refuseUnknown(w, s.ID(), "")
+		return
+	}
+	w.WriteHeader(http.StatusAccepted)
+}
+
+// isKept reports whether the store has a call still: then another replica has taken over
+// what was settled here, and this one has yet to notice.
+func isKept(s *session.Session, meant func(*exchange.FoundCall) bool) bool {
+	call, err := exchange.Find(s, func(c *exchange.FoundCall) bool { return c.Waits() && meant(c) })
+	return err == nil && call != nil
+}
+
+// cancelElsewhere has whoever has a call cancel it, and reports whether it was met and is here by now, and
+// whether the request was answered. A request's id does not tell where it is, so all are asked.
+func (rs *replicas) cancelElsewhere(w http.ResponseWriter, r *http.Request, s *session.Session, caller downstream.Caller, msg *jsonrpc.Message, is func(*exchange.FoundCall) bool) (met, told bool) {
+	if isForwarded(r) {
+		w.WriteHeader(http.StatusMisdirectedRequest)
+		return false, true
+	}
+	body := msg.AppendTo(nil)
+	over, known := rs.opt.Peers.ForwardAny(w, r, body)
+	if over {
+		return false, true
+	}
+	switch where := rs.seek(w, r, body, s, caller, 0, is); {
+	case where == served:
+		return false, true
+	case where == unreachable, where == nowhere && !known: // taken without effect, the call would go on
+		web.WriteUnavailable(w, "")
+		return false, true
+	default:
+		return where == here, false
+	}
+}
