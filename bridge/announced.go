@@ -30,10 +30,11 @@ var _ subscriptions.Session = hearing{}
 func (c hearing) announce(caller downstream.Caller) {
 	party := caller.Tenant
 	c.mu.Lock()
-	first := !c.closed && (!c.announced || c.unheard != "" && c.unheard != party)
+	unheard := c.seldomLocked().unheard
+	first := !c.closed && (!c.announced || unheard != "" && unheard != party)
 	c.announced = true
-	if first {
-		c.unheard = ""
+	if first && unheard != "" {
+		c.rest.unheard = ""
 	}
 	newer := !caller.Unproven && caller.Authorization != c.authorization && caller.Authorization != ""
 	c.mu.Unlock()
@@ -50,7 +51,7 @@ func (c hearing) announce(caller downstream.Caller) {
 func (c hearing) renew(authorization string) {
 	c.mu.Lock()
 	c.authorization = authorization
-	resources := c.resources
+	resources := c.seldomLocked().resources
 	c.mu.Unlock()
 	if resources != nil {
 		resources.Renew(authorization)
@@ -72,7 +73,7 @@ func (c hearing) listen(party string) {
 	c.mu.Lock()
 	closed := c.closed
 	if !heard {
-		c.unheard = party
+		c.restLocked().unheard = party
 	}
 	c.mu.Unlock()
 	if closed { // meanwhile, so that Close had nothing to leave
@@ -146,15 +147,16 @@ func (c hearing) subscribable(req downstream.Request) (uri string, err *jsonrpc.
 func (c hearing) subscriptions() *subscriptions.Resources {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.resources == nil {
+	rest := c.restLocked()
+	if rest.resources == nil {
 		as := c.identityLocked("")
 		as.Party = c.Tenant // nobody shares it
-		c.resources = c.b.listens.Resources(c, as, c.b.limits.Subscriptions)
+		rest.resources = c.b.listens.Resources(c, as, c.b.limits.Subscriptions)
 		if c.closed {
-			c.resources.Close()
+			rest.resources.Close()
 		}
 	}
-	return c.resources
+	return rest.resources
 }
 
 // explainSubscription words why a subscription failed (F.2).

@@ -152,8 +152,8 @@ func TestFlowsPerSession(t *testing.T) {
 		if got := first.result(); !strings.Contains(got, "limits.flows") {
 			t.Fatalf("got %s", got)
 		}
-		if conv.table.suspended.Len() != 2 || conv.table.questions.len() != 2 {
-			t.Fatalf("%d suspended, %d questions", conv.table.suspended.Len(), conv.table.questions.len())
+		if conv.table.waiting.owners.Len() != 2 || conv.table.questions.len() != 2 {
+			t.Fatalf("%d suspended, %d questions", conv.table.waiting.owners.Len(), conv.table.questions.len())
 		}
 	})
 }

@@ -28,7 +28,6 @@ type conversation struct {
 	declared []byte            // capabilities as the client declared them
 
 	replies again.Replies // that wait for the same call again
-	tasks   tasks.Set     // that the bridge hosts for the client (mode 2)
 
 	table   table       // of its calls
 	breaker breaker     // of what its client does not serve
@@ -36,15 +35,37 @@ type conversation struct {
 	visits  model.Spent // those of visitors
 
 	mu        sync.Mutex
-	level     string // of logging/setLevel; empty: none asked for
-	announced bool   // initialized came, or a request that implies it
-	unheard   string // who was refused a listen for it; empty: nobody
+	announced bool // initialized came, or a request that implies it
 	closed    bool
-	resources *subscriptions.Resources // nil until the first resources/subscribe
-	nobody    string                   // the owner of its questions, when no principal is; empty until needed
+	rest      *seldom // nil until there is something of it
 	// authorization is the newest of whoever proved that the session is his, for work that
 	// nobody in particular caused (H-2).
 	authorization string
+}
+
+// seldom is what few sessions have anything of.
+type seldom struct {
+	level     string                   // of logging/setLevel; empty: none asked for
+	unheard   string                   // who was refused a listen for it; empty: nobody
+	nobody    string                   // the owner of its questions, when no principal is; empty until needed
+	resources *subscriptions.Resources // nil until the first resources/subscribe
+	tasks     *tasks.Set               // that the bridge hosts for the client (mode 2); nil until the first one
+}
+
+// seldomLocked returns what there is of it, to be read.
+func (c *conversation) seldomLocked() seldom {
+	if c.rest == nil {
+		return seldom{}
+	}
+	return *c.rest
+}
+
+// restLocked returns it to be written to.
+func (c *conversation) restLocked() *seldom {
+	if c.rest == nil {
+		c.rest = new(seldom)
+	}
+	return c.rest
 }
 
 // declare keeps what the client says of itself, as raw JSON: sessions share it, since
@@ -121,7 +142,21 @@ func (c *conversation) Distrust(k mcp.InputKind, d time.Duration) {
 func (c *conversation) Level() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.level
+	return c.seldomLocked().level
+}
+
+// setLevelLocked keeps the level of log messages that the client wants.
+func (c *conversation) setLevelLocked(level string) {
+	if level != c.seldomLocked().level {
+		c.restLocked().level = level
+	}
+}
+
+// hosted returns the tasks that the bridge hosts for the client; nil, which is empty: none yet.
+func (c *conversation) hosted() *tasks.Set {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.seldomLocked().tasks
 }
 
 // changed tells who keeps the conversation that its record is another now.
@@ -139,10 +174,11 @@ func (c *conversation) Owner() string {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.nobody == "" {
-		c.nobody = rand.Text()
+	rest := c.restLocked()
+	if rest.nobody == "" {
+		rest.nobody = rand.Text()
 	}
-	return c.nobody
+	return rest.nobody
 }
 
 // What a client cannot be asked is asked elsewhere, where the configuration says who

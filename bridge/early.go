@@ -16,7 +16,14 @@ import (
 // from cancellations that came too late, and those must not end a later call that
 // has the id again: some clients give every request the same one. It is guarded by
 // the table's lock.
+//
+// An idle session has answered initialize and nothing else: that needs no ring.
 type earlyCancels struct {
+	first uint32   // hash of the id of the request that ended first
+	known *cancels // what there is to know since there is more than that; nil: there is not
+}
+
+type cancels struct {
 	waiting []earlyCancel // oldest first
 	over    [16]uint32    // ring of hashes: the ids of the requests that ended last
 	next    uint8         // place in the ring
@@ -40,8 +47,25 @@ func hashID(id jsonrpc.ID) uint32 { return uint32(maphash.String(idSeed, string(
 
 // ended notes that the request with this id is over.
 func (e *earlyCancels) ended(id jsonrpc.ID) {
-	e.over[e.next%uint8(len(e.over))] = hashID(id)
-	e.next++
+	if e.first == 0 && e.known == nil {
+		e.first = hashID(id)
+		return
+	}
+	e.all().ended(hashID(id))
+}
+
+// all returns what there is to know, made on first use.
+func (e *earlyCancels) all() *cancels {
+	if e.known == nil {
+		e.known = new(cancels)
+		e.known.ended(e.first)
+	}
+	return e.known
+}
+
+func (c *cancels) ended(hash uint32) {
+	c.over[c.next%uint8(len(c.over))] = hash
+	c.next++
 }
 
 // keep takes a cancellation that found no call. One of who may not be the session's owner takes the
@@ -50,29 +74,30 @@ func (e *earlyCancels) keep(id jsonrpc.ID, caller downstream.Caller) {
 	if id == "" || len(id) > maxEarlyCancelID {
 		return
 	}
-	if e.knows(id) {
+	c := e.all()
+	if slices.Contains(c.over[:], hashID(id)) { // it comes too late
 		return
 	}
 	now := time.Now()
-	for len(e.waiting) > 0 && (len(e.waiting) >= maxEarlyCancels && !caller.Unproven || now.After(e.waiting[0].until)) {
-		e.waiting = e.waiting[1:]
+	for len(c.waiting) > 0 && (len(c.waiting) >= maxEarlyCancels && !caller.Unproven || now.After(c.waiting[0].until)) {
+		c.waiting = c.waiting[1:]
 	}
-	if len(e.waiting) >= maxEarlyCancels {
+	if len(c.waiting) >= maxEarlyCancels {
 		return
 	}
-	e.waiting = append(e.waiting, earlyCancel{id, caller.Principal, now.Add(earlyCancelLife)})
+	c.waiting = append(c.waiting, earlyCancel{id, caller.Principal, now.Add(earlyCancelLife)})
 }
-
-// knows reports whether a request with this id ended lately.
-func (e *earlyCancels) knows(id jsonrpc.ID) bool { return slices.Contains(e.over[:], hashID(id)) }
 
 // take reports whether the call was cancelled before it came.
 func (e *earlyCancels) take(k *call.Call) bool {
-	for i, c := range e.waiting {
+	if e.known == nil {
+		return false
+	}
+	for i, c := range e.known.waiting {
 		if c.id != k.ID() || !k.Of(downstream.Caller{Principal: c.principal}) {
 			continue
 		}
-		e.waiting = slices.Delete(e.waiting, i, i+1)
+		e.known.waiting = slices.Delete(e.known.waiting, i, i+1)
 		e.ended(c.id)
 		return !time.Now().After(c.until)
 	}

@@ -58,7 +58,7 @@ func TestCancelThatComesBeforeItsCallIsRememberedBriefly(t *testing.T) {
 		for id := range 2 * maxEarlyCancels {
 			cancel(conv, "", 100+id)
 		}
-		if n := len(conv.table.early.waiting); n != maxEarlyCancels {
+		if n := len(conv.table.early.known.waiting); n != maxEarlyCancels {
 			t.Errorf("%d cancellations are kept", n)
 		}
 		request(t, conv, "100", mcp.MethodToolsCall, book).result()

@@ -39,7 +39,7 @@ func (c hosting) host(caller downstream.Caller, req downstream.Request, out down
 	if err == nil {
 		t = tasks.New(req.Task, c.Account, c.Driver.Replica)
 		k = call.NewHosted(&c.Client, caller, req, t)
-		err = c.tasks.Add(t, func() { k.Drive(mrtr.Cancelled()) }, out.Outlast)
+		err = c.tasks().Add(t, func() { k.Drive(mrtr.Cancelled()) }, out.Outlast)
 	}
 	if err != nil {
 		refused := explainTask(err)
@@ -56,9 +56,20 @@ func (c hosting) host(caller downstream.Caller, req downstream.Request, out down
 	return true
 }
 
+// tasks returns those of the session, made on first use.
+func (c hosting) tasks() *tasks.Set {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	rest := c.restLocked()
+	if rest.tasks == nil {
+		rest.tasks = new(tasks.Set)
+	}
+	return rest.tasks
+}
+
 // find returns the task that a request is about.
 func (c hosting) find(req *downstream.Request) (*tasks.Task, error) {
-	t, err := c.tasks.Find(req.Params)
+	t, err := c.hosted().Find(req.Params)
 	if err == nil {
 		return t, nil
 	}
@@ -97,7 +108,7 @@ func serveTasksList(c *conversation, _ context.Context, _ downstream.Caller, req
 	if !(hosting{c}).hosts() {
 		return nil, ends.MethodNotFound(req.Method)
 	}
-	list, err := c.tasks.List(req.Params)
+	list, err := c.hosted().List(req.Params)
 	return list, explainTask(err)
 }
 

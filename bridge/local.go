@@ -59,7 +59,7 @@ func serveSetLevel(c *conversation, _ context.Context, _ downstream.Caller, req 
 		return nil, fault.Params("level must be one of debug, info, notice, warning, error, critical, alert, emergency")
 	}
 	c.mu.Lock()
-	c.level = level
+	c.setLevelLocked(level)
 	c.mu.Unlock()
 	c.changed()
 	return emptyObject, nil

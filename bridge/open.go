@@ -14,7 +14,6 @@ import (
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
-	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/translate"
@@ -145,8 +144,7 @@ func (b *Bridge) newConversation(version mcp.Version, caller downstream.Caller, 
 		push:          push,
 		authorization: caller.Authorization,
 	}
-	c.table.suspended = mrtr.NewSuspended[*call.Call](b.limits.FlowsPerSession)
-	c.table.unproven = mrtr.NewSuspended[*call.Call](b.limits.FlowsPerSession)
+	c.table.most = b.limits.FlowsPerSession
 	c.Session, c.Tables = c, &c.table
 	return c
 }

@@ -41,7 +41,7 @@ func TestPanicInsideAStepEndsItsCallAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				conv, _ := session(t, Limits{}, inputRequired(`"s"`, question1("q")), faulty, result(booked))
-				conv.level = "debug"
+				conv.setLevelLocked("debug")
 				neighbour := request(t, conv, "1", mcp.MethodToolsCall, book)
 				sound := conv.Rules
 				conv.Rules = nil // whoever translates now has a fault
@@ -155,7 +155,7 @@ func TestDeadlineDoesNotWaitForASlowReader(t *testing.T) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		})
-		conv.level = "debug"
+		conv.setLevelLocked("debug")
 		slow := &stuckClient{client: client{t: t, conv: conv}, proceed: make(chan struct{})}
 		go conv.Serve(t.Context(), downstream.Caller{}, downstream.NewRequest(jsonrpc.Message{ID: "1", Method: mcp.MethodToolsCall, Params: []byte(book)}), slow)
 		pass(time.Hour)

@@ -49,11 +49,12 @@ func (c *conversation) Record() []byte {
 func (c *conversation) snapshot() (*sessionRecord, *subscriptions.Resources) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	rest := c.seldomLocked()
 	r := &sessionRecord{
 		V: recordVersion, Version: c.Rules.Version, ClientInfo: c.ClientInfo, Declared: c.declared,
-		Level: c.level, Announced: c.announced,
+		Level: rest.level, Announced: c.announced,
 	}
-	return r, c.resources
+	return r, rest.resources
 }
 
 // WantsLogs reports whether the session of a record has asked for log messages.
@@ -89,7 +90,7 @@ func (c *conversation) fill(r *sessionRecord) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.declare(r.ClientInfo, r.Declared)
-	c.level = r.Level
+	c.setLevelLocked(r.Level)
 	c.breaker.adopt(&sessionRecord{}, r)
 }
 
@@ -120,8 +121,8 @@ func (c *conversation) Adopt(before, theirs []byte) error {
 		return err
 	}
 	c.mu.Lock()
-	if c.level == base.Level {
-		c.level = other.Level
+	if c.seldomLocked().level == base.Level {
+		c.setLevelLocked(other.Level)
 	}
 	c.mu.Unlock()
 	c.breaker.adopt(base, other)

@@ -48,7 +48,7 @@ func elsewhere(t *testing.T, from *conversation, steps ...step) (*conversation, 
 func TestQuestionIsAnsweredInAnotherProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conv, _ := session(t, Limits{}, inputRequired(`"s"`, question1("q")))
-		conv.level = "error"
+		conv.setLevelLocked("error")
 		before := request(t, conv, "7", mcp.MethodToolsCall, book)
 		pass(time.Minute)
 		there, up, clients := elsewhere(t, conv, result(booked))

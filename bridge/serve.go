@@ -128,7 +128,7 @@ func (c *conversation) Notify(caller downstream.Caller, msg jsonrpc.Message) {
 
 // Knows implements downstream.Conversation.
 func (c *conversation) Knows(caller downstream.Caller, id jsonrpc.ID) bool {
-	return c.table.knows(caller, id) || !caller.Unproven && c.tasks.Waits(id)
+	return c.table.knows(caller, id) || !caller.Unproven && c.hosted().Waits(id)
 }
 
 // Owns implements downstream.Conversation. Whose a record is that cannot be read is for its session's
@@ -141,7 +141,8 @@ func (c *conversation) Owns(caller downstream.Caller, record []byte) bool {
 // cancelled ends the call that the client gave the id, silently (D-T13), be it
 // here or about to come.
 func (c *conversation) cancelled(caller downstream.Caller, id jsonrpc.ID) {
-	meant, found := c.table.meant(caller, id, c.tasks.Empty()) // else it may mean a tasks/result
+	hosted := c.hosted()
+	meant, found := c.table.meant(caller, id, hosted.Empty()) // else it may mean a tasks/result
 	switch {
 	case meant != nil:
 		meant.Drive(mrtr.Cancelled())
@@ -150,7 +151,7 @@ func (c *conversation) cancelled(caller downstream.Caller, id jsonrpc.ID) {
 		c.b.log.Debug().Int("calls", found).Msg("a cancellation names an id that several requests have; none is cancelled")
 	}
 	if !caller.Unproven { // who cannot have asked for a task's result
-		c.tasks.Leave(id)
+		hosted.Leave(id)
 	}
 }
 
@@ -169,7 +170,7 @@ func (c *conversation) Close(cause error) {
 		return
 	}
 	c.closed = true
-	resources := c.resources
+	resources := c.seldomLocked().resources
 	c.mu.Unlock()
 
 	late := downstream.ErrCancelled // D-T19
@@ -202,7 +203,7 @@ func (c *conversation) Unload(may func(downstream.Checkpointer, time.Time) bool)
 
 // empty reports whether all there is to know of the conversation is in its record.
 func (c *conversation) empty() bool {
-	return len(c.table.underWay()) == 0 && c.tasks.Empty() && c.spent.None() && c.visits.None()
+	return len(c.table.underWay()) == 0 && c.hosted().Empty() && c.spent.None() && c.visits.None()
 }
 
 // Watch implements downstream.Conversation.

@@ -18,8 +18,37 @@ type table struct {
 	calls     []*call.Call
 	early     earlyCancels
 	questions questions
-	suspended mrtr.Suspended[*call.Call]
-	unproven  mrtr.Suspended[*call.Call] // those of who may not be the session's owner
+	most      int      // calls that wait at the same time; the oldest makes room
+	waiting   *waiting // nil until one does
+}
+
+// waiting are the calls that wait for their client. Those of who may not be the session's
+// owner take no room from the owner's.
+type waiting struct{ owners, unproven mrtr.Suspended[*call.Call] }
+
+func newWaiting(most int) *waiting {
+	return &waiting{mrtr.NewSuspended[*call.Call](most), mrtr.NewSuspended[*call.Call](most)}
+}
+
+// add returns the call that must make room for this one; nil: none.
+func (w *waiting) add(k *call.Call) (evicted *call.Call) {
+	of := &w.owners
+	if k.Unproven() {
+		of = &w.unproven
+	}
+	oldest, full := of.Add(k)
+	if full && oldest != k {
+		return oldest
+	}
+	return nil
+}
+
+// remove is idempotent.
+func (w *waiting) remove(k *call.Call) {
+	if w != nil {
+		w.owners.Remove(k)
+		w.unproven.Remove(k)
+	}
 }
 
 // Enter implements call.Tables.
@@ -46,8 +75,7 @@ func (t *table) Exit(k *call.Call) {
 		t.calls = t.calls[:last]
 		t.early.ended(k.ID())
 	}
-	t.suspended.Remove(k)
-	t.unproven.Remove(k)
+	t.waiting.remove(k)
 }
 
 // Ended implements call.Tables.
@@ -75,23 +103,17 @@ func (t *table) Drop(id jsonrpc.ID) {
 func (t *table) Suspend(k *call.Call) (evicted *call.Call) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	waiting := &t.suspended
-	if k.Unproven() {
-		waiting = &t.unproven
+	if t.waiting == nil {
+		t.waiting = newWaiting(t.most)
 	}
-	oldest, full := waiting.Add(k)
-	if full && oldest != k {
-		return oldest
-	}
-	return nil
+	return t.waiting.add(k)
 }
 
 // Resumed implements call.Tables.
 func (t *table) Resumed(k *call.Call) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.suspended.Remove(k)
-	t.unproven.Remove(k)
+	t.waiting.remove(k)
 }
 
 // underWay returns the calls that have not ended.

@@ -9,7 +9,7 @@ import (
 )
 
 // Spent counts the requests of one session. Its zero value is ready to use.
-type Spent struct{ n atomic.Int64 }
+type Spent struct{ n atomic.Int32 }
 
 // None reports whether nothing was counted yet.
 func (s *Spent) None() bool { return s.n.Load() == 0 }
@@ -19,7 +19,7 @@ func (s *Spent) take(limit int) bool {
 	if s == nil || limit <= 0 {
 		return true
 	}
-	if s.n.Add(1) <= int64(limit) {
+	if int(s.n.Add(1)) <= limit {
 		return true
 	}
 	s.n.Add(-1)

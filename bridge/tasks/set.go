@@ -30,8 +30,8 @@ const maxTasks = 64
 // page is how many tasks one tasks/list shows.
 const page = 32
 
-// Set holds the tasks of a session. The zero Set is empty. It is safe for concurrent
-// use.
+// Set holds the tasks of a session. The zero Set is empty, and so is nil, which takes none
+// in. It is safe for concurrent use.
 type Set struct {
 	mu    sync.Mutex
 	tasks []*Task // oldest first
@@ -108,14 +108,12 @@ func (s *Set) Waits(id jsonrpc.ID) bool {
 }
 
 // Empty reports whether no task is held.
-func (s *Set) Empty() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.expireLocked()
-	return len(s.tasks) == 0
-}
+func (s *Set) Empty() bool { return len(s.all()) == 0 }
 
 func (s *Set) all() []*Task {
+	if s == nil {
+		return nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.expireLocked()
