@@ -2,7 +2,9 @@ package sessions
 
 import (
 	"container/heap"
+	"math"
 	"sync"
+	"time"
 
 	"github.com/mcpbridge/bridge/internal/budget"
 )
@@ -119,7 +121,7 @@ func (ps *parties[V]) next(name string, oldest [2]*entry[V], may func(*entry[V])
 		fits := func(e *entry[V]) bool {
 			return e != nil && e.of != nil && may(e) && (has <= budget.Modest(ps.places) || len(e.of.sessions) >= has)
 		}
-		first := func(e *entry[V]) bool { return fits(e) && e.placed.used == (i > 0) }
+		first := func(e *entry[V]) bool { return fits(e) && e.placed.used() == (i > 0) }
 		if e := ps.largestLocked(first); e != nil {
 			return e
 		}
@@ -136,7 +138,7 @@ func (ps *parties[V]) next(name string, oldest [2]*entry[V], may func(*entry[V])
 // largestLocked returns the oldest one that fits of those who have many.
 func (ps *parties[V]) largestLocked(fits func(*entry[V]) bool) (oldest *entry[V]) {
 	for p := range ps.large {
-		if e := p.first(); fits(e) && (oldest == nil || e.placed.before(oldest.placed)) {
+		if e := p.first(); fits(e) && (oldest == nil || e.placed < oldest.placed) {
 			oldest = e
 		}
 	}
@@ -156,17 +158,21 @@ func (p *party[V]) first() *entry[V] {
 	}
 }
 
-// moment is when a session was used last, or opened. Those that were never used go first.
-type moment struct {
-	used bool
-	at   int64
-}
+// moment is when a session was used last, or opened, in time since Table.start. The smaller
+// goes first: those of sessions that were never used are below all others.
+type moment int64
 
-func (m moment) before(other moment) bool {
-	if m.used != other.used {
-		return other.used
+func openedAt(at time.Duration) moment { return math.MinInt64 + moment(at) }
+
+func usedAt(at time.Duration) moment { return moment(at) }
+
+func (m moment) used() bool { return m >= 0 }
+
+func (m moment) at() time.Duration {
+	if m.used() {
+		return time.Duration(m)
 	}
-	return m.at < other.at
+	return time.Duration(m - math.MinInt64)
 }
 
 // byUse is a heap.Interface of the sessions of a party, by where they were placed.
@@ -176,7 +182,7 @@ type byUse[V any] []*entry[V]
 func (b *byUse[V]) Len() int { return len(*b) }
 
 // Less implements heap.Interface.
-func (b *byUse[V]) Less(i, j int) bool { return (*b)[i].placed.before((*b)[j].placed) }
+func (b *byUse[V]) Less(i, j int) bool { return (*b)[i].placed < (*b)[j].placed }
 
 // Swap implements heap.Interface.
 func (b *byUse[V]) Swap(i, j int) {

@@ -57,10 +57,9 @@ type Table[V any] struct {
 }
 
 type entry[V any] struct {
-	id    string
-	value V
-	used  atomic.Int64 // time since Table.start of the last use
-	ever  atomic.Bool  // it was used
+	id     string
+	value  V
+	newest atomic.Int64 // a moment
 
 	// Guarded by parties.mu.
 	of     *party[V] // nil before it is there, and afterwards
@@ -70,14 +69,9 @@ type entry[V any] struct {
 }
 
 // use notes one at this time.
-func (e *entry[V]) use(now int64) {
-	e.used.Store(now)
-	if !e.ever.Load() {
-		e.ever.Store(true)
-	}
-}
+func (e *entry[V]) use(now time.Duration) { e.newest.Store(int64(usedAt(now))) }
 
-func (e *entry[V]) last() moment { return moment{e.ever.Load(), e.used.Load()} }
+func (e *entry[V]) last() moment { return moment(e.newest.Load()) }
 
 // NewTable returns an empty table.
 func NewTable[V any](opt TableOptions[V]) *Table[V] {
@@ -116,7 +110,7 @@ func (t *Table[V]) Add(party, id string, v V) error {
 		return ErrClosed
 	}
 	e := &entry[V]{id: id, value: v}
-	e.used.Store(t.now())
+	e.newest.Store(int64(openedAt(t.now())))
 	if t.live.Add(1) > t.places(party) && !t.evict(party) {
 		t.live.Add(-1)
 		return ErrFull
@@ -158,7 +152,7 @@ func (t *Table[V]) Remove(id string) bool {
 func (t *Table[V]) TakeOut(id string, unused time.Duration) bool {
 	shard := t.shard(id)
 	e, ok := shard.peek(id)
-	if !ok || t.now()-e.used.Load() < int64(unused) || t.busy(e) || !shard.remove(id) {
+	if !ok || t.now()-e.last().at() < unused || t.busy(e) || !shard.remove(id) {
 		return false
 	}
 	t.of.remove(e)
@@ -180,7 +174,7 @@ func (t *Table[V]) All() []Use[V] {
 	all := make([]Use[V], 0, t.Len())
 	for _, shard := range t.shards {
 		for _, e := range shard.entries() {
-			all = append(all, Use[V]{e.value, t.start.Add(time.Duration(e.used.Load()))})
+			all = append(all, Use[V]{e.value, t.start.Add(e.last().at())})
 		}
 	}
 	return all
@@ -254,13 +248,13 @@ func (t *Table[V]) evictable(party string) *entry[V] {
 
 func (t *Table[V]) mayGo(e *entry[V]) bool {
 	last := e.last()
-	return !last.used || t.now()-last.at >= int64(t.opt.Recent)
+	return !last.used() || t.now()-last.at() >= t.opt.Recent
 }
 
 // oldest returns the oldest session of all shards.
 func (t *Table[V]) oldest(fresh bool) (oldest *entry[V]) {
 	for _, s := range t.shards {
-		if _, e, ok := s.oldest(fresh); ok && (oldest == nil || e.used.Load() < oldest.used.Load()) {
+		if _, e, ok := s.oldest(fresh); ok && (oldest == nil || e.last() < oldest.last()) {
 			oldest = e
 		}
 	}
@@ -281,18 +275,18 @@ func (t *Table[V]) end(e *entry[V], why Cause) bool {
 	return true
 }
 
-func (t *Table[V]) refresh(e *entry[V], now int64) {
+func (t *Table[V]) refresh(e *entry[V], now time.Duration) {
 	e.use(now)
 	t.shard(e.id).get(e.id)
 }
 
 func (t *Table[V]) busy(e *entry[V]) bool { return t.opt.Busy != nil && t.opt.Busy(e.value) }
 
-func (t *Table[V]) idle(e *entry[V], now int64) bool {
-	return t.opt.Idle > 0 && now-e.used.Load() >= int64(t.opt.Idle)
+func (t *Table[V]) idle(e *entry[V], now time.Duration) bool {
+	return t.opt.Idle > 0 && now-e.last().at() >= t.opt.Idle
 }
 
-func (t *Table[V]) now() int64 { return int64(time.Since(t.start)) }
+func (t *Table[V]) now() time.Duration { return time.Since(t.start) }
 
 func (t *Table[V]) shard(id string) *shard[V] {
 	return t.shards[maphash.String(t.seed, id)&(shardCount-1)]
