@@ -50,8 +50,11 @@ func (k restorer) revive(ctx context.Context, id string, by *http.Request) (*Ses
 	if err != nil || record == nil {
 		return nil, err
 	}
-	s := &Session{set: k.set, auth: record.Authorization, also: record.Also, born: record.Began, stored: new(stored)}
+	s := &Session{set: k.set, auth: record.Authorization, born: record.Began.Sub(k.set.start), stored: new(stored)}
 	s.rec = sessions.Record{ID: id, Version: record.Version, Principal: record.Principal}
+	if len(record.Also) > 0 {
+		s.rebound.Store(&binding{record.Authorization, record.Principal, 1, record.Also})
+	}
 	s.stored.version = version
 	k.rememberLocked(s, record.Conversation)
 	s.stored.waiting.adopt(record.Waiting)

@@ -28,9 +28,8 @@ import (
 type Session struct {
 	set  *Set
 	rec  sessions.Record
-	born time.Time
-	auth string   // the Authorization that opened it
-	also []string // of the binding that it was brought back with
+	born time.Duration // since Set.start
+	auth string        // the Authorization that opened it
 
 	share string      // whose share it takes until its principal is vouched for
 	own   atomic.Bool // what it holds is its principal's
@@ -39,7 +38,7 @@ type Session struct {
 	account *budget.Account // what it holds; closed with it
 
 	stored  *stored                 // nil: not in a store
-	rebound atomic.Pointer[binding] // when it is bound to newer credentials
+	rebound atomic.Pointer[binding] // when it is bound to other credentials than those that opened it, or came back so
 	doubted atomic.Pointer[doubt]   // the last ones that it was not bound to
 
 	active    atomic.Int32 // exchanges and hosted tasks under way
@@ -98,7 +97,7 @@ func (s *Session) owner() binding {
 	if b := s.rebound.Load(); b != nil {
 		return *b
 	}
-	return binding{s.auth, s.rec.Principal, 1, s.also}
+	return binding{auth: s.auth, principal: s.rec.Principal, n: 1}
 }
 
 // BoundTo reports whether the session is bound to these credentials by now.
@@ -119,6 +118,8 @@ func (s *Session) tenant(principal, auth string) string {
 
 // ID returns the session's id, which is a credential.
 func (s *Session) ID() string { return s.rec.ID }
+
+func (s *Session) began() time.Time { return s.set.start.Add(s.born) }
 
 // Version returns the version that was negotiated.
 func (s *Session) Version() mcp.Version { return s.rec.Version }
@@ -148,7 +149,7 @@ func (s *Session) Streams() *stream.Set {
 
 func (s *Session) look() observe.Sight {
 	return observe.Sight{
-		ID: logfield.Short(s.rec.ID), Transport: observe.StreamableHTTP, Began: s.born, Conversation: s.conv.Look(), Streams: s.streams.Look(),
+		ID: logfield.Short(s.rec.ID), Transport: observe.StreamableHTTP, Began: s.began(), Conversation: s.conv.Look(), Streams: s.streams.Look(),
 	}
 }
 
@@ -214,7 +215,7 @@ func (s *Session) end(cause sessions.Cause) {
 	s.conv.Close(cause)
 	if watch := s.set.opt.Watch; watch != nil && cause != sessions.Rested {
 		watch.SessionEnded(observe.Session{
-			Version: s.rec.Version, Transport: observe.StreamableHTTP, Reason: message.ReasonOf(cause), Took: time.Since(s.born),
+			Version: s.rec.Version, Transport: observe.StreamableHTTP, Reason: message.ReasonOf(cause), Took: time.Since(s.began()),
 		})
 	}
 	s.streams.Close()

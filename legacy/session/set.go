@@ -71,6 +71,7 @@ const RecentUse = time.Minute
 // Its owner calls Expire and Close. The methods are safe for concurrent use.
 type Set struct {
 	opt    Options
+	start  time.Time
 	table  *sessions.Table[*Session]
 	keeper *keeper // nil: sessions end with the process
 	proofs *proofs
@@ -78,7 +79,7 @@ type Set struct {
 
 // NewSet returns a set that has no session here yet.
 func NewSet(opt Options) *Set {
-	set := &Set{opt: opt, proofs: newProofs()}
+	set := &Set{opt: opt, start: time.Now(), proofs: newProofs()}
 	set.table = sessions.NewTable(sessions.TableOptions[*Session]{
 		Capacity: opt.MaxSessions, Idle: opt.IdleTimeout, Recent: RecentUse, Busy: (*Session).Busy, Ended: (*Session).end,
 	})
@@ -186,7 +187,7 @@ func (set *Set) vouched(auth string) bool {
 // New returns a session of who brings these credentials, and has said so much of itself. It is
 // nobody's until it is opened and listed. The error is that of its account.
 func (set *Set) New(caller downstream.Caller, declared int) (*Session, error) {
-	s := &Session{set: set, auth: caller.Authorization, share: caller.Tenant, born: time.Now()}
+	s := &Session{set: set, auth: caller.Authorization, share: caller.Tenant, born: time.Since(set.start)}
 	var err error
 	if s.account, err = OpenAccount(set.opt.Memory, caller.Tenant, declared+len(caller.Authorization)); err != nil {
 		return nil, err

@@ -96,7 +96,7 @@ func (k *keeper) commitLocked(s *Session) error {
 	owner := s.owner()
 	value, err := json.Marshal(&sessionRecord{
 		V: sessionRecordVersion, ID: s.rec.ID, Version: s.rec.Version, Principal: owner.principal, Authorization: owner.auth, Also: owner.also,
-		Began: s.born, Conversation: conversation, Waiting: s.stored.waiting.all(),
+		Began: s.began(), Conversation: conversation, Waiting: s.stored.waiting.all(),
 	})
 	if err != nil {
 		return err

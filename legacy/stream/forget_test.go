@@ -20,7 +20,7 @@ func TestAStreamThatComesBackOutlastsTheOneThatLeft(t *testing.T) {
 	want(t, "what is found", s.Find(before.ID()) == after, true)
 	before.Finish(nil)
 	s.Retire(before, false)
-	want(t, "streams that are kept for a while", len(s.retired), 0)
+	want(t, "streams that are kept for a while", len(s.callsLocked().retired), 0)
 }
 
 // TestAStreamOfAnotherReplicaIsNotCharged: a session whose calls come and go, as those that wait in a store do, would hold

@@ -24,11 +24,11 @@ func (s *Set) Retire(st *sessions.Stream, visitor bool) {
 	k.retention.Item = k
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if i, known := s.indexLocked(st.ID()); s.closed || !known || s.streams[i] != st {
+	if i, known := s.indexLocked(st.ID()); s.closed || !known || s.calls.streams[i] != st {
 		return // nobody can come back for it
 	}
 	s.endpoint.retention.Add(&k.retention)
-	s.retired = append(s.retired, k)
+	s.calls.retired = append(s.calls.retired, k)
 	s.boundLocked()
 }
 
@@ -36,16 +36,17 @@ func (s *Set) Retire(st *sessions.Stream, visitor bool) {
 // session holds too much.
 func (s *Set) boundLocked() {
 	for {
-		many := len(s.retired) > s.endpoint.opt.MaxStreams
+		all := s.callsLocked().retired
+		many := len(all) > s.endpoint.opt.MaxStreams
 		if !many && !s.account.Tight() {
 			return
 		}
-		i := slices.IndexFunc(s.retired, (*retired).delivered)
+		i := slices.IndexFunc(all, (*retired).delivered)
 		if !many && i < 0 {
 			return
 		}
 		if i < 0 {
-			i = max(0, slices.IndexFunc(s.retired, func(k *retired) bool { return k.visitor }))
+			i = max(0, slices.IndexFunc(all, func(k *retired) bool { return k.visitor }))
 		}
 		s.forgetLocked(i)
 	}
@@ -53,16 +54,14 @@ func (s *Set) boundLocked() {
 
 // forgetLocked drops the retired stream at this index.
 func (s *Set) forgetLocked(i int) {
-	k := s.retired[i]
+	c := s.calls
+	k := c.retired[i]
 	k.retention.Remove()
 	k.stream.Forget()
 	s.dropLocked(k.stream)
-	s.retired = slices.Delete(s.retired, i, i+1)
-	if len(s.retired) == 0 {
-		s.retired = nil
-	}
-	if len(s.streams) == 0 {
-		s.streams = nil
+	c.retired = slices.Delete(c.retired, i, i+1)
+	if len(c.streams)+len(c.retired) == 0 {
+		s.calls = nil
 	}
 }
 
@@ -73,7 +72,7 @@ func (k *retired) Due() (again bool) {
 	s := k.set
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if i := slices.Index(s.retired, k); i >= 0 {
+	if i := slices.Index(s.callsLocked().retired, k); i >= 0 {
 		s.forgetLocked(i)
 	}
 	return false

@@ -25,13 +25,23 @@ type Set struct {
 	attached atomic.Int32    // GETs that have a connection
 
 	mu         sync.Mutex
-	last       uint64             // number of the newest stream that began here
-	streams    []*sessions.Stream // by number
-	retired    []*retired         // the ended ones among streams, oldest first
-	standalone *sessions.Stream
-	pending    []push
-	lists      []word // the newest live one of each list
 	closed     bool
+	last       uint64      // number of the newest stream that began here
+	calls      *ofCalls    // nil until the first stream of a call
+	standalone *standalone // nil until the client listens, or there is something for it
+}
+
+// ofCalls are the streams of calls.
+type ofCalls struct {
+	streams []*sessions.Stream // by number
+	retired []*retired         // the ended ones among them, oldest first
+}
+
+// standalone is what belongs to no call: the stream of it, and what waits for that.
+type standalone struct {
+	stream  *sessions.Stream // nil until the client listens
+	pending []push
+	lists   []word // the newest live one of each list
 }
 
 // push is a message that waits for the client to listen.
@@ -63,7 +73,7 @@ func (s *Set) Listening() bool { return s.attached.Load() > 0 }
 func (s *Set) Empty() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.streams) == 0 && s.attached.Load() == 0
+	return len(s.callsLocked().streams) == 0 && s.attached.Load() == 0
 }
 
 // add returns a new stream for a call. Its events have ids whatever the version (E-9):
@@ -82,8 +92,19 @@ func (s *Set) add() *sessions.Stream {
 }
 
 func (s *Set) insertLocked(st *sessions.Stream) {
+	if s.calls == nil {
+		s.calls = new(ofCalls)
+	}
 	i, _ := s.indexLocked(st.ID())
-	s.streams = slices.Insert(s.streams, i, st)
+	s.calls.streams = slices.Insert(s.calls.streams, i, st)
+}
+
+// callsLocked returns the streams of calls, to be read.
+func (s *Set) callsLocked() ofCalls {
+	if s.calls == nil {
+		return ofCalls{}
+	}
+	return *s.calls
 }
 
 // Find returns the stream with this number, nil when it is unknown or gone.
@@ -94,17 +115,33 @@ func (s *Set) Find(id uint64) *sessions.Stream {
 		if id != s.first {
 			return nil
 		}
-		return s.standalone
+		return s.listenedLocked()
 	}
 	if i, ok := s.indexLocked(id); ok {
-		return s.streams[i]
+		return s.calls.streams[i]
 	}
 	return nil
 }
 
+// listenedLocked returns the standalone stream; nil: the client never listened.
+func (s *Set) listenedLocked() *sessions.Stream {
+	if s.standalone == nil {
+		return nil
+	}
+	return s.standalone.stream
+}
+
+// apartLocked returns what belongs to no call, made on first use.
+func (s *Set) apartLocked() *standalone {
+	if s.standalone == nil {
+		s.standalone = new(standalone)
+	}
+	return s.standalone
+}
+
 // indexLocked finds a stream.
 func (s *Set) indexLocked(id uint64) (int, bool) {
-	return slices.BinarySearchFunc(s.streams, id, func(st *sessions.Stream, id uint64) int { return cmp.Compare(st.ID(), id) })
+	return slices.BinarySearchFunc(s.callsLocked().streams, id, func(st *sessions.Stream, id uint64) int { return cmp.Compare(st.ID(), id) })
 }
 
 // Push has a message reach the client outside of any call: at once when it listens
@@ -115,12 +152,12 @@ func (s *Set) Push(key string, msg []byte) {
 		s.mu.Unlock()
 		return
 	}
-	st := s.standalone
+	st := s.listenedLocked()
 	live := st != nil && st.QueueLive(msg)
 	if !live {
 		s.keepLocked(key, msg)
 	} else if mcp.IsListChanged(key) {
-		s.saidLocked(key, st)
+		s.standalone.said(key)
 	}
 	s.mu.Unlock()
 	if live {
@@ -128,37 +165,38 @@ func (s *Set) Push(key string, msg []byte) {
 	}
 }
 
-// saidLocked has the stream keep the newest word on each list only: one server says them to
+// said has the stream keep the newest word on each list only: one server says them to
 // all sessions.
-func (s *Set) saidLocked(key string, st *sessions.Stream) {
-	i := slices.IndexFunc(s.lists, func(w word) bool { return w.key == key })
+func (a *standalone) said(key string) {
+	i := slices.IndexFunc(a.lists, func(w word) bool { return w.key == key })
 	if i < 0 {
-		i = len(s.lists)
-		s.lists = append(s.lists, word{key: key})
+		i = len(a.lists)
+		a.lists = append(a.lists, word{key: key})
 	}
-	s.lists[i].seq = st.Supersede(s.lists[i].seq)
+	a.lists[i].seq = a.stream.Supersede(a.lists[i].seq)
 }
 
 // keepLocked coalesces messages by key. When too many keys wait the oldest message
 // goes: it is the one that the client's next look is most likely to cover.
 func (s *Set) keepLocked(key string, msg []byte) {
-	next := push{key, msg}
-	for i := range s.pending {
-		if s.pending[i].key == key {
-			s.account.Give(s.pending[i].size())
+	apart, next := s.apartLocked(), push{key, msg}
+	waiting := apart.pending
+	for i := range waiting {
+		if waiting[i].key == key {
+			s.account.Give(waiting[i].size())
 			s.account.Charge(next.size())
-			s.pending[i] = next
+			waiting[i] = next
 			return
 		}
 	}
-	if len(s.pending) >= s.endpoint.opt.MaxPending || len(s.pending) > 0 && s.account.Tight() {
-		s.endpoint.dropped.Warn().Str(logfield.SessionID, logfield.Short(s.session.ID)).Str("key", s.pending[0].key).
+	if len(waiting) >= s.endpoint.opt.MaxPending || len(waiting) > 0 && s.account.Tight() {
+		s.endpoint.dropped.Warn().Str(logfield.SessionID, logfield.Short(s.session.ID)).Str("key", waiting[0].key).
 			Msg("too many messages wait for the client to listen; dropped the oldest")
-		s.account.Give(s.pending[0].size())
-		s.pending = append(s.pending[:0], s.pending[1:]...)
+		s.account.Give(waiting[0].size())
+		waiting = append(waiting[:0], waiting[1:]...)
 	}
 	s.account.Charge(next.size())
-	s.pending = append(s.pending, next)
+	apart.pending = append(waiting, next)
 }
 
 // listen attaches a GET to the standalone stream; the newest one wins.
@@ -173,12 +211,12 @@ func (s *Set) listen(c *Response, st *sessions.Stream, resume bool, after uint64
 			st.Put(nil)
 		}
 	}
-	waiting := s.pending
-	s.pending = nil
-	for _, p := range waiting {
+	apart := s.apartLocked()
+	for _, p := range apart.pending {
 		s.account.Give(p.size())
 		st.Put(p.msg)
 	}
+	apart.pending = nil
 	s.mu.Unlock()
 	st.Flush()
 }
@@ -187,10 +225,10 @@ func (s *Set) listen(c *Response, st *sessions.Stream, resume bool, after uint64
 func (s *Set) ensureStandalone() *sessions.Stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.standalone == nil && !s.closed {
-		s.standalone = sessions.NewStream(s.first, s.endpoint.limits(s.account))
+	if s.listenedLocked() == nil && !s.closed {
+		s.apartLocked().stream = sessions.NewStream(s.first, s.endpoint.limits(s.account))
 	}
-	return s.standalone
+	return s.listenedLocked()
 }
 
 // Close forgets the streams when the session ends. Those of calls that are under way
@@ -198,11 +236,11 @@ func (s *Set) ensureStandalone() *sessions.Stream {
 func (s *Set) Close() {
 	s.mu.Lock()
 	s.closed = true
-	standalone := s.standalone
-	for _, k := range s.retired {
+	standalone := s.listenedLocked()
+	for _, k := range s.callsLocked().retired {
 		k.retention.Remove()
 	}
-	s.streams, s.retired, s.pending, s.standalone = nil, nil, nil, nil
+	s.calls, s.standalone = nil, nil
 	s.mu.Unlock()
 	if standalone != nil {
 		standalone.Finish(nil)
@@ -222,10 +260,10 @@ func (s *Set) Forget(st *sessions.Stream) {
 // dropLocked takes a stream out, and reports whether it was there.
 func (s *Set) dropLocked(st *sessions.Stream) bool {
 	i, ok := s.indexLocked(st.ID())
-	if !ok || s.streams[i] != st {
+	if !ok || s.calls.streams[i] != st {
 		return false
 	}
-	s.streams = slices.Delete(s.streams, i, i+1)
+	s.calls.streams = slices.Delete(s.calls.streams, i, i+1)
 	return true
 }
 
@@ -233,11 +271,11 @@ func (s *Set) dropLocked(st *sessions.Stream) bool {
 func (s *Set) Look() (seen []observe.Stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, st := range s.streams {
+	for _, st := range s.callsLocked().streams {
 		seen = append(seen, st.Look())
 	}
-	if s.standalone != nil {
-		seen = append(seen, s.standalone.Look())
+	if standalone := s.listenedLocked(); standalone != nil {
+		seen = append(seen, standalone.Look())
 	}
 	return seen
 }
