@@ -55,7 +55,7 @@ type Session struct {
 // Open has the backend open the session, and returns the result of initialize. After an
 // error, which is the backend's, there is no session.
 func (s *Session) Open(ctx context.Context, caller downstream.Caller, initialize jsonrpc.Message) ([]byte, error) {
-	caller.Account = s.account
+	caller.Account, caller.Tenant = s.account, s.share
 	conv, result, err := s.set.opt.Backend.Open(ctx, caller, initialize, s)
 	if err != nil {
 		s.account.Close()

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"time"
@@ -192,6 +193,7 @@ func (set *Set) New(caller downstream.Caller, declared int) (*Session, error) {
 	if s.account, err = OpenAccount(set.opt.Memory, caller.Tenant, declared+len(caller.Authorization)); err != nil {
 		return nil, err
 	}
+	s.share = cmp.Or(s.account.Owner(), s.share) // the same words, which all of one address share then
 	s.streams.Init(set.opt.Streams, &s.rec, s.account, set.keeper.number())
 	return s, nil
 }
