@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/mcpbridge/bridge/bridge/ends"
 	"github.com/mcpbridge/bridge/bridge/subscriptions"
@@ -49,6 +50,7 @@ func (c hearing) announce(caller downstream.Caller) {
 // renew has the conversation listen with these credentials, when a listen is opened next, and the calls that
 // it has under way go on with them: a task may outlive the token that it began with.
 func (c hearing) renew(authorization string) {
+	authorization = strings.Clone(authorization) // it is a part of all of a request's head
 	c.mu.Lock()
 	c.authorization = authorization
 	resources := c.seldomLocked().resources

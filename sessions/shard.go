@@ -44,7 +44,7 @@ func (s *shard[V]) get(id string) (*entry[V], bool) {
 	e, ok := s.fresh.Peek(id)
 	if ok {
 		s.fresh.Remove(id)
-		s.used.Add(id, e)
+		s.used.Add(e.id, e) // its own: id may be a part of a whole request
 	}
 	return e, ok
 }

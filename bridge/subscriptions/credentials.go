@@ -1,6 +1,9 @@
 package subscriptions
 
-import "sync"
+import (
+	"strings"
+	"sync"
+)
 
 // credentials are what a listen is opened with. Two are known: sessions of one principal may
 // come with different ones, an older token among them, and which of two the server takes is
@@ -17,7 +20,7 @@ func (c *credentials) offer(authorization string) {
 	c.mu.Lock()
 	known := authorization == "" || c.newer == authorization
 	if !known {
-		c.newer, c.before = authorization, c.newer
+		c.newer, c.before = strings.Clone(authorization), c.newer // it is a part of all of a request's head
 	}
 	c.mu.Unlock()
 	if !known {

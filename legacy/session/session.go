@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -55,7 +56,7 @@ type Session struct {
 // Open has the backend open the session, and returns the result of initialize. After an
 // error, which is the backend's, there is no session.
 func (s *Session) Open(ctx context.Context, caller downstream.Caller, initialize jsonrpc.Message) ([]byte, error) {
-	caller.Account, caller.Tenant = s.account, s.share
+	caller.Account, caller.Tenant, caller.Authorization = s.account, s.share, s.auth
 	conv, result, err := s.set.opt.Backend.Open(ctx, caller, initialize, s)
 	if err != nil {
 		s.account.Close()
@@ -226,7 +227,7 @@ func (s *Session) end(cause sessions.Cause) {
 func (s *Session) Challenge(refusal *downstream.Refusal, auth string) {
 	s.set.opt.Late.Info().Str(logfield.SessionID, logfield.Short(s.rec.ID)).Int("status", refusal.Status).
 		Msg("the server refused a client's credentials after the response had begun; the session's next request with them is told")
-	s.challenge.Store(&challenge{refusal, auth})
+	s.challenge.Store(&challenge{refusal, strings.Clone(auth)})
 }
 
 // Challenged returns a late challenge for a request with the credentials that were refused,
@@ -264,7 +265,7 @@ func (s *Session) bind(c downstream.Caller, accepted bool) bool {
 	if c.Rotation != owner.n || owner.by(c.Authorization) {
 		return owner.by(c.Authorization)
 	}
-	after := owner.renewed(c.Authorization, c.Principal)
+	after := owner.renewed(strings.Clone(c.Authorization), c.Principal)
 	if owner.auth == "" {
 		after.principal, after.also = c.Principal, nil
 	} else if !s.genuine(c, owner.auth, accepted) {
@@ -288,7 +289,7 @@ func (s *Session) genuine(c downstream.Caller, bound string, accepted bool) bool
 	case s.set.opt.Genuine(c.Tenant, bound, newer, accepted):
 		return true
 	}
-	s.doubted.Store(&doubt{newer, accepted, time.Now().Add(doubtFor)})
+	s.doubted.Store(&doubt{strings.Clone(newer), accepted, time.Now().Add(doubtFor)})
 	return false
 }
 

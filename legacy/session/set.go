@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -186,9 +187,10 @@ func (set *Set) vouched(auth string) bool {
 }
 
 // New returns a session of who brings these credentials, and has said so much of itself. It is
-// nobody's until it is opened and listed. The error is that of its account.
+// nobody's until it is opened and listed. The error is that of its account. A request's header is
+// a part of all of its head, which a session must not keep: its credentials are copies.
 func (set *Set) New(caller downstream.Caller, declared int) (*Session, error) {
-	s := &Session{set: set, auth: caller.Authorization, share: caller.Tenant, born: time.Since(set.start)}
+	s := &Session{set: set, auth: strings.Clone(caller.Authorization), share: caller.Tenant, born: time.Since(set.start)}
 	var err error
 	if s.account, err = OpenAccount(set.opt.Memory, caller.Tenant, declared+len(caller.Authorization)); err != nil {
 		return nil, err
