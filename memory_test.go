@@ -22,7 +22,7 @@ func TestWhatAnIdleSessionTakes(t *testing.T) {
 		bearer func(n int) string
 		most   int
 	}{
-		"without credentials": {func(int) string { return "" }, 1250},
+		"without credentials": {func(int) string { return "" }, 1200},
 		"each with a token":   {func(n int) string { return "Bearer token-" + strconv.Itoa(n) }, 3000},
 	} {
 		t.Run(name, func(t *testing.T) {

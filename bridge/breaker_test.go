@@ -76,7 +76,7 @@ func TestWhyNothingWasDeclared_C33(t *testing.T) {
 		if got := c.result(); !strings.Contains(got, "Accept header lacks text/event-stream") {
 			t.Error(got)
 		}
-		conv.Capable = nil
+		conv.Declaration = catalog.Undeclared
 		if got := request(t, conv, "2", mcp.MethodToolsCall, book).result(); !strings.Contains(got, "which needs a session") {
 			t.Error(got)
 		}

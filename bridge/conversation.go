@@ -1,7 +1,6 @@
 package bridge
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/rand"
 	"sync"
@@ -15,7 +14,6 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
-	"github.com/mcpbridge/bridge/translate"
 )
 
 // conversation is one client's session as the bridge sees it; it implements
@@ -24,8 +22,7 @@ import (
 type conversation struct {
 	b *Bridge
 	call.Client
-	push     downstream.Pusher // nil: it is no session
-	declared []byte            // capabilities as the client declared them
+	push downstream.Pusher // nil: it is no session
 
 	replies again.Replies // that wait for the same call again
 
@@ -68,18 +65,11 @@ func (c *conversation) restLocked() *seldom {
 	return c.rest
 }
 
-// declare keeps what the client says of itself, as raw JSON: sessions share it, since
-// thousands of clients of one kind say the same. As far as the revision's
-// capabilities exist in 2026-07-28, they are mirrored (A.5).
+// declare keeps what the client says of itself, as raw JSON.
 func (c *conversation) declare(clientInfo, capabilities []byte) {
-	c.ClientInfo = c.Driver.Catalog.Share(clientInfo)
+	c.Declaration = c.Driver.Catalog.Declare(c.Rules.Version, clientInfo, capabilities)
 	if c.Driver.Patience != nil && c.ClientInfo != nil {
 		c.Patience = c.Driver.Patience(c.ClientInfo)
-	}
-	c.declared = c.Driver.Catalog.Share(capabilities)
-	c.Capable = c.declared // one copy of what most clients declare
-	if caps := translate.ClientCapabilities(c.Rules.Version, capabilities, true); !bytes.Equal(caps, c.declared) {
-		c.Capable = c.Driver.Catalog.Share(caps)
 	}
 }
 

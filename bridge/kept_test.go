@@ -200,7 +200,7 @@ func TestImpatientClientIsAskedAgain(t *testing.T) {
 			}
 			return 50 * time.Second
 		}
-		conv.declare(conv.ClientInfo, conv.declared)
+		conv.declare(conv.ClientInfo, conv.Declared)
 		first := request(t, conv, "1", mcp.MethodToolsCall, book)
 		pass(50 * time.Second)
 		if got := first.result(); !strings.Contains(got, `"isError":true`) {

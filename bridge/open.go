@@ -133,6 +133,8 @@ func (b *Bridge) newConversation(version mcp.Version, caller downstream.Caller, 
 	c := &conversation{
 		b: b,
 		Client: call.Client{
+			Declaration: catalog.Undeclared,
+
 			Driver:    b.driver,
 			Rules:     b.rules.at(version),
 			Server:    srv,

@@ -51,7 +51,7 @@ func (c *conversation) snapshot() (*sessionRecord, *subscriptions.Resources) {
 	defer c.mu.Unlock()
 	rest := c.seldomLocked()
 	r := &sessionRecord{
-		V: recordVersion, Version: c.Rules.Version, ClientInfo: c.ClientInfo, Declared: c.declared,
+		V: recordVersion, Version: c.Rules.Version, ClientInfo: c.ClientInfo, Declared: c.Declared,
 		Level: rest.level, Announced: c.announced,
 	}
 	return r, rest.resources

@@ -217,7 +217,7 @@ func (c *conversation) Watch(see func(observe.Flow, downstream.Reply) downstream
 // Look implements downstream.Conversation.
 func (c *conversation) Look() observe.Conversation {
 	seen := observe.Conversation{
-		Version: c.Rules.Version, ClientInfo: c.ClientInfo, Declared: c.declared,
+		Version: c.Rules.Version, ClientInfo: c.ClientInfo, Declared: c.Declared,
 		Effective: c.effective(), Distrusted: c.breaker.names(),
 	}
 	served := c.breaker.proven()

@@ -40,7 +40,7 @@ func (alone) Resumed(*Call)                         {}
 func clientOf(t testing.TB, server upstream.Caller) *Client {
 	d := NewDriver(Options{Upstream: server, Catalog: catalog.New(nil, nil), Flows: mrtr.Limits{}.WithDefaults(), Alive: func() {}, Log: zerolog.Nop()})
 	t.Cleanup(d.Await)
-	return &Client{Driver: d, Session: alone{}, Tables: alone{}, Rules: &translate.Rules{Version: mcp.V20251125}, Server: catalog.Unknown}
+	return &Client{Declaration: catalog.Undeclared, Driver: d, Session: alone{}, Tables: alone{}, Rules: &translate.Rules{Version: mcp.V20251125}, Server: catalog.Unknown}
 }
 
 // silent is a server that answers nothing until it need not.

@@ -107,19 +107,19 @@ func (d *Driver) SeenAs(caller *downstream.Caller) string {
 // Client is whose calls they are: what never changes of a session once it serves, and
 // the doors to what does.
 type Client struct {
-	Driver     *Driver
-	Session    Session
-	Tables     Tables
-	Rules      *translate.Rules // shared by all of its version
-	Server     *catalog.Server
-	Principal  string            // as far as the server can tell clients apart
-	Stranger   string            // the principal of a request without a session, to know its next one by
-	Tenant     string            // whose turns those of its calls take that have no principal
-	Account    *budget.Account   // of the session
-	Transport  observe.Transport // over which the client came
-	ClientInfo []byte            // as the client declared it; nil when stateless
-	Patience   time.Duration     // how long the client waits for a call; 0: for as long as it takes
-	Capable    []byte            // capabilities as 2026-07-28 has them, to declare upstream (A.5); nil when stateless
+	*catalog.Declaration
+
+	Driver    *Driver
+	Session   Session
+	Tables    Tables
+	Rules     *translate.Rules // shared by all of its version
+	Server    *catalog.Server
+	Principal string            // as far as the server can tell clients apart
+	Stranger  string            // the principal of a request without a session, to know its next one by
+	Tenant    string            // whose turns those of its calls take that have no principal
+	Account   *budget.Account   // of the session
+	Transport observe.Transport // over which the client came
+	Patience  time.Duration     // how long the client waits for a call; 0: for as long as it takes
 }
 
 // Session is what a call needs of the session that it is of: what is known of its

@@ -13,15 +13,18 @@
 //	AppendList                   a list as a client sees it; learns its tools
 //	Tool                         what a call needs to know of its tool
 //	Headers                      which of its arguments headers repeat
+//	Declare  ──▶ Declaration     what a client says of itself, one for all who say the same
 package catalog
 
 import (
+	"bytes"
 	"context"
 	"hash/maphash"
 	"sync/atomic"
 
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/ttlcache"
+	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/upstream/mirror"
 )
@@ -34,8 +37,10 @@ type Catalog struct {
 	lists   *lists
 	tools   *toolbox
 	headers mirror.Tools
-	texts   texts
 	joined  joined
+
+	declared shared[*Declaration]
+	texts    shared[[]byte]
 }
 
 // New returns a catalogue of the server that the prober judges. An account, which may be nil, is
@@ -51,9 +56,16 @@ func New(prober *negotiate.Prober, account *budget.Account) *Catalog {
 	}
 }
 
-// Share returns a copy of a client's text that sessions share, as thousands of
-// clients of one kind say the same of themselves; nil for nil. Nobody may change it.
-func (c *Catalog) Share(text []byte) []byte { return c.texts.share(text) }
+// Declare returns the declaration of a client that says this of itself.
+func (c *Catalog) Declare(v mcp.Version, clientInfo, capabilities []byte) *Declaration {
+	said := bytes.Join([][]byte{[]byte(v), clientInfo, capabilities}, []byte{0}) // which no JSON has
+	return c.declared.share(said, func() *Declaration { return declarationOf(v, clientInfo, capabilities) })
+}
+
+// Share returns a copy of a text that is the same for many calls; nil for nil. Nobody may change it.
+func (c *Catalog) Share(text []byte) []byte {
+	return c.texts.share(text, func() []byte { return bytes.Clone(text) })
+}
 
 // Tool returns the facts about the tool with this raw name, as the lists of an audience (hop.Audience) said.
 func (c *Catalog) Tool(audience string, raw []byte) Tool { return c.tools.about(audience, raw) }
