@@ -24,8 +24,6 @@ type conversation struct {
 	call.Client
 	push downstream.Pusher // nil: it is no session
 
-	replies again.Replies // that wait for the same call again
-
 	table   table       // of its calls
 	breaker breaker     // of what its client does not serve
 	spent   model.Spent // sampling requests answered elsewhere
@@ -46,6 +44,7 @@ type seldom struct {
 	unheard   string                   // who was refused a listen for it; empty: nobody
 	nobody    string                   // the owner of its questions, when no principal is; empty until needed
 	resources *subscriptions.Resources // nil until the first resources/subscribe
+	replies   *again.Replies           // that wait for the same call again; nil until one may
 	tasks     *tasks.Set               // that the bridge hosts for the client (mode 2); nil until the first one
 }
 
@@ -189,9 +188,25 @@ func (c *conversation) Hears(level string) bool {
 // Repeats implements call.Session: it returns where the calls of the conversation wait for the same
 // call again; nil: nowhere.
 func (c *conversation) Repeats() *again.Replies {
+	if c.Capable == nil {
+		return c.waiting()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	rest := c.restLocked()
+	if rest.replies == nil {
+		rest.replies = new(again.Replies)
+	}
+	return rest.replies
+}
+
+// waiting is Repeats for who only looks: nil, where none has waited yet, has none.
+func (c *conversation) waiting() *again.Replies {
 	switch {
 	case c.Capable != nil:
-		return &c.replies
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.seldomLocked().replies
 	case c.Stranger != "":
 		return &c.b.replies
 	}

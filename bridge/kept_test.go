@@ -71,7 +71,7 @@ func TestLateAnswerCountsWhenTheSameCallComesAgain(t *testing.T) {
 		if got := member(up.calls()[2], "inputResponses"); got != `{"q":{"action":"accept","content":{"name":"Ada"}}}` {
 			t.Error(got)
 		}
-		if conv.replies.Len()+len(conv.table.calls)+ada.desk.Len() != 0 {
+		if conv.waiting().Len()+len(conv.table.calls)+ada.desk.Len() != 0 {
 			t.Error("something is left")
 		}
 	})
@@ -91,7 +91,7 @@ func TestTheSameCallTwiceAtOnceLosesNoAnswer(t *testing.T) {
 					t.Fatalf("answer %d: %s after %d requests", i+1, got, len(up.calls()))
 				}
 			}
-			if conv.replies.Len()+len(conv.table.calls)+ada.desk.Len() != 0 {
+			if conv.waiting().Len()+len(conv.table.calls)+ada.desk.Len() != 0 {
 				t.Error("something is left")
 			}
 		})
@@ -147,8 +147,8 @@ func TestKeptCallEndsWithItsClient(t *testing.T) {
 				request(t, conv, "2", mcp.MethodToolsCall, `{"name":"book"}`)
 				end(conv)
 				synctest.Wait()
-				if conv.replies.Len()+len(conv.table.calls)+ada.desk.Len() != 0 || len(up.calls()) != 1 {
-					t.Errorf("%d kept, %d calls, %d questions, %d requests", conv.replies.Len(), len(conv.table.calls), ada.desk.Len(), len(up.calls()))
+				if conv.waiting().Len()+len(conv.table.calls)+ada.desk.Len() != 0 || len(up.calls()) != 1 {
+					t.Errorf("%d kept, %d calls, %d questions, %d requests", conv.waiting().Len(), len(conv.table.calls), ada.desk.Len(), len(up.calls()))
 				}
 			})
 		})
@@ -259,7 +259,7 @@ func TestCallThatNobodyFetchesEndsWithItsTime(t *testing.T) {
 		conv.Driver.Flows.ServerRequest, conv.Driver.Flows.Call = 5*time.Minute, time.Hour
 		request(t, conv, "1", mcp.MethodToolsCall, book)
 		pass(61 * time.Minute)
-		if len(up.calls()) != 1 || len(conv.table.calls)+conv.replies.Len()+ada.desk.Len() != 0 {
+		if len(up.calls()) != 1 || len(conv.table.calls)+conv.waiting().Len()+ada.desk.Len() != 0 {
 			t.Errorf("%d requests, %d calls", len(up.calls()), len(conv.table.calls))
 		}
 	})
@@ -307,7 +307,7 @@ func TestALookAtATaskOutlivesItsRequest(t *testing.T) {
 				if got := methods(up.calls()); strings.ReplaceAll(got, " tasks/get", "") != "tools/call" {
 					t.Errorf("sent %s", got)
 				}
-				if conv.replies.Len()+len(conv.table.calls)+ada.desk.Len() != 0 {
+				if conv.waiting().Len()+len(conv.table.calls)+ada.desk.Len() != 0 {
 					t.Error("something is left")
 				}
 			})

@@ -85,7 +85,7 @@ func (c *conversation) Serve(ctx context.Context, caller downstream.Caller, req 
 		return
 	}
 	began := time.Now()
-	if repeated := c.Repeats().Rejoin(c.Stranger, c.Rules.Version, caller, &req, out); repeated != nil {
+	if repeated := c.waiting().Rejoin(c.Stranger, c.Rules.Version, caller, &req, out); repeated != nil {
 		c.table.Ended(req.ID)
 		repeated.GoOn()
 		return

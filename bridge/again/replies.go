@@ -110,6 +110,9 @@ func ofWhoHasMost(calls []*Reply) (oldest *Reply) {
 
 // Len returns how many wait.
 func (t *Replies) Len() (n int) {
+	if t == nil {
+		return 0
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, calls := range t.calls {
