@@ -39,6 +39,7 @@ func (discard) Abandon()                        {}
 func (discard) Address() downstream.Address     { return downstream.Address{} }
 func (discard) Reachable() bool                 { return true }
 func (discard) Attached() bool                  { return true }
+func (discard) Delivered() bool                 { return true }
 func (discard) Continue(work func())            { go work() }
 func (discard) Outlast() func()                 { return func() {} }
 

@@ -196,17 +196,25 @@ func (c *conversation) Repeats() *again.Replies {
 	rest := c.restLocked()
 	if rest.replies == nil {
 		rest.replies = new(again.Replies)
+		if !c.closed { // else no outcome is kept any more
+			rest.replies.Limit(c.b.limits.FlowsPerSession)
+		}
 	}
 	return rest.replies
+}
+
+// replies returns the session's calls that may wait for the same call again; nil, which is none: none may yet.
+func (c *conversation) replies() *again.Replies {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.seldomLocked().replies
 }
 
 // waiting is Repeats for who only looks: nil, where none has waited yet, has none.
 func (c *conversation) waiting() *again.Replies {
 	switch {
 	case c.Capable != nil:
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return c.seldomLocked().replies
+		return c.replies()
 	case c.Stranger != "":
 		return &c.b.replies
 	}

@@ -151,6 +151,7 @@ func (c *client) Refuse(r *downstream.Refusal) bool {
 
 func (c *client) Reachable() bool      { return !c.gone.Load() }
 func (c *client) Attached() bool       { return !c.gone.Load() }
+func (c *client) Delivered() bool      { return c.over() && !c.gone.Load() }
 func (c *client) Continue(work func()) { go work() }
 func (c *client) Outlast() func()      { c.lasting.Add(1); return func() { c.lasting.Add(-1) } }
 

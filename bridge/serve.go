@@ -153,6 +153,7 @@ func (c *conversation) cancelled(caller downstream.Caller, id jsonrpc.ID) {
 	if !caller.Unproven { // who cannot have asked for a task's result
 		hosted.Leave(id)
 	}
+	c.replies().Cancelled(caller, id)
 }
 
 // Conclude implements downstream.Conversation.
@@ -182,6 +183,7 @@ func (c *conversation) Close(cause error) {
 			k.Close(cause)
 		}
 	}
+	c.replies().Shut()
 	if resources != nil {
 		resources.Close()
 	}
@@ -203,7 +205,7 @@ func (c *conversation) Unload(may func(downstream.Checkpointer, time.Time) bool)
 
 // empty reports whether all there is to know of the conversation is in its record.
 func (c *conversation) empty() bool {
-	return len(c.table.underWay()) == 0 && c.hosted().Empty() && c.spent.None() && c.visits.None()
+	return len(c.table.underWay()) == 0 && c.replies().Len() == 0 && c.hosted().Empty() && c.spent.None() && c.visits.None()
 }
 
 // Watch implements downstream.Conversation.

@@ -228,8 +228,12 @@ type Reply interface {
 	// Reachable reports whether what is sent can get to the client, now or when it
 	// comes back. Work for a client that stays away may be given up (E-23).
 	Reachable() bool
-	// Attached reports whether what is sent leaves for the client now.
+	// Attached reports whether what is sent leaves for the client now; after the end, whether that is
+	// still on its way.
 	Attached() bool
+	// Delivered reports, after Finish, whether the response has left for the client, be it at once or when
+	// that came back for it.
+	Delivered() bool
 	// Continue runs work that goes on with the request and may wait, without
 	// waiting for it: on the goroutine that waits for the end of the exchange
 	// where there is one, which saves two switches and a stack that has yet to

@@ -30,10 +30,14 @@ func (s *Stream) Recall(events []Event, last uint64) {
 	s.sent = s.log.Last()
 }
 
-// Forget takes the stream off its account: it can no longer be found.
+// Forget takes the stream off its account: it can no longer be found. Who knows it still, be it for Delivered,
+// keeps no event that nobody can have.
 func (s *Stream) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.at == nil {
+		s.log.Trim(s.log.Last())
+	}
 	s.log.Discharge()
 }
 

@@ -26,6 +26,7 @@ type client struct {
 	said []downstream.Message
 	end  *downstream.Message
 	gone bool
+	left bool // its connection broke
 }
 
 func (*client) Interactive() bool                     { return true }
@@ -34,7 +35,8 @@ func (*client) Flush()                                {}
 func (*client) Refuse(*downstream.Refusal) bool       { return true }
 func (*client) Address() downstream.Address           { return downstream.Address{Session: "s", Stream: 7} }
 func (*client) Reachable() bool                       { return false }
-func (*client) Attached() bool                        { return false }
+func (c *client) Attached() bool                      { return !c.left }
+func (c *client) Delivered() bool                     { return !c.left && c.end != nil }
 func (*client) Checkpointer() downstream.Checkpointer { return nil }
 func (*client) Continue(work func())                  { work() }
 func (*client) Outlast() (over func())                { return func() {} }
@@ -87,6 +89,8 @@ func (f *flow) Person() string      { return "" }
 
 func (f *flow) By(caller downstream.Caller) bool { return caller.Principal == f.user }
 func (f *flow) Renew(downstream.Caller)          {}
+func (f *flow) Outlives()                        { f.detached++ }
+func (f *flow) Size() int                        { return len(book) }
 
 type session struct{}
 

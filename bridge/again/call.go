@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
@@ -20,11 +21,15 @@ import (
 //	attached   a request waits for the answer, and what is sent goes to it
 //	detached   that request was answered with what is pending; answers are held back,
 //	           so that nothing runs for which nobody waits
-//	over       the call ended
+//	over       the call ended; its outcome is kept where that did not get to the client (outcome.go)
 //
 // From attached to detached it goes when the request's time is over while a
 // question is open; back, when the same call comes again: same session, same person,
 // same method, same params. Then open questions are shown again, and held answers count.
+//
+// A request whose connection broke stays attached, since its client may come back for the rest of its
+// stream. The same call takes its place all the same, once something has been asked that a person
+// may take longer to answer than the client waits: nothing is to be asked or done twice.
 type Reply struct {
 	of   Options
 	flow Flow
@@ -34,6 +39,7 @@ type Reply struct {
 	hash    uint64 // of what makes it the same call
 
 	mu    sync.Mutex
+	known bool             // where it waits for the same call: something of the kind was asked
 	out   downstream.Reply // of the request that waits; nil: detached or over
 	id    jsonrpc.ID       // of that request
 	token []byte           // of its progress, raw; nil: it wants none
@@ -42,26 +48,30 @@ type Reply struct {
 	over  bool
 	open  []Question
 	held  []mrtr.Event
-	timer *time.Timer // of the request, from the first question on; nil before
+	timer *time.Timer // of the request, from the first question on, or of the outcome; nil before
+	kept  *outcome    // of a call that is over; nil: there is nothing to fetch
+	until time.Time   // when the same call is another one in any case
 }
 
 // Options say how a call waits.
 type Options struct {
 	Session  Session
-	Calls    *Replies      // where it waits for the same call; nil: nowhere
-	Stranger string        // the principal of a request without a session; empty with one
-	Version  mcp.Version   // that the client speaks
-	Wait     time.Duration // how long a request waits for a page
-	Patience time.Duration // of the client; 0: none is known
-	Astray   bool          // the same call may reach a replica that knows nothing of this one
-	Stopping func() bool   // no call can be made again any more; nil: never
+	Calls    *Replies        // where it waits for the same call; nil: nowhere
+	Stranger string          // the principal of a request without a session; empty with one
+	Account  *budget.Account // what an outcome that waits is charged to
+	Version  mcp.Version     // that the client speaks
+	Wait     time.Duration   // how long a request waits for a page
+	Life     time.Duration   // how long the call may take altogether, and wait for the same one
+	Patience time.Duration   // of the client; 0: none is known
+	Astray   bool            // the same call may reach a replica that knows nothing of this one
+	Stopping func() bool     // no call can be made again any more; nil: never
 }
 
 // Session is the conversation that a call belongs to.
 type Session interface {
 	// Hears reports whether a log message of a level is for the client.
 	Hears(level string) bool
-	// Detached tells that a call of somebody (Flow.Person) waits for the same one to be made again.
+	// Detached tells that a call of somebody (Flow.Person) may wait for the same one to be made again.
 	Detached(req *downstream.Request, person string)
 	// Background runs work that belongs to no request any more.
 	Background(work func())
@@ -74,6 +84,11 @@ type Flow interface {
 	// what comes of the flow goes to one request, or waits for one. first says that it
 	// was the one that the flow began with.
 	Detach(leave func() (first bool))
+	// Outlives tells that the request which the flow began with has been answered while the flow goes
+	// on: what that held is the flow's own now.
+	Outlives()
+	// Size is what the flow keeps in memory, in bytes.
+	Size() int
 	// By reports whether the call was made by whom caller is.
 	By(caller downstream.Caller) bool
 	// Person names who made the call, among those behind a principal.
@@ -84,7 +99,8 @@ type Flow interface {
 
 // New returns the Reply of a call that a request begins, which out answers. Bind completes it.
 func New(of Options, req downstream.Request, out downstream.Reply) *Reply {
-	return &Reply{of: of, req: req, out: out, id: req.ID, token: req.ProgressToken, first: true, since: time.Now()}
+	now := time.Now()
+	return &Reply{of: of, req: req, out: out, id: req.ID, token: req.ProgressToken, first: true, since: now, until: now.Add(of.Life)}
 }
 
 // Bind tells whose Reply it is, before the call starts.
@@ -103,43 +119,38 @@ func (p *Reply) GoesBy() jsonrpc.ID {
 // Waits reports whether a request waits for the call.
 func (p *Reply) Waits() bool { return p.reply() != nil }
 
-// Rejoined is a call that a request has just repeated.
-type Rejoined struct {
-	call *Reply
-	out  downstream.Reply
-	open []Question
-	held []mrtr.Event
-}
-
-// GoOn shows what is open to the request that waits now, and lets the answers count that
-// were held back.
-func (r *Rejoined) GoOn() {
-	for i := range r.open {
-		if q := &r.open[i]; q.Msg.Method != "" && !q.Met {
-			r.out.Send(q.Msg)
-		}
-	}
-	if len(r.open) > 0 {
-		r.call.tell()
-	}
-	for _, ev := range r.held {
-		r.call.flow.Drive(ev)
-	}
-	r.call.flow.Drive(mrtr.Tick(true)) // what came due while nobody waited
-}
-
-// attach gives a detached call a request that waits. It returns what is open and what
-// was held back.
-func (p *Reply) attach(req *downstream.Request, out downstream.Reply) (open []Question, held []mrtr.Event, ok bool) {
+// attach gives a call for which nobody waits a request that does; nil: somebody waits.
+func (p *Reply) attach(req *downstream.Request, out downstream.Reply) *Rejoined {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.over || p.out != nil {
-		return nil, nil, false
+	if !p.awaitsLocked() {
+		return nil
 	}
-	p.out, p.id, p.token, p.first, p.since = out, req.ID, req.ProgressToken, false, time.Now()
-	held, p.held = p.held, nil
+	r := &Rejoined{call: p, out: out, open: slices.Clone(p.open), held: p.held, before: lost{p.out, p.id, p.first}, kept: p.kept}
+	p.id, p.token, p.first, p.since, p.held, p.kept = req.ID, req.ProgressToken, false, time.Now(), nil, nil
+	if !p.over {
+		p.out = out
+	}
 	p.waitLocked()
-	return slices.Clone(p.open), held, true
+	return r
+}
+
+// awaits reports whether the call waits for the same one: no request waits for it, or that of a client
+// whose connection broke, or its outcome has not got to one.
+func (p *Reply) awaits() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.awaitsLocked()
+}
+
+func (p *Reply) awaitsLocked() bool {
+	switch {
+	case p.over:
+		return p.kept != nil && !p.kept.fetched()
+	case p.out == nil:
+		return true
+	}
+	return p.known && !p.out.Attached()
 }
 
 // waitLocked sets the clock of the request by what is open: for a page a call waits for
@@ -185,10 +196,30 @@ func (p *Reply) Size() (size int) {
 	return size
 }
 
-// answers counts the answers that are held back.
-func (p *Reply) answers() int {
+// Ranks of calls that wait for the same one, for which of several comes first: an outcome before what
+// is under way, and both before answers that are held back.
+const (
+	hasOutcome = 1<<20 - iota
+	isUnderWay
+)
+
+// detached reports whether the call goes on, and no request waits for it.
+func (p *Reply) detached() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return p.out == nil && !p.over
+}
+
+// rank says how far the call is.
+func (p *Reply) rank() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.over:
+		return hasOutcome
+	case p.out != nil && len(p.open) == 0:
+		return isUnderWay
+	}
 	return len(p.held)
 }
 
@@ -200,14 +231,18 @@ func (p *Reply) reply() downstream.Reply {
 }
 
 // end takes the last request that waits, or nil.
-func (p *Reply) end() (out downstream.Reply, id jsonrpc.ID, first bool) {
+func (p *Reply) end() (out downstream.Reply) {
 	p.of.Calls.forget(p)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	out, id, first = p.out, p.id, p.first
+	return p.endLocked()
+}
+
+func (p *Reply) endLocked() (out downstream.Reply) {
+	out = p.out
 	p.out, p.over, p.open, p.held = nil, true, nil, nil
 	p.waitLocked()
-	return out, id, first
+	return out
 }
 
 // seed makes the hashes of calls such that nobody can have two of them be the same.
@@ -215,7 +250,7 @@ var seed = maphash.MakeSeed()
 
 // like reports whether a request may be the same call again, for which nobody waits now.
 func (p *Reply) like(version mcp.Version, req *downstream.Request) bool {
-	return !p.Waits() && p.req.Method == req.Method && p.of.Version == version && bytes.Equal(p.req.Name, req.Name)
+	return p.req.Method == req.Method && p.of.Version == version && bytes.Equal(p.req.Name, req.Name) && p.awaits()
 }
 
 // repeats reports whether a request that is like the call, with this hash, has the same params, however

@@ -52,6 +52,9 @@ func (p *Reply) Linked(key, link string) {
 }
 
 func (p *Reply) note(q Question) {
+	if q.Link != "" || p.of.Patience > 0 {
+		p.outlast()
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if slices.ContainsFunc(p.open, func(known Question) bool { return known.Key == q.Key }) {
@@ -59,6 +62,24 @@ func (p *Reply) note(q Question) {
 	}
 	p.open = append(p.open, q)
 	p.waitLocked()
+}
+
+// outlast has the same call find this one from now on: a person may take longer for what is to be asked
+// than the client waits.
+func (p *Reply) outlast() {
+	if p.of.Calls == nil || !p.becomeKnown() {
+		return
+	}
+	p.of.Calls.add(p)
+	p.of.Session.Detached(&p.req, p.flow.Person()) // before the client comes back
+}
+
+func (p *Reply) becomeKnown() (first bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	first = !p.known && !p.over
+	p.known = true
+	return first
 }
 
 // PageWords come before the page's link in what a client shows its person.
@@ -133,10 +154,9 @@ func (p *Reply) expire() {
 	if out == nil {
 		return
 	}
-	if evicted := p.of.Calls.remember(p); evicted != nil {
+	if evicted := p.of.Calls.evict(p); evicted != nil {
 		evicted.flow.Drive(mrtr.Failed(&mrtr.LimitReached{Limit: "limits.flows", Value: p.of.Calls.most}))
 	}
-	p.of.Session.Detached(&p.req, p.flow.Person()) // before the client comes back
 	result, err := p.pending(open)
 	if err != nil {
 		out.Finish(downstream.Failure(id, err))

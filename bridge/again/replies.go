@@ -7,38 +7,40 @@ import (
 	"sync"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
 )
 
-// Replies are the calls that wait for the same one to come again, oldest first. A
+// Replies are the calls that may wait for the same one to come again, oldest first. A
 // session has its own. Requests without a session have those of their principal; whoever
 // has neither a session nor a name cannot come back. Of either a request finds what the
 // same person has called.
 type Replies struct {
-	most int // that a principal without a session may have; a session's own limit holds
+	most int // outcomes that are kept, and calls for which nobody waits that a principal without a session may have; a session's own limit holds
 
 	mu    sync.Mutex
 	calls map[string][]*Reply // by the principal of those without a session; nil until there is one
+	shut  bool                // no outcome is kept any more
 }
 
-// Limit says how many a principal without a session may have. It comes before all else.
+// Limit says how many may wait. It comes before all else.
 func (t *Replies) Limit(most int) { t.most = most }
 
 // Rejoin gives a request to a call that it repeats; nil: there is none. The call goes on when
 // GoOn is called.
 func (t *Replies) Rejoin(stranger string, version mcp.Version, caller downstream.Caller, req *downstream.Request, out downstream.Reply) *Rejoined {
 	for _, p := range t.find(stranger, version, caller, req) {
-		if open, held, ok := p.attach(req, out); ok {
+		if r := p.attach(req, out); r != nil {
 			p.flow.Renew(caller)
-			return &Rejoined{p, out, open, held}
+			return r
 		}
 	}
 	return nil
 }
 
-// find returns the calls that a request may repeat. Of several the answered ones come
-// first, then the older.
+// find returns the calls that a request may repeat. Of several those come first that are
+// furthest, then the older.
 func (t *Replies) find(stranger string, version mcp.Version, caller downstream.Caller, req *downstream.Request) []*Reply {
 	if t == nil || !MayAsk(req.Method) {
 		return nil
@@ -60,36 +62,55 @@ func (t *Replies) find(stranger string, version mcp.Version, caller downstream.C
 		return !p.repeats(req, hash) || !p.flow.By(caller)
 	})
 	if len(found) > 1 {
-		slices.SortStableFunc(found, func(p, other *Reply) int { return cmp.Compare(other.answers(), p.answers()) })
+		slices.SortStableFunc(found, func(p, other *Reply) int { return cmp.Compare(other.rank(), p.rank()) })
 	}
 	return found
 }
 
-// remember keeps a call for the same one to find. It is idempotent. It returns the one
-// that must make room: a principal without a session has as many as a session.
-func (t *Replies) remember(p *Reply) (evicted *Reply) {
-	if t == nil {
-		return nil
-	}
-	return ofWhoHasMost(t.add(p))
-}
-
-// add keeps a call. It returns all that its principal has if they are too many now, oldest first.
-func (t *Replies) add(p *Reply) (tooMany []*Reply) {
+// add keeps a call for the same one to find. It is idempotent.
+func (t *Replies) add(p *Reply) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	whose := p.of.Stranger
 	if slices.Contains(t.calls[whose], p) {
-		return nil
+		return
 	}
 	if t.calls == nil {
 		t.calls = map[string][]*Reply{}
 	}
 	t.calls[whose] = append(t.calls[whose], p)
-	if all := t.calls[whose]; whose != "" && len(all) > t.most {
-		return slices.Clone(all)
+}
+
+// like returns those of the same session or principal as p of which is holds.
+func (t *Replies) like(p *Reply, is func(*Reply) bool) []*Reply {
+	t.mu.Lock()
+	all := slices.Clone(t.calls[p.of.Stranger])
+	t.mu.Unlock()
+	return slices.DeleteFunc(all, func(p *Reply) bool { return !is(p) })
+}
+
+// evict returns the call that must make room for one that nobody waits for any more: a principal
+// without a session has as many as a session. nil: there is room.
+func (t *Replies) evict(p *Reply) *Reply {
+	if t == nil || p.of.Stranger == "" {
+		return nil
+	}
+	if all := t.like(p, (*Reply).detached); len(all) > t.most {
+		return ofWhoHasMost(all)
 	}
 	return nil
+}
+
+// surplus returns the outcomes that must make room for p's.
+func (t *Replies) surplus(p *Reply) (more []*Reply) {
+	if t.isShut() {
+		return []*Reply{p}
+	}
+	kept := t.like(p, func(p *Reply) bool { return keeper{p}.keeps() })
+	if len(kept) > t.most {
+		more = append(more, ofWhoHasMost(kept))
+	}
+	return more
 }
 
 // ofWhoHasMost returns the oldest of the calls, oldest first, of the person who has most of them;
@@ -108,7 +129,7 @@ func ofWhoHasMost(calls []*Reply) (oldest *Reply) {
 	return oldest
 }
 
-// Len returns how many wait.
+// Len returns how many there are.
 func (t *Replies) Len() (n int) {
 	if t == nil {
 		return 0
@@ -137,14 +158,52 @@ func (t *Replies) forget(p *Reply) {
 	}
 }
 
+// Cancelled lets go of the outcome of a request that its client does not want any more, if it is the only
+// one that goes by this id.
+func (t *Replies) Cancelled(caller downstream.Caller, id jsonrpc.ID) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	all := slices.Clone(t.calls[""])
+	t.mu.Unlock()
+	meant := slices.DeleteFunc(all, func(p *Reply) bool { return !(keeper{p}).keeps() || keeper{p}.lastID() != id || !p.flow.By(caller) })
+	if len(meant) == 1 {
+		keeper{meant[0]}.drop()
+	}
+}
+
 // Close ends all that wait.
 func (t *Replies) Close(cause error) {
-	t.mu.Lock()
-	all := slices.Concat(slices.Collect(maps.Values(t.calls))...)
-	t.mu.Unlock()
-	for _, p := range all {
+	for _, p := range t.all() {
 		p.flow.Drive(mrtr.Failed(cause))
 	}
+	t.Shut()
+}
+
+// Shut lets go of all outcomes, and keeps none any more. What is under way goes on.
+func (t *Replies) Shut() {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	t.shut = true
+	t.mu.Unlock()
+	for _, p := range t.all() {
+		keeper{p}.drop()
+	}
+}
+
+func (t *Replies) isShut() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.shut
+}
+
+func (t *Replies) all() []*Reply {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Concat(slices.Collect(maps.Values(t.calls))...)
 }
 
 // MayAsk reports whether a server may ask something before it answers (D-I1).

@@ -72,19 +72,30 @@ func (p *Reply) Flush() {
 
 // Finish implements downstream.Reply.
 func (p *Reply) Finish(msg downstream.Message) {
-	out, id, first := p.end()
-	if out == nil {
-		return // nobody waits: the same call would begin anew
+	size := p.flow.Size()
+	p.mu.Lock()
+	if !p.first {
+		msg.ID, msg.Text = p.id, nil
 	}
-	if !first {
-		msg.ID, msg.Text = id, nil
+	known, gone := p.known, p.known && p.out != nil && !p.out.Attached()
+	out := p.endLocked()
+	if gone { // at once: the same call may come just now
+		keeper{p}.keepLocked(out, &msg, size)
 	}
-	out.Finish(msg)
+	p.mu.Unlock()
+	if out != nil { // else nobody waits: the same call would begin anew
+		out.Finish(msg)
+	}
+	if known && !gone && out != nil && !out.Delivered() {
+		keeper{p}.keep(out, &msg, size)
+	}
+	keeper{p}.settle()
 }
 
 // Refuse implements downstream.Reply.
 func (p *Reply) Refuse(r *downstream.Refusal) bool {
 	out := p.reply()
+	_ = p.Attached() // which notes that the client has left: else nobody would be refused
 	if out == nil || !out.Refuse(r) {
 		return false
 	}
@@ -94,7 +105,7 @@ func (p *Reply) Refuse(r *downstream.Refusal) bool {
 
 // Abandon implements downstream.Reply.
 func (p *Reply) Abandon() {
-	if out, _, _ := p.end(); out != nil {
+	if out := p.end(); out != nil {
 		out.Abandon()
 	}
 }
@@ -102,10 +113,13 @@ func (p *Reply) Abandon() {
 // Checkpointer implements downstream.Reply: such a call ends with the process.
 func (p *Reply) Checkpointer() downstream.Checkpointer { return nil }
 
-// Reachable implements downstream.Reply: a call that nobody waits for waits itself.
+// Reachable implements downstream.Reply: a call that nobody waits for waits itself, and to one that the
+// same call can take over that is the way back.
 func (p *Reply) Reachable() bool {
-	out := p.reply()
-	return out == nil || out.Reachable()
+	p.mu.Lock()
+	out, known := p.out, p.known
+	p.mu.Unlock()
+	return out == nil || known || out.Reachable()
 }
 
 // Attached implements downstream.Reply.
@@ -113,6 +127,9 @@ func (p *Reply) Attached() bool {
 	out := p.reply()
 	return out != nil && out.Attached()
 }
+
+// Delivered implements downstream.Reply: who has the outcome is known here.
+func (p *Reply) Delivered() bool { return true }
 
 // Continue implements downstream.Reply.
 func (p *Reply) Continue(work func()) {

@@ -25,7 +25,8 @@ func NewResumable(c *Client, caller downstream.Caller, req downstream.Request, o
 		return New(c, caller, req, out)
 	}
 	p := again.New(again.Options{
-		Session: c.Session, Calls: c.Session.Repeats(), Stranger: c.Stranger, Version: c.Rules.Version, Wait: c.Driver.Wait, Patience: c.Patience,
+		Session: c.Session, Calls: c.Session.Repeats(), Stranger: c.Stranger, Version: c.Rules.Version, Account: c.accountOf(&caller),
+		Wait: c.Driver.Wait, Life: c.Driver.Flows.Call, Patience: c.Patience,
 		Astray: c.goesAstray(), Stopping: c.Driver.Stopping,
 	}, req, out)
 	k := New(c, caller, req, p)
@@ -44,10 +45,7 @@ func (c *Client) goesAstray() bool {
 func New(c *Client, caller downstream.Caller, req downstream.Request, out downstream.Reply) *Call {
 	k := &Call{client: c, name: req.Name, http: caller.HTTP, caller: caller, out: out, serial: c.Driver.serial.Add(1)}
 	k.overhead.Choose(k.serial, c.Driver.Watch)
-	k.held.Open(c.Account)
-	if caller.Unproven {
-		k.held.Open(caller.Account)
-	}
+	k.held.Open(c.accountOf(&caller))
 	k.flow = mrtr.Flow{
 		ID: req.ID, Method: req.Method, Params: req.Params, Principal: caller.Principal, Limits: &c.Driver.Flows, Home: mrtr.Address{Session: caller.Session},
 		ListsAsk: c.Driver.ListsAsk != nil && c.Driver.ListsAsk(), TasksDeclared: c.Server.Tasks && req.Method == mcp.MethodToolsCall,
@@ -286,3 +284,6 @@ func (k *Call) Detach(leave func() (first bool)) {
 		_ = k.held.Keep(len(k.flow.Params), nil, true)
 	}
 }
+
+// Outlives implements again.Flow.
+func (k *Call) Outlives() { _ = k.held.Keep(len(k.flow.Params), nil, true) }

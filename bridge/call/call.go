@@ -228,3 +228,10 @@ func (k *Call) besidesLocked() (size int) {
 	}
 	return size
 }
+
+// Size implements again.Flow.
+func (k *Call) Size() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.flow.Params) + k.flow.Size()
+}

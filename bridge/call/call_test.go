@@ -64,6 +64,7 @@ func (deaf) Abandon()                              {}
 func (deaf) Address() downstream.Address           { return downstream.Address{} }
 func (deaf) Reachable() bool                       { return true }
 func (deaf) Attached() bool                        { return true }
+func (deaf) Delivered() bool                       { return true }
 func (deaf) Continue(work func())                  { go work() }
 func (deaf) Outlast() func()                       { return func() {} }
 func (deaf) Checkpointer() downstream.Checkpointer { return nil }

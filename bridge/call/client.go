@@ -122,6 +122,14 @@ type Client struct {
 	Patience  time.Duration     // how long the client waits for a call; 0: for as long as it takes
 }
 
+// accountOf returns what is charged for what the client has a caller's calls hold.
+func (c *Client) accountOf(caller *downstream.Caller) *budget.Account {
+	if caller.Unproven {
+		return caller.Account
+	}
+	return c.Account
+}
+
 // Session is what a call needs of the session that it is of: what is known of its
 // client by now. All of it but Accepted may be called under the call's lock.
 type Session interface {

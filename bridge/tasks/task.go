@@ -102,6 +102,9 @@ func (t *Task) Reachable() bool { return true }
 // Attached implements downstream.Reply: what is asked waits for whoever fetches it.
 func (t *Task) Attached() bool { return false }
 
+// Delivered implements downstream.Reply: the task keeps its outcome itself.
+func (t *Task) Delivered() bool { return true }
+
 // Continue implements downstream.Reply.
 func (t *Task) Continue(work func()) { go work() }
 

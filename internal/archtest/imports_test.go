@@ -37,7 +37,7 @@ var mayImport = map[string][]string{
 	"cmd/bridge": {"*"},
 	".":          {"bridge", "downstream", "sessions/store", "legacy", "legacy/quiet", "upstream/stdio", "negotiate", "internal/budget", "internal/mount", "upstream/streamable"},
 
-	"bridge/again":         {"downstream", "internal/fault", "jsonrpc", "mcp", "mrtr", "rawjson", "translate"},
+	"bridge/again":         {"downstream", "internal/budget", "internal/fault", "jsonrpc", "mcp", "mrtr", "rawjson", "translate"},
 	"bridge/call":          {"ask", "ask/model", "bridge/again", "bridge/catalog", "bridge/ends", "bridge/flight", "bridge/tasks", "downstream", "internal/budget", "internal/fault", "internal/gate", "internal/hop", "internal/logfield", "jsonrpc", "mcp", "mrtr", "observe", "rawjson", "translate", "upstream"},
 	"bridge/ends":          {"downstream", "internal/budget", "internal/fault", "internal/logfield", "jsonrpc", "mcp", "mrtr", "observe", "rawjson", "translate", "upstream"},
 	"bridge/flight":        {"internal/budget", "mrtr", "observe"},

@@ -139,6 +139,9 @@ func (answer) Reachable() bool { return true }
 // Attached implements downstream.Reply.
 func (answer) Attached() bool { return true }
 
+// Delivered implements downstream.Reply.
+func (answer) Delivered() bool { return true }
+
 // Checkpointer implements downstream.Reply: nothing is kept.
 func (answer) Checkpointer() downstream.Checkpointer { return nil }
 

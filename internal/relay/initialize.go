@@ -95,6 +95,9 @@ func (o *outcome) Reachable() bool { return true }
 // Attached implements downstream.Reply.
 func (o *outcome) Attached() bool { return true }
 
+// Delivered implements downstream.Reply.
+func (o *outcome) Delivered() bool { return true }
+
 // Continue implements downstream.Reply.
 func (o *outcome) Continue(work func()) { go work() }
 

@@ -57,6 +57,7 @@ func (r *reply) Flush()                       {}
 func (r *reply) Abandon()                     { r.Finish(downstream.Message{Text: []byte("abandoned")}) }
 func (r *reply) Reachable() bool              { return !r.gone }
 func (r *reply) Attached() bool               { return !r.left && !r.gone }
+func (r *reply) Delivered() bool              { return !r.left && !r.gone }
 func (r *reply) Address() downstream.Address  { return downstream.Address{} }
 func (r *reply) Continue(f func())            { go f() }
 func (r *reply) Outlast() func()              { return func() {} }

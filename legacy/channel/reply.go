@@ -128,6 +128,9 @@ func (r *reply) Reachable() bool { return true }
 // Attached implements Reply.
 func (r *reply) Attached() bool { return true }
 
+// Delivered implements Reply: who has no connection has no session to come back to.
+func (r *reply) Delivered() bool { return true }
+
 // Continue implements Reply.
 func (r *reply) Continue(work func()) { go work() }
 

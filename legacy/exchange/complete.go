@@ -30,7 +30,7 @@ func (ex *Exchange) complete(msg *downstream.Message) {
 	}
 	if s.w != nil {
 		ex.writeWhole(s.w, s.parts, msg)
-		ex.settle()
+		ex.settle(true)
 	}
 	if s.over {
 		ex.release()
@@ -96,9 +96,11 @@ func (ex *Exchange) gatherLocked(text []byte, id jsonrpc.ID) {
 	ex.parts = append(ex.parts, text)
 }
 
-func (ex *Exchange) settle() {
+// settle is settleLocked without the lock; whole: the response was written.
+func (ex *Exchange) settle(whole bool) {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
+	ex.whole = whole
 	ex.settleLocked()
 }
 

@@ -44,6 +44,7 @@ type Exchange struct {
 
 	accept   web.Accept
 	batch    bool   // a JSON response is an array
+	whole    bool   // the response was written whole; guarded by mu
 	requests int32  // how many it answers; more than one in a batch
 	auth     string // the credentials that it carries
 	unproven bool   // the session is bound to others
@@ -191,22 +192,43 @@ func (ex *Exchange) Address() downstream.Address {
 
 // Reachable implements Reply. A client that left before it saw the id of an event
 // has no way back.
-func (ex *Exchange) Reachable() bool { return ex.reaches((*sessions.Stream).Reachable, true) }
-
-// Attached implements Reply. A request without a response becomes a stream at once.
-func (ex *Exchange) Attached() bool { return ex.reaches((*sessions.Stream).Attached, false) }
-
-// reaches looks at the connection of a request without a response, or at its stream.
-func (ex *Exchange) reaches(stream func(*sessions.Stream) bool, ended bool) bool {
+func (ex *Exchange) Reachable() bool {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
 	switch ex.phase {
 	case open:
 		return ex.w != nil && !quiet.Departed(ex.r)
 	case streaming:
-		return stream(ex.stream.Load())
+		return ex.stream.Load().Reachable()
 	}
-	return ended
+	return true
+}
+
+// Attached implements Reply. A request without a response becomes a stream at once. That a client
+// has left is noted: what is written to it from now on would go nowhere, and count as delivered.
+func (ex *Exchange) Attached() bool {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	if ex.phase != answering && ex.r != nil && quiet.Departed(ex.r) {
+		if ex.carrier != nil {
+			ex.carrier.Depart()
+		}
+		ex.w, ex.r = nil, nil
+	}
+	if st := ex.stream.Load(); st != nil {
+		return st.Attached()
+	}
+	return ex.phase == answering || ex.phase == open && ex.w != nil
+}
+
+// Delivered implements Reply.
+func (ex *Exchange) Delivered() bool {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	if st := ex.stream.Load(); st != nil {
+		return st.Delivered()
+	}
+	return ex.whole
 }
 
 // Continue implements Reply.
@@ -234,7 +256,7 @@ func (ex *Exchange) Refuse(r *downstream.Refusal) bool {
 	ex.phase = answering
 	ex.mu.Unlock()
 	ex.end.opt.Refuse(w, req, r)
-	ex.settle()
+	ex.settle(true)
 	ex.release()
 	return true
 }

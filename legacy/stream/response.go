@@ -187,6 +187,15 @@ func (c *Response) End(err error) {
 	c.nudge()
 }
 
+// Depart takes the response off its stream, and lets the handler return: the client has left, which nobody
+// who waits for that has noticed yet.
+func (c *Response) Depart() {
+	if !c.over.Load() {
+		c.stream.Detach(c)
+		c.End(errClosed)
+	}
+}
+
 // nudge wakes the handler.
 func (c *Response) nudge() {
 	select {
