@@ -299,7 +299,7 @@ type Pusher interface {
 	// kept, where sessions are kept at all; so it is not to be called under a lock,
 	// and before the client is told of the change.
 	Changed()
-	// Detached tells that a call of the session, the same as all with this Likeness, was answered
+	// Detached tells that a call of the session, the same as all with this Likeness, may be answered
 	// with what is pending, and waits here until then for the same one to be made again. It
 	// returns when other replicas know, where there are any, and is not to be called under a lock.
 	Detached(call uint64, until time.Time)

@@ -46,7 +46,7 @@ func (s *Stream) Forget() {
 func (s *Stream) Delivered() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.ended && s.sent >= s.log.Last()
+	return s.ended && !s.missed && s.sent >= s.log.Last()
 }
 
 // Last returns the number of the latest event, 0 before the first.

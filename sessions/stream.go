@@ -22,11 +22,12 @@ type Stream struct {
 	id       uint64
 	volatile bool
 
-	ended bool // with what follows guarded by mu
-	mu    sync.Mutex
-	log   Log
-	at    *attachment
-	sent  uint64 // the last event that reached a carrier's connection
+	ended  bool // with what follows guarded by mu
+	missed bool // an event that nobody was there to receive was forgotten
+	mu     sync.Mutex
+	log    Log
+	at     *attachment
+	sent   uint64 // the last event that reached a carrier's connection
 }
 
 // NewStream returns a stream whose events can be replayed within the limits.
@@ -227,6 +228,7 @@ func (s *Stream) addLocked(data []byte) bool {
 		return false
 	}
 	if s.volatile && s.at == nil {
+		s.missed = true
 		return true
 	}
 	s.log.Append(data)

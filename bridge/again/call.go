@@ -58,6 +58,7 @@ type Options struct {
 	Session  Session
 	Calls    *Replies        // where it waits for the same call; nil: nowhere
 	Stranger string          // the principal of a request without a session; empty with one
+	Unproven bool            // who makes it may know no more than the session's id
 	Account  *budget.Account // what an outcome that waits is charged to
 	Version  mcp.Version     // that the client speaks
 	Wait     time.Duration   // how long a request waits for a page

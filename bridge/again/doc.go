@@ -12,5 +12,7 @@
 // Key invariants
 //
 //   - Nothing runs for which nobody waits: answers are held back until the call is repeated.
+//   - What has begun to run does so once: the same call waits for it, and gets what it came to if the client
+//     that waited has lost that.
 //   - A call is repeated by whom it was made for alone, with the same method and params.
 package again

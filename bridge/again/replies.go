@@ -101,12 +101,12 @@ func (t *Replies) evict(p *Reply) *Reply {
 	return nil
 }
 
-// surplus returns the outcomes that must make room for p's.
+// surplus returns the outcomes that must make room for p's. Those of a session's owner make none for others'.
 func (t *Replies) surplus(p *Reply) (more []*Reply) {
 	if t.isShut() {
 		return []*Reply{p}
 	}
-	kept := t.like(p, func(p *Reply) bool { return keeper{p}.keeps() })
+	kept := t.like(p, func(other *Reply) bool { return other.of.Unproven == p.of.Unproven && keeper{other}.keeps() })
 	if len(kept) > t.most {
 		more = append(more, ofWhoHasMost(kept))
 	}

@@ -25,7 +25,7 @@ func NewResumable(c *Client, caller downstream.Caller, req downstream.Request, o
 		return New(c, caller, req, out)
 	}
 	p := again.New(again.Options{
-		Session: c.Session, Calls: c.Session.Repeats(), Stranger: c.Stranger, Version: c.Rules.Version, Account: c.accountOf(&caller),
+		Session: c.Session, Calls: c.Session.Repeats(), Stranger: c.Stranger, Version: c.Rules.Version, Unproven: caller.Unproven, Account: c.accountOf(&caller),
 		Wait: c.Driver.Wait, Life: c.Driver.Flows.Call, Patience: c.Patience,
 		Astray: c.goesAstray(), Stopping: c.Driver.Stopping,
 	}, req, out)

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcpbridge/bridge/ask/page"
 	"github.com/mcpbridge/bridge/internal/redistest"
@@ -165,6 +166,59 @@ func TestTheSameCallAgainGoesOnWhereItWaits(t *testing.T) {
 		t.Errorf("the same call at a third one gets %s", text)
 	}
 	wantRounds(t, f.asker, 1)
+}
+
+// TestTheSameCallAgainFindsACallWhoseConnectionBroke: the person has answered, the tool runs, and the client gave up at
+// one replica and comes back at another, before or after the tool is done.
+func TestTheSameCallAgainFindsACallWhoseConnectionBroke(t *testing.T) {
+	for name, late := range map[string]bool{"while the tool runs": false, "when it is done": true} {
+		t.Run(name, func(t *testing.T) {
+			f := newAskingTrio(t)
+			link := f.link(0)
+			b := f.browser()
+			_, page := b.open(0, link)
+			if status := b.send(0, link, page, "name=Ada&action=accept"); status != http.StatusOK {
+				t.Fatalf("the form is answered %d", status)
+			}
+			f.asker.holds(make(chan struct{}))
+			f.loses(1, callAsk)
+			if late {
+				close(f.asker.hold)
+			} else {
+				time.AfterFunc(time.Second/2, func() { close(f.asker.hold) })
+			}
+			f.learn(2)
+			if text := f.text(2, callAsk); !strings.Contains(text, `"done"`) {
+				t.Errorf("the same call gets %s", text)
+			}
+			wantRounds(t, f.asker, 1)
+			if text := f.text(2, callAsk); !sharedLink.MatchString(text) {
+				t.Errorf("what was delivered is given again: %s", text)
+			}
+		})
+	}
+}
+
+// loses makes a request at a replica, and gives it up when the server has it.
+func (f *trio) loses(on int, body string) {
+	f.t.Helper()
+	ctx, cancel := context.WithCancel(f.t.Context())
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, f.on[on].url, strings.NewReader(body))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}, "Mcp-Session-Id": {f.on[on].session}}
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		if resp, err := http.DefaultClient.Do(r); err == nil {
+			_, _ = io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+		}
+	}()
+	<-f.asker.arrived
+	cancel()
+	<-over
 }
 
 // learn has a replica look at the session's record, which it changes: it would by itself a moment after

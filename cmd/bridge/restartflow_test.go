@@ -78,6 +78,13 @@ func (a *asker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, strings.ReplaceAll(answer, "ID", string(msg.ID)))
 }
 
+// holds has the answers to answers wait until hold is closed.
+func (a *asker) holds(hold chan struct{}) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.hold = hold
+}
+
 func (a *asker) seen() (int, string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

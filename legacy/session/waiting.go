@@ -11,9 +11,9 @@ import (
 	"github.com/mcpbridge/bridge/jsonrpc"
 )
 
-// Calls that were answered with what is pending, and wait for the same one to be made again, are in
+// Calls that may be answered with what is pending, and wait for the same one to be made again, are in
 // the memory of one replica, and the same one may reach another. The session's record says which:
-// that is written before a client is told to make its call again, and every replica that has the
+// that is written before a client is told of their first question, and every replica that has the
 // session in memory hears of it. Nothing takes an entry back before its time: whoever is handed a
 // call for which none waits serves it as any other.
 
