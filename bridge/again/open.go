@@ -53,7 +53,7 @@ func (p *Reply) Linked(key, link string) {
 
 func (p *Reply) note(q Question) {
 	if q.Link != "" || p.of.Patience > 0 {
-		p.outlast()
+		p.enlist()
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -64,9 +64,9 @@ func (p *Reply) note(q Question) {
 	p.waitLocked()
 }
 
-// outlast has the same call find this one from now on: a person may take longer for what is to be asked
+// enlist has the same call find this one from now on: a person may take longer for what is to be asked
 // than the client waits.
-func (p *Reply) outlast() {
+func (p *Reply) enlist() {
 	if p.of.Calls == nil || !p.becomeKnown() {
 		return
 	}
