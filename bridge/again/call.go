@@ -73,6 +73,7 @@ type Session interface {
 	// Hears reports whether a log message of a level is for the client.
 	Hears(level string) bool
 	// Detached tells that a call of somebody (Flow.Person) may wait for the same one to be made again.
+	// Of several the one told of last is found from other replicas.
 	Detached(req *downstream.Request, person string)
 	// Background runs work that belongs to no request any more.
 	Background(work func())
@@ -181,6 +182,17 @@ func (p *Reply) Hold(ev mrtr.Event) bool {
 	}
 	p.held = append(p.held, ev)
 	return true
+}
+
+// Answered tells other replicas of the call once more, since an answer is held: of equal calls that wait at several
+// of them it is the one to go on.
+func (p *Reply) Answered() {
+	p.mu.Lock()
+	known := p.known
+	p.mu.Unlock()
+	if known {
+		p.of.Session.Detached(&p.req, p.flow.Person())
+	}
 }
 
 // Size is what the call keeps of its client that no request of it holds any more, in bytes: its

@@ -156,6 +156,7 @@ func (k *asker) sayClosed(q *again.Question) {
 // false when another process goes on with the call.
 func (k *asker) answer(ev mrtr.Event) bool {
 	if k.repeatable != nil && k.repeatable.Hold(ev) {
+		k.repeatable.Answered()
 		return true
 	}
 	k.Resume(ev)

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -325,6 +326,59 @@ func TestValidateTellsWhatNeedsAffinity(t *testing.T) {
 		said := prints(t, nil, "config", "validate", file)
 		if strings.Contains(said, "the same one each time") != (want != "") || !strings.Contains(said, want) {
 			t.Errorf("%s: %s", more, said)
+		}
+	}
+}
+
+// TestOfEqualCallsAtSeveralReplicasTheAnsweredOneGoesOn: made at the same time neither knows of the other, and two
+// people, or one twice, are asked.
+func TestOfEqualCallsAtSeveralReplicasTheAnsweredOneGoesOn(t *testing.T) {
+	f := newAskingTrio(t)
+	var call string
+	var links [2]string
+	for n := 0; links[0] == links[1]; n++ { // until neither has heard of the other
+		call = strings.Replace(callAsk, `"arguments":{}`, fmt.Sprintf(`"arguments":{"n":%d}`, n), 1)
+		var all sync.WaitGroup
+		for on := range links {
+			all.Go(func() { links[on] = sharedLink.FindString(f.text(on, call)) })
+		}
+		all.Wait()
+		if links[0] == "" || links[1] == "" {
+			t.Fatal("a call gets no link")
+		}
+	}
+	f.learn(2)
+	answered := links[0]
+	if sharedLink.FindString(f.text(2, call)) == answered {
+		answered = links[1] // the one that is not found from there
+	}
+	b := f.browser()
+	_, page := b.open(2, answered)
+	if status := b.send(2, answered, page, "name=Ada&action=accept"); status != http.StatusOK {
+		t.Fatalf("the form is answered %d", status)
+	}
+	done := func() bool { f.learn(2); return strings.Contains(f.text(2, call), `"done"`) }
+	for began := time.Now(); !done(); { // the answer's home says so when it has it
+		if time.Since(began) > patience {
+			t.Fatal("the same call does not go on")
+		}
+	}
+}
+
+// TestTheEndOfASessionClosesItsPages_A30: at whichever replica it ends, and though nothing of it is under way.
+func TestTheEndOfASessionClosesItsPages_A30(t *testing.T) {
+	f := newAskingTrio(t)
+	link := f.link(0)
+	if status := f.on[1].status(http.MethodDelete, ""); status != http.StatusNoContent {
+		t.Fatalf("DELETE answers %d", status)
+	}
+	closed := func() bool {
+		status, _ := f.browser().open(2, link)
+		return status == http.StatusGone || status == http.StatusNotFound
+	}
+	for began := time.Now(); !closed(); { // the end crosses from process to process
+		if time.Since(began) > patience {
+			t.Fatal("the page takes answers for a session that has ended")
 		}
 	}
 }

@@ -221,11 +221,11 @@ func (k *keeper) changed(name string) {
 	}
 }
 
-// outdated has a session looked at: at once when something is going on in it, which may be
-// to end, otherwise before its next request.
+// outdated has a session looked at: at once when something is going on in it, or waits to be made
+// again, which may be to end, otherwise before its next request.
 func (k *keeper) outdated(s *Session) {
 	s.stored.stale.Store(true)
-	if !s.Busy() {
+	if !s.Busy() && !s.stored.waiting.here(k.replicaID) {
 		return
 	}
 	select {

@@ -14,7 +14,8 @@ import (
 // Calls that may be answered with what is pending, and wait for the same one to be made again, are in
 // the memory of one replica, and the same one may reach another. The session's record says which:
 // that is written before a client is told of their first question, and every replica that has the
-// session in memory hears of it. Nothing takes an entry back before its time: whoever is handed a
+// session in memory hears of it; and once more when a person has answered it since: of equal calls at several replicas the
+// one told of last is found. Nothing takes an entry back before its time: whoever is handed a
 // call for which none waits serves it as any other.
 
 // waiting is where a call waits for the same one.
@@ -45,6 +46,12 @@ func (k *waitingCalls) at(msg *jsonrpc.Message, header http.Header) downstream.R
 		}
 	}
 	return 0
+}
+
+// here reports whether there is one of a replica's.
+func (k *waitingCalls) here(replica downstream.ReplicaID) bool {
+	now := time.Now()
+	return slices.ContainsFunc(k.all(), func(w waiting) bool { return w.At == replica && w.Until.After(now) })
 }
 
 // adopt adds entries, one caller at a time. Of two for one call the later counts.
