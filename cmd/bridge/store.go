@@ -195,6 +195,9 @@ func checkNewStore(path, keys string) error {
 	if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
 		return fmt.Errorf("store.url: %s is no directory", filepath.Dir(path))
 	}
+	if err := boltstore.CheckMissing(path); err != nil {
+		return fmt.Errorf("store.url: %w", err)
+	}
 	if keys == "" {
 		return nil
 	}

@@ -63,6 +63,12 @@ func TestValidateLooksIntoStoredFiles(t *testing.T) {
 	if err := fails(t, nil, "config", "validate", configuration(t, "file:"+path, "")); !strings.Contains(err.Error(), "damaged") || !strings.Contains(err.Error(), path) {
 		t.Errorf("of a part of a store: %v", err)
 	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := fails(t, nil, "config", "validate", configuration(t, "file:"+path, "")); !strings.Contains(err.Error(), "it is missing, and there is a journal of it") {
+		t.Errorf("of a store whose file is gone: %v", err)
+	}
 }
 
 // newer adds a record of a format that this bridge does not know.

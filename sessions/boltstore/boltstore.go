@@ -146,20 +146,20 @@ func checkWhole(path string) error {
 	if err := wanting(db); err != nil {
 		return err
 	}
-	return walk(db)
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	return checkPages(db, file)
 }
 
-// walk goes over all pages that are in use, as the engine does when it opens the file for
-// writing: there in goroutines of its own, where what a damaged page causes ends the process.
-func walk(db *bolt.DB) (err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer guard(&err)
-	return db.View(func(tx *bolt.Tx) error {
-		return tx.ForEach(func(_ []byte, b *bolt.Bucket) error {
-			_ = b.Stats()
-			return nil
-		})
-	})
+// CheckMissing reports that a file which is not there has lost what it had, as Open would (ErrCorrupt).
+func CheckMissing(path string) error {
+	if err := checkNew(path, "missing"); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
 }
 
 // checkNew finds out whether a file that is empty, or is not there, or to which nothing was written yet,
@@ -191,7 +191,8 @@ func plain(err error) error {
 	switch {
 	case errors.Is(err, berrors.ErrTimeout):
 		return ErrInUse
-	case errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrChecksum), errors.Is(err, berrors.ErrVersionMismatch):
+	case errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrChecksum), errors.Is(err, berrors.ErrVersionMismatch),
+		errors.Is(err, berrors.ErrIncompatibleValue):
 		return fmt.Errorf("%w: %w", store.ErrCorrupt, err)
 	case errors.Is(err, berrors.ErrDatabaseNotOpen):
 		return store.ErrClosed

@@ -145,7 +145,7 @@ func TestDamagedFilesAreRefusedAndLeftAsTheyAre(t *testing.T) {
 // Whatever a page says of itself, the start ends with a sentence, or goes on.
 func TestAFileWithADamagedPageIsRefusedOrServed(t *testing.T) {
 	path := pathIn(t)
-	s := open(t, path, Options{})
+	s := open(t, path, Options{Direct: true})
 	for i := range 50 {
 		commit(t, s, store.Name(fmt.Sprint(i)), put("f", strings.Repeat("x", 500)))
 	}
@@ -158,15 +158,23 @@ func TestAFileWithADamagedPageIsRefusedOrServed(t *testing.T) {
 	}
 	refused := 0
 	page := os.Getpagesize()
+	type damage struct {
+		at   int
+		text string
+	}
+	damages := []damage{{0, strings.Repeat("\x00", 16)}, {0, strings.Repeat("\xff", 16)}, {0, strings.Repeat("\x01", 64)}}
+	for field := range 2 * elementSize / 4 { // of where keys and values are, and how long
+		damages = append(damages, damage{pageHead + 4*field, "\xff\xff\xff\xff"}, damage{pageHead + 4*field, "\x00\xf0\x00\x00"})
+	}
 	for at := 2 * page; at < len(whole); at += page {
-		for _, damage := range []string{strings.Repeat("\x00", 16), strings.Repeat("\xff", 16), strings.Repeat("\x01", 64)} {
+		for _, damage := range damages {
 			text := slices.Clone(whole)
-			copy(text[at:], damage)
+			copy(text[at+damage.at:], damage.text)
 			path := pathIn(t)
 			if err := os.WriteFile(path, text, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			s, err := Open(path, Options{})
+			s, err := Open(path, Options{Direct: true})
 			switch {
 			case err == nil:
 				_ = s.Close()
