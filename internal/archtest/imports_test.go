@@ -81,10 +81,11 @@ var mayImport = map[string][]string{
 	"internal/fleet":      {"upstream", "mcp", "internal/mount", "internal/logfield"},
 	"internal/check":      {"internal/clip", "internal/http1", "downstream", "internal/relay", "upstream", "upstream/stdio", "negotiate", "translate", "mcp", "jsonrpc", "rawjson", "internal/dialect", "internal/wellknown", "upstream/streamable"},
 
-	"sessions/store":        {"internal/fileowner"},
-	"sessions/sessionstest": {"sessions/store"},
-	"sessions/boltstore":    {"sessions/store"},
-	"sessions/redisstore":   {"sessions/store", "internal/socket"},
+	"sessions/store":           {"internal/fileowner"},
+	"sessions/sessionstest":    {"sessions/store"},
+	"sessions/boltstore":       {"sessions/store", "sessions/boltstore/pages"},
+	"sessions/boltstore/pages": {"sessions/store"},
+	"sessions/redisstore":      {"sessions/store", "internal/socket"},
 
 	"internal/browser":     {},
 	"internal/replica":     {"downstream", "internal/connlimit", "internal/http1", "sessions/store"},

@@ -20,6 +20,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpbridge/bridge/sessions/boltstore/pages"
 	"github.com/mcpbridge/bridge/sessions/store"
 	bolt "go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
@@ -151,7 +152,10 @@ func checkWhole(path string) error {
 		return err
 	}
 	defer func() { _ = file.Close() }()
-	return checkPages(db, file)
+	return db.View(func(tx *bolt.Tx) error {
+		size := db.Info().PageSize
+		return pages.Check(file, size, uint64(tx.Size())/uint64(size), uint64(tx.Cursor().Bucket().Root())) //nolint:gosec // sizes are not negative
+	})
 }
 
 // CheckMissing reports that a file which is not there has lost what it had, as Open would (ErrCorrupt).

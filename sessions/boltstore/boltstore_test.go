@@ -163,8 +163,9 @@ func TestAFileWithADamagedPageIsRefusedOrServed(t *testing.T) {
 		text string
 	}
 	damages := []damage{{0, strings.Repeat("\x00", 16)}, {0, strings.Repeat("\xff", 16)}, {0, strings.Repeat("\x01", 64)}}
-	for field := range 2 * elementSize / 4 { // of where keys and values are, and how long
-		damages = append(damages, damage{pageHead + 4*field, "\xff\xff\xff\xff"}, damage{pageHead + 4*field, "\x00\xf0\x00\x00"})
+	const head = 16
+	for field := range 8 { // of where keys and values are, and how long
+		damages = append(damages, damage{head + 4*field, "\xff\xff\xff\xff"}, damage{head + 4*field, "\x00\xf0\x00\x00"})
 	}
 	for at := 2 * page; at < len(whole); at += page {
 		for _, damage := range damages {
