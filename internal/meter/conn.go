@@ -51,6 +51,7 @@ type Conn struct {
 	tab     *Tab
 	cost    int
 	refused bool
+	told    bool
 	busy    bool
 	h2      bool
 	head    int // bytes of a head, perhaps: of this window
@@ -116,6 +117,7 @@ func (c *Conn) open() {
 	}
 	if c.refused = !c.tab.Hold(c.cost); c.refused {
 		_ = c.Conn.SetReadDeadline(time.Now().Add(turnTimeout))
+		c.tab.Leaves(c.Conn.Close)
 	}
 }
 
@@ -126,15 +128,20 @@ func (c *Conn) Read(p []byte) (int, error) {
 	if n == 0 || c.count(n) {
 		return n, err
 	}
-	if !c.secure && !c.h2 {
-		_, _ = io.WriteString(c.Conn, Refusal)
-	}
+	c.answer()
 	return 0, errRefused
 }
 
-// Refusal is the answer to who holds too much to be served.
-const Refusal = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\nRetry-After: 1\r\nConnection: close\r\n" +
-	"Content-Length: 74\r\n\r\nthis address holds too much of the bridge's memory; try again a bit later\n"
+// answer tells who was refused, once: net/http may read again.
+func (c *Conn) answer() {
+	c.mu.Lock()
+	tells := !c.secure && !c.h2 && !c.told
+	c.told = true
+	c.mu.Unlock()
+	if tells {
+		_, _ = io.WriteString(c.Conn, c.tab.Refusal())
+	}
+}
 
 // errRefused is one that net/http says nothing about.
 var errRefused = &net.OpError{Op: "read", Net: "tcp", Err: errors.New("its address holds too much of limits.memory")}

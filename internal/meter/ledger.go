@@ -30,8 +30,9 @@ type Ledger struct {
 	tenant  func(from net.Addr) string
 	refused func(from net.Addr, why error)
 
-	mu   sync.Mutex
-	open map[string]int // connections by tenant
+	mu     sync.Mutex     // guards what follows
+	open   map[string]int // connections by tenant
+	turned turned
 }
 
 // New returns a ledger; nil without a budget. tenant names who connections of an address are
@@ -42,7 +43,7 @@ func New(memory *budget.Budget, tenant func(net.Addr) string, refused func(net.A
 	if memory == nil {
 		return nil
 	}
-	return &Ledger{memory: memory, tenant: tenant, refused: refused, open: make(map[string]int)}
+	return &Ledger{memory: memory, tenant: tenant, refused: refused, open: make(map[string]int), turned: newTurned(memory.Limit())}
 }
 
 // Open begins the tab of a connection, which is to be closed.
@@ -68,6 +69,7 @@ type Tab struct {
 	lent   bool // it is one of the first of its address
 	bytes  int
 	hold   budget.Hold
+	why    error // it was refused
 	closed bool
 }
 
@@ -78,6 +80,7 @@ func (t *Tab) Hold(bytes int) bool {
 		return true
 	}
 	if err := t.set(bytes); err != nil {
+		t.why = err
 		t.ledger.refused(t.from, err)
 		return false
 	}
@@ -111,4 +114,5 @@ func (t *Tab) Close() {
 	if l.open[t.tenant]--; l.open[t.tenant] == 0 {
 		delete(l.open, t.tenant)
 	}
+	l.turned.remove(t)
 }

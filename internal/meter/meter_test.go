@@ -5,7 +5,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -165,26 +167,109 @@ func TestWhoStandsForManyIsLetIn(t *testing.T) {
 	}
 }
 
-func TestWhoIsRefusedIsTold(t *testing.T) {
+// bodyOf returns the body of an answer, which is as long as its head says.
+func bodyOf(t *testing.T, answer string) string {
+	t.Helper()
+	head, body, _ := strings.Cut(answer, "\r\n\r\n")
+	if !strings.Contains(head, "Content-Length: "+strconv.Itoa(len(body))) {
+		t.Errorf("a body of %d bytes has the head %q", len(body), head)
+	}
+	return body
+}
+
+// Who is refused for what others hold is not told to hold it. net/http may read again.
+func TestWhoIsRefusedIsToldWhyAndOnce(t *testing.T) {
+	for owner, want := range map[string]string{
+		"a": "this address holds too much of the bridge's memory; try again a bit later\n",
+		"b": "the bridge is short of memory; try again a bit later\n",
+	} {
+		memory := budget.New(mib)
+		l := New(memory, host, func(net.Addr, error) {})
+		memory.Guest(owner).Charge(mib * 3 / 4)
+		if owner == "b" {
+			memory.Guest(owner).Charge(mib / 2)
+		}
+		for range lentConnections { // which are not refused while there is any memory
+			l.Open(address("a"))
+		}
+		c := conn(l, "a")
+		f, _ := c.Conn.(*fed)
+		f.texts = []string{"GET / HTTP/1.1\r\n", "Host: x\r\n"}
+		for range 2 {
+			if _, err := c.Read(make([]byte, 100)); !errors.Is(err, errRefused) {
+				t.Errorf("it reads %v", err)
+			}
+		}
+		if got := bodyOf(t, f.written.String()); got != want {
+			t.Errorf("while %s holds much a gets %q", owner, got)
+		}
+	}
+}
+
+func TestBelowTLSWhoIsRefusedIsToldNothing(t *testing.T) {
 	memory := budget.New(mib)
-	l := New(memory, host, func(net.Addr, error) {})
 	memory.Guest("a").Charge(mib)
-	c := conn(l, "a")
-	f, _ := c.Conn.(*fed)
-	f.texts = []string{"GET / HTTP/1.1\r\n"}
-	_, err := c.Read(make([]byte, 100))
-	if !errors.Is(err, errRefused) || f.written.String() != Refusal {
-		t.Errorf("%v, and the client reads %q", err, f.written.String())
-	}
-	head, body, _ := strings.Cut(Refusal, "\r\n\r\n")
-	if !strings.Contains(head, "Content-Length: 74") || len(body) != 74 {
-		t.Errorf("the refusal has %d bytes", len(body))
-	}
 	below := &fed{from: "a", texts: []string{"x"}}
-	_, err = (&Conn{Conn: below, ledger: l, secure: true, cost: tlsCost}).Read(make([]byte, 1))
-	if !errors.Is(err, errRefused) || below.written.Len() > 0 {
-		t.Errorf("below TLS: %v, and %q is written", err, below.written.String())
+	c := &Conn{Conn: below, ledger: New(memory, host, func(net.Addr, error) {}), secure: true, cost: tlsCost}
+	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, errRefused) || below.written.Len() > 0 {
+		t.Errorf("%v, and %q is written", err, below.written.String())
 	}
+}
+
+// piped is a connection whose client says nothing.
+type piped struct {
+	net.Conn
+	from address
+}
+
+func (p piped) RemoteAddr() net.Addr { return p.from }
+
+// Nobody is charged for who was refused and has not left: of each address, and of all, a few stay for as long as they
+// may, and who came first makes room for the next one.
+func TestThoseWhoAreRefusedMakeRoomForEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := budget.New(64 * mib)
+		l := New(memory, host, func(net.Addr, error) {})
+		memory.Guest("others").Charge(128 * mib)
+		var left atomic.Int32
+		come := func(from string, n int) {
+			t.Helper()
+			for range n {
+				ours, theirs := net.Pipe()
+				t.Cleanup(func() { _ = theirs.Close() })
+				c := l.Conn(piped{ours, address(from)}, nil)
+				go func() {
+					_, _ = c.Read(make([]byte, 1))
+					_ = c.Close()
+					left.Add(1)
+				}()
+				synctest.Wait()
+			}
+		}
+		there := func(what string, want int) {
+			t.Helper()
+			if got := len(l.turned.who); got != want {
+				t.Errorf("%s: %d are there, want %d", what, got, want)
+			}
+		}
+		come("a", 100)
+		there("of one address", turnedOfOne)
+		come("b", 1)
+		there("beside another one", turnedOfOne+1)
+		if got := left.Load(); got != 100-turnedOfOne {
+			t.Errorf("%d of the first address have left", got)
+		}
+		for i := range 100 {
+			come(strconv.Itoa(i), 1)
+		}
+		there("of many addresses", 64*mib/turnedPart/tlsCost)
+		time.Sleep(turnTimeout)
+		synctest.Wait()
+		there("when nobody may stay any longer", 0)
+		if got := left.Load(); got != 201 {
+			t.Errorf("%d have left", got)
+		}
+	})
 }
 
 func TestWithoutALedgerNothingIsCharged(t *testing.T) {

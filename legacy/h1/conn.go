@@ -15,6 +15,7 @@ func (cn *conn) serve() {
 	defer cn.leave()
 	cn.settle()
 	if !cn.tab.Hold(meter.LeanCost) {
+		cn.tab.Leaves(cn.nc.Close)
 		_ = cn.receive(func() error { return cn.in.fill(time.Now().Add(lingering)) })
 		cn.turnAway()
 		return
@@ -208,7 +209,10 @@ const refusal = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=u
 func (cn *conn) refuse() { cn.say(refusal) }
 
 // turnAway answers who holds too much.
-func (cn *conn) turnAway() { cn.say(meter.Refusal) }
+func (cn *conn) turnAway() {
+	cn.tab.Leaves(cn.nc.Close)
+	cn.say(cn.tab.Refusal())
+}
 
 // say ends the connection with a response, whatever has come of a request.
 func (cn *conn) say(response string) {
