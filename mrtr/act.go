@@ -1,6 +1,7 @@
 package mrtr
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/mcpbridge/bridge/rawjson"
@@ -60,7 +61,7 @@ func (f *Flow) asking(ask []*Input, at Moment) {
 	l, c := f.limits(), &f.Clock
 	switch {
 	case len(ask) > 0:
-		c.AnswerBy = at.Now.Add(l.ServerRequest)
+		c.AnswerBy = at.Now.Add(f.AnswerTime())
 		if f.Progress.Token != nil {
 			c.Beat = at.Now.Add(l.Heartbeat)
 		}
@@ -68,6 +69,9 @@ func (f *Flow) asking(ask []*Input, at Moment) {
 		c.AnswerBy, c.Beat = time.Time{}, time.Time{}
 	}
 }
+
+// AnswerTime returns how long the client may take to answer a question of the latest round.
+func (f *Flow) AnswerTime() time.Duration { return cmp.Or(f.Hurry, f.limits().ServerRequest) }
 
 // askable marks and returns the inputs to put to the client now: roots and
 // sampling at once, elicitations one after another in document order (C-37).

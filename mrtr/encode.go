@@ -50,6 +50,7 @@ func (f *Flow) encodeHowFar(o *jsonout.Object) (err error) {
 	o.Int("stateOnly", int64(f.StateOnly))
 	o.Raw("requestState", f.RequestState)
 	o.List("inputs", len(f.Inputs), func(o *jsonout.Object, i int) { f.Inputs[i].encode(o) })
+	o.Int("hurry", int64(f.Hurry))
 	if len(f.URLs) > 0 {
 		err = o.Any("urls", f.URLs)
 	}

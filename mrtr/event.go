@@ -60,6 +60,13 @@ func Result(raw []byte, typ string) Event {
 	return Event{kind: result, payload: raw, typ: typ}
 }
 
+// Within bounds the time that the questions of a Result may wait for answers, for somebody who knows that
+// the client waits no longer. 0: as ever.
+func (ev Event) Within(patience time.Duration) Event {
+	ev.after = patience
+	return ev
+}
+
 // TaskStatus is the server's answer to tasks/get.
 func TaskStatus(raw []byte) Event { return Event{kind: taskStatus, payload: raw} }
 

@@ -55,6 +55,7 @@ type Flow struct {
 	StateOnly    int             `json:"stateOnly,omitempty"` // state-only rounds so far
 	RequestState json.RawMessage `json:"requestState,omitempty"`
 	Inputs       []Input         `json:"inputs,omitempty"` // of the latest round
+	Hurry        time.Duration   `json:"hurry,omitempty"`  // how long these may wait for answers, if that is less than Limits say; else 0
 	URLs         []URLMemory     `json:"urls,omitempty"`
 	Task         *Task           `json:"task,omitempty"` // while Polling
 	Outage       Outage          `json:"outage,omitzero"`

@@ -83,6 +83,7 @@ func (f *Flow) whileAsking(ev *Event, at Moment) Action {
 // onResult is D-T3 to D-T8.
 func (f *Flow) onResult(ev *Event, at Moment) Action {
 	raw := ev.payload
+	f.Hurry = 0
 	round, err := f.parseRound(raw, ev.typ)
 	if err != nil {
 		return f.fail(err)
@@ -94,13 +95,16 @@ func (f *Flow) onResult(ev *Event, at Moment) Action {
 	case mcp.ResultTask:
 		return f.onTaskCreated(raw, at)
 	}
-	return f.onInputRequired(round, raw, at)
+	return f.onInputRequired(round, ev, at)
 }
 
 // onInputRequired replaces what the last round left: the latest result alone
 // decides about state and answers (D-I4, D-I6). Nothing that is kept aliases it.
-func (f *Flow) onInputRequired(round Round, raw []byte, at Moment) Action {
+func (f *Flow) onInputRequired(round Round, ev *Event, at Moment) Action {
 	f.RequestState = clone(round.State)
+	if ev.after > 0 && ev.after < f.limits().ServerRequest {
+		f.Hurry = ev.after
+	}
 	f.Inputs = make([]Input, len(round.Requests))
 	for i, req := range round.Requests {
 		req.Params = clone(req.Params)
@@ -113,7 +117,7 @@ func (f *Flow) onInputRequired(round Round, raw []byte, at Moment) Action {
 			return f.fail(abort)
 		}
 	}
-	completed := f.completedURLs(f.Inputs, raw)
+	completed := f.completedURLs(f.Inputs, ev.payload)
 	act := f.gather(at)
 	act.Completed = completed
 	return act

@@ -226,6 +226,28 @@ func TestSilenceEndsWhatCannotBeCancelled_C34(t *testing.T) {
 	}
 }
 
+// Whoever asks in the server's place may know that the client has little patience; what the server asks then has its own time.
+func TestAResultMayBoundTheTimeOfItsQuestions(t *testing.T) {
+	f := sending(t)
+	expect(t, step(f, outcome(required(form("q"))).Within(time.Second)), Ask, "q")
+	if got := f.Clock.AnswerBy.Sub(noon); got != time.Second || f.AnswerTime() != time.Second {
+		t.Errorf("the answer may take %v", got)
+	}
+	act := f.Step(Tick(true), Moment{Now: f.Clock.AnswerBy})
+	if expect(t, act, Send, ""); keys(act.Ignored) != "q" || string(f.InputResponses()) != `{"q":{"action":"cancel"}}` {
+		t.Errorf("%+v, and %s is sent", act, f.InputResponses())
+	}
+	expect(t, step(f, outcome(required(form("r")))), Ask, "r")
+	if f.AnswerTime() != DefaultServerRequest {
+		t.Errorf("the next one may take %v", f.AnswerTime())
+	}
+	f = sending(t)
+	step(f, outcome(required(form("q"))).Within(2*DefaultServerRequest))
+	if f.AnswerTime() != DefaultServerRequest {
+		t.Errorf("more than the limit: %v", f.AnswerTime())
+	}
+}
+
 func TestAnnouncementIsToldOnce_I11(t *testing.T) {
 	f := sending(t)
 	step(f, outcome(required(urlQuestion("u", "https://x"))))

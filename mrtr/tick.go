@@ -65,7 +65,7 @@ func (f *Flow) onSilence(at Moment) Action {
 			in = other
 		}
 	}
-	reason := "the client did not answer " + in.Method + " within " + f.limits().ServerRequest.String()
+	reason := "the client did not answer " + in.Method + " within " + f.AnswerTime().String()
 	act := f.onNoInput(in.Key, &Abort{Key: in.Key, Reason: reason}, at)
 	act.Withdraw, act.Ignored = open, open
 	return act

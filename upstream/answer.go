@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"slices"
+	"time"
 
 	"github.com/mcpbridge/bridge/internal/buffers"
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -20,6 +21,10 @@ type Answer struct {
 
 	typ   string // raw resultType of Result
 	typed bool   // typ is known
+
+	// AnswerIn is how long what Result asks may wait for answers, of whoever asks in the server's
+	// place; 0: as long as what servers ask.
+	AnswerIn time.Duration
 
 	// Refused reports an error with HTTP status 400: nothing was executed.
 	Refused bool

@@ -146,6 +146,9 @@ func (k *asker) withdrawLocked(act *mrtr.Action) {
 			k.outbox.addLocked(effect{do: mrtr.Tell, msg: notice, withdraws: true})
 		}
 	}
+	if k.flow.Hurry > 0 {
+		return // which says little of a client: people take longer than that
+	}
 	if len(act.Ignored) > 0 && k.silences < math.MaxUint8 {
 		k.silences++
 	}

@@ -67,13 +67,13 @@ func (k reporter) askedForLocked() time.Duration {
 	if by.IsZero() {
 		return 0
 	}
-	return time.Since(by.Add(-k.client.Driver.Flows.ServerRequest))
+	return time.Since(by.Add(-k.flow.AnswerTime()))
 }
 
 // reportWithdrawnLocked tells who watches that a question was taken back.
 func (k reporter) reportWithdrawnLocked(in *mrtr.Input, act *mrtr.Action) {
 	if slices.Contains(act.Ignored, in) {
-		k.reportQuestion(in, observe.Unanswered, k.client.Driver.Flows.ServerRequest)
+		k.reportQuestion(in, observe.Unanswered, k.flow.AnswerTime())
 		return
 	}
 	k.reportQuestion(in, observe.Withdrawn, k.askedForLocked())
@@ -143,13 +143,13 @@ func (k reporter) sight(served mcp.InputKindSet) (flow observe.Flow, alive bool)
 	case mrtr.Sending:
 		flow.Waits, flow.Since = observe.ForServer, clock.Due.Add(-limits.Round)
 	case mrtr.Gathering:
-		flow.Waits, flow.Since, flow.Until = observe.ForClient, clock.AnswerBy.Add(-limits.ServerRequest), clock.AnswerBy
+		flow.Waits, flow.Since, flow.Until = observe.ForClient, clock.AnswerBy.Add(-k.flow.AnswerTime()), clock.AnswerBy
 	case mrtr.Pausing:
 		flow.Waits, flow.Since = observe.ForTime, time.Now()
 	case mrtr.Polling:
 		flow.Waits, flow.Since = observe.ForTask, time.Now()
 		if !clock.AnswerBy.IsZero() {
-			flow.Waits, flow.Since, flow.Until = observe.ForClient, clock.AnswerBy.Add(-limits.ServerRequest), clock.AnswerBy
+			flow.Waits, flow.Since, flow.Until = observe.ForClient, clock.AnswerBy.Add(-k.flow.AnswerTime()), clock.AnswerBy
 		}
 	}
 	for i := range k.flow.Inputs {

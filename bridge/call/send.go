@@ -78,7 +78,7 @@ func (r *round) send() (mrtr.Event, *upstream.Answer) {
 		return mrtr.Failed(answer.Error), answer
 	}
 	r.accepted()
-	return mrtr.Result(answer.Result, answer.ResultType()), answer
+	return mrtr.Result(answer.Result, answer.ResultType()).Within(answer.AnswerIn), answer
 }
 
 // errLeft ends a call of a client that cannot hear of it any more.

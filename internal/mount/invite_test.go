@@ -3,6 +3,7 @@ package mount
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,6 +44,51 @@ func TestAClientThatShowsAddressesIsAskedToShowTheSignIn(t *testing.T) {
 		t.Errorf("asked %+v, and %d times more; %d tabs", question, len(asked), i.Tabs)
 	}
 	client.WaitFor(t, patience(t), "notifications/elicitation/complete", 1)
+}
+
+// A dialog that nobody looks at holds a call no longer than a page does: its client has patience for no more. And who has
+// not answered in so short a time is asked again.
+func TestASignInQuestionThatNobodyAnswersHoldsNoCallForLong(t *testing.T) {
+	i := issuer.New(t)
+	i.MCP = peers.New(peers.ServerOptions{}).Handler()
+	_, url := serve(t, signsIn(t, i, []string{"false", "no browser is to be opened"}, time.Second))
+	var asked atomic.Int32
+	client := peers.NewClient(t, url, peers.ClientOptions{URL: true, Elicit: func(ctx context.Context, _ *sdk.ElicitParams) (*sdk.ElicitResult, error) {
+		asked.Add(1)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}})
+	for range 2 {
+		tellsWhereToSignIn(t, client)
+	}
+	if got := asked.Load(); got != 2 {
+		t.Errorf("it was asked %d times", got)
+	}
+}
+
+// The time for the question and the time for the page are one.
+func TestASignInThatIsAgreedToLateHoldsACallNoLonger(t *testing.T) {
+	i := issuer.New(t)
+	i.MCP = peers.New(peers.ServerOptions{}).Handler()
+	_, url := serve(t, signsIn(t, i, []string{"false", "no browser is to be opened"}, 4*time.Second))
+	client := peers.NewClient(t, url, peers.ClientOptions{URL: true, Elicit: func(context.Context, *sdk.ElicitParams) (*sdk.ElicitResult, error) {
+		<-time.After(3 * time.Second)
+		return peers.Accept(nil)
+	}})
+	began := time.Now()
+	tellsWhereToSignIn(t, client)
+	if took := time.Since(began); took > 6500*time.Millisecond {
+		t.Errorf("it takes %v", took)
+	}
+}
+
+// tellsWhereToSignIn makes a call, which is to be answered with the address.
+func tellsWhereToSignIn(t *testing.T, client *peers.Client) {
+	t.Helper()
+	result, err := client.Call(patience(t), "echo", map[string]any{"text": "hi"})
+	if err != nil || !result.IsError || !strings.Contains(peers.Text(result), "try again: http://127.0.0.1:") {
+		t.Errorf("the call got %v %v", peers.Text(result), err)
+	}
 }
 
 func TestWhoDeclinesTheSignInIsTold(t *testing.T) {

@@ -56,11 +56,11 @@ const maxSignIns = 3
 
 // Do implements upstream.Caller.
 func (s *signing) Do(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error) {
-	call, agreed, err := answered(call)
+	call, invited, began, err := s.answered(call)
 	if err != nil {
 		return nil, signInFailure(ctx, err)
 	}
-	waiting, cancel := context.WithTimeout(ctx, s.Wait)
+	waiting, cancel := context.WithTimeout(ctx, s.left(began))
 	defer cancel()
 	for tries := 0; ; tries++ {
 		header, err := s.Agent.Authorization(waiting)
@@ -82,12 +82,14 @@ func (s *signing) Do(ctx context.Context, call *upstream.Call, notify func(jsonr
 		switch {
 		case call.Method == mcp.MethodDiscover || call.Method == mcp.MethodListen: // which nobody waits for
 			err = s.Agent.Quietly(waiting, refused)
-		case !agreed && canShow(call):
+		case invited.silent:
+			err = s.Agent.Invite(waiting, refused) // whose page the client is told of
+		case !invited.agreed && canShow(call):
 			if err = s.Agent.Invite(waiting, refused); isPage(err) {
-				return invitation(err), nil
+				return invitation(err, began, s.left(began)), nil
 			}
 		default:
-			refused.Shown = agreed
+			refused.Shown = invited.agreed
 			err = s.await(waiting, call, refused, notify)
 		}
 		switch {
