@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/upstream"
 )
 
 func TestAWaitingCallIsChargedForWhatItKeeps(t *testing.T) {
@@ -148,6 +150,41 @@ func TestWhatIsHeldBackForTheSameCallIsCharged(t *testing.T) {
 		}
 		if got := request(t, conv, "2", mcp.MethodToolsCall, params).result(); !strings.Contains(got, `"ok"`) || memory.Used() != 0 {
 			t.Errorf("%s; %d bytes are left charged", got, memory.Used())
+		}
+	})
+}
+
+// TestALargeRequestIsChargedForWhatItTakesInTransit: besides the client's it is in memory twice while it is at the server.
+func TestALargeRequestIsChargedForWhatItTakesInTransit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := budget.New(1 << 20)
+		var used int64
+		up := &script{steps: []step{
+			func(ctx context.Context, c *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error) {
+				used = memory.Used()
+				return result(booked)(ctx, c, notify)
+			},
+			result(booked),
+		}}
+		b := New(Options{Upstream: up})
+		defer b.Close()
+		account, err := memory.Open("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		conv := b.newConversation(mcp.V20251125, downstream.Caller{Account: account}, catalog.Unknown, nil)
+		conv.declare(nil, nil)
+		of := func(size int) string {
+			return `{"name":"book","arguments":{"a":"` + strings.Repeat("x", size) + `"}}`
+		}
+		if got := request(t, conv, "1", mcp.MethodToolsCall, of(50<<10)).result(); !strings.Contains(got, "content") || used < 100<<10 {
+			t.Errorf("%d bytes were charged for one of 50 KiB: %s", used, got)
+		}
+		if got := request(t, conv, "2", mcp.MethodToolsCall, of(600<<10)).result(); !strings.Contains(got, "limits.memory") {
+			t.Errorf("one for which there is no memory: %s", got)
+		}
+		if memory.Used() != 0 {
+			t.Errorf("%d bytes are left charged", memory.Used())
 		}
 	})
 }

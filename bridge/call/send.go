@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpbridge/bridge/bridge/catalog"
 	"github.com/mcpbridge/bridge/bridge/flight"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
@@ -64,6 +65,12 @@ func sendRound(k *Call) (mrtr.Event, *upstream.Answer) {
 
 func (r *round) send() (mrtr.Event, *upstream.Answer) {
 	ctx := r.build()
+	held, err := r.charge()
+	if err != nil {
+		ctx.Cancel()
+		return mrtr.Failed(err), nil
+	}
+	defer held.Release()
 	r.overhead.End(observe.ToServer, r.flow.Round == 0) // later people had their time
 	answer, err := bearer{r.Call}.do(ctx, &r.up, r.hear)
 	ctx.Cancel()
@@ -79,6 +86,22 @@ func (r *round) send() (mrtr.Event, *upstream.Answer) {
 	}
 	r.accepted()
 	return mrtr.Result(answer.Result, answer.ResultType()).Within(answer.AnswerIn), answer
+}
+
+// How often params are in memory while a request is at the server, besides with the client's: as this round
+// has them, and in the request. Few bytes are part of what every request is charged for.
+const (
+	timesInTransit = 2
+	fewBytes       = 4 << 10
+)
+
+// charge charges for the request.
+func (r *round) charge() (held budget.Hold, err error) {
+	if len(r.params) <= fewBytes {
+		return held, nil
+	}
+	held = budget.On(r.held.Account())
+	return held, held.Set(timesInTransit * len(r.params))
 }
 
 // errLeft ends a call of a client that cannot hear of it any more.
