@@ -111,6 +111,9 @@ func (r *Replica) renew(ctx context.Context) error {
 	err = r.opt.Store.Commit(ctx, store.Replicas, change)
 	if _, conflict := errors.AsType[*store.ConflictError](err); conflict {
 		r.lapsed = true // or it was renewed, and the store could not say so: then the look is for nothing
+		r.mu.Lock()
+		r.forgiveLocked()
+		r.mu.Unlock()
 		change.Replaces = store.Any
 		return r.opt.Store.Commit(ctx, store.Replicas, change)
 	}
@@ -154,8 +157,11 @@ func (r *Replica) read(ctx context.Context) (own uint64, err error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if own == 0 {
+		r.forgiveLocked()
+	}
 	for id, m := range r.others {
-		if found[id] != m.address {
+		if address, ok := found[id]; address != m.address && (ok || time.Now().After(r.grace)) {
 			m.lapse()
 			delete(r.others, id)
 			r.opt.Log.Info().Stringer("replica", id).Msg("a replica is gone")
@@ -171,6 +177,11 @@ func (r *Replica) read(ctx context.Context) (own uint64, err error) {
 	}
 	return own, nil
 }
+
+// forgiveLocked has those who are known, and have no lease, live on for the time of one: where this replica's own has
+// lapsed the store has slept, perhaps, and with it all leases have. Taken for dead the moment that it is back, one
+// that lives could not say what it has, and has not, done.
+func (r *Replica) forgiveLocked() { r.grace = time.Now().Add(leaseTTL) }
 
 func readLease(r *store.Record) (downstream.ReplicaID, string, bool) {
 	var lease leaseRecord

@@ -115,3 +115,40 @@ func TestALeaseIsRenewedWhileItsReplicaLooks(t *testing.T) {
 		}
 	})
 }
+
+// TestAStoreThatSleptMakesNobodyDead: with it all leases have lapsed, and whoever lives is about to renew his. Who is not is
+// dead a lease later, as is at once who alone has lost his.
+func TestAStoreThatSleptMakesNobodyDead(t *testing.T) {
+	for name, tc := range map[string]struct {
+		slept, stays bool
+	}{"one that lives": {true, true}, "one that is dead": {true, false}, "a store that was awake": {false, false}} {
+		synctest.Test(t, func(t *testing.T) {
+			shared := store.NewMemory(10)
+			here, stop := living(t, shared, func() {})
+			defer stop()
+			there, end := living(t, shared, func() {})
+			time.Sleep(2 * leaseRenewal)
+			if !tc.stays {
+				end()
+			}
+			lapse(t, shared, there)
+			if tc.slept {
+				lapse(t, shared, here)
+			}
+			if err := here.look(t.Context()); err != nil || (here.known(there.opt.Replica) != nil) != tc.slept {
+				t.Errorf("%s: known %v, %v", name, !tc.slept, err)
+			}
+			time.Sleep(leaseTTL - time.Millisecond)
+			if known := here.known(there.opt.Replica) != nil; known != tc.slept {
+				t.Errorf("%s: known within the time of a lease: %v", name, known)
+			}
+			time.Sleep(leaseTTL)
+			if known := here.known(there.opt.Replica) != nil; known != tc.stays {
+				t.Errorf("%s: known in the end: %v", name, known)
+			}
+			if tc.stays {
+				end()
+			}
+		})
+	}
+}

@@ -58,6 +58,7 @@ type Replica struct {
 
 	mu      sync.Mutex
 	others  map[downstream.ReplicaID]*member
+	grace   time.Time     // until when those whose leases are not there may be about to renew them
 	looking chan struct{} // closed when the look under way is over; nil: none is
 }
 
