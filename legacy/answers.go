@@ -3,6 +3,7 @@ package legacy
 import (
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
@@ -32,6 +33,7 @@ const settleTries = 10
 // answer takes the client's response to a server request. It is taken when somebody has it:
 // a 202 for one that met nobody would leave its call waiting for ever.
 func (rs *replicas) answer(w http.ResponseWriter, r *http.Request, s *session.Session, conv downstream.Conversation, caller downstream.Caller, msg *jsonrpc.Message) {
+	until := rs.patient()
 	err := conv.Answer(caller, *msg)
 	if errors.Is(err, downstream.ErrNotHere) && isStrange(s, caller) {
 		if !rs.reconsider(w, r, s, &caller) {
@@ -48,7 +50,7 @@ func (rs *replicas) answer(w http.ResponseWriter, r *http.Request, s *session.Se
 			rs.settle(w, s, caller, err)
 			return
 		}
-		where := rs.seek(w, r, msg.AppendTo(nil), s, caller, downstream.ReplicaOf(msg.ID), asks)
+		where := rs.seek(w, r, msg.AppendTo(nil), s, caller, downstream.ReplicaOf(msg.ID), until, asks)
 		switch where {
 		case served:
 			return
@@ -61,7 +63,7 @@ func (rs *replicas) answer(w http.ResponseWriter, r *http.Request, s *session.Se
 			}
 		case nowhere: // it was answered
 		}
-		if where == nowhere || !errors.Is(err, downstream.ErrNotHere) || !isKept(s, asks) {
+		if where == nowhere || !errors.Is(err, downstream.ErrNotHere) || isGone(s, asks) {
 			rs.settle(w, s, caller, err)
 			return
 		}
@@ -143,6 +145,7 @@ func (rs *replicas) cancel(w http.ResponseWriter, r *http.Request, s *session.Se
 		return
 	}
 	is := func(c *exchange.FoundCall) bool { return c.Is(id) && c.IsOf(conv, caller) }
+	until := rs.patient()
 	for range settleTries {
 		if known {
 			conv.Notify(caller, *msg)
@@ -154,12 +157,12 @@ func (rs *replicas) cancel(w http.ResponseWriter, r *http.Request, s *session.Se
 				return
 			}
 		}
-		met, told := rs.cancelElsewhere(w, r, s, caller, msg, is)
+		met, told := rs.cancelElsewhere(w, r, s, caller, msg, until, is)
 		if told {
 			return
 		}
 		conv.Notify(caller, *msg)
-		if !isKept(s, is) {
+		if isGone(s, is) {
 			rs.conclude(w, s, caller, known || met)
 			return
 		}
@@ -185,9 +188,19 @@ func isKept(s *session.Session, meant func(*exchange.FoundCall) bool) bool {
 	return err == nil && call != nil
 }
 
+// isGone reports whether the store has a call no more. A store that cannot be asked has it, perhaps.
+func isGone(s *session.Session, meant func(*exchange.FoundCall) bool) bool {
+	call, err := exchange.Find(s, func(c *exchange.FoundCall) bool { return c.Waits() && meant(c) })
+	return err == nil && call == nil
+}
+
 // cancelElsewhere has whoever has a call cancel it, and reports whether it was met and is here by now, and
 // whether the request was answered. A request's id does not tell where it is, so all are asked.
-func (rs *replicas) cancelElsewhere(w http.ResponseWriter, r *http.Request, s *session.Session, caller downstream.Caller, msg *jsonrpc.Message, is func(*exchange.FoundCall) bool) (met, told bool) {
+func (rs *replicas) cancelElsewhere(w http.ResponseWriter, r *http.Request, s *session.Session, caller downstream.Caller, msg *jsonrpc.Message, until time.Time, is func(*exchange.FoundCall) bool) (met, told bool) {
+	if !s.Settled(until) {
+		web.WriteUnavailable(w, "")
+		return false, true
+	}
 	if isForwarded(r) {
 		w.WriteHeader(http.StatusMisdirectedRequest)
 		return false, true
@@ -197,7 +210,7 @@ func (rs *replicas) cancelElsewhere(w http.ResponseWriter, r *http.Request, s *s
 	if over {
 		return false, true
 	}
-	switch where := rs.seek(w, r, body, s, caller, 0, is); {
+	switch where := rs.seek(w, r, body, s, caller, 0, until, is); {
 	case where == served:
 		return false, true
 	case where == unreachable, where == nowhere && !known: // taken without effect, the call would go on

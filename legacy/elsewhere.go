@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
@@ -92,12 +93,27 @@ const (
 	unreachable                    // it can't be said now
 )
 
+// Patience is how long an answer or a cancellation waits for a store that cannot say where its call is. One that
+// is back is known to be within the first.
+const (
+	noticed  = time.Second
+	patience = 20 * time.Second
+)
+
+// patient returns until when what comes now waits for the store, as the settings say.
+func (rs *replicas) patient() time.Time {
+	return time.Now().Add(max(noticed, min(patience, rs.opt.StoreWait)))
+}
+
 // seekTries bounds how often somebody else may be faster in taking a call over.
 const seekTries = 4
 
 // seek looks for a call that is not here, from the replica that its id names, or 0. meant
-// tells its record.
-func (rs *replicas) seek(w http.ResponseWriter, r *http.Request, body []byte, s *session.Session, caller downstream.Caller, replica downstream.ReplicaID, meant func(*exchange.FoundCall) bool) whereabouts {
+// tells its record. What is in doubt here is nowhere else.
+func (rs *replicas) seek(w http.ResponseWriter, r *http.Request, body []byte, s *session.Session, caller downstream.Caller, replica downstream.ReplicaID, until time.Time, meant func(*exchange.FoundCall) bool) whereabouts {
+	if !s.Settled(until) {
+		return unreachable
+	}
 	if isForwarded(r) {
 		w.WriteHeader(http.StatusMisdirectedRequest)
 		return served
@@ -106,13 +122,18 @@ func (rs *replicas) seek(w http.ResponseWriter, r *http.Request, body []byte, s 
 		if replica != rs.opt.Replica && rs.opt.Peers.Forward(w, r, body, replica) {
 			return served
 		}
-		call, err := exchange.Find(s, meant)
+		call, err := find(s, until, meant)
 		switch {
 		case err != nil:
 			s.Report("looking for a call", err)
 			return unreachable
-		case call == nil:
+		case call == nil && s.Settled(time.Time{}):
 			return nowhere
+		case call == nil: // its record is just being written
+			if !s.Settled(until) {
+				return unreachable
+			}
+			continue
 		case call.Waits() && call.Home() != replica && call.Home() != rs.opt.Replica:
 			replica = call.Home() // it was taken over before
 			continue
@@ -127,6 +148,16 @@ func (rs *replicas) seek(w http.ResponseWriter, r *http.Request, body []byte, s 
 		}
 	}
 	return unreachable
+}
+
+// find is exchange.Find that waits for the store.
+func find(s *session.Session, until time.Time, meant func(*exchange.FoundCall) bool) (call *exchange.FoundCall, err error) {
+	for {
+		call, err = exchange.Find(s, meant)
+		if err == nil || !time.Now().Before(until) || !s.Pause() {
+			return call, err
+		}
+	}
 }
 
 // findStream looks for the stream that a GET resumes, and returns false when the request
@@ -156,7 +187,7 @@ func (rs *replicas) findStream(w http.ResponseWriter, r *http.Request, s *sessio
 		s.Conversation().Renew() // the call learns of it, too
 		s.Streams().Forget(st)
 	}
-	switch rs.seek(w, r, nil, s, caller, stream.Number(id.Stream).Replica(), is) {
+	switch rs.seek(w, r, nil, s, caller, stream.Number(id.Stream).Replica(), time.Now().Add(noticed), is) {
 	case served:
 		return false
 	case unreachable:

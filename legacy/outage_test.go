@@ -21,6 +21,7 @@ type shaky struct {
 	store.Store
 	away    atomic.Bool
 	unheard atomic.Bool // the next change is made, and nobody hears of it
+	hung    hung
 }
 
 func (s *shaky) Watch(func(string)) bool { return true }
@@ -30,6 +31,9 @@ var errAway = errors.New("away")
 func (s *shaky) Commit(ctx context.Context, session string, changes ...store.Change) error {
 	if s.away.Load() {
 		return errAway
+	}
+	if s.hung.is() {
+		return s.hung.take(ctx, func() error { return s.Store.Commit(context.Background(), session, changes...) })
 	}
 	err := s.Store.Commit(ctx, session, changes...)
 	if err == nil && s.unheard.Swap(false) {
@@ -42,12 +46,18 @@ func (s *shaky) Get(ctx context.Context, at store.Address) (store.Record, error)
 	if s.away.Load() {
 		return store.Record{}, errAway
 	}
+	if s.hung.is() {
+		return store.Record{}, s.hung.take(ctx, nil)
+	}
 	return s.Store.Get(ctx, at)
 }
 
 func (s *shaky) Load(ctx context.Context, session string) ([]store.Record, error) {
 	if s.away.Load() {
 		return nil, errAway
+	}
+	if s.hung.is() {
+		return nil, s.hung.take(ctx, nil)
 	}
 	return s.Store.Load(ctx, session)
 }
@@ -202,4 +212,26 @@ func TestCancellationsHoldWhenTheStoreIsBack(t *testing.T) {
 			want(t, "cancelled when it is back", p.status(cancel), http.StatusAccepted)
 		})
 	}
+}
+
+// TestAChangeThatWasMadeUnheardIsNoChangeOfAnother: the session would go back to it from what it has become since.
+func TestAChangeThatWasMadeUnheardIsNoChangeOfAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt := stored()
+		s := &shaky{Store: opt.Store}
+		opt.Store = s
+		b := newFake()
+		h, p := servePipe(t, opt, b)
+		p.initialize(mcp.V20250618)
+		conv := b.last()
+		s.unheard.Store(true)
+		conv.setLevel("debug")
+		conv.setLevel("error")
+		want(t, "its level", conv.level, "error")
+		h.Close()
+		b = newFake()
+		_, p = p.another(opt, b)
+		want(t, "a call", p.status(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), http.StatusOK)
+		want(t, "its level in another process", b.last().level, "error")
+	})
 }

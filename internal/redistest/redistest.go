@@ -97,6 +97,9 @@ func (s *Server) Signal(sig os.Signal) {
 	}
 }
 
+// Pid returns the number of the server's process.
+func (s *Server) Pid() int { return s.process.Process.Pid }
+
 // Addr returns host and port.
 func (s *Server) Addr() string { return "127.0.0.1:" + strconv.Itoa(s.Port) }
 

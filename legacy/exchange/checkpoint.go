@@ -23,6 +23,7 @@ type storedCall struct {
 	n       uint64     // of the newest flow
 	over    bool       // nothing is kept any more
 	gone    bool       // another replica has the call, which was learnt at its end
+	back    *takeBack  // the call was left as it was before an answer; nil: it was not
 	expires time.Time  // of the record in the store
 	record  callRecord
 	asked   time.Time // when the newest question was kept
@@ -102,12 +103,17 @@ func (sc *storedCall) save(ex *Exchange, st *sessions.Stream, k *downstream.Chec
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	switch {
-	case sc.over:
+	case sc.over, sc.back != nil:
 		return downstream.ErrGone
 	case k.Again && sc.version == 0 && !sc.unsure:
 		return nil // nothing was kept that anybody could have taken over
 	}
 	r := &sc.record
+	settled, before := func() {}, callRecord{}
+	answers := text == nil && !k.Again && ex.session.Shared()
+	if answers {
+		settled, before = ex.session.Doubt(), r.asWas()
+	}
 	r.V, r.Stream, r.Home, r.Request = callRecordVersion, st.ID(), ex.end.opt.Replica, k.Request
 	if k.N >= sc.n {
 		sc.n, r.Flow = k.N, k.Record
@@ -139,13 +145,15 @@ func (sc *storedCall) save(ex *Exchange, st *sessions.Stream, k *downstream.Chec
 		return sc.commit(ex, w, store.Change{TTL: k.TTL, Value: value}, false)
 	})
 	_ = sc.hold.Set(r.size())
-	if err != nil && text == nil && !k.Again && ex.session.Shared() {
-		// Another replica may have taken this one for dead: an answer that is not kept
-		// must not be used here.
-		ex.session.Report("keeping an answer", err)
-		return downstream.ErrGone
+	if err == nil || !answers || errors.Is(err, downstream.ErrGone) {
+		settled()
+		return err
 	}
-	return err
+	// Another replica may have taken this one for dead: an answer that is not kept
+	// must not be used here.
+	ex.session.Report("keeping an answer", err)
+	sc.takeBack(ex, before, settled)
+	return downstream.ErrGone
 }
 
 // Holds implements downstream.Checkpointer.
@@ -176,6 +184,10 @@ func (ex *Exchange) keepLastWord(msg *downstream.Message, patience time.Duration
 	defer record.mu.Unlock()
 	before := record.over
 	record.over = true
+	if record.back != nil {
+		record.gone = !record.givenUp()
+		before = record.gone
+	}
 	if before || record.version == 0 && !record.unsure {
 		return !record.gone
 	}
@@ -185,7 +197,7 @@ func (ex *Exchange) keepLastWord(msg *downstream.Message, patience time.Duration
 		err = record.keepWord(ex, w, message.CopyText(msg))
 	}
 	if errors.Is(err, errNoWord) || errors.Is(err, budget.ErrNoRoom) {
-		if err = record.commit(ex, w, store.Change{Delete: true}, true); err == nil {
+		if err = record.remove(ex, w); err == nil {
 			record.kept.Release()
 		}
 	}

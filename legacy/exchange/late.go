@@ -1,7 +1,9 @@
 package exchange
 
 import (
+	"bytes"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
@@ -15,9 +17,95 @@ func (sc *storedCall) removeLater(ex *Exchange) {
 	rest := &storedCall{version: sc.version, unsure: sc.unsure, record: callRecord{Stream: sc.record.Stream}}
 	most := time.Until(sc.expires)
 	ex.session.Later(sc.record.Request, func(stop func() bool) {
-		err := rest.commit(ex, waiting{most: most, over: stop, long: true}, store.Change{Delete: true}, true)
+		err := rest.remove(ex, waiting{most: most, over: stop, long: true})
 		if errors.Is(err, downstream.ErrGone) { // another replica's word counts, whatever was said here
 			ex.session.Streams().Forget(ex.stream.Load())
 		}
 	})
+}
+
+// remove removes the record. Where nobody knows whether there is one its place is taken for a while: it may be made
+// late, when nobody waits for it any more, and whoever came across it would ask what nobody asks any more.
+func (sc *storedCall) remove(ex *Exchange, w waiting) error {
+	if sc.version > 0 || !ex.session.Shared() {
+		return sc.commit(ex, w, store.Change{Delete: true}, true)
+	}
+	nothing := callRecord{V: callRecordVersion, Stream: sc.record.Stream, Over: true}
+	return nothing.written(func(value []byte) error {
+		return sc.commit(ex, w, store.Change{TTL: taken, Value: value}, true)
+	})
+}
+
+// taken is how long the place of a record is taken that may be made late.
+const taken = time.Minute
+
+// A client that is told 503 has not answered, but a store that hung may still do what was asked of
+// it before: its record would say of an answer that it is on its way to the server, which never gets it, and
+// whoever went on with the call could only end it. So the call is made again what it was. Until then nobody
+// can say what it is, and whoever asks waits (session.Session.Settled).
+
+// takeBack makes a call's record again what it was before an answer.
+type takeBack struct {
+	ex      *Exchange
+	version uint64     // of the record
+	theirs  bool       // it is another replica's, or gone
+	before  callRecord // what it was
+	flow    []byte     // what it may have become, or become late
+	expires time.Time
+	stopped atomic.Bool
+	done    chan struct{} // closed at the end
+}
+
+// takeBack has the store take an answer back that it was asked to keep, in the background, as soon as
+// it can be reached. Nothing is kept for the call here any more.
+func (sc *storedCall) takeBack(ex *Exchange, before callRecord, settled func()) {
+	t := &takeBack{ex: ex, version: sc.version, before: before, flow: sc.record.Flow, expires: sc.expires, done: make(chan struct{})}
+	sc.back = t
+	over := func() { close(t.done); settled() }
+	if !sc.unsure || before.V == 0 || !ex.session.Resolve(func(stop func() bool) { defer over(); t.run(stop) }) {
+		over()
+	}
+}
+
+func (t *takeBack) run(stop func() bool) {
+	for !t.stopped.Load() && !stop() && time.Now().Before(t.expires) && !t.try() {
+		t.ex.session.Pause()
+	}
+}
+
+// try reports whether the record is what it is to be, or somebody else's business. What may still be made
+// late finds another version than it replaces then.
+func (t *takeBack) try() (over bool) {
+	change := store.Change{Kind: store.Flow, ID: recordID(t.before.Stream), Replaces: t.version, TTL: max(time.Until(t.expires), time.Millisecond)}
+	err := t.before.written(func(value []byte) error {
+		change.Value = value
+		return t.ex.session.ChangeCalls(change)
+	})
+	if err == nil {
+		t.version++
+		return true
+	}
+	if !errors.Is(err, downstream.ErrGone) {
+		return false
+	}
+	found, err := Find(t.ex.session, func(c *FoundCall) bool { return c.kind == store.Flow && c.Speaks(t.before.Stream) })
+	if err != nil {
+		return false
+	}
+	if found == nil || !found.Waits() || found.Home() != t.before.Home {
+		t.theirs = true
+		return true
+	}
+	t.version = found.version
+	return !bytes.Equal(found.record.Flow, t.flow) // then it is as it was, or gone on with from there
+}
+
+// givenUp ends what takeBack has begun: the call has ended after all, which counts more. It returns false when
+// the call is another replica's by now.
+func (sc *storedCall) givenUp() bool {
+	t := sc.back
+	t.stopped.Store(true)
+	<-t.done
+	sc.back, sc.version = nil, t.version
+	return !t.theirs
 }

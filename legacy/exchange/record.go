@@ -135,6 +135,13 @@ func (r *callRecord) events() []sessions.Event {
 	return events
 }
 
+// asWas returns a call's record as it is now, for when it cannot be changed.
+func (r *callRecord) asWas() callRecord {
+	was := *r
+	was.Events = slices.Clone(r.Events)
+	return was
+}
+
 // Told is what a call's record says to the people who run the bridge.
 type Told struct {
 	Over      bool   // it is a last word

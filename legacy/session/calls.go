@@ -53,8 +53,8 @@ func (s *Session) Record(kind store.Kind, id string) (r store.Record, err error)
 // Shared reports whether other replicas may change what the store has of the session.
 func (s *Session) Shared() bool { return s.set.keeper.shared }
 
-// Pause passes the time between two tries of one change.
-func (s *Session) Pause() { s.set.keeper.pause() }
+// Pause passes the time between two tries of one change. It returns false at once when the process ends.
+func (s *Session) Pause() bool { return s.set.keeper.pause() }
 
 // Report logs what the store has failed at, unless err is nil.
 func (s *Session) Report(what string, err error) { s.set.keeper.report(what, err) }
@@ -89,17 +89,14 @@ func (s *Session) WaitsAt(msg *jsonrpc.Message, header http.Header) downstream.R
 // Later does work in the background that is to end a call in the store, which has it still. stop
 // reports that the process is about to end.
 func (s *Session) Later(request jsonrpc.ID, work func(stop func() bool)) {
-	k := s.set.keeper
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.closed {
-		return
-	}
 	s.stored.setLate(request, 1)
-	k.running.Go(func() {
+	begun := s.Resolve(func(stop func() bool) {
 		defer s.stored.setLate(request, -1)
-		work(func() bool { return k.ctx.Err() != nil })
+		work(stop)
 	})
+	if !begun {
+		s.stored.setLate(request, -1)
+	}
 }
 
 // IsLate reports whether a call with this id of its client's has ended, and the store is yet to learn of it.
@@ -118,6 +115,63 @@ func (k *stored) setLate(request jsonrpc.ID, more int) {
 	if k.late[request] += more; k.late[request] == 0 {
 		delete(k.late, request)
 	}
+}
+
+// Doubt notes that nobody knows what the store has of a call, until settled is called: what was written may be
+// made when nobody waits for it any more.
+func (s *Session) Doubt() (settled func()) {
+	k := s.stored
+	k.lateMu.Lock()
+	defer k.lateMu.Unlock()
+	k.doubts++
+	return func() {
+		k.lateMu.Lock()
+		defer k.lateMu.Unlock()
+		if k.doubts--; k.doubts == 0 && k.settled != nil {
+			close(k.settled)
+			k.settled = nil
+		}
+	}
+}
+
+// Settled waits until there is no doubt what the store has of the session's calls, and reports whether there is none.
+func (s *Session) Settled(until time.Time) bool {
+	settled := s.stored.inDoubt()
+	if settled == nil {
+		return true
+	}
+	late := time.NewTimer(time.Until(until))
+	defer late.Stop()
+	select {
+	case <-settled:
+		return true
+	case <-late.C:
+	case <-s.set.keeper.ctx.Done():
+	}
+	return false
+}
+
+// inDoubt returns what is closed when there is no doubt any more; nil: there is none.
+func (k *stored) inDoubt() <-chan struct{} {
+	k.lateMu.Lock()
+	defer k.lateMu.Unlock()
+	if k.doubts > 0 && k.settled == nil {
+		k.settled = make(chan struct{})
+	}
+	return k.settled
+}
+
+// Resolve does work in the background that is to end a doubt. stop reports that the process is about to end,
+// during which nothing begins: it returns false then.
+func (s *Session) Resolve(work func(stop func() bool)) bool {
+	k := s.set.keeper
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed {
+		return false
+	}
+	k.running.Go(func() { work(func() bool { return k.ctx.Err() != nil }) })
+	return true
 }
 
 // Begin counts an exchange with this many requests in, Done counts it out. Those with

@@ -185,11 +185,13 @@ func (k *keeper) begin(now time.Time) context.Context {
 	return s.ctx
 }
 
-// pause passes the time between two tries of one operation.
-func (k *keeper) pause() {
+// pause passes the time between two tries of one operation, and reports whether there is time for another.
+func (k *keeper) pause() bool {
 	select {
 	case <-time.After(tryAgain):
+		return true
 	case <-k.ctx.Done():
+		return false
 	}
 }
 

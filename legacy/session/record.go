@@ -1,6 +1,7 @@
 package session
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -24,7 +25,11 @@ type sessionRecord struct {
 
 	size int           // of one that was read
 	ttl  time.Duration // of one that was read
+	sum  digest        // of one that was read
 }
+
+// digest tells records of a session from each other.
+type digest [sha256.Size]byte
 
 // sessionRecordVersion counts the changes of sessionRecord that an older bridge could
 // not go on from. Members may be added without one.

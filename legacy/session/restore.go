@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
@@ -141,7 +142,7 @@ func (k restorer) get(ctx context.Context, id string, certain bool) (*sessionRec
 	if err != nil {
 		return nil, 0, err
 	}
-	record.size, record.ttl = len(found.Value), found.TTL
+	record.size, record.ttl, record.sum = len(found.Value), found.TTL, sha256.Sum256(found.Value)
 	return record, found.Version, nil
 }
 

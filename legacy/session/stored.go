@@ -3,8 +3,10 @@ package session
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,6 +29,7 @@ type stored struct {
 	version uint64     // of the record in the store; 0: there is none yet
 	base    []byte     // the conversation in that record, where the store is shared
 	gone    bool       // the session ended
+	unsure  []digest   // of records that may be in the store since, or come there late
 
 	waiting waitingCalls // which wait to be made again, and where
 
@@ -36,6 +39,9 @@ type stored struct {
 
 	lateMu sync.Mutex
 	late   map[jsonrpc.ID]int // calls that have ended, and the store has still
+
+	doubts  int           // calls of which nobody knows what the store has
+	settled chan struct{} // closed when there are none any more; nil: nobody waits for that
 }
 
 // refreshTimeout bounds how long a call may be held up by a look at its session's record.
@@ -107,11 +113,26 @@ func (k *keeper) commitLocked(s *Session) error {
 	err = k.do(func(ctx context.Context) error {
 		return k.store.Commit(ctx, k.name(s.rec.ID), store.Change{Kind: store.Session, Replaces: s.stored.version, TTL: k.ttl(), Value: value})
 	})
-	if err == nil {
+	_, conflict := errors.AsType[*store.ConflictError](err)
+	switch {
+	case err == nil:
 		s.stored.version++
+		s.stored.unsure = nil
 		k.rememberLocked(s, conversation)
+	case k.shared && !conflict && !errors.Is(err, store.ErrUnreachable):
+		s.stored.unsureLocked(value)
 	}
 	return err
+}
+
+// mostUnsure bounds what a session remembers of its records of which it does not know whether they were made.
+const mostUnsure = 16
+
+func (s *stored) unsureLocked(value []byte) {
+	if len(s.unsure) == mostUnsure {
+		s.unsure = s.unsure[1:]
+	}
+	s.unsure = append(s.unsure, sha256.Sum256(value))
 }
 
 func (k *keeper) rememberLocked(s *Session, conversation []byte) {
@@ -168,6 +189,11 @@ func (k *keeper) refreshLocked(s *Session, certain bool) error {
 		return downstream.ErrGone
 	}
 	if version <= s.stored.version {
+		return nil
+	}
+	if slices.Contains(s.stored.unsure, record.sum) { // which is no change of another replica's
+		s.stored.version, s.stored.unsure = version, nil
+		k.rememberLocked(s, record.Conversation)
 		return nil
 	}
 	if !bytes.Equal(record.Conversation, s.stored.base) {
