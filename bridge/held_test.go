@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpbridge/bridge/ask"
 	"github.com/mcpbridge/bridge/bridge/catalog"
+	"github.com/mcpbridge/bridge/bridge/flight"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -187,4 +188,25 @@ func TestALargeRequestIsChargedForWhatItTakesInTransit(t *testing.T) {
 			t.Errorf("%d bytes are left charged", memory.Used())
 		}
 	})
+}
+
+// TestALargeResponseIsChargedForItsCopy: it is in memory as the server sent it, and as the client gets it.
+func TestALargeResponseIsChargedForItsCopy(t *testing.T) {
+	memory := budget.New(1 << 20)
+	account, err := memory.Open("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var held flight.Held
+	held.Open(account)
+	if err := held.Set(50 << 10); err != nil || memory.Used() != 100<<10 {
+		t.Errorf("%d bytes are charged for one of 50 KiB, %v", memory.Used(), err)
+	}
+	if err := held.Set(300 << 10); err == nil {
+		t.Error("one for whose copy there is no memory is taken")
+	}
+	held.End()
+	if memory.Used() != 0 {
+		t.Errorf("%d bytes are left charged", memory.Used())
+	}
 }
