@@ -109,6 +109,11 @@ func (c *conversation) Resume(caller downstream.Caller, record []byte, out downs
 	return call.Resume(&c.Client, caller, record, out)
 }
 
+// GiveUp implements downstream.Conversation.
+func (c *conversation) GiveUp(caller downstream.Caller, record []byte) error {
+	return call.GiveUp(&c.Client, caller, record)
+}
+
 // Adopt implements downstream.Conversation: what both sides have changed since before is
 // true of both. Of two levels, this side's counts.
 func (c *conversation) Adopt(before, theirs []byte) error {

@@ -108,6 +108,37 @@ func TestTaskIsCancelledWithTheCall_G12(t *testing.T) {
 	})
 }
 
+// TestATaskOfAnotherProcessIsGivenUp_G13: by the call's record, and nothing of a call that has none.
+func TestATaskOfAnotherProcessIsGivenUp_G13(t *testing.T) {
+	for name, tc := range map[string]struct {
+		first step
+		want  string
+	}{
+		"a task":     {result(taskCreated), "tasks/cancel"},
+		"a question": {inputRequired(`"s"`, question1("q")), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conv, _ := withTaskServer(t, tc.first)
+				request(t, conv, "1", mcp.MethodToolsCall, book)
+				there, up := withTaskServer(t, result(`{}`))
+				for _, flow := range conv.Flows() {
+					if err := there.GiveUp(downstream.Caller{Authorization: "Bearer its"}, flow); err != nil {
+						t.Error(err)
+					}
+				}
+				synctest.Wait()
+				if got := methods(up.calls()); got != tc.want || got != "" && up.calls()[0].Authorization != "Bearer its" {
+					t.Errorf("the server there got %q", got)
+				}
+				if err := there.GiveUp(downstream.Caller{}, []byte(`{`)); err == nil {
+					t.Error("what is no record was read")
+				}
+			})
+		})
+	}
+}
+
 // asksOnce is a server whose task asks once, until then says that the answer was given, and
 // takes it as update does.
 func asksOnce(update step, then string) []step {

@@ -165,6 +165,9 @@ type Conversation interface {
 	// knows. A request that was in flight is sent again where that does no harm (D-15),
 	// else the call ends with an error. It does not wait.
 	Resume(caller Caller, flow []byte, out Reply) error
+	// GiveUp has the server give up what it does for a call which is not here, by its record, as
+	// Close does for those that are: their client has ended the session (G-13). It does not wait.
+	GiveUp(caller Caller, flow []byte) error
 	// Leave leaves the calls that wait for their client, and are kept, to another process.
 	Leave()
 	// Unload leaves those of them to the store for which may says so. It is told when

@@ -127,6 +127,7 @@ type fakeConv struct {
 	mu       sync.Mutex
 	level    string
 	notified []string
+	givenUp  []string // flows
 	answered []string
 	answerer []string // principals
 	notifier []string
@@ -148,6 +149,13 @@ func (c *fakeConv) Resume(caller downstream.Caller, flow []byte, out downstream.
 		return c.resumes(caller, flow, out)
 	}
 	return downstream.ErrGone
+}
+
+func (c *fakeConv) GiveUp(_ downstream.Caller, flow []byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.givenUp = append(c.givenUp, string(flow))
+	return nil
 }
 
 // setLevel changes the record, as a backend does.

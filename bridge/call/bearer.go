@@ -6,7 +6,9 @@ import (
 	"net/http"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/hop"
 	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/upstream"
 )
 
@@ -23,6 +25,14 @@ func (k bearer) actsLocked(caller downstream.Caller) {
 		k.before = k.caller.Authorization
 	}
 	k.caller = caller
+}
+
+// actsFor is whom a call of another process acts for, with the credentials of whoever needs it here.
+func actsFor(c *Client, caller downstream.Caller, flow *mrtr.Flow) downstream.Caller {
+	owners := !caller.Unproven && caller.Owns(flow.Principal)
+	caller.Principal, caller.Unproven = flow.Principal, !owners && c.Principal != "" && c.Principal != flow.Principal
+	caller.Header = hop.Lasted(flow.Header) // not those of whoever brought it here
+	return caller
 }
 
 // do makes a request, and once more with the credentials before where the server refuses these with 401: they

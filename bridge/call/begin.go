@@ -10,7 +10,6 @@ import (
 	"github.com/mcpbridge/bridge/bridge/tasks"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
-	"github.com/mcpbridge/bridge/internal/hop"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
@@ -81,9 +80,7 @@ func Resume(c *Client, caller downstream.Caller, record []byte, out downstream.R
 	if err != nil {
 		return err
 	}
-	owners := !caller.Unproven && caller.Owns(flow.Principal)
-	caller.Principal, caller.Unproven = flow.Principal, !owners && c.Principal != "" && c.Principal != flow.Principal
-	caller.Header = hop.Lasted(flow.Header) // not those of whoever brought it here
+	caller = actsFor(c, caller, flow)
 	flow.Limits = &c.Driver.Flows
 	k := &Call{client: c, flow: *flow, name: rawjson.Get(flow.Params, "name"), http: caller.HTTP, caller: caller, out: out, serial: c.Driver.serial.Add(1), apart: true}
 	k.asking = asker{Call: k}

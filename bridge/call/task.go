@@ -7,6 +7,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
@@ -100,6 +101,20 @@ func (k serverTask) cancelLocked(task *mrtr.Task) {
 			k.client.Driver.Log.Info().Str(logfield.FlowID, k.Name()).Err(err).Msg("a task could not be cancelled")
 		}
 	})
+}
+
+// GiveUp has the server give up the task of a call of another process, by its record. That is no end of the
+// call: where that process lives it has the call, and tells.
+func GiveUp(c *Client, caller downstream.Caller, record []byte) error {
+	flow, err := mrtr.Decode(record)
+	if err != nil || flow.Task == nil {
+		return err
+	}
+	k := &Call{client: c, flow: *flow, caller: actsFor(c, caller, flow), serial: c.Driver.serial.Add(1)}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	serverTask{k}.cancelLocked(flow.Task)
+	return nil
 }
 
 // cancelTimeout bounds the wait for the acknowledgment of a tasks/cancel.

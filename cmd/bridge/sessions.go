@@ -74,7 +74,7 @@ func newSessionsEnd(env surroundings) *cobra.Command {
 			return err
 		}
 		defer func() { _ = s.Close() }()
-		return endStored(cmd.Context(), s, args, env.out)
+		return endStored(cmd.Context(), s, args, func(string) {}, env.out)
 	}
 	return cmd
 }
@@ -199,8 +199,8 @@ func eachStored(ctx context.Context, s store.Store, use func(*legacy.StoredSessi
 	return nil
 }
 
-// endStored ends sessions by their names in the store.
-func endStored(ctx context.Context, s store.Store, names []string, out io.Writer) error {
+// endStored ends sessions by their names in the store, after what is to be done before.
+func endStored(ctx context.Context, s store.Store, names []string, before func(name string), out io.Writer) error {
 	var failed []error
 	for _, name := range names {
 		records, err := s.Load(ctx, name)
@@ -213,6 +213,7 @@ func endStored(ctx context.Context, s store.Store, names []string, out io.Writer
 			failed = append(failed, fmt.Errorf("there is no session %q; `bridge sessions` lists them", name))
 			continue
 		}
+		before(name)
 		if err := s.End(ctx, name); err != nil {
 			failed = append(failed, err)
 			continue

@@ -56,14 +56,16 @@ func (s *stored) end(w http.ResponseWriter, r *http.Request) {
 	}
 	names := r.PostForm["name"]
 	var text bytes.Buffer
-	err := endStored(r.Context(), s.store, names, &text)
-	for _, m := range s.mounts.Members() {
-		for _, name := range names {
-			m.EndStored(name)
-		}
-	}
+	err := endStored(r.Context(), s.store, names, s.endHere, &text)
 	s.log.Warn().Strs("stored", names).Err(err).Msg("stored sessions were ended on the admin listener")
 	s.reply(w, &text, err)
+}
+
+// endHere ends a session with what its server still does for it, which its records say.
+func (s *stored) endHere(name string) {
+	for _, m := range s.mounts.Members() {
+		m.EndStored(name)
+	}
 }
 
 // storedReply is what was done, and what failed.

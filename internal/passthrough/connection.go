@@ -180,6 +180,11 @@ func (*connection) Resume(downstream.Caller, []byte, downstream.Reply) error {
 	return downstream.ErrGone
 }
 
+// GiveUp implements downstream.Conversation.
+func (*connection) GiveUp(downstream.Caller, []byte) error {
+	return downstream.ErrGone
+}
+
 // Watch implements downstream.Conversation: nothing is known of its calls.
 func (*connection) Watch(func(observe.Flow, downstream.Reply) downstream.Reply) {}
 

@@ -193,6 +193,9 @@ func (c *conversation) Flows() [][]byte { return nil }
 // Resume implements downstream.Conversation.
 func (c *conversation) Resume(downstream.Caller, []byte, downstream.Reply) error { return errOver }
 
+// GiveUp implements downstream.Conversation.
+func (c *conversation) GiveUp(downstream.Caller, []byte) error { return errOver }
+
 // Leave implements downstream.Conversation: no call is kept.
 func (c *conversation) Leave() {}
 

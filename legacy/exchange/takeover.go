@@ -155,6 +155,15 @@ func (e *Endpoint) GoOn(s *session.Session, caller downstream.Caller, call *stor
 	return e.TakeOver(s, caller, callOf(call, record))
 }
 
+// GiveUp implements session.Calls.
+func (e *Endpoint) GiveUp(s *session.Session, caller downstream.Caller, call *store.Record) error {
+	record, err := readCall(call)
+	if err != nil || record.Over {
+		return err
+	}
+	return s.Conversation().GiveUp(caller, record.Flow)
+}
+
 // Tell answers a GET that polls for a call which waits in the store, and reports whether
 // it did: such a call need not come back for that.
 func (e *Endpoint) Tell(w http.ResponseWriter, s *session.Session, id stream.EventID) bool {

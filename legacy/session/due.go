@@ -194,9 +194,7 @@ func (k dues) fire(ctx context.Context, note string, others []downstream.Replica
 			return settled
 		}
 	}
-	bound := s.owner()
-	caller := downstream.Caller{Authorization: bound.auth, Principal: bound.principal, Also: bound.also, Session: s.rec.ID, Account: s.account}
-	err = k.set.opt.Calls.GoOn(s, caller, &found)
+	err = k.set.opt.Calls.GoOn(s, actorOf(s), &found)
 	if err != nil && !errors.Is(err, downstream.ErrGone) {
 		k.report("bringing a call back that is due", err)
 		return unsettled

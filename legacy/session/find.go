@@ -67,6 +67,21 @@ func (set *Set) Recall(r *http.Request, id string) bool {
 	return s != nil || err != nil
 }
 
+// EndStored ends the session that has this name in the store, and reports whether it has: one that is here, or
+// that has calls to be ended with it.
+func (set *Set) EndStored(name string) bool {
+	if set.keeper == nil {
+		return false
+	}
+	for _, use := range set.table.All() {
+		if set.keeper.name(use.Value.rec.ID) == name {
+			return set.table.Remove(use.Value.rec.ID)
+		}
+	}
+	s := restorer{set.keeper}.restoreToEnd(name)
+	return s != nil && set.table.Remove(s.rec.ID)
+}
+
 // Rotated finds the session of a message that comes with other credentials than
 // those it is bound to: tokens are refreshed, stepped up, or obtained only after
 // initialize. That the upstream accepts a token proves a user, not the user

@@ -214,10 +214,12 @@ func (k *keeper) end(s *Session) error {
 	if !k.shared {
 		return nil // it is removed as it leaves the table
 	}
+	left := k.elsewhere(s)
 	if err := k.do(func(ctx context.Context) error { return k.store.End(ctx, k.name(s.rec.ID)) }); err != nil {
 		k.report("removing a session", err)
 		return err
 	}
+	k.giveUp(s, left)
 	s.stored.mu.Lock()
 	s.stored.gone = true
 	s.stored.mu.Unlock()
@@ -243,8 +245,11 @@ func (k *keeper) ended(s *Session, cause sessions.Cause) {
 		k.keepUntil(k.ttlOf(s))
 	case cause == sessions.Expired && k.shared: // perhaps only here
 	case cause == sessions.Removed:
+		left := k.elsewhere(s)
 		k.report("removing a session", k.do(func(ctx context.Context) error { return k.store.End(ctx, name) }))
+		k.giveUp(s, left)
 	case cause == sessions.Expired:
+		k.giveUp(s, k.elsewhere(s))
 		select {
 		case k.ends <- name:
 		default: // it expires there, too

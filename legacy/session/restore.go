@@ -51,7 +51,7 @@ func (k restorer) revive(ctx context.Context, id string, by *http.Request) (*Ses
 	if err != nil || record == nil {
 		return nil, err
 	}
-	s := &Session{set: k.set, auth: record.Authorization, born: record.Began.Sub(k.set.start), stored: new(stored)}
+	s := &Session{set: k.set, auth: record.Authorization, born: record.Began.Sub(k.set.start), stored: &stored{restored: true}}
 	s.rec = sessions.Record{ID: id, Version: record.Version, Principal: record.Principal}
 	if len(record.Also) > 0 {
 		s.rebound.Store(&binding{record.Authorization, record.Principal, 1, record.Also})
@@ -160,4 +160,33 @@ func (k restorer) find(ctx context.Context, at store.Address, certain bool) (sto
 		err = store.ErrNotFound
 	}
 	return store.Record{}, err
+}
+
+// restoreToEnd brings a session back that has calls, which only a session can give up. It returns nil
+// when it has none, or cannot be had.
+func (k restorer) restoreToEnd(name string) *Session {
+	var list []store.Record
+	err := k.do(func(ctx context.Context) (err error) {
+		list, err = k.store.Load(ctx, name)
+		return err
+	})
+	id := k.idIn(name, list)
+	if err != nil || id == "" || !slices.ContainsFunc(list, func(r store.Record) bool { return r.Kind == store.Flow && !k.isOver(&r) }) {
+		return nil
+	}
+	s, _ := k.restore(k.ctx, id, nil) // it has told the log
+	return s
+}
+
+// idIn returns the id of the session whose records these are, "" where it is none of this endpoint.
+func (k *keeper) idIn(name string, records []store.Record) string {
+	for i := range records {
+		if records[i].Kind != store.Session {
+			continue
+		}
+		if record, err := readSession(&records[i]); err == nil && k.name(record.ID) == name {
+			return record.ID
+		}
+	}
+	return ""
 }

@@ -61,6 +61,8 @@ type Calls interface {
 	Home(call *store.Record) (downstream.ReplicaID, error)
 	// GoOn takes a call over, if it is not here already. The error is ErrGone when somebody else has.
 	GoOn(s *Session, caller downstream.Caller, call *store.Record) error
+	// GiveUp has the server told that nobody needs a call any more which is not here.
+	GiveUp(s *Session, caller downstream.Caller, call *store.Record) error
 }
 
 // ErrOver says that nothing of a call is left but its last word.
@@ -164,16 +166,6 @@ func (set *Set) Look() []observe.Sight {
 func (set *Set) End(short string) bool {
 	for _, use := range set.table.All() {
 		if logfield.Short(use.Value.rec.ID) == short {
-			return set.table.Remove(use.Value.rec.ID)
-		}
-	}
-	return false
-}
-
-// EndStored ends the session that has this name in the store, and reports whether it was here.
-func (set *Set) EndStored(name string) bool {
-	for _, use := range set.table.All() {
-		if set.keeper != nil && set.keeper.name(use.Value.rec.ID) == name {
 			return set.table.Remove(use.Value.rec.ID)
 		}
 	}

@@ -35,6 +35,8 @@ type stored struct {
 
 	kept budget.Kept // what the record in the store takes
 
+	restored bool // its calls may be in the store and not here
+
 	shelf shelf // its calls that are in the store alone
 
 	lateMu sync.Mutex
@@ -258,4 +260,35 @@ func (k *keeper) outdated(s *Session) {
 	case k.changes <- s:
 	default:
 	}
+}
+
+// elsewhere returns the calls of a session that are not in this process: their records, which are about to be removed,
+// tell what the server still does for them, and the end of the session is theirs, too (G-13). A living replica that has one ends it when it hears that the session has ended, and tells the server
+// the same: twice does no harm, and that it lives is only known when its lease is over.
+func (k *keeper) elsewhere(s *Session) []store.Record {
+	if k.set.opt.Calls == nil || !k.shared && !s.stored.restored {
+		return nil
+	}
+	var list []store.Record
+	err := k.do(func(ctx context.Context) (err error) {
+		list, err = k.store.Load(ctx, k.name(s.rec.ID))
+		return err
+	})
+	k.report("looking for the calls of a session that ends", err)
+	return slices.DeleteFunc(list, func(r store.Record) bool {
+		return r.Kind != store.Flow || s.streams.Find(streamOf(&r)) != nil
+	})
+}
+
+// giveUp has the server told that nobody needs those calls any more.
+func (k *keeper) giveUp(s *Session, calls []store.Record) {
+	for i := range calls {
+		k.report("ending a call with its session", k.set.opt.Calls.GiveUp(s, actorOf(s), &calls[i]))
+	}
+}
+
+// actorOf is who a session is of, where no request of theirs is at hand.
+func actorOf(s *Session) downstream.Caller {
+	bound := s.owner()
+	return downstream.Caller{Authorization: bound.auth, Principal: bound.principal, Also: bound.also, Session: s.rec.ID, Account: s.account}
 }
