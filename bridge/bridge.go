@@ -145,6 +145,15 @@ func (b *Bridge) Connected() downstream.Conversation {
 // Relayer implements downstream.Backend: there is no server of the clients' own era.
 func (b *Bridge) Relayer() downstream.Relayer { return nil }
 
+// Due implements downstream.Backend.
+func (*Bridge) Due(flow []byte) (time.Time, error) {
+	f, err := mrtr.Decode(flow)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return f.Clock.Unattended(), nil
+}
+
 // Changed tells every client that all lists may have changed, for when the server
 // is seen with other eyes than before.
 func (b *Bridge) Changed() { b.listens.AnnounceAll() }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/mcp"
@@ -64,6 +65,38 @@ func TestACallWhoseAnswerIsNotKeptIsLeftToNobody_D15(t *testing.T) {
 		synctest.Wait()
 		if s.left || !s.over() {
 			t.Errorf("left %v, over %v", s.left, s.over())
+		}
+	})
+}
+
+// What may be done twice is not done again for a call whose time is over: nobody would hear of it.
+func TestACallWhoseTimeIsOverIsNotSentAgain_D15(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tools := `{"tools":[{"name":"book","inputSchema":{"type":"object"},"annotations":{"idempotentHint":true}}]}`
+		here, _ := session(t, Limits{}, result(tools), inputRequired(`"s"`, question1("q")), hang)
+		request(t, here, "1", mcp.MethodToolsList, `{}`).result()
+		s := &strongbox{client: &client{t: t, conv: here}}
+		s.begin()
+		s.answer(0, accepted)
+		synctest.Wait()
+		record := s.kept[len(s.kept)-1].Record
+		b := &Bridge{}
+		due, err := b.Due(record)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Until(due))
+		there, up := session(t, Limits{}, result(booked))
+		next := &strongbox{client: &client{t: t, conv: there}, held: s.held}
+		if err := there.Resume(downstream.Caller{}, record, next); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if got := next.result(); !strings.Contains(got, "timeouts.flow") || len(up.calls()) != 0 {
+			t.Errorf("the next process got %s in %d rounds", got, len(up.calls()))
+		}
+		if _, err := b.Due([]byte("{")); err == nil {
+			t.Error("what is no record is due")
 		}
 	})
 }

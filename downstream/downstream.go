@@ -116,6 +116,9 @@ type Backend interface {
 	// that of Open, or ErrGone where the record cannot be read or is a newer bridge's, and to be
 	// left alone.
 	Restore(ctx context.Context, caller, by Caller, record []byte, push Pusher) (Conversation, error)
+	// Due returns when something is due to a call of which nobody takes note meanwhile, by its record
+	// (Conversation.Resume). The error is that the record cannot be read.
+	Due(flow []byte) (time.Time, error)
 	// Relayer takes requests that are a server's of the clients' own era, or is nil
 	// when there is none.
 	Relayer() Relayer

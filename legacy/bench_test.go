@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -89,9 +90,10 @@ func (b fixedBackend) Open(context.Context, downstream.Caller, jsonrpc.Message, 
 func (b fixedBackend) Stateless(downstream.Caller, mcp.Version) downstream.Conversation {
 	return b.conv
 }
-func (fixedBackend) Modern() http.Handler               { return nil }
-func (fixedBackend) Connected() downstream.Conversation { return nil }
-func (fixedBackend) Relayer() downstream.Relayer        { return nil }
+func (fixedBackend) Modern() http.Handler                 { return nil }
+func (fixedBackend) Connected() downstream.Conversation   { return nil }
+func (b fixedBackend) Due(flow []byte) (time.Time, error) { return newFake().Due(flow) }
+func (fixedBackend) Relayer() downstream.Relayer          { return nil }
 
 func (b fixedBackend) Restore(context.Context, downstream.Caller, downstream.Caller, []byte, downstream.Pusher) (downstream.Conversation, error) {
 	return b.conv, nil

@@ -73,19 +73,19 @@ func (h *HTTP) furnish() {
 	})
 	h.exchanges = exchange.NewEndpoint(exchange.Options{
 		Streams: h.streams, Gate: h.gate, Refuse: h.refusals.writeRefusal,
-		CommitDelay: opt.CommitDelay, WriteTimeout: opt.WriteTimeout, Retention: opt.Retention, Replica: opt.Replica, StoreWait: opt.StoreWait,
+		CommitDelay: opt.CommitDelay, WriteTimeout: opt.WriteTimeout, Retention: opt.Retention, Due: h.backend.Due, Replica: opt.Replica, StoreWait: opt.StoreWait,
 	})
+	_, blind := opt.Peers.(nobody)
 	h.sessions = session.NewSet(session.Options{
 		Backend: h.backend, Streams: h.streams, Gate: h.gate, NoPush: opt.NoGET,
 		Principal: opt.Principal, CredentialsEndHere: opt.CredentialsEndHere, Vouched: opt.Vouched, Genuine: opt.Genuine,
 		MaxSessions: opt.MaxSessions, IdleTimeout: opt.IdleTimeout, Memory: opt.Memory,
 		Store: opt.Store, StoreScope: opt.StoreScope, Room: opt.StoreRoom, Replica: opt.Replica,
-		Unload: opt.Unload, MaxUnloaded: opt.MaxUnloaded, Calls: h.exchanges, Others: opt.Peers.Others,
+		Unload: opt.Unload, MaxUnloaded: opt.MaxUnloaded, Calls: h.exchanges, Others: opt.Peers.Others, Blind: blind,
 		Watch: opt.Watch, Logger: opt.Logger, Evicted: h.notices.evicted, Late: h.notices.late,
 	})
 	h.channels = channel.NewRegistry(opt.MaxSessions)
 	h.admission = &admission{opt: opt, guard: h.guard, notices: &h.notices, gate: h.gate, sessions: h.sessions, streaming: budget.NewPlaces(opt.MaxSessions)}
-	_, blind := opt.Peers.(nobody)
 	opt.Peers = charged{opt.Peers, h.admission}
 	h.replicas = &replicas{opt: opt, admission: h.admission, refusals: h.refusals, sessions: h.sessions, gate: h.gate, exchanges: h.exchanges, notices: &h.notices, blind: blind}
 }

@@ -25,6 +25,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type fakeBackend struct {
 	open      func(downstream.Caller, jsonrpc.Message) error
 	restore   func([]byte) error
+	due       func(flow []byte) (time.Time, error)
+	resumes   func(downstream.Caller, []byte, downstream.Reply) error // of conversations that are restored
 	connected downstream.Conversation
 	modern    http.Handler
 	held      chan *call  // every request of method "hold"
@@ -86,11 +88,18 @@ func (b *fakeBackend) Restore(_ context.Context, _, _ downstream.Caller, record 
 		}
 	}
 	version, level, _ := strings.Cut(string(record), " ")
-	c := &fakeConv{backend: b, version: mcp.Version(version), level: level, push: pusher{push}}
+	c := &fakeConv{backend: b, version: mcp.Version(version), level: level, push: pusher{push}, resumes: b.resumes}
 	b.mu.Lock()
 	b.convs = append(b.convs, c)
 	b.mu.Unlock()
 	return c, nil
+}
+
+func (b *fakeBackend) Due(flow []byte) (time.Time, error) {
+	if b.due != nil {
+		return b.due(flow)
+	}
+	return time.Time{}, downstream.ErrGone
 }
 
 func (b *fakeBackend) Stateless(_ downstream.Caller, v mcp.Version) downstream.Conversation {

@@ -2,10 +2,12 @@ package legacy
 
 import (
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/sessions/store"
 )
@@ -64,13 +66,125 @@ func TestASessionThatExpiresEndsItsCallsElsewhere_G13(t *testing.T) {
 	})
 }
 
+// mates are other replicas that are alive.
+type mates struct {
+	nobody
+	alive atomic.Pointer[[]downstream.ReplicaID]
+}
+
+func (m *mates) Others() []downstream.ReplicaID { return *m.alive.Load() }
+
+func (m *mates) are(ids ...downstream.ReplicaID) { m.alive.Store(&ids) }
+
+// left is a call that a process has kept, which may be dead, and another one that has its store. When moved is set the
+// call's time is another one.
+func left(t *testing.T, dead, shared bool, peers Peers, due time.Duration) (moved *atomic.Bool, back chan time.Duration) {
+	opt, b := stored(), newFake()
+	home := &shaky{Store: opt.Store}
+	last := alone{opt.Store, shared}
+	opt.Store, opt.Replica, opt.Peers = home, homeID, peers
+	_, p := servePipe(t, opt, b)
+	p.initialize(mcp.V20250618)
+	p.asked(b)
+	home.away.Store(dead)
+	opt.Store = last
+	began := time.Now()
+	back = make(chan time.Duration, 10)
+	b = newFake()
+	moved = new(atomic.Bool)
+	b.due = func([]byte) (time.Time, error) {
+		if moved.Load() {
+			return time.Now().Add(time.Hour), nil
+		}
+		return began.Add(due), nil
+	}
+	b.resumes = func(_ downstream.Caller, _ []byte, out downstream.Reply) error {
+		back <- time.Since(began)
+		out.Finish(downstream.Result(`"call"`, nil))
+		return nil
+	}
+	opt.Replica = neighbourID
+	_, _ = servePipe(t, opt, b)
+	return moved, back
+}
+
+// wantBack waits until a call comes back that is due by then; 0: it does not.
+func wantBack(t *testing.T, back chan time.Duration, due time.Duration) {
+	t.Helper()
+	time.Sleep(time.Hour)
+	switch {
+	case len(back) == 0:
+		if due > 0 {
+			t.Error("nothing happens to the call")
+		}
+	default:
+		if got := <-back; due == 0 || got < due || got > due+5*time.Second || len(back) > 0 {
+			t.Errorf("it comes back after %v, due after %v", got, due)
+		}
+	}
+}
+
+// TestACallWhoseProcessIsGoneComesBackInTime: nobody asks for it. It comes when it is due, or at once if it was.
+func TestACallWhoseProcessIsGoneComesBackInTime(t *testing.T) {
+	for _, due := range []time.Duration{5 * time.Minute, time.Nanosecond} {
+		t.Run("one process after the other, due after "+due.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, back := left(t, true, false, nil, due)
+				wantBack(t, back, max(due, time.Second))
+			})
+		})
+	}
+	t.Run("replicas", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			others := &mates{}
+			others.are(homeID)
+			_, back := left(t, true, true, others, 5*time.Minute)
+			time.AfterFunc(time.Minute, func() { others.are() })
+			wantBack(t, back, 5*time.Minute)
+		})
+	})
+	t.Run("replicas that do not know of each other", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			_, back := left(t, true, true, nil, 5*time.Minute)
+			wantBack(t, back, 5*time.Minute+30*time.Second)
+		})
+	})
+}
+
+// TestACallWhoseReplicaLivesStaysThere, though it was gone for a while.
+func TestACallWhoseReplicaLivesStaysThere(t *testing.T) {
+	for name, away := range map[string]time.Duration{"it was never gone": 0, "it came back": time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				others := &mates{}
+				others.are(homeID)
+				_, back := left(t, false, true, others, 5*time.Minute)
+				if away > 0 {
+					time.AfterFunc(time.Minute, func() { others.are() })
+					time.AfterFunc(time.Minute+away, func() { others.are(homeID) })
+				}
+				wantBack(t, back, 0)
+			})
+		})
+	}
+}
+
+// TestACallThatHasGoneOnStaysThere, where nobody knows who lives: its record says that its time is another one.
+func TestACallThatHasGoneOnStaysThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		moved, back := left(t, false, true, nil, 5*time.Minute)
+		time.AfterFunc(time.Minute, func() { moved.Store(true) })
+		wantBack(t, back, 0)
+	})
+}
+
 // alone is a store that one process has, or several.
 type alone struct {
 	store.Store
 	shared bool
 }
 
-func (a alone) Watch(changed func(string)) bool { return a.Store.Watch(changed) && a.shared }
+func (a alone) Watch(func(string)) bool { return a.shared }
 
 // TestASessionThatHasNothingElsewhereEndsWithoutALook: of one process alone, which began it.
 func TestASessionThatHasNothingElsewhereEndsWithoutALook(t *testing.T) {

@@ -38,4 +38,13 @@ func (c *Clock) Next() time.Time {
 	return next
 }
 
+// Unattended returns when something is due to a flow in which nobody polls or says that it goes on: its
+// open questions have had their time, or the whole call has.
+func (c *Clock) Unattended() time.Time {
+	if !c.AnswerBy.IsZero() && c.AnswerBy.Before(c.Deadline) {
+		return c.AnswerBy
+	}
+	return c.Deadline
+}
+
 func came(t, now time.Time) bool { return !t.IsZero() && !now.Before(t) }

@@ -217,8 +217,11 @@ func (k *saving) record() []byte {
 func (k *saving) interrupted() mrtr.Event {
 	lost := &upstream.Failure{Cause: upstream.Lost, Sent: true,
 		Detail: "the bridge was interrupted while the server worked on this call; whether it was done is unknown"}
-	if k.flow.State == mrtr.Sending && !repeatableLocked(k.Call, k.caller.Header) {
+	switch {
+	case k.flow.State == mrtr.Sending && !repeatableLocked(k.Call, k.caller.Header):
 		return mrtr.Failed(lost)
+	case !time.Now().Before(k.flow.Clock.Deadline): // nothing is sent only to be cut off
+		return mrtr.Tick(true)
 	}
 	return mrtr.Lost(lost)
 }
@@ -231,11 +234,7 @@ func (k *saving) idleUntil() (due time.Time, ok bool) {
 	if !k.waitsKeptLocked() || k.flow.State != mrtr.Gathering || len(k.asking.tickets) > 0 {
 		return due, false
 	}
-	due = k.flow.Clock.Deadline
-	if by := k.flow.Clock.AnswerBy; !by.IsZero() && by.Before(due) {
-		due = by
-	}
-	return due, true
+	return k.flow.Clock.Unattended(), true
 }
 
 // unload leaves the call to the store. Heartbeats are not kept each; progress that its

@@ -123,10 +123,7 @@ func (k *asker) withdrawn(key string) {
 func (k *asker) answerBy() time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if by := k.flow.Clock.AnswerBy; !by.IsZero() && by.Before(k.flow.Clock.Deadline) {
-		return by
-	}
-	return k.flow.Clock.Deadline
+	return k.flow.Clock.Unattended()
 }
 
 // subject is the name of what was called.

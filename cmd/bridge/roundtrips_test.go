@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/mcpbridge/bridge/internal/redistest"
 )
@@ -63,6 +64,20 @@ func (c *tripCounter) pass(in, out net.Conn) {
 	}
 }
 
+// rests waits until the bridge has looked, a second after its start, for calls that others have left.
+func (c *tripCounter) rests(t *testing.T) {
+	t.Helper()
+	look := time.NewTicker(200 * time.Millisecond)
+	defer look.Stop()
+	start := c.trips.Load()
+	for was, round := start, 0; was == start || was != c.trips.Load(); round++ {
+		if was = c.trips.Load(); round > 100 {
+			t.Fatal("it looks for nothing, or without an end")
+		}
+		<-look.C
+	}
+}
+
 // TestRoundTripsToAStoredSession: a plain call asks Redis nothing, a question takes one round trip before
 // it leaves, one for the answer, and one at the end; how many sessions are stored makes no difference.
 func TestRoundTripsToAStoredSession(t *testing.T) {
@@ -71,6 +86,7 @@ func TestRoundTripsToAStoredSession(t *testing.T) {
 	server := httptest.NewServer(a)
 	defer server.Close()
 	k := launch(t, "--upstream", server.URL, "--store.url", "redis://"+redis.Addr().String(), "--store.keys", keyFile(t), "--store.unload", "0s") // else it looks once a second what is due
+	redis.rests(t)
 	k.session = k.request(http.MethodPost, initializeAsking).Header.Get("Mcp-Session-Id")
 	k.status(http.MethodPost, listTools)
 

@@ -109,3 +109,41 @@ func TestAnOperatorsEndOfASessionCancelsTheTasksOfADeadProcess_G13(t *testing.T)
 	}
 	c.wantTold("tasks/cancel")
 }
+
+// TestTheDeadlineOfACallInMemoryOutlivesItsProcess: nobody comes for it. The server gets the answer that silence is, and
+// where the call's own time is over first, the task is cancelled (G-12).
+func TestTheDeadlineOfACallInMemoryOutlivesItsProcess(t *testing.T) {
+	silence := []string{"--timeouts.server-request", "4s"}
+	whole := []string{"--timeouts.flow", "4s", "--timeouts.round", "2s", "--timeouts.server-request", "4s"}
+	for name, tc := range map[string]struct {
+		flags []string
+		end   func(*killable)
+		want  string
+	}{
+		"killed, its question's": {silence, (*killable).again, `tasks/update{"name":{"action":"cancel"}}`},
+		"killed, its own":        {whole, (*killable).again, "tasks/cancel"},
+	} {
+		for kind, flags := range durable(t) {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				t.Parallel()
+				flags := append(flags(t), tc.flags...)
+				if kind == "redis" {
+					flags = append(flags, "--replica.listen", "127.0.0.1:0")
+				}
+				c, k := tasked(t, flags...)
+				tc.end(k)
+				c.wantTold(tc.want)
+			})
+		}
+	}
+}
+
+// TestTheDeadlineOfACallOutlivesItsReplica: another one, which knew nothing of it, notices that the replica is gone.
+func TestTheDeadlineOfACallOutlivesItsReplica(t *testing.T) {
+	t.Parallel()
+	flags := append(durable(t)["redis"](t), "--timeouts.server-request", "8s", "--replica.listen", "127.0.0.1:0")
+	c, k := tasked(t, flags...)
+	launch(t, k.args...)
+	k.kill()
+	c.wantTold(`tasks/update{"name":{"action":"cancel"}}`)
+}

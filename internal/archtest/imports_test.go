@@ -57,9 +57,10 @@ var mayImport = map[string][]string{
 	"observe/view":     {"observe", "observe/diff", "observe/record", "translate", "mcp", "rawjson"},
 
 	"legacy/exchange": {"downstream", "internal/agenda", "internal/budget", "internal/gate", "internal/jsonout", "jsonrpc", "legacy/message", "legacy/quiet", "legacy/session", "legacy/stream", "legacy/web", "sessions", "sessions/store"},
-	"legacy/session":  {"downstream", "internal/bearer", "internal/budget", "internal/gate", "internal/hop", "internal/logfield", "internal/rates", "jsonrpc", "legacy/message", "legacy/stream", "legacy/web", "mcp", "observe", "rawjson", "sessions", "sessions/store"},
+	"legacy/session":  {"downstream", "internal/bearer", "internal/budget", "internal/gate", "internal/hop", "internal/logfield", "internal/rates", "jsonrpc", "legacy/message", "legacy/stray", "legacy/stream", "legacy/web", "mcp", "observe", "rawjson", "sessions", "sessions/store"},
 	"legacy/message":  {"downstream", "observe", "sessions", "mcp", "jsonrpc", "internal/logfield", "internal/fault"},
 	"legacy/channel":  {"legacy/message", "downstream", "observe", "negotiate", "mcp", "jsonrpc", "rawjson", "internal/agenda", "internal/budget", "internal/gate", "internal/transport", "internal/logfield", "internal/fault"},
+	"legacy/stray":    {"downstream", "sessions/store"},
 	"legacy/stream":   {"internal/budget", "downstream", "legacy/message", "legacy/quiet", "legacy/web", "observe", "sessions", "sse", "mcp", "jsonrpc", "internal/agenda", "internal/gate", "internal/logfield"},
 	"legacy/quiet":    {"legacy/h1", "legacy/message", "legacy/web", "sessions", "internal/agenda", "internal/gate", "internal/http1", "internal/park"},
 	"legacy/web":      {"legacy/message", "downstream", "observe", "sse", "mcp", "jsonrpc", "internal/fault", "internal/gate"},

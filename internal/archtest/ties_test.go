@@ -28,7 +28,7 @@ var tiedRooms = []string{
 	"bridge", "bridge/again", "bridge/call", "bridge/catalog", "bridge/ends", "bridge/flight", "bridge/subscriptions", "bridge/tasks",
 	"internal/edge", "internal/fleet", "internal/mount", "internal/passthrough", "internal/relay", "internal/signin",
 	"legacy", "legacy/channel", "legacy/exchange", "legacy/h1", "legacy/message", "legacy/quiet",
-	"legacy/session", "legacy/stream", "legacy/web",
+	"legacy/session", "legacy/stray", "legacy/stream", "legacy/web",
 	"upstream", "upstream/h1", "upstream/mirror", "upstream/stdio", "upstream/streamable",
 }
 

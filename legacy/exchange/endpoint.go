@@ -21,6 +21,8 @@ type Options struct {
 	WriteTimeout time.Duration // how long a client may block one write
 	Retention    time.Duration // how long a last word is kept
 
+	Due func(flow []byte) (time.Time, error) // downstream.Backend.Due
+
 	Replica   downstream.ReplicaID // of this replica, 0 without a store
 	StoreWait time.Duration        // how long what waits may wait for a store; 0: not at all
 }

@@ -146,6 +146,15 @@ func (e *Endpoint) Home(call *store.Record) (downstream.ReplicaID, error) {
 	return record.Home, nil
 }
 
+// Due implements session.Calls.
+func (e *Endpoint) Due(call *store.Record) (time.Time, error) {
+	record, err := readCall(call)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return e.opt.Due(record.Flow)
+}
+
 // GoOn implements session.Calls.
 func (e *Endpoint) GoOn(s *session.Session, caller downstream.Caller, call *store.Record) error {
 	record, err := readCall(call)

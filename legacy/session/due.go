@@ -4,83 +4,33 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/legacy/stray"
 	"github.com/mcpbridge/bridge/sessions/store"
 )
 
-// Calls that are in the store alone have no timer. When something is due to one is noted
-// in the store, by the second: the notes of a second are records of one session that
-// stands for it. Every replica looks at each second once, so what is due costs as much
-// as there is, and nothing is searched.
-//
-// A note is no more than a hint. The call's own record says whether it still waits, whose
-// it is, and when it ends.
-
 const (
-	dueStep   = time.Second
-	dueBatch  = 500 // notes of one round trip
-	dueAtOnce = 16  // calls brought back at the same time
-	// dueBack is how far back seconds are looked at after a start: no call's record
-	// outlives its time by more.
-	dueBack = 2 * time.Minute
+	dueAtOnce = 16 // calls brought back at the same time
 	// dueAgain is after what time a call is tried again that could not be brought back.
 	dueAgain = 10 * time.Second
+	// strayShare is how much of each dueStep goes into looking for calls that nobody has noted.
+	strayShare = dueStep / 10
 )
-
-// secondOf returns the second in which a time has come.
-func secondOf(due time.Time) int64 { return due.Add(dueStep - 1).Unix() }
-
-// dues is the part of a keeper that does what is due to calls that no replica has in
-// memory. It has no state of its own.
-type dues struct{ *keeper }
-
-// dueName is the session that stands for a second.
-func (k dues) dueName(second int64) string {
-	return store.Name(k.scope + "\ndue\n" + strconv.FormatInt(second, 10))
-}
-
-// dueNotes collects notes that are about to be made.
-type dueNotes struct {
-	keeper  *keeper
-	seconds map[int64][]store.Change
-	calls   map[downstream.Checkpointer]bool
-}
-
-// add notes a call.
-func (d *dueNotes) add(s *Session, call downstream.Checkpointer, stream uint64, due time.Time) {
-	if d.seconds == nil {
-		d.seconds = map[int64][]store.Change{}
-	}
-	id := d.keeper.name(s.rec.ID) + "/" + strconv.FormatUint(stream, 10)
-	second := secondOf(due)
-	d.seconds[second] = append(d.seconds[second], store.Change{Kind: store.Due, ID: id, Replaces: store.Any, TTL: time.Until(due) + dueBack})
-	d.calls[call] = true
-}
-
-// commit makes the notes, and reports whether it has: otherwise the calls stay where they are.
-func (d *dueNotes) commit() bool {
-	k := d.keeper
-	for second, changes := range d.seconds {
-		for part := range slices.Chunk(changes, dueBatch) {
-			err := k.do(func(ctx context.Context) error { return k.store.Commit(ctx, dues{k}.dueName(second), part...) })
-			if err != nil {
-				k.report("noting when calls are due", err)
-				return false
-			}
-		}
-	}
-	return true
-}
 
 // watchDue brings calls back when something is due to them.
 func (k dues) watchDue(ctx context.Context) {
 	tick := time.NewTicker(dueStep)
 	defer tick.Stop()
+	var last time.Time // for which a stray was noted
+	strays := stray.New(stray.Options{Store: k.store, Claims: store.Name(k.scope + "\nstrays"), Others: k.set.opt.Others, Found: func(ctx context.Context, session string) error {
+		due, err := k.noteStrays(ctx, session)
+		last = later(last, due)
+		return err
+	}})
 	for next := time.Now().Add(-dueBack).Unix(); ; {
 		select {
 		case <-ctx.Done():
@@ -88,13 +38,20 @@ func (k dues) watchDue(ctx context.Context) {
 		case <-tick.C:
 		}
 		now := time.Now()
-		for next = max(next, now.Add(-dueBack).Unix()); next <= now.Unix() && ctx.Err() == nil; next++ {
-			if err := k.fireAll(ctx, next); err != nil {
-				if !errors.Is(err, store.ErrUnreachable) { // of which the log has told
-					k.report("looking for what is due", err)
-				}
-				break
+		if !k.unloads() && now.After(last.Add(dueBack)) {
+			next = now.Unix() + 1 // nothing else is noted
+		}
+		var err error
+		for next = max(next, now.Add(-dueBack).Unix()); err == nil && next <= now.Unix() && ctx.Err() == nil; {
+			if err = k.fireAll(ctx, next); err == nil {
+				next++
 			}
+		}
+		if err == nil {
+			err = strays.GoOn(ctx, strayShare)
+		}
+		if ctx.Err() == nil && !errors.Is(err, store.ErrUnreachable) { // of which the log has told
+			k.report("looking for what is due", err)
 		}
 	}
 }
@@ -178,6 +135,11 @@ func (k dues) fire(ctx context.Context, note string, others []downstream.Replica
 	case slices.Contains(others, home):
 		return theirs
 	}
+	if k.blind() && home != k.replicaID {
+		if due, err := k.set.opt.Calls.Due(&found); err != nil || time.Now().Before(due) {
+			return settled // it has gone on since: its replica lives, or did then
+		}
+	}
 	of, err := k.lookAt(ctx, store.Address{Session: session, Kind: store.Session})
 	if err != nil {
 		return missing(err)
@@ -209,10 +171,4 @@ func missing(err error) outcome {
 		return settled
 	}
 	return unsettled
-}
-
-func (k dues) lookAt(ctx context.Context, at store.Address) (r store.Record, err error) {
-	bounded, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
-	return k.store.Get(bounded, at)
 }

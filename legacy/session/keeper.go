@@ -46,6 +46,10 @@ type keeper struct {
 	names  map[string]*Session // the live ones, by their names in the store, where that is shared
 }
 
+// dues is the part of a keeper that does what is due to calls that no replica has in
+// memory. It has no state of its own.
+type dues struct{ *keeper }
+
 const (
 	storeTimeout = 5 * time.Second // for one operation; spellStep more for some
 	tryAgain     = 200 * time.Millisecond
@@ -68,6 +72,8 @@ func newKeeper(set *Set) *keeper {
 	k.running.Go(func() { k.run(ctx) })
 	if k.unloads() {
 		k.running.Go(func() { unloader{k}.unload(ctx) })
+	}
+	if set.opt.Calls != nil {
 		k.running.Go(func() { dues{k}.watchDue(ctx) })
 	}
 	return k
@@ -259,6 +265,9 @@ func (k *keeper) ended(s *Session, cause sessions.Cause) {
 
 // unloads reports whether anything leaves memory before its end.
 func (k *keeper) unloads() bool { return k.set.opt.Unload > 0 }
+
+// blind reports whether nobody knows which of those that share the store live.
+func (k *keeper) blind() bool { return k.shared && k.set.opt.Blind }
 
 // ttlOf is how long a session's record outlives now: its calls need it.
 func (k *keeper) ttlOf(s *Session) time.Duration {

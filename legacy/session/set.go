@@ -43,11 +43,12 @@ type Options struct {
 
 	// Unload is how long a question waits in memory while its client is not connected, and a session that
 	// nobody uses; 0: they stay. MaxUnloaded bounds the calls of a session that are in the store
-	// alone. Calls and Others are needed then.
+	// alone. Calls, without which no call goes on in another process, and Others are needed then.
 	Unload      time.Duration
 	MaxUnloaded int
 	Calls       Calls
 	Others      func() []downstream.ReplicaID // the replicas that are alive, without this one
+	Blind       bool                          // nobody knows of those that share the store
 
 	Watch   observe.Watcher // nil: nobody is told
 	Logger  zerolog.Logger
@@ -59,6 +60,8 @@ type Options struct {
 type Calls interface {
 	// Home returns the replica that a call is in; ErrOver: the record is its last word.
 	Home(call *store.Record) (downstream.ReplicaID, error)
+	// Due returns when something is due to a call that no replica has in memory.
+	Due(call *store.Record) (time.Time, error)
 	// GoOn takes a call over, if it is not here already. The error is ErrGone when somebody else has.
 	GoOn(s *Session, caller downstream.Caller, call *store.Record) error
 	// GiveUp has the server told that nobody needs a call any more which is not here.

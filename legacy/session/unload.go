@@ -73,7 +73,8 @@ func (k unloader) unloadCalls() {
 			of = append(of, s)
 		}
 	}
-	if !noted.commit() {
+	if err := noted.commit(); err != nil {
+		k.report("noting when calls are due", err)
 		return
 	}
 	for _, s := range of {

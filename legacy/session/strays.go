@@ -1,0 +1,93 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/mcpbridge/bridge/sessions/store"
+)
+
+// blindDelay is how much later calls of others come back where nobody knows which of those live: a living one
+// has gone on with its own by then. Clocks may differ by as much.
+const blindDelay = 30 * time.Second
+
+// noteStrays notes when the calls of a session are due that no living replica has, as far as nobody has. It returns
+// the last of these times.
+func (k dues) noteStrays(ctx context.Context, session string) (last time.Time, err error) {
+	bounded, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	list, err := k.store.Load(bounded, session)
+	if err != nil || k.idIn(session, list) == "" {
+		return last, err
+	}
+	noted := dueNotes{keeper: k.keeper}
+	for i := range list {
+		due, found := k.isStray(&list[i])
+		if !found {
+			continue
+		}
+		if err := k.noteStray(bounded, &noted, dueNote(session, list[i].ID), due); err != nil {
+			return last, err
+		}
+		last = later(last, due)
+	}
+	if len(noted.seconds) == 0 {
+		return last, nil
+	}
+	if err := noted.commit(); err != nil {
+		return last, err
+	}
+	return last, k.outlive(bounded, list, last)
+}
+
+// noteStray notes a call, unless it is.
+func (k dues) noteStray(ctx context.Context, noted *dueNotes, note string, due time.Time) error {
+	if soon := time.Now().Add(dueStep); due.Before(soon) {
+		noted.put(note, soon) // a second that nobody has looked at yet
+		return nil
+	}
+	_, err := k.lookAt(ctx, store.Address{Session: k.dueName(secondOf(due)), Kind: store.Due, ID: note})
+	if errors.Is(err, store.ErrNotFound) {
+		noted.put(note, due)
+		return nil
+	}
+	return err
+}
+
+// isStray returns when something is due to a call, if no living replica has it.
+func (k dues) isStray(r *store.Record) (due time.Time, found bool) {
+	if r.Kind != store.Flow {
+		return due, false
+	}
+	home, err := k.set.opt.Calls.Home(r)
+	if err != nil || home == k.replicaID || slices.Contains(k.set.opt.Others(), home) {
+		return due, false
+	}
+	if due, err = k.set.opt.Calls.Due(r); err != nil {
+		return due, false // it is not ours to judge
+	}
+	if k.blind() {
+		due = due.Add(blindDelay)
+	}
+	return due, true
+}
+
+// outlive has a session, of which these are the records, last until its calls are due.
+func (k dues) outlive(ctx context.Context, records []store.Record, due time.Time) error {
+	ttl := time.Until(due) + dueBack
+	for i := range records {
+		if r := &records[i]; r.Kind == store.Session && r.TTL < ttl {
+			return k.store.Touch(ctx, store.Touch{Session: r.Session, TTL: ttl})
+		}
+	}
+	return nil
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
