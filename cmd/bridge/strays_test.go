@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -116,12 +117,13 @@ func TestTheDeadlineOfACallInMemoryOutlivesItsProcess(t *testing.T) {
 	silence := []string{"--timeouts.server-request", "4s"}
 	whole := []string{"--timeouts.flow", "4s", "--timeouts.round", "2s", "--timeouts.server-request", "4s"}
 	for name, tc := range map[string]struct {
-		flags []string
-		end   func(*killable)
-		want  string
+		flags   []string
+		orderly bool
+		want    string
 	}{
-		"killed, its question's": {silence, (*killable).again, `tasks/update{"name":{"action":"cancel"}}`},
-		"killed, its own":        {whole, (*killable).again, "tasks/cancel"},
+		"its question's":                    {silence, false, `tasks/update{"name":{"action":"cancel"}}`},
+		"its question's, which was left":    {silence, true, `tasks/update{"name":{"action":"cancel"}}`},
+		"the call's, whatever it waits for": {whole, false, "tasks/cancel"},
 	} {
 		for kind, flags := range durable(t) {
 			t.Run(name+", "+kind, func(t *testing.T) {
@@ -131,7 +133,11 @@ func TestTheDeadlineOfACallInMemoryOutlivesItsProcess(t *testing.T) {
 					flags = append(flags, "--replica.listen", "127.0.0.1:0")
 				}
 				c, k := tasked(t, flags...)
-				tc.end(k)
+				if tc.orderly {
+					_ = k.process.Process.Signal(syscall.SIGTERM)
+					<-k.silent
+				}
+				k.again()
 				c.wantTold(tc.want)
 			})
 		}
