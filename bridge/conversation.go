@@ -101,11 +101,7 @@ func (c *conversation) reaches() bool { return downstream.Reaches(c.push) }
 
 // Accepted implements call.Session.
 func (c *conversation) Accepted(caller downstream.Caller) bool {
-	if c.push == nil || !c.push.Accepted(caller) {
-		return false
-	}
-	hearing{c}.renew(caller.Authorization)
-	return true
+	return c.push != nil && c.push.Accepted(caller) // which tells Reauthorize
 }
 
 // Trust implements call.Session.

@@ -332,9 +332,7 @@ func TestListensGoOnWithTheNewestCredentials_H2(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			up, conv := begin(t, ada("t1"))
 			l := <-up.opened
-			newer := ada("t2")
-			newer.Unproven = true
-			conv.Accepted(newer)
+			conv.Reauthorize("t2")
 			began := time.Now()
 			again(t, up, l, "t2")
 			if waited := time.Since(began); waited > 3*time.Second {

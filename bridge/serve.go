@@ -61,6 +61,19 @@ func (c *conversation) Renew() {
 	}
 }
 
+// Awaits implements downstream.Conversation.
+func (c *conversation) Awaits(msg jsonrpc.Message) bool {
+	calls := c.replies()
+	if calls.Len() == 0 {
+		return false
+	}
+	req := downstream.NewRequest(msg)
+	return calls.Awaits(c.Rules.Version, &req)
+}
+
+// Reauthorize implements downstream.Conversation.
+func (c *conversation) Reauthorize(authorization string) { hearing{c}.renew(authorization) }
+
 // Serve implements downstream.Conversation.
 func (c *conversation) Serve(ctx context.Context, caller downstream.Caller, req downstream.Request, out downstream.Reply) {
 	if req.Method != mcp.MethodPing {

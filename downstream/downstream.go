@@ -152,6 +152,8 @@ type Conversation interface {
 	Knows(caller Caller, id jsonrpc.ID) bool
 	// Owns reports whether the caller may answer and cancel a call, by its record (Flows).
 	Owns(caller Caller, flow []byte) bool
+	// Awaits reports whether a call of the session's waits for one like this to be made again.
+	Awaits(msg jsonrpc.Message) bool
 	// Record returns what Restore needs, nil when the conversation cannot be restored.
 	// It changes with initialize, logging/setLevel, subscriptions, the first answer to
 	// each kind of question, and what the client does not serve. It says what the client
@@ -180,6 +182,9 @@ type Conversation interface {
 	// Renew keeps all calls anew that are kept, those that are at the server included, and leaves
 	// those that another process goes on with to it: here they end.
 	Renew()
+	// Reauthorize tells that the session is bound to newer credentials by now: what it does without a
+	// request of its client's, and the calls that it has under way, go on with them (H-2).
+	Reauthorize(authorization string)
 	// Look tells what there is to see of the session at this moment.
 	Look() observe.Conversation
 	// Watch tells see of each call under way that Look tells of, and where what it says

@@ -41,6 +41,11 @@ func (s *sender) prove(r *http.Request, set *session.Set) bool {
 	return true
 }
 
+// repeats reports whether a call may be one that its session's owner made before, and was told to make again.
+func (s *sender) repeats(r *http.Request, msg *jsonrpc.Message) bool {
+	return s.visits != nil && msg.Kind() == jsonrpc.Request && (s.visits.Conversation().Awaits(*msg) || s.visits.WaitsAt(msg, r.Header) != 0)
+}
+
 // hand gives an exchange the place that its requests take.
 func (s *sender) hand(ex *exchange.Exchange) {
 	ex.Occupy(s.place)

@@ -123,6 +123,7 @@ type fakeConv struct {
 	push      pusher
 	stateless bool
 	stranger  bool // calls are in another process
+	awaits    bool // a call is to be made again
 	leaving   int  // how many answers find that their call is just being left to another process
 
 	asksAgain func(questions []string) // is told what Remind is
@@ -138,6 +139,7 @@ type fakeConv struct {
 	notified []string
 	givenUp  []string // flows
 	answered []string
+	goesBy   []string // credentials that Reauthorize told
 	answerer []string // principals
 	notifier []string
 	closed   error
@@ -254,6 +256,14 @@ func (c *fakeConv) Renew() {
 	}
 }
 func (c *fakeConv) Conclude() {}
+
+func (c *fakeConv) Awaits(jsonrpc.Message) bool { return c.awaits }
+
+func (c *fakeConv) Reauthorize(authorization string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.goesBy = append(c.goesBy, authorization)
+}
 
 func (c *fakeConv) Unload(func(downstream.Checkpointer, time.Time) bool) bool { return false }
 

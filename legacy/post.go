@@ -76,7 +76,7 @@ func (h poster) postMessage(w http.ResponseWriter, r *http.Request, accept web.A
 	if msg.Kind() == jsonrpc.Request && h.admission.tooFast(w, r, s, from.visits != nil, 1, msg.ID) {
 		return
 	}
-	if session.IsOwners(msg) && from.prove(r, h.sessions) {
+	if (session.IsOwners(msg) || from.repeats(r, msg)) && from.prove(r, h.sessions) {
 		s, caller = from.session, from.caller
 	}
 	switch {

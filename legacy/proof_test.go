@@ -60,7 +60,10 @@ func TestWhatIsItsOwnersIsFoundWithANewerTokenThatTheServerKnows_H6(t *testing.T
 		p.asUser(jwt(alicesFirst, "a")).initialize(mcp.V20251125)
 		want(t, name+": forged", one.send(p.asUser(forged)).StatusCode, 404)
 		want(t, name+": of somebody else", one.send(p.asUser(jwt(`{"iss":"https://as","sub":"bob"}`, "b"))).StatusCode, 404)
+		conv := b.last()
+		want(t, name+": before", len(conv.goesBy), 0)
 		want(t, name+": newer", one.send(p.asUser(newer)).StatusCode, one.want)
+		want(t, name+": what the session does by itself goes on with", conv.goesBy, []string{newer}) // H-2
 	}
 }
 
@@ -142,6 +145,23 @@ func TestACallAsATaskWithANewerTokenIsItsOwners_H6(t *testing.T) {
 	want(t, "unproven", k.caller.Unproven, false)
 	k.finish(`{}`)
 	want(t, "status", (<-answer).StatusCode, 200)
+}
+
+// A call that was to be made again is its owner's, whose token has been renewed meanwhile: otherwise the person
+// would be asked once more.
+func TestACallThatIsMadeAgainWithANewerTokenIsItsOwners_H6(t *testing.T) {
+	for _, awaited := range []bool{false, true} {
+		b, first, newer := newFake(), jwt(alicesFirst, "a"), jwt(alicesNewer, "b")
+		server := &judge{known: map[string]bool{newer: true}}
+		_, p := serve(t, Options{Genuine: server.knows}, b)
+		p.asUser(first).initialize(mcp.V20251125)
+		b.last().awaits = awaited
+		answer := p.asUser(newer).async(`{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"hold":true}}`)
+		k := <-b.held
+		want(t, "unproven", k.caller.Unproven, !awaited)
+		k.finish(`{}`)
+		want(t, "status", (<-answer).StatusCode, 200)
+	}
 }
 
 func TestAnArrayBringsANewerToken_E1_H6(t *testing.T) {

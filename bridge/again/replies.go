@@ -30,7 +30,10 @@ func (t *Replies) Limit(most int) { t.most = most }
 // Rejoin gives a request to a call that it repeats; nil: there is none. The call goes on when
 // GoOn is called.
 func (t *Replies) Rejoin(stranger string, version mcp.Version, caller downstream.Caller, req *downstream.Request, out downstream.Reply) *Rejoined {
-	for _, p := range t.find(stranger, version, caller, req) {
+	for _, p := range t.find(stranger, version, req) {
+		if !p.flow.By(caller) {
+			continue
+		}
 		if r := p.attach(req, out); r != nil {
 			p.flow.Renew(caller)
 			return r
@@ -39,9 +42,14 @@ func (t *Replies) Rejoin(stranger string, version mcp.Version, caller downstream
 	return nil
 }
 
-// find returns the calls that a request may repeat. Of several those come first that are
-// furthest, then the older.
-func (t *Replies) find(stranger string, version mcp.Version, caller downstream.Caller, req *downstream.Request) []*Reply {
+// Awaits reports whether a request may repeat a call, if it is its own.
+func (t *Replies) Awaits(version mcp.Version, req *downstream.Request) bool {
+	return len(t.find("", version, req)) > 0
+}
+
+// find returns the calls that a request repeats, whoever made them. Of several those come first that
+// are furthest, then the older.
+func (t *Replies) find(stranger string, version mcp.Version, req *downstream.Request) []*Reply {
 	if t == nil || !MayAsk(req.Method) {
 		return nil
 	}
@@ -59,7 +67,7 @@ func (t *Replies) find(stranger string, version mcp.Version, caller downstream.C
 		if hash == 0 {
 			hash = hashOf(req)
 		}
-		return !p.repeats(req, hash) || !p.flow.By(caller)
+		return !p.repeats(req, hash)
 	})
 	if len(found) > 1 {
 		slices.SortStableFunc(found, func(p, other *Reply) int { return cmp.Compare(other.rank(), p.rank()) })

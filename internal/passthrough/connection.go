@@ -169,6 +169,12 @@ func (*connection) Remind([]string) {}
 // Renew implements downstream.Conversation.
 func (*connection) Renew() {}
 
+// Awaits implements downstream.Conversation.
+func (*connection) Awaits(jsonrpc.Message) bool { return false }
+
+// Reauthorize implements downstream.Conversation.
+func (*connection) Reauthorize(string) {}
+
 // Conclude implements downstream.Conversation.
 func (*connection) Conclude() {}
 

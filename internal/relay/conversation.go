@@ -208,6 +208,12 @@ func (*conversation) Remind([]string) {}
 // Renew implements downstream.Conversation.
 func (c *conversation) Renew() {}
 
+// Awaits implements downstream.Conversation.
+func (*conversation) Awaits(jsonrpc.Message) bool { return false }
+
+// Reauthorize implements downstream.Conversation: each request has its client's own.
+func (*conversation) Reauthorize(string) {}
+
 // Watch implements downstream.Conversation: nothing is known of its calls.
 func (*conversation) Watch(func(observe.Flow, downstream.Reply) downstream.Reply) {}
 

@@ -275,6 +275,7 @@ func (s *Session) bind(c downstream.Caller, accepted bool) bool {
 		return false
 	}
 	s.Changed()
+	s.conv.Reauthorize(after.auth)
 	return true
 }
 

@@ -146,12 +146,16 @@ func (k *keeper) rememberLocked(s *Session, conversation []byte) {
 // refresh takes over what other replicas have changed of a session since it was looked
 // at. Where the store can't be reached, the session goes on as it is.
 func (k *keeper) refresh(s *Session) {
+	bound := s.owner().n
 	s.stored.mu.Lock()
 	var err error
 	if s.stored.stale.Swap(false) && !s.stored.gone && s.stored.version > 0 {
 		err = k.refreshLocked(s, false)
 	}
 	s.stored.mu.Unlock()
+	if now := s.owner(); now.n != bound { // by another replica
+		s.conv.Reauthorize(now.auth)
+	}
 	switch {
 	case errors.Is(err, downstream.ErrGone):
 		k.gone(s)
