@@ -90,11 +90,14 @@ func (r *Resources) Subscribe(party, authorization, uri string) error {
 	if err := r.held.Set(costOf(all)); err != nil {
 		return err
 	}
+	unheard := r.unheard()
 	err := r.replace(authorization, all, uri)
 	if err != nil {
 		r.chargeFor(uris)
+		return err
 	}
-	return err
+	r.announceAll(r.listens(), unheard)
+	return nil
 }
 
 // Unsubscribe is idempotent. Where the server does not take a listen for the others now, the one
@@ -113,9 +116,14 @@ func (r *Resources) Unsubscribe(uri string) {
 	r.mu.Unlock()
 	if len(rest) == 0 {
 		r.swap(nil, nil)
-	} else if tried, err := r.renewed(rest); err != nil {
-		r.hub.work.Go(func() { r.mend(tried, err) })
+		return
 	}
+	unheard := r.unheard()
+	if tried, err := r.renewed(rest); err != nil {
+		r.hub.work.Go(func() { r.mend(tried, err) })
+		return
+	}
+	r.announceAll(r.listens(), unheard)
 }
 
 // costOf returns what subscriptions are charged for, in bytes: a listen, and each URI, which

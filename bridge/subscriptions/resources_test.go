@@ -225,6 +225,41 @@ func TestRestoredSubscriptionsAreTriedAgain_C19_C20(t *testing.T) {
 	})
 }
 
+// A change of the subscriptions that ends a gap tells of what was missed in it, as the listen itself would.
+func TestAChangeThatEndsAGapTellsOfIt_C20(t *testing.T) {
+	const told = mcp.NotificationResourcesUpdated + " a"
+	for name, change := range map[string]func(*Resources) error{
+		"subscribe":   func(r *Resources) error { return r.Subscribe("", "", "c") },
+		"unsubscribe": func(r *Resources) error { r.Unsubscribe("b"); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, e := &server{end: make(chan error)}, &ear{}
+				h, _ := hubOf(t, s, 0)
+				r := h.Resources(e, as(""), 8)
+				defer r.Close()
+				if err := errors.Join(r.Subscribe("", "", "a"), r.Subscribe("", "", "b")); err != nil {
+					t.Fatal(err)
+				}
+				if got := e.take(); got != "" {
+					t.Errorf("without a gap it hears %q", got)
+				}
+				s.fail(away)
+				s.end <- away
+				synctest.Wait()
+				s.fail(nil)
+				if err := change(r); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				if got := e.take(); !strings.HasPrefix(got, told) || strings.Count(got, told) != 1 {
+					t.Errorf("after the gap it hears %q", got)
+				}
+			})
+		})
+	}
+}
+
 // Newer credentials that come while older ones are being refused are tried next, and those again only if need be.
 func TestNewerCredentialsAreTriedBeforeThoseThatWereRefused_H2(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

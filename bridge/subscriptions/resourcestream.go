@@ -15,7 +15,8 @@ import (
 type resourceStream struct {
 	uris   []string
 	cancel context.CancelFunc
-	late   bool       // nobody waits for the acknowledgment any more; guarded by mu of its owner
+	late   bool       // nobody waits for the acknowledgment any more; guarded by mu of its owner, as is down
+	down   bool       // it ended, and was not acknowledged again
 	acked  chan bool  // acknowledged, with or without what was required
 	ended  chan error // the listen ended before it was acknowledged
 }
@@ -31,7 +32,10 @@ func (r *Resources) begin(authorization string, uris []string, required string) 
 		with:  &r.with,
 		held:  budget.On(r.as.Account),
 		event: func(msg jsonrpc.Message) { r.deliver(s, msg) },
-		gap:   func() { r.announceAll(s, uris) },
+		gap: func() {
+			r.isDown(s, false)
+			r.announceAll(s, uris)
+		},
 	}
 	once := false
 	keeper.acked = func(filter []byte) {
@@ -47,6 +51,7 @@ func (r *Resources) begin(authorization string, uris []string, required string) 
 		s.acked <- accepted
 	}
 	keeper.ended = func(err error) bool {
+		r.isDown(s, true)
 		if !once {
 			s.ended <- err
 		}
@@ -76,6 +81,24 @@ func (r *Resources) swap(next *resourceStream, uris []string) {
 	if old != nil {
 		old.cancel()
 	}
+}
+
+// isDown notes whether a listen is down.
+func (r *Resources) isDown(s *resourceStream, down bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.down = down
+}
+
+// unheard returns what is subscribed to, and nobody listens for: whatever listens for it next has missed
+// changes (C-20).
+func (r *Resources) unheard() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.current != nil && !r.current.down {
+		return nil
+	}
+	return r.uris
 }
 
 func (r *Resources) isCurrent(s *resourceStream) bool {
