@@ -1,8 +1,10 @@
 package legacy
 
 import (
+	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -238,4 +240,54 @@ func TestAProvenTokenIsProvenForOtherProcesses_H6(t *testing.T) {
 	_, q := p.another(opt, b)
 	want(t, "elsewhere", q.asUser(newer).post(ping).StatusCode, 200)
 	want(t, "asked", server.asked, []string{newer})
+}
+
+// loud is a store that replicas share: it tells all of each change.
+type loud struct {
+	store.Store
+	mu   sync.Mutex
+	told []func(string)
+}
+
+func (s *loud) Watch(changed func(string)) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.told = append(s.told, changed)
+	return true
+}
+
+func (s *loud) Commit(ctx context.Context, session string, changes ...store.Change) error {
+	err := s.Store.Commit(ctx, session, changes...)
+	s.mu.Lock()
+	told := slices.Clone(s.told)
+	s.mu.Unlock()
+	for _, changed := range told {
+		changed(session)
+	}
+	return err
+}
+
+// A replica where a session listens goes on with the token that was brought to another one.
+func TestATokenThatAnotherReplicaWasBroughtIsUsedHere_H2(t *testing.T) {
+	newer := jwt(alicesNewer, "b")
+	opt := stored()
+	opt.Store, opt.Genuine = &loud{Store: opt.Store}, (&judge{known: map[string]bool{newer: true}}).knows
+	b := newFake()
+	_, p := serve(t, opt, b)
+	p.asUser(jwt(alicesFirst, "a")).initialize(mcp.V20251125)
+	want(t, "GET", p.get("").StatusCode, 200)
+	_, q := p.another(opt, newFake())
+	want(t, "elsewhere", q.asUser(newer).post(ping).StatusCode, 200)
+	conv := b.last()
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		conv.mu.Lock()
+		goesBy := slices.Clone(conv.goesBy)
+		conv.mu.Unlock()
+		if slices.Equal(goesBy, []string{newer}) {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("it goes on with %q", goesBy)
+		}
+	}
 }
