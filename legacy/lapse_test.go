@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -137,6 +138,26 @@ func TestWebSocketStaysWhereNothingSaysThatItsCredentialsLapse_E34(t *testing.T)
 			}()
 			want(t, name, frame(t, c), `{"jsonrpc":"2.0","id":1,"result":{"n":1}}`)
 			<-pinged
+		}
+	})
+}
+
+// An HTTP+SSE stream takes no messages with another token: it ends with its own, so that its client opens another.
+func TestHTTPSSEEndsWithItsToken_E34(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := NewHTTP(Options{}, newFake())
+		mux := http.NewServeMux()
+		mux.Handle("/sse", h.SSE("/messages"))
+		mux.Handle("/messages", h.Messages())
+		p := pipeTo(t, h, mux)
+		start := time.Now()
+		p.header.Set("Authorization", tokenUntil(start.Add(5*time.Minute)))
+		resp, stream, post := p.openSSE()
+		want(t, "initialize", post.post(initialize(mcp.V20241105)).StatusCode, 202)
+		stream.next()
+		_, _ = io.Copy(io.Discard, resp.Body) // it is cut off
+		if d := time.Since(start); d < 5*time.Minute || d > 10*time.Minute {
+			t.Errorf("it ended after %v", d)
 		}
 	})
 }

@@ -54,7 +54,7 @@ type Channel struct {
 	log       zerolog.Logger
 	transport observe.Transport
 	born      time.Time
-	lapse     lapse // of the credentials of a WebSocket
+	lapse     lapse // of the credentials of a WebSocket or a stream
 
 	out   sync.Mutex         // E-35: messages interleave, their bytes never do
 	write func([]byte) error // writes one message; called with out held

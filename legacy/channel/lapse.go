@@ -12,8 +12,9 @@ import (
 // ErrLapsed ends a connection that can no longer act for anybody.
 var ErrLapsed = errors.New("the credentials of this connection are no longer valid; connect again with new ones")
 
-// lapse tells when the credentials that a WebSocket came with have had their time
-// (E-34). Its client has no other way to bring new ones than another connection.
+// lapse tells when the credentials that a WebSocket or an HTTP+SSE stream came with have had their time
+// (E-34). Its client has no other way to bring new ones than another connection: messages beside a stream
+// are of the principal that opened it (E-30).
 // Requests under way were authorized when they began, so they may still end.
 type lapse struct {
 	matters bool
