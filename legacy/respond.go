@@ -48,6 +48,10 @@ func (a *refusals) challenged(w http.ResponseWriter, r *http.Request, s *session
 // refuseUnknown answers a request of a session that is not here: it has ended, or is of
 // another bridge, or of this one before it was started again.
 func (a *refusals) refuseUnknown(w http.ResponseWriter, named string, id jsonrpc.ID) {
+	if a.gate.IsShut() { // it ended with the bridge, perhaps
+		a.refuseStopping(w, id)
+		return
+	}
 	a.guard.Refused(observe.NoSession)
 	a.notices.unknown.Info().Str(logfield.SessionID, logfield.Short(named)).Msg("a request named a session that is not here; its client must initialize again")
 	web.WriteError(w, http.StatusNotFound, id, jsonrpc.CodeInvalidRequest, "no such session; initialize a new one")

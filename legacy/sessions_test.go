@@ -277,14 +277,17 @@ func TestWhatIsTurnedAwayIsCounted(t *testing.T) {
 		h.ServeHTTP(w, p.request(method, ping))
 		return w.Code
 	}
-	h.gate.Shut()
-	for _, method := range []string{http.MethodPost, http.MethodGet} {
-		want(t, method+" while it stops", send(method), http.StatusServiceUnavailable)
-	}
-	want(t, "what came while it stopped", refused.of(observe.Draining), 2)
+	known := p.session
 	p.session = "unknown"
 	for _, method := range []string{http.MethodPost, http.MethodGet, http.MethodDelete} {
 		want(t, method+" of an unknown session", send(method), http.StatusNotFound)
 	}
 	want(t, "what named an unknown session", refused.of(observe.NoSession), 3)
+	h.gate.Shut()
+	for _, method := range []string{http.MethodPost, http.MethodGet} {
+		for _, p.session = range []string{known, "ended with the bridge"} { // which a client is not to give up
+			want(t, method+" while it stops", send(method), http.StatusServiceUnavailable)
+		}
+	}
+	want(t, "what came while it stopped", refused.of(observe.Draining), 4)
 }

@@ -1,7 +1,9 @@
 package roundtrip
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -9,6 +11,8 @@ import (
 	"net/http/httptrace"
 	"strings"
 	"testing"
+
+	"github.com/mcpbridge/bridge/internal/http1"
 )
 
 // http.Transport may end a connection for a request that was given up, and tell the next one
@@ -70,5 +74,28 @@ func TestTheEndOfAnotherRequestIsNotThisOnes(t *testing.T) {
 				t.Errorf("sent %d times: %v", sent, err)
 			}
 		})
+	}
+}
+
+// A status that is none is no response: who hands it on could not write it.
+func TestAStatusBelow100IsMalformed(t *testing.T) {
+	for _, status := range []string{"099", "000"} {
+		tr := New(Options{Dial: func(context.Context, string, string) (net.Conn, error) {
+			near, far := net.Pipe()
+			go func() {
+				defer far.Close()
+				_, _ = http.ReadRequest(bufio.NewReader(far))
+				_, _ = io.WriteString(far, "HTTP/1.1 "+status+" X\r\nContent-Length: 4\r\n\r\nnull")
+			}()
+			return near, nil
+		}})
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://server/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp, err := tr.RoundTrip(r); !errors.Is(err, http1.ErrMalformed) {
+			t.Errorf("%s: %v, %v", status, resp, err)
+		}
+		tr.CloseIdleConnections()
 	}
 }

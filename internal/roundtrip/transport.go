@@ -25,6 +25,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -185,6 +186,10 @@ func (t *Transport) try(r *http.Request, again bool) (*http.Response, *Use, erro
 	resp, err := t.send(out)
 	if err != nil {
 		return nil, nil, use.fail(err)
+	}
+	if resp.StatusCode < 100 { // which net/http reads, and does not write
+		_ = resp.Body.Close()
+		return nil, nil, use.fail(fmt.Errorf("%w: status", http1.ErrMalformed))
 	}
 	use.heed(resp)
 	own := *resp // what net/http fills in later goes to the other one
