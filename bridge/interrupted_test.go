@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/mrtr"
 )
 
 // A call that has asked its client, and is at the server when the bridge stops for good, goes on in another process
@@ -97,6 +98,41 @@ func TestACallWhoseTimeIsOverIsNotSentAgain_D15(t *testing.T) {
 		}
 		if _, err := b.Due([]byte("{")); err == nil {
 			t.Error("what is no record is due")
+		}
+	})
+}
+
+// A call of who knew no more than the session's id does not go on with the credentials of its owner, who brings it
+// back.
+func TestACallOfAVisitorIsNotBroughtBackWithTheOwnersCredentials_H6(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tools := `{"tools":[{"name":"book","inputSchema":{"type":"object"},"annotations":{"idempotentHint":true}}]}`
+		here, _ := session(t, Limits{}, result(tools), inputRequired(`"s"`, question1("q")), hang)
+		request(t, here, "1", mcp.MethodToolsList, `{}`).result()
+		s := &strongbox{client: &client{t: t, conv: here}}
+		s.begin()
+		s.answer(0, accepted)
+		synctest.Wait()
+		owner := downstream.Caller{Principal: "owner", Authorization: "Bearer owner", Also: []string{"owner before"}}
+		for whose, want := range map[string]string{"visitor": "", "owner": "Bearer owner", "owner before": "Bearer owner"} {
+			flow, err := mrtr.Decode(s.kept[len(s.kept)-1].Record)
+			if err != nil {
+				t.Fatal(err)
+			}
+			flow.Principal = whose
+			record, err := flow.Encode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			there, up := session(t, Limits{}, result(booked))
+			next := &strongbox{client: &client{t: t, conv: there}, held: s.held}
+			if err := there.Resume(owner, record, next); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if calls := up.calls(); len(calls) != 1 || calls[0].Authorization != want {
+				t.Errorf("that of %s goes on with %q in %d rounds", whose, calls[0].Authorization, len(calls))
+			}
 		}
 	})
 }

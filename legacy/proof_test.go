@@ -285,3 +285,18 @@ func TestATokenThatAnotherReplicaWasBroughtIsUsedHere_H2(t *testing.T) {
 		return slices.Equal(conv.goesBy, []string{newer})
 	})
 }
+
+// What another replica has changed of a session takes back no token that it was just bound to here.
+func TestAChangeElsewhereTakesNoTokenBack_H6(t *testing.T) {
+	first, newer := jwt(alicesFirst, "a"), jwt(alicesNewer, "b")
+	opt := stored()
+	opt.Store, opt.Genuine = &shaky{Store: opt.Store}, (&judge{known: map[string]bool{newer: true}}).knows // of which nobody hears
+	_, p := serve(t, opt, newFake())
+	p.asUser(first).initialize(mcp.V20251125)
+	elsewhere := newFake()
+	_, q := p.another(opt, elsewhere)
+	want(t, "elsewhere", q.asUser(first).post(ping).StatusCode, 200)
+	elsewhere.last().setLevel("debug")
+	want(t, "newer", p.asUser(newer).post(ping).StatusCode, 200)
+	want(t, "and again", p.post(ping).StatusCode, 200)
+}

@@ -3,11 +3,11 @@
 // same call to be made again.
 //
 // It owns who waits and for how long, and what is open meanwhile. What the call does is its
-// flow's; a Call stands between that and whichever request waits.
+// flow's; a Reply stands between that and whichever request waits.
 //
-//	flow ──▶ Call, a downstream.Reply ──▶ the request that waits, if there is one
+//	flow ──▶ Reply, a downstream.Reply ──▶ the request that waits, if there is one
 //	                  ▲
-//	same call again ──┘ Calls.Rejoin
+//	same call again ──┘ Replies.Rejoin
 //
 // Key invariants
 //

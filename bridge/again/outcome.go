@@ -107,9 +107,20 @@ func (p keeper) settle() {
 		return
 	}
 	p.of.Calls.add(p.Reply)
+	if !p.keeps() { // the same call was faster
+		p.of.Calls.forget(p.Reply)
+		return
+	}
 	for _, other := range p.of.Calls.surplus(p.Reply) {
 		keeper{other}.drop()
 	}
+}
+
+// delivered reports whether the outcome has got to the client after all.
+func (p keeper) delivered() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.kept != nil && p.kept.to.Delivered()
 }
 
 // keeps reports whether the call is over and its outcome waits for the same one.

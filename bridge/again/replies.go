@@ -109,12 +109,22 @@ func (t *Replies) evict(p *Reply) *Reply {
 	return nil
 }
 
-// surplus returns the outcomes that must make room for p's. Those of a session's owner make none for others'.
+// surplus returns the outcomes that must make room for p's: those first that have got to their clients by now. Those of a session's owner make none for others'.
 func (t *Replies) surplus(p *Reply) (more []*Reply) {
 	if t.isShut() {
 		return []*Reply{p}
 	}
 	kept := t.like(p, func(other *Reply) bool { return other.of.Unproven == p.of.Unproven && keeper{other}.keeps() })
+	if len(kept) <= t.most {
+		return nil
+	}
+	kept = slices.DeleteFunc(kept, func(other *Reply) bool {
+		delivered := keeper{other}.delivered()
+		if delivered {
+			more = append(more, other)
+		}
+		return delivered
+	})
 	if len(kept) > t.most {
 		more = append(more, ofWhoHasMost(kept))
 	}

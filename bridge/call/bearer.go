@@ -30,6 +30,9 @@ func (k bearer) actsLocked(caller downstream.Caller) {
 // actsFor is whom a call of another process acts for, with the credentials of whoever needs it here.
 func actsFor(c *Client, caller downstream.Caller, flow *mrtr.Flow) downstream.Caller {
 	owners := !caller.Unproven && caller.Owns(flow.Principal)
+	if !caller.Owns(flow.Principal) { // it is somebody's who knows no more than the session's id
+		caller.Authorization = ""
+	}
 	caller.Principal, caller.Unproven = flow.Principal, !owners && c.Principal != "" && c.Principal != flow.Principal
 	caller.Header = hop.Lasted(flow.Header) // not those of whoever brought it here
 	return caller

@@ -28,13 +28,21 @@ func (k restorer) restore(ctx context.Context, id string, by *http.Request) (*Se
 	if len(id) > store.MaxID {
 		return nil, nil
 	}
-	restored, err, _ := k.restoring.Do(id, func() (any, error) {
-		if s, ok := k.set.table.Get(id); ok {
-			return s, nil // just now
-		}
-		return k.revive(context.WithoutCancel(ctx), id, by)
-	})
-	if _, refused := errors.AsType[*downstream.Refusal](err); err != nil && !refused { // its client hears of a refusal
+	once := func() (restored any, err error, shared bool) {
+		return k.restoring.Do(id, func() (any, error) {
+			if s, ok := k.set.table.Get(id); ok {
+				return s, nil // just now
+			}
+			return k.revive(context.WithoutCancel(ctx), id, by)
+		})
+	}
+	restored, err, shared := once()
+	_, refused := errors.AsType[*downstream.Refusal](err)
+	if refused && shared { // perhaps it was another request's
+		restored, err, _ = once()
+		_, refused = errors.AsType[*downstream.Refusal](err)
+	}
+	if err != nil && !refused { // its client hears of a refusal
 		k.set.opt.Logger.Warn().Err(err).Str(logfield.SessionID, logfield.Short(id)).Msg("a session could not be brought back")
 	}
 	s, _ := restored.(*Session)
@@ -56,7 +64,7 @@ func (k restorer) revive(ctx context.Context, id string, by *http.Request) (*Ses
 	if len(record.Also) > 0 {
 		s.rebound.Store(&binding{record.Authorization, record.Principal, 1, record.Also})
 	}
-	s.stored.version = version
+	s.stored.version, s.stored.auth, s.stored.principal = version, record.Authorization, record.Principal
 	k.rememberLocked(s, record.Conversation)
 	s.stored.waiting.adopt(record.Waiting)
 	first := k.number()

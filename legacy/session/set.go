@@ -43,7 +43,7 @@ type Options struct {
 
 	// Unload is how long a question waits in memory while its client is not connected, and a session that
 	// nobody uses; 0: they stay. MaxUnloaded bounds the calls of a session that are in the store
-	// alone. Calls, without which no call goes on in another process, and Others are needed then.
+	// alone. With Calls, without which no call goes on in another process, Others is needed.
 	Unload      time.Duration
 	MaxUnloaded int
 	Calls       Calls

@@ -27,9 +27,11 @@ type stored struct {
 
 	mu      sync.Mutex // one save at a time
 	version uint64     // of the record in the store; 0: there is none yet
-	base    []byte     // the conversation in that record, where the store is shared
-	gone    bool       // the session ended
-	unsure  []digest   // of records that may be in the store since, or come there late
+	// auth and principal are what that record has the session bound to.
+	auth, principal string
+	base            []byte   // the conversation in that record, where the store is shared
+	gone            bool     // the session ended
+	unsure          []digest // of records that may be in the store since, or come there late
 
 	waiting waitingCalls // which wait to be made again, and where
 
@@ -55,7 +57,9 @@ const saveTries = 5
 // save brings a session's record up to date, and reports whether it is. A session that
 // cannot be saved goes on without: the log tells, and the next change tries again.
 func (k *keeper) save(s *Session) bool {
+	bound := s.owner().n
 	err := k.commit(s)
+	s.follow(bound)
 	if errors.Is(err, downstream.ErrGone) {
 		k.gone(s)
 		return false
@@ -119,6 +123,7 @@ func (k *keeper) commitLocked(s *Session) error {
 	switch {
 	case err == nil:
 		s.stored.version++
+		s.stored.auth, s.stored.principal = owner.auth, owner.principal
 		s.stored.unsure = nil
 		k.rememberLocked(s, conversation)
 	case k.shared && !conflict && !errors.Is(err, store.ErrUnreachable):
@@ -153,9 +158,7 @@ func (k *keeper) refresh(s *Session) {
 		err = k.refreshLocked(s, false)
 	}
 	s.stored.mu.Unlock()
-	if now := s.owner(); now.n != bound { // by another replica
-		s.conv.Reauthorize(now.auth)
-	}
+	s.follow(bound)
 	switch {
 	case errors.Is(err, downstream.ErrGone):
 		k.gone(s)
@@ -168,18 +171,28 @@ func (k *keeper) refresh(s *Session) {
 // reconsider looks whether another replica has changed a session, of which this one may be told yet. The
 // error says that nobody knows.
 func (k *keeper) reconsider(s *Session) error {
+	bound := s.owner().n
 	s.stored.mu.Lock()
 	var err error
 	if !s.stored.gone && s.stored.version > 0 {
 		err = k.refreshLocked(s, true)
 	}
 	s.stored.mu.Unlock()
+	s.follow(bound)
 	if errors.Is(err, downstream.ErrGone) {
 		k.gone(s)
 		return nil
 	}
 	k.report("looking at a session", err)
 	return err
+}
+
+// follow has the conversation go on with the credentials that another replica has bound the session to, which
+// was bound so many times before.
+func (s *Session) follow(bound uint64) {
+	if now := s.owner(); now.n != bound {
+		s.conv.Reauthorize(now.auth)
+	}
 }
 
 // refreshLocked merges the record in the store into the session. The error is ErrGone when
@@ -208,10 +221,11 @@ func (k *keeper) refreshLocked(s *Session, certain bool) error {
 		}
 	}
 	s.stored.waiting.adopt(record.Waiting)
-	if owner := s.owner(); owner.auth != record.Authorization || owner.principal != record.Principal {
+	others := record.Authorization != s.stored.auth || record.Principal != s.stored.principal // else it may be bound anew here
+	if owner := s.owner(); others && (owner.auth != record.Authorization || owner.principal != record.Principal) {
 		s.rebound.Store(&binding{record.Authorization, record.Principal, owner.n + 1, record.Also})
 	}
-	s.stored.version = version
+	s.stored.version, s.stored.auth, s.stored.principal = version, record.Authorization, record.Principal
 	k.rememberLocked(s, record.Conversation)
 	return nil
 }
