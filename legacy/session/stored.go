@@ -59,7 +59,7 @@ const saveTries = 5
 func (k *keeper) save(s *Session) bool {
 	bound := s.owner().n
 	err := k.commit(s)
-	s.follow(bound)
+	k.follow(s, bound)
 	if errors.Is(err, downstream.ErrGone) {
 		k.gone(s)
 		return false
@@ -158,7 +158,7 @@ func (k *keeper) refresh(s *Session) {
 		err = k.refreshLocked(s, false)
 	}
 	s.stored.mu.Unlock()
-	s.follow(bound)
+	k.follow(s, bound)
 	switch {
 	case errors.Is(err, downstream.ErrGone):
 		k.gone(s)
@@ -178,7 +178,7 @@ func (k *keeper) reconsider(s *Session) error {
 		err = k.refreshLocked(s, true)
 	}
 	s.stored.mu.Unlock()
-	s.follow(bound)
+	k.follow(s, bound)
 	if errors.Is(err, downstream.ErrGone) {
 		k.gone(s)
 		return nil
@@ -189,7 +189,7 @@ func (k *keeper) reconsider(s *Session) error {
 
 // follow has the conversation go on with the credentials that another replica has bound the session to, which
 // was bound so many times before.
-func (s *Session) follow(bound uint64) {
+func (k *keeper) follow(s *Session, bound uint64) {
 	if now := s.owner(); now.n != bound {
 		s.conv.Reauthorize(now.auth)
 	}
