@@ -364,3 +364,23 @@ func TestATaskThatIsAskedInVainEndsTheCall_DT20(t *testing.T) {
 		}
 	})
 }
+
+// An answer whose client is told that it counts for nothing, since it could not be kept, reaches no task: the person
+// is asked again.
+func TestAnAnswerThatIsNotKeptReachesNoTask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, up := withTaskServer(t, asksOnce(result(`{}`), "")...)
+		s := &strongbox{client: &client{t: t, conv: here}}
+		s.begin()
+		pass(2500 * time.Millisecond)
+		s.err = downstream.ErrGone
+		s.answer(0, accepted)
+		pass(time.Second)
+		for _, call := range up.calls() {
+			if call.Method == mcp.MethodTasksUpdate {
+				t.Errorf("it is sent: %s", member(call, "inputResponses"))
+			}
+		}
+		here.Close(sessions.Removed)
+	})
+}

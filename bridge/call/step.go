@@ -45,6 +45,9 @@ func (k *Call) step(ev mrtr.Event, answer *upstream.Answer) roundTrip {
 	if d.cancelled { // which counts before its 202, whoever tells the client
 		k.saving.to.Drop()
 	}
+	for _, send := range d.updates {
+		send()
+	}
 	speaker{k}.carryOut(d.effects)
 	if d.evicted != nil {
 		d.evicted.Resume(mrtr.Failed(&mrtr.LimitReached{Limit: "limits.flows", Value: k.client.Driver.Waiting}))
@@ -60,6 +63,7 @@ type decision struct {
 
 	checkpoint *downstream.Checkpoint // to be kept before anything else
 	cancelled  bool                   // what was kept is to be removed
+	updates    []func()               // send answers to the server's task, once they are kept
 
 	answer    *upstream.Answer // that the event is part of; nil when an effect has taken it
 	suspended bool             // the flow waits for somebody
@@ -149,7 +153,7 @@ func (k *Call) applyLocked(act *mrtr.Action, d *decision) []mrtr.Event {
 		d.suspended = true
 		return k.asking.askLocked(act.Ask)
 	case mrtr.Update:
-		serverTask{k}.updateLocked(act.Key, false, k.Drive)
+		d.updates = append(d.updates, serverTask{k}.updateLocked(act.Key, false, k.Drive))
 		return k.asking.askLocked(act.Ask)
 	case mrtr.Deliver, mrtr.Fail, mrtr.Stop:
 		k.outbox.addLocked(lastWord(act, d))

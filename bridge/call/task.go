@@ -60,25 +60,27 @@ func (k serverTask) insist(ctx context.Context, call *upstream.Call) (answer *up
 	return answer, again, err
 }
 
-// updateLocked sends one answer to the task, perhaps again, and tells what became of that. What an
-// acknowledgment, or a refusal, comes to is shown by the next polls.
-func (k serverTask) updateLocked(key string, again bool, tell func(mrtr.Event)) {
-	ctx, cancel := context.WithTimeout(k.client.Driver.ctx, k.client.Driver.Flows.Round)
+// updateLocked returns what sends one answer to the task, perhaps again, and tells what became of that. What
+// an acknowledgment, or a refusal, comes to is shown by the next polls.
+func (k serverTask) updateLocked(key string, again bool, tell func(mrtr.Event)) (send func()) {
 	call := k.buildLocked(mcp.MethodTasksUpdate, k.flow.Task, k.flow.TaskResponse(key))
-	k.client.Driver.Background(func() {
-		defer cancel()
-		answer, repeated, err := k.insist(ctx, call)
-		switch {
-		case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
-			err = &mrtr.LimitReached{Limit: "timeouts.round", Value: k.client.Driver.Flows.Round}
-		case err == nil && answer.Error != nil:
-			err = answer.Error
-		}
-		if err != nil {
-			k.client.Driver.Log.Warn().Str(logfield.FlowID, k.Name()).Err(err).Msg("the server's task did not take an answer")
-		}
-		tell(mrtr.Updated(key, err, answer != nil && (again || repeated))) // without one it had a round to show it
-	})
+	return func() { k.client.Driver.Background(func() { k.update(call, key, again, tell) }) }
+}
+
+func (k serverTask) update(call *upstream.Call, key string, again bool, tell func(mrtr.Event)) {
+	ctx, cancel := context.WithTimeout(k.client.Driver.ctx, k.client.Driver.Flows.Round)
+	defer cancel()
+	answer, repeated, err := k.insist(ctx, call)
+	switch {
+	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
+		err = &mrtr.LimitReached{Limit: "timeouts.round", Value: k.client.Driver.Flows.Round}
+	case err == nil && answer.Error != nil:
+		err = answer.Error
+	}
+	if err != nil {
+		k.client.Driver.Log.Warn().Str(logfield.FlowID, k.Name()).Err(err).Msg("the server's task did not take an answer")
+	}
+	tell(mrtr.Updated(key, err, answer != nil && (again || repeated))) // without one it had a round to show it
 }
 
 // goOn sends the answers that another process has taken and may not have passed on.
@@ -86,7 +88,7 @@ func (k serverTask) goOn(tell func(mrtr.Event)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, key := range k.flow.Undelivered() {
-		k.updateLocked(key, true, tell)
+		k.updateLocked(key, true, tell)()
 	}
 }
 
