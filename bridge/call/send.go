@@ -88,16 +88,13 @@ func (r *round) send() (mrtr.Event, *upstream.Answer) {
 	return mrtr.Result(answer.Result, answer.ResultType()).Within(answer.AnswerIn), answer
 }
 
-// How often params are in memory while a request is at the server, besides with the client's: as this round
-// has them, and in the request. Few bytes are part of what every request is charged for.
-const (
-	timesInTransit = 2
-	fewBytes       = 4 << 10
-)
+// timesInTransit is how often params are in memory while a request is at the server, besides with the client's:
+// as this round has them, and in the request.
+const timesInTransit = 2
 
 // charge charges for the request.
 func (r *round) charge() (held budget.Hold, err error) {
-	if len(r.params) <= fewBytes {
+	if len(r.params) <= flight.FewBytes {
 		return held, nil
 	}
 	held = budget.On(r.held.Account())

@@ -25,16 +25,16 @@ func (h *Held) Account() *budget.Account {
 	return h.hold.Account()
 }
 
-// A response is in memory as the server has sent it, and once more as the client gets it, until that has
-// taken it. Few bytes are part of what every request is charged for.
-const (
-	timesHeld = 2
-	fewBytes  = 4 << 10
-)
+// timesHeld is how often a response is in memory: as the server has sent it, and as the client gets it, until
+// that has taken it.
+const timesHeld = 2
+
+// FewBytes is what a copy may take that is part of what every request is charged for.
+const FewBytes = 4 << 10
 
 // Set implements upstream.Held: so many bytes of a response are held now.
 func (h *Held) Set(response int) error {
-	if response > fewBytes {
+	if response > FewBytes {
 		response *= timesHeld
 	}
 	h.mu.Lock()

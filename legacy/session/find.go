@@ -122,7 +122,7 @@ func (set *Set) visited(r *http.Request) (*Session, downstream.Caller) {
 // nobody knows.
 func (set *Set) Reconsider(s *Session, r *http.Request) (caller downstream.Caller, owns bool, err error) {
 	if s.Stored() && s.Shared() {
-		if err = set.keeper.reconsider(s); err != nil {
+		if err = set.keeper.look(s, true); err != nil {
 			return caller, false, err
 		}
 	}

@@ -151,31 +151,20 @@ func (k *keeper) rememberLocked(s *Session, conversation []byte) {
 // refresh takes over what other replicas have changed of a session since it was looked
 // at. Where the store can't be reached, the session goes on as it is.
 func (k *keeper) refresh(s *Session) {
-	bound := s.owner().n
-	s.stored.mu.Lock()
-	var err error
-	if s.stored.stale.Swap(false) && !s.stored.gone && s.stored.version > 0 {
-		err = k.refreshLocked(s, false)
-	}
-	s.stored.mu.Unlock()
-	k.follow(s, bound)
-	switch {
-	case errors.Is(err, downstream.ErrGone):
-		k.gone(s)
-	case err != nil:
+	if k.look(s, false) != nil {
 		s.stored.stale.Store(true)
-		k.report("looking at a session", err)
 	}
 }
 
-// reconsider looks whether another replica has changed a session, of which this one may be told yet. The
-// error says that nobody knows.
-func (k *keeper) reconsider(s *Session) error {
+// look merges the record in the store into the session, if it may have been changed, which ends where another
+// replica has ended it. certain: this one may be told of a change yet, and no copy will do. The error says that
+// nobody knows.
+func (k *keeper) look(s *Session, certain bool) error {
 	bound := s.owner().n
 	s.stored.mu.Lock()
 	var err error
-	if !s.stored.gone && s.stored.version > 0 {
-		err = k.refreshLocked(s, true)
+	if (certain || s.stored.stale.Swap(false)) && !s.stored.gone && s.stored.version > 0 {
+		err = k.refreshLocked(s, certain)
 	}
 	s.stored.mu.Unlock()
 	k.follow(s, bound)
@@ -280,9 +269,10 @@ func (k *keeper) outdated(s *Session) {
 	}
 }
 
-// elsewhere returns the calls of a session that are not in this process: their records, which are about to be removed,
-// tell what the server still does for them, and the end of the session is theirs, too (G-13). A living replica that has one ends it when it hears that the session has ended, and tells the server
-// the same: twice does no harm, and that it lives is only known when its lease is over.
+// elsewhere returns the calls of a session that are not in this process: their records, which are about to be
+// removed, tell what the server still does for them, and the end of the session is theirs, too (G-13). A living
+// replica that has one ends it when it hears of that, and tells the server the same: twice does no harm, and
+// whether it lives is only known when its lease is over.
 func (k *keeper) elsewhere(s *Session) []store.Record {
 	if k.set.opt.Calls == nil || !k.shared && !s.stored.restored {
 		return nil

@@ -14,9 +14,9 @@ import (
 // Calls that may be answered with what is pending, and wait for the same one to be made again, are in
 // the memory of one replica, and the same one may reach another. The session's record says which:
 // that is written before a client is told of their first question, and every replica that has the
-// session in memory hears of it; and once more when a person has answered it since: of equal calls at several replicas the
-// one told of last is found. Nothing takes an entry back before its time: whoever is handed a
-// call for which none waits serves it as any other.
+// session in memory hears of it; and once more when a person has answered it since: of equal calls at
+// several replicas the one told of last is found. Nothing takes an entry back before its time: whoever
+// is handed a call for which none waits serves it as any other.
 
 // waiting is where a call waits for the same one.
 type waiting struct {
