@@ -50,14 +50,21 @@ func TestACallAtTheServerIsLeftIfItMayBeDoneTwice_D15(t *testing.T) {
 	}
 }
 
+// repeatable is a call that may be done twice, has asked its client, and will be at the server once that has answered.
+func repeatable(t *testing.T) (*conversation, *strongbox) {
+	t.Helper()
+	tools := `{"tools":[{"name":"book","inputSchema":{"type":"object"},"annotations":{"idempotentHint":true}}]}`
+	conv, _ := session(t, Limits{}, result(tools), inputRequired(`"s"`, question1("q")), hang)
+	request(t, conv, "1", mcp.MethodToolsList, `{}`).result()
+	s := &strongbox{client: &client{t: t, conv: conv}}
+	s.begin()
+	return conv, s
+}
+
 // What the store has waits for an answer that is given: nobody would ask for it again.
 func TestACallWhoseAnswerIsNotKeptIsLeftToNobody_D15(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tools := `{"tools":[{"name":"book","inputSchema":{"type":"object"},"annotations":{"idempotentHint":true}}]}`
-		here, _ := session(t, Limits{}, result(tools), inputRequired(`"s"`, question1("q")), hang)
-		request(t, here, "1", mcp.MethodToolsList, `{}`).result()
-		s := &strongbox{client: &client{t: t, conv: here}}
-		s.begin()
+		here, s := repeatable(t)
 		s.err = errors.New("the disk is full")
 		s.answer(0, accepted)
 		synctest.Wait()
@@ -73,11 +80,7 @@ func TestACallWhoseAnswerIsNotKeptIsLeftToNobody_D15(t *testing.T) {
 // What may be done twice is not done again for a call whose time is over: nobody would hear of it.
 func TestACallWhoseTimeIsOverIsNotSentAgain_D15(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tools := `{"tools":[{"name":"book","inputSchema":{"type":"object"},"annotations":{"idempotentHint":true}}]}`
-		here, _ := session(t, Limits{}, result(tools), inputRequired(`"s"`, question1("q")), hang)
-		request(t, here, "1", mcp.MethodToolsList, `{}`).result()
-		s := &strongbox{client: &client{t: t, conv: here}}
-		s.begin()
+		_, s := repeatable(t)
 		s.answer(0, accepted)
 		synctest.Wait()
 		record := s.kept[len(s.kept)-1].Record
@@ -106,11 +109,7 @@ func TestACallWhoseTimeIsOverIsNotSentAgain_D15(t *testing.T) {
 // back.
 func TestACallOfAVisitorIsNotBroughtBackWithTheOwnersCredentials_H6(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tools := `{"tools":[{"name":"book","inputSchema":{"type":"object"},"annotations":{"idempotentHint":true}}]}`
-		here, _ := session(t, Limits{}, result(tools), inputRequired(`"s"`, question1("q")), hang)
-		request(t, here, "1", mcp.MethodToolsList, `{}`).result()
-		s := &strongbox{client: &client{t: t, conv: here}}
-		s.begin()
+		_, s := repeatable(t)
 		s.answer(0, accepted)
 		synctest.Wait()
 		owner := downstream.Caller{Principal: "owner", Authorization: "Bearer owner", Also: []string{"owner before"}}

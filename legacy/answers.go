@@ -152,7 +152,7 @@ func (rs *replicas) cancel(w http.ResponseWriter, r *http.Request, s *session.Se
 			if s.IsLate(id) {
 				break
 			}
-			if !isKept(s, is) {
+			if still, known := kept(s, is); !still || !known {
 				w.WriteHeader(http.StatusAccepted)
 				return
 			}
@@ -181,17 +181,17 @@ func (rs *replicas) conclude(w http.ResponseWriter, s *session.Session, caller d
 	w.WriteHeader(http.StatusAccepted)
 }
 
-// isKept reports whether the store has a call still: then another replica has taken over
-// what was settled here, and this one has yet to notice.
-func isKept(s *session.Session, meant func(*exchange.FoundCall) bool) bool {
+// kept reports whether the store has a call still: then another replica has taken over what was settled here,
+// and this one has yet to notice. known: the store could be asked.
+func kept(s *session.Session, meant func(*exchange.FoundCall) bool) (still, known bool) {
 	call, err := exchange.Find(s, func(c *exchange.FoundCall) bool { return c.Waits() && meant(c) })
-	return err == nil && call != nil
+	return call != nil, err == nil
 }
 
-// isGone reports whether the store has a call no more. A store that cannot be asked has it, perhaps.
+// isGone reports whether the store has a call no more. One that cannot be asked has it, perhaps.
 func isGone(s *session.Session, meant func(*exchange.FoundCall) bool) bool {
-	call, err := exchange.Find(s, func(c *exchange.FoundCall) bool { return c.Waits() && meant(c) })
-	return err == nil && call == nil
+	still, known := kept(s, meant)
+	return known && !still
 }
 
 // cancelElsewhere has whoever has a call cancel it, and reports whether it was met and is here by now, and
