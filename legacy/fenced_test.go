@@ -37,6 +37,7 @@ func (neighbour) Forward(w http.ResponseWriter, _ *http.Request, _ []byte, to do
 type fenced struct {
 	t      *testing.T
 	h      *HTTP
+	b      *fakeBackend
 	p      *peer
 	store  *shaky
 	call   *call
@@ -52,12 +53,12 @@ func fencedBy(t *testing.T, peers Peers) *fenced {
 	opt := stored()
 	f := &fenced{t: t, store: &shaky{Store: opt.Store}}
 	opt.Store, opt.Replica, opt.Peers, opt.StoreWait = f.store, homeID, peers, time.Hour
-	b := newFake()
-	f.h, f.p = servePipe(t, opt, b)
+	f.b = newFake()
+	f.h, f.p = servePipe(t, opt, f.b)
 	f.p.initialize(mcp.V20250618)
 	answer := f.p.async(`{"jsonrpc":"2.0","id":"call","method":"hold"}`)
-	f.call = <-b.held
-	f.conv = b.last()
+	f.call = <-f.b.held
+	f.conv = f.b.last()
 	want(t, "a question", f.call.ask(time.Hour, nil), nil)
 	f.answer = <-answer
 	f.stream, _, _ = strings.Cut(readEvents(t, f.answer).next(), "-")

@@ -113,6 +113,32 @@ func TestAnAnswerThatDoesNotCountIsTakenBack(t *testing.T) {
 	}
 }
 
+// TestTheDeadlineOfACallOutlivesAnAnswerThatIsTakenBack: the call is in the store alone, its replica lives, and nobody comes for it.
+func TestTheDeadlineOfACallOutlivesAnAnswerThatIsTakenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := fencedBy(t, dead{})
+		began, back := time.Now(), make(chan time.Duration, 10)
+		due := began.Add(5 * time.Minute)
+		f.b.due = func([]byte) (time.Time, error) { return due, nil }
+		f.conv.resumes = func(_ downstream.Caller, _ []byte, out downstream.Reply) error {
+			back <- time.Since(began)
+			out.Finish(downstream.Result(`"call"`, nil))
+			return nil
+		}
+		time.Sleep(time.Minute) // what was there at the start has been looked at
+		f.store.hung.begin()
+		want(t, "an answer that the store does not take", f.answers(), downstream.ErrGone)
+		doAll(f.store.hung.end())
+		time.Sleep(10 * time.Minute)
+		if len(back) != 1 {
+			t.Fatalf("it comes back %d times", len(back))
+		}
+		if got := <-back; got < 5*time.Minute || got > 6*time.Minute {
+			t.Errorf("it comes back after %v", got)
+		}
+	})
+}
+
 func doAll(asked []func() error) {
 	for _, do := range asked {
 		_ = do()

@@ -59,6 +59,10 @@ func (h *HTTP) Recall(r *http.Request, id string) bool { return h.sessions.Recal
 // Keeps reports whether sessions may be in the store that are live nowhere in this process.
 func (h *HTTP) Keeps() bool { return h.sessions.Keeps() }
 
+// Astray says that calls were left to the store which nobody comes for by the clock: sessions under older settings have
+// ended in this process.
+func (h *HTTP) Astray() { h.sessions.Astray() }
+
 // handOn lets next serve a request whose body was read.
 func handOn(w http.ResponseWriter, r *http.Request, body []byte, next http.Handler) {
 	if body != nil {

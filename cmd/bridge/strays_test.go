@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -152,4 +153,30 @@ func TestTheDeadlineOfACallOutlivesItsReplica(t *testing.T) {
 	launch(t, k.args...)
 	k.kill()
 	c.wantTold(`tasks/update{"name":{"action":"cancel"}}`)
+}
+
+// TestTheDeadlineOfACallOutlivesTheSettingsItWasMadeUnder: its session was left to the store when timeouts.handover was
+// over, and the process lives.
+func TestTheDeadlineOfACallOutlivesTheSettingsItWasMadeUnder(t *testing.T) {
+	t.Parallel()
+	for kind, flags := range durable(t) {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			flags := flags(t)
+			if kind == "redis" {
+				flags = append(flags, "--replica.listen", "127.0.0.1:0")
+			}
+			file := filepath.Join(t.TempDir(), "bridge.yaml")
+			configure := func(sessions string) {
+				if err := os.WriteFile(file, []byte("timeouts: {handover: 1s, drain: 1s, server-request: 6s}\nlimits: {sessions: "+sessions+"}\n"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			configure("100")
+			c, k := tasked(t, append(flags, "--config", file)...)
+			configure("200")
+			_ = k.process.Process.Signal(syscall.SIGHUP)
+			c.wantTold(`tasks/update{"name":{"action":"cancel"}}`)
+		})
+	}
 }

@@ -47,6 +47,20 @@ func (f *Fleet) retire(m *Member, limit, drain time.Duration) {
 	defer f.mu.Unlock()
 	f.retired = slices.DeleteFunc(f.retired, func(r *Member) bool { return r == m })
 	f.setLocked(f.present)
+	f.astrayLocked(m.Scope())
+}
+
+// astrayLocked tells those who have the store of a mount that has ended of the calls that it left there, unless
+// another one is yet to end that may have some.
+func (f *Fleet) astrayLocked(scope string) {
+	if slices.ContainsFunc(f.retired, func(m *Member) bool { return m.Scope() == scope }) {
+		return
+	}
+	for _, p := range f.present {
+		if p.Scope() == scope {
+			p.Astray()
+		}
+	}
 }
 
 // awaits reports whether sessions may come back from the store that no present mount would find there.

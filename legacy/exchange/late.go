@@ -67,8 +67,13 @@ func (sc *storedCall) takeBack(ex *Exchange, before callRecord, settled func()) 
 	}
 }
 
+// run tries until the call is in the store as it was, where nobody comes for it by the clock.
 func (t *takeBack) run(stop func() bool) {
-	for !t.stopped.Load() && !stop() && time.Now().Before(t.expires) && !t.try() {
+	for !t.stopped.Load() && !stop() && time.Now().Before(t.expires) {
+		if t.try() {
+			t.ex.session.Astray()
+			return
+		}
 		t.ex.session.Pause()
 	}
 }

@@ -26,8 +26,8 @@ func (k dues) watchDue(ctx context.Context) {
 	tick := time.NewTicker(dueStep)
 	defer tick.Stop()
 	var last time.Time // for which a stray was noted
-	strays := stray.New(stray.Options{Store: k.store, Claims: store.Name(k.scope + "\nstrays"), Others: k.set.opt.Others, Found: func(ctx context.Context, session string) error {
-		due, err := k.noteStrays(ctx, session)
+	strays := stray.New(stray.Options{Store: k.store, Claims: store.Name(k.scope + "\nstrays"), Others: k.set.opt.Others, Found: func(ctx context.Context, session string, own bool) error {
+		due, err := k.noteStrays(ctx, session, own)
 		last = later(last, due)
 		return err
 	}})
@@ -46,6 +46,9 @@ func (k dues) watchDue(ctx context.Context) {
 			if err = k.fireAll(ctx, next); err == nil {
 				next++
 			}
+		}
+		if k.astray.Swap(false) {
+			strays.Again()
 		}
 		if err == nil {
 			err = strays.GoOn(ctx, strayShare)
@@ -135,9 +138,9 @@ func (k dues) fire(ctx context.Context, note string, others []downstream.Replica
 	case slices.Contains(others, home):
 		return theirs
 	}
-	if k.blind() && home != k.replicaID {
+	if k.blind() || home == k.replicaID {
 		if due, err := k.set.opt.Calls.Due(&found); err != nil || time.Now().Before(due) {
-			return settled // it has gone on since: its replica lives, or did then
+			return settled // it has gone on since: its replica lives, or did then, or it is of sessions under other settings here
 		}
 	}
 	of, err := k.lookAt(ctx, store.Address{Session: session, Kind: store.Session})

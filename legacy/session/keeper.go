@@ -38,7 +38,8 @@ type keeper struct {
 
 	crowded zerolog.Logger // for lines about who has no room in it
 
-	resting []*Session // that left the table; of the goroutine that unloads
+	astray  atomic.Bool // calls were left to the store, and nobody has noted when they are due
+	resting []*Session  // that left the table; of the goroutine that unloads
 	spell   atomic.Pointer[spell]
 
 	mu     sync.Mutex

@@ -115,6 +115,13 @@ func (set *Set) Keeps() bool {
 	return k != nil && (k.shared || time.Now().UnixNano() < k.until.Load())
 }
 
+// Astray says that calls may have been left to the store which nobody comes for by the clock, though their replica lives.
+func (set *Set) Astray() {
+	if set.keeper != nil {
+		set.keeper.astray.Store(true)
+	}
+}
+
 // Remove ends the session with this id, at its client's wish. After an error, which is the
 // store's, it goes on.
 func (set *Set) Remove(id string) error {

@@ -14,18 +14,19 @@ import (
 const blindDelay = 30 * time.Second
 
 // noteStrays notes when the calls of a session are due that no living replica has, as far as nobody has. It returns
-// the last of these times.
-func (k dues) noteStrays(ctx context.Context, session string) (last time.Time, err error) {
+// the last of these times. own ones count that are not here.
+func (k dues) noteStrays(ctx context.Context, session string, own bool) (last time.Time, err error) {
 	bounded, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	list, err := k.store.Load(bounded, session)
-	if err != nil || k.idIn(session, list) == "" {
+	id := k.idIn(session, list)
+	if err != nil || id == "" {
 		return last, err
 	}
 	noted := dueNotes{keeper: k.keeper}
 	for i := range list {
-		due, found := k.isStray(&list[i])
-		if !found {
+		due, found := k.isStray(&list[i], own)
+		if !found || own && k.has(id, &list[i]) {
 			continue
 		}
 		if err := k.noteStray(bounded, &noted, dueNote(session, list[i].ID), due); err != nil {
@@ -56,22 +57,28 @@ func (k dues) noteStray(ctx context.Context, noted *dueNotes, note string, due t
 	return err
 }
 
-// isStray returns when something is due to a call, if no living replica has it.
-func (k dues) isStray(r *store.Record) (due time.Time, found bool) {
+// isStray returns when something is due to a call, if no living replica has it, but for this one where own is set.
+func (k dues) isStray(r *store.Record, own bool) (due time.Time, found bool) {
 	if r.Kind != store.Flow {
 		return due, false
 	}
 	home, err := k.set.opt.Calls.Home(r)
-	if err != nil || home == k.replicaID || slices.Contains(k.set.opt.Others(), home) {
+	if err != nil || home == k.replicaID && !own || slices.Contains(k.set.opt.Others(), home) {
 		return due, false
 	}
 	if due, err = k.set.opt.Calls.Due(r); err != nil {
 		return due, false // it is not ours to judge
 	}
-	if k.blind() {
+	if k.blind() && home != k.replicaID {
 		due = due.Add(blindDelay)
 	}
 	return due, true
+}
+
+// has reports whether a call is here, or is in the store alone and was noted.
+func (k dues) has(session string, call *store.Record) bool {
+	s, live := k.set.table.Get(session)
+	return live && (s.streams.Find(streamOf(call)) != nil || s.Shelved(streamOf(call)))
 }
 
 // outlive has a session, of which these are the records, last until its calls are due.

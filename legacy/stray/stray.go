@@ -1,8 +1,8 @@
 // Package stray looks through a store for calls that nobody has: a process had them in memory when it died, or
-// left them when it stopped. A store can only be asked by session, so that is a walk over all there is, in steps
+// left them there. A store can only be asked by session, so that is a walk over all there is, in steps
 // that leave a store of a million calls, and who waits for it, in peace.
 //
-//	start ──────────────────────────┐
+//	start, Again ───────────────────┐
 //	a replica is gone ──▶ claimed? ─┴▶ wanted ──▶ under way, a step at a time ──▶ done
 //
 // One replica walks for each that is gone, and sees whatever no living one has: if it goes before it is done,
@@ -24,8 +24,9 @@ type Options struct {
 	Store  store.Store
 	Claims string                        // the session in which replicas agree which of them walks
 	Others func() []downstream.ReplicaID // those that are alive, without this one
-	// Found is told of each session that has calls. Its error is the store's, which is to be asked again.
-	Found func(ctx context.Context, session string) error
+	// Found is told of each session that has calls, and whether those count that this replica seems to have. Its error is the
+	// store's, which is to be asked again.
+	Found func(ctx context.Context, session string, own bool) error
 }
 
 // Search is one process' part in that. It is of one goroutine.
@@ -33,12 +34,17 @@ type Search struct {
 	opt      Options
 	others   []downstream.ReplicaID // as of the last look
 	wanted   bool                   // a walk is
+	left     bool                   // by this replica, which lives
 	underWay bool
+	own      bool   // it is for what this replica has left, too
 	after    string // where it goes on
 }
 
 // New returns a Search that is about to walk: who had what is there at the start may be dead by now.
 func New(opt Options) *Search { return &Search{opt: opt, wanted: true} }
+
+// Again asks for another walk: this replica has left calls.
+func (s *Search) Again() { s.wanted, s.left = true, true }
 
 const (
 	step    = 200             // records, of what is kept by session
@@ -53,7 +59,8 @@ func (s *Search) GoOn(ctx context.Context, share time.Duration) error {
 	s.notice(ctx)
 	for until := time.Now().Add(share); s.underWay || s.wanted; {
 		if !s.underWay {
-			s.underWay, s.wanted, s.after = true, false, ""
+			s.own = s.left
+			s.underWay, s.wanted, s.left, s.after = true, false, false, ""
 		}
 		if err := s.walk(ctx); err != nil {
 			return err
@@ -101,7 +108,7 @@ func (s *Search) walk(ctx context.Context) error {
 			continue
 		}
 		last = at.Session
-		if err := s.opt.Found(ctx, last); err != nil {
+		if err := s.opt.Found(ctx, last, s.own); err != nil {
 			return err
 		}
 	}

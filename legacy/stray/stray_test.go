@@ -23,16 +23,17 @@ type replica struct {
 	*stray.Search
 	others []downstream.ReplicaID
 	found  []string
+	own    bool // what the replica has left counted in the last walk
 	fails  error
 }
 
 func walker(s store.Store, others ...downstream.ReplicaID) *replica {
 	r := &replica{others: others}
-	r.Search = stray.New(stray.Options{Store: s, Claims: "claims", Others: func() []downstream.ReplicaID { return r.others }, Found: func(_ context.Context, session string) error {
+	r.Search = stray.New(stray.Options{Store: s, Claims: "claims", Others: func() []downstream.ReplicaID { return r.others }, Found: func(_ context.Context, session string, own bool) error {
 		if r.fails != nil {
 			return r.fails
 		}
-		r.found = append(r.found, session)
+		r.found, r.own = append(r.found, session), own
 		return nil
 	}})
 	return r
@@ -99,6 +100,28 @@ func TestOneReplicaWalksForEachThatIsGone(t *testing.T) {
 		two.others = nil // the first is gone, too
 		wantFound(t, "who is left", two.walks(t), calls)
 	})
+}
+
+// TestAReplicaFindsWhatItHasLeftItself, in the walk that it asks for and in no other: while it has calls they are nobody else's.
+func TestAReplicaFindsWhatItHasLeftItself(t *testing.T) {
+	s, calls := full(t, 10)
+	r := walker(s)
+	wantFound(t, "at the start", r.walks(t), calls)
+	if r.own {
+		t.Error("its own count at the start")
+	}
+	r.Again()
+	wantFound(t, "once more", r.walks(t), calls)
+	if !r.own {
+		t.Error("its own do not count")
+	}
+	r.others = []downstream.ReplicaID{2}
+	r.walks(t)
+	r.others = nil
+	wantFound(t, "for one that is gone", r.walks(t), calls)
+	if r.own {
+		t.Error("its own count when another one is gone")
+	}
 }
 
 // TestAWalkGoesOnWhereItWas: it takes no longer than it may, and nothing is passed over for an error.
