@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net"
 	"net/netip"
+	"net/url"
 	"path/filepath"
 	"strings"
 )
@@ -34,6 +35,24 @@ func collide(a, b string) bool {
 		return false
 	}
 	return wildcard(a) || wildcard(b) || hostOf(a) == hostOf(b)
+}
+
+// itself reports a mount whose server would be the mount: each request would become another one, until descriptors run out.
+// Only what the configuration shows can be told; names are not asked for.
+func (p *problems) itself(m *Mount, listen, label string) {
+	u, err := url.Parse(m.Upstream)
+	if err != nil || m.UpstreamSocket != "" || u.Path != m.Path || strings.HasPrefix(listen, "unix:") {
+		return
+	}
+	at := net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme]))
+	if collide(at, listen) && (!wildcard(listen) || loopback(hostOf(at))) {
+		p.add(label+"upstream", "is the bridge's own endpoint (%s); give the URL of the server's", shown(listen+m.Path))
+	}
+}
+
+func loopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback()
 }
 
 // hostOf returns the host of an address, as far as that can be told without asking anybody.

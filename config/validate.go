@@ -31,6 +31,7 @@ func (c *Config) problems() []Problem {
 	if len(c.Upstreams) == 0 {
 		found.mount(&c.Mount, "", len(c.TrustedProxies) > 0)
 		found.sharing(&c.Mount, c.Listen, "")
+		found.itself(&c.Mount, c.Listen, "")
 		found.pages([]Mount{c.Mount})
 		return found
 	}
@@ -53,6 +54,7 @@ func (p *problems) upstreams(c *Config) {
 		mount, label := &c.Upstreams[i], fmt.Sprintf("%s[%d].", upstreamsKey, i)
 		p.mount(mount, label, len(c.TrustedProxies) > 0)
 		p.sharing(mount, c.Listen, label)
+		p.itself(mount, c.Listen, label)
 		p.policy(mount, &c.Mount, label)
 		if first, taken := paths[mount.Path]; taken {
 			p.add(label+"path", "%s is the path of %s[%d] already; every upstream needs its own", shown(mount.Path), upstreamsKey, first)
