@@ -82,11 +82,14 @@ func TestWhatDistinguishesRequestsPartitionsTheCache_B41_B42(t *testing.T) {
 func TestResultsAreKeptForWhomTheServerTold_B42(t *testing.T) {
 	for name, tc := range map[string]struct {
 		byToken, one bool
+		also         []string
 		asked        string
 	}{
-		"by principal": {asked: "true false true"},
-		"by token":     {byToken: true, asked: "true true true"},
-		"one for all":  {one: true, asked: "true false false"},
+		"by principal":                      {asked: "true false true"},
+		"by token":                          {byToken: true, asked: "true true true"},
+		"one for all":                       {one: true, asked: "true false false"},
+		"where tokens took another's place": {also: []string{"ada's newer"}, asked: "true true true"},
+		"one for all, with newer tokens":    {one: true, also: []string{"ada's newer"}, asked: "true false false"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -97,6 +100,7 @@ func TestResultsAreKeptForWhomTheServerTold_B42(t *testing.T) {
 					{Principal: "ada", Authorization: "Bearer all"}, {Principal: "ada", Authorization: "Bearer little"}, {Principal: "eve", Authorization: "Bearer other"},
 				} {
 					before := len(up.calls())
+					caller.Also = tc.also
 					c := &client{t: t, conv: conv}
 					conv.Serve(t.Context(), caller, downstream.NewRequest(jsonrpc.Message{ID: "1", Method: mcp.MethodToolsList, Params: []byte(`{}`)}), c)
 					c.result()

@@ -95,9 +95,11 @@ func (d *Driver) Identity(principal string) string {
 }
 
 // SeenAs returns to whom else what the server says to a caller may be told: to callers of
-// the same name.
+// the same name. A principal of a session that has had several tokens stands for each of them, which may have
+// other rights (B-45).
 func (d *Driver) SeenAs(caller *downstream.Caller) string {
-	if d.ByToken && caller.Authorization != "" {
+	renewed := len(caller.Also) > 0 && !d.OneIdentity
+	if (d.ByToken || renewed) && caller.Authorization != "" {
 		sum := sha256.Sum256([]byte(caller.Authorization))
 		return string(sum[:])
 	}
