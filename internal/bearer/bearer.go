@@ -39,16 +39,21 @@ func Claims(authorization string) []byte {
 	return object(parts[1])
 }
 
-// Subject returns issuer and subject that the JSON web token of a header claims; "" for anything else.
+// Subject returns issuer and subject that the JSON web token of a header claims; "" for anything else, and where either is
+// no name (IsName).
 func Subject(authorization string) string {
 	claims := Claims(authorization)
 	issuer, _ := rawjson.Text(rawjson.Get(claims, "iss"))
 	subject, _ := rawjson.Text(rawjson.Get(claims, "sub"))
-	if issuer == "" || subject == "" {
+	if !IsName(issuer) || !IsName(subject) {
 		return ""
 	}
 	return issuer + "\x00" + subject
 }
+
+// IsName reports whether a decoded claim can name somebody, so that no two names are taken for one: half a character reads
+// like any other half, and a zero byte parts issuer and subject.
+func IsName(claim string) bool { return claim != "" && !strings.ContainsAny(claim, "\x00\uFFFD") }
 
 // Forged returns a header with a JSON web token that says the same as this one, and that
 // nobody has signed; "" for anything else.

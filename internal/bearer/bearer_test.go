@@ -1,6 +1,7 @@
 package bearer
 
 import (
+	"encoding/base64"
 	"strings"
 	"testing"
 )
@@ -55,6 +56,19 @@ func TestClaimsAreThoseOfAWholeToken(t *testing.T) {
 	}
 	if got := Claims("bearer " + head + "." + claims + ".x-_"); string(got) != `{"sub":"alice"}` {
 		t.Errorf("%s", got)
+	}
+}
+
+// TestNoTwoSubjectsAreOne: half a character reads like any other, and a zero byte could move from one name into the other.
+func TestNoTwoSubjectsAreOne(t *testing.T) {
+	for claims, named := range map[string]bool{
+		`{"iss":"i","sub":"a"}`: true, `{"iss":"i","sub":"ä\ud83d\ude00"}`: true, `{"iss":"i"}`: false,
+		`{"iss":"i","sub":"a\ud800"}`: false, `{"iss":"i","sub":"a\ud801"}`: false, `{"iss":"i\u0000a","sub":"b"}`: false, `{"iss":"i","sub":"a\u0000b"}`: false,
+	} {
+		header := "Bearer " + head + "." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".x"
+		if got := Subject(header); (got != "") != named {
+			t.Errorf("%s names %q", claims, got)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"encoding/json"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -69,6 +70,7 @@ func TestOnlyTokensForThisEndpointAreTaken(t *testing.T) {
 		"unsigned":                {"Bearer eyJhbGciOiJub25lIn0." + strings.Split(s.Sign(good), ".")[1] + ".", 401, "invalid_token"},
 		"opaque":                  {"Bearer opaque", 401, "no JSON web token"},
 		"without a subject":       {"Bearer " + s.Sign(claims(good, map[string]any{"sub": ""})), 401, "the token names no subject"},
+		"of half a character":     {"Bearer " + s.Sign(claims(good, map[string]any{"sub": json.RawMessage(`"a\ud800"`)})), 401, "the token names no subject"},
 		"without the scope":       {"Bearer " + s.Sign(claims(good, map[string]any{"scope": "tools:read"})), 403, `error="insufficient_scope"`},
 		"without end":             {"Bearer " + strings.Repeat("x", maxToken+1), 401, "too long"},
 		"with quotes in a header": {`Bearer ", error="`, 401, "invalid_token"},

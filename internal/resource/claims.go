@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/bearer"
 	"github.com/mcpbridge/bridge/rawjson"
 )
 
@@ -39,7 +40,7 @@ func (c claimSet) judge(issuer string, audience []string, now time.Time) (*ident
 		return nil, notForAccess
 	case !slices.ContainsFunc(texts(rawjson.Get(c, "aud")), func(a string) bool { return slices.Contains(audience, a) }):
 		return nil, &badToken{text: "the token is for somebody else"}
-	case member(c, "sub") == "":
+	case !bearer.IsName(member(c, "sub")):
 		return nil, &badToken{text: "the token names no subject"}
 	}
 	sum := sha256.Sum256([]byte(issuer + "\x00" + member(c, "sub")))

@@ -65,7 +65,9 @@ func (sc *storedCall) commit(ex *Exchange, w waiting, record store.Change, last 
 			return err
 		}
 		again = true // above all, a process that was paused has missed a reply, and is to ask again
-		ex.session.Pause()
+		if !ex.session.Pause() {
+			return err
+		}
 	}
 }
 

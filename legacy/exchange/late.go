@@ -74,7 +74,9 @@ func (t *takeBack) run(stop func() bool) {
 			t.ex.session.Astray()
 			return
 		}
-		t.ex.session.Pause()
+		if !t.ex.session.Pause() {
+			return
+		}
 	}
 }
 

@@ -32,6 +32,8 @@ type keeper struct {
 	restoring singleflight.Group // one restoration of a session at a time
 	ends      chan string        // sessions that expired
 	changes   chan *Session      // that have something going on, and were changed elsewhere
+	patience  context.Context    // ends when nothing waits for the store any more, soon after Close began
+	lose      context.CancelFunc // ends that
 	ctx       context.Context    // ends with the goroutines
 	stop      context.CancelFunc // ends the goroutines, which Close awaits
 	running   sync.WaitGroup
@@ -53,6 +55,7 @@ type dues struct{ *keeper }
 
 const (
 	storeTimeout = 5 * time.Second // for one operation; spellStep more for some
+	lastMoments  = 4 * time.Second // for all operations, once the process is about to end
 	tryAgain     = 200 * time.Millisecond
 	touchBatch   = 1000 // sessions touched in one round trip
 	endsWaiting  = 1024 // sessions whose records are about to be removed; the others' expire
@@ -68,7 +71,8 @@ func newKeeper(set *Set) *keeper {
 	}
 	k.shared = k.store.Watch(k.changed)
 	k.keepUntil(k.ttl()) // what a process before this one has left
-	ctx, stop := context.WithCancel(context.Background())
+	k.patience, k.lose = context.WithCancel(context.Background())
+	ctx, stop := context.WithCancel(k.patience)
 	k.ctx, k.stop = ctx, stop
 	k.running.Go(func() { k.run(ctx) })
 	if k.unloads() {
@@ -79,6 +83,10 @@ func newKeeper(set *Set) *keeper {
 	}
 	return k
 }
+
+// hurry is said when all that is under way is about to end: a store that hangs has a while for the last words of
+// all calls, and holds the process up no longer.
+func (k *keeper) hurry() { time.AfterFunc(lastMoments, k.lose) }
 
 func (k *keeper) close() {
 	k.mu.Lock()
@@ -184,7 +192,7 @@ const spellStep = time.Second
 func (k *keeper) begin(now time.Time) context.Context {
 	s := k.spell.Load()
 	if s == nil || now.After(s.by) {
-		ctx, cancel := context.WithTimeout(context.Background(), storeTimeout+spellStep)
+		ctx, cancel := context.WithTimeout(k.patience, storeTimeout+spellStep)
 		context.AfterFunc(ctx, cancel)
 		s = &spell{ctx, now.Add(spellStep)}
 		k.spell.Store(s)

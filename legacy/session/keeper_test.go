@@ -12,7 +12,7 @@ import (
 // has its time, however long nothing was asked before.
 func TestOperationsShareTheirTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var k keeper
+		k := keeper{patience: t.Context()}
 		first := k.begin(time.Now())
 		time.Sleep(spellStep)
 		if k.begin(time.Now()) != first {
@@ -28,6 +28,21 @@ func TestOperationsShareTheirTime(t *testing.T) {
 		}
 		if err := k.begin(time.Now()).Err(); err != nil {
 			t.Errorf("the next operation begins with %v", err)
+		}
+	})
+}
+
+// TestAStoreThatHangsHoldsUpNoStop: the process has ten seconds after its drain (docs/operations.md).
+func TestAStoreThatHangsHoldsUpNoStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var k keeper
+		k.patience, k.lose = context.WithCancel(t.Context())
+		k.ctx = k.patience
+		time.AfterFunc(time.Second, k.hurry)
+		began := time.Now()
+		err := k.do(func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+		if took := time.Since(began); took > time.Second+lastMoments || err == nil || k.pause() || k.do(func(ctx context.Context) error { return ctx.Err() }) == nil {
+			t.Errorf("an operation that hangs ends after %v with %v", took, err)
 		}
 	})
 }

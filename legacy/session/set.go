@@ -139,6 +139,9 @@ func (set *Set) Expire() { set.table.Expire() }
 
 // Close ends all sessions in this process. Those in the store can come back in another.
 func (set *Set) Close() {
+	if set.keeper != nil {
+		set.keeper.hurry()
+	}
 	set.table.Close()
 	if set.keeper != nil {
 		set.keeper.close()
