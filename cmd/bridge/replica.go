@@ -37,7 +37,7 @@ func openKeeping(ctx context.Context, cfg *config.Config, log zerolog.Logger) (k
 	for _, note := range astray(cfg) {
 		log.Info().Msg(note)
 	}
-	k.room = budget.NewRoom(storeSize(ctx, cfg.Store, k.store))
+	k.room = roomOf(ctx, cfg.Store, k.store, log)
 	for _, note := range exposures(cfg.Store) {
 		log.Warn().Msg(note)
 	}

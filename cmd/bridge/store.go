@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/config"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/sessions/boltstore"
 	"github.com/mcpbridge/bridge/sessions/redisstore"
 	"github.com/mcpbridge/bridge/sessions/store"
@@ -129,7 +130,25 @@ func lookInto(ctx context.Context, s store.Store) (notes []string, err error) {
 const (
 	fileSize  = 4 << 30 // at most
 	redisSize = 1 << 30 // where Redis has no bound of its own
+	// fewBytes is what a store should have at least: with less the disk is full, or as good as that.
+	fewBytes = 16 << 20
 )
+
+// roomOf is how much clients may have this process keep in a store.
+func roomOf(ctx context.Context, settings config.Store, s store.Store, log zerolog.Logger) *budget.Room {
+	size := storeSize(ctx, settings, s)
+	room := budget.NewRoom(size)
+	if file, ok := engineOf(s).(*boltstore.Store); ok && settings.Size == 0 {
+		room.Grow(func() int64 { return fileShare(file) })
+		if size < fewBytes {
+			log.Warn().Int64("bytes", size).Msg("the disk of the store is full, or nearly: until there is room, few sessions and questions are kept (store.size)")
+		}
+	}
+	return room
+}
+
+// fileShare is a third of what the disk has for a file: that may take twice what it has.
+func fileShare(file *boltstore.Store) int64 { return min(fileSize, cmp.Or(file.Disk()/3, fileSize)) }
 
 // storeSize is how much clients may have this process keep in a store.
 func storeSize(ctx context.Context, settings config.Store, s store.Store) int64 {
@@ -138,7 +157,7 @@ func storeSize(ctx context.Context, settings config.Store, s store.Store) int64 
 	}
 	switch engine := engineOf(s).(type) {
 	case *boltstore.Store:
-		return min(fileSize, cmp.Or(engine.Disk()/3, fileSize)) // a file may take twice what it has
+		return fileShare(engine)
 	case *redisstore.Store:
 		ctx, cancel := context.WithTimeout(ctx, startLookTime)
 		defer cancel()

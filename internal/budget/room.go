@@ -15,10 +15,12 @@ var ErrNoRoom = errors.New("too much is kept in the bridge's store at the moment
 // a tenant has a sum for each minute in which some of it expires. Its methods are safe for
 // concurrent use; the nil Room is without bounds.
 type Room struct {
-	size int64
 	now  func() time.Time
+	more func() int64 // how large it may be by now; nil: no larger than it is
 
 	mu      sync.Mutex
+	size    int64
+	asked   time.Time // when more was asked last
 	used    int64
 	tenants map[string]*tenant
 	cleared int64 // the minute up to which all that has expired was given back
@@ -46,6 +48,21 @@ const overhead = 512
 // NewRoom returns a room of so many bytes.
 func NewRoom(size int64) *Room {
 	return &Room{size: size, now: time.Now, tenants: map[string]*tenant{}}
+}
+
+// Grow has a room in which something finds no place ask how large it may be by now, once a second at most: a disk that
+// was full when it was measured may have room since. It is to be called before the room is used. The room never becomes smaller.
+func (r *Room) Grow(more func() int64) { r.more = more }
+
+// growLocked reports whether the room is larger than it was.
+func (r *Room) growLocked() bool {
+	now, before := r.now(), r.size
+	if r.more == nil || now.Sub(r.asked) < time.Second {
+		return false
+	}
+	r.asked = now
+	r.size = max(r.size, r.more())
+	return r.size > before
 }
 
 // Used returns how much is kept.
@@ -91,7 +108,7 @@ func (k *Kept) Set(tenant string, bytes int, ttl time.Duration) error {
 	defer r.mu.Unlock()
 	r.clearLocked()
 	next := Kept{r, tenant, int64(bytes) + overhead, r.minuteOf(ttl)}
-	if next.bytes > k.bytes && !r.fitsLocked(tenant, next.bytes-k.bytes) {
+	if more := next.bytes - k.bytes; more > 0 && !r.fitsLocked(tenant, more) && !(r.growLocked() && r.fitsLocked(tenant, more)) {
 		return ErrNoRoom
 	}
 	r.putLocked(k, next)

@@ -118,3 +118,32 @@ func TestARecordIsRenewedWhileItChanges(t *testing.T) {
 		t.Errorf("%d bytes are left", used)
 	}
 }
+
+// TestARoomGrowsWithTheDisk: it was measured while that was full.
+func TestARoomGrowsWithTheDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, size, asked := NewRoom(1000), int64(0), 0
+		r.Grow(func() int64 { asked++; return size })
+		keep := func() error {
+			k := r.Empty()
+			return k.Set("", 4000, time.Hour)
+		}
+		for range 100 {
+			if keep() == nil {
+				t.Fatal("there is room on a full disk")
+			}
+		}
+		if size = 5000; keep() == nil || asked != 1 {
+			t.Errorf("it is measured %d times in a second", asked)
+		}
+		time.Sleep(time.Second)
+		if err := keep(); err != nil {
+			t.Error(err)
+		}
+		size = 0
+		time.Sleep(time.Second)
+		if keep() == nil || r.size != 5000 {
+			t.Errorf("it has %d bytes", r.size)
+		}
+	})
+}
