@@ -233,6 +233,22 @@ func TestFailuresAreAskedAgainSoon(t *testing.T) {
 	})
 }
 
+// TestWhatNamedNoVersionIsAskedAgainSoon: a proxy that answers 405 while the server is away is no legacy server.
+func TestWhatNamedNoVersionIsAskedAgainSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{outcome: Outcome{NotModern: true, Err: errors.New("answered HTTP 405")}}
+		p := NewProber(Options{LegacyTTL: time.Minute})
+		if v := p.Probe(t.Context(), "", f); v.Era != Legacy || v.Usable() {
+			t.Fatalf("verdict %+v", v)
+		}
+		f.outcome = discover(`"2026-07-28"`, "")
+		time.Sleep(DefaultLegacyTTL)
+		if v := p.Probe(t.Context(), "", f); !v.Usable() {
+			t.Fatalf("verdict %+v", v)
+		}
+	})
+}
+
 func TestB42PrivateVerdictsStayWithTheirPrincipal(t *testing.T) {
 	ask := func(scope string, principals ...string) int32 {
 		f := &fake{outcome: discover(`"2026-07-28"`, `,"ttlMs":60000`+scope)}

@@ -36,8 +36,8 @@ type Options struct {
 	MinTTL, MaxTTL time.Duration
 	// Timeout bounds one probe.
 	Timeout time.Duration
-	// LegacyTTL is how long a legacy verdict is served. Other failures are
-	// never served again.
+	// LegacyTTL is how long a legacy verdict is served, DefaultLegacyTTL at most where the server named no
+	// version: something that stands before it may have answered. Other failures are never served again.
 	LegacyTTL time.Duration
 }
 
@@ -98,8 +98,10 @@ func (p *Prober) ttl(v *Verdict) time.Duration {
 	switch {
 	case v.Err == nil:
 		return min(max(v.ttl, p.opt.MinTTL), p.opt.MaxTTL)
-	case v.Era == Legacy:
+	case v.Proven() == Legacy:
 		return p.opt.LegacyTTL
+	case v.Era == Legacy:
+		return min(p.opt.LegacyTTL, DefaultLegacyTTL)
 	}
 	return 0
 }
