@@ -46,6 +46,7 @@ type connections struct{ *HTTP }
 func (h connections) channelOptions(r *http.Request, id string, account *budget.Account) channel.Options {
 	opt := h.opt.ofChannels(account)
 	opt.Gate, opt.Pace, opt.Places, opt.MaxInFlight = h.gate, h.admission.pace(r, id), h.admission.places(r), func() int { return h.admission.inFlight(r) }
+	opt.Late = h.refusals.late
 	opt.Streams = h.admission.streams(r)
 	opt.Tenant = h.sessions.Sharing(r, account)
 	opt.Dropped = h.notices.dropped

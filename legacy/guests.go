@@ -40,6 +40,13 @@ func (g *guests) host(conv downstream.Conversation, besides func()) (over func()
 	}
 }
 
+// len returns how many there are.
+func (g *guests) len() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.open.Len()
+}
+
 // close ends them, and all that come yet.
 func (g *guests) close() {
 	g.mu.Lock()

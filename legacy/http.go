@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
@@ -41,6 +42,7 @@ type HTTP struct {
 	pings     *agenda.Agenda // channels that may need a keep-alive
 
 	gate    *gate.Gate // requests under way; shut, it ends the streams of GET
+	retired atomic.Bool
 	stop    chan struct{}
 	stopped chan struct{}
 	once    sync.Once
@@ -65,7 +67,7 @@ func NewHTTP(opt Options, backend downstream.Backend) *HTTP {
 // furnish makes the rooms behind the front.
 func (h *HTTP) furnish() {
 	opt := &h.opt
-	h.refusals = &refusals{opt: opt, guard: h.guard, notices: &h.notices, gate: h.gate}
+	h.refusals = &refusals{opt: opt, guard: h.guard, notices: &h.notices, gate: h.gate, retired: &h.retired}
 	h.streams = stream.NewEndpoint(stream.Options{
 		Log: opt.Log, MaxStreams: opt.MaxStreams, MaxPending: opt.MaxPending,
 		KeepAlive: opt.KeepAlive, Retention: opt.Retention, WriteTimeout: opt.WriteTimeout, ParkAfter: opt.ParkAfter, NoPark: opt.NoPark, Poll: opt.Poll, PollPause: opt.PollPause,
@@ -108,6 +110,9 @@ func (h *HTTP) admit(w http.ResponseWriter, r *http.Request) bool {
 
 // Sessions returns the number of live sessions, on all transports.
 func (h *HTTP) Sessions() int { return h.sessions.Len() + h.channels.Len() }
+
+// Busy returns how much keeps the endpoint from its end: live sessions, and requests under way without one.
+func (h *HTTP) Busy() int { return h.Sessions() + h.guests.len() }
 
 // Shutdown stops taking requests, lets those under way finish until ctx is done,
 // then ends all sessions and the janitor. Answers to server requests are still

@@ -3,6 +3,7 @@ package legacy
 import (
 	"errors"
 	"net/http"
+	"sync/atomic"
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/gate"
@@ -12,6 +13,7 @@ import (
 	"github.com/mcpbridge/bridge/legacy/session"
 	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/observe"
+	"github.com/mcpbridge/bridge/sessions"
 )
 
 // refusals word why a client gets nothing, and tell who watches.
@@ -20,6 +22,7 @@ type refusals struct {
 	guard   web.Guard
 	notices *notices
 	gate    *gate.Gate
+	retired *atomic.Bool // the endpoint ends beside another one
 }
 
 // fullAgain is when a client that was refused may try again, in seconds.
@@ -57,10 +60,18 @@ func (a *refusals) refuseUnknown(w http.ResponseWriter, named string, id jsonrpc
 	web.WriteError(w, http.StatusNotFound, id, jsonrpc.CodeInvalidRequest, "no such session; initialize a new one")
 }
 
-// refuseStopping answers a request that comes while the bridge stops.
+// refuseStopping answers a request that comes while the endpoint ends.
 func (a *refusals) refuseStopping(w http.ResponseWriter, id jsonrpc.ID) {
 	a.guard.Refused(observe.Draining)
-	web.WriteShuttingDown(w, id)
+	web.WriteStopping(w, id, a.late())
+}
+
+// late is what a request is told that comes while the endpoint ends.
+func (a *refusals) late() string {
+	if a.retired.Load() {
+		return "the bridge has new settings, and this session ends under its old ones once its running calls have ended; try again then"
+	}
+	return sessions.Closed.Error()
 }
 
 // refuseConnection refuses a connection that would be a session.

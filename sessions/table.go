@@ -209,18 +209,6 @@ func (t *Table[V]) expire(shard *shard[V], fresh bool) (n int) {
 	}
 }
 
-// Close ends all sessions and refuses new ones. It is idempotent.
-func (t *Table[V]) Close() {
-	t.closed.Store(true)
-	for _, shard := range t.shards {
-		for _, id := range shard.ids() {
-			if e, ok := shard.peek(id); ok {
-				t.end(e, Closed)
-			}
-		}
-	}
-}
-
 // evict takes a session out for one of a party, if there is one that may go.
 func (t *Table[V]) evict(party string) bool {
 	for {

@@ -42,7 +42,7 @@ func (f *Fleet) retire(m *Member, limit, drain time.Duration) {
 	}
 	ctx, cancel := context.WithTimeout(f.stopping, drain)
 	defer cancel()
-	_ = m.Shutdown(ctx) // what it cut off was said to end
+	_ = m.Retire(ctx) // what it cut off was said to end
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.retired = slices.DeleteFunc(f.retired, func(r *Member) bool { return r == m })

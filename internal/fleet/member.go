@@ -77,6 +77,12 @@ func (m *Member) Shutdown(ctx context.Context) error {
 	return m.Mount.Shutdown(ctx)
 }
 
+// Retire ends a mount that others have taken the place of; running calls may finish until ctx ends.
+func (m *Member) Retire(ctx context.Context) error {
+	m.stopWatching()
+	return m.Mount.Retire(ctx)
+}
+
 // lookAgainEvery is how often an upstream that could be used is looked at, and lookSoonest
 // how soon after that when a call finds it away.
 const (

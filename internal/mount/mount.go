@@ -28,6 +28,7 @@ import (
 type Mount struct {
 	dialed   atomic.Int64 // connections to the server that are open
 	stopping atomic.Bool  // no requests are taken any more
+	retired  atomic.Bool  // another mount takes them
 	*legacy.HTTP
 	// Backend answers clients that come over other ways than HTTP.
 	Backend  downstream.Backend
@@ -215,9 +216,10 @@ func (m *Mount) Relayed(v *negotiate.Verdict) bool {
 	return m.verdicts.policy != negotiate.RelayNever && v.LegacyServer()
 }
 
-// Holds reports whether a session, named by its id, is served or relayed here.
+// Holds reports whether a session, named by its id, is served or relayed here. No request of a relayed one is
+// taken any more once another mount takes them: that one may relay them.
 func (m *Mount) Holds(session string) bool {
-	return m.HTTP.Holds(session) || m.server.holds(session)
+	return m.HTTP.Holds(session) || !m.retired.Load() && m.server.holds(session)
 }
 
 // Recall is Holds for sessions that are in the store alone, too: the request brings them back.
@@ -241,17 +243,26 @@ func (m *Mount) Limits() Limits { return m.limits }
 
 // Busy returns how many sessions and requests handed on are left here.
 func (m *Mount) Busy() int {
-	return m.Sessions() + m.server.bypass().Active() + m.server.sessionCount()
+	return m.HTTP.Busy() + m.server.bypass().Active() + m.server.sessionCount()
 }
 
 // Shutdown ends the endpoint: it stops taking requests, gives running calls
 // until ctx to finish, then ends every session and closes the upstream.
-func (m *Mount) Shutdown(ctx context.Context) error {
+func (m *Mount) Shutdown(ctx context.Context) error { return m.end(ctx, m.HTTP.Shutdown) }
+
+// Retire is Shutdown for a mount that another one has taken the place of: clients that have nothing under way go on,
+// or begin anew, over there at once.
+func (m *Mount) Retire(ctx context.Context) error {
+	m.retired.Store(true)
+	return m.end(ctx, m.HTTP.Retire)
+}
+
+func (m *Mount) end(ctx context.Context, sessions func(context.Context) error) error {
 	m.stopping.Store(true)
 	m.server.bypass().Drain()
 	relayed := make(chan error, 1) // side by side: clients of both have one time for their last words
 	go func() { relayed <- m.server.bypass().Shutdown(ctx) }()
-	err := errors.Join(m.HTTP.Shutdown(ctx), <-relayed)
+	err := errors.Join(sessions(ctx), <-relayed)
 	m.release()
 	return err
 }

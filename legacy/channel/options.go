@@ -18,6 +18,7 @@ type Options struct {
 	Tenant      func() string         // whose share a request takes; nil: that of the caller who opened it
 	Account     *budget.Account       // what the connection holds, which closes it; nil: that is without bounds
 	Gate        *gate.Gate            // requests are counted here; nil: nowhere
+	Late        func() string         // what a request is told for which that is shut; needed with it
 	Pace        func() *jsonrpc.Error // admits a request, or says why not; nil: all are admitted
 	// Places counts a request in until leave, or says why not; nil: none are counted.
 	Places func() (leave func(), err *jsonrpc.Error)

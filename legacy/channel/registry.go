@@ -77,14 +77,17 @@ func (cs *Registry) Refuse() {
 
 // Close ends all connections. Their handlers take them out.
 func (cs *Registry) Close(cause error) {
-	cs.mu.Lock()
-	open := make([]*Channel, 0, len(cs.open))
-	for _, c := range cs.open {
-		open = append(open, c)
-	}
-	cs.mu.Unlock()
-	for _, c := range open {
+	for _, c := range cs.all() {
 		c.Close(cause)
+	}
+}
+
+// Vacate gives up the connections that no shutdown would wait for. It doesn't wait for clients that read nothing.
+func (cs *Registry) Vacate(cause error) {
+	for _, c := range cs.all() {
+		if !c.awaited() {
+			c.HangUp(cause)
+		}
 	}
 }
 

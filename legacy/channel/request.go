@@ -115,7 +115,7 @@ func (c *Channel) beginLocked(conv downstream.Conversation, msg *jsonrpc.Message
 	if gated && !c.opt.Gate.Admit(about) {
 		hold.Release()
 		leave()
-		return nil, fault.Internal("bridge is shutting down")
+		return nil, fault.Internal(c.opt.Late())
 	}
 	out := &reply{c: c, conv: conv, id: msg.ID, answer: answer, hold: hold, gated: gated, leave: leave}
 	c.inFlight[msg.ID] = out
@@ -217,6 +217,19 @@ func (c *Channel) busyLocked() bool {
 		}
 	}
 	return false
+}
+
+// awaited reports whether something is under way that a shutdown waits for: not what never ends by itself.
+func (c *Channel) awaited() bool {
+	c.in.Lock()
+	defer c.in.Unlock()
+	left := c.running // also those whose id a cancellation freed
+	for _, out := range c.inFlight {
+		if !out.gated {
+			left--
+		}
+	}
+	return left > 0 || c.opening
 }
 
 // pause waits, unless the connection is of no more use.

@@ -37,6 +37,9 @@ func (k dues) watchDue(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
+		if k.set.vacated.Load() { // others look after what is due
+			continue
+		}
 		now := time.Now()
 		if !k.unloads() && now.After(last.Add(dueBack)) {
 			next = now.Unix() + 1 // nothing else is noted

@@ -49,6 +49,8 @@ func (set *Set) Find(r *http.Request) (s *Session, caller downstream.Caller, nam
 func (set *Set) lookup(r *http.Request, id string) (*Session, error) {
 	s, ok := set.table.Get(id)
 	switch {
+	case !ok && set.keeper != nil && set.vacated.Load(): // it has just ended here, and is elsewhere with its next request
+		return nil, downstream.ErrStopping
 	case !ok && set.keeper != nil:
 		return restorer{set.keeper}.restore(r.Context(), id, r)
 	case ok && s.stored != nil && s.stored.stale.Load():
@@ -63,6 +65,9 @@ func (set *Set) lookup(r *http.Request, id string) (*Session, error) {
 // Recall reports whether a session is live here or in the store, from which the request that names
 // it brings it back, or may be there for all that is known. It counts as a use of it.
 func (set *Set) Recall(r *http.Request, id string) bool {
+	if set.vacated.Load() {
+		return set.Holds(id)
+	}
 	s, err := set.lookup(r, id)
 	return s != nil || err != nil
 }

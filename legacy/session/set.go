@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -82,6 +83,8 @@ type Set struct {
 	table  *sessions.Table[*Session]
 	keeper *keeper // nil: sessions end with the process
 	proofs *proofs
+
+	vacated atomic.Bool // sessions come back elsewhere
 }
 
 // NewSet returns a set that has no session here yet.
@@ -146,6 +149,13 @@ func (set *Set) Close() {
 	if set.keeper != nil {
 		set.keeper.close()
 	}
+}
+
+// Vacate ends the sessions that have nothing under way, and has none come back here from the store any more:
+// another set of the same store may have them from now on. Its owner has begun to refuse requests.
+func (set *Set) Vacate() {
+	set.vacated.Store(true)
+	set.table.Vacate()
 }
 
 // Renew makes sure of the calls that are kept, after a time in which other

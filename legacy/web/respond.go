@@ -153,10 +153,10 @@ func WriteNotJSON(w http.ResponseWriter) {
 	WriteError(w, http.StatusUnsupportedMediaType, "", jsonrpc.CodeInvalidRequest, "Content-Type must be application/json")
 }
 
-// WriteShuttingDown refuses a request during shutdown.
-func WriteShuttingDown(w http.ResponseWriter, id jsonrpc.ID) {
+// WriteStopping refuses a request while its endpoint ends.
+func WriteStopping(w http.ResponseWriter, id jsonrpc.ID, text string) {
 	w.Header().Set("Retry-After", "1")
-	WriteError(w, http.StatusServiceUnavailable, id, jsonrpc.CodeInternal, "bridge is shutting down")
+	WriteError(w, http.StatusServiceUnavailable, id, jsonrpc.CodeInternal, text)
 }
 
 // WriteBadVersion refuses a protocol version that no legacy client has.
