@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"cmp"
+	"context"
 	"net/http"
 	"sync"
 	"time"
@@ -98,7 +99,7 @@ type Bridge struct {
 	listens  *subscriptions.Hub
 	catalog  *catalog.Catalog
 	rules    rulebook
-	replies  again.Replies // of requests without a session
+	replies  *again.Replies // of requests without a session
 
 	mu            sync.Mutex
 	conversations roster.Set[*conversation]
@@ -117,6 +118,7 @@ func New(opt Options) *Bridge {
 		unserved: logfield.Seldom(opt.Log),
 
 		catalog: opt.Catalog,
+		replies: new(again.Replies), // which outlive the bridge where others have joined them
 	}
 	b.replies.Limit(b.limits.FlowsPerSession)
 	b.listens = subscriptions.NewHub(subscriptions.Options{
@@ -152,6 +154,30 @@ func (*Bridge) Due(flow []byte) (time.Time, error) {
 		return time.Time{}, err
 	}
 	return f.Clock.Unattended(), nil
+}
+
+// Succeed has requests without a session go on with what waits for them at the bridge whose place this one takes, and
+// at those before that. The callers of both must be known in one way. It comes before the first request.
+func (b *Bridge) Succeed(before *Bridge) { b.replies.Join(before.replies) }
+
+// Waiting returns how many calls without a session, and outcomes of such, wait for the same call again.
+func (b *Bridge) Waiting() int { return b.replies.Len() }
+
+// lookAgain is how often it is looked whether calls have been answered.
+const lookAgain = 50 * time.Millisecond
+
+// Drain returns when no request waits for a call without a session any more, or ctx ends: a request that goes on with one
+// is under way at the bridge that has taken this one's place.
+func (b *Bridge) Drain(ctx context.Context) {
+	tick := time.NewTicker(lookAgain)
+	defer tick.Stop()
+	for b.replies.Awaited() > 0 {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
 }
 
 // Changed tells every client that all lists may have changed, for when the server

@@ -212,7 +212,7 @@ func (c *conversation) waiting() *again.Replies {
 	case c.Capable != nil:
 		return c.replies()
 	case c.Stranger != "":
-		return &c.b.replies
+		return c.b.replies
 	}
 	return nil
 }

@@ -88,6 +88,7 @@ func (f *flow) Drive(ev mrtr.Event) { f.events = append(f.events, ev.String()) }
 func (f *flow) Person() string      { return "" }
 
 func (f *flow) By(caller downstream.Caller) bool { return caller.Principal == f.user }
+func (f *flow) Close(cause error)                { f.Drive(mrtr.Failed(cause)) }
 func (f *flow) Renew(downstream.Caller)          {}
 func (f *flow) Outlives()                        { f.detached++ }
 func (f *flow) Size() int                        { return len(book) }

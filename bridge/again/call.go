@@ -95,6 +95,8 @@ type Flow interface {
 	By(caller downstream.Caller) bool
 	// Person names who made the call, among those behind a principal.
 	Person() string
+	// Close ends the call, with what is known of it then.
+	Close(cause error)
 	// Renew notes the newest credentials of the principal.
 	Renew(caller downstream.Caller)
 }

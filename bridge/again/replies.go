@@ -2,30 +2,41 @@ package again
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"sync"
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
-	"github.com/mcpbridge/bridge/mrtr"
 )
 
 // Replies are the calls that may wait for the same one to come again, oldest first. A
 // session has its own. Requests without a session have those of their principal; whoever
 // has neither a session nor a name cannot come back. Of either a request finds what the
-// same person has called.
+// same person has called. Those of a bridge that has taken the place of another one find that one's calls, too: they
+// are all in one place, and each has those that are its own.
 type Replies struct {
-	most int // outcomes that are kept, and calls for which nobody waits that a principal without a session may have; a session's own limit holds
+	home *Replies // where the calls are; nil: here
+	most int      // outcomes that are kept, and calls for which nobody waits that a principal without a session may have; a session's own limit holds
 
 	mu    sync.Mutex
-	calls map[string][]*Reply // by the principal of those without a session; nil until there is one
+	calls map[string][]*Reply // of all whose home it is, by the principal of those without a session; nil until there is one
 	shut  bool                // no outcome is kept any more
 }
 
 // Limit says how many may wait. It comes before all else.
 func (t *Replies) Limit(most int) { t.most = most }
+
+// Join has requests find the calls of other Replies, too, and theirs find its. It comes before all else.
+func (t *Replies) Join(others *Replies) { t.home = others.place() }
+
+// place is where the calls are.
+func (t *Replies) place() *Replies {
+	if t.home != nil {
+		return t.home
+	}
+	return t
+}
 
 // Rejoin gives a request to a call that it repeats; nil: there is none. The call goes on when
 // GoOn is called.
@@ -53,9 +64,7 @@ func (t *Replies) find(stranger string, version mcp.Version, req *downstream.Req
 	if t == nil || !MayAsk(req.Method) {
 		return nil
 	}
-	t.mu.Lock()
-	found := slices.Clone(t.calls[stranger])
-	t.mu.Unlock()
+	found := t.of(stranger)
 	if len(found) == 0 {
 		return nil
 	}
@@ -75,26 +84,32 @@ func (t *Replies) find(stranger string, version mcp.Version, req *downstream.Req
 	return found
 }
 
+// of returns the calls of a session, or a principal without one, oldest first.
+func (t *Replies) of(stranger string) []*Reply {
+	at := t.place()
+	at.mu.Lock()
+	defer at.mu.Unlock()
+	return slices.Clone(at.calls[stranger])
+}
+
 // add keeps a call for the same one to find. It is idempotent.
 func (t *Replies) add(p *Reply) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	at := t.place()
+	at.mu.Lock()
+	defer at.mu.Unlock()
 	whose := p.of.Stranger
-	if slices.Contains(t.calls[whose], p) {
+	if slices.Contains(at.calls[whose], p) {
 		return
 	}
-	if t.calls == nil {
-		t.calls = map[string][]*Reply{}
+	if at.calls == nil {
+		at.calls = map[string][]*Reply{}
 	}
-	t.calls[whose] = append(t.calls[whose], p)
+	at.calls[whose] = append(at.calls[whose], p)
 }
 
 // like returns those of the same session or principal as p of which is holds.
 func (t *Replies) like(p *Reply, is func(*Reply) bool) []*Reply {
-	t.mu.Lock()
-	all := slices.Clone(t.calls[p.of.Stranger])
-	t.mu.Unlock()
-	return slices.DeleteFunc(all, func(p *Reply) bool { return !is(p) })
+	return slices.DeleteFunc(t.of(p.of.Stranger), func(p *Reply) bool { return !is(p) })
 }
 
 // evict returns the call that must make room for one that nobody waits for any more: a principal
@@ -147,15 +162,15 @@ func ofWhoHasMost(calls []*Reply) (oldest *Reply) {
 	return oldest
 }
 
-// Len returns how many there are.
-func (t *Replies) Len() (n int) {
-	if t == nil {
-		return 0
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, calls := range t.calls {
-		n += len(calls)
+// Len returns how many there are of its own.
+func (t *Replies) Len() int { return len(t.all()) }
+
+// Awaited returns for how many of its own a request waits.
+func (t *Replies) Awaited() (n int) {
+	for _, p := range t.all() {
+		if p.Waits() {
+			n++
+		}
 	}
 	return n
 }
@@ -165,14 +180,15 @@ func (t *Replies) forget(p *Reply) {
 	if t == nil {
 		return
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	at := t.place()
+	at.mu.Lock()
+	defer at.mu.Unlock()
 	whose := p.of.Stranger
-	rest := slices.DeleteFunc(t.calls[whose], func(other *Reply) bool { return other == p })
+	rest := slices.DeleteFunc(at.calls[whose], func(other *Reply) bool { return other == p })
 	if len(rest) > 0 {
-		t.calls[whose] = rest
+		at.calls[whose] = rest
 	} else {
-		delete(t.calls, whose)
+		delete(at.calls, whose)
 	}
 }
 
@@ -182,24 +198,21 @@ func (t *Replies) Cancelled(caller downstream.Caller, id jsonrpc.ID) {
 	if t == nil {
 		return
 	}
-	t.mu.Lock()
-	all := slices.Clone(t.calls[""])
-	t.mu.Unlock()
-	meant := slices.DeleteFunc(all, func(p *Reply) bool { return !(keeper{p}).keeps() || keeper{p}.lastID() != id || !p.flow.By(caller) })
+	meant := slices.DeleteFunc(t.of(""), func(p *Reply) bool { return !(keeper{p}).keeps() || keeper{p}.lastID() != id || !p.flow.By(caller) })
 	if len(meant) == 1 {
 		keeper{meant[0]}.drop()
 	}
 }
 
-// Close ends all that wait.
+// Close ends all of its own.
 func (t *Replies) Close(cause error) {
 	for _, p := range t.all() {
-		p.flow.Drive(mrtr.Failed(cause))
+		p.flow.Close(cause)
 	}
 	t.Shut()
 }
 
-// Shut lets go of all outcomes, and keeps none any more. What is under way goes on.
+// Shut lets go of all outcomes of its own, and keeps none any more. What is under way goes on.
 func (t *Replies) Shut() {
 	if t == nil {
 		return
@@ -218,10 +231,22 @@ func (t *Replies) isShut() bool {
 	return t.shut
 }
 
-func (t *Replies) all() []*Reply {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return slices.Concat(slices.Collect(maps.Values(t.calls))...)
+// all returns those of its own.
+func (t *Replies) all() (own []*Reply) {
+	if t == nil {
+		return nil
+	}
+	at := t.place()
+	at.mu.Lock()
+	defer at.mu.Unlock()
+	for _, calls := range at.calls {
+		for _, p := range calls {
+			if p.of.Calls == t {
+				own = append(own, p)
+			}
+		}
+	}
+	return own
 }
 
 // MayAsk reports whether a server may ask something before it answers (D-I1).

@@ -44,7 +44,7 @@ func specs(cfg *config.Config, with common, log zerolog.Logger) []fleet.Spec {
 func spec(cfg *config.Config, m config.Mount, with common, log zerolog.Logger) fleet.Spec {
 	log = log.With().Str(logfield.Path, m.Path).Str(logfield.Upstream, target(&m)).Logger()
 	return fleet.Spec{
-		Path: m.Path, Target: target(&m), Identity: identify(cfg, &m), Log: log,
+		Path: m.Path, Target: target(&m), Identity: identify(cfg, &m), Callers: callers{m.UpstreamSocket, m.Authorization, m.Auth}, Log: log,
 		Open: func() (*mount.Mount, error) { return open(cfg, &m, with, log) },
 	}
 }
@@ -60,6 +60,14 @@ type identity struct {
 	hosts    []string
 	origins  []string
 	files    [sha256.Size]byte // the contents of those that settings name
+}
+
+// callers is by what a mount knows who calls, and what becomes of their credentials. Which server on a socket
+// answers is told by nothing else.
+type callers struct {
+	socket        string
+	authorization string
+	auth          config.Auth
 }
 
 func identify(cfg *config.Config, m *config.Mount) identity {

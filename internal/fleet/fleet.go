@@ -32,6 +32,9 @@ type Spec struct {
 	// Identity is everything that the mount is made from: while it is deeply equal,
 	// the mount need not be made anew.
 	Identity any
+	// Callers is by what callers without a session are known: what waits for them at one mount may be found by another
+	// one, at the same path and of the same server, while it is deeply equal.
+	Callers any
 	// Open makes the mount. Nothing is sent before the first request.
 	Open func() (*mount.Mount, error)
 	Log  zerolog.Logger
@@ -142,6 +145,7 @@ func (c *Change) Discard() {
 // their sessions for as long as handover, and then have drain to end.
 func (c *Change) Commit(handover, drain time.Duration) {
 	for _, m := range c.fresh {
+		c.fleet.inherit(m)
 		m.Watch()
 	}
 	before := c.fleet.Members()

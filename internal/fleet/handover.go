@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"time"
 )
@@ -24,6 +25,19 @@ func (f *Fleet) replace(members []*Member, limit, drain time.Duration) {
 	}
 }
 
+// inherit has a mount that is about to be a present one find what waits without a session at those before it.
+func (f *Fleet) inherit(m *Member) {
+	f.mu.Lock()
+	before := slices.Concat(f.retired, f.present)
+	f.mu.Unlock()
+	for _, b := range slices.Backward(before) {
+		if b.spec.Path == m.spec.Path && b.Scope() == m.Scope() && reflect.DeepEqual(b.spec.Callers, m.spec.Callers) {
+			m.Succeed(b.Mount) // and those whose place that one took
+			return
+		}
+	}
+}
+
 // lookEvery is how often a retired mount is asked whether its sessions have ended.
 const lookEvery = 200 * time.Millisecond
 
@@ -32,9 +46,10 @@ func (f *Fleet) retire(m *Member, limit, drain time.Duration) {
 	if !f.outlast(m, limit) {
 		return // everything ends now
 	}
-	switch left := m.Busy(); {
-	case left > 0:
-		m.spec.Log.Warn().Int("sessions", left).Msg("timeouts.handover is over: the sessions under the old settings end")
+	switch {
+	case m.Busy() > 0:
+		m.spec.Log.Warn().Int("sessions", m.Sessions()).Int("calls", m.Bridge.Waiting()).
+			Msg("timeouts.handover is over: the sessions under the old settings end, and so do calls that wait without one")
 	case f.awaits(m):
 		m.spec.Log.Info().Msg("timeouts.handover is over: sessions of the server that was here before, which may be in the store, are not found any more")
 	default:

@@ -241,9 +241,13 @@ func (m *Mount) Routes(paths []string, only bool) map[string]http.Handler {
 // Limits returns those of the mount.
 func (m *Mount) Limits() Limits { return m.limits }
 
-// Busy returns how many sessions and requests handed on are left here.
+// Succeed has this mount go on with what waits without a session at another one of the same server, whose callers are
+// known in the same way, and whose place it takes. It comes before the first request.
+func (m *Mount) Succeed(before *Mount) { m.Bridge.Succeed(before.Bridge) }
+
+// Busy returns how many sessions, requests without one or handed on, and calls that wait without one are left here.
 func (m *Mount) Busy() int {
-	return m.HTTP.Busy() + m.server.bypass().Active() + m.server.sessionCount()
+	return m.HTTP.Busy() + m.Bridge.Waiting() + m.server.bypass().Active() + m.server.sessionCount()
 }
 
 // Shutdown ends the endpoint: it stops taking requests, gives running calls
@@ -263,6 +267,7 @@ func (m *Mount) end(ctx context.Context, sessions func(context.Context) error) e
 	relayed := make(chan error, 1) // side by side: clients of both have one time for their last words
 	go func() { relayed <- m.server.bypass().Shutdown(ctx) }()
 	err := errors.Join(sessions(ctx), <-relayed)
+	m.Bridge.Drain(ctx)
 	m.release()
 	return err
 }

@@ -47,3 +47,28 @@ func TestARetiredMountHoldsNoRelayedSession(t *testing.T) {
 	<-gone
 	<-answered
 }
+
+// A request without a session keeps its mount like a session does: with the mount it would be cut off.
+func TestARequestWithoutASessionKeepsItsMount(t *testing.T) {
+	begun, gone := make(chan struct{}, 1), make(chan struct{}, 1)
+	m, base := serve(t, over(newHanging(t, false, begun, gone)))
+	ctx, leave := context.WithCancel(t.Context())
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		req, _ := http.NewRequestWithContext(ctx, http.MethodPost, base, strings.NewReader(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x","arguments":{}}}`))
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", "application/json, text/event-stream")
+		if resp, err := http.DefaultClient.Do(req); err == nil {
+			_ = resp.Body.Close()
+		}
+	}()
+	<-begun
+	if m.Busy() == 0 {
+		t.Error("nothing keeps the mount")
+	}
+	leave()
+	m.Close()
+	<-gone
+	<-over
+}
