@@ -2,6 +2,7 @@ package legacy
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -128,6 +129,9 @@ func (h *HTTP) Shutdown(ctx context.Context) error {
 // vacateEvery is how often it is looked which sessions have nothing under way any more.
 const vacateEvery = 100 * time.Millisecond
 
+// errRetired gives up a connection whose client another endpoint serves from now on.
+var errRetired = errors.New("the bridge has new settings; connect again")
+
 // Retire is Shutdown for an endpoint beside which another one serves its clients from now on. A call that takes
 // long keeps its own session here only: whatever has nothing under way ends at once, so that its client goes on,
 // or begins anew, over there.
@@ -143,7 +147,7 @@ func (h *HTTP) Retire(ctx context.Context) error {
 func (h *HTTP) drain(ctx context.Context) (err error) {
 	for err = context.DeadlineExceeded; err != nil && ctx.Err() == nil; {
 		h.sessions.Vacate()
-		h.channels.Vacate(sessions.Closed)
+		h.channels.Vacate(errRetired)
 		step, cancel := context.WithTimeout(ctx, vacateEvery)
 		err = h.gate.Wait(step)
 		cancel()

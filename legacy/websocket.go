@@ -48,7 +48,7 @@ func (h connections) webSocket(w http.ResponseWriter, r *http.Request) {
 	<-c.Gone()
 	c.Close(channel.ErrDisconnected)
 	switch err := c.Err(); {
-	case errors.Is(err, sessions.Closed):
+	case errors.Is(err, sessions.Closed), errors.Is(err, errRetired):
 		_ = ws.Close(transport.CloseGoingAway, err.Error())
 	case errors.Is(err, channel.ErrLapsed):
 		_ = ws.Close(transport.ClosePolicy, err.Error())
