@@ -83,6 +83,17 @@ func (c hearing) listen(party string) {
 	}
 }
 
+// stop ends what the conversation hears, for good.
+func (c hearing) stop() {
+	c.mu.Lock()
+	resources := c.seldomLocked().resources
+	c.mu.Unlock()
+	c.b.listens.Leave(c, c.Principal)
+	if resources != nil {
+		resources.Close()
+	}
+}
+
 // identityLocked is in whose name the conversation listens. Those without a principal share one
 // listen, which is nobody's.
 func (c hearing) identityLocked(party string) subscriptions.Identity {

@@ -71,6 +71,9 @@ func (c *conversation) Awaits(msg jsonrpc.Message) bool {
 	return calls.Awaits(c.Rules.Version, &req)
 }
 
+// StopListening implements downstream.Conversation.
+func (c *conversation) StopListening() { hearing{c}.stop() }
+
 // Reauthorize implements downstream.Conversation.
 func (c *conversation) Reauthorize(authorization string) { hearing{c}.renew(authorization) }
 

@@ -185,6 +185,10 @@ type Conversation interface {
 	// Reauthorize tells that the session is bound to newer credentials by now: what it does without a
 	// request of its client's, and the calls that it has under way, go on with them (H-2).
 	Reauthorize(authorization string)
+	// StopListening ends what the conversation hears from the server without a request of its client's: the
+	// credentials with which it came have had their time. What is under way goes on. It does not wait, and may
+	// be called again.
+	StopListening()
 	// Look tells what there is to see of the session at this moment.
 	Look() observe.Conversation
 	// Watch tells see of each call under way that Look tells of, and where what it says

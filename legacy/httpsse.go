@@ -64,7 +64,7 @@ func (h connections) postSSE(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if id, err := c.Take(body); err != nil {
+	if id, err := c.Take(body, web.Header(r.Header, "Authorization")); err != nil {
 		web.WriteParseError(w, id, err) // older versions have no place for it on the stream (E-32)
 		return
 	}

@@ -1,6 +1,7 @@
 package legacy
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -12,6 +13,9 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/legacy/channel"
+	"github.com/mcpbridge/bridge/legacy/session"
 	"github.com/mcpbridge/bridge/mcp"
 )
 
@@ -159,5 +163,219 @@ func TestHTTPSSEEndsWithItsToken_E34(t *testing.T) {
 		if d := time.Since(start); d < 5*time.Minute || d > 10*time.Minute {
 			t.Errorf("it ended after %v", d)
 		}
+	})
+}
+
+// hearing is a client that reads all the time, and so answers pings.
+type hearing struct {
+	*websocket.Conn
+	frames chan string
+	end    error // of the connection, when frames is closed
+}
+
+// next is the next message, "" if none comes in an hour.
+func (h *hearing) next() string {
+	select {
+	case text := <-h.frames:
+		return text
+	case <-time.After(time.Hour):
+		return ""
+	}
+}
+
+func hear(c *websocket.Conn) *hearing {
+	h := &hearing{Conn: c, frames: make(chan string, 16)}
+	go func() {
+		defer close(h.frames)
+		for {
+			_, text, err := c.ReadMessage()
+			if h.end = err; err != nil {
+				return
+			}
+			h.frames <- string(text)
+		}
+	}()
+	return h
+}
+
+// say sends a message, and returns the next one that comes.
+func (h *hearing) say(t *testing.T, text string) string {
+	t.Helper()
+	say(t, h.Conn, text)
+	return h.next()
+}
+
+func (h *hearing) wantLapsed(t *testing.T) {
+	t.Helper()
+	if text, more := <-h.frames; more || !websocket.IsCloseError(h.end, websocket.ClosePolicyViolation) {
+		t.Errorf("got %s, %v", text, h.end)
+	}
+}
+
+// lapsed is a WebSocket with one call under way, whose token has had its time.
+func lapsed(t *testing.T, b *fakeBackend) (*hearing, *call) {
+	_, p := servePipe(t, Options{}, b)
+	c := hear(socket(t, p, tokenUntil(time.Now().Add(5*time.Minute))))
+	say(t, c.Conn, hold)
+	k := <-b.held
+	time.Sleep(7 * time.Minute)
+	return c, k
+}
+
+// refusedFor is the answer to a request of a connection whose credentials have had their time.
+func refusedFor(id string) string {
+	return `{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32603,"message":"` + channel.ErrLapsed.Error() + `","data":{"bridge":{}}}}`
+}
+
+func TestNothingBeginsOnAConnectionWhoseTokenHasExpired_E34(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		b.connected = &fakeConv{backend: b, version: mcp.V20260728, stateless: true}
+		c, k := lapsed(t, b)
+		for method, params := range map[string]string{
+			"tools/call": `{}`, "tools/list": `{}`, "ping": `{}`, "tasks/get": `{}`, "resources/subscribe": `{"uri":"a"}`,
+			"initialize":      `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}`,
+			"server/discover": `{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}`,
+		} {
+			want(t, method, c.say(t, `{"jsonrpc":"2.0","id":7,"method":"`+method+`","params":`+params+`}`), refusedFor("7"))
+		}
+		conv := b.last()
+		say(t, c.Conn, `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`)
+		say(t, c.Conn, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":99}}`)
+		synctest.Wait()
+		want(t, "notifications that had an effect", conv.notified, []string{})
+		say(t, c.Conn, answerToLeg)
+		synctest.Wait()
+		want(t, "answers to what is under way", conv.answered, []string{`"leg"`})
+		go k.finish(`{}`)
+		want(t, "what is under way", c.next(), `{"jsonrpc":"2.0","id":1,"result":{}}`)
+		c.wantLapsed(t)
+	})
+}
+
+func TestACallIsCancelledOnAConnectionWhoseTokenHasExpired_E34(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		c, k := lapsed(t, b)
+		say(t, c.Conn, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
+		synctest.Wait()
+		want(t, "cancelled", b.last().notified, []string{"notifications/cancelled"})
+		go k.Abandon()
+		c.wantLapsed(t)
+	})
+}
+
+func TestNoMemberOfAnArrayBeginsWhenTheTokenHasExpired_E17_E34(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		_, p := servePipe(t, Options{}, b)
+		d := websocket.Dialer{NetDialContext: p.client.Transport.(*http.Transport).DialContext}
+		conn, _, err := d.Dial("ws://localhost/mcp", http.Header{"Authorization": {tokenUntil(time.Now().Add(5 * time.Minute))}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		c := hear(conn)
+		c.say(t, initialize(mcp.V20250326))
+		say(t, c.Conn, hold)
+		k := <-b.held
+		time.Sleep(7 * time.Minute)
+		want(t, "an array", c.say(t, `[{"jsonrpc":"2.0","id":7,"method":"tools/call"},{"jsonrpc":"2.0","method":"notifications/x"},{"jsonrpc":"2.0","id":8,"method":"ping"}]`), "["+refusedFor("7")+","+refusedFor("8")+"]")
+		want(t, "notifications", b.last().notified, []string{})
+		k.Abandon()
+	})
+}
+
+// A client that has a task goes on asking for it: there is no other way to its questions and its result.
+func TestATaskIsAskedForThoughTheTokenHasExpired_E34(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		_, p := servePipe(t, Options{}, b)
+		c := hear(socket(t, p, tokenUntil(time.Now().Add(5*time.Minute))))
+		say(t, c.Conn, hold)
+		k := <-b.held
+		over := k.Outlast()
+		go k.finish(`{}`)
+		<-c.frames
+		time.Sleep(7 * time.Minute)
+		want(t, "a task", c.say(t, `{"jsonrpc":"2.0","id":7,"method":"tasks/result"}`), `{"jsonrpc":"2.0","id":7,"result":{}}`)
+		want(t, "a call", c.say(t, `{"jsonrpc":"2.0","id":8,"method":"tools/call"}`), refusedFor("8"))
+		over()
+		c.wantLapsed(t)
+	})
+}
+
+// What only listens is no reason to keep a connection, nor is it heard any longer than its token is good.
+func TestListensEndWithTheToken_E34(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		modern := &untilOver{fakeConv: &fakeConv{backend: b, version: mcp.V20260728, stateless: true}}
+		b.connected = modern
+		_, p := servePipe(t, Options{}, b)
+		start := time.Now()
+		c := hear(socket(t, p, tokenUntil(start.Add(5*time.Minute))))
+		say(t, c.Conn, hold)
+		k := <-b.held
+		want(t, "the listen", c.say(t, `{"jsonrpc":"2.0","id":5,"method":"subscriptions/listen","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`), `{"jsonrpc":"2.0","id":5,"result":{"over":true}}`)
+		if d := time.Since(start); d < 6*time.Minute || d > 7*time.Minute {
+			t.Errorf("it ended after %v", d)
+		}
+		time.Sleep(time.Minute)
+		conv := b.last()
+		conv.mu.Lock()
+		want(t, "its session listens", conv.deaf > 0, true)
+		conv.mu.Unlock()
+		go k.finish(`{}`)
+		<-c.frames
+		c.wantLapsed(t)
+	})
+}
+
+// untilOver serves requests until their contexts end.
+type untilOver struct{ *fakeConv }
+
+func (l *untilOver) Serve(ctx context.Context, _ downstream.Caller, req downstream.Request, out downstream.Reply) {
+	<-ctx.Done()
+	out.Finish(downstream.Result(req.ID, []byte(`{"over":true}`)))
+}
+
+// Issuers write when a token ends in several ways.
+func TestTheEndOfATokenIsReadHoweverItIsWritten_E34(t *testing.T) {
+	end := time.Now().Add(time.Hour).Truncate(time.Second)
+	for _, written := range []string{"%d", `"%d"`, "%d.5", "%de0"} {
+		auth := jwt(fmt.Sprintf(`{"iss":"i","sub":"s","exp":`+written+`}`, end.Unix()), "x")
+		want(t, written, session.Expiry(auth), end.Add(time.Minute))
+	}
+}
+
+// A message beside an HTTP+SSE stream has credentials of its own: where they are judged, newer ones are good.
+func TestAMessageBesideAnHTTPSSEStreamIsTakenByItsOwnToken_E34(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		h := NewHTTP(Options{Principal: func(*http.Request) string { return "alice" }}, b)
+		mux := http.NewServeMux()
+		mux.Handle("/sse", h.SSE("/messages"))
+		mux.Handle("/messages", h.Messages())
+		p := pipeTo(t, h, mux)
+		first := tokenUntil(time.Now().Add(5 * time.Minute))
+		p.header.Set("Authorization", first)
+		_, stream, post := p.openSSE()
+		want(t, "initialize", post.post(initialize(mcp.V20241105)).StatusCode, 202)
+		stream.next()
+		said := make(chan string)
+		go func() {
+			for range 2 {
+				said <- stream.next()
+			}
+		}()
+		want(t, "a call", post.post(hold).StatusCode, 202)
+		k := <-b.held
+		time.Sleep(7 * time.Minute)
+		want(t, "with the stream's", post.post(ping).StatusCode, 202)
+		want(t, "on the stream", <-said, "|"+refusedFor("1"))
+		post.header = http.Header{"Authorization": {tokenUntil(time.Now().Add(time.Hour))}}
+		want(t, "with a newer one", post.post(`{"jsonrpc":"2.0","id":6,"method":"echo"}`).StatusCode, 202)
+		want(t, "on the stream", <-said, `|{"jsonrpc":"2.0","id":6,"result":{}}`)
+		k.Abandon()
 	})
 }

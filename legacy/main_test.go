@@ -139,6 +139,7 @@ type fakeConv struct {
 	notified []string
 	givenUp  []string // flows
 	answered []string
+	deaf     int      // how often it was told to listen no more
 	goesBy   []string // credentials that Reauthorize told
 	answerer []string // principals
 	notifier []string
@@ -263,6 +264,12 @@ func (c *fakeConv) Reauthorize(authorization string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.goesBy = append(c.goesBy, authorization)
+}
+
+func (c *fakeConv) StopListening() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.deaf++
 }
 
 func (c *fakeConv) Unload(func(downstream.Checkpointer, time.Time) bool) bool { return false }

@@ -6,7 +6,10 @@ package bearer
 import (
 	"crypto/rand"
 	"encoding/base64"
+	"errors"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/mcpbridge/bridge/rawjson"
 )
@@ -37,6 +40,21 @@ func Claims(authorization string) []byte {
 		return nil
 	}
 	return object(parts[1])
+}
+
+// Time reads a claim that is seconds since 1970, also of issuers that write them as a text.
+func Time(claims []byte, name string) (time.Time, bool) {
+	const most = 1 << 40 // which is far enough, and fits every calculation
+	value := rawjson.Get(claims, name)
+	written, isText := rawjson.Text(value)
+	if !isText {
+		written = string(value)
+	}
+	seconds, err := strconv.ParseFloat(written, 64)
+	if rawjson.KindOf([]byte(written)) != rawjson.Number || err != nil && !errors.Is(err, strconv.ErrRange) {
+		return time.Time{}, false
+	}
+	return time.Unix(int64(max(-most, min(seconds, most))), 0), true
 }
 
 // Subject returns issuer and subject that the JSON web token of a header claims; "" for anything else, and where either is

@@ -307,5 +307,11 @@ func (u *undecided) Watch(see func(observe.Flow, downstream.Reply) downstream.Re
 	u.present().Watch(see)
 }
 
+// StopListening implements downstream.Conversation.
+func (u *undecided) StopListening() {
+	u.Conversation.StopListening()
+	u.present().StopListening()
+}
+
 // Look implements downstream.Conversation.
 func (u *undecided) Look() observe.Conversation { return u.present().Look() }

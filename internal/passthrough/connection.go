@@ -175,6 +175,9 @@ func (*connection) Awaits(jsonrpc.Message) bool { return false }
 // Reauthorize implements downstream.Conversation.
 func (*connection) Reauthorize(string) {}
 
+// StopListening implements downstream.Conversation: listens end with the contexts of their requests.
+func (*connection) StopListening() {}
+
 // Conclude implements downstream.Conversation.
 func (*connection) Conclude() {}
 

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -29,6 +30,7 @@ type conversation struct {
 	push      downstream.Pusher // nil: only its own requests reach the client
 	ctx       context.Context   // ends with Close
 	cancel    context.CancelFunc
+	deaf      atomic.Bool // the client is told of nothing but its calls
 
 	mu     sync.Mutex
 	wait   waiting
@@ -213,6 +215,9 @@ func (*conversation) Awaits(jsonrpc.Message) bool { return false }
 
 // Reauthorize implements downstream.Conversation: each request has its client's own.
 func (*conversation) Reauthorize(string) {}
+
+// StopListening implements downstream.Conversation. The line stays: questions of calls may come on it.
+func (c *conversation) StopListening() { c.deaf.Store(true) }
 
 // Watch implements downstream.Conversation: nothing is known of its calls.
 func (*conversation) Watch(func(observe.Flow, downstream.Reply) downstream.Reply) {}

@@ -42,6 +42,7 @@ func (c *conversation) receive(text []byte) (response jsonrpc.ID) {
 			k.out.Finish(downstream.Message{Message: msg, Text: text})
 		}
 		return msg.ID
+	case c.deaf.Load() && announces(msg.Method):
 	default:
 		c.deliver(&msg, text)
 	}
@@ -64,6 +65,11 @@ func (c *conversation) deliver(msg *jsonrpc.Message, text []byte) {
 	case msg.Kind() == jsonrpc.Request:
 		c.decline(msg.ID)
 	}
+}
+
+// announces reports whether a notification is of no call.
+func announces(method string) bool {
+	return mcp.IsListChanged(method) || method == mcp.NotificationResourcesUpdated
 }
 
 // Bounds of what is remembered of the questions of a call.

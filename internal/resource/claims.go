@@ -3,9 +3,7 @@ package resource
 import (
 	"crypto/sha256"
 	"encoding/base64"
-	"errors"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -78,20 +76,7 @@ func (c claimSet) scopes() []string {
 	return append(granted, strings.Fields(member(c, "scp"))...)
 }
 
-// time reads seconds since 1970, also of issuers that write them as a text.
-func (c claimSet) time(name string) (time.Time, bool) {
-	const most = 1 << 40 // which is far enough, and fits every calculation
-	value := rawjson.Get(c, name)
-	written, isText := rawjson.Text(value)
-	if !isText {
-		written = string(value)
-	}
-	seconds, err := strconv.ParseFloat(written, 64)
-	if rawjson.KindOf([]byte(written)) != rawjson.Number || err != nil && !errors.Is(err, strconv.ErrRange) {
-		return time.Time{}, false
-	}
-	return time.Unix(int64(max(-most, min(seconds, most))), 0), true
-}
+func (c claimSet) time(name string) (time.Time, bool) { return bearer.Time(c, name) }
 
 func isNothing(value []byte) bool { return value == nil || rawjson.KindOf(value) == rawjson.Null }
 

@@ -87,7 +87,8 @@ type Channel struct {
 // queued is a message that waits, and where its response goes.
 type queued struct {
 	msg    jsonrpc.Message
-	held   int // as take gets it
+	held   int // as take gets it, and what follows
+	own    bool
 	answer func([]byte)
 	hold   budget.Hold
 }
@@ -266,16 +267,6 @@ func (c *Channel) broken() bool {
 // Their time is over at expires; zero: that is unknown.
 func (c *Channel) WatchCredentials(expires time.Time) {
 	c.lapse.matters, c.lapse.expires = true, expires
-}
-
-// lapsed reports whether the connection is to be ended.
-func (c *Channel) lapsed() bool {
-	if !c.lapse.over() {
-		return false
-	}
-	c.in.Lock()
-	defer c.in.Unlock()
-	return len(c.inFlight) == 0 && !c.busyLocked()
 }
 
 // KeepAlive has the connection pinged after silence of this length, by whoever runs the

@@ -93,7 +93,7 @@ func (c opening) open(req jsonrpc.Message, push downstream.Pusher, answer func([
 	}
 	for i := range backlog {
 		backlog[i].hold.Release() // it is charged again as what it becomes
-		c.take(&backlog[i].msg, backlog[i].held, backlog[i].answer)
+		c.take(&backlog[i].msg, backlog[i].held, backlog[i].own, backlog[i].answer)
 	}
 }
 

@@ -21,7 +21,7 @@ func (p *pinger) Due() (again bool) {
 		return false
 	default:
 	}
-	if p.c.lapsed() {
+	if (lapsing{p.c}).look() {
 		p.c.HangUp(ErrLapsed)
 		return false
 	}

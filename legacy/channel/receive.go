@@ -44,24 +44,25 @@ func (c *Channel) rejectShort(beginning []byte, err error) {
 
 // receive is Take for a connection on which errors are answered, too.
 func (c *Channel) receive(frame []byte) {
-	if id, err := c.Take(frame); err != nil {
+	if id, err := c.Take(frame, ""); err != nil {
 		c.reject(id, err)
 	}
 }
 
 // Take handles one message, or an array of them, which it keeps. It doesn't wait for
 // answers: those are written. The error is for a frame that is no message, id the
-// request that it may name.
-func (c *Channel) Take(frame []byte) (id jsonrpc.ID, err *jsonrpc.Error) {
+// request that it may name. authorization is what the message came with itself, "" for nothing.
+func (c *Channel) Take(frame []byte, authorization string) (id jsonrpc.ID, err *jsonrpc.Error) {
+	own := authorization != "" && authorization != c.caller.Authorization // and was judged as such
 	if jsonrpc.IsBatch(frame) {
-		return "", c.takeBatch(frame)
+		return "", c.takeBatch(frame, own)
 	}
 	msg, failed := jsonrpc.Parse(frame)
 	if failed != nil {
 		c.takeBroken(&msg)
 		return message.ErrorID(&msg), message.AsError(failed)
 	}
-	c.take(&msg, cap(frame), c.send)
+	c.take(&msg, cap(frame), own, c.send)
 	return "", nil
 }
 
@@ -69,7 +70,7 @@ func (c *Channel) Take(frame []byte) (id jsonrpc.ID, err *jsonrpc.Error) {
 // better one will come (C.9).
 func (c *Channel) takeBroken(msg *jsonrpc.Message) {
 	if message.IsBrokenAnswer(msg) {
-		c.take(msg, len(msg.ID), c.send)
+		c.take(msg, len(msg.ID), false, c.send)
 	}
 }
 
@@ -91,7 +92,7 @@ func (c *Channel) allowsIDlessErrors() bool {
 
 // takeBatch takes an array (E-17). Before initialize the version is unknown,
 // so it is accepted there. The error is one that belongs to no id.
-func (c *Channel) takeBatch(frame []byte) *jsonrpc.Error {
+func (c *Channel) takeBatch(frame []byte, own bool) *jsonrpc.Error {
 	b, err := message.ParseBatch(frame, c.opt.MaxBatch)
 	if err != nil {
 		return err
@@ -103,17 +104,17 @@ func (c *Channel) takeBatch(frame []byte) *jsonrpc.Error {
 		return c.refuseBatch(b)
 	}
 	for i := range b.Notifications {
-		c.take(&b.Notifications[i], detach(&b.Notifications[i], frame), c.send)
+		c.take(&b.Notifications[i], detach(&b.Notifications[i], frame), own, c.send)
 	}
 	for i := range b.Responses {
-		c.take(&b.Responses[i], detach(&b.Responses[i], frame), c.send)
+		c.take(&b.Responses[i], detach(&b.Responses[i], frame), own, c.send)
 	}
 	g := &gather{c: c, of: of, hold: budget.On(c.opt.Account), left: len(b.Broken) + len(b.Requests)}
 	for _, msg := range b.Broken {
 		g.add(msg)
 	}
 	for i := range b.Requests {
-		c.take(&b.Requests[i], detach(&b.Requests[i], frame), g.add)
+		c.take(&b.Requests[i], detach(&b.Requests[i], frame), own, g.add)
 	}
 	return nil
 }
@@ -142,24 +143,25 @@ func (c *Channel) refuseBatch(b *message.Batch) *jsonrpc.Error {
 }
 
 // take handles one message, which keeps so many bytes in memory besides its id and its
-// method; answer gets the response to a request.
-func (c *Channel) take(msg *jsonrpc.Message, held int, answer func([]byte)) {
+// method; own says that it came with other credentials than the connection, answer gets the
+// response to a request.
+func (c *Channel) take(msg *jsonrpc.Message, held int, own bool, answer func([]byte)) {
 	if msg.Kind() == jsonrpc.Request {
-		c.request(msg, held, answer)
+		c.request(msg, held, own, answer)
 		return
 	}
 	c.in.Lock()
 	conv, wait := c.conv, c.opening && !c.closed
 	if wait && len(c.backlog) < c.opt.MaxPending {
 		if hold, err := c.hold(msg, held); err == nil {
-			c.backlog = append(c.backlog, queued{*msg, held, answer, hold})
+			c.backlog = append(c.backlog, queued{*msg, held, own, answer, hold})
 		}
 	}
 	c.in.Unlock()
 	switch {
 	case wait:
 	case msg.Kind() == jsonrpc.Notification:
-		c.notify(conv, msg)
+		c.notify(conv, msg, own)
 	case conv != nil: // else an answer to nothing
 		err := conv.Answer(c.from(), *msg)
 		if budget.Short(err) { // the question stays open
@@ -171,10 +173,14 @@ func (c *Channel) take(msg *jsonrpc.Message, held int, answer func([]byte)) {
 }
 
 // notify hands a notification on: a cancellation to whoever serves the request, any other
-// one to the session. Without one it comes too early.
-func (c *Channel) notify(conv downstream.Conversation, msg *jsonrpc.Message) {
-	if out := c.cancelled(msg); out != nil {
+// one to the session. Without one it comes too early, with credentials that have had their time too late.
+func (c *Channel) notify(conv downstream.Conversation, msg *jsonrpc.Message, own bool) {
+	out := c.cancelled(msg)
+	switch {
+	case out != nil:
 		conv = out.conv
+	case !own && c.lapse.expired():
+		return
 	}
 	if conv != nil && !c.withdraw(conv, msg) {
 		conv.Notify(c.caller, *msg)

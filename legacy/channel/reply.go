@@ -26,6 +26,7 @@ type reply struct {
 	id      jsonrpc.ID
 	answer  func([]byte)            // takes the response, nil for none
 	gated   bool                    // a shutdown waits for it
+	listens bool                    // it never ends by itself
 	fate    atomic.Int32            // waiting, started or withdrawn
 	cancel  context.CancelCauseFunc // of one that belongs to no session; nil for others
 	hold    budget.Hold             // of the request; released with its end

@@ -14,11 +14,11 @@ import (
 )
 
 // request admits a request and starts it, or answers why not.
-func (c *Channel) request(msg *jsonrpc.Message, held int, answer func([]byte)) {
+func (c *Channel) request(msg *jsonrpc.Message, held int, own bool, answer func([]byte)) {
 	var start func()
 	err := c.pace()
 	if err == nil {
-		start, err = c.admit(msg, held, answer)
+		start, err = c.admit(msg, held, own, answer)
 	}
 	switch {
 	case err != nil:
@@ -39,9 +39,12 @@ func (c *Channel) pace() *jsonrpc.Error {
 // admit decides on a request with the inbound lock held. It returns what to run,
 // which does not wait for answers, or nothing when the request waits behind
 // initialize.
-func (c *Channel) admit(msg *jsonrpc.Message, held int, answer func([]byte)) (start func(), err *jsonrpc.Error) {
+func (c *Channel) admit(msg *jsonrpc.Message, held int, own bool, answer func([]byte)) (start func(), err *jsonrpc.Error) {
 	c.in.Lock()
 	defer c.in.Unlock()
+	if err := (lapsing{c}).mayBeginLocked(msg, own); err != nil {
+		return nil, err
+	}
 	switch {
 	case c.closed:
 		return nil, fault.Internal("the session is closed")
@@ -54,7 +57,7 @@ func (c *Channel) admit(msg *jsonrpc.Message, held int, answer func([]byte)) (st
 		}
 		hold, err := c.hold(msg, held)
 		if err == nil {
-			c.backlog = append(c.backlog, queued{*msg, held, answer, hold})
+			c.backlog = append(c.backlog, queued{*msg, held, own, answer, hold})
 		}
 		return nil, err
 	case msg.Method == mcp.MethodInitialize:
@@ -111,13 +114,14 @@ func (c *Channel) beginLocked(conv downstream.Conversation, msg *jsonrpc.Message
 		hold.Release()
 		return nil, err
 	}
-	gated := c.opt.Gate != nil && msg.Method != mcp.MethodListen // which never ends by itself
+	listens := msg.Method == mcp.MethodListen // which never ends by itself
+	gated := c.opt.Gate != nil && !listens
 	if gated && !c.opt.Gate.Admit(about) {
 		hold.Release()
 		leave()
 		return nil, fault.Internal(c.opt.Late())
 	}
-	out := &reply{c: c, conv: conv, id: msg.ID, answer: answer, hold: hold, gated: gated, leave: leave}
+	out := &reply{c: c, conv: conv, id: msg.ID, answer: answer, hold: hold, gated: gated, listens: listens, leave: leave}
 	c.inFlight[msg.ID] = out
 	c.running++
 	c.work.Add(2) // serve, and the reply that may outlive it
@@ -211,6 +215,11 @@ func (c *Channel) busyLocked() bool {
 			return true
 		}
 	}
+	return c.lastsLocked()
+}
+
+// lastsLocked reports whether something of the session goes on that was answered: a task.
+func (c *Channel) lastsLocked() bool {
 	for out := range c.lasting {
 		if out.conv == c.conv {
 			return true

@@ -13,8 +13,8 @@ const clockSkew = time.Minute
 // Expiry returns when the time of credentials is over; zero: that is unknown, or was
 // so before they were taken, which is left to the upstream to judge.
 func Expiry(auth string) time.Time {
-	seconds, ok := rawjson.Int(rawjson.Get(bearer.Claims(auth), "exp"))
-	expires := time.Unix(seconds, 0).Add(clockSkew)
+	ends, ok := bearer.Time(bearer.Claims(auth), "exp")
+	expires := ends.Add(clockSkew)
 	if !ok || !expires.After(time.Now()) {
 		return time.Time{}
 	}
