@@ -93,6 +93,12 @@ func (c *Caller) Owns(principal string) bool {
 	return principal == c.Principal || principal == "" || slices.Contains(c.Also, principal)
 }
 
+// Resumes reports whether the caller may fetch what a call says that was made by this principal. What
+// nobody in particular began is for those only to whom the session belongs.
+func (c *Caller) Resumes(principal string) bool {
+	return c.Owns(principal) && !(c.Unproven && principal == "")
+}
+
 // Backend answers what clients ask.
 type Backend interface {
 	// Open serves an initialize request. The result is the

@@ -45,7 +45,7 @@ func (h poster) postBatch(w http.ResponseWriter, r *http.Request, accept web.Acc
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	ex := h.exchanges.BeginBatch(w, r, s, accept, &from.hold, requests)
+	ex := h.exchanges.BeginBatch(w, r, s, accept, &from.hold, &caller, requests)
 	if ex == nil {
 		h.refuseBegin(w, s, "")
 		return

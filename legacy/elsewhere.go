@@ -165,15 +165,15 @@ func find(s *session.Session, until time.Time, meant func(*exchange.FoundCall) b
 // findStream looks for the stream that a GET resumes, and returns false when the request
 // was answered.
 func (rs *replicas) findStream(w http.ResponseWriter, r *http.Request, s *session.Session, caller downstream.Caller, id stream.EventID) bool {
-	st := s.Streams().Find(id.Stream)
+	st := s.Streams().FindFor(&caller, id.Stream)
 	held := st != nil && st.Holds(id.Seq)
 	if !s.Stored() || held && !(rs.blind && s.Shared()) {
 		return true
 	}
-	if st == nil && rs.exchanges.Tell(w, s, id) {
+	if st == nil && rs.exchanges.Tell(w, s, caller, id) {
 		return false
 	}
-	is := func(c *exchange.FoundCall) bool { return c.Speaks(id.Stream) }
+	is := func(c *exchange.FoundCall) bool { return c.Speaks(id.Stream) && c.IsFor(s.Conversation(), caller) }
 	if st != nil { // another replica has gone on while this one slept, or there is no such event
 		call, err := exchange.Find(s, is)
 		switch {

@@ -24,7 +24,7 @@ func (h *HTTP) get(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if head := web.HeadCost(r.Header); head > 0 {
-		hold := budget.On(s.Account())
+		hold := budget.On(caller.Account)
 		defer hold.Release()
 		if err := hold.Grow(head); err != nil {
 			h.admission.writeShort(w, r, s, "", err)
@@ -41,12 +41,22 @@ func (h *HTTP) get(w http.ResponseWriter, r *http.Request) {
 	case last != "" && !ok:
 		s.Streams().RefuseEventID(w)
 	case last != "" && !s.Streams().HeardBefore(id):
-		if h.replicas.findStream(w, r, s, caller, id) {
-			s.Streams().Resume(w, r, id, s.Conversation().Remind)
-		}
+		h.resume(w, r, s, caller, id)
 	case h.refusals.challenged(w, r, s, web.Header(r.Header, "Authorization")):
 	case !s.Streams().Listen(w, r):
 		h.refusals.refuseUnknown(w, s.ID(), "")
+	}
+}
+
+// resume serves the way back to the stream of the event id. To whoever knows no more than the session's id there
+// is nothing in it but their own calls.
+func (h *HTTP) resume(w http.ResponseWriter, r *http.Request, s *session.Session, caller downstream.Caller, id stream.EventID) {
+	switch {
+	case !h.replicas.findStream(w, r, s, caller, id):
+	case caller.Unproven && s.Streams().FindFor(&caller, id.Stream) == nil:
+		h.refusals.refuseUnknown(w, s.ID(), "")
+	default:
+		s.Streams().Resume(w, r, &caller, id, s.Conversation().Remind)
 	}
 }
 
@@ -69,8 +79,10 @@ func (h *HTTP) delete(w http.ResponseWriter, r *http.Request) {
 func (h *HTTP) sessionFor(w http.ResponseWriter, r *http.Request, off bool, allow string) (*session.Session, downstream.Caller, bool) {
 	var from sender
 	from.session, from.caller, from.named, from.refusal = h.sessions.Find(r)
-	if !off {
-		from.prove(r, h.sessions)
+	if !off && !from.prove(r, h.sessions) && from.named == session.Unknown && isResumption(r) {
+		if s, caller := h.sessions.Resuming(r); s != nil {
+			from.session, from.caller, from.named = s, caller, session.Known
+		}
 	}
 	s, caller, named := from.session, from.caller, from.named
 	switch {
@@ -89,6 +101,12 @@ func (h *HTTP) sessionFor(w http.ResponseWriter, r *http.Request, off bool, allo
 		return s, caller, true
 	}
 	return nil, caller, false
+}
+
+// isResumption reports whether a request is the way back to the stream of a call.
+func isResumption(r *http.Request) bool {
+	id, ok := stream.ParseEventID(web.Header(r.Header, mcp.HeaderLastEventID))
+	return ok && r.Method == http.MethodGet && id.OfCall()
 }
 
 // unavailable answers a request whose session is in the store, for all that is known. That the server

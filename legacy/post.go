@@ -160,7 +160,7 @@ func (h poster) serve(w http.ResponseWriter, r *http.Request, accept web.Accept,
 	if !about && h.admission.tooBusy(w, r, from, 1, msg.ID) || h.admission.owes(w, r, from, msg.ID) {
 		return
 	}
-	ex := h.exchanges.Begin(w, r, s, accept, &from.hold, caller.Unproven, about)
+	ex := h.exchanges.Begin(w, r, s, accept, &from.hold, &caller, about)
 	if ex == nil {
 		if hasEnded(s) || !h.replicas.leaves(w, r, msg.AppendTo(nil)) {
 			h.refuseBegin(w, s, msg.ID)

@@ -20,6 +20,7 @@ import (
 // limits waits for the carrier (Queue), or has it let go (QueueLive).
 type Stream struct {
 	id       uint64
+	of       string // by whom the call was made whose stream it is; "": by nobody in particular
 	volatile bool
 
 	ended  bool // with what follows guarded by mu
@@ -40,6 +41,12 @@ func NewStream(id uint64, limits Limits) *Stream {
 func NewVolatileStream(limits Limits) *Stream {
 	return &Stream{volatile: true, log: Log{limits: limits}}
 }
+
+// Of returns whose stream it is.
+func (s *Stream) Of() string { return s.of }
+
+// Belong has the stream be of whoever is known by this principal, before anybody can find it.
+func (s *Stream) Belong(principal string) { s.of = principal }
 
 // ID returns the stream's number within its session.
 func (s *Stream) ID() uint64 { return s.id }

@@ -114,7 +114,7 @@ func (sc *storedCall) save(ex *Exchange, st *sessions.Stream, k *downstream.Chec
 	if answers {
 		settled, before = ex.session.Doubt(), r.asWas()
 	}
-	r.V, r.Stream, r.Home, r.Request = callRecordVersion, st.ID(), ex.end.opt.Replica, k.Request
+	r.V, r.Stream, r.Of, r.Home, r.Request = callRecordVersion, st.ID(), ex.of, ex.end.opt.Replica, k.Request
 	if k.N >= sc.n {
 		sc.n, r.Flow = k.N, k.Record
 		r.Events = slices.DeleteFunc(r.Events, func(e storedEvent) bool { return !slices.Contains(k.Open, e.ID) })
@@ -221,7 +221,7 @@ func (sc *storedCall) keepWord(ex *Exchange, w waiting, text []byte) error {
 		return err
 	}
 	st := ex.stream.Load()
-	word := callRecord{V: callRecordVersion, Stream: st.ID(), Over: true, Events: []storedEvent{{Seq: st.Last() + 1, Data: text}}}
+	word := callRecord{V: callRecordVersion, Stream: st.ID(), Of: ex.of, Over: true, Events: []storedEvent{{Seq: st.Last() + 1, Data: text}}}
 	return word.written(func(value []byte) error {
 		return sc.commit(ex, w, store.Change{TTL: ex.end.opt.Retention, Value: value}, true)
 	})

@@ -47,6 +47,7 @@ type Exchange struct {
 	whole    bool   // the response was written whole; guarded by mu
 	requests int32  // how many it answers; more than one in a batch
 	auth     string // the credentials that it carries
+	of       string // the principal of who made it
 	unproven bool   // the session is bound to others
 	follows  bool   // it is about something under way
 	hold     budget.Hold
@@ -67,19 +68,19 @@ type Exchange struct {
 }
 
 // Begin opens an exchange for one request, nil during shutdown and in a session that has been
-// ended. hold is what its body is charged to; it moves to the exchange. unproven is that of its
-// caller. What follows is about something under way, and begins during shutdown, too.
-func (e *Endpoint) Begin(w http.ResponseWriter, r *http.Request, s *session.Session, a web.Accept, hold *budget.Hold, unproven, follows bool) *Exchange {
+// ended. hold is what its body is charged to; it moves to the exchange. What follows is about something
+// under way, and begins during shutdown, too.
+func (e *Endpoint) Begin(w http.ResponseWriter, r *http.Request, s *session.Session, a web.Accept, hold *budget.Hold, caller *downstream.Caller, follows bool) *Exchange {
 	ex := newExchange(e, w, r, s, a, 1)
-	ex.unproven, ex.follows = unproven, follows
+	ex.of, ex.unproven, ex.follows = caller.Principal, caller.Unproven, follows
 	return e.begin(ex, hold)
 }
 
 // BeginBatch opens an exchange for a batch with this many requests. Each is answered through
 // a Member.
-func (e *Endpoint) BeginBatch(w http.ResponseWriter, r *http.Request, s *session.Session, a web.Accept, hold *budget.Hold, requests int) *Exchange {
+func (e *Endpoint) BeginBatch(w http.ResponseWriter, r *http.Request, s *session.Session, a web.Accept, hold *budget.Hold, caller *downstream.Caller, requests int) *Exchange {
 	ex := newExchange(e, w, r, s, a, int32(requests))
-	ex.batch = true
+	ex.of, ex.unproven, ex.batch = caller.Principal, caller.Unproven, true
 	return e.begin(ex, hold)
 }
 
@@ -280,7 +281,7 @@ func (ex *Exchange) startStreamLocked() *sessions.Stream {
 	if ex.phase != open || ex.w == nil {
 		return nil
 	}
-	st, c := ex.end.opt.Streams.Begin(ex.w, ex.r, ex.session.Streams(), ex.hold.Account())
+	st, c := ex.end.opt.Streams.Begin(ex.w, ex.r, ex.session.Streams(), ex.of, ex.hold.Account())
 	for _, part := range ex.parts {
 		st.Put(part)
 	}

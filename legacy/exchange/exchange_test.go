@@ -51,7 +51,7 @@ func newDesk(t *testing.T) *desk {
 func (d *desk) post(accept web.Accept, work func(ex *exchange.Exchange)) *httptest.ResponseRecorder {
 	w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", nil)
 	var hold budget.Hold
-	ex := d.Begin(w, r, nil, accept, &hold, false, false)
+	ex := d.Begin(w, r, nil, accept, &hold, &downstream.Caller{}, false)
 	if ex == nil {
 		return nil
 	}
@@ -149,7 +149,7 @@ func TestABatchIsAnsweredWhenAllItsPartsAre_E2(t *testing.T) {
 	d := newDesk(t)
 	w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", nil)
 	var hold budget.Hold
-	ex := d.BeginBatch(w, r, nil, web.AcceptJSON, &hold, 3)
+	ex := d.BeginBatch(w, r, nil, web.AcceptJSON, &hold, &downstream.Caller{}, 3)
 	defer ex.Detach()
 	one, two, three := ex.Member(), ex.Member(), ex.Member()
 	two.Finish(result("2"))

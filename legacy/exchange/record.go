@@ -25,6 +25,7 @@ type callRecord struct {
 	Stream  uint64               `json:"stream"`            // number of the stream that the events are of
 	Home    downstream.ReplicaID `json:"home,omitempty"`    // the replica that the call is in
 	Request jsonrpc.ID           `json:"request,omitempty"` // the client's id of the call
+	Of      string               `json:"of,omitempty"`      // the principal of who made it; "": of nobody, or unknown to an older bridge
 	Last    uint64               `json:"last,omitempty"`    // no replica before Home has sent an event with a higher number
 	Over    bool                 `json:"over,omitempty"`    // what follows is its last word
 	Events  []storedEvent        `json:"events,omitempty"`
@@ -51,6 +52,7 @@ func (r *callRecord) write(o *jsonout.Object) {
 	o.Uint("stream", r.Stream)
 	o.Uint("home", uint64(r.Home))
 	o.String("request", string(r.Request))
+	o.String("of", r.Of)
 	o.Uint("last", r.Last)
 	o.True("over", r.Over)
 	o.List("events", len(r.Events), func(o *jsonout.Object, i int) {

@@ -40,6 +40,19 @@ func (c *FoundCall) IsOf(conv downstream.Conversation, caller downstream.Caller)
 	return conv.Owns(caller, c.record.Flow)
 }
 
+// IsFor reports whether the caller may fetch what the call says (E-24): it is the one who made it, as far as
+// its record knows.
+func (c *FoundCall) IsFor(conv downstream.Conversation, caller downstream.Caller) bool {
+	return c.record.isFor(conv, caller)
+}
+
+func (r *callRecord) isFor(conv downstream.Conversation, caller downstream.Caller) bool {
+	if r.Of == "" && !r.Over && !conv.Owns(caller, r.Flow) { // an older bridge's
+		return false
+	}
+	return caller.Resumes(r.Of)
+}
+
 // Asks reports whether the call waits for the answer to this question.
 func (c *FoundCall) Asks(question jsonrpc.ID) bool {
 	return c.Waits() && c.record.asks(question)
@@ -105,7 +118,7 @@ func (e *Endpoint) outdated(s *session.Session, c *FoundCall) bool {
 
 // speak makes a last word ready to be fetched.
 func (c *FoundCall) speak(s *session.Session) {
-	st := s.Streams().BringBack(c.record.Stream, c.record.events(), c.record.Last)
+	st := s.Streams().BringBack(c.record.Stream, c.record.Of, c.record.events(), c.record.Last)
 	st.Seal(nil)
 	s.Streams().Retire(st, false)
 }
@@ -119,11 +132,11 @@ func (e *Endpoint) goOn(s *session.Session, caller downstream.Caller, c *FoundCa
 	if err != nil {
 		return err
 	}
-	ex := &Exchange{end: e, session: s, accept: web.AcceptJSON | web.AcceptSSE, phase: streaming, requests: 1, left: 1}
+	ex := &Exchange{end: e, session: s, of: record.Of, accept: web.AcceptJSON | web.AcceptSSE, phase: streaming, requests: 1, left: 1}
 	ex.stored = &storedCall{version: c.version + 1, record: *record, asked: time.Now(), expires: time.Now().Add(c.ttl), hold: budget.On(s.Account()),
 		kept: s.Room().Find(s.Account().Owner(), record.size(), c.ttl)}
 	_ = ex.stored.hold.Set(record.size()) // it was taken in before, by whoever had it
-	ex.stream.Store(s.Streams().BringBack(record.Stream, record.events(), record.Last))
+	ex.stream.Store(s.Streams().BringBack(record.Stream, record.Of, record.events(), record.Last))
 	if !e.start(ex) {
 		return downstream.ErrStopping
 	}
@@ -175,7 +188,7 @@ func (e *Endpoint) GiveUp(s *session.Session, caller downstream.Caller, call *st
 
 // Tell answers a GET that polls for a call which waits in the store, and reports whether
 // it did: such a call need not come back for that.
-func (e *Endpoint) Tell(w http.ResponseWriter, s *session.Session, id stream.EventID) bool {
+func (e *Endpoint) Tell(w http.ResponseWriter, s *session.Session, caller downstream.Caller, id stream.EventID) bool {
 	if !s.Shelved(id.Stream) || !s.Streams().Polled() {
 		return false
 	}
@@ -184,7 +197,7 @@ func (e *Endpoint) Tell(w http.ResponseWriter, s *session.Session, id stream.Eve
 		return false
 	}
 	record, err := readCall(&found)
-	if err != nil || record.Home != e.opt.Replica || len(record.Events) == 0 || id.Seq > record.beyond() {
+	if err != nil || !record.isFor(s.Conversation(), caller) || record.Home != e.opt.Replica || len(record.Events) == 0 || id.Seq > record.beyond() {
 		return false
 	}
 	s.Streams().Tell(w, id, record.events())

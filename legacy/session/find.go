@@ -91,7 +91,7 @@ func (set *Set) EndStored(name string) bool {
 // those it is bound to: tokens are refreshed, stepped up, or obtained only after
 // initialize. That the upstream accepts a token proves a user, not the user
 // (H-6, Q6), so who brings such a token may begin calls, which the upstream authorizes, and
-// answer their questions, but finds no stream and ends nothing. What they have under way is
+// answer their questions and fetch what they say, but finds no other stream and ends nothing. What they have under way is
 // counted apart from the owner's.
 //
 // An accepted token takes the place of the one that the session is bound to if
@@ -103,6 +103,10 @@ func (set *Set) Rotated(r *http.Request, msg *jsonrpc.Message) (*Session, downst
 	}
 	return set.visited(r)
 }
+
+// Resuming is Rotated for a request that comes back for the stream of a call: there may be one that
+// these credentials began.
+func (set *Set) Resuming(r *http.Request) (*Session, downstream.Caller) { return set.visited(r) }
 
 // visited finds the session that a request names with other credentials than those it is
 // bound to.

@@ -12,10 +12,10 @@ import (
 // has yet to end.
 func TestAStreamThatComesBackOutlastsTheOneThatLeft(t *testing.T) {
 	s := set(t, 0)
-	before, c := s.endpoint.Begin(httptest.NewRecorder(), nil, s, nil)
+	before, c := s.endpoint.Begin(httptest.NewRecorder(), nil, s, "", nil)
 	defer c.Leave()
 	s.Forget(before)
-	after := s.BringBack(before.ID(), []sessions.Event{{Seq: 7, Data: []byte("x")}}, 0)
+	after := s.BringBack(before.ID(), "", []sessions.Event{{Seq: 7, Data: []byte("x")}}, 0)
 	s.Forget(before)
 	want(t, "what is found", s.Find(before.ID()) == after, true)
 	before.Finish(nil)
@@ -28,7 +28,7 @@ func TestAStreamThatComesBackOutlastsTheOneThatLeft(t *testing.T) {
 func TestAStreamOfAnotherReplicaIsNotCharged(t *testing.T) {
 	s, memory := set(t, 0), budget.New(1<<20)
 	s.account = memory.Guest("somebody")
-	st, c := s.endpoint.Begin(httptest.NewRecorder(), nil, s, nil)
+	st, c := s.endpoint.Begin(httptest.NewRecorder(), nil, s, "", nil)
 	defer c.Leave()
 	st.Append(make([]byte, 100<<10))
 	s.Forget(st)

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/message"
@@ -25,9 +26,9 @@ func (s *Set) Listen(w http.ResponseWriter, r *http.Request) bool {
 }
 
 // Resume serves a GET with exactly the stream of the event that the client saw last
-// (E-21). remind is told of questions after it that are not kept any more.
-func (s *Set) Resume(w http.ResponseWriter, r *http.Request, last EventID, remind func(questions []string)) {
-	st, seq := s.Find(last.Stream), last.Seq
+// (E-21), if it is the caller's. remind is told of questions after it that are not kept any more.
+func (s *Set) Resume(w http.ResponseWriter, r *http.Request, caller *downstream.Caller, last EventID, remind func(questions []string)) {
+	st, seq := s.FindFor(caller, last.Stream), last.Seq
 	switch {
 	case st == nil || !st.Holds(seq):
 		s.RefuseEventID(w)

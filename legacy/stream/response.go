@@ -60,13 +60,14 @@ type Response struct {
 }
 
 // Begin answers a call with a stream, which is volatile without a session: set is nil
-// then. Its events are charged to account. They reach the client at the next Flush of the stream.
-func (e *Endpoint) Begin(w http.ResponseWriter, r *http.Request, set *Set, account *budget.Account) (*sessions.Stream, *Response) {
+// then. of is the principal of who made the call. Its events are charged to account. They reach the client
+// at the next Flush of the stream.
+func (e *Endpoint) Begin(w http.ResponseWriter, r *http.Request, set *Set, of string, account *budget.Account) (*sessions.Stream, *Response) {
 	var st *sessions.Stream
 	if set == nil {
 		st = sessions.NewVolatileStream(e.limits(account))
 	} else {
-		st = set.add()
+		st = set.add(of)
 	}
 	c := e.newResponse(w, st, set)
 	c.unseen = r

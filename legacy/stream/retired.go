@@ -12,7 +12,7 @@ type retired struct {
 	retention agenda.Entry
 	set       *Set
 	stream    *sessions.Stream
-	visitor   bool // of somebody who cannot come back for it
+	visitor   bool // of somebody who knows no more than the session's id
 }
 
 // Retire keeps an ended stream for a while, so that a client that lost its
@@ -78,10 +78,11 @@ func (k *retired) Due() (again bool) {
 	return false
 }
 
-// BringBack adds a stream of another replica, with the events that its client may not have
-// had. Others up to last may have been sent.
-func (s *Set) BringBack(stream uint64, events []sessions.Event, last uint64) *sessions.Stream {
+// BringBack adds a stream of another replica, of who is known by this principal, with the events that its
+// client may not have had. Others up to last may have been sent.
+func (s *Set) BringBack(stream uint64, of string, events []sessions.Event, last uint64) *sessions.Stream {
 	st := sessions.NewStream(stream, s.endpoint.limits(s.account))
+	st.Belong(of)
 	st.Recall(events, last)
 	s.mu.Lock()
 	defer s.mu.Unlock()

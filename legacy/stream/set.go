@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/legacy/message"
@@ -78,8 +79,8 @@ func (s *Set) Empty() bool {
 
 // add returns a new stream for a call. Its events have ids whatever the version (E-9):
 // resumability came with Streamable HTTP itself, and clients that offer 2024-11-05 over
-// it make use of it, too.
-func (s *Set) add() *sessions.Stream {
+// it make use of it, too. of is the principal of who made the call.
+func (s *Set) add(of string) *sessions.Stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last++
@@ -87,6 +88,7 @@ func (s *Set) add() *sessions.Stream {
 		s.last++
 	}
 	st := sessions.NewStream(s.last, s.endpoint.limits(s.account))
+	st.Belong(of)
 	s.insertLocked(st)
 	return st
 }
@@ -121,6 +123,15 @@ func (s *Set) Find(id uint64) *sessions.Stream {
 		return s.calls.streams[i]
 	}
 	return nil
+}
+
+// FindFor is Find for somebody who comes back for a stream: others' calls are none to him (E-24).
+func (s *Set) FindFor(caller *downstream.Caller, id uint64) *sessions.Stream {
+	st := s.Find(id)
+	if st == nil || !caller.Resumes(st.Of()) {
+		return nil
+	}
+	return st
 }
 
 // listenedLocked returns the standalone stream; nil: the client never listened.

@@ -41,13 +41,13 @@ func get(serve func(w http.ResponseWriter, r *http.Request)) (status int, body s
 
 func (s *Set) resumed(id string) (status int, body string) {
 	last, _ := ParseEventID(id)
-	return get(func(w http.ResponseWriter, r *http.Request) { s.Resume(w, r, last, nil) })
+	return get(func(w http.ResponseWriter, r *http.Request) { s.Resume(w, r, &downstream.Caller{}, last, nil) })
 }
 
 // answered answers a call in this many events.
 func (s *Set) answered(events int) (first string) {
 	w := httptest.NewRecorder()
-	st, c := s.endpoint.Begin(w, nil, s, nil)
+	st, c := s.endpoint.Begin(w, nil, s, "", nil)
 	for n := range events {
 		st.Append(fmt.Appendf(nil, "%d", n))
 	}
@@ -168,7 +168,7 @@ func TestStreamOfAnotherReplicaKeepsItsNumbers(t *testing.T) {
 	s := set(t, 3)
 	number := uint64(First(1, 2)) + 7
 	const base = 1 << 32
-	st := s.BringBack(number, []sessions.Event{{Seq: 4, Data: []byte("q")}, {Seq: 9, Data: []byte("r")}}, base)
+	st := s.BringBack(number, "", []sessions.Event{{Seq: 4, Data: []byte("q")}, {Seq: 9, Data: []byte("r")}}, base)
 	want(t, "number", st.ID(), number)
 	want(t, "of a replica", Number(number).Replica(), downstream.ReplicaID(1))
 	st.Finish([]byte("last"))
@@ -181,7 +181,7 @@ func TestStreamOfAnotherReplicaKeepsItsNumbers(t *testing.T) {
 	}
 	want(t, "the standalone one of another replica", s.HeardBefore(EventID{uint64(First(1, 2)), 5}), true)
 	want(t, "that of this one", s.HeardBefore(EventID{uint64(First(3, 0)), 5}), false)
-	next, c := s.endpoint.Begin(httptest.NewRecorder(), nil, s, nil)
+	next, c := s.endpoint.Begin(httptest.NewRecorder(), nil, s, "", nil)
 	c.Leave()
 	want(t, "the next call's", next.ID(), uint64(First(3, 0))+1)
 }
@@ -195,7 +195,7 @@ func TestAClientThatComesBackKnowsWhereItWas(t *testing.T) {
 				s := set(t, 3)
 				s.session.Version = mcp.V20251125
 				number := uint64(First(1, 2)) + 7
-				st := s.BringBack(number, []sessions.Event{{Seq: 4, Data: []byte("q")}}, last)
+				st := s.BringBack(number, "", []sessions.Event{{Seq: 4, Data: []byte("q")}}, last)
 				body := make(chan string)
 				go func() {
 					_, text := s.resumed(fmt.Sprintf("%d-4", number))
@@ -213,7 +213,7 @@ func TestAClientThatComesBackKnowsWhereItWas(t *testing.T) {
 func TestNumbersOfStreamsPassOverThoseOfOtherOpenings(t *testing.T) {
 	s := set(t, 3)
 	s.last = uint64(First(3, 1)) - 1
-	next, c := s.endpoint.Begin(httptest.NewRecorder(), nil, s, nil)
+	next, c := s.endpoint.Begin(httptest.NewRecorder(), nil, s, "", nil)
 	c.Leave()
 	want(t, "of a call", EventID{Stream: next.ID()}.OfCall(), true)
 }
@@ -235,7 +235,7 @@ func TestStreamsOfVisitorsGiveWayFirst_E20(t *testing.T) {
 	s := set(t, 1)
 	retired := func(visitor bool) string {
 		w := httptest.NewRecorder()
-		st, c := s.endpoint.Begin(w, nil, s, nil)
+		st, c := s.endpoint.Begin(w, nil, s, "", nil)
 		st.Append([]byte("asked"))
 		c.Leave() // before the last word
 		st.Finish([]byte("last"))
