@@ -207,10 +207,13 @@ func (h *hearing) say(t *testing.T, text string) string {
 
 func (h *hearing) wantLapsed(t *testing.T) {
 	t.Helper()
-	if text, more := <-h.frames; more || !websocket.IsCloseError(h.end, websocket.ClosePolicyViolation) {
+	if text := h.next(); text != "" || !websocket.IsCloseError(h.end, websocket.ClosePolicyViolation) {
 		t.Errorf("got %s, %v", text, h.end)
 	}
 }
+
+// tooLate is when a token of five minutes has had its time, and no ping is just being written.
+const tooLate = 7*time.Minute + 300*time.Millisecond
 
 // lapsed is a WebSocket with one call under way, whose token has had its time.
 func lapsed(t *testing.T, b *fakeBackend) (*hearing, *call) {
@@ -218,7 +221,7 @@ func lapsed(t *testing.T, b *fakeBackend) (*hearing, *call) {
 	c := hear(socket(t, p, tokenUntil(time.Now().Add(5*time.Minute))))
 	say(t, c.Conn, hold)
 	k := <-b.held
-	time.Sleep(7 * time.Minute)
+	time.Sleep(tooLate)
 	return c, k
 }
 
@@ -279,7 +282,7 @@ func TestNoMemberOfAnArrayBeginsWhenTheTokenHasExpired_E17_E34(t *testing.T) {
 		c.say(t, initialize(mcp.V20250326))
 		say(t, c.Conn, hold)
 		k := <-b.held
-		time.Sleep(7 * time.Minute)
+		time.Sleep(tooLate)
 		want(t, "an array", c.say(t, `[{"jsonrpc":"2.0","id":7,"method":"tools/call"},{"jsonrpc":"2.0","method":"notifications/x"},{"jsonrpc":"2.0","id":8,"method":"ping"}]`), "["+refusedFor("7")+","+refusedFor("8")+"]")
 		want(t, "notifications", b.last().notified, []string{})
 		k.Abandon()
@@ -297,7 +300,7 @@ func TestATaskIsAskedForThoughTheTokenHasExpired_E34(t *testing.T) {
 		over := k.Outlast()
 		go k.finish(`{}`)
 		<-c.frames
-		time.Sleep(7 * time.Minute)
+		time.Sleep(tooLate)
 		want(t, "a task", c.say(t, `{"jsonrpc":"2.0","id":7,"method":"tasks/result"}`), `{"jsonrpc":"2.0","id":7,"result":{}}`)
 		want(t, "a call", c.say(t, `{"jsonrpc":"2.0","id":8,"method":"tools/call"}`), refusedFor("8"))
 		over()
@@ -370,7 +373,7 @@ func TestAMessageBesideAnHTTPSSEStreamIsTakenByItsOwnToken_E34(t *testing.T) {
 		}()
 		want(t, "a call", post.post(hold).StatusCode, 202)
 		k := <-b.held
-		time.Sleep(7 * time.Minute)
+		time.Sleep(tooLate)
 		want(t, "with the stream's", post.post(ping).StatusCode, 202)
 		want(t, "on the stream", <-said, "|"+refusedFor("1"))
 		post.header = http.Header{"Authorization": {tokenUntil(time.Now().Add(time.Hour))}}
