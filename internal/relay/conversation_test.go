@@ -129,6 +129,25 @@ func TestMessagesOfTheServerGoWhereTheyBelong(t *testing.T) {
 	}
 }
 
+// A client whose credentials have had their time hears of its calls only; their questions may come on any stream.
+func TestAClientThatListensNoMoreHearsOfItsCalls_E34(t *testing.T) {
+	c := newClient()
+	s, conv := converse(t, c)
+	out := ask(t, conv, aCall)
+	conv.StopListening()
+	question := `{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{}}`
+	for _, msg := range []string{
+		`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`,
+		`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a"}}`,
+		question,
+	} {
+		s.inbox.Receive([]byte(msg))
+	}
+	if len(c.pushed) > 0 || !slices.Equal(out.sent, []string{question}) {
+		t.Errorf("%d were pushed, the call got %s", len(c.pushed), out.sent)
+	}
+}
+
 // A newer call whose client has left, for now or for good, takes no question of one that
 // somebody waits for.
 func TestAQuestionGoesWhereSomebodyReads(t *testing.T) {
