@@ -43,7 +43,7 @@ func (h *HTTP) get(w http.ResponseWriter, r *http.Request) {
 	case last != "" && !s.Streams().HeardBefore(id):
 		h.resume(w, r, s, caller, id)
 	case h.refusals.challenged(w, r, s, web.Header(r.Header, "Authorization")):
-	case !s.Streams().Listen(w, r):
+	case !s.Streams().Listen(w, r, h.credentialsEnd(r)):
 		h.refusals.refuseUnknown(w, s.ID(), "")
 	}
 }
@@ -56,7 +56,7 @@ func (h *HTTP) resume(w http.ResponseWriter, r *http.Request, s *session.Session
 	case caller.Unproven && s.Streams().FindFor(&caller, id.Stream) == nil:
 		h.refusals.refuseUnknown(w, s.ID(), "")
 	default:
-		s.Streams().Resume(w, r, &caller, id, s.Conversation().Remind)
+		s.Streams().Resume(w, r, &caller, id, h.credentialsEnd(r), s.Conversation().Remind)
 	}
 }
 

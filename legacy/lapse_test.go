@@ -382,3 +382,44 @@ func TestAMessageBesideAnHTTPSSEStreamIsTakenByItsOwnToken_E34(t *testing.T) {
 		k.Abandon()
 	})
 }
+
+// Where tokens end at the bridge nobody else ends what only listens: a session's GET, and what is handed on.
+func TestWhatOnlyListensEndsWithItsToken_E24(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, judged := range []bool{true, false} {
+			opt, b := Options{Principal: func(*http.Request) string { return "alice" }}, newFake()
+			if judged {
+				opt.Admit = func(*http.Request) *downstream.Refusal { return nil }
+			}
+			handed := make(chan time.Duration, 1)
+			start := time.Now()
+			b.modern = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				select {
+				case <-r.Context().Done():
+				case <-time.After(time.Hour):
+				}
+				handed <- time.Since(start)
+			})
+			_, p := servePipe(t, opt, b)
+			p.asUser(tokenUntil(start.Add(5 * time.Minute)))
+			p.initialize(mcp.V20250618)
+			p.async(hold)
+			k := <-b.held
+			k.Send([]byte(note))
+			ended := make(chan time.Duration, 1)
+			get := p.get("")
+			go func() {
+				_, _ = io.Copy(io.Discard, get.Body)
+				ended <- time.Since(start)
+			}()
+			modern := *p
+			modern.session = ""
+			modern.async(`{"jsonrpc":"2.0","id":5,"method":"subscriptions/listen","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`)
+			time.Sleep(6*time.Minute + 30*time.Second)
+			want(t, fmt.Sprintf("judged %v: the GET has ended", judged), len(ended) == 1, judged)
+			want(t, fmt.Sprintf("judged %v: what is handed on has", judged), len(handed) == 1, judged)
+			k.finish(`{}`)
+			time.Sleep(time.Hour)
+		}
+	})
+}

@@ -2,12 +2,15 @@ package legacy
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/mcpbridge/bridge/internal/transport"
 	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy/session"
 	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
@@ -81,7 +84,21 @@ func (h *HTTP) handOnStream(w http.ResponseWriter, r *http.Request, body []byte,
 		return
 	}
 	defer leave()
+	if end := h.credentialsEnd(r); !end.IsZero() {
+		ctx, cancel := context.WithDeadline(r.Context(), end)
+		defer cancel()
+		r = r.WithContext(ctx)
+	}
 	h.handOnCharged(w, r, body, next, id)
+}
+
+// credentialsEnd returns when what only listens is to end, since the credentials of its request do and nobody else
+// looks at them; zero: never. Its client comes back with newer ones.
+func (h *HTTP) credentialsEnd(r *http.Request) (end time.Time) {
+	if h.opt.Admit == nil {
+		return end
+	}
+	return session.Expiry(web.Header(r.Header, "Authorization"))
 }
 
 // handOnCharged hands on what is charged for as long as that takes.

@@ -31,6 +31,8 @@ type Stream interface {
 	// Listens reports whether the response only listens to whatever comes, so that a
 	// shutdown ends it; others wait for the answer to a call.
 	Listens() bool
+	// Lapsed reports whether the response is to end, since its client may not listen any more.
+	Lapsed() bool
 	// Over tells, once, that the response takes no more events; err is what
 	// sessions.Carrier.End was given, or nil.
 	Over(err error)
@@ -217,12 +219,17 @@ func (p *parked) Ready() {
 	p.stream.Detach(p)
 }
 
-// Due keeps the connection alive.
+// Due keeps the connection alive, for as long as its client may have it.
 func (p *parked) Due() (again bool) {
 	p.mu.Lock()
 	over := p.over
 	p.mu.Unlock()
-	if over {
+	switch {
+	case over:
+		return false
+	case p.stream.Lapsed():
+		p.stream.Detach(p)
+		p.End(nil)
 		return false
 	}
 	p.stream.KeepAlive(p.conns.opt.KeepAlive * 2 / 3)

@@ -26,13 +26,15 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type event struct {
 	*sessions.Stream
 	listens bool
-	over    chan error // every call of Over
+	over    chan error  // every call of Over
+	lapsed  atomic.Bool // its client may not listen any more
 }
 
 func (*event) Frame(buf *[]byte, _, _ uint64, data []byte) {
 	*buf = append(append(*buf, data...), '\n')
 }
 func (e *event) Listens() bool  { return e.listens }
+func (e *event) Lapsed() bool   { return e.lapsed.Load() }
 func (e *event) Over(err error) { e.over <- err }
 
 // head is the carrier that begins a response, and has nothing to say.
@@ -79,7 +81,7 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, r.URL.Path)
 		return
 	}
-	s := &event{sessions.NewStream(1, sessions.Limits{Bytes: 64 << 20}), r.URL.Path == "/listen", make(chan error, 8)}
+	s := &event{Stream: sessions.NewStream(1, sessions.Limits{Bytes: 64 << 20}), listens: r.URL.Path == "/listen", over: make(chan error, 8)}
 	s.Attach(head{}, 0)
 	w.WriteHeader(http.StatusOK)
 	_ = http.NewResponseController(w).Flush()
@@ -87,6 +89,29 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		e.t.Error("it cannot be parked")
 	}
 	e.parked <- s
+}
+
+// A parked response whose client may not listen any more ends in order, and its connection is used again.
+func TestAResponseThatLapsesEnds(t *testing.T) {
+	e := serve(t, Options{KeepAlive: 30 * time.Millisecond, WriteTimeout: time.Second})
+	l, resp, s := e.park("/listen")
+	s.lapsed.Store(true)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	late := time.After(10 * time.Second)
+	for over := false; !over; {
+		select {
+		case err := <-s.over:
+			want(t, "why", err, nil)
+			over = true
+		case <-tick.C:
+			e.conns.Run()
+		case <-late:
+			t.Fatal("it goes on")
+		}
+	}
+	_ = l.text(resp)
+	want(t, "the next request", l.text(l.get("/x")), "/x")
 }
 
 // line is a client's connection.

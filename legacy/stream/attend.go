@@ -2,6 +2,7 @@ package stream
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/mcpbridge/bridge/sessions"
 )
@@ -78,7 +79,7 @@ func (c *Response) park(r *http.Request, get bool) bool {
 	c.mu.Lock()
 	begun := c.begun // and so is flushed, since nobody writes while the stream is held
 	c.mu.Unlock()
-	if !begun || !e.quiet.Park(c.w, r, c, &delivery{c.stream, e, c.set, get}) {
+	if !begun || !e.quiet.Park(c.w, r, c, &delivery{c.stream, e, c.set, get, c.end}) {
 		c.stream.Release(c)
 		return false
 	}
@@ -91,6 +92,7 @@ type delivery struct {
 	endpoint *Endpoint
 	set      *Set // nil without a session
 	get      bool // a GET, which counts as a use of its session
+	end      time.Time
 }
 
 // Frame implements quiet.Stream.
@@ -100,6 +102,9 @@ func (d *delivery) Frame(buf *[]byte, stream, seq uint64, data []byte) {
 
 // Listens implements quiet.Stream.
 func (d *delivery) Listens() bool { return d.get && isStandalone(d.ID()) }
+
+// Lapsed implements quiet.Stream.
+func (d *delivery) Lapsed() bool { return isPast(d.end) }
 
 // Over implements quiet.Stream.
 func (d *delivery) Over(err error) {

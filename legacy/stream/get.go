@@ -14,20 +14,21 @@ import (
 	"github.com/mcpbridge/bridge/sse"
 )
 
-// Listen serves a GET with the stream that belongs to no call. It reports false,
-// and answers nothing, when the session has ended.
-func (s *Set) Listen(w http.ResponseWriter, r *http.Request) bool {
+// Listen serves a GET with the stream that belongs to no call, until end, if that is not zero. It
+// reports false, and answers nothing, when the session has ended.
+func (s *Set) Listen(w http.ResponseWriter, r *http.Request, end time.Time) bool {
 	st := s.ensureStandalone()
 	if st == nil {
 		return false
 	}
-	s.attach(w, r, st, func(c *Response) { s.listen(c, st, false, 0) })
+	s.attach(w, r, st, end, func(c *Response) { s.listen(c, st, false, 0) })
 	return true
 }
 
 // Resume serves a GET with exactly the stream of the event that the client saw last
-// (E-21), if it is the caller's. remind is told of questions after it that are not kept any more.
-func (s *Set) Resume(w http.ResponseWriter, r *http.Request, caller *downstream.Caller, last EventID, remind func(questions []string)) {
+// (E-21), if it is the caller's: that of no call until end, if that is not zero. remind is told of questions after
+// it that are not kept any more.
+func (s *Set) Resume(w http.ResponseWriter, r *http.Request, caller *downstream.Caller, last EventID, end time.Time, remind func(questions []string)) {
 	st, seq := s.FindFor(caller, last.Stream), last.Seq
 	switch {
 	case st == nil || !st.Holds(seq):
@@ -39,12 +40,12 @@ func (s *Set) Resume(w http.ResponseWriter, r *http.Request, caller *downstream.
 		w.WriteHeader(http.StatusNoContent)
 	case isStandalone(last.Stream):
 		s.endpoint.resumed(observe.Replayed)
-		s.attach(w, r, st, func(c *Response) {
+		s.attach(w, r, st, end, func(c *Response) {
 			c.remind(seq)
 			s.listen(c, st, true, seq)
 		})
 	default:
-		s.attach(w, r, st, func(c *Response) { s.resume(c, st, seq, remind) })
+		s.attach(w, r, st, time.Time{}, func(c *Response) { s.resume(c, st, seq, remind) })
 	}
 }
 
@@ -74,9 +75,9 @@ func (s *Set) RefuseEventID(w http.ResponseWriter) {
 
 // attach serves a GET: the goroutine waits until the stream, the client or a
 // newer GET ends it, or until it is no longer needed.
-func (s *Set) attach(w http.ResponseWriter, r *http.Request, st *sessions.Stream, join func(*Response)) {
+func (s *Set) attach(w http.ResponseWriter, r *http.Request, st *sessions.Stream, end time.Time, join func(*Response)) {
 	s.attached.Add(1)
-	c := s.endpoint.newResponse(w, st, s)
+	c := s.endpoint.newResponse(w, st, s, end)
 	defer c.Leave()
 	join(c) // before the head: a client that sees it is listening
 	drain := s.endpoint.opt.Gate.Shutting()

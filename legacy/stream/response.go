@@ -39,6 +39,7 @@ type Response struct {
 	set      *Set          // nil without a session: then nothing can be resumed, and events have no ids
 	fixed    atomic.Bool   // it cannot be parked
 	until    time.Time     // when the client is to come again instead (poll.go); zero: never
+	end      time.Time     // when its credentials end, and so does it; zero: never
 	over     atomic.Bool   // no event follows
 	wake     chan struct{} // tells Attend that over was set, or that it is time to rest
 	work     chan func()   // for the goroutine that would only wait in Attend otherwise
@@ -69,7 +70,7 @@ func (e *Endpoint) Begin(w http.ResponseWriter, r *http.Request, set *Set, of st
 	} else {
 		st = set.add(of)
 	}
-	c := e.newResponse(w, st, set)
+	c := e.newResponse(w, st, set, time.Time{})
 	c.unseen = r
 	st.Attach(c, 0)
 	if set != nil && message.Priming(set.session.Version) {
@@ -78,9 +79,9 @@ func (e *Endpoint) Begin(w http.ResponseWriter, r *http.Request, set *Set, of st
 	return st, c
 }
 
-func (e *Endpoint) newResponse(w http.ResponseWriter, st *sessions.Stream, set *Set) *Response {
+func (e *Endpoint) newResponse(w http.ResponseWriter, st *sessions.Stream, set *Set, end time.Time) *Response {
 	c := &Response{
-		endpoint: e, stream: st, set: set, until: set.until(st), wake: make(chan struct{}, 1), work: make(chan func()),
+		endpoint: e, stream: st, set: set, until: set.until(st), end: end, wake: make(chan struct{}, 1), work: make(chan func()),
 		w: w, rc: *http.NewResponseController(w),
 	}
 	c.beat.Item = c
@@ -252,12 +253,20 @@ func (c *Response) Due() (again bool) {
 	if c.over.Load() {
 		return false
 	}
+	if isPast(c.end) {
+		c.stream.Detach(c)
+		c.End(nil)
+		return false
+	}
 	c.stream.KeepAlive(c.endpoint.opt.KeepAlive * 2 / 3)
 	if !c.fixed.Load() && c.stream.Quiet(c.endpoint.rest()) || c.spent() {
 		c.nudge()
 	}
 	return true
 }
+
+// isPast reports whether a time has come that is not zero.
+func isPast(end time.Time) bool { return !end.IsZero() && !time.Now().Before(end) }
 
 func (c *Response) beginLocked() {
 	if c.begun {

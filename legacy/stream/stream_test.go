@@ -41,7 +41,9 @@ func get(serve func(w http.ResponseWriter, r *http.Request)) (status int, body s
 
 func (s *Set) resumed(id string) (status int, body string) {
 	last, _ := ParseEventID(id)
-	return get(func(w http.ResponseWriter, r *http.Request) { s.Resume(w, r, &downstream.Caller{}, last, nil) })
+	return get(func(w http.ResponseWriter, r *http.Request) {
+		s.Resume(w, r, &downstream.Caller{}, last, time.Time{}, nil)
+	})
 }
 
 // answered answers a call in this many events.
@@ -102,7 +104,7 @@ func TestPushedMessagesWaitForTheClientToListen(t *testing.T) {
 			s.Push(key, fmt.Appendf(nil, "%s%d", key, n))
 		}
 		w, served := httptest.NewRecorder(), make(chan bool)
-		go func() { served <- s.Listen(w, httptest.NewRequest(http.MethodGet, "/", nil)) }()
+		go func() { served <- s.Listen(w, httptest.NewRequest(http.MethodGet, "/", nil), time.Time{}) }()
 		synctest.Wait()
 		want(t, "it listens", s.Listening(), true)
 		s.Push("d", []byte("live"))
@@ -110,7 +112,7 @@ func TestPushedMessagesWaitForTheClientToListen(t *testing.T) {
 		want(t, "it was served", <-served, true)
 		want(t, "of each key the newest, the oldest key gave way", w.Body.String(), event("0-1", "b1")+event("0-2", "c3")+event("0-3", "live"))
 		want(t, "nobody listens", s.Listening(), false)
-		want(t, "afterwards", s.Listen(w, httptest.NewRequest(http.MethodGet, "/", nil)), false)
+		want(t, "afterwards", s.Listen(w, httptest.NewRequest(http.MethodGet, "/", nil), time.Time{}), false)
 	})
 }
 
@@ -126,7 +128,7 @@ func TestOfWordsOnAListTheNewestIsKept(t *testing.T) {
 		s := set(t, 0)
 		s.account = account
 		w, served := httptest.NewRecorder(), make(chan bool)
-		go func() { served <- s.Listen(w, httptest.NewRequest(http.MethodGet, "/", nil)) }()
+		go func() { served <- s.Listen(w, httptest.NewRequest(http.MethodGet, "/", nil), time.Time{}) }()
 		synctest.Wait()
 		before := memory.Used()
 		for n := range 1000 { // more than a log has: nobody is let go for it
