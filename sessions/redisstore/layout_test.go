@@ -115,6 +115,32 @@ func TestIndexesOutliveTheirRecords(t *testing.T) {
 	}
 }
 
+// TestIndexesOutliveTheEndOfTheirSession: what a replica made after it, who knew nothing of it, stays, and no longer than it should.
+func TestIndexesOutliveTheEndOfTheirSession(t *testing.T) {
+	server := redistest.Start(t)
+	s, other := open(t, "redis://"+server.Addr()), open(t, "redis://"+server.Addr())
+	session := store.Name("s")
+	commit := func(c store.Change) {
+		t.Helper()
+		if err := s.Commit(background, session, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	commit(store.Change{Kind: store.Flow, ID: "another", TTL: time.Hour})
+	if err := other.End(background, session); err != nil {
+		t.Fatal(err)
+	}
+	commit(store.Change{Kind: store.Flow, ID: "7", TTL: time.Hour, Value: []byte("made")})
+	commit(store.Change{Kind: store.Flow, ID: "another", Replaces: store.Any, Delete: true})
+	list, err := other.Load(background, session)
+	if err != nil || len(list) != 1 || string(list[0].Value) != "made" {
+		t.Errorf("it reads %v, %v", list, err)
+	}
+	if ttl := server.Do("PTTL", s.base(session)+indexName); len(ttl) < 7 || ttl[1] == '-' {
+		t.Errorf("the index lives %s ms", ttl)
+	}
+}
+
 // TestWhatIsNoRecordIsLeftAlone: somebody else who writes to the server cannot keep a
 // session's records, or the leases of replicas, from being read.
 func TestWhatIsNoRecordIsLeftAlone(t *testing.T) {

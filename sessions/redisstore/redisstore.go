@@ -219,6 +219,7 @@ func (s *Store) invalidated(keys []rueidis.RedisMessage) {
 		key, _ := keys[i].ToString()
 		session, found := strings.CutPrefix(strings.TrimSuffix(key, "}:s"), s.prefix+"{")
 		if found && session != "" {
+			s.indexes.forget(session) // it may have ended
 			(*changed)(session)
 		}
 	}

@@ -80,6 +80,11 @@ if ARGV[1] ~= '0' then
   end
 end
 local lives = redis.call('PTTL', index)
+if lives == -1 then -- it began anew after the end of the session, of which who wrote to it did not know
+  for _, member in ipairs(redis.call('SMEMBERS', index)) do
+    longest = math.max(longest, redis.call('PTTL', string.sub(index, 1, -2) .. member))
+  end
+end
 if longest > lives then
   lives = 2 * longest
   redis.call('PEXPIRE', index, lives)
