@@ -129,6 +129,8 @@ var table = []row{
 	{"X-Consumer-Groups", everywhere | user},
 	{"X-Consumer-Id", everywhere | user},
 	{"X-Consumer-Username", everywhere | user},
+	{"X-Credential-Identifier", everywhere | user}, // Kong, too
+	{"X-Endpoint-Api-Userinfo", everywhere | user}, // X-Apigateway-Api-Userinfo's older name
 	{"X-Goog-Authenticated-User-", everywhere | user},
 	{"X-Goog-Iap-Jwt-Assertion", everywhere | user},
 	{"X-Ms-Client-Principal", everywhere | user},

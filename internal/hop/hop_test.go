@@ -183,7 +183,7 @@ var ofUsers = []string{
 	"Cf-Access-Authenticated-User-Email", "Cf-Access-Jwt-Assertion", "Client-Cert", "Client-Cert-Chain", "Oidc-Claim-", "Remote-", "Ssl-Client-",
 	"Tailscale-User-", "X-Amzn-Mtls-", "X-Amzn-Oidc-", "X-Apigateway-Api-Userinfo", "X-Arr-Clientcert",
 	"X-Auth-Email", "X-Auth-Request-", "X-Auth-User", "X-Auth-Username", "X-Authenticated-", "X-Authentik-", "X-Client-Cert",
-	"X-Consumer-Custom-Id", "X-Consumer-Groups", "X-Consumer-Id", "X-Consumer-Username", "X-Goog-Authenticated-User-", "X-Goog-Iap-Jwt-Assertion",
+	"X-Consumer-Custom-Id", "X-Consumer-Groups", "X-Consumer-Id", "X-Consumer-Username", "X-Credential-Identifier", "X-Endpoint-Api-Userinfo", "X-Goog-Authenticated-User-", "X-Goog-Iap-Jwt-Assertion",
 	"X-Ms-Client-Principal", "X-Ms-Client-Principal-", "X-Ms-Token-", "X-Pomerium-", "X-Remote-", "X-Ssl-", "X-Userinfo", "X-Vouch-", "X-Webauth-",
 }
 
