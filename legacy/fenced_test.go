@@ -188,6 +188,19 @@ func TestACallHasOneResponseThoughItsHomeWasCutOff(t *testing.T) {
 	}
 }
 
+// TestACallWhoseStoreHasLostAllIsAnswered: nobody else has it.
+func TestACallWhoseStoreHasLostAllIsAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFenced(t)
+		name, _ := f.record()
+		want(t, "losing all", f.store.End(t.Context(), name), nil)
+		f.call.finish(`{"by":"its home"}`)
+		if got := text(t, f.answer); strings.Count(got, "its home") != 1 {
+			t.Errorf("its client is told %s", got)
+		}
+	})
+}
+
 // TestAWordThatWasKeptUnheardIsTold: the store took it, and could not say so.
 func TestAWordThatWasKeptUnheardIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

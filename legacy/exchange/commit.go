@@ -80,8 +80,14 @@ func (sc *storedCall) reclaim(ex *Exchange, last, removed bool) (made bool, err 
 	switch {
 	case err != nil:
 		return false, err
-	case found == nil && last && removed:
-		return true, nil
+	case found == nil && last:
+		if !removed {
+			removed, err = ex.session.Vanished() // with all its calls, so that nobody else has this one
+		}
+		if removed || err != nil {
+			return removed, err
+		}
+		return false, downstream.ErrGone
 	case found == nil || found.version != sc.version+1:
 		return false, downstream.ErrGone
 	case !found.Waits() && last:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -38,6 +39,12 @@ func (s *Session) Records() (list []store.Record, err error) {
 		return err
 	})
 	return list, err
+}
+
+// Vanished reports whether the store has the session no more: it was ended, or the store has lost it.
+func (s *Session) Vanished() (bool, error) {
+	list, err := s.Records()
+	return err == nil && !slices.ContainsFunc(list, func(r store.Record) bool { return r.Kind == store.Session }), err
 }
 
 // Record returns the record of one call, which may be a copy that the engine watches over.
