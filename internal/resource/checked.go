@@ -24,7 +24,11 @@ type CheckOptions struct {
 	Scopes []string
 	// Issuers asks the authorization server.
 	Issuers *http.Client
-	Log     zerolog.Logger
+	// Keys are where the issuer's keys are kept; nil: this endpoint is alone with them. Trust names by
+	// what the issuer is known there, like the certificates that Issuers trusts.
+	Keys  *Keys
+	Trust string
+	Log   zerolog.Logger
 }
 
 // Check returns the resource of a bridge at which clients' tokens end.
@@ -32,6 +36,9 @@ func Check(opt CheckOptions) *Resource {
 	opt.Public = PublicAddress(opt.Public, opt.Path)
 	if len(opt.Audience) == 0 {
 		opt.Audience = []string{opt.Public}
+	}
+	if opt.Keys == nil {
+		opt.Keys = NewKeys()
 	}
 	return &Resource{public: opt.Public, path: opt.Path, source: &checked{CheckOptions: opt, tokens: newTokens(&opt)}}
 }
@@ -57,7 +64,10 @@ func (s *checked) issuer(r *http.Request) (json.RawMessage, error) {
 	return s.issuers.get(r.Context(), func(ctx context.Context) (json.RawMessage, error) { return readIssuer(ctx, s.Issuers, s.Issuer) })
 }
 
-func (s *checked) close() { s.Issuers.CloseIdleConnections() }
+func (s *checked) close() {
+	s.tokens.close()
+	s.Issuers.CloseIdleConnections()
+}
 
 // Refusal is what a request without the right token is answered.
 type Refusal struct {

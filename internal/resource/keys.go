@@ -1,11 +1,14 @@
 package resource
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,22 +25,38 @@ var algorithms = []jose.SignatureAlgorithm{
 	jose.RS256, jose.RS384, jose.RS512, jose.ES256, jose.ES384, jose.ES512, jose.PS256, jose.PS384, jose.PS512, jose.EdDSA,
 }
 
-// keySet has the keys of an issuer. It asks for them once in a while only: tokens under keys
-// that nobody knows must not make the bridge ask all the time. Those that are known stay while
-// there are no others.
+// keySet has the keys of an issuer. They are read again in the background from time to time, so that
+// one that the issuer has withdrawn is good no more, and when a token comes under another one, which
+// is done once in a while only: tokens under keys that nobody knows must not make the bridge ask all
+// the time. Those that are known stay while there are no others.
 type keySet struct {
-	at    string
-	way   http.RoundTripper
-	log   zerolog.Logger
-	known atomic.Pointer[[]jose.JSONWebKey]
+	issuer string
+	client *http.Client
+	log    zerolog.Logger
+	known  atomic.Pointer[published]
 
-	mu    sync.Mutex // while they are asked for
-	err   error
-	until time.Time
+	mu     sync.Mutex // while they are asked for
+	at     string     // where they are; "" until the issuer has said so
+	err    error
+	until  time.Time   // when a token may have them read again
+	next   *time.Timer // to read them again; nil until they are known
+	closed bool
 }
 
-// keysEvery is how often new keys are looked for.
-const keysEvery = 10 * time.Second
+// published is what an issuer gives as its keys.
+type published struct {
+	document []byte
+	keys     []jose.JSONWebKey
+}
+
+// When keys are read: keysEvery is how often tokens under unknown ones have new ones looked for. In the
+// background it is when the issuer's Cache-Control says, within bounds, and sooner when that failed.
+const (
+	keysEvery     = 10 * time.Second
+	keysAtLeast   = 5 * time.Minute
+	keysAtMost    = time.Hour
+	keysAfterFail = time.Minute
+)
 
 // Why a signature counts for nothing.
 var (
@@ -46,25 +65,26 @@ var (
 )
 
 // open returns the kind that a token says it is of (typ), and what its signature is for.
-// The error is errNoKeys when nobody can tell.
-func (k *keySet) open(ctx context.Context, token string) (kind string, payload []byte, err error) {
+// The error is errNoKeys when nobody can tell. by is under which keys it was found good.
+func (k *keySet) open(ctx context.Context, token string) (kind string, payload []byte, by *published, err error) {
 	signed, err := jose.ParseSignedCompact(token, algorithms)
 	if err != nil {
-		return "", nil, err
+		return "", nil, nil, err
 	}
 	kind, _ = signed.Signatures[0].Protected.ExtraHeaders[jose.HeaderType].(string)
-	if known := k.known.Load(); known != nil {
-		if payload = opened(signed, *known); payload != nil {
-			return kind, payload, nil
+	if by = k.known.Load(); by != nil {
+		if payload = opened(signed, by.keys); payload != nil {
+			return kind, payload, by, nil
 		}
 	}
 	if err = k.ask(ctx); err != nil {
-		return "", nil, errNoKeys
+		return "", nil, nil, errNoKeys
 	}
-	if payload = opened(signed, *k.known.Load()); payload == nil {
-		return "", nil, errSignature
+	by = k.known.Load()
+	if payload = opened(signed, by.keys); payload == nil {
+		return "", nil, nil, errSignature
 	}
-	return kind, payload, nil
+	return kind, payload, by, nil
 }
 
 // opened returns what one of these keys has signed, nil: none has. A key that is for one
@@ -90,40 +110,124 @@ func (k *keySet) ask(ctx context.Context) error {
 	if time.Now().Before(k.until) {
 		return k.err
 	}
-	keys, err := k.fetch(ctx)
+	if k.at == "" {
+		if err := k.locateLocked(ctx); err != nil {
+			k.err, k.until = err, time.Now().Add(keepFailure)
+			k.log.Warn().Err(err).Msg("clients' tokens cannot be checked")
+			return err
+		}
+	}
+	return k.readLocked(ctx)
+}
+
+// renew looks for newer keys in the background, and whether they are where they were. Tokens under
+// those that are known do not wait for it.
+func (k *keySet) renew() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed {
+		return
+	}
+	_ = k.locateLocked(context.Background()) // else they are read where they were
+	_ = k.readLocked(context.Background())   // which says so
+}
+
+// readLocked reads the keys where they are, and has them read again in time.
+func (k *keySet) readLocked(ctx context.Context) error {
+	document, life, err := k.fetch(ctx)
+	keys := keysOf(document)
+	if err == nil && len(keys) == 0 {
+		err = errors.New("what the authorization server gives holds no key that signatures are checked with")
+	}
 	k.err, k.until = err, time.Now().Add(keysEvery)
-	if err != nil {
+	known := k.known.Load()
+	switch {
+	case err != nil:
 		k.log.Warn().Str("cause", wellknown.Reason(err)).Msg("the authorization server's keys cannot be had; tokens are checked with those that are known, if any")
+		life = keysAfterFail
+	case known == nil || !bytes.Equal(known.document, document): // else what was found good is so still
+		k.known.Store(&published{document, keys})
+	}
+	if k.known.Load() != nil {
+		k.renewLocked(life)
+	}
+	return err
+}
+
+func (k *keySet) renewLocked(after time.Duration) {
+	switch {
+	case k.closed:
+	case k.next == nil:
+		k.next = time.AfterFunc(after, k.renew)
+	default:
+		k.next.Reset(after)
+	}
+}
+
+// close returns when nobody asks for keys any more.
+func (k *keySet) close() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.closed = true
+	if k.next != nil {
+		k.next.Stop()
+	}
+	k.client.CloseIdleConnections()
+}
+
+// locateLocked asks the issuer where its keys are.
+func (k *keySet) locateLocked(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout) // the answer serves others, too
+	defer cancel()
+	document, err := readIssuer(ctx, k.client, k.issuer)
+	if err != nil {
 		return err
 	}
-	k.known.Store(&keys)
+	at := member(document, "jwks_uri")
+	if at == "" {
+		return errors.New("the authorization server publishes no keys (jwks_uri)")
+	}
+	if err := wellknown.From(k.issuer, at); err != nil {
+		return err
+	}
+	k.at = at
 	return nil
 }
 
-func (k *keySet) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
+// fetch returns what is published, and when to look again.
+func (k *keySet) fetch(ctx context.Context) (document []byte, life time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout) // the answer serves others, too
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, k.at, nil)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	resp, err := k.way.RoundTrip(r) // and follows no redirect
+	resp, err := k.client.Transport.RoundTrip(r) // and follows no redirect
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, errors.New("the authorization server does not give its keys: " + resp.Status)
+		return nil, 0, errors.New("the authorization server does not give its keys: " + resp.Status)
 	}
-	document, err := io.ReadAll(io.LimitReader(resp.Body, wellknown.MaxDocument))
-	if err != nil {
-		return nil, err
+	document, err = io.ReadAll(io.LimitReader(resp.Body, wellknown.MaxDocument))
+	return document, lifeOf(resp.Header), err
+}
+
+// lifeOf is how long keys may be used without a look: max-age of Cache-Control (RFC 9111, section
+// 5.2.2.1), within bounds, of which the lower one holds without any.
+func lifeOf(h http.Header) time.Duration {
+	life := keysAtLeast
+	for directive := range strings.SplitSeq(strings.Join(h.Values("Cache-Control"), ","), ",") {
+		name, value, _ := strings.Cut(strings.TrimSpace(directive), "=")
+		switch seconds, err := strconv.ParseUint(strings.Trim(value, `"`), 10, 31); {
+		case strings.EqualFold(name, "no-store"), strings.EqualFold(name, "no-cache"):
+			return keysAtLeast
+		case strings.EqualFold(name, "max-age") && err == nil:
+			life = time.Duration(seconds) * time.Second
+		}
 	}
-	keys := keysOf(document)
-	if len(keys) == 0 {
-		return nil, errors.New("what the authorization server gives holds no key that signatures are checked with")
-	}
-	return keys, nil
+	return min(max(life, keysAtLeast), keysAtMost)
 }
 
 // keysOf returns the keys of a document that may be used here. Others are left out (RFC

@@ -5,17 +5,14 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/internal/bearer"
 	"github.com/mcpbridge/bridge/internal/ttlcache"
-	"github.com/mcpbridge/bridge/internal/wellknown"
 )
 
 // identity is what a token says that was found good.
@@ -23,6 +20,7 @@ type identity struct {
 	principal string
 	scopes    []string
 	expires   time.Time
+	by        *published // under which of the issuer's keys
 }
 
 // has reports whether all scopes are among those of the token.
@@ -54,18 +52,17 @@ const (
 type tokens struct {
 	issuer   string
 	audience []string
-	client   *http.Client
 	log      zerolog.Logger
 	good     *ttlcache.Cache[[sha256.Size]byte, *identity]
-
-	mu    sync.Mutex
-	keys  *keySet   // nil until the issuer has been asked
-	again time.Time // when to ask it again that could not be asked
+	keys     *keySet
+	close    func()
 }
 
 func newTokens(opt *CheckOptions) *tokens {
-	return &tokens{issuer: opt.Issuer, audience: opt.Audience, client: opt.Issuers, log: opt.Log,
+	t := &tokens{issuer: opt.Issuer, audience: opt.Audience, log: opt.Log,
 		good: ttlcache.New[[sha256.Size]byte, *identity](ttlcache.Limits{Entries: keepTokens})}
+	t.keys, t.close = opt.Keys.open(trusted{opt.Issuer, opt.Trust}, opt.Issuers, opt.Log)
+	return t
 }
 
 // judge returns whom the token of an Authorization header stands for.
@@ -83,7 +80,7 @@ func (t *tokens) judge(ctx context.Context, header string) (*identity, *badToken
 	}
 	digest := sha256.Sum256([]byte(token))
 	known, epoch, ok := t.good.Get("", digest)
-	if ok {
+	if ok && known.by == t.keys.known.Load() { // else its key may be one that is gone
 		return known, nil
 	}
 	who, bad := t.verify(ctx, token)
@@ -95,11 +92,7 @@ func (t *tokens) judge(ctx context.Context, header string) (*identity, *badToken
 }
 
 func (t *tokens) verify(ctx context.Context, token string) (*identity, *badToken) {
-	keys, err := t.ready(ctx)
-	if err != nil {
-		return nil, uncheckable
-	}
-	kind, signed, err := keys.open(ctx, token)
+	kind, signed, by, err := t.keys.open(ctx, token)
 	said := bearer.Claims("Bearer " + token) // nil when a name is there twice
 	switch {
 	case errors.Is(err, errNoKeys):
@@ -112,41 +105,9 @@ func (t *tokens) verify(ctx context.Context, token string) (*identity, *badToken
 	case !isAccess(kind):
 		return nil, notForAccess
 	}
-	return claimSet(said).judge(t.issuer, t.audience, time.Now())
-}
-
-// ready returns what checks signatures. The issuer is asked when the first token comes,
-// and again until it has answered.
-func (t *tokens) ready(ctx context.Context) (*keySet, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.keys != nil {
-		return t.keys, nil
+	who, bad := claimSet(said).judge(t.issuer, t.audience, time.Now())
+	if bad == nil {
+		who.by = by
 	}
-	if time.Now().Before(t.again) {
-		return nil, errors.New("the authorization server could not be asked a moment ago")
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
-	defer cancel()
-	at, err := t.keysAt(ctx)
-	if err != nil {
-		t.again = time.Now().Add(keepFailure)
-		t.log.Warn().Err(err).Str("issuer", t.issuer).Msg("clients' tokens cannot be checked")
-		return nil, err
-	}
-	t.keys = &keySet{at: at, way: t.client.Transport, log: t.log.With().Str("issuer", t.issuer).Logger()}
-	return t.keys, nil
-}
-
-// keysAt asks the issuer where its keys are.
-func (t *tokens) keysAt(ctx context.Context) (string, error) {
-	document, err := readIssuer(ctx, t.client, t.issuer)
-	if err != nil {
-		return "", err
-	}
-	at := member(document, "jwks_uri")
-	if at == "" {
-		return "", errors.New("the authorization server publishes no keys (jwks_uri)")
-	}
-	return at, wellknown.From(t.issuer, at)
+	return who, bad
 }

@@ -1,6 +1,7 @@
 package issuer
 
 import (
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -26,6 +27,8 @@ type Signer struct {
 	KeysAsked int
 	Broken    int    // status of everything; 0: it works
 	KeySet    string // in place of its keys; empty: those
+	MaxAge    string // of its keys, as Cache-Control says; empty: nothing is said
+	KeysAt    string // the path of its keys; empty: /keys
 }
 
 // NewSigner starts a Signer, which ends with the test.
@@ -38,6 +41,7 @@ func NewSigner(t *testing.T) *Signer {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/oauth-authorization-server", s.describe)
 	mux.HandleFunc("GET /keys", s.keys)
+	mux.HandleFunc("GET /moved", s.keys)
 	mux.HandleFunc("POST /token", s.token)
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
@@ -60,12 +64,19 @@ func (s *Signer) Set(f func()) {
 }
 
 func (s *Signer) describe(w http.ResponseWriter, _ *http.Request) {
-	reply(w, 200, map[string]any{"issuer": s.URL, "authorization_endpoint": s.URL + "/authorize", "token_endpoint": s.URL + "/token", "jwks_uri": s.URL + "/keys",
+	reply(w, 200, map[string]any{"issuer": s.URL, "authorization_endpoint": s.URL + "/authorize", "token_endpoint": s.URL + "/token", "jwks_uri": s.URL + cmp.Or(s.KeysAt, "/keys"),
 		"response_types_supported": []string{"code"}})
 }
 
-func (s *Signer) keys(w http.ResponseWriter, _ *http.Request) {
+func (s *Signer) keys(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != cmp.Or(s.KeysAt, "/keys") {
+		http.NotFound(w, r)
+		return
+	}
 	s.KeysAsked++
+	if s.MaxAge != "" {
+		w.Header().Set("Cache-Control", "public, max-age="+s.MaxAge)
+	}
 	if s.KeySet != "" {
 		_, _ = io.WriteString(w, s.KeySet)
 		return
@@ -110,6 +121,15 @@ func cutToken(token string) (head, body, signature string) {
 		from = min(end+1, len(token))
 	}
 	return parts[0], parts[1], parts[2]
+}
+
+// Renew has another key from now on, under the same name: the one before is withdrawn.
+func (s *Signer) Renew() {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		panic(err)
+	}
+	s.Set(func() { s.key = key })
 }
 
 // Claims are those of a token for a subject and an audience, which lasts an hour.
