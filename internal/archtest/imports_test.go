@@ -108,7 +108,7 @@ var mayImport = map[string][]string{
 	"internal/meter":       {"internal/budget"},
 	"internal/rates":       {},
 	"internal/turns":       {},
-	"internal/vouch":       {"internal/bearer", "mcp"},
+	"internal/vouch":       {"internal/bearer", "mcp", "sessions/store"},
 	"internal/gate":        {},
 	"internal/roster":      {},
 	"internal/ttlcache":    {},

@@ -18,6 +18,7 @@ var folding = map[string]string{
 	"legacy/exchange":   "records that the bridge wrote and sealed",
 	"legacy/session":    "records that the bridge wrote and sealed",
 	"internal/replica":  "leases, which replicas wrote",
+	"internal/vouch":    "records that the bridge wrote and sealed",
 	"internal/check":    "its own log",
 	"internal/wirelog":  "what a line of the log is about",
 	"observe/record":    "recordings, which the operator replays",

@@ -41,9 +41,10 @@ var harmless = []string{mcp.MethodDiscover, mcp.MethodToolsList}
 // has signed. That it has accepted the newer one says less: there may be tools for everybody.
 //
 // A server that gives all this to anybody is believed if it has accepted the newer one for the
-// very thing that it has refused others since. One that has refused nobody anything takes
-// every token, as far as anybody can see: then the session's id is all that protects it, from
-// who has shown it a token, which it accepted.
+// very thing that it has refused others since. One that has refused nobody anything, be it here or
+// at another replica, takes every token, as far as anybody can see: then the session's id is all that
+// protects it, from who has shown it a token, which it accepted. While the others cannot be asked
+// they may know better.
 // It is asked in turn, as whose tenant is.
 func (g *genuine) knows(tenant, bound, newer string, accepted bool) bool {
 	ctx, cancel := context.WithTimeout(g.ctx, genuineWait)
@@ -57,10 +58,13 @@ func (g *genuine) knows(tenant, bound, newer string, accepted bool) bool {
 			return false
 		}
 	}
-	if !g.vouched.Guards() {
-		return accepted
+	switch {
+	case g.vouched.Singled(newer):
+		return true
+	case g.vouched.Guards() || !accepted || g.vouched.Recall(ctx) != nil:
+		return false
 	}
-	return g.vouched.Singled(newer)
+	return !g.vouched.Guards()
 }
 
 // saying is what a server said to a token.

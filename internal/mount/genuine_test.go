@@ -51,6 +51,12 @@ type owned struct {
 func open(t *testing.T, opt Options, token string) *owned {
 	t.Helper()
 	_, url := serve(t, opt)
+	return openAt(t, url, token)
+}
+
+// openAt is a session at a mount.
+func openAt(t *testing.T, url, token string) *owned {
+	t.Helper()
 	o := &owned{t: t, url: url}
 	resp := o.as(token, http.MethodPost, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
 	if o.session = resp.Header.Get("Mcp-Session-Id"); o.session == "" {

@@ -40,6 +40,7 @@ type Mount struct {
 	verdicts *verdicts
 	limits   Limits
 	scope    string               // of what is kept
+	forget   func()               // what is known of the server, unless another mount stands before it
 	resource *resource.Resource   // nil: there are no metadata
 	exchange *authorize.Exchanger // nil: nothing is exchanged
 
@@ -106,7 +107,8 @@ func New(opt Options) (*Mount, error) {
 			opt.Command.Stdio.Tail = new(stdio.Tail)
 		}
 	}
-	opt.watchCredentials()
+	m.scope = opt.nameKept()
+	m.forget = opt.watchCredentials(m.scope)
 	opt.admitInTurn()
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	opt.Upstream.Excluded = func(tool, reason string) { m.Bridge.Omit(tool, reason) } // when it is there
@@ -114,6 +116,8 @@ func New(opt Options) (*Mount, error) {
 	m.verdicts = &verdicts{policy: opt.Relay, prober: m.Prober, log: opt.Bridge.Log, blind: opt.keepsCredentials()}
 	var err error
 	if m.server, err = newServer(&opt, m.verdicts); err != nil {
+		m.stop()
+		m.forget()
 		return nil, err
 	}
 	suspects := &suspecting{opt.Draft.Caller(m.server.caller()), opt.away, opt.other}
@@ -129,7 +133,6 @@ func New(opt Options) (*Mount, error) {
 			opt.Bridge.Connected = over.Open
 		}
 	}
-	m.scope = opt.nameKept()
 	opt.Bridge.ListsAsk, opt.Bridge.Hint, opt.Bridge.Stopping = opt.Draft.Active, dialect.Hint, m.stopping.Load
 	m.Bridge = bridge.New(opt.Bridge)
 	m.Backend = m.server.backend(m.Bridge, m)
@@ -298,4 +301,5 @@ func (m *Mount) release() {
 	ends.Go(m.server.close)
 	ends.Go(func() { _ = m.Upstream.Close() }) // it has nothing to report but what its calls did
 	ends.Wait()
+	m.forget() // when nobody is refused anything any more
 }

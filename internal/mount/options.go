@@ -58,6 +58,9 @@ type Options struct {
 	// Resource is the endpoint as OAuth sees it; nil: it does not.
 	Resource *resource.Resource
 
+	// Servers is what the process knows of its servers; nil: this mount is alone with its own.
+	Servers *vouch.Servers
+
 	vouched *vouch.Credentials // of clients; nil: the server does not see them
 	away    signal             // a request found nobody
 	other   signal             // or somebody else than who was there

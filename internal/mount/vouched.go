@@ -15,15 +15,20 @@ import (
 )
 
 // watchCredentials has clients' credentials count for what the server makes of them. Where
-// they do not reach it, it vouches for nobody.
-func (o *Options) watchCredentials() {
+// they do not reach it, it vouches for nobody. It returns what ends with the mount.
+func (o *Options) watchCredentials(scope string) (closed func()) {
 	keeps := o.keepsCredentials()
 	o.Bridge.OneIdentity, o.Legacy.CredentialsEndHere = keeps, keeps
 	o.Bridge.ByToken = o.Behalf != nil && o.Behalf.Exchange != nil
+	closed = func() {}
 	if !keeps {
-		o.vouched = vouch.New()
+		if o.Servers == nil {
+			o.Servers = vouch.NewServers(o.Legacy.Store, o.Bridge.Log)
+		}
+		o.vouched, closed = o.Servers.Open(scope)
 	}
 	o.Legacy.Vouched = o.vouched.Vouched
+	return closed
 }
 
 // signing puts the bridge's own credentials around a caller, if there are any.

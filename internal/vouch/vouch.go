@@ -56,11 +56,15 @@ type Credentials struct {
 	refused  recent // things; a stranger can fill it, with names of things that are not there
 	proven   recent // of these, those that somebody was accepted for since: strangers add none
 	accepted recent // credentials, for something that it guards
+	told     refusals
+
+	news   chan struct{} // there is something that others do not know of
+	record *record       // where they are told; nil: there are none
 }
 
 // New returns Credentials of a server of which nothing is known.
 func New() *Credentials {
-	return &Credentials{seed: maphash.MakeSeed(), refused: newRecent(things), proven: newRecent(things), accepted: newRecent(credentials)}
+	return &Credentials{seed: maphash.MakeSeed(), refused: newRecent(things), proven: newRecent(things), accepted: newRecent(credentials), news: make(chan struct{}, 1)}
 }
 
 // Guards reports whether the server has refused anybody anything: as long as it has not,
@@ -102,6 +106,7 @@ func (c *Credentials) Accepted(authorization string, what Thing) {
 	c.accepted.use(key)
 	if !c.all {
 		c.proven.use(thing)
+		c.noteLocked(what, true)
 	}
 }
 
@@ -118,6 +123,7 @@ func (c *Credentials) Refused(authorization string, what Thing) {
 	c.refused.use(thing)
 	c.accepted.remove(key)
 	c.guards.Store(true)
+	c.noteLocked(what, false)
 }
 
 // Vouched reports whether the server has accepted these credentials for something that it

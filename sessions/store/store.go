@@ -72,6 +72,7 @@ const (
 	LastWord Kind = 'w' // such an end apart, as earlier builds kept it
 	Lease    Kind = 'l' // a replica's, in the session Replicas
 	Due      Kind = 'd' // that something is due to a flow, in a session for each second
+	Refused  Kind = 'r' // what a server has refused those who brought credentials, in a session for each server
 )
 
 // Replicas is the session that holds the leases of all replicas.
