@@ -16,6 +16,8 @@ import (
 	"github.com/mcpbridge/bridge/internal/edge"
 	"github.com/mcpbridge/bridge/internal/fleet"
 	"github.com/mcpbridge/bridge/internal/gctune"
+	"github.com/mcpbridge/bridge/internal/resource"
+	"github.com/mcpbridge/bridge/internal/vouch"
 )
 
 func newServe(env surroundings) *cobra.Command {
@@ -92,6 +94,7 @@ func newService(ctx context.Context, cfg *config.Config, environ []string, log z
 		with.close()
 		return nil, err
 	}
+	with.servers, with.keys = vouch.NewServers(with.kept.store, log), resource.NewKeys()
 	with.pages.others = pagesElsewhere{with.kept.replica, with.kept.id, with.memory}
 	mounts, err := fleet.Open(specs(cfg, with, log), fleetOptions(cfg, &with.kept, log))
 	if err != nil {

@@ -182,7 +182,7 @@ func eachStored(ctx context.Context, s store.Store, use func(*legacy.StoredSessi
 		last := ""
 		for i := range page.Records {
 			at := page.Records[i].Address
-			if at.Session == last || at.Kind == store.Lease || at.Kind == store.Due {
+			if at.Session == last || at.Kind == store.Lease || at.Kind == store.Due || at.Kind == store.Refused {
 				continue
 			}
 			last = at.Session

@@ -11,6 +11,8 @@ import (
 	"github.com/mcpbridge/bridge/internal/fleet"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/internal/mount"
+	"github.com/mcpbridge/bridge/internal/resource"
+	"github.com/mcpbridge/bridge/internal/vouch"
 	"github.com/mcpbridge/bridge/legacy/web"
 )
 
@@ -20,6 +22,10 @@ type common struct {
 	pages  *desks
 	kept   keeping
 	memory *budget.Budget // nil: without bounds
+	// servers and keys are what the process has learnt of servers and issuers, which a reload does not
+	// change; nil: each mount learns for itself.
+	servers *vouch.Servers
+	keys    *resource.Keys
 	// endless is what all that is at servers without a turn shares; nil: without bounds.
 	endless *budget.Places
 	sole    bool // there is one client, over standard input and output

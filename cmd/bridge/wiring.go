@@ -46,7 +46,7 @@ func open(cfg *config.Config, settings *config.Mount, with common, log zerolog.L
 	with.admin.watch(settings, &options)
 	with.kept.give(&options.Legacy, settings.Path)
 	options.Bridge.Shared, options.Bridge.Peers = with.kept.up != nil, with.kept.replica != nil
-	options.Legacy.Memory = with.memory
+	options.Legacy.Memory, options.Servers = with.memory, with.servers
 	if len(settings.Command) > 0 {
 		options.Command, options.Probe.Timeout = command(settings, log), settings.Timeouts.Start
 		options.Command.Stdio.Sole = with.sole
@@ -64,7 +64,7 @@ func open(cfg *config.Config, settings *config.Mount, with common, log zerolog.L
 	if options.Behalf, err = onBehalf(settings, options.Watch, log); err != nil {
 		return nil, err
 	}
-	if options.Resource, err = protected(cfg, settings, options.Watch, with.memory, log); err != nil {
+	if options.Resource, err = protected(cfg, settings, options.Watch, with, log); err != nil {
 		return nil, err
 	}
 	return mount.New(options)
