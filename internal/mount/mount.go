@@ -107,8 +107,7 @@ func New(opt Options) (*Mount, error) {
 			opt.Command.Stdio.Tail = new(stdio.Tail)
 		}
 	}
-	m.scope = opt.nameKept()
-	m.forget = opt.watchCredentials(m.scope)
+	m.scope, m.forget = opt.watchCredentials()
 	opt.admitInTurn()
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	opt.Upstream.Excluded = func(tool, reason string) { m.Bridge.Omit(tool, reason) } // when it is there
@@ -116,7 +115,6 @@ func New(opt Options) (*Mount, error) {
 	m.verdicts = &verdicts{policy: opt.Relay, prober: m.Prober, log: opt.Bridge.Log, blind: opt.keepsCredentials()}
 	var err error
 	if m.server, err = newServer(&opt, m.verdicts); err != nil {
-		m.stop()
 		m.forget()
 		return nil, err
 	}

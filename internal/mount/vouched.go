@@ -15,8 +15,10 @@ import (
 )
 
 // watchCredentials has clients' credentials count for what the server makes of them. Where
-// they do not reach it, it vouches for nobody. It returns what ends with the mount.
-func (o *Options) watchCredentials(scope string) (closed func()) {
+// they do not reach it, it vouches for nobody. It returns the scope of what is kept, and what ends
+// with the mount.
+func (o *Options) watchCredentials() (scope string, closed func()) {
+	scope = o.nameKept()
 	keeps := o.keepsCredentials()
 	o.Bridge.OneIdentity, o.Legacy.CredentialsEndHere = keeps, keeps
 	o.Bridge.ByToken = o.Behalf != nil && o.Behalf.Exchange != nil
@@ -28,7 +30,7 @@ func (o *Options) watchCredentials(scope string) (closed func()) {
 		o.vouched, closed = o.Servers.Open(scope)
 	}
 	o.Legacy.Vouched = o.vouched.Vouched
-	return closed
+	return scope, closed
 }
 
 // signing puts the bridge's own credentials around a caller, if there are any.
