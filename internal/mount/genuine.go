@@ -61,10 +61,20 @@ func (g *genuine) knows(tenant, bound, newer string, accepted bool) bool {
 	switch {
 	case g.vouched.Singled(newer):
 		return true
-	case g.vouched.Guards() || !accepted || g.vouched.Recall(ctx) != nil:
+	case g.vouched.Guards() || !accepted || !g.recall():
 		return false
 	}
 	return !g.vouched.Guards()
+}
+
+// recallWait is how long the store may take to say what others were refused. It is the store's own time:
+// one that is given too little counts as away.
+const recallWait = 5 * time.Second
+
+func (g *genuine) recall() bool {
+	ctx, cancel := context.WithTimeout(g.ctx, recallWait)
+	defer cancel()
+	return g.vouched.Recall(ctx) == nil
 }
 
 // saying is what a server said to a token.

@@ -114,7 +114,7 @@ func (s *server) tell(ctx context.Context, log zerolog.Logger) {
 			break
 		}
 	}
-	if failed || len(s.news) > 0 {
+	if failed && s.Guards() || len(s.news) > 0 {
 		_ = s.exchange(context.WithoutCancel(ctx), lastWords, false) // others refuse for themselves
 	}
 }
