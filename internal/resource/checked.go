@@ -86,7 +86,7 @@ func (s *Resource) Checks() bool {
 // Checks says so.
 func (s *Resource) Admit(r *http.Request) *Refusal {
 	c := s.source.(*checked)
-	who, err := c.tokens.judge(r.Context(), r.Header.Get("Authorization"))
+	who, err := c.tokens.judge(r.Header.Get("Authorization"))
 	if err == nil && who.has(c.Scopes) {
 		return nil
 	}
@@ -112,7 +112,7 @@ func (s *Resource) Admit(r *http.Request) *Refusal {
 // Principal names whom an admitted request acts for: the issuer's subject, whatever
 // token stands for it at present (H-6).
 func (s *Resource) Principal(r *http.Request) string {
-	who, err := s.source.(*checked).tokens.judge(r.Context(), r.Header.Get("Authorization"))
+	who, err := s.source.(*checked).tokens.judge(r.Header.Get("Authorization"))
 	if err != nil {
 		return rand.Text() // it was admitted a moment ago: nobody's, then
 	}

@@ -139,7 +139,7 @@ func TestKeysOfAnIssuerElsewhereAreNotOnThisMachine(t *testing.T) {
 	way := answering(`{"issuer":"https://login.example.com","jwks_uri":"` + inside.URL + `"}`)
 	r := Check(CheckOptions{Path: "/mcp", Public: "https://tools.example.com", Issuer: "https://login.example.com", Issuers: &http.Client{Transport: way}, Log: zerolog.Nop()})
 	t.Cleanup(r.Close)
-	err := r.source.(*checked).tokens.keys.ask(t.Context())
+	err := r.source.(*checked).tokens.keys.ask()
 	if err == nil || !strings.Contains(err.Error(), "is on this machine, and") || asked {
 		t.Errorf("they are had: %v; asked %v", err, asked)
 	}

@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"context"
 	"net/http"
 	"sync"
 
@@ -35,6 +36,7 @@ func (k *Keys) open(of trusted, client *http.Client, log zerolog.Logger) (keys *
 	kept := k.known[of]
 	if kept == nil {
 		kept = &keptKeys{keySet: keySet{issuer: of.issuer, client: client, log: log.With().Str("issuer", of.issuer).Logger()}}
+		kept.ctx, kept.stop = context.WithCancel(context.Background())
 		k.known[of] = kept
 	}
 	kept.endpoints++

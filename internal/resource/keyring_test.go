@@ -86,9 +86,31 @@ type gated struct {
 func (g *gated) RoundTrip(r *http.Request) (*http.Response, error) {
 	if g.shut.Load() {
 		g.waits.Store(true)
-		<-g.open
+		select {
+		case <-g.open:
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
 	}
 	return g.way.RoundTrip(r)
+}
+
+// An endpoint that ends does not wait for an issuer that hangs.
+func TestKeysThatAreReadHoldUpNoEnd(t *testing.T) {
+	s := issuer.NewSigner(t)
+	synctest.Test(t, func(t *testing.T) {
+		way := &gated{way: inMemory{s}, open: make(chan struct{})}
+		r := Check(CheckOptions{Path: "/mcp", Public: "https://tools.example.com", Issuer: s.URL, Issuers: &http.Client{Transport: way}, Log: zerolog.Nop()})
+		wantStatus(t, "before", r, s.Sign(s.Claims("ada", endpoint)), http.StatusOK)
+		way.shut.Store(true)
+		time.Sleep(keysAtLeast)
+		synctest.Wait()
+		began := time.Now()
+		r.Close()
+		if took := time.Since(began); took > 0 || !way.waits.Load() {
+			t.Errorf("the end took %v; asked %v", took, way.waits.Load())
+		}
+	})
 }
 
 func TestWhileTheIssuerIsAwayKeysThatAreKnownStay(t *testing.T) {

@@ -34,13 +34,14 @@ type keySet struct {
 	client *http.Client
 	log    zerolog.Logger
 	known  atomic.Pointer[published]
+	ctx    context.Context // ends with the last endpoint that wants them
+	stop   context.CancelFunc
 
-	mu     sync.Mutex // while they are asked for
-	at     string     // where they are; "" until the issuer has said so
-	err    error
-	until  time.Time   // when a token may have them read again
-	next   *time.Timer // to read them again; nil until they are known
-	closed bool
+	mu    sync.Mutex // while they are asked for
+	at    string     // where they are; "" until the issuer has said so
+	err   error
+	until time.Time   // when a token may have them read again
+	next  *time.Timer // to read them again; nil until they are known
 }
 
 // published is what an issuer gives as its keys.
@@ -66,7 +67,7 @@ var (
 
 // open returns the kind that a token says it is of (typ), and what its signature is for.
 // The error is errNoKeys when nobody can tell. by is under which keys it was found good.
-func (k *keySet) open(ctx context.Context, token string) (kind string, payload []byte, by *published, err error) {
+func (k *keySet) open(token string) (kind string, payload []byte, by *published, err error) {
 	signed, err := jose.ParseSignedCompact(token, algorithms)
 	if err != nil {
 		return "", nil, nil, err
@@ -77,7 +78,7 @@ func (k *keySet) open(ctx context.Context, token string) (kind string, payload [
 			return kind, payload, by, nil
 		}
 	}
-	if err = k.ask(ctx); err != nil {
+	if err = k.ask(); err != nil {
 		return "", nil, nil, errNoKeys
 	}
 	by = k.known.Load()
@@ -103,21 +104,22 @@ func opened(signed *jose.JSONWebSignature, keys []jose.JSONWebKey) []byte {
 	return nil
 }
 
-// ask looks for newer keys, unless that was done a moment ago.
-func (k *keySet) ask(ctx context.Context) error {
+// ask looks for newer keys, unless that was done a moment ago. The answer serves others, too, so that it
+// is not the request's that asks.
+func (k *keySet) ask() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if time.Now().Before(k.until) {
 		return k.err
 	}
 	if k.at == "" {
-		if err := k.locateLocked(ctx); err != nil {
+		if err := k.locateLocked(); err != nil {
 			k.err, k.until = err, time.Now().Add(keepFailure)
 			k.log.Warn().Err(err).Msg("clients' tokens cannot be checked")
 			return err
 		}
 	}
-	return k.readLocked(ctx)
+	return k.readLocked()
 }
 
 // renew looks for newer keys in the background, and whether they are where they were. Tokens under
@@ -125,16 +127,16 @@ func (k *keySet) ask(ctx context.Context) error {
 func (k *keySet) renew() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.closed {
+	if k.ctx.Err() != nil {
 		return
 	}
-	_ = k.locateLocked(context.Background()) // else they are read where they were
-	_ = k.readLocked(context.Background())   // which says so
+	_ = k.locateLocked() // else they are read where they were
+	_ = k.readLocked()   // which says so
 }
 
 // readLocked reads the keys where they are, and has them read again in time.
-func (k *keySet) readLocked(ctx context.Context) error {
-	document, life, err := k.fetch(ctx)
+func (k *keySet) readLocked() error {
+	document, life, err := k.fetch()
 	keys := keysOf(document)
 	if err == nil && len(keys) == 0 {
 		err = errors.New("what the authorization server gives holds no key that signatures are checked with")
@@ -142,6 +144,7 @@ func (k *keySet) readLocked(ctx context.Context) error {
 	k.err, k.until = err, time.Now().Add(keysEvery)
 	known := k.known.Load()
 	switch {
+	case k.ctx.Err() != nil: // nobody wants them any more
 	case err != nil:
 		k.log.Warn().Str("cause", wellknown.Reason(err)).Msg("the authorization server's keys cannot be had; tokens are checked with those that are known, if any")
 		life = keysAfterFail
@@ -156,7 +159,7 @@ func (k *keySet) readLocked(ctx context.Context) error {
 
 func (k *keySet) renewLocked(after time.Duration) {
 	switch {
-	case k.closed:
+	case k.ctx.Err() != nil:
 	case k.next == nil:
 		k.next = time.AfterFunc(after, k.renew)
 	default:
@@ -166,9 +169,9 @@ func (k *keySet) renewLocked(after time.Duration) {
 
 // close returns when nobody asks for keys any more.
 func (k *keySet) close() {
+	k.stop()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.closed = true
 	if k.next != nil {
 		k.next.Stop()
 	}
@@ -176,8 +179,8 @@ func (k *keySet) close() {
 }
 
 // locateLocked asks the issuer where its keys are.
-func (k *keySet) locateLocked(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout) // the answer serves others, too
+func (k *keySet) locateLocked() error {
+	ctx, cancel := context.WithTimeout(k.ctx, readTimeout)
 	defer cancel()
 	document, err := readIssuer(ctx, k.client, k.issuer)
 	if err != nil {
@@ -195,8 +198,8 @@ func (k *keySet) locateLocked(ctx context.Context) error {
 }
 
 // fetch returns what is published, and when to look again.
-func (k *keySet) fetch(ctx context.Context) (document []byte, life time.Duration, err error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout) // the answer serves others, too
+func (k *keySet) fetch() (document []byte, life time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(k.ctx, readTimeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, k.at, nil)
 	if err != nil {

@@ -2,7 +2,6 @@ package resource
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"errors"
 	"slices"
@@ -66,7 +65,7 @@ func newTokens(opt *CheckOptions) *tokens {
 }
 
 // judge returns whom the token of an Authorization header stands for.
-func (t *tokens) judge(ctx context.Context, header string) (*identity, *badToken) {
+func (t *tokens) judge(header string) (*identity, *badToken) {
 	scheme, brought, _ := strings.Cut(header, " ")
 	if !strings.EqualFold(scheme, "Bearer") || strings.TrimSpace(brought) == "" {
 		return nil, &badToken{}
@@ -83,7 +82,7 @@ func (t *tokens) judge(ctx context.Context, header string) (*identity, *badToken
 	if ok && known.by == t.keys.known.Load() { // else its key may be one that is gone
 		return known, nil
 	}
-	who, bad := t.verify(ctx, token)
+	who, bad := t.verify(token)
 	if bad != nil {
 		return nil, bad
 	}
@@ -91,8 +90,8 @@ func (t *tokens) judge(ctx context.Context, header string) (*identity, *badToken
 	return who, nil
 }
 
-func (t *tokens) verify(ctx context.Context, token string) (*identity, *badToken) {
-	kind, signed, by, err := t.keys.open(ctx, token)
+func (t *tokens) verify(token string) (*identity, *badToken) {
+	kind, signed, by, err := t.keys.open(token)
 	said := bearer.Claims("Bearer " + token) // nil when a name is there twice
 	switch {
 	case errors.Is(err, errNoKeys):
