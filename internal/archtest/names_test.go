@@ -17,6 +17,7 @@ var folding = map[string]string{
 	"bridge":            "records that the bridge wrote and sealed",
 	"legacy/exchange":   "records that the bridge wrote and sealed",
 	"legacy/session":    "records that the bridge wrote and sealed",
+	"internal/relayed":  "records that the bridge wrote and sealed",
 	"internal/replica":  "leases, which replicas wrote",
 	"internal/vouch":    "records that the bridge wrote and sealed",
 	"internal/check":    "its own log",

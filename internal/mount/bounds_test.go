@@ -6,9 +6,9 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/mcpbridge/bridge/internal/passthrough"
+	"github.com/mcpbridge/bridge/internal/relayed"
 	"github.com/mcpbridge/bridge/mcp"
 )
 
@@ -16,13 +16,12 @@ import (
 // be more than all memory.
 func TestASessionOfTheServerWithALongIDIsNotOpened(t *testing.T) {
 	for session, fine := range map[string]bool{strings.Repeat("s", 1<<10): true, strings.Repeat("s", 1<<10+1): false, "a b": false, "": true} {
-		r := &remote{limit: 16, idle: time.Hour}
-		r.relayed = r.table()
-		req, err := http.NewRequestWithContext(context.WithValue(t.Context(), openingKey{}, openedBy("tenant")), http.MethodPost, "http://localhost", http.NoBody)
+		r := remembering()
+		req, err := http.NewRequestWithContext(context.WithValue(t.Context(), openingKey{}, relayed.Owner{Tenant: "tenant"}), http.MethodPost, "http://localhost", http.NoBody)
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = r.answered(&http.Response{Request: req, Header: http.Header{mcp.HeaderSessionID: {session}}})
+		err = r.sessions.answered(&http.Response{Request: req, Header: http.Header{mcp.HeaderSessionID: {session}}})
 		if unusable, ok := errors.AsType[*passthrough.Unusable](err); ok == fine || !fine && !strings.Contains(unusable.Reason, "1 KiB") {
 			t.Errorf("%d bytes: %v", len(session), err)
 		}

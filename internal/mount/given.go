@@ -7,6 +7,7 @@ import (
 	"github.com/mcpbridge/bridge/bridge"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/passthrough"
+	"github.com/mcpbridge/bridge/internal/relayed"
 	"github.com/mcpbridge/bridge/upstream"
 )
 
@@ -25,6 +26,8 @@ func (given) bypass() bypass { return noBypass{} }
 func (given) backend(b *bridge.Bridge, _ *Mount) downstream.Backend { return b }
 
 func (given) holds(string) bool { return false }
+
+func (given) remembers() *relayed.Sessions { return nil }
 
 func (given) sessionCount() int { return 0 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/passthrough"
 	"github.com/mcpbridge/bridge/internal/relay"
+	"github.com/mcpbridge/bridge/internal/relayed"
 	"github.com/mcpbridge/bridge/upstream"
 	"github.com/mcpbridge/bridge/upstream/stdio"
 )
@@ -101,6 +102,8 @@ func (l *local) backend(b *bridge.Bridge, _ *Mount) downstream.Backend {
 }
 
 func (l *local) holds(string) bool { return false }
+
+func (l *local) remembers() *relayed.Sessions { return nil }
 
 func (l *local) sessionCount() int { return 0 }
 

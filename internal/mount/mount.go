@@ -17,6 +17,7 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/dialect"
 	"github.com/mcpbridge/bridge/internal/passthrough"
+	"github.com/mcpbridge/bridge/internal/relayed"
 	"github.com/mcpbridge/bridge/internal/resource"
 	"github.com/mcpbridge/bridge/legacy"
 	"github.com/mcpbridge/bridge/negotiate"
@@ -68,9 +69,12 @@ type server interface {
 	// anew, and what knows which sessions are the bridge's.
 	backend(b *bridge.Bridge, at *Mount) downstream.Backend
 	// holds reports whether a session is the server's own, and was opened through
-	// this mount; sessionCount counts those that nobody else knows.
+	// this mount; sessionCount counts those.
 	holds(session string) bool
 	sessionCount() int
+	// remembers returns what knows all that are relayed to the server as they are; nil:
+	// none is.
+	remembers() *relayed.Sessions
 	// close waits for what was opened for single clients, who are gone by now.
 	close()
 }
@@ -113,6 +117,7 @@ func New(opt Options) (*Mount, error) {
 	opt.Upstream.Excluded = func(tool, reason string) { m.Bridge.Omit(tool, reason) } // when it is there
 	opt.knows(catalog.New(m.Prober, opt.Legacy.Memory.Own()))
 	m.verdicts = &verdicts{policy: opt.Relay, prober: m.Prober, log: opt.Bridge.Log, blind: opt.keepsCredentials()}
+	m.scope = opt.nameKept()
 	var err error
 	if m.server, err = newServer(&opt, m.verdicts); err != nil {
 		m.forget()
@@ -224,7 +229,17 @@ func (m *Mount) Holds(session string) bool {
 }
 
 // Recall is Holds for sessions that are in the store alone, too: the request brings them back.
-func (m *Mount) Recall(r *http.Request, session string) bool { return m.HTTP.Recall(r, session) }
+func (m *Mount) Recall(r *http.Request, session string) bool {
+	relayed := m.server.remembers()
+	return m.HTTP.Recall(r, session) || relayed != nil && relayed.Keeps(r.Context(), session)
+}
+
+// Bequeath has another mount of the same server, at the same endpoint, go on with the sessions that are relayed here.
+func (m *Mount) Bequeath(to *Mount) {
+	if here, there := m.server.remembers(), to.server.remembers(); here != nil && there != nil {
+		here.Bequeath(there)
+	}
+}
 
 // Scope names what is kept of this server at this endpoint: mounts that share it find each other's
 // sessions in their store.

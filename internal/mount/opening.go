@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 
+	"github.com/mcpbridge/bridge/internal/relayed"
 	"github.com/mcpbridge/bridge/jsonrpc"
 )
 
@@ -16,14 +17,12 @@ import (
 type opening struct {
 	server *remote
 	again  http.Handler // the mount's own
-	tenant string       // whose session it opens
+	owner  relayed.Owner
 }
 
+// openingKey is where a request has the owner of the session that it opens at the server; one that
+// comes a second time has something else there.
 type openingKey struct{}
-
-// openedBy is the value of openingKey where a session of the server is opened, for this tenant;
-// a request that comes a second time has another.
-type openedBy string
 
 // ServeHTTP implements http.Handler.
 func (o opening) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -32,7 +31,7 @@ func (o opening) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return // nobody is there to be told
 	}
 	first := &firstAnswer{ResponseWriter: w, header: maps.Clone(w.Header())}
-	o.server.proxy.ServeHTTP(first, withBody(r, body).WithContext(context.WithValue(r.Context(), openingKey{}, openedBy(o.tenant))))
+	o.server.proxy.ServeHTTP(first, withBody(r, body).WithContext(context.WithValue(r.Context(), openingKey{}, o.owner)))
 	if !first.held {
 		return
 	}

@@ -1,23 +1,21 @@
 package mount
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"net/http"
 	"net/url"
 	"sync"
-	"time"
 
 	"github.com/mcpbridge/bridge/bridge"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/internal/passthrough"
 	"github.com/mcpbridge/bridge/internal/relay"
+	"github.com/mcpbridge/bridge/internal/relayed"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/negotiate"
-	"github.com/mcpbridge/bridge/sessions"
 	"github.com/mcpbridge/bridge/upstream"
 	"github.com/mcpbridge/bridge/upstream/streamable"
 )
@@ -32,11 +30,7 @@ type remote struct {
 	proxy    *passthrough.Proxy
 	servers  *relay.HTTP
 	handover *handover
-	limit    int
-	idle     time.Duration
-
-	mu      sync.Mutex
-	relayed *sessions.Table[struct{}]
+	sessions *serverSessions
 }
 
 // newRemote makes what speaks with a server over HTTP.
@@ -51,18 +45,17 @@ func newRemote(opt *Options, v *verdicts) (*remote, error) {
 	if err != nil {
 		return nil, err // impossible: NewHTTP has parsed it
 	}
-	r := &remote{opt: opt, verdicts: v, client: opt.vouching(opt.signing(caller, v)),
-		limit: cmp.Or(opt.Legacy.MaxSessions, defaultRelayed), idle: cmp.Or(opt.Legacy.IdleTimeout, defaultRelayedIdle)}
-	r.relayed = r.table()
+	r := &remote{opt: opt, verdicts: v, client: opt.vouching(opt.signing(caller, v)), sessions: newServerSessions(opt, v)}
 	policy := opt.Upstream.Policy()
 	if own && (opt.Behalf == nil || opt.Behalf.Exchange == nil) {
 		policy.DropAuthorization = true // others sign afterwards
 	}
 	r.proxy = passthrough.New(passthrough.Options{
 		URL: endpoint, Policy: policy, TLS: opt.Upstream.TLS,
-		Dial: opt.Upstream.Dial, DialTimeout: opt.Upstream.DialTimeout, MaxIdle: opt.Upstream.MaxIdle, Wrap: opt.transport, Answered: r.answered, Log: opt.Upstream.Log,
+		Dial: opt.Upstream.Dial, DialTimeout: opt.Upstream.DialTimeout, MaxIdle: opt.Upstream.MaxIdle, Wrap: opt.transport, Answered: r.sessions.answered, Log: opt.Upstream.Log,
 		Challenge: opt.challenge(),
 	})
+	r.sessions.proxy = r.proxy
 	r.servers = relay.NewHTTP(relay.HTTPOptions{
 		URL: endpoint, Policy: policy, TLS: opt.Upstream.TLS,
 		Dial: opt.Upstream.Dial, DialTimeout: opt.Upstream.DialTimeout, MaxIdle: opt.Upstream.MaxIdle, Wrap: opt.transport, MaxMessage: opt.Upstream.MaxResponse, UserAgent: opt.Upstream.UserAgent, Log: opt.Upstream.Log,
@@ -84,7 +77,20 @@ func (r *remote) caller() upstream.Caller { return r.client }
 
 func (r *remote) bypass() bypass { return r.proxy }
 
-func (r *remote) asModern() http.Handler { return r.proxy }
+// asModern is the proxy. A modern client has no session: where somebody's session of the server is
+// for who opened it, no request reaches it by saying that it is a modern one.
+func (r *remote) asModern() http.Handler {
+	if !r.verdicts.blind {
+		return r.proxy
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.Header.Get(mcp.HeaderSessionID) != "" {
+			req.Header = maps.Clone(req.Header) // which the connection's requests share
+			delete(req.Header, mcp.HeaderSessionID)
+		}
+		r.proxy.ServeHTTP(w, req)
+	})
+}
 
 func (r *remote) connections() *passthrough.Connections {
 	return passthrough.NewConnections(passthrough.ConnectionOptions{
@@ -149,9 +155,28 @@ func (r *remote) backend(b *bridge.Bridge, at *Mount) downstream.Backend {
 	return &eras{r.handover, r, at}
 }
 
+// changed drops the sessions of a server that has lost them.
+func (r *remote) changed(legacy bool) {
+	if !legacy {
+		r.sessions.ForgetAll()
+	}
+}
+
+func (r *remote) holds(session string) bool { return session != "" && r.sessions.Holds(session) }
+
+func (r *remote) sessionCount() int { return r.sessions.Len() }
+
+func (r *remote) remembers() *relayed.Sessions {
+	if r.opt.Relay == negotiate.RelayNever {
+		return nil
+	}
+	return r.sessions.Sessions
+}
+
 func (r *remote) close() {
 	r.handover.close()
 	r.servers.Close()
+	r.sessions.Close()
 }
 
 // eras is a handover of whole exchanges, where the client's transport is the
@@ -188,78 +213,17 @@ func (e *eras) Relay(r *http.Request, msg *jsonrpc.Message, caller func() downst
 		}
 		r.Header = maps.Clone(r.Header)       // which the connection's requests share
 		delete(r.Header, mcp.HeaderSessionID) // of a session that is dead: this opens a new one
-		return opening{e.server, http.HandlerFunc(e.mount.serveAgain), from.Tenant}
+		return opening{e.server, http.HandlerFunc(e.mount.serveAgain), relayed.Owner{Principal: from.Principal, Tenant: from.Tenant}}
 	}
+	caller = sync.OnceValue(caller)
 	switch is := e.verdicts.of(r.Context(), caller); {
 	case is.httpSSE: // messages change their transport: the session is the bridge's
 		return nil
-	case is.legacy && !e.mount.HTTP.Holds(session), session != "" && !is.modern && e.server.holds(session):
-		return e.server.proxy
+	case session == "":
+		return e.server.sessions.anyone(is.legacy)
+	case is.legacy && e.mount.HTTP.Holds(session), !is.legacy && is.modern:
+		return nil
+	default:
+		return e.server.sessions.within(r.Context(), session, is.legacy, caller)
 	}
-	return nil
 }
-
-// Bounds on remembering sessions, where Options leaves them open.
-const (
-	defaultRelayed     = 10_000
-	defaultRelayedIdle = 45 * time.Minute
-)
-
-func (r *remote) table() *sessions.Table[struct{}] {
-	return sessions.NewTable(sessions.TableOptions[struct{}]{Capacity: r.limit, Idle: r.idle})
-}
-
-// changed drops the sessions of a server that has lost them.
-func (r *remote) changed(legacy bool) {
-	if legacy {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.relayed = r.table()
-}
-
-func (r *remote) sessions() *sessions.Table[struct{}] {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.relayed
-}
-
-func (r *remote) holds(session string) bool {
-	_, ok := r.sessions().Get(session)
-	return ok
-}
-
-// sessionCount returns how many sessions of the server only this mount knows. Those of a
-// legacy server need nobody to know them.
-func (r *remote) sessionCount() int {
-	if r.verdicts.legacyOnly.Load() {
-		return 0
-	}
-	table := r.sessions()
-	table.Expire()
-	return table.Len()
-}
-
-// answered learns the sessions of the server, and their ends, from the heads of
-// its responses. One whose id is too long to be kept is not opened.
-func (r *remote) answered(resp *http.Response) error {
-	tenant, opens := resp.Request.Context().Value(openingKey{}).(openedBy)
-	switch table := r.sessions(); {
-	case opens:
-		session := resp.Header.Get(mcp.HeaderSessionID)
-		switch {
-		case session == "":
-		case !mcp.IsSessionID(session):
-			return errSessionID
-		default:
-			table.Expire()
-			_ = table.Add(string(tenant), session, struct{}{}) // none is ever busy, so that there is room, if of one's own
-		}
-	case resp.Request.Method == http.MethodDelete && resp.StatusCode < http.StatusMultipleChoices:
-		table.Remove(resp.Request.Header.Get(mcp.HeaderSessionID))
-	}
-	return nil
-}
-
-var errSessionID = &passthrough.Unusable{Reason: "the session id of the MCP server cannot be used: it is longer than 1 KiB, or not visible ASCII"}

@@ -7,19 +7,24 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/relayed"
 	"github.com/mcpbridge/bridge/mcp"
 )
 
+// remembering is what is remembered of 16 sessions of a server.
+func remembering() *remote {
+	return &remote{sessions: &serverSessions{Sessions: relayed.New(relayed.Options{Capacity: 16, Idle: time.Hour}), verdicts: &verdicts{}}}
+}
+
 // Which sessions are the server's own, is known of a bounded number.
 func TestAStrangerHasNobodysSessionOfTheServerForgotten(t *testing.T) {
-	r := &remote{limit: 16, idle: time.Hour}
-	r.relayed = r.table()
+	r := remembering()
 	open := func(tenant, session string) {
-		req, err := http.NewRequestWithContext(context.WithValue(t.Context(), openingKey{}, openedBy(tenant)), http.MethodPost, "http://localhost", http.NoBody)
+		req, err := http.NewRequestWithContext(context.WithValue(t.Context(), openingKey{}, relayed.Owner{Tenant: tenant}), http.MethodPost, "http://localhost", http.NoBody)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = r.answered(&http.Response{Request: req, Header: http.Header{mcp.HeaderSessionID: {session}}})
+		_ = r.sessions.answered(&http.Response{Request: req, Header: http.Header{mcp.HeaderSessionID: {session}}})
 		r.holds(session) // it is in use
 	}
 	for i := range 4 {
@@ -33,7 +38,7 @@ func TestAStrangerHasNobodysSessionOfTheServerForgotten(t *testing.T) {
 			t.Errorf("session %d is forgotten", i)
 		}
 	}
-	if !r.holds("flood-39") || r.sessions().Len() > 16 {
-		t.Errorf("%d sessions, without the latest one perhaps", r.sessions().Len())
+	if !r.holds("flood-39") || r.sessions.Len() > 16 {
+		t.Errorf("%d sessions, without the latest one perhaps", r.sessions.Len())
 	}
 }

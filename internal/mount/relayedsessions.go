@@ -1,0 +1,134 @@
+package mount
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/fault"
+	"github.com/mcpbridge/bridge/internal/passthrough"
+	"github.com/mcpbridge/bridge/internal/relayed"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+)
+
+// Sessions of a server over HTTP that its clients have opened through the bridge.
+
+// Bounds on remembering sessions, where Options leaves them open.
+const (
+	defaultRelayed     = 10_000
+	defaultRelayedIdle = 45 * time.Minute
+)
+
+// serverSessions remembers them, and hands their requests on.
+type serverSessions struct {
+	*relayed.Sessions
+	verdicts *verdicts
+	proxy    http.Handler
+}
+
+// newServerSessions returns what remembers none yet, and knows no proxy. A server that sees no credentials cannot tell
+// its clients apart: then the bridge does.
+func newServerSessions(opt *Options, v *verdicts) *serverSessions {
+	sessions := relayed.New(relayed.Options{
+		Capacity: cmp.Or(opt.Legacy.MaxSessions, defaultRelayed), Idle: cmp.Or(opt.Legacy.IdleTimeout, defaultRelayedIdle),
+		Guarded: v.blind, Store: opt.Legacy.Store, Scope: opt.Legacy.StoreScope, Room: opt.Legacy.StoreRoom, Log: opt.Bridge.Log,
+	})
+	return &serverSessions{Sessions: sessions, verdicts: v}
+}
+
+// anyone returns who serves a request without a session.
+func (s *serverSessions) anyone(legacy bool) http.Handler {
+	if !legacy {
+		return nil
+	}
+	return s.proxy
+}
+
+// within returns who serves a request that names a session which the bridge does not serve, or nil: there is
+// none, for who asks. A legacy server that sees who asks judges itself, and knows its sessions best.
+func (s *serverSessions) within(ctx context.Context, session string, isLegacy bool, caller func() downstream.Caller) http.Handler {
+	if isLegacy && !s.verdicts.blind {
+		s.Use(ctx, session)
+		return inSession{s.proxy, session}
+	}
+	from := caller()
+	switch found, err := s.Find(ctx, session, relayed.Owner{Principal: from.Principal, Tenant: from.Tenant}); {
+	case err != nil:
+		return http.HandlerFunc(unavailable)
+	case !found:
+		return nil
+	}
+	return inSession{s.proxy, session}
+}
+
+// unavailable answers a request whose session may be in the store, which cannot be asked: its client is not to give
+// the session up.
+func unavailable(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Retry-After", "1")
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusServiceUnavailable)
+	_, _ = w.Write(jsonrpc.AppendError(nil, "", fault.Internal("the session cannot be reached at the moment; try again"))) // a client that left is told nothing
+}
+
+// inSession hands a request on that is of a session of the server.
+type inSession struct {
+	next    http.Handler
+	session string
+}
+
+type sessionKey struct{}
+
+// ServeHTTP implements http.Handler.
+func (i inSession) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	i.next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), sessionKey{}, i.session)))
+}
+
+// answered learns the sessions of the server, and their ends, from the heads of
+// its responses. One whose id is too long to be kept is not opened.
+func (s *serverSessions) answered(resp *http.Response) error {
+	ctx := resp.Request.Context()
+	if owner, opens := ctx.Value(openingKey{}).(relayed.Owner); opens {
+		return s.opened(ctx, resp.Header.Get(mcp.HeaderSessionID), owner)
+	}
+	session, _ := ctx.Value(sessionKey{}).(string)
+	if session == "" {
+		return nil
+	}
+	switch fine := resp.StatusCode < http.StatusMultipleChoices; {
+	case fine && resp.Request.Method == http.MethodDelete:
+		s.Forget(session)
+	case fine:
+		s.met(session)
+	case resp.StatusCode == http.StatusNotFound && resp.Request.Method == http.MethodPost && s.verdicts.blind:
+		s.Forget(session) // the server has lost it, and only who opened it comes so far
+	}
+	return nil
+}
+
+// met remembers a session that a legacy server knows, though it was opened before a restart or at another replica:
+// when another server takes its place, it is not that one's. A server that is no legacy one any more has lost it.
+func (s *serverSessions) met(session string) {
+	if !s.verdicts.legacyOnly.Load() {
+		return
+	}
+	s.Met(session)
+	if !s.verdicts.legacyOnly.Load() { // what it had lost was forgotten meanwhile
+		s.Forget(session)
+	}
+}
+
+func (s *serverSessions) opened(ctx context.Context, session string, owner relayed.Owner) error {
+	switch {
+	case session == "":
+	case !mcp.IsSessionID(session):
+		return errSessionID
+	default:
+		s.Open(ctx, session, owner)
+	}
+	return nil
+}
+
+var errSessionID = &passthrough.Unusable{Reason: "the session id of the MCP server cannot be used: it is longer than 1 KiB, or not visible ASCII"}

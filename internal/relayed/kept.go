@@ -1,0 +1,158 @@
+package relayed
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/mcpbridge/bridge/sessions/store"
+)
+
+// record is what is kept of a session. Its members are called as those of the records of the
+// bridge's own sessions: who lists a store reads both.
+type record struct {
+	V         int       `json:"v"`
+	ID        string    `json:"id"`
+	Principal string    `json:"principal,omitempty"`
+	Began     time.Time `json:"began"`
+	Relayed   bool      `json:"relayed"`
+}
+
+const recordVersion = 1
+
+const (
+	storeTimeout = 5 * time.Second // for what a request cannot do without
+	lookTimeout  = time.Second     // for what it can
+	lookEvery    = time.Minute
+)
+
+// name is where a session is kept. Ids of the bridge's own sessions, which are kept under the same scope, have
+// no line feeds, nor has a server's.
+func (s *Sessions) name(id string) string { return store.Name(s.opt.Scope + "\nrelayed\n" + id) }
+
+// ttl is how long a record outlives its last touch, of which one may be missed.
+func (s *Sessions) ttl() time.Duration { return s.opt.Idle + 2*s.touchEvery() }
+
+func (s *Sessions) touchEvery() time.Duration { return s.opt.Idle / 4 }
+
+// save keeps a session. One that cannot be kept is known in memory alone, until its next look at the store.
+func (s *Sessions) save(ctx context.Context, one *session, wait time.Duration) {
+	if s.opt.Store == nil {
+		return
+	}
+	now := time.Now()
+	one.looked.Store(now.UnixNano())
+	one.touched.Store(now.UnixNano())
+	value, err := json.Marshal(record{recordVersion, one.id, one.owner.Principal, now, true})
+	if err == nil {
+		err = one.room.Set(one.owner.Tenant, len(value), s.ttl())
+	}
+	if err == nil {
+		err = within(ctx, wait, func(ctx context.Context) error {
+			return s.opt.Store.Commit(ctx, s.name(one.id), store.Change{Kind: store.Session, Replaces: store.Any, TTL: s.ttl(), Value: value})
+		})
+	}
+	one.saved.Store(err == nil)
+	s.report("keeping a relayed session", err)
+}
+
+// load looks for a session in the store, and has it known here if it is one of who asks. It returns nil when there
+// is none.
+func (s *Sessions) load(ctx context.Context, id string, who Owner) (*session, error) {
+	if s.opt.Store == nil {
+		return nil, nil
+	}
+	kept, size, err := s.read(ctx, id, storeTimeout)
+	if kept == nil {
+		s.report("looking for a relayed session", err)
+		return nil, err
+	}
+	one := &session{id: id, owner: Owner{kept.Principal, who.Tenant}}
+	if s.serves(one.owner, who) {
+		one.room = s.opt.Room.Find(who.Tenant, size, s.ttl())
+		one.saved.Store(true)
+		one.looked.Store(time.Now().UnixNano())
+		s.touch(ctx, one)
+		s.put(one)
+	}
+	return one, nil
+}
+
+// read returns the record of a session, nil when there is none that can be read.
+func (s *Sessions) read(ctx context.Context, id string, wait time.Duration) (kept *record, size int, err error) {
+	var found store.Record
+	err = within(ctx, wait, func(ctx context.Context) error {
+		found, err = s.opt.Store.Get(ctx, store.Address{Session: s.name(id), Kind: store.Session})
+		return err
+	})
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil, 0, nil
+	case err != nil:
+		return nil, 0, err
+	case found.Err != nil: // of another key, or of a newer bridge
+		return nil, 0, nil
+	}
+	kept = new(record)
+	if json.Unmarshal(found.Value, kept) != nil || kept.V != recordVersion || kept.ID != id || !kept.Relayed {
+		return nil, 0, nil
+	}
+	return kept, len(found.Value), nil
+}
+
+// isCurrent looks at the store from time to time, whether a session is still what is known of it, and has it live
+// on there. Where the store cannot be asked, what is known counts.
+func (s *Sessions) isCurrent(ctx context.Context, one *session) bool {
+	looked, now := one.looked.Load(), time.Now()
+	if s.opt.Store == nil || one.met || now.UnixNano()-looked < int64(min(lookEvery, s.touchEvery())) || !one.looked.CompareAndSwap(looked, now.UnixNano()) {
+		return true
+	}
+	if !one.saved.Load() {
+		s.save(ctx, one, lookTimeout)
+		return true
+	}
+	switch kept, _, err := s.read(ctx, one.id, lookTimeout); {
+	case err != nil:
+		s.report("looking at a relayed session", err)
+		return true
+	case kept == nil || kept.Principal != one.owner.Principal:
+		return false
+	}
+	if now.UnixNano()-one.touched.Load() >= int64(s.touchEvery()) {
+		s.touch(ctx, one)
+	}
+	return true
+}
+
+// touch has a record live on.
+func (s *Sessions) touch(ctx context.Context, one *session) {
+	one.touched.Store(time.Now().UnixNano())
+	one.room.Renew(s.ttl())
+	s.report("touching a relayed session", within(ctx, lookTimeout, func(ctx context.Context) error {
+		return s.opt.Store.Touch(ctx, store.Touch{Session: s.name(one.id), TTL: s.ttl()})
+	}))
+}
+
+// remove removes what is kept of a session.
+func (s *Sessions) remove(ctx context.Context, id string) {
+	if s.opt.Store == nil {
+		return
+	}
+	s.report("removing a relayed session", within(ctx, storeTimeout, func(ctx context.Context) error {
+		return s.opt.Store.End(ctx, s.name(id))
+	}))
+}
+
+// within makes an operation of the store with the time that it may take.
+func within(ctx context.Context, wait time.Duration, operation func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	return operation(ctx)
+}
+
+func (s *Sessions) report(doing string, err error) {
+	if err != nil {
+		s.seldom.Warn().Err(err).Msg(doing + " failed")
+	}
+}

@@ -1,0 +1,192 @@
+package relayed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/bridge/sessions/store"
+)
+
+// counted is a store that counts what it is asked, and can be out of reach.
+type counted struct {
+	store.Store
+	asked atomic.Int64
+	away  atomic.Bool
+}
+
+var errAway = errors.New("away")
+
+func (c *counted) reached() error {
+	c.asked.Add(1)
+	if c.away.Load() {
+		return errAway
+	}
+	return nil
+}
+
+func (c *counted) Get(ctx context.Context, at store.Address) (store.Record, error) {
+	if err := c.reached(); err != nil {
+		return store.Record{}, err
+	}
+	return c.Store.Get(ctx, at)
+}
+
+func (c *counted) Commit(ctx context.Context, session string, changes ...store.Change) error {
+	if err := c.reached(); err != nil {
+		return err
+	}
+	return c.Store.Commit(ctx, session, changes...)
+}
+
+func (c *counted) Touch(ctx context.Context, touches ...store.Touch) error {
+	if err := c.reached(); err != nil {
+		return err
+	}
+	return c.Store.Touch(ctx, touches...)
+}
+
+func replicas(t *testing.T) (shared *counted, one, two *Sessions) {
+	shared = &counted{Store: store.NewMemory(100)}
+	opt := Options{Capacity: 16, Idle: 40 * time.Minute, Guarded: true, Store: shared, Scope: "/mcp"}
+	one, two = New(opt), New(opt)
+	t.Cleanup(func() { one.Close(); two.Close() })
+	return shared, one, two
+}
+
+var ada, eve = Owner{"ada", "ada"}, Owner{"eve", "eve"}
+
+func finds(t *testing.T, what string, s *Sessions, id string, who Owner, want bool) {
+	t.Helper()
+	if found, err := s.Find(t.Context(), id, who); err != nil || found != want {
+		t.Errorf("%s: %s finds it: %v, %v", what, who.Principal, found, err)
+	}
+}
+
+// A call in a session that is known asks the store nothing, and the session lives on there for as long as it is used.
+func TestASessionThatIsUsedLivesOnInTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared, one, two := replicas(t)
+		one.Open(t.Context(), "s", ada)
+		before := shared.asked.Load()
+		for range 1000 {
+			finds(t, "at once", one, "s", ada, true)
+		}
+		if asked := shared.asked.Load() - before; asked > 0 {
+			t.Errorf("1000 calls asked the store %d times", asked)
+		}
+		for range 10 { // each one short of what a session may be idle
+			time.Sleep(39 * time.Minute)
+			finds(t, "in use", one, "s", ada, true)
+		}
+		finds(t, "elsewhere", two, "s", eve, false)
+		finds(t, "elsewhere", two, "s", ada, true)
+		time.Sleep(2 * time.Hour)
+		finds(t, "left alone", one, "s", ada, false)
+		finds(t, "left alone", two, "s", ada, false)
+	})
+}
+
+// What happens to a session at another replica is learnt while it is used.
+func TestWhatBecomesOfASessionElsewhereIsLearnt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, one, two := replicas(t)
+		one.Open(t.Context(), "ends", ada)
+		one.Open(t.Context(), "again", ada)
+		two.Forget("ends")
+		two.Open(t.Context(), "again", eve) // the server gave the id out again
+		time.Sleep(2 * time.Minute)
+		finds(t, "ended", one, "ends", ada, false)
+		finds(t, "given to another", one, "again", ada, false)
+		finds(t, "given to another", one, "again", eve, true)
+		one.ForgetAll()
+		synctest.Wait()
+		finds(t, "after the server's change", one, "again", eve, false)
+		finds(t, "after the server's change", two, "again", eve, false)
+	})
+}
+
+// A store that cannot be asked ends no session, and what it has missed is kept later.
+func TestASessionOutlivesAnOutageOfTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared, one, two := replicas(t)
+		one.Open(t.Context(), "before", ada)
+		shared.away.Store(true)
+		one.Open(t.Context(), "meanwhile", ada)
+		time.Sleep(2 * time.Minute)
+		for _, id := range []string{"before", "meanwhile"} {
+			finds(t, id, one, id, ada, true)
+			finds(t, id, one, id, eve, false)
+			if _, err := two.Find(t.Context(), id, ada); !errors.Is(err, errAway) || !two.Keeps(t.Context(), id) {
+				t.Errorf("%s: where it is not known: %v", id, err)
+			}
+		}
+		shared.away.Store(false)
+		time.Sleep(2 * time.Minute)
+		finds(t, "afterwards", one, "meanwhile", ada, true)
+		finds(t, "afterwards", two, "meanwhile", ada, true)
+	})
+}
+
+// Endpoints share a store, and a session of one is none of another; nor is one of the bridge's own.
+func TestASessionIsOfItsServer(t *testing.T) {
+	shared, one, _ := replicas(t)
+	one.Open(t.Context(), "s", ada)
+	other := New(Options{Capacity: 16, Idle: time.Hour, Guarded: true, Store: shared, Scope: "/other"})
+	finds(t, "another endpoint", other, "s", ada, false)
+	if _, err := shared.Get(t.Context(), store.Address{Session: store.Name("/mcp\ns"), Kind: store.Session}); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("it stands where the bridge's own do: %v", err)
+	}
+}
+
+// Whoever takes over knows each session at every moment, and what is learnt afterwards.
+func TestAnHeirKnowsAllSessions(t *testing.T) {
+	opt := Options{Capacity: 1000, Idle: time.Hour, Guarded: true}
+	old, next, last := New(opt), New(opt), New(opt)
+	for i := range 500 {
+		old.Open(t.Context(), fmt.Sprint(i), ada)
+	}
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		old.Bequeath(next)
+		next.Bequeath(last)
+		last.Bequeath(old) // who has it from there
+	}()
+	for asked := false; !asked; {
+		select {
+		case <-over:
+			asked = true
+		default:
+		}
+		for i := range 500 {
+			if found, _ := old.Find(t.Context(), fmt.Sprint(i), ada); !found {
+				t.Fatalf("nobody knows session %d", i)
+			}
+		}
+	}
+	old.Open(t.Context(), "late", ada)
+	old.Forget("0")
+	if old.Len() != 0 || next.Len() != 0 || last.Len() != 500 || old.Holds("1") || !last.Holds("late") || last.Holds("0") {
+		t.Errorf("%d, %d and %d are held", old.Len(), next.Len(), last.Len())
+	}
+	finds(t, "taken over", last, "1", eve, false)
+	last.ForgetAll()
+	finds(t, "all forgotten", old, "1", ada, false)
+}
+
+// What was only met says nothing of who opened it.
+func TestWhatWasOnlyMetIsHeldWhereTheServerJudges(t *testing.T) {
+	for guarded, want := range map[bool]bool{true: false, false: true} {
+		s := New(Options{Capacity: 16, Idle: time.Hour, Guarded: guarded})
+		s.Met("s")
+		s.Use(t.Context(), "s")
+		if s.Holds("s") != want {
+			t.Errorf("guarded %v: held %v", guarded, !want)
+		}
+	}
+}
