@@ -20,6 +20,7 @@ func (f *Fleet) replace(members []*Member, limit, drain time.Duration) {
 	}
 	f.retired = append(f.retired, leaving...)
 	f.setLocked(members)
+	f.bequeathLocked()
 	for _, m := range leaving {
 		f.handover.Go(func() { f.retire(m, limit, drain) })
 	}
@@ -34,6 +35,18 @@ func (f *Fleet) inherit(m *Member) {
 		if b.spec.Path == m.spec.Path && b.Scope() == m.Scope() && reflect.DeepEqual(b.spec.Callers, m.spec.Callers) {
 			m.Succeed(b.Mount) // and those whose place that one took
 			return
+		}
+	}
+}
+
+// bequeathLocked has sessions of a server that are relayed to it go on at the present mount where that is the same
+// server's: nothing of them is the old one's. Those of another one keep their mount.
+func (f *Fleet) bequeathLocked() {
+	for _, p := range f.present {
+		for _, m := range f.retired {
+			if m.spec.Path == p.spec.Path && m.Scope() == p.Scope() && reflect.DeepEqual(m.spec.Callers, p.spec.Callers) {
+				m.Bequeath(p.Mount)
+			}
 		}
 	}
 }
