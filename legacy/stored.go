@@ -15,6 +15,7 @@ type StoredSession struct {
 	Name       string // in the store
 	Version    mcp.Version
 	Began      time.Time
+	Relayed    bool          // the server has it
 	TTL        time.Duration // until it expires unless it is used
 	Calls      []StoredCall  // that wait
 	LastWords  int           // responses that were not fetched yet
@@ -39,7 +40,7 @@ func ReadStored(name string, records []store.Record) (s StoredSession, ok bool) 
 			ok = true
 			s.TTL = r.TTL
 			var err error
-			if s.Version, s.Began, err = session.ReadRecord(r); err != nil {
+			if s.Version, s.Began, s.Relayed, err = session.ReadRecord(r); err != nil {
 				s.Unreadable++
 			}
 		case store.Flow:

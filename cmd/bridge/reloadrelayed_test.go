@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -145,6 +146,11 @@ func TestARelayedSessionIsOfTheSubjectThatOpenedIt_H8(t *testing.T) {
 		p.stop()
 		if err := p.wait(); err != nil {
 			t.Fatal(err)
+		}
+		if name == "file" {
+			if text, err := says(t, "sessions", "--store.url", store); err != nil || !strings.Contains(text, "relayed") || strings.Contains(text, session) {
+				t.Errorf("it is listed as %s, %v", text, err)
+			}
 		}
 		p = run()
 		expect("after a restart", "grace", http.StatusNotFound)

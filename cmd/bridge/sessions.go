@@ -136,7 +136,7 @@ func listStored(ctx context.Context, s store.Store, out io.Writer) error {
 		if !one.Began.IsZero() {
 			began = one.Began.UTC().Format(time.DateTime)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\n", one.Name, orUnknown(string(one.Version)), began, one.TTL.Round(time.Second), len(one.Calls))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\n", one.Name, versionOf(one), began, one.TTL.Round(time.Second), len(one.Calls))
 		for i := range one.Calls {
 			fmt.Fprintf(table, "  %s\n", describe(&one.Calls[i]))
 		}
@@ -150,6 +150,14 @@ func listStored(ctx context.Context, s store.Store, out io.Writer) error {
 	}
 	fmt.Fprintln(table)
 	return nil
+}
+
+// versionOf is the revision of a session; of one that a server has only that server knows it.
+func versionOf(s *legacy.StoredSession) string {
+	if s.Relayed {
+		return "relayed"
+	}
+	return orUnknown(string(s.Version))
 }
 
 func orUnknown(text string) string {

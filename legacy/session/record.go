@@ -22,6 +22,7 @@ type sessionRecord struct {
 	Began         time.Time   `json:"began"`
 	Conversation  []byte      `json:"conversation"`
 	Waiting       []waiting   `json:"waiting,omitempty"`
+	Relayed       bool        `json:"relayed,omitempty"` // it is a server's own: package internal/relayed
 
 	size int           // of one that was read
 	ttl  time.Duration // of one that was read
@@ -50,11 +51,11 @@ func readSession(r *store.Record) (*sessionRecord, error) {
 }
 
 // ReadRecord tells the people who run the bridge what a session's record says of it: not its id, which is a
-// credential.
-func ReadRecord(r *store.Record) (version mcp.Version, began time.Time, err error) {
+// credential. Of one that is relayed to a server the bridge knows no version.
+func ReadRecord(r *store.Record) (version mcp.Version, began time.Time, relayed bool, err error) {
 	record, err := readSession(r)
 	if err != nil {
-		return "", began, err
+		return "", began, false, err
 	}
-	return record.Version, record.Began, nil
+	return record.Version, record.Began, record.Relayed, nil
 }
