@@ -119,8 +119,8 @@ type Backend interface {
 	// Restore opens a conversation again from its Record, in this process or another.
 	// caller is who it is bound to: with its credentials the server is asked what it offers, or,
 	// where the server accepts them no longer, with those of by, who needs it now. The error is
-	// that of Open, or ErrGone where the record cannot be read or is a newer bridge's, and to be
-	// left alone.
+	// that of Open, ErrForeignEra where the record is of no more use, or ErrGone where it cannot be
+	// read or is a newer bridge's, and to be left alone.
 	Restore(ctx context.Context, caller, by Caller, record []byte, push Pusher) (Conversation, error)
 	// Due returns when something is due to a call of which nobody takes note meanwhile, by its record
 	// (Conversation.Resume). The error is that the record cannot be read.

@@ -5,6 +5,9 @@ import "errors"
 // ErrGone says that a conversation cannot be brought back.
 var ErrGone = errors.New("the session cannot be brought back")
 
+// ErrForeignEra says that a conversation is over, for its server has become one that it is nothing for.
+var ErrForeignEra = errors.New("the session's server has become another one")
+
 // ErrNotHere says that nothing of what a message is about is in this process.
 var ErrNotHere = errors.New("it is not in this process")
 

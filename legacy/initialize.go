@@ -3,6 +3,7 @@ package legacy
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 
 	"github.com/mcpbridge/bridge/downstream"
@@ -66,6 +67,10 @@ func (h poster) modern(w http.ResponseWriter, r *http.Request, body []byte, msg 
 		return
 	}
 	r = r.WithContext(downstream.Charging(r.Context(), from.hold.Account())) // what comes in answer
+	if h.Owns(web.Header(r.Header, mcp.HeaderSessionID)) {                   // which is nothing to it, and a credential
+		r.Header = maps.Clone(r.Header) // which the connection's requests share
+		delete(r.Header, mcp.HeaderSessionID)
+	}
 	if msg.Method == mcp.MethodListen {
 		h.handOnStream(w, r, body, next, msg.ID)
 		return

@@ -56,6 +56,14 @@ func (h *HTTP) Holds(id string) bool {
 	return h.sessions.Holds(id) || h.channels.Get(id) != nil
 }
 
+// Owns reports whether id names a session of this endpoint, live or ended: no server is to see it.
+func (h *HTTP) Owns(id string) bool {
+	if id == "" {
+		return false
+	}
+	return h.sessions.Owns(id) || h.channels.Get(id) != nil
+}
+
 // Recall is Holds for sessions that are in the store alone, too: the request brings them back.
 func (h *HTTP) Recall(r *http.Request, id string) bool { return h.sessions.Recall(r, id) }
 

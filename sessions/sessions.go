@@ -22,7 +22,7 @@ type Record struct {
 	Principal string // H-6: who opened the session; "" is anonymous
 }
 
-// NewID returns an unguessable session id of 26 visible ASCII characters that
+// NewID returns an unguessable id of 26 visible ASCII characters that
 // carries 130 bits of randomness.
 func NewID() string { return rand.Text() }
 

@@ -11,9 +11,11 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/gate"
 	"github.com/mcpbridge/bridge/internal/relay"
+	"github.com/mcpbridge/bridge/internal/signin"
 	"github.com/mcpbridge/bridge/internal/turns"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/negotiate"
 )
 
 // handover is a backend that connects legacy clients to a server of their own
@@ -110,15 +112,31 @@ func (h *handover) doubtful() []*undecided {
 }
 
 // Restore implements downstream.Backend: only sessions that were translated for are
-// kept.
+// kept. They end with the era of their server as those in memory do.
 func (h *handover) Restore(ctx context.Context, caller, by downstream.Caller, record []byte, push downstream.Pusher) (downstream.Conversation, error) {
 	was := h.verdicts.legacyOnly.Load()
+	if was && h.outdates(ctx, caller) {
+		return nil, downstream.ErrForeignEra
+	}
 	conv, err := h.Backend.Restore(ctx, caller, by, record, push)
 	if err != nil {
+		if h.outdates(ctx, caller) { // which nobody knew before
+			err = downstream.ErrForeignEra
+		}
 		return conv, err
 	}
 	h.verdicts.relied()
 	return h.enlist(&relying{Conversation: conv, push: push}, was), nil
+}
+
+// outdates reports whether the server has shown to be a legacy one, for which sessions that are
+// translated for are nothing.
+func (h *handover) outdates(ctx context.Context, caller downstream.Caller) bool {
+	if h.verdicts.policy == negotiate.RelayNever {
+		return false
+	}
+	verdict := h.verdicts.judge(ctx, caller)
+	return verdict.LegacyServer() && !signin.Guessed(verdict.Discover)
 }
 
 // enlist has a conversation end when the server is no longer what it relies on: at once if that

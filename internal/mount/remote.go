@@ -202,7 +202,7 @@ func (e *eras) Modern() http.Handler {
 func (e *eras) Relayer() downstream.Relayer { return e }
 
 // Relay implements downstream.Relayer. Only initialize waits for a verdict; what has
-// no session follows the latest one. A session that the bridge serves stays its own.
+// no session follows the latest one. A session that the bridge serves, or has served, stays its own.
 func (e *eras) Relay(r *http.Request, msg *jsonrpc.Message, caller func() downstream.Caller) http.Handler {
 	session := r.Header.Get(mcp.HeaderSessionID)
 	if msg != nil && msg.Method == mcp.MethodInitialize && msg.Kind() == jsonrpc.Request {
@@ -221,7 +221,7 @@ func (e *eras) Relay(r *http.Request, msg *jsonrpc.Message, caller func() downst
 		return nil
 	case session == "":
 		return e.server.sessions.anyone(is.legacy)
-	case is.legacy && e.mount.HTTP.Holds(session), !is.legacy && is.modern:
+	case is.legacy && e.mount.HTTP.Owns(session), !is.legacy && is.modern:
 		return nil
 	default:
 		return e.server.sessions.within(r.Context(), session, is.legacy, caller)

@@ -42,14 +42,27 @@ func (k restorer) restore(ctx context.Context, id string, by *http.Request) (*Se
 		restored, err, _ = once()
 		_, refused = errors.AsType[*downstream.Refusal](err)
 	}
-	if err != nil && !refused { // its client hears of a refusal
+	if err != nil && !refused && !errors.Is(err, downstream.ErrForeignEra) { // its client hears of these
 		k.set.opt.Logger.Warn().Err(err).Str(logfield.SessionID, logfield.Short(id)).Msg("a session could not be brought back")
 	}
 	s, _ := restored.(*Session)
-	if errors.Is(err, downstream.ErrGone) {
+	switch {
+	case errors.Is(err, downstream.ErrForeignEra):
+		err = k.outdated(id)
+	case errors.Is(err, downstream.ErrGone):
 		err = nil
 	}
 	return s, err
+}
+
+// outdated ends a session in the store whose server has become another one, as it would in memory.
+// Nobody goes on with its calls there, and nobody is told at the server, which knows none of them. After an
+// error, which is the store's, the session is there still.
+func (k restorer) outdated(id string) error {
+	k.set.passed(id)
+	err := k.do(func(ctx context.Context) error { return k.store.End(ctx, k.name(id)) })
+	k.report("removing a session whose server has become another one", err)
+	return err
 }
 
 func (k restorer) revive(ctx context.Context, id string, by *http.Request) (*Session, error) {

@@ -83,6 +83,7 @@ type Set struct {
 	table  *sessions.Table[*Session]
 	keeper *keeper // nil: sessions end with the process
 	proofs *proofs
+	past   *sessions.Table[struct{}] // ids without a mark of sessions that have ended
 
 	vacated atomic.Bool // sessions come back elsewhere
 }
@@ -90,6 +91,7 @@ type Set struct {
 // NewSet returns a set that has no session here yet.
 func NewSet(opt Options) *Set {
 	set := &Set{opt: opt, start: time.Now(), proofs: newProofs()}
+	set.past = sessions.NewTable(sessions.TableOptions[struct{}]{Capacity: opt.MaxSessions, Idle: opt.IdleTimeout})
 	set.table = sessions.NewTable(sessions.TableOptions[*Session]{
 		Capacity: opt.MaxSessions, Idle: opt.IdleTimeout, Recent: RecentUse, Busy: (*Session).Busy, Ended: (*Session).end,
 	})
