@@ -59,7 +59,7 @@ func (k restorer) restore(ctx context.Context, id string, by *http.Request) (*Se
 // Nobody goes on with its calls there, and nobody is told at the server, which knows none of them. After an
 // error, which is the store's, the session is there still.
 func (k restorer) outdated(id string) error {
-	k.set.passed(id)
+	k.set.ids.passed(id)
 	err := k.do(func(ctx context.Context) error { return k.store.End(ctx, k.name(id)) })
 	k.report("removing a session whose server has become another one", err)
 	return err

@@ -63,7 +63,7 @@ func (s *Session) Open(ctx context.Context, caller downstream.Caller, initialize
 		return nil, err
 	}
 	s.conv = conv
-	s.rec = sessions.Record{ID: s.set.newID(), Version: conv.Version(), Principal: caller.Principal}
+	s.rec = sessions.Record{ID: s.set.ids.fresh(), Version: conv.Version(), Principal: caller.Principal}
 	return result, nil
 }
 
@@ -213,7 +213,7 @@ func (s *Session) end(cause sessions.Cause) {
 	if s.stored != nil {
 		s.set.keeper.ended(s, cause)
 	}
-	s.set.passed(s.rec.ID)
+	s.set.ids.passed(s.rec.ID)
 	s.conv.Close(cause)
 	if watch := s.set.opt.Watch; watch != nil && cause != sessions.Rested {
 		watch.SessionEnded(observe.Session{

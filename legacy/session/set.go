@@ -83,15 +83,14 @@ type Set struct {
 	table  *sessions.Table[*Session]
 	keeper *keeper // nil: sessions end with the process
 	proofs *proofs
-	past   *sessions.Table[struct{}] // ids without a mark of sessions that have ended
+	ids    *ids
 
 	vacated atomic.Bool // sessions come back elsewhere
 }
 
 // NewSet returns a set that has no session here yet.
 func NewSet(opt Options) *Set {
-	set := &Set{opt: opt, start: time.Now(), proofs: newProofs()}
-	set.past = sessions.NewTable(sessions.TableOptions[struct{}]{Capacity: opt.MaxSessions, Idle: opt.IdleTimeout})
+	set := &Set{opt: opt, start: time.Now(), proofs: newProofs(), ids: newIDs(opt.StoreScope, opt.MaxSessions, opt.IdleTimeout)}
 	set.table = sessions.NewTable(sessions.TableOptions[*Session]{
 		Capacity: opt.MaxSessions, Idle: opt.IdleTimeout, Recent: RecentUse, Busy: (*Session).Busy, Ended: (*Session).end,
 	})
@@ -112,6 +111,9 @@ func (set *Set) Holds(id string) bool {
 	_, live := set.table.Get(id)
 	return live
 }
+
+// Owns reports whether an id is that of a session of this endpoint, live or ended, here or elsewhere.
+func (set *Set) Owns(id string) bool { return set.Holds(id) || set.ids.own(id) }
 
 // Keeps reports whether sessions may be in the store that are live nowhere in this process: those that
 // left memory, that a process before this one has left, or that another replica has.

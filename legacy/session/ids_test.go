@@ -12,7 +12,7 @@ import (
 func TestAnEndpointKnowsItsIds_A32(t *testing.T) {
 	open := func(scope string) *Set { return NewSet(Options{StoreScope: scope, MaxSessions: 2}) }
 	here, again, elsewhere := open("a"), open("a"), open("b")
-	id, older := here.newID(), sessions.NewID()
+	id, older := here.ids.fresh(), sessions.NewID()
 	if !here.Owns(id) || !again.Owns(id) || elsewhere.Owns(id) || !mcp.IsSessionID(id) {
 		t.Errorf("%q is not told from others", id)
 	}
@@ -23,7 +23,7 @@ func TestAnEndpointKnowsItsIds_A32(t *testing.T) {
 			t.Errorf("%q is taken for an id of this endpoint", foreign)
 		}
 	}
-	if here.passed(older); !here.Owns(older) || again.Owns(older) {
+	if here.ids.passed(older); !here.Owns(older) || again.Owns(older) {
 		t.Error("a session that has ended is not known")
 	}
 }

@@ -3,6 +3,7 @@ package session
 import (
 	"crypto/sha256"
 	"encoding/base32"
+	"time"
 
 	"github.com/mcpbridge/bridge/sessions"
 )
@@ -17,35 +18,45 @@ const (
 	markPart   = 6  // 30 bits: somebody else's id has it by chance once in a thousand million
 )
 
-// newID returns the id of a new session.
-func (set *Set) newID() string {
-	id := sessions.NewID()
-	return id + set.mark(id)
+// ids makes the ids of an endpoint's sessions, and tells them from those of others.
+type ids struct {
+	scope string                    // of the endpoint
+	past  *sessions.Table[struct{}] // ids without a mark of sessions that have ended
 }
 
-func (set *Set) mark(random string) string {
-	sum := sha256.Sum256([]byte("session\n" + set.opt.StoreScope + "\n" + random))
+func newIDs(scope string, most int, idle time.Duration) *ids {
+	return &ids{scope, sessions.NewTable(sessions.TableOptions[struct{}]{Capacity: most, Idle: idle})}
+}
+
+// fresh returns the id of a new session.
+func (i *ids) fresh() string {
+	id := sessions.NewID()
+	return id + i.mark(id)
+}
+
+func (i *ids) mark(random string) string {
+	sum := sha256.Sum256([]byte("session\n" + i.scope + "\n" + random))
 	return base32.StdEncoding.EncodeToString(sum[:5])[:markPart]
 }
 
 // marked reports whether an id was made here, or where the same endpoint was served.
-func (set *Set) marked(id string) bool {
-	return len(id) == randomPart+markPart && id[randomPart:] == set.mark(id[:randomPart])
+func (i *ids) marked(id string) bool {
+	return len(id) == randomPart+markPart && id[randomPart:] == i.mark(id[:randomPart])
 }
 
-// Owns reports whether an id is that of a session of this endpoint, live or ended. Those from before
-// ids had marks are known while they are in memory, and for a time after they ended here.
-func (set *Set) Owns(id string) bool {
-	if set.marked(id) || set.Holds(id) {
+// own reports whether an id is one of the endpoint's. Those from before ids had marks are known for a
+// time after their sessions ended here.
+func (i *ids) own(id string) bool {
+	if i.marked(id) {
 		return true
 	}
-	_, ended := set.past.Get(id)
+	_, ended := i.past.Get(id)
 	return ended
 }
 
 // passed takes note of a session that has ended and whose id does not say whose it is.
-func (set *Set) passed(id string) {
-	if !set.marked(id) {
-		_ = set.past.Add("", id, struct{}{}) // the oldest makes room
+func (i *ids) passed(id string) {
+	if !i.marked(id) {
+		_ = i.past.Add("", id, struct{}{}) // the oldest makes room
 	}
 }
