@@ -41,9 +41,11 @@ type Timeouts struct {
 	// How long a command may be silent before it is pinged, and how long it may leave that unanswered before it is replaced. Calls
 	// that it was given before, and that may still take their time, excuse it.
 	Ping time.Duration `key:"ping" min:"100ms" max:"1h"`
-	// How long the server may be silent during one round of a call. Progress starts it again.
+	// How long the server may be silent during one round of a call. Progress starts it again. Requests that are passed on or relayed
+	// over HTTP are held to it, too: until the response begins, and then, unless a legacy server may have asked its client something, from
+	// message to message. Such a server may wait for a person, as long as timeouts.flow lasts.
 	Round time.Duration `key:"round" min:"1s" max:"24h"`
-	// How long a call may take altogether, the time that people need to answer included.
+	// How long a call may take altogether, the time that people need to answer included; also one that is passed on or relayed.
 	Flow time.Duration `key:"flow" min:"1s" max:"168h"`
 	// How long a client may take to answer one question of the server.
 	ServerRequest time.Duration `key:"server-request" min:"1s" max:"168h"`

@@ -53,7 +53,7 @@ func newRemote(opt *Options, v *verdicts) (*remote, error) {
 	r.proxy = passthrough.New(passthrough.Options{
 		URL: endpoint, Policy: policy, TLS: opt.Upstream.TLS,
 		Dial: opt.Upstream.Dial, DialTimeout: opt.Upstream.DialTimeout, MaxIdle: opt.Upstream.MaxIdle, Wrap: opt.transport, Answered: r.sessions.answered, Log: opt.Upstream.Log,
-		Challenge: opt.challenge(),
+		Challenge: opt.challenge(), Limits: limitsOf(opt),
 	})
 	r.sessions.proxy = r.proxy
 	r.servers = relay.NewHTTP(relay.HTTPOptions{

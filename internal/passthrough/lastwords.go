@@ -3,6 +3,7 @@ package passthrough
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -28,16 +29,23 @@ func (stopped) Is(target error) bool { return target == context.Canceled }
 // isStopped tells the end of the bridge from that of the client's interest.
 func isStopped(ctx context.Context) bool { return context.Cause(ctx) == error(stopped{}) }
 
-// stoppedError is what is said to requests.
-func stoppedError() *jsonrpc.Error { return fault.Internal(gaveUp, fault.Reason("shutdown")) }
+// lastWord is what is said to requests that the bridge gave up, and the status that goes with it.
+func lastWord(why error) (status int, e *jsonrpc.Error) {
+	if errors.Is(why, context.DeadlineExceeded) {
+		return http.StatusGatewayTimeout, fault.Internal(why.Error(), fault.Reason("timeout"))
+	}
+	return http.StatusBadGateway, fault.Internal(why.Error(), fault.Reason("shutdown"))
+}
 
 // passing finds, in the context of a request that is sent, what it is sent for.
 type passing struct{}
 
 // passage is a request of a client that is handed on, and its response.
 type passage struct {
-	in  *http.Request
-	out *patient
+	in   *http.Request
+	out  *patient
+	pace *pace // nil: it has no bounds
+	told bool  // the log, why it failed
 }
 
 func passageOf(ctx context.Context) *passage {
@@ -46,16 +54,17 @@ func passageOf(ctx context.Context) *passage {
 }
 
 // tell answers what was given up before anything of a response was there.
-func (p *passage) tell(w http.ResponseWriter) {
+func (p *passage) tell(w http.ResponseWriter, why error) {
 	asked := askedBy(p.in)
 	asked.listen = false // which has yet to begin
+	status, word := lastWord(why)
 	switch {
 	case len(asked.ids) == 0:
-		http.Error(w, gaveUp, http.StatusBadGateway)
+		http.Error(w, why.Error(), status)
 	case asked.array:
-		writeJSON(w, http.StatusBadGateway, append(append([]byte{'['}, bytes.Join(asked.words(), []byte{','})...), ']'))
+		writeJSON(w, status, append(append([]byte{'['}, bytes.Join(asked.words(word), []byte{','})...), ']'))
 	default:
-		writeJSON(w, http.StatusBadGateway, asked.words()[0])
+		writeJSON(w, status, asked.words(word)[0])
 	}
 }
 
@@ -96,12 +105,12 @@ const maxArray = 1024
 
 // words are the messages that end what was asked for. A subscription ends as it does when its
 // server wants it so.
-func (a *asked) words() (all [][]byte) {
+func (a *asked) words(e *jsonrpc.Error) (all [][]byte) {
 	for _, id := range a.ids {
 		if a.listen && !a.array {
 			return [][]byte{jsonrpc.AppendResult(nil, id, subscription([]byte(subscribed), id))}
 		}
-		all = append(all, jsonrpc.AppendError(nil, id, stoppedError()))
+		all = append(all, jsonrpc.AppendError(nil, id, e))
 	}
 	return all
 }
@@ -123,22 +132,29 @@ type lastWordsBody struct {
 func withLastWords(resp *http.Response) {
 	ctx := resp.Request.Context()
 	of := passageOf(ctx)
-	if of == nil || resp.ContentLength >= 0 || resp.Header.Get("Content-Encoding") != "" {
-		return
-	}
-	if kind, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";"); strings.EqualFold(strings.TrimSpace(kind), "text/event-stream") {
+	if of != nil && resp.ContentLength < 0 && isStream(resp) {
 		resp.Body = &lastWordsBody{ReadCloser: resp.Body, of: of, ctx: ctx}
 	}
+}
+
+// isStream reports whether the events of a response can be read.
+func isStream(resp *http.Response) bool {
+	kind, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
+	return strings.EqualFold(strings.TrimSpace(kind), "text/event-stream") && resp.Header.Get("Content-Encoding") == ""
 }
 
 // Read implements io.Reader.
 func (b *lastWordsBody) Read(p []byte) (int, error) {
 	if !b.over {
 		n, err := b.ReadCloser.Read(p)
-		if n > 0 || err == nil || err == io.EOF || !isStopped(b.ctx) {
+		if n > 0 || err == nil || err == io.EOF {
 			return n, err
 		}
-		if b.begin(); len(b.rest) == 0 {
+		why := whyGivenUp(b.ctx)
+		if why == nil {
+			return n, err
+		}
+		if b.begin(why); len(b.rest) == 0 {
 			return n, err
 		}
 	}
@@ -151,11 +167,14 @@ func (b *lastWordsBody) Read(p []byte) (int, error) {
 
 // begin has the events follow. Where one was broken off its end comes first: what there is of it is no
 // message, which clients pass over.
-func (b *lastWordsBody) begin() {
+func (b *lastWordsBody) begin(why error) {
 	b.over = true
-	b.of.out.hurry()
+	if isStopped(b.ctx) {
+		b.of.out.hurry()
+	}
 	asked := askedBy(b.of.in)
-	for i, word := range asked.words() {
+	_, e := lastWord(why)
+	for i, word := range asked.words(e) {
 		if i == 0 {
 			b.rest = append(b.rest, "\n\n"...)
 		}

@@ -24,6 +24,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/http1"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/internal/roundtrip"
+	"github.com/mcpbridge/bridge/mcp"
 )
 
 // Options configures a Proxy. URL is required.
@@ -45,6 +46,8 @@ type Options struct {
 	// Answered sees the head of each response; nil is fine. An *Unusable keeps it from the
 	// client.
 	Answered func(*http.Response) error
+	// Limits bounds what the server may take for a request.
+	Limits Limits
 	// Challenge returns the challenges of a response as the client of a request is to see
 	// them; nil: as they are.
 	Challenge func(r *http.Request, challenges []string) []string
@@ -55,28 +58,32 @@ type Options struct {
 // are flushed as they come, and a client that goes away cancels its request,
 // which is how modern clients cancel.
 type Proxy struct {
+	opt       Options
 	reverse   httputil.ReverseProxy
 	transport *roundtrip.Transport
+	sends     http.RoundTripper // by the transport
+	heard     streams
+	seldom    zerolog.Logger // for requests that fail
 	traffic
 }
 
 // New returns a Proxy. Nothing is sent before the first request.
 func New(opt Options) *Proxy {
 	transport := roundtrip.New(roundtrip.Options{TLS: opt.TLS, Dial: opt.Dial, DialTimeout: opt.DialTimeout, MaxIdle: opt.MaxIdle})
-	p := &Proxy{transport: transport}
+	opt.Limits.defaults()
+	p := &Proxy{opt: opt, transport: transport, seldom: logfield.Seldom(opt.Log)}
 	p.open()
-	var sends http.RoundTripper = transport
+	p.sends = paced{transport, &p.heard}
 	if opt.Wrap != nil {
-		sends = opt.Wrap(transport)
+		p.sends = opt.Wrap(p.sends)
 	}
-	seldom := logfield.Seldom(opt.Log)
 	p.reverse = httputil.ReverseProxy{
-		Transport:      final{sends},
+		Transport:      final{p.sends},
 		FlushInterval:  -1,
 		BufferPool:     &pieces{},
 		Rewrite:        func(r *httputil.ProxyRequest) { rewrite(r, &opt) },
 		ModifyResponse: func(resp *http.Response) error { return answered(resp, &opt) },
-		ErrorHandler:   func(w http.ResponseWriter, r *http.Request, err error) { unreachable(w, r, err, &seldom) },
+		ErrorHandler:   func(w http.ResponseWriter, r *http.Request, err error) { unreachable(w, r, err, &p.seldom) },
 		ErrorLog:       log.New(io.Discard, "", 0), // what breaks off in the middle has two peers that notice
 	}
 	return p
@@ -95,9 +102,32 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer leave()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
 	out := &patient{ResponseWriter: w, traffic: &p.traffic, began: time.Now()}
-	ctx = context.WithValue(ctx, passing{}, &passage{r, out})
+	pace, stop := p.keepPace(r, out.began, end)
+	of := &passage{in: r, out: out, pace: pace}
+	defer func() { stop(); p.judge(ctx, of) }()
+	ctx = context.WithValue(ctx, passing{}, of)
 	p.reverse.ServeHTTP(out, r.WithContext(unheard(ctx)))
+}
+
+// keepPace holds the server to its time with a request, until stop is called.
+func (p *Proxy) keepPace(r *http.Request, began time.Time, end context.CancelCauseFunc) (of *pace, stop func()) {
+	session := r.Header.Get(mcp.HeaderSessionID)
+	return p.opt.Limits.keepPace(r, func() bool { return session != "" && p.heard.since(session, began) }, end)
+}
+
+// judge looks at the end of a request. One whose server took too long has an end there and in the log, too.
+func (p *Proxy) judge(ctx context.Context, of *passage) {
+	late, is := errors.AsType[*overdue](context.Cause(ctx))
+	if !is {
+		return
+	}
+	if !of.told {
+		failedOf(of.in, of.out.began).tell(&p.seldom, late)
+	}
+	p.withdraw(of.in)
 }
 
 // Shutdown drains and returns when every request has ended. When ctx ends first
@@ -115,9 +145,10 @@ func (p *Proxy) Close() {
 
 func unreachable(w http.ResponseWriter, r *http.Request, err error, log *zerolog.Logger) {
 	of := passageOf(r.Context())
+	why := whyGivenUp(r.Context())
 	switch {
-	case of != nil && isStopped(r.Context()):
-		err = stopped{}
+	case of != nil && why != nil:
+		err = why
 	case errors.Is(err, context.Canceled):
 		panic(http.ErrAbortHandler) // the client is gone: no response
 	}
@@ -126,8 +157,11 @@ func unreachable(w http.ResponseWriter, r *http.Request, err error, log *zerolog
 		began = p.began
 	}
 	failedOf(r, began).tell(log, err)
-	if errors.Is(err, stopped{}) {
-		of.tell(w)
+	if of != nil {
+		of.told = true
+	}
+	if why != nil && of != nil {
+		of.tell(w, why)
 		return
 	}
 	if bad, ok := errors.AsType[*Unusable](err); ok {

@@ -1,0 +1,100 @@
+package passthrough
+
+import (
+	"bytes"
+	"io"
+	"sync"
+	"time"
+)
+
+// messages tells the messages of an event stream from its comments while it passes.
+type messages struct{ within bool } // a line
+
+// in reports whether a part has the beginning of a line of data.
+func (m *messages) in(part []byte) (any bool) {
+	for len(part) > 0 {
+		any = any || !m.within && part[0] == 'd'
+		end := bytes.IndexAny(part, "\r\n")
+		if end < 0 {
+			m.within = true
+			return any
+		}
+		part, m.within = part[end+1:], false
+	}
+	return any
+}
+
+// streams knows of the streams that clients have opened in their sessions with the server when something
+// last came over one.
+type streams struct {
+	mu  sync.Mutex
+	all map[string]*sessionStreams
+}
+
+// sessionStreams are the streams of one session that are open.
+type sessionStreams struct {
+	open int
+	last time.Time // zero: nothing has come
+}
+
+func (s *streams) open(session string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all == nil {
+		s.all = map[string]*sessionStreams{}
+	}
+	if s.all[session] == nil {
+		s.all[session] = &sessionStreams{}
+	}
+	s.all[session].open++
+}
+
+func (s *streams) close(session string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if of := s.all[session]; of != nil {
+		if of.open--; of.open == 0 {
+			delete(s.all, session)
+		}
+	}
+}
+
+func (s *streams) heard(session string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if of := s.all[session]; of != nil {
+		of.last = time.Now()
+	}
+}
+
+// since reports whether a message has come in a session since then, over a stream that is still open.
+func (s *streams) since(session string, then time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	of := s.all[session]
+	return of != nil && !of.last.Before(then)
+}
+
+// streamBody is the body of such a stream.
+type streamBody struct {
+	io.ReadCloser
+	of       *streams
+	session  string
+	messages messages
+	over     sync.Once
+}
+
+// Read implements io.Reader.
+func (b *streamBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.messages.in(p[:n]) {
+		b.of.heard(b.session)
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (b *streamBody) Close() error {
+	b.over.Do(func() { b.of.close(b.session) })
+	return b.ReadCloser.Close()
+}
