@@ -26,7 +26,7 @@ func hangsAt(t *testing.T, behind string) (front string, left, cancelled chan st
 			left <- string(body)
 			return
 		case strings.Contains(string(body), "notifications/cancelled"):
-			cancelled <- string(body)
+			defer func() { cancelled <- string(body) }()
 		}
 		req, _ := http.NewRequestWithContext(r.Context(), r.Method, behind, strings.NewReader(string(body)))
 		req.Header = r.Header.Clone()
@@ -50,9 +50,10 @@ func TestASilentServerKeepsNoPlace_D11(t *testing.T) {
 	for kind, lean := range map[string]bool{"http: lean": true, "http: standard": false} {
 		for era, behind := range map[string]string{"relayed": old.URL, "passed on": modern.URL} {
 			t.Run(era+", "+kind, func(t *testing.T) {
+				t.Parallel() // each waits for the bound
 				front, left, cancelled := hangsAt(t, behind)
 				opt := over(front)
-				opt.Concurrency, opt.Bridge.Limits.Flow.Round = 1, 200*time.Millisecond
+				opt.Concurrency, opt.Bridge.Limits.Flow.Round = 1, time.Second
 				url := servedBy(t, opt, lean)
 				session, version, head := "", "2026-07-28", "tools/call"
 				meta := `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`

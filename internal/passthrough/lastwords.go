@@ -46,6 +46,17 @@ type passage struct {
 	out  *patient
 	pace *pace // nil: it has no bounds
 	told bool  // the log, why it failed
+
+	withdraw func() // once: tells the server that nobody waits any more
+}
+
+// end does what is to be done before a client hears that its request was given up.
+func (p *passage) end(why error) {
+	if errors.Is(why, context.DeadlineExceeded) {
+		p.withdraw()
+		return
+	}
+	p.out.hurry()
 }
 
 func passageOf(ctx context.Context) *passage {
@@ -169,9 +180,7 @@ func (b *lastWordsBody) Read(p []byte) (int, error) {
 // message, which clients pass over.
 func (b *lastWordsBody) begin(why error) {
 	b.over = true
-	if isStopped(b.ctx) {
-		b.of.out.hurry()
-	}
+	b.of.end(why)
 	asked := askedBy(b.of.in)
 	_, e := lastWord(why)
 	for i, word := range asked.words(e) {

@@ -157,6 +157,8 @@ func TestAServerIsHeldToItsTimeForWhatIsHandedOn(t *testing.T) {
 					if told := strings.Contains(rec.Body.String(), `"id":"a-1","error":{"code":-32603,"message":"the server `) && strings.Contains(rec.Body.String(), setting); told == aborted {
 						t.Errorf("its client is told %q", rec.Body)
 					}
+					s.mu.Lock()
+					defer s.mu.Unlock()
 					const cancels = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a-1","reason":"timed out"}}`
 					if told := len(s.said) == 2 && s.said[1] == cancels && s.named[1] == "s"; told == modern || s.left == 0 {
 						t.Errorf("the server hears %q, and the end of %d connections", s.said, s.left)
@@ -259,14 +261,6 @@ func (s signsIn) RoundTrip(r *http.Request) (*http.Response, error) {
 	return s.base.RoundTrip(r)
 }
 
-// reads is a client that takes its time.
-type reads struct{ *httptest.ResponseRecorder }
-
-func (r reads) Write(p []byte) (int, error) {
-	time.Sleep(10 * time.Second)
-	return r.ResponseRecorder.Write(p)
-}
-
 // The time that others take is not the server's.
 func TestNobodyElseMakesAServerSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -281,9 +275,27 @@ func TestNobodyElseMakesAServerSilent(t *testing.T) {
 			Wrap: func(base http.RoundTripper) http.RoundTripper { return signsIn{base} },
 		})
 		defer p.Close()
-		rec := reads{httptest.NewRecorder()}
+		rec := httptest.NewRecorder()
 		if p.ServeHTTP(rec, asking(true, asksOne)); rec.Body.String() != strings.Repeat(advances, 3) {
 			t.Errorf("it gets %q", rec.Body)
+		}
+		ended := false
+		of, stop := p.opt.Limits.keepPace(asking(true, asksOne), nil, func(error) { ended = true })
+		defer stop()
+		for range 3 { // as a client reads slowly
+			of.wait()
+			time.Sleep(time.Second)
+			of.got(false)
+			time.Sleep(time.Minute)
+		}
+		synctest.Wait()
+		if ended {
+			t.Error("a slow client counts as a silent server")
+		}
+		of.wait()
+		time.Sleep(2 * time.Second)
+		if synctest.Wait(); !ended {
+			t.Error("silences do not add up")
 		}
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -106,7 +107,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer end(nil)
 	out := &patient{ResponseWriter: w, traffic: &p.traffic, began: time.Now()}
 	pace, stop := p.keepPace(r, out.began, end)
-	of := &passage{in: r, out: out, pace: pace}
+	of := &passage{in: r, out: out, pace: pace, withdraw: sync.OnceFunc(func() { p.withdraw(r) })}
 	defer func() { stop(); p.judge(ctx, of) }()
 	ctx = context.WithValue(ctx, passing{}, of)
 	p.reverse.ServeHTTP(out, r.WithContext(unheard(ctx)))
@@ -118,7 +119,7 @@ func (p *Proxy) keepPace(r *http.Request, began time.Time, end context.CancelCau
 	return p.opt.Limits.keepPace(r, func() bool { return session != "" && p.heard.since(session, began) }, end)
 }
 
-// judge looks at the end of a request. One whose server took too long has an end there and in the log, too.
+// judge looks at the end of a request. One whose server took too long ends there, too, and in the log.
 func (p *Proxy) judge(ctx context.Context, of *passage) {
 	late, is := errors.AsType[*overdue](context.Cause(ctx))
 	if !is {
@@ -127,7 +128,7 @@ func (p *Proxy) judge(ctx context.Context, of *passage) {
 	if !of.told {
 		failedOf(of.in, of.out.began).tell(&p.seldom, late)
 	}
-	p.withdraw(of.in)
+	of.withdraw()
 }
 
 // Shutdown drains and returns when every request has ended. When ctx ends first
@@ -161,6 +162,7 @@ func unreachable(w http.ResponseWriter, r *http.Request, err error, log *zerolog
 		of.told = true
 	}
 	if why != nil && of != nil {
+		of.end(why)
 		of.tell(w, why)
 		return
 	}

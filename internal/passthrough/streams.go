@@ -11,17 +11,17 @@ import (
 type messages struct{ within bool } // a line
 
 // in reports whether a part has the beginning of a line of data.
-func (m *messages) in(part []byte) (any bool) {
+func (m *messages) in(part []byte) (found bool) {
 	for len(part) > 0 {
-		any = any || !m.within && part[0] == 'd'
+		found = found || !m.within && part[0] == 'd'
 		end := bytes.IndexAny(part, "\r\n")
 		if end < 0 {
 			m.within = true
-			return any
+			return found
 		}
 		part, m.within = part[end+1:], false
 	}
-	return any
+	return found
 }
 
 // streams knows of the streams that clients have opened in their sessions with the server when something

@@ -5,7 +5,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -16,30 +15,20 @@ import (
 const withdrawTime = 2 * time.Second
 
 // withdraw tells a legacy server that nobody waits any more for what it was asked: to it the end of a
-// connection is none of a request's. To a modern one it is.
+// connection is none of a request's. To a modern one it is. The client learns of the end afterwards: it may use
+// the same id again then, for a request that this would cancel.
 func (p *Proxy) withdraw(r *http.Request) {
 	if r.Method != http.MethodPost || isModern(r) || r.Header.Get(mcp.HeaderSessionID) == "" {
 		return
 	}
-	ids := askedBy(r).ids
-	if len(ids) == 0 {
-		return
-	}
-	header := make(http.Header, len(r.Header)) // of its own: this outlives the request
-	for name, values := range r.Header {
-		for _, v := range values {
-			header.Add(strings.Clone(name), strings.Clone(v))
-		}
-	}
+	header := r.Header.Clone()
 	p.opt.Policy.Pass(header)
 	header.Del("Content-Length")
-	p.gate.Go(func() {
-		ctx, cancel := context.WithTimeout(p.closing, withdrawTime)
-		defer cancel()
-		for _, id := range ids {
-			p.cancelled(ctx, header, id)
-		}
-	})
+	ctx, cancel := context.WithTimeout(p.closing, withdrawTime)
+	defer cancel()
+	for _, id := range askedBy(r).ids {
+		p.cancelled(ctx, header, id)
+	}
 }
 
 // cancelled sends the cancellation of one request. Nobody can be told that it did not arrive.
