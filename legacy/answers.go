@@ -145,6 +145,10 @@ func (rs *replicas) cancel(w http.ResponseWriter, r *http.Request, s *session.Se
 		return
 	}
 	is := func(c *exchange.FoundCall) bool { return c.Is(id) && c.IsOf(conv, caller) }
+	if areSeveral(s, is) { // it means nobody (B-1)
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
 	until := rs.patient()
 	for range settleTries {
 		if known {
@@ -186,6 +190,18 @@ func (rs *replicas) conclude(w http.ResponseWriter, s *session.Session, caller d
 func kept(s *session.Session, meant func(*exchange.FoundCall) bool) (still, known bool) {
 	call, err := exchange.Find(s, func(c *exchange.FoundCall) bool { return c.Waits() && meant(c) })
 	return call != nil, err == nil
+}
+
+// areSeveral reports whether the store has more than one call that may be meant.
+func areSeveral(s *session.Session, meant func(*exchange.FoundCall) bool) bool {
+	n := 0
+	_, _ = exchange.Find(s, func(c *exchange.FoundCall) bool { // a store that cannot be asked is asked again
+		if c.Waits() && meant(c) {
+			n++
+		}
+		return n > 1
+	})
+	return n > 1
 }
 
 // isGone reports whether the store has a call no more. One that cannot be asked has it, perhaps.

@@ -214,6 +214,25 @@ func TestACancellationOutlastsAnAnswerThatIsTakenBack(t *testing.T) {
 	})
 }
 
+// TestACancellationOfAnIdThatTwoCallsHaveMeansNobody_B1, wherever they are.
+func TestACancellationOfAnIdThatTwoCallsHaveMeansNobody_B1(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := fencedBy(t, dead{})
+		f.p.asked(f.b)
+		f.conv.cancels = f.call
+		const cancel = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"call"}}`
+		began := time.Now()
+		want(t, "a cancellation", f.p.status(cancel), http.StatusAccepted)
+		if time.Since(began) > 0 {
+			t.Error("it is tried again and again")
+		}
+		f.call.finish(`{"still":"here"}`)
+		if got := text(t, f.answer); !strings.Contains(got, "still") {
+			t.Errorf("its client is told %s", got)
+		}
+	})
+}
+
 // wantNoCall: the store has nothing that anybody could go on with.
 func (f *fenced) wantNoCall() {
 	f.t.Helper()
