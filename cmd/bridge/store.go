@@ -147,8 +147,8 @@ func roomOf(ctx context.Context, settings config.Store, s store.Store, log zerol
 	return room
 }
 
-// fileShare is a third of what the disk has for a file: that may take twice what it has.
-func fileShare(file *boltstore.Store) int64 { return min(fileSize, cmp.Or(file.Disk()/3, fileSize)) }
+// fileShare is a third of what the disk has for a file, which may take twice what it has; 0: nobody knows.
+func fileShare(file *boltstore.Store) int64 { return min(fileSize, file.Disk()/3) }
 
 // storeSize is how much clients may have this process keep in a store.
 func storeSize(ctx context.Context, settings config.Store, s store.Store) int64 {
@@ -157,7 +157,7 @@ func storeSize(ctx context.Context, settings config.Store, s store.Store) int64 
 	}
 	switch engine := engineOf(s).(type) {
 	case *boltstore.Store:
-		return fileShare(engine)
+		return cmp.Or(fileShare(engine), fileSize)
 	case *redisstore.Store:
 		ctx, cancel := context.WithTimeout(ctx, startLookTime)
 		defer cancel()

@@ -117,10 +117,9 @@ func New(opt Options) (*Mount, error) {
 	opt.Upstream.Excluded = func(tool, reason string) { m.Bridge.Omit(tool, reason) } // when it is there
 	opt.knows(catalog.New(m.Prober, opt.Legacy.Memory.Own()))
 	m.verdicts = &verdicts{policy: opt.Relay, prober: m.Prober, log: opt.Bridge.Log, blind: opt.keepsCredentials()}
-	m.scope = opt.nameKept()
 	var err error
 	if m.server, err = newServer(&opt, m.verdicts); err != nil {
-		m.forget()
+		m.abandon()
 		return nil, err
 	}
 	suspects := &suspecting{opt.Draft.Caller(m.server.caller()), opt.away, opt.other}
@@ -293,6 +292,15 @@ func (m *Mount) Close() {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
 	_ = m.Shutdown(ended) // its error is that of the context
+}
+
+// abandon gives up a mount that could not be made, and what it was given.
+func (m *Mount) abandon() {
+	m.stop()
+	m.forget()
+	if m.resource != nil {
+		m.resource.Close()
+	}
 }
 
 // release ends everything behind the sessions, processes side by side: each has

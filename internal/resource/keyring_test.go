@@ -2,6 +2,8 @@ package resource
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -111,6 +113,38 @@ func TestKeysThatAreReadHoldUpNoEnd(t *testing.T) {
 			t.Errorf("the end took %v; asked %v", took, way.waits.Load())
 		}
 	})
+}
+
+// ending ends an endpoint as soon as the issuer has answered a request.
+type ending struct {
+	way http.RoundTripper
+	end func()
+}
+
+func (e *ending) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := e.way.RoundTrip(r)
+	if strings.Contains(r.URL.Path, "keys") || strings.Contains(r.URL.Path, "jwks") {
+		e.end()
+	}
+	return resp, err
+}
+
+// An endpoint that ended just after its issuer had given its keys looked into keys that it did not have.
+func TestAnEndpointThatEndsWhileItsKeysAreReadRefuses(t *testing.T) {
+	s := issuer.NewSigner(t)
+	way := &ending{way: http.DefaultTransport}
+	k := &keySet{issuer: s.URL, client: &http.Client{Transport: way}, log: zerolog.Nop()}
+	k.ctx, k.stop = context.WithCancel(t.Context())
+	ended := false
+	way.end = func() { ended = true; k.stop() }
+	for range 2 {
+		if _, _, _, err := k.open(s.Sign(s.Claims("ada", endpoint))); !errors.Is(err, errNoKeys) {
+			t.Errorf("it says %v", err)
+		}
+	}
+	if !ended {
+		t.Error("no keys were read")
+	}
 }
 
 func TestWhileTheIssuerIsAwayKeysThatAreKnownStay(t *testing.T) {

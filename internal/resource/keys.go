@@ -81,7 +81,9 @@ func (k *keySet) open(token string) (kind string, payload []byte, by *published,
 	if err = k.ask(); err != nil {
 		return "", nil, nil, errNoKeys
 	}
-	by = k.known.Load()
+	if by = k.known.Load(); by == nil {
+		return "", nil, nil, errNoKeys
+	}
 	if payload = opened(signed, by.keys); payload == nil {
 		return "", nil, nil, errSignature
 	}
@@ -138,13 +140,16 @@ func (k *keySet) renew() {
 func (k *keySet) readLocked() error {
 	document, life, err := k.fetch()
 	keys := keysOf(document)
+	if ended := k.ctx.Err(); ended != nil { // nobody wants them any more
+		k.err, k.until = ended, time.Now().Add(keysEvery)
+		return ended
+	}
 	if err == nil && len(keys) == 0 {
 		err = errors.New("what the authorization server gives holds no key that signatures are checked with")
 	}
 	k.err, k.until = err, time.Now().Add(keysEvery)
 	known := k.known.Load()
 	switch {
-	case k.ctx.Err() != nil: // nobody wants them any more
 	case err != nil:
 		k.log.Warn().Str("cause", wellknown.Reason(err)).Msg("the authorization server's keys cannot be had; tokens are checked with those that are known, if any")
 		life = keysAfterFail

@@ -71,7 +71,9 @@ func (sc *storedCall) takeBack(ex *Exchange, before callRecord, settled func()) 
 func (t *takeBack) run(stop func() bool) {
 	for !t.stopped.Load() && !stop() && time.Now().Before(t.expires) {
 		if t.try() {
-			t.ex.session.Astray()
+			if !t.theirs {
+				t.ex.session.Astray()
+			}
 			return
 		}
 		if !t.ex.session.Pause() {
