@@ -1,6 +1,7 @@
 package legacy
 
 import (
+	"context"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -195,4 +196,34 @@ func TestASessionThatHasNothingElsewhereEndsWithoutALook(t *testing.T) {
 	p.initialize(mcp.V20250618)
 	want(t, "DELETE", p.do(p.request(http.MethodDelete, "")).StatusCode, 204)
 	want(t, "looks", c.loads, 0)
+}
+
+// glanced is a store that can tell what it has without reading it.
+type glanced struct {
+	*counting
+	glances int
+}
+
+func (g *glanced) Glance(ctx context.Context, session string) ([]store.Record, error) {
+	g.glances++
+	return g.Store.Load(ctx, session)
+}
+
+// TestASessionComesBackWithoutItsCalls: whoever names one would have the store send all that waits there.
+func TestASessionComesBackWithoutItsCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt, b := stored(), newFake()
+		opt.Replica, opt.Unload, opt.MaxUnloaded = homeID, time.Minute, 100
+		_, p := servePipe(t, opt, b)
+		p.initialize(mcp.V20250618)
+		p.asked(b)
+		g := &glanced{counting: &counting{Store: opt.Store}}
+		opt.Replica, opt.Store = neighbourID, g
+		_, q := servePipe(t, opt, newFake())
+		q.session, q.version = p.session, p.version
+		want(t, "a request", q.status(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), 200)
+		if g.loads != 0 || g.glances != 1 {
+			t.Errorf("%d loads, %d glances", g.loads, g.glances)
+		}
+	})
 }

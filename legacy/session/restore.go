@@ -117,9 +117,10 @@ func (k restorer) revive(ctx context.Context, id string, by *http.Request) (*Ses
 }
 
 // recall learns what of a session is in the store alone, and returns a number for its
-// streams that none of those has.
+// streams that none of those has. It reads no call: whoever names a session would have the store send all of them. So last
+// words count like calls, for their short life.
 func (k restorer) recall(ctx context.Context, s *Session, id string) (stream.Number, error) {
-	list, err := k.store.Load(ctx, k.name(id))
+	list, err := store.Glance(ctx, k.store, k.name(id))
 	if err != nil {
 		return 0, err
 	}
@@ -132,7 +133,7 @@ func (k restorer) recall(ctx context.Context, s *Session, id string) (stream.Num
 	}
 	now := time.Now()
 	for i := range list {
-		if list[i].Kind == store.Flow && !k.isOver(&list[i]) {
+		if list[i].Kind == store.Flow {
 			s.stored.shelf.put(streamOf(&list[i]), now.Add(list[i].TTL))
 		}
 	}

@@ -91,6 +91,14 @@ func (s *Store) sessions(keys []string) []string {
 	return list
 }
 
+// Glance implements store.Glancer.
+func (s *Store) Glance(ctx context.Context, session string) ([]store.Record, error) {
+	if err := s.usable(ctx); err != nil {
+		return nil, err
+	}
+	return s.heads(ctx, []string{session})
+}
+
 // heads returns the records of sessions without values.
 func (s *Store) heads(ctx context.Context, sessions []string) ([]store.Record, error) {
 	if len(sessions) == 0 {

@@ -81,12 +81,17 @@ func (s *Store) Commit(ctx context.Context, session string, changes ...store.Cha
 	return s.commitAll(ctx, session, changes)
 }
 
-// Load implements store.Store.
+// Load implements store.Store. What it reads may be a hundred megabytes of one client's, so that it takes its turn on
+// connections of its own (loadsAtOnce): to the client library it is a command that blocks.
 func (s *Store) Load(ctx context.Context, session string) ([]store.Record, error) {
 	if err := s.usable(ctx); err != nil {
 		return nil, err
 	}
-	parts, err := loadScript.Exec(ctx, s.client, []string{s.base(session) + indexName}, nil).AsStrSlice()
+	index := s.base(session) + indexName
+	parts, err := s.client.Do(ctx, s.client.B().Arbitrary("EVALSHA", loadSHA, "1").Keys(index).Blocking()).AsStrSlice()
+	if said, ok := rueidis.IsRedisErr(err); ok && said.IsNoScript() {
+		parts, err = s.client.Do(ctx, s.client.B().Arbitrary("EVAL", loadText, "1").Keys(index).Blocking()).AsStrSlice()
+	}
 	if err != nil {
 		return nil, plain(err)
 	}

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -274,4 +276,24 @@ func TestExpiredRecordsLeaveTheServer(t *testing.T) {
 		<-look.C
 	}
 	t.Error("it is still there")
+}
+
+// TestWholeSessionsAreReadOnConnectionsOfTheirOwn, a few at a time: a large one holds up no change and no lease.
+func TestWholeSessionsAreReadOnConnectionsOfTheirOwn(t *testing.T) {
+	server := redistest.Start(t)
+	s := open(t, "redis://"+server.Addr())
+	connections := func() int { return strings.Count(server.Text("CLIENT", "LIST"), "name=mcp-bridge") }
+	before := connections()
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() {
+			if _, err := s.Load(background, store.Name(strconv.Itoa(i))); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if own := connections() - before; own < 1 || own > loadsAtOnce {
+		t.Errorf("%d connections more", own)
+	}
 }

@@ -33,10 +33,12 @@ return failed
 `
 
 // replaceSHA is what a server calls that script.
-var replaceSHA = func() string {
-	sum := sha1.Sum([]byte(replaceText))
+var replaceSHA = shaOf(replaceText)
+
+func shaOf(script string) string {
+	sum := sha1.Sum([]byte(script))
 	return hex.EncodeToString(sum[:])
-}()
+}
 
 // commitScript makes changes. Its keys are the index, and of each change the record; its
 // arguments are how many members of the index to look at, and of each change the version
@@ -95,7 +97,7 @@ return {lives > 0 and -lives or 0, gone}
 // loadScript returns all live records: of each what follows the session in its key, its
 // lifetime in milliseconds, its version and its value, without values when its argument
 // says so. What is no record, and was written by somebody else, is left alone.
-var loadScript = rueidis.NewLuaScript(`
+const loadText = `
 local out, base = {}, string.sub(KEYS[1], 1, -2)
 local function add(member)
   local raw
@@ -119,7 +121,9 @@ for _, member in ipairs(redis.call('SMEMBERS', KEYS[1])) do
   if not add(member) and redis.call('SCARD', KEYS[1]) > 1 then redis.call('SREM', KEYS[1], member) end
 end
 return out
-`)
+`
+
+var loadScript, loadSHA = rueidis.NewLuaScript(loadText), shaOf(loadText)
 
 // endScript removes all records of a session.
 var endScript = rueidis.NewLuaScript(`
