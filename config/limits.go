@@ -43,7 +43,8 @@ type Timeouts struct {
 	Ping time.Duration `key:"ping" min:"100ms" max:"1h"`
 	// How long the server may be silent during one round of a call. Progress starts it again. Requests that are passed on or relayed
 	// over HTTP are held to it, too: until the response begins, and then, unless a legacy server may have asked its client something, from
-	// message to message. Such a server may wait for a person, as long as timeouts.flow lasts.
+	// message to message. Such a server may wait for a person, as long as timeouts.flow lasts; of a session that has no GET stream
+	// here it is not known whether its server may.
 	Round time.Duration `key:"round" min:"1s" max:"24h"`
 	// How long a call may take altogether, the time that people need to answer included; also one that is passed on or relayed.
 	Flow time.Duration `key:"flow" min:"1s" max:"168h"`

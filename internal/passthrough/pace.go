@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/bridge/mcp"
@@ -33,11 +34,13 @@ var (
 //	with each part of a response that is no stream
 //
 // On the stream of a legacy server it is none: the server may have asked the client something, and wait for a
-// person. It may do so before it answers, too, on the stream of the session: then there is none either.
+// person. It may do so before it answers, too, on the stream of the session: then there is none either, nor where
+// that stream may be one that nobody here hears.
 type pace struct {
 	modern bool
 	round  time.Duration
-	asks   func() bool // whether the server may have asked something elsewhere since the request began
+	asks   func(answers bool) bool // whether the server may have asked something elsewhere since the request began
+	begun  atomic.Bool             // the response has
 	end    context.CancelCauseFunc
 
 	whole   *time.Timer
@@ -48,7 +51,7 @@ type pace struct {
 
 // keepPace bounds a request that is about to be handed on until stop is called. What never ends by itself has no
 // bound: nil.
-func (l *Limits) keepPace(r *http.Request, asks func() bool, end context.CancelCauseFunc) (p *pace, stop func()) {
+func (l *Limits) keepPace(r *http.Request, asks func(answers bool) bool, end context.CancelCauseFunc) (p *pace, stop func()) {
 	if neverEnds(r) {
 		return nil, func() {}
 	}
@@ -72,7 +75,7 @@ func isModern(r *http.Request) bool {
 }
 
 func (p *pace) silent() {
-	if p.modern || !p.asks() {
+	if p.modern || !p.asks(p.begun.Load()) {
 		p.end(tooSilent)
 	}
 }
@@ -110,6 +113,7 @@ func (t paced) RoundTrip(r *http.Request) (*http.Response, error) {
 	of.pace.wait()
 	resp, err := t.RoundTripper.RoundTrip(r)
 	of.pace.got(true)
+	of.pace.begun.Store(true)
 	if err != nil {
 		return nil, err
 	}

@@ -128,9 +128,9 @@ func TestAServerIsHeldToItsTimeForWhatIsHandedOn(t *testing.T) {
 		status         int
 		aborted        bool
 	}{
-		"no head":                     {silent, round, round, 504, false},
-		"a head without end":          {first("HTTP/1.1 200 OK\r\n", again("X-A: b\r\n")), round, round, 504, false},
-		"interim responses":           {again("HTTP/1.1 100 Continue\r\n\r\n"), round, round, 504, false},
+		"no head":                     {silent, round, flow, 504, false},
+		"a head without end":          {first("HTTP/1.1 200 OK\r\n", again("X-A: b\r\n")), round, flow, 504, false},
+		"interim responses":           {again("HTTP/1.1 100 Continue\r\n\r\n"), round, flow, 504, false},
 		"a stream of nothing":         {first(streams200, silent), round, flow, 200, false},
 		"a stream of comments":        {first(streams200, again(":\n\n")), round, flow, 200, false},
 		"a stream of progress":        {first(streams200, again(advances)), flow, flow, 200, false},
@@ -178,7 +178,7 @@ func TestAServerThatAsksElsewhereIsNotSilent(t *testing.T) {
 	}{
 		"a question":                    {"s", advances, 8 * time.Second},
 		"a comment":                     {"s", ":\n\n", 4 * time.Second},
-		"a question in another session": {"t", advances, 4 * time.Second},
+		"a question in another session": {"t", advances, 8 * time.Second}, // this one may have its stream elsewhere
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -190,32 +190,93 @@ func TestAServerThatAsksElsewhereIsNotSilent(t *testing.T) {
 					}
 				}}
 				p := New(Options{URL: &url.URL{Scheme: "http", Host: "server"}, Dial: s.dial, Limits: Limits{Round: 4 * time.Second, Call: 8 * time.Second}})
-				ctx, leave := context.WithCancel(t.Context())
-				listening := httptest.NewRequestWithContext(ctx, http.MethodGet, "/mcp", http.NoBody)
-				listening.Header.Set(mcp.HeaderSessionID, tc.session)
-				listening.Header.Set("Accept-Encoding", "identity")
-				over := make(chan struct{})
-				go func() {
-					defer close(over)
-					defer func() { _ = recover() }() // it is cut off
-					p.ServeHTTP(httptest.NewRecorder(), listening)
-				}()
-				synctest.Wait()
+				leave := opensStream(t, p, tc.session)
 				began, rec := time.Now(), httptest.NewRecorder()
 				p.ServeHTTP(rec, asking(false, asksOne))
 				if took := time.Since(began); took != tc.want || rec.Code != http.StatusGatewayTimeout {
 					t.Errorf("it ends after %v with %d", took, rec.Code)
 				}
 				time.Sleep(time.Hour)
-				select {
-				case <-over:
+				if p.heard.all[tc.session] == nil {
 					t.Error("the stream has ended, too")
-				default:
 				}
 				leave()
-				<-over
 				if p.Close(); len(p.heard.all) > 0 {
 					t.Error("a stream that is over is remembered")
+				}
+			})
+		})
+	}
+}
+
+// opensStream opens the stream of a session at a proxy, until leave is called.
+func opensStream(t *testing.T, p *Proxy, session string) (leave func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	listening := httptest.NewRequestWithContext(ctx, http.MethodGet, "/mcp", http.NoBody)
+	listening.Header.Set(mcp.HeaderSessionID, session)
+	listening.Header.Set("Accept-Encoding", "identity")
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		defer func() { _ = recover() }() // it is cut off
+		p.ServeHTTP(httptest.NewRecorder(), listening)
+	}()
+	synctest.Wait()
+	return func() { cancel(); <-over }
+}
+
+// What a session is asked is known only to the proxy that has its stream, and only while that is open: a reload leaves
+// it to the mount from before, another replica may have it, and what was asked over one that broke is still open.
+func TestAServerMayAskWhereNobodyHears_A16(t *testing.T) {
+	const round, flow = 4 * time.Second, 8 * time.Second
+	asks := &slow{serve: func(nc net.Conn, r *http.Request) {
+		if r.Method == http.MethodGet {
+			_, _ = io.WriteString(nc, streams200)
+			time.Sleep(2 * time.Second)
+			_, _ = io.WriteString(nc, advances)
+		}
+	}}
+	quiet := &slow{serve: func(nc net.Conn, r *http.Request) {
+		if r.Method == http.MethodGet {
+			_, _ = io.WriteString(nc, streams200)
+		}
+	}}
+	for name, tc := range map[string]struct {
+		server  *slow
+		session string // of the request
+		stream  func(t *testing.T, here, there *Proxy) (end func())
+		want    time.Duration
+	}{
+		"the stream is here, and quiet": {quiet, "s", func(t *testing.T, here, _ *Proxy) func() { return opensStream(t, here, "s") }, round},
+		"it is at another proxy":        {asks, "s", func(t *testing.T, _, there *Proxy) func() { return opensStream(t, there, "s") }, flow},
+		"it broke after the question": {asks, "s", func(t *testing.T, here, _ *Proxy) func() {
+			leave := opensStream(t, here, "s")
+			time.AfterFunc(3*time.Second, leave)
+			return leave
+		}, flow},
+		"it was opened here again after the question": {quiet, "s", func(t *testing.T, here, _ *Proxy) func() {
+			var leave func()
+			opened := time.AfterFunc(3*time.Second, func() { leave = opensStream(t, here, "s") })
+			return func() { opened.Stop(); leave() }
+		}, flow},
+		"a request without a session": {quiet, "", func(*testing.T, *Proxy, *Proxy) func() { return func() {} }, round},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				opt := Options{URL: &url.URL{Scheme: "http", Host: "server"}, Dial: tc.server.dial, Limits: Limits{Round: round, Call: flow}}
+				here, there := New(opt), New(opt)
+				defer here.Close()
+				defer there.Close()
+				end := tc.stream(t, here, there)
+				defer end()
+				r := asking(false, asksOne)
+				if tc.session == "" {
+					r.Header.Del(mcp.HeaderSessionID)
+				}
+				began, rec := time.Now(), httptest.NewRecorder()
+				here.ServeHTTP(rec, r)
+				if took := time.Since(began); took != tc.want || rec.Code != http.StatusGatewayTimeout {
+					t.Errorf("it ends after %v with %d", took, rec.Code)
 				}
 			})
 		})

@@ -116,7 +116,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // keepPace holds the server to its time with a request, until stop is called.
 func (p *Proxy) keepPace(r *http.Request, began time.Time, end context.CancelCauseFunc) (of *pace, stop func()) {
 	session := r.Header.Get(mcp.HeaderSessionID)
-	return p.opt.Limits.keepPace(r, func() bool { return session != "" && p.heard.since(session, began) }, end)
+	asks := func(answers bool) bool { return session != "" && p.heard.mayAsk(session, began, answers) }
+	return p.opt.Limits.keepPace(r, asks, end)
 }
 
 // judge looks at the end of a request. One whose server took too long ends there, too, and in the log.

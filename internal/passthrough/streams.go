@@ -33,8 +33,9 @@ type streams struct {
 
 // sessionStreams are the streams of one session that are open.
 type sessionStreams struct {
-	open int
-	last time.Time // zero: nothing has come
+	open  int
+	since time.Time // one has been open all the time
+	last  time.Time // zero: nothing has come
 }
 
 func (s *streams) open(session string) {
@@ -44,7 +45,7 @@ func (s *streams) open(session string) {
 		s.all = map[string]*sessionStreams{}
 	}
 	if s.all[session] == nil {
-		s.all[session] = &sessionStreams{}
+		s.all[session] = &sessionStreams{since: time.Now()}
 	}
 	s.all[session].open++
 }
@@ -67,12 +68,17 @@ func (s *streams) heard(session string) {
 	}
 }
 
-// since reports whether a message has come in a session since then, over a stream that is still open.
-func (s *streams) since(session string, then time.Time) bool {
+// mayAsk reports whether a server may have asked something in a session since then: something has come over a stream
+// that is open here, or none has been open here all the time. Such a session may have one at the mount from before a
+// reload, or at another replica. Of a server that has begun to answer that is not believed without a sign.
+func (s *streams) mayAsk(session string, then time.Time, answers bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	of := s.all[session]
-	return of != nil && !of.last.Before(then)
+	if of == nil {
+		return !answers
+	}
+	return !of.last.Before(then) || of.since.After(then) && !answers
 }
 
 // streamBody is the body of such a stream.
