@@ -143,16 +143,19 @@ type lastWordsBody struct {
 func withLastWords(resp *http.Response) {
 	ctx := resp.Request.Context()
 	of := passageOf(ctx)
-	if of != nil && resp.ContentLength < 0 && isStream(resp) {
+	if of != nil && resp.ContentLength < 0 && isStream(resp) && isPlain(resp) {
 		resp.Body = &lastWordsBody{ReadCloser: resp.Body, of: of, ctx: ctx}
 	}
 }
 
-// isStream reports whether the events of a response can be read.
+// isStream reports whether a response is a stream of events.
 func isStream(resp *http.Response) bool {
 	kind, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
-	return strings.EqualFold(strings.TrimSpace(kind), "text/event-stream") && resp.Header.Get("Content-Encoding") == ""
+	return strings.EqualFold(strings.TrimSpace(kind), "text/event-stream")
 }
+
+// isPlain reports whether a response can be read: it is not compressed.
+func isPlain(resp *http.Response) bool { return resp.Header.Get("Content-Encoding") == "" }
 
 // Read implements io.Reader.
 func (b *lastWordsBody) Read(p []byte) (int, error) {

@@ -31,7 +31,7 @@ var (
 //
 //	with the head of the response
 //	with each message of an event stream of a modern server; comments are none
-//	with each part of a response that is no stream
+//	with each part of a response that is no stream, or that is compressed
 //
 // On the stream of a legacy server it is none: the server may have asked the client something, and wait for a
 // person. It may do so before it answers, too, on the stream of the session: then there is none either, nor where
@@ -117,20 +117,25 @@ func (t paced) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case !isStream(resp):
-		resp.Body = &pacedBody{resp.Body, of.pace, func([]byte) bool { return true }}
-	case of.pace.modern:
-		resp.Body = &pacedBody{resp.Body, of.pace, new(messages).in}
+	if of.pace.modern || !isStream(resp) {
+		resp.Body = &pacedBody{resp.Body, of.pace, alive(resp)}
 	}
 	return resp, nil
+}
+
+// alive returns what tells whether a part of a response ends a silence. Of one that cannot be read each does.
+func alive(resp *http.Response) func(part []byte) bool {
+	if isStream(resp) && isPlain(resp) {
+		return new(messages).in
+	}
+	return func(part []byte) bool { return len(part) > 0 }
 }
 
 // endless has the stream of a session of the server watched for what it may ask there.
 func (t paced) endless(r *http.Request) (*http.Response, error) {
 	resp, err := t.RoundTripper.RoundTrip(r)
 	if session := r.Header.Get(mcp.HeaderSessionID); err == nil && session != "" && isStream(resp) {
-		resp.Body = &streamBody{ReadCloser: resp.Body, of: t.heard, session: session}
+		resp.Body = &streamBody{ReadCloser: resp.Body, of: t.heard, session: session, alive: alive(resp)}
 		t.heard.open(session)
 	}
 	return resp, err

@@ -81,6 +81,7 @@ func silent(net.Conn, *http.Request) {}
 
 const (
 	streams200 = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+	gzip200    = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\n\r\n"
 	json200    = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n{"
 	advances   = "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\"}\n\n"
 )
@@ -138,6 +139,8 @@ func TestAServerIsHeldToItsTimeForWhatIsHandedOn(t *testing.T) {
 		"a response byte by byte":     {first(json200, again(" ")), flow, flow, 200, true},
 		"progress, then nothing":      {first(streams200+advances, silent), round, flow, 200, false},
 		"half a message, and nothing": {first(streams200+"data: {", again(" ")), round, flow, 200, false},
+		"what is compressed, silent":  {first(gzip200+"\x1f\x8b", silent), round, flow, 200, true},
+		"what is compressed":          {first(gzip200, again("\x1f\x8b")), flow, flow, 200, true},
 	} {
 		for _, modern := range []bool{true, false} {
 			t.Run(fmt.Sprint(name, ", modern ", modern), func(t *testing.T) {
@@ -173,18 +176,20 @@ func TestAServerIsHeldToItsTimeForWhatIsHandedOn(t *testing.T) {
 // answered anything.
 func TestAServerThatAsksElsewhereIsNotSilent(t *testing.T) {
 	for name, tc := range map[string]struct {
-		session, event string
-		want           time.Duration
+		session, head, event string
+		want                 time.Duration
 	}{
-		"a question":                    {"s", advances, 8 * time.Second},
-		"a comment":                     {"s", ":\n\n", 4 * time.Second},
-		"a question in another session": {"t", advances, 8 * time.Second}, // this one may have its stream elsewhere
+		"a question":                    {"s", streams200, advances, 8 * time.Second},
+		"a comment":                     {"s", streams200, ":\n\n", 4 * time.Second},
+		"what may be a question":        {"s", gzip200, "\x1f\x8b", 8 * time.Second},
+		"nothing that is compressed":    {"s", gzip200, "", 4 * time.Second},
+		"a question in another session": {"t", streams200, advances, 8 * time.Second}, // this one may have its stream elsewhere
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &slow{serve: func(nc net.Conn, r *http.Request) {
 					if r.Method == http.MethodGet {
-						_, _ = io.WriteString(nc, streams200)
+						_, _ = io.WriteString(nc, tc.head)
 						time.Sleep(2 * time.Second)
 						_, _ = io.WriteString(nc, tc.event)
 					}

@@ -84,16 +84,16 @@ func (s *streams) mayAsk(session string, then time.Time, answers bool) bool {
 // streamBody is the body of such a stream.
 type streamBody struct {
 	io.ReadCloser
-	of       *streams
-	session  string
-	messages messages
-	over     sync.Once
+	of      *streams
+	session string
+	alive   func(part []byte) bool
+	over    sync.Once
 }
 
 // Read implements io.Reader.
 func (b *streamBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if b.messages.in(p[:n]) {
+	if b.alive(p[:n]) {
 		b.of.heard(b.session)
 	}
 	return n, err
