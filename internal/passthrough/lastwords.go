@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/mcpbridge/bridge/internal/fault"
@@ -47,7 +48,28 @@ type passage struct {
 	pace *pace // nil: it has no bounds
 	told bool  // the log, why it failed
 
+	asked    *asked // and not answered; nil: not read yet
 	withdraw func() // once: tells the server that nobody waits any more
+}
+
+// due returns what was asked for and has not been answered.
+func (p *passage) due() *asked {
+	if p.asked == nil {
+		a := askedBy(p.in)
+		p.asked = &a
+	}
+	return p.asked
+}
+
+// answered notes that responses have passed. What is said of these requests afterwards would be of others, for which
+// the client uses the ids again.
+func (p *passage) answered(ids []jsonrpc.ID) {
+	if len(ids) == 0 {
+		return
+	}
+	a := p.due()
+	a.ids = slices.DeleteFunc(a.ids, func(id jsonrpc.ID) bool { return slices.Contains(ids, id) })
+	a.done = len(a.ids) == 0
 }
 
 // end does what is to be done before a client hears that its request was given up.
@@ -66,7 +88,7 @@ func passageOf(ctx context.Context) *passage {
 
 // tell answers what was given up before anything of a response was there.
 func (p *passage) tell(w http.ResponseWriter, why error) {
-	asked := askedBy(p.in)
+	asked := *p.due()
 	asked.listen = false // which has yet to begin
 	status, word := lastWord(why)
 	switch {
@@ -84,6 +106,7 @@ type asked struct {
 	ids    []jsonrpc.ID
 	array  bool
 	listen bool
+	done   bool // all of it is answered
 }
 
 // askedBy reads a request again that was handed on. Of one whose body is gone nothing is known.
@@ -137,6 +160,8 @@ type lastWordsBody struct {
 	ctx  context.Context // of the request that is sent
 	over bool
 	rest []byte
+
+	answers answers
 }
 
 // withLastWords has the stream of a response end so.
@@ -144,7 +169,7 @@ func withLastWords(resp *http.Response) {
 	ctx := resp.Request.Context()
 	of := passageOf(ctx)
 	if of != nil && resp.ContentLength < 0 && isStream(resp) && isPlain(resp) {
-		resp.Body = &lastWordsBody{ReadCloser: resp.Body, of: of, ctx: ctx}
+		resp.Body = &lastWordsBody{ReadCloser: resp.Body, of: of, ctx: ctx, answers: answers{of: of}}
 	}
 }
 
@@ -161,6 +186,7 @@ func isPlain(resp *http.Response) bool { return resp.Header.Get("Content-Encodin
 func (b *lastWordsBody) Read(p []byte) (int, error) {
 	if !b.over {
 		n, err := b.ReadCloser.Read(p)
+		b.answers.in(p[:n])
 		if n > 0 || err == nil || err == io.EOF {
 			return n, err
 		}
@@ -168,7 +194,7 @@ func (b *lastWordsBody) Read(p []byte) (int, error) {
 		if why == nil {
 			return n, err
 		}
-		if b.begin(why); len(b.rest) == 0 {
+		if b.begin(why); len(b.rest) == 0 && !b.of.due().done {
 			return n, err
 		}
 	}
@@ -184,9 +210,8 @@ func (b *lastWordsBody) Read(p []byte) (int, error) {
 func (b *lastWordsBody) begin(why error) {
 	b.over = true
 	b.of.end(why)
-	asked := askedBy(b.of.in)
 	_, e := lastWord(why)
-	for i, word := range asked.words(e) {
+	for i, word := range b.of.due().words(e) {
 		if i == 0 {
 			b.rest = append(b.rest, "\n\n"...)
 		}

@@ -107,7 +107,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer end(nil)
 	out := &patient{ResponseWriter: w, traffic: &p.traffic, began: time.Now()}
 	pace, stop := p.keepPace(r, out.began, end)
-	of := &passage{in: r, out: out, pace: pace, withdraw: sync.OnceFunc(func() { p.withdraw(r) })}
+	of := &passage{in: r, out: out, pace: pace}
+	of.withdraw = sync.OnceFunc(func() { p.withdraw(of) })
 	defer func() { stop(); p.judge(ctx, of) }()
 	ctx = context.WithValue(ctx, passing{}, of)
 	p.reverse.ServeHTTP(out, r.WithContext(unheard(ctx)))
@@ -120,10 +121,11 @@ func (p *Proxy) keepPace(r *http.Request, began time.Time, end context.CancelCau
 	return p.opt.Limits.keepPace(r, asks, end)
 }
 
-// judge looks at the end of a request. One whose server took too long ends there, too, and in the log.
+// judge looks at the end of a request. One whose server took too long ends there, too, and in the log. Where only the
+// stream of a response outlived it there is nothing to tell.
 func (p *Proxy) judge(ctx context.Context, of *passage) {
 	late, is := errors.AsType[*overdue](context.Cause(ctx))
-	if !is {
+	if !is || of.due().done {
 		return
 	}
 	if !of.told {

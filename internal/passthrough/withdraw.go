@@ -17,7 +17,8 @@ const withdrawTime = 2 * time.Second
 // withdraw tells a legacy server that nobody waits any more for what it was asked: to it the end of a
 // connection is none of a request's. To a modern one it is. The client learns of the end afterwards: it may use
 // the same id again then, for a request that this would cancel.
-func (p *Proxy) withdraw(r *http.Request) {
+func (p *Proxy) withdraw(of *passage) {
+	r := of.in
 	if r.Method != http.MethodPost || isModern(r) || r.Header.Get(mcp.HeaderSessionID) == "" {
 		return
 	}
@@ -26,7 +27,7 @@ func (p *Proxy) withdraw(r *http.Request) {
 	header.Del("Content-Length")
 	ctx, cancel := context.WithTimeout(p.closing, withdrawTime)
 	defer cancel()
-	for _, id := range askedBy(r).ids {
+	for _, id := range of.due().ids {
 		p.cancelled(ctx, header, id)
 	}
 }
