@@ -14,3 +14,6 @@ var ErrNotHere = errors.New("it is not in this process")
 // ErrCancelled is why the context of a request that belongs to no session ends, when its client
 // has cancelled it.
 var ErrCancelled = errors.New("cancelled by the client")
+
+// ErrLapsed is why the context of a request ends that only listens, when its credentials have had their time.
+var ErrLapsed = errors.New("the credentials of this request are no longer valid; try again with new ones")

@@ -396,6 +396,7 @@ func TestWhatOnlyListensEndsWithItsToken_E24(t *testing.T) {
 			b.modern = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 				select {
 				case <-r.Context().Done():
+					want(t, "why it ends", context.Cause(r.Context()), downstream.ErrLapsed)
 				case <-time.After(time.Hour):
 				}
 				handed <- time.Since(start)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/transport"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/session"
@@ -93,7 +94,7 @@ func (h *HTTP) handOnStream(w http.ResponseWriter, r *http.Request, body []byte,
 	}
 	defer leave()
 	if end := h.credentialsEnd(r); !end.IsZero() {
-		ctx, cancel := context.WithDeadline(r.Context(), end)
+		ctx, cancel := context.WithDeadlineCause(r.Context(), end, downstream.ErrLapsed)
 		defer cancel()
 		r = r.WithContext(ctx)
 	}

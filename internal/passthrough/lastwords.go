@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -30,10 +31,16 @@ func (stopped) Is(target error) bool { return target == context.Canceled }
 // isStopped tells the end of the bridge from that of the client's interest.
 func isStopped(ctx context.Context) bool { return context.Cause(ctx) == error(stopped{}) }
 
+// isLapsed tells the end of the credentials of what only listens from both.
+func isLapsed(ctx context.Context) bool { return errors.Is(context.Cause(ctx), downstream.ErrLapsed) }
+
 // lastWord is what is said to requests that the bridge gave up, and the status that goes with it.
 func lastWord(why error) (status int, e *jsonrpc.Error) {
-	if errors.Is(why, context.DeadlineExceeded) {
+	switch {
+	case errors.Is(why, context.DeadlineExceeded):
 		return http.StatusGatewayTimeout, fault.Internal(why.Error(), fault.Reason("timeout"))
+	case errors.Is(why, downstream.ErrLapsed):
+		return http.StatusBadGateway, fault.Internal(why.Error(), fault.Reason("credentials"))
 	}
 	return http.StatusBadGateway, fault.Internal(why.Error(), fault.Reason("shutdown"))
 }
@@ -194,7 +201,7 @@ func (b *lastWordsBody) Read(p []byte) (int, error) {
 		if why == nil {
 			return n, err
 		}
-		if b.begin(why); len(b.rest) == 0 && !b.of.due().done {
+		if b.begin(why); len(b.rest) == 0 && !b.of.due().done && !isLapsed(b.ctx) {
 			return n, err
 		}
 	}

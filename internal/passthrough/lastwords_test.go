@@ -4,13 +4,18 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
+	"github.com/rs/zerolog"
+
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/upstream"
@@ -133,6 +138,42 @@ func TestASubscriptionThatIsHandedOnEndsGracefully(t *testing.T) {
 			t.Errorf("one that has yet to begin ends with %d %q", rec.Code, rec.Body)
 		}
 	})
+}
+
+// So it has when its token expires. Nobody has failed then.
+func TestASubscriptionThatIsHandedOnEndsWithItsToken_E24(t *testing.T) {
+	const listen = `{"jsonrpc":"2.0","id":5,"method":"subscriptions/listen","params":{}}`
+	const ended = `data: {"jsonrpc":"2.0","id":5,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":5}}}`
+	for name, tc := range map[string]struct {
+		method, body string
+		serves       func(net.Conn, *http.Request)
+		status       int
+		want         string
+	}{
+		"a subscription":                  {http.MethodPost, listen, first(streams200, again(":\n\n")), http.StatusOK, ended},
+		"a subscription, before its head": {http.MethodPost, listen, silent, http.StatusBadGateway, `"id":5,"error":{"code":-32603,"message":"` + downstream.ErrLapsed.Error()},
+		"a GET":                           {http.MethodGet, "", first(streams200, again(":\n\n")), http.StatusOK, ":\n\n"},
+		"a GET, before its head":          {http.MethodGet, "", silent, http.StatusBadGateway, downstream.ErrLapsed.Error()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log bytes.Buffer
+				r := asking(tc.method == http.MethodPost, tc.body)
+				if r.Method = tc.method; tc.method == http.MethodPost {
+					r.Header.Set(mcp.HeaderMethod, mcp.MethodListen)
+				}
+				ctx, cancel := context.WithDeadlineCause(r.Context(), time.Now().Add(20*time.Second), downstream.ErrLapsed)
+				defer cancel()
+				rec, aborted, took := passedTo(&slow{serve: tc.serves}, Options{Log: zerolog.New(&log)}, r.WithContext(ctx))
+				if aborted || took != 20*time.Second || rec.Code != tc.status || !strings.Contains(rec.Body.String(), tc.want) {
+					t.Errorf("it ends after %v with %d %q, aborted: %t", took, rec.Code, rec.Body, aborted)
+				}
+				if log.Len() > 0 {
+					t.Errorf("the log says %s", &log)
+				}
+			})
+		})
+	}
 }
 
 // Nobody is told anything who has left, whatever ends first.

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/upstream"
@@ -52,6 +53,21 @@ func TestSubscriptionsEndGracefullyWhenTheBridgeStops(t *testing.T) {
 	if p.ServeHTTP(rec, request("x/y", "", "")); rec.Code != http.StatusServiceUnavailable {
 		t.Errorf("afterwards: %d", rec.Code)
 	}
+}
+
+func TestASubscriptionAtAProcessEndsWithItsToken_E24(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := stuck(nil)
+		p := NewProcess(ProcessOptions{Server: s})
+		defer p.Close()
+		ctx, cancel := context.WithDeadlineCause(t.Context(), time.Now().Add(time.Minute), downstream.ErrLapsed)
+		defer cancel()
+		rec := httptest.NewRecorder()
+		p.ServeHTTP(rec, request(mcp.MethodListen, "", `,"notifications":{}`).WithContext(ctx))
+		if want := `"id":"c","result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":"c"}}}`; !strings.Contains(rec.Body.String(), want) {
+			t.Errorf("it ends with %d %q", rec.Code, rec.Body)
+		}
+	})
 }
 
 func TestAClientThatLeavesCancelsAtTheProcess_E47(t *testing.T) {

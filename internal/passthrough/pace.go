@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/mcp"
 )
 
@@ -161,7 +162,10 @@ func whyGivenUp(ctx context.Context) error {
 	if late, ok := errors.AsType[*overdue](context.Cause(ctx)); ok {
 		return late
 	}
-	if isStopped(ctx) {
+	switch {
+	case isLapsed(ctx):
+		return downstream.ErrLapsed
+	case isStopped(ctx):
 		return stopped{}
 	}
 	return nil

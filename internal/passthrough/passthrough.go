@@ -21,6 +21,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/hop"
 	"github.com/mcpbridge/bridge/internal/http1"
 	"github.com/mcpbridge/bridge/internal/logfield"
@@ -160,7 +161,9 @@ func unreachable(w http.ResponseWriter, r *http.Request, err error, log *zerolog
 	if p, ok := w.(*patient); ok {
 		began = p.began
 	}
-	failedOf(r, began).tell(log, err)
+	if !errors.Is(why, downstream.ErrLapsed) { // which is no failure
+		failedOf(r, began).tell(log, err)
+	}
 	if of != nil {
 		of.told = true
 	}
