@@ -16,7 +16,8 @@ const withdrawTime = 2 * time.Second
 
 // withdraw tells a legacy server that nobody waits any more for what it was asked: to it the end of a
 // connection is none of a request's. To a modern one it is. The client learns of the end afterwards: it may use
-// the same id again then, for a request that this would cancel.
+// the same id again then, for a request that this would cancel. Without a session the server could not tell whose
+// request is meant, and might end somebody else's.
 func (p *Proxy) withdraw(of *passage) {
 	r := of.in
 	if r.Method != http.MethodPost || isModern(r) || r.Header.Get(mcp.HeaderSessionID) == "" {
