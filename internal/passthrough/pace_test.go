@@ -260,9 +260,9 @@ func TestAServerMayAskWhereNobodyHears_A16(t *testing.T) {
 			return leave
 		}, flow},
 		"it was opened here again after the question": {quiet, "s", func(t *testing.T, here, _ *Proxy) func() {
-			var leave func()
-			opened := time.AfterFunc(3*time.Second, func() { leave = opensStream(t, here, "s") })
-			return func() { opened.Stop(); leave() }
+			opened := make(chan func(), 1)
+			time.AfterFunc(3*time.Second, func() { opened <- opensStream(t, here, "s") })
+			return func() { (<-opened)() }
 		}, flow},
 		"a request without a session": {quiet, "", func(*testing.T, *Proxy, *Proxy) func() { return func() {} }, round},
 	} {
