@@ -197,6 +197,27 @@ func TestAnAnswerThatIsBeingKeptIsNotAnsweredTwice(t *testing.T) {
 	})
 }
 
+// TestCallsAreFoundOneAfterTheOther: all of a session's may be larger than the memory.
+func TestCallsAreFoundOneAfterTheOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt, b := stored(), newFake()
+		c := &counting{Store: opt.Store}
+		g := &glanced{counting: c}
+		opt.Replica, opt.Store, opt.Peers = homeID, g, dead{}
+		_, p := servePipe(t, opt, b)
+		p.initialize(mcp.V20250618)
+		p.asked(b)
+		b.last().mu.Lock()
+		b.last().leaving = 1 // the conversation knows nothing of the question
+		b.last().mu.Unlock()
+		before := c.loads
+		p.status(answerQ)
+		if c.loads > before || g.glances == 0 {
+			t.Errorf("%d loads, %d glances", c.loads-before, g.glances)
+		}
+	})
+}
+
 // TestACancellationOutlastsAnAnswerThatIsTakenBack: the call ends, and does not come back.
 func TestACancellationOutlastsAnAnswerThatIsTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

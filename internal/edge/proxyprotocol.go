@@ -71,7 +71,7 @@ func (c *proxyConn) begin() {
 	_ = c.Conn.SetReadDeadline(time.Now().Add(headTimeout))
 	client, err := readProxyHeader(c.in)
 	if err != nil {
-		c.err = fmt.Errorf("the PROXY header of %s: %w", c.Conn.RemoteAddr(), err)
+		c.err = fmt.Errorf("the PROXY header of %s: %v", c.Conn.RemoteAddr(), err) //nolint:errorlint // to be no timeout: whoever reads would try again, for ever
 		c.log.Debug().Err(c.err).Msg("closed a connection without a valid PROXY header")
 		return
 	}

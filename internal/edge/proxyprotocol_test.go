@@ -9,8 +9,10 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/mcpbridge/bridge/internal/testcert"
+	"github.com/rs/zerolog"
 )
 
 // block is a header of version 2; body is hexadecimal.
@@ -121,4 +123,19 @@ func TestPROXYHeadersOfTrustedProxiesGiveTheClientsAddress(t *testing.T) {
 	if got := exchange(t, dial(t, stranger), header+request); !strings.HasSuffix(got, "192.0.2.7:4660") {
 		t.Errorf("one who is trusted by now gets %q", got)
 	}
+}
+
+// TestAHeaderThatDoesNotComeIsNoTimeout: who reads a connection tries again after one, and here it would be told the same at once, for ever.
+func TestAHeaderThatDoesNotComeIsNoTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		defer far.Close()
+		c := &proxyConn{Conn: near, log: zerolog.Nop(), in: bufio.NewReaderSize(near, maxProxyHeader)}
+		defer c.Close()
+		_, err := c.Read(make([]byte, 1))
+		var late net.Error
+		if err == nil || errors.As(err, &late) && late.Timeout() {
+			t.Errorf("it says %v", err)
+		}
+	})
 }

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"errors"
 	"net/http"
 	"slices"
 	"time"
@@ -63,21 +64,27 @@ func (r *callRecord) asks(question jsonrpc.ID) bool {
 	return slices.ContainsFunc(r.Events, func(e storedEvent) bool { return e.ID == question })
 }
 
-// Find returns the call of a session that is meant, nil when the store has none.
+// Find returns the call of a session that is meant, nil when the store has none. It reads one after the other: all
+// together may be larger than the memory.
 func Find(s *session.Session, meant func(*FoundCall) bool) (*FoundCall, error) {
-	list, err := s.Records()
+	list, err := s.Glance()
 	for i := range list {
-		r := &list[i]
-		if r.Kind != store.Flow && r.Kind != store.LastWord {
+		at := list[i].Address
+		if at.Kind != store.Flow && at.Kind != store.LastWord {
 			continue
 		}
-		record, err := readCall(r)
+		r, err := s.Record(at.Kind, at.ID)
+		if errors.Is(err, store.ErrNotFound) { // by now
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		record, err := readCall(&r)
 		if err != nil {
 			s.Report("reading a call", err)
 			continue
 		}
-		c := callOf(r, record)
-		if meant(c) {
+		if c := callOf(&r, record); meant(c) {
 			return c, nil
 		}
 	}

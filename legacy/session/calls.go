@@ -31,11 +31,11 @@ func (s *Session) ChangeCalls(changes ...store.Change) error {
 // Room returns what there is in the store for what peers have it keep.
 func (s *Session) Room() *budget.Room { return s.set.opt.Room }
 
-// Records returns all that the store has of the session.
-func (s *Session) Records() (list []store.Record, err error) {
+// Glance returns all that the store has of the session, without saying what.
+func (s *Session) Glance() (list []store.Record, err error) {
 	k := s.set.keeper
 	err = k.do(func(ctx context.Context) (err error) {
-		list, err = k.store.Load(ctx, k.nameOf(s))
+		list, err = store.Glance(ctx, k.store, k.nameOf(s))
 		return err
 	})
 	return list, err
@@ -43,7 +43,7 @@ func (s *Session) Records() (list []store.Record, err error) {
 
 // Vanished reports whether the store has the session no more: it was ended, or the store has lost it.
 func (s *Session) Vanished() (bool, error) {
-	list, err := s.Records()
+	list, err := s.Glance()
 	return err == nil && !slices.ContainsFunc(list, func(r store.Record) bool { return r.Kind == store.Session }), err
 }
 

@@ -70,8 +70,24 @@ func record(at store.Address, raw []byte, now time.Time) (r store.Record, ok boo
 	return store.Record{Address: at, Version: version, TTL: ttl, Value: bytes.Clone(value)}, ok
 }
 
+// head is record without the value.
+func head(at store.Address, raw []byte, now time.Time) (r store.Record, ok bool) {
+	version, ttl, _, ok := decode(raw, now)
+	return store.Record{Address: at, Version: version, TTL: ttl}, ok
+}
+
 // Load implements store.Store.
 func (s *Store) Load(ctx context.Context, session string) ([]store.Record, error) {
+	return s.read(ctx, session, record)
+}
+
+// Glance implements store.Glancer.
+func (s *Store) Glance(ctx context.Context, session string) ([]store.Record, error) {
+	return s.read(ctx, session, head)
+}
+
+// read returns what there is of a session, each record as make makes it of what the file has.
+func (s *Store) read(ctx context.Context, session string, make func(store.Address, []byte, time.Time) (store.Record, bool)) ([]store.Record, error) {
 	if err := s.usable(ctx); err != nil {
 		return nil, err
 	}
@@ -80,7 +96,7 @@ func (s *Store) Load(ctx context.Context, session string) ([]store.Record, error
 	var list []store.Record
 	now := time.Now()
 	add := func(at store.Address, raw []byte) {
-		if r, ok := record(at, raw, now); ok {
+		if r, ok := make(at, raw, now); ok {
 			list = append(list, r)
 		}
 	}
