@@ -52,7 +52,7 @@ func (s *serverSessions) anyone(legacy bool) http.Handler {
 func (s *serverSessions) within(ctx context.Context, session string, isLegacy bool, caller func() downstream.Caller) http.Handler {
 	if isLegacy && !s.verdicts.blind {
 		s.Use(ctx, session)
-		return inSession{s.proxy, session}
+		return inSession{s, session}
 	}
 	from := caller()
 	switch found, err := s.Find(ctx, session, relayed.Owner{Principal: from.Principal, Tenant: from.Tenant}); {
@@ -61,29 +61,55 @@ func (s *serverSessions) within(ctx context.Context, session string, isLegacy bo
 	case !found:
 		return nil
 	}
-	return inSession{s.proxy, session}
+	return inSession{s, session}
 }
 
 // unavailable answers a request whose session may be in the store, which cannot be asked: its client is not to give
 // the session up.
 func unavailable(w http.ResponseWriter, _ *http.Request) {
+	tryAgain(w, "", fault.Internal("the session cannot be reached at the moment; try again"))
+}
+
+func tryAgain(w http.ResponseWriter, id jsonrpc.ID, why *jsonrpc.Error) {
 	w.Header().Set("Retry-After", "1")
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusServiceUnavailable)
-	_, _ = w.Write(jsonrpc.AppendError(nil, "", fault.Internal("the session cannot be reached at the moment; try again"))) // a client that left is told nothing
+	_, _ = w.Write(jsonrpc.AppendError(nil, id, why)) // a client that left is told nothing
+}
+
+// crowded answers an initialize whose session the server would have, and nobody would find: all that are remembered
+// are in use.
+func crowded(id jsonrpc.ID) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		tryAgain(w, id, fault.Internal("too many sessions; try again later", fault.Limit("limits.sessions")))
+	})
+}
+
+// full reports whether another session could not be remembered. A legacy server that sees who asks has it all the same.
+func (s *serverSessions) full(tenant string, isLegacy bool) bool {
+	return (s.verdicts.blind || !isLegacy) && !s.Room(tenant)
 }
 
 // inSession hands a request on that is of a session of the server.
 type inSession struct {
-	next    http.Handler
+	of      *serverSessions
 	session string
 }
 
+// sessionKey is where a request has what it is in.
 type sessionKey struct{}
+
+// ofSession is the session of a request, which is in use until that has been answered.
+type ofSession struct {
+	id    string
+	visit *relayed.Visit
+}
 
 // ServeHTTP implements http.Handler.
 func (i inSession) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	i.next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), sessionKey{}, i.session)))
+	visit := i.of.Visit(i.session)
+	defer visit.End()
+	i.of.proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), sessionKey{}, ofSession{i.session, visit})))
 }
 
 // answered learns the sessions of the server, and their ends, from the heads of
@@ -93,15 +119,17 @@ func (s *serverSessions) answered(resp *http.Response) error {
 	if owner, opens := ctx.Value(openingKey{}).(relayed.Owner); opens {
 		return s.opened(ctx, resp.Header.Get(mcp.HeaderSessionID), owner)
 	}
-	session, _ := ctx.Value(sessionKey{}).(string)
-	if session == "" {
+	of, in := ctx.Value(sessionKey{}).(ofSession)
+	if !in {
 		return nil
 	}
+	session := of.id
 	switch fine := resp.StatusCode < http.StatusMultipleChoices; {
 	case fine && resp.Request.Method == http.MethodDelete:
 		s.Forget(session)
 	case fine:
 		s.met(session)
+		of.visit.Found()
 	case resp.StatusCode == http.StatusNotFound && resp.Request.Method == http.MethodPost && s.verdicts.blind:
 		s.Forget(session) // the server has lost it, and only who opened it comes so far
 	}

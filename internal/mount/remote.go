@@ -211,6 +211,9 @@ func (e *eras) Relay(r *http.Request, msg *jsonrpc.Message, caller func() downst
 		if !verdict.Relays(e.verdicts.policy, msg.Params) || verdict.HTTPSSE {
 			return nil
 		}
+		if e.server.sessions.full(from.Tenant, verdict.LegacyServer()) {
+			return crowded(msg.ID)
+		}
 		r.Header = maps.Clone(r.Header)       // which the connection's requests share
 		delete(r.Header, mcp.HeaderSessionID) // of a session that is dead: this opens a new one
 		return opening{e.server, http.HandlerFunc(e.mount.serveAgain), relayed.Owner{Principal: from.Principal, Tenant: from.Tenant}}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mcpbridge/bridge/internal/relayed"
@@ -18,6 +19,10 @@ func remembering() *remote {
 
 // Which sessions are the server's own, is known of a bounded number.
 func TestAStrangerHasNobodysSessionOfTheServerForgotten(t *testing.T) {
+	synctest.Test(t, strangerFloods)
+}
+
+func strangerFloods(t *testing.T) {
 	r := remembering()
 	open := func(tenant, session string) {
 		req, err := http.NewRequestWithContext(context.WithValue(t.Context(), openingKey{}, relayed.Owner{Tenant: tenant}), http.MethodPost, "http://localhost", http.NoBody)
@@ -31,6 +36,7 @@ func TestAStrangerHasNobodysSessionOfTheServerForgotten(t *testing.T) {
 		open(fmt.Sprint("tenant ", i), fmt.Sprint("session-", i))
 	}
 	for i := range 40 {
+		time.Sleep(10 * time.Second) // what was used within a minute makes no room
 		open("stranger", fmt.Sprint("flood-", i))
 	}
 	for i := range 4 {

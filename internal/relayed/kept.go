@@ -37,9 +37,9 @@ func (s *Sessions) ttl() time.Duration { return s.opt.Idle + 2*s.touchEvery() }
 func (s *Sessions) touchEvery() time.Duration { return s.opt.Idle / 4 }
 
 // save keeps a session. One that cannot be kept is known in memory alone, until its next look at the store.
-func (s *Sessions) save(ctx context.Context, one *session, wait time.Duration) {
+func (s *Sessions) save(ctx context.Context, one *session, wait time.Duration) error {
 	if s.opt.Store == nil {
-		return
+		return nil
 	}
 	now := time.Now()
 	one.looked.Store(now.UnixNano())
@@ -55,6 +55,7 @@ func (s *Sessions) save(ctx context.Context, one *session, wait time.Duration) {
 	}
 	one.saved.Store(err == nil)
 	s.report("keeping a relayed session", err)
+	return err
 }
 
 // load looks for a session in the store, and has it known here if it is one of who asks. It returns nil when there
@@ -102,27 +103,26 @@ func (s *Sessions) read(ctx context.Context, id string, wait time.Duration) (kep
 }
 
 // isCurrent looks at the store from time to time, whether a session is still what is known of it, and has it live
-// on there. Where the store cannot be asked, what is known counts.
-func (s *Sessions) isCurrent(ctx context.Context, one *session) bool {
+// on there. Where the store cannot be asked, as an error says, what is known counts.
+func (s *Sessions) isCurrent(ctx context.Context, one *session) (bool, error) {
 	looked, now := one.looked.Load(), time.Now()
 	if s.opt.Store == nil || one.met || now.UnixNano()-looked < int64(min(lookEvery, s.touchEvery())) || !one.looked.CompareAndSwap(looked, now.UnixNano()) {
-		return true
+		return true, nil
 	}
 	if !one.saved.Load() {
-		s.save(ctx, one, lookTimeout)
-		return true
+		return true, s.save(ctx, one, lookTimeout)
 	}
 	switch kept, _, err := s.read(ctx, one.id, lookTimeout); {
 	case err != nil:
 		s.report("looking at a relayed session", err)
-		return true
+		return true, err
 	case kept == nil || kept.Principal != one.owner.Principal:
-		return false
+		return false, nil
 	}
 	if now.UnixNano()-one.touched.Load() >= int64(s.touchEvery()) {
 		s.touch(ctx, one)
 	}
-	return true
+	return true, nil
 }
 
 // touch has a record live on.

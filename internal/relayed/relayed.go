@@ -42,13 +42,14 @@ type Sessions struct {
 	opt    Options
 	seldom zerolog.Logger // for what the store could not do
 
-	ctx    context.Context // ends with Close
-	stop   context.CancelFunc
-	ending sync.WaitGroup // of records that are removed at once
+	ctx  context.Context // ends with Close
+	stop context.CancelFunc
+	work sync.WaitGroup // what goes on behind requests: records that are removed, or live on
 
 	mu    sync.Mutex // guards what follows
 	table *sessions.Table[*session]
 	heir  *Sessions // nil: nobody has taken over what is known here
+	looks bool      // somebody looks after sessions that are busy
 }
 
 // session is one that is known in memory.
@@ -59,6 +60,7 @@ type session struct {
 	looked  atomic.Int64 // when the store was looked at; UnixNano
 	touched atomic.Int64 // when its record was made to live on; UnixNano
 	saved   atomic.Bool  // there is a record
+	visits  atomic.Int64 // requests under way
 	room    budget.Kept  // what that takes
 }
 
@@ -71,14 +73,17 @@ func New(opt Options) *Sessions {
 }
 
 func (s *Sessions) empty() *sessions.Table[*session] {
-	return sessions.NewTable(sessions.TableOptions[*session]{Capacity: s.opt.Capacity, Idle: s.opt.Idle})
+	return sessions.NewTable(sessions.TableOptions[*session]{Capacity: s.opt.Capacity, Idle: s.opt.Idle, Recent: recentUse, Busy: (*session).busy})
 }
+
+// recentUse is how long a session that was used makes no room for others, as those of the bridge.
+const recentUse = time.Minute
 
 // Open remembers a session that somebody has opened. It is kept before it returns, as well as
 // the store can be reached: another replica may be asked for it next.
 func (s *Sessions) Open(ctx context.Context, id string, owner Owner) {
 	one := &session{id: id, owner: owner, room: s.opt.Room.Empty()}
-	s.last().save(context.WithoutCancel(ctx), one, storeTimeout) // whoever hears of it, the server has it
+	_ = s.last().save(context.WithoutCancel(ctx), one, storeTimeout) // whoever hears of it, the server has it
 	s.put(one)
 }
 
@@ -101,7 +106,15 @@ func (s *Sessions) put(one *session) {
 	defer s.mu.Unlock()
 	s.table.Expire()
 	s.table.Remove(one.id)
-	_ = s.table.Add(one.owner.Tenant, one.id, one) // none is ever busy, so that there is room, if of one's own
+	_ = s.table.Add(one.owner.Tenant, one.id, one) // where there is no place for it the store has it, if anybody
+	s.lookAfterLocked()
+}
+
+// Room reports whether another session of a tenant would be remembered.
+func (s *Sessions) Room(tenant string) bool {
+	table, _ := s.last().present()
+	table.Expire()
+	return table.Room(tenant)
 }
 
 // Find reports whether a session is known, and is one of who asks, if that matters. An error says
@@ -124,7 +137,10 @@ func (s *Sessions) Use(ctx context.Context, id string) { s.use(context.WithoutCa
 // use returns a session that is known in memory, unless it has ended elsewhere.
 func (s *Sessions) use(ctx context.Context, id string) *session {
 	one := s.get(id)
-	if one != nil && !s.last().isCurrent(ctx, one) {
+	if one == nil {
+		return nil
+	}
+	if current, _ := s.last().isCurrent(ctx, one); !current {
 		s.drop(id)
 		return nil
 	}
@@ -239,7 +255,7 @@ func (s *Sessions) ForgetAll() {
 	before, heir := s.table, s.heir
 	s.table = s.empty()
 	if s.opt.Store != nil && s.ctx.Err() == nil {
-		s.ending.Go(func() {
+		s.work.Go(func() {
 			for _, use := range before.All() {
 				use.Value.room.Release()
 				s.remove(s.ctx, use.Value.id)
@@ -257,5 +273,5 @@ func (s *Sessions) Close() {
 	s.mu.Lock()
 	s.stop()
 	s.mu.Unlock()
-	s.ending.Wait()
+	s.work.Wait()
 }

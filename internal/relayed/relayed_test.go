@@ -190,3 +190,60 @@ func TestWhatWasOnlyMetIsHeldWhereTheServerJudges(t *testing.T) {
 		}
 	}
 }
+
+// A stream stays open, or a call lasts, longer than a session may be unused: it is in use meanwhile, here and in the
+// store, and its last use is the end.
+func TestASessionInWhichARequestIsUnderWayIsInUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, one, two := replicas(t)
+		one.Open(t.Context(), "s", ada)
+		visit := one.Visit("s")
+		time.Sleep(5 * time.Hour)
+		one.Open(t.Context(), "other", ada) // which has what is idle expire
+		finds(t, "elsewhere", two, "s", ada, true)
+		visit.End()
+		time.Sleep(39 * time.Minute)
+		finds(t, "afterwards", one, "s", ada, true)
+		time.Sleep(2 * time.Hour)
+		finds(t, "left alone", one, "s", ada, false)
+	})
+}
+
+// It makes no room for others, nor does one that was used a moment ago.
+func TestASessionInUseMakesNoRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Options{Capacity: 2, Idle: time.Hour, Guarded: true})
+		s.Open(t.Context(), "stream", ada)
+		s.Open(t.Context(), "call", ada)
+		visit := s.Visit("stream")
+		finds(t, "a call", s, "call", ada, true)
+		if s.Room("ada") {
+			t.Error("there is room while all are in use")
+		}
+		time.Sleep(2 * time.Minute)
+		s.Open(t.Context(), "late", ada)
+		if !s.Holds("stream") || s.Holds("call") || !s.Holds("late") {
+			t.Error("the idle one makes no room")
+		}
+		visit.End()
+	})
+}
+
+// One that was learnt of from the server's answer is in use until that has come to its end.
+func TestASessionThatIsMetIsInUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Options{Capacity: 16, Idle: time.Hour})
+		visit := s.Visit("s")
+		s.Met("s")
+		visit.Found()
+		time.Sleep(2 * time.Hour)
+		if s.Len() != 1 {
+			t.Error("it expired")
+		}
+		visit.End()
+		time.Sleep(2 * time.Hour)
+		if s.Len() != 0 {
+			t.Error("it stays")
+		}
+	})
+}
