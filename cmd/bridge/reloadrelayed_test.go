@@ -119,6 +119,34 @@ func TestRelayedSessionsGoOnAfterAReload_A16(t *testing.T) {
 	}
 }
 
+// A session that was opened before a restart, of which nobody knows whose it is, stays where the server judges that.
+// Credentials that are configured end those of clients as other settings do.
+func TestASessionThatWasOnlyMetGoesToNobodyWhoGuardsSessions_H8(t *testing.T) {
+	server := newLedger(t, "one")
+	before := "listen: 127.0.0.1:0\nupstreams:\n  - {path: /mcp, upstream: '" + server.URL + "'"
+	r := startWithFile(t, before+"}\n")
+	_, header, _ := postAs(t, "http://"+r.address+"/mcp", "ada", "", opening)
+	session := header.Get("Mcp-Session-Id")
+	r.stop()
+	if err := r.wait(); err != nil {
+		t.Fatal(err)
+	}
+	r = startWithFile(t, before+"}\n")
+	_ = r.session("/mcp") // by then it has seen what the server is
+	for _, when := range []string{"after a restart", "after a reload"} {
+		if status, _, text := postAs(t, "http://"+r.address+"/mcp", "ada", session, listTools); status != http.StatusOK {
+			t.Errorf("%s its owner gets %d %s", when, status, text)
+		}
+		if when == "after a restart" {
+			r.reload(before+", headers: {Authorization: Bearer static}}\n", "was reloaded")
+		}
+	}
+	r.stop()
+	if err := r.wait(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Where clients' tokens end at the bridge it alone can tell whose a session is that is relayed, also when it was
 // started anew.
 func TestARelayedSessionIsOfTheSubjectThatOpenedIt_H8(t *testing.T) {

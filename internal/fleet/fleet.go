@@ -33,7 +33,7 @@ type Spec struct {
 	// the mount need not be made anew.
 	Identity any
 	// Callers is by what callers without a session are known: what waits for them at one mount may be found by another
-	// one, at the same path and of the same server, while it is deeply equal.
+	// one, at the same path and of the same server, while it is deeply equal, and credentials end at both or neither.
 	Callers any
 	// Open makes the mount. Nothing is sent before the first request.
 	Open func() (*mount.Mount, error)

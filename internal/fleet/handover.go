@@ -32,7 +32,7 @@ func (f *Fleet) inherit(m *Member) {
 	before := slices.Concat(f.retired, f.present)
 	f.mu.Unlock()
 	for _, b := range slices.Backward(before) {
-		if b.spec.Path == m.spec.Path && b.Scope() == m.Scope() && reflect.DeepEqual(b.spec.Callers, m.spec.Callers) {
+		if b.goesOnAt(m) {
 			m.Succeed(b.Mount) // and those whose place that one took
 			return
 		}
@@ -44,11 +44,19 @@ func (f *Fleet) inherit(m *Member) {
 func (f *Fleet) bequeathLocked() {
 	for _, p := range f.present {
 		for _, m := range f.retired {
-			if m.spec.Path == p.spec.Path && m.Scope() == p.Scope() && reflect.DeepEqual(m.spec.Callers, p.spec.Callers) {
+			if m.goesOnAt(p) {
 				m.Bequeath(p.Mount)
 			}
 		}
 	}
+}
+
+// goesOnAt reports whether another mount can go on with what clients have here: it is the same server's, at the
+// same path, and knows who calls in the same way. Whether credentials end at it is told by the mounts: more than one
+// setting does that.
+func (m *Member) goesOnAt(other *Member) bool {
+	return m.spec.Path == other.spec.Path && m.Scope() == other.Scope() && reflect.DeepEqual(m.spec.Callers, other.spec.Callers) &&
+		m.KeepsCredentials() == other.KeepsCredentials()
 }
 
 // lookEvery is how often a retired mount is asked whether its sessions have ended.

@@ -240,6 +240,9 @@ func (m *Mount) Bequeath(to *Mount) {
 	}
 }
 
+// KeepsCredentials reports whether no credentials of clients reach the server.
+func (m *Mount) KeepsCredentials() bool { return m.verdicts.blind }
+
 // Scope names what is kept of this server at this endpoint: mounts that share it find each other's
 // sessions in their store.
 func (m *Mount) Scope() string { return m.scope }

@@ -70,7 +70,7 @@ func (s *Sessions) load(ctx context.Context, id string, who Owner) (*session, er
 		return nil, err
 	}
 	one := &session{id: id, owner: Owner{kept.Principal, who.Tenant}}
-	if s.serves(one.owner, who) {
+	if s.serves(one, who) {
 		one.room = s.opt.Room.Find(who.Tenant, size, s.ttl())
 		one.saved.Store(true)
 		one.looked.Store(time.Now().UnixNano())

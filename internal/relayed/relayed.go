@@ -90,12 +90,13 @@ func (s *Sessions) Open(ctx context.Context, id string, owner Owner) {
 // Met remembers a session of which nobody knows who opened it. It is not kept: it tells only that
 // requests of it have come here.
 func (s *Sessions) Met(id string) {
-	if !s.opt.Guarded && !s.Holds(id) {
+	if !s.opt.Guarded && s.get(id) == nil {
 		s.put(&session{id: id, met: true})
 	}
 }
 
-// put has a session stand in memory, in place of an earlier one of the same id.
+// put has a session stand in memory, in place of an earlier one of the same id. What was only met
+// takes the place of none.
 func (s *Sessions) put(one *session) {
 	s.mu.Lock()
 	if heir := s.heir; heir != nil {
@@ -105,6 +106,11 @@ func (s *Sessions) put(one *session) {
 	}
 	defer s.mu.Unlock()
 	s.table.Expire()
+	if one.met {
+		if _, known := s.table.Get(one.id); known || s.opt.Guarded {
+			return
+		}
+	}
 	s.table.Remove(one.id)
 	_ = s.table.Add(one.owner.Tenant, one.id, one) // where there is no place for it the store has it, if anybody
 	s.lookAfterLocked()
@@ -128,7 +134,7 @@ func (s *Sessions) Find(ctx context.Context, id string, who Owner) (bool, error)
 			return false, err
 		}
 	}
-	return now.serves(one.owner, who), nil
+	return now.serves(one, who), nil
 }
 
 // Use is told that a session is used, whoever does.
@@ -147,9 +153,9 @@ func (s *Sessions) use(ctx context.Context, id string) *session {
 	return one
 }
 
-// serves reports whether a session of owner is one of who asks.
-func (s *Sessions) serves(owner, who Owner) bool {
-	return !s.opt.Guarded || subtle.ConstantTimeCompare([]byte(owner.Principal), []byte(who.Principal)) == 1
+// serves reports whether a session is one of who asks.
+func (s *Sessions) serves(one *session, who Owner) bool {
+	return !s.opt.Guarded || !one.met && subtle.ConstantTimeCompare([]byte(one.owner.Principal), []byte(who.Principal)) == 1
 }
 
 // Keeps reports whether a session, whoever's it is, is known in memory or in the store, or may be there for all
@@ -212,11 +218,12 @@ func (s *Sessions) last() *Sessions {
 
 // Bequeath has another one, of the same server at the same endpoint, go on with all that is known
 // here, and with what is learnt here from now on. Nothing is unknown to both meanwhile. One such change is made at
-// a time.
+// a time. Where only one of them has the server judge whose a session is, all stay here: the other one would
+// not know whose they are, or give them to everybody.
 func (s *Sessions) Bequeath(to *Sessions) {
-	circle := s == to.last()
+	differs := s == to.last() || s.opt.Guarded != to.opt.Guarded
 	s.mu.Lock()
-	if s.heir != nil || circle {
+	if s.heir != nil || differs {
 		s.mu.Unlock()
 		return
 	}

@@ -191,6 +191,39 @@ func TestWhatWasOnlyMetIsHeldWhereTheServerJudges(t *testing.T) {
 	}
 }
 
+// Whoever guards sessions takes over none of one who does not, nor the other way round.
+func TestWhoGuardsSessionsTakesOverNoneThatNobodyGuarded(t *testing.T) {
+	for _, guarded := range []bool{true, false} {
+		old, next := New(Options{Capacity: 16, Idle: time.Hour, Guarded: !guarded}), New(Options{Capacity: 16, Idle: time.Hour, Guarded: guarded})
+		old.Met("met")
+		old.Open(t.Context(), "opened", ada)
+		old.Bequeath(next)
+		for _, who := range []Owner{ada, eve, {}} {
+			finds(t, "met", next, "met", who, false)
+			finds(t, "opened", next, "opened", who, false)
+		}
+		if !old.Holds("opened") || old.Holds("met") != guarded { // a guarded one meets none
+			t.Errorf("guarded %v: they do not stay", guarded)
+		}
+	}
+}
+
+// What is met where somebody else has taken over is known there already, with its owner.
+func TestWhatIsMetTakesNoPlace(t *testing.T) {
+	shared := store.NewMemory(100)
+	opt := Options{Capacity: 16, Idle: time.Hour, Store: shared, Scope: "/mcp"}
+	old, next := New(opt), New(opt)
+	defer old.Close()
+	defer next.Close()
+	old.Open(t.Context(), "s", ada)
+	old.Bequeath(next)
+	old.Met("s")
+	next.put(&session{id: "s", met: true}) // who looked before it was known
+	if one := next.get("s"); one == nil || one.met || one.owner != ada {
+		t.Errorf("it is %+v", one)
+	}
+}
+
 // A stream stays open, or a call lasts, longer than a session may be unused: it is in use meanwhile, here and in the
 // store, and its last use is the end.
 func TestASessionInWhichARequestIsUnderWayIsInUse(t *testing.T) {
