@@ -144,7 +144,7 @@ func (s *serverSessions) met(session string) {
 	}
 	s.Met(session)
 	if !s.verdicts.legacyOnly.Load() { // what it had lost was forgotten meanwhile
-		s.Forget(session)
+		s.Unmet(session)
 	}
 }
 

@@ -61,7 +61,7 @@ func newRemote(opt *Options, v *verdicts) (*remote, error) {
 		Dial: opt.Upstream.Dial, DialTimeout: opt.Upstream.DialTimeout, MaxIdle: opt.Upstream.MaxIdle, Wrap: opt.transport, MaxMessage: opt.Upstream.MaxResponse, UserAgent: opt.Upstream.UserAgent, Log: opt.Upstream.Log,
 		Silence: opt.Bridge.Limits.Flow.Round,
 	})
-	v.changed, v.outgrown = append(v.changed, r.changed), append(v.outgrown, func() { r.changed(false) })
+	v.outgrown = append(v.outgrown, r.sessions.ForgetAll) // not with each change: one may be a guess, and the server have all of them
 	return r, nil
 }
 
@@ -153,13 +153,6 @@ func (r *remote) backend(b *bridge.Bridge, at *Mount) downstream.Backend {
 		return b
 	}
 	return &eras{r.handover, r, at}
-}
-
-// changed drops the sessions of a server that has lost them.
-func (r *remote) changed(legacy bool) {
-	if !legacy {
-		r.sessions.ForgetAll()
-	}
 }
 
 func (r *remote) holds(session string) bool { return session != "" && r.sessions.Holds(session) }

@@ -8,8 +8,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/mcpbridge/bridge/internal/relayed"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/negotiate"
+	"github.com/mcpbridge/bridge/sessions/store"
 )
 
 // remembering is what is remembered of 16 sessions of a server.
@@ -47,4 +51,48 @@ func strangerFloods(t *testing.T) {
 	if !r.holds("flood-39") || r.sessions.Len() > 16 {
 		t.Errorf("%d sessions, without the latest one perhaps", r.sessions.Len())
 	}
+}
+
+// A server that refuses the bridge's own login for a while has its sessions all the same: what it is then is a guess.
+// Once it has proved to be another one they are forgotten, in the store, too.
+func TestAGuessForgetsNoSessionOfTheServer(t *testing.T) {
+	shared := store.NewMemory(100)
+	opt := over("http://localhost/mcp")
+	opt.DropAuthorization, opt.Legacy.Store, opt.Legacy.StoreScope = true, shared, "/mcp"
+	v := &verdicts{blind: true, log: zerolog.Nop()}
+	r, err := newRemote(&opt, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	legacy, ada := &negotiate.Verdict{Era: negotiate.Legacy, Versions: []string{"2025-06-18"}}, relayed.Owner{Principal: "ada"}
+	v.note(legacy)
+	r.sessions.Open(t.Context(), "s", ada)
+	known := func() (here, elsewhere bool) {
+		t.Helper()
+		other := newServerSessions(&opt, v)
+		defer other.Close()
+		elsewhere, err := other.Find(t.Context(), "s", ada)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.holds("s"), elsewhere
+	}
+	v.note(&negotiate.Verdict{Era: negotiate.Modern, Discover: []byte(`{"mcp-bridge/guessed":true}`)})
+	if here, elsewhere := known(); !here || !elsewhere {
+		t.Errorf("with a guess it is known: here %v, elsewhere %v", here, elsewhere)
+	}
+	v.note(legacy)
+	v.note(&negotiate.Verdict{Era: negotiate.Modern})
+	r.servers.Close()
+	r.proxy.Close()
+	for deadline := patience(t); ; {
+		here, elsewhere := known()
+		if !here && !elsewhere {
+			break
+		}
+		if deadline.Err() != nil {
+			t.Fatalf("of another server it is known: here %v, elsewhere %v", here, elsewhere)
+		}
+	}
+	r.sessions.Close()
 }

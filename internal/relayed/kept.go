@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/mcpbridge/bridge/sessions"
 	"github.com/mcpbridge/bridge/sessions/store"
 )
 
@@ -44,6 +45,7 @@ func (s *Sessions) save(ctx context.Context, one *session, wait time.Duration) e
 	now := time.Now()
 	one.looked.Store(now.UnixNano())
 	one.touched.Store(now.UnixNano())
+	one.began.Store(now.UnixNano())
 	value, err := json.Marshal(record{recordVersion, one.id, one.owner.Principal, now, true})
 	if err == nil {
 		err = one.room.Set(one.owner.Tenant, len(value), s.ttl())
@@ -64,15 +66,16 @@ func (s *Sessions) load(ctx context.Context, id string, who Owner) (*session, er
 	if s.opt.Store == nil {
 		return nil, nil
 	}
-	kept, size, err := s.read(ctx, id, storeTimeout)
+	kept, found, err := s.read(ctx, id, storeTimeout)
 	if kept == nil {
 		s.report("looking for a relayed session", err)
 		return nil, err
 	}
 	one := &session{id: id, owner: Owner{kept.Principal, who.Tenant}}
 	if s.serves(one, who) {
-		one.room = s.opt.Room.Find(who.Tenant, size, s.ttl())
+		one.room = s.opt.Room.Find(who.Tenant, len(found.Value), s.ttl())
 		one.saved.Store(true)
+		one.began.Store(kept.Began.UnixNano())
 		one.looked.Store(time.Now().UnixNano())
 		s.touch(ctx, one)
 		s.put(one)
@@ -81,25 +84,24 @@ func (s *Sessions) load(ctx context.Context, id string, who Owner) (*session, er
 }
 
 // read returns the record of a session, nil when there is none that can be read.
-func (s *Sessions) read(ctx context.Context, id string, wait time.Duration) (kept *record, size int, err error) {
-	var found store.Record
+func (s *Sessions) read(ctx context.Context, id string, wait time.Duration) (kept *record, found store.Record, err error) {
 	err = within(ctx, wait, func(ctx context.Context) error {
 		found, err = s.opt.Store.Get(ctx, store.Address{Session: s.name(id), Kind: store.Session})
 		return err
 	})
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return nil, 0, nil
+		return nil, found, nil
 	case err != nil:
-		return nil, 0, err
+		return nil, found, err
 	case found.Err != nil: // of another key, or of a newer bridge
-		return nil, 0, nil
+		return nil, found, nil
 	}
 	kept = new(record)
 	if json.Unmarshal(found.Value, kept) != nil || kept.V != recordVersion || kept.ID != id || !kept.Relayed {
-		return nil, 0, nil
+		return nil, found, nil
 	}
-	return kept, len(found.Value), nil
+	return kept, found, nil
 }
 
 // isCurrent looks at the store from time to time, whether a session is still what is known of it, and has it live
@@ -142,6 +144,37 @@ func (s *Sessions) remove(ctx context.Context, id string) {
 	s.report("removing a relayed session", within(ctx, storeTimeout, func(ctx context.Context) error {
 		return s.opt.Store.End(ctx, s.name(id))
 	}))
+}
+
+// removeAll removes the records of sessions that the server has lost, until the store fails: then the others expire.
+func (s *Sessions) removeAll(lost []sessions.Use[*session]) {
+	for _, use := range lost {
+		use.Value.room.Release()
+	}
+	for _, use := range lost {
+		if err := s.removeLost(use.Value); err != nil {
+			s.report("removing relayed sessions", err)
+			return
+		}
+	}
+}
+
+// removeLost removes the record of a session, but not that of one which was opened since then under the same id.
+func (s *Sessions) removeLost(one *session) error {
+	if !one.saved.Load() {
+		return nil
+	}
+	kept, found, err := s.read(s.ctx, one.id, storeTimeout)
+	if err != nil || kept == nil || kept.Began.UnixNano() != one.began.Load() {
+		return err
+	}
+	err = within(s.ctx, storeTimeout, func(ctx context.Context) error {
+		return s.opt.Store.Commit(ctx, s.name(one.id), store.Change{Kind: store.Session, Replaces: found.Version, Delete: true})
+	})
+	if _, since := errors.AsType[*store.ConflictError](err); since {
+		return nil
+	}
+	return err
 }
 
 // within makes an operation of the store with the time that it may take.

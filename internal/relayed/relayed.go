@@ -60,6 +60,7 @@ type session struct {
 	looked  atomic.Int64 // when the store was looked at; UnixNano
 	touched atomic.Int64 // when its record was made to live on; UnixNano
 	saved   atomic.Bool  // there is a record
+	began   atomic.Int64 // what that says; UnixNano
 	visits  atomic.Int64 // requests under way
 	room    budget.Kept  // what that takes
 }
@@ -92,6 +93,13 @@ func (s *Sessions) Open(ctx context.Context, id string, owner Owner) {
 func (s *Sessions) Met(id string) {
 	if !s.opt.Guarded && s.get(id) == nil {
 		s.put(&session{id: id, met: true})
+	}
+}
+
+// Unmet is told that the server may have lost a session right before it was met.
+func (s *Sessions) Unmet(id string) {
+	if one := s.get(id); one != nil && one.met {
+		s.drop(id)
 	}
 }
 
@@ -256,22 +264,18 @@ func (s *Sessions) drop(id string) {
 	}
 }
 
-// ForgetAll is told that the server has lost all of its sessions. It does not wait for the store.
+// ForgetAll is told that the server has lost all of its sessions. It does not wait for the store. What another one
+// has taken over is that one's: it learns itself what becomes of the server.
 func (s *Sessions) ForgetAll() {
 	s.mu.Lock()
-	before, heir := s.table, s.heir
+	defer s.mu.Unlock()
+	if s.heir != nil {
+		return
+	}
+	lost := s.table
 	s.table = s.empty()
 	if s.opt.Store != nil && s.ctx.Err() == nil {
-		s.work.Go(func() {
-			for _, use := range before.All() {
-				use.Value.room.Release()
-				s.remove(s.ctx, use.Value.id)
-			}
-		})
-	}
-	s.mu.Unlock()
-	if heir != nil {
-		heir.ForgetAll()
+		s.work.Go(func() { s.removeAll(lost.All()) })
 	}
 }
 

@@ -191,6 +191,67 @@ func TestWhatWasOnlyMetIsHeldWhereTheServerJudges(t *testing.T) {
 	}
 }
 
+// Who has an heir forgets nothing of that one's, which learns itself what becomes of the server.
+func TestAnHeirForgetsForItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, old, next := replicas(t)
+		old.Open(t.Context(), "s", ada)
+		old.Bequeath(next)
+		old.ForgetAll()
+		synctest.Wait()
+		if !next.Holds("s") {
+			t.Error("it is forgotten")
+		}
+		other := New(next.opt)
+		defer other.Close()
+		finds(t, "in the store", other, "s", ada, true)
+	})
+}
+
+// slow is a store that takes a second to say what it has found.
+type slow struct{ store.Store }
+
+func (s slow) Get(ctx context.Context, at store.Address) (store.Record, error) {
+	record, err := s.Store.Get(ctx, at)
+	time.Sleep(time.Second)
+	return record, err
+}
+
+// What the server has lost is removed from the store behind all else: a session that is opened meanwhile under the
+// same id stays.
+func TestASessionThatIsOpenedAnewOutlivesTheLossOfAll(t *testing.T) {
+	for _, after := range []time.Duration{0, 500 * time.Millisecond} { // before its record is looked at, and then
+		synctest.Test(t, func(t *testing.T) {
+			shared, one, two := replicas(t)
+			one.opt.Store = slow{shared}
+			one.Open(t.Context(), "s", ada)
+			time.Sleep(time.Millisecond)
+			one.ForgetAll()
+			time.Sleep(after)
+			two.Open(t.Context(), "s", eve)
+			time.Sleep(time.Minute)
+			finds(t, "afterwards", one, "s", eve, true)
+		})
+	}
+}
+
+// A store that cannot be reached is asked no more than once.
+func TestTheLossOfAllWaitsForNoStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared, one, _ := replicas(t)
+		for i := range 10 {
+			one.Open(t.Context(), fmt.Sprint(i), ada)
+		}
+		shared.away.Store(true)
+		before := shared.asked.Load()
+		one.ForgetAll()
+		synctest.Wait()
+		if asked := shared.asked.Load() - before; asked != 1 {
+			t.Errorf("it is asked %d times", asked)
+		}
+	})
+}
+
 // Whoever guards sessions takes over none of one who does not, nor the other way round.
 func TestWhoGuardsSessionsTakesOverNoneThatNobodyGuarded(t *testing.T) {
 	for _, guarded := range []bool{true, false} {
