@@ -193,19 +193,24 @@ func TestWhatWasOnlyMetIsHeldWhereTheServerJudges(t *testing.T) {
 
 // Who has an heir forgets nothing of that one's, which learns itself what becomes of the server.
 func TestAnHeirForgetsForItself(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, old, next := replicas(t)
-		old.Open(t.Context(), "s", ada)
-		old.Bequeath(next)
-		old.ForgetAll()
-		synctest.Wait()
-		if !next.Holds("s") {
-			t.Error("it is forgotten")
-		}
-		other := New(next.opt)
-		defer other.Close()
-		finds(t, "in the store", other, "s", ada, true)
-	})
+	for when, bequeath := range map[string]func(old, next *Sessions){
+		"afterwards": (*Sessions).Bequeath,
+		"meanwhile":  func(old, next *Sessions) { next.put(old.get("s")); old.heir = next }, // its own is not empty yet
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			_, old, next := replicas(t)
+			old.Open(t.Context(), "s", ada)
+			bequeath(old, next)
+			old.ForgetAll()
+			synctest.Wait()
+			if !next.Holds("s") {
+				t.Errorf("%s: it is forgotten", when)
+			}
+			other := New(next.opt)
+			defer other.Close()
+			finds(t, when+", in the store", other, "s", ada, true)
+		})
+	}
 }
 
 // slow is a store that takes a second to say what it has found.
