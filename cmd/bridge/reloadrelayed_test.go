@@ -147,6 +147,34 @@ func TestASessionThatWasOnlyMetGoesToNobodyWhoGuardsSessions_H8(t *testing.T) {
 	}
 }
 
+// Where callers are known in another way from now on, a session that is in the store alone stays with the settings
+// under which it was opened, as those in memory do.
+func TestARelayedSessionInTheStoreStaysWithItsCallers(t *testing.T) {
+	server := newLedger(t, "one")
+	before := "listen: 127.0.0.1:0\nstore: {url: 'file:" + filepath.Join(t.TempDir(), "s.db") + "'}\nupstreams:\n  - {path: /mcp, upstream: '" + server.URL + "'"
+	r := startWithFile(t, before+"}\n")
+	session := r.session("/mcp")
+	r.stop()
+	if err := r.wait(); err != nil {
+		t.Fatal(err)
+	}
+	r = startWithFile(t, before+"}\n")
+	_ = r.session("/mcp") // which keeps its mount
+	r.reload(before+", authorization: drop}\n", "was reloaded")
+	expect := func(what, session string, want int) {
+		t.Helper()
+		if status, _, text := postAs(t, "http://"+r.address+"/mcp", "another", session, listTools); status != want {
+			t.Errorf("%s: %d %s", what, status, text)
+		}
+	}
+	expect("where the server judges", session, http.StatusOK)
+	expect("where the bridge does", r.session("/mcp"), http.StatusNotFound)
+	r.stop()
+	if err := r.wait(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Where clients' tokens end at the bridge it alone can tell whose a session is that is relayed, also when it was
 // started anew.
 func TestARelayedSessionIsOfTheSubjectThatOpenedIt_H8(t *testing.T) {

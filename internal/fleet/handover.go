@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"net/http"
 	"reflect"
 	"slices"
 	"time"
@@ -17,6 +18,9 @@ func (f *Fleet) replace(members []*Member, limit, drain time.Duration) {
 		if !slices.Contains(members, m) {
 			leaving = append(leaving, m)
 		}
+	}
+	for _, m := range leaving {
+		m.left = time.Now()
 	}
 	f.retired = append(f.retired, leaving...)
 	f.setLocked(members)
@@ -57,6 +61,20 @@ func (f *Fleet) bequeathLocked() {
 func (m *Member) goesOnAt(other *Member) bool {
 	return m.spec.Path == other.spec.Path && m.Scope() == other.Scope() && reflect.DeepEqual(m.spec.Callers, other.spec.Callers) &&
 		m.KeepsCredentials() == other.KeepsCredentials()
+}
+
+// recalls reports whether a session is in the store alone and stays here, rather than with the present mount. The
+// bridge's own go on there where the server is the same; those of the server, which it was told whose they are as
+// callers were known here, do where that is the same, too. What was opened since then at another replica is that one's.
+func (m *Member) recalls(present *Member, r *http.Request, session string) bool {
+	switch {
+	case present == nil || present.Scope() != m.Scope():
+		return m.Recall(r, session)
+	case m.goesOnAt(present) && present.Relays():
+		return false
+	default:
+		return m.RelayedBefore(r.Context(), session, m.left)
+	}
 }
 
 // lookEvery is how often a retired mount is asked whether its sessions have ended.

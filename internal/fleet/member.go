@@ -16,6 +16,7 @@ type Member struct {
 	*mount.Mount
 	spec  Spec
 	state health
+	left  time.Time // when another one took its place; written before it is retired
 
 	watching  context.Context
 	stopWatch context.CancelFunc

@@ -59,14 +59,14 @@ func (e *entry) holder(r *http.Request) http.Handler {
 }
 
 // keeper returns the door to the retired mount whose session has left memory, unless the present one
-// is the same server's: that has it go on under the new settings.
+// can go on with it under the new settings.
 func (e *entry) keeper(r *http.Request) door {
 	id := r.Header.Get(mcp.HeaderSessionID)
 	if id == "" || e.present.member != nil && e.present.member.Holds(id) {
 		return door{}
 	}
 	for _, d := range e.retired {
-		if (e.present.member == nil || e.present.member.Scope() != d.member.Scope()) && d.member.Recall(r, id) {
+		if d.member.recalls(e.present.member, r, id) {
 			return d
 		}
 	}

@@ -39,6 +39,15 @@ func newServerSessions(opt *Options, v *verdicts) *serverSessions {
 	return &serverSessions{Sessions: sessions, verdicts: v}
 }
 
+// Relays reports whether sessions of the server may be relayed here.
+func (m *Mount) Relays() bool { return m.server.remembers() != nil }
+
+// RelayedBefore reports whether a session that is relayed here is in the store, and was opened before a moment.
+func (m *Mount) RelayedBefore(ctx context.Context, session string, moment time.Time) bool {
+	relayed := m.server.remembers()
+	return relayed != nil && relayed.Kept(ctx, session, moment)
+}
+
 // anyone returns who serves a request without a session.
 func (s *serverSessions) anyone(legacy bool) http.Handler {
 	if !legacy {

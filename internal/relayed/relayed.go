@@ -180,6 +180,15 @@ func (s *Sessions) Keeps(ctx context.Context, id string) bool {
 	return kept != nil || err != nil
 }
 
+// Kept reports whether the store has a session that was opened before a moment.
+func (s *Sessions) Kept(ctx context.Context, id string, before time.Time) bool {
+	if s.opt.Store == nil {
+		return false
+	}
+	kept, _, _ := s.read(context.WithoutCancel(ctx), id, storeTimeout) // whoever asks next says it where the store is away
+	return kept != nil && kept.Began.Before(before)
+}
+
 // get returns a session that is known in memory, here or where that went.
 func (s *Sessions) get(id string) *session {
 	table, heir := s.present()
