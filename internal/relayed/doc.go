@@ -6,5 +6,6 @@
 //	request ─────▶ Find: memory ──▶ store ──▶ nobody knows it
 //
 // What is known in memory is looked for in the store once a minute at most, as long as it is
-// used: it lives on there then, and the end that it had at another replica is learnt.
+// used or a request of it is under way: it lives on there then, and the end that it had at another replica is
+// learnt.
 package relayed
