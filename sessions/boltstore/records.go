@@ -86,8 +86,8 @@ func (s *Store) Glance(ctx context.Context, session string) ([]store.Record, err
 	return s.read(ctx, session, head)
 }
 
-// read returns what there is of a session, each record as make makes it of what the file has.
-func (s *Store) read(ctx context.Context, session string, make func(store.Address, []byte, time.Time) (store.Record, bool)) ([]store.Record, error) {
+// read returns what there is of a session, each record as made makes it of what the file has.
+func (s *Store) read(ctx context.Context, session string, made func(store.Address, []byte, time.Time) (store.Record, bool)) ([]store.Record, error) {
 	if err := s.usable(ctx); err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func (s *Store) read(ctx context.Context, session string, make func(store.Addres
 	var list []store.Record
 	now := time.Now()
 	add := func(at store.Address, raw []byte) {
-		if r, ok := make(at, raw, now); ok {
+		if r, ok := made(at, raw, now); ok {
 			list = append(list, r)
 		}
 	}
