@@ -50,7 +50,7 @@ func (rs *replicas) answer(w http.ResponseWriter, r *http.Request, s *session.Se
 			rs.settle(w, s, caller, err)
 			return
 		}
-		where := rs.seek(w, r, msg.AppendTo(nil), s, caller, downstream.ReplicaOf(msg.ID), until, asks)
+		where := rs.seek(w, r, msg.AppendTo(nil), s, caller, downstream.ReplicaOf(msg.ID), until, exchange.Meant{Is: asks})
 		switch where {
 		case served:
 			return
@@ -188,19 +188,19 @@ func (rs *replicas) conclude(w http.ResponseWriter, s *session.Session, caller d
 // kept reports whether the store has a call still: then another replica has taken over what was settled here,
 // and this one has yet to notice. known: the store could be asked.
 func kept(s *session.Session, meant func(*exchange.FoundCall) bool) (still, known bool) {
-	call, err := exchange.Find(s, func(c *exchange.FoundCall) bool { return c.Waits() && meant(c) })
+	call, err := exchange.Find(s, exchange.Meant{Is: func(c *exchange.FoundCall) bool { return c.Waits() && meant(c) }})
 	return call != nil, err == nil
 }
 
 // areSeveral reports whether the store has more than one call that may be meant.
 func areSeveral(s *session.Session, meant func(*exchange.FoundCall) bool) bool {
 	n := 0
-	_, _ = exchange.Find(s, func(c *exchange.FoundCall) bool { // a store that cannot be asked is asked again
+	_, _ = exchange.Find(s, exchange.Meant{Is: func(c *exchange.FoundCall) bool { // a store that cannot be asked is asked again
 		if c.Waits() && meant(c) {
 			n++
 		}
 		return n > 1
-	})
+	}})
 	return n > 1
 }
 
@@ -226,7 +226,7 @@ func (rs *replicas) cancelElsewhere(w http.ResponseWriter, r *http.Request, s *s
 	if over {
 		return false, true
 	}
-	switch where := rs.seek(w, r, body, s, caller, 0, until, is); {
+	switch where := rs.seek(w, r, body, s, caller, 0, until, exchange.Meant{Is: is}); {
 	case where == served:
 		return false, true
 	case where == unreachable, where == nowhere && !known: // taken without effect, the call would go on

@@ -110,7 +110,7 @@ const seekTries = 4
 
 // seek looks for a call that is not here, from the replica that its id names, or 0. meant
 // tells its record. What is in doubt here is nowhere else.
-func (rs *replicas) seek(w http.ResponseWriter, r *http.Request, body []byte, s *session.Session, caller downstream.Caller, replica downstream.ReplicaID, until time.Time, meant func(*exchange.FoundCall) bool) whereabouts {
+func (rs *replicas) seek(w http.ResponseWriter, r *http.Request, body []byte, s *session.Session, caller downstream.Caller, replica downstream.ReplicaID, until time.Time, meant exchange.Meant) whereabouts {
 	if !s.Settled(until) {
 		return unreachable
 	}
@@ -153,7 +153,7 @@ func (rs *replicas) seek(w http.ResponseWriter, r *http.Request, body []byte, s 
 }
 
 // find is exchange.Find that waits for the store.
-func find(s *session.Session, until time.Time, meant func(*exchange.FoundCall) bool) (call *exchange.FoundCall, err error) {
+func find(s *session.Session, until time.Time, meant exchange.Meant) (call *exchange.FoundCall, err error) {
 	for {
 		call, err = exchange.Find(s, meant)
 		if err == nil || !time.Now().Before(until) || !s.Pause() {
@@ -173,7 +173,7 @@ func (rs *replicas) findStream(w http.ResponseWriter, r *http.Request, s *sessio
 	if st == nil && rs.exchanges.Tell(w, s, caller, id) {
 		return false
 	}
-	is := func(c *exchange.FoundCall) bool { return c.Speaks(id.Stream) && c.IsFor(s.Conversation(), caller) }
+	is := exchange.Meant{Stream: id.Stream, Is: func(c *exchange.FoundCall) bool { return c.IsFor(s.Conversation(), caller) }}
 	if st != nil { // another replica has gone on while this one slept, or there is no such event
 		call, err := exchange.Find(s, is)
 		switch {

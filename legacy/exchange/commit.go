@@ -76,7 +76,7 @@ func (sc *storedCall) commit(ex *Exchange, w waiting, record store.Change, last 
 // taken the call over says so in that one, and has its own last word in a later one. removed: if
 // there is none, that is right.
 func (sc *storedCall) reclaim(ex *Exchange, last, removed bool) (made bool, err error) {
-	found, err := Find(ex.session, func(c *FoundCall) bool { return c.kind == store.Flow && c.Speaks(sc.record.Stream) })
+	found, err := Find(ex.session, Meant{sc.record.Stream, isFlow})
 	switch {
 	case err != nil:
 		return false, err

@@ -97,7 +97,7 @@ func (t *takeBack) try() (over bool) {
 	if !errors.Is(err, downstream.ErrGone) {
 		return false
 	}
-	found, err := Find(t.ex.session, func(c *FoundCall) bool { return c.kind == store.Flow && c.Speaks(t.before.Stream) })
+	found, err := Find(t.ex.session, Meant{t.before.Stream, isFlow})
 	if err != nil {
 		return false
 	}

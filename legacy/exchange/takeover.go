@@ -24,6 +24,8 @@ type FoundCall struct {
 	record  *callRecord
 }
 
+func isFlow(c *FoundCall) bool { return c.kind == store.Flow }
+
 // Waits tells a call from a last word.
 func (c *FoundCall) Waits() bool { return c.kind == store.Flow && !c.record.Over }
 
@@ -64,15 +66,17 @@ func (r *callRecord) asks(question jsonrpc.ID) bool {
 	return slices.ContainsFunc(r.Events, func(e storedEvent) bool { return e.ID == question })
 }
 
+// Meant tells which call of a session is looked for.
+type Meant struct {
+	Stream uint64 // whose record is the only one to be read; 0: any may be
+	Is     func(*FoundCall) bool
+}
+
 // Find returns the call of a session that is meant, nil when the store has none. It reads one after the other: all
 // together may be larger than the memory.
-func Find(s *session.Session, meant func(*FoundCall) bool) (*FoundCall, error) {
-	list, err := s.Glance()
-	for i := range list {
-		at := list[i].Address
-		if at.Kind != store.Flow && at.Kind != store.LastWord {
-			continue
-		}
+func Find(s *session.Session, meant Meant) (*FoundCall, error) {
+	list, err := meant.among(s)
+	for _, at := range list {
 		r, err := s.Record(at.Kind, at.ID)
 		if errors.Is(err, store.ErrNotFound) { // by now
 			continue
@@ -84,11 +88,26 @@ func Find(s *session.Session, meant func(*FoundCall) bool) (*FoundCall, error) {
 			s.Report("reading a call", err)
 			continue
 		}
-		if c := callOf(&r, record); meant(c) {
+		if c := callOf(&r, record); (meant.Stream == 0 || c.Speaks(meant.Stream)) && meant.Is(c) {
 			return c, nil
 		}
 	}
 	return nil, err
+}
+
+// among returns where it may be.
+func (m Meant) among(s *session.Session) (list []store.Address, err error) {
+	if m.Stream != 0 {
+		id := recordID(m.Stream)
+		return []store.Address{{Kind: store.Flow, ID: id}, {Kind: store.LastWord, ID: id}}, nil
+	}
+	all, err := s.Glance()
+	for i := range all {
+		if at := all[i].Address; at.Kind == store.Flow || at.Kind == store.LastWord {
+			list = append(list, at)
+		}
+	}
+	return list, err
 }
 
 func callOf(r *store.Record, record *callRecord) *FoundCall {
