@@ -172,6 +172,22 @@ func (k restorer) find(ctx context.Context, at store.Address, certain bool) (sto
 	if !certain {
 		return k.store.Get(ctx, at)
 	}
+	list, err := store.Glance(ctx, k.store, at.Session)
+	if err != nil {
+		return store.Record{}, err
+	}
+	now := slices.IndexFunc(list, func(r store.Record) bool { return r.Address == at })
+	if now < 0 {
+		return store.Record{}, store.ErrNotFound
+	}
+	if copied, err := k.store.Get(ctx, at); err == nil && copied.Version == list[now].Version {
+		return copied, nil
+	}
+	return k.reread(ctx, at)
+}
+
+// reread is Get where the engine's own copy is out of date, of which it is yet to be told.
+func (k restorer) reread(ctx context.Context, at store.Address) (store.Record, error) {
 	list, err := k.store.Load(ctx, at.Session)
 	for i := range list {
 		if list[i].Address == at {

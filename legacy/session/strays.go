@@ -18,18 +18,30 @@ const blindDelay = 30 * time.Second
 func (k dues) noteStrays(ctx context.Context, session string, own bool) (last time.Time, err error) {
 	bounded, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	list, err := k.store.Load(bounded, session)
-	id := k.idIn(session, list)
+	id, err := k.idAt(bounded, session)
 	if err != nil || id == "" {
 		return last, err
 	}
+	list, err := store.Glance(bounded, k.store, session)
+	if err != nil {
+		return last, err
+	}
 	noted := dueNotes{keeper: k.keeper}
-	for i := range list {
-		due, found := k.isStray(&list[i], own)
-		if !found || own && k.has(id, &list[i]) {
+	for i := range list { // one after the other: all together may be larger than the memory
+		if list[i].Kind != store.Flow {
 			continue
 		}
-		if err := k.noteStray(bounded, &noted, dueNote(session, list[i].ID), due); err != nil {
+		r, err := k.store.Get(bounded, list[i].Address)
+		if errors.Is(err, store.ErrNotFound) { // by now
+			continue
+		} else if err != nil {
+			return last, err
+		}
+		due, found := k.isStray(&r, own)
+		if !found || own && k.has(id, &r) {
+			continue
+		}
+		if err := k.noteStray(bounded, &noted, dueNote(session, r.ID), due); err != nil {
 			return last, err
 		}
 		last = later(last, due)
@@ -41,6 +53,15 @@ func (k dues) noteStrays(ctx context.Context, session string, own bool) (last ti
 		return last, err
 	}
 	return last, k.outlive(bounded, list, last)
+}
+
+// idAt returns the id of the session that is kept under a name, "" where there is none, or none of this endpoint.
+func (k dues) idAt(ctx context.Context, name string) (string, error) {
+	own, err := k.store.Get(ctx, store.Address{Session: name, Kind: store.Session})
+	if errors.Is(err, store.ErrNotFound) {
+		return "", nil
+	}
+	return k.idIn(name, []store.Record{own}), err
 }
 
 // noteStray notes a call, unless it is.
