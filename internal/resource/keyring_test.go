@@ -212,7 +212,7 @@ func TestKeysOutliveAnEndpoint(t *testing.T) {
 		otherwise.Close()
 		asked := s.KeysAsked
 		time.Sleep(24 * time.Hour)
-		if len(keys.known) > 0 || s.KeysAsked != asked {
+		if keys.known.Len() > 0 || s.KeysAsked != asked {
 			t.Error("keys that no endpoint wants are known, or asked for")
 		}
 	})

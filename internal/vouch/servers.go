@@ -3,11 +3,11 @@ package vouch
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
 
+	"github.com/mcpbridge/bridge/internal/uses"
 	"github.com/mcpbridge/bridge/sessions/store"
 )
 
@@ -17,38 +17,28 @@ import (
 type Servers struct {
 	store store.Store
 	log   zerolog.Logger
-
-	mu    sync.Mutex
-	known map[string]*server
+	known uses.Of[string, *server]
 }
 
 // server is one of them, as long as there is a mount of it.
 type server struct {
 	*Credentials
-	mounts int
-	stop   context.CancelFunc
-	wrote  time.Time     // the record, the last time
-	told   chan struct{} // closed when others are told no more
+	stop  context.CancelFunc
+	wrote time.Time     // the record, the last time
+	told  chan struct{} // closed when others are told no more
 }
 
 // NewServers returns Servers that tell the other processes with a store of what has been refused, and
 // the process that comes after; nil: there are none.
 func NewServers(kept store.Store, log zerolog.Logger) *Servers {
-	return &Servers{store: kept, log: log, known: map[string]*server{}}
+	return &Servers{store: kept, log: log}
 }
 
 // Open returns what is known of the server of a scope, and what a mount calls at its end. With that of
 // the last one it is forgotten here.
 func (s *Servers) Open(scope string) (c *Credentials, closed func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	known := s.known[scope]
-	if known == nil {
-		known = s.begin(scope)
-		s.known[scope] = known
-	}
-	known.mounts++
-	return known.Credentials, sync.OnceFunc(func() { s.close(scope, known) })
+	known, closed := s.known.Use(scope, func() *server { return s.begin(scope) }, (*server).close)
+	return known.Credentials, closed
 }
 
 func (s *Servers) begin(scope string) *server {
@@ -67,22 +57,9 @@ func (s *Servers) begin(scope string) *server {
 	return known
 }
 
-func (s *Servers) close(scope string, known *server) {
-	if s.leave(scope, known) {
-		known.stop()
-		<-known.told
-	}
-}
-
-// leave reports whether it was the last mount.
-func (s *Servers) leave(scope string, known *server) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if known.mounts--; known.mounts > 0 {
-		return false
-	}
-	delete(s.known, scope)
-	return true
+func (s *server) close() {
+	s.stop()
+	<-s.told
 }
 
 // When a record is looked at and written: once in a while, and soon when there is news, of which a

@@ -34,7 +34,7 @@ func TestWhatIsLearntOfAServerOutlivesAMount(t *testing.T) {
 		endOther()
 	}
 	endAfter()
-	if again, endAgain := s.Open("a"); again.Guards() || len(s.known) != 1 {
+	if again, endAgain := s.Open("a"); again.Guards() || s.known.Len() != 1 {
 		t.Error("what no mount stands before is not forgotten")
 	} else {
 		endAgain()
