@@ -93,7 +93,7 @@ var mayImport = map[string][]string{
 	"internal/transport":   {"internal/budget"},
 	"internal/park":        {"internal/socket"},
 	"internal/socket":      {},
-	"internal/mount":       {"authorize", "downstream", "observe", "observe/tap", "legacy", "bridge", "bridge/catalog", "upstream", "upstream/stdio", "negotiate", "translate", "mcp", "jsonrpc", "rawjson", "internal/bearer", "internal/dialect", "internal/passthrough", "internal/relay", "internal/relayed", "internal/resource", "internal/logfield", "internal/gate", "internal/signin", "internal/turns", "internal/vouch", "internal/fault", "upstream/streamable", "internal/budget", "internal/socket"},
+	"internal/mount":       {"authorize", "downstream", "observe", "observe/tap", "legacy", "legacy/web", "bridge", "bridge/catalog", "upstream", "upstream/stdio", "negotiate", "translate", "mcp", "jsonrpc", "rawjson", "internal/bearer", "internal/dialect", "internal/passthrough", "internal/relay", "internal/relayed", "internal/resource", "internal/logfield", "internal/gate", "internal/signin", "internal/turns", "internal/vouch", "internal/fault", "upstream/streamable", "internal/budget", "internal/socket"},
 	"internal/signin":      {"authorize", "upstream", "mcp", "jsonrpc", "rawjson", "internal/fault"},
 	"internal/dialect":     {"upstream", "mrtr", "mcp", "jsonrpc", "rawjson", "internal/hop", "internal/logfield"},
 	"internal/passthrough": {"downstream", "internal/budget", "observe", "internal/hop", "internal/http1", "internal/logfield", "internal/roundtrip", "upstream", "upstream/mirror", "sse", "mcp", "jsonrpc", "rawjson", "internal/gate", "internal/turns", "internal/fault"},

@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/passthrough"
 	"github.com/mcpbridge/bridge/internal/relayed"
 	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/mcp"
 )
 
@@ -75,22 +76,14 @@ func (s *serverSessions) within(ctx context.Context, session string, isLegacy bo
 
 // unavailable answers a request whose session may be in the store, which cannot be asked: its client is not to give
 // the session up.
-func unavailable(w http.ResponseWriter, _ *http.Request) {
-	tryAgain(w, "", fault.Internal("the session cannot be reached at the moment; try again"))
-}
-
-func tryAgain(w http.ResponseWriter, id jsonrpc.ID, why *jsonrpc.Error) {
-	w.Header().Set("Retry-After", "1")
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(http.StatusServiceUnavailable)
-	_, _ = w.Write(jsonrpc.AppendError(nil, id, why)) // a client that left is told nothing
-}
+func unavailable(w http.ResponseWriter, _ *http.Request) { web.WriteUnavailable(w, "") }
 
 // crowded answers an initialize whose session the server would have, and nobody would find: all that are remembered
 // are in use.
 func crowded(id jsonrpc.ID) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		tryAgain(w, id, fault.Internal("too many sessions; try again later", fault.Limit("limits.sessions")))
+		w.Header().Set("Retry-After", "1")
+		web.WriteJSON(w, http.StatusServiceUnavailable, jsonrpc.AppendError(nil, id, fault.Internal("too many sessions; try again later", fault.Limit("limits.sessions"))))
 	})
 }
 

@@ -86,7 +86,7 @@ func (s *Store) Glance(ctx context.Context, session string) ([]store.Record, err
 	return s.read(ctx, session, head)
 }
 
-// read returns what there is of a session, each record as made makes it of what the file has.
+// read returns what there is of a session, each record as made reads it from the file.
 func (s *Store) read(ctx context.Context, session string, made func(store.Address, []byte, time.Time) (store.Record, bool)) ([]store.Record, error) {
 	if err := s.usable(ctx); err != nil {
 		return nil, err
