@@ -33,7 +33,10 @@ const settleTries = 10
 // answer takes the client's response to a server request. It is taken when somebody has it:
 // a 202 for one that met nobody would leave its call waiting for ever.
 func (rs *replicas) answer(w http.ResponseWriter, r *http.Request, s *session.Session, conv downstream.Conversation, caller downstream.Caller, msg *jsonrpc.Message) {
-	until := rs.patient()
+	var until time.Time // of what no store keeps nobody looks elsewhere
+	if s != nil && s.Stored() {
+		until = rs.patient()
+	}
 	err := conv.Answer(caller, *msg)
 	if errors.Is(err, downstream.ErrNotHere) && isStrange(s, caller) {
 		if !rs.reconsider(w, r, s, &caller) {

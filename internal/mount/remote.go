@@ -211,7 +211,9 @@ func (e *eras) Relay(r *http.Request, msg *jsonrpc.Message, caller func() downst
 		delete(r.Header, mcp.HeaderSessionID) // of a session that is dead: this opens a new one
 		return opening{e.server, http.HandlerFunc(e.mount.serveAgain), relayed.Owner{Principal: from.Principal, Tenant: from.Tenant}}
 	}
-	caller = sync.OnceValue(caller)
+	if e.verdicts.disputed.Load() { // then it is asked for twice
+		caller = sync.OnceValue(caller)
+	}
 	switch is := e.verdicts.of(r.Context(), caller); {
 	case is.httpSSE: // messages change their transport: the session is the bridge's
 		return nil

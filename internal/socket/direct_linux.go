@@ -1,4 +1,4 @@
-//go:build !purego && !race
+//go:build !purego && !race && !386
 
 package socket
 
@@ -60,7 +60,7 @@ func (d *direct) read(p []byte) (int, error) {
 // received reads once. It reports whether that was it; else there is nothing to read yet.
 func (d *direct) received(fd uintptr) bool {
 	for {
-		n, _, errno := syscall.RawSyscall(syscall.SYS_READ, fd, uintptr(unsafe.Pointer(&d.into[0])), uintptr(len(d.into)))
+		n, errno := receive(fd, d.into, 0)
 		switch errno {
 		case syscall.EINTR:
 			continue
@@ -101,7 +101,7 @@ func (d *direct) write(pieces [mostPieces][]byte, size int) (int, error) {
 // more for now.
 func (d *direct) transmitted(fd uintptr) bool {
 	for d.left > 0 {
-		n, _, errno := syscall.RawSyscall(syscall.SYS_WRITEV, fd, uintptr(unsafe.Pointer(&d.from[0])), d.pieces)
+		n, errno := d.send(fd)
 		switch errno {
 		case syscall.EINTR:
 		case syscall.EAGAIN:
@@ -114,6 +114,15 @@ func (d *direct) transmitted(fd uintptr) bool {
 		}
 	}
 	return true
+}
+
+// send makes the call that is the shortest for what is left.
+func (d *direct) send(fd uintptr) (uintptr, syscall.Errno) {
+	if d.pieces == 1 {
+		return transmit(fd, d.from[0].Base, uintptr(d.from[0].Len))
+	}
+	n, _, errno := syscall.RawSyscall(syscall.SYS_WRITEV, fd, uintptr(unsafe.Pointer(&d.from[0])), d.pieces)
+	return n, errno
 }
 
 // taken notes that the socket has taken the first n bytes.

@@ -1,4 +1,4 @@
-//go:build !linux || purego || race
+//go:build !linux || purego || race || 386
 
 package socket
 

@@ -1,8 +1,9 @@
 package session
 
 import (
-	"crypto/sha256"
 	"encoding/base32"
+	"encoding/binary"
+	"hash/fnv"
 	"time"
 
 	"github.com/mcpbridge/bridge/sessions"
@@ -31,17 +32,25 @@ func newIDs(scope string, most int, idle time.Duration) *ids {
 // fresh returns the id of a new session.
 func (i *ids) fresh() string {
 	id := sessions.NewID()
-	return id + i.mark(id)
+	mark := i.mark(id)
+	return id + string(mark[:])
 }
 
-func (i *ids) mark(random string) string {
-	sum := sha256.Sum256([]byte("session\n" + i.scope + "\n" + random))
-	return base32.StdEncoding.EncodeToString(sum[:5])[:markPart]
+func (i *ids) mark(random string) (mark [markPart]byte) {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(i.scope))
+	_, _ = h.Write([]byte(random))
+	var sum [8]byte
+	binary.BigEndian.PutUint64(sum[:], h.Sum64())
+	var text [8]byte // base32 of five bytes
+	base32.StdEncoding.Encode(text[:], sum[:5])
+	copy(mark[:], text[:])
+	return mark
 }
 
 // marked reports whether an id was made here, or where the same endpoint was served.
 func (i *ids) marked(id string) bool {
-	return len(id) == randomPart+markPart && id[randomPart:] == i.mark(id[:randomPart])
+	return len(id) == randomPart+markPart && [markPart]byte([]byte(id[randomPart:])) == i.mark(id[:randomPart])
 }
 
 // own reports whether an id is one of the endpoint's. Those from before ids had marks are known for a
