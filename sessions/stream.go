@@ -195,13 +195,15 @@ func (s *Stream) Lost(after uint64) []string {
 }
 
 // Detach takes c off the stream, when it is still its carrier, without ending
-// it: the caller is the one who ends it.
-func (s *Stream) Detach(c Carrier) {
+// it: the caller is the one who ends it. It reports whether it was.
+func (s *Stream) Detach(c Carrier) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.at != nil && s.at.carrier == c {
-		s.unsetLocked()
+	if s.at == nil || s.at.carrier != c {
+		return false
 	}
+	s.unsetLocked()
+	return true
 }
 
 // Attached reports whether a carrier is attached.

@@ -24,7 +24,7 @@ type Stream interface {
 	// KeepAlive has the carrier ping its client after silence of this length.
 	KeepAlive(silence time.Duration)
 	// Detach takes c off the stream, when it is still its carrier.
-	Detach(c sessions.Carrier)
+	Detach(c sessions.Carrier) bool
 
 	// Frame appends an event as its client reads it.
 	Frame(buf *[]byte, stream, seq uint64, data []byte)

@@ -53,6 +53,7 @@ type Response struct {
 	deferred bool      // Flush leaves the writing to Drain
 	last     bool      // what Drain is to write is the last
 	ping     bool      // Drain is to send a comment instead
+	failed   error     // why the connection takes no more
 	deadline time.Time // of the connection
 
 	cut     sync.Mutex // held only for moments, unlike mu
@@ -136,6 +137,7 @@ func (c *Response) flushLocked(last bool) error {
 	if err == nil && !last {
 		err = c.rc.Flush()
 	}
+	c.failed = err
 	return err
 }
 
@@ -167,10 +169,12 @@ func (c *Response) commentLocked() error {
 	_ = c.rc.SetWriteDeadline(time.Now().Add(web.PingTimeout))
 	c.setWriting(true)
 	defer c.setWriting(false)
-	if _, err := c.w.Write(web.KeepAlive); err != nil {
-		return err
+	_, err := c.w.Write(web.KeepAlive)
+	if err == nil {
+		err = c.rc.Flush()
 	}
-	return c.rc.Flush()
+	c.failed = err
+	return err
 }
 
 // End lets the handler return. A write that hangs meanwhile is cut short, since
@@ -234,18 +238,23 @@ func (c *Response) Open() error {
 	return c.rc.Flush()
 }
 
-// Leave takes the response off its stream before the handler returns.
+// Leave takes the response off its stream before the handler returns. A write that fails ends the request's
+// context at once, and the handler may be here before the stream hears why: then nobody else tells it.
 func (c *Response) Leave() {
-	c.stream.Detach(c)
+	detached := c.stream.Detach(c)
 	c.End(nil)
 	c.beat.Remove()
 	c.mu.Lock()
+	failed := c.failed
 	if c.w != nil && !c.begun { // let go before there was anything to send: a stream that ends, not an empty body
 		c.beginLocked()
 	}
 	c.w = nil
 	message.Release(&c.buf)
 	c.mu.Unlock()
+	if detached {
+		c.endpoint.letGo(c.set, c.stream, failed)
+	}
 }
 
 // Due keeps the connection alive, and has the handler look whether it is needed.

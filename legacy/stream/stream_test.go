@@ -1,9 +1,13 @@
 package stream
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -251,4 +255,47 @@ func TestStreamsOfVisitorsGiveWayFirst_E20(t *testing.T) {
 	status, body := s.resumed(own)
 	want(t, "the owner's answer", status, http.StatusOK)
 	want(t, "its last word", strings.Contains(body, "last"), true)
+}
+
+// stalled is the response of a client that took nothing for too long. Before such a write returns, it ends the
+// request's context.
+type stalled struct {
+	*httptest.ResponseRecorder
+	left func()
+}
+
+func (w stalled) Write([]byte) (int, error) {
+	w.left()
+	return 0, os.ErrDeadlineExceeded
+}
+
+// The handler that a failed write sends away may be gone before the stream hears of the write.
+func TestASlowClientIsLoggedWhoeverNoticesFirst_E20(t *testing.T) {
+	for name, handlerFirst := range map[string]bool{"the handler": true, "the stream": false} {
+		var log bytes.Buffer
+		s := set(t, 0)
+		s.endpoint.opt.Slow = zerolog.New(&log)
+		ctx, cancel := context.WithCancel(t.Context())
+		r := httptest.NewRequest(http.MethodPost, "/", nil).WithContext(ctx)
+		var st *sessions.Stream
+		var c *Response
+		returned := make(chan struct{})
+		st, c = s.endpoint.Begin(stalled{httptest.NewRecorder(), func() {
+			cancel()
+			for handlerFirst && st.Attached() {
+				runtime.Gosched()
+			}
+		}}, r, s, "", nil)
+		go func() {
+			defer close(returned)
+			if !handlerFirst {
+				<-c.wake
+			}
+			c.Attend(r)
+			c.Leave()
+		}()
+		st.Append([]byte("large"))
+		<-returned
+		want(t, name+" is first", strings.Count(log.String(), "a client reads too slowly; its connection was let go"), 1)
+	}
 }
