@@ -417,6 +417,7 @@ func TestWhatOnlyListensEndsWithItsToken_E24(t *testing.T) {
 			modern.session = ""
 			modern.async(`{"jsonrpc":"2.0","id":5,"method":"subscriptions/listen","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`)
 			time.Sleep(6*time.Minute + 30*time.Second)
+			synctest.Wait()
 			want(t, fmt.Sprintf("judged %v: the GET has ended", judged), len(ended) == 1, judged)
 			want(t, fmt.Sprintf("judged %v: what is handed on has", judged), len(handed) == 1, judged)
 			k.finish(`{}`)

@@ -246,6 +246,7 @@ func (n *inn) step(r *rapid.T) {
 		g.void()
 	default:
 		time.Sleep(rapid.SampledFrom([]time.Duration{time.Second, 2 * time.Minute, innIdle + time.Minute}).Draw(r, "pause"))
+		synctest.Wait() // the janitor may end sessions at this very instant
 		n.notice(func(g *guest) bool { return !g.busy() && time.Since(g.at) >= innIdle })
 	}
 	n.judge()

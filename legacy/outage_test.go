@@ -205,6 +205,7 @@ func TestCancellationsHoldWhenTheStoreIsBack(t *testing.T) {
 			time.Sleep(10 * time.Minute)
 			s.away.Store(false)
 			time.Sleep(time.Minute)
+			synctest.Wait()
 			page, err := s.List(t.Context(), "", 100)
 			if err != nil || len(page.Records) != 1 || page.Records[0].Kind != store.Session {
 				t.Errorf("the store has %v, %v", page.Records, err)

@@ -114,6 +114,7 @@ func left(t *testing.T, dead, shared bool, peers Peers, due time.Duration) (move
 func wantBack(t *testing.T, back chan time.Duration, due time.Duration) {
 	t.Helper()
 	time.Sleep(time.Hour)
+	synctest.Wait()
 	switch {
 	case len(back) == 0:
 		if due > 0 {
