@@ -51,6 +51,8 @@ func (bridged) Close(error) {}
 
 func (bridged) Notify(downstream.Caller, jsonrpc.Message) {}
 
+func (bridged) Answer(downstream.Caller, jsonrpc.Message) error { return downstream.ErrNotHere }
+
 func (bridged) Knows(downstream.Caller, jsonrpc.ID) bool { return false }
 
 func (bridged) Serve(context.Context, downstream.Caller, downstream.Request, downstream.Reply) {}
@@ -107,6 +109,52 @@ func TestNobodyElseWithdrawsWhatWaitsForItsServer_H6(t *testing.T) {
 	u.Notify(owner, withdrawn)
 	if <-out.over; u.begun == nil {
 		t.Error("its client is not ready")
+	}
+}
+
+// hasty is the server's part of a session. It asks the client at once, and has its answer, or is cancelled, before
+// anything else happens.
+type hasty struct {
+	bridged
+	served            func()
+	answers, withdrew int
+}
+
+func (s *hasty) Serve(context.Context, downstream.Caller, downstream.Request, downstream.Reply) {
+	s.served()
+}
+
+func (s *hasty) Answer(downstream.Caller, jsonrpc.Message) error {
+	s.answers++
+	return nil
+}
+
+func (s *hasty) Notify(_ downstream.Caller, msg jsonrpc.Message) {
+	if msg.Method == mcp.NotificationCancelled {
+		s.withdrew++
+	}
+}
+
+// What waited is the server's as soon as that has it, though more may wait behind it.
+func TestTheServerHearsOfWhatItWasHandedBeforeTheRest_A16(t *testing.T) {
+	request, _ := jsonrpc.Parse([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`))
+	answer, _ := jsonrpc.Parse([]byte(`{"jsonrpc":"2.0","id":7,"result":{"action":"accept"}}`))
+	withdrawn, _ := jsonrpc.Parse([]byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`))
+	u := &undecided{Conversation: bridged{}}
+	u.begin()
+	u.held = []*entrusted{{req: downstream.NewRequest(request)}}
+	server := &hasty{}
+	server.served = func() {
+		if err := u.Answer(downstream.Caller{}, answer); err != nil || server.answers != 1 {
+			t.Errorf("the server gets %d answers to its question: %v", server.answers, err)
+		}
+		u.Notify(downstream.Caller{}, withdrawn)
+		if server.withdrew != 1 {
+			t.Errorf("the server hears of %d cancellations", server.withdrew)
+		}
+	}
+	if !u.handOver(server) {
+		t.Error("it is not handed over")
 	}
 }
 

@@ -40,7 +40,8 @@ type undecided struct {
 	ctx                     context.Context // ends with the session
 	stop                    context.CancelFunc
 
-	next atomic.Pointer[downstream.Conversation] // with the server, once it is there
+	next   atomic.Pointer[downstream.Conversation] // with the server, once it is there
+	server atomic.Pointer[downstream.Conversation] // the same, from when it gets what waited: it may ask at once
 
 	mu     sync.Mutex
 	era    era
@@ -118,6 +119,7 @@ func (u *undecided) connect() {
 // It reports false when the session ended meanwhile.
 func (u *undecided) handOver(next downstream.Conversation) bool {
 	ready := false
+	u.server.Store(&next)
 	for {
 		u.mu.Lock()
 		held, begun, closed := u.held, u.begun, u.closed
@@ -224,6 +226,7 @@ func (u *undecided) Notify(caller downstream.Caller, msg jsonrpc.Message) {
 	if msg.Method == mcp.NotificationCancelled {
 		id = jsonrpc.ID(rawjson.Get(msg.Params, "requestId"))
 		withdrawn = u.withdrawLocked(caller, id)
+		next = u.server.Load()
 		if u.asked[id] != nil {
 			next = nil // it is still the bridge's
 		}
@@ -253,8 +256,8 @@ func (u *undecided) withdrawLocked(caller downstream.Caller, id jsonrpc.ID) *ent
 // Answer implements downstream.Conversation. What the bridge asked it knows itself.
 func (u *undecided) Answer(caller downstream.Caller, msg jsonrpc.Message) error {
 	err := u.Conversation.Answer(caller, msg)
-	if next := u.next.Load(); next != nil && errors.Is(err, downstream.ErrNotHere) {
-		return (*next).Answer(caller, msg)
+	if server := u.server.Load(); server != nil && errors.Is(err, downstream.ErrNotHere) {
+		return (*server).Answer(caller, msg)
 	}
 	return err
 }
