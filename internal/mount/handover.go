@@ -11,7 +11,6 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/gate"
 	"github.com/mcpbridge/bridge/internal/relay"
-	"github.com/mcpbridge/bridge/internal/signin"
 	"github.com/mcpbridge/bridge/internal/turns"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -136,7 +135,7 @@ func (h *handover) outdates(ctx context.Context, caller downstream.Caller) bool 
 		return false
 	}
 	verdict := h.verdicts.judge(ctx, caller)
-	return verdict.LegacyServer() && !signin.Guessed(verdict.Discover)
+	return verdict.LegacyServer() && !h.verdicts.guessed(&verdict)
 }
 
 // enlist has a conversation end when the server is no longer what it relies on: at once if that

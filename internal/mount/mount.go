@@ -116,7 +116,7 @@ func New(opt Options) (*Mount, error) {
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	opt.Upstream.Excluded = func(tool, reason string) { m.Bridge.Omit(tool, reason) } // when it is there
 	opt.knows(catalog.New(m.Prober, opt.Legacy.Memory.Own()))
-	m.verdicts = &verdicts{policy: opt.Relay, prober: m.Prober, log: opt.Bridge.Log, blind: opt.keepsCredentials()}
+	m.verdicts = &verdicts{policy: opt.Relay, prober: m.Prober, log: opt.Bridge.Log, blind: opt.keepsCredentials(), signsIn: opt.SignIn != nil || opt.Behalf != nil}
 	var err error
 	if m.server, err = newServer(&opt, m.verdicts); err != nil {
 		m.abandon()

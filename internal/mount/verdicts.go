@@ -24,6 +24,7 @@ type verdicts struct {
 	caller   upstream.Caller
 	everyone bool // a verdict holds for all: the server cannot see who asks
 	blind    bool // the same of a server over HTTP: no client's credentials reach it
+	signsIn  bool // the bridge does, and says itself what nobody has signed in to
 	log      zerolog.Logger
 	changed  []func(legacy bool) // called when the server becomes, or ceases to be, a legacy one
 	outgrown []func()            // called when it has proved to serve fewer legacy clients itself than before
@@ -102,7 +103,7 @@ func (v *verdicts) noteLocked(verdict *negotiate.Verdict) {
 	v.httpSSE.Store(verdict.HTTPSSE)
 	now := verdict.LegacyServer()
 	changed := v.legacyOnly.Swap(now) != now
-	guess := signin.Guessed(verdict.Discover)
+	guess := v.guessed(verdict)
 	defer v.unseen.Store(guess)
 	if !now && !guess && v.seen != nil {
 		v.seen()
@@ -122,6 +123,11 @@ func (v *verdicts) noteLocked(verdict *negotiate.Verdict) {
 	for _, learn := range v.changed {
 		learn(now)
 	}
+}
+
+// guessed reports whether a verdict says what the bridge did.
+func (v *verdicts) guessed(verdict *negotiate.Verdict) bool {
+	return v.signsIn && signin.Guessed(verdict.Discover)
 }
 
 // outgrowLocked tells those whom the server serves itself when it has proved to serve fewer now.

@@ -3,6 +3,7 @@ package web
 import (
 	"net/http"
 	"net/netip"
+	"strings"
 )
 
 // Address returns where a request comes from, as far as that tells clients apart: an
@@ -24,8 +25,11 @@ func address(remote string) string {
 	if err != nil {
 		return ""
 	}
-	addr := at.Addr().Unmap()
-	if addr.Is4() {
+	addr := at.Addr()
+	if addr.Is4() { // as it is spelled: there is one way only
+		return remote[:strings.LastIndexByte(remote, ':')]
+	}
+	if addr = addr.Unmap(); addr.Is4() {
 		return addr.String()
 	}
 	network, err := addr.WithZone("").Prefix(64)
