@@ -59,7 +59,7 @@ func TestAGuessForgetsNoSessionOfTheServer(t *testing.T) {
 	shared := store.NewMemory(100)
 	opt := over("http://localhost/mcp")
 	opt.DropAuthorization, opt.Legacy.Store, opt.Legacy.StoreScope = true, shared, "/mcp"
-	v := &verdicts{blind: true, log: zerolog.Nop()}
+	v := &verdicts{blind: true, signsIn: true, log: zerolog.Nop()}
 	r, err := newRemote(&opt, v)
 	if err != nil {
 		t.Fatal(err)
