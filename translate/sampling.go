@@ -81,12 +81,12 @@ func (w *walker) samplingMessages(at int, tools bool) (end int, reason string) {
 		if room -= max(blocks-1, 0) * (a.m.end - a.m.start - (content.end - content.val)); room < 0 {
 			return 0, largeSampling
 		}
-		split := w.splitMessage(a.m, edits)
+		from := w.splitMessage(a.m, edits)
 		w.edits, w.drops = w.edits[:edits], w.drops[:drops]
-		if split == "" {
+		if len(w.text) == from {
 			w.drop(a.m)
 		} else {
-			w.put(a.m.start, a.m.end, split)
+			w.putText(a.m.start, a.m.end, from)
 		}
 	}
 	w.prune(mark)
@@ -177,19 +177,24 @@ func (w *walker) samplingBlock(at int, tools bool) (end int, reason string) {
 	return o.end, ""
 }
 
-// splitMessage returns the message at m as consecutive messages of the same
-// role, one per block of its content array, in order. Its edits are those from
-// one of w.edits on.
-func (w *walker) splitMessage(m member, edits int) string {
+// splitMessage writes the message at m as consecutive messages of the same role, one
+// per block of its content array, in order. Its edits are those from one of w.edits on.
+// What stands around the content is found once, and repeated for each block: then the
+// work is no more than what is written, which is bounded.
+func (w *walker) splitMessage(m member, edits int) (from int) {
 	message := w.part(m.start, m.end, edits)
-	var b []byte
-	for block := range rawjson.Elements(rawjson.Get(message, "content")) {
-		if len(b) > 0 {
-			b = append(b, ',')
-		}
-		b = rawjson.Apply(b, message, rawjson.Edit{Name: "content", Value: block})
+	o := enterObject(message, 0)
+	for o.next() && string(o.key) != "content" {
 	}
-	return string(b)
+	content := o.done()
+	from = len(w.text)
+	for block := range rawjson.Elements(message[content.val:content.end]) {
+		if len(w.text) > from {
+			w.text = append(w.text, ',')
+		}
+		w.text = append(append(append(w.text, message[:content.val]...), block...), message[content.end:]...)
+	}
+	return from
 }
 
 // part returns src[start:end] with the edits made of it, the first of which is the
@@ -201,5 +206,8 @@ func (w *walker) part(start, end, first int) []byte {
 			sub.edits = append(sub.edits, edit{e.start - start, e.end - start, e.from, e.to})
 		}
 	}
-	return sub.bytes()
+	if len(sub.edits) == 0 {
+		return sub.src
+	}
+	return sub.appendTo(make([]byte, 0, end-start)) // w.text has what all messages before it became
 }
