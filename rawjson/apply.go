@@ -6,7 +6,8 @@ type Edit struct {
 	Value []byte // raw JSON; nil (or empty) removes the member
 }
 
-// maxEdits is how many edits one pass keeps account of.
+// maxEdits is up to how many edits are looked through for each member. More are found by
+// their names.
 const maxEdits = 64
 
 // Apply appends obj, with the edits made, to dst and returns the result. A
@@ -16,9 +17,6 @@ const maxEdits = 64
 // name the last counts. An empty obj counts as {}; a value that is no object is
 // appended unchanged. dst must not overlap obj or a Value.
 func Apply(dst, obj []byte, edits ...Edit) []byte {
-	if len(edits) > maxEdits {
-		return Apply(dst, Apply(nil, obj, edits[:maxEdits]...), edits[maxEdits:]...)
-	}
 	c, ok := newCursor(obj)
 	if !ok {
 		if skipSpace(obj, 0) < len(obj) {
@@ -28,11 +26,11 @@ func Apply(dst, obj []byte, edits ...Edit) []byte {
 		c, _ = newCursor(obj)
 	}
 	s := splice{dst: dst, obj: obj, end: c.i}
+	if len(edits) > maxEdits {
+		s.last = lastOf(edits)
+	}
 	for more := c.next(); more; {
-		k := find(edits, c.name())
-		if k >= 0 {
-			s.done |= 1 << k
-		}
+		k := s.find(edits, c.name())
 		s.end = c.valueEnd
 		switch {
 		case k < 0:
@@ -49,10 +47,29 @@ func Apply(dst, obj []byte, edits ...Edit) []byte {
 	return append(s.dst, obj[s.from:]...)
 }
 
-// find returns the index of the last edit of the member with this raw name.
-func find(edits []Edit, raw []byte) int {
+// lastOf has the place of the last edit of each name.
+func lastOf(edits []Edit) map[string]int {
+	last := make(map[string]int, len(edits))
+	for k := range edits {
+		last[edits[k].Name] = k
+	}
+	return last
+}
+
+// find returns the index of the last edit of the member with this raw name, and notes that it met its
+// member; -1: there is none.
+func (s *splice) find(edits []Edit, raw []byte) int {
+	if s.last != nil {
+		k, ok := s.last[string(unescaped(raw))]
+		if !ok {
+			return -1
+		}
+		delete(s.last, edits[k].Name)
+		return k
+	}
 	for k := len(edits) - 1; k >= 0; k-- {
 		if sameName(raw, edits[k].Name) {
+			s.done |= 1 << k
 			return k
 		}
 	}
@@ -66,7 +83,9 @@ type splice struct {
 	from     int
 	end      int    // after the latest member, or after the opening brace
 	kept     bool   // a member stands in dst or will be copied
-	done     uint64 // edits that met their member
+	done     uint64 // edits that met their member, up to maxEdits
+
+	last map[string]int // of more edits, those that met no member; nil: they are few
 }
 
 func (s *splice) copyTo(i int) {
@@ -104,7 +123,7 @@ func (s *splice) remove(c *cursor) bool {
 // add writes the edits that met no member behind the last member.
 func (s *splice) add(edits []Edit) {
 	for k, e := range edits {
-		if len(e.Value) == 0 || s.done&(1<<k) != 0 || later(edits[k+1:], e.Name) {
+		if len(e.Value) == 0 || s.settled(edits, k) {
 			continue
 		}
 		s.copyTo(s.end)
@@ -115,6 +134,15 @@ func (s *splice) add(edits []Edit) {
 		s.dst = append(AppendQuote(s.dst, e.Name), ':')
 		s.dst = append(s.dst, e.Value...)
 	}
+}
+
+// settled reports whether edit k met its member, or is none for another one of its name.
+func (s *splice) settled(edits []Edit, k int) bool {
+	if s.last != nil {
+		last, ok := s.last[edits[k].Name]
+		return !ok || last != k
+	}
+	return s.done&(1<<k) != 0 || later(edits[k+1:], edits[k].Name)
 }
 
 func later(edits []Edit, name string) bool {

@@ -95,10 +95,17 @@ func Get(obj []byte, name string) []byte {
 // value.
 func Has(obj []byte, name string) bool { return Get(obj, name) != nil }
 
-// sameName compares a raw member name with a plain one.
+// longestEscape is how many bytes stand for one at most, as \u0061 does for a.
+const longestEscape = 6
+
+// sameName compares a raw member name with a plain one. Its cost does not depend on a raw name that is
+// too long to be that.
 func sameName(raw []byte, name string) bool {
 	if len(raw) <= len(name) { // an escape is longer than what it stands for
 		return string(raw) == name && bytes.IndexByte(raw, '\\') < 0
+	}
+	if len(raw) > longestEscape*len(name) {
+		return false
 	}
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return false

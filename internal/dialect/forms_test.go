@@ -1,6 +1,8 @@
 package dialect
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -110,5 +112,19 @@ func TestDialectAnswers(t *testing.T) {
 	}
 	if got := (forms{WrapAnswers: true}).InputResponses(nil); got != nil {
 		t.Errorf("D-I4: %s", got)
+	}
+}
+
+// A task of many members is unfolded in one pass: it took hours where each of them was looked for among all others.
+func TestATaskOfManyMembersIsUnfolded_I2(t *testing.T) {
+	var members strings.Builder
+	for k := range 1 << 18 {
+		fmt.Fprintf(&members, `,"m%d":0`, k)
+	}
+	for _, d := range []forms{{}, {On: true}} {
+		got := d.Result("tools/call", []byte(`{"resultType":"task","task":{"taskId":"t"`+members.String()+`}}`))
+		if want := `{"resultType":"task","taskId":"t"` + members.String() + `}`; string(got) != want {
+			t.Errorf("%+v: %d bytes, want %d", d, len(got), len(want))
+		}
 	}
 }
