@@ -27,8 +27,8 @@ const (
 // Flow is everything there is to remember of one client request between two events:
 // what was asked and by whom, how far it is, what the client was told and asked,
 // and what is due when. It is data and nothing else, so another process can go on
-// with it ([Flow.Encode], [Decode]). Only [Flow.Step], [Flow.Count] and [Flow.Recall] change it
-// once it has started.
+// with it ([Flow.Encode], [Decode]). Only [Flow.Step], [Flow.Count], [Flow.Recall] and
+// [Flow.Judge] change it once it has started.
 //
 // Two flows share nothing but their Limits, even for the same tool and arguments
 // (D-I8).
@@ -87,6 +87,8 @@ type Input struct {
 	AskedAgain      bool            `json:"askedAgain,omitempty"` // after an unusable answer, once (C-26)
 	Announced       bool            `json:"announced,omitempty"`  // the server said that the URL interaction is over (I-11)
 	Response        json.RawMessage `json:"response,omitempty"`   // bare input response; nil until answered
+
+	judged bool // by Judge; it is not kept
 }
 
 // URLMemory is a URL interaction that the user consented to. Accepting means
@@ -140,6 +142,22 @@ func (f *Flow) Input(key string) *Input {
 	for i := range f.Inputs {
 		if f.Inputs[i].Key == key {
 			return &f.Inputs[i]
+		}
+	}
+	return nil
+}
+
+// Judge has judge look at the inputs that have yet to be asked, and stops at the first error. What it
+// has judged is not looked at again: of many inputs, which may be large, each is asked when one before it
+// was answered.
+func (f *Flow) Judge(judge func(*Input) (judged bool, err error)) (err error) {
+	for i := range f.Inputs {
+		in := &f.Inputs[i]
+		if in.judged || in.Response != nil || in.ServerRequestID != "" {
+			continue
+		}
+		if in.judged, err = judge(in); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -60,10 +60,11 @@ func (f *Flow) completedURLs(asked []Input, raw []byte) (completed []string) {
 	if len(f.URLs) == 0 || isError(raw) {
 		return nil
 	}
+	still := urls(asked)
 	kept := f.URLs[:0]
 	for _, memory := range f.URLs {
 		switch {
-		case stillAsked(asked, memory.URL):
+		case still[memory.URL]:
 			kept = append(kept, memory)
 		case !memory.Announced:
 			completed = append(completed, memory.ElicitationID)
@@ -95,13 +96,15 @@ func (f *Flow) onAnnounced(elicitationID string) Action {
 	return Action{}
 }
 
-func stillAsked(asked []Input, url string) bool {
+// urls has those that are asked for. Each input is read once: there may be many consents.
+func urls(asked []Input) map[string]bool {
+	all := make(map[string]bool, len(asked))
 	for i := range asked {
-		if u, _, ok := asked[i].url(); ok && u == url {
-			return true
+		if url, _, ok := asked[i].url(); ok {
+			all[url] = true
 		}
 	}
-	return false
+	return all
 }
 
 // Identify gives a URL question the elicitationId that 2025-11-25 requires and

@@ -1,6 +1,8 @@
 package mrtr
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -79,5 +81,51 @@ func TestSuspendedEvictsTheOldest(t *testing.T) {
 	s.Remove(1)
 	if s.Len() != 1 {
 		t.Fatalf("len %d", s.Len())
+	}
+}
+
+// What a round asks for is read once, and not once more for each consent that is remembered.
+func TestConsentsAreComparedWithWhatWasRead_C32(t *testing.T) {
+	work := func(n int) float64 {
+		f, inputs := sending(t), make([]Input, n)
+		for i := range inputs {
+			url := fmt.Sprintf("https://x/%d", i)
+			inputs[i].Method, inputs[i].Params = "elicitation/create", []byte(`{"mode":"url","message":"a","url":"`+url+`"}`)
+			f.URLs = append(f.URLs, URLMemory{URL: url})
+		}
+		return testing.AllocsPerRun(10, func() {
+			if done := f.completedURLs(inputs, nil); len(done) > 0 || len(f.URLs) != n {
+				t.Fatalf("%d are over, %d are left", len(done), len(f.URLs))
+			}
+		})
+	}
+	if few, many := work(16), work(64); many > 6*few {
+		t.Errorf("%v for 64, %v for 16", many, few)
+	}
+}
+
+// An input of many is judged once, however often another one is asked. What nobody could judge yet, and what
+// came with the task's next questions, is looked at then.
+func TestInputsAreJudgedOnce(t *testing.T) {
+	f := sending(t)
+	step(f, outcome(required(form("a"), form("b"), form("c"))))
+	var seen string
+	refused := errors.New("no words")
+	judge := func(answer bool, err error) error {
+		seen = ""
+		return f.Judge(func(in *Input) (bool, error) { seen += in.Key; return answer, err })
+	}
+	for _, want := range []struct {
+		answer bool
+		err    error
+		seen   string
+	}{{false, nil, "abc"}, {false, refused, "a"}, {true, nil, "abc"}, {true, nil, ""}} {
+		if err := judge(want.answer, want.err); err != want.err || seen != want.seen {
+			t.Errorf("%+v: %q, %v", want, seen, err)
+		}
+	}
+	f.Inputs = append(f.Inputs, Input{InputRequest: InputRequest{Key: "d"}}, Input{ServerRequestID: `"b-1"`}, Input{Response: []byte("{}")})
+	if err := judge(true, nil); err != nil || seen != "d" {
+		t.Errorf("of new ones: %q, %v", seen, err)
 	}
 }

@@ -106,20 +106,19 @@ func (k *asker) question(in *mrtr.Input, id jsonrpc.ID, mint func() string) (q q
 // expressibleLocked reports the first entry of the round that the client's version
 // has no words for, unless it can be answered without asking.
 func (k *asker) expressibleLocked() error {
-	for i := range k.flow.Inputs {
-		in := &k.flow.Inputs[i]
-		if in.Response != nil || in.ServerRequestID != "" || k.elsewhere(in) {
-			continue
+	return k.flow.Judge(func(in *mrtr.Input) (judged bool, err error) {
+		if k.elsewhere(in) {
+			return false, nil // which may change
 		}
-		_, err := k.client.Rules.InputRequest(in.Method, in.Params, k.declared)
+		_, err = k.client.Rules.InputRequest(in.Method, in.Params, k.declared)
 		if unasked, ok := errors.AsType[*translate.Unexpressible](err); ok && unasked.Answer != nil {
-			continue
+			err = nil
 		}
 		if err != nil {
-			return inexpressible(in, err)
+			return false, inexpressible(in, err)
 		}
-	}
-	return nil
+		return true, nil
+	})
 }
 
 // inexpressible ends a call because of a question that InputRequest refused.

@@ -2,6 +2,7 @@ package call
 
 import (
 	"context"
+	"strconv"
 	"testing"
 	"testing/synctest"
 
@@ -100,5 +101,28 @@ func BenchmarkProgress(b *testing.B) {
 	for b.Loop() {
 		k.flow.Progress.Started = false
 		r.notify(msg)
+	}
+}
+
+// Of many questions of one round each is translated when the round is judged and when it is asked, not
+// once more for each of the others.
+func TestARoundIsJudgedOnce_C33(t *testing.T) {
+	const n = 64
+	client, translated := clientOf(t, silent{}), 0
+	client.Rules = &translate.Rules{Version: mcp.V20250618, Lost: func(string) { translated++ }}
+	k := &Call{client: client, out: deaf{}}
+	k.asking.Call = k
+	for i := range n {
+		k.flow.Inputs = append(k.flow.Inputs, mrtr.Input{InputRequest: mrtr.InputRequest{Key: strconv.Itoa(i), Method: mcp.MethodElicitationCreate, Params: []byte(
+			`{"message":"a","requestedSchema":{"type":"object","properties":{"a":{"type":"string","oneOf":[{"const":"b","title":"c"}]}}}}`)}})
+	}
+	for i := range n {
+		if settled := k.asking.askLocked([]*mrtr.Input{&k.flow.Inputs[i]}); len(settled) > 0 {
+			t.Fatal("it was not asked")
+		}
+		k.flow.Inputs[i].Response = []byte("{}")
+	}
+	if translated != 2*n {
+		t.Errorf("%d questions were translated %d times", n, translated)
 	}
 }
