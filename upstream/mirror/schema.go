@@ -3,6 +3,7 @@ package mirror
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/mcpbridge/bridge/internal/fault"
@@ -91,7 +92,7 @@ func (w *walker) keyword(keyword string, i, s int, path []string, static, proper
 		return end
 	case "properties":
 		return w.named(i, func(name []byte, i int) int {
-			return w.schema(i, append(path[:len(path):len(path)], string(name)), static, true, depth+1)
+			return w.schema(i, append(path, string(name)), static, true, depth+1)
 		})
 	case "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies":
 		return w.named(i, func(_ []byte, i int) int { return w.schema(i, nil, false, true, depth+1) })
@@ -140,7 +141,7 @@ func (w *walker) annotated(value, s []byte, path []string, legal bool) {
 	default:
 		w.size = size
 		w.seen[strings.ToLower(name)] = true
-		w.bindings = append(w.bindings, binding{path: path, header: mcp.HeaderParamPrefix + name})
+		w.bindings = append(w.bindings, binding{path: slices.Clone(path), header: mcp.HeaderParamPrefix + name})
 	}
 }
 

@@ -248,3 +248,24 @@ func TestDeepSchemasAreGoneOverOnce_B21(t *testing.T) {
 		}
 	}
 }
+
+// A parameter's path is not copied for each parameter beside it, however deep they stand.
+func TestPathsAreKeptOfAnnotatedParametersOnly_B19(t *testing.T) {
+	const n, levels = 1 << 10, 100
+	deep := func(schema string) []byte {
+		return []byte(strings.Repeat(`{"properties":{"above":`, levels) + schema + strings.Repeat(`}}`, levels))
+	}
+	var plain string
+	for k := range n {
+		plain += fmt.Sprintf(`"parameter%d":{},`, k)
+	}
+	many := deep(`{"properties":{` + plain + `"a":{"type":"string","x-mcp-header":"A"},"b":{"properties":{"c":{"type":"string","x-mcp-header":"C"}}},"d":{}}}`)
+	p := parsePlan(many)
+	above := strings.Repeat("above.", levels)
+	if len(p.bindings) != 2 || strings.Join(p.bindings[0].path, ".") != above+"a" || strings.Join(p.bindings[1].path, ".") != above+"b.c" {
+		t.Errorf("%+v", p)
+	}
+	if got := testing.AllocsPerRun(5, func() { parsePlan(many) }); got > 1.5*n {
+		t.Errorf("%v allocations for %d parameters", got, n)
+	}
+}
