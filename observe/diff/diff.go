@@ -3,6 +3,8 @@ package diff
 import (
 	"bytes"
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -82,12 +84,24 @@ func (c *comparison) value(before, after []byte, path []string) {
 }
 
 func (c *comparison) object(before, after []byte, path []string) {
-	for name, value := range rawjson.Members(before) {
-		c.value(value, rawjson.Get(after, string(name)), deeper(path, string(name)))
+	old, fresh := maps.Collect(named(before)), maps.Collect(named(after))
+	for name, value := range named(before) {
+		c.value(value, fresh[name], deeper(path, name))
 	}
-	for name, value := range rawjson.Members(after) {
-		if rawjson.Get(before, string(name)) == nil {
-			c.value(nil, value, deeper(path, string(name)))
+	for name, value := range named(after) {
+		if old[name] == nil {
+			c.value(nil, value, deeper(path, name))
+		}
+	}
+}
+
+// named yields the members of an object.
+func named(object []byte) iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		for name, value := range rawjson.Members(object) {
+			if !yield(string(name), value) {
+				return
+			}
 		}
 	}
 }
@@ -99,7 +113,7 @@ func (c *comparison) array(before, after []byte, path []string) {
 		return !slices.ContainsFunc(list, func(e []byte) bool { return nameOf(e) == "" })
 	}
 	if len(old) != len(fresh) && names(old) && names(fresh) {
-		c.named(old, fresh, path)
+		c.byName(old, fresh, path)
 		return
 	}
 	for i := range max(len(old), len(fresh)) {
@@ -114,21 +128,25 @@ func (c *comparison) array(before, after []byte, path []string) {
 	}
 }
 
-func (c *comparison) named(old, fresh [][]byte, path []string) {
-	find := func(in [][]byte, name string) []byte {
-		if i := slices.IndexFunc(in, func(e []byte) bool { return nameOf(e) == name }); i >= 0 {
-			return in[i]
-		}
-		return nil
-	}
+func (c *comparison) byName(old, fresh [][]byte, path []string) {
+	before, after := firsts(old), firsts(fresh)
 	for i, e := range old {
-		c.value(e, find(fresh, nameOf(e)), deeper(path, strconv.Itoa(i)))
+		c.value(e, after[nameOf(e)], deeper(path, strconv.Itoa(i)))
 	}
 	for i, e := range fresh {
-		if find(old, nameOf(e)) == nil {
+		if before[nameOf(e)] == nil {
 			c.value(nil, e, deeper(path, strconv.Itoa(i)))
 		}
 	}
+}
+
+// firsts has the first element of each name.
+func firsts(list [][]byte) map[string][]byte {
+	first := make(map[string][]byte, len(list))
+	for _, e := range slices.Backward(list) {
+		first[nameOf(e)] = e
+	}
+	return first
 }
 
 func nameOf(element []byte) string {
