@@ -74,21 +74,42 @@ func (w *walker) schema(i int, path []string, static, property bool, depth int) 
 		w.reject("the schema is nested too deeply")
 		return rawjson.End(w.text, i)
 	}
-	return rawjson.EachMember(w.text, i, func(keyword []byte, value int) int {
-		return w.keyword(string(keyword), value, i, path, static, property, depth)
+	at := place{path: path, static: static, property: property, depth: depth}
+	end = rawjson.EachMember(w.text, i, func(keyword []byte, value int) int {
+		return w.keyword(string(keyword), value, &at)
 	})
+	if at.annotated && !primitive(at.typ) { // the type may stand behind all that is nested
+		w.reject("%s of %q is on a type other than string, integer or boolean", Annotation, fault.Clip(strings.Join(path, ".")))
+	}
+	return end
+}
+
+// place is where a schema stands, and what was found in it.
+type place struct {
+	path             []string
+	static, property bool
+	depth            int
+
+	annotated bool
+	typ       []byte
 }
 
 func (w *walker) is(kind rawjson.Kind, i int) bool {
 	return i < len(w.text) && rawjson.KindOf(w.text[i:]) == kind
 }
 
-// keyword visits the value at i of a keyword of the schema at s, and returns where it ends.
-func (w *walker) keyword(keyword string, i, s int, path []string, static, property bool, depth int) (end int) {
+// keyword visits the value at i of a keyword of the schema at a place, and returns where it ends.
+func (w *walker) keyword(keyword string, i int, at *place) (end int) {
+	path, static, depth := at.path, at.static, at.depth
 	switch keyword {
 	case Annotation:
 		end = rawjson.End(w.text, i)
-		w.annotated(w.text[i:end], w.text[s:], path, static && property)
+		at.annotated = true
+		w.annotated(w.text[i:end], path, static && at.property)
+		return end
+	case "type":
+		end = rawjson.End(w.text, i)
+		at.typ = w.text[i:end]
 		return end
 	case "properties":
 		return w.named(i, func(name []byte, i int) int {
@@ -121,8 +142,8 @@ func (w *walker) each(i, depth int) (end int) {
 	return rawjson.EachElement(w.text, i, func(i int) int { return w.schema(i, nil, false, true, depth+1) })
 }
 
-// annotated takes an annotation; s begins with the schema that it stands in.
-func (w *walker) annotated(value, s []byte, path []string, legal bool) {
+// annotated takes an annotation, but for the type of what it is on.
+func (w *walker) annotated(value []byte, path []string, legal bool) {
 	name, ok := rawjson.Text(value)
 	size := w.size + textSize(name, path)
 	switch {
@@ -130,8 +151,6 @@ func (w *walker) annotated(value, s []byte, path []string, legal bool) {
 		w.reject("%s stands where no parameter is statically reachable", Annotation)
 	case !ok || !http1.IsToken(name):
 		w.reject("%s of %q is no header name", Annotation, fault.Clip(strings.Join(path, ".")))
-	case !primitive(rawjson.Get(s, "type")):
-		w.reject("%s of %q is on a type other than string, integer or boolean", Annotation, fault.Clip(strings.Join(path, ".")))
 	case w.seen[strings.ToLower(name)]:
 		w.reject("%s %q is used twice", Annotation, fault.Clip(name))
 	case len(w.bindings) == maxBindings:

@@ -249,6 +249,35 @@ func TestDeepSchemasAreGoneOverOnce_B21(t *testing.T) {
 	}
 }
 
+// The type of an annotated parameter is found as its schema is gone over, be it behind all that is nested in
+// it: that costs no more for many such parameters, one within the other, than for few.
+func TestTypesAreFoundInOnePass_B19(t *testing.T) {
+	data := `{"const":[` + strings.Repeat("0,", 1<<20) + `0]}`
+	schema := func(levels int, typ string) []byte {
+		before := ""
+		for i := range levels {
+			before += fmt.Sprintf(`{"x-mcp-header":"H%d","properties":{"p":`, i)
+		}
+		return []byte(`{"properties":{"p":` + before + data + strings.Repeat(fmt.Sprintf(`},"type":%q}`, typ), levels) + `}}`)
+	}
+	work := func(levels int) int64 {
+		text := schema(levels, "string")
+		return testing.Benchmark(func(b *testing.B) {
+			for b.Loop() {
+				if p := parsePlan(text); p.illegal != "" || len(p.bindings) != levels || p.bindings[1].header != "Mcp-Param-H1" {
+					b.Fatalf("%q, %d bindings", p.illegal, len(p.bindings))
+				}
+			}
+		}).NsPerOp()
+	}
+	if few, many := work(2), work(60); few == 0 || many > 5*few {
+		t.Errorf("%d levels cost %d times what 2 do", 60, many/max(few, 1))
+	}
+	if p := parsePlan(schema(2, "object")); p.illegal == "" {
+		t.Error("an object is no parameter that a header repeats")
+	}
+}
+
 // A parameter's path is not copied for each parameter beside it, however deep they stand.
 func TestPathsAreKeptOfAnnotatedParametersOnly_B19(t *testing.T) {
 	const n, levels = 1 << 10, 100
