@@ -86,9 +86,8 @@ type Input struct {
 	Asked           bool            `json:"asked,omitempty"`
 	AskedAgain      bool            `json:"askedAgain,omitempty"` // after an unusable answer, once (C-26)
 	Announced       bool            `json:"announced,omitempty"`  // the server said that the URL interaction is over (I-11)
-	Response        json.RawMessage `json:"response,omitempty"`   // bare input response; nil until answered
-
-	judged bool // by Judge; it is not kept
+	judged          bool            // by Judge; it is not kept
+	Response        json.RawMessage `json:"response,omitempty"` // bare input response; nil until answered
 }
 
 // URLMemory is a URL interaction that the user consented to. Accepting means

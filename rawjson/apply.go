@@ -1,5 +1,7 @@
 package rawjson
 
+import "strings"
+
 // An Edit sets or removes one member of an object.
 type Edit struct {
 	Name  string // without quotes and escapes
@@ -47,11 +49,12 @@ func Apply(dst, obj []byte, edits ...Edit) []byte {
 	return append(s.dst, obj[s.from:]...)
 }
 
-// lastOf has the place of the last edit of each name.
+// lastOf has the place of the last edit of each name. It has copies of these, or all edits of all
+// callers, be they few, would have to live on the heap.
 func lastOf(edits []Edit) map[string]int {
 	last := make(map[string]int, len(edits))
 	for k := range edits {
-		last[edits[k].Name] = k
+		last[strings.Clone(edits[k].Name)] = k
 	}
 	return last
 }

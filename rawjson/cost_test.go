@@ -61,6 +61,14 @@ func TestManyEditsDoWhatFewDo(t *testing.T) {
 	})
 }
 
+// What many edits take is no burden of few.
+func TestFewEditsTakeNoMemory(t *testing.T) {
+	obj, dst := []byte(`{"a":1,"b":2}`), make([]byte, 0, 64)
+	if n := testing.AllocsPerRun(10, func() { dst = Apply(dst[:0], obj, Edit{"a", []byte("3")}, Edit{"c", []byte("4")}) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
 // The long name of an object is not read again for each member of it, be they all of one name.
 func TestALongNameIsNotReadForEachMember(t *testing.T) {
 	var distinct strings.Builder
