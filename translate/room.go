@@ -1,5 +1,7 @@
 package translate
 
+import "runtime"
+
 // Held is told how much memory the translation of a payload takes besides the payload, in bytes: more
 // when it is about to, less when it no longer does. Its error says that there is not so much. It is
 // not told of what is small.
@@ -18,6 +20,10 @@ func (r *Rules) Grew(bytes int) error {
 // maxPooled bounds the memory, in bytes, that a walker may keep when it goes back to the pool, and of which
 // nobody is told.
 const maxPooled = 256 << 10
+
+// turns are for large payloads, of which no more are gone over at once than there are processors: were there
+// more, each would have the others refused, and all would have been gone over for nothing.
+var turns = make(chan struct{}, runtime.GOMAXPROCS(0))
 
 // What one of them takes, in bytes.
 const (
@@ -41,12 +47,26 @@ func (w *walker) grants(bytes int) bool {
 	if size <= maxPooled && !w.told {
 		return true
 	}
+	if !w.turn {
+		turns <- struct{}{}
+		w.turn = true
+	}
 	err := w.rules.Held.Set(size)
 	if err != nil && w.err == nil {
 		w.err = err
 	}
 	w.told = w.told || err == nil
 	return w.err == nil
+}
+
+// settle ends what grants began: what the caller has got is held on.
+func (w *walker) settle() {
+	if w.told {
+		_ = w.rules.Held.Set(w.lent)
+	}
+	if w.turn {
+		<-turns
+	}
 }
 
 // lend takes so many bytes for a moment, and reports whether it may. Negative, it gives them back.

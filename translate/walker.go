@@ -26,6 +26,7 @@ type walker struct {
 
 	lent int  // bytes that are held for a moment besides these
 	told bool // rules.Held was told of something
+	turn bool // it has one of turns
 }
 
 // An edit replaces src[start:end] by text[from:to].
@@ -40,9 +41,7 @@ func newWalker(r *Rules, method string, src []byte) *walker {
 }
 
 func (w *walker) release() {
-	if w.told {
-		_ = w.rules.Held.Set(w.lent)
-	}
+	w.settle()
 	if w.size() > maxPooled {
 		return
 	}
