@@ -97,3 +97,13 @@ func TestWhatSplitMessagesRepeatIsBounded_C7(t *testing.T) {
 		}
 	}
 }
+
+// A message of many blocks is not gone over once for each of them.
+func TestAMessageOfManyBlocksIsSplitAtOnce_C7(t *testing.T) {
+	const block, n = `{"type":"text","text":"a"}`, 100_000
+	in := `{"maxTokens":1,"messages":[{"role":"user","content":[` + strings.TrimSuffix(strings.Repeat(block+",", n), ",") + `]}]}`
+	got, err := Rules{Version: r25b}.InputRequest(mcp.MethodSamplingCreateMessage, []byte(in), nil)
+	if want := `{"role":"user","content":` + block + `}`; err != nil || strings.Count(string(got), want) != n {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+}

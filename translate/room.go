@@ -61,6 +61,9 @@ func (w *walker) grants(bytes int) bool {
 
 // settle ends what grants began: what the caller has got is held on.
 func (w *walker) settle() {
+	if w.err != nil {
+		w.lent = 0
+	}
 	if w.told {
 		_ = w.rules.Held.Set(w.lent)
 	}

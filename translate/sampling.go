@@ -188,14 +188,24 @@ func (w *walker) samplingBlock(at int, tools bool) (end int, reason string) {
 // one of w.edits on.
 func (w *walker) splitMessage(m member, edits int) string {
 	message := w.part(m.start, m.end, edits)
+	content := contentOf(message)
+	before, after := message[:content.val], message[content.end:]
 	var b []byte
-	for block := range rawjson.Elements(rawjson.Get(message, "content")) {
-		if len(b) > 0 {
-			b = append(b, ',')
-		}
-		b = rawjson.Apply(b, message, rawjson.Edit{Name: "content", Value: block})
+	for block := range rawjson.Elements(message[content.val:content.end]) {
+		b = append(append(append(comma(b, len(b)), before...), block...), after...)
 	}
 	return string(b)
+}
+
+// contentOf returns where a message has its content.
+func contentOf(message []byte) (content member) {
+	o := enterObject(message, skipSpace(message, 0))
+	for o.next() {
+		if string(o.key) == "content" {
+			content = o.done()
+		}
+	}
+	return content
 }
 
 // part returns src[start:end] with the edits made of it, the first of which is the

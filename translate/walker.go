@@ -110,8 +110,11 @@ func (w *walker) add(o *object, mark int, text string) {
 
 // bytes returns the edited payload: src itself when there was nothing to edit.
 func (w *walker) bytes() ([]byte, error) {
-	if len(w.edits) == 0 || w.err != nil {
-		return w.src, w.err
+	switch {
+	case w.err != nil:
+		return nil, w.err
+	case len(w.edits) == 0:
+		return w.src, nil
 	}
 	return w.appendTo(nil)
 }
