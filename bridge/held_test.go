@@ -14,6 +14,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/translate"
 	"github.com/mcpbridge/bridge/upstream"
 )
 
@@ -209,4 +210,31 @@ func TestALargeResponseIsChargedForItsCopy(t *testing.T) {
 	if memory.Used() != 0 {
 		t.Errorf("%d bytes are left charged", memory.Used())
 	}
+}
+
+// What is made of a result may be several times as long as that, and takes more on the way.
+func TestWhatIsMadeOfAResultIsCharged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		blocks := `{"content":[{"type":"text","text":""}` + strings.Repeat(`,{"type":"q"}`, 20_000) + `]}`
+		memory := budget.New(64 << 20)
+		conv, _ := session(t, Limits{}, result(blocks), result(blocks))
+		account, err := memory.Open("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		conv.Account, conv.Rules = account, &translate.Rules{Version: mcp.V20241105}
+		if got := request(t, conv, "1", mcp.MethodToolsCall, book).result(); strings.Count(got, `{\"type\":\"q\"}`) != 20_000 || memory.Used() != 0 {
+			t.Errorf("%d bytes of result, %d left charged", len(got), memory.Used())
+		}
+		hold := budget.On(account)
+		hold.Charge(63 << 20)
+		c := request(t, conv, "2", mcp.MethodToolsCall, book)
+		if got := c.rpcError().Message; !strings.Contains(got, "was not taken in") || !strings.Contains(got, "limits.memory") {
+			t.Errorf("without the memory: %.200s", got)
+		}
+		hold.Release()
+		if memory.Used() != 0 {
+			t.Errorf("%d bytes are left charged", memory.Used())
+		}
+	})
 }

@@ -86,23 +86,34 @@ func (p pair) rest(i, j, depth, reordered int) (endA, endB int, ok bool) {
 	}
 	x, endA := sorted(p.a, i)
 	y, endB := sorted(p.b, j)
-	return endA, endB, slices.EqualFunc(x, y, func(m, n member) bool {
-		if !bytes.Equal(m.name, n.name) {
+	return endA, endB, slices.EqualFunc(x, y, func(m, n place) bool {
+		if !bytes.Equal(m.name(p.a), n.name(p.b)) {
 			return false
 		}
-		_, _, ok := p.value(m.value, n.value, depth, reordered)
+		_, _, ok := p.value(int(m.value), int(n.value), depth, reordered)
 		return ok
 	})
 }
 
+// A place is where a member of an object is in the text: its raw name, and its value. There
+// may be very many, so it is small.
+type place struct{ start, end, value uint32 }
+
+func (p place) name(b []byte) []byte { return unescaped(b[p.start:p.end]) }
+
 // sorted returns the members from i on by their names, and where their object ends.
-func sorted(b []byte, i int) (all []member, end int) {
+func sorted(b []byte, i int) (all []place, end int) {
+	n := 0
+	for k := i; at(b, k, '"'); n++ {
+		k = nextItem(b, End(b, memberAt(b, k).value))
+	}
+	all = make([]place, 0, n)
 	for at(b, i, '"') {
 		m := memberAt(b, i)
-		all = append(all, m)
+		all = append(all, place{uint32(i + 1), uint32(max(i+1, End(b, i)-1)), uint32(m.value)})
 		i = nextItem(b, End(b, m.value))
 	}
-	slices.SortFunc(all, func(m, n member) int { return bytes.Compare(m.name, n.name) })
+	slices.SortFunc(all, func(p, q place) int { return bytes.Compare(p.name(b), q.name(b)) })
 	return all, min(i+1, len(b))
 }
 

@@ -2,15 +2,12 @@ package rawjson
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/binary"
 	"math/bits"
-	"slices"
 )
 
 // maxLinear is the number of members up to which each new name is compared with
-// those before it. Larger objects are sorted once at their end, so that no
-// object costs more than n log n comparisons.
+// those before it. The names of larger objects are noted, and looked through once at their end.
 const maxLinear = 16
 
 // An entry is a member name of an object that is being scanned.
@@ -20,15 +17,23 @@ type entry struct {
 }
 
 // A nameSet holds the names of one open object: first as a section of the
-// scanner's fixed array, from base on, then in wide.
+// scanner's fixed array, from base on, then as one of its crowd, from first on.
 type nameSet struct {
-	base int
-	wide []entry
+	base  int
+	wide  bool
+	first int
 }
 
 // add puts the name b[start:end] into set. It returns false when the name is
 // known to be a duplicate.
 func (s *scanner) add(set *nameSet, start, end int) bool {
+	if set.wide || s.top-set.base == maxLinear || s.top == len(s.names) {
+		if !set.wide {
+			s.widen(set)
+		}
+		s.large.crowd.push(uint32(start))
+		return true
+	}
 	e := entry{start: uint32(start), end: uint32(end)}
 	if s.escape {
 		var buf [64]byte
@@ -36,15 +41,8 @@ func (s *scanner) add(set *nameSet, start, end int) bool {
 	} else {
 		e.key = nameKey(s.b[start:end])
 	}
-	if set.wide != nil || s.top-set.base == maxLinear || s.top == len(s.names) {
-		if set.wide == nil {
-			set.wide = append(make([]entry, 0, 4*maxLinear), s.names[set.base:s.top]...)
-		}
-		set.wide = append(set.wide, e)
-		return true
-	}
 	for k := range s.names[set.base:s.top] {
-		if o := &s.names[set.base+k]; o.key == e.key && s.compare(*o, e) == 0 {
+		if o := &s.names[set.base+k]; o.key == e.key && s.same(o, &e) {
 			return false
 		}
 	}
@@ -53,28 +51,29 @@ func (s *scanner) add(set *nameSet, start, end int) bool {
 	return true
 }
 
-// repeats sorts the names of a large object and reports whether two are equal.
-func (s *scanner) repeats(names []entry) bool {
-	slices.SortFunc(names, s.compare)
-	for k := 1; k < len(names); k++ {
-		if s.compare(names[k-1], names[k]) == 0 {
-			return true
-		}
+// widen has the crowd hold the names of an object that has become too large for the array.
+func (s *scanner) widen(set *nameSet) {
+	if s.large.crowd == nil {
+		s.large.crowd = crowds.Get().(*crowd)
 	}
-	return false
+	set.wide, set.first = true, s.large.crowd.size
+	for _, e := range s.names[set.base:s.top] {
+		s.large.crowd.push(e.start)
+	}
 }
 
-// compare orders names by key, then by their unescaped bytes.
-func (s *scanner) compare(x, y entry) int {
-	if x.key != y.key {
-		return cmp.Compare(x.key, y.key)
-	}
-	a, b := s.b[x.start:x.end], s.b[y.start:y.end]
+// same compares two names by their unescaped bytes.
+func (s *scanner) same(x, y *entry) bool {
+	return equalNames(s.b[x.start:x.end], s.b[y.start:y.end])
+}
+
+// equalNames compares raw names by what they are without escapes.
+func equalNames(a, b []byte) bool {
 	if bytes.IndexByte(a, '\\') < 0 && bytes.IndexByte(b, '\\') < 0 {
-		return bytes.Compare(a, b)
+		return bytes.Equal(a, b)
 	}
 	var bufA, bufB [64]byte
-	return bytes.Compare(appendUnescaped(bufA[:0], a), appendUnescaped(bufB[:0], b))
+	return bytes.Equal(appendUnescaped(bufA[:0], a), appendUnescaped(bufB[:0], b))
 }
 
 // nameKey folds an unescaped name into a word. Collisions cost time only.

@@ -8,7 +8,8 @@ import "math"
 // after unescaping. Escapes of lone surrogates are allowed (P-6). The error is a
 // *SyntaxError.
 func Validate(b []byte) error {
-	s := scanner{b: b}
+	var large largeNames
+	s := scanner{b: b, large: &large}
 	return s.text()
 }
 
@@ -30,7 +31,8 @@ func Survey(b []byte, fields []Field) error {
 	for k := range fields {
 		fields[k].start, fields[k].end = 0, 0
 	}
-	s := scanner{b: b, fields: fields}
+	var large largeNames
+	s := scanner{b: b, fields: fields, large: &large}
 	for k := range fields {
 		if fields[k].In != "" {
 			s.fields, s.inner = fields[:k], fields[k:]
@@ -51,7 +53,7 @@ func Survey(b []byte, fields []Field) error {
 // reports whether b is one value of the right grammar and depth. It serves to
 // take a batch apart whose elements are judged one by one.
 func Balanced(b []byte) error {
-	s := scanner{b: b, lax: true}
+	s := scanner{b: b, lax: true, large: new(largeNames)}
 	return s.text()
 }
 
@@ -70,6 +72,7 @@ type scanner struct {
 
 	top   int // entries of names in use by the objects that are open
 	names [32]entry
+	large *largeNames
 }
 
 func (s *scanner) text() error {
@@ -77,6 +80,7 @@ func (s *scanner) text() error {
 		return &SyntaxError{Reason: reasons[textTooLong]}
 	}
 	i := s.value(skipSpace(s.b, 0), 0)
+	s.large.release()
 	if i >= 0 {
 		if i = skipSpace(s.b, i); i < len(s.b) {
 			i = s.fail(i, trailing)
@@ -171,7 +175,7 @@ func (s *scanner) object(i, depth int) int {
 		return s.fail(i, noObjectEnd)
 	}
 	s.top = set.base
-	if set.wide != nil && s.repeats(set.wide) {
+	if set.wide && s.large.crowd.repeats(b, set.first) {
 		return s.fail(at, duplicate)
 	}
 	return i + 1

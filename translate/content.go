@@ -99,20 +99,33 @@ func (w *walker) knowsBlock(typ string) bool {
 // replaceBlock expresses a block of a type that the revision does not have.
 func (w *walker) replaceBlock(at, end, n int, typ string) int {
 	block := w.src[at:end]
-	annotations := w.keptAnnotations(block)
+	if !w.lend(timesRead*len(block)) || !w.needs(timesQuoted*len(block)+blockFrame) {
+		return end
+	}
+	annotations, from := w.keptAnnotations(block), len(w.text)
 	switch typ {
 	case "audio":
 		w.rules.lost(lostAudio)
-		w.put(at, end, audioResource(block, annotations, n))
+		w.text = appendAudio(w.text, block, annotations, n)
 	case "resource_link":
 		w.rules.lost(lostLink)
-		w.put(at, end, textBlock(linkText(block), annotations))
+		w.text = appendTextBlock(w.text, linkText(block), annotations)
 	default:
 		w.rules.lost(lostBlock)
-		w.put(at, end, textBlock(rawjson.Compact(nil, block), annotations))
+		w.text = appendTextBlock(w.text, rawjson.Compact(nil, block), annotations)
 	}
+	w.putText(at, end, from)
+	w.lend(-timesRead * len(block))
 	return end
 }
+
+// A block is in memory so many times while its text is put together, which becomes so many times as long at most, and
+// has a frame besides.
+const (
+	timesRead   = 3
+	timesQuoted = 2
+	blockFrame  = 128
+)
 
 // keptAnnotations returns a block's annotations as the revision has them.
 func (w *walker) keptAnnotations(block []byte) []byte {
@@ -126,9 +139,9 @@ func (w *walker) keptAnnotations(block []byte) []byte {
 	return annotations
 }
 
-// audioResource wraps audio as an embedded resource, which every revision has.
-func audioResource(block, annotations []byte, n int) string {
-	b := append([]byte(nil), `{"type":"resource","resource":{"uri":"bridge-audio:`...)
+// appendAudio appends audio as an embedded resource, which every revision has.
+func appendAudio(b, block, annotations []byte, n int) []byte {
+	b = append(b, `{"type":"resource","resource":{"uri":"bridge-audio:`...)
 	b = append(strconv.AppendInt(b, int64(n), 10), '"')
 	if mime := rawjson.Get(block, "mimeType"); rawjson.KindOf(mime) == rawjson.String {
 		b = append(append(b, `,"mimeType":`...), mime...)
@@ -141,7 +154,7 @@ func audioResource(block, annotations []byte, n int) string {
 	if annotations != nil {
 		b = append(append(b, `,"annotations":`...), annotations...)
 	}
-	return string(append(b, '}'))
+	return append(b, '}')
 }
 
 // linkText describes a resource link in words.

@@ -58,7 +58,7 @@ type Rules struct {
 	DropNonObject bool
 
 	// WrapOutput says that the tool being called was listed with a wrapped
-	// output schema (see WrappedTools). Its structuredContent is then wrapped
+	// output schema (see Wraps). Its structuredContent is then wrapped
 	// even when it is an object, so that it matches the schema that the client
 	// was given. It belongs to one call; without it only the value decides.
 	WrapOutput bool
@@ -85,6 +85,10 @@ type Rules struct {
 	// Report, when set, is told of every entry that was left out of a list, on
 	// the calling goroutine.
 	Report func(Omission)
+
+	// Held, when set, is told how much memory a result or a question takes while it is translated, and
+	// after that by how much it has grown.
+	Held Held
 
 	// Lost, when set, is told of everything that clients of the revision get in other
 	// words or not at all, by one of the words of Losses, on the calling goroutine.

@@ -1,8 +1,6 @@
 package translate
 
 import (
-	"math"
-
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
 )
@@ -30,7 +28,7 @@ func (r Rules) elicitation(params []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return w.bytes(), nil
+	return w.bytes()
 }
 
 // elicitationMode returns an elicitation's mode; a missing one means form.
@@ -181,24 +179,51 @@ func (w *walker) titledEnum(at int) {
 		if key := string(o.key); key != "oneOf" && key != "anyOf" {
 			continue
 		}
-		options, ok := titledOptions(o.value(), math.MaxInt)
-		if !ok {
+		list := o.value()
+		if !titled(list) {
 			continue
 		}
 		w.rules.lost(lostTitles)
-		m, from := o.done(), len(w.text)
-		w.text = append(w.text, `"enum":[`...)
-		for i := range options {
-			w.text = append(comma(w.text, i), options[i].value...)
+		if m, from := o.done(), len(w.text); w.needs(2*len(list) + 32) { // without titles each value stands there twice
+			w.text = appendEnum(w.text, list)
+			w.putText(m.start, m.end, from)
 		}
-		w.text = append(w.text, `],"enumNames":[`...)
-		for i := range options {
-			w.text = rawjson.AppendQuote(comma(w.text, i), options[i].title)
-		}
-		w.text = append(w.text, ']')
-		w.putText(m.start, m.end, from)
 		return
 	}
+}
+
+// titled reports whether a list is one of options as titledOptions reads them.
+func titled(list []byte) bool {
+	if rawjson.KindOf(list) != rawjson.Array {
+		return false
+	}
+	for entry := range rawjson.Elements(list) {
+		if rawjson.KindOf(rawjson.Get(entry, "const")) != rawjson.String {
+			return false
+		}
+	}
+	return true
+}
+
+// appendEnum appends the members that have the values of titled options, and their titles.
+func appendEnum(dst, list []byte) []byte {
+	dst = append(dst, `"enum":[`...)
+	n := 0
+	for entry := range rawjson.Elements(list) {
+		dst = append(comma(dst, n), rawjson.Get(entry, "const")...)
+		n++
+	}
+	dst = append(dst, `],"enumNames":[`...)
+	n = 0
+	for entry := range rawjson.Elements(list) {
+		title := rawjson.Get(entry, "title")
+		if rawjson.KindOf(title) != rawjson.String {
+			title = rawjson.Get(entry, "const")
+		}
+		dst = append(comma(dst, n), title...)
+		n++
+	}
+	return append(dst, ']')
 }
 
 func comma(dst []byte, i int) []byte {

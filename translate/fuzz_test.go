@@ -56,7 +56,8 @@ func FuzzResult(f *testing.F) {
 		if got, err = rules.Result(method, in); err == nil && rawjson.Validate(got) != nil {
 			t.Fatalf("wrapped: in %s\ngot %s", in, got)
 		}
-		for range rules.WrappedTools(in) {
+		for tool := range rawjson.Elements(rawjson.Get(in, "tools")) {
+			_ = rules.Wraps(tool)
 		}
 	})
 }

@@ -94,7 +94,7 @@ func samplingAnswer(result []byte) ([]byte, error) {
 		}
 	}
 	w.prune(0)
-	return w.bytes(), nil
+	return w.bytes()
 }
 
 // bounded shortens peer-controlled text for an error message.

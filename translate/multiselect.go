@@ -30,6 +30,7 @@ type multiSelect struct {
 // the name and the description of the one that it stands for.
 const (
 	maxMultis       = 256     // fields
+	maxMultiForm    = 4096    // fields of a form that has such
 	maxMultiOptions = 1024    // of all fields together
 	maxMultiNames   = 4096    // that are tried for them
 	maxMultiText    = 1 << 20 // bytes of names and descriptions, repeated
@@ -136,11 +137,13 @@ func titledOptions(list []byte, most int) ([]option, bool) {
 }
 
 // nameFields gives every option the name <field>__<n>, with more underscores
-// where that name is taken. It reports false when too many were.
+// where that name is taken. It reports false when too many were, or the form is too large.
 func (f *multiForm) nameFields(properties []byte) bool {
 	taken := map[string]bool{}
 	for name := range rawjson.Members(properties) {
-		taken[string(name)] = true
+		if taken[string(name)] = true; len(taken) > maxMultiForm {
+			return false
+		}
 	}
 	tried := 0
 	for i := range f.fields {

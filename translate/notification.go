@@ -22,7 +22,8 @@ func (r Rules) Notification(method string, params []byte) (out []byte, ok bool) 
 	if empty := w.notification(); empty && mcp.IsListChanged(method) {
 		return nil, true
 	}
-	return w.bytes(), true
+	out, err := w.bytes()
+	return out, err == nil
 }
 
 // A Progress is a progress notification on its way down. Its members alias the
@@ -92,11 +93,12 @@ func (p *Progress) walk(dst []byte, texts [3][]byte) []byte {
 	for k, m := range p.places {
 		if texts[k] != nil && m.end > 0 {
 			from := len(w.text)
-			w.text = append(w.text, texts[k]...)
+			w.text = append(w.text, texts[k]...) // of which nobody is told: tokens and numbers are small
 			w.putText(m.val, m.end, from)
 		}
 	}
-	return w.appendTo(dst)
+	dst, _ = w.appendTo(dst)
+	return dst
 }
 
 // delivers reports whether notifications of a method reach this client at all.

@@ -36,7 +36,8 @@ func Params(dst, params []byte, env *Envelope) []byte {
 	w := newWalker(&Rules{}, env.Method, params)
 	defer w.release()
 	w.params(env)
-	return w.appendTo(dst)
+	dst, _ = w.appendTo(dst) // nobody is told, so nothing is refused
+	return dst
 }
 
 // OwnParams returns the params of a request in the bridge's own name, whose answer

@@ -9,14 +9,14 @@ import (
 // to B.8). What the result's type is was decided before (B-27); whatever else it
 // carries of an interim result is removed (B-31). Results of methods that the
 // protocol does not define only lose the members of P-4. The error is a
-// *Malformed.
+// *Malformed, or that of r.Held.
 func (r Rules) Result(method string, result []byte) ([]byte, error) {
 	w := newWalker(&r, method, result)
 	defer w.release()
 	if w.result(); w.err != nil {
 		return nil, w.err
 	}
-	return w.bytes(), nil
+	return w.bytes()
 }
 
 // AppendResult appends to dst what Result would return. It saves the copy for
@@ -28,7 +28,7 @@ func (r Rules) AppendResult(dst []byte, method string, result []byte) ([]byte, e
 	if w.result(); w.err != nil {
 		return dst, w.err
 	}
-	return w.appendTo(dst), nil
+	return w.appendTo(dst)
 }
 
 // payload returns the member that a result of method must have, and its kind

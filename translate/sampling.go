@@ -14,7 +14,7 @@ func (r Rules) sampling(params, caps []byte) ([]byte, error) {
 	if reason := w.sampling(tools); reason != "" {
 		return nil, &Unexpressible{Reason: reason, Older: reason == noSamplingAudio}
 	}
-	return w.bytes(), nil
+	return w.bytes()
 }
 
 const (
@@ -78,8 +78,13 @@ func (w *walker) samplingMessages(at int, tools bool) (end int, reason string) {
 		}
 		// Before 2025-11-25 a message has one block.
 		blocks := arrayLen(w.src, content.val)
-		if room -= max(blocks-1, 0) * (a.m.end - a.m.start - (content.end - content.val)); room < 0 {
+		repeated := max(blocks-1, 0) * (a.m.end - a.m.start - (content.end - content.val))
+		if room -= repeated; room < 0 {
 			return 0, largeSampling
+		}
+		size := a.m.end - a.m.start + repeated
+		if !w.lend(size) || !w.needs(size) { // the message with its edits, and what becomes of it
+			break
 		}
 		from := w.splitMessage(a.m, edits)
 		w.edits, w.drops = w.edits[:edits], w.drops[:drops]
@@ -88,6 +93,7 @@ func (w *walker) samplingMessages(at int, tools bool) (end int, reason string) {
 		} else {
 			w.putText(a.m.start, a.m.end, from)
 		}
+		w.lend(-size)
 	}
 	w.prune(mark)
 	return a.end, ""
@@ -206,8 +212,6 @@ func (w *walker) part(start, end, first int) []byte {
 			sub.edits = append(sub.edits, edit{e.start - start, e.end - start, e.from, e.to})
 		}
 	}
-	if len(sub.edits) == 0 {
-		return sub.src
-	}
-	return sub.appendTo(make([]byte, 0, end-start)) // w.text has what all messages before it became
+	b, _ := sub.bytes() // nobody is told, so nothing is refused
+	return b
 }

@@ -94,7 +94,10 @@ func (w *walker) schema(at int, root bool) (s schema) {
 // reference notes a reference to a place in the same document.
 func (w *walker) reference(o *object) {
 	if isLocal(o.value()) {
-		w.refs = append(w.refs, ref{o.m.val, o.m.end})
+		var ok bool
+		if w.refs, ok = room(w, w.refs, 1, refSize); ok {
+			w.refs = append(w.refs, ref{o.m.val, o.m.end})
+		}
 	}
 }
 
@@ -167,6 +170,9 @@ func (w *walker) schemaMap(at int, properties bool, s *schema) (end int) {
 // declared at the new root (Q10).
 func (w *walker) wrapSchema(m member, s *schema) {
 	from := len(w.text)
+	if !w.needs(s.dialect.end - s.dialect.start + 64) {
+		return
+	}
 	w.text = append(w.text, `{"type":"object",`...)
 	if s.dialect.end > 0 {
 		w.text = append(append(w.text, w.src[s.dialect.start:s.dialect.end]...), ',')
@@ -188,6 +194,9 @@ func (w *walker) moveReference(r ref) {
 	}
 	target, _ := rawjson.Text(w.src[r.start:r.end]) // the sign is spelled as an escape
 	from := len(w.text)
+	if !w.needs(2*len(target) + 32) {
+		return
+	}
 	w.text = rawjson.AppendQuote(w.text, "#/properties/result"+target[1:])
 	w.putText(r.start, r.end, from)
 }

@@ -43,28 +43,42 @@ func (w *walker) output(o *object, mark int, out *output) {
 // completeContent makes sure that there is a content array (B-30) and, with
 // fallback, that some text block holds the structured content (B-36).
 func (w *walker) completeContent(o *object, mark int, out *output, fallback bool) {
-	s := out.structured
-	text := ""
-	if fallback && !w.hasTextOf(out) {
-		text = textBlock(rawjson.Compact(nil, w.src[s.val:s.end]), nil)
+	var structured []byte // of which there is to be a text
+	if s := out.structured; fallback && !w.hasTextOf(out) {
+		structured = w.src[s.val:s.end]
+	}
+	lent, from := timesRead*len(structured), len(w.text)
+	if !w.lend(lent) || !w.needs(timesQuoted*len(structured)+blockFrame) {
+		return
 	}
 	switch {
-	case out.content.end == 0 && s.end > 0:
-		w.add(o, mark, `"content":[`+text+`]`)
-	case text != "":
-		end, count := arrayEnd(w.src, out.content.val)
-		if count > 0 {
-			text = "," + text
+	case out.content.end == 0 && out.structured.end > 0:
+		if o.count > len(w.drops)-mark {
+			w.text = append(w.text, ',')
 		}
-		w.put(end, end, text)
+		w.text = append(appendText(append(w.text, `"content":[`...), structured), ']')
+		w.putText(o.last, o.last, from)
+	case structured != nil:
+		end, count := arrayEnd(w.src, out.content.val)
+		w.text = appendText(comma(w.text, count), structured)
+		w.putText(end, end, from)
 	}
+	w.lend(-lent)
+}
+
+// appendText appends a text block of structured content; nil: none.
+func appendText(dst, structured []byte) []byte {
+	if structured == nil {
+		return dst
+	}
+	return appendTextBlock(dst, rawjson.Compact(nil, structured), nil)
 }
 
 // hashSeed is that of all hashes of structured content.
 var hashSeed = maphash.MakeSeed()
 
 // hasTextOf reports whether a text block already holds the structured content. Both it and each
-// text are gone over once.
+// text are gone over once: their hashes tell, and nobody else knows the seed.
 func (w *walker) hasTextOf(out *output) bool {
 	want := w.src[out.structured.val:out.structured.end]
 	if out.content.end == 0 {
@@ -72,15 +86,18 @@ func (w *walker) hasTextOf(out *output) bool {
 	}
 	var hash uint64 // of what is wanted, once there is a text to compare it with
 	for block := range rawjson.Elements(w.src[out.content.val:out.content.end]) {
-		text, ok := rawjson.Text(rawjson.Get(block, "text"))
-		if !ok || rawjson.Validate([]byte(text)) != nil || rawjson.KindOf([]byte(text)) != rawjson.KindOf(want) {
-			continue
+		raw := rawjson.Get(block, "text")
+		if !w.lend(len(raw)) {
+			return false
 		}
-		if hash == 0 {
+		text, ok := rawjson.TextBytes(raw)
+		if ok = ok && rawjson.KindOf(text) == rawjson.KindOf(want) && rawjson.Validate(text) == nil; ok && hash == 0 {
 			hash = rawjson.Hash(hashSeed, want)
 		}
-		if rawjson.Hash(hashSeed, []byte(text)) == hash {
-			return rawjson.Equal([]byte(text), want)
+		ok = ok && rawjson.Hash(hashSeed, text) == hash
+		w.lend(-len(raw))
+		if ok {
+			return true
 		}
 	}
 	return false
@@ -101,12 +118,12 @@ func arrayLen(b []byte, i int) int {
 	return count
 }
 
-// textBlock returns a text block that holds text, with annotations when given.
-func textBlock(text, annotations []byte) string {
-	b := append([]byte(nil), `{"type":"text","text":`...)
+// appendTextBlock appends a text block that holds text, with annotations when given.
+func appendTextBlock(b, text, annotations []byte) []byte {
+	b = append(b, `{"type":"text","text":`...)
 	b = rawjson.AppendQuote(b, string(text))
 	if annotations != nil {
 		b = append(append(b, `,"annotations":`...), annotations...)
 	}
-	return string(append(b, '}'))
+	return append(b, '}')
 }

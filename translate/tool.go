@@ -1,8 +1,6 @@
 package translate
 
 import (
-	"iter"
-
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/rawjson"
 )
@@ -149,28 +147,14 @@ func (w *walker) outputSchema(o *object) {
 	w.refs = w.refs[:0]
 }
 
-// WrappedTools yields the names of those tools of a tools/list result, as the
-// upstream sent it, whose output schema the client is given wrapped as
-// {"result": …}. Calls of these tools need Rules.WrapOutput.
-func (r Rules) WrappedTools(result []byte) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		if !r.hasStructured() || r.DropNonObject {
-			return
-		}
-		for tool := range rawjson.Elements(rawjson.Get(result, "tools")) {
-			if r.wraps(rawjson.Get(tool, "outputSchema")) && !yield(textOf(tool, "name")) {
-				return
-			}
-		}
-	}
-}
-
-// wraps reports whether outputSchema has to be wrapped and can be.
-func (r *Rules) wraps(outputSchema []byte) bool {
-	if rawjson.KindOf(outputSchema) != rawjson.Object {
+// Wraps reports whether the client is given the output schema of a tool, as the upstream listed it, wrapped as
+// {"result": …}. Calls of such a tool need Rules.WrapOutput.
+func (r Rules) Wraps(tool []byte) bool {
+	outputSchema := rawjson.Get(tool, "outputSchema")
+	if !r.hasStructured() || r.DropNonObject || rawjson.KindOf(outputSchema) != rawjson.Object {
 		return false
 	}
-	w := newWalker(r, mcp.MethodToolsList, outputSchema)
+	w := newWalker(&r, mcp.MethodToolsList, outputSchema)
 	defer w.release()
 	s := w.schema(skipSpace(outputSchema, 0), true)
 	return s.wrapped()

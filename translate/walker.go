@@ -23,16 +23,16 @@ type walker struct {
 	text  []byte   // what the edits put in
 	drops []member // stack: members to be removed from the objects being walked
 	refs  []ref    // stack: local references in the schema being walked
+
+	lent int  // bytes that are held for a moment besides these
+	told bool // rules.Held was told of something
+	turn bool // it has one of turns
 }
 
 // An edit replaces src[start:end] by text[from:to].
 type edit struct{ start, end, from, to int }
 
 var walkers = sync.Pool{New: func() any { return new(walker) }}
-
-// maxPooled bounds the memory, in bytes of replacement text, that a walker may
-// keep when it goes back to the pool.
-const maxPooled = 64 << 10
 
 func newWalker(r *Rules, method string, src []byte) *walker {
 	w := walkers.Get().(*walker)
@@ -41,7 +41,8 @@ func newWalker(r *Rules, method string, src []byte) *walker {
 }
 
 func (w *walker) release() {
-	if cap(w.text) > maxPooled || cap(w.edits) > maxPooled/8 {
+	w.settle()
+	if w.size() > maxPooled {
 		return
 	}
 	*w = walker{edits: w.edits[:0], text: w.text[:0], drops: w.drops[:0], refs: w.refs[:0]}
@@ -51,18 +52,28 @@ func (w *walker) release() {
 // put replaces src[start:end] by text.
 func (w *walker) put(start, end int, text string) {
 	from := len(w.text)
-	w.text = append(w.text, text...)
-	w.edits = append(w.edits, edit{start, end, from, len(w.text)})
+	if w.needs(len(text)) {
+		w.text = append(w.text, text...)
+		w.putText(start, end, from)
+	}
 }
 
 // putText replaces src[start:end] by what was appended to w.text after from.
 func (w *walker) putText(start, end, from int) {
-	w.edits = append(w.edits, edit{start, end, from, len(w.text)})
+	var ok bool
+	if w.edits, ok = room(w, w.edits, 1, editSize); ok {
+		w.edits = append(w.edits, edit{start, end, from, len(w.text)})
+	}
 }
 
 // drop marks m for removal from the object or array being walked. Its end must
 // be known.
-func (w *walker) drop(m member) { w.drops = append(w.drops, m) }
+func (w *walker) drop(m member) {
+	var ok bool
+	if w.drops, ok = room(w, w.drops, 1, dropSize); ok {
+		w.drops = append(w.drops, m)
+	}
+}
 
 // prune removes the members that were dropped since mark. They all belong to
 // one object or array.
@@ -98,27 +109,44 @@ func (w *walker) add(o *object, mark int, text string) {
 }
 
 // bytes returns the edited payload: src itself when there was nothing to edit.
-func (w *walker) bytes() []byte {
-	if len(w.edits) == 0 {
-		return w.src
+func (w *walker) bytes() ([]byte, error) {
+	switch {
+	case w.err != nil:
+		return nil, w.err
+	case len(w.edits) == 0:
+		return w.src, nil
 	}
-	return w.appendTo(make([]byte, 0, len(w.src)+len(w.text)))
+	return w.appendTo(nil)
 }
 
-// appendTo appends the edited payload to dst. An edit inside a range that
-// another edit replaced is moot.
-func (w *walker) appendTo(dst []byte) []byte {
+// appendTo appends the edited payload to dst, in one piece of memory of the right size. What it has grown by is held
+// when the walker is released, too: it is what the caller has got.
+func (w *walker) appendTo(dst []byte) ([]byte, error) {
 	w.sort()
-	at := 0
+	size := len(w.src)
+	w.effective(func(_ int, e edit) { size += e.to - e.from - (e.end - e.start) })
+	if grown := size - len(w.src); grown > 0 && !w.lend(grown) {
+		return dst, w.err
+	}
+	dst = slices.Grow(dst, size)
+	rest := w.effective(func(at int, e edit) {
+		dst = append(dst, w.src[at:e.start]...)
+		dst = append(dst, w.text[e.from:e.to]...)
+	})
+	return append(dst, w.src[rest:]...), nil
+}
+
+// effective goes over the sorted edits, each with the end of the one before, and returns that of the last. An
+// edit inside a range that another edit replaced is moot.
+func (w *walker) effective(visit func(at int, e edit)) (at int) {
 	for _, e := range w.edits {
 		if e.start < at {
 			continue
 		}
-		dst = append(dst, w.src[at:e.start]...)
-		dst = append(dst, w.text[e.from:e.to]...)
+		visit(at, e)
 		at = e.end
 	}
-	return append(dst, w.src[at:]...)
+	return at
 }
 
 // maxMoves is how far edits are moved one by one, for each of them on average.

@@ -5,7 +5,9 @@ import (
 	"strings"
 
 	"github.com/mcpbridge/bridge/bridge/ends"
+	"github.com/mcpbridge/bridge/bridge/flight"
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/hop"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -54,8 +56,15 @@ func (k ending) deliver(e *effect) {
 	k.Reply().Finish(msg)
 }
 
-// answerAtOnce answers with a result that is known. On an error nothing was sent.
+// answerAtOnce answers with a result that is known. On an error nothing was sent. A long one is charged like one that
+// has come, until its client has taken it.
 func (k ending) answerAtOnce(req *downstream.Request, result []byte) error {
+	defer k.held.End()
+	if len(result) > flight.FewBytes {
+		if err := k.held.Set(len(result)); err != nil {
+			return err
+		}
+	}
 	buf := borrow()
 	defer giveBack(buf)
 	msg, err := k.answer(buf, req, result)
@@ -80,18 +89,28 @@ func (k ending) answer(buf *[]byte, req *downstream.Request, result []byte) (dow
 
 // appendResult appends what the client gets to see of an upstream result.
 func (k ending) appendResult(dst []byte, req *downstream.Request, result []byte) ([]byte, error) {
-	known := k.client.Driver.Catalog
+	known, rules := k.client.Driver.Catalog, *k.client.Rules
+	rules.Held = k.held.Work()
 	if mcp.IsList(req.Method) {
-		return known.AppendList(dst, k.client.Rules, k.audience(), req, result)
+		dst, err := known.AppendList(dst, &rules, k.audience(), req, result)
+		return dst, notTakenIn(err)
 	}
-	rules := *k.client.Rules
 	if req.Method == mcp.MethodToolsCall && known.Wraps() {
 		// A tool whose output schema was shown wrapped must have its structured
 		// content wrapped, whatever its kind, so that it matches what the client
 		// was told (Q10).
 		rules.WrapOutput = known.Tool(k.shown(), req.Name).Wrapped
 	}
-	return rules.AppendResult(dst, req.Method, result)
+	dst, err := rules.AppendResult(dst, req.Method, result)
+	return dst, notTakenIn(err)
+}
+
+// notTakenIn says of a result for whose translation there is no memory what is said of one that was too much itself.
+func notTakenIn(err error) error {
+	if !budget.Short(err) {
+		return err
+	}
+	return upstream.Fail(upstream.NoMemory, err, "the response of the upstream was not taken in: %v", err)
 }
 
 // audience names for whom the call is: what is known of tools is known of theirs.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpbridge/bridge/ask"
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -92,7 +93,7 @@ type question struct {
 // question builds the legacy request for in (C.4 to C.8) under an id. mint makes the elicitationId if it
 // takes one and the server gave it none.
 func (k *asker) question(in *mrtr.Input, id jsonrpc.ID, mint func() string) (q question, err error) {
-	params, err := k.client.Rules.InputRequest(in.Method, in.Params, k.declared)
+	params, err := k.express(in)
 	if err != nil {
 		return q, err
 	}
@@ -103,6 +104,13 @@ func (k *asker) question(in *mrtr.Input, id jsonrpc.ID, mint func() string) (q q
 	return q, nil
 }
 
+// express returns the params of the question that in is to the client.
+func (k *asker) express(in *mrtr.Input) ([]byte, error) {
+	rules := *k.client.Rules
+	rules.Held = k.held.Work()
+	return rules.InputRequest(in.Method, in.Params, k.declared)
+}
+
 // expressibleLocked reports the first entry of the round that the client's version
 // has no words for, unless it can be answered without asking.
 func (k *asker) expressibleLocked() error {
@@ -110,7 +118,7 @@ func (k *asker) expressibleLocked() error {
 		if k.elsewhere(in) {
 			return false, nil // which may change
 		}
-		_, err = k.client.Rules.InputRequest(in.Method, in.Params, k.declared)
+		_, err = k.express(in)
 		if unasked, ok := errors.AsType[*translate.Unexpressible](err); ok && unasked.Answer != nil {
 			err = nil
 		}
@@ -123,6 +131,9 @@ func (k *asker) expressibleLocked() error {
 
 // inexpressible ends a call because of a question that InputRequest refused.
 func inexpressible(in *mrtr.Input, err error) error {
+	if budget.Short(err) {
+		return err
+	}
 	abort := &mrtr.Abort{Key: in.Key, Method: in.Method, Reason: err.Error(), Rule: "C-33", Unasked: true}
 	if unasked, ok := errors.AsType[*translate.Unexpressible](err); ok && unasked.Older {
 		abort.Rule = ""

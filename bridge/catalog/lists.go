@@ -25,7 +25,8 @@ type lists struct {
 
 	mu    sync.RWMutex
 	known map[listKey]*list
-	bytes int
+	bytes int         // of their sources
+	grown int         // by which what clients see of them is longer than that
 	held  budget.Hold // of what follows from those bytes, too
 }
 
@@ -36,8 +37,9 @@ type listKey struct {
 
 // list is one result and what follows from it. Its source never changes.
 type list struct {
-	source []byte
-	hash   uint64
+	key    listKey
+	grown  int    // guarded by the lock of lists
+	source []byte // of one that is not remembered the caller's
 	ttl    time.Duration
 	public bool
 	shown  renderings
@@ -68,30 +70,57 @@ func (l *lists) about(method string, result []byte) *list {
 		return known
 	}
 	ttl, public := lifetime(result)
-	known = &list{source: bytes.Clone(result), hash: key.hash, ttl: ttl, public: public}
-	if len(result) <= maxListSize {
-		l.remember(key, known)
+	known = &list{key: key, source: result, ttl: ttl, public: public}
+	if !known.long() {
+		known.source = bytes.Clone(result)
+		l.remember(known)
 	}
 	return known
 }
 
-func (l *lists) remember(key listKey, known *list) {
+// long reports whether the list is not remembered, since it takes too much.
+func (l *list) long() bool { return len(l.source) > maxListSize }
+
+func (l *lists) remember(known *list) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if old := l.known[key]; old != nil { // somebody was quicker, or another text has the hash
+	if old := l.known[known.key]; old != nil { // somebody was quicker, or another text has the hash
 		l.bytes -= len(old.source)
+		l.grown -= old.grown
 	}
 	if l.bytes += len(known.source); l.bytes > maxListBytes {
 		clear(l.known)
-		l.bytes = len(known.source)
+		l.bytes, l.grown = len(known.source), 0
 	}
-	if l.held.Set(l.bytes*(1+len(mcp.Legacy))) != nil {
+	if l.chargeLocked() != nil {
 		clear(l.known)
-		l.bytes = 0
+		l.bytes, l.grown = 0, 0
 		l.held.Release()
 		return
 	}
-	l.known[key] = known
+	l.known[known.key] = known
+}
+
+func (l *lists) chargeLocked() error {
+	return l.held.Set(l.bytes*(1+len(mcp.Legacy)) + l.grown)
+}
+
+// lengthen charges for what clients see of a list by as much as that is longer, unless it is refused.
+func (l *lists) lengthen(known *list, shown []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	more := len(shown) - len(known.source)
+	if more <= 0 || l.known[known.key] != known {
+		return nil
+	}
+	l.grown += more
+	err := l.chargeLocked()
+	if err != nil {
+		l.grown -= more
+		return err
+	}
+	known.grown += more
+	return nil
 }
 
 // Lists returns the results of a list method that are known, as the server gave them:
@@ -112,28 +141,41 @@ func (c *Catalog) Lists(method string) (known [][]byte) {
 func (c *Catalog) AppendList(dst []byte, rules *translate.Rules, audience string, req *downstream.Request, result []byte) ([]byte, error) {
 	known := c.lists.about(req.Method, result)
 	if req.Method == mcp.MethodToolsList {
-		c.tools.learn(audience, rawjson.Get(req.Params, "cursor"), known)
+		c.tools.learn(audience, rawjson.Get(req.Params, "cursor"), known, rules.Held)
 	}
-	shown, err := known.shown.of(rules.Version, func() ([]byte, error) { return known.render(rules, req.Method) })
+	var err error
+	if known.long() {
+		dst, err = known.render(dst, rules, req.Method)
+	} else {
+		var shown []byte
+		shown, err = known.shown.of(rules.Version, func() ([]byte, error) { return known.render(nil, rules, req.Method) },
+			func(shown []byte) error { return c.lists.lengthen(known, shown) })
+		if err == nil {
+			err = rules.Grew(len(shown) - len(result))
+		}
+		if err == nil {
+			dst = append(dst, shown...)
+		}
+	}
 	if rules.LostTo != nil {
 		known.tell(rules)
 	}
-	return append(dst, shown...), err
+	return dst, err
 }
 
-// render goes over a list for all clients of a version, and notes what they do not get.
-func (l *list) render(rules *translate.Rules, method string) ([]byte, error) {
+// render appends a list as all clients of a version see it, and notes what they do not get.
+func (l *list) render(dst []byte, rules *translate.Rules, method string) ([]byte, error) {
 	all, lost := *rules, []string(nil)
 	all.LostTo = func(what string) {
 		if !slices.Contains(lost, what) {
 			lost = append(lost, what)
 		}
 	}
-	shown, err := all.AppendResult(nil, method, l.source)
+	dst, err := all.AppendResult(dst, method, l.source)
 	if place := slices.Index(mcp.Legacy[:], rules.Version); place >= 0 {
 		l.lost[place].Store(&lost)
 	}
-	return shown, err
+	return dst, err
 }
 
 // tell tells one client's rules what it does not get of a list.
@@ -153,8 +195,8 @@ func (l *list) tell(rules *translate.Rules) {
 type renderings [len(mcp.Legacy)]atomic.Pointer[[]byte] // by place in mcp.Legacy; nil: not yet asked for
 
 // of returns the rendering for a version, which render makes when it is needed
-// first. Nobody may change it.
-func (r *renderings) of(version mcp.Version, render func() ([]byte, error)) ([]byte, error) {
+// first, and which is kept if charge, nil for none, charges for it. Nobody may change it.
+func (r *renderings) of(version mcp.Version, render func() ([]byte, error), charge func(shown []byte) error) ([]byte, error) {
 	place := slices.Index(mcp.Legacy[:], version)
 	if place < 0 {
 		return render()
@@ -163,8 +205,8 @@ func (r *renderings) of(version mcp.Version, render func() ([]byte, error)) ([]b
 		return *shown, nil
 	}
 	shown, err := render()
-	if err == nil {
-		r[place].Store(&shown)
+	if err == nil && r[place].CompareAndSwap(nil, &shown) && charge != nil && charge(shown) != nil {
+		r[place].Store(nil)
 	}
 	return shown, err
 }

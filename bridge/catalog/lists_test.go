@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/translate"
 )
 
@@ -160,5 +161,44 @@ func TestWhoIsManyHasNobodysToolsForgottenThatAreInUse(t *testing.T) {
 	}
 	if got := len(c.tools.audiences); got > maxToolAudiences {
 		t.Errorf("%d principals are remembered", got)
+	}
+}
+
+// Clients may see more than the server has sent: what is kept of that is charged, too.
+func TestListsAreChargedForWhatClientsSeeOfThem(t *testing.T) {
+	memory := budget.New(64 << 20)
+	account, err := memory.Open("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := New(negotiate.NewProber(negotiate.Options{}), account)
+	result := []byte(`{"tools":[{"name":"a","inputSchema":{}}` + strings.Repeat(`,{"name":"a","inputSchema":{},"outputSchema":{}}`, 1000) + `]}`)
+	for range 2 {
+		shown := 0
+		for _, version := range []mcp.Version{mcp.V20250618, mcp.V20251125} {
+			got, err := c.AppendList(nil, &translate.Rules{Version: version}, "", requestOf(mcp.MethodToolsList, `{}`), result)
+			if shown += len(got) - len(result); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if want := int64(len(result)*(1+len(mcp.Legacy)) + shown); memory.Used() != want {
+			t.Errorf("charged %d bytes, want %d", memory.Used(), want)
+		}
+	}
+}
+
+// A page is as long as a response may be; what is noted of its tools is as much as is remembered.
+func TestOfToolsOnlyFactsAreNoted_Q8(t *testing.T) {
+	var plain, hinted strings.Builder
+	for i := range 2 * maxToolFacts {
+		fmt.Fprintf(&plain, `,{"name":"p%d"}`, i)
+		fmt.Fprintf(&hinted, `,{"name":"h%d","annotations":{"readOnlyHint":true}}`, i)
+	}
+	had := func(name string) bool { return name == "p7" }
+	if facts := readTools([]byte(`{"tools":[`+plain.String()[1:]+`]}`), had, nil); len(facts) != 1 || facts["p7"] != (Tool{}) {
+		t.Errorf("%d tools are noted that are like most", len(facts))
+	}
+	if facts := readTools([]byte(`{"tools":[`+hinted.String()[1:]+`]}`), had, nil); len(facts) != maxToolFacts {
+		t.Errorf("%d tools with facts are noted", len(facts))
 	}
 }

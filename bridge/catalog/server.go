@@ -50,5 +50,5 @@ func readServer(verdict *negotiate.Verdict) *Server {
 // Greeting returns the result of initialize for clients of a version that can
 // listen, which render makes when it is needed first. Nobody may change it.
 func (s *Server) Greeting(version mcp.Version, render func() ([]byte, error)) ([]byte, error) {
-	return s.greetings.of(version, render)
+	return s.greetings.of(version, render, nil)
 }

@@ -71,17 +71,17 @@ func (b *toolbox) about(audience string, raw []byte) Tool {
 	return known.facts[name]
 }
 
-// learn reads the page of a list that came for a raw cursor.
-func (b *toolbox) learn(audience string, raw []byte, page *list) {
+// learn reads the page of a list that came for a raw cursor. held is told what that takes.
+func (b *toolbox) learn(audience string, raw []byte, page *list, held translate.Held) {
 	cursor := string(raw)
 	b.mu.RLock()
 	known := b.audiences[audience]
-	seen := known != nil && known.pages[cursor] == page.hash
+	seen := known != nil && known.pages[cursor] == page.key.hash
 	b.mu.RUnlock()
 	if seen {
 		return
 	}
-	facts := readTools(page.source)
+	facts := readTools(page.source, b.knows(known), held)
 	for _, f := range facts {
 		if f.Wrapped {
 			b.wraps.Store(true)
@@ -92,12 +92,25 @@ func (b *toolbox) learn(audience string, raw []byte, page *list) {
 	known = b.roomLocked(audience)
 	known.use(b.clock.Add(1))
 	b.size -= known.size
-	known.note(cursor, page.hash)
+	known.note(cursor, page.key.hash)
 	for name, f := range facts {
 		known.set(name, f)
 	}
 	if b.size += known.size; b.size > maxToolboxSize {
 		b.forgetLocked()
+	}
+}
+
+// knows returns whether anything is known of a tool of an audience, nil for none.
+func (b *toolbox) knows(of *tools) func(name string) bool {
+	return func(name string) bool {
+		if of == nil {
+			return false
+		}
+		b.mu.RLock()
+		defer b.mu.RUnlock()
+		_, known := of.facts[name]
+		return known
 	}
 }
 
@@ -166,20 +179,21 @@ func (b *toolbox) forgetLocked() {
 	}
 }
 
-// readTools lists every tool of a page, also those without facts: their earlier
-// ones no longer hold. Which output schemas are wrapped is the same for all
+// readTools lists the tools of a page that have facts, as many as are remembered, and those that had: their
+// earlier ones no longer hold. Which output schemas are wrapped is the same for all
 // versions that have output schemas.
-func readTools(result []byte) map[string]Tool {
+func readTools(result []byte, had func(name string) bool, held translate.Held) map[string]Tool {
 	facts := make(map[string]Tool)
+	rules := translate.Rules{Version: mcp.V20251125, Held: held}
 	for tool := range rawjson.Elements(rawjson.Get(result, "tools")) {
 		name, _ := rawjson.Text(rawjson.Get(tool, "name"))
 		hints := rawjson.Get(tool, "annotations")
-		facts[name] = Tool{Repeatable: isTrue(hints, "readOnlyHint") || isTrue(hints, "idempotentHint")}
-	}
-	for name := range (translate.Rules{Version: mcp.V20251125}).WrappedTools(result) {
-		f := facts[name]
-		f.Wrapped = true
-		facts[name] = f
+		f := Tool{Repeatable: isTrue(hints, "readOnlyHint") || isTrue(hints, "idempotentHint"), Wrapped: rules.Wraps(tool)}
+		before, listed := facts[name]
+		f.Wrapped = f.Wrapped || before.Wrapped
+		if listed || had(name) || f != (Tool{}) && len(facts) < maxToolFacts {
+			facts[name] = f
+		}
 	}
 	return facts
 }

@@ -13,7 +13,7 @@ func pageOf(names ...string) *list {
 		tools = append(tools, fmt.Sprintf(`{"name":%q,"annotations":{"readOnlyHint":true}}`, name))
 	}
 	source := `{"tools":[` + strings.Join(tools, ",") + `]}`
-	return &list{source: []byte(source), hash: uint64(len(source))}
+	return &list{source: []byte(source), key: listKey{hash: uint64(len(source))}}
 }
 
 func (b *toolbox) check(t *testing.T) {
@@ -40,7 +40,7 @@ func (b *toolbox) check(t *testing.T) {
 // What is remembered of tools is bounded in bytes, whatever servers call them, and whoever asks.
 func TestNamesOfToolsAreBoundedInBytes(t *testing.T) {
 	b := newToolbox()
-	b.learn("somebody", nil, pageOf("short", strings.Repeat("x", maxToolName+1)))
+	b.learn("somebody", nil, pageOf("short", strings.Repeat("x", maxToolName+1)), nil)
 	if !b.about("somebody", []byte(`"short"`)).Repeatable {
 		t.Error("a tool beside one with a long name is not known")
 	}
@@ -48,15 +48,15 @@ func TestNamesOfToolsAreBoundedInBytes(t *testing.T) {
 		t.Error("a long name is kept")
 	}
 	b.check(t)
-	b.learn("somebody", nil, pageOf("short", "another"))
-	b.learn("somebody", []byte(`"`+strings.Repeat("c", maxCursor)+`"`), pageOf("a third"))
+	b.learn("somebody", nil, pageOf("short", "another"), nil)
+	b.learn("somebody", []byte(`"`+strings.Repeat("c", maxCursor)+`"`), pageOf("a third"), nil)
 	b.check(t)
 	var many []string
 	for i := range 2 * maxToolsSize / maxToolName {
 		many = append(many, fmt.Sprintf("%d%s", i, strings.Repeat("x", maxToolName-10)))
 	}
 	for i := range 2 * maxToolboxSize / maxToolsSize {
-		b.learn(fmt.Sprint(i), nil, pageOf(many...))
+		b.learn(fmt.Sprint(i), nil, pageOf(many...), nil)
 	}
 	b.check(t)
 	last := fmt.Sprint(2*maxToolboxSize/maxToolsSize - 1)

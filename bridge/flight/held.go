@@ -10,9 +10,10 @@ import (
 // Held is what a call holds besides its request: the response that comes in, and while the
 // call waits what the server wants to have back and what its client has answered so far.
 type Held struct {
-	mu      sync.Mutex
-	hold    budget.Hold
-	lasting int // bytes that stay from round to round
+	mu       sync.Mutex
+	hold     budget.Hold
+	lasting  int // bytes that stay from round to round
+	response int // bytes for the response of this one
 }
 
 // Open charges an account from now on.
@@ -39,14 +40,28 @@ func (h *Held) Set(response int) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.response = response
 	return h.hold.Set(h.lasting + response)
+}
+
+// Work is the same where the response is translated: what that takes is charged besides.
+type Work Held
+
+// Work returns what a translation is charged to.
+func (h *Held) Work() *Work { return (*Work)(h) }
+
+// Set implements translate.Held.
+func (w *Work) Set(bytes int) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.hold.Set(w.lasting + w.response + bytes)
 }
 
 // keep charges what stays while the call waits; the response is used up.
 func (h *Held) keep(bytes int) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.lasting = bytes
+	h.lasting, h.response = bytes, 0
 	return h.hold.Set(bytes)
 }
 

@@ -298,3 +298,21 @@ func TestPathsAreKeptOfAnnotatedParametersOnly_B19(t *testing.T) {
 		t.Errorf("%v allocations for %d parameters", got, n)
 	}
 }
+
+// A page is as long as a response may be; of tools without annotations only those are noted that had some.
+func TestToolsWithoutAnnotationsAreNotNoted_B24(t *testing.T) {
+	var s Tools
+	s.Learn("a", []byte(`{"tools":[{"name":"had","inputSchema":{"type":"object","properties":{"x":{"type":"string","x-mcp-header":"X"}}}}]}`))
+	if s.Plan("a", []byte("had")) == nil {
+		t.Fatal("an annotation is not known")
+	}
+	tools := []byte(`[{"name":"had","inputSchema":{}},{"name":"never","inputSchema":{}}]`)
+	page, _ := s.readPage(tools, *s.of("a").tools.Load())
+	if _, noted := page["never"]; noted || len(page) != 1 {
+		t.Errorf("noted are %v", page)
+	}
+	s.Learn("a", []byte(`{"tools":`+string(tools)+`}`))
+	if s.Plan("a", []byte("had")) != nil {
+		t.Error("an annotation that is gone is known")
+	}
+}

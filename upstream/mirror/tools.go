@@ -106,7 +106,7 @@ func (s *Tools) Learn(audience string, result []byte) (out []byte, fresh []Dropp
 	if set != nil {
 		old = *set.tools.Load()
 	}
-	page, drop := s.readPage(tools)
+	page, drop := s.readPage(tools, old)
 	for name, p := range page {
 		if p != nil && p.illegal != "" && (old[name] == nil || old[name].illegal == "") {
 			fresh = append(fresh, Dropped{Name: fault.Clip(name), Reason: p.illegal})
@@ -121,9 +121,9 @@ func (s *Tools) Learn(audience string, result []byte) (out []byte, fresh []Dropp
 	return result, fresh
 }
 
-// readPage parses the tools of one page. A nil plan stands for a tool without
-// annotations; drop says whether any tool is illegal.
-func (s *Tools) readPage(tools []byte) (page map[string]*Plan, drop bool) {
+// readPage parses the tools of one page: those with annotations and, with a nil plan, those that
+// had some before, in old. drop says whether any tool is illegal.
+func (s *Tools) readPage(tools []byte, old map[string]*Plan) (page map[string]*Plan, drop bool) {
 	page = map[string]*Plan{}
 	for tool := range rawjson.Elements(tools) {
 		name, ok := rawjson.Text(rawjson.Get(tool, "name"))
@@ -134,7 +134,9 @@ func (s *Tools) readPage(tools []byte) (page map[string]*Plan, drop bool) {
 		if p != nil && len(name) > maxName {
 			p = longName
 		}
-		page[name] = p
+		if page[name] = p; p == nil && old[name] == nil {
+			delete(page, name)
+		}
 		drop = drop || p != nil && p.illegal != ""
 	}
 	return page, drop
@@ -296,5 +298,5 @@ func withoutIllegal(result, tools []byte, page map[string]*Plan) []byte {
 		kept = append(kept, tool...)
 	}
 	kept = append(kept, ']')
-	return rawjson.Apply(nil, result, rawjson.Edit{Name: "tools", Value: kept})
+	return rawjson.Apply(make([]byte, 0, len(result)), result, rawjson.Edit{Name: "tools", Value: kept})
 }

@@ -97,3 +97,20 @@ func TestTheBufferOfAResponseIsChargedWithItsSize(t *testing.T) {
 		t.Errorf("%d bytes that were announced have %d: %v", size, cap(*body), err)
 	}
 }
+
+// Reading what a list of tools says about headers takes more than the list, for as long as it is read.
+func TestReadingAListOfToolsIsCharged(t *testing.T) {
+	list := `{"tools":[{"name":"a","inputSchema":{}}` + strings.Repeat(`,{"name":"a","inputSchema":{}}`, 1<<15) + `]}`
+	p := newScripted(t, func(_ int, w http.ResponseWriter, g *got, _ *http.Request) { answer(w, g.msg.ID, list) })
+	c, ask := newClient(t, p.URL, Options{}), call(mcp.MethodToolsList, "")
+	rich, poor := &purse{limit: 8 * len(list)}, &purse{limit: 3 * len(list) / 2}
+	ask.Held = rich
+	if ans, err := c.Do(t.Context(), ask, nil); err != nil || rich.most != 2*len(ans.Result) || rich.now != len(ans.Result) {
+		t.Errorf("charged %d bytes for %d, then %d: %v", rich.most, len(list), rich.now, err)
+	}
+	ask.Held = poor
+	_, err := c.Do(t.Context(), ask, nil)
+	if f, ok := err.(*upstream.Failure); !ok || f.Cause != upstream.NoMemory || !budget.Short(f) || !f.Sent {
+		t.Errorf("without the memory: %v", err)
+	}
+}

@@ -173,7 +173,10 @@ func (c *Client) Do(ctx context.Context, call *upstream.Call, notify func(jsonrp
 		return nil, err
 	}
 	if call.Method == mcp.MethodToolsList && ans.Error == nil {
-		c.learn(call, ans)
+		if err := c.learn(call, ans); err != nil {
+			ans.Release()
+			return nil, err
+		}
 	}
 	return ans, nil
 }
@@ -186,8 +189,15 @@ func (c *Client) doOwn(ctx context.Context, call upstream.Call, notify func(json
 	return c.Do(ctx, &call, notify)
 }
 
+// timesRead is how much memory it takes to read what a list of tools says about headers, in times the list.
+const timesRead = 2
+
 // learn feeds the schema store and drops illegal tools from the result (B-23).
-func (c *Client) learn(call *upstream.Call, ans *upstream.Answer) {
+func (c *Client) learn(call *upstream.Call, ans *upstream.Answer) error {
+	if short := upstream.Charge(call.Held, timesRead*len(ans.Result)); short != nil {
+		return upstream.Fail(upstream.NoMemory, short, "the response of the upstream was not taken in: %v", short)
+	}
+	defer func() { _ = upstream.Charge(call.Held, len(ans.Result)) }() // less is never refused
 	out, dropped := c.tools.Learn(audience(call), ans.Result)
 	if len(out) != len(ans.Result) { // those that were known as illegal before are dropped, too
 		ans.Replace(out)
@@ -199,6 +209,7 @@ func (c *Client) learn(call *upstream.Call, ans *upstream.Answer) {
 			c.opt.Excluded(d.Name, "illegal "+mirror.Annotation+" annotation: "+d.Reason)
 		}
 	}
+	return nil
 }
 
 // Listen implements Caller.
