@@ -31,13 +31,14 @@ const (
 
 // question has everything that a result may depend on besides who asks (B-41).
 type question struct {
-	method string
-	uri    string // of resources/read
-	rest   string // the other params and the declared capabilities
+	method  string
+	uri     string // of resources/read
+	rest    string // the other params and the declared capabilities
+	variant string // hop.Variant, also of what is public
 }
 
 // size counts what a client wrote into it.
-func (q *question) size() int { return len(q.uri) + len(q.rest) }
+func (q *question) size() int { return len(q.uri) + len(q.rest) + len(q.variant) }
 
 // Slot is where the result of a request may be kept.
 type Slot struct {
@@ -54,7 +55,7 @@ func (c *Catalog) Lookup(principal string, header http.Header, req *downstream.R
 	if !cacheable(req.Method) {
 		return nil, nil
 	}
-	slot := &Slot{catalog: c, audience: hop.Audience(principal, header), question: questionOf(req, capabilities)}
+	slot := &Slot{catalog: c, audience: hop.Audience(principal, header), question: questionOf(header, req, capabilities)}
 	result, epoch, ok := c.results.Get(slot.audience, slot.question)
 	if ok {
 		return result, nil
@@ -71,6 +72,7 @@ func (s *Slot) Keep(result []byte) {
 	if ttl <= 0 || size > maxResultBytes/16 {
 		return // it would be copied for nothing
 	}
+	s.question.variant = strings.Clone(s.question.variant) // not the whole head of the request
 	s.catalog.results.Put(s.audience, s.question, s.epoch, ttlcache.Item[[]byte]{
 		Value: bytes.Clone(result), Size: size, TTL: ttl, Public: public,
 	})
@@ -105,14 +107,14 @@ func cacheable(method string) bool {
 	return false
 }
 
-func questionOf(req *downstream.Request, capabilities []byte) question {
+func questionOf(header http.Header, req *downstream.Request, capabilities []byte) question {
 	params := req.Params
 	if params == nil {
 		params = []byte("{}")
 	}
 	uri, _ := rawjson.Text(req.URI)
 	rest := rawjson.Apply(nil, params, rawjson.Edit{Name: "_meta", Value: foreignMeta(req.Meta)}, rawjson.Edit{Name: "uri"})
-	return question{method: req.Method, uri: uri, rest: string(append(rest, capabilities...))}
+	return question{method: req.Method, uri: uri, rest: string(append(rest, capabilities...)), variant: hop.Variant(header)}
 }
 
 // foreignMeta returns what a request's _meta holds besides the protocol's own members,

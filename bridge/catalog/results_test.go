@@ -2,10 +2,12 @@ package catalog
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/hop"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/negotiate"
@@ -41,6 +43,58 @@ func TestResultsArePartitionedByPrincipal_B42_B45(t *testing.T) {
 	}{{"alice", true}, {"alice", false}, {"bob", true}, {"", true}, {"carol", false}} {
 		if asked := ask(c, tt.principal, read, resource); asked != tt.asked {
 			t.Errorf("%q: the server was asked: %v", tt.principal, asked)
+		}
+	}
+}
+
+// A server may answer by these fields, whoever it means an answer for.
+func TestResultsArePartitionedByWhatTheyMayVaryBy_B41(t *testing.T) {
+	for _, result := range []string{resource, strings.Replace(resource, "public", "private", 1)} {
+		c, read := fresh(), requestOf(mcp.MethodResourcesRead, `{"uri":"file:///a"}`)
+		for _, tt := range []struct {
+			header http.Header
+			asked  bool
+		}{
+			{nil, true}, {nil, false},
+			{http.Header{"Accept-Language": {"de"}}, true}, {http.Header{"Accept-Language": {"fr"}}, true}, {http.Header{"Accept-Language": {"de"}}, false},
+			{http.Header{"Accept-Language": {"de", "fr"}}, true}, {http.Header{"Accept-Language": {"fr", "de"}}, true},
+			{http.Header{"Accept-Language": {"de"}, "Connection": {"accept-language"}}, false}, // it goes nowhere
+			{http.Header{"Baggage": {"user=1"}}, true}, {http.Header{"Baggage": {"user=2"}}, true}, {http.Header{"Baggage": {"user=1"}}, false},
+			{http.Header{"Baggage": {"user=1,sentry-trace_id=7"}}, false}, {http.Header{"Baggage": {"sentry-trace_id=8, sentry-release=1"}}, false},
+			{http.Header{"Accept-Language": {"de"}, "Baggage": {"user=1"}}, true}, {http.Header{"Accept-Language": {"de", "user=1"}}, true},
+			{http.Header{"Traceparent": {"00-1"}, "X-Request-Id": {"1"}}, false},
+		} {
+			known, slot := c.Lookup("", tt.header, read, nil)
+			if slot != nil {
+				slot.Keep([]byte(result))
+			}
+			if asked := known == nil; asked != tt.asked {
+				t.Errorf("%v: the server was asked: %v", tt.header, asked)
+			}
+		}
+	}
+}
+
+// What clients make up there is bounded like the rest of what they ask.
+func TestMadeUpLanguagesAreBounded(t *testing.T) {
+	c, read, kept := fresh(), requestOf(mcp.MethodToolsList, `{}`), 0
+	for i := range 100 { // a mebibyte each: 32 of them fit
+		_, slot := c.Lookup("", http.Header{"Accept-Language": {fmt.Sprint(i) + strings.Repeat("x", 1<<20)}}, read, nil)
+		slot.Keep([]byte(listed))
+	}
+	for _, of := range c.Cached() {
+		kept += of.Results
+	}
+	if kept == 0 || kept > 32 {
+		t.Errorf("%d results of a mebibyte are kept", kept)
+	}
+}
+
+// Most clients name one language, always the same.
+func TestAVariantOfOneLanguageCostsNoMemory(t *testing.T) {
+	for _, header := range []http.Header{nil, {"Accept-Language": {"de"}}, {"Accept-Language": {"*"}, "Connection": {"keep-alive"}}} {
+		if n := testing.AllocsPerRun(100, func() { hop.Variant(header) }); n > 0 {
+			t.Errorf("%v: %v allocations", header, n)
 		}
 	}
 }

@@ -9,10 +9,11 @@ import (
 	"strings"
 
 	"github.com/mcpbridge/bridge/internal/bearer"
+	"github.com/mcpbridge/bridge/internal/http1"
 )
 
 // impersonal fields are sent by clients of all users alike, or differ by request. So do all whose names end like
-// one of numbered.
+// one of numbered. By those that tell in which Variant of an answer a client wants to have it, nobody is told apart.
 var (
 	impersonal = map[string]bool{
 		"Accept-Language": true, "B3": true, "Baggage": true, "Cache-Control": true, "Cf-Ray": true, "Cloudfront-Viewer-Address": true,
@@ -40,6 +41,45 @@ func Personal(client http.Header, add func(name, value string)) {
 			add(name, value)
 		}
 	})
+}
+
+// Variant tells what a request says besides who it is for and what it asks, by which a server may
+// answer otherwise: languages, and what programs hand on with a trace. It is the same for most, and "" without any.
+func Variant(client http.Header) string {
+	languages, baggage := variant(client, "Accept-Language", itself), variant(client, "Baggage", ofNoTrace)
+	if baggage != "" {
+		return languages + "\x00" + baggage // which no value has
+	}
+	return languages
+}
+
+// variant returns what goes up of a field, each value as read reads it. Of one value it costs no memory.
+func variant(client http.Header, name string, read func(string) string) (all string) {
+	if len(client[name]) == 0 || named(client["Connection"], name) {
+		return ""
+	}
+	for _, value := range client[name] {
+		switch value = read(value); {
+		case value == "" || !http1.IsValue(value):
+		case all == "":
+			all = value
+		default:
+			all += "\n" + value
+		}
+	}
+	return all
+}
+
+func itself(value string) string { return value }
+
+// ofNoTrace returns the members of a Baggage field that are not of the one tracer which writes there
+// what is another with every trace.
+func ofNoTrace(baggage string) string {
+	if !strings.Contains(baggage, "sentry-") {
+		return baggage
+	}
+	members := strings.Split(baggage, ",")
+	return strings.Join(slices.DeleteFunc(members, func(m string) bool { return strings.HasPrefix(strings.TrimSpace(m), "sentry-") }), ",")
 }
 
 // Audience names for whom a request is: its principal, and whatever else its headers

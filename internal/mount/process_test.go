@@ -37,6 +37,7 @@ const (
 )
 
 // actAsProcess serves until its input ends. The tool "pid" tells the process,
+// "crash" ends it,
 // "log" logs before it answers, "vendor" says what is of no request, "never" has no answer.
 func actAsProcess(mode string) {
 	switch mode {
@@ -65,6 +66,9 @@ func actAsProcess(mode string) {
 			Params struct{ Name string }
 		}
 		_ = json.Unmarshal(lines.Bytes(), &msg)
+		if msg.Params.Name == "crash" {
+			os.Exit(3)
+		}
 		if msg.ID == nil || mode == silent || msg.Params.Name == "never" {
 			continue
 		}
@@ -152,6 +156,27 @@ func TestSessionsShareOneProcessUnlessToldOtherwise_E49(t *testing.T) {
 		if stateless := pidOf(t, url, ""); perSession > 0 && (stateless == pidOf(t, url, a) || stateless == pidOf(t, url, b)) {
 			t.Error("a request without a session reached the process of one")
 		}
+	}
+}
+
+func TestAToolThatCrashesAgainAndAgainShutsNobodyElseOut(t *testing.T) {
+	opt := process(t, good, 0)
+	opt.Command.Stdio.MaxBackoff = time.Hour
+	_, url := serve(t, opt)
+	alice, bob := session(t, url), session(t, url)
+	first := pidOf(t, url, bob)
+	for range 20 { // each doubles the time until the next start
+		_, _ = post(t, url, alice, call("crash"))
+	}
+	last := pidOf(t, url, bob)
+	if last == first {
+		t.Fatal("nothing crashed")
+	}
+	if _, body := post(t, url, alice, call("crash")); !strings.Contains(body, "in a row under requests like this one") {
+		t.Errorf("the tool gets %s", body)
+	}
+	if pidOf(t, url, bob) != last || pidOf(t, url, alice) != last {
+		t.Error("the process ended once more")
 	}
 }
 

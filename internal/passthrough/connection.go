@@ -99,7 +99,7 @@ func (c *connection) Serve(ctx context.Context, caller downstream.Caller, req do
 	defer hold.Release()
 	call := &upstream.Call{
 		Held: &hold, Account: hold.Account(), Method: req.Method, Params: c.all.tokens.fresh(req.Params, req.ProgressToken), Authorization: caller.Authorization,
-		Principal: caller.Principal, Header: caller.Header, Idle: out.Flush,
+		Principal: caller.Principal, Header: caller.Header, Tenant: caller.Tenant, Idle: out.Flush,
 	}
 	ans, err := opt.Server.Verbatim(ctx, call, func(msg jsonrpc.Message) { heard(); to.notify(msg) })
 	switch {

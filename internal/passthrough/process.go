@@ -26,8 +26,8 @@ import (
 // Server is a modern server that many clients share over one channel.
 type Server interface {
 	Sender
-	// Notify hands a notification on.
-	Notify(ctx context.Context, method string, params []byte) error
+	// Notify hands a notification on: the method, the params and whose it is are those of a call.
+	Notify(ctx context.Context, call *upstream.Call) error
 }
 
 // ProcessOptions configures a Process. Server is required.
@@ -121,7 +121,7 @@ func (p *Process) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // how modern clients cancel.
 func (p *Process) notify(ctx context.Context, w http.ResponseWriter, msg *jsonrpc.Message) {
 	if msg.Method != mcp.NotificationCancelled {
-		if err := p.opt.Server.Notify(ctx, msg.Method, msg.Params); err != nil {
+		if err := p.opt.Server.Notify(ctx, &upstream.Call{Method: msg.Method, Params: msg.Params, Account: downstream.ChargedTo(ctx)}); err != nil {
 			p.fail(ctx, w, "", err)
 			return
 		}

@@ -31,7 +31,8 @@ func (s *scripted) Verbatim(ctx context.Context, call *upstream.Call, notify fun
 	return s.verbatim(ctx, call, notify)
 }
 
-func (s *scripted) Notify(_ context.Context, method string, params []byte) error {
+func (s *scripted) Notify(_ context.Context, call *upstream.Call) error {
+	method, params := call.Method, call.Params
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.notified = append(s.notified, method+" "+string(params))

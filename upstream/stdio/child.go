@@ -1,6 +1,7 @@
 package stdio
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -17,9 +18,17 @@ import (
 type child struct {
 	*pipe
 	*process
-	served atomic.Bool // it has answered a call, so it did not crash at its start
-	modern atomic.Bool // it has answered server/discover
+	run    uint64        // counts those of its client
+	served atomic.Bool   // it has answered something, so it did not crash at its start
+	modern atomic.Bool   // it has answered server/discover
+	ready  chan struct{} // closed when it may be given requests; nil: from the start
+	// left are those that have left something with it that nobody waits for: notifications, and
+	// requests that were given up. Guarded by the client's lock.
+	left map[suspect]struct{}
 }
+
+// maxLeft bounds who is remembered to have left something with a child.
+const maxLeft = 256
 
 // startChild starts the server.
 func startChild(opt *Options) (*child, error) {
@@ -39,6 +48,32 @@ func (c *child) alive() bool {
 		return false
 	default:
 		return true
+	}
+}
+
+// takes reports whether the child may be given requests, as far as its greeting goes.
+func (c *child) takes() bool {
+	if c.ready == nil {
+		return true
+	}
+	select {
+	case <-c.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// greet asks a child whether it has come up: until it has answered that it is given nothing else,
+// which could end it and look like a crash at its start. One that leaves that unanswered
+// for too long gets its requests all the same.
+func (c *child) greet(limit time.Duration) {
+	defer close(c.ready)
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	if ans, err := c.do(ctx, ownDiscover(), sink{}); err == nil { // any answer will do
+		c.served.Store(true)
+		c.modern.Store(ans.Error == nil)
 	}
 }
 

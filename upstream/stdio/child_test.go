@@ -68,6 +68,25 @@ func actAsChild(mode string) {
 		select {}
 	case "crash":
 		os.Exit(3)
+	case "modern": // takes nothing before server/discover
+		up := false
+		serveChild(func(m jsonrpc.Message) {
+			switch {
+			case m.Method == mcp.MethodDiscover:
+				up = true
+				fmt.Fprintf(os.Stdout, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"supportedVersions\":[\"2026-07-28\"]}}\n", m.ID)
+			case !up, m.Method == "notifications/exit":
+				os.Exit(3)
+			default:
+				childTool(m)
+			}
+		})
+	case "once": // comes up for the first time only
+		if _, err := os.Stat("been here"); err == nil {
+			os.Exit(3)
+		}
+		_ = os.WriteFile("been here", nil, 0o600)
+		actAsChild("modern")
 	case "chatter":
 		_, _ = os.Stdout.WriteString(strings.Repeat("{}\n", chatter))
 	case "parent":

@@ -4,11 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/internal/transport"
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -27,7 +28,7 @@ const (
 )
 
 const (
-	// stable is how long a child that answered no call must have run for its end
+	// stable is how long a child that answered nothing must have run for its end
 	// not to count as a crash on start.
 	stable = 30 * time.Second
 	// maxStartWait is the longest that a call waits for the next start.
@@ -35,17 +36,22 @@ const (
 )
 
 // Client is an upstream.Caller for a server that runs as a child process. The child is
-// started by the first call, and again by the first call after it ended, at
-// growing intervals. All callers share it (E-49).
+// started by the first call, and again by the first call after it ended: soon if it
+// had come up, and else at growing intervals. All callers share it (E-49), but those under whose
+// calls it ends again and again.
 type Client struct {
-	opt Options
-	ctx context.Context // ends with Close
+	opt     Options
+	seldom  zerolog.Logger
+	ctx     context.Context // ends with Close
+	crashes *crashes
+	answers atomic.Bool // a child has answered server/discover: so will the next ones
 
 	mu      sync.Mutex
 	stop    context.CancelFunc
 	child   *child
 	delays  *backoff.ExponentialBackOff
 	startAt time.Time // the next start is not before
+	runs    uint64    // children that were started
 	ending  sync.WaitGroup
 }
 
@@ -64,7 +70,7 @@ func New(opt Options) (*Client, error) {
 	delays.MaxInterval = cmp.Or(opt.MaxBackoff, DefaultMaxBackoff)
 	delays.Multiplier = 2
 	delays.Reset()
-	s := &Client{opt: opt, delays: delays}
+	s := &Client{opt: opt, delays: delays, crashes: newCrashes(), seldom: opt.Log.Sample(&zerolog.BurstSampler{Burst: SkippedBurst, Period: time.Minute})}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	return s, nil
 }
@@ -122,13 +128,14 @@ func (s *Client) Verbatim(ctx context.Context, call *upstream.Call, notify func(
 	return s.send(ctx, req, sink{notify: notify, idle: call.Idle, listen: call.Method == mcp.MethodListen})
 }
 
-// Notify hands a notification on.
-func (s *Client) Notify(ctx context.Context, method string, params []byte) error {
-	c, err := s.get(ctx)
+// Notify hands a notification on: the method, the params and whose it is are those of a call.
+func (s *Client) Notify(ctx context.Context, call *upstream.Call) error {
+	c, err := s.get(ctx, call)
 	if err != nil {
 		return err
 	}
-	return c.tell(ctx, s.opt.Account, transport.EndLine(jsonrpc.AppendNotification(nil, method, params)))
+	s.leave(c, call)
+	return c.tell(ctx, s.opt.Account, transport.EndLine(jsonrpc.AppendNotification(nil, call.Method, call.Params)))
 }
 
 // send makes an attempt, and another one when the process turns out to have
@@ -145,87 +152,24 @@ func (s *Client) send(ctx context.Context, req *request, to sink) (*upstream.Ans
 }
 
 func (s *Client) attempt(ctx context.Context, req *request, to sink) (*upstream.Answer, error) {
-	c, err := s.get(ctx)
+	c, err := s.get(ctx, req.call)
 	if err != nil {
 		return nil, err
 	}
+	begun := to.begun()
 	ans, err := c.do(ctx, req, to)
 	switch {
+	case err != nil && begun != nil && *begun: // it was no request any more
 	case err != nil:
+		s.broke(c, req.call, err)
 	case req.call.Method == mcp.MethodDiscover:
 		c.modern.Store(ans.Error == nil)
+		s.answers.Store(true)
+		fallthrough
 	default:
 		c.served.Store(true)
 	}
 	return ans, err
-}
-
-// get returns a running child, starting one when that is due.
-func (s *Client) get(ctx context.Context) (*child, error) {
-	for {
-		c, wait, err := s.current()
-		if c != nil || err != nil {
-			return c, err
-		}
-		if wait > maxStartWait {
-			return nil, &upstream.Failure{Cause: upstream.Unreachable, RetryAfter: wait, Detail: fmt.Sprintf(
-				"the upstream command %s keeps ending; it is started again in %s (its messages are in the log)", s.opt.name(), wait.Round(time.Second))}
-		}
-		t := time.NewTimer(wait)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
-			return nil, upstream.Interrupted(ctx, false)
-		case <-s.ctx.Done():
-			t.Stop()
-		}
-	}
-}
-
-// current returns the child, or how long its start has to wait.
-func (s *Client) current() (*child, time.Duration, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ctx.Err() != nil {
-		return nil, 0, &upstream.Failure{Cause: upstream.Canceled, Detail: "the upstream client is closed"}
-	}
-	if s.child != nil && s.child.alive() {
-		return s.child, 0, nil
-	}
-	if c := s.child; c != nil { // it ended since the last call
-		s.buryLocked(c.served.Load() || time.Since(c.begun) >= stable)
-	}
-	if wait := time.Until(s.startAt); wait > 0 {
-		return nil, wait, nil
-	}
-	c, err := startChild(&s.opt)
-	if err != nil {
-		s.buryLocked(false)
-		return nil, 0, s.opt.startFailure(err)
-	}
-	s.opt.Log.Info().Str("command", s.opt.name()).Int("pid", c.cmd.Process.Pid).Msg("upstream process started")
-	s.child = c
-	s.ending.Go(func() { <-c.done })
-	s.ending.Go(func() { c.guard(s.opt.Ping) })
-	return c, 0, nil
-}
-
-// Running reports whether there is a process at present.
-func (s *Client) Running() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.child != nil && s.child.alive()
-}
-
-// buryLocked lets go of a child, which was of use or crashed at its start, and says
-// when the next may start.
-func (s *Client) buryLocked(useful bool) {
-	s.child = nil
-	if useful {
-		s.delays.Reset()
-	}
-	s.startAt = time.Now().Add(s.delays.NextBackOff())
 }
 
 // Silent reports that a server which does not answer server/discover is a legacy one (E-45),
@@ -239,11 +183,11 @@ func (s *Client) Silent() bool {
 // LegacyOffer asks a server that refused server/discover what it is. The
 // handshake leaves the process in a legacy session, so it is ended afterwards.
 func (s *Client) LegacyOffer(ctx context.Context, _ *upstream.Call) negotiate.Offer {
-	c, err := s.get(ctx)
+	req := &request{call: &upstream.Call{Method: mcp.MethodInitialize}, params: []byte(upstream.LegacyInitialize)}
+	c, err := s.get(ctx, req.call)
 	if err != nil {
 		return negotiate.Offer{}
 	}
-	req := &request{call: &upstream.Call{Method: mcp.MethodInitialize}, params: []byte(upstream.LegacyInitialize)}
 	ans, _ := c.do(ctx, req, sink{})
 	s.mu.Lock()
 	if s.child == c {

@@ -85,7 +85,7 @@ func TestE48ACrashFailsWhatIsInFlightAndTheNextCallStartsAnew(t *testing.T) {
 func TestAnAnswerBeforeTheEndCounts(t *testing.T) {
 	s := newStdio(t, "script", quick)
 	for range 10 {
-		c, err := s.get(t.Context())
+		c, err := s.get(t.Context(), tool(""))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +139,7 @@ func TestE50StderrIsLoggedLineByLineAndBounded(t *testing.T) {
 func TestA36CloseEndsTheChild(t *testing.T) {
 	for _, mode := range []string{"script", "stubborn"} {
 		s := newStdio(t, mode, Options{Grace: 50 * time.Millisecond})
-		c, err := s.get(t.Context())
+		c, err := s.get(t.Context(), tool(""))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +167,7 @@ func TestA36CloseEndsTheChild(t *testing.T) {
 func TestA36CloseEndsAChildThatLeftItsGroup(t *testing.T) {
 	s := newStdio(t, "deserter", Options{Grace: 50 * time.Millisecond})
 	mustDo(t, s, tool("pid")) // it has
-	c, err := s.get(t.Context())
+	c, err := s.get(t.Context(), tool(""))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,8 @@
 // any era on to those who read them.
 //
 //	Client ──▶ child ─┬▶ pipe: requests that wait, each a waiter
-//	                  └▶ process: goroutines for input, output, stderr and the end
+//	  │               └▶ process: goroutines for input, output, stderr and the end
+//	  └▶ crashes: under whose requests it ended, which are refused for a while
 package stdio
 
 import (
@@ -28,4 +29,20 @@ type sink struct {
 	idle   func() // of the Call
 	// listen: the stream is a subscription, whose messages name it (C-18).
 	listen bool
+}
+
+// begun returns what tells of a subscription that it has begun, for which the sink listens; nil: it
+// is for a request.
+func (s *sink) begun() *bool {
+	if !s.listen {
+		return nil
+	}
+	begun, next := new(bool), s.notify
+	s.notify = func(msg jsonrpc.Message) {
+		*begun = true
+		if next != nil {
+			next(msg)
+		}
+	}
+	return begun
 }

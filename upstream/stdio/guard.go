@@ -13,6 +13,10 @@ import (
 const ownParams = `{"_meta":{"` + mcp.MetaProtocolVersion + `":"` + string(mcp.V20260728) + `","` + mcp.MetaClientCapabilities + `":{},"` +
 	mcp.MetaClientInfo + `":{"name":"mcp-bridge","version":"1"}}}`
 
+func ownDiscover() *request {
+	return &request{call: &upstream.Call{Method: mcp.MethodDiscover}, params: []byte(ownParams)}
+}
+
 // guard asks a child that is silent whether it still lives, and has it replaced
 // when it does not even answer that. The clock of this is the guard's own, not
 // that of any call. It returns when the child ends.
@@ -51,7 +55,7 @@ func (c *child) stuck(tick <-chan time.Time, heard uint64) bool {
 	answered := make(chan struct{})
 	go func() { // any answer will do
 		defer close(answered)
-		_, _ = c.do(ctx, &request{call: &upstream.Call{Method: mcp.MethodDiscover}, params: []byte(ownParams)}, sink{})
+		_, _ = c.do(ctx, ownDiscover(), sink{})
 	}()
 	defer func() { cancel(); <-answered }()
 	for {

@@ -23,7 +23,7 @@ func TestAStuckChildIsFoundAndReplaced(t *testing.T) {
 	s := newStdio(t, "script", opt)
 	first := pidOf(t, s)
 	freeze(t, int(first))
-	c, err := s.get(t.Context())
+	c, err := s.get(t.Context(), tool(""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestASilentChildThatHasAnsweredIsNotCalledLegacy(t *testing.T) {
 	if v := prober.Probe(t.Context(), "", upstream.NewPeer(s, *call("", ""))); !v.Usable() {
 		t.Fatalf("verdict %+v", v)
 	}
-	c, err := s.get(t.Context())
+	c, err := s.get(t.Context(), tool(""))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -142,7 +142,7 @@ func TestARequestOfAModernClientGoesOutAsItIs_A11(t *testing.T) {
 	if err != nil || ans.Error == nil || ans.Error.Code != mcp.CodeUnsupportedVersion {
 		t.Errorf("its version was not its own: %+v, %v", ans, err)
 	}
-	if err := s.Notify(t.Context(), "notifications/x", nil); err != nil {
+	if err := s.Notify(t.Context(), &upstream.Call{Method: "notifications/x"}); err != nil {
 		t.Error(err)
 	}
 }
