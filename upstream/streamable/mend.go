@@ -192,8 +192,7 @@ func (c *Client) listTools(ctx context.Context, call upstream.Call, meta []byte)
 		return c.send(ctx, req, sink{})
 	}
 	return upstream.EachPage(meta, ask, func(page *upstream.Answer) error {
-		c.learn(&call, page)
-		return nil
+		return c.learn(&call, page)
 	})
 }
 
