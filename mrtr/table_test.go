@@ -53,6 +53,7 @@ func events() []Event {
 		Tick(true),
 		Unsent(broken),
 		Busy(broken, time.Second),
+		Short(broken),
 		Lost(broken),
 		Cancelled(),
 		Failed(broken),
@@ -67,7 +68,7 @@ type end struct {
 
 var outcomes = map[State]map[eventKind]end{
 	Admitted:  {started: {Send, Sending}},
-	Sending:   {result: {Deliver, Done}, unsent: {Send, Sending}, lost: {Send, Sending}, busy: {Fail, Done}},
+	Sending:   {result: {Deliver, Done}, unsent: {Send, Sending}, lost: {Send, Sending}, busy: {Fail, Done}, short: {Fail, Done}},
 	Gathering: {input: {Send, Sending}, noInput: {Send, Sending}, unusable: {Ask, Gathering}},
 	Pausing:   {},
 	Polling:   {taskStatus: {Poll, Polling}},

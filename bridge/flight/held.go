@@ -34,20 +34,44 @@ const FewBytes = 4 << 10
 
 // Set implements upstream.Held: so many bytes of a response are held now.
 func (h *Held) Set(response int) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.hold.Set(h.lasting + inMemory(response))
+}
+
+// overdraw is Set for more than the account may have (Hold.Overdraw).
+func (h *Held) overdraw(response int) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.hold.Overdraw(h.lasting + inMemory(response) - h.hold.Bytes())
+}
+
+// inMemory returns what a response takes.
+func inMemory(response int) int {
 	if response > FewBytes {
 		response *= timesHeld
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.hold.Set(h.lasting + response)
+	return response
 }
 
 // keep charges what stays while the call waits; the response is used up.
-func (h *Held) keep(bytes int) error {
+func (h *Held) keep(bytes int, must bool) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.lasting = bytes
-	return h.hold.Set(bytes)
+	err := h.hold.Set(bytes)
+	if err != nil && must {
+		h.hold.Owe(bytes)
+		err = nil
+	}
+	return err
+}
+
+// Resume charges an account from now on, and for so many bytes that stay of a call which comes back: that was judged.
+func (h *Held) Resume(account *budget.Account, bytes int) {
+	h.Open(account)
+	h.lasting = bytes
+	h.hold.Charge(bytes)
 }
 
 // End gives everything back, and charges nothing any more.
@@ -75,7 +99,7 @@ func (h *Held) Keep(bytes int, paid *budget.Hold, must bool) error {
 }
 
 // Waits charges what stays of a flow that waits for its client, or the server, and what its call
-// keeps besides.
+// keeps besides. One that has taken an answer is not refused: what stays is less than what came in.
 func (h *Held) Waits(flow *mrtr.Flow, besides int) error {
 	if !flow.Waits() {
 		return nil
@@ -83,5 +107,5 @@ func (h *Held) Waits(flow *mrtr.Flow, besides int) error {
 	if flow.Task != nil && flow.Task.Fetching { // a response comes in
 		return nil
 	}
-	return h.keep(flow.Size() + besides)
+	return h.keep(flow.Size()+besides, flow.Owes())
 }
