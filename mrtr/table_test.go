@@ -259,3 +259,23 @@ func TestAnnouncementIsToldOnce_I11(t *testing.T) {
 	expect(t, step(f, Announced("e")), Nothing, "")
 	expect(t, step(f, Announced("")), Nothing, "")
 }
+
+// A retry for which there is no memory waits for it for as long as its call may take, in steps that become longer; then its call has
+// taken too long. The server's outages begin anew after that.
+func TestARetryWaitsForMemoryUntilItsCallHasTakenTooLong(t *testing.T) {
+	f := sending(t)
+	expect(t, step(f, outcome([]byte(`{"resultType":"input_required","inputRequests":{`+form("q")+`}}`))), Ask, "")
+	expect(t, step(f, Answered("q", []byte(accept))), Send, "")
+	now, short := noon, errors.New("no memory")
+	for now.Before(f.Clock.Deadline) {
+		act := f.Step(Short(short), Moment{Now: now})
+		if act.Do != Wait || act.For > outageMost || f.Outage.Until != now.Add(f.limits().Round) {
+			t.Fatalf("at %v: verb %d for %v, until %v", now, act.Do, act.For, f.Outage.Until)
+		}
+		now = f.Clock.Next()
+		f.Step(Tick(true), Moment{Now: now})
+	}
+	if f.State != Done {
+		t.Errorf("in the end it is %q", f.State)
+	}
+}
