@@ -104,13 +104,13 @@ func TestARetryMayHaveMoreThanItsSession(t *testing.T) {
 // TestACallThatComesBackIsNotEndedForWantOfMemory: whoever brings it back has judged that.
 func TestACallThatComesBackIsNotEndedForWantOfMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		conv, _ := session(t, Limits{}, inputRequired(`"s"`, question1("q")))
+		conv, _ := session(t, Limits{}, inputRequired(`"`+strings.Repeat("s", 20<<10)+`"`, question1("q")))
 		before := request(t, conv, "7", mcp.MethodToolsCall, book)
 		pass(time.Minute)
 		memory := budget.New(400 << 10)
 		there, _ := session(t, Limits{}, result(booked))
 		accountOf(t, there, memory)
-		fill(memory)
+		empty := fill(memory)
 		c := &client{t: t, conv: there}
 		for _, flow := range conv.Flows() {
 			if err := there.Resume(downstream.Caller{}, flow, c); err != nil {
@@ -121,6 +121,7 @@ func TestACallThatComesBackIsNotEndedForWantOfMemory(t *testing.T) {
 		if c.over() {
 			t.Fatalf("it ends: %s", c.result())
 		}
+		empty()
 		if err := there.Answer(downstream.Caller{}, jsonrpc.Message{ID: before.asked()[0].ID, Result: []byte(`{"action":"decline"}`)}); err != nil {
 			t.Error(err)
 		}

@@ -264,7 +264,7 @@ func TestAnnouncementIsToldOnce_I11(t *testing.T) {
 // taken too long. The server's outages begin anew after that.
 func TestARetryWaitsForMemoryUntilItsCallHasTakenTooLong(t *testing.T) {
 	f := sending(t)
-	expect(t, step(f, outcome([]byte(`{"resultType":"input_required","inputRequests":{`+form("q")+`}}`))), Ask, "")
+	expect(t, step(f, outcome([]byte(`{"resultType":"input_required","inputRequests":{`+form("q")+`}}`))), Ask, "q")
 	expect(t, step(f, Answered("q", []byte(accept))), Send, "")
 	now, short := noon, errors.New("no memory")
 	for now.Before(f.Clock.Deadline) {
