@@ -272,8 +272,10 @@ func TestARetryWaitsForMemoryUntilItsCallHasTakenTooLong(t *testing.T) {
 		if act.Do != Wait || act.For > outageMost || f.Outage.Until != now.Add(f.limits().Round) {
 			t.Fatalf("at %v: verb %d for %v, until %v", now, act.Do, act.For, f.Outage.Until)
 		}
-		now = f.Clock.Next()
-		f.Step(Tick(true), Moment{Now: now})
+		for f.State == Pausing {
+			now = f.Clock.Next()
+			f.Step(Tick(true), Moment{Now: now})
+		}
 	}
 	if f.State != Done {
 		t.Errorf("in the end it is %q", f.State)
