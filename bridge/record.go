@@ -110,7 +110,7 @@ func (c *conversation) Resume(caller downstream.Caller, record []byte, out downs
 }
 
 // GiveUp implements downstream.Conversation.
-func (c *conversation) GiveUp(caller downstream.Caller, record []byte) error {
+func (c *conversation) GiveUp(caller downstream.Caller, record []byte) (tell func(), err error) {
 	return call.GiveUp(&c.Client, caller, record)
 }
 

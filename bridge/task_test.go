@@ -123,15 +123,19 @@ func TestATaskOfAnotherProcessIsGivenUp_G13(t *testing.T) {
 				request(t, conv, "1", mcp.MethodToolsCall, book)
 				there, up := withTaskServer(t, result(`{}`))
 				for _, flow := range conv.Flows() {
-					if err := there.GiveUp(downstream.Caller{Authorization: "Bearer its"}, flow); err != nil {
+					tell, err := there.GiveUp(downstream.Caller{Authorization: "Bearer its"}, flow)
+					if err != nil {
 						t.Error(err)
+					}
+					if tell != nil {
+						tell()
 					}
 				}
 				synctest.Wait()
 				if got := methods(up.calls()); got != tc.want || got != "" && up.calls()[0].Authorization != "Bearer its" {
 					t.Errorf("the server there got %q", got)
 				}
-				if err := there.GiveUp(downstream.Caller{}, []byte(`{`)); err == nil {
+				if _, err := there.GiveUp(downstream.Caller{}, []byte(`{`)); err == nil {
 					t.Error("what is no record was read")
 				}
 			})

@@ -176,9 +176,10 @@ type Conversation interface {
 	// knows. A request that was in flight is sent again where that does no harm (D-15),
 	// else the call ends with an error. It does not wait.
 	Resume(caller Caller, flow []byte, out Reply) error
-	// GiveUp has the server give up what it does for a call which is not here, by its record, as
-	// Close does for those that are: their client has ended the session (G-13). It does not wait.
-	GiveUp(caller Caller, flow []byte) error
+	// GiveUp returns what has the server give up what it does for a call which is not here, by its record, as
+	// Close does for those that are: their client ends the session (G-13). It does not wait, and keeps nothing large of
+	// the call. It is nil where the server does nothing.
+	GiveUp(caller Caller, flow []byte) (tell func(), err error)
 	// Leave leaves the calls that wait for their client, and are kept, to another process.
 	Leave()
 	// Unload leaves those of them to the store for which may says so. It is told when
@@ -292,6 +293,7 @@ type Checkpoint struct {
 	Message *Message      // the question that is about to leave, if there is one
 	TTL     time.Duration // how long the call may wait
 	Over    func() bool   // whether the call has ended, so that this need not be kept any more; nil: not before it is
+	Owed    bool          // the client has given an answer: it is kept even when there is no memory for it
 	Again   bool          // nothing new: it is only to be made sure that no other process has the call. Where the store cannot say, nothing follows
 }
 

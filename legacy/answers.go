@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
-	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/exchange"
@@ -14,7 +13,6 @@ import (
 	"github.com/mcpbridge/bridge/legacy/session"
 	"github.com/mcpbridge/bridge/legacy/web"
 	"github.com/mcpbridge/bridge/mcp"
-	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/rawjson"
 )
 
@@ -110,17 +108,6 @@ func (rs *replicas) settle(w http.ResponseWriter, s *session.Session, caller dow
 	w.WriteHeader(http.StatusAccepted)
 }
 
-// refused answers a request whose answer cannot be kept for want of memory, and was not taken: the
-// question stays open.
-func (rs *replicas) refused(w http.ResponseWriter, r *http.Request, s *session.Session, err error) bool {
-	if !budget.Short(err) {
-		return false
-	}
-	rs.admission.guard.Refused(observe.ShortOfMemory)
-	rs.admission.writeShort(w, r, s, "", err)
-	return true
-}
-
 // notify takes a notification. All but cancellations count for nothing in a session, or for no
 // more than any call does.
 func (rs *replicas) notify(w http.ResponseWriter, r *http.Request, s *session.Session, conv downstream.Conversation, caller downstream.Caller, msg *jsonrpc.Message) {
@@ -192,18 +179,20 @@ func (rs *replicas) conclude(w http.ResponseWriter, s *session.Session, caller d
 // and this one has yet to notice. known: the store could be asked.
 func kept(s *session.Session, meant func(*exchange.FoundCall) bool) (still, known bool) {
 	call, err := exchange.Find(s, exchange.Meant{Is: func(c *exchange.FoundCall) bool { return c.Waits() && meant(c) }})
+	call.Over()
 	return call != nil, err == nil
 }
 
 // areSeveral reports whether the store has more than one call that may be meant.
 func areSeveral(s *session.Session, meant func(*exchange.FoundCall) bool) bool {
 	n := 0
-	_, _ = exchange.Find(s, exchange.Meant{Is: func(c *exchange.FoundCall) bool { // a store that cannot be asked is asked again
+	call, _ := exchange.Find(s, exchange.Meant{Is: func(c *exchange.FoundCall) bool { // a store that cannot be asked is asked again
 		if c.Waits() && meant(c) {
 			n++
 		}
 		return n > 1
 	}})
+	call.Over()
 	return n > 1
 }
 

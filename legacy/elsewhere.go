@@ -14,6 +14,7 @@ import (
 	"github.com/mcpbridge/bridge/legacy/session"
 	"github.com/mcpbridge/bridge/legacy/stream"
 	"github.com/mcpbridge/bridge/legacy/web"
+	"github.com/mcpbridge/bridge/observe"
 )
 
 // Any request of a session may reach any replica. Most can be served by each; an answer,
@@ -124,6 +125,8 @@ func (rs *replicas) seek(w http.ResponseWriter, r *http.Request, body []byte, s 
 		}
 		call, err := find(s, until, meant)
 		switch {
+		case rs.refused(w, r, s, err):
+			return served
 		case err != nil:
 			s.Report("looking for a call", err)
 			return unreachable
@@ -136,9 +139,11 @@ func (rs *replicas) seek(w http.ResponseWriter, r *http.Request, body []byte, s 
 			continue
 		case call.Waits() && call.Home() != replica && call.Home() != rs.opt.Replica:
 			replica = call.Home() // it was taken over before
+			call.Over()
 			continue
 		}
 		err = rs.exchanges.TakeOver(s, caller, call)
+		call.Over()
 		switch {
 		case err == nil:
 			return here
@@ -152,11 +157,22 @@ func (rs *replicas) seek(w http.ResponseWriter, r *http.Request, body []byte, s 
 	return unreachable
 }
 
-// find is exchange.Find that waits for the store.
+// refused answers a request whose answer cannot be kept, or whose call cannot be brought back, for want of memory, and was
+// not taken: the question stays open.
+func (rs *replicas) refused(w http.ResponseWriter, r *http.Request, s *session.Session, err error) bool {
+	if !budget.Short(err) {
+		return false
+	}
+	rs.admission.guard.Refused(observe.ShortOfMemory)
+	rs.admission.writeShort(w, r, s, "", err)
+	return true
+}
+
+// find is exchange.Find that waits for the store, and for memory, but not for that of who holds too much.
 func find(s *session.Session, until time.Time, meant exchange.Meant) (call *exchange.FoundCall, err error) {
 	for {
 		call, err = exchange.Find(s, meant)
-		if err == nil || !time.Now().Before(until) || !s.Pause() {
+		if err == nil || errors.Is(err, budget.ErrShare) || !time.Now().Before(until) || !s.Pause() {
 			return call, err
 		}
 	}
@@ -176,9 +192,12 @@ func (rs *replicas) findStream(w http.ResponseWriter, r *http.Request, s *sessio
 	is := exchange.Meant{Stream: id.Stream, Is: func(c *exchange.FoundCall) bool { return c.IsFor(s.Conversation(), caller) }}
 	if st != nil { // another replica has gone on while this one slept, or there is no such event
 		call, err := exchange.Find(s, is)
+		call.Over() // what is asked of it next was read
 		switch {
 		case err != nil && held: // as far as this one knows
 			return true
+		case rs.refused(w, r, s, err):
+			return false
 		case err != nil:
 			s.Report("looking for a call", err)
 			web.WriteUnavailable(w, "")

@@ -163,11 +163,13 @@ func (c *fakeConv) Resume(caller downstream.Caller, flow []byte, out downstream.
 	return downstream.ErrGone
 }
 
-func (c *fakeConv) GiveUp(_ downstream.Caller, flow []byte) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.givenUp = append(c.givenUp, string(flow))
-	return nil
+func (c *fakeConv) GiveUp(_ downstream.Caller, flow []byte) (func(), error) {
+	record := string(flow)
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.givenUp = append(c.givenUp, record)
+	}, nil
 }
 
 // setLevel changes the record, as a backend does.

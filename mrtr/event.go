@@ -36,6 +36,7 @@ const (
 	tick
 	unsent
 	busy
+	short
 	lost
 	cancelled
 	failed
@@ -43,7 +44,7 @@ const (
 
 var eventNames = [...]string{
 	started: "started", result: "result", taskStatus: "task status", unseen: "unseen", updated: "updated", input: "input", noInput: "no input",
-	unusable: "unusable", asked: "asked", housed: "housed", announced: "announced", noted: "noted", tick: "tick", unsent: "unsent", busy: "busy",
+	unusable: "unusable", asked: "asked", housed: "housed", announced: "announced", noted: "noted", tick: "tick", unsent: "unsent", busy: "busy", short: "short",
 	lost: "lost", cancelled: "cancelled", failed: "failed",
 }
 
@@ -127,6 +128,9 @@ func Unsent(err error) Event { return Event{kind: unsent, err: err} }
 // Busy says that the server turned the round in flight away and asks for this much
 // patience; 0: it does not say how much.
 func Busy(err error, after time.Duration) Event { return Event{kind: busy, err: err, after: after} }
+
+// Short says that there is no memory to send the round in flight with.
+func Short(err error) Event { return Event{kind: short, err: err} }
 
 // Lost says that the request in flight, if there is one, failed and may have reached
 // the server, but does no more when it is sent twice than when it is sent once (D-15). Another

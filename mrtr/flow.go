@@ -2,6 +2,7 @@ package mrtr
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/mcpbridge/bridge/jsonrpc"
@@ -105,6 +106,11 @@ func (f *Flow) Over() bool { return f.State == Done || f.State == Silent }
 
 // Waits reports whether the flow has begun and no round of it is in flight.
 func (f *Flow) Waits() bool { return f.State == Gathering || f.State == Pausing || f.State == Polling }
+
+// Owes reports whether the client has given an answer, which is not to be lost for want of anything of the bridge's own.
+func (f *Flow) Owes() bool {
+	return f.Round > 0 || slices.ContainsFunc(f.Inputs, func(in Input) bool { return in.Response != nil })
+}
 
 // InputResponses returns the inputResponses of the next round, or nil when the
 // latest one asked nothing. Only this round's answers are in it (D-I6), under

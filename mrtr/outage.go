@@ -22,6 +22,17 @@ func (f *Flow) onLost(err error, at Moment) Action {
 	return f.send(at)
 }
 
+// onShort waits for memory. Only a retry does, as with outlast, and for as long as its call may take: what it carries was
+// acknowledged, and the want is the bridge's own. Whatever the server does after that has its time anew.
+func (f *Flow) onShort(err error, at Moment) Action {
+	if f.Round == 0 {
+		return f.fail(err)
+	}
+	wait := backoff(outageFirst, outageMost, f.Outage.Tries)
+	f.Outage = Outage{Tries: f.Outage.Tries + 1, Until: at.Now.Add(f.limits().Round)}
+	return f.pause(wait, at)
+}
+
 // outlast waits for a server that was not reached, or that turned the round away, to
 // be there again. Only a retry waits: it carries what somebody has just answered,
 // while another call can be made again by who made it. The answers stay with the

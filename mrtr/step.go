@@ -49,6 +49,8 @@ func (f *Flow) whileSending(ev *Event, at Moment) Action {
 		return f.onUnsent(ev.err, at)
 	case busy:
 		return f.outlast(ev.err, ev.after, at)
+	case short:
+		return f.onShort(ev.err, at)
 	case lost:
 		return f.onLost(ev.err, at)
 	}

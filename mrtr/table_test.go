@@ -53,6 +53,7 @@ func events() []Event {
 		Tick(true),
 		Unsent(broken),
 		Busy(broken, time.Second),
+		Short(broken),
 		Lost(broken),
 		Cancelled(),
 		Failed(broken),
@@ -67,7 +68,7 @@ type end struct {
 
 var outcomes = map[State]map[eventKind]end{
 	Admitted:  {started: {Send, Sending}},
-	Sending:   {result: {Deliver, Done}, unsent: {Send, Sending}, lost: {Send, Sending}, busy: {Fail, Done}},
+	Sending:   {result: {Deliver, Done}, unsent: {Send, Sending}, lost: {Send, Sending}, busy: {Fail, Done}, short: {Fail, Done}},
 	Gathering: {input: {Send, Sending}, noInput: {Send, Sending}, unusable: {Ask, Gathering}},
 	Pausing:   {},
 	Polling:   {taskStatus: {Poll, Polling}},
@@ -257,4 +258,26 @@ func TestAnnouncementIsToldOnce_I11(t *testing.T) {
 	}
 	expect(t, step(f, Announced("e")), Nothing, "")
 	expect(t, step(f, Announced("")), Nothing, "")
+}
+
+// A retry for which there is no memory waits for it for as long as its call may take, in steps that become longer; then its call has
+// taken too long. The server's outages begin anew after that.
+func TestARetryWaitsForMemoryUntilItsCallHasTakenTooLong(t *testing.T) {
+	f := sending(t)
+	expect(t, step(f, outcome([]byte(`{"resultType":"input_required","inputRequests":{`+form("q")+`}}`))), Ask, "q")
+	expect(t, step(f, Answered("q", []byte(accept))), Send, "")
+	now, short := noon, errors.New("no memory")
+	for now.Before(f.Clock.Deadline) {
+		act := f.Step(Short(short), Moment{Now: now})
+		if act.Do != Wait || act.For > outageMost || f.Outage.Until != now.Add(f.limits().Round) {
+			t.Fatalf("at %v: verb %d for %v, until %v", now, act.Do, act.For, f.Outage.Until)
+		}
+		for f.State == Pausing {
+			now = f.Clock.Next()
+			f.Step(Tick(true), Moment{Now: now})
+		}
+	}
+	if f.State != Done {
+		t.Errorf("in the end it is %q", f.State)
+	}
 }

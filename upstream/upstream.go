@@ -96,6 +96,12 @@ type Held interface {
 	Set(bytes int) error
 }
 
+// Owed is a Held that waits until there is memory for a response rather than refuse it.
+type Owed interface {
+	Held
+	IsOwed()
+}
+
 // HeldStep is from what size on, and in what steps, a response is charged, in bytes.
 const HeldStep = 64 << 10
 

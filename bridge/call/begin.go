@@ -92,7 +92,7 @@ func Resume(c *Client, caller downstream.Caller, record []byte, out downstream.R
 	if room := c.Driver.Ask; room != nil {
 		k.roots = room.Roots(caller.Header)
 	}
-	k.held.Open(c.Account)
+	k.held.Resume(c.Account, k.Size())
 	interrupted := k.saving.interrupted()
 	if c.Tables.Enter(k) != nil {
 		return downstream.ErrStopping

@@ -58,7 +58,7 @@ func (k *saving) encodeLocked() *downstream.Checkpoint {
 	k.told = k.flow.Progress.Last
 	k.noteHeaderLocked()
 	k.flow.Repeatable = repeatableLocked(k.Call, k.headerLocked())
-	checkpoint := &downstream.Checkpoint{Request: k.flow.ID, N: k.saves, TTL: time.Until(k.flow.Clock.Deadline) + spare}
+	checkpoint := &downstream.Checkpoint{Request: k.flow.ID, N: k.saves, TTL: time.Until(k.flow.Clock.Deadline) + spare, Owed: k.flow.Owes()}
 	checkpoint.Record, _ = k.flow.Encode() // it is strings, numbers and times
 	for _, in := range k.flow.Outstanding() {
 		if in.ServerRequestID != "" {

@@ -13,6 +13,7 @@ import (
 	"github.com/mcpbridge/bridge/ask/model"
 	"github.com/mcpbridge/bridge/bridge/again"
 	"github.com/mcpbridge/bridge/bridge/catalog"
+	"github.com/mcpbridge/bridge/bridge/flight"
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/gate"
@@ -57,6 +58,8 @@ type Driver struct {
 	working *gate.Gate      // work that belongs to no call any more
 	ctx     context.Context // of those requests that are of no use once all calls are over
 	stop    context.CancelFunc
+
+	overdrafts *budget.Places // of retries whose sessions hold too much
 }
 
 // notices are the loggers for what clients and servers cause, one per kind, each with a
@@ -68,7 +71,7 @@ type notices struct {
 
 // NewDriver returns a Driver. Await it when its calls are over.
 func NewDriver(opt Options) *Driver {
-	d := &Driver{Options: opt, working: gate.New(), notices: notices{
+	d := &Driver{Options: opt, working: gate.New(), overdrafts: budget.NewPlaces(flight.Overdrafts), notices: notices{
 		failed: logfield.AtMost(100, opt.Log), queued: logfield.AtMost(1, opt.Log),
 	}}
 	d.ctx, d.stop = context.WithCancel(context.Background())

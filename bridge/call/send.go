@@ -33,6 +33,7 @@ type round struct {
 	enter  func(bool) error      // admitted, bound in the same way
 	idle   func()
 	told   []byte // params of the progress that is put together
+	owed   flight.Owed
 }
 
 var rounds sync.Pool
@@ -50,6 +51,7 @@ func borrowRound(k *Call) *round {
 }
 
 func (r *round) giveBack() {
+	r.owed.Over()
 	r.Call, r.up = nil, upstream.Call{}
 	if cap(r.params) <= maxPooled {
 		rounds.Put(r)
@@ -68,7 +70,7 @@ func (r *round) send() (mrtr.Event, *upstream.Answer) {
 	held, err := r.charge()
 	if err != nil {
 		ctx.Cancel()
-		return mrtr.Failed(err), nil
+		return mrtr.Short(err), nil
 	}
 	defer held.Release()
 	r.overhead.End(observe.ToServer, r.flow.Round == 0) // later people had their time
@@ -92,13 +94,16 @@ func (r *round) send() (mrtr.Event, *upstream.Answer) {
 // as this round has them, and in the request.
 const timesInTransit = 2
 
-// charge charges for the request.
+// charge charges for the request. A retry is not refused for what its session holds: it ends that.
 func (r *round) charge() (held budget.Hold, err error) {
 	if len(r.params) <= flight.FewBytes {
 		return held, nil
 	}
 	held = budget.On(r.held.Account())
-	return held, held.Set(timesInTransit * len(r.params))
+	if err = held.Set(timesInTransit * len(r.params)); err != nil && r.owed.MayOverdraw() {
+		err = held.Overdraw(timesInTransit * len(r.params))
+	}
+	return held, err
 }
 
 // errLeft ends a call of a client that cannot hear of it any more.
@@ -159,6 +164,10 @@ func (r *round) build() *flight.Context {
 	r.params = translate.Params(r.params[:0], r.flow.Params, &env)
 	r.up = upstreamCallLocked(r.Call, r.flow.Method, r.params)
 	r.up.Idle, r.up.About, r.up.Admitted = r.idle, r.about(env.Version), r.enter
+	if r.flow.Round > 0 {
+		r.owed = flight.Owe(&r.held, r.ctx, r.client.Driver.overdrafts, r.up.Tenant)
+		r.up.Held = &r.owed
+	}
 	return r.ctx
 }
 
@@ -200,6 +209,8 @@ func (r *round) broke(err error) mrtr.Event {
 	case !ok:
 	case failure.Cause == upstream.Busy && failure.RetryAfter > 0:
 		return mrtr.Busy(err, failure.RetryAfter)
+	case failure.Cause == upstream.NoMemory && !failure.Sent:
+		return mrtr.Short(err)
 	case failure.Cause != upstream.Lost && failure.Cause != upstream.Unreachable:
 	case !failure.Sent:
 		return mrtr.Unsent(err)

@@ -94,29 +94,34 @@ func (k serverTask) goOn(tell func(mrtr.Event)) {
 
 // cancelLocked asks the server to give a task up, and does not wait for it:
 // cancelling is cooperative (G-12).
-func (k serverTask) cancelLocked(task *mrtr.Task) {
+func (k serverTask) cancelLocked(task *mrtr.Task) { k.cancellationLocked(task)() }
+
+// cancellationLocked returns what asks the server to give a task up.
+func (k serverTask) cancellationLocked(task *mrtr.Task) (ask func()) {
 	call := k.buildLocked(mcp.MethodTasksCancel, task, nil)
-	k.client.Driver.Background(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), cancelTimeout)
-		defer cancel()
-		if _, err := k.client.Driver.Upstream.Do(ctx, call, nil); err != nil {
-			k.client.Driver.Log.Info().Str(logfield.FlowID, k.Name()).Err(err).Msg("a task could not be cancelled")
-		}
-	})
+	return func() {
+		k.client.Driver.Background(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), cancelTimeout)
+			defer cancel()
+			if _, err := k.client.Driver.Upstream.Do(ctx, call, nil); err != nil {
+				k.client.Driver.Log.Info().Str(logfield.FlowID, k.Name()).Err(err).Msg("a task could not be cancelled")
+			}
+		})
+	}
 }
 
-// GiveUp has the server give up the task of a call of another process, by its record. That is no end of the
-// call: where that process lives it has the call, and tells.
-func GiveUp(c *Client, caller downstream.Caller, record []byte) error {
+// GiveUp returns what has the server give up the task of a call of another process, by its record; nil: it has none. That is no end
+// of the call: where that process lives it has the call, and tells. Of the call's params nothing stays.
+func GiveUp(c *Client, caller downstream.Caller, record []byte) (tell func(), err error) {
 	flow, err := mrtr.Decode(record)
 	if err != nil || flow.Task == nil {
-		return err
+		return nil, err
 	}
 	k := &Call{client: c, flow: *flow, caller: actsFor(c, caller, flow), serial: c.Driver.serial.Add(1)}
+	k.flow.Params = nil
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	serverTask{k}.cancelLocked(flow.Task)
-	return nil
+	return serverTask{k}.cancellationLocked(flow.Task), nil
 }
 
 // cancelTimeout bounds the wait for the acknowledgment of a tasks/cancel.

@@ -35,13 +35,26 @@ const FewBytes = 4 << 10
 
 // Set implements upstream.Held: so many bytes of a response are held now.
 func (h *Held) Set(response int) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.response = inMemory(response)
+	return h.hold.Set(h.lasting + h.response)
+}
+
+// overdraw is Set for more than the account may have (Hold.Overdraw).
+func (h *Held) overdraw(response int) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.response = inMemory(response)
+	return h.hold.Overdraw(h.lasting + h.response - h.hold.Bytes())
+}
+
+// inMemory returns what a response takes.
+func inMemory(response int) int {
 	if response > FewBytes {
 		response *= timesHeld
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.response = response
-	return h.hold.Set(h.lasting + response)
+	return response
 }
 
 // Work is the same where the response is translated: what that takes is charged besides.
@@ -58,11 +71,23 @@ func (w *Work) Set(bytes int) error {
 }
 
 // keep charges what stays while the call waits; the response is used up.
-func (h *Held) keep(bytes int) error {
+func (h *Held) keep(bytes int, must bool) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.lasting, h.response = bytes, 0
-	return h.hold.Set(bytes)
+	err := h.hold.Set(bytes)
+	if err != nil && must {
+		h.hold.Owe(bytes)
+		err = nil
+	}
+	return err
+}
+
+// Resume charges an account from now on, and for so many bytes that stay of a call which comes back: that was judged.
+func (h *Held) Resume(account *budget.Account, bytes int) {
+	h.Open(account)
+	h.lasting = bytes
+	h.hold.Charge(bytes)
 }
 
 // End gives everything back, and charges nothing any more.
@@ -90,7 +115,7 @@ func (h *Held) Keep(bytes int, paid *budget.Hold, must bool) error {
 }
 
 // Waits charges what stays of a flow that waits for its client, or the server, and what its call
-// keeps besides.
+// keeps besides. One that has taken an answer is not refused: what stays is less than what came in.
 func (h *Held) Waits(flow *mrtr.Flow, besides int) error {
 	if !flow.Waits() {
 		return nil
@@ -98,5 +123,5 @@ func (h *Held) Waits(flow *mrtr.Flow, besides int) error {
 	if flow.Task != nil && flow.Task.Fetching { // a response comes in
 		return nil
 	}
-	return h.keep(flow.Size() + besides)
+	return h.keep(flow.Size()+besides, flow.Owes())
 }

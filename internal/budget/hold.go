@@ -120,6 +120,18 @@ func (h *Hold) Set(bytes int) error {
 	return nil
 }
 
+// Bytes returns what it is charged for.
+func (h *Hold) Bytes() int { return h.bytes }
+
+// Owe is Set for what cannot be refused any more.
+func (h *Hold) Owe(bytes int) {
+	if more := bytes - h.bytes; more > 0 {
+		h.Charge(more)
+		return
+	}
+	_ = h.Set(bytes)
+}
+
 // Inherit has what another hold on the same account was charged with count as this one's, up
 // to so many bytes, and charges the rest of them. Refused, also because what was lent is too
 // much (Borrow), it changes nothing. from may be nil.

@@ -190,8 +190,8 @@ func (*connection) Resume(downstream.Caller, []byte, downstream.Reply) error {
 }
 
 // GiveUp implements downstream.Conversation.
-func (*connection) GiveUp(downstream.Caller, []byte) error {
-	return downstream.ErrGone
+func (*connection) GiveUp(downstream.Caller, []byte) (func(), error) {
+	return nil, downstream.ErrGone
 }
 
 // Watch implements downstream.Conversation: nothing is known of its calls.

@@ -196,7 +196,7 @@ func (c *conversation) Flows() [][]byte { return nil }
 func (c *conversation) Resume(downstream.Caller, []byte, downstream.Reply) error { return errOver }
 
 // GiveUp implements downstream.Conversation.
-func (c *conversation) GiveUp(downstream.Caller, []byte) error { return errOver }
+func (c *conversation) GiveUp(downstream.Caller, []byte) (func(), error) { return nil, errOver }
 
 // Leave implements downstream.Conversation: no call is kept.
 func (c *conversation) Leave() {}

@@ -23,10 +23,11 @@ type storedCall struct {
 	n       uint64     // of the newest flow
 	over    bool       // nothing is kept any more
 	gone    bool       // another replica has the call, which was learnt at its end
-	back    *takeBack  // the call was left as it was before an answer; nil: it was not
+	taken   *takeBack  // the call was left as it was before an answer; nil: it was not
 	expires time.Time  // of the record in the store
 	record  callRecord
-	asked   time.Time // when the newest question was kept
+	asked   time.Time // when the newest question was kept here; zero: it came back with the call
+	back    time.Time // when the call came back from the store; zero: it began here
 	until   time.Time // how long it may be in the store alone; zero: it is not to be there
 	hold    budget.Hold
 	kept    budget.Kept // what the record in the store takes
@@ -103,7 +104,7 @@ func (sc *storedCall) save(ex *Exchange, st *sessions.Stream, k *downstream.Chec
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	switch {
-	case sc.over, sc.back != nil:
+	case sc.over, sc.taken != nil:
 		return downstream.ErrGone
 	case k.Again && sc.version == 0 && !sc.unsure:
 		return nil // nothing was kept that anybody could have taken over
@@ -135,8 +136,10 @@ func (sc *storedCall) save(ex *Exchange, st *sessions.Stream, k *downstream.Chec
 	} else if err := sc.kept.Set(owner, r.size(), k.TTL); err != nil {
 		return err
 	}
-	if err := sc.hold.Set((1 + passing) * r.size()); err != nil && text != nil {
+	if err := sc.hold.Set((1 + passing) * r.size()); err != nil && text != nil && !k.Owed {
 		return err
+	} else if err != nil {
+		sc.hold.Owe((1 + passing) * r.size())
 	}
 	if expires := now.Add(k.TTL); expires.After(sc.expires) {
 		sc.expires = expires
@@ -184,7 +187,7 @@ func (ex *Exchange) keepLastWord(msg *downstream.Message, patience time.Duration
 	defer record.mu.Unlock()
 	before := record.over
 	record.over = true
-	if record.back != nil {
+	if record.taken != nil {
 		record.gone = !record.givenUp()
 		before = record.gone
 	}
@@ -258,8 +261,12 @@ func (ex *Exchange) Away(unload time.Duration) (number uint64, away bool) {
 	}
 	record.mu.Lock()
 	defer record.mu.Unlock()
-	return st.ID(), record.version > 0 && !record.over && time.Since(record.asked) >= unload
+	return st.ID(), record.version > 0 && !record.over && time.Since(record.asked) >= unload && time.Since(record.back) >= min(unload, briefly)
 }
+
+// briefly is how long a call stays at least that came back, and was asked nothing since: who fetched it may come back
+// once more, but it need not wait here anew for as long as at first.
+const briefly = 5 * time.Second
 
 // Shelve implements session.Waiting.
 func (ex *Exchange) Shelve(until time.Time) {

@@ -76,7 +76,8 @@ func (sc *storedCall) commit(ex *Exchange, w waiting, record store.Change, last 
 // taken the call over says so in that one, and has its own last word in a later one. removed: if
 // there is none, that is right.
 func (sc *storedCall) reclaim(ex *Exchange, last, removed bool) (made bool, err error) {
-	found, err := Find(ex.session, Meant{sc.record.Stream, isFlow})
+	found, err := Find(ex.session, Meant{Stream: sc.record.Stream, Is: isFlow, Owed: true})
+	defer found.Over()
 	switch {
 	case err != nil:
 		return false, err

@@ -60,7 +60,7 @@ type takeBack struct {
 // it can be reached. Nothing is kept for the call here any more.
 func (sc *storedCall) takeBack(ex *Exchange, before callRecord, settled func()) {
 	t := &takeBack{ex: ex, version: sc.version, before: before, flow: sc.record.Flow, expires: sc.expires, done: make(chan struct{})}
-	sc.back = t
+	sc.taken = t
 	over := func() { close(t.done); settled() }
 	if !sc.unsure || before.V == 0 || !ex.session.Resolve(func(stop func() bool) { defer over(); t.run(stop) }) {
 		over()
@@ -97,7 +97,8 @@ func (t *takeBack) try() (over bool) {
 	if !errors.Is(err, downstream.ErrGone) {
 		return false
 	}
-	found, err := Find(t.ex.session, Meant{t.before.Stream, isFlow})
+	found, err := Find(t.ex.session, Meant{Stream: t.before.Stream, Is: isFlow, Owed: true})
+	defer found.Over()
 	if err != nil {
 		return false
 	}
@@ -112,9 +113,9 @@ func (t *takeBack) try() (over bool) {
 // givenUp ends what takeBack has begun: the call has ended after all, which counts more. It returns false when
 // the call is another replica's by now.
 func (sc *storedCall) givenUp() bool {
-	t := sc.back
+	t := sc.taken
 	t.stopped.Store(true)
 	<-t.done
-	sc.back, sc.version = nil, t.version
+	sc.taken, sc.version = nil, t.version
 	return !t.theirs
 }

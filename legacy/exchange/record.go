@@ -112,7 +112,7 @@ func (r *callRecord) split(rest []byte) (ok bool) {
 		if e.Size < 0 || e.Size > len(rest) {
 			return false
 		}
-		e.Data, rest = rest[:e.Size:e.Size], rest[e.Size:]
+		e.Data, rest = bytes.Clone(rest[:e.Size]), rest[e.Size:] // it may be there for longer than the flow
 		e.Size = 0
 	}
 	r.Flow = rest

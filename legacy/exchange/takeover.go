@@ -22,6 +22,14 @@ type FoundCall struct {
 	version uint64
 	ttl     time.Duration
 	record  *callRecord
+	passage *session.Passage // as it was found; nil: who has it charges for it
+}
+
+// Over says that nobody looks at it any more. It is idempotent, and for a nil call, too.
+func (c *FoundCall) Over() {
+	if c != nil {
+		c.passage.Over()
+	}
 }
 
 func isFlow(c *FoundCall) bool { return c.kind == store.Flow }
@@ -70,29 +78,40 @@ func (r *callRecord) asks(question jsonrpc.ID) bool {
 type Meant struct {
 	Stream uint64 // whose record is the only one to be read; 0: any may be
 	Is     func(*FoundCall) bool
+	Owed   bool // it is read even when there is no memory for it
 }
 
-// Find returns the call of a session that is meant, nil when the store has none. It reads one after the other: all
-// together may be larger than the memory.
+// Find returns the call of a session that is meant, nil when the store has none; whoever gets one says when it is over. It reads one
+// after the other: all together may be larger than the memory. Where there is none for one of them the error is one of budget.
 func Find(s *session.Session, meant Meant) (*FoundCall, error) {
 	list, err := meant.among(s)
 	for _, at := range list {
-		r, err := s.Record(at.Kind, at.ID)
+		r, passage, err := s.Record(at.Kind, at.ID, meant.Owed)
 		if errors.Is(err, store.ErrNotFound) { // by now
 			continue
 		} else if err != nil {
 			return nil, err
 		}
-		record, err := readCall(&r)
-		if err != nil {
-			s.Report("reading a call", err)
-			continue
-		}
-		if c := callOf(&r, record); (meant.Stream == 0 || c.Speaks(meant.Stream)) && meant.Is(c) {
+		if c := meant.read(s, &r); c != nil {
+			c.passage = passage
 			return c, nil
 		}
+		passage.Over()
 	}
 	return nil, err
+}
+
+// read returns the call of a record, if it is the one.
+func (m Meant) read(s *session.Session, r *store.Record) *FoundCall {
+	record, err := readCall(r)
+	if err != nil {
+		s.Report("reading a call", err)
+		return nil
+	}
+	if c := callOf(r, record); (m.Stream == 0 || c.Speaks(m.Stream)) && m.Is(c) {
+		return c
+	}
+	return nil
 }
 
 // among returns where it may be.
@@ -159,9 +178,9 @@ func (e *Endpoint) goOn(s *session.Session, caller downstream.Caller, c *FoundCa
 		return err
 	}
 	ex := &Exchange{end: e, session: s, of: record.Of, accept: web.AcceptJSON | web.AcceptSSE, phase: streaming, requests: 1, left: 1}
-	ex.stored = &storedCall{version: c.version + 1, record: *record, asked: time.Now(), expires: time.Now().Add(c.ttl), hold: budget.On(s.Account()),
+	ex.stored = &storedCall{version: c.version + 1, record: *record, back: time.Now(), expires: time.Now().Add(c.ttl), hold: budget.On(s.Account()),
 		kept: s.Room().Find(s.Account().Owner(), record.size(), c.ttl)}
-	_ = ex.stored.hold.Set(record.size()) // it was taken in before, by whoever had it
+	ex.stored.hold.Charge(record.size()) // it was judged as it was read
 	ex.stream.Store(s.Streams().BringBack(record.Stream, record.Of, record.events(), record.Last))
 	if !e.start(ex) {
 		return downstream.ErrStopping
@@ -204,10 +223,10 @@ func (e *Endpoint) GoOn(s *session.Session, caller downstream.Caller, call *stor
 }
 
 // GiveUp implements session.Calls.
-func (e *Endpoint) GiveUp(s *session.Session, caller downstream.Caller, call *store.Record) error {
+func (e *Endpoint) GiveUp(s *session.Session, caller downstream.Caller, call *store.Record) (tell func(), err error) {
 	record, err := readCall(call)
 	if err != nil || record.Over {
-		return err
+		return nil, err
 	}
 	return s.Conversation().GiveUp(caller, record.Flow)
 }
@@ -218,10 +237,11 @@ func (e *Endpoint) Tell(w http.ResponseWriter, s *session.Session, caller downst
 	if !s.Shelved(id.Stream) || !s.Streams().Polled() {
 		return false
 	}
-	found, err := s.Record(store.Flow, recordID(id.Stream))
+	found, passage, err := s.Record(store.Flow, recordID(id.Stream), false)
 	if err != nil {
 		return false
 	}
+	defer passage.Over()
 	record, err := readCall(&found)
 	if err != nil || !record.isFor(s.Conversation(), caller) || record.Home != e.opt.Replica || len(record.Events) == 0 || id.Seq > record.beyond() {
 		return false

@@ -47,14 +47,10 @@ func (s *Session) Vanished() (bool, error) {
 	return err == nil && !slices.ContainsFunc(list, func(r store.Record) bool { return r.Kind == store.Session }), err
 }
 
-// Record returns the record of one call, which may be a copy that the engine watches over.
-func (s *Session) Record(kind store.Kind, id string) (r store.Record, err error) {
-	k := s.set.keeper
-	err = k.do(func(ctx context.Context) (err error) {
-		r, err = k.store.Get(ctx, store.Address{Session: k.nameOf(s), Kind: kind, ID: id})
-		return err
-	})
-	return r, err
+// Record returns the record of one call, which may be a copy that the engine watches over. It is charged to the session until its
+// passage is over; for want of memory it is not read, and the error is one of budget, unless it is owed.
+func (s *Session) Record(kind store.Kind, id string, owed bool) (store.Record, *Passage, error) {
+	return passages{s.set.keeper}.read(s, kind, id, owed)
 }
 
 // Shared reports whether other replicas may change what the store has of the session.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/turns"
 	"github.com/mcpbridge/bridge/legacy/stray"
 	"github.com/mcpbridge/bridge/sessions/store"
 )
@@ -130,7 +131,13 @@ func (k dues) settle(name string, notes []store.Record, became []outcome) {
 // fire brings a call back to which something is due: its own clock does the rest.
 func (k dues) fire(ctx context.Context, note string, others []downstream.ReplicaID) outcome {
 	session, call, _ := strings.Cut(note, "/")
-	found, err := k.lookAt(ctx, store.Address{Session: session, Kind: store.Flow, ID: call})
+	at := store.Address{Session: session, Kind: store.Flow, ID: call}
+	p, err := passages{k.keeper}.pass(ctx, k.own, turns.Who{}, at, false)
+	if err != nil {
+		return missing(err)
+	}
+	defer p.Over()
+	found, err := k.lookAt(ctx, at)
 	if err != nil {
 		return missing(err)
 	}

@@ -38,6 +38,8 @@ type keeper struct {
 	stop      context.CancelFunc // ends the goroutines, which Close awaits
 	running   sync.WaitGroup
 
+	own *budget.Account // for what is read of the store for no session that is here
+
 	crowded zerolog.Logger // for lines about who has no room in it
 
 	astray  atomic.Bool // calls were left to the store, and nobody has noted when they are due
@@ -67,6 +69,7 @@ func newKeeper(set *Set) *keeper {
 	k := &keeper{
 		set: set, store: set.opt.Store, scope: set.opt.StoreScope, replicaID: set.opt.Replica,
 		ends: make(chan string, endsWaiting), changes: make(chan *Session, changesWaiting), names: map[string]*Session{},
+		own:     set.opt.Memory.Own(),
 		crowded: logfield.Seldom(set.opt.Logger),
 	}
 	k.shared = k.store.Watch(k.changed)
@@ -234,7 +237,7 @@ func (k *keeper) end(s *Session) error {
 		k.report("removing a session", err)
 		return err
 	}
-	k.giveUp(s, left)
+	all(left)
 	s.stored.mu.Lock()
 	s.stored.gone = true
 	s.stored.mu.Unlock()
@@ -262,9 +265,9 @@ func (k *keeper) ended(s *Session, cause sessions.Cause) {
 	case cause == sessions.Removed:
 		left := k.elsewhere(s)
 		k.report("removing a session", k.do(func(ctx context.Context) error { return k.store.End(ctx, name) }))
-		k.giveUp(s, left)
+		all(left)
 	case cause == sessions.Expired:
-		k.giveUp(s, k.elsewhere(s))
+		all(k.elsewhere(s))
 		select {
 		case k.ends <- name:
 		default: // it expires there, too

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/logfield"
+	"github.com/mcpbridge/bridge/internal/turns"
 	"github.com/mcpbridge/bridge/legacy/stream"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/sessions"
@@ -203,17 +204,43 @@ func (k restorer) reread(ctx context.Context, at store.Address) (store.Record, e
 // restoreToEnd brings a session back that has calls, which only a session can give up. It returns nil
 // when it has none, or cannot be had.
 func (k restorer) restoreToEnd(name string) *Session {
-	var list []store.Record
-	err := k.do(func(ctx context.Context) (err error) {
-		list, err = k.store.Load(ctx, name)
-		return err
-	})
-	id := k.idIn(name, list)
-	if err != nil || id == "" || !slices.ContainsFunc(list, func(r store.Record) bool { return r.Kind == store.Flow && !k.isOver(&r) }) {
+	own, calls, err := k.contents(name)
+	id := k.idIn(name, own)
+	if err != nil || id == "" || !slices.ContainsFunc(calls, k.waits) {
 		return nil
 	}
 	s, _ := k.restore(k.ctx, id, nil) // it has told the log
 	return s
+}
+
+// contents returns the own record of a session in the store, and where its calls are.
+func (k restorer) contents(name string) (own []store.Record, calls []store.Address, err error) {
+	err = k.do(func(ctx context.Context) error {
+		list, err := store.Glance(ctx, k.store, name)
+		for i := range list {
+			switch at := list[i].Address; {
+			case at.Kind == store.Flow:
+				calls = append(calls, at)
+			case at.Kind == store.Session && err == nil:
+				var r store.Record
+				r, err = k.store.Get(ctx, at)
+				own = append(own, r)
+			}
+		}
+		return err
+	})
+	return own, calls, err
+}
+
+// waits reports whether a record is of a call that waits, not its last word.
+func (k restorer) waits(at store.Address) bool {
+	p, err := passages{k.keeper}.pass(k.ctx, k.own, turns.Who{}, at, true)
+	if err != nil {
+		return false
+	}
+	defer p.Over()
+	r, err := dues{k.keeper}.lookAt(k.ctx, at)
+	return err == nil && !k.isOver(&r)
 }
 
 // idIn returns the id of the session whose records these are, "" where it is none of this endpoint.

@@ -14,6 +14,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/gate"
 	"github.com/mcpbridge/bridge/internal/logfield"
+	"github.com/mcpbridge/bridge/internal/turns"
 	"github.com/mcpbridge/bridge/legacy/stream"
 	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/sessions"
@@ -65,12 +66,15 @@ type Calls interface {
 	Due(call *store.Record) (time.Time, error)
 	// GoOn takes a call over, if it is not here already. The error is ErrGone when somebody else has.
 	GoOn(s *Session, caller downstream.Caller, call *store.Record) error
-	// GiveUp has the server told that nobody needs a call any more which is not here.
-	GiveUp(s *Session, caller downstream.Caller, call *store.Record) error
+	// GiveUp returns what tells the server that nobody needs a call any more which is not here; nil: it need not be told.
+	GiveUp(s *Session, caller downstream.Caller, call *store.Record) (tell func(), err error)
 }
 
 // ErrOver says that nothing of a call is left but its last word.
 var ErrOver = errors.New("the call is over")
+
+// passAtOnce is how many large records are read at a time; those of one tenant are half of that.
+const passAtOnce = 4
 
 // RecentUse is how long after its last use a session is not evicted.
 const RecentUse = time.Minute
@@ -85,12 +89,14 @@ type Set struct {
 	proofs *proofs
 	ids    *ids
 
+	passing *turns.Queue // of large records that are read
+
 	vacated atomic.Bool // sessions come back elsewhere
 }
 
 // NewSet returns a set that has no session here yet.
 func NewSet(opt Options) *Set {
-	set := &Set{opt: opt, start: time.Now(), proofs: newProofs(), ids: newIDs(opt.StoreScope, opt.MaxSessions, opt.IdleTimeout)}
+	set := &Set{opt: opt, start: time.Now(), proofs: newProofs(), ids: newIDs(opt.StoreScope, opt.MaxSessions, opt.IdleTimeout), passing: turns.New(passAtOnce)}
 	set.table = sessions.NewTable(sessions.TableOptions[*Session]{
 		Capacity: opt.MaxSessions, Idle: opt.IdleTimeout, Recent: RecentUse, Busy: (*Session).Busy, Ended: (*Session).end,
 	})

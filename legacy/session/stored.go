@@ -269,29 +269,48 @@ func (k *keeper) outdated(s *Session) {
 	}
 }
 
-// elsewhere returns the calls of a session that are not in this process: their records, which are about to be
-// removed, tell what the server still does for them, and the end of the session is theirs, too (G-13). A living
+// elsewhere returns what tells the server that a session ends with those of its calls that are not in this process: their records, which
+// are about to be removed, say what the server still does for them, and the end of the session is theirs, too (G-13). A living
 // replica that has one ends it when it hears of that, and tells the server the same: twice does no harm, and
-// whether it lives is only known when its lease is over.
-func (k *keeper) elsewhere(s *Session) []store.Record {
+// whether it lives is only known when its lease is over. They are read one after the other: all together may be larger than the memory.
+func (k *keeper) elsewhere(s *Session) (tell []func()) {
 	if k.set.opt.Calls == nil || !k.shared && !s.stored.restored {
 		return nil
 	}
 	var list []store.Record
 	err := k.do(func(ctx context.Context) (err error) {
-		list, err = k.store.Load(ctx, k.name(s.rec.ID))
+		list, err = store.Glance(ctx, k.store, k.name(s.rec.ID))
 		return err
 	})
 	k.report("looking for the calls of a session that ends", err)
-	return slices.DeleteFunc(list, func(r store.Record) bool {
-		return r.Kind != store.Flow || s.streams.Find(streamOf(&r)) != nil
-	})
+	for i := range list {
+		if r := &list[i]; r.Kind != store.Flow || s.streams.Find(streamOf(r)) != nil {
+			continue
+		}
+		one, err := k.giveUp(s, list[i].ID)
+		k.report("ending a call with its session", err)
+		if one != nil {
+			tell = append(tell, one)
+		}
+	}
+	return tell
 }
 
-// giveUp has the server told that nobody needs those calls any more.
-func (k *keeper) giveUp(s *Session, calls []store.Record) {
-	for i := range calls {
-		k.report("ending a call with its session", k.set.opt.Calls.GiveUp(s, actorOf(s), &calls[i]))
+// giveUp returns what tells the server that nobody needs a call any more; nil: it need not be told.
+func (k *keeper) giveUp(s *Session, call string) (tell func(), err error) {
+	r, passage, err := passages{k}.read(s, store.Flow, call, true)
+	if errors.Is(err, store.ErrNotFound) { // by now
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	defer passage.Over()
+	return k.set.opt.Calls.GiveUp(s, actorOf(s), &r)
+}
+
+func all(tell []func()) {
+	for _, one := range tell {
+		one()
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/turns"
 	"github.com/mcpbridge/bridge/sessions/store"
 )
 
@@ -31,17 +32,13 @@ func (k dues) noteStrays(ctx context.Context, session string, own bool) (last ti
 		if list[i].Kind != store.Flow {
 			continue
 		}
-		r, err := k.store.Get(bounded, list[i].Address)
-		if errors.Is(err, store.ErrNotFound) { // by now
-			continue
-		} else if err != nil {
+		due, found, err := k.stray(bounded, id, list[i].Address, own)
+		if err != nil {
 			return last, err
-		}
-		due, found := k.isStray(&r, own)
-		if !found || own && k.has(id, &r) {
+		} else if !found {
 			continue
 		}
-		if err := k.noteStray(bounded, &noted, dueNote(session, r.ID), due); err != nil {
+		if err := k.noteStray(bounded, &noted, dueNote(session, list[i].ID), due); err != nil {
 			return last, err
 		}
 		last = later(last, due)
@@ -53,6 +50,23 @@ func (k dues) noteStrays(ctx context.Context, session string, own bool) (last ti
 		return last, err
 	}
 	return last, k.outlive(bounded, list, last)
+}
+
+// stray reads a call, and returns when something is due to it, if it is a stray.
+func (k dues) stray(ctx context.Context, session string, at store.Address, own bool) (due time.Time, found bool, err error) {
+	p, err := passages{k.keeper}.pass(ctx, k.own, turns.Who{}, at, true)
+	var r store.Record
+	if err == nil {
+		defer p.Over()
+		r, err = k.store.Get(ctx, at)
+	}
+	if errors.Is(err, store.ErrNotFound) { // by now
+		return due, false, nil
+	} else if err != nil {
+		return due, false, err
+	}
+	due, found = k.isStray(&r, own)
+	return due, found && !(own && k.has(session, &r)), nil
 }
 
 // idAt returns the id of the session that is kept under a name, "" where there is none, or none of this endpoint.

@@ -64,6 +64,29 @@ func (s *Store) Get(ctx context.Context, at store.Address) (store.Record, error)
 	return r, err
 }
 
+// Size implements store.Sizer.
+func (s *Store) Size(ctx context.Context, at store.Address) (size int, err error) {
+	if err := s.usable(ctx); err != nil {
+		return 0, err
+	}
+	found, now := false, time.Now()
+	look := func(raw []byte) {
+		_, _, value, ok := decode(raw, now)
+		size, found = len(value), ok
+	}
+	s.mu.RLock()
+	e, here := s.recent.get(at)
+	s.mu.RUnlock()
+	look(e.raw)
+	if !here {
+		err = s.view(func(b *bolt.Bucket) { look(b.Get(keyOf(at))) })
+	}
+	if err == nil && !found {
+		err = store.ErrNotFound
+	}
+	return size, err
+}
+
 // record returns a copy of a record; ok is false when there is none, or no longer.
 func record(at store.Address, raw []byte, now time.Time) (r store.Record, ok bool) {
 	version, ttl, value, ok := decode(raw, now)

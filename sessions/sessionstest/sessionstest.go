@@ -104,6 +104,7 @@ func wantConflict(t *testing.T, err error, at store.Address) {
 // wantRecord checks one record, both ways of reading it.
 func wantRecord(t *testing.T, s store.Store, at store.Address, version uint64, value string) {
 	t.Helper()
+	wantSize(t, s, at, value)
 	for way, read := range map[string]func() (store.Record, error){
 		"Get":  func() (store.Record, error) { return s.Get(background, at) },
 		"Load": func() (store.Record, error) { return loaded(s, at) },
@@ -118,6 +119,14 @@ func wantRecord(t *testing.T, s store.Store, at store.Address, version uint64, v
 		if r.TTL <= 0 || r.TTL > long+time.Second {
 			t.Fatalf("%s %s: lives for %v", way, at, r.TTL)
 		}
+	}
+}
+
+// wantSize checks what a store says of the size of a value, which a seal may make a little longer.
+func wantSize(t *testing.T, s store.Store, at store.Address, value string) {
+	t.Helper()
+	if size, err := store.Size(background, s, at); err != nil || size < len(value) || size > len(value)+64 {
+		t.Fatalf("%s: got %d bytes, %v; want %d", at, size, err, len(value))
 	}
 }
 
@@ -136,6 +145,9 @@ func wantNone(t *testing.T, s store.Store, at store.Address) {
 	t.Helper()
 	if r, err := s.Get(background, at); !errors.Is(err, store.ErrNotFound) {
 		t.Fatalf("Get %s: got version %d, %v; want none", at, r.Version, err)
+	}
+	if size, err := store.Size(background, s, at); !errors.Is(err, store.ErrNotFound) {
+		t.Fatalf("Size %s: got %d bytes, %v; want none", at, size, err)
 	}
 	if r, err := loaded(s, at); !errors.Is(err, store.ErrNotFound) {
 		t.Fatalf("Load %s: got version %d, %v; want none", at, r.Version, err)

@@ -16,6 +16,30 @@ func Glance(ctx context.Context, s Store, session string) ([]Record, error) {
 	return s.Load(ctx, session)
 }
 
+// Sizer is a Store that can tell how large a record is without reading it.
+type Sizer interface {
+	// Size returns about how many bytes the value of a record has, or ErrNotFound.
+	Size(ctx context.Context, at Address) (int, error)
+}
+
+// Size returns about how many bytes the value of a record has, which a store that cannot tell reads for that.
+func Size(ctx context.Context, s Store, at Address) (int, error) {
+	if sizer, ok := s.(Sizer); ok {
+		return sizer.Size(ctx, at)
+	}
+	r, err := s.Get(ctx, at)
+	return len(r.Value), err
+}
+
+// Size implements Sizer.
+func (s *Sealed) Size(ctx context.Context, at Address) (int, error) { return Size(ctx, s.Store, at) }
+
+// Size implements Sizer.
+func (m *Monitored) Size(ctx context.Context, at Address) (size int, err error) {
+	err = m.guard(func() error { size, err = Size(ctx, m.Store, at); return err })
+	return size, err
+}
+
 // Glance implements Glancer.
 func (s *Sealed) Glance(ctx context.Context, session string) ([]Record, error) {
 	return Glance(ctx, s.Store, session)

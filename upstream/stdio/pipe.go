@@ -211,6 +211,7 @@ func (p *pipe) do(ctx context.Context, req *request, to sink) (*upstream.Answer,
 	req.id = upstream.NextID()
 	account := cmp.Or(req.call.Account, p.own)
 	w := newWaiter(req, to, account)
+	_, w.owed = req.call.Held.(upstream.Owed)
 	defer w.close()
 	p.mu.Lock()
 	if p.over {

@@ -33,6 +33,7 @@ type waiter struct {
 	held   budget.Hold // of that size, in coarse steps
 	ans    *upstream.Answer
 	failed *upstream.Failure
+	owed   bool // whoever waits takes the answer in once there is memory
 }
 
 func newWaiter(req *request, to sink, account *budget.Account) *waiter {
@@ -81,7 +82,7 @@ func (w *waiter) finish(ans *upstream.Answer, failed *upstream.Failure) {
 }
 
 func (w *waiter) takeInLocked(result int) {
-	if short := w.chargeLocked(w.size + result); short != nil {
+	if short := w.chargeLocked(w.size + result); short != nil && !w.owed {
 		w.ans, w.failed = nil, notTakenIn(short)
 		return
 	}

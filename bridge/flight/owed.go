@@ -1,0 +1,70 @@
+package flight
+
+import (
+	"context"
+	"time"
+
+	"github.com/mcpbridge/bridge/internal/budget"
+)
+
+// Owed is the Held of a retry, which comes of an answer that was acknowledged: neither it nor its response is refused for want of memory.
+// A few of them may have more than their sessions may hold, since they end what these hold, as long as there is memory for newcomers; others
+// wait until there is some, and the server with them, for as long as the round may take. The zero Owed owes nothing.
+type Owed struct {
+	held   *Held
+	ctx    context.Context
+	places *budget.Places
+	tenant string
+	free   func() // gives its place back; nil: it has none
+}
+
+// Overdrafts is how many retries may have more than their sessions may hold.
+const Overdrafts = 8
+
+// Owe returns what a round of this context is charged to. The places are those for overdrafts.
+func Owe(held *Held, ctx context.Context, places *budget.Places, tenant string) Owed { //nolint:revive // it is the round's
+	return Owed{held: held, ctx: ctx, places: places, tenant: tenant}
+}
+
+// MayOverdraw reports whether the session may have more, and has that be so until Over.
+func (o *Owed) MayOverdraw() bool {
+	if o.free == nil && o.places != nil {
+		o.free, _ = o.places.Take(o.tenant)
+	}
+	return o.free != nil
+}
+
+// Over says that the round has ended.
+func (o *Owed) Over() {
+	if o.free != nil {
+		o.free()
+	}
+	*o = Owed{}
+}
+
+// How long one waits between two looks whether there is memory.
+const (
+	lookFirst = 50 * time.Millisecond
+	lookMost  = time.Second
+)
+
+// Set implements upstream.Held.
+func (o *Owed) Set(response int) error {
+	for wait := lookFirst; ; wait = min(2*wait, lookMost) {
+		err := o.held.Set(response)
+		if err != nil && o.MayOverdraw() {
+			err = o.held.overdraw(response)
+		}
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(wait):
+		case <-o.ctx.Done():
+			return err
+		}
+	}
+}
+
+// IsOwed implements upstream.Owed.
+func (*Owed) IsOwed() {}

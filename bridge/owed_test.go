@@ -1,0 +1,133 @@
+package bridge
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/upstream"
+)
+
+// accountOf gives a conversation an account of this budget.
+func accountOf(t *testing.T, conv *conversation, memory *budget.Budget) *budget.Account {
+	t.Helper()
+	account, err := memory.Open("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conv.Account = account
+	return account
+}
+
+// fill has nobody find memory until it is called again.
+func fill(memory *budget.Budget) (empty func()) {
+	other := memory.Own()
+	bytes := int(memory.Limit())
+	other.Charge(bytes)
+	return func() { other.Give(bytes) }
+}
+
+// TestARetryWaitsForMemory: what it carries was acknowledged. A first request is refused.
+func TestARetryWaitsForMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := budget.New(400 << 10)
+		conv, up := session(t, Limits{}, inputRequired(`"`+strings.Repeat("s", 20<<10)+`"`, question1("q")), result(booked))
+		accountOf(t, conv, memory)
+		c := request(t, conv, "1", mcp.MethodToolsCall, book)
+		empty := fill(memory)
+		c.answer(0, `{"action":"decline"}`)
+		pass(5 * time.Minute)
+		if c.over() || len(up.calls()) != 1 {
+			t.Fatalf("while there is no memory it ends: %v, after %d requests", c.over(), len(up.calls()))
+		}
+		empty()
+		pass(10 * time.Second)
+		if got := c.result(); !strings.Contains(got, `"ok"`) {
+			t.Error(got)
+		}
+		if memory.Used() != 0 {
+			t.Errorf("%d bytes are left charged", memory.Used())
+		}
+	})
+}
+
+// TestTheResultOfARetryWaitsForMemory: the server has done what it says.
+func TestTheResultOfARetryWaitsForMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := budget.New(400 << 10)
+		var empty func()
+		large := func(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error) {
+			empty = fill(memory)
+			if err := upstream.Charge(call.Held, upstream.HeldStep); err != nil {
+				return nil, &upstream.Failure{Cause: upstream.NoMemory, Sent: true, Err: err, Detail: err.Error()}
+			}
+			return result(booked)(ctx, call, notify)
+		}
+		conv, _ := session(t, Limits{}, inputRequired(`"s"`, question1("q")), large)
+		accountOf(t, conv, memory)
+		c := request(t, conv, "1", mcp.MethodToolsCall, book)
+		c.answer(0, `{"action":"decline"}`)
+		pass(time.Minute)
+		if c.over() {
+			t.Fatalf("while there is no memory: %s", c.result())
+		}
+		empty()
+		pass(10 * time.Second)
+		if got := c.result(); !strings.Contains(got, `"ok"`) {
+			t.Error(got)
+		}
+	})
+}
+
+// TestARetryMayHaveMoreThanItsSession: it ends what that holds, which would have it wait for itself.
+func TestARetryMayHaveMoreThanItsSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := budget.New(400 << 10)
+		conv, _ := session(t, Limits{}, inputRequired(`"`+strings.Repeat("s", 20<<10)+`"`, question1("q")), result(booked))
+		account := accountOf(t, conv, memory)
+		c := request(t, conv, "1", mcp.MethodToolsCall, book)
+		account.Charge(200 << 10)
+		c.answer(0, `{"action":"decline"}`)
+		synctest.Wait()
+		if got := c.result(); !strings.Contains(got, `"ok"`) {
+			t.Error(got)
+		}
+	})
+}
+
+// TestACallThatComesBackIsNotEndedForWantOfMemory: whoever brings it back has judged that.
+func TestACallThatComesBackIsNotEndedForWantOfMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conv, _ := session(t, Limits{}, inputRequired(`"`+strings.Repeat("s", 20<<10)+`"`, question1("q")))
+		before := request(t, conv, "7", mcp.MethodToolsCall, book)
+		pass(time.Minute)
+		memory := budget.New(400 << 10)
+		there, _ := session(t, Limits{}, result(booked))
+		accountOf(t, there, memory)
+		empty := fill(memory)
+		c := &client{t: t, conv: there}
+		for _, flow := range conv.Flows() {
+			if err := there.Resume(downstream.Caller{}, flow, c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		if c.over() {
+			t.Fatalf("it ends: %s", c.result())
+		}
+		empty()
+		if err := there.Answer(downstream.Caller{}, jsonrpc.Message{ID: before.asked()[0].ID, Result: []byte(`{"action":"decline"}`)}); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if got := c.result(); !strings.Contains(got, `"ok"`) {
+			t.Error(got)
+		}
+	})
+}

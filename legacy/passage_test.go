@@ -1,0 +1,226 @@
+package legacy
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/sessions/store"
+)
+
+// flowSize is how large the calls of these tests are.
+const flowSize = 100 << 10
+
+// reading is a store that can tell how large its records are, and notes how it is read.
+type reading struct {
+	store.Store
+	mu          sync.Mutex
+	takes       time.Duration // by the read of a call
+	reads       int           // of calls
+	now, atOnce int
+}
+
+func (r *reading) Size(ctx context.Context, at store.Address) (int, error) {
+	record, err := r.Store.Get(ctx, at)
+	return len(record.Value), err
+}
+
+func (r *reading) Glance(ctx context.Context, session string) ([]store.Record, error) {
+	return r.Store.Load(ctx, session)
+}
+
+func (r *reading) Load(context.Context, string) ([]store.Record, error) { panic("all at once") }
+
+func (r *reading) Get(ctx context.Context, at store.Address) (store.Record, error) {
+	if at.Kind == store.Flow {
+		r.begin()
+		defer r.end()
+	}
+	return r.Store.Get(ctx, at)
+}
+
+func (r *reading) begin() {
+	r.mu.Lock()
+	r.reads++
+	r.now++
+	r.atOnce = max(r.atOnce, r.now)
+	takes := r.takes
+	r.mu.Unlock()
+	time.Sleep(takes)
+}
+
+func (r *reading) end() {
+	r.mu.Lock()
+	r.now--
+	r.mu.Unlock()
+}
+
+func (r *reading) said() (reads, atOnce int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.reads, r.atOnce
+}
+
+// asksLarge makes a large call of a session of its own, which is kept with its question, and dies.
+func asksLarge(t *testing.T, opt Options) *peer {
+	t.Helper()
+	b := newFake()
+	_, p := servePipe(t, opt, b)
+	p.initialize(mcp.V20251125)
+	answer := p.async(`{"jsonrpc":"2.0","id":"call","method":"hold"}`)
+	k := <-b.held
+	want(t, "a question", k.asksLarge(1, false), nil)
+	<-answer
+	return p
+}
+
+func (c *call) asksLarge(n uint64, owed bool) error {
+	question := downstream.Question(`"q"`, "elicitation/create", []byte(`{}`))
+	return c.Checkpointer().Save(downstream.Checkpoint{
+		Request: c.req.ID, N: n, Record: []byte(`{"x":"` + strings.Repeat("x", flowSize) + `"}`), Open: []jsonrpc.ID{`"q"`}, Message: &question, TTL: time.Hour, Owed: owed,
+	})
+}
+
+// next is a process after the others, where their calls come back.
+func next(opt Options, memory *budget.Budget) (Options, *fakeBackend) {
+	b := newFake()
+	b.resumes = func(downstream.Caller, []byte, downstream.Reply) error { return nil }
+	opt.Replica, opt.Memory, opt.Peers = neighbourID, memory, dead{}
+	return opt, b
+}
+
+// goOn has the client's session come back here, which knows nothing of its call.
+func (p *peer) goOn(b *fakeBackend, session string) {
+	p.t.Helper()
+	p.session, p.version = session, string(mcp.V20251125)
+	want(p.t, "a request", p.status(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), 200)
+	conv := b.last()
+	conv.mu.Lock()
+	conv.leaving = 1
+	conv.mu.Unlock()
+}
+
+// TestACallIsChargedBeforeItComesBack: several times its size, and who holds too much for that is told to come again.
+func TestACallIsChargedBeforeItComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt := stored()
+		opt.Replica = homeID
+		p := asksLarge(t, opt)
+		memory := budget.New(20 * flowSize)
+		r := &reading{Store: opt.Store}
+		opt.Store = r
+		opt, b := next(opt, memory)
+		h, q := servePipe(t, opt, b)
+		q.goOn(b, p.session)
+		greedy := q.live(h).Account()
+		greedy.Charge(8 * flowSize)
+		resp := q.post(answerQ)
+		want(t, "an answer to a call for which there is no memory", resp.StatusCode, http.StatusTooManyRequests)
+		want(t, "again after", resp.Header.Get("Retry-After"), "1")
+		if reads, _ := r.said(); reads > 0 {
+			t.Errorf("%d calls were read", reads)
+		}
+		greedy.Give(8 * flowSize)
+		q.goOn(b, p.session)
+		before := memory.Used()
+		want(t, "when there is", q.status(answerQ), http.StatusAccepted)
+		if held := memory.Used() - before; held < flowSize || held > 3*flowSize {
+			t.Errorf("a call that has come back is charged %d bytes", held)
+		}
+	})
+}
+
+// TestLargeCallsComeBackInTurn: clients that come back together do not have all of their calls read at once.
+func TestLargeCallsComeBackInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt := stored()
+		opt.Replica = homeID
+		var clients []*peer
+		for range 8 {
+			clients = append(clients, asksLarge(t, opt))
+		}
+		r := &reading{Store: opt.Store, takes: time.Second}
+		opt.Store = r
+		opt, b := next(opt, budget.New(1000*flowSize))
+		_, first := servePipe(t, opt, b)
+		var answers []<-chan *http.Response
+		for _, p := range clients {
+			q := *first
+			q.goOn(b, p.session)
+			answers = append(answers, q.async(answerQ))
+		}
+		for i, answer := range answers {
+			want(t, fmt.Sprint("answer ", i), (<-answer).StatusCode, http.StatusAccepted)
+		}
+		if reads, atOnce := r.said(); reads < len(clients) || atOnce > 5 { // one of them by who looks for strays
+			t.Errorf("%d calls were read, %d at once", reads, atOnce)
+		}
+	})
+}
+
+// TestWhoHoldsLittleComesBackWhileAnotherHoldsMost: a small call is charged little, and waits for nobody.
+func TestWhoHoldsLittleComesBackWhileAnotherHoldsMost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt, b := stored(), newFake()
+		opt.Replica = homeID
+		_, p := servePipe(t, opt, b)
+		p.initialize(mcp.V20251125)
+		p.asked(b)
+		memory := budget.New(64 << 20)
+		opt, b = next(opt, memory)
+		_, q := servePipe(t, opt, b)
+		q.goOn(b, p.session)
+		greedy, err := memory.Open("192.0.2.1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for greedy.Take(1<<20) == nil {
+		}
+		want(t, "an answer of another's", q.status(answerQ), http.StatusAccepted)
+	})
+}
+
+// TestALaterQuestionIsAskedWhateverThereIs: the answer to the one before was acknowledged.
+func TestALaterQuestionIsAskedWhateverThereIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt, b := stored(), newFake()
+		opt.Replica, opt.Memory = homeID, budget.New(20*flowSize)
+		h, p := servePipe(t, opt, b)
+		p.initialize(mcp.V20251125)
+		answer := p.async(`{"jsonrpc":"2.0","id":"call","method":"hold"}`)
+		k := <-b.held
+		greedy := p.live(h).Account()
+		greedy.Charge(19 * flowSize)
+		if err := k.asksLarge(1, false); !budget.Short(err) {
+			t.Errorf("a first question: %v", err)
+		}
+		want(t, "a later one", k.asksLarge(2, true), nil)
+		greedy.Give(19 * flowSize)
+		k.finish(`{}`)
+		<-answer
+	})
+}
+
+// TestASessionEndsWithoutReadingItsCallsTogether: those that are not here are looked at one after the other.
+func TestASessionEndsWithoutReadingItsCallsTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt := stored()
+		opt.Replica = homeID
+		p := asksLarge(t, opt)
+		opt.Store = &reading{Store: opt.Store}
+		opt, b := next(opt, nil)
+		_, q := servePipe(t, opt, b)
+		q.session, q.version = p.session, p.version
+		want(t, "DELETE", q.do(q.request(http.MethodDelete, "")).StatusCode, 204) // Load panics
+		want(t, "given up", len(b.last().givenUp), 1)
+	})
+}

@@ -1,0 +1,101 @@
+package session
+
+import (
+	"context"
+	"time"
+
+	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/internal/turns"
+	"github.com/mcpbridge/bridge/sessions/store"
+)
+
+// What is read of a call is charged before it is read, since it may be megabytes, several times. What is large is
+// read in turn besides: clients that come back together, after a restart or to flood, would otherwise have all that they have waiting
+// read at once.
+
+const (
+	// timesPassing is how often a record is in memory at most while its call comes back, besides what stays: sealed, as text,
+	// as its flow is decoded, and sealed anew on its way to the disk.
+	timesPassing = 5
+	largeRecord  = 64 << 10 // bytes from which on one waits for its turn
+	// passPatience is how long one waits for its turn.
+	passPatience = 5 * time.Second
+)
+
+// Passage is what a record is charged for while somebody reads it and goes on with its call, and its turn.
+type Passage struct {
+	hold budget.Hold
+	turn func() // gives it back; nil: it has none
+}
+
+// Over says that what was read has gone, or is charged by whoever keeps it. It is idempotent; the nil Passage is over.
+func (p *Passage) Over() {
+	if p == nil {
+		return
+	}
+	p.hold.Release()
+	if p.turn != nil {
+		p.turn()
+		p.turn = nil
+	}
+}
+
+// passages is the part of a keeper that has records read. It has no state of its own.
+type passages struct{ *keeper }
+
+// pass has a record read, for whom the account is, once there is memory for it and it is its turn, or returns an error of budget. owed: what
+// happened is to be told by it, whatever there is.
+func (k passages) pass(ctx context.Context, account *budget.Account, who turns.Who, at store.Address, owed bool) (*Passage, error) {
+	size := 0
+	err := k.do(func(bounded context.Context) (err error) {
+		size, err = store.Size(bounded, k.store, at)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	p := &Passage{hold: budget.On(account)}
+	if owed { // perhaps by who has a turn
+		p.hold.Charge(timesPassing * size)
+		return p, nil
+	}
+	if size >= largeRecord {
+		if err := p.queue(ctx, k.set.passing, who); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.hold.Grow(timesPassing * size); err != nil {
+		p.Over()
+		return nil, err
+	}
+	return p, nil
+}
+
+// queue waits for a turn.
+func (p *Passage) queue(ctx context.Context, passing *turns.Queue, who turns.Who) error {
+	bounded, cancel := context.WithTimeout(ctx, passPatience)
+	defer cancel()
+	if _, err := passing.Enter(bounded, who); err != nil {
+		return budget.ErrFull
+	}
+	p.turn = func() { passing.Leave(who) }
+	return nil
+}
+
+// read reads the record of a call of a session.
+func (k passages) read(s *Session, kind store.Kind, id string, owed bool) (r store.Record, p *Passage, err error) {
+	at := store.Address{Session: k.nameOf(s), Kind: kind, ID: id}
+	p, err = k.pass(k.patience, s.account, turns.Who{Principal: s.account.Owner(), Session: s}, at, owed)
+	if err != nil {
+		return r, nil, err
+	}
+	err = k.do(func(ctx context.Context) (err error) {
+		r, err = k.store.Get(ctx, at)
+		return err
+	})
+	if err != nil {
+		p.Over()
+		return r, nil, err
+	}
+	return r, p, nil
+}
