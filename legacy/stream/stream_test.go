@@ -282,9 +282,14 @@ func TestASlowClientIsLoggedWhoeverNoticesFirst_E20(t *testing.T) {
 		returned := make(chan struct{})
 		st, c = s.endpoint.Begin(stalled{httptest.NewRecorder(), func() {
 			cancel()
-			for handlerFirst && st.Attached() {
-				runtime.Gosched()
-			}
+			detached := make(chan struct{})
+			go func() { // not here, where the response's lock is held
+				defer close(detached)
+				for handlerFirst && st.Attached() {
+					runtime.Gosched()
+				}
+			}()
+			<-detached
 		}}, r, s, "", nil)
 		go func() {
 			defer close(returned)

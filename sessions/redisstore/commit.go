@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -58,6 +59,9 @@ func (s *Store) commitAll(ctx context.Context, session string, changes []store.C
 	}
 	began := time.Now()
 	said, err := commitScript.Exec(ctx, s.client, keys, args).AsIntSlice()
+	if slices.ContainsFunc(changes, func(c store.Change) bool { return c.Kind == store.Session }) {
+		s.client.Do(ctx, s.heard(keys[0]))
+	}
 	if err != nil {
 		return plain(err)
 	}

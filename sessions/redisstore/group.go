@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mcpbridge/bridge/sessions/store"
 	"github.com/redis/rueidis"
 )
 
@@ -17,6 +18,11 @@ func (s *Store) sendGroup(ctx context.Context, g *group) {
 	for _, part := range parts {
 		keys, args := scriptOf(part)
 		commands = append(commands, s.client.B().Evalsha().Sha1(replaceSHA).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build())
+	}
+	for _, c := range g.changes {
+		if c.at.Kind == store.Session {
+			commands = append(commands, s.heard(c.key))
+		}
 	}
 	replies := s.client.DoMulti(ctx, commands...)
 	noteCreated(g.changes, replies[:news])
@@ -103,5 +109,10 @@ func (s *Store) noteReplaced(ctx context.Context, changes []*single, reply *ruei
 
 func (s *Store) eval(ctx context.Context, changes []*single) rueidis.RedisResult {
 	keys, args := scriptOf(changes)
-	return s.client.Do(ctx, s.client.B().Eval().Script(replaceText).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build())
+	return s.client.DoMulti(ctx,
+		s.client.B().Eval().Script(replaceText).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build(), s.heard(keys[0]))[0]
 }
+
+// heard returns a command whose reply, whatever it is, comes behind the server's word on this process's copy of a record that
+// it has just changed itself: that comes behind the reply to the change, and until then the copy would be read.
+func (s *Store) heard(key string) rueidis.Completed { return s.client.B().Exists().Key(key).Build() }

@@ -224,7 +224,10 @@ func (s *Store) End(ctx context.Context, session string) error {
 		return err
 	}
 	s.indexes.forget(session)
-	return plain(endScript.Exec(ctx, s.client, []string{s.base(session) + indexName}, nil).Error())
+	keys := []string{s.base(session) + indexName}
+	err := endScript.Exec(ctx, s.client, keys, nil).Error()
+	s.client.Do(ctx, s.heard(keys[0]))
+	return plain(err)
 }
 
 // Watch implements store.Store.
