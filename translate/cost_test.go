@@ -98,7 +98,7 @@ func TestWhatSplitMessagesRepeatIsBounded_C7(t *testing.T) {
 	}
 }
 
-// A message of many blocks is gone over once, and not once more for each of them: this took hours. Each of
+// A message of many blocks is gone over once, and not once more for each of them: this took minutes. Each of
 // the others has edits of its own, and is made without what became of those before it.
 func TestBlocksAreSplitWithoutTheOthers_C7(t *testing.T) {
 	const block, one = `{"type":"text","text":"a"}`, `{"role":"user","content":{"type":"text","text":"a"}}`
@@ -106,9 +106,9 @@ func TestBlocksAreSplitWithoutTheOthers_C7(t *testing.T) {
 	message := func(blocks string) string { return `{"role":"user","content":[` + blocks + `]}` }
 	edited := `{"_meta":{},"role":"user","content":[{"type":"text","text":"a"}]}`
 	for name, messages := range map[string]string{
-		"one message of many blocks": message(blocks(block, largest/len(one))),
-		"many messages with edits":   blocks(edited, largest/2/len(edited)),
-		"both":                       blocks(edited, largest/4/len(edited)) + "," + message(blocks(block, largest/2/len(one))),
+		"one message of many blocks": message(blocks(block, largest/4/len(one))),
+		"many messages with edits":   blocks(edited, largest/4/len(edited)),
+		"both":                       blocks(edited, largest/8/len(edited)) + "," + message(blocks(block, largest/8/len(one))),
 	} {
 		got, err := Rules{Version: r25b}.InputRequest(mcp.MethodSamplingCreateMessage, []byte(`{"maxTokens":1,"messages":[`+messages+`]}`), nil)
 		if n := strings.Count(messages, block); err != nil || string(got) != `{"maxTokens":1,"messages":[`+blocks(one, n)+`]}` {
