@@ -132,7 +132,7 @@ func (k dues) settle(name string, notes []store.Record, became []outcome) {
 func (k dues) fire(ctx context.Context, note string, others []downstream.ReplicaID) outcome {
 	session, call, _ := strings.Cut(note, "/")
 	at := store.Address{Session: session, Kind: store.Flow, ID: call}
-	p, err := passages{k.keeper}.pass(ctx, k.own, turns.Who{}, at, false)
+	p, err := passages(k).pass(ctx, k.own, turns.Who{}, at, false)
 	if err != nil {
 		return missing(err)
 	}

@@ -234,12 +234,12 @@ func (k restorer) contents(name string) (own []store.Record, calls []store.Addre
 
 // waits reports whether a record is of a call that waits, not its last word.
 func (k restorer) waits(at store.Address) bool {
-	p, err := passages{k.keeper}.pass(k.ctx, k.own, turns.Who{}, at, true)
+	p, err := passages(k).pass(k.ctx, k.own, turns.Who{}, at, true)
 	if err != nil {
 		return false
 	}
 	defer p.Over()
-	r, err := dues{k.keeper}.lookAt(k.ctx, at)
+	r, err := dues(k).lookAt(k.ctx, at)
 	return err == nil && !k.isOver(&r)
 }
 
