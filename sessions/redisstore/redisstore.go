@@ -168,13 +168,15 @@ const mostCached = 10 * time.Minute
 
 func (s *Store) cached(ctx context.Context, at store.Address) (store.Record, error) {
 	reply := s.client.DoCache(ctx, s.client.B().Get().Key(s.keyOf(at)).Cache(), mostCached)
-	return record(at, &reply, time.Duration(reply.CachePTTL())*time.Millisecond)
+	r, err := record(at, &reply, time.Duration(reply.CachePTTL())*time.Millisecond)
+	r.Value = bytes.Clone(r.Value) // the copy serves the next ones, too
+	return r, err
 }
 
 // record reads what the server has under a key. What is no record, and was written by
 // somebody else, is not there.
 func record(at store.Address, reply *rueidis.RedisResult, ttl time.Duration) (store.Record, error) {
-	raw, err := reply.AsBytes() // the client library's own copy, which nobody changes
+	raw, err := reply.AsBytes() // in the client library's memory
 	if rueidis.IsRedisNil(err) || isOtherType(err) {
 		return store.Record{}, store.ErrNotFound
 	}
