@@ -237,7 +237,7 @@ func (k *keeper) end(s *Session) error {
 		k.report("removing a session", err)
 		return err
 	}
-	all(left)
+	tellAll(left)
 	s.stored.mu.Lock()
 	s.stored.gone = true
 	s.stored.mu.Unlock()
@@ -265,9 +265,9 @@ func (k *keeper) ended(s *Session, cause sessions.Cause) {
 	case cause == sessions.Removed:
 		left := k.elsewhere(s)
 		k.report("removing a session", k.do(func(ctx context.Context) error { return k.store.End(ctx, name) }))
-		all(left)
+		tellAll(left)
 	case cause == sessions.Expired:
-		all(k.elsewhere(s))
+		tellAll(k.elsewhere(s))
 		select {
 		case k.ends <- name:
 		default: // it expires there, too

@@ -308,7 +308,7 @@ func (k *keeper) giveUp(s *Session, call string) (tell func(), err error) {
 	return k.set.opt.Calls.GiveUp(s, actorOf(s), &r)
 }
 
-func all(tell []func()) {
+func tellAll(tell []func()) {
 	for _, one := range tell {
 		one()
 	}
