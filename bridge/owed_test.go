@@ -11,6 +11,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/translate"
 	"github.com/mcpbridge/bridge/upstream"
 )
 
@@ -97,6 +98,33 @@ func TestARetryMayHaveMoreThanItsSession(t *testing.T) {
 		synctest.Wait()
 		if got := c.result(); !strings.Contains(got, `"ok"`) {
 			t.Error(got)
+		}
+	})
+}
+
+// TestTheTranslationOfARetrysResultMayHaveMoreThanItsSession: nobody would do again what the server has done.
+func TestTheTranslationOfARetrysResultMayHaveMoreThanItsSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		blocks := `{"content":[{"type":"text","text":""}` + strings.Repeat(`,{"type":"q"}`, 20_000) + `]}`
+		memory := budget.New(64 << 20)
+		conv, _ := session(t, Limits{}, inputRequired(`"s"`, question1("q")), result(blocks))
+		account := accountOf(t, conv, memory)
+		conv.Rules = &translate.Rules{Version: mcp.V20250618}
+		c := request(t, conv, "1", mcp.MethodToolsCall, book)
+		left := 1 << 20 // enough for the response, not for what its translation takes
+		share := 0
+		for account.Take(1<<20) == nil {
+			share += 1 << 20
+		}
+		account.Give(min(share, left))
+		c.answer(0, `{"action":"decline"}`)
+		synctest.Wait()
+		if got := c.result(); strings.Count(got, `{\"type\":\"q\"}`) != 20_000 {
+			t.Errorf("%.200s", got)
+		}
+		account.Give(share - min(share, left))
+		if memory.Used() != 0 {
+			t.Errorf("%d bytes are left charged", memory.Used())
 		}
 	})
 }

@@ -12,8 +12,9 @@ import (
 type Held struct {
 	mu       sync.Mutex
 	hold     budget.Hold
-	lasting  int // bytes that stay from round to round
-	response int // bytes for the response of this one
+	lasting  int  // bytes that stay from round to round
+	response int  // bytes for the response of this one
+	owes     bool // the client has given an answer
 }
 
 // Open charges an account from now on.
@@ -63,11 +64,17 @@ type Work Held
 // Work returns what a translation is charged to.
 func (h *Held) Work() *Work { return (*Work)(h) }
 
-// Set implements translate.Held.
+// Set implements translate.Held. What comes of an answer that was acknowledged may be more than its session may
+// hold: of translations large enough to be charged few are under way at once (translate's turns).
 func (w *Work) Set(bytes int) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.hold.Set(w.lasting + w.response + bytes)
+	bytes += w.lasting + w.response
+	err := w.hold.Set(bytes)
+	if err != nil && w.owes {
+		err = w.hold.Overdraw(bytes - w.hold.Bytes())
+	}
+	return err
 }
 
 // keep charges what stays while the call waits; the response is used up.

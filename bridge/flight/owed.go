@@ -23,6 +23,9 @@ const Overdrafts = 8
 
 // Owe returns what a round of this context is charged to. The places are those for overdrafts.
 func Owe(held *Held, ctx context.Context, places *budget.Places, tenant string) Owed { //nolint:revive // it is the round's
+	held.mu.Lock()
+	held.owes = true
+	held.mu.Unlock()
 	return Owed{held: held, ctx: ctx, places: places, tenant: tenant}
 }
 

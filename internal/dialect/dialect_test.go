@@ -131,10 +131,12 @@ func TestI10TheBookOfTasksIsBounded(t *testing.T) {
 	if n := len(d.tasks.known); n != maxTasks {
 		t.Errorf("%d tasks are remembered", n)
 	}
-	_, err := d.Caller(answering(`{"resultType":"task","taskId":"t","status":"working","requestState":"`+strings.Repeat("s", maxState)+`"}`)).
-		Do(t.Context(), &upstream.Call{Method: mcp.MethodToolsCall}, nil)
-	if violation := (*mrtr.Violation)(nil); !errors.As(err, &violation) || violation.Rule != "I-10" {
-		t.Errorf("got %v", err)
+	long := strings.Repeat("s", maxState)
+	for _, large := range []string{`"taskId":"t","requestState":"` + long + `"`, `"taskId":"` + long + `","requestState":"s"`} {
+		_, err := d.Caller(answering(`{"resultType":"task","status":"working",`+large+`}`)).Do(t.Context(), &upstream.Call{Method: mcp.MethodToolsCall}, nil)
+		if violation := (*mrtr.Violation)(nil); !errors.As(err, &violation) || violation.Rule != "I-10" {
+			t.Errorf("got %v", err)
+		}
 	}
 }
 

@@ -114,7 +114,7 @@ func errorObject(e *jsonrpc.Error) []byte {
 	return append(out, '}')
 }
 
-// tooLarge is the failure of a task whose state exceeds maxState.
+// tooLarge is the failure of a task whose state, with its id, exceeds maxState.
 func tooLarge(size int) error {
-	return &mrtr.Violation{Rule: "I-10", Text: fmt.Sprintf("a task's requestState of %d bytes exceeds the limit of %d", size, maxState)}
+	return &mrtr.Violation{Rule: "I-10", Text: fmt.Sprintf("a task's requestState and id of %d bytes exceed the limit of %d", size, maxState)}
 }

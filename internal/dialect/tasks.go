@@ -14,7 +14,7 @@ import (
 // the principal that has most is forgotten.
 const (
 	maxTasks = 1024
-	maxState = 64 << 10 // bytes of one request state
+	maxState = 64 << 10 // bytes of one request state and its task's id
 )
 
 // methodInputResponse takes the answers of a task whose questions came by
@@ -75,8 +75,8 @@ func (t *tasks) note(key taskKey, result []byte, payload bool) error {
 	if rawjson.KindOf(state) != rawjson.String {
 		state = nil
 	}
-	if len(state) > maxState {
-		return tooLarge(len(state))
+	if size := len(state) + len(key.id); size > maxState {
+		return tooLarge(size)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
