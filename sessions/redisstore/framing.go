@@ -16,6 +16,7 @@ const (
 	mostItems   = 1 << 20             // values, of which the client makes room before they come
 	mostLine    = 64 << 10            // bytes
 	mostDepth   = 16
+	mostDigits  = 8 // of the length of a string that takes the short way
 )
 
 var errGarbled = errors.New("the server does not speak Redis' protocol")
@@ -73,7 +74,9 @@ func (f *framing) scan(p []byte) (int, error) {
 		n := 1
 		switch f.phase {
 		case atKind:
-			err = f.begin(p[i])
+			if n, err = f.short(p[i:]); n == 0 {
+				n, err = 1, f.begin(p[i])
+			}
 		case inLine:
 			n, err = f.readLine(p[i:])
 		case inPayload:
@@ -98,6 +101,29 @@ func (f *framing) scan(p []byte) (int, error) {
 		i += n
 	}
 	return len(p), nil
+}
+
+// short follows a string within a message that has come as a whole, as nearly all that commands are made of, and
+// returns how long it is with what frames it. 0: it is none, or for the long way to judge.
+func (f *framing) short(p []byte) (int, error) {
+	if p[0] != '$' || f.depth == 0 || f.chunked || f.items >= mostItems {
+		return 0, nil
+	}
+	size, i := 0, 1
+	for ; i < len(p) && i <= mostDigits && p[i]-'0' <= 9; i++ {
+		size = 10*size + int(p[i]-'0')
+	}
+	text := i + len("\r\n")
+	end := text + size
+	if i == 1 || len(p) < end+len("\r\n") || p[i] != '\r' || p[i+1] != '\n' || p[end] != '\r' || p[end+1] != '\n' ||
+		size > mostBulk || f.bytes+size > mostStrings {
+		return 0, nil
+	}
+	f.items++
+	f.bytes += size
+	f.kind, f.written = '$', size
+	copy(f.text[:], p[text:end])
+	return end + len("\r\n"), f.ended('$')
 }
 
 func (f *framing) begin(kind byte) error {

@@ -38,6 +38,7 @@ func TestAllFormsOfRepliesPass(t *testing.T) {
 		"*2\r\n|1\r\n+a\r\n+b\r\n:1\r\n|0\r\n:2\r\n":                             1,
 		"$?\r\n;4\r\nabcd\r\n;1\r\ne\r\n;0\r\n+OK\r\n":                           2, // without a length
 		"*?\r\n:1\r\n*?\r\n.\r\n+x\r\n.\r\n%?\r\n+k\r\n:1\r\n.\r\n~?\r\n.\r\n":   3,
+		"*3\r\n$0\r\n\r\n$0000003\r\nabc\r\n$000000001\r\na\r\n":                 1,
 		"$70\r\n" + strings.Repeat("x", 70) + "\r\n":                             1,
 	} {
 		for _, size := range []int{1, 2, 3, 7, 1 << 20} {
@@ -54,6 +55,7 @@ func TestWhatIsNoReplyEndsTheConnection(t *testing.T) {
 		"%4611686018427387905\r\n", "*99999999999999999999999\r\n", "$67108929\r\n", "*1048577\r\n", "%524289\r\n", "*2\r\n*1048570\r\n:1\r\n*9\r\n" + strings.Repeat(":1\r\n", 1<<20),
 		strings.Repeat("*1\r\n", 17), strings.Repeat("*?\r\n", 17), "$?\r\n;-1\r\n", "$?\r\n+OK\r\n", ";3\r\nabc\r\n", ".\r\n", "*1\r\n.\r\n", "=?\r\n", ">?\r\n", "|?\r\n",
 		"$3\r\nabcde", "$3\r\nabc\n\n", "$x\r\n", "$\r\n", "$+3\r\n", "$-0x\r\n", ":1a\r\n", ":\r\n", "_x\r\n", "#\r\n", "+OK\n", "\r\n", "@1\r\n", "HTTP/1.1 400\r\n",
+		"*1\r\n$3\r\nabcde", "*1\r\n$3\r\nabc\rx", "*1\r\n$67108929\r\n", "*1\r\n$:1\r\n", "*1\r\n$1x\r\na\r\n",
 		"+" + strings.Repeat("x", mostLine+1), ">1\r\n:1\r\n", ">2\r\n*1\r\n+a\r\n",
 	} {
 		for _, size := range []int{1, 5, 1 << 20} {

@@ -1,7 +1,6 @@
 package redisstore
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"net"
@@ -124,12 +123,13 @@ func (g *guarded) commanded(_ byte, index int, word []byte) {
 	if index > 0 {
 		return
 	}
-	switch string(bytes.ToUpper(word)) {
-	case "SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE":
+	is := func(name string) bool { return len(word) == len(name) && strings.EqualFold(string(word), name) }
+	switch {
+	case is("SUBSCRIBE"), is("PSUBSCRIBE"), is("SSUBSCRIBE"):
 		g.uncounted.Store(true)
-	case "MULTI":
+	case is("MULTI"):
 		g.transacted.Store(true)
-	case "EXEC":
+	case is("EXEC"):
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		g.execs = append(g.execs, g.commands.Load()+1)
