@@ -159,3 +159,72 @@ func TestACallThatComesBackIsNotEndedForWantOfMemory(t *testing.T) {
 		}
 	})
 }
+
+// largeQuestion is a question, under the key b, whose translation for clients of 2025-06-18 is charged.
+var largeQuestion = `"b":{"method":"elicitation/create","params":{"message":"Which?","requestedSchema":{"type":"object","properties":{"a":{"type":"string","oneOf":[{"const":"a"}` +
+	strings.Repeat(`,{"const":"a"}`, 50_000) + `]}}}}}`
+
+// TestACallThatIsNotTakenBackIsNotCharged: it was cancelled before it came.
+func TestACallThatIsNotTakenBackIsNotCharged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conv, _ := session(t, Limits{}, inputRequired(`"`+strings.Repeat("s", 20<<10)+`"`, question1("q")))
+		request(t, conv, "7", mcp.MethodToolsCall, book)
+		pass(time.Minute)
+		memory := budget.New(4 << 20)
+		there, _ := session(t, Limits{}, result(booked))
+		accountOf(t, there, memory)
+		c := &client{t: t, conv: there}
+		there.Notify(downstream.Caller{}, jsonrpc.Message{Method: mcp.NotificationCancelled, Params: []byte(`{"requestId":7}`)})
+		for _, flow := range conv.Flows() {
+			if err := there.Resume(downstream.Caller{}, flow, c); err == nil {
+				t.Error("it came back")
+			}
+		}
+		synctest.Wait()
+		if memory.Used() != 0 {
+			t.Errorf("%d bytes are left charged", memory.Used())
+		}
+	})
+}
+
+// TestTheNextQuestionOfARoundMayHaveMoreThanItsSession: an answer to the first was acknowledged.
+func TestTheNextQuestionOfARoundMayHaveMoreThanItsSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := budget.New(64 << 20)
+		conv, _ := session(t, Limits{}, inputRequired(`"s"`, question1("a"), largeQuestion), result(booked))
+		account := accountOf(t, conv, memory)
+		conv.Rules = &translate.Rules{Version: mcp.V20250618}
+		c := request(t, conv, "1", mcp.MethodToolsCall, book)
+		if len(c.asked()) != 1 {
+			t.Fatal(len(c.asked()))
+		}
+		for account.Take(64<<10) == nil {
+		}
+		c.answer(0, `{"action":"decline"}`)
+		synctest.Wait()
+		if c.over() {
+			t.Errorf("after its client has answered: %.300s", c.result())
+		}
+	})
+}
+
+// TestAQuestionIsPutAgainWhateverItsSessionHolds: it was put before.
+func TestAQuestionIsPutAgainWhateverItsSessionHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := budget.New(64 << 20)
+		conv, _ := session(t, Limits{}, inputRequired(`"s"`, largeQuestion), result(booked))
+		account := accountOf(t, conv, memory)
+		conv.Rules = &translate.Rules{Version: mcp.V20250618}
+		c := request(t, conv, "1", mcp.MethodToolsCall, book)
+		if len(c.asked()) != 1 {
+			t.Fatal(len(c.asked()))
+		}
+		for account.Take(64<<10) == nil {
+		}
+		conv.Remind([]string{string(c.asked()[0].ID)})
+		synctest.Wait()
+		if len(c.asked()) != 2 || c.over() {
+			t.Errorf("asked %d times, over %v", len(c.asked()), c.over())
+		}
+	})
+}

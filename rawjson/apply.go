@@ -59,15 +59,19 @@ func lastOf(edits []Edit) map[string]int {
 	return last
 }
 
-// find returns the index of the last edit of the member with this raw name, and notes that it met its
+// find returns the index of the last edit of the member with this raw name, and notes that it met a
 // member; -1: there is none.
 func (s *splice) find(edits []Edit, raw []byte) int {
 	if s.last != nil {
-		k, ok := s.last[string(unescaped(raw))]
+		name := string(unescaped(raw))
+		k, ok := s.last[name]
 		if !ok {
 			return -1
 		}
-		delete(s.last, edits[k].Name)
+		if k < 0 { // an object may have a member twice
+			return met - k
+		}
+		s.last[name] = met - k
 		return k
 	}
 	for k := len(edits) - 1; k >= 0; k-- {
@@ -79,6 +83,9 @@ func (s *splice) find(edits []Edit, raw []byte) int {
 	return -1
 }
 
+// met minus a place is none, and says that its edit met a member.
+const met = -1
+
 // splice is the state of one Apply: obj[:from] is dealt with, the bytes after
 // it are to be copied as they are up to the next edit.
 type splice struct {
@@ -88,7 +95,7 @@ type splice struct {
 	kept     bool   // a member stands in dst or will be copied
 	done     uint64 // edits that met their member, up to maxEdits
 
-	last map[string]int // of more edits, those that met no member; nil: they are few
+	last map[string]int // of more edits, the last of each name, met minus its place once it met a member; nil: they are few
 }
 
 func (s *splice) copyTo(i int) {
@@ -142,8 +149,7 @@ func (s *splice) add(edits []Edit) {
 // settled reports whether edit k met its member, or is none for another one of its name.
 func (s *splice) settled(edits []Edit, k int) bool {
 	if s.last != nil {
-		last, ok := s.last[edits[k].Name]
-		return !ok || last != k
+		return s.last[edits[k].Name] != k
 	}
 	return s.done&(1<<k) != 0 || later(edits[k+1:], edits[k].Name)
 }

@@ -70,6 +70,10 @@ func TestApplyTakesAnyNumberOfEdits(t *testing.T) {
 		if string(Get(got, "m0")) != `"last"` || Has(got, "m1") || string(Get(got, fmt.Sprint("m", n-1))) != fmt.Sprint(n-1) {
 			t.Errorf("%d edits: %s", n, got)
 		}
+		twice := `{"m1":1,"m0":0,"m1":1,"m0":0}`
+		if got := string(Apply(nil, []byte(twice), edits...)); !strings.HasPrefix(got, `{"m0":"last","m0":"last"`) || strings.Count(got, `"m0"`) != 2 || strings.Contains(got, `"m1"`) {
+			t.Errorf("%d edits of members that are there twice: %s", n, got)
+		}
 	}
 }
 

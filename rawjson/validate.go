@@ -76,7 +76,7 @@ type scanner struct {
 }
 
 func (s *scanner) text() error {
-	if len(s.b) > math.MaxUint32 {
+	if uint64(len(s.b)) > math.MaxUint32 {
 		return &SyntaxError{Reason: reasons[textTooLong]}
 	}
 	i := s.value(skipSpace(s.b, 0), 0)

@@ -38,7 +38,7 @@ func (k *asker) askLocked(inputs []*mrtr.Input) []mrtr.Event {
 			k.outbox.addLocked(effect{do: mrtr.Ask, inquiry: in.InputRequest})
 			continue
 		}
-		q, err := k.question(in, k.client.Driver.Replica.QuestionID(), mintUUID)
+		q, err := k.question(in, k.client.Driver.Replica.QuestionID(), mintUUID, k.held.Work())
 		if unasked, ok := errors.AsType[*translate.Unexpressible](err); ok && unasked.Answer != nil {
 			settled = append(settled, mrtr.Answered(in.Key, unasked.Answer))
 			continue
@@ -71,7 +71,7 @@ func (k *asker) remindLocked(key string) {
 	if k.flow.Over() || in == nil || in.Response != nil || in.ServerRequestID == "" {
 		return
 	}
-	q, err := k.question(in, jsonrpc.ID(in.ServerRequestID), func() string { return in.ElicitationID })
+	q, err := k.question(in, jsonrpc.ID(in.ServerRequestID), func() string { return in.ElicitationID }, k.held.Due())
 	if err != nil {
 		return // it has been asked, so this is none
 	}
@@ -92,8 +92,8 @@ type question struct {
 
 // question builds the legacy request for in (C.4 to C.8) under an id. mint makes the elicitationId if it
 // takes one and the server gave it none.
-func (k *asker) question(in *mrtr.Input, id jsonrpc.ID, mint func() string) (q question, err error) {
-	params, err := k.express(in)
+func (k *asker) question(in *mrtr.Input, id jsonrpc.ID, mint func() string, held translate.Held) (q question, err error) {
+	params, err := k.express(in, held)
 	if err != nil {
 		return q, err
 	}
@@ -104,10 +104,10 @@ func (k *asker) question(in *mrtr.Input, id jsonrpc.ID, mint func() string) (q q
 	return q, nil
 }
 
-// express returns the params of the question that in is to the client.
-func (k *asker) express(in *mrtr.Input) ([]byte, error) {
+// express returns the params of the question that in is to the client. What they take is charged to held.
+func (k *asker) express(in *mrtr.Input, held translate.Held) ([]byte, error) {
 	rules := *k.client.Rules
-	rules.Held = k.held.Work()
+	rules.Held = held
 	return rules.InputRequest(in.Method, in.Params, k.declared)
 }
 
@@ -118,7 +118,7 @@ func (k *asker) expressibleLocked() error {
 		if k.elsewhere(in) {
 			return false, nil // which may change
 		}
-		_, err = k.express(in)
+		_, err = k.express(in, k.held.Work())
 		if unasked, ok := errors.AsType[*translate.Unexpressible](err); ok && unasked.Answer != nil {
 			err = nil
 		}

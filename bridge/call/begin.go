@@ -95,6 +95,7 @@ func Resume(c *Client, caller downstream.Caller, record []byte, out downstream.R
 	k.held.Resume(c.Account, k.Size())
 	interrupted := k.saving.interrupted()
 	if c.Tables.Enter(k) != nil {
+		k.held.End()
 		return downstream.ErrStopping
 	}
 	for _, in := range flow.Outstanding() {

@@ -77,13 +77,28 @@ func (w *Work) Set(bytes int) error {
 	return err
 }
 
-// keep charges what stays while the call waits; the response is used up.
-func (h *Held) keep(bytes int, must bool) error {
+// Due is Work for what was made before, and is made again: it is never refused.
+type Due Held
+
+// Due returns what that is charged to.
+func (h *Held) Due() *Due { return (*Due)(h) }
+
+// Set implements translate.Held.
+func (d *Due) Set(bytes int) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.hold.Owe(d.lasting + d.response + bytes)
+	return nil
+}
+
+// keep charges what stays while the call waits; the response is used up. Who owes is not
+// refused, then and later.
+func (h *Held) keep(bytes int, owes bool) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.lasting, h.response = bytes, 0
+	h.lasting, h.response, h.owes = bytes, 0, h.owes || owes
 	err := h.hold.Set(bytes)
-	if err != nil && must {
+	if err != nil && owes {
 		h.hold.Owe(bytes)
 		err = nil
 	}

@@ -108,6 +108,14 @@ func TestReadingAListOfToolsIsCharged(t *testing.T) {
 	if ans, err := c.Do(t.Context(), ask, nil); err != nil || rich.most != 2*len(ans.Result) || rich.now != len(ans.Result) {
 		t.Errorf("charged %d bytes for %d, then %d: %v", rich.most, len(list), rich.now, err)
 	}
+	whole := list
+	list = `{"tools":[{"name":"a","inputSchema":{}}` + strings.Repeat(`,{"name":"a","inputSchema":{}}`, 1<<11) + `]}` // small, twice of it is not
+	few := &purse{limit: 1 << 30}
+	ask.Held = few
+	if _, err := c.Do(t.Context(), ask, nil); err != nil || few.now > upstream.HeldStep {
+		t.Errorf("of %d bytes %d stay charged: %v", len(list), few.now, err)
+	}
+	list = whole
 	ask.Held = poor
 	_, err := c.Do(t.Context(), ask, nil)
 	if f, ok := err.(*upstream.Failure); !ok || f.Cause != upstream.NoMemory || !budget.Short(f) || !f.Sent {

@@ -194,10 +194,12 @@ const timesRead = 2
 
 // learn feeds the schema store and drops illegal tools from the result (B-23).
 func (c *Client) learn(call *upstream.Call, ans *upstream.Answer) error {
-	if short := upstream.Charge(call.Held, timesRead*len(ans.Result)); short != nil {
-		return upstream.Fail(upstream.NoMemory, short, "the response of the upstream was not taken in: %v", short)
+	if size := len(ans.Result); size >= upstream.HeldStep {
+		if short := upstream.Charge(call.Held, timesRead*size); short != nil {
+			return upstream.Fail(upstream.NoMemory, short, "the response of the upstream was not taken in: %v", short)
+		}
+		defer func() { _ = upstream.Charge(call.Held, size) }() // less is never refused
 	}
-	defer func() { _ = upstream.Charge(call.Held, len(ans.Result)) }() // less is never refused
 	out, dropped := c.tools.Learn(audience(call), ans.Result)
 	if len(out) != len(ans.Result) { // those that were known as illegal before are dropped, too
 		ans.Replace(out)
