@@ -53,10 +53,10 @@ func TestASilentServerKeepsNoPlace_D11(t *testing.T) {
 				t.Parallel() // each waits for the bound
 				front, left, cancelled := hangsAt(t, behind)
 				opt := over(front)
-				opt.Concurrency, opt.Bridge.Limits.Flow.Round = 1, time.Second
+				opt.Concurrency, opt.Bridge.Limits.Flow.Round = 1, 3*time.Second
 				setting := "timeouts.round"
 				if era == "relayed" { // a session without a stream here may have one elsewhere
-					opt.Bridge.Limits.Flow.Call, setting = time.Second, "timeouts.flow"
+					opt.Bridge.Limits.Flow.Call, setting = 3*time.Second, "timeouts.flow"
 				}
 				url := servedBy(t, opt, lean)
 				session, version, head := "", "2026-07-28", "tools/call"
