@@ -235,7 +235,7 @@ func (s *Client) leave(c *child, call *upstream.Call) {
 }
 
 func (s *Client) strike(of suspect, c *child) {
-	if s.ctx.Err() == nil && s.crashes.strike(of, c.run) {
+	if s.ctx.Err() == nil && !c.ours.Load() && s.crashes.strike(of, c.run) {
 		s.seldom.Warn().Str("command", s.opt.name()).
 			Msg("the upstream process ended again and again under requests of one client; others like them are refused for a while")
 	}
