@@ -171,14 +171,14 @@ func (p *party) quiet(now time.Time) bool {
 // blame is how many processes ended in a row under requests of one kind or party.
 type blame struct {
 	ends  int
-	run   uint64 // the last one that ended: many requests may have been at it
+	run   uint64 // the last one that was counted: many requests may have been at it, and tell of it late
 	last  time.Time
 	until time.Time // such requests are refused until then
 }
 
-// strike counts the end of a run, once, and reports whether it was more than the free ones.
+// strike counts the end of a run, once and before those of later ones, and reports whether it was more than the free ones.
 func (b *blame) strike(run uint64, free int, now time.Time) bool {
-	if b.run != run {
+	if run > b.run {
 		if b.quiet(now) {
 			b.ends = 0
 		}

@@ -224,6 +224,20 @@ func TestRefusalsGrowAndAreForgotten(t *testing.T) {
 	})
 }
 
+// Whoever was at a process may tell of its end when the next one has ended, too.
+func TestAnEndThatIsToldOfLateIsCountedOnce(t *testing.T) {
+	c := newCrashes()
+	of := suspect{"alice", 1}
+	for _, run := range []uint64{1, 2, 1, 2, 1} {
+		if c.strike(of, run) {
+			t.Fatal("two ends are counted as more")
+		}
+	}
+	if !c.strike(of, 3) {
+		t.Error("a third is not counted")
+	}
+}
+
 func TestWhoIsBlamedIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrashes()
