@@ -176,7 +176,8 @@ type blame struct {
 	until time.Time // such requests are refused until then
 }
 
-// strike counts the end of a run, once and before those of later ones, and reports whether it was more than the free ones.
+// strike counts the end of a run, once, and not after that of a later one, and reports whether there were
+// more than the free ones.
 func (b *blame) strike(run uint64, free int, now time.Time) bool {
 	if run > b.run {
 		if b.quiet(now) {
@@ -234,6 +235,7 @@ func (s *Client) leave(c *child, call *upstream.Call) {
 	}
 }
 
+// strike blames somebody for the end of a child, unless the bridge has ended it.
 func (s *Client) strike(of suspect, c *child) {
 	if s.ctx.Err() == nil && !c.ours.Load() && s.crashes.strike(of, c.run) {
 		s.seldom.Warn().Str("command", s.opt.name()).

@@ -189,6 +189,29 @@ func TestOnlyASubscriptionThatHasBegunIsNotToBlame(t *testing.T) {
 	}
 }
 
+// The handshake of an older revision is the last that a process is asked, whoever else is at it.
+func TestNobodyIsBlamedForAProcessThatTheBridgeEnds(t *testing.T) {
+	s := newStdio(t, "script", quick)
+	c, err := s.get(t.Context(), tool(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := make(chan error)
+	go func() { _, err := s.Do(t.Context(), by("bob", "never answered"), nil); lost <- err }()
+	for len(c.waitingIDs()) == 0 {
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	s.LegacyOffer(ctx, tool(""))
+	if f, ok := (<-lost).(*upstream.Failure); !ok || f.Cause != upstream.Lost {
+		t.Errorf("%+v", f)
+	}
+	s.leave(c, by("alice", "given up"))
+	if blamed(s, "bob") || blamed(s, "alice") {
+		t.Errorf("blamed: %v", s.crashes.parties)
+	}
+}
+
 func TestRefusalsGrowAndAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrashes()
