@@ -35,14 +35,15 @@ const (
 // it happened to again and again, so that others are served.
 type crashes struct {
 	seed maphash.Seed
-	some atomic.Bool // there are parties: nearly never
+	hold time.Duration // firstHold; tests look longer
+	some atomic.Bool   // there are parties: nearly never
 
 	mu      sync.Mutex
 	parties map[string]*party
 }
 
 func newCrashes() *crashes {
-	return &crashes{seed: maphash.MakeSeed(), parties: make(map[string]*party)}
+	return &crashes{seed: maphash.MakeSeed(), hold: firstHold, parties: make(map[string]*party)}
 }
 
 // party is whose requests are blamed together.
@@ -119,7 +120,7 @@ func (c *crashes) strike(s suspect, run uint64) (refused bool) {
 		return false
 	}
 	k := p.kind(s.kind, now)
-	return k != nil && k.strike(run, freeEnds, now) || p.all.strike(run, freeEndsOfParty, now)
+	return k != nil && k.strike(run, freeEnds, c.hold, now) || p.all.strike(run, freeEndsOfParty, c.hold, now)
 }
 
 // partyLocked finds or makes one; nil when there is no room.
@@ -178,14 +179,14 @@ type blame struct {
 
 // strike counts the end of a run, once, and not after that of a later one, and reports whether there were
 // more than the free ones.
-func (b *blame) strike(run uint64, free int, now time.Time) bool {
+func (b *blame) strike(run uint64, free int, hold time.Duration, now time.Time) bool {
 	if run > b.run {
 		if b.quiet(now) {
 			b.ends = 0
 		}
 		b.run, b.last = run, now
 		if b.ends++; b.ends > free {
-			b.until = now.Add(min(firstHold<<min(b.ends-free-1, 16), longestHold))
+			b.until = now.Add(min(hold<<min(b.ends-free-1, 16), longestHold))
 		}
 	}
 	return b.ends > free

@@ -23,11 +23,11 @@ func by(tenant, name string) *upstream.Call {
 }
 
 // modern is a client of a server that has answered server/discover. With growing intervals
-// nobody would get a second process.
+// nobody would get a second process. Refusals last longer than a test may look for them.
 func modern(t *testing.T, mode string) *Client {
 	t.Helper()
 	s := newStdio(t, mode, Options{Dir: t.TempDir(), MinBackoff: time.Millisecond, MaxBackoff: time.Hour})
-	s.delays.Multiplier = 1e6
+	s.delays.Multiplier, s.crashes.hold = 1e6, longestHold
 	mustDo(t, s, call(mcp.MethodDiscover, ""))
 	return s
 }
