@@ -154,6 +154,66 @@ func TestACallWhoseProcessIsGoneComesBackInTime(t *testing.T) {
 	})
 }
 
+// slow is a store that takes its time for each call that it reads, as large ones take.
+type slow struct {
+	store.Store
+	takes atomic.Int64 // nanoseconds
+}
+
+func (s *slow) Get(ctx context.Context, at store.Address) (store.Record, error) {
+	if at.Kind == store.Flow {
+		select {
+		case <-time.After(time.Duration(s.takes.Load())):
+		case <-ctx.Done():
+			return store.Record{}, ctx.Err()
+		}
+	}
+	return s.Store.Get(ctx, at)
+}
+
+func (s *slow) Size(ctx context.Context, at store.Address) (int, error) {
+	r, err := s.Store.Get(ctx, at)
+	return len(r.Value), err
+}
+
+// TestManyCallsOfOneSessionComeBackFromASlowStore, and those of the sessions behind it: each call has its own time,
+// and the store is not taken for one that is away.
+func TestManyCallsOfOneSessionComeBackFromASlowStore(t *testing.T) {
+	const many, others = 60, 10
+	synctest.Test(t, func(t *testing.T) {
+		opt, b := stored(), newFake()
+		home := &shaky{Store: opt.Store}
+		after := &slow{Store: alone{opt.Store, true}}
+		after.takes.Store(int64(100 * time.Millisecond))
+		opt.Store, opt.Replica, opt.Peers = home, homeID, dead{}
+		_, p := servePipe(t, opt, b)
+		p.initialize(mcp.V20250618)
+		for range many {
+			p.asked(b)
+		}
+		for range others {
+			p.session = ""
+			p.initialize(mcp.V20250618)
+			p.asked(b)
+		}
+		home.away.Store(true)
+		began, back := time.Now(), atomic.Int64{}
+		b = newFake()
+		b.due = func([]byte) (time.Time, error) { return began.Add(5 * time.Minute), nil }
+		b.resumes = func(_ downstream.Caller, _ []byte, out downstream.Reply) error {
+			back.Add(1)
+			out.Finish(downstream.Result(`"call"`, nil))
+			return nil
+		}
+		m := store.NewMonitored(after, func(up bool, why error) { t.Errorf("the store is up: %t, %v", up, why) })
+		defer m.Close()
+		opt.Store, opt.Replica = m, neighbourID
+		_, _ = servePipe(t, opt, b)
+		time.Sleep(30 * time.Minute)
+		want(t, "calls that came back", back.Load(), int64(many+others))
+	})
+}
+
 // TestACallWhoseReplicaLivesStaysThere, though it was gone for a while.
 func TestACallWhoseReplicaLivesStaysThere(t *testing.T) {
 	for name, away := range map[string]time.Duration{"it was never gone": 0, "it came back": time.Minute} {
