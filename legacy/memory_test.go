@@ -15,6 +15,7 @@ import (
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/session"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/sessions/store"
 )
 
 const tenth = 100 << 10 // of the budgets below
@@ -265,6 +266,25 @@ func TestWhatIsKeptOfACallIsCharged(t *testing.T) {
 	c.finish(`{}`)
 	want(t, "the call", (<-answer).StatusCode, http.StatusOK)
 	eventually(t, "nothing of it is left", func() bool { return memory.Used() < before })
+}
+
+// A session that cannot come back, for its server has become another one, is removed and makes room, in this process, too.
+func TestASessionWhoseServerHasBecomeAnotherMakesRoom_A16(t *testing.T) {
+	opt, b := stored(), newFake()
+	opt.StoreRoom = budget.NewRoom(20 * tenth)
+	h, p := serve(t, opt, b)
+	p.initialize(mcp.V20250618)
+	h.Close()
+	want(t, "it is kept", opt.StoreRoom.Used() > 0, true)
+	b = newFake()
+	b.restore = func([]byte) error { return downstream.ErrForeignEra }
+	_, p = p.another(opt, b)
+	want(t, "a request", p.status(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), http.StatusNotFound)
+	list, err := opt.Store.Load(t.Context(), store.Name("/mcp\n"+p.session))
+	if err != nil || len(list) > 0 {
+		t.Errorf("%d records are left: %v", len(list), err)
+	}
+	want(t, "what is taken", opt.StoreRoom.Used(), int64(0))
 }
 
 // What a client has kept in the store is charged there for as long as it is kept, also when its

@@ -68,6 +68,77 @@ func TestASessionThatExpiresEndsItsCallsElsewhere_G13(t *testing.T) {
 	})
 }
 
+// leftMany are sessions with calls whose process is gone, and which are in another one now. Their store has yet to become slow.
+func leftMany(t *testing.T, sessions, calls int) (q *peer, b *fakeBackend, s *slow) {
+	t.Helper()
+	opt, b := stored(), newFake()
+	s = &slow{Store: opt.Store}
+	opt.Replica, opt.IdleTimeout = homeID, 10*time.Minute
+	opt.Store = alone{opt.Store, false}
+	_, p := servePipe(t, opt, b)
+	var open []string
+	for range sessions {
+		p.session = ""
+		p.initialize(mcp.V20250618)
+		for range calls {
+			p.asked(b)
+		}
+		open = append(open, p.session)
+	}
+	opt.Replica, opt.Store = neighbourID, alone{s, false}
+	b = newFake()
+	_, q = servePipe(t, opt, b)
+	q.version = p.version
+	for _, q.session = range open {
+		want(t, "a request", q.status(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), 200)
+	}
+	time.Sleep(time.Minute) // what was there at the start has been looked at
+	return q, b, s
+}
+
+// TestTheEndOfASessionDoesNotWaitForEachOfItsCalls where the store hangs, or is slow: of some of them the server is told.
+func TestTheEndOfASessionDoesNotWaitForEachOfItsCalls(t *testing.T) {
+	for takes, least := range map[time.Duration]int{time.Millisecond: 30, time.Second: 5, time.Hour: 0} {
+		t.Run(takes.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q, b, s := leftMany(t, 1, 30)
+				s.takes.Store(int64(takes))
+				began := time.Now()
+				want(t, "DELETE", q.do(q.request(http.MethodDelete, "")).StatusCode, 204)
+				if took := time.Since(began); took > 15*time.Second {
+					t.Errorf("it takes %v", took)
+				}
+				if told := len(b.last().givenUp); told < least {
+					t.Errorf("the server is told of %d calls", told)
+				}
+			})
+		})
+	}
+}
+
+// TestNobodyWaitsForTheCallsOfSessionsThatExpire, such as whoever listens for the next sign of life.
+func TestNobodyWaitsForTheCallsOfSessionsThatExpire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, _, s := leftMany(t, 5, 1)
+		s.takes.Store(int64(time.Hour))
+		q.session = ""
+		q.initialize(mcp.V20250618)
+		listening := q.get("").Body
+		time.AfterFunc(30*time.Minute, func() { listening.Close() })
+		var longest time.Duration
+		for some := make([]byte, 4096); ; {
+			began := time.Now()
+			if _, err := listening.Read(some); err != nil {
+				break
+			}
+			longest = max(longest, time.Since(began))
+		}
+		if longest > 16*time.Second {
+			t.Errorf("nothing comes for %v", longest)
+		}
+	})
+}
+
 // mates are other replicas that are alive.
 type mates struct {
 	nobody
@@ -151,6 +222,66 @@ func TestACallWhoseProcessIsGoneComesBackInTime(t *testing.T) {
 			_, back := left(t, true, true, nil, 5*time.Minute)
 			wantBack(t, back, 5*time.Minute+30*time.Second)
 		})
+	})
+}
+
+// slow is a store that takes its time for each call that it reads, as large ones take.
+type slow struct {
+	store.Store
+	takes atomic.Int64 // nanoseconds
+}
+
+func (s *slow) Get(ctx context.Context, at store.Address) (store.Record, error) {
+	if at.Kind == store.Flow {
+		select {
+		case <-time.After(time.Duration(s.takes.Load())):
+		case <-ctx.Done():
+			return store.Record{}, ctx.Err()
+		}
+	}
+	return s.Store.Get(ctx, at)
+}
+
+func (s *slow) Size(ctx context.Context, at store.Address) (int, error) {
+	r, err := s.Store.Get(ctx, at)
+	return len(r.Value), err
+}
+
+// TestManyCallsOfOneSessionComeBackFromASlowStore, and those of the sessions behind it: each call has its own time,
+// and the store is not taken for one that is away.
+func TestManyCallsOfOneSessionComeBackFromASlowStore(t *testing.T) {
+	const many, others = 60, 10
+	synctest.Test(t, func(t *testing.T) {
+		opt, b := stored(), newFake()
+		home := &shaky{Store: opt.Store}
+		after := &slow{Store: alone{opt.Store, true}}
+		after.takes.Store(int64(100 * time.Millisecond))
+		opt.Store, opt.Replica, opt.Peers = home, homeID, dead{}
+		_, p := servePipe(t, opt, b)
+		p.initialize(mcp.V20250618)
+		for range many {
+			p.asked(b)
+		}
+		for range others {
+			p.session = ""
+			p.initialize(mcp.V20250618)
+			p.asked(b)
+		}
+		home.away.Store(true)
+		began, back := time.Now(), atomic.Int64{}
+		b = newFake()
+		b.due = func([]byte) (time.Time, error) { return began.Add(5 * time.Minute), nil }
+		b.resumes = func(_ downstream.Caller, _ []byte, out downstream.Reply) error {
+			back.Add(1)
+			out.Finish(downstream.Result(`"call"`, nil))
+			return nil
+		}
+		m := store.NewMonitored(after, func(up bool, why error) { t.Errorf("the store is up: %t, %v", up, why) })
+		defer m.Close()
+		opt.Store, opt.Replica = m, neighbourID
+		_, _ = servePipe(t, opt, b)
+		time.Sleep(30 * time.Minute)
+		want(t, "calls that came back", back.Load(), int64(many+others))
 	})
 }
 

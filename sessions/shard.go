@@ -83,18 +83,30 @@ func (s *shard[V]) entries() []*entry[V] {
 
 func (s *shard[V]) lenLocked() int { return s.fresh.Len() + s.used.Len() }
 
-func (s *shard[V]) add(id string, e *entry[V]) {
+// add puts an entry in, and returns the one whose place it takes, nil when there is none.
+func (s *shard[V]) add(e *entry[V]) (before *entry[V]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.fresh.Add(id, e)
+	for _, in := range [...]*lru[V]{s.fresh, s.used} {
+		if same, ok := in.Peek(e.id); ok {
+			before = same
+			in.Remove(e.id)
+		}
+	}
+	s.fresh.Add(e.id, e)
 	s.most = max(s.most, s.lenLocked())
+	return before
 }
 
-// remove reports whether this call took the entry out.
-func (s *shard[V]) remove(id string) bool {
+// remove reports whether this call took the entry out. Another one may have its id by now.
+func (s *shard[V]) remove(e *entry[V]) (removed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	removed := s.used.Remove(id) || s.fresh.Remove(id)
+	for _, in := range [...]*lru[V]{s.fresh, s.used} {
+		if same, _ := in.Peek(e.id); same == e {
+			removed = in.Remove(e.id)
+		}
+	}
 	if s.most >= roomy && s.lenLocked() <= s.most/4 {
 		s.shrinkLocked()
 	}

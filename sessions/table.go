@@ -102,9 +102,9 @@ func (t *Table[V]) Get(id string) (V, bool) {
 	return e.value, true
 }
 
-// Add puts a session of a party in under a fresh id; "" is the party of all of whom nobody
-// knows whose they are. When there is no place for it another one is evicted. The error is
-// ErrFull or ErrClosed; Ended is not called then.
+// Add puts a session of a party in; "" is the party of all of whom nobody knows whose they are.
+// When there is no place for it another one is evicted, and one of the same id, which is
+// there already, is removed for it. The error is ErrFull or ErrClosed; Ended is not called then.
 func (t *Table[V]) Add(party, id string, v V) error {
 	if t.closed.Load() {
 		return ErrClosed
@@ -115,7 +115,9 @@ func (t *Table[V]) Add(party, id string, v V) error {
 		t.live.Add(-1)
 		return ErrFull
 	}
-	t.shard(id).add(id, e)
+	if before := t.shard(id).add(e); before != nil {
+		t.left(before, Removed)
+	}
 	t.of.add(party, e)
 	if t.closed.Load() { // Close may have passed this shard already
 		t.end(e, Closed)
@@ -152,7 +154,7 @@ func (t *Table[V]) Remove(id string) bool {
 func (t *Table[V]) TakeOut(id string, unused time.Duration) bool {
 	shard := t.shard(id)
 	e, ok := shard.peek(id)
-	if !ok || t.now()-e.last().at() < unused || t.busy(e) || !shard.remove(id) {
+	if !ok || t.now()-e.last().at() < unused || t.busy(e) || !shard.remove(e) {
 		return false
 	}
 	t.of.remove(e)
@@ -252,15 +254,21 @@ func (t *Table[V]) oldest(fresh bool) (oldest *entry[V]) {
 // end takes a session out with a cause. Only one caller really removes it, which
 // makes the end unique.
 func (t *Table[V]) end(e *entry[V], why Cause) bool {
-	if !t.shard(e.id).remove(e.id) {
+	if !t.shard(e.id).remove(e) {
+		t.of.remove(e) // so that nobody who looks for one that may go comes upon it for ever
 		return false
 	}
+	t.left(e, why)
+	return true
+}
+
+// left does what is to be done after a session was taken out of its shard.
+func (t *Table[V]) left(e *entry[V], why Cause) {
 	t.of.remove(e)
 	t.live.Add(-1)
 	if t.opt.Ended != nil {
 		t.opt.Ended(e.value, why)
 	}
-	return true
 }
 
 func (t *Table[V]) refresh(e *entry[V], now time.Duration) {

@@ -162,6 +162,47 @@ func TestCapacityHoldsUnderConcurrency(t *testing.T) {
 	want(t, "live", tab.Len(), 0)
 }
 
+// Whoever is added again under its id is there once, whether it was used or not, and makes room once.
+func TestASessionThatIsAddedAgainIsThereOnce(t *testing.T) {
+	for _, used := range []bool{false, true} {
+		var e ends
+		table := NewTable(TableOptions[string]{Capacity: 3, Ended: e.add})
+		for i := range 3 {
+			want(t, "added", table.Add("p", "same", fmt.Sprint("same", i)), error(nil))
+			if used {
+				table.Get("same")
+			}
+		}
+		want(t, "live", table.Len(), 1)
+		want(t, "ends", e.list, []string{"same0: session ended", "same1: session ended"})
+		v, _ := table.Get("same")
+		want(t, "the last one stands", v, "same2")
+		e.list = nil
+		for i := range 4 {
+			want(t, "others", table.Add("p", fmt.Sprint(i), fmt.Sprint(i)), error(nil))
+		}
+		want(t, "live", table.Len(), 3)
+		want(t, "evicted", len(e.list), 2)
+		table.Close()
+		want(t, "ends", len(e.list), 5)
+		want(t, "live", table.Len(), 0)
+	}
+}
+
+// Who looks for a session that makes room comes upon one that has left its shard, as it does for a moment where
+// another goroutine ends it, only once.
+func TestWhoHasLeftMakesRoomForNobody(t *testing.T) {
+	table := NewTable(TableOptions[int]{Capacity: 16})
+	for i := range 16 { // of one who has many
+		_ = table.Add("", fmt.Sprint(i), i)
+	}
+	gone, _ := table.shard("0").peek("0")
+	table.shard("0").remove(gone)
+	want(t, "one more", table.Add("", "new", 16), error(nil))
+	_, there := table.Get("1")
+	want(t, "the next one is there", there, false)
+}
+
 func TestSessionIDsAreUnguessable_A26(t *testing.T) {
 	seen := map[string]bool{}
 	for range 1000 {

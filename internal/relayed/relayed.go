@@ -119,6 +119,9 @@ func (s *Sessions) put(one *session) {
 			return
 		}
 	}
+	if before, known := s.table.Get(one.id); known && before.began.Load() != one.began.Load() {
+		before.room.Release() // in place of its record there is another one; who read the same takes the same room
+	}
 	s.table.Remove(one.id)
 	_ = s.table.Add(one.owner.Tenant, one.id, one) // where there is no place for it the store has it, if anybody
 	s.lookAfterLocked()

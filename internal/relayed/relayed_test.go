@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/sessions/store"
 )
 
@@ -64,6 +65,31 @@ func finds(t *testing.T, what string, s *Sessions, id string, who Owner, want bo
 	t.Helper()
 	if found, err := s.Find(t.Context(), id, who); err != nil || found != want {
 		t.Errorf("%s: %s finds it: %v, %v", what, who.Principal, found, err)
+	}
+}
+
+// A server may give an id again: its record is one, and takes the room of one.
+func TestASessionThatIsOpenedAgainTakesItsRoomOnce(t *testing.T) {
+	room := budget.NewRoom(1 << 20)
+	s := New(Options{Capacity: 16, Idle: time.Hour, Guarded: true, Store: store.NewMemory(100), Scope: "/mcp", Room: room})
+	defer s.Close()
+	s.Open(t.Context(), "s", ada)
+	one := room.Used()
+	for range 10 {
+		s.Open(t.Context(), "s", ada)
+	}
+	for range 2 { // requests that come together
+		read, err := s.load(t.Context(), "s", ada)
+		if err != nil || read == nil {
+			t.Fatal(read, err)
+		}
+	}
+	if used := room.Used(); used != one {
+		t.Errorf("a record of %d bytes takes %d", one, used)
+	}
+	s.Forget("s")
+	if used := room.Used(); used != 0 {
+		t.Errorf("%d bytes are taken of nothing", used)
 	}
 }
 

@@ -63,9 +63,10 @@ func (i *ids) own(id string) bool {
 	return ended
 }
 
-// passed takes note of a session that has ended and whose id does not say whose it is.
+// passed takes note of a session that has ended and whose id does not say whose it is. It may have ended here
+// before, and come back from the store since.
 func (i *ids) passed(id string) {
-	if !i.marked(id) {
+	if !i.own(id) {
 		_ = i.past.Add("", id, struct{}{}) // the oldest makes room
 	}
 }

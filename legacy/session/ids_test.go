@@ -1,7 +1,9 @@
 package session
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/sessions"
@@ -25,5 +27,26 @@ func TestAnEndpointKnowsItsIds_A32(t *testing.T) {
 	}
 	if here.ids.passed(older); !here.Owns(older) || again.Owns(older) {
 		t.Error("a session that has ended is not known")
+	}
+}
+
+// Sessions from before ids had marks come back from the store, and end here again and again: a few of them, then
+// more than there are places.
+func TestASessionWithoutAMarkEndsAgainAndAgain_A32(t *testing.T) {
+	const most = 64
+	ids := newIDs("scope", most, time.Hour)
+	for range 40 {
+		for s := range 8 {
+			ids.passed(fmt.Sprint("again", s))
+		}
+	}
+	if known := ids.past.Len(); known != 8 {
+		t.Errorf("%d ids of 8 sessions are kept", known)
+	}
+	for s := range 100 {
+		ids.passed(fmt.Sprint("other", s))
+	}
+	if known := ids.past.Len(); known != most || !ids.own("other99") {
+		t.Errorf("of %d ids that fit %d are kept", most, known)
 	}
 }

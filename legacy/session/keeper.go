@@ -30,7 +30,7 @@ type keeper struct {
 	opened    atomic.Uint32      // how many sessions were opened or brought back
 	until     atomic.Int64       // when the last record expires of those that are left to the store, unless it is touched; UnixNano
 	restoring singleflight.Group // one restoration of a session at a time
-	ends      chan string        // sessions that expired
+	ends      chan *Session      // that expired
 	changes   chan *Session      // that have something going on, and were changed elsewhere
 	patience  context.Context    // ends when nothing waits for the store any more, soon after Close began
 	lose      context.CancelFunc // ends that
@@ -68,7 +68,7 @@ const (
 func newKeeper(set *Set) *keeper {
 	k := &keeper{
 		set: set, store: set.opt.Store, scope: set.opt.StoreScope, replicaID: set.opt.Replica,
-		ends: make(chan string, endsWaiting), changes: make(chan *Session, changesWaiting), names: map[string]*Session{},
+		ends: make(chan *Session, endsWaiting), changes: make(chan *Session, changesWaiting), names: map[string]*Session{},
 		own:     set.opt.Memory.Own(),
 		crowded: logfield.Seldom(set.opt.Logger),
 	}
@@ -137,8 +137,10 @@ func (k *keeper) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case name := <-k.ends:
-			k.report("removing an expired session", k.do(func(ctx context.Context) error { return k.store.End(ctx, name) }))
+		case s := <-k.ends:
+			left := k.elsewhere(s, k.own) // its own account is closed
+			k.report("removing an expired session", k.do(func(ctx context.Context) error { return k.store.End(ctx, k.name(s.rec.ID)) }))
+			tellAll(left)
 		case s := <-k.changes:
 			k.refresh(s)
 		case <-tick.C:
@@ -232,7 +234,7 @@ func (k *keeper) end(s *Session) error {
 	if !k.shared {
 		return nil // it is removed as it leaves the table
 	}
-	left := k.elsewhere(s)
+	left := k.elsewhere(s, s.account)
 	if err := k.do(func(ctx context.Context) error { return k.store.End(ctx, k.name(s.rec.ID)) }); err != nil {
 		k.report("removing a session", err)
 		return err
@@ -263,14 +265,14 @@ func (k *keeper) ended(s *Session, cause sessions.Cause) {
 		k.keepUntil(k.ttlOf(s))
 	case cause == sessions.Expired && k.shared: // perhaps only here
 	case cause == sessions.Removed:
-		left := k.elsewhere(s)
+		left := k.elsewhere(s, s.account)
 		k.report("removing a session", k.do(func(ctx context.Context) error { return k.store.End(ctx, name) }))
 		tellAll(left)
 	case cause == sessions.Expired:
-		tellAll(k.elsewhere(s))
 		select {
-		case k.ends <- name:
+		case k.ends <- s: // who finds that it has expired looks after all others, too, and does not wait for the store
 		default: // it expires there, too
+			tellAll(k.elsewhere(s, s.account))
 		}
 	}
 }

@@ -43,14 +43,11 @@ func (k restorer) restore(ctx context.Context, id string, by *http.Request) (*Se
 		restored, err, _ = once()
 		_, refused = errors.AsType[*downstream.Refusal](err)
 	}
-	if err != nil && !refused && !errors.Is(err, downstream.ErrForeignEra) { // its client hears of these
+	if err != nil && !refused { // its client hears of these
 		k.set.opt.Logger.Warn().Err(err).Str(logfield.SessionID, logfield.Short(id)).Msg("a session could not be brought back")
 	}
 	s, _ := restored.(*Session)
-	switch {
-	case errors.Is(err, downstream.ErrForeignEra):
-		err = k.outdated(id)
-	case errors.Is(err, downstream.ErrGone):
+	if errors.Is(err, downstream.ErrGone) {
 		err = nil
 	}
 	return s, err
@@ -59,11 +56,14 @@ func (k restorer) restore(ctx context.Context, id string, by *http.Request) (*Se
 // outdated ends a session in the store whose server has become another one, as it would in memory.
 // Nobody goes on with its calls there, and nobody is told at the server, which knows none of them. After an
 // error, which is the store's, the session is there still.
-func (k restorer) outdated(id string) error {
-	k.set.ids.passed(id)
-	err := k.do(func(ctx context.Context) error { return k.store.End(ctx, k.name(id)) })
-	k.report("removing a session whose server has become another one", err)
-	return err
+func (k restorer) outdated(s *Session) error {
+	k.set.ids.passed(s.rec.ID)
+	err := k.do(func(ctx context.Context) error { return k.store.End(ctx, k.name(s.rec.ID)) })
+	if err != nil {
+		return fmt.Errorf("removing it, whose server has become another one: %w", err)
+	}
+	s.stored.kept.Release()
+	return nil
 }
 
 func (k restorer) revive(ctx context.Context, id string, by *http.Request) (*Session, error) {
@@ -107,6 +107,9 @@ func (k restorer) revive(ctx context.Context, id string, by *http.Request) (*Ses
 	}
 	if s.conv, err = k.set.opt.Backend.Restore(ctx, caller, visitor, record.Conversation, s); err != nil {
 		s.account.Close()
+		if errors.Is(err, downstream.ErrForeignEra) {
+			err = k.outdated(s)
+		}
 		return nil, err
 	}
 	if err = s.enlist(); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/logfield"
+	"github.com/mcpbridge/bridge/internal/turns"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/sessions/store"
 )
@@ -269,43 +270,56 @@ func (k *keeper) outdated(s *Session) {
 	}
 }
 
+// giveUpFor bounds how long the calls of a session that ends are looked at: who ends it waits for that.
+const giveUpFor = 2 * storeTimeout
+
 // elsewhere returns what tells the server that a session ends with those of its calls that are not in this process: their records, which
 // are about to be removed, say what the server still does for them, and the end of the session is theirs, too (G-13). A living
 // replica that has one ends it when it hears of that, and tells the server the same: twice does no harm, and
-// whether it lives is only known when its lease is over. They are read one after the other: all together may be larger than the memory.
-func (k *keeper) elsewhere(s *Session) (tell []func()) {
+// whether it lives is only known when its lease is over. They are read one after the other, on that account: all together may be larger
+// than the memory. Where the store fails, or is too slow, the server ends the others by its own time.
+func (k *keeper) elsewhere(s *Session, account *budget.Account) (tell []func()) {
 	if k.set.opt.Calls == nil || !k.shared && !s.stored.restored {
 		return nil
 	}
+	until := time.Now().Add(giveUpFor)
 	var list []store.Record
 	err := k.do(func(ctx context.Context) (err error) {
 		list, err = store.Glance(ctx, k.store, k.name(s.rec.ID))
 		return err
 	})
-	k.report("looking for the calls of a session that ends", err)
-	for i := range list {
+	for i := 0; i < len(list) && err == nil; i++ {
 		if r := &list[i]; r.Kind != store.Flow || s.streams.Find(streamOf(r)) != nil {
 			continue
 		}
-		one, err := k.giveUp(s, list[i].ID)
-		k.report("ending a call with its session", err)
-		if one != nil {
+		var one func()
+		if one, err = k.giveUp(s, account, list[i].Address); one != nil {
 			tell = append(tell, one)
 		}
+		if err == nil && time.Now().After(until) {
+			err = context.DeadlineExceeded
+		}
 	}
+	k.report("looking for the calls of a session that ends", err)
 	return tell
 }
 
-// giveUp returns what tells the server that nobody needs a call any more; nil: it need not be told.
-func (k *keeper) giveUp(s *Session, call string) (tell func(), err error) {
-	r, passage, err := passages{k}.read(s, store.Flow, call, true)
+// giveUp returns what tells the server that nobody needs a call any more; nil: it need not be told. The error is the store's.
+func (k *keeper) giveUp(s *Session, account *budget.Account, at store.Address) (tell func(), err error) {
+	passage, err := passages{k}.pass(k.patience, account, turns.Who{}, at, true)
+	var r store.Record
+	if err == nil {
+		defer passage.Over()
+		r, err = dues{k}.lookAt(k.patience, at)
+	}
 	if errors.Is(err, store.ErrNotFound) { // by now
 		return nil, nil
 	} else if err != nil {
 		return nil, err
 	}
-	defer passage.Over()
-	return k.set.opt.Calls.GiveUp(s, actorOf(s), &r)
+	tell, err = k.set.opt.Calls.GiveUp(s, actorOf(s), &r)
+	k.report("ending a call with its session", err)
+	return tell, nil
 }
 
 func tellAll(tell []func()) {

@@ -28,17 +28,19 @@ func (k dues) noteStrays(ctx context.Context, session string, own bool) (last ti
 		return last, err
 	}
 	noted := dueNotes{keeper: k.keeper}
-	for i := range list { // one after the other: all together may be larger than the memory
+	// One after the other: all together may be larger than the memory. Each has its own time: a session may have a
+	// thousand, and is begun with anew after an error.
+	for i := range list {
 		if list[i].Kind != store.Flow {
 			continue
 		}
-		due, found, err := k.stray(bounded, id, list[i].Address, own)
+		due, found, err := k.stray(ctx, id, list[i].Address, own)
 		if err != nil {
 			return last, err
 		} else if !found {
 			continue
 		}
-		if err := k.noteStray(bounded, &noted, dueNote(session, list[i].ID), due); err != nil {
+		if err := k.noteStray(ctx, &noted, dueNote(session, list[i].ID), due); err != nil {
 			return last, err
 		}
 		last = later(last, due)
@@ -49,7 +51,7 @@ func (k dues) noteStrays(ctx context.Context, session string, own bool) (last ti
 	if err := noted.commit(); err != nil {
 		return last, err
 	}
-	return last, k.outlive(bounded, list, last)
+	return last, k.outlive(list, last)
 }
 
 // stray reads a call, and returns when something is due to it, if it is a stray.
@@ -58,7 +60,7 @@ func (k dues) stray(ctx context.Context, session string, at store.Address, own b
 	var r store.Record
 	if err == nil {
 		defer p.Over()
-		r, err = k.store.Get(ctx, at)
+		r, err = k.lookAt(ctx, at)
 	}
 	if errors.Is(err, store.ErrNotFound) { // by now
 		return due, false, nil
@@ -117,11 +119,11 @@ func (k dues) has(session string, call *store.Record) bool {
 }
 
 // outlive has a session, of which these are the records, last until its calls are due.
-func (k dues) outlive(ctx context.Context, records []store.Record, due time.Time) error {
+func (k dues) outlive(records []store.Record, due time.Time) error {
 	ttl := time.Until(due) + dueBack
 	for i := range records {
 		if r := &records[i]; r.Kind == store.Session && r.TTL < ttl {
-			return k.store.Touch(ctx, store.Touch{Session: r.Session, TTL: ttl})
+			return k.do(func(ctx context.Context) error { return k.store.Touch(ctx, store.Touch{Session: r.Session, TTL: ttl}) })
 		}
 	}
 	return nil
