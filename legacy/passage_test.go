@@ -14,6 +14,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/sessions/store"
 )
 
@@ -223,4 +224,52 @@ func TestASessionEndsWithoutReadingItsCallsTogether(t *testing.T) {
 		want(t, "DELETE", q.do(q.request(http.MethodDelete, "")).StatusCode, 204) // Load panics
 		want(t, "given up", len(b.last().givenUp), 1)
 	})
+}
+
+// TestWhoHasHadNoTurnIsToldToComeAgain: memory is not short, nor need it be bounded.
+func TestWhoHasHadNoTurnIsToldToComeAgain(t *testing.T) {
+	for name, memory := range map[string]*budget.Budget{"bounded": budget.New(10000 * flowSize), "unbounded": nil} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				opt := stored()
+				opt.Replica = homeID
+				var clients []*peer
+				for range 16 {
+					clients = append(clients, asksLarge(t, opt))
+				}
+				opt.Store = &reading{Store: opt.Store, takes: 4 * time.Second}
+				opt, b := next(opt, memory)
+				refused := &refusing{}
+				opt.Watch = refused
+				_, first := servePipe(t, opt, b)
+				var answers []<-chan *http.Response
+				for _, p := range clients {
+					q := *first
+					q.goOn(b, p.session)
+					answers = append(answers, q.async(answerQ))
+				}
+				later := 0
+				for i, answer := range answers {
+					resp := <-answer
+					if resp == nil {
+						t.Errorf("answer %d was answered with nothing", i)
+						continue
+					}
+					if resp.StatusCode == http.StatusAccepted {
+						continue
+					}
+					later++
+					want(t, "one that had no turn", resp.StatusCode, http.StatusServiceUnavailable)
+					want(t, "again after", resp.Header.Get("Retry-After"), "1")
+					if why := text(t, resp); strings.Contains(why, "limits.memory") {
+						t.Errorf("memory is not short: %s", why)
+					}
+				}
+				if later == 0 || later == len(clients) {
+					t.Errorf("%d of %d had no turn", later, len(clients))
+				}
+				want(t, "refused for want of memory", refused.of(observe.ShortOfMemory), 0)
+			})
+		})
+	}
 }

@@ -82,7 +82,7 @@ type Meant struct {
 }
 
 // Find returns the call of a session that is meant, nil when the store has none; whoever gets one says when it is over. It reads one
-// after the other: all together may be larger than the memory. Where there is none for one of them the error is one of budget.
+// after the other: all together may be larger than the memory. Where there is none for one of them the error is one of budget, and session.ErrNoTurn where others were read.
 func Find(s *session.Session, meant Meant) (*FoundCall, error) {
 	list, err := meant.among(s)
 	for _, at := range list {

@@ -48,7 +48,7 @@ func (s *Session) Vanished() (bool, error) {
 }
 
 // Record returns the record of one call, which may be a copy that the engine watches over. It is charged to the session until its
-// passage is over; for want of memory it is not read, and the error is one of budget, unless it is owed.
+// passage is over; for want of memory, or of a turn, it is not read, and the error is one of budget, or ErrNoTurn, unless it is owed.
 func (s *Session) Record(kind store.Kind, id string, owed bool) (store.Record, *Passage, error) {
 	return passages{s.set.keeper}.read(s, kind, id, owed)
 }

@@ -43,7 +43,7 @@ func (p *Passage) Over() {
 // passages is the part of a keeper that has records read. It has no state of its own.
 type passages struct{ *keeper }
 
-// pass has a record read, for whom the account is, once there is memory for it and it is its turn, or returns an error of budget. owed: what
+// pass has a record read, for whom the account is, once there is memory for it and it is its turn, or returns ErrNoTurn or an error of budget. owed: what
 // happened is to be told by it, whatever there is.
 func (k passages) pass(ctx context.Context, account *budget.Account, who turns.Who, at store.Address, owed bool) (*Passage, error) {
 	size := 0
@@ -76,7 +76,7 @@ func (p *Passage) queue(ctx context.Context, passing *turns.Queue, who turns.Who
 	bounded, cancel := context.WithTimeout(ctx, passPatience)
 	defer cancel()
 	if _, err := passing.Enter(bounded, who); err != nil {
-		return budget.ErrFull
+		return ErrNoTurn
 	}
 	p.turn = func() { passing.Leave(who) }
 	return nil
