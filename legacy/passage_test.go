@@ -273,3 +273,54 @@ func TestWhoHasHadNoTurnIsToldToComeAgain(t *testing.T) {
 		})
 	}
 }
+
+// TestSlowPollersKeepNoTurns: of clients that poll for large questions and read nothing.
+func TestSlowPollersKeepNoTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt, memory := stored(), budget.New(10000*flowSize)
+		opt.Replica, opt.Poll, opt.Unload, opt.MaxUnloaded = homeID, time.Second, time.Hour, 100
+		type kept struct{ session, stream string }
+		var all []kept
+		for range 5 {
+			b := newFake()
+			_, p := servePipe(t, opt, b)
+			p.initialize(mcp.V20251125)
+			answer := p.async(`{"jsonrpc":"2.0","id":"call","method":"hold"}`)
+			k := <-b.held
+			question := downstream.Question(`"q"`, "elicitation/create", []byte(`{"message":"`+strings.Repeat("x", flowSize)+`"}`))
+			want(t, "a question", k.Checkpointer().Save(downstream.Checkpoint{
+				Request: k.req.ID, N: 1, Record: []byte(`{}`), Open: []jsonrpc.ID{`"q"`}, Message: &question, TTL: time.Hour,
+			}), nil)
+			<-answer
+			all = append(all, kept{p.session, fmt.Sprint(k.Address().Stream)})
+		}
+		opt, b := next(opt, memory)
+		opt.Replica = homeID
+		_, q := servePipe(t, opt, b)
+		for _, k := range all {
+			q.goOn(b, k.session)
+		}
+		before := memory.Used()
+		for _, k := range all[:4] {
+			conn, err := q.client.Transport.(*http.Transport).DialContext(t.Context(), "tcp", "localhost")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			fmt.Fprintf(conn, "GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nMcp-Session-Id: %s\r\nMcp-Protocol-Version: %s\r\nLast-Event-ID: %s-1\r\n\r\n", k.session, q.version, k.stream)
+		}
+		synctest.Wait()
+		if held := memory.Used() - before; held < 4*5*flowSize {
+			t.Errorf("what is being written is charged %d bytes", held)
+		}
+		answer := q.async(answerQ)
+		synctest.Wait()
+		select {
+		case resp := <-answer:
+			want(t, "another one's answer", resp.StatusCode, http.StatusAccepted)
+		default:
+			t.Error("another one's answer waits for clients that read nothing")
+			<-answer
+		}
+	})
+}

@@ -246,6 +246,8 @@ func (e *Endpoint) Tell(w http.ResponseWriter, s *session.Session, caller downst
 	if err != nil || !record.isFor(s.Conversation(), caller) || record.Home != e.opt.Replica || len(record.Events) == 0 || id.Seq > record.beyond() {
 		return false
 	}
-	s.Streams().Tell(w, id, record.events())
+	events := record.events()
+	passage.Yield() // the client may be slow
+	s.Streams().Tell(w, id, events)
 	return true
 }

@@ -34,6 +34,11 @@ func (p *Passage) Over() {
 		return
 	}
 	p.hold.Release()
+	p.Yield()
+}
+
+// Yield gives the turn back of a record that was read, and stays for as long as others may take: it goes on being charged.
+func (p *Passage) Yield() {
 	if p.turn != nil {
 		p.turn()
 		p.turn = nil
