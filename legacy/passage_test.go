@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -322,5 +323,57 @@ func TestSlowPollersKeepNoTurns(t *testing.T) {
 			t.Error("another one's answer waits for clients that read nothing")
 			<-answer
 		}
+	})
+}
+
+// TestLargeCallsAreInTimeThoughTheirServerIsSlow: many are due together, and it takes ten seconds to bring a session back. No
+// turn is held meanwhile.
+func TestLargeCallsAreInTimeThoughTheirServerIsSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const sessions, due = 60, 30 * time.Minute
+		opt := stored()
+		opt.Replica = homeID
+		for range sessions {
+			asksLarge(t, opt)
+		}
+		b := newFake()
+		_, p := servePipe(t, opt, b)
+		p.initialize(mcp.V20251125)
+		asked := p.async(`{"jsonrpc":"2.0","id":"call","method":"hold"}`)
+		question := downstream.Question(`"q"`, "elicitation/create", []byte(`{}`))
+		want(t, "a question", (<-b.held).Checkpointer().Save(downstream.Checkpoint{
+			Request: `"call"`, N: 1, Record: []byte(`{"later":"` + strings.Repeat("x", flowSize) + `"}`), Open: []jsonrpc.ID{`"q"`}, Message: &question, TTL: time.Hour,
+		}), nil)
+		<-asked
+		opt, b = next(opt, budget.New(1<<30))
+		began := time.Now()
+		b.due = func(flow []byte) (time.Time, error) {
+			if strings.Contains(string(flow), "later") {
+				return began.Add(2 * due), nil
+			}
+			return began.Add(due), nil
+		}
+		b.restore = func([]byte) error { time.Sleep(10 * time.Second); return nil }
+		var back atomic.Int64
+		b.resumes = func(_ downstream.Caller, _ []byte, out downstream.Reply) error {
+			back.Add(1)
+			out.Finish(downstream.Result(`"call"`, nil))
+			return nil
+		}
+		_, q := servePipe(t, opt, b)
+		time.Sleep(due - time.Minute)
+		q.goOn(b, p.session)
+		time.Sleep(time.Until(began.Add(due + 5*time.Second))) // sessions are coming back
+		answer := q.async(answerQ)
+		synctest.Wait()
+		select {
+		case resp := <-answer:
+			want(t, "an answer meanwhile", resp.StatusCode, http.StatusAccepted)
+		default:
+			t.Error("an answer waits for sessions that come back")
+			<-answer
+		}
+		time.Sleep(time.Minute)
+		want(t, "calls that came back in time", back.Load(), sessions+1) // and the one that was answered
 	})
 }

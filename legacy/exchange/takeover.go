@@ -85,8 +85,12 @@ type Meant struct {
 // after the other: all together may be larger than the memory. Where there is none for one of them the error is one of budget, and session.ErrNoTurn where others were read.
 func Find(s *session.Session, meant Meant) (*FoundCall, error) {
 	list, err := meant.among(s)
+	haste := session.InTurn
+	if meant.Owed {
+		haste = session.Owed
+	}
 	for _, at := range list {
-		r, passage, err := s.Record(at.Kind, at.ID, meant.Owed)
+		r, passage, err := s.Record(at.Kind, at.ID, haste)
 		if errors.Is(err, store.ErrNotFound) { // by now
 			continue
 		} else if err != nil {
@@ -237,7 +241,7 @@ func (e *Endpoint) Tell(w http.ResponseWriter, s *session.Session, caller downst
 	if !s.Shelved(id.Stream) || !s.Streams().Polled() {
 		return false
 	}
-	found, passage, err := s.Record(store.Flow, recordID(id.Stream), false)
+	found, passage, err := s.Record(store.Flow, recordID(id.Stream), session.InTurn)
 	if err != nil {
 		return false
 	}

@@ -298,7 +298,7 @@ func (k *keeper) elsewhere(s *Session) (tell []func()) {
 
 // giveUp returns what tells the server that nobody needs a call any more; nil: it need not be told.
 func (k *keeper) giveUp(s *Session, call string) (tell func(), err error) {
-	r, passage, err := passages{k}.read(s, store.Flow, call, true)
+	r, passage, err := passages{k}.read(s, store.Flow, call, Owed)
 	if errors.Is(err, store.ErrNotFound) { // by now
 		return nil, nil
 	} else if err != nil {
