@@ -377,3 +377,81 @@ func TestLargeCallsAreInTimeThoughTheirServerIsSlow(t *testing.T) {
 		want(t, "calls that came back in time", back.Load(), sessions+1) // and the one that was answered
 	})
 }
+
+// asksBeside keeps a call of the session with its question.
+func (p *peer) asksBeside(b *fakeBackend, call, question string, size int) {
+	p.t.Helper()
+	answer := p.async(`{"jsonrpc":"2.0","id":"` + call + `","method":"hold"}`)
+	k := <-b.held
+	q := downstream.Question(jsonrpc.ID(`"`+question+`"`), "elicitation/create", []byte(`{}`))
+	want(p.t, "a question", k.Checkpointer().Save(downstream.Checkpoint{
+		Request: k.req.ID, N: 1, Record: []byte(`{"x":"` + strings.Repeat("x", size) + `"}`), Open: []jsonrpc.ID{q.ID}, Message: &q, TTL: time.Hour,
+	}), nil)
+	<-answer
+}
+
+// TestASmallCallIsFoundBesideALargeOneThatIsNot: for which there is no memory, or no turn. It is answered and cancelled.
+func TestASmallCallIsFoundBesideALargeOneThatIsNot(t *testing.T) {
+	cancel := `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"small"}}`
+	for what, body := range map[string]string{"answered": answerQ, "cancelled": cancel} {
+		for why, full := range map[string]bool{"no memory": true, "no turn": false} {
+			t.Run(what+", "+why, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					opt, b := stored(), newFake()
+					opt.Replica = homeID
+					_, p := servePipe(t, opt, b)
+					p.initialize(mcp.V20251125)
+					p.asksBeside(b, "large", "other", flowSize)
+					p.asksBeside(b, "small", "q", 10)
+					p.asksBeside(b, "larger", "another", 2*flowSize)
+					others := []*peer{asksLarge(t, opt), asksLarge(t, opt), asksLarge(t, opt), asksLarge(t, opt)}
+					r := &reading{Store: opt.Store}
+					opt.Store = r
+					memory := budget.New(1 << 30)
+					if full {
+						memory = budget.New(20 * flowSize)
+					}
+					opt, b = next(opt, memory)
+					var back atomic.Int64
+					b.resumes = func(_ downstream.Caller, _ []byte, out downstream.Reply) error {
+						back.Add(1)
+						b.last().cancels = &call{Reply: out}
+						return nil
+					}
+					h, q := servePipe(t, opt, b)
+					for _, other := range others {
+						q.goOn(b, other.session)
+					}
+					q.goOn(b, p.session)
+					b.last().stranger = true
+					var answers []<-chan *http.Response
+					if full {
+						q.live(h).Account().Charge(8 * flowSize)
+					} else {
+						r.mu.Lock()
+						r.takes = time.Minute
+						r.mu.Unlock()
+						for _, other := range others {
+							o := *q
+							o.session = other.session
+							answers = append(answers, o.async(answerQ))
+						}
+						synctest.Wait()
+						r.mu.Lock()
+						r.takes = 0
+						r.mu.Unlock()
+					}
+					began := time.Now()
+					want(t, "the status", q.status(body), http.StatusAccepted)
+					if body == answerQ {
+						want(t, "it waits for nobody", time.Since(began), time.Duration(0))
+					}
+					want(t, "calls that came back", back.Load(), 1)
+					for _, answer := range answers {
+						<-answer
+					}
+				})
+			})
+		}
+	}
+}
