@@ -455,3 +455,56 @@ func TestASmallCallIsFoundBesideALargeOneThatIsNot(t *testing.T) {
 		}
 	}
 }
+
+// slowToRead is a store that takes four seconds for what is large.
+type slowToRead struct{ *reading }
+
+func (s slowToRead) Load(ctx context.Context, session string) ([]store.Record, error) {
+	return s.Store.Load(ctx, session)
+}
+
+func (s slowToRead) Get(ctx context.Context, at store.Address) (store.Record, error) {
+	r, err := s.Store.Get(ctx, at)
+	if len(r.Value) > flowSize {
+		time.Sleep(4 * time.Second)
+	}
+	return r, err
+}
+
+// TestSmallCallsThatAreDueWaitForNoLargeOnes, which are all in time, too.
+func TestSmallCallsThatAreDueWaitForNoLargeOnes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const large, small, due = 40, 10, 30 * time.Minute
+		opt := stored()
+		opt.Replica = homeID
+		for i := range large + small {
+			if i%5 > 0 {
+				asksLarge(t, opt)
+				continue
+			}
+			b := newFake()
+			_, p := servePipe(t, opt, b)
+			p.initialize(mcp.V20251125)
+			p.asksBeside(b, "call", "q", 10)
+		}
+		opt.Store = slowToRead{&reading{Store: opt.Store}}
+		opt, b := next(opt, budget.New(1<<30))
+		began := time.Now()
+		b.due = func([]byte) (time.Time, error) { return began.Add(due), nil }
+		var backSmall, backLarge atomic.Int64
+		b.resumes = func(_ downstream.Caller, flow []byte, out downstream.Reply) error {
+			if len(flow) < flowSize {
+				backSmall.Add(1)
+			} else {
+				backLarge.Add(1)
+			}
+			out.Finish(downstream.Result(`"call"`, nil))
+			return nil
+		}
+		_, _ = servePipe(t, opt, b)
+		time.Sleep(due + 3*time.Second)
+		want(t, "small ones that came back", backSmall.Load(), small)
+		time.Sleep(2*time.Minute - 3*time.Second)
+		want(t, "large ones that came back", backLarge.Load(), large)
+	})
+}

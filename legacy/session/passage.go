@@ -25,10 +25,11 @@ const (
 // Haste is what a record waits for before it is read.
 type Haste uint8
 
+// All but what is owed needs memory, too.
 const (
-	InTurn Haste = iota // its turn, for some seconds; there is to be memory
-	AtOnce              // nothing: it is to be its turn, and there is to be memory
-	Owed                // nothing: what happened is to be told by it, whatever there is
+	InTurn Haste = iota // its turn, for some seconds
+	AtOnce              // nothing: it is read if it is its turn
+	Owed                // nothing, nor has it a turn: what happened is to be told by it, whatever there is
 )
 
 // Passage is what a record is charged for while somebody reads it and goes on with its call, and its turn.
