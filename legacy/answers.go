@@ -64,7 +64,7 @@ func (rs *replicas) answer(w http.ResponseWriter, r *http.Request, s *session.Se
 			}
 		case nowhere: // it was answered
 		}
-		if where == nowhere || !errors.Is(err, downstream.ErrNotHere) || isGone(s, asks) {
+		if where == nowhere || !errors.Is(err, downstream.ErrNotHere) || isGone(s, exchange.Meant{Is: asks}) {
 			rs.settle(w, s, caller, err)
 			return
 		}
@@ -134,7 +134,14 @@ func (rs *replicas) cancel(w http.ResponseWriter, r *http.Request, s *session.Se
 		rs.conclude(w, s, caller, known)
 		return
 	}
-	is := func(c *exchange.FoundCall) bool { return c.Is(id) && c.IsOf(conv, caller) }
+	var met uint64 // the stream of the one that is meant, once it was found: others need not be readable now
+	is := func(c *exchange.FoundCall) bool {
+		if !c.Is(id) || !c.IsOf(conv, caller) {
+			return false
+		}
+		met = c.Stream()
+		return true
+	}
 	if areSeveral(s, is) { // it means nobody (B-1)
 		w.WriteHeader(http.StatusAccepted)
 		return
@@ -146,18 +153,18 @@ func (rs *replicas) cancel(w http.ResponseWriter, r *http.Request, s *session.Se
 			if s.IsLate(id) {
 				break
 			}
-			if still, known := kept(s, is); !still || !known {
+			if still, known := kept(s, exchange.Meant{Is: is}); !still || !known {
 				w.WriteHeader(http.StatusAccepted)
 				return
 			}
 		}
-		met, told := rs.cancelElsewhere(w, r, s, caller, msg, until, is)
+		back, told := rs.cancelElsewhere(w, r, s, caller, msg, until, is)
 		if told {
 			return
 		}
 		conv.Notify(caller, *msg)
-		if isGone(s, is) {
-			rs.conclude(w, s, caller, known || met)
+		if isGone(s, exchange.Meant{Stream: met, Is: is}) {
+			rs.conclude(w, s, caller, known || back)
 			return
 		}
 		s.Pause()
@@ -177,8 +184,10 @@ func (rs *replicas) conclude(w http.ResponseWriter, s *session.Session, caller d
 
 // kept reports whether the store has a call still: then another replica has taken over what was settled here,
 // and this one has yet to notice. known: the store could be asked.
-func kept(s *session.Session, meant func(*exchange.FoundCall) bool) (still, known bool) {
-	call, err := exchange.Find(s, exchange.Meant{Is: func(c *exchange.FoundCall) bool { return c.Waits() && meant(c) }})
+func kept(s *session.Session, meant exchange.Meant) (still, known bool) {
+	is := meant.Is
+	meant.Is = func(c *exchange.FoundCall) bool { return c.Waits() && is(c) }
+	call, err := exchange.Find(s, meant)
 	call.Over()
 	return call != nil, err == nil
 }
@@ -197,7 +206,7 @@ func areSeveral(s *session.Session, meant func(*exchange.FoundCall) bool) bool {
 }
 
 // isGone reports whether the store has a call no more. One that cannot be asked has it, perhaps.
-func isGone(s *session.Session, meant func(*exchange.FoundCall) bool) bool {
+func isGone(s *session.Session, meant exchange.Meant) bool {
 	still, known := kept(s, meant)
 	return known && !still
 }

@@ -203,7 +203,10 @@ func (a *admission) writeShort(w http.ResponseWriter, r *http.Request, s *sessio
 	if errors.Is(err, budget.ErrShare) {
 		status, again = http.StatusTooManyRequests, busyAgain
 	}
-	line := a.notices.short.Warn().Int64("used", a.opt.Memory.Used()).Int64("limit", a.opt.Memory.Limit())
+	line := a.notices.short.Warn()
+	if a.opt.Memory != nil { // else somebody else is short of it
+		line = line.Int64("used", a.opt.Memory.Used()).Int64("limit", a.opt.Memory.Limit())
+	}
 	if s != nil {
 		line = line.Str(logfield.SessionID, logfield.Short(s.ID()))
 	}

@@ -168,7 +168,7 @@ func (rs *replicas) refused(w http.ResponseWriter, r *http.Request, s *session.S
 	return true
 }
 
-// find is exchange.Find that waits for the store, and for memory, but not for that of who holds too much.
+// find is exchange.Find that waits for the store, for a turn, and for memory, but not for that of who holds too much.
 func find(s *session.Session, until time.Time, meant exchange.Meant) (call *exchange.FoundCall, err error) {
 	for {
 		call, err = exchange.Find(s, meant)

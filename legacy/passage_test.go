@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/observe"
 	"github.com/mcpbridge/bridge/sessions/store"
 )
 
@@ -222,5 +224,287 @@ func TestASessionEndsWithoutReadingItsCallsTogether(t *testing.T) {
 		q.session, q.version = p.session, p.version
 		want(t, "DELETE", q.do(q.request(http.MethodDelete, "")).StatusCode, 204) // Load panics
 		want(t, "given up", len(b.last().givenUp), 1)
+	})
+}
+
+// TestWhoHasHadNoTurnIsToldToComeAgain: memory is not short, nor need it be bounded.
+func TestWhoHasHadNoTurnIsToldToComeAgain(t *testing.T) {
+	for name, memory := range map[string]*budget.Budget{"bounded": budget.New(10000 * flowSize), "unbounded": nil} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				opt := stored()
+				opt.Replica = homeID
+				var clients []*peer
+				for range 16 {
+					clients = append(clients, asksLarge(t, opt))
+				}
+				opt.Store = &reading{Store: opt.Store, takes: 4 * time.Second}
+				opt, b := next(opt, memory)
+				refused := &refusing{}
+				opt.Watch = refused
+				_, first := servePipe(t, opt, b)
+				var answers []<-chan *http.Response
+				for _, p := range clients {
+					q := *first
+					q.goOn(b, p.session)
+					answers = append(answers, q.async(answerQ))
+				}
+				later := 0
+				for i, answer := range answers {
+					resp := <-answer
+					if resp == nil {
+						t.Errorf("answer %d was answered with nothing", i)
+						continue
+					}
+					if resp.StatusCode == http.StatusAccepted {
+						continue
+					}
+					later++
+					want(t, "one that had no turn", resp.StatusCode, http.StatusServiceUnavailable)
+					want(t, "again after", resp.Header.Get("Retry-After"), "1")
+					if why := text(t, resp); strings.Contains(why, "limits.memory") {
+						t.Errorf("memory is not short: %s", why)
+					}
+				}
+				if later == 0 || later == len(clients) {
+					t.Errorf("%d of %d had no turn", later, len(clients))
+				}
+				want(t, "refused for want of memory", refused.of(observe.ShortOfMemory), 0)
+			})
+		})
+	}
+}
+
+// TestSlowPollersKeepNoTurns: of clients that poll for large questions and read nothing.
+func TestSlowPollersKeepNoTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt, memory := stored(), budget.New(10000*flowSize)
+		opt.Replica, opt.Poll, opt.Unload, opt.MaxUnloaded = homeID, time.Second, time.Hour, 100
+		type kept struct{ session, stream string }
+		var all []kept
+		for range 5 {
+			b := newFake()
+			_, p := servePipe(t, opt, b)
+			p.initialize(mcp.V20251125)
+			answer := p.async(`{"jsonrpc":"2.0","id":"call","method":"hold"}`)
+			k := <-b.held
+			question := downstream.Question(`"q"`, "elicitation/create", []byte(`{"message":"`+strings.Repeat("x", flowSize)+`"}`))
+			want(t, "a question", k.Checkpointer().Save(downstream.Checkpoint{
+				Request: k.req.ID, N: 1, Record: []byte(`{}`), Open: []jsonrpc.ID{`"q"`}, Message: &question, TTL: time.Hour,
+			}), nil)
+			<-answer
+			all = append(all, kept{p.session, fmt.Sprint(k.Address().Stream)})
+		}
+		opt, b := next(opt, memory)
+		opt.Replica = homeID
+		_, q := servePipe(t, opt, b)
+		for _, k := range all {
+			q.goOn(b, k.session)
+		}
+		before := memory.Used()
+		for _, k := range all[:4] {
+			conn, err := q.client.Transport.(*http.Transport).DialContext(t.Context(), "tcp", "localhost")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			fmt.Fprintf(conn, "GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nMcp-Session-Id: %s\r\nMcp-Protocol-Version: %s\r\nLast-Event-ID: %s-1\r\n\r\n", k.session, q.version, k.stream)
+		}
+		synctest.Wait()
+		if held := memory.Used() - before; held < 4*5*flowSize {
+			t.Errorf("what is being written is charged %d bytes", held)
+		}
+		answer := q.async(answerQ)
+		synctest.Wait()
+		select {
+		case resp := <-answer:
+			want(t, "another one's answer", resp.StatusCode, http.StatusAccepted)
+		default:
+			t.Error("another one's answer waits for clients that read nothing")
+			<-answer
+		}
+	})
+}
+
+// TestLargeCallsAreInTimeThoughTheirServerIsSlow: many are due together, and it takes ten seconds to bring a session back. No
+// turn is held meanwhile.
+func TestLargeCallsAreInTimeThoughTheirServerIsSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const sessions, due = 60, 30 * time.Minute
+		opt := stored()
+		opt.Replica = homeID
+		for range sessions {
+			asksLarge(t, opt)
+		}
+		b := newFake()
+		_, p := servePipe(t, opt, b)
+		p.initialize(mcp.V20251125)
+		asked := p.async(`{"jsonrpc":"2.0","id":"call","method":"hold"}`)
+		question := downstream.Question(`"q"`, "elicitation/create", []byte(`{}`))
+		want(t, "a question", (<-b.held).Checkpointer().Save(downstream.Checkpoint{
+			Request: `"call"`, N: 1, Record: []byte(`{"later":"` + strings.Repeat("x", flowSize) + `"}`), Open: []jsonrpc.ID{`"q"`}, Message: &question, TTL: time.Hour,
+		}), nil)
+		<-asked
+		opt, b = next(opt, budget.New(1<<30))
+		began := time.Now()
+		b.due = func(flow []byte) (time.Time, error) {
+			if strings.Contains(string(flow), "later") {
+				return began.Add(2 * due), nil
+			}
+			return began.Add(due), nil
+		}
+		b.restore = func([]byte) error { time.Sleep(10 * time.Second); return nil }
+		var back atomic.Int64
+		b.resumes = func(_ downstream.Caller, _ []byte, out downstream.Reply) error {
+			back.Add(1)
+			out.Finish(downstream.Result(`"call"`, nil))
+			return nil
+		}
+		_, q := servePipe(t, opt, b)
+		time.Sleep(due - time.Minute)
+		q.goOn(b, p.session)
+		time.Sleep(time.Until(began.Add(due + 5*time.Second))) // sessions are coming back
+		answer := q.async(answerQ)
+		synctest.Wait()
+		select {
+		case resp := <-answer:
+			want(t, "an answer meanwhile", resp.StatusCode, http.StatusAccepted)
+		default:
+			t.Error("an answer waits for sessions that come back")
+			<-answer
+		}
+		time.Sleep(time.Minute)
+		want(t, "calls that came back in time", back.Load(), sessions+1) // and the one that was answered
+	})
+}
+
+// asksBeside keeps a call of the session with its question.
+func (p *peer) asksBeside(b *fakeBackend, call, question string, size int) {
+	p.t.Helper()
+	answer := p.async(`{"jsonrpc":"2.0","id":"` + call + `","method":"hold"}`)
+	k := <-b.held
+	q := downstream.Question(jsonrpc.ID(`"`+question+`"`), "elicitation/create", []byte(`{}`))
+	want(p.t, "a question", k.Checkpointer().Save(downstream.Checkpoint{
+		Request: k.req.ID, N: 1, Record: []byte(`{"x":"` + strings.Repeat("x", size) + `"}`), Open: []jsonrpc.ID{q.ID}, Message: &q, TTL: time.Hour,
+	}), nil)
+	<-answer
+}
+
+// TestASmallCallIsFoundBesideALargeOneThatIsNot: for which there is no memory, or no turn. It is answered and cancelled.
+func TestASmallCallIsFoundBesideALargeOneThatIsNot(t *testing.T) {
+	cancel := `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"small"}}`
+	for what, body := range map[string]string{"answered": answerQ, "cancelled": cancel} {
+		for why, full := range map[string]bool{"no memory": true, "no turn": false} {
+			t.Run(what+", "+why, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					opt, b := stored(), newFake()
+					opt.Replica = homeID
+					_, p := servePipe(t, opt, b)
+					p.initialize(mcp.V20251125)
+					p.asksBeside(b, "large", "other", flowSize)
+					p.asksBeside(b, "small", "q", 10)
+					p.asksBeside(b, "larger", "another", 2*flowSize)
+					others := []*peer{asksLarge(t, opt), asksLarge(t, opt), asksLarge(t, opt), asksLarge(t, opt)}
+					r := &reading{Store: opt.Store}
+					opt.Store = r
+					memory := budget.New(1 << 30)
+					if full {
+						memory = budget.New(20 * flowSize)
+					}
+					opt, b = next(opt, memory)
+					var back atomic.Int64
+					b.resumes = func(_ downstream.Caller, _ []byte, out downstream.Reply) error {
+						back.Add(1)
+						b.last().cancels = &call{Reply: out}
+						return nil
+					}
+					h, q := servePipe(t, opt, b)
+					for _, other := range others {
+						q.goOn(b, other.session)
+					}
+					q.goOn(b, p.session)
+					b.last().stranger = true
+					var answers []<-chan *http.Response
+					if full {
+						q.live(h).Account().Charge(8 * flowSize)
+					} else {
+						r.mu.Lock()
+						r.takes = time.Minute
+						r.mu.Unlock()
+						for _, other := range others {
+							o := *q
+							o.session = other.session
+							answers = append(answers, o.async(answerQ))
+						}
+						synctest.Wait()
+						r.mu.Lock()
+						r.takes = 0
+						r.mu.Unlock()
+					}
+					began := time.Now()
+					want(t, "the status", q.status(body), http.StatusAccepted)
+					if body == answerQ {
+						want(t, "it waits for nobody", time.Since(began), time.Duration(0))
+					}
+					want(t, "calls that came back", back.Load(), 1)
+					for _, answer := range answers {
+						<-answer
+					}
+				})
+			})
+		}
+	}
+}
+
+// slowToRead is a store that takes four seconds for what is large.
+type slowToRead struct{ *reading }
+
+func (s slowToRead) Load(ctx context.Context, session string) ([]store.Record, error) {
+	return s.Store.Load(ctx, session)
+}
+
+func (s slowToRead) Get(ctx context.Context, at store.Address) (store.Record, error) {
+	r, err := s.Store.Get(ctx, at)
+	if len(r.Value) > flowSize {
+		time.Sleep(4 * time.Second)
+	}
+	return r, err
+}
+
+// TestSmallCallsThatAreDueWaitForNoLargeOnes, which are all in time, too.
+func TestSmallCallsThatAreDueWaitForNoLargeOnes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const large, small, due = 40, 10, 30 * time.Minute
+		opt := stored()
+		opt.Replica = homeID
+		for i := range large + small {
+			if i%5 > 0 {
+				asksLarge(t, opt)
+				continue
+			}
+			b := newFake()
+			_, p := servePipe(t, opt, b)
+			p.initialize(mcp.V20251125)
+			p.asksBeside(b, "call", "q", 10)
+		}
+		opt.Store = slowToRead{&reading{Store: opt.Store}}
+		opt, b := next(opt, budget.New(1<<30))
+		began := time.Now()
+		b.due = func([]byte) (time.Time, error) { return began.Add(due), nil }
+		var backSmall, backLarge atomic.Int64
+		b.resumes = func(_ downstream.Caller, flow []byte, out downstream.Reply) error {
+			if len(flow) < flowSize {
+				backSmall.Add(1)
+			} else {
+				backLarge.Add(1)
+			}
+			out.Finish(downstream.Result(`"call"`, nil))
+			return nil
+		}
+		_, _ = servePipe(t, opt, b)
+		time.Sleep(due + 3*time.Second)
+		want(t, "small ones that came back", backSmall.Load(), small)
+		time.Sleep(2*time.Minute - 3*time.Second)
+		want(t, "large ones that came back", backLarge.Load(), large)
 	})
 }

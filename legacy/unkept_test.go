@@ -28,6 +28,11 @@ func TestAnAnswerThatCannotBeKeptIsNotAcknowledged(t *testing.T) {
 	}
 	b.unkept = nil
 	want(t, "again", p.post("["+answer+"]").StatusCode, http.StatusAccepted)
+	b = newFake()
+	_, p = serve(t, Options{}, b)
+	p.initialize(mcp.V20250326)
+	b.unkept = budget.ErrFull // the server's connections may be bounded where this one's are not
+	want(t, "without bounds here", p.post(answer).StatusCode, http.StatusServiceUnavailable)
 	synctest.Test(t, func(t *testing.T) {
 		b := newFake()
 		l := serveStdio(t, Options{}, b)

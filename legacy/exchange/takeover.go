@@ -43,6 +43,9 @@ func (c *FoundCall) Home() downstream.ReplicaID { return c.record.Home }
 // Speaks reports whether it is of the stream with this number.
 func (c *FoundCall) Speaks(stream uint64) bool { return c.record.Stream == stream }
 
+// Stream returns the number of its stream, of which there is one call at most.
+func (c *FoundCall) Stream() uint64 { return c.record.Stream }
+
 // Is reports whether it is the call that the client gave this id.
 func (c *FoundCall) Is(request jsonrpc.ID) bool { return c.Waits() && c.record.Request == request }
 
@@ -82,23 +85,57 @@ type Meant struct {
 }
 
 // Find returns the call of a session that is meant, nil when the store has none; whoever gets one says when it is over. It reads one
-// after the other: all together may be larger than the memory. Where there is none for one of them the error is one of budget.
+// after the other: all together may be larger than the memory. One that has no turn at once, or for which there is no memory, does not
+// keep the others from being found. Where it may be the one the error is session.ErrNoTurn, or one of budget.
 func Find(s *session.Session, meant Meant) (*FoundCall, error) {
 	list, err := meant.among(s)
-	for _, at := range list {
-		r, passage, err := s.Record(at.Kind, at.ID, meant.Owed)
-		if errors.Is(err, store.ErrNotFound) { // by now
+	if err != nil {
+		return nil, err
+	}
+	if meant.Owed {
+		found, _, err := meant.look(s, list, session.Owed)
+		return found, err
+	}
+	found, crowded, short := meant.look(s, list, session.AtOnce)
+	if found != nil || len(crowded) == 0 {
+		return found, short
+	}
+	found, crowded, err = meant.look(s, crowded, session.InTurn)
+	switch {
+	case found != nil || err != nil:
+		return found, err
+	case len(crowded) > 0:
+		return nil, session.ErrNoTurn
+	}
+	return nil, short
+}
+
+// look returns the call that is meant, and where those are that had no turn. Of those for which there is no memory the error tells,
+// which comes with no call.
+func (m Meant) look(s *session.Session, list []store.Address, haste session.Haste) (found *FoundCall, crowded []store.Address, short error) {
+	for i, at := range list {
+		r, passage, err := s.Record(at.Kind, at.ID, haste)
+		switch {
+		case errors.Is(err, store.ErrNotFound): // by now
 			continue
-		} else if err != nil {
-			return nil, err
+		case errors.Is(err, session.ErrNoTurn) && haste == session.AtOnce:
+			crowded = append(crowded, at)
+			continue
+		case errors.Is(err, session.ErrNoTurn): // nor have the others
+			return nil, list[i:], short
+		case budget.Short(err):
+			short = err
+			continue
+		case err != nil:
+			return nil, nil, err
 		}
-		if c := meant.read(s, &r); c != nil {
+		if c := m.read(s, &r); c != nil {
 			c.passage = passage
-			return c, nil
+			return c, nil, nil
 		}
 		passage.Over()
 	}
-	return nil, err
+	return nil, crowded, short
 }
 
 // read returns the call of a record, if it is the one.
@@ -237,7 +274,7 @@ func (e *Endpoint) Tell(w http.ResponseWriter, s *session.Session, caller downst
 	if !s.Shelved(id.Stream) || !s.Streams().Polled() {
 		return false
 	}
-	found, passage, err := s.Record(store.Flow, recordID(id.Stream), false)
+	found, passage, err := s.Record(store.Flow, recordID(id.Stream), session.InTurn)
 	if err != nil {
 		return false
 	}
@@ -246,6 +283,8 @@ func (e *Endpoint) Tell(w http.ResponseWriter, s *session.Session, caller downst
 	if err != nil || !record.isFor(s.Conversation(), caller) || record.Home != e.opt.Replica || len(record.Events) == 0 || id.Seq > record.beyond() {
 		return false
 	}
-	s.Streams().Tell(w, id, record.events())
+	events := record.events()
+	passage.Yield() // the client may be slow
+	s.Streams().Tell(w, id, events)
 	return true
 }

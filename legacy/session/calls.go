@@ -48,9 +48,9 @@ func (s *Session) Vanished() (bool, error) {
 }
 
 // Record returns the record of one call, which may be a copy that the engine watches over. It is charged to the session until its
-// passage is over; for want of memory it is not read, and the error is one of budget, unless it is owed.
-func (s *Session) Record(kind store.Kind, id string, owed bool) (store.Record, *Passage, error) {
-	return passages{s.set.keeper}.read(s, kind, id, owed)
+// passage is over; for want of memory, or of a turn, it is not read, and the error is one of budget, or ErrNoTurn.
+func (s *Session) Record(kind store.Kind, id string, haste Haste) (store.Record, *Passage, error) {
+	return passages{s.set.keeper}.read(s, kind, id, haste)
 }
 
 // Shared reports whether other replicas may change what the store has of the session.

@@ -76,17 +76,10 @@ func (k dues) fireAll(ctx context.Context, second int64) error {
 	}
 	others := k.set.opt.Others()
 	for part := range slices.Chunk(notes, dueBatch) {
-		var running sync.WaitGroup
-		room := make(chan struct{}, dueAtOnce)
-		became := make([]outcome, len(part))
-		for i := range part {
-			room <- struct{}{}
-			running.Go(func() {
-				became[i] = k.fire(ctx, part[i].ID, others)
-				<-room
-			})
+		became := slices.Repeat([]outcome{crowded}, len(part))
+		for _, haste := range []Haste{AtOnce, InTurn} { // what is large waits for its turn when nothing else waits for it
+			k.firePart(ctx, part, became, haste, others)
 		}
-		running.Wait()
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -95,32 +88,67 @@ func (k dues) fireAll(ctx context.Context, second int64) error {
 	return nil
 }
 
+// firePart takes care of the notes that are crowded, as far as it may take: others are due, too.
+func (k dues) firePart(ctx context.Context, notes []store.Record, became []outcome, haste Haste, others []downstream.ReplicaID) {
+	var running sync.WaitGroup
+	room := make(chan struct{}, dueAtOnce)
+	began := time.Now()
+	for i := range notes {
+		if became[i] != crowded {
+			continue
+		}
+		room <- struct{}{}
+		if haste == InTurn && time.Since(began) > dueAgain {
+			break
+		}
+		running.Go(func() {
+			became[i] = k.fire(ctx, notes[i].ID, haste, others)
+			<-room
+		})
+	}
+	running.Wait()
+}
+
 // outcome is what became of a note.
 type outcome uint8
 
 const (
 	settled   outcome = iota // the call is in memory, or over
 	unsettled                // it is to be tried again
+	crowded                  // the same, soon: the call is large, and had no turn
+	absent                   // its session is to come back first
 	theirs                   // another replica, which lives, has the call, and looks at the note, too
 )
 
+// again returns after what time a call is tried again; 0: it is not.
+func (o outcome) again() time.Duration {
+	switch o {
+	case unsettled:
+		return dueAgain
+	case crowded:
+		return dueStep
+	}
+	return 0
+}
+
 // settle removes notes, and makes those of calls that could not be brought back anew.
 func (k dues) settle(name string, notes []store.Record, became []outcome) {
-	var gone, again []store.Change
+	var gone []store.Change
+	again := map[time.Duration][]store.Change{}
 	for i := range notes {
 		if became[i] == theirs {
 			continue
 		}
 		c := store.Change{Kind: store.Due, ID: notes[i].ID, Replaces: store.Any, Delete: true}
 		gone = append(gone, c)
-		if became[i] == unsettled && notes[i].TTL > dueAgain {
+		if after := became[i].again(); after > 0 && notes[i].TTL > after {
 			c.Delete, c.TTL = false, notes[i].TTL
-			again = append(again, c)
+			again[after] = append(again[after], c)
 		}
 	}
-	if len(again) > 0 {
-		later := k.dueName(secondOf(time.Now().Add(dueAgain)))
-		k.report("noting when calls are due", k.do(func(ctx context.Context) error { return k.store.Commit(ctx, later, again...) }))
+	for after, changes := range again {
+		later := k.dueName(secondOf(time.Now().Add(after)))
+		k.report("noting when calls are due", k.do(func(ctx context.Context) error { return k.store.Commit(ctx, later, changes...) }))
 	}
 	if len(gone) == 0 {
 		return
@@ -128,16 +156,60 @@ func (k dues) settle(name string, notes []store.Record, became []outcome) {
 	k.report("removing what was due", k.do(func(ctx context.Context) error { return k.store.Commit(ctx, name, gone...) }))
 }
 
-// fire brings a call back to which something is due: its own clock does the rest.
-func (k dues) fire(ctx context.Context, note string, others []downstream.ReplicaID) outcome {
+// fire brings a call back to which something is due: its own clock does the rest. No turn is held while its session
+// comes back, whose server may be slow.
+func (k dues) fire(ctx context.Context, note string, haste Haste, others []downstream.ReplicaID) outcome {
 	session, call, _ := strings.Cut(note, "/")
-	at := store.Address{Session: session, Kind: store.Flow, ID: call}
-	p, err := passages(k).pass(ctx, k.own, turns.Who{}, at, false)
+	d := dueCall{at: store.Address{Session: session, Kind: store.Flow, ID: call}, haste: haste}
+	d.owner, d.lost = k.ownerOf(ctx, session)
+	became := k.goOn(ctx, &d, others)
+	if became != absent {
+		return became
+	}
+	if s, err := restorer(k).restore(ctx, d.owner.ID, nil); err != nil {
+		return unsettled
+	} else if s == nil {
+		return settled
+	}
+	if became = k.goOn(ctx, &d, others); became == absent { // it has left again
+		return unsettled
+	}
+	return became
+}
+
+// dueCall is a call to which something is due.
+type dueCall struct {
+	at    store.Address
+	haste Haste
+	owner *sessionRecord // of its session; nil: there is none to be had
+	lost  outcome        // what becomes of its note then
+}
+
+// ownerOf reads the record of a session, which is small.
+func (k dues) ownerOf(ctx context.Context, session string) (*sessionRecord, outcome) {
+	of, err := k.lookAt(ctx, store.Address{Session: session, Kind: store.Session})
+	if err != nil {
+		return nil, missing(err)
+	}
+	owner, err := readSession(&of)
+	if err != nil {
+		return nil, settled
+	}
+	return owner, settled
+}
+
+// goOn reads a call in its turn, and goes on with it where its session is here.
+func (k dues) goOn(ctx context.Context, d *dueCall, others []downstream.ReplicaID) outcome {
+	who := turns.Who{Session: d.at.Session}
+	if d.owner != nil {
+		who.Principal = d.owner.Principal
+	}
+	p, err := passages(k).pass(ctx, k.own, who, d.at, d.haste)
 	if err != nil {
 		return missing(err)
 	}
 	defer p.Over()
-	found, err := k.lookAt(ctx, at)
+	found, err := k.lookAt(ctx, d.at)
 	if err != nil {
 		return missing(err)
 	}
@@ -153,21 +225,12 @@ func (k dues) fire(ctx context.Context, note string, others []downstream.Replica
 			return settled // it has gone on since: its replica lives, or did then, or it is of sessions under other settings here
 		}
 	}
-	of, err := k.lookAt(ctx, store.Address{Session: session, Kind: store.Session})
-	if err != nil {
-		return missing(err)
+	if d.owner == nil {
+		return d.lost
 	}
-	owner, err := readSession(&of)
-	if err != nil {
-		return settled
-	}
-	s, known := k.set.table.Get(owner.ID)
+	s, known := k.set.table.Get(d.owner.ID)
 	if !known {
-		if s, err = restorer(k).restore(ctx, owner.ID, nil); err != nil {
-			return unsettled
-		} else if s == nil {
-			return settled
-		}
+		return absent
 	}
 	err = k.set.opt.Calls.GoOn(s, actorOf(s), &found)
 	if err != nil && !errors.Is(err, downstream.ErrGone) {
@@ -182,6 +245,9 @@ func (k dues) fire(ctx context.Context, note string, others []downstream.Replica
 func missing(err error) outcome {
 	if errors.Is(err, store.ErrNotFound) {
 		return settled
+	}
+	if errors.Is(err, ErrNoTurn) {
+		return crowded
 	}
 	return unsettled
 }

@@ -221,6 +221,8 @@ func (k *keeper) report(what string, err error) {
 	switch {
 	case errors.Is(err, budget.ErrNoRoom):
 		k.crowded.Warn().Err(err).Msg("the store of sessions has no room for more of a client: " + what)
+	case errors.Is(err, ErrNoTurn): // the store has not failed
+		k.set.opt.Logger.Debug().Err(err).Msg("a call was not read: " + what)
 	case errors.Is(err, store.ErrUnreachable):
 		k.set.opt.Logger.Debug().Err(err).Msg("the store of sessions fails: " + what)
 	case err != nil:

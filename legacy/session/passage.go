@@ -22,6 +22,16 @@ const (
 	passPatience = 5 * time.Second
 )
 
+// Haste is what a record waits for before it is read.
+type Haste uint8
+
+// All but what is owed needs memory, too.
+const (
+	InTurn Haste = iota // its turn, for some seconds
+	AtOnce              // nothing: it is read if it is its turn
+	Owed                // nothing, nor has it a turn: what happened is to be told by it, whatever there is
+)
+
 // Passage is what a record is charged for while somebody reads it and goes on with its call, and its turn.
 type Passage struct {
 	hold budget.Hold
@@ -34,6 +44,11 @@ func (p *Passage) Over() {
 		return
 	}
 	p.hold.Release()
+	p.Yield()
+}
+
+// Yield gives the turn back of a record that was read, and stays for as long as others may take: it goes on being charged.
+func (p *Passage) Yield() {
 	if p.turn != nil {
 		p.turn()
 		p.turn = nil
@@ -43,9 +58,8 @@ func (p *Passage) Over() {
 // passages is the part of a keeper that has records read. It has no state of its own.
 type passages struct{ *keeper }
 
-// pass has a record read, for whom the account is, once there is memory for it and it is its turn, or returns an error of budget. owed: what
-// happened is to be told by it, whatever there is.
-func (k passages) pass(ctx context.Context, account *budget.Account, who turns.Who, at store.Address, owed bool) (*Passage, error) {
+// pass has a record read, for whom the account is, once there is memory for it and it is its turn, or returns ErrNoTurn or an error of budget.
+func (k passages) pass(ctx context.Context, account *budget.Account, who turns.Who, at store.Address, haste Haste) (*Passage, error) {
 	size := 0
 	err := k.do(func(bounded context.Context) (err error) {
 		size, err = store.Size(bounded, k.store, at)
@@ -55,12 +69,12 @@ func (k passages) pass(ctx context.Context, account *budget.Account, who turns.W
 		return nil, err
 	}
 	p := &Passage{hold: budget.On(account)}
-	if owed { // perhaps by who has a turn
+	if haste == Owed { // perhaps by who has a turn
 		p.hold.Charge(timesPassing * size)
 		return p, nil
 	}
 	if size >= largeRecord {
-		if err := p.queue(ctx, k.set.passing, who); err != nil {
+		if err := p.queue(ctx, k.set.passing, who, haste); err != nil {
 			return nil, err
 		}
 	}
@@ -71,21 +85,26 @@ func (k passages) pass(ctx context.Context, account *budget.Account, who turns.W
 	return p, nil
 }
 
-// queue waits for a turn.
-func (p *Passage) queue(ctx context.Context, passing *turns.Queue, who turns.Who) error {
-	bounded, cancel := context.WithTimeout(ctx, passPatience)
-	defer cancel()
-	if _, err := passing.Enter(bounded, who); err != nil {
-		return budget.ErrFull
+// queue takes a turn.
+func (p *Passage) queue(ctx context.Context, passing *turns.Queue, who turns.Who, haste Haste) error {
+	if !passing.TryEnter(who) {
+		if haste == AtOnce {
+			return ErrNoTurn
+		}
+		bounded, cancel := context.WithTimeout(ctx, passPatience)
+		defer cancel()
+		if _, err := passing.Enter(bounded, who); err != nil {
+			return ErrNoTurn
+		}
 	}
 	p.turn = func() { passing.Leave(who) }
 	return nil
 }
 
 // read reads the record of a call of a session.
-func (k passages) read(s *Session, kind store.Kind, id string, owed bool) (r store.Record, p *Passage, err error) {
+func (k passages) read(s *Session, kind store.Kind, id string, haste Haste) (r store.Record, p *Passage, err error) {
 	at := store.Address{Session: k.nameOf(s), Kind: kind, ID: id}
-	p, err = k.pass(k.patience, s.account, turns.Who{Principal: s.account.Owner(), Session: s}, at, owed)
+	p, err = k.pass(k.patience, s.account, turns.Who{Principal: s.account.Owner(), Session: s}, at, haste)
 	if err != nil {
 		return r, nil, err
 	}

@@ -237,7 +237,7 @@ func (k restorer) contents(name string) (own []store.Record, calls []store.Addre
 
 // waits reports whether a record is of a call that waits, not its last word.
 func (k restorer) waits(at store.Address) bool {
-	p, err := passages(k).pass(k.ctx, k.own, turns.Who{}, at, true)
+	p, err := passages(k).pass(k.ctx, k.own, turns.Who{}, at, Owed)
 	if err != nil {
 		return false
 	}

@@ -73,6 +73,9 @@ type Calls interface {
 // ErrOver says that nothing of a call is left but its last word.
 var ErrOver = errors.New("the call is over")
 
+// ErrNoTurn says that a record was not read since others were all the while. It may be another time: memory need not be short.
+var ErrNoTurn = errors.New("too many large calls are read at once; try again later")
+
 // passAtOnce is how many large records are read at a time; those of one tenant are half of that.
 const passAtOnce = 4
 

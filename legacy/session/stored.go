@@ -306,7 +306,7 @@ func (k *keeper) elsewhere(s *Session, account *budget.Account) (tell []func()) 
 
 // giveUp returns what tells the server that nobody needs a call any more; nil: it need not be told. The error is the store's.
 func (k *keeper) giveUp(s *Session, account *budget.Account, at store.Address) (tell func(), err error) {
-	passage, err := passages{k}.pass(k.patience, account, turns.Who{}, at, true)
+	passage, err := passages{k}.pass(k.patience, account, turns.Who{}, at, Owed)
 	var r store.Record
 	if err == nil {
 		defer passage.Over()
