@@ -39,6 +39,9 @@ func Short(err error) bool { return errors.Is(err, ErrShare) || errors.Is(err, E
 // reserve is the part of a budget that is kept from newcomers: one in so many.
 const reserve = 8
 
+// pressed is by which part of a budget who is alone may have more than there is: one in so many.
+const pressed = 4
+
 // modest is the part of a budget that is next to nothing: one in so many. As much as the
 // reserve may be overdrawn by those who have no more than that.
 const modest = 512
@@ -53,6 +56,7 @@ const (
 type Budget struct {
 	limit   int64
 	refused atomic.Int64
+	alone   sync.Mutex // of who is
 
 	_         [64]byte     // the counters that every call changes have a cache line of their own
 	used      atomic.Int64 // what the accounts hold
@@ -94,6 +98,14 @@ func (b *Budget) Refused() int64 { return b.refused.Load() }
 
 // Full reports whether newcomers are to be refused: sessions, and connections.
 func (b *Budget) Full() bool { return b != nil && b.free() < b.limit/reserve }
+
+// Alone has its caller be the only one who may Press, until it calls free: false while somebody else is.
+func (b *Budget) Alone() (free func(), ok bool) {
+	if b == nil || !b.alone.TryLock() {
+		return nil, false
+	}
+	return sync.OnceFunc(b.alone.Unlock), true
+}
 
 func (b *Budget) free() int64 { return b.limit - b.Used() }
 
