@@ -99,7 +99,9 @@ type Held interface {
 // Owed is a Held that waits until there is memory for a response rather than refuse it.
 type Owed interface {
 	Held
-	IsOwed()
+	// TakeOver is Set for a response that is in memory already, and charged to paid until there is
+	// room for it. Nothing is charged to paid afterwards.
+	TakeOver(paid *budget.Hold, bytes int) error
 }
 
 // HeldStep is from what size on, and in what steps, a response is charged, in bytes.
@@ -111,6 +113,16 @@ func Charge(held Held, bytes int) error {
 		return nil
 	}
 	return held.Set(bytes)
+}
+
+// TakeOver is Charge for a response that has been charged to paid so far. Nothing is charged to that
+// afterwards.
+func TakeOver(held Held, paid *budget.Hold, bytes int) error {
+	if owed, ok := held.(Owed); ok && bytes >= HeldStep {
+		return owed.TakeOver(paid, bytes)
+	}
+	paid.Release()
+	return Charge(held, bytes)
 }
 
 // lastID numbers the requests of the whole process, over all upstreams, so

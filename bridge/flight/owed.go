@@ -53,8 +53,13 @@ const (
 )
 
 // Set implements upstream.Held.
-func (o *Owed) Set(response int) error {
+func (o *Owed) Set(response int) error { return o.TakeOver(new(budget.Hold), response) }
+
+// TakeOver implements upstream.Owed.
+func (o *Owed) TakeOver(paid *budget.Hold, response int) error {
+	inMemory := paid.Bytes()
 	for wait := lookFirst; ; wait = min(2*wait, lookMost) {
+		paid.Release() // it does not stand in its own way
 		err := o.held.Set(response)
 		if err != nil && o.MayOverdraw() {
 			err = o.held.overdraw(response)
@@ -65,13 +70,12 @@ func (o *Owed) Set(response int) error {
 		if err == nil {
 			return nil
 		}
+		paid.Owe(inMemory) // it is there while it waits
 		select {
 		case <-time.After(wait):
 		case <-o.ctx.Done():
+			paid.Release()
 			return err
 		}
 	}
 }
-
-// IsOwed implements upstream.Owed.
-func (*Owed) IsOwed() {}

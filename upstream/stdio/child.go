@@ -21,6 +21,7 @@ type child struct {
 	run    uint64        // counts those of its client
 	served atomic.Bool   // it has answered something, so it did not crash at its start
 	modern atomic.Bool   // it has answered server/discover
+	ours   atomic.Bool   // the bridge ends it for a reason of its own: nobody's request is to blame
 	ready  chan struct{} // closed when it may be given requests; nil: from the start
 	// left are those that have left something with it that nobody waits for: notifications, and
 	// requests that were given up. Guarded by the client's lock.

@@ -188,6 +188,7 @@ func (s *Client) LegacyOffer(ctx context.Context, _ *upstream.Call) negotiate.Of
 	if err != nil {
 		return negotiate.Offer{}
 	}
+	c.ours.Store(true) // others may be at it
 	ans, _ := c.do(ctx, req, sink{})
 	s.mu.Lock()
 	if s.child == c {

@@ -35,14 +35,15 @@ const (
 // it happened to again and again, so that others are served.
 type crashes struct {
 	seed maphash.Seed
-	some atomic.Bool // there are parties: nearly never
+	hold time.Duration // firstHold; tests look longer
+	some atomic.Bool   // there are parties: nearly never
 
 	mu      sync.Mutex
 	parties map[string]*party
 }
 
 func newCrashes() *crashes {
-	return &crashes{seed: maphash.MakeSeed(), parties: make(map[string]*party)}
+	return &crashes{seed: maphash.MakeSeed(), hold: firstHold, parties: make(map[string]*party)}
 }
 
 // party is whose requests are blamed together.
@@ -119,7 +120,7 @@ func (c *crashes) strike(s suspect, run uint64) (refused bool) {
 		return false
 	}
 	k := p.kind(s.kind, now)
-	return k != nil && k.strike(run, freeEnds, now) || p.all.strike(run, freeEndsOfParty, now)
+	return k != nil && k.strike(run, freeEnds, c.hold, now) || p.all.strike(run, freeEndsOfParty, c.hold, now)
 }
 
 // partyLocked finds or makes one; nil when there is no room.
@@ -171,20 +172,21 @@ func (p *party) quiet(now time.Time) bool {
 // blame is how many processes ended in a row under requests of one kind or party.
 type blame struct {
 	ends  int
-	run   uint64 // the last one that ended: many requests may have been at it
+	run   uint64 // the last one that was counted: many requests may have been at it, and tell of it late
 	last  time.Time
 	until time.Time // such requests are refused until then
 }
 
-// strike counts the end of a run, once, and reports whether it was more than the free ones.
-func (b *blame) strike(run uint64, free int, now time.Time) bool {
-	if b.run != run {
+// strike counts the end of a run, once, and not after that of a later one, and reports whether there were
+// more than the free ones.
+func (b *blame) strike(run uint64, free int, hold time.Duration, now time.Time) bool {
+	if run > b.run {
 		if b.quiet(now) {
 			b.ends = 0
 		}
 		b.run, b.last = run, now
 		if b.ends++; b.ends > free {
-			b.until = now.Add(min(firstHold<<min(b.ends-free-1, 16), longestHold))
+			b.until = now.Add(min(hold<<min(b.ends-free-1, 16), longestHold))
 		}
 	}
 	return b.ends > free
@@ -234,8 +236,9 @@ func (s *Client) leave(c *child, call *upstream.Call) {
 	}
 }
 
+// strike blames somebody for the end of a child, unless the bridge has ended it.
 func (s *Client) strike(of suspect, c *child) {
-	if s.ctx.Err() == nil && s.crashes.strike(of, c.run) {
+	if s.ctx.Err() == nil && !c.ours.Load() && s.crashes.strike(of, c.run) {
 		s.seldom.Warn().Str("command", s.opt.name()).
 			Msg("the upstream process ended again and again under requests of one client; others like them are refused for a while")
 	}

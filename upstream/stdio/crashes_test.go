@@ -23,11 +23,11 @@ func by(tenant, name string) *upstream.Call {
 }
 
 // modern is a client of a server that has answered server/discover. With growing intervals
-// nobody would get a second process.
+// nobody would get a second process. Refusals last longer than a test may look for them.
 func modern(t *testing.T, mode string) *Client {
 	t.Helper()
 	s := newStdio(t, mode, Options{Dir: t.TempDir(), MinBackoff: time.Millisecond, MaxBackoff: time.Hour})
-	s.delays.Multiplier = 1e6
+	s.delays.Multiplier, s.crashes.hold = 1e6, longestHold
 	mustDo(t, s, call(mcp.MethodDiscover, ""))
 	return s
 }
@@ -189,6 +189,29 @@ func TestOnlyASubscriptionThatHasBegunIsNotToBlame(t *testing.T) {
 	}
 }
 
+// The handshake of an older revision is the last that a process is asked, whoever else is at it.
+func TestNobodyIsBlamedForAProcessThatTheBridgeEnds(t *testing.T) {
+	s := newStdio(t, "script", quick)
+	c, err := s.get(t.Context(), tool(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := make(chan error)
+	go func() { _, err := s.Do(t.Context(), by("bob", "never answered"), nil); lost <- err }()
+	for len(c.waitingIDs()) == 0 {
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	s.LegacyOffer(ctx, tool(""))
+	if f, ok := (<-lost).(*upstream.Failure); !ok || f.Cause != upstream.Lost {
+		t.Errorf("%+v", f)
+	}
+	s.leave(c, by("alice", "given up"))
+	if blamed(s, "bob") || blamed(s, "alice") {
+		t.Errorf("blamed: %v", s.crashes.parties)
+	}
+}
+
 func TestRefusalsGrowAndAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrashes()
@@ -222,6 +245,20 @@ func TestRefusalsGrowAndAreForgotten(t *testing.T) {
 			t.Error("somebody is remembered for ever")
 		}
 	})
+}
+
+// Whoever was at a process may tell of its end when the next one has ended, too.
+func TestAnEndThatIsToldOfLateIsCountedOnce(t *testing.T) {
+	c := newCrashes()
+	of := suspect{"alice", 1}
+	for _, run := range []uint64{1, 2, 1, 2, 1} {
+		if c.strike(of, run) {
+			t.Fatal("two ends are counted as more")
+		}
+	}
+	if !c.strike(of, 3) {
+		t.Error("a third is not counted")
+	}
 }
 
 func TestWhoIsBlamedIsBounded(t *testing.T) {

@@ -38,6 +38,9 @@ func (c *child) guard(every time.Duration) {
 			c.process.log.Warn().Int("pid", c.cmd.Process.Pid).Dur("silent", every).
 				Msg("the upstream process is stuck: it does not answer a ping; it is ended, and started anew for the next call")
 			c.blame(fmt.Sprintf("the upstream process was stuck: it did not answer a ping for %s, and was ended", every))
+			if !c.served.Load() { // nobody can tell whether it would have come up
+				c.ours.Store(true)
+			}
 			c.stop()
 			return
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/internal/testprocess"
+	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/rawjson"
 	"github.com/mcpbridge/bridge/upstream"
@@ -64,6 +65,72 @@ func TestAChildThatDoesOneThingAtATimeIsNotStuck(t *testing.T) {
 	mustDo(t, s, tool("slow"))
 	if second := pidOf(t, s); second != first {
 		t.Error("it was replaced")
+	}
+}
+
+// pinged is a client of a server that has come up, and whose process has ended once since.
+func pinged(t *testing.T, mode string, every time.Duration) *Client {
+	t.Helper()
+	opt := quick
+	opt.Dir, opt.Ping = t.TempDir(), every
+	s := newStdio(t, mode, opt)
+	mustDo(t, s, call(mcp.MethodDiscover, ""))
+	c, err := s.get(t.Context(), tool(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.stop()
+	<-c.ended
+	return s
+}
+
+// blamed reports whether processes have ended under a tenant.
+func blamed(s *Client, tenant string) bool {
+	s.crashes.mu.Lock()
+	defer s.crashes.mu.Unlock()
+	return s.crashes.parties[tenant] != nil
+}
+
+// Calls that wait for a process to come up excuse it like those that it has been given.
+func TestAProcessThatComesUpSlowlyIsNotStuck(t *testing.T) {
+	s := pinged(t, "slow to come up again", 50*time.Millisecond)
+	mustDo(t, s, by("bob", "pid"))
+	if blamed(s, "bob") {
+		t.Error("who waited for it is blamed")
+	}
+}
+
+func TestAProcessThatNeverComesUpIsReplacedAndNobodyBlamed(t *testing.T) {
+	s := pinged(t, "mute", 50*time.Millisecond)
+	runs := func() uint64 {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.runs
+	}
+	for runs() < freeEnds+5 {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		_, err := s.Do(ctx, by("bob", "pid"), nil)
+		cancel()
+		if f, ok := err.(*upstream.Failure); !ok || f.Cause != upstream.Timeout && f.Cause != upstream.Lost {
+			t.Fatalf("a call that waits for it ends with %v", err)
+		}
+	}
+	if blamed(s, "bob") {
+		t.Error("who waited for it is blamed")
+	}
+}
+
+// A call that waits for a process to come up has been sent nowhere.
+func TestACallWaitsForAProcessNoLongerThanItMay(t *testing.T) {
+	s := pinged(t, "mute", time.Hour)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := s.Do(ctx, by("bob", "pid"), nil)
+	if f, ok := err.(*upstream.Failure); !ok || f.Cause != upstream.Timeout || f.Sent {
+		t.Errorf("%+v", err)
+	}
+	if blamed(s, "bob") {
+		t.Error("who waited for it is blamed")
 	}
 }
 

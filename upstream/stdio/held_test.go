@@ -96,6 +96,53 @@ func TestAnAnswerThatWaitsForASlowCallerIsCharged(t *testing.T) {
 	}
 }
 
+// owing is a Held that has no room for a response yet.
+type owing struct {
+	room chan struct{} // closed when there is
+	paid chan int      // what the response is charged to until then
+}
+
+func (o owing) Set(int) error { return budget.ErrShare }
+
+func (o owing) TakeOver(paid *budget.Hold, _ int) error {
+	o.paid <- paid.Bytes()
+	<-o.room
+	paid.Release()
+	return nil
+}
+
+// The answer to a retry is there, so it counts, whether there is memory for it or not, until the call
+// is charged with it.
+func TestAnAnswerOfARetryThatWaitsForMemoryIsCharged(t *testing.T) {
+	withWire(t, func(t *testing.T, w *wire) {
+		memory := budget.New(4 << 20)
+		memory.Own().Charge(4 << 20)
+		held := owing{make(chan struct{}), make(chan int, 1)}
+		call := withMeta("a", `"progressToken":1`)
+		call.Account, call.Held = memory.Guest("alice"), held
+		done := make(chan error)
+		went := make(chan struct{})
+		notify := func(jsonrpc.Message) { <-went } // so its answer has come before a notification is passed on
+		go func() { _, err := w.do(t.Context(), requestOf(call), sink{notify: notify}); done <- err }()
+		id := w.receive().ID
+		w.send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}`)
+		w.send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":2}}`)
+		w.send(`{"jsonrpc":"2.0","id":%s,"result":{"x":"%s"}}`, id, strings.Repeat("x", 1<<20))
+		synctest.Wait()
+		if used := memory.Used() - 4<<20; used != 1<<20 {
+			t.Errorf("%d bytes are charged for an answer of a mebibyte that its caller has yet to take", used)
+		}
+		close(went)
+		if paid, used := <-held.paid, memory.Used()-4<<20; paid != 1<<20 || used != 1<<20 {
+			t.Errorf("%d bytes are handed over, and %d charged while the call waits for memory", paid, used)
+		}
+		close(held.room)
+		if err := <-done; err != nil || memory.Used() != 4<<20 {
+			t.Errorf("%v, and %d bytes are left charged", err, memory.Used()-4<<20)
+		}
+	})
+}
+
 // What waits for a process to read it is charged to whose it is, until it is written or the
 // process has ended. A small message is always carried.
 func TestWhatWaitsForAProcessIsCharged(t *testing.T) {

@@ -225,9 +225,9 @@ func (p *pipe) do(ctx context.Context, req *request, to sink) (*upstream.Answer,
 		return nil, err
 	}
 	ans, err := w.wait(ctx, p.ended, to)
-	w.close() // from here on the answer is charged to the call
-	if err == nil {
-		if short := upstream.Charge(req.call.Held, len(ans.Result)); short != nil {
+	if err == nil { // from here on the answer is charged to the call
+		paid := w.hand()
+		if short := upstream.TakeOver(req.call.Held, &paid, len(ans.Result)); short != nil {
 			ans, err = nil, notTakenIn(short)
 		}
 	}

@@ -31,7 +31,7 @@ func withWire(t *testing.T, f func(t *testing.T, w *wire)) {
 	synctest.Test(t, func(t *testing.T) {
 		toServer, fromClient := io.Pipe()
 		toClient, fromServer := io.Pipe()
-		p := newPipe(1<<16, nil, zerolog.Nop())
+		p := newPipe(1<<21, nil, zerolog.Nop())
 		go p.write(fromClient)
 		go func() { p.read(toClient); p.end() }()
 		f(t, &wire{pipe: p, t: t, in: bufio.NewReader(toServer), out: fromServer})

@@ -78,10 +78,14 @@ func (s *Client) current() (*child, time.Duration, error) {
 	c.run = s.runs
 	if s.answers.Load() {
 		c.ready = make(chan struct{})
-		s.ending.Go(func() { c.greet(s.opt.Ping) })
 	}
 	s.ending.Go(func() { <-c.done })
-	s.ending.Go(func() { c.guard(s.opt.Ping) })
+	s.ending.Go(func() {
+		if c.ready != nil {
+			c.greet(s.opt.Ping)
+		}
+		c.guard(s.opt.Ping) // not while calls wait for it to come up: they have yet to excuse its silence
+	})
 	return c, 0, nil
 }
 

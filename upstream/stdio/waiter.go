@@ -55,16 +55,24 @@ func (w *waiter) push(msg jsonrpc.Message) bool {
 	return !full
 }
 
-func (w *waiter) chargeLocked(size int) error {
-	return w.held.Set(size / upstream.HeldStep * upstream.HeldStep)
-}
+func (w *waiter) chargeLocked(size int) error { return w.held.Set(steps(size)) }
+
+// steps returns what of a size is charged.
+func steps(size int) int { return size / upstream.HeldStep * upstream.HeldStep }
 
 // close gives back what is charged. What still comes is nobody's.
 func (w *waiter) close() {
+	held := w.hand()
+	held.Release()
+}
+
+// hand is close for whoever takes over what is charged.
+func (w *waiter) hand() budget.Hold {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.held.Release()
+	held := w.held
 	w.held = budget.Hold{}
+	return held
 }
 
 // finish sets the outcome; the first one counts. An answer waits like a notification for a slow
@@ -82,9 +90,12 @@ func (w *waiter) finish(ans *upstream.Answer, failed *upstream.Failure) {
 }
 
 func (w *waiter) takeInLocked(result int) {
-	if short := w.chargeLocked(w.size + result); short != nil && !w.owed {
-		w.ans, w.failed = nil, notTakenIn(short)
-		return
+	if short := w.chargeLocked(w.size + result); short != nil {
+		if !w.owed {
+			w.ans, w.failed = nil, notTakenIn(short)
+			return
+		}
+		w.held.Owe(steps(w.size + result))
 	}
 	w.size += result
 }
@@ -128,6 +139,9 @@ func (w *waiter) deliver(to sink) (news bool, ans *upstream.Answer, failed *upst
 	queue, size := w.queue, w.size
 	w.queue = nil
 	ans, failed = w.ans, w.failed
+	if ans != nil { // it is not passed on here
+		size -= len(ans.Result)
+	}
 	w.mu.Unlock()
 	if len(queue) == 0 {
 		return false, ans, failed
