@@ -56,7 +56,7 @@ const (
 type Budget struct {
 	limit   int64
 	refused atomic.Int64
-	alone   sync.Mutex // of who is
+	alone   atomic.Bool // somebody is
 
 	_         [64]byte     // the counters that every call changes have a cache line of their own
 	used      atomic.Int64 // what the accounts hold
@@ -101,10 +101,10 @@ func (b *Budget) Full() bool { return b != nil && b.free() < b.limit/reserve }
 
 // Alone has its caller be the only one who may Press, until it calls free: false while somebody else is.
 func (b *Budget) Alone() (free func(), ok bool) {
-	if b == nil || !b.alone.TryLock() {
+	if b == nil || !b.alone.CompareAndSwap(false, true) {
 		return nil, false
 	}
-	return sync.OnceFunc(b.alone.Unlock), true
+	return sync.OnceFunc(func() { b.alone.Store(false) }), true
 }
 
 func (b *Budget) free() int64 { return b.limit - b.Used() }
