@@ -21,6 +21,7 @@ package budget
 
 import (
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 )
@@ -28,10 +29,18 @@ import (
 // Why something is refused. Both say what the person who runs the bridge can do.
 var (
 	// ErrShare: others could be taken in; this session, or its principal, holds too much.
-	ErrShare = errors.New("this session holds too much of the bridge's memory at the moment (limits.memory); try again later")
+	ErrShare = errors.New("this session holds too much of the bridge's memory at the moment (limits.memory)" + later)
 	// ErrFull: there is hardly any memory left for anybody.
-	ErrFull = errors.New("the bridge is short of memory at the moment (limits.memory); try again later")
+	ErrFull = errors.New("the bridge is short of memory at the moment (limits.memory)" + later)
 )
+
+const later = "; try again later"
+
+// Unread says of a response that an error of these two has kept out that it was not taken in. Whoever sent the request is not
+// invited to do so again: what it asked for may be done.
+func Unread(err error) string {
+	return "what was asked for may be done, but the response was not taken in: " + strings.ReplaceAll(err.Error(), later, "")
+}
 
 // Short reports whether an error is one of these two.
 func Short(err error) bool { return errors.Is(err, ErrShare) || errors.Is(err, ErrFull) }
