@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -225,6 +226,47 @@ func TestAQuestionIsPutAgainWhateverItsSessionHolds(t *testing.T) {
 		synctest.Wait()
 		if len(c.asked()) != 2 || c.over() {
 			t.Errorf("asked %d times, over %v", len(c.asked()), c.over())
+		}
+	})
+}
+
+// TestResponsesThatHaveComeInPartDoNotWaitForEachOther: all together fit into memory in part only, and what is there of one goes with
+// the whole of it.
+func TestResponsesThatHaveComeInPartDoNotWaitForEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := budget.New(8 << 20)
+		slowly := func(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error) {
+			for size := upstream.HeldStep; size <= 1<<20; size += upstream.HeldStep {
+				if err := upstream.Charge(call.Held, size); err != nil {
+					return nil, &upstream.Failure{Cause: upstream.NoMemory, Sent: true, Err: err, Detail: err.Error()}
+				}
+				<-time.After(time.Millisecond)
+			}
+			return result(booked)(ctx, call, notify)
+		}
+		var calls []*client
+		for i := range 12 {
+			conv, _ := session(t, Limits{}, inputRequired(`"s"`, question1("q")), slowly)
+			account, err := memory.Open(fmt.Sprint(i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			conv.Account = account
+			c := request(t, conv, "1", mcp.MethodToolsCall, book)
+			synctest.Wait()
+			calls = append(calls, c)
+		}
+		for _, c := range calls {
+			c.answer(0, `{"action":"decline"}`)
+		}
+		pass(10 * time.Second)
+		for i, c := range calls {
+			if !c.over() || !strings.Contains(c.result(), `"ok"`) {
+				t.Errorf("call %d is over: %v, %v", i, c.over(), c.response)
+			}
+		}
+		if memory.Used() != 0 {
+			t.Errorf("%d bytes are left charged", memory.Used())
 		}
 	})
 }

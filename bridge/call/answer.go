@@ -110,7 +110,7 @@ func notTakenIn(err error) error {
 	if !budget.Short(err) {
 		return err
 	}
-	return upstream.Fail(upstream.NoMemory, err, "the response of the upstream was not taken in: %v", err)
+	return upstream.Fail(upstream.NoMemory, err, "%s", budget.Unread(err))
 }
 
 // audience names for whom the call is: what is known of tools is known of theirs.

@@ -12,9 +12,10 @@ import (
 type Held struct {
 	mu       sync.Mutex
 	hold     budget.Hold
-	lasting  int  // bytes that stay from round to round
-	response int  // bytes for the response of this one
-	owes     bool // the client has given an answer
+	lasting  int    // bytes that stay from round to round
+	response int    // bytes for the response of this one
+	owes     bool   // the client has given an answer
+	leave    func() // has somebody else be alone; nil: it is not
 }
 
 // Open charges an account from now on.
@@ -50,6 +51,30 @@ func (h *Held) overdraw(response int) error {
 	return h.hold.Overdraw(h.lasting + h.response - h.hold.Bytes())
 }
 
+// press is Set for one call at a time, which may have what nobody else may. Were there none, calls whose responses have come in part
+// would wait for each other. It is alone until it has ended, or waits for its client.
+func (h *Held) press(response int) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.leave == nil {
+		leave, ok := h.hold.Account().Budget().Alone()
+		if !ok {
+			return budget.ErrFull
+		}
+		h.leave = leave
+	}
+	h.response = inMemory(response)
+	return h.hold.Press(h.lasting + h.response - h.hold.Bytes())
+}
+
+// othersLocked has somebody else be alone.
+func (h *Held) othersLocked() {
+	if h.leave != nil {
+		h.leave()
+		h.leave = nil
+	}
+}
+
 // inMemory returns what a response takes.
 func inMemory(response int) int {
 	if response > FewBytes {
@@ -74,6 +99,9 @@ func (w *Work) Set(bytes int) error {
 	if err != nil && w.owes {
 		err = w.hold.Overdraw(bytes - w.hold.Bytes())
 	}
+	if err != nil && w.leave != nil {
+		err = w.hold.Press(bytes - w.hold.Bytes())
+	}
 	return err
 }
 
@@ -97,6 +125,7 @@ func (h *Held) keep(bytes int, owes bool) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.lasting, h.response, h.owes = bytes, 0, h.owes || owes
+	h.othersLocked()
 	err := h.hold.Set(bytes)
 	if err != nil && owes {
 		h.hold.Owe(bytes)
@@ -118,6 +147,7 @@ func (h *Held) End() {
 	defer h.mu.Unlock()
 	h.hold.Release()
 	h.hold = budget.Hold{}
+	h.othersLocked()
 }
 
 // Keep charges so many bytes more that stay; paid is what they were charged to so far, and may

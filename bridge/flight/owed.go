@@ -9,7 +9,8 @@ import (
 
 // Owed is the Held of a retry, which comes of an answer that was acknowledged: neither it nor its response is refused for want of memory.
 // A few of them may have more than their sessions may hold, since they end what these hold, as long as there is memory for newcomers; others
-// wait until there is some, and the server with them, for as long as the round may take. The zero Owed owes nothing.
+// wait until there is some, and the server with them, for as long as the round may take, or until they are the one that may
+// have more than there is. The zero Owed owes nothing.
 type Owed struct {
 	held   *Held
 	ctx    context.Context
@@ -48,7 +49,7 @@ func (o *Owed) Over() {
 // How long one waits between two looks whether there is memory.
 const (
 	lookFirst = 50 * time.Millisecond
-	lookMost  = time.Second
+	lookMost  = 250 * time.Millisecond
 )
 
 // Set implements upstream.Held.
@@ -62,6 +63,9 @@ func (o *Owed) TakeOver(paid *budget.Hold, response int) error {
 		err := o.held.Set(response)
 		if err != nil && o.MayOverdraw() {
 			err = o.held.overdraw(response)
+		}
+		if err != nil {
+			err = o.held.press(response)
 		}
 		if err == nil {
 			return nil

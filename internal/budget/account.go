@@ -14,6 +14,14 @@ type Account struct {
 	closed bool
 }
 
+// Budget returns what the account is of.
+func (a *Account) Budget() *Budget {
+	if a == nil {
+		return nil
+	}
+	return a.budget
+}
+
 // Take charges bytes that are about to be held, or returns ErrShare or ErrFull.
 func (a *Account) Take(bytes int) error {
 	if a == nil {

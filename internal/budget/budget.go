@@ -21,6 +21,7 @@ package budget
 
 import (
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 )
@@ -28,16 +29,27 @@ import (
 // Why something is refused. Both say what the person who runs the bridge can do.
 var (
 	// ErrShare: others could be taken in; this session, or its principal, holds too much.
-	ErrShare = errors.New("this session holds too much of the bridge's memory at the moment (limits.memory); try again later")
+	ErrShare = errors.New("this session holds too much of the bridge's memory at the moment (limits.memory)" + later)
 	// ErrFull: there is hardly any memory left for anybody.
-	ErrFull = errors.New("the bridge is short of memory at the moment (limits.memory); try again later")
+	ErrFull = errors.New("the bridge is short of memory at the moment (limits.memory)" + later)
 )
+
+const later = "; try again later"
+
+// Unread says of a response that an error of these two has kept out that it was not taken in. Whoever sent the request is not
+// invited to do so again: what it asked for may be done.
+func Unread(err error) string {
+	return "what was asked for may be done, but the response was not taken in: " + strings.ReplaceAll(err.Error(), later, "")
+}
 
 // Short reports whether an error is one of these two.
 func Short(err error) bool { return errors.Is(err, ErrShare) || errors.Is(err, ErrFull) }
 
 // reserve is the part of a budget that is kept from newcomers: one in so many.
 const reserve = 8
+
+// pressed is by which part of a budget who is alone may have more than there is: one in so many.
+const pressed = 4
 
 // modest is the part of a budget that is next to nothing: one in so many. As much as the
 // reserve may be overdrawn by those who have no more than that.
@@ -53,6 +65,7 @@ const (
 type Budget struct {
 	limit   int64
 	refused atomic.Int64
+	alone   atomic.Bool // somebody is
 
 	_         [64]byte     // the counters that every call changes have a cache line of their own
 	used      atomic.Int64 // what the accounts hold
@@ -94,6 +107,14 @@ func (b *Budget) Refused() int64 { return b.refused.Load() }
 
 // Full reports whether newcomers are to be refused: sessions, and connections.
 func (b *Budget) Full() bool { return b != nil && b.free() < b.limit/reserve }
+
+// Alone has its caller be the only one who may Press, until it calls free: false while somebody else is.
+func (b *Budget) Alone() (free func(), ok bool) {
+	if b == nil || !b.alone.CompareAndSwap(false, true) {
+		return nil, false
+	}
+	return sync.OnceFunc(func() { b.alone.Store(false) }), true
+}
 
 func (b *Budget) free() int64 { return b.limit - b.Used() }
 

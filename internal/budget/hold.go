@@ -76,6 +76,15 @@ func (h *Hold) Overdraw(bytes int) error {
 	return nil
 }
 
+// Press is Grow for who is alone: it may be more than there is, by a quarter at most.
+func (h *Hold) Press(bytes int) error {
+	if a := h.account; a != nil && a.budget.free()+a.budget.limit/pressed < int64(bytes) {
+		return h.Grow(bytes)
+	}
+	h.Charge(bytes)
+	return nil
+}
+
 // carried is up to what size messages are always carried, in bytes.
 const carried = 4 << 10
 

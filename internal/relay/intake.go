@@ -109,17 +109,23 @@ func unread(err, other error) error {
 }
 
 // notTakenIn words that there is no memory for a response.
-func notTakenIn(err error) error { return short("the response of the server was not taken in: ", err) }
+func notTakenIn(err error) error { return short(budget.Unread(known(err))) }
 
 // notHandedOn words that there is no memory for a message to wait for the server in.
-func notHandedOn(err error) error { return short("the message was not handed on: ", err) }
+func notHandedOn(err error) error {
+	return short("the message was not handed on: " + known(err).Error())
+}
 
-func short(what string, err error) error {
-	why := budget.ErrShare
+func short(why string) error {
+	return fault.Internal(why, fault.Reason("memory"), fault.Limit("limits.memory"))
+}
+
+// known is that error of the two of budget which an error is.
+func known(err error) error {
 	if errors.Is(err, budget.ErrFull) {
-		why = budget.ErrFull
+		return budget.ErrFull
 	}
-	return fault.Internal(what+why.Error(), fault.Reason("memory"), fault.Limit("limits.memory"))
+	return budget.ErrShare
 }
 
 var (

@@ -134,7 +134,7 @@ func (p *pipe) passedOver(beginning, end []byte, why error) {
 
 // notTakenIn is the failure of a call for whose response there is no memory.
 func notTakenIn(why error) *upstream.Failure {
-	return &upstream.Failure{Cause: upstream.NoMemory, Sent: true, Err: why, Detail: "the response of the upstream was not taken in: " + why.Error()}
+	return &upstream.Failure{Cause: upstream.NoMemory, Sent: true, Err: why, Detail: budget.Unread(why)}
 }
 
 // settle hands an outcome to the request that waits for it. Late answers to

@@ -85,7 +85,7 @@ func (c *Client) lost(ctx context.Context, status int, err error) *upstream.Fail
 	f.Status = status
 	if budget.Short(err) {
 		f.Cause = upstream.NoMemory
-		f.Detail = "the response of the upstream was not taken in: " + err.Error()
+		f.Detail = budget.Unread(err)
 	}
 	if errors.Is(err, errTooLarge) {
 		f.Cause = upstream.TooLarge
