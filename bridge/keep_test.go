@@ -16,6 +16,7 @@ import (
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/sessions"
+	"github.com/mcpbridge/bridge/upstream"
 )
 
 // strongbox is a client whose calls are kept, until it breaks.
@@ -210,6 +211,33 @@ func TestCallsThatWaitAreLeftToTheNextProcess(t *testing.T) {
 			synctest.Wait()
 			if s.left != left || s.over() == left {
 				t.Errorf("%v: left %v, ended %v", cause, s.left, s.over())
+			}
+		})
+	}
+}
+
+// TestACallThatWaitsForItsServerIsLeftAsOneThatDoes_D15: what was kept with the answer says that the server has it.
+func TestACallThatWaitsForItsServerIsLeftAsOneThatDoes_D15(t *testing.T) {
+	down := failure(&upstream.Failure{Cause: upstream.Unreachable, Detail: "refused"})
+	for cause, leave := range map[string]func(*conversation){
+		"a stop": func(c *conversation) { c.Close(sessions.Closed) }, "a session that rests": func(c *conversation) { c.Leave() },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			conv, _, s := keeping(t, inputRequired(`"s"`, question1("q")), down, down)
+			s.answer(0, accepted)
+			leave(conv)
+			synctest.Wait()
+			if !s.left || s.over() {
+				t.Fatalf("%s: left %v, ended %v", cause, s.left, s.over())
+			}
+			there, up := session(t, Limits{}, result(booked))
+			c := &client{t: t, conv: there}
+			if err := there.Resume(downstream.Caller{}, s.kept[len(s.kept)-1].Record, c); err != nil {
+				t.Fatal(err)
+			}
+			pass(10 * time.Second)
+			if got := c.result(); !strings.Contains(got, `"ok"`) || len(up.calls()) != 1 {
+				t.Errorf("%s: %s, after %d requests", cause, got, len(up.calls()))
 			}
 		})
 	}

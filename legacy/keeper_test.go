@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -217,6 +218,41 @@ func TestSessionsInUseStayInTheStore(t *testing.T) {
 		want(t, "unused", unused, store.ErrNotFound)
 		if c.touches < 12 || c.touches > 24 {
 			t.Errorf("%d touches in six hours", c.touches)
+		}
+	})
+}
+
+// touched tells when sessions are touched.
+type touched struct {
+	store.Store
+	meanwhile func()
+}
+
+func (s *touched) Touch(ctx context.Context, touches ...store.Touch) error {
+	s.meanwhile()
+	return s.Store.Touch(ctx, touches...)
+}
+
+// TestASessionThatIsUsedAsItIsToRestStays: brought back beside itself it would take its own calls for a dead process'.
+func TestASessionThatIsUsedAsItIsToRestStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt, b := stored(), newFake()
+		var touches atomic.Int32
+		at := &touched{Store: opt.Store, meanwhile: func() { // the store takes its time, and a call begins
+			touches.Add(1)
+			b.last().rests.Store(false)
+			time.Sleep(3 * time.Second)
+		}}
+		opt.Replica, opt.Unload, opt.MaxUnloaded, opt.Store = homeID, time.Second, 100, at
+		_, p := servePipe(t, opt, b)
+		p.initialize("2025-11-25")
+		conv := b.last()
+		conv.rests.Store(true)
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		want(t, "a request", p.status(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), 200)
+		if touches.Load() == 0 || b.last() != conv {
+			t.Errorf("touched %d times; the session was brought back: %v", touches.Load(), b.last() != conv)
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -118,6 +119,7 @@ func (b *fakeBackend) last() *fakeConv {
 }
 
 type fakeConv struct {
+	rests     atomic.Bool // there is nothing to it but its record
 	backend   *fakeBackend
 	version   mcp.Version
 	push      pusher
@@ -274,7 +276,7 @@ func (c *fakeConv) StopListening() {
 	c.deaf++
 }
 
-func (c *fakeConv) Unload(func(downstream.Checkpointer, time.Time) bool) bool { return false }
+func (c *fakeConv) Unload(func(downstream.Checkpointer, time.Time) bool) bool { return c.rests.Load() }
 
 func (c *fakeConv) Adopt(_, theirs []byte) error {
 	c.mu.Lock()

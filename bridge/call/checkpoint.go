@@ -163,18 +163,34 @@ func (k *saving) mayRepeatLocked() bool {
 
 // goesElsewhere leaves the call to another process if it may.
 func (k *saving) goesElsewhere(mayLocked func() bool) bool {
+	var last *downstream.Checkpoint
 	k.mu.Lock()
 	goes := mayLocked()
 	if goes { // at once: an answer that comes now is for whoever goes on
+		if k.flow.State == mrtr.Pausing {
+			last = k.encodeLocked()
+		}
 		k.left.Store(true)
 		k.leaveLocked()
 	}
 	k.mu.Unlock()
+	if last != nil {
+		k.keepUnsent(last)
+	}
 	if goes {
 		k.held.End()
 		k.to.Leave()
 	}
 	return goes
+}
+
+// keepUnsent keeps a call that waits until its request can be sent. The store has it with its answers, as one whose
+// request is at the server: nobody would dare to send that. If this fails that is what remains (D-15).
+func (k *saving) keepUnsent(last *downstream.Checkpoint) {
+	last.Again, last.Over = true, func() bool { return true } // a store that does not take it is not waited for
+	if err := k.to.Save(*last); err != nil {
+		k.client.Driver.Log.Warn().Err(err).Msg("a call that waits for its server cannot be kept as one: whoever goes on with it takes its request for sent")
+	}
 }
 
 // refresh keeps the call as it is, whatever it is at, or learns that another process has it. While the

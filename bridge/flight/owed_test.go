@@ -15,6 +15,8 @@ func TestAResponseThatIsThereCountsWhileItWaits(t *testing.T) {
 		const size = 1 << 20
 		memory := budget.New(16 << 20)
 		account, other := memory.Guest("alice"), memory.Own()
+		leave, _ := memory.Alone() // somebody else is the one that may have more
+		defer leave()
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		wait := func() (done chan error) {

@@ -37,10 +37,10 @@ func (k unloader) unload(ctx context.Context) {
 const unloadStep = 250 * time.Millisecond
 
 // endResting closes the sessions that left the table in the last round, but for those
-// that somebody had found there before.
+// that somebody had found there before, or that have a call since.
 func (k unloader) endResting() {
 	k.resting = slices.DeleteFunc(k.resting, func(s *Session) bool {
-		if s.Busy() {
+		if s.Busy() || !s.conv.Unload(nobody) {
 			s.conv.Leave()
 			return false
 		}
@@ -125,6 +125,9 @@ func (k unloader) unloadSessions() {
 			return
 		}
 		for _, s := range part {
+			if !k.mayRest(s) { // any more: the store may have taken its time
+				continue
+			}
 			s.left.Store(true) // before it can be brought back
 			k.keepUntil(k.ttlOf(s))
 			if k.set.table.TakeOut(s.rec.ID, k.set.opt.Unload) {
@@ -144,5 +147,8 @@ func (k unloader) mayRest(s *Session) bool {
 	s.stored.mu.Lock()
 	saved := s.stored.version > 0 && !s.stored.gone
 	s.stored.mu.Unlock()
-	return saved && s.conv.Unload(func(downstream.Checkpointer, time.Time) bool { return false })
+	return saved && s.conv.Unload(nobody)
 }
+
+// nobody has no call leave.
+func nobody(downstream.Checkpointer, time.Time) bool { return false }
