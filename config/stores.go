@@ -49,7 +49,7 @@ type Store struct {
 	// How much clients may have this process keep there: sessions, calls that wait, and their responses for timeouts.retention, as long
 	// as they are; a file may become twice as large. Who has an eighth or more, with the same credentials or from one
 	// address, does not get the last eighth. Beyond that no question is asked. Each replica counts what it has kept itself since its
-	// start. 0B: a third of what the disk has for a file, at most 4GiB; of Redis half of its maxmemory, or else 1GiB. Not for memory:.
+	// start. 0B: a third of what the disk has for a file, at most 4GiB; of Redis an eighth of its maxmemory, or else 1GiB. Not for memory:.
 	Size Size `key:"size" min:"0B" max:"1048576GiB"`
 	// What calls with questions do while Redis cannot be reached: wait until it is back, as long as they may, or fail with an error. Calls
 	// without questions go on in any case.

@@ -130,6 +130,9 @@ func lookInto(ctx context.Context, s store.Store) (notes []string, err error) {
 const (
 	fileSize  = 4 << 30 // at most
 	redisSize = 1 << 30 // where Redis has no bound of its own
+	// redisShare is which part of a Redis one process has: replicas do not know what the others have kept there, and of a
+	// few of them nobody is to fill it through all.
+	redisShare = 8
 	// fewBytes is what a store should have at least: with less the disk is full, or as good as that.
 	fewBytes = 16 << 20
 )
@@ -161,7 +164,7 @@ func storeSize(ctx context.Context, settings config.Store, s store.Store) int64 
 	case *redisstore.Store:
 		ctx, cancel := context.WithTimeout(ctx, startLookTime)
 		defer cancel()
-		return cmp.Or(engine.MaxMemory(ctx)/2, redisSize)
+		return cmp.Or(engine.MaxMemory(ctx)/redisShare, redisSize)
 	}
 	return fileSize
 }

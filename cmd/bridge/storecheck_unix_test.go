@@ -248,9 +248,9 @@ func TestAStoreTakesWhatThereIs(t *testing.T) {
 	if got := size(kept); got != redisSize {
 		t.Errorf("a Redis without bounds may take %d bytes", got)
 	}
-	redis.Must("CONFIG", "SET", "maxmemory", "300mb")
-	if got := size(kept); got != 150<<20 {
-		t.Errorf("a Redis of 300 MB may take %d bytes", got)
+	redis.Must("CONFIG", "SET", "maxmemory", "400mb")
+	if got := size(kept); got != 50<<20 {
+		t.Errorf("a Redis of 400 MB may take %d bytes", got)
 	}
 	kept.Size = 7
 	if got := size(kept); got != 7 {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -55,6 +56,39 @@ func TestLinesOfASharedProcessAreChargedWhileTheyCome(t *testing.T) {
 			t.Errorf("%d bytes are still charged at the end", left)
 		}
 	})
+}
+
+// TestTheAnswerOfARetryIsReadWhateverOthersHold: the server has done what it says. Where not even a quarter more is left its process waits
+// until there is.
+func TestTheAnswerOfARetryIsReadWhateverOthersHold(t *testing.T) {
+	for name, others := range map[string]int{"as much as there is": 4 << 20, "far more": 6 << 20} {
+		synctest.Test(t, func(t *testing.T) {
+			memory := budget.New(4 << 20)
+			p := newPipe(2<<20, memory.Own(), zerolog.Nop())
+			from, to := io.Pipe()
+			go func() { p.read(from); p.end() }()
+			w := newWaiter(&request{id: "1", call: &upstream.Call{}}, sink{}, nil)
+			w.owed = true
+			p.waiting["1"] = w
+			stranger := memory.Guest("somebody")
+			stranger.Charge(others)
+			go func() {
+				_, _ = io.WriteString(to, `{"jsonrpc":"2.0","id":1,"result":{"x":"`+strings.Repeat("x", 1<<19)+`"}}`+"\n")
+				_ = to.Close()
+			}()
+			time.Sleep(time.Second)
+			stranger.Give(others - 4<<20)
+			time.Sleep(time.Second)
+			if w.ans == nil {
+				t.Errorf("%s: %v", name, w.failed)
+			}
+			stranger.Give(4 << 20)
+			synctest.Wait()
+			if left := memory.Used(); left != 0 {
+				t.Errorf("%s: %d bytes are still charged at the end", name, left)
+			}
+		})
+	}
 }
 
 // What waits for a slow caller is charged to it until it has been taken.

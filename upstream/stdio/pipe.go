@@ -54,8 +54,46 @@ func (p *pipe) read(r io.Reader) {
 	held := budget.On(p.own)
 	defer held.Release()
 	lines := transport.NewLineReader(r, p.limit)
-	lines.Tell(&held)
+	lines.Tell(&coming{Hold: &held, pipe: p})
 	readLines(lines, p.dispatch, p.passedOver)
+}
+
+// coming is what a line is charged to while it comes. While a retry waits for its answer, which is not refused
+// for want of memory (upstream.Owed), it may be that: it may be more than there is, and the process waits a
+// little until it may.
+type coming struct {
+	*budget.Hold
+	pipe *pipe
+}
+
+const (
+	lineLook     = 50 * time.Millisecond // between two looks whether there is memory
+	linePatience = 5 * time.Second       // the other calls of the process wait, too
+)
+
+// Set implements transport.Held.
+func (c *coming) Set(bytes int) error {
+	for until := time.Now().Add(linePatience); ; time.Sleep(lineLook) {
+		err := c.Hold.Set(bytes)
+		if err == nil || !c.pipe.owes() {
+			return err
+		}
+		if err = c.Press(bytes - c.Bytes()); err == nil || time.Now().After(until) {
+			return err
+		}
+	}
+}
+
+// owes reports whether a retry waits for its answer.
+func (p *pipe) owes() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, w := range p.waiting {
+		if w.owed {
+			return true
+		}
+	}
+	return false
 }
 
 // readLines passes on what a process writes, until its end: whole lines to line, of
