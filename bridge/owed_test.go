@@ -12,6 +12,7 @@ import (
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/mrtr"
 	"github.com/mcpbridge/bridge/translate"
 	"github.com/mcpbridge/bridge/upstream"
 )
@@ -268,5 +269,60 @@ func TestResponsesThatHaveComeInPartDoNotWaitForEachOther(t *testing.T) {
 		if memory.Used() != 0 {
 			t.Errorf("%d bytes are left charged", memory.Used())
 		}
+	})
+}
+
+// slowReader is a client that takes its time for the answer.
+type slowReader struct {
+	*client
+	takes time.Duration
+}
+
+func (s *slowReader) Finish(msg downstream.Message) {
+	time.Sleep(s.takes)
+	s.client.Finish(msg)
+}
+
+// TestWhoReadsSlowlyKeepsNobodyFromHisResult: what is made needs no more memory.
+func TestWhoReadsSlowlyKeepsNobodyFromHisResult(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := budget.New(8 << 20)
+		large := func(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error) {
+			if err := upstream.Charge(call.Held, 128<<10); err != nil {
+				return nil, &upstream.Failure{Cause: upstream.NoMemory, Sent: true, Err: err, Detail: err.Error()}
+			}
+			return result(booked)(ctx, call, notify)
+		}
+		var calls []*client
+		for i := range 2 {
+			conv, _ := session(t, Limits{Flow: mrtr.Limits{Round: time.Minute}}, inputRequired(`"s"`, question1("q")), large)
+			account, err := memory.Open(fmt.Sprint(i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			conv.Account = account
+			c := &client{t: t, conv: conv}
+			var out downstream.Reply = c
+			if i == 0 {
+				out = &slowReader{c, 160 * time.Second}
+			}
+			go conv.Serve(context.Background(), downstream.Caller{}, downstream.NewRequest(jsonrpc.Message{ID: "1", Method: mcp.MethodToolsCall, Params: []byte(book)}), out)
+			synctest.Wait()
+			calls = append(calls, c)
+		}
+		empty := fill(memory)
+		for _, c := range calls {
+			c.answer(0, `{"action":"decline"}`)
+			pass(time.Second)
+		}
+		pass(90 * time.Second)
+		if !calls[1].over() {
+			t.Fatal("the second waits still")
+		}
+		if got := calls[1].result(); !strings.Contains(got, `"ok"`) {
+			t.Errorf("the second got %.300s", got)
+		}
+		empty()
+		pass(10 * time.Minute)
 	})
 }

@@ -47,6 +47,7 @@ type HTTP struct {
 	stop    chan struct{}
 	stopped chan struct{}
 	once    sync.Once
+	leaving sync.WaitGroup // calls that go on in another process, which the store is told
 }
 
 // NewHTTP returns a server in front of the backend and starts its janitor.
@@ -162,6 +163,7 @@ func (h *HTTP) Close() {
 	h.once.Do(func() { close(h.stop) })
 	<-h.stopped
 	h.sessions.Close()
+	h.leaving.Wait()
 	h.guests.close()
 	h.channels.Close(sessions.Closed)
 	h.hearOut()
@@ -188,7 +190,7 @@ func (h *HTTP) Renew() { h.sessions.Renew() }
 // refuse stops taking requests and ends the standalone streams.
 func (h *HTTP) refuse() {
 	if h.gate.Shut() {
-		h.sessions.Leave() // the calls that wait go on in another process
+		h.leaving.Go(h.sessions.Leave) // the calls that wait go on in another process; nobody waits for a store that hangs
 		h.streams.EndListeners()
 		h.channels.Refuse()
 	}

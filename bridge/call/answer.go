@@ -53,6 +53,7 @@ func (k ending) deliver(e *effect) {
 		k.slot.Keep(e.result)
 	}
 	reporter(k).report(e)
+	k.held.Made() // a client may take its time
 	k.Reply().Finish(msg)
 }
 

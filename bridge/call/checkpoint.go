@@ -211,7 +211,7 @@ func (k *saving) refresh() {
 
 func (k *saving) waitsKeptLocked() bool {
 	// What is still to be said may be the question itself, which is kept as it leaves.
-	return k.saves > 0 && k.suspended && k.flow.State != mrtr.Sending && !k.outbox.busy && k.outbox.waiting == nil
+	return k.saves > 0 && k.suspended && !k.flow.Over() && k.flow.State != mrtr.Sending && !k.outbox.busy && k.outbox.waiting == nil
 }
 
 func (k *saving) record() []byte {

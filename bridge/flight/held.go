@@ -52,7 +52,7 @@ func (h *Held) overdraw(response int) error {
 }
 
 // press is Set for one call at a time, which may have what nobody else may. Were there none, calls whose responses have come in part
-// would wait for each other. It is alone until it has ended, or waits for its client.
+// would wait for each other. It is alone until its answer is made, it has ended, or waits for its client.
 func (h *Held) press(response int) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -64,7 +64,18 @@ func (h *Held) press(response int) error {
 		h.leave = leave
 	}
 	h.response = inMemory(response)
-	return h.hold.Press(h.lasting + h.response - h.hold.Bytes())
+	err := h.hold.Press(h.lasting + h.response - h.hold.Bytes())
+	if err != nil { // others may need less
+		h.othersLocked()
+	}
+	return err
+}
+
+// Made says that the answer is made: what is left is for its client to take.
+func (h *Held) Made() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.othersLocked()
 }
 
 // othersLocked has somebody else be alone.

@@ -59,3 +59,41 @@ func TestAResponseThatIsThereCountsWhileItWaits(t *testing.T) {
 		}
 	})
 }
+
+// What does not fit even so is not waited for by what would.
+func TestAResponseThatCannotFitKeepsNoneWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := budget.New(64 << 20)
+		memory.Own().Charge(64 << 20) // full; a quarter, 16 MiB, may be pressed
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		start := func(who string, size int) chan error {
+			held := new(Held)
+			held.Open(memory.Guest(who))
+			owed := Owe(held, ctx, nil, who)
+			done := make(chan error, 1)
+			go func() {
+				err := owed.Set(size)
+				done <- err
+				if err == nil {
+					held.End()
+				}
+			}()
+			return done
+		}
+		big := start("big", 9<<20) // takes 18 MiB, above the quarter
+		time.Sleep(time.Second)
+		small := start("small", 1<<20) // takes 2 MiB
+		time.Sleep(5 * time.Minute)
+		select {
+		case err := <-small:
+			if err != nil {
+				t.Error(err)
+			}
+		default:
+			t.Error("a response of 1 MiB has waited for 5 minutes for one that does not fit")
+		}
+		cancel()
+		<-big
+	})
+}

@@ -70,27 +70,30 @@ func finds(t *testing.T, what string, s *Sessions, id string, who Owner, want bo
 
 // A server may give an id again: its record is one, and takes the room of one.
 func TestASessionThatIsOpenedAgainTakesItsRoomOnce(t *testing.T) {
-	room := budget.NewRoom(1 << 20)
-	s := New(Options{Capacity: 16, Idle: time.Hour, Guarded: true, Store: store.NewMemory(100), Scope: "/mcp", Room: room})
-	defer s.Close()
-	s.Open(t.Context(), "s", ada)
-	one := room.Used()
-	for range 10 {
+	synctest.Test(t, func(t *testing.T) {
+		room := budget.NewRoom(1 << 20)
+		s := New(Options{Capacity: 16, Idle: time.Hour, Guarded: true, Store: store.NewMemory(100), Scope: "/mcp", Room: room})
+		defer s.Close()
 		s.Open(t.Context(), "s", ada)
-	}
-	for range 2 { // requests that come together
-		read, err := s.load(t.Context(), "s", ada)
-		if err != nil || read == nil {
-			t.Fatal(read, err)
+		one := room.Used()
+		for range 10 { // whole seconds are as long in a record as each other
+			time.Sleep(time.Second)
+			s.Open(t.Context(), "s", ada)
 		}
-	}
-	if used := room.Used(); used != one {
-		t.Errorf("a record of %d bytes takes %d", one, used)
-	}
-	s.Forget("s")
-	if used := room.Used(); used != 0 {
-		t.Errorf("%d bytes are taken of nothing", used)
-	}
+		for range 2 { // requests that come together
+			read, err := s.load(t.Context(), "s", ada)
+			if err != nil || read == nil {
+				t.Fatal(read, err)
+			}
+		}
+		if used := room.Used(); used != one {
+			t.Errorf("a record of %d bytes takes %d", one, used)
+		}
+		s.Forget("s")
+		if used := room.Used(); used != 0 {
+			t.Errorf("%d bytes are taken of nothing", used)
+		}
+	})
 }
 
 // A call in a session that is known asks the store nothing, and the session lives on there for as long as it is used.

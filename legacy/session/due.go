@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
@@ -26,12 +27,8 @@ const (
 func (k dues) watchDue(ctx context.Context) {
 	tick := time.NewTicker(dueStep)
 	defer tick.Stop()
-	var last time.Time // for which a stray was noted
-	strays := stray.New(stray.Options{Store: k.store, Claims: store.Name(k.scope + "\nstrays"), Others: k.set.opt.Others, Found: func(ctx context.Context, session string, own bool) error {
-		due, err := k.noteStrays(ctx, session, own)
-		last = later(last, due)
-		return err
-	}})
+	walk := &walk{dues: k}
+	k.running.Go(func() { walk.goOn(ctx) })
 	for next := time.Now().Add(-dueBack).Unix(); ; {
 		select {
 		case <-ctx.Done():
@@ -42,7 +39,7 @@ func (k dues) watchDue(ctx context.Context) {
 			continue
 		}
 		now := time.Now()
-		if !k.unloads() && now.After(last.Add(dueBack)) {
+		if !k.unloads() && now.After(walk.last().Add(dueBack)) {
 			next = now.Unix() + 1 // nothing else is noted
 		}
 		var err error
@@ -51,14 +48,43 @@ func (k dues) watchDue(ctx context.Context) {
 				next++
 			}
 		}
-		if k.astray.Swap(false) {
-			strays.Again()
-		}
-		if err == nil {
-			err = strays.GoOn(ctx, strayShare)
-		}
 		if ctx.Err() == nil && !errors.Is(err, store.ErrUnreachable) { // of which the log has told
 			k.report("looking for what is due", err)
+		}
+	}
+}
+
+// walk looks for calls that nobody has noted. A session may have a thousand in a slow store, and what is due does not wait
+// for them.
+type walk struct {
+	dues
+	until atomic.Int64 // the latest time for which a stray was noted, in seconds
+}
+
+func (w *walk) last() time.Time { return time.Unix(w.until.Load(), 0) }
+
+func (w *walk) goOn(ctx context.Context) {
+	strays := stray.New(stray.Options{Store: w.store, Claims: store.Name(w.scope + "\nstrays"), Others: w.set.opt.Others, Found: func(ctx context.Context, session string, own bool) error {
+		due, err := w.noteStrays(ctx, session, own)
+		w.until.Store(max(w.until.Load(), due.Unix()+1))
+		return err
+	}})
+	tick := time.NewTicker(dueStep)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if w.set.vacated.Load() {
+			continue
+		}
+		if w.astray.Swap(false) {
+			strays.Again()
+		}
+		if err := strays.GoOn(ctx, strayShare); ctx.Err() == nil && !errors.Is(err, store.ErrUnreachable) { // of which the log has told
+			w.report("looking for calls that nobody has", err)
 		}
 	}
 }

@@ -138,15 +138,27 @@ func (k *keeper) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case s := <-k.ends:
-			left := k.elsewhere(s, k.own) // its own account is closed
-			k.report("removing an expired session", k.do(func(ctx context.Context) error { return k.store.End(ctx, k.name(s.rec.ID)) }))
-			tellAll(left)
+			k.expire(s)
 		case s := <-k.changes:
 			k.refresh(s)
 		case <-tick.C:
 			k.touch()
 		}
 	}
+}
+
+// expire removes an expired session from the store, unless it has come back meanwhile: none does while that is done.
+func (k *keeper) expire(s *Session) {
+	id := s.rec.ID
+	_, _, _ = k.restoring.Do(id, func() (any, error) {
+		if back, live := k.set.table.Get(id); live {
+			return back, nil
+		}
+		left := k.elsewhere(s, k.own) // its own account is closed
+		k.report("removing an expired session", k.do(func(ctx context.Context) error { return k.store.End(ctx, k.name(id)) }))
+		tellAll(left)
+		return nil, nil
+	})
 }
 
 // touch lets the records of the sessions in use live longer.

@@ -238,3 +238,37 @@ func TestWhatWaitsKeepsNoMoreOfItsLine(t *testing.T) {
 		}
 	}
 }
+
+// TestALineHoldsAProcessUpOnce: not for each step of it.
+func TestALineHoldsAProcessUpOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := budget.New(4 << 20)
+		p := newPipe(2<<20, memory.Own(), zerolog.Nop())
+		from, to := io.Pipe()
+		go func() { p.read(from); p.end() }()
+		owed := newWaiter(&request{id: "1", call: &upstream.Call{}}, sink{}, nil)
+		owed.owed = true
+		p.waiting["1"] = owed
+		other := newWaiter(&request{id: "2", call: &upstream.Call{}}, sink{}, nil)
+		p.waiting["2"] = other
+		stranger := memory.Guest("somebody")
+		stranger.Charge(5<<20 - 100<<10) // not even a quarter more is left
+		go func() {                      // what others give back comes a little at a time
+			for range 40 {
+				time.Sleep(4900 * time.Millisecond)
+				stranger.Give(64 << 10)
+			}
+		}()
+		began := time.Now()
+		go func() {
+			_, _ = io.WriteString(to, `{"jsonrpc":"2.0","id":3,"result":{"x":"`+strings.Repeat("x", 1<<20)+`"}}`+"\n") // nobody's by now
+			_, _ = io.WriteString(to, `{"jsonrpc":"2.0","id":2,"result":{}}`+"\n")
+			_ = to.Close()
+		}()
+		<-other.wake
+		if took := time.Since(began); took > 2*linePatience {
+			t.Errorf("a small answer waits %v behind one line of a mebibyte; the patience is %v", took, linePatience)
+		}
+		time.Sleep(10 * time.Minute)
+	})
+}

@@ -63,7 +63,8 @@ func (p *pipe) read(r io.Reader) {
 // little until it may.
 type coming struct {
 	*budget.Hold
-	pipe *pipe
+	pipe  *pipe
+	until time.Time // it waits for memory; zero: it has yet to
 }
 
 const (
@@ -73,12 +74,18 @@ const (
 
 // Set implements transport.Held.
 func (c *coming) Set(bytes int) error {
-	for until := time.Now().Add(linePatience); ; time.Sleep(lineLook) {
+	if bytes == 0 { // the next one
+		c.until = time.Time{}
+	}
+	for ; ; time.Sleep(lineLook) {
 		err := c.Hold.Set(bytes)
 		if err == nil || !c.pipe.owes() {
 			return err
 		}
-		if err = c.Press(bytes - c.Bytes()); err == nil || time.Now().After(until) {
+		if c.until.IsZero() {
+			c.until = time.Now().Add(linePatience)
+		}
+		if err = c.Press(bytes - c.Bytes()); err == nil || time.Now().After(c.until) {
 			return err
 		}
 	}
