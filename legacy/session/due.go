@@ -39,7 +39,7 @@ func (k dues) watchDue(ctx context.Context) {
 			continue
 		}
 		now := time.Now()
-		if !k.unloads() && now.After(walk.last().Add(dueBack)) {
+		if !k.unloads() && walk.hasNoted(now.Add(-dueBack)) {
 			next = now.Unix() + 1 // nothing else is noted
 		}
 		var err error
@@ -58,13 +58,19 @@ func (k dues) watchDue(ctx context.Context) {
 // for them.
 type walk struct {
 	dues
-	until atomic.Int64 // the latest time for which a stray was noted, in seconds
+	noting atomic.Bool
+	until  atomic.Int64 // the latest time for which a stray was noted, in seconds
 }
 
-func (w *walk) last() time.Time { return time.Unix(w.until.Load(), 0) }
+// hasNoted reports whether there are no notes for times after this one, and none are being made.
+func (w *walk) hasNoted(last time.Time) bool {
+	return !w.noting.Load() && last.After(time.Unix(w.until.Load(), 0))
+}
 
 func (w *walk) goOn(ctx context.Context) {
 	strays := stray.New(stray.Options{Store: w.store, Claims: store.Name(w.scope + "\nstrays"), Others: w.set.opt.Others, Found: func(ctx context.Context, session string, own bool) error {
+		w.noting.Store(true)
+		defer w.noting.Store(false)
 		due, err := w.noteStrays(ctx, session, own)
 		w.until.Store(max(w.until.Load(), due.Unix()+1))
 		return err
