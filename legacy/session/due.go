@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
@@ -27,8 +26,16 @@ const (
 func (k dues) watchDue(ctx context.Context) {
 	tick := time.NewTicker(dueStep)
 	defer tick.Stop()
-	walk := &walk{dues: k}
-	k.running.Go(func() { walk.goOn(ctx) })
+	var last time.Time // for which a stray was noted
+	var begun started  // a session with more calls than there was time for
+	strays := stray.New(stray.Options{Store: k.store, Claims: store.Name(k.scope + "\nstrays"), Others: k.set.opt.Others, Found: func(ctx context.Context, session string, own bool) error {
+		if begun.session != session {
+			begun = started{session: session}
+		}
+		due, err := k.noteStrays(ctx, &begun, own)
+		last = later(last, due)
+		return err
+	}})
 	for next := time.Now().Add(-dueBack).Unix(); ; {
 		select {
 		case <-ctx.Done():
@@ -39,7 +46,7 @@ func (k dues) watchDue(ctx context.Context) {
 			continue
 		}
 		now := time.Now()
-		if !k.unloads() && walk.hasNoted(now.Add(-dueBack)) {
+		if !k.unloads() && now.After(last.Add(dueBack)) {
 			next = now.Unix() + 1 // nothing else is noted
 		}
 		var err error
@@ -48,49 +55,14 @@ func (k dues) watchDue(ctx context.Context) {
 				next++
 			}
 		}
-		if ctx.Err() == nil && !errors.Is(err, store.ErrUnreachable) { // of which the log has told
-			k.report("looking for what is due", err)
-		}
-	}
-}
-
-// walk looks for calls that nobody has noted. A session may have a thousand in a slow store, and what is due does not wait
-// for them.
-type walk struct {
-	dues
-	noting atomic.Bool
-	until  atomic.Int64 // the latest time for which a stray was noted, in seconds
-}
-
-// hasNoted reports whether there are no notes for times after this one, and none are being made.
-func (w *walk) hasNoted(last time.Time) bool {
-	return !w.noting.Load() && last.After(time.Unix(w.until.Load(), 0))
-}
-
-func (w *walk) goOn(ctx context.Context) {
-	strays := stray.New(stray.Options{Store: w.store, Claims: store.Name(w.scope + "\nstrays"), Others: w.set.opt.Others, Found: func(ctx context.Context, session string, own bool) error {
-		w.noting.Store(true)
-		defer w.noting.Store(false)
-		due, err := w.noteStrays(ctx, session, own)
-		w.until.Store(max(w.until.Load(), due.Unix()+1))
-		return err
-	}})
-	tick := time.NewTicker(dueStep)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		if w.set.vacated.Load() {
-			continue
-		}
-		if w.astray.Swap(false) {
+		if k.astray.Swap(false) {
 			strays.Again()
 		}
-		if err := strays.GoOn(ctx, strayShare); ctx.Err() == nil && !errors.Is(err, store.ErrUnreachable) { // of which the log has told
-			w.report("looking for calls that nobody has", err)
+		if err == nil {
+			err = strays.GoOn(ctx, strayShare)
+		}
+		if ctx.Err() == nil && !errors.Is(err, store.ErrUnreachable) && !errors.Is(err, errMore) { // of the first the log has told
+			k.report("looking for what is due", err)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcpbridge/bridge/internal/turns"
@@ -14,44 +15,61 @@ import (
 // has gone on with its own by then. Clocks may differ by as much.
 const blindDelay = 30 * time.Second
 
+// strayMost is how long one session is looked at before what is due has its turn: it may have a thousand calls, in a slow store.
+const strayMost = 2 * time.Second
+
+// errMore says that a session has more calls, which are looked at next time.
+var errMore = errors.New("the session has more calls")
+
+// started is up to which of its calls, in the order of their ids, a session was looked at.
+type started struct{ session, call string }
+
 // noteStrays notes when the calls of a session are due that no living replica has, as far as nobody has. It returns
-// the last of these times. own ones count that are not here.
-func (k dues) noteStrays(ctx context.Context, session string, own bool) (last time.Time, err error) {
+// the last of these times. own ones count that are not here. The error is errMore where there was no time for all: the
+// next time it goes on where it has got. After another one it begins anew.
+func (k dues) noteStrays(ctx context.Context, begun *started, own bool) (last time.Time, err error) {
 	bounded, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	id, err := k.idAt(bounded, session)
+	id, err := k.idAt(bounded, begun.session)
 	if err != nil || id == "" {
 		return last, err
 	}
-	list, err := store.Glance(bounded, k.store, session)
+	list, err := store.Glance(bounded, k.store, begun.session)
 	if err != nil {
 		return last, err
 	}
+	slices.SortFunc(list, func(a, b store.Record) int { return strings.Compare(a.ID, b.ID) })
 	noted := dueNotes{keeper: k.keeper}
-	// One after the other: all together may be larger than the memory. Each has its own time: a session may have a
-	// thousand, and is begun with anew after an error.
+	from, until, more := begun.call, time.Now().Add(strayMost), false
+	begun.call = ""
+	// One after the other: all together may be larger than the memory. Each has its own time.
 	for i := range list {
-		if list[i].Kind != store.Flow {
+		r := &list[i]
+		if r.Kind != store.Flow || r.ID <= from {
 			continue
 		}
-		due, found, err := k.stray(ctx, id, list[i].Address, own)
+		if more = time.Now().After(until); more {
+			break
+		}
+		due, found, err := k.stray(ctx, id, r.Address, own)
+		if err == nil && found {
+			err = k.noteStray(ctx, &noted, dueNote(begun.session, r.ID), due)
+			last = later(last, due)
+		}
 		if err != nil {
 			return last, err
-		} else if !found {
-			continue
 		}
-		if err := k.noteStray(ctx, &noted, dueNote(session, list[i].ID), due); err != nil {
-			return last, err
+		from = r.ID
+	}
+	if len(noted.seconds) > 0 {
+		if err = noted.commit(); err == nil {
+			err = k.outlive(list, last)
 		}
-		last = later(last, due)
 	}
-	if len(noted.seconds) == 0 {
-		return last, nil
+	if err == nil && more {
+		begun.call, err = from, errMore
 	}
-	if err := noted.commit(); err != nil {
-		return last, err
-	}
-	return last, k.outlive(list, last)
+	return last, err
 }
 
 // stray reads a call, and returns when something is due to it, if it is a stray.

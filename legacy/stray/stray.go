@@ -31,6 +31,7 @@ type Options struct {
 
 // Search is one process' part in that. It is of one goroutine.
 type Search struct {
+	seen     map[string]bool // sessions of the next page that were looked at before an error
 	opt      Options
 	others   []downstream.ReplicaID // as of the last look
 	wanted   bool                   // a walk is
@@ -61,6 +62,7 @@ func (s *Search) GoOn(ctx context.Context, share time.Duration) error {
 		if !s.underWay {
 			s.own = s.left
 			s.underWay, s.wanted, s.left, s.after = true, false, false, ""
+			clear(s.seen)
 		}
 		if err := s.walk(ctx); err != nil {
 			return err
@@ -107,11 +109,18 @@ func (s *Search) walk(ctx context.Context) error {
 		if at.Kind != store.Flow || at.Session == last {
 			continue
 		}
-		last = at.Session
+		if last = at.Session; s.seen[last] {
+			continue
+		}
 		if err := s.opt.Found(ctx, last, s.own); err != nil {
 			return err
 		}
+		if s.seen == nil {
+			s.seen = map[string]bool{}
+		}
+		s.seen[last] = true
 	}
+	clear(s.seen)
 	s.after, s.underWay = page.Next, page.Next != ""
 	return nil
 }
