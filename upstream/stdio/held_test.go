@@ -79,6 +79,7 @@ func TestTheAnswerOfARetryIsReadWhateverOthersHold(t *testing.T) {
 			time.Sleep(time.Second)
 			stranger.Give(others - 4<<20)
 			time.Sleep(time.Second)
+			synctest.Wait()
 			if w.ans == nil {
 				t.Errorf("%s: %v", name, w.failed)
 			}
