@@ -189,19 +189,25 @@ func TestACallThatIsNotTakenBackIsNotCharged(t *testing.T) {
 	})
 }
 
+// askedAndFull is a call of 2025-06-18 that has put its first question, and whose session may hold no more.
+func askedAndFull(t *testing.T, questions ...string) (*conversation, *client) {
+	t.Helper()
+	conv, _ := session(t, Limits{}, inputRequired(`"s"`, questions...), result(booked))
+	account := accountOf(t, conv, budget.New(64<<20))
+	conv.Rules = &translate.Rules{Version: mcp.V20250618}
+	c := request(t, conv, "1", mcp.MethodToolsCall, book)
+	if len(c.asked()) != 1 {
+		t.Fatal(len(c.asked()))
+	}
+	for account.Take(64<<10) == nil {
+	}
+	return conv, c
+}
+
 // TestTheNextQuestionOfARoundMayHaveMoreThanItsSession: an answer to the first was acknowledged.
 func TestTheNextQuestionOfARoundMayHaveMoreThanItsSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		memory := budget.New(64 << 20)
-		conv, _ := session(t, Limits{}, inputRequired(`"s"`, question1("a"), largeQuestion), result(booked))
-		account := accountOf(t, conv, memory)
-		conv.Rules = &translate.Rules{Version: mcp.V20250618}
-		c := request(t, conv, "1", mcp.MethodToolsCall, book)
-		if len(c.asked()) != 1 {
-			t.Fatal(len(c.asked()))
-		}
-		for account.Take(64<<10) == nil {
-		}
+		_, c := askedAndFull(t, question1("a"), largeQuestion)
 		c.answer(0, `{"action":"decline"}`)
 		synctest.Wait()
 		if c.over() {
@@ -213,16 +219,7 @@ func TestTheNextQuestionOfARoundMayHaveMoreThanItsSession(t *testing.T) {
 // TestAQuestionIsPutAgainWhateverItsSessionHolds: it was put before.
 func TestAQuestionIsPutAgainWhateverItsSessionHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		memory := budget.New(64 << 20)
-		conv, _ := session(t, Limits{}, inputRequired(`"s"`, largeQuestion), result(booked))
-		account := accountOf(t, conv, memory)
-		conv.Rules = &translate.Rules{Version: mcp.V20250618}
-		c := request(t, conv, "1", mcp.MethodToolsCall, book)
-		if len(c.asked()) != 1 {
-			t.Fatal(len(c.asked()))
-		}
-		for account.Take(64<<10) == nil {
-		}
+		conv, c := askedAndFull(t, largeQuestion)
 		conv.Remind([]string{string(c.asked()[0].ID)})
 		synctest.Wait()
 		if len(c.asked()) != 2 || c.over() {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/clip"
 )
 
@@ -94,6 +95,11 @@ func (f *Failure) Unwrap() error { return f.Err }
 // Fail makes a Failure of a request that may have reached the server.
 func Fail(cause Cause, err error, format string, args ...any) *Failure {
 	return &Failure{Cause: cause, Sent: true, Err: err, Detail: fmt.Sprintf(format, args...)}
+}
+
+// NotTakenIn makes the Failure of a request whose response was not taken in, for an error of budget.
+func NotTakenIn(short error) *Failure {
+	return &Failure{Cause: NoMemory, Sent: true, Err: short, Detail: budget.Unread(short)}
 }
 
 // Interrupted makes the Failure of a call whose context ended, and returns nil

@@ -111,7 +111,7 @@ func notTakenIn(err error) error {
 	if !budget.Short(err) {
 		return err
 	}
-	return upstream.Fail(upstream.NoMemory, err, "%s", budget.Unread(err))
+	return upstream.NotTakenIn(err)
 }
 
 // audience names for whom the call is: what is known of tools is known of theirs.

@@ -13,6 +13,9 @@
 // refused, when as much is overdrawn; and a session that does so, of a principal that is
 // greedy, when a sixteenth more than its share is taken.
 //
+// One thing at a time may be more than there is (Alone, Press): things that have come in part, and are not to be
+// refused, would wait for each other.
+//
 // What is charged is an estimate. What the collector finds alive beyond it counts
 // too (Watch), so that things too small to be charged cannot add up unseen.
 //

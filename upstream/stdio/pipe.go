@@ -58,9 +58,9 @@ func (p *pipe) read(r io.Reader) {
 	readLines(lines, p.dispatch, p.passedOver)
 }
 
-// coming is what a line is charged to while it comes. While a retry waits for its answer, which is not refused
-// for want of memory (upstream.Owed), it may be that: it may be more than there is, and the process waits a
-// little until it may.
+// coming is what a line is charged to while it comes. Any line may be the answer that a retry waits for, which is not
+// refused for want of memory (upstream.Owed): while one waits, lines may have more than there is, and the process waits
+// a little until they may.
 type coming struct {
 	*budget.Hold
 	pipe  *pipe
@@ -164,7 +164,7 @@ func (p *pipe) dispatch(line []byte) {
 // before the result or behind it, as servers usually write it.
 func (p *pipe) passedOver(beginning, end []byte, why error) {
 	p.heard.Add(1)
-	failed := notTakenIn(why)
+	failed := upstream.NotTakenIn(why)
 	if errors.Is(why, transport.ErrTooLarge) {
 		failed = &upstream.Failure{Cause: upstream.TooLarge, Sent: true, Detail: "the response of the upstream exceeds the limit"}
 		p.noise.Warn().Int("limit", p.limit).Msg("upstream sent a message beyond the limit; skipped")
@@ -175,11 +175,6 @@ func (p *pipe) passedOver(beginning, end []byte, why error) {
 	if id := cmp.Or(msg.ID, jsonrpc.TrailingID(end)); id != "" {
 		p.settle(id, nil, failed)
 	}
-}
-
-// notTakenIn is the failure of a call for whose response there is no memory.
-func notTakenIn(why error) *upstream.Failure {
-	return &upstream.Failure{Cause: upstream.NoMemory, Sent: true, Err: why, Detail: budget.Unread(why)}
 }
 
 // settle hands an outcome to the request that waits for it. Late answers to
@@ -273,7 +268,7 @@ func (p *pipe) do(ctx context.Context, req *request, to sink) (*upstream.Answer,
 	if err == nil { // from here on the answer is charged to the call
 		paid := w.hand()
 		if short := upstream.TakeOver(req.call.Held, &paid, len(ans.Result)); short != nil {
-			ans, err = nil, notTakenIn(short)
+			ans, err = nil, upstream.NotTakenIn(short)
 		}
 	}
 	if f, ok := err.(*upstream.Failure); ok && f.Cause == upstream.Lost {

@@ -92,7 +92,7 @@ func (w *waiter) finish(ans *upstream.Answer, failed *upstream.Failure) {
 func (w *waiter) takeInLocked(result int) {
 	if short := w.chargeLocked(w.size + result); short != nil {
 		if !w.owed {
-			w.ans, w.failed = nil, notTakenIn(short)
+			w.ans, w.failed = nil, upstream.NotTakenIn(short)
 			return
 		}
 		w.held.Owe(steps(w.size + result))

@@ -196,7 +196,7 @@ const timesRead = 2
 func (c *Client) learn(call *upstream.Call, ans *upstream.Answer) error {
 	if size := len(ans.Result); size >= upstream.HeldStep {
 		if short := upstream.Charge(call.Held, timesRead*size); short != nil {
-			return upstream.Fail(upstream.NoMemory, short, "%s", budget.Unread(short))
+			return upstream.NotTakenIn(short)
 		}
 		defer func() { _ = upstream.Charge(call.Held, size) }() // less is never refused
 	}
