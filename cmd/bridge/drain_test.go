@@ -194,6 +194,7 @@ var trusting = &http.Client{Transport: &http.Transport{
 // The answers of calls that the end of the drain has ended leave with the end of their handlers, for which
 // it waits a moment, and no longer: a client may read nothing.
 func TestTheEndOfTheDrainWaitsForHandlers(t *testing.T) {
+	t.Parallel()
 	for name, opt := range map[string]edge.Options{"lean": {}, "standard": {StandardHTTP: true}} {
 		t.Run(name, func(t *testing.T) {
 			began, ended := make(chan struct{}, 2), make(chan struct{})

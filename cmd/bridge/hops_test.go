@@ -148,6 +148,7 @@ func (n noting) RoundTrip(r *http.Request) (*http.Response, error) {
 // HTTP/2 without, Unix socket} to the bridge, {HTTP/1.1, the same with TLS and a
 // client certificate, Unix socket} to the server.
 func TestEveryHopCarriesQuestionsStreamsAndBothEras(t *testing.T) {
+	t.Parallel()
 	server := peers.NewServer(t, peers.ServerOptions{})
 	ups, seen := upstreamHops(t, server)
 	for upName, up := range ups {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"flag"
 	"io"
 	"net"
 	"net/http"
@@ -34,6 +35,9 @@ func TestMain(m *testing.M) {
 		_, _ = http.PostForm(os.Args[2], url.Values{"link": {os.Args[3]}})
 		return
 	}
+	// Tests that run beside each other wait for processes, leases and deadlines: more of them than there are
+	// processors. What the command line says comes after, and counts.
+	_ = flag.Set("test.parallel", "8")
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/mcpbridge/bridge/internal/browser.Open.func1"))
 }
 

@@ -132,6 +132,7 @@ func TestReplicasEndSessionsEverywhere(t *testing.T) {
 
 // TestReplicasTakeOverFromADeadOne: kill -9 while the person decides.
 func TestReplicasTakeOverFromADeadOne(t *testing.T) {
+	t.Parallel()
 	f := newTrio(t)
 	f.open()
 	stream, id := f.ask(0)

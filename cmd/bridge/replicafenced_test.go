@@ -42,6 +42,7 @@ func (k *killable) end(stream *following) (m map[string]any) {
 // has a round of its own, whose end is not the call's. It is found out whether that ends as it wakes or is still under way, and
 // by those whom a third replica sends there.
 func TestReplicasThatSleptWhileTheServerWorkedSendOnWhoComes(t *testing.T) {
+	t.Parallel()
 	for name, first := range map[string]bool{"its round is over first": true, "its round goes on": false} {
 		t.Run(name, func(t *testing.T) {
 			f := newTrio(t)

@@ -16,6 +16,7 @@ import (
 // TestReplicasThatShallNotWaitForTheirStore: store.outage fail. A question that cannot be kept is an
 // error that says why, at once; calls without one go on, and so does everything when the store is back.
 func TestReplicasThatShallNotWaitForTheirStore(t *testing.T) {
+	t.Parallel()
 	f := newTrio(t, "--store.outage", "fail")
 	f.open()
 	for i := range f.on {
@@ -44,6 +45,7 @@ func TestReplicasThatShallNotWaitForTheirStore(t *testing.T) {
 
 // TestCallsAreCancelledWhileTheirQuestionWaitsForTheStore: at once, since nothing was asked yet.
 func TestCallsAreCancelledWhileTheirQuestionWaitsForTheStore(t *testing.T) {
+	t.Parallel()
 	f := newTrio(t, "--timeouts.keep-alive", "1s")
 	f.open()
 	f.wantStatus(1, http.MethodPost, listTools, http.StatusOK)

@@ -12,6 +12,7 @@ import (
 // TestReplicasTakeBackAnAnswerThatDoesNotCount: Redis hangs for longer than an answer waits, and does what it was asked when it
 // goes on. Whoever has the answer next, the call goes on with that, once.
 func TestReplicasTakeBackAnAnswerThatDoesNotCount(t *testing.T) {
+	t.Parallel()
 	for name, again := range map[string]int{"at the same replica": 0, "at another one": 1} {
 		t.Run(name, func(t *testing.T) {
 			f := newTrio(t, "--store.outage", "fail")

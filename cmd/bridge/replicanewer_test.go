@@ -108,6 +108,7 @@ func (n *newerBridge) wantUntouched(r store.Record) {
 
 // TestMembersOfANewerBridgeAreNoObstacle: what is added without a new format is passed over.
 func TestMembersOfANewerBridgeAreNoObstacle(t *testing.T) {
+	t.Parallel()
 	f := newTrio(t)
 	f.open()
 	stream, id := f.ask(0)
@@ -122,6 +123,7 @@ func TestMembersOfANewerBridgeAreNoObstacle(t *testing.T) {
 
 // TestCallsOfANewerBridgeAreLeftAlone: nobody goes on with one, and its session serves others.
 func TestCallsOfANewerBridgeAreLeftAlone(t *testing.T) {
+	t.Parallel()
 	f := newTrio(t)
 	f.open()
 	_, id := f.ask(0)

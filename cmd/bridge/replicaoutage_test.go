@@ -16,6 +16,7 @@ import (
 // TestReplicasGoOnWithoutTheirStore: calls without questions do, those with questions wait
 // for it, and nobody has to be restarted when it is back.
 func TestReplicasGoOnWithoutTheirStore(t *testing.T) {
+	t.Parallel()
 	f := newTrio(t)
 	f.open()
 	for i := range f.on {
@@ -73,6 +74,7 @@ func (f *trio) wantHealth(on int, want string) {
 // TestReplicasFenceOneThatSlept: while it sleeps beyond its lease another goes on with its
 // call; awake, it does no harm and knows better than to answer for it.
 func TestReplicasFenceOneThatSlept(t *testing.T) {
+	t.Parallel()
 	f := newTrio(t)
 	f.open()
 	stream, id := f.ask(0)
@@ -89,6 +91,7 @@ func TestReplicasFenceOneThatSlept(t *testing.T) {
 // TestReplicasThatSleptDoNotDenyEventsOfOthers: what the client has had of the one that went
 // on with its call, the one that slept has never seen.
 func TestReplicasThatSleptDoNotDenyEventsOfOthers(t *testing.T) {
+	t.Parallel()
 	f := newTrio(t)
 	f.open()
 	stream, id := f.ask(0)
@@ -106,6 +109,7 @@ func TestReplicasThatSleptDoNotDenyEventsOfOthers(t *testing.T) {
 // TestReplicasTakeAnAnswerThatWokeThem: an answer that waited in a sleeping replica's
 // sockets goes to who has the call by then.
 func TestReplicasTakeAnAnswerThatWokeThem(t *testing.T) {
+	t.Parallel()
 	f := newTrio(t)
 	f.open()
 	stream, id := f.ask(0)
@@ -146,6 +150,7 @@ func (k *killable) asleep() {
 
 // TestReplicasHandOverWhenTheyStop: at once, and not when the time to drain is over.
 func TestReplicasHandOverWhenTheyStop(t *testing.T) {
+	t.Parallel()
 	f := newTrio(t, "--timeouts.drain", "10s")
 	f.open()
 	stream, id := f.ask(0)

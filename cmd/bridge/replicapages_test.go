@@ -138,6 +138,7 @@ func TestReplicasServeThePagesOfEachOther(t *testing.T) {
 
 // TestReplicasServeNoPagesOfDeadOnes: the questions of a replica end with it, as links say then.
 func TestReplicasServeNoPagesOfDeadOnes(t *testing.T) {
+	t.Parallel()
 	f := newAskingTrio(t)
 	link := f.link(0)
 	f.on[0].kill()
@@ -250,6 +251,7 @@ func TestTheSameCallAgainIsThatOfTheSamePerson(t *testing.T) {
 
 // TestACallAgainAtAnotherReplicaBeginsAnewWhereNoneWaits: of a replica that is dead, or of other arguments.
 func TestACallAgainAtAnotherReplicaBeginsAnewWhereNoneWaits(t *testing.T) {
+	t.Parallel()
 	f := newAskingTrio(t)
 	link := f.link(0)
 	f.learn(1)

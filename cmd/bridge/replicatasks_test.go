@@ -86,6 +86,7 @@ func TestReplicasCancelTheTasksOfEachOther(t *testing.T) {
 
 // TestReplicasSayThatATaskEndedWithItsProcess: nobody goes on with it, and its client is to know.
 func TestReplicasSayThatATaskEndedWithItsProcess(t *testing.T) {
+	t.Parallel()
 	f := newHostingTrio(t)
 	task := f.task(0)
 	f.on[0].kill()

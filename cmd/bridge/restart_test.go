@@ -244,6 +244,7 @@ func TestStoresThatCannotBeUsed(t *testing.T) {
 }
 
 func TestValidateMakesNoStoreAndMindsNoneInUse(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "sessions.db")
 	file := filepath.Join(t.TempDir(), "bridge.yaml")
 	if err := os.WriteFile(file, []byte("upstream: http://127.0.0.1:1/mcp\nstore:\n  url: file:"+path+"\n"), 0o600); err != nil {

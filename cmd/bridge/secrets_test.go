@@ -70,6 +70,7 @@ func (s sayings) holdsNone(t *testing.T, secrets map[string]string) {
 // page, a metric, a recording with all that messages say, what the admin listener shows,
 // or the list of processes.
 func TestNoSecretOfASignInIsTold(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("the browser of this test is a shell script")
 	}

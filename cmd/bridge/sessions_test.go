@@ -20,6 +20,7 @@ func says(t *testing.T, args ...string) (string, error) {
 }
 
 func TestStoredSessionsAreListedAndEnded(t *testing.T) {
+	t.Parallel()
 	for name, flags := range durable(t) {
 		t.Run(name, func(t *testing.T) {
 			of := flags(t)
@@ -68,6 +69,7 @@ func TestStoredSessionsAreListedAndEnded(t *testing.T) {
 
 // TestRunningBridgeListsAndEndsWhatItStores: a session in memory, and one that is in the store alone.
 func TestRunningBridgeListsAndEndsWhatItStores(t *testing.T) {
+	t.Parallel()
 	for name, forget := range map[string]bool{"in memory": false, "in the store": true} {
 		t.Run(name, func(t *testing.T) {
 			k := forgetful(t, newAsker(t), append(durable(t)["file"](t), "--admin.actions", "on")...)

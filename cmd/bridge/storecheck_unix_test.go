@@ -93,6 +93,7 @@ func newer(t *testing.T, path string, keys []store.Key) {
 
 // TestCheckLooksIntoAStore: a good one, one in use, one that is damaged and one that cannot be reached.
 func TestCheckLooksIntoAStore(t *testing.T) {
+	t.Parallel()
 	server := httptest.NewServer(newAsker(t))
 	defer server.Close()
 	path := filepath.Join(t.TempDir(), "sessions.db")
@@ -119,6 +120,7 @@ func TestCheckLooksIntoAStore(t *testing.T) {
 }
 
 func TestValidateLooksIntoStoredRedis(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	url, keys := "redis://"+server.Addr(), keyFile(t)
 	file := configuration(t, url, keys)

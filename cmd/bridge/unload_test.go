@@ -118,6 +118,7 @@ func durable(t *testing.T) map[string]func(*testing.T) []string {
 }
 
 func TestQuestionsLeaveMemoryAndSurviveThat(t *testing.T) {
+	t.Parallel()
 	for name, flags := range durable(t) {
 		t.Run(name, func(t *testing.T) {
 			a := newAsker(t)
@@ -135,6 +136,7 @@ func TestQuestionsLeaveMemoryAndSurviveThat(t *testing.T) {
 
 // TestPollsBringNothingBack: the question is read from the store, and stays there.
 func TestPollsBringNothingBack(t *testing.T) {
+	t.Parallel()
 	k := forgetful(t, newAsker(t), durable(t)["file"](t)...)
 	id, last := k.askAndLeave("call")
 	k.forgets()
@@ -158,6 +160,7 @@ func TestPollsBringNothingBack(t *testing.T) {
 }
 
 func TestCallsInTheStoreCanBeCancelledAndEnded(t *testing.T) {
+	t.Parallel()
 	a := newAsker(t)
 	k := forgetful(t, a, append(durable(t)["file"](t), "--timeouts.retention", "1s")...)
 	id, last := k.askAndLeave("call")
@@ -214,6 +217,7 @@ func TestDeadlinesOfCallsInTheStoreComeToo(t *testing.T) {
 
 // TestManyQuestionsOfOneSessionAreBounded: what is in the store counts, too.
 func TestManyQuestionsOfOneSessionAreBounded(t *testing.T) {
+	t.Parallel()
 	k := forgetful(t, newAsker(t), append(durable(t)["file"](t), "--limits.flows", "2")...)
 	k.askAndLeave("a")
 	k.askAndLeave("b")
@@ -228,6 +232,7 @@ func TestManyQuestionsOfOneSessionAreBounded(t *testing.T) {
 
 // TestWhatWaitsInAStoreIsBounded: a call that has left memory still takes its part of the store.
 func TestWhatWaitsInAStoreIsBounded(t *testing.T) {
+	t.Parallel()
 	k := forgetful(t, newAsker(t), append(durable(t)["file"](t), "--store.size", "256KiB")...)
 	ask := func(n int) (question, last, refused string) {
 		f := k.follow(k.request(http.MethodPost, fmt.Sprintf(`{"jsonrpc":"2.0","id":"call","method":"tools/call","params":{"name":"ask","arguments":{"n":%d,"long":%q}}}`, n, strings.Repeat("x", 60<<10))))
