@@ -153,7 +153,7 @@ func (*Bridge) Due(flow []byte) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	return f.Clock.Unattended(), nil
+	return f.Unattended(), nil
 }
 
 // Succeed has requests without a session go on with what waits for them at the bridge whose place this one takes, and

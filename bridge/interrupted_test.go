@@ -10,6 +10,7 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/mrtr"
+	"github.com/mcpbridge/bridge/upstream"
 )
 
 // A call that has asked its client, and is at the server when the bridge stops for good, goes on in another process
@@ -101,6 +102,21 @@ func TestACallWhoseTimeIsOverIsNotSentAgain_D15(t *testing.T) {
 		}
 		if _, err := b.Due([]byte("{")); err == nil {
 			t.Error("what is no record is due")
+		}
+	})
+}
+
+// Nobody else would look after it before its time is up.
+func TestACallThatWaitsForItsServerIsDueWhenItGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		down := failure(&upstream.Failure{Cause: upstream.Unreachable, Detail: "refused"})
+		here, _, s := keeping(t, inputRequired(`"s"`, question1("q")), down, down)
+		s.answer(0, accepted)
+		here.Leave()
+		synctest.Wait()
+		due, err := new(Bridge).Due(s.kept[len(s.kept)-1].Record)
+		if wait := time.Until(due); err != nil || wait <= 0 || wait > mrtr.DefaultRound {
+			t.Errorf("the call is due in %v (%v)", wait, err)
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,6 +23,7 @@ import (
 // strongbox is a client whose calls are kept, until it breaks.
 type strongbox struct {
 	*client
+	saves   sync.Mutex // guards what follows; after synctest.Wait nobody else does
 	err     error
 	kept    []downstream.Checkpoint
 	held    []jsonrpc.ID // of the questions in there
@@ -33,7 +35,23 @@ type strongbox struct {
 
 func (s *strongbox) Checkpointer() downstream.Checkpointer { return s }
 
+// breaks has what is saved from now on fail; nil: it does not.
+func (s *strongbox) breaks(err error) {
+	s.saves.Lock()
+	defer s.saves.Unlock()
+	s.err = err
+}
+
+// record returns the newest one.
+func (s *strongbox) record() []byte {
+	s.saves.Lock()
+	defer s.saves.Unlock()
+	return s.kept[len(s.kept)-1].Record
+}
+
 func (s *strongbox) Save(k downstream.Checkpoint) error {
+	s.saves.Lock()
+	defer s.saves.Unlock()
 	if s.err != nil {
 		return s.err
 	}
@@ -174,14 +192,15 @@ func TestAQuestionThatNeverLeftIsAskedByWhoeverGoesOn(t *testing.T) {
 					s.answer(0, accepted)
 					s.kept, s.held = s.kept[:2], s.held[:1] // and then it was killed
 				}
+				held := slices.Clone(s.held)
 				if n := len(s.client.asked()); s.left != tc.shut || tc.shut && n != 1 {
 					t.Fatalf("left %v after %d questions", s.left, n)
 				}
-				first := s.client.asked()[0].ID
+				first, record := s.client.asked()[0].ID, s.record()
 				pass(mrtr.DefaultServerRequest + time.Minute) // until somebody comes for it
 				there, up := session(t, Limits{}, result(booked))
-				next := &strongbox{client: &client{t: t, conv: there}, held: s.held}
-				if err := there.Resume(downstream.Caller{}, s.kept[len(s.kept)-1].Record, next); err != nil {
+				next := &strongbox{client: &client{t: t, conv: there}, held: held}
+				if err := there.Resume(downstream.Caller{}, record, next); err != nil {
 					t.Fatal(err)
 				}
 				synctest.Wait()
@@ -238,6 +257,90 @@ func TestACallThatWaitsForItsServerIsLeftAsOneThatDoes_D15(t *testing.T) {
 			pass(10 * time.Second)
 			if got := c.result(); !strings.Contains(got, `"ok"`) || len(up.calls()) != 1 {
 				t.Errorf("%s: %s, after %d requests", cause, got, len(up.calls()))
+			}
+		})
+	}
+}
+
+// hangs is a server that works until nobody waits any more.
+func hangs(ctx context.Context, _ *upstream.Call, _ func(jsonrpc.Message)) (*upstream.Answer, error) {
+	<-ctx.Done()
+	return nil, upstream.Interrupted(ctx, true)
+}
+
+// TestARequestThatIsKeptAsUnsentIsKeptAsSentBeforeItLeaves_D15: who makes it is killed while the server works, and
+// whoever goes on with the call must not make it again.
+func TestARequestThatIsKeptAsUnsentIsKeptAsSentBeforeItLeaves_D15(t *testing.T) {
+	down := failure(&upstream.Failure{Cause: upstream.Unreachable, Detail: "refused"})
+	asks := inputRequired(`"s"`, question1("q"))
+	for why, kept := range map[string]func(t *testing.T) (*strongbox, *script){
+		"it was left as it waited for its server": func(t *testing.T) (*strongbox, *script) {
+			before, _, s := keeping(t, asks, down, down)
+			s.answer(0, accepted)
+			before.Leave()
+			synctest.Wait()
+			conv, up := session(t, Limits{}, hangs)
+			next := &strongbox{client: &client{t: t, conv: conv}}
+			if err := conv.Resume(downstream.Caller{}, s.record(), next); err != nil {
+				t.Fatal(err)
+			}
+			return next, up
+		},
+		"it was kept anew as it waited for its server": func(t *testing.T) (*strongbox, *script) {
+			conv, up, s := keeping(t, asks, down, down, hangs)
+			s.answer(0, accepted)
+			conv.Renew()
+			return s, up
+		},
+		"nobody answered its question": func(t *testing.T) (*strongbox, *script) {
+			_, up, s := keeping(t, asks, hangs)
+			pass(mrtr.DefaultServerRequest)
+			return s, up
+		},
+	} {
+		t.Run(why, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, up := kept(t)
+				pass(10 * time.Second)
+				if len(up.calls()) == 0 || len(s.kept) == 0 {
+					t.Fatalf("%d requests were made, %d records kept", len(up.calls()), len(s.kept))
+				}
+				after, again := session(t, Limits{}, result(booked))
+				c := &client{t: t, conv: after}
+				if err := after.Resume(downstream.Caller{}, s.record(), c); err != nil {
+					t.Fatal(err)
+				}
+				pass(10 * time.Second)
+				if n, told := len(again.calls()), c.rpcError().Message; n != 0 || !strings.Contains(told, "unknown") {
+					t.Errorf("%d requests were made again; the client got %s", n, told)
+				}
+			})
+		})
+	}
+}
+
+// TestARequestThatCannotBeKeptAsSentDoesNotLeave_D15: it waits, as at a server that is away.
+func TestARequestThatCannotBeKeptAsSentDoesNotLeave_D15(t *testing.T) {
+	for outage, sent := range map[time.Duration]int{20 * time.Second: 1, time.Hour: 0} {
+		synctest.Test(t, func(t *testing.T) {
+			down := failure(&upstream.Failure{Cause: upstream.Unreachable, Detail: "refused"})
+			conv, up, s := keeping(t, inputRequired(`"s"`, question1("q")), down, down, result(booked))
+			s.answer(0, accepted)
+			conv.Renew()
+			synctest.Wait()
+			before := len(up.calls())
+			s.breaks(errors.New("the store is away"))
+			pass(outage)
+			if n := len(up.calls()) - before; n != 0 {
+				t.Fatalf("%d requests left while the store was away", n)
+			}
+			s.breaks(nil)
+			pass(time.Minute)
+			if n := len(up.calls()) - before; n != sent || !s.over() {
+				t.Errorf("an outage of %v: %d requests, ended %v", outage, n, s.over())
+			}
+			if sent == 0 && !strings.Contains(s.rpcError().Message, "nothing was sent") {
+				t.Errorf("the client got %v", s.rpcError())
 			}
 		})
 	}

@@ -47,4 +47,12 @@ func (c *Clock) Unattended() time.Time {
 	return c.Deadline
 }
 
+// Unattended is Clock.Unattended of a flow as it is kept: one that pauses goes on by itself, wherever it is.
+func (f *Flow) Unattended() time.Time {
+	if f.State == Pausing && f.Clock.Due.Before(f.Clock.Deadline) {
+		return f.Clock.Due
+	}
+	return f.Clock.Unattended()
+}
+
 func came(t, now time.Time) bool { return !t.IsZero() && !now.Before(t) }

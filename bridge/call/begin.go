@@ -84,7 +84,7 @@ func Resume(c *Client, caller downstream.Caller, record []byte, out downstream.R
 	flow.Limits = &c.Driver.Flows
 	k := &Call{client: c, flow: *flow, name: rawjson.Get(flow.Params, "name"), http: caller.HTTP, caller: caller, out: out, serial: c.Driver.serial.Add(1), apart: true}
 	k.asking = asker{Call: k}
-	k.saving = saving{Call: k, to: out.Checkpointer(), saves: 1, told: flow.Progress.Last}
+	k.saving = saving{Call: k, to: out.Checkpointer(), saves: 1, told: flow.Progress.Last, unsent: flow.State != mrtr.Sending}
 	if k.saving.to != nil {
 		k.flow.Recall(func(id string) bool { return k.saving.to.Holds(jsonrpc.ID(id)) })
 	}

@@ -185,6 +185,7 @@ type saving struct {
 	// end and nothing before it: the store may have a question under that event's number.
 	unsaved bool
 	behind  bool // an answer could not be kept: the store has the call as it waits for that
+	unsent  bool // the newest of them says that no request is at the server: whoever goes on with it may send one
 }
 
 // timer rings for a call whenever its flow's clock says so. It stands between the

@@ -15,7 +15,8 @@ import (
 const spare = time.Minute
 
 // recordLocked makes the record that is to be kept after a step: with each question that
-// the step puts, or at once after an answer.
+// the step puts, or at once after an answer. And before a request leaves that the store has as one that has not: whoever
+// went on with the call would send it a second time (D-15).
 func (k *saving) recordLocked(ev *mrtr.Event, d *decision) {
 	if k.to == nil {
 		return
@@ -37,7 +38,8 @@ func (k *saving) recordLocked(ev *mrtr.Event, d *decision) {
 			}
 		}
 	}
-	if k.saves > 0 && ev.Settles() {
+	d.departs = k.unsent && !k.flow.Repeatable && k.flow.State == mrtr.Sending && !ev.Settles()
+	if k.saves > 0 && ev.Settles() || d.departs {
 		d.checkpoint = record
 		if record == nil {
 			d.checkpoint = k.encodeLocked()
@@ -55,6 +57,7 @@ func (k *saving) isOver() bool {
 // encodeLocked returns the call as it is now.
 func (k *saving) encodeLocked() *downstream.Checkpoint {
 	k.saves++
+	k.unsent = k.flow.State != mrtr.Sending
 	k.told = k.flow.Progress.Last
 	k.noteHeaderLocked()
 	k.flow.Repeatable = repeatableLocked(k.Call, k.headerLocked())
@@ -110,21 +113,39 @@ func (k *saving) isHeard() bool {
 	return !k.unsaved
 }
 
-// save saves what has an answer. It returns false when another process goes on with the call. An
-// answer that cannot be kept is used all the same, as long as this process lives.
-func (k *saving) save(checkpoint *downstream.Checkpoint) bool {
-	err := k.to.Save(*checkpoint)
-	if errors.Is(err, downstream.ErrGone) {
+// save saves what has an answer, or is to be sent. It returns false when another process goes on with the call. An
+// answer that cannot be kept is used all the same, as long as this process lives. A request whose sending cannot be
+// noted is not sent: it waits, as at a server that is away.
+func (k *saving) save(d *decision) bool {
+	err := k.to.Save(*d.checkpoint)
+	switch {
+	case errors.Is(err, downstream.ErrGone):
 		k.leave()
 		return false
-	}
-	if err != nil {
+	case err != nil && d.departs:
+		d.next = holdBack
+		k.mu.Lock()
+		k.saving.unsent = true // as before
+		k.mu.Unlock()
+	case err != nil:
 		k.mu.Lock()
 		k.behind = true
 		k.mu.Unlock()
 		ending{k.Call}.logLine(k.client.Driver.Log.Error().Err(err)).Msg("an answer cannot be kept: it is lost if the bridge ends now")
 	}
 	return true
+}
+
+// errUnnoted ends a call whose request could not leave for as long as the outage of a server may last.
+var errUnnoted = errors.New("the bridge could not note that the request of this call leaves: its store of sessions fails; nothing was sent")
+
+// holdBack is the round trip of a request that does not leave.
+func holdBack(k *Call) (mrtr.Event, *upstream.Answer) {
+	k.mu.Lock()
+	ctx := k.ctx
+	k.mu.Unlock()
+	ctx.Cancel()
+	return mrtr.Unsent(errUnnoted), nil
 }
 
 // leave ends the call in this process and leaves it to another one.
@@ -188,7 +209,7 @@ func (k *saving) goesElsewhere(mayLocked func() bool) bool {
 // request is at the server: nobody would dare to send that. If this fails that is what remains (D-15).
 func (k *saving) keepUnsent(last *downstream.Checkpoint) {
 	last.Again, last.Over = true, func() bool { return true } // a store that does not take it is not waited for
-	if k.to.Save(*last) != nil {                              // not waited for, the error does not say more
+	if err := k.to.Save(*last); err != nil && !errors.Is(err, downstream.ErrGone) {
 		k.client.Driver.Log.Warn().Msg("a call that waits for its server cannot be kept as one: whoever goes on with it takes its request for sent")
 	}
 }

@@ -39,7 +39,7 @@ func (k *Call) goOn(next roundTrip) {
 // request to make next, if any. It uses answer up.
 func (k *Call) step(ev mrtr.Event, answer *upstream.Answer) roundTrip {
 	d := k.decide(ev, answer)
-	if d.checkpoint != nil && !k.saving.save(d.checkpoint) {
+	if d.checkpoint != nil && !k.saving.save(&d) {
 		return nil
 	}
 	if d.cancelled { // which counts before its 202, whoever tells the client
@@ -62,6 +62,7 @@ type decision struct {
 	evicted *Call     // had to make room for this one
 
 	checkpoint *downstream.Checkpoint // to be kept before anything else
+	departs    bool                   // it says that a request leaves, which does not before
 	cancelled  bool                   // what was kept is to be removed
 	updates    []func()               // send answers to the server's task, once they are kept
 
