@@ -2,6 +2,7 @@ package legacy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -10,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
@@ -507,4 +510,58 @@ func TestSmallCallsThatAreDueWaitForNoLargeOnes(t *testing.T) {
 		time.Sleep(2*time.Minute - 3*time.Second)
 		want(t, "large ones that came back", backLarge.Load(), large)
 	})
+}
+
+// TestACallThatCannotComeBackEndsWithAWord, which its client fetches: there is no memory for it, no turn, or no session for long enough.
+func TestACallThatCannotComeBackEndsWithAWord(t *testing.T) {
+	for why, hinder := range map[string]func(opt *Options, b *fakeBackend) (relieve func()){
+		"no memory": func(opt *Options, _ *fakeBackend) func() {
+			opt.Memory = budget.New(20 * flowSize)
+			opt.Memory.Own().Charge(18 * flowSize)
+			return func() { opt.Memory.Own().Give(18 * flowSize) }
+		},
+		"no session": func(_ *Options, b *fakeBackend) func() {
+			var back atomic.Bool
+			b.restore = func([]byte) error {
+				if back.Load() {
+					return nil
+				}
+				return errors.New("its server is away")
+			}
+			return func() { back.Store(true) }
+		},
+	} {
+		t.Run(why, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const due = 30 * time.Minute
+				opt, b := stored(), newFake()
+				opt.Replica = homeID
+				_, p := servePipe(t, opt, b)
+				p.initialize(mcp.V20251125)
+				answer := p.async(`{"jsonrpc":"2.0","id":"call","method":"hold"}`)
+				k := <-b.held
+				want(t, "a question", k.asksLarge(1, false), nil)
+				<-answer
+				last := fmt.Sprintf("%d-1", k.Address().Stream)
+				opt, b = next(opt, nil)
+				began := time.Now()
+				b.due = func([]byte) (time.Time, error) { return began.Add(due), nil }
+				var log strings.Builder
+				opt.Logger = zerolog.New(zerolog.SyncWriter(&log)).Level(zerolog.WarnLevel)
+				relieve := hinder(&opt, b)
+				_, q := servePipe(t, opt, b)
+				time.Sleep(due + 3*time.Minute)
+				synctest.Wait()
+				if strings.Count(log.String(), "a call could not be brought back in time") != 1 {
+					t.Fatalf("the log says\n%s", log.String())
+				}
+				relieve()
+				q.session, q.version = p.session, string(mcp.V20251125)
+				resp := q.get(last)
+				if said := text(t, resp); resp.StatusCode != 200 || !strings.Contains(said, `"id":"call","error"`) || !strings.Contains(said, `"reason":"timeout"`) {
+					t.Errorf("its client gets %d\n%s", resp.StatusCode, said)
+				}
+			})
+		})
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy/message"
 	"github.com/mcpbridge/bridge/legacy/session"
 	"github.com/mcpbridge/bridge/legacy/stream"
 	"github.com/mcpbridge/bridge/legacy/web"
@@ -257,6 +258,21 @@ func (e *Endpoint) GoOn(s *session.Session, caller downstream.Caller, call *stor
 		return err
 	}
 	return e.TakeOver(s, caller, callOf(call, record))
+}
+
+// Fail implements session.Calls.
+func (e *Endpoint) Fail(call *store.Record, keep func(store.Change) error) error {
+	record, err := readCall(call)
+	switch {
+	case err != nil:
+		return err
+	case record.Over:
+		return session.ErrOver
+	}
+	word := callRecord{V: callRecordVersion, Stream: record.Stream, Of: record.Of, Over: true, Events: []storedEvent{{Seq: record.beyond() + 1, Data: message.Lapsed(record.Request)}}}
+	return word.written(func(value []byte) error {
+		return keep(store.Change{Kind: store.Flow, ID: call.ID, Replaces: call.Version, TTL: e.opt.Retention, Value: value})
+	})
 }
 
 // GiveUp implements session.Calls.
