@@ -77,7 +77,7 @@ func (ws *WebSocket) Read() ([]byte, error) {
 	case budget.Short(err):
 		return msg, err
 	case errors.Is(err, websocket.ErrReadLimit):
-		err = ErrTooLarge // gorilla has said 1009 by then
+		err = ErrTooLarge                                                         // gorilla has said 1009 by then
 		if ws.sayClosed(websocket.CloseProtocolError, errLength.Error()) == nil { // but of a length that is none
 			err = errLength
 		}
