@@ -215,7 +215,7 @@ func (e *Endpoint) goOn(s *session.Session, caller downstream.Caller, c *FoundCa
 	if err != nil {
 		return err
 	}
-	ex := &Exchange{end: e, session: s, of: record.Of, accept: web.AcceptJSON | web.AcceptSSE, phase: streaming, requests: 1, left: 1}
+	ex := &Exchange{end: e, session: s, of: record.Of, unproven: s.IsVisitor(record.Of), accept: web.AcceptJSON | web.AcceptSSE, phase: streaming, requests: 1, left: 1}
 	ex.stored = &storedCall{version: c.version + 1, record: *record, back: time.Now(), expires: time.Now().Add(c.ttl), hold: budget.On(s.Account()),
 		kept: s.Room().Find(s.Account().Owner(), record.size(), c.ttl)}
 	ex.stored.hold.Charge(record.size()) // it was judged as it was read

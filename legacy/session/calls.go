@@ -190,6 +190,13 @@ func (s *Session) Begin(requests int32, unproven bool) bool {
 	return true
 }
 
+// IsVisitor reports whether a principal that made a call is another one than the session's owner. Whoever is not known to be
+// one is not.
+func (s *Session) IsVisitor(principal string) bool {
+	owner := actorOf(s)
+	return !owner.Owns(principal)
+}
+
 // Done is described with Begin. The last one lets go of a session that has been ended.
 func (s *Session) Done(requests int32, unproven bool) {
 	s.requests(unproven).Add(-requests)
