@@ -329,6 +329,52 @@ func TestSlowPollersKeepNoTurns(t *testing.T) {
 	})
 }
 
+// TestALargeCallIsReadOnceForWhoPolls, and again when its record has changed, or somebody else asks.
+func TestALargeCallIsReadOnceForWhoPolls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt, b := stored(), newFake()
+		opt.Replica, opt.Poll, opt.Unload, opt.MaxUnloaded = homeID, time.Second, time.Hour, 100
+		_, p := servePipe(t, opt, b)
+		p.initialize(mcp.V20251125)
+		answer := p.async(`{"jsonrpc":"2.0","id":"call","method":"hold"}`)
+		k := <-b.held
+		want(t, "a question", k.asksLarge(1, false), nil)
+		<-answer
+		of := fmt.Sprint(k.Address().Stream)
+		shared, r := opt.Store, &reading{Store: opt.Store}
+		opt.Store = r
+		opt, b = next(opt, nil)
+		opt.Replica = homeID
+		_, q := servePipe(t, opt, b)
+		q.goOn(b, p.session)
+		before, _ := r.said()
+		poll := func(last string) string { return text(t, q.get(of+"-"+last)) }
+		want(t, "the question", strings.Contains(poll("1"), "elicitation/create"), true)
+		for range 3 {
+			want(t, "no news", poll("2"), "id: "+of+"-2\ndata: \n\nretry: 500\n\n")
+		}
+		reads, _ := r.said()
+		want(t, "reads", reads-before, 1)
+		want(t, "the question, which was lost", strings.Contains(poll("1"), "elicitation/create"), true)
+		reads, _ = r.said()
+		want(t, "reads for that", reads-before, 2)
+		list, err := shared.Load(t.Context(), store.Name("/mcp\n"+p.session))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range list {
+			if at := list[i].Address; at.Kind == store.Flow {
+				want(t, "a change", shared.Commit(t.Context(), at.Session, store.Change{Kind: at.Kind, ID: at.ID, Replaces: store.Any, TTL: time.Hour, Value: list[i].Value}), nil)
+			}
+		}
+		for range 3 {
+			want(t, "no news", poll("2"), "id: "+of+"-2\ndata: \n\nretry: 500\n\n")
+		}
+		reads, _ = r.said()
+		want(t, "reads after a change", reads-before, 3)
+	})
+}
+
 // TestLargeCallsAreInTimeThoughTheirServerIsSlow: many are due together, and it takes ten seconds to bring a session back. No
 // turn is held meanwhile.
 func TestLargeCallsAreInTimeThoughTheirServerIsSlow(t *testing.T) {

@@ -290,6 +290,10 @@ func (e *Endpoint) Tell(w http.ResponseWriter, s *session.Session, caller downst
 	if !s.Shelved(id.Stream) || !s.Streams().Polled() {
 		return false
 	}
+	if s.HasHeard(id.Stream, recordID(id.Stream), &caller, id.Seq) {
+		s.Streams().Tell(w, id, nil)
+		return true
+	}
 	found, passage, err := s.Record(store.Flow, recordID(id.Stream), session.InTurn)
 	if err != nil {
 		return false
@@ -300,6 +304,9 @@ func (e *Endpoint) Tell(w http.ResponseWriter, s *session.Session, caller downst
 		return false
 	}
 	events := record.events()
+	if !caller.Unproven {
+		s.Told(id.Stream, &found, session.Heard{By: caller.Principal, Version: found.Version, Last: events[len(events)-1].Seq, Beyond: record.beyond()})
+	}
 	passage.Yield() // the client may be slow
 	s.Streams().Tell(w, id, events)
 	return true

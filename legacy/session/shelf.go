@@ -1,10 +1,12 @@
 package session
 
 import (
+	"slices"
 	"strconv"
 	"sync"
 	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/sessions/store"
 )
 
@@ -21,16 +23,30 @@ import (
 // shelf knows the calls of a session that are in the store alone.
 type shelf struct {
 	mu    sync.Mutex
-	calls map[uint64]time.Time // by stream: until when they may be there; nil until there is one
+	calls map[uint64]shelved // by stream; nil until there is one
+}
+
+// shelved is a call that is in the store alone.
+type shelved struct {
+	until time.Time // it may be there
+	heard Heard     // zero: nobody has polled for it
+}
+
+// Heard is what a client has heard that polls for a call: as long as the store has this version of its record, that is all.
+type Heard struct {
+	By      string // the principal of the client, who may fetch it
+	Version uint64 // of the record
+	Last    uint64 // event
+	Beyond  uint64 // a number that no event of it has
 }
 
 func (s *shelf) put(stream uint64, until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.calls == nil {
-		s.calls = map[uint64]time.Time{}
+		s.calls = map[uint64]shelved{}
 	}
-	s.calls[stream] = until
+	s.calls[stream] = shelved{until: until}
 }
 
 func (s *shelf) take(stream uint64) {
@@ -46,12 +62,23 @@ func (s *shelf) has(stream uint64) bool {
 	return ok
 }
 
+// hear notes what was heard of a call, and returns what was before.
+func (s *shelf) hear(stream uint64, now *Heard) (before Heard) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	call, ok := s.calls[stream]
+	if ok && now != nil {
+		s.calls[stream] = shelved{call.until, *now}
+	}
+	return call.heard
+}
+
 // look returns how many calls there are, and how long the last of them may be there.
 func (s *shelf) look(now time.Time) (n int, longest time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for stream, until := range s.calls {
-		if left := until.Sub(now); left > 0 {
+	for stream, call := range s.calls {
+		if left := call.until.Sub(now); left > 0 {
 			longest = max(longest, left)
 		} else {
 			delete(s.calls, stream)
@@ -74,6 +101,26 @@ func (s *Session) Unshelve(stream uint64) { s.stored.shelf.take(stream) }
 
 // Shelved reports whether a call is in the store alone.
 func (s *Session) Shelved(stream uint64) bool { return s.stored != nil && s.stored.shelf.has(stream) }
+
+// Told notes what the client that polls for a call in the store has heard by its record. Small ones are as well read again: a look at what
+// there is of a session costs as much as it has.
+func (s *Session) Told(stream uint64, r *store.Record, heard Heard) {
+	if len(r.Value) >= largeRecord {
+		s.stored.shelf.hear(stream, &heard)
+	}
+}
+
+// HasHeard reports whether a client has heard all that there is of a call in the store, without reading that, as far as it is known.
+func (s *Session) HasHeard(stream uint64, id string, caller *downstream.Caller, last uint64) bool {
+	heard := s.stored.shelf.hear(stream, nil)
+	if heard.Version == 0 || caller.Unproven || heard.By != caller.Principal || last < heard.Last || last > heard.Beyond {
+		return false
+	}
+	list, err := s.Glance()
+	return err == nil && slices.ContainsFunc(list, func(r store.Record) bool {
+		return r.Kind == store.Flow && r.ID == id && r.Version == heard.Version
+	})
+}
 
 // Left reports that the session has left memory for the store while a request had it: it is to be found anew.
 func (s *Session) Left() bool { return s.left.Load() }
