@@ -1,12 +1,10 @@
 package session
 
 import (
-	"slices"
 	"strconv"
 	"sync"
 	"time"
 
-	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/sessions/store"
 )
 
@@ -101,26 +99,6 @@ func (s *Session) Unshelve(stream uint64) { s.stored.shelf.take(stream) }
 
 // Shelved reports whether a call is in the store alone.
 func (s *Session) Shelved(stream uint64) bool { return s.stored != nil && s.stored.shelf.has(stream) }
-
-// Told notes what the client that polls for a call in the store has heard by its record. Small ones are as well read again: a look at what
-// there is of a session costs as much as it has.
-func (s *Session) Told(stream uint64, r *store.Record, heard Heard) {
-	if len(r.Value) >= largeRecord {
-		s.stored.shelf.hear(stream, &heard)
-	}
-}
-
-// HasHeard reports whether a client has heard all that there is of a call in the store, without reading that, as far as it is known.
-func (s *Session) HasHeard(stream uint64, id string, caller *downstream.Caller, last uint64) bool {
-	heard := s.stored.shelf.hear(stream, nil)
-	if heard.Version == 0 || caller.Unproven || heard.By != caller.Principal || last < heard.Last || last > heard.Beyond {
-		return false
-	}
-	list, err := s.Glance()
-	return err == nil && slices.ContainsFunc(list, func(r store.Record) bool {
-		return r.Kind == store.Flow && r.ID == id && r.Version == heard.Version
-	})
-}
 
 // Left reports that the session has left memory for the store while a request had it: it is to be found anew.
 func (s *Session) Left() bool { return s.left.Load() }
