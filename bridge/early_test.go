@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -89,5 +90,26 @@ func TestCancelOfAnotherPrincipalWaitsForNobodysCall(t *testing.T) {
 			ID: "1", Method: mcp.MethodToolsCall, Params: []byte(book),
 		}), c)
 		c.result()
+	})
+}
+
+// TestACancelMeansTheIDThatItNames_P8: ids compare with their type and by their bytes, in whatever order they came.
+func TestACancelMeansTheIDThatItNames_P8(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ids := []jsonrpc.ID{"1", `"1"`, "10", `"a"`, `"\u0061"`, "-0", "0"}
+		for _, named := range append(ids, "1.0", "1e0", `"x"`, "null", "01") {
+			conv, _ := session(t, Limits{}, slices.Repeat([]step{inputRequired(`"s"`, question1("q"))}, len(ids))...)
+			var calls []*client
+			for _, id := range ids {
+				calls = append(calls, request(t, conv, string(id), mcp.MethodToolsCall, book))
+			}
+			conv.Notify(downstream.Caller{}, jsonrpc.Message{Method: mcp.NotificationCancelled, Params: []byte(`{"requestId":` + string(named) + `}`)})
+			synctest.Wait()
+			for i, c := range calls {
+				if c.abandoned != (ids[i] == named) {
+					t.Errorf("a cancellation of %s: %s was cancelled: %v", named, ids[i], c.abandoned)
+				}
+			}
+		}
 	})
 }

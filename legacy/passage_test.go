@@ -2,6 +2,7 @@ package legacy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -10,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
@@ -326,6 +329,52 @@ func TestSlowPollersKeepNoTurns(t *testing.T) {
 	})
 }
 
+// TestALargeCallIsReadOnceForWhoPolls, and again when its record has changed, or somebody else asks.
+func TestALargeCallIsReadOnceForWhoPolls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt, b := stored(), newFake()
+		opt.Replica, opt.Poll, opt.Unload, opt.MaxUnloaded = homeID, time.Second, time.Hour, 100
+		_, p := servePipe(t, opt, b)
+		p.initialize(mcp.V20251125)
+		answer := p.async(`{"jsonrpc":"2.0","id":"call","method":"hold"}`)
+		k := <-b.held
+		want(t, "a question", k.asksLarge(1, false), nil)
+		<-answer
+		of := fmt.Sprint(k.Address().Stream)
+		shared, r := opt.Store, &reading{Store: opt.Store}
+		opt.Store = r
+		opt, b = next(opt, nil)
+		opt.Replica = homeID
+		_, q := servePipe(t, opt, b)
+		q.goOn(b, p.session)
+		before, _ := r.said()
+		poll := func(last string) string { return text(t, q.get(of+"-"+last)) }
+		want(t, "the question", strings.Contains(poll("1"), "elicitation/create"), true)
+		for range 3 {
+			want(t, "no news", poll("2"), "id: "+of+"-2\ndata: \n\nretry: 500\n\n")
+		}
+		reads, _ := r.said()
+		want(t, "reads", reads-before, 1)
+		want(t, "the question, which was lost", strings.Contains(poll("1"), "elicitation/create"), true)
+		reads, _ = r.said()
+		want(t, "reads for that", reads-before, 2)
+		list, err := shared.Load(t.Context(), store.Name("/mcp\n"+p.session))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range list {
+			if at := list[i].Address; at.Kind == store.Flow {
+				want(t, "a change", shared.Commit(t.Context(), at.Session, store.Change{Kind: at.Kind, ID: at.ID, Replaces: store.Any, TTL: time.Hour, Value: list[i].Value}), nil)
+			}
+		}
+		for range 3 {
+			want(t, "no news", poll("2"), "id: "+of+"-2\ndata: \n\nretry: 500\n\n")
+		}
+		reads, _ = r.said()
+		want(t, "reads after a change", reads-before, 3)
+	})
+}
+
 // TestLargeCallsAreInTimeThoughTheirServerIsSlow: many are due together, and it takes ten seconds to bring a session back. No
 // turn is held meanwhile.
 func TestLargeCallsAreInTimeThoughTheirServerIsSlow(t *testing.T) {
@@ -507,4 +556,58 @@ func TestSmallCallsThatAreDueWaitForNoLargeOnes(t *testing.T) {
 		time.Sleep(2*time.Minute - 3*time.Second)
 		want(t, "large ones that came back", backLarge.Load(), large)
 	})
+}
+
+// TestACallThatCannotComeBackEndsWithAWord, which its client fetches: there is no memory for it, no turn, or no session for long enough.
+func TestACallThatCannotComeBackEndsWithAWord(t *testing.T) {
+	for why, hinder := range map[string]func(opt *Options, b *fakeBackend) (relieve func()){
+		"no memory": func(opt *Options, _ *fakeBackend) func() {
+			opt.Memory = budget.New(20 * flowSize)
+			opt.Memory.Own().Charge(18 * flowSize)
+			return func() { opt.Memory.Own().Give(18 * flowSize) }
+		},
+		"no session": func(_ *Options, b *fakeBackend) func() {
+			var back atomic.Bool
+			b.restore = func([]byte) error {
+				if back.Load() {
+					return nil
+				}
+				return errors.New("its server is away")
+			}
+			return func() { back.Store(true) }
+		},
+	} {
+		t.Run(why, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const due = 30 * time.Minute
+				opt, b := stored(), newFake()
+				opt.Replica = homeID
+				_, p := servePipe(t, opt, b)
+				p.initialize(mcp.V20251125)
+				answer := p.async(`{"jsonrpc":"2.0","id":"call","method":"hold"}`)
+				k := <-b.held
+				want(t, "a question", k.asksLarge(1, false), nil)
+				<-answer
+				last := fmt.Sprintf("%d-1", k.Address().Stream)
+				opt, b = next(opt, nil)
+				began := time.Now()
+				b.due = func([]byte) (time.Time, error) { return began.Add(due), nil }
+				var log strings.Builder
+				opt.Logger = zerolog.New(zerolog.SyncWriter(&log)).Level(zerolog.WarnLevel)
+				relieve := hinder(&opt, b)
+				_, q := servePipe(t, opt, b)
+				time.Sleep(due + 3*time.Minute)
+				synctest.Wait()
+				if strings.Count(log.String(), "a call could not be brought back in time") != 1 {
+					t.Fatalf("the log says\n%s", log.String())
+				}
+				relieve()
+				q.session, q.version = p.session, string(mcp.V20251125)
+				resp := q.get(last)
+				if said := text(t, resp); resp.StatusCode != 200 || !strings.Contains(said, `"id":"call","error"`) || !strings.Contains(said, `"reason":"timeout"`) {
+					t.Errorf("its client gets %d\n%s", resp.StatusCode, said)
+				}
+			})
+		})
+	}
 }

@@ -167,6 +167,28 @@ func TestAKeptStreamIsResumedOnlyByWhoMadeItsCall_E24_H8(t *testing.T) {
 	}
 }
 
+// What a visitor has under way takes no place of the owner's when it comes back from the store either.
+func TestACallOfAVisitorThatComesBackTakesNoPlaceOfTheOwners(t *testing.T) {
+	opt := stored()
+	opt.MaxInFlight = 1
+	_, p, k, _ := visited(t, opt)
+	k.keep(t)
+	next, taken := newFake(), make(chan downstream.Reply, 1)
+	next.resumes = func(_ downstream.Caller, _ []byte, out downstream.Reply) error {
+		taken <- out
+		return nil
+	}
+	_, q := p.another(opt, next)
+	resumed := readEvents(t, q.asUser(mallory).get(streamOf(t, k)+"-2"))
+	resumed.next()
+	out := <-taken
+	want(t, "one more of the visitor's", q.asUser(mallory).status(callTool), http.StatusTooManyRequests)
+	want(t, "the owner's", q.asUser(alice).status(ping), http.StatusOK)
+	out.Abandon()
+	resumed.rest()
+	want(t, "the next of the visitor's", q.asUser(mallory).status(callTool), http.StatusOK)
+}
+
 // A replica that was asked by another one says of a stream that is not the caller's what it says of none.
 func TestAForwardedRequestFindsNoStreamOfSomebodyElses_E24(t *testing.T) {
 	opt, b := stored(), newFake()

@@ -11,8 +11,9 @@ import (
 	"github.com/mcpbridge/bridge/upstream"
 )
 
-// spare is how long a record outlives the call's own deadline.
-const spare = time.Minute
+// spare is how long a record outlives the call's own deadline: longer than it is tried to bring the call back, which has
+// a last word where that fails (legacy/session).
+const spare = 3 * time.Minute
 
 // recordLocked makes the record that is to be kept after a step: with each question that
 // the step puts, or at once after an answer. And before a request leaves that the store has as one that has not: whoever

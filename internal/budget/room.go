@@ -54,14 +54,23 @@ func NewRoom(size int64) *Room {
 // was full when it was measured may have room since. It is to be called before the room is used. The room never becomes smaller.
 func (r *Room) Grow(more func() int64) { r.more = more }
 
-// growLocked reports whether the room is larger than it was.
-func (r *Room) growLocked() bool {
-	now, before := r.now(), r.size
-	if r.more == nil || now.Sub(r.asked) < time.Second {
+// grow reports whether the room is larger than it was. Others need not wait for who is asked, which may be a disk that hangs.
+func (r *Room) grow() bool {
+	r.mu.Lock()
+	now := r.now()
+	due := r.more != nil && now.Sub(r.asked) >= time.Second
+	if due {
+		r.asked = now
+	}
+	r.mu.Unlock()
+	if !due {
 		return false
 	}
-	r.asked = now
-	r.size = max(r.size, r.more())
+	size := r.more()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := r.size
+	r.size = max(before, size)
 	return r.size > before
 }
 
@@ -101,18 +110,24 @@ func (r *Room) Find(tenant string, bytes int, ttl time.Duration) Kept {
 // lives. It returns ErrNoRoom, and changes nothing, when that is more than before and too much.
 func (k *Kept) Set(tenant string, bytes int, ttl time.Duration) error {
 	r := k.room
-	if r == nil {
+	if r == nil || k.try(tenant, bytes, ttl) || r.grow() && k.try(tenant, bytes, ttl) {
 		return nil
 	}
+	return ErrNoRoom
+}
+
+// try is Set, and reports whether there is room.
+func (k *Kept) try(tenant string, bytes int, ttl time.Duration) bool {
+	r := k.room
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.clearLocked()
 	next := Kept{r, tenant, int64(bytes) + overhead, r.minuteOf(ttl)}
-	if more := next.bytes - k.bytes; more > 0 && !r.fitsLocked(tenant, more) && !(r.growLocked() && r.fitsLocked(tenant, more)) {
-		return ErrNoRoom
+	if more := next.bytes - k.bytes; more > 0 && !r.fitsLocked(tenant, more) {
+		return false
 	}
 	r.putLocked(k, next)
-	return nil
+	return true
 }
 
 // Charge is Set for what cannot be refused any more.

@@ -147,3 +147,23 @@ func TestARoomGrowsWithTheDisk(t *testing.T) {
 		}
 	})
 }
+
+// TestNobodyWaitsForADiskThatIsMeasured: it may hang. Who finds no place meanwhile is told so.
+func TestNobodyWaitsForADiskThatIsMeasured(t *testing.T) {
+	r := NewRoom(1000)
+	r.Grow(func() int64 {
+		if !r.mu.TryLock() {
+			t.Fatal("the room is locked meanwhile")
+		}
+		r.mu.Unlock()
+		other := r.Empty()
+		if err := other.Set("", 4000, time.Hour); !errors.Is(err, ErrNoRoom) {
+			t.Errorf("another one: %v", err)
+		}
+		return 5000
+	})
+	k := r.Empty()
+	if err := k.Set("", 4000, time.Hour); err != nil {
+		t.Error(err)
+	}
+}

@@ -68,3 +68,24 @@ func TestTheAnswerSaysWhetherAnAddressHoldsTooMuchOrAllDo(t *testing.T) {
 		}
 	}
 }
+
+// Who is refused may be in the midst of a large request: a connection that is closed with bytes unread is reset, and the
+// answer is lost with what is on its way.
+func TestWhoIsRefusedInALargeRequestGetsTheAnswer(t *testing.T) {
+	for name, standard := range map[string]bool{"lean": false, "standard": true} {
+		memory := budget.New(4 << 20)
+		memory.Guest("others").Charge(6 << 20)
+		e, _ := serve(t, from, Options{Memory: memory, StandardHTTP: standard})
+		for range 5 {
+			conn := dialFrom(t, e, modest, "")
+			_ = conn.SetDeadline(time.Now().Add(patience))
+			head := "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 16777216\r\n\r\n"
+			if _, err := conn.Write(append([]byte(head), make([]byte, 16<<20)...)); err != nil {
+				t.Errorf("%s: while it sends: %v", name, err)
+			}
+			if got, err := io.ReadAll(conn); err != nil || !bytes.Contains(got, []byte("503")) {
+				t.Errorf("%s: it gets %q, %v", name, got, err)
+			}
+		}
+	}
+}

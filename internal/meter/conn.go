@@ -138,9 +138,28 @@ func (c *Conn) answer() {
 	tells := !c.secure && !c.h2 && !c.told
 	c.told = true
 	c.mu.Unlock()
-	if tells {
-		_, _ = io.WriteString(c.Conn, c.tab.Refusal())
+	if !tells {
+		return
 	}
+	if _, err := io.WriteString(c.Conn, c.tab.Refusal()); err == nil {
+		c.linger()
+	}
+}
+
+// How long, and how many bytes, who was refused may go on sending. net/http closes the connection at once, and what is unread
+// then has it reset: the answer would be lost.
+const (
+	lingering   = 500 * time.Millisecond
+	lingersOver = 64 << 20
+)
+
+// linger closes the sending half and waits for the client to close.
+func (c *Conn) linger() {
+	half, ok := c.Conn.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil || c.Conn.SetReadDeadline(time.Now().Add(lingering)) != nil {
+		return
+	}
+	_, _ = io.CopyN(io.Discard, c.Conn, lingersOver)
 }
 
 // errRefused is one that net/http says nothing about.

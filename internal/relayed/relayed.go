@@ -105,26 +105,53 @@ func (s *Sessions) Unmet(id string) {
 
 // put has a session stand in memory, in place of an earlier one of the same id. What was only met
 // takes the place of none.
-func (s *Sessions) put(one *session) {
+func (s *Sessions) put(one *session) { s.place(one, false) }
+
+// place is put, or, for what is inherited, which may have ended and been opened anew by now, what has it stand in place of none
+// that is newer.
+func (s *Sessions) place(one *session, inherited bool) {
 	s.mu.Lock()
 	if heir := s.heir; heir != nil {
 		s.mu.Unlock()
-		heir.put(one)
+		heir.place(one, inherited)
 		return
 	}
 	defer s.mu.Unlock()
 	s.table.Expire()
-	if one.met {
-		if _, known := s.table.Get(one.id); known || s.opt.Guarded {
-			return
-		}
-	}
-	if before, known := s.table.Get(one.id); known && before.began.Load() != one.began.Load() {
-		before.room.Release() // in place of its record there is another one; who read the same takes the same room
+	before, known := s.table.Get(one.id)
+	switch {
+	case one.met && (known || s.opt.Guarded):
+		return
+	case inherited && known && !before.met && before.began.Load() >= one.began.Load():
+		release(one, before)
+		return
+	case known:
+		release(before, one)
 	}
 	s.table.Remove(one.id)
 	_ = s.table.Add(one.owner.Tenant, one.id, one) // where there is no place for it the store has it, if anybody
 	s.lookAfterLocked()
+}
+
+// release gives back what the record of a session takes that has made room for another one of its id: who read the same takes
+// the same room.
+func release(one, other *session) {
+	if one.began.Load() != other.began.Load() {
+		one.room.Release()
+	}
+}
+
+// disown removes one session from memory, and from that of who took over, but none that was opened since under its id.
+func (s *Sessions) disown(one *session) {
+	s.mu.Lock()
+	heir := s.heir
+	if now, known := s.table.Get(one.id); known && now == one {
+		s.table.Remove(one.id)
+	}
+	s.mu.Unlock()
+	if heir != nil {
+		heir.disown(one)
+	}
 }
 
 // Room reports whether another session of a tenant would be remembered.
@@ -251,7 +278,10 @@ func (s *Sessions) Bequeath(to *Sessions) {
 	table := s.table
 	s.mu.Unlock()
 	for _, use := range table.All() {
-		to.put(use.Value)
+		to.place(use.Value, true)
+		if now, known := table.Get(use.Value.id); !known || now != use.Value { // it has ended meanwhile
+			to.disown(use.Value)
+		}
 	}
 	s.mu.Lock()
 	s.table = s.empty()
@@ -266,12 +296,12 @@ func (s *Sessions) Forget(id string) {
 
 // drop removes a session from memory, and from that of who took over.
 func (s *Sessions) drop(id string) {
-	table, heir := s.present()
+	table, _ := s.present()
 	if one, ok := table.Get(id); ok {
 		one.room.Release()
 	}
 	table.Remove(id)
-	if heir != nil {
+	if _, heir := s.present(); heir != nil { // by now: it takes over what is not removed yet
 		heir.drop(id)
 	}
 }

@@ -208,6 +208,37 @@ func TestAnHeirKnowsAllSessions(t *testing.T) {
 	finds(t, "all forgotten", old, "1", ada, false)
 }
 
+// What ends while somebody takes over has ended there, too, and what is opened anew under its id is of whoever opens it.
+func TestAnHeirTakesOverWhatThereIsByThen(t *testing.T) {
+	const known = 300
+	opt := Options{Capacity: 1000, Idle: time.Hour, Guarded: true}
+	for range 20 {
+		old, next := New(opt), New(opt)
+		for i := range known {
+			old.Open(t.Context(), fmt.Sprint(i), ada)
+		}
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			old.Bequeath(next)
+		}()
+		for i := range known {
+			old.Forget(fmt.Sprint(i))
+			if i%2 == 0 {
+				old.Open(t.Context(), fmt.Sprint(i), eve)
+			}
+		}
+		<-over
+		for i := range known {
+			for who, want := range map[Owner]bool{ada: false, eve: i%2 == 0} {
+				if found, _ := next.Find(t.Context(), fmt.Sprint(i), who); found != want {
+					t.Fatalf("session %d of %s: %v", i, who.Principal, found)
+				}
+			}
+		}
+	}
+}
+
 // What was only met says nothing of who opened it.
 func TestWhatWasOnlyMetIsHeldWhereTheServerJudges(t *testing.T) {
 	for guarded, want := range map[bool]bool{true: false, false: true} {

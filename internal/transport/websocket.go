@@ -68,17 +68,21 @@ func (ws *WebSocket) heard() error {
 
 // Read returns the next message. For one that was refused for want of memory it returns
 // the beginning, with the error of package budget, and goes on with the next one. It returns io.EOF when the peer closed the
-// connection properly, and ErrTooLarge for a message above the limit. Binary
-// frames are refused with code 1003. After an error the WebSocket is only good
+// connection properly, and ErrTooLarge for a message above the limit, of which that was told with code 1009. Binary
+// frames are refused with code 1003, lengths of 2^63 and more with 1002. After an error the WebSocket is only good
 // for Close.
 func (ws *WebSocket) Read() ([]byte, error) {
 	kind, msg, err := ws.message()
 	switch {
 	case budget.Short(err):
 		return msg, err
-	case errors.Is(err, websocket.ErrReadLimit): // gorilla has said 1009 by then
+	case errors.Is(err, websocket.ErrReadLimit):
+		err = ErrTooLarge                                                         // gorilla has said 1009 by then
+		if ws.sayClosed(websocket.CloseProtocolError, errLength.Error()) == nil { // but of a length that is none
+			err = errLength
+		}
 		ws.drain()
-		return nil, ErrTooLarge
+		return nil, err
 	case websocket.IsCloseError(err, websocket.CloseNormalClosure, websocket.CloseGoingAway, websocket.CloseNoStatusReceived):
 		return nil, io.EOF
 	case err != nil:
@@ -89,6 +93,9 @@ func (ws *WebSocket) Read() ([]byte, error) {
 	}
 	return msg, ws.heard()
 }
+
+// errLength is about a frame whose length has the bit that must not be set, or with which that of its message has.
+var errLength = errors.New("a frame has no such length")
 
 // message reads a message, which is charged until it is whole.
 func (ws *WebSocket) message() (kind int, msg []byte, err error) {
@@ -151,6 +158,11 @@ func (ws *WebSocket) Ping(timeout time.Duration) error {
 
 // Close says goodbye with a code and a short reason, and closes the connection.
 func (ws *WebSocket) Close(code int, reason string) error {
-	_ = ws.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason), time.Now().Add(time.Second))
+	_ = ws.sayClosed(code, reason)
 	return ws.conn.Close()
+}
+
+// sayClosed says goodbye, if nobody has: otherwise it returns an error.
+func (ws *WebSocket) sayClosed(code int, reason string) error {
+	return ws.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason), time.Now().Add(time.Second))
 }

@@ -84,3 +84,48 @@ func TestThePeerOfAMessageAboveTheLimitLearnsWhy(t *testing.T) {
 		t.Errorf("Read returned %v", err)
 	}
 }
+
+// TestThePeerOfAFrameOfNoLengthLearnsWhy: the most significant bit must be 0. What is only too large is 1009.
+func TestThePeerOfAFrameOfNoLengthLearnsWhy(t *testing.T) {
+	for name, tc := range map[string]struct {
+		frames string
+		code   int
+		err    error
+	}{
+		"no length":          {"\x81\xff\x80\x00\x00\x00\x00\x00\x00\x00mask", websocket.CloseProtocolError, errLength},
+		"all ones":           {"\x81\xff\xff\xff\xff\xff\xff\xff\xff\xffmask", websocket.CloseProtocolError, errLength},
+		"in a continuation":  {"\x01\x81\x00\x00\x00\x00x\x80\xff\x80\x00\x00\x00\x00\x00\x00\x00mask", websocket.CloseProtocolError, errLength},
+		"too large":          {"\x81\xff\x7f\xff\xff\xff\xff\xff\xff\xffmask", websocket.CloseMessageTooBig, ErrTooLarge},
+		"a little too large": {"\x81\xfe\x04\x01mask", websocket.CloseMessageTooBig, ErrTooLarge},
+	} {
+		t.Run(name, func(t *testing.T) {
+			read := make(chan error, 1)
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				ws, err := Upgrade(w, r, WebSocketOptions{MaxMessage: 1 << 10, WriteTimeout: time.Minute, Silence: time.Minute})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_, err = ws.Read()
+				read <- err
+				_ = ws.Close(CloseNormal, "")
+			}))
+			defer srv.Close()
+			conn, response, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(srv.URL, "http"), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer response.Body.Close()
+			if _, err := conn.NetConn().Write([]byte(tc.frames)); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := conn.ReadMessage(); !websocket.IsCloseError(err, tc.code) {
+				t.Errorf("the peer got %v", err)
+			}
+			_ = conn.Close()
+			if err := <-read; !errors.Is(err, tc.err) {
+				t.Errorf("Read returned %v", err)
+			}
+		})
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/legacy/message"
 	"github.com/mcpbridge/bridge/legacy/session"
 	"github.com/mcpbridge/bridge/legacy/stream"
 	"github.com/mcpbridge/bridge/legacy/web"
@@ -214,7 +215,7 @@ func (e *Endpoint) goOn(s *session.Session, caller downstream.Caller, c *FoundCa
 	if err != nil {
 		return err
 	}
-	ex := &Exchange{end: e, session: s, of: record.Of, accept: web.AcceptJSON | web.AcceptSSE, phase: streaming, requests: 1, left: 1}
+	ex := &Exchange{end: e, session: s, of: record.Of, unproven: s.IsVisitor(record.Of), accept: web.AcceptJSON | web.AcceptSSE, phase: streaming, requests: 1, left: 1}
 	ex.stored = &storedCall{version: c.version + 1, record: *record, back: time.Now(), expires: time.Now().Add(c.ttl), hold: budget.On(s.Account()),
 		kept: s.Room().Find(s.Account().Owner(), record.size(), c.ttl)}
 	ex.stored.hold.Charge(record.size()) // it was judged as it was read
@@ -259,6 +260,21 @@ func (e *Endpoint) GoOn(s *session.Session, caller downstream.Caller, call *stor
 	return e.TakeOver(s, caller, callOf(call, record))
 }
 
+// Fail implements session.Calls.
+func (e *Endpoint) Fail(call *store.Record, keep func(store.Change) error) error {
+	record, err := readCall(call)
+	switch {
+	case err != nil:
+		return err
+	case record.Over:
+		return session.ErrOver
+	}
+	word := callRecord{V: callRecordVersion, Stream: record.Stream, Of: record.Of, Over: true, Events: []storedEvent{{Seq: record.beyond() + 1, Data: message.Lapsed(record.Request)}}}
+	return word.written(func(value []byte) error {
+		return keep(store.Change{Kind: store.Flow, ID: call.ID, Replaces: call.Version, TTL: e.opt.Retention, Value: value})
+	})
+}
+
 // GiveUp implements session.Calls.
 func (e *Endpoint) GiveUp(s *session.Session, caller downstream.Caller, call *store.Record) (tell func(), err error) {
 	record, err := readCall(call)
@@ -274,6 +290,10 @@ func (e *Endpoint) Tell(w http.ResponseWriter, s *session.Session, caller downst
 	if !s.Shelved(id.Stream) || !s.Streams().Polled() {
 		return false
 	}
+	if s.HasHeard(id.Stream, recordID(id.Stream), &caller, id.Seq) {
+		s.Streams().Tell(w, id, nil)
+		return true
+	}
 	found, passage, err := s.Record(store.Flow, recordID(id.Stream), session.InTurn)
 	if err != nil {
 		return false
@@ -284,6 +304,9 @@ func (e *Endpoint) Tell(w http.ResponseWriter, s *session.Session, caller downst
 		return false
 	}
 	events := record.events()
+	if !caller.Unproven {
+		s.Told(id.Stream, &found, session.Heard{By: caller.Principal, Version: found.Version, Last: events[len(events)-1].Seq, Beyond: record.beyond()})
+	}
 	passage.Yield() // the client may be slow
 	s.Streams().Tell(w, id, events)
 	return true

@@ -51,6 +51,12 @@ func Short(id jsonrpc.ID, why error) []byte {
 	return jsonrpc.AppendError(nil, id, fault.Internal(why.Error(), fault.Limit("limits.memory")))
 }
 
+// Lapsed is the answer to a call that waited in the store, and nobody could go on with while its time came and passed.
+func Lapsed(id jsonrpc.ID) []byte {
+	return jsonrpc.AppendError(nil, id, fault.Internal("the time of this call is over, and the bridge could not go on with it: there was no memory for it, too many large calls came back together, "+
+		"or its session could not be brought back; whether it was executed is not known", fault.Reason("timeout")))
+}
+
 // CopyText returns the text of a response, in memory of its own; nil for none.
 func CopyText(msg *downstream.Message) []byte {
 	if msg == nil {

@@ -41,6 +41,26 @@ func (s *Session) Glance() (list []store.Record, err error) {
 	return list, err
 }
 
+// Told notes what the client that polls for a call in the store has heard by its record. Small ones are as well read again: a look at what
+// there is of a session costs as much as it has.
+func (s *Session) Told(stream uint64, r *store.Record, heard Heard) {
+	if len(r.Value) >= largeRecord {
+		s.stored.shelf.hear(stream, &heard)
+	}
+}
+
+// HasHeard reports whether a client has heard all that there is of a call in the store, without reading that, as far as it is known.
+func (s *Session) HasHeard(stream uint64, id string, caller *downstream.Caller, last uint64) bool {
+	heard := s.stored.shelf.hear(stream, nil)
+	if heard.Version == 0 || caller.Unproven || heard.By != caller.Principal || last < heard.Last || last > heard.Beyond {
+		return false
+	}
+	list, err := s.Glance()
+	return err == nil && slices.ContainsFunc(list, func(r store.Record) bool {
+		return r.Kind == store.Flow && r.ID == id && r.Version == heard.Version
+	})
+}
+
 // Vanished reports whether the store has the session no more: it was ended, or the store has lost it.
 func (s *Session) Vanished() (bool, error) {
 	list, err := s.Glance()
@@ -188,6 +208,13 @@ func (s *Session) Begin(requests int32, unproven bool) bool {
 		return false
 	}
 	return true
+}
+
+// IsVisitor reports whether a principal that made a call is another one than the session's owner. Whoever is not known to be
+// one is not.
+func (s *Session) IsVisitor(principal string) bool {
+	owner := actorOf(s)
+	return !owner.Owns(principal)
 }
 
 // Done is described with Begin. The last one lets go of a session that has been ended.

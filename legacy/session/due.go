@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/logfield"
 	"github.com/mcpbridge/bridge/internal/turns"
 	"github.com/mcpbridge/bridge/legacy/stray"
 	"github.com/mcpbridge/bridge/sessions/store"
@@ -18,6 +19,8 @@ const (
 	dueAtOnce = 16 // calls brought back at the same time
 	// dueAgain is after what time a call is tried again that could not be brought back.
 	dueAgain = 10 * time.Second
+	// lastChance is how much is left of a note when a call is given up that could not be brought back: time for one more round.
+	lastChance = 3 * dueAgain
 	// strayShare is how much of each dueStep goes into looking for calls that nobody has noted.
 	strayShare = dueStep / 10
 )
@@ -84,6 +87,7 @@ func (k dues) fireAll(ctx context.Context, second int64) error {
 		for _, haste := range []Haste{AtOnce, InTurn} { // what is large waits for its turn when nothing else waits for it
 			k.firePart(ctx, part, became, haste, others)
 		}
+		k.giveUp(ctx, part, became, others)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -160,6 +164,42 @@ func (k dues) settle(name string, notes []store.Record, became []outcome) {
 	k.report("removing what was due", k.do(func(ctx context.Context) error { return k.store.Commit(ctx, name, gone...) }))
 }
 
+// giveUp ends the calls for which there was no memory, no turn or no session until hardly anything was left of their notes:
+// without a word they would expire, and their clients wait for ever. They are read one after the other, whatever there is.
+func (k dues) giveUp(ctx context.Context, notes []store.Record, became []outcome, others []downstream.ReplicaID) {
+	for i := range notes {
+		if became[i].again() == 0 || notes[i].TTL > lastChance || ctx.Err() != nil {
+			continue
+		}
+		session, call, _ := strings.Cut(notes[i].ID, "/")
+		d := dueCall{at: store.Address{Session: session, Kind: store.Flow, ID: call}, haste: Owed, late: true}
+		if d.owner, d.lost = k.ownerOf(ctx, session); d.owner != nil {
+			became[i] = k.goOn(ctx, &d, others)
+		}
+	}
+}
+
+// fail ends a call that could not be brought back.
+func (k dues) fail(d *dueCall, found *store.Record) outcome {
+	err := k.set.opt.Calls.Fail(found, func(word store.Change) error {
+		return k.do(func(ctx context.Context) error { return k.store.Commit(ctx, d.at.Session, word) })
+	})
+	_, conflict := errors.AsType[*store.ConflictError](err)
+	switch {
+	case conflict, errors.Is(err, ErrOver): // somebody has gone on with it after all
+		return settled
+	case err != nil:
+		k.report("ending a call that could not be brought back", err)
+		return unsettled
+	}
+	if of, err := k.lookAt(k.ctx, store.Address{Session: d.at.Session, Kind: store.Session}); err == nil {
+		k.report("touching a session", k.outlive([]store.Record{of}, time.Now())) // its client is to fetch the word
+	}
+	k.set.opt.Logger.Warn().Str(logfield.SessionID, logfield.Short(d.owner.ID)).
+		Msg("a call could not be brought back in time from the store, for want of memory (limits.memory), of a turn or of its session: it ends with an error")
+	return settled
+}
+
 // fire brings a call back to which something is due: its own clock does the rest. No turn is held while its session
 // comes back, whose server may be slow.
 func (k dues) fire(ctx context.Context, note string, haste Haste, others []downstream.ReplicaID) outcome {
@@ -187,6 +227,7 @@ type dueCall struct {
 	haste Haste
 	owner *sessionRecord // of its session; nil: there is none to be had
 	lost  outcome        // what becomes of its note then
+	late  bool           // it is to end
 }
 
 // ownerOf reads the record of a session, which is small.
@@ -231,6 +272,9 @@ func (k dues) goOn(ctx context.Context, d *dueCall, others []downstream.ReplicaI
 	}
 	if d.owner == nil {
 		return d.lost
+	}
+	if d.late {
+		return k.fail(d, &found)
 	}
 	s, known := k.set.table.Get(d.owner.ID)
 	if !known {

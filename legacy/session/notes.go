@@ -22,8 +22,8 @@ import (
 const (
 	dueStep  = time.Second
 	dueBatch = 500 // notes of one round trip
-	// dueBack is how far back seconds are looked at after a start: no call's record
-	// outlives its time by more.
+	// dueBack is how far back seconds are looked at after a start, and for how long it is tried to bring a call back that is due. A
+	// call's record outlives its deadline by more.
 	dueBack = 2 * time.Minute
 )
 

@@ -66,6 +66,9 @@ type Calls interface {
 	Due(call *store.Record) (time.Time, error)
 	// GoOn takes a call over, if it is not here already. The error is ErrGone when somebody else has.
 	GoOn(s *Session, caller downstream.Caller, call *store.Record) error
+	// Fail has its last word take the place of a call that nobody could go on with, and that says so. The error is ErrOver when it
+	// has one.
+	Fail(call *store.Record, keep func(store.Change) error) error
 	// GiveUp returns what tells the server that nobody needs a call any more which is not here; nil: it need not be told.
 	GiveUp(s *Session, caller downstream.Caller, call *store.Record) (tell func(), err error)
 }

@@ -21,16 +21,30 @@ import (
 // shelf knows the calls of a session that are in the store alone.
 type shelf struct {
 	mu    sync.Mutex
-	calls map[uint64]time.Time // by stream: until when they may be there; nil until there is one
+	calls map[uint64]shelved // by stream; nil until there is one
+}
+
+// shelved is a call that is in the store alone.
+type shelved struct {
+	until time.Time // it may be there
+	heard Heard     // zero: nobody has polled for it
+}
+
+// Heard is what a client has heard that polls for a call: as long as the store has this version of its record, that is all.
+type Heard struct {
+	By      string // the principal of the client, who may fetch it
+	Version uint64 // of the record
+	Last    uint64 // event
+	Beyond  uint64 // a number that no event of it has
 }
 
 func (s *shelf) put(stream uint64, until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.calls == nil {
-		s.calls = map[uint64]time.Time{}
+		s.calls = map[uint64]shelved{}
 	}
-	s.calls[stream] = until
+	s.calls[stream] = shelved{until: until}
 }
 
 func (s *shelf) take(stream uint64) {
@@ -46,12 +60,23 @@ func (s *shelf) has(stream uint64) bool {
 	return ok
 }
 
+// hear notes what was heard of a call, and returns what was before.
+func (s *shelf) hear(stream uint64, now *Heard) (before Heard) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	call, ok := s.calls[stream]
+	if ok && now != nil {
+		s.calls[stream] = shelved{call.until, *now}
+	}
+	return call.heard
+}
+
 // look returns how many calls there are, and how long the last of them may be there.
 func (s *shelf) look(now time.Time) (n int, longest time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for stream, until := range s.calls {
-		if left := until.Sub(now); left > 0 {
+	for stream, call := range s.calls {
+		if left := call.until.Sub(now); left > 0 {
 			longest = max(longest, left)
 		} else {
 			delete(s.calls, stream)

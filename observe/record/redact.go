@@ -18,8 +18,8 @@ import (
 // own words, methods, names of tools, prompts and programs, and the numbers that steer
 // it, each in the objects where the protocol has it. All others are replaced by their kind
 // and size, such as string(16). Names of members stay: they are the structure. With payloads
-// all stays but request state, what of URLs may be credentials, and what is called a token
-// or the like.
+// all stays but request state, what of URLs may be credentials, and what is called like a
+// secret, or stands in such a thing.
 type Redactor struct {
 	payloads bool
 	key      []byte // tells request states apart, and nothing about them
@@ -37,14 +37,18 @@ func (r *Redactor) Payloads() bool { return r.payloads }
 
 // place says where a value stands.
 type place struct {
-	name   string // of its member; that of the array for elements
-	parent string // of the object around it
-	free   bool   // in what people, models and servers fill as they like
+	name   string  // of its member; that of the array for elements
+	parent string  // of the object around it
+	free   bool    // in what people, models and servers fill as they like
+	secret secrecy // of what it is called, or of what it stands in
 }
 
 // member returns the place of a member of the object there.
 func (at place) member(name string, value []byte) place {
-	in := place{name: name, parent: at.name, free: at.free || filled[name] || name == "content" && rawjson.KindOf(value) == rawjson.Object}
+	in := place{name: name, parent: at.name, secret: at.secret, free: at.free || filled[name] || name == "content" && rawjson.KindOf(value) == rawjson.Object}
+	if rawjson.KindOf(value) != rawjson.Object || !schemas[at.name] {
+		in.secret = max(in.secret, secrecyOf(name))
+	}
 	switch at.name {
 	case "_meta":
 		in.free = in.free || name != "progressToken" && !strings.HasPrefix(name, "io.modelcontextprotocol/")
@@ -76,7 +80,7 @@ func (r *Redactor) value(dst, v []byte, at place) []byte {
 	case rawjson.Null:
 		return append(dst, v...)
 	case rawjson.Number:
-		if r.payloads && !secret(at.name) || at.own() {
+		if r.payloads && at.secret < hidden || at.own() {
 			return append(dst, v...)
 		}
 		return append(dst, `"number()"`...)
@@ -100,7 +104,11 @@ func (r *Redactor) object(dst, v []byte, at place) []byte {
 			word = word[:maxName] + "…"
 		}
 		dst = append(rawjson.AppendQuote(dst, word), ':')
-		dst = r.value(dst, value, at.member(word, value))
+		in := at.member(word, value)
+		if len(name) > maxName { // what is called so ends with what it is
+			in.secret = max(in.secret, secrecyOf(string(name[len(name)-maxName:])))
+		}
+		dst = r.value(dst, value, in)
 	}
 	return append(dst, '}')
 }
@@ -125,7 +133,7 @@ func (r *Redactor) text(dst, v []byte, at place) []byte {
 	switch {
 	case at.name == "requestState":
 		return r.state(dst, v)
-	case secret(at.name):
+	case at.secret > shown:
 		return kind(dst, v)
 	case r.payloads:
 		return withoutCredentials(dst, v)
@@ -178,11 +186,6 @@ func (r *Redactor) stays(v []byte, at place) bool {
 	}
 	return spoken[at.name] && words[text]
 }
-
-var secrets = regexp.MustCompile(`(?i)authorization|passw|secret|api[-_]?key|cookie|credential|token$`)
-
-// secret reports whether a member is called like something that nobody may see.
-func secret(name string) bool { return name != "progressToken" && secrets.MatchString(name) }
 
 func set(list string) map[string]bool {
 	all := map[string]bool{}

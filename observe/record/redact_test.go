@@ -91,6 +91,51 @@ func TestWhatStays(t *testing.T) {
 	}
 }
 
+// TestWhatIsCalledLikeASecretIsNotRecorded with payloads, however the words of its name are joined; what only sounds so is.
+func TestWhatIsCalledLikeASecretIsNotRecorded(t *testing.T) {
+	r := NewRedactor(true)
+	for name := range strings.FieldsSeq(`private_key privateKey PrivateKey private-key PRIVATE_KEY privatekey private_keys sshKey access_key
+		pin PIN user_pin userPin pinCode pin_code jwt JWT idJwt JWTValue jwt_value tokens accessTokens refresh_tokens token access_token idToken
+		otp otpCode totp passcode passphrase password passwd dbPass pwd credential credentials cookie cookies session_id sessionId SessionID sessionid
+		assertion client_assertion ssn SSN cvv cvv2 cvc card_number cardNumber cardnumber creditCard account_number api_key apiKey APIKey X-Api-Key
+		client_secret Authorization recovery_codes security_code code_verifier token_value bearer`) {
+		if got := string(r.Message([]byte(`{"a":{"` + name + `":"it"}}`))); !strings.Contains(got, `"string(2)"`) {
+			t.Errorf("a text: %s", got)
+		}
+		for what, value := range map[string]string{"in a list": `["it"]`, "in an object": `{"of":{"is":"it"}}`} {
+			if got := string(r.Message([]byte(`{"` + name + `":` + value + `}`))); strings.Contains(got, `"it"`) {
+				t.Errorf("%s: %s", what, got)
+			}
+		}
+	}
+	for name := range strings.FieldsSeq("pin otp cvv ssn card_number passcode") {
+		if got := string(r.Message([]byte(`{"` + name + `":1234}`))); strings.Contains(got, "1234") {
+			t.Errorf("a number: %s", got)
+		}
+	}
+	long := strings.Repeat("x", 2*maxName) + "_password"
+	if got := string(r.Message([]byte(`{"` + long + `":"it"}`))); strings.Contains(got, `"it"`) {
+		t.Errorf("under a long name: %s", got)
+	}
+	for name := range strings.FieldsSeq(`tokenizer tokenized token_type token_count tokenType progressToken pinned pinning spin opinion shopping pins
+		max_tokens_mode session sessions session_name key keys public_key publicKey primary_key keyboard monkey card cardinality passenger bypass compass
+		passed code zip_code number description assert asserts assertion_type author consider inside side basin`) {
+		text := `{"a":{"` + name + `":"it","b":1}}`
+		if got := string(r.Message([]byte(text))); got != text {
+			t.Errorf("it was masked: %s", got)
+		}
+	}
+	for _, text := range []string{
+		`{"maxTokens":9,"max_tokens":9,"total_tokens":9,"usage":{"inputTokens":9},"tokens":{"in":9}}`,
+		`{"inputSchema":{"properties":{"password":{"type":"string","title":"What is it?"}},"required":["password"]}}`,
+		`{"inputRequests":{"credentials":{"method":"elicitation/create"}},"inputResponses":{"pin":{"action":"accept","content":{"x":"it"}}}}`,
+	} {
+		if got := string(r.Message([]byte(text))); got != text {
+			t.Errorf("%s became %s", text, got)
+		}
+	}
+}
+
 // TestStatesAreToldApart, and nothing else is told of them, with payloads too.
 func TestStatesAreToldApart(t *testing.T) {
 	r := NewRedactor(true)

@@ -87,12 +87,6 @@ func actAsChild(mode string) {
 		}
 		_ = os.WriteFile("been here", nil, 0o600)
 		actAsChild("modern")
-	case "slow to come up again":
-		if _, err := os.Stat("been here"); err == nil {
-			<-time.After(500 * time.Millisecond)
-		}
-		_ = os.WriteFile("been here", nil, 0o600)
-		actAsChild("modern")
 	case "mute": // but for the first time
 		if _, err := os.Stat("been here"); err == nil {
 			serveChild(func(jsonrpc.Message) {})

@@ -17,6 +17,15 @@ func ownDiscover() *request {
 	return &request{call: &upstream.Call{Method: mcp.MethodDiscover}, params: []byte(ownParams)}
 }
 
+// attend greets a child, if that is to be, and guards it: not while calls wait for it to come up, which have yet to
+// excuse its silence.
+func (c *child) attend(limit, every time.Duration) {
+	if c.ready != nil {
+		c.greet(limit)
+	}
+	c.guard(every)
+}
+
 // guard asks a child that is silent whether it still lives, and has it replaced
 // when it does not even answer that. The clock of this is the guard's own, not
 // that of any call. It returns when the child ends.

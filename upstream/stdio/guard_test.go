@@ -2,15 +2,18 @@ package stdio
 
 import (
 	"context"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/internal/testprocess"
+	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/negotiate"
 	"github.com/mcpbridge/bridge/rawjson"
@@ -93,11 +96,59 @@ func blamed(s *Client, tenant string) bool {
 
 // Calls that wait for a process to come up excuse it like those that it has been given.
 func TestAProcessThatComesUpSlowlyIsNotStuck(t *testing.T) {
-	s := pinged(t, "slow to come up again", 50*time.Millisecond)
-	mustDo(t, s, by("bob", "pid"))
-	if blamed(s, "bob") {
-		t.Error("who waited for it is blamed")
-	}
+	const every = time.Second
+	withWire(t, func(t *testing.T, w *wire) {
+		s, err := New(Options{Command: "slow", Ping: every})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &child{pipe: w.pipe, ready: make(chan struct{}), process: &process{cmd: &exec.Cmd{Process: &os.Process{}}, quit: make(chan struct{})}}
+		s.child = c
+		go c.attend(every*3/2, every)
+		type outcome struct {
+			ans *upstream.Answer
+			err error
+		}
+		done := make(chan outcome, 1)
+		go func() {
+			ans, err := s.Do(t.Context(), by("bob", "pid"), nil)
+			done <- outcome{ans, err}
+		}()
+		var asked []jsonrpc.Message // while it comes up
+		go func() {
+			for {
+				line, err := w.in.ReadBytes('\n')
+				if err != nil {
+					return
+				}
+				m, _ := jsonrpc.Parse(line)
+				asked = append(asked, m)
+			}
+		}()
+		time.Sleep(10 * every)
+		synctest.Wait()
+		select {
+		case <-c.quit:
+			t.Fatal("it was ended")
+		default:
+		}
+		for _, m := range asked {
+			if m.ID != "" {
+				w.send(`{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID)
+			}
+		}
+		synctest.Wait()
+		if len(asked) < 3 { // the greeting, the call, a ping
+			t.Errorf("it is asked %d times", len(asked))
+		}
+		if out := <-done; out.err != nil || out.ans.Error != nil {
+			t.Errorf("%+v", out)
+		}
+		if blamed(s, "bob") {
+			t.Error("who waited for it is blamed")
+		}
+		w.end()
+	})
 }
 
 func TestAProcessThatNeverComesUpIsReplacedAndNobodyBlamed(t *testing.T) {

@@ -80,12 +80,7 @@ func (s *Client) current() (*child, time.Duration, error) {
 		c.ready = make(chan struct{})
 	}
 	s.ending.Go(func() { <-c.done })
-	s.ending.Go(func() {
-		if c.ready != nil {
-			c.greet(s.opt.Ping)
-		}
-		c.guard(s.opt.Ping) // not while calls wait for it to come up: they have yet to excuse its silence
-	})
+	s.ending.Go(func() { c.attend(s.opt.Ping, s.opt.Ping) })
 	return c, 0, nil
 }
 
