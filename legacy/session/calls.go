@@ -52,7 +52,7 @@ func (s *Session) Told(stream uint64, r *store.Record, heard Heard) {
 // HasHeard reports whether a client has heard all that there is of a call in the store, without reading that, as far as it is known.
 func (s *Session) HasHeard(stream uint64, id string, caller *downstream.Caller, last uint64) bool {
 	heard := s.stored.shelf.hear(stream, nil)
-	if heard.Version == 0 || caller.Unproven || heard.By != caller.Principal || last < heard.Last || last > heard.Beyond {
+	if heard == nil || caller.Unproven || heard.By != caller.Principal || last < heard.Last || last > heard.Beyond {
 		return false
 	}
 	list, err := s.Glance()

@@ -27,7 +27,7 @@ type shelf struct {
 // shelved is a call that is in the store alone.
 type shelved struct {
 	until time.Time // it may be there
-	heard Heard     // zero: nobody has polled for it
+	heard *Heard    // nil: nobody has polled for it, as for most
 }
 
 // Heard is what a client has heard that polls for a call: as long as the store has this version of its record, that is all.
@@ -60,13 +60,13 @@ func (s *shelf) has(stream uint64) bool {
 	return ok
 }
 
-// hear notes what was heard of a call, and returns what was before.
-func (s *shelf) hear(stream uint64, now *Heard) (before Heard) {
+// hear notes what was heard of a call, if there is something, and returns what was before.
+func (s *shelf) hear(stream uint64, now *Heard) (before *Heard) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	call, ok := s.calls[stream]
 	if ok && now != nil {
-		s.calls[stream] = shelved{call.until, *now}
+		s.calls[stream] = shelved{call.until, now}
 	}
 	return call.heard
 }
