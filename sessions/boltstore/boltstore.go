@@ -9,6 +9,7 @@
 package boltstore
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -37,12 +38,14 @@ type Options struct {
 	Direct bool
 
 	journal int64 // bytes; 0: journalSize. Tests have smaller ones.
+	mapped  int64 // bytes; 0: mostMapped. The same.
 }
 
 // Store is a store.Store in a file.
 type Store struct {
 	db      *bolt.DB
 	relaxed bool
+	mapped  int64         // how many bytes of files may be in memory before giveBack does something
 	stop    chan struct{} // closed to end the goroutines
 	once    sync.Once
 	running sync.WaitGroup
@@ -57,6 +60,7 @@ type Store struct {
 	below   below        // the writer's
 	short   bool         // the file took nothing the last time; the writer's
 	looked  time.Time    // when the writer last looked whether the file is whole
+	lately  atomic.Int64 // bytes of large values that were read since haveRead looked
 	damaged atomic.Bool  // somebody who read it found that it is not
 }
 
@@ -75,7 +79,7 @@ func Open(path string, opt Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, plain(err))
 	}
-	s := &Store{db: db, relaxed: opt.Relaxed, stop: make(chan struct{}), recent: recent{}, below: below{db: db}}
+	s := &Store{db: db, relaxed: opt.Relaxed, stop: make(chan struct{}), recent: recent{}, below: below{db: db}, mapped: cmp.Or(opt.mapped, mostMapped)}
 	if err := s.openJournal(path, &opt); err != nil {
 		s.below.end()
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, plain(err)), db.Close())
@@ -84,6 +88,10 @@ func Open(path string, opt Options) (*Store, error) {
 	s.running.Go(s.tend)
 	return s, nil
 }
+
+// mostMapped is how many bytes of files may be mapped into the process and in memory before giveBack
+// does something.
+const mostMapped = 128 << 20
 
 func openFile(path string) (db *bolt.DB, err error) {
 	defer guard(&err)

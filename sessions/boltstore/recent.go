@@ -2,6 +2,7 @@ package boltstore
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -58,6 +59,20 @@ func (r recent) get(at store.Address) (entry, bool) {
 		return of[i].entry, true
 	}
 	return entry{}, false
+}
+
+// all returns the entries, and whose they are, in the order of the file.
+func (r recent) all() iter.Seq2[string, *recentEntry] {
+	return func(yield func(string, *recentEntry) bool) {
+		for _, session := range r.inOrder() {
+			of := r[session]
+			for i := range of {
+				if !yield(session, &of[i]) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // inOrder returns the sessions as the file has them: a key begins with the length of the name.
@@ -181,7 +196,7 @@ func (b *batch) free(at store.Address, was entry) {
 	b.done[len(b.done)-1].frees = true
 }
 
-// takeBack undoes all that was done.
+// takeBack undoes all that was done, of which nothing is left then.
 func (b *batch) takeBack() {
 	for _, d := range slices.Backward(b.done) {
 		if d.had {
@@ -190,4 +205,6 @@ func (b *batch) takeBack() {
 			b.recent.drop(d.at)
 		}
 	}
+	clear(b.done)
+	b.done = b.done[:0]
 }

@@ -16,7 +16,11 @@ func (s *Store) Commit(ctx context.Context, session string, changes ...store.Cha
 	if err := store.Check(session, changes); err != nil {
 		return err
 	}
-	return s.do(ctx, func(b *batch) error {
+	size := 0
+	for i := range changes {
+		size += len(changes[i].Value)
+	}
+	return s.doLarge(ctx, size, func(b *batch) error {
 		now := time.Now()
 		type state struct {
 			entry
@@ -57,6 +61,7 @@ func (s *Store) Get(ctx context.Context, at store.Address) (store.Record, error)
 	var err error
 	if !here {
 		err = s.view(func(b *bolt.Bucket) { r, found = record(at, b.Get(keyOf(at)), time.Now()) })
+		s.haveRead(len(r.Value))
 	}
 	if err == nil && !found {
 		err = store.ErrNotFound
@@ -114,9 +119,14 @@ func (s *Store) read(ctx context.Context, session string, made func(store.Addres
 	if err := s.usable(ctx); err != nil {
 		return nil, err
 	}
+	var list []store.Record
+	defer func() {
+		for i := range list {
+			s.haveRead(len(list[i].Value))
+		}
+	}()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	var list []store.Record
 	now := time.Now()
 	add := func(at store.Address, raw []byte) {
 		if r, ok := made(at, raw, now); ok {

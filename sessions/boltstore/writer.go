@@ -22,17 +22,26 @@ type queue struct {
 
 // request is a change that is to be written.
 type request struct {
-	apply func(*batch) error // changes nothing when it fails
+	apply func(*batch) error // changes nothing when it fails; may be called again
+	size  int                // bytes of the values, where they may be many
 	err   error              // may be read when done is closed
 	done  chan struct{}      // nil: the writer's own
 }
 
-// maxBatch bounds how many requests share a write.
-const maxBatch = 1024
+// What bounds the requests that share a write: how many they are, and their bytes.
+const (
+	maxBatch      = 1024
+	maxBatchBytes = journalSize / 2
+)
 
 // do has a change carried out: here and now where that waits for no disk and nobody else
 // writes, otherwise on the goroutine that does.
 func (s *Store) do(ctx context.Context, apply func(*batch) error) error {
+	return s.doLarge(ctx, 0, apply)
+}
+
+// doLarge is do for a change whose values have so many bytes.
+func (s *Store) doLarge(ctx context.Context, size int, apply func(*batch) error) error {
 	if err := s.usable(ctx); err != nil {
 		return err
 	}
@@ -42,7 +51,7 @@ func (s *Store) do(ctx context.Context, apply func(*batch) error) error {
 		q.mu.Unlock()
 		return store.ErrClosed
 	}
-	r := &request{apply: apply}
+	r := &request{apply: apply, size: size}
 	mine := !q.writing
 	if mine {
 		q.writing = true
@@ -127,10 +136,21 @@ func (s *Store) next() []*request {
 	defer q.mu.Unlock()
 	requests := q.waiting
 	q.waiting = nil
-	if len(requests) > maxBatch {
-		requests, q.waiting = requests[:maxBatch:maxBatch], requests[maxBatch:]
+	if n := together(requests); n < len(requests) {
+		requests, q.waiting = requests[:n:n], requests[n:]
 	}
 	return requests
+}
+
+// together returns how many of the requests share a write.
+func together(requests []*request) (n int) {
+	bytes := 0
+	for n = range min(len(requests), maxBatch) {
+		if bytes += requests[n].size; bytes > maxBatchBytes && n > 0 {
+			return n
+		}
+	}
+	return min(len(requests), maxBatch)
 }
 
 // goOn reports whether there is more to write; otherwise nobody is the writer any more.
@@ -156,7 +176,7 @@ func (s *Store) commit(requests []*request) {
 	case s.short && slices.ContainsFunc(b.done, func(d done) bool { return d.frees }):
 		err = s.makeRoom(b)
 	default:
-		err = s.keep(b)
+		err = s.keep(b, requests)
 	}
 	if err != nil {
 		s.below.end()
@@ -206,13 +226,25 @@ func (s *Store) apply(b *batch, requests []*request) (err error) {
 	return b.err
 }
 
-// keep writes down what was done.
-func (s *Store) keep(b *batch) error {
+// keep writes down what was done. When the journal is full all that it has goes into the file, in parts,
+// and what was done is done anew: it goes to the journal then, too.
+func (s *Store) keep(b *batch, requests []*request) error {
 	switch {
-	case b.toFile:
-	case len(b.done) == 0:
+	case !b.toFile && (len(b.done) == 0 || s.journal.write(b.done, !s.relaxed) == nil):
 		return nil
-	case s.journal.write(b.done, !s.relaxed) == nil:
+	case s.journal.at == 0: // nothing else is recent
+		return s.settle(s.state())
+	}
+	s.mu.Lock()
+	b.takeBack()
+	s.mu.Unlock()
+	if err := s.settleInParts(s.state()); err != nil {
+		return err
+	}
+	if err := s.apply(b, requests); err != nil {
+		return err
+	}
+	if len(b.done) == 0 || s.journal.write(b.done, !s.relaxed) == nil {
 		return nil
 	}
 	return s.settle(s.state())
@@ -251,18 +283,15 @@ func (s *Store) free(changes []done) error {
 	})
 }
 
-// settle brings all that is recent into the file, and begins the journal anew.
+// settle brings all that is recent into the file, as a whole or not at all, and begins the journal anew.
 func (s *Store) settle(state byte) error {
 	now := time.Now()
 	generation := generationOf(s.journal.number + 1)
 	err := s.update(func(tx *bolt.Tx) error {
 		b := tx.Bucket(bucketName)
-		for _, session := range s.recent.inOrder() {
-			of := s.recent[session]
-			for i := range of {
-				if err := of[i].bring(b, session, now); err != nil {
-					return err
-				}
+		for session, e := range s.recent.all() {
+			if err := e.bring(b, session, now); err != nil {
+				return err
 			}
 		}
 		return tx.Bucket(journalBucket).Put(journalKey, mark(state, generation, s.journal.size))
@@ -274,6 +303,7 @@ func (s *Store) settle(state byte) error {
 	clear(s.recent)
 	s.mu.Unlock()
 	s.journal.begin(generation)
+	s.giveBack()
 	return nil
 }
 
