@@ -322,6 +322,10 @@ func TestWhoIsAloneKeepsNobodyFromHisResult(t *testing.T) {
 		keeps    time.Duration // others waiting
 	}{
 		"reads its result slowly": {result(booked), 160 * time.Second, 0},
+		"reads its failure slowly": {func(context.Context, *upstream.Call, func(jsonrpc.Message)) (*upstream.Answer, error) {
+			return nil, &upstream.Failure{Cause: upstream.TooLarge, Sent: true, Detail: "too large"}
+		}, 160 * time.Second, 0},
+		"reads slowly that its result is none": {result(`{"content":7}`), 160 * time.Second, 0},
 		"has a server that stops in its response": {func(ctx context.Context, _ *upstream.Call, _ func(jsonrpc.Message)) (*upstream.Answer, error) {
 			<-ctx.Done()
 			return nil, upstream.Interrupted(ctx, true)
