@@ -216,6 +216,30 @@ func TestTheNextQuestionOfARoundMayHaveMoreThanItsSession(t *testing.T) {
 	})
 }
 
+// TestTheNextQuestionOfARoundMayHaveMoreThanThereIs, and may not have any memory whatever.
+func TestTheNextQuestionOfARoundMayHaveMoreThanThereIs(t *testing.T) {
+	for name, times := range map[string]int{"full": 1, "twice as full": 2} {
+		synctest.Test(t, func(t *testing.T) {
+			memory := budget.New(64 << 20)
+			conv, _ := session(t, Limits{}, inputRequired(`"s"`, question1("a"), largeQuestion), result(booked))
+			accountOf(t, conv, memory)
+			conv.Rules = &translate.Rules{Version: mcp.V20250618}
+			c := request(t, conv, "1", mcp.MethodToolsCall, book)
+			if len(c.asked()) != 1 {
+				t.Fatal(len(c.asked()))
+			}
+			for range times {
+				defer fill(memory)()
+			}
+			c.answer(0, `{"action":"decline"}`)
+			synctest.Wait()
+			if c.over() != (times > 1) {
+				t.Errorf("%s, after its client has answered it is over: %v", name, c.over())
+			}
+		})
+	}
+}
+
 // TestAQuestionIsPutAgainWhateverItsSessionHolds: it was put before.
 func TestAQuestionIsPutAgainWhateverItsSessionHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -280,46 +304,90 @@ func (s *slowReader) Finish(msg downstream.Message) {
 	s.client.Finish(msg)
 }
 
-// TestWhoReadsSlowlyKeepsNobodyFromHisResult: what is made needs no more memory.
-func TestWhoReadsSlowlyKeepsNobodyFromHisResult(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		memory := budget.New(8 << 20)
-		large := func(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error) {
-			if err := upstream.Charge(call.Held, 128<<10); err != nil {
-				return nil, &upstream.Failure{Cause: upstream.NoMemory, Sent: true, Err: err, Detail: err.Error()}
-			}
-			return result(booked)(ctx, call, notify)
+// large is a response that takes memory, and goes on with what then says.
+func large(then step) step {
+	return func(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error) {
+		if err := upstream.Charge(call.Held, 128<<10); err != nil {
+			return nil, &upstream.Failure{Cause: upstream.NoMemory, Sent: true, Err: err, Detail: err.Error()}
 		}
-		var calls []*client
-		for i := range 2 {
-			conv, _ := session(t, Limits{Flow: mrtr.Limits{Round: time.Minute}}, inputRequired(`"s"`, question1("q")), large)
-			account, err := memory.Open(fmt.Sprint(i))
-			if err != nil {
-				t.Fatal(err)
+		return then(ctx, call, notify)
+	}
+}
+
+// TestWhoIsAloneKeepsNobodyFromHisResult: what needs no more memory, and what does not go on, has no more than there is.
+func TestWhoIsAloneKeepsNobodyFromHisResult(t *testing.T) {
+	for name, first := range map[string]struct {
+		response step
+		reads    time.Duration // what it comes to
+		keeps    time.Duration // others waiting
+	}{
+		"reads its result slowly": {result(booked), 160 * time.Second, 0},
+		"reads its failure slowly": {func(context.Context, *upstream.Call, func(jsonrpc.Message)) (*upstream.Answer, error) {
+			return nil, &upstream.Failure{Cause: upstream.TooLarge, Sent: true, Detail: "too large"}
+		}, 160 * time.Second, 0},
+		"reads slowly that its result is none": {result(`{"content":7}`), 160 * time.Second, 0},
+		"has a server that stops in its response": {func(ctx context.Context, _ *upstream.Call, _ func(jsonrpc.Message)) (*upstream.Answer, error) {
+			<-ctx.Done()
+			return nil, upstream.Interrupted(ctx, true)
+		}, 0, 5 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			memory := budget.New(8 << 20)
+			begin := func(who string, response step, reads time.Duration) *client {
+				conv, _ := session(t, Limits{Flow: mrtr.Limits{Round: time.Hour}}, inputRequired(`"s"`, question1("q")), large(response))
+				account, err := memory.Open(who)
+				if err != nil {
+					t.Fatal(err)
+				}
+				conv.Account = account
+				c := &client{t: t, conv: conv}
+				go conv.Serve(context.Background(), downstream.Caller{}, downstream.NewRequest(jsonrpc.Message{ID: "1", Method: mcp.MethodToolsCall, Params: []byte(book)}), &slowReader{c, reads})
+				synctest.Wait()
+				return c
 			}
-			conv.Account = account
-			c := &client{t: t, conv: conv}
-			var out downstream.Reply = c
-			if i == 0 {
-				out = &slowReader{c, 160 * time.Second}
-			}
-			go conv.Serve(context.Background(), downstream.Caller{}, downstream.NewRequest(jsonrpc.Message{ID: "1", Method: mcp.MethodToolsCall, Params: []byte(book)}), out)
-			synctest.Wait()
-			calls = append(calls, c)
-		}
-		empty := fill(memory)
-		for _, c := range calls {
-			c.answer(0, `{"action":"decline"}`)
+			alone, other := begin("alone", first.response, first.reads), begin("other", result(booked), 0)
+			empty := fill(memory)
+			alone.answer(0, `{"action":"decline"}`)
 			pass(time.Second)
-		}
-		pass(90 * time.Second)
-		if !calls[1].over() {
-			t.Fatal("the second waits still")
-		}
-		if got := calls[1].result(); !strings.Contains(got, `"ok"`) {
-			t.Errorf("the second got %.300s", got)
+			other.answer(0, `{"action":"decline"}`)
+			pass(first.keeps)
+			if alone.over() {
+				t.Errorf("who %s is done", name)
+			}
+			if !other.over() || other.response.Error != nil || !strings.Contains(string(other.response.Result), `"ok"`) {
+				t.Errorf("beside one that %s the other one gets %v", name, other.response)
+			}
+			empty()
+			pass(2 * time.Hour)
+			if memory.Used() != 0 {
+				t.Errorf("%d bytes are left charged", memory.Used())
+			}
+		})
+	}
+}
+
+// TestTheTranslationOfARetrysResultMayHaveMoreThanThereIs: others filled the memory once it had come.
+func TestTheTranslationOfARetrysResultMayHaveMoreThanThereIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		blocks := `{"content":[{"type":"text","text":""}` + strings.Repeat(`,{"type":"q"}`, 20_000) + `]}`
+		memory := budget.New(64 << 20)
+		var empty func()
+		conv, _ := session(t, Limits{}, inputRequired(`"s"`, question1("q")), func(ctx context.Context, call *upstream.Call, notify func(jsonrpc.Message)) (*upstream.Answer, error) {
+			answer, err := result(blocks)(ctx, call, notify)
+			empty = fill(memory)
+			return answer, err
+		})
+		accountOf(t, conv, memory)
+		conv.Rules = &translate.Rules{Version: mcp.V20250618}
+		c := request(t, conv, "1", mcp.MethodToolsCall, book)
+		c.answer(0, `{"action":"decline"}`)
+		synctest.Wait()
+		if got := c.result(); strings.Count(got, `{\"type\":\"q\"}`) != 20_000 {
+			t.Errorf("%.200s", got)
 		}
 		empty()
-		pass(10 * time.Minute)
+		if memory.Used() != 0 {
+			t.Errorf("%d bytes are left charged", memory.Used())
+		}
 	})
 }

@@ -21,6 +21,7 @@ type ending struct{ *Call }
 
 // fail answers the client with the error of e.
 func (k ending) fail(e *effect) {
+	k.held.Made() // a client may take its time
 	err := e.err
 	if failure := (*upstream.Failure)(nil); errors.As(err, &failure) && failure.Cause == upstream.Unauthorized {
 		if k.Reply().Refuse(ends.RefusalOf(failure)) { // H-3; too late: H-4

@@ -12,10 +12,10 @@ import (
 type Held struct {
 	mu       sync.Mutex
 	hold     budget.Hold
-	lasting  int    // bytes that stay from round to round
-	response int    // bytes for the response of this one
-	owes     bool   // the client has given an answer
-	leave    func() // has somebody else be alone; nil: it is not
+	lasting  int  // bytes that stay from round to round
+	response int  // bytes for the response of this one
+	owes     bool // the client has given an answer
+	alone    budget.Alone
 }
 
 // Open charges an account from now on.
@@ -43,47 +43,20 @@ func (h *Held) Set(response int) error {
 	return h.hold.Set(h.lasting + h.response)
 }
 
-// overdraw is Set for more than the account may have (Hold.Overdraw).
-func (h *Held) overdraw(response int) error {
+// exceed is Set for more than the account may have, which grow knows to charge. Who presses is alone until its answer is made, it has ended,
+// or waits for its client.
+func (h *Held) exceed(response int, grow func(hold *budget.Hold, bytes int) error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.response = inMemory(response)
-	return h.hold.Overdraw(h.lasting + h.response - h.hold.Bytes())
-}
-
-// press is Set for one call at a time, which may have what nobody else may. Were there none, calls whose responses have come in part
-// would wait for each other. It is alone until its answer is made, it has ended, or waits for its client.
-func (h *Held) press(response int) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.leave == nil {
-		leave, ok := h.hold.Account().Budget().Alone()
-		if !ok {
-			return budget.ErrFull
-		}
-		h.leave = leave
-	}
-	h.response = inMemory(response)
-	err := h.hold.Press(h.lasting + h.response - h.hold.Bytes())
-	if err != nil { // others may need less
-		h.othersLocked()
-	}
-	return err
+	return grow(&h.hold, h.lasting+h.response-h.hold.Bytes())
 }
 
 // Made says that the answer is made: what is left is for its client to take.
 func (h *Held) Made() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.othersLocked()
-}
-
-// othersLocked has somebody else be alone.
-func (h *Held) othersLocked() {
-	if h.leave != nil {
-		h.leave()
-		h.leave = nil
-	}
+	h.alone.End()
 }
 
 // inMemory returns what a response takes.
@@ -100,18 +73,14 @@ type Work Held
 // Work returns what a translation is charged to.
 func (h *Held) Work() *Work { return (*Work)(h) }
 
-// Set implements translate.Held. What comes of an answer that was acknowledged may be more than its session may
-// hold: of translations large enough to be charged few are under way at once (translate's turns).
+// Set implements translate.Held. What comes of an answer that was acknowledged is there, and is made to be handed on.
 func (w *Work) Set(bytes int) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	bytes += w.lasting + w.response
 	err := w.hold.Set(bytes)
 	if err != nil && w.owes {
-		err = w.hold.Overdraw(bytes - w.hold.Bytes())
-	}
-	if err != nil && w.leave != nil {
-		err = w.hold.Press(bytes - w.hold.Bytes())
+		err = w.hold.Finish(bytes - w.hold.Bytes())
 	}
 	return err
 }
@@ -136,7 +105,7 @@ func (h *Held) keep(bytes int, owes bool) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.lasting, h.response, h.owes = bytes, 0, h.owes || owes
-	h.othersLocked()
+	h.alone.End()
 	err := h.hold.Set(bytes)
 	if err != nil && owes {
 		h.hold.Owe(bytes)
@@ -158,7 +127,7 @@ func (h *Held) End() {
 	defer h.mu.Unlock()
 	h.hold.Release()
 	h.hold = budget.Hold{}
-	h.othersLocked()
+	h.alone.End()
 }
 
 // Keep charges so many bytes more that stay; paid is what they were charged to so far, and may

@@ -8,9 +8,9 @@ import (
 )
 
 // Owed is the Held of a retry, which comes of an answer that was acknowledged: neither it nor its response is refused for want of memory.
-// A few of them may have more than their sessions may hold, since they end what these hold, as long as there is memory for newcomers; others
-// wait until there is some, and the server with them, for as long as the round may take, or until they are the one that may
-// have more than there is. The zero Owed owes nothing.
+// A few of them may have more than their sessions may hold, since they end what these hold, as long as there is memory for newcomers. Others
+// wait until there is some, and the server with them, for as long as the round may take, or until they may have more than there is: a
+// response that is in memory already (budget.Hold.Finish), and one at a time of those that come (budget.Alone). The zero Owed owes nothing.
 type Owed struct {
 	held   *Held
 	ctx    context.Context
@@ -62,10 +62,14 @@ func (o *Owed) TakeOver(paid *budget.Hold, response int) error {
 		paid.Release() // it does not stand in its own way
 		err := o.held.Set(response)
 		if err != nil && o.MayOverdraw() {
-			err = o.held.overdraw(response)
+			err = o.held.exceed(response, (*budget.Hold).Overdraw)
 		}
-		if err != nil {
-			err = o.held.press(response)
+		switch {
+		case err == nil:
+		case inMemory > 0:
+			err = o.held.exceed(response, (*budget.Hold).Finish)
+		default:
+			err = o.held.exceed(response, o.held.alone.Press)
 		}
 		if err == nil {
 			return nil

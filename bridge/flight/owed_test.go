@@ -15,8 +15,6 @@ func TestAResponseThatIsThereCountsWhileItWaits(t *testing.T) {
 		const size = 1 << 20
 		memory := budget.New(16 << 20)
 		account, other := memory.Guest("alice"), memory.Own()
-		leave, _ := memory.Alone() // somebody else is the one that may have more
-		defer leave()
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		wait := func() (done chan error) {
@@ -31,13 +29,13 @@ func TestAResponseThatIsThereCountsWhileItWaits(t *testing.T) {
 			}()
 			return done
 		}
-		other.Charge(16 << 20)
+		other.Charge(24 << 20) // not even half as much again is left
 		done := wait()
 		time.Sleep(time.Minute)
-		if used := memory.Used(); used != 16<<20+size {
+		if used := memory.Used(); used != 24<<20+size {
 			t.Errorf("%d bytes are charged while it waits", used)
 		}
-		other.Give(6 << 20) // as much as it takes for a principal that has nothing else
+		other.Give(2 << 20) // twice it
 		time.Sleep(time.Minute)
 		select {
 		case err := <-done:
@@ -47,17 +45,78 @@ func TestAResponseThatIsThereCountsWhileItWaits(t *testing.T) {
 		default:
 			t.Error("it waits for what it is charged with itself")
 		}
-		other.Charge(6 << 20)
+		other.Charge(2 << 20)
 		done = wait()
 		cancel()
 		if err := <-done; !budget.Short(err) {
 			t.Errorf("when its round is over: %v", err)
 		}
 		synctest.Wait()
-		if used := memory.Used(); used != 16<<20 {
-			t.Errorf("%d bytes are left charged", used-16<<20)
+		if used := memory.Used(); used != 24<<20 {
+			t.Errorf("%d bytes are left charged", used-24<<20)
 		}
 	})
+}
+
+// Each fits by itself, and not beside what the other takes while it waits.
+func TestAnswersThatAreThereDoNotWaitForEachOther(t *testing.T) {
+	const size = 900 << 10
+	memory := budget.New(8 << 20)
+	memory.Own().Charge(8 << 20)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // what waits is refused
+	var paid [2]budget.Hold
+	var helds [2]Held
+	for i, who := range []string{"alice", "bob"} {
+		paid[i] = budget.On(memory.Guest(who))
+		paid[i].Owe(size)
+	}
+	for i, who := range []string{"alice", "bob"} {
+		helds[i].Open(memory.Guest(who))
+		owed := Owe(&helds[i], ctx, nil, who)
+		if err := owed.TakeOver(&paid[i], size); err != nil {
+			t.Errorf("%s: %v", who, err)
+		}
+	}
+	for i := range helds {
+		helds[i].End()
+	}
+	if used := memory.Used(); used != 8<<20 {
+		t.Errorf("%d bytes are left charged", used-8<<20)
+	}
+}
+
+// Who needs no more memory, or waits for its client, keeps nobody from having more than there is.
+func TestOthersAreAloneOnceACallHasItsAnswer(t *testing.T) {
+	for name, over := range map[string]func(*Held) error{
+		"it has ended":            func(h *Held) error { h.End(); return nil },
+		"its answer is made":      func(h *Held) error { h.Made(); return nil },
+		"it waits for its client": func(h *Held) error { return h.keep(1<<10, true) },
+	} {
+		memory := budget.New(8 << 20)
+		memory.Own().Charge(8 << 20)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel() // what waits is refused
+		press := func(who string) (*Held, error) {
+			held := new(Held)
+			held.Open(memory.Guest(who))
+			owed := Owe(held, ctx, nil, who)
+			return held, owed.Set(64 << 10)
+		}
+		first, err := press("alice")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = press("bob"); err == nil {
+			t.Errorf("%s: two are alone", name)
+		}
+		if err = over(first); err != nil {
+			t.Error(err)
+		}
+		if _, err = press("carol"); err != nil {
+			t.Errorf("though %s: %v", name, err)
+		}
+	}
 }
 
 // What does not fit even so is not waited for by what would.

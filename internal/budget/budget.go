@@ -13,8 +13,8 @@
 // refused, when as much is overdrawn; and a session that does so, of a principal that is
 // greedy, when a sixteenth more than its share is taken.
 //
-// One thing at a time may be more than there is (Alone, Press): things that have come in part, and are not to be
-// refused, would wait for each other.
+// What is owed may be more than there is: one thing at a time that comes, by a quarter (Alone), and what is made of what has come,
+// by half (Finish), for what a quarter has come in is in memory twice: as it came, and as it is handed on.
 //
 // What is charged is an estimate. What the collector finds alive beyond it counts
 // too (Watch), so that things too small to be charged cannot add up unseen.
@@ -27,6 +27,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Why something is refused. Both say what the person who runs the bridge can do.
@@ -51,9 +52,6 @@ func Short(err error) bool { return errors.Is(err, ErrShare) || errors.Is(err, E
 // reserve is the part of a budget that is kept from newcomers: one in so many.
 const reserve = 8
 
-// pressed is by which part of a budget who is alone may have more than there is: one in so many.
-const pressed = 4
-
 // modest is the part of a budget that is next to nothing: one in so many. As much as the
 // reserve may be overdrawn by those who have no more than that.
 const modest = 512
@@ -68,7 +66,6 @@ const (
 type Budget struct {
 	limit   int64
 	refused atomic.Int64
-	alone   atomic.Bool // somebody is
 
 	_         [64]byte     // the counters that every call changes have a cache line of their own
 	used      atomic.Int64 // what the accounts hold
@@ -77,6 +74,8 @@ type Budget struct {
 
 	mu         sync.Mutex
 	principals map[string]*principal
+	alone      *Alone    // nil: nobody is
+	pressed    time.Time // when that last pressed
 
 	watched atomic.Bool
 	looking atomic.Bool
@@ -110,14 +109,6 @@ func (b *Budget) Refused() int64 { return b.refused.Load() }
 
 // Full reports whether newcomers are to be refused: sessions, and connections.
 func (b *Budget) Full() bool { return b != nil && b.free() < b.limit/reserve }
-
-// Alone has its caller be the only one who may Press, until it calls free: false while somebody else is.
-func (b *Budget) Alone() (free func(), ok bool) {
-	if b == nil || !b.alone.CompareAndSwap(false, true) {
-		return nil, false
-	}
-	return sync.OnceFunc(func() { b.alone.Store(false) }), true
-}
 
 func (b *Budget) free() int64 { return b.limit - b.Used() }
 

@@ -76,9 +76,15 @@ func (h *Hold) Overdraw(bytes int) error {
 	return nil
 }
 
-// Press is Grow for who is alone: it may be more than there is, by a quarter at most.
-func (h *Hold) Press(bytes int) error {
-	if a := h.account; a != nil && a.budget.free()+a.budget.limit/pressed < int64(bytes) {
+// finished is by which part of a budget what is made of what has come may be more than there is: one in so many.
+const finished = pressed / 2
+
+// Finish is Grow for what is made of something owed that is in memory already: it may be more than there is, by half at most.
+func (h *Hold) Finish(bytes int) error { return h.beyond(bytes, finished) }
+
+// beyond is Grow for more than there is, by one part of it in so many.
+func (h *Hold) beyond(bytes, part int) error {
+	if a := h.account; a != nil && a.budget.free()+a.budget.limit/int64(part) < int64(bytes) {
 		return h.Grow(bytes)
 	}
 	h.Charge(bytes)

@@ -273,3 +273,122 @@ func TestALineHoldsAProcessUpOnce(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 	})
 }
+
+// retrying is a pipe on which a retry waits for its answer, and what its process writes.
+func retrying(memory *budget.Budget) (w *waiter, process *io.PipeWriter) {
+	p := newPipe(4<<20, memory.Own(), zerolog.Nop())
+	from, to := io.Pipe()
+	go func() { p.read(from); p.end() }()
+	return owedOn(p, "1"), to
+}
+
+// owedOn is a retry that waits on a pipe.
+func owedOn(p *pipe, id jsonrpc.ID) *waiter {
+	w := newWaiter(&request{id: id, call: &upstream.Call{}}, sink{}, nil)
+	w.owed = true
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waiting[id] = w
+	return w
+}
+
+// answerOf is a line with the answer to a retry.
+func answerOf(size int) string {
+	return `{"jsonrpc":"2.0","id":1,"result":{"x":"` + strings.Repeat("x", size) + `"}}` + "\n"
+}
+
+// TestLinesThatHaveComeInPartDoNotWaitForEachOther: either fits, and both in part do not.
+func TestLinesThatHaveComeInPartDoNotWaitForEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := budget.New(8 << 20) // a quarter more: 2 MiB
+		memory.Own().Charge(8 << 20)
+		var waits [2]*waiter
+		var processes [2]*io.PipeWriter
+		for i := range waits {
+			waits[i], processes[i] = retrying(memory)
+			go func() {
+				line := answerOf(3 << 19)
+				for part := len(line) / 24; len(line) > 0; line = line[min(part, len(line)):] { // bit by bit, as pipes give it
+					_, _ = io.WriteString(processes[i], line[:min(part, len(line))])
+					time.Sleep(time.Millisecond)
+				}
+			}()
+		}
+		time.Sleep(2 * linePatience)
+		synctest.Wait()
+		for i, w := range waits {
+			if w.ans == nil {
+				t.Errorf("answer %d: %v", i, w.failed)
+			}
+			_ = processes[i].Close()
+		}
+		synctest.Wait()
+		if left := memory.Used() - 8<<20; left != 0 {
+			t.Errorf("%d bytes are left charged", left)
+		}
+	})
+}
+
+// TestALineThatIsOverLetsOthersComeAtOnce: whether more comes of its process or not.
+func TestALineThatIsOverLetsOthersComeAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := budget.New(8 << 20)
+		memory.Own().Charge(8 << 20)
+		for i := range 2 {
+			w, process := retrying(memory)
+			go func() { _, _ = io.WriteString(process, answerOf(1<<20)) }()
+			synctest.Wait() // and no time passes
+			if w.ans == nil {
+				t.Errorf("answer %d has not come", i)
+			}
+			defer time.Sleep(time.Minute)
+			defer process.Close()
+		}
+	})
+}
+
+// TestAProcessThatStopsInItsLineKeepsNoOthersWaiting: theirs comes before their patience is over.
+func TestAProcessThatStopsInItsLineKeepsNoOthersWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := budget.New(8 << 20)
+		memory.Own().Charge(8 << 20)
+		_, stopped := retrying(memory)
+		defer time.Sleep(time.Minute)
+		defer stopped.Close()
+		_, _ = io.WriteString(stopped, answerOf(1 << 20)[:512<<10])
+		w, process := retrying(memory)
+		defer process.Close()
+		go func() { _, _ = io.WriteString(process, answerOf(1<<20)) }()
+		time.Sleep(linePatience)
+		synctest.Wait()
+		if w.ans == nil {
+			t.Errorf("behind one that has stopped: %v", w.failed)
+		}
+	})
+}
+
+// TestEachLineMayHoldItsProcessUp: the first was refused once the patience with it was over.
+func TestEachLineMayHoldItsProcessUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := budget.New(8 << 20)
+		others := memory.Own()
+		others.Charge(10 << 20) // not even a quarter more is left
+		p := newPipe(4<<20, memory.Own(), zerolog.Nop())
+		from, to := io.Pipe()
+		defer to.Close()
+		go func() { p.read(from); p.end() }()
+		for i, want := range []bool{false, true} {
+			w := owedOn(p, "1")
+			go func() { _, _ = io.WriteString(to, answerOf(1<<20)) }()
+			time.Sleep(linePatience / 2)
+			if want {
+				others.Give(10 << 20)
+			}
+			time.Sleep(linePatience)
+			synctest.Wait()
+			if got := w.ans != nil; got != want {
+				t.Errorf("answer %d is read: %v, %v", i, got, w.failed)
+			}
+		}
+	})
+}

@@ -51,19 +51,20 @@ func newPipe(limit int, own *budget.Account, log zerolog.Logger) *pipe {
 // read dispatches what the server writes, until its end. Whose a line is shows when it is whole:
 // until then the pipe's own account is charged.
 func (p *pipe) read(r io.Reader) {
-	held := budget.On(p.own)
-	defer held.Release()
+	held := coming{pipe: p, hold: budget.On(p.own)}
+	defer held.next()
 	lines := transport.NewLineReader(r, p.limit)
-	lines.Tell(&coming{Hold: &held, pipe: p})
+	lines.Tell(&held)
 	readLines(lines, p.dispatch, p.passedOver)
 }
 
 // coming is what a line is charged to while it comes. Any line may be the answer that a retry waits for, which is not
-// refused for want of memory (upstream.Owed): while one waits, lines may have more than there is, and the process waits
-// a little until they may.
+// refused for want of memory (upstream.Owed): while one waits, one line at a time, of all processes, may have more than there is, and the
+// process waits a little until it may.
 type coming struct {
-	*budget.Hold
 	pipe  *pipe
+	hold  budget.Hold
+	alone budget.Alone
 	until time.Time // it waits for memory; zero: it has yet to
 }
 
@@ -74,21 +75,29 @@ const (
 
 // Set implements transport.Held.
 func (c *coming) Set(bytes int) error {
-	if bytes == 0 { // the next one
-		c.until = time.Time{}
+	if bytes == 0 {
+		c.next()
+		return nil
 	}
 	for ; ; time.Sleep(lineLook) {
-		err := c.Hold.Set(bytes)
+		err := c.hold.Set(bytes)
 		if err == nil || !c.pipe.owes() {
 			return err
 		}
 		if c.until.IsZero() {
 			c.until = time.Now().Add(linePatience)
 		}
-		if err = c.Press(bytes - c.Bytes()); err == nil || time.Now().After(c.until) {
+		if err = c.alone.Press(&c.hold, bytes-c.hold.Bytes()); err == nil || time.Now().After(c.until) {
 			return err
 		}
 	}
+}
+
+// next says that the line is over.
+func (c *coming) next() {
+	c.hold.Release()
+	c.alone.End()
+	c.until = time.Time{}
 }
 
 // owes reports whether a retry waits for its answer.
