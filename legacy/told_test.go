@@ -75,7 +75,7 @@ func TestTheLogTellsOfWhatGetsLost(t *testing.T) {
 		}},
 		"messages that nobody fetches": {"warn", "dropped the oldest", func(t *testing.T, p *peer, b *fakeBackend) {
 			for i := range 3 + 2*noticeBurst {
-				b.last().push.Push(fmt.Sprint(i), []byte(`{"secret":1}`))
+				b.last().push.Push(fmt.Sprintf("notifications/resources/updated https://user:secret@files.example/%d?token=secret", i), []byte(`{"secret":1}`))
 			}
 		}},
 	} {

@@ -3,6 +3,7 @@ package stream
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -201,7 +202,8 @@ func (s *Set) keepLocked(key string, msg []byte) {
 		}
 	}
 	if len(waiting) >= s.endpoint.opt.MaxPending || len(waiting) > 0 && s.account.Tight() {
-		s.endpoint.dropped.Warn().Str(logfield.SessionID, logfield.Short(s.session.ID)).Str("key", waiting[0].key).
+		method, _, _ := strings.Cut(waiting[0].key, " ") // what follows is the client's own: an address, with what only it may know
+		s.endpoint.dropped.Warn().Str(logfield.SessionID, logfield.Short(s.session.ID)).Str(logfield.Method, method).
 			Msg("too many messages wait for the client to listen; dropped the oldest")
 		s.account.Give(waiting[0].size())
 		waiting = append(waiting[:0], waiting[1:]...)
