@@ -285,8 +285,7 @@ func (k *keeper) ended(s *Session, cause sessions.Cause) {
 	case cause == sessions.Expired:
 		select {
 		case k.ends <- s: // who finds that it has expired looks after all others, too, and does not wait for the store
-		default: // it expires there, too
-			tellAll(k.elsewhere(s, s.account))
+		default: // it expires there, too; what the server still does for its calls elsewhere ends by the server's own time
 		}
 	}
 }
