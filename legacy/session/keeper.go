@@ -42,8 +42,8 @@ type keeper struct {
 
 	crowded zerolog.Logger // for lines about who has no room in it
 
-	astray  atomic.Bool // calls were left to the store, and nobody has noted when they are due
-	resting []*Session  // that left the table; of the goroutine that unloads
+	astray  atomic.Bool            // calls were left to the store, and nobody has noted when they are due
+	resting map[*Session]time.Time // that left the table, and since when nobody is in them; of the goroutine that unloads
 	spell   atomic.Pointer[spell]
 
 	mu     sync.Mutex
@@ -73,6 +73,7 @@ func newKeeper(set *Set) *keeper {
 	k := &keeper{
 		set: set, store: set.opt.Store, scope: set.opt.StoreScope, replicaID: set.opt.Replica,
 		ends: make(chan *Session, endsWaiting), changes: make(chan *Session, changesWaiting), names: map[string]*Session{}, ending: map[string]*Session{},
+		resting: map[*Session]time.Time{},
 		own:     set.opt.Memory.Own(),
 		crowded: logfield.Seldom(set.opt.Logger),
 	}
