@@ -508,3 +508,43 @@ func TestSmallCallsThatAreDueWaitForNoLargeOnes(t *testing.T) {
 		want(t, "large ones that came back", backLarge.Load(), large)
 	})
 }
+
+// TestWhatIsDueLaterWaitsForFewLargeCalls: those that have no turn for ten seconds are tried again after it.
+func TestWhatIsDueLaterWaitsForFewLargeCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const large, due = 200, 30 * time.Minute
+		opt, b := stored(), newFake()
+		opt.Replica = homeID
+		_, p := servePipe(t, opt, b)
+		p.initialize(mcp.V20251125)
+		for i := range large {
+			p.asksBeside(b, fmt.Sprint("c", i), fmt.Sprint("q", i), flowSize)
+		}
+		p.session = ""
+		p.initialize(mcp.V20251125)
+		p.asksBeside(b, "call", "q", 10)
+		after := &slow{Store: opt.Store}
+		opt.Store = after
+		opt, b = next(opt, budget.New(1<<30))
+		began := time.Now()
+		b.due = func(flow []byte) (time.Time, error) {
+			if len(flow) < flowSize {
+				return began.Add(due + 20*time.Second), nil
+			}
+			return began.Add(due), nil
+		}
+		var small atomic.Int64
+		b.resumes = func(_ downstream.Caller, flow []byte, out downstream.Reply) error {
+			if len(flow) < flowSize {
+				small.Add(1)
+			}
+			out.Finish(downstream.Result(`"call"`, nil))
+			return nil
+		}
+		_, _ = servePipe(t, opt, b)
+		time.Sleep(due - time.Minute) // in which it is noted when they are due
+		after.takes.Store(int64(3 * time.Second))
+		time.Sleep(time.Minute + 20*time.Second + 30*time.Second)
+		want(t, "calls that came back within half a minute", small.Load(), 1)
+	})
+}
