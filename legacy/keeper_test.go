@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/sessions"
 	"github.com/mcpbridge/bridge/sessions/store"
 )
 
@@ -254,5 +256,57 @@ func TestASessionThatIsUsedAsItIsToRestStays(t *testing.T) {
 		if touches.Load() == 0 || b.last() != conv {
 			t.Errorf("touched %d times; the session was brought back: %v", touches.Load(), b.last() != conv)
 		}
+	})
+}
+
+// TestASessionThatRestsIsClosedInTheEnd: not while a call that had found it before is in it, and in time, though it never is as in its record
+// again, such as when that call has had a model asked.
+func TestASessionThatRestsIsClosedInTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt, b := stored(), newFake()
+		opt.Replica, opt.Unload, opt.MaxUnloaded, opt.IdleTimeout = homeID, time.Second, 100, 10*time.Minute
+		opt.Memory = budget.New(1 << 20)
+		h, p := servePipe(t, opt, b)
+		p.initialize("2025-11-25")
+		before := p.live(h)
+		conv := b.last()
+		conv.rests.Store(true)
+		for h.Sessions() > 0 {
+			time.Sleep(time.Millisecond)
+		}
+		closed := func() error {
+			conv.mu.Lock()
+			defer conv.mu.Unlock()
+			return conv.closed
+		}
+		conv.rests.Store(false)
+		time.Sleep(5 * time.Minute)
+		want(t, "as it has something left", closed(), error(nil))
+		before.Begin(1, false)
+		time.Sleep(time.Hour)
+		want(t, "with a call", closed(), error(nil))
+		before.Done(1, false)
+		time.Sleep(9 * time.Minute)
+		want(t, "soon after that", closed(), error(nil))
+		time.Sleep(2 * time.Minute)
+		want(t, "in the end", closed(), error(sessions.Rested))
+		want(t, "bytes that are charged", opt.Memory.Used(), 0)
+	})
+}
+
+// TestASessionThatRestsIsClosedOnceNothingIsLeft: a call that had found it before has ended.
+func TestASessionThatRestsIsClosedOnceNothingIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt, b := stored(), newFake()
+		opt.Replica, opt.Unload, opt.MaxUnloaded, opt.IdleTimeout = homeID, time.Second, 100, 10*time.Minute
+		opt.Memory = budget.New(1 << 20)
+		h, p := servePipe(t, opt, b)
+		p.initialize("2025-11-25")
+		b.last().rests.Store(true)
+		for h.Sessions() > 0 {
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(time.Second)
+		want(t, "bytes that are charged", opt.Memory.Used(), 0)
 	})
 }

@@ -506,11 +506,7 @@ func TestASmallCallIsFoundBesideALargeOneThatIsNot(t *testing.T) {
 }
 
 // slowToRead is a store that takes four seconds for what is large.
-type slowToRead struct{ *reading }
-
-func (s slowToRead) Load(ctx context.Context, session string) ([]store.Record, error) {
-	return s.Store.Load(ctx, session)
-}
+type slowToRead struct{ loaded }
 
 func (s slowToRead) Get(ctx context.Context, at store.Address) (store.Record, error) {
 	r, err := s.Store.Get(ctx, at)
@@ -536,7 +532,7 @@ func TestSmallCallsThatAreDueWaitForNoLargeOnes(t *testing.T) {
 			p.initialize(mcp.V20251125)
 			p.asksBeside(b, "call", "q", 10)
 		}
-		opt.Store = slowToRead{&reading{Store: opt.Store}}
+		opt.Store = slowToRead{loaded{&reading{Store: opt.Store}}}
 		opt, b := next(opt, budget.New(1<<30))
 		began := time.Now()
 		b.due = func([]byte) (time.Time, error) { return began.Add(due), nil }
@@ -607,6 +603,88 @@ func TestACallThatCannotComeBackEndsWithAWord(t *testing.T) {
 				if said := text(t, resp); resp.StatusCode != 200 || !strings.Contains(said, `"id":"call","error"`) || !strings.Contains(said, `"reason":"timeout"`) {
 					t.Errorf("its client gets %d\n%s", resp.StatusCode, said)
 				}
+			})
+		})
+	}
+}
+
+// TestWhatIsDueLaterWaitsForFewLargeCalls: those that have no turn for ten seconds are tried again after it.
+func TestWhatIsDueLaterWaitsForFewLargeCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const large, due = 200, 30 * time.Minute
+		opt, b := stored(), newFake()
+		opt.Replica = homeID
+		_, p := servePipe(t, opt, b)
+		p.initialize(mcp.V20251125)
+		for i := range large {
+			p.asksBeside(b, fmt.Sprint("c", i), fmt.Sprint("q", i), flowSize)
+		}
+		p.session = ""
+		p.initialize(mcp.V20251125)
+		p.asksBeside(b, "call", "q", 10)
+		after := &slow{Store: opt.Store}
+		opt.Store = after
+		opt, b = next(opt, budget.New(1<<30))
+		began := time.Now()
+		b.due = func(flow []byte) (time.Time, error) {
+			if len(flow) < flowSize {
+				return began.Add(due + 20*time.Second), nil
+			}
+			return began.Add(due), nil
+		}
+		var small atomic.Int64
+		b.resumes = func(_ downstream.Caller, flow []byte, out downstream.Reply) error {
+			if len(flow) < flowSize {
+				small.Add(1)
+			}
+			out.Finish(downstream.Result(`"call"`, nil))
+			return nil
+		}
+		_, _ = servePipe(t, opt, b)
+		time.Sleep(due - time.Minute) // in which it is noted when they are due
+		after.takes.Store(int64(3 * time.Second))
+		time.Sleep(time.Minute + 20*time.Second + 30*time.Second)
+		want(t, "calls that came back within half a minute", small.Load(), 1)
+	})
+}
+
+// loaded is a store that has sessions loaded, too, as of notes.
+type loaded struct{ *reading }
+
+func (l loaded) Load(ctx context.Context, session string) ([]store.Record, error) {
+	return l.Store.Load(ctx, session)
+}
+
+// TestTheManyCallsOfASessionThatEndsAreReadTogether where they are small; large ones one after the other.
+func TestTheManyCallsOfASessionThatEndsAreReadTogether(t *testing.T) {
+	for name, is := range map[string]struct{ size, calls, atOnce int }{"small ones": {10, 160, 16}, "large ones": {flowSize, 8, 1}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				opt, b := stored(), newFake()
+				opt.Replica, opt.Store = homeID, alone{opt.Store, false}
+				_, p := servePipe(t, opt, b)
+				p.initialize(mcp.V20251125)
+				for i := range is.calls {
+					p.asksBeside(b, fmt.Sprint("c", i), fmt.Sprint("q", i), is.size)
+				}
+				r := &reading{Store: opt.Store}
+				opt.Store = loaded{r}
+				opt, b = next(opt, budget.New(1<<30))
+				_, q := servePipe(t, opt, b)
+				q.session, q.version = p.session, p.version
+				want(t, "a request", q.status(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), 200)
+				time.Sleep(time.Minute) // what was there at the start has been looked at
+				r.mu.Lock()
+				r.atOnce, r.takes = 0, 500*time.Millisecond
+				r.mu.Unlock()
+				began := time.Now()
+				want(t, "DELETE", q.do(q.request(http.MethodDelete, "")).StatusCode, 204)
+				if took := time.Since(began); took > 6*time.Second {
+					t.Errorf("it takes %v", took)
+				}
+				want(t, "given up", len(b.last().givenUp), is.calls)
+				_, atOnce := r.said()
+				want(t, "read at once", atOnce, is.atOnce)
 			})
 		})
 	}

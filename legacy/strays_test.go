@@ -2,6 +2,7 @@ package legacy
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -72,9 +73,9 @@ func TestASessionThatExpiresEndsItsCallsElsewhere_G13(t *testing.T) {
 func leftMany(t *testing.T, sessions, calls int) (q *peer, b *fakeBackend, s *slow) {
 	t.Helper()
 	opt, b := stored(), newFake()
-	s = &slow{Store: opt.Store}
+	s = &slow{Store: store.NewMemory(2 * sessions * (calls + 1))}
 	opt.Replica, opt.IdleTimeout = homeID, 10*time.Minute
-	opt.Store = alone{opt.Store, false}
+	opt.Store = alone{s.Store, false}
 	_, p := servePipe(t, opt, b)
 	var open []string
 	for range sessions {
@@ -116,27 +117,31 @@ func TestTheEndOfASessionDoesNotWaitForEachOfItsCalls(t *testing.T) {
 	}
 }
 
-// TestNobodyWaitsForTheCallsOfSessionsThatExpire, such as whoever listens for the next sign of life.
+// TestNobodyWaitsForTheCallsOfSessionsThatExpire, such as whoever listens for the next sign of life: be it more than are removed in turn.
 func TestNobodyWaitsForTheCallsOfSessionsThatExpire(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q, _, s := leftMany(t, 5, 1)
-		s.takes.Store(int64(time.Hour))
-		q.session = ""
-		q.initialize(mcp.V20250618)
-		listening := q.get("").Body
-		time.AfterFunc(30*time.Minute, func() { listening.Close() })
-		var longest time.Duration
-		for some := make([]byte, 4096); ; {
-			began := time.Now()
-			if _, err := listening.Read(some); err != nil {
-				break
-			}
-			longest = max(longest, time.Since(began))
-		}
-		if longest > 16*time.Second {
-			t.Errorf("nothing comes for %v", longest)
-		}
-	})
+	for _, sessions := range []int{5, 1024 + 40} {
+		t.Run(fmt.Sprint(sessions, " sessions"), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q, _, s := leftMany(t, sessions, 1)
+				s.takes.Store(int64(time.Hour))
+				q.session = ""
+				q.initialize(mcp.V20250618)
+				listening := q.get("").Body
+				time.AfterFunc(30*time.Minute, func() { listening.Close() })
+				var longest time.Duration
+				for some := make([]byte, 4096); ; {
+					began := time.Now()
+					if _, err := listening.Read(some); err != nil {
+						break
+					}
+					longest = max(longest, time.Since(began))
+				}
+				if longest > 16*time.Second {
+					t.Errorf("nothing comes for %v", longest)
+				}
+			})
+		})
+	}
 }
 
 // mates are other replicas that are alive.

@@ -1,11 +1,14 @@
 package legacy
 
 import (
+	"bytes"
 	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/mcp"
@@ -50,6 +53,102 @@ func TestASessionThatComesBackAsItExpiresStays(t *testing.T) {
 		if err := k.Checkpointer().Save(downstream.Checkpoint{Request: k.req.ID, N: 2, Record: []byte(`{}`), TTL: time.Hour}); err != nil {
 			t.Errorf("an answer of the live call is not kept: %v", err)
 		}
+	})
+}
+
+// TestASessionThatHasComeBackIsNotRemoved, though it had expired, and its removal has its turn after that of others: the store is slow.
+func TestASessionThatHasComeBackIsNotRemoved(t *testing.T) {
+	came := func(t *testing.T, q *peer) {
+		t.Helper()
+		want(t, "it comes back", q.status(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), 200)
+	}
+	for name, back := range map[string]func(t *testing.T, h *HTTP, b *fakeBackend, q *peer, opt Options){
+		"and is used": func(t *testing.T, _ *HTTP, _ *fakeBackend, q *peer, _ Options) { came(t, q) },
+		"and rests": func(t *testing.T, h *HTTP, b *fakeBackend, q *peer, _ Options) {
+			came(t, q)
+			b.last().rests.Store(true)
+			time.Sleep(2 * time.Second)
+			want(t, "it is here", h.Holds(q.session), false)
+		},
+		"where another endpoint is": func(t *testing.T, h *HTTP, b *fakeBackend, q *peer, opt Options) {
+			busy := *q
+			busy.session = ""
+			busy.initialize(mcp.V20250618)
+			answer := busy.async(hold)
+			k := <-b.held
+			retire(t, h)
+			t.Cleanup(func() { k.finish(`{}`); <-answer })
+			_, there := servePipe(t, opt, newFake())
+			q.client = there.client
+			came(t, q)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				opt, b := stored(), newFake()
+				kept := opt.Store
+				s := &slow{Store: kept}
+				opt.Replica, opt.IdleTimeout = homeID, 10*time.Minute
+				opt.Store = alone{kept, false}
+				_, p := servePipe(t, opt, b)
+				var open []string
+				for range 10 {
+					p.session = ""
+					p.initialize(mcp.V20250618)
+					p.asked(b)
+					open = append(open, p.session)
+				}
+				opt.Replica, opt.Store, opt.Unload, opt.MaxUnloaded = neighbourID, alone{s, false}, time.Second, 100
+				b = newFake()
+				h, q := servePipe(t, opt, b)
+				q.version = p.version
+				for _, q.session = range open {
+					want(t, "a request", q.status(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), 200)
+				}
+				time.Sleep(5 * time.Second)
+				came(t, q) // the last one expires after the others
+				time.Sleep(9 * time.Minute)
+				s.takes.Store(int64(2 * time.Second)) // each removal
+				for h.Sessions() > 0 {
+					time.Sleep(10 * time.Millisecond)
+				}
+				synctest.Wait()
+				back(t, h, b, q, opt)
+				time.Sleep(time.Minute)
+				_, err := kept.Get(t.Context(), store.Address{Session: store.Name("/mcp\n" + q.session), Kind: store.Session})
+				want(t, "what the store has of it", err, error(nil))
+			})
+		})
+	}
+}
+
+// writes is where the log goes.
+type writes func(line []byte)
+
+func (w writes) Write(line []byte) (int, error) {
+	w(line)
+	return len(line), nil
+}
+
+// TestASessionThatComesBackBeforeItsEndIsSeenStays: who has found it expired has yet to say so.
+func TestASessionThatComesBackBeforeItsEndIsSeenStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt := stored()
+		ends := make(chan bool, 1)
+		opt.Replica, opt.IdleTimeout, opt.Store = homeID, 10*time.Minute, alone{opt.Store, false}
+		opt.Logger = zerolog.New(writes(func(line []byte) {
+			if bytes.Contains(line, []byte("session ended")) {
+				ends <- true
+				time.Sleep(time.Second)
+			}
+		}))
+		_, p := servePipe(t, opt, newFake())
+		p.initialize(mcp.V20250618)
+		<-ends
+		want(t, "a request", p.status(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), 200)
+		time.Sleep(time.Minute)
+		_, err := opt.Store.Get(t.Context(), store.Address{Session: store.Name("/mcp\n" + p.session), Kind: store.Session})
+		want(t, "what the store has of it", err, error(nil))
 	})
 }
 

@@ -102,6 +102,12 @@ func (t *Table[V]) Get(id string) (V, bool) {
 	return e.value, true
 }
 
+// Has reports whether there is a session with this id, which is no use of it.
+func (t *Table[V]) Has(id string) bool {
+	_, ok := t.shard(id).peek(id)
+	return ok
+}
+
 // Add puts a session of a party in; "" is the party of all of whom nobody knows whose they are.
 // When there is no place for it another one is evicted, and one of the same id, which is
 // there already, is removed for it. The error is ErrFull or ErrClosed; Ended is not called then.

@@ -42,13 +42,14 @@ type keeper struct {
 
 	crowded zerolog.Logger // for lines about who has no room in it
 
-	astray  atomic.Bool // calls were left to the store, and nobody has noted when they are due
-	resting []*Session  // that left the table; of the goroutine that unloads
+	astray  atomic.Bool            // calls were left to the store, and nobody has noted when they are due
+	resting map[*Session]time.Time // that left the table, and since when nobody is in them; of the goroutine that unloads
 	spell   atomic.Pointer[spell]
 
 	mu     sync.Mutex
 	closed bool                // nothing more begins
 	names  map[string]*Session // the live ones, by their names in the store, where that is shared
+	ending map[string]*Session // of ends, those that have not come back, by their ids
 }
 
 // dues is the part of a keeper that does what is due to calls that no replica has in
@@ -65,10 +66,14 @@ const (
 	changesWaiting = 4096 // sessions that are about to be looked at; the others' next request does
 )
 
+// errStays says that a session was not removed, which whoever has waited for that is to look for.
+var errStays = errors.New("the session stays")
+
 func newKeeper(set *Set) *keeper {
 	k := &keeper{
 		set: set, store: set.opt.Store, scope: set.opt.StoreScope, replicaID: set.opt.Replica,
-		ends: make(chan *Session, endsWaiting), changes: make(chan *Session, changesWaiting), names: map[string]*Session{},
+		ends: make(chan *Session, endsWaiting), changes: make(chan *Session, changesWaiting), names: map[string]*Session{}, ending: map[string]*Session{},
+		resting: map[*Session]time.Time{},
 		own:     set.opt.Memory.Own(),
 		crowded: logfield.Seldom(set.opt.Logger),
 	}
@@ -147,12 +152,45 @@ func (k *keeper) run(ctx context.Context) {
 	}
 }
 
+// removeLater has a session that has expired here removed from the store in its turn: who finds that looks after all others, too, and does not wait
+// for the store. Its client may come back before that, and it stays then, whatever becomes of it.
+func (k *keeper) removeLater(s *Session) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.set.table.Has(s.rec.ID) { // it has come back as it ended
+		return
+	}
+	select {
+	case k.ends <- s:
+		k.ending[s.rec.ID] = s
+	default: // it expires there, too; what the server still does for its calls elsewhere ends by the server's own time
+	}
+}
+
+// cameBack has a session stay that had expired.
+func (k *keeper) cameBack(id string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.ending, id)
+}
+
+// isEnding reports whether an expired session has not come back, and forgets it.
+func (k *keeper) isEnding(s *Session) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.ending[s.rec.ID] != s {
+		return false
+	}
+	delete(k.ending, s.rec.ID)
+	return true
+}
+
 // expire removes an expired session from the store, unless it has come back meanwhile: none does while that is done.
 func (k *keeper) expire(s *Session) {
 	id := s.rec.ID
 	_, _, _ = k.restoring.Do(id, func() (any, error) {
-		if back, live := k.set.table.Get(id); live {
-			return back, nil
+		if !k.isEnding(s) || k.set.vacated.Load() { // it may be elsewhere by now
+			return nil, errStays
 		}
 		left := k.elsewhere(s, k.own) // its own account is closed
 		k.report("removing an expired session", k.do(func(ctx context.Context) error { return k.store.End(ctx, k.name(id)) }))
@@ -283,11 +321,7 @@ func (k *keeper) ended(s *Session, cause sessions.Cause) {
 		k.report("removing a session", k.do(func(ctx context.Context) error { return k.store.End(ctx, name) }))
 		tellAll(left)
 	case cause == sessions.Expired:
-		select {
-		case k.ends <- s: // who finds that it has expired looks after all others, too, and does not wait for the store
-		default: // it expires there, too
-			tellAll(k.elsewhere(s, s.account))
-		}
+		k.removeLater(s)
 	}
 }
 

@@ -60,11 +60,7 @@ type passages struct{ *keeper }
 
 // pass has a record read, for whom the account is, once there is memory for it and it is its turn, or returns ErrNoTurn or an error of budget.
 func (k passages) pass(ctx context.Context, account *budget.Account, who turns.Who, at store.Address, haste Haste) (*Passage, error) {
-	size := 0
-	err := k.do(func(bounded context.Context) (err error) {
-		size, err = store.Size(bounded, k.store, at)
-		return err
-	})
+	size, err := k.size(at)
 	if err != nil {
 		return nil, err
 	}
@@ -83,6 +79,15 @@ func (k passages) pass(ctx context.Context, account *budget.Account, who turns.W
 		return nil, err
 	}
 	return p, nil
+}
+
+// size returns how large a record is.
+func (k passages) size(at store.Address) (size int, err error) {
+	err = k.do(func(bounded context.Context) (err error) {
+		size, err = store.Size(bounded, k.store, at)
+		return err
+	})
+	return size, err
 }
 
 // queue takes a turn.

@@ -39,7 +39,7 @@ func (k restorer) restore(ctx context.Context, id string, by *http.Request) (*Se
 	}
 	restored, err, shared := once()
 	_, refused := errors.AsType[*downstream.Refusal](err)
-	if refused && shared { // perhaps it was another request's
+	if refused && shared || errors.Is(err, errStays) { // perhaps it was another request's
 		restored, err, _ = once()
 		_, refused = errors.AsType[*downstream.Refusal](err)
 	}
@@ -115,6 +115,7 @@ func (k restorer) revive(ctx context.Context, id string, by *http.Request) (*Ses
 	if err = s.enlist(); err != nil {
 		return nil, err
 	}
+	k.cameBack(id)
 	k.watch(s)
 	k.set.opt.Logger.Debug().Str(logfield.SessionID, logfield.Short(id)).Msg("session brought back")
 	return s, nil

@@ -11,10 +11,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/internal/logfield"
-	"github.com/mcpbridge/bridge/internal/turns"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/sessions/store"
 )
@@ -273,12 +274,15 @@ func (k *keeper) outdated(s *Session) {
 // giveUpFor bounds how long the calls of a session that ends are looked at: who ends it waits for that.
 const giveUpFor = 2 * storeTimeout
 
+// giveUpAtOnce is how many small calls of a session that ends are read at a time: it may have thousands, and the store be far away.
+const giveUpAtOnce = 16
+
 // elsewhere returns what tells the server that a session ends with those of its calls that are not in this process: their records, which
 // are about to be removed, say what the server still does for them, and the end of the session is theirs, too (G-13). A living
 // replica that has one ends it when it hears of that, and tells the server the same: twice does no harm, and
-// whether it lives is only known when its lease is over. They are read one after the other, on that account: all together may be larger
-// than the memory. Where the store fails, or is too slow, the server ends the others by its own time.
-func (k *keeper) elsewhere(s *Session, account *budget.Account) (tell []func()) {
+// whether it lives is only known when its lease is over. They are read on that account, some at a time, and then the large ones one after the other:
+// all together may be larger than the memory. Where the store fails, or is too slow, the server ends the others by its own time.
+func (k *keeper) elsewhere(s *Session, account *budget.Account) []func() {
 	if k.set.opt.Calls == nil || !k.shared && !s.stored.restored {
 		return nil
 	}
@@ -288,28 +292,51 @@ func (k *keeper) elsewhere(s *Session, account *budget.Account) (tell []func()) 
 		list, err = store.Glance(ctx, k.store, k.name(s.rec.ID))
 		return err
 	})
+	list = slices.DeleteFunc(list, func(r store.Record) bool { return r.Kind != store.Flow || s.streams.Find(streamOf(&r)) != nil })
+	tells, large := make([]func(), len(list)), make([]bool, len(list))
+	look := func(i int, small bool) error {
+		if time.Now().After(until) {
+			return context.DeadlineExceeded
+		}
+		tell, err := k.giveUp(s, account, list[i].Address, small)
+		tells[i], large[i] = tell, errors.Is(err, errLarge)
+		if large[i] {
+			return nil
+		}
+		return err
+	}
+	if err == nil {
+		some, failed := errgroup.WithContext(k.patience)
+		some.SetLimit(giveUpAtOnce)
+		for i := 0; i < len(list) && failed.Err() == nil; i++ {
+			some.Go(func() error { return look(i, true) })
+		}
+		err = some.Wait()
+	}
 	for i := 0; i < len(list) && err == nil; i++ {
-		if r := &list[i]; r.Kind != store.Flow || s.streams.Find(streamOf(r)) != nil {
-			continue
-		}
-		var one func()
-		if one, err = k.giveUp(s, account, list[i].Address); one != nil {
-			tell = append(tell, one)
-		}
-		if err == nil && time.Now().After(until) {
-			err = context.DeadlineExceeded
+		if large[i] {
+			err = look(i, false)
 		}
 	}
 	k.report("looking for the calls of a session that ends", err)
-	return tell
+	return slices.DeleteFunc(tells, func(one func()) bool { return one == nil })
 }
 
-// giveUp returns what tells the server that nobody needs a call any more; nil: it need not be told. The error is the store's.
-func (k *keeper) giveUp(s *Session, account *budget.Account, at store.Address) (tell func(), err error) {
-	passage, err := passages{k}.pass(k.patience, account, turns.Who{}, at, Owed)
+// errLarge says that a call was not read, which is large.
+var errLarge = errors.New("the call is large")
+
+// giveUp returns what tells the server that nobody needs a call any more; nil: it need not be told. The error is the store's,
+// or errLarge where it is to be small.
+func (k *keeper) giveUp(s *Session, account *budget.Account, at store.Address, small bool) (tell func(), err error) {
+	size, err := passages{k}.size(at)
+	if err == nil && small && size >= largeRecord {
+		return nil, errLarge
+	}
 	var r store.Record
 	if err == nil {
-		defer passage.Over()
+		hold := budget.On(account)
+		hold.Charge(timesPassing * size)
+		defer hold.Release()
 		r, err = dues{k}.lookAt(k.patience, at)
 	}
 	if errors.Is(err, store.ErrNotFound) { // by now

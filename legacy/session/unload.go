@@ -21,7 +21,7 @@ func (k unloader) unload(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			for _, s := range k.resting {
+			for s := range k.resting {
 				s.end(sessions.Closed)
 			}
 			return
@@ -37,16 +37,22 @@ func (k unloader) unload(ctx context.Context) {
 const unloadStep = 250 * time.Millisecond
 
 // endResting closes the sessions that left the table in the last round, but for those
-// that somebody had found there before, or that have a call since.
+// that somebody had found there before, or that have a call since. What such a call leaves may be in
+// no record: of who is idle for too long that ends, too, as it does in the table.
 func (k unloader) endResting() {
-	k.resting = slices.DeleteFunc(k.resting, func(s *Session) bool {
-		if s.Busy() || !s.conv.Unload(nobody) {
+	now := time.Now()
+	for s, since := range k.resting {
+		switch {
+		case s.Busy():
+			k.resting[s] = now
 			s.conv.Leave()
-			return false
+		case s.conv.Unload(nobody), now.Sub(since) >= k.set.opt.IdleTimeout:
+			s.end(sessions.Rested)
+			delete(k.resting, s)
+		default:
+			s.conv.Leave()
 		}
-		s.end(sessions.Rested)
-		return true
-	})
+	}
 }
 
 // Waiting is a call that waits for its client, as package exchange has it.
@@ -131,7 +137,7 @@ func (k unloader) unloadSessions() {
 			s.left.Store(true) // before it can be brought back
 			k.keepUntil(k.ttlOf(s))
 			if k.set.table.TakeOut(s.rec.ID, k.set.opt.Unload) {
-				k.resting = append(k.resting, s)
+				k.resting[s] = time.Now()
 			} else {
 				s.left.Store(false)
 			}
