@@ -25,6 +25,16 @@ type sender struct {
 	hold    budget.Hold         // of the body; moves to the exchange if there is one
 	lent    bool                // the body was not judged
 	place   func()              // gives back the place of its requests; nil: none; moves to the exchange, too
+	entered *session.Session    // stays in memory for the request; nil: none does
+}
+
+// enter has the session stay in memory until release, and returns false when it has left that.
+func (s *sender) enter() bool {
+	if s.session == nil || !s.session.Enter() {
+		return s.session == nil
+	}
+	s.entered = s.session
+	return true
 }
 
 // prove has a request count as its session's owner's that brings a newer token of his, once the
@@ -57,6 +67,9 @@ func (s *sender) release() {
 	s.hold.Release()
 	if s.place != nil {
 		s.place()
+	}
+	if s.entered != nil {
+		s.entered.Exit()
 	}
 }
 

@@ -147,7 +147,7 @@ func (rs *replicas) seek(w http.ResponseWriter, r *http.Request, body []byte, s 
 		switch {
 		case err == nil:
 			return here
-		case errors.Is(err, downstream.ErrStopping): // whoever serves the session next takes it over
+		case errors.Is(err, downstream.ErrStopping), errors.Is(err, session.ErrLeft): // whoever serves the session next takes it over
 			return unreachable
 		case !errors.Is(err, downstream.ErrGone):
 			s.Report("taking a call over", err)

@@ -41,6 +41,10 @@ func (h *HTTP) get(w http.ResponseWriter, r *http.Request) {
 	case last != "" && !ok:
 		s.Streams().RefuseEventID(w)
 	case last != "" && !s.Streams().HeardBefore(id):
+		if !s.Enter() { // it has just left memory
+			h.get(w, r)
+			return
+		}
 		h.resume(w, r, s, caller, id)
 	case h.refusals.challenged(w, r, s, web.Header(r.Header, "Authorization")):
 	case !s.Streams().Listen(w, r, h.credentialsEnd(r)):
@@ -48,11 +52,13 @@ func (h *HTTP) get(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// resume serves the way back to the stream of the event id. To whoever knows no more than the session's id there
-// is nothing in it but their own calls.
+// resume serves the way back to the stream of the event id, in a session that was entered. To whoever knows no more than
+// the session's id there is nothing in it but their own calls.
 func (h *HTTP) resume(w http.ResponseWriter, r *http.Request, s *session.Session, caller downstream.Caller, id stream.EventID) {
+	found := h.replicas.findStream(w, r, s, caller, id)
+	s.Exit() // what was found keeps the session in memory; listening to nothing else does not keep one that ends
 	switch {
-	case !h.replicas.findStream(w, r, s, caller, id):
+	case !found:
 	case caller.Unproven && s.Streams().FindFor(&caller, id.Stream) == nil:
 		h.refusals.refuseUnknown(w, s.ID(), "")
 	default:

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
+	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/sessions"
 	"github.com/mcpbridge/bridge/sessions/store"
 )
@@ -233,6 +234,47 @@ type touched struct {
 func (s *touched) Touch(ctx context.Context, touches ...store.Touch) error {
 	s.meanwhile()
 	return s.Store.Touch(ctx, touches...)
+}
+
+// TestASessionInWhichARequestLooksForItsCallStays: the store takes longer to say what it has of the call than a session that nobody uses
+// stays in memory. Brought back beside itself it would take its own call for a dead process'.
+func TestASessionInWhichARequestLooksForItsCallStays(t *testing.T) {
+	for what, ask := range map[string]func(p *peer, last string) <-chan *http.Response{
+		"a cancellation": func(p *peer, _ string) <-chan *http.Response {
+			return p.async(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"call"}}`)
+		},
+		"the way back to a stream": func(p *peer, last string) <-chan *http.Response {
+			c := make(chan *http.Response, 1)
+			go func() { c <- p.get(last) }()
+			return c
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				opt, b := stored(), newFake()
+				opt.Replica = homeID
+				_, p := servePipe(t, opt, b)
+				p.initialize(mcp.V20251125)
+				session, last := p.session, p.asksBeside(b, "call", "q", 10)
+				after := &slow{Store: opt.Store}
+				after.takes.Store(int64(3 * time.Second))
+				opt.Store = after
+				opt, b = next(opt, nil)
+				opt.Unload, opt.MaxUnloaded = time.Second, 100
+				_, q := servePipe(t, opt, b)
+				q.session, q.version = session, string(mcp.V20251125)
+				answered := ask(q, last)
+				synctest.Wait() // it looks for its call
+				conv := b.last()
+				conv.rests.Store(true)
+				_ = (<-answered).Body.Close()
+				want(t, "a request", q.status(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), 200)
+				if b.last() != conv {
+					t.Error("the session was brought back beside itself")
+				}
+			})
+		})
+	}
 }
 
 // TestASessionThatIsUsedAsItIsToRestStays: brought back beside itself it would take its own calls for a dead process'.

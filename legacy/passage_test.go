@@ -427,8 +427,8 @@ func TestLargeCallsAreInTimeThoughTheirServerIsSlow(t *testing.T) {
 	})
 }
 
-// asksBeside keeps a call of the session with its question.
-func (p *peer) asksBeside(b *fakeBackend, call, question string, size int) {
+// asksBeside keeps a call of the session with its question, and returns the id of that event.
+func (p *peer) asksBeside(b *fakeBackend, call, question string, size int) (last string) {
 	p.t.Helper()
 	answer := p.async(`{"jsonrpc":"2.0","id":"` + call + `","method":"hold"}`)
 	k := <-b.held
@@ -437,6 +437,7 @@ func (p *peer) asksBeside(b *fakeBackend, call, question string, size int) {
 		Request: k.req.ID, N: 1, Record: []byte(`{"x":"` + strings.Repeat("x", size) + `"}`), Open: []jsonrpc.ID{q.ID}, Message: &q, TTL: time.Hour,
 	}), nil)
 	<-answer
+	return fmt.Sprintf("%d-1", k.Address().Stream)
 }
 
 // TestASmallCallIsFoundBesideALargeOneThatIsNot: for which there is no memory, or no turn. It is answered and cancelled.

@@ -40,8 +40,9 @@ func (h poster) post(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if from.session != nil && from.session.Left() { // while its body came
+	if !from.enter() { // it left memory while the body came
 		from.session, from.caller, from.named, from.refusal = h.sessions.Find(r)
+		from.enter()
 	}
 	if jsonrpc.IsBatch(body) {
 		h.postBatch(w, r, accept, body, &from)

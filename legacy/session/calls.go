@@ -82,8 +82,15 @@ func (s *Session) Pause() bool { return s.set.keeper.pause() }
 // Report logs what the store has failed at, unless err is nil.
 func (s *Session) Report(what string, err error) { s.set.keeper.report(what, err) }
 
-// TakeOver does work while nobody else takes a call of the session over.
+// ErrLeft says that a session has left memory for the store: it is to be found anew.
+var ErrLeft = errors.New("the session has left memory")
+
+// TakeOver does work while nobody else takes a call of the session over. The error is that of work, or ErrLeft.
 func (s *Session) TakeOver(work func() error) error {
+	if !s.Enter() {
+		return ErrLeft
+	}
+	defer s.Exit()
 	s.stored.takeover.Lock()
 	defer s.stored.takeover.Unlock()
 	return work()
@@ -217,9 +224,25 @@ func (s *Session) IsVisitor(principal string) bool {
 	return !owner.Owns(principal)
 }
 
-// Done is described with Begin. The last one lets go of a session that has been ended.
+// Enter has the session stay in memory until Exit. It reports false when it has left that for the store: then it is to be found
+// anew. Brought back beside itself it would take its own calls for a dead process'.
+func (s *Session) Enter() bool {
+	s.active.Add(1)
+	if s.left.Load() { // which the unloader says before it looks whether somebody is here
+		s.Exit()
+		return false
+	}
+	return true
+}
+
+// Done is described with Begin.
 func (s *Session) Done(requests int32, unproven bool) {
 	s.requests(unproven).Add(-requests)
+	s.Exit()
+}
+
+// Exit is described with Enter. The last one lets go of a session that has been ended.
+func (s *Session) Exit() {
 	if s.active.Add(-1) == 0 && s.ended.Load() {
 		go s.leave() // whoever is done may be in the midst of what ends with it
 	}

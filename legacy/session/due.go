@@ -281,6 +281,9 @@ func (k dues) goOn(ctx context.Context, d *dueCall, others []downstream.ReplicaI
 		return absent
 	}
 	err = k.set.opt.Calls.GoOn(s, actorOf(s), &found)
+	if errors.Is(err, ErrLeft) {
+		return absent
+	}
 	if err != nil && !errors.Is(err, downstream.ErrGone) {
 		k.report("bringing a call back that is due", err)
 		return unsettled

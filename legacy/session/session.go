@@ -42,7 +42,7 @@ type Session struct {
 	rebound atomic.Pointer[binding] // when it is bound to other credentials than those that opened it, or came back so
 	doubted atomic.Pointer[doubt]   // the last ones that it was not bound to
 
-	active    atomic.Int32 // exchanges and hosted tasks under way
+	active    atomic.Int32 // requests, exchanges and hosted tasks under way
 	calls     atomic.Int32 // requests of those exchanges, of who it is bound to
 	unproven  atomic.Int32 // requests of others in it
 	listed    atomic.Bool  // in the table, or no longer

@@ -100,8 +100,5 @@ func (s *Session) Unshelve(stream uint64) { s.stored.shelf.take(stream) }
 // Shelved reports whether a call is in the store alone.
 func (s *Session) Shelved(stream uint64) bool { return s.stored != nil && s.stored.shelf.has(stream) }
 
-// Left reports that the session has left memory for the store while a request had it: it is to be found anew.
-func (s *Session) Left() bool { return s.left.Load() }
-
 // Astray says that a call was left to the store which nobody comes for by the clock, though its replica lives.
 func (s *Session) Astray() { s.set.Astray() }

@@ -136,7 +136,7 @@ func (k unloader) unloadSessions() {
 			}
 			s.left.Store(true) // before it can be brought back
 			k.keepUntil(k.ttlOf(s))
-			if k.set.table.TakeOut(s.rec.ID, k.set.opt.Unload) {
+			if !s.Busy() && k.set.table.TakeOut(s.rec.ID, k.set.opt.Unload) {
 				k.resting[s] = time.Now()
 			} else {
 				s.left.Store(false)
