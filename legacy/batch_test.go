@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/rs/zerolog"
+
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
 )
@@ -122,7 +124,8 @@ func TestARefusedArrayIsAnsweredForEachRequestThatItShows_E14(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := serveStdio(t, Options{MaxBatch: 3, MaxBody: 500}, newFake())
+				var log strings.Builder
+				l := serveStdio(t, Options{MaxBatch: 3, MaxBody: 500, Logger: zerolog.New(&log)}, newFake())
 				l.initialize(tc.version)
 				l.send(tc.array)
 				for _, id := range tc.ids {
@@ -132,6 +135,7 @@ func TestARefusedArrayIsAnsweredForEachRequestThatItShows_E14(t *testing.T) {
 				}
 				l.send(request(9))
 				want(t, "then", l.next(), `{"jsonrpc":"2.0","id":9,"result":{}}`)
+				want(t, "the log tells of who was not answered", log.Len() > 0, tc.ids == nil || strings.Count(tc.array, `"method"`) > len(tc.ids))
 			})
 		})
 	}

@@ -85,10 +85,14 @@ func (c *Channel) takeBroken(msg *jsonrpc.Message) {
 // version allows an error at all (E-32).
 func (c *Channel) reject(id jsonrpc.ID, err *jsonrpc.Error) {
 	if id == "" && !c.allowsIDlessErrors() {
-		c.opt.Dropped.Warn().Stringer(logfield.Transport, c.transport).Int(logfield.Code, err.Code).Str(zerolog.ErrorFieldName, err.Message).Msg("dropped a message that shows no id to answer")
+		c.noteDropped(err, "dropped a message that shows no id to answer")
 		return
 	}
 	c.send(jsonrpc.AppendError(nil, id, err))
+}
+
+func (c *Channel) noteDropped(err *jsonrpc.Error, what string) {
+	c.opt.Dropped.Warn().Stringer(logfield.Transport, c.transport).Int(logfield.Code, err.Code).Str(zerolog.ErrorFieldName, err.Message).Msg(what)
 }
 
 // rejectEach answers the requests of an array that is refused, of which frame may be the beginning only: its
@@ -97,6 +101,7 @@ func (c *Channel) rejectEach(frame []byte, err *jsonrpc.Error) (some bool) {
 	left := c.opt.MaxBatch
 	for id := range message.Asked(frame) {
 		if left == 0 {
+			c.noteDropped(err, "an array was refused that has more requests than are answered")
 			break
 		}
 		left--
