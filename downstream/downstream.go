@@ -141,8 +141,8 @@ type Conversation interface {
 	// belongs to the session and outlives the HTTP request, so ctx only carries
 	// values (E-12).
 	Serve(ctx context.Context, caller Caller, req Request, out Reply)
-	// Orderly reports that Serve only hands requests on: on a connection it is
-	// called in the order in which they came.
+	// Orderly reports that Serve only hands requests on, those of whoever opened the session: on
+	// a connection it is called in the order in which they came.
 	Orderly() bool
 	// Notify takes a notification from the client.
 	Notify(caller Caller, msg jsonrpc.Message)

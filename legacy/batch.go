@@ -6,7 +6,6 @@ import (
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
-	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/legacy/exchange"
 	"github.com/mcpbridge/bridge/legacy/message"
 	"github.com/mcpbridge/bridge/legacy/session"
@@ -25,7 +24,7 @@ func (h poster) postBatch(w http.ResponseWriter, r *http.Request, accept web.Acc
 		return
 	}
 	if !message.Batches(conv.Version()) {
-		web.WriteError(w, http.StatusBadRequest, "", jsonrpc.CodeInvalidRequest, "batches are not part of this protocol version")
+		web.WriteParseError(w, "", message.NoBatches())
 		return
 	}
 	b, err := message.ParseBatch(body, h.opt.MaxBatch)

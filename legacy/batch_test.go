@@ -1,9 +1,13 @@
 package legacy
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+
+	"github.com/rs/zerolog"
 
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
@@ -88,5 +92,70 @@ func TestBatchMembersCannotRefuseTheWhole_H3(t *testing.T) {
 	want(t, "status", status, 200)
 	if !strings.Contains(body, `"id":1`) || !strings.Contains(body, `"id":2`) {
 		t.Errorf("body = %s", body)
+	}
+}
+
+// Over HTTP the response says so. Where messages share a connection nobody but an id tells who waits.
+func TestARefusedArrayIsAnsweredForEachRequestThatItShows_E14(t *testing.T) {
+	request := func(id int) string { return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"echo"}`, id) }
+	response := `{"jsonrpc":"2.0","id":7,"result":{}}`
+	filler := strings.Repeat("x", 600)
+	for name, tc := range map[string]struct {
+		version mcp.Version
+		array   string
+		why     string
+		ids     []int
+	}{
+		"requests and responses":  {mcp.V20250326, `[` + request(1) + `,` + response + `,` + request(2) + `]`, "must not mix", []int{1, 2}},
+		"initialize inside (A-2)": {mcp.V20250326, `[` + initialize(mcp.V20250326) + `,` + request(1) + `]`, "must not be part", []int{0, 1}},
+		"what is no message":      {mcp.V20250326, `[1,` + request(1) + `]`, "a message is a JSON object", []int{1}},
+		"one too many, of which as many are answered as there may be": {
+			mcp.V20250326, `[` + request(1) + `,` + request(2) + `,` + request(3) + `,` + request(4) + `]`, "limits.batch", []int{1, 2, 3},
+		},
+		"no JSON":              {mcp.V20250326, `[` + request(1) + `,{]`, "-32700", []int{1}},
+		"too large":            {mcp.V20250326, `[` + request(1) + `,{"jsonrpc":"2.0","id":2,"method":"echo","params":{"x":"` + filler + `"}}]`, "message is larger", []int{1, 2}},
+		"another version":      {mcp.V20250618, `[` + request(1) + `,` + response + `,` + request(2) + `]`, "not part of this protocol version", []int{1, 2}},
+		"2024-11-05, too":      {mcp.V20241105, `[` + request(1) + `]`, "not part of this protocol version", []int{1}},
+		"another, and no JSON": {mcp.V20250618, `[` + request(1) + `,{]`, "not part of this protocol version", []int{1}},
+		// Nobody waits for an answer without an id, and that is no message of these versions (E-32).
+		"empty":                   {mcp.V20250326, `[]`, "", nil},
+		"nothing but no messages": {mcp.V20250326, `[1]`, "", nil},
+		"too many without an id":  {mcp.V20250326, `[` + note + `,` + note + `,` + note + `,` + note + `]`, "", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log strings.Builder
+				l := serveStdio(t, Options{MaxBatch: 3, MaxBody: 500, Logger: zerolog.New(&log)}, newFake())
+				l.initialize(tc.version)
+				l.send(tc.array)
+				for _, id := range tc.ids {
+					if got := l.next(); !strings.HasPrefix(got, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"error":{`, id)) || !strings.Contains(got, tc.why) {
+						t.Errorf("for %d: %s", id, got)
+					}
+				}
+				l.send(request(9))
+				want(t, "then", l.next(), `{"jsonrpc":"2.0","id":9,"result":{}}`)
+				want(t, "the log tells of who was not answered", log.Len() > 0, tc.ids == nil || strings.Count(tc.array, `"method"`) > len(tc.ids))
+			})
+		})
+	}
+}
+
+func TestARefusedArrayOverHTTPSSEIsAnsweredOnTheStream_E14_E26(t *testing.T) {
+	_, p := serveAll(t, Options{MaxBatch: 1}, newFake())
+	_, stream, post := p.openSSE()
+	for _, version := range []mcp.Version{mcp.V20241105, mcp.V20250326} {
+		post.call(initialize(version))
+		stream.next()
+		for _, array := range []string{
+			`[{"jsonrpc":"2.0","id":1,"method":"echo"},{"jsonrpc":"2.0","id":2,"method":"echo"}]`,
+			`[` + initialize(version) + `]`,
+		} {
+			status, _ := post.call(array)
+			want(t, "status", status, 202)
+			if got := stream.next(); !strings.Contains(got, `"error":{"code":-32600`) {
+				t.Errorf("%s: %s gets %s", version, array, got)
+			}
+		}
 	}
 }

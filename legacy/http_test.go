@@ -193,6 +193,27 @@ func TestAbandonedExchangeIsAnEmptyStream_E9(t *testing.T) {
 	want(t, "events", len(readEvents(t, resp).rest()), 0)
 }
 
+// Who takes no event stream is given none, nor a body: clients take 202 without one for what it is.
+func TestACancelledCallIsNoStreamForWhoTakesJSONOnly_E5(t *testing.T) {
+	abandon := `{"jsonrpc":"2.0","id":1,"method":"abandon"}`
+	for accept, status := range map[string]int{"application/json": 202, "text/event-stream": 200, "application/json, text/event-stream": 200} {
+		for _, body := range []string{abandon, `[` + abandon + `,` + note + `]`} {
+			_, p := serve(t, Options{}, newFake())
+			p.initialize(mcp.V20250326)
+			r := p.request(http.MethodPost, body)
+			r.Header.Set("Accept", accept)
+			resp := p.do(r)
+			want(t, accept+" gets", resp.StatusCode, status)
+			kind := ""
+			if status == 200 {
+				kind = "text/event-stream"
+			}
+			want(t, "type", resp.Header.Get("Content-Type"), kind)
+			want(t, "body", text(t, resp), "")
+		}
+	}
+}
+
 func TestPanickingBackendAnswersAndLeaksNothing(t *testing.T) {
 	h, p := serve(t, Options{}, newFake())
 	p.initialize(mcp.V20251125)

@@ -30,6 +30,7 @@ type fakeBackend struct {
 	resumes   func(downstream.Caller, []byte, downstream.Reply) error // of conversations that are restored
 	connected downstream.Conversation
 	modern    http.Handler
+	orderly   bool        // conversations only hand requests on
 	held      chan *call  // every request of method "hold"
 	unkept    error       // of answers; nil: they are taken
 	ends      func(*call) // ends what is under way as its conversation is closed; nil: it is abandoned at once
@@ -150,7 +151,7 @@ type fakeConv struct {
 }
 
 func (c *fakeConv) Version() mcp.Version { return c.version }
-func (c *fakeConv) Orderly() bool        { return false }
+func (c *fakeConv) Orderly() bool        { return c.backend.orderly }
 
 func (c *fakeConv) Record() []byte {
 	c.mu.Lock()

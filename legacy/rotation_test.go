@@ -2,6 +2,8 @@ package legacy
 
 import (
 	"encoding/base64"
+	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -133,6 +135,41 @@ func TestOtherTokensMayCallButNeverTakeOver_H6_Q6(t *testing.T) {
 		want(t, "GET of "+other, p.get("").StatusCode, 404)
 		want(t, "the owner's ping", p.asUser(alice).post(ping).StatusCode, 200)
 	}
+}
+
+// A server of the clients' own era that the bridge speaks for knows a session as one client's: nobody else begins a
+// call in it, and what is refused does not tell whether there is such a session.
+func TestASessionThatIsHandedOnExistsForNobodyElse_H8(t *testing.T) {
+	b := newFake()
+	b.orderly = true
+	_, p := serve(t, Options{}, b)
+	p.asUser("Bearer alice").initialize(mcp.V20250618)
+	live, unknown := p.session, strings.Repeat("A", len(p.session))
+	answer := func(session string, r func() *http.Response) string {
+		p.session = session
+		resp := r()
+		resp.Header.Del("Date")
+		return fmt.Sprint(resp.StatusCode, resp.Header, text(t, resp))
+	}
+	for _, other := range []string{"Bearer bob", ""} {
+		p.asUser(other)
+		for _, body := range []string{
+			callTool, answerToLeg, ping, note, `[` + callTool + `]`, `{"jsonrpc":"2.0","id":7,"method":"tools/list"}`,
+			`{"jsonrpc":"2.0","id":7,"method":"resources/read","params":{"uri":"a:b"}}`, `{"jsonrpc":"2.0","id":7,"method":"no/such"}`,
+			`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`,
+		} {
+			post := func() *http.Response { return p.post(body) }
+			want(t, other+": "+body, answer(live, post), answer(unknown, post))
+		}
+		for _, last := range []string{"", "0-1", "1-1"} {
+			get := func() *http.Response { return p.get(last) }
+			want(t, other+": GET after "+last, answer(live, get), answer(unknown, get))
+		}
+		end := func() *http.Response { return p.do(p.request(http.MethodDelete, "")) }
+		want(t, other+": DELETE", answer(live, end), answer(unknown, end))
+	}
+	p.session = live
+	want(t, "the owner's call", p.asUser("Bearer alice").post(callTool).StatusCode, 200)
 }
 
 func TestASessionThatWasOpenedWithoutCredentialsIsBoundToTheFirst_H6(t *testing.T) {

@@ -58,7 +58,7 @@ var mayImport = map[string][]string{
 
 	"legacy/exchange": {"downstream", "internal/agenda", "internal/budget", "internal/gate", "internal/jsonout", "jsonrpc", "legacy/message", "legacy/quiet", "legacy/session", "legacy/stream", "legacy/web", "sessions", "sessions/store"},
 	"legacy/session":  {"downstream", "internal/bearer", "internal/budget", "internal/gate", "internal/hop", "internal/logfield", "internal/rates", "internal/turns", "jsonrpc", "legacy/message", "legacy/stray", "legacy/stream", "legacy/web", "mcp", "observe", "rawjson", "sessions", "sessions/store"},
-	"legacy/message":  {"downstream", "observe", "sessions", "mcp", "jsonrpc", "internal/logfield", "internal/fault"},
+	"legacy/message":  {"downstream", "observe", "sessions", "mcp", "jsonrpc", "rawjson", "internal/logfield", "internal/fault"},
 	"legacy/channel":  {"legacy/message", "downstream", "observe", "negotiate", "mcp", "jsonrpc", "rawjson", "internal/agenda", "internal/budget", "internal/gate", "internal/transport", "internal/logfield", "internal/fault"},
 	"legacy/stray":    {"downstream", "sessions/store"},
 	"legacy/stream":   {"internal/budget", "downstream", "legacy/message", "legacy/quiet", "legacy/web", "observe", "sessions", "sse", "mcp", "jsonrpc", "internal/agenda", "internal/gate", "internal/logfield"},

@@ -3,6 +3,7 @@ package channel
 import (
 	"bytes"
 	"context"
+	"io"
 	"strconv"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/jsonrpc"
+	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/observe"
 )
 
@@ -118,6 +120,36 @@ func TestMessagesOfAnArrayStayWithoutTheOthers(t *testing.T) {
 	clear(frame)
 	if !bytes.Equal(msg.Params, []byte(`{"a":1}`)) {
 		t.Error("it is part of the array's text")
+	}
+}
+
+// Of a message for which there is no memory only the beginning is there.
+func TestAnArrayForWhichThereIsNoMemoryIsAnsweredForEachRequestThatItShows(t *testing.T) {
+	account, err := budget.New(1 << 20).Open("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hold := budget.On(account)
+	short := hold.Grow(8 << 20)
+	if !budget.Short(short) {
+		t.Fatal(short)
+	}
+	var sent []string
+	c := New(t.Context(), Options{Account: account, MaxBatch: 4}, nil, downstream.Caller{}, observe.WebSocket, func(msg []byte) error {
+		sent = append(sent, string(msg))
+		return nil
+	})
+	c.version = mcp.V20250326
+	beginning := []byte(`[{"jsonrpc":"2.0","id":1,"method":"m"},{"jsonrpc":"2.0","id":7,"result":{}},{"jsonrpc":"2.0","id":"2","method":"m","params":{"a":"xx`)
+	why := []error{short, io.EOF}
+	c.ReadFrom(func() ([]byte, error) {
+		err := why[0]
+		why = why[1:]
+		return beginning, err
+	})
+	c.Close(ErrDisconnected)
+	if len(sent) != 2 || !strings.HasPrefix(sent[0], `{"jsonrpc":"2.0","id":1,"error":`) || !strings.HasPrefix(sent[1], `{"jsonrpc":"2.0","id":"2","error":`) {
+		t.Errorf("answered is %q", sent)
 	}
 }
 

@@ -38,8 +38,12 @@ func (c *Channel) ReadFrom(read func() ([]byte, error)) {
 // rejectShort answers a message of which only the beginning was kept, for want of
 // memory. Its id stands there, or nowhere that we know of.
 func (c *Channel) rejectShort(beginning []byte, err error) {
+	refusal := fault.Internal(err.Error())
+	if c.rejectEach(beginning, refusal) {
+		return
+	}
 	msg, _ := jsonrpc.Parse(beginning)
-	c.reject(msg.ID, fault.Internal(err.Error()))
+	c.reject(msg.ID, refusal)
 }
 
 // receive is Take for a connection on which errors are answered, too.
@@ -55,7 +59,10 @@ func (c *Channel) receive(frame []byte) {
 func (c *Channel) Take(frame []byte, authorization string) (id jsonrpc.ID, err *jsonrpc.Error) {
 	own := authorization != "" && authorization != c.caller.Authorization // and was judged as such
 	if jsonrpc.IsBatch(frame) {
-		return "", c.takeBatch(frame, own)
+		if err = c.takeBatch(frame, own); err != nil && c.rejectEach(frame, err) {
+			err = nil
+		}
+		return "", err
 	}
 	msg, failed := jsonrpc.Parse(frame)
 	if failed != nil {
@@ -78,10 +85,29 @@ func (c *Channel) takeBroken(msg *jsonrpc.Message) {
 // version allows an error at all (E-32).
 func (c *Channel) reject(id jsonrpc.ID, err *jsonrpc.Error) {
 	if id == "" && !c.allowsIDlessErrors() {
-		c.opt.Dropped.Warn().Stringer(logfield.Transport, c.transport).Int(logfield.Code, err.Code).Str(zerolog.ErrorFieldName, err.Message).Msg("dropped a message that shows no id to answer")
+		c.noteDropped(err, "dropped a message that shows no id to answer")
 		return
 	}
 	c.send(jsonrpc.AppendError(nil, id, err))
+}
+
+func (c *Channel) noteDropped(err *jsonrpc.Error, what string) {
+	c.opt.Dropped.Warn().Stringer(logfield.Transport, c.transport).Int(logfield.Code, err.Code).Str(zerolog.ErrorFieldName, err.Message).Msg(what)
+}
+
+// rejectEach answers the requests of an array that is refused, of which frame may be the beginning only: its
+// client waits for these ids. It reports whether there are any. Of no more than an array may have are answered.
+func (c *Channel) rejectEach(frame []byte, err *jsonrpc.Error) (some bool) {
+	left := c.opt.MaxBatch
+	for id := range message.Asked(frame) {
+		if left == 0 {
+			c.noteDropped(err, "an array was refused that has more requests than are answered")
+			break
+		}
+		left--
+		c.reject(id, err)
+	}
+	return left < c.opt.MaxBatch
 }
 
 func (c *Channel) allowsIDlessErrors() bool {
@@ -90,18 +116,18 @@ func (c *Channel) allowsIDlessErrors() bool {
 	return message.ErrorsWithoutID(c.version)
 }
 
-// takeBatch takes an array (E-17). Before initialize the version is unknown,
-// so it is accepted there. The error is one that belongs to no id.
+// takeBatch takes an array (E-17), or says why it cannot be taken as a whole. Before initialize
+// the version is unknown, so it is accepted there.
 func (c *Channel) takeBatch(frame []byte, own bool) *jsonrpc.Error {
+	c.in.Lock()
+	allowed, of := c.version == "" || message.Batches(c.version), c.pusher
+	c.in.Unlock()
+	if !allowed {
+		return message.NoBatches()
+	}
 	b, err := message.ParseBatch(frame, c.opt.MaxBatch)
 	if err != nil {
 		return err
-	}
-	c.in.Lock()
-	allowed, of := c.version == "" || message.Arrays(c.version), c.pusher
-	c.in.Unlock()
-	if !allowed {
-		return c.refuseBatch(b)
 	}
 	for i := range b.Notifications {
 		c.take(&b.Notifications[i], detach(&b.Notifications[i], frame), own, c.send)
@@ -127,19 +153,6 @@ func detach(msg *jsonrpc.Message, frame []byte) (held int) {
 	}
 	msg.Params, msg.Result = bytes.Clone(msg.Params), bytes.Clone(msg.Result)
 	return len(msg.Params) + len(msg.Result)
-}
-
-// refuseBatch answers each request on its own: a client that sent an array
-// waits for these ids. When there is none it returns the refusal.
-func (c *Channel) refuseBatch(b *message.Batch) *jsonrpc.Error {
-	refusal := fault.Request("batches are not part of this protocol version")
-	if len(b.Requests) == 0 {
-		return refusal
-	}
-	for i := range b.Requests {
-		c.reject(b.Requests[i].ID, refusal)
-	}
-	return nil
 }
 
 // take handles one message, which keeps so many bytes in memory besides its id and its

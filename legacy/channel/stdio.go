@@ -136,6 +136,10 @@ func (c pipes) readLines(lines *transport.LineReader) {
 // rejectLarge answers a message above the limit, of which only the beginning and
 // the end were kept. The id stands in one of them.
 func (c pipes) rejectLarge(beginning, end []byte) {
+	refusal := fault.Request(message.TooLarge(c.opt.MaxBody))
+	if c.rejectEach(beginning, refusal) {
+		return
+	}
 	msg, _ := jsonrpc.Parse(beginning)
-	c.reject(cmp.Or(msg.ID, jsonrpc.TrailingID(end)), fault.Request(message.TooLarge(c.opt.MaxBody)))
+	c.reject(cmp.Or(msg.ID, jsonrpc.TrailingID(end)), refusal)
 }

@@ -82,8 +82,10 @@ func (ex *Exchange) writeWhole(w http.ResponseWriter, parts [][]byte, msg *downs
 		web.WriteResult(w, message.Array(parts), timeout)
 	case msg != nil:
 		message.Framed(msg, func(text []byte) { web.WriteResult(w, text, timeout) })
+	case !ex.accept.Has(web.AcceptSSE): // cancelled: nothing more is said (E-5)
+		w.WriteHeader(http.StatusAccepted)
 	default:
-		web.WriteEmptyStream(w) // cancelled: a stream that ends, not an error (E.9)
+		web.WriteEmptyStream(w) // the same for who reads streams: one that ends, not an error (E.9)
 	}
 }
 

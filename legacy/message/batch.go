@@ -3,10 +3,12 @@ package message
 import (
 	"bytes"
 	"fmt"
+	"iter"
 
 	"github.com/mcpbridge/bridge/internal/fault"
 	"github.com/mcpbridge/bridge/jsonrpc"
 	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/rawjson"
 )
 
 // Batch is a parsed array of messages.
@@ -38,6 +40,11 @@ func ParseBatch(body []byte, limit int) (*Batch, *jsonrpc.Error) {
 	return b, nil
 }
 
+// NoBatches refuses an array where there are none (E-2).
+func NoBatches() *jsonrpc.Error {
+	return fault.Request("batches are not part of this protocol version")
+}
+
 // TooLong refuses an array of more messages than there may be.
 func TooLong(limit int) *jsonrpc.Error {
 	return fault.Request(fmt.Sprintf("a batch of more than %d messages is too large (limits.batch)", limit))
@@ -62,6 +69,22 @@ func (b *Batch) add(part []byte) *jsonrpc.Error {
 		b.Requests = append(b.Requests, msg)
 	}
 	return nil
+}
+
+// Asked yields the ids that an array shows its requests to have, be it broken, broken off or too large.
+// Nothing is yielded when it is none.
+func Asked(array []byte) iter.Seq[jsonrpc.ID] {
+	return func(yield func(jsonrpc.ID) bool) {
+		for part := range rawjson.Elements(array) {
+			if rawjson.KindOf(part) != rawjson.Object {
+				continue
+			}
+			msg, _ := jsonrpc.Parse(part)
+			if id := ErrorID(&msg); id != "" && !yield(id) {
+				return
+			}
+		}
+	}
 }
 
 // Array returns one array of these messages.

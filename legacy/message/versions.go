@@ -14,12 +14,9 @@ func Priming(v mcp.Version) bool { return v.AtLeast(mcp.V20251125) }
 // comes back for that (E-8). It takes a priming event, after which it can.
 func Polls(v mcp.Version) bool { return Priming(v) }
 
-// Batches reports whether arrays of messages are allowed (E-1, E-2).
+// Batches reports whether arrays of messages are allowed, over whichever transport (E-1, E-2):
+// 2025-03-26 added them, and the next version took them out again.
 func Batches(v mcp.Version) bool { return v == mcp.V20250326 }
-
-// Arrays is Batches for shared connections, where 2024-11-05, which is silent
-// about arrays, is taken by the JSON-RPC that it builds on (E-17).
-func Arrays(v mcp.Version) bool { return !v.AtLeast(mcp.V20250618) }
 
 // VersionHeader reports whether the version knows the MCP-Protocol-Version
 // header; older sessions ignore it (E-10).

@@ -96,17 +96,23 @@ func (set *Set) EndStored(name string) bool {
 //
 // An accepted token takes the place of the one that the session is bound to if
 // it claims the same issuer and subject, or if the session was opened without. A
-// server that never sees it accepts nothing.
+// server that never sees it accepts nothing. A session that is only handed on exists for nobody else.
 func (set *Set) Rotated(r *http.Request, msg *jsonrpc.Message) (*Session, downstream.Caller) {
 	if !rotatedMay(msg) {
 		return nil, downstream.Caller{}
 	}
-	return set.visited(r)
+	return set.Resuming(r)
 }
 
 // Resuming is Rotated for a request that comes back for the stream of a call: there may be one that
 // these credentials began.
-func (set *Set) Resuming(r *http.Request) (*Session, downstream.Caller) { return set.visited(r) }
+func (set *Set) Resuming(r *http.Request) (*Session, downstream.Caller) {
+	s, c := set.visited(r)
+	if s == nil || s.conv.Orderly() {
+		return nil, downstream.Caller{}
+	}
+	return s, c
+}
 
 // visited finds the session that a request names with other credentials than those it is
 // bound to.

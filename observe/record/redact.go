@@ -70,7 +70,11 @@ func (r *Redactor) Message(text []byte) []byte {
 }
 
 func (r *Redactor) value(dst, v []byte, at place) []byte {
-	switch rawjson.KindOf(v) {
+	kind := rawjson.KindOf(v)
+	if at.name == "requestState" && kind != rawjson.Null && !(kind == rawjson.Object && schemas[at.parent]) {
+		return r.state(dst, v) // of whatever type: a server may break the rules
+	}
+	switch kind {
 	case rawjson.Object:
 		return r.object(dst, v, at)
 	case rawjson.Array:
@@ -131,8 +135,6 @@ func (r *Redactor) array(dst, v []byte, at place) []byte {
 
 func (r *Redactor) text(dst, v []byte, at place) []byte {
 	switch {
-	case at.name == "requestState":
-		return r.state(dst, v)
 	case at.secret > shown:
 		return kind(dst, v)
 	case r.payloads:
@@ -150,7 +152,11 @@ func kind(dst, v []byte) []byte { return fmt.Appendf(dst, `"string(%d)"`, len(v)
 func (r *Redactor) state(dst, v []byte) []byte {
 	mac := hmac.New(sha256.New, r.key)
 	mac.Write(v)
-	return fmt.Appendf(dst, `"state(%d)-%s"`, len(v)-2, hex.EncodeToString(mac.Sum(nil)[:4]))
+	size := len(v)
+	if rawjson.KindOf(v) == rawjson.String {
+		size -= len(`""`)
+	}
+	return fmt.Appendf(dst, `"state(%d)-%s"`, size, hex.EncodeToString(mac.Sum(nil)[:4]))
 }
 
 // What of URLs may be credentials: who asks, and what is for the place alone.

@@ -152,6 +152,24 @@ func TestStatesAreToldApart(t *testing.T) {
 	}
 }
 
+// A server may send as its state what is none.
+func TestAStateOfAnotherTypeIsToldApart(t *testing.T) {
+	for _, payloads := range []bool{false, true} {
+		r := NewRedactor(payloads)
+		for _, state := range []string{`{"secret-1":"secret-2"}`, `["secret-1",{"x":12345678}]`, `12345678`, `[["secret-1"]]`, `true`} {
+			got := string(r.Message([]byte(`{"result":{"resultType":"input_required","requestState":` + state + `}}`)))
+			if strings.Contains(got, "secret-") || strings.Contains(got, "12345678") || !strings.Contains(got, fmt.Sprintf(`"requestState":"state(%d)-`, len(state))) {
+				t.Errorf("%s became %s", state, got)
+			}
+		}
+		for _, none := range []string{`{"result":{"requestState":null}}`, `{"inputSchema":{"properties":{"requestState":{"type":"string"}}}}`} {
+			if got := string(r.Message([]byte(none))); got != none {
+				t.Errorf("%s became %s", none, got)
+			}
+		}
+	}
+}
+
 func FuzzRedactedMessagesAreMessages(f *testing.F) {
 	for _, m := range messages {
 		f.Add([]byte(fmt.Sprintf(m+"%.0[2]s", `"x"`, "1")))

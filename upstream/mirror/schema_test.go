@@ -79,6 +79,26 @@ func TestB13HeadersFollowTheArgumentsAtTheExactPath(t *testing.T) {
 	}
 }
 
+// A server that compares headers with the body looks for one wherever a value is that makes one.
+func TestB17TheValueMakesTheHeaderWhateverItsSchemaSays(t *testing.T) {
+	for typ, args := range map[string]map[string]string{
+		"string":  {`5`: "5", `true`: "true", `1.5`: "", `[1]`: "", `{"b":1}`: "", `null`: ""},
+		"integer": {`"x"`: "x", `false`: "false", `1.5`: ""},
+		"boolean": {`"true"`: "true", `0`: "0", `[true]`: ""},
+	} {
+		p := parsePlan([]byte(`{"properties":{"a":{"type":"` + typ + `","x-mcp-header":"A"}}}`))
+		for arg, text := range args {
+			want := "[]"
+			if text != "" {
+				want = "[{Mcp-Param-A " + text + "}]"
+			}
+			if got := fmt.Sprint(p.AppendFields(nil, []byte(`{"a":`+arg+`}`))); got != want {
+				t.Errorf("%s, %s: %s, want %s", typ, arg, got, want)
+			}
+		}
+	}
+}
+
 // Arguments far down are not looked for from the top for each header: that would take
 // minutes.
 func TestDeepArgumentsAreGoneIntoOnce_B13(t *testing.T) {

@@ -61,8 +61,8 @@ func LegalRaw[T string | []byte](text T) bool {
 
 func blank(c byte) bool { return c == ' ' || c == '\t' }
 
-// argumentText converts a primitive argument to header text (B-12). It reports
-// false for null and for values that make no header (B-13, B-17).
+// argumentText converts a primitive argument to header text (B-12), whichever of the primitive types its
+// schema names. It reports false for null and for values that make no header (B-13, B-17).
 func argumentText(v []byte) (string, bool) {
 	switch rawjson.KindOf(v) {
 	case rawjson.String:
