@@ -27,16 +27,37 @@ func (a *Account) Take(bytes int) error {
 	if a == nil {
 		return nil
 	}
-	if !a.fits(bytes) && !(a.budget.lookAgain() && a.fits(bytes)) {
+	if !a.fits(bytes) && !(a.budget.lookAgain() && a.fits(bytes)) && !a.reclaim(bytes) {
 		a.budget.refused.Add(1)
 		a.forget()
-		if a.budget.free() < a.budget.limit/reserve+int64(bytes) {
+		if a.budget.shortOf(bytes) {
 			return ErrFull
 		}
 		return ErrShare
 	}
 	a.Charge(bytes)
 	return nil
+}
+
+// reclaim has spares given back for the account, and reports whether it may take this many bytes then. Where there is hardly any memory left
+// they are anybody's. Otherwise it is the account, or its principal, that holds too much: its own go first, and those of others only if it
+// may take so many bytes without them.
+func (a *Account) reclaim(bytes int) bool {
+	a.mu.Lock()
+	owner := a.owner
+	a.mu.Unlock()
+	spares := &a.budget.spares
+	return reclaim(func() *Spare {
+		if !a.budget.shortOf(bytes) {
+			if own := spares.oldest(owner); own != nil {
+				return own
+			}
+			if a.room(bytes)+spares.sum() < int64(bytes) {
+				return nil
+			}
+		}
+		return spares.oldest(nil)
+	}, func() bool { return a.fits(bytes) })
 }
 
 // fits reports whether the account may take this many bytes. Whoever holds next to nothing may
