@@ -55,3 +55,23 @@ func TestAnUndeliveredStreamIsNotSpare(t *testing.T) {
 	_ = account.Take(1)
 	want(t, "once it was fetched it holds", s.Look().Kept, 0)
 }
+
+// Of a call that goes on nothing is dropped while there is something that its client has had.
+func TestWhatIsOwedIsKeptWhileAnythingIsSpare(t *testing.T) {
+	memory := budget.New(1 << 20)
+	one, another := memory.Guest("one"), memory.Guest("another")
+	delivered := NewStream(1, Limits{Account: one})
+	spare := one.Spare(giver{delivered})
+	delivered.Attach(new(tape), 0)
+	delivered.Finish(make([]byte, 500<<10))
+	delivered.Retire(&spare)
+	another.Charge(300 << 10)
+	owed := NewStream(2, Limits{Account: another})
+	owed.Append(ev("question"))
+	owed.Append(ev("progress"))
+	want(t, "kept of what is owed", owed.Look().Kept, 2)
+	want(t, "kept of what was delivered", delivered.Look().Kept, 0)
+	another.Charge(200 << 10)
+	owed.Append(ev("more"))
+	want(t, "kept with nothing to give back", owed.Look().Kept, 1)
+}

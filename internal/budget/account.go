@@ -27,7 +27,7 @@ func (a *Account) Take(bytes int) error {
 	if a == nil {
 		return nil
 	}
-	if !a.fits(bytes) && !(a.budget.lookAgain() && a.fits(bytes)) && !a.reclaim(bytes) {
+	if !a.fits(bytes) && !(a.budget.lookAgain() && a.fits(bytes)) && !a.reclaim(bytes, func() bool { return a.fits(bytes) }) {
 		a.budget.refused.Add(1)
 		a.forget()
 		if a.budget.shortOf(bytes) {
@@ -39,10 +39,10 @@ func (a *Account) Take(bytes int) error {
 	return nil
 }
 
-// reclaim has spares given back for the account, and reports whether it may take this many bytes then. Where there is hardly any memory left
-// they are anybody's. Otherwise it is the account, or its principal, that holds too much: its own go first, and those of others only if it
-// may take so many bytes without them.
-func (a *Account) reclaim(bytes int) bool {
+// reclaim has spares given back until the account has enough to take this many bytes, and reports whether it has. Where there is hardly any
+// memory left they are anybody's. Otherwise it is the account, or its principal, that holds too much: its own go first, and those of others
+// only if it may take so many bytes without them.
+func (a *Account) reclaim(bytes int, enough func() bool) bool {
 	a.mu.Lock()
 	owner := a.owner
 	a.mu.Unlock()
@@ -57,7 +57,7 @@ func (a *Account) reclaim(bytes int) bool {
 			}
 		}
 		return spares.oldest(nil)
-	}, func() bool { return a.fits(bytes) })
+	}, enough)
 }
 
 // fits reports whether the account may take this many bytes. Whoever holds next to nothing may
@@ -108,6 +108,11 @@ func (a *Account) Give(bytes int) { a.add(-int64(bytes)) }
 // for convenience only had better go.
 func (a *Account) Tight() bool {
 	return a != nil && a.room(0) <= 0
+}
+
+// StillTight is Tight for what had better stay while there are spares: they are given back first.
+func (a *Account) StillTight() bool {
+	return a.Tight() && !a.reclaim(0, func() bool { return !a.Tight() })
 }
 
 // Guest returns the account of what belongs to the session's principal, and may
