@@ -215,6 +215,7 @@ func (s *Stream) flushedLocked(at *attachment, err error) (gone *attachment, ove
 	at.freeLocked()
 	if err == nil {
 		s.sent = max(s.sent, at.cursor)
+		s.offerLocked()
 	}
 	if s.at != at { // replaced or detached meanwhile; it was let go there
 		s.inheritLocked(at, err)

@@ -13,7 +13,7 @@ import (
 type Limits struct {
 	Events int // 0: DefaultEvents
 	Bytes  int // 0: DefaultBytes
-	// Account is charged for what the log holds. While it is tight, nothing is held for
+	// Account is charged for what the log holds. While it is tight, and nothing is spare, nothing is held for
 	// a client that may come back. It may be nil.
 	Account *budget.Account
 }
@@ -91,7 +91,7 @@ func (l *Log) Leap(seq uint64) { l.last = max(l.last, seq) }
 
 // Over reports whether the log is beyond its limits.
 func (l *Log) Over() bool {
-	return len(l.events) > 1 && (len(l.events) > l.limits.events() || l.bytes > l.limits.bytes() || l.limits.Account.Tight())
+	return len(l.events) > 1 && (len(l.events) > l.limits.events() || l.bytes > l.limits.bytes() || l.limits.Account.StillTight())
 }
 
 // Bound drops the oldest events until the log is within its limits, but none

@@ -1,5 +1,7 @@
 package sessions
 
+import "github.com/mcpbridge/bridge/internal/budget"
+
 // Exhausted reports that the stream has ended and holds nothing after this event.
 func (s *Stream) Exhausted(after uint64) bool {
 	s.mu.Lock()
@@ -35,10 +37,51 @@ func (s *Stream) Recall(events []Event, last uint64) {
 func (s *Stream) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.forgetLocked()
+}
+
+func (s *Stream) forgetLocked() {
 	if s.at == nil {
 		s.log.Trim(s.log.Last())
 	}
+	s.retireLocked(nil)
 	s.log.Discharge()
+}
+
+// Retire has an ended stream that was delivered be forgotten before anybody is refused for want of memory; nil takes that back.
+func (s *Stream) Retire(spare *budget.Spare) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.retireLocked(spare)
+}
+
+func (s *Stream) retireLocked(spare *budget.Spare) {
+	s.spare.Withdraw()
+	s.spare = spare
+	s.offerLocked()
+}
+
+// offerLocked is called when the stream may have become one that was delivered, and that nobody has come back for.
+func (s *Stream) offerLocked() {
+	if s.spare != nil && s.restsLocked() {
+		s.spare.Offer(s.log.limits.Account, s.log.bytes)
+	}
+}
+
+func (s *Stream) restsLocked() bool { return s.at == nil && s.deliveredLocked() }
+
+// TryForget is Forget for a stream that was delivered, and that nobody has come back for. It reports whether it was one, and waits for
+// nobody: busy says that somebody is just using it.
+func (s *Stream) TryForget() (forgotten, busy bool) {
+	if !s.mu.TryLock() {
+		return false, true
+	}
+	defer s.mu.Unlock()
+	if !s.restsLocked() {
+		return false, false
+	}
+	s.forgetLocked()
+	return true, false
 }
 
 // Delivered reports that the stream has ended and its last event reached a
@@ -46,8 +89,10 @@ func (s *Stream) Forget() {
 func (s *Stream) Delivered() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.ended && !s.missed && s.sent >= s.log.Last()
+	return s.deliveredLocked()
 }
+
+func (s *Stream) deliveredLocked() bool { return s.ended && !s.missed && s.sent >= s.log.Last() }
 
 // Last returns the number of the latest event, 0 before the first.
 func (s *Stream) Last() uint64 {

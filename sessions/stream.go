@@ -3,6 +3,7 @@ package sessions
 import (
 	"sync"
 
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/observe"
 )
 
@@ -28,7 +29,8 @@ type Stream struct {
 	mu     sync.Mutex
 	log    Log
 	at     *attachment
-	sent   uint64 // the last event that reached a carrier's connection
+	sent   uint64        // the last event that reached a carrier's connection
+	spare  *budget.Spare // nil: the stream is not retired, or forgotten
 }
 
 // NewStream returns a stream whose events can be replayed within the limits.
@@ -262,6 +264,7 @@ func (s *Stream) unsetLocked() *attachment {
 	at := s.at
 	s.at = nil
 	at.wake()
+	s.offerLocked()
 	if s.volatile {
 		s.log.Trim(s.log.Last())
 	}

@@ -27,16 +27,37 @@ func (a *Account) Take(bytes int) error {
 	if a == nil {
 		return nil
 	}
-	if !a.fits(bytes) && !(a.budget.lookAgain() && a.fits(bytes)) {
+	if !a.fits(bytes) && !(a.budget.lookAgain() && a.fits(bytes)) && !a.reclaim(bytes, func() bool { return a.fits(bytes) }) {
 		a.budget.refused.Add(1)
 		a.forget()
-		if a.budget.free() < a.budget.limit/reserve+int64(bytes) {
+		if a.budget.shortOf(bytes) {
 			return ErrFull
 		}
 		return ErrShare
 	}
 	a.Charge(bytes)
 	return nil
+}
+
+// reclaim has spares given back until the account has enough to take this many bytes, and reports whether it has. Where there is hardly any
+// memory left they are anybody's. Otherwise it is the account, or its principal, that holds too much: its own go first, and those of others
+// only if it may take so many bytes without them.
+func (a *Account) reclaim(bytes int, enough func() bool) bool {
+	a.mu.Lock()
+	owner := a.owner
+	a.mu.Unlock()
+	spares := &a.budget.spares
+	return reclaim(func() *Spare {
+		if !a.budget.shortOf(bytes) {
+			if own := spares.oldest(owner); own != nil {
+				return own
+			}
+			if a.room(bytes)+spares.sum() < int64(bytes) {
+				return nil
+			}
+		}
+		return spares.oldest(nil)
+	}, enough)
 }
 
 // fits reports whether the account may take this many bytes. Whoever holds next to nothing may
@@ -87,6 +108,11 @@ func (a *Account) Give(bytes int) { a.add(-int64(bytes)) }
 // for convenience only had better go.
 func (a *Account) Tight() bool {
 	return a != nil && a.room(0) <= 0
+}
+
+// StillTight is Tight for what had better stay while there are spares: they are given back first.
+func (a *Account) StillTight() bool {
+	return a.Tight() && !a.reclaim(0, func() bool { return !a.Tight() })
 }
 
 // Guest returns the account of what belongs to the session's principal, and may

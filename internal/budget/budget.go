@@ -13,6 +13,8 @@
 // refused, when as much is overdrawn; and a session that does so, of a principal that is
 // greedy, when a sixteenth more than its share is taken.
 //
+// What is held for convenience only, since its client has had it, is given back before anybody is refused (Spare).
+//
 // What is owed may be more than there is: one thing at a time that comes, by a quarter (Alone), and what is made of what has come,
 // by half (Finish), for what a quarter has come in is in memory twice: as it came, and as it is handed on.
 //
@@ -77,6 +79,8 @@ type Budget struct {
 	alone      *Alone    // nil: nobody is
 	pressed    time.Time // when that last pressed
 
+	spares spares
+
 	watched atomic.Bool
 	looking atomic.Bool
 	look    atomic.Int64 // when lookAgain may look, in nanoseconds since 1970
@@ -90,7 +94,8 @@ type principal struct {
 	lent  atomic.Int64 // of that, by Borrow
 	guest Account      // of its requests without a session
 
-	sessions int // guarded by the budget's mu
+	spares   queue // guarded by the budget's spares
+	sessions int   // guarded by the budget's mu
 }
 
 // New returns a budget of this many bytes.
@@ -112,12 +117,20 @@ func (b *Budget) Full() bool { return b != nil && b.free() < b.limit/reserve }
 
 func (b *Budget) free() int64 { return b.limit - b.Used() }
 
+// shortOf reports whether so many bytes are too much whoever takes them.
+func (b *Budget) shortOf(bytes int) bool { return b.free() < b.limit/reserve+int64(bytes) }
+
+// crowded is Full for who would be refused: it has spares given back first.
+func (b *Budget) crowded() bool {
+	return b.Full() && !reclaim(func() *Spare { return b.spares.oldest(nil) }, func() bool { return !b.Full() })
+}
+
 // Open returns the account of a new session, or ErrFull. It is to be closed.
 func (b *Budget) Open(name string) (*Account, error) {
 	if b == nil {
 		return nil, nil
 	}
-	if b.Full() && !(b.lookAgain() && !b.Full()) {
+	if b.Full() && !(b.lookAgain() && !b.Full()) && b.crowded() {
 		b.refused.Add(1)
 		return nil, ErrFull
 	}

@@ -69,7 +69,7 @@ func (h *Hold) settle() {
 // Overdraw is Grow for what its caller bounds: it may be more than the account may have, as long as
 // there is memory for newcomers.
 func (h *Hold) Overdraw(bytes int) error {
-	if h.account == nil || h.account.budget.Full() {
+	if h.account == nil || h.account.budget.crowded() {
 		return h.Grow(bytes)
 	}
 	h.Charge(bytes)

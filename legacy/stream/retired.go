@@ -4,19 +4,52 @@ import (
 	"slices"
 
 	"github.com/mcpbridge/bridge/internal/agenda"
+	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/sessions"
 )
 
 // retired is an ended stream's place on the agenda of retention.
 type retired struct {
 	retention agenda.Entry
+	spare     budget.Spare
 	set       *Set
 	stream    *sessions.Stream
 	visitor   bool // of somebody who knows no more than the session's id
 }
 
+// GiveBack implements budget.Giver.
+func (k *retired) GiveBack() (given, busy bool) {
+	if !k.set.mu.TryLock() {
+		go k.giveBackLate()
+		return false, true
+	}
+	defer k.set.mu.Unlock()
+	if given, busy = k.stream.TryForget(); given {
+		k.set.forgetRetiredLocked(k)
+	} else if busy {
+		go k.giveBackLate()
+	}
+	return given, busy
+}
+
+// giveBackLate is GiveBack for who may wait, since somebody used the stream or its session.
+func (k *retired) giveBackLate() {
+	k.set.mu.Lock()
+	defer k.set.mu.Unlock()
+	if k.stream.Delivered() && !k.stream.Attached() {
+		k.set.forgetRetiredLocked(k)
+	}
+}
+
+// forgetRetiredLocked drops a retired stream, if it is here still.
+func (s *Set) forgetRetiredLocked(k *retired) {
+	if i := slices.Index(s.callsLocked().retired, k); i >= 0 {
+		s.forgetLocked(i)
+	}
+}
+
 // Retire keeps an ended stream for a while, so that a client that lost its
-// connection can fetch the end (E-20). When there are too many, one whose last word
+// connection can fetch the end (E-20). Where memory is short those go whose last word was delivered, oldest first (GiveBack). When there are too many, one whose last word
 // was delivered gives way, if there is one, then a visitor's: of a request with credentials
 // that the session is not bound to.
 func (s *Set) Retire(st *sessions.Stream, visitor bool) {
@@ -29,6 +62,8 @@ func (s *Set) Retire(st *sessions.Stream, visitor bool) {
 	}
 	s.endpoint.retention.Add(&k.retention)
 	s.calls.retired = append(s.calls.retired, k)
+	k.spare = s.account.Spare(k)
+	st.Retire(&k.spare)
 	s.boundLocked()
 }
 
@@ -72,9 +107,7 @@ func (k *retired) Due() (again bool) {
 	s := k.set
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if i := slices.Index(s.callsLocked().retired, k); i >= 0 {
-		s.forgetLocked(i)
-	}
+	s.forgetRetiredLocked(k)
 	return false
 }
 

@@ -1,0 +1,77 @@
+package sessions
+
+import (
+	"testing"
+
+	"github.com/mcpbridge/bridge/internal/budget"
+)
+
+// giver gives a stream back.
+type giver struct{ *Stream }
+
+func (g giver) GiveBack() (given, busy bool) { return g.TryForget() }
+
+func TestADeliveredStreamIsSpareUntilSomebodyComesBack(t *testing.T) {
+	memory := budget.New(1 << 20)
+	account := memory.Guest("p")
+	s := NewStream(1, Limits{Account: account})
+	spare := account.Spare(giver{s})
+	at := new(tape)
+	s.Attach(at, 0)
+	account.Charge(1 << 20)
+	full := func() bool { return account.Take(1) != nil }
+	s.Finish(ev("result"))
+	want(t, "before it is retired", full(), true)
+	s.Retire(&spare)
+	again := new(tape)
+	s.Attach(again, 0)
+	want(t, "while somebody has come back", full(), true)
+	want(t, "it holds", s.Look().Kept, 1)
+	s.Detach(again)
+	s.mu.Lock()
+	forgotten, busy := s.TryForget()
+	want(t, "in use it is forgotten", forgotten, false)
+	want(t, "in use it is busy", busy, true)
+	s.mu.Unlock()
+	want(t, "then there is room", full(), true) // a little
+	want(t, "it holds", s.Look().Kept, 0)
+}
+
+func TestAnUndeliveredStreamIsNotSpare(t *testing.T) {
+	memory := budget.New(1 << 20)
+	account := memory.Guest("p")
+	s := NewStream(1, Limits{Account: account})
+	spare := account.Spare(giver{s})
+	broken := &tape{fail: true}
+	s.Attach(broken, 0)
+	s.Finish(ev("result"))
+	s.Retire(&spare)
+	account.Charge(1 << 20)
+	want(t, "refused", account.Take(1) != nil, true)
+	want(t, "it holds", s.Look().Kept, 1)
+	back := new(tape)
+	s.Attach(back, 0)
+	s.Flush()
+	_ = account.Take(1)
+	want(t, "once it was fetched it holds", s.Look().Kept, 0)
+}
+
+// Of a call that goes on nothing is dropped while there is something that its client has had.
+func TestWhatIsOwedIsKeptWhileAnythingIsSpare(t *testing.T) {
+	memory := budget.New(1 << 20)
+	one, another := memory.Guest("one"), memory.Guest("another")
+	delivered := NewStream(1, Limits{Account: one})
+	spare := one.Spare(giver{delivered})
+	delivered.Attach(new(tape), 0)
+	delivered.Finish(make([]byte, 500<<10))
+	delivered.Retire(&spare)
+	another.Charge(300 << 10)
+	owed := NewStream(2, Limits{Account: another})
+	owed.Append(ev("question"))
+	owed.Append(ev("progress"))
+	want(t, "kept of what is owed", owed.Look().Kept, 2)
+	want(t, "kept of what was delivered", delivered.Look().Kept, 0)
+	another.Charge(200 << 10)
+	owed.Append(ev("more"))
+	want(t, "kept with nothing to give back", owed.Look().Kept, 1)
+}
