@@ -21,7 +21,12 @@ import (
 // replica has changed one.
 func (s *Session) ChangeCalls(changes ...store.Change) error {
 	k := s.set.keeper
+	wait := k.lengthenFor(s, changes)
 	err := k.do(func(ctx context.Context) error { return k.store.Commit(ctx, k.nameOf(s), changes...) })
+	wait()
+	if err == nil {
+		s.stored.span.done(changes, k.ttl())
+	}
 	if _, conflict := errors.AsType[*store.ConflictError](err); conflict {
 		return downstream.ErrGone
 	}

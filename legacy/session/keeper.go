@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -131,7 +132,7 @@ func (k *keeper) number() stream.Number {
 // touchEvery is how often the sessions in use are said to be.
 func (k *keeper) touchEvery() time.Duration { return k.set.opt.IdleTimeout / 4 }
 
-// ttl is how long a record outlives its last touch.
+// ttl is how long a record outlives its last touch, unless calls need it: see ttlOf.
 func (k *keeper) ttl() time.Duration { return k.set.opt.IdleTimeout + 2*k.touchEvery() }
 
 // run touches what is in use and removes what has expired.
@@ -201,31 +202,80 @@ func (k *keeper) expire(s *Session) {
 
 // touch lets the records of the sessions in use live longer.
 func (k *keeper) touch() {
-	var touches []store.Touch
-	flush := func() {
-		k.report("touching sessions", k.do(func(ctx context.Context) error { return k.store.Touch(ctx, touches...) }))
-		touches = touches[:0]
-	}
+	var used []*Session
 	since := time.Now().Add(-k.touchEvery() - k.touchEvery()/2)
 	for _, use := range k.set.table.All() {
-		if use.At.Before(since) && !use.Value.Busy() {
-			continue
-		}
-		touches = append(touches, k.touchOf(use.Value))
-		if len(touches) == touchBatch {
-			flush()
+		if !use.At.Before(since) || use.Value.Busy() {
+			used = append(used, use.Value)
 		}
 	}
-	if len(touches) > 0 {
-		flush()
+	for part := range slices.Chunk(used, touchBatch) {
+		k.report("touching sessions", k.touchAll(part))
 	}
 }
 
-// touchOf lets the record of a session live on.
-func (k *keeper) touchOf(s *Session) store.Touch {
-	ttl := k.ttlOf(s)
-	s.stored.kept.Renew(ttl)
-	return store.Touch{Session: k.name(s.rec.ID), TTL: ttl}
+// ttlOf is how long a session's record outlives now: its calls need it. Where one does longer than it would
+// without them, the next calls find it long enough for a while.
+func (k *keeper) ttlOf(s *Session) time.Duration {
+	now := time.Now()
+	ttl := k.ttl()
+	if left := s.stored.span.longest().Sub(now); left > 0 {
+		ttl = max(ttl, left+k.touchEvery())
+	}
+	_, longest := s.stored.shelf.look(now)
+	return max(ttl, longest)
+}
+
+// touchAll lets the records of sessions live on, in one round trip.
+func (k *keeper) touchAll(list []*Session) error {
+	touches := make([]store.Touch, 0, len(list))
+	now := time.Now()
+	for _, s := range list {
+		ttl := k.ttlOf(s)
+		s.stored.kept.Renew(ttl)
+		touches = append(touches, store.Touch{Session: k.name(s.rec.ID), TTL: ttl})
+	}
+	if err := k.do(func(ctx context.Context) error { return k.store.Touch(ctx, touches...) }); err != nil {
+		return err
+	}
+	for i, s := range list {
+		k.lengthen(s, s.stored.span.written(now.Add(touches[i].TTL)))
+	}
+	return nil
+}
+
+// lengthen has a session's record last as long as its calls do, where it does not.
+func (k *keeper) lengthen(s *Session, short bool) {
+	if short {
+		k.report("touching a session", k.touchAll([]*Session{s}))
+	}
+}
+
+// lengthenFor does that at the same time as records of its calls are written, so that neither waits for the other, and
+// returns what waits for it.
+func (k *keeper) lengthenFor(s *Session, calls []store.Change) (wait func()) {
+	if !s.stored.span.begin(calls, k.ttl()) {
+		return func() {}
+	}
+	var running sync.WaitGroup
+	running.Go(func() { k.lengthen(s, true) })
+	return running.Wait
+}
+
+// leave has the sessions with such calls last as long as these once more: replicas that had them, too, may have seen to them
+// last, which know nothing of calls here.
+func (k *keeper) leave() {
+	var left []*Session
+	for _, use := range k.set.table.All() {
+		if s := use.Value; s.stored != nil && !s.stored.span.longest().IsZero() {
+			left = append(left, s)
+		}
+	}
+	k.running.Go(func() {
+		for part := range slices.Chunk(left, touchBatch) {
+			k.report("touching sessions", k.touchAll(part))
+		}
+	})
 }
 
 // do runs one operation with the time that it may take.
@@ -330,12 +380,6 @@ func (k *keeper) unloads() bool { return k.set.opt.Unload > 0 }
 
 // blind reports whether nobody knows which of those that share the store live.
 func (k *keeper) blind() bool { return k.shared && k.set.opt.Blind }
-
-// ttlOf is how long a session's record outlives now: its calls need it.
-func (k *keeper) ttlOf(s *Session) time.Duration {
-	_, longest := s.stored.shelf.look(time.Now())
-	return max(k.ttl(), longest)
-}
 
 // keepUntil notes that a session is left to the store, whose record lasts for so long.
 func (k *keeper) keepUntil(ttl time.Duration) {

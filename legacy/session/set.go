@@ -160,6 +160,7 @@ func (set *Set) Expire() { set.table.Expire() }
 func (set *Set) Close() {
 	if set.keeper != nil {
 		set.keeper.hurry()
+		set.keeper.leave()
 	}
 	set.table.Close()
 	if set.keeper != nil {

@@ -42,6 +42,7 @@ type stored struct {
 	restored bool // its calls may be in the store and not here
 
 	shelf shelf // its calls that are in the store alone
+	span  span
 
 	lateMu sync.Mutex
 	late   map[jsonrpc.ID]int // calls that have ended, and the store has still
@@ -115,11 +116,12 @@ func (k *keeper) commitLocked(s *Session) error {
 	if err != nil {
 		return err
 	}
-	if err := s.stored.kept.Set(s.account.Owner(), len(value), k.ttl()); err != nil {
+	began, ttl := time.Now(), k.ttlOf(s)
+	if err := s.stored.kept.Set(s.account.Owner(), len(value), ttl); err != nil {
 		return err
 	}
 	err = k.do(func(ctx context.Context) error {
-		return k.store.Commit(ctx, k.name(s.rec.ID), store.Change{Kind: store.Session, Replaces: s.stored.version, TTL: k.ttl(), Value: value})
+		return k.store.Commit(ctx, k.name(s.rec.ID), store.Change{Kind: store.Session, Replaces: s.stored.version, TTL: ttl, Value: value})
 	})
 	_, conflict := errors.AsType[*store.ConflictError](err)
 	switch {
@@ -128,6 +130,7 @@ func (k *keeper) commitLocked(s *Session) error {
 		s.stored.auth, s.stored.principal = owner.auth, owner.principal
 		s.stored.unsure = nil
 		k.rememberLocked(s, conversation)
+		k.lengthen(s, s.stored.span.written(began.Add(ttl)))
 	case k.shared && !conflict && !errors.Is(err, store.ErrUnreachable):
 		s.stored.unsureLocked(value)
 	}
@@ -201,6 +204,8 @@ func (k *keeper) refreshLocked(s *Session, certain bool) error {
 	if version <= s.stored.version {
 		return nil
 	}
+	// Who wrote it may not know of the calls here.
+	k.lengthen(s, s.stored.span.written(time.Now().Add(record.ttl)))
 	if slices.Contains(s.stored.unsure, record.sum) { // which is no change of another replica's
 		s.stored.version, s.stored.unsure = version, nil
 		k.rememberLocked(s, record.Conversation)

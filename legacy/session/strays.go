@@ -139,6 +139,7 @@ func (k dues) has(session string, call *store.Record) bool {
 // outlive has a session, of which these are the records, last until its calls are due.
 func (k dues) outlive(records []store.Record, due time.Time) error {
 	ttl := time.Until(due) + dueBack
+	k.keepUntil(ttl)
 	for i := range records {
 		if r := &records[i]; r.Kind == store.Session && r.TTL < ttl {
 			return k.do(func(ctx context.Context) error { return k.store.Touch(ctx, store.Touch{Session: r.Session, TTL: ttl}) })

@@ -7,7 +7,6 @@ import (
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/sessions"
-	"github.com/mcpbridge/bridge/sessions/store"
 )
 
 // unloader is the part of a keeper that leaves to the store what waits for its client. It
@@ -122,11 +121,7 @@ func (k unloader) unloadSessions() {
 		}
 	}
 	for part := range slices.Chunk(leaving, touchBatch) {
-		var touches []store.Touch
-		for _, s := range part {
-			touches = append(touches, k.touchOf(s))
-		}
-		err := k.do(func(ctx context.Context) error { return k.store.Touch(ctx, touches...) })
+		err := k.touchAll(part)
 		if k.report("touching sessions", err); err != nil {
 			return
 		}

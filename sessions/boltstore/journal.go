@@ -1,6 +1,7 @@
 package boltstore
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/rand"
 	"encoding/binary"
@@ -9,6 +10,7 @@ import (
 	"hash/crc32"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 
 	"github.com/mcpbridge/bridge/sessions/store"
 	bolt "go.etcd.io/bbolt"
@@ -30,6 +32,11 @@ type journal struct {
 	failed     bool   // until it begins anew: what the disk has of it is unknown
 	written    bool   // it is not blank, on the disk neither
 	buf        []byte
+
+	before uint64        // how many frames this process wrote or read in earlier generations
+	wrote  atomic.Uint64 // how many in all
+	synced atomic.Uint64 // how many of these are on the disk for certain
+	told   uint64        // how many of the generation are, as its frames say
 }
 
 // journalSize bounds what has to be read again after a crash, and what is in memory.
@@ -47,16 +54,25 @@ var (
 
 // A frame is: magic, checksum of all that follows, generation, number, length, changes. A
 // change is the lengths of key and value, 0 to remove it, else one more, and both.
+//
+// Where frames are not on the disk at once, the first change may remove what there never is: a record
+// of no session, whose id is how many frames of the generation were on the disk when this one was written.
+// So a gap before these is damage, and one behind them what a crash of the machine has taken. Earlier
+// builds read it as a change of nothing.
 const (
 	frameHead  = 4 + 4 + 8 + 8 + 4
 	changeHead = 2 + 4
+
+	syncedKey  = 2 + 8
+	syncedSize = changeHead + syncedKey
+	syncedKind = 'y'
 )
 
 // What the file says of its journal.
 const (
 	stateClosed  byte = iota // there is nothing in it
 	stateStrict              // frames were on the disk one after the other
-	stateRelaxed             // after a crash of the machine any may be missing
+	stateRelaxed             // after a crash of the machine any may be missing of those that none says to be on the disk
 
 	// stateWritten is added to one of these when something stood in the journal before the file said so:
 	// one that is blank has lost what it had. Earlier builds left it blank until the first commit.
@@ -190,7 +206,7 @@ func (j *journal) wipe() error {
 		}
 	}
 	_, err := j.file.WriteAt(make([]byte, j.size-j.at), j.at)
-	return errors.Join(err, syncData(j.file))
+	return errors.Join(err, j.sync())
 }
 
 // prime writes a frame without changes at the beginning of a journal of which nothing is needed any
@@ -244,6 +260,7 @@ func (j *journal) make(path string, size int64) error {
 // begin forgets what is in the journal.
 func (j *journal) begin(generation uint64) {
 	j.generation, j.next, j.at, j.failed = generation, 0, 0, false
+	j.before, j.told = j.wrote.Load(), 0
 	number, _ := numberOf(generation)
 	j.number = max(j.number, number)
 }
@@ -254,6 +271,10 @@ func (j *journal) write(changes []done, sync bool) error {
 		return errFull
 	}
 	j.buf = append(j.buf[:0], noHead[:]...)
+	onDisk := j.onDisk()
+	if !sync && onDisk > j.told {
+		j.buf = appendSynced(j.buf, onDisk)
+	}
 	for i := range changes {
 		at, raw := changes[i].at, changes[i].raw
 		length := uint32(0)
@@ -282,7 +303,49 @@ func (j *journal) write(changes []done, sync bool) error {
 	}
 	j.at += int64(len(j.buf))
 	j.next++
+	j.wrote.Add(1)
+	if !sync {
+		j.told = onDisk
+	}
 	return nil
+}
+
+// sync has what was written on the disk when it returns. Not only the writer calls it.
+func (j *journal) sync() error {
+	wrote := j.wrote.Load()
+	err := syncData(j.file)
+	if err == nil {
+		j.synced.Store(wrote)
+	}
+	return err
+}
+
+// onDisk is how many frames of the generation are there for certain.
+func (j *journal) onDisk() uint64 {
+	if synced := j.synced.Load(); synced > j.before {
+		return synced - j.before
+	}
+	return 0
+}
+
+// untold reports whether all frames are on the disk, and none says so of some that others follow.
+func (j *journal) untold() bool { return !j.failed && j.onDisk() == j.next && j.next > j.told+1 }
+
+func appendSynced(buf []byte, frames uint64) []byte {
+	buf = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint16(buf, syncedKey), 0)
+	return binary.BigEndian.AppendUint64(append(buf, 0, syncedKind), frames)
+}
+
+// syncedIn returns how many frames a frame's changes say to be on the disk.
+func syncedIn(payload []byte) uint64 {
+	if len(payload) < syncedSize {
+		return 0
+	}
+	frames := binary.BigEndian.Uint64(payload[syncedSize-8:])
+	if !bytes.Equal(payload[:syncedSize], appendSynced(nil, frames)) {
+		return 0
+	}
+	return frames
 }
 
 // sync brings what was acknowledged to the disk.
@@ -290,7 +353,7 @@ func (s *Store) sync() error {
 	if s.db.NoSync {
 		return s.db.Sync()
 	}
-	return syncData(s.journal.file)
+	return s.journal.sync()
 }
 
 // closeJournal leaves all that was acknowledged on the disk, in the file unless that fails.

@@ -117,6 +117,7 @@ type batch struct {
 	recent recent
 	done   []done // in order
 	toFile bool   // the journal is not enough
+	tells  bool   // the journal is to say what is on the disk, also without a change
 	err    error  // of looking at the file
 }
 

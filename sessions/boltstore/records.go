@@ -293,9 +293,18 @@ func (s *Store) tend() {
 		next = s.sweep(next, sweepStep)
 		s.giveBack()
 		if s.relaxed {
+			_ = s.tell()
 			_ = s.sync() // an error shows in the next commit, too
 		}
 	}
+}
+
+// tell has the journal say that all it has is on the disk, where that is so and no commit has come since to say it.
+func (s *Store) tell() error {
+	return s.do(context.Background(), func(b *batch) error {
+		b.tells = s.journal.untold()
+		return nil
+	})
 }
 
 // sweep looks at so many records from a key on, removes those that have expired, and

@@ -41,9 +41,10 @@ func (s *Store) replay(state byte) error {
 		j.at += frameHead + int64(len(f.payload))
 		j.next++
 	}
+	j.wrote.Store(j.next)
 	// The last write may have been torn by the crash, and was acknowledged to nobody. But
 	// then nothing can follow. That what follows has been zeroed cannot be told from it.
-	if state == stateStrict && j.follows(text[j.at:]) {
+	if j.misses(state, text[j.at:]) {
 		return fmt.Errorf("%w: its journal is damaged at byte %d", store.ErrCorrupt, j.at)
 	}
 	b := &batch{below: &s.below, recent: s.recent}
@@ -96,10 +97,11 @@ func framesIn(text []byte) iter.Seq[frame] {
 	}
 }
 
-// follows reports whether there is a frame of this generation that comes later than the next.
-func (j *journal) follows(text []byte) bool {
+// misses reports whether the next frame of this generation was on the disk, by what follows it: where all
+// are there at once that is any frame, else one that says so.
+func (j *journal) misses(state byte, text []byte) bool {
 	for f := range framesIn(text) {
-		if f.generation == j.generation && f.number > j.next {
+		if f.generation == j.generation && (state == stateStrict && f.number > j.next || syncedIn(f.payload) > j.next) {
 			return true
 		}
 	}

@@ -230,7 +230,12 @@ func (s *Store) apply(b *batch, requests []*request) (err error) {
 // and what was done is done anew: it goes to the journal then, too.
 func (s *Store) keep(b *batch, requests []*request) error {
 	switch {
-	case !b.toFile && (len(b.done) == 0 || s.journal.write(b.done, !s.relaxed) == nil):
+	case !b.toFile && len(b.done) == 0:
+		if b.tells {
+			_ = s.journal.write(nil, false) // there is no need for it
+		}
+		return nil
+	case !b.toFile && s.journal.write(b.done, !s.relaxed) == nil:
 		return nil
 	case s.journal.at == 0: // nothing else is recent
 		return s.settle(s.state())

@@ -1,0 +1,205 @@
+package legacy
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpbridge/bridge/mcp"
+	"github.com/mcpbridge/bridge/sessions/store"
+)
+
+// lasts returns how long the records of a session last in a store: its own, and the last of its calls'.
+func (p *peer) lasts(s store.Store) (own, calls time.Duration) {
+	p.t.Helper()
+	list, err := s.Load(context.Background(), store.Name("/mcp\n"+p.session))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for i := range list {
+		if list[i].Kind == store.Session {
+			own = list[i].TTL
+		} else {
+			calls = max(calls, list[i].TTL)
+		}
+	}
+	return own, calls
+}
+
+// outlasts wants the session to be in the store at least as long as its calls are.
+func (p *peer) outlasts(what string, s store.Store) {
+	p.t.Helper()
+	if own, calls := p.lasts(s); own < calls || calls == 0 {
+		p.t.Errorf("%s: the session lasts for %v, and its calls for %v", what, own, calls)
+	}
+}
+
+const (
+	shortIdle = 6 * time.Minute
+	lastsIdle = shortIdle * 3 / 2
+)
+
+func shortStored() Options {
+	opt := stored()
+	opt.Replica, opt.IdleTimeout, opt.Peers = homeID, shortIdle, dead{}
+	return opt
+}
+
+// mortal is the store of a process that dies: nothing more is written then.
+type mortal struct {
+	store.Store
+	dead atomic.Bool
+}
+
+func (m *mortal) Commit(ctx context.Context, session string, changes ...store.Change) error {
+	if m.dead.Load() {
+		return context.Canceled
+	}
+	return m.Store.Commit(ctx, session, changes...)
+}
+
+func (m *mortal) Touch(ctx context.Context, touches ...store.Touch) error {
+	if m.dead.Load() {
+		return context.Canceled
+	}
+	return m.Store.Touch(ctx, touches...)
+}
+
+func (m *mortal) End(ctx context.Context, session string) error {
+	if m.dead.Load() {
+		return context.Canceled
+	}
+	return m.Store.End(ctx, session)
+}
+
+// TestASessionLastsInTheStoreAsLongAsItsCalls_A33: whatever becomes of the process once a question is kept, and whatever
+// else is written down of the session.
+func TestASessionLastsInTheStoreAsLongAsItsCalls_A33(t *testing.T) {
+	for name, shared := range map[string]bool{"replicas": true, "one process after the other": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				opt, b := shortStored(), newFake()
+				engine := opt.Store
+				dies := &mortal{Store: alone{engine, shared}}
+				opt.Store = dies
+				_, p := servePipe(t, opt, b)
+				p.initialize(mcp.V20250618)
+				want(t, "a plain call", p.status(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), 200)
+				if own, _ := p.lasts(engine); own > lastsIdle {
+					t.Errorf("without a call it lasts for %v", own)
+				}
+				p.asked(b)
+				p.outlasts("once the question is kept", engine)
+				b.last().setLevel("debug")
+				b.last().push.Changed()
+				p.outlasts("after a change", engine)
+				time.Sleep(20 * time.Minute)
+				synctest.Wait()
+				p.outlasts("after a while", engine)
+				dies.dead.Store(true)
+				time.Sleep(15 * time.Minute) // nobody is there
+				opt.Store, opt.Replica = alone{engine, shared}, neighbourID
+				_, q := servePipe(t, opt, newFake())
+				q.session, q.version = p.session, p.version
+				want(t, "a request to the next process", q.status(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), 200)
+				time.Sleep(shortIdle / 2)
+				synctest.Wait()
+				q.outlasts("a while after that", engine)
+			})
+		})
+	}
+}
+
+// touchable is a mortal one in which sessions can be touched still.
+type touchable struct{ *mortal }
+
+func (m touchable) Touch(ctx context.Context, touches ...store.Touch) error {
+	return m.Store.Touch(ctx, touches...)
+}
+
+// TestAProcessThatStopsHasItsSessionsLastAsLongAsTheirCalls: a replica that knows nothing of these has touched them last.
+func TestAProcessThatStopsHasItsSessionsLastAsLongAsTheirCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt, b := shortStored(), newFake()
+		leaves := &mortal{Store: opt.Store}
+		opt.Store = touchable{leaves}
+		h, p := servePipe(t, opt, b)
+		p.initialize(mcp.V20250618)
+		p.asked(b)
+		leaves.dead.Store(true)
+		if err := opt.Store.Touch(t.Context(), store.Touch{Session: store.Name("/mcp\n" + p.session), TTL: lastsIdle}); err != nil {
+			t.Fatal(err)
+		}
+		h.Close()
+		if own, _ := p.lasts(opt.Store); own < time.Hour {
+			t.Errorf("it lasts for %v", own)
+		}
+	})
+}
+
+// TestASessionWhoseCallsAreOverLastsNoLongerThanOthers: the next touch says so.
+func TestASessionWhoseCallsAreOverLastsNoLongerThanOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt, b := shortStored(), newFake()
+		opt.Retention = time.Minute
+		_, p := servePipe(t, opt, b)
+		p.initialize(mcp.V20250618)
+		k := p.asked(b)
+		k.finish(`{}`)
+		time.Sleep(shortIdle / 4)
+		want(t, "a plain call", p.status(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), 200)
+		time.Sleep(shortIdle / 4)
+		synctest.Wait()
+		if own, _ := p.lasts(opt.Store); own > lastsIdle || own == 0 {
+			t.Errorf("it lasts for %v", own)
+		}
+		time.Sleep(2 * lastsIdle)
+		synctest.Wait()
+		want(t, "when it has been idle for too long", p.status(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), 404)
+	})
+}
+
+// TestACallThatBeginsAsSessionsAreTouchedLastsAsWell: what is written of its session at that moment knows nothing of it yet.
+func TestACallThatBeginsAsSessionsAreTouchedLastsAsWell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt, b := shortStored(), newFake()
+		engine, first := opt.Store, true
+		var p *peer
+		opt.Store = &touched{Store: engine, meanwhile: func() {
+			if first {
+				first = false
+				p.asked(b)
+			}
+		}}
+		_, p = servePipe(t, opt, b)
+		p.initialize(mcp.V20250618)
+		time.Sleep(shortIdle / 4)
+		synctest.Wait()
+		want(t, "touched", first, false)
+		p.outlasts("afterwards", engine)
+	})
+}
+
+// TestQuestionsDoNotTouchASessionThatLastsLongEnough: which takes a round trip of its own, beside the question's.
+func TestQuestionsDoNotTouchASessionThatLastsLongEnough(t *testing.T) {
+	for idle, most := range map[time.Duration]int{time.Hour: 0, shortIdle: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			opt, b := shortStored(), newFake()
+			c := &counting{Store: opt.Store}
+			opt.Store, opt.IdleTimeout = c, idle
+			_, p := servePipe(t, opt, b)
+			p.initialize(mcp.V20250618)
+			for range 10 {
+				k := p.asked(b)
+				p.outlasts("a question", opt.Store)
+				k.finish(`{}`)
+				time.Sleep(time.Second)
+			}
+			if c.touches > most {
+				t.Errorf("sessions that may be idle for %v: 10 questions took %d touches", idle, c.touches)
+			}
+		})
+	}
+}
