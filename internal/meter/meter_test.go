@@ -248,7 +248,10 @@ func TestThoseWhoAreRefusedMakeRoomForEachOther(t *testing.T) {
 		}
 		there := func(what string, want int) {
 			t.Helper()
-			if got := len(l.turned.who); got != want {
+			l.mu.Lock()
+			got := len(l.turned.who)
+			l.mu.Unlock()
+			if got != want {
 				t.Errorf("%s: %d are there, want %d", what, got, want)
 			}
 		}
