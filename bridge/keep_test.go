@@ -305,6 +305,9 @@ func TestARequestThatIsKeptAsUnsentIsKeptAsSentBeforeItLeaves_D15(t *testing.T) 
 				if len(up.calls()) == 0 || len(s.kept) == 0 {
 					t.Fatalf("%d requests were made, %d records kept", len(up.calls()), len(s.kept))
 				}
+				if newest := s.kept[len(s.kept)-1]; !newest.Again || newest.Over == nil {
+					t.Error("it is kept as an answer is, which its client would give again")
+				}
 				after, again := session(t, Limits{}, result(booked))
 				c := &client{t: t, conv: after}
 				if err := after.Resume(downstream.Caller{}, s.record(), c); err != nil {

@@ -55,15 +55,20 @@ func (h *HTTP) get(w http.ResponseWriter, r *http.Request) {
 // resume serves the way back to the stream of the event id, in a session that was entered. To whoever knows no more than
 // the session's id there is nothing in it but their own calls.
 func (h *HTTP) resume(w http.ResponseWriter, r *http.Request, s *session.Session, caller downstream.Caller, id stream.EventID) {
-	found := h.replicas.findStream(w, r, s, caller, id)
-	s.Exit() // what was found keeps the session in memory; listening to nothing else does not keep one that ends
 	switch {
-	case !found:
+	case !h.find(w, r, s, caller, id):
 	case caller.Unproven && s.Streams().FindFor(&caller, id.Stream) == nil:
 		h.refusals.refuseUnknown(w, s.ID(), "")
 	default:
 		s.Streams().Resume(w, r, &caller, id, h.credentialsEnd(r), s.Conversation().Remind)
 	}
+}
+
+// find is findStream in a session that was entered, which is over then: what was found keeps the session in memory, and
+// listening to nothing else does not keep one that ends.
+func (h *HTTP) find(w http.ResponseWriter, r *http.Request, s *session.Session, caller downstream.Caller, id stream.EventID) bool {
+	defer s.Exit()
+	return h.replicas.findStream(w, r, s, caller, id)
 }
 
 // delete ends a session at its client's wish.

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/budget"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/sessions/store"
@@ -234,5 +235,28 @@ func TestAChangeThatWasMadeUnheardIsNoChangeOfAnother(t *testing.T) {
 		_, p = p.another(opt, b)
 		want(t, "a call", p.status(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), http.StatusOK)
 		want(t, "its level in another process", b.last().level, "error")
+	})
+}
+
+// TestWhatIsToBeMadeSureOfIsLeftToNobodyWhileTheStoreIsAway, unlike an answer: its client would give that again.
+func TestWhatIsToBeMadeSureOfIsLeftToNobodyWhileTheStoreIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt, b := stored(), newFake()
+		s := &shaky{Store: opt.Store}
+		opt.Store, opt.Replica, opt.Peers = s, homeID, dead{}
+		_, p := servePipe(t, opt, b)
+		p.initialize(mcp.V20251125)
+		answer := p.async(`{"jsonrpc":"2.0","id":"call","method":"hold"}`)
+		k := <-b.held
+		want(t, "a question", k.asksLarge(1, false), nil)
+		_ = (<-answer).Body.Close()
+		s.away.Store(true)
+		again := downstream.Checkpoint{Request: k.req.ID, N: 2, Record: []byte(`{}`), TTL: time.Hour, Again: true}
+		if err := k.Checkpointer().Save(again); err == nil || errors.Is(err, downstream.ErrGone) {
+			t.Errorf("while the store is away: %v", err)
+		}
+		s.away.Store(false)
+		again.N = 3
+		want(t, "once it is back", k.Checkpointer().Save(again), nil)
 	})
 }

@@ -555,6 +555,40 @@ func TestSmallCallsThatAreDueWaitForNoLargeOnes(t *testing.T) {
 	})
 }
 
+// TestACallIsNotGivenUpBeforeItsDeadline: what is due may be a part of it, such as the end of a pause.
+func TestACallIsNotGivenUpBeforeItsDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt, b := stored(), newFake()
+		opt.Replica = homeID
+		_, p := servePipe(t, opt, b)
+		p.initialize(mcp.V20251125)
+		answer := p.async(`{"jsonrpc":"2.0","id":"call","method":"hold"}`)
+		k := <-b.held
+		want(t, "a question", k.asksLarge(1, false), nil) // an hour from its deadline
+		_ = (<-answer).Body.Close()
+		opt, b = next(opt, nil)
+		began := time.Now()
+		b.due = func([]byte) (time.Time, error) { return began.Add(10 * time.Second), nil }
+		var back, resumed atomic.Bool
+		b.restore = func([]byte) error {
+			if back.Load() {
+				return nil
+			}
+			return errors.New("its server is away")
+		}
+		b.resumes = func(_ downstream.Caller, _ []byte, out downstream.Reply) error {
+			resumed.Store(true)
+			out.Finish(downstream.Result(`"call"`, []byte(`{}`)))
+			return nil
+		}
+		_, _ = servePipe(t, opt, b)
+		time.Sleep(10 * time.Minute)
+		back.Store(true)
+		time.Sleep(time.Minute)
+		want(t, "it has come back once its server had", resumed.Load(), true)
+	})
+}
+
 // TestACallThatCannotComeBackEndsWithAWord, which its client fetches: there is no memory for it, no turn, or no session for long enough.
 func TestACallThatCannotComeBackEndsWithAWord(t *testing.T) {
 	for why, hinder := range map[string]func(opt *Options, b *fakeBackend) (relieve func()){
@@ -576,7 +610,7 @@ func TestACallThatCannotComeBackEndsWithAWord(t *testing.T) {
 	} {
 		t.Run(why, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				const due = 30 * time.Minute
+				const due = time.Hour - 3*time.Minute // by as much its record outlives its deadline
 				opt, b := stored(), newFake()
 				opt.Replica = homeID
 				_, p := servePipe(t, opt, b)
@@ -686,6 +720,36 @@ func TestTheManyCallsOfASessionThatEndsAreReadTogether(t *testing.T) {
 				want(t, "given up", len(b.last().givenUp), is.calls)
 				_, atOnce := r.said()
 				want(t, "read at once", atOnce, is.atOnce)
+			})
+		})
+	}
+}
+
+// TestAResultInTheStoreIsFetchedWhereMemoryIsShort: its client was away, and comes back to another process. Nobody knows whether it has
+// the result, so that gives way to nothing between its reading and its sending.
+func TestAResultInTheStoreIsFetchedWhereMemoryIsShort(t *testing.T) {
+	for _, times := range []int64{10, 11, 12, 16} {
+		t.Run(fmt.Sprint(times), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				opt, b := stored(), newFake()
+				opt.Replica = homeID
+				_, p := servePipe(t, opt, b)
+				p.initialize(mcp.V20251125)
+				answer := p.async(`{"jsonrpc":"2.0","id":"call","method":"hold"}`)
+				k := <-b.held
+				want(t, "a question", k.asksLarge(1, false), nil)
+				<-answer
+				last := fmt.Sprintf("%d-2", k.Address().Stream)
+				k.finish(`"` + strings.Repeat("r", flowSize) + `"`)
+				opt, b = next(opt, budget.New(times*flowSize))
+				_, q := servePipe(t, opt, b)
+				q.goOn(b, p.session)
+				for range 2 {
+					resp := q.get(last)
+					if said := text(t, resp); resp.StatusCode == http.StatusBadRequest {
+						t.Error(said)
+					}
+				}
 			})
 		})
 	}

@@ -32,6 +32,13 @@ func (s *Stream) Recall(events []Event, last uint64) {
 	s.sent = s.log.Last()
 }
 
+// Owe says that nobody knows whether the events which the stream was given have reached its client.
+func (s *Stream) Owe() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sent = min(s.sent, s.log.First()-1)
+}
+
 // Forget takes the stream off its account: it can no longer be found. Who knows it still, be it for Delivered,
 // keeps no event that nobody can have.
 func (s *Stream) Forget() {

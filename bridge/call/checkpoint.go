@@ -39,12 +39,15 @@ func (k *saving) recordLocked(ev *mrtr.Event, d *decision) {
 			}
 		}
 	}
-	d.departs = k.unsent && !k.flow.Repeatable && k.flow.State == mrtr.Sending && !ev.Settles()
+	d.departs = d.next != nil && k.unsent && !k.flow.Repeatable && k.flow.State == mrtr.Sending && !ev.Settles()
 	if k.saves > 0 && ev.Settles() || d.departs {
 		d.checkpoint = record
 		if record == nil {
 			d.checkpoint = k.encodeLocked()
 		}
+	}
+	if d.departs { // no client waits to be told that it was not kept
+		d.checkpoint.Again, d.checkpoint.Over = true, k.isOver
 	}
 }
 
@@ -125,9 +128,7 @@ func (k *saving) save(d *decision) bool {
 		return false
 	case err != nil && d.departs:
 		d.next = holdBack
-		k.mu.Lock()
-		k.saving.unsent = true // as before
-		k.mu.Unlock()
+		k.stillUnsent()
 	case err != nil:
 		k.mu.Lock()
 		k.behind = true
@@ -135,6 +136,13 @@ func (k *saving) save(d *decision) bool {
 		ending{k.Call}.logLine(k.client.Driver.Log.Error().Err(err)).Msg("an answer cannot be kept: it is lost if the bridge ends now")
 	}
 	return true
+}
+
+// stillUnsent notes that the store may have what it had before.
+func (k *saving) stillUnsent() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.unsent = true
 }
 
 // errUnnoted ends a call whose request could not leave for as long as the outage of a server may last.
@@ -220,14 +228,20 @@ func (k *saving) keepUnsent(last *downstream.Checkpoint) {
 // nobody knows what comes of this round.
 func (k *saving) refresh() {
 	k.mu.Lock()
+	unsent := k.unsent
 	var checkpoint *downstream.Checkpoint
 	if k.saves > 0 && !k.flow.Over() {
 		checkpoint = k.encodeLocked()
 		checkpoint.Again, checkpoint.Over = true, k.isOver
 	}
 	k.mu.Unlock()
-	if checkpoint != nil && errors.Is(k.to.Save(*checkpoint), downstream.ErrGone) {
+	if checkpoint == nil {
+		return
+	}
+	if err := k.to.Save(*checkpoint); errors.Is(err, downstream.ErrGone) {
 		k.leave()
+	} else if err != nil && unsent {
+		k.stillUnsent()
 	}
 }
 

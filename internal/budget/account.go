@@ -52,11 +52,11 @@ func (a *Account) reclaim(bytes int, enough func() bool) bool {
 			if own := spares.oldest(owner); own != nil {
 				return own
 			}
-			if a.room(bytes)+spares.sum() < int64(bytes) {
-				return nil
-			}
 		}
-		return spares.oldest(nil)
+		if a.budget.mayReclaim(bytes) && a.room(bytes)+spares.sum() >= int64(bytes) {
+			return spares.oldest(nil)
+		}
+		return nil
 	}, enough)
 }
 

@@ -120,9 +120,19 @@ func (b *Budget) free() int64 { return b.limit - b.Used() }
 // shortOf reports whether so many bytes are too much whoever takes them.
 func (b *Budget) shortOf(bytes int) bool { return b.free() < b.limit/reserve+int64(bytes) }
 
-// crowded is Full for who would be refused: it has spares given back first.
+// mayReclaim reports whether so many bytes would not be too much once all spares are given back.
+func (b *Budget) mayReclaim(bytes int) bool {
+	return b.free()+b.spares.sum() >= b.limit/reserve+int64(bytes)
+}
+
+// crowded is Full for who would be refused: it has spares given back first, unless that is in vain.
 func (b *Budget) crowded() bool {
-	return b.Full() && !reclaim(func() *Spare { return b.spares.oldest(nil) }, func() bool { return !b.Full() })
+	return b.Full() && !reclaim(func() *Spare {
+		if !b.mayReclaim(0) {
+			return nil
+		}
+		return b.spares.oldest(nil)
+	}, func() bool { return !b.Full() })
 }
 
 // Open returns the account of a new session, or ErrFull. It is to be closed.

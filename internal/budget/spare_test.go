@@ -128,3 +128,29 @@ func TestSparesAreQueuedInTheirOrder(t *testing.T) {
 	new(Spare).Offer(a, 1)
 	(*Spare)(nil).Withdraw()
 }
+
+// TestWhoIsRefusedAllTheSameForgetsNobodyElses: one that asks for too much, and a stream that holds too much already.
+func TestWhoIsRefusedAllTheSameForgetsNobodyElses(t *testing.T) {
+	for what, refused := range map[string]func(greedy *Account) bool{
+		"one that asks": func(greedy *Account) bool {
+			greedy.Charge(60 * mib)
+			return errors.Is(greedy.Take(30*mib), ErrFull)
+		},
+		"one that holds": func(greedy *Account) bool {
+			greedy.Charge(84 * mib)
+			return greedy.StillTight()
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			b := New(100 * mib)
+			var f keeper
+			f.keep(open(t, b, "another"), "another's", 5*mib)
+			if !refused(open(t, b, "greedy")) {
+				t.Fatal("it is not refused")
+			}
+			if len(f.forgot) != 0 {
+				t.Errorf("given back in vain: %q", f.forgot)
+			}
+		})
+	}
+}

@@ -202,6 +202,7 @@ func (e *Endpoint) outdated(s *session.Session, c *FoundCall) bool {
 // speak makes a last word ready to be fetched.
 func (c *FoundCall) speak(s *session.Session) {
 	st := s.Streams().BringBack(c.record.Stream, c.record.Of, c.record.events(), c.record.Last)
+	st.Owe()
 	st.Seal(nil)
 	s.Streams().Retire(st, false)
 }

@@ -29,7 +29,7 @@ const (
 func (k dues) watchDue(ctx context.Context) {
 	tick := time.NewTicker(dueStep)
 	defer tick.Stop()
-	var last time.Time // for which a stray was noted
+	var last time.Time // for which a stray was noted, or anything was noted anew
 	var begun started  // a session with more calls than there was time for
 	strays := stray.New(stray.Options{Store: k.store, Claims: store.Name(k.scope + "\nstrays"), Others: k.set.opt.Others, Found: func(ctx context.Context, session string, own bool) error {
 		if begun.session != session {
@@ -54,8 +54,12 @@ func (k dues) watchDue(ctx context.Context) {
 		}
 		var err error
 		for next = max(next, now.Add(-dueBack).Unix()); err == nil && next <= now.Unix() && ctx.Err() == nil; {
-			if err = k.fireAll(ctx, next); err == nil {
+			var again bool
+			if again, err = k.fireAll(ctx, next); err == nil {
 				next++
+			}
+			if again {
+				last = later(last, now)
 			}
 		}
 		if k.astray.Swap(false) {
@@ -70,16 +74,17 @@ func (k dues) watchDue(ctx context.Context) {
 	}
 }
 
-// fireAll takes care of what is due in a second. After an error it is to be tried again.
-func (k dues) fireAll(ctx context.Context, second int64) error {
+// fireAll takes care of what is due in a second. After an error it is to be tried again. It reports whether something was
+// noted anew.
+func (k dues) fireAll(ctx context.Context, second int64) (again bool, err error) {
 	name := k.dueName(second)
 	var notes []store.Record
-	err := k.do(func(ctx context.Context) (err error) {
+	err = k.do(func(ctx context.Context) (err error) {
 		notes, err = k.store.Load(ctx, name)
 		return err
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
 	others := k.set.opt.Others()
 	for part := range slices.Chunk(notes, dueBatch) {
@@ -89,11 +94,11 @@ func (k dues) fireAll(ctx context.Context, second int64) error {
 		}
 		k.giveUp(ctx, part, became, others)
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return again, ctx.Err()
 		}
-		k.settle(name, part, became)
+		again = k.settle(name, part, became) || again
 	}
-	return nil
+	return again, nil
 }
 
 // firePart takes care of the notes that are crowded, as far as it may take: others are due, too.
@@ -126,6 +131,7 @@ const (
 	crowded                  // the same, soon: the call is large, and had no turn
 	absent                   // its session is to come back first
 	theirs                   // another replica, which lives, has the call, and looks at the note, too
+	early                    // the call has time yet: what was due is a part of it
 )
 
 // again returns after what time a call is tried again; 0: it is not.
@@ -139,8 +145,8 @@ func (o outcome) again() time.Duration {
 	return 0
 }
 
-// settle removes notes, and makes those of calls that could not be brought back anew.
-func (k dues) settle(name string, notes []store.Record, became []outcome) {
+// settle removes notes, and makes those of calls that could not be brought back anew. It reports whether there are such.
+func (k dues) settle(name string, notes []store.Record, became []outcome) (some bool) {
 	var gone []store.Change
 	again := map[time.Duration][]store.Change{}
 	for i := range notes {
@@ -158,10 +164,10 @@ func (k dues) settle(name string, notes []store.Record, became []outcome) {
 		later := k.dueName(secondOf(time.Now().Add(after)))
 		k.report("noting when calls are due", k.do(func(ctx context.Context) error { return k.store.Commit(ctx, later, changes...) }))
 	}
-	if len(gone) == 0 {
-		return
+	if len(gone) > 0 {
+		k.report("removing what was due", k.do(func(ctx context.Context) error { return k.store.Commit(ctx, name, gone...) }))
 	}
-	k.report("removing what was due", k.do(func(ctx context.Context) error { return k.store.Commit(ctx, name, gone...) }))
+	return len(again) > 0
 }
 
 // giveUp ends the calls for which there was no memory, no turn or no session until hardly anything was left of their notes:
@@ -176,11 +182,17 @@ func (k dues) giveUp(ctx context.Context, notes []store.Record, became []outcome
 		if d.owner, d.lost = k.ownerOf(ctx, session); d.owner != nil {
 			became[i] = k.goOn(ctx, &d, others)
 		}
+		if became[i] == early {
+			became[i], notes[i].TTL = unsettled, dueBack
+		}
 	}
 }
 
 // fail ends a call that could not be brought back.
 func (k dues) fail(d *dueCall, found *store.Record) outcome {
+	if found.TTL > dueBack+dueAgain { // which it outlives its deadline by, and not by much more
+		return early
+	}
 	err := k.set.opt.Calls.Fail(found, func(word store.Change) error {
 		return k.do(func(ctx context.Context) error { return k.store.Commit(ctx, d.at.Session, word) })
 	})
@@ -274,6 +286,9 @@ func (k dues) goOn(ctx context.Context, d *dueCall, others []downstream.ReplicaI
 		return d.lost
 	}
 	if d.late {
+		if s, here := k.set.table.Get(d.owner.ID); here && s.streams.Find(streamOf(&found)) != nil {
+			return settled // its client has brought it back
+		}
 		return k.fail(d, &found)
 	}
 	s, known := k.set.table.Get(d.owner.ID)

@@ -198,6 +198,7 @@ func (k *keeper) expire(s *Session) {
 		tellAll(left)
 		return nil, nil
 	})
+	k.isEnding(s) // where a client's way back was shared that failed: then the record expires by itself
 }
 
 // touch lets the records of the sessions in use live longer.

@@ -25,7 +25,7 @@ func (k *retired) GiveBack() (given, busy bool) {
 	}
 	defer k.set.mu.Unlock()
 	if given, busy = k.stream.TryForget(); given {
-		k.set.forgetRetiredLocked(k)
+		k.set.dropRetiredLocked(k)
 	} else if busy {
 		go k.giveBackLate()
 	}
@@ -41,10 +41,26 @@ func (k *retired) giveBackLate() {
 	}
 }
 
-// forgetRetiredLocked drops a retired stream, if it is here still.
+// forgetRetiredLocked drops a retired stream, if it is here still, and what it holds.
 func (s *Set) forgetRetiredLocked(k *retired) {
-	if i := slices.Index(s.callsLocked().retired, k); i >= 0 {
-		s.forgetLocked(i)
+	if slices.Contains(s.callsLocked().retired, k) {
+		k.stream.Forget()
+		s.dropRetiredLocked(k)
+	}
+}
+
+// dropRetiredLocked drops a retired stream that was forgotten, if it is here still.
+func (s *Set) dropRetiredLocked(k *retired) {
+	i := slices.Index(s.callsLocked().retired, k)
+	if i < 0 {
+		return
+	}
+	c := s.calls
+	k.retention.Remove()
+	s.dropLocked(k.stream)
+	c.retired = slices.Delete(c.retired, i, i+1)
+	if len(c.streams)+len(c.retired) == 0 {
+		s.calls = nil
 	}
 }
 
@@ -89,15 +105,7 @@ func (s *Set) boundLocked() {
 
 // forgetLocked drops the retired stream at this index.
 func (s *Set) forgetLocked(i int) {
-	c := s.calls
-	k := c.retired[i]
-	k.retention.Remove()
-	k.stream.Forget()
-	s.dropLocked(k.stream)
-	c.retired = slices.Delete(c.retired, i, i+1)
-	if len(c.streams)+len(c.retired) == 0 {
-		s.calls = nil
-	}
+	s.forgetRetiredLocked(s.calls.retired[i])
 }
 
 func (k *retired) delivered() bool { return k.stream.Delivered() }

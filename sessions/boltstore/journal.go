@@ -288,6 +288,9 @@ func (j *journal) write(changes []done, sync bool) error {
 			return errFull
 		}
 	}
+	if j.at+int64(len(j.buf)) > j.size {
+		return errFull
+	}
 	binary.BigEndian.PutUint64(j.buf[8:], j.generation)
 	binary.BigEndian.PutUint64(j.buf[16:], j.next)
 	binary.BigEndian.PutUint32(j.buf[24:], uint32(len(j.buf)-frameHead)) //nolint:gosec // the journal's size bounds it
