@@ -304,6 +304,7 @@ func TestSlowPollersKeepNoTurns(t *testing.T) {
 		for _, k := range all {
 			q.goOn(b, k.session)
 		}
+		synctest.Wait()
 		before := memory.Used()
 		for _, k := range all[:4] {
 			conn, err := q.client.Transport.(*http.Transport).DialContext(t.Context(), "tcp", "localhost")

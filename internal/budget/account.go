@@ -48,15 +48,13 @@ func (a *Account) reclaim(bytes int, enough func() bool) bool {
 	a.mu.Unlock()
 	spares := &a.budget.spares
 	return reclaim(func() *Spare {
-		if !a.budget.shortOf(bytes) {
-			if own := spares.oldest(owner); own != nil {
+		mayHave := a.budget.mayReclaim(bytes) && a.room(bytes)+spares.sum() >= int64(bytes)
+		if !a.budget.shortOf(bytes) || !mayHave {
+			if own := spares.oldest(owner); own != nil || !mayHave {
 				return own
 			}
 		}
-		if a.budget.mayReclaim(bytes) && a.room(bytes)+spares.sum() >= int64(bytes) {
-			return spares.oldest(nil)
-		}
-		return nil
+		return spares.oldest(nil)
 	}, enough)
 }
 
