@@ -210,10 +210,10 @@ func TestCallsAreFoundOneAfterTheOther(t *testing.T) {
 		b.last().mu.Lock()
 		b.last().leaving = 1 // the conversation knows nothing of the question
 		b.last().mu.Unlock()
-		before := c.loads
+		before := c.loads.Load()
 		p.status(answerQ)
-		if c.loads > before || g.glances == 0 {
-			t.Errorf("%d loads, %d glances", c.loads-before, g.glances)
+		if c.loads.Load() > before || g.glances == 0 {
+			t.Errorf("%d loads, %d glances", c.loads.Load()-before, g.glances)
 		}
 	})
 }

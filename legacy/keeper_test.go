@@ -170,21 +170,21 @@ func TestReplicasShareASession(t *testing.T) {
 // counting counts what is asked of a store.
 type counting struct {
 	store.Store
-	loads, commits, touches int
+	loads, commits, touches atomic.Int32
 }
 
 func (c *counting) Load(ctx context.Context, session string) ([]store.Record, error) {
-	c.loads++
+	c.loads.Add(1)
 	return c.Store.Load(ctx, session)
 }
 
 func (c *counting) Commit(ctx context.Context, session string, changes ...store.Change) error {
-	c.commits++
+	c.commits.Add(1)
 	return c.Store.Commit(ctx, session, changes...)
 }
 
 func (c *counting) Touch(ctx context.Context, touches ...store.Touch) error {
-	c.touches++
+	c.touches.Add(1)
 	return c.Store.Touch(ctx, touches...)
 }
 
@@ -197,8 +197,8 @@ func TestCallsAskTheStoreNothing(t *testing.T) {
 	for range 10 {
 		p.post(`{"jsonrpc":"2.0","id":1,"method":"echo"}`)
 	}
-	want(t, "reads", c.loads, 0)
-	want(t, "writes", c.commits, 1)
+	want(t, "reads", c.loads.Load(), 0)
+	want(t, "writes", c.commits.Load(), 1)
 }
 
 func TestSessionsInUseStayInTheStore(t *testing.T) {
@@ -219,8 +219,8 @@ func TestSessionsInUseStayInTheStore(t *testing.T) {
 		_, unused := c.Store.Get(t.Context(), store.Address{Session: store.Name("/mcp\n" + idle.session), Kind: store.Session})
 		want(t, "in use", inUse, error(nil))
 		want(t, "unused", unused, store.ErrNotFound)
-		if c.touches < 12 || c.touches > 24 {
-			t.Errorf("%d touches in six hours", c.touches)
+		if c.touches.Load() < 12 || c.touches.Load() > 24 {
+			t.Errorf("%d touches in six hours", c.touches.Load())
 		}
 	})
 }

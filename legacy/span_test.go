@@ -184,7 +184,7 @@ func TestACallThatBeginsAsSessionsAreTouchedLastsAsWell(t *testing.T) {
 
 // TestQuestionsDoNotTouchASessionThatLastsLongEnough: which takes a round trip of its own, beside the question's.
 func TestQuestionsDoNotTouchASessionThatLastsLongEnough(t *testing.T) {
-	for idle, most := range map[time.Duration]int{time.Hour: 0, shortIdle: 1} {
+	for idle, most := range map[time.Duration]int32{time.Hour: 0, shortIdle: 1} {
 		synctest.Test(t, func(t *testing.T) {
 			opt, b := shortStored(), newFake()
 			c := &counting{Store: opt.Store}
@@ -197,8 +197,8 @@ func TestQuestionsDoNotTouchASessionThatLastsLongEnough(t *testing.T) {
 				k.finish(`{}`)
 				time.Sleep(time.Second)
 			}
-			if c.touches > most {
-				t.Errorf("sessions that may be idle for %v: 10 questions took %d touches", idle, c.touches)
+			if c.touches.Load() > most {
+				t.Errorf("sessions that may be idle for %v: 10 questions took %d touches", idle, c.touches.Load())
 			}
 		})
 	}

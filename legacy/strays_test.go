@@ -333,7 +333,7 @@ func TestASessionThatHasNothingElsewhereEndsWithoutALook(t *testing.T) {
 	_, p := serve(t, opt, newFake())
 	p.initialize(mcp.V20250618)
 	want(t, "DELETE", p.do(p.request(http.MethodDelete, "")).StatusCode, 204)
-	want(t, "looks", c.loads, 0)
+	want(t, "looks", c.loads.Load(), 0)
 }
 
 // glanced is a store that can tell what it has without reading it.
@@ -360,8 +360,8 @@ func TestASessionComesBackWithoutItsCalls(t *testing.T) {
 		_, q := servePipe(t, opt, newFake())
 		q.session, q.version = p.session, p.version
 		want(t, "a request", q.status(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), 200)
-		if g.loads != 0 || g.glances != 1 {
-			t.Errorf("%d loads, %d glances", g.loads, g.glances)
+		if g.loads.Load() != 0 || g.glances != 1 {
+			t.Errorf("%d loads, %d glances", g.loads.Load(), g.glances)
 		}
 	})
 }
