@@ -40,8 +40,8 @@ func (a *Account) Take(bytes int) error {
 }
 
 // reclaim has spares given back until the account has enough to take this many bytes, and reports whether it has. Where there is hardly any
-// memory left they are anybody's. Otherwise it is the account, or its principal, that holds too much: its own go first, and those of others
-// only if it may take so many bytes without them.
+// memory left they are anybody's. Otherwise it is the account, or its principal, that holds too much: its own go first. Those of others
+// go only if it may take so many bytes then: nobody else's are forgotten in vain.
 func (a *Account) reclaim(bytes int, enough func() bool) bool {
 	a.mu.Lock()
 	owner := a.owner

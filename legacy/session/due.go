@@ -190,7 +190,7 @@ func (k dues) giveUp(ctx context.Context, notes []store.Record, became []outcome
 
 // fail ends a call that could not be brought back.
 func (k dues) fail(d *dueCall, found *store.Record) outcome {
-	if found.TTL > dueBack+dueAgain { // which it outlives its deadline by, and not by much more
+	if found.TTL > dueBack+dueAgain { // its record outlives its deadline by little more than that
 		return early
 	}
 	err := k.set.opt.Calls.Fail(found, func(word store.Change) error {

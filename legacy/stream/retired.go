@@ -65,7 +65,8 @@ func (s *Set) dropRetiredLocked(k *retired) {
 }
 
 // Retire keeps an ended stream for a while, so that a client that lost its
-// connection can fetch the end (E-20). Where memory is short those go whose last word was delivered, oldest first (GiveBack). When there are too many, one whose last word
+// connection can fetch the end (E-20). Where memory is short those go whose last word was
+// delivered, oldest first (GiveBack). When there are too many, one whose last word
 // was delivered gives way, if there is one, then a visitor's: of a request with credentials
 // that the session is not bound to.
 func (s *Set) Retire(st *sessions.Stream, visitor bool) {
