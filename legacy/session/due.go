@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/internal/logfield"
@@ -16,27 +17,29 @@ import (
 )
 
 const (
-	dueAtOnce = 16 // calls brought back at the same time
-	// dueAgain is after what time a call is tried again that could not be brought back.
-	dueAgain = 10 * time.Second
-	// lastChance is how much is left of a note when a call is given up that could not be brought back: time for one more round.
-	lastChance = 3 * dueAgain
+	dueAtOnce = 16 // seconds that are looked at, and calls that are brought back or given up, at the same time
+	// sessionPatience is how long a round waits for one session to come back: its server may hang, and others are due, too.
+	sessionPatience = 20 * time.Second
+	// lastChance is how much is left of a call's record when the call is given up that could not be brought back. It is half of what
+	// that outlives its deadline by: time for some rounds.
+	lastChance = 90 * time.Second
 	// strayShare is how much of each dueStep goes into looking for calls that nobody has noted.
 	strayShare = dueStep / 10
 )
 
-// watchDue brings calls back when something is due to them.
+// watchDue brings calls back when something is due to them. It may fall behind the time, and then looks at several seconds together;
+// none is passed over that has notes.
 func (k dues) watchDue(ctx context.Context) {
 	tick := time.NewTicker(dueStep)
 	defer tick.Stop()
-	var last time.Time // for which a stray was noted, or anything was noted anew
+	var last time.Time // for which anything was noted, as far as this replica knows
 	var begun started  // a session with more calls than there was time for
 	strays := stray.New(stray.Options{Store: k.store, Claims: store.Name(k.scope + "\nstrays"), Others: k.set.opt.Others, Found: func(ctx context.Context, session string, own bool) error {
 		if begun.session != session {
 			begun = started{session: session}
 		}
-		due, err := k.noteStrays(ctx, &begun, own)
-		last = later(last, due)
+		noted, err := k.noteStrays(ctx, &begun, own)
+		last = later(last, noted)
 		return err
 	}})
 	for next := time.Now().Add(-dueBack).Unix(); ; {
@@ -49,18 +52,21 @@ func (k dues) watchDue(ctx context.Context) {
 			continue
 		}
 		now := time.Now()
-		if !k.unloads() && now.After(last.Add(dueBack)) {
+		if !k.unloads() && next > last.Add(dueBack).Unix() {
 			next = now.Unix() + 1 // nothing else is noted
 		}
+		if first := now.Add(-noteLasts).Unix(); next < first { // the store was away for so long: these notes have expired, and not all of their calls
+			next = first
+			strays.Again()
+		}
 		var err error
-		for next = max(next, now.Add(-dueBack).Unix()); err == nil && next <= now.Unix() && ctx.Err() == nil; {
-			var again bool
-			if again, err = k.fireAll(ctx, next); err == nil {
-				next++
+		for err == nil && next <= now.Unix() && ctx.Err() == nil {
+			until := min(next+dueAtOnce, now.Unix()+1)
+			var noted time.Time
+			if noted, err = k.fireAll(ctx, next, until); err == nil {
+				next = until
 			}
-			if again {
-				last = later(last, now)
-			}
+			last = later(last, noted)
 		}
 		if k.astray.Swap(false) {
 			strays.Again()
@@ -74,138 +80,116 @@ func (k dues) watchDue(ctx context.Context) {
 	}
 }
 
-// fireAll takes care of what is due in a second. After an error it is to be tried again. It reports whether something was
-// noted anew.
-func (k dues) fireAll(ctx context.Context, second int64) (again bool, err error) {
-	name := k.dueName(second)
-	var notes []store.Record
-	err = k.do(func(ctx context.Context) (err error) {
-		notes, err = k.store.Load(ctx, name)
-		return err
-	})
-	if err != nil {
-		return false, err
+// fireAll takes care of what is due in the seconds from the first to the one before until. After an error they are to be looked at again.
+// It returns the last time for which something was noted anew.
+func (k dues) fireAll(ctx context.Context, first, until int64) (noted time.Time, err error) {
+	notes, err := k.notesOf(first, until)
+	if err != nil || len(notes) == 0 {
+		return noted, err
 	}
 	others := k.set.opt.Others()
-	for part := range slices.Chunk(notes, dueBatch) {
-		became := slices.Repeat([]outcome{crowded}, len(part))
-		for _, haste := range []Haste{AtOnce, InTurn} { // what is large waits for its turn when nothing else waits for it
-			k.firePart(ctx, part, became, haste, others)
-		}
-		k.giveUp(ctx, part, became, others)
-		if ctx.Err() != nil {
-			return again, ctx.Err()
-		}
-		again = k.settle(name, part, became) || again
+	for _, haste := range []Haste{AtOnce, InTurn} { // what is large waits for its turn when nothing else waits for it
+		k.fireSome(ctx, notes, haste, others)
 	}
-	return again, nil
+	k.giveUp(ctx, notes, others)
+	if ctx.Err() != nil {
+		return noted, ctx.Err()
+	}
+	return k.settle(notes)
 }
 
-// firePart takes care of the notes that are crowded, as far as it may take: others are due, too.
-func (k dues) firePart(ctx context.Context, notes []store.Record, became []outcome, haste Haste, others []downstream.ReplicaID) {
-	var running sync.WaitGroup
-	room := make(chan struct{}, dueAtOnce)
+// fireSome takes care of the notes that are crowded, as far as it may take: others are due, too.
+func (k dues) fireSome(ctx context.Context, notes []*note, haste Haste, others []downstream.ReplicaID) {
+	var running errgroup.Group
+	running.SetLimit(dueAtOnce)
 	began := time.Now()
-	for i := range notes {
-		if became[i] != crowded {
-			continue
+	for _, n := range notes {
+		if n.became == crowded && time.Since(began) <= dueAgain {
+			running.Go(func() error { k.fire(ctx, n, haste, others); return nil })
 		}
-		room <- struct{}{}
-		if haste == InTurn && time.Since(began) > dueAgain {
-			break
-		}
-		running.Go(func() {
-			became[i] = k.fire(ctx, notes[i].ID, haste, others)
-			<-room
+	}
+	_ = running.Wait()
+}
+
+// giveUp ends the calls for which there was no memory, no turn or no session until hardly anything was left of their records:
+// without a word they would expire, and their clients wait for ever. They have no turns, and are read some at a time as far as there is
+// memory, then one after the other, whatever there is.
+func (k dues) giveUp(ctx context.Context, notes []*note, others []downstream.ReplicaID) {
+	var running errgroup.Group
+	running.SetLimit(dueAtOnce)
+	alone := make(chan struct{}, 1)
+	for _, n := range k.expiring(ctx, notes) {
+		running.Go(func() error {
+			d := dueCall{at: n.call(), haste: Unturned, late: true}
+			if d.owner, d.lost = k.ownerOf(ctx, d.at.Session); d.owner == nil {
+				return nil // the next round asks again
+			}
+			if n.became, n.due = k.goOn(ctx, &d, others), d.due; n.again() {
+				alone <- struct{}{}
+				d.haste = Owed
+				n.became, n.due = k.goOn(ctx, &d, others), d.due
+				<-alone
+			}
+			return nil
 		})
 	}
-	running.Wait()
+	_ = running.Wait()
 }
 
-// outcome is what became of a note.
-type outcome uint8
-
-const (
-	settled   outcome = iota // the call is in memory, or over
-	unsettled                // it is to be tried again
-	crowded                  // the same, soon: the call is large, and had no turn
-	absent                   // its session is to come back first
-	theirs                   // another replica, which lives, has the call, and looks at the note, too
-	early                    // the call has time yet: what was due is a part of it
-)
-
-// again returns after what time a call is tried again; 0: it is not.
-func (o outcome) again() time.Duration {
-	switch o {
-	case unsettled:
-		return dueAgain
-	case crowded:
-		return dueStep
-	}
-	return 0
-}
-
-// settle removes notes, and makes those of calls that could not be brought back anew. It reports whether there are such.
-func (k dues) settle(name string, notes []store.Record, became []outcome) (some bool) {
-	var gone []store.Change
-	again := map[time.Duration][]store.Change{}
-	for i := range notes {
-		if became[i] == theirs {
-			continue
-		}
-		c := store.Change{Kind: store.Due, ID: notes[i].ID, Replaces: store.Any, Delete: true}
-		gone = append(gone, c)
-		if after := became[i].again(); after > 0 && notes[i].TTL > after {
-			c.Delete, c.TTL = false, notes[i].TTL
-			again[after] = append(again[after], c)
+// expiring returns the notes of calls that are to be tried again, and whose records hardly last any longer. That costs a look at each of
+// their sessions.
+func (k dues) expiring(ctx context.Context, notes []*note) (list []*note) {
+	sessions := map[string][]*note{}
+	for _, n := range notes {
+		if n.again() {
+			at := n.call()
+			sessions[at.Session] = append(sessions[at.Session], n)
 		}
 	}
-	for after, changes := range again {
-		later := k.dueName(secondOf(time.Now().Add(after)))
-		k.report("noting when calls are due", k.do(func(ctx context.Context) error { return k.store.Commit(ctx, later, changes...) }))
+	var running errgroup.Group
+	var mu sync.Mutex
+	running.SetLimit(dueAtOnce)
+	for session, waiting := range sessions {
+		running.Go(func() error {
+			bounded, cancel := context.WithTimeout(ctx, storeTimeout)
+			defer cancel()
+			records, err := store.Glance(bounded, k.store, session)
+			k.report("looking for what is left of calls", err)
+			mu.Lock()
+			defer mu.Unlock()
+			for _, n := range waiting {
+				if at := n.call(); slices.ContainsFunc(records, func(r store.Record) bool { return r.Address == at && r.TTL <= lastChance }) {
+					list = append(list, n)
+				}
+			}
+			return nil
+		})
 	}
-	if len(gone) > 0 {
-		k.report("removing what was due", k.do(func(ctx context.Context) error { return k.store.Commit(ctx, name, gone...) }))
-	}
-	return len(again) > 0
-}
-
-// giveUp ends the calls for which there was no memory, no turn or no session until hardly anything was left of their notes:
-// without a word they would expire, and their clients wait for ever. They are read one after the other, whatever there is.
-func (k dues) giveUp(ctx context.Context, notes []store.Record, became []outcome, others []downstream.ReplicaID) {
-	for i := range notes {
-		if became[i].again() == 0 || notes[i].TTL > lastChance || ctx.Err() != nil {
-			continue
-		}
-		session, call, _ := strings.Cut(notes[i].ID, "/")
-		d := dueCall{at: store.Address{Session: session, Kind: store.Flow, ID: call}, haste: Owed, late: true}
-		if d.owner, d.lost = k.ownerOf(ctx, session); d.owner != nil {
-			became[i] = k.goOn(ctx, &d, others)
-		}
-		if became[i] == early {
-			became[i], notes[i].TTL = unsettled, dueBack
-		}
-	}
+	_ = running.Wait()
+	return list
 }
 
 // fail ends a call that could not be brought back.
 func (k dues) fail(d *dueCall, found *store.Record) outcome {
-	if found.TTL > dueBack+dueAgain { // its record outlives its deadline by little more than that
-		return early
-	}
 	err := k.set.opt.Calls.Fail(found, func(word store.Change) error {
+		of, err := k.lookAt(k.ctx, store.Address{Session: d.at.Session, Kind: store.Session})
+		if err == nil {
+			err = k.outlive([]store.Record{of}, word.TTL) // its client is to fetch the word, for as long as that lasts
+		}
+		if err != nil {
+			return err
+		}
 		return k.do(func(ctx context.Context) error { return k.store.Commit(ctx, d.at.Session, word) })
 	})
 	_, conflict := errors.AsType[*store.ConflictError](err)
 	switch {
-	case conflict, errors.Is(err, ErrOver): // somebody has gone on with it after all
+	case errors.Is(err, ErrOver):
 		return settled
+	case conflict: // somebody has gone on with it after all, or what was written before has come late
+		return unsettled
 	case err != nil:
 		k.report("ending a call that could not be brought back", err)
 		return unsettled
-	}
-	if of, err := k.lookAt(k.ctx, store.Address{Session: d.at.Session, Kind: store.Session}); err == nil {
-		k.report("touching a session", k.outlive([]store.Record{of}, time.Now())) // its client is to fetch the word
 	}
 	k.set.opt.Logger.Warn().Str(logfield.SessionID, logfield.Short(d.owner.ID)).
 		Msg("a call could not be brought back in time from the store, for want of memory (limits.memory), of a turn or of its session: it ends with an error")
@@ -214,23 +198,43 @@ func (k dues) fail(d *dueCall, found *store.Record) outcome {
 
 // fire brings a call back to which something is due: its own clock does the rest. No turn is held while its session
 // comes back, whose server may be slow.
-func (k dues) fire(ctx context.Context, note string, haste Haste, others []downstream.ReplicaID) outcome {
-	session, call, _ := strings.Cut(note, "/")
-	d := dueCall{at: store.Address{Session: session, Kind: store.Flow, ID: call}, haste: haste}
-	d.owner, d.lost = k.ownerOf(ctx, session)
-	became := k.goOn(ctx, &d, others)
-	if became != absent {
-		return became
+func (k dues) fire(ctx context.Context, n *note, haste Haste, others []downstream.ReplicaID) {
+	d := dueCall{at: n.call(), haste: haste}
+	d.owner, d.lost = k.ownerOf(ctx, d.at.Session)
+	if n.became = k.goOn(ctx, &d, others); n.became == absent {
+		if n.became = k.comeBack(ctx, d.owner.ID); n.became == absent {
+			n.became = k.goOn(ctx, &d, others)
+		}
+		if n.became == absent { // it has left again
+			n.became = unsettled
+		}
 	}
-	if s, err := restorer(k).restore(ctx, d.owner.ID, nil); err != nil {
-		return unsettled
-	} else if s == nil {
-		return settled
+	n.due = d.due
+}
+
+// comeBack has a session come back, and returns absent where its call is to be looked at once more. Where that takes long nobody
+// here waits for it.
+func (k dues) comeBack(ctx context.Context, id string) outcome {
+	became := make(chan outcome, 1)
+	k.running.Go(func() {
+		switch s, err := restorer(k).restore(ctx, id, nil); {
+		case err != nil:
+			became <- unsettled
+		case s == nil:
+			became <- settled
+		default:
+			became <- absent
+		}
+	})
+	patience := time.NewTimer(sessionPatience)
+	defer patience.Stop()
+	select {
+	case of := <-became:
+		return of
+	case <-patience.C:
+	case <-ctx.Done():
 	}
-	if became = k.goOn(ctx, &d, others); became == absent { // it has left again
-		return unsettled
-	}
-	return became
+	return unsettled
 }
 
 // dueCall is a call to which something is due.
@@ -240,6 +244,7 @@ type dueCall struct {
 	owner *sessionRecord // of its session; nil: there is none to be had
 	lost  outcome        // what becomes of its note then
 	late  bool           // it is to end
+	due   time.Time      // see moved
 }
 
 // ownerOf reads the record of a session, which is small.
@@ -250,7 +255,7 @@ func (k dues) ownerOf(ctx context.Context, session string) (*sessionRecord, outc
 	}
 	owner, err := readSession(&of)
 	if err != nil {
-		return nil, settled
+		return nil, theirs
 	}
 	return owner, settled
 }
@@ -272,18 +277,20 @@ func (k dues) goOn(ctx context.Context, d *dueCall, others []downstream.ReplicaI
 	}
 	home, err := k.set.opt.Calls.Home(&found)
 	switch {
-	case err != nil:
-		return settled // it is not ours to judge
-	case slices.Contains(others, home):
-		return theirs
+	case errors.Is(err, ErrOver):
+		return settled
+	case err != nil, slices.Contains(others, home):
+		return theirs // or not ours to judge
+	case d.owner == nil:
+		return d.lost
 	}
 	if k.blind() || home == k.replicaID {
-		if due, err := k.set.opt.Calls.Due(&found); err != nil || time.Now().Before(due) {
-			return settled // it has gone on since: its replica lives, or did then, or it is of sessions under other settings here
+		if d.due, err = k.set.opt.Calls.Due(&found); err != nil {
+			return theirs // it is of sessions under other settings here
 		}
-	}
-	if d.owner == nil {
-		return d.lost
+		if time.Now().Before(d.due) { // it has gone on since: its replica lives, or did then
+			return k.moved(d, &found, home)
+		}
 	}
 	if d.late {
 		if s, here := k.set.table.Get(d.owner.ID); here && s.streams.Find(streamOf(&found)) != nil {
@@ -299,11 +306,24 @@ func (k dues) goOn(ctx context.Context, d *dueCall, others []downstream.ReplicaI
 	if errors.Is(err, ErrLeft) {
 		return absent
 	}
-	if err != nil && !errors.Is(err, downstream.ErrGone) {
+	switch {
+	case err == nil:
+		return settled
+	case !errors.Is(err, downstream.ErrGone): // else somebody else has gone on with it, or what was written before has come late
 		k.report("bringing a call back that is due", err)
-		return unsettled
 	}
-	return settled
+	return unsettled
+}
+
+// moved says that a call is due later, unless its own clock runs here.
+func (k dues) moved(d *dueCall, found *store.Record, home downstream.ReplicaID) outcome {
+	if s, here := k.set.table.Get(d.owner.ID); here && s.streams.Find(streamOf(found)) != nil {
+		return settled
+	}
+	if home != k.replicaID {
+		d.due = d.due.Add(blindDelay)
+	}
+	return moved
 }
 
 // missing is what became of a note when a record cannot be had: mostly, that there is

@@ -27,9 +27,10 @@ type Haste uint8
 
 // All but what is owed needs memory, too.
 const (
-	InTurn Haste = iota // its turn, for some seconds
-	AtOnce              // nothing: it is read if it is its turn
-	Owed                // nothing, nor has it a turn: what happened is to be told by it, whatever there is
+	InTurn   Haste = iota // its turn, for some seconds
+	AtOnce                // nothing: it is read if it is its turn
+	Unturned              // nothing, nor has it a turn
+	Owed                  // nothing, nor has it a turn: what happened is to be told by it, whatever there is
 )
 
 // Passage is what a record is charged for while somebody reads it and goes on with its call, and its turn.
@@ -69,7 +70,7 @@ func (k passages) pass(ctx context.Context, account *budget.Account, who turns.W
 		p.hold.Charge(timesPassing * size)
 		return p, nil
 	}
-	if size >= largeRecord {
+	if size >= largeRecord && haste != Unturned {
 		if err := p.queue(ctx, k.set.passing, who, haste); err != nil {
 			return nil, err
 		}

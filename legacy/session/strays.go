@@ -25,7 +25,7 @@ var errMore = errors.New("the session has more calls")
 type started struct{ session, call string }
 
 // noteStrays notes when the calls of a session are due that no living replica has, as far as nobody has. It returns
-// the last of these times. own ones count that are not here. The error is errMore where there was no time for all: the
+// the last time for which there is a note. own ones count that are not here. The error is errMore where there was no time for all: the
 // next time it goes on where it has got. After another one it begins anew.
 func (k dues) noteStrays(ctx context.Context, begun *started, own bool) (last time.Time, err error) {
 	bounded, cancel := context.WithTimeout(ctx, storeTimeout)
@@ -53,7 +53,7 @@ func (k dues) noteStrays(ctx context.Context, begun *started, own bool) (last ti
 		}
 		due, found, err := k.stray(ctx, id, r.Address, own)
 		if err == nil && found {
-			err = k.noteStray(ctx, &noted, dueNote(begun.session, r.ID), due)
+			due, err = k.noteStray(ctx, &noted, dueNote(begun.session, r.ID), due)
 			last = later(last, due)
 		}
 		if err != nil {
@@ -63,7 +63,7 @@ func (k dues) noteStrays(ctx context.Context, begun *started, own bool) (last ti
 	}
 	if len(noted.seconds) > 0 {
 		if err = noted.commit(); err == nil {
-			err = k.outlive(list, last)
+			err = k.outlive(list, longest(list))
 		}
 	}
 	if err == nil && more {
@@ -98,18 +98,18 @@ func (k dues) idAt(ctx context.Context, name string) (string, error) {
 	return k.idIn(name, []store.Record{own}), err
 }
 
-// noteStray notes a call, unless it is.
-func (k dues) noteStray(ctx context.Context, noted *dueNotes, note string, due time.Time) error {
+// noteStray notes a call, unless it is, and returns for when.
+func (k dues) noteStray(ctx context.Context, noted *dueNotes, note string, due time.Time) (time.Time, error) {
 	if soon := time.Now().Add(dueStep); due.Before(soon) {
 		noted.put(note, soon) // a second that nobody has looked at yet
-		return nil
+		return soon, nil
 	}
 	_, err := k.lookAt(ctx, store.Address{Session: k.dueName(secondOf(due)), Kind: store.Due, ID: note})
 	if errors.Is(err, store.ErrNotFound) {
 		noted.put(note, due)
-		return nil
+		return due, nil
 	}
-	return err
+	return due, err
 }
 
 // isStray returns when something is due to a call, if no living replica has it, but for this one where own is set.
@@ -136,9 +136,18 @@ func (k dues) has(session string, call *store.Record) bool {
 	return live && (s.streams.Find(streamOf(call)) != nil || s.Shelved(streamOf(call)))
 }
 
-// outlive has a session, of which these are the records, last until its calls are due.
-func (k dues) outlive(records []store.Record, due time.Time) error {
-	ttl := time.Until(due) + dueBack
+// longest returns how long the calls among these records last.
+func longest(records []store.Record) (ttl time.Duration) {
+	for i := range records {
+		if r := &records[i]; r.Kind == store.Flow {
+			ttl = max(ttl, r.TTL)
+		}
+	}
+	return ttl
+}
+
+// outlive has a session, of which these are the records, last for so long: calls and last words are lost without it.
+func (k dues) outlive(records []store.Record, ttl time.Duration) error {
 	k.keepUntil(ttl)
 	for i := range records {
 		if r := &records[i]; r.Kind == store.Session && r.TTL < ttl {
@@ -146,11 +155,4 @@ func (k dues) outlive(records []store.Record, due time.Time) error {
 		}
 	}
 	return nil
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
