@@ -27,9 +27,11 @@ import (
 //	  └────── in a later second ◀─────────────┴──▶ it could not be brought back, or is due later by now
 //
 // How long a note lasts decides nothing, as long as it is there when somebody gets to it. It is the record whose time counts: when hardly
-// anything is left of that, its call ends with a word (giveUp), and where there is none any more, there is nothing to say. So nothing is
-// dropped without a word as long as the store can be asked: a note is removed only after what takes its place was made, no second is
-// passed over that has notes, and a round takes no longer than a record has left, however slow a server or however many the calls.
+// anything is left of that, its call ends with a word (giveUp), and where there is none any more, there is nothing to say. So a note is
+// removed only after what takes its place was made, and no second is passed over that has notes.
+//
+// What is lost without a word all the same: calls whose records expire while the store cannot be asked, or before a walk has come to
+// them, and those that cannot be given up within lastChance, dueAtOnce at a time, or one after the other where memory is short.
 
 const (
 	dueStep  = time.Second
