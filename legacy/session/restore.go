@@ -81,7 +81,7 @@ func (k restorer) revive(ctx context.Context, id string, by *http.Request) (*Ses
 	s.stored.version, s.stored.auth, s.stored.principal = version, record.Authorization, record.Principal
 	k.rememberLocked(s, record.Conversation)
 	s.stored.waiting.adopt(record.Waiting)
-	s.stored.span.found(record.ttl, k.ttl())
+	s.stored.span.found(record.ttl, k.ttl(), k.touchEvery())
 	first := k.number()
 	if k.unloads() {
 		if first, err = k.recall(bounded, s, id); err != nil {
