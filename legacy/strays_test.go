@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/legacy/session"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/sessions/store"
 )
@@ -47,6 +48,25 @@ func TestTheEndOfASessionIsThatOfItsCallsElsewhere_G13(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestTheEndOfASessionIsThatOfItsCallsInTheStoreAlone_G13: it has never left memory itself.
+func TestTheEndOfASessionIsThatOfItsCallsInTheStoreAlone_G13(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt, b := stored(), newFake()
+		opt.Replica, opt.Store = homeID, alone{opt.Store, false}
+		_, p := servePipe(t, opt, b)
+		p.initialize(mcp.V20250618)
+		p.asked(b).leaves(time.Hour)
+		want(t, "DELETE", p.delete().StatusCode, 204)
+		want(t, "given up by its record", b.last().givenUp, []string{`{}`})
+	})
+}
+
+// leaves has a call be in the store alone.
+func (c *call) leaves(due time.Duration) {
+	c.Reply.(session.Waiting).Shelve(time.Now().Add(due))
+	c.Checkpointer().Leave()
 }
 
 // TestASessionThatExpiresEndsItsCallsElsewhere_G13: of one process alone; several let its record expire.

@@ -85,6 +85,12 @@ func (s *shelf) look(now time.Time) (n int, longest time.Duration) {
 	return len(s.calls), longest
 }
 
+// holds reports whether there are calls.
+func (s *shelf) holds() bool {
+	n, _ := s.look(time.Now())
+	return n > 0
+}
+
 // streamOf reads what recordID has written; 0 for other records.
 func streamOf(r *store.Record) uint64 {
 	number, _ := strconv.ParseUint(r.ID, 10, 64)

@@ -288,7 +288,7 @@ const giveUpAtOnce = 16
 // whether it lives is only known when its lease is over. They are read on that account, some at a time, and then the large ones one after the other:
 // all together may be larger than the memory. Where the store fails, or is too slow, the server ends the others by its own time.
 func (k *keeper) elsewhere(s *Session, account *budget.Account) []func() {
-	if k.set.opt.Calls == nil || !k.shared && !s.stored.restored {
+	if k.set.opt.Calls == nil || !k.shared && !s.stored.restored && !s.stored.shelf.holds() {
 		return nil
 	}
 	until := time.Now().Add(giveUpFor)
