@@ -83,7 +83,7 @@ func (k restorer) revive(ctx context.Context, id string, by *http.Request) (*Ses
 	s.stored.waiting.adopt(record.Waiting)
 	s.stored.span.found(record.ttl, k.ttl(), k.touchEvery())
 	first := k.number()
-	if k.unloads() {
+	if k.unloads() || !k.shared { // else its record says how long it lasts
 		if first, err = k.recall(bounded, s, id); err != nil {
 			return nil, err
 		}
