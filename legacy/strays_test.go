@@ -63,6 +63,45 @@ func TestTheEndOfASessionIsThatOfItsCallsInTheStoreAlone_G13(t *testing.T) {
 	})
 }
 
+// reads counts how often calls are read in a store that several share.
+type reads struct {
+	store.Store
+	calls atomic.Int32
+}
+
+func (r *reads) Get(ctx context.Context, at store.Address) (store.Record, error) {
+	if at.Kind == store.Flow {
+		r.calls.Add(1)
+	}
+	return r.Store.Get(ctx, at)
+}
+
+// TestTheEndOfASessionReadsNoCallsThatEndedInIt: their last words are in the store longer than their streams are here. What has
+// left is read.
+func TestTheEndOfASessionReadsNoCallsThatEndedInIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt, b := stored(), newFake()
+		r := &reads{Store: alone{opt.Store, true}}
+		opt.Replica, opt.Store, opt.Peers, opt.MaxStreams = homeID, r, dead{}, 2
+		opt.Unload, opt.MaxUnloaded = time.Hour, 100
+		_, p := servePipe(t, opt, b)
+		p.initialize(mcp.V20250618)
+		p.asked(b).leaves(time.Hour)
+		for range 30 {
+			p.asked(b).finish(`{}`)
+			synctest.Wait()
+		}
+		list, err := opt.Store.Load(t.Context(), store.Name("/mcp\n"+p.session))
+		if err != nil || len(list) < 20 {
+			t.Errorf("the store has %d records: %v", len(list), err)
+		}
+		r.calls.Store(0)
+		want(t, "DELETE", p.delete().StatusCode, 204)
+		want(t, "given up", len(b.last().givenUp), 1)
+		want(t, "reads", r.calls.Load(), 2) // how large it is, and what it says
+	})
+}
+
 // leaves has a call be in the store alone.
 func (c *call) leaves(due time.Duration) {
 	c.Reply.(session.Waiting).Shelve(time.Now().Add(due))
