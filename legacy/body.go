@@ -28,13 +28,46 @@ type sender struct {
 	entered *session.Session    // stays in memory for the request; nil: none does
 }
 
-// enter has the session stay in memory until release, and returns false when it has left that.
+// find finds the session, which stays in memory until release.
+func (s *sender) find(r *http.Request, set *session.Set) {
+	for {
+		s.session, s.caller, s.named, s.refusal = set.Find(r)
+		if s.enter() {
+			return
+		}
+	}
+}
+
+// enter has the session stay in memory until release, and returns false when it has left that: then it is to be found anew.
 func (s *sender) enter() bool {
 	if s.session == nil || !s.session.Enter() {
 		return s.session == nil
 	}
-	s.entered = s.session
+	s.stays(s.session)
 	return true
+}
+
+// stays notes a session that was entered, in place of the one before.
+func (s *sender) stays(entered *session.Session) {
+	if s.entered != nil {
+		s.entered.Exit()
+	}
+	s.entered = entered
+}
+
+// listens is said just before something listens to the session, which is what keeps it in memory from then on: the request would
+// keep one that ends, too. What was just used does not leave before that.
+func (s *sender) listens() {
+	s.session.Use()
+	s.stays(nil)
+}
+
+// visit has a message be of somebody whom the session is not bound to, if they may send it.
+func (s *sender) visit(r *http.Request, set *session.Set, msg *jsonrpc.Message) (*session.Session, downstream.Caller) {
+	visits, caller := set.Rotated(r, msg)
+	s.visits = visits
+	s.stays(visits)
+	return visits, caller
 }
 
 // prove has a request count as its session's owner's that brings a newer token of his, once the
@@ -48,6 +81,7 @@ func (s *sender) prove(r *http.Request, set *session.Set) bool {
 		return false
 	}
 	s.session, s.visits, s.caller, s.named = found, nil, caller, session.Known
+	s.stays(found)
 	return true
 }
 
@@ -68,9 +102,7 @@ func (s *sender) release() {
 	if s.place != nil {
 		s.place()
 	}
-	if s.entered != nil {
-		s.entered.Exit()
-	}
+	s.stays(nil)
 }
 
 // charge charges for a request and its body of this length, negative: unknown. A small

@@ -41,8 +41,7 @@ func (h poster) post(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !from.enter() { // it left memory while the body came
-		from.session, from.caller, from.named, from.refusal = h.sessions.Find(r)
-		from.enter()
+		from.find(r, h.sessions)
 	}
 	if jsonrpc.IsBatch(body) {
 		h.postBatch(w, r, accept, body, &from)
@@ -71,8 +70,7 @@ func (h poster) acceptOf(r *http.Request) web.Accept {
 func (h poster) postMessage(w http.ResponseWriter, r *http.Request, accept web.Accept, body []byte, msg *jsonrpc.Message, from *sender) {
 	s, caller := from.session, from.caller
 	if s == nil && from.named == session.Unknown {
-		s, caller = h.sessions.Rotated(r, msg)
-		from.visits = s
+		s, caller = from.visit(r, h.sessions, msg)
 	}
 	if msg.Kind() == jsonrpc.Request && h.admission.tooFast(w, r, s, from.visits != nil, 1, msg.ID) {
 		return

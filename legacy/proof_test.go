@@ -300,3 +300,75 @@ func TestAChangeElsewhereTakesNoTokenBack_H6(t *testing.T) {
 	want(t, "newer", p.asUser(newer).post(ping).StatusCode, 200)
 	want(t, "and again", p.post(ping).StatusCode, 200)
 }
+
+// slowly has a server that takes its time to say what it thinks of a newer token: longer than a session stays in memory that nobody uses.
+func slowly(t *testing.T, genuine bool, send func(q *peer) *http.Response) (h *HTTP, b *fakeBackend, q *peer, conv *fakeConv, resp *http.Response) {
+	t.Helper()
+	opt := stored()
+	b = newFake()
+	opt.Replica, opt.Unload, opt.MaxUnloaded = homeID, time.Second, 100
+	opt.Genuine = func(string, string, string, bool) bool {
+		time.Sleep(3100 * time.Millisecond) // and no round of who leaves begins just then
+		return genuine
+	}
+	h, p := servePipe(t, opt, b)
+	p.asUser(jwt(alicesFirst, "a")).initialize(mcp.V20251125)
+	conv, q = b.last(), p.asUser(jwt(alicesNewer, "b"))
+	conv.rests.Store(true)
+	return h, b, q, conv, send(q)
+}
+
+const plainEcho = `{"jsonrpc":"2.0","id":1,"method":"echo"}`
+
+func TestASessionIsEndedWhoseClientTheServerIsSlowToKnow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, _, q, _, resp := slowly(t, true, (*peer).delete)
+		want(t, "ended", resp.StatusCode, 204)
+		want(t, "a request", q.status(plainEcho), 404)
+	})
+}
+
+func TestASessionStaysInMemoryWhileTheServerIsAskedAboutAToken(t *testing.T) {
+	callOfATask := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","task":{}}}`
+	for name, one := range map[string]struct {
+		genuine bool
+		send    func(q *peer) *http.Response
+	}{
+		"what is the owner's":         {true, func(q *peer) *http.Response { return q.post(ping) }},
+		"a call of somebody else":     {false, func(q *peer) *http.Response { return q.post(callOfATask) }},
+		"who listens":                 {true, func(q *peer) *http.Response { return q.get("") }},
+		"who comes back for a stream": {true, func(q *peer) *http.Response { return q.get("99-1") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, b, q, conv, resp := slowly(t, one.genuine, one.send)
+				defer func() { _ = resp.Body.Close() }()
+				if resp.StatusCode == http.StatusNotFound {
+					t.Error("its session was not found")
+				}
+				if !one.genuine {
+					q = q.asUser(jwt(alicesFirst, "a"))
+				}
+				want(t, "a request", q.status(plainEcho), 200)
+				if b.last() != conv {
+					t.Error("its session was brought back beside itself")
+				}
+			})
+		})
+	}
+}
+
+func TestASessionIsEndedThatHasLeftMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, b, q, conv, _ := slowly(t, true, func(q *peer) *http.Response { return q.post(ping) })
+		time.Sleep(5 * time.Second) // it has left
+		want(t, "live", h.sessions.Len(), 0)
+		if err := h.sessions.Remove(q.session); err != nil {
+			t.Fatal(err)
+		}
+		want(t, "a request", q.status(plainEcho), 404)
+		if b.last() == conv {
+			t.Error("it had not left memory")
+		}
+	})
+}

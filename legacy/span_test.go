@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpbridge/bridge/downstream"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/sessions/store"
 )
@@ -110,6 +111,44 @@ func TestASessionLastsInTheStoreAsLongAsItsCalls_A33(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestASessionLastsNoLongerEachTimeThatItComesBack: it once had a call, which is over, and rests between its requests.
+func TestASessionLastsNoLongerEachTimeThatItComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt, b := shortStored(), newFake()
+		opt.Retention = 20 * time.Second
+		engine := opt.Store
+		dies := &mortal{Store: engine}
+		opt.Store = dies
+		_, p := servePipe(t, opt, b)
+		p.initialize(mcp.V20250618)
+		p.asksBeside(b, "call", "q", 10) // whose record lasts for an hour
+		session := p.session
+		dies.dead.Store(true)
+		opt.Store, opt.Unload, opt.MaxUnloaded = engine, 10*time.Second, 100
+		opt, b = next(opt, nil)
+		due := time.Now().Add(57 * time.Minute)
+		b.due = func([]byte) (time.Time, error) { return due, nil }
+		b.resumes = func(_ downstream.Caller, _ []byte, out downstream.Reply) error {
+			out.Finish(downstream.Result(`"call"`, nil))
+			return nil
+		}
+		_, p = servePipe(t, opt, b)
+		p.session, p.version = session, string(mcp.V20250618)
+		for range 100 {
+			want(t, "a plain call", p.status(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), 200)
+			b.last().rests.Store(true)
+			time.Sleep(time.Minute)
+			synctest.Wait()
+		}
+		if own, _ := p.lasts(engine); own > lastsIdle || own == 0 {
+			t.Errorf("its record lasts for %v", own)
+		}
+		if len(b.convs) < 100 {
+			t.Errorf("it came back %d times", len(b.convs))
+		}
+	})
 }
 
 // touchable is a mortal one in which sessions can be touched still.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mcpbridge/bridge/downstream"
+	"github.com/mcpbridge/bridge/legacy/session"
 	"github.com/mcpbridge/bridge/mcp"
 	"github.com/mcpbridge/bridge/sessions/store"
 )
@@ -49,24 +50,116 @@ func TestTheEndOfASessionIsThatOfItsCallsElsewhere_G13(t *testing.T) {
 	}
 }
 
-// TestASessionThatExpiresEndsItsCallsElsewhere_G13: of one process alone; several let its record expire.
-func TestASessionThatExpiresEndsItsCallsElsewhere_G13(t *testing.T) {
+// TestTheEndOfASessionIsThatOfItsCallsInTheStoreAlone_G13: it has never left memory itself.
+func TestTheEndOfASessionIsThatOfItsCallsInTheStoreAlone_G13(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opt, b := stored(), newFake()
-		opt.Replica, opt.IdleTimeout = homeID, 10*time.Minute
-		opt.Store = alone{opt.Store, false}
+		opt.Replica, opt.Store = homeID, alone{opt.Store, false}
 		_, p := servePipe(t, opt, b)
 		p.initialize(mcp.V20250618)
-		p.asked(b)
-		opt.Replica = neighbourID
-		b = newFake()
-		_, q := servePipe(t, opt, b)
-		q.session, q.version = p.session, p.version
-		want(t, "a request", q.status(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), 200)
-		time.Sleep(20 * time.Minute)
-		synctest.Wait() // the janitor ticks at this very minute, too
+		p.asked(b).leaves(time.Hour)
+		want(t, "DELETE", p.delete().StatusCode, 204)
 		want(t, "given up by its record", b.last().givenUp, []string{`{}`})
 	})
+}
+
+// reads counts how often calls are read in a store that several share.
+type reads struct {
+	store.Store
+	calls atomic.Int32
+}
+
+func (r *reads) Get(ctx context.Context, at store.Address) (store.Record, error) {
+	if at.Kind == store.Flow {
+		r.calls.Add(1)
+	}
+	return r.Store.Get(ctx, at)
+}
+
+// TestTheEndOfASessionReadsNoCallsThatEndedInIt: their last words are in the store longer than their streams are here. What has
+// left is read.
+func TestTheEndOfASessionReadsNoCallsThatEndedInIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt, b := stored(), newFake()
+		r := &reads{Store: alone{opt.Store, true}}
+		opt.Replica, opt.Store, opt.Peers, opt.MaxStreams = homeID, r, dead{}, 2
+		opt.Unload, opt.MaxUnloaded = time.Hour, 100
+		_, p := servePipe(t, opt, b)
+		p.initialize(mcp.V20250618)
+		p.asked(b).leaves(time.Hour)
+		for range 30 {
+			p.asked(b).finish(`{}`)
+			synctest.Wait()
+		}
+		list, err := opt.Store.Load(t.Context(), store.Name("/mcp\n"+p.session))
+		if err != nil || len(list) < 20 {
+			t.Errorf("the store has %d records: %v", len(list), err)
+		}
+		r.calls.Store(0)
+		want(t, "DELETE", p.delete().StatusCode, 204)
+		want(t, "given up", len(b.last().givenUp), 1)
+		want(t, "reads", r.calls.Load(), 2) // how large it is, and what it says
+	})
+}
+
+// leaves has a call be in the store alone.
+func (c *call) leaves(due time.Duration) {
+	c.Reply.(session.Waiting).Shelve(time.Now().Add(due))
+	c.Checkpointer().Leave()
+}
+
+// TestASessionLastsAsLongAsItsCallsInTheStoreAlone_A33, though nobody asks for anything, and however long sessions stay in memory.
+func TestASessionLastsAsLongAsItsCallsInTheStoreAlone_A33(t *testing.T) {
+	for name, is := range map[string]struct {
+		unload time.Duration
+		shared bool
+		leaves bool // else its process has died
+	}{
+		"one process after the other": {0, false, false},
+		"replicas":                    {0, true, false},
+		"sessions stay longer than they may be idle":         {time.Hour, false, false},
+		"it has left memory in a session that stayed longer": {time.Hour, false, true},
+		"sessions stay not that long":                        {time.Minute, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				opt, b := stored(), newFake()
+				opt.Replica, opt.IdleTimeout, opt.Peers = homeID, 10*time.Minute, dead{}
+				opt.Unload, opt.MaxUnloaded = is.unload, 100
+				dies := &mortal{Store: opt.Store}
+				opt.Store = alone{dies, is.shared}
+				h, q := servePipe(t, opt, b)
+				q.initialize(mcp.V20250618)
+				k := q.asked(b)
+				if is.leaves {
+					k.leaves(time.Hour)
+				} else {
+					opt.Replica, opt.Store = neighbourID, alone{dies.Store, is.shared}
+					dies.dead.Store(true)
+					p := q
+					b = newFake()
+					h, q = servePipe(t, opt, b)
+					q.session, q.version = p.session, p.version
+					want(t, "a request", q.status(plainEcho), 200)
+				}
+				conv := b.last()
+				conv.rests.Store(true)
+				for range 2 {
+					time.Sleep(25 * time.Minute)
+					synctest.Wait() // the janitor ticks at this very minute, too
+					want(t, "in memory", h.sessions.Len(), 0)
+					want(t, "given up", len(conv.givenUp), 0)
+				}
+				want(t, "a request", q.status(plainEcho), 200)
+				if own, calls := q.lasts(dies.Store); own < calls || calls == 0 {
+					t.Errorf("the session lasts for %v, and its calls for %v", own, calls)
+				}
+				time.Sleep(2 * time.Hour)
+				synctest.Wait()
+				want(t, "when its calls are over", q.status(plainEcho), 404)
+			})
+		})
+	}
 }
 
 // leftMany are sessions with calls whose process is gone, and which are in another one now. Their store has yet to become slow.
@@ -75,7 +168,8 @@ func leftMany(t *testing.T, sessions, calls int) (q *peer, b *fakeBackend, s *sl
 	opt, b := stored(), newFake()
 	s = &slow{Store: store.NewMemory(2 * sessions * (calls + 1))}
 	opt.Replica, opt.IdleTimeout = homeID, 10*time.Minute
-	opt.Store = alone{s.Store, false}
+	dies := &mortal{Store: s.Store}
+	opt.Store = alone{dies, false}
 	_, p := servePipe(t, opt, b)
 	var open []string
 	for range sessions {
@@ -86,6 +180,7 @@ func leftMany(t *testing.T, sessions, calls int) (q *peer, b *fakeBackend, s *sl
 		}
 		open = append(open, p.session)
 	}
+	dies.dead.Store(true)
 	opt.Replica, opt.Store = neighbourID, alone{s, false}
 	b = newFake()
 	_, q = servePipe(t, opt, b)
@@ -117,13 +212,13 @@ func TestTheEndOfASessionDoesNotWaitForEachOfItsCalls(t *testing.T) {
 	}
 }
 
-// TestNobodyWaitsForTheCallsOfSessionsThatExpire, such as whoever listens for the next sign of life: be it more than are removed in turn.
-func TestNobodyWaitsForTheCallsOfSessionsThatExpire(t *testing.T) {
+// TestNobodyWaitsForTheRemovalOfSessionsThatExpire, such as whoever listens for the next sign of life: be it more than are removed in turn.
+func TestNobodyWaitsForTheRemovalOfSessionsThatExpire(t *testing.T) {
 	for _, sessions := range []int{5, 1024 + 40} {
 		t.Run(fmt.Sprint(sessions, " sessions"), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				q, _, s := leftMany(t, sessions, 1)
-				s.takes.Store(int64(time.Hour))
+				q, _, s := leftMany(t, sessions, 0)
+				s.ends.Store(int64(time.Hour))
 				q.session = ""
 				q.initialize(mcp.V20250618)
 				listening := q.get("").Body
@@ -230,10 +325,20 @@ func TestACallWhoseProcessIsGoneComesBackInTime(t *testing.T) {
 	})
 }
 
-// slow is a store that takes its time for each call that it reads, as large ones take.
+// slow is a store that takes its time for each call that it reads, as large ones take, and each session that it removes.
 type slow struct {
 	store.Store
 	takes atomic.Int64 // nanoseconds
+	ends  atomic.Int64 // how long it takes to remove a session; nanoseconds
+}
+
+func (s *slow) End(ctx context.Context, session string) error {
+	select {
+	case <-time.After(time.Duration(s.ends.Load())):
+		return s.Store.End(ctx, session)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func (s *slow) Get(ctx context.Context, at store.Address) (store.Record, error) {

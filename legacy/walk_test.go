@@ -48,15 +48,16 @@ func TestASessionThatHasComeBackIsNotRemoved(t *testing.T) {
 				kept := opt.Store
 				s := &slow{Store: kept}
 				opt.Replica, opt.IdleTimeout = homeID, 10*time.Minute
-				opt.Store = alone{kept, false}
+				dies := &mortal{Store: kept}
+				opt.Store = alone{dies, false}
 				_, p := servePipe(t, opt, b)
 				var open []string
 				for range 10 {
 					p.session = ""
 					p.initialize(mcp.V20250618)
-					p.asked(b)
 					open = append(open, p.session)
 				}
+				dies.dead.Store(true)
 				opt.Replica, opt.Store, opt.Unload, opt.MaxUnloaded = neighbourID, alone{s, false}, time.Second, 100
 				b = newFake()
 				h, q := servePipe(t, opt, b)
@@ -67,7 +68,7 @@ func TestASessionThatHasComeBackIsNotRemoved(t *testing.T) {
 				time.Sleep(5 * time.Second)
 				came(t, q) // the last one expires after the others
 				time.Sleep(9 * time.Minute)
-				s.takes.Store(int64(2 * time.Second)) // each removal
+				s.ends.Store(int64(2 * time.Second)) // each removal
 				for h.Sessions() > 0 {
 					time.Sleep(10 * time.Millisecond)
 				}

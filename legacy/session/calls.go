@@ -101,6 +101,20 @@ func (s *Session) TakeOver(work func() error) error {
 	return work()
 }
 
+// Shelve notes that a call is in the store alone, until then at most, Unshelve that it is not any more.
+func (s *Session) Shelve(stream uint64, until time.Time) { s.stored.shelf.put(stream, until) }
+
+// Unshelve is described with Shelve.
+func (s *Session) Unshelve(stream uint64) { s.stored.shelf.take(stream) }
+
+// Shelved reports whether a call is in the store alone, and stays there.
+func (s *Session) Shelved(stream uint64) bool {
+	return s.stored != nil && s.set.keeper.unloads() && s.stored.shelf.has(stream)
+}
+
+// Astray says that a call was left to the store which nobody comes for by the clock, though its replica lives.
+func (s *Session) Astray() { s.set.Astray() }
+
 // Detached implements downstream.Pusher.
 func (s *Session) Detached(call uint64, until time.Time) {
 	if s.stored == nil || !s.set.keeper.shared || !s.listed.Load() {

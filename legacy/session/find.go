@@ -72,6 +72,28 @@ func (set *Set) Recall(r *http.Request, id string) bool {
 	return s != nil || err != nil
 }
 
+// Remove ends the session with this id, at its client's wish, also where it has just left memory. After an error it goes on.
+func (set *Set) Remove(id string) error {
+	s, live := set.table.Get(id)
+	switch {
+	case live || set.keeper == nil:
+	case set.vacated.Load(): // it may be elsewhere by now
+		return downstream.ErrStopping
+	default:
+		var err error
+		if s, err = (restorer{set.keeper}).restore(set.keeper.ctx, id, nil); err != nil {
+			return err
+		}
+	}
+	if s != nil && s.stored != nil {
+		if err := set.keeper.end(s); err != nil {
+			return err
+		}
+	}
+	set.table.Remove(id)
+	return nil
+}
+
 // EndStored ends the session that has this name in the store, and reports whether it has: one that is here, or
 // that has calls to be ended with it.
 func (set *Set) EndStored(name string) bool {
@@ -97,6 +119,8 @@ func (set *Set) EndStored(name string) bool {
 // An accepted token takes the place of the one that the session is bound to if
 // it claims the same issuer and subject, or if the session was opened without. A
 // server that never sees it accepts nothing. A session that is only handed on exists for nobody else.
+//
+// The session was entered.
 func (set *Set) Rotated(r *http.Request, msg *jsonrpc.Message) (*Session, downstream.Caller) {
 	if !rotatedMay(msg) {
 		return nil, downstream.Caller{}
@@ -108,20 +132,24 @@ func (set *Set) Rotated(r *http.Request, msg *jsonrpc.Message) (*Session, downst
 // these credentials began.
 func (set *Set) Resuming(r *http.Request) (*Session, downstream.Caller) {
 	s, c := set.visited(r)
-	if s == nil || s.conv.Orderly() {
+	if s != nil && s.conv.Orderly() {
+		s.Exit()
 		return nil, downstream.Caller{}
 	}
 	return s, c
 }
 
 // visited finds the session that a request names with other credentials than those it is
-// bound to.
+// bound to, and enters it: the server may take longer to say what it thinks of them than a session stays that nobody uses.
 func (set *Set) visited(r *http.Request) (*Session, downstream.Caller) {
 	c := set.Caller(r)
 	if set.opt.Principal != nil || c.Authorization == "" {
 		return nil, downstream.Caller{}
 	}
 	s, err := set.lookup(r, web.Header(r.Header, mcp.HeaderSessionID))
+	for err == nil && s != nil && !s.Enter() {
+		s, err = set.lookup(r, web.Header(r.Header, mcp.HeaderSessionID))
+	}
 	if err != nil || s == nil {
 		return nil, downstream.Caller{}
 	}
@@ -147,15 +175,17 @@ func (set *Set) Reconsider(s *Session, r *http.Request) (caller downstream.Calle
 
 // Prove finds the session of a request whose token may be a newer one of its owner, and has the
 // server asked about that token first. Unless it knows it, which a token alone that nobody has
-// judged yet is never taken for, to the request the session doesn't exist (H-6).
+// judged yet is never taken for, to the request the session doesn't exist (H-6). The session was entered.
 func (set *Set) Prove(r *http.Request) (*Session, downstream.Caller) {
 	s, visitor := set.visited(r)
-	if s == nil || visitor.Rotation == 0 || !s.prove(visitor) {
+	if s == nil {
 		return nil, downstream.Caller{}
 	}
-	caller, ok := set.callerOf(s, r)
-	if !ok { // bound to yet another one by now
-		return nil, downstream.Caller{}
+	if visitor.Rotation != 0 && s.prove(visitor) {
+		if caller, ok := set.callerOf(s, r); ok { // else it is bound to yet another one by now
+			return s, caller
+		}
 	}
-	return s, caller
+	s.Exit()
+	return nil, downstream.Caller{}
 }

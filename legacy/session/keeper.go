@@ -350,6 +350,14 @@ func (k *keeper) end(s *Session) error {
 	return nil
 }
 
+// causeOf returns by what cause a session ends here: it lasts as long as its calls in the store, for which it need not be here.
+func (k *keeper) causeOf(s *Session, cause sessions.Cause) sessions.Cause {
+	if cause == sessions.Expired && s.stored.shelf.holds() {
+		return sessions.Rested
+	}
+	return cause
+}
+
 // ended takes note of the end of a session. At a shutdown, and when it had to make room
 // for others, it can come back.
 func (k *keeper) ended(s *Session, cause sessions.Cause) {

@@ -81,9 +81,9 @@ func (k restorer) revive(ctx context.Context, id string, by *http.Request) (*Ses
 	s.stored.version, s.stored.auth, s.stored.principal = version, record.Authorization, record.Principal
 	k.rememberLocked(s, record.Conversation)
 	s.stored.waiting.adopt(record.Waiting)
-	s.stored.span.found(record.ttl, k.ttl())
+	s.stored.span.found(record.ttl, k.ttl(), k.touchEvery())
 	first := k.number()
-	if k.unloads() {
+	if k.unloads() || !k.shared { // else its record says how long it lasts
 		if first, err = k.recall(bounded, s, id); err != nil {
 			return nil, err
 		}

@@ -205,6 +205,9 @@ func (s *Session) leave() {
 // with a last word where the client is to have one, now or a moment later: the stream
 // of a call therefore ends with its exchange, and only the others end here.
 func (s *Session) end(cause sessions.Cause) {
+	if s.stored != nil {
+		cause = s.set.keeper.causeOf(s, cause)
+	}
 	line := s.set.opt.Logger.Debug()
 	if cause == sessions.Evicted {
 		line = s.set.opt.Evicted.Warn().Int("limit", s.set.opt.MaxSessions)

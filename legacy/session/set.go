@@ -141,18 +141,6 @@ func (set *Set) Astray() {
 	}
 }
 
-// Remove ends the session with this id, at its client's wish. After an error, which is the
-// store's, it goes on.
-func (set *Set) Remove(id string) error {
-	if s, live := set.table.Get(id); live && s.stored != nil {
-		if err := set.keeper.end(s); err != nil {
-			return err
-		}
-	}
-	set.table.Remove(id)
-	return nil
-}
-
 // Expire ends the sessions that were not used for too long.
 func (set *Set) Expire() { set.table.Expire() }
 

@@ -85,20 +85,14 @@ func (s *shelf) look(now time.Time) (n int, longest time.Duration) {
 	return len(s.calls), longest
 }
 
+// holds reports whether there are calls.
+func (s *shelf) holds() bool {
+	n, _ := s.look(time.Now())
+	return n > 0
+}
+
 // streamOf reads what recordID has written; 0 for other records.
 func streamOf(r *store.Record) uint64 {
 	number, _ := strconv.ParseUint(r.ID, 10, 64)
 	return number
 }
-
-// Shelve notes that a call is in the store alone, until then at most, Unshelve that it is not any more.
-func (s *Session) Shelve(stream uint64, until time.Time) { s.stored.shelf.put(stream, until) }
-
-// Unshelve is described with Shelve.
-func (s *Session) Unshelve(stream uint64) { s.stored.shelf.take(stream) }
-
-// Shelved reports whether a call is in the store alone.
-func (s *Session) Shelved(stream uint64) bool { return s.stored != nil && s.stored.shelf.has(stream) }
-
-// Astray says that a call was left to the store which nobody comes for by the clock, though its replica lives.
-func (s *Session) Astray() { s.set.Astray() }

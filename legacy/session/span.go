@@ -58,13 +58,14 @@ func (p *span) callLocked(id string, until time.Time) {
 	p.calls[id] = until
 }
 
-// found notes for how long the session's record was to last that was read.
-func (p *span) found(left, ttl time.Duration) {
+// found notes for how long the session's record was to last that was read. Whoever wrote it has added this margin to what a call needs,
+// as whoever writes it next will: with it taken for a need, too, the record would last longer each time that the session comes back.
+func (p *span) found(left, ttl, margin time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.until = time.Now().Add(left)
 	if left > ttl {
-		p.callLocked("", p.until)
+		p.callLocked("", p.until.Add(-margin))
 	}
 }
 

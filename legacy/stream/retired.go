@@ -59,7 +59,7 @@ func (s *Set) dropRetiredLocked(k *retired) {
 	k.retention.Remove()
 	s.dropLocked(k.stream)
 	c.retired = slices.Delete(c.retired, i, i+1)
-	if len(c.streams)+len(c.retired) == 0 {
+	if len(c.streams)+len(c.retired)+len(c.left) == 0 {
 		s.calls = nil
 	}
 }
@@ -129,6 +129,7 @@ func (s *Set) BringBack(stream uint64, of string, events []sessions.Event, last 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.insertLocked(st)
+	delete(s.calls.left, stream)
 	return st
 }
 

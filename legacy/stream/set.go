@@ -37,6 +37,7 @@ type Set struct {
 type ofCalls struct {
 	streams []*sessions.Stream // by number
 	retired []*retired         // the ended ones among them, oldest first
+	left    map[uint64]bool    // numbers of those that began here and were left to others, or to the store
 }
 
 // standalone is what belongs to no call: the stream of it, and what waits for that.
@@ -269,7 +270,26 @@ func (s *Set) Forget(st *sessions.Stream) {
 	if s.dropLocked(st) {
 		st.Forget()
 	}
+	if s.beganLocked(st.ID()) { // be it that its end was forgotten here before it was known that it goes on elsewhere
+		if s.calls == nil {
+			s.calls = new(ofCalls)
+		}
+		if s.calls.left == nil {
+			s.calls.left = map[uint64]bool{}
+		}
+		s.calls.left[st.ID()] = true
+	}
 }
+
+// IsOver reports whether a call began here and has ended here, though its stream is gone. After Close nobody knows.
+func (s *Set) IsOver(id uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, is := s.indexLocked(id)
+	return s.beganLocked(id) && !is && !s.closed && !s.callsLocked().left[id]
+}
+
+func (s *Set) beganLocked(id uint64) bool { return s.first < id && id <= s.last }
 
 // dropLocked takes a stream out, and reports whether it was there.
 func (s *Set) dropLocked(st *sessions.Stream) bool {
