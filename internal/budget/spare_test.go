@@ -217,8 +217,13 @@ func TestSparesAreOfWhomTheirSessionIsOf(t *testing.T) {
 		if want := []string{"of one that stays", "own 1"}; !slices.Equal(f.forgot, want) {
 			t.Errorf("of %q, to whom it came were given back: %q", before, f.forgot)
 		}
-		if moves.Close(); b.spares.oldest(nil) == nil || b.spares.oldest(nil) == nil || b.spares.oldest(nil) != nil {
-			t.Error("two should be left")
+		moves.Close()
+		left := 0
+		for b.spares.oldest(nil) != nil {
+			left++
+		}
+		if left != 2 {
+			t.Errorf("%d are left", left)
 		}
 	}
 }
