@@ -155,9 +155,12 @@ func (l *Log) Remove(seq uint64) {
 
 // Discharge takes what the log holds off its account: nobody comes back for it.
 func (l *Log) Discharge() {
-	l.limits.Account.Give(l.bytes + len(l.events)*eventCost)
+	l.limits.Account.Give(l.charged())
 	l.limits.Account = nil
 }
+
+// charged returns what its account is charged for what it holds.
+func (l *Log) charged() int { return l.bytes + len(l.events)*eventCost }
 
 func (l *Log) drop() {
 	l.limits.Account.Give(len(l.events[0].data) + eventCost)

@@ -71,7 +71,7 @@ func (s *Stream) retireLocked(spare *budget.Spare) {
 // offerLocked is called when the stream may have become one that was delivered, and that nobody has come back for.
 func (s *Stream) offerLocked() {
 	if s.spare != nil && s.restsLocked() {
-		s.spare.Offer(s.log.limits.Account, s.log.bytes)
+		s.spare.Offer(s.log.limits.Account, s.log.charged())
 	}
 }
 

@@ -75,3 +75,24 @@ func TestWhatIsOwedIsKeptWhileAnythingIsSpare(t *testing.T) {
 	owed.Append(ev("more"))
 	want(t, "kept with nothing to give back", owed.Look().Kept, 1)
 }
+
+// Where results are small, most of what they hold is what each event costs besides: a newcomer is taken in for that, too.
+func TestSmallDeliveredResultsMakeRoomForNewcomers(t *testing.T) {
+	memory := budget.New(1 << 20)
+	account := memory.Guest("p")
+	for i := range uint64(100) {
+		s := NewStream(i, Limits{Account: account})
+		spare := account.Spare(giver{s})
+		s.Attach(new(tape), 0)
+		for range 20 {
+			s.Append(ev("x"))
+		}
+		s.Finish(ev("result"))
+		s.Retire(&spare)
+	}
+	held := memory.Used()
+	memory.Guest("q").Charge(7<<17 - int(held) + int(held)/2)
+	if _, err := memory.Open("new"); err != nil {
+		t.Errorf("with delivered results of %d bytes, and half of that too little free: %v", held, err)
+	}
+}

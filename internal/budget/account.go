@@ -12,6 +12,24 @@ type Account struct {
 	owner  *principal
 	used   int64
 	closed bool
+
+	spares queue  // where nobody knows whose it is; guarded by the budget's spares, like what follows
+	own    *queue // its principal's, or this one: what it gives back before others do
+}
+
+// of makes a new account one of a principal.
+func (a *Account) of(b *Budget, owner *principal) *Account {
+	a.budget, a.owner = b, owner
+	a.own = a.queueOf(owner)
+	return a
+}
+
+// queueOf returns where the account's spares are when it is this principal's.
+func (a *Account) queueOf(owner *principal) *queue {
+	if owner.name == "" {
+		return &a.spares
+	}
+	return &owner.spares
 }
 
 // Budget returns what the account is of.
@@ -27,7 +45,7 @@ func (a *Account) Take(bytes int) error {
 	if a == nil {
 		return nil
 	}
-	if !a.fits(bytes) && !(a.budget.lookAgain() && a.fits(bytes)) && !a.reclaim(bytes, func() bool { return a.fits(bytes) }) {
+	if !a.fits(bytes) && !(a.budget.lookAgain() && a.fits(bytes)) && !a.reclaim(bytes, func(given int64) bool { return a.wouldFit(bytes, given) }) {
 		a.budget.refused.Add(1)
 		a.forget()
 		if a.budget.shortOf(bytes) {
@@ -39,30 +57,30 @@ func (a *Account) Take(bytes int) error {
 	return nil
 }
 
-// reclaim has spares given back until the account has enough to take this many bytes, and reports whether it has. Where there is hardly any
-// memory left they are anybody's. Otherwise it is the account, or its principal, that holds too much: its own go first. Those of others
-// go only if it may take so many bytes then: nobody else's are forgotten in vain.
-func (a *Account) reclaim(bytes int, enough func() bool) bool {
-	a.mu.Lock()
-	owner := a.owner
-	a.mu.Unlock()
+// reclaim has spares given back until there is enough, and reports whether there is; enough is asked what would be if so many bytes were
+// given back. Where so many are too much whoever takes them the spares are anybody's. Otherwise it is the account, or its principal, that
+// holds too much: its own go first. Those of others go only if all of them would be enough: nobody else's are forgotten in vain.
+func (a *Account) reclaim(bytes int, enough func(given int64) bool) bool {
 	spares := &a.budget.spares
 	return reclaim(func() *Spare {
-		mayHave := a.budget.mayReclaim(bytes) && a.room(bytes)+spares.sum() >= int64(bytes)
+		mayHave := enough(spares.sum())
 		if !a.budget.shortOf(bytes) || !mayHave {
-			if own := spares.oldest(owner); own != nil || !mayHave {
-				return own
+			if s := spares.oldest(a); s != nil || !mayHave {
+				return s
 			}
 		}
 		return spares.oldest(nil)
-	}, enough)
+	}, func() bool { return enough(0) })
 }
 
 // fits reports whether the account may take this many bytes. Whoever holds next to nothing may
 // take from what others have been refused: what is alive comes and goes faster than anybody
 // looks, and a few bytes for each of those who behave do not tip the scales.
-func (a *Account) fits(bytes int) bool {
-	n, room := int64(bytes), a.room(bytes)
+func (a *Account) fits(bytes int) bool { return a.wouldFit(bytes, 0) }
+
+// wouldFit is fits if so many bytes were given back.
+func (a *Account) wouldFit(bytes int, given int64) bool {
+	n, room := int64(bytes), a.room(bytes)+given
 	if room >= n {
 		return true
 	}
@@ -73,7 +91,7 @@ func (a *Account) fits(bytes int) bool {
 		held = a.owner.used.Load()
 	}
 	a.mu.Unlock()
-	free, spare := a.budget.free(), a.budget.limit/reserve
+	free, spare := a.budget.free()+given, a.budget.limit/reserve
 	if least := a.budget.limit / modest; own+n > least {
 		return false
 	} else if held+n <= least {
@@ -110,7 +128,7 @@ func (a *Account) Tight() bool {
 
 // StillTight is Tight for what had better stay while there are spares: they are given back first.
 func (a *Account) StillTight() bool {
-	return a.Tight() && !a.reclaim(0, func() bool { return !a.Tight() })
+	return a.Tight() && !a.reclaim(0, func(given int64) bool { return a.room(0)+given > 0 })
 }
 
 // Guest returns the account of what belongs to the session's principal, and may
@@ -125,7 +143,7 @@ func (a *Account) Guest() *Account {
 	return a.budget.Guest(name)
 }
 
-// Move has a session, with what it holds, counted as this principal's from now on. It is
+// Move has a session, with what it holds and its spares, counted as this principal's from now on. It is
 // not for the accounts of guests.
 func (a *Account) Move(name string) {
 	if a == nil {
@@ -143,6 +161,7 @@ func (a *Account) Move(name string) {
 	from.used.Add(-a.used)
 	to.used.Add(a.used)
 	a.mu.Unlock()
+	a.budget.spares.move(a, a.queueOf(to))
 	a.budget.leave(from)
 }
 

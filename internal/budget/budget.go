@@ -120,15 +120,10 @@ func (b *Budget) free() int64 { return b.limit - b.Used() }
 // shortOf reports whether so many bytes are too much whoever takes them.
 func (b *Budget) shortOf(bytes int) bool { return b.free() < b.limit/reserve+int64(bytes) }
 
-// mayReclaim reports whether so many bytes would not be too much once all spares are given back.
-func (b *Budget) mayReclaim(bytes int) bool {
-	return b.free()+b.spares.sum() >= b.limit/reserve+int64(bytes)
-}
-
 // crowded is Full for who would be refused: it has spares given back first, unless that is in vain.
 func (b *Budget) crowded() bool {
 	return b.Full() && !reclaim(func() *Spare {
-		if !b.mayReclaim(0) {
+		if b.free()+b.spares.sum() < b.limit/reserve {
 			return nil
 		}
 		return b.spares.oldest(nil)
@@ -144,7 +139,7 @@ func (b *Budget) Open(name string) (*Account, error) {
 		b.refused.Add(1)
 		return nil, ErrFull
 	}
-	return &Account{budget: b, owner: b.join(name)}, nil
+	return new(Account).of(b, b.join(name)), nil
 }
 
 // join adds a session to a principal.
@@ -172,14 +167,14 @@ func (b *Budget) Own() *Account {
 	if b == nil {
 		return nil
 	}
-	return &Account{budget: b, owner: new(principal)}
+	return new(Account).of(b, new(principal))
 }
 
 func (b *Budget) principalLocked(name string) *principal {
 	p := b.principals[name]
 	if p == nil {
 		p = &principal{name: name}
-		p.guest.budget, p.guest.owner = b, p
+		p.guest.of(b, p)
 		b.principals[name] = p
 	}
 	return p

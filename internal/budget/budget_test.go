@@ -145,7 +145,7 @@ func TestAfterAFloodSomebodyLooksSoon(t *testing.T) {
 }
 
 // early is an account of one who came before there was so little left.
-func early(b *Budget) *Account { return &Account{budget: b, owner: b.join("another")} }
+func early(b *Budget) *Account { return new(Account).of(b, b.join("another")) }
 
 func TestAClosedAccountHasGivenEverythingBack(t *testing.T) {
 	b := New(90 * mib)

@@ -17,9 +17,10 @@ type Spare struct {
 	giver  Giver
 	budget *Budget
 
-	owner   *principal // nil: it is not offered; with what follows guarded by spares.mu
+	account *Account // nil: it is not offered; with what follows guarded by spares.mu
 	bytes   int64
-	of, all neighbours
+
+	own, all neighbours
 }
 
 type neighbours struct{ before, after *Spare }
@@ -28,7 +29,7 @@ type neighbours struct{ before, after *Spare }
 type spares struct {
 	mu    sync.Mutex
 	bytes int64
-	all   queue // those of each principal are in a queue of its own, too
+	all   queue // those of each principal are in a queue of its own, too, or those of each account where nobody knows whose it is
 }
 
 // queue has spares, oldest first. spares.mu guards it.
@@ -42,17 +43,14 @@ func (s *Spare) Offer(a *Account, bytes int) {
 	if s == nil || s.budget == nil || a == nil {
 		return
 	}
-	a.mu.Lock()
-	owner := a.owner
-	a.mu.Unlock()
 	b := s.budget
 	b.spares.mu.Lock()
 	defer b.spares.mu.Unlock()
-	if s.owner == nil {
-		s.owner, s.bytes = owner, int64(bytes)
+	if s.account == nil {
+		s.account, s.bytes = a, int64(bytes)
 		b.spares.bytes += s.bytes
 		b.spares.all.add(s, (*Spare).inAll)
-		owner.spares.add(s, (*Spare).inOf)
+		a.own.add(s, (*Spare).inOwn)
 	}
 }
 
@@ -67,27 +65,45 @@ func (s *Spare) Withdraw() {
 }
 
 func (s *Spare) withdrawLocked() {
-	if s.owner != nil {
+	if s.account != nil {
 		s.budget.spares.all.remove(s, (*Spare).inAll)
-		s.owner.spares.remove(s, (*Spare).inOf)
+		s.account.own.remove(s, (*Spare).inOwn)
 		s.budget.spares.bytes -= s.bytes
-		s.owner = nil
+		s.account = nil
 	}
 }
 
-// oldest withdraws and returns the oldest one, of a principal if there is one; nil: there is none.
-func (s *spares) oldest(of *principal) *Spare {
+// oldest withdraws and returns the oldest one, of an account's own if there is one; nil: there is none.
+func (s *spares) oldest(of *Account) *Spare {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	from := &s.all
 	if of != nil {
-		from = &of.spares
+		from = of.own
 	}
 	found := from.first
 	if found != nil {
 		found.withdrawLocked()
 	}
 	return found
+}
+
+// move has what an account offers be in another queue from now on, as the newest there.
+func (s *spares) move(a *Account, to *queue) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	from := a.own
+	if a.own = to; from == to {
+		return
+	}
+	for one := from.first; one != nil; {
+		next := one.own.after
+		if one.account == a {
+			from.remove(one, (*Spare).inOwn)
+			to.add(one, (*Spare).inOwn)
+		}
+		one = next
+	}
 }
 
 // sum returns how much may be given back altogether.
@@ -119,7 +135,7 @@ func reclaim(next func() *Spare, enough func() bool) bool {
 }
 
 func (s *Spare) inAll() *neighbours { return &s.all }
-func (s *Spare) inOf() *neighbours  { return &s.of }
+func (s *Spare) inOwn() *neighbours { return &s.own }
 
 func (q *queue) add(s *Spare, in func(*Spare) *neighbours) {
 	in(s).before = q.last

@@ -122,7 +122,7 @@ func TestSparesAreQueuedInTheirOrder(t *testing.T) {
 	if want := []string{"b", "d", "c"}; !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
-	if b.spares.oldest(a.owner) != nil {
+	if b.spares.oldest(a) != nil {
 		t.Error("the principal has some left")
 	}
 	new(Spare).Offer(a, 1)
@@ -152,5 +152,78 @@ func TestWhoIsRefusedAllTheSameForgetsNobodyElses(t *testing.T) {
 				t.Errorf("given back in vain: %q", f.forgot)
 			}
 		})
+	}
+}
+
+// More than there is may be pressed or finished: who holds next to nothing may overdraw as much as ever once others' are given back.
+func TestWhoHoldsNextToNothingIsTakenInWhereOthersHaveSpares(t *testing.T) {
+	b := New(512 * mib)
+	var f keeper
+	f.keep(open(t, b, "another"), "another's", 128*mib)
+	modest := open(t, b, "modest")
+	open(t, b, "owed").Charge(500 * mib)
+	if err := modest.Take(1000); err != nil {
+		t.Errorf("with nothing free: %v; given back: %q", err, f.forgot)
+	}
+
+	b = New(512 * mib)
+	f.keep(open(t, b, "another"), "another's", 160*mib)
+	second := open(t, b, "greedy")
+	open(t, b, "greedy").Charge(280 * mib)
+	open(t, b, "third").Charge(15 * mib)
+	if err := second.Take(1000); err != nil {
+		t.Errorf("a session of a greedy principal: %v; given back: %q", err, f.forgot)
+	}
+}
+
+// "" is no principal that its sessions have in common.
+func TestSparesOfSessionsThatAreNobodysAreNotEachOthers(t *testing.T) {
+	b := New(100 * mib)
+	var f keeper
+	f.keep(open(t, b, ""), "another's", 5*mib)
+	a := open(t, b, "")
+	f.keep(a, "own", 5*mib)
+	if a.Take(200*mib) == nil {
+		t.Fatal("it was taken in")
+	}
+	if want := []string{"own"}; !slices.Equal(f.forgot, want) {
+		t.Errorf("given back: %q", f.forgot)
+	}
+}
+
+func TestSparesAreOfWhomTheirSessionIsOf(t *testing.T) {
+	for _, before := range []string{"before", ""} {
+		b := New(100 * mib)
+		var f keeper
+		stays := open(t, b, before)
+		f.keep(stays, "of one that stays", 3*mib)
+		moves := open(t, b, before)
+		f.keep(moves, "own 1", 10*mib)
+		f.keep(moves, "own 2", 10*mib)
+		moves.Move("after")
+		moves.Move("after")
+		f.keep(open(t, b, "another"), "another's", 2*mib)
+		if stays.Take(200*mib) == nil {
+			t.Fatal("it was taken in")
+		}
+		if want := []string{"of one that stays"}; !slices.Equal(f.forgot, want) {
+			t.Errorf("of %q, to who stayed were given back: %q", before, f.forgot)
+		}
+		second := open(t, b, "after")
+		second.Charge(10 * mib)
+		if err := second.Take(10 * mib); err != nil {
+			t.Error(err)
+		}
+		if want := []string{"of one that stays", "own 1"}; !slices.Equal(f.forgot, want) {
+			t.Errorf("of %q, to whom it came were given back: %q", before, f.forgot)
+		}
+		moves.Close()
+		left := 0
+		for b.spares.oldest(nil) != nil {
+			left++
+		}
+		if left != 2 {
+			t.Errorf("%d are left", left)
+		}
 	}
 }

@@ -79,7 +79,10 @@ func Asked(array []byte) iter.Seq[jsonrpc.ID] {
 			if rawjson.KindOf(part) != rawjson.Object {
 				continue
 			}
-			msg, _ := jsonrpc.Parse(part)
+			msg, err := jsonrpc.Parse(part)
+			if err != nil && !rawjson.Has(part, "method") {
+				continue // it may be an answer whose result is not shown: the id would be a question's
+			}
 			if id := ErrorID(&msg); id != "" && !yield(id) {
 				return
 			}

@@ -1,6 +1,7 @@
 package message
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -21,6 +22,29 @@ func TestBatchIsSortedByKind_E14(t *testing.T) {
 	} {
 		if _, err := ParseBatch([]byte(text), 3); err == nil || !strings.Contains(err.Message, says) {
 			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// An answer that breaks off shows an id that is a question's, and no request.
+func TestAnAnswerThatBreaksOffIsNoRequest(t *testing.T) {
+	const request = `[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"}}`
+	const answer = `,{"jsonrpc":"2.0","id":2,"result":{"action":"accept","content":{"method":"no"}}}]`
+	for end := range len(request + answer) {
+		for id := range Asked([]byte((request + answer)[:end])) {
+			if id != "1" || end <= strings.Index(request, `"method"`) {
+				t.Errorf("%s: %s", (request + answer)[:end], id)
+			}
+		}
+	}
+	for end := strings.Index(request, `,"params"`) + 1; end <= len(request); end++ {
+		if got := slices.Collect(Asked([]byte(request[:end]))); len(got) != 1 {
+			t.Errorf("%s: %v", request[:end], got)
+		}
+	}
+	for _, broken := range []string{`[{"jsonrpc":"2.0","id":1,"result":{"a":1,"a":2}}`, `[{"jsonrpc":"2.0","id":1,"result":{]}}`} {
+		if got := slices.Collect(Asked([]byte(broken))); len(got) != 0 {
+			t.Errorf("%s: %v", broken, got)
 		}
 	}
 }

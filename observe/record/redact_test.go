@@ -136,6 +136,40 @@ func TestWhatIsCalledLikeASecretIsNotRecorded(t *testing.T) {
 	}
 }
 
+// TestSecretsOfLongerNamesAreNotRecorded: what is said of a secret's form, edition or use does not make it another thing, and some are known by two words.
+func TestSecretsOfLongerNamesAreNotRecorded(t *testing.T) {
+	r := NewRedactor(true)
+	for what, names := range map[string]string{
+		"an edition":        "tokenV2 token_v2 token2 accessTokenV1 jwtV2 pin_new tokenOld otp1",
+		"a form":            "private_key_pem privateKeyPem PRIVATE_KEY_PEM privateKeyPEM ssh_key_pem private_key_der private_key_base64 tokenRaw access_key_data session_id_value token_values",
+		"a login":           "bearerAuth bearer_auth basicAuth basic_auth bearerToken bearer_tokens",
+		"a connection":      "connectionString connection_string connectionStrings ConnectionString dbConnectionString db_conn_string connStr connstr dsn dbDsn sentry_dsn",
+		"a code":            "mfa_code mfaCode MFACode mfacode mfa_codes tfa_code 2fa_code 2faCode sms_code smsCode login_code signinCode reset_code pairingCode unlock_code device_code authentication_code pin_codes otp_codes totp_codes",
+		"a session":         "session_cookie sessionCookie PHPSESSID phpsessid JSESSIONID connect.sid sess_id sessionIds",
+		"a token in a form": "jwe id_jwe seed_phrase recoveryPhrase",
+	} {
+		for name := range strings.FieldsSeq(names) {
+			if got := string(r.Message([]byte(`{"a":{"` + name + `":"it"}}`))); !strings.Contains(got, `"string(2)"`) {
+				t.Errorf("%s: %s", what, got)
+			}
+		}
+	}
+	for name := range strings.FieldsSeq("mfa_code 2fa_code sms_code pin_codes") {
+		if got := string(r.Message([]byte(`{"` + name + `":[1234]}`))); strings.Contains(got, "1234") {
+			t.Errorf("a number: %s", got)
+		}
+	}
+	for name := range strings.FieldsSeq(`public_key_pem publicKeyPem certificate_pem private_key_id access_key_id connection connection_id connections connector
+		string_connection bearer_format bearerFormat auth auth_type mfa mfa_enabled mfaRequired 2fa fa fa_IR sms sms_sender login reset reset_at device device_id pairing
+		authentication country_code countryCode zip_codes error_codes status_code language_code promo_code sofa_code alfaCode user_agent v version api_version token_version
+		base new old raw database base_url pem phrase seed token_base_url session_data sessions_data key_data primary_key_value newPins dsns_total`) {
+		text := `{"a":{"` + name + `":"it","b":1}}`
+		if got := string(r.Message([]byte(text))); got != text {
+			t.Errorf("it was masked: %s", got)
+		}
+	}
+}
+
 // TestStatesAreToldApart, and nothing else is told of them, with payloads too.
 func TestStatesAreToldApart(t *testing.T) {
 	r := NewRedactor(true)

@@ -22,11 +22,15 @@ var (
 	// endings are names of secrets that end a name, however its words are joined, be they several (keys).
 	endings = strings.Fields(`token privatekey accesskey signingkey encryptionkey sshkey accountkey masterkey sharedkey authkey licensekey sessionkey
 		storagekey subscriptionkey sessionid cardnumber accountnumber socialsecuritynumber creditcard debitcard verificationcode securitycode
-		authcode accesscode recoverycode backupcode onetimecode codeverifier securityanswer`)
+		authcode accesscode recoverycode backupcode onetimecode mfacode tfacode codeverifier securityanswer
+		connectionstring connstring connstr basicauth bearerauth sessid seedphrase recoveryphrase`)
 	// short are so short that they count only as the last word.
-	short = set("pin pwd pass jwt jwts jws otp otps totp assertion assertions bearer ssn cvv cvc csc iban sid")
-	// fillers may follow a word without making it another thing.
-	fillers = set("code number value string text plain data")
+	short = set("pin pwd pass jwt jwts jws jwe dsn otp otps totp assertion assertions bearer ssn cvv cvc csc iban sid")
+	// opening are words of which a code opens something. Of 2fa the letters are a word.
+	opening = set("mfa tfa fa sms login signin reset pairing unlock device authentication")
+	// fillers may follow a word, or several, without making it another thing: what it is, its edition, its form. Of v2 and base64 the
+	// letters are words.
+	fillers = set("code number value string text plain data v new old raw pem der base")
 	// schemas are objects whose members are named by others, and are no values themselves.
 	schemas = set("properties patternProperties $defs definitions dependentSchemas inputRequests inputResponses")
 )
@@ -38,20 +42,26 @@ func secrecyOf(name string) secrecy {
 		return shown
 	}
 	words := wordsOf(name)
-	joined := strings.Join(words, "")
-	one := strings.TrimSuffix(joined, "s")
-	switch {
-	case strings.HasSuffix(joined, "tokens"):
+	if strings.HasSuffix(strings.Join(words, ""), "tokens") {
 		return texts
-	case slices.ContainsFunc(secrets, func(s string) bool { return strings.Contains(joined, s) }),
-		slices.ContainsFunc(endings, func(s string) bool { return strings.HasSuffix(one, s) }):
-		return hidden
 	}
-	for len(words) > 1 && fillers[words[len(words)-1]] {
-		words = words[:len(words)-1]
-	}
-	if len(words) == 0 {
-		return shown
+	for {
+		joined, n := strings.Join(words, ""), len(words)
+		switch {
+		case n == 0:
+			return shown
+		case slices.ContainsFunc(secrets, func(s string) bool { return strings.Contains(joined, s) }),
+			slices.ContainsFunc(endings, func(s string) bool { return strings.HasSuffix(strings.TrimSuffix(joined, "s"), s) }):
+			return hidden
+		}
+		last := strings.TrimSuffix(words[n-1], "s")
+		if n == 1 || !fillers[last] {
+			break
+		}
+		if last == "code" && opening[words[n-2]] {
+			return hidden
+		}
+		words = words[:n-1]
 	}
 	if last := words[len(words)-1]; short[last] || strings.HasSuffix(last, "token") {
 		return hidden

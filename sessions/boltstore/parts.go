@@ -22,31 +22,46 @@ const (
 	beside      = 4       // how many records on either side may be written anew with one
 )
 
-// settleInParts is settle where all that is recent is in the journal.
-func (s *Store) settleInParts(state byte) error {
-	parts, err := s.parts()
+// settleInParts is settle where all that is recent is in the journal, but for these changes: what they leave comes last, as a whole. A part
+// is on the disk once it is in the file, and what a relaxed journal has need not be: after a crash of the machine a commit would be
+// there by half.
+func (s *Store) settleInParts(state byte, but []done) error {
+	if s.journal.sync() != nil {
+		return s.settle(state)
+	}
+	fresh := make(map[store.Address]bool, len(but))
+	for i := range but {
+		fresh[but[i].at] = true
+	}
+	err := s.bringAll(state, fresh)
+	if err == nil {
+		return nil
+	}
+	s.short = true
+	// Where the disk is full there is room once what was removed has left the file.
+	if s.bring(math.MaxInt, func(at store.Address, e *recentEntry) bool { return e.raw == nil && !fresh[at] }) != nil {
+		return err
+	}
+	return s.bringAll(state, fresh)
+}
+
+// bringAll brings all that is recent into the file, in parts and what is fresh at the end, and begins the journal anew.
+func (s *Store) bringAll(state byte, fresh map[store.Address]bool) error {
+	parts, err := s.parts(fresh)
 	for _, entries := range parts {
 		if err == nil {
-			err = s.bring(entries, func(*recentEntry) bool { return true })
+			err = s.bring(entries, func(at store.Address, _ *recentEntry) bool { return !fresh[at] })
 		}
 		s.giveBack()
 	}
 	if err == nil {
 		err = s.settle(state)
 	}
-	if err == nil {
-		return nil
-	}
-	s.short = true
-	// Where the disk is full there is room once what was removed has left the file.
-	if s.bring(math.MaxInt, func(e *recentEntry) bool { return e.raw == nil }) != nil {
-		return err
-	}
-	return s.settle(state)
+	return err
 }
 
 // bring brings the first of the recent entries that are meant into the file, at most so many, and forgets them.
-func (s *Store) bring(most int, meant func(*recentEntry) bool) error {
+func (s *Store) bring(most int, meant func(store.Address, *recentEntry) bool) error {
 	now := time.Now()
 	var brought []store.Address
 	err := s.update(func(tx *bolt.Tx) error {
@@ -55,13 +70,14 @@ func (s *Store) bring(most int, meant func(*recentEntry) bool) error {
 			if len(brought) == most {
 				break
 			}
-			if !meant(e) {
+			at := e.at(session)
+			if !meant(at, e) {
 				continue
 			}
 			if err := e.bring(b, session, now); err != nil {
 				return err
 			}
-			brought = append(brought, e.at(session))
+			brought = append(brought, at)
 		}
 		return nil
 	})
@@ -76,8 +92,8 @@ func (s *Store) bring(most int, meant func(*recentEntry) bool) error {
 	return nil
 }
 
-// parts returns of how many entries the parts are, in order, but for the last one.
-func (s *Store) parts() (entries []int, err error) {
+// parts returns of how many entries the parts are, in order, but for the last one, which has what is fresh, too.
+func (s *Store) parts(fresh map[store.Address]bool) (entries []int, err error) {
 	s.below.end()
 	if err := wanting(s.db); err != nil {
 		return nil, plain(err)
@@ -90,12 +106,16 @@ func (s *Store) parts() (entries []int, err error) {
 	}
 	t, n := touched{cursor: of.Cursor()}, 0
 	for session, e := range s.recent.all() {
+		at := e.at(session)
+		if fresh[at] {
+			continue
+		}
 		if t.bytes > mostTouched {
 			entries = append(entries, n)
 			n, t.bytes = 0, 0
 		}
 		n++
-		t.add(keyOf(e.at(session)), len(e.raw))
+		t.add(keyOf(at), len(e.raw))
 	}
 	return entries, nil
 }

@@ -2,6 +2,7 @@ package boltstore
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -30,21 +31,23 @@ func large(t *testing.T, sessions, size int) *Store {
 // written returns how many bytes each transaction of the file had, about, while work was done.
 func written(t *testing.T, s *Store, work func()) (each int64) {
 	t.Helper()
-	look := func() (transactions, bytes int64) {
-		err := s.db.View(func(tx *bolt.Tx) error {
-			transactions = int64(tx.ID())
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		stats := s.db.Stats()
-		return transactions, stats.TxStats.GetPageAlloc()
-	}
-	before, had := look()
+	bytes := func() int64 { stats := s.db.Stats(); return stats.TxStats.GetPageAlloc() }
+	before, had := transactions(t, s), bytes()
 	work()
-	after, has := look()
-	return (has - had) / max(after-before, 1)
+	return (bytes() - had) / max(transactions(t, s)-before, 1)
+}
+
+// transactions returns how many the file has seen.
+func transactions(t *testing.T, s *Store) (n int64) {
+	t.Helper()
+	err := s.db.View(func(tx *bolt.Tx) error {
+		n = int64(tx.ID())
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 // Small changes of many sessions, beside whose records large ones stand: the engine writes those anew, and has all of a transaction
@@ -65,6 +68,34 @@ func TestSmallChangesBesideLargeRecordsGoIntoTheFileInParts(t *testing.T) {
 	}
 	if n := kept(t, s); n != 2*sessions {
 		t.Errorf("%d records, want %d", n, 2*sessions)
+	}
+}
+
+// The same after a disk that was full, where what is ended makes room: whether the journal has taken the end or not.
+func TestWhereAnEndMakesRoomAllElseGoesIntoTheFileInParts(t *testing.T) {
+	for name, fails := range map[string]bool{"the journal takes it": false, "the journal takes nothing": true} {
+		t.Run(name, func(t *testing.T) {
+			const sessions = 60
+			s := large(t, sessions, 1<<20)
+			for i := range sessions {
+				commit(t, s, store.Name(fmt.Sprint(i)), put("g", "small"))
+			}
+			each := written(t, s, func() {
+				s.short, s.journal.failed = true, fails
+				if err := s.End(background, store.Name("0")); err != nil {
+					t.Fatal(err)
+				}
+			})
+			if most := int64(24 << 20); each > most {
+				t.Errorf("a transaction has %d bytes, more than %d", each, most)
+			}
+			if len(s.recent) > 0 || s.short {
+				t.Errorf("%d sessions did not get there; short: %v", len(s.recent), s.short)
+			}
+			if n := kept(t, crash(Options{Relaxed: true})(t, s).(*Store)); n != 2*sessions-2 {
+				t.Errorf("%d of %d are left", n, 2*sessions-2)
+			}
+		})
 	}
 }
 
@@ -118,7 +149,7 @@ func TestACrashBetweenTwoPartsLosesNothing(t *testing.T) {
 		commit(t, s, store.Name(fmt.Sprint(i)), store.Change{Kind: store.Flow, ID: "f", Replaces: 1, TTL: time.Hour, Value: []byte("new")},
 			store.Change{Kind: store.Flow, ID: "g", Replaces: store.Any, Delete: true}, put("h", "new"))
 	}
-	if err := s.bring(14, func(*recentEntry) bool { return true }); err != nil {
+	if err := s.bring(14, func(store.Address, *recentEntry) bool { return true }); err != nil {
 		t.Fatal(err)
 	}
 	check := func(s *Store) {
@@ -137,4 +168,44 @@ func TestACrashBetweenTwoPartsLosesNothing(t *testing.T) {
 	if n := left(t, s); n != 19 {
 		t.Errorf("%d of 19 are left", n)
 	}
+}
+
+// A part is on the disk once it is in the file; the last second of a relaxed journal is not, and a crash of the machine takes it.
+func TestACrashOfTheMachineBetweenTwoPartsLeavesNoHalfCommits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // no second passes meanwhile
+		const sessions = 12
+		s := large(t, sessions, 1<<20)
+		var frames []int64
+		for i := range sessions {
+			frames = append(frames, s.journal.at)
+			commit(t, s, store.Name(fmt.Sprint(i)), put("g", "small"), put("h", "small"))
+		}
+		before := transactions(t, s)
+		s.mu.RLock() // so that the first part is in the file, and no second one
+		ends := make(chan error, 1)
+		go func() { ends <- s.settleInParts(s.state(), nil) }()
+		for transactions(t, s) == before {
+			runtime.Gosched()
+		}
+		path := pathIn(t)
+		copyOf(t, s.db.Path(), path)
+		end, onDisk := s.journal.at, s.journal.onDisk()
+		s.mu.RUnlock()
+		if err := <-ends; err != nil {
+			t.Fatal(err)
+		}
+		if at := int(onDisk) - 1; at < sessions { // the first frame is of no commit
+			change(t, path+".journal", func(text []byte) []byte { clear(text[frames[max(at, 0)]:end]); return text })
+		}
+		again := open(t, path, Options{Relaxed: true})
+		for i := range sessions {
+			list, err := again.Load(background, store.Name(fmt.Sprint(i)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := len(list) - 1; n != 0 && n != 2 {
+				t.Errorf("session %d has %d of the two records of a commit", i, n)
+			}
+		}
+	})
 }

@@ -243,7 +243,7 @@ func (s *Store) keep(b *batch, requests []*request) error {
 	s.mu.Lock()
 	b.takeBack()
 	s.mu.Unlock()
-	if err := s.settleInParts(s.state()); err != nil {
+	if err := s.settleInParts(s.state(), nil); err != nil {
 		return err
 	}
 	if err := s.apply(b, requests); err != nil {
@@ -264,11 +264,14 @@ func (s *Store) makeRoom(b *batch) error {
 	if err != nil && s.journal.spend() {
 		err = s.free(b.done)
 	}
-	if err == nil {
-		err = s.settle(s.state())
-	}
-	if kept == nil {
+	switch {
+	case kept == nil && err == nil:
+		_ = s.settleInParts(s.state(), nil) // what was done is in the journal
 		return nil
+	case kept == nil:
+		return nil
+	case err == nil:
+		err = s.settleInParts(s.state(), b.done)
 	}
 	return err
 }
