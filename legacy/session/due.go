@@ -193,7 +193,7 @@ func (k dues) fail(d *dueCall, found *store.Record) outcome {
 	if found.TTL > dueBack+dueAgain { // its record outlives its deadline by little more than that
 		return early
 	}
-	err := k.set.opt.Calls.Fail(found, func(word store.Change) error {
+	err := k.set.opt.Calls.Fail(found, k.set.opt.Room, func(word store.Change) error {
 		return k.do(func(ctx context.Context) error { return k.store.Commit(ctx, d.at.Session, word) })
 	})
 	_, conflict := errors.AsType[*store.ConflictError](err)
