@@ -86,11 +86,20 @@ func (r *Room) Used() int64 {
 func (r *Room) Empty() Kept { return Kept{room: r} }
 
 // Find returns what the record of a tenant takes that was kept before, by whom in this process
-// left it or by another one.
+// left it or by another one. It is the tenant for which it was kept, whoever comes back for it.
 func (r *Room) Find(tenant string, bytes int, ttl time.Duration) Kept {
-	k := r.Empty()
-	if r == nil {
+	k := r.Left(tenant, bytes, ttl)
+	if r == nil || k.bytes > 0 {
 		return k
+	}
+	k.Charge(tenant, bytes, ttl)
+	return k
+}
+
+// Left is Find for a record that this process kept and is about to be removed: of what is not counted any more nothing is given back.
+func (r *Room) Left(tenant string, bytes int, ttl time.Duration) Kept {
+	if r == nil {
+		return Kept{}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -102,8 +111,7 @@ func (r *Room) Find(tenant string, bytes int, ttl time.Duration) Kept {
 			}
 		}
 	}
-	r.putLocked(&k, Kept{r, tenant, size, minute})
-	return k
+	return Kept{room: r}
 }
 
 // Set is told of a record before it is kept: how long its value is, whose it is, and how long it

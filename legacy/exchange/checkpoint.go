@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"sync"
@@ -131,9 +132,9 @@ func (sc *storedCall) save(ex *Exchange, st *sessions.Stream, k *downstream.Chec
 		w.most = answerPatience
 	}
 	// Where there is no room for a question it is not asked; answers make some.
-	if owner := sc.hold.Account().Owner(); text == nil {
-		sc.kept.Charge(owner, r.size(), k.TTL)
-	} else if err := sc.kept.Set(owner, r.size(), k.TTL); err != nil {
+	if r.Payer = sc.payer(ex); text == nil {
+		sc.kept.Charge(r.Payer, r.size(), k.TTL)
+	} else if err := sc.kept.Set(r.Payer, r.size(), k.TTL); err != nil {
 		return err
 	}
 	if err := sc.hold.Set((1 + passing) * r.size()); err != nil && text != nil && !k.Owed {
@@ -157,6 +158,11 @@ func (sc *storedCall) save(ex *Exchange, st *sessions.Stream, k *downstream.Chec
 	ex.session.Report("keeping an answer", err)
 	sc.takeBack(ex, before, settled)
 	return downstream.ErrGone
+}
+
+// payer returns in whose share of the store the call is counted.
+func (sc *storedCall) payer(ex *Exchange) string {
+	return cmp.Or(sc.hold.Account().Owner(), sc.record.Payer, ex.session.Payer())
 }
 
 // Holds implements downstream.Checkpointer.
@@ -210,6 +216,7 @@ func (ex *Exchange) keepLastWord(msg *downstream.Message, patience time.Duration
 	}
 	ex.session.Report("keeping the last word of a call", err)
 	if err != nil {
+		record.kept.Charge(record.payer(ex), record.record.size(), time.Until(record.expires)) // the call, which is there still
 		record.removeLater(ex)
 	}
 	return true
@@ -220,7 +227,7 @@ var errNoWord = errors.New("there is no last word")
 
 // keepWord has the response of the call take its place.
 func (sc *storedCall) keepWord(ex *Exchange, w waiting, text []byte) error {
-	if err := sc.kept.Set(sc.hold.Account().Owner(), len(text), ex.end.opt.Retention); err != nil {
+	if err := sc.kept.Set(sc.payer(ex), len(text), ex.end.opt.Retention); err != nil {
 		return err
 	}
 	st := ex.stream.Load()

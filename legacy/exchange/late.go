@@ -14,10 +14,13 @@ import (
 // answers its question would have the call go on. There are no more of these than
 // calls that were kept before the store failed. It ends with the record and with the process.
 func (sc *storedCall) removeLater(ex *Exchange) {
-	rest := &storedCall{version: sc.version, unsure: sc.unsure, record: callRecord{Stream: sc.record.Stream}}
+	rest := &storedCall{version: sc.version, unsure: sc.unsure, record: callRecord{Stream: sc.record.Stream}, kept: sc.kept}
 	most := time.Until(sc.expires)
 	ex.session.Later(sc.record.Request, func(stop func() bool) {
 		err := rest.remove(ex, waiting{most: most, over: stop, long: true})
+		if err == nil || errors.Is(err, downstream.ErrGone) {
+			rest.kept.Release()
+		}
 		if errors.Is(err, downstream.ErrGone) { // another replica's word counts, whatever was said here
 			ex.session.Streams().Forget(ex.stream.Load())
 		}
@@ -61,6 +64,7 @@ type takeBack struct {
 func (sc *storedCall) takeBack(ex *Exchange, before callRecord, settled func()) {
 	t := &takeBack{ex: ex, version: sc.version, before: before, flow: sc.record.Flow, expires: sc.expires, done: make(chan struct{})}
 	sc.taken = t
+	sc.kept.Charge(before.Payer, before.size(), time.Until(sc.expires)) // the answer is not to be there
 	over := func() { close(t.done); settled() }
 	if !sc.unsure || before.V == 0 || !ex.session.Resolve(func(stop func() bool) { defer over(); t.run(stop) }) {
 		over()

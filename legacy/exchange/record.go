@@ -27,6 +27,7 @@ type callRecord struct {
 	Request jsonrpc.ID           `json:"request,omitempty"` // the client's id of the call
 	Of      string               `json:"of,omitempty"`      // the principal of who made it; "": of nobody, or unknown to an older bridge
 	Last    uint64               `json:"last,omitempty"`    // no replica before Home has sent an event with a higher number
+	Payer   string               `json:"payer,omitempty"`   // in whose share of the store Home counts it; "": in nobody's, or an older bridge's
 	Over    bool                 `json:"over,omitempty"`    // what follows is its last word
 	Events  []storedEvent        `json:"events,omitempty"`
 	Flow    []byte               `json:"flow,omitempty"` // as Conversation.Resume wants it
@@ -54,6 +55,7 @@ func (r *callRecord) write(o *jsonout.Object) {
 	o.String("request", string(r.Request))
 	o.String("of", r.Of)
 	o.Uint("last", r.Last)
+	o.String("payer", r.Payer)
 	o.True("over", r.Over)
 	o.List("events", len(r.Events), func(o *jsonout.Object, i int) {
 		e := &r.Events[i]

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"slices"
@@ -218,10 +219,11 @@ func (e *Endpoint) goOn(s *session.Session, caller downstream.Caller, c *FoundCa
 	}
 	ex := &Exchange{end: e, session: s, of: record.Of, unproven: s.IsVisitor(record.Of), accept: web.AcceptJSON | web.AcceptSSE, phase: streaming, requests: 1, left: 1}
 	ex.stored = &storedCall{version: c.version + 1, record: *record, back: time.Now(), expires: time.Now().Add(c.ttl), hold: budget.On(s.Account()),
-		kept: s.Room().Find(s.Account().Owner(), record.size(), c.ttl)}
+		kept: s.Room().Find(cmp.Or(record.Payer, s.Payer()), record.size(), c.ttl)}
 	ex.stored.hold.Charge(record.size()) // it was judged as it was read
 	ex.stream.Store(s.Streams().BringBack(record.Stream, record.Of, record.events(), record.Last))
 	if !e.start(ex) {
+		ex.stored.kept.Release() // it ends with its session, or the process does
 		return downstream.ErrStopping
 	}
 	if err := s.Conversation().Resume(caller, record.Flow, ex); err != nil {
@@ -262,7 +264,7 @@ func (e *Endpoint) GoOn(s *session.Session, caller downstream.Caller, call *stor
 }
 
 // Fail implements session.Calls.
-func (e *Endpoint) Fail(call *store.Record, keep func(store.Change) error) error {
+func (e *Endpoint) Fail(call *store.Record, room *budget.Room, keep func(store.Change) error) error {
 	record, err := readCall(call)
 	switch {
 	case err != nil:
@@ -271,9 +273,14 @@ func (e *Endpoint) Fail(call *store.Record, keep func(store.Change) error) error
 		return session.ErrOver
 	}
 	word := callRecord{V: callRecordVersion, Stream: record.Stream, Of: record.Of, Over: true, Events: []storedEvent{{Seq: record.beyond() + 1, Data: message.Lapsed(record.Request)}}}
-	return word.written(func(value []byte) error {
+	err = word.written(func(value []byte) error {
 		return keep(store.Change{Kind: store.Flow, ID: call.ID, Replaces: call.Version, TTL: e.opt.Retention, Value: value})
 	})
+	if err == nil {
+		kept := room.Find(record.Payer, record.size(), call.TTL)
+		kept.Charge(record.Payer, word.size(), e.opt.Retention)
+	}
+	return err
 }
 
 // GiveUp implements session.Calls.
@@ -282,7 +289,22 @@ func (e *Endpoint) GiveUp(s *session.Session, caller downstream.Caller, call *st
 	if err != nil || record.Over {
 		return nil, err
 	}
-	return s.Conversation().GiveUp(caller, record.Flow)
+	var kept budget.Kept
+	if record.Home == e.opt.Replica { // else another replica has counted it
+		kept = s.Room().Left(record.Payer, record.size(), call.TTL)
+	}
+	var server func()
+	if c := s.Conversation(); c != nil {
+		if server, err = c.GiveUp(caller, record.Flow); err != nil {
+			return nil, err
+		}
+	}
+	return func() {
+		kept.Release()
+		if server != nil {
+			server()
+		}
+	}, nil
 }
 
 // Tell answers a GET that polls for a call which waits in the store, and reports whether

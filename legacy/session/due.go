@@ -171,7 +171,7 @@ func (k dues) expiring(ctx context.Context, notes []*note) (list []*note) {
 
 // fail ends a call that could not be brought back.
 func (k dues) fail(d *dueCall, found *store.Record) outcome {
-	err := k.set.opt.Calls.Fail(found, func(word store.Change) error {
+	err := k.set.opt.Calls.Fail(found, k.set.opt.Room, func(word store.Change) error {
 		of, err := k.lookAt(k.ctx, store.Address{Session: d.at.Session, Kind: store.Session})
 		if err == nil {
 			err = k.outlive([]store.Record{of}, word.TTL) // its client is to fetch the word, for as long as that lasts

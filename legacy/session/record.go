@@ -22,6 +22,7 @@ type sessionRecord struct {
 	Began         time.Time   `json:"began"`
 	Conversation  []byte      `json:"conversation"`
 	Waiting       []waiting   `json:"waiting,omitempty"`
+	Payer         string      `json:"payer,omitempty"`   // in whose share of the store it is counted; "": in nobody's, or an older bridge's
 	Relayed       bool        `json:"relayed,omitempty"` // it is a server's own: package internal/relayed
 
 	size int           // of one that was read

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -53,19 +54,6 @@ func (k restorer) restore(ctx context.Context, id string, by *http.Request) (*Se
 	return s, err
 }
 
-// outdated ends a session in the store whose server has become another one, as it would in memory.
-// Nobody goes on with its calls there, and nobody is told at the server, which knows none of them. After an
-// error, which is the store's, the session is there still.
-func (k restorer) outdated(s *Session) error {
-	k.set.ids.passed(s.rec.ID)
-	err := k.do(func(ctx context.Context) error { return k.store.End(ctx, k.name(s.rec.ID)) })
-	if err != nil {
-		return fmt.Errorf("removing it, whose server has become another one: %w", err)
-	}
-	s.stored.kept.Release()
-	return nil
-}
-
 func (k restorer) revive(ctx context.Context, id string, by *http.Request) (*Session, error) {
 	bounded, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
@@ -73,7 +61,7 @@ func (k restorer) revive(ctx context.Context, id string, by *http.Request) (*Ses
 	if err != nil || record == nil {
 		return nil, err
 	}
-	s := &Session{set: k.set, auth: record.Authorization, born: record.Began.Sub(k.set.start), stored: &stored{restored: true}}
+	s := &Session{set: k.set, auth: record.Authorization, born: record.Began.Sub(k.set.start), stored: &stored{restored: true, payer: record.Payer}}
 	s.rec = sessions.Record{ID: id, Version: record.Version, Principal: record.Principal}
 	if len(record.Also) > 0 {
 		s.rebound.Store(&binding{record.Authorization, record.Principal, 1, record.Also})
@@ -99,7 +87,6 @@ func (k restorer) revive(ctx context.Context, id string, by *http.Request) (*Ses
 	if s.account, err = OpenAccount(k.set.opt.Memory, of, len(record.Conversation)+len(record.Authorization)); err != nil {
 		return nil, err
 	}
-	s.stored.kept = k.set.opt.Room.Find(s.account.Owner(), record.size, record.ttl)
 	s.streams.Init(k.set.opt.Streams, &s.rec, s.account, first)
 	caller := downstream.Caller{Principal: record.Principal, Tenant: of, Authorization: record.Authorization, Account: s.account, Transport: observe.StreamableHTTP}
 	visitor := caller
@@ -109,10 +96,11 @@ func (k restorer) revive(ctx context.Context, id string, by *http.Request) (*Ses
 	if s.conv, err = k.set.opt.Backend.Restore(ctx, caller, visitor, record.Conversation, s); err != nil {
 		s.account.Close()
 		if errors.Is(err, downstream.ErrForeignEra) {
-			err = k.outdated(s)
+			err = k.foreign(s, record)
 		}
 		return nil, err
 	}
+	s.stored.kept = k.set.opt.Room.Find(cmp.Or(record.Payer, s.account.Owner()), record.size, record.ttl)
 	if err = s.enlist(); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -130,6 +131,10 @@ func (s *Session) Conversation() downstream.Conversation { return s.conv }
 
 // Account returns what the session holds.
 func (s *Session) Account() *budget.Account { return s.account }
+
+// Payer returns in whose share of that the session is counted. One that the clock has brought back is in nobody's share of memory; in the
+// store it stays in that in which it was.
+func (s *Session) Payer() string { return cmp.Or(s.account.Owner(), s.stored.payer) }
 
 // Stored reports whether the session, and its calls that wait, are in a store.
 func (s *Session) Stored() bool { return s.stored != nil }

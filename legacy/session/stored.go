@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -37,7 +38,8 @@ type stored struct {
 
 	waiting waitingCalls // which wait to be made again, and where
 
-	kept budget.Kept // what the record in the store takes
+	kept  budget.Kept // what the record in the store takes
+	payer string      // in whose share that was counted when the session came back
 
 	restored bool // its calls may be in the store and not here
 
@@ -108,16 +110,16 @@ func (k *keeper) commitLocked(s *Session) error {
 	if conversation == nil {
 		return nil
 	}
-	owner := s.owner()
+	owner, payer := s.owner(), s.Payer()
 	value, err := json.Marshal(&sessionRecord{
 		V: sessionRecordVersion, ID: s.rec.ID, Version: s.rec.Version, Principal: owner.principal, Authorization: owner.auth, Also: owner.also,
-		Began: s.began(), Conversation: conversation, Waiting: s.stored.waiting.all(),
+		Began: s.began(), Conversation: conversation, Waiting: s.stored.waiting.all(), Payer: payer,
 	})
 	if err != nil {
 		return err
 	}
 	began, ttl := time.Now(), k.ttlOf(s)
-	if err := s.stored.kept.Set(s.account.Owner(), len(value), ttl); err != nil {
+	if err := s.stored.kept.Set(payer, len(value), ttl); err != nil {
 		return err
 	}
 	err = k.do(func(ctx context.Context) error {
@@ -286,7 +288,8 @@ const giveUpAtOnce = 16
 // are about to be removed, say what the server still does for them, and the end of the session is theirs, too (G-13). A living
 // replica that has one ends it when it hears of that, and tells the server the same: twice does no harm, and
 // whether it lives is only known when its lease is over. They are read on that account, but for those that ended here, some at a time, and then the large ones one after the other:
-// all together may be larger than the memory. Where the store fails, or is too slow, the server ends the others by its own time.
+// all together may be larger than the memory. Where the store fails, or is too slow, the server ends the others by its own time. What
+// this process has counted for them in the store is given back at the same time.
 func (k *keeper) elsewhere(s *Session, account *budget.Account) []func() {
 	if k.set.opt.Calls == nil || !k.shared && !s.stored.restored && !s.stored.shelf.holds() {
 		return nil
@@ -327,6 +330,21 @@ func (k *keeper) elsewhere(s *Session, account *budget.Account) []func() {
 	}
 	k.report("looking for the calls of a session that ends", err)
 	return slices.DeleteFunc(tells, func(one func()) bool { return one == nil })
+}
+
+// foreign ends a session in the store whose server has become another one, as it would in memory.
+// Nobody goes on with its calls there, and nobody is told at the server, which knows none of them. After an
+// error, which is the store's, the session is there still.
+func (k *keeper) foreign(s *Session, record *sessionRecord) error {
+	k.set.ids.passed(s.rec.ID)
+	left, kept := k.elsewhere(s, k.own), k.set.opt.Room.Left(record.Payer, record.size, record.ttl)
+	err := k.do(func(ctx context.Context) error { return k.store.End(ctx, k.name(s.rec.ID)) })
+	if err != nil {
+		return fmt.Errorf("removing it, whose server has become another one: %w", err)
+	}
+	kept.Release()
+	tellAll(left)
+	return nil
 }
 
 // errLarge says that a call was not read, which is large.
