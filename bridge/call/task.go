@@ -82,7 +82,8 @@ func (k serverTask) update(call *upstream.Call, key string, again bool, tell fun
 		k.client.Driver.Log.Warn().Str(logfield.FlowID, k.Name()).Err(err).Msg("the server's task did not take an answer")
 	}
 	tell(mrtr.Updated(key, err, answer != nil && (again || repeated))) // without one it had a round to show it
-	if err == nil { // a crash before that is like a lost acknowledgment: whoever goes on sends the answer again
+	if err == nil {
+		// Of a process that is killed before that, whoever goes on sends the answer again, as after a lost acknowledgment.
 		k.saving.refresh()
 	}
 }
